@@ -1,0 +1,96 @@
+// Command bglm runs Bayesian generalized linear models: a DuckDB shell with the
+// bglm functions loaded, and batch jobs over files.
+//
+//	bglm sql -c "SELECT bglm_version()"
+//
+// Exit codes: 0 done, 1 failed, 2 wrong usage.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+)
+
+// commands is the command line. A command is a struct with a Run(*env) error
+// method in a file of its own, and one line here.
+type commands struct {
+	SQL     sqlCommand     `cmd:"" name:"sql" help:"Run SQL with the bglm functions loaded: a shell, statements, or files."`
+	Version versionCommand `cmd:"" help:"Print the versions of bglm, Go and DuckDB."`
+}
+
+// Exit codes.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// env is what a command may touch.
+type env struct {
+	ctx    context.Context
+	stdin  io.Reader
+	stdout io.Writer
+	stderr io.Writer
+}
+
+// usageError marks an error as wrong usage: exit code 2.
+type usageError struct{ error }
+
+func main() {
+	// SIGTERM always ends the program in order; Ctrl-C is the commands' affair,
+	// since the shell uses it to stop a query.
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// exited unwinds from kong's --help, which has already printed.
+type exited int
+
+// run is the whole program: it parses args, runs the command and returns the
+// exit code.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
+	defer func() {
+		if r := recover(); r != nil {
+			e, ok := r.(exited)
+			if !ok {
+				panic(r)
+			}
+			code = int(e)
+		}
+	}()
+	var c commands
+	parser, err := kong.New(&c,
+		kong.Name("bglm"),
+		kong.Description("Bayesian generalized linear models inside DuckDB."),
+		kong.Writers(stdout, stderr),
+		kong.Exit(func(code int) { panic(exited(code)) }),
+		kong.ConfigureHelp(kong.HelpOptions{WrapUpperBound: 100}),
+	)
+	if err != nil {
+		fmt.Fprintf(stderr, "bglm: %v\n", err)
+		return exitFailed
+	}
+	k, err := parser.Parse(args)
+	if err != nil {
+		fmt.Fprintf(stderr, "bglm: %v\nbglm --help lists the commands and flags.\n", err)
+		return exitUsage
+	}
+	err = k.Run(&env{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr})
+	if err == nil {
+		return exitDone
+	}
+	fmt.Fprintf(stderr, "bglm %s: %v\n", k.Selected().Name, err)
+	if errors.As(err, new(usageError)) {
+		return exitUsage
+	}
+	return exitFailed
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+
+	"github.com/bglm/bglm/cmd/internal/shell"
+	"golang.org/x/term"
+)
+
+type sqlCommand struct {
+	DB       string   `name:"db" placeholder:"FILE" help:"Database file, made if it does not exist. Without it the database is in memory."`
+	ReadOnly bool     `help:"Open the database file without write access."`
+	Command  []string `short:"c" sep:"none" placeholder:"SQL" help:"Run these statements; may be given several times. They run after the files."`
+	Mode     string   `placeholder:"MODE" default:"box" enum:"box,csv,json,markdown,line" help:"How results are printed: box, csv, json, markdown or line."`
+	MaxRows  int      `placeholder:"N" default:"-1" help:"Print at most N rows of a result; 0 prints all. Without it 40 in box mode, all in the others."`
+	Files    []string `arg:"" optional:"" name:"file" help:"Files with SQL, run in this order; - is the standard input."`
+}
+
+// Help is the text below the usage line.
+func (*sqlCommand) Help() string {
+	return `Without files and -c the statements come from the standard input: line by line with history and
+editing on a terminal, to the end otherwise. The first error ends a run; the message on standard
+error names the file and the line of the statement.
+
+Examples:
+
+  bglm sql
+  bglm sql --db flights.db fit.sql -c "SELECT unnest(bglm_beliefs(fit)) FROM fits"
+  bglm sql --mode csv -c "SELECT origin, avg(delay) FROM 'flights.parquet' GROUP BY 1" > delays.csv
+
+In the shell, .help lists the commands. The history is kept in ~/.bglm_history, or in the file that
+BGLM_HISTORY names.`
+}
+
+// Run opens the shell and feeds it.
+func (c *sqlCommand) Run(e *env) (err error) {
+	if c.ReadOnly && c.DB == "" {
+		return usageError{errors.New("--read-only needs --db FILE")}
+	}
+	if c.MaxRows < -1 {
+		return usageError{fmt.Errorf("--max-rows is %d, allowed is 0 (all rows) or more", c.MaxRows)}
+	}
+	width, onTerminal := terminalWidth(e.stdout)
+	interactive := len(c.Files) == 0 && len(c.Command) == 0 && isTerminal(e.stdin)
+
+	ctx := e.ctx
+	if !interactive {
+		var stop func()
+		ctx, stop = signal.NotifyContext(ctx, os.Interrupt)
+		defer stop()
+		// A second Ctrl-C ends the process even if a query does not give way.
+		defer context.AfterFunc(ctx, stop)()
+	}
+	sh, err := shell.Open(ctx, shell.Options{
+		DB:       c.DB,
+		ReadOnly: c.ReadOnly,
+		Format:   shell.Format{Mode: c.Mode, MaxRows: c.MaxRows, Width: width},
+		Stdout:   e.stdout,
+		Stderr:   e.stderr,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, sh.Close()) }()
+
+	if interactive {
+		prompts := e.stdout
+		if !onTerminal {
+			prompts = e.stderr
+		}
+		fmt.Fprintln(prompts, "bglm shell on DuckDB. End statements with a semicolon; .help lists commands, Ctrl-D leaves.")
+		return sh.REPL(ctx, prompts)
+	}
+	if err := c.feed(ctx, sh, e.stdin); !errors.Is(err, shell.ErrQuit) {
+		return err
+	}
+	return nil
+}
+
+func (c *sqlCommand) feed(ctx context.Context, sh *shell.Shell, stdin io.Reader) error {
+	if len(c.Files) == 0 && len(c.Command) == 0 {
+		return sh.Run(ctx, "stdin", stdin)
+	}
+	for _, f := range c.Files {
+		var err error
+		if f == "-" {
+			err = sh.Run(ctx, "stdin", stdin)
+		} else {
+			err = sh.RunFile(ctx, f)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for i, text := range c.Command {
+		source := "-c"
+		if len(c.Command) > 1 {
+			source = fmt.Sprintf("-c %d", i+1)
+		}
+		if err := sh.RunText(ctx, source, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// descriptor is what *os.File has and a test's buffer has not.
+type descriptor interface{ Fd() uintptr }
+
+func isTerminal(v any) bool {
+	f, ok := v.(descriptor)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// terminalWidth returns the width of the terminal w writes to, 0 if it is none.
+func terminalWidth(w any) (width int, ok bool) {
+	if !isTerminal(w) {
+		return 0, false
+	}
+	width, _, err := term.GetSize(int(w.(descriptor).Fd()))
+	if err != nil || width < 20 {
+		return 0, true
+	}
+	return width, true
+}

@@ -1,0 +1,176 @@
+package shell
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// dotCommand is one command of the shell itself.
+type dotCommand struct {
+	name string
+	args string
+	help string
+	run  func(s *Shell, ctx context.Context, arg string) error
+}
+
+// dotCommands is filled by a function: .help prints the list it is in.
+func dotCommands() []dotCommand {
+	return []dotCommand{
+		{".functions", "", "list the bglm functions", (*Shell).dotFunctions},
+		{".help", "", "show this list", (*Shell).dotHelp},
+		{".mode", strings.Join(Modes, "|"), "set how results are printed", (*Shell).dotMode},
+		{".quit", "", "leave (also .exit, Ctrl-D)", (*Shell).dotQuit},
+		{".read", "FILE", "run the statements of a file", (*Shell).dotRead},
+		{".schema", "[TABLE]", "show CREATE statements", (*Shell).dotSchema},
+		{".tables", "", "list tables and views", (*Shell).dotTables},
+		{".timer", "on|off", "print how long each statement took", (*Shell).dotTimer},
+	}
+}
+
+func isDot(line string) bool {
+	t := strings.TrimSpace(line)
+	return len(t) > 1 && t[0] == '.' && (t[1] >= 'a' && t[1] <= 'z' || t[1] >= 'A' && t[1] <= 'Z')
+}
+
+// Dot runs one dot command. It returns ErrQuit for .quit.
+func (s *Shell) Dot(ctx context.Context, line string) error {
+	name, arg, _ := strings.Cut(strings.TrimSpace(line), " ")
+	arg = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(arg), ";"))
+	name = strings.ToLower(strings.TrimSuffix(name, ";"))
+	if name == ".exit" {
+		name = ".quit"
+	}
+	var known []string
+	for _, c := range dotCommands() {
+		if c.name == name {
+			if arg != "" && c.args == "" {
+				return fmt.Errorf("%s takes no argument, found %q", name, arg)
+			}
+			return c.run(s, ctx, arg)
+		}
+		known = append(known, c.name)
+	}
+	return fmt.Errorf("unknown command %s, known are %s", name, strings.Join(known, " "))
+}
+
+func (s *Shell) dotHelp(context.Context, string) error {
+	for _, c := range dotCommands() {
+		fmt.Fprintf(s.out, "%-34s %s\n", strings.TrimSpace(c.name+" "+c.args), c.help)
+	}
+	_, err := fmt.Fprintln(s.out, "Everything else is SQL, ended by a semicolon.")
+	return err
+}
+
+func (s *Shell) dotQuit(context.Context, string) error { return ErrQuit }
+
+func (s *Shell) dotMode(_ context.Context, arg string) error {
+	if arg == "" {
+		mode := s.format.Mode
+		if mode == "" {
+			mode = Modes[0]
+		}
+		_, err := fmt.Fprintln(s.out, mode)
+		return err
+	}
+	if err := CheckMode(arg); err != nil {
+		return fmt.Errorf(".mode: %w", err)
+	}
+	s.format.Mode = arg
+	return nil
+}
+
+func (s *Shell) dotTimer(_ context.Context, arg string) error {
+	switch arg {
+	case "on", "off":
+		s.timer = arg == "on"
+		return nil
+	}
+	return fmt.Errorf(".timer is %q, allowed are on, off", arg)
+}
+
+// maxReadDepth ends a file that reads itself.
+const maxReadDepth = 16
+
+func (s *Shell) dotRead(ctx context.Context, arg string) error {
+	if len(arg) >= 2 && (arg[0] == '\'' || arg[0] == '"') && arg[len(arg)-1] == arg[0] {
+		arg = arg[1 : len(arg)-1]
+	}
+	if arg == "" {
+		return fmt.Errorf(".read needs a file name")
+	}
+	if s.depth == maxReadDepth {
+		return fmt.Errorf(".read %s: files read each other more than %d deep", arg, maxReadDepth)
+	}
+	s.depth++
+	defer func() { s.depth-- }()
+	if err := s.RunFile(ctx, arg); err != nil {
+		return fmt.Errorf(".read: %w", err)
+	}
+	return nil
+}
+
+func (s *Shell) dotTables(ctx context.Context, _ string) error {
+	return s.list(ctx, `
+		SELECT CASE WHEN schema = current_schema() AND db = current_database() THEN name
+		            WHEN db IN (current_database(), 'temp') THEN schema || '.' || name
+		            ELSE db || '.' || schema || '.' || name END
+		FROM (SELECT database_name, schema_name, table_name FROM duckdb_tables() WHERE NOT internal
+		      UNION ALL
+		      SELECT database_name, schema_name, view_name FROM duckdb_views() WHERE NOT internal) AS t(db, schema, name)
+		ORDER BY 1`)
+}
+
+func (s *Shell) dotSchema(ctx context.Context, arg string) error {
+	if arg == "" {
+		return s.list(ctx, schemaSQL+` ORDER BY kind, name`)
+	}
+	n := 0
+	name := strings.ReplaceAll(strings.Trim(arg, `"`), "'", "''")
+	err := query(ctx, s.conn, schemaSQL+` WHERE lower(name) = lower('`+name+`') ORDER BY kind`, rowFunc(func(v []driver.Value) error {
+		n++
+		return printFirst(s.out, v)
+	}))
+	if err == nil && n == 0 {
+		return fmt.Errorf(".schema: no table or view is named %q; .tables lists them", arg)
+	}
+	return err
+}
+
+const schemaSQL = `
+	SELECT sql FROM (
+		SELECT 1, table_name, sql FROM duckdb_tables() WHERE NOT internal
+		UNION ALL SELECT 2, index_name, sql FROM duckdb_indexes()
+		UNION ALL SELECT 3, view_name, sql FROM duckdb_views() WHERE NOT internal) AS t(kind, name, sql)`
+
+func (s *Shell) dotFunctions(ctx context.Context, _ string) error {
+	var lines []string
+	err := query(ctx, s.conn, `
+		SELECT function_name || '(' || array_to_string(parameters, ', ') || ')', function_type
+		FROM duckdb_functions() WHERE function_name LIKE 'bglm%'`,
+		rowFunc(func(v []driver.Value) error {
+			lines = append(lines, fmt.Sprintf("%-10v %v", v[1], v[0]))
+			return nil
+		}))
+	if err != nil {
+		return err
+	}
+	slices.Sort(lines)
+	for _, l := range slices.Compact(lines) {
+		fmt.Fprintln(s.out, l)
+	}
+	return nil
+}
+
+// list prints the first column, one value a line.
+func (s *Shell) list(ctx context.Context, text string) error {
+	return query(ctx, s.conn, text, rowFunc(func(v []driver.Value) error { return printFirst(s.out, v) }))
+}
+
+func printFirst(w io.Writer, v []driver.Value) error {
+	_, err := fmt.Fprintln(w, string(appendText(nil, nil, v[0])))
+	return err
+}

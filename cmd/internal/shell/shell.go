@@ -1,0 +1,230 @@
+// Package shell is the SQL shell behind `bglm sql`: it cuts text into
+// statements, runs them in DuckDB with the bglm functions loaded, and prints
+// the results.
+//
+// A Shell owns one connection. Its Run methods read from a text, a file or
+// standard input and stop at the first error; REPL talks to a terminal and goes
+// on after errors. Both understand the same statements and dot commands.
+package shell
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	_ "github.com/duckdb/duckdb-go/v2" // the driver "duckdb"
+)
+
+// ErrQuit is returned when .quit ends the input.
+var ErrQuit = errors.New("quit")
+
+// Options opens a Shell.
+type Options struct {
+	// DB is the database file; "" is a database in memory.
+	DB string
+	// ReadOnly opens the file without write access.
+	ReadOnly bool
+	// Format is how results are printed.
+	Format Format
+	// Stdout takes results, Stderr messages.
+	Stdout, Stderr io.Writer
+}
+
+// Shell runs statements on one connection.
+type Shell struct {
+	db     *sql.DB
+	conn   *sql.Conn
+	format Format
+	out    io.Writer
+	errOut io.Writer
+	timer  bool
+	depth  int // nesting of .read
+}
+
+// Open opens the database and loads the bglm functions.
+func Open(ctx context.Context, o Options) (*Shell, error) {
+	if o.Format.Mode != "" {
+		if err := CheckMode(o.Format.Mode); err != nil {
+			return nil, err
+		}
+	}
+	name := o.DB
+	if name == "" {
+		name = ":memory:"
+	}
+	db, err := sql.Open("duckdb", dsn(o))
+	if err != nil {
+		return nil, fmt.Errorf("database %s: %w", name, err)
+	}
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		db.Close()
+		return nil, fmt.Errorf("database %s: %w", name, err)
+	}
+	if err := register(ctx, db); err != nil {
+		conn.Close()
+		db.Close()
+		return nil, fmt.Errorf("load the bglm functions: %w", err)
+	}
+	return &Shell{db: db, conn: conn, format: o.Format, out: o.Stdout, errOut: o.Stderr}, nil
+}
+
+// dsn names the database for the driver, which reads it as a URL.
+func dsn(o Options) string {
+	name := o.DB
+	if name != "" && name != ":memory:" {
+		name = (&url.URL{Path: name}).EscapedPath()
+		if !strings.HasPrefix(name, "/") {
+			name = "./" + name
+		}
+	}
+	if o.ReadOnly {
+		name += "?access_mode=READ_ONLY"
+	}
+	return name
+}
+
+// Close closes the connection and the database.
+func (s *Shell) Close() error {
+	return errors.Join(s.conn.Close(), s.db.Close())
+}
+
+// Error is a failure with the place of the statement that caused it.
+type Error struct {
+	// Source names the text: a file, "stdin", "-c".
+	Source string
+	// Line is where the statement begins, counted from 1.
+	Line int
+	// Err is what DuckDB or the shell said.
+	Err error
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("%s:%d: %v", e.Source, e.Line, e.Err) }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// RunText runs all statements of a text and stops at the first error, an *Error.
+// It returns ErrQuit after .quit.
+func (s *Shell) RunText(ctx context.Context, source, text string) error {
+	return s.Run(ctx, source, strings.NewReader(text))
+}
+
+// RunFile runs a file as RunText does.
+func (s *Shell) RunFile(ctx context.Context, name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return s.Run(ctx, name, f)
+}
+
+// Run reads statements and dot commands from r and runs each one as soon as it
+// is complete. It stops at the first error, an *Error; .quit gives ErrQuit.
+func (s *Shell) Run(ctx context.Context, source string, r io.Reader) error {
+	in := bufio.NewReaderSize(r, 1<<16)
+	var sp Splitter
+	for first := true; ; first = false {
+		line, err := in.ReadString('\n')
+		if err != nil && err != io.EOF {
+			return fmt.Errorf("%s: %w", source, err)
+		}
+		if first {
+			line = strings.TrimPrefix(line, "\ufeff")
+		}
+		if at := sp.line + 1; !sp.Pending() && isDot(line) {
+			sp.Feed("\n") // counts the line
+			if derr := s.Dot(ctx, line); derr != nil {
+				return s.place(source, at, derr)
+			}
+		} else {
+			for _, st := range sp.Feed(line) {
+				if err := s.runAt(ctx, source, st); err != nil {
+					return err
+				}
+			}
+		}
+		if err == io.EOF {
+			return s.runAt(ctx, source, sp.Rest())
+		}
+	}
+}
+
+func (s *Shell) runAt(ctx context.Context, source string, st Statement) error {
+	if st.Empty() {
+		return nil
+	}
+	if err := s.Exec(ctx, st.SQL()); err != nil {
+		return s.place(source, st.Line, renumber(err, st.Line-1))
+	}
+	return nil
+}
+
+// place adds the position, except to what has one: an error inside .read.
+func (s *Shell) place(source string, line int, err error) error {
+	var placed *Error
+	if errors.Is(err, ErrQuit) || errors.As(err, &placed) {
+		return err
+	}
+	return &Error{Source: source, Line: line, Err: err}
+}
+
+// Exec runs one statement, given without its semicolon, and prints its result.
+func (s *Shell) Exec(ctx context.Context, text string) error {
+	began := time.Now()
+	err := query(ctx, s.conn, text, newWriter(s.out, s.format))
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("interrupted after %.1f s", time.Since(began).Seconds())
+	}
+	if err != nil {
+		return err
+	}
+	if s.timer {
+		fmt.Fprintf(s.errOut, "Time: %.3f s\n", time.Since(began).Seconds())
+	}
+	return nil
+}
+
+var lineMark = regexp.MustCompile(`(?m)^LINE (\d+): `)
+
+// messageError keeps the cause of an error whose text was rewritten.
+type messageError struct {
+	text string
+	err  error
+}
+
+func (e *messageError) Error() string { return e.text }
+func (e *messageError) Unwrap() error { return e.err }
+
+// renumber turns the line numbers in a DuckDB message, which count from the
+// statement's first word, into those of the whole text, and keeps the caret
+// below the line in its place.
+func renumber(err error, by int) error {
+	msg := err.Error()
+	loc := lineMark.FindStringSubmatchIndex(msg)
+	if loc == nil || by == 0 {
+		return err
+	}
+	n, convErr := strconv.Atoi(msg[loc[2]:loc[3]])
+	if convErr != nil {
+		return err
+	}
+	num := strconv.Itoa(n + by)
+	head, tail := msg[:loc[2]]+num, msg[loc[3]:]
+	if grown := len(num) - (loc[3] - loc[2]); grown > 0 {
+		if nl := strings.IndexByte(tail, '\n'); nl >= 0 {
+			tail = tail[:nl+1] + strings.Repeat(" ", grown) + tail[nl+1:]
+		}
+	}
+	return &messageError{head + tail, err}
+}
