@@ -1,0 +1,249 @@
+package lik
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/integrate/quad"
+)
+
+// A shape is w log p(y|s) seen from a point s0, with s = s0 + d, written so that
+// nothing cancels when d is tiny or s0 huge:
+//
+//	gap   = l(s0+d) - l(s0) - l'(s0) d       (<= 0: every family here is log-concave)
+//	slope = l'(s0+d) - l'(s0)
+//	curv  = -l''(s0+d)                        (>= 0)
+type shape interface {
+	at(d float64) (gap, slope, curv float64)
+}
+
+// bend is the stretch [lo, hi] of d over which a shape bends, and the length over
+// which it changes there. Outside it the shape is nearly a line or a parabola.
+type bend struct{ lo, hi, scale float64 }
+
+// sums are the moments of exp(gap + resid d - d²/2v) about s0, up to one factor.
+type sums struct {
+	mass           float64 // includes the step
+	d, dd          float64 // of the offset
+	slope, slopeSq float64
+	curv           float64
+}
+
+// anchor is an approximate mode s0 = m + t of the tilted law: l, l' there, the
+// residual l' - t/v, and the local deviation tau = (1/v - l”)^-1/2.
+type anchor struct {
+	t, logp, d1, resid, tau float64
+}
+
+const (
+	dropTrapezoid = 34  // e^-34 of the peak is dropped at each end
+	dropPanels    = 40  // the same, for the panels
+	maxSide       = 160 // trapezoid nodes on one side before the panels take over
+	modeTol       = 0.02
+)
+
+// tilt integrates the tilted law around a.
+//
+// The trapezoid rule with step h comes first: for these analytic, bell-shaped
+// integrands its error falls like exp(-2 pi c/h), c the distance to the nearest
+// singularity. When the law is too wide for it (a plateau or a slow exponential
+// tail far wider than the bend) Gauss-Legendre panels that grow away from the bend
+// take over, some 300 to 800 nodes.
+func tilt[S shape](sh S, a anchor, v, h float64, b bend) sums {
+	if s, ok := trapezoid(sh, a.resid, v, h); ok {
+		return s
+	}
+	return panels(sh, a, v, b)
+}
+
+func (s *sums) add(p, d, slope, curv float64) {
+	s.mass += p
+	pd := p * d
+	s.d += pd
+	s.dd += pd * d
+	ps := p * slope
+	s.slope += ps
+	s.slopeSq += ps * slope
+	s.curv += p * curv
+}
+
+func trapezoid[S shape](sh S, resid, v, h float64) (s sums, ok bool) {
+	half := -0.5 / v
+	_, _, c0 := sh.at(0)
+	s.mass, s.curv = 1, c0
+	for _, step := range [2]float64{h, -h} {
+		for k := 1; ; k++ {
+			if k > maxSide {
+				return s, false
+			}
+			d := step * float64(k)
+			gap, slope, curv := sh.at(d)
+			e := gap + d*(resid+half*d)
+			if !(e > -dropTrapezoid) {
+				break
+			}
+			s.add(math.Exp(e), d, slope, curv)
+		}
+	}
+	s.mass *= h
+	s.d *= h
+	s.dd *= h
+	s.slope *= h
+	s.slopeSq *= h
+	s.curv *= h
+	return s, true
+}
+
+const legendreNodes = 16
+
+// legendre holds the nodes and weights of Gauss-Legendre on (-1, 1); never written
+// after start-up.
+var legendre = func() (t [2][legendreNodes]float64) {
+	quad.Legendre{}.FixedLocations(t[0][:], t[1][:], -1, 1)
+	return t
+}()
+
+// panels integrates in Gauss-Legendre pieces of 16 nodes: no wider than two prior
+// deviations, an eighth of the range, or max(bend scale, 0.6 times the distance to
+// the bend), so that the nearest singularity stays well outside each piece's ellipse.
+func panels[S shape](sh S, a anchor, v float64, b bend) (s sums) {
+	half := -0.5 / v
+	f := func(d float64) float64 {
+		gap, _, _ := sh.at(d)
+		return gap + d*(a.resid+half*d)
+	}
+	left, right := edge(f, -a.tau), edge(f, a.tau)
+	widest := math.Min(2*math.Sqrt(v), (right+left)/8)
+	for x := -left; x < right; {
+		wide := b.scale
+		if x < b.lo {
+			wide = math.Max(wide, 0.6*(b.lo-x))
+		} else if x > b.hi {
+			wide = math.Max(wide, 0.6*(x-b.hi))
+		}
+		wide = math.Min(wide, widest)
+		if x+wide > right {
+			wide = right - x
+		}
+		c := 0.5 * wide
+		mid := x + c
+		for i, u := range legendre[0] {
+			d := mid + c*u
+			gap, slope, curv := sh.at(d)
+			s.add(c*legendre[1][i]*math.Exp(gap+d*(a.resid+half*d)), d, slope, curv)
+		}
+		if x+wide == x {
+			break
+		}
+		x += wide
+	}
+	return s
+}
+
+// edge returns the distance at which f has fallen dropPanels below its value at 0, to
+// about one part in 16, going out in steps of the sign of step.
+func edge(f func(float64) float64, step float64) float64 {
+	hi := step
+	for f(hi) > -dropPanels && !math.IsInf(hi, 0) {
+		hi *= 2
+	}
+	lo := hi / 2
+	if hi == step {
+		lo = 0
+	}
+	for i := 0; i < 4; i++ {
+		mid := 0.5 * (lo + hi)
+		if f(mid) > -dropPanels {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return math.Abs(hi)
+}
+
+// tilted turns sums about a into the four outputs. A weak datum (v*beta < 1/2) takes
+// alpha = E[l'] and beta = E[-l”] - Var[l'], which lose nothing as v -> 0; a sharp
+// one takes them from the mean and variance of s, where those identities cancel.
+func (s sums) tilted(a anchor, v float64) Tilted {
+	inv := 1 / s.mass
+	delta := s.d * inv
+	variance := s.dd*inv - delta*delta
+	logZ := a.logp - 0.5*a.t*(a.t/v) + math.Log(s.mass/math.Sqrt(2*math.Pi*v))
+	if variance > 0.5*v {
+		ds := s.slope * inv
+		beta := s.curv*inv - (s.slopeSq*inv - ds*ds)
+		return finish(Tilted{LogZ: logZ, Alpha: a.d1 + ds, Beta: beta, Ratio: 1 - v*beta})
+	}
+	ratio := variance / v
+	return finish(Tilted{LogZ: logZ, Alpha: (a.t + delta) / v, Beta: (1 - ratio) / v, Ratio: ratio})
+}
+
+// finish keeps the last rounding from leaving the ranges that log-concavity gives:
+// beta >= 0 and 0 < ratio <= 1.
+func finish(t Tilted) Tilted {
+	if t.Beta < 0 {
+		t.Beta = 0
+	}
+	if t.Ratio > 1 {
+		t.Ratio = 1
+	} else if t.Ratio < tinyRatio {
+		t.Ratio = tinyRatio
+	}
+	return t
+}
+
+// tinyRatio is the smallest Ratio returned: far below any reached in 'auto' (about
+// 1/(1 + v w y)), and large enough that 1/(v*Ratio) stays finite.
+const tinyRatio = 1e-24
+
+// findMode solves t = v l'(m+t) for a log-concave l with l' >= 0 (a response turned so
+// that it pulls upwards), to modeTol tilted deviations: what is left goes into resid.
+// l' falls, so the root lies in [0, v l'(m)]; every third step halves the bracket,
+// which keeps Newton from crawling where l' is nearly flat.
+func findMode(m, v float64, l func(s float64) (logp, d1, d2 float64)) anchor {
+	logp, d1, d2 := l(m)
+	lo, hi := 0.0, v*d1
+	t := 0.0
+	for i := 1; ; i++ {
+		g := t - v*d1
+		tau := 1 / math.Sqrt(1/v-d2)
+		step := -g / (1 - v*d2)
+		if math.Abs(step) <= modeTol*tau || i > 200 {
+			return anchor{t: t, logp: logp, d1: d1, resid: d1 - t/v, tau: tau}
+		}
+		if g < 0 {
+			lo = t
+		} else {
+			hi = t
+		}
+		t += step
+		if i%3 == 0 || t <= lo || t >= hi {
+			t = 0.5 * (lo + hi)
+			if t == lo || t == hi {
+				logp, d1, d2 = l(m + t)
+				return anchor{t: t, logp: logp, d1: d1, resid: d1 - t/v, tau: 1 / math.Sqrt(1/v-d2)}
+			}
+		}
+		logp, d1, d2 = l(m + t)
+	}
+}
+
+// proper reports that o and N(m, v) need an integral or a closed form; the rest is
+// for degenerate.
+func proper(o Obs, m, v float64) bool {
+	return v > 1e-290 && v <= math.MaxFloat64 && o.Weight > 0 && math.Abs(m) <= math.MaxFloat64
+}
+
+// degenerate answers what is not proper: a prior that is no distribution (NaN
+// everywhere), weight 0 (the prior itself), and v = 0, or so small that 1/v overflows
+// (a point mass: the likelihood and its derivatives at m).
+func degenerate(w, m, v, logp, d1, d2 float64) Tilted {
+	nan := math.NaN()
+	switch {
+	case !(v >= 0) || math.IsInf(v, 1) || math.IsNaN(m) || math.IsInf(m, 0) || !(w >= 0):
+		return Tilted{nan, nan, nan, nan}
+	case w == 0:
+		return Tilted{Ratio: 1}
+	}
+	return Tilted{LogZ: logp, Alpha: d1, Beta: -d2, Ratio: 1}
+}

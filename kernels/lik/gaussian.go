@@ -1,0 +1,80 @@
+package lik
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/bglm/bglm/kernels/special"
+)
+
+// gaussian is p(y|s) = N(y; s, dispersion). With weight w the factor is p^w, its
+// normalising constant included: a Gaussian in s of variance dispersion/w, so all
+// moments are closed forms:
+//
+//	logZ = -w/2 log(2 pi D) + 1/2 log(2 pi D/w) + log N(y; m, v + D/w)
+//	alpha = (y-m)/(v + D/w),  beta = 1/(v + D/w),  ratio = (D/w)/(v + D/w)
+//
+// Accuracy: rounding only. With quadrature k > 0 the plain rule is used instead.
+type gaussian struct {
+	dispersion float64
+	rule       *rule
+}
+
+func newGaussian(p Params) (Likelihood, error) {
+	if !(p.Dispersion > 0) || math.IsInf(p.Dispersion, 1) {
+		return nil, fmt.Errorf("dispersion = %v: gaussian takes a finite noise variance > 0", p.Dispersion)
+	}
+	r, err := newRule(p.Quadrature)
+	return gaussian{p.Dispersion, r}, err
+}
+
+func (gaussian) Family() string { return "gaussian" }
+func (gaussian) Link() string   { return "identity" }
+
+func (gaussian) Check(o Obs) error {
+	if math.IsNaN(o.Y) || math.IsInf(o.Y, 0) {
+		return fmt.Errorf("y = %v: gaussian takes finite numbers", o.Y)
+	}
+	return checkWeight(o)
+}
+
+func (g gaussian) LogLik(o Obs, s float64) (logp, d1, d2 float64) {
+	if o.Weight == 0 {
+		return 0, 0, 0
+	}
+	precision := o.Weight / g.dispersion
+	r := o.Y - s
+	return -0.5 * (o.Weight*math.Log(2*math.Pi*g.dispersion) + r*r*precision), r * precision, -precision
+}
+
+func (g gaussian) Moments(o Obs, m, v float64) Tilted {
+	if !proper(o, m, v) {
+		logp, d1, d2 := g.LogLik(o, m)
+		return degenerate(o.Weight, m, v, logp, d1, d2)
+	}
+	if g.rule != nil {
+		return g.rule.moments(g, o, m, v)
+	}
+	noise := g.dispersion / o.Weight
+	total := v + noise
+	inv := 1 / total
+	r := o.Y - m
+	logZ := -0.5 * (math.Log(2*math.Pi*total) + r*(r*inv))
+	if o.Weight != 1 {
+		logZ += 0.5 * (math.Log(2*math.Pi*noise) - o.Weight*math.Log(2*math.Pi*g.dispersion))
+	}
+	return Tilted{LogZ: logZ, Alpha: r * inv, Beta: inv, Ratio: noise * inv}
+}
+
+func (gaussian) Response(s float64) float64 { return s }
+
+func (g gaussian) Predict(m, v float64) (mean, variance float64) { return m, v + g.dispersion }
+
+func (gaussian) Moderated(m, v float64) float64 { return m }
+
+func (g gaussian) Interval(m, v, level float64) (lower, upper float64) {
+	return normalQuantiles(m, v+g.dispersion, level)
+}
+
+// centralZ is the z with P(|N(0,1)| <= z) = level.
+func centralZ(level float64) float64 { return -special.PhiInv(0.5 * (1 - level)) }

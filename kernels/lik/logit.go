@@ -1,0 +1,287 @@
+package lik
+
+import (
+	"math"
+
+	"github.com/bglm/bglm/kernels/special"
+)
+
+// logit is p(y=1|s) = 1/(1 + e^-s). Moments with weight 1 use rules with fixed nodes,
+// no search for a mode (logitMoments); other weights use the shared quadrature.
+// Accuracy: logZ 1e-9, mean 1e-8 deviations, variance 1e-8.
+type logit struct{ rule *rule }
+
+func newLogit(p Params) (Likelihood, error) {
+	r, err := newRule(p.Quadrature)
+	return logit{r}, err
+}
+
+func (logit) Family() string    { return "bernoulli" }
+func (logit) Link() string      { return "logit" }
+func (logit) Check(o Obs) error { return checkBinary(o) }
+
+func (logit) LogLik(o Obs, s float64) (logp, d1, d2 float64) {
+	if o.Y == 0 {
+		logp, d1, d2 = logitLog(o.Weight, -s)
+		return logp, -d1, d2
+	}
+	return logitLog(o.Weight, s)
+}
+
+func logitLog(w, x float64) (logp, d1, d2 float64) {
+	if w == 0 {
+		return 0, 0, 0
+	}
+	e := math.Exp(-math.Abs(x))
+	big := 1 / (1 + e)
+	small := e * big
+	if x >= 0 {
+		return -w * math.Log1p(e), w * small, -w * small * big
+	}
+	return w * (x - math.Log1p(e)), w * big, -w * small * big
+}
+
+func (l logit) Moments(o Obs, m, v float64) Tilted {
+	if !proper(o, m, v) {
+		logp, d1, d2 := l.LogLik(o, m)
+		return degenerate(o.Weight, m, v, logp, d1, d2)
+	}
+	if l.rule != nil {
+		return l.rule.moments(l, o, m, v)
+	}
+	if o.Y == 0 {
+		m = -m
+	}
+	var t Tilted
+	if o.Weight == 1 {
+		t = logitMoments(m, v)
+	} else {
+		t = logitWeighted(o.Weight, m, v)
+	}
+	if o.Y == 0 {
+		t.Alpha = -t.Alpha
+	}
+	return t
+}
+
+const (
+	logitStep   = 0.66 // poles at ±i pi: error about exp(-2 pi²/0.66 + pi²/(2v)), 1e-11 at v = 1
+	logitTable  = 104  // nodes up to s = 68
+	logitKappa2 = 2.9  // Phi(s/kappa) is within 0.01 of the logistic function
+	logitSmallV = 1    // below: a rule scaled by the prior
+	gridStep    = 0.64
+	gridNodes   = 12
+)
+
+// logitRest[k] = (logistic(s) - Phi(s/kappa)) e^s at s = k logitStep; the difference is
+// odd in s and falls like e^-s. Never written after start-up.
+var logitRest = func() (t [logitTable]float64) {
+	for k := range t {
+		s := float64(k) * logitStep
+		// Q(s/kappa) - logistic(-s), both times e^s
+		t[k] = math.Exp(special.LogPhi(-s/math.Sqrt(logitKappa2))+s) - 1/(1+math.Exp(-s))
+	}
+	t[0] = 0
+	return t
+}()
+
+// gridWeight[k] are weights of the trapezoid rule for N(0,1) at ±k gridStep, summing to 1.
+var gridWeight = func() (t [gridNodes + 1]float64) {
+	sum := 0.0
+	for k := range t {
+		x := float64(k) * gridStep
+		t[k] = math.Exp(-0.5 * x * x)
+		sum += t[k]
+		if k > 0 {
+			sum += t[k]
+		}
+	}
+	for k := range t {
+		t[k] /= sum
+	}
+	return t
+}()
+
+// logitMoments is the tilted law of logistic(s) under N(m, v).
+//
+//  1. m < -v/2: e^s N(s; m, v) = e^(m+v/2) N(s; m+v, v) turns the problem into the one
+//     at -(m+v), exactly; the rest has m >= -v/2.
+//  2. m > 2.5v + 12: three terms of 1/(1+e^-s) = 1 - e^-s + ..., an alternating series.
+//  3. v < 1: trapezoid rule on m ± 7.7 sqrt(v), 25 nodes.
+//  4. v >= 1: logistic(s) = Phi(s/kappa) + rest(s). The first part is the closed form of
+//     probit; the rest lives near 0, and the trapezoid rule integrates it with the same
+//     tabulated values for every (m, v). All powers come from recurrences.
+func logitMoments(m, v float64) Tilted {
+	if m < -0.5*v {
+		t := logitCentred(-(m + v), v)
+		t.LogZ += m + 0.5*v
+		t.Alpha = 1 - t.Alpha
+		return t
+	}
+	return logitCentred(m, v)
+}
+
+func logitCentred(m, v float64) Tilted {
+	switch {
+	case m > 2.5*v+12:
+		e1, e2, e3 := math.Exp(-m+0.5*v), math.Exp(-2*m+2*v), math.Exp(-3*m+4.5*v)
+		lost := e1 - e2 + e3
+		z := 1 - lost
+		alpha := (e1 - 2*e2 + 3*e3) / z
+		beta := alpha*alpha + (e1-4*e2+9*e3)/z
+		return Tilted{LogZ: math.Log1p(-lost), Alpha: alpha, Beta: beta, Ratio: 1 - v*beta}
+	case v < logitSmallV:
+		return logitGrid(m, v)
+	default:
+		return logitSplit(m, v)
+	}
+}
+
+// logitGrid: v < 1 and m >= -v/2. The datum shifts the law by less than one prior
+// deviation, so the prior's own grid covers it.
+func logitGrid(m, v float64) Tilted {
+	e := math.Exp(-m)
+	q := math.Exp(-gridStep * math.Sqrt(v))
+	inv := 1 / q
+	sigma := 1 / (1 + e)
+	w := gridWeight[0] * sigma
+	p := e * sigma
+	z, a, b := w, w*p, w*p*p
+	up, dn := e, e
+	for k := 1; k <= gridNodes; k++ {
+		up *= q
+		dn *= inv
+		su, sd := 1/(1+up), 1/(1+dn)
+		pu, pd := up*su, dn*sd
+		wu, wd := gridWeight[k]*su, gridWeight[k]*sd
+		z += wu + wd
+		wu *= pu
+		wd *= pd
+		a += wu + wd
+		b += wu*pu + wd*pd
+	}
+	a /= z
+	b /= z
+	// E[p(1-p)] - Var[p] with p = 1 - logistic
+	beta := a + a*a - 2*b
+	return finish(Tilted{LogZ: math.Log(z), Alpha: a, Beta: beta, Ratio: 1 - v*beta})
+}
+
+func logitSplit(m, v float64) Tilted {
+	total := v + logitKappa2
+	root := 1 / math.Sqrt(total)
+	x := m * root
+	logPhi, r, residual := special.PhiMoments(x)
+
+	// rest: sums of D_k s^j N(s)/N(0) over both sides, up and dn times e^-s
+	var s0, s1, s2 float64
+	iv := 1 / v
+	gauss := math.Exp(-0.5 * logitStep * logitStep * iv)
+	decay := gauss * gauss
+	slope := m * logitStep * iv
+	fu, fd := gauss*math.Exp(slope-logitStep), gauss*math.Exp(-slope-logitStep)
+	up, dn := 1.0, 1.0
+	s := 0.0
+	for k := 1; k < logitTable; k++ {
+		up *= fu
+		dn *= fd
+		fu *= decay
+		fd *= decay
+		s += logitStep
+		if up+dn < 1e-17 {
+			break
+		}
+		c := logitRest[k]
+		plus, minus := c*(up+dn)*s, c*(up-dn)
+		s0 += minus
+		s1 += plus
+		s2 += minus * (s * s)
+	}
+
+	n0 := -0.5*m*(m*iv) - 0.5*math.Log(2*math.Pi*v) // log N(0; m, v)
+	if m >= 0 {
+		phi := math.Exp(logPhi)
+		c := logitStep * math.Exp(n0)
+		z := phi + c*s0
+		hazard := r * phi * root
+		d1 := hazard + c*(s1-m*s0)*iv
+		d2 := -x*root*hazard + c*((s2-2*m*s1+m*m*s0)*iv-s0)*iv
+		alpha := d1 / z
+		beta := alpha*alpha - d2/z
+		return finish(Tilted{LogZ: math.Log(z), Alpha: alpha, Beta: beta, Ratio: 1 - v*beta})
+	}
+	c := logitStep * math.Exp(n0-logPhi)
+	mass := 1 + c*s0
+	excess := special.InverseMillsExcess(x)
+	mean0 := m*logitKappa2/total + v*excess*root // m + v r root, without cancellation
+	var0 := v * (logitKappa2 + v*residual) / total
+	mean := (mean0 + c*s1) / mass
+	variance := (var0+mean0*mean0+c*s2)/mass - mean*mean
+	ratio := variance * iv
+	return finish(Tilted{LogZ: logPhi + math.Log(mass), Alpha: (mean - m) * iv, Beta: (1 - ratio) * iv, Ratio: ratio})
+}
+
+func logitWeighted(w, m, v float64) Tilted {
+	a := findMode(m, v, func(s float64) (logp, d1, d2 float64) { return logitLog(w, s) })
+	s0 := m + a.t
+	h := math.Min(0.65*a.tau, 0.4)
+	shift := math.Log1p(w)
+	return tilt(newLogitShape(s0, w), a, v, h, bend{-s0, shift - s0, 1}).tilted(a, v)
+}
+
+// logitShape is w log logistic about s0, p = logistic(-s0), q = logistic(s0).
+type logitShape struct{ s0, w, p, q float64 }
+
+func newLogitShape(s0, w float64) logitShape {
+	return logitShape{s0, w, special.Logistic(-s0), special.Logistic(s0)}
+}
+
+func (l logitShape) at(d float64) (gap, slope, curv float64) {
+	p, q := l.p, l.q
+	// log[(1+e^-s)/(1+e^-s0)] from the side whose probability is small
+	if math.Abs(d) > 300 {
+		x := l.s0 + d
+		pd, qd := special.Logistic(-x), special.Logistic(x)
+		// both ends are straight lines by now
+		if p <= q {
+			gap = math.Log(q) + special.Log1pExp(-x) + p*d
+		} else {
+			gap = math.Log(p) + special.Log1pExp(x) - q*d
+		}
+		return -l.w * gap, l.w * (pd - p), l.w * pd * qd
+	}
+	if p <= q {
+		e := math.Expm1(-d)
+		den := 1 / (1 + p*e)
+		pd := p * (1 + e) * den
+		return -l.w * (math.Log1p(p*e) + p*d), l.w * p * q * e * den, l.w * pd * q * den
+	}
+	e := math.Expm1(d)
+	den := 1 / (1 + q*e)
+	qd := q * (1 + e) * den
+	return -l.w * (math.Log1p(q*e) - q*d), -l.w * p * q * e * den, l.w * qd * p * den
+}
+
+func (logit) Response(s float64) float64 { return special.Logistic(s) }
+
+// Predict integrates the logistic function to 1e-10 relative, in both tails: the
+// smaller of the two probabilities is computed, the other is its complement.
+func (logit) Predict(m, v float64) (mean, variance float64) {
+	small := math.Exp(logit{}.Moments(Obs{Y: 1, Weight: 1}, -math.Abs(m), v).LogZ)
+	if m > 0 {
+		return 1 - small, small * (1 - small)
+	}
+	return small, small * (1 - small)
+}
+
+// Moderated is MacKay's logistic(m/sqrt(1 + pi v/8)), within 0.016 of the exact mean.
+//
+// Source: D. MacKay, "The evidence framework applied to classification networks" (1992).
+func (logit) Moderated(m, v float64) float64 {
+	return special.Logistic(m / math.Sqrt(1+math.Pi*v/8))
+}
+
+func (l logit) Interval(m, v, level float64) (lower, upper float64) {
+	lower, upper = normalQuantiles(m, v, level)
+	return l.Response(lower), l.Response(upper)
+}

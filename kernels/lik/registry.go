@@ -1,0 +1,172 @@
+package lik
+
+import (
+	"fmt"
+	"math"
+	"sort"
+	"strings"
+)
+
+// Info describes one family for documentation and for messages.
+type Info struct {
+	Family      string
+	Links       []string // the first is the default
+	Description string
+	Parameters  []string // options the family reads besides quadrature
+	Response    string   // what y may be
+}
+
+// entry ties a family's description to the constructors of its links.
+type entry struct {
+	Info
+	make map[string]func(Params) (Likelihood, error)
+}
+
+// families is the explicit list; never written after start-up.
+var families = []entry{
+	{Info{
+		Family:      "bernoulli",
+		Links:       []string{"logit", "probit", "cloglog"},
+		Description: "a yes or no response with probability logistic(s), Phi(s) or 1 - exp(-exp(s))",
+		Response:    "0 or 1 (BOOLEAN, 0 or 1)",
+	}, map[string]func(Params) (Likelihood, error){
+		"logit": newLogit, "probit": newProbit, "cloglog": newCloglog,
+	}},
+	{Info{
+		Family:      "gaussian",
+		Links:       []string{"identity"},
+		Description: "a real response with mean s and noise variance dispersion",
+		Parameters:  []string{"dispersion"},
+		Response:    "any finite number",
+	}, map[string]func(Params) (Likelihood, error){"identity": newGaussian}},
+	{Info{
+		Family:      "poisson",
+		Links:       []string{"log"},
+		Description: "a count with rate exp(s)",
+		Response:    "whole numbers >= 0",
+	}, map[string]func(Params) (Likelihood, error){"log": newPoisson}},
+}
+
+// Families lists the families in the order of the registry, as fresh copies.
+func Families() []Info {
+	out := make([]Info, len(families))
+	for i, f := range families {
+		out[i] = f.Info
+		out[i].Links = append([]string(nil), f.Links...)
+		out[i].Parameters = append([]string(nil), f.Parameters...)
+	}
+	return out
+}
+
+// New returns the likelihood of a family and link with its parameters bound. Names
+// are case-insensitive. An empty family is found by its link, an empty link is the
+// family's first, and both empty mean bernoulli with logit.
+//
+// Errors name the option (family, link, dispersion or quadrature), what was found and
+// what is allowed, with the nearest name when a spelling looks like a slip.
+func New(family, link string, p Params) (Likelihood, error) {
+	family, link = strings.ToLower(strings.TrimSpace(family)), strings.ToLower(strings.TrimSpace(link))
+	if family == "" && link == "" {
+		family = families[0].Family
+	}
+	if family == "" {
+		var links []string
+		for _, f := range families {
+			links = append(links, f.Links...)
+			if f.make[link] != nil {
+				return f.make[link](p)
+			}
+		}
+		return nil, unknown("link", link, "", links)
+	}
+	var names []string
+	for _, f := range families {
+		names = append(names, f.Family)
+		if f.Family != family {
+			continue
+		}
+		if link == "" {
+			link = f.Links[0]
+		}
+		if f.make[link] == nil {
+			return nil, unknown("link", link, " for family "+family, f.Links)
+		}
+		return f.make[link](p)
+	}
+	return nil, unknown("family", family, "", names)
+}
+
+func unknown(option, found, where string, allowed []string) error {
+	hint := ""
+	if near := nearest(found, allowed); near != "" {
+		hint = fmt.Sprintf(" (did you mean %q?)", near)
+	}
+	return fmt.Errorf("%s = %q: allowed%s: %s%s", option, found, where, strings.Join(allowed, ", "), hint)
+}
+
+// nearest is the allowed name within two edits, or that found begins or is begun by.
+func nearest(found string, allowed []string) string {
+	type scored struct {
+		name string
+		d    int
+	}
+	var all []scored
+	for _, a := range allowed {
+		d := edits(found, a)
+		if len(found) >= 3 && (strings.HasPrefix(a, found) || strings.HasPrefix(found, a)) {
+			d = 0
+		}
+		all = append(all, scored{a, d})
+	}
+	sort.SliceStable(all, func(i, j int) bool { return all[i].d < all[j].d })
+	if len(all) > 0 && all[0].d <= 2 {
+		return all[0].name
+	}
+	return ""
+}
+
+// edits is the Levenshtein distance.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		diag := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := diag
+			if a[i-1] != b[j-1] {
+				cost++
+			}
+			diag = row[j]
+			row[j] = min(cost, diag+1, row[j-1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// checkWeight is shared by every family's Check.
+func checkWeight(o Obs) error {
+	if !(o.Weight >= 0) || math.IsInf(o.Weight, 1) {
+		return fmt.Errorf("weight = %v: weights are finite numbers >= 0", o.Weight)
+	}
+	return nil
+}
+
+func checkBinary(o Obs) error {
+	if o.Y != 0 && o.Y != 1 {
+		return fmt.Errorf("y = %v: bernoulli takes 0 or 1 (BOOLEAN, 0 or 1)", o.Y)
+	}
+	return checkWeight(o)
+}
+
+// normalQuantiles returns the Gaussian quantiles of the central interval of a level.
+// A level outside (0, 1) gives NaN.
+func normalQuantiles(m, v, level float64) (lower, upper float64) {
+	if !(level > 0 && level < 1) {
+		return math.NaN(), math.NaN()
+	}
+	half := centralZ(level) * math.Sqrt(v)
+	return m - half, m + half
+}
