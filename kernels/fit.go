@@ -1,0 +1,102 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+)
+
+// Weight is a Gaussian belief over one weight. Variance 0 is a known weight.
+type Weight struct{ Mean, Variance float64 }
+
+// Belief is a named Weight, the row of a belief table.
+type Belief struct {
+	Feature string
+	Weight
+}
+
+// Prior is what a weight without data has.
+type Prior struct {
+	Mean              float64 // of every weight
+	Variance          float64 // of every weight but the intercept
+	InterceptVariance float64
+}
+
+// DefaultPrior is N(0, 1), for the intercept N(0, 10).
+var DefaultPrior = Prior{Mean: 0, Variance: 1, InterceptVariance: 10}
+
+// Of is the prior of a feature by name.
+func (p Prior) Of(name []byte) Weight {
+	if string(name) == Intercept {
+		return Weight{p.Mean, p.InterceptVariance}
+	}
+	return Weight{p.Mean, p.Variance}
+}
+
+// Fit is a posterior with all that predicting, continuing and merging need.
+type Fit struct {
+	Method, Family, Link string
+	Shape, Dispersion    float64 // Shape NaN where the family has none
+	Intercept            bool
+	HashBits             int
+	Prior                Prior
+	Time                 float64 // when the beliefs are valid; NaN without time
+	Beliefs              []Belief
+	N, Skipped           int64
+	LogEvidence          float64 // nats
+	Iterations           int
+	Converged            bool
+	Status               string // "ok" or one sentence
+}
+
+// Check reports the first belief that is not a Gaussian.
+func (f *Fit) Check() error {
+	for _, b := range f.Beliefs {
+		if err := CheckWeight(b.Weight); err != nil {
+			return fmt.Errorf("feature %q: %w", b.Feature, err)
+		}
+	}
+	return nil
+}
+
+// CheckWeight reports a mean that is not finite or a variance that is negative
+// or not finite.
+func CheckWeight(w Weight) error {
+	if math.IsNaN(w.Mean) || math.IsInf(w.Mean, 0) {
+		return fmt.Errorf("mean = %v: a finite number is needed", w.Mean)
+	}
+	if !(w.Variance >= 0) || math.IsInf(w.Variance, 0) {
+		return fmt.Errorf("variance = %v: a finite number >= 0 is needed", w.Variance)
+	}
+	return nil
+}
+
+// Merge multiplies partial posteriors a and b that share the prior p:
+// precision Λa + Λb - Λp, and the same for precision times mean. logC is the
+// log of the integral of a·b/p, what the two partial evidences lack. ok is
+// false when the product is improper. A known weight stays as it is.
+func Merge(a, b, p Weight) (w Weight, logC float64, ok bool) {
+	if p.Variance == 0 || a.Variance == 0 || b.Variance == 0 {
+		if a.Variance == 0 || p.Variance == 0 {
+			return a, 0, a == b || b == p
+		}
+		return b, 0, a == p
+	}
+	if a == p {
+		return b, 0, true
+	}
+	if b == p {
+		return a, 0, true
+	}
+	la, lb, lp := 1/a.Variance, 1/b.Variance, 1/p.Variance
+	l := la + lb - lp
+	if !(l > 0) {
+		return Weight{}, 0, false
+	}
+	// Means relative to the prior's: the terms of a weight that hardly moved
+	// stay small instead of cancelling.
+	da, db := a.Mean-p.Mean, b.Mean-p.Mean
+	nu := da*la + db*lb
+	w = Weight{p.Mean + nu/l, 1 / l}
+	logC = 0.5 * (nu*nu/l - da*da*la - db*db*lb + math.Log(la) + math.Log(lb) - math.Log(lp) - math.Log(l))
+	return w, logC, true
+}

@@ -1,0 +1,269 @@
+package udf
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/udf/internal/capi"
+)
+
+// mergeState multiplies posteriors. It keeps natural parameters relative to the
+// common prior, so that the order of the parts does not matter beyond rounding:
+// per feature Σ(Λk - Λ0), Σ(νk - ν0) and the parts' log normalisers.
+type mergeState struct {
+	head  kernels.Fit
+	dict  kernels.Dict
+	prior map[string]kernels.Weight // features of the prior FIT; nil without
+	from  *kernels.Fit              // the prior FIT's counts
+	lam   []float64                 // Σ (Λk - Λ0)
+	nu    []float64                 // Σ (μk - μ0) Λk: means relative to the prior's
+	logA  []float64                 // Σ log normaliser differences, for the evidence
+	known []bool
+	mean  []float64 // of known weights
+	k     int64
+}
+
+func (s *mergeState) Clone() capi.State {
+	c := *s
+	c.dict = s.dict.Clone()
+	c.lam, c.nu, c.logA = append([]float64(nil), s.lam...), append([]float64(nil), s.nu...), append([]float64(nil), s.logA...)
+	c.known, c.mean = append([]bool(nil), s.known...), append([]float64(nil), s.mean...)
+	return &c
+}
+
+func (s *mergeState) Size() int64 { return s.dict.Size() + 33*int64(cap(s.lam)) + 300 }
+
+func (s *mergeState) priorOf(name []byte) kernels.Weight {
+	if w, ok := s.prior[string(name)]; ok {
+		return w
+	}
+	return s.head.Prior.Of(name)
+}
+
+// logNorm is the log normaliser of a Gaussian with precision lam and
+// precision times mean nu, without the constant.
+func logNorm(lam, nu float64) float64 { return 0.5 * (nu*nu/lam - math.Log(lam)) }
+
+func (s *mergeState) slot(name string) (int, error) {
+	id, err := s.dict.AddRaw(name)
+	if err != nil {
+		return 0, err
+	}
+	if int(id) == len(s.lam) {
+		s.lam, s.nu, s.logA = append(s.lam, 0), append(s.nu, 0), append(s.logA, 0)
+		s.known, s.mean = append(s.known, false), append(s.mean, 0)
+	}
+	return int(id), nil
+}
+
+func (s *mergeState) know(id int, name string, mean float64) error {
+	if s.known[id] && s.mean[id] != mean {
+		return fmt.Errorf("feature %q is known (variance 0) as %v and as %v", name, s.mean[id], mean)
+	}
+	s.known[id], s.mean[id] = true, mean
+	return nil
+}
+
+func (s *mergeState) agree(f *kernels.Fit) error {
+	h := &s.head
+	differ := func(what string, a, b any) error {
+		return fmt.Errorf("the fits differ in %s (%v and %v); only fits of one model can be merged", what, a, b)
+	}
+	switch {
+	case h.Family != f.Family || h.Link != f.Link:
+		return differ("family or link", h.Family+" "+h.Link, f.Family+" "+f.Link)
+	case h.Dispersion != f.Dispersion:
+		return differ("dispersion", h.Dispersion, f.Dispersion)
+	case h.Shape != f.Shape && !(math.IsNaN(h.Shape) && math.IsNaN(f.Shape)):
+		return differ("shape", h.Shape, f.Shape)
+	case h.Prior != f.Prior:
+		return differ("prior", h.Prior, f.Prior)
+	case h.Intercept != f.Intercept:
+		return differ("intercept", h.Intercept, f.Intercept)
+	case h.HashBits != f.HashBits:
+		return differ("hash_bits", h.HashBits, f.HashBits)
+	}
+	return nil
+}
+
+// later is the larger of two times of which either may be NaN.
+func later(a, b float64) float64 {
+	if !(a >= b) && !math.IsNaN(b) {
+		return b
+	}
+	return a
+}
+
+func (s *mergeState) add(f *kernels.Fit, r *beliefReader, lo, hi int) error {
+	if s.k > 0 {
+		if err := s.agree(f); err != nil {
+			return err
+		}
+	}
+	var n, skipped int64
+	var evidence float64
+	if s.from != nil {
+		n, skipped, evidence = s.from.N, s.from.Skipped, s.from.LogEvidence
+	}
+	s.head.N += f.N - n
+	s.head.Skipped += f.Skipped - skipped
+	s.head.LogEvidence += f.LogEvidence - evidence
+	s.head.Time = later(s.head.Time, f.Time)
+	s.k++
+	for j := lo; j < hi; j++ {
+		name, w, err := r.at(j)
+		if err != nil {
+			return err
+		}
+		id, err := s.slot(name)
+		if err != nil {
+			return err
+		}
+		p := s.priorOf(s.dict.Name(uint32(id)))
+		if w.Variance == 0 || p.Variance == 0 {
+			if p.Variance == 0 && w != p {
+				return fmt.Errorf("feature %q is known a priori (variance 0), but a fit has mean %v, variance %v", name, w.Mean, w.Variance)
+			}
+			if err := s.know(id, name, w.Mean); err != nil {
+				return err
+			}
+			continue
+		}
+		if w == p {
+			continue
+		}
+		d := w.Mean - p.Mean
+		s.lam[id] += 1/w.Variance - 1/p.Variance
+		s.nu[id] += d / w.Variance
+		s.logA[id] += -logNorm(1/w.Variance, d/w.Variance) + logNorm(1/p.Variance, 0)
+	}
+	return nil
+}
+
+func (s *mergeState) Merge(src capi.State) error {
+	o, ok := src.(*mergeState)
+	if !ok {
+		return fmt.Errorf("internal error: merging states of different functions")
+	}
+	if err := s.agree(&o.head); err != nil {
+		return err
+	}
+	var from kernels.Fit
+	if s.from != nil {
+		from = *s.from
+	}
+	s.head.N += o.head.N - from.N
+	s.head.Skipped += o.head.Skipped - from.Skipped
+	s.head.LogEvidence += o.head.LogEvidence - from.LogEvidence
+	s.head.Time = later(s.head.Time, o.head.Time)
+	s.k += o.k
+	for j := range o.lam {
+		name := string(o.dict.Name(uint32(j)))
+		id, err := s.slot(name)
+		if err != nil {
+			return err
+		}
+		if o.known[j] {
+			if err := s.know(id, name, o.mean[j]); err != nil {
+				return err
+			}
+		}
+		s.lam[id] += o.lam[j]
+		s.nu[id] += o.nu[j]
+		s.logA[id] += o.logA[j]
+	}
+	return nil
+}
+
+func updateMerge(args []capi.Vec, slots capi.Slots) error {
+	fits, err := newFitReader(&args[0], "fit")
+	if err != nil {
+		return err
+	}
+	var priors *fitReader
+	if len(args) > 1 {
+		if priors, err = newFitReader(&args[1], "prior"); err != nil {
+			return err
+		}
+	}
+	return slots.Runs(func(slot capi.Slot, lo, hi int) error {
+		for i := lo; i < hi; i++ {
+			if fits.null(i) {
+				continue // as sum: NULL is no part
+			}
+			f, err := fits.head(i)
+			if err != nil {
+				return err
+			}
+			st, err := slot.Mutable(func() (capi.State, error) {
+				s := &mergeState{head: *f}
+				s.head.N, s.head.Skipped, s.head.LogEvidence, s.head.Time = 0, 0, 0, nan
+				if priors != nil && !priors.null(i) {
+					p, err := priors.whole(i)
+					if err != nil {
+						return nil, fmt.Errorf("prior: %w", err)
+					}
+					if err := s.agree(p); err != nil {
+						return nil, fmt.Errorf("prior: %w", err)
+					}
+					s.from = p
+					s.head.N, s.head.Skipped, s.head.LogEvidence = p.N, p.Skipped, p.LogEvidence
+					s.prior = make(map[string]kernels.Weight, len(p.Beliefs))
+					for _, b := range p.Beliefs {
+						s.prior[b.Feature] = b.Weight
+						if _, err := s.slot(b.Feature); err != nil {
+							return nil, err
+						}
+					}
+				}
+				return s, nil
+			})
+			if err != nil {
+				return err
+			}
+			a, b := fits.beliefs.list.Span(i)
+			if err := st.(*mergeState).add(f, fits.beliefs, a, b); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func finalizeMerge(states []capi.State, out *capi.Col) error {
+	for _, st := range states {
+		s, _ := st.(*mergeState)
+		if s == nil {
+			out.Null()
+			continue
+		}
+		f := s.head
+		f.Method, f.Iterations, f.Converged, f.Status = "merge", 1, true, "ok"
+		ws := make([]kernels.Weight, len(s.lam))
+		for id := range ws {
+			p := s.priorOf(s.dict.Name(uint32(id)))
+			switch {
+			case s.known[id]:
+				ws[id] = kernels.Weight{Mean: s.mean[id]}
+			case p.Variance == 0 || s.lam[id] == 0 && s.nu[id] == 0:
+				ws[id] = p
+			default:
+				l := 1/p.Variance + s.lam[id]
+				if !(l > 0) {
+					return fmt.Errorf("feature %q: the product of %d posteriors over the prior (variance %v) is improper, precision %v; "+
+						"if the fits started from another common prior, give it as the second argument", s.dict.Name(uint32(id)), s.k, p.Variance, l)
+				}
+				ws[id] = kernels.Weight{Mean: p.Mean + s.nu[id]/l, Variance: 1 / l}
+				// log ∫ Πqk / p^(K-1): what the sum of the parts' evidences lacks
+				f.LogEvidence += logNorm(l, s.nu[id]) - logNorm(1/p.Variance, 0) + s.logA[id]
+			}
+		}
+		appendFit(out, &f, func(visit func([]byte, kernels.Weight)) {
+			for _, id := range s.dict.Order() {
+				visit(s.dict.Name(id), ws[id])
+			}
+		})
+	}
+	return nil
+}

@@ -1,0 +1,296 @@
+package udf
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/udf/internal/capi"
+)
+
+// features turns rows of the SQL argument x into entries of a Batch.
+//
+// A plan is made once per call: the names of columns are hashed there, so that
+// a row costs one dictionary probe an entry and builds no string.
+type features struct {
+	x     *capi.Vec
+	dups  bool // a row can name a feature twice
+	each  func(f *features, row int, d *kernels.Dict, b *kernels.Batch) error
+	field []fieldPlan
+	text  []byte
+	s     kernels.Scratch
+}
+
+type fieldKind int
+
+const (
+	numeric fieldKind = iota
+	category
+	boolean
+	enum
+	date
+	categories
+	absent
+)
+
+type fieldPlan struct {
+	v      *capi.Vec
+	kind   fieldKind
+	key    kernels.Key    // numeric
+	prefix kernels.Prefix // category, date, categories
+	tf     [2]kernels.Key // boolean
+	codes  map[int]kernels.Key
+}
+
+const featureTypes = "STRUCT, MAP(VARCHAR or integer, number), LIST(STRUCT(feature, value)), LIST(VARCHAR) or a list of numbers"
+
+// planFeatures inspects the type of x. Errors: a type that is not one of the
+// feature types.
+func planFeatures(x *capi.Vec, arg string) (*features, error) {
+	f := &features{x: x}
+	bad := func(why string) error {
+		return fmt.Errorf("%s is %s%s; allowed: %s", arg, x.TypeName(), why, featureTypes)
+	}
+	switch x.Type {
+	case capi.SQLNull:
+		f.each = func(*features, int, *kernels.Dict, *kernels.Batch) error { return nil }
+	case capi.Struct:
+		f.each = (*features).structRow
+		for i := range x.Kids {
+			v := &x.Kids[i]
+			if v.Name == "" {
+				return nil, bad(", a row without field names")
+			}
+			p := fieldPlan{v: v}
+			switch {
+			case v.IsNumber():
+				p.kind, p.key = numeric, kernels.NewKey(v.Name)
+			case v.Type == capi.Varchar:
+				p.kind, p.prefix = category, kernels.NewPrefix(v.Name)
+			case v.Type == capi.Boolean:
+				p.kind = boolean
+				p.tf = [2]kernels.Key{kernels.NewKey(v.Name + "=false"), kernels.NewKey(v.Name + "=true")}
+			case v.Type == capi.Enum:
+				p.kind, p.codes = enum, map[int]kernels.Key{}
+			case v.Type == capi.Date:
+				p.kind, p.prefix = date, kernels.NewPrefix(v.Name)
+			case (v.Type == capi.List || v.Type == capi.Array) && v.Kids[0].Type == capi.Varchar:
+				p.kind, p.prefix, f.dups = categories, kernels.NewPrefix(v.Name), true
+			case v.Type == capi.SQLNull || v.Type == capi.List && v.Kids[0].Type == capi.SQLNull:
+				p.kind = absent
+			default:
+				return nil, fmt.Errorf("%s field %q is %s; allowed in a STRUCT: numbers, VARCHAR, ENUM, BOOLEAN, DATE and lists of VARCHAR",
+					arg, v.Name, v.TypeName())
+			}
+			f.field = append(f.field, p)
+		}
+	case capi.Map:
+		kv := x.Kids[0].Kids
+		if len(kv) != 2 || kv[0].Type != capi.Varchar && !kv[0].IsInteger() && kv[0].Type != capi.SQLNull ||
+			!kv[1].IsNumber() && kv[1].Type != capi.SQLNull {
+			return nil, bad("")
+		}
+		f.each = (*features).pairRow
+		f.field = []fieldPlan{{v: &kv[0]}, {v: &kv[1]}}
+	case capi.List, capi.Array:
+		c := &x.Kids[0]
+		switch {
+		case c.IsNumber():
+			f.each = (*features).denseRow
+		case c.Type == capi.Varchar:
+			f.each, f.dups = (*features).nameRow, true
+		case c.Type == capi.SQLNull:
+			f.each = func(*features, int, *kernels.Dict, *kernels.Batch) error { return nil }
+		case c.Type == capi.Struct:
+			k, v := c.Field("feature"), c.Field("value")
+			if k == nil || v == nil || len(c.Kids) != 2 {
+				return nil, bad("; its entries need the fields feature and value")
+			}
+			if k.Type != capi.Varchar && !k.IsInteger() && k.Type != capi.SQLNull || !v.IsNumber() && v.Type != capi.SQLNull {
+				return nil, bad("; feature must be VARCHAR or an integer, value a number")
+			}
+			f.each, f.dups = (*features).pairRow, true
+			f.field = []fieldPlan{{v: k}, {v: v}}
+		default:
+			return nil, bad("")
+		}
+	default:
+		return nil, bad("")
+	}
+	return f, nil
+}
+
+// badValue is an error that on_error: 'skip' may pass over.
+type badValue struct{ error }
+
+func notFinite(name string, v float64) error {
+	return badValue{fmt.Errorf("feature %q has the value %v; allowed: finite numbers", name, v)}
+}
+
+func finite(v float64) bool { return math.Abs(v) <= math.MaxFloat64 }
+
+// row appends the entries of a row and closes it; x must not be NULL there.
+// After an error the row is left out.
+func (f *features) row(i int, d *kernels.Dict, b *kernels.Batch) error {
+	if err := f.each(f, i, d, b); err != nil {
+		b.DropRow()
+		return err
+	}
+	if f.dups || d.HashBits > 0 {
+		b.SumDuplicates(&f.s)
+	}
+	b.EndRow()
+	return nil
+}
+
+func (f *features) structRow(i int, d *kernels.Dict, b *kernels.Batch) error {
+	for k := range f.field {
+		p := &f.field[k]
+		if p.kind == absent || p.v.Null(i) {
+			continue
+		}
+		var id uint32
+		var err error
+		value := 1.0
+		switch p.kind {
+		case numeric:
+			if value = p.v.Float(i); !finite(value) {
+				return notFinite(p.v.Name, value)
+			}
+			id, err = d.AddKey(p.key)
+		case category:
+			id, err = d.AddPair(&p.prefix, p.v.Str(i))
+		case boolean:
+			t := 0
+			if p.v.Bool(i) {
+				t = 1
+			}
+			id, err = d.AddKey(p.tf[t])
+		case enum:
+			c := p.v.EnumCode(i)
+			key, ok := p.codes[c]
+			if !ok {
+				key = kernels.NewKey(p.v.Name + "=" + p.v.EnumText(c))
+				p.codes[c] = key
+			}
+			id, err = d.AddKey(key)
+		case date:
+			f.text = appendDate(f.text[:0], p.v.Int64(i))
+			id, err = d.AddPair(&p.prefix, string(f.text))
+		case categories:
+			c := &p.v.Kids[0]
+			for j, hi := span(p.v, i); j < hi; j++ {
+				if c.Null(j) {
+					continue
+				}
+				if id, err = d.AddPair(&p.prefix, c.Str(j)); err != nil {
+					return err
+				}
+				b.Add(id, 1)
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		b.Add(id, value)
+	}
+	return nil
+}
+
+// appendDate prints a DATE (days since 1970) as DuckDB does.
+func appendDate(dst []byte, days int64) []byte {
+	switch days {
+	case math.MaxInt32:
+		return append(dst, "infinity"...)
+	case -math.MaxInt32:
+		return append(dst, "-infinity"...)
+	}
+	t := time.Unix(days*86400, 0).UTC()
+	y, m, day := t.Date()
+	if y > 0 {
+		return fmt.Appendf(dst, "%04d-%02d-%02d", y, m, day)
+	}
+	return fmt.Appendf(dst, "%04d-%02d-%02d (BC)", 1-y, m, day)
+}
+
+func span(v *capi.Vec, i int) (int, int) { return v.Span(i) }
+
+// pairRow reads MAP and LIST(STRUCT(feature, value)); a NULL entry, key or value
+// is absent.
+func (f *features) pairRow(i int, d *kernels.Dict, b *kernels.Batch) error {
+	entry, k, v := &f.x.Kids[0], f.field[0].v, f.field[1].v
+	for j, hi := span(f.x, i); j < hi; j++ {
+		if entry.Null(j) || k.Null(j) || v.Null(j) {
+			continue
+		}
+		var id uint32
+		var err error
+		name := ""
+		if k.Type == capi.Varchar {
+			name = k.Str(j)
+		} else {
+			f.text = k.AppendInt(f.text[:0], j)
+			name = string(f.text)
+		}
+		value := v.Float(j)
+		if !finite(value) {
+			return notFinite(name, value)
+		}
+		if id, err = d.Add(name); err != nil {
+			return err
+		}
+		b.Add(id, value)
+	}
+	return nil
+}
+
+// nameRow reads LIST(VARCHAR): indicators.
+func (f *features) nameRow(i int, d *kernels.Dict, b *kernels.Batch) error {
+	c := &f.x.Kids[0]
+	for j, hi := span(f.x, i); j < hi; j++ {
+		if c.Null(j) {
+			continue
+		}
+		id, err := d.Add(c.Str(j))
+		if err != nil {
+			return err
+		}
+		b.Add(id, 1)
+	}
+	return nil
+}
+
+// denseRow reads a list of numbers: features 1..d; a NULL element is absent.
+func (f *features) denseRow(i int, d *kernels.Dict, b *kernels.Batch) error {
+	c := &f.x.Kids[0]
+	lo, hi := span(f.x, i)
+	base, err := d.Dense(hi - lo)
+	if err != nil {
+		return err
+	}
+	doubles, all := c.Floats(), c.AllValid()
+	for j := lo; j < hi; j++ {
+		if !all && c.Null(j) {
+			continue
+		}
+		var value float64
+		if doubles != nil {
+			value = doubles[j]
+		} else {
+			value = c.Float(j)
+		}
+		if !finite(value) {
+			return notFinite(fmt.Sprint(j-lo+1), value)
+		}
+		id := uint32(base + j - lo)
+		if base < 0 {
+			if id, err = d.AddInt(j - lo + 1); err != nil {
+				return err
+			}
+		}
+		b.Add(id, value)
+	}
+	return nil
+}

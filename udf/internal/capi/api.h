@@ -1,0 +1,183 @@
+// The part of DuckDB's C API that bglm uses, reached through one table of
+// function pointers. In a Go program the table holds the linked symbols; in the
+// loadable extension it is copied from the stable function table (API v1.2.0).
+#ifndef BGLM_API_H
+#define BGLM_API_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef uint64_t idx_t;
+typedef void *duckdb_ptr; // every DuckDB handle is one pointer
+
+typedef struct {
+	idx_t f0, f1, f2;
+	void *f3;
+	char *f4;
+	void *internal_data;
+} bglm_result; // duckdb_result
+
+typedef void (*bglm_delete_fn)(void *);
+typedef idx_t (*bglm_size_fn)(duckdb_ptr info);
+typedef void (*bglm_init_fn)(duckdb_ptr info, void *state);
+typedef void (*bglm_update_fn)(duckdb_ptr info, duckdb_ptr chunk, void **states);
+typedef void (*bglm_combine_fn)(duckdb_ptr info, void **source, void **target, idx_t n);
+typedef void (*bglm_finalize_fn)(duckdb_ptr info, void **source, duckdb_ptr result, idx_t n, idx_t offset);
+typedef void (*bglm_destroy_fn)(void **states, idx_t n);
+typedef void (*bglm_scalar_fn)(duckdb_ptr info, duckdb_ptr chunk, duckdb_ptr out);
+
+// X(slot in the stable table, result, name without duckdb_, parameters)
+#define BGLM_API(X)                                                                                              \
+	X(3, int, connect, (duckdb_ptr db, duckdb_ptr *con))                                                         \
+	X(6, void, disconnect, (duckdb_ptr *con))                                                                    \
+	X(7, const char *, library_version, (void))                                                                  \
+	X(13, int, query, (duckdb_ptr con, const char *sql, bglm_result *out))                                       \
+	X(14, void, destroy_result, (bglm_result *r))                                                                \
+	X(21, const char *, result_error, (bglm_result *r))                                                          \
+	X(25, void, free, (void *p))                                                                                 \
+	X(156, duckdb_ptr, create_logical_type, (int type))                                                          \
+	X(159, duckdb_ptr, create_list_type, (duckdb_ptr type))                                                      \
+	X(161, duckdb_ptr, create_map_type, (duckdb_ptr key, duckdb_ptr value))                                      \
+	X(163, duckdb_ptr, create_struct_type, (duckdb_ptr *types, const char **names, idx_t n))                     \
+	X(166, int, get_type_id, (duckdb_ptr type))                                                                  \
+	X(168, uint8_t, decimal_scale, (duckdb_ptr type))                                                            \
+	X(169, int, decimal_internal_type, (duckdb_ptr type))                                                        \
+	X(170, int, enum_internal_type, (duckdb_ptr type))                                                           \
+	X(172, char *, enum_dictionary_value, (duckdb_ptr type, idx_t i))                                            \
+	X(175, idx_t, array_type_array_size, (duckdb_ptr type))                                                      \
+	X(178, idx_t, struct_type_child_count, (duckdb_ptr type))                                                    \
+	X(179, char *, struct_type_child_name, (duckdb_ptr type, idx_t i))                                           \
+	X(184, void, destroy_logical_type, (duckdb_ptr *type))                                                       \
+	X(189, idx_t, data_chunk_get_column_count, (duckdb_ptr chunk))                                               \
+	X(190, duckdb_ptr, data_chunk_get_vector, (duckdb_ptr chunk, idx_t i))                                       \
+	X(191, idx_t, data_chunk_get_size, (duckdb_ptr chunk))                                                       \
+	X(193, duckdb_ptr, vector_get_column_type, (duckdb_ptr v))                                                   \
+	X(194, void *, vector_get_data, (duckdb_ptr v))                                                              \
+	X(195, uint64_t *, vector_get_validity, (duckdb_ptr v))                                                      \
+	X(196, void, vector_ensure_validity_writable, (duckdb_ptr v))                                                \
+	X(198, void, vector_assign_string_element_len, (duckdb_ptr v, idx_t i, const char *s, idx_t n))              \
+	X(199, duckdb_ptr, list_vector_get_child, (duckdb_ptr v))                                                    \
+	X(200, idx_t, list_vector_get_size, (duckdb_ptr v))                                                          \
+	X(201, int, list_vector_set_size, (duckdb_ptr v, idx_t n))                                                   \
+	X(202, int, list_vector_reserve, (duckdb_ptr v, idx_t n))                                                    \
+	X(203, duckdb_ptr, struct_vector_get_child, (duckdb_ptr v, idx_t i))                                         \
+	X(204, duckdb_ptr, array_vector_get_child, (duckdb_ptr v))                                                   \
+	X(209, duckdb_ptr, create_scalar_function, (void))                                                           \
+	X(210, void, destroy_scalar_function, (duckdb_ptr *f))                                                       \
+	X(211, void, scalar_function_set_name, (duckdb_ptr f, const char *name))                                     \
+	X(213, void, scalar_function_set_special_handling, (duckdb_ptr f))                                           \
+	X(214, void, scalar_function_set_volatile, (duckdb_ptr f))                                                   \
+	X(215, void, scalar_function_add_parameter, (duckdb_ptr f, duckdb_ptr type))                                 \
+	X(216, void, scalar_function_set_return_type, (duckdb_ptr f, duckdb_ptr type))                               \
+	X(217, void, scalar_function_set_extra_info, (duckdb_ptr f, void *info, bglm_delete_fn del))                 \
+	X(218, void, scalar_function_set_function, (duckdb_ptr f, bglm_scalar_fn fn))                                \
+	X(220, void *, scalar_function_get_extra_info, (duckdb_ptr info))                                            \
+	X(221, void, scalar_function_set_error, (duckdb_ptr info, const char *msg))                                  \
+	X(222, duckdb_ptr, create_scalar_function_set, (const char *name))                                           \
+	X(223, void, destroy_scalar_function_set, (duckdb_ptr *set))                                                 \
+	X(224, int, add_scalar_function_to_set, (duckdb_ptr set, duckdb_ptr f))                                      \
+	X(225, int, register_scalar_function_set, (duckdb_ptr con, duckdb_ptr set))                                  \
+	X(226, duckdb_ptr, create_aggregate_function, (void))                                                        \
+	X(227, void, destroy_aggregate_function, (duckdb_ptr *f))                                                    \
+	X(228, void, aggregate_function_set_name, (duckdb_ptr f, const char *name))                                  \
+	X(229, void, aggregate_function_add_parameter, (duckdb_ptr f, duckdb_ptr type))                              \
+	X(230, void, aggregate_function_set_return_type, (duckdb_ptr f, duckdb_ptr type))                            \
+	X(231, void, aggregate_function_set_functions,                                                               \
+	  (duckdb_ptr f, bglm_size_fn size, bglm_init_fn init, bglm_update_fn update, bglm_combine_fn combine,       \
+	   bglm_finalize_fn finalize))                                                                               \
+	X(232, void, aggregate_function_set_destructor, (duckdb_ptr f, bglm_destroy_fn destroy))                     \
+	X(234, void, aggregate_function_set_special_handling, (duckdb_ptr f))                                        \
+	X(235, void, aggregate_function_set_extra_info, (duckdb_ptr f, void *info, bglm_delete_fn del))              \
+	X(236, void *, aggregate_function_get_extra_info, (duckdb_ptr info))                                         \
+	X(237, void, aggregate_function_set_error, (duckdb_ptr info, const char *msg))                               \
+	X(238, duckdb_ptr, create_aggregate_function_set, (const char *name))                                        \
+	X(239, void, destroy_aggregate_function_set, (duckdb_ptr *set))                                              \
+	X(240, int, add_aggregate_function_to_set, (duckdb_ptr set, duckdb_ptr f))                                   \
+	X(241, int, register_aggregate_function_set, (duckdb_ptr con, duckdb_ptr set))
+
+typedef struct {
+#define X(slot, ret, name, args) ret(*name) args;
+	BGLM_API(X)
+#undef X
+} bglm_api_table;
+
+extern bglm_api_table bglm_api;
+
+// bglm_link fills bglm_api; NULL, or the name of a function that is missing.
+const char *bglm_link(const void *const *slots);
+
+// ---- columnar views --------------------------------------------------------
+
+// One vector of a nested column. The children of a node are contiguous.
+typedef struct {
+	int32_t type;     // DuckDB type id
+	int32_t internal; // storage type id of DECIMAL and ENUM
+	int32_t scale;    // DECIMAL scale
+	int32_t nchild;
+	int64_t child; // index of the first child
+	uint64_t count;      // entries of this vector
+	uint64_t array_size; // ARRAY length
+	uint64_t base;       // results: first row to write
+	void *data;
+	uint64_t *valid; // NULL = all valid
+	char *name;      // field name inside a STRUCT, else NULL
+	duckdb_ptr vec;
+	duckdb_ptr ltype; // ENUM only
+} bglm_node;
+
+// Text of one result column: lens[i] == UINT64_MAX leaves row i alone.
+typedef struct {
+	int64_t node;
+	uint64_t n;
+	uint64_t *lens;
+	char *bytes;
+} bglm_text;
+
+// What a Go callback hands back: an error text, or a token for the pending
+// result and the number of entries each of its lists adds (preorder).
+typedef struct {
+	char *err;
+	uint64_t token;
+	uint64_t *list_add;
+	uint64_t nlist;
+} bglm_out;
+
+// ---- aggregate states ------------------------------------------------------
+
+#define BGLM_MAGIC 0x62676c6d5f737431ull
+#define BGLM_CONSUMED 1u
+
+// The bytes DuckDB owns and may copy: no pointer into Go memory.
+typedef struct {
+	uint64_t magic;
+	void *self;      // address at init, for sanity checks only
+	uint64_t handle; // slab index and generation; 0 = no Go state yet
+	_Atomic uint32_t flags;
+	uint32_t tid; // thread that ran init
+} bglm_state;
+
+// ---- entry points used from Go ---------------------------------------------
+
+const char *bglm_register_aggregate(duckdb_ptr con, const char *name, uint64_t fid, const int32_t *arity,
+                                    const duckdb_ptr *params, int32_t nover, duckdb_ptr ret);
+const char *bglm_register_scalar(duckdb_ptr con, const char *name, uint64_t fid, const int32_t *arity,
+                                 const duckdb_ptr *params, int32_t nover, duckdb_ptr ret, int is_volatile);
+// bglm_exec runs sql and drops the result; a malloc'ed error text or NULL.
+char *bglm_exec(duckdb_ptr con, const char *sql);
+duckdb_ptr bglm_type(int id);
+duckdb_ptr bglm_type_list(duckdb_ptr elem);
+duckdb_ptr bglm_type_map(duckdb_ptr key, duckdb_ptr value);
+duckdb_ptr bglm_type_struct(duckdb_ptr *types, const char **names, uint64_t n);
+void bglm_type_destroy(duckdb_ptr t);
+char *bglm_enum_value(duckdb_ptr ltype, uint64_t i);
+void bglm_free(void *p);
+const char *bglm_version(void);
+
+// Counters of the call-site classifier: flat, constant and conflicting sites,
+// updates decided by the fast path, by unwinding, and by inspection.
+typedef struct {
+	uint64_t flat, constant, conflict, fast, unwound, inspected;
+} bglm_sites;
+void bglm_site_counts(bglm_sites *out);
+#endif

@@ -1,0 +1,161 @@
+package capi
+
+// #include <stdlib.h>
+// #include <string.h>
+// #include "api.h"
+import "C"
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"unsafe"
+)
+
+// guard turns an error or a panic of f into the error text of out.
+func guard(name string, out *C.bglm_out, f func() error) {
+	defer func() {
+		if r := recover(); r != nil {
+			out.err = C.CString(fmt.Sprintf("%s: internal error: %v\n%s", name, r, firstLines(debug.Stack(), 24)))
+		}
+	}()
+	if err := f(); err != nil {
+		out.err = C.CString(name + ": " + err.Error())
+	}
+}
+
+func firstLines(b []byte, n int) []byte {
+	for i, c := range b {
+		if c == '\n' {
+			if n--; n == 0 {
+				return b[:i]
+			}
+		}
+	}
+	return b
+}
+
+func enter() { states.last.Store(now()) }
+
+//export bglmGoUpdate
+func bglmGoUpdate(fid C.uint64_t, nodes *C.bglm_node, ncol, nnode C.int64_t, n C.uint64_t, sts unsafe.Pointer, constant C.int, shard C.uint64_t, out *C.bglm_out) {
+	states.gate.RLock()
+	defer states.gate.RUnlock()
+	enter()
+	f := aggregateByID(uint64(fid))
+	guard(f.Name, out, func() error {
+		return f.Update(views(nodes, int(ncol), int(nnode)), Slots{sts, int(n), constant != 0, uint64(shard)})
+	})
+}
+
+//export bglmGoCombine
+func bglmGoCombine(fid C.uint64_t, source, target unsafe.Pointer, n C.uint64_t, shard C.uint64_t, out *C.bglm_out) {
+	states.gate.RLock()
+	defer states.gate.RUnlock()
+	enter()
+	f := aggregateByID(uint64(fid))
+	guard(f.Name, out, func() error {
+		for i := range int(n) {
+			src := (*C.bglm_state)(at[unsafe.Pointer](source, i))
+			dst := Slot{(*C.bglm_state)(at[unsafe.Pointer](target, i)), uint64(shard)}
+			if src.handle == 0 {
+				continue
+			}
+			sl := states.slot(uint64(src.handle))
+			if sl == nil {
+				return errPurged
+			}
+			if dst.c.handle == 0 {
+				if err := dst.set(sl.h); err != nil {
+					return err
+				}
+				continue
+			}
+			st, err := dst.Mutable(nil)
+			if err != nil {
+				return err
+			}
+			if err := st.Merge(sl.h.state); err != nil {
+				return err
+			}
+			dst.account()
+		}
+		return nil
+	})
+}
+
+//export bglmGoFinalize
+func bglmGoFinalize(fid C.uint64_t, source unsafe.Pointer, n C.uint64_t, out *C.bglm_out) {
+	states.gate.RLock()
+	defer states.gate.RUnlock()
+	enter()
+	f := aggregateByID(uint64(fid))
+	guard(f.Name, out, func() error {
+		sts := make([]State, int(n))
+		for i := range sts {
+			st, err := Slot{c: (*C.bglm_state)(at[unsafe.Pointer](source, i))}.Get()
+			if err != nil {
+				return err
+			}
+			sts[i] = st
+		}
+		c := NewCol(f.Result)
+		if err := f.Finalize(sts, c); err != nil {
+			return err
+		}
+		return hold(c, len(sts), out)
+	})
+}
+
+//export bglmGoDestroy
+func bglmGoDestroy(sts unsafe.Pointer, n C.uint64_t) {
+	defer func() { _ = recover() }() // destroy cannot report; the slot stays counted
+	states.gate.RLock()
+	defer states.gate.RUnlock()
+	for i := range int(n) {
+		states.release(uint64((*C.bglm_state)(at[unsafe.Pointer](sts, i)).handle))
+	}
+}
+
+//export bglmGoRelease
+func bglmGoRelease(handle C.uint64_t) {
+	defer func() { _ = recover() }()
+	states.gate.RLock()
+	defer states.gate.RUnlock()
+	if states.release(uint64(handle)) {
+		states.reused.Add(1)
+	}
+}
+
+//export bglmGoScalar
+func bglmGoScalar(fid C.uint64_t, nodes *C.bglm_node, ncol, nnode C.int64_t, n C.uint64_t, out *C.bglm_out) {
+	f := scalarByID(uint64(fid))
+	guard(f.Name, out, func() error {
+		c := NewCol(f.Result)
+		if err := f.Call(views(nodes, int(ncol), int(nnode)), int(n), c); err != nil {
+			return err
+		}
+		return hold(c, int(n), out)
+	})
+}
+
+//export bglmGoFill
+func bglmGoFill(token C.uint64_t, nodes *C.bglm_node, nnode C.int64_t, text **C.bglm_text, ntext *C.int64_t) {
+	v, ok := pending.Load(uint64(token))
+	if !ok {
+		return
+	}
+	f := filler{nodes: unsafe.Slice(nodes, int(nnode))}
+	f.fill(v.(*Col), 0)
+	if len(f.text) == 0 {
+		return
+	}
+	size := C.size_t(len(f.text)) * C.size_t(unsafe.Sizeof(f.text[0]))
+	p := (*C.bglm_text)(C.malloc(size))
+	copy(unsafe.Slice(p, len(f.text)), f.text)
+	*text, *ntext = p, C.int64_t(len(f.text))
+}
+
+//export bglmGoDrop
+func bglmGoDrop(token C.uint64_t) { pending.Delete(uint64(token)) }
+
+var errNoTable = errors.New("DuckDB's function table is not linked")

@@ -1,0 +1,8 @@
+//go:build !bglm_extension
+
+package capi
+
+import _ "github.com/duckdb/duckdb-go-bindings" // brings DuckDB's symbols into the program
+
+// linkFor fills the function table from the program's own symbols.
+func linkFor() error { return link() }

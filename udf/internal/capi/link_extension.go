@@ -1,0 +1,33 @@
+//go:build bglm_extension
+
+package capi
+
+// typedef void *duckdb_ptr;
+import "C"
+import (
+	"fmt"
+	"unsafe"
+)
+
+// OnLoad is called with a connection to each database that loads the
+// extension. Set it before the library is initialised, from an init function.
+var OnLoad func(con unsafe.Pointer) error
+
+//export bglmGoLoad
+func bglmGoLoad(con unsafe.Pointer) (msg *C.char) {
+	defer func() {
+		if r := recover(); r != nil {
+			msg = C.CString(fmt.Sprint("bglm: internal error while loading: ", r))
+		}
+	}()
+	if OnLoad == nil {
+		return C.CString("bglm: nothing to load")
+	}
+	if err := OnLoad(con); err != nil {
+		return C.CString("bglm: " + err.Error())
+	}
+	return nil
+}
+
+// linkFor has nothing to do: the loader filled the table.
+func linkFor() error { return nil }

@@ -1,0 +1,197 @@
+package capi
+
+// #cgo CFLAGS: -O2 -fexceptions -fvisibility=hidden -Wall -Wextra
+// #include <stdlib.h>
+// #include "api.h"
+import "C"
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+)
+
+// Aggregate is an aggregate function. Its callbacks run on DuckDB's threads,
+// several at once for different states.
+type Aggregate struct {
+	Name   string
+	Params [][]*Type // one list per overload
+	Result *Type
+	// Update folds the rows of args into the slots.
+	Update func(args []Vec, slots Slots) error
+	// Finalize appends one entry per state to out; a nil state saw no row. It
+	// must not change the states: a window may read them again.
+	Finalize func(states []State, out *Col) error
+}
+
+// Scalar is a scalar function: Call appends n entries to out.
+type Scalar struct {
+	Name     string
+	Params   [][]*Type
+	Result   *Type
+	Volatile bool
+	Call     func(args []Vec, n int, out *Col) error
+}
+
+// functions are numbered for the life of the process: DuckDB keeps the number.
+var (
+	funcMu   sync.Mutex
+	aggList  atomic.Pointer[[]*Aggregate]
+	scaList  atomic.Pointer[[]*Scalar]
+	linkOnce sync.Once
+	linkErr  error
+)
+
+func aggregateByID(i uint64) *Aggregate { return (*aggList.Load())[i] }
+func scalarByID(i uint64) *Scalar       { return (*scaList.Load())[i] }
+
+func number[T any](list *atomic.Pointer[[]*T], f *T) uint64 {
+	funcMu.Lock()
+	defer funcMu.Unlock()
+	var l []*T
+	if p := list.Load(); p != nil {
+		l = *p
+	}
+	for i, g := range l {
+		if g == f {
+			return uint64(i)
+		}
+	}
+	l = append(l[:len(l):len(l)], f)
+	list.Store(&l)
+	return uint64(len(l) - 1)
+}
+
+// Link prepares the function table of a Go program.
+func link() error {
+	linkOnce.Do(func() {
+		if m := C.bglm_link(nil); m != nil {
+			linkErr = fmt.Errorf("%w: %s is missing", errNoTable, C.GoString(m))
+		}
+	})
+	return linkErr
+}
+
+func (t *Type) logical() C.duckdb_ptr {
+	switch t.ID {
+	case List:
+		e := t.Elem.logical()
+		defer C.bglm_type_destroy(e)
+		return C.bglm_type_list(e)
+	case Struct:
+		n := len(t.Fields)
+		types := (*[1 << 16]C.duckdb_ptr)(C.malloc(C.size_t(n * 8)))[:n:n]
+		names := (*[1 << 16]*C.char)(C.malloc(C.size_t(n * 8)))[:n:n]
+		for i, f := range t.Fields {
+			types[i], names[i] = f.Type.logical(), C.CString(f.Name)
+		}
+		s := C.bglm_type_struct(&types[0], &names[0], C.uint64_t(n))
+		for i := range types {
+			C.bglm_type_destroy(types[i])
+			C.free(unsafe.Pointer(names[i]))
+		}
+		C.free(unsafe.Pointer(&types[0]))
+		C.free(unsafe.Pointer(&names[0]))
+		return s
+	}
+	return C.bglm_type(C.int(t.ID))
+}
+
+// flatten writes the overloads' parameter types behind each other in C memory.
+func flatten(params [][]*Type) (arity *C.int32_t, types *C.duckdb_ptr, n int, free func()) {
+	total := 0
+	for _, p := range params {
+		total += len(p)
+	}
+	a := unsafe.Slice((*C.int32_t)(C.malloc(C.size_t(4*len(params)))), len(params))
+	t := unsafe.Slice((*C.duckdb_ptr)(C.malloc(C.size_t(8*(total+1)))), total+1)
+	k := 0
+	for i, p := range params {
+		a[i] = C.int32_t(len(p))
+		for _, q := range p {
+			t[k] = q.logical()
+			k++
+		}
+	}
+	return &a[0], &t[0], len(params), func() {
+		for i := range total {
+			C.bglm_type_destroy(t[i])
+		}
+		C.free(unsafe.Pointer(&a[0]))
+		C.free(unsafe.Pointer(&t[0]))
+	}
+}
+
+// Register adds the functions to the database behind con (a duckdb_connection)
+// and runs warm, queries that show every kind of caller to the call-site
+// classifier before the first real one. Functions that the database has already
+// are left alone.
+func Register(con unsafe.Pointer, aggs []*Aggregate, scalars []*Scalar, warm []string) error {
+	if err := linkFor(); err != nil {
+		return err
+	}
+	startJanitor()
+	for _, f := range aggs {
+		arity, types, n, free := flatten(f.Params)
+		ret, name := f.Result.logical(), C.CString(f.Name)
+		m := C.bglm_register_aggregate(C.duckdb_ptr(con), name, C.uint64_t(number(&aggList, f)), arity, types, C.int32_t(n), ret)
+		C.free(unsafe.Pointer(name))
+		C.bglm_type_destroy(ret)
+		free()
+		if m != nil && C.GoString(m) != "exists" {
+			return fmt.Errorf("registering %s: %s", f.Name, C.GoString(m))
+		}
+	}
+	for _, f := range scalars {
+		arity, types, n, free := flatten(f.Params)
+		ret, name := f.Result.logical(), C.CString(f.Name)
+		vol := C.int(0)
+		if f.Volatile {
+			vol = 1
+		}
+		m := C.bglm_register_scalar(C.duckdb_ptr(con), name, C.uint64_t(number(&scaList, f)), arity, types, C.int32_t(n), ret, vol)
+		C.free(unsafe.Pointer(name))
+		C.bglm_type_destroy(ret)
+		free()
+		if m != nil {
+			return fmt.Errorf("registering %s: %s", f.Name, C.GoString(m))
+		}
+	}
+	for _, q := range warm {
+		if err := Exec(con, q); err != nil {
+			return fmt.Errorf("warming up: %w", err)
+		}
+	}
+	return nil
+}
+
+// Exec runs a statement on con and drops its result.
+func Exec(con unsafe.Pointer, sql string) error {
+	q := C.CString(sql)
+	defer C.free(unsafe.Pointer(q))
+	if m := C.bglm_exec(C.duckdb_ptr(con), q); m != nil {
+		defer C.free(unsafe.Pointer(m))
+		return fmt.Errorf("%s", C.GoString(m))
+	}
+	return nil
+}
+
+// Version is the version of the DuckDB that runs, such as v1.5.5.
+func Version() string {
+	if linkFor() != nil {
+		return ""
+	}
+	return C.GoString(C.bglm_version())
+}
+
+// SiteCounts are the call-site classifier's counters: callers known as flat,
+// constant and contradictory, and updates decided by the fast path, by
+// unwinding and by inspection.
+type SiteCounts struct{ Flat, Constant, Conflict, Fast, Unwound, Inspected uint64 }
+
+// Sites returns the classifier's counters.
+func Sites() SiteCounts {
+	var c C.bglm_sites
+	C.bglm_site_counts(&c)
+	return SiteCounts{uint64(c.flat), uint64(c.constant), uint64(c.conflict), uint64(c.fast), uint64(c.unwound), uint64(c.inspected)}
+}

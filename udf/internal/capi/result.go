@@ -1,0 +1,282 @@
+package capi
+
+// #include <stdlib.h>
+// #include "api.h"
+import "C"
+import (
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+)
+
+func appendInt(dst []byte, i int64) []byte { return strconv.AppendInt(dst, i, 10) }
+
+// Type describes a result or parameter type: Elem for LIST, Fields for STRUCT
+// and MAP (key, value).
+type Type struct {
+	ID     TypeID
+	Elem   *Type
+	Fields []Field
+}
+
+// Field is a named part of a STRUCT type.
+type Field struct {
+	Name string
+	Type *Type
+}
+
+// Scalar types of results.
+var (
+	TDouble  = &Type{ID: Double}
+	TBigInt  = &Type{ID: BigInt}
+	TInteger = &Type{ID: Integer}
+	TBoolean = &Type{ID: Boolean}
+	TVarchar = &Type{ID: Varchar}
+	TAny     = &Type{ID: Any}
+)
+
+// ListOf is the type elem[].
+func ListOf(elem *Type) *Type { return &Type{ID: List, Elem: elem} }
+
+// StructOf is STRUCT(fields).
+func StructOf(fields ...Field) *Type { return &Type{ID: Struct, Fields: fields} }
+
+// String is the SQL name of the type.
+func (t *Type) String() string {
+	switch t.ID {
+	case List:
+		return t.Elem.String() + "[]"
+	case Struct:
+		s := "STRUCT("
+		for i, f := range t.Fields {
+			if i > 0 {
+				s += ", "
+			}
+			s += f.Name + " " + f.Type.String()
+		}
+		return s + ")"
+	}
+	return t.ID.String()
+}
+
+// Col is a result column under construction: append one entry per row, for
+// nested types entry by entry through List and Field. Only rows that are not
+// inside a list may be NULL.
+type Col struct {
+	Type *Type
+	null []bool // nil = none; else by row
+	n    int
+	f64  []float64
+	i64  []int64
+	str  []byte
+	end  []int // LIST: entries so far; VARCHAR: bytes so far
+	kids []*Col
+}
+
+// NewCol returns an empty column.
+func NewCol(t *Type) *Col {
+	c := &Col{Type: t}
+	if t.Elem != nil {
+		c.kids = []*Col{NewCol(t.Elem)}
+	}
+	for _, f := range t.Fields {
+		c.kids = append(c.kids, NewCol(f.Type))
+	}
+	return c
+}
+
+// Len is the number of entries.
+func (c *Col) Len() int { return c.n }
+
+func (c *Col) next() {
+	c.n++
+	if c.null != nil {
+		c.null = append(c.null, false)
+	}
+}
+
+// Float appends a DOUBLE.
+func (c *Col) Float(v float64) { c.f64 = append(c.f64, v); c.next() }
+
+// Int appends a BIGINT or INTEGER.
+func (c *Col) Int(v int64) { c.i64 = append(c.i64, v); c.next() }
+
+// Bool appends a BOOLEAN.
+func (c *Col) Bool(v bool) {
+	k := int64(0)
+	if v {
+		k = 1
+	}
+	c.Int(k)
+}
+
+// Str appends a VARCHAR.
+func (c *Col) Str(v string) { c.str = append(c.str, v...); c.end = append(c.end, len(c.str)); c.next() }
+
+// Bytes appends a VARCHAR.
+func (c *Col) Bytes(v []byte) {
+	c.str = append(c.str, v...)
+	c.end = append(c.end, len(c.str))
+	c.next()
+}
+
+// Elem is the column of a LIST's entries.
+func (c *Col) Elem() *Col { return c.kids[0] }
+
+// Field is the column of a STRUCT's field i.
+func (c *Col) Field(i int) *Col { return c.kids[i] }
+
+// EndList closes the LIST entry whose elements were appended to Elem.
+func (c *Col) EndList() { c.end = append(c.end, c.kids[0].n); c.next() }
+
+// EndStruct closes the STRUCT entry whose fields were appended.
+func (c *Col) EndStruct() { c.next() }
+
+// Null appends a NULL, in every field of a STRUCT too.
+func (c *Col) Null() {
+	if c.null == nil {
+		c.null = make([]bool, c.n)
+	}
+	c.null = append(c.null, true)
+	c.n++
+	switch c.Type.ID {
+	case Double:
+		c.f64 = append(c.f64, 0)
+	case Varchar:
+		c.end = append(c.end, len(c.str))
+	case List:
+		c.end = append(c.end, c.kids[0].n)
+	case Struct:
+		for _, k := range c.kids {
+			k.Null()
+		}
+	default:
+		c.i64 = append(c.i64, 0)
+	}
+}
+
+func (c *Col) lists(dst []uint64) []uint64 {
+	if c.Type.ID == List {
+		dst = append(dst, uint64(c.kids[0].n))
+	}
+	for _, k := range c.kids {
+		dst = k.lists(dst)
+	}
+	return dst
+}
+
+// check guards the memory of the host: every field of a struct must have as
+// many entries as the struct, all the way down.
+func (c *Col) check(n int) error {
+	if c.n != n {
+		return fmt.Errorf("internal error: result column %s has %d entries, expected %d", c.Type, c.n, n)
+	}
+	for _, k := range c.kids {
+		want := n
+		if c.Type.ID == List {
+			want = k.n
+			if n > 0 && c.end[n-1] != k.n || n == 0 && k.n != 0 {
+				return fmt.Errorf("internal error: open list in result column %s", c.Type)
+			}
+		}
+		if err := k.check(want); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pending results wait between the callback that computed them and the one that
+// copies them, while C makes room.
+var (
+	pending  sync.Map
+	pendingN atomic.Uint64
+)
+
+func hold(c *Col, n int, out *C.bglm_out) error {
+	if err := c.check(n); err != nil {
+		return err
+	}
+	if adds := c.lists(nil); len(adds) > 0 {
+		out.list_add = (*C.uint64_t)(C.malloc(C.size_t(8 * len(adds))))
+		copy(unsafe.Slice((*uint64)(unsafe.Pointer(out.list_add)), len(adds)), adds)
+		out.nlist = C.uint64_t(len(adds))
+	}
+	id := pendingN.Add(1)
+	pending.Store(id, c)
+	out.token = C.uint64_t(id)
+	return nil
+}
+
+type filler struct {
+	nodes []C.bglm_node
+	text  []C.bglm_text
+}
+
+func (f *filler) fill(c *Col, i int) {
+	d := &f.nodes[i]
+	base := int(d.base)
+	if c.null != nil && d.valid != nil {
+		for r, is := range c.null {
+			if is {
+				w := (*uint64)(unsafe.Add(unsafe.Pointer(d.valid), ((base+r)>>6)<<3))
+				*w &^= 1 << (uint(base+r) & 63)
+			}
+		}
+	}
+	switch c.Type.ID {
+	case Double:
+		copy(unsafe.Slice((*float64)(d.data), base+c.n)[base:], c.f64)
+	case BigInt:
+		copy(unsafe.Slice((*int64)(d.data), base+c.n)[base:], c.i64)
+	case Integer:
+		dst := unsafe.Slice((*int32)(d.data), base+c.n)[base:]
+		for r, v := range c.i64 {
+			dst[r] = int32(v)
+		}
+	case Boolean:
+		dst := unsafe.Slice((*uint8)(d.data), base+c.n)[base:]
+		for r, v := range c.i64 {
+			dst[r] = uint8(v)
+		}
+	case Varchar:
+		f.varchar(c, i)
+	case List:
+		child := int(d.child)
+		off := uint64(f.nodes[child].base)
+		dst := unsafe.Slice((*[2]uint64)(d.data), base+c.n)[base:]
+		lo := 0
+		for r, hi := range c.end {
+			dst[r] = [2]uint64{off + uint64(lo), uint64(hi - lo)}
+			lo = hi
+		}
+		f.fill(c.kids[0], child)
+	case Struct:
+		for k, kid := range c.kids {
+			f.fill(kid, int(d.child)+k)
+		}
+	}
+}
+
+// varchar hands the texts to C, which stores them when no Go frame is below.
+func (f *filler) varchar(c *Col, i int) {
+	if c.n == 0 {
+		return
+	}
+	t := C.bglm_text{node: C.int64_t(i), n: C.uint64_t(c.n)}
+	t.lens = (*C.uint64_t)(C.malloc(C.size_t(8 * c.n)))
+	t.bytes = (*C.char)(C.malloc(C.size_t(len(c.str) + 1)))
+	lens := unsafe.Slice((*uint64)(unsafe.Pointer(t.lens)), c.n)
+	lo := 0
+	for r, hi := range c.end {
+		lens[r] = uint64(hi - lo)
+		if c.null != nil && c.null[r] {
+			lens[r] = ^uint64(0)
+		}
+		lo = hi
+	}
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(t.bytes)), len(c.str)+1), c.str)
+	f.text = append(f.text, t)
+}

@@ -1,0 +1,406 @@
+// The callbacks DuckDB calls. C walks the vectors, Go computes; everything that
+// can throw a C++ exception (reserve, strings) runs with only C frames between
+// DuckDB and DuckDB. Resources are released by cleanup handlers, which run on a
+// return and on unwinding alike (-fexceptions).
+#define _GNU_SOURCE
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+#include "api.h"
+#include "callsite.h"
+
+bglm_api_table bglm_api;
+
+// Go side; each returns without unwinding, whatever happens.
+extern void bglmGoUpdate(uint64_t fid, bglm_node *nodes, int64_t ncol, int64_t nnode, uint64_t n, void *states, int constant,
+                         uint64_t shard, bglm_out *out);
+extern void bglmGoCombine(uint64_t fid, void *source, void *target, uint64_t n, uint64_t shard, bglm_out *out);
+extern void bglmGoFinalize(uint64_t fid, void *source, uint64_t n, bglm_out *out);
+extern void bglmGoDestroy(void *states, uint64_t n);
+extern void bglmGoRelease(uint64_t handle);
+extern void bglmGoScalar(uint64_t fid, bglm_node *nodes, int64_t ncol, int64_t nnode, uint64_t n, bglm_out *out);
+extern void bglmGoFill(uint64_t token, bglm_node *nodes, int64_t nnode, bglm_text **text, int64_t *ntext);
+extern void bglmGoDrop(uint64_t token);
+
+enum {
+	T_VARCHAR = 17, T_DECIMAL = 19, T_ENUM = 23, T_LIST = 24, T_STRUCT = 25, T_MAP = 26, T_ARRAY = 33,
+	MAX_NODES = 1 << 20, MAX_DEPTH_NODES = 64
+};
+
+static uint32_t thread_id(void) {
+#if defined(__linux__)
+	return (uint32_t)syscall(SYS_gettid);
+#else
+	static _Atomic uint32_t next;
+	static _Thread_local uint32_t id;
+	if (!id)
+		id = atomic_fetch_add(&next, 1) + 1;
+	return id;
+#endif
+}
+
+// ---- node trees --------------------------------------------------------------
+
+typedef struct {
+	bglm_node *v;
+	int64_t n, cap;
+	const char *err;
+} tree;
+
+static void tree_free(tree *t) {
+	for (int64_t i = 0; i < t->n; i++) {
+		if (t->v[i].name)
+			bglm_api.free(t->v[i].name);
+		if (t->v[i].ltype)
+			bglm_api.destroy_logical_type(&t->v[i].ltype);
+	}
+	free(t->v);
+	t->v = NULL;
+	t->n = 0;
+}
+
+// tree_grow appends k zeroed nodes and returns the index of the first, or -1.
+static int64_t tree_grow(tree *t, int64_t k) {
+	if (t->n + k > MAX_NODES) {
+		t->err = "the argument's type has more than a million nested fields";
+		return -1;
+	}
+	if (t->n + k > t->cap) {
+		int64_t cap = t->cap ? t->cap * 2 : MAX_DEPTH_NODES;
+		while (cap < t->n + k)
+			cap *= 2;
+		bglm_node *v = realloc(t->v, (size_t)cap * sizeof *v);
+		if (!v) {
+			t->err = "out of memory";
+			return -1;
+		}
+		t->v = v;
+		t->cap = cap;
+	}
+	memset(t->v + t->n, 0, (size_t)k * sizeof *t->v);
+	t->n += k;
+	return t->n - k;
+}
+
+// tree_open fills node i from its vector and appends its children. With write,
+// validity masks are made writable and lists grow by the numbers in add.
+static bool tree_open(tree *t, int64_t i, const uint64_t *add, uint64_t nadd, uint64_t *iadd, bool write, bool in_list) {
+	duckdb_ptr vec = t->v[i].vec;
+	duckdb_ptr lt = bglm_api.vector_get_column_type(vec);
+	int type = t->v[i].type = bglm_api.get_type_id(lt);
+	bool keep = false;
+	// Masks below a list stay as they are: results have no NULL there.
+	if (write && !in_list)
+		bglm_api.vector_ensure_validity_writable(vec);
+	switch (type) {
+	case T_DECIMAL:
+		t->v[i].scale = bglm_api.decimal_scale(lt);
+		t->v[i].internal = bglm_api.decimal_internal_type(lt);
+		break;
+	case T_ENUM:
+		t->v[i].internal = bglm_api.enum_internal_type(lt);
+		keep = true;
+		break;
+	case T_STRUCT: {
+		int64_t k = (int64_t)bglm_api.struct_type_child_count(lt);
+		int64_t c = tree_grow(t, k);
+		if (c < 0)
+			break;
+		t->v[i].child = c;
+		t->v[i].nchild = (int32_t)k;
+		for (int64_t j = 0; j < k; j++) {
+			t->v[c + j].vec = bglm_api.struct_vector_get_child(vec, (idx_t)j);
+			t->v[c + j].count = t->v[i].count;
+			t->v[c + j].base = t->v[i].base;
+			if (!write)
+				t->v[c + j].name = bglm_api.struct_type_child_name(lt, (idx_t)j);
+		}
+		break;
+	}
+	case T_LIST:
+	case T_MAP: {
+		uint64_t base = bglm_api.list_vector_get_size(vec), more = 0;
+		if (write) {
+			if (*iadd < nadd)
+				more = add[(*iadd)++];
+			bglm_api.list_vector_reserve(vec, base + more);
+			bglm_api.list_vector_set_size(vec, base + more);
+		}
+		int64_t c = tree_grow(t, 1);
+		if (c < 0)
+			break;
+		t->v[i].child = c;
+		t->v[i].nchild = 1;
+		t->v[c].vec = bglm_api.list_vector_get_child(vec);
+		t->v[c].count = base + more;
+		t->v[c].base = base;
+		break;
+	}
+	case T_ARRAY: {
+		int64_t c = tree_grow(t, 1);
+		if (c < 0)
+			break;
+		t->v[i].array_size = bglm_api.array_type_array_size(lt);
+		t->v[i].child = c;
+		t->v[i].nchild = 1;
+		t->v[c].vec = bglm_api.array_vector_get_child(vec);
+		t->v[c].count = t->v[i].count * t->v[i].array_size;
+		break;
+	}
+	}
+	if (type != T_STRUCT && type != T_ARRAY)
+		t->v[i].data = bglm_api.vector_get_data(vec);
+	t->v[i].valid = bglm_api.vector_get_validity(vec);
+	if (keep)
+		t->v[i].ltype = lt;
+	else
+		bglm_api.destroy_logical_type(&lt);
+	return t->err == NULL;
+}
+
+static void tree_read(tree *t, duckdb_ptr chunk, uint64_t n) {
+	int64_t ncol = (int64_t)bglm_api.data_chunk_get_column_count(chunk);
+	if (tree_grow(t, ncol) < 0)
+		return;
+	for (int64_t i = 0; i < ncol; i++) {
+		t->v[i].vec = bglm_api.data_chunk_get_vector(chunk, (idx_t)i);
+		t->v[i].count = n;
+	}
+	for (int64_t i = 0; i < t->n; i++) // children are appended behind: breadth first
+		if (!tree_open(t, i, NULL, 0, NULL, false, false))
+			return;
+}
+
+// write_open opens node i and, depth first, all below it, so that lists come in
+// the preorder in which Go counted them.
+static bool write_open(tree *t, int64_t i, const bglm_out *o, uint64_t *iadd, bool in_list) {
+	if (!tree_open(t, i, o->list_add, o->nlist, iadd, true, in_list))
+		return false;
+	int64_t c = t->v[i].child, k = t->v[i].nchild;
+	bool below = in_list || t->v[i].type == T_LIST || t->v[i].type == T_MAP;
+	for (int64_t j = 0; j < k; j++)
+		if (!write_open(t, c + j, o, iadd, below))
+			return false;
+	return true;
+}
+
+// ---- results -------------------------------------------------------------------
+
+static void out_free(bglm_out *o) {
+	if (o->token)
+		bglmGoDrop(o->token);
+	free(o->err);
+	free(o->list_add);
+	memset(o, 0, sizeof *o);
+}
+
+typedef struct {
+	bglm_text *v;
+	int64_t n;
+} texts;
+
+static void texts_free(texts *t) {
+	for (int64_t i = 0; i < t->n; i++) {
+		free(t->v[i].lens);
+		free(t->v[i].bytes);
+	}
+	free(t->v);
+}
+
+// write_result copies the pending Go result into the vector from row offset on.
+// NULL, or an error text with static lifetime.
+static const char *write_result(bglm_out *o, duckdb_ptr result, uint64_t n, uint64_t offset) {
+	__attribute__((cleanup(tree_free))) tree t = {0};
+	__attribute__((cleanup(texts_free))) texts tx = {0};
+	if (tree_grow(&t, 1) < 0)
+		return t.err;
+	t.v[0].vec = result;
+	t.v[0].count = n;
+	t.v[0].base = offset;
+	uint64_t iadd = 0;
+	if (!write_open(&t, 0, o, &iadd, false))
+		return t.err;
+	bglmGoFill(o->token, t.v, t.n, &tx.v, &tx.n);
+	for (int64_t i = 0; i < tx.n; i++) {
+		bglm_node *d = &t.v[tx.v[i].node];
+		const char *p = tx.v[i].bytes;
+		for (uint64_t r = 0; r < tx.v[i].n; r++) {
+			if (tx.v[i].lens[r] == UINT64_MAX)
+				continue;
+			bglm_api.vector_assign_string_element_len(d->vec, d->base + r, p, tx.v[i].lens[r]);
+			p += tx.v[i].lens[r];
+		}
+	}
+	return NULL;
+}
+
+// ---- aggregate callbacks ---------------------------------------------------------
+
+#define OUT __attribute__((cleanup(out_free))) bglm_out out = {0}
+#define FID(get) ((uint64_t)(uintptr_t)bglm_api.get(info))
+
+static idx_t agg_size(duckdb_ptr info) {
+	(void)info;
+	return sizeof(bglm_state);
+}
+
+static void agg_init(duckdb_ptr info, void *p) {
+	(void)info;
+	bglm_state *s = p;
+	// Memory used again after a combine that DuckDB never destroyed
+	// (EXCLUDE frames): the old handle is nobody's any more.
+	if (s->magic == BGLM_MAGIC && s->self == p && s->handle &&
+	    (atomic_load_explicit(&s->flags, memory_order_relaxed) & BGLM_CONSUMED))
+		bglmGoRelease(s->handle);
+	s->magic = BGLM_MAGIC;
+	s->self = p;
+	s->handle = 0;
+	atomic_store_explicit(&s->flags, 0, memory_order_relaxed);
+	s->tid = thread_id();
+}
+
+static void agg_update(duckdb_ptr info, duckdb_ptr chunk, void **states) {
+	uintptr_t wrapper = (uintptr_t)__builtin_return_address(0);
+	uint64_t n = bglm_api.data_chunk_get_size(chunk);
+	if (n == 0)
+		return;
+	OUT;
+	int constant = bglm_is_constant(info, wrapper, states, n);
+	__attribute__((cleanup(tree_free))) tree t = {0};
+	tree_read(&t, chunk, n);
+	if (t.err) {
+		bglm_api.aggregate_function_set_error(info, t.err);
+		return;
+	}
+	bglmGoUpdate(FID(aggregate_function_get_extra_info), t.v, (int64_t)bglm_api.data_chunk_get_column_count(chunk), t.n, n,
+	             states, constant, ((bglm_state *)states[0])->tid, &out);
+	if (out.err)
+		bglm_api.aggregate_function_set_error(info, out.err);
+}
+
+static void agg_combine(duckdb_ptr info, void **source, void **target, idx_t n) {
+	OUT;
+	bglmGoCombine(FID(aggregate_function_get_extra_info), source, target, n, thread_id(), &out);
+	for (idx_t i = 0; i < n; i++) {
+		bglm_state *s = source[i];
+		if (s->self == source[i])
+			atomic_fetch_or_explicit(&s->flags, BGLM_CONSUMED, memory_order_relaxed);
+	}
+	if (out.err)
+		bglm_api.aggregate_function_set_error(info, out.err);
+}
+
+static void agg_finalize(duckdb_ptr info, void **source, duckdb_ptr result, idx_t n, idx_t offset) {
+	if (n == 0)
+		return;
+	OUT;
+	bglmGoFinalize(FID(aggregate_function_get_extra_info), source, n, &out);
+	const char *err = out.err ? out.err : write_result(&out, result, n, offset);
+	if (err)
+		bglm_api.aggregate_function_set_error(info, err);
+}
+
+static void agg_destroy(void **states, idx_t n) {
+	bglmGoDestroy(states, n);
+	for (idx_t i = 0; i < n; i++) {
+		bglm_state *s = states[i];
+		s->handle = 0;
+		s->magic = 0;
+	}
+}
+
+static void scalar_call(duckdb_ptr info, duckdb_ptr chunk, duckdb_ptr result) {
+	uint64_t n = bglm_api.data_chunk_get_size(chunk);
+	if (n == 0)
+		return;
+	OUT;
+	__attribute__((cleanup(tree_free))) tree t = {0};
+	tree_read(&t, chunk, n);
+	const char *err = t.err;
+	if (!err) {
+		bglmGoScalar(FID(scalar_function_get_extra_info), t.v, (int64_t)bglm_api.data_chunk_get_column_count(chunk), t.n, n,
+		             &out);
+		err = out.err ? out.err : write_result(&out, result, n, 0);
+	}
+	if (err)
+		bglm_api.scalar_function_set_error(info, err);
+}
+
+// ---- registration ------------------------------------------------------------------
+
+const char *bglm_register_aggregate(duckdb_ptr con, const char *name, uint64_t fid, const int32_t *arity,
+                                    const duckdb_ptr *params, int32_t nover, duckdb_ptr ret) {
+	duckdb_ptr set = bglm_api.create_aggregate_function_set(name);
+	const char *err = NULL;
+	for (int32_t o = 0; o < nover && !err; o++) {
+		duckdb_ptr f = bglm_api.create_aggregate_function();
+		bglm_api.aggregate_function_set_name(f, name);
+		for (int32_t i = 0; i < arity[o]; i++)
+			bglm_api.aggregate_function_add_parameter(f, *params++);
+		bglm_api.aggregate_function_set_return_type(f, ret);
+		bglm_api.aggregate_function_set_functions(f, agg_size, agg_init, agg_update, agg_combine, agg_finalize);
+		bglm_api.aggregate_function_set_destructor(f, agg_destroy);
+		bglm_api.aggregate_function_set_special_handling(f);
+		bglm_api.aggregate_function_set_extra_info(f, (void *)(uintptr_t)fid, NULL);
+		if (bglm_api.add_aggregate_function_to_set(set, f) != 0)
+			err = "overload refused";
+		bglm_api.destroy_aggregate_function(&f);
+	}
+	// Refused when the name exists: the instance has these functions already.
+	if (!err && bglm_api.register_aggregate_function_set(con, set) != 0)
+		err = "exists";
+	bglm_api.destroy_aggregate_function_set(&set);
+	return err;
+}
+
+const char *bglm_register_scalar(duckdb_ptr con, const char *name, uint64_t fid, const int32_t *arity,
+                                 const duckdb_ptr *params, int32_t nover, duckdb_ptr ret, int is_volatile) {
+	duckdb_ptr set = bglm_api.create_scalar_function_set(name);
+	const char *err = NULL;
+	for (int32_t o = 0; o < nover && !err; o++) {
+		duckdb_ptr f = bglm_api.create_scalar_function();
+		bglm_api.scalar_function_set_name(f, name);
+		for (int32_t i = 0; i < arity[o]; i++)
+			bglm_api.scalar_function_add_parameter(f, *params++);
+		bglm_api.scalar_function_set_return_type(f, ret);
+		bglm_api.scalar_function_set_function(f, scalar_call);
+		bglm_api.scalar_function_set_special_handling(f);
+		if (is_volatile)
+			bglm_api.scalar_function_set_volatile(f);
+		bglm_api.scalar_function_set_extra_info(f, (void *)(uintptr_t)fid, NULL);
+		if (bglm_api.add_scalar_function_to_set(set, f) != 0)
+			err = "overload refused";
+		bglm_api.destroy_scalar_function(&f);
+	}
+	if (!err && bglm_api.register_scalar_function_set(con, set) != 0)
+		err = "refused";
+	bglm_api.destroy_scalar_function_set(&set);
+	return err;
+}
+
+char *bglm_exec(duckdb_ptr con, const char *sql) {
+	bglm_result r;
+	memset(&r, 0, sizeof r);
+	char *err = NULL;
+	if (bglm_api.query(con, sql, &r) != 0) {
+		const char *m = bglm_api.result_error(&r);
+		err = strdup(m ? m : "unknown error");
+	}
+	bglm_api.destroy_result(&r);
+	return err;
+}
+
+duckdb_ptr bglm_type(int id) { return bglm_api.create_logical_type(id); }
+duckdb_ptr bglm_type_list(duckdb_ptr e) { return bglm_api.create_list_type(e); }
+duckdb_ptr bglm_type_map(duckdb_ptr k, duckdb_ptr v) { return bglm_api.create_map_type(k, v); }
+duckdb_ptr bglm_type_struct(duckdb_ptr *t, const char **names, uint64_t n) { return bglm_api.create_struct_type(t, names, n); }
+void bglm_type_destroy(duckdb_ptr t) { bglm_api.destroy_logical_type(&t); }
+char *bglm_enum_value(duckdb_ptr t, uint64_t i) { return bglm_api.enum_dictionary_value(t, i); }
+void bglm_free(void *p) { bglm_api.free(p); }
+const char *bglm_version(void) { return bglm_api.library_version(); }

@@ -1,0 +1,568 @@
+package udf
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/udf/internal/capi"
+)
+
+// optionDoc describes a key of the trailing options STRUCT.
+type optionDoc struct {
+	name, def, allowed, doc string
+}
+
+// optionDocs lists every key; methods name those they use.
+var optionDocs = []optionDoc{
+	{"family", "from link: bernoulli", "a family of bglm_families()", "distribution of y"},
+	{"link", "the family's first: logit", "a link of the family", "link of mean and linear predictor"},
+	{"prior_mean", "0", "a finite number", "prior mean of every weight"},
+	{"prior_variance", "1", "a finite number >= 0", "prior variance of every weight; 0 = a known weight that never moves"},
+	{"intercept", "true", "BOOLEAN", "whether every row has the feature (Intercept) = 1"},
+	{"intercept_variance", "10", "a finite number >= 0", "prior variance of the intercept"},
+	{"priors", "none", "MAP(VARCHAR, STRUCT(mean, variance)) or LIST(STRUCT(feature, mean, variance))", "priors of single features by name"},
+	{"prior", "none", "a FIT", "posterior to start from (warm start)"},
+	{"dispersion", "1", "a finite number > 0", "noise variance of gaussian"},
+	{"shape", "1 (studentt 4)", "a finite number > 0", "negbinomial size, gamma shape, student-t degrees of freedom"},
+	{"process_noise", "0", "a finite number >= 0 or MAP(VARCHAR, number)", "random-walk variance per unit of time (per row without time)"},
+	{"forgetting", "1", "a number in (0, 1]", "discount per unit of time towards the prior"},
+	{"quadrature", "'auto'", "'auto' or a whole number from 2 to 512", "closed forms and adaptive nodes, or the plain k-point Gauss-Hermite rule"},
+	{"covariance", "'diagonal'", "'diagonal'", "form of the posterior covariance"},
+	{"hash_bits", "none", "a whole number from 1 to 30", "hash features into 2^bits slots named #slot"},
+	{"max_features", "50000000", "a whole number from 1 to 4294967294", "limit of the dictionary"},
+	{"on_error", "'fail'", "'fail', 'skip' or 'null'", "what a bad row does: fail, be skipped and counted, or make its group NULL"},
+	{"weight", "1", "a number >= 0, may be a column", "exponent of the row's likelihood"},
+	{"offset", "0", "a number, may be a column", "added to the linear predictor"},
+	{"trials", "1", "a whole number, may be a column", "binomial trials"},
+	{"time", "none", "a number, DATE or TIMESTAMP, may be a column", "time of the row; dates count in days"},
+	// keys of other methods, known so that the message can say so
+	{"max_iter", "", "", ""}, {"tol", "", "", ""}, {"damping", "", "", ""}, {"measurement_noise", "", "", ""}, {"noise_floor", "", "", ""},
+	{"rank", "", "", ""}, {"oversample", "", "", ""}, {"power_iterations", "", "", ""}, {"hessian", "", "", ""}, {"kernel", "", "", ""},
+	{"lengthscale", "", "", ""}, {"signal_variance", "", "", ""}, {"mean", "", "", ""}, {"samples", "", "", ""}, {"warmup", "", "", ""},
+	{"chains", "", "", ""}, {"at", "", "", ""}, {"reference", "", "", ""}, {"standardize", "", "", ""}, {"seed", "", "", ""},
+	{"time_limit", "", "", ""}, {"method", "", "", ""},
+}
+
+var (
+	rowKeys    = []string{"weight", "offset", "time"}
+	adfKeys    = append([]string{"family", "link", "prior_mean", "prior_variance", "intercept", "intercept_variance", "priors", "prior", "dispersion", "process_noise", "forgetting", "quadrature", "covariance", "hash_bits", "max_features", "on_error"}, rowKeys...)
+	updateKeys = []string{"family", "link", "prior_mean", "prior_variance", "intercept", "intercept_variance", "priors", "dispersion", "process_noise", "forgetting", "quadrature", "covariance", "hash_bits", "max_features", "on_error"}
+	makeKeys   = []string{"family", "link", "dispersion", "intercept", "prior_mean", "prior_variance", "intercept_variance", "hash_bits"}
+)
+
+func optionDocOf(key string) *optionDoc {
+	for i := range optionDocs {
+		if optionDocs[i].name == key {
+			return &optionDocs[i]
+		}
+	}
+	return nil
+}
+
+// nearest is the known word closest to the one found, or "".
+func nearest(word string, known []string) string {
+	best, bd := "", 1<<30
+	for _, k := range known {
+		if d := editDistance(word, k); d < bd {
+			best, bd = k, d
+		}
+	}
+	if bd > max(2, len(word)/2) {
+		return ""
+	}
+	return best
+}
+
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diag := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			d := diag
+			if a[i] != b[j] {
+				d++
+			}
+			diag = row[j+1]
+			row[j+1] = min(d, row[j]+1, diag+1)
+		}
+	}
+	return row[len(b)]
+}
+
+func checkKey(key string, allowed []string) error {
+	if slices.Contains(allowed, key) {
+		return nil
+	}
+	if optionDocOf(key) != nil {
+		return fmt.Errorf("option %s is not used here; allowed: %s", key, strings.Join(allowed, ", "))
+	}
+	if n := nearest(key, allowed); n != "" {
+		return fmt.Errorf("unknown option %q; the nearest is %s", key, n)
+	}
+	return fmt.Errorf("unknown option %q; allowed: %s", key, strings.Join(allowed, ", "))
+}
+
+type errorMode int
+
+const (
+	onErrorFail errorMode = iota
+	onErrorSkip
+	onErrorNull
+)
+
+// options are the parsed constant options of a call.
+type options struct {
+	has          map[string]bool // keys given and not NULL
+	family, link string
+	prior        kernels.Prior
+	intercept    bool
+	priors       []kernels.Belief
+	from         *kernels.Fit
+	dispersion   float64
+	shape        float64
+	noise        float64
+	noiseBy      map[string]float64
+	forgetting   float64
+	quadrature   int
+	hashBits     int
+	maxFeatures  int
+	onError      errorMode
+}
+
+func defaultOptions() *options {
+	return &options{has: map[string]bool{}, prior: kernels.DefaultPrior, intercept: true, dispersion: 1, shape: math.NaN(),
+		forgetting: 1, maxFeatures: 50_000_000}
+}
+
+func badOption(key, found string) error {
+	return fmt.Errorf("option %s: found %s; allowed: %s", key, found, optionDocOf(key).allowed)
+}
+
+// show prints a constant for an error message.
+func show(v *capi.Vec, i int) string {
+	switch {
+	case v.Null(i):
+		return "NULL"
+	case v.Type == capi.Varchar:
+		s := v.Str(i)
+		if len(s) > 60 {
+			s = strings.ToValidUTF8(s[:60], "") + "..."
+		}
+		return "'" + s + "'"
+	case v.Type == capi.Boolean:
+		return fmt.Sprint(v.Bool(i))
+	case v.IsNumber():
+		return fmt.Sprint(v.Float(i))
+	}
+	return "a value of type " + v.TypeName()
+}
+
+func wantNumber(key string, v *capi.Vec, i int, ok func(float64) bool) (float64, error) {
+	if !v.IsNumber() {
+		return 0, badOption(key, show(v, i)+" ("+v.TypeName()+")")
+	}
+	x := v.Float(i)
+	if !finite(x) || !ok(x) {
+		return 0, badOption(key, show(v, i))
+	}
+	return x, nil
+}
+
+func wantWord(key string, v *capi.Vec, i int) (string, error) {
+	if v.Type != capi.Varchar {
+		return "", badOption(key, show(v, i)+" ("+v.TypeName()+")")
+	}
+	return strings.ToLower(strings.Clone(v.Str(i))), nil
+}
+
+func anyNumber(float64) bool     { return true }
+func nonNegative(x float64) bool { return x >= 0 }
+func whole(lo, hi float64) func(float64) bool {
+	return func(x float64) bool { return x == math.Trunc(x) && x >= lo && x <= hi }
+}
+
+// parseOptions reads the constants of the options STRUCT at row i; columns that
+// may vary (weight, offset, trials, time) are checked by rowColumns.
+func parseOptions(v *capi.Vec, i int, allowed []string) (*options, error) {
+	o := defaultOptions()
+	if v == nil || v.Type == capi.SQLNull || v.Null(i) {
+		return o, nil
+	}
+	for k := range v.Kids {
+		f := &v.Kids[k]
+		key := strings.ToLower(strings.Clone(f.Name))
+		if err := checkKey(key, allowed); err != nil {
+			return nil, err
+		}
+		if f.Null(i) {
+			continue
+		}
+		o.has[key] = true
+		var err error
+		var x float64
+		switch key {
+		case "family":
+			o.family, err = wantWord(key, f, i)
+		case "link":
+			o.link, err = wantWord(key, f, i)
+		case "prior_mean":
+			o.prior.Mean, err = wantNumber(key, f, i, anyNumber)
+		case "prior_variance":
+			o.prior.Variance, err = wantNumber(key, f, i, nonNegative)
+		case "intercept_variance":
+			o.prior.InterceptVariance, err = wantNumber(key, f, i, nonNegative)
+		case "intercept":
+			if f.Type != capi.Boolean {
+				return nil, badOption(key, show(f, i)+" ("+f.TypeName()+")")
+			}
+			o.intercept = f.Bool(i)
+		case "priors":
+			o.priors, err = readBeliefs(f, i)
+			if err != nil {
+				err = fmt.Errorf("option priors: %w", err)
+			}
+		case "prior":
+			o.from, err = readFitAt(f, i)
+			if err != nil {
+				err = fmt.Errorf("option prior: %w", err)
+			}
+		case "dispersion":
+			o.dispersion, err = wantNumber(key, f, i, func(x float64) bool { return x > 0 })
+		case "process_noise":
+			if f.Type == capi.Map {
+				o.noiseBy, err = readNoise(f, i)
+			} else {
+				o.noise, err = wantNumber(key, f, i, nonNegative)
+			}
+		case "forgetting":
+			o.forgetting, err = wantNumber(key, f, i, func(x float64) bool { return x > 0 && x <= 1 })
+		case "quadrature":
+			if f.Type == capi.Varchar {
+				if strings.ToLower(f.Str(i)) != "auto" {
+					return nil, badOption(key, show(f, i))
+				}
+				break
+			}
+			x, err = wantNumber(key, f, i, whole(2, 512))
+			o.quadrature = int(x)
+		case "covariance":
+			var w string
+			if w, err = wantWord(key, f, i); err == nil && w != "diagonal" {
+				err = badOption(key, show(f, i))
+			}
+		case "hash_bits":
+			x, err = wantNumber(key, f, i, whole(1, 30))
+			o.hashBits = int(x)
+		case "max_features":
+			x, err = wantNumber(key, f, i, whole(1, math.MaxUint32-1))
+			o.maxFeatures = int(x)
+		case "on_error":
+			var w string
+			if w, err = wantWord(key, f, i); err != nil {
+				break
+			}
+			m := slices.Index([]string{"fail", "skip", "null"}, w)
+			if m < 0 {
+				return nil, badOption(key, show(f, i))
+			}
+			o.onError = errorMode(m)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if o.forgetting < 1 && (o.noise > 0 || o.noiseBy != nil) {
+		return nil, fmt.Errorf("options process_noise and forgetting are two models of drift; give one of them")
+	}
+	return o, o.adopt()
+}
+
+// adopt takes from the FIT to start from what was not given, and checks that
+// what was given agrees with it.
+func (o *options) adopt() error {
+	f := o.from
+	if f == nil {
+		return nil
+	}
+	clash := func(key, found, want string) error {
+		return fmt.Errorf("option %s: found %s, but the prior FIT has %s", key, found, want)
+	}
+	if o.family == "" && o.link == "" {
+		o.family, o.link = f.Family, f.Link
+	}
+	l, err := o.likelihood()
+	if err != nil {
+		return err
+	}
+	if l.Family() != f.Family || l.Link() != f.Link {
+		return clash("link", l.Family()+" "+l.Link(), f.Family+" "+f.Link)
+	}
+	if !o.has["intercept"] {
+		o.intercept = f.Intercept
+	} else if o.intercept != f.Intercept {
+		return clash("intercept", fmt.Sprint(o.intercept), fmt.Sprint(f.Intercept))
+	}
+	if !o.has["hash_bits"] {
+		o.hashBits = f.HashBits
+	} else if o.hashBits != f.HashBits {
+		return clash("hash_bits", fmt.Sprint(o.hashBits), fmt.Sprint(f.HashBits))
+	}
+	if !o.has["dispersion"] {
+		o.dispersion = f.Dispersion
+	}
+	if !o.has["prior_mean"] {
+		o.prior.Mean = f.Prior.Mean
+	}
+	if !o.has["prior_variance"] {
+		o.prior.Variance = f.Prior.Variance
+	}
+	if !o.has["intercept_variance"] {
+		o.prior.InterceptVariance = f.Prior.InterceptVariance
+	}
+	return nil
+}
+
+func (o *options) likelihood() (lik.Likelihood, error) {
+	return lik.New(o.family, o.link, lik.Params{Dispersion: o.dispersion, Shape: o.shape, Quadrature: o.quadrature})
+}
+
+func readNoise(v *capi.Vec, i int) (map[string]float64, error) {
+	kv := v.Kids[0].Kids
+	if len(kv) != 2 || kv[0].Type != capi.Varchar || !kv[1].IsNumber() {
+		return nil, badOption("process_noise", v.TypeName())
+	}
+	out := map[string]float64{}
+	for j, hi := v.Span(i); j < hi; j++ {
+		if kv[1].Null(j) {
+			continue
+		}
+		q := kv[1].Float(j)
+		name := strings.Clone(kv[0].Str(j))
+		if !finite(q) || q < 0 {
+			return nil, fmt.Errorf("option process_noise: feature %q has %v; allowed: a finite number >= 0", name, q)
+		}
+		out[name] = q
+	}
+	return out, nil
+}
+
+// ---- columns that vary by row ---------------------------------------------------
+
+type rowColumns struct{ weight, offset, trials, time *capi.Vec }
+
+// findRowColumns looks for weight, offset, trials and time among the fields of a
+// STRUCT (the options, or the rows of bglm_update).
+func findRowColumns(v *capi.Vec) (rowColumns, error) {
+	var c rowColumns
+	if v == nil || v.Type != capi.Struct {
+		return c, nil
+	}
+	for k := range v.Kids {
+		f := &v.Kids[k]
+		if f.Type == capi.SQLNull {
+			continue // a NULL literal: the default
+		}
+		number := f.IsNumber()
+		var to **capi.Vec
+		switch strings.ToLower(f.Name) {
+		case "weight":
+			to = &c.weight
+		case "offset":
+			to = &c.offset
+		case "trials":
+			to = &c.trials
+		case "time":
+			to = &c.time
+			switch f.Type {
+			case capi.Date, capi.Timestamp, capi.TimestampS, capi.TimestampMS, capi.TimestampNS, capi.TimestampTZ:
+				number = true
+			}
+		default:
+			continue
+		}
+		if !number {
+			return c, badOption(strings.ToLower(f.Name), f.TypeName())
+		}
+		*to = f
+	}
+	return c, nil
+}
+
+// null reports whether a column that decides about row i is NULL there.
+func (c *rowColumns) null(i int) bool {
+	return c.weight != nil && c.weight.Null(i) || c.offset != nil && c.offset.Null(i) ||
+		c.trials != nil && c.trials.Null(i) || c.time != nil && c.time.Null(i)
+}
+
+// days is entry i of a time column: a number as it stands, dates and timestamps
+// in days since 1970.
+func days(v *capi.Vec, i int) float64 {
+	unit := 0.0
+	switch v.Type {
+	case capi.Date:
+		if d := v.Int64(i); d == math.MaxInt32 || d == -math.MaxInt32 {
+			return math.Inf(int(d))
+		}
+		return float64(v.Int64(i))
+	case capi.TimestampS:
+		unit = 86400
+	case capi.TimestampMS:
+		unit = 86400e3
+	case capi.Timestamp, capi.TimestampTZ:
+		unit = 86400e6
+	case capi.TimestampNS:
+		unit = 86400e9
+	default:
+		return v.Float(i)
+	}
+	t := v.Int64(i)
+	if t == math.MaxInt64 || t == -math.MaxInt64 {
+		return math.Inf(1)
+	}
+	return float64(t) / unit
+}
+
+// add appends row i's values to the batch. Errors concern the row only.
+func (c *rowColumns) add(i int, b *kernels.Batch) error {
+	w, o, t := 1.0, 0.0, 0.0
+	if c.weight != nil {
+		if w = c.weight.Float(i); !finite(w) || w < 0 {
+			return badValue{fmt.Errorf("weight = %v; allowed: a finite number >= 0", w)}
+		}
+	}
+	if c.offset != nil {
+		if o = c.offset.Float(i); !finite(o) {
+			return badValue{fmt.Errorf("offset = %v; allowed: a finite number", o)}
+		}
+	}
+	if c.time != nil {
+		if t = days(c.time, i); !finite(t) {
+			return badValue{fmt.Errorf("time = %v; allowed: a finite number, DATE or TIMESTAMP", t)}
+		}
+	}
+	if c.weight != nil {
+		b.Weight = append(b.Weight, w)
+	}
+	if c.offset != nil {
+		b.Offset = append(b.Offset, o)
+	}
+	if c.time != nil {
+		b.Time = append(b.Time, t)
+	}
+	return nil
+}
+
+// ---- one parse for equal options -------------------------------------------------
+
+// optionCache spares parsing the same options for each of a million groups.
+// Options of plain values are kept process-wide under their bytes; those that
+// hold lists are kept for one call under the place the lists lie at.
+type optionCache[T any] struct {
+	all  sync.Map // string -> T
+	size atomic.Int64
+}
+
+const optionCacheLimit = 1024
+
+type callCache[T any] struct {
+	shared *optionCache[T]
+	key    []byte
+	local  map[string]T
+	last   string
+	value  T
+	ok     bool
+}
+
+func (c *optionCache[T]) call() *callCache[T] { return &callCache[T]{shared: c} }
+
+// get returns the parsed form of the options at row i.
+func (c *callCache[T]) get(v *capi.Vec, i int, parse func() (T, error)) (T, error) {
+	c.key = c.key[:0]
+	plain := true
+	if v != nil && v.Type == capi.Struct && !v.Null(i) {
+		for k := range v.Kids {
+			f := &v.Kids[k]
+			c.key = append(append(c.key, f.Name...), 0)
+			switch strings.ToLower(f.Name) {
+			case "weight", "offset", "trials", "time": // vary by row; only their presence counts
+				c.key = append(c.key, byte(f.Type))
+				continue
+			}
+			c.key, plain = appendKey(c.key, f, i, plain)
+		}
+	} else if v != nil && v.Type != capi.SQLNull && !v.Null(i) {
+		var zero T
+		return zero, fmt.Errorf("options are %s; allowed: a STRUCT such as {link: 'probit'}", v.TypeName())
+	}
+	if c.ok && string(c.key) == c.last {
+		return c.value, nil
+	}
+	key := string(c.key)
+	if plain {
+		if got, ok := c.shared.all.Load(key); ok {
+			c.last, c.value, c.ok = key, got.(T), true
+			return c.value, nil
+		}
+	} else if got, ok := c.local[key]; ok {
+		c.last, c.value, c.ok = key, got, true
+		return got, nil
+	}
+	got, err := parse()
+	if err != nil {
+		return got, err
+	}
+	if plain {
+		if c.shared.size.Add(1) > optionCacheLimit {
+			c.shared.all.Clear()
+			c.shared.size.Store(1)
+		}
+		c.shared.all.Store(key, got)
+	} else {
+		if c.local == nil {
+			c.local = map[string]T{}
+		}
+		c.local[key] = got
+	}
+	c.last, c.value, c.ok = key, got, true
+	return got, nil
+}
+
+func appendKey(dst []byte, v *capi.Vec, i int, plain bool) ([]byte, bool) {
+	dst = append(dst, byte(v.Type))
+	if v.Null(i) {
+		return append(dst, 0), plain
+	}
+	dst = append(dst, 1)
+	switch {
+	case v.Type == capi.Varchar:
+		s := v.Str(i)
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(len(s)))
+		return append(dst, s...), plain
+	case v.IsNumber() || v.Type == capi.Boolean:
+		return binary.LittleEndian.AppendUint64(dst, math.Float64bits(v.Float(i))), plain
+	case v.Type == capi.Struct:
+		for k := range v.Kids {
+			dst = append(append(dst, v.Kids[k].Name...), 0)
+			dst, plain = appendKey(dst, &v.Kids[k], i, plain)
+		}
+		return dst, plain
+	case v.Type == capi.List || v.Type == capi.Map || v.Type == capi.Array:
+		lo, hi := v.Span(i)
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(uintptr(unsafe.Pointer(v))))
+		dst = binary.LittleEndian.AppendUint64(dst, uint64(lo))
+		return binary.LittleEndian.AppendUint64(dst, uint64(hi)), false
+	}
+	return dst, false
+}

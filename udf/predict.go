@@ -1,0 +1,263 @@
+package udf
+
+import (
+	"fmt"
+	"math"
+	"sync"
+	"unsafe"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/udf/internal/capi"
+)
+
+// predictor finds the beliefs of a row's features by searching the ordered
+// belief list where it lies in DuckDB's memory. The features of a chunk are
+// numbered by a small dictionary, so that each is searched once per chunk and
+// FIT, however many rows have it.
+type predictor struct {
+	fits *fitReader
+	x    *features
+	dict kernels.Dict
+	b    kernels.Batch
+
+	lo, hi  int // belief span that found refers to
+	checked bool
+	found   []int // by local feature number: position in the child, missing or unknown
+}
+
+const (
+	unknown = -1
+	missing = -2
+)
+
+var predictors = sync.Pool{New: func() any { return new(predictor) }}
+
+func newPredictor(fit, x *capi.Vec) (*predictor, error) {
+	r, err := newFitReader(fit, "fit")
+	if err != nil {
+		return nil, err
+	}
+	f, err := planFeatures(x, "x")
+	if err != nil {
+		return nil, err
+	}
+	p := predictors.Get().(*predictor)
+	p.fits, p.x = r, f
+	p.dict.Reset()
+	p.dict.HashBits = 0
+	p.found = p.found[:0]
+	p.lo, p.hi, p.checked = -1, -1, false
+	return p, nil
+}
+
+func (p *predictor) free() { p.fits, p.x = nil, nil; predictors.Put(p) }
+
+// linear is the Gaussian of the linear predictor of row i; ok is false when fit
+// or x is NULL.
+func (p *predictor) linear(i int) (head *kernels.Fit, mean, variance float64, ok bool, err error) {
+	if p.fits.null(i) || p.x.x.Null(i) {
+		return nil, 0, 0, false, nil
+	}
+	f, err := p.fits.head(i)
+	if err != nil {
+		return nil, 0, 0, false, err
+	}
+	lo, hi := p.fits.beliefs.list.Span(i)
+	if lo != p.lo || hi != p.hi || !p.checked {
+		if err := p.open(lo, hi); err != nil {
+			return nil, 0, 0, false, err
+		}
+	}
+	if f.HashBits != p.dict.HashBits {
+		p.dict.Reset()
+		p.dict.HashBits = f.HashBits
+		p.found = p.found[:0]
+	}
+	p.b.Reset()
+	if f.Intercept {
+		id, err := p.dict.AddRaw(kernels.Intercept)
+		if err != nil {
+			return nil, 0, 0, false, err
+		}
+		p.b.Add(id, 1)
+	}
+	if err := p.x.row(i, &p.dict, &p.b); err != nil {
+		return nil, 0, 0, false, err
+	}
+	for len(p.found) < p.dict.Len() {
+		p.found = append(p.found, unknown)
+	}
+	r := p.fits.beliefs
+	for k, id := range p.b.Feature {
+		at := p.found[id]
+		if at == unknown {
+			at = p.search(p.dict.Name(id))
+			p.found[id] = at
+		}
+		var w kernels.Weight
+		if at == missing {
+			w = f.Prior.Of(p.dict.Name(id))
+		} else {
+			w = kernels.Weight{Mean: r.mean.Float(at), Variance: r.variance.Float(at)}
+		}
+		v := p.b.Value[k]
+		mean += v * w.Mean
+		variance += v * v * w.Variance
+	}
+	if !finite(mean) || !(variance >= 0) || !finite(variance) {
+		return nil, 0, 0, false, fmt.Errorf("the linear predictor has mean %v and variance %v; are the FIT's beliefs finite and the features scaled?", mean, variance)
+	}
+	return f, mean, variance, true, nil
+}
+
+// sampleOrder is how long a list may be to be checked whole; of longer ones a
+// sample is checked, enough to notice a list that was reordered.
+const sampleOrder = 4096
+
+// open points the predictor at another belief list.
+func (p *predictor) open(lo, hi int) error {
+	p.lo, p.hi, p.checked = lo, hi, true
+	for i := range p.found {
+		p.found[i] = unknown
+	}
+	step := 1
+	if hi-lo > sampleOrder {
+		step = (hi - lo) / 512
+	}
+	r := p.fits.beliefs
+	for j := lo; j < hi; j += step {
+		if r.entry.Null(j) || r.feature.Null(j) || r.mean.Null(j) || r.variance.Null(j) {
+			return fmt.Errorf("the FIT has a belief that is NULL or has a NULL field")
+		}
+		if j > lo && kernels.CompareNames(r.feature.Str(j-1), r.feature.Str(j)) >= 0 {
+			return fmt.Errorf("the FIT's beliefs are not in their order (%q before %q); make it with bglm_from_beliefs(beliefs, options)",
+				r.feature.Str(j-1), r.feature.Str(j))
+		}
+	}
+	return nil
+}
+
+func (p *predictor) search(name []byte) int {
+	s := unsafe.String(unsafe.SliceData(name), len(name))
+	f := p.fits.beliefs.feature
+	lo, hi := p.lo, p.hi
+	// Dense positions mostly lie at their own index.
+	if n := len(s); n > 0 && n < 10 && s[0] >= '1' && s[0] <= '9' {
+		k := 0
+		for _, c := range []byte(s) {
+			if c < '0' || c > '9' {
+				k = -1
+				break
+			}
+			k = k*10 + int(c-'0')
+		}
+		for _, j := range [2]int{lo + k, lo + k - 1} {
+			if k > 0 && j < hi && f.Str(j) == s {
+				return j
+			}
+		}
+	}
+	for lo < hi {
+		m := int(uint(lo+hi) >> 1)
+		switch c := kernels.CompareNames(f.Str(m), s); {
+		case c < 0:
+			lo = m + 1
+		case c > 0:
+			hi = m
+		default:
+			return m
+		}
+	}
+	return missing
+}
+
+var predictions = []string{"exact", "mackay", "plugin"}
+
+func callPredict(args []capi.Vec, n int, out *capi.Col) error {
+	p, err := newPredictor(&args[0], &args[1])
+	if err != nil {
+		return err
+	}
+	defer p.free()
+	var how *capi.Vec
+	if len(args) > 2 {
+		if how = &args[2]; how.Type != capi.Varchar && how.Type != capi.SQLNull {
+			return fmt.Errorf("prediction is %s; allowed: 'exact', 'mackay' or 'plugin'", how.TypeName())
+		}
+	}
+	for i := range n {
+		kind := "exact"
+		if how != nil && !how.Null(i) {
+			kind = how.Str(i)
+		}
+		_, m, v, ok, err := p.linear(i)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			out.Null()
+			continue
+		}
+		l := p.fits.lik
+		var y float64
+		switch kind {
+		case "exact":
+			y, _ = l.Predict(m, v)
+		case "mackay":
+			y = l.Moderated(m, v)
+		case "plugin":
+			y = l.Response(m)
+		default:
+			msg := fmt.Sprintf("prediction: found %q; allowed: 'exact', 'mackay' or 'plugin'", kind)
+			if near := nearest(kind, predictions); near != "" {
+				msg += "; the nearest is '" + near + "'"
+			}
+			return fmt.Errorf("%s", msg)
+		}
+		out.Float(y)
+	}
+	return nil
+}
+
+var distType = capi.StructOf(fld("eta_mean", capi.TDouble), fld("eta_variance", capi.TDouble), fld("mean", capi.TDouble),
+	fld("variance", capi.TDouble), fld("lower", capi.TDouble), fld("upper", capi.TDouble))
+
+func callPredictDist(args []capi.Vec, n int, out *capi.Col) error {
+	p, err := newPredictor(&args[0], &args[1])
+	if err != nil {
+		return err
+	}
+	defer p.free()
+	var level *capi.Vec
+	if len(args) > 2 {
+		if level = &args[2]; !level.IsNumber() && level.Type != capi.SQLNull {
+			return fmt.Errorf("level is %s; allowed: a number between 0 and 1", level.TypeName())
+		}
+	}
+	for i := range n {
+		q := 0.95
+		if level != nil && !level.Null(i) {
+			if q = level.Float(i); !(q > 0 && q < 1) {
+				return fmt.Errorf("level = %v; allowed: a number between 0 and 1", q)
+			}
+		}
+		_, m, v, ok, err := p.linear(i)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			out.Null()
+			continue
+		}
+		l := p.fits.lik
+		ym, yv := l.Predict(m, v)
+		lower, upper := l.Interval(m, v, q)
+		for k, x := range [...]float64{m, v, ym, yv, lower, upper} {
+			out.Field(k).Float(x)
+		}
+		out.EndStruct()
+	}
+	return nil
+}
+
+var nan = math.NaN()

@@ -1,0 +1,250 @@
+package udf
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"time"
+	"unsafe"
+
+	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/udf/internal/capi"
+)
+
+// Version is the version of bglm.
+const Version = "v0.1.0"
+
+// Function documents a SQL function.
+type Function struct {
+	Name        string
+	Kind        string // "aggregate" or "scalar"
+	Signature   string
+	Description string
+	Example     string // a statement that runs as it stands
+	Options     []string
+}
+
+type entry struct {
+	Function
+	agg    *capi.Aggregate
+	scalar *capi.Scalar
+}
+
+func anys(counts ...int) [][]*capi.Type {
+	var out [][]*capi.Type
+	for _, n := range counts {
+		p := make([]*capi.Type, n)
+		for i := range p {
+			p[i] = capi.TAny
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+func aggregate(name, sig, doc, example string, options []string, arity []int, result *capi.Type,
+	update func([]capi.Vec, capi.Slots) error, finalize func([]capi.State, *capi.Col) error) entry {
+	return entry{Function: Function{name, "aggregate", name + sig, doc, example, options},
+		agg: &capi.Aggregate{Name: name, Params: anys(arity...), Result: result, Update: update, Finalize: finalize}}
+}
+
+func scalar(name, sig, doc, example string, options []string, arity []int, result *capi.Type, volatile bool,
+	call func([]capi.Vec, int, *capi.Col) error) entry {
+	return entry{Function: Function{name, "scalar", name + sig, doc, example, options},
+		scalar: &capi.Scalar{Name: name, Params: anys(arity...), Result: result, Volatile: volatile, Call: call}}
+}
+
+func metricEntry(name, sig, doc, example string, spec []metricArg, arity []int, result *capi.Type,
+	fresh func([]capi.Vec, int) (metric, error)) entry {
+	return aggregate(name, sig, doc, example, nil, arity, result, updateMetric(spec, fresh), finalizeMetric)
+}
+
+var functionType = capi.ListOf(capi.StructOf(fld("name", capi.TVarchar), fld("kind", capi.TVarchar), fld("signature", capi.TVarchar),
+	fld("description", capi.TVarchar), fld("options", capi.ListOf(capi.TVarchar)), fld("example", capi.TVarchar)))
+
+var familyType = capi.ListOf(capi.StructOf(fld("family", capi.TVarchar), fld("link", capi.TVarchar), fld("description", capi.TVarchar)))
+
+var stateType = capi.StructOf(fld("live_states", capi.TBigInt), fld("bytes", capi.TBigInt), fld("leaked", capi.TBigInt), fld("purged", capi.TBigInt))
+
+const (
+	tenRows   = "FROM (SELECT i, i % 3 = 0 AS late, 'A' || i % 2 AS origin FROM range(10) t(i))"
+	exampleXY = "bglm_adf(late, {origin: origin}, {link: 'probit'} ORDER BY i)"
+)
+
+// entries is the list of all functions; adding one is a line here.
+func entries() []entry {
+	scored := "FROM (VALUES (true, 0.8), (false, 0.3), (true, 0.6), (false, 0.7)) t(y, p)"
+	return []entry{
+		aggregate("bglm_adf", "(y, x [, options])",
+			"One-pass assumed density filter with factorised Gaussian beliefs and drift (Zoeter 2007, section 2). Rows are absorbed in the order given by ORDER BY inside the call; without it the parts of several threads are merged by precision sums.",
+			"SELECT unnest(fit.beliefs, recursive := true) FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
+			adfKeys, []int{2, 3}, fitType, updateADF, finalizeADF),
+		aggregate("bglm_merge", "(fit [, prior])",
+			"Product of partial posteriors, the common prior counted once: Λ = ΣΛk - (K-1)Λ0. The prior is the fits' default prior, or the FIT given as second argument that all of them started from.",
+			"SELECT bglm_merge(fit).n FROM (SELECT i % 2 AS part, "+exampleXY+" AS fit "+tenRows+" GROUP BY part);",
+			nil, []int{1, 2}, fitType, updateMerge, finalizeMerge),
+		metricEntry("bglm_auc", "(y, p)", "Area under the ROC curve, ties as in the trapezoid rule. NULL when only one class occurs.",
+			"SELECT bglm_auc(y, p) "+scored+";", []metricArg{argBinary, argScore}, []int{2}, capi.TDouble,
+			func([]capi.Vec, int) (metric, error) { return &auc{}, nil }),
+		metricEntry("bglm_log_loss", "(y, p)", "Mean of -log of the probability given to what was observed; Infinity where a certain prediction was wrong.",
+			"SELECT round(bglm_log_loss(y, p), 6) "+scored+";", []metricArg{argBinary, argProb}, []int{2}, capi.TDouble, meanOf(logLoss, nil)),
+		metricEntry("bglm_brier", "(y, p)", "Mean squared difference of outcome (0 or 1) and probability.",
+			"SELECT round(bglm_brier(y, p), 6) "+scored+";", []metricArg{argBinary, argProb}, []int{2}, capi.TDouble, meanOf(squaredError, nil)),
+		metricEntry("bglm_rmse", "(y, p)", "Root of the mean squared difference of observed and predicted.",
+			"SELECT round(bglm_rmse(y, p), 6) FROM (VALUES (1.0, 1.5), (2.0, 1.0)) t(y, p);", []metricArg{argNumber, argPred}, []int{2},
+			capi.TDouble, meanOf(squaredError, math.Sqrt)),
+		metricEntry("bglm_calibration", "(y, p [, bins])", "Observed share against mean prediction in equal-width bins of the probability (default 10); empty bins are left out.",
+			"SELECT unnest(bglm_calibration(y, p, 2), recursive := true) "+scored+";", []metricArg{argBinary, argProb}, []int{2, 3},
+			calibrationType, freshCalibration),
+		metricEntry("bglm_coverage", "(y, lo, hi)", "Share of observations inside their interval, ends included.",
+			"SELECT bglm_coverage(y, lo, hi) FROM (VALUES (1.0, 0.5, 1.5), (3.0, 0.0, 1.0)) t(y, lo, hi);",
+			[]metricArg{argNumber, argLower, argUpper}, []int{3}, capi.TDouble, meanOf(covered, nil)),
+
+		scalar("bglm_predict", "(fit, x [, prediction])",
+			"Expected response, the weights integrated out ('exact', the default), by MacKay's moderation ('mackay') or at the mean weights ('plugin'). Features the fit has not seen have their prior.",
+			"SELECT round(bglm_predict(fit, {origin: 'A1'}), 6) FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
+			nil, []int{2, 3}, capi.TDouble, false, callPredict),
+		scalar("bglm_predict_dist", "(fit, x [, level])",
+			"Mean and variance of the linear predictor and of the response, and a central interval (level 0.95): of the probability for binary responses, of a new response otherwise.",
+			"SELECT bglm_predict_dist(fit, {origin: 'A1'}).eta_variance > 0 FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
+			nil, []int{2, 3}, distType, false, callPredictDist),
+		scalar("bglm_update", "(fit, rows [, options])",
+			"Continue a fit with LIST(STRUCT(y, x [, weight, offset, time])) in the order of the list: the same beliefs as one uninterrupted run, bit for bit without drift.",
+			"SELECT bglm_update(fit, [{y: true, x: {origin: 'A1'}}, {y: false, x: {origin: 'A0'}}]).n FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
+			updateKeys, []int{2, 3}, fitType, false, callUpdate),
+		scalar("bglm_beliefs", "(fit)", "The belief table of a fit as LIST(STRUCT(feature, mean, variance)).",
+			"SELECT len(bglm_beliefs(fit)) FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
+			nil, []int{1}, beliefsType, false, callBeliefs),
+		scalar("bglm_from_beliefs", "(beliefs [, options])",
+			"A FIT with n = 0 from LIST(STRUCT(feature, mean, variance)), to predict with or to serve as a prior. Without the option intercept there is one if the list has it.",
+			"SELECT bglm_predict(bglm_from_beliefs([{feature: 'a', mean: 0.0, variance: 1.0}], {link: 'probit'}), {a: 1});",
+			makeKeys, []int{1, 2}, fitType, false, callFromBeliefs),
+		scalar("bglm_features", "(x)", "What a row turns into: LIST(STRUCT(feature, value)), duplicates summed.",
+			"SELECT bglm_features({origin: 'ATL', distance: 0.6, weekend: true});",
+			nil, []int{1}, pairsType, false, callFeatures),
+		scalar("bglm_version", "()", "Version of bglm, of Go and of the DuckDB it runs in.", "SELECT bglm_version() LIKE 'bglm v%';",
+			nil, []int{0}, capi.TVarchar, false, func(_ []capi.Vec, n int, out *capi.Col) error {
+				for range n {
+					out.Str(fmt.Sprintf("bglm %s (%s, DuckDB %s)", Version, runtime.Version(), capi.Version()))
+				}
+				return nil
+			}),
+		scalar("bglm_families", "()", "The families and links: LIST(STRUCT(family, link, description)).",
+			"SELECT unnest(bglm_families(), recursive := true);", nil, []int{0}, familyType, false, callFamilies),
+		scalar("bglm_functions", "()", "All functions of bglm: LIST(STRUCT(name, kind, signature, description, options, example)).",
+			"SELECT f.name FROM (SELECT unnest(bglm_functions()) AS f) LIMIT 1;", nil, []int{0}, functionType, false, callFunctions),
+		scalar("bglm_state", "()", "Aggregate states of this process: live, bytes they hold, leaked (live but untouched for over a second: DuckDB does not release the states of queries that end early), purged.",
+			"SELECT bglm_state().live_states >= 0;", nil, []int{0}, stateType, true, func(_ []capi.Vec, n int, out *capi.Col) error {
+				for range n {
+					s := capi.States()
+					for k, v := range [...]int64{s.Live, s.Bytes, s.Leaked, s.Purged} {
+						out.Field(k).Int(v)
+					}
+					out.EndStruct()
+				}
+				return nil
+			}),
+		scalar("bglm_purge", "([idle_seconds])", "Release aggregate states that nothing has touched for that many seconds (default 0: all) and return their number. A query that still uses one fails with an error.",
+			"SELECT bglm_purge(3600) >= 0;", nil, []int{0, 1}, capi.TBigInt, true, callPurge),
+	}
+}
+
+func callFamilies(_ []capi.Vec, n int, out *capi.Col) error {
+	for range n {
+		for _, f := range lik.Families() {
+			for _, l := range f.Links {
+				e := out.Elem()
+				e.Field(0).Str(f.Family)
+				e.Field(1).Str(l)
+				e.Field(2).Str(f.Description)
+				e.EndStruct()
+			}
+		}
+		out.EndList()
+	}
+	return nil
+}
+
+func callFunctions(_ []capi.Vec, n int, out *capi.Col) error {
+	for range n {
+		e := out.Elem()
+		for _, f := range Functions() {
+			e.Field(0).Str(f.Name)
+			e.Field(1).Str(f.Kind)
+			e.Field(2).Str(f.Signature)
+			e.Field(3).Str(f.Description)
+			for _, o := range f.Options {
+				e.Field(4).Elem().Str(o)
+			}
+			e.Field(4).EndList()
+			e.Field(5).Str(f.Example)
+			e.EndStruct()
+		}
+		out.EndList()
+	}
+	return nil
+}
+
+func callPurge(args []capi.Vec, n int, out *capi.Col) error {
+	for i := range n {
+		idle := 0.0
+		if len(args) > 0 && !args[0].Null(i) {
+			if !args[0].IsNumber() {
+				return fmt.Errorf("idle_seconds is %s; allowed: a number >= 0", args[0].TypeName())
+			}
+			if idle = args[0].Float(i); !finite(idle) || idle < 0 {
+				return fmt.Errorf("idle_seconds = %v; allowed: a number >= 0", idle)
+			}
+		}
+		out.Int(capi.Purge(time.Duration(min(idle, 1e9) * float64(time.Second))))
+	}
+	return nil
+}
+
+var registry []entry
+
+func init() { registry = entries() } // entries name callFunctions, which lists them
+
+// Functions lists the SQL functions with their documentation.
+func Functions() []Function {
+	out := make([]Function, len(registry))
+	for i, e := range registry {
+		out[i] = e.Function
+	}
+	return out
+}
+
+// warmup shows every kind of caller to the call-site classifier: ordered and
+// constant-frame calls hand over one state for a chunk, the others one a row.
+var warmup = []string{
+	"SELECT bglm_rmse(i, i ORDER BY i) FROM range(64) t(i)",
+	"SELECT bglm_rmse(i, i ORDER BY i) FROM range(64) t(i) GROUP BY i % 2",
+	"SELECT bglm_rmse(i, i) OVER () FROM range(64) t(i)",
+	"SELECT bglm_rmse(i, i) OVER (PARTITION BY i % 2), sum(i) OVER (PARTITION BY i % 2 ORDER BY i) FROM range(64) t(i)",
+	"SELECT bglm_rmse(i, i) OVER (ORDER BY i ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) FROM range(64) t(i)",
+	"SELECT bglm_rmse(i, i ORDER BY i) OVER (ORDER BY i ROWS BETWEEN 20 PRECEDING AND CURRENT ROW) FROM range(64) t(i)",
+	"SELECT bglm_rmse(i, i) FROM range(64) t(i)",
+	"SELECT bglm_rmse(i, i) FROM range(64) t(i) GROUP BY i % 2",
+	"SELECT bglm_rmse(i, i) FROM range(64) t(i) GROUP BY (i % 2)::VARCHAR",
+	"SELECT bglm_rmse(i, i) FILTER (i % 3 = 0) FROM range(64) t(i) GROUP BY i % 2",
+	"SELECT bglm_rmse(DISTINCT i, i) FROM range(64) t(i) GROUP BY i % 2",
+	"SELECT bglm_rmse(DISTINCT i, i) FROM range(64) t(i)",
+	"SELECT bglm_rmse(i, i) OVER (ORDER BY i ROWS BETWEEN 20 PRECEDING AND CURRENT ROW) FROM range(64) t(i)",
+	"SELECT bglm_rmse(i, i) OVER (ORDER BY i) FROM range(64) t(i)",
+	"SELECT bglm_rmse(DISTINCT i, i) OVER (ORDER BY i ROWS BETWEEN 20 PRECEDING AND CURRENT ROW) FROM range(64) t(i)",
+	"SELECT bglm_rmse(i, i) OVER (ORDER BY i ROWS BETWEEN 20 PRECEDING AND CURRENT ROW EXCLUDE CURRENT ROW) FROM range(64) t(i)",
+}
+
+// registerAll adds the functions to the database behind a duckdb_connection.
+func registerAll(con unsafe.Pointer) error {
+	var aggs []*capi.Aggregate
+	var scalars []*capi.Scalar
+	for i := range registry {
+		if e := &registry[i]; e.agg != nil {
+			aggs = append(aggs, e.agg)
+		} else {
+			scalars = append(scalars, e.scalar)
+		}
+	}
+	return capi.Register(con, aggs, scalars, warmup)
+}

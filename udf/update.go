@@ -1,0 +1,228 @@
+package udf
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/adf"
+	"github.com/bglm/bglm/udf/internal/capi"
+)
+
+// callUpdate continues a FIT with a list of rows, in the order of the list.
+func callUpdate(args []capi.Vec, n int, out *capi.Col) error {
+	fits, err := newFitReader(&args[0], "fit")
+	if err != nil {
+		return err
+	}
+	rows := &args[1]
+	var y *capi.Vec
+	var x *features
+	var cols rowColumns
+	if rows.Type != capi.SQLNull {
+		bad := func(why string) error {
+			return fmt.Errorf("rows are %s%s; allowed: LIST(STRUCT(y, x [, weight, offset, time]))", rows.TypeName(), why)
+		}
+		if rows.Type != capi.List && rows.Type != capi.Array {
+			return bad("")
+		}
+		row := &rows.Kids[0]
+		if row.Type != capi.SQLNull {
+			if row.Type != capi.Struct {
+				return bad("")
+			}
+			for k := range row.Kids {
+				name := strings.ToLower(row.Kids[k].Name)
+				switch name {
+				case "y":
+					y = &row.Kids[k]
+				case "x":
+					if x, err = planFeatures(&row.Kids[k], "x"); err != nil {
+						return err
+					}
+				case "weight", "offset", "time":
+				default:
+					return bad(fmt.Sprintf("; it has a field %q", row.Kids[k].Name))
+				}
+			}
+			if y == nil || x == nil {
+				return bad("; y and x are needed")
+			}
+			if err := checkResponse(y); err != nil {
+				return err
+			}
+			if cols, err = findRowColumns(row); err != nil {
+				return err
+			}
+		}
+	}
+	var opt *capi.Vec
+	if len(args) > 2 {
+		opt = &args[2]
+		if opt.Type != capi.Struct && opt.Type != capi.SQLNull {
+			return fmt.Errorf("options are %s; allowed: a STRUCT such as {process_noise: 0.001}", opt.TypeName())
+		}
+	}
+	for i := range n {
+		if fits.null(i) {
+			out.Null()
+			continue
+		}
+		from, err := fits.whole(i)
+		if err != nil {
+			return err
+		}
+		o, err := parseOptions(opt, i, updateKeys)
+		if err != nil {
+			return err
+		}
+		o.from = from
+		if err := o.adopt(); err != nil {
+			return err
+		}
+		plan, err := o.adf(cols.time != nil)
+		if err != nil {
+			return err
+		}
+		st, err := adf.New(&plan.cfg)
+		if err != nil {
+			return err
+		}
+		s := &adfState{State: st, plan: plan}
+		if x != nil && !rows.Null(i) {
+			// A NULL row of the list counts as skipped, as a NULL y does.
+			lo, hi := rows.Span(i)
+			entry := &rows.Kids[0]
+			for at := lo; at < hi; {
+				end := at
+				for end < hi && !entry.Null(end) {
+					end++
+				}
+				if err := s.absorb(y, x, &cols, at, end); err != nil {
+					return err
+				}
+				for at = end; at < hi && entry.Null(at); at++ {
+					s.Skip(1)
+				}
+			}
+		}
+		if s.failed {
+			out.Null()
+			continue
+		}
+		f := s.finish()
+		if cols.time == nil {
+			f.Time = from.Time
+		}
+		appendFit(out, &f, s.Each)
+	}
+	return nil
+}
+
+var beliefsType = capi.ListOf(beliefType)
+
+func callBeliefs(args []capi.Vec, n int, out *capi.Col) error {
+	fits, err := newFitReader(&args[0], "fit")
+	if err != nil {
+		return err
+	}
+	for i := range n {
+		if fits.null(i) {
+			out.Null()
+			continue
+		}
+		r := fits.beliefs
+		for j, hi := r.list.Span(i); j < hi; j++ {
+			name, w, err := r.at(j)
+			if err != nil {
+				return err
+			}
+			e := out.Elem()
+			e.Field(0).Str(name)
+			e.Field(1).Float(w.Mean)
+			e.Field(2).Float(w.Variance)
+			e.EndStruct()
+		}
+		out.EndList()
+	}
+	return nil
+}
+
+// callFromBeliefs makes a FIT with n = 0 of a list of beliefs.
+func callFromBeliefs(args []capi.Vec, n int, out *capi.Col) error {
+	var opt *capi.Vec
+	if len(args) > 1 {
+		opt = &args[1]
+		if opt.Type != capi.Struct && opt.Type != capi.SQLNull {
+			return fmt.Errorf("options are %s; allowed: a STRUCT such as {link: 'probit'}", opt.TypeName())
+		}
+	}
+	if _, err := newBeliefReader(&args[0]); err != nil {
+		return err
+	}
+	for i := range n {
+		if args[0].Null(i) {
+			out.Null()
+			continue
+		}
+		bs, err := readBeliefs(&args[0], i)
+		if err != nil {
+			return err
+		}
+		o, err := parseOptions(opt, i, makeKeys)
+		if err != nil {
+			return err
+		}
+		if !o.has["intercept"] && o.intercept {
+			// As found: a list without an intercept is a model without one.
+			o.intercept = false
+			for _, b := range bs {
+				o.intercept = o.intercept || b.Feature == kernels.Intercept
+			}
+		}
+		l, err := o.likelihood()
+		if err != nil {
+			return err
+		}
+		if o.has["dispersion"] && l.Family() != "gaussian" {
+			return fmt.Errorf("option dispersion is not used by %s; only gaussian has a noise variance", l.Family())
+		}
+		st, err := adf.New(&adf.Config{Lik: l, Prior: o.prior, Intercept: o.intercept, Start: bs})
+		if err != nil {
+			return err
+		}
+		f := kernels.Fit{Method: "beliefs", Family: l.Family(), Link: l.Link(), Shape: o.shape, Dispersion: o.dispersion,
+			Intercept: o.intercept, HashBits: o.hashBits, Prior: o.prior, Time: nan, Converged: true, Status: "ok"}
+		appendFit(out, &f, st.Each)
+	}
+	return nil
+}
+
+var pairsType = capi.ListOf(capi.StructOf(fld("feature", capi.TVarchar), fld("value", capi.TDouble)))
+
+func callFeatures(args []capi.Vec, n int, out *capi.Col) error {
+	x, err := planFeatures(&args[0], "x")
+	if err != nil {
+		return err
+	}
+	var d kernels.Dict
+	var b kernels.Batch
+	for i := range n {
+		if args[0].Null(i) {
+			out.Null()
+			continue
+		}
+		b.Reset()
+		if err := x.row(i, &d, &b); err != nil {
+			return err
+		}
+		e := out.Elem()
+		for k, id := range b.Feature {
+			e.Field(0).Bytes(d.Name(id))
+			e.Field(1).Float(b.Value[k])
+			e.EndStruct()
+		}
+		out.EndList()
+	}
+	return nil
+}
