@@ -1,0 +1,474 @@
+package adf
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/lik"
+	"pgregory.net/rapid"
+)
+
+func like(t testing.TB, family, link string, disp float64) lik.Likelihood {
+	t.Helper()
+	l, err := lik.New(family, link, lik.Params{Dispersion: disp})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func state(t testing.TB, cfg *Config) *State {
+	t.Helper()
+	s, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// row is a test row in terms of names, as producers see it.
+type row struct {
+	x       map[string]float64
+	y, w, t float64
+}
+
+func feed(t testing.TB, s *State, rows []row) {
+	t.Helper()
+	var b kernels.Batch
+	b.Reset()
+	for _, r := range rows {
+		if s.cfg.Intercept {
+			b.Add(0, 1)
+		}
+		for _, name := range sorted(r.x) {
+			id, err := s.Dict.Add(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.Add(id, r.x[name])
+		}
+		b.EndRow()
+		b.Y = append(b.Y, r.y)
+		b.Weight = append(b.Weight, r.w)
+		b.Time = append(b.Time, r.t)
+	}
+	if err := s.Update(&b, false); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func sorted(m map[string]float64) []string {
+	var d kernels.Dict
+	for k := range m {
+		d.Add(k)
+	}
+	var out []string
+	for _, id := range d.Order() {
+		out = append(out, string(d.Name(id)))
+	}
+	return out
+}
+
+func near(t testing.TB, what string, got, want, tol float64) {
+	t.Helper()
+	if !(math.Abs(got-want) <= tol*(1+math.Abs(want))) {
+		t.Errorf("%s = %.17g, want %.17g (difference %g, allowed %g)", what, got, want, got-want, tol)
+	}
+}
+
+// Z5: ten trials, one success; the filter's next-success probability depends on
+// when the success came. The table has six digits.
+func TestZoeterFigure5(t *testing.T) {
+	want := []float64{.160352, .162494, .161358, .160177, .159431, .159157, .159308, .159833, .160687, .161835}
+	l := like(t, "", "probit", 1)
+	for pos := range want {
+		s := state(t, &Config{Lik: l, Prior: kernels.Prior{Variance: 1}})
+		var rows []row
+		for i := range want {
+			r := row{x: map[string]float64{"1": 1}, w: 1}
+			if i == pos {
+				r.y = 1
+			}
+			rows = append(rows, r)
+		}
+		feed(t, s, rows)
+		b := s.Fit().Beliefs[0]
+		p, _ := l.Predict(b.Mean, b.Variance)
+		if math.Abs(p-want[pos]) > 6e-7 { // half a unit of the sixth digit, and one ulp of print
+			t.Errorf("success at %d: %.7f, want %.6f", pos+1, p, want[pos])
+		}
+	}
+}
+
+// randomRows draws rows over a few names; single gives one feature a row.
+func randomRows(r *rand.Rand, n int, single bool, y func(eta float64) float64) []row {
+	rows := make([]row, n)
+	tm := 0.0
+	for i := range rows {
+		x := map[string]float64{}
+		k := 1
+		if !single {
+			k = 1 + r.IntN(4)
+		}
+		for range k {
+			x[fmt.Sprintf("f%d", r.IntN(6))] = r.NormFloat64()
+		}
+		tm += r.ExpFloat64()
+		rows[i] = row{x: x, y: y(r.NormFloat64()), w: 1, t: tm}
+	}
+	return rows
+}
+
+func coin(eta float64) float64 {
+	if eta > 0 {
+		return 1
+	}
+	return 0
+}
+
+// Z9: with equal values the larger prior variance moves more, with equal
+// variances the larger input; Σ x_j a_j = 1 for the shares a_j of the mean.
+func TestShares(t *testing.T) {
+	l := like(t, "", "logit", 1)
+	rapid.Check(t, func(rt *rapid.T) {
+		n := rapid.IntRange(2, 6).Draw(rt, "n")
+		x := map[string]float64{}
+		var start []kernels.Belief
+		v := 0.0
+		for i := range n {
+			name := fmt.Sprint("w", i)
+			x[name] = rapid.Float64Range(0.1, 3).Draw(rt, "x")
+			b := kernels.Belief{Feature: name, Weight: kernels.Weight{Mean: rapid.Float64Range(-2, 2).Draw(rt, "m"), Variance: rapid.Float64Range(0.01, 4).Draw(rt, "v")}}
+			start = append(start, b)
+			v += x[name] * x[name] * b.Variance
+		}
+		s := state(t, &Config{Lik: l, Prior: kernels.DefaultPrior, Start: start})
+		m0 := 0.0
+		for _, b := range start {
+			m0 += x[b.Feature] * b.Mean
+		}
+		feed(t, s, []row{{x: x, y: 1, w: 1}})
+		tilt := l.Moments(lik.Obs{Y: 1, Weight: 1}, m0, v)
+		dm := v * tilt.Alpha
+		sum := 0.0
+		after := s.Fit().Beliefs
+		for i, b := range after {
+			moved := b.Mean - start[i].Mean
+			a := moved / dm
+			sum += x[b.Feature] * a
+			if want := x[b.Feature] * start[i].Variance / v; math.Abs(a-want) > 1e-9 { // cancellation in moved
+				rt.Fatalf("share %g, want %g", a, want)
+			}
+			if !(b.Variance <= start[i].Variance) || !(b.Variance > 0) {
+				rt.Fatalf("variance %g from %g", b.Variance, start[i].Variance)
+			}
+		}
+		if math.Abs(sum-1) > 1e-9 {
+			rt.Fatalf("Σ x a = %g", sum)
+		}
+	})
+}
+
+// Z12, first half: one non-zero a row makes the factorised filter the exact
+// full-covariance one; for Gaussian noise with drift that is one scalar Kalman
+// filter per weight, evidence included.
+func TestKalman(t *testing.T) {
+	const q, r2, v0 = 0.03, 0.7, 2.0
+	l := like(t, "gaussian", "identity", r2)
+	for _, timed := range []bool{false, true} {
+		rnd := rand.New(rand.NewPCG(1, 2))
+		rows := randomRows(rnd, 300, true, func(e float64) float64 { return 3 * e })
+		s := state(t, &Config{Lik: l, Prior: kernels.Prior{Mean: 0.2, Variance: v0}, Noise: q, HasTime: timed})
+		feed(t, s, rows)
+		type kf struct{ m, p, t float64 }
+		ks := map[string]*kf{}
+		logZ, last := 0.0, 0.0
+		for i, r := range rows {
+			tm := float64(i)
+			if timed {
+				tm = r.t
+			}
+			last = tm
+			for name, x := range r.x {
+				k := ks[name]
+				if k == nil {
+					k = &kf{0.2, v0, tm}
+					ks[name] = k
+				}
+				k.p += q * (tm - k.t)
+				k.t = tm
+				e, sv := r.y-x*k.m, x*x*k.p+r2
+				logZ += -0.5 * (math.Log(2*math.Pi*sv) + e*e/sv)
+				g := k.p * x / sv
+				k.m += g * e
+				k.p = (1-g*x)*(1-g*x)*k.p + g*g*r2 // Joseph form
+			}
+		}
+		f := s.Fit()
+		for _, b := range f.Beliefs {
+			k := ks[b.Feature]
+			near(t, "mean of "+b.Feature, b.Mean, k.m, 1e-12)
+			near(t, "variance of "+b.Feature, b.Variance, k.p+q*(last-k.t), 1e-12)
+		}
+		near(t, "log evidence", f.LogEvidence, logZ, 1e-12)
+	}
+}
+
+// A run continued from its fit equals the uninterrupted one: bit for bit
+// without drift, to rounding with it.
+func TestWarmStart(t *testing.T) {
+	for _, family := range []string{"probit", "logit", "log", "identity"} {
+		for _, noise := range []float64{0, 0.01} {
+			for _, timed := range []bool{false, true} {
+				rnd := rand.New(rand.NewPCG(7, 8))
+				rows := randomRows(rnd, 200, false, coin)
+				cfg := Config{Lik: like(t, "", family, 1), Prior: kernels.DefaultPrior, Intercept: true, Noise: noise, HasTime: timed}
+				whole := state(t, &cfg)
+				feed(t, whole, rows)
+				first := state(t, &cfg)
+				feed(t, first, rows[:90])
+				f := first.Fit()
+				next := cfg
+				next.From, next.Start = f, f.Beliefs
+				second := state(t, &next)
+				feed(t, second, rows[90:])
+				a, b := whole.Fit(), second.Fit()
+				if len(a.Beliefs) != len(b.Beliefs) || a.N != b.N {
+					t.Fatalf("%d beliefs of %d rows, want %d of %d", len(b.Beliefs), b.N, len(a.Beliefs), a.N)
+				}
+				for i := range a.Beliefs {
+					if noise == 0 {
+						if a.Beliefs[i] != b.Beliefs[i] {
+							t.Errorf("%s timed=%v: %v, want %v bit for bit", family, timed, b.Beliefs[i], a.Beliefs[i])
+						}
+						continue
+					}
+					near(t, "mean", b.Beliefs[i].Mean, a.Beliefs[i].Mean, 1e-12)
+					near(t, "variance", b.Beliefs[i].Variance, a.Beliefs[i].Variance, 1e-12)
+				}
+				near(t, "log evidence", b.LogEvidence, a.LogEvidence, 1e-12)
+			}
+		}
+	}
+}
+
+// Merging partial states counts the prior once: with a Gaussian likelihood and
+// one feature a row the product is the single pass, evidence included.
+func TestMergeExact(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		seed := rapid.Uint64().Draw(rt, "seed")
+		rnd := rand.New(rand.NewPCG(seed, 1))
+		rows := randomRows(rnd, 60, true, func(e float64) float64 { return 2 * e })
+		cfg := &Config{Lik: like(t, "gaussian", "", 0.5), Prior: kernels.Prior{Mean: -0.3, Variance: 1.7}}
+		whole := state(t, cfg)
+		feed(t, whole, rows)
+		parts := make([]*State, 3)
+		for i := range parts {
+			parts[i] = state(t, cfg)
+		}
+		for _, r := range rows {
+			feed(t, parts[rnd.IntN(3)], []row{r})
+		}
+		before := parts[1].Fit()
+		for _, p := range parts[1:] {
+			if err := parts[0].Merge(p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		a, b := whole.Fit(), parts[0].Fit()
+		if len(a.Beliefs) != len(b.Beliefs) || a.N != b.N {
+			rt.Fatalf("%d beliefs of %d rows, want %d of %d", len(b.Beliefs), b.N, len(a.Beliefs), a.N)
+		}
+		// 60 roundings of a few ulps
+		for i := range a.Beliefs {
+			near(t, "mean", b.Beliefs[i].Mean, a.Beliefs[i].Mean, 1e-12)
+			near(t, "variance", b.Beliefs[i].Variance, a.Beliefs[i].Variance, 1e-12)
+		}
+		near(t, "log evidence", b.LogEvidence, a.LogEvidence, 1e-12)
+		for i, x := range parts[1].Fit().Beliefs {
+			if x != before.Beliefs[i] {
+				rt.Fatal("merge changed its source")
+			}
+		}
+	})
+}
+
+// Merging is associative and commutative to rounding, drift or not, and never
+// gives an improper belief.
+func TestMergeLaws(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 3))
+		cfg := &Config{Lik: like(t, "", "logit", 1), Prior: kernels.DefaultPrior, Intercept: true, HasTime: true}
+		if rapid.Bool().Draw(rt, "drift") {
+			cfg.Noise = 0.02
+		} else if rapid.Bool().Draw(rt, "forget") {
+			cfg.Forgetting = 0.97
+		}
+		rows := randomRows(rnd, 90, false, coin)
+		part := func(k int) *State {
+			s := state(t, cfg)
+			feed(t, s, rows[k*30:k*30+30])
+			return s
+		}
+		merge := func(a, b *State) *State {
+			c := a.Clone()
+			if err := c.Merge(b); err != nil {
+				rt.Fatal(err)
+			}
+			return c
+		}
+		a, b, c := part(0), part(1), part(2)
+		left, right := merge(merge(a, b), c).Fit(), merge(a, merge(b, c)).Fit()
+		swapped := merge(b, a).Fit()
+		ab := merge(a, b).Fit()
+		for i := range left.Beliefs {
+			x := left.Beliefs[i]
+			if kernels.CheckWeight(x.Weight) != nil || x.Variance == 0 {
+				rt.Fatalf("belief %v", x)
+			}
+			if cfg.Noise == 0 { // drift counts the prior with the larger of two drifts, which does not associate
+				near(t, "mean", x.Mean, right.Beliefs[i].Mean, 1e-10)
+				near(t, "variance", x.Variance, right.Beliefs[i].Variance, 1e-10)
+			}
+		}
+		for i := range ab.Beliefs {
+			near(t, "swapped mean", swapped.Beliefs[i].Mean, ab.Beliefs[i].Mean, 1e-10)
+			near(t, "swapped variance", swapped.Beliefs[i].Variance, ab.Beliefs[i].Variance, 1e-10)
+		}
+	})
+}
+
+// Forgetting composes: two steps of dt equal one of 2 dt, and without data a
+// belief goes back to its prior.
+func TestForgetting(t *testing.T) {
+	l := like(t, "", "probit", 1)
+	cfg := &Config{Lik: l, Prior: kernels.Prior{Mean: 0.5, Variance: 2}, Forgetting: 0.9, HasTime: true}
+	one := map[string]float64{"a": 1}
+	other := map[string]float64{"b": 1}
+	s := state(t, cfg)
+	feed(t, s, []row{{one, 1, 1, 0}, {one, 0, 1, 1}, {other, 1, 1, 3}, {one, 1, 1, 5}})
+	u := state(t, cfg)
+	feed(t, u, []row{{one, 1, 1, 0}, {one, 0, 1, 1}, {one, 1, 0, 3}, {one, 1, 1, 5}}) // touched in between with weight 0
+	near(t, "mean", s.Fit().Beliefs[0].Mean, u.Fit().Beliefs[0].Mean, 1e-14)
+	near(t, "variance", s.Fit().Beliefs[0].Variance, u.Fit().Beliefs[0].Variance, 1e-14)
+	feed(t, s, []row{{other, 1, 1, 1000}})
+	near(t, "mean back at the prior", s.Fit().Beliefs[0].Mean, 0.5, 1e-12)
+	near(t, "variance back at the prior", s.Fit().Beliefs[0].Variance, 2, 1e-12)
+}
+
+// Known weights never move; an all-zero row changes nothing but counts; weight
+// 2 is the row twice for a Gaussian.
+func TestEdges(t *testing.T) {
+	g := like(t, "gaussian", "", 1)
+	cfg := &Config{Lik: g, Prior: kernels.DefaultPrior, Noise: 0.1, HasTime: true,
+		Start: []kernels.Belief{{Feature: "k", Weight: kernels.Weight{Mean: 2}}}}
+	s := state(t, cfg)
+	feed(t, s, []row{{map[string]float64{"k": 1}, 5, 1, 0}, {map[string]float64{"k": 1, "a": 1}, 5, 1, 4}, {map[string]float64{"a": 0}, 1, 1, 4}})
+	f := s.Fit()
+	if w := f.Beliefs[1]; w.Feature != "k" || w.Mean != 2 || w.Variance != 0 {
+		t.Errorf("known weight became %v", w)
+	}
+	near(t, "a", f.Beliefs[0].Mean, 1.5, 1e-15) // (5-2)/2
+	if f.N != 3 {
+		t.Errorf("n = %d", f.N)
+	}
+	plain := &Config{Lik: g, Prior: kernels.DefaultPrior}
+	once, twice := state(t, plain), state(t, plain)
+	one := map[string]float64{"a": 0.7}
+	feed(t, once, []row{{one, 1.3, 2, 0}})
+	feed(t, twice, []row{{one, 1.3, 1, 0}, {one, 1.3, 1, 0}})
+	near(t, "mean", once.Fit().Beliefs[0].Mean, twice.Fit().Beliefs[0].Mean, 1e-15)
+	near(t, "variance", once.Fit().Beliefs[0].Variance, twice.Fit().Beliefs[0].Variance, 1e-15)
+	near(t, "evidence", once.Fit().LogEvidence, twice.Fit().LogEvidence, 1e-14)
+}
+
+// Any batch leaves proper beliefs or an error, never a NaN.
+func FuzzUpdate(f *testing.F) {
+	f.Add(1.0, 1.0, 1.0, 1.0, 0.5, uint8(0))
+	f.Add(1e300, -1e300, 3.0, 1e200, 1e-12, uint8(1))
+	f.Add(0.0, 1e-300, 1e6, 0.0, 1e6, uint8(3))
+	links := []string{"logit", "probit", "log", "identity"}
+	f.Fuzz(func(t *testing.T, x1, x2, y, w, v float64, link uint8) {
+		if !(v >= 0 && v <= 1e12) {
+			return
+		}
+		s := state(t, &Config{Lik: like(t, "", links[int(link)%4], 1), Prior: kernels.Prior{Variance: v, InterceptVariance: 1}, Intercept: true})
+		var b kernels.Batch
+		b.Reset()
+		for _, x := range []float64{x1, x2} {
+			if !finite(x) {
+				return
+			}
+			b.Add(0, 1)
+			id, _ := s.Dict.Add("a")
+			b.Add(id, x)
+			b.EndRow()
+			b.Y, b.Weight = append(b.Y, y), append(b.Weight, w)
+		}
+		if err := s.Update(&b, false); err != nil {
+			if _, ok := err.(interface{ Unwrap() []error }); !ok {
+				t.Fatal(err)
+			}
+		}
+		for _, q := range s.Fit().Beliefs {
+			if err := kernels.CheckWeight(q.Weight); err != nil {
+				t.Fatalf("x=%g,%g y=%g w=%g v=%g: %v", x1, x2, y, w, v, err)
+			}
+		}
+	})
+}
+
+// Z10: updates a second. Rows of nnz non-zeros over p features, drawn with a
+// skew; one op is a block of 1024 rows.
+func BenchmarkUpdate(b *testing.B) {
+	for _, link := range []string{"probit", "logit", "identity", "log"} {
+		for _, shape := range []struct{ nnz, p int }{{8, 5000}, {10, 1 << 20}, {50, 1 << 20}, {200, 1 << 20}} {
+			if link != "probit" && shape.p != 5000 {
+				continue
+			}
+			b.Run(fmt.Sprintf("lik=%s/nnz=%d/p=%d", link, shape.nnz, shape.p), func(b *testing.B) {
+				benchUpdate(b, &Config{Lik: like(b, "", link, 1), Prior: kernels.DefaultPrior}, shape.nnz, shape.p)
+			})
+		}
+	}
+	b.Run("lik=probit/nnz=8/p=5000/drift", func(b *testing.B) {
+		benchUpdate(b, &Config{Lik: like(b, "", "probit", 1), Prior: kernels.DefaultPrior, Noise: 1e-6}, 8, 5000)
+	})
+}
+
+func benchUpdate(b *testing.B, cfg *Config, nnz, p int) {
+	const rows = 1024
+	s := state(b, cfg)
+	for i := range p {
+		s.Dict.AddInt(i + 1)
+	}
+	rnd := rand.New(rand.NewPCG(5, 6))
+	blocks := make([]kernels.Batch, 16)
+	for k := range blocks {
+		bt := &blocks[k]
+		bt.Reset()
+		for range rows {
+			for j := range nnz { // distinct within a row: one per stripe
+				bt.Add(uint32(j*(p/nnz)+int(float64(p/nnz)*rnd.Float64()*rnd.Float64())), 1)
+			}
+			bt.EndRow()
+			y := 0.0
+			if rnd.Float64() < 0.3 {
+				y = 1
+			}
+			bt.Y = append(bt.Y, y)
+		}
+	}
+	b.ReportAllocs()
+	i := 0
+	for b.Loop() {
+		if err := s.Update(&blocks[i%len(blocks)], false); err != nil {
+			b.Fatal(err)
+		}
+		i++
+	}
+	b.ReportMetric(float64(b.N)*rows/b.Elapsed().Seconds()/1e6, "Mrows/s")
+}
