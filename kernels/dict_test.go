@@ -1,0 +1,207 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// The dictionary against a plain map, through every door: whole names, prefix
+// and value, integers, dense columns.
+func TestDictAgainstMap(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		var d Dict
+		want := map[string]uint32{}
+		check := func(name string, id uint32, err error) {
+			if err != nil {
+				rt.Fatal(err)
+			}
+			if w, ok := want[name]; ok && w != id || !ok && int(id) != len(want) {
+				rt.Fatalf("%q is %d, want %d (known %v)", name, id, w, ok)
+			}
+			want[name] = id
+			if got := string(d.Name(id)); got != name {
+				rt.Fatalf("name of %d is %q, want %q", id, got, name)
+			}
+		}
+		word := rapid.OneOf(rapid.StringMatching(`[a-c=]{0,3}`), rapid.StringMatching(`[a-z]{0,20}`))
+		for range rapid.IntRange(1, 200).Draw(rt, "n") {
+			switch rapid.IntRange(0, 3).Draw(rt, "door") {
+			case 0:
+				name := word.Draw(rt, "name")
+				id, err := d.Add(name)
+				check(name, id, err)
+			case 1:
+				col, val := word.Draw(rt, "column"), word.Draw(rt, "value")
+				p := NewPrefix(col)
+				id, err := d.AddPair(&p, val)
+				check(col+"="+val, id, err)
+			case 2:
+				i := rapid.IntRange(-3, 40).Draw(rt, "i")
+				id, err := d.AddInt(i)
+				check(fmt.Sprint(i), id, err)
+			case 3:
+				n := rapid.IntRange(0, 12).Draw(rt, "d")
+				before := d.Len()
+				base, err := d.Dense(n)
+				if err != nil {
+					rt.Fatal(err)
+				}
+				for j := 1; j <= n; j++ {
+					if base >= 0 {
+						if got := string(d.Name(uint32(base + j - 1))); got != fmt.Sprint(j) {
+							rt.Fatalf("column %d is %q", j, got)
+						}
+					}
+				}
+				for id := before; id < d.Len(); id++ {
+					want[string(d.Name(uint32(id)))] = uint32(id)
+				}
+			}
+		}
+		if d.Len() != len(want) {
+			rt.Fatalf("%d features, want %d", d.Len(), len(want))
+		}
+		for name, id := range want {
+			if got, ok := d.Find(name); !ok || got != id {
+				rt.Fatalf("find %q: %d %v, want %d", name, got, ok, id)
+			}
+		}
+		names := make([]string, 0, len(want))
+		for _, id := range d.Order() {
+			names = append(names, string(d.Name(id)))
+		}
+		if !slices.IsSortedFunc(names, CompareNames) {
+			rt.Fatalf("order %q", names)
+		}
+	})
+}
+
+func TestOrder(t *testing.T) {
+	want := []string{Intercept, "1", "2", "10", "999", "", "(", "-1", "0", "01", "1a", "A", "a", "a=1", "aaaaaaaab", "aaaaaaaac", "é"}
+	var d Dict
+	for _, i := range []int{5, 3, 16, 0, 8, 2, 11, 1, 7, 13, 4, 10, 6, 9, 12, 15, 14} {
+		d.Add(want[i])
+	}
+	for i, id := range d.Order() {
+		if got := string(d.Name(id)); got != want[i] {
+			t.Errorf("place %d has %q, want %q", i, got, want[i])
+		}
+	}
+}
+
+// The hash behind hash_bits is part of the belief format: these values may
+// never change.
+func TestHashIsPinned(t *testing.T) {
+	for name, want := range map[string]uint64{"": 0x4b24d35cba4a63b0, "a": 0xcd899f9749883245, "origin=ATL": 0xbd9b90f84e362b36, "a long name with=a long value": 0x1f9cacea546cfe5c} {
+		if got := HashName([]byte(name)); got != want {
+			t.Errorf("hash of %q is %#x, want %#x", name, got, want)
+		}
+	}
+}
+
+// 2^12 names in 2^16 slots collide like random ones: chi-square over 256 cells
+// of the top bits within 5 sigma, and few equal slots.
+func TestHashSpreads(t *testing.T) {
+	for _, pattern := range []string{"%d", "x=%d", "col%d", "origin=%03d", strings.Repeat("z", 30) + "%d"} {
+		cells := make([]float64, 256)
+		const n = 1 << 14
+		for i := range n {
+			cells[HashName(fmt.Appendf(nil, pattern, i))>>56]++
+		}
+		chi := 0.0
+		for _, c := range cells {
+			chi += (c - n/256) * (c - n/256) / (n / 256)
+		}
+		if z := (chi - 255) / math.Sqrt(2*255); math.Abs(z) > 5 {
+			t.Errorf("%s: chi-square is %.1f sigma off", pattern, z)
+		}
+	}
+}
+
+func TestHashBits(t *testing.T) {
+	d := Dict{HashBits: 4}
+	for i := range 1000 {
+		if _, err := d.Add(fmt.Sprint("f", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d.Len() != 16 {
+		t.Errorf("%d slots of 16", d.Len())
+	}
+	p := NewPrefix("f")
+	a, _ := d.AddPair(&p, "x")
+	if b, _ := d.Add("f=x"); a != b {
+		t.Error("a pair and its whole name fall into different slots")
+	}
+}
+
+func TestMaxFeatures(t *testing.T) {
+	d := Dict{Max: 3}
+	for i := range 3 {
+		if _, err := d.AddInt(i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := d.AddInt(1); err != nil {
+		t.Errorf("a known feature: %v", err)
+	}
+	if _, err := d.AddInt(9); err == nil || !strings.Contains(err.Error(), "max_features = 3") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestSumDuplicates(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		var b Batch
+		var s Scratch
+		for range 3 {
+			b.Reset()
+			want := map[uint32]float64{}
+			for range rapid.IntRange(0, 60).Draw(rt, "n") {
+				f, v := rapid.Uint32Range(0, 20).Draw(rt, "f"), float64(rapid.IntRange(-9, 9).Draw(rt, "v"))
+				want[f] += v
+				b.Add(f, v)
+			}
+			b.SumDuplicates(&s)
+			b.EndRow()
+			got := map[uint32]float64{}
+			for k, f := range b.Feature {
+				if _, twice := got[f]; twice {
+					rt.Fatalf("feature %d twice", f)
+				}
+				got[f] = b.Value[k]
+			}
+			if fmt.Sprint(got) != fmt.Sprint(want) {
+				rt.Fatalf("got %v want %v", got, want)
+			}
+		}
+	})
+}
+
+// Merge against the definition: the density of a·b/p at points, normaliser included.
+func TestMergeIsTheProduct(t *testing.T) {
+	logN := func(x float64, w Weight) float64 {
+		d := x - w.Mean
+		return -0.5 * (math.Log(2*math.Pi*w.Variance) + d*d/w.Variance)
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		p := Weight{rapid.Float64Range(-2, 2).Draw(rt, "pm"), rapid.Float64Range(0.5, 5).Draw(rt, "pv")}
+		a := Weight{rapid.Float64Range(-3, 3).Draw(rt, "am"), p.Variance * rapid.Float64Range(0.01, 0.99).Draw(rt, "av")}
+		b := Weight{rapid.Float64Range(-3, 3).Draw(rt, "bm"), p.Variance * rapid.Float64Range(0.01, 0.99).Draw(rt, "bv")}
+		w, c, ok := Merge(a, b, p)
+		if !ok {
+			rt.Fatal("improper")
+		}
+		for _, x := range []float64{-1, 0, 0.7, 2} {
+			left, right := logN(x, a)+logN(x, b)-logN(x, p), c+logN(x, w)
+			if math.Abs(left-right) > 1e-9*(1+math.Abs(left)) { // sums of terms up to a few thousand
+				rt.Fatalf("at %g: %g, want %g", x, right, left)
+			}
+		}
+	})
+}
