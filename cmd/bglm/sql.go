@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 
 	"github.com/bglm/bglm/cmd/internal/shell"
 	"golang.org/x/term"
@@ -25,7 +26,8 @@ type sqlCommand struct {
 func (*sqlCommand) Help() string {
 	return `Without files and -c the statements come from the standard input: line by line with history and
 editing on a terminal, to the end otherwise. The first error ends a run; the message on standard
-error names the file and the line of the statement.
+error names the file and the line of the statement. With files or -c, SQL can read data from the
+standard input as '/dev/stdin'.
 
 Examples:
 
@@ -56,10 +58,16 @@ func (c *sqlCommand) Run(e *env) (err error) {
 		// A second Ctrl-C ends the process even if a query does not give way.
 		defer context.AfterFunc(ctx, stop)()
 	}
+	// Statements may read the standard input unless they come from there.
+	var data io.Reader
+	if !interactive && (len(c.Files) > 0 || len(c.Command) > 0) && !slices.Contains(c.Files, "-") && !isTerminal(e.stdin) {
+		data = e.stdin
+	}
 	sh, err := shell.Open(ctx, shell.Options{
 		DB:       c.DB,
 		ReadOnly: c.ReadOnly,
 		Format:   shell.Format{Mode: c.Mode, MaxRows: c.MaxRows, Width: width},
+		Stdin:    data,
 		Stdout:   e.stdout,
 		Stderr:   e.stderr,
 	})

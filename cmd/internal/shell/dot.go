@@ -130,7 +130,7 @@ func (s *Shell) dotSchema(ctx context.Context, arg string) error {
 	}
 	n := 0
 	name := strings.ReplaceAll(strings.Trim(arg, `"`), "'", "''")
-	err := query(ctx, s.conn, schemaSQL+` WHERE lower(name) = lower('`+name+`') ORDER BY kind`, rowFunc(func(v []driver.Value) error {
+	err := query(ctx, s.conn, schemaSQL+` WHERE lower(name) = lower('`+name+`') ORDER BY kind`, false, rowFunc(func(v []driver.Value) error {
 		n++
 		return printFirst(s.out, v)
 	}))
@@ -151,7 +151,7 @@ func (s *Shell) dotFunctions(ctx context.Context, _ string) error {
 	err := query(ctx, s.conn, `
 		SELECT function_name || '(' || array_to_string(parameters, ', ') || ')', function_type
 		FROM duckdb_functions() WHERE function_name LIKE 'bglm%'`,
-		rowFunc(func(v []driver.Value) error {
+		false, rowFunc(func(v []driver.Value) error {
 			lines = append(lines, fmt.Sprintf("%-10v %v", v[1], v[0]))
 			return nil
 		}))
@@ -167,7 +167,7 @@ func (s *Shell) dotFunctions(ctx context.Context, _ string) error {
 
 // list prints the first column, one value a line.
 func (s *Shell) list(ctx context.Context, text string) error {
-	return query(ctx, s.conn, text, rowFunc(func(v []driver.Value) error { return printFirst(s.out, v) }))
+	return query(ctx, s.conn, text, false, rowFunc(func(v []driver.Value) error { return printFirst(s.out, v) }))
 }
 
 func printFirst(w io.Writer, v []driver.Value) error {

@@ -59,15 +59,23 @@ type resultWriter interface {
 	end() error
 }
 
-func newWriter(out io.Writer, f Format) resultWriter {
+// newWriter returns the writer of one result. In the modes whose results would
+// run into each other a blank line goes first, unless this is the first result.
+func newWriter(out io.Writer, f Format, first bool) resultWriter {
 	b := bufio.NewWriterSize(out, 1<<16)
+	lead := ""
+	if !first {
+		lead = "\n"
+	}
 	switch f.Mode {
 	case "csv":
 		return &csvWriter{out: b, limit: f.maxRows()}
 	case "json":
 		return &jsonWriter{out: b, limit: f.maxRows()}
 	case "line":
-		return &lineWriter{out: b, limit: f.maxRows()}
+		return &lineWriter{out: b, lead: lead, limit: f.maxRows()}
+	case "markdown":
+		return &markdownWriter{out: b, lead: lead, limit: f.maxRows()}
 	default:
 		return &tableWriter{out: b, format: f}
 	}
@@ -184,6 +192,7 @@ func appendRawJSON(dst []byte, s string) []byte {
 // lineWriter writes `name = value`, one value a line, a blank line after rows.
 type lineWriter struct {
 	out   *bufio.Writer
+	lead  string
 	cols  []column
 	width int
 	limit int
@@ -193,6 +202,7 @@ type lineWriter struct {
 
 func (w *lineWriter) begin(cols []column) error {
 	w.cols = cols
+	w.out.WriteString(w.lead)
 	for _, c := range cols {
 		w.width = max(w.width, text.StringWidth(visible(c.name)))
 	}
@@ -217,8 +227,53 @@ func (w *lineWriter) row(values []driver.Value) error {
 
 func (w *lineWriter) end() error { return w.out.Flush() }
 
-// tableWriter prints boxes and Markdown tables. It keeps only the rows it will
-// print and counts the others.
+// markdownWriter writes a pipe table, as GitHub reads it.
+type markdownWriter struct {
+	out   *bufio.Writer
+	lead  string
+	cols  []column
+	limit int
+	n     int
+	buf   []byte
+}
+
+func (w *markdownWriter) begin(cols []column) error {
+	w.cols = cols
+	w.out.WriteString(w.lead + "|")
+	for _, c := range cols {
+		fmt.Fprintf(w.out, " %s |", markdownCell(c.name))
+	}
+	w.out.WriteString("\n|")
+	for _, c := range cols {
+		if c.numeric() {
+			w.out.WriteString("---:|")
+		} else {
+			w.out.WriteString(":---|")
+		}
+	}
+	return w.out.WriteByte('\n')
+}
+
+func (w *markdownWriter) row(values []driver.Value) error {
+	if w.n++; w.limit > 0 && w.n > w.limit {
+		return nil
+	}
+	w.out.WriteString("|")
+	for i, v := range values {
+		w.buf = w.cols[i].appendText(w.buf[:0], v)
+		fmt.Fprintf(w.out, " %s |", markdownCell(string(w.buf)))
+	}
+	return w.out.WriteByte('\n')
+}
+
+func (w *markdownWriter) end() error { return w.out.Flush() }
+
+var markdownEscapes = strings.NewReplacer(`\`, `\\`, "|", `\|`, "\r\n", "<br>", "\n", "<br>", "*", `\*`, "_", `\_`, "`", "\\`", "<", "&lt;")
+
+func markdownCell(s string) string { return visible(markdownEscapes.Replace(s)) }
+
+// tableWriter prints boxes. It keeps only the rows it will print and counts the
+// others.
 type tableWriter struct {
 	out    *bufio.Writer
 	format Format
@@ -246,7 +301,7 @@ func (w *tableWriter) row(values []driver.Value) error {
 	for i, v := range values {
 		w.buf = w.cols[i].appendText(w.buf[:0], v)
 		cells[i] = string(w.buf)
-		if w.format.Mode != "markdown" && len(cells[i]) > 4*maxCell {
+		if len(cells[i]) > 4*maxCell {
 			cells[i] = cells[i][:4*maxCell]
 		}
 	}
@@ -256,8 +311,6 @@ func (w *tableWriter) row(values []driver.Value) error {
 
 func (w *tableWriter) end() error {
 	switch {
-	case w.format.Mode == "markdown":
-		w.markdown()
 	case len(w.cols) == 2 && w.cols[0].name == "explain_key":
 		// Query plans are drawings: a box around them would only tear them.
 		for _, r := range w.rows {
@@ -268,33 +321,6 @@ func (w *tableWriter) end() error {
 	}
 	return w.out.Flush()
 }
-
-func (w *tableWriter) markdown() {
-	fmt.Fprint(w.out, "|")
-	for _, c := range w.cols {
-		fmt.Fprintf(w.out, " %s |", markdownCell(c.name))
-	}
-	fmt.Fprint(w.out, "\n|")
-	for _, c := range w.cols {
-		if c.numeric() {
-			fmt.Fprint(w.out, "---:|")
-		} else {
-			fmt.Fprint(w.out, ":---|")
-		}
-	}
-	fmt.Fprintln(w.out)
-	for _, r := range w.rows {
-		fmt.Fprint(w.out, "|")
-		for _, cell := range r {
-			fmt.Fprintf(w.out, " %s |", markdownCell(cell))
-		}
-		fmt.Fprintln(w.out)
-	}
-}
-
-var markdownEscapes = strings.NewReplacer(`\`, `\\`, "|", `\|`, "\r\n", "<br>", "\n", "<br>", "*", `\*`, "_", `\_`, "`", "\\`", "<", "&lt;")
-
-func markdownCell(s string) string { return visible(markdownEscapes.Replace(s)) }
 
 func (w *tableWriter) box() {
 	if len(w.cols) == 0 {
@@ -382,8 +408,13 @@ func pick(show []int, cells []string, widths []int) table.Row {
 	return row
 }
 
-// narrowest is the width below which a column is left out rather than cut.
-const narrowest = 10
+const (
+	// legible is the width below which columns are not cut while others can be
+	// left out: a timestamp fits.
+	legible = 20
+	// narrowest is the least width of a column.
+	narrowest = 10
+)
 
 // fit reduces widths so that the box takes at most total columns, the widest
 // first, and returns which columns to show; -1 marks the gap where columns of
@@ -406,7 +437,7 @@ func fit(widths []int, total int) []int {
 				continue
 			}
 			used += widths[j] + 3
-			least += min(widths[j], narrowest) + 3
+			least += min(widths[j], legible) + 3
 		}
 		return used, least
 	}

@@ -57,42 +57,47 @@ func (c column) appendJSON(dst []byte, v any) []byte {
 	return appendJSON(dst, c.info, v)
 }
 
-// query runs one statement on the connection and sends its result to w. The
+// query runs one statement on the connection and sends its result to w; asJSON
+// tells whether w wants what the driver cannot hand over as JSON or as text. The
 // driver's own statement type is used below database/sql, since it alone tells
 // the kind of the statement and the exact column types. Cancelling ctx
 // interrupts DuckDB; the connection stays usable.
-func query(ctx context.Context, conn *sql.Conn, text string, w resultWriter) error {
+func query(ctx context.Context, conn *sql.Conn, text string, asJSON bool, w resultWriter) error {
 	return conn.Raw(func(dc any) error {
 		c, ok := dc.(*duckdb.Conn)
 		if !ok {
 			return fmt.Errorf("the connection is a %T, want a DuckDB connection", dc)
 		}
-		st, cols, err := prepare(ctx, c, text)
+		st, cols, wrapped, err := prepare(ctx, c, text, asJSON)
 		if err != nil {
 			return err
 		}
 		defer st.Close()
-		return stream(ctx, st, cols, w)
+		err = stream(ctx, st, cols, w)
+		if err != nil && wrapped {
+			// The statement stands one line lower than the user wrote it.
+			err = renumber(err, -1)
+		}
+		return err
 	})
 }
 
-// prepare binds the statement. cols is nil if the statement does not tell its
-// columns before it runs.
-func prepare(ctx context.Context, c *duckdb.Conn, text string) (*duckdb.Stmt, []column, error) {
-	st, err := prepareOne(ctx, c, text)
+// prepare binds the statement, wrapped in another one where wrap asks for it.
+func prepare(ctx context.Context, c *duckdb.Conn, text string, asJSON bool) (st *duckdb.Stmt, cols []column, wrapped bool, err error) {
+	st, err = prepareOne(ctx, c, text)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, false, err
 	}
-	cols, err := describe(st)
+	cols, err = describe(st)
 	if err != nil {
 		st.Close()
-		return nil, nil, err
+		return nil, nil, false, err
 	}
-	if wrapped, wcols := wrap(ctx, c, st, text, cols); wrapped != nil {
+	if w, wcols := wrap(ctx, c, st, text, cols, asJSON); w != nil {
 		st.Close()
-		return wrapped, wcols, nil
+		return w, wcols, true, nil
 	}
-	return st, cols, nil
+	return st, cols, false, nil
 }
 
 func prepareOne(ctx context.Context, c *duckdb.Conn, text string) (*duckdb.Stmt, error) {
@@ -128,23 +133,19 @@ func describe(st *duckdb.Stmt) ([]column, error) {
 	return cols, nil
 }
 
-// wrap lets DuckDB cast those columns to text that the driver cannot hand over
-// as they are (VARIANT, STRUCTs without names, moments in the session's time
-// zone, the digits of JSON numbers). That binds the statement again, which is
-// harmless except for input that can be read only once. It returns nil where
-// the plain statement serves.
-func wrap(ctx context.Context, c *duckdb.Conn, st *duckdb.Stmt, text string, cols []column) (*duckdb.Stmt, []column) {
-	if t, err := st.StatementType(); err != nil || t != duckdb.STATEMENT_TYPE_SELECT || strings.Contains(text, "/dev/") {
+// wrap lets DuckDB turn those columns into text that the driver cannot hand
+// over as they are: VARIANT, STRUCTs without names, moments in the session's
+// time zone, and JSON, which the driver would parse and so lose the digits of
+// long numbers. It returns nil where the plain statement serves.
+func wrap(ctx context.Context, c *duckdb.Conn, st *duckdb.Stmt, text string, cols []column, asJSON bool) (*duckdb.Stmt, []column) {
+	if t, err := st.StatementType(); err != nil || t != duckdb.STATEMENT_TYPE_SELECT {
 		return nil, nil
 	}
-	need, mayBeJSON := false, false
-	lower := strings.ToLower(text)
-	json := strings.Contains(lower, "json") || strings.Contains(text, "->")
+	need := false
 	for _, col := range cols {
-		need = need || opaque(col.info)
-		mayBeJSON = mayBeJSON || json && kind(col.info) == duckdb.TYPE_VARCHAR
+		need = need || anyLeaf(col.info, func(t duckdb.Type) bool { return opaque(t) || t == duckdb.TYPE_VARCHAR })
 	}
-	if !need && !mayBeJSON {
+	if !need {
 		return nil, nil
 	}
 	types := typeNames(ctx, c, text)
@@ -158,18 +159,21 @@ func wrap(ctx context.Context, c *duckdb.Conn, st *duckdb.Stmt, text string, col
 		names[i] = "c" + strconv.Itoa(i)
 		sel[i] = names[i]
 		out[i] = col
+		// To the driver JSON looks like VARCHAR, above all inside other types.
 		isJSON := types[i] == "JSON"
-		if opaque(col.info) || isJSON {
-			need = true
-			sel[i] = "CAST(" + names[i] + " AS VARCHAR)"
-			out[i].text, out[i].json, out[i].typ = true, isJSON, types[i]
+		if !isJSON && !strings.Contains(types[i], "JSON") && !anyLeaf(col.info, opaque) {
+			continue
+		}
+		need = true
+		out[i].text, out[i].json, out[i].typ = true, isJSON || asJSON, types[i]
+		if sel[i] = "CAST(" + names[i] + " AS VARCHAR)"; asJSON && !isJSON {
+			sel[i] = "CAST(to_json(" + names[i] + ") AS VARCHAR)"
 		}
 	}
 	if !need {
 		return nil, nil
 	}
-	// The statement starts on a line of its own, so that a trailing comment
-	// ends and the lines of error messages are off by exactly one.
+	// The statement starts on a line of its own, so that a trailing comment ends.
 	ws, err := prepareOne(ctx, c, "SELECT "+strings.Join(sel, ", ")+" FROM (\n"+text+"\n) AS t("+strings.Join(names, ", ")+")")
 	if err != nil {
 		return nil, nil
@@ -178,33 +182,54 @@ func wrap(ctx context.Context, c *duckdb.Conn, st *duckdb.Stmt, text string, col
 }
 
 // opaque tells whether the driver cannot deliver values of the type faithfully.
-func opaque(t duckdb.TypeInfo) bool {
-	if t == nil {
-		return true
-	}
-	switch t.InternalType() {
+func opaque(t duckdb.Type) bool {
+	switch t {
 	case duckdb.TYPE_INVALID, duckdb.TYPE_ANY, duckdb.TYPE_VARIANT, duckdb.TYPE_GEOMETRY, duckdb.TYPE_TIMESTAMP_TZ:
 		return true
 	}
+	return false
+}
+
+// anyLeaf tells whether f holds for the type or one nested in it. A type the
+// driver cannot describe counts as TYPE_INVALID.
+func anyLeaf(t duckdb.TypeInfo, f func(duckdb.Type) bool) bool {
+	if f(kind(t)) {
+		return true
+	}
+	if t == nil {
+		return false
+	}
 	switch d := t.Details().(type) {
 	case *duckdb.ListDetails:
-		return opaque(d.Child)
+		return anyLeaf(d.Child, f)
 	case *duckdb.ArrayDetails:
-		return opaque(d.Child)
+		return anyLeaf(d.Child, f)
 	case *duckdb.MapDetails:
-		return opaque(d.Key) || opaque(d.Value)
+		// The driver takes no nested type as a key.
+		if nested(d.Key) && f(duckdb.TYPE_INVALID) {
+			return true
+		}
+		return anyLeaf(d.Key, f) || anyLeaf(d.Value, f)
 	case *duckdb.StructDetails:
 		for _, e := range d.Entries {
-			if opaque(e.Info()) {
+			if anyLeaf(e.Info(), f) {
 				return true
 			}
 		}
 	case *duckdb.UnionDetails:
 		for _, m := range d.Members {
-			if opaque(m.Type) {
+			if anyLeaf(m.Type, f) {
 				return true
 			}
 		}
+	}
+	return false
+}
+
+func nested(t duckdb.TypeInfo) bool {
+	switch kind(t) {
+	case duckdb.TYPE_LIST, duckdb.TYPE_ARRAY, duckdb.TYPE_STRUCT, duckdb.TYPE_MAP, duckdb.TYPE_UNION:
+		return true
 	}
 	return false
 }

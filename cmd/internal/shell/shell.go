@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"regexp"
 	"strconv"
@@ -35,19 +34,24 @@ type Options struct {
 	ReadOnly bool
 	// Format is how results are printed.
 	Format Format
+	// Stdin is what statements read as '/dev/stdin'; nil if they may not.
+	Stdin io.Reader
 	// Stdout takes results, Stderr messages.
 	Stdout, Stderr io.Writer
 }
 
 // Shell runs statements on one connection.
 type Shell struct {
-	db     *sql.DB
-	conn   *sql.Conn
-	format Format
-	out    io.Writer
-	errOut io.Writer
-	timer  bool
-	depth  int // nesting of .read
+	db      *sql.DB
+	conn    *sql.Conn
+	format  Format
+	out     io.Writer
+	errOut  io.Writer
+	timer   bool
+	printed bool // some result
+	depth   int  // nesting of .read
+	stdin   io.Reader
+	spool   string // the temporary copy of stdin
 }
 
 // Open opens the database and loads the bglm functions.
@@ -61,40 +65,53 @@ func Open(ctx context.Context, o Options) (*Shell, error) {
 	if name == "" {
 		name = ":memory:"
 	}
-	db, err := sql.Open("duckdb", dsn(o))
+	source, err := dsn(o)
 	if err != nil {
-		return nil, fmt.Errorf("database %s: %w", name, err)
+		return nil, err
+	}
+	db, err := sql.Open("duckdb", source)
+	if err != nil {
+		return nil, openError(name, err)
 	}
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		db.Close()
-		return nil, fmt.Errorf("database %s: %w", name, err)
+		return nil, openError(name, err)
 	}
 	if err := register(ctx, db); err != nil {
 		conn.Close()
 		db.Close()
 		return nil, fmt.Errorf("load the bglm functions: %w", err)
 	}
-	return &Shell{db: db, conn: conn, format: o.Format, out: o.Stdout, errOut: o.Stderr}, nil
+	return &Shell{db: db, conn: conn, format: o.Format, stdin: o.Stdin, out: o.Stdout, errOut: o.Stderr}, nil
 }
 
-// dsn names the database for the driver, which reads it as a URL.
-func dsn(o Options) string {
-	name := o.DB
-	if name != "" && name != ":memory:" {
-		name = (&url.URL{Path: name}).EscapedPath()
-		if !strings.HasPrefix(name, "/") {
-			name = "./" + name
-		}
+// openError drops the driver's own words in front of DuckDB's message.
+func openError(name string, err error) error {
+	msg := err.Error()
+	if _, rest, ok := strings.Cut(msg, "could not connect to database: "); ok {
+		msg = rest
+	}
+	return &messageError{fmt.Sprintf("--db %s: %s", name, msg), err}
+}
+
+// dsn names the database for the driver, which takes what follows a question
+// mark for options.
+func dsn(o Options) (string, error) {
+	if strings.Contains(o.DB, "?") {
+		return "", fmt.Errorf("--db %s: the name holds a question mark, which is not allowed", o.DB)
 	}
 	if o.ReadOnly {
-		name += "?access_mode=READ_ONLY"
+		return o.DB + "?access_mode=READ_ONLY", nil
 	}
-	return name
+	return o.DB, nil
 }
 
-// Close closes the connection and the database.
+// Close closes the connection and the database and removes temporary files.
 func (s *Shell) Close() error {
+	if s.spool != "" {
+		os.Remove(s.spool)
+	}
 	return errors.Join(s.conn.Close(), s.db.Close())
 }
 
@@ -179,10 +196,27 @@ func (s *Shell) place(source string, line int, err error) error {
 	return &Error{Source: source, Line: line, Err: err}
 }
 
+// watched notices whether there was a result.
+type watched struct {
+	resultWriter
+	begun bool
+}
+
+func (w *watched) begin(cols []column) error {
+	w.begun = true
+	return w.resultWriter.begin(cols)
+}
+
 // Exec runs one statement, given without its semicolon, and prints its result.
 func (s *Shell) Exec(ctx context.Context, text string) error {
 	began := time.Now()
-	err := query(ctx, s.conn, text, newWriter(s.out, s.format))
+	text, err := s.readStdin(text)
+	if err != nil {
+		return err
+	}
+	w := &watched{resultWriter: newWriter(s.out, s.format, !s.printed)}
+	err = query(ctx, s.conn, text, s.format.Mode == "json", w)
+	s.printed = s.printed || w.begun
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("interrupted after %.1f s", time.Since(began).Seconds())
 	}

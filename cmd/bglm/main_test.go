@@ -1,0 +1,143 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+type result struct {
+	code           int
+	stdout, stderr string
+}
+
+func bglm(t *testing.T, stdin string, args ...string) result {
+	t.Helper()
+	return bglmCtx(t.Context(), stdin, args...)
+}
+
+func bglmCtx(ctx context.Context, stdin string, args ...string) result {
+	var out, errOut bytes.Buffer
+	code := run(ctx, args, strings.NewReader(stdin), &out, &errOut)
+	return result{code, out.String(), errOut.String()}
+}
+
+func file(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestExitCodes(t *testing.T) {
+	bad := file(t, "bad.sql", "SELECT 1;\n\nSELECT\n  nope;\nSELECT 3;\n")
+	noDB := file(t, "text.db", strings.Repeat("this is no database\n", 1000))
+	for _, tc := range []struct {
+		name   string
+		args   []string
+		code   int
+		stdout string // a part of it
+		stderr string
+	}{
+		{"no command", nil, 2, "", "expected one of"},
+		{"unknown command", []string{"nope"}, 2, "", "nope"},
+		{"unknown flag", []string{"sql", "--nope"}, 2, "", "--nope"},
+		{"unknown mode", []string{"sql", "--mode", "xml"}, 2, "", `"box","csv","json","markdown","line"`},
+		{"rows no number", []string{"sql", "--max-rows", "x"}, 2, "", "--max-rows"},
+		{"rows negative", []string{"sql", "--max-rows=-3"}, 2, "", "--max-rows is -3"},
+		{"read only memory", []string{"sql", "--read-only"}, 2, "", "--db"},
+		{"help", []string{"--help"}, 0, "sql", ""},
+		{"help of sql", []string{"sql", "--help"}, 0, "bglm sql --db flights.db", ""},
+		{"help of version", []string{"version", "--help"}, 0, "bglm version", ""},
+		{"statement", []string{"sql", "-c", "SELECT 7 AS seven"}, 0, "seven", ""},
+		{"wrong statement", []string{"sql", "-c", "SELEC"}, 1, "", "bglm sql: -c:1: Parser Error"},
+		{"wrong second -c", []string{"sql", "-c", "SELECT 1", "-c", "\nSELECT nope"}, 1, "1", "-c 2:2: Binder Error"},
+		{"wrong file", []string{"sql", bad}, 1, "1", bad + ":3: Binder Error"},
+		{"missing file", []string{"sql", "missing.sql"}, 1, "", "missing.sql"},
+		{"no database", []string{"sql", "--db", noDB, "-c", "SELECT 1"}, 1, "", "--db " + noDB},
+		{"no folder", []string{"sql", "--db", "missing/x.db", "-c", "SELECT 1"}, 1, "", "--db missing/x.db"},
+		{"quit", []string{"sql", "-c", ".quit", "-c", "SELEC"}, 0, "", ""},
+		{"empty", []string{"sql", "-c", " ; -- nothing"}, 0, "", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := bglm(t, "", tc.args...)
+			if r.code != tc.code || !strings.Contains(r.stdout, tc.stdout) || !strings.Contains(r.stderr, tc.stderr) || (tc.code == 0) != (r.stderr == "") {
+				t.Errorf("got %+v, want code %d, stdout with %q, stderr with %q", r, tc.code, tc.stdout, tc.stderr)
+			}
+		})
+	}
+}
+
+func TestSourcesRunInOrder(t *testing.T) {
+	a, b := file(t, "a.sql", "SELECT 'a' AS x;"), file(t, "b.sql", "SELECT 'b, c' AS x;")
+	r := bglm(t, "SELECT 'in' AS x;", "sql", "--mode", "csv", "-c", "SELECT 'd' AS x", a, "-", b, "-c", "SELECT 'e' AS x; SELECT 'f' AS x")
+	want := "x\na\nx\nin\nx\n\"b, c\"\nx\nd\nx\ne\nx\nf\n"
+	if r.code != 0 || r.stdout != want {
+		t.Errorf("got %+v, want %q", r, want)
+	}
+}
+
+func TestStdin(t *testing.T) {
+	r := bglm(t, "SELECT 1 AS a;\n-- done\nSELECT\n nope;\nSELECT 3 AS c;", "sql", "--mode", "csv")
+	if r.code != 1 || r.stdout != "a\n1\n" || !strings.Contains(r.stderr, "bglm sql: stdin:3: ") || !strings.Contains(r.stderr, "LINE 4:  nope") {
+		t.Errorf("got %+v", r)
+	}
+	r = bglm(t, "SELECT 1 AS a", "sql", "--mode", "json")
+	if r.code != 0 || r.stdout != "[{\"a\":1}]\n" {
+		t.Errorf("without a last semicolon: %+v", r)
+	}
+}
+
+func TestStdinAsData(t *testing.T) {
+	r := bglm(t, "a,b\n1,x\n2,y\n", "sql", "--mode", "csv", "-c", "SELECT sum(a) AS s, [max(b)] AS m FROM read_csv('/dev/stdin')", "-c", "SELECT count(*) AS n FROM read_csv('/dev/stdin')")
+	if r.code != 0 || r.stdout != "s,m\n3,[y]\nn\n2\n" {
+		t.Errorf("got %+v", r)
+	}
+	r = bglm(t, "SELECT * FROM read_csv('/dev/stdin');", "sql")
+	if r.code != 1 || !strings.Contains(r.stderr, "/dev/stdin") {
+		t.Errorf("statements that read their own source: %+v", r)
+	}
+}
+
+func TestDatabaseFile(t *testing.T) {
+	db := filepath.Join(t.TempDir(), "a b%20c.duckdb")
+	if r := bglm(t, "", "sql", "--db", db, "-c", "CREATE TABLE t AS SELECT 5 AS five"); r.code != 0 {
+		t.Fatalf("got %+v", r)
+	}
+	if _, err := os.Stat(db); err != nil {
+		t.Fatal(err)
+	}
+	if r := bglm(t, "", "sql", "--db", db, "--mode", "csv", "-c", "FROM t"); r.code != 0 || r.stdout != "five\n5\n" {
+		t.Errorf("got %+v", r)
+	}
+	if r := bglm(t, "", "sql", "--db", db, "--read-only", "-c", "DROP TABLE t"); r.code != 1 || !strings.Contains(r.stderr, "read-only") {
+		t.Errorf("got %+v", r)
+	}
+}
+
+func TestCancelled(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	r := bglmCtx(ctx, "", "sql", "-c", "SELECT count(*) FROM range(1000000000000)", "-c", "SELECT 2")
+	if r.code != 1 || r.stdout != "" || !strings.Contains(r.stderr, "interrupted") {
+		t.Errorf("got %+v", r)
+	}
+	if took := time.Since(began); took > 20*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	r := bglm(t, "", "version")
+	if r.code != 0 || !regexp.MustCompile(`^bglm   \S+\nGo     go1\.\S+ \S+/\S+\nDuckDB v1\.\S+\n$`).MatchString(r.stdout) {
+		t.Errorf("got %+v", r)
+	}
+}
