@@ -236,7 +236,8 @@ func proper(o Obs, m, v float64) bool {
 
 // degenerate answers what is not proper: a prior that is no distribution (NaN
 // everywhere), weight 0 (the prior itself), and v = 0, or so small that 1/v overflows
-// (a point mass: the likelihood and its derivatives at m).
+// (a point mass: the likelihood and its derivatives at m, kept within the largest
+// number, so that v*Beta is 0 and not NaN).
 func degenerate(w, m, v, logp, d1, d2 float64) Tilted {
 	nan := math.NaN()
 	switch {
@@ -245,5 +246,6 @@ func degenerate(w, m, v, logp, d1, d2 float64) Tilted {
 	case w == 0:
 		return Tilted{Ratio: 1}
 	}
-	return Tilted{LogZ: logp, Alpha: d1, Beta: -d2, Ratio: 1}
+	const top = math.MaxFloat64
+	return Tilted{LogZ: math.Max(logp, -top), Alpha: math.Min(math.Max(d1, -top), top), Beta: math.Min(-d2, top), Ratio: 1}
 }

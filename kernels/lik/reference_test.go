@@ -1,0 +1,106 @@
+package lik
+
+import (
+	"math"
+
+	"gonum.org/v1/gonum/integrate/quad"
+)
+
+// dense is a slow integrator that shares nothing with the package but LogLik: the
+// mode by bisection, then adaptive bisection of 20-point Gauss-Legendre between the
+// points where the tilted law has fallen 60 nats. extra, if not nil, is averaged
+// under the tilted law as a function of its log density.
+func dense(l Likelihood, o Obs, m, v float64, extra func(s, logq float64) float64) (t Tilted, mean float64) {
+	f := func(s float64) float64 {
+		p, _, _ := l.LogLik(o, s)
+		return p - (s-m)*(s-m)/(2*v)
+	}
+	slope := func(s float64) float64 {
+		_, d, _ := l.LogLik(o, s)
+		return d - (s-m)/v
+	}
+	lo, hi, step := m, m, math.Sqrt(v)
+	for slope(lo) < 0 {
+		lo -= step
+		step *= 2
+	}
+	for slope(hi) > 0 {
+		hi += step
+		step *= 2
+	}
+	for i := 0; i < 200 && hi-lo > 1e-15*math.Abs(lo); i++ {
+		if mid := 0.5 * (lo + hi); slope(mid) > 0 {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	mode := 0.5 * (lo + hi)
+	top := f(mode)
+	end := func(dir float64) float64 {
+		d := 1e-9 * math.Sqrt(v)
+		for f(mode+dir*d)-top > -60 {
+			d *= 1.3
+		}
+		return mode + dir*d
+	}
+	left, right := end(-1), end(1)
+
+	var nodes, weights [20]float64
+	quad.Legendre{}.FixedLocations(nodes[:], weights[:], -1, 1)
+	scale := (right - left) / 16
+	type part [4]float64
+	piece := func(a, b float64) (s part) {
+		c, h := 0.5*(a+b), 0.5*(b-a)
+		for i, u := range nodes {
+			x := c + h*u
+			logq := f(x) - top
+			p := h * weights[i] * math.Exp(logq)
+			d := (x - mode) / scale
+			s[0] += p
+			s[1] += p * d
+			s[2] += p * d * d
+			if extra != nil {
+				s[3] += p * extra(x, logq)
+			}
+		}
+		return s
+	}
+	var total part
+	var split func(a, b float64, whole part, depth int)
+	split = func(a, b float64, whole part, depth int) {
+		mid := 0.5 * (a + b)
+		one, two := piece(a, mid), piece(mid, b)
+		bad := 0.0
+		for i := range whole {
+			bad = math.Max(bad, math.Abs(one[i]+two[i]-whole[i]))
+		}
+		if bad < 1e-13*scale*1e-2 || depth > 30 {
+			for i := range total {
+				total[i] += one[i] + two[i]
+			}
+			return
+		}
+		split(a, mid, one, depth+1)
+		split(mid, b, two, depth+1)
+	}
+	// doubling pieces away from the mode: a bend beside it must not fall between two
+	// nodes of a long piece, where bisection would see nothing to refine
+	for a, step := mode, 0.5*math.Min(1, math.Sqrt(v)); a > left; step *= 2 {
+		b := math.Max(left, a-step)
+		split(b, a, piece(b, a), 0)
+		a = b
+	}
+	for a, step := mode, 0.5*math.Min(1, math.Sqrt(v)); a < right; step *= 2 {
+		b := math.Min(right, a+step)
+		split(a, b, piece(a, b), 0)
+		a = b
+	}
+	d := total[1] / total[0]
+	variance := (total[2]/total[0] - d*d) * scale * scale
+	t.LogZ = top + math.Log(total[0]) - 0.5*math.Log(2*math.Pi*v)
+	t.Alpha = (mode + d*scale - m) / v
+	t.Ratio = variance / v
+	t.Beta = (1 - t.Ratio) / v
+	return t, total[3] / total[0]
+}
