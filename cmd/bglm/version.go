@@ -4,23 +4,9 @@ import (
 	"database/sql"
 	"fmt"
 	"runtime"
-	"runtime/debug"
+
+	"github.com/bglm/bglm/udf"
 )
-
-// version is set by the linker for releases: -ldflags "-X main.version=v1.2.3".
-var version = ""
-
-// bglmVersion returns the release, or what the Go tool recorded of the source.
-func bglmVersion() string {
-	if version != "" {
-		return version
-	}
-	info, ok := debug.ReadBuildInfo()
-	if ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(devel)"
-}
 
 type versionCommand struct{}
 
@@ -42,6 +28,6 @@ func (*versionCommand) Run(e *env) error {
 	if err := db.QueryRowContext(e.ctx, "SELECT version()").Scan(&duck); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(e.stdout, "bglm   %s\nGo     %s %s/%s\nDuckDB %s\n", bglmVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH, duck)
+	_, err = fmt.Fprintf(e.stdout, "bglm   %s\nGo     %s %s/%s\nDuckDB %s\n", udf.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH, duck)
 	return err
 }

@@ -5,7 +5,6 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 )
 
@@ -147,20 +146,22 @@ const schemaSQL = `
 		UNION ALL SELECT 3, view_name, sql FROM duckdb_views() WHERE NOT internal) AS t(kind, name, sql)`
 
 func (s *Shell) dotFunctions(ctx context.Context, _ string) error {
-	var lines []string
+	width := 0
+	var rows [][2]string
 	err := query(ctx, s.conn, `
-		SELECT function_name || '(' || array_to_string(parameters, ', ') || ')', function_type
-		FROM duckdb_functions() WHERE function_name LIKE 'bglm%'`,
+		SELECT f.signature, regexp_extract(f.description, '^.*?[.:](\s|$)')
+		FROM (SELECT unnest(bglm_functions()) AS f) ORDER BY f.name`,
 		false, rowFunc(func(v []driver.Value) error {
-			lines = append(lines, fmt.Sprintf("%-10v %v", v[1], v[0]))
+			r := [2]string{string(appendText(nil, nil, v[0])), strings.TrimRight(string(appendText(nil, nil, v[1])), ".: ")}
+			rows = append(rows, r)
+			width = max(width, len(r[0]))
 			return nil
 		}))
 	if err != nil {
 		return err
 	}
-	slices.Sort(lines)
-	for _, l := range slices.Compact(lines) {
-		fmt.Fprintln(s.out, l)
+	for _, r := range rows {
+		fmt.Fprintf(s.out, "%-*s  %s\n", width, r[0], r[1])
 	}
 	return nil
 }
