@@ -51,6 +51,7 @@ func (s *Shell) REPL(ctx context.Context, terminal io.Writer) error {
 			history = ""
 		}
 	}
+	input := &answeredInput{in: os.Stdin}
 	rl, err := readline.NewFromConfig(&readline.Config{
 		Prompt:                 Prompt,
 		HistoryFile:            history,
@@ -60,7 +61,8 @@ func (s *Shell) REPL(ctx context.Context, terminal io.Writer) error {
 		AutoComplete:           &completer{s: s},
 		InterruptPrompt:        "^C",
 		EOFPrompt:              "\n",
-		Stdout:                 terminal,
+		Stdin:                  input,
+		Stdout:                 &answeringOutput{out: terminal, in: input},
 		Stderr:                 s.errOut,
 		Undo:                   true,
 	})

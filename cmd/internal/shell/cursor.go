@@ -1,0 +1,54 @@
+package shell
+
+import (
+	"io"
+	"sync"
+)
+
+// The line editor asks the terminal where its cursor is before each prompt and
+// waits for the answer, for ever on terminals that give none (those of scripts
+// and of some editors). The shell always ends its output with a line break, so
+// the answer is known: the first column. These two wrappers give it in the
+// terminal's place.
+
+const (
+	cursorQuery  = "\x1b[6n"
+	cursorAnswer = "\x1b[1;1R"
+)
+
+// answeredInput is the terminal's input with answers put in.
+type answeredInput struct {
+	in      io.Reader
+	mu      sync.Mutex
+	pending string
+}
+
+// Read returns a waiting answer, else what the terminal sends.
+func (a *answeredInput) Read(p []byte) (int, error) {
+	a.mu.Lock()
+	if a.pending != "" {
+		n := copy(p, a.pending)
+		a.pending = a.pending[n:]
+		a.mu.Unlock()
+		return n, nil
+	}
+	a.mu.Unlock()
+	return a.in.Read(p)
+}
+
+// answeringOutput is the terminal's output without the questions.
+type answeringOutput struct {
+	out io.Writer
+	in  *answeredInput
+}
+
+// Write passes everything on but the question for the cursor.
+func (a *answeringOutput) Write(p []byte) (int, error) {
+	if string(p) == cursorQuery {
+		a.in.mu.Lock()
+		a.in.pending += cursorAnswer
+		a.in.mu.Unlock()
+		return len(p), nil
+	}
+	return a.out.Write(p)
+}
