@@ -61,7 +61,7 @@ func cloglogMoments(w, m, v float64) Tilted {
 	s0 := m + a.t
 	// (1 - e^-x)^w rises where x = log w, over 1/log w in s
 	k := 1 + math.Log(math.Max(1, w))
-	h := math.Min(0.6*a.tau, 0.35/k)
+	h := math.Min(0.75*a.tau, 0.33/k)
 	return tilt(newCloglogShape(s0, w), a, v, h, bend{-s0 - 1, math.Log(k) - s0, 1 / k}).tilted(a, v)
 }
 

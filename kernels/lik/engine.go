@@ -35,7 +35,7 @@ type anchor struct {
 }
 
 const (
-	dropTrapezoid = 34  // e^-34 of the peak is dropped at each end
+	dropTrapezoid = 36  // e^-36 of the peak is dropped at each end: a weak beta lives far out
 	dropPanels    = 40  // the same, for the panels
 	maxSide       = 160 // trapezoid nodes on one side before the panels take over
 	modeTol       = 0.02

@@ -59,7 +59,7 @@ func (g gaussian) Moments(o Obs, m, v float64) Tilted {
 	total := v + noise
 	inv := 1 / total
 	r := o.Y - m
-	logZ := -0.5 * (math.Log(2*math.Pi*total) + r*(r*inv))
+	logZ := -0.5 * (special.QuickLog(2*math.Pi*total) + r*(r*inv))
 	if o.Weight != 1 {
 		logZ += 0.5 * (math.Log(2*math.Pi*noise) - o.Weight*math.Log(2*math.Pi*g.dispersion))
 	}

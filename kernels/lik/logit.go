@@ -164,7 +164,7 @@ func logitGrid(m, v float64) Tilted {
 	b /= z
 	// E[p(1-p)] - Var[p] with p = 1 - logistic
 	beta := a + a*a - 2*b
-	return finish(Tilted{LogZ: math.Log(z), Alpha: a, Beta: beta, Ratio: 1 - v*beta})
+	return finish(Tilted{LogZ: special.QuickLog(z), Alpha: a, Beta: beta, Ratio: 1 - v*beta})
 }
 
 func logitSplit(m, v float64) Tilted {
@@ -198,7 +198,7 @@ func logitSplit(m, v float64) Tilted {
 		s2 += minus * (s * s)
 	}
 
-	n0 := -0.5*m*(m*iv) - 0.5*math.Log(2*math.Pi*v) // log N(0; m, v)
+	n0 := -0.5*m*(m*iv) - 0.5*special.QuickLog(2*math.Pi*v) // log N(0; m, v)
 	if m >= 0 {
 		phi := math.Exp(logPhi)
 		c := logitStep * math.Exp(n0)

@@ -91,7 +91,7 @@ func poissonMoments(w, y, m, v float64) Tilted {
 	}
 	tau := 1 / math.Sqrt(lambda+1/v)
 	a := anchor{t: shift, logp: w * poissonLogp(y, s, lambda/w), d1: wy - lambda, tau: tau}
-	h := math.Min(0.38, 0.65*tau/(1+0.5*tau))
+	h := math.Min(0.4, 0.7*tau/(1+0.55*tau))
 	if omega > 1e-200 {
 		if sm, ok := poissonTrapezoid(lambda, v, h); ok {
 			return sm.tilted(a, v)
@@ -105,6 +105,9 @@ func poissonMoments(w, y, m, v float64) Tilted {
 	wall := math.Max(0, -logLambda)
 	return tilt(poissonShape{lambda, logLambda}, a, v, h, bend{wall, wall, 1}).tilted(a, v)
 }
+
+// dropPoisson: e^-30 of the peak is dropped at each end.
+const dropPoisson = 30
 
 func poissonTrapezoid(lambda, v, h float64) (s sums, ok bool) {
 	half := -0.5 / v
@@ -127,10 +130,10 @@ func poissonTrapezoid(lambda, v, h float64) (s sums, ok bool) {
 				x = gap + d
 			}
 			f := half*d*d - lambda*gap
-			if !(f > -dropTrapezoid) {
+			if !(f > -dropPoisson) {
 				break
 			}
-			p := math.Exp(f)
+			p := special.ExpDown(f)
 			mass += p
 			pd := p * d
 			sd += pd

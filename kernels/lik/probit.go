@@ -76,7 +76,7 @@ func probitMoments(w, m, v float64) Tilted {
 	s0 := m + a.t
 	bendAt := math.Sqrt(2 * math.Log1p(w)) // Phi^w rises from 0 to 1 about here
 	scale := math.Min(1, 1/math.Sqrt(w))
-	h := math.Min(0.6*a.tau, 0.5*scale)
+	h := math.Min(0.8*a.tau, 0.75*scale)
 	return tilt(newProbitShape(s0, w), a, v, h, bend{-s0 - 1, bendAt - s0, scale}).tilted(a, v)
 }
 

@@ -117,7 +117,7 @@ func WrightOmega(z float64) float64 {
 	}
 	// Fritsch's step: the error of w becomes its fourth power
 	for i := 0; i < 2; i++ {
-		r := z - w - math.Log(w)
+		r := z - w - QuickLog(w)
 		if math.Abs(r) < 1e-16*math.Abs(z) {
 			break
 		}
