@@ -56,7 +56,19 @@ func (l cloglog) Moments(o Obs, m, v float64) Tilted {
 	return cloglogMoments(o.Weight, m, v)
 }
 
+// cloglogMoments is the tilted law of (1 - exp(-e^s))^w: at weight 1 by the complement of
+// y = 0, Z = 1 - Z0, wherever Z0 is below 0.8 and the difference keeps its digits.
 func cloglogMoments(w, m, v float64) Tilted {
+	if w == 1 && m > -1.2 {
+		no := poissonMoments(1, 0, m, v)
+		if no.LogZ < -0.22 {
+			z0 := math.Exp(no.LogZ)
+			odds := z0 / (1 - z0)
+			alpha := -no.Alpha * odds
+			beta := alpha*alpha + odds*(no.Alpha*no.Alpha-no.Beta)
+			return finish(Tilted{LogZ: math.Log1p(-z0), Alpha: alpha, Beta: beta, Ratio: 1 - v*beta})
+		}
+	}
 	a := findMode(m, v, func(s float64) (logp, d1, d2 float64) { return cloglogLog(w, s) })
 	s0 := m + a.t
 	// (1 - e^-x)^w rises where x = log w, over 1/log w in s
@@ -65,46 +77,57 @@ func cloglogMoments(w, m, v float64) Tilted {
 	return tilt(newCloglogShape(s0, w), a, v, h, bend{-s0 - 1, math.Log(k) - s0, 1 / k}).tilted(a, v)
 }
 
-// cloglogShape is w log(1 - e^-x) about s0. For x <= 1 it is written s + rest(x),
+// cloglogSmall bounds the series of cloglogRest.
+const cloglogSmall = 0.5
+
+// cloglogShape is w log(1 - e^-x) about s0. For small x it is written s + rest(x),
 // rest = log((1-e^-x)/x), so that the straight line cancels by hand.
 type cloglogShape struct {
 	s0, w         float64
 	x0, logp0, d1 float64 // at s0 and weight 1
-	rest0, bend0  float64 // x0 <= 1: rest(x0) and 1 - d1
+	rest0, bend0  float64 // small x0: rest(x0) and 1 - d1
 }
 
 func newCloglogShape(s0, w float64) cloglogShape {
 	c := cloglogShape{s0: s0, w: w, x0: math.Exp(s0)}
 	c.logp0, c.d1, _ = cloglogLog(1, s0)
-	if c.x0 <= 1 {
-		c.rest0, c.bend0 = cloglogRest(c.x0)
+	if c.x0 <= cloglogSmall {
+		c.rest0, c.bend0, _ = cloglogRest(c.x0)
 	}
 	return c
 }
 
-// cloglogRest returns log((1-e^-x)/x) and 1 - x/(e^x-1) for 0 <= x <= 1.
-func cloglogRest(x float64) (rest, bend float64) {
-	if x < 1e-20 {
-		return -0.5 * x, 0.5 * x
-	}
-	return math.Log1p(-special.Expm1Gap(-x) / x), special.Expm1Gap(x) / math.Expm1(x)
+// cloglogRest returns log((1-e^-x)/x), 1 - D with D = x/(e^x-1), and -dD/ds, by the
+// series D = 1 - x/2 + sum of b_k x^2k, b_k = B_2k/(2k)!, which drops 5e-18 at x = 1/2.
+func cloglogRest(x float64) (rest, bend, curv float64) {
+	const (
+		b1 = 1. / 12
+		b2 = -1. / 720
+		b3 = 1. / 30240
+		b4 = -1. / 1209600
+		b5 = 1. / 47900160
+		b6 = -691. / 1307674368000
+		b7 = 1. / 74724249600
+	)
+	q := x * x
+	rest = -0.5*x + q*(b1/2+q*(b2/4+q*(b3/6+q*(b4/8+q*(b5/10+q*(b6/12+q*(b7/14)))))))
+	bend = 0.5*x - q*(b1+q*(b2+q*(b3+q*(b4+q*(b5+q*(b6+q*b7))))))
+	curv = 0.5*x - q*(2*b1+q*(4*b2+q*(6*b3+q*(8*b4+q*(10*b5+q*(12*b6+q*(14*b7)))))))
+	return rest, bend, curv
 }
 
 func (c cloglogShape) at(d float64) (gap, slope, curv float64) {
 	s := c.s0 + d
-	logp, d1, d2 := cloglogLog(1, s)
-	x := c.x0 * math.Exp(d)
-	if d > 300 || d < -300 {
+	x := c.x0 * math.Exp(d) // s0 + d would round a tiny d away
+	if math.Abs(d) > 300 {
 		x = math.Exp(s)
 	}
-	switch {
-	case c.x0 <= 1 && x <= 1:
-		rest, bend := cloglogRest(x)
-		gap, slope = rest-c.rest0+c.bend0*d, c.bend0-bend
-	default:
-		gap, slope = logp-c.logp0-c.d1*d, d1-c.d1
+	if c.x0 <= cloglogSmall && x <= cloglogSmall {
+		rest, bend, curv := cloglogRest(x)
+		return c.w * (rest - c.rest0 + c.bend0*d), c.w * (c.bend0 - bend), c.w * curv
 	}
-	return c.w * gap, c.w * slope, -c.w * d2
+	logp, d1, d2 := cloglogLog(1, s)
+	return c.w * (logp - c.logp0 - c.d1*d), c.w * (d1 - c.d1), -c.w * d2
 }
 
 func (cloglog) Response(s float64) float64 { return -math.Expm1(-math.Exp(s)) }

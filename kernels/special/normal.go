@@ -21,13 +21,20 @@ func upper(x float64) (excess, residual float64) {
 	t := 4 / (4 + x)
 	i := min(int(64*t), 63)
 	u := 128*t - float64(2*i+1)
+	return t * piece(&millsExcess[i], u), t * t * piece(&millsResidual[i], u)
+}
+
+// upperExcess is upper without the residual.
+func upperExcess(x float64) float64 {
+	t := 4 / (4 + x)
+	i := min(int(64*t), 63)
+	return t * piece(&millsExcess[i], 128*t-float64(2*i+1))
+}
+
+func piece(c *[9]float64, u float64) float64 {
 	u2 := u * u
 	u4 := u2 * u2
-	c := &millsExcess[i]
-	excess = t * ((c[0] + c[1]*u + (c[2]+c[3]*u)*u2) + u4*((c[4]+c[5]*u)+(c[6]+c[7]*u)*u2+c[8]*u4))
-	c = &millsResidual[i]
-	residual = t * t * ((c[0] + c[1]*u + (c[2]+c[3]*u)*u2) + u4*((c[4]+c[5]*u)+(c[6]+c[7]*u)*u2+c[8]*u4))
-	return excess, residual
+	return (c[0] + c[1]*u + (c[2]+c[3]*u)*u2) + u4*((c[4]+c[5]*u)+(c[6]+c[7]*u)*u2+c[8]*u4)
 }
 
 // Phi is the standard normal distribution function.
@@ -65,7 +72,7 @@ func PhiMoments(x float64) (logPhi, r, residual float64) {
 		if x > 39 {
 			return 0, 0, 1 // phi(39) is below the smallest number
 		}
-		e, _ := upper(x)
+		e := upperExcess(x)
 		if x < 2 {
 			// QuickLog's absolute error is below 2e-14 of log Phi(2) = -0.023
 			phi := invSqrt2Pi * ExpDown(-0.5*x*x)
@@ -85,8 +92,7 @@ func PhiMoments(x float64) (logPhi, r, residual float64) {
 // cancellation of the sum: it falls like 1/|x|.
 func InverseMillsExcess(x float64) float64 {
 	if x <= 0 {
-		e, _ := upper(-x)
-		return e
+		return upperExcess(-x)
 	}
 	return InverseMills(x) + x
 }
@@ -95,7 +101,7 @@ func InverseMillsExcess(x float64) float64 {
 // x > 0, about x^2/2 for x < 0.
 func LogMills(x float64) float64 {
 	if x >= 0 {
-		e, _ := upper(x)
+		e := upperExcess(x)
 		return -math.Log(x + e)
 	}
 	return LogPhi(-x) + 0.5*x*x + logSqrt2Pi
