@@ -81,7 +81,7 @@ func (c *sqlCommand) Run(e *env) (err error) {
 		if !onTerminal {
 			prompts = e.stderr
 		}
-		fmt.Fprintln(prompts, "bglm shell on DuckDB. End statements with a semicolon; .help lists commands, Ctrl-D leaves.")
+		fmt.Fprintln(prompts, "bglm shell. End statements with a semicolon; .help lists the commands.")
 		return sh.REPL(ctx, prompts)
 	}
 	if err := c.feed(ctx, sh, e.stdin); !errors.Is(err, shell.ErrQuit) {

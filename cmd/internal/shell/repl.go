@@ -88,7 +88,7 @@ func (s *Shell) REPL(ctx context.Context, terminal io.Writer) error {
 		}
 		line, err := rl.ReadLine()
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return errors.New("ended by a signal")
 		}
 		switch {
 		case errors.Is(err, readline.ErrInterrupt):
