@@ -77,6 +77,10 @@ func (s *adfState) Merge(src capi.State) error {
 	return s.State.Merge(o.State)
 }
 
+// interceptID is the intercept's number in a state that has one: adf.New puts
+// it first.
+const interceptID = 0
+
 var batches = sync.Pool{New: func() any { return new(kernels.Batch) }}
 
 // absorb feeds rows [lo, hi) of y, x and the row columns to the state.
@@ -93,10 +97,15 @@ func (s *adfState) absorb(y *capi.Vec, x *features, cols *rowColumns, lo, hi int
 		v := y.Float(i)
 		if !finite(v) {
 			err = badValue{fmt.Errorf("y = %v; allowed: finite numbers", v)}
-		} else if err = x.row(i, &s.Dict, b); err == nil {
-			if err = cols.add(i, b); err != nil {
-				b.Row = b.Row[:len(b.Row)-1]
-				b.DropRow()
+		} else {
+			if s.plan.cfg.Intercept {
+				b.Add(interceptID, 1)
+			}
+			if err = x.row(i, &s.Dict, b); err == nil {
+				if err = cols.add(i, b); err != nil {
+					b.Row = b.Row[:len(b.Row)-1]
+					b.DropRow()
+				}
 			}
 		}
 		if err == nil {

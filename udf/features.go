@@ -15,7 +15,7 @@ import (
 // a row costs one dictionary probe an entry and builds no string.
 type features struct {
 	x     *capi.Vec
-	dups  bool // a row can name a feature twice
+	dups  bool // a row can name a feature twice, the intercept included
 	each  func(f *features, row int, d *kernels.Dict, b *kernels.Batch) error
 	field []fieldPlan
 	text  []byte
@@ -63,6 +63,7 @@ func planFeatures(x *capi.Vec, arg string) (*features, error) {
 				return nil, bad(", a row without field names")
 			}
 			p := fieldPlan{v: v}
+			f.dups = f.dups || v.Name == kernels.Intercept
 			switch {
 			case v.IsNumber():
 				p.kind, p.key = numeric, kernels.NewKey(v.Name)
@@ -91,7 +92,7 @@ func planFeatures(x *capi.Vec, arg string) (*features, error) {
 			!kv[1].IsNumber() && kv[1].Type != capi.SQLNull {
 			return nil, bad("")
 		}
-		f.each = (*features).pairRow
+		f.each, f.dups = (*features).pairRow, true // a key may be the intercept's name
 		f.field = []fieldPlan{{v: &kv[0]}, {v: &kv[1]}}
 	case capi.List, capi.Array:
 		c := &x.Kids[0]

@@ -248,14 +248,14 @@ func (c *calibration) Merge(src capi.State) error {
 
 // result lists the bins that have rows.
 func (c *calibration) result(out *capi.Col) {
-	e, w := out.Elem(), 1/float64(len(c.n))
+	e, bins := out.Elem(), float64(len(c.n))
 	for k, n := range c.n {
 		if n == 0 {
 			continue
 		}
 		e.Field(0).Int(int64(k + 1))
-		e.Field(1).Float(float64(k) * w)
-		e.Field(2).Float(float64(k+1) * w)
+		e.Field(1).Float(float64(k) / bins)
+		e.Field(2).Float(float64(k+1) / bins)
 		e.Field(3).Int(n)
 		e.Field(4).Float(c.pred[k].value() / float64(n))
 		e.Field(5).Float(c.ys[k].value() / float64(n))

@@ -22,6 +22,7 @@ import (
 // method in a file of its own, and one line here.
 type commands struct {
 	SQL     sqlCommand     `cmd:"" name:"sql" help:"Run SQL with the bglm functions loaded: a shell, statements, or files."`
+	Demo    demoCommand    `cmd:"" help:"Learn late flights from real data: belief tables, predictions, calibration, a continued run."`
 	Version versionCommand `cmd:"" help:"Print the versions of bglm, Go and DuckDB."`
 }
 

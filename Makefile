@@ -1,0 +1,69 @@
+# Bare `make` lists the targets. `make run` and `make test` need Go, a C compiler
+# and make; everything else is fetched by the package clients on first use.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+VERSION := v0.1.0
+BUILD   := build
+GO      ?= go
+SO_FLAGS := -tags bglm_extension -buildmode=c-shared -trimpath
+UNAME   := $(shell uname -s)
+ifeq ($(UNAME),Linux)
+LINK := -static-libgcc -Wl,--version-script=$(CURDIR)/udf/internal/capi/exports.map
+endif
+
+.PHONY: help build extension run data test test-nocgo test-race test-clients fuzz bench lint golden docs clean
+
+help: ## list the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build the command line tool build/bglm
+	$(GO) build -trimpath -o $(BUILD)/bglm ./cmd/bglm
+
+extension: ## build the loadable extension build/bglm.duckdb_extension
+	@mkdir -p $(BUILD)
+	$(GO) build $(SO_FLAGS) -ldflags "-s -w -extldflags '$(LINK)'" -o $(BUILD)/libbglm.so ./cmd/extension
+	$(GO) run ./cmd/packext $(BUILD)/libbglm.so $(BUILD)/bglm.duckdb_extension $(VERSION)
+	@rm -f $(BUILD)/libbglm.so $(BUILD)/libbglm.h
+
+run: build ## the main job: learn late flights from testdata/flights.parquet
+	$(BUILD)/bglm demo
+
+data: ## get all 3,000,000 flights through npm into data/flights-3m.parquet
+	bash testdata/gen/fetch-data.sh
+
+test: ## all Go tests
+	$(GO) test ./...
+
+test-nocgo: ## the numerics without a C compiler
+	CGO_ENABLED=0 $(GO) test ./kernels/... ./arrowio/... ./sql/...
+
+test-race: ## all tests under the race detector, the slow ones short
+	$(GO) test -race -short ./...
+
+test-clients: extension ## SQL tests in DuckDB 1.3, 1.4 and 1.5 (Node clients, through npm)
+	BGLM_EXTENSION=$(CURDIR)/$(BUILD)/bglm.duckdb_extension $(GO) test ./udf/sqltest -run 'TestClients' -count=1 -v
+
+fuzz: ## each fuzz target for a minute
+	@for p in $$($(GO) list ./...); do for f in $$($(GO) test -list '^Fuzz' $$p | grep ^Fuzz); do \
+	  echo "$$p $$f"; $(GO) test $$p -run '^$$' -fuzz "^$$f$$" -fuzztime 60s || exit 1; done; done
+
+bench: extension ## speed through SQL against the kernel and a scan, then the kernels' own benchmarks
+	$(GO) run ./udf/bench
+	$(GO) test -run '^$$' -bench . -benchmem ./kernels/...
+
+lint: ## gofmt, go vet, staticcheck
+	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "not gofmt-ed: $$out"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) vet -tags bglm_extension ./cmd/extension ./udf
+	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./kernels/... ./udf/... ./cmd/... ./arrowio/... ./sql/...
+
+golden: ## make the high-precision reference tables again (python3 with mpmath)
+	python3 testdata/gen/moments.py
+
+docs: ## make the generated pages again
+	$(GO) test ./udf/sqltest -run 'TestErrorsDoc' -update
+	$(GO) test ./kernels/lik -run 'TestAccuracyTable' -update
+	$(GO) test ./udf -run 'TestFunctionsDoc' -update
+
+clean: ## remove what was built
+	rm -rf $(BUILD)
