@@ -13,7 +13,7 @@ import (
 //	ratio = (1 + v rho)/(1+v),  rho = 1 - r(z+r)
 //
 // special.PhiMoments gives rho without the cancellation of its formula. Other weights
-// use the shared quadrature. Accuracy: rounding for weight 1, 1e-9 otherwise.
+// use the shared quadrature. Accuracy: rounding for weight 1, 1e-8 otherwise.
 //
 // Source: C. Rasmussen, C. Williams, "Gaussian Processes for Machine Learning" (2006),
 // section 3.9; rho is the variance of a truncated normal.

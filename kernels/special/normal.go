@@ -58,7 +58,7 @@ func InverseMills(x float64) float64 {
 // normal kept to (-Inf, x) and lies in (0, 1]. All three keep their relative
 // accuracy in both tails: 1 - r(r+x) itself would cancel for x < 0.
 //
-// Cost: about 15 ns, no allocation.
+// Cost: about 20 ns, no allocation.
 func PhiMoments(x float64) (logPhi, r, residual float64) {
 	switch {
 	case x <= 0:
