@@ -248,3 +248,8 @@ func registerAll(con unsafe.Pointer) error {
 	}
 	return capi.Register(con, aggs, scalars, warmup)
 }
+
+// Purge releases aggregate states that no callback has touched for at least
+// idle, and returns how many: what queries that ended early left behind. A query
+// that still uses one of them fails with an error.
+func Purge(idle time.Duration) int64 { return capi.Purge(idle) }

@@ -131,6 +131,7 @@ func Register(con unsafe.Pointer, aggs []*Aggregate, scalars []*Scalar, warm []s
 		return err
 	}
 	startJanitor()
+	had := 0
 	for _, f := range aggs {
 		arity, types, n, free := flatten(f.Params)
 		ret, name := f.Result.logical(), C.CString(f.Name)
@@ -138,9 +139,15 @@ func Register(con unsafe.Pointer, aggs []*Aggregate, scalars []*Scalar, warm []s
 		C.free(unsafe.Pointer(name))
 		C.bglm_type_destroy(ret)
 		free()
-		if m != nil && C.GoString(m) != "exists" {
-			return fmt.Errorf("registering %s: %s", f.Name, C.GoString(m))
+		if m != nil {
+			if C.GoString(m) != "exists" {
+				return fmt.Errorf("registering %s: %s", f.Name, C.GoString(m))
+			}
+			had++
 		}
+	}
+	if had > 0 && had == len(aggs) { // this instance was done before
+		return nil
 	}
 	for _, f := range scalars {
 		arity, types, n, free := flatten(f.Params)
