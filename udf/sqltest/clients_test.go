@@ -1,0 +1,46 @@
+package sqltest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// clientVersions are the releases of DuckDB's Node client that the extension must
+// load in: DuckDB 1.3, 1.4 and 1.5.
+var clientVersions = []string{"1.3.2-alpha.26", "1.4.4-r.4", "1.5.5-r.5"}
+
+// extension is the built extension file, or the test is skipped.
+func extension(t *testing.T) string {
+	t.Helper()
+	path := os.Getenv("BGLM_EXTENSION")
+	if path == "" {
+		t.Skip("BGLM_EXTENSION is not set; set it to build/bglm.duckdb_extension to test the extension in its clients")
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(abs); err != nil {
+		t.Fatalf("BGLM_EXTENSION (relative paths start at the directory of this test): %v", err)
+	}
+	if _, err := exec.LookPath("node"); err != nil {
+		t.Skipf("the clients need node: %v", err)
+	}
+	return abs
+}
+
+// TestClients runs the case files through the extension in each client.
+func TestClients(t *testing.T) {
+	ext := extension(t)
+	for _, v := range clientVersions {
+		t.Run(v, func(t *testing.T) {
+			out, err := exec.CommandContext(t.Context(), "node", "clients/run.mjs", ext, "cases", v).CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			t.Logf("%s", out)
+		})
+	}
+}
