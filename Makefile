@@ -43,9 +43,10 @@ test-race: ## all tests under the race detector, the slow ones short
 test-clients: extension ## SQL tests in DuckDB 1.3, 1.4 and 1.5 (Node clients, through npm)
 	BGLM_EXTENSION=$(CURDIR)/$(BUILD)/bglm.duckdb_extension $(GO) test ./udf/sqltest -run 'TestClients' -count=1 -v
 
-fuzz: ## each fuzz target for a minute
+FUZZTIME ?= 60s
+fuzz: ## each fuzz target for a minute (FUZZTIME=60s)
 	@for p in $$($(GO) list ./...); do for f in $$($(GO) test -list '^Fuzz' $$p | grep ^Fuzz); do \
-	  echo "$$p $$f"; $(GO) test $$p -run '^$$' -fuzz "^$$f$$" -fuzztime 60s || exit 1; done; done
+	  echo "$$p $$f"; $(GO) test $$p -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) || exit 1; done; done
 
 bench: extension ## speed through SQL against the kernel and a scan, then the kernels' own benchmarks
 	$(GO) run ./udf/bench

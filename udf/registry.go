@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"time"
 	"unsafe"
 
@@ -77,7 +78,7 @@ func entries() []entry {
 	return []entry{
 		aggregate("bglm_adf", "(y, x [, options])",
 			"One-pass assumed density filter with factorised Gaussian beliefs and drift (Zoeter 2007, section 2). Rows are absorbed in the order given by ORDER BY inside the call; without it the parts of several threads are merged by precision sums.",
-			"SELECT unnest(fit.beliefs, recursive := true) FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
+			"SELECT feature, round(mean, 4) AS mean, round(variance, 4) AS variance FROM (SELECT unnest(fit.beliefs, recursive := true) FROM (SELECT "+exampleXY+" AS fit "+tenRows+"));",
 			adfKeys, []int{2, 3}, fitType, updateADF, finalizeADF),
 		aggregate("bglm_merge", "(fit [, prior])",
 			"Product of partial posteriors, the common prior counted once: Λ = ΣΛk - (K-1)Λ0. The prior is the fits' default prior, or the FIT given as second argument that all of them started from.",
@@ -253,3 +254,17 @@ func registerAll(con unsafe.Pointer) error {
 // idle, and returns how many: what queries that ended early left behind. A query
 // that still uses one of them fails with an error.
 func Purge(idle time.Duration) int64 { return capi.Purge(idle) }
+
+// Option documents a key of the options STRUCT.
+type Option struct{ Name, Default, Allowed, Description string }
+
+// Options lists the keys that the functions of this version use.
+func Options() []Option {
+	var out []Option
+	for _, o := range optionDocs {
+		if o.doc != "" && slices.ContainsFunc(registry, func(e entry) bool { return slices.Contains(e.Options, o.name) }) {
+			out = append(out, Option{o.name, o.def, o.allowed, o.doc})
+		}
+	}
+	return out
+}

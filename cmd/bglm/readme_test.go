@@ -1,0 +1,138 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// readmeBlock is a fenced block of the README.
+type readmeBlock struct {
+	lang, text string
+	lo, hi     int // of the text
+}
+
+var fence = regexp.MustCompile("(?s)```(\\w+)\n(.*?)```")
+
+func readmeBlocks(t *testing.T) (string, []readmeBlock) {
+	t.Helper()
+	b, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []readmeBlock
+	for _, m := range fence.FindAllSubmatchIndex(b, -1) {
+		out = append(out, readmeBlock{string(b[m[2]:m[3]]), string(b[m[4]:m[5]]), m[4], m[5]})
+	}
+	return string(b), out
+}
+
+// The README's SQL runs as one session and prints what the README says; with
+// BGLM_UPDATE=1 the README is written instead. Its bglm commands succeed, and
+// its Go lines are those of the package's example.
+func TestReadme(t *testing.T) {
+	top, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(top)
+	if err := os.MkdirAll("build", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	text, blocks := readmeBlocks(t)
+
+	// One session: a marker between blocks parts the output.
+	var script strings.Builder
+	type pair struct{ want readmeBlock }
+	var pairs []pair
+	const marker = "----next----"
+	for i, b := range blocks {
+		if b.lang != "sql" {
+			continue
+		}
+		if i+1 >= len(blocks) || blocks[i+1].lang != "text" {
+			t.Fatalf("no text block after the SQL block %q", b.text)
+		}
+		script.WriteString(b.text + "\n.mode csv\nSELECT '" + marker + "';\n.mode box\n")
+		pairs = append(pairs, pair{blocks[i+1]})
+	}
+	var stdout, stderr bytes.Buffer
+	if code := run(context.Background(), []string{"sql"}, strings.NewReader(script.String()), &stdout, &stderr); code != exitDone {
+		t.Fatalf("exit code %d: %s", code, stderr.String())
+	}
+	parts := regexp.MustCompile(`\n?[^\n]*\n`+marker+`\n`).Split("\n"+stdout.String(), -1)
+	if len(parts) != len(pairs)+1 {
+		t.Fatalf("%d results, want %d: %s", len(parts)-1, len(pairs), stdout.String())
+	}
+	updated, shift := text, 0
+	for i, p := range pairs {
+		got := strings.TrimLeft(parts[i], "\n")
+		if !strings.HasSuffix(got, "\n") {
+			got += "\n"
+		}
+		if os.Getenv("BGLM_UPDATE") != "" {
+			updated = updated[:p.want.lo+shift] + got + updated[p.want.hi+shift:]
+			shift += len(got) - (p.want.hi - p.want.lo)
+		} else if got != p.want.text {
+			t.Errorf("the README prints\n%s\nbut the session\n%s", p.want.text, got)
+		}
+	}
+	if updated != text {
+		if err := os.WriteFile("README.md", []byte(updated), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	example, err := os.ReadFile("udf/example_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	flat := func(s string) string { return strings.Join(strings.Fields(s), " ") }
+	commands := 0
+	for _, b := range blocks {
+		switch b.lang {
+		case "go":
+			if !strings.Contains(flat(string(example)), flat(b.text)) {
+				t.Errorf("these lines are not those of udf/example_test.go:\n%s", b.text)
+			}
+		case "sh":
+			for _, line := range strings.Split(strings.TrimSpace(b.text), "\n") {
+				args, ok := strings.CutPrefix(line, "bglm ")
+				if !ok {
+					continue
+				}
+				commands++
+				var out, errs bytes.Buffer
+				if code := run(context.Background(), words(args), strings.NewReader(""), &out, &errs); code != exitDone || out.Len() == 0 {
+					t.Errorf("%s: exit code %d, %s", line, code, errs.String())
+				}
+			}
+		}
+	}
+	if commands == 0 {
+		t.Error("no bglm command found in the README")
+	}
+}
+
+// words cuts a line at blanks outside double quotes.
+func words(s string) []string {
+	var out []string
+	var cur strings.Builder
+	quoted := false
+	for _, c := range s {
+		switch {
+		case c == '"':
+			quoted = !quoted
+		case c == ' ' && !quoted:
+			out = append(out, cur.String())
+			cur.Reset()
+		default:
+			cur.WriteRune(c)
+		}
+	}
+	return append(out, cur.String())
+}

@@ -1,0 +1,91 @@
+package udf_test
+
+import (
+	"database/sql"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/bglm/bglm/udf"
+)
+
+var update = flag.Bool("update", false, "write the generated pages")
+
+// docs/functions.md is the registry printed, each example with its result; the
+// test fails when the page is not what the code says.
+func TestFunctionsDoc(t *testing.T) {
+	db := open(t)
+	var b strings.Builder
+	b.WriteString("# SQL functions\n\nGenerated from the registry by `make docs`; a test keeps it true. Every example runs as it stands.\n\n")
+	b.WriteString("`y` is BOOLEAN or a number. `x` is a STRUCT, a MAP(VARCHAR or integer, number), a LIST(STRUCT(feature, value)), a LIST(VARCHAR) or a list of numbers.\n")
+	for _, f := range udf.Functions() {
+		fmt.Fprintf(&b, "\n## %s\n\n`%s` (%s)\n\n%s\n\n```sql\n%s\n```\n", f.Name, f.Signature, f.Kind, f.Description, f.Example)
+		if len(f.Options) > 0 {
+			fmt.Fprintf(&b, "\nOptions: %s.\n", strings.Join(f.Options, ", "))
+		}
+		b.WriteString("\n" + markdown(t, db, f.Example))
+	}
+	b.WriteString("\n## Options\n\nOne trailing STRUCT; NULL stands for all defaults. `weight`, `offset` and `time` may be columns and are read for each row, the others are constants read from a group's first row.\n\n| key | default | allowed | meaning |\n|---|---|---|---|\n")
+	for _, o := range udf.Options() {
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", o.Name, o.Default, strings.ReplaceAll(o.Allowed, "|", "\\|"), o.Description)
+	}
+	const page = "../docs/functions.md"
+	if *update {
+		if err := os.WriteFile(page, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	have, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(have) != b.String() {
+		t.Errorf("%s is out of date: run make docs", page)
+	}
+}
+
+// markdown runs a query and prints its result as a table.
+func markdown(t *testing.T, db *sql.DB, q string) string {
+	t.Helper()
+	rows, err := db.Query("SELECT COLUMNS(*)::VARCHAR FROM (" + strings.TrimSuffix(q, ";") + ")")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	cols, err := rows.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for i, c := range cols {
+		if strings.ContainsAny(c, "(|") {
+			cols[i] = "result"
+		}
+	}
+	fmt.Fprintf(&b, "| %s |\n|%s\n", strings.Join(cols, " | "), strings.Repeat("---|", len(cols)))
+	cells := make([]sql.NullString, len(cols))
+	ptrs := make([]any, len(cols))
+	for i := range cells {
+		ptrs[i] = &cells[i]
+	}
+	for rows.Next() {
+		if err := rows.Scan(ptrs...); err != nil {
+			t.Fatal(err)
+		}
+		b.WriteString("|")
+		for _, c := range cells {
+			if !c.Valid {
+				c.String = "NULL"
+			}
+			fmt.Fprintf(&b, " %s |", strings.ReplaceAll(c.String, "|", "\\|"))
+		}
+		b.WriteString("\n")
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
