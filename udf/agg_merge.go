@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/adf"
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
@@ -19,6 +20,7 @@ type mergeState struct {
 	lam   []float64                 // Σ (Λk - Λ0)
 	nu    []float64                 // Σ (μk - μ0) Λk: means relative to the prior's
 	logA  []float64                 // Σ log normaliser differences, for the evidence
+	het   []float64                 // Σ (μk - μ0)² Λk, for the parts' disagreement
 	known []bool
 	mean  []float64 // of known weights
 	k     int64
@@ -28,11 +30,12 @@ func (s *mergeState) Clone() capi.State {
 	c := *s
 	c.dict = s.dict.Clone()
 	c.lam, c.nu, c.logA = append([]float64(nil), s.lam...), append([]float64(nil), s.nu...), append([]float64(nil), s.logA...)
+	c.het = append([]float64(nil), s.het...)
 	c.known, c.mean = append([]bool(nil), s.known...), append([]float64(nil), s.mean...)
 	return &c
 }
 
-func (s *mergeState) Size() int64 { return s.dict.Size() + 33*int64(cap(s.lam)) + 300 }
+func (s *mergeState) Size() int64 { return s.dict.Size() + 41*int64(cap(s.lam)) + 300 }
 
 func (s *mergeState) priorOf(name []byte) kernels.Weight {
 	if w, ok := s.prior[string(name)]; ok {
@@ -52,6 +55,7 @@ func (s *mergeState) slot(name string) (int, error) {
 	}
 	if int(id) == len(s.lam) {
 		s.lam, s.nu, s.logA = append(s.lam, 0), append(s.nu, 0), append(s.logA, 0)
+		s.het = append(s.het, 0)
 		s.known, s.mean = append(s.known, false), append(s.mean, 0)
 	}
 	return int(id), nil
@@ -136,6 +140,7 @@ func (s *mergeState) add(f *kernels.Fit, r *beliefReader, lo, hi int) error {
 		d := w.Mean - p.Mean
 		s.lam[id] += 1/w.Variance - 1/p.Variance
 		s.nu[id] += d / w.Variance
+		s.het[id] += d * d / w.Variance
 		s.logA[id] += -logNorm(1/w.Variance, d/w.Variance) + logNorm(1/p.Variance, 0)
 	}
 	return nil
@@ -172,6 +177,7 @@ func (s *mergeState) Merge(src capi.State) error {
 		s.lam[id] += o.lam[j]
 		s.nu[id] += o.nu[j]
 		s.logA[id] += o.logA[j]
+		s.het[id] += o.het[j]
 	}
 	return nil
 }
@@ -241,6 +247,7 @@ func finalizeMerge(states []capi.State, out *capi.Col) error {
 		f := s.head
 		f.Method, f.Iterations, f.Converged, f.Status = "merge", 1, true, "ok"
 		ws := make([]kernels.Weight, len(s.lam))
+		conflict := 0.0
 		for id := range ws {
 			p := s.priorOf(s.dict.Name(uint32(id)))
 			switch {
@@ -255,9 +262,15 @@ func finalizeMerge(states []capi.State, out *capi.Col) error {
 						"if the fits started from another common prior, give it as the second argument", s.dict.Name(uint32(id)), s.k, p.Variance, l)
 				}
 				ws[id] = kernels.Weight{Mean: p.Mean + s.nu[id]/l, Variance: 1 / l}
+				if s.k > 1 { // Cochran's Q: K-1 squared normal deviates when the parts agree
+					conflict = max(conflict, (s.het[id]-s.nu[id]*s.nu[id]/l)/float64(s.k-1))
+				}
 				// log ∫ Πqk / p^(K-1): what the sum of the parts' evidences lacks
 				f.LogEvidence += logNorm(l, s.nu[id]) - logNorm(1/p.Variance, 0) + s.logA[id]
 			}
+		}
+		if conflict > adf.MaxConflict*adf.MaxConflict {
+			f.Status = fmt.Sprintf("the fits disagree about a weight by %.0f standard deviations: log_evidence is not reliable", math.Sqrt(conflict))
 		}
 		appendFit(out, &f, func(visit func([]byte, kernels.Weight)) {
 			for _, id := range s.dict.Order() {
