@@ -55,7 +55,7 @@ bench: extension ## speed through SQL against the kernel and a scan, then the ke
 lint: ## gofmt, go vet, staticcheck
 	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "not gofmt-ed: $$out"; exit 1; fi
 	$(GO) vet ./...
-	$(GO) vet -tags bglm_extension ./cmd/extension ./udf
+	$(GO) vet -tags bglm_extension ./cmd/extension ./udf/internal/capi
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./kernels/... ./udf/... ./cmd/... ./arrowio/... ./sql/...
 
 golden: ## make the high-precision reference tables again (python3 with mpmath)

@@ -97,15 +97,6 @@ func floatOrNull(c *capi.Col, v float64) {
 	}
 }
 
-// appendBeliefs visits f.Beliefs for appendFit.
-func appendBeliefs(f *kernels.Fit) func(func([]byte, kernels.Weight)) {
-	return func(visit func([]byte, kernels.Weight)) {
-		for i := range f.Beliefs {
-			visit([]byte(f.Beliefs[i].Feature), f.Beliefs[i].Weight)
-		}
-	}
-}
-
 // beliefReader reads LIST(BELIEF) columns, or MAP(VARCHAR, STRUCT(mean, variance)).
 type beliefReader struct {
 	list                    *capi.Vec

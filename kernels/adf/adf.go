@@ -76,7 +76,6 @@ type State struct {
 	// touched yet) and how much variance drift has added to it in all.
 	touched, drifted []float64
 	clock            float64 // time of the latest row; NaN before the first
-	rows             float64 // rows that moved the clock, without HasTime
 
 	n, skipped, late, merged int64
 	logZ                     float64
