@@ -1,0 +1,173 @@
+-- bglm.sql: table macros over the functions of bglm.
+--
+--     LOAD 'bglm.duckdb_extension';
+--     .read bglm.sql
+--
+-- The script only makes macros, in the current schema; running it again replaces
+-- them. Tables and views are given by name, as text, also 'file.parquet' and the
+-- name of a CTE; columns are expressions over that table and need no quotes.
+-- Arguments with a default are named with :=.
+--
+-- The examples below run in this order as part of the tests; "-- >" lines are
+-- what they print.
+--
+-- Two clinics, the age in decades and whether a treatment worked:
+--
+--     CREATE OR REPLACE TEMP TABLE visits AS
+--       SELECT i, 'clinic ' || i % 2 AS clinic, 2 + i % 6 AS age, i % 5 < 2 AS cured FROM range(60) t(i);
+--
+-- bglm_fit_by(tbl, grp, y, x, opts := NULL)
+--   One bglm_adf fit for each value of grp; opts as in bglm_adf, columns included
+--   ({weight: w}). Several grouping columns are one STRUCT: {a: a, b: b}. Rows are
+--   absorbed in no fixed order; use bglm_fit_by_ordered where the order matters
+--   (drift, bit-equal repeats). Gives grp, fit, in no fixed order.
+--
+--     CREATE OR REPLACE TEMP TABLE fits AS FROM bglm_fit_by('visits', clinic, cured, {age: age}, opts := {link: 'probit'});
+--     SELECT grp, fit.n, fit.link FROM fits ORDER BY grp;
+--     -- > clinic 0 | 30 | probit
+--     -- > clinic 1 | 30 | probit
+--
+-- bglm_fit_by_ordered(tbl, grp, y, x, ord, opts := NULL)
+--   The same with the rows of each group absorbed in the order of ord.
+--
+--     SELECT grp, fit.n FROM bglm_fit_by_ordered('visits', clinic, cured, {age: age / 10}, i, opts := {forgetting: 0.99}) ORDER BY grp;
+--     -- > clinic 0 | 30
+--     -- > clinic 1 | 30
+--
+-- bglm_weights(fit_table, sd := 1.959963984540054)
+--   The weights of all fits in the column fit of a table: its other columns, then
+--   feature, mean, variance, lower and upper (mean -+ sd standard deviations, by
+--   default the central 95 %), z = mean / standard deviation (NULL for a known
+--   weight), each fit's weights in belief order.
+--
+--     SELECT feature, round(mean, 3), round(lower, 3), round(upper, 3) FROM bglm_weights('fits') WHERE grp = 'clinic 0';
+--     -- > (Intercept) | 0.754 | 0.204 | 1.304
+--     -- > age | -0.245 | -0.375 | -0.114
+--
+-- bglm_score(rows, beliefs, link := 'logit', intercept := true, prior_mean := 0.0,
+--   prior_variance := 1.0, intercept_variance := 10.0, dispersion := 1.0, family := NULL)
+--   Predictions by a join, for belief tables of millions of weights that are too
+--   long for one FIT value. rows names a table with the columns id and features
+--   (LIST(STRUCT(feature, value)), or any other x of bglm_predict); beliefs names a
+--   table with feature, mean and variance. Gives for each row of rows its id,
+--   eta_mean and eta_variance (of the linear predictor) and prediction (the
+--   expected response), the same as bglm_predict and bglm_predict_dist to
+--   rounding: features without a belief have their prior, the intercept too;
+--   what a row names twice is summed first; NULL features give NULL. ids may repeat.
+--   A feature with two beliefs, or a belief that is not a finite mean and a
+--   variance >= 0, is an error. Cost: one pass over both tables and a hash join
+--   that spills; the rows come in no fixed order.
+--
+--     CREATE OR REPLACE TEMP TABLE weights AS
+--       FROM (VALUES ('(Intercept)', -1.0, 0.1), ('age', 0.5, 0.2)) t(feature, mean, variance);
+--     CREATE OR REPLACE TEMP TABLE patients AS
+--       FROM (VALUES (1, [{feature: 'age', value: 2.0}]), (2, [{feature: 'weight', value: 1.0}]), (3, [])) t(id, features);
+--     SELECT id, eta_mean, round(eta_variance, 3), round(prediction, 6) FROM bglm_score('patients', 'weights', link := 'probit') ORDER BY id;
+--     -- > 1 | 0 | 0.9 | 0.5
+--     -- > 2 | -1 | 1.1 | 0.245076
+--     -- > 3 | -1 | 0.1 | 0.170178
+--
+-- bglm_compare(a, b)
+--   Two belief tables (feature, mean, variance), a the older one: mean_a,
+--   variance_a, mean_b, variance_b, difference = mean_b - mean_a, z = difference /
+--   sqrt(variance_a + variance_b), kl = KL(b || a) in nats, the surprise of going
+--   from a to b (Infinity where one side is certain and the other says something
+--   else). NULL where one side lacks the feature. In belief order.
+--
+--     CREATE OR REPLACE TEMP TABLE newer AS
+--       FROM (VALUES ('(Intercept)', -1.0, 0.1), ('age', 1.0, 0.05), ('smoker', 0.3, 0.4)) t(feature, mean, variance);
+--     SELECT feature, difference, z, round(kl, 4) FROM bglm_compare('weights', 'newer');
+--     -- > (Intercept) | 0 | 0 | 0
+--     -- > age | 0.5 | 1 | 0.9431
+--     -- > smoker | NULL | NULL | NULL
+--
+-- bglm_evaluate(tbl, y, p)
+--   How good the probabilities p of the outcomes y are: n (rows where neither is
+--   NULL), log_loss, auc, brier.
+--
+--     SELECT n, round(log_loss, 4), auc, round(brier, 4) FROM bglm_evaluate('visits', cured, 0.3 + age / 20);
+--     -- > 60 | 0.7198 | 0.5 | 0.2629
+--
+-- bglm_belief_rank(feature)
+--   A number to sort features by as beliefs are: ORDER BY bglm_belief_rank(feature),
+--   feature. 0 for the intercept, k for dense position k, the largest BIGINT for names.
+--
+--     SELECT list(f ORDER BY bglm_belief_rank(f), f) FROM (VALUES ('10'), ('9'), ('b'), ('(Intercept)'), ('Z')) t(f);
+--     -- > [(Intercept), 9, 10, Z, b]
+
+CREATE OR REPLACE MACRO bglm_fit_by(tbl, grp, y, x, opts := NULL) AS TABLE
+  SELECT grp AS grp, bglm_adf(y, x, opts) AS fit
+  FROM query_table(tbl)
+  GROUP BY ALL;
+
+CREATE OR REPLACE MACRO bglm_fit_by_ordered(tbl, grp, y, x, ord, opts := NULL) AS TABLE
+  SELECT grp AS grp, bglm_adf(y, x, opts ORDER BY ord) AS fit
+  FROM query_table(tbl)
+  GROUP BY ALL;
+
+CREATE OR REPLACE MACRO bglm_belief_rank(feature) AS
+  CASE WHEN feature = '(Intercept)' THEN 0
+       WHEN regexp_full_match(feature, '[1-9][0-9]{0,17}') THEN TRY_CAST(feature AS BIGINT)
+       ELSE 9223372036854775807 END;
+
+CREATE OR REPLACE MACRO bglm_weights(fit_table, sd := 1.959963984540054) AS TABLE
+  SELECT * EXCLUDE (fit, bglm_b_), bglm_b_.feature AS feature, bglm_b_.mean AS mean, bglm_b_.variance AS variance,
+         bglm_b_.mean - sd * sqrt(bglm_b_.variance) AS lower, bglm_b_.mean + sd * sqrt(bglm_b_.variance) AS upper,
+         CASE WHEN bglm_b_.variance > 0 THEN bglm_b_.mean / sqrt(bglm_b_.variance) END AS z
+  FROM (SELECT *, unnest(fit.beliefs) AS bglm_b_ FROM query_table(fit_table));
+
+-- The prediction for a linear predictor N(m, v) asks a fit of two weights, one
+-- known to be 1 and one N(0, 1), about the row [m, sqrt(v)]: the fit is the same
+-- for all rows and is made once.
+CREATE OR REPLACE MACRO bglm_score(rows, beliefs, link := 'logit', intercept := true, prior_mean := 0.0, prior_variance := 1.0,
+                                   intercept_variance := 10.0, dispersion := 1.0, family := NULL) AS TABLE
+  WITH bglm_rows AS (
+         SELECT row_number() OVER () AS k, id AS id, features AS features FROM query_table(rows)),
+       bglm_pairs AS (
+         -- every row has at least one entry, so that none is lost
+         SELECT k, id, unnest(CASE
+             WHEN features IS NULL THEN [{feature: NULL::VARCHAR, value: NULL::DOUBLE}]
+             WHEN intercept THEN bglm_features(list_append(bglm_features(features), {feature: '(Intercept)', value: 1.0::DOUBLE}))
+             ELSE list_append(bglm_features(features), {feature: NULL::VARCHAR, value: 0.0::DOUBLE}) END) AS e
+         FROM bglm_rows),
+       bglm_known AS (
+         SELECT feature, CASE
+             WHEN count(*) > 1 THEN error('bglm_score: feature "' || feature || '" has more than one belief')
+             WHEN NOT coalesce(isfinite(any_value(mean::DOUBLE)), false)
+               THEN error('bglm_score: feature "' || feature || '" has the mean ' || coalesce(any_value(mean)::VARCHAR, 'NULL') || '; a finite number is needed')
+             WHEN NOT coalesce(isfinite(any_value(variance::DOUBLE)) AND any_value(variance) >= 0, false)
+               THEN error('bglm_score: feature "' || feature || '" has the variance ' || coalesce(any_value(variance)::VARCHAR, 'NULL') || '; a finite number >= 0 is needed')
+             ELSE any_value(mean::DOUBLE) END AS mean, any_value(variance::DOUBLE) AS variance
+         FROM query_table(beliefs) WHERE feature IS NOT NULL GROUP BY feature),
+       bglm_eta AS (
+         SELECT any_value(p.id) AS id,
+                sum(p.e.value * coalesce(b.mean, prior_mean)) AS eta_mean,
+                sum(p.e.value * p.e.value * coalesce(b.variance,
+                    CASE WHEN p.e.feature = '(Intercept)' THEN intercept_variance ELSE prior_variance END)) AS eta_variance
+         FROM bglm_pairs p LEFT JOIN bglm_known b ON p.e.feature = b.feature
+         GROUP BY p.k)
+  SELECT id, eta_mean, eta_variance,
+         bglm_predict(
+           bglm_from_beliefs([{feature: '1', mean: 1.0, variance: 0.0}, {feature: '2', mean: 0.0, variance: 1.0}],
+             {link: link, family: family, intercept: false, dispersion: CASE WHEN lower(link) = 'identity' THEN dispersion::DOUBLE END}),
+           CASE WHEN eta_mean IS NOT NULL THEN [eta_mean, sqrt(eta_variance)] END) AS prediction
+  FROM bglm_eta;
+
+CREATE OR REPLACE MACRO bglm_compare(a, b) AS TABLE
+  SELECT feature, mean_a, variance_a, mean_b, variance_b, mean_b - mean_a AS difference,
+         CASE WHEN mean_a = mean_b THEN 0.0::DOUBLE
+              WHEN variance_a + variance_b > 0 THEN (mean_b - mean_a) / sqrt(variance_a + variance_b)
+              WHEN variance_a + variance_b = 0 THEN sign(mean_b - mean_a) * 'Infinity'::DOUBLE END AS z,
+         CASE WHEN mean_a = mean_b AND variance_a = variance_b THEN 0.0::DOUBLE
+              WHEN variance_a > 0 AND variance_b > 0
+                THEN greatest(0.5 * (variance_b / variance_a - 1 - ln(variance_b / variance_a) + (mean_b - mean_a) * ((mean_b - mean_a) / variance_a)), 0)
+              WHEN variance_a IS NOT NULL AND variance_b IS NOT NULL THEN 'Infinity'::DOUBLE END AS kl
+  FROM (SELECT coalesce(l.feature, r.feature) AS feature,
+               l.mean::DOUBLE AS mean_a, l.variance::DOUBLE AS variance_a, r.mean::DOUBLE AS mean_b, r.variance::DOUBLE AS variance_b
+        FROM query_table(a) l FULL JOIN query_table(b) r ON l.feature = r.feature)
+  ORDER BY bglm_belief_rank(feature), feature;
+
+CREATE OR REPLACE MACRO bglm_evaluate(tbl, y, p) AS TABLE
+  SELECT count(*) FILTER (y IS NOT NULL AND p IS NOT NULL) AS n,
+         bglm_log_loss(y, p) AS log_loss, bglm_auc(y, p) AS auc, bglm_brier(y, p) AS brier
+  FROM query_table(tbl);

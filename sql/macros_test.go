@@ -1,0 +1,229 @@
+//go:build cgo
+
+package sqlfiles
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	_ "github.com/duckdb/duckdb-go/v2"
+
+	"github.com/bglm/bglm/udf"
+)
+
+func open(t *testing.T) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("duckdb", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	db.SetMaxOpenConns(1) // temporary tables belong to a connection
+	if err := udf.Register(context.Background(), db); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, db, Macros)
+	return db
+}
+
+func exec(t *testing.T, db *sql.DB, stmts ...string) {
+	t.Helper()
+	for _, s := range stmts {
+		if _, err := db.Exec(s); err != nil {
+			t.Fatalf("%v\n%s", err, s)
+		}
+	}
+}
+
+func text(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return "NULL"
+	case float64:
+		return fmt.Sprintf("%.12g", v)
+	case []any:
+		parts := make([]string, len(v))
+		for i := range v {
+			parts[i] = text(v[i])
+		}
+		return "[" + strings.Join(parts, ", ") + "]"
+	}
+	return fmt.Sprint(v)
+}
+
+// rows prints a result, one line a row.
+func rows(t *testing.T, db *sql.DB, query string) string {
+	t.Helper()
+	r, err := db.Query(query)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, query)
+	}
+	defer r.Close()
+	cols, err := r.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	vals, ptrs := make([]any, len(cols)), make([]any, len(cols))
+	for i := range vals {
+		ptrs[i] = &vals[i]
+	}
+	var b strings.Builder
+	for r.Next() {
+		if err := r.Scan(ptrs...); err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range vals {
+			if i > 0 {
+				b.WriteString(" | ")
+			}
+			b.WriteString(text(v))
+		}
+		b.WriteByte('\n')
+	}
+	if err := r.Err(); err != nil {
+		t.Fatalf("%v\n%s", err, query)
+	}
+	return b.String()
+}
+
+func same(t *testing.T, db *sql.DB, query, want string) {
+	t.Helper()
+	if got := rows(t, db, query); got != want {
+		t.Errorf("%s\ngot:\n%swant:\n%s", query, got, want)
+	}
+}
+
+func fails(t *testing.T, db *sql.DB, query, want string) {
+	t.Helper()
+	r, err := db.Query(query)
+	if err == nil {
+		for r.Next() {
+		}
+		err = r.Err()
+		r.Close()
+	}
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%s\ngot error %v, want one with %q", query, err, want)
+	}
+}
+
+func TestHeaderExamples(t *testing.T) {
+	db := open(t)
+	exec(t, db, Macros) // once more: replaces
+	shown := 0
+	for _, e := range examples(t) {
+		if e.want == "" {
+			exec(t, db, e.stmt)
+			continue
+		}
+		shown++
+		same(t, db, e.stmt, e.want)
+	}
+	if shown < 7 {
+		t.Errorf("%d examples with results, want one for each of the 7 macros", shown)
+	}
+}
+
+func TestFitBy(t *testing.T) {
+	db := open(t)
+	exec(t, db, "SET threads = 1", `CREATE TABLE "odd name" AS
+		SELECT i AS t, i % 3 AS grp, i % 7 < 3 AS y, [('f' || i % 5)] AS x, 1.0 + i % 2 AS w FROM range(3000) r(i)`)
+	direct := `SELECT grp, bglm_adf(y, x, {link: 'probit', weight: w} ORDER BY t) AS fit FROM "odd name" GROUP BY grp`
+	same(t, db, `SELECT count(*), count(*) FILTER (d.fit = m.fit) FROM (`+direct+`) d
+		JOIN bglm_fit_by_ordered('odd name', grp, y, x, t, opts := {link: 'probit', weight: w}) m USING (grp)`, "3 | 3\n")
+	same(t, db, `SELECT count(*), count(*) FILTER (d.fit = m.fit) FROM (`+direct+`) d
+		JOIN bglm_fit_by('odd name', grp, y, x, opts := {link: 'probit', weight: w}) m USING (grp)`, "3 | 3\n")
+	same(t, db, `SELECT grp.a, grp.b, fit.n, fit.link FROM bglm_fit_by('odd name', {a: grp, b: w > 1}, y, {s: t % 4}) ORDER BY ALL LIMIT 2`,
+		"0 | false | 500 | logit\n0 | true | 500 | logit\n")
+	same(t, db, `WITH few AS (FROM "odd name" WHERE t < 10) SELECT grp, fit.n FROM bglm_fit_by('few', grp, y, x) ORDER BY grp`, "0 | 4\n1 | 3\n2 | 3\n")
+	same(t, db, `SELECT count(*) FROM bglm_fit_by('odd name', grp, y, x) WHERE grp = 99`, "0\n")
+	fails(t, db, `FROM bglm_fit_by('odd name', grp, y, x, opts := {lnk: 'probit'})`, "lnk")
+	fails(t, db, `FROM bglm_fit_by('nowhere', grp, y, x)`, "nowhere")
+	file := filepath.Join(t.TempDir(), "rows.parquet")
+	exec(t, db, `COPY "odd name" TO '`+file+`'`)
+	same(t, db, `SELECT grp, fit.n FROM bglm_fit_by('`+file+`', grp, y, x) ORDER BY grp`, "0 | 1000\n1 | 1000\n2 | 1000\n")
+}
+
+func TestScoreIsPredict(t *testing.T) {
+	db := open(t)
+	exec(t, db,
+		"SELECT setseed(0.5)",
+		`CREATE TABLE beliefs AS SELECT 'f' || i AS feature, random() * 2 - 1 AS mean, random() AS variance FROM range(200) t(i)
+		 UNION ALL VALUES ('(Intercept)', 0.7, 0.2), ('known', 2.0, 0.0)`,
+		`CREATE TABLE rows AS SELECT i AS id, list_transform(range(i % 9), lambda k: {feature: CASE WHEN k = 7 THEN 'known' WHEN i % 31 = k THEN '(Intercept)'
+		    ELSE 'f' || (hash(i, k // 2) % 250) END, value: (hash(i, k) % 1000) / 500 - 1}) AS features FROM range(3000) t(i)
+		 UNION ALL VALUES (5000, NULL), (5001, [{feature: NULL, value: 1.0}, {feature: 'f1', value: NULL}, NULL]), (5002, []), (5002, [{feature: 'f2', value: 1}])`,
+		`CREATE TABLE bare AS FROM beliefs WHERE feature <> '(Intercept)'`,
+		`CREATE TABLE nothing AS FROM beliefs WHERE false`)
+	for _, c := range []struct{ tbl, params, options string }{
+		{"beliefs", "", "{intercept: true}"},
+		{"beliefs", ", link := 'probit', prior_mean := 0.5, prior_variance := 3.0", "{link: 'probit', intercept: true, prior_mean: 0.5, prior_variance: 3.0}"},
+		{"beliefs", ", link := 'cloglog'", "{link: 'cloglog', intercept: true}"},
+		{"beliefs", ", link := 'log', intercept := false", "{link: 'log', intercept: false}"},
+		{"beliefs", ", link := 'identity', dispersion := 4.0", "{link: 'identity', dispersion: 4.0, intercept: true}"},
+		{"bare", ", intercept_variance := 2.0, prior_mean := -1", "{intercept: true, intercept_variance: 2.0, prior_mean: -1}"},
+		{"bare", ", intercept := false", "{intercept: false}"},
+		{"nothing", "", "{intercept: true}"},
+	} {
+		got := rows(t, db, fmt.Sprintf(`
+			WITH fit AS (SELECT bglm_from_beliefs(coalesce(list({feature: feature, mean: mean, variance: variance}), []), %s) AS fit FROM %s),
+			     direct AS (SELECT id, len(features) AS len, bglm_predict(fit, features) AS p, bglm_predict_dist(fit, features) AS d FROM rows, fit)
+			SELECT count(*), count(p), count(eta_mean), count(prediction), max(abs(p - prediction) / abs(p)) < 1e-12,
+			       max(abs(d.eta_mean - eta_mean)) < 1e-13 * 20, max(abs(d.eta_variance - eta_variance) / greatest(d.eta_variance, 1e-6)) < 1e-13
+			FROM direct LEFT JOIN (SELECT s.*, len FROM bglm_score('rows', '%s'%s) s JOIN rows r ON s.id = r.id AND s.id <> 5002
+			     UNION ALL SELECT *, 0 FROM bglm_score('rows', '%s'%s) WHERE id = 5002) USING (id)
+			WHERE id <> 5002`, c.options, c.tbl, c.tbl, c.params, c.tbl, c.params))
+		if want := "3002 | 3001 | 3001 | 3001 | true | true | true\n"; got != want {
+			t.Errorf("%s%s: got %swant %s", c.tbl, c.params, got, want)
+		}
+	}
+	// ids may repeat; the row with no features is there
+	same(t, db, "SELECT id, eta_mean = 0.7 FROM bglm_score('rows', 'beliefs') WHERE id = 5002 ORDER BY 2", "5002 | false\n5002 | true\n")
+	// x of other shapes
+	exec(t, db, "CREATE TABLE flights AS SELECT 1 AS id, {origin: 'ATL', distance: 0.5} AS features",
+		"CREATE TABLE w AS FROM (VALUES ('origin=ATL', 1.0, 0.5), ('distance', 2.0, 0.25)) t(feature, mean, variance)")
+	same(t, db, "SELECT eta_mean, eta_variance FROM bglm_score('flights', 'w')", "2 | 10.5625\n")
+
+	exec(t, db, "CREATE TABLE twice AS FROM bare UNION ALL FROM bare WHERE feature = 'f7'")
+	fails(t, db, "SELECT sum(prediction) FROM bglm_score('rows', 'twice')", `feature "f7" has more than one belief`)
+	exec(t, db, "CREATE TABLE hole AS SELECT feature, CASE WHEN feature = 'f3' THEN NULL ELSE mean END AS mean, variance FROM bare")
+	fails(t, db, "SELECT sum(prediction) FROM bglm_score('rows', 'hole')", `feature "f3" has the mean NULL`)
+	exec(t, db, "CREATE TABLE below AS SELECT feature, mean, CASE WHEN feature = 'f4' THEN -1 ELSE variance END AS variance FROM bare")
+	fails(t, db, "SELECT sum(prediction) FROM bglm_score('rows', 'below')", `feature "f4" has the variance -1`)
+	fails(t, db, "SELECT sum(prediction) FROM bglm_score('rows', 'bare', link := 'probt')", "probit")
+}
+
+func TestCompare(t *testing.T) {
+	db := open(t)
+	exec(t, db,
+		`CREATE TABLE a AS FROM (VALUES ('10', 0.0, 1.0), ('9', 1.5, 0.5), ('b', 1.0, 0.0), ('c', 1.0, 0.0), ('d', 1.0, 0.0), ('e', 1.0, 2.0), ('only a', 3.0, 1.0)) t(feature, mean, variance)`,
+		`CREATE TABLE b AS FROM (VALUES ('10', 0.0, 1.0), ('9', 1.0, 0.25), ('b', 1.0, 0.0), ('c', 2.0, 0.0), ('d', 1.0, 1.0), ('e', 0.0, 0.0), ('(Intercept)', 0.5, 1.0)) t(feature, mean, variance)`)
+	kl := 0.5 * (0.25/0.5 - 1 - math.Log(0.25/0.5) + 0.25/0.5)
+	same(t, db, "FROM bglm_compare('a', 'b')", strings.Join([]string{
+		"(Intercept) | NULL | NULL | 0.5 | 1 | NULL | NULL | NULL",
+		fmt.Sprintf("9 | 1.5 | 0.5 | 1 | 0.25 | -0.5 | %.12g | %.12g", -0.5/math.Sqrt(0.75), kl),
+		"10 | 0 | 1 | 0 | 1 | 0 | 0 | 0",
+		"b | 1 | 0 | 1 | 0 | 0 | 0 | 0",
+		"c | 1 | 0 | 2 | 0 | 1 | +Inf | +Inf",
+		"d | 1 | 0 | 1 | 1 | 0 | 0 | +Inf",
+		fmt.Sprintf("e | 1 | 2 | 0 | 0 | -1 | %.12g | +Inf", -1/math.Sqrt2),
+		"only a | 3 | 1 | NULL | NULL | NULL | NULL | NULL",
+		""}, "\n"))
+}
+
+func TestWeightsAndEvaluate(t *testing.T) {
+	db := open(t)
+	exec(t, db, `CREATE TABLE one AS SELECT bglm_from_beliefs([{feature: 'b', mean: 1.0, variance: 4.0}, {feature: '2', mean: 3.0, variance: 0.0}]) AS fit`,
+		`CREATE TABLE many AS SELECT 'k' || k AS grp, fit FROM one, range(2) t(k)`)
+	same(t, db, "FROM bglm_weights('one')", "2 | 3 | 0 | 3 | 3 | NULL\nb | 1 | 4 | -2.91992796908 | 4.91992796908 | 0.5\n")
+	same(t, db, "SELECT grp, count(*), max(upper) FROM bglm_weights('many', sd := 1) GROUP BY grp ORDER BY grp", "k0 | 2 | 3\nk1 | 2 | 3\n")
+
+	exec(t, db, `CREATE TABLE scored AS FROM (VALUES (true, 0.8), (false, 0.3), (true, 0.6), (false, 0.7), (NULL, 0.5), (true, NULL)) t(y, p)`)
+	ll := -(math.Log(0.8) + math.Log(0.7) + math.Log(0.6) + math.Log(0.3)) / 4
+	same(t, db, "FROM bglm_evaluate('scored', y, p)", fmt.Sprintf("4 | %.12g | 0.75 | %.12g\n", ll, (0.04+0.09+0.16+0.49)/4))
+}
