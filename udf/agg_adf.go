@@ -3,7 +3,6 @@ package udf
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/bglm/bglm/kernels"
@@ -31,7 +30,7 @@ func (o *options) adf(hasTime bool) (*adfPlan, error) {
 		Noise: o.noise, NoiseBy: o.noiseBy, Forgetting: o.forgetting, HasTime: hasTime, From: o.from,
 	}}
 	if f := o.from; f != nil {
-		p.cfg.Start = slices.Clone(f.Beliefs)
+		p.cfg.Start = f.Beliefs
 		drifts := o.noise > 0 || o.noiseBy != nil || o.forgetting < 1
 		if drifts && !hasTime && f.Time == f.Time && f.N > 0 {
 			return nil, fmt.Errorf("the prior FIT is valid at time %v, but the rows have no time to drift by; give the option time", f.Time)
@@ -48,7 +47,7 @@ func (o *options) adf(hasTime bool) (*adfPlan, error) {
 			}
 			b.Feature = string(d.Name(id))
 		}
-		p.cfg.Start = append(p.cfg.Start, b)
+		p.cfg.Priors = append(p.cfg.Priors, b)
 	}
 	return p, nil
 }
@@ -70,7 +69,7 @@ func (s *adfState) Merge(src capi.State) error {
 	}
 	a, b := &s.plan.cfg, &o.plan.cfg
 	if a.Lik.Family() != b.Lik.Family() || a.Lik.Link() != b.Lik.Link() || a.Prior != b.Prior || a.Intercept != b.Intercept ||
-		a.HashBits != b.HashBits || a.Noise != b.Noise || a.Forgetting != b.Forgetting || len(a.Start) != len(b.Start) {
+		a.HashBits != b.HashBits || a.Noise != b.Noise || a.Forgetting != b.Forgetting || len(a.Start) != len(b.Start) || len(a.Priors) != len(b.Priors) {
 		return fmt.Errorf("the options differ between rows of one group; all but weight, offset, trials and time must be constant")
 	}
 	s.failed = s.failed || o.failed

@@ -3,6 +3,7 @@ package udf
 import (
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/bglm/bglm/kernels"
@@ -63,7 +64,7 @@ func planFeatures(x *capi.Vec, arg string) (*features, error) {
 				return nil, bad(", a row without field names")
 			}
 			p := fieldPlan{v: v}
-			f.dups = f.dups || v.Name == kernels.Intercept
+			f.dups = f.dups || v.Name == kernels.Intercept || strings.Contains(v.Name, "=")
 			switch {
 			case v.IsNumber():
 				p.kind, p.key = numeric, kernels.NewKey(v.Name)

@@ -31,8 +31,10 @@ type Config struct {
 	HashBits    int
 	MaxFeatures int
 
-	// Start holds the beliefs to start from: a posterior's, or priors of single
-	// features. Features not in it get Prior.
+	// Priors are the priors of single features by name; others have Prior.
+	Priors []kernels.Belief
+	// Start holds the beliefs to start from, those of a posterior. Features not in
+	// it start at their prior.
 	Start []kernels.Belief
 	// From carries the counts of the fit that Start continues; nil for a fresh fit.
 	From *kernels.Fit
@@ -70,7 +72,8 @@ type State struct {
 	cfg  *Config
 	Dict kernels.Dict
 	w    []kernels.Weight
-	base []kernels.Weight // priors of the first len(base) features
+	base []kernels.Weight // where the first len(base) features started
+	rest []kernels.Weight // their priors, which forgetting goes back to; nil without it
 
 	// With drift only: when each weight was last brought forward (NaN = not
 	// touched yet) and how much variance drift has added to it in all.
@@ -93,18 +96,29 @@ func New(cfg *Config) (*State, error) {
 		}
 		s.w = append(s.w, cfg.Prior.Of([]byte(kernels.Intercept)))
 	}
-	for _, b := range cfg.Start {
-		id, err := s.Dict.AddRaw(b.Feature)
-		if err != nil {
-			return nil, err
+	put := func(bs []kernels.Belief) error {
+		for _, b := range bs {
+			id, err := s.Dict.AddRaw(b.Feature)
+			if err != nil {
+				return err
+			}
+			if int(id) == len(s.w) {
+				s.w = append(s.w, b.Weight)
+			}
+			s.w[id] = b.Weight
 		}
-		if int(id) == len(s.w) {
-			s.w = append(s.w, b.Weight)
-		} else {
-			s.w[id] = b.Weight // the later entry counts
-		}
+		return nil
 	}
-	if len(cfg.Start) > 0 {
+	if err := put(cfg.Priors); err != nil {
+		return nil, err
+	}
+	if s.forgets() {
+		s.rest = append([]kernels.Weight(nil), s.w...)
+	}
+	if err := put(cfg.Start); err != nil { // a posterior knows better than a prior
+		return nil, err
+	}
+	if len(cfg.Start)+len(cfg.Priors) > 0 {
 		s.base = append([]kernels.Weight(nil), s.w...)
 	}
 	if f := cfg.From; f != nil {
@@ -128,8 +142,10 @@ func New(cfg *Config) (*State, error) {
 
 func (s *State) drifts() bool {
 	c := s.cfg
-	return c.Noise > 0 || c.NoiseBy != nil || c.Forgetting > 0 && c.Forgetting < 1
+	return c.Noise > 0 || c.NoiseBy != nil || s.forgets()
 }
+
+func (s *State) forgets() bool { return s.cfg.Forgetting > 0 && s.cfg.Forgetting < 1 }
 
 func (s *State) born(n int) {
 	for len(s.touched) < n {
@@ -138,11 +154,24 @@ func (s *State) born(n int) {
 	}
 }
 
-// prior is the prior of feature id.
-func (s *State) prior(id int) kernels.Weight {
+// start is where feature id started: the prior that parts of a run share.
+func (s *State) start(id int) kernels.Weight {
 	if id < len(s.base) {
 		return s.base[id]
 	}
+	return s.fresh(id)
+}
+
+// target is the prior that forgetting takes feature id back to.
+func (s *State) target(id int) kernels.Weight {
+	if id < len(s.rest) {
+		return s.rest[id]
+	}
+	return s.fresh(id)
+}
+
+// fresh is the prior of a feature that was not named.
+func (s *State) fresh(id int) kernels.Weight {
 	if id == 0 && s.cfg.Intercept {
 		return kernels.Weight{Mean: s.cfg.Prior.Mean, Variance: s.cfg.Prior.InterceptVariance}
 	}
@@ -176,8 +205,8 @@ func (s *State) forward(id int, t float64) (w kernels.Weight, added float64) {
 	if !(dt > 0) || w.Variance == 0 { // a known weight stays known
 		return w, 0
 	}
-	if f := s.cfg.Forgetting; f > 0 && f < 1 {
-		l, p := math.Pow(f, dt), s.prior(id)
+	if s.forgets() {
+		l, p := math.Pow(s.cfg.Forgetting, dt), s.target(id)
 		if p.Variance > 0 {
 			lam := l/w.Variance + (1-l)/p.Variance
 			mean := p.Mean + l*(w.Mean-p.Mean)/(w.Variance*lam)
@@ -375,12 +404,12 @@ func (s *State) Clone() *State {
 	c.w = append([]kernels.Weight(nil), s.w...)
 	c.touched = append([]float64(nil), s.touched...)
 	c.drifted = append([]float64(nil), s.drifted...)
-	return &c // base is never changed
+	return &c // base and rest are never changed
 }
 
 // Size is the memory held, in bytes.
 func (s *State) Size() int64 {
-	return s.Dict.Size() + 16*int64(cap(s.w)+cap(s.base)) + 8*int64(cap(s.touched)+cap(s.drifted)) + 200
+	return s.Dict.Size() + 16*int64(cap(s.w)+cap(s.base)+cap(s.rest)) + 8*int64(cap(s.touched)+cap(s.drifted)) + 200
 }
 
 // Merge absorbs a state of the same Config that saw other rows: the product of
@@ -452,8 +481,8 @@ func (s *State) Merge(src *State) error {
 			}
 			continue
 		}
-		p := s.prior(id)
-		if drifts && p.Variance > 0 && s.cfg.Forgetting == 0 {
+		p := s.start(id)
+		if drifts && p.Variance > 0 && !s.forgets() {
 			s.drifted[id] = max(s.drifted[id], added)
 			p.Variance += s.drifted[id]
 		}
