@@ -89,9 +89,13 @@ func callUpdate(args []capi.Vec, n int, out *capi.Col) error {
 			return err
 		}
 		s := &adfState{State: st, plan: plan}
-		if x != nil && !rows.Null(i) {
+		if rows.Type != capi.SQLNull && !rows.Null(i) {
 			// A NULL row of the list counts as skipped, as a NULL y does.
 			lo, hi := rows.Span(i)
+			if x == nil { // a list of nothing but NULLs
+				s.Skip(int64(hi - lo))
+				hi = lo
+			}
 			entry := &rows.Kids[0]
 			for at := lo; at < hi; {
 				end := at
