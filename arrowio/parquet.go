@@ -1,0 +1,436 @@
+package arrowio
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/compress"
+	"github.com/apache/arrow-go/v18/parquet/file"
+	"github.com/apache/arrow-go/v18/parquet/metadata"
+	"github.com/apache/arrow-go/v18/parquet/schema"
+
+	"github.com/bglm/bglm/kernels"
+)
+
+// rowGroup is DuckDB's number of rows.
+const rowGroup = 122880
+
+// WriteParquet writes f as a Parquet file (zstd): the belief table in belief
+// order, the rest of f as key-value metadata. Equal fits give equal bytes.
+//
+// Errors: as FitRecord, and those of w; on an error w holds a part of a file.
+// Cost: O(p) plus compression; beliefs out of order are sorted in a copy.
+func WriteParquet(w io.Writer, f *kernels.Fit) error {
+	if err := writeParquet(w, f); err != nil {
+		return fmt.Errorf("arrowio: %w", err)
+	}
+	return nil
+}
+
+// unclosed hides Close: the Parquet writer closes what it can.
+type unclosed struct{ io.Writer }
+
+func writeParquet(w io.Writer, f *kernels.Fit) error {
+	beliefs, err := beliefsToWrite(f)
+	if err != nil {
+		return err
+	}
+	var kv metadata.KeyValueMetadata
+	m := BeliefSchema(f).Metadata()
+	for i, k := range m.Keys() {
+		if err := kv.Append(k, m.Values()[i]); err != nil {
+			return err
+		}
+	}
+	root, err := parquetSchema()
+	if err != nil {
+		return err
+	}
+	// Names are unique and numbers rarely repeat: dictionaries would only cost.
+	pw := file.NewParquetWriter(unclosed{w}, root, file.WithWriteMetadata(kv), file.WithWriterProps(parquet.NewWriterProperties(
+		parquet.WithCompression(compress.Codecs.Zstd), parquet.WithDictionaryDefault(false), parquet.WithCreatedBy("bglm"))))
+	names := make([]parquet.ByteArray, 0, min(len(beliefs), rowGroup))
+	nums := make([]float64, 0, cap(names))
+	for len(beliefs) > 0 {
+		part := beliefs[:min(rowGroup, len(beliefs))]
+		beliefs = beliefs[len(part):]
+		names, nums = names[:0], nums[:0]
+		for i := range part {
+			names, nums = append(names, parquet.ByteArray(part[i].Feature)), append(nums, part[i].Mean)
+		}
+		rg := pw.AppendRowGroup()
+		if err := writeColumn(rg, names); err != nil {
+			return err
+		}
+		if err := writeColumn(rg, nums); err != nil {
+			return err
+		}
+		for i := range part {
+			nums[i] = part[i].Variance
+		}
+		if err := writeColumn(rg, nums); err != nil {
+			return err
+		}
+		if err := rg.Close(); err != nil {
+			return err
+		}
+	}
+	return pw.Close()
+}
+
+// parquetSchema is BeliefSchema in Parquet's terms.
+func parquetSchema() (*schema.GroupNode, error) {
+	name, err := schema.NewPrimitiveNodeLogical(Feature, parquet.Repetitions.Required, schema.StringLogicalType{}, parquet.Types.ByteArray, 0, -1)
+	if err != nil {
+		return nil, err
+	}
+	return schema.NewGroupNode("schema", parquet.Repetitions.Required, schema.FieldList{name,
+		schema.NewFloat64Node(Mean, parquet.Repetitions.Required, -1),
+		schema.NewFloat64Node(Variance, parquet.Repetitions.Required, -1)}, -1)
+}
+
+func writeColumn[T parquet.ByteArray | float64](rg file.SerialRowGroupWriter, values []T) error {
+	cw, err := rg.NextColumn()
+	if err != nil {
+		return err
+	}
+	switch v := any(values).(type) {
+	case []parquet.ByteArray:
+		_, err = cw.(*file.ByteArrayColumnChunkWriter).WriteBatch(v, nil, nil)
+	case []float64:
+		_, err = cw.(*file.Float64ColumnChunkWriter).WriteBatch(v, nil, nil)
+	}
+	if err != nil {
+		return err
+	}
+	return cw.Close()
+}
+
+// WriteParquetFile writes f to the file path, by way of a temporary file beside
+// it that is renamed when it is whole: path is the old file or the new one,
+// never a part. An existing file keeps its permissions, a new one has 0644
+// less the umask.
+//
+// Errors: as WriteParquet, and those of the file system, with the path.
+func WriteParquetFile(path string, f *kernels.Fit) (err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("arrowio: writing %s: %w", path, err)
+		}
+	}()
+	mode := os.FileMode(0o644)
+	old, err := os.Stat(path)
+	if err == nil {
+		mode = old.Mode().Perm()
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
+	if err != nil {
+		return err
+	}
+	name := tmp.Name()
+	defer func() {
+		if err != nil {
+			tmp.Close()
+			os.Remove(name)
+		}
+	}()
+	if err := writeParquet(tmp, f); err != nil {
+		return err
+	}
+	if err := tmp.Sync(); err != nil {
+		return err
+	}
+	if err := tmp.Close(); err != nil {
+		return err
+	}
+	if err := os.Chmod(name, mode); err != nil {
+		return err
+	}
+	return os.Rename(name, path)
+}
+
+// ReadParquetFile reads the fit in the file path; see ReadParquet. Errors name
+// the path.
+func ReadParquetFile(path string, o *Options) (*kernels.Fit, error) {
+	f, err := readFile(path, o)
+	if err != nil {
+		return nil, fmt.Errorf("arrowio: reading %s: %w", path, err)
+	}
+	return f, nil
+}
+
+func readFile(path string, o *Options) (*kernels.Fit, error) {
+	in, err := os.Open(path)
+	if err != nil {
+		return nil, errors.Unwrap(err) // the path is named already
+	}
+	defer in.Close()
+	st, err := in.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !st.Mode().IsRegular() {
+		return nil, errors.New("not a regular file")
+	}
+	return readParquet(in, st.Size(), o)
+}
+
+// ReadParquet reads a fit from a Parquet file of size bytes: one written by
+// WriteParquet, or any with the columns feature (text), mean and variance
+// (DOUBLE, FLOAT, INT32, INT64, also as DECIMAL) at its top level.
+//
+// Errors: as ReadFit, and files that are not Parquet, encrypted or damaged. A
+// damaged file never panics, and cannot make the reader hold more than a multiple
+// of its size: pages, rows or names that expand it more than 256 times (and a
+// million) are refused.
+// Cost: O(p) time; memory for the result and one column chunk's page each.
+func ReadParquet(r io.ReaderAt, size int64, o *Options) (*kernels.Fit, error) {
+	f, err := readParquet(r, size, o)
+	if err != nil {
+		return nil, fmt.Errorf("arrowio: %w", err)
+	}
+	return f, nil
+}
+
+const (
+	// Distinct names compress, but hardly below a hundredth of a byte: what is
+	// beyond this ratio is no belief table.
+	expansion = 256
+	batchRows = 256 // small, because a damaged page can make every name of a batch long
+)
+
+func readParquet(r io.ReaderAt, size int64, o *Options) (f *kernels.Fit, err error) {
+	// The Parquet library panics on some damaged files.
+	defer func() {
+		if p := recover(); p != nil {
+			if e, ok := p.(runtime.Error); ok {
+				p = e.Error()
+			}
+			f, err = nil, fmt.Errorf("the file is damaged: %v", p)
+		}
+	}()
+	if size < 12 {
+		return nil, fmt.Errorf("%d bytes are no Parquet file", size)
+	}
+	limit := int64(math.MaxInt64)
+	if size < limit/expansion-1<<20 {
+		limit = 1<<20 + expansion*size
+	}
+	props := parquet.NewReaderProperties(nil)
+	props.BufferedStreamEnabled = true // else a column chunk is allocated whole, at its alleged size
+	props.MaxCompressedPageSize = min(size, math.MaxInt32)
+	props.MaxUncompressedPageSize = min(limit, math.MaxInt32)
+	pr, err := file.NewParquetReader(io.NewSectionReader(r, 0, size), file.WithReadProps(props))
+	if err != nil {
+		return nil, err
+	}
+	kv := pr.MetaData().KeyValueMetadata()
+	head, err := readMeta(kv.Keys(), kv.Values())
+	if err != nil {
+		return nil, err
+	}
+	var cols [3]column
+	for i, name := range []string{Feature, Mean, Variance} {
+		if cols[i], err = findColumn(pr.MetaData().Schema, name); err != nil {
+			return nil, err
+		}
+	}
+	t := table{max: o.maxFeatures(), names: limit}
+	if n := pr.NumRows(); n < 0 || n > limit {
+		return nil, fmt.Errorf("the file is damaged: %d rows in %d bytes", n, size)
+	}
+	for g := range pr.NumRowGroups() {
+		rg := pr.RowGroup(g)
+		n := rg.NumRows()
+		if n < 0 || n > limit-int64(len(t.beliefs)) {
+			return nil, fmt.Errorf("the file is damaged: row group %d has %d rows in %d bytes", g, n, size)
+		}
+		if err := t.room(int(n)); err != nil {
+			return nil, err
+		}
+		for i := range cols {
+			if err := cols[i].open(rg); err != nil {
+				return nil, fmt.Errorf("column %s: %w", cols[i].name, err)
+			}
+		}
+		for n > 0 {
+			k := min(n, batchRows)
+			if err := t.addBatch(&cols, int(k)); err != nil {
+				return nil, err
+			}
+			n -= k
+		}
+	}
+	if int64(len(t.beliefs)) != pr.NumRows() {
+		return nil, fmt.Errorf("the file is damaged: %d rows, its footer says %d", len(t.beliefs), pr.NumRows())
+	}
+	return t.fit(head, o)
+}
+
+// column reads one top-level column of a row group after the other.
+type column struct {
+	name     string
+	index    int
+	physical parquet.Type
+	unit     float64 // 10^scale of a decimal, else 1
+	optional bool
+
+	chunk  file.ColumnChunkReader
+	defs   [batchRows]int16
+	bytes  [batchRows]parquet.ByteArray
+	floats [batchRows]float64
+	f32    [batchRows]float32
+	i32    [batchRows]int32
+	i64    [batchRows]int64
+}
+
+func findColumn(s *schema.Schema, name string) (column, error) {
+	c := column{name: name, index: -1, unit: 1}
+	var names []string
+	for i := range s.NumColumns() {
+		d := s.Column(i)
+		path := d.ColumnPath()
+		names = append(names, path.String())
+		if len(path) != 1 || path[0] != name {
+			continue
+		}
+		if c.index >= 0 {
+			return c, fmt.Errorf("column %s is there more than once", name)
+		}
+		c.index, c.physical = i, d.PhysicalType()
+		if d.MaxRepetitionLevel() != 0 || d.MaxDefinitionLevel() > 1 {
+			return c, fmt.Errorf("column %s is nested or repeated; allowed: one value a row", name)
+		}
+		c.optional = d.MaxDefinitionLevel() == 1
+		if err := c.accept(d); err != nil {
+			return c, err
+		}
+	}
+	if c.index < 0 {
+		return c, missing(name, names)
+	}
+	return c, nil
+}
+
+// accept checks the type.
+func (c *column) accept(d *schema.Column) error {
+	logical := d.LogicalType()
+	found := c.physical.String()
+	if logical != nil && !logical.IsNone() {
+		found += " (" + logical.String() + ")"
+	}
+	if c.name == Feature {
+		switch logical.(type) {
+		case schema.StringLogicalType, schema.EnumLogicalType:
+			if c.physical == parquet.Types.ByteArray {
+				return nil
+			}
+		}
+		return fmt.Errorf("column %s: its type is %s; allowed: BYTE_ARRAY (String)", c.name, found)
+	}
+	switch c.physical {
+	case parquet.Types.Double, parquet.Types.Float:
+		return nil
+	case parquet.Types.Int32, parquet.Types.Int64:
+		switch l := logical.(type) {
+		case nil, schema.NoLogicalType, schema.UnknownLogicalType:
+			return nil
+		case schema.IntLogicalType:
+			if l.IsSigned() {
+				return nil
+			}
+		case schema.DecimalLogicalType:
+			if l.Scale() >= 0 && l.Scale() <= 18 {
+				c.unit = math.Pow10(int(l.Scale()))
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("column %s: its type is %s; allowed: DOUBLE, FLOAT, signed INT32 or INT64, also as DECIMAL", c.name, found)
+}
+
+func (c *column) open(rg *file.RowGroupReader) (err error) {
+	c.chunk, err = rg.Column(c.index)
+	return err
+}
+
+// read fills n <= batchRows rows.
+func (c *column) read(n int) error {
+	for done := 0; done < n; {
+		var total int64
+		var values int
+		var err error
+		k := int64(n - done)
+		switch r := c.chunk.(type) {
+		case *file.ByteArrayColumnChunkReader:
+			total, values, err = r.ReadBatch(k, c.bytes[done:], c.defs[done:], nil)
+		case *file.Float64ColumnChunkReader:
+			total, values, err = r.ReadBatch(k, c.floats[done:], c.defs[done:], nil)
+		case *file.Float32ColumnChunkReader:
+			total, values, err = r.ReadBatch(k, c.f32[done:], c.defs[done:], nil)
+			for i := range values {
+				c.floats[done+i] = float64(c.f32[done+i])
+			}
+		case *file.Int32ColumnChunkReader:
+			total, values, err = r.ReadBatch(k, c.i32[done:], c.defs[done:], nil)
+			for i := range values {
+				c.floats[done+i] = float64(c.i32[done+i]) / c.unit
+			}
+		case *file.Int64ColumnChunkReader:
+			total, values, err = r.ReadBatch(k, c.i64[done:], c.defs[done:], nil)
+			for i := range values {
+				c.floats[done+i] = float64(c.i64[done+i]) / c.unit
+			}
+		default:
+			err = fmt.Errorf("reader %T does not fit its type", r)
+		}
+		if err != nil {
+			return err
+		}
+		if int(total) > values {
+			return errNull
+		}
+		if total <= 0 || values > n-done {
+			return fmt.Errorf("the file is damaged: rows are missing")
+		}
+		done += int(total)
+	}
+	return nil
+}
+
+var errNull = errors.New("NULL; each belief needs a feature, a mean and a variance")
+
+func (t *table) addBatch(cols *[3]column, n int) error {
+	first := len(t.beliefs)
+	for i := range cols {
+		if err := cols[i].read(n); err != nil {
+			return fmt.Errorf("column %s, rows %d to %d: %w", cols[i].name, first+1, first+n, err)
+		}
+	}
+	size := 0
+	for i := range n {
+		size += len(cols[0].bytes[i])
+	}
+	if t.bytes += int64(size); t.bytes > t.names {
+		return fmt.Errorf("the file is damaged: column feature holds more than %d bytes", t.names)
+	}
+	text := make([]byte, 0, size) // the names of a batch share their memory
+	for i := range n {
+		text = append(text, cols[0].bytes[i]...)
+	}
+	all := string(text)
+	for i := range n {
+		k := len(cols[0].bytes[i])
+		if err := t.add(all[:k], kernels.Weight{Mean: cols[1].floats[i], Variance: cols[2].floats[i]}); err != nil {
+			return err
+		}
+		all = all[k:]
+	}
+	return nil
+}
