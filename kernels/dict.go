@@ -38,7 +38,7 @@ type Dict struct {
 type ErrTooManyFeatures struct{ Max int }
 
 func (e ErrTooManyFeatures) Error() string {
-	return fmt.Sprintf("more than max_features = %d features", e.Max)
+	return fmt.Sprintf("more than max_features = %d features; raise max_features, or bound them with hash_bits", e.Max)
 }
 
 const smallDict = 8 // below this a scan beats a table
@@ -68,6 +68,23 @@ func (d *Dict) Reset() {
 		d.table = nil
 	} else {
 		clear(d.table)
+	}
+}
+
+// Truncate forgets the features added after the first n: those of a row that
+// turned out to be bad. Cost: O(n) when there are any.
+func (d *Dict) Truncate(n int) {
+	if n >= d.Len() {
+		return
+	}
+	end := uint32(0)
+	if n > 0 {
+		end = d.end[n-1]
+	}
+	d.arena, d.end = d.arena[:end], d.end[:n]
+	d.denseN = int32(max(0, min(int(d.denseN), n-int(d.denseBase))))
+	if d.table != nil {
+		d.rehash(len(d.table))
 	}
 }
 
@@ -285,6 +302,9 @@ func (d *Dict) Dense(n int) (base int, err error) {
 	}
 	if d.HashBits > 0 {
 		return -1, nil
+	}
+	if d.Max > 0 && n > d.Max { // before filling memory with names
+		return 0, ErrTooManyFeatures{d.Max}
 	}
 	start := int(d.denseN) + 1
 	if start == 1 {

@@ -63,6 +63,27 @@ func TestDictAgainstMap(t *testing.T) {
 				}
 			}
 		}
+		if keep := rapid.IntRange(0, d.Len()).Draw(rt, "keep"); rapid.Bool().Draw(rt, "truncate") {
+			d.Truncate(keep)
+			for name, id := range want {
+				if int(id) >= keep {
+					delete(want, name)
+					if _, ok := d.Find(name); ok {
+						rt.Fatalf("%q is still there", name)
+					}
+				}
+			}
+			for j := 1; j <= 3; j++ { // dense columns go on right after it
+				if base, err := d.Dense(j); err != nil {
+					rt.Fatal(err)
+				} else if base >= 0 && string(d.Name(uint32(base+j-1))) != fmt.Sprint(j) {
+					rt.Fatalf("column %d is %q", j, d.Name(uint32(base+j-1)))
+				}
+			}
+			for id := keep; id < d.Len(); id++ {
+				want[string(d.Name(uint32(id)))] = uint32(id)
+			}
+		}
 		if d.Len() != len(want) {
 			rt.Fatalf("%d features, want %d", d.Len(), len(want))
 		}

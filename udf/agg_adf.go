@@ -7,6 +7,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/adf"
+	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
@@ -82,6 +83,30 @@ const interceptID = 0
 
 var batches = sync.Pool{New: func() any { return new(kernels.Batch) }}
 
+// row appends row i with response v to the batch, or reports it as bad.
+func (s *adfState) row(i int, v float64, x *features, cols *rowColumns, b *kernels.Batch) error {
+	if !finite(v) {
+		return badValue{fmt.Errorf("y = %v; allowed: finite numbers", v)}
+	}
+	if s.plan.onError != onErrorFail { // Update would find it too, but only after its features are known
+		if err := s.plan.cfg.Lik.Check(lik.Obs{Y: v, Weight: 1}); err != nil {
+			return badValue{err}
+		}
+	}
+	if s.plan.cfg.Intercept {
+		b.Add(interceptID, 1)
+	}
+	if err := x.row(i, &s.Dict, b); err != nil {
+		return err
+	}
+	if err := cols.add(i, b); err != nil {
+		b.Row = b.Row[:len(b.Row)-1]
+		b.DropRow()
+		return err
+	}
+	return nil
+}
+
 // absorb feeds rows [lo, hi) of y, x and the row columns to the state.
 func (s *adfState) absorb(y *capi.Vec, x *features, cols *rowColumns, lo, hi int) error {
 	b := batches.Get().(*kernels.Batch)
@@ -92,21 +117,9 @@ func (s *adfState) absorb(y *capi.Vec, x *features, cols *rowColumns, lo, hi int
 			s.Skip(1)
 			continue
 		}
-		var err error
+		features := s.Dict.Len()
 		v := y.Float(i)
-		if !finite(v) {
-			err = badValue{fmt.Errorf("y = %v; allowed: finite numbers", v)}
-		} else {
-			if s.plan.cfg.Intercept {
-				b.Add(interceptID, 1)
-			}
-			if err = x.row(i, &s.Dict, b); err == nil {
-				if err = cols.add(i, b); err != nil {
-					b.Row = b.Row[:len(b.Row)-1]
-					b.DropRow()
-				}
-			}
-		}
+		err := s.row(i, v, x, cols, b)
 		if err == nil {
 			b.Y = append(b.Y, v)
 			continue
@@ -122,6 +135,7 @@ func (s *adfState) absorb(y *capi.Vec, x *features, cols *rowColumns, lo, hi int
 		case onErrorNull:
 			s.failed = true
 		}
+		s.Dict.Truncate(features) // a row left out leaves no feature behind
 	}
 	err := s.Update(b, s.plan.onError == onErrorSkip)
 	if err != nil && errors.Is(err, adf.ErrRow) {
@@ -157,7 +171,7 @@ func updateADF(args []capi.Vec, slots capi.Slots) error {
 	if len(args) > 2 {
 		opt = &args[2]
 	}
-	cols, err := findRowColumns(opt)
+	cols, err := findRowColumns(opt, "option")
 	if err != nil {
 		return err
 	}

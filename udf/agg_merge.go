@@ -81,12 +81,16 @@ func (s *mergeState) agree(f *kernels.Fit) error {
 		return differ("dispersion", h.Dispersion, f.Dispersion)
 	case h.Shape != f.Shape && !(math.IsNaN(h.Shape) && math.IsNaN(f.Shape)):
 		return differ("shape", h.Shape, f.Shape)
-	case h.Prior != f.Prior:
-		return differ("prior", h.Prior, f.Prior)
+	case h.Prior.Mean != f.Prior.Mean:
+		return differ("prior.mean", h.Prior.Mean, f.Prior.Mean)
+	case h.Prior.Variance != f.Prior.Variance:
+		return differ("prior.variance", h.Prior.Variance, f.Prior.Variance)
+	case h.Prior.InterceptVariance != f.Prior.InterceptVariance:
+		return differ("prior.intercept_variance", h.Prior.InterceptVariance, f.Prior.InterceptVariance)
 	case h.Intercept != f.Intercept:
 		return differ("intercept", h.Intercept, f.Intercept)
 	case h.HashBits != f.HashBits:
-		return differ("hash_bits", h.HashBits, f.HashBits)
+		return differ("hash_bits", bitsText(h.HashBits), bitsText(f.HashBits))
 	}
 	return nil
 }

@@ -203,18 +203,18 @@ func newFitReader(v *capi.Vec, arg string) (*fitReader, error) {
 		return r, nil
 	}
 	bad := func(why string) (*fitReader, error) {
-		return nil, fmt.Errorf("%s is %s: %s; allowed: a FIT (from bglm_adf, bglm_merge, bglm_from_beliefs, ...)", arg, v.TypeName(), why)
+		return nil, fmt.Errorf("%s is %s, %s; allowed: a FIT (from bglm_adf, bglm_merge, bglm_from_beliefs, ...)", arg, v.TypeName(), why)
 	}
 	b := v.Field("beliefs")
 	if v.Type != capi.Struct || b == nil {
-		return bad("it has no field beliefs")
+		return bad("without a field beliefs")
 	}
 	var err error
 	if r.beliefs, err = newBeliefReader(b); err != nil {
 		return bad(err.Error())
 	}
 	if b.Type == capi.Map {
-		return bad("its beliefs are a MAP")
+		return bad("its beliefs a MAP")
 	}
 	text := func(name string) *capi.Vec {
 		if f := v.Field(name); f != nil && f.Type == capi.Varchar {
@@ -233,18 +233,18 @@ func newFitReader(v *capi.Vec, arg string) (*fitReader, error) {
 	}
 	r.method, r.family, r.link = text("method"), text("family"), text("link")
 	if r.family == nil || r.link == nil {
-		return bad("it has no VARCHAR fields family and link")
+		return bad("without VARCHAR fields family and link")
 	}
 	r.shape, r.dispersion, r.hashes = number(v, "shape"), number(v, "dispersion"), number(v, "hash_bits")
 	if f := v.Field("intercept"); f != nil && f.Type == capi.Boolean {
 		r.intercept = f
 	} else {
-		return bad("it has no BOOLEAN field intercept")
+		return bad("without a BOOLEAN field intercept")
 	}
 	p := v.Field("prior")
 	r.pMean, r.pVar, r.pInt = number(p, "mean"), number(p, "variance"), number(p, "intercept_variance")
 	if r.pMean == nil || r.pVar == nil || r.pInt == nil {
-		return bad("it has no field prior STRUCT(mean, variance, intercept_variance)")
+		return bad("without a field prior STRUCT(mean, variance, intercept_variance)")
 	}
 	r.time, r.n, r.skipped, r.evidence = number(v, "time"), number(v, "n"), number(v, "n_skipped"), number(v, "log_evidence")
 	if c := v.Field("covariance"); c != nil {
@@ -328,7 +328,7 @@ func (r *fitReader) whole(i int) (*kernels.Fit, error) {
 }
 
 func readFitAt(v *capi.Vec, i int) (*kernels.Fit, error) {
-	r, err := newFitReader(v, "it")
+	r, err := newFitReader(v, "the FIT")
 	if err != nil {
 		return nil, err
 	}

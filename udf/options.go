@@ -2,9 +2,11 @@ package udf
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,8 +24,8 @@ type optionDoc struct {
 
 // optionDocs lists every key; methods name those they use.
 var optionDocs = []optionDoc{
-	{"family", "from link: bernoulli", "a family of bglm_families()", "distribution of y"},
-	{"link", "the family's first: logit", "a link of the family", "link of mean and linear predictor"},
+	{"family", "from link: bernoulli", "a name listed by bglm_families()", "distribution of y"},
+	{"link", "the family's first: logit", "a name listed by bglm_families(), such as 'probit'", "link of mean and linear predictor"},
 	{"prior_mean", "0", "a finite number", "prior mean of every weight"},
 	{"prior_variance", "1", "a finite number >= 0", "prior variance of every weight; 0 = a known weight that never moves"},
 	{"intercept", "true", "BOOLEAN", "whether every row has the feature (Intercept) = 1"},
@@ -164,9 +166,24 @@ func show(v *capi.Vec, i int) string {
 	case v.Type == capi.Boolean:
 		return fmt.Sprint(v.Bool(i))
 	case v.IsNumber():
-		return fmt.Sprint(v.Float(i))
+		return number(v.Float(i))
 	}
 	return "a value of type " + v.TypeName()
+}
+
+// number prints whole numbers in full.
+func number(x float64) string {
+	if x == math.Trunc(x) && math.Abs(x) < 1e15 {
+		return strconv.FormatFloat(x, 'f', -1, 64)
+	}
+	return fmt.Sprint(x)
+}
+
+func bitsText(bits int) string {
+	if bits == 0 {
+		return "none"
+	}
+	return strconv.Itoa(bits)
 }
 
 func wantNumber(key string, v *capi.Vec, i int, ok func(float64) bool) (float64, error) {
@@ -306,8 +323,11 @@ func (o *options) adopt() error {
 	if err != nil {
 		return err
 	}
-	if l.Family() != f.Family || l.Link() != f.Link {
-		return clash("link", l.Family()+" "+l.Link(), f.Family+" "+f.Link)
+	if l.Family() != f.Family {
+		return clash("family", l.Family(), f.Family+" "+f.Link)
+	}
+	if l.Link() != f.Link {
+		return clash("link", l.Link(), f.Family+" "+f.Link)
 	}
 	if !o.has["intercept"] {
 		o.intercept = f.Intercept
@@ -317,7 +337,7 @@ func (o *options) adopt() error {
 	if !o.has["hash_bits"] {
 		o.hashBits = f.HashBits
 	} else if o.hashBits != f.HashBits {
-		return clash("hash_bits", fmt.Sprint(o.hashBits), fmt.Sprint(f.HashBits))
+		return clash("hash_bits", bitsText(o.hashBits), bitsText(f.HashBits))
 	}
 	if !o.has["dispersion"] {
 		o.dispersion = f.Dispersion
@@ -334,7 +354,39 @@ func (o *options) adopt() error {
 	return nil
 }
 
+// likelihood makes the likelihood; unknown names get the nearest known one.
 func (o *options) likelihood() (lik.Likelihood, error) {
+	var families, links []string
+	for _, f := range lik.Families() {
+		families = append(families, f.Family)
+		if o.family == "" || o.family == f.Family {
+			for _, l := range f.Links {
+				if !slices.Contains(links, l) {
+					links = append(links, l)
+				}
+			}
+		}
+	}
+	check := func(key, found string, known []string) error {
+		if found == "" || slices.Contains(known, found) {
+			return nil
+		}
+		where := ""
+		if key == "link" && o.family != "" {
+			where = " for " + o.family
+		}
+		msg := fmt.Sprintf("option %s: found '%s'; allowed%s: %s", key, found, where, strings.Join(known, ", "))
+		if n := nearest(found, known); n != "" {
+			msg += "; the nearest is " + n
+		}
+		return errors.New(msg)
+	}
+	if err := check("family", o.family, families); err != nil {
+		return nil, err
+	}
+	if err := check("link", o.link, links); err != nil {
+		return nil, err
+	}
 	return lik.New(o.family, o.link, lik.Params{Dispersion: o.dispersion, Shape: o.shape, Quadrature: o.quadrature})
 }
 
@@ -363,8 +415,8 @@ func readNoise(v *capi.Vec, i int) (map[string]float64, error) {
 type rowColumns struct{ weight, offset, trials, time *capi.Vec }
 
 // findRowColumns looks for weight, offset, trials and time among the fields of a
-// STRUCT (the options, or the rows of bglm_update).
-func findRowColumns(v *capi.Vec) (rowColumns, error) {
+// STRUCT: the options, or the rows of bglm_update; what names which.
+func findRowColumns(v *capi.Vec, what string) (rowColumns, error) {
 	var c rowColumns
 	if v == nil || v.Type != capi.Struct {
 		return c, nil
@@ -393,7 +445,8 @@ func findRowColumns(v *capi.Vec) (rowColumns, error) {
 			continue
 		}
 		if !number {
-			return c, badOption(strings.ToLower(f.Name), f.TypeName())
+			key := strings.ToLower(f.Name)
+			return c, fmt.Errorf("%s %s: found %s; allowed: %s", what, key, f.TypeName(), optionDocOf(key).allowed)
 		}
 		*to = f
 	}

@@ -92,6 +92,11 @@ func (p *predictor) linear(i int) (head *kernels.Fit, mean, variance float64, ok
 		at := p.found[id]
 		if at == unknown {
 			at = p.search(p.dict.Name(id))
+			if at != missing {
+				if _, _, err := r.at(at); err != nil { // once a chunk for each feature
+					return nil, 0, 0, false, fmt.Errorf("the FIT: %w", err)
+				}
+			}
 			p.found[id] = at
 		}
 		var w kernels.Weight
@@ -105,7 +110,7 @@ func (p *predictor) linear(i int) (head *kernels.Fit, mean, variance float64, ok
 		variance += v * v * w.Variance
 	}
 	if !finite(mean) || !(variance >= 0) || !finite(variance) {
-		return nil, 0, 0, false, fmt.Errorf("the linear predictor has mean %v and variance %v; are the FIT's beliefs finite and the features scaled?", mean, variance)
+		return nil, 0, 0, false, fmt.Errorf("the linear predictor has mean %v and variance %v; scale the features down", mean, variance)
 	}
 	return f, mean, variance, true, nil
 }

@@ -51,7 +51,7 @@ func callUpdate(args []capi.Vec, n int, out *capi.Col) error {
 			if err := checkResponse(y); err != nil {
 				return err
 			}
-			if cols, err = findRowColumns(row); err != nil {
+			if cols, err = findRowColumns(row, "rows: field"); err != nil {
 				return err
 			}
 		}

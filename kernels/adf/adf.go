@@ -78,7 +78,7 @@ type State struct {
 	// With drift only: when each weight was last brought forward (NaN = not
 	// touched yet) and how much variance drift has added to it in all.
 	touched, drifted []float64
-	clock            float64 // time of the latest row; NaN before the first
+	begun, clock     float64 // times of the start and of the latest row; NaN before the first
 
 	n, skipped, late, merged int64
 	logZ                     float64
@@ -88,7 +88,7 @@ type State struct {
 // New returns the state before the first row.
 // Errors: more start beliefs than MaxFeatures.
 func New(cfg *Config) (*State, error) {
-	s := &State{cfg: cfg, clock: math.NaN()}
+	s := &State{cfg: cfg, begun: math.NaN(), clock: math.NaN()}
 	s.Dict.HashBits, s.Dict.Max = cfg.HashBits, cfg.MaxFeatures
 	if cfg.Intercept {
 		if _, err := s.Dict.AddRaw(kernels.Intercept); err != nil {
@@ -128,6 +128,7 @@ func New(cfg *Config) (*State, error) {
 		} else if f.N > 0 && !cfg.HasTime {
 			s.clock = 0 // the next row is one step later
 		}
+		s.begun = s.clock
 	}
 	if s.drifts() {
 		s.born(len(s.w))
@@ -206,17 +207,22 @@ func (s *State) forward(id int, t float64) (w kernels.Weight, added float64) {
 		return w, 0
 	}
 	if s.forgets() {
-		l, p := math.Pow(s.cfg.Forgetting, dt), s.target(id)
-		if p.Variance > 0 {
-			lam := l/w.Variance + (1-l)/p.Variance
-			mean := p.Mean + l*(w.Mean-p.Mean)/(w.Variance*lam)
-			added = 1/lam - w.Variance
-			return kernels.Weight{Mean: mean, Variance: 1 / lam}, added
-		}
+		p := s.settle(w, s.target(id), dt)
+		return p, p.Variance - w.Variance
 	}
 	added = s.noise(id) * dt
-	w.Variance += added
+	w.Variance = min(w.Variance+added, math.MaxFloat64)
 	return w, added
+}
+
+// settle is the belief w after dt of forgetting towards its prior p.
+func (s *State) settle(w, p kernels.Weight, dt float64) kernels.Weight {
+	if w.Variance == 0 || p.Variance == 0 {
+		return w
+	}
+	l := math.Pow(s.cfg.Forgetting, dt)
+	lam := l/w.Variance + (1-l)/p.Variance
+	return kernels.Weight{Mean: p.Mean + l*(w.Mean-p.Mean)/(w.Variance*lam), Variance: 1 / lam}
 }
 
 func (s *State) advance(id int, t float64) {
@@ -250,6 +256,7 @@ func (s *State) tick(b *kernels.Batch, i int) float64 {
 // started sets the clock; with the first row the named weights start to drift.
 func (s *State) started(t float64) {
 	if math.IsNaN(s.clock) {
+		s.begun = t
 		for id := range s.base {
 			s.touched[id] = t
 		}
@@ -335,7 +342,7 @@ func (s *State) Update(b *kernels.Batch, skip bool) error {
 				s.skipped++
 				continue
 			}
-			return rowError(fmt.Errorf("y = %v is impossible under a linear predictor of mean %v, variance %v: log Z = %v", o.Y, m, v, t.LogZ))
+			return rowError(fmt.Errorf("y = %v with weight %v is impossible under a linear predictor of mean %v, variance %v: log Z = %v", o.Y, o.Weight, m, v, t.LogZ))
 		}
 		s.n++
 		s.logZ += t.LogZ
@@ -436,31 +443,24 @@ func (s *State) Merge(src *State) error {
 		ids[j] = id
 	}
 	s.Grow()
-	clock := s.clock
+	// Rows without time count on: src comes after s, and s drifts through its rows.
+	clock, begun := s.clock, s.begun
+	switch {
+	case math.IsNaN(clock):
+		clock, begun = src.clock, src.begun
+	case math.IsNaN(src.clock):
+	case s.cfg.HasTime:
+		clock, begun = max(clock, src.clock), min(begun, src.begun)
+	case drifts:
+		clock += src.clock - src.begun
+		if f := s.cfg.From; f == nil || f.N == 0 { // a fresh run begins at its first row
+			clock++
+		}
+	}
 	if drifts {
-		if s.cfg.HasTime {
-			if !(clock >= src.clock) {
-				clock = src.clock
-			}
-		} else if !math.IsNaN(src.clock) {
-			if math.IsNaN(clock) {
-				clock = src.clock
-			} else {
-				clock += src.clock + 1
-			}
-		}
-		own := s.clock
-		if s.cfg.HasTime {
-			own = clock
-		}
 		for j := range before {
-			s.advance(j, own)
-			if !math.IsNaN(s.touched[j]) {
-				s.touched[j] = clock
-			}
+			s.advance(j, clock)
 		}
-	} else if !(clock >= src.clock) {
-		clock = src.clock
 	}
 	for j := range src.w {
 		id := int(ids[j])
@@ -482,7 +482,11 @@ func (s *State) Merge(src *State) error {
 			continue
 		}
 		p := s.start(id)
-		if drifts && p.Variance > 0 && !s.forgets() {
+		switch {
+		case !drifts || p.Variance == 0:
+		case s.forgets():
+			p = s.settle(p, s.target(id), clock-begun)
+		default:
 			s.drifted[id] = max(s.drifted[id], added)
 			p.Variance += s.drifted[id]
 		}
@@ -497,7 +501,7 @@ func (s *State) Merge(src *State) error {
 		s.w[id] = w
 		s.logZ += c
 	}
-	s.clock = clock
+	s.clock, s.begun = clock, begun
 	from := int64(0)
 	logZ0 := 0.0
 	skipped := int64(0)

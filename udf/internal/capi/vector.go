@@ -108,7 +108,10 @@ func (v *Vec) TypeName() string {
 				b.WriteString("...")
 				break
 			}
-			b.WriteString(v.Kids[i].Name + " " + v.Kids[i].TypeName())
+			if v.Kids[i].Name != "" {
+				b.WriteString(v.Kids[i].Name + " ")
+			}
+			b.WriteString(v.Kids[i].TypeName())
 		}
 		return b.String() + ")"
 	}
