@@ -11,7 +11,7 @@ ifeq ($(UNAME),Linux)
 LINK := -static-libgcc -Wl,--version-script=$(CURDIR)/udf/internal/capi/exports.map
 endif
 
-.PHONY: help build extension run data test test-nocgo test-race test-clients fuzz bench lint golden docs clean
+.PHONY: help build extension run data test test-nocgo test-race test-clients notebooks fuzz bench lint golden docs clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,10 +43,13 @@ test-race: ## all tests under the race detector, the slow ones short
 test-clients: extension ## SQL tests in DuckDB 1.3, 1.4 and 1.5 (Node clients, through npm)
 	BGLM_EXTENSION=$(CURDIR)/$(BUILD)/bglm.duckdb_extension $(GO) test ./udf/sqltest -run 'TestClients' -count=1 -v
 
+notebooks: ## run the notebooks headless (Debian packages, gonb)
+	bash notebooks/run.sh
+
 FUZZTIME ?= 60s
 fuzz: ## each fuzz target for a minute (FUZZTIME=60s)
 	@for p in $$($(GO) list ./...); do for f in $$($(GO) test -list '^Fuzz' $$p | grep ^Fuzz); do \
-	  echo "$$p $$f"; $(GO) test $$p -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) || exit 1; done; done
+	  echo "$$p $$f"; $(GO) test $$p -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x || exit 1; done; done
 
 bench: extension ## speed through SQL against the kernel and a scan, then the kernels' own benchmarks
 	$(GO) run ./udf/bench

@@ -18,13 +18,19 @@ type adfPlan struct {
 	shape, dispersion float64
 }
 
-func (o *options) adf(hasTime bool) (*adfPlan, error) {
+func (o *options) adf(hasTime, hasTrials bool) (*adfPlan, error) {
+	if hasTrials && o.family == "" {
+		o.family = "binomial"
+	}
 	l, err := o.likelihood()
 	if err != nil {
 		return nil, err
 	}
-	if o.has["dispersion"] && l.Family() != "gaussian" {
-		return nil, fmt.Errorf("option dispersion is not used by %s; only gaussian has a noise variance", l.Family())
+	if hasTrials != (l.Family() == "binomial") {
+		if hasTrials {
+			return nil, fmt.Errorf("option trials is not used by %s; it belongs to: binomial", l.Family())
+		}
+		return nil, fmt.Errorf("option trials: found none; binomial needs the number of trials of each row")
 	}
 	p := &adfPlan{onError: o.onError, shape: o.shape, dispersion: o.dispersion, cfg: adf.Config{
 		Lik: l, Prior: o.prior, Intercept: o.intercept, HashBits: o.hashBits, MaxFeatures: o.maxFeatures,
@@ -89,7 +95,11 @@ func (s *adfState) row(i int, v float64, x *features, cols *rowColumns, b *kerne
 		return badValue{fmt.Errorf("y = %v; allowed: finite numbers", v)}
 	}
 	if s.plan.onError != onErrorFail { // Update would find it too, but only after its features are known
-		if err := s.plan.cfg.Lik.Check(lik.Obs{Y: v, Weight: 1}); err != nil {
+		o := lik.Obs{Y: v, Weight: 1}
+		if cols.trials != nil {
+			o.Trials = cols.trials.Float(i)
+		}
+		if err := s.plan.cfg.Lik.Check(o); err != nil {
 			return badValue{err}
 		}
 	}
@@ -183,7 +193,7 @@ func updateADF(args []capi.Vec, slots capi.Slots) error {
 				if err != nil {
 					return nil, err
 				}
-				return o.adf(cols.time != nil)
+				return o.adf(cols.time != nil, cols.trials != nil)
 			})
 			if err != nil {
 				return nil, err

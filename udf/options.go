@@ -32,7 +32,7 @@ var optionDocs = []optionDoc{
 	{"intercept_variance", "10", "a finite number >= 0", "prior variance of the intercept"},
 	{"priors", "none", "MAP(VARCHAR, STRUCT(mean, variance)) or LIST(STRUCT(feature, mean, variance))", "priors of single features by name"},
 	{"prior", "none", "a FIT", "posterior to start from (warm start)"},
-	{"dispersion", "1", "a finite number > 0", "noise variance of gaussian"},
+	{"dispersion", "1", "a finite number > 0", "noise variance of gaussian, squared scale of studentt"},
 	{"shape", "1 (studentt 4)", "a finite number > 0", "negbinomial size, gamma shape, student-t degrees of freedom"},
 	{"process_noise", "0", "a finite number >= 0 or MAP(VARCHAR, number)", "random-walk variance per unit of time (per row without time)"},
 	{"forgetting", "1", "a number in (0, 1]", "discount per unit of time towards the prior"},
@@ -43,7 +43,7 @@ var optionDocs = []optionDoc{
 	{"on_error", "'fail'", "'fail', 'skip' or 'null'", "what a bad row does: fail, be skipped and counted, or make its group NULL"},
 	{"weight", "1", "a number >= 0, may be a column", "exponent of the row's likelihood"},
 	{"offset", "0", "a number, may be a column", "added to the linear predictor"},
-	{"trials", "1", "a whole number, may be a column", "binomial trials"},
+	{"trials", "none", "a whole number >= 1, may be a column", "binomial trials: y counts the successes among them; the family is then binomial"},
 	{"time", "none", "a number, DATE or TIMESTAMP, may be a column", "time of the row; dates count in days"},
 	// keys of other methods, known so that the message can say so
 	{"max_iter", "", "", ""}, {"tol", "", "", ""}, {"damping", "", "", ""}, {"measurement_noise", "", "", ""}, {"noise_floor", "", "", ""},
@@ -54,10 +54,10 @@ var optionDocs = []optionDoc{
 }
 
 var (
-	rowKeys    = []string{"weight", "offset", "time"}
-	adfKeys    = append([]string{"family", "link", "prior_mean", "prior_variance", "intercept", "intercept_variance", "priors", "prior", "dispersion", "process_noise", "forgetting", "quadrature", "covariance", "hash_bits", "max_features", "on_error"}, rowKeys...)
-	updateKeys = []string{"family", "link", "prior_mean", "prior_variance", "intercept", "intercept_variance", "priors", "dispersion", "process_noise", "forgetting", "quadrature", "covariance", "hash_bits", "max_features", "on_error"}
-	makeKeys   = []string{"family", "link", "dispersion", "intercept", "prior_mean", "prior_variance", "intercept_variance", "hash_bits"}
+	rowKeys    = []string{"weight", "offset", "trials", "time"}
+	adfKeys    = append([]string{"family", "link", "prior_mean", "prior_variance", "intercept", "intercept_variance", "priors", "prior", "dispersion", "shape", "process_noise", "forgetting", "quadrature", "covariance", "hash_bits", "max_features", "on_error"}, rowKeys...)
+	updateKeys = []string{"family", "link", "prior_mean", "prior_variance", "intercept", "intercept_variance", "priors", "dispersion", "shape", "process_noise", "forgetting", "quadrature", "covariance", "hash_bits", "max_features", "on_error"}
+	makeKeys   = []string{"family", "link", "dispersion", "shape", "intercept", "prior_mean", "prior_variance", "intercept_variance", "hash_bits"}
 )
 
 func optionDocOf(key string) *optionDoc {
@@ -257,6 +257,8 @@ func parseOptions(v *capi.Vec, i int, allowed []string) (*options, error) {
 			}
 		case "dispersion":
 			o.dispersion, err = wantNumber(key, f, i, func(x float64) bool { return x > 0 })
+		case "shape":
+			o.shape, err = wantNumber(key, f, i, func(x float64) bool { return x > 0 })
 		case "process_noise":
 			if f.Type == capi.Map {
 				o.noiseBy, err = readNoise(f, i)
@@ -342,6 +344,9 @@ func (o *options) adopt() error {
 	if !o.has["dispersion"] {
 		o.dispersion = f.Dispersion
 	}
+	if !o.has["shape"] {
+		o.shape = f.Shape
+	}
 	if !o.has["prior_mean"] {
 		o.prior.Mean = f.Prior.Mean
 	}
@@ -387,7 +392,36 @@ func (o *options) likelihood() (lik.Likelihood, error) {
 	if err := check("link", o.link, links); err != nil {
 		return nil, err
 	}
-	return lik.New(o.family, o.link, lik.Params{Dispersion: o.dispersion, Shape: o.shape, Quadrature: o.quadrature})
+	l, err := lik.New(o.family, o.link, lik.Params{Dispersion: o.dispersion, Shape: o.shape, Quadrature: o.quadrature})
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range []string{"dispersion", "shape"} {
+		if o.has[key] && !familyHas(l.Family(), key) {
+			return nil, fmt.Errorf("option %s is not used by %s; it belongs to: %s", key, l.Family(), strings.Join(familiesWith(key), ", "))
+		}
+	}
+	if math.IsNaN(o.shape) && familyHas(l.Family(), "shape") {
+		o.shape = 1
+		if l.Family() == "studentt" {
+			o.shape = 4
+		}
+	}
+	return l, nil
+}
+
+func familiesWith(parameter string) []string {
+	var out []string
+	for _, f := range lik.Families() {
+		if slices.Contains(f.Parameters, parameter) {
+			out = append(out, f.Family)
+		}
+	}
+	return out
+}
+
+func familyHas(family, parameter string) bool {
+	return slices.Contains(familiesWith(parameter), family)
 }
 
 func readNoise(v *capi.Vec, i int) (map[string]float64, error) {
@@ -510,6 +544,9 @@ func (c *rowColumns) add(i int, b *kernels.Batch) error {
 	}
 	if c.offset != nil {
 		b.Offset = append(b.Offset, o)
+	}
+	if c.trials != nil {
+		b.Trials = append(b.Trials, c.trials.Float(i)) // the likelihood checks it
 	}
 	if c.time != nil {
 		b.Time = append(b.Time, t)

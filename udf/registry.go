@@ -110,7 +110,7 @@ func entries() []entry {
 			"SELECT bglm_predict_dist(fit, {origin: 'A1'}).eta_variance > 0 FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
 			nil, []int{2, 3}, distType, false, callPredictDist),
 		scalar("bglm_update", "(fit, rows [, options])",
-			"Continue a fit with LIST(STRUCT(y, x [, weight, offset, time])) in the order of the list: the same beliefs as one uninterrupted run, bit for bit without drift.",
+			"Continue a fit with LIST(STRUCT(y, x [, weight, offset, trials, time])) in the order of the list: the same beliefs as one uninterrupted run, bit for bit without drift.",
 			"SELECT bglm_update(fit, [{y: true, x: {origin: 'A1'}}, {y: false, x: {origin: 'A0'}}]).n FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
 			updateKeys, []int{2, 3}, fitType, false, callUpdate),
 		scalar("bglm_beliefs", "(fit)", "The belief table of a fit as LIST(STRUCT(feature, mean, variance)).",

@@ -21,7 +21,7 @@ func callUpdate(args []capi.Vec, n int, out *capi.Col) error {
 	var cols rowColumns
 	if rows.Type != capi.SQLNull {
 		bad := func(why string) error {
-			return fmt.Errorf("rows are %s%s; allowed: LIST(STRUCT(y, x [, weight, offset, time]))", rows.TypeName(), why)
+			return fmt.Errorf("rows are %s%s; allowed: LIST(STRUCT(y, x [, weight, offset, trials, time]))", rows.TypeName(), why)
 		}
 		if rows.Type != capi.List && rows.Type != capi.Array {
 			return bad("")
@@ -40,7 +40,7 @@ func callUpdate(args []capi.Vec, n int, out *capi.Col) error {
 					if x, err = planFeatures(&row.Kids[k], "x"); err != nil {
 						return err
 					}
-				case "weight", "offset", "time":
+				case "weight", "offset", "trials", "time":
 				default:
 					return bad(fmt.Sprintf("; it has a field %q", row.Kids[k].Name))
 				}
@@ -80,7 +80,7 @@ func callUpdate(args []capi.Vec, n int, out *capi.Col) error {
 		if err := o.adopt(); err != nil {
 			return err
 		}
-		plan, err := o.adf(cols.time != nil)
+		plan, err := o.adf(cols.time != nil, cols.trials != nil || x == nil && from.Family == "binomial")
 		if err != nil {
 			return err
 		}
@@ -187,9 +187,6 @@ func callFromBeliefs(args []capi.Vec, n int, out *capi.Col) error {
 		l, err := o.likelihood()
 		if err != nil {
 			return err
-		}
-		if o.has["dispersion"] && l.Family() != "gaussian" {
-			return fmt.Errorf("option dispersion is not used by %s; only gaussian has a noise variance", l.Family())
 		}
 		st, err := adf.New(&adf.Config{Lik: l, Prior: o.prior, Intercept: o.intercept, Start: bs})
 		if err != nil {

@@ -78,7 +78,7 @@ func Open(ctx context.Context, o Options) (*Shell, error) {
 		db.Close()
 		return nil, openError(name, err)
 	}
-	if err := register(ctx, db); err != nil {
+	if err := register(ctx, db, conn); err != nil {
 		conn.Close()
 		db.Close()
 		return nil, fmt.Errorf("load the bglm functions: %w", err)

@@ -313,3 +313,27 @@ func TestCompletion(t *testing.T) {
 		t.Errorf("completions of .ti are %q", got)
 	}
 }
+
+// The table macros are there, and leave nothing in a user's database file.
+func TestMacrosAreTemporary(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "user.db")
+	for range 2 {
+		var out strings.Builder
+		sh, err := Open(t.Context(), Options{DB: file, Stdout: &out, Stderr: &out, Format: Format{Mode: "csv"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = sh.RunText(t.Context(), "test", `CREATE OR REPLACE TABLE r AS SELECT i % 2 AS g, i % 3 = 0 AS y, i AS v FROM range(30) t(i);
+			SELECT sum(fit.n) AS n FROM bglm_fit_by('r', g, y, {v: v / 30});
+			SELECT count(*) AS persistent FROM duckdb_functions() WHERE NOT internal AND function_name LIKE 'bglm%' AND database_name NOT IN ('system', 'temp');`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := sh.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if got := out.String(); !strings.Contains(got, "n\n30\n") || !strings.Contains(got, "persistent\n0\n") {
+			t.Errorf("printed %q", got)
+		}
+	}
+}
