@@ -78,6 +78,19 @@ func (l poisson) Moments(o Obs, m, v float64) Tilted {
 // density, |Gamma(lambda + i 2 pi/h)|, which sets the step. Where the prior is so wide
 // that the left tail or the plateau is too long, panels take over.
 func poissonMoments(w, y, m, v float64) Tilted {
+	p := poissonFind(w, y, m, v)
+	p.logp = w * poissonLogp(y, p.s, p.lambda/w)
+	return p.tilted(v)
+}
+
+// poissonMode is the mode s of the tilted law and lambda = w e^s there; logp is left to
+// the caller.
+type poissonMode struct {
+	anchor
+	s, lambda, omega, logLambda float64
+}
+
+func poissonFind(w, y, m, v float64) (p poissonMode) {
 	wy := w * y
 	z := m + v*wy + math.Log(w*v)
 	omega := special.WrightOmega(z)
@@ -89,21 +102,24 @@ func poissonMoments(w, y, m, v float64) Tilted {
 			s, shift = direct, direct-m
 		}
 	}
-	tau := 1 / math.Sqrt(lambda+1/v)
-	a := anchor{t: shift, logp: w * poissonLogp(y, s, lambda/w), d1: wy - lambda, tau: tau}
-	h := math.Min(0.4, 0.7*tau/(1+0.55*tau))
-	if omega > 1e-200 {
-		if sm, ok := poissonTrapezoid(lambda, v, h); ok {
-			return sm.tilted(a, v)
+	p.anchor = anchor{t: shift, d1: wy - lambda, tau: 1 / math.Sqrt(lambda+1/v)}
+	p.s, p.lambda, p.omega = s, lambda, omega
+	if omega <= 1e-200 { // log lambda survives where lambda underflows but lambda e^d does not
+		p.logLambda = z - math.Log(v)
+	}
+	return p
+}
+
+func (p *poissonMode) tilted(v float64) Tilted {
+	h := math.Min(0.4, 0.7*p.tau/(1+0.55*p.tau))
+	if p.omega > 1e-200 {
+		if sm, ok := poissonTrapezoid(p.lambda, v, h); ok {
+			return sm.tilted(p.anchor, v)
 		}
+		p.logLambda = math.Log(p.lambda)
 	}
-	// log lambda survives where lambda underflows but lambda e^d does not
-	logLambda := z - math.Log(v)
-	if omega > 1e-200 {
-		logLambda = math.Log(lambda)
-	}
-	wall := math.Max(0, -logLambda)
-	return tilt(poissonShape{lambda, logLambda}, a, v, h, bend{wall, wall, 1}).tilted(a, v)
+	wall := math.Max(0, -p.logLambda)
+	return tilt(poissonShape{p.lambda, p.logLambda}, p.anchor, v, h, bend{wall, wall, 1}).tilted(p.anchor, v)
 }
 
 // dropPoisson: e^-30 of the peak is dropped at each end.
@@ -166,15 +182,7 @@ func (poisson) Response(s float64) float64 { return math.Exp(s) }
 // Predict: the rate is lognormal, so the mean is mu = exp(m + v/2) and the variance
 // mu + exp(2m + v)(e^v - 1). Either is +Inf only where it exceeds the largest number.
 func (poisson) Predict(m, v float64) (mean, variance float64) {
-	mean = math.Exp(m + 0.5*v)
-	spread := 0.0
-	if v > 0 {
-		logGrowth := v
-		if v < 40 {
-			logGrowth = math.Log(math.Expm1(v))
-		}
-		spread = math.Exp(2*m + v + logGrowth)
-	}
+	mean, spread, _ := lognormal(m, v)
 	return mean, mean + spread
 }
 
@@ -205,34 +213,11 @@ func poissonQuantile(m, v, p, z float64) float64 {
 	if guess > hugeRate {
 		return math.Round(guess)
 	}
-	guess = math.Floor(guess)
-	step := math.Max(1, math.Floor(0.5*math.Sqrt(guess)))
-	lo, hi := guess, guess // want cdf(lo) < p <= cdf(hi)
-	for poissonLognormalCDF(hi, m, v) < p {
-		lo = hi
-		hi += step
-		step *= 2
-	}
-	if hi == guess {
-		for lo >= 0 && poissonLognormalCDF(lo, m, v) >= p {
-			hi = lo
-			lo -= step
-			step *= 2
-		}
-		lo = math.Max(lo, -1)
-	}
-	for hi-lo > 1 {
-		mid := math.Floor(0.5 * (lo + hi))
-		if poissonLognormalCDF(mid, m, v) < p {
-			lo = mid
-		} else {
-			hi = mid
-		}
-	}
-	return hi
+	return countQuantile(p, guess, func(k float64) float64 { return poissonLognormalCDF(k, m, v) })
 }
 
-// poissonLognormalCDF is P(Y <= k) for Y of rate e^s, s ~ N(m, v), to about 1e-10.
+// poissonLognormalCDF is P(Y <= k) for Y of rate e^s, s ~ N(m, v), to about 1e-10. Any
+// k > -1 stands for the Gamma(k+1) variable below.
 //
 // P(Y <= k | s) = P(G > e^s), G ~ Gamma(k+1), so the same number is
 // E[Phi((log G - m)/sqrt(v))]: the integral runs over whichever of log G (deviation about

@@ -3,6 +3,7 @@ package lik
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -45,6 +46,13 @@ var families = []entry{
 		Description: "a count with rate exp(s)",
 		Response:    "whole numbers >= 0",
 	}, map[string]func(Params) (Likelihood, error){"log": newPoisson}},
+	{Info{
+		Family:      "negbinomial",
+		Links:       []string{"log"},
+		Description: "an overdispersed count with mean exp(s), variance mean + mean²/shape",
+		Parameters:  []string{"shape"},
+		Response:    "whole numbers >= 0",
+	}, map[string]func(Params) (Likelihood, error){"log": newNegBinomial}},
 }
 
 // Families lists the families in the order of the registry, as fresh copies.
@@ -59,8 +67,9 @@ func Families() []Info {
 }
 
 // New returns the likelihood of a family and link with its parameters bound. Names
-// are case-insensitive. An empty family is found by its link, an empty link is the
-// family's first, and both empty mean bernoulli with logit.
+// are case-insensitive. An empty family is the first whose default link is the link
+// (log is poisson), else the first that has it; an empty link is the family's first,
+// and both empty mean bernoulli with logit.
 //
 // Errors name the option (family, link, dispersion or quadrature), what was found and
 // what is allowed, with the nearest name when a spelling looks like a slip.
@@ -70,11 +79,20 @@ func New(family, link string, p Params) (Likelihood, error) {
 		family = families[0].Family
 	}
 	if family == "" {
+		for _, f := range families {
+			if f.Links[0] == link {
+				return f.make[link](p)
+			}
+		}
 		var links []string
 		for _, f := range families {
-			links = append(links, f.Links...)
 			if f.make[link] != nil {
 				return f.make[link](p)
+			}
+			for _, name := range f.Links {
+				if !slices.Contains(links, name) {
+					links = append(links, name)
+				}
 			}
 		}
 		return nil, unknown("link", link, "", links)

@@ -21,6 +21,14 @@ with panels half as wide and the two results must agree in 22 digits.
 alpha and beta come from the derivatives of log p where v*beta < 1/2 and from the
 moments of s otherwise, so that neither loses digits. Gaussian rows, and probit rows
 of weight 1, are closed forms in the same arithmetic.
+
+gaussian_log (y > 0) and studentt_identity are not log-concave: f' has up to two
+turning points, known in closed form, so f has one or two modes, one on each side of
+them. The law is integrated over the stretches about each mode where f is within DROP
+(plus what the ratio of widths can make up for) of the higher one.
+
+The tables of these and of binomial, negbinomial and gamma have two more columns,
+trials and shape, and 20 digits.
 """
 import csv
 import os
@@ -119,8 +127,150 @@ class Cloglog:
         return self.w * mp.log(t), self.w * d1, -self.w * d1 * bend
 
 
+def log_choose(n, y):
+    return mp.loggamma(n + 1) - mp.loggamma(y + 1) - mp.loggamma(n - y + 1)
+
+
+class BinomialLogit:
+    """a s - (a+b) log(1+e^s) plus a constant; shift moves s, for negbinomial."""
+    def __init__(self, y, w, disp, trials, shape):
+        self.setup(w * y, w * (trials - y), w * log_choose(trials, y), mpf(0))
+
+    def setup(self, a, b, const, shift):
+        self.a, self.b, self.const, self.shift = a, b, const, shift
+        self.bend = (shift, shift + mp.log((1 + a) / (1 + b)), mpf(2))
+
+    def at(self, s):
+        u = s - self.shift
+        e = mp.exp(-abs(u))
+        big, small = 1 / (1 + e), e / (1 + e)
+        log_up = -mp.log1p(e) + (u if u < 0 else 0)
+        log_dn = -mp.log1p(e) - (u if u > 0 else 0)
+        up, dn = (big, small) if u > 0 else (small, big)
+        return (self.const + self.a * log_up + self.b * log_dn, self.a * dn - self.b * up,
+                -(self.a + self.b) * big * small)
+
+
+class NegBinomial(BinomialLogit):
+    def __init__(self, y, w, disp, trials, shape):
+        c = mp.loggamma(y + shape) - mp.loggamma(shape) - mp.loggamma(y + 1)
+        self.setup(w * y, w * shape, w * c, mp.log(shape))
+
+
+class BinomialProbit:
+    def __init__(self, y, w, disp, trials, shape):
+        self.up, self.dn = Probit(1, w * y, disp), Probit(0, w * (trials - y), disp)
+        self.const = w * log_choose(trials, y)
+        reach = [mp.sqrt(2 * mp.log(1 + w * y)), mp.sqrt(2 * mp.log(1 + w * (trials - y)))]
+        self.bend = (-reach[1], reach[0], 1 / (1 + max(reach)))
+
+    def at(self, s):
+        lp, d1, d2 = self.const, mpf(0), mpf(0)
+        for part in (self.up, self.dn):
+            if part.w != 0:
+                with mp.workdps(75):
+                    x = part.sign * s
+                    if x < -1000:
+                        # erfc by its asymptotic series: 1e-60 from a few terms
+                        t, k, sm, q = mpf(1), 1, mpf(1), 1 / (x * x)
+                        while k < 40 and abs(t) > mpf(10) ** -75:
+                            t *= -(2 * k - 1) * q
+                            sm += t
+                            k += 1
+                        log_cdf = -x * x / 2 - mp.log(2 * mp.pi) / 2 - mp.log(-x) + mp.log(sm)
+                        r = -x / sm
+                    else:
+                        tail = mp.erfc(abs(x) / mp.sqrt(2)) / 2
+                        log_cdf = mp.log(tail) if x < 0 else mp.log1p(-tail)
+                        r = mp.npdf(x) / (tail if x < 0 else 1 - tail)
+                    lp += part.w * log_cdf
+                    d1 += part.w * part.sign * r
+                    d2 -= part.w * r * (x + r)
+        return lp, d1, d2
+
+
+class BinomialCloglog:
+    def __init__(self, y, w, disp, trials, shape):
+        a, b = w * y, w * (trials - y)
+        self.up = Cloglog(1, a, disp) if a > 0 else None
+        self.b, self.const = b, w * log_choose(trials, y)
+        lo, hi, wide = self.up.bend if self.up else (mpf(0), mpf(0), mpf(2))
+        wall = -mp.log(b) if b > 0 else mpf(0)
+        self.bend = (min(lo, wall), max(hi, wall), wide)
+
+    def at(self, s):
+        lp, d1, d2 = self.up.at(s) if self.up else (mpf(0), mpf(0), mpf(0))
+        x = mp.exp(s) * self.b
+        return lp - x + self.const, d1 - x, d2 - x
+
+
+class Gamma:
+    def __init__(self, y, w, disp, trials, shape):
+        self.k, self.y, self.w = shape, y, w
+        self.const = shape * mp.log(shape) + (shape - 1) * mp.log(y) - mp.loggamma(shape)
+        c = [mp.log(y), mp.log(y * w * shape)]
+        self.bend = (min(c), max(c), mpf(2))
+
+    def at(self, s):
+        x = self.k * self.y * mp.exp(-s)
+        return self.w * (self.const - self.k * s - x), self.w * (x - self.k), -self.w * x
+
+
+class GaussianLog:
+    def __init__(self, y, w, disp, trials, shape):
+        self.y, self.c = y, w / disp
+        self.const = -w / 2 * mp.log(2 * mp.pi * disp)
+        self.near = -mp.log(self.c) / 2 if y == 0 else min(-mp.log(self.c) / 2, -mp.log(self.c * abs(y)))
+
+    def at(self, s):
+        x = mp.exp(s)
+        return self.const - self.c / 2 * (self.y - x) ** 2, self.c * x * (self.y - x), self.c * x * (self.y - 2 * x)
+
+    def turns(self, v):
+        q = self.y ** 2 - 8 / (self.c * v)
+        if self.y <= 0 or q <= 0:
+            return None
+        hi = (self.y + mp.sqrt(q)) / 4
+        return mp.log(1 / (2 * self.c * v * hi)), mp.log(hi)
+
+    def wide(self, s):
+        w = max(mpf(1), mpf(6) / 10 * (self.near - s))
+        x = mp.exp(s + w)
+        return min(w, 3 / mp.sqrt(self.c * x * (abs(self.y) + 2 * x)))
+
+
+class StudentT:
+    def __init__(self, y, w, disp, trials, shape):
+        self.y, self.s2, self.k = y, shape * disp, w * (shape + 1) / 2
+        self.const = w * (mp.loggamma((shape + 1) / 2) - mp.loggamma(shape / 2) - mp.log(mp.pi * shape * disp) / 2)
+
+    def at(self, s):
+        r = self.y - s
+        q = self.s2 + r * r
+        return (self.const - self.k * mp.log(q / self.s2), 2 * self.k * r / q,
+                -2 * self.k * (self.s2 - r * r) / (q * q))
+
+    def turns_from(self, m, v):
+        kv = self.k * v
+        q = kv * kv - 4 * kv * self.s2
+        if q <= 0:
+            return None
+        far = kv + mp.sqrt(q)
+        a, b = mp.sqrt(far - self.s2), mp.sqrt(4 * kv * self.s2 / far - self.s2)
+        return (self.y - a, self.y - b) if m <= self.y else (self.y + b, self.y + a)
+
+    def wide(self, s):
+        r = abs(s - self.y)
+        w = max(mp.sqrt(self.s2), mpf(6) / 10 * r)
+        return min(w, 2 * mp.sqrt((self.s2 + r * r) / (2 * self.k)))
+
+
 FAMILIES = {"bernoulli_logit": Logit, "bernoulli_probit": Probit,
             "bernoulli_cloglog": Cloglog, "poisson_log": Poisson}
+# the families whose tables have trials and shape
+MORE = {"binomial_logit": BinomialLogit, "binomial_probit": BinomialProbit, "binomial_cloglog": BinomialCloglog,
+        "negbinomial_log": NegBinomial, "gamma_log": Gamma, "gaussian_log": GaussianLog, "studentt_identity": StudentT}
+NOT_CONCAVE = ("gaussian_log", "studentt_identity")
 
 
 def mode(fam, m, v):
@@ -210,6 +360,117 @@ def moments(fam, m, v, fine=1):
     return f0 + mp.log(c0) - mp.log(2 * mp.pi * v) / 2, alpha, beta, ratio
 
 
+def falling_root(g, lo, hi, v):
+    """Root of a falling g between lo and hi, either of which may be None (unbounded)."""
+    step = mp.sqrt(v)
+    if lo is None:
+        lo = hi - step
+        while g(lo)[0] < 0:
+            hi, step = lo, 2 * step
+            lo = hi - step
+    if hi is None:
+        hi = lo + step
+        while g(hi)[0] > 0:
+            lo, step = hi, 2 * step
+            hi = lo + step
+    s = (lo + hi) / 2
+    for k in range(600):
+        val, slope = g(s)
+        if val > 0:
+            lo = s
+        else:
+            hi = s
+        nxt = s - val / slope if slope < 0 else lo
+        if not lo < nxt < hi or k % 3 == 2:
+            nxt = (lo + hi) / 2
+        if slope < 0 and abs(nxt - s) * mp.sqrt(-slope) < mpf(10) ** -12 or nxt == s:
+            return nxt
+        s = nxt
+    raise ArithmeticError("mode not found")
+
+
+def two_sided(fam, m, v, fine=1):
+    """moments for a family that is not log-concave."""
+    def g(s):
+        _, d1, d2 = fam.at(s)
+        return d1 - (s - m) / v, d2 - 1 / v
+    f = lambda s: fam.at(s)[0] - (s - m) ** 2 / (2 * v)
+    turns = fam.turns_from(m, v) if hasattr(fam, "turns_from") else fam.turns(v)
+    valley = None
+    if turns is None:
+        modes = [falling_root(g, None, m, v) if g(m)[0] < 0 else falling_root(g, m, None, v)]
+    else:
+        modes = []
+        if g(turns[0])[0] <= 0:
+            modes.append(falling_root(g, None, turns[0], v))
+        if g(turns[1])[0] >= 0:
+            modes.append(falling_root(g, turns[1], None, v))
+        if len(modes) == 2:
+            lo, hi = turns
+            for _ in range(60):
+                mid = (lo + hi) / 2
+                lo, hi = (mid, hi) if g(mid)[0] < 0 else (lo, mid)
+            valley = lo
+    s0 = max(modes, key=f)
+    f0 = f(s0)
+    lp0, d10, _ = fam.at(s0)
+    tau = min([mp.sqrt(v)] + [1 / mp.sqrt(-g(s)[1]) for s in modes if g(s)[1] < 0])
+    drop = DROP + 3 * mp.log(mp.sqrt(v) / tau)
+
+    def side(s, direction, limit):
+        floor = f0 - drop
+        if limit is not None and f(limit) > floor:
+            return limit
+        step = tau
+        while f(s + direction * step) > floor:
+            step *= 2
+        if limit is not None:
+            step = min(step, abs(limit - s))
+        lo, hi = (step / 2 if step > tau else mpf(0)), step
+        while f(s + direction * hi) < floor - 50 and hi - lo > tau / 100:
+            mid = (lo + hi) / 2
+            lo, hi = (mid, hi) if f(s + direction * mid) > floor else (lo, mid)
+        return s + direction * hi
+    parts = []
+    for s in modes:
+        if f(s) > f0 - drop:
+            left = side(s, -1, valley if valley is not None and valley < s else None)
+            right = side(s, 1, valley if valley is not None and valley > s else None)
+            parts.append((left, right))
+    c0 = c1 = c2 = e1 = e2 = h = mpf(0)
+    for left, right in parts:
+        x = left
+        while x < right:
+            wide = min(2 * mp.sqrt(v), fam.wide(x)) / fine
+            wide = min(wide, right - x)
+            mid, half = x + wide / 2, wide / 2
+            ends = max(f(x), f(x + wide), f(mid))
+            if ends > f0 - drop - 100:
+                for node, weight in GL:
+                    s = mid + half * node
+                    lp, d1, d2 = fam.at(s)
+                    u = s - s0
+                    p = weight * half * mp.exp(lp - (s - m) ** 2 / (2 * v) - f0)
+                    c0 += p
+                    pu = p * u
+                    c1 += pu
+                    c2 += pu * u
+                    k = d1 - d10
+                    e1 += p * k
+                    e2 += p * k * k
+                    h -= p * d2
+            x += wide
+    du, de = c1 / c0, e1 / c0
+    var = c2 / c0 - du * du
+    alpha, beta = d10 + de, h / c0 - (e2 / c0 - de * de)
+    ratio = var / v
+    if abs(v * beta) < mpf(1) / 2:
+        ratio = 1 - v * beta
+    else:
+        alpha, beta = (s0 - m + du) / v, (1 - ratio) / v
+    return f0 + mp.log(c0) - mp.log(2 * mp.pi * v) / 2, alpha, beta, ratio
+
+
 def log_cdf_ratio(z):
     cdf = mp.erfc(-z / mp.sqrt(2)) / 2
     log_cdf = mp.log(cdf) if z < 0 else mp.log1p(-mp.erfc(z / mp.sqrt(2)) / 2)
@@ -243,13 +504,7 @@ def row(task):
         fam = FAMILIES[name](y_, w, disp)
         got = moments(fam, m, v)
         if i % 17 == 0:
-            again = moments(fam, m, v, 2)
-            for j, (a, b) in enumerate(zip(got, again)):
-                # alpha and beta far below one in a thousandth of a deviation or of the
-                # variance carry no weight in any moment
-                floor = (mpf(1), mpf(10) ** -12 / mp.sqrt(v), mpf(10) ** -12 / v, mpf(0))[j]
-                if abs(a - b) > mpf(10) ** -22 * max(abs(a), floor):
-                    raise ArithmeticError(f"{task} {j}: {a} {b}")
+            agree(task, got, moments(fam, m, v, 2), v)
     if name == "gaussian_identity":
         pred = m
     elif name == "poisson_log":
@@ -268,6 +523,49 @@ def row(task):
             return "0" if abs(x) < 1 else ("inf" if x > 0 else "-inf")
         return mp.nstr(x, 25, min_fixed=-4, max_fixed=8)
     return [family, link, y, w_text(w), w_text(disp), w_text(m), w_text(v)] + [text(g) for g in got] + [text(pred)]
+
+
+def agree(task, got, again, v):
+    for j, (a, b) in enumerate(zip(got, again)):
+        # alpha and beta far below one in a thousandth of a deviation or of the
+        # variance carry no weight in any moment
+        floor = (mpf(1), mpf(10) ** -12 / mp.sqrt(v), mpf(10) ** -12 / v, mpf(0))[j]
+        if abs(a - b) > mpf(10) ** -22 * max(abs(a), floor):
+            raise ArithmeticError(f"{task} {j}: {a} {b}")
+
+
+def more_row(task):
+    """row for the families of MORE."""
+    name, i, numbers = task
+    y, w, disp, m, v, trials, shape = (mpf(x) for x in numbers)
+    fam = MORE[name](y, w, disp, trials, shape)
+    solve = two_sided if name in NOT_CONCAVE else moments
+    got = solve(fam, m, v)
+    if i % 17 == 0:
+        agree(task, got, solve(fam, m, v, 2), v)
+    if name.endswith("_log"):
+        pred = mp.exp(m + v / 2)
+    elif name == "studentt_identity":
+        pred = m
+    elif name == "binomial_probit":
+        z = m / mp.sqrt(1 + v)
+        pred = mp.erfc(-z / mp.sqrt(2)) / 2
+    else:
+        key = (name, float(m), float(v))
+        if key not in PRED:
+            one = {"binomial_logit": Logit, "binomial_cloglog": Cloglog}[name](1, mpf(1), disp)
+            PRED[key] = mp.exp(moments(one, m, v)[0])
+        pred = PRED[key]
+
+    def text(x):
+        if x != 0 and abs(mp.log10(abs(x))) > 400:
+            return "0" if abs(x) < 1 else ("inf" if x > 0 else "-inf")
+        return mp.nstr(x, 20, min_fixed=-4, max_fixed=8)
+    return name.split("_") + [repr(float(y))] + [w_text(x) for x in (w, disp, m, v)] + [text(x) for x in got + (pred,)] + \
+        [w_text(trials), w_text(shape)]
+
+
+PRED = {}  # predictive means of one trial, shared by the rows of a process
 
 
 def w_text(x):
@@ -297,6 +595,42 @@ def tables():
         "poisson_log": grid("01", ["1"], M, V) + grid(["3", "50", "1000", "1000000"], ["1"], M2, V2)
         + grid(["0", "1", "20", "1000000"], odd, M3, V3),
         "bernoulli_probit": binary + grid("10", odd, M3, V3),
+    }
+
+
+M4 = "-1e4 -5 .3 100".split()
+V4 = "1e-12 .01 25 1e6".split()
+M5 = "-30 .3 1e4".split()
+V5 = "1e-6 1 1e5".split()
+ODD = [".1", "2.5", "100"]
+
+
+def more(pairs, ws, ms, vs, disps=("0",), shapes=("0",)):
+    """Rows of the families of MORE: pairs are (y, trials)."""
+    return [(y, w, d, m, v, n, k) for y, n in pairs for w in ws for d in disps for k in shapes for m in ms for v in vs]
+
+
+def more_tables():
+    some = lambda *ys: [(y, "0") for y in ys]
+    binomial = more([("0", "10"), ("3", "10"), ("10", "10"), ("1", "2"), ("400", "1000"), ("999999", "1e6"), ("5e5", "1e6")], ["1"], M3, V3) \
+        + more([("3", "10"), ("7", "7")], ODD, M4, V4) + more([("999", "1000"), ("1", "1")], ["100"], M5, V5)
+    return {
+        "binomial_logit": binomial,
+        "negbinomial_log": more(some("0", "1", "20", "1e6"), ["1"], M3, V3, shapes=["1"])
+        + more(some("0", "3", "1e6"), ["1"], M4, V4, shapes=[".1", "30"])
+        + more(some("0", "20", "1e6"), ODD, M5, V5, shapes=["1"]) + more(some("5"), ["1"], M5, V5, shapes=["1e6"]),
+        "gamma_log": more(some("1e-8", ".5", "20", "1e8"), ["1"], M3, V3, shapes=["1"])
+        + more(some("1e-8", "3", "1e8"), ["1"], M4, V4, shapes=[".1", "30"])
+        + more(some("1e-8", "3", "1e8"), ODD, M5, V5, shapes=["1"]) + more(some("5"), ["1"], M5, V5, shapes=["1e6"]),
+        "gaussian_log": more(some("-300", "0", "1.5", "40", "1e6"), ["1"], M3, V3, ["1"])
+        + more(some("-1", "3", "1e3"), ["1"], M4, V4, [".01", "1e4"])
+        + more(some("-2", "4", "1e3"), ODD, M5, V5, ["1"]) + more(some("5", "7", "9"), ["1"], ["-3", "-1", "0"], ["1"], ["1", "3"]),
+        "studentt_identity": more(some("0", "1.5", "-300", "1e6"), ["1"], M3, V3, ["1"], ["4"])
+        + more(some("3"), ["1"], M4, V4, ["1e-6", "1e4"], ["1", "30"])
+        + more(some("0", "40"), ODD, M5, V5, ["1"], ["4"])
+        + more(some("4", "6", "8", "10"), ["1", "2.5", "100"], ["0", ".3"], ["1", "3"], [".01"], ["2", "30"]),
+        "binomial_cloglog": binomial,
+        "binomial_probit": binomial,
     }
 
 
@@ -375,6 +709,13 @@ def main(argv):
                 r[11] = r[11] or pred[(r[5], r[6])]
             rows = [r[:2] + [repr(float(r[2]))] + r[3:] for r in rows]
             write(os.path.join(OUT, "lik", name + ".csv"), head, rows)
+            print(name, len(rows), flush=True)
+        for name, tasks in more_tables().items():
+            if argv and name not in argv:
+                continue
+            exact = [tuple(float(x) for x in t) for t in tasks]
+            rows = pool.map(more_row, [(name, i, t) for i, t in enumerate(exact)], chunksize=4)
+            write(os.path.join(OUT, "lik", name + ".csv"), head + ["trials", "shape"], rows)
             print(name, len(rows), flush=True)
 
 

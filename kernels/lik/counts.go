@@ -1,0 +1,232 @@
+package lik
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/bglm/bglm/kernels/special"
+)
+
+// Shaped is implemented by likelihoods with a shape: the size of negbinomial, the
+// shape of gamma, the degrees of freedom of studentt.
+type Shaped interface{ Shape() float64 }
+
+// Dispersed is implemented by likelihoods with a dispersion: the noise variance of
+// gaussian, the squared scale of studentt.
+type Dispersed interface{ Dispersion() float64 }
+
+// shapeOr returns a family's shape, its default where p has none (0 or NaN).
+func shapeOr(p Params, def float64, family, what string) (float64, error) {
+	if p.Shape == 0 || math.IsNaN(p.Shape) {
+		return def, nil
+	}
+	if !(p.Shape > 0) || math.IsInf(p.Shape, 1) {
+		return 0, fmt.Errorf("shape = %v: %s takes %s > 0, finite (default %v)", p.Shape, family, what, def)
+	}
+	return p.Shape, nil
+}
+
+// findRoot solves t = v l'(m+t) for a log-concave l, from either side. peak is the t at
+// which l' = 0 (±Inf where l has no maximum): the root lies between 0 and it, and also
+// between 0 and v l'(m). The accuracy is findMode's.
+func findRoot(m, v, peak float64, l func(s float64) (logp, d1, d2 float64)) anchor {
+	logp, d1, d2 := l(m)
+	lo, hi := 0.0, v*d1
+	if math.Abs(peak) < math.Abs(hi) {
+		hi = peak
+	}
+	if hi < 0 {
+		lo, hi = hi, 0
+	}
+	t := 0.0
+	for i := 1; ; i++ {
+		g := t - v*d1
+		tau := 1 / math.Sqrt(1/v-d2)
+		step := -g / (1 - v*d2)
+		if math.Abs(step) <= modeTol*tau || i > 300 {
+			return anchor{t: t, logp: logp, d1: d1, resid: d1 - t/v, tau: tau}
+		}
+		if g < 0 {
+			lo = t
+		} else {
+			hi = t
+		}
+		t += step
+		if i%3 == 0 || !(t > lo && t < hi) {
+			t = 0.5 * (lo + hi)
+			if t == lo || t == hi {
+				logp, d1, d2 = l(m + t)
+				return anchor{t: t, logp: logp, d1: d1, resid: d1 - t/v, tau: 1 / math.Sqrt(1/v-d2)}
+			}
+		}
+		logp, d1, d2 = l(m + t)
+	}
+}
+
+// logOdds is log[C(a+b, a) p^a (1-p)^b], p = logistic(u): the binomial law with a
+// successes and b failures, and up to a constant the negative binomial of count a and
+// size b. It is written as peak + gap(u - log(a/b)), the value at its maximum and the
+// fall from there, because the sum of its terms cancels down from n log n.
+//
+// Source: C. Loader, "Fast and accurate computation of binomial probabilities" (2000),
+// for the peak.
+type logOdds struct {
+	a, b, n, u0 float64
+	peak        float64 // log of the binomial probability of a in a+b at p = a/(a+b)
+}
+
+func newLogOdds(a, b float64) logOdds {
+	l := logOdds{a: a, b: b, n: a + b}
+	if a > 0 && b > 0 {
+		l.u0 = math.Log(a / b)
+		l.peak = special.StirlingError(l.n) - special.StirlingError(a) - special.StirlingError(b) +
+			0.5*(math.Log(l.n/a)-math.Log(2*math.Pi*b))
+	}
+	return l
+}
+
+// at is the log probability at log odds u.
+func (l logOdds) at(u float64) float64 {
+	switch {
+	case l.a == 0:
+		return -l.b * special.Log1pExp(u)
+	case l.b == 0:
+		return -l.a * special.Log1pExp(-u)
+	case math.IsInf(u, 0):
+		return math.Inf(-1)
+	}
+	gap, _, _ := newLogitShape(l.u0, l.n).at(u - l.u0)
+	return l.peak + gap
+}
+
+// slopes are the derivatives of a log p + b log(1-p) in u.
+func (l logOdds) slopes(u float64) (d1, d2 float64) {
+	e := math.Exp(-math.Abs(u))
+	big := 1 / (1 + e)
+	small := e * big
+	if u >= 0 {
+		return l.a*small - l.b*big, -l.n * small * big
+	}
+	return l.a*big - l.b*small, -l.n * small * big
+}
+
+// logOddsMoments is the tilted law of exp(w l.at(u)) under N(m, v). The curved part is
+// that of a logit datum of weight w(a+b), whatever the split, so one shape serves all.
+func logOddsMoments(l logOdds, w, m, v float64) Tilted {
+	if w*l.n == 1 && w == 1 && (l.a == 0 || l.b == 0) {
+		if l.a == 0 {
+			t := logitMoments(-m, v)
+			t.Alpha = -t.Alpha
+			return t
+		}
+		return logitMoments(m, v)
+	}
+	peak := l.u0 - m
+	if l.a == 0 {
+		peak = math.Inf(-1)
+	} else if l.b == 0 {
+		peak = math.Inf(1)
+	}
+	a := findRoot(m, v, peak, func(u float64) (logp, d1, d2 float64) {
+		d1, d2 = l.slopes(u)
+		return 0, w * d1, w * d2
+	})
+	u0 := m + a.t
+	a.logp = w * l.at(u0)
+	// the transform is that of a log-beta density, |Gamma(a + ix) Gamma(b + ix)|
+	h := math.Min(0.65*a.tau/(1+0.5*a.tau), 0.38)
+	turn := math.Log1p(w*l.a) - math.Log1p(w*l.b)
+	return tilt(newLogitShape(u0, w*l.n), a, v, h, bend{math.Min(0, turn) - u0, math.Max(0, turn) - u0, 1}).tilted(a, v)
+}
+
+// lognormal returns the mean and variance of e^s, s ~ N(m, v), and E e^2s. Each is +Inf
+// only where it exceeds the largest number.
+func lognormal(m, v float64) (mean, variance, square float64) {
+	mean = math.Exp(m + 0.5*v)
+	if v > 0 {
+		logGrowth := v
+		if v < 40 {
+			logGrowth = math.Log(math.Expm1(v))
+		}
+		variance = math.Exp(2*m + v + logGrowth)
+	}
+	return mean, variance, math.Exp(2*m + 2*v)
+}
+
+// countQuantile is the smallest whole number whose cdf reaches p; guess is a start.
+func countQuantile(p, guess float64, cdf func(k float64) float64) float64 {
+	guess = math.Floor(guess)
+	step := math.Max(1, math.Floor(0.5*math.Sqrt(guess)))
+	lo, hi := guess, guess // want cdf(lo) < p <= cdf(hi)
+	for cdf(hi) < p && hi < 1e300 {
+		lo = hi
+		hi += step
+		step *= 2
+	}
+	if hi == guess {
+		for lo >= 0 && cdf(lo) >= p {
+			hi = lo
+			lo -= step
+			step *= 2
+		}
+		lo = math.Max(lo, -1)
+	}
+	for hi-lo > 1 {
+		mid := math.Floor(0.5 * (lo + hi))
+		if mid <= lo || mid >= hi {
+			break
+		}
+		if cdf(mid) < p {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return hi
+}
+
+// quantile is the root of a rising f, to 1e-12 of step: bracketed by doubling steps from
+// guess, then by the Illinois rule with bisection every third time.
+func quantile(guess, step float64, f func(x float64) float64) float64 {
+	lo, hi := guess, guess
+	flo := f(lo)
+	fhi := flo
+	for wide := step; flo > 0 && wide < 1e300; wide *= 2 {
+		hi, fhi = lo, flo
+		lo -= wide
+		flo = f(lo)
+	}
+	for wide := step; fhi < 0 && wide < 1e300; wide *= 2 {
+		lo, flo = hi, fhi
+		hi += wide
+		fhi = f(hi)
+	}
+	side := 0
+	for i := 1; i < 200 && hi-lo > 1e-12*step; i++ {
+		x := (lo*fhi - hi*flo) / (fhi - flo)
+		if i%3 == 0 || !(x > lo && x < hi) {
+			x = 0.5 * (lo + hi)
+			if x <= lo || x >= hi {
+				break
+			}
+		}
+		fx := f(x)
+		switch {
+		case fx == 0:
+			return x
+		case fx < 0:
+			lo, flo = x, fx
+			if side == -1 {
+				fhi *= 0.5
+			}
+			side = -1
+		default:
+			hi, fhi = x, fx
+			if side == 1 {
+				flo *= 0.5
+			}
+			side = 1
+		}
+	}
+	return 0.5 * (lo + hi)
+}

@@ -1,0 +1,149 @@
+package lik
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mathext"
+
+	"github.com/bglm/bglm/kernels/special"
+)
+
+// negbinomial is a count of mean mu = e^s and variance mu + mu²/r, r = Shape (the size):
+//
+//	p(y|s) = Gamma(y+r)/(Gamma(r) y!) p^y (1-p)^r,  p = mu/(mu+r) = logistic(s - log r)
+//
+// In u = s - log r that is r/(r+y) times the binomial law of y successes and r failures,
+// and the moments are the binomial's (logOddsMoments), for real r.
+// Accuracy: logZ 1e-9, mean and variance 1e-8.
+type negbinomial struct {
+	size, logSize float64
+	rule          *rule
+}
+
+func newNegBinomial(p Params) (Likelihood, error) {
+	size, err := shapeOr(p, 1, "negbinomial", "a size")
+	if err != nil {
+		return nil, err
+	}
+	r, err := newRule(p.Quadrature)
+	return negbinomial{size, math.Log(size), r}, err
+}
+
+func (negbinomial) Family() string   { return "negbinomial" }
+func (negbinomial) Link() string     { return "log" }
+func (l negbinomial) Shape() float64 { return l.size }
+
+func (negbinomial) Check(o Obs) error {
+	if !(o.Y >= 0) || math.IsInf(o.Y, 1) || o.Y != math.Floor(o.Y) {
+		return fmt.Errorf("y = %v: negbinomial takes whole numbers >= 0", o.Y)
+	}
+	return checkWeight(o)
+}
+
+// odds is the law in u, with its constant.
+func (l negbinomial) odds(y float64) logOdds {
+	odds := newLogOdds(y, l.size)
+	if y > 0 {
+		odds.peak -= math.Log1p(y / l.size)
+	}
+	return odds
+}
+
+func (l negbinomial) LogLik(o Obs, s float64) (logp, d1, d2 float64) {
+	if o.Weight == 0 {
+		return 0, 0, 0
+	}
+	odds := l.odds(o.Y)
+	d1, d2 = odds.slopes(s - l.logSize)
+	return o.Weight * odds.at(s-l.logSize), o.Weight * d1, o.Weight * d2
+}
+
+func (l negbinomial) Moments(o Obs, m, v float64) Tilted {
+	if !proper(o, m, v) {
+		logp, d1, d2 := l.LogLik(o, m)
+		return degenerate(o.Weight, m, v, logp, d1, d2)
+	}
+	if l.rule != nil {
+		return l.rule.moments(l, o, m, v)
+	}
+	return logOddsMoments(l.odds(o.Y), o.Weight, m-l.logSize, v)
+}
+
+func (negbinomial) Response(s float64) float64 { return math.Exp(s) }
+
+// Predict: with mu = E e^s = exp(m + v/2) the variance is mu + E e^2s/r + Var e^s.
+func (l negbinomial) Predict(m, v float64) (mean, variance float64) {
+	mean, spread, square := lognormal(m, v)
+	return mean, mean + square/l.size + spread
+}
+
+func (l negbinomial) Moderated(m, v float64) float64 {
+	mean, _ := l.Predict(m, v)
+	return mean
+}
+
+// Interval returns quantiles of the predictive law of a count, the smallest whose
+// distribution function reaches (1-level)/2 and (1+level)/2. Quantiles above 1e15 are
+// found to a part in 1e15.
+//
+// Cost: some 30 to 60 evaluations of the distribution function per bound.
+func (l negbinomial) Interval(m, v, level float64) (lower, upper float64) {
+	if !(level > 0 && level < 1) || math.IsNaN(m) || !(v >= 0) {
+		return math.NaN(), math.NaN()
+	}
+	cdf := func(k float64) float64 { return l.cdf(k, m-l.logSize, v) }
+	sd := math.Sqrt(v + 1/l.size)
+	z := centralZ(level)
+	guess := func(z float64) float64 { return math.Min(1e290, math.Exp(m+z*sd)) }
+	return countQuantile(0.5*(1-level), guess(-z), cdf), countQuantile(0.5*(1+level), guess(z), cdf)
+}
+
+// cdf is P(Y <= k), u ~ N(m, v), to about 1e-10. P(Y <= k | u) = P(logit B > u) with
+// B ~ Beta(k+1, r): the same number is E[Phi((logit B - m)/sqrt(v))], and the integral
+// runs over whichever of u and logit B is the narrower.
+func (l negbinomial) cdf(k, m, v float64) float64 {
+	a, b := k+1, l.size
+	if k < 0 {
+		return 0
+	}
+	sd, tau := math.Sqrt(v), math.Sqrt(1/a+1/b)
+	if sd < tau {
+		given := func(u float64) float64 {
+			if u < 0 {
+				return 1 - mathext.RegIncBeta(a, b, special.Logistic(u))
+			}
+			return mathext.RegIncBeta(b, a, special.Logistic(-u))
+		}
+		if v == 0 {
+			return given(m)
+		}
+		var mass, sum float64
+		for i := -17; i <= 17; i++ {
+			x := 0.5 * float64(i)
+			w := math.Exp(-0.5 * x * x)
+			mass += w
+			sum += w * given(m+sd*x)
+		}
+		return sum / mass
+	}
+	centre, h := math.Log(a/b), 0.5*tau/(1+0.5*tau)
+	sh := newLogitShape(centre, a+b)
+	var mass, sum float64
+	for _, step := range [2]float64{h, -h} {
+		for i := 0; ; i++ {
+			d := step * float64(i)
+			f, _, _ := sh.at(d)
+			if f < -dropTrapezoid {
+				break
+			}
+			w := math.Exp(f)
+			if i == 0 {
+				w = 0.5
+			}
+			mass += w
+			sum += w * special.Phi((centre+d-m)/sd)
+		}
+	}
+	return sum / mass
+}
