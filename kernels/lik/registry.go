@@ -53,6 +53,13 @@ var families = []entry{
 		Parameters:  []string{"shape"},
 		Response:    "whole numbers >= 0",
 	}, map[string]func(Params) (Likelihood, error){"log": newNegBinomial}},
+	{Info{
+		Family:      "gamma",
+		Links:       []string{"log"},
+		Description: "a positive response with mean exp(s), variance mean²/shape",
+		Parameters:  []string{"shape"},
+		Response:    "finite numbers > 0",
+	}, map[string]func(Params) (Likelihood, error){"log": newGamma}},
 }
 
 // Families lists the families in the order of the registry, as fresh copies.
