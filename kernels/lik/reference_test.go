@@ -75,7 +75,9 @@ func dense(l Likelihood, o Obs, m, v float64, extra func(s, logq float64) float6
 		for i := range whole {
 			bad = math.Max(bad, math.Abs(one[i]+two[i]-whole[i]))
 		}
-		if bad < 1e-13*scale*1e-2 || depth > 30 {
+		// below the rounding of f itself there is nothing to refine
+		noise := 4e-16 * math.Abs(top) * (math.Abs(whole[0]) + math.Abs(whole[1]) + math.Abs(whole[2]))
+		if bad < 1e-13*scale*1e-2+noise || depth > 30 {
 			for i := range total {
 				total[i] += one[i] + two[i]
 			}

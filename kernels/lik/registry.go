@@ -34,6 +34,14 @@ var families = []entry{
 		"logit": newLogit, "probit": newProbit, "cloglog": newCloglog,
 	}},
 	{Info{
+		Family:      "binomial",
+		Links:       []string{"logit", "probit", "cloglog"},
+		Description: "a number of successes in trials of probability logistic(s), Phi(s) or 1 - exp(-exp(s))",
+		Response:    "whole numbers from 0 to trials, trials a whole number >= 1",
+	}, map[string]func(Params) (Likelihood, error){
+		"logit": newBinomialLogit, "probit": newBinomialProbit, "cloglog": newBinomialCloglog,
+	}},
+	{Info{
 		Family:      "gaussian",
 		Links:       []string{"identity"},
 		Description: "a real response with mean s and noise variance dispersion",
