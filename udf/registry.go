@@ -117,7 +117,7 @@ func entries() []entry {
 			"SELECT len(bglm_beliefs(fit)) FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
 			nil, []int{1}, beliefsType, false, callBeliefs),
 		scalar("bglm_from_beliefs", "(beliefs [, options])",
-			"A FIT with n = 0 from LIST(STRUCT(feature, mean, variance)), to predict with or to serve as a prior. Without the option intercept there is one if the list has it.",
+			"A FIT with n = 0 from LIST(STRUCT(feature, mean, variance)), to predict with or to serve as a prior. There is an intercept unless the option intercept is false; one that the list does not have is at its prior.",
 			"SELECT bglm_predict(bglm_from_beliefs([{feature: 'a', mean: 0.0, variance: 1.0}], {link: 'probit'}), {a: 1});",
 			makeKeys, []int{1, 2}, fitType, false, callFromBeliefs),
 		scalar("bglm_features", "(x)", "What a row turns into: LIST(STRUCT(feature, value)), duplicates summed.",

@@ -177,13 +177,6 @@ func callFromBeliefs(args []capi.Vec, n int, out *capi.Col) error {
 		if err != nil {
 			return err
 		}
-		if !o.has["intercept"] && o.intercept {
-			// As found: a list without an intercept is a model without one.
-			o.intercept = false
-			for _, b := range bs {
-				o.intercept = o.intercept || b.Feature == kernels.Intercept
-			}
-		}
 		l, err := o.likelihood()
 		if err != nil {
 			return err
