@@ -71,8 +71,8 @@ func observe(l Likelihood, y, w float64) Obs {
 }
 
 // concave reports that the tilted law has one mode for every y.
-func concave(l Likelihood) bool {
-	return l.Family() != "studentt" && !(l.Family() == "gaussian" && l.Link() == "log")
+func concave(family, link string) bool {
+	return family != "studentt" && !(family == "gaussian" && link == "log")
 }
 
 type golden struct {
@@ -137,8 +137,12 @@ func (g golden) errors(t Tilted) (logZ, mean, variance float64) {
 
 // beta is compared where it moves the variance by more than 1e-12 of itself.
 func (g golden) betaError(t Tilted) float64 {
-	if g.v*g.beta < 1e-12 && g.beta < 1e-12 {
+	if g.v*math.Abs(g.beta) < 1e-12 && math.Abs(g.beta) < 1e-12 {
 		return 0
+	}
+	if !concave(g.family, g.link) {
+		// beta crosses 0: below 1e-8 of the prior's precision it is judged on that scale
+		return math.Abs(t.Beta-g.beta) / math.Max(math.Abs(g.beta), 1e-8/g.v)
 	}
 	return math.Abs(t.Beta/g.beta - 1)
 }

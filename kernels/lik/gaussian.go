@@ -31,6 +31,9 @@ func newGaussian(p Params) (Likelihood, error) {
 func (gaussian) Family() string { return "gaussian" }
 func (gaussian) Link() string   { return "identity" }
 
+// Dispersion is the noise variance.
+func (g gaussian) Dispersion() float64 { return g.dispersion }
+
 func (gaussian) Check(o Obs) error {
 	if math.IsNaN(o.Y) || math.IsInf(o.Y, 0) {
 		return fmt.Errorf("y = %v: gaussian takes finite numbers", o.Y)

@@ -2,6 +2,7 @@ package lik
 
 import (
 	"math"
+	"slices"
 
 	"gonum.org/v1/gonum/integrate/quad"
 )
@@ -105,4 +106,85 @@ func dense(l Likelihood, o Obs, m, v float64, extra func(s, logq float64) float6
 	t.Ratio = variance / v
 	t.Beta = (1 - t.Ratio) / v
 	return t, total[3] / total[0]
+}
+
+// denseModes is dense for a law that may have two modes: adaptive bisection between
+// points that crowd about the prior's mean and the likelihood's own maximum.
+func denseModes(l Likelihood, o Obs, m, v float64) (t Tilted) {
+	f := func(s float64) float64 {
+		p, _, _ := l.LogLik(o, s)
+		return p - (s-m)*(s-m)/(2*v)
+	}
+	peak := o.Y
+	if l.Link() == "log" {
+		peak = math.Log(math.Max(1e-3, o.Y))
+	}
+	sd := math.Sqrt(v)
+	knots := []float64{m, peak}
+	for d := 1e-6; d < 1e6; d *= 1.5 {
+		knots = append(knots, m-d*sd, m+d*sd, peak-d, peak+d)
+	}
+	slices.Sort(knots)
+	top, at := math.Inf(-1), 0.0
+	for _, x := range knots {
+		if y := f(x); y > top {
+			top, at = y, x
+		}
+	}
+	var nodes, weights [20]float64
+	quad.Legendre{}.FixedLocations(nodes[:], weights[:], -1, 1)
+	piece := func(a, b float64) (s [3]float64) {
+		c, h := 0.5*(a+b), 0.5*(b-a)
+		for i, u := range nodes {
+			x := c + h*u
+			p := h * weights[i] * math.Exp(f(x)-top)
+			d := (x - at) / sd
+			s[0] += p
+			s[1] += p * d
+			s[2] += p * d * d
+		}
+		return s
+	}
+	var total, coarse [3]float64
+	var split func(a, b float64, whole [3]float64, depth int)
+	split = func(a, b float64, whole [3]float64, depth int) {
+		mid := 0.5 * (a + b)
+		one, two := piece(a, mid), piece(mid, b)
+		done := true
+		for i := range whole {
+			if math.Abs(one[i]+two[i]-whole[i]) > 1e-14*coarse[i]+(1e-14+4e-16*math.Abs(top))*math.Abs(whole[i]) {
+				done = false
+			}
+		}
+		if done || depth > 12 {
+			for i := range total {
+				total[i] += one[i] + two[i]
+			}
+			return
+		}
+		split(a, mid, one, depth+1)
+		split(mid, b, two, depth+1)
+	}
+	for pass := 0; pass < 2; pass++ {
+		for i := 1; i < len(knots); i++ {
+			a, b := knots[i-1], knots[i]
+			if a == b || math.Max(f(a), math.Max(f(b), f(0.5*(a+b)))) < top-200 {
+				continue
+			}
+			whole := piece(a, b)
+			if pass == 1 {
+				split(a, b, whole, 0)
+				continue
+			}
+			for k := range coarse {
+				coarse[k] += math.Abs(whole[k])
+			}
+		}
+	}
+	d := total[1] / total[0]
+	t.LogZ = top + math.Log(total[0]) - 0.5*math.Log(2*math.Pi*v)
+	t.Ratio = total[2]/total[0] - d*d
+	t.Alpha = (at + d*sd - m) / v
+	t.Beta = (1 - t.Ratio) / v
+	return t
 }

@@ -43,11 +43,11 @@ var families = []entry{
 	}},
 	{Info{
 		Family:      "gaussian",
-		Links:       []string{"identity"},
-		Description: "a real response with mean s and noise variance dispersion",
+		Links:       []string{"identity", "log"},
+		Description: "a real response with mean s (or exp(s), link log) and noise variance dispersion",
 		Parameters:  []string{"dispersion"},
 		Response:    "any finite number",
-	}, map[string]func(Params) (Likelihood, error){"identity": newGaussian}},
+	}, map[string]func(Params) (Likelihood, error){"identity": newGaussian, "log": newGaussianLog}},
 	{Info{
 		Family:      "poisson",
 		Links:       []string{"log"},

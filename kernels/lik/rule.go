@@ -14,6 +14,15 @@ const maxNodes = 512
 // logarithms of weights that sum to 1. nil stands for 'auto'. Immutable.
 type rule struct {
 	x, logw []float64
+	free    bool // Ratio may exceed 1
+}
+
+// unclamped returns r for a family that is not log-concave; nil stays nil.
+func (r *rule) unclamped() *rule {
+	if r == nil {
+		return nil
+	}
+	return &rule{r.x, r.logw, true}
 }
 
 // newRule makes the k-point rule, nil for k = 0. Weights are kept as logarithms:
@@ -63,18 +72,20 @@ func (r *rule) moments(l Likelihood, o Obs, m, v float64) Tilted {
 	var a [maxNodes]float64
 	sd := math.Sqrt(v)
 	top, at := math.Inf(-1), 0
+	pull := 0.0
 	for i, x := range r.x {
-		logp, _, _ := l.LogLik(o, m+sd*x)
+		logp, d1, _ := l.LogLik(o, m+sd*x)
+		pull = d1
 		a[i] = r.logw[i] + logp
 		if a[i] > top {
 			top, at = a[i], i
 		}
 	}
 	if math.IsInf(top, -1) {
-		// only a rate that overflows gets here: the lowest node is the least unlikely
+		// only a rate that overflows gets here: the end that l' points to is the least unlikely
 		top, at = -math.MaxFloat64, 0
 		for i := range r.x {
-			if r.x[i] < r.x[at] {
+			if r.x[i] < r.x[at] == (pull < 0) {
 				at = i
 			}
 		}
@@ -89,6 +100,9 @@ func (r *rule) moments(l Likelihood, o Obs, m, v float64) Tilted {
 		s2 += p * d * d
 	}
 	s1 /= mass
-	ratio := math.Min(1, math.Max(tinyRatio, s2/mass-s1*s1))
+	ratio := math.Max(tinyRatio, s2/mass-s1*s1)
+	if !r.free {
+		ratio = math.Min(1, ratio)
+	}
 	return Tilted{LogZ: top + math.Log(mass), Alpha: (r.x[at] + s1) / sd, Beta: (1 - ratio) / v, Ratio: ratio}
 }
