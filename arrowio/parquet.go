@@ -64,7 +64,10 @@ func writeParquet(w io.Writer, f *kernels.Fit) error {
 		for i := range part {
 			names, nums = append(names, parquet.ByteArray(part[i].Feature)), append(nums, part[i].Mean)
 		}
-		rg := pw.AppendRowGroup()
+		rg, err := pw.AppendRowGroupChecked()
+		if err != nil {
+			return err
+		}
 		if err := writeColumn(rg, names); err != nil {
 			return err
 		}

@@ -218,7 +218,7 @@ func TestCompare(t *testing.T) {
 
 func TestWeightsAndEvaluate(t *testing.T) {
 	db := open(t)
-	exec(t, db, `CREATE TABLE one AS SELECT bglm_from_beliefs([{feature: 'b', mean: 1.0, variance: 4.0}, {feature: '2', mean: 3.0, variance: 0.0}]) AS fit`,
+	exec(t, db, `CREATE TABLE one AS SELECT bglm_from_beliefs([{feature: 'b', mean: 1.0, variance: 4.0}, {feature: '2', mean: 3.0, variance: 0.0}], {intercept: false}) AS fit`,
 		`CREATE TABLE many AS SELECT 'k' || k AS grp, fit FROM one, range(2) t(k)`)
 	same(t, db, "FROM bglm_weights('one')", "2 | 3 | 0 | 3 | 3 | NULL\nb | 1 | 4 | -2.91992796908 | 4.91992796908 | 0.5\n")
 	same(t, db, "SELECT grp, count(*), max(upper) FROM bglm_weights('many', sd := 1) GROUP BY grp ORDER BY grp", "k0 | 2 | 3\nk1 | 2 | 3\n")
