@@ -68,6 +68,13 @@ var families = []entry{
 		Parameters:  []string{"shape"},
 		Response:    "finite numbers > 0",
 	}, map[string]func(Params) (Likelihood, error){"log": newGamma}},
+	{Info{
+		Family:      "studentt",
+		Links:       []string{"identity"},
+		Description: "a real response around s with heavy tails: shape degrees of freedom, squared scale dispersion",
+		Parameters:  []string{"dispersion", "shape"},
+		Response:    "any finite number",
+	}, map[string]func(Params) (Likelihood, error){"identity": newStudentT}},
 }
 
 // Families lists the families in the order of the registry, as fresh copies.
