@@ -43,7 +43,7 @@ func findRoot(m, v, peak float64, l func(s float64) (logp, d1, d2 float64)) anch
 		g := t - v*d1
 		tau := 1 / math.Sqrt(1/v-d2)
 		step := -g / (1 - v*d2)
-		if math.Abs(step) <= modeTol*tau || i > 300 {
+		if math.Abs(step) <= modeTol*tau && tau > 0 || i > 300 {
 			return anchor{t: t, logp: logp, d1: d1, resid: d1 - t/v, tau: tau}
 		}
 		if g < 0 {

@@ -49,6 +49,25 @@ func TestGaussianLogTwoModes(t *testing.T) {
 	}
 }
 
+// A prior so wide that the search for the mode near log y starts where e^2s overflows;
+// and one that a wall of log p cuts off far from the prior's own scale.
+func TestGaussianLogWide(t *testing.T) {
+	for _, c := range []struct{ d, y, w, m, v float64 }{
+		{8.283122634750612e+06, 2.3846525566232685e+07, 0.1, -12.951247854851784, 483566.35513776814},
+		{1e-7, 3e7, 2.5, -25, 5457},
+		{1, -300, 1, -1e4, 1e5},
+	} {
+		l := mustNew(t, "gaussian", "log", Params{Dispersion: c.d})
+		got := l.Moments(Obs{Y: c.y, Weight: c.w}, c.m, c.v)
+		if math.IsNaN(got.LogZ + got.Alpha + got.Beta) {
+			t.Errorf("%+v: %+v", c, got)
+		}
+		if c.y > 0 { // the datum fixes s
+			kerneltest.Close(t, "mean", c.m+c.v*got.Alpha, math.Log(c.y), kerneltest.Tol{Abs: 1e-6})
+		}
+	}
+}
+
 func BenchmarkGaussianLog(b *testing.B) {
 	benchmark(b, mustNew(b, "gaussian", "log", Params{Dispersion: 1}), Obs{Y: 1.5, Weight: 1})
 }

@@ -69,7 +69,7 @@ func fallingRoot(v, lo, hi float64, slope func(t float64) (d1, d2 float64)) (t, 
 		f, fall := d1-t/v, 1/v-d2
 		step := f / fall
 		tau = 1 / math.Sqrt(math.Max(fall, 1e-3/v)) // a flat top is no wider than the prior allows
-		if math.Abs(step) <= modeTol*tau && fall > 0 || i > 300 {
+		if math.Abs(step) <= modeTol*tau && tau > 0 && fall > 0 || i > 300 { // tau is 0 where l” overflows
 			return t, tau
 		}
 		if f > 0 {
