@@ -56,3 +56,7 @@ func TestGammaShape(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func BenchmarkGamma(b *testing.B) {
+	benchmark(b, mustNew(b, "gamma", "", Params{Shape: 2}), Obs{Y: 1.5, Weight: 1})
+}

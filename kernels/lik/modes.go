@@ -1,6 +1,10 @@
 package lik
 
-import "math"
+import (
+	"math"
+
+	"github.com/bglm/bglm/kernels/special"
+)
 
 // A bumpy shape need not be concave. wide is the width of a panel from d to the right
 // over which 16 nodes resolve its exponential.
@@ -68,7 +72,7 @@ func fallingRoot(v, lo, hi float64, slope func(t float64) (d1, d2 float64)) (t, 
 		d1, d2 := slope(t)
 		f, fall := d1-t/v, 1/v-d2
 		step := f / fall
-		tau = 1 / math.Sqrt(math.Max(fall, 1e-3/v)) // a flat top is no wider than the prior allows
+		tau = 1 / math.Sqrt(math.Max(fall, 1e-3/v))                          // a flat top is no wider than the prior allows
 		if math.Abs(step) <= modeTol*tau && tau > 0 && fall > 0 || i > 300 { // tau is 0 where l” overflows
 			return t, tau
 		}
@@ -151,8 +155,8 @@ func bumps[S bumpy](sh S, a anchor, v, left, right float64, s *sums) {
 			d := mid + c*u
 			gap, slope, curv := sh.at(d)
 			e := gap + d*(a.resid+half*d)
-			if e > -700 {
-				s.add(c*legendre[1][i]*math.Exp(e), d, slope, curv)
+			if e > -500 {
+				s.add(c*legendre[1][i]*special.ExpDown(e), d, slope, curv)
 			}
 		}
 		if x+wide == x {

@@ -58,3 +58,7 @@ func testShape(t *testing.T, family string, def float64, want string) {
 		t.Error("an infinite shape is accepted")
 	}
 }
+
+func BenchmarkNegBinomial(b *testing.B) {
+	benchmark(b, mustNew(b, "negbinomial", "", Params{Shape: 2}), Obs{Y: 3, Weight: 1})
+}

@@ -10,7 +10,7 @@ Writes testdata/lik/<family>_<link>.csv and testdata/special/<function>.csv.
 
 For one row (y, weight w, dispersion, m, v) the tilted law is proportional to
 exp(f(s)), f(s) = w log p(y|s) - (s-m)^2/(2v). It is log-concave for every family
-here, so it is integrated between the two points where f has fallen 160 nats below
+but two (below), so it is integrated between the two points where f has fallen 160 nats below
 its mode, in Gauss-Legendre panels of 40 nodes. A panel is never wider than 2.5
 prior deviations, a fifth of the range, or two units of s (0.8 times the distance
 to the bend of log p, when that is larger). Every 17th row is integrated again
