@@ -122,6 +122,8 @@ func (s *adfState) absorb(y *capi.Vec, x *features, cols *rowColumns, lo, hi int
 	b := batches.Get().(*kernels.Batch)
 	defer batches.Put(b)
 	b.Reset()
+	x.share(hi - lo)
+	defer x.done()
 	for i := lo; i < hi; i++ {
 		if y.Null(i) || x.x.Null(i) || cols.null(i) {
 			s.Skip(1)
@@ -146,6 +148,7 @@ func (s *adfState) absorb(y *capi.Vec, x *features, cols *rowColumns, lo, hi int
 			s.failed = true
 		}
 		s.Dict.Truncate(features) // a row left out leaves no feature behind
+		x.forget()
 	}
 	err := s.Update(b, s.plan.onError == onErrorSkip)
 	if err != nil && errors.Is(err, adf.ErrRow) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/bglm/bglm/kernels"
@@ -21,6 +22,70 @@ type features struct {
 	field []fieldPlan
 	text  []byte
 	s     kernels.Scratch
+
+	// Short texts that were numbered before, for runs of rows that share a
+	// dictionary: a probe of two words in place of hash, probe and compare.
+	memo *memo
+}
+
+// memo is a direct-mapped cache from a short text of a column to its number.
+type memo struct {
+	epoch uint32
+	e     [1024]struct {
+		lo, hi           uint64
+		field, epoch, id uint32
+	}
+}
+
+var memos = sync.Pool{New: func() any { return new(memo) }}
+
+// share prepares for many rows of one dictionary; done ends that.
+func (f *features) share(rows int) {
+	if rows >= 64 { // fewer would not repay the misses
+		f.memo = memos.Get().(*memo)
+		f.forget()
+	}
+}
+
+// forget voids the memo: the dictionary has changed.
+func (f *features) forget() {
+	if f.memo == nil {
+		return
+	}
+	if f.memo.epoch++; f.memo.epoch == 0 {
+		*f.memo = memo{epoch: 1}
+	}
+}
+
+func (f *features) done() {
+	if f.memo != nil {
+		f.forget()
+		memos.Put(f.memo)
+		f.memo = nil
+	}
+}
+
+// name numbers the text of entry i of v, which belongs to a field: add does it
+// when the memo does not know.
+func (f *features) name(field uint32, v *capi.Vec, i int, add func(text string) (uint32, error)) (uint32, error) {
+	m := f.memo
+	if m == nil {
+		return add(v.Str(i))
+	}
+	lo, hi, ok := v.Inline(i)
+	if !ok {
+		return add(v.Str(i))
+	}
+	h := lo*0x9E3779B97F4A7C15 ^ hi*0xD6E8FEB86659FD93 + uint64(field)*0xA0761D6478BD642F
+	e := &m.e[(h^h>>29)>>32&uint64(len(m.e)-1)]
+	if e.lo == lo && e.hi == hi && e.field == field && e.epoch == m.epoch {
+		return e.id, nil
+	}
+	id, err := add(v.Str(i))
+	if err == nil {
+		e.lo, e.hi, e.field, e.epoch, e.id = lo, hi, field, m.epoch, id
+	}
+	return id, err
 }
 
 type fieldKind int
@@ -162,7 +227,7 @@ func (f *features) structRow(i int, d *kernels.Dict, b *kernels.Batch) error {
 			}
 			id, err = d.AddKey(p.key)
 		case category:
-			id, err = d.AddPair(&p.prefix, p.v.Str(i))
+			id, err = f.name(uint32(k), p.v, i, func(text string) (uint32, error) { return d.AddPair(&p.prefix, text) })
 		case boolean:
 			t := 0
 			if p.v.Bool(i) {
@@ -186,7 +251,7 @@ func (f *features) structRow(i int, d *kernels.Dict, b *kernels.Batch) error {
 				if c.Null(j) {
 					continue
 				}
-				if id, err = d.AddPair(&p.prefix, c.Str(j)); err != nil {
+				if id, err = f.name(uint32(k), c, j, func(text string) (uint32, error) { return d.AddPair(&p.prefix, text) }); err != nil {
 					return err
 				}
 				b.Add(id, 1)
@@ -229,18 +294,20 @@ func (f *features) pairRow(i int, d *kernels.Dict, b *kernels.Batch) error {
 		}
 		var id uint32
 		var err error
-		name := ""
+		value := v.Float(j)
 		if k.Type == capi.Varchar {
-			name = k.Str(j)
+			if !finite(value) {
+				return notFinite(k.Str(j), value)
+			}
+			id, err = f.name(0, k, j, d.Add)
 		} else {
 			f.text = k.AppendInt(f.text[:0], j)
-			name = string(f.text)
+			if !finite(value) {
+				return notFinite(string(f.text), value)
+			}
+			id, err = d.Add(string(f.text))
 		}
-		value := v.Float(j)
-		if !finite(value) {
-			return notFinite(name, value)
-		}
-		if id, err = d.Add(name); err != nil {
+		if err != nil {
 			return err
 		}
 		b.Add(id, value)
@@ -255,7 +322,7 @@ func (f *features) nameRow(i int, d *kernels.Dict, b *kernels.Batch) error {
 		if c.Null(j) {
 			continue
 		}
-		id, err := d.Add(c.Str(j))
+		id, err := f.name(0, c, j, d.Add)
 		if err != nil {
 			return err
 		}

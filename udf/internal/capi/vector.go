@@ -283,6 +283,14 @@ func (v *Vec) EnumText(code int) string {
 	return C.GoString(c)
 }
 
+// Inline is the 16 bytes of a VARCHAR entry when they hold the whole text (up to
+// 12 bytes and the length): equal words are equal texts.
+func (v *Vec) Inline(i int) (lo, hi uint64, ok bool) {
+	p := unsafe.Add(v.data, i*16)
+	lo, hi = *(*uint64)(p), *(*uint64)(unsafe.Add(p, 8))
+	return lo, hi, *(*uint32)(p) <= 12
+}
+
 // Span is where entry i of a LIST, MAP or ARRAY lies in its child. Undefined
 // for NULL entries.
 func (v *Vec) Span(i int) (lo, hi int) {
