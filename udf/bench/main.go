@@ -274,7 +274,7 @@ func manyGroups(threads, groups, repeats int) error {
 	}
 	t := table.NewWriter()
 	t.SetOutputMirror(os.Stdout)
-	t.SetTitle(fmt.Sprintf("%s groups of 4 rows and 3 weights in one GROUP BY, %d threads", thousands(groups), threads))
+	t.SetTitle(fmt.Sprintf("%s groups, 4 rows each; threads: %d", thousands(groups), threads))
 	t.AppendHeader(table.Row{"what", "seconds", "us a group", "peak RSS MiB"})
 	src := fmt.Sprintf("(SELECT i %% %d AS g, i, i %% 3 = 0 AS y FROM range(%d) t(i))", groups, 4*groups)
 	for _, q := range []query{
