@@ -241,3 +241,20 @@ func TestOrderedIsBitEqual(t *testing.T) {
 		}
 	}
 }
+
+// The table macros come on request only, and twice is as good as once.
+func TestLoadMacros(t *testing.T) {
+	db := open(t)
+	if n := value[int](t, db, "SELECT count(*) FROM duckdb_functions() WHERE function_name = 'bglm_fit_by'"); n != 0 {
+		t.Errorf("%d macros without a request", n)
+	}
+	for range 2 {
+		if err := udf.LoadMacros(context.Background(), db); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec(t, db, "CREATE TABLE r AS SELECT i % 2 AS g, i % 3 = 0 AS y, i / 30 AS v FROM range(30) t(i)")
+	if n := value[int](t, db, "SELECT sum(fit.n)::INT FROM bglm_fit_by('r', g, y, {v: v})"); n != 30 {
+		t.Errorf("n = %d", n)
+	}
+}
