@@ -1,26 +1,28 @@
-package sqlfiles
+package sqlfiles_test
 
 import (
 	"regexp"
 	"strings"
 	"testing"
+
+	sqlfiles "github.com/bglm/bglm/sql"
 )
 
 var macroName = regexp.MustCompile(`(?m)^CREATE OR REPLACE MACRO (\w+)\(`)
 
 // Every macro has a paragraph in the header, and the script makes macros only.
 func TestScriptDocumentsItsMacros(t *testing.T) {
-	names := macroName.FindAllStringSubmatch(Macros, -1)
+	names := macroName.FindAllStringSubmatch(sqlfiles.Macros, -1)
 	if len(names) < 7 {
 		t.Fatalf("%d macros found, want at least 7", len(names))
 	}
 	for _, n := range names {
-		if !strings.Contains(Macros, "\n-- "+n[1]+"(") {
+		if !strings.Contains(sqlfiles.Macros, "\n-- "+n[1]+"(") {
 			t.Errorf("%s has no paragraph in the header", n[1])
 		}
 	}
 	statements := 0
-	for _, s := range strings.Split(Macros, ";\n") {
+	for _, s := range strings.Split(sqlfiles.Macros, ";\n") {
 		code := ""
 		for line := range strings.Lines(s) {
 			if l := strings.TrimSpace(line); l != "" && !strings.HasPrefix(l, "--") {
@@ -47,7 +49,7 @@ func examples(t *testing.T) []example {
 	t.Helper()
 	var out []example
 	stmt := ""
-	for line := range strings.Lines(Macros) {
+	for line := range strings.Lines(sqlfiles.Macros) {
 		line = strings.TrimRight(line, "\n")
 		switch {
 		case strings.HasPrefix(line, "--     -- > "):

@@ -1,6 +1,6 @@
 //go:build cgo
 
-package sqlfiles
+package sqlfiles_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 
 	_ "github.com/duckdb/duckdb-go/v2"
 
+	sqlfiles "github.com/bglm/bglm/sql"
 	"github.com/bglm/bglm/udf"
 )
 
@@ -27,7 +28,7 @@ func open(t *testing.T) *sql.DB {
 	if err := udf.Register(context.Background(), db); err != nil {
 		t.Fatal(err)
 	}
-	exec(t, db, Macros)
+	exec(t, db, sqlfiles.Macros)
 	return db
 }
 
@@ -114,7 +115,7 @@ func fails(t *testing.T, db *sql.DB, query, want string) {
 
 func TestHeaderExamples(t *testing.T) {
 	db := open(t)
-	exec(t, db, Macros) // once more: replaces
+	exec(t, db, sqlfiles.Macros) // once more: replaces
 	shown := 0
 	for _, e := range examples(t) {
 		if e.want == "" {
