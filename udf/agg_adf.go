@@ -44,19 +44,34 @@ func (o *options) adf(hasTime, hasTrials bool) (*adfPlan, error) {
 		}
 	}
 	for _, b := range o.priors {
-		if o.hashBits > 0 && b.Feature != kernels.Intercept {
-			// the slot the name falls into
-			var d kernels.Dict
-			d.HashBits = o.hashBits
-			id, err := d.Add(b.Feature)
-			if err != nil {
-				return nil, err
-			}
-			b.Feature = string(d.Name(id))
+		if b.Feature, err = o.slotName(b.Feature); err != nil {
+			return nil, err
 		}
 		p.cfg.Priors = append(p.cfg.Priors, b)
 	}
+	if o.hashBits > 0 && o.noiseBy != nil {
+		p.cfg.NoiseBy = map[string]float64{}
+		for name, q := range o.noiseBy {
+			if name, err = o.slotName(name); err != nil {
+				return nil, err
+			}
+			p.cfg.NoiseBy[name] = max(p.cfg.NoiseBy[name], q) // names that collide share the larger
+		}
+	}
 	return p, nil
+}
+
+// slotName is what the dictionary calls a feature: with hash_bits its slot.
+func (o *options) slotName(feature string) (string, error) {
+	if o.hashBits == 0 || feature == kernels.Intercept {
+		return feature, nil
+	}
+	d := kernels.Dict{HashBits: o.hashBits}
+	id, err := d.Add(feature)
+	if err != nil {
+		return "", err
+	}
+	return string(d.Name(id)), nil
 }
 
 // adfState is the aggregate state of one group.

@@ -54,18 +54,18 @@ func (p *predictor) free() { p.fits, p.x = nil, nil; predictors.Put(p) }
 
 // linear is the Gaussian of the linear predictor of row i; ok is false when fit
 // or x is NULL.
-func (p *predictor) linear(i int) (head *kernels.Fit, mean, variance float64, ok bool, err error) {
+func (p *predictor) linear(i int) (mean, variance float64, ok bool, err error) {
 	if p.fits.null(i) || p.x.x.Null(i) {
-		return nil, 0, 0, false, nil
+		return 0, 0, false, nil
 	}
 	f, err := p.fits.head(i)
 	if err != nil {
-		return nil, 0, 0, false, err
+		return 0, 0, false, err
 	}
 	lo, hi := p.fits.beliefs.list.Span(i)
 	if lo != p.lo || hi != p.hi || !p.checked {
 		if err := p.open(lo, hi); err != nil {
-			return nil, 0, 0, false, err
+			return 0, 0, false, err
 		}
 	}
 	if f.HashBits != p.dict.HashBits {
@@ -77,12 +77,12 @@ func (p *predictor) linear(i int) (head *kernels.Fit, mean, variance float64, ok
 	if f.Intercept {
 		id, err := p.dict.AddRaw(kernels.Intercept)
 		if err != nil {
-			return nil, 0, 0, false, err
+			return 0, 0, false, err
 		}
 		p.b.Add(id, 1)
 	}
 	if err := p.x.row(i, &p.dict, &p.b); err != nil {
-		return nil, 0, 0, false, err
+		return 0, 0, false, err
 	}
 	for len(p.found) < p.dict.Len() {
 		p.found = append(p.found, unknown)
@@ -94,7 +94,7 @@ func (p *predictor) linear(i int) (head *kernels.Fit, mean, variance float64, ok
 			at = p.search(p.dict.Name(id))
 			if at != missing {
 				if _, _, err := r.at(at); err != nil { // once a chunk for each feature
-					return nil, 0, 0, false, fmt.Errorf("the FIT: %w", err)
+					return 0, 0, false, fmt.Errorf("the FIT: %w", err)
 				}
 			}
 			p.found[id] = at
@@ -110,9 +110,9 @@ func (p *predictor) linear(i int) (head *kernels.Fit, mean, variance float64, ok
 		variance += v * v * w.Variance
 	}
 	if !finite(mean) || !(variance >= 0) || !finite(variance) {
-		return nil, 0, 0, false, fmt.Errorf("the linear predictor has mean %v and variance %v; scale the features down", mean, variance)
+		return 0, 0, false, fmt.Errorf("the linear predictor has mean %v and variance %v; scale the features down", mean, variance)
 	}
-	return f, mean, variance, true, nil
+	return mean, variance, true, nil
 }
 
 // sampleOrder is how long a list may be to be checked whole; of longer ones a
@@ -176,6 +176,25 @@ func (p *predictor) search(name []byte) int {
 	return missing
 }
 
+// rows calls f with the Gaussian of each row's linear predictor; rows without
+// fit or x are NULL.
+func (p *predictor) rows(n int, out *capi.Col, f func(i int, m, v float64) error) error {
+	for i := range n {
+		m, v, ok, err := p.linear(i)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			out.Null()
+			continue
+		}
+		if err := f(i, m, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 var predictions = []string{"exact", "mackay", "plugin"}
 
 func callPredict(args []capi.Vec, n int, out *capi.Col) error {
@@ -190,28 +209,20 @@ func callPredict(args []capi.Vec, n int, out *capi.Col) error {
 			return fmt.Errorf("prediction is %s; allowed: 'exact', 'mackay' or 'plugin'", how.TypeName())
 		}
 	}
-	for i := range n {
+	return p.rows(n, out, func(i int, m, v float64) error {
 		kind := "exact"
 		if how != nil && !how.Null(i) {
 			kind = how.Str(i)
 		}
-		_, m, v, ok, err := p.linear(i)
-		if err != nil {
-			return err
-		}
-		if !ok {
-			out.Null()
-			continue
-		}
 		l := p.fits.lik
-		var y float64
 		switch kind {
 		case "exact":
-			y, _ = l.Predict(m, v)
+			y, _ := l.Predict(m, v)
+			out.Float(y)
 		case "mackay":
-			y = l.Moderated(m, v)
+			out.Float(l.Moderated(m, v))
 		case "plugin":
-			y = l.Response(m)
+			out.Float(l.Response(m))
 		default:
 			msg := fmt.Sprintf("prediction: found %q; allowed: 'exact', 'mackay' or 'plugin'", kind)
 			if near := nearest(kind, predictions); near != "" {
@@ -219,9 +230,8 @@ func callPredict(args []capi.Vec, n int, out *capi.Col) error {
 			}
 			return fmt.Errorf("%s", msg)
 		}
-		out.Float(y)
-	}
-	return nil
+		return nil
+	})
 }
 
 var distType = capi.StructOf(fld("eta_mean", capi.TDouble), fld("eta_variance", capi.TDouble), fld("mean", capi.TDouble),
@@ -239,20 +249,12 @@ func callPredictDist(args []capi.Vec, n int, out *capi.Col) error {
 			return fmt.Errorf("level is %s; allowed: a number between 0 and 1", level.TypeName())
 		}
 	}
-	for i := range n {
+	return p.rows(n, out, func(i int, m, v float64) error {
 		q := 0.95
 		if level != nil && !level.Null(i) {
 			if q = level.Float(i); !(q > 0 && q < 1) {
 				return fmt.Errorf("level = %v; allowed: a number between 0 and 1", q)
 			}
-		}
-		_, m, v, ok, err := p.linear(i)
-		if err != nil {
-			return err
-		}
-		if !ok {
-			out.Null()
-			continue
 		}
 		l := p.fits.lik
 		ym, yv := l.Predict(m, v)
@@ -261,8 +263,8 @@ func callPredictDist(args []capi.Vec, n int, out *capi.Col) error {
 			out.Field(k).Float(x)
 		}
 		out.EndStruct()
-	}
-	return nil
+		return nil
+	})
 }
 
 var nan = math.NaN()

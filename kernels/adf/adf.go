@@ -299,7 +299,6 @@ func (s *State) Skip(n int64) { s.skipped += n }
 func (s *State) Update(b *kernels.Batch, skip bool) error {
 	s.Grow()
 	drifts := s.drifts()
-	needTime := drifts || s.cfg.HasTime
 	w := s.w
 	l := s.cfg.Lik
 	for i := range b.Len() {
@@ -311,7 +310,7 @@ func (s *State) Update(b *kernels.Batch, skip bool) error {
 			}
 			return rowError(err)
 		}
-		if !drifts && needTime {
+		if !drifts && s.cfg.HasTime {
 			s.tickOnly(b.Time[i])
 		}
 		lo, hi := b.Row[i], b.Row[i+1]
