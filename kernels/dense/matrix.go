@@ -1,0 +1,111 @@
+package dense
+
+import "fmt"
+
+// Matrix is a row-major matrix; row i is Data[i*Stride : i*Stride+Cols]. A view made by
+// Slice shares the data of its parent.
+type Matrix struct {
+	Rows, Cols, Stride int
+	Data               []float64
+}
+
+// New returns a matrix of zeros.
+func New(rows, cols int) *Matrix {
+	if rows < 0 || cols < 0 {
+		panic(fmt.Sprintf("dense: New(%d, %d)", rows, cols))
+	}
+	return &Matrix{Rows: rows, Cols: cols, Stride: cols, Data: make([]float64, rows*cols)}
+}
+
+// Row is row i, sharing memory. Its capacity ends with the row.
+func (m *Matrix) Row(i int) []float64 {
+	lo := i * m.Stride
+	return m.Data[lo : lo+m.Cols : lo+m.Cols]
+}
+
+// At is the entry of row i and column j.
+func (m *Matrix) At(i, j int) float64 {
+	if uint(j) >= uint(m.Cols) {
+		panic(fmt.Sprintf("dense: column %d of %d", j, m.Cols))
+	}
+	return m.Data[i*m.Stride+j]
+}
+
+// Set writes the entry of row i and column j.
+func (m *Matrix) Set(i, j int, v float64) {
+	if uint(j) >= uint(m.Cols) {
+		panic(fmt.Sprintf("dense: column %d of %d", j, m.Cols))
+	}
+	m.Data[i*m.Stride+j] = v
+}
+
+// Slice is the view of rows [r0, r1) and columns [c0, c1).
+func (m *Matrix) Slice(r0, r1, c0, c1 int) *Matrix {
+	v := m.view(r0, r1, c0, c1)
+	return &v
+}
+
+func (m *Matrix) view(r0, r1, c0, c1 int) Matrix {
+	if r0 < 0 || r1 < r0 || m.Rows < r1 || c0 < 0 || c1 < c0 || m.Cols < c1 {
+		panic(fmt.Sprintf("dense: slice [%d:%d, %d:%d] of %d x %d", r0, r1, c0, c1, m.Rows, m.Cols))
+	}
+	v := Matrix{Rows: r1 - r0, Cols: c1 - c0, Stride: m.Stride}
+	if v.Rows > 0 && v.Cols > 0 {
+		v.Data = m.Data[r0*m.Stride+c0 : (r1-1)*m.Stride+c1]
+	}
+	return v
+}
+
+// Clone is a copy with Stride = Cols.
+func (m *Matrix) Clone() *Matrix {
+	c := New(m.Rows, m.Cols)
+	if m.Cols == 0 {
+		return c
+	}
+	for i := range m.Rows {
+		copy(c.Row(i), m.Row(i))
+	}
+	return c
+}
+
+// T is the transpose, a copy.
+func (m *Matrix) T() *Matrix {
+	t := New(m.Cols, m.Rows)
+	const b = 16 // square blocks keep both sides in cache
+	for i0 := 0; i0 < m.Rows && m.Cols > 0; i0 += b {
+		i1 := min(i0+b, m.Rows)
+		for j0 := 0; j0 < m.Cols; j0 += b {
+			j1 := min(j0+b, m.Cols)
+			for i := i0; i < i1; i++ {
+				for j, v := range m.Data[i*m.Stride+j0 : i*m.Stride+j1] {
+					t.Data[(j0+j)*t.Stride+i] = v
+				}
+			}
+		}
+	}
+	return t
+}
+
+// shape panics unless m is rows x cols and its data reach the last row: a wrong shape is
+// a bug of the caller, and the assembly checks no bounds.
+func (m *Matrix) shape(what string, rows, cols int) {
+	if m.Rows != rows || m.Cols != cols {
+		panic(fmt.Sprintf("dense: %s is %d x %d, want %d x %d", what, m.Rows, m.Cols, rows, cols))
+	}
+	m.check(what)
+}
+
+func (m *Matrix) check(what string) {
+	if m.Rows < 0 || m.Cols < 0 || m.Stride < m.Cols {
+		panic(fmt.Sprintf("dense: %s is %d x %d with stride %d", what, m.Rows, m.Cols, m.Stride))
+	}
+	if m.Rows > 0 && m.Cols > 0 && len(m.Data) < (m.Rows-1)*m.Stride+m.Cols {
+		panic(fmt.Sprintf("dense: %s is %d x %d with stride %d and %d numbers", what, m.Rows, m.Cols, m.Stride, len(m.Data)))
+	}
+}
+
+func length(what string, x []float64, n int) {
+	if len(x) != n {
+		panic(fmt.Sprintf("dense: %s has length %d, want %d", what, len(x), n))
+	}
+}

@@ -1,0 +1,70 @@
+package dense
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
+// Parallel splits [0, n) into one contiguous part per processor (GOMAXPROCS, at most n)
+// and returns when f has run on all of them. The parts depend on the machine: for results
+// that do not, f must treat each index on its own. A panic in f is raised again here.
+func Parallel(n int, f func(lo, hi int)) {
+	p := min(runtime.GOMAXPROCS(0), n)
+	tasks(p, p, func(i int) { f(i*n/p, (i+1)*n/p) })
+}
+
+// tasks calls f(0) ... f(n-1), each once, on at most the given number of goroutines of
+// which the caller's is one. Free workers take the next index. After a panic no new index
+// is begun, and the panic with the lowest index is raised in the caller's goroutine.
+func tasks(n, workers int, f func(i int)) {
+	workers = min(workers, n)
+	if workers <= 1 {
+		for i := range n {
+			f(i)
+		}
+		return
+	}
+	var (
+		next    atomic.Int64
+		wg      sync.WaitGroup
+		mu      sync.Mutex
+		failed  atomic.Bool
+		at      = n
+		failure any
+	)
+	one := func(i int) {
+		done := false
+		defer func() {
+			if done {
+				return
+			}
+			r := recover()
+			failed.Store(true)
+			mu.Lock()
+			if i < at {
+				at, failure = i, r
+			}
+			mu.Unlock()
+		}()
+		f(i)
+		done = true
+	}
+	work := func() {
+		for !failed.Load() {
+			i := int(next.Add(1)) - 1
+			if i >= n {
+				return
+			}
+			one(i)
+		}
+	}
+	for range workers - 1 {
+		wg.Go(work)
+	}
+	work()
+	wg.Wait()
+	if failed.Load() {
+		panic(failure)
+	}
+}
