@@ -3,6 +3,8 @@ package kernels
 import (
 	"fmt"
 	"math"
+
+	"github.com/bglm/bglm/kernels/lik"
 )
 
 // Weight is a Gaussian belief over one weight. Variance 0 is a known weight.
@@ -41,11 +43,24 @@ type Fit struct {
 	Prior                Prior
 	Time                 float64 // when the beliefs are valid; NaN without time
 	Beliefs              []Belief
+	Covariance           Covariance
+	Classes              []string // softmax: beliefs are len(Classes) blocks of equal length, class by class
 	N, Skipped           int64
 	LogEvidence          float64 // nats
 	Iterations           int
 	Converged            bool
 	Status               string // "ok" or one sentence
+}
+
+// SetLikelihood notes the family, link and parameters of l.
+func (f *Fit) SetLikelihood(l lik.Likelihood) {
+	f.Family, f.Link, f.Shape, f.Dispersion = l.Family(), l.Link(), math.NaN(), 1
+	if s, ok := l.(lik.Shaped); ok {
+		f.Shape = s.Shape()
+	}
+	if d, ok := l.(lik.Dispersed); ok {
+		f.Dispersion = d.Dispersion()
+	}
 }
 
 // Check reports the first belief that is not a Gaussian.

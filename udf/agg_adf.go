@@ -13,7 +13,7 @@ import (
 
 // adfPlan is what the options of bglm_adf come to.
 type adfPlan struct {
-	cfg               adf.Config
+	cfg               kernels.Model
 	onError           errorMode
 	shape, dispersion float64
 }
@@ -32,12 +32,11 @@ func (o *options) adf(hasTime, hasTrials bool) (*adfPlan, error) {
 		}
 		return nil, fmt.Errorf("option trials: found none; binomial needs the number of trials of each row")
 	}
-	p := &adfPlan{onError: o.onError, shape: o.shape, dispersion: o.dispersion, cfg: adf.Config{
+	p := &adfPlan{onError: o.onError, shape: o.shape, dispersion: o.dispersion, cfg: kernels.Model{
 		Lik: l, Prior: o.prior, Intercept: o.intercept, HashBits: o.hashBits, MaxFeatures: o.maxFeatures,
-		Noise: o.noise, NoiseBy: o.noiseBy, Forgetting: o.forgetting, HasTime: hasTime, From: o.from,
+		Noise: o.noise, NoiseBy: o.noiseBy, Forgetting: o.forgetting, HasTime: hasTime, Start: o.from,
 	}}
 	if f := o.from; f != nil {
-		p.cfg.Start = f.Beliefs
 		drifts := o.noise > 0 || o.noiseBy != nil || o.forgetting < 1
 		if drifts && !hasTime && f.Time == f.Time && f.N > 0 {
 			return nil, fmt.Errorf("the prior FIT is valid at time %v, but the rows have no time to drift by; give the option time", f.Time)
@@ -91,7 +90,7 @@ func (s *adfState) Merge(src capi.State) error {
 	}
 	a, b := &s.plan.cfg, &o.plan.cfg
 	if a.Lik.Family() != b.Lik.Family() || a.Lik.Link() != b.Lik.Link() || a.Prior != b.Prior || a.Intercept != b.Intercept ||
-		a.HashBits != b.HashBits || a.Noise != b.Noise || a.Forgetting != b.Forgetting || len(a.Start) != len(b.Start) || len(a.Priors) != len(b.Priors) {
+		a.HashBits != b.HashBits || a.Noise != b.Noise || a.Forgetting != b.Forgetting || (a.Start == nil) != (b.Start == nil) || len(a.Priors) != len(b.Priors) {
 		return fmt.Errorf("the options differ between rows of one group; all but weight, offset, trials and time must be constant")
 	}
 	s.failed = s.failed || o.failed
@@ -166,7 +165,7 @@ func (s *adfState) absorb(y *capi.Vec, x *features, cols *rowColumns, lo, hi int
 		x.forget()
 	}
 	err := s.Update(b, s.plan.onError == onErrorSkip)
-	if err != nil && errors.Is(err, adf.ErrRow) {
+	if err != nil && errors.Is(err, kernels.ErrRow) {
 		if s.plan.onError == onErrorNull {
 			s.failed = true
 			return nil

@@ -181,7 +181,7 @@ func callFromBeliefs(args []capi.Vec, n int, out *capi.Col) error {
 		if err != nil {
 			return err
 		}
-		st, err := adf.New(&adf.Config{Lik: l, Prior: o.prior, Intercept: o.intercept, Start: bs})
+		st, err := adf.New(&kernels.Model{Lik: l, Prior: o.prior, Intercept: o.intercept, Priors: bs})
 		if err != nil {
 			return err
 		}

@@ -202,7 +202,7 @@ func (d *demo) stream(n int64) error {
 	}
 	var models [2]*adf.State // with drift, without
 	for k, noise := range []float64{d.c.Noise, 0} {
-		if models[k], err = adf.New(&adf.Config{Lik: l, Prior: kernels.DefaultPrior, Intercept: true, HasTime: true, Noise: noise}); err != nil {
+		if models[k], err = adf.New(&kernels.Model{Lik: l, Prior: kernels.DefaultPrior, Intercept: true, HasTime: true, Noise: noise}); err != nil {
 			return err
 		}
 	}

@@ -15,61 +15,19 @@
 package adf
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
 	"github.com/bglm/bglm/kernels"
-	"github.com/bglm/bglm/kernels/lik"
 )
-
-// Config is what all states of one fit share; it is not changed after New.
-type Config struct {
-	Lik         lik.Likelihood
-	Prior       kernels.Prior
-	Intercept   bool
-	HashBits    int
-	MaxFeatures int
-
-	// Priors are the priors of single features by name; others have Prior.
-	Priors []kernels.Belief
-	// Start holds the beliefs to start from, those of a posterior. Features not in
-	// it start at their prior.
-	Start []kernels.Belief
-	// From carries the counts of the fit that Start continues; nil for a fresh fit.
-	From *kernels.Fit
-
-	// Noise is the random-walk variance per unit of time; NoiseBy, when not nil,
-	// gives it by feature (others 0).
-	Noise   float64
-	NoiseBy map[string]float64
-	// Forgetting in (0, 1] discounts per unit of time towards the prior:
-	// precision λΛ + (1-λ)Λ0, λ = Forgetting^Δt. 0 means 1.
-	Forgetting float64
-	// HasTime says that rows carry times; else each row is one unit.
-	HasTime bool
-}
 
 // MaxConflict is how far, in standard deviations, merged beliefs of a weight may
 // lie apart before the status says so: six sigma does not happen by chance.
 const MaxConflict = 6
 
-// ErrRow marks an error that concerns one row only, so that it can be skipped.
-var ErrRow = errors.New("bad row")
-
-func rowError(err error) error { return fmt.Errorf("%w%w", errQuiet, err) }
-
-// errQuiet wraps ErrRow without showing in the text.
-var errQuiet error = quiet{}
-
-type quiet struct{}
-
-func (quiet) Error() string        { return "" }
-func (quiet) Is(target error) bool { return target == ErrRow }
-
 // State is the filter's state. The zero State is not ready: use New.
 type State struct {
-	cfg  *Config
+	cfg  *kernels.Model
 	Dict kernels.Dict
 	w    []kernels.Weight
 	base []kernels.Weight // where the first len(base) features started
@@ -87,41 +45,32 @@ type State struct {
 
 // New returns the state before the first row.
 // Errors: more start beliefs than MaxFeatures.
-func New(cfg *Config) (*State, error) {
+func New(cfg *kernels.Model) (*State, error) {
 	s := &State{cfg: cfg, begun: math.NaN(), clock: math.NaN()}
-	s.Dict.HashBits, s.Dict.Max = cfg.HashBits, cfg.MaxFeatures
-	if cfg.Intercept {
-		if _, err := s.Dict.AddRaw(kernels.Intercept); err != nil {
-			return nil, err
-		}
-		s.w = append(s.w, cfg.Prior.Of([]byte(kernels.Intercept)))
-	}
-	put := func(bs []kernels.Belief) error {
-		for _, b := range bs {
-			id, err := s.Dict.AddRaw(b.Feature)
-			if err != nil {
-				return err
-			}
-			if int(id) == len(s.w) {
-				s.w = append(s.w, b.Weight)
-			}
-			s.w[id] = b.Weight
-		}
-		return nil
-	}
-	if err := put(cfg.Priors); err != nil {
+	if err := cfg.Name(&s.Dict); err != nil {
 		return nil, err
 	}
-	if s.forgets() {
+	for id := range s.Dict.Len() {
+		s.w = append(s.w, s.fresh(id))
+	}
+	put := func(bs []kernels.Belief) {
+		for _, b := range bs {
+			if id, ok := s.Dict.Find(b.Feature); ok {
+				s.w[id] = b.Weight
+			}
+		}
+	}
+	put(cfg.Priors)
+	if cfg.Forgets() {
 		s.rest = append([]kernels.Weight(nil), s.w...)
 	}
-	if err := put(cfg.Start); err != nil { // a posterior knows better than a prior
-		return nil, err
+	if f := cfg.Start; f != nil {
+		put(f.Beliefs) // a posterior knows better than a prior
 	}
-	if len(cfg.Start)+len(cfg.Priors) > 0 {
+	if len(cfg.Priors) > 0 || cfg.Start != nil {
 		s.base = append([]kernels.Weight(nil), s.w...)
 	}
-	if f := cfg.From; f != nil {
+	if f := cfg.Start; f != nil {
 		s.n, s.skipped, s.logZ = f.N, f.Skipped, f.LogEvidence
 		if cfg.HasTime && !math.IsNaN(f.Time) {
 			s.clock = f.Time
@@ -130,7 +79,7 @@ func New(cfg *Config) (*State, error) {
 		}
 		s.begun = s.clock
 	}
-	if s.drifts() {
+	if s.cfg.Drifts() {
 		s.born(len(s.w))
 		if !math.IsNaN(s.clock) {
 			for i := range s.touched {
@@ -140,13 +89,6 @@ func New(cfg *Config) (*State, error) {
 	}
 	return s, nil
 }
-
-func (s *State) drifts() bool {
-	c := s.cfg
-	return c.Noise > 0 || c.NoiseBy != nil || s.forgets()
-}
-
-func (s *State) forgets() bool { return s.cfg.Forgetting > 0 && s.cfg.Forgetting < 1 }
 
 func (s *State) born(n int) {
 	for len(s.touched) < n {
@@ -186,7 +128,7 @@ func (s *State) Grow() {
 		for len(s.w) < n {
 			s.w = append(s.w, p)
 		}
-		if s.drifts() {
+		if s.cfg.Drifts() {
 			s.born(n)
 		}
 	}
@@ -206,7 +148,7 @@ func (s *State) forward(id int, t float64) (w kernels.Weight, added float64) {
 	if !(dt > 0) || w.Variance == 0 { // a known weight stays known
 		return w, 0
 	}
-	if s.forgets() {
+	if s.cfg.Forgets() {
 		p := s.settle(w, s.target(id), dt)
 		return p, p.Variance - w.Variance
 	}
@@ -267,30 +209,12 @@ func (s *State) started(t float64) {
 	s.clock = t
 }
 
-func obs(b *kernels.Batch, i int) lik.Obs {
-	o := lik.Obs{Y: b.Y[i], Weight: 1}
-	if len(b.Weight) > 0 {
-		o.Weight = b.Weight[i]
-	}
-	if len(b.Trials) > 0 {
-		o.Trials = b.Trials[i]
-	}
-	return o
-}
-
-func offset(b *kernels.Batch, i int) float64 {
-	if len(b.Offset) > 0 {
-		return b.Offset[i]
-	}
-	return 0
-}
-
 // Skip counts rows that were left out.
 func (s *State) Skip(n int64) { s.skipped += n }
 
 // Update absorbs the rows of b in order; feature numbers are those of s.Dict.
 // With skip, bad rows are counted and left out, else the first one ends the
-// update with an error that Is ErrRow; the rows before it stay absorbed.
+// update with an error that Is kernels.ErrRow; the rows before it stay absorbed.
 //
 // Cost: O(non-zeros), no allocation. The result depends on the order of the
 // rows unless no two rows share a weight.
@@ -298,17 +222,17 @@ func (s *State) Skip(n int64) { s.skipped += n }
 // Source: Zoeter (2007), section 2.
 func (s *State) Update(b *kernels.Batch, skip bool) error {
 	s.Grow()
-	drifts := s.drifts()
+	drifts := s.cfg.Drifts()
 	w := s.w
 	l := s.cfg.Lik
 	for i := range b.Len() {
-		o := obs(b, i)
+		o := b.Obs(i)
 		if err := l.Check(o); err != nil {
 			if skip {
 				s.skipped++
 				continue
 			}
-			return rowError(err)
+			return kernels.RowError(err)
 		}
 		if !drifts && s.cfg.HasTime {
 			s.tickOnly(b.Time[i])
@@ -322,7 +246,7 @@ func (s *State) Update(b *kernels.Batch, skip bool) error {
 				s.advance(int(f), t)
 			}
 		}
-		m, v := offset(b, i), 0.0
+		m, v := b.Shift(i), 0.0
 		for k, f := range fs {
 			x, wf := xs[k], &w[f]
 			m += x * wf.Mean
@@ -333,7 +257,7 @@ func (s *State) Update(b *kernels.Batch, skip bool) error {
 				s.skipped++
 				continue
 			}
-			return rowError(fmt.Errorf("the linear predictor overflows (mean %v, variance %v); scale the features down", m, v))
+			return kernels.RowError(fmt.Errorf("the linear predictor overflows (mean %v, variance %v); scale the features down", m, v))
 		}
 		t := l.Moments(o, m, v)
 		if !finite(t.LogZ) || !finite(t.Alpha) || !(t.Ratio > 0) || !(t.Ratio <= math.MaxFloat64) {
@@ -341,7 +265,7 @@ func (s *State) Update(b *kernels.Batch, skip bool) error {
 				s.skipped++
 				continue
 			}
-			return rowError(fmt.Errorf("y = %v with weight %v is impossible under a linear predictor of mean %v, variance %v: log Z = %v", o.Y, o.Weight, m, v, t.LogZ))
+			return kernels.RowError(fmt.Errorf("y = %v with weight %v is impossible under a linear predictor of mean %v, variance %v: log Z = %v", o.Y, o.Weight, m, v, t.LogZ))
 		}
 		s.n++
 		s.logZ += t.LogZ
@@ -390,7 +314,7 @@ func (s *State) Linear(b *kernels.Batch, mean, variance []float64) {
 		} else if !s.cfg.HasTime {
 			t++
 		}
-		m, v := offset(b, i), 0.0
+		m, v := b.Shift(i), 0.0
 		for k := b.Row[i]; k < b.Row[i+1]; k++ {
 			x, w := b.Value[k], s.w[b.Feature[k]]
 			if s.touched != nil {
@@ -431,7 +355,7 @@ func (s *State) Size() int64 {
 // src is not changed. Errors: src's features exceed the dictionary's limit.
 func (s *State) Merge(src *State) error {
 	s.Grow()
-	drifts := s.drifts()
+	drifts := s.cfg.Drifts()
 	before := len(s.w)
 	ids := make([]uint32, len(src.w))
 	for j := range src.w {
@@ -452,7 +376,7 @@ func (s *State) Merge(src *State) error {
 		clock, begun = max(clock, src.clock), min(begun, src.begun)
 	case drifts:
 		clock += src.clock - src.begun
-		if f := s.cfg.From; f == nil || f.N == 0 { // a fresh run begins at its first row
+		if f := s.cfg.Start; f == nil || f.N == 0 { // a fresh run begins at its first row
 			clock++
 		}
 	}
@@ -483,7 +407,7 @@ func (s *State) Merge(src *State) error {
 		p := s.start(id)
 		switch {
 		case !drifts || p.Variance == 0:
-		case s.forgets():
+		case s.cfg.Forgets():
 			p = s.settle(p, s.target(id), clock-begun)
 		default:
 			s.drifted[id] = max(s.drifted[id], added)
@@ -504,7 +428,7 @@ func (s *State) Merge(src *State) error {
 	from := int64(0)
 	logZ0 := 0.0
 	skipped := int64(0)
-	if f := s.cfg.From; f != nil { // the counts both continued from
+	if f := s.cfg.Start; f != nil { // the counts both continued from
 		from, logZ0, skipped = f.N, f.LogEvidence, f.Skipped
 	}
 	s.n += src.n - from
@@ -535,20 +459,15 @@ func (s *State) Len() int { return s.Dict.Len() }
 // Summary is the fit without its beliefs.
 func (s *State) Summary() kernels.Fit {
 	c := s.cfg
-	f := kernels.Fit{
-		Method: "adf", Family: c.Lik.Family(), Link: c.Lik.Link(), Intercept: c.Intercept, HashBits: c.HashBits,
-		Prior: c.Prior, Time: math.NaN(), N: s.n, Skipped: s.skipped, LogEvidence: s.logZ, Iterations: 1, Converged: true,
-		Status: "ok",
-	}
+	f := *c.NewFit("adf")
+	f.N, f.Skipped, f.LogEvidence = s.n, s.skipped, s.logZ
 	if c.HasTime {
 		f.Time = s.clock
-	} else if c.From != nil {
-		f.Time = c.From.Time
 	}
 	switch {
 	case s.conflict > MaxConflict:
 		f.Status = fmt.Sprintf("parts fitted apart (several threads or window parts, no ORDER BY) were merged and disagree by up to %.0f standard deviations: log_evidence is not reliable", s.conflict)
-	case s.merged > 0 && s.drifts():
+	case s.merged > 0 && s.cfg.Drifts():
 		f.Status = "parts fitted apart (several threads or window parts, no ORDER BY) were merged: with drift the answer is approximate"
 	}
 	if s.late > 0 {

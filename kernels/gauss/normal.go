@@ -1,0 +1,296 @@
+// Package gauss holds multivariate Gaussian beliefs over weights: diagonal, full,
+// or diagonal minus low rank.
+package gauss
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/bglm/bglm/kernels/dense"
+)
+
+// Form is how a Normal keeps its covariance.
+type Form int
+
+const (
+	Diagonal Form = iota // Σ = diag(Var)
+	Full                 // Σ = L Lᵀ
+	LowRank              // Σ = diag(D) - F Fᵀ
+)
+
+func (f Form) String() string { return [...]string{"diagonal", "full", "lowrank"}[f] }
+
+// Normal is N(Mean, Σ) over p weights. All variances are positive.
+//
+// LowRank keeps what r directions of data took away from a diagonal prior, the
+// form that Woodbury's identity gives every low-rank posterior.
+type Normal struct {
+	Form Form
+	Mean []float64
+	Var  []float64     // the diagonal of Σ, whatever the form
+	L    *dense.Matrix // Full: lower Cholesky factor, p x p
+	D    []float64     // LowRank
+	F    *dense.Matrix // LowRank: p x r
+
+	cap *dense.Matrix // LowRank: Cholesky factor of I - FᵀD⁻¹F
+}
+
+// ErrNotPD is wrapped by errors about a covariance that is not positive definite.
+var ErrNotPD = errors.New("covariance is not positive definite")
+
+// NewDiagonal returns N(mean, diag(variance)); the slices are kept.
+func NewDiagonal(mean, variance []float64) *Normal {
+	return &Normal{Form: Diagonal, Mean: mean, Var: variance}
+}
+
+// NewFull returns N(mean, L Lᵀ); the arguments are kept.
+func NewFull(mean []float64, l *dense.Matrix) *Normal {
+	g := &Normal{Form: Full, Mean: mean, L: l, Var: make([]float64, len(mean))}
+	for i := range g.Var {
+		r := l.Row(i)[:i+1]
+		g.Var[i] = dense.Dot(r, r)
+	}
+	return g
+}
+
+// NewLowRank returns N(mean, diag(d) - F Fᵀ); the arguments are kept. A variance
+// that rounding takes to zero or below is an error.
+func NewLowRank(mean, d []float64, f *dense.Matrix) (*Normal, error) {
+	g := &Normal{Form: LowRank, Mean: mean, D: d, F: f, Var: make([]float64, len(mean))}
+	for i := range g.Var {
+		r := f.Row(i)
+		g.Var[i] = d[i] - dense.Dot(r, r)
+		if !(g.Var[i] > 0) {
+			return nil, fmt.Errorf("weight %d: variance %v - %v: %w", i, d[i], dense.Dot(r, r), ErrNotPD)
+		}
+	}
+	return g, nil
+}
+
+// Dim is the number of weights.
+func (g *Normal) Dim() int { return len(g.Mean) }
+
+// Linear gives mean and variance of Σ x_k w_{col_k} for one sparse row. scratch
+// is grown as needed and may be nil.
+//
+// Cost: O(k) diagonal, O(k r) low rank, O(k p) full.
+func (g *Normal) Linear(col []uint32, x []float64, scratch *[]float64) (mean, variance float64) {
+	for k, j := range col {
+		mean += x[k] * g.Mean[j]
+	}
+	switch g.Form {
+	case Diagonal:
+		for k, j := range col {
+			variance += x[k] * x[k] * g.Var[j]
+		}
+	case Full:
+		p := 0
+		for _, j := range col {
+			p = max(p, int(j)+1)
+		}
+		u := room(scratch, p)
+		for k, j := range col {
+			dense.Axpy(x[k], g.L.Row(int(j))[:j+1], u[:j+1])
+		}
+		variance = dense.Dot(u, u)
+	case LowRank:
+		u := room(scratch, g.F.Cols)
+		for k, j := range col {
+			variance += x[k] * x[k] * g.D[j]
+			dense.Axpy(x[k], g.F.Row(int(j)), u)
+		}
+		variance = max(variance-dense.Dot(u, u), 0)
+	}
+	return mean, variance
+}
+
+func room(scratch *[]float64, n int) []float64 {
+	if scratch == nil {
+		return make([]float64, n)
+	}
+	if cap(*scratch) < n {
+		*scratch = make([]float64, n)
+	}
+	u := (*scratch)[:n]
+	clear(u)
+	return u
+}
+
+// MulCov sets dst = Σ x. Cost: O(p), O(p r) or O(p²).
+func (g *Normal) MulCov(dst, x []float64) {
+	switch g.Form {
+	case Diagonal:
+		for i, v := range g.Var {
+			dst[i] = v * x[i]
+		}
+	case Full:
+		p := g.Dim()
+		u := make([]float64, p)
+		for i := range p {
+			dense.Axpy(x[i], g.L.Row(i)[:i+1], u[:i+1])
+		}
+		for i := range p {
+			dst[i] = dense.Dot(g.L.Row(i)[:i+1], u[:i+1])
+		}
+	case LowRank:
+		u := make([]float64, g.F.Cols)
+		dense.GemvT(u, g.F, x)
+		for i := range dst {
+			dst[i] = g.D[i]*x[i] - dense.Dot(g.F.Row(i), u)
+		}
+	}
+}
+
+// MulPrec sets dst = Σ⁻¹ x. Cost: as MulCov, and O(p r²) once for LowRank.
+func (g *Normal) MulPrec(dst, x []float64) error {
+	switch g.Form {
+	case Diagonal:
+		for i, v := range g.Var {
+			dst[i] = x[i] / v
+		}
+	case Full:
+		copy(dst, x)
+		dense.SolveLowerVec(g.L, dst)
+		dense.SolveLowerTVec(g.L, dst)
+	case LowRank:
+		c, err := g.capacitance()
+		if err != nil {
+			return err
+		}
+		// Woodbury: D⁻¹ + D⁻¹F (I - FᵀD⁻¹F)⁻¹ FᵀD⁻¹
+		for i := range dst {
+			dst[i] = x[i] / g.D[i]
+		}
+		u := make([]float64, g.F.Cols)
+		dense.GemvT(u, g.F, dst)
+		dense.SolveLowerVec(c, u)
+		dense.SolveLowerTVec(c, u)
+		for i := range dst {
+			dst[i] += dense.Dot(g.F.Row(i), u) / g.D[i]
+		}
+	}
+	return nil
+}
+
+// capacitance is the Cholesky factor of I - FᵀD⁻¹F, kept.
+func (g *Normal) capacitance() (*dense.Matrix, error) {
+	if g.cap != nil {
+		return g.cap, nil
+	}
+	w := make([]float64, g.Dim())
+	for i, d := range g.D {
+		w[i] = -1 / d
+	}
+	c := dense.New(g.F.Cols, g.F.Cols)
+	dense.Gram(c, g.F, w)
+	for i := range c.Rows {
+		c.Row(i)[i]++
+	}
+	if err := dense.Cholesky(c); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotPD, err)
+	}
+	g.cap = c
+	return c, nil
+}
+
+// LogDet is log |Σ|.
+func (g *Normal) LogDet() (float64, error) {
+	s := 0.0
+	switch g.Form {
+	case Diagonal:
+		for _, v := range g.Var {
+			s += math.Log(v)
+		}
+	case Full:
+		s = dense.LogDet(g.L)
+	case LowRank:
+		c, err := g.capacitance()
+		if err != nil {
+			return 0, err
+		}
+		s = dense.LogDet(c)
+		for _, d := range g.D {
+			s += math.Log(d)
+		}
+	}
+	return s, nil
+}
+
+// Cov sets dst (p x p, symmetric) to Σ.
+func (g *Normal) Cov(dst *dense.Matrix) {
+	switch g.Form {
+	case Full:
+		dense.MulTB(dst, g.L, g.L)
+		return
+	case LowRank:
+		dense.Gemm(dst, -1, g.F, false, g.F, true, 0)
+		for i, d := range g.D {
+			dst.Row(i)[i] += d
+		}
+		return
+	}
+	zero(dst)
+	for i, v := range g.Var {
+		dst.Row(i)[i] = v
+	}
+}
+
+// Prec sets dst (p x p, symmetric) to Σ⁻¹.
+func (g *Normal) Prec(dst *dense.Matrix) error {
+	switch g.Form {
+	case Full:
+		dense.InverseFromCholesky(dst, g.L)
+		return nil
+	case LowRank:
+		c, err := g.capacitance()
+		if err != nil {
+			return err
+		}
+		// B = C⁻¹ FᵀD⁻¹ (r x p): Σ⁻¹ = D⁻¹ + BᵀB
+		b := g.F.T()
+		for k := range b.Rows {
+			r := b.Row(k)
+			for i := range r {
+				r[i] /= g.D[i]
+			}
+		}
+		dense.SolveLower(c, b)
+		dense.Gram(dst, b, nil)
+		for i, d := range g.D {
+			dst.Row(i)[i] += 1 / d
+		}
+		return nil
+	}
+	zero(dst)
+	for i, v := range g.Var {
+		dst.Row(i)[i] = 1 / v
+	}
+	return nil
+}
+
+// ToFull returns g in Full form; g itself where it is full already.
+// Cost: O(p³) for LowRank.
+func (g *Normal) ToFull() (*Normal, error) {
+	if g.Form == Full {
+		return g, nil
+	}
+	l := dense.New(g.Dim(), g.Dim())
+	if g.Form == Diagonal {
+		for i, v := range g.Var {
+			l.Row(i)[i] = math.Sqrt(v)
+		}
+		return NewFull(g.Mean, l), nil
+	}
+	g.Cov(l)
+	if err := dense.Cholesky(l); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotPD, err)
+	}
+	return NewFull(g.Mean, l), nil
+}
+
+func zero(m *dense.Matrix) {
+	for i := range m.Rows {
+		clear(m.Row(i))
+	}
+}
