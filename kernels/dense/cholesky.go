@@ -49,5 +49,6 @@ func InverseFromCholesky(dst, l *Matrix) {
 	}
 	SolveLower(l, dst)
 	SolveLowerT(l, dst)
-	mirror(dst)
+	p := product{dst: *dst}
+	p.mirror(tile{0, dst.Rows, 0, dst.Rows})
 }

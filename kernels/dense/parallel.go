@@ -6,6 +6,17 @@ import (
 	"sync/atomic"
 )
 
+// parallelWork is the number of operations, about 20 microseconds, that are worth waking
+// other processors for.
+const parallelWork = 1 << 20
+
+func workersFor(operations int) int {
+	if operations < parallelWork {
+		return 1
+	}
+	return runtime.GOMAXPROCS(0)
+}
+
 // Parallel splits [0, n) into one contiguous part per processor (GOMAXPROCS, at most n)
 // and returns when f has run on all of them. The parts depend on the machine: for results
 // that do not, f must treat each index on its own. A panic in f is raised again here.

@@ -1,5 +1,10 @@
 package dense
 
+import (
+	"fmt"
+	"sync"
+)
+
 // Mul sets dst = A B.
 func Mul(dst, a, b *Matrix) { Gemm(dst, 1, a, false, b, false, 0) }
 
@@ -12,81 +17,369 @@ func MulTB(dst, a, b *Matrix) { Gemm(dst, 1, a, false, b, true, 0) }
 // Gemm sets dst = alpha op(A) op(B) + beta dst, where op transposes if ta or tb says so.
 // dst overlaps neither A nor B. As in BLAS, beta = 0 overwrites dst whatever it holds and
 // alpha = 0 reads neither A nor B.
+//
+// Cost: 2 m n k operations for m x k times k x n, and scratch of a few megabytes for each
+// processor.
 func Gemm(dst *Matrix, alpha float64, a *Matrix, ta bool, b *Matrix, tb bool, beta float64) {
-	m, k, n := a.Rows, a.Cols, b.Cols
+	m, k := a.Rows, a.Cols
 	if ta {
 		m, k = k, m
 	}
+	n := b.Cols
 	if tb {
 		n = b.Rows
-	}
-	a.check("a")
-	if tb {
 		b.shape("b", n, k)
 	} else {
 		b.shape("b", k, n)
 	}
+	a.check("a")
 	dst.shape("dst", m, n)
-	if n == 0 {
-		return
-	}
-	at := func(i, t int) float64 {
-		if ta {
-			return a.Data[t*a.Stride+i]
-		}
-		return a.Data[i*a.Stride+t]
-	}
-	if tb {
-		b = b.T()
-	}
-	for i := range m {
-		row := dst.Row(i)
-		scale(row, beta)
-		for t := 0; t < k && alpha != 0; t++ {
-			Axpy(alpha*at(i, t), b.Row(t), row)
-		}
-	}
+	p := product{m: m, n: n, k: k, a: *a, b: *b, ta: ta, tb: tb, alpha: alpha, beta: beta, dst: *dst}
+	p.run()
 }
 
 // Gram sets dst = Xᵀ diag(w) X, both triangles. X is n x p, dst p x p; w has length n, or
-// is nil for ones, and may hold any numbers.
+// is nil for ones, and may hold any numbers. dst does not overlap X.
+//
+// Cost: n p (p + 1) operations, half of those of a general product.
 func Gram(dst, x *Matrix, w []float64) {
-	if w == nil {
-		Gemm(dst, 1, x, true, x, false, 0)
-		return
+	x.check("x")
+	dst.shape("dst", x.Cols, x.Cols)
+	if w != nil {
+		length("w", w, x.Rows)
 	}
-	length("w", w, x.Rows)
-	wx := x.Clone()
-	for i, v := range w {
-		scale(wx.Row(i), v)
-	}
-	Gemm(dst, 1, x, true, wx, false, 0)
-	mirror(dst)
+	p := product{m: x.Cols, n: x.Cols, k: x.Rows, a: *x, b: *x, ta: true, w: w, alpha: 1, dst: *dst, lower: true, both: true}
+	p.run()
 }
 
 // GramT sets dst = X diag(w) Xᵀ, both triangles. X is n x p, dst n x n; w has length p, or
-// is nil for ones.
-func GramT(dst, x *Matrix, w []float64) { Gram(dst, x.T(), w) }
+// is nil for ones. dst does not overlap X.
+func GramT(dst, x *Matrix, w []float64) {
+	x.check("x")
+	dst.shape("dst", x.Rows, x.Rows)
+	if w != nil {
+		length("w", w, x.Cols)
+	}
+	p := product{m: x.Rows, n: x.Rows, k: x.Cols, a: *x, b: *x, tb: true, w: w, alpha: 1, dst: *dst, lower: true, both: true}
+	p.run()
+}
 
 // Syrk sets the lower triangle of dst = alpha A Aᵀ + beta dst; what is above the diagonal
-// is left alone.
+// is left alone. dst does not overlap A.
 func Syrk(dst *Matrix, alpha float64, a *Matrix, beta float64) {
+	a.check("a")
 	dst.shape("dst", a.Rows, a.Rows)
-	for i := range a.Rows {
-		row := dst.Row(i)[:i+1]
-		scale(row, beta)
-		for j := range row {
-			row[j] += alpha * Dot(a.Row(i), a.Row(j))
+	p := product{m: a.Rows, n: a.Rows, k: a.Cols, a: *a, b: *a, tb: true, alpha: alpha, beta: beta, dst: *dst, lower: true}
+	p.run()
+}
+
+// product is dst = alpha op(A) diag(w) op(B) + beta dst, with op(A) m x k and op(B) k x n.
+type product struct {
+	m, n, k     int
+	a, b        Matrix
+	ta, tb      bool
+	w           []float64
+	alpha, beta float64
+	dst         Matrix
+	lower       bool // only j <= i
+	both        bool // with lower: copied above the diagonal as well
+	trapezoid   bool // with lower: op(A)_ik = 0 for k < i, and those are left out
+
+	tile, workers int
+}
+
+const (
+	// depth is how many terms of a sum are added in registers before they are added to
+	// C. A block of A (blockRows) and one of B (panelCols) of this depth fit in a first
+	// level cache of 48 KiB. It fixes the order of summation.
+	depth = 192
+
+	// Sums longer than two segments, where C has at most maxSplit numbers, are cut in
+	// equal segments with a C each, so that all processors work on a tall narrow X. The
+	// number of segments depends on the shapes alone and is bounded by maxSegments and by
+	// their memory, maxPartial numbers.
+	segment     = 2048
+	maxSplit    = 512 * 512
+	maxSegments = 64
+	maxPartial  = 4 << 20
+
+	// maxTile is the largest edge of a tile of C: its C, A and B take 1.4 MB, in a second
+	// level cache of 2 MB. minTile keeps packing below a tenth of the time.
+	maxTile = 264
+	minTile = 96
+
+	// tinyWork is the number of multiplications up to which plain loops are as quick.
+	tinyWork = 512
+)
+
+func (p *product) run() {
+	if p.m == 0 || p.n == 0 {
+		return
+	}
+	if p.k == 0 || p.alpha == 0 {
+		for i := range p.m {
+			end := p.n
+			if p.lower && !p.both {
+				end = i + 1
+			}
+			scale(p.dst.Row(i)[:end], p.beta)
+		}
+		return
+	}
+	if p.m*p.n*p.k <= tinyWork {
+		p.tiny()
+		return
+	}
+	p.workers = workersFor(2 * p.m * p.n * p.k)
+	segments := 1
+	if p.k >= 2*segment && p.m*p.n <= maxSplit {
+		segments = min(ceil(p.k, segment), maxSegments, max(1, maxPartial/(p.m*p.n)))
+	}
+	p.cut(segments)
+	if segments == 1 {
+		work := p.tiles()
+		tasks(len(work), p.workers, func(i int) {
+			s := scratch.Get().(*space)
+			p.sum(s, work[i], 0, p.k)
+			p.store(s.c, work[i])
+			scratch.Put(s)
+		})
+		return
+	}
+	p.segmented(segments)
+}
+
+// segmented computes C for each segment of the sum and adds them in order.
+func (p *product) segmented(segments int) {
+	work := p.tiles()
+	long := roundUp(ceil(p.k, segments), depth)
+	segments = ceil(p.k, long)
+	parts := make([]*space, segments*len(work))
+	tasks(len(parts), p.workers, func(i int) {
+		s := scratch.Get().(*space)
+		k0 := i / len(work) * long
+		p.sum(s, work[i%len(work)], k0, min(k0+long, p.k))
+		parts[i] = s
+	})
+	tasks(len(work), p.workers, func(i int) {
+		total := parts[i].c
+		for j := i + len(work); j < len(parts); j += len(work) {
+			axpy(1, parts[j].c, total)
+		}
+		p.store(total, work[i])
+	})
+	for _, s := range parts {
+		scratch.Put(s)
+	}
+}
+
+// A tile is rows [i0, i1) and columns [j0, j1) of C.
+type tile struct{ i0, i1, j0, j1 int }
+
+// cut chooses the edge of the tiles: the largest that gives every worker three tasks. It
+// may depend on the machine, for no sum depends on it.
+func (p *product) cut(segments int) {
+	edge := maxTile
+	for p.workers > 1 {
+		r, c := ceil(p.m, edge), ceil(p.n, edge)
+		count := r * c
+		if p.lower {
+			count = r * (r + 1) / 2
+		}
+		if count*segments >= 3*p.workers || edge <= minTile {
+			break
+		}
+		edge -= panelCols
+	}
+	p.tile = edge
+}
+
+// tiles lists the tiles, those on the diagonal last: they are half the work.
+func (p *product) tiles() []tile {
+	h := roundUp(ceil(p.m, ceil(p.m, p.tile)), panelCols)
+	w := roundUp(ceil(p.n, ceil(p.n, p.tile)), panelCols)
+	work := make([]tile, 0, ceil(p.m, h)*ceil(p.n, w))
+	for i := 0; i < p.m; i += h {
+		for j := 0; j < p.n; j += w {
+			if !p.lower || j < i {
+				work = append(work, tile{i, min(i+h, p.m), j, min(j+w, p.n)})
+			}
+		}
+	}
+	for i := 0; i < p.m && p.lower; i += h {
+		work = append(work, tile{i, min(i+h, p.m), i, min(i+h, p.n)})
+	}
+	return work
+}
+
+// space is the scratch of one task: packed blocks of A and B, a tile of C, and the factors
+// of the rows of B.
+type space struct {
+	a, b, c []float64
+	scale   [depth]float64
+}
+
+var scratch = sync.Pool{New: func() any { return new(space) }}
+
+// grow returns x with n numbers, of any value.
+func grow(x []float64, n int) []float64 {
+	if cap(x) < n {
+		return make([]float64, n)
+	}
+	return x[:n]
+}
+
+// sum sets s.c, with rows of roundUp(j1-j0, lanes) numbers, to the terms [k0, k1) of tile
+// t. Columns beyond the edge hold anything.
+func (p *product) sum(s *space, t tile, k0, k1 int) {
+	rows, cols := t.i1-t.i0, t.j1-t.j0
+	cs := roundUp(cols, lanes)
+	s.c = grow(s.c, rows*cs)
+	clear(s.c)
+	s.b = grow(s.b, cs*min(depth, k1-k0))
+	diagonal := p.lower && t.i0 == t.j0
+	if p.trapezoid {
+		k0 = max(k0, t.i0)
+	}
+	for ; k0 < k1; k0 += depth {
+		k := min(depth, k1-k0)
+		p.packB(s, t.j0, t.j1, k0, k)
+		a, ars, acs := p.packA(s, t.i0, t.i1, cols, k0, k)
+		for i := 0; i < rows; i += blockRows {
+			m := min(blockRows, rows-i)
+			end := cs
+			if diagonal {
+				end = min(cs, roundUp(i+m, lanes))
+			}
+			for j := 0; j < end; j += panelCols {
+				bs := min(panelCols, cs-j)
+				block(m, min(panelCols, end-j), s.c[i*cs+j:], cs, a[i*ars:], ars, acs, s.b[j*k:], bs, k)
+			}
 		}
 	}
 }
 
-// mirror copies the lower triangle onto the upper one.
-func mirror(m *Matrix) {
-	for i := range m.Rows {
-		for j, v := range m.Row(i)[:i] {
-			m.Data[j*m.Stride+i] = v
+// packA returns rows [i0, i1) of op(A) for k terms, with strides. They are copied if they
+// lie far apart and are used often enough.
+func (p *product) packA(s *space, i0, i1, cols, k0, k int) (a []float64, ars, acs int) {
+	st := p.a.Stride
+	direct := st <= maxTile || cols <= 2*panelCols
+	if p.ta {
+		if a = p.a.Data[k0*st+i0:]; direct {
+			return a, 1, st
 		}
+		rows := i1 - i0
+		s.a = grow(s.a, rows*k)
+		for t := range k {
+			copy(s.a[t*rows:(t+1)*rows], a[t*st:])
+		}
+		return s.a, 1, rows
+	}
+	if a = p.a.Data[i0*st+k0:]; direct {
+		return a, st, 1
+	}
+	s.a = grow(s.a, (i1-i0)*k)
+	for i := range i1 - i0 {
+		copy(s.a[i*k:(i+1)*k], a[i*st:])
+	}
+	return s.a, k, 1
+}
+
+// packB fills s.b with panels of columns [j0, j1) of alpha diag(w) op(B) for k terms. Each
+// panel has rows of panelCols numbers, the last one fewer but a multiple of lanes.
+func (p *product) packB(s *space, j0, j1, k0, k int) {
+	st := p.b.Stride
+	f := s.scale[:k]
+	for t := range f {
+		f[t] = p.alpha
+		if p.w != nil {
+			f[t] *= p.w[k0+t]
+		}
+	}
+	for j := j0; j < j1; j += panelCols {
+		cols := min(panelCols, j1-j)
+		width := roundUp(cols, lanes)
+		panel := s.b[(j-j0)*k : (j-j0+width)*k]
+		if !p.tb {
+			packRows(panel, width, p.b.Data[k0*st+j:], st, k, cols, f)
+			continue
+		}
+		for r := 0; r < cols; r += lanes {
+			packTrans(panel[r:], width, p.b.Data[(j+r)*st+k0:], st, min(lanes, cols-r), k)
+		}
+		if p.w != nil || p.alpha != 1 {
+			packRows(panel, width, panel, width, k, width, f)
+		}
+	}
+}
+
+// store writes tile t to dst.
+func (p *product) store(c []float64, t tile) {
+	cs := roundUp(t.j1-t.j0, lanes)
+	diagonal := p.lower && t.i0 == t.j0
+	for i := t.i0; i < t.i1; i++ {
+		end := t.j1
+		if diagonal {
+			end = i + 1
+		}
+		d := p.dst.Data[i*p.dst.Stride+t.j0 : i*p.dst.Stride+end]
+		row := c[(i-t.i0)*cs:][:len(d)]
+		if p.beta == 0 {
+			copy(d, row)
+			continue
+		}
+		scale(d, p.beta)
+		axpy(1, row, d)
+	}
+	if p.both {
+		p.mirror(t)
+	}
+}
+
+// mirror copies tile t to its place above the diagonal, in square blocks that keep both
+// sides in cache.
+func (p *product) mirror(t tile) {
+	const b = 16
+	st, x := p.dst.Stride, p.dst.Data
+	for i0 := t.i0; i0 < t.i1; i0 += b {
+		for j0 := t.j0; j0 < min(t.j1, i0+b); j0 += b {
+			for i := i0; i < min(i0+b, t.i1); i++ {
+				for j := j0; j < min(j0+b, t.j1, i); j++ {
+					x[j*st+i] = x[i*st+j]
+				}
+			}
+		}
+	}
+}
+
+// tiny is the product by plain loops.
+func (p *product) tiny() {
+	ai, ak, bk, bj := p.a.Stride, 1, p.b.Stride, 1
+	if p.ta {
+		ai, ak = ak, ai
+	}
+	if p.tb {
+		bk, bj = bj, bk
+	}
+	for i := range p.m {
+		end := p.n
+		if p.lower {
+			end = i + 1
+		}
+		d := p.dst.Row(i)[:end]
+		scale(d, p.beta)
+		for t := range p.k {
+			v := p.alpha * p.a.Data[i*ai+t*ak]
+			if p.w != nil {
+				v *= p.w[t]
+			}
+			for j := range d {
+				d[j] += v * p.b.Data[t*bk+j*bj]
+			}
+		}
+	}
+	if p.both {
+		p.mirror(tile{0, p.m, 0, p.n})
 	}
 }
 
@@ -101,3 +394,10 @@ func scale(x []float64, a float64) {
 		}
 	}
 }
+
+func ceil(a, b int) int { return (a + b - 1) / b }
+
+func roundUp(a, b int) int { return ceil(a, b) * b }
+
+// String is for the messages of tests.
+func (t tile) String() string { return fmt.Sprintf("[%d:%d, %d:%d]", t.i0, t.i1, t.j0, t.j1) }

@@ -3,34 +3,52 @@ package dense
 // Dot is Σ x_i y_i.
 func Dot(x, y []float64) float64 {
 	length("y", y, len(x))
-	s := 0.0
-	for i, v := range x {
-		s += v * y[i]
-	}
-	return s
+	return dot(x, y)
 }
 
 // Axpy sets y += a x.
 func Axpy(a float64, x, y []float64) {
 	length("y", y, len(x))
-	for i, v := range x {
-		y[i] += a * v
-	}
+	axpy(a, x, y)
 }
 
 // Gemv sets y = A x.
 func Gemv(y []float64, a *Matrix, x []float64) {
-	length("y", y, a.Rows)
-	for i := range y {
-		y[i] = Dot(a.Row(i), x)
+	a.shape("a", len(y), len(x))
+	rows := func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			y[i] = dot(a.Row(i), x)
+		}
 	}
+	if workersFor(2*a.Rows*a.Cols) == 1 {
+		rows(0, a.Rows)
+		return
+	}
+	Parallel(a.Rows, rows)
 }
 
-// GemvT sets y = Aᵀ x.
+// GemvT sets y = Aᵀ x. Rows are added in order within segments of fixed length, and the
+// segments in order.
 func GemvT(y []float64, a *Matrix, x []float64) {
-	length("x", x, a.Rows)
+	a.shape("a", len(x), len(y))
+	add := func(y []float64, lo, hi int) {
+		for i := lo; i < hi; i++ {
+			axpy(x[i], a.Row(i), y)
+		}
+	}
 	clear(y)
-	for i, v := range x {
-		Axpy(v, a.Row(i), y)
+	segments := 1
+	if len(y) > 0 {
+		segments = min(len(x)/segment, maxSegments, maxPartial/len(y))
+	}
+	if segments <= 1 {
+		add(y, 0, len(x))
+		return
+	}
+	parts := New(segments, roundUp(len(y), lanes))
+	f := func(i int) { add(parts.Row(i)[:len(y)], i*len(x)/segments, (i+1)*len(x)/segments) }
+	tasks(segments, workersFor(2*len(x)*len(y)), f)
+	for i := range segments {
+		axpy(1, parts.Row(i)[:len(y)], y)
 	}
 }

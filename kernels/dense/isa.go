@@ -1,0 +1,111 @@
+package dense
+
+//go:generate go run -C gen main.go -out ../kernels_amd64.s -stubs ../kernels_amd64.go -pkg dense
+
+// isa is an instruction set with kernels of its own.
+type isa int
+
+const (
+	portable isa = iota
+	avx2         // AVX2 and FMA
+	avx512       // AVX-512F, and BMI2 for the masks
+)
+
+func (s isa) String() string { return [...]string{"portable", "avx2", "avx512"}[s] }
+
+// used is the instruction set in use. Only tests change it.
+var used = best()
+
+// The shape of packed panels: B in panels of at most panelCols columns, a multiple of
+// lanes, and C in blocks of at most blockRows x panelCols.
+const (
+	lanes     = 8
+	blockRows = 8
+	panelCols = 24
+)
+
+// blockGo adds to C, m x n with row stride cs, the product of A, m x k with strides ars and
+// acs, and B, k x n with row stride bs; m <= blockRows, n <= panelCols a multiple of lanes.
+// Two rows and four columns at a time stay in registers.
+func blockGo(m, n int, c []float64, cs int, a []float64, ars, acs int, b []float64, bs, k int) {
+	for i := 0; i < m; i += 2 {
+		a0, a1 := a[i*ars:], a[min(i+1, m-1)*ars:]
+		for j := 0; j < n; j += 4 {
+			var s00, s01, s02, s03, s10, s11, s12, s13 float64
+			for t := range k {
+				bt := b[t*bs+j : t*bs+j+4 : t*bs+j+4]
+				x, y := a0[t*acs], a1[t*acs]
+				s00 += x * bt[0]
+				s01 += x * bt[1]
+				s02 += x * bt[2]
+				s03 += x * bt[3]
+				s10 += y * bt[0]
+				s11 += y * bt[1]
+				s12 += y * bt[2]
+				s13 += y * bt[3]
+			}
+			c0 := c[i*cs+j : i*cs+j+4 : i*cs+j+4]
+			c0[0] += s00
+			c0[1] += s01
+			c0[2] += s02
+			c0[3] += s03
+			if i+1 < m {
+				c1 := c[(i+1)*cs+j : (i+1)*cs+j+4 : (i+1)*cs+j+4]
+				c1[0] += s10
+				c1[1] += s11
+				c1[2] += s12
+				c1[3] += s13
+			}
+		}
+	}
+}
+
+// packRowsGo copies rows of cols numbers, row i times s[i], and fills up the last lanes
+// with 0 s[i]: what they hold reaches no result.
+func packRowsGo(dst []float64, ds int, src []float64, ss, rows, cols int, s []float64) {
+	for i := range rows {
+		d := dst[i*ds:]
+		for j, v := range src[i*ss : i*ss+cols] {
+			d[j] = v * s[i]
+		}
+		for j := cols; j%lanes != 0; j++ {
+			d[j] = 0
+		}
+	}
+}
+
+// packTransGo sets dst, k rows of lanes numbers, to the transpose of src, rows <= lanes by
+// k; what is missing is zero.
+func packTransGo(dst []float64, ds int, src []float64, ss, rows, k int) {
+	for r := range rows {
+		for t, v := range src[r*ss : r*ss+k] {
+			dst[t*ds+r] = v
+		}
+	}
+	for t := 0; t < k && rows < lanes; t++ {
+		clear(dst[t*ds+rows : t*ds+lanes])
+	}
+}
+
+func dotGo(x, y []float64) float64 {
+	var s0, s1, s2, s3 float64
+	y = y[:len(x)]
+	for len(x) >= 4 {
+		s0 += x[0] * y[0]
+		s1 += x[1] * y[1]
+		s2 += x[2] * y[2]
+		s3 += x[3] * y[3]
+		x, y = x[4:], y[4:]
+	}
+	for i, v := range x {
+		s0 += v * y[i]
+	}
+	return (s0 + s1) + (s2 + s3)
+}
+
+func axpyGo(a float64, x, y []float64) {
+	y = y[:len(x)]
+	for i, v := range x {
+		y[i] += a * v
+	}
+}

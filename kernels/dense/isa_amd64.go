@@ -1,0 +1,119 @@
+//go:build !purego
+
+package dense
+
+import "golang.org/x/sys/cpu"
+
+// best asks the processor and, for the wide registers, the operating system.
+func best() isa {
+	switch {
+	case cpu.X86.HasAVX512F && cpu.X86.HasAVX2 && cpu.X86.HasFMA && cpu.X86.HasBMI2:
+		return avx512
+	case cpu.X86.HasAVX2 && cpu.X86.HasFMA:
+		return avx2
+	}
+	return portable
+}
+
+// A tileFunc has its strides in bytes.
+type tileFunc = func(c *float64, cs int, a *float64, ars, acs int, b *float64, bs, k int)
+
+// by rows and vectors, less one
+var (
+	tiles512 = [8][3]tileFunc{
+		{tile512_1x1, tile512_1x2, tile512_1x3},
+		{tile512_2x1, tile512_2x2, tile512_2x3},
+		{tile512_3x1, tile512_3x2, tile512_3x3},
+		{tile512_4x1, tile512_4x2, tile512_4x3},
+		{tile512_5x1, tile512_5x2, tile512_5x3},
+		{tile512_6x1, tile512_6x2, tile512_6x3},
+		{tile512_7x1, tile512_7x2, tile512_7x3},
+		{tile512_8x1, tile512_8x2, tile512_8x3},
+	}
+	tiles2 = [4][3]tileFunc{
+		{tile2_1x1, tile2_1x2, tile2_1x3},
+		{tile2_2x1, tile2_2x2, tile2_2x3},
+		{tile2_3x1, tile2_3x2, tile2_3x3},
+		{tile2_4x1, tile2_4x2, tile2_4x3},
+	}
+)
+
+// block is blockGo by the instruction set in use. The assembly checks no bounds, so the
+// last number of each operand is touched here.
+func block(m, n int, c []float64, cs int, a []float64, ars, acs int, b []float64, bs, k int) {
+	_, _, _ = c[(m-1)*cs+n-1], a[(m-1)*ars+(k-1)*acs], b[(k-1)*bs+n-1]
+	switch used {
+	case avx512:
+		tiles512[m-1][n/8-1](&c[0], 8*cs, &a[0], 8*ars, 8*acs, &b[0], 8*bs, k)
+	case avx2:
+		for j := 0; j < n; j += 12 {
+			nv := min(3, (n-j)/4)
+			for i := 0; i < m; i += 4 {
+				tiles2[min(4, m-i)-1][nv-1](&c[i*cs+j], 8*cs, &a[i*ars], 8*ars, 8*acs, &b[j], 8*bs, k)
+			}
+		}
+	default:
+		blockGo(m, n, c, cs, a, ars, acs, b, bs, k)
+	}
+}
+
+// packRows is packRowsGo by the instruction set in use.
+func packRows(dst []float64, ds int, src []float64, ss, rows, cols int, s []float64) {
+	if rows == 0 || cols == 0 {
+		return
+	}
+	_, _, _ = dst[(rows-1)*ds+((cols-1)|(lanes-1))], src[(rows-1)*ss+cols-1], s[rows-1]
+	switch used {
+	case avx512:
+		packRows512(&dst[0], 8*ds, &src[0], 8*ss, rows, cols, &s[0])
+	case avx2:
+		packRows2(&dst[0], 8*ds, &src[0], 8*ss, rows, cols, &s[0])
+	default:
+		packRowsGo(dst, ds, src, ss, rows, cols, s)
+	}
+}
+
+// packTrans is packTransGo by the instruction set in use.
+func packTrans(dst []float64, ds int, src []float64, ss, rows, k int) {
+	whole := k &^ 7
+	if used == portable || rows < lanes || whole == 0 {
+		packTransGo(dst, ds, src, ss, rows, k)
+		return
+	}
+	_, _ = dst[(k-1)*ds+lanes-1], src[(lanes-1)*ss+k-1]
+	if used == avx512 {
+		packTrans512(&dst[0], 8*ds, &src[0], 8*ss, whole/8)
+	} else {
+		packTrans2(&dst[0], 8*ds, &src[0], 8*ss, whole/8)
+	}
+	if whole < k {
+		packTransGo(dst[whole*ds:], ds, src[whole:], ss, rows, k-whole)
+	}
+}
+
+func dot(x, y []float64) float64 {
+	if len(x) == 0 {
+		return 0
+	}
+	switch used {
+	case avx512:
+		return dot512(&x[0], &y[0], len(x))
+	case avx2:
+		return dot2(&x[0], &y[0], len(x))
+	}
+	return dotGo(x, y)
+}
+
+func axpy(a float64, x, y []float64) {
+	if len(x) == 0 {
+		return
+	}
+	switch used {
+	case avx512:
+		axpy512(a, &x[0], &y[0], len(x))
+	case avx2:
+		axpy2(a, &x[0], &y[0], len(x))
+	default:
+		axpyGo(a, x, y)
+	}
+}

@@ -1,0 +1,21 @@
+//go:build !amd64 || purego
+
+package dense
+
+func best() isa { return portable }
+
+func dot(x, y []float64) float64 { return dotGo(x, y) }
+
+func axpy(a float64, x, y []float64) { axpyGo(a, x, y) }
+
+func block(m, n int, c []float64, cs int, a []float64, ars, acs int, b []float64, bs, k int) {
+	blockGo(m, n, c, cs, a, ars, acs, b, bs, k)
+}
+
+func packRows(dst []float64, ds int, src []float64, ss, rows, cols int, s []float64) {
+	packRowsGo(dst, ds, src, ss, rows, cols, s)
+}
+
+func packTrans(dst []float64, ds int, src []float64, ss, rows, k int) {
+	packTransGo(dst, ds, src, ss, rows, k)
+}
