@@ -9,29 +9,69 @@ import (
 // ErrNotPD says that a matrix is not positive definite to working precision.
 var ErrNotPD = errors.New("matrix not positive definite")
 
+// choleskyBase is the order up to which a factor is computed row by row.
+const choleskyBase = 32
+
 // Cholesky factors A = L Lᵀ in place: only the lower triangle of A is read, L is left there
 // and the upper triangle is set to zero. If a pivot is not a positive number the error wraps
 // ErrNotPD and names it, and A is left half done.
+//
+// The matrix is halved,
+//
+//	L11 L11ᵀ = A11,  L21 = A21 L11⁻ᵀ,  L22 L22ᵀ = A22 - L21 L21ᵀ,
+//
+// so that nearly all work is in large products. Cost: n³/3 operations. Source: Gustavson,
+// Recursion leads to automatic variable blocking for dense linear-algebra algorithms, IBM
+// Journal of Research and Development 41 (1997).
 func Cholesky(a *Matrix) error {
 	a.shape("a", a.Rows, a.Rows)
+	if err := cholesky(*a, 0); err != nil {
+		return err
+	}
 	for i := range a.Rows {
-		ri := a.Row(i)
-		for j := range i {
-			rj := a.Row(j)
-			ri[j] = (ri[j] - Dot(ri[:j], rj[:j])) / rj[j]
-		}
-		d := ri[i] - Dot(ri[:i], ri[:i])
-		if !(d > 0) || math.IsInf(d, 1) {
-			return fmt.Errorf("dense: pivot %d is %g: %w", i, d, ErrNotPD)
-		}
-		ri[i] = math.Sqrt(d)
-		clear(ri[i+1:])
+		clear(a.Row(i)[i+1:])
 	}
 	return nil
 }
 
+// cholesky factors the block of a larger matrix that begins at the given pivot.
+func cholesky(a Matrix, pivot int) error {
+	n := a.Rows
+	if n <= choleskyBase {
+		return choleskyRows(a, pivot)
+	}
+	h := half(n, choleskyBase)
+	a11, a21, a22 := a.view(0, h, 0, h), a.view(h, n, 0, h), a.view(h, n, h, n)
+	if err := cholesky(a11, pivot); err != nil {
+		return err
+	}
+	solveRight(a11, a21)
+	Syrk(&a22, -1, &a21, 1)
+	return cholesky(a22, pivot+h)
+}
+
+func choleskyRows(a Matrix, pivot int) error {
+	for i := range a.Rows {
+		ri := a.Row(i)
+		for j := range i {
+			rj := a.Row(j)
+			ri[j] = (ri[j] - dot(ri[:j], rj[:j])) / rj[j]
+		}
+		d := ri[i] - dot(ri[:i], ri[:i])
+		if !(d > 0) || math.IsInf(d, 1) {
+			return fmt.Errorf("dense: pivot %d is %g: %w", pivot+i, d, ErrNotPD)
+		}
+		ri[i] = math.Sqrt(d)
+	}
+	return nil
+}
+
+// half is about n/2 and a multiple of base, for n > base.
+func half(n, base int) int { return roundUp(n/2, base) }
+
 // LogDet is log |L Lᵀ| = 2 Σ log L_ii.
 func LogDet(l *Matrix) float64 {
+	l.shape("l", l.Rows, l.Rows)
 	s := 0.0
 	for i := range l.Rows {
 		s += math.Log(l.At(i, i))
@@ -39,16 +79,37 @@ func LogDet(l *Matrix) float64 {
 	return 2 * s
 }
 
-// InverseFromCholesky sets dst = (L Lᵀ)⁻¹, both triangles.
+// InverseFromCholesky sets dst = (L Lᵀ)⁻¹, both triangles. What L holds above its diagonal
+// is not read; dst does not overlap L.
+//
+// Cost: about n³ operations and n² numbers of scratch, for W = L⁻¹ in dst = WᵀW.
 func InverseFromCholesky(dst, l *Matrix) {
-	dst.shape("dst", l.Rows, l.Rows)
-	for i := range dst.Rows {
-		row := dst.Row(i)
-		clear(row)
-		row[i] = 1
+	n := l.Rows
+	l.shape("l", n, n)
+	dst.shape("dst", n, n)
+	w := New(n, n)
+	invertLower(*w, *l)
+	p := product{m: n, n: n, k: n, a: *w, b: *w, ta: true, alpha: 1, dst: *dst, lower: true, both: true, upperA: true}
+	p.run()
+}
+
+// invertLower sets the lower triangle of w, all zeros, to L⁻¹:
+//
+//	W11 = L11⁻¹,  W21 = -L22⁻¹ L21 W11,  W22 = L22⁻¹.
+func invertLower(w, l Matrix) {
+	n := l.Rows
+	if n <= solveBase {
+		for i := range n {
+			w.Row(i)[i] = 1
+		}
+		solveBlock(l, w, left)
+		return
 	}
-	SolveLower(l, dst)
-	SolveLowerT(l, dst)
-	p := product{dst: *dst}
-	p.mirror(tile{0, dst.Rows, 0, dst.Rows})
+	h := half(n, solveBase)
+	w11, l21, l22, w21 := w.view(0, h, 0, h), l.view(h, n, 0, h), l.view(h, n, h, n), w.view(h, n, 0, h)
+	invertLower(w11, l.view(0, h, 0, h))
+	p := product{m: n - h, n: h, k: h, a: l21, b: w11, alpha: -1, dst: w21, lowerB: true}
+	p.run()
+	solve(l22, w21, left)
+	invertLower(w.view(h, n, h, n), l22)
 }

@@ -83,7 +83,8 @@ type product struct {
 	dst         Matrix
 	lower       bool // only j <= i
 	both        bool // with lower: copied above the diagonal as well
-	trapezoid   bool // with lower: op(A)_ik = 0 for k < i, and those are left out
+	upperA      bool // op(A)_ik = 0 for k < i: most of these terms are left out
+	lowerB      bool // op(B)_kj = 0 for k < j: the same
 
 	tile, workers int
 }
@@ -238,8 +239,12 @@ func (p *product) sum(s *space, t tile, k0, k1 int) {
 	clear(s.c)
 	s.b = grow(s.b, cs*min(depth, k1-k0))
 	diagonal := p.lower && t.i0 == t.j0
-	if p.trapezoid {
-		k0 = max(k0, t.i0)
+	// Only whole blocks are left out, so that the others are those of any other tile.
+	if p.upperA {
+		k0 = max(k0, t.i0/depth*depth)
+	}
+	if p.lowerB {
+		k0 = max(k0, t.j0/depth*depth)
 	}
 	for ; k0 < k1; k0 += depth {
 		k := min(depth, k1-k0)
