@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 )
 
@@ -20,25 +21,77 @@ type Covariance struct {
 	Values []float64
 }
 
-// Check reports a covariance whose size or values do not fit p beliefs.
-func (c *Covariance) Check(p int) error {
-	want := 0
+// Want is how many values the form has for p beliefs.
+func (c *Covariance) Want(p int) int {
 	switch c.Form {
 	case gauss.Full:
-		want = p * (p + 1) / 2
+		return p * (p + 1) / 2
 	case gauss.LowRank:
-		if c.Rank < 0 {
-			return fmt.Errorf("covariance: rank = %d; allowed: 0 and more", c.Rank)
-		}
-		want = p * (c.Rank + 1)
+		return p * (c.Rank + 1)
 	}
-	if len(c.Values) != want {
+	return 0
+}
+
+// Check reports a covariance whose size or values do not fit p beliefs.
+func (c *Covariance) Check(p int) error {
+	if c.Rank < 0 {
+		return fmt.Errorf("covariance: rank = %d; allowed: 0 and more", c.Rank)
+	}
+	if want := c.Want(p); len(c.Values) != want {
 		return fmt.Errorf("covariance: %d values for kind '%s' and %d beliefs; allowed: %d", len(c.Values), c.Form, p, want)
 	}
 	for _, v := range c.Values {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return fmt.Errorf("covariance: found a value %v; allowed: finite numbers", v)
 		}
+	}
+	return nil
+}
+
+// SetCovariance gives f the full covariance matrix cov over the features of bs,
+// in their order; other beliefs of f stay independent of them. The variances of
+// the beliefs become those of the matrix.
+//
+// Errors: a feature that f does not have, a matrix that is not symmetric (to
+// 1e-9 of its diagonal) or not positive definite.
+func (f *Fit) SetCovariance(bs []Belief, cov [][]float64) error {
+	at := make(map[string]int, len(f.Beliefs))
+	for k, b := range f.Beliefs {
+		at[b.Feature] = k
+	}
+	p := len(f.Beliefs)
+	l := dense.New(p, p)
+	for k, b := range f.Beliefs {
+		l.Set(k, k, b.Variance)
+	}
+	for i, a := range bs {
+		ka, ok := at[a.Feature]
+		if !ok {
+			return fmt.Errorf("feature %q, which the fit does not have", a.Feature)
+		}
+		for j, b := range bs {
+			u, v := cov[i][j], cov[j][i]
+			if math.IsNaN(u) || math.IsInf(u, 0) {
+				return fmt.Errorf("%v at (%d, %d)", u, i+1, j+1)
+			}
+			if math.Abs(u-v) > 1e-9*math.Sqrt(math.Abs(cov[i][i]*cov[j][j])) {
+				return fmt.Errorf("%v at (%d, %d) and %v at (%d, %d)", u, i+1, j+1, v, j+1, i+1)
+			}
+			l.Set(ka, at[b.Feature], 0.5*(u+v))
+		}
+	}
+	for k := range f.Beliefs {
+		if v := l.At(k, k); !(v > 0) {
+			return fmt.Errorf("variance %v of feature %q", v, f.Beliefs[k].Feature)
+		}
+		f.Beliefs[k].Variance = l.At(k, k)
+	}
+	if err := dense.Cholesky(l); err != nil {
+		return fmt.Errorf("a matrix that is not positive definite (%w)", err)
+	}
+	f.Covariance = Covariance{Form: gauss.Full, Values: make([]float64, 0, p*(p+1)/2)}
+	for k := range p {
+		f.Covariance.Values = append(f.Covariance.Values, l.Row(k)[:k+1]...)
 	}
 	return nil
 }
@@ -50,4 +103,41 @@ func (c *Covariance) Row(j int) []float64 {
 		return c.Values[at : at+j+1]
 	}
 	return c.Values[j*(c.Rank+1) : (j+1)*(c.Rank+1)]
+}
+
+// Variance is xᵀΣx of the sparse row with value x[k] at belief at[k], for a
+// covariance that is not diagonal. scratch is grown as needed and may be nil.
+//
+// Cost: O(Σ at) full, O(k Rank) low rank.
+func (c *Covariance) Variance(at []int, x []float64, scratch *[]float64) float64 {
+	n := c.Rank
+	if c.Form == gauss.Full {
+		for _, j := range at {
+			n = max(n, j+1)
+		}
+	}
+	var u []float64
+	if scratch != nil && cap(*scratch) >= n {
+		u = (*scratch)[:n]
+		clear(u)
+	} else {
+		u = make([]float64, n)
+		if scratch != nil {
+			*scratch = u
+		}
+	}
+	v := 0.0
+	for k, j := range at {
+		row := c.Row(j)
+		if c.Form == gauss.LowRank {
+			v += x[k] * x[k] * row[0]
+			row = row[1:]
+		}
+		dense.Axpy(x[k], row, u[:len(row)])
+	}
+	if s := dense.Dot(u, u); c.Form == gauss.LowRank {
+		return max(v-s, 0) // rounding may take a known direction below zero
+	} else {
+		return s
+	}
 }

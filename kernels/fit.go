@@ -63,6 +63,14 @@ func (f *Fit) SetLikelihood(l lik.Likelihood) {
 	}
 }
 
+// Each visits the beliefs in their order.
+func (f *Fit) Each(visit func(name []byte, w Weight)) {
+	for i := range f.Beliefs {
+		b := &f.Beliefs[i]
+		visit(view(b.Feature), b.Weight)
+	}
+}
+
 // Check reports the first belief that is not a Gaussian.
 func (f *Fit) Check() error {
 	for _, b := range f.Beliefs {

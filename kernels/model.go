@@ -1,6 +1,9 @@
 package kernels
 
 import (
+	"maps"
+	"reflect"
+	"slices"
 	"time"
 
 	"github.com/bglm/bglm/kernels/lik"
@@ -36,6 +39,23 @@ type Model struct {
 	HasTime bool
 
 	Options Options
+}
+
+// Agrees says whether two models have equal options, so that their fits may be
+// merged.
+func (m *Model) Agrees(o *Model) bool {
+	same := func(a, b float64) bool { return a == b || a != a && b != b }
+	likes := func(a, b lik.Likelihood) bool {
+		return a == nil && b == nil || a != nil && b != nil && a.Family() == b.Family() && a.Link() == b.Link()
+	}
+	x, y := m.Options, o.Options
+	x.At, y.At = nil, nil
+	noise := same(x.MeasurementNoise, y.MeasurementNoise)
+	x.MeasurementNoise, y.MeasurementNoise = 0, 0
+	return likes(m.Lik, o.Lik) && m.Prior == o.Prior && m.Intercept == o.Intercept && m.HashBits == o.HashBits && m.HasTime == o.HasTime &&
+		same(m.Params.Dispersion, o.Params.Dispersion) && same(m.Params.Shape, o.Params.Shape) && m.Params.Quadrature == o.Params.Quadrature &&
+		m.Noise == o.Noise && m.Forgetting == o.Forgetting && maps.Equal(m.NoiseBy, o.NoiseBy) && slices.Equal(m.Priors, o.Priors) &&
+		(m.Start == nil) == (o.Start == nil) && noise && slices.Equal(m.Options.At, o.Options.At) && reflect.DeepEqual(x, y)
 }
 
 // Drifts says whether weights move between rows.

@@ -3,9 +3,11 @@ package udf
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/udf/internal/capi"
 )
@@ -46,8 +48,7 @@ const (
 	fitStatus
 )
 
-// appendFit writes a FIT with a diagonal covariance; each visits the beliefs in
-// their order.
+// appendFit writes a FIT; each visits the beliefs in their order.
 func appendFit(c *capi.Col, f *kernels.Fit, each func(func(name []byte, w kernels.Weight))) {
 	c.Field(fitMethod).Str(f.Method)
 	c.Field(fitFamily).Str(f.Family)
@@ -76,13 +77,16 @@ func appendFit(c *capi.Col, f *kernels.Fit, each func(func(name []byte, w kernel
 	})
 	l.EndList()
 	v := c.Field(fitCovariance)
-	v.Field(0).Str("diagonal")
-	v.Field(1).Int(0)
+	v.Field(0).Str(f.Covariance.Form.String())
+	v.Field(1).Int(int64(f.Covariance.Rank))
+	for _, x := range f.Covariance.Values {
+		v.Field(2).Elem().Float(x)
+	}
 	v.Field(2).EndList()
 	v.EndStruct()
 	c.Field(fitN).Int(f.N)
 	c.Field(fitSkipped).Int(f.Skipped)
-	c.Field(fitLogEvidence).Float(f.LogEvidence)
+	floatOrNull(c.Field(fitLogEvidence), f.LogEvidence)
 	c.Field(fitIterations).Int(int64(f.Iterations))
 	c.Field(fitConverged).Bool(f.Converged)
 	c.Field(fitStatus).Str(f.Status)
@@ -191,7 +195,8 @@ type fitReader struct {
 	method, family, link                 *capi.Vec
 	shape, dispersion, intercept, hashes *capi.Vec
 	pMean, pVar, pInt                    *capi.Vec
-	time, n, skipped, evidence, kind     *capi.Vec
+	time, n, skipped, evidence           *capi.Vec
+	kind, rank, values                   *capi.Vec
 	beliefs                              *beliefReader
 	last                                 kernels.Fit
 	lik                                  lik.Likelihood
@@ -251,6 +256,10 @@ func newFitReader(v *capi.Vec, arg string) (*fitReader, error) {
 		if f := c.Field("kind"); f != nil && f.Type == capi.Varchar {
 			r.kind = f
 		}
+		r.rank = number(c, "rank")
+		if f := c.Field("values"); f != nil && (f.Type == capi.List || f.Type == capi.Array) && f.Kids[0].IsNumber() {
+			r.values = f
+		}
 	}
 	return r, nil
 }
@@ -274,13 +283,48 @@ func same(have *string, v *capi.Vec, i int) {
 	}
 }
 
+// covariance sets the last head's, its values where they lie in DuckDB's memory
+// if they are DOUBLE there.
+func (r *fitReader) covariance(i int) error {
+	c := &r.last.Covariance
+	*c = kernels.Covariance{}
+	if r.kind == nil || r.kind.Null(i) {
+		return nil
+	}
+	switch k := r.kind.Str(i); k {
+	case "diagonal":
+		return nil
+	case "full":
+		c.Form = gauss.Full
+	case "lowrank":
+		c.Form = gauss.LowRank
+		c.Rank = int(num(r.rank, i, -1))
+	default:
+		return fmt.Errorf("the FIT has a covariance of kind %q; allowed: 'diagonal', 'full', 'lowrank'", k)
+	}
+	if r.values == nil || r.values.Null(i) {
+		return fmt.Errorf("the FIT has a covariance of kind '%s' without its values", c.Form)
+	}
+	lo, hi := r.values.Span(i)
+	if v := &r.values.Kids[0]; v.Type == capi.Double && v.AllValid() {
+		c.Values = v.Floats()[lo:hi:hi]
+	} else {
+		for k := lo; k < hi; k++ {
+			c.Values = append(c.Values, num(v, k, nan))
+		}
+	}
+	a, b := r.beliefs.list.Span(i)
+	if want := c.Want(b - a); len(c.Values) != want || c.Rank < 0 {
+		return fmt.Errorf("the FIT has a covariance of kind '%s', rank %d, with %d values for %d beliefs; allowed: %d", c.Form, c.Rank, len(c.Values), b-a, want)
+	}
+	return nil
+}
+
 // head is the FIT at row i without its beliefs, valid until the next call.
 func (r *fitReader) head(i int) (*kernels.Fit, error) {
 	f := &r.last
-	if r.kind != nil && !r.kind.Null(i) {
-		if k := r.kind.Str(i); k != "diagonal" {
-			return nil, fmt.Errorf("the FIT has a covariance of kind %q; this version reads 'diagonal'", k)
-		}
+	if err := r.covariance(i); err != nil {
+		return nil, err
 	}
 	oldFamily, oldLink, oldDisp, oldShape := f.Family, f.Link, f.Dispersion, f.Shape
 	same(&f.Method, r.method, i)
@@ -322,6 +366,10 @@ func (r *fitReader) whole(i int) (*kernels.Fit, error) {
 	f := *h
 	if f.Beliefs, err = readBeliefs(r.beliefs.list, i); err != nil {
 		return nil, err
+	}
+	f.Covariance.Values = slices.Clone(f.Covariance.Values)
+	if err := f.Covariance.Check(len(f.Beliefs)); err != nil {
+		return nil, fmt.Errorf("the FIT: %w", err)
 	}
 	f.Iterations, f.Converged, f.Status = 1, true, "ok"
 	return &f, nil

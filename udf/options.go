@@ -10,9 +10,11 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/udf/internal/capi"
 )
@@ -24,41 +26,73 @@ type optionDoc struct {
 
 // optionDocs lists every key; methods name those they use.
 var optionDocs = []optionDoc{
+	{"method", "'adf'", "the name of a fitting function without bglm_, such as 'ep'", "bglm_fit: the engine"},
 	{"family", "from link: bernoulli", "a name listed by bglm_families()", "distribution of y"},
 	{"link", "the family's first: logit", "a name listed by bglm_families(), such as 'probit'", "link of mean and linear predictor"},
 	{"prior_mean", "0", "a finite number", "prior mean of every weight"},
-	{"prior_variance", "1", "a finite number >= 0", "prior variance of every weight; 0 = a known weight that never moves"},
+	{"prior_variance", "1", "a finite number >= 0, or 'auto' (methods that keep the rows)", "prior variance of every weight but the intercept; 0 = a known weight that never moves, 'auto' = the one that maximises the evidence"},
 	{"intercept", "true", "BOOLEAN", "whether every row has the feature (Intercept) = 1"},
 	{"intercept_variance", "10", "a finite number >= 0", "prior variance of the intercept"},
 	{"priors", "none", "MAP(VARCHAR, STRUCT(mean, variance)) or LIST(STRUCT(feature, mean, variance))", "priors of single features by name"},
-	{"prior", "none", "a FIT", "posterior to start from (warm start)"},
-	{"dispersion", "1", "a finite number > 0", "noise variance of gaussian, squared scale of studentt"},
-	{"shape", "1 (studentt 4)", "a finite number > 0", "negbinomial size, gamma shape, student-t degrees of freedom"},
-	{"process_noise", "0", "a finite number >= 0 or MAP(VARCHAR, number)", "random-walk variance per unit of time (per row without time)"},
+	{"prior", "none", "a FIT", "posterior to start from (warm start), its covariance included"},
+	{"dispersion", "1", "a finite number > 0, or 'auto' (methods that keep the rows)", "noise variance of gaussian, squared scale of studentt; 'auto' = by the evidence"},
+	{"shape", "1 (studentt 4)", "a finite number > 0, or 'auto' (methods that keep the rows)", "negbinomial size, gamma shape, student-t degrees of freedom; 'auto' = by the evidence"},
+	{"process_noise", "0", "a finite number >= 0, MAP(VARCHAR, number) or 'auto'", "random-walk variance per unit of time (per row without time); 'auto' = by innovation likelihood"},
 	{"forgetting", "1", "a number in (0, 1]", "discount per unit of time towards the prior"},
 	{"quadrature", "'auto'", "'auto' or a whole number from 2 to 512", "closed forms and adaptive nodes, or the plain k-point Gauss-Hermite rule"},
-	{"covariance", "'diagonal'", "'diagonal'", "form of the posterior covariance"},
+	{"covariance", "'diagonal', or that of prior", "'diagonal', 'full' or 'lowrank'", "form of the posterior covariance; in bglm_from_beliefs the matrix, DOUBLE[][]"},
+	{"max_iter", "ep, laplace, lowrank, softmax, gp 100, variational 50, ekf 1", "a whole number from 1 to 1000000", "EP sweeps, Newton steps, EM steps a row, or the EKF's iterations a row"},
+	{"tol", "1e-8", "a number in (0, 1)", "relative change at which an iteration has converged"},
+	{"damping", "1", "a number in (0, 1]", "share of an EP site's change that is taken; lowered by itself where the sweeps oscillate"},
+	{"measurement_noise", "'bernoulli'", "'bernoulli', a finite number > 0 or 'auto'", "the EKF's R: the variance of y at the predicted mean, a number, or inferred from the innovation"},
+	{"noise_floor", "1e-3", "a finite number > 0", "least R that measurement_noise 'auto' gives"},
+	{"hessian", "'auto'", "'auto', 'full', 'diagonal', 'block' or 'lowrank'", "form of the Hessian; auto = full up to 2,000 weights, then lowrank"},
+	{"rank", "50", "a whole number from 1 to 10000", "rank of low-rank methods and forms"},
+	{"oversample", "10", "a whole number from 0 to 10000", "extra columns of the randomised SVD"},
+	{"power_iterations", "2", "a whole number from 0 to 100", "power iterations of the randomised SVD"},
+	{"samples", "1000", "a whole number from 1 to 1000000", "draws a chain"},
+	{"warmup", "1000", "a whole number from 1 to 1000000", "adaptation steps a chain"},
+	{"chains", "4", "a whole number from 1 to 64", "chains"},
+	{"at", "none", "LIST(STRUCT(feature, mean, variance)) or MAP(VARCHAR, number)", "weights at which the Gaussian is taken, without optimising"},
+	{"reference", "none", "a class", "class whose weights are pinned at 0"},
+	{"kernel", "'rbf'", "'rbf', 'matern32', 'matern52' or 'linear'", "covariance function"},
+	{"lengthscale", "1", "a finite number > 0 or 'auto'", "distance at which the kernel falls; 'auto' = by the evidence"},
+	{"signal_variance", "1", "a finite number > 0 or 'auto'", "prior variance of the latent function; 'auto' = by the evidence"},
+	{"mean", "0", "a finite number or 'auto'", "prior mean of the latent function; 'auto' = by the evidence"},
+	{"standardize", "false", "BOOLEAN", "centre and scale numeric features inside; beliefs are on the original scale"},
+	{"seed", "0", "a whole number from 0 to 9007199254740992", "every random step is a function of it"},
+	{"time_limit", "none", "a number of seconds > 0", "seconds after which an iterative fit stops, its status saying so"},
 	{"hash_bits", "none", "a whole number from 1 to 30", "hash features into 2^bits slots named #slot"},
 	{"max_features", "50000000", "a whole number from 1 to 4294967294", "limit of the dictionary"},
-	{"on_error", "'fail'", "'fail', 'skip' or 'null'", "what a bad row does: fail, be skipped and counted, or make its group NULL"},
+	{"on_error", "'fail'", "'fail', 'skip' or 'null'", "what a bad row does: fail, be skipped and counted, or make its group NULL; 'null' also makes NULL of a group that cannot be fitted"},
 	{"weight", "1", "a number >= 0, may be a column", "exponent of the row's likelihood"},
 	{"offset", "0", "a number, may be a column", "added to the linear predictor"},
 	{"trials", "none", "a whole number >= 1, may be a column", "binomial trials: y counts the successes among them; the family is then binomial"},
 	{"time", "none", "a number, DATE or TIMESTAMP, may be a column", "time of the row; dates count in days"},
-	// keys of other methods, known so that the message can say so
-	{"max_iter", "", "", ""}, {"tol", "", "", ""}, {"damping", "", "", ""}, {"measurement_noise", "", "", ""}, {"noise_floor", "", "", ""},
-	{"rank", "", "", ""}, {"oversample", "", "", ""}, {"power_iterations", "", "", ""}, {"hessian", "", "", ""}, {"kernel", "", "", ""},
-	{"lengthscale", "", "", ""}, {"signal_variance", "", "", ""}, {"mean", "", "", ""}, {"samples", "", "", ""}, {"warmup", "", "", ""},
-	{"chains", "", "", ""}, {"at", "", "", ""}, {"reference", "", "", ""}, {"standardize", "", "", ""}, {"seed", "", "", ""},
-	{"time_limit", "", "", ""}, {"method", "", "", ""},
 }
 
 var (
-	rowKeys    = []string{"weight", "offset", "trials", "time"}
-	adfKeys    = append([]string{"family", "link", "prior_mean", "prior_variance", "intercept", "intercept_variance", "priors", "prior", "dispersion", "shape", "process_noise", "forgetting", "quadrature", "covariance", "hash_bits", "max_features", "on_error"}, rowKeys...)
-	updateKeys = []string{"family", "link", "prior_mean", "prior_variance", "intercept", "intercept_variance", "priors", "dispersion", "shape", "process_noise", "forgetting", "quadrature", "covariance", "hash_bits", "max_features", "on_error"}
-	makeKeys   = []string{"family", "link", "dispersion", "shape", "intercept", "prior_mean", "prior_variance", "intercept_variance", "hash_bits"}
+	rowKeys  = []string{"weight", "offset", "trials", "time"}
+	makeKeys = []string{"family", "link", "dispersion", "shape", "intercept", "prior_mean", "prior_variance", "intercept_variance", "hash_bits", "covariance"}
 )
+
+// methodKeys are the options of an aggregate that fits by m, in the order of
+// optionDocs.
+func methodKeys(m *engine.Method) []string {
+	var keys []string
+	for _, d := range optionDocs {
+		if slices.Contains(engine.Common, d.name) || slices.Contains(m.Keys, d.name) {
+			keys = append(keys, d.name)
+		}
+	}
+	return keys
+}
+
+// updateKeys are the options of bglm_update for a fit by m: the rows carry their
+// own columns, and the FIT is the prior.
+func updateKeys(m *engine.Method) []string {
+	return slices.DeleteFunc(methodKeys(m), func(k string) bool { return k == "prior" || slices.Contains(rowKeys, k) })
+}
 
 func optionDocOf(key string) *optionDoc {
 	for i := range optionDocs {
@@ -124,9 +158,12 @@ const (
 	onErrorNull
 )
 
+var onErrorWords = []string{"fail", "skip", "null"}
+
 // options are the parsed constant options of a call.
 type options struct {
 	has          map[string]bool // keys given and not NULL
+	method       string
 	family, link string
 	prior        kernels.Prior
 	intercept    bool
@@ -141,6 +178,8 @@ type options struct {
 	hashBits     int
 	maxFeatures  int
 	onError      errorMode
+	kernels.Options
+	matrix *capi.Vec // bglm_from_beliefs: covariance
 }
 
 func defaultOptions() *options {
@@ -206,6 +245,37 @@ func wantWord(key string, v *capi.Vec, i int) (string, error) {
 
 func anyNumber(float64) bool     { return true }
 func nonNegative(x float64) bool { return x >= 0 }
+func positive(x float64) bool    { return x > 0 }
+
+// isAuto reports the word 'auto'; other words fall to the number's own error.
+func isAuto(v *capi.Vec, i int) bool {
+	return v.Type == capi.Varchar && strings.EqualFold(v.Str(i), "auto")
+}
+
+// wantWhole reads a whole number; the engines' zero values mean their defaults,
+// so that a wanted 0 is -1.
+func wantWhole(key string, v *capi.Vec, i int, lo, hi float64) (int, error) {
+	x, err := wantNumber(key, v, i, whole(lo, hi))
+	if err == nil && x == 0 {
+		x = -1
+	}
+	return int(x), err
+}
+
+func wantOneOf(key string, v *capi.Vec, i int, words ...string) (string, error) {
+	w, err := wantWord(key, v, i)
+	if err == nil && !slices.Contains(words, w) {
+		err = badOption(key, show(v, i))
+	}
+	return w, err
+}
+
+func wantBool(key string, v *capi.Vec, i int) (bool, error) {
+	if v.Type != capi.Boolean {
+		return false, badOption(key, show(v, i)+" ("+v.TypeName()+")")
+	}
+	return v.Bool(i), nil
+}
 func whole(lo, hi float64) func(float64) bool {
 	return func(x float64) bool { return x == math.Trunc(x) && x >= lo && x <= hi }
 }
@@ -237,14 +307,13 @@ func parseOptions(v *capi.Vec, i int, allowed []string) (*options, error) {
 		case "prior_mean":
 			o.prior.Mean, err = wantNumber(key, f, i, anyNumber)
 		case "prior_variance":
-			o.prior.Variance, err = wantNumber(key, f, i, nonNegative)
+			if o.AutoPrior = isAuto(f, i); !o.AutoPrior {
+				o.prior.Variance, err = wantNumber(key, f, i, nonNegative)
+			}
 		case "intercept_variance":
 			o.prior.InterceptVariance, err = wantNumber(key, f, i, nonNegative)
 		case "intercept":
-			if f.Type != capi.Boolean {
-				return nil, badOption(key, show(f, i)+" ("+f.TypeName()+")")
-			}
-			o.intercept = f.Bool(i)
+			o.intercept, err = wantBool(key, f, i)
 		case "priors":
 			o.priors, err = readBeliefs(f, i)
 			if err != nil {
@@ -256,13 +325,17 @@ func parseOptions(v *capi.Vec, i int, allowed []string) (*options, error) {
 				err = fmt.Errorf("option prior: %w", err)
 			}
 		case "dispersion":
-			o.dispersion, err = wantNumber(key, f, i, func(x float64) bool { return x > 0 })
+			if o.AutoDispersion = isAuto(f, i); !o.AutoDispersion {
+				o.dispersion, err = wantNumber(key, f, i, positive)
+			}
 		case "shape":
-			o.shape, err = wantNumber(key, f, i, func(x float64) bool { return x > 0 })
+			if o.AutoShape = isAuto(f, i); !o.AutoShape {
+				o.shape, err = wantNumber(key, f, i, positive)
+			}
 		case "process_noise":
 			if f.Type == capi.Map {
 				o.noiseBy, err = readNoise(f, i)
-			} else {
+			} else if o.AutoNoise = isAuto(f, i); !o.AutoNoise {
 				o.noise, err = wantNumber(key, f, i, nonNegative)
 			}
 		case "forgetting":
@@ -276,11 +349,57 @@ func parseOptions(v *capi.Vec, i int, allowed []string) (*options, error) {
 			}
 			x, err = wantNumber(key, f, i, whole(2, 512))
 			o.quadrature = int(x)
+		case "method":
+			o.method, err = wantWord(key, f, i)
 		case "covariance":
-			var w string
-			if w, err = wantWord(key, f, i); err == nil && w != "diagonal" {
-				err = badOption(key, show(f, i))
+			if f.Type == capi.List || f.Type == capi.Array {
+				o.matrix = f
+				break
 			}
+			o.Covariance, err = wantOneOf(key, f, i, "diagonal", "full", "lowrank")
+		case "max_iter":
+			o.MaxIter, err = wantWhole(key, f, i, 1, 1e6)
+		case "tol":
+			o.Tol, err = wantNumber(key, f, i, func(x float64) bool { return x > 0 && x < 1 })
+		case "damping":
+			o.Damping, err = wantNumber(key, f, i, func(x float64) bool { return x > 0 && x <= 1 })
+		case "measurement_noise":
+			switch {
+			case isAuto(f, i):
+				o.MeasurementNoise = nan
+			case f.Type == capi.Varchar:
+				_, err = wantOneOf(key, f, i, "bernoulli")
+			default:
+				o.MeasurementNoise, err = wantNumber(key, f, i, positive)
+			}
+		case "noise_floor":
+			o.NoiseFloor, err = wantNumber(key, f, i, positive)
+		case "hessian":
+			o.Hessian, err = wantOneOf(key, f, i, "auto", "full", "diagonal", "block", "lowrank")
+		case "rank":
+			o.Rank, err = wantWhole(key, f, i, 1, 10_000)
+		case "oversample":
+			o.Oversample, err = wantWhole(key, f, i, 0, 10_000)
+		case "power_iterations":
+			o.PowerIterations, err = wantWhole(key, f, i, 0, 100)
+		case "samples":
+			o.Samples, err = wantWhole(key, f, i, 1, 1e6)
+		case "warmup":
+			o.Warmup, err = wantWhole(key, f, i, 1, 1e6)
+		case "chains":
+			o.Chains, err = wantWhole(key, f, i, 1, 64)
+		case "at":
+			o.At, err = readAt(f, i)
+		case "reference":
+			o.Reference, err = label(f, i)
+		case "standardize":
+			o.Standardize, err = wantBool(key, f, i)
+		case "seed":
+			x, err = wantNumber(key, f, i, whole(0, 1<<53))
+			o.Seed = uint64(x)
+		case "time_limit":
+			x, err = wantNumber(key, f, i, positive)
+			o.TimeLimit = time.Duration(min(x, 1e9) * float64(time.Second))
 		case "hash_bits":
 			x, err = wantNumber(key, f, i, whole(1, 30))
 			o.hashBits = int(x)
@@ -289,20 +408,14 @@ func parseOptions(v *capi.Vec, i int, allowed []string) (*options, error) {
 			o.maxFeatures = int(x)
 		case "on_error":
 			var w string
-			if w, err = wantWord(key, f, i); err != nil {
-				break
-			}
-			m := slices.Index([]string{"fail", "skip", "null"}, w)
-			if m < 0 {
-				return nil, badOption(key, show(f, i))
-			}
-			o.onError = errorMode(m)
+			w, err = wantOneOf(key, f, i, onErrorWords...)
+			o.onError = errorMode(slices.Index(onErrorWords, w))
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	if o.forgetting < 1 && (o.noise > 0 || o.noiseBy != nil) {
+	if o.forgetting < 1 && (o.noise > 0 || o.noiseBy != nil || o.AutoNoise) {
 		return nil, fmt.Errorf("options process_noise and forgetting are two models of drift; give one of them")
 	}
 	return o, o.adopt()
@@ -359,6 +472,10 @@ func (o *options) adopt() error {
 	return nil
 }
 
+func (o *options) params() lik.Params {
+	return lik.Params{Dispersion: o.dispersion, Shape: o.shape, Quadrature: o.quadrature}
+}
+
 // likelihood makes the likelihood; unknown names get the nearest known one.
 func (o *options) likelihood() (lik.Likelihood, error) {
 	var families, links []string
@@ -392,7 +509,7 @@ func (o *options) likelihood() (lik.Likelihood, error) {
 	if err := check("link", o.link, links); err != nil {
 		return nil, err
 	}
-	l, err := lik.New(o.family, o.link, lik.Params{Dispersion: o.dispersion, Shape: o.shape, Quadrature: o.quadrature})
+	l, err := lik.New(o.family, o.link, o.params())
 	if err != nil {
 		return nil, err
 	}
@@ -422,6 +539,47 @@ func familiesWith(parameter string) []string {
 
 func familyHas(family, parameter string) bool {
 	return slices.Contains(familiesWith(parameter), family)
+}
+
+// readAt reads LIST(BELIEF) or MAP(VARCHAR, number).
+func readAt(v *capi.Vec, i int) ([]kernels.Belief, error) {
+	if v.Type == capi.Map && len(v.Kids[0].Kids) == 2 && v.Kids[0].Kids[0].Type == capi.Varchar && v.Kids[0].Kids[1].IsNumber() {
+		key, val := &v.Kids[0].Kids[0], &v.Kids[0].Kids[1]
+		var out []kernels.Belief
+		for j, hi := v.Span(i); j < hi; j++ {
+			b := kernels.Belief{Feature: strings.Clone(key.Str(j))}
+			if b.Mean = num(val, j, nan); !finite(b.Mean) {
+				return nil, fmt.Errorf("option at: feature %q has %s; allowed: a finite number", b.Feature, show(val, j))
+			}
+			out = append(out, b)
+		}
+		return out, nil
+	}
+	out, err := readBeliefs(v, i)
+	if err != nil {
+		return nil, fmt.Errorf("option at: %w", err)
+	}
+	return out, nil
+}
+
+// label is a class as text: numbers as they print, BOOLEAN as true and false.
+func label(v *capi.Vec, i int) (string, error) {
+	switch {
+	case v.Type == capi.Varchar:
+		return strings.Clone(v.Str(i)), nil
+	case v.Type == capi.Boolean:
+		return strconv.FormatBool(v.Bool(i)), nil
+	case v.Type == capi.Enum:
+		return strings.Clone(v.EnumText(v.EnumCode(i))), nil
+	case v.IsInteger():
+		return string(v.AppendInt(nil, i)), nil
+	case v.IsNumber():
+		if x := v.Float(i); finite(x) {
+			return number(x), nil
+		}
+		return "", badValue{fmt.Errorf("class = %v; allowed: finite numbers, text, BOOLEAN", v.Float(i))}
+	}
+	return "", fmt.Errorf("a class is %s; allowed: VARCHAR, ENUM, BOOLEAN or a number", v.TypeName())
 }
 
 func readNoise(v *capi.Vec, i int) (map[string]float64, error) {
@@ -568,6 +726,7 @@ const optionCacheLimit = 1024
 
 type callCache[T any] struct {
 	shared *optionCache[T]
+	prefix int // of key: the function's name
 	key    []byte
 	local  map[string]T
 	last   string
@@ -575,11 +734,14 @@ type callCache[T any] struct {
 	ok     bool
 }
 
-func (c *optionCache[T]) call() *callCache[T] { return &callCache[T]{shared: c} }
+// call returns the cache as one call of the function name sees it.
+func (c *optionCache[T]) call(name string) *callCache[T] {
+	return &callCache[T]{shared: c, prefix: len(name) + 1, key: append([]byte(name), 0)}
+}
 
 // get returns the parsed form of the options at row i.
 func (c *callCache[T]) get(v *capi.Vec, i int, parse func() (T, error)) (T, error) {
-	c.key = c.key[:0]
+	c.key = c.key[:c.prefix]
 	plain := true
 	if v != nil && v.Type == capi.Struct && !v.Null(i) {
 		for k := range v.Kids {

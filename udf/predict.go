@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
@@ -23,6 +24,10 @@ type predictor struct {
 	lo, hi  int // belief span that found refers to
 	checked bool
 	found   []int // by local feature number: position in the child, missing or unknown
+
+	at      []int     // with a covariance: the row's known beliefs, from 0
+	val     []float64 // and their values
+	scratch []float64
 }
 
 const (
@@ -88,6 +93,8 @@ func (p *predictor) linear(i int) (mean, variance float64, ok bool, err error) {
 		p.found = append(p.found, unknown)
 	}
 	r := p.fits.beliefs
+	joint := f.Covariance.Form != gauss.Diagonal
+	p.at, p.val = p.at[:0], p.val[:0]
 	for k, id := range p.b.Feature {
 		at := p.found[id]
 		if at == unknown {
@@ -107,7 +114,14 @@ func (p *predictor) linear(i int) (mean, variance float64, ok bool, err error) {
 		}
 		v := p.b.Value[k]
 		mean += v * w.Mean
+		if joint && at != missing {
+			p.at, p.val = append(p.at, at-lo), append(p.val, v)
+			continue
+		}
 		variance += v * v * w.Variance
+	}
+	if joint {
+		variance += f.Covariance.Variance(p.at, p.val, &p.scratch)
 	}
 	if !finite(mean) || !(variance >= 0) || !finite(variance) {
 		return 0, 0, false, fmt.Errorf("the linear predictor has mean %v and variance %v; scale the features down", mean, variance)

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/udf/internal/capi"
 )
@@ -75,11 +76,7 @@ const (
 // entries is the list of all functions; adding one is a line here.
 func entries() []entry {
 	scored := "FROM (VALUES (true, 0.8), (false, 0.3), (true, 0.6), (false, 0.7)) t(y, p)"
-	return []entry{
-		aggregate("bglm_adf", "(y, x [, options])",
-			"One-pass assumed density filter with factorised Gaussian beliefs and drift (Zoeter 2007, section 2). Rows are absorbed in the order given by ORDER BY inside the call; without it the parts of several threads are merged by precision sums.",
-			"SELECT feature, round(mean, 4) AS mean, round(variance, 4) AS variance FROM (SELECT unnest(fit.beliefs, recursive := true) FROM (SELECT "+exampleXY+" AS fit "+tenRows+"));",
-			adfKeys, []int{2, 3}, fitType, updateADF, finalizeADF),
+	return append(fitters(),
 		aggregate("bglm_merge", "(fit [, prior])",
 			"Product of partial posteriors, the common prior counted once: Λ = ΣΛk - (K-1)Λ0. The prior is the fits' default prior, or the FIT given as second argument that all of them started from.",
 			"SELECT bglm_merge(fit).n FROM (SELECT i % 2 AS part, "+exampleXY+" AS fit "+tenRows+" GROUP BY part);",
@@ -112,7 +109,7 @@ func entries() []entry {
 		scalar("bglm_update", "(fit, rows [, options])",
 			"Continue a fit with LIST(STRUCT(y, x [, weight, offset, trials, time])) in the order of the list: the same beliefs as one uninterrupted run, bit for bit without drift.",
 			"SELECT bglm_update(fit, [{y: true, x: {origin: 'A1'}}, {y: false, x: {origin: 'A0'}}]).n FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
-			updateKeys, []int{2, 3}, fitType, false, callUpdate),
+			updateKeys(continuing("adf")), []int{2, 3}, fitType, false, callUpdate),
 		scalar("bglm_beliefs", "(fit)", "The belief table of a fit as LIST(STRUCT(feature, mean, variance)).",
 			"SELECT len(bglm_beliefs(fit)) FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
 			nil, []int{1}, beliefsType, false, callBeliefs),
@@ -147,7 +144,47 @@ func entries() []entry {
 			}),
 		scalar("bglm_purge", "([idle_seconds])", "Release aggregate states that nothing has touched for that many seconds (default 0: all) and return their number. A query that still uses one fails with an error.",
 			"SELECT bglm_purge(3600) >= 0;", nil, []int{0, 1}, capi.TBigInt, true, callPurge),
+	)
+}
+
+// fitters are bglm_fit and an aggregate for each engine.
+func fitters() []entry {
+	one := func(name, doc, example string, keys []string, m *engine.Method) entry {
+		return aggregate("bglm_"+name, "(y, x [, options])", doc, example, keys, []int{2, 3}, fitType, updateFit(m), finalizeFit)
 	}
+	table := "SELECT feature, round(mean, 4) AS mean, round(variance, 4) AS variance FROM (SELECT unnest(fit.beliefs, recursive := true) FROM (SELECT "
+	var out []entry
+	used := map[string]bool{"method": true}
+	for _, m := range engine.Methods() {
+		doc := m.Summary + " Source: " + m.Source + "."
+		if m.Streams {
+			doc += " Rows are absorbed in the order given by ORDER BY inside the call; without it the parts of several threads are merged by precision sums."
+		}
+		call := "bglm_" + m.Name + "(late, {origin: origin}, {link: '" + exampleLink(m.Name) + "'}"
+		if m.Streams {
+			call += " ORDER BY i"
+		}
+		out = append(out, one(m.Name, doc, table+call+") AS fit "+tenRows+"));", methodKeys(&m), &m))
+		for _, k := range methodKeys(&m) {
+			used[k] = true
+		}
+	}
+	var keys []string
+	for _, d := range optionDocs {
+		if used[d.name] {
+			keys = append(keys, d.name)
+		}
+	}
+	return append(out, one("fit", "The engines under one name: the option method says which (default 'adf'); the other options are those of bglm_<method>.",
+		"SELECT bglm_fit(late, {origin: origin}, {method: 'adf', link: 'probit'} ORDER BY i).method "+tenRows+";", keys, nil))
+}
+
+// exampleLink is a link that a method's example uses.
+func exampleLink(method string) string {
+	if method == "variational" {
+		return "logit"
+	}
+	return "probit"
 }
 
 func callFamilies(_ []capi.Vec, n int, out *capi.Col) error {

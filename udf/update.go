@@ -5,9 +5,19 @@ import (
 	"strings"
 
 	"github.com/bglm/bglm/kernels"
-	"github.com/bglm/bglm/kernels/adf"
+	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/udf/internal/capi"
 )
+
+// continuing is the method that goes on from a fit of another: itself where it
+// takes rows as they come, else adf.
+func continuing(method string) *engine.Method {
+	m, err := engine.Find(method)
+	if err != nil || !m.Streams {
+		m, _ = engine.Find("adf")
+	}
+	return m
+}
 
 // callUpdate continues a FIT with a list of rows, in the order of the list.
 func callUpdate(args []capi.Vec, n int, out *capi.Col) error {
@@ -72,7 +82,8 @@ func callUpdate(args []capi.Vec, n int, out *capi.Col) error {
 		if err != nil {
 			return err
 		}
-		o, err := parseOptions(opt, i, updateKeys)
+		method := continuing(from.Method)
+		o, err := parseOptions(opt, i, updateKeys(method))
 		if err != nil {
 			return err
 		}
@@ -80,15 +91,14 @@ func callUpdate(args []capi.Vec, n int, out *capi.Col) error {
 		if err := o.adopt(); err != nil {
 			return err
 		}
-		plan, err := o.adf(cols.time != nil, cols.trials != nil || x == nil && from.Family == "binomial")
+		plan, err := o.plan(method, cols.time != nil, cols.trials != nil || x == nil && from.Family == "binomial")
 		if err != nil {
 			return err
 		}
-		st, err := adf.New(&plan.cfg)
+		s, err := newFitState(plan)
 		if err != nil {
 			return err
 		}
-		s := &adfState{State: st, plan: plan}
 		if rows.Type != capi.SQLNull && !rows.Null(i) {
 			// A NULL row of the list counts as skipped, as a NULL y does.
 			lo, hi := rows.Span(i)
@@ -114,11 +124,15 @@ func callUpdate(args []capi.Vec, n int, out *capi.Col) error {
 			out.Null()
 			continue
 		}
-		f := s.finish()
-		if cols.time == nil {
-			f.Time = from.Time
+		if _, ok := s.Fitter.(engine.Factorised); ok {
+			s.write(out, nil)
+			continue
 		}
-		appendFit(out, &f, s.Each)
+		f, err := s.Fit()
+		if err != nil {
+			return err
+		}
+		s.write(out, f)
 	}
 	return nil
 }
@@ -181,13 +195,61 @@ func callFromBeliefs(args []capi.Vec, n int, out *capi.Col) error {
 		if err != nil {
 			return err
 		}
-		st, err := adf.New(&kernels.Model{Lik: l, Prior: o.prior, Intercept: o.intercept, Priors: bs})
+		m := kernels.Model{Lik: l, Prior: o.prior, Intercept: o.intercept, HashBits: o.hashBits, Priors: bs}
+		rows, err := kernels.NewRows(&m)
 		if err != nil {
 			return err
 		}
-		f := kernels.Fit{Method: "beliefs", Family: l.Family(), Link: l.Link(), Shape: o.shape, Dispersion: o.dispersion,
-			Intercept: o.intercept, HashBits: o.hashBits, Prior: o.prior, Time: nan, Converged: true, Status: "ok"}
-		appendFit(out, &f, st.Each)
+		p, err := rows.Problem()
+		if err != nil {
+			return err
+		}
+		f := p.Fit("beliefs", p.Normal, 0)
+		if o.has["covariance"] {
+			if err := setCovariance(f, bs, o.matrix, i); err != nil {
+				return fmt.Errorf("option covariance: %w", err)
+			}
+		}
+		appendFit(out, f, f.Each)
+	}
+	return nil
+}
+
+// setCovariance gives f, made of the beliefs bs, the covariance matrix of the
+// list's features in the list's order.
+func setCovariance(f *kernels.Fit, bs []kernels.Belief, v *capi.Vec, i int) error {
+	bad := func(found string) error {
+		return fmt.Errorf("found %s; allowed: DOUBLE[][] of %d x %d, symmetric and positive definite, in the order of the beliefs", found, len(bs), len(bs))
+	}
+	if v == nil {
+		return bad("a word")
+	}
+	row := &v.Kids[0]
+	if row.Type != capi.List && row.Type != capi.Array || !row.Kids[0].IsNumber() {
+		return bad(v.TypeName())
+	}
+	lo, hi := v.Span(i)
+	if hi-lo != len(bs) {
+		return bad(fmt.Sprintf("%d rows", hi-lo))
+	}
+	cov := make([][]float64, len(bs))
+	for j := range cov {
+		if row.Null(lo + j) {
+			return bad(fmt.Sprintf("a NULL row %d", j+1))
+		}
+		a, b := row.Span(lo + j)
+		if b-a != len(bs) {
+			return bad(fmt.Sprintf("a row %d of %d numbers", j+1, b-a))
+		}
+		for k := a; k < b; k++ {
+			if row.Kids[0].Null(k) {
+				return bad(fmt.Sprintf("NULL in row %d", j+1))
+			}
+			cov[j] = append(cov[j], row.Kids[0].Float(k))
+		}
+	}
+	if err := f.SetCovariance(bs, cov); err != nil {
+		return bad(err.Error())
 	}
 	return nil
 }

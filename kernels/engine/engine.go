@@ -1,0 +1,148 @@
+// Package engine lists the inference engines under their public names and gives
+// them one shape: Batches in, a Fit out. A new engine is a package of its own
+// and a line in methods.
+package engine
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/adf"
+)
+
+// Fitter is a fit that takes rows. It is used by one goroutine at a time.
+type Fitter interface {
+	// Features numbers the features of the batches; the intercept, where the model
+	// has one, is 0.
+	Features() *kernels.Dict
+	// Update takes the rows of b. With skip, bad rows are counted and left out, else
+	// the first one ends the update with an error that Is kernels.ErrRow.
+	Update(b *kernels.Batch, skip bool) error
+	// Skip counts rows that were left out before they came here.
+	Skip(n int64)
+	// Merge takes what src, a fit of the same model, was given; src is not changed.
+	Merge(src Fitter) error
+	Clone() Fitter
+	Size() int64 // bytes
+	// Fit is the posterior of the rows so far; more may follow.
+	Fit() (*kernels.Fit, error)
+}
+
+// Method is an engine under its public name.
+type Method struct {
+	Name    string // as in bglm_<name> and the method of a fit
+	Summary string
+	Source  string
+	Keys    []string // the options it reads besides Common
+	// Streams says that rows are absorbed as they come, in their order; other
+	// engines keep them.
+	Streams bool
+	New     func(m *kernels.Model) (Fitter, error)
+}
+
+// Common are the options that every method reads. weight, offset, trials and time
+// may vary by row.
+var Common = []string{"family", "link", "prior_mean", "prior_variance", "intercept", "intercept_variance", "priors", "prior",
+	"dispersion", "shape", "hash_bits", "max_features", "on_error", "weight", "offset", "trials", "time"}
+
+// Methods lists the engines, as fresh copies.
+func Methods() []Method { return slices.Clone(methods) }
+
+// Find returns the method of a name. Errors: a name that is not there.
+func Find(name string) (*Method, error) {
+	var names []string
+	for i := range methods {
+		if methods[i].Name == name {
+			return &methods[i], nil
+		}
+		names = append(names, methods[i].Name)
+	}
+	return nil, fmt.Errorf("method = %q; allowed: %s", name, strings.Join(names, ", "))
+}
+
+// streaming gives a filter's state the shape of a Fitter.
+type streaming[S state[S]] struct{ state S }
+
+type state[S any] interface {
+	Features() *kernels.Dict
+	Update(b *kernels.Batch, skip bool) error
+	Skip(n int64)
+	Merge(src S) error
+	Clone() S
+	Size() int64
+	Fit() (*kernels.Fit, error)
+}
+
+func (s streaming[S]) Features() *kernels.Dict                  { return s.state.Features() }
+func (s streaming[S]) Update(b *kernels.Batch, skip bool) error { return s.state.Update(b, skip) }
+func (s streaming[S]) Skip(n int64)                             { s.state.Skip(n) }
+func (s streaming[S]) Clone() Fitter                            { return streaming[S]{s.state.Clone()} }
+func (s streaming[S]) Size() int64                              { return s.state.Size() }
+func (s streaming[S]) Fit() (*kernels.Fit, error)               { return s.state.Fit() }
+func (s streaming[S]) Merge(src Fitter) error {
+	o, ok := src.(streaming[S])
+	if !ok {
+		return errMixed
+	}
+	return s.state.Merge(o.state)
+}
+
+var errMixed = fmt.Errorf("internal error: merging fits of different methods")
+
+// batch keeps the rows for an engine that reads them more than once.
+type batch struct {
+	*kernels.Rows
+	solve func(*kernels.Problem) (*kernels.Fit, error)
+}
+
+func (b batch) Features() *kernels.Dict { return &b.Rows.Dict }
+func (b batch) Clone() Fitter           { return batch{b.Rows.Clone(), b.solve} }
+func (b batch) Merge(src Fitter) error {
+	o, ok := src.(batch)
+	if !ok {
+		return errMixed
+	}
+	return b.Rows.Merge(o.Rows)
+}
+
+func (b batch) Fit() (*kernels.Fit, error) {
+	p, err := b.Problem()
+	if err != nil {
+		return nil, err
+	}
+	return b.solve(p)
+}
+
+// keeping makes the New of a batch engine.
+func keeping(solve func(*kernels.Problem) (*kernels.Fit, error)) func(*kernels.Model) (Fitter, error) {
+	return func(m *kernels.Model) (Fitter, error) {
+		r, err := kernels.NewRows(m)
+		if err != nil {
+			return nil, err
+		}
+		return batch{r, solve}, nil
+	}
+}
+
+// Factorised is implemented by fits of diagonal beliefs, which can be read one by
+// one without making a Fit of a million names.
+type Factorised interface {
+	Summary() kernels.Fit // the fit without its beliefs
+	Each(visit func(name []byte, w kernels.Weight))
+}
+
+// factorised is adf as a Fitter.
+type factorised struct{ *adf.State }
+
+func (s factorised) Features() *kernels.Dict    { return &s.Dict }
+func (s factorised) Clone() Fitter              { return factorised{s.State.Clone()} }
+func (s factorised) Fit() (*kernels.Fit, error) { return s.State.Fit(), nil }
+func (s factorised) Merge(src Fitter) error {
+	o, ok := src.(factorised)
+	if !ok {
+		return errMixed
+	}
+	return s.State.Merge(o.State)
+}

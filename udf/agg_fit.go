@@ -1,0 +1,348 @@
+package udf
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/engine"
+	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/udf/internal/capi"
+)
+
+// fitPlan is what the options of a fitting aggregate come to.
+type fitPlan struct {
+	method  *engine.Method
+	model   kernels.Model
+	onError errorMode
+}
+
+func (o *options) plan(method *engine.Method, hasTime, hasTrials bool) (*fitPlan, error) {
+	if hasTrials && o.family == "" {
+		o.family = "binomial"
+	}
+	l, err := o.likelihood()
+	if err != nil {
+		return nil, err
+	}
+	if hasTrials != (l.Family() == "binomial") {
+		if hasTrials {
+			return nil, fmt.Errorf("option trials is not used by %s; it belongs to: binomial", l.Family())
+		}
+		return nil, fmt.Errorf("option trials: found none; binomial needs the number of trials of each row")
+	}
+	if method.Streams {
+		for key, auto := range map[string]bool{"prior_variance": o.AutoPrior, "dispersion": o.AutoDispersion, "shape": o.AutoShape} {
+			if auto {
+				return nil, fmt.Errorf("option %s: found 'auto'; %s sees each row once and takes a number here; 'auto' belongs to: %s",
+					key, method.Name, strings.Join(keepers(), ", "))
+			}
+		}
+	}
+	p := &fitPlan{method: method, onError: o.onError, model: kernels.Model{
+		Lik: l, Params: o.params(), Prior: o.prior, Intercept: o.intercept, HashBits: o.hashBits, MaxFeatures: o.maxFeatures,
+		Noise: o.noise, NoiseBy: o.noiseBy, Forgetting: o.forgetting, HasTime: hasTime, Start: o.from, Options: o.Options,
+	}}
+	if f := o.from; f != nil && (p.model.Drifts() || o.AutoNoise) && !hasTime && f.Time == f.Time && f.N > 0 {
+		return nil, fmt.Errorf("the prior FIT is valid at time %v, but the rows have no time to drift by; give the option time", f.Time)
+	}
+	for _, b := range o.priors {
+		if b.Feature, err = o.slotName(b.Feature); err != nil {
+			return nil, err
+		}
+		p.model.Priors = append(p.model.Priors, b)
+	}
+	if o.hashBits > 0 && o.noiseBy != nil {
+		p.model.NoiseBy = map[string]float64{}
+		for name, q := range o.noiseBy {
+			if name, err = o.slotName(name); err != nil {
+				return nil, err
+			}
+			p.model.NoiseBy[name] = max(p.model.NoiseBy[name], q) // names that collide share the larger
+		}
+	}
+	return p, nil
+}
+
+// keepers are the methods that keep their rows.
+func keepers() []string {
+	var out []string
+	for _, m := range engine.Methods() {
+		if !m.Streams {
+			out = append(out, m.Name)
+		}
+	}
+	return out
+}
+
+// slotName is what the dictionary calls a feature: with hash_bits its slot.
+func (o *options) slotName(feature string) (string, error) {
+	if o.hashBits == 0 || feature == kernels.Intercept {
+		return feature, nil
+	}
+	d := kernels.Dict{HashBits: o.hashBits}
+	id, err := d.Add(feature)
+	if err != nil {
+		return "", err
+	}
+	return string(d.Name(id)), nil
+}
+
+// fitState is the aggregate state of one group.
+type fitState struct {
+	engine.Fitter
+	plan   *fitPlan
+	failed bool // on_error: 'null' met a bad row
+}
+
+func newFitState(p *fitPlan) (*fitState, error) {
+	f, err := p.method.New(&p.model)
+	return &fitState{Fitter: f, plan: p}, err
+}
+
+func (s *fitState) Clone() capi.State { return &fitState{s.Fitter.Clone(), s.plan, s.failed} }
+func (s *fitState) Size() int64       { return s.Fitter.Size() + 48 }
+
+func (s *fitState) Merge(src capi.State) error {
+	o, ok := src.(*fitState)
+	if !ok {
+		return errMixedStates
+	}
+	a, b := s.plan, o.plan
+	if a != b && (a.method != b.method || !a.model.Agrees(&b.model)) {
+		return fmt.Errorf("the options differ between rows of one group; all but weight, offset, trials and time must be constant")
+	}
+	s.failed = s.failed || o.failed
+	return s.Fitter.Merge(o.Fitter)
+}
+
+var errMixedStates = errors.New("internal error: merging states of different functions")
+
+// interceptID is the intercept's number in a fit that has one.
+const interceptID = 0
+
+var batches = sync.Pool{New: func() any { return new(kernels.Batch) }}
+
+// row appends row i with response v to the batch, or reports it as bad.
+func (s *fitState) row(i int, v float64, x *features, cols *rowColumns, b *kernels.Batch) error {
+	if !finite(v) {
+		return badValue{fmt.Errorf("y = %v; allowed: finite numbers", v)}
+	}
+	if s.plan.onError != onErrorFail { // Update would find it too, but only after its features are known
+		o := lik.Obs{Y: v, Weight: 1}
+		if cols.trials != nil {
+			o.Trials = cols.trials.Float(i)
+		}
+		if err := s.plan.model.Lik.Check(o); err != nil {
+			return badValue{err}
+		}
+	}
+	if s.plan.model.Intercept {
+		b.Add(interceptID, 1)
+	}
+	if err := x.row(i, s.Features(), b); err != nil {
+		return err
+	}
+	if err := cols.add(i, b); err != nil {
+		b.Row = b.Row[:len(b.Row)-1]
+		b.DropRow()
+		return err
+	}
+	return nil
+}
+
+// absorb feeds rows [lo, hi) of y, x and the row columns to the state.
+func (s *fitState) absorb(y *capi.Vec, x *features, cols *rowColumns, lo, hi int) error {
+	b := batches.Get().(*kernels.Batch)
+	defer batches.Put(b)
+	b.Reset()
+	x.share(hi - lo)
+	defer x.done()
+	for i := lo; i < hi; i++ {
+		if y.Null(i) || x.x.Null(i) || cols.null(i) {
+			s.Skip(1)
+			continue
+		}
+		features := s.Features().Len()
+		v := y.Float(i)
+		err := s.row(i, v, x, cols, b)
+		if err == nil {
+			b.Y = append(b.Y, v)
+			continue
+		}
+		if !errors.As(err, &badValue{}) {
+			return err
+		}
+		switch s.plan.onError {
+		case onErrorFail:
+			return fmt.Errorf("%w (on_error: 'skip' would count and skip such rows)", err)
+		case onErrorSkip:
+			s.Skip(1)
+		case onErrorNull:
+			s.failed = true
+		}
+		s.Features().Truncate(features) // a row left out leaves no feature behind
+		x.forget()
+	}
+	err := s.Update(b, s.plan.onError == onErrorSkip)
+	if err != nil && errors.Is(err, kernels.ErrRow) {
+		if s.plan.onError == onErrorNull {
+			s.failed = true
+			return nil
+		}
+		return fmt.Errorf("%w (on_error: 'skip' would count and skip such rows)", err)
+	}
+	return err
+}
+
+// checkResponse says whether y can be a response at all.
+func checkResponse(y *capi.Vec) error {
+	if y.IsNumber() || y.Type == capi.Boolean || y.Type == capi.SQLNull {
+		return nil
+	}
+	return fmt.Errorf("y is %s; allowed: BOOLEAN or a number", y.TypeName())
+}
+
+var fitCache optionCache[*fitPlan]
+
+// updateFit is the update of the aggregate of a method; nil means bglm_fit, whose
+// options name it.
+func updateFit(method *engine.Method) func(args []capi.Vec, slots capi.Slots) error {
+	name := "fit"
+	if method != nil {
+		name = method.Name
+	}
+	return func(args []capi.Vec, slots capi.Slots) error {
+		y := &args[0]
+		if err := checkResponse(y); err != nil {
+			return err
+		}
+		x, err := planFeatures(&args[1], "x")
+		if err != nil {
+			return err
+		}
+		var opt *capi.Vec
+		if len(args) > 2 {
+			opt = &args[2]
+		}
+		cols, err := findRowColumns(opt, "option")
+		if err != nil {
+			return err
+		}
+		cache := fitCache.call(name)
+		return slots.Runs(func(slot capi.Slot, lo, hi int) error {
+			st, err := slot.Mutable(func() (capi.State, error) {
+				plan, err := cache.get(opt, lo, func() (*fitPlan, error) {
+					return planFit(method, opt, lo, &cols)
+				})
+				if err != nil {
+					return nil, err
+				}
+				return newFitState(plan)
+			})
+			if err != nil {
+				return err
+			}
+			return st.(*fitState).absorb(y, x, &cols, lo, hi)
+		})
+	}
+}
+
+// planFit reads the options at row i for a method, or for the one they name.
+func planFit(method *engine.Method, opt *capi.Vec, i int, cols *rowColumns) (*fitPlan, error) {
+	var also []string
+	if method == nil {
+		also = []string{"method"}
+		name, err := namedMethod(opt, i)
+		if err != nil {
+			return nil, err
+		}
+		if method, err = engine.Find(name); err != nil {
+			return nil, fmt.Errorf("option %w", err)
+		}
+	}
+	o, err := parseOptions(opt, i, append(also, methodKeys(method)...))
+	if err != nil {
+		return nil, err
+	}
+	return o.plan(method, cols.time != nil, cols.trials != nil)
+}
+
+// namedMethod is the option method at row i, adf where there is none.
+func namedMethod(opt *capi.Vec, i int) (string, error) {
+	if opt != nil && opt.Type == capi.Struct && !opt.Null(i) {
+		for k := range opt.Kids {
+			if f := &opt.Kids[k]; strings.EqualFold(f.Name, "method") && !f.Null(i) {
+				return wantWord("method", f, i)
+			}
+		}
+	}
+	return "adf", nil
+}
+
+// finalizeFit writes the fits. Those of engines that keep their rows are solved
+// side by side, each with its own recover.
+func finalizeFit(states []capi.State, out *capi.Col) error {
+	fits := make([]*kernels.Fit, len(states))
+	errs := make([]error, len(states))
+	solve := func(i int) {
+		s, _ := states[i].(*fitState)
+		if s == nil || s.failed {
+			return
+		}
+		if _, ok := s.Fitter.(engine.Factorised); ok {
+			return
+		}
+		defer func() {
+			if r := recover(); r != nil {
+				errs[i] = fmt.Errorf("internal error in method %s: %v", s.plan.method.Name, r)
+			}
+		}()
+		fits[i], errs[i] = s.Fit()
+	}
+	if len(states) == 1 {
+		solve(0)
+	} else {
+		var next atomic.Int64
+		var wg sync.WaitGroup
+		for range min(runtime.GOMAXPROCS(0), len(states)) {
+			wg.Go(func() {
+				for i := next.Add(1) - 1; i < int64(len(states)); i = next.Add(1) - 1 {
+					solve(int(i))
+				}
+			})
+		}
+		wg.Wait()
+	}
+	for i, st := range states {
+		s, _ := st.(*fitState)
+		if s == nil || s.failed {
+			out.Null()
+			continue
+		}
+		if errs[i] != nil {
+			if s.plan.onError == onErrorNull {
+				out.Null()
+				continue
+			}
+			return fmt.Errorf("%w (on_error: 'null' would give NULL for such a group)", errs[i])
+		}
+		s.write(out, fits[i])
+	}
+	return nil
+}
+
+// write appends the state's fit, f where it has been made already.
+func (s *fitState) write(out *capi.Col, f *kernels.Fit) {
+	if f != nil {
+		appendFit(out, f, f.Each)
+		return
+	}
+	e := s.Fitter.(engine.Factorised)
+	sum := e.Summary()
+	appendFit(out, &sum, e.Each)
+}
