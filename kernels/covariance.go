@@ -3,6 +3,7 @@ package kernels
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
@@ -94,6 +95,61 @@ func (f *Fit) SetCovariance(bs []Belief, cov [][]float64) error {
 		f.Covariance.Values = append(f.Covariance.Values, l.Row(k)[:k+1]...)
 	}
 	return nil
+}
+
+// over is the fit's posterior over columns: belief k is column place[k], -1 for a
+// known weight; columns without a belief are independent with the mean and
+// variance given. mean is kept.
+func (f *Fit) over(place []int, mean, variance []float64) (*gauss.Normal, error) {
+	c := &f.Covariance
+	if err := c.Check(len(f.Beliefs)); err != nil {
+		return nil, err
+	}
+	v := slices.Clone(variance)
+	last := -1
+	for k, j := range place {
+		if j < 0 {
+			continue
+		}
+		// Both orders sort names the same way, so a factor keeps its triangle.
+		if j <= last {
+			return nil, fmt.Errorf("belief %q is out of order; make the fit with bglm_from_beliefs(beliefs, options)", f.Beliefs[k].Feature)
+		}
+		last = j
+		mean[j], v[j] = f.Beliefs[k].Mean, f.Beliefs[k].Variance
+	}
+	switch c.Form {
+	case gauss.Full:
+		l := dense.New(len(v), len(v))
+		for j := range v {
+			l.Set(j, j, math.Sqrt(v[j]))
+		}
+		for k, j := range place {
+			if j < 0 {
+				continue
+			}
+			for i, x := range c.Row(k) {
+				if place[i] >= 0 {
+					l.Set(j, place[i], x)
+				}
+			}
+			if d := l.At(j, j); !(d > 0) {
+				return nil, fmt.Errorf("the covariance factor of %q has %v on its diagonal; allowed: numbers > 0", f.Beliefs[k].Feature, d)
+			}
+		}
+		return gauss.NewFull(mean, l), nil
+	case gauss.LowRank:
+		low := dense.New(len(v), c.Rank)
+		for k, j := range place {
+			if j >= 0 {
+				row := c.Row(k)
+				v[j] = row[0]
+				copy(low.Row(j), row[1:])
+			}
+		}
+		return gauss.NewLowRank(mean, v, low)
+	}
+	return gauss.NewDiagonal(mean, v), nil
 }
 
 // Row is belief j's part of Values: row j of the packed factor, or d_j and row j of F.

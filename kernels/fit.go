@@ -92,34 +92,3 @@ func CheckWeight(w Weight) error {
 	}
 	return nil
 }
-
-// Merge multiplies partial posteriors a and b that share the prior p:
-// precision Λa + Λb - Λp, and the same for precision times mean. logC is the
-// log of the integral of a·b/p, what the two partial evidences lack. ok is
-// false when the product is improper. A known weight stays as it is.
-func Merge(a, b, p Weight) (w Weight, logC float64, ok bool) {
-	if p.Variance == 0 || a.Variance == 0 || b.Variance == 0 {
-		if a.Variance == 0 || p.Variance == 0 {
-			return a, 0, a == b || b == p
-		}
-		return b, 0, a == p
-	}
-	if a == p {
-		return b, 0, true
-	}
-	if b == p {
-		return a, 0, true
-	}
-	la, lb, lp := 1/a.Variance, 1/b.Variance, 1/p.Variance
-	l := la + lb - lp
-	if !(l > 0) {
-		return Weight{}, 0, false
-	}
-	// Means relative to the prior's: the terms of a weight that hardly moved
-	// stay small instead of cancelling.
-	da, db := a.Mean-p.Mean, b.Mean-p.Mean
-	nu := da*la + db*lb
-	w = Weight{p.Mean + nu/l, 1 / l}
-	logC = 0.5 * (nu*nu/l - da*da*la - db*db*lb + math.Log(la) + math.Log(lb) - math.Log(lp) - math.Log(l))
-	return w, logC, true
-}

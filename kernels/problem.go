@@ -206,68 +206,23 @@ func (p *Problem) start() error {
 	if s == nil || s.Covariance.Form == gauss.Diagonal {
 		return nil
 	}
-	c := &s.Covariance
-	if err := c.Check(len(s.Beliefs)); err != nil {
-		return fmt.Errorf("prior: %w", err)
-	}
-	// Both orders sort names the same way, so the factor keeps its triangle.
-	place := make([]int, len(s.Beliefs)) // column of the fit's beliefs, -1 = known
-	back := make([]int, p.P)             // belief of a column, -1 = none
-	for j := range back {
-		back[j] = -1
-	}
-	at := map[uint32]int{}
+	at := make(map[uint32]int, p.P)
 	for j, id := range p.cols {
 		at[id] = j
 	}
-	last := -1
+	place := make([]int, len(s.Beliefs))
 	for k, b := range s.Beliefs {
 		place[k] = -1
-		if b.Variance == 0 {
-			continue
+		if b.Variance > 0 {
+			id, _ := p.dict.Find(b.Feature)
+			place[k] = at[id]
 		}
-		id, _ := p.dict.Find(b.Feature)
-		j := at[id]
-		if j <= last {
-			return fmt.Errorf("prior: belief %q is out of order; a FIT with a covariance keeps its beliefs in their fixed order", b.Feature)
-		}
-		place[k], back[j], last = j, k, j
 	}
-	if c.Form == gauss.Full {
-		l := dense.New(p.P, p.P)
-		for j, k := range back {
-			dst := l.Row(j)
-			if k < 0 {
-				dst[j] = math.Sqrt(p.PriorVar[j])
-				continue
-			}
-			for i, v := range c.Row(k) {
-				if place[i] >= 0 {
-					dst[place[i]] = v
-				}
-			}
-			if !(dst[j] > 0) {
-				return fmt.Errorf("prior: the covariance factor of %q has %v on its diagonal; allowed: numbers > 0", s.Beliefs[k].Feature, dst[j])
-			}
-		}
-		p.Normal = gauss.NewFull(p.PriorMean, l)
-	} else {
-		d, f := make([]float64, p.P), dense.New(p.P, c.Rank)
-		for j, k := range back {
-			d[j] = p.PriorVar[j]
-			if k >= 0 {
-				row := c.Row(k)
-				d[j] = row[0]
-				copy(f.Row(j), row[1:])
-			}
-		}
-		g, err := gauss.NewLowRank(p.PriorMean, d, f)
-		if err != nil {
-			return fmt.Errorf("prior: %w", err)
-		}
-		p.Normal = g
+	g, err := s.over(place, p.PriorMean, p.PriorVar)
+	if err != nil {
+		return fmt.Errorf("prior: %w", err)
 	}
-	p.PriorVar = p.Normal.Var
+	p.Normal, p.PriorVar = g, g.Var
 	return nil
 }
 
@@ -379,11 +334,14 @@ func (p *Problem) Fit(method string, post *gauss.Normal, logZ float64) *Fit {
 	f.Skipped += p.skipped
 	f.LogEvidence += logZ
 	if p.HasTime && p.N > 0 {
-		f.Time = p.Time[p.N-1]
-		if !math.IsNaN(p.Begin) {
-			f.Time = max(f.Time, p.Begin)
-		}
+		f.Time = Later(p.Begin, p.Time[p.N-1])
 	}
+	p.setPosterior(f, post)
+	return f
+}
+
+// setPosterior gives f the beliefs and the covariance of a posterior over the columns.
+func (p *Problem) setPosterior(f *Fit, post *gauss.Normal) {
 	f.Beliefs = make([]Belief, len(p.order))
 	for k, id := range p.order {
 		w := p.known[k]
@@ -393,7 +351,6 @@ func (p *Problem) Fit(method string, post *gauss.Normal, logZ float64) *Fit {
 		f.Beliefs[k] = Belief{string(p.dict.Name(id)), w}
 	}
 	f.Covariance = p.pack(post)
-	return f
 }
 
 // NewFit is a fit with what the model says and the counts of Start.

@@ -3,9 +3,11 @@ package udf
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/adf"
+	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
@@ -24,6 +26,9 @@ type mergeState struct {
 	known []bool
 	mean  []float64 // of known weights
 	k     int64
+
+	// joint are the parts with a covariance; the fields above hold the others.
+	joint []*kernels.Fit
 }
 
 func (s *mergeState) Clone() capi.State {
@@ -32,10 +37,17 @@ func (s *mergeState) Clone() capi.State {
 	c.lam, c.nu, c.logA = append([]float64(nil), s.lam...), append([]float64(nil), s.nu...), append([]float64(nil), s.logA...)
 	c.het = append([]float64(nil), s.het...)
 	c.known, c.mean = append([]bool(nil), s.known...), append([]float64(nil), s.mean...)
+	c.joint = slices.Clone(s.joint)
 	return &c
 }
 
-func (s *mergeState) Size() int64 { return s.dict.Size() + 41*int64(cap(s.lam)) + 300 }
+func (s *mergeState) Size() int64 {
+	n := s.dict.Size() + 41*int64(cap(s.lam)) + 300
+	for _, f := range s.joint {
+		n += 8*int64(len(f.Covariance.Values)) + 60*int64(len(f.Beliefs))
+	}
+	return n
+}
 
 func (s *mergeState) priorOf(name []byte) kernels.Weight {
 	if w, ok := s.prior[string(name)]; ok {
@@ -69,43 +81,9 @@ func (s *mergeState) know(id int, name string, mean float64) error {
 	return nil
 }
 
-func (s *mergeState) agree(f *kernels.Fit) error {
-	h := &s.head
-	differ := func(what string, a, b any) error {
-		return fmt.Errorf("the fits differ in %s (%v and %v); only fits of one model can be merged", what, a, b)
-	}
-	switch {
-	case h.Family != f.Family || h.Link != f.Link:
-		return differ("family or link", h.Family+" "+h.Link, f.Family+" "+f.Link)
-	case h.Dispersion != f.Dispersion:
-		return differ("dispersion", h.Dispersion, f.Dispersion)
-	case h.Shape != f.Shape && !(math.IsNaN(h.Shape) && math.IsNaN(f.Shape)):
-		return differ("shape", h.Shape, f.Shape)
-	case h.Prior.Mean != f.Prior.Mean:
-		return differ("prior.mean", h.Prior.Mean, f.Prior.Mean)
-	case h.Prior.Variance != f.Prior.Variance:
-		return differ("prior.variance", h.Prior.Variance, f.Prior.Variance)
-	case h.Prior.InterceptVariance != f.Prior.InterceptVariance:
-		return differ("prior.intercept_variance", h.Prior.InterceptVariance, f.Prior.InterceptVariance)
-	case h.Intercept != f.Intercept:
-		return differ("intercept", h.Intercept, f.Intercept)
-	case h.HashBits != f.HashBits:
-		return differ("hash_bits", bitsText(h.HashBits), bitsText(f.HashBits))
-	}
-	return nil
-}
-
-// later is the larger of two times of which either may be NaN.
-func later(a, b float64) float64 {
-	if !(a >= b) && !math.IsNaN(b) {
-		return b
-	}
-	return a
-}
-
 func (s *mergeState) add(f *kernels.Fit, r *beliefReader, lo, hi int) error {
 	if s.k > 0 {
-		if err := s.agree(f); err != nil {
+		if err := kernels.Agree(&s.head, f); err != nil {
 			return err
 		}
 	}
@@ -117,7 +95,7 @@ func (s *mergeState) add(f *kernels.Fit, r *beliefReader, lo, hi int) error {
 	s.head.N += f.N - n
 	s.head.Skipped += f.Skipped - skipped
 	s.head.LogEvidence += f.LogEvidence - evidence
-	s.head.Time = later(s.head.Time, f.Time)
+	s.head.Time = kernels.Later(s.head.Time, f.Time)
 	s.k++
 	for j := lo; j < hi; j++ {
 		name, w, err := r.at(j)
@@ -155,7 +133,7 @@ func (s *mergeState) Merge(src capi.State) error {
 	if !ok {
 		return fmt.Errorf("internal error: merging states of different functions")
 	}
-	if err := s.agree(&o.head); err != nil {
+	if err := kernels.Agree(&s.head, &o.head); err != nil {
 		return err
 	}
 	var from kernels.Fit
@@ -165,8 +143,9 @@ func (s *mergeState) Merge(src capi.State) error {
 	s.head.N += o.head.N - from.N
 	s.head.Skipped += o.head.Skipped - from.Skipped
 	s.head.LogEvidence += o.head.LogEvidence - from.LogEvidence
-	s.head.Time = later(s.head.Time, o.head.Time)
+	s.head.Time = kernels.Later(s.head.Time, o.head.Time)
 	s.k += o.k
+	s.joint = append(s.joint, o.joint...)
 	for j := range o.lam {
 		name := string(o.dict.Name(uint32(j)))
 		id, err := s.slot(name)
@@ -214,7 +193,7 @@ func updateMerge(args []capi.Vec, slots capi.Slots) error {
 					if err != nil {
 						return nil, fmt.Errorf("prior: %w", err)
 					}
-					if err := s.agree(p); err != nil {
+					if err := kernels.Agree(&s.head, p); err != nil {
 						return nil, fmt.Errorf("prior: %w", err)
 					}
 					s.from = p
@@ -231,6 +210,17 @@ func updateMerge(args []capi.Vec, slots capi.Slots) error {
 			})
 			if err != nil {
 				return err
+			}
+			if s := st.(*mergeState); f.Covariance.Form != gauss.Diagonal || s.from != nil && s.from.Covariance.Form != gauss.Diagonal {
+				whole, err := fits.whole(i)
+				if err != nil {
+					return err
+				}
+				if err := kernels.Agree(&s.head, whole); err != nil {
+					return err
+				}
+				s.joint = append(s.joint, whole)
+				continue
 			}
 			a, b := fits.beliefs.list.Span(i)
 			if err := st.(*mergeState).add(f, fits.beliefs, a, b); err != nil {
@@ -273,14 +263,31 @@ func finalizeMerge(states []capi.State, out *capi.Col) error {
 				f.LogEvidence += logNorm(l, s.nu[id]) - logNorm(1/p.Variance, 0) + s.logA[id]
 			}
 		}
-		if conflict > adf.MaxConflict*adf.MaxConflict {
-			f.Status = fmt.Sprintf("the fits disagree about a weight by %.0f standard deviations: log_evidence is not reliable", math.Sqrt(conflict))
-		}
-		appendFit(out, &f, func(visit func([]byte, kernels.Weight)) {
+		each := func(visit func([]byte, kernels.Weight)) {
 			for _, id := range s.dict.Order() {
 				visit(s.dict.Name(id), ws[id])
 			}
-		})
+		}
+		if len(s.joint) > 0 {
+			parts := s.joint
+			if s.k > 0 { // what the diagonal parts come to is one more part
+				f.Beliefs = nil
+				each(func(name []byte, w kernels.Weight) {
+					f.Beliefs = append(f.Beliefs, kernels.Belief{Feature: string(name), Weight: w})
+				})
+				parts = append(slices.Clone(parts), &f)
+			}
+			all, err := kernels.MergeFits(parts, s.from)
+			if err != nil {
+				return err
+			}
+			appendFit(out, all, all.Each)
+			continue
+		}
+		if conflict > adf.MaxConflict*adf.MaxConflict {
+			f.Status = fmt.Sprintf("the fits disagree about a weight by %.0f standard deviations: log_evidence is not reliable", math.Sqrt(conflict))
+		}
+		appendFit(out, &f, each)
 	}
 	return nil
 }

@@ -243,19 +243,10 @@ func (g *Normal) Prec(dst *dense.Matrix) error {
 		dense.InverseFromCholesky(dst, g.L)
 		return nil
 	case LowRank:
-		c, err := g.capacitance()
+		b, err := g.halfPrec()
 		if err != nil {
 			return err
 		}
-		// B = C⁻¹ FᵀD⁻¹ (r x p): Σ⁻¹ = D⁻¹ + BᵀB
-		b := g.F.T()
-		for k := range b.Rows {
-			r := b.Row(k)
-			for i := range r {
-				r[i] /= g.D[i]
-			}
-		}
-		dense.SolveLower(c, b)
 		dense.Gram(dst, b, nil)
 		for i, d := range g.D {
 			dst.Row(i)[i] += 1 / d

@@ -1,0 +1,177 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/bglm/bglm/kernels/gauss"
+)
+
+// Merge multiplies partial posteriors a and b that share the prior p:
+// precision Λa + Λb - Λp, and the same for precision times mean. logC is the
+// log of the integral of a·b/p, what the two partial evidences lack. ok is
+// false when the product is improper. A known weight stays as it is.
+func Merge(a, b, p Weight) (w Weight, logC float64, ok bool) {
+	if p.Variance == 0 || a.Variance == 0 || b.Variance == 0 {
+		if a.Variance == 0 || p.Variance == 0 {
+			return a, 0, a == b || b == p
+		}
+		return b, 0, a == p
+	}
+	if a == p {
+		return b, 0, true
+	}
+	if b == p {
+		return a, 0, true
+	}
+	la, lb, lp := 1/a.Variance, 1/b.Variance, 1/p.Variance
+	l := la + lb - lp
+	if !(l > 0) {
+		return Weight{}, 0, false
+	}
+	// Means relative to the prior's: the terms of a weight that hardly moved
+	// stay small instead of cancelling.
+	da, db := a.Mean-p.Mean, b.Mean-p.Mean
+	nu := da*la + db*lb
+	w = Weight{p.Mean + nu/l, 1 / l}
+	logC = 0.5 * (nu*nu/l - da*da*la - db*db*lb + math.Log(la) + math.Log(lb) - math.Log(lp) - math.Log(l))
+	return w, logC, true
+}
+
+// Agree reports what keeps two fits from being parts of one: a different family,
+// link, parameter, prior, intercept or hash_bits, or classes.
+func Agree(a, b *Fit) error {
+	differ := func(what string, a, b any) error {
+		return fmt.Errorf("the fits differ in %s (%v and %v); only fits of one model can be merged", what, a, b)
+	}
+	bits := func(n int) any {
+		if n == 0 {
+			return "none"
+		}
+		return n
+	}
+	switch {
+	case a.Family != b.Family || a.Link != b.Link:
+		return differ("family or link", a.Family+" "+a.Link, b.Family+" "+b.Link)
+	case a.Dispersion != b.Dispersion:
+		return differ("dispersion", a.Dispersion, b.Dispersion)
+	case a.Shape != b.Shape && !(math.IsNaN(a.Shape) && math.IsNaN(b.Shape)):
+		return differ("shape", a.Shape, b.Shape)
+	case a.Prior.Mean != b.Prior.Mean:
+		return differ("prior.mean", a.Prior.Mean, b.Prior.Mean)
+	case a.Prior.Variance != b.Prior.Variance:
+		return differ("prior.variance", a.Prior.Variance, b.Prior.Variance)
+	case a.Prior.InterceptVariance != b.Prior.InterceptVariance:
+		return differ("prior.intercept_variance", a.Prior.InterceptVariance, b.Prior.InterceptVariance)
+	case a.Intercept != b.Intercept:
+		return differ("intercept", a.Intercept, b.Intercept)
+	case a.HashBits != b.HashBits:
+		return differ("hash_bits", bits(a.HashBits), bits(b.HashBits))
+	case len(a.Classes)+len(b.Classes) > 0:
+		return fmt.Errorf("fits with classes cannot be merged")
+	}
+	return nil
+}
+
+// MergeFits multiplies posteriors of one model fitted to different rows, the
+// common prior counted once: Λ = Λ0 + Σ(Λk - Λ0), whatever the forms of their
+// covariances. from is the fit that all of them started from, nil for the default
+// prior. Exact for Gaussian likelihoods with full covariance; log_evidence gains
+// the overlap log ∫ Πqk / p^(K-1). Known weights must agree.
+//
+// Cost: that of gauss.Product. Errors: fits of different models, an improper product.
+func MergeFits(fits []*Fit, from *Fit) (*Fit, error) {
+	var d Dict
+	prior := map[uint32]Weight{}
+	known := map[uint32]float64{}
+	out := *fits[0]
+	out.N, out.Skipped, out.LogEvidence, out.Time = 0, 0, 0, math.NaN()
+	start := &Fit{Prior: out.Prior, Time: math.NaN()}
+	if from != nil {
+		start = from
+	}
+	for _, f := range append([]*Fit{start}, fits...) {
+		if f != start || from != nil {
+			if err := Agree(&out, f); err != nil {
+				return nil, err
+			}
+		}
+		for _, b := range f.Beliefs {
+			id, err := d.AddRaw(b.Feature)
+			if err != nil {
+				return nil, err
+			}
+			if _, ok := prior[id]; !ok {
+				prior[id] = out.Prior.Of(view(b.Feature))
+				if f == start {
+					prior[id] = b.Weight
+				}
+			}
+			if p := prior[id]; b.Variance == 0 || p.Variance == 0 {
+				if p.Variance == 0 && b.Weight != p {
+					return nil, fmt.Errorf("feature %q is known a priori (variance 0), but a fit has mean %v, variance %v", b.Feature, b.Mean, b.Variance)
+				}
+				if m, ok := known[id]; ok && m != b.Mean {
+					return nil, fmt.Errorf("feature %q is known (variance 0) as %v and as %v", b.Feature, m, b.Mean)
+				}
+				known[id] = b.Mean
+			}
+		}
+	}
+	order := d.Order()
+	col := make([]int, d.Len())
+	var mean, variance []float64
+	for _, id := range order {
+		col[id] = -1
+		if _, ok := known[id]; !ok {
+			col[id] = len(mean)
+			mean, variance = append(mean, prior[id].Mean), append(variance, prior[id].Variance)
+		}
+	}
+	over := func(f *Fit) (*gauss.Normal, error) {
+		place := make([]int, len(f.Beliefs))
+		for k, b := range f.Beliefs {
+			id, _ := d.Find(b.Feature)
+			place[k] = col[id]
+		}
+		return f.over(place, append([]float64(nil), mean...), variance)
+	}
+	base, err := over(start)
+	if err != nil {
+		return nil, fmt.Errorf("prior: %w", err)
+	}
+	parts := make([]*gauss.Normal, len(fits))
+	out.N, out.Skipped, out.LogEvidence, out.Time = start.N, start.Skipped, start.LogEvidence, start.Time
+	for k, f := range fits {
+		if parts[k], err = over(f); err != nil {
+			return nil, err
+		}
+		out.N += f.N - start.N
+		out.Skipped += f.Skipped - start.Skipped
+		out.LogEvidence += f.LogEvidence - start.LogEvidence
+		out.Time = Later(out.Time, f.Time)
+	}
+	post, logC, err := gauss.Product(base, parts)
+	if err != nil {
+		return nil, fmt.Errorf("the product of %d posteriors over the prior is improper (%w); if the fits started from another common prior, give it as the second argument", len(fits), err)
+	}
+	out.LogEvidence += logC
+	out.Method, out.Iterations, out.Converged, out.Status = "merge", 1, true, "ok"
+	p := Problem{dict: &d, order: order, at: make([]int32, len(order)), known: make([]Weight, len(order))}
+	for k, id := range order {
+		p.at[k] = int32(col[id])
+		if col[id] < 0 {
+			p.known[k].Mean = known[id]
+		}
+	}
+	p.setPosterior(&out, post)
+	return &out, nil
+}
+
+// Later is the larger of two times of which either may be NaN.
+func Later(a, b float64) float64 {
+	if !(a >= b) && !math.IsNaN(b) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,103 @@
+package kernels_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/kerneltest"
+)
+
+func fitOf(t *testing.T, names string, mean []float64, cov [][]float64) *kernels.Fit {
+	t.Helper()
+	f := &kernels.Fit{Family: "bernoulli", Link: "logit", Dispersion: 1, Shape: math.NaN(), Prior: kernels.Prior{Mean: 0.5, Variance: 2, InterceptVariance: 2},
+		Time: math.NaN(), N: 10, LogEvidence: -3}
+	for k, n := range strings.Split(names, "") {
+		f.Beliefs = append(f.Beliefs, kernels.Belief{Feature: n, Weight: kernels.Weight{Mean: mean[k], Variance: cov[k][k]}})
+	}
+	if err := f.SetCovariance(f.Beliefs, cov); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// Precisions add up over the union of the features, the prior counted once.
+func TestMergeFits(t *testing.T) {
+	a := fitOf(t, "ab", []float64{1, -1}, [][]float64{{1, 0.3}, {0.3, 0.5}})
+	b := fitOf(t, "bc", []float64{0, 2}, [][]float64{{0.8, -0.2}, {-0.2, 1.5}})
+	got, err := kernels.MergeFits([]*kernels.Fit{a, b}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// By hand, over a, b, c with prior N(0.5, 2).
+	lam := dense.New(3, 3)
+	nu := make([]float64, 3)
+	for i := range 3 {
+		lam.Set(i, i, 0.5)
+	}
+	for at, f := range map[int]struct {
+		mean [2]float64
+		cov  [3]float64 // 11, 12, 22
+	}{0: {[2]float64{1, -1}, [3]float64{1, 0.3, 0.5}}, 1: {[2]float64{0, 2}, [3]float64{0.8, -0.2, 1.5}}} {
+		det := f.cov[0]*f.cov[2] - f.cov[1]*f.cov[1]
+		p := [2][2]float64{{f.cov[2] / det, -f.cov[1] / det}, {-f.cov[1] / det, f.cov[0] / det}}
+		for i := range 2 {
+			for j := range 2 {
+				lam.Set(at+i, at+j, lam.At(at+i, at+j)+p[i][j])
+				nu[at+i] += p[i][j] * (f.mean[j] - 0.5)
+			}
+			lam.Set(at+i, at+i, lam.At(at+i, at+i)-0.5)
+		}
+	}
+	if err := dense.Cholesky(lam); err != nil {
+		t.Fatal(err)
+	}
+	cov := dense.New(3, 3)
+	dense.InverseFromCholesky(cov, lam)
+	tol := kerneltest.Tol{Rel: 1e-13, Abs: 1e-14}
+	for i, name := range []string{"a", "b", "c"} {
+		if got.Beliefs[i].Feature != name {
+			t.Fatalf("belief %d is %q", i, got.Beliefs[i].Feature)
+		}
+		kerneltest.Close(t, name+" mean", got.Beliefs[i].Mean, 0.5+dense.Dot(cov.Row(i), nu), tol)
+		kerneltest.Close(t, name+" variance", got.Beliefs[i].Variance, cov.At(i, i), tol)
+		for j := range 3 { // xᵀΣx of pairs gives every entry
+			v := got.Covariance.Variance([]int{i, j}, []float64{1, 1}, nil)
+			kerneltest.Close(t, "covariance", v, cov.At(i, i)+cov.At(j, j)+2*cov.At(i, j), tol)
+		}
+	}
+	if got.N != 20 || got.Method != "merge" {
+		t.Errorf("n = %d, method %s", got.N, got.Method)
+	}
+	b.Prior.Variance = 3
+	if _, err := kernels.MergeFits([]*kernels.Fit{a, b}, nil); err == nil || !strings.Contains(err.Error(), "prior.variance") {
+		t.Errorf("fits of two priors: %v", err)
+	}
+}
+
+// One part gives the part back; a start that both share counts once.
+func TestMergeOne(t *testing.T) {
+	a := fitOf(t, "ab", []float64{1, -1}, [][]float64{{1, 0.3}, {0.3, 0.5}})
+	tol := kerneltest.Tol{Rel: 1e-12}
+	for _, from := range []*kernels.Fit{nil, a} {
+		parts := []*kernels.Fit{a}
+		if from != nil {
+			parts = []*kernels.Fit{a, a, a}
+		}
+		got, err := kernels.MergeFits(parts, from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, b := range a.Beliefs {
+			kerneltest.Close(t, "mean", got.Beliefs[i].Mean, b.Mean, tol)
+			kerneltest.Close(t, "variance", got.Beliefs[i].Variance, b.Variance, tol)
+		}
+		kerneltest.Close(t, "covariance", got.Covariance.Variance([]int{0, 1}, []float64{1, -1}, nil), 0.9, tol)
+		kerneltest.Close(t, "evidence", got.LogEvidence, -3, tol)
+		if got.N != 10 {
+			t.Errorf("n = %d", got.N)
+		}
+	}
+}
