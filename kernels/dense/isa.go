@@ -60,16 +60,17 @@ func blockGo(m, n int, c []float64, cs int, a []float64, ars, acs int, b []float
 	}
 }
 
-// packRowsGo copies rows of cols numbers, row i times s[i], and fills up the last lanes
-// with 0 s[i]: what they hold reaches no result.
-func packRowsGo(dst []float64, ds int, src []float64, ss, rows, cols int, s []float64) {
+// packRowsGo copies rows of cols numbers, row i times s[i], into panels of panelCols
+// columns, ps apart, with row stride ds, and fills up the last lanes with 0 s[i]: what they
+// hold reaches no result.
+func packRowsGo(dst []float64, ds, ps int, src []float64, ss, rows, cols int, s []float64) {
 	for i := range rows {
-		d := dst[i*ds:]
-		for j, v := range src[i*ss : i*ss+cols] {
-			d[j] = v * s[i]
-		}
-		for j := cols; j%lanes != 0; j++ {
-			d[j] = 0
+		for j := 0; j < cols; j += panelCols {
+			d, x := dst[j/panelCols*ps+i*ds:], src[i*ss+j:i*ss+min(j+panelCols, cols)]
+			for j, v := range x {
+				d[j] = v * s[i]
+			}
+			clear(d[len(x):roundUp(len(x), lanes)])
 		}
 	}
 }

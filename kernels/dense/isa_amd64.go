@@ -58,18 +58,19 @@ func block(m, n int, c []float64, cs int, a []float64, ars, acs int, b []float64
 }
 
 // packRows is packRowsGo by the instruction set in use.
-func packRows(dst []float64, ds int, src []float64, ss, rows, cols int, s []float64) {
+func packRows(dst []float64, ds, ps int, src []float64, ss, rows, cols int, s []float64) {
 	if rows == 0 || cols == 0 {
 		return
 	}
-	_, _, _ = dst[(rows-1)*ds+((cols-1)|(lanes-1))], src[(rows-1)*ss+cols-1], s[rows-1]
+	last := roundUp(cols, lanes) - 1
+	_, _, _ = dst[last/panelCols*ps+(rows-1)*ds+last%panelCols], src[(rows-1)*ss+cols-1], s[rows-1]
 	switch used {
 	case avx512:
-		packRows512(&dst[0], 8*ds, &src[0], 8*ss, rows, cols, &s[0])
+		packRows512(&dst[0], 8*ds, 8*ps, &src[0], 8*ss, rows, cols, &s[0])
 	case avx2:
-		packRows2(&dst[0], 8*ds, &src[0], 8*ss, rows, cols, &s[0])
+		packRows2(&dst[0], 8*ds, 8*ps, &src[0], 8*ss, rows, cols, &s[0])
 	default:
-		packRowsGo(dst, ds, src, ss, rows, cols, s)
+		packRowsGo(dst, ds, ps, src, ss, rows, cols, s)
 	}
 }
 

@@ -12,8 +12,8 @@ func block(m, n int, c []float64, cs int, a []float64, ars, acs int, b []float64
 	blockGo(m, n, c, cs, a, ars, acs, b, bs, k)
 }
 
-func packRows(dst []float64, ds int, src []float64, ss, rows, cols int, s []float64) {
-	packRowsGo(dst, ds, src, ss, rows, cols, s)
+func packRows(dst []float64, ds, ps int, src []float64, ss, rows, cols int, s []float64) {
+	packRowsGo(dst, ds, ps, src, ss, rows, cols, s)
 }
 
 func packTrans(dst []float64, ds int, src []float64, ss, rows, k int) {

@@ -236,15 +236,17 @@ func peak2(n int)
 //go:noescape
 func axpy2(a float64, x *float64, y *float64, n int)
 
-// packRows512 copies rows of cols numbers, row i times s[i], and fills up the last eight with 0 s[i].
+// packRows512 copies rows of cols numbers, row i times s[i], into panels of 24 columns, ps
+// apart, with row stride ds, and fills up the last eight columns with 0 s[i].
 //
 //go:noescape
-func packRows512(dst *float64, ds int, src *float64, ss int, rows int, cols int, s *float64)
+func packRows512(dst *float64, ds int, ps int, src *float64, ss int, rows int, cols int, s *float64)
 
-// packRows2 copies rows of cols numbers, row i times s[i], and fills up the last eight with 0 s[i].
+// packRows2 copies rows of cols numbers, row i times s[i], into panels of 24 columns, ps
+// apart, with row stride ds, and fills up the last eight columns with 0 s[i].
 //
 //go:noescape
-func packRows2(dst *float64, ds int, src *float64, ss int, rows int, cols int, s *float64)
+func packRows2(dst *float64, ds int, ps int, src *float64, ss int, rows int, cols int, s *float64)
 
 // packTrans512 copies eight rows of 8 blocks numbers to 8 blocks rows of eight.
 //

@@ -23,16 +23,19 @@ DATA tailmasks<>+120(SB)/8, $0x0000000000000000
 GLOBL tailmasks<>(SB), RODATA|NOPTR, $128
 
 // func tile512_1x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tile512_1x1(SB), NOSPLIT, $0-64
-	VPXORQ Z0, Z0, Z0
-	MOVQ   a+16(FP), AX
-	MOVQ   acs+32(FP), CX
-	MOVQ   b+40(FP), DX
-	MOVQ   bs+48(FP), BX
-	MOVQ   k+56(FP), SI
-	TESTQ  SI, SI
-	JLE    store
+	VPXORQ     Z0, Z0, Z0
+	MOVQ       c+0(FP), AX
+	MOVQ       cs+8(FP), CX
+	PREFETCHT0 (AX)
+	MOVQ       a+16(FP), AX
+	MOVQ       acs+32(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       bs+48(FP), BX
+	MOVQ       k+56(FP), SI
+	TESTQ      SI, SI
+	JLE        store
 
 loop:
 	VMOVUPD      (DX), Z1
@@ -52,17 +55,21 @@ store:
 	RET
 
 // func tile512_1x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tile512_1x2(SB), NOSPLIT, $0-64
-	VPXORQ Z0, Z0, Z0
-	VPXORQ Z1, Z1, Z1
-	MOVQ   a+16(FP), AX
-	MOVQ   acs+32(FP), CX
-	MOVQ   b+40(FP), DX
-	MOVQ   bs+48(FP), BX
-	MOVQ   k+56(FP), SI
-	TESTQ  SI, SI
-	JLE    store
+	VPXORQ     Z0, Z0, Z0
+	VPXORQ     Z1, Z1, Z1
+	MOVQ       c+0(FP), AX
+	MOVQ       cs+8(FP), CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	MOVQ       a+16(FP), AX
+	MOVQ       acs+32(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       bs+48(FP), BX
+	MOVQ       k+56(FP), SI
+	TESTQ      SI, SI
+	JLE        store
 
 loop:
 	VMOVUPD      (DX), Z2
@@ -86,18 +93,23 @@ store:
 	RET
 
 // func tile512_1x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tile512_1x3(SB), NOSPLIT, $0-64
-	VPXORQ Z0, Z0, Z0
-	VPXORQ Z1, Z1, Z1
-	VPXORQ Z2, Z2, Z2
-	MOVQ   a+16(FP), AX
-	MOVQ   acs+32(FP), CX
-	MOVQ   b+40(FP), DX
-	MOVQ   bs+48(FP), BX
-	MOVQ   k+56(FP), SI
-	TESTQ  SI, SI
-	JLE    store
+	VPXORQ     Z0, Z0, Z0
+	VPXORQ     Z1, Z1, Z1
+	VPXORQ     Z2, Z2, Z2
+	MOVQ       c+0(FP), AX
+	MOVQ       cs+8(FP), CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	MOVQ       a+16(FP), AX
+	MOVQ       acs+32(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       bs+48(FP), BX
+	MOVQ       k+56(FP), SI
+	TESTQ      SI, SI
+	JLE        store
 
 loop:
 	VMOVUPD      (DX), Z3
@@ -125,18 +137,23 @@ store:
 	RET
 
 // func tile512_2x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tile512_2x1(SB), NOSPLIT, $0-64
-	VPXORQ Z0, Z0, Z0
-	VPXORQ Z1, Z1, Z1
-	MOVQ   a+16(FP), AX
-	MOVQ   acs+32(FP), CX
-	MOVQ   b+40(FP), DX
-	MOVQ   bs+48(FP), BX
-	MOVQ   k+56(FP), SI
-	MOVQ   ars+24(FP), DI
-	TESTQ  SI, SI
-	JLE    store
+	VPXORQ     Z0, Z0, Z0
+	VPXORQ     Z1, Z1, Z1
+	MOVQ       c+0(FP), AX
+	MOVQ       cs+8(FP), CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	MOVQ       a+16(FP), AX
+	MOVQ       acs+32(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       bs+48(FP), BX
+	MOVQ       k+56(FP), SI
+	MOVQ       ars+24(FP), DI
+	TESTQ      SI, SI
+	JLE        store
 
 loop:
 	VMOVUPD      (DX), Z2
@@ -161,20 +178,27 @@ store:
 	RET
 
 // func tile512_2x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tile512_2x2(SB), NOSPLIT, $0-64
-	VPXORQ Z0, Z0, Z0
-	VPXORQ Z1, Z1, Z1
-	VPXORQ Z2, Z2, Z2
-	VPXORQ Z3, Z3, Z3
-	MOVQ   a+16(FP), AX
-	MOVQ   acs+32(FP), CX
-	MOVQ   b+40(FP), DX
-	MOVQ   bs+48(FP), BX
-	MOVQ   k+56(FP), SI
-	MOVQ   ars+24(FP), DI
-	TESTQ  SI, SI
-	JLE    store
+	VPXORQ     Z0, Z0, Z0
+	VPXORQ     Z1, Z1, Z1
+	VPXORQ     Z2, Z2, Z2
+	VPXORQ     Z3, Z3, Z3
+	MOVQ       c+0(FP), AX
+	MOVQ       cs+8(FP), CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	MOVQ       a+16(FP), AX
+	MOVQ       acs+32(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       bs+48(FP), BX
+	MOVQ       k+56(FP), SI
+	MOVQ       ars+24(FP), DI
+	TESTQ      SI, SI
+	JLE        store
 
 loop:
 	VMOVUPD      (DX), Z4
@@ -206,22 +230,31 @@ store:
 	RET
 
 // func tile512_2x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tile512_2x3(SB), NOSPLIT, $0-64
-	VPXORQ Z0, Z0, Z0
-	VPXORQ Z1, Z1, Z1
-	VPXORQ Z2, Z2, Z2
-	VPXORQ Z3, Z3, Z3
-	VPXORQ Z4, Z4, Z4
-	VPXORQ Z5, Z5, Z5
-	MOVQ   a+16(FP), AX
-	MOVQ   acs+32(FP), CX
-	MOVQ   b+40(FP), DX
-	MOVQ   bs+48(FP), BX
-	MOVQ   k+56(FP), SI
-	MOVQ   ars+24(FP), DI
-	TESTQ  SI, SI
-	JLE    store
+	VPXORQ     Z0, Z0, Z0
+	VPXORQ     Z1, Z1, Z1
+	VPXORQ     Z2, Z2, Z2
+	VPXORQ     Z3, Z3, Z3
+	VPXORQ     Z4, Z4, Z4
+	VPXORQ     Z5, Z5, Z5
+	MOVQ       c+0(FP), AX
+	MOVQ       cs+8(FP), CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	MOVQ       a+16(FP), AX
+	MOVQ       acs+32(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       bs+48(FP), BX
+	MOVQ       k+56(FP), SI
+	MOVQ       ars+24(FP), DI
+	TESTQ      SI, SI
+	JLE        store
 
 loop:
 	VMOVUPD      (DX), Z6
@@ -260,19 +293,26 @@ store:
 	RET
 
 // func tile512_3x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tile512_3x1(SB), NOSPLIT, $0-64
-	VPXORQ Z0, Z0, Z0
-	VPXORQ Z1, Z1, Z1
-	VPXORQ Z2, Z2, Z2
-	MOVQ   a+16(FP), AX
-	MOVQ   acs+32(FP), CX
-	MOVQ   b+40(FP), DX
-	MOVQ   bs+48(FP), BX
-	MOVQ   k+56(FP), SI
-	MOVQ   ars+24(FP), DI
-	TESTQ  SI, SI
-	JLE    store
+	VPXORQ     Z0, Z0, Z0
+	VPXORQ     Z1, Z1, Z1
+	VPXORQ     Z2, Z2, Z2
+	MOVQ       c+0(FP), AX
+	MOVQ       cs+8(FP), CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	MOVQ       a+16(FP), AX
+	MOVQ       acs+32(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       bs+48(FP), BX
+	MOVQ       k+56(FP), SI
+	MOVQ       ars+24(FP), DI
+	TESTQ      SI, SI
+	JLE        store
 
 loop:
 	VMOVUPD      (DX), Z3
@@ -302,22 +342,32 @@ store:
 	RET
 
 // func tile512_3x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tile512_3x2(SB), NOSPLIT, $0-64
-	VPXORQ Z0, Z0, Z0
-	VPXORQ Z1, Z1, Z1
-	VPXORQ Z2, Z2, Z2
-	VPXORQ Z3, Z3, Z3
-	VPXORQ Z4, Z4, Z4
-	VPXORQ Z5, Z5, Z5
-	MOVQ   a+16(FP), AX
-	MOVQ   acs+32(FP), CX
-	MOVQ   b+40(FP), DX
-	MOVQ   bs+48(FP), BX
-	MOVQ   k+56(FP), SI
-	MOVQ   ars+24(FP), DI
-	TESTQ  SI, SI
-	JLE    store
+	VPXORQ     Z0, Z0, Z0
+	VPXORQ     Z1, Z1, Z1
+	VPXORQ     Z2, Z2, Z2
+	VPXORQ     Z3, Z3, Z3
+	VPXORQ     Z4, Z4, Z4
+	VPXORQ     Z5, Z5, Z5
+	MOVQ       c+0(FP), AX
+	MOVQ       cs+8(FP), CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	MOVQ       a+16(FP), AX
+	MOVQ       acs+32(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       bs+48(FP), BX
+	MOVQ       k+56(FP), SI
+	MOVQ       ars+24(FP), DI
+	TESTQ      SI, SI
+	JLE        store
 
 loop:
 	VMOVUPD      (DX), Z6
@@ -357,25 +407,38 @@ store:
 	RET
 
 // func tile512_3x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tile512_3x3(SB), NOSPLIT, $0-64
-	VPXORQ Z0, Z0, Z0
-	VPXORQ Z1, Z1, Z1
-	VPXORQ Z2, Z2, Z2
-	VPXORQ Z3, Z3, Z3
-	VPXORQ Z4, Z4, Z4
-	VPXORQ Z5, Z5, Z5
-	VPXORQ Z6, Z6, Z6
-	VPXORQ Z7, Z7, Z7
-	VPXORQ Z8, Z8, Z8
-	MOVQ   a+16(FP), AX
-	MOVQ   acs+32(FP), CX
-	MOVQ   b+40(FP), DX
-	MOVQ   bs+48(FP), BX
-	MOVQ   k+56(FP), SI
-	MOVQ   ars+24(FP), DI
-	TESTQ  SI, SI
-	JLE    store
+	VPXORQ     Z0, Z0, Z0
+	VPXORQ     Z1, Z1, Z1
+	VPXORQ     Z2, Z2, Z2
+	VPXORQ     Z3, Z3, Z3
+	VPXORQ     Z4, Z4, Z4
+	VPXORQ     Z5, Z5, Z5
+	VPXORQ     Z6, Z6, Z6
+	VPXORQ     Z7, Z7, Z7
+	VPXORQ     Z8, Z8, Z8
+	MOVQ       c+0(FP), AX
+	MOVQ       cs+8(FP), CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	MOVQ       a+16(FP), AX
+	MOVQ       acs+32(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       bs+48(FP), BX
+	MOVQ       k+56(FP), SI
+	MOVQ       ars+24(FP), DI
+	TESTQ      SI, SI
+	JLE        store
 
 loop:
 	VMOVUPD      (DX), Z9
@@ -425,21 +488,30 @@ store:
 	RET
 
 // func tile512_4x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tile512_4x1(SB), NOSPLIT, $0-64
-	VPXORQ Z0, Z0, Z0
-	VPXORQ Z1, Z1, Z1
-	VPXORQ Z2, Z2, Z2
-	VPXORQ Z3, Z3, Z3
-	MOVQ   a+16(FP), AX
-	MOVQ   acs+32(FP), CX
-	MOVQ   b+40(FP), DX
-	MOVQ   bs+48(FP), BX
-	MOVQ   k+56(FP), SI
-	MOVQ   ars+24(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	TESTQ  SI, SI
-	JLE    store
+	VPXORQ     Z0, Z0, Z0
+	VPXORQ     Z1, Z1, Z1
+	VPXORQ     Z2, Z2, Z2
+	VPXORQ     Z3, Z3, Z3
+	MOVQ       c+0(FP), AX
+	MOVQ       cs+8(FP), CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	MOVQ       a+16(FP), AX
+	MOVQ       acs+32(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       bs+48(FP), BX
+	MOVQ       k+56(FP), SI
+	MOVQ       ars+24(FP), DI
+	LEAQ       (DI)(DI*2), R8
+	TESTQ      SI, SI
+	JLE        store
 
 loop:
 	VMOVUPD      (DX), Z4
@@ -474,25 +546,38 @@ store:
 	RET
 
 // func tile512_4x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tile512_4x2(SB), NOSPLIT, $0-64
-	VPXORQ Z0, Z0, Z0
-	VPXORQ Z1, Z1, Z1
-	VPXORQ Z2, Z2, Z2
-	VPXORQ Z3, Z3, Z3
-	VPXORQ Z4, Z4, Z4
-	VPXORQ Z5, Z5, Z5
-	VPXORQ Z6, Z6, Z6
-	VPXORQ Z7, Z7, Z7
-	MOVQ   a+16(FP), AX
-	MOVQ   acs+32(FP), CX
-	MOVQ   b+40(FP), DX
-	MOVQ   bs+48(FP), BX
-	MOVQ   k+56(FP), SI
-	MOVQ   ars+24(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	TESTQ  SI, SI
-	JLE    store
+	VPXORQ     Z0, Z0, Z0
+	VPXORQ     Z1, Z1, Z1
+	VPXORQ     Z2, Z2, Z2
+	VPXORQ     Z3, Z3, Z3
+	VPXORQ     Z4, Z4, Z4
+	VPXORQ     Z5, Z5, Z5
+	VPXORQ     Z6, Z6, Z6
+	VPXORQ     Z7, Z7, Z7
+	MOVQ       c+0(FP), AX
+	MOVQ       cs+8(FP), CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	MOVQ       a+16(FP), AX
+	MOVQ       acs+32(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       bs+48(FP), BX
+	MOVQ       k+56(FP), SI
+	MOVQ       ars+24(FP), DI
+	LEAQ       (DI)(DI*2), R8
+	TESTQ      SI, SI
+	JLE        store
 
 loop:
 	VMOVUPD      (DX), Z8
@@ -540,29 +625,46 @@ store:
 	RET
 
 // func tile512_4x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tile512_4x3(SB), NOSPLIT, $0-64
-	VPXORQ Z0, Z0, Z0
-	VPXORQ Z1, Z1, Z1
-	VPXORQ Z2, Z2, Z2
-	VPXORQ Z3, Z3, Z3
-	VPXORQ Z4, Z4, Z4
-	VPXORQ Z5, Z5, Z5
-	VPXORQ Z6, Z6, Z6
-	VPXORQ Z7, Z7, Z7
-	VPXORQ Z8, Z8, Z8
-	VPXORQ Z9, Z9, Z9
-	VPXORQ Z10, Z10, Z10
-	VPXORQ Z11, Z11, Z11
-	MOVQ   a+16(FP), AX
-	MOVQ   acs+32(FP), CX
-	MOVQ   b+40(FP), DX
-	MOVQ   bs+48(FP), BX
-	MOVQ   k+56(FP), SI
-	MOVQ   ars+24(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	TESTQ  SI, SI
-	JLE    store
+	VPXORQ     Z0, Z0, Z0
+	VPXORQ     Z1, Z1, Z1
+	VPXORQ     Z2, Z2, Z2
+	VPXORQ     Z3, Z3, Z3
+	VPXORQ     Z4, Z4, Z4
+	VPXORQ     Z5, Z5, Z5
+	VPXORQ     Z6, Z6, Z6
+	VPXORQ     Z7, Z7, Z7
+	VPXORQ     Z8, Z8, Z8
+	VPXORQ     Z9, Z9, Z9
+	VPXORQ     Z10, Z10, Z10
+	VPXORQ     Z11, Z11, Z11
+	MOVQ       c+0(FP), AX
+	MOVQ       cs+8(FP), CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	MOVQ       a+16(FP), AX
+	MOVQ       acs+32(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       bs+48(FP), BX
+	MOVQ       k+56(FP), SI
+	MOVQ       ars+24(FP), DI
+	LEAQ       (DI)(DI*2), R8
+	TESTQ      SI, SI
+	JLE        store
 
 loop:
 	VMOVUPD      (DX), Z12
@@ -623,23 +725,34 @@ store:
 	RET
 
 // func tile512_5x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tile512_5x1(SB), NOSPLIT, $0-64
-	VPXORQ Z0, Z0, Z0
-	VPXORQ Z1, Z1, Z1
-	VPXORQ Z2, Z2, Z2
-	VPXORQ Z3, Z3, Z3
-	VPXORQ Z4, Z4, Z4
-	MOVQ   a+16(FP), AX
-	MOVQ   acs+32(FP), CX
-	MOVQ   b+40(FP), DX
-	MOVQ   bs+48(FP), BX
-	MOVQ   k+56(FP), SI
-	MOVQ   ars+24(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	LEAQ   (AX)(DI*4), R9
-	TESTQ  SI, SI
-	JLE    store
+	VPXORQ     Z0, Z0, Z0
+	VPXORQ     Z1, Z1, Z1
+	VPXORQ     Z2, Z2, Z2
+	VPXORQ     Z3, Z3, Z3
+	VPXORQ     Z4, Z4, Z4
+	MOVQ       c+0(FP), AX
+	MOVQ       cs+8(FP), CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	MOVQ       a+16(FP), AX
+	MOVQ       acs+32(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       bs+48(FP), BX
+	MOVQ       k+56(FP), SI
+	MOVQ       ars+24(FP), DI
+	LEAQ       (DI)(DI*2), R8
+	LEAQ       (AX)(DI*4), R9
+	TESTQ      SI, SI
+	JLE        store
 
 loop:
 	VMOVUPD      (DX), Z5
@@ -680,28 +793,44 @@ store:
 	RET
 
 // func tile512_5x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tile512_5x2(SB), NOSPLIT, $0-64
-	VPXORQ Z0, Z0, Z0
-	VPXORQ Z1, Z1, Z1
-	VPXORQ Z2, Z2, Z2
-	VPXORQ Z3, Z3, Z3
-	VPXORQ Z4, Z4, Z4
-	VPXORQ Z5, Z5, Z5
-	VPXORQ Z6, Z6, Z6
-	VPXORQ Z7, Z7, Z7
-	VPXORQ Z8, Z8, Z8
-	VPXORQ Z9, Z9, Z9
-	MOVQ   a+16(FP), AX
-	MOVQ   acs+32(FP), CX
-	MOVQ   b+40(FP), DX
-	MOVQ   bs+48(FP), BX
-	MOVQ   k+56(FP), SI
-	MOVQ   ars+24(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	LEAQ   (AX)(DI*4), R9
-	TESTQ  SI, SI
-	JLE    store
+	VPXORQ     Z0, Z0, Z0
+	VPXORQ     Z1, Z1, Z1
+	VPXORQ     Z2, Z2, Z2
+	VPXORQ     Z3, Z3, Z3
+	VPXORQ     Z4, Z4, Z4
+	VPXORQ     Z5, Z5, Z5
+	VPXORQ     Z6, Z6, Z6
+	VPXORQ     Z7, Z7, Z7
+	VPXORQ     Z8, Z8, Z8
+	VPXORQ     Z9, Z9, Z9
+	MOVQ       c+0(FP), AX
+	MOVQ       cs+8(FP), CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	MOVQ       a+16(FP), AX
+	MOVQ       acs+32(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       bs+48(FP), BX
+	MOVQ       k+56(FP), SI
+	MOVQ       ars+24(FP), DI
+	LEAQ       (DI)(DI*2), R8
+	LEAQ       (AX)(DI*4), R9
+	TESTQ      SI, SI
+	JLE        store
 
 loop:
 	VMOVUPD      (DX), Z10
@@ -758,33 +887,54 @@ store:
 	RET
 
 // func tile512_5x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tile512_5x3(SB), NOSPLIT, $0-64
-	VPXORQ Z0, Z0, Z0
-	VPXORQ Z1, Z1, Z1
-	VPXORQ Z2, Z2, Z2
-	VPXORQ Z3, Z3, Z3
-	VPXORQ Z4, Z4, Z4
-	VPXORQ Z5, Z5, Z5
-	VPXORQ Z6, Z6, Z6
-	VPXORQ Z7, Z7, Z7
-	VPXORQ Z8, Z8, Z8
-	VPXORQ Z9, Z9, Z9
-	VPXORQ Z10, Z10, Z10
-	VPXORQ Z11, Z11, Z11
-	VPXORQ Z12, Z12, Z12
-	VPXORQ Z13, Z13, Z13
-	VPXORQ Z14, Z14, Z14
-	MOVQ   a+16(FP), AX
-	MOVQ   acs+32(FP), CX
-	MOVQ   b+40(FP), DX
-	MOVQ   bs+48(FP), BX
-	MOVQ   k+56(FP), SI
-	MOVQ   ars+24(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	LEAQ   (AX)(DI*4), R9
-	TESTQ  SI, SI
-	JLE    store
+	VPXORQ     Z0, Z0, Z0
+	VPXORQ     Z1, Z1, Z1
+	VPXORQ     Z2, Z2, Z2
+	VPXORQ     Z3, Z3, Z3
+	VPXORQ     Z4, Z4, Z4
+	VPXORQ     Z5, Z5, Z5
+	VPXORQ     Z6, Z6, Z6
+	VPXORQ     Z7, Z7, Z7
+	VPXORQ     Z8, Z8, Z8
+	VPXORQ     Z9, Z9, Z9
+	VPXORQ     Z10, Z10, Z10
+	VPXORQ     Z11, Z11, Z11
+	VPXORQ     Z12, Z12, Z12
+	VPXORQ     Z13, Z13, Z13
+	VPXORQ     Z14, Z14, Z14
+	MOVQ       c+0(FP), AX
+	MOVQ       cs+8(FP), CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	MOVQ       a+16(FP), AX
+	MOVQ       acs+32(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       bs+48(FP), BX
+	MOVQ       k+56(FP), SI
+	MOVQ       ars+24(FP), DI
+	LEAQ       (DI)(DI*2), R8
+	LEAQ       (AX)(DI*4), R9
+	TESTQ      SI, SI
+	JLE        store
 
 loop:
 	VMOVUPD      (DX), Z15
@@ -857,24 +1007,37 @@ store:
 	RET
 
 // func tile512_6x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tile512_6x1(SB), NOSPLIT, $0-64
-	VPXORQ Z0, Z0, Z0
-	VPXORQ Z1, Z1, Z1
-	VPXORQ Z2, Z2, Z2
-	VPXORQ Z3, Z3, Z3
-	VPXORQ Z4, Z4, Z4
-	VPXORQ Z5, Z5, Z5
-	MOVQ   a+16(FP), AX
-	MOVQ   acs+32(FP), CX
-	MOVQ   b+40(FP), DX
-	MOVQ   bs+48(FP), BX
-	MOVQ   k+56(FP), SI
-	MOVQ   ars+24(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	LEAQ   (AX)(DI*4), R9
-	TESTQ  SI, SI
-	JLE    store
+	VPXORQ     Z0, Z0, Z0
+	VPXORQ     Z1, Z1, Z1
+	VPXORQ     Z2, Z2, Z2
+	VPXORQ     Z3, Z3, Z3
+	VPXORQ     Z4, Z4, Z4
+	VPXORQ     Z5, Z5, Z5
+	MOVQ       c+0(FP), AX
+	MOVQ       cs+8(FP), CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	MOVQ       a+16(FP), AX
+	MOVQ       acs+32(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       bs+48(FP), BX
+	MOVQ       k+56(FP), SI
+	MOVQ       ars+24(FP), DI
+	LEAQ       (DI)(DI*2), R8
+	LEAQ       (AX)(DI*4), R9
+	TESTQ      SI, SI
+	JLE        store
 
 loop:
 	VMOVUPD      (DX), Z6
@@ -920,30 +1083,49 @@ store:
 	RET
 
 // func tile512_6x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tile512_6x2(SB), NOSPLIT, $0-64
-	VPXORQ Z0, Z0, Z0
-	VPXORQ Z1, Z1, Z1
-	VPXORQ Z2, Z2, Z2
-	VPXORQ Z3, Z3, Z3
-	VPXORQ Z4, Z4, Z4
-	VPXORQ Z5, Z5, Z5
-	VPXORQ Z6, Z6, Z6
-	VPXORQ Z7, Z7, Z7
-	VPXORQ Z8, Z8, Z8
-	VPXORQ Z9, Z9, Z9
-	VPXORQ Z10, Z10, Z10
-	VPXORQ Z11, Z11, Z11
-	MOVQ   a+16(FP), AX
-	MOVQ   acs+32(FP), CX
-	MOVQ   b+40(FP), DX
-	MOVQ   bs+48(FP), BX
-	MOVQ   k+56(FP), SI
-	MOVQ   ars+24(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	LEAQ   (AX)(DI*4), R9
-	TESTQ  SI, SI
-	JLE    store
+	VPXORQ     Z0, Z0, Z0
+	VPXORQ     Z1, Z1, Z1
+	VPXORQ     Z2, Z2, Z2
+	VPXORQ     Z3, Z3, Z3
+	VPXORQ     Z4, Z4, Z4
+	VPXORQ     Z5, Z5, Z5
+	VPXORQ     Z6, Z6, Z6
+	VPXORQ     Z7, Z7, Z7
+	VPXORQ     Z8, Z8, Z8
+	VPXORQ     Z9, Z9, Z9
+	VPXORQ     Z10, Z10, Z10
+	VPXORQ     Z11, Z11, Z11
+	MOVQ       c+0(FP), AX
+	MOVQ       cs+8(FP), CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	MOVQ       a+16(FP), AX
+	MOVQ       acs+32(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       bs+48(FP), BX
+	MOVQ       k+56(FP), SI
+	MOVQ       ars+24(FP), DI
+	LEAQ       (DI)(DI*2), R8
+	LEAQ       (AX)(DI*4), R9
+	TESTQ      SI, SI
+	JLE        store
 
 loop:
 	VMOVUPD      (DX), Z12
@@ -1008,36 +1190,61 @@ store:
 	RET
 
 // func tile512_6x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tile512_6x3(SB), NOSPLIT, $0-64
-	VPXORQ Z0, Z0, Z0
-	VPXORQ Z1, Z1, Z1
-	VPXORQ Z2, Z2, Z2
-	VPXORQ Z3, Z3, Z3
-	VPXORQ Z4, Z4, Z4
-	VPXORQ Z5, Z5, Z5
-	VPXORQ Z6, Z6, Z6
-	VPXORQ Z7, Z7, Z7
-	VPXORQ Z8, Z8, Z8
-	VPXORQ Z9, Z9, Z9
-	VPXORQ Z10, Z10, Z10
-	VPXORQ Z11, Z11, Z11
-	VPXORQ Z12, Z12, Z12
-	VPXORQ Z13, Z13, Z13
-	VPXORQ Z14, Z14, Z14
-	VPXORQ Z15, Z15, Z15
-	VPXORQ Z16, Z16, Z16
-	VPXORQ Z17, Z17, Z17
-	MOVQ   a+16(FP), AX
-	MOVQ   acs+32(FP), CX
-	MOVQ   b+40(FP), DX
-	MOVQ   bs+48(FP), BX
-	MOVQ   k+56(FP), SI
-	MOVQ   ars+24(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	LEAQ   (AX)(DI*4), R9
-	TESTQ  SI, SI
-	JLE    store
+	VPXORQ     Z0, Z0, Z0
+	VPXORQ     Z1, Z1, Z1
+	VPXORQ     Z2, Z2, Z2
+	VPXORQ     Z3, Z3, Z3
+	VPXORQ     Z4, Z4, Z4
+	VPXORQ     Z5, Z5, Z5
+	VPXORQ     Z6, Z6, Z6
+	VPXORQ     Z7, Z7, Z7
+	VPXORQ     Z8, Z8, Z8
+	VPXORQ     Z9, Z9, Z9
+	VPXORQ     Z10, Z10, Z10
+	VPXORQ     Z11, Z11, Z11
+	VPXORQ     Z12, Z12, Z12
+	VPXORQ     Z13, Z13, Z13
+	VPXORQ     Z14, Z14, Z14
+	VPXORQ     Z15, Z15, Z15
+	VPXORQ     Z16, Z16, Z16
+	VPXORQ     Z17, Z17, Z17
+	MOVQ       c+0(FP), AX
+	MOVQ       cs+8(FP), CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	MOVQ       a+16(FP), AX
+	MOVQ       acs+32(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       bs+48(FP), BX
+	MOVQ       k+56(FP), SI
+	MOVQ       ars+24(FP), DI
+	LEAQ       (DI)(DI*2), R8
+	LEAQ       (AX)(DI*4), R9
+	TESTQ      SI, SI
+	JLE        store
 
 loop:
 	VMOVUPD      (DX), Z18
@@ -1121,25 +1328,40 @@ store:
 	RET
 
 // func tile512_7x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tile512_7x1(SB), NOSPLIT, $0-64
-	VPXORQ Z0, Z0, Z0
-	VPXORQ Z1, Z1, Z1
-	VPXORQ Z2, Z2, Z2
-	VPXORQ Z3, Z3, Z3
-	VPXORQ Z4, Z4, Z4
-	VPXORQ Z5, Z5, Z5
-	VPXORQ Z6, Z6, Z6
-	MOVQ   a+16(FP), AX
-	MOVQ   acs+32(FP), CX
-	MOVQ   b+40(FP), DX
-	MOVQ   bs+48(FP), BX
-	MOVQ   k+56(FP), SI
-	MOVQ   ars+24(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	LEAQ   (AX)(DI*4), R9
-	TESTQ  SI, SI
-	JLE    store
+	VPXORQ     Z0, Z0, Z0
+	VPXORQ     Z1, Z1, Z1
+	VPXORQ     Z2, Z2, Z2
+	VPXORQ     Z3, Z3, Z3
+	VPXORQ     Z4, Z4, Z4
+	VPXORQ     Z5, Z5, Z5
+	VPXORQ     Z6, Z6, Z6
+	MOVQ       c+0(FP), AX
+	MOVQ       cs+8(FP), CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	MOVQ       a+16(FP), AX
+	MOVQ       acs+32(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       bs+48(FP), BX
+	MOVQ       k+56(FP), SI
+	MOVQ       ars+24(FP), DI
+	LEAQ       (DI)(DI*2), R8
+	LEAQ       (AX)(DI*4), R9
+	TESTQ      SI, SI
+	JLE        store
 
 loop:
 	VMOVUPD      (DX), Z7
@@ -1190,32 +1412,54 @@ store:
 	RET
 
 // func tile512_7x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tile512_7x2(SB), NOSPLIT, $0-64
-	VPXORQ Z0, Z0, Z0
-	VPXORQ Z1, Z1, Z1
-	VPXORQ Z2, Z2, Z2
-	VPXORQ Z3, Z3, Z3
-	VPXORQ Z4, Z4, Z4
-	VPXORQ Z5, Z5, Z5
-	VPXORQ Z6, Z6, Z6
-	VPXORQ Z7, Z7, Z7
-	VPXORQ Z8, Z8, Z8
-	VPXORQ Z9, Z9, Z9
-	VPXORQ Z10, Z10, Z10
-	VPXORQ Z11, Z11, Z11
-	VPXORQ Z12, Z12, Z12
-	VPXORQ Z13, Z13, Z13
-	MOVQ   a+16(FP), AX
-	MOVQ   acs+32(FP), CX
-	MOVQ   b+40(FP), DX
-	MOVQ   bs+48(FP), BX
-	MOVQ   k+56(FP), SI
-	MOVQ   ars+24(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	LEAQ   (AX)(DI*4), R9
-	TESTQ  SI, SI
-	JLE    store
+	VPXORQ     Z0, Z0, Z0
+	VPXORQ     Z1, Z1, Z1
+	VPXORQ     Z2, Z2, Z2
+	VPXORQ     Z3, Z3, Z3
+	VPXORQ     Z4, Z4, Z4
+	VPXORQ     Z5, Z5, Z5
+	VPXORQ     Z6, Z6, Z6
+	VPXORQ     Z7, Z7, Z7
+	VPXORQ     Z8, Z8, Z8
+	VPXORQ     Z9, Z9, Z9
+	VPXORQ     Z10, Z10, Z10
+	VPXORQ     Z11, Z11, Z11
+	VPXORQ     Z12, Z12, Z12
+	VPXORQ     Z13, Z13, Z13
+	MOVQ       c+0(FP), AX
+	MOVQ       cs+8(FP), CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	MOVQ       a+16(FP), AX
+	MOVQ       acs+32(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       bs+48(FP), BX
+	MOVQ       k+56(FP), SI
+	MOVQ       ars+24(FP), DI
+	LEAQ       (DI)(DI*2), R8
+	LEAQ       (AX)(DI*4), R9
+	TESTQ      SI, SI
+	JLE        store
 
 loop:
 	VMOVUPD      (DX), Z14
@@ -1288,39 +1532,68 @@ store:
 	RET
 
 // func tile512_7x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tile512_7x3(SB), NOSPLIT, $0-64
-	VPXORQ Z0, Z0, Z0
-	VPXORQ Z1, Z1, Z1
-	VPXORQ Z2, Z2, Z2
-	VPXORQ Z3, Z3, Z3
-	VPXORQ Z4, Z4, Z4
-	VPXORQ Z5, Z5, Z5
-	VPXORQ Z6, Z6, Z6
-	VPXORQ Z7, Z7, Z7
-	VPXORQ Z8, Z8, Z8
-	VPXORQ Z9, Z9, Z9
-	VPXORQ Z10, Z10, Z10
-	VPXORQ Z11, Z11, Z11
-	VPXORQ Z12, Z12, Z12
-	VPXORQ Z13, Z13, Z13
-	VPXORQ Z14, Z14, Z14
-	VPXORQ Z15, Z15, Z15
-	VPXORQ Z16, Z16, Z16
-	VPXORQ Z17, Z17, Z17
-	VPXORQ Z18, Z18, Z18
-	VPXORQ Z19, Z19, Z19
-	VPXORQ Z20, Z20, Z20
-	MOVQ   a+16(FP), AX
-	MOVQ   acs+32(FP), CX
-	MOVQ   b+40(FP), DX
-	MOVQ   bs+48(FP), BX
-	MOVQ   k+56(FP), SI
-	MOVQ   ars+24(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	LEAQ   (AX)(DI*4), R9
-	TESTQ  SI, SI
-	JLE    store
+	VPXORQ     Z0, Z0, Z0
+	VPXORQ     Z1, Z1, Z1
+	VPXORQ     Z2, Z2, Z2
+	VPXORQ     Z3, Z3, Z3
+	VPXORQ     Z4, Z4, Z4
+	VPXORQ     Z5, Z5, Z5
+	VPXORQ     Z6, Z6, Z6
+	VPXORQ     Z7, Z7, Z7
+	VPXORQ     Z8, Z8, Z8
+	VPXORQ     Z9, Z9, Z9
+	VPXORQ     Z10, Z10, Z10
+	VPXORQ     Z11, Z11, Z11
+	VPXORQ     Z12, Z12, Z12
+	VPXORQ     Z13, Z13, Z13
+	VPXORQ     Z14, Z14, Z14
+	VPXORQ     Z15, Z15, Z15
+	VPXORQ     Z16, Z16, Z16
+	VPXORQ     Z17, Z17, Z17
+	VPXORQ     Z18, Z18, Z18
+	VPXORQ     Z19, Z19, Z19
+	VPXORQ     Z20, Z20, Z20
+	MOVQ       c+0(FP), AX
+	MOVQ       cs+8(FP), CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	MOVQ       a+16(FP), AX
+	MOVQ       acs+32(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       bs+48(FP), BX
+	MOVQ       k+56(FP), SI
+	MOVQ       ars+24(FP), DI
+	LEAQ       (DI)(DI*2), R8
+	LEAQ       (AX)(DI*4), R9
+	TESTQ      SI, SI
+	JLE        store
 
 loop:
 	VMOVUPD      (DX), Z21
@@ -1415,26 +1688,43 @@ store:
 	RET
 
 // func tile512_8x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tile512_8x1(SB), NOSPLIT, $0-64
-	VPXORQ Z0, Z0, Z0
-	VPXORQ Z1, Z1, Z1
-	VPXORQ Z2, Z2, Z2
-	VPXORQ Z3, Z3, Z3
-	VPXORQ Z4, Z4, Z4
-	VPXORQ Z5, Z5, Z5
-	VPXORQ Z6, Z6, Z6
-	VPXORQ Z7, Z7, Z7
-	MOVQ   a+16(FP), AX
-	MOVQ   acs+32(FP), CX
-	MOVQ   b+40(FP), DX
-	MOVQ   bs+48(FP), BX
-	MOVQ   k+56(FP), SI
-	MOVQ   ars+24(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	LEAQ   (AX)(DI*4), R9
-	TESTQ  SI, SI
-	JLE    store
+	VPXORQ     Z0, Z0, Z0
+	VPXORQ     Z1, Z1, Z1
+	VPXORQ     Z2, Z2, Z2
+	VPXORQ     Z3, Z3, Z3
+	VPXORQ     Z4, Z4, Z4
+	VPXORQ     Z5, Z5, Z5
+	VPXORQ     Z6, Z6, Z6
+	VPXORQ     Z7, Z7, Z7
+	MOVQ       c+0(FP), AX
+	MOVQ       cs+8(FP), CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	MOVQ       a+16(FP), AX
+	MOVQ       acs+32(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       bs+48(FP), BX
+	MOVQ       k+56(FP), SI
+	MOVQ       ars+24(FP), DI
+	LEAQ       (DI)(DI*2), R8
+	LEAQ       (AX)(DI*4), R9
+	TESTQ      SI, SI
+	JLE        store
 
 loop:
 	VMOVUPD      (DX), Z8
@@ -1490,34 +1780,59 @@ store:
 	RET
 
 // func tile512_8x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tile512_8x2(SB), NOSPLIT, $0-64
-	VPXORQ Z0, Z0, Z0
-	VPXORQ Z1, Z1, Z1
-	VPXORQ Z2, Z2, Z2
-	VPXORQ Z3, Z3, Z3
-	VPXORQ Z4, Z4, Z4
-	VPXORQ Z5, Z5, Z5
-	VPXORQ Z6, Z6, Z6
-	VPXORQ Z7, Z7, Z7
-	VPXORQ Z8, Z8, Z8
-	VPXORQ Z9, Z9, Z9
-	VPXORQ Z10, Z10, Z10
-	VPXORQ Z11, Z11, Z11
-	VPXORQ Z12, Z12, Z12
-	VPXORQ Z13, Z13, Z13
-	VPXORQ Z14, Z14, Z14
-	VPXORQ Z15, Z15, Z15
-	MOVQ   a+16(FP), AX
-	MOVQ   acs+32(FP), CX
-	MOVQ   b+40(FP), DX
-	MOVQ   bs+48(FP), BX
-	MOVQ   k+56(FP), SI
-	MOVQ   ars+24(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	LEAQ   (AX)(DI*4), R9
-	TESTQ  SI, SI
-	JLE    store
+	VPXORQ     Z0, Z0, Z0
+	VPXORQ     Z1, Z1, Z1
+	VPXORQ     Z2, Z2, Z2
+	VPXORQ     Z3, Z3, Z3
+	VPXORQ     Z4, Z4, Z4
+	VPXORQ     Z5, Z5, Z5
+	VPXORQ     Z6, Z6, Z6
+	VPXORQ     Z7, Z7, Z7
+	VPXORQ     Z8, Z8, Z8
+	VPXORQ     Z9, Z9, Z9
+	VPXORQ     Z10, Z10, Z10
+	VPXORQ     Z11, Z11, Z11
+	VPXORQ     Z12, Z12, Z12
+	VPXORQ     Z13, Z13, Z13
+	VPXORQ     Z14, Z14, Z14
+	VPXORQ     Z15, Z15, Z15
+	MOVQ       c+0(FP), AX
+	MOVQ       cs+8(FP), CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	MOVQ       a+16(FP), AX
+	MOVQ       acs+32(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       bs+48(FP), BX
+	MOVQ       k+56(FP), SI
+	MOVQ       ars+24(FP), DI
+	LEAQ       (DI)(DI*2), R8
+	LEAQ       (AX)(DI*4), R9
+	TESTQ      SI, SI
+	JLE        store
 
 loop:
 	VMOVUPD      (DX), Z16
@@ -1598,42 +1913,75 @@ store:
 	RET
 
 // func tile512_8x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tile512_8x3(SB), NOSPLIT, $0-64
-	VPXORQ Z0, Z0, Z0
-	VPXORQ Z1, Z1, Z1
-	VPXORQ Z2, Z2, Z2
-	VPXORQ Z3, Z3, Z3
-	VPXORQ Z4, Z4, Z4
-	VPXORQ Z5, Z5, Z5
-	VPXORQ Z6, Z6, Z6
-	VPXORQ Z7, Z7, Z7
-	VPXORQ Z8, Z8, Z8
-	VPXORQ Z9, Z9, Z9
-	VPXORQ Z10, Z10, Z10
-	VPXORQ Z11, Z11, Z11
-	VPXORQ Z12, Z12, Z12
-	VPXORQ Z13, Z13, Z13
-	VPXORQ Z14, Z14, Z14
-	VPXORQ Z15, Z15, Z15
-	VPXORQ Z16, Z16, Z16
-	VPXORQ Z17, Z17, Z17
-	VPXORQ Z18, Z18, Z18
-	VPXORQ Z19, Z19, Z19
-	VPXORQ Z20, Z20, Z20
-	VPXORQ Z21, Z21, Z21
-	VPXORQ Z22, Z22, Z22
-	VPXORQ Z23, Z23, Z23
-	MOVQ   a+16(FP), AX
-	MOVQ   acs+32(FP), CX
-	MOVQ   b+40(FP), DX
-	MOVQ   bs+48(FP), BX
-	MOVQ   k+56(FP), SI
-	MOVQ   ars+24(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	LEAQ   (AX)(DI*4), R9
-	TESTQ  SI, SI
-	JLE    store
+	VPXORQ     Z0, Z0, Z0
+	VPXORQ     Z1, Z1, Z1
+	VPXORQ     Z2, Z2, Z2
+	VPXORQ     Z3, Z3, Z3
+	VPXORQ     Z4, Z4, Z4
+	VPXORQ     Z5, Z5, Z5
+	VPXORQ     Z6, Z6, Z6
+	VPXORQ     Z7, Z7, Z7
+	VPXORQ     Z8, Z8, Z8
+	VPXORQ     Z9, Z9, Z9
+	VPXORQ     Z10, Z10, Z10
+	VPXORQ     Z11, Z11, Z11
+	VPXORQ     Z12, Z12, Z12
+	VPXORQ     Z13, Z13, Z13
+	VPXORQ     Z14, Z14, Z14
+	VPXORQ     Z15, Z15, Z15
+	VPXORQ     Z16, Z16, Z16
+	VPXORQ     Z17, Z17, Z17
+	VPXORQ     Z18, Z18, Z18
+	VPXORQ     Z19, Z19, Z19
+	VPXORQ     Z20, Z20, Z20
+	VPXORQ     Z21, Z21, Z21
+	VPXORQ     Z22, Z22, Z22
+	VPXORQ     Z23, Z23, Z23
+	MOVQ       c+0(FP), AX
+	MOVQ       cs+8(FP), CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	PREFETCHT0 128(AX)
+	MOVQ       a+16(FP), AX
+	MOVQ       acs+32(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       bs+48(FP), BX
+	MOVQ       k+56(FP), SI
+	MOVQ       ars+24(FP), DI
+	LEAQ       (DI)(DI*2), R8
+	LEAQ       (AX)(DI*4), R9
+	TESTQ      SI, SI
+	JLE        store
 
 loop:
 	VMOVUPD      (DX), Z24
@@ -1830,16 +2178,19 @@ end:
 	RET
 
 // func tile2_1x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·tile2_1x1(SB), NOSPLIT, $0-64
-	VXORPD Y0, Y0, Y0
-	MOVQ   a+16(FP), AX
-	MOVQ   acs+32(FP), CX
-	MOVQ   b+40(FP), DX
-	MOVQ   bs+48(FP), BX
-	MOVQ   k+56(FP), SI
-	TESTQ  SI, SI
-	JLE    store
+	VXORPD     Y0, Y0, Y0
+	MOVQ       c+0(FP), AX
+	MOVQ       cs+8(FP), CX
+	PREFETCHT0 (AX)
+	MOVQ       a+16(FP), AX
+	MOVQ       acs+32(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       bs+48(FP), BX
+	MOVQ       k+56(FP), SI
+	TESTQ      SI, SI
+	JLE        store
 
 loop:
 	VMOVUPD      (DX), Y1
@@ -1859,17 +2210,20 @@ store:
 	RET
 
 // func tile2_1x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·tile2_1x2(SB), NOSPLIT, $0-64
-	VXORPD Y0, Y0, Y0
-	VXORPD Y1, Y1, Y1
-	MOVQ   a+16(FP), AX
-	MOVQ   acs+32(FP), CX
-	MOVQ   b+40(FP), DX
-	MOVQ   bs+48(FP), BX
-	MOVQ   k+56(FP), SI
-	TESTQ  SI, SI
-	JLE    store
+	VXORPD     Y0, Y0, Y0
+	VXORPD     Y1, Y1, Y1
+	MOVQ       c+0(FP), AX
+	MOVQ       cs+8(FP), CX
+	PREFETCHT0 (AX)
+	MOVQ       a+16(FP), AX
+	MOVQ       acs+32(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       bs+48(FP), BX
+	MOVQ       k+56(FP), SI
+	TESTQ      SI, SI
+	JLE        store
 
 loop:
 	VMOVUPD      (DX), Y2
@@ -1893,18 +2247,22 @@ store:
 	RET
 
 // func tile2_1x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·tile2_1x3(SB), NOSPLIT, $0-64
-	VXORPD Y0, Y0, Y0
-	VXORPD Y1, Y1, Y1
-	VXORPD Y2, Y2, Y2
-	MOVQ   a+16(FP), AX
-	MOVQ   acs+32(FP), CX
-	MOVQ   b+40(FP), DX
-	MOVQ   bs+48(FP), BX
-	MOVQ   k+56(FP), SI
-	TESTQ  SI, SI
-	JLE    store
+	VXORPD     Y0, Y0, Y0
+	VXORPD     Y1, Y1, Y1
+	VXORPD     Y2, Y2, Y2
+	MOVQ       c+0(FP), AX
+	MOVQ       cs+8(FP), CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	MOVQ       a+16(FP), AX
+	MOVQ       acs+32(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       bs+48(FP), BX
+	MOVQ       k+56(FP), SI
+	TESTQ      SI, SI
+	JLE        store
 
 loop:
 	VMOVUPD      (DX), Y3
@@ -1932,18 +2290,23 @@ store:
 	RET
 
 // func tile2_2x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·tile2_2x1(SB), NOSPLIT, $0-64
-	VXORPD Y0, Y0, Y0
-	VXORPD Y1, Y1, Y1
-	MOVQ   a+16(FP), AX
-	MOVQ   acs+32(FP), CX
-	MOVQ   b+40(FP), DX
-	MOVQ   bs+48(FP), BX
-	MOVQ   k+56(FP), SI
-	MOVQ   ars+24(FP), DI
-	TESTQ  SI, SI
-	JLE    store
+	VXORPD     Y0, Y0, Y0
+	VXORPD     Y1, Y1, Y1
+	MOVQ       c+0(FP), AX
+	MOVQ       cs+8(FP), CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	MOVQ       a+16(FP), AX
+	MOVQ       acs+32(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       bs+48(FP), BX
+	MOVQ       k+56(FP), SI
+	MOVQ       ars+24(FP), DI
+	TESTQ      SI, SI
+	JLE        store
 
 loop:
 	VMOVUPD      (DX), Y2
@@ -1968,20 +2331,25 @@ store:
 	RET
 
 // func tile2_2x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·tile2_2x2(SB), NOSPLIT, $0-64
-	VXORPD Y0, Y0, Y0
-	VXORPD Y1, Y1, Y1
-	VXORPD Y2, Y2, Y2
-	VXORPD Y3, Y3, Y3
-	MOVQ   a+16(FP), AX
-	MOVQ   acs+32(FP), CX
-	MOVQ   b+40(FP), DX
-	MOVQ   bs+48(FP), BX
-	MOVQ   k+56(FP), SI
-	MOVQ   ars+24(FP), DI
-	TESTQ  SI, SI
-	JLE    store
+	VXORPD     Y0, Y0, Y0
+	VXORPD     Y1, Y1, Y1
+	VXORPD     Y2, Y2, Y2
+	VXORPD     Y3, Y3, Y3
+	MOVQ       c+0(FP), AX
+	MOVQ       cs+8(FP), CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	MOVQ       a+16(FP), AX
+	MOVQ       acs+32(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       bs+48(FP), BX
+	MOVQ       k+56(FP), SI
+	MOVQ       ars+24(FP), DI
+	TESTQ      SI, SI
+	JLE        store
 
 loop:
 	VMOVUPD      (DX), Y4
@@ -2013,22 +2381,29 @@ store:
 	RET
 
 // func tile2_2x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·tile2_2x3(SB), NOSPLIT, $0-64
-	VXORPD Y0, Y0, Y0
-	VXORPD Y1, Y1, Y1
-	VXORPD Y2, Y2, Y2
-	VXORPD Y3, Y3, Y3
-	VXORPD Y4, Y4, Y4
-	VXORPD Y5, Y5, Y5
-	MOVQ   a+16(FP), AX
-	MOVQ   acs+32(FP), CX
-	MOVQ   b+40(FP), DX
-	MOVQ   bs+48(FP), BX
-	MOVQ   k+56(FP), SI
-	MOVQ   ars+24(FP), DI
-	TESTQ  SI, SI
-	JLE    store
+	VXORPD     Y0, Y0, Y0
+	VXORPD     Y1, Y1, Y1
+	VXORPD     Y2, Y2, Y2
+	VXORPD     Y3, Y3, Y3
+	VXORPD     Y4, Y4, Y4
+	VXORPD     Y5, Y5, Y5
+	MOVQ       c+0(FP), AX
+	MOVQ       cs+8(FP), CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	MOVQ       a+16(FP), AX
+	MOVQ       acs+32(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       bs+48(FP), BX
+	MOVQ       k+56(FP), SI
+	MOVQ       ars+24(FP), DI
+	TESTQ      SI, SI
+	JLE        store
 
 loop:
 	VMOVUPD      (DX), Y6
@@ -2067,19 +2442,26 @@ store:
 	RET
 
 // func tile2_3x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·tile2_3x1(SB), NOSPLIT, $0-64
-	VXORPD Y0, Y0, Y0
-	VXORPD Y1, Y1, Y1
-	VXORPD Y2, Y2, Y2
-	MOVQ   a+16(FP), AX
-	MOVQ   acs+32(FP), CX
-	MOVQ   b+40(FP), DX
-	MOVQ   bs+48(FP), BX
-	MOVQ   k+56(FP), SI
-	MOVQ   ars+24(FP), DI
-	TESTQ  SI, SI
-	JLE    store
+	VXORPD     Y0, Y0, Y0
+	VXORPD     Y1, Y1, Y1
+	VXORPD     Y2, Y2, Y2
+	MOVQ       c+0(FP), AX
+	MOVQ       cs+8(FP), CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	MOVQ       a+16(FP), AX
+	MOVQ       acs+32(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       bs+48(FP), BX
+	MOVQ       k+56(FP), SI
+	MOVQ       ars+24(FP), DI
+	TESTQ      SI, SI
+	JLE        store
 
 loop:
 	VMOVUPD      (DX), Y3
@@ -2109,22 +2491,29 @@ store:
 	RET
 
 // func tile2_3x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·tile2_3x2(SB), NOSPLIT, $0-64
-	VXORPD Y0, Y0, Y0
-	VXORPD Y1, Y1, Y1
-	VXORPD Y2, Y2, Y2
-	VXORPD Y3, Y3, Y3
-	VXORPD Y4, Y4, Y4
-	VXORPD Y5, Y5, Y5
-	MOVQ   a+16(FP), AX
-	MOVQ   acs+32(FP), CX
-	MOVQ   b+40(FP), DX
-	MOVQ   bs+48(FP), BX
-	MOVQ   k+56(FP), SI
-	MOVQ   ars+24(FP), DI
-	TESTQ  SI, SI
-	JLE    store
+	VXORPD     Y0, Y0, Y0
+	VXORPD     Y1, Y1, Y1
+	VXORPD     Y2, Y2, Y2
+	VXORPD     Y3, Y3, Y3
+	VXORPD     Y4, Y4, Y4
+	VXORPD     Y5, Y5, Y5
+	MOVQ       c+0(FP), AX
+	MOVQ       cs+8(FP), CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	MOVQ       a+16(FP), AX
+	MOVQ       acs+32(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       bs+48(FP), BX
+	MOVQ       k+56(FP), SI
+	MOVQ       ars+24(FP), DI
+	TESTQ      SI, SI
+	JLE        store
 
 loop:
 	VMOVUPD      (DX), Y6
@@ -2164,25 +2553,35 @@ store:
 	RET
 
 // func tile2_3x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·tile2_3x3(SB), NOSPLIT, $0-64
-	VXORPD Y0, Y0, Y0
-	VXORPD Y1, Y1, Y1
-	VXORPD Y2, Y2, Y2
-	VXORPD Y3, Y3, Y3
-	VXORPD Y4, Y4, Y4
-	VXORPD Y5, Y5, Y5
-	VXORPD Y6, Y6, Y6
-	VXORPD Y7, Y7, Y7
-	VXORPD Y8, Y8, Y8
-	MOVQ   a+16(FP), AX
-	MOVQ   acs+32(FP), CX
-	MOVQ   b+40(FP), DX
-	MOVQ   bs+48(FP), BX
-	MOVQ   k+56(FP), SI
-	MOVQ   ars+24(FP), DI
-	TESTQ  SI, SI
-	JLE    store
+	VXORPD     Y0, Y0, Y0
+	VXORPD     Y1, Y1, Y1
+	VXORPD     Y2, Y2, Y2
+	VXORPD     Y3, Y3, Y3
+	VXORPD     Y4, Y4, Y4
+	VXORPD     Y5, Y5, Y5
+	VXORPD     Y6, Y6, Y6
+	VXORPD     Y7, Y7, Y7
+	VXORPD     Y8, Y8, Y8
+	MOVQ       c+0(FP), AX
+	MOVQ       cs+8(FP), CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	MOVQ       a+16(FP), AX
+	MOVQ       acs+32(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       bs+48(FP), BX
+	MOVQ       k+56(FP), SI
+	MOVQ       ars+24(FP), DI
+	TESTQ      SI, SI
+	JLE        store
 
 loop:
 	VMOVUPD      (DX), Y9
@@ -2232,21 +2631,30 @@ store:
 	RET
 
 // func tile2_4x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·tile2_4x1(SB), NOSPLIT, $0-64
-	VXORPD Y0, Y0, Y0
-	VXORPD Y1, Y1, Y1
-	VXORPD Y2, Y2, Y2
-	VXORPD Y3, Y3, Y3
-	MOVQ   a+16(FP), AX
-	MOVQ   acs+32(FP), CX
-	MOVQ   b+40(FP), DX
-	MOVQ   bs+48(FP), BX
-	MOVQ   k+56(FP), SI
-	MOVQ   ars+24(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	TESTQ  SI, SI
-	JLE    store
+	VXORPD     Y0, Y0, Y0
+	VXORPD     Y1, Y1, Y1
+	VXORPD     Y2, Y2, Y2
+	VXORPD     Y3, Y3, Y3
+	MOVQ       c+0(FP), AX
+	MOVQ       cs+8(FP), CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	MOVQ       a+16(FP), AX
+	MOVQ       acs+32(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       bs+48(FP), BX
+	MOVQ       k+56(FP), SI
+	MOVQ       ars+24(FP), DI
+	LEAQ       (DI)(DI*2), R8
+	TESTQ      SI, SI
+	JLE        store
 
 loop:
 	VMOVUPD      (DX), Y4
@@ -2281,25 +2689,34 @@ store:
 	RET
 
 // func tile2_4x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·tile2_4x2(SB), NOSPLIT, $0-64
-	VXORPD Y0, Y0, Y0
-	VXORPD Y1, Y1, Y1
-	VXORPD Y2, Y2, Y2
-	VXORPD Y3, Y3, Y3
-	VXORPD Y4, Y4, Y4
-	VXORPD Y5, Y5, Y5
-	VXORPD Y6, Y6, Y6
-	VXORPD Y7, Y7, Y7
-	MOVQ   a+16(FP), AX
-	MOVQ   acs+32(FP), CX
-	MOVQ   b+40(FP), DX
-	MOVQ   bs+48(FP), BX
-	MOVQ   k+56(FP), SI
-	MOVQ   ars+24(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	TESTQ  SI, SI
-	JLE    store
+	VXORPD     Y0, Y0, Y0
+	VXORPD     Y1, Y1, Y1
+	VXORPD     Y2, Y2, Y2
+	VXORPD     Y3, Y3, Y3
+	VXORPD     Y4, Y4, Y4
+	VXORPD     Y5, Y5, Y5
+	VXORPD     Y6, Y6, Y6
+	VXORPD     Y7, Y7, Y7
+	MOVQ       c+0(FP), AX
+	MOVQ       cs+8(FP), CX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	MOVQ       a+16(FP), AX
+	MOVQ       acs+32(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       bs+48(FP), BX
+	MOVQ       k+56(FP), SI
+	MOVQ       ars+24(FP), DI
+	LEAQ       (DI)(DI*2), R8
+	TESTQ      SI, SI
+	JLE        store
 
 loop:
 	VMOVUPD      (DX), Y8
@@ -2347,29 +2764,42 @@ store:
 	RET
 
 // func tile2_4x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·tile2_4x3(SB), NOSPLIT, $0-64
-	VXORPD Y0, Y0, Y0
-	VXORPD Y1, Y1, Y1
-	VXORPD Y2, Y2, Y2
-	VXORPD Y3, Y3, Y3
-	VXORPD Y4, Y4, Y4
-	VXORPD Y5, Y5, Y5
-	VXORPD Y6, Y6, Y6
-	VXORPD Y7, Y7, Y7
-	VXORPD Y8, Y8, Y8
-	VXORPD Y9, Y9, Y9
-	VXORPD Y10, Y10, Y10
-	VXORPD Y11, Y11, Y11
-	MOVQ   a+16(FP), AX
-	MOVQ   acs+32(FP), CX
-	MOVQ   b+40(FP), DX
-	MOVQ   bs+48(FP), BX
-	MOVQ   k+56(FP), SI
-	MOVQ   ars+24(FP), DI
-	LEAQ   (DI)(DI*2), R8
-	TESTQ  SI, SI
-	JLE    store
+	VXORPD     Y0, Y0, Y0
+	VXORPD     Y1, Y1, Y1
+	VXORPD     Y2, Y2, Y2
+	VXORPD     Y3, Y3, Y3
+	VXORPD     Y4, Y4, Y4
+	VXORPD     Y5, Y5, Y5
+	VXORPD     Y6, Y6, Y6
+	VXORPD     Y7, Y7, Y7
+	VXORPD     Y8, Y8, Y8
+	VXORPD     Y9, Y9, Y9
+	VXORPD     Y10, Y10, Y10
+	VXORPD     Y11, Y11, Y11
+	MOVQ       c+0(FP), AX
+	MOVQ       cs+8(FP), CX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	ADDQ       CX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 64(AX)
+	MOVQ       a+16(FP), AX
+	MOVQ       acs+32(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       bs+48(FP), BX
+	MOVQ       k+56(FP), SI
+	MOVQ       ars+24(FP), DI
+	LEAQ       (DI)(DI*2), R8
+	TESTQ      SI, SI
+	JLE        store
 
 loop:
 	VMOVUPD      (DX), Y12
@@ -2521,115 +2951,154 @@ end:
 	VZEROUPPER
 	RET
 
-// func packRows512(dst *float64, ds int, src *float64, ss int, rows int, cols int, s *float64)
+// func packRows512(dst *float64, ds int, ps int, src *float64, ss int, rows int, cols int, s *float64)
 // Requires: AVX, AVX512F, BMI2
-TEXT ·packRows512(SB), NOSPLIT, $0-56
+TEXT ·packRows512(SB), NOSPLIT, $0-64
 	MOVQ  dst+0(FP), AX
 	MOVQ  ds+8(FP), CX
-	MOVQ  src+16(FP), DX
-	MOVQ  ss+24(FP), BX
-	MOVQ  rows+32(FP), SI
-	MOVQ  cols+40(FP), DI
-	MOVQ  s+48(FP), R8
-	MOVQ  DI, R9
-	ANDQ  $0x07, R9
-	MOVL  $-1, R10
-	BZHIL R9, R10, R10
-	KMOVW R10, K1
-	ANDQ  $-8, DI
-	SHLQ  $0x03, DI
-	TESTQ SI, SI
+	MOVQ  ps+16(FP), DX
+	MOVQ  src+24(FP), BX
+	MOVQ  ss+32(FP), SI
+	MOVQ  rows+40(FP), DI
+	MOVQ  cols+48(FP), R8
+	MOVQ  s+56(FP), R9
+	MOVQ  R8, R10
+	ANDQ  $0x07, R10
+	MOVL  $-1, R11
+	BZHIL R10, R11, R11
+	KMOVW R11, K1
+	SHRQ  $0x03, R8
+	TESTQ DI, DI
 	JLE   end
 
 row:
-	VBROADCASTSD (R8), Z0
-	XORQ         R10, R10
-	CMPQ         R10, DI
-	JGE          tail
+	VBROADCASTSD (R9), Z0
+	MOVQ         BX, R11
+	MOVQ         AX, R12
+	MOVQ         R8, R13
+	SUBQ         $0x03, R13
+	JL           rest
+
+panel:
+	VMULPD  (R11), Z0, Z1
+	VMOVUPD Z1, (R12)
+	VMULPD  64(R11), Z0, Z1
+	VMOVUPD Z1, 64(R12)
+	VMULPD  128(R11), Z0, Z1
+	VMOVUPD Z1, 128(R12)
+	ADDQ    $+192, R11
+	ADDQ    DX, R12
+	SUBQ    $0x03, R13
+	JGE     panel
+
+rest:
+	ADDQ $0x03, R13
+	JE   tail
 
 vector:
-	VMULPD  (DX)(R10*1), Z0, Z1
-	VMOVUPD Z1, (AX)(R10*1)
-	ADDQ    $0x40, R10
-	CMPQ    R10, DI
-	JL      vector
+	VMULPD  (R11), Z0, Z1
+	VMOVUPD Z1, (R12)
+	ADDQ    $0x40, R11
+	ADDQ    $0x40, R12
+	DECQ    R13
+	JNE     vector
 
 tail:
-	TESTQ     R9, R9
+	TESTQ     R10, R10
 	JE        next
-	VMOVUPD.Z (DX)(R10*1), K1, Z1
+	VMOVUPD.Z (R11), K1, Z1
 	VMULPD    Z1, Z0, Z1
-	VMOVUPD   Z1, (AX)(R10*1)
+	VMOVUPD   Z1, (R12)
 
 next:
 	ADDQ CX, AX
-	ADDQ BX, DX
-	ADDQ $0x08, R8
-	DECQ SI
+	ADDQ SI, BX
+	ADDQ $0x08, R9
+	DECQ DI
 	JNE  row
 
 end:
 	VZEROUPPER
 	RET
 
-// func packRows2(dst *float64, ds int, src *float64, ss int, rows int, cols int, s *float64)
+// func packRows2(dst *float64, ds int, ps int, src *float64, ss int, rows int, cols int, s *float64)
 // Requires: AVX
-TEXT ·packRows2(SB), NOSPLIT, $0-56
+TEXT ·packRows2(SB), NOSPLIT, $0-64
 	MOVQ    dst+0(FP), AX
 	MOVQ    ds+8(FP), CX
-	MOVQ    src+16(FP), DX
-	MOVQ    ss+24(FP), BX
-	MOVQ    rows+32(FP), SI
-	MOVQ    cols+40(FP), DI
-	MOVQ    s+48(FP), R8
-	MOVQ    DI, R9
-	ANDQ    $0x07, R9
-	LEAQ    tailmasks<>+0(SB), R10
-	SUBQ    R9, R10
-	SUBQ    R9, R10
-	SUBQ    R9, R10
-	SUBQ    R9, R10
-	SUBQ    R9, R10
-	SUBQ    R9, R10
-	SUBQ    R9, R10
-	SUBQ    R9, R10
-	VMOVUPD 64(R10), Y0
-	VMOVUPD 96(R10), Y1
-	ANDQ    $-8, DI
-	SHLQ    $0x03, DI
-	TESTQ   SI, SI
+	MOVQ    ps+16(FP), DX
+	MOVQ    src+24(FP), BX
+	MOVQ    ss+32(FP), SI
+	MOVQ    rows+40(FP), DI
+	MOVQ    cols+48(FP), R8
+	MOVQ    s+56(FP), R9
+	MOVQ    R8, R10
+	ANDQ    $0x07, R10
+	LEAQ    tailmasks<>+0(SB), R11
+	MOVQ    R10, R12
+	SHLQ    $0x03, R12
+	SUBQ    R12, R11
+	VMOVUPD 64(R11), Y2
+	VMOVUPD 96(R11), Y3
+	SHRQ    $0x03, R8
+	TESTQ   DI, DI
 	JLE     end
 
 row:
-	VBROADCASTSD (R8), Y2
-	XORQ         R10, R10
-	CMPQ         R10, DI
-	JGE          tail
+	VBROADCASTSD (R9), Y0
+	MOVQ         BX, R11
+	MOVQ         AX, R12
+	MOVQ         R8, R13
+	SUBQ         $0x03, R13
+	JL           rest
+
+panel:
+	VMULPD  (R11), Y0, Y1
+	VMOVUPD Y1, (R12)
+	VMULPD  32(R11), Y0, Y1
+	VMOVUPD Y1, 32(R12)
+	VMULPD  64(R11), Y0, Y1
+	VMOVUPD Y1, 64(R12)
+	VMULPD  96(R11), Y0, Y1
+	VMOVUPD Y1, 96(R12)
+	VMULPD  128(R11), Y0, Y1
+	VMOVUPD Y1, 128(R12)
+	VMULPD  160(R11), Y0, Y1
+	VMOVUPD Y1, 160(R12)
+	ADDQ    $+192, R11
+	ADDQ    DX, R12
+	SUBQ    $0x03, R13
+	JGE     panel
+
+rest:
+	ADDQ $0x03, R13
+	JE   tail
 
 vector:
-	VMULPD  (DX)(R10*1), Y2, Y3
-	VMOVUPD Y3, (AX)(R10*1)
-	VMULPD  32(DX)(R10*1), Y2, Y3
-	VMOVUPD Y3, 32(AX)(R10*1)
-	ADDQ    $0x40, R10
-	CMPQ    R10, DI
-	JL      vector
+	VMULPD  (R11), Y0, Y1
+	VMOVUPD Y1, (R12)
+	VMULPD  32(R11), Y0, Y1
+	VMOVUPD Y1, 32(R12)
+	ADDQ    $0x40, R11
+	ADDQ    $0x40, R12
+	DECQ    R13
+	JNE     vector
 
 tail:
-	TESTQ      R9, R9
+	TESTQ      R10, R10
 	JE         next
-	VMASKMOVPD (DX)(R10*1), Y0, Y3
-	VMULPD     Y3, Y2, Y3
-	VMOVUPD    Y3, (AX)(R10*1)
-	VMASKMOVPD 32(DX)(R10*1), Y1, Y3
-	VMULPD     Y3, Y2, Y3
-	VMOVUPD    Y3, 32(AX)(R10*1)
+	VMASKMOVPD (R11), Y2, Y1
+	VMULPD     Y1, Y0, Y1
+	VMOVUPD    Y1, (R12)
+	VMASKMOVPD 32(R11), Y3, Y1
+	VMULPD     Y1, Y0, Y1
+	VMOVUPD    Y1, 32(R12)
 
 next:
 	ADDQ CX, AX
-	ADDQ BX, DX
-	ADDQ $0x08, R8
-	DECQ SI
+	ADDQ SI, BX
+	ADDQ $0x08, R9
+	DECQ DI
 	JNE  row
 
 end:
@@ -2894,12 +3363,12 @@ one_end:
 	SHLQ        $0x03, DX
 	SUBQ        DX, BX
 	VMOVUPD     64(BX), Y1
+	VMOVUPD     96(BX), Y10
 	VMASKMOVPD  (AX), Y1, Y0
 	VMASKMOVPD  (CX), Y1, Y1
 	VFMADD231PD Y0, Y1, Y4
-	VMOVUPD     96(BX), Y1
-	VMASKMOVPD  32(AX), Y1, Y0
-	VMASKMOVPD  32(CX), Y1, Y1
+	VMASKMOVPD  32(AX), Y10, Y0
+	VMASKMOVPD  32(CX), Y10, Y1
 	VFMADD231PD Y0, Y1, Y5
 
 sum:

@@ -86,7 +86,7 @@ type product struct {
 	upperA      bool // op(A)_ik = 0 for k < i: most of these terms are left out
 	lowerB      bool // op(B)_kj = 0 for k < j: the same
 
-	tile, workers int
+	workers int
 }
 
 const (
@@ -104,10 +104,14 @@ const (
 	maxSegments = 64
 	maxPartial  = 4 << 20
 
-	// maxTile is the largest edge of a tile of C: its C, A and B take 1.4 MB, in a second
-	// level cache of 2 MB. minTile keeps packing below a tenth of the time.
-	maxTile = 264
-	minTile = 96
+	// The largest tile of C: its packed A and B take 1.2 MB, in a second level cache of
+	// 2 MB. minTile keeps packing below a tenth of the time.
+	tileRows = 264
+	tileCols = 528
+	minTile  = 96
+
+	// nearStride is the row stride up to which columns of A are read in place.
+	nearStride = 264
 
 	// tinyWork is the number of multiplications up to which plain loops are as quick.
 	tinyWork = 512
@@ -136,9 +140,8 @@ func (p *product) run() {
 	if p.k >= 2*segment && p.m*p.n <= maxSplit {
 		segments = min(ceil(p.k, segment), maxSegments, max(1, maxPartial/(p.m*p.n)))
 	}
-	p.cut(segments)
 	if segments == 1 {
-		work := p.tiles()
+		work := p.cut(1)
 		tasks(len(work), p.workers, func(i int) {
 			s := scratch.Get().(*space)
 			p.sum(s, work[i], 0, p.k)
@@ -152,7 +155,7 @@ func (p *product) run() {
 
 // segmented computes C for each segment of the sum and adds them in order.
 func (p *product) segmented(segments int) {
-	work := p.tiles()
+	work := p.cut(segments)
 	long := roundUp(ceil(p.k, segments), depth)
 	segments = ceil(p.k, long)
 	parts := make([]*space, segments*len(work))
@@ -177,38 +180,35 @@ func (p *product) segmented(segments int) {
 // A tile is rows [i0, i1) and columns [j0, j1) of C.
 type tile struct{ i0, i1, j0, j1 int }
 
-// cut chooses the edge of the tiles: the largest that gives every worker three tasks. It
-// may depend on the machine, for no sum depends on it.
-func (p *product) cut(segments int) {
-	edge := maxTile
-	for p.workers > 1 {
-		r, c := ceil(p.m, edge), ceil(p.n, edge)
-		count := r * c
+// cut divides C into tiles, the largest that give every worker three tasks. That may depend
+// on the machine, for no sum depends on the tiles.
+func (p *product) cut(segments int) []tile {
+	rows, cols := tileRows, tileCols
+	for p.workers > 1 && (rows > minTile || cols > minTile) {
+		count := ceil(p.m, rows) * ceil(p.n, cols)
 		if p.lower {
-			count = r * (r + 1) / 2
+			count = ceil(count, 2)
 		}
-		if count*segments >= 3*p.workers || edge <= minTile {
+		if count*segments >= 3*p.workers {
 			break
 		}
-		edge -= panelCols
-	}
-	p.tile = edge
-}
-
-// tiles lists the tiles, those on the diagonal last: they are half the work.
-func (p *product) tiles() []tile {
-	h := roundUp(ceil(p.m, ceil(p.m, p.tile)), panelCols)
-	w := roundUp(ceil(p.n, ceil(p.n, p.tile)), panelCols)
-	work := make([]tile, 0, ceil(p.m, h)*ceil(p.n, w))
-	for i := 0; i < p.m; i += h {
-		for j := 0; j < p.n; j += w {
-			if !p.lower || j < i {
-				work = append(work, tile{i, min(i+h, p.m), j, min(j+w, p.n)})
-			}
+		if cols > rows {
+			cols -= panelCols
+		} else {
+			rows -= panelCols
 		}
 	}
-	for i := 0; i < p.m && p.lower; i += h {
-		work = append(work, tile{i, min(i+h, p.m), i, min(i+h, p.n)})
+	rows = roundUp(ceil(p.m, ceil(p.m, rows)), blockRows)
+	cols = roundUp(ceil(p.n, ceil(p.n, cols)), panelCols)
+	work := make([]tile, 0, ceil(p.m, rows)*ceil(p.n, cols))
+	// from below, where with lower the tiles are whole, so that the small ones come last
+	for i := (p.m - 1) / rows * rows; i >= 0; i -= rows {
+		for j := 0; j < p.n; j += cols {
+			t := tile{i, min(i+rows, p.m), j, min(j+cols, p.n)}
+			if !p.lower || t.j0 < t.i1 {
+				work = append(work, t)
+			}
+		}
 	}
 	return work
 }
@@ -237,8 +237,7 @@ func (p *product) sum(s *space, t tile, k0, k1 int) {
 	cs := roundUp(cols, lanes)
 	s.c = grow(s.c, rows*cs)
 	clear(s.c)
-	s.b = grow(s.b, cs*min(depth, k1-k0))
-	diagonal := p.lower && t.i0 == t.j0
+	s.b = grow(s.b, roundUp(cols, panelCols)*min(depth, k1-k0))
 	// Only whole blocks are left out, so that the others are those of any other tile.
 	if p.upperA {
 		k0 = max(k0, t.i0/depth*depth)
@@ -253,45 +252,38 @@ func (p *product) sum(s *space, t tile, k0, k1 int) {
 		for i := 0; i < rows; i += blockRows {
 			m := min(blockRows, rows-i)
 			end := cs
-			if diagonal {
-				end = min(cs, roundUp(i+m, lanes))
+			if p.lower {
+				end = min(cs, roundUp(max(0, t.i0+i+m-t.j0), lanes))
 			}
 			for j := 0; j < end; j += panelCols {
-				bs := min(panelCols, cs-j)
-				block(m, min(panelCols, end-j), s.c[i*cs+j:], cs, a[i*ars:], ars, acs, s.b[j*k:], bs, k)
+				block(m, min(panelCols, end-j), s.c[i*cs+j:], cs, a[i*ars:], ars, acs, s.b[j*k:], panelCols, k)
 			}
 		}
 	}
 }
 
-// packA returns rows [i0, i1) of op(A) for k terms, with strides. They are copied if they
-// lie far apart and are used often enough.
+// packA returns rows [i0, i1) of op(A) for k terms, with strides. Rows of A are read in
+// place, eight at a time; columns of A are copied if they lie far apart and are used often
+// enough.
 func (p *product) packA(s *space, i0, i1, cols, k0, k int) (a []float64, ars, acs int) {
 	st := p.a.Stride
-	direct := st <= maxTile || cols <= 2*panelCols
-	if p.ta {
-		if a = p.a.Data[k0*st+i0:]; direct {
-			return a, 1, st
-		}
-		rows := i1 - i0
-		s.a = grow(s.a, rows*k)
-		for t := range k {
-			copy(s.a[t*rows:(t+1)*rows], a[t*st:])
-		}
-		return s.a, 1, rows
+	if !p.ta {
+		return p.a.Data[i0*st+k0:], st, 1
 	}
-	if a = p.a.Data[i0*st+k0:]; direct {
-		return a, st, 1
+	a = p.a.Data[k0*st+i0:]
+	if st <= nearStride || cols <= 2*panelCols {
+		return a, 1, st
 	}
-	s.a = grow(s.a, (i1-i0)*k)
-	for i := range i1 - i0 {
-		copy(s.a[i*k:(i+1)*k], a[i*st:])
+	rows := i1 - i0
+	s.a = grow(s.a, rows*k)
+	for t := range k {
+		copy(s.a[t*rows:(t+1)*rows], a[t*st:])
 	}
-	return s.a, k, 1
+	return s.a, 1, rows
 }
 
-// packB fills s.b with panels of columns [j0, j1) of alpha diag(w) op(B) for k terms. Each
-// panel has rows of panelCols numbers, the last one fewer but a multiple of lanes.
+// packB fills s.b with panels of columns [j0, j1) of alpha diag(w) op(B) for k terms, k
+// rows of panelCols numbers each.
 func (p *product) packB(s *space, j0, j1, k0, k int) {
 	st := p.b.Stride
 	f := s.scale[:k]
@@ -301,19 +293,18 @@ func (p *product) packB(s *space, j0, j1, k0, k int) {
 			f[t] *= p.w[k0+t]
 		}
 	}
+	if !p.tb {
+		packRows(s.b, panelCols, k*panelCols, p.b.Data[k0*st+j0:], st, k, j1-j0, f)
+		return
+	}
 	for j := j0; j < j1; j += panelCols {
+		panel := s.b[(j-j0)*k:][:panelCols*k]
 		cols := min(panelCols, j1-j)
-		width := roundUp(cols, lanes)
-		panel := s.b[(j-j0)*k : (j-j0+width)*k]
-		if !p.tb {
-			packRows(panel, width, p.b.Data[k0*st+j:], st, k, cols, f)
-			continue
-		}
 		for r := 0; r < cols; r += lanes {
-			packTrans(panel[r:], width, p.b.Data[(j+r)*st+k0:], st, min(lanes, cols-r), k)
+			packTrans(panel[r:], panelCols, p.b.Data[(j+r)*st+k0:], st, min(lanes, cols-r), k)
 		}
 		if p.w != nil || p.alpha != 1 {
-			packRows(panel, width, panel, width, k, width, f)
+			packRows(panel, panelCols, 0, panel, panelCols, k, roundUp(cols, lanes), f)
 		}
 	}
 }
@@ -321,11 +312,10 @@ func (p *product) packB(s *space, j0, j1, k0, k int) {
 // store writes tile t to dst.
 func (p *product) store(c []float64, t tile) {
 	cs := roundUp(t.j1-t.j0, lanes)
-	diagonal := p.lower && t.i0 == t.j0
 	for i := t.i0; i < t.i1; i++ {
 		end := t.j1
-		if diagonal {
-			end = i + 1
+		if p.lower {
+			end = max(t.j0, min(end, i+1))
 		}
 		d := p.dst.Data[i*p.dst.Stride+t.j0 : i*p.dst.Stride+end]
 		row := c[(i-t.i0)*cs:][:len(d)]

@@ -9,6 +9,10 @@ package dense
 func SolveLower(l, b *Matrix) {
 	l.shape("l", b.Rows, b.Rows)
 	b.check("b")
+	if b.Cols == 1 {
+		column(l, b, SolveLowerVec)
+		return
+	}
 	solve(*l, *b, left)
 }
 
@@ -16,7 +20,23 @@ func SolveLower(l, b *Matrix) {
 func SolveLowerT(l, b *Matrix) {
 	l.shape("l", b.Rows, b.Rows)
 	b.check("b")
+	if b.Cols == 1 {
+		column(l, b, SolveLowerTVec)
+		return
+	}
 	solve(*l, *b, leftT)
+}
+
+// column applies f to the only column of b.
+func column(l, b *Matrix, f func(l *Matrix, b []float64)) {
+	x := make([]float64, b.Rows)
+	for i := range x {
+		x[i] = b.Data[i*b.Stride]
+	}
+	f(l, x)
+	for i, v := range x {
+		b.Data[i*b.Stride] = v
+	}
 }
 
 // SolveLowerVec sets b = L⁻¹ b.
@@ -118,7 +138,7 @@ func solveBlock(l, b Matrix, s side) {
 			t.forward(x, width)
 			unpackTrans(b.view(c0, c1, 0, n), x, width)
 		} else {
-			packRows(x, width, b.Data[c0:], b.Stride, n, c1-c0, ones[:n])
+			packRows(x, width, 0, b.Data[c0:], b.Stride, n, c1-c0, ones[:n])
 			if s == left {
 				t.forward(x, width)
 			} else {
@@ -199,5 +219,5 @@ func (t *triangle) backward(x []float64, width int) {
 
 func (t *triangle) divide(x []float64, width, r int) {
 	row := x[r*width : (r+1)*width]
-	packRows(row, width, row, width, 1, width, t.inverse[r:])
+	packRows(row, width, 0, row, width, 1, width, t.inverse[r:])
 }

@@ -9,6 +9,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	. "github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/buildtags"
@@ -33,7 +34,7 @@ func main() {
 	packTrans512()
 	packTrans2()
 	dot512()
-	dot2()
+	dot2(masks)
 	Generate()
 }
 
@@ -85,6 +86,15 @@ func tile(s isa, mr, nv int) {
 			v := s.vec()
 			s.zero(v)
 			acc[i] = append(acc[i], v)
+		}
+	}
+	c, cs := load("c"), load("cs")
+	for r := range mr {
+		for d := 0; d < nv*s.bytes; d += 64 {
+			PREFETCHT0(Mem{Base: c, Disp: d})
+		}
+		if r < mr-1 {
+			ADDQ(cs, c)
 		}
 	}
 	a, acs, b, bs, k := load("a"), load("acs"), load("b"), load("bs"), load("k")
@@ -139,7 +149,7 @@ func tile(s isa, mr, nv int) {
 	DECQ(k)
 	JNE(LabelRef("loop"))
 	Label("store")
-	c, cs := load("c"), load("cs")
+	c, cs = load("c"), load("cs")
 	for r := range mr {
 		for j := range nv {
 			m := Mem{Base: c, Disp: j * s.bytes}
@@ -266,40 +276,55 @@ func tailMasks() Mem {
 	return m
 }
 
-const packRowsDoc = " copies rows of cols numbers, row i times s[i], and fills up the last eight with 0 s[i]."
+const packRowsDoc = ` copies rows of cols numbers, row i times s[i], into panels of 24 columns, ps
+apart, with row stride ds, and fills up the last eight columns with 0 s[i].`
 
-func packRows512() {
-	TEXT("packRows512", NOSPLIT, "func(dst *float64, ds int, src *float64, ss, rows, cols int, s *float64)")
+const panel = 24 * 8 // bytes of a row of a panel
+
+// packRows writes the loops of packRows around the copy of eight numbers, from src to dst
+// at an offset, and of the last few.
+func packRows(name string, prepare func(tail GPVirtual), scale func(s GPVirtual), eight, few func(src, dst GPVirtual, offset int)) {
+	TEXT(name, NOSPLIT, "func(dst *float64, ds, ps int, src *float64, ss, rows, cols int, s *float64)")
 	Pragma("noescape")
-	Doc("packRows512" + packRowsDoc)
-	dst, ds, src, ss, rows, cols, s := load("dst"), load("ds"), load("src"), load("ss"), load("rows"), load("cols"), load("s")
+	Doc(strings.Split(name+packRowsDoc, "\n")...)
+	dst, ds, ps, src, ss := load("dst"), load("ds"), load("ps"), load("src"), load("ss")
+	rows, cols, s := load("rows"), load("cols"), load("s")
 	tail := GP64()
 	MOVQ(cols, tail)
 	ANDQ(Imm(7), tail)
-	k := mask(tail)
-	ANDQ(I8(-8), cols)
-	SHLQ(Imm(3), cols)
-	a, v := ZMM(), ZMM()
+	prepare(tail)
+	SHRQ(Imm(3), cols)
 	TESTQ(rows, rows)
 	JLE(LabelRef("end"))
 	Label("row")
-	VBROADCASTSD(Mem{Base: s}, a)
-	j := GP64()
-	XORQ(j, j)
-	CMPQ(j, cols)
-	JGE(LabelRef("tail"))
+	scale(s)
+	from, to, left := GP64(), GP64(), GP64()
+	MOVQ(src, from)
+	MOVQ(dst, to)
+	MOVQ(cols, left)
+	SUBQ(Imm(3), left)
+	JL(LabelRef("rest"))
+	Label("panel")
+	for d := 0; d < panel; d += 64 {
+		eight(from, to, d)
+	}
+	ADDQ(I32(panel), from)
+	ADDQ(ps, to)
+	SUBQ(Imm(3), left)
+	JGE(LabelRef("panel"))
+	Label("rest")
+	ADDQ(Imm(3), left)
+	JE(LabelRef("tail"))
 	Label("vector")
-	VMULPD(Mem{Base: src, Index: j, Scale: 1}, a, v)
-	VMOVUPD(v, Mem{Base: dst, Index: j, Scale: 1})
-	ADDQ(Imm(64), j)
-	CMPQ(j, cols)
-	JL(LabelRef("vector"))
+	eight(from, to, 0)
+	ADDQ(Imm(64), from)
+	ADDQ(Imm(64), to)
+	DECQ(left)
+	JNE(LabelRef("vector"))
 	Label("tail")
 	TESTQ(tail, tail)
 	JE(LabelRef("next"))
-	VMOVUPD_Z(Mem{Base: src, Index: j, Scale: 1}, k, v)
-	VMULPD(v, a, v)
-	VMOVUPD(v, Mem{Base: dst, Index: j, Scale: 1})
+	few(from, to, 0)
 	Label("next")
 	ADDQ(ds, dst)
 	ADDQ(ss, src)
@@ -310,56 +335,59 @@ func packRows512() {
 	done()
 }
 
+func packRows512() {
+	var k OpmaskVirtual
+	var a, v VecVirtual
+	packRows("packRows512",
+		func(tail GPVirtual) { k, a, v = mask(tail), ZMM(), ZMM() },
+		func(s GPVirtual) { VBROADCASTSD(Mem{Base: s}, a) },
+		func(src, dst GPVirtual, d int) {
+			VMULPD(Mem{Base: src, Disp: d}, a, v)
+			VMOVUPD(v, Mem{Base: dst, Disp: d})
+		},
+		func(src, dst GPVirtual, d int) {
+			VMOVUPD_Z(Mem{Base: src, Disp: d}, k, v)
+			VMULPD(v, a, v)
+			VMOVUPD(v, Mem{Base: dst, Disp: d})
+		})
+}
+
 func packRows2(masks Mem) {
-	TEXT("packRows2", NOSPLIT, "func(dst *float64, ds int, src *float64, ss, rows, cols int, s *float64)")
-	Pragma("noescape")
-	Doc("packRows2" + packRowsDoc)
-	dst, ds, src, ss, rows, cols, s := load("dst"), load("ds"), load("src"), load("ss"), load("rows"), load("cols"), load("s")
-	tail, t := GP64(), GP64()
-	MOVQ(cols, tail)
-	ANDQ(Imm(7), tail)
+	var m [2]VecVirtual
+	var a, v VecVirtual
+	packRows("packRows2",
+		func(tail GPVirtual) {
+			a, v = YMM(), YMM()
+			m = tailMask(masks, tail)
+		},
+		func(s GPVirtual) { VBROADCASTSD(Mem{Base: s}, a) },
+		func(src, dst GPVirtual, d int) {
+			for e := d; e < d+64; e += 32 {
+				VMULPD(Mem{Base: src, Disp: e}, a, v)
+				VMOVUPD(v, Mem{Base: dst, Disp: e})
+			}
+		},
+		func(src, dst GPVirtual, d int) {
+			for j := range m {
+				VMASKMOVPD(Mem{Base: src, Disp: d + 32*j}, m[j], v)
+				VMULPD(v, a, v)
+				VMOVUPD(v, Mem{Base: dst, Disp: d + 32*j})
+			}
+		})
+}
+
+// tailMask is the mask of n < 8 lanes in two registers.
+func tailMask(masks Mem, n GPVirtual) (m [2]VecVirtual) {
+	t, bytes := GP64(), GP64()
 	LEAQ(masks, t)
-	for range 8 { // t - 8 tail
-		SUBQ(tail, t)
+	MOVQ(n, bytes)
+	SHLQ(Imm(3), bytes)
+	SUBQ(bytes, t)
+	for j := range m {
+		m[j] = YMM()
+		VMOVUPD(Mem{Base: t, Disp: 64 + 32*j}, m[j])
 	}
-	m0, m1 := YMM(), YMM()
-	VMOVUPD(Mem{Base: t, Disp: 64}, m0)
-	VMOVUPD(Mem{Base: t, Disp: 96}, m1)
-	ANDQ(I8(-8), cols)
-	SHLQ(Imm(3), cols)
-	a, v := YMM(), YMM()
-	TESTQ(rows, rows)
-	JLE(LabelRef("end"))
-	Label("row")
-	VBROADCASTSD(Mem{Base: s}, a)
-	j := GP64()
-	XORQ(j, j)
-	CMPQ(j, cols)
-	JGE(LabelRef("tail"))
-	Label("vector")
-	for d := 0; d < 64; d += 32 {
-		VMULPD(Mem{Base: src, Index: j, Scale: 1, Disp: d}, a, v)
-		VMOVUPD(v, Mem{Base: dst, Index: j, Scale: 1, Disp: d})
-	}
-	ADDQ(Imm(64), j)
-	CMPQ(j, cols)
-	JL(LabelRef("vector"))
-	Label("tail")
-	TESTQ(tail, tail)
-	JE(LabelRef("next"))
-	for d, m := range []VecVirtual{m0, m1} {
-		VMASKMOVPD(Mem{Base: src, Index: j, Scale: 1, Disp: 32 * d}, m, v)
-		VMULPD(v, a, v)
-		VMOVUPD(v, Mem{Base: dst, Index: j, Scale: 1, Disp: 32 * d})
-	}
-	Label("next")
-	ADDQ(ds, dst)
-	ADDQ(ss, src)
-	ADDQ(Imm(8), s)
-	DECQ(rows)
-	JNE(LabelRef("row"))
-	Label("end")
-	done()
+	return m
 }
 
 const packTransDoc = " copies eight rows of 8 blocks numbers to 8 blocks rows of eight."
@@ -514,8 +542,7 @@ func dot512() {
 	reduce(acc[0], hi)
 }
 
-func dot2() {
-	masks := Mem{Symbol: Symbol{Name: "tailmasks", Static: true}, Base: StaticBase}
+func dot2(masks Mem) {
 	TEXT("dot2", NOSPLIT, "func(x, y *float64, n int) float64")
 	Pragma("noescape")
 	Doc("dot2" + dotDoc)
@@ -544,13 +571,7 @@ func dot2() {
 	step("one", 1)
 	TESTQ(n, n)
 	JE(LabelRef("sum"))
-	t := GP64()
-	LEAQ(masks, t)
-	SHLQ(Imm(3), n)
-	SUBQ(n, t)
-	m := YMM()
-	for j := range 2 {
-		VMOVUPD(Mem{Base: t, Disp: 64 + 32*j}, m)
+	for j, m := range tailMask(masks, n) {
 		VMASKMOVPD(Mem{Base: x, Disp: 32 * j}, m, v)
 		VMASKMOVPD(Mem{Base: y, Disp: 32 * j}, m, w)
 		VFMADD231PD(v, w, acc[2+j])
