@@ -1,0 +1,429 @@
+package ep
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/gauss"
+)
+
+// diagonal is factorised EP: one Gaussian per weight, one site per non-zero. Means
+// are measured from the prior means, so that nothing large cancels in the evidence.
+//
+// Without process noise w is the belief of each weight and the cavity is the belief
+// over the site. With it each weight is a chain over its rows: the sweep goes forward
+// in time with w the message of the rows before, back holds the message of the rows
+// after, and the cavity is their product. Sweep 1 has no rows after: it is the filter.
+type diagonal struct {
+	p      *kernels.Problem
+	batch  *kernels.Batch
+	kernel *priorKernel
+
+	base []float64        // predictors at the prior means
+	w    []kernels.Weight // belief, or message of the rows before
+	prev []kernels.Weight // w at the end of the sweep before
+	site []Site
+	cav  []kernels.Weight // of one row
+	logp []float64
+	ran  bool
+
+	time  []float64 // of each row, none before the prior's
+	noise []float64 // by column; nil without drift
+	back  []Site    // by non-zero
+	at    []float64 // by column: time of the last row visited
+	tail  []Site    // by column: message of all its rows, at the time of the first
+}
+
+func newDiagonal(p *kernels.Problem, k Kernel) *diagonal {
+	d := &diagonal{
+		w: make([]kernels.Weight, p.P), prev: make([]kernels.Weight, p.P),
+		site: make([]Site, len(p.Col)), logp: make([]float64, p.N), base: make([]float64, p.N),
+		kernel: newPriorKernel(k.Prior),
+	}
+	if d.noise = noises(p); d.noise != nil {
+		d.back = make([]Site, len(p.Col))
+		d.at = make([]float64, p.P)
+		d.tail = make([]Site, p.P)
+	}
+	longest := 0
+	for i := range p.N {
+		longest = max(longest, p.Row[i+1]-p.Row[i])
+	}
+	d.cav = make([]kernels.Weight, longest)
+	d.reset(p)
+	return d
+}
+
+// noises is the random-walk variance of each column per unit of time, nil where
+// nothing moves.
+func noises(p *kernels.Problem) []float64 {
+	if p.Noise <= 0 && p.NoiseBy == nil {
+		return nil
+	}
+	q := make([]float64, p.P)
+	for j := range q {
+		q[j] = p.Noise
+		if p.NoiseBy != nil {
+			q[j] = p.NoiseBy[p.Name(j)]
+		}
+	}
+	return q
+}
+
+func (d *diagonal) reset(p *kernels.Problem) error {
+	d.p, d.batch, d.time = p, p.Batch(), clock(p)
+	p.Predictor(d.base, p.PriorMean)
+	d.refresh()
+	return nil
+}
+
+// clock is the time of each row; rows that come before the prior's time are taken
+// at it, as in package adf.
+func clock(p *kernels.Problem) []float64 {
+	if p.N == 0 || !(p.Time[0] < p.Begin) {
+		return p.Time
+	}
+	t := append([]float64(nil), p.Time...)
+	for i := range t {
+		t[i] = max(t[i], p.Begin)
+	}
+	return t
+}
+
+func (d *diagonal) sites() []Site  { return d.site }
+func (d *diagonal) loo() []float64 { return d.logp }
+
+// minCavity is the least share of a belief's precision that its cavity keeps: below
+// it the difference has no digits left.
+const minCavity = 1e-13
+
+func (d *diagonal) sweep(damp float64) (c change, err error) {
+	p, chain := d.p, d.noise != nil
+	first := !d.ran
+	if chain {
+		d.rewind()
+	}
+	for i := range p.N {
+		lo, hi := p.Row[i], p.Row[i+1]
+		cols, xs := p.Col[lo:hi], p.Val[lo:hi:hi]
+		sites, cav := d.site[lo:hi:hi], d.cav[:hi-lo]
+		m, v := d.base[i], 0.0
+		proper := true
+		for k, j := range cols {
+			w := &d.w[j]
+			b := Site{-sites[k].Tau, -sites[k].Nu}
+			if chain {
+				d.forward(j, w, d.time[i])
+				b = d.back[lo+k]
+			}
+			den := 1 + w.Variance*b.Tau
+			if !(den > minCavity) {
+				proper = false
+				break
+			}
+			cv := w.Variance / den
+			cm := w.Mean + cv*(b.Nu-b.Tau*w.Mean)
+			cav[k] = kernels.Weight{Mean: cm, Variance: cv}
+			x := xs[k]
+			m += x * cm
+			v += x * x * cv
+		}
+		if !proper {
+			c.skipped++
+			if chain {
+				d.keep(i)
+			}
+			continue
+		}
+		if !finite(m) || !finite(v) {
+			return c, impossible(i, p.Y[i], m, v, 0)
+		}
+		o := d.batch.Obs(i)
+		t := p.Lik.Moments(o, m, v)
+		if d.kernel != nil && v > 0 {
+			m0, v0 := d.prior(i)
+			t = d.kernel.moments(p.Lik, o, m, v, m0, v0)
+		}
+		if !finite(t.LogZ) || !finite(t.Alpha) || !(t.Ratio > 0) || !finite(t.Ratio) {
+			if first {
+				return c, impossible(i, o.Y, m, v, t.LogZ)
+			}
+			c.clamped++
+			if chain {
+				d.keep(i)
+			}
+			continue
+		}
+		if moved := math.Abs(t.LogZ-d.logp[i]) / (1 + math.Abs(t.LogZ)); moved > c.size {
+			c.size = moved
+		}
+		d.logp[i] = t.LogZ
+		c.logZ += t.LogZ
+		if v == 0 {
+			continue // no weight of this row counts
+		}
+		inv := 1 / v
+		quad, dens := 0.0, 1.0 // of the row's sites under their cavities
+		size2 := 0.0
+		lost := false
+		for k, j := range cols {
+			x, cv, cm := xs[k], cav[k].Variance, cav[k].Mean
+			xv := x * cv
+			a := x * xv * inv
+			rest := 1 - a
+			if rest < 0 || len(cols) == 1 {
+				rest = 0
+			}
+			if len(cols) == 1 {
+				a = 1
+			}
+			// The belief's new variance over the cavity's; adf has the same line.
+			ratio := rest + a*t.Ratio
+			q := kernels.Weight{Mean: cm + xv*t.Alpha, Variance: cv * ratio}
+			up := 1 / ratio
+			xb := x * x * t.Beta
+			s := Site{xb * up, (x*t.Alpha + cm*xb) * up}
+			old := sites[k]
+			dt, dn := s.Tau-old.Tau, s.Nu-old.Nu
+			if !finite(dt) || !finite(dn) || !(q.Variance > 0) {
+				lost = true
+				s, dt, dn = old, 0, 0
+			}
+			g := dn - q.Mean*dt
+			if e := g * g * q.Variance; e > size2 {
+				size2 = e
+			}
+			if e := dt * q.Variance; e*e > size2 {
+				size2 = e * e
+			}
+			den := up
+			if damp != 1 || lost {
+				if damp != 1 {
+					s = Site{old.Tau + damp*dt, old.Nu + damp*dn}
+				}
+				den = 1 + cv*s.Tau
+				q = kernels.Weight{Mean: cm + cv*(s.Nu-s.Tau*cm)/den, Variance: cv / den}
+			}
+			sites[k] = s
+			quad -= overlap(cm, cv, s, den)
+			dens *= den
+			if chain {
+				w := &d.w[j]
+				if b := d.back[lo+k]; b != (Site{}) {
+					fden := 1 + w.Variance*s.Tau
+					if !(fden > minCavity) { // only the rows after carry this site
+						fden, lost = minCavity, true
+					}
+					quad += overlap(w.Mean, w.Variance, s, fden)
+					dens /= fden
+					q = kernels.Weight{Mean: w.Mean + w.Variance*(s.Nu-s.Tau*w.Mean)/fden, Variance: w.Variance / fden}
+				} else {
+					quad += overlap(cm, cv, s, den)
+					dens /= den
+				}
+			}
+			d.w[j] = q
+			if !(dens > 1e-200 && dens < 1e200) { // a long row
+				c.logZ += 0.5 * math.Log(dens)
+				dens = 1
+			}
+		}
+		if lost {
+			c.clamped++
+		}
+		c.logZ += quad + 0.5*math.Log(dens)
+		if size2 > c.size*c.size {
+			c.size = math.Sqrt(size2)
+		}
+	}
+	d.ran = true
+	c.logZ += d.refresh()
+	for j, w := range d.w {
+		u := d.prev[j]
+		if w.Variance > 0 {
+			c.size = max(c.size, math.Abs(w.Mean-u.Mean)/math.Sqrt(w.Variance), math.Abs(w.Variance-u.Variance)/w.Variance)
+		}
+		d.prev[j] = w
+	}
+	return c, nil
+}
+
+// refresh rebuilds the beliefs from prior and sites (without drift), or the messages
+// of the rows after from the sites (with it), so that no rounding is carried from
+// sweep to sweep. Without drift it returns Σ_j log ∫ prior × sites.
+func (d *diagonal) refresh() (logZ float64) {
+	p := d.p
+	if d.noise != nil {
+		d.backward()
+		if !d.ran {
+			d.rewind()
+		}
+		return 0
+	}
+	sum := make([]Site, p.P)
+	for e, j := range p.Col {
+		s := &sum[j]
+		s.Tau += d.site[e].Tau
+		s.Nu += d.site[e].Nu
+	}
+	for j, s := range sum {
+		v := p.PriorVar[j]
+		den := 1 + v*s.Tau
+		if !(den > 0) {
+			den = v / d.w[j].Variance // only rounding gets here
+		}
+		d.w[j] = kernels.Weight{Mean: v * s.Nu / den, Variance: v / den}
+		logZ += overlap(0, v, s, den) - 0.5*math.Log(den)
+	}
+	return logZ
+}
+
+// rewind puts w back to the prior and the clocks to the start.
+func (d *diagonal) rewind() {
+	for j := range d.w {
+		d.w[j] = kernels.Weight{Variance: d.p.PriorVar[j]}
+		d.at[j] = math.NaN()
+		if d.p.Born[j] {
+			d.at[j] = d.p.Begin
+		}
+	}
+}
+
+// forward lets weight j drift up to time t.
+func (d *diagonal) forward(j uint32, w *kernels.Weight, t float64) {
+	if dt := t - d.at[j]; dt > 0 {
+		w.Variance = math.Min(w.Variance+d.noise[j]*dt, math.MaxFloat64)
+	}
+	d.at[j] = t
+}
+
+// keep passes w through the old sites of row i.
+func (d *diagonal) keep(i int) {
+	for e := d.p.Row[i]; e < d.p.Row[i+1]; e++ {
+		j := d.p.Col[e]
+		w, s := &d.w[j], d.site[e]
+		d.forward(j, w, d.time[i])
+		if den := 1 + w.Variance*s.Tau; den > minCavity {
+			w.Mean += w.Variance * (s.Nu - s.Tau*w.Mean) / den
+			w.Variance /= den
+		}
+	}
+}
+
+// earlier is the message s of a later time, dt before it: its variance grows by q dt.
+func earlier(s Site, q, dt float64) Site {
+	if !(dt > 0) {
+		return s
+	}
+	den := 1 + q*dt*s.Tau
+	if !(den > 0) || !finite(den) {
+		return Site{} // a message that widens more than drift can carry
+	}
+	return Site{s.Tau / den, s.Nu / den}
+}
+
+// backward sets the messages of the rows after.
+func (d *diagonal) backward() {
+	p := d.p
+	clear(d.tail)
+	for j := range d.at {
+		d.at[j] = math.NaN()
+	}
+	for i := p.N - 1; i >= 0; i-- {
+		t := d.time[i]
+		for e := p.Row[i]; e < p.Row[i+1]; e++ {
+			j := p.Col[e]
+			b := earlier(d.tail[j], d.noise[j], d.at[j]-t)
+			d.back[e] = b
+			s := d.site[e]
+			d.tail[j] = Site{b.Tau + s.Tau, b.Nu + s.Nu}
+			d.at[j] = t
+		}
+	}
+}
+
+// prior is mean and variance of row i's predictor under the prior kernel: what the
+// weights have before the row, without drift before any row.
+func (d *diagonal) prior(i int) (m, v float64) {
+	m = d.base[i]
+	for e := d.p.Row[i]; e < d.p.Row[i+1]; e++ {
+		j, x := d.p.Col[e], d.p.Val[e]
+		if d.noise == nil {
+			v += x * x * d.p.PriorVar[j]
+			continue
+		}
+		m += x * d.w[j].Mean
+		v += x * x * d.w[j].Variance
+	}
+	return m, v
+}
+
+func (d *diagonal) posterior() (*gauss.Normal, error) {
+	p := d.p
+	mean, variance := make([]float64, p.P), make([]float64, p.P)
+	if d.noise != nil {
+		d.filter(nil)
+	}
+	for j, w := range d.w {
+		if d.noise != nil && p.N > 0 {
+			d.forward(uint32(j), &w, d.time[p.N-1])
+		}
+		mean[j], variance[j] = p.PriorMean[j]+w.Mean, w.Variance
+	}
+	return gauss.NewDiagonal(mean, variance), nil
+}
+
+// filter passes w once more through the sites as they are, visiting each weight
+// before its row.
+func (d *diagonal) filter(visit func(e int, w kernels.Weight)) {
+	d.rewind()
+	for i := range d.p.N {
+		if visit != nil {
+			for e := d.p.Row[i]; e < d.p.Row[i+1]; e++ {
+				j := d.p.Col[e]
+				d.forward(j, &d.w[j], d.time[i])
+				visit(e, d.w[j])
+			}
+		}
+		d.keep(i)
+	}
+}
+
+func (d *diagonal) initial(dev, variance []float64) {
+	if d.noise != nil {
+		d.backward() // leaves the times of the first rows in at
+	}
+	for j, w := range d.w {
+		if d.noise == nil {
+			dev[j], variance[j] = w.Mean, w.Variance
+			continue
+		}
+		s, v := d.tail[j], d.p.PriorVar[j]
+		if d.p.Born[j] {
+			s = earlier(s, d.noise[j], d.at[j]-d.p.Begin)
+		}
+		den := 1 + v*s.Tau
+		dev[j], variance[j] = v*s.Nu/den, v/den
+	}
+}
+
+func (d *diagonal) touches() (mean, variance []float64, err error) {
+	if d.noise == nil {
+		return nil, nil, nil
+	}
+	mean, variance = make([]float64, len(d.site)), make([]float64, len(d.site))
+	d.backward()
+	d.filter(func(e int, w kernels.Weight) {
+		s, b := d.site[e], d.back[e]
+		s.Tau += b.Tau
+		s.Nu += b.Nu
+		den := 1 + w.Variance*s.Tau
+		mean[e] = d.p.PriorMean[d.p.Col[e]] + w.Mean + w.Variance*(s.Nu-s.Tau*w.Mean)/den
+		variance[e] = w.Variance / den
+		if !(variance[e] > 0) && err == nil {
+			err = fmt.Errorf("ep: feature %q has no proper posterior at one of its rows", d.p.Name(int(d.p.Col[e])))
+		}
+	})
+	return mean, variance, err
+}

@@ -1,0 +1,242 @@
+// Package ep is quadrature expectation propagation: the assumed density filter of
+// package adf iterated to its fixed point, with every row's part removable again.
+//
+// Each row i keeps Gaussian sites, its approximate share of the posterior. To refresh
+// them the row's own sites are taken out of the beliefs, which leaves the cavity; the
+// tilted moments of the linear predictor s under p(y_i | s) and the cavity's N(m, v)
+// are matched, and what the beliefs gained is the new site. With
+//
+//	α = ∂ log Z / ∂m,  β = -∂² log Z / ∂m²  at the cavity
+//
+// a site on s itself is exp(νs - τs²/2), τ = β/(1-vβ), ν = (α + mβ)/(1-vβ).
+//
+//   - covariance 'diagonal' (factorised, the default): one Gaussian per weight and one
+//     site per non-zero. Sweep 1 is the filter of package adf. Process noise makes
+//     each weight a chain over the rows that touch it.
+//   - covariance 'full': a joint Gaussian and one site per row. With process noise,
+//     a Kalman filter and smoother around the sites.
+//
+// The two have different fixed points when features are correlated: with a Gaussian
+// likelihood the factorised means are those of the full posterior, the factorised
+// variances are too small (each is about what the weight would have were the others
+// known). On data with correlated features factorised standard deviations can be half
+// of what they should be.
+//
+// Sources: Zoeter (2007), section 3; Minka (2001), chapter 3; Rasmussen and Williams
+// (2006), section 3.6, for the evidence.
+package ep
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/gauss"
+)
+
+// Site is the factor exp(Nu·u - Tau·u²/2) that stands for a row's likelihood. u is the
+// weight (diagonal) or the linear predictor (full), measured from its prior mean.
+type Site struct{ Tau, Nu float64 }
+
+// Result is a fit with what EP knows besides.
+type Result struct {
+	Fit *kernels.Fit
+	// LOO is the log density of each row given all the others, in the order of the
+	// Problem's rows: log Z of its cavity (a weighted row's is of its likelihood to
+	// the power of the weight). After one sweep it is given the earlier rows only.
+	LOO []float64
+	// Sites has one site per non-zero (diagonal) or per row (full).
+	Sites []Site
+	// Sweeps is how many passes over the rows were made, those of the search for
+	// hyperparameters not counted.
+	Sweeps int
+	// Skipped rows kept their old site in the last sweep because their cavity was no
+	// proper Gaussian, Clamped ones because the new site was not finite.
+	Skipped, Clamped int
+	// Damping is the share of a site's change that was taken in the last sweep.
+	Damping float64
+	// Noise is the process noise used, as asked for or chosen by AutoNoise.
+	Noise float64
+
+	p              *kernels.Problem
+	e              engine
+	mean, variance []float64 // posterior by column
+}
+
+// Kernel chooses where the nodes of the quadrature of a site lie.
+type Kernel struct {
+	// Prior > 0 is the vanilla variant: that many Gauss-Hermite nodes on the prior of
+	// the predictor (with process noise: on what the rows before predict), each
+	// weighted by cavity over prior. 0 is the cavity kernel: the likelihood's own
+	// moments under the cavity.
+	Prior int
+}
+
+// Fit runs EP on p to convergence.
+//
+// Options read: Covariance ('diagonal', 'full'), MaxIter (sweeps, default 100), Tol
+// (1e-8), Damping (1), TimeLimit, AutoNoise, AutoPrior, PriorGroups, AutoDispersion,
+// AutoShape; and the model's Noise, NoiseBy and times.
+//
+// A sweep has converged when no site changes its beliefs by more than Tol standard
+// deviations (or Tol of the variance), no leave-one-out density by more than Tol, and
+// log Z by no more than Tol, relative to 1 + their size. Damping is halved when
+// changes grow, log Z falls or cavities fail, and recovers.
+//
+// Errors: an option EP does not have, a row that is impossible under the model (Is
+// kernels.ErrRow), a posterior that is not finite. Stopping early is no error: see
+// Fit.Status.
+//
+// Cost of a sweep: diagonal O(nnz) time, 16 bytes a non-zero (32 with process noise);
+// full O(n p²) time and O(p²) memory, or O(n³ + n² p) once and O(n³) a sweep where
+// n < p; with process noise O(n p²) time and O(n p + p²) memory.
+func Fit(p *kernels.Problem) (*Result, error) { return FitWith(p, Kernel{}) }
+
+// FitWith is Fit with a choice of the quadrature kernel.
+func FitWith(p *kernels.Problem, k Kernel) (*Result, error) {
+	if p.Forgets() {
+		return nil, fmt.Errorf("forgetting = %v is not used by ep; allowed: 1, or process_noise for weights that move", p.Forgetting)
+	}
+	if k.Prior < 0 || k.Prior > maxNodes {
+		return nil, fmt.Errorf("prior kernel with %d nodes; allowed: 0 (cavity kernel) to %d", k.Prior, maxNodes)
+	}
+	s := &search{start: time.Now(), kernel: k}
+	return s.fit(p)
+}
+
+// Smooth is Fit followed by its trajectories.
+func Smooth(p *kernels.Problem, visit func(feature string, time, mean, variance float64)) (*Result, error) {
+	r, err := Fit(p)
+	if err != nil {
+		return nil, err
+	}
+	return r, r.Trajectories(visit)
+}
+
+// engine is one form of EP between sweeps.
+type engine interface {
+	// sweep refreshes every site once, taking the share damp of each change.
+	sweep(damp float64) (change, error)
+	// posterior is the belief after the last row, in the problem's own coordinates.
+	posterior() (*gauss.Normal, error)
+	// initial gives, by column, the posterior mean less the prior mean and the
+	// variance of the weights at the time of the prior.
+	initial(dev, variance []float64)
+	// touches gives the posterior of each non-zero's weight at the time of its row,
+	// or nil, nil where the weights do not move.
+	touches() (mean, variance []float64, err error)
+	// reset takes a new likelihood and prior over the same rows and keeps the sites.
+	reset(p *kernels.Problem) error
+
+	sites() []Site
+	loo() []float64
+}
+
+// change is what one sweep did.
+type change struct {
+	size             float64 // largest undamped change of a site or belief
+	logZ             float64
+	skipped, clamped int
+}
+
+func newEngine(p *kernels.Problem, k Kernel) (engine, error) {
+	switch p.Options.Covariance {
+	case "", "diagonal":
+		return newDiagonal(p, k), nil
+	}
+	return nil, fmt.Errorf("covariance = %q is not used by ep; allowed: diagonal, full", p.Options.Covariance)
+}
+
+// leastDamping is where halving ends.
+const leastDamping = 1.0 / 32
+
+// outcome is how a run of sweeps ended.
+type outcome struct {
+	change
+	sweeps    int
+	damping   float64
+	step      float64 // last change of log Z
+	converged bool
+	expired   bool
+}
+
+// iterate sweeps until nothing changes. first says that e has no sites yet: its first
+// sweep is the filter, undamped.
+func (s *search) iterate(e engine, o *kernels.Options, first bool) (r outcome, err error) {
+	limit := kernels.Or(o.Damping, 1)
+	if !(limit > 0 && limit <= 1) {
+		return r, fmt.Errorf("damping = %v; allowed: above 0, up to 1", o.Damping)
+	}
+	tol, most := kernels.Or(o.Tol, 1e-8), kernels.Or(o.MaxIter, 100)
+	r.damping = limit
+	last := change{size: math.Inf(1), logZ: math.NaN()}
+	for r.sweeps < most {
+		damp := r.damping
+		if first && r.sweeps == 0 {
+			damp = 1
+		}
+		c, err := e.sweep(damp)
+		if err != nil {
+			return r, err
+		}
+		if math.IsNaN(c.logZ) {
+			return r, fmt.Errorf("ep: the log evidence is not a number after %d sweeps; scale the features", r.sweeps+1)
+		}
+		r.sweeps++
+		r.change = c
+		step := c.logZ - last.logZ
+		if c.size <= tol && math.Abs(step) <= tol*(1+math.Abs(c.logZ)) {
+			r.step, r.converged = step, true
+			return r, nil
+		}
+		if r.sweeps > 2 {
+			fell := step < -0.1 && -step > math.Abs(r.step)
+			if c.size >= last.size || fell || c.skipped > last.skipped {
+				r.damping = max(r.damping/2, min(leastDamping, limit))
+			} else {
+				r.damping = min(r.damping*1.2, limit)
+			}
+		}
+		last, r.step = c, step
+		if s.late(o) {
+			r.expired = true
+			return r, nil
+		}
+	}
+	return r, nil
+}
+
+// status is the sentence for an outcome.
+func (r *outcome) status(o *kernels.Options, n int) string {
+	switch {
+	case r.expired && !r.converged:
+		return fmt.Sprintf("stopped after %d sweeps by time_limit = %v", r.sweeps, o.TimeLimit)
+	case !r.converged && r.sweeps == 1:
+		return "stopped after 1 sweep, the assumed density filter (max_iter)"
+	case !r.converged:
+		return fmt.Sprintf("not converged after %d sweeps: sites still change by %.1g, log evidence by %.1g", r.sweeps, r.size, r.step)
+	case r.skipped > 0:
+		return fmt.Sprintf("%d of %d rows have no proper cavity and kept an older site", r.skipped, n)
+	case r.clamped > 0:
+		return fmt.Sprintf("%d of %d rows have a site that is not finite and kept an older one", r.clamped, n)
+	}
+	return ""
+}
+
+func finite(x float64) bool { return math.Abs(x) <= math.MaxFloat64 }
+
+// overlap is the log of the integral of N(u; m, v) and a site; den = 1 + v τ > 0, and
+// its log is left to the caller (who adds -log(den)/2), one for many.
+func overlap(m, v float64, s Site, den float64) float64 {
+	g := s.Nu - s.Tau*m
+	return m*(g+0.5*s.Tau*m) + 0.5*v*g*g/den
+}
+
+// impossible is the error for a row that the filter cannot take.
+func impossible(i int, y, m, v, logZ float64) error {
+	if !finite(m) || !finite(v) {
+		return kernels.RowError(fmt.Errorf("row %d: the linear predictor overflows (mean %v, variance %v); scale the features down", i+1, m, v))
+	}
+	return kernels.RowError(fmt.Errorf("row %d: y = %v is impossible under a linear predictor of mean %v, variance %v: log Z = %v", i+1, y, m, v, logZ))
+}

@@ -1,0 +1,47 @@
+package ep
+
+// Trajectories visits the smoothed beliefs: by column, one for each row that touches
+// it in the order of time, as of that row. A zero value touches; known weights have no
+// trajectory. Without process noise a weight's entries are all its posterior. Times
+// are those of the rows, without times 1, 2, ...
+//
+// Cost: diagonal O(nnz); full with process noise O(p²) a non-zero time and √n p²
+// numbers of memory.
+//
+// Errors: those of the smoothed posterior, as for Fit.
+func (r *Result) Trajectories(visit func(feature string, time, mean, variance float64)) error {
+	mean, variance, err := r.e.touches()
+	if err != nil {
+		return err
+	}
+	p := r.p
+	// Rows by column: a counting sort of the non-zeros.
+	next := make([]int, p.P+1)
+	for _, j := range p.Col {
+		next[j+1]++
+	}
+	for j := range p.P {
+		next[j+1] += next[j]
+	}
+	entry, row := make([]int, len(p.Col)), make([]int32, len(p.Col))
+	for i := range p.N {
+		for e := p.Row[i]; e < p.Row[i+1]; e++ {
+			k := next[p.Col[e]]
+			next[p.Col[e]]++
+			entry[k], row[k] = e, int32(i)
+		}
+	}
+	from := 0
+	for j := range p.P {
+		name := p.Name(j)
+		for k := from; k < next[j]; k++ {
+			m, v := r.mean[j], r.variance[j]
+			if e := entry[k]; mean != nil {
+				m, v = mean[e], variance[e]
+			}
+			visit(name, p.Time[row[k]], m, v)
+		}
+		from = next[j]
+	}
+	return nil
+}
