@@ -1,0 +1,453 @@
+// Package hmc samples posteriors by Hamiltonian Monte Carlo: the referee of the
+// approximate engines.
+//
+// The no-U-turn sampler runs in coordinates z whose prior is N(0, I), w = μ0 + A z
+// with A Aᵀ = Σ0, and z = ẑ + R u around the mode ẑ. R starts as a square root of the
+// inverse curvature there, so that a posterior near its Laplace approximation is
+// N(0, I) in u from the first step; in the warm-up R learns the draws' covariance in
+// windows that double, and the step size follows the acceptance.
+//
+// Chains start at draws twice as wide as the Laplace approximation. Each is a
+// function of the seed and its number alone.
+package hmc
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/gauss"
+)
+
+// Defaults of kernels.Options.
+const (
+	Samples = 1000 // draws a chain
+	Warmup  = 1000 // iterations before them
+	Chains  = 4
+)
+
+const (
+	fullMetric     = 100     // up to here a full mass matrix, and beyond where it costs less than the data
+	fullMetricMost = 500     // never beyond
+	fullCovariance = 500     // up to here the fit keeps the draws' covariance
+	maxNumbers     = 1 << 28 // samples x chains x weights: 2 GiB
+	maxChains      = 1 << 10
+	maxIterations  = 1 << 24
+)
+
+// Result is what the chains gave.
+type Result struct {
+	// Fit has the means and variances of the draws, their full covariance up to 500
+	// weights, and the log evidence by bridge sampling. It has Converged when all
+	// R-hat are below 1.01, all bulk and tail ESS above 100 a chain, and no
+	// trajectory diverged.
+	Fit *kernels.Fit
+	// Draws are the draws of each chain, samples x weights, in the order of the
+	// problem's columns (known weights are none).
+	Draws []*dense.Matrix
+	// By weight: rank-normalised split R-hat, and effective sample sizes.
+	RHat, ESSBulk, ESSTail []float64
+
+	Divergences int     // trajectories whose energy error exceeded 1000 nats
+	DepthHits   int     // trajectories cut at 2^10 - 1 steps
+	Acceptance  float64 // mean acceptance of the steps; about 0.8 is aimed at
+	Steps       int64   // gradients that the draws took, warm-up not counted
+
+	// LogEvidence of the rows and its standard error; NaN where the draws are too
+	// few to tell (see bridge).
+	LogEvidence, LogEvidenceError float64
+}
+
+// Fit is Sample's Fit.
+func Fit(p *kernels.Problem) (*kernels.Fit, error) {
+	r, err := Sample(p)
+	if err != nil {
+		return nil, err
+	}
+	return r.Fit, nil
+}
+
+// Sample draws from the posterior of p with any likelihood. Options: Samples,
+// Warmup, Chains, Seed, TimeLimit, and Rank: above 0 the low-rank likelihood is
+// sampled in its M dimensions (see project).
+//
+// A time limit that ends the chains early leaves the draws made until then; in the
+// warm-up, the Laplace approximation of the mode reached. Status says so.
+//
+// Cost: O(nnz + p) a step, 2^depth - 1 steps a draw, plus p² where the mass matrix
+// is full (up to 100 weights, and up to 500 where p² < nnz); memory 8 bytes a draw
+// and weight. The result does not depend on the number of processors.
+//
+// Errors: options out of range, drift, more than 2^28 numbers to keep, a
+// likelihood that is 0 at every start, draws that do not move.
+func Sample(p *kernels.Problem) (*Result, error) {
+	o, err := options(p)
+	if err != nil {
+		return nil, err
+	}
+	if p.P == 0 {
+		return known(p, o)
+	}
+	if o.rank > 0 {
+		return sampleLowRank(p, o)
+	}
+	var d design = sparse{p}
+	if p.Density() > 0.3 && float64(p.N)*float64(p.P) < 1<<27 {
+		d = full{p.Dense(), p.Offset}
+	}
+	m, err := newModel(d, p, p.Normal)
+	if err != nil {
+		return nil, err
+	}
+	run, err := o.run(m, len(p.Col))
+	if err != nil {
+		return nil, err
+	}
+	if run.draws == nil {
+		return run.early(p, m)
+	}
+	r := run.result()
+	run.unwhiten(m)
+	r.Draws = run.draws
+	r.diagnose()
+	post, err := r.normal()
+	if err != nil {
+		return nil, err
+	}
+	r.finish(p, o, run, post)
+	return r, nil
+}
+
+type settings struct {
+	samples, warmup, chains, rank int
+	seed                          uint64
+	deadline                      time.Time
+	limit                         time.Duration
+}
+
+func options(p *kernels.Problem) (*settings, error) {
+	q := &p.Options
+	o := &settings{
+		samples: kernels.Or(q.Samples, Samples), warmup: kernels.Or(q.Warmup, Warmup), chains: kernels.Or(q.Chains, Chains),
+		rank: q.Rank, seed: q.Seed, limit: q.TimeLimit, deadline: time.Unix(1<<40, 0),
+	}
+	if o.limit > 0 {
+		o.deadline = time.Now().Add(o.limit)
+	}
+	switch {
+	case p.Drifts():
+		return nil, errors.New("hmc: process_noise and forgetting: weights do not drift here; leave them out")
+	case o.samples < 4 || o.samples > maxIterations:
+		return nil, fmt.Errorf("samples = %d; allowed: 4 to %d", o.samples, maxIterations)
+	case o.warmup < 0 || o.warmup > maxIterations:
+		return nil, fmt.Errorf("warmup = %d; allowed: 0 to %d", o.warmup, maxIterations)
+	case o.chains < 1 || o.chains > maxChains:
+		return nil, fmt.Errorf("chains = %d; allowed: 1 to %d", o.chains, maxChains)
+	case o.rank < 0:
+		return nil, fmt.Errorf("rank = %d; allowed: 0 and more", o.rank)
+	case float64(o.samples)*float64(o.chains)*float64(p.P) > maxNumbers:
+		return nil, fmt.Errorf("hmc: samples = %d times chains = %d times %d weights are more than %d numbers to keep; lower samples or chains",
+			o.samples, o.chains, p.P, maxNumbers)
+	}
+	return o, nil
+}
+
+// chain is what one chain gave.
+type chain struct {
+	draws       *dense.Matrix // in z
+	n           int           // draws made
+	divergences int
+	depthHits   int
+	steps       int64
+	accept      float64 // sum over draws
+	eps         float64
+	err         error
+}
+
+// sampling is the draws of all chains in z.
+type sampling struct {
+	centre  []float64
+	laplace *metric
+	chains  []*chain
+	draws   []*dense.Matrix
+	evid    evidence
+	short   bool // the time limit cut it
+}
+
+// run finds the mode and runs the chains. nnz is what the data cost a step.
+func (o *settings) run(m *model, nnz int) (*sampling, error) {
+	p := m.dim()
+	isFull := p <= fullMetric || p <= fullMetricMost && p*p <= nnz
+	one := &metric{scale: make([]float64, p)}
+	for i := range one.scale {
+		one.scale[i] = 1
+	}
+	v := m.view(one, make([]float64, p))
+	s := &sampling{centre: make([]float64, p)}
+	rng := rand.New(rand.NewPCG(o.seed, 0))
+	for try := 0; ; try++ {
+		r, ok := v.mode(s.centre, isFull, o.deadline)
+		if ok {
+			s.laplace = r
+			break
+		}
+		if try == 100 {
+			return nil, errors.New("hmc: the likelihood of the rows is 0 to double precision at the prior mean and at 100 draws of the prior; scale the features down or look at the offsets")
+		}
+		for i := range s.centre {
+			s.centre[i] = rng.NormFloat64()
+		}
+	}
+
+	s.chains = make([]*chain, o.chains)
+	var wg sync.WaitGroup
+	free := make(chan struct{}, runtime.GOMAXPROCS(0))
+	for k := range s.chains {
+		free <- struct{}{}
+		wg.Go(func() {
+			s.chains[k] = o.chain(m, s, uint64(k+1))
+			<-free
+		})
+	}
+	wg.Wait()
+	n := o.samples
+	for _, c := range s.chains {
+		if c.err != nil {
+			return nil, c.err
+		}
+		n = min(n, c.n)
+	}
+	s.short = n < o.samples
+	if n < 4 {
+		return s, nil
+	}
+	for _, c := range s.chains {
+		s.draws = append(s.draws, c.draws.Slice(0, n, 0, p))
+	}
+	s.evid = bridge(m, s.draws, rand.New(rand.NewPCG(o.seed, 1<<32)), o.deadline)
+	return s, nil
+}
+
+func (o *settings) chain(m *model, s *sampling, number uint64) *chain {
+	p := m.dim()
+	rng := rand.New(rand.NewPCG(o.seed, number))
+	v := m.view(s.laplace.clone(), s.centre)
+	t := newSampler(v, p, rng)
+	c := &chain{draws: dense.New(o.samples, p)}
+
+	u, z := make([]float64, p), make([]float64, p)
+	for wide := 2.0; ; wide /= 2 {
+		for i := range u {
+			u[i] = wide * rng.NormFloat64()
+		}
+		t.move(u)
+		if finite(t.now.logp) && allFinite(t.now.g) {
+			break
+		}
+		if wide < 1e-6 {
+			c.err = errors.New("hmc: the likelihood of the rows is 0 to double precision around its mode")
+			return c
+		}
+	}
+	t.guess()
+	step := newStepper(t.eps)
+	first, ends := windows(o.warmup)
+	seen := newSpread(p, v.metric.full())
+	for it := range o.warmup + o.samples {
+		if time.Now().After(o.deadline) {
+			break
+		}
+		t.next()
+		if it >= o.warmup {
+			v.metric.to(c.draws.Row(c.n), s.centre, t.now.u)
+			c.n++
+			c.steps += int64(t.steps)
+			c.accept += t.sumAccept / float64(t.steps)
+			if t.divergent {
+				c.divergences++
+			}
+			if t.depth == maxDepth {
+				c.depthHits++
+			}
+			continue
+		}
+		t.eps = step.next(t.sumAccept / float64(t.steps))
+		if len(ends) > 0 && it >= first {
+			v.metric.to(z, s.centre, t.now.u)
+			seen.add(z)
+			if it+1 == ends[0] {
+				ends = ends[1:]
+				v.metric.learn(seen, s.laplace)
+				seen.reset()
+				v.metric.from(u, s.centre, z)
+				t.move(u)
+				t.guess()
+				step = newStepper(t.eps)
+			}
+		}
+		if it+1 == o.warmup {
+			t.eps = step.average()
+		}
+	}
+	c.eps = t.eps
+	return c
+}
+
+// result has the figures that do not depend on the coordinates.
+func (s *sampling) result() *Result {
+	r := &Result{LogEvidence: s.evid.logZ, LogEvidenceError: s.evid.err}
+	n := 0
+	for _, c := range s.chains {
+		r.Divergences += c.divergences
+		r.DepthHits += c.depthHits
+		r.Steps += c.steps
+		r.Acceptance += c.accept
+		n += c.n
+	}
+	r.Acceptance /= float64(n)
+	return r
+}
+
+// unwhiten turns the draws into weights.
+func (s *sampling) unwhiten(m *model) {
+	z := make([]float64, m.dim())
+	var scratch []float64
+	for _, d := range s.draws {
+		for i := range d.Rows {
+			copy(z, d.Row(i))
+			m.weights(d.Row(i), z, &scratch)
+		}
+	}
+}
+
+// diagnose computes R-hat and ESS by weight.
+func (r *Result) diagnose() {
+	p := r.Draws[0].Cols
+	r.RHat, r.ESSBulk, r.ESSTail = make([]float64, p), make([]float64, p), make([]float64, p)
+	dense.Parallel(p, func(lo, hi int) {
+		chains := make([][]float64, len(r.Draws))
+		for j := lo; j < hi; j++ {
+			for c, d := range r.Draws {
+				chains[c] = make([]float64, d.Rows)
+				for i := range chains[c] {
+					chains[c][i] = d.At(i, j)
+				}
+			}
+			r.RHat[j], r.ESSBulk[j], r.ESSTail[j] = RHat(chains), ESSBulk(chains), ESSTail(chains)
+		}
+	})
+}
+
+// normal is the Gaussian with the moments of the draws: full up to fullCovariance
+// weights when there are enough of them.
+func (r *Result) normal() (*gauss.Normal, error) {
+	p := r.Draws[0].Cols
+	s := newSpread(p, p <= fullCovariance)
+	for _, d := range r.Draws {
+		for i := range d.Rows {
+			s.add(d.Row(i))
+		}
+	}
+	variance := make([]float64, p)
+	for j := range variance {
+		if s.cov != nil {
+			variance[j] = s.cov.At(j, j) / (s.n - 1)
+		} else {
+			variance[j] = s.ss[j] / (s.n - 1)
+		}
+		if !(variance[j] > 0) || !finite(variance[j]) || !finite(s.mean[j]) {
+			return nil, fmt.Errorf("hmc: the draws of weight %d have mean %v and variance %v: the chains do not move; scale the features down", j+1, s.mean[j], variance[j])
+		}
+	}
+	if s.cov != nil && s.n > float64(p) {
+		for i := range s.cov.Data {
+			s.cov.Data[i] /= s.n - 1
+		}
+		if dense.Cholesky(s.cov) == nil {
+			return gauss.NewFull(s.mean, s.cov), nil
+		}
+	}
+	return gauss.NewDiagonal(s.mean, variance), nil
+}
+
+// finish makes the Fit.
+func (r *Result) finish(p *kernels.Problem, o *settings, s *sampling, post *gauss.Normal) {
+	f := p.Fit("hmc", post, r.LogEvidence)
+	r.Fit = f
+	f.Iterations = o.warmup + r.Draws[0].Rows
+	worst, bulk, tail := 1.0, math.Inf(1), math.Inf(1)
+	for j := range r.RHat {
+		worst = math.Max(worst, r.RHat[j])
+		bulk, tail = math.Min(bulk, r.ESSBulk[j]), math.Min(tail, r.ESSTail[j])
+	}
+	f.Converged = worst < 1.01 && math.Min(bulk, tail) > 100*float64(o.chains) && r.Divergences == 0 && !s.short
+	f.Status = fmt.Sprintf("R-hat %.3f, bulk ESS %.0f, tail ESS %.0f, %d divergences", worst, bulk, tail, r.Divergences)
+	if r.DepthHits > 0 {
+		f.Status += fmt.Sprintf(", %d trajectories cut", r.DepthHits)
+	}
+	if !math.IsNaN(r.LogEvidence) {
+		f.Status += fmt.Sprintf(", log evidence ± %.2g", r.LogEvidenceError)
+	}
+	if s.short {
+		f.Status += fmt.Sprintf("; the time limit of %v left %d of %d draws a chain", o.limit, r.Draws[0].Rows, o.samples)
+	}
+}
+
+// early is the answer of a run that the time limit ended in its warm-up.
+func (s *sampling) early(p *kernels.Problem, m *model) (*Result, error) {
+	w, scratch := make([]float64, m.dim()), []float64(nil)
+	m.weights(w, s.centre, &scratch)
+	var post *gauss.Normal
+	if s.laplace.full() {
+		l := dense.New(len(w), len(w)) // A R
+		col := make([]float64, len(w))
+		t := s.laplace.chol.T()
+		for j := range w {
+			m.root.Mul(col, t.Row(j), &scratch)
+			for i, v := range col {
+				l.Row(i)[j] = v
+			}
+		}
+		cov := dense.New(len(w), len(w))
+		dense.MulTB(cov, l, l)
+		if err := dense.Cholesky(cov); err != nil {
+			return nil, fmt.Errorf("hmc: the curvature at the mode: %w", err)
+		}
+		post = gauss.NewFull(w, cov)
+	} else {
+		v := make([]float64, len(w))
+		for i := range v {
+			v[i] = s.laplace.scale[i] * s.laplace.scale[i] * p.PriorVar[i]
+		}
+		post = gauss.NewDiagonal(w, v)
+	}
+	nan := math.NaN()
+	f := p.Fit("hmc", post, nan)
+	f.Iterations, f.Converged = 0, false
+	f.Status = "the time limit ended the warm-up: these are the beliefs of the Laplace approximation"
+	return &Result{Fit: f, LogEvidence: nan, LogEvidenceError: nan}, nil
+}
+
+// known is the answer when all weights are known.
+func known(p *kernels.Problem, o *settings) (*Result, error) {
+	l := 0.0
+	b := p.Batch()
+	for i := range p.N {
+		logp, _, _ := p.Lik.LogLik(b.Obs(i), b.Shift(i))
+		l += logp
+	}
+	if !finite(l) {
+		return nil, fmt.Errorf("hmc: all weights are known, and the rows have log likelihood %v under them", l)
+	}
+	r := &Result{Fit: p.Fit("hmc", p.Normal, l), Acceptance: 1, LogEvidence: l}
+	for range o.chains {
+		r.Draws = append(r.Draws, dense.New(o.samples, 0))
+	}
+	return r, nil
+}

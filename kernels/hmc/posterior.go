@@ -1,0 +1,315 @@
+package hmc
+
+import (
+	"math"
+	"time"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/lik"
+)
+
+// design is X with the offsets of its rows.
+type design interface {
+	Predictor(dst, w []float64)          // X w + offset
+	MulT(dst, r []float64)               // Xᵀ r
+	gram(dst *dense.Matrix, c []float64) // Xᵀ diag(c) X
+	squares(dst []float64, c []float64)  // Σ_i c_i x_ij²
+}
+
+type sparse struct{ *kernels.Problem }
+
+func (x sparse) gram(dst *dense.Matrix, c []float64) {
+	clear(dst.Data)
+	for i, ci := range c {
+		cols, vals := x.Entries(i)
+		for a, ja := range cols {
+			row, v := dst.Row(int(ja)), ci*vals[a]
+			for b, jb := range cols[:a+1] {
+				row[jb] += v * vals[b]
+			}
+		}
+	}
+	for i := range dst.Rows {
+		for j, v := range dst.Row(i)[:i] {
+			dst.Row(j)[i] = v
+		}
+	}
+}
+
+func (x sparse) squares(dst, c []float64) {
+	clear(dst)
+	for i, ci := range c {
+		cols, vals := x.Entries(i)
+		for k, j := range cols {
+			dst[j] += ci * vals[k] * vals[k]
+		}
+	}
+}
+
+type full struct {
+	x      *dense.Matrix
+	offset []float64 // may be nil
+}
+
+func (d full) Predictor(dst, w []float64) {
+	dense.Gemv(dst, d.x, w)
+	for i, v := range d.offset {
+		dst[i] += v
+	}
+}
+
+func (d full) MulT(dst, r []float64)               { dense.GemvT(dst, d.x, r) }
+func (d full) gram(dst *dense.Matrix, c []float64) { dense.Gram(dst, d.x, c) }
+func (d full) squares(dst, c []float64) {
+	clear(dst)
+	for i, ci := range c {
+		for j, v := range d.x.Row(i) {
+			dst[j] += ci * v * v
+		}
+	}
+}
+
+// model is the posterior in coordinates z whose prior is N(0, I): w = mean + A z,
+// A Aᵀ the prior covariance.
+type model struct {
+	design
+	lik  lik.Likelihood
+	obs  []lik.Obs
+	base []float64 // the predictor of weights 0: the offsets
+	mean []float64
+	root *gauss.Root
+}
+
+func newModel(d design, p *kernels.Problem, prior *gauss.Normal) (*model, error) {
+	root, err := prior.Root()
+	if err != nil {
+		return nil, err
+	}
+	m := &model{design: d, lik: p.Lik, obs: make([]lik.Obs, p.N), base: make([]float64, p.N), mean: prior.Mean, root: root}
+	b := p.Batch()
+	for i := range m.obs {
+		m.obs[i] = b.Obs(i)
+		m.base[i] = b.Shift(i)
+	}
+	return m, nil
+}
+
+func (m *model) dim() int { return len(m.mean) }
+
+// weights sets w = mean + A z.
+func (m *model) weights(w, z []float64, scratch *[]float64) {
+	m.root.Mul(w, z, scratch)
+	for i, v := range m.mean {
+		w[i] += v
+	}
+}
+
+// view is one goroutine's view of a model through a metric, with all the memory that
+// evaluating it takes; it is a target.
+type view struct {
+	*model
+	metric    *metric
+	centre    []float64
+	z, g      []float64 // at: z and the gradient in z
+	w, x      []float64 // weights, and Xᵀ times something
+	s, d1, d2 []float64 // predictors and derivatives of log p(y | s)
+	scratch   []float64
+}
+
+func (m *model) view(r *metric, centre []float64) *view {
+	p, n := m.dim(), len(m.obs)
+	v := &view{model: m, metric: r, centre: centre}
+	for _, x := range []*[]float64{&v.z, &v.g, &v.w, &v.x} {
+		*x = make([]float64, p)
+	}
+	for _, x := range []*[]float64{&v.s, &v.d1, &v.d2} {
+		*x = make([]float64, n)
+	}
+	return v
+}
+
+// density is log p(y | z) + log N(z; 0, I); its gradient goes to grad. Cost:
+// O(nnz + p) and the prior's root; no allocation.
+func (v *view) density(z, grad []float64) float64 {
+	v.weights(v.w, z, &v.scratch)
+	v.Predictor(v.s, v.w)
+	l := 0.0
+	for i, s := range v.s {
+		logp, d1, d2 := v.lik.LogLik(v.obs[i], s)
+		l += logp
+		v.d1[i], v.d2[i] = d1, d2
+	}
+	v.MulT(v.x, v.d1)
+	v.root.MulT(grad, v.x, &v.scratch)
+	dense.Axpy(-1, z, grad)
+	return l - 0.5*(dense.Dot(z, z)+float64(len(z))*math.Log(2*math.Pi))
+}
+
+func (v *view) at(u, grad []float64) float64 {
+	v.metric.to(v.z, v.centre, u)
+	l := v.density(v.z, v.g)
+	v.metric.mulT(grad, v.g)
+	return l
+}
+
+// curvature replaces d2 by max(-d2, 0): of a family that is not log-concave the
+// rows that curve upwards are left out.
+func (v *view) curvature() []float64 {
+	for i, d2 := range v.d2 {
+		v.d2[i] = math.Max(-d2, 0)
+	}
+	return v.d2
+}
+
+// hessian sets h = I + Aᵀ Xᵀ diag(c) X A.
+func (v *view) hessian(h *dense.Matrix, c []float64) {
+	p := v.dim()
+	g, t := dense.New(p, p), dense.New(p, p)
+	v.gram(g, c)
+	for j := range p {
+		v.root.MulT(t.Row(j), g.Row(j), &v.scratch) // row j of G A, G being symmetric
+	}
+	t = t.T()
+	for j := range p {
+		v.root.MulT(h.Row(j), t.Row(j), &v.scratch)
+		h.Row(j)[j]++
+	}
+}
+
+// mode climbs to the top of the density by Newton's method with step halving, and
+// gives the metric of the curvature there: a full one is exact, a diagonal one holds
+// the curvature's diagonal and climbs by conjugate gradients. The start is z; where
+// that is impossible, ok is false. It need not converge: it is where the chains
+// start, not the answer.
+func (v *view) mode(z []float64, fullMetric bool, deadline time.Time) (r *metric, ok bool) {
+	p := v.dim()
+	grad, next, step, t := make([]float64, p), make([]float64, p), make([]float64, p), make([]float64, len(v.obs))
+	l := v.density(z, grad)
+	if !finite(l) || !allFinite(grad) {
+		return nil, false
+	}
+	var h *dense.Matrix
+	if fullMetric {
+		h = dense.New(p, p)
+	}
+	for range 100 {
+		c := v.curvature()
+		copy(step, grad)
+		if fullMetric {
+			v.hessian(h, c)
+			if dense.Cholesky(h) != nil {
+				break
+			}
+			dense.SolveLowerVec(h, step)
+			dense.SolveLowerTVec(h, step)
+		} else {
+			v.solve(step, c, t)
+		}
+		rise := dense.Dot(step, grad)
+		if !(rise > 1e-9) || time.Now().After(deadline) {
+			break
+		}
+		better := false
+		for range 40 {
+			copy(next, z)
+			dense.Axpy(1, step, next)
+			if l2 := v.density(next, grad); finite(l2) && allFinite(grad) && l2 > l {
+				l, better = l2, true
+				copy(z, next)
+				break
+			}
+			for i := range step {
+				step[i] *= 0.5
+			}
+		}
+		if !better {
+			v.density(z, grad)
+			break
+		}
+	}
+	v.density(z, grad)
+	return v.laplace(fullMetric), true
+}
+
+// laplace is the metric of the curvature at the latest point.
+func (v *view) laplace(fullMetric bool) *metric {
+	p := v.dim()
+	c := v.curvature()
+	if fullMetric {
+		h := dense.New(p, p)
+		v.hessian(h, c)
+		if dense.Cholesky(h) == nil {
+			inv := dense.New(p, p)
+			dense.InverseFromCholesky(inv, h)
+			if dense.Cholesky(inv) == nil {
+				return &metric{chol: inv}
+			}
+		}
+		clear(h.Data)
+		for i := range p {
+			h.Row(i)[i] = 1
+		}
+		return &metric{chol: h}
+	}
+	r := &metric{scale: make([]float64, p)}
+	v.squares(r.scale, c)
+	for i, s := range r.scale {
+		a := 0.0 // the prior's variance: exact where it is diagonal, else close enough
+		switch {
+		case v.root.L != nil:
+			row := v.root.L.Row(i)[:i+1]
+			a = dense.Dot(row, row)
+		default:
+			a = v.root.Scale[i] * v.root.Scale[i]
+		}
+		r.scale[i] = 1 / math.Sqrt(1+s*a)
+		if !(r.scale[i] > 0) {
+			r.scale[i] = 1
+		}
+	}
+	return r
+}
+
+// solve replaces b by about (I + Aᵀ Xᵀ diag(c) X A)⁻¹ b, by conjugate gradients.
+func (v *view) solve(b, c, t []float64) {
+	p := len(b)
+	r := append([]float64(nil), b...)
+	d := append([]float64(nil), b...)
+	q := make([]float64, p)
+	clear(b)
+	rr := dense.Dot(r, r)
+	for stop, k := 1e-8*rr, 0; rr > stop && k < 200; k++ {
+		v.root.Mul(v.x, d, &v.scratch)
+		v.Predictor(t, v.x)
+		for i := range t {
+			t[i] = (t[i] - v.base[i]) * c[i]
+		}
+		v.MulT(v.x, t)
+		v.root.MulT(q, v.x, &v.scratch)
+		dense.Axpy(1, d, q)
+		a := rr / dense.Dot(d, q)
+		if !finite(a) {
+			return
+		}
+		dense.Axpy(a, d, b)
+		dense.Axpy(-a, q, r)
+		r2 := dense.Dot(r, r)
+		for i := range d {
+			d[i] = r[i] + r2/rr*d[i]
+		}
+		rr = r2
+	}
+}
+
+func finite(x float64) bool { return math.Abs(x) <= math.MaxFloat64 }
+
+func allFinite(x []float64) bool {
+	for _, v := range x {
+		if !finite(v) {
+			return false
+		}
+	}
+	return true
+}
