@@ -1,0 +1,331 @@
+package lowrank
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/gauss"
+)
+
+// FullLimit is the largest number of weights for which a full covariance is made: its
+// factor takes 8 p² bytes and p³/3 operations.
+const FullLimit = 8000
+
+// Reduced is a problem in the k coordinates that its low-rank likelihood sees. With
+// Σ0 = C Cᵀ the prior's covariance, Ũ the directions kept (p x k: a unit vector for
+// the intercept, then U) and H an orthonormal basis of Cᵀ Ũ,
+//
+//	w = μ0 + C b,   b ~ N(0, I),   u = Hᵀb ~ N(0, I),   s = Offset + Z Tᵀu,
+//
+// T = HᵀCᵀŨ. What lies outside H keeps its prior, so the posterior mean of the weights
+// is μ0 + C H E[u] = μ0 + Σ0 Ũ (ŨᵀΣ0Ũ)⁻¹ E[γ - Ũᵀμ0] in the paper's γ = Ũᵀw: it is Ũγ
+// only for an isotropic prior of mean 0.
+type Reduced struct {
+	*Factors               // of the design without the forced columns
+	Forced   int           // leading columns outside the decomposition: 1 with an intercept, else 0
+	Clamped  int           // the rank asked for where min(n, d) is less, else 0
+	Z        *dense.Matrix // X Ũ, n x k: the forced columns, then X U
+	H        *dense.Matrix // p x k
+	T        *dense.Matrix // k x k
+	Offset   []float64     // the predictor at u = 0
+	Prior    *gauss.Normal // of the weights
+	root     *gauss.Root   // C
+	of       *kernels.Problem
+	basis    *dense.Matrix // Ũ
+}
+
+// Reduce decomposes the design of p, with the rank, oversampling, power iterations and
+// seed of its options, and whitens what is left by the prior.
+//
+// Cost: that of SVD, and O((n + p) k²); O(p² k) under a full prior.
+// Errors: those of SVD and of the prior.
+func Reduce(p *kernels.Problem) (*Reduced, error) {
+	r := &Reduced{of: p}
+	if p.P > 0 && p.Name(0) == kernels.Intercept {
+		r.Forced = 1
+	}
+	o := Options{p.Options.Rank, p.Options.Oversample, p.Options.PowerIterations, p.Options.Seed}
+	least := min(p.N, p.P-r.Forced)
+	if want := orZero(o.Rank, 50); want > least {
+		r.Clamped = want
+	}
+	var err error
+	if r.Factors, err = SVD(Of(p, r.Forced), o); err != nil {
+		return nil, err
+	}
+	m := len(r.S)
+	k := r.Forced + m
+	r.basis, r.Z = dense.New(p.P, k), dense.New(p.N, k)
+	for i := range p.N {
+		copy(r.Z.Row(i)[r.Forced:], r.XU.Row(i))
+		if r.Forced == 1 {
+			if col, val := p.Entries(i); len(col) > 0 && col[0] == 0 {
+				r.Z.Row(i)[0] = val[0]
+			}
+		}
+	}
+	r.XU = r.Z.Slice(0, p.N, r.Forced, k)
+	for j := range p.P {
+		if j < r.Forced {
+			r.basis.Row(j)[j] = 1
+		} else {
+			copy(r.basis.Row(j)[r.Forced:], r.U.Row(j-r.Forced))
+		}
+	}
+	r.U = r.basis.Slice(r.Forced, p.P, r.Forced, k)
+	return r, r.whiten(p.Normal)
+}
+
+// K is the number of coordinates.
+func (r *Reduced) K() int { return r.Z.Cols }
+
+// whiten sets all that depends on the prior.
+func (r *Reduced) whiten(prior *gauss.Normal) error {
+	p := r.of
+	r.Prior = prior
+	var err error
+	if r.root, err = prior.Root(); err != nil {
+		return fmt.Errorf("prior: %w", err)
+	}
+	k := r.K()
+	r.H, r.T = mulT(r.root, r.basis), dense.New(k, k)
+	cu := r.H.Clone()
+	if err := orthonormalise(r.H); err != nil {
+		return fmt.Errorf("prior: variances are too large: %w", err)
+	}
+	dense.MulTA(r.T, r.H, cu)
+	r.Offset = make([]float64, p.N)
+	p.Predictor(r.Offset, prior.Mean)
+	for i, v := range r.Offset {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return fmt.Errorf("row %d: the linear predictor at the prior mean is %v; scale the features down", i+1, v)
+		}
+	}
+	return nil
+}
+
+// Problem is the reduced problem for any batch engine: dense columns 0..k-1 with
+// independent N(0, 1) priors, the rows of the original. It has no names.
+// Cost: 20 n k bytes.
+func (r *Reduced) Problem() *kernels.Problem {
+	p, k := r.of, r.K()
+	x := dense.New(p.N, k)
+	dense.MulTB(x, r.Z, r.T)
+	q := &kernels.Problem{Model: p.Model, N: p.N, P: k, Row: make([]int, p.N+1), Col: make([]uint32, p.N*k), Val: x.Data,
+		Y: p.Y, Weight: p.Weight, Offset: r.Offset, Trials: p.Trials, Time: p.Time,
+		PriorMean: make([]float64, k), PriorVar: make([]float64, k), Begin: p.Begin, Born: make([]bool, k)}
+	for i := range p.N {
+		q.Row[i+1] = (i + 1) * k
+		for j := range k {
+			q.Col[i*k+j] = uint32(j)
+		}
+	}
+	for j := range k {
+		q.PriorVar[j], q.Born[j] = 1, true
+	}
+	q.Normal = gauss.NewDiagonal(q.PriorMean, q.PriorVar)
+	return q
+}
+
+// Weights sets dst to the mean of the weights given u: μ0 + C H u.
+func (r *Reduced) Weights(dst, u []float64) {
+	b := make([]float64, len(dst))
+	dense.Gemv(b, r.H, u)
+	r.root.Mul(dst, b, nil)
+	for j, m := range r.Prior.Mean {
+		dst[j] += m
+	}
+}
+
+// Lift is the Gaussian over the weights that u has. With Cov u = V diag(1 - e) Vᵀ its
+// covariance is Σ0 - F Fᵀ, F = C H V diag(e)^½, kept in that form (gauss.LowRank) when
+// the prior is diagonal or low rank and k < p; else it is full.
+//
+// A direction of u may have more variance than the prior's 1 only in a full
+// covariance: up to FullLimit weights the result is made full for it, beyond that the
+// variance is held at the prior's and held counts the directions.
+//
+// Cost: O(p k²), full O(p³). Errors: a full prior of more than FullLimit weights.
+func (r *Reduced) Lift(u *gauss.Normal) (w *gauss.Normal, held int, err error) {
+	k := r.K()
+	cov := dense.New(k, k)
+	u.Cov(cov)
+	for i := range k {
+		for j := range k {
+			cov.Row(i)[j] = -cov.Row(i)[j]
+		}
+		cov.Row(i)[i]++
+	}
+	e, v, err := eigen(cov)
+	if err != nil {
+		return nil, 0, err
+	}
+	keep := make([]float64, k)
+	for j := range e {
+		keep[j] = 1 - e[j]
+	}
+	return r.lift(u.Mean, v, e, keep)
+}
+
+// lift is Lift from Cov u = V diag(keep) Vᵀ, gone = 1 - keep.
+func (r *Reduced) lift(u []float64, v *dense.Matrix, gone, keep []float64) (w *gauss.Normal, held int, err error) {
+	p, k := len(r.Prior.Mean), r.K()
+	mean := make([]float64, p)
+	r.Weights(mean, u)
+	wider := 0
+	for _, e := range gone {
+		if e < -1e-12 {
+			wider++
+		}
+	}
+	switch {
+	case r.Prior.Form == gauss.Full && p > FullLimit:
+		return nil, 0, fmt.Errorf("prior: a full covariance of %d weights; low-rank fits under a full prior take up to %d", p, FullLimit)
+	case r.Prior.Form == gauss.Full, p <= FullLimit && (wider > 0 || k >= p || r.rankAfter() >= p):
+		w, err = r.liftFull(mean, v, gone, keep)
+		return w, 0, err
+	}
+	vs := v.Clone()
+	for i := range k {
+		for j, e := range gone {
+			vs.Row(i)[j] *= math.Sqrt(max(e, 0))
+		}
+	}
+	f := dense.New(p, k)
+	dense.Mul(f, r.H, vs)
+	mulInPlace(r.root, f)
+	d := r.Prior.Var
+	if r.Prior.Form == gauss.LowRank { // Σ0 = diag(D) - F0 F0ᵀ: the factors stand side by side
+		d = r.Prior.D
+		f0 := r.Prior.F
+		both := dense.New(p, f0.Cols+k)
+		for j := range p {
+			copy(both.Row(j), f0.Row(j))
+			copy(both.Row(j)[f0.Cols:], f.Row(j))
+		}
+		f = both
+	}
+	w, err = gauss.NewLowRank(mean, append([]float64(nil), d...), shrink(d, f))
+	return w, wider, err
+}
+
+// rankAfter is the rank of the low-rank form.
+func (r *Reduced) rankAfter() int {
+	if r.Prior.Form == gauss.LowRank {
+		return r.Prior.F.Cols + r.K()
+	}
+	return r.K()
+}
+
+// shrink scales the rows of F down where rounding leaves a variance d - |F_j|² below
+// what the difference resolves; diag(d) - F Fᵀ stays positive semidefinite by it.
+func shrink(d []float64, f *dense.Matrix) *dense.Matrix {
+	for j, v := range d {
+		row := f.Row(j)
+		s := dense.Dot(row, row)
+		if most := v * (1 - 8*eps); s > most {
+			by := math.Sqrt(most / s)
+			for i := range row {
+				row[i] *= by
+			}
+		}
+	}
+	return f
+}
+
+// liftFull is the lifted Gaussian as a Cholesky factor. The inner covariance of b,
+// I - H V diag(gone) Vᵀ Hᵀ, has the eigenvalues keep and 1, however narrow the prior.
+func (r *Reduced) liftFull(mean []float64, v *dense.Matrix, gone, keep []float64) (*gauss.Normal, error) {
+	p, k := len(mean), r.K()
+	hv, scaled := dense.New(p, k), dense.New(p, k)
+	dense.Mul(hv, r.H, v)
+	by, sign := gone, -1.0
+	inner := dense.New(p, p)
+	if k >= p { // H spans everything: I - H V Vᵀ Hᵀ = 0, and nothing cancels
+		by, sign = keep, 1
+	}
+	for j := range p {
+		for i, x := range hv.Row(j) {
+			scaled.Row(j)[i] = x * by[i]
+		}
+	}
+	dense.Gemm(inner, sign, hv, false, scaled, true, 0)
+	if k < p {
+		for j := range p {
+			inner.Row(j)[j]++
+		}
+	}
+	if r.root.H != nil { // C is not lower triangular
+		mulInPlace(r.root, inner)
+		inner = inner.T()
+		mulInPlace(r.root, inner)
+	}
+	if err := dense.Cholesky(inner); err != nil {
+		return nil, fmt.Errorf("the posterior covariance of %d weights: %w", p, err)
+	}
+	if r.root.H == nil { // lower times lower is lower
+		mulInPlace(r.root, inner)
+	}
+	return gauss.NewFull(mean, inner), nil
+}
+
+// mulInPlace sets x = C x.
+func mulInPlace(c *gauss.Root, x *dense.Matrix) {
+	if c.L != nil {
+		out := dense.New(x.Rows, x.Cols)
+		dense.Mul(out, c.L, x)
+		*x = *out
+		return
+	}
+	if c.H != nil {
+		u := dense.New(c.H.Cols, x.Cols)
+		dense.MulTA(u, c.H, x)
+		dense.Gemm(x, -1, c.H, false, u, false, 1)
+	}
+	for j, s := range c.Scale {
+		for i := range x.Row(j) {
+			x.Row(j)[i] *= s
+		}
+	}
+}
+
+// mulT is Cᵀ x.
+func mulT(c *gauss.Root, x *dense.Matrix) *dense.Matrix {
+	if c.L != nil {
+		out := dense.New(x.Rows, x.Cols)
+		dense.MulTA(out, c.L, x)
+		return out
+	}
+	out := x.Clone()
+	for j, s := range c.Scale {
+		for i := range out.Row(j) {
+			out.Row(j)[i] *= s
+		}
+	}
+	if c.H != nil {
+		u := dense.New(c.H.Cols, x.Cols)
+		dense.MulTA(u, c.H, out)
+		dense.Gemm(out, -1, c.H, false, u, false, 1)
+	}
+	return out
+}
+
+// eigen is A = V diag(e) Vᵀ of a symmetric matrix, of which one triangle is read.
+func eigen(a *dense.Matrix) ([]float64, *dense.Matrix, error) {
+	k := a.Rows
+	if k == 0 {
+		return nil, dense.New(0, 0), nil
+	}
+	var es mat.EigenSym
+	if math.IsInf(largest(a), 1) || !es.Factorize(mat.NewSymDense(k, a.Clone().Data), true) {
+		return nil, nil, fmt.Errorf("eigenvalues of a %d x %d matrix did not converge", k, k)
+	}
+	var v mat.Dense
+	es.VectorsTo(&v)
+	raw := v.RawMatrix()
+	return es.Values(nil), &dense.Matrix{Rows: k, Cols: k, Stride: raw.Stride, Data: raw.Data}, nil
+}

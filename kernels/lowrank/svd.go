@@ -1,0 +1,264 @@
+package lowrank
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/blas/blas64"
+	"gonum.org/v1/gonum/lapack/lapack64"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/dense"
+)
+
+// Options of the decomposition. As in kernels.Options, 0 is the default and -1 a
+// wanted 0.
+type Options struct {
+	Rank            int // M, default 50
+	Oversample      int // directions found besides and given up, default 10
+	PowerIterations int // default 2
+	Seed            uint64
+}
+
+func orZero(v, def int) int { return max(kernels.Or(v, def), 0) }
+
+// Factors is X ≈ V diag(S) Uᵀ, n x d, of M terms.
+type Factors struct {
+	// U, d x M, has orthonormal columns: right singular vectors by falling singular
+	// value, the entry of largest size in each positive (the first one of equals).
+	U *dense.Matrix
+	// XU is X U, n x M. Its columns are V diag(S).
+	XU *dense.Matrix
+	S  []float64
+	// Next estimates λ(M+1), the norm of X - X U Uᵀ, from the oversampled directions.
+	// It never exceeds the true value but for rounding; it is exact, and may be 0,
+	// where Exact says that the directions searched span all rows. NaN: not known,
+	// as nothing was oversampled.
+	Next  float64
+	Exact bool
+}
+
+var errOverflow = errors.New("the features are too large: products of the design overflow; scale them down")
+
+// SVD is a randomised truncated singular value decomposition. With l = Rank +
+// Oversample random directions Ω (n x l),
+//
+//	W = orth(Xᵀ Ω),   q times: W = orth(Xᵀ orth(X W)),   X W = V diag(S) Rᵀ,   U = W R,
+//
+// of which the leading Rank terms are kept. A rank above min(n, d), or above the
+// number of singular values that are not rounding of 0, is lowered to it.
+//
+// The result is a function of the matrix and the options alone: it does not depend on
+// the number of processors, and on whether the matrix is sparse only by rounding.
+//
+// Cost: 2q + 2 products with X, 2 l operations per entry each, and O((n + d) l²).
+// Errors: entries so large, or not finite, that products overflow.
+//
+// Source: Halko, Martinsson and Tropp (2011), algorithms 4.4 and 5.1 applied to Xᵀ, so
+// that X U comes out exactly.
+func SVD(x Design, o Options) (*Factors, error) {
+	n, d := x.Dims()
+	least := min(n, d)
+	m := min(orZero(o.Rank, 50), least)
+	l := min(m+orZero(o.Oversample, 10), least)
+	f := &Factors{Exact: l == least}
+	if l == 0 {
+		f.U, f.XU = dense.New(d, 0), dense.New(n, 0)
+		if least > 0 {
+			f.Next = math.NaN()
+		}
+		return f, nil
+	}
+	y, w := random(n, l, o.Seed), dense.New(d, l)
+	x.MulT(w, y)
+	if err := orthonormalise(w); err != nil {
+		return nil, err
+	}
+	for range orZero(o.PowerIterations, 2) {
+		x.Mul(y, w)
+		if err := orthonormalise(y); err != nil {
+			return nil, err
+		}
+		x.MulT(w, y)
+		if err := orthonormalise(w); err != nil {
+			return nil, err
+		}
+	}
+	x.Mul(y, w)
+	s, r, err := rightSVD(y)
+	if err != nil {
+		return nil, err
+	}
+	zero := s[0] * float64(max(n, d)) * eps
+	got := 0
+	for got < l && s[got] > zero {
+		got++
+	}
+	switch {
+	case got > m:
+		f.Next = s[m]
+	case got < l || f.Exact: // beyond the rank of the matrix
+		f.Exact = true
+	default:
+		f.Next = math.NaN()
+	}
+	m = min(m, got)
+	f.S = s[:m:m]
+	f.U, f.XU = dense.New(d, m), dense.New(n, m)
+	r = r.Slice(0, l, 0, m)
+	dense.Mul(f.U, w, r)
+	dense.Mul(f.XU, y, r)
+	f.fixSigns()
+	return f, nil
+}
+
+const eps = 1.0 / (1 << 52)
+
+// fixSigns makes the entry of largest size in each column of U positive.
+func (f *Factors) fixSigns() {
+	big := make([]float64, f.U.Cols)
+	for i := range f.U.Rows {
+		for j, v := range f.U.Row(i) {
+			if math.Abs(v) > math.Abs(big[j]) {
+				big[j] = v
+			}
+		}
+	}
+	flip := func(a *dense.Matrix) {
+		for i := range a.Rows {
+			for j, v := range a.Row(i) {
+				if big[j] < 0 {
+					a.Row(i)[j] = -v
+				}
+			}
+		}
+	}
+	flip(f.U)
+	flip(f.XU)
+}
+
+// random is an n x l matrix of standard normals. Each block of rows has its own
+// stream, so that it may be filled in parallel.
+func random(n, l int, seed uint64) *dense.Matrix {
+	const block = 256
+	a := dense.New(n, l)
+	dense.Parallel((n+block-1)/block, func(lo, hi int) {
+		for b := lo; b < hi; b++ {
+			g := rand.New(rand.NewPCG(seed, uint64(b)))
+			for i := b * block; i < min((b+1)*block, n); i++ {
+				for j := range a.Row(i) {
+					a.Row(i)[j] = g.NormFloat64()
+				}
+			}
+		}
+	})
+	return a
+}
+
+// rightSVD gives the singular values of the n x l matrix y, n >= l, and its right
+// singular vectors as columns: those of R in y = Q R. Errors are of size eps s[0].
+func rightSVD(y *dense.Matrix) ([]float64, *dense.Matrix, error) {
+	l := y.Cols
+	q := y.Clone()
+	if err := orthonormalise(q); err != nil {
+		return nil, nil, err
+	}
+	r := dense.New(l, l)
+	dense.MulTA(r, q, y)
+	if top := largest(r); top == math.Inf(1) {
+		return nil, nil, errOverflow
+	}
+	var svd mat.SVD
+	if !svd.Factorize(mat.NewDense(l, l, r.Data), mat.SVDThin) {
+		return nil, nil, fmt.Errorf("singular values of a %d x %d matrix did not converge", l, l)
+	}
+	var v mat.Dense
+	svd.VTo(&v)
+	raw := v.RawMatrix()
+	return svd.Values(nil), &dense.Matrix{Rows: l, Cols: l, Stride: raw.Stride, Data: raw.Data}, nil
+}
+
+// largest is the largest size of an entry, +Inf if one is not a number.
+func largest(a *dense.Matrix) float64 {
+	top := 0.0
+	for i := range a.Rows {
+		for _, v := range a.Row(i) {
+			if v = math.Abs(v); !(v <= top) {
+				if !(v <= math.MaxFloat64) {
+					return math.Inf(1)
+				}
+				top = v
+			}
+		}
+	}
+	return top
+}
+
+func scale(a *dense.Matrix, by float64) {
+	for i := range a.Rows {
+		for j := range a.Row(i) {
+			a.Row(i)[j] *= by
+		}
+	}
+}
+
+// orthonormalise replaces the columns of y, n x l with n >= l, by an orthonormal basis of
+// a space that contains theirs. Cholesky-QR twice, which runs on matrix products, or
+// Householder reflections where the columns are too near to dependence for it.
+func orthonormalise(y *dense.Matrix) error {
+	top := largest(y)
+	switch {
+	case math.IsInf(top, 1):
+		return errOverflow
+	case top > 0:
+		_, e := math.Frexp(top)
+		scale(y, math.Ldexp(1, min(-e, 1000))) // entries below 1: no sum of products overflows
+		if choleskyQR(y) {
+			return nil
+		}
+	}
+	householder(y)
+	return nil
+}
+
+// choleskyQR is y L⁻ᵀ, L Lᵀ = yᵀy, twice: the first round leaves an error of eps κ², κ
+// the condition of y, which the second takes to eps if it is small. It reports false,
+// y as it was, when the factor's diagonal spans more than 10⁵.
+func choleskyQR(y *dense.Matrix) bool {
+	l := y.Cols
+	g, inv, out := dense.New(l, l), dense.New(l, l), dense.New(y.Rows, l)
+	for range 2 {
+		dense.Gram(g, y, nil)
+		if dense.Cholesky(g) != nil {
+			return false
+		}
+		lo, hi := math.Inf(1), 0.0
+		for i := range l {
+			lo, hi = min(lo, g.At(i, i)), max(hi, g.At(i, i))
+			clear(inv.Row(i))
+			inv.Row(i)[i] = 1
+		}
+		if hi > 1e5*lo {
+			return false
+		}
+		dense.SolveLower(g, inv)
+		dense.MulTB(out, y, inv)
+		*y, *out = *out, *y
+	}
+	return true
+}
+
+func householder(y *dense.Matrix) {
+	a := blas64.General{Rows: y.Rows, Cols: y.Cols, Stride: y.Stride, Data: y.Data}
+	tau := make([]float64, y.Cols)
+	work := make([]float64, 1)
+	lapack64.Geqrf(a, tau, work, -1)
+	size := int(work[0])
+	lapack64.Orgqr(a, tau, work, -1)
+	work = make([]float64, max(size, int(work[0]), 1))
+	lapack64.Geqrf(a, tau, work, len(work))
+	lapack64.Orgqr(a, tau, work, len(work))
+}
