@@ -229,6 +229,32 @@ func (p *Problem) start() error {
 // Name is the feature of column j.
 func (p *Problem) Name(j int) string { return string(p.dict.Name(p.cols[j])) }
 
+// Place sets w, by column, to the means of at for the features it names. A known
+// weight may be named with the value it has.
+// Errors: a feature that the fit does not have, a mean that is not finite.
+func (p *Problem) Place(w []float64, at []Belief) error {
+	place := make(map[uint32]int, len(p.order))
+	for k, id := range p.order {
+		place[id] = k
+	}
+	for _, b := range at {
+		id, ok := p.dict.Find(b.Feature)
+		if !ok {
+			return fmt.Errorf("feature %q is not in the fit; allowed: features of the rows, of priors and of prior", b.Feature)
+		}
+		if math.IsNaN(b.Mean) || math.IsInf(b.Mean, 0) {
+			return fmt.Errorf("feature %q = %v; allowed: finite numbers", b.Feature, b.Mean)
+		}
+		k := place[id]
+		if j := p.at[k]; j >= 0 {
+			w[j] = b.Mean
+		} else if b.Mean != p.known[k].Mean {
+			return fmt.Errorf("feature %q = %v, but its prior says that it is known to be %v", b.Feature, b.Mean, p.known[k].Mean)
+		}
+	}
+	return nil
+}
+
 // Groups numbers the groups of the columns: features named `group=value` share
 // the group before '=', others are their own; the intercept has group -1. names
 // are in order of the first column.

@@ -1,0 +1,237 @@
+// Package laplace is Laplace's approximation: the mode ŵ of the posterior and a
+// Gaussian with the curvature there.
+//
+//	ŵ = argmax Σ log p(y_i | x_iᵀw + offset_i) - ½ (w-μ0)ᵀ Λ0 (w-μ0)
+//	H = Xᵀ W X,  W = diag(-∂² log p / ∂s²)
+//	Σ = (Λ0 + H)⁻¹
+//	log evidence = log p(y | ŵ) - ½ (ŵ-μ0)ᵀ Λ0 (ŵ-μ0) - ½ log |I + Σ0 H|
+//
+// The mode is found by Newton's method in whichever of three shapes is cheapest: p x p,
+// n x n, or by conjugate gradients without any matrix; all give the same answer. The
+// Hessian may be kept whole, or as its diagonal, its blocks, or its leading eigenpairs;
+// mean and evidence formula stay as they are, H being what is kept.
+//
+// Sources: Hennig (2020), Laplace training and evidence; MacKay (1992), the evidence
+// and its maximisation; Rasmussen and Williams (2006), algorithms 3.1 and 3.2, the
+// stable n x n form.
+package laplace
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/lik"
+)
+
+const (
+	// fullWeights is the number of weights up to which hessian 'auto' is 'full'.
+	fullWeights = 2000
+	// maxFullWeights bounds the matrices of hessian 'full': three of 8 p² bytes.
+	maxFullWeights = 14000
+	// Below this many rows the n x n system beats conjugate gradients.
+	rowSpaceRows = 1500
+)
+
+// engine is one fit.
+type engine struct {
+	x         *design
+	lik       lik.Likelihood
+	params    lik.Params
+	root      *root
+	search    *search
+	hessian   string
+	deadline  time.Time
+	assembled bool // search.b is the factor at search.now
+}
+
+// Fit is the Laplace approximation of p's posterior.
+//
+// Options read: Hessian ("auto": full up to 2,000 weights, then lowrank), Rank (50),
+// Oversample (10), PowerIterations (2) and Seed for lowrank, MaxIter (100 Newton
+// steps), Tol (1e-8: the distance to the mode in posterior deviations), At, AutoPrior,
+// PriorGroups, AutoDispersion, AutoShape, Standardize, TimeLimit.
+//
+// At is the Gaussian at given weights (those not named at their prior mean), without
+// optimising: mean = those weights, covariance and evidence by the formulas above. It
+// is not a mode unless it was given one: the gradient there is left out of both.
+//
+// The result is Full for hessian full and block (zero between blocks), Diagonal for
+// diagonal, LowRank for lowrank; with a full prior covariance lowrank is Full too, and
+// diagonal keeps the diagonal of Λ0 + H. A low-rank posterior has in no direction less
+// variance than the full one. Where a likelihood is not log-concave the curvatures
+// enter with their signs if the sum is positive definite, else negative ones as 0, and
+// the status says so.
+//
+// Cost of a Newton step: n p² + p³/3 (n >= p), n²p once and n³/3 (n < p), or O(nnz)
+// for each step of conjugate gradients where p is large.
+//
+// Errors: an option out of range, a likelihood that is not finite at the start, a
+// curvature that overflows. Stopping early is none: Status and Converged say it.
+func Fit(p *kernels.Problem) (*kernels.Fit, error) { return FitFrom(p, nil) }
+
+// FitFrom is Fit with the search for the mode started at weights start, by column of
+// p; nil starts at the prior mean.
+func FitFrom(p *kernels.Problem, start []float64) (*kernels.Fit, error) {
+	if err := check(p); err != nil {
+		return nil, err
+	}
+	if start != nil && len(start) != p.P {
+		return nil, fmt.Errorf("start: %d weights for %d columns", len(start), p.P)
+	}
+	e, err := newEngine(p)
+	if err != nil {
+		return nil, err
+	}
+	return e.fit(start)
+}
+
+func check(p *kernels.Problem) error {
+	o := &p.Options
+	switch o.Hessian {
+	case "", "auto", "full", "diagonal", "block", "lowrank":
+	default:
+		return fmt.Errorf("hessian = %q; allowed: auto, full, diagonal, block, lowrank", o.Hessian)
+	}
+	switch {
+	case o.MaxIter < 0:
+		return fmt.Errorf("max_iter = %d; allowed: 1 and more", o.MaxIter)
+	case o.Tol < 0 || math.IsNaN(o.Tol) || o.Tol >= 1:
+		return fmt.Errorf("tol = %v; allowed: numbers between 0 and 1", o.Tol)
+	case o.Rank < 0:
+		return fmt.Errorf("rank = %d; allowed: 1 and more", o.Rank)
+	case p.Lik == nil:
+		return fmt.Errorf("laplace needs a likelihood")
+	case len(o.At) > 0 && (o.AutoPrior || o.AutoDispersion || o.AutoShape):
+		return fmt.Errorf("at takes the Gaussian at given weights; it does not go with 'auto' for prior_variance, dispersion or shape")
+	}
+	if h := o.Hessian; (h == "full" && p.P > maxFullWeights) || (h == "block" && p.P > maxBlockWeights) {
+		return fmt.Errorf("hessian = '%s' with %d weights; allowed: up to %d weights; use 'lowrank' or 'diagonal'", h, p.P, maxFullWeights)
+	}
+	return nil
+}
+
+func newEngine(p *kernels.Problem) (*engine, error) {
+	e := &engine{lik: p.Lik, params: p.Params, hessian: p.Options.Hessian}
+	if e.hessian == "" || e.hessian == "auto" {
+		e.hessian = "full"
+		if p.P > fullWeights {
+			e.hessian = "lowrank"
+		}
+	}
+	if p.Options.TimeLimit > 0 {
+		e.deadline = time.Now().Add(p.Options.TimeLimit)
+	}
+	e.x = newDesign(p)
+	prior := p.Normal
+	if prior.Form == gauss.LowRank && (e.hessian == "full" || e.hessian == "block") {
+		var err error
+		if prior, err = prior.ToFull(); err != nil {
+			return nil, fmt.Errorf("prior: %w", err)
+		}
+	}
+	var err error
+	if e.root, err = newRoot(prior); err != nil {
+		return nil, err
+	}
+	e.newSearch(chooseSpace(p.N, p.P, e.hessian, prior.Form))
+	return e, nil
+}
+
+func (e *engine) newSearch(sp space) {
+	e.search = newSearch(e.x, e.lik, e.root, sp)
+	e.search.deadline = e.deadline
+}
+
+// chooseSpace picks the cheapest form of Newton's equations that fits into memory.
+func chooseSpace(n, p int, hessian string, prior gauss.Form) space {
+	switch {
+	case prior == gauss.LowRank:
+		return krylov
+	case n < p && (n <= rowSpaceRows || p <= fullWeights):
+		return rowSpace
+	case p <= fullWeights || hessian == "full":
+		return weightSpace
+	}
+	return krylov
+}
+
+func (e *engine) fit(start []float64) (*kernels.Fit, error) {
+	if len(e.x.Options.At) > 0 {
+		return e.at()
+	}
+	ev, err := e.climbTo(start)
+	if err != nil {
+		return nil, err
+	}
+	return e.result(ev, e.search.iterations, e.search.status)
+}
+
+// evidence is the Gaussian at a mode with its log evidence.
+type evidence struct {
+	*belief
+	log float64
+}
+
+// climbTo finds the mode from weights start, or from where the search stands, and the
+// Gaussian there.
+func (e *engine) climbTo(start []float64) (*evidence, error) {
+	s := e.search
+	s.restart(start)
+	if err := s.run(); err != nil {
+		return nil, err
+	}
+	e.assembled = s.status == ""
+	w := make([]float64, e.x.P)
+	s.weights(w)
+	bl, err := e.gaussian(w, s.now.curv)
+	if err != nil {
+		return nil, err
+	}
+	return &evidence{bl, s.logPosterior() - 0.5*bl.logDet}, nil
+}
+
+// at is the Gaussian at the weights of Options.At.
+func (e *engine) at() (*kernels.Fit, error) {
+	p := e.x.Problem
+	w := append([]float64(nil), e.root.prior.Mean...)
+	if err := p.Place(w, p.Options.At); err != nil {
+		return nil, fmt.Errorf("at: %w", err)
+	}
+	if e.search.space == rowSpace { // its unknowns do not reach every w
+		e.newSearch(krylov)
+	}
+	s := e.search
+	s.restart(w)
+	if math.IsInf(s.now.logLik, -1) {
+		return nil, fmt.Errorf("at: the log likelihood is not finite at the given weights")
+	}
+	bl, err := e.gaussian(w, s.now.curv)
+	if err != nil {
+		return nil, err
+	}
+	return e.result(&evidence{bl, s.logPosterior() - 0.5*bl.logDet}, 0, "")
+}
+
+// result is the fit with posterior ev.
+func (e *engine) result(ev *evidence, iterations int, status string) (*kernels.Fit, error) {
+	f := e.x.Problem.Fit("laplace", ev.post, ev.log)
+	f.SetLikelihood(e.lik)
+	f.Iterations = iterations
+	f.Converged = status == ""
+	for _, s := range []string{status, ev.note} {
+		switch {
+		case s == "":
+		case f.Status == "ok":
+			f.Status = s
+		default:
+			f.Status += "; " + s
+		}
+	}
+	if !finite(f.LogEvidence) {
+		return nil, fmt.Errorf("the log evidence is %v", f.LogEvidence)
+	}
+	return f, f.Check()
+}

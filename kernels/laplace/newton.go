@@ -1,0 +1,568 @@
+package laplace
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/lik"
+)
+
+// A space is where Newton's equations are solved.
+type space int
+
+const (
+	weightSpace space = iota // p x p: B = I + Tᵀ XᵀWX T
+	rowSpace                 // n x n: B = I + W½ K W½, K = XΣ0Xᵀ
+	krylov                   // conjugate gradients on the p x p B, which is never formed
+)
+
+// maxRise is how far exp(s) may rise in one step of a link with an exponential:
+// e^5 = 148 times. Beyond, Newton's parabola says nothing about the exponential.
+const maxRise = 5
+
+// search finds the mode. In weightSpace and krylov the unknowns u are z, the whitened
+// weights, and η = base + X T z; in rowSpace u is a with z = TᵀXᵀa, η = base + K a.
+// Either way the log posterior is
+//
+//	Σ log p(y_i | η_i) - ½ zᵀz
+type search struct {
+	*design
+	lik      lik.Likelihood
+	root     *root
+	space    space
+	maxIter  int
+	tol      float64
+	deadline time.Time
+
+	base []float64 // Xμ0 + offset
+	u    []float64
+	pu   []float64 // zᵀz = uᵀ pu: u itself, or K a
+	now  point     // at u
+	next point     // where a step is tried
+
+	grad, du, dEta []float64
+	b              *dense.Matrix // the factored B, columns in reverse order in weightSpace
+	h, k           *dense.Matrix // XᵀWX in weightSpace, K in rowSpace
+	jacobi         []float64     // krylov: the diagonal of B
+	sw             []float64     // W½
+	w1, w2         []float64     // length p
+	n1             []float64     // length n
+	cg             [4][]float64
+	floored        bool // rows of negative curvature were taken as 0 in B
+
+	iterations int
+	decrement  float64 // Newton's: the distance to the mode in posterior deviations
+	status     string  // why it stopped before the mode, "" at the mode
+}
+
+// point is the likelihood at a predictor.
+type point struct {
+	eta, d1, curv []float64 // curv = -l''
+	logLik        float64
+}
+
+func newPoint(n int) point {
+	return point{make([]float64, n), make([]float64, n), make([]float64, n), 0}
+}
+
+func newSearch(d *design, l lik.Likelihood, t *root, sp space) *search {
+	s := &search{design: d, lik: l, root: t, space: sp, maxIter: kernels.Or(d.Options.MaxIter, 100), tol: kernels.Or(d.Options.Tol, 1e-8)}
+	n, p := d.N, d.P
+	s.base, s.now, s.next = make([]float64, n), newPoint(n), newPoint(n)
+	s.dEta, s.n1 = make([]float64, n), make([]float64, n)
+	s.w1, s.w2 = make([]float64, p), make([]float64, p)
+	s.mul(s.base, t.prior.Mean)
+	for i := range d.Offset {
+		s.base[i] += d.Offset[i]
+	}
+	dim := p
+	if sp == rowSpace {
+		dim = n
+		s.sw, s.pu = make([]float64, n), make([]float64, n)
+	}
+	s.u, s.du, s.grad = make([]float64, dim), make([]float64, dim), make([]float64, dim)
+	if sp != rowSpace {
+		s.pu = s.u
+	}
+	switch sp {
+	case weightSpace:
+		s.b, s.h = dense.New(p, p), dense.New(p, p)
+	case rowSpace:
+		s.b, s.k = dense.New(n, n), dense.New(n, n)
+	case krylov:
+		s.jacobi = make([]float64, p)
+		for i := range s.cg {
+			s.cg[i] = make([]float64, p)
+		}
+	}
+	return s
+}
+
+// setKernel makes K = XΣ0Xᵀ for the root as it is.
+func (s *search) setKernel() {
+	switch t := s.root; {
+	case t.prior.Form == gauss.Diagonal:
+		s.kernel(s.k, t.prior.Var)
+	default:
+		// K = (X T)(X T)ᵀ, column by column of T
+		xt := dense.New(s.N, s.P)
+		if t.prior.Form == gauss.Full {
+			s.mulMat(xt, t.prior.L)
+		} else {
+			m := dense.New(s.P, s.P)
+			for j := range s.P {
+				clear(s.w1)
+				s.w1[j] = 1
+				t.mulT(m.Row(j), s.w1) // row j of T
+			}
+			s.mulMat(xt, m)
+		}
+		dense.GramT(s.k, xt, nil)
+	}
+}
+
+// restart goes to weights w, or stays at u as far as the space allows it.
+func (s *search) restart(w []float64) {
+	if s.space == rowSpace {
+		s.setKernel()
+	}
+	if w != nil && s.space != rowSpace {
+		for j := range w {
+			s.u[j] = w[j] - s.root.prior.Mean[j]
+		}
+		s.root.solve(s.u, s.u)
+	}
+	s.toEta(s.now.eta, s.u)
+	if s.space == rowSpace {
+		copy(s.pu, s.now.eta)
+	}
+	for i, b := range s.base {
+		s.now.eta[i] += b
+	}
+	s.look(&s.now)
+}
+
+// toEta sets dst to the part of η that u makes.
+func (s *search) toEta(dst, u []float64) {
+	if s.space == rowSpace {
+		dense.Gemv(dst, s.k, u)
+		return
+	}
+	s.root.mul(s.w1, u)
+	s.mul(dst, s.w1)
+}
+
+// look takes the likelihood at pt.eta. Where it or a derivative is not finite, the
+// log likelihood is -Inf: no step goes there.
+func (s *search) look(pt *point) {
+	y, weight, trials := s.Y, s.Weight, s.Trials
+	pt.logLik = s.sum(16, func(lo, hi int) float64 {
+		o := lik.Obs{Weight: 1}
+		sum := 0.0
+		for i := lo; i < hi; i++ {
+			o.Y = y[i]
+			if weight != nil {
+				o.Weight = weight[i]
+			}
+			if trials != nil {
+				o.Trials = trials[i]
+			}
+			logp, d1, d2 := s.lik.LogLik(o, pt.eta[i])
+			if !finite(logp) || !finite(d1) || !finite(d2) {
+				return math.Inf(-1)
+			}
+			sum += logp
+			pt.d1[i], pt.curv[i] = d1, -d2
+		}
+		return sum
+	})
+	if math.IsNaN(pt.logLik) {
+		pt.logLik = math.Inf(-1)
+	}
+}
+
+// penalty is ½ zᵀz.
+func (s *search) penalty() float64 { return 0.5 * dense.Dot(s.u, s.pu) }
+
+// logPosterior is the log of likelihood times prior density, less the prior's constant.
+func (s *search) logPosterior() float64 { return s.now.logLik - s.penalty() }
+
+// assemble factors B for the curvatures at the present point: with their signs
+// where B is positive definite then, else with negative ones as 0.
+func (s *search) assemble() error {
+	s.floored = false
+	if s.space == rowSpace {
+		for i, c := range s.now.curv {
+			s.floored = s.floored || c < 0
+			s.sw[i] = math.Sqrt(max(c, 0))
+		}
+		for i := range s.N {
+			row, from, a := s.b.Row(i), s.k.Row(i), s.sw[i]
+			for j, v := range s.sw[:i+1] {
+				row[j] = a * from[j] * v
+			}
+			row[i]++
+		}
+		return factor(s.b)
+	}
+	if s.space == krylov {
+		s.squares(s.jacobi, s.floor())
+		for j, v := range s.root.variances() {
+			s.jacobi[j] = 1 + v*s.jacobi[j]
+		}
+		return nil
+	}
+	var err error
+	s.floored, err = whitened(s.design, s.root, s.b, s.h, s.now.curv, s.n1)
+	return err
+}
+
+// floor is the curvature with negative values as 0.
+func (s *search) floor() []float64 {
+	for i, c := range s.now.curv {
+		s.floored = s.floored || c < 0
+		s.n1[i] = max(c, 0)
+	}
+	return s.n1
+}
+
+// whitened sets b to the Cholesky factor of I + TᵀXᵀ diag(curv) X T with rows and
+// columns in reverse order. Its inverse then gives a lower triangular root of the
+// posterior covariance: B = U Uᵀ with U upper triangular, B⁻¹ = U⁻ᵀ U⁻¹.
+func whitened(d *design, t *root, b, h *dense.Matrix, curv, scratch []float64) (floored bool, err error) {
+	negative := false
+	for _, c := range curv {
+		negative = negative || c < 0
+	}
+	set := func(c []float64) {
+		d.gram(h, c)
+		t.whiten(h, h)
+		reverse(b, h)
+	}
+	set(curv)
+	if negative {
+		if err := dense.Cholesky(b); err == nil {
+			return false, nil
+		}
+		for i, c := range curv {
+			scratch[i] = max(c, 0)
+		}
+		set(scratch)
+	}
+	return negative, factor(b)
+}
+
+// reverse sets dst to src with rows and columns in reverse order.
+func reverse(dst, src *dense.Matrix) {
+	n := src.Rows
+	for i := range n {
+		row, from := dst.Row(i), src.Row(n-1-i)
+		for j := range row {
+			row[j] = from[n-1-j]
+		}
+	}
+}
+
+func reverseVec(dst, src []float64) {
+	n := len(src)
+	for i := range (n + 1) / 2 {
+		dst[i], dst[n-1-i] = src[n-1-i], src[i]
+	}
+}
+
+// factor is the Cholesky factor of b in place. The eigenvalues of b are 1 and more;
+// where rounding, of relative size eps times the largest, took some below 0 they are
+// put back to 1.
+func factor(b *dense.Matrix) error {
+	keep := b.Clone()
+	if dense.Cholesky(b) == nil {
+		return nil
+	}
+	for _, v := range keep.Data {
+		if !finite(v) {
+			return fmt.Errorf("the curvature of the log posterior overflows; scale the features or give smaller prior variances")
+		}
+	}
+	mirror(keep)
+	v, e, err := eigen(keep)
+	if err != nil {
+		return err
+	}
+	// b = V E Vᵀ = RᵀR with E½Vᵀ = Q R
+	n := b.Rows
+	half := dense.New(n, n)
+	for i := range n {
+		for k := range n {
+			half.Row(k)[i] = math.Sqrt(max(e[k], 1)) * v.Row(i)[k]
+		}
+	}
+	lowerOf(b, half)
+	return nil
+}
+
+// direction sets du to Newton's step and dEta to what it does to η, and returns the
+// slope of the log posterior along it, the square of Newton's decrement.
+func (s *search) direction() (slope float64, err error) {
+	if s.space == rowSpace {
+		if err := s.assemble(); err != nil {
+			return 0, err
+		}
+		// a' = b - W½ B⁻¹ W½ K b, b = W(η - base) + l'
+		b, kb := s.du, s.dEta
+		for i := range b {
+			b[i] = s.sw[i]*s.sw[i]*s.pu[i] + s.now.d1[i]
+		}
+		dense.Gemv(kb, s.k, b)
+		for i, w := range s.sw {
+			kb[i] *= w
+		}
+		dense.SolveLowerVec(s.b, kb)
+		dense.SolveLowerTVec(s.b, kb)
+		for i := range b {
+			b[i] += -s.sw[i]*kb[i] - s.u[i]
+		}
+		s.toEta(s.dEta, s.du)
+		for i, v := range s.dEta {
+			slope += (s.now.d1[i] - s.u[i]) * v
+		}
+		return slope, nil
+	}
+	s.mulT(s.w1, s.now.d1)
+	s.root.mulT(s.grad, s.w1)
+	for j, z := range s.u {
+		s.grad[j] -= z
+	}
+	if err := s.assemble(); err != nil {
+		return 0, err
+	}
+	s.solve(s.du, s.grad)
+	s.toEta(s.dEta, s.du)
+	return dense.Dot(s.grad, s.du), nil
+}
+
+// solve sets dst = B⁻¹ g in the whitened weights, B = I + TᵀXᵀWXT as it was assembled.
+func (s *search) solve(dst, g []float64) {
+	switch s.space {
+	case weightSpace:
+		reverseVec(dst, g)
+		dense.SolveLowerVec(s.b, dst)
+		dense.SolveLowerTVec(s.b, dst)
+		reverseVec(dst, dst)
+	case rowSpace:
+		// Woodbury: g - TᵀXᵀ W½ B⁻¹ W½ X T g
+		s.root.mul(s.w1, g)
+		s.mul(s.n1, s.w1)
+		for i, w := range s.sw {
+			s.n1[i] *= w
+		}
+		dense.SolveLowerVec(s.b, s.n1)
+		dense.SolveLowerTVec(s.b, s.n1)
+		for i, w := range s.sw {
+			s.n1[i] *= w
+		}
+		s.mulT(s.w1, s.n1)
+		s.root.mulT(s.w1, s.w1)
+		for j := range dst {
+			dst[j] = g[j] - s.w1[j]
+		}
+	case krylov:
+		s.conjugate(dst, g, min(0.1, math.Sqrt(s.decrement)))
+	}
+}
+
+// applyB sets dst = B x without forming B, W floored at 0.
+func (s *search) applyB(dst, x []float64) {
+	s.root.mul(s.w1, x)
+	s.mul(s.n1, s.w1)
+	for i, c := range s.now.curv {
+		s.n1[i] *= max(c, 0)
+	}
+	s.mulT(s.w1, s.n1)
+	s.root.mulT(dst, s.w1)
+	for j := range dst {
+		dst[j] += x[j]
+	}
+}
+
+// maxInner bounds the steps of conjugate gradients for one Newton step; a direction
+// found by fewer is one of ascent all the same.
+const maxInner = 500
+
+// conjugate solves B x = g by conjugate gradients preconditioned with B's diagonal,
+// until the preconditioned residual is rel of its first.
+func (s *search) conjugate(x, g []float64, rel float64) {
+	r, z, d, bd := s.cg[0], s.cg[1], s.cg[2], s.cg[3]
+	clear(x)
+	copy(r, g)
+	precondition := func() float64 {
+		for j, v := range r {
+			z[j] = v / s.jacobi[j]
+		}
+		return dense.Dot(r, z)
+	}
+	rz := precondition()
+	stop := rz * rel * rel
+	copy(d, z)
+	for k := 0; k < maxInner && rz > stop; k++ {
+		if k%16 == 15 && s.late() {
+			return
+		}
+		s.applyB(bd, d)
+		alpha := rz / dense.Dot(d, bd)
+		if !finite(alpha) {
+			return
+		}
+		dense.Axpy(alpha, d, x)
+		dense.Axpy(-alpha, bd, r)
+		next := precondition()
+		beta := next / rz
+		rz = next
+		for j, v := range z {
+			d[j] = v + beta*d[j]
+		}
+	}
+}
+
+func (s *search) late() bool { return !s.deadline.IsZero() && time.Now().After(s.deadline) }
+
+// rise is the side on which s exp grows in the likelihood: 1 for exp(s), -1 for exp(-s).
+func rise(l lik.Likelihood) float64 {
+	switch {
+	case l.Family() == "gamma":
+		return -1
+	case l.Link() == "log" || l.Link() == "cloglog":
+		return 1
+	}
+	return 0
+}
+
+// run climbs to the mode by Newton's method with step-halving. It has converged when
+// the mode is within tol posterior deviations, by Newton's decrement, or when rounding
+// is all that is left of the decrement. Errors: a curvature that overflows, a
+// likelihood that is not finite at the start.
+func (s *search) run() error {
+	s.status, s.iterations, s.decrement = "", 0, math.Inf(1)
+	if math.IsInf(s.now.logLik, -1) {
+		for i, eta := range s.now.eta {
+			logp, d1, d2 := s.lik.LogLik(s.Batch().Obs(i), eta)
+			if !finite(logp) || !finite(d1) || !finite(d2) {
+				return kernels.RowError(fmt.Errorf("row %d: the likelihood of y = %v is not a positive finite number at the prior mean, linear predictor %v; check offset, prior_mean and the scale of the features", i+1, s.Y[i], eta))
+			}
+		}
+		return fmt.Errorf("the log likelihood overflows at the prior mean")
+	}
+	side := rise(s.lik)
+	for {
+		slope, err := s.direction()
+		if err != nil {
+			return err
+		}
+		if math.IsNaN(slope) {
+			return fmt.Errorf("the curvature of the log posterior overflows; scale the features or give smaller prior variances")
+		}
+		last := s.decrement
+		s.decrement = math.Sqrt(max(slope, 0))
+		if s.decrement <= s.tol || s.decrement < 1e-4 && s.decrement > 0.5*last && s.atRounding() {
+			return nil
+		}
+		if s.iterations >= s.maxIter {
+			s.status = fmt.Sprintf("no convergence in %d Newton steps: the mode is about %.2g posterior deviations away", s.iterations, s.decrement)
+			return nil
+		}
+		if s.late() {
+			s.status = fmt.Sprintf("stopped at the time limit after %d Newton steps: the mode is about %.2g posterior deviations away", s.iterations, s.decrement)
+			return nil
+		}
+		s.iterations++
+		if !s.climb(slope, side) {
+			if s.decrement > 1e-4 && !s.atRounding() {
+				s.status = fmt.Sprintf("no higher log posterior along Newton's direction after %d steps", s.iterations)
+			}
+			return nil
+		}
+	}
+}
+
+// atRounding says that what Newton's step promises, half the squared decrement, is
+// below the rounding of the log posterior, summed over n rows.
+func (s *search) atRounding() bool {
+	return 0.5*s.decrement*s.decrement <= 1e-15*(1+math.Abs(s.now.logLik)+s.penalty()+math.Sqrt(float64(s.N)))
+}
+
+// climb takes a step along du that raises the log posterior, false if there is none.
+func (s *search) climb(slope, side float64) bool {
+	t := 1.0
+	if side != 0 {
+		far := 0.0
+		for _, d := range s.dEta {
+			far = max(far, side*d)
+		}
+		if far > maxRise {
+			t = maxRise / far
+		}
+	}
+	old := s.now.logLik
+	pd, dd := dense.Dot(s.pu, s.du), 0.0
+	if s.space == rowSpace {
+		dd = dense.Dot(s.dEta, s.du)
+	} else {
+		dd = dense.Dot(s.du, s.du)
+	}
+	gain := func(t float64) float64 {
+		for i, e := range s.now.eta {
+			s.next.eta[i] = e + t*s.dEta[i]
+		}
+		s.look(&s.next)
+		return s.next.logLik - old - t*(pd+0.5*t*dd)
+	}
+	small := slope < 1e-8 // a step that the sums of the log posterior hardly see
+	got := gain(t)
+	for halvings := 0; !(got >= 1e-4*t*slope); halvings++ {
+		if small && finite(s.next.logLik) && got > -1e-12*(1+math.Abs(old)) {
+			break
+		}
+		if halvings == 60 {
+			return false
+		}
+		t *= 0.5
+		got = gain(t)
+	}
+	for t < 1 && t*2 <= 1 && side != 0 {
+		// the cap, not the likelihood, held the step back: longer while that pays
+		more := gain(2 * t)
+		if !(more > got) {
+			gain(t)
+			break
+		}
+		t, got = 2*t, more
+	}
+	s.now, s.next = s.next, s.now
+	dense.Axpy(t, s.du, s.u)
+	if s.space == rowSpace {
+		dense.Axpy(t, s.dEta, s.pu)
+	}
+	return true
+}
+
+// whitenedWeights sets dst to z.
+func (s *search) whitenedWeights(dst []float64) {
+	if s.space != rowSpace {
+		copy(dst, s.u)
+		return
+	}
+	s.mulT(dst, s.u)
+	s.root.mulT(dst, dst)
+}
+
+// weights sets dst = μ0 + T z.
+func (s *search) weights(dst []float64) {
+	s.whitenedWeights(dst)
+	s.root.mul(dst, dst)
+	for j, m := range s.root.prior.Mean {
+		dst[j] += m
+	}
+}
