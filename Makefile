@@ -11,7 +11,7 @@ ifeq ($(UNAME),Linux)
 LINK := -static-libgcc -Wl,--version-script=$(CURDIR)/udf/internal/capi/exports.map
 endif
 
-.PHONY: help build extension run data test test-nocgo test-race test-clients notebooks fuzz bench lint golden docs clean
+.PHONY: help build extension run data test test-nocgo test-race test-clients notebooks soak fuzz bench lint golden docs reproduce clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,10 +41,15 @@ test-race: ## all tests under the race detector, the slow ones short
 	$(GO) test -race -short ./...
 
 test-clients: extension ## SQL tests in DuckDB 1.3, 1.4 and 1.5 (Node clients, through npm)
-	BGLM_EXTENSION=$(CURDIR)/$(BUILD)/bglm.duckdb_extension $(GO) test ./udf/sqltest -run 'TestClients' -count=1 -v
+	BGLM_EXTENSION=$(CURDIR)/$(BUILD)/bglm.duckdb_extension $(GO) test ./udf/sqltest -run 'TestClients|TestEqualClients|TestHostileClients' -count=1 -v
 
 notebooks: ## run the notebooks headless (Debian packages, gonb)
 	bash notebooks/run.sh
+
+SOAK ?= 20000
+soak: extension ## random statements by the thousand, in this process and in the clients (SOAK=20000)
+	$(GO) test ./udf/sqltest -run 'TestHostile$$' -count=1 -v -timeout 4h -hostile $(SOAK) -hostile-seed $$(date +%s)
+	BGLM_EXTENSION=$(CURDIR)/$(BUILD)/bglm.duckdb_extension $(GO) test ./udf/sqltest -run 'TestHostileClients' -count=1 -v -timeout 4h -hostile $(SOAK) -hostile-seed $$(date +%s)
 
 FUZZTIME ?= 60s
 fuzz: ## each fuzz target for a minute (FUZZTIME=60s)
@@ -68,6 +73,9 @@ docs: ## make the generated pages again
 	$(GO) test ./udf/sqltest -run 'TestErrorsDoc' -update
 	$(GO) test ./kernels/lik -run 'TestAccuracyTable' -update
 	$(GO) test ./udf -run 'TestFunctionsDoc' -update
+
+reproduce: ## every claim of the papers, into docs/reproduce.md (minutes)
+	$(GO) run ./docs/reproduce -write docs/reproduce.md
 
 clean: ## remove what was built
 	rm -rf $(BUILD)

@@ -1,0 +1,131 @@
+package sqltest
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var (
+	hostileCount = flag.Int("hostile", 1500, "how many random statements TestHostile and TestHostileClients run")
+	hostileSeed  = flag.Uint64("hostile-seed", 1, "seed of the random statements")
+)
+
+// crashes are errors that no statement may give.
+var crashes = regexp.MustCompile(`(?i)internal error|fatal|INTERNAL|segmentation|nil pointer|index out of range|slice bounds|runtime error|assertion`)
+
+// hostileLimit is how long one statement may take; the engines' own bounds are far
+// below it.
+const hostileLimit = 60 * time.Second
+
+// kindOf shortens an error to its kind for the figures.
+func kindOf(err string) string {
+	err, _, _ = strings.Cut(err, ":")
+	return err
+}
+
+// TestHostile runs random statements in this process: each succeeds or gives a SQL
+// error; no state, and no memory beyond a bound, stays behind.
+func TestHostile(t *testing.T) {
+	n := *hostileCount
+	if testing.Short() {
+		n /= 10
+	}
+	db := open(t)
+	con := connect(t, db)
+	h := NewHostile(*hostileSeed)
+	kinds := map[string]int{}
+	var before int64
+	for i := range n {
+		q := h.Next()
+		ctx, stop := context.WithTimeout(t.Context(), hostileLimit)
+		start := time.Now()
+		_, err := con.ExecContext(ctx, q)
+		took := time.Since(start)
+		stop()
+		switch {
+		case took >= hostileLimit:
+			t.Errorf("statement %d takes over %v: %s", i, hostileLimit, q)
+		case err == nil:
+			kinds["ok"]++
+		case crashes.MatchString(err.Error()):
+			t.Errorf("statement %d: %s\n%v", i, q, err)
+		default:
+			kinds[kindOf(err.Error())]++
+		}
+		if i == n/4 {
+			before = resident(t)
+		}
+	}
+	if _, err := con.ExecContext(t.Context(), "SELECT bglm_purge()"); err != nil {
+		t.Fatal(err)
+	}
+	left, err := rowsOf(t.Context(), con, "SELECT bglm_state().live_states, bglm_state().bytes")
+	if err != nil || left[0] != "0\t0" {
+		t.Errorf("states and bytes left: %q, %v", left, err)
+	}
+	after := resident(t)
+	t.Logf("%d statements: %s; resident %d MiB after a quarter of them, %d MiB at the end", n, figures(kinds), before>>20, after>>20)
+	// Go returns memory late and DuckDB keeps caches: what must not happen is growth
+	// with the number of statements.
+	if after > before+512<<20 {
+		t.Errorf("resident memory grew from %d to %d MiB", before>>20, after>>20)
+	}
+}
+
+func figures(kinds map[string]int) string {
+	var out []string
+	for _, k := range slices.Sorted(maps.Keys(kinds)) {
+		out = append(out, fmt.Sprintf("%s %d", k, kinds[k]))
+	}
+	return strings.Join(out, ", ")
+}
+
+// resident is this process's resident memory in bytes, 0 where the system does not say.
+func resident(t *testing.T) int64 {
+	t.Helper()
+	b, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	var total, pages int64
+	fmt.Sscan(string(b), &total, &pages)
+	return pages * int64(os.Getpagesize())
+}
+
+// TestHostileClients runs the same statements through the extension in each client.
+func TestHostileClients(t *testing.T) {
+	ext := extension(t)
+	h := NewHostile(*hostileSeed)
+	statements := make([]string, *hostileCount)
+	for i := range statements {
+		statements[i] = h.Next()
+	}
+	b, err := json.Marshal(statements)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "statements.json")
+	if err := os.WriteFile(file, b, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range clientVersions {
+		t.Run(v, func(t *testing.T) {
+			out, err := exec.CommandContext(t.Context(), "node", "clients/hostile.mjs", ext, file, v).CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			t.Logf("%s", out)
+		})
+	}
+}
