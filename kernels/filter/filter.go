@@ -1,0 +1,799 @@
+// Package filter is streaming Gaussian inference with a joint belief over all
+// weights: one pass over the rows, one loop, several update rules (ADF, Laplace,
+// Variational, EKF), and three ways to keep the covariance.
+//
+// A row with features x meets the belief N(m, v) of its linear predictor,
+// m = xᵀμ + offset, v = xᵀΣx. The rule answers with α and β, and
+//
+//	μ' = μ + Σx α,  Σ' = Σ - Σx (Σx)ᵀ β
+//
+// The covariance is kept as
+//
+//   - a Cholesky factor when no variance is added between rows: Carlson's update
+//     multiplies its diagonal by positive numbers, so that it stays positive definite
+//     whatever the conditioning. O(p²) a row; forgetting costs O(p³) a step of time.
+//   - Σ itself when the weights walk at random: adding to its diagonal is O(p), a row
+//     O(p²). walk.go argues when rounding is harmless, and repairs it else.
+//   - a precision of diagonal plus low rank with Options.Covariance "lowrank": O(p rank)
+//     memory and time a row (lowrank.go).
+//
+// Features appear as they come, independent and with their prior. They are kept in
+// belief order, so that a run continued from its fit goes through the same numbers.
+package filter
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/lik"
+)
+
+// MaxFull is the largest number of weights with a full covariance: its factor
+// takes p(p+1)/2 numbers, 1.6 GB, and a fit as much again.
+const MaxFull = 20_000
+
+// MaxConflict is how far, in standard deviations, merged beliefs of a weight may
+// lie apart before the status says so.
+const MaxConflict = 6
+
+// State is a filter's state. The zero State is not ready: use New.
+type State struct {
+	cfg  *kernels.Model
+	rule Rule
+	up   update
+	Dict kernels.Dict
+
+	// Features and columns. Known weights (prior variance 0) have no column.
+	order []uint32         // features in belief order
+	at    []int32          // by feature: column, or -1
+	known []kernels.Weight // by feature, where at is -1
+	named int              // how many features the model names; they come first
+
+	bank []*member // one; with automatic noise one for each rate tried
+
+	// By column, with drift: does it run yet, and for how long it has; its rate
+	// where the model gives them by name; what forgetting goes back to.
+	drifts        bool
+	born          []bool
+	life, rate    []float64
+	restMu, restV []float64
+	begun, clock  float64 // times of the start and of the latest row; NaN before the first
+	seen          bool    // a row has come
+	n, skipped    int64
+	late, cut     int64
+	merged        int64
+	conflict      float64 // largest |μa - μb| / sqrt(σa² + σb²) met in a merge
+	cols          []int32 // scratch: the row's entries with a column
+	vals, added   []float64
+	tilts         []lik.Tilted
+	spreads       []float64
+}
+
+// member is one belief: the filter has several only to compare process noises.
+type member struct {
+	q    float64 // random-walk variance per unit of time
+	mean []float64
+	cov  covariance
+	logZ float64
+}
+
+// covariance is how a member keeps Σ over its columns.
+type covariance interface {
+	// grow makes room for p columns: column j becomes move[j], the others are new
+	// and independent with the given variances.
+	grow(p int, move []int, variance []float64)
+	// predict returns v = xᵀΣx and remembers the row for absorb.
+	predict(cols []int32, x []float64) float64
+	// absorb is the rank-one update of mean and Σ for the row last predicted.
+	absorb(mean []float64, t lik.Tilted)
+	// walk adds scale·d_j to the variance of column j.
+	walk(scale float64, d []float64)
+	// forget sets Λ = λΛ + (1-λ)Λ0 for Λ0 = diag(1/restV), and the mean alike.
+	forget(lambda float64, mean, restMu, restV []float64) error
+	// merge is the product with o, prior counted once: da and db are the two means
+	// less the prior's; it returns that of the product and log ∫ q_a q_b / p0.
+	merge(o, prior covariance, da, db []float64) (d []float64, logC float64, err error)
+	variances(dst []float64)
+	// pack is the covariance in the order of places: columns, -1 for known weights.
+	pack(places []int32) (kernels.Covariance, error)
+	clone() covariance
+	size() int64
+	status() string // "" or a sentence
+}
+
+// New returns the state before the first row.
+//
+// Errors: a rule that does not fit the family or the options; a covariance other
+// than "", "full" and "lowrank"; process noise 'auto' beside forgetting; a prior
+// that is not a proper Gaussian; more start beliefs than MaxFeatures or MaxFull.
+func New(m *kernels.Model, rule Rule) (*State, error) {
+	up, err := rule.bind(m)
+	if err != nil {
+		return nil, err
+	}
+	switch m.Options.Covariance {
+	case "", "full", "lowrank":
+	default:
+		return nil, fmt.Errorf("covariance = %q: allowed for %s here: full, lowrank", m.Options.Covariance, rule.Name())
+	}
+	if m.Options.Rank < -1 {
+		return nil, fmt.Errorf("rank = %d: allowed: 0 and more", m.Options.Rank)
+	}
+	if m.Options.AutoNoise && m.Forgets() {
+		return nil, errors.New("process_noise = 'auto' and forgetting are two models of drift; give one of them")
+	}
+	s := &State{cfg: m, rule: rule, up: up, begun: math.NaN(), clock: math.NaN(), drifts: m.Drifts() || m.Options.AutoNoise}
+	if err := m.Name(&s.Dict); err != nil {
+		return nil, err
+	}
+	s.named = s.Dict.Len()
+	rates := []float64{m.Noise}
+	if m.Options.AutoNoise {
+		rates = m.NoiseGrid()
+	}
+	for _, q := range rates {
+		s.bank = append(s.bank, &member{q: q})
+	}
+	if err := s.begin(); err != nil {
+		return nil, err
+	}
+	if f := m.Start; f != nil {
+		s.n, s.skipped = f.N, f.Skipped
+		for _, b := range s.bank {
+			b.logZ = f.LogEvidence
+		}
+		if m.HasTime && !math.IsNaN(f.Time) {
+			s.clock = f.Time
+		} else if f.N > 0 && !m.HasTime {
+			s.clock = 0 // the next row is one step later
+		}
+		s.begun = s.clock
+	}
+	if !math.IsNaN(s.clock) {
+		s.bear()
+	}
+	return s, nil
+}
+
+// begin gives the named features their columns and every member its start.
+func (s *State) begin() error {
+	s.at, s.order, s.known, s.born, s.life = nil, nil, nil, nil, nil
+	for _, b := range s.bank {
+		b.mean, b.cov = nil, nil
+	}
+	if err := s.index(); err != nil {
+		return err
+	}
+	// The batch engines' problem without rows: the start, columns in our order.
+	r, err := kernels.NewRows(s.cfg)
+	if err != nil {
+		return err
+	}
+	p, err := r.Problem()
+	if err != nil {
+		return err
+	}
+	if p.P > MaxFull && s.cfg.Options.Covariance != "lowrank" {
+		return errTooMany(p.P)
+	}
+	for _, b := range s.bank {
+		b.mean = append([]float64(nil), p.Normal.Mean...)
+		switch {
+		case s.cfg.Options.Covariance == "lowrank":
+			b.cov, err = newLowRank(p.Normal, s.cfg.Options.Rank)
+		case b.q > 0 || s.cfg.NoiseBy != nil && !s.cfg.Forgets():
+			b.cov, err = newWalk(p.Normal)
+		default:
+			b.cov, err = newRoot(p.Normal)
+		}
+		if err != nil {
+			return fmt.Errorf("prior: %w", err)
+		}
+	}
+	return nil
+}
+
+func errTooMany(p int) error {
+	return fmt.Errorf("covariance = 'full': found %d weights, whose covariance takes %.1f GB; allowed: at most %d; use covariance 'diagonal' (adf) or 'lowrank'",
+		p, 8*float64(p)*float64(p)/1e9, MaxFull)
+}
+
+// index gives the features that the dictionary has learnt their columns.
+func (s *State) index() error {
+	n, old := s.Dict.Len(), len(s.at)
+	prior := make([]kernels.Weight, n)
+	for id := old; id < n; id++ {
+		prior[id] = s.cfg.Prior.Of(s.Dict.Name(uint32(id)))
+	}
+	start := prior
+	if old == 0 {
+		put := func(ws []kernels.Weight, bs []kernels.Belief) {
+			for _, b := range bs {
+				if id, ok := s.Dict.Find(b.Feature); ok {
+					ws[id] = b.Weight
+				}
+			}
+		}
+		put(prior, s.cfg.Priors)
+		if f := s.cfg.Start; f != nil {
+			start = append([]kernels.Weight(nil), prior...)
+			put(start, f.Beliefs)
+		}
+	}
+	moves := make([]int, 0, n)
+	cols := make([]int32, n)
+	for id := range n {
+		if id < old {
+			cols[id] = s.at[id]
+			continue
+		}
+		s.known = append(s.known, start[id])
+		if start[id].Variance == 0 {
+			cols[id] = -1
+		}
+	}
+	// Old columns keep their order among themselves.
+	order := s.Dict.Order()
+	p := 0
+	var mean, variance []float64
+	for _, id := range order {
+		if cols[id] < 0 {
+			continue
+		}
+		w := kernels.Weight{Mean: math.NaN(), Variance: math.NaN()}
+		if int(id) < old {
+			moves = append(moves, p)
+		} else {
+			w = prior[id]
+		}
+		mean, variance = append(mean, w.Mean), append(variance, w.Variance)
+		cols[id] = int32(p)
+		p++
+	}
+	if p > MaxFull && s.cfg.Options.Covariance != "lowrank" {
+		return errTooMany(p)
+	}
+	s.order, s.at = order, cols
+	for _, b := range s.bank {
+		if b.cov == nil {
+			continue
+		}
+		b.mean = spread(b.mean, moves, mean)
+		b.cov.grow(p, moves, variance)
+	}
+	if !s.drifts {
+		return nil
+	}
+	s.born = spread(s.born, moves, make([]bool, p))
+	s.life = spread(s.life, moves, make([]float64, p))
+	if s.cfg.Forgets() {
+		s.restMu = spread(s.restMu, moves, mean)
+		s.restV = spread(s.restV, moves, variance)
+	}
+	if s.cfg.NoiseBy != nil {
+		s.rate = make([]float64, p)
+		for id, j := range cols {
+			if j >= 0 {
+				s.rate[j] = s.cfg.NoiseBy[string(s.Dict.Name(uint32(id)))]
+			}
+		}
+	}
+	return nil
+}
+
+// spread puts src[j] to dst[move[j]] and returns dst.
+func spread[T any](src []T, move []int, dst []T) []T {
+	dst = append([]T(nil), dst...)
+	for j, to := range move {
+		if j < len(src) {
+			dst[to] = src[j]
+		}
+	}
+	return dst
+}
+
+// Grow gives features that the dictionary has learnt their prior. Cost: O(p²)
+// with a full covariance, when there are any.
+// Errors: more weights than MaxFull with a full covariance.
+func (s *State) Grow() error {
+	if s.Dict.Len() == len(s.at) {
+		return nil
+	}
+	return s.index()
+}
+
+// bear starts the drift of the named features.
+func (s *State) bear() {
+	if !s.drifts {
+		return
+	}
+	for _, j := range s.at[:s.named] {
+		if j >= 0 {
+			s.born[j] = true
+		}
+	}
+}
+
+// tick moves the clock to row i of b and lets the weights drift up to it.
+func (s *State) tick(b *kernels.Batch, i int) error {
+	t := s.clock + 1
+	if s.cfg.HasTime {
+		t = b.Time[i]
+		if t < s.clock {
+			s.late++ // no drift for a row that comes late
+			return nil
+		}
+		if math.IsNaN(t) || math.IsInf(t, 0) {
+			return kernels.RowError(fmt.Errorf("time = %v; allowed: finite numbers", t))
+		}
+	} else if math.IsNaN(t) {
+		t = 0
+	}
+	dt := t - s.clock
+	if math.IsNaN(s.clock) { // with the first row the named weights start to drift
+		s.begun = t
+		s.bear()
+	}
+	s.clock = t
+	if dt > 0 && s.drifts {
+		return s.drift(dt)
+	}
+	return nil
+}
+
+// drift takes every member dt ahead.
+func (s *State) drift(dt float64) error {
+	for j, b := range s.born {
+		if b {
+			s.life[j] += dt
+		}
+	}
+	if s.cfg.Forgets() {
+		for _, b := range s.bank {
+			if err := b.cov.forget(math.Pow(s.cfg.Forgetting, dt), b.mean, s.restMu, s.restV); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	s.added = resize(s.added, len(s.born))
+	for j, b := range s.born {
+		s.added[j] = 0
+		if b {
+			s.added[j] = s.perUnit(j, dt)
+		}
+	}
+	s.walk(s.added)
+	return nil
+}
+
+// perUnit is dt, times the column's own rate where there is one.
+func (s *State) perUnit(j int, dt float64) float64 {
+	if s.rate != nil {
+		return s.rate[j] * dt
+	}
+	return dt
+}
+
+func (s *State) walk(d []float64) {
+	for _, b := range s.bank {
+		if q := s.scale(b); q > 0 {
+			b.cov.walk(q, d)
+		}
+	}
+}
+
+// scale is what perUnit is multiplied by.
+func (s *State) scale(b *member) float64 {
+	if s.rate != nil {
+		return 1
+	}
+	return b.q
+}
+
+func resize[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n, n+n/2)
+	}
+	return s[:n]
+}
+
+// Features is the dictionary that numbers the features of the batches.
+func (s *State) Features() *kernels.Dict { return &s.Dict }
+
+// Skip counts rows that were left out.
+func (s *State) Skip(n int64) { s.skipped += n }
+
+// Update absorbs the rows of b in order; feature numbers are those of s.Dict.
+// With skip, bad rows are counted and left out, else the first one ends the
+// update with an error that Is kernels.ErrRow; the rows before it stay absorbed.
+//
+// Cost: see the package comment; no allocation a row. The result depends on the
+// order of the rows unless the likelihood is Gaussian and nothing drifts.
+func (s *State) Update(b *kernels.Batch, skip bool) error {
+	if err := s.Grow(); err != nil {
+		return err
+	}
+	for i := range b.Len() {
+		if err := s.row(b, i); err != nil {
+			if skip && errors.Is(err, kernels.ErrRow) {
+				s.skipped++
+				continue
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *State) row(b *kernels.Batch, i int) error {
+	o := b.Obs(i)
+	if err := s.cfg.Lik.Check(o); err != nil {
+		return kernels.RowError(err)
+	}
+	s.seen = true
+	if s.drifts || s.cfg.HasTime {
+		if err := s.tick(b, i); err != nil {
+			return err
+		}
+	}
+	m := s.entries(b, i)
+	if s.drifts {
+		for _, j := range s.cols {
+			s.born[j] = true
+		}
+	}
+	k := len(s.bank)
+	s.tilts, s.spreads = resize(s.tilts, k), resize(s.spreads, k)
+	cut := false
+	for k, q := range s.bank {
+		mk, v := m, q.cov.predict(s.cols, s.vals)
+		for e, j := range s.cols {
+			mk += s.vals[e] * q.mean[j]
+		}
+		if !finite(mk) || !finite(v) {
+			return kernels.RowError(fmt.Errorf("the linear predictor overflows (mean %v, variance %v); scale the features down", mk, v))
+		}
+		t := lik.Tilted{Ratio: 1}
+		if o.Weight > 0 {
+			var c bool
+			t, c = s.up.tilt(o, mk, v)
+			cut = cut || c
+		}
+		if !finite(t.LogZ) || !finite(t.Alpha) || !finite(v*t.Alpha) || !finite(t.Beta) || !(t.Ratio > 0) || !finite(t.Ratio) {
+			return kernels.RowError(fmt.Errorf("y = %v with weight %v is impossible under a linear predictor of mean %v, variance %v: log Z = %v", o.Y, o.Weight, mk, v, t.LogZ))
+		}
+		s.tilts[k], s.spreads[k] = t, v
+	}
+	s.n++
+	if cut {
+		s.cut++
+	}
+	for k, q := range s.bank {
+		q.logZ += s.tilts[k].LogZ
+		if s.spreads[k] > 0 && o.Weight > 0 {
+			q.cov.absorb(q.mean, s.tilts[k])
+		}
+	}
+	return nil
+}
+
+// entries sets cols and vals to the unknown weights of row i and returns what the
+// offset and the known ones add to the linear predictor.
+func (s *State) entries(b *kernels.Batch, i int) float64 {
+	m := b.Shift(i)
+	s.cols, s.vals = s.cols[:0], s.vals[:0]
+	for e := b.Row[i]; e < b.Row[i+1]; e++ {
+		f, x := b.Feature[e], b.Value[e]
+		if j := s.at[f]; j >= 0 {
+			s.cols, s.vals = append(s.cols, j), append(s.vals, x)
+		} else {
+			m += x * s.known[f].Mean
+		}
+	}
+	return m
+}
+
+func finite(x float64) bool { return math.Abs(x) <= math.MaxFloat64 }
+
+// best is the member of the largest log evidence, the smallest noise among equals.
+func (s *State) best() *member {
+	best := s.bank[0]
+	for _, b := range s.bank[1:] {
+		if b.logZ > best.logZ {
+			best = b
+		}
+	}
+	return best
+}
+
+// Linear gives mean and variance of the linear predictor of each row of b as
+// the state stands, drift up to the row's time included, for a prediction before
+// the row is learnt. The beliefs are not changed.
+func (s *State) Linear(b *kernels.Batch, mean, variance []float64) error {
+	if err := s.Grow(); err != nil {
+		return err
+	}
+	q := s.best()
+	cov, mu := q.cov, q.mean
+	reached := 0.0 // how far cov and mu are ahead, with forgetting
+	for i := range b.Len() {
+		t := s.clock
+		if s.cfg.HasTime && len(b.Time) > 0 {
+			t = b.Time[i]
+		} else if !s.cfg.HasTime {
+			t++
+		}
+		dt := t - s.clock
+		if !(dt > 0) || !s.drifts {
+			dt = 0
+		}
+		if s.cfg.Forgets() && dt != reached {
+			cov, mu, reached = q.cov.clone(), append([]float64(nil), q.mean...), dt
+			if dt > 0 {
+				if err := cov.forget(math.Pow(s.cfg.Forgetting, dt), mu, s.restMu, s.restV); err != nil {
+					return err
+				}
+			}
+		}
+		m := s.entries(b, i)
+		v := cov.predict(s.cols, s.vals)
+		for e, j := range s.cols {
+			m += s.vals[e] * mu[j]
+			if dt > 0 && !s.cfg.Forgets() && s.born[j] {
+				v += s.vals[e] * s.vals[e] * s.scale(q) * s.perUnit(int(j), dt)
+			}
+		}
+		mean[i], variance[i] = m, v
+	}
+	return nil
+}
+
+// Clone returns an independent copy.
+func (s *State) Clone() *State {
+	c := *s
+	c.Dict = s.Dict.Clone()
+	c.known = append([]kernels.Weight(nil), s.known...)
+	c.born = append([]bool(nil), s.born...)
+	c.life = append([]float64(nil), s.life...)
+	c.cols, c.vals, c.added, c.tilts, c.spreads = nil, nil, nil, nil, nil
+	c.bank = make([]*member, len(s.bank))
+	for k, b := range s.bank {
+		c.bank[k] = &member{b.q, append([]float64(nil), b.mean...), b.cov.clone(), b.logZ}
+	}
+	return &c // order, at, rate and rest are replaced, never changed
+}
+
+// Size is the memory held, in bytes.
+func (s *State) Size() int64 {
+	n := s.Dict.Size() + 400 + 4*int64(cap(s.order)+cap(s.at)+cap(s.cols)) + 16*int64(cap(s.known)) + int64(cap(s.born)) +
+		8*int64(cap(s.life)+cap(s.rate)+cap(s.restMu)+cap(s.restV)+cap(s.vals)+cap(s.added))
+	for _, b := range s.bank {
+		n += 8*int64(cap(b.mean)) + b.cov.size()
+	}
+	return n
+}
+
+// Len is the number of features.
+func (s *State) Len() int { return s.Dict.Len() }
+
+// Merge absorbs a state of the same model and rule that saw other rows: the
+// product of the posteriors with the shared prior counted once, Λ = Λa + Λb - Λ0,
+// over all features of both. It is exact for a Gaussian likelihood without drift
+// (with a full covariance), else the usual embarrassingly parallel approximation.
+// With drift both are brought to the later time first (rows without time count on:
+// src comes after s), and the prior counts with the larger of the two drifts.
+//
+// The log evidence gains log ∫ q_a q_b / p0. src is not changed.
+//
+// Cost: O(p³), with low rank O(p rank²).
+// Errors: src's features exceed a limit; the product is improper.
+func (s *State) Merge(src *State) error {
+	b := src.Clone()
+	if err := b.Grow(); err != nil {
+		return err
+	}
+	for j := range src.Dict.Len() {
+		if _, err := s.Dict.AddRaw(string(src.Dict.Name(uint32(j)))); err != nil {
+			return err
+		}
+	}
+	if err := s.Grow(); err != nil {
+		return err
+	}
+	for j := range s.Dict.Len() {
+		if _, err := b.Dict.AddRaw(string(s.Dict.Name(uint32(j)))); err != nil {
+			return err
+		}
+	}
+	if err := b.Grow(); err != nil {
+		return err
+	}
+	clock, begun := s.clock, s.begun
+	switch {
+	case math.IsNaN(clock):
+		clock, begun = b.clock, b.begun
+	case math.IsNaN(b.clock):
+	case s.cfg.HasTime:
+		clock, begun = max(clock, b.clock), min(begun, b.begun)
+	case s.drifts:
+		clock += b.clock - b.begun
+		if f := s.cfg.Start; f == nil || f.N == 0 { // a fresh run begins at its first row
+			clock++
+		}
+	}
+	if s.drifts {
+		if dt := clock - s.clock; dt > 0 {
+			if err := s.drift(dt); err != nil {
+				return err
+			}
+		}
+		if dt := clock - b.clock; dt > 0 && s.cfg.HasTime {
+			if err := b.drift(dt); err != nil {
+				return err
+			}
+		}
+	}
+	switch {
+	case !b.seen:
+	case !s.seen:
+		for k, q := range s.bank {
+			q.mean, q.cov = b.bank[k].mean, b.bank[k].cov
+		}
+		copy(s.life, b.life)
+		copy(s.born, b.born)
+	default:
+		if err := s.multiply(b, clock-begun); err != nil {
+			return err
+		}
+	}
+	s.clock, s.begun, s.seen = clock, begun, s.seen || b.seen
+	from, logZ0, skipped := int64(0), 0.0, int64(0)
+	if f := s.cfg.Start; f != nil { // the counts both continued from
+		from, logZ0, skipped = f.N, f.LogEvidence, f.Skipped
+	}
+	for k, q := range s.bank {
+		q.logZ += b.bank[k].logZ - logZ0
+	}
+	s.n += b.n - from
+	s.skipped += b.skipped - skipped
+	s.late += b.late
+	s.cut += b.cut
+	s.merged += b.merged + 1
+	s.conflict = max(s.conflict, b.conflict)
+	return nil
+}
+
+// multiply is the product of beliefs over the same features, in b's dictionary in
+// another order but the same columns. Time has passed since the common prior.
+func (s *State) multiply(b *State, passed float64) error {
+	prior := &State{cfg: s.cfg, rule: s.rule, up: s.up, drifts: s.drifts}
+	if err := s.cfg.Name(&prior.Dict); err != nil {
+		return err
+	}
+	prior.named = prior.Dict.Len()
+	for _, q := range s.bank {
+		prior.bank = append(prior.bank, &member{q: q.q})
+	}
+	if err := prior.begin(); err != nil {
+		return err
+	}
+	for j := range s.Dict.Len() {
+		if _, err := prior.Dict.AddRaw(string(s.Dict.Name(uint32(j)))); err != nil {
+			return err
+		}
+	}
+	if err := prior.Grow(); err != nil {
+		return err
+	}
+	if s.drifts && !s.cfg.Forgets() {
+		// A weight that one side never met drifted on the other side only.
+		onlyA, onlyB, most := make([]float64, len(s.life)), make([]float64, len(s.life)), make([]float64, len(s.life))
+		for j := range s.life {
+			most[j] = s.perUnit(j, max(s.life[j], b.life[j]))
+			switch {
+			case !b.born[j]:
+				onlyA[j] = most[j]
+			case !s.born[j]:
+				onlyB[j] = most[j]
+			}
+			s.life[j], s.born[j] = max(s.life[j], b.life[j]), s.born[j] || b.born[j]
+		}
+		s.walk(onlyB)
+		b.walk(onlyA)
+		prior.walk(most)
+	} else if s.drifts {
+		for j := range s.life {
+			s.life[j], s.born[j] = max(s.life[j], b.life[j]), s.born[j] || b.born[j]
+		}
+		for _, q := range prior.bank {
+			if err := q.cov.forget(math.Pow(s.cfg.Forgetting, passed), q.mean, prior.restMu, prior.restV); err != nil {
+				return err
+			}
+		}
+	}
+	p := len(s.bank[0].mean)
+	va, vb := make([]float64, p), make([]float64, p)
+	for k, q := range s.bank {
+		r, o := b.bank[k], prior.bank[k]
+		q.cov.variances(va)
+		r.cov.variances(vb)
+		da, db := make([]float64, p), make([]float64, p)
+		for j := range p {
+			da[j], db[j] = q.mean[j]-o.mean[j], r.mean[j]-o.mean[j]
+			s.conflict = max(s.conflict, math.Abs(da[j]-db[j])/math.Sqrt(va[j]+vb[j]))
+		}
+		d, logC, err := q.cov.merge(r.cov, o.cov, da, db)
+		if err != nil {
+			return fmt.Errorf("merging partial states: %w", err)
+		}
+		for j := range p {
+			q.mean[j] = o.mean[j] + d[j]
+		}
+		q.logZ += logC
+	}
+	return nil
+}
+
+// Summary is the fit without its beliefs and covariance.
+func (s *State) Summary() kernels.Fit {
+	b := s.best()
+	f := *s.cfg.NewFit(s.rule.Name())
+	f.N, f.Skipped, f.LogEvidence = s.n, s.skipped, b.logZ
+	if s.cfg.HasTime {
+		f.Time = s.clock
+	}
+	f.Status = s.status(b)
+	return f
+}
+
+func (s *State) status(b *member) string {
+	switch {
+	case s.late > 0:
+		return fmt.Sprintf("%d rows came before the time already reached: no drift was applied for them", s.late)
+	case s.conflict > MaxConflict:
+		return fmt.Sprintf("parts fitted apart (several threads or window parts, no ORDER BY) were merged and disagree by up to %.0f standard deviations: log_evidence is not reliable", s.conflict)
+	case s.merged > 0 && s.drifts:
+		return "parts fitted apart (several threads or window parts, no ORDER BY) were merged: with drift the answer is approximate"
+	case s.cut > 0:
+		return fmt.Sprintf("%d steps were cut at %d on the linear predictor, where one linearisation does not reach", s.cut, maxStep)
+	case b.cov.status() != "":
+		return b.cov.status()
+	case s.cfg.Options.AutoNoise:
+		return fmt.Sprintf("process_noise %.3g has the largest innovation likelihood of %d tried", b.q, len(s.bank))
+	}
+	return "ok"
+}
+
+// Fit returns the posterior with its covariance, in belief order.
+// Cost: O(p²), O(p³) with process noise. Errors: a belief that is not finite.
+func (s *State) Fit() (*kernels.Fit, error) {
+	if err := s.Grow(); err != nil {
+		return nil, err
+	}
+	f := s.Summary()
+	b := s.best()
+	variance := make([]float64, len(b.mean))
+	b.cov.variances(variance)
+	places := make([]int32, len(s.order))
+	f.Beliefs = make([]kernels.Belief, len(s.order))
+	for k, id := range s.order {
+		j := s.at[id]
+		places[k] = j
+		w := s.known[id]
+		if j >= 0 {
+			w = kernels.Weight{Mean: b.mean[j], Variance: variance[j]}
+		}
+		f.Beliefs[k] = kernels.Belief{Feature: string(s.Dict.Name(id)), Weight: w}
+	}
+	var err error
+	if f.Covariance, err = b.cov.pack(places); err != nil {
+		return nil, err
+	}
+	if err := f.Check(); err != nil {
+		return nil, err
+	}
+	return &f, f.Covariance.Check(len(f.Beliefs))
+}

@@ -1,0 +1,636 @@
+package filter
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/lik"
+)
+
+// DefaultRank is the number of directions a low-rank precision keeps.
+const DefaultRank = 50
+
+// lowRank keeps the precision Λ = diag(s) + W Wᵀ. A row adds the column sqrt(h) x to
+// W, h = β / (1 - vβ). When W has twice the rank in columns, it is cut back by a
+// singular value decomposition of diag(s)^-½ W, in which the units of features do not
+// matter; the squares of what is cut go to the diagonal, so that Λ keeps its diagonal.
+// While the columns fit (rank >= rows, or >= weights) nothing is cut and the filter is
+// that of the full covariance. A row whose h is negative (studentt) moves the mean only.
+//
+// Products go through Woodbury: with M = I + Wᵀ diag(1/s) W = K Kᵀ,
+//
+//	Σx = (x - W M⁻¹ u) / s,  v = xᵀ diag(1/s) x - |K⁻¹u|²,  u = Wᵀ (x / s)
+//
+// Source: Chang, Durán-Martín, Shestopaloff, Jones and Murphy (2023), low-rank
+// extended Kalman filtering (LO-FI), with the scaled decomposition of our own.
+type lowRank struct {
+	p, r, rank int
+	s          []float64
+	w          []float64     // p rows of room columns, r of them used
+	gram       *dense.Matrix // Wᵀ diag(1/s) W, lower triangle, room x room
+	k          *dense.Matrix // K, room x room, r used
+
+	// of the row last predicted
+	cols    []int32
+	x       []float64
+	u, y, z []float64
+	prior   float64 // xᵀ diag(1/s) x
+	v       float64
+
+	cuts    int64
+	dropped float64 // largest share of precision that one cut moved to the diagonal
+	convex  int64   // rows with h < 0
+}
+
+func (l *lowRank) room() int { return max(2*l.rank, l.rank+1) }
+
+func newLowRank(g *gauss.Normal, rank int) (*lowRank, error) {
+	switch {
+	case rank == 0:
+		rank = DefaultRank
+	case rank < 0:
+		rank = 0
+	}
+	l := &lowRank{rank: rank}
+	l.init(g.Dim())
+	var w *dense.Matrix
+	switch g.Form {
+	case gauss.Diagonal:
+		for i, v := range g.Var {
+			l.s[i] = 1 / v
+		}
+	case gauss.LowRank:
+		// (D - FFᵀ)⁻¹ = D⁻¹ + D⁻¹F (I - FᵀD⁻¹F)⁻¹ FᵀD⁻¹
+		r := g.F.Cols
+		inner := dense.New(r, r)
+		f := g.F.Clone()
+		weights := make([]float64, g.Dim())
+		for i, d := range g.D {
+			l.s[i], weights[i] = 1/d, -1/d
+			for j := range f.Row(i) {
+				f.Row(i)[j] /= d
+			}
+		}
+		dense.Gram(inner, g.F, weights)
+		for i := range r {
+			inner.Row(i)[i]++
+		}
+		if err := dense.Cholesky(inner); err != nil {
+			return nil, fmt.Errorf("%w: %w", gauss.ErrNotPD, err)
+		}
+		ft := f.T()
+		dense.SolveLower(inner, ft)
+		w = ft.T()
+	case gauss.Full:
+		var err error
+		if w, err = l.split(g); err != nil {
+			return nil, err
+		}
+	}
+	if w != nil {
+		l.take(w, nil)
+	}
+	return l, nil
+}
+
+// split sets s and returns W for a full precision: with T = diag(Var)^½ the matrix
+// TΛT less its least eigenvalue is what W holds. Cost: O(p³).
+func (l *lowRank) split(g *gauss.Normal) (*dense.Matrix, error) {
+	p := g.Dim()
+	prec := dense.New(p, p)
+	if err := g.Prec(prec); err != nil {
+		return nil, err
+	}
+	for i := range p {
+		for j := range i + 1 {
+			prec.Row(i)[j] *= math.Sqrt(g.Var[i]) * math.Sqrt(g.Var[j])
+		}
+	}
+	vals, vec, ok := eigen(prec)
+	if !ok {
+		return nil, fmt.Errorf("the covariance has no eigenvalues: %w", gauss.ErrNotPD)
+	}
+	if p > 0 && !(vals[0] > 0) {
+		return nil, fmt.Errorf("least eigenvalue %v of the scaled precision: %w", vals[0], gauss.ErrNotPD)
+	}
+	w := dense.New(p, p)
+	for i := range p {
+		l.s[i] = vals[0] / g.Var[i]
+		for j := range p {
+			w.Row(i)[j] = vec.At(i, j) * math.Sqrt(math.Max(vals[j]-vals[0], 0)/g.Var[i])
+		}
+	}
+	return w, nil
+}
+
+func (l *lowRank) init(p int) {
+	room := l.room()
+	l.p = p
+	l.s, l.w = make([]float64, p), make([]float64, p*room)
+	if l.gram == nil {
+		l.gram, l.k = dense.New(room, room), dense.New(room, room)
+		l.u, l.y, l.z = make([]float64, room), make([]float64, room), make([]float64, room)
+	}
+}
+
+// row is row i of W.
+func (l *lowRank) row(i int) []float64 {
+	lo := i * l.room()
+	return l.w[lo : lo+l.r : lo+l.r]
+}
+
+// matrix is W as a view.
+func (l *lowRank) matrix() *dense.Matrix {
+	return &dense.Matrix{Rows: l.p, Cols: l.r, Stride: l.room(), Data: l.w}
+}
+
+func (l *lowRank) grow(p int, move []int, variance []float64) {
+	old := *l
+	l.init(p)
+	for i, v := range variance {
+		l.s[i] = 1 / v
+	}
+	for i, to := range move {
+		l.s[to] = old.s[i]
+		copy(l.row(to), old.row(i))
+	}
+}
+
+func (l *lowRank) predict(cols []int32, x []float64) float64 {
+	l.cols, l.x = cols, x
+	u := l.u[:l.r]
+	clear(u)
+	l.prior = 0
+	for e, j := range cols {
+		xs := x[e] / l.s[j]
+		l.prior += x[e] * xs
+		dense.Axpy(xs, l.row(int(j)), u)
+	}
+	y := l.y[:l.r]
+	copy(y, u)
+	dense.SolveLowerVec(l.factor(), y)
+	l.v = l.prior - dense.Dot(y, y)
+	if least := 1e-16 * l.prior; !(l.v >= least) && l.prior <= math.MaxFloat64 {
+		l.v = least // what rounding leaves of the difference
+	}
+	return l.v
+}
+
+func (l *lowRank) factor() *dense.Matrix { return l.k.Slice(0, l.r, 0, l.r) }
+
+func (l *lowRank) absorb(mean []float64, t lik.Tilted) {
+	z := l.z[:l.r]
+	copy(z, l.y)
+	dense.SolveLowerTVec(l.factor(), z)
+	for i := range l.p {
+		if d := dense.Dot(l.row(i), z); d != 0 {
+			mean[i] -= t.Alpha * d / l.s[i]
+		}
+	}
+	for e, j := range l.cols {
+		mean[j] += t.Alpha * l.x[e] / l.s[j]
+	}
+	h := t.Beta / t.Ratio
+	if !(h > 0) {
+		if h < 0 {
+			l.convex++
+		}
+		return
+	}
+	h = math.Min(h, math.MaxFloat64)
+	// The new column borders M: [M, √h u; ·, 1 + h xᵀx/s].
+	root := math.Sqrt(h)
+	r := l.r
+	g := l.gram.Row(r)
+	k := l.k.Row(r)
+	rest := 1 + h*l.v // Schur complement 1 + h (xᵀx/s - |y|²)
+	for j := range r {
+		g[j], k[j] = root*l.u[j], root*l.y[j]
+	}
+	g[r], k[r] = h*l.prior, math.Sqrt(rest)
+	room := l.room()
+	for i := range l.p {
+		l.w[i*room+r] = 0
+	}
+	for e, j := range l.cols {
+		l.w[int(j)*room+r] = root * l.x[e]
+	}
+	l.r++
+	if l.r == room {
+		l.cut()
+	}
+}
+
+// cut brings W back to its rank.
+func (l *lowRank) cut() {
+	if l.r <= l.rank {
+		return
+	}
+	l.take(l.matrix().Clone(), l.gram.Slice(0, l.r, 0, l.r))
+}
+
+// take makes w (p x any) the low-rank part, cut to the rank if it is wider than that;
+// gram is wᵀ diag(1/s) w, nil when unknown.
+func (l *lowRank) take(w, gram *dense.Matrix) {
+	c := w.Cols
+	if c > l.rank {
+		if gram == nil {
+			gram = dense.New(c, c)
+			dense.Gram(gram, w, l.inverse())
+		}
+		all, kept := 0.0, 0.0
+		for i := range c {
+			all += gram.At(i, i)
+		}
+		top := dense.New(c, l.rank)
+		if vals, vec, ok := eigen(gram); ok {
+			for j := range l.rank { // largest first
+				kept += math.Max(vals[c-1-j], 0)
+				for i := range c {
+					top.Row(i)[j] = vec.At(i, c-1-j)
+				}
+			}
+		}
+		cutW := dense.New(l.p, l.rank)
+		dense.Mul(cutW, w, top)
+		for i := range l.p {
+			// What the rotation leaves out of row i; exact rows lose rounding only.
+			a, b := w.Row(i), cutW.Row(i)
+			before := dense.Dot(a, a)
+			if lost := before - dense.Dot(b, b); lost > 1e-14*before {
+				l.s[i] += lost
+			}
+		}
+		if all > 0 {
+			l.dropped = math.Max(l.dropped, 1-kept/all)
+		}
+		l.cuts++
+		w = cutW
+	}
+	l.r = w.Cols
+	for i := range l.p {
+		copy(l.row(i), w.Row(i))
+	}
+	l.refactor()
+}
+
+func (l *lowRank) inverse() []float64 {
+	inv := make([]float64, l.p)
+	for i, s := range l.s {
+		inv[i] = 1 / s
+	}
+	return inv
+}
+
+// refactor computes gram and K from s and W.
+func (l *lowRank) refactor() {
+	if l.r == 0 {
+		return
+	}
+	g := dense.New(l.r, l.r)
+	dense.Gram(g, l.matrix(), l.inverse())
+	for i := range l.r {
+		copy(l.gram.Row(i)[:l.r], g.Row(i))
+		g.Row(i)[i]++
+	}
+	if dense.Cholesky(g) != nil {
+		// I + a Gram matrix: only overflow fails, and then predict reports it.
+		for i := range l.r {
+			g.Row(i)[i] = math.Inf(1)
+		}
+	}
+	for i := range l.r {
+		copy(l.k.Row(i)[:i+1], g.Row(i)[:i+1])
+	}
+}
+
+// walk is Σ + diag(q) in closed form. With e = 1/(1 + s q),
+//
+//	s' = s e,  W' = diag(e) W R⁻ᵀ,  R Rᵀ = I + Wᵀ diag(q e) W
+//
+// in which nothing cancels. Cost: O(p r²).
+func (l *lowRank) walk(scale float64, d []float64) {
+	if scale == 0 {
+		return
+	}
+	if l.r > 0 {
+		q := make([]float64, l.p)
+		for i, s := range l.s {
+			q[i] = scale * d[i] / (1 + s*scale*d[i])
+		}
+		n := dense.New(l.r, l.r)
+		dense.Gram(n, l.matrix(), q)
+		for i := range l.r {
+			n.Row(i)[i]++
+		}
+		if dense.Cholesky(n) == nil {
+			wt := l.matrix().T()
+			dense.SolveLower(n, wt)
+			w := wt.T()
+			for i, s := range l.s {
+				e := 1 / (1 + s*scale*d[i])
+				for j, v := range w.Row(i) {
+					l.row(i)[j] = v * e
+				}
+			}
+		}
+	}
+	for i, s := range l.s {
+		l.s[i] = s / (1 + s*scale*d[i])
+	}
+	l.refactor()
+}
+
+// mulPrec is Λ x.
+func (l *lowRank) mulPrec(dst, x []float64) {
+	u := make([]float64, l.r)
+	dense.GemvT(u, l.matrix(), x)
+	for i, s := range l.s {
+		dst[i] = s*x[i] + dense.Dot(l.row(i), u)
+	}
+}
+
+// solve is Λ⁻¹ x.
+func (l *lowRank) solve(dst, x []float64) {
+	for i, s := range l.s {
+		dst[i] = x[i] / s
+	}
+	u := make([]float64, l.r)
+	dense.GemvT(u, l.matrix(), dst)
+	dense.SolveLowerVec(l.factor(), u)
+	dense.SolveLowerTVec(l.factor(), u)
+	for i, s := range l.s {
+		dst[i] = (x[i] - dense.Dot(l.row(i), u)) / s
+	}
+}
+
+func (l *lowRank) logDetPrec() float64 {
+	sum := 0.0
+	for _, s := range l.s {
+		sum += math.Log(s)
+	}
+	for i := range l.r {
+		sum += 2 * math.Log(l.k.At(i, i))
+	}
+	return sum
+}
+
+// forget: λ(diag(s) + WWᵀ) + (1-λ) diag(1/restV).
+func (l *lowRank) forget(lambda float64, mean, restMu, restV []float64) error {
+	if lambda == 1 {
+		return nil
+	}
+	d, nu := make([]float64, l.p), make([]float64, l.p)
+	for i := range d {
+		d[i] = mean[i] - restMu[i]
+	}
+	l.mulPrec(nu, d)
+	root := math.Sqrt(lambda)
+	for i := range l.p {
+		l.s[i] = lambda*l.s[i] + (1-lambda)/restV[i]
+		for j, v := range l.row(i) {
+			l.row(i)[j] = v * root
+		}
+		nu[i] *= lambda
+	}
+	l.refactor()
+	l.solve(d, nu)
+	for i := range mean {
+		mean[i] = restMu[i] + d[i]
+	}
+	return nil
+}
+
+// merge joins the columns and cuts them back to the rank. A start with a low-rank
+// part of its own is in both factors: it is taken out of the second one, by the
+// eigenvalues of what the two differ in.
+func (l *lowRank) merge(other, start covariance, da, db []float64) ([]float64, float64, error) {
+	o, p0 := other.(*lowRank), start.(*lowRank)
+	logC := 0.0
+	nu, term := make([]float64, l.p), make([]float64, l.p)
+	for _, part := range []struct {
+		*lowRank
+		d []float64
+	}{{l, da}, {o, db}} {
+		part.mulPrec(term, part.d)
+		logC += 0.5 * (part.logDetPrec() - dense.Dot(term, part.d))
+		dense.Axpy(1, term, nu)
+	}
+	logC -= 0.5 * p0.logDetPrec()
+	s := make([]float64, l.p)
+	for i := range s {
+		// Cuts and data only add to s, so that what one part gained counts once more.
+		if s[i] = l.s[i] + (o.s[i] - p0.s[i]); !(s[i] > 0) {
+			return nil, 0, fmt.Errorf("no proper product: precision %v + %v - %v on the diagonal", l.s[i], o.s[i], p0.s[i])
+		}
+	}
+	w, err := signed(s, []*dense.Matrix{l.matrix(), o.matrix()}, p0.matrix())
+	if err != nil {
+		return nil, 0, err
+	}
+	l.s = s
+	l.cuts += o.cuts
+	l.convex += o.convex
+	l.dropped = math.Max(l.dropped, o.dropped)
+	l.r = 0
+	l.take(w, nil)
+	d := make([]float64, l.p)
+	l.solve(d, nu)
+	logC += 0.5 * (dense.Dot(nu, d) - l.logDetPrec())
+	return d, logC, nil
+}
+
+// signed is a W with W Wᵀ = Σ plus plusᵀ - minus minusᵀ; negative parts that are left go
+// to s, which stays positive or the error says that the product is improper.
+func signed(s []float64, plus []*dense.Matrix, minus *dense.Matrix) (*dense.Matrix, error) {
+	p, c := len(s), 0
+	for _, m := range plus {
+		c += m.Cols
+	}
+	all := dense.New(p, c+minus.Cols)
+	for i := range p {
+		row := all.Row(i)[:0]
+		for _, m := range plus {
+			row = append(row, m.Row(i)...)
+		}
+		_ = append(row, minus.Row(i)...)
+	}
+	if minus.Cols == 0 {
+		return all, nil
+	}
+	// Z = diag(s)^-½ all; ZᵀZ = V Γ Vᵀ; the nonzero eigenvalues of Z J Zᵀ are those of
+	// Γ^½ Vᵀ J V Γ^½, its eigenvectors Z V Γ^-½ times theirs.
+	n := all.Cols
+	inv := make([]float64, p)
+	for i, v := range s {
+		inv[i] = 1 / v
+	}
+	gram := dense.New(n, n)
+	dense.Gram(gram, all, inv)
+	vals, vec, ok := eigen(gram)
+	if !ok {
+		return nil, fmt.Errorf("no proper product: the factors overflow")
+	}
+	from := 0
+	for from < n && vals[from] <= 1e-14*vals[n-1] {
+		from++
+	}
+	k := n - from
+	half := dense.New(n, k) // V Γ^½ over the kept directions
+	basis := dense.New(n, k)
+	for i := range n {
+		for j := range k {
+			g := math.Sqrt(vals[from+j])
+			half.Row(i)[j] = vec.At(i, from+j) * g
+			basis.Row(i)[j] = vec.At(i, from+j) / g
+		}
+	}
+	sign := make([]float64, n)
+	for i := range sign {
+		sign[i] = 1
+		if i >= c {
+			sign[i] = -1
+		}
+	}
+	core := dense.New(k, k)
+	dense.Gram(core, half, sign)
+	evals, evec, ok := eigen(core)
+	if !ok {
+		return nil, fmt.Errorf("no proper product: the factors overflow")
+	}
+	turn := dense.New(n, k)
+	dense.Mul(turn, basis, evec)
+	dirs := dense.New(p, k)
+	dense.Mul(dirs, all, turn)
+	var keep []int
+	for j := k - 1; j >= 0; j-- {
+		if evals[j] > 0 {
+			keep = append(keep, j)
+		}
+	}
+	w := dense.New(p, len(keep))
+	for i := range p {
+		for j, e := range evals {
+			if d := dirs.At(i, j); e < 0 {
+				s[i] += e * d * d
+			}
+		}
+		if !(s[i] > 0) {
+			return nil, fmt.Errorf("no proper product: precision %v on the diagonal", s[i])
+		}
+		for to, j := range keep {
+			w.Row(i)[to] = dirs.At(i, j) * math.Sqrt(evals[j])
+		}
+	}
+	return w, nil
+}
+
+// eigen is the eigenvalues of a symmetric matrix, ascending, and their vectors; the
+// lower triangle is read.
+func eigen(m *dense.Matrix) ([]float64, *dense.Matrix, bool) {
+	n := m.Rows
+	if n == 0 {
+		return nil, dense.New(0, 0), true
+	}
+	sym := mat.NewSymDense(n, nil)
+	for i := range n {
+		for j := range i + 1 {
+			if !finite(m.At(i, j)) {
+				return nil, nil, false
+			}
+			sym.SetSym(i, j, m.At(i, j))
+		}
+	}
+	var e mat.EigenSym
+	if !e.Factorize(sym, true) {
+		return nil, nil, false
+	}
+	var v mat.Dense
+	e.VectorsTo(&v)
+	out := dense.New(n, n)
+	for i := range n {
+		for j := range n {
+			out.Row(i)[j] = v.At(i, j)
+		}
+	}
+	return e.Values(nil), out, true
+}
+
+// normal is D and F of Σ = diag(D) - F Fᵀ, F = diag(1/s) W K⁻ᵀ, and the variances.
+func (l *lowRank) normal() (d []float64, f *dense.Matrix, variance []float64) {
+	wt := l.matrix().T()
+	dense.SolveLower(l.factor(), wt)
+	f = wt.T()
+	d, variance = l.inverse(), make([]float64, l.p)
+	for i := range f.Rows {
+		row := f.Row(i)
+		for j := range row {
+			row[j] *= d[i]
+		}
+		// Where rounding takes all of the variance, the row of F is shortened: wider.
+		for shrink := 1e-15; ; shrink *= 4 {
+			if variance[i] = d[i] - dense.Dot(row, row); variance[i] > 0 {
+				break
+			}
+			for j := range row {
+				row[j] *= 1 - shrink
+			}
+		}
+	}
+	return d, f, variance
+}
+
+func (l *lowRank) variances(dst []float64) {
+	_, _, v := l.normal()
+	copy(dst, v)
+}
+
+func (l *lowRank) pack(places []int32) (kernels.Covariance, error) {
+	c := l
+	if l.r > l.rank {
+		c = l.clone().(*lowRank)
+		c.cut()
+	}
+	d, f, _ := c.normal()
+	out := kernels.Covariance{Form: gauss.LowRank, Rank: f.Cols, Values: make([]float64, 0, len(places)*(f.Cols+1))}
+	none := make([]float64, f.Cols+1)
+	for _, j := range places {
+		if j < 0 {
+			out.Values = append(out.Values, none...)
+			continue
+		}
+		out.Values = append(append(out.Values, d[j]), f.Row(int(j))...)
+	}
+	return out, nil
+}
+
+func (l *lowRank) clone() covariance {
+	c := *l
+	c.gram = nil
+	c.init(l.p)
+	copy(c.s, l.s)
+	copy(c.w, l.w)
+	copy(c.gram.Data, l.gram.Data)
+	copy(c.k.Data, l.k.Data)
+	return &c
+}
+
+func (l *lowRank) size() int64 {
+	room := int64(l.room())
+	return 8 * (int64(cap(l.s)+cap(l.w)) + 2*room*room + 3*room)
+}
+
+func (l *lowRank) status() string {
+	switch {
+	case l.convex > 0:
+		return fmt.Sprintf("%d rows that would raise the variance moved the mean only: low rank adds precision", l.convex)
+	case l.dropped > 1e-12:
+		return fmt.Sprintf("%d cuts to rank %d, the largest moved %.2g of the low-rank precision to the diagonal", l.cuts, l.rank, l.dropped)
+	}
+	return ""
+}

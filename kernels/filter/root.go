@@ -1,0 +1,321 @@
+package filter
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/lik"
+)
+
+// root keeps the lower Cholesky factor of Σ = L Lᵀ, column after column: L(i, j) of
+// i >= j at start(j) + i - j.
+//
+// A row is absorbed by Carlson's square-root update, from the last column to the
+// first. With f = Lᵀx, c = 1 - vβ before the first column, and for each column
+//
+//	c' = c + β f_j²,  r = sqrt(c/c')
+//	L_j' = r (L_j - (β f_j / c) b),  b' = b + f_j L_j
+//
+// c ends at 1 and b at Σx. All c are positive, so the diagonal is multiplied by
+// positive numbers and nothing can make Σ indefinite.
+//
+// Source: Bierman, Factorization Methods for Discrete Sequential Estimation (1977),
+// chapter V; Carlson (1973).
+type root struct {
+	p    int
+	l    []float64
+	f, b []float64 // of the row last predicted: Lᵀx, and room for Σx
+	x    []float64
+	top  int // columns above it have f = 0
+}
+
+// least is the smallest diagonal entry kept: its square, a variance, is a number.
+const least = 1e-150
+
+func newRoot(g *gauss.Normal) (*root, error) {
+	g, err := g.ToFull()
+	if err != nil {
+		return nil, err
+	}
+	r := &root{}
+	r.size0(g.Dim())
+	for j := range r.p {
+		for i, c := j, r.col(j); i < r.p; i++ {
+			c[i-j] = g.L.At(i, j)
+		}
+	}
+	return r, nil
+}
+
+func (r *root) size0(p int) {
+	*r = root{p: p, l: make([]float64, p*(p+1)/2), f: make([]float64, p), b: make([]float64, p), x: make([]float64, p)}
+}
+
+// col is column j from the diagonal down.
+func (r *root) col(j int) []float64 {
+	lo := j*r.p - j*(j-1)/2
+	return r.l[lo : lo+r.p-j : lo+r.p-j]
+}
+
+func (r *root) grow(p int, move []int, variance []float64) {
+	var n root
+	n.size0(p)
+	for j, v := range variance {
+		n.col(j)[0] = math.Sqrt(v)
+	}
+	for j, to := range move {
+		dst := n.col(to)
+		for i, v := range r.col(j) {
+			dst[move[j+i]-to] = v
+		}
+	}
+	*r = n
+}
+
+func (r *root) predict(cols []int32, x []float64) (v float64) {
+	r.top = -1
+	for _, j := range cols {
+		r.top = max(r.top, int(j))
+	}
+	if 4*len(cols) > r.p { // dense
+		clear(r.x)
+		for e, j := range cols {
+			r.x[j] = x[e]
+		}
+		for j := 0; j <= r.top; j++ {
+			r.f[j] = dense.Dot(r.col(j)[:r.top+1-j], r.x[j:r.top+1])
+		}
+	} else {
+		for j := 0; j <= r.top; j++ {
+			c, s := r.col(j), 0.0
+			for e, i := range cols {
+				if k := int(i) - j; k >= 0 {
+					s += c[k] * x[e]
+				}
+			}
+			r.f[j] = s
+		}
+	}
+	f := r.f[:r.top+1]
+	return dense.Dot(f, f)
+}
+
+func (r *root) absorb(mean []float64, t lik.Tilted) {
+	clear(r.b)
+	c := t.Ratio
+	for j := r.top; j >= 0; j-- {
+		f := r.f[j]
+		if f == 0 {
+			continue
+		}
+		next := c + t.Beta*f*f
+		if t.Beta < 0 {
+			next = math.Max(next, 1) // c falls to 1 from above
+		}
+		shrink := math.Sqrt(c / next)
+		carlson(r.col(j), r.b[j:], shrink, t.Beta*f/c*shrink, f)
+		if d := &r.l[j*r.p-j*(j-1)/2]; !(*d >= least) {
+			*d = least
+		}
+		c = next
+	}
+	dense.Axpy(t.Alpha, r.b, mean)
+}
+
+// carlson sets l, b = r l - g b, b + f l.
+func carlson(l, b []float64, r, g, f float64) {
+	b = b[:len(l)]
+	for len(l) >= 4 && len(b) >= 4 {
+		l0, l1, l2, l3 := l[0], l[1], l[2], l[3]
+		b0, b1, b2, b3 := b[0], b[1], b[2], b[3]
+		l[0], l[1], l[2], l[3] = r*l0-g*b0, r*l1-g*b1, r*l2-g*b2, r*l3-g*b3
+		b[0], b[1], b[2], b[3] = b0+f*l0, b1+f*l1, b2+f*l2, b3+f*l3
+		l, b = l[4:], b[4:]
+	}
+	for i, v := range l {
+		l[i] = r*v - g*b[i]
+		b[i] += f * v
+	}
+}
+
+// walk: a root is used where no variance is added.
+func (r *root) walk(scale float64, _ []float64) {
+	if scale != 0 {
+		panic("filter: a root does not walk")
+	}
+}
+
+// forget uses Σ' = L (λI + (1-λ) LᵀΛ0L)⁻¹ Lᵀ: with the middle matrix = CᵀC, C lower
+// triangular, the new factor is L C⁻¹, and neither Σ nor Λ is formed. The mean goes
+// to μ0 + Σ'λΛ(μ - μ0) = μ0 + λ L' C⁻ᵀ L⁻¹ (μ - μ0).
+func (r *root) forget(lambda float64, mean, restMu, restV []float64) error {
+	if lambda == 1 || r.p == 0 {
+		return nil
+	}
+	l := r.matrix()
+	w := make([]float64, r.p)
+	for i, v := range restV {
+		w[i] = (1 - lambda) / v
+	}
+	n := dense.New(r.p, r.p)
+	dense.Gram(n, l, w)
+	for i := range r.p {
+		n.Row(i)[i] += lambda
+	}
+	c, err := lowerRoot(n)
+	if err != nil {
+		return fmt.Errorf("forgetting: %w: %w", gauss.ErrNotPD, err)
+	}
+	d := make([]float64, r.p)
+	for i := range d {
+		d[i] = mean[i] - restMu[i]
+	}
+	dense.SolveLowerVec(l, d)
+	dense.SolveLowerTVec(c, d)
+	// L' = L C⁻¹, so L'ᵀ = C⁻ᵀ Lᵀ
+	lt := l.T()
+	dense.SolveLowerT(c, lt)
+	r.set(lt.T())
+	clear(mean)
+	for j := range r.p {
+		dense.Axpy(lambda*d[j], r.col(j), mean[j:])
+	}
+	for i := range mean {
+		mean[i] += restMu[i]
+	}
+	return nil
+}
+
+// lowerRoot is the lower triangular C with N = CᵀC.
+func lowerRoot(n *dense.Matrix) (*dense.Matrix, error) {
+	p := n.Rows
+	rev := dense.New(p, p)
+	for i := range p {
+		for j := range p {
+			rev.Row(i)[j] = n.Row(p - 1 - i)[p-1-j]
+		}
+	}
+	if err := dense.Cholesky(rev); err != nil {
+		return nil, err
+	}
+	// N reversed is G Gᵀ, so N is U Uᵀ with U = G reversed, and C = Uᵀ.
+	c := dense.New(p, p)
+	for i := range p {
+		for j := range i + 1 {
+			c.Row(i)[j] = rev.Row(p - 1 - j)[p-1-i]
+		}
+	}
+	return c, nil
+}
+
+// matrix is L, row by row.
+func (r *root) matrix() *dense.Matrix {
+	m := dense.New(r.p, r.p)
+	for j := range r.p {
+		for i, v := range r.col(j) {
+			m.Row(j + i)[j] = v
+		}
+	}
+	return m
+}
+
+// set takes the lower triangle of m.
+func (r *root) set(m *dense.Matrix) {
+	for j := range r.p {
+		c := r.col(j)
+		for i := range c {
+			c[i] = m.Row(j + i)[j]
+		}
+	}
+}
+
+func (r *root) merge(o, prior covariance, da, db []float64) ([]float64, float64, error) {
+	l, d, logC, err := product(r.matrix(), o.(*root).matrix(), prior.(*root).matrix(), da, db)
+	if err == nil {
+		r.set(l)
+	}
+	return d, logC, err
+}
+
+// product is the product of N(da, A Aᵀ) and N(db, B Bᵀ) over N(0, P Pᵀ): its factor,
+// its mean, and the log of its integral. A, B and P are lower triangular.
+func product(a, b, prior *dense.Matrix, da, db []float64) (l *dense.Matrix, d []float64, logC float64, err error) {
+	p := len(da)
+	prec, term := dense.New(p, p), dense.New(p, p)
+	d = make([]float64, p)
+	add := func(root *dense.Matrix, sign float64, mean []float64) {
+		dense.InverseFromCholesky(term, root)
+		for i := range p {
+			dense.Axpy(sign, term.Row(i), prec.Row(i))
+		}
+		logC -= 0.5 * sign * dense.LogDet(root)
+		if mean != nil {
+			nu := make([]float64, p)
+			dense.Gemv(nu, term, mean)
+			dense.Axpy(1, nu, d)
+			logC -= 0.5 * dense.Dot(nu, mean)
+		}
+	}
+	add(a, 1, da)
+	add(b, 1, db)
+	add(prior, -1, nil)
+	c, err := lowerRoot(prec)
+	if err != nil {
+		return nil, nil, 0, fmt.Errorf("no proper product of the covariances: %w", err)
+	}
+	// prec = CᵀC: Σ = C⁻¹C⁻ᵀ
+	l = dense.New(p, p)
+	for i := range p {
+		l.Row(i)[i] = 1
+	}
+	dense.SolveLower(c, l)
+	nu := append([]float64(nil), d...)
+	// d = C⁻¹ C⁻ᵀ ν
+	dense.SolveLowerTVec(c, d)
+	dense.SolveLowerVec(c, d)
+	logC += 0.5 * (dense.Dot(nu, d) - dense.LogDet(c))
+	return l, d, logC, nil
+}
+
+func (r *root) variances(dst []float64) {
+	clear(dst)
+	for j := range r.p {
+		for i, v := range r.col(j) {
+			dst[j+i] += v * v
+		}
+	}
+}
+
+func (r *root) pack(places []int32) (kernels.Covariance, error) {
+	return packFull(places, func(i, j int) float64 { return r.l[j*r.p-j*(j-1)/2+i-j] }), nil
+}
+
+// packFull lays a lower factor out in belief order; rows of known weights are zero.
+func packFull(places []int32, at func(i, j int) float64) kernels.Covariance {
+	n := len(places)
+	c := kernels.Covariance{Form: gauss.Full, Values: make([]float64, 0, n*(n+1)/2)}
+	for k, i := range places {
+		for _, j := range places[:k+1] {
+			v := 0.0
+			if i >= 0 && j >= 0 {
+				v = at(int(i), int(j))
+			}
+			c.Values = append(c.Values, v)
+		}
+	}
+	return c
+}
+
+func (r *root) clone() covariance {
+	c := &root{}
+	c.size0(r.p)
+	copy(c.l, r.l)
+	return c
+}
+
+func (r *root) size() int64 { return 8 * int64(cap(r.l)+3*cap(r.f)) }
+
+func (r *root) status() string { return "" }

@@ -1,0 +1,343 @@
+package filter
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/lik"
+)
+
+// Rule says what one row does to the belief N(m, v) of its linear predictor:
+// the mean becomes m + vα, the variance v(1 - vβ). The rules are ADF, Laplace,
+// Variational and EKF.
+type Rule interface {
+	// Name is the method's name in the fit.
+	Name() string
+	// bind returns the rule for the model's likelihood and options.
+	bind(m *kernels.Model) (update, error)
+}
+
+// update is a bound rule. The weight of o is above 0. cut says that the step was
+// held back (see maxStep).
+type update interface {
+	tilt(o lik.Obs, m, v float64) (t lik.Tilted, cut bool)
+}
+
+// maxStep is the largest move of a linear predictor in one linearised step under
+// the links log and cloglog: the tangent of an exponential knows nothing of what
+// lies a factor e^5 away, and a free step would overflow.
+const maxStep = 5
+
+func stepLimit(link string) float64 {
+	if link == "log" || link == "cloglog" {
+		return maxStep
+	}
+	return math.Inf(1)
+}
+
+// linearised is the update by a score and an information h >= 0, both taken at a
+// point: the belief times exp(score (s-m) - h (s-m)²/2).
+func linearised(score, h, v, limit float64) (t lik.Tilted, cut bool) {
+	t.Ratio = 1 / (1 + h*v)
+	t.Alpha = score * t.Ratio
+	t.Beta = h * t.Ratio
+	if step := math.Abs(v * t.Alpha); step > limit {
+		t.Alpha *= limit / step
+		cut = true
+	}
+	return t, cut
+}
+
+// ADF is assumed density filtering with the exact moments of every family: the
+// one-step unscented Kalman filter of Zoeter (2007), section 2, on the full
+// covariance. Its log evidence is the sum of the log predictive densities.
+type ADF struct{}
+
+func (ADF) Name() string { return "adf" }
+
+func (ADF) bind(m *kernels.Model) (update, error) { return exact{m.Lik}, nil }
+
+type exact struct{ lik.Likelihood }
+
+func (e exact) tilt(o lik.Obs, m, v float64) (lik.Tilted, bool) { return e.Moments(o, m, v), false }
+
+// Laplace is the rule of Spiegelhalter and Lauritzen: one Newton step from the
+// prior mean. With l(s) the log-likelihood, g = l'(m) and h = -l”(m),
+//
+//	α = g / (1 + hv),  β = h / (1 + hv)
+//
+// for logit Σ' = Σ - p(1-p) Σx(Σx)ᵀ / (1 + p(1-p) v), μ' = μ + Σ'x (y - p). Where a
+// log-likelihood bends upwards (studentt, gaussian with link log) h is 0. Under the
+// links log and cloglog a step is cut at ±5, and the status says so. The log
+// evidence is the sum of the exact log predictive densities under the beliefs.
+//
+// Source: Niranjan (1999), after Spiegelhalter and Lauritzen (1990).
+type Laplace struct{}
+
+func (Laplace) Name() string { return "sequential_laplace" }
+
+func (Laplace) bind(m *kernels.Model) (update, error) {
+	return newton{m.Lik, stepLimit(m.Lik.Link())}, nil
+}
+
+type newton struct {
+	lik.Likelihood
+	limit float64
+}
+
+func (r newton) tilt(o lik.Obs, m, v float64) (lik.Tilted, bool) {
+	_, d1, d2 := r.LogLik(o, m)
+	t, cut := linearised(d1, math.Max(-d2, 0), v, r.limit)
+	t.LogZ = r.Moments(o, m, v).LogZ
+	return t, cut
+}
+
+// Variational is the bound of Jaakkola and Jordan for the logit link (bernoulli,
+// binomial). For N trials of weight 1 with y successes, κ = y - N/2,
+//
+//	1/v' = 1/v + 2Nλ(ξ),  m'/v' = m/v + κ,  ξ² = v' + m'²,  λ(ξ) = tanh(ξ/2) / (4ξ)
+//
+// iterated (EM) at most MaxIter (50) times or until ξ changes by less than Tol
+// (1e-8) of itself. Its log evidence is a lower bound of each row's log Z under the
+// belief it meets.
+//
+// Source: Niranjan (1999), after Jaakkola and Jordan (1997), with the sign of λ that
+// makes the precision grow.
+type Variational struct{}
+
+func (Variational) Name() string { return "variational" }
+
+func (Variational) bind(m *kernels.Model) (update, error) {
+	l := m.Lik
+	if l.Link() != "logit" {
+		return nil, fmt.Errorf("family = %q, link = %q: allowed for variational: bernoulli or binomial with link logit", l.Family(), l.Link())
+	}
+	return jaakkola{l, kernels.Or(m.Options.MaxIter, 50), kernels.Or(m.Options.Tol, 1e-8)}, nil
+}
+
+type jaakkola struct {
+	lik.Likelihood
+	maxIter int
+	tol     float64
+}
+
+// lambda is tanh(ξ/2)/(4ξ), in (0, 1/8] for ξ >= 0.
+func lambda(xi float64) float64 {
+	if xi < 1e-4 {
+		return 0.125 - xi*xi/96 // next term ξ⁴/960
+	}
+	return math.Min(math.Tanh(0.5*xi)/(4*xi), 0.125)
+}
+
+func (r jaakkola) tilt(o lik.Obs, m, v float64) (t lik.Tilted, cut bool) {
+	n := kernels.Or(o.Trials, 1)
+	base, _, _ := r.LogLik(o, 0) // w log C(N, y) - N w log 2
+	kappa := o.Weight * (o.Y - 0.5*n)
+	n *= o.Weight
+	xi := math.Hypot(math.Sqrt(v), m)
+	var h float64
+	for range max(r.maxIter, 1) {
+		h = 2 * n * lambda(xi)
+		t.Ratio = 1 / (1 + h*v)
+		next := math.Hypot(math.Sqrt(v*t.Ratio), (m+v*kappa)*t.Ratio)
+		done := math.Abs(next-xi) <= r.tol*next
+		if done {
+			break // ξ belongs to h: the bound below is that of the update made
+		}
+		xi = next
+	}
+	h = 2 * n * lambda(xi)
+	t.Ratio = 1 / (1 + h*v)
+	t.Alpha = (kappa - h*m) * t.Ratio
+	t.Beta = h * t.Ratio
+	// log σ(ξ) - ξ/2 + λξ² + log 2, the height of the bound at 0 above that of σ
+	top := math.Ln2 - math.Log1p(math.Exp(-xi)) - 0.5*xi + 0.5*h*xi*xi/n
+	t.LogZ = base + n*top + 0.5*(math.Log(t.Ratio)+((2*m+v*kappa)*kappa-h*m*m)*t.Ratio)
+	return t, false
+}
+
+// EKF is the extended Kalman filter on the response: f = g'(m) x, e = y - g(m),
+//
+//	K = Σf / (R + fᵀΣf),  μ' = μ + Ke,  Σ' = Σ - K fᵀΣ
+//
+// for binomial y is the share of successes. The model's MeasurementNoise says what R
+// is: 0 the likelihood's own variance of y at m, for bernoulli g(1-g), which makes
+// the filter that of Laplace where the link is canonical; a number > 0; or NaN,
+// inferred from the row: R = max(NoiseFloor, e² - fᵀΣf), NoiseFloor 1e-3 by default.
+// The row's weight divides R. Nothing is ever divided by R: own variances go through
+// the score and the information of the row.
+//
+// MaxIter > 1 iterates from the prior, R taken anew at each iterate, until the
+// predictor moves by less than Tol (1e-8) of its deviation; with R the likelihood's
+// own, the fixed point is the exact mode of the row. SecondOrder adds the terms
+// g”v/2 to the prediction and (g”v)²/2 to its variance. Under the links log and
+// cloglog a step that is not iterated is cut at ±5.
+//
+// Its log evidence is the innovation density Σ log N(e; 0, R + fᵀΣf), a density also
+// for responses that are counts.
+//
+// Source: Niranjan (1999), section on the extended Kalman filter; Jazwinski (1970)
+// for R and the second order.
+type EKF struct{ SecondOrder bool }
+
+func (EKF) Name() string { return "ekf" }
+
+func (r EKF) bind(m *kernels.Model) (update, error) {
+	o := m.Options
+	k := &ekf{Likelihood: m.Lik, second: r.SecondOrder, r: o.MeasurementNoise, floor: kernels.Or(o.NoiseFloor, 1e-3),
+		maxIter: kernels.Or(o.MaxIter, 1), tol: kernels.Or(o.Tol, 1e-8), limit: stepLimit(m.Lik.Link()), family: m.Lik.Family(), link: m.Lik.Link()}
+	switch {
+	case k.r < 0 || math.IsInf(k.r, 0):
+		return nil, fmt.Errorf("measurement_noise = %v: allowed: a finite number > 0, 'bernoulli' or 'auto'", k.r)
+	case !(k.floor > 0) || math.IsInf(k.floor, 0):
+		return nil, fmt.Errorf("noise_floor = %v: allowed: finite numbers > 0", k.floor)
+	case k.second && k.maxIter > 1:
+		return nil, fmt.Errorf("max_iter = %d: allowed for the second-order EKF: 1", k.maxIter)
+	}
+	if k.r == 0 && k.family == "studentt" {
+		if _, v := m.Lik.Predict(0, 0); !(v <= math.MaxFloat64) {
+			return nil, fmt.Errorf("measurement_noise = 'bernoulli': a studentt of shape <= 2 has no variance; allowed here: a number > 0 or 'auto'")
+		}
+	}
+	return k, nil
+}
+
+type ekf struct {
+	lik.Likelihood
+	family, link string
+	second       bool
+	r, floor     float64
+	maxIter      int
+	tol, limit   float64
+}
+
+// tangent is the response linearised at a point.
+type tangent struct {
+	score, h float64 // g'(y-g)/R and g'²/R
+	logR     float64
+	bend     float64 // g''/g'
+	sq       float64 // e²/R
+}
+
+// tiny bounds R from below in densities: a response variance that underflows.
+const tiny = 1e-300
+
+// at linearises at s, for a belief of variance v.
+func (k *ekf) at(o lik.Obs, s, v float64) tangent {
+	w := o.Weight
+	g := k.Response(s)
+	slope := g
+	up := o // the row with only successes
+	switch k.link {
+	case "identity":
+		slope = 1
+	case "log":
+	default:
+		up.Weight, up.Y = 1, math.Max(o.Trials, 1)
+		_, d, _ := k.LogLik(up, s)
+		slope = g * d / up.Y
+	}
+	var t tangent
+	switch k.link {
+	case "logit":
+		t.bend = -math.Tanh(0.5 * s)
+	case "probit":
+		t.bend = -s
+	case "cloglog":
+		t.bend = 1 - math.Exp(s)
+	case "log":
+		t.bend = 1
+	}
+	if k.r != 0 {
+		y := o.Y
+		if o.Trials > 0 {
+			y /= o.Trials
+		}
+		e := y - g
+		r := k.r / w
+		if k.r != k.r {
+			r = math.Max(k.floor/w, e*e-slope*slope*v)
+		}
+		t.score, t.h, t.logR, t.sq = slope*e/r, slope*slope/r, math.Log(r), e*e/r
+		return t
+	}
+	// In all families but studentt the score is l' itself, and the information is
+	// l” at the expected response, or the product of the slopes of both outcomes.
+	_, t.score, t.h = k.LogLik(o, s)
+	t.h = -t.h
+	switch k.family {
+	case "bernoulli", "binomial":
+		_, a, _ := k.LogLik(up, s)
+		dn := up
+		dn.Y = 0
+		_, b, _ := k.LogLik(dn, s)
+		t.h = -w * a * b / up.Y
+	case "studentt":
+		_, variance := k.Predict(0, 0)
+		t.h = w / variance
+		t.score = (o.Y - s) * t.h
+	case "poisson":
+	default:
+		if k.link != "identity" {
+			o.Y = g
+			_, _, t.h = k.LogLik(o, s)
+			t.h = -t.h
+		}
+	}
+	t.logR = math.Max(2*math.Log(slope)-math.Log(t.h), math.Log(tiny))
+	if !(t.logR <= math.MaxFloat64) { // both underflow
+		t.logR = math.Log(tiny)
+	}
+	if t.score != 0 {
+		t.sq = math.Min(t.score*(t.score/t.h), 1/tiny)
+	}
+	return t
+}
+
+func (k *ekf) tilt(o lik.Obs, m, v float64) (t lik.Tilted, cut bool) {
+	l := k.at(o, m, v)
+	den := 1 + l.h*v
+	if k.second {
+		// Divided by R: innovation e - g''v/2, variance R + g'²v + (g''v)²/2.
+		extra := 0.5 * l.h * l.bend * l.bend * v * v
+		den += extra
+		t.Ratio = (1 + extra) / den
+		t.Beta = l.h / den
+		t.Alpha = (l.score - 0.5*l.bend*l.h*v) / den
+		sq := l.sq - l.bend*v*l.score + 0.5*extra // (e - g''v/2)²/R
+		t.LogZ = -0.5 * (math.Log(2*math.Pi) + l.logR + math.Log(den) + math.Max(sq, 0)/den)
+		if step := math.Abs(v * t.Alpha); step > k.limit {
+			t.Alpha *= k.limit / step
+			cut = true
+		}
+		return t, cut
+	}
+	logZ := -0.5 * (math.Log(2*math.Pi) + l.logR + math.Log1p(l.h*v) + l.sq/den)
+	if k.maxIter == 1 {
+		t, cut = linearised(l.score, l.h, v, k.limit)
+		t.LogZ = logZ
+		return t, cut
+	}
+	// d = v score(m + d), by scoring steps that are halved until the residual falls.
+	d := 0.0
+	res := math.Abs(v * l.score)
+	for range k.maxIter {
+		step := (v*l.score - d) / (1 + l.h*v)
+		better := false
+		for range 60 {
+			n := k.at(o, m+d+step, v)
+			if r := math.Abs(d + step - v*n.score); r < res {
+				d, l, res, better = d+step, n, r, true
+				break
+			}
+			step *= 0.5
+		}
+		if !better || math.Abs(step) <= k.tol*math.Sqrt(v/(1+l.h*v)) {
+			break
+		}
+	}
+	t.Ratio = 1 / (1 + l.h*v)
+	t.Alpha, t.Beta, t.LogZ = d/v, l.h*t.Ratio, logZ
+	return t, false
+}

@@ -1,0 +1,228 @@
+package filter
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/lik"
+)
+
+// walk keeps Σ itself, the lower triangle row by row, for weights that walk at
+// random. It is symmetric by construction.
+//
+// Each update rounds every entry by at most 3u max Σ_ii, u = 1.1e-16, a symmetric
+// perturbation of norm below 3pu max Σ_ii. Before the next row q is added to every
+// variance: with q >= 3pu max Σ_ii (1e-13 max Σ_ii at p = 300) what is added makes
+// up for what was rounded off, and Σ stays positive definite for ever. For less
+// noise, or none of some weights, a Cholesky factorisation every checkRows rows
+// finds a lost sign, and the diagonal is raised until it succeeds.
+type walk struct {
+	p        int
+	s        []float64
+	c        []float64 // Σx of the row last predicted
+	x        []float64
+	v        float64
+	rows     int // since the last check
+	repaired int64
+}
+
+const checkRows = 1024
+
+func newWalk(g *gauss.Normal) (*walk, error) {
+	w := &walk{}
+	w.size0(g.Dim())
+	sigma := dense.New(w.p, w.p)
+	g.Cov(sigma)
+	for i := range w.p {
+		copy(w.row(i), sigma.Row(i))
+	}
+	return w, nil
+}
+
+func (w *walk) size0(p int) {
+	w.p = p
+	w.s, w.c, w.x = make([]float64, p*(p+1)/2), make([]float64, p), make([]float64, p)
+}
+
+// row is row i up to the diagonal.
+func (w *walk) row(i int) []float64 {
+	lo := i * (i + 1) / 2
+	return w.s[lo : lo+i+1 : lo+i+1]
+}
+
+func (w *walk) grow(p int, move []int, variance []float64) {
+	n := *w
+	n.size0(p)
+	for i, v := range variance {
+		n.row(i)[i] = v
+	}
+	for i, to := range move {
+		dst := n.row(to)
+		for j, v := range w.row(i) {
+			dst[move[j]] = v
+		}
+	}
+	*w = n
+}
+
+func (w *walk) predict(cols []int32, x []float64) float64 {
+	for try := 0; ; try++ {
+		clear(w.c)
+		if 4*len(cols) > w.p { // dense: one pass over the triangle
+			clear(w.x)
+			for e, j := range cols {
+				w.x[j] = x[e]
+			}
+			for i := range w.p {
+				r := w.row(i)
+				w.c[i] += dense.Dot(r, w.x[:i+1])
+				if w.x[i] != 0 {
+					dense.Axpy(w.x[i], r[:i], w.c[:i])
+				}
+			}
+		} else {
+			for e, k := range cols {
+				j := int(k)
+				dense.Axpy(x[e], w.row(j), w.c[:j+1])
+				for i, at := j+1, (j+1)*(j+2)/2+j; i < w.p; i++ {
+					w.c[i] += x[e] * w.s[at]
+					at += i + 1
+				}
+			}
+		}
+		w.v = 0
+		zero := true
+		for e, j := range cols {
+			w.v += x[e] * w.c[j]
+			zero = zero && x[e] == 0
+		}
+		if w.v > 0 || zero || try > 0 || !finite(w.v) {
+			w.v = math.Max(w.v, 0)
+			return w.v
+		}
+		w.repair()
+	}
+}
+
+func (w *walk) absorb(mean []float64, t lik.Tilted) {
+	dense.Axpy(t.Alpha, w.c, mean)
+	if t.Beta == 0 {
+		return
+	}
+	for i := range w.p {
+		ci := w.c[i]
+		if ci == 0 {
+			continue
+		}
+		r := w.row(i)
+		// Σ'_ii = Σ_ii (1 - ρ²(1 - ratio)) with ρ² <= 1: rounding must not leave that
+		floor := r[i] * math.Min(t.Ratio, 1)
+		dense.Axpy(-t.Beta*ci, w.c[:i+1], r)
+		r[i] = math.Max(r[i], math.Max(floor, least*least))
+	}
+	if w.rows++; w.rows == checkRows {
+		w.rows = 0
+		w.repair()
+	}
+}
+
+// matrix is the lower triangle of Σ.
+func (w *walk) matrix() *dense.Matrix {
+	m := dense.New(w.p, w.p)
+	for i := range w.p {
+		copy(m.Row(i), w.row(i))
+	}
+	return m
+}
+
+// cholesky factors Σ, raising the diagonal if it must; raised says by how much of
+// itself.
+func (w *walk) cholesky() (l *dense.Matrix, raised float64, err error) {
+	for raised = 0; raised < 1; raised = math.Max(1e-15, raised*10) {
+		l = w.matrix()
+		for i := range w.p {
+			l.Row(i)[i] *= 1 + raised
+		}
+		if err = dense.Cholesky(l); err == nil {
+			return l, raised, nil
+		}
+	}
+	return nil, 0, fmt.Errorf("%w: %w", gauss.ErrNotPD, err)
+}
+
+// repair raises the diagonal where rounding has made Σ indefinite.
+func (w *walk) repair() {
+	_, raised, err := w.cholesky()
+	if err != nil || raised == 0 {
+		return // overflow is found by predict
+	}
+	w.repaired++
+	for i := range w.p {
+		w.row(i)[i] *= 1 + raised
+	}
+}
+
+func (w *walk) walk(scale float64, d []float64) {
+	for i := range w.p {
+		v := &w.s[i*(i+1)/2+i]
+		*v = math.Min(*v+scale*d[i], math.MaxFloat64)
+	}
+}
+
+// forget: a model forgets or walks.
+func (w *walk) forget(float64, []float64, []float64, []float64) error {
+	return fmt.Errorf("process noise and forgetting are two models of drift; give one of them")
+}
+
+func (w *walk) merge(o, prior covariance, da, db []float64) ([]float64, float64, error) {
+	var ls [3]*dense.Matrix
+	for k, c := range []covariance{w, o, prior} {
+		var err error
+		if ls[k], _, err = c.(*walk).cholesky(); err != nil {
+			return nil, 0, err
+		}
+	}
+	l, d, logC, err := product(ls[0], ls[1], ls[2], da, db)
+	if err != nil {
+		return nil, 0, err
+	}
+	m := dense.New(w.p, w.p)
+	dense.MulTB(m, l, l)
+	for i := range w.p {
+		copy(w.row(i), m.Row(i))
+	}
+	return d, logC, nil
+}
+
+func (w *walk) variances(dst []float64) {
+	for i := range dst {
+		dst[i] = w.row(i)[i]
+	}
+}
+
+func (w *walk) pack(places []int32) (kernels.Covariance, error) {
+	l, _, err := w.cholesky()
+	if err != nil {
+		return kernels.Covariance{}, err
+	}
+	return packFull(places, l.At), nil
+}
+
+func (w *walk) clone() covariance {
+	c := *w
+	c.size0(w.p)
+	copy(c.s, w.s)
+	return &c
+}
+
+func (w *walk) size() int64 { return 8 * int64(cap(w.s)+2*cap(w.c)) }
+
+func (w *walk) status() string {
+	if w.repaired == 0 {
+		return ""
+	}
+	return fmt.Sprintf("rounding took the covariance out of the positive definite %d times; its diagonal was raised by parts in 1e15 or more", w.repaired)
+}
