@@ -1,0 +1,255 @@
+package kernels
+
+import (
+	"math"
+
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/gauss"
+)
+
+// Scaling is how Problem.Standardize changed the columns: x' = (x - Shift) / Scale.
+// The weights of x' are w'_j = Scale_j w_j and b' = b + Σ Shift_j w_j.
+type Scaling struct {
+	Scale, Shift []float64 // by column; 1 and 0 where nothing changed
+	centred      bool
+	// Note says what could not be done, "" if nothing.
+	Note string
+}
+
+// maxFill bounds the entries that centring makes of absent ones, zeros of a sparse X.
+const maxFill = 1 << 26
+
+// Standardize returns p with its numeric columns divided by their standard deviation
+// and, with center, less their mean. A column is numeric when it holds a value other
+// than 0 and 1. Rows count by their weight, absent entries are zeros. The prior of the
+// new problem is that of p: it now speaks of the standardised columns, which on the
+// original scale is a Gaussian prior too, in which centring correlates the intercept
+// with the other weights. p is not changed.
+//
+// Left as they are: columns without spread, and features of the fit that p continues,
+// whose beliefs speak of the original scale. Centring needs an intercept that is to be
+// learnt; it is not done for a continued one, nor for columns whose zeros would become
+// more than 2^26 entries. Note says so.
+//
+// Cost: O(nnz) and a copy of the values, n entries for each centred column.
+func (p *Problem) Standardize(center bool) (*Problem, *Scaling) {
+	s := &Scaling{Scale: make([]float64, p.P), Shift: make([]float64, p.P)}
+	numeric := make([]bool, p.P)
+	sum, seen, squares := make([]float64, p.P), make([]float64, p.P), make([]float64, p.P)
+	count := make([]int, p.P)
+	total := 0.0
+	weight := func(i int) float64 {
+		if p.Weight != nil {
+			return p.Weight[i]
+		}
+		return 1
+	}
+	for i := range p.N {
+		w := weight(i)
+		total += w
+		col, val := p.Entries(i)
+		for k, j := range col {
+			x := val[k]
+			numeric[j] = numeric[j] || x != 0 && x != 1
+			sum[j] += w * x
+			seen[j] += w
+			count[j]++
+		}
+	}
+	started := map[string]bool{}
+	if p.Start != nil {
+		for _, b := range p.Start.Beliefs {
+			started[b.Feature] = true
+		}
+	}
+	mean := sum
+	for j := range mean {
+		if total > 0 {
+			mean[j] /= total
+		}
+		squares[j] = (total - seen[j]) * mean[j] * mean[j]
+	}
+	for i := range p.N {
+		w := weight(i)
+		col, val := p.Entries(i)
+		for k, j := range col {
+			d := val[k] - mean[j]
+			squares[j] += w * d * d
+		}
+	}
+	if center && (p.P == 0 || p.Name(0) != Intercept || started[Intercept]) {
+		center = false
+		s.Note = "standardize scales the features but does not centre them, for there is no new intercept to take up their means"
+	}
+	fill, unfilled := 0, 0
+	for j := range p.P {
+		s.Scale[j] = 1
+		if !numeric[j] || started[p.Name(j)] {
+			continue
+		}
+		sd := math.Sqrt(squares[j] / total)
+		// the rounding of a constant column is no spread
+		if !(sd > 1e-14*math.Abs(mean[j])) || math.IsInf(sd, 0) || math.IsInf(1/sd, 0) {
+			continue
+		}
+		s.Scale[j] = sd
+		if !center {
+			continue
+		}
+		if missing := p.N - count[j]; fill+missing > maxFill {
+			unfilled++
+			continue
+		} else {
+			fill += missing
+		}
+		s.Shift[j] = mean[j]
+		s.centred = true
+	}
+	if unfilled > 0 {
+		s.Note = "standardize scales the sparse features but does not centre them, for that would fill in their zeros"
+	}
+	q := *p
+	q.x = nil
+	q.Val = make([]float64, 0, len(p.Val)+fill)
+	if fill == 0 {
+		for k, x := range p.Val {
+			j := p.Col[k]
+			q.Val = append(q.Val, (x-s.Shift[j])/s.Scale[j])
+		}
+		return &q, s
+	}
+	q.Row, q.Col = make([]int, 1, p.N+1), make([]uint32, 0, len(p.Val)+fill)
+	var centred []uint32
+	for j, c := range s.Shift {
+		if c != 0 {
+			centred = append(centred, uint32(j))
+		}
+	}
+	for i := range p.N {
+		col, val := p.Entries(i)
+		c := 0
+		absent := func(before uint32) {
+			for ; c < len(centred) && centred[c] < before; c++ {
+				j := centred[c]
+				q.Col, q.Val = append(q.Col, j), append(q.Val, -s.Shift[j]/s.Scale[j])
+			}
+		}
+		for k, j := range col {
+			absent(j)
+			if c < len(centred) && centred[c] == j {
+				c++
+			}
+			q.Col, q.Val = append(q.Col, j), append(q.Val, (val[k]-s.Shift[j])/s.Scale[j])
+		}
+		absent(uint32(p.P))
+		q.Row = append(q.Row, len(q.Col))
+	}
+	return &q, s
+}
+
+// To sets dst to the weights of the standardised columns whose predictor is that of w.
+func (s *Scaling) To(dst, w []float64) {
+	b := 0.0
+	for j, v := range w {
+		b += s.Shift[j] * v
+		dst[j] = v * s.Scale[j]
+	}
+	if s.centred {
+		dst[0] += b
+	}
+}
+
+// From sets dst to the weights of the original columns whose predictor is that of w.
+func (s *Scaling) From(dst, w []float64) {
+	b := 0.0
+	for j, v := range w {
+		dst[j] = v / s.Scale[j]
+		b += s.Shift[j] * dst[j]
+	}
+	if s.centred {
+		dst[0] -= b
+	}
+}
+
+// Restore is the belief g about the standardised columns on the original scale. A
+// scaling with shifts makes it Full, any other keeps its form.
+//
+// Cost: O(p²) for Full: the factor's first row changes, and two sweeps of rotations
+// make it triangular again.
+func (s *Scaling) Restore(g *gauss.Normal) (*gauss.Normal, error) {
+	p := g.Dim()
+	mean := make([]float64, p)
+	s.From(mean, g.Mean)
+	if s.centred && g.Form != gauss.Full {
+		var err error
+		if g, err = g.ToFull(); err != nil {
+			return nil, err
+		}
+	}
+	square := make([]float64, p)
+	rows := func(m *dense.Matrix) *dense.Matrix {
+		m = m.Clone()
+		for j := range m.Rows {
+			for k := range m.Row(j) {
+				m.Row(j)[k] /= s.Scale[j]
+			}
+		}
+		return m
+	}
+	switch g.Form {
+	case gauss.Full:
+		l := rows(g.L)
+		if s.centred {
+			for j := 1; j < p; j++ {
+				dense.Axpy(-s.Shift[j], l.Row(j)[:j+1], l.Row(0)[:j+1])
+			}
+			triangle(l)
+		}
+		return gauss.NewFull(mean, l), nil
+	case gauss.LowRank:
+		for j, d := range g.D {
+			square[j] = d / (s.Scale[j] * s.Scale[j])
+		}
+		return gauss.NewLowRank(mean, square, rows(g.F))
+	}
+	for j, v := range g.Var {
+		square[j] = v / (s.Scale[j] * s.Scale[j])
+	}
+	return gauss.NewDiagonal(mean, square), nil
+}
+
+// triangle makes m, lower triangular but for its first row, lower triangular without
+// changing m mᵀ, by rotations of neighbouring columns.
+func triangle(m *dense.Matrix) {
+	n := m.Rows
+	rotate := func(row, k, from int) {
+		a, b := m.Row(row)[k-1], m.Row(row)[k]
+		if b == 0 {
+			return
+		}
+		r := math.Hypot(a, b)
+		c, s := a/r, b/r
+		turn := func(i int) {
+			x, y := m.Row(i)[k-1], m.Row(i)[k]
+			m.Row(i)[k-1], m.Row(i)[k] = c*x+s*y, c*y-s*x
+		}
+		turn(row)
+		m.Row(row)[k] = 0
+		for i := max(from, row+1); i < n; i++ {
+			turn(i)
+		}
+	}
+	for k := n - 1; k > 0; k-- { // the first row, from its end
+		rotate(0, k, k-1)
+	}
+	for k := 2; k < n; k++ { // what that left above the diagonal
+		rotate(k-1, k, k)
+	}
+	for k := range n {
+		if m.Row(k)[k] < 0 {
+			for i := k; i < n; i++ {
+				m.Row(i)[k] = -m.Row(i)[k]
+			}
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package kernels_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/lik"
+)
+
+func scaledProblem(t *testing.T, rng *rand.Rand, intercept bool) *kernels.Problem {
+	t.Helper()
+	l, _ := lik.New("gaussian", "", lik.Params{Dispersion: 1})
+	m := &kernels.Model{Lik: l, Prior: kernels.DefaultPrior, Intercept: intercept}
+	r := mustRows(t, m)
+	var b kernels.Batch
+	b.Reset()
+	for i := range 40 {
+		if intercept {
+			b.Add(0, 1)
+		}
+		for j := range 6 {
+			id, err := r.Dict.Add("f" + strconv.Itoa(j))
+			if err != nil {
+				t.Fatal(err)
+			}
+			switch {
+			case j == 0:
+				b.Add(id, 1e6+10*rng.NormFloat64())
+			case j == 1:
+				b.Add(id, float64(i%2)) // an indicator stays
+			case j == 2:
+				b.Add(id, 7) // so does a constant
+			case rng.IntN(2) == 0:
+				b.Add(id, 3+rng.NormFloat64()) // half of them absent
+			}
+		}
+		b.EndRow()
+		b.Y, b.Weight = append(b.Y, 0), append(b.Weight, float64(1+i%3))
+	}
+	if err := r.Update(&b, false); err != nil {
+		t.Fatal(err)
+	}
+	p, err := r.Problem()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// Standardised columns have weighted mean 0 and variance 1; predictors do not change
+// when weights are moved there and back.
+func TestStandardize(t *testing.T) {
+	for _, intercept := range []bool{true, false} {
+		for _, center := range []bool{true, false} {
+			rng := rand.New(rand.NewPCG(1, 2))
+			p := scaledProblem(t, rng, intercept)
+			q, s := p.Standardize(center)
+			if (s.Note != "") != (center && !intercept) {
+				t.Errorf("note %q", s.Note)
+			}
+			x := q.Dense()
+			for j := range p.P {
+				mean, sq, total := 0.0, 0.0, 0.0
+				for i := range p.N {
+					mean += p.Weight[i] * x.At(i, j)
+					total += p.Weight[i]
+				}
+				mean /= total
+				for i := range p.N {
+					d := x.At(i, j) - mean
+					sq += p.Weight[i] * d * d
+				}
+				name := p.Name(j)
+				if name == kernels.Intercept || name == "f1" || name == "f2" {
+					if s.Scale[j] != 1 || s.Shift[j] != 0 {
+						t.Errorf("%s changed: %v %v", name, s.Scale[j], s.Shift[j])
+					}
+					continue
+				}
+				if math.Abs(sq/total-1) > 1e-9 || center && intercept && math.Abs(mean) > 1e-9 {
+					t.Errorf("%s: mean %v variance %v", name, mean, sq/total)
+				}
+			}
+			w, ws, back := make([]float64, p.P), make([]float64, p.P), make([]float64, p.P)
+			for j := range w {
+				w[j] = rng.NormFloat64()
+			}
+			s.To(ws, w)
+			s.From(back, ws)
+			a, b := make([]float64, p.N), make([]float64, p.N)
+			p.Predictor(a, w)
+			q.Predictor(b, ws)
+			for i := range a {
+				if math.Abs(a[i]-b[i]) > 1e-8*math.Abs(a[i])+1e-8 {
+					t.Errorf("predictor %v, standardised %v", a[i], b[i])
+				}
+			}
+			for j := range w {
+				if math.Abs(back[j]-w[j]) > 1e-7 {
+					t.Errorf("weight %v came back as %v", w[j], back[j])
+				}
+			}
+		}
+	}
+}
+
+// Restore is the change of variables: covariance A Σ Aᵀ by brute force.
+func TestRestore(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 2))
+	for _, center := range []bool{true, false} {
+		p := scaledProblem(t, rng, true)
+		_, s := p.Standardize(center)
+		n := p.P
+		l, f := dense.New(n, n), dense.New(n, 2)
+		mean, d := make([]float64, n), make([]float64, n)
+		for i := range n {
+			mean[i], d[i] = rng.NormFloat64(), 2+rng.Float64()
+			for k := range 2 {
+				f.Row(i)[k] = 0.3 * rng.NormFloat64()
+			}
+			for j := range i {
+				l.Row(i)[j] = rng.NormFloat64()
+			}
+			l.Row(i)[i] = 1 + rng.Float64()
+		}
+		low, err := gauss.NewLowRank(mean, d, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, g := range []*gauss.Normal{gauss.NewFull(mean, l), gauss.NewDiagonal(mean, d), low} {
+			got, err := s.Restore(g)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !center && got.Form != g.Form {
+				t.Errorf("%v became %v", g.Form, got.Form)
+			}
+			a, cov, tmp, want, have := dense.New(n, n), dense.New(n, n), dense.New(n, n), dense.New(n, n), dense.New(n, n)
+			e, col := make([]float64, n), make([]float64, n)
+			for j := range n {
+				clear(e)
+				e[j] = 1
+				s.From(col, e)
+				for i := range n {
+					a.Row(i)[j] = col[i]
+				}
+			}
+			g.Cov(cov)
+			dense.Mul(tmp, a, cov)
+			dense.MulTB(want, tmp, a)
+			got.Cov(have)
+			for i := range n {
+				for j := range n {
+					scale := math.Sqrt(want.At(i, i) * want.At(j, j))
+					if math.Abs(have.At(i, j)-want.At(i, j)) > 1e-12*scale {
+						t.Errorf("%v: covariance (%d,%d) %v, want %v", g.Form, i, j, have.At(i, j), want.At(i, j))
+					}
+				}
+				if got.Form == gauss.Full {
+					for k, v := range got.L.Row(i)[i:] {
+						if k == 0 && !(v > 0) || k > 0 && v != 0 {
+							t.Fatalf("not a lower factor: row %d has %v", i, got.L.Row(i))
+						}
+					}
+				}
+			}
+		}
+	}
+}
