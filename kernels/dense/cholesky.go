@@ -9,8 +9,8 @@ import (
 // ErrNotPD says that a matrix is not positive definite to working precision.
 var ErrNotPD = errors.New("matrix not positive definite")
 
-// choleskyBase is the order up to which a factor is computed row by row.
-const choleskyBase = 32
+// choleskyBase is the order up to which a factor is computed in one packed panel.
+const choleskyBase = 64
 
 // Cholesky factors A = L Lᵀ in place: only the lower triangle of A is read, L is left there
 // and the upper triangle is set to zero. If a pivot is not a positive number the error wraps
@@ -38,7 +38,7 @@ func Cholesky(a *Matrix) error {
 func cholesky(a Matrix, pivot int) error {
 	n := a.Rows
 	if n <= choleskyBase {
-		return choleskyRows(a, pivot)
+		return choleskyPanel(a, pivot)
 	}
 	h := half(n, choleskyBase)
 	a11, a21, a22 := a.view(0, h, 0, h), a.view(h, n, 0, h), a.view(h, n, h, n)
@@ -50,18 +50,45 @@ func cholesky(a Matrix, pivot int) error {
 	return cholesky(a22, pivot+h)
 }
 
-func choleskyRows(a Matrix, pivot int) error {
-	for i := range a.Rows {
-		ri := a.Row(i)
-		for j := range i {
-			rj := a.Row(j)
-			ri[j] = (ri[j] - dot(ri[:j], rj[:j])) / rj[j]
+// choleskyPanel factors a small matrix by rows of U = Lᵀ in packed form, so that all sums
+// run over the vectors of a row: blockRows rows at a time lose what the rows above take
+// from them, and are then done one by one. Left of the diagonal, U holds anything.
+func choleskyPanel(a Matrix, pivot int) error {
+	n := a.Rows
+	s := scratch.Get().(*space)
+	defer scratch.Put(s)
+	width := roundUp(n, lanes)
+	s.c, s.a = grow(s.c, n*width), grow(s.a, n*width)
+	x, minus := s.c, s.a // U and -U
+	for r := 0; r < n; r += lanes {
+		packTrans(x[r:], width, a.Data[r*a.Stride:], a.Stride, min(lanes, n-r), n)
+	}
+	for i := 0; i < n; i += blockRows {
+		m := min(blockRows, n-i)
+		for j := i; j < width && i > 0; j += panelCols {
+			block(m, min(panelCols, width-j), x[i*width+j:], width, minus[i:], 1, width, x[j:], width, i, nil, 0)
 		}
-		d := ri[i] - dot(ri[:i], ri[:i])
-		if !(d > 0) || math.IsInf(d, 1) {
-			return fmt.Errorf("dense: pivot %d is %g: %w", pivot+i, d, ErrNotPD)
+		for r := i; r < i+m; r++ {
+			for j := i; j < width && r > i; j += panelCols {
+				block(1, min(panelCols, width-j), x[r*width+j:], width, minus[i*width+r:], 1, width, x[i*width+j:], width, r-i, nil, 0)
+			}
+			d := x[r*width+r]
+			if !(d > 0) || math.IsInf(d, 1) {
+				return fmt.Errorf("dense: pivot %d is %g: %w", pivot+r, d, ErrNotPD)
+			}
+			f := [1]float64{1 / math.Sqrt(d)}
+			row, neg := x[r*width+i:(r+1)*width], minus[r*width+i:(r+1)*width]
+			packRows(row, width, panelCols, row, width, 1, len(row), f[:])
+			x[r*width+r] = math.Sqrt(d)
+			f[0] = -1
+			packRows(neg, width, panelCols, row, width, 1, len(row), f[:])
 		}
-		ri[i] = math.Sqrt(d)
+	}
+	for i := range n {
+		row := a.Row(i)[:i+1]
+		for j := range row {
+			row[j] = x[j*width+i]
+		}
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ func best() isa {
 }
 
 // A tileFunc has its strides in bytes.
-type tileFunc = func(c *float64, cs int, a *float64, ars, acs int, b *float64, bs, k int)
+type tileFunc = func(c *float64, cs int, a *float64, ars, acs int, b *float64, bs, k int, next *float64, ns int)
 
 // by rows and vectors, less one
 var (
@@ -38,18 +38,25 @@ var (
 	}
 )
 
-// block is blockGo by the instruction set in use. The assembly checks no bounds, so the
+// block is blockGo by the instruction set in use, which meanwhile fetches a cache line at
+// each of the first k multiples of ns in next, for what comes after it. The assembly checks no bounds, so the
 // last number of each operand is touched here.
-func block(m, n int, c []float64, cs int, a []float64, ars, acs int, b []float64, bs, k int) {
+func block(m, n int, c []float64, cs int, a []float64, ars, acs int, b []float64, bs, k int, next []float64, ns int) {
 	_, _, _ = c[(m-1)*cs+n-1], a[(m-1)*ars+(k-1)*acs], b[(k-1)*bs+n-1]
+	fetch := &b[0]
+	if len(next) > 0 {
+		fetch = &next[0]
+	} else {
+		ns = 0
+	}
 	switch used {
 	case avx512:
-		tiles512[m-1][n/8-1](&c[0], 8*cs, &a[0], 8*ars, 8*acs, &b[0], 8*bs, k)
+		tiles512[m-1][n/8-1](&c[0], 8*cs, &a[0], 8*ars, 8*acs, &b[0], 8*bs, k, fetch, 8*ns)
 	case avx2:
 		for j := 0; j < n; j += 12 {
 			nv := min(3, (n-j)/4)
 			for i := 0; i < m; i += 4 {
-				tiles2[min(4, m-i)-1][nv-1](&c[i*cs+j], 8*cs, &a[i*ars], 8*ars, 8*acs, &b[j], 8*bs, k)
+				tiles2[min(4, m-i)-1][nv-1](&c[i*cs+j], 8*cs, &a[i*ars], 8*ars, 8*acs, &b[j], 8*bs, k, fetch, 8*ns)
 			}
 		}
 	default:

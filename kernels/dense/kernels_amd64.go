@@ -5,148 +5,172 @@
 package dense
 
 // tile512_1x1 adds to 1 x 8 numbers of C the product of A, 1 x k with row stride ars and
-// column stride acs, and B, k x 8 with row stride bs.
+// column stride acs, and B, k x 8 with row stride bs. Meanwhile it fetches k cache lines,
+// ns apart, from next on.
 //
 //go:noescape
-func tile512_1x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+func tile512_1x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 
 // tile512_1x2 adds to 1 x 16 numbers of C the product of A, 1 x k with row stride ars and
-// column stride acs, and B, k x 16 with row stride bs.
+// column stride acs, and B, k x 16 with row stride bs. Meanwhile it fetches k cache lines,
+// ns apart, from next on.
 //
 //go:noescape
-func tile512_1x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+func tile512_1x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 
 // tile512_1x3 adds to 1 x 24 numbers of C the product of A, 1 x k with row stride ars and
-// column stride acs, and B, k x 24 with row stride bs.
+// column stride acs, and B, k x 24 with row stride bs. Meanwhile it fetches k cache lines,
+// ns apart, from next on.
 //
 //go:noescape
-func tile512_1x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+func tile512_1x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 
 // tile512_2x1 adds to 2 x 8 numbers of C the product of A, 2 x k with row stride ars and
-// column stride acs, and B, k x 8 with row stride bs.
+// column stride acs, and B, k x 8 with row stride bs. Meanwhile it fetches k cache lines,
+// ns apart, from next on.
 //
 //go:noescape
-func tile512_2x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+func tile512_2x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 
 // tile512_2x2 adds to 2 x 16 numbers of C the product of A, 2 x k with row stride ars and
-// column stride acs, and B, k x 16 with row stride bs.
+// column stride acs, and B, k x 16 with row stride bs. Meanwhile it fetches k cache lines,
+// ns apart, from next on.
 //
 //go:noescape
-func tile512_2x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+func tile512_2x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 
 // tile512_2x3 adds to 2 x 24 numbers of C the product of A, 2 x k with row stride ars and
-// column stride acs, and B, k x 24 with row stride bs.
+// column stride acs, and B, k x 24 with row stride bs. Meanwhile it fetches k cache lines,
+// ns apart, from next on.
 //
 //go:noescape
-func tile512_2x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+func tile512_2x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 
 // tile512_3x1 adds to 3 x 8 numbers of C the product of A, 3 x k with row stride ars and
-// column stride acs, and B, k x 8 with row stride bs.
+// column stride acs, and B, k x 8 with row stride bs. Meanwhile it fetches k cache lines,
+// ns apart, from next on.
 //
 //go:noescape
-func tile512_3x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+func tile512_3x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 
 // tile512_3x2 adds to 3 x 16 numbers of C the product of A, 3 x k with row stride ars and
-// column stride acs, and B, k x 16 with row stride bs.
+// column stride acs, and B, k x 16 with row stride bs. Meanwhile it fetches k cache lines,
+// ns apart, from next on.
 //
 //go:noescape
-func tile512_3x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+func tile512_3x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 
 // tile512_3x3 adds to 3 x 24 numbers of C the product of A, 3 x k with row stride ars and
-// column stride acs, and B, k x 24 with row stride bs.
+// column stride acs, and B, k x 24 with row stride bs. Meanwhile it fetches k cache lines,
+// ns apart, from next on.
 //
 //go:noescape
-func tile512_3x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+func tile512_3x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 
 // tile512_4x1 adds to 4 x 8 numbers of C the product of A, 4 x k with row stride ars and
-// column stride acs, and B, k x 8 with row stride bs.
+// column stride acs, and B, k x 8 with row stride bs. Meanwhile it fetches k cache lines,
+// ns apart, from next on.
 //
 //go:noescape
-func tile512_4x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+func tile512_4x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 
 // tile512_4x2 adds to 4 x 16 numbers of C the product of A, 4 x k with row stride ars and
-// column stride acs, and B, k x 16 with row stride bs.
+// column stride acs, and B, k x 16 with row stride bs. Meanwhile it fetches k cache lines,
+// ns apart, from next on.
 //
 //go:noescape
-func tile512_4x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+func tile512_4x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 
 // tile512_4x3 adds to 4 x 24 numbers of C the product of A, 4 x k with row stride ars and
-// column stride acs, and B, k x 24 with row stride bs.
+// column stride acs, and B, k x 24 with row stride bs. Meanwhile it fetches k cache lines,
+// ns apart, from next on.
 //
 //go:noescape
-func tile512_4x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+func tile512_4x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 
 // tile512_5x1 adds to 5 x 8 numbers of C the product of A, 5 x k with row stride ars and
-// column stride acs, and B, k x 8 with row stride bs.
+// column stride acs, and B, k x 8 with row stride bs. Meanwhile it fetches k cache lines,
+// ns apart, from next on.
 //
 //go:noescape
-func tile512_5x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+func tile512_5x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 
 // tile512_5x2 adds to 5 x 16 numbers of C the product of A, 5 x k with row stride ars and
-// column stride acs, and B, k x 16 with row stride bs.
+// column stride acs, and B, k x 16 with row stride bs. Meanwhile it fetches k cache lines,
+// ns apart, from next on.
 //
 //go:noescape
-func tile512_5x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+func tile512_5x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 
 // tile512_5x3 adds to 5 x 24 numbers of C the product of A, 5 x k with row stride ars and
-// column stride acs, and B, k x 24 with row stride bs.
+// column stride acs, and B, k x 24 with row stride bs. Meanwhile it fetches k cache lines,
+// ns apart, from next on.
 //
 //go:noescape
-func tile512_5x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+func tile512_5x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 
 // tile512_6x1 adds to 6 x 8 numbers of C the product of A, 6 x k with row stride ars and
-// column stride acs, and B, k x 8 with row stride bs.
+// column stride acs, and B, k x 8 with row stride bs. Meanwhile it fetches k cache lines,
+// ns apart, from next on.
 //
 //go:noescape
-func tile512_6x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+func tile512_6x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 
 // tile512_6x2 adds to 6 x 16 numbers of C the product of A, 6 x k with row stride ars and
-// column stride acs, and B, k x 16 with row stride bs.
+// column stride acs, and B, k x 16 with row stride bs. Meanwhile it fetches k cache lines,
+// ns apart, from next on.
 //
 //go:noescape
-func tile512_6x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+func tile512_6x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 
 // tile512_6x3 adds to 6 x 24 numbers of C the product of A, 6 x k with row stride ars and
-// column stride acs, and B, k x 24 with row stride bs.
+// column stride acs, and B, k x 24 with row stride bs. Meanwhile it fetches k cache lines,
+// ns apart, from next on.
 //
 //go:noescape
-func tile512_6x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+func tile512_6x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 
 // tile512_7x1 adds to 7 x 8 numbers of C the product of A, 7 x k with row stride ars and
-// column stride acs, and B, k x 8 with row stride bs.
+// column stride acs, and B, k x 8 with row stride bs. Meanwhile it fetches k cache lines,
+// ns apart, from next on.
 //
 //go:noescape
-func tile512_7x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+func tile512_7x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 
 // tile512_7x2 adds to 7 x 16 numbers of C the product of A, 7 x k with row stride ars and
-// column stride acs, and B, k x 16 with row stride bs.
+// column stride acs, and B, k x 16 with row stride bs. Meanwhile it fetches k cache lines,
+// ns apart, from next on.
 //
 //go:noescape
-func tile512_7x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+func tile512_7x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 
 // tile512_7x3 adds to 7 x 24 numbers of C the product of A, 7 x k with row stride ars and
-// column stride acs, and B, k x 24 with row stride bs.
+// column stride acs, and B, k x 24 with row stride bs. Meanwhile it fetches k cache lines,
+// ns apart, from next on.
 //
 //go:noescape
-func tile512_7x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+func tile512_7x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 
 // tile512_8x1 adds to 8 x 8 numbers of C the product of A, 8 x k with row stride ars and
-// column stride acs, and B, k x 8 with row stride bs.
+// column stride acs, and B, k x 8 with row stride bs. Meanwhile it fetches k cache lines,
+// ns apart, from next on.
 //
 //go:noescape
-func tile512_8x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+func tile512_8x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 
 // tile512_8x2 adds to 8 x 16 numbers of C the product of A, 8 x k with row stride ars and
-// column stride acs, and B, k x 16 with row stride bs.
+// column stride acs, and B, k x 16 with row stride bs. Meanwhile it fetches k cache lines,
+// ns apart, from next on.
 //
 //go:noescape
-func tile512_8x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+func tile512_8x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 
 // tile512_8x3 adds to 8 x 24 numbers of C the product of A, 8 x k with row stride ars and
-// column stride acs, and B, k x 24 with row stride bs.
+// column stride acs, and B, k x 24 with row stride bs. Meanwhile it fetches k cache lines,
+// ns apart, from next on.
 //
 //go:noescape
-func tile512_8x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+func tile512_8x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 
 // peak512 does n rounds of 12 independent multiply-adds of 8 lanes.
 func peak512(n int)
@@ -157,76 +181,88 @@ func peak512(n int)
 func axpy512(a float64, x *float64, y *float64, n int)
 
 // tile2_1x1 adds to 1 x 4 numbers of C the product of A, 1 x k with row stride ars and
-// column stride acs, and B, k x 4 with row stride bs.
+// column stride acs, and B, k x 4 with row stride bs. Meanwhile it fetches k cache lines,
+// ns apart, from next on.
 //
 //go:noescape
-func tile2_1x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+func tile2_1x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 
 // tile2_1x2 adds to 1 x 8 numbers of C the product of A, 1 x k with row stride ars and
-// column stride acs, and B, k x 8 with row stride bs.
+// column stride acs, and B, k x 8 with row stride bs. Meanwhile it fetches k cache lines,
+// ns apart, from next on.
 //
 //go:noescape
-func tile2_1x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+func tile2_1x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 
 // tile2_1x3 adds to 1 x 12 numbers of C the product of A, 1 x k with row stride ars and
-// column stride acs, and B, k x 12 with row stride bs.
+// column stride acs, and B, k x 12 with row stride bs. Meanwhile it fetches k cache lines,
+// ns apart, from next on.
 //
 //go:noescape
-func tile2_1x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+func tile2_1x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 
 // tile2_2x1 adds to 2 x 4 numbers of C the product of A, 2 x k with row stride ars and
-// column stride acs, and B, k x 4 with row stride bs.
+// column stride acs, and B, k x 4 with row stride bs. Meanwhile it fetches k cache lines,
+// ns apart, from next on.
 //
 //go:noescape
-func tile2_2x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+func tile2_2x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 
 // tile2_2x2 adds to 2 x 8 numbers of C the product of A, 2 x k with row stride ars and
-// column stride acs, and B, k x 8 with row stride bs.
+// column stride acs, and B, k x 8 with row stride bs. Meanwhile it fetches k cache lines,
+// ns apart, from next on.
 //
 //go:noescape
-func tile2_2x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+func tile2_2x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 
 // tile2_2x3 adds to 2 x 12 numbers of C the product of A, 2 x k with row stride ars and
-// column stride acs, and B, k x 12 with row stride bs.
+// column stride acs, and B, k x 12 with row stride bs. Meanwhile it fetches k cache lines,
+// ns apart, from next on.
 //
 //go:noescape
-func tile2_2x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+func tile2_2x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 
 // tile2_3x1 adds to 3 x 4 numbers of C the product of A, 3 x k with row stride ars and
-// column stride acs, and B, k x 4 with row stride bs.
+// column stride acs, and B, k x 4 with row stride bs. Meanwhile it fetches k cache lines,
+// ns apart, from next on.
 //
 //go:noescape
-func tile2_3x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+func tile2_3x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 
 // tile2_3x2 adds to 3 x 8 numbers of C the product of A, 3 x k with row stride ars and
-// column stride acs, and B, k x 8 with row stride bs.
+// column stride acs, and B, k x 8 with row stride bs. Meanwhile it fetches k cache lines,
+// ns apart, from next on.
 //
 //go:noescape
-func tile2_3x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+func tile2_3x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 
 // tile2_3x3 adds to 3 x 12 numbers of C the product of A, 3 x k with row stride ars and
-// column stride acs, and B, k x 12 with row stride bs.
+// column stride acs, and B, k x 12 with row stride bs. Meanwhile it fetches k cache lines,
+// ns apart, from next on.
 //
 //go:noescape
-func tile2_3x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+func tile2_3x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 
 // tile2_4x1 adds to 4 x 4 numbers of C the product of A, 4 x k with row stride ars and
-// column stride acs, and B, k x 4 with row stride bs.
+// column stride acs, and B, k x 4 with row stride bs. Meanwhile it fetches k cache lines,
+// ns apart, from next on.
 //
 //go:noescape
-func tile2_4x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+func tile2_4x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 
 // tile2_4x2 adds to 4 x 8 numbers of C the product of A, 4 x k with row stride ars and
-// column stride acs, and B, k x 8 with row stride bs.
+// column stride acs, and B, k x 8 with row stride bs. Meanwhile it fetches k cache lines,
+// ns apart, from next on.
 //
 //go:noescape
-func tile2_4x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+func tile2_4x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 
 // tile2_4x3 adds to 4 x 12 numbers of C the product of A, 4 x k with row stride ars and
-// column stride acs, and B, k x 12 with row stride bs.
+// column stride acs, and B, k x 12 with row stride bs. Meanwhile it fetches k cache lines,
+// ns apart, from next on.
 //
 //go:noescape
-func tile2_4x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+func tile2_4x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 
 // peak2 does n rounds of 12 independent multiply-adds of 4 lanes.
 func peak2(n int)

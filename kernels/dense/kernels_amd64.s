@@ -22,9 +22,9 @@ DATA tailmasks<>+112(SB)/8, $0x0000000000000000
 DATA tailmasks<>+120(SB)/8, $0x0000000000000000
 GLOBL tailmasks<>(SB), RODATA|NOPTR, $128
 
-// func tile512_1x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+// func tile512_1x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·tile512_1x1(SB), NOSPLIT, $0-64
+TEXT ·tile512_1x1(SB), NOSPLIT, $0-80
 	VPXORQ     Z0, Z0, Z0
 	MOVQ       c+0(FP), AX
 	MOVQ       cs+8(FP), CX
@@ -34,10 +34,14 @@ TEXT ·tile512_1x1(SB), NOSPLIT, $0-64
 	MOVQ       b+40(FP), DX
 	MOVQ       bs+48(FP), BX
 	MOVQ       k+56(FP), SI
+	MOVQ       next+64(FP), DI
+	MOVQ       ns+72(FP), R8
 	TESTQ      SI, SI
 	JLE        store
 
 loop:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMOVUPD      (DX), Z1
 	VBROADCASTSD (AX), Z2
 	VFMADD231PD  Z1, Z2, Z0
@@ -54,9 +58,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func tile512_1x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+// func tile512_1x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·tile512_1x2(SB), NOSPLIT, $0-64
+TEXT ·tile512_1x2(SB), NOSPLIT, $0-80
 	VPXORQ     Z0, Z0, Z0
 	VPXORQ     Z1, Z1, Z1
 	MOVQ       c+0(FP), AX
@@ -68,10 +72,14 @@ TEXT ·tile512_1x2(SB), NOSPLIT, $0-64
 	MOVQ       b+40(FP), DX
 	MOVQ       bs+48(FP), BX
 	MOVQ       k+56(FP), SI
+	MOVQ       next+64(FP), DI
+	MOVQ       ns+72(FP), R8
 	TESTQ      SI, SI
 	JLE        store
 
 loop:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMOVUPD      (DX), Z2
 	VMOVUPD      64(DX), Z3
 	VBROADCASTSD (AX), Z4
@@ -92,9 +100,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func tile512_1x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+// func tile512_1x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·tile512_1x3(SB), NOSPLIT, $0-64
+TEXT ·tile512_1x3(SB), NOSPLIT, $0-80
 	VPXORQ     Z0, Z0, Z0
 	VPXORQ     Z1, Z1, Z1
 	VPXORQ     Z2, Z2, Z2
@@ -108,10 +116,14 @@ TEXT ·tile512_1x3(SB), NOSPLIT, $0-64
 	MOVQ       b+40(FP), DX
 	MOVQ       bs+48(FP), BX
 	MOVQ       k+56(FP), SI
+	MOVQ       next+64(FP), DI
+	MOVQ       ns+72(FP), R8
 	TESTQ      SI, SI
 	JLE        store
 
 loop:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMOVUPD      (DX), Z3
 	VMOVUPD      64(DX), Z4
 	VMOVUPD      128(DX), Z5
@@ -136,9 +148,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func tile512_2x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+// func tile512_2x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·tile512_2x1(SB), NOSPLIT, $0-64
+TEXT ·tile512_2x1(SB), NOSPLIT, $0-80
 	VPXORQ     Z0, Z0, Z0
 	VPXORQ     Z1, Z1, Z1
 	MOVQ       c+0(FP), AX
@@ -151,15 +163,19 @@ TEXT ·tile512_2x1(SB), NOSPLIT, $0-64
 	MOVQ       b+40(FP), DX
 	MOVQ       bs+48(FP), BX
 	MOVQ       k+56(FP), SI
-	MOVQ       ars+24(FP), DI
+	MOVQ       next+64(FP), DI
+	MOVQ       ns+72(FP), R8
+	MOVQ       ars+24(FP), R9
 	TESTQ      SI, SI
 	JLE        store
 
 loop:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMOVUPD      (DX), Z2
 	VBROADCASTSD (AX), Z3
 	VFMADD231PD  Z2, Z3, Z0
-	VBROADCASTSD (AX)(DI*1), Z3
+	VBROADCASTSD (AX)(R9*1), Z3
 	VFMADD231PD  Z2, Z3, Z1
 	ADDQ         CX, AX
 	ADDQ         BX, DX
@@ -177,9 +193,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func tile512_2x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+// func tile512_2x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·tile512_2x2(SB), NOSPLIT, $0-64
+TEXT ·tile512_2x2(SB), NOSPLIT, $0-80
 	VPXORQ     Z0, Z0, Z0
 	VPXORQ     Z1, Z1, Z1
 	VPXORQ     Z2, Z2, Z2
@@ -196,17 +212,21 @@ TEXT ·tile512_2x2(SB), NOSPLIT, $0-64
 	MOVQ       b+40(FP), DX
 	MOVQ       bs+48(FP), BX
 	MOVQ       k+56(FP), SI
-	MOVQ       ars+24(FP), DI
+	MOVQ       next+64(FP), DI
+	MOVQ       ns+72(FP), R8
+	MOVQ       ars+24(FP), R9
 	TESTQ      SI, SI
 	JLE        store
 
 loop:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMOVUPD      (DX), Z4
 	VMOVUPD      64(DX), Z5
 	VBROADCASTSD (AX), Z6
 	VFMADD231PD  Z4, Z6, Z0
 	VFMADD231PD  Z5, Z6, Z1
-	VBROADCASTSD (AX)(DI*1), Z6
+	VBROADCASTSD (AX)(R9*1), Z6
 	VFMADD231PD  Z4, Z6, Z2
 	VFMADD231PD  Z5, Z6, Z3
 	ADDQ         CX, AX
@@ -229,9 +249,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func tile512_2x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+// func tile512_2x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·tile512_2x3(SB), NOSPLIT, $0-64
+TEXT ·tile512_2x3(SB), NOSPLIT, $0-80
 	VPXORQ     Z0, Z0, Z0
 	VPXORQ     Z1, Z1, Z1
 	VPXORQ     Z2, Z2, Z2
@@ -252,11 +272,15 @@ TEXT ·tile512_2x3(SB), NOSPLIT, $0-64
 	MOVQ       b+40(FP), DX
 	MOVQ       bs+48(FP), BX
 	MOVQ       k+56(FP), SI
-	MOVQ       ars+24(FP), DI
+	MOVQ       next+64(FP), DI
+	MOVQ       ns+72(FP), R8
+	MOVQ       ars+24(FP), R9
 	TESTQ      SI, SI
 	JLE        store
 
 loop:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMOVUPD      (DX), Z6
 	VMOVUPD      64(DX), Z7
 	VMOVUPD      128(DX), Z8
@@ -264,7 +288,7 @@ loop:
 	VFMADD231PD  Z6, Z9, Z0
 	VFMADD231PD  Z7, Z9, Z1
 	VFMADD231PD  Z8, Z9, Z2
-	VBROADCASTSD (AX)(DI*1), Z9
+	VBROADCASTSD (AX)(R9*1), Z9
 	VFMADD231PD  Z6, Z9, Z3
 	VFMADD231PD  Z7, Z9, Z4
 	VFMADD231PD  Z8, Z9, Z5
@@ -292,9 +316,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func tile512_3x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+// func tile512_3x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·tile512_3x1(SB), NOSPLIT, $0-64
+TEXT ·tile512_3x1(SB), NOSPLIT, $0-80
 	VPXORQ     Z0, Z0, Z0
 	VPXORQ     Z1, Z1, Z1
 	VPXORQ     Z2, Z2, Z2
@@ -310,17 +334,21 @@ TEXT ·tile512_3x1(SB), NOSPLIT, $0-64
 	MOVQ       b+40(FP), DX
 	MOVQ       bs+48(FP), BX
 	MOVQ       k+56(FP), SI
-	MOVQ       ars+24(FP), DI
+	MOVQ       next+64(FP), DI
+	MOVQ       ns+72(FP), R8
+	MOVQ       ars+24(FP), R9
 	TESTQ      SI, SI
 	JLE        store
 
 loop:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMOVUPD      (DX), Z3
 	VBROADCASTSD (AX), Z4
 	VFMADD231PD  Z3, Z4, Z0
-	VBROADCASTSD (AX)(DI*1), Z4
+	VBROADCASTSD (AX)(R9*1), Z4
 	VFMADD231PD  Z3, Z4, Z1
-	VBROADCASTSD (AX)(DI*2), Z4
+	VBROADCASTSD (AX)(R9*2), Z4
 	VFMADD231PD  Z3, Z4, Z2
 	ADDQ         CX, AX
 	ADDQ         BX, DX
@@ -341,9 +369,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func tile512_3x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+// func tile512_3x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·tile512_3x2(SB), NOSPLIT, $0-64
+TEXT ·tile512_3x2(SB), NOSPLIT, $0-80
 	VPXORQ     Z0, Z0, Z0
 	VPXORQ     Z1, Z1, Z1
 	VPXORQ     Z2, Z2, Z2
@@ -365,20 +393,24 @@ TEXT ·tile512_3x2(SB), NOSPLIT, $0-64
 	MOVQ       b+40(FP), DX
 	MOVQ       bs+48(FP), BX
 	MOVQ       k+56(FP), SI
-	MOVQ       ars+24(FP), DI
+	MOVQ       next+64(FP), DI
+	MOVQ       ns+72(FP), R8
+	MOVQ       ars+24(FP), R9
 	TESTQ      SI, SI
 	JLE        store
 
 loop:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMOVUPD      (DX), Z6
 	VMOVUPD      64(DX), Z7
 	VBROADCASTSD (AX), Z8
 	VFMADD231PD  Z6, Z8, Z0
 	VFMADD231PD  Z7, Z8, Z1
-	VBROADCASTSD (AX)(DI*1), Z8
+	VBROADCASTSD (AX)(R9*1), Z8
 	VFMADD231PD  Z6, Z8, Z2
 	VFMADD231PD  Z7, Z8, Z3
-	VBROADCASTSD (AX)(DI*2), Z8
+	VBROADCASTSD (AX)(R9*2), Z8
 	VFMADD231PD  Z6, Z8, Z4
 	VFMADD231PD  Z7, Z8, Z5
 	ADDQ         CX, AX
@@ -406,9 +438,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func tile512_3x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+// func tile512_3x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·tile512_3x3(SB), NOSPLIT, $0-64
+TEXT ·tile512_3x3(SB), NOSPLIT, $0-80
 	VPXORQ     Z0, Z0, Z0
 	VPXORQ     Z1, Z1, Z1
 	VPXORQ     Z2, Z2, Z2
@@ -436,11 +468,15 @@ TEXT ·tile512_3x3(SB), NOSPLIT, $0-64
 	MOVQ       b+40(FP), DX
 	MOVQ       bs+48(FP), BX
 	MOVQ       k+56(FP), SI
-	MOVQ       ars+24(FP), DI
+	MOVQ       next+64(FP), DI
+	MOVQ       ns+72(FP), R8
+	MOVQ       ars+24(FP), R9
 	TESTQ      SI, SI
 	JLE        store
 
 loop:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMOVUPD      (DX), Z9
 	VMOVUPD      64(DX), Z10
 	VMOVUPD      128(DX), Z11
@@ -448,11 +484,11 @@ loop:
 	VFMADD231PD  Z9, Z12, Z0
 	VFMADD231PD  Z10, Z12, Z1
 	VFMADD231PD  Z11, Z12, Z2
-	VBROADCASTSD (AX)(DI*1), Z12
+	VBROADCASTSD (AX)(R9*1), Z12
 	VFMADD231PD  Z9, Z12, Z3
 	VFMADD231PD  Z10, Z12, Z4
 	VFMADD231PD  Z11, Z12, Z5
-	VBROADCASTSD (AX)(DI*2), Z12
+	VBROADCASTSD (AX)(R9*2), Z12
 	VFMADD231PD  Z9, Z12, Z6
 	VFMADD231PD  Z10, Z12, Z7
 	VFMADD231PD  Z11, Z12, Z8
@@ -487,9 +523,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func tile512_4x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+// func tile512_4x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·tile512_4x1(SB), NOSPLIT, $0-64
+TEXT ·tile512_4x1(SB), NOSPLIT, $0-80
 	VPXORQ     Z0, Z0, Z0
 	VPXORQ     Z1, Z1, Z1
 	VPXORQ     Z2, Z2, Z2
@@ -508,20 +544,24 @@ TEXT ·tile512_4x1(SB), NOSPLIT, $0-64
 	MOVQ       b+40(FP), DX
 	MOVQ       bs+48(FP), BX
 	MOVQ       k+56(FP), SI
-	MOVQ       ars+24(FP), DI
-	LEAQ       (DI)(DI*2), R8
+	MOVQ       next+64(FP), DI
+	MOVQ       ns+72(FP), R8
+	MOVQ       ars+24(FP), R9
+	LEAQ       (R9)(R9*2), R10
 	TESTQ      SI, SI
 	JLE        store
 
 loop:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMOVUPD      (DX), Z4
 	VBROADCASTSD (AX), Z5
 	VFMADD231PD  Z4, Z5, Z0
-	VBROADCASTSD (AX)(DI*1), Z5
+	VBROADCASTSD (AX)(R9*1), Z5
 	VFMADD231PD  Z4, Z5, Z1
-	VBROADCASTSD (AX)(DI*2), Z5
+	VBROADCASTSD (AX)(R9*2), Z5
 	VFMADD231PD  Z4, Z5, Z2
-	VBROADCASTSD (AX)(R8*1), Z5
+	VBROADCASTSD (AX)(R10*1), Z5
 	VFMADD231PD  Z4, Z5, Z3
 	ADDQ         CX, AX
 	ADDQ         BX, DX
@@ -545,9 +585,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func tile512_4x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+// func tile512_4x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·tile512_4x2(SB), NOSPLIT, $0-64
+TEXT ·tile512_4x2(SB), NOSPLIT, $0-80
 	VPXORQ     Z0, Z0, Z0
 	VPXORQ     Z1, Z1, Z1
 	VPXORQ     Z2, Z2, Z2
@@ -574,24 +614,28 @@ TEXT ·tile512_4x2(SB), NOSPLIT, $0-64
 	MOVQ       b+40(FP), DX
 	MOVQ       bs+48(FP), BX
 	MOVQ       k+56(FP), SI
-	MOVQ       ars+24(FP), DI
-	LEAQ       (DI)(DI*2), R8
+	MOVQ       next+64(FP), DI
+	MOVQ       ns+72(FP), R8
+	MOVQ       ars+24(FP), R9
+	LEAQ       (R9)(R9*2), R10
 	TESTQ      SI, SI
 	JLE        store
 
 loop:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMOVUPD      (DX), Z8
 	VMOVUPD      64(DX), Z9
 	VBROADCASTSD (AX), Z10
 	VFMADD231PD  Z8, Z10, Z0
 	VFMADD231PD  Z9, Z10, Z1
-	VBROADCASTSD (AX)(DI*1), Z10
+	VBROADCASTSD (AX)(R9*1), Z10
 	VFMADD231PD  Z8, Z10, Z2
 	VFMADD231PD  Z9, Z10, Z3
-	VBROADCASTSD (AX)(DI*2), Z10
+	VBROADCASTSD (AX)(R9*2), Z10
 	VFMADD231PD  Z8, Z10, Z4
 	VFMADD231PD  Z9, Z10, Z5
-	VBROADCASTSD (AX)(R8*1), Z10
+	VBROADCASTSD (AX)(R10*1), Z10
 	VFMADD231PD  Z8, Z10, Z6
 	VFMADD231PD  Z9, Z10, Z7
 	ADDQ         CX, AX
@@ -624,9 +668,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func tile512_4x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+// func tile512_4x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·tile512_4x3(SB), NOSPLIT, $0-64
+TEXT ·tile512_4x3(SB), NOSPLIT, $0-80
 	VPXORQ     Z0, Z0, Z0
 	VPXORQ     Z1, Z1, Z1
 	VPXORQ     Z2, Z2, Z2
@@ -661,12 +705,16 @@ TEXT ·tile512_4x3(SB), NOSPLIT, $0-64
 	MOVQ       b+40(FP), DX
 	MOVQ       bs+48(FP), BX
 	MOVQ       k+56(FP), SI
-	MOVQ       ars+24(FP), DI
-	LEAQ       (DI)(DI*2), R8
+	MOVQ       next+64(FP), DI
+	MOVQ       ns+72(FP), R8
+	MOVQ       ars+24(FP), R9
+	LEAQ       (R9)(R9*2), R10
 	TESTQ      SI, SI
 	JLE        store
 
 loop:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMOVUPD      (DX), Z12
 	VMOVUPD      64(DX), Z13
 	VMOVUPD      128(DX), Z14
@@ -674,15 +722,15 @@ loop:
 	VFMADD231PD  Z12, Z15, Z0
 	VFMADD231PD  Z13, Z15, Z1
 	VFMADD231PD  Z14, Z15, Z2
-	VBROADCASTSD (AX)(DI*1), Z15
+	VBROADCASTSD (AX)(R9*1), Z15
 	VFMADD231PD  Z12, Z15, Z3
 	VFMADD231PD  Z13, Z15, Z4
 	VFMADD231PD  Z14, Z15, Z5
-	VBROADCASTSD (AX)(DI*2), Z15
+	VBROADCASTSD (AX)(R9*2), Z15
 	VFMADD231PD  Z12, Z15, Z6
 	VFMADD231PD  Z13, Z15, Z7
 	VFMADD231PD  Z14, Z15, Z8
-	VBROADCASTSD (AX)(R8*1), Z15
+	VBROADCASTSD (AX)(R10*1), Z15
 	VFMADD231PD  Z12, Z15, Z9
 	VFMADD231PD  Z13, Z15, Z10
 	VFMADD231PD  Z14, Z15, Z11
@@ -724,9 +772,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func tile512_5x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+// func tile512_5x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·tile512_5x1(SB), NOSPLIT, $0-64
+TEXT ·tile512_5x1(SB), NOSPLIT, $0-80
 	VPXORQ     Z0, Z0, Z0
 	VPXORQ     Z1, Z1, Z1
 	VPXORQ     Z2, Z2, Z2
@@ -748,26 +796,30 @@ TEXT ·tile512_5x1(SB), NOSPLIT, $0-64
 	MOVQ       b+40(FP), DX
 	MOVQ       bs+48(FP), BX
 	MOVQ       k+56(FP), SI
-	MOVQ       ars+24(FP), DI
-	LEAQ       (DI)(DI*2), R8
-	LEAQ       (AX)(DI*4), R9
+	MOVQ       next+64(FP), DI
+	MOVQ       ns+72(FP), R8
+	MOVQ       ars+24(FP), R9
+	LEAQ       (R9)(R9*2), R10
+	LEAQ       (AX)(R9*4), R11
 	TESTQ      SI, SI
 	JLE        store
 
 loop:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMOVUPD      (DX), Z5
 	VBROADCASTSD (AX), Z6
 	VFMADD231PD  Z5, Z6, Z0
-	VBROADCASTSD (AX)(DI*1), Z6
+	VBROADCASTSD (AX)(R9*1), Z6
 	VFMADD231PD  Z5, Z6, Z1
-	VBROADCASTSD (AX)(DI*2), Z6
+	VBROADCASTSD (AX)(R9*2), Z6
 	VFMADD231PD  Z5, Z6, Z2
-	VBROADCASTSD (AX)(R8*1), Z6
+	VBROADCASTSD (AX)(R10*1), Z6
 	VFMADD231PD  Z5, Z6, Z3
-	VBROADCASTSD (R9), Z6
+	VBROADCASTSD (R11), Z6
 	VFMADD231PD  Z5, Z6, Z4
 	ADDQ         CX, AX
-	ADDQ         CX, R9
+	ADDQ         CX, R11
 	ADDQ         BX, DX
 	DECQ         SI
 	JNE          loop
@@ -792,9 +844,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func tile512_5x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+// func tile512_5x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·tile512_5x2(SB), NOSPLIT, $0-64
+TEXT ·tile512_5x2(SB), NOSPLIT, $0-80
 	VPXORQ     Z0, Z0, Z0
 	VPXORQ     Z1, Z1, Z1
 	VPXORQ     Z2, Z2, Z2
@@ -826,32 +878,36 @@ TEXT ·tile512_5x2(SB), NOSPLIT, $0-64
 	MOVQ       b+40(FP), DX
 	MOVQ       bs+48(FP), BX
 	MOVQ       k+56(FP), SI
-	MOVQ       ars+24(FP), DI
-	LEAQ       (DI)(DI*2), R8
-	LEAQ       (AX)(DI*4), R9
+	MOVQ       next+64(FP), DI
+	MOVQ       ns+72(FP), R8
+	MOVQ       ars+24(FP), R9
+	LEAQ       (R9)(R9*2), R10
+	LEAQ       (AX)(R9*4), R11
 	TESTQ      SI, SI
 	JLE        store
 
 loop:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMOVUPD      (DX), Z10
 	VMOVUPD      64(DX), Z11
 	VBROADCASTSD (AX), Z12
 	VFMADD231PD  Z10, Z12, Z0
 	VFMADD231PD  Z11, Z12, Z1
-	VBROADCASTSD (AX)(DI*1), Z12
+	VBROADCASTSD (AX)(R9*1), Z12
 	VFMADD231PD  Z10, Z12, Z2
 	VFMADD231PD  Z11, Z12, Z3
-	VBROADCASTSD (AX)(DI*2), Z12
+	VBROADCASTSD (AX)(R9*2), Z12
 	VFMADD231PD  Z10, Z12, Z4
 	VFMADD231PD  Z11, Z12, Z5
-	VBROADCASTSD (AX)(R8*1), Z12
+	VBROADCASTSD (AX)(R10*1), Z12
 	VFMADD231PD  Z10, Z12, Z6
 	VFMADD231PD  Z11, Z12, Z7
-	VBROADCASTSD (R9), Z12
+	VBROADCASTSD (R11), Z12
 	VFMADD231PD  Z10, Z12, Z8
 	VFMADD231PD  Z11, Z12, Z9
 	ADDQ         CX, AX
-	ADDQ         CX, R9
+	ADDQ         CX, R11
 	ADDQ         BX, DX
 	DECQ         SI
 	JNE          loop
@@ -886,9 +942,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func tile512_5x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+// func tile512_5x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·tile512_5x3(SB), NOSPLIT, $0-64
+TEXT ·tile512_5x3(SB), NOSPLIT, $0-80
 	VPXORQ     Z0, Z0, Z0
 	VPXORQ     Z1, Z1, Z1
 	VPXORQ     Z2, Z2, Z2
@@ -930,13 +986,17 @@ TEXT ·tile512_5x3(SB), NOSPLIT, $0-64
 	MOVQ       b+40(FP), DX
 	MOVQ       bs+48(FP), BX
 	MOVQ       k+56(FP), SI
-	MOVQ       ars+24(FP), DI
-	LEAQ       (DI)(DI*2), R8
-	LEAQ       (AX)(DI*4), R9
+	MOVQ       next+64(FP), DI
+	MOVQ       ns+72(FP), R8
+	MOVQ       ars+24(FP), R9
+	LEAQ       (R9)(R9*2), R10
+	LEAQ       (AX)(R9*4), R11
 	TESTQ      SI, SI
 	JLE        store
 
 loop:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMOVUPD      (DX), Z15
 	VMOVUPD      64(DX), Z16
 	VMOVUPD      128(DX), Z17
@@ -944,24 +1004,24 @@ loop:
 	VFMADD231PD  Z15, Z18, Z0
 	VFMADD231PD  Z16, Z18, Z1
 	VFMADD231PD  Z17, Z18, Z2
-	VBROADCASTSD (AX)(DI*1), Z18
+	VBROADCASTSD (AX)(R9*1), Z18
 	VFMADD231PD  Z15, Z18, Z3
 	VFMADD231PD  Z16, Z18, Z4
 	VFMADD231PD  Z17, Z18, Z5
-	VBROADCASTSD (AX)(DI*2), Z18
+	VBROADCASTSD (AX)(R9*2), Z18
 	VFMADD231PD  Z15, Z18, Z6
 	VFMADD231PD  Z16, Z18, Z7
 	VFMADD231PD  Z17, Z18, Z8
-	VBROADCASTSD (AX)(R8*1), Z18
+	VBROADCASTSD (AX)(R10*1), Z18
 	VFMADD231PD  Z15, Z18, Z9
 	VFMADD231PD  Z16, Z18, Z10
 	VFMADD231PD  Z17, Z18, Z11
-	VBROADCASTSD (R9), Z18
+	VBROADCASTSD (R11), Z18
 	VFMADD231PD  Z15, Z18, Z12
 	VFMADD231PD  Z16, Z18, Z13
 	VFMADD231PD  Z17, Z18, Z14
 	ADDQ         CX, AX
-	ADDQ         CX, R9
+	ADDQ         CX, R11
 	ADDQ         BX, DX
 	DECQ         SI
 	JNE          loop
@@ -1006,9 +1066,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func tile512_6x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+// func tile512_6x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·tile512_6x1(SB), NOSPLIT, $0-64
+TEXT ·tile512_6x1(SB), NOSPLIT, $0-80
 	VPXORQ     Z0, Z0, Z0
 	VPXORQ     Z1, Z1, Z1
 	VPXORQ     Z2, Z2, Z2
@@ -1033,28 +1093,32 @@ TEXT ·tile512_6x1(SB), NOSPLIT, $0-64
 	MOVQ       b+40(FP), DX
 	MOVQ       bs+48(FP), BX
 	MOVQ       k+56(FP), SI
-	MOVQ       ars+24(FP), DI
-	LEAQ       (DI)(DI*2), R8
-	LEAQ       (AX)(DI*4), R9
+	MOVQ       next+64(FP), DI
+	MOVQ       ns+72(FP), R8
+	MOVQ       ars+24(FP), R9
+	LEAQ       (R9)(R9*2), R10
+	LEAQ       (AX)(R9*4), R11
 	TESTQ      SI, SI
 	JLE        store
 
 loop:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMOVUPD      (DX), Z6
 	VBROADCASTSD (AX), Z7
 	VFMADD231PD  Z6, Z7, Z0
-	VBROADCASTSD (AX)(DI*1), Z7
+	VBROADCASTSD (AX)(R9*1), Z7
 	VFMADD231PD  Z6, Z7, Z1
-	VBROADCASTSD (AX)(DI*2), Z7
+	VBROADCASTSD (AX)(R9*2), Z7
 	VFMADD231PD  Z6, Z7, Z2
-	VBROADCASTSD (AX)(R8*1), Z7
+	VBROADCASTSD (AX)(R10*1), Z7
 	VFMADD231PD  Z6, Z7, Z3
-	VBROADCASTSD (R9), Z7
+	VBROADCASTSD (R11), Z7
 	VFMADD231PD  Z6, Z7, Z4
-	VBROADCASTSD (R9)(DI*1), Z7
+	VBROADCASTSD (R11)(R9*1), Z7
 	VFMADD231PD  Z6, Z7, Z5
 	ADDQ         CX, AX
-	ADDQ         CX, R9
+	ADDQ         CX, R11
 	ADDQ         BX, DX
 	DECQ         SI
 	JNE          loop
@@ -1082,9 +1146,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func tile512_6x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+// func tile512_6x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·tile512_6x2(SB), NOSPLIT, $0-64
+TEXT ·tile512_6x2(SB), NOSPLIT, $0-80
 	VPXORQ     Z0, Z0, Z0
 	VPXORQ     Z1, Z1, Z1
 	VPXORQ     Z2, Z2, Z2
@@ -1121,35 +1185,39 @@ TEXT ·tile512_6x2(SB), NOSPLIT, $0-64
 	MOVQ       b+40(FP), DX
 	MOVQ       bs+48(FP), BX
 	MOVQ       k+56(FP), SI
-	MOVQ       ars+24(FP), DI
-	LEAQ       (DI)(DI*2), R8
-	LEAQ       (AX)(DI*4), R9
+	MOVQ       next+64(FP), DI
+	MOVQ       ns+72(FP), R8
+	MOVQ       ars+24(FP), R9
+	LEAQ       (R9)(R9*2), R10
+	LEAQ       (AX)(R9*4), R11
 	TESTQ      SI, SI
 	JLE        store
 
 loop:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMOVUPD      (DX), Z12
 	VMOVUPD      64(DX), Z13
 	VBROADCASTSD (AX), Z14
 	VFMADD231PD  Z12, Z14, Z0
 	VFMADD231PD  Z13, Z14, Z1
-	VBROADCASTSD (AX)(DI*1), Z14
+	VBROADCASTSD (AX)(R9*1), Z14
 	VFMADD231PD  Z12, Z14, Z2
 	VFMADD231PD  Z13, Z14, Z3
-	VBROADCASTSD (AX)(DI*2), Z14
+	VBROADCASTSD (AX)(R9*2), Z14
 	VFMADD231PD  Z12, Z14, Z4
 	VFMADD231PD  Z13, Z14, Z5
-	VBROADCASTSD (AX)(R8*1), Z14
+	VBROADCASTSD (AX)(R10*1), Z14
 	VFMADD231PD  Z12, Z14, Z6
 	VFMADD231PD  Z13, Z14, Z7
-	VBROADCASTSD (R9), Z14
+	VBROADCASTSD (R11), Z14
 	VFMADD231PD  Z12, Z14, Z8
 	VFMADD231PD  Z13, Z14, Z9
-	VBROADCASTSD (R9)(DI*1), Z14
+	VBROADCASTSD (R11)(R9*1), Z14
 	VFMADD231PD  Z12, Z14, Z10
 	VFMADD231PD  Z13, Z14, Z11
 	ADDQ         CX, AX
-	ADDQ         CX, R9
+	ADDQ         CX, R11
 	ADDQ         BX, DX
 	DECQ         SI
 	JNE          loop
@@ -1189,9 +1257,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func tile512_6x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+// func tile512_6x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·tile512_6x3(SB), NOSPLIT, $0-64
+TEXT ·tile512_6x3(SB), NOSPLIT, $0-80
 	VPXORQ     Z0, Z0, Z0
 	VPXORQ     Z1, Z1, Z1
 	VPXORQ     Z2, Z2, Z2
@@ -1240,13 +1308,17 @@ TEXT ·tile512_6x3(SB), NOSPLIT, $0-64
 	MOVQ       b+40(FP), DX
 	MOVQ       bs+48(FP), BX
 	MOVQ       k+56(FP), SI
-	MOVQ       ars+24(FP), DI
-	LEAQ       (DI)(DI*2), R8
-	LEAQ       (AX)(DI*4), R9
+	MOVQ       next+64(FP), DI
+	MOVQ       ns+72(FP), R8
+	MOVQ       ars+24(FP), R9
+	LEAQ       (R9)(R9*2), R10
+	LEAQ       (AX)(R9*4), R11
 	TESTQ      SI, SI
 	JLE        store
 
 loop:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMOVUPD      (DX), Z18
 	VMOVUPD      64(DX), Z19
 	VMOVUPD      128(DX), Z20
@@ -1254,28 +1326,28 @@ loop:
 	VFMADD231PD  Z18, Z21, Z0
 	VFMADD231PD  Z19, Z21, Z1
 	VFMADD231PD  Z20, Z21, Z2
-	VBROADCASTSD (AX)(DI*1), Z21
+	VBROADCASTSD (AX)(R9*1), Z21
 	VFMADD231PD  Z18, Z21, Z3
 	VFMADD231PD  Z19, Z21, Z4
 	VFMADD231PD  Z20, Z21, Z5
-	VBROADCASTSD (AX)(DI*2), Z21
+	VBROADCASTSD (AX)(R9*2), Z21
 	VFMADD231PD  Z18, Z21, Z6
 	VFMADD231PD  Z19, Z21, Z7
 	VFMADD231PD  Z20, Z21, Z8
-	VBROADCASTSD (AX)(R8*1), Z21
+	VBROADCASTSD (AX)(R10*1), Z21
 	VFMADD231PD  Z18, Z21, Z9
 	VFMADD231PD  Z19, Z21, Z10
 	VFMADD231PD  Z20, Z21, Z11
-	VBROADCASTSD (R9), Z21
+	VBROADCASTSD (R11), Z21
 	VFMADD231PD  Z18, Z21, Z12
 	VFMADD231PD  Z19, Z21, Z13
 	VFMADD231PD  Z20, Z21, Z14
-	VBROADCASTSD (R9)(DI*1), Z21
+	VBROADCASTSD (R11)(R9*1), Z21
 	VFMADD231PD  Z18, Z21, Z15
 	VFMADD231PD  Z19, Z21, Z16
 	VFMADD231PD  Z20, Z21, Z17
 	ADDQ         CX, AX
-	ADDQ         CX, R9
+	ADDQ         CX, R11
 	ADDQ         BX, DX
 	DECQ         SI
 	JNE          loop
@@ -1327,9 +1399,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func tile512_7x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+// func tile512_7x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·tile512_7x1(SB), NOSPLIT, $0-64
+TEXT ·tile512_7x1(SB), NOSPLIT, $0-80
 	VPXORQ     Z0, Z0, Z0
 	VPXORQ     Z1, Z1, Z1
 	VPXORQ     Z2, Z2, Z2
@@ -1357,30 +1429,34 @@ TEXT ·tile512_7x1(SB), NOSPLIT, $0-64
 	MOVQ       b+40(FP), DX
 	MOVQ       bs+48(FP), BX
 	MOVQ       k+56(FP), SI
-	MOVQ       ars+24(FP), DI
-	LEAQ       (DI)(DI*2), R8
-	LEAQ       (AX)(DI*4), R9
+	MOVQ       next+64(FP), DI
+	MOVQ       ns+72(FP), R8
+	MOVQ       ars+24(FP), R9
+	LEAQ       (R9)(R9*2), R10
+	LEAQ       (AX)(R9*4), R11
 	TESTQ      SI, SI
 	JLE        store
 
 loop:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMOVUPD      (DX), Z7
 	VBROADCASTSD (AX), Z8
 	VFMADD231PD  Z7, Z8, Z0
-	VBROADCASTSD (AX)(DI*1), Z8
+	VBROADCASTSD (AX)(R9*1), Z8
 	VFMADD231PD  Z7, Z8, Z1
-	VBROADCASTSD (AX)(DI*2), Z8
+	VBROADCASTSD (AX)(R9*2), Z8
 	VFMADD231PD  Z7, Z8, Z2
-	VBROADCASTSD (AX)(R8*1), Z8
+	VBROADCASTSD (AX)(R10*1), Z8
 	VFMADD231PD  Z7, Z8, Z3
-	VBROADCASTSD (R9), Z8
+	VBROADCASTSD (R11), Z8
 	VFMADD231PD  Z7, Z8, Z4
-	VBROADCASTSD (R9)(DI*1), Z8
+	VBROADCASTSD (R11)(R9*1), Z8
 	VFMADD231PD  Z7, Z8, Z5
-	VBROADCASTSD (R9)(DI*2), Z8
+	VBROADCASTSD (R11)(R9*2), Z8
 	VFMADD231PD  Z7, Z8, Z6
 	ADDQ         CX, AX
-	ADDQ         CX, R9
+	ADDQ         CX, R11
 	ADDQ         BX, DX
 	DECQ         SI
 	JNE          loop
@@ -1411,9 +1487,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func tile512_7x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+// func tile512_7x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·tile512_7x2(SB), NOSPLIT, $0-64
+TEXT ·tile512_7x2(SB), NOSPLIT, $0-80
 	VPXORQ     Z0, Z0, Z0
 	VPXORQ     Z1, Z1, Z1
 	VPXORQ     Z2, Z2, Z2
@@ -1455,38 +1531,42 @@ TEXT ·tile512_7x2(SB), NOSPLIT, $0-64
 	MOVQ       b+40(FP), DX
 	MOVQ       bs+48(FP), BX
 	MOVQ       k+56(FP), SI
-	MOVQ       ars+24(FP), DI
-	LEAQ       (DI)(DI*2), R8
-	LEAQ       (AX)(DI*4), R9
+	MOVQ       next+64(FP), DI
+	MOVQ       ns+72(FP), R8
+	MOVQ       ars+24(FP), R9
+	LEAQ       (R9)(R9*2), R10
+	LEAQ       (AX)(R9*4), R11
 	TESTQ      SI, SI
 	JLE        store
 
 loop:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMOVUPD      (DX), Z14
 	VMOVUPD      64(DX), Z15
 	VBROADCASTSD (AX), Z16
 	VFMADD231PD  Z14, Z16, Z0
 	VFMADD231PD  Z15, Z16, Z1
-	VBROADCASTSD (AX)(DI*1), Z16
+	VBROADCASTSD (AX)(R9*1), Z16
 	VFMADD231PD  Z14, Z16, Z2
 	VFMADD231PD  Z15, Z16, Z3
-	VBROADCASTSD (AX)(DI*2), Z16
+	VBROADCASTSD (AX)(R9*2), Z16
 	VFMADD231PD  Z14, Z16, Z4
 	VFMADD231PD  Z15, Z16, Z5
-	VBROADCASTSD (AX)(R8*1), Z16
+	VBROADCASTSD (AX)(R10*1), Z16
 	VFMADD231PD  Z14, Z16, Z6
 	VFMADD231PD  Z15, Z16, Z7
-	VBROADCASTSD (R9), Z16
+	VBROADCASTSD (R11), Z16
 	VFMADD231PD  Z14, Z16, Z8
 	VFMADD231PD  Z15, Z16, Z9
-	VBROADCASTSD (R9)(DI*1), Z16
+	VBROADCASTSD (R11)(R9*1), Z16
 	VFMADD231PD  Z14, Z16, Z10
 	VFMADD231PD  Z15, Z16, Z11
-	VBROADCASTSD (R9)(DI*2), Z16
+	VBROADCASTSD (R11)(R9*2), Z16
 	VFMADD231PD  Z14, Z16, Z12
 	VFMADD231PD  Z15, Z16, Z13
 	ADDQ         CX, AX
-	ADDQ         CX, R9
+	ADDQ         CX, R11
 	ADDQ         BX, DX
 	DECQ         SI
 	JNE          loop
@@ -1531,9 +1611,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func tile512_7x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+// func tile512_7x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·tile512_7x3(SB), NOSPLIT, $0-64
+TEXT ·tile512_7x3(SB), NOSPLIT, $0-80
 	VPXORQ     Z0, Z0, Z0
 	VPXORQ     Z1, Z1, Z1
 	VPXORQ     Z2, Z2, Z2
@@ -1589,13 +1669,17 @@ TEXT ·tile512_7x3(SB), NOSPLIT, $0-64
 	MOVQ       b+40(FP), DX
 	MOVQ       bs+48(FP), BX
 	MOVQ       k+56(FP), SI
-	MOVQ       ars+24(FP), DI
-	LEAQ       (DI)(DI*2), R8
-	LEAQ       (AX)(DI*4), R9
+	MOVQ       next+64(FP), DI
+	MOVQ       ns+72(FP), R8
+	MOVQ       ars+24(FP), R9
+	LEAQ       (R9)(R9*2), R10
+	LEAQ       (AX)(R9*4), R11
 	TESTQ      SI, SI
 	JLE        store
 
 loop:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMOVUPD      (DX), Z21
 	VMOVUPD      64(DX), Z22
 	VMOVUPD      128(DX), Z23
@@ -1603,32 +1687,32 @@ loop:
 	VFMADD231PD  Z21, Z24, Z0
 	VFMADD231PD  Z22, Z24, Z1
 	VFMADD231PD  Z23, Z24, Z2
-	VBROADCASTSD (AX)(DI*1), Z24
+	VBROADCASTSD (AX)(R9*1), Z24
 	VFMADD231PD  Z21, Z24, Z3
 	VFMADD231PD  Z22, Z24, Z4
 	VFMADD231PD  Z23, Z24, Z5
-	VBROADCASTSD (AX)(DI*2), Z24
+	VBROADCASTSD (AX)(R9*2), Z24
 	VFMADD231PD  Z21, Z24, Z6
 	VFMADD231PD  Z22, Z24, Z7
 	VFMADD231PD  Z23, Z24, Z8
-	VBROADCASTSD (AX)(R8*1), Z24
+	VBROADCASTSD (AX)(R10*1), Z24
 	VFMADD231PD  Z21, Z24, Z9
 	VFMADD231PD  Z22, Z24, Z10
 	VFMADD231PD  Z23, Z24, Z11
-	VBROADCASTSD (R9), Z24
+	VBROADCASTSD (R11), Z24
 	VFMADD231PD  Z21, Z24, Z12
 	VFMADD231PD  Z22, Z24, Z13
 	VFMADD231PD  Z23, Z24, Z14
-	VBROADCASTSD (R9)(DI*1), Z24
+	VBROADCASTSD (R11)(R9*1), Z24
 	VFMADD231PD  Z21, Z24, Z15
 	VFMADD231PD  Z22, Z24, Z16
 	VFMADD231PD  Z23, Z24, Z17
-	VBROADCASTSD (R9)(DI*2), Z24
+	VBROADCASTSD (R11)(R9*2), Z24
 	VFMADD231PD  Z21, Z24, Z18
 	VFMADD231PD  Z22, Z24, Z19
 	VFMADD231PD  Z23, Z24, Z20
 	ADDQ         CX, AX
-	ADDQ         CX, R9
+	ADDQ         CX, R11
 	ADDQ         BX, DX
 	DECQ         SI
 	JNE          loop
@@ -1687,9 +1771,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func tile512_8x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+// func tile512_8x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·tile512_8x1(SB), NOSPLIT, $0-64
+TEXT ·tile512_8x1(SB), NOSPLIT, $0-80
 	VPXORQ     Z0, Z0, Z0
 	VPXORQ     Z1, Z1, Z1
 	VPXORQ     Z2, Z2, Z2
@@ -1720,32 +1804,36 @@ TEXT ·tile512_8x1(SB), NOSPLIT, $0-64
 	MOVQ       b+40(FP), DX
 	MOVQ       bs+48(FP), BX
 	MOVQ       k+56(FP), SI
-	MOVQ       ars+24(FP), DI
-	LEAQ       (DI)(DI*2), R8
-	LEAQ       (AX)(DI*4), R9
+	MOVQ       next+64(FP), DI
+	MOVQ       ns+72(FP), R8
+	MOVQ       ars+24(FP), R9
+	LEAQ       (R9)(R9*2), R10
+	LEAQ       (AX)(R9*4), R11
 	TESTQ      SI, SI
 	JLE        store
 
 loop:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMOVUPD      (DX), Z8
 	VBROADCASTSD (AX), Z9
 	VFMADD231PD  Z8, Z9, Z0
-	VBROADCASTSD (AX)(DI*1), Z9
+	VBROADCASTSD (AX)(R9*1), Z9
 	VFMADD231PD  Z8, Z9, Z1
-	VBROADCASTSD (AX)(DI*2), Z9
+	VBROADCASTSD (AX)(R9*2), Z9
 	VFMADD231PD  Z8, Z9, Z2
-	VBROADCASTSD (AX)(R8*1), Z9
+	VBROADCASTSD (AX)(R10*1), Z9
 	VFMADD231PD  Z8, Z9, Z3
-	VBROADCASTSD (R9), Z9
+	VBROADCASTSD (R11), Z9
 	VFMADD231PD  Z8, Z9, Z4
-	VBROADCASTSD (R9)(DI*1), Z9
+	VBROADCASTSD (R11)(R9*1), Z9
 	VFMADD231PD  Z8, Z9, Z5
-	VBROADCASTSD (R9)(DI*2), Z9
+	VBROADCASTSD (R11)(R9*2), Z9
 	VFMADD231PD  Z8, Z9, Z6
-	VBROADCASTSD (R9)(R8*1), Z9
+	VBROADCASTSD (R11)(R10*1), Z9
 	VFMADD231PD  Z8, Z9, Z7
 	ADDQ         CX, AX
-	ADDQ         CX, R9
+	ADDQ         CX, R11
 	ADDQ         BX, DX
 	DECQ         SI
 	JNE          loop
@@ -1779,9 +1867,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func tile512_8x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+// func tile512_8x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·tile512_8x2(SB), NOSPLIT, $0-64
+TEXT ·tile512_8x2(SB), NOSPLIT, $0-80
 	VPXORQ     Z0, Z0, Z0
 	VPXORQ     Z1, Z1, Z1
 	VPXORQ     Z2, Z2, Z2
@@ -1828,41 +1916,45 @@ TEXT ·tile512_8x2(SB), NOSPLIT, $0-64
 	MOVQ       b+40(FP), DX
 	MOVQ       bs+48(FP), BX
 	MOVQ       k+56(FP), SI
-	MOVQ       ars+24(FP), DI
-	LEAQ       (DI)(DI*2), R8
-	LEAQ       (AX)(DI*4), R9
+	MOVQ       next+64(FP), DI
+	MOVQ       ns+72(FP), R8
+	MOVQ       ars+24(FP), R9
+	LEAQ       (R9)(R9*2), R10
+	LEAQ       (AX)(R9*4), R11
 	TESTQ      SI, SI
 	JLE        store
 
 loop:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMOVUPD      (DX), Z16
 	VMOVUPD      64(DX), Z17
 	VBROADCASTSD (AX), Z18
 	VFMADD231PD  Z16, Z18, Z0
 	VFMADD231PD  Z17, Z18, Z1
-	VBROADCASTSD (AX)(DI*1), Z18
+	VBROADCASTSD (AX)(R9*1), Z18
 	VFMADD231PD  Z16, Z18, Z2
 	VFMADD231PD  Z17, Z18, Z3
-	VBROADCASTSD (AX)(DI*2), Z18
+	VBROADCASTSD (AX)(R9*2), Z18
 	VFMADD231PD  Z16, Z18, Z4
 	VFMADD231PD  Z17, Z18, Z5
-	VBROADCASTSD (AX)(R8*1), Z18
+	VBROADCASTSD (AX)(R10*1), Z18
 	VFMADD231PD  Z16, Z18, Z6
 	VFMADD231PD  Z17, Z18, Z7
-	VBROADCASTSD (R9), Z18
+	VBROADCASTSD (R11), Z18
 	VFMADD231PD  Z16, Z18, Z8
 	VFMADD231PD  Z17, Z18, Z9
-	VBROADCASTSD (R9)(DI*1), Z18
+	VBROADCASTSD (R11)(R9*1), Z18
 	VFMADD231PD  Z16, Z18, Z10
 	VFMADD231PD  Z17, Z18, Z11
-	VBROADCASTSD (R9)(DI*2), Z18
+	VBROADCASTSD (R11)(R9*2), Z18
 	VFMADD231PD  Z16, Z18, Z12
 	VFMADD231PD  Z17, Z18, Z13
-	VBROADCASTSD (R9)(R8*1), Z18
+	VBROADCASTSD (R11)(R10*1), Z18
 	VFMADD231PD  Z16, Z18, Z14
 	VFMADD231PD  Z17, Z18, Z15
 	ADDQ         CX, AX
-	ADDQ         CX, R9
+	ADDQ         CX, R11
 	ADDQ         BX, DX
 	DECQ         SI
 	JNE          loop
@@ -1912,9 +2004,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func tile512_8x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+// func tile512_8x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 // Requires: AVX, AVX512F, MMX+
-TEXT ·tile512_8x3(SB), NOSPLIT, $0-64
+TEXT ·tile512_8x3(SB), NOSPLIT, $0-80
 	VPXORQ     Z0, Z0, Z0
 	VPXORQ     Z1, Z1, Z1
 	VPXORQ     Z2, Z2, Z2
@@ -1977,13 +2069,17 @@ TEXT ·tile512_8x3(SB), NOSPLIT, $0-64
 	MOVQ       b+40(FP), DX
 	MOVQ       bs+48(FP), BX
 	MOVQ       k+56(FP), SI
-	MOVQ       ars+24(FP), DI
-	LEAQ       (DI)(DI*2), R8
-	LEAQ       (AX)(DI*4), R9
+	MOVQ       next+64(FP), DI
+	MOVQ       ns+72(FP), R8
+	MOVQ       ars+24(FP), R9
+	LEAQ       (R9)(R9*2), R10
+	LEAQ       (AX)(R9*4), R11
 	TESTQ      SI, SI
 	JLE        store
 
 loop:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMOVUPD      (DX), Z24
 	VMOVUPD      64(DX), Z25
 	VMOVUPD      128(DX), Z26
@@ -1991,36 +2087,36 @@ loop:
 	VFMADD231PD  Z24, Z27, Z0
 	VFMADD231PD  Z25, Z27, Z1
 	VFMADD231PD  Z26, Z27, Z2
-	VBROADCASTSD (AX)(DI*1), Z27
+	VBROADCASTSD (AX)(R9*1), Z27
 	VFMADD231PD  Z24, Z27, Z3
 	VFMADD231PD  Z25, Z27, Z4
 	VFMADD231PD  Z26, Z27, Z5
-	VBROADCASTSD (AX)(DI*2), Z27
+	VBROADCASTSD (AX)(R9*2), Z27
 	VFMADD231PD  Z24, Z27, Z6
 	VFMADD231PD  Z25, Z27, Z7
 	VFMADD231PD  Z26, Z27, Z8
-	VBROADCASTSD (AX)(R8*1), Z27
+	VBROADCASTSD (AX)(R10*1), Z27
 	VFMADD231PD  Z24, Z27, Z9
 	VFMADD231PD  Z25, Z27, Z10
 	VFMADD231PD  Z26, Z27, Z11
-	VBROADCASTSD (R9), Z27
+	VBROADCASTSD (R11), Z27
 	VFMADD231PD  Z24, Z27, Z12
 	VFMADD231PD  Z25, Z27, Z13
 	VFMADD231PD  Z26, Z27, Z14
-	VBROADCASTSD (R9)(DI*1), Z27
+	VBROADCASTSD (R11)(R9*1), Z27
 	VFMADD231PD  Z24, Z27, Z15
 	VFMADD231PD  Z25, Z27, Z16
 	VFMADD231PD  Z26, Z27, Z17
-	VBROADCASTSD (R9)(DI*2), Z27
+	VBROADCASTSD (R11)(R9*2), Z27
 	VFMADD231PD  Z24, Z27, Z18
 	VFMADD231PD  Z25, Z27, Z19
 	VFMADD231PD  Z26, Z27, Z20
-	VBROADCASTSD (R9)(R8*1), Z27
+	VBROADCASTSD (R11)(R10*1), Z27
 	VFMADD231PD  Z24, Z27, Z21
 	VFMADD231PD  Z25, Z27, Z22
 	VFMADD231PD  Z26, Z27, Z23
 	ADDQ         CX, AX
-	ADDQ         CX, R9
+	ADDQ         CX, R11
 	ADDQ         BX, DX
 	DECQ         SI
 	JNE          loop
@@ -2177,9 +2273,9 @@ end:
 	VZEROUPPER
 	RET
 
-// func tile2_1x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+// func tile2_1x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 // Requires: AVX, FMA3, MMX+
-TEXT ·tile2_1x1(SB), NOSPLIT, $0-64
+TEXT ·tile2_1x1(SB), NOSPLIT, $0-80
 	VXORPD     Y0, Y0, Y0
 	MOVQ       c+0(FP), AX
 	MOVQ       cs+8(FP), CX
@@ -2189,10 +2285,14 @@ TEXT ·tile2_1x1(SB), NOSPLIT, $0-64
 	MOVQ       b+40(FP), DX
 	MOVQ       bs+48(FP), BX
 	MOVQ       k+56(FP), SI
+	MOVQ       next+64(FP), DI
+	MOVQ       ns+72(FP), R8
 	TESTQ      SI, SI
 	JLE        store
 
 loop:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMOVUPD      (DX), Y1
 	VBROADCASTSD (AX), Y2
 	VFMADD231PD  Y1, Y2, Y0
@@ -2209,9 +2309,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func tile2_1x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+// func tile2_1x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 // Requires: AVX, FMA3, MMX+
-TEXT ·tile2_1x2(SB), NOSPLIT, $0-64
+TEXT ·tile2_1x2(SB), NOSPLIT, $0-80
 	VXORPD     Y0, Y0, Y0
 	VXORPD     Y1, Y1, Y1
 	MOVQ       c+0(FP), AX
@@ -2222,10 +2322,14 @@ TEXT ·tile2_1x2(SB), NOSPLIT, $0-64
 	MOVQ       b+40(FP), DX
 	MOVQ       bs+48(FP), BX
 	MOVQ       k+56(FP), SI
+	MOVQ       next+64(FP), DI
+	MOVQ       ns+72(FP), R8
 	TESTQ      SI, SI
 	JLE        store
 
 loop:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMOVUPD      (DX), Y2
 	VMOVUPD      32(DX), Y3
 	VBROADCASTSD (AX), Y4
@@ -2246,9 +2350,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func tile2_1x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+// func tile2_1x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 // Requires: AVX, FMA3, MMX+
-TEXT ·tile2_1x3(SB), NOSPLIT, $0-64
+TEXT ·tile2_1x3(SB), NOSPLIT, $0-80
 	VXORPD     Y0, Y0, Y0
 	VXORPD     Y1, Y1, Y1
 	VXORPD     Y2, Y2, Y2
@@ -2261,10 +2365,14 @@ TEXT ·tile2_1x3(SB), NOSPLIT, $0-64
 	MOVQ       b+40(FP), DX
 	MOVQ       bs+48(FP), BX
 	MOVQ       k+56(FP), SI
+	MOVQ       next+64(FP), DI
+	MOVQ       ns+72(FP), R8
 	TESTQ      SI, SI
 	JLE        store
 
 loop:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMOVUPD      (DX), Y3
 	VMOVUPD      32(DX), Y4
 	VMOVUPD      64(DX), Y5
@@ -2289,9 +2397,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func tile2_2x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+// func tile2_2x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 // Requires: AVX, FMA3, MMX+
-TEXT ·tile2_2x1(SB), NOSPLIT, $0-64
+TEXT ·tile2_2x1(SB), NOSPLIT, $0-80
 	VXORPD     Y0, Y0, Y0
 	VXORPD     Y1, Y1, Y1
 	MOVQ       c+0(FP), AX
@@ -2304,15 +2412,19 @@ TEXT ·tile2_2x1(SB), NOSPLIT, $0-64
 	MOVQ       b+40(FP), DX
 	MOVQ       bs+48(FP), BX
 	MOVQ       k+56(FP), SI
-	MOVQ       ars+24(FP), DI
+	MOVQ       next+64(FP), DI
+	MOVQ       ns+72(FP), R8
+	MOVQ       ars+24(FP), R9
 	TESTQ      SI, SI
 	JLE        store
 
 loop:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMOVUPD      (DX), Y2
 	VBROADCASTSD (AX), Y3
 	VFMADD231PD  Y2, Y3, Y0
-	VBROADCASTSD (AX)(DI*1), Y3
+	VBROADCASTSD (AX)(R9*1), Y3
 	VFMADD231PD  Y2, Y3, Y1
 	ADDQ         CX, AX
 	ADDQ         BX, DX
@@ -2330,9 +2442,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func tile2_2x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+// func tile2_2x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 // Requires: AVX, FMA3, MMX+
-TEXT ·tile2_2x2(SB), NOSPLIT, $0-64
+TEXT ·tile2_2x2(SB), NOSPLIT, $0-80
 	VXORPD     Y0, Y0, Y0
 	VXORPD     Y1, Y1, Y1
 	VXORPD     Y2, Y2, Y2
@@ -2347,17 +2459,21 @@ TEXT ·tile2_2x2(SB), NOSPLIT, $0-64
 	MOVQ       b+40(FP), DX
 	MOVQ       bs+48(FP), BX
 	MOVQ       k+56(FP), SI
-	MOVQ       ars+24(FP), DI
+	MOVQ       next+64(FP), DI
+	MOVQ       ns+72(FP), R8
+	MOVQ       ars+24(FP), R9
 	TESTQ      SI, SI
 	JLE        store
 
 loop:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMOVUPD      (DX), Y4
 	VMOVUPD      32(DX), Y5
 	VBROADCASTSD (AX), Y6
 	VFMADD231PD  Y4, Y6, Y0
 	VFMADD231PD  Y5, Y6, Y1
-	VBROADCASTSD (AX)(DI*1), Y6
+	VBROADCASTSD (AX)(R9*1), Y6
 	VFMADD231PD  Y4, Y6, Y2
 	VFMADD231PD  Y5, Y6, Y3
 	ADDQ         CX, AX
@@ -2380,9 +2496,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func tile2_2x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+// func tile2_2x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 // Requires: AVX, FMA3, MMX+
-TEXT ·tile2_2x3(SB), NOSPLIT, $0-64
+TEXT ·tile2_2x3(SB), NOSPLIT, $0-80
 	VXORPD     Y0, Y0, Y0
 	VXORPD     Y1, Y1, Y1
 	VXORPD     Y2, Y2, Y2
@@ -2401,11 +2517,15 @@ TEXT ·tile2_2x3(SB), NOSPLIT, $0-64
 	MOVQ       b+40(FP), DX
 	MOVQ       bs+48(FP), BX
 	MOVQ       k+56(FP), SI
-	MOVQ       ars+24(FP), DI
+	MOVQ       next+64(FP), DI
+	MOVQ       ns+72(FP), R8
+	MOVQ       ars+24(FP), R9
 	TESTQ      SI, SI
 	JLE        store
 
 loop:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMOVUPD      (DX), Y6
 	VMOVUPD      32(DX), Y7
 	VMOVUPD      64(DX), Y8
@@ -2413,7 +2533,7 @@ loop:
 	VFMADD231PD  Y6, Y9, Y0
 	VFMADD231PD  Y7, Y9, Y1
 	VFMADD231PD  Y8, Y9, Y2
-	VBROADCASTSD (AX)(DI*1), Y9
+	VBROADCASTSD (AX)(R9*1), Y9
 	VFMADD231PD  Y6, Y9, Y3
 	VFMADD231PD  Y7, Y9, Y4
 	VFMADD231PD  Y8, Y9, Y5
@@ -2441,9 +2561,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func tile2_3x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+// func tile2_3x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 // Requires: AVX, FMA3, MMX+
-TEXT ·tile2_3x1(SB), NOSPLIT, $0-64
+TEXT ·tile2_3x1(SB), NOSPLIT, $0-80
 	VXORPD     Y0, Y0, Y0
 	VXORPD     Y1, Y1, Y1
 	VXORPD     Y2, Y2, Y2
@@ -2459,17 +2579,21 @@ TEXT ·tile2_3x1(SB), NOSPLIT, $0-64
 	MOVQ       b+40(FP), DX
 	MOVQ       bs+48(FP), BX
 	MOVQ       k+56(FP), SI
-	MOVQ       ars+24(FP), DI
+	MOVQ       next+64(FP), DI
+	MOVQ       ns+72(FP), R8
+	MOVQ       ars+24(FP), R9
 	TESTQ      SI, SI
 	JLE        store
 
 loop:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMOVUPD      (DX), Y3
 	VBROADCASTSD (AX), Y4
 	VFMADD231PD  Y3, Y4, Y0
-	VBROADCASTSD (AX)(DI*1), Y4
+	VBROADCASTSD (AX)(R9*1), Y4
 	VFMADD231PD  Y3, Y4, Y1
-	VBROADCASTSD (AX)(DI*2), Y4
+	VBROADCASTSD (AX)(R9*2), Y4
 	VFMADD231PD  Y3, Y4, Y2
 	ADDQ         CX, AX
 	ADDQ         BX, DX
@@ -2490,9 +2614,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func tile2_3x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+// func tile2_3x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 // Requires: AVX, FMA3, MMX+
-TEXT ·tile2_3x2(SB), NOSPLIT, $0-64
+TEXT ·tile2_3x2(SB), NOSPLIT, $0-80
 	VXORPD     Y0, Y0, Y0
 	VXORPD     Y1, Y1, Y1
 	VXORPD     Y2, Y2, Y2
@@ -2511,20 +2635,24 @@ TEXT ·tile2_3x2(SB), NOSPLIT, $0-64
 	MOVQ       b+40(FP), DX
 	MOVQ       bs+48(FP), BX
 	MOVQ       k+56(FP), SI
-	MOVQ       ars+24(FP), DI
+	MOVQ       next+64(FP), DI
+	MOVQ       ns+72(FP), R8
+	MOVQ       ars+24(FP), R9
 	TESTQ      SI, SI
 	JLE        store
 
 loop:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMOVUPD      (DX), Y6
 	VMOVUPD      32(DX), Y7
 	VBROADCASTSD (AX), Y8
 	VFMADD231PD  Y6, Y8, Y0
 	VFMADD231PD  Y7, Y8, Y1
-	VBROADCASTSD (AX)(DI*1), Y8
+	VBROADCASTSD (AX)(R9*1), Y8
 	VFMADD231PD  Y6, Y8, Y2
 	VFMADD231PD  Y7, Y8, Y3
-	VBROADCASTSD (AX)(DI*2), Y8
+	VBROADCASTSD (AX)(R9*2), Y8
 	VFMADD231PD  Y6, Y8, Y4
 	VFMADD231PD  Y7, Y8, Y5
 	ADDQ         CX, AX
@@ -2552,9 +2680,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func tile2_3x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+// func tile2_3x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 // Requires: AVX, FMA3, MMX+
-TEXT ·tile2_3x3(SB), NOSPLIT, $0-64
+TEXT ·tile2_3x3(SB), NOSPLIT, $0-80
 	VXORPD     Y0, Y0, Y0
 	VXORPD     Y1, Y1, Y1
 	VXORPD     Y2, Y2, Y2
@@ -2579,11 +2707,15 @@ TEXT ·tile2_3x3(SB), NOSPLIT, $0-64
 	MOVQ       b+40(FP), DX
 	MOVQ       bs+48(FP), BX
 	MOVQ       k+56(FP), SI
-	MOVQ       ars+24(FP), DI
+	MOVQ       next+64(FP), DI
+	MOVQ       ns+72(FP), R8
+	MOVQ       ars+24(FP), R9
 	TESTQ      SI, SI
 	JLE        store
 
 loop:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMOVUPD      (DX), Y9
 	VMOVUPD      32(DX), Y10
 	VMOVUPD      64(DX), Y11
@@ -2591,11 +2723,11 @@ loop:
 	VFMADD231PD  Y9, Y12, Y0
 	VFMADD231PD  Y10, Y12, Y1
 	VFMADD231PD  Y11, Y12, Y2
-	VBROADCASTSD (AX)(DI*1), Y12
+	VBROADCASTSD (AX)(R9*1), Y12
 	VFMADD231PD  Y9, Y12, Y3
 	VFMADD231PD  Y10, Y12, Y4
 	VFMADD231PD  Y11, Y12, Y5
-	VBROADCASTSD (AX)(DI*2), Y12
+	VBROADCASTSD (AX)(R9*2), Y12
 	VFMADD231PD  Y9, Y12, Y6
 	VFMADD231PD  Y10, Y12, Y7
 	VFMADD231PD  Y11, Y12, Y8
@@ -2630,9 +2762,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func tile2_4x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+// func tile2_4x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 // Requires: AVX, FMA3, MMX+
-TEXT ·tile2_4x1(SB), NOSPLIT, $0-64
+TEXT ·tile2_4x1(SB), NOSPLIT, $0-80
 	VXORPD     Y0, Y0, Y0
 	VXORPD     Y1, Y1, Y1
 	VXORPD     Y2, Y2, Y2
@@ -2651,20 +2783,24 @@ TEXT ·tile2_4x1(SB), NOSPLIT, $0-64
 	MOVQ       b+40(FP), DX
 	MOVQ       bs+48(FP), BX
 	MOVQ       k+56(FP), SI
-	MOVQ       ars+24(FP), DI
-	LEAQ       (DI)(DI*2), R8
+	MOVQ       next+64(FP), DI
+	MOVQ       ns+72(FP), R8
+	MOVQ       ars+24(FP), R9
+	LEAQ       (R9)(R9*2), R10
 	TESTQ      SI, SI
 	JLE        store
 
 loop:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMOVUPD      (DX), Y4
 	VBROADCASTSD (AX), Y5
 	VFMADD231PD  Y4, Y5, Y0
-	VBROADCASTSD (AX)(DI*1), Y5
+	VBROADCASTSD (AX)(R9*1), Y5
 	VFMADD231PD  Y4, Y5, Y1
-	VBROADCASTSD (AX)(DI*2), Y5
+	VBROADCASTSD (AX)(R9*2), Y5
 	VFMADD231PD  Y4, Y5, Y2
-	VBROADCASTSD (AX)(R8*1), Y5
+	VBROADCASTSD (AX)(R10*1), Y5
 	VFMADD231PD  Y4, Y5, Y3
 	ADDQ         CX, AX
 	ADDQ         BX, DX
@@ -2688,9 +2824,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func tile2_4x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+// func tile2_4x2(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 // Requires: AVX, FMA3, MMX+
-TEXT ·tile2_4x2(SB), NOSPLIT, $0-64
+TEXT ·tile2_4x2(SB), NOSPLIT, $0-80
 	VXORPD     Y0, Y0, Y0
 	VXORPD     Y1, Y1, Y1
 	VXORPD     Y2, Y2, Y2
@@ -2713,24 +2849,28 @@ TEXT ·tile2_4x2(SB), NOSPLIT, $0-64
 	MOVQ       b+40(FP), DX
 	MOVQ       bs+48(FP), BX
 	MOVQ       k+56(FP), SI
-	MOVQ       ars+24(FP), DI
-	LEAQ       (DI)(DI*2), R8
+	MOVQ       next+64(FP), DI
+	MOVQ       ns+72(FP), R8
+	MOVQ       ars+24(FP), R9
+	LEAQ       (R9)(R9*2), R10
 	TESTQ      SI, SI
 	JLE        store
 
 loop:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMOVUPD      (DX), Y8
 	VMOVUPD      32(DX), Y9
 	VBROADCASTSD (AX), Y10
 	VFMADD231PD  Y8, Y10, Y0
 	VFMADD231PD  Y9, Y10, Y1
-	VBROADCASTSD (AX)(DI*1), Y10
+	VBROADCASTSD (AX)(R9*1), Y10
 	VFMADD231PD  Y8, Y10, Y2
 	VFMADD231PD  Y9, Y10, Y3
-	VBROADCASTSD (AX)(DI*2), Y10
+	VBROADCASTSD (AX)(R9*2), Y10
 	VFMADD231PD  Y8, Y10, Y4
 	VFMADD231PD  Y9, Y10, Y5
-	VBROADCASTSD (AX)(R8*1), Y10
+	VBROADCASTSD (AX)(R10*1), Y10
 	VFMADD231PD  Y8, Y10, Y6
 	VFMADD231PD  Y9, Y10, Y7
 	ADDQ         CX, AX
@@ -2763,9 +2903,9 @@ store:
 	VZEROUPPER
 	RET
 
-// func tile2_4x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int)
+// func tile2_4x3(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 // Requires: AVX, FMA3, MMX+
-TEXT ·tile2_4x3(SB), NOSPLIT, $0-64
+TEXT ·tile2_4x3(SB), NOSPLIT, $0-80
 	VXORPD     Y0, Y0, Y0
 	VXORPD     Y1, Y1, Y1
 	VXORPD     Y2, Y2, Y2
@@ -2796,12 +2936,16 @@ TEXT ·tile2_4x3(SB), NOSPLIT, $0-64
 	MOVQ       b+40(FP), DX
 	MOVQ       bs+48(FP), BX
 	MOVQ       k+56(FP), SI
-	MOVQ       ars+24(FP), DI
-	LEAQ       (DI)(DI*2), R8
+	MOVQ       next+64(FP), DI
+	MOVQ       ns+72(FP), R8
+	MOVQ       ars+24(FP), R9
+	LEAQ       (R9)(R9*2), R10
 	TESTQ      SI, SI
 	JLE        store
 
 loop:
+	PREFETCHT1   (DI)
+	ADDQ         R8, DI
 	VMOVUPD      (DX), Y12
 	VMOVUPD      32(DX), Y13
 	VMOVUPD      64(DX), Y14
@@ -2809,15 +2953,15 @@ loop:
 	VFMADD231PD  Y12, Y15, Y0
 	VFMADD231PD  Y13, Y15, Y1
 	VFMADD231PD  Y14, Y15, Y2
-	VBROADCASTSD (AX)(DI*1), Y15
+	VBROADCASTSD (AX)(R9*1), Y15
 	VFMADD231PD  Y12, Y15, Y3
 	VFMADD231PD  Y13, Y15, Y4
 	VFMADD231PD  Y14, Y15, Y5
-	VBROADCASTSD (AX)(DI*2), Y15
+	VBROADCASTSD (AX)(R9*2), Y15
 	VFMADD231PD  Y12, Y15, Y6
 	VFMADD231PD  Y13, Y15, Y7
 	VFMADD231PD  Y14, Y15, Y8
-	VBROADCASTSD (AX)(R8*1), Y15
+	VBROADCASTSD (AX)(R10*1), Y15
 	VFMADD231PD  Y12, Y15, Y9
 	VFMADD231PD  Y13, Y15, Y10
 	VFMADD231PD  Y14, Y15, Y11

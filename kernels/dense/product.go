@@ -93,7 +93,7 @@ const (
 	// depth is how many terms of a sum are added in registers before they are added to
 	// C. A block of A (blockRows) and one of B (panelCols) of this depth fit in a first
 	// level cache of 48 KiB. It fixes the order of summation.
-	depth = 192
+	depth = 144
 
 	// Sums longer than two segments, where C has at most maxSplit numbers, are cut in
 	// equal segments with a C each, so that all processors work on a tall narrow X. The
@@ -114,7 +114,7 @@ const (
 	nearStride = 264
 
 	// tinyWork is the number of multiplications up to which plain loops are as quick.
-	tinyWork = 512
+	tinyWork = 80
 )
 
 func (p *product) run() {
@@ -135,22 +135,37 @@ func (p *product) run() {
 		p.tiny()
 		return
 	}
-	p.workers = workersFor(2 * p.m * p.n * p.k)
 	segments := 1
 	if p.k >= 2*segment && p.m*p.n <= maxSplit {
 		segments = min(ceil(p.k, segment), maxSegments, max(1, maxPartial/(p.m*p.n)))
 	}
-	if segments == 1 {
-		work := p.cut(1)
-		tasks(len(work), p.workers, func(i int) {
-			s := scratch.Get().(*space)
-			p.sum(s, work[i], 0, p.k)
-			p.store(s.c, work[i])
-			scratch.Put(s)
-		})
+	workers := workersFor(2 * p.m * p.n * p.k)
+	if workers == 1 && segments == 1 && p.m <= tileRows && p.n <= tileCols {
+		t := tile{0, p.m, 0, p.n}
+		s := scratch.Get().(*space)
+		p.sum(s, t, 0, p.k)
+		p.store(s.c, t)
+		scratch.Put(s)
 		return
 	}
-	p.segmented(segments)
+	q := *p // a copy, so that the small product above stays off the heap
+	q.workers = workers
+	if segments == 1 {
+		q.whole()
+	} else {
+		q.segmented(segments)
+	}
+}
+
+// whole computes each tile of C in one go.
+func (p *product) whole() {
+	work := p.cut(1)
+	tasks(len(work), p.workers, func(i int) {
+		s := scratch.Get().(*space)
+		p.sum(s, work[i], 0, p.k)
+		p.store(s.c, work[i])
+		scratch.Put(s)
+	})
 }
 
 // segmented computes C for each segment of the sum and adds them in order.
@@ -249,6 +264,7 @@ func (p *product) sum(s *space, t tile, k0, k1 int) {
 		k := min(depth, k1-k0)
 		p.packB(s, t.j0, t.j1, k0, k)
 		a, ars, acs := p.packA(s, t.i0, t.i1, cols, k0, k)
+		ahead := p.ahead(t, k0+k, min(depth, k1-k0-k))
 		for i := 0; i < rows; i += blockRows {
 			m := min(blockRows, rows-i)
 			end := cs
@@ -256,10 +272,33 @@ func (p *product) sum(s *space, t tile, k0, k1 int) {
 				end = min(cs, roundUp(max(0, t.i0+i+m-t.j0), lanes))
 			}
 			for j := 0; j < end; j += panelCols {
-				block(m, min(panelCols, end-j), s.c[i*cs+j:], cs, a[i*ars:], ars, acs, s.b[j*k:], panelCols, k)
+				block(m, min(panelCols, end-j), s.c[i*cs+j:], cs, a[i*ars:], ars, acs, s.b[j*k:], panelCols, k, ahead.line(), ahead.stride)
 			}
 		}
 	}
+}
+
+// ahead walks over the cache lines of B, rows of numbers, a column of lines at a time.
+type ahead struct {
+	data             []float64
+	at, cols, stride int
+}
+
+// ahead is what packB and packA read next: rows [k0, k0+k) of B.
+func (p *product) ahead(t tile, k0, k int) ahead {
+	if p.tb || k <= 0 {
+		return ahead{}
+	}
+	return ahead{data: p.b.Data[k0*p.b.Stride+t.j0:], cols: t.j1 - t.j0 + lanes, stride: p.b.Stride}
+}
+
+// line is the next column of lines, empty at the end.
+func (a *ahead) line() []float64 {
+	if a.at >= a.cols || a.at >= len(a.data) {
+		return nil
+	}
+	a.at += lanes
+	return a.data[a.at-lanes:]
 }
 
 // packA returns rows [i0, i1) of op(A) for k terms, with strides. Rows of A are read in

@@ -188,11 +188,11 @@ func (t *triangle) forward(x []float64, width int) {
 	for i := 0; i < n; i += blockRows {
 		m := min(blockRows, n-i)
 		if i > 0 {
-			block(m, width, x[i*width:], width, t.minus[i*n:], n, 1, x, width, i)
+			block(m, width, x[i*width:], width, t.minus[i*n:], n, 1, x, width, i, nil, 0)
 		}
 		for r := i; r < i+m; r++ {
 			if r > i {
-				block(1, width, x[r*width:], width, t.minus[r*n+i:], n, 1, x[i*width:], width, r-i)
+				block(1, width, x[r*width:], width, t.minus[r*n+i:], n, 1, x[i*width:], width, r-i, nil, 0)
 			}
 			t.divide(x, width, r)
 		}
@@ -205,11 +205,11 @@ func (t *triangle) backward(x []float64, width int) {
 	for end := n; end > 0; {
 		i := (end - 1) / blockRows * blockRows
 		if end < n {
-			block(end-i, width, x[i*width:], width, t.minus[end*n+i:], 1, n, x[end*width:], width, n-end)
+			block(end-i, width, x[i*width:], width, t.minus[end*n+i:], 1, n, x[end*width:], width, n-end, nil, 0)
 		}
 		for r := end - 1; r >= i; r-- {
 			if r+1 < end {
-				block(1, width, x[r*width:], width, t.minus[(r+1)*n+r:], 1, n, x[(r+1)*width:], width, end-r-1)
+				block(1, width, x[r*width:], width, t.minus[(r+1)*n+r:], 1, n, x[(r+1)*width:], width, end-r-1, nil, 0)
 			}
 			t.divide(x, width, r)
 		}

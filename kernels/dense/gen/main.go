@@ -76,10 +76,11 @@ func load(name string) GPVirtual { return Load(Param(name), GP64()).(GPVirtual) 
 // products are added to them.
 func tile(s isa, mr, nv int) {
 	name := fmt.Sprintf("tile%s_%dx%d", s.name, mr, nv)
-	TEXT(name, NOSPLIT, "func(c *float64, cs int, a *float64, ars, acs int, b *float64, bs, k int)")
+	TEXT(name, NOSPLIT, "func(c *float64, cs int, a *float64, ars, acs int, b *float64, bs, k int, next *float64, ns int)")
 	Pragma("noescape")
 	Doc(fmt.Sprintf("%s adds to %d x %d numbers of C the product of A, %d x k with row stride ars and", name, mr, nv*s.lanes(), mr),
-		fmt.Sprintf("column stride acs, and B, k x %d with row stride bs.", nv*s.lanes()))
+		fmt.Sprintf("column stride acs, and B, k x %d with row stride bs. Meanwhile it fetches k cache lines,", nv*s.lanes()),
+		"ns apart, from next on.")
 	acc := make([][]VecVirtual, mr)
 	for i := range acc {
 		for range nv {
@@ -98,6 +99,7 @@ func tile(s isa, mr, nv int) {
 		}
 	}
 	a, acs, b, bs, k := load("a"), load("acs"), load("b"), load("bs"), load("k")
+	next, ns := load("next"), load("ns")
 	// row r of A is a row of the first or second four, at 0, 1, 2 or 3 strides
 	var a4, ars, ars3 GPVirtual
 	if mr > 1 {
@@ -129,6 +131,8 @@ func tile(s isa, mr, nv int) {
 	TESTQ(k, k)
 	JLE(LabelRef("store"))
 	Label("loop")
+	PREFETCHT1(Mem{Base: next})
+	ADDQ(ns, next)
 	bv := make([]VecVirtual, nv)
 	for j := range bv {
 		bv[j] = s.vec()
