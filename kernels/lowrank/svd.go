@@ -209,6 +209,9 @@ func scale(a *dense.Matrix, by float64) {
 // a space that contains theirs. Cholesky-QR twice, which runs on matrix products, or
 // Householder reflections where the columns are too near to dependence for it.
 func orthonormalise(y *dense.Matrix) error {
+	if y.Cols == 0 {
+		return nil
+	}
 	top := largest(y)
 	switch {
 	case math.IsInf(top, 1):

@@ -1,0 +1,246 @@
+package lowrank
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/lik"
+)
+
+// Result is a low-rank fit with what is known of its error.
+type Result struct {
+	Fit       *kernels.Fit
+	Posterior *gauss.Normal // over the columns of the problem
+	Reduced   *Reduced
+	Singular  []float64 // λ(1) ... λ(M)
+	Next      float64   // λ(M+1), see Factors.Next
+
+	// Bound is an upper bound of the distance between this mean and the mode of the
+	// posterior under the whole design, in prior standard deviations:
+	// ((μ̃-μ)ᵀ Σ0⁻¹ (μ̃-μ))^½, so that no weight is further off than that many of its
+	// own. NaN where the likelihood is not log-concave.
+	Bound float64
+	// Spectral is the sharper form of the poster's bound of |μ̃-μ| (Euclidean), from
+	// λ(M+1) alone: min(σβ² τ λ(M+1), (σβ² τ)^½ / 2) |Y - V VᵀY|, Y centred at the
+	// prior mean. It holds for the gaussian family with identity link, rows of equal
+	// weight, a prior of one variance σβ² and no intercept; NaN elsewhere.
+	Spectral float64
+}
+
+// Fit is the posterior under the low-rank likelihood: Laplace's approximation in the
+// reduced coordinates (LR-Laplace), for the gaussian family with identity link the
+// exact one (LR conjugate). With B = I + S the precision of u at its mode û and
+// S = V diag(λ) Vᵀ,
+//
+//	mean = μ0 + C H û,   Σ = Σ0 - F Fᵀ,   F = C H V diag(λ / (1 + λ))^½
+//
+// which is Σ0 - Σ0 Ũ W Ũᵀ Σ0 of the paper, without an inverse and with any prior. The
+// result is LowRank; it is Full where the prior is, or where every direction is kept.
+//
+// Options read: Rank (50), Oversample (10), PowerIterations (2), Seed, MaxIter (100
+// Newton steps), Tol (1e-8, the distance to the mode in posterior deviations),
+// AutoPrior (one variance for all weights without a prior of their own),
+// AutoDispersion and AutoShape (by the evidence of the reduced problem), Standardize,
+// TimeLimit.
+//
+// Fit.Status names λ(M+1) and Result.Bound. The bound is a posteriori: with
+// J the negative log posterior under the whole design, J - ½ (w-μ0)ᵀΣ0⁻¹(w-μ0) is
+// convex, hence |Σ0^-½(μ̃-μ)| <= |Σ0^½ ∇J(μ̃)|; one product with X and one with Xᵀ.
+// It does not rely on the estimate of λ(M+1), and holds for every log-concave family
+// and every prior.
+//
+// A family that is not log-concave has rows of negative curvature. They count with
+// their sign where the sum stays positive definite, else as flat, which Status says.
+//
+// Cost: SVD, then n k² + O(k³) a Newton step, k = M + 1, and O(p k²) at the end.
+// Errors: options out of range, a design or a curvature that overflows, a full prior of
+// more than FullLimit weights.
+//
+// Source: Trippe et al. (2019), sections 4 and 5; the bound: their theorem for the
+// mean, with the gradient itself in the place of its bound.
+func Fit(p *kernels.Problem) (*Result, error) {
+	if err := check(p); err != nil {
+		return nil, err
+	}
+	deadline := time.Time{}
+	if p.Options.TimeLimit > 0 {
+		deadline = time.Now().Add(p.Options.TimeLimit)
+	}
+	r, err := Reduce(p)
+	if err != nil {
+		return nil, err
+	}
+	s := newSolver(r, deadline)
+	learnt, err := learn(r, s)
+	if err != nil {
+		return nil, err
+	}
+	s.iterations = 0
+	stopped, err := s.run()
+	if err != nil {
+		return nil, err
+	}
+	e, v, err := eigen(s.s)
+	if err != nil {
+		return nil, err
+	}
+	gone, keep := make([]float64, len(e)), make([]float64, len(e))
+	for j, l := range e {
+		if s.negative == 0 || s.floored {
+			l = max(l, 0)
+		}
+		gone[j], keep[j] = l/(1+l), 1/(1+l)
+	}
+	post, held, err := r.lift(s.u, v, gone, keep)
+	if err != nil {
+		return nil, err
+	}
+	out := &Result{Posterior: post, Reduced: r, Singular: r.S, Next: r.Next, Bound: math.NaN(), Spectral: math.NaN()}
+	if concave(s.lik) {
+		out.Bound = bound(p, r, s, post.Mean)
+		if out.Spectral = spectral(p, r, s); out.Spectral >= 0 && r.Exact {
+			out.Bound = min(out.Bound, out.Spectral/math.Sqrt(r.Prior.Var[0]))
+		}
+	}
+	f := p.Fit("lowrank", post, s.logZ())
+	f.SetLikelihood(s.lik)
+	if !math.IsNaN(learnt.variance) {
+		f.Prior.Variance = learnt.variance
+	}
+	f.Iterations = max(s.iterations, 1)
+	f.Converged = stopped == ""
+	f.Status = status(r, out, s, held, stopped, learnt.status)
+	if !finite(f.LogEvidence) {
+		return nil, fmt.Errorf("the log evidence is %v; scale the features down", f.LogEvidence)
+	}
+	out.Fit = f
+	return out, f.Check()
+}
+
+func check(p *kernels.Problem) error {
+	o := &p.Options
+	switch {
+	case p.Lik == nil:
+		return fmt.Errorf("lowrank needs a likelihood")
+	case o.Rank < -1:
+		return fmt.Errorf("rank = %d; allowed: 0 and more", o.Rank)
+	case o.Oversample < -1:
+		return fmt.Errorf("oversample = %d; allowed: 0 and more", o.Oversample)
+	case o.PowerIterations < -1:
+		return fmt.Errorf("power_iterations = %d; allowed: 0 and more", o.PowerIterations)
+	case o.MaxIter < 0:
+		return fmt.Errorf("max_iter = %d; allowed: 1 and more", o.MaxIter)
+	case !(o.Tol >= 0 && o.Tol < 1):
+		return fmt.Errorf("tol = %v; allowed: numbers between 0 and 1", o.Tol)
+	case o.PriorGroups:
+		return fmt.Errorf("prior_variance: lowrank learns one variance for all weights, not one for each group")
+	}
+	return nil
+}
+
+// concave says whether log p(y | s) is concave in s for every y.
+func concave(l lik.Likelihood) bool {
+	return l.Family() != "studentt" && !(l.Family() == "gaussian" && l.Link() == "log")
+}
+
+// bound is |Σ0^½ ∇J(μ̃)| for the whole design, Σ0^½ = C: CᵀXᵀd1 - H û.
+func bound(p *kernels.Problem, r *Reduced, s *solver, mean []float64) float64 {
+	p.Predictor(s.tried, mean)
+	if math.IsInf(s.look(s.tried), -1) {
+		return math.Inf(1)
+	}
+	g := make([]float64, p.P)
+	p.MulT(g, s.d1)
+	w := make([]float64, p.P)
+	r.root.MulT(w, g, nil)
+	sum := 0.0
+	for j := range w {
+		d := w[j] - dense.Dot(r.H.Row(j), s.u)
+		sum += d * d
+	}
+	return math.Sqrt(sum)
+}
+
+// spectral is Result.Spectral.
+func spectral(p *kernels.Problem, r *Reduced, s *solver) float64 {
+	if !s.quadratic || r.Forced > 0 || r.Prior.Form != gauss.Diagonal || p.P == 0 || p.N == 0 || math.IsNaN(r.Next) {
+		return math.NaN()
+	}
+	v := r.Prior.Var[0]
+	for _, x := range r.Prior.Var {
+		if x != v {
+			return math.NaN()
+		}
+	}
+	tau := 1.0
+	if d, ok := s.lik.(lik.Dispersed); ok {
+		tau = 1 / d.Dispersion()
+	}
+	if p.Weight != nil {
+		for _, w := range p.Weight {
+			if w != p.Weight[0] {
+				return math.NaN()
+			}
+		}
+		tau *= p.Weight[0]
+	}
+	y := make([]float64, p.N)
+	for i := range y {
+		y[i] = p.Y[i] - r.Offset[i]
+	}
+	vy := make([]float64, len(r.S))
+	dense.GemvT(vy, r.XU, y)
+	for j, l := range r.S {
+		vy[j] /= l * l // y - V VᵀY, V = XU / S
+	}
+	fitted := make([]float64, p.N)
+	dense.Gemv(fitted, r.XU, vy)
+	rest := 0.0
+	for i := range y {
+		d := y[i] - fitted[i]
+		rest += d * d
+	}
+	return min(v*tau*r.Next, math.Sqrt(v*tau)/2) * math.Sqrt(rest)
+}
+
+// status is the one sentence of a fit.
+func status(r *Reduced, out *Result, s *solver, held int, stopped, learning string) string {
+	var b strings.Builder
+	m := len(r.S)
+	if stopped != "" {
+		b.WriteString(stopped + "; ")
+	}
+	switch o := orZero(r.of.Options.Rank, 50); {
+	case r.Clamped > 0 && m == min(r.of.N, r.of.P-r.Forced):
+		fmt.Fprintf(&b, "rank %d lowered to %d, the smaller number of rows and features", o, m)
+	case m < o:
+		fmt.Fprintf(&b, "rank %d lowered to %d, the rank of the features", o, m)
+	default:
+		fmt.Fprintf(&b, "rank %d", m)
+	}
+	if math.IsNaN(out.Next) {
+		fmt.Fprintf(&b, ": lambda(%d) is not known without oversample", m+1)
+	} else {
+		fmt.Fprintf(&b, ": lambda(%d) = %.3g", m+1, out.Next)
+	}
+	if math.IsNaN(out.Bound) {
+		b.WriteString(", no bound on the mean as the likelihood is not log-concave")
+	} else {
+		fmt.Fprintf(&b, ", mean within %.2g prior standard deviations of the full posterior's", out.Bound)
+	}
+	switch {
+	case s.floored:
+		fmt.Fprintf(&b, "; %d rows of negative curvature count as flat", s.negative)
+	case held > 0:
+		fmt.Fprintf(&b, "; the variance of %d directions is held at the prior's", held)
+	}
+	if learning != "" {
+		b.WriteString("; " + learning)
+	}
+	return b.String()
+}

@@ -1,0 +1,317 @@
+package lowrank
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/lik"
+)
+
+// learner maximises the log evidence over what the options leave to the data: the
+// variance of the weights that no prior names, the dispersion and the shape. Each is
+// searched on a log scale with the others held, in turn until nothing is gained.
+type learner struct {
+	r      *Reduced
+	s      *solver
+	params lik.Params
+	// ŨᵀΣ0Ũ = fixed + variance * free
+	fixed, free *dense.Matrix
+	variance    float64
+	chol        *dense.Matrix // its factor L; T = Lᵀ
+	err         error         // of the latest evaluation
+}
+
+// limits of what is learnt, on a log scale around where it starts.
+const (
+	reach     = 30.0 // e^±30 = 10^±13
+	learnTol  = 1e-6 // on a log scale, where the evidence is flat
+	maxCycles = 30
+)
+
+type learned struct {
+	variance float64 // NaN if not asked for
+	params   lik.Params
+	lik      lik.Likelihood
+	prior    *gauss.Normal
+	status   string
+}
+
+// learn returns the best values and leaves r whitened by the prior they make.
+func learn(r *Reduced, s *solver) (*learned, error) {
+	p := r.of
+	o := &p.Options
+	l := &learner{r: r, s: s, params: p.Params, variance: math.NaN()}
+	var set []func(x float64) error
+	var names []string
+	var start []float64
+	if o.AutoPrior {
+		if err := l.splitPrior(); err != nil {
+			return nil, err
+		}
+		if l.free != nil {
+			names = append(names, "prior_variance")
+			start = append(start, math.Log(l.variance))
+			set = append(set, l.setVariance)
+		}
+	}
+	if o.AutoDispersion {
+		if d, ok := p.Lik.(lik.Dispersed); ok {
+			names = append(names, "dispersion")
+			start = append(start, math.Log(d.Dispersion()))
+			set = append(set, func(x float64) error { l.params.Dispersion = math.Exp(x); return l.setLik() })
+		}
+	}
+	if o.AutoShape {
+		if d, ok := p.Lik.(lik.Shaped); ok {
+			names = append(names, "shape")
+			start = append(start, math.Log(d.Shape()))
+			set = append(set, func(x float64) error { l.params.Shape = math.Exp(x); return l.setLik() })
+		}
+	}
+	out := &learned{variance: math.NaN(), params: l.params, lik: p.Lik, prior: r.Prior}
+	if len(set) == 0 || p.N == 0 {
+		return out, nil
+	}
+	best := math.Inf(-1)
+	at := append([]float64(nil), start...)
+	cycle := 0
+	for ; cycle < maxCycles; cycle++ {
+		before := best
+		for i := range set {
+			f := func(x float64) float64 { return l.evidence(set[i], x) }
+			at[i], best = maximise(f, at[i], start[i]-reach, start[i]+reach)
+			if math.IsInf(best, -1) {
+				if l.err == nil {
+					l.err = fmt.Errorf("the log evidence is not finite")
+				}
+				return nil, fmt.Errorf("learning %s: %w", names[i], l.err)
+			}
+			if err := set[i](at[i]); err != nil {
+				return nil, err
+			}
+			if l.late() {
+				out.status = "time_limit ended the search for " + names[i]
+				break
+			}
+		}
+		if out.status != "" || len(set) == 1 || best-before <= 1e-9*(1+math.Abs(best)) {
+			break
+		}
+	}
+	if cycle == maxCycles {
+		out.status = fmt.Sprintf("the evidence still rises after %d rounds of learning", cycle)
+	}
+	for i, x := range at {
+		if math.Abs(x-start[i]) > reach-0.1 && out.status == "" {
+			out.status = fmt.Sprintf("%s = %.3g is at the end of its range: the data do not bound it", names[i], math.Exp(x))
+		}
+	}
+	out.params, out.lik = l.params, s.lik
+	if l.free != nil {
+		out.variance = l.variance
+		var err error
+		if out.prior, err = l.prior(); err != nil {
+			return nil, err
+		}
+		if err := r.whiten(out.prior); err != nil {
+			return nil, err
+		}
+		clear(s.u)
+		s.t, s.offset = r.T, r.Offset
+	}
+	return out, nil
+}
+
+func (l *learner) late() bool { return !l.s.deadline.IsZero() && time.Now().After(l.s.deadline) }
+
+// evidence is the log evidence with one value set, -Inf where there is none.
+func (l *learner) evidence(set func(float64) error, x float64) float64 {
+	if l.err = set(x); l.err != nil {
+		return math.Inf(-1)
+	}
+	if _, l.err = l.s.run(); l.err != nil {
+		clear(l.s.u)
+		return math.Inf(-1)
+	}
+	if z := l.s.logZ(); !math.IsNaN(z) {
+		return z
+	}
+	return math.Inf(-1)
+}
+
+func (l *learner) setLik() error {
+	k, err := lik.New(l.s.lik.Family(), l.s.lik.Link(), l.params)
+	if err == nil {
+		l.s.setLik(k)
+	}
+	return err
+}
+
+// splitPrior takes ŨᵀΣ0Ũ apart into what is given and what has the common variance:
+// the columns that no prior names, independent of the others. free is nil without any.
+func (l *learner) splitPrior() error {
+	r := l.r
+	p, k := r.of, r.K()
+	given, free := r.basis.Clone(), r.basis.Clone()
+	some := false
+	for j, born := range p.Born {
+		if born {
+			clear(free.Row(j))
+		} else {
+			clear(given.Row(j))
+			l.variance, some = r.Prior.Var[j], true
+		}
+	}
+	if !some {
+		return nil
+	}
+	l.fixed, l.free = dense.New(k, k), dense.New(k, k)
+	l.chol = dense.New(k, k)
+	dense.Gram(l.free, free, nil)
+	dense.Gram(l.fixed, mulT(r.root, given), nil)
+	return l.setVariance(math.Log(l.variance))
+}
+
+// setVariance changes the coordinates to those of another prior variance; u moves so
+// that γ = Tᵀu stays.
+func (l *learner) setVariance(x float64) error {
+	v := math.Exp(x)
+	s := l.s
+	gamma := make([]float64, len(s.u))
+	dense.GemvT(gamma, s.t, s.u)
+	for i := range l.chol.Rows {
+		for j := range l.chol.Row(i) {
+			l.chol.Row(i)[j] = l.fixed.At(i, j) + v*l.free.At(i, j)
+		}
+	}
+	if err := dense.Cholesky(l.chol); err != nil {
+		return fmt.Errorf("prior_variance = %g: %w", v, err)
+	}
+	l.variance = v
+	s.t = l.chol.T()
+	copy(s.u, gamma)
+	dense.SolveLowerVec(l.chol, s.u)
+	return nil
+}
+
+// prior is the prior with the learnt variance.
+func (l *learner) prior() (*gauss.Normal, error) {
+	g := l.r.Prior
+	put := func(old []float64, v float64) []float64 {
+		d := append([]float64(nil), old...)
+		for j, born := range l.r.of.Born {
+			if !born {
+				d[j] = v
+			}
+		}
+		return d
+	}
+	switch g.Form {
+	case gauss.Full:
+		f := g.L.Clone()
+		for j, born := range l.r.of.Born {
+			if !born {
+				f.Row(j)[j] = math.Sqrt(l.variance)
+			}
+		}
+		return gauss.NewFull(g.Mean, f), nil
+	case gauss.LowRank:
+		return gauss.NewLowRank(g.Mean, put(g.D, l.variance), g.F)
+	}
+	return gauss.NewDiagonal(g.Mean, put(g.Var, l.variance)), nil
+}
+
+// maximise finds a maximum of f in [lo, hi]: uphill from x in growing steps until it
+// is bracketed, then golden sections with parabolas (Brent 1973). Values of -Inf are
+// avoided.
+func maximise(f func(float64) float64, x, lo, hi float64) (at, best float64) {
+	const golden = 0.3819660112501051
+	b, fb := x, f(x)
+	dir, step := 1.0, 0.5
+	c := min(b+step, hi)
+	fc := f(c)
+	a := max(b-step, lo)
+	if fc <= fb {
+		dir = -1
+		c, a = a, c
+		fc = f(c)
+	}
+	for fc > fb { // b is the best so far, a behind it, c ahead of it
+		a, b, fb = b, c, fc
+		step *= 2
+		c = min(max(b+dir*step, lo), hi)
+		if c == b {
+			break
+		}
+		fc = f(c)
+	}
+	if a > c {
+		a, c = c, a
+	}
+	// Brent's section in [a, c] from b; w and v are the second and third best.
+	w, v, fw, fv := b, b, fb, fb
+	d, e := 0.0, 0.0
+	for range 100 {
+		mid := 0.5 * (a + c)
+		if math.Abs(b-mid)+0.5*(c-a) <= 2*learnTol {
+			break
+		}
+		parabola := false
+		if math.Abs(e) > learnTol && finite(fw) && finite(fv) {
+			r := (b - w) * (fb - fv)
+			q := (b - v) * (fb - fw)
+			num := (b-v)*q - (b-w)*r
+			q = 2 * (q - r)
+			if q > 0 {
+				num = -num
+			}
+			q = math.Abs(q)
+			last := e
+			e = d
+			if math.Abs(num) < math.Abs(0.5*q*last) && num > q*(a-b) && num < q*(c-b) {
+				d = num / q
+				if u := b + d; u-a < 2*learnTol || c-u < 2*learnTol {
+					d = math.Copysign(learnTol, mid-b)
+				}
+				parabola = true
+			}
+		}
+		if !parabola {
+			if b >= mid {
+				e = a - b
+			} else {
+				e = c - b
+			}
+			d = golden * e
+		}
+		u := b + d
+		if math.Abs(d) < learnTol {
+			u = b + math.Copysign(learnTol, d)
+		}
+		fu := f(u)
+		if fu >= fb {
+			if u >= b {
+				a = b
+			} else {
+				c = b
+			}
+			v, fv, w, fw, b, fb = w, fw, b, fb, u, fu
+			continue
+		}
+		if u < b {
+			a = u
+		} else {
+			c = u
+		}
+		switch {
+		case fu >= fw || w == b:
+			v, fv, w, fw = w, fw, u, fu
+		case fu >= fv || v == b || v == w:
+			v, fv = u, fu
+		}
+	}
+	return b, fb
+}
