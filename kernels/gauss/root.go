@@ -114,3 +114,36 @@ func (r *Root) MulT(dst, x []float64, scratch *[]float64) {
 		dst[i] -= dense.Dot(r.H.Row(i), u)
 	}
 }
+
+// Variances are those of A z: the diagonal of Σ.
+func (r *Root) Variances() []float64 {
+	if r.L != nil {
+		v := make([]float64, r.L.Rows)
+		for i := range v {
+			row := r.L.Row(i)[:i+1]
+			v[i] = dense.Dot(row, row)
+		}
+		return v
+	}
+	v := make([]float64, len(r.Scale))
+	for i, s := range r.Scale {
+		v[i] = s * s
+	}
+	if r.H == nil {
+		return v
+	}
+	k := r.H.Cols // (I - H Hᵀ)² = I - H (2 I - HᵀH) Hᵀ
+	c, m := dense.New(k, k), dense.New(len(v), k)
+	dense.MulTA(c, r.H, r.H)
+	for i := range c.Data {
+		c.Data[i] = -c.Data[i]
+	}
+	for i := range k {
+		c.Row(i)[i] += 2
+	}
+	dense.Mul(m, r.H, c)
+	for i := range v {
+		v[i] *= 1 - dense.Dot(m.Row(i), r.H.Row(i))
+	}
+	return v
+}

@@ -55,6 +55,11 @@ func TestRoot(t *testing.T) {
 				t.Fatalf("%v: A Aᵀ = %v, Σ = %v", g.Form, got.Data, want.Data)
 			}
 		}
+		for i, v := range r.Variances() {
+			if math.Abs(v-g.Var[i]) > 1e-13 {
+				t.Errorf("%v: variance %d = %v, want %v", g.Form, i, v, g.Var[i])
+			}
+		}
 		x, at := make([]float64, p), make([]float64, p)
 		for j := range x {
 			x[j] = rng.NormFloat64()

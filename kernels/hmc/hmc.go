@@ -35,10 +35,16 @@ const (
 const (
 	fullMetric     = 100     // up to here a full mass matrix, and beyond where it costs less than the data
 	fullMetricMost = 500     // never beyond
-	fullCovariance = 500     // up to here the fit keeps the draws' covariance
+	FullCovariance = 500     // up to here the fit keeps the draws' covariance
 	maxNumbers     = 1 << 28 // samples x chains x weights: 2 GiB
 	maxChains      = 1 << 10
 	maxIterations  = 1 << 24
+)
+
+// Streams of the generator: chains have 1, 2, ...
+const (
+	bridgeStream = 1 << 32
+	liftStream   = 1 << 63
 )
 
 // Result is what the chains gave.
@@ -49,9 +55,10 @@ type Result struct {
 	// trajectory diverged.
 	Fit *kernels.Fit
 	// Draws are the draws of each chain, samples x weights, in the order of the
-	// problem's columns (known weights are none).
+	// problem's columns (known weights are none). Under a low-rank likelihood they are
+	// in its coordinates; Weights has the weights.
 	Draws []*dense.Matrix
-	// By weight: rank-normalised split R-hat, and effective sample sizes.
+	// By column of Draws: rank-normalised split R-hat, and effective sample sizes.
 	RHat, ESSBulk, ESSTail []float64
 
 	Divergences int     // trajectories whose energy error exceeded 1000 nats
@@ -62,6 +69,9 @@ type Result struct {
 	// LogEvidence of the rows and its standard error; NaN where the draws are too
 	// few to tell (see bridge).
 	LogEvidence, LogEvidenceError float64
+
+	lift func(dst, u []float64, rng *rand.Rand)
+	seed uint64
 }
 
 // Fit is Sample's Fit.
@@ -75,7 +85,7 @@ func Fit(p *kernels.Problem) (*kernels.Fit, error) {
 
 // Sample draws from the posterior of p with any likelihood. Options: Samples,
 // Warmup, Chains, Seed, TimeLimit, and Rank: above 0 the low-rank likelihood is
-// sampled in its M dimensions (see project).
+// sampled in its M dimensions, and directions it does not see keep their prior.
 //
 // A time limit that ends the chains early leaves the draws made until then; in the
 // warm-up, the Laplace approximation of the mode reached. Status says so.
@@ -94,34 +104,27 @@ func Sample(p *kernels.Problem) (*Result, error) {
 	if p.P == 0 {
 		return known(p, o)
 	}
+	s := &sampling{settings: o, p: p, keep: func(g *gauss.Normal) (*gauss.Normal, error) { return g, nil }}
 	if o.rank > 0 {
-		return sampleLowRank(p, o)
+		err = s.reduce()
+	} else {
+		var d design = sparse{p}
+		if p.Density() > 0.3 && float64(p.N)*float64(p.P) < 1<<27 {
+			d = full{p.Dense(), p.Offset}
+		}
+		s.model, err = newModel(d, p, p.Offset, p.Normal)
+		s.nnz = len(p.Col)
 	}
-	var d design = sparse{p}
-	if p.Density() > 0.3 && float64(p.N)*float64(p.P) < 1<<27 {
-		d = full{p.Dense(), p.Offset}
-	}
-	m, err := newModel(d, p, p.Normal)
 	if err != nil {
 		return nil, err
 	}
-	run, err := o.run(m, len(p.Col))
-	if err != nil {
+	if err := s.run(); err != nil {
 		return nil, err
 	}
-	if run.draws == nil {
-		return run.early(p, m)
+	if s.draws == nil {
+		return s.early()
 	}
-	r := run.result()
-	run.unwhiten(m)
-	r.Draws = run.draws
-	r.diagnose()
-	post, err := r.normal()
-	if err != nil {
-		return nil, err
-	}
-	r.finish(p, o, run, post)
-	return r, nil
+	return s.result()
 }
 
 type settings struct {
@@ -151,9 +154,6 @@ func options(p *kernels.Problem) (*settings, error) {
 		return nil, fmt.Errorf("chains = %d; allowed: 1 to %d", o.chains, maxChains)
 	case o.rank < 0:
 		return nil, fmt.Errorf("rank = %d; allowed: 0 and more", o.rank)
-	case float64(o.samples)*float64(o.chains)*float64(p.P) > maxNumbers:
-		return nil, fmt.Errorf("hmc: samples = %d times chains = %d times %d weights are more than %d numbers to keep; lower samples or chains",
-			o.samples, o.chains, p.P, maxNumbers)
 	}
 	return o, nil
 }
@@ -170,76 +170,88 @@ type chain struct {
 	err         error
 }
 
-// sampling is the draws of all chains in z.
+// sampling is a run: what is sampled and the draws of all chains, in z.
 type sampling struct {
+	*settings
+	*model
+	p    *kernels.Problem
+	nnz  int                                          // what the data cost a step
+	lift func(dst, w []float64, rng *rand.Rand)       // low rank: weights given a draw; nil else
+	keep func(g *gauss.Normal) (*gauss.Normal, error) // the Gaussian over the weights
+	note string                                       // for the status
+
 	centre  []float64
 	laplace *metric
-	chains  []*chain
+	made    []*chain
 	draws   []*dense.Matrix
 	evid    evidence
 	short   bool // the time limit cut it
 }
 
-// run finds the mode and runs the chains. nnz is what the data cost a step.
-func (o *settings) run(m *model, nnz int) (*sampling, error) {
-	p := m.dim()
-	isFull := p <= fullMetric || p <= fullMetricMost && p*p <= nnz
+// run finds the mode and runs the chains.
+func (s *sampling) run() error {
+	p := s.dim()
+	if float64(s.samples)*float64(s.chains)*float64(p) > maxNumbers {
+		return fmt.Errorf("hmc: samples = %d times chains = %d times %d weights are more than %d numbers to keep; lower samples or chains, or set rank",
+			s.samples, s.chains, p, maxNumbers)
+	}
+	isFull := p <= fullMetric || p <= fullMetricMost && p*p <= s.nnz
 	one := &metric{scale: make([]float64, p)}
 	for i := range one.scale {
 		one.scale[i] = 1
 	}
-	v := m.view(one, make([]float64, p))
-	s := &sampling{centre: make([]float64, p)}
-	rng := rand.New(rand.NewPCG(o.seed, 0))
+	s.centre = make([]float64, p)
+	v := s.view(one, s.centre)
+	rng := rand.New(rand.NewPCG(s.seed, 0))
 	for try := 0; ; try++ {
-		r, ok := v.mode(s.centre, isFull, o.deadline)
+		r, ok := v.mode(s.centre, isFull, s.deadline)
 		if ok {
 			s.laplace = r
 			break
 		}
 		if try == 100 {
-			return nil, errors.New("hmc: the likelihood of the rows is 0 to double precision at the prior mean and at 100 draws of the prior; scale the features down or look at the offsets")
+			return errors.New("hmc: the likelihood of the rows is 0 to double precision at the prior mean and at 100 draws of the prior; scale the features down or look at the offsets")
 		}
 		for i := range s.centre {
 			s.centre[i] = rng.NormFloat64()
 		}
 	}
 
-	s.chains = make([]*chain, o.chains)
+	s.made = make([]*chain, s.chains)
 	var wg sync.WaitGroup
 	free := make(chan struct{}, runtime.GOMAXPROCS(0))
-	for k := range s.chains {
+	for k := range s.made {
 		free <- struct{}{}
 		wg.Go(func() {
-			s.chains[k] = o.chain(m, s, uint64(k+1))
+			s.made[k] = s.chain(uint64(k + 1))
 			<-free
 		})
 	}
 	wg.Wait()
-	n := o.samples
-	for _, c := range s.chains {
+	n := s.samples
+	for _, c := range s.made {
 		if c.err != nil {
-			return nil, c.err
+			return c.err
 		}
 		n = min(n, c.n)
 	}
-	s.short = n < o.samples
+	s.short = n < s.samples
 	if n < 4 {
-		return s, nil
+		return nil
 	}
-	for _, c := range s.chains {
+	for _, c := range s.made {
 		s.draws = append(s.draws, c.draws.Slice(0, n, 0, p))
 	}
-	s.evid = bridge(m, s.draws, rand.New(rand.NewPCG(o.seed, 1<<32)), o.deadline)
-	return s, nil
+	s.evid = bridge(s.model, s.draws, rand.New(rand.NewPCG(s.seed, bridgeStream)), s.deadline)
+	return nil
 }
 
-func (o *settings) chain(m *model, s *sampling, number uint64) *chain {
-	p := m.dim()
-	rng := rand.New(rand.NewPCG(o.seed, number))
-	v := m.view(s.laplace.clone(), s.centre)
+func (s *sampling) chain(number uint64) *chain {
+	p := s.dim()
+	rng := rand.New(rand.NewPCG(s.seed, number))
+	v := s.view(s.laplace.clone(), s.centre)
 	t := newSampler(v, p, rng)
-	c := &chain{draws: dense.New(o.samples, p)}
+	c := &chain{draws: dense.New(s.samples, p)}
 
 	u, z := make([]float64, p), make([]float64, p)
 	for wide := 2.0; ; wide /= 2 {
@@ -257,14 +269,14 @@ func (o *settings) chain(m *model, s *sampling, number uint64) *chain {
 	}
 	t.guess()
 	step := newStepper(t.eps)
-	first, ends := windows(o.warmup)
+	first, ends := windows(s.warmup)
 	seen := newSpread(p, v.metric.full())
-	for it := range o.warmup + o.samples {
-		if time.Now().After(o.deadline) {
+	for it := range s.warmup + s.samples {
+		if time.Now().After(s.deadline) {
 			break
 		}
 		t.next()
-		if it >= o.warmup {
+		if it >= s.warmup {
 			v.metric.to(c.draws.Row(c.n), s.centre, t.now.u)
 			c.n++
 			c.steps += int64(t.steps)
@@ -291,7 +303,7 @@ func (o *settings) chain(m *model, s *sampling, number uint64) *chain {
 				step = newStepper(t.eps)
 			}
 		}
-		if it+1 == o.warmup {
+		if it+1 == s.warmup {
 			t.eps = step.average()
 		}
 	}
@@ -299,11 +311,11 @@ func (o *settings) chain(m *model, s *sampling, number uint64) *chain {
 	return c
 }
 
-// result has the figures that do not depend on the coordinates.
-func (s *sampling) result() *Result {
-	r := &Result{LogEvidence: s.evid.logZ, LogEvidenceError: s.evid.err}
+// result is the answer of chains that finished, or that the time limit cut.
+func (s *sampling) result() (*Result, error) {
+	r := &Result{LogEvidence: s.evid.logZ, LogEvidenceError: s.evid.err, Draws: s.draws, lift: s.lift, seed: s.seed}
 	n := 0
-	for _, c := range s.chains {
+	for _, c := range s.made {
 		r.Divergences += c.divergences
 		r.DepthHits += c.depthHits
 		r.Steps += c.steps
@@ -311,19 +323,38 @@ func (s *sampling) result() *Result {
 		n += c.n
 	}
 	r.Acceptance /= float64(n)
-	return r
-}
-
-// unwhiten turns the draws into weights.
-func (s *sampling) unwhiten(m *model) {
-	z := make([]float64, m.dim())
+	z := make([]float64, s.dim())
 	var scratch []float64
 	for _, d := range s.draws {
 		for i := range d.Rows {
 			copy(z, d.Row(i))
-			m.weights(d.Row(i), z, &scratch)
+			s.weights(d.Row(i), z, &scratch)
 		}
 	}
+	r.diagnose()
+	g, err := r.normal()
+	if err != nil {
+		return nil, err
+	}
+	post, err := s.keep(g)
+	if err != nil {
+		return nil, err
+	}
+	s.finish(r, post)
+	return r, nil
+}
+
+// Weights sets dst to draw i of chain c as weights, in the order of the problem's
+// columns: a row of Draws, or its lift under a low-rank likelihood, where the
+// directions that the likelihood does not see are drawn from the prior by a stream
+// of the seed, c and i.
+func (r *Result) Weights(dst []float64, c, i int) {
+	row := r.Draws[c].Row(i)
+	if r.lift == nil {
+		copy(dst, row)
+		return
+	}
+	r.lift(dst, row, rand.New(rand.NewPCG(r.seed, liftStream|uint64(c)<<32|uint64(i))))
 }
 
 // diagnose computes R-hat and ESS by weight.
@@ -344,11 +375,11 @@ func (r *Result) diagnose() {
 	})
 }
 
-// normal is the Gaussian with the moments of the draws: full up to fullCovariance
+// normal is the Gaussian with the moments of the draws: full up to FullCovariance
 // weights when there are enough of them.
 func (r *Result) normal() (*gauss.Normal, error) {
 	p := r.Draws[0].Cols
-	s := newSpread(p, p <= fullCovariance)
+	s := newSpread(p, p <= FullCovariance)
 	for _, d := range r.Draws {
 		for i := range d.Rows {
 			s.add(d.Row(i))
@@ -377,16 +408,16 @@ func (r *Result) normal() (*gauss.Normal, error) {
 }
 
 // finish makes the Fit.
-func (r *Result) finish(p *kernels.Problem, o *settings, s *sampling, post *gauss.Normal) {
-	f := p.Fit("hmc", post, r.LogEvidence)
+func (s *sampling) finish(r *Result, post *gauss.Normal) {
+	f := s.p.Fit("hmc", post, r.LogEvidence)
 	r.Fit = f
-	f.Iterations = o.warmup + r.Draws[0].Rows
+	f.Iterations = s.warmup + r.Draws[0].Rows
 	worst, bulk, tail := 1.0, math.Inf(1), math.Inf(1)
 	for j := range r.RHat {
 		worst = math.Max(worst, r.RHat[j])
 		bulk, tail = math.Min(bulk, r.ESSBulk[j]), math.Min(tail, r.ESSTail[j])
 	}
-	f.Converged = worst < 1.01 && math.Min(bulk, tail) > 100*float64(o.chains) && r.Divergences == 0 && !s.short
+	f.Converged = worst < 1.01 && math.Min(bulk, tail) > 100*float64(s.chains) && r.Divergences == 0 && !s.short
 	f.Status = fmt.Sprintf("R-hat %.3f, bulk ESS %.0f, tail ESS %.0f, %d divergences", worst, bulk, tail, r.Divergences)
 	if r.DepthHits > 0 {
 		f.Status += fmt.Sprintf(", %d trajectories cut", r.DepthHits)
@@ -394,43 +425,44 @@ func (r *Result) finish(p *kernels.Problem, o *settings, s *sampling, post *gaus
 	if !math.IsNaN(r.LogEvidence) {
 		f.Status += fmt.Sprintf(", log evidence ± %.2g", r.LogEvidenceError)
 	}
+	f.Status += s.note
 	if s.short {
-		f.Status += fmt.Sprintf("; the time limit of %v left %d of %d draws a chain", o.limit, r.Draws[0].Rows, o.samples)
+		f.Status += fmt.Sprintf("; the time limit of %v left %d of %d draws a chain", s.limit, r.Draws[0].Rows, s.samples)
 	}
 }
 
 // early is the answer of a run that the time limit ended in its warm-up.
-func (s *sampling) early(p *kernels.Problem, m *model) (*Result, error) {
-	w, scratch := make([]float64, m.dim()), []float64(nil)
-	m.weights(w, s.centre, &scratch)
+func (s *sampling) early() (*Result, error) {
+	w, scratch := make([]float64, s.dim()), []float64(nil)
+	s.weights(w, s.centre, &scratch)
 	var post *gauss.Normal
 	if s.laplace.full() {
-		l := dense.New(len(w), len(w)) // A R
-		col := make([]float64, len(w))
+		a := dense.New(len(w), len(w)) // row j is column j of A R
 		t := s.laplace.chol.T()
 		for j := range w {
-			m.root.Mul(col, t.Row(j), &scratch)
-			for i, v := range col {
-				l.Row(i)[j] = v
-			}
+			s.root.Mul(a.Row(j), t.Row(j), &scratch)
 		}
 		cov := dense.New(len(w), len(w))
-		dense.MulTB(cov, l, l)
+		dense.MulTA(cov, a, a)
 		if err := dense.Cholesky(cov); err != nil {
 			return nil, fmt.Errorf("hmc: the curvature at the mode: %w", err)
 		}
 		post = gauss.NewFull(w, cov)
 	} else {
-		v := make([]float64, len(w))
-		for i := range v {
-			v[i] = s.laplace.scale[i] * s.laplace.scale[i] * p.PriorVar[i]
+		v := s.root.Variances()
+		for i, sd := range s.laplace.scale {
+			v[i] *= sd * sd
 		}
 		post = gauss.NewDiagonal(w, v)
 	}
+	post, err := s.keep(post)
+	if err != nil {
+		return nil, err
+	}
 	nan := math.NaN()
-	f := p.Fit("hmc", post, nan)
+	f := s.p.Fit("hmc", post, nan)
 	f.Iterations, f.Converged = 0, false
-	f.Status = "the time limit ended the warm-up: these are the beliefs of the Laplace approximation"
+	f.Status = "the time limit ended the warm-up: these are the beliefs of the Laplace approximation" + s.note
 	return &Result{Fit: f, LogEvidence: nan, LogEvidenceError: nan}, nil
 }
 

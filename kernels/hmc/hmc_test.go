@@ -585,7 +585,7 @@ func BenchmarkLeapfrog(b *testing.B) {
 		if c.fill == 1 {
 			d = full{p.Dense(), nil}
 		}
-		mod, err := newModel(d, p, p.Normal)
+		mod, err := newModel(d, p, p.Offset, p.Normal)
 		if err != nil {
 			b.Fatal(err)
 		}

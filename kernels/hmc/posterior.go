@@ -1,6 +1,7 @@
 package hmc
 
 import (
+	"fmt"
 	"math"
 	"time"
 
@@ -82,16 +83,17 @@ type model struct {
 	root *gauss.Root
 }
 
-func newModel(d design, p *kernels.Problem, prior *gauss.Normal) (*model, error) {
+// newModel has the rows of p with the design and offsets (nil = 0) given.
+func newModel(d design, p *kernels.Problem, offset []float64, prior *gauss.Normal) (*model, error) {
 	root, err := prior.Root()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("prior: %w", err)
 	}
 	m := &model{design: d, lik: p.Lik, obs: make([]lik.Obs, p.N), base: make([]float64, p.N), mean: prior.Mean, root: root}
+	copy(m.base, offset)
 	b := p.Batch()
 	for i := range m.obs {
 		m.obs[i] = b.Obs(i)
-		m.base[i] = b.Shift(i)
 	}
 	return m, nil
 }
@@ -255,16 +257,9 @@ func (v *view) laplace(fullMetric bool) *metric {
 	}
 	r := &metric{scale: make([]float64, p)}
 	v.squares(r.scale, c)
+	prior := v.root.Variances() // exact where the prior is diagonal, else close enough
 	for i, s := range r.scale {
-		a := 0.0 // the prior's variance: exact where it is diagonal, else close enough
-		switch {
-		case v.root.L != nil:
-			row := v.root.L.Row(i)[:i+1]
-			a = dense.Dot(row, row)
-		default:
-			a = v.root.Scale[i] * v.root.Scale[i]
-		}
-		r.scale[i] = 1 / math.Sqrt(1+s*a)
+		r.scale[i] = 1 / math.Sqrt(1+s*prior[i])
 		if !(r.scale[i] > 0) {
 			r.scale[i] = 1
 		}
