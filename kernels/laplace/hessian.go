@@ -18,8 +18,9 @@ type belief struct {
 	logDet float64 // log |I + Σ0 H| for the Hessian H chosen
 	// rows sets dst_i to the derivative of logDet in the curvature of row i; for all
 	// but low rank that is the posterior variance of the predictor.
-	rows func(dst []float64)
-	note string
+	rows    func(dst []float64)
+	floored bool // rows of negative curvature were taken as 0
+	note    string
 }
 
 // gaussian takes the Gaussian with the chosen Hessian at weights w, curv = -l” of
@@ -46,7 +47,7 @@ func (e *engine) fullAt(w, curv []float64) (*belief, error) {
 	if s.space == weightSpace && e.assembled {
 		b = s.b
 		if s.floored {
-			bl.note = flooredNote
+			bl.floored = true
 		}
 	} else {
 		b = dense.New(p, p)
@@ -55,7 +56,7 @@ func (e *engine) fullAt(w, curv []float64) (*belief, error) {
 			return nil, err
 		}
 		if floored {
-			bl.note = flooredNote
+			bl.floored = true
 		}
 	}
 	bl.logDet = dense.LogDet(b)
@@ -150,22 +151,19 @@ func (e *engine) diagonalAt(w, curv []float64) (*belief, error) {
 	variance := make([]float64, p)
 	bl.logDet = logDet0
 	for j, l := range lambda {
-		q := l + h[j]
-		if h[j] < 0 && !(q > 0) {
-			q, bl.note = l, flooredNote
+		if !(l+h[j] > 0) {
+			h[j], bl.floored = 0, true
 		}
+		q := l + h[j]
 		if !(q > 0) || math.IsInf(q, 1) {
 			return nil, errOverflow
 		}
 		variance[j] = 1 / q
 		if e.root.prior.Form == gauss.Diagonal {
-			bl.logDet += math.Log1p(max(h[j], -l) / l) // exact where the data say little
-			if bl.note != "" && q == l {
-				bl.logDet -= math.Log1p(max(h[j], -l) / l)
-			}
-			continue
+			bl.logDet += math.Log1p(h[j] / l) // exact where the data say little
+		} else {
+			bl.logDet += math.Log(q)
 		}
-		bl.logDet += math.Log(q)
 	}
 	bl.post = gauss.NewDiagonal(w, variance)
 	bl.rows = func(dst []float64) { e.spread(dst, bl.post) }
@@ -283,7 +281,7 @@ func (e *engine) blockAt(w, curv []float64) (*belief, error) {
 		if err != nil {
 			for i := range c {
 				if c[i] < 0 {
-					c[i], bl.note = 0, flooredNote
+					c[i], bl.floored = 0, true
 				}
 			}
 			build()
@@ -372,7 +370,7 @@ func (e *engine) lowRankAt(w, curv []float64) (*belief, error) {
 	c := append([]float64(nil), curv...)
 	for i := range c {
 		if c[i] < 0 {
-			c[i], bl.note = 0, flooredNote
+			c[i], bl.floored = 0, true
 		}
 	}
 	// dst = A m, by columns of the p x wide matrices

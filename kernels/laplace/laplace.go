@@ -19,6 +19,8 @@ package laplace
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/bglm/bglm/kernels"
@@ -37,6 +39,8 @@ const (
 
 // engine is one fit.
 type engine struct {
+	given     *kernels.Problem
+	scaling   *kernels.Scaling // nil unless x is standardised
 	x         *design
 	lik       lik.Likelihood
 	params    lik.Params
@@ -81,11 +85,36 @@ func FitFrom(p *kernels.Problem, start []float64) (*kernels.Fit, error) {
 	if start != nil && len(start) != p.P {
 		return nil, fmt.Errorf("start: %d weights for %d columns", len(start), p.P)
 	}
-	e, err := newEngine(p)
+	var scaling *kernels.Scaling
+	solved := p
+	if p.Options.Standardize {
+		h := hessianOf(p)
+		solved, scaling = p.Standardize(h == "full")
+		if start != nil {
+			start = append([]float64(nil), start...)
+			scaling.To(start, start)
+		}
+		if h != "full" && scaling.Note == "" && p.P > 0 && p.Name(0) == kernels.Intercept {
+			scaling.Note = "standardize scales the features but does not centre them, for hessian '" + h + "' does not hold what that says about the intercept"
+		}
+	}
+	e, err := newEngine(solved)
 	if err != nil {
 		return nil, err
 	}
+	e.given, e.scaling = p, scaling
 	return e.fit(start)
+}
+
+// hessianOf is the Hessian that p asks for.
+func hessianOf(p *kernels.Problem) string {
+	switch h := p.Options.Hessian; {
+	case h != "" && h != "auto":
+		return h
+	case p.P > fullWeights:
+		return "lowrank"
+	}
+	return "full"
 }
 
 func check(p *kernels.Problem) error {
@@ -114,13 +143,7 @@ func check(p *kernels.Problem) error {
 }
 
 func newEngine(p *kernels.Problem) (*engine, error) {
-	e := &engine{lik: p.Lik, params: p.Params, hessian: p.Options.Hessian}
-	if e.hessian == "" || e.hessian == "auto" {
-		e.hessian = "full"
-		if p.P > fullWeights {
-			e.hessian = "lowrank"
-		}
-	}
+	e := &engine{given: p, lik: p.Lik, params: p.Params, hessian: hessianOf(p)}
 	if p.Options.TimeLimit > 0 {
 		e.deadline = time.Now().Add(p.Options.TimeLimit)
 	}
@@ -162,11 +185,26 @@ func (e *engine) fit(start []float64) (*kernels.Fit, error) {
 	if len(e.x.Options.At) > 0 {
 		return e.at()
 	}
-	ev, err := e.climbTo(start)
+	if !e.learns() {
+		ev, err := e.climbTo(start)
+		if err != nil {
+			return nil, err
+		}
+		return e.result(ev, e.search.iterations, e.search.status, "")
+	}
+	h, err := newLearner(e)
 	if err != nil {
 		return nil, err
 	}
-	return e.result(ev, e.search.iterations, e.search.status)
+	ev, status, err := h.maximise(start)
+	if err != nil {
+		return nil, err
+	}
+	f, err := e.result(ev, h.newton, status, h.learnt())
+	if err == nil && len(h.groups) == 1 && !e.x.Options.PriorGroups {
+		f.Prior.Variance = math.Exp(h.theta[0])
+	}
+	return f, err
 }
 
 // evidence is the Gaussian at a mode with its log evidence.
@@ -197,8 +235,14 @@ func (e *engine) climbTo(start []float64) (*evidence, error) {
 func (e *engine) at() (*kernels.Fit, error) {
 	p := e.x.Problem
 	w := append([]float64(nil), e.root.prior.Mean...)
+	if e.scaling != nil {
+		e.scaling.From(w, w)
+	}
 	if err := p.Place(w, p.Options.At); err != nil {
 		return nil, fmt.Errorf("at: %w", err)
+	}
+	if e.scaling != nil {
+		e.scaling.To(w, w)
 	}
 	if e.search.space == rowSpace { // its unknowns do not reach every w
 		e.newSearch(krylov)
@@ -212,23 +256,30 @@ func (e *engine) at() (*kernels.Fit, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e.result(&evidence{bl, s.logPosterior() - 0.5*bl.logDet}, 0, "")
+	return e.result(&evidence{bl, s.logPosterior() - 0.5*bl.logDet}, 0, "", "")
 }
 
-// result is the fit with posterior ev.
-func (e *engine) result(ev *evidence, iterations int, status string) (*kernels.Fit, error) {
-	f := e.x.Problem.Fit("laplace", ev.post, ev.log)
+// result is the fit with posterior ev. status says why a search stopped early.
+func (e *engine) result(ev *evidence, iterations int, status, learnt string) (*kernels.Fit, error) {
+	post := ev.post
+	notes := []string{status, ev.note, learnt}
+	if ev.floored {
+		notes = append(notes, flooredNote)
+	}
+	if e.scaling != nil {
+		var err error
+		if post, err = e.scaling.Restore(post); err != nil {
+			return nil, err
+		}
+		notes = append(notes, e.scaling.Note)
+	}
+	f := e.given.Fit("laplace", post, ev.log)
 	f.SetLikelihood(e.lik)
 	f.Iterations = iterations
 	f.Converged = status == ""
-	for _, s := range []string{status, ev.note} {
-		switch {
-		case s == "":
-		case f.Status == "ok":
-			f.Status = s
-		default:
-			f.Status += "; " + s
-		}
+	notes = slices.DeleteFunc(notes, func(s string) bool { return s == "" })
+	if len(notes) > 0 {
+		f.Status = strings.Join(notes, "; ")
 	}
 	if !finite(f.LogEvidence) {
 		return nil, fmt.Errorf("the log evidence is %v", f.LogEvidence)

@@ -1,0 +1,615 @@
+package laplace
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/lik"
+)
+
+// Evidence maximisation: the parameters θ are the logs of the prior variance of each
+// group of weights, of the dispersion, and of the shape.
+//
+// In log σ_g² the Laplace evidence, w at its mode for every θ, has the slope
+//
+//	½ (Σ_g (w_j-μ_j)²/σ_g² - γ_g) - ½ vᵀ[(w-μ)/σ_g²]_g
+//	γ_g = Σ_g (1 - Σ_jj/σ_g²),  v = Σ Xᵀ (q ∘ dW/dη),  q_i = ∂ log|I + Σ0 H| / ∂W_i
+//
+// The first part is MacKay's: without the second, by which the curvature follows the
+// mode (0 for a Gaussian likelihood), setting it to zero gives his fixed point
+// σ_g² = Σ(w-μ)²/γ_g. A step of it is the slope divided by γ_g/2, one of EM,
+// σ_g² = (Σ(w-μ)² + ΣΣ_jj)/p_g, the same slope divided by p_g/2: shorter and safe. Here
+// the steps are MacKay's, sped up by what earlier slopes say about the curvature
+// (L-BFGS), and shortened until the evidence rises, so it never falls.
+//
+// Sources: MacKay (1992) section 4; Rasmussen and Williams (2006) section 5.5.1 for
+// the part through the mode.
+
+const (
+	maxOuter  = 50
+	maxThetaD = 3    // largest step of a θ: a factor of 20
+	slopeTol  = 1e-6 // of the slope, relative to γ/2: the relative error of σ²
+	memory    = 8    // pairs of L-BFGS
+	// Two steps in a row that gain less than this, in nats, end the search: for low
+	// rank the slope is that of exact eigenpairs, which those found only come close to.
+	sameEvidence = 1e-8
+)
+
+// learner maximises the evidence over θ.
+type learner struct {
+	*engine
+	groups            [][]int // columns of each group
+	names             []string
+	dispersion, shape int // index in theta, -1 if fixed
+	theta, lo, hi     []float64
+	prior             *gauss.Normal // as it came
+	group             []int         // of a column, -1 = not learnt
+	newton            int
+}
+
+func (e *engine) learns() bool {
+	o := &e.x.Options
+	return o.AutoPrior || o.AutoDispersion || o.AutoShape
+}
+
+// newLearner finds what there is to learn: the prior variance of columns that neither
+// are the intercept nor have a prior of their own, by group with PriorGroups.
+func newLearner(e *engine) (*learner, error) {
+	p := e.x.Problem
+	h := &learner{engine: e, dispersion: -1, shape: -1, prior: e.root.prior, group: make([]int, p.P)}
+	o := &p.Options
+	for j := range h.group {
+		h.group[j] = -1
+	}
+	if o.AutoPrior {
+		own := map[string]bool{kernels.Intercept: true}
+		for _, b := range p.Priors {
+			own[b.Feature] = true
+		}
+		if p.Start != nil {
+			for _, b := range p.Start.Beliefs {
+				own[b.Feature] = true
+			}
+		}
+		by, names := p.Groups()
+		if !o.PriorGroups {
+			names = []string{""}
+		}
+		at := make([]int, len(names))
+		for g := range at {
+			at[g] = -1
+		}
+		square := make([]float64, p.P)
+		for k, j := range p.Col {
+			square[j] += p.Val[k] * p.Val[k] / float64(p.N)
+		}
+		for j := range p.P {
+			// a column of zeros says nothing about its variance
+			if own[p.Name(j)] || !(square[j] > 0) {
+				continue
+			}
+			g := 0
+			if o.PriorGroups {
+				g = by[j]
+			}
+			if at[g] < 0 {
+				at[g] = len(h.groups)
+				h.groups, h.names = append(h.groups, nil), append(h.names, names[g])
+			}
+			h.group[j] = at[g]
+			h.groups[at[g]] = append(h.groups[at[g]], j)
+		}
+		unit := 1.0 // of the predictor's variance
+		if e.lik.Link() == "identity" {
+			unit = spreadOf(p)
+		}
+		for _, cols := range h.groups {
+			s := 0.0
+			for _, j := range cols {
+				s += square[j]
+			}
+			start := math.Log(unit / s)
+			if !finite(start) {
+				return nil, fmt.Errorf("prior_variance = 'auto': the squares of the features overflow; scale them")
+			}
+			// so that the group makes a predictor of variance 1, at first
+			h.add(start, 46)
+		}
+	}
+	if o.AutoDispersion {
+		if _, ok := e.lik.(lik.Dispersed); !ok {
+			return nil, fmt.Errorf("dispersion = 'auto': family %s has none; allowed with gaussian and studentt", e.lik.Family())
+		}
+		h.dispersion = h.add(math.Log(spreadOf(p)/2), 23)
+	}
+	if o.AutoShape {
+		l, ok := e.lik.(lik.Shaped)
+		if !ok {
+			return nil, fmt.Errorf("shape = 'auto': family %s has none; allowed with negbinomial, gamma and studentt", e.lik.Family())
+		}
+		h.shape = h.add(math.Log(l.Shape()), 16)
+	}
+	return h, nil
+}
+
+func (h *learner) add(start, reach float64) int {
+	h.theta = append(h.theta, start)
+	h.lo, h.hi = append(h.lo, start-reach), append(h.hi, start+reach)
+	return len(h.theta) - 1
+}
+
+// spreadOf is a robust variance of the responses less their offsets: (IQR/1.349)², or
+// their mean square where half of them are equal, 1 where all are 0.
+func spreadOf(p *kernels.Problem) float64 {
+	r := make([]float64, p.N)
+	sum := 0.0
+	b := p.Batch()
+	for i, y := range p.Y {
+		r[i] = y
+		if p.Lik.Link() == "identity" {
+			r[i] -= b.Shift(i)
+		}
+		sum += r[i] * r[i] / float64(p.N)
+	}
+	slices.Sort(r)
+	if p.N > 3 {
+		if q := (r[3*p.N/4] - r[p.N/4]) / 1.349; q > 0 && finite(q*q) && q*q > 1e-20*sum {
+			return q * q
+		}
+	}
+	if sum > 0 && finite(sum) {
+		return sum
+	}
+	return 1
+}
+
+// set makes prior and likelihood those of θ.
+func (h *learner) set(theta []float64) error {
+	e := h.engine
+	if len(h.groups) > 0 {
+		if err := h.setPrior(theta); err != nil {
+			return err
+		}
+	}
+	if h.dispersion < 0 && h.shape < 0 {
+		return nil
+	}
+	l, err := h.likelihood(theta)
+	if err != nil {
+		return err
+	}
+	e.lik, e.search.lik = l, l
+	return nil
+}
+
+// setPrior puts the variances in: learnt columns are new ones, independent of all
+// others in every form of the prior.
+func (h *learner) setPrior(theta []float64) error {
+	old := h.prior
+	own := old.Var
+	if old.Form == gauss.LowRank {
+		own = old.D
+	}
+	v := slices.Clone(own)
+	for j, g := range h.group {
+		if g >= 0 {
+			v[j] = math.Exp(theta[g])
+		}
+	}
+	var prior *gauss.Normal
+	switch old.Form {
+	case gauss.Diagonal:
+		prior = gauss.NewDiagonal(old.Mean, v)
+	case gauss.Full:
+		l := old.L.Clone()
+		for j, g := range h.group {
+			if g >= 0 {
+				l.Row(j)[j] = math.Sqrt(v[j])
+			}
+		}
+		prior = gauss.NewFull(old.Mean, l)
+	default:
+		var err error
+		if prior, err = gauss.NewLowRank(old.Mean, v, old.F); err != nil {
+			return err
+		}
+	}
+	t, err := newRoot(prior)
+	if err != nil {
+		return err
+	}
+	h.root, h.search.root = t, t
+	return nil
+}
+
+func (h *learner) likelihood(theta []float64) (lik.Likelihood, error) {
+	q := h.params
+	if h.dispersion >= 0 {
+		q.Dispersion = math.Exp(theta[h.dispersion])
+	}
+	if h.shape >= 0 {
+		q.Shape = math.Exp(theta[h.shape])
+	}
+	return lik.New(h.lik.Family(), h.lik.Link(), q)
+}
+
+// try is the evidence at θ, the mode sought from weights w or rows a.
+func (h *learner) try(theta, w, a []float64) (*evidence, error) {
+	if err := h.set(theta); err != nil {
+		return nil, err
+	}
+	if h.search.space == rowSpace {
+		copy(h.search.u, a)
+		w = nil
+	}
+	ev, err := h.climbTo(w)
+	h.newton += h.search.iterations
+	return ev, err
+}
+
+// maximise returns the Gaussian at the θ of highest evidence, and why it stopped
+// before that, if it did.
+func (h *learner) maximise(start []float64) (best *evidence, status string, err error) {
+	theta := slices.Clone(h.theta)
+	a := make([]float64, len(h.search.u))
+	if best, err = h.try(theta, start, a); err != nil {
+		return nil, "", err
+	}
+	if h.search.status != "" || len(theta) == 0 {
+		return best, h.search.status, nil
+	}
+	slope, scale, err := h.slope(best)
+	if err != nil {
+		return nil, "", err
+	}
+	var hist history
+	still := 0 // steps in a row that hardly raised the evidence
+	for outer := 0; ; outer++ {
+		free := make([]bool, len(theta))
+		done := true
+		for k, g := range slope {
+			free[k] = !(g < 0 && theta[k] <= h.lo[k]) && !(g > 0 && theta[k] >= h.hi[k])
+			done = done && (!free[k] || math.Abs(g) <= slopeTol*max(scale[k], 0.1))
+		}
+		if done || still == 2 {
+			break
+		}
+		if outer == maxOuter {
+			status = fmt.Sprintf("the evidence was still rising after %d steps of its maximisation", maxOuter)
+			break
+		}
+		if h.search.late() {
+			status = fmt.Sprintf("stopped at the time limit after %d steps of maximising the evidence", outer)
+			break
+		}
+		dir := hist.direction(slope, scale, free)
+		rise := 0.0
+		for k := range dir {
+			rise += dir[k] * slope[k]
+		}
+		if !(rise > 0) {
+			hist = history{}
+			dir = hist.direction(slope, scale, free)
+		}
+		w := slices.Clone(best.post.Mean)
+		if h.search.space == rowSpace {
+			copy(a, h.search.u)
+		}
+		next, moved, err := h.line(theta, dir, slope, best.log, w, a)
+		if err != nil {
+			return nil, "", err
+		}
+		if next == nil {
+			// not even a tiny step raises it: the evidence at θ is as high as rounding
+			// and the Newton search let it be, or the fit is late
+			if best, err = h.try(theta, w, a); err != nil {
+				return nil, "", err
+			}
+			if h.search.late() {
+				status = fmt.Sprintf("stopped at the time limit after %d steps of maximising the evidence", outer)
+			}
+			break
+		}
+		g, sc, err := h.slope(next)
+		if err != nil {
+			return nil, "", err
+		}
+		if next.log-best.log < sameEvidence {
+			still++
+		} else {
+			still = 0
+		}
+		hist.add(theta, moved, slope, g)
+		theta, best, slope, scale = moved, next, g, sc
+	}
+	h.theta = theta
+	return best, status, nil
+}
+
+// line shortens the step until the evidence rises, nil if it does not.
+func (h *learner) line(theta, dir, slope []float64, was float64, w, a []float64) (*evidence, []float64, error) {
+	for t, tries := 1.0, 0; tries < 12; tries++ {
+		moved := make([]float64, len(theta))
+		gain := 0.0
+		for k := range theta {
+			moved[k] = min(max(theta[k]+t*dir[k], h.lo[k]), h.hi[k])
+			gain += slope[k] * (moved[k] - theta[k])
+		}
+		next, err := h.try(moved, w, a)
+		if err != nil && tries == 11 {
+			return nil, nil, err
+		}
+		if h.search.late() {
+			return nil, nil, nil
+		}
+		if err == nil && h.search.status == "" {
+			got := next.log - was
+			// where rounding hides the gain, the slope decides alone
+			if got >= 1e-4*gain || gain < 1e-9*(1+math.Abs(was)) && got > -1e-11*(1+math.Abs(was)) {
+				return next, moved, nil
+			}
+			// the parabola through both ends
+			t *= min(max(0.5*gain/(gain-got), 0.1), 0.5)
+			continue
+		}
+		t *= 0.25
+	}
+	return nil, nil, nil
+}
+
+// history is the memory of L-BFGS for the maximum.
+type history struct{ s, y [][]float64 }
+
+func (m *history) add(from, to, g0, g1 []float64) {
+	s, y := make([]float64, len(from)), make([]float64, len(from))
+	sy, ss, yy := 0.0, 0.0, 0.0
+	for k := range s {
+		s[k], y[k] = to[k]-from[k], g0[k]-g1[k]
+		sy += s[k] * y[k]
+		ss += s[k] * s[k]
+		yy += y[k] * y[k]
+	}
+	if !(sy > 1e-10*math.Sqrt(ss*yy)) {
+		return
+	}
+	m.s, m.y = append(m.s, s), append(m.y, y)
+	if len(m.s) > memory {
+		m.s, m.y = m.s[1:], m.y[1:]
+	}
+}
+
+// direction is L-BFGS's, started from the slope divided by scale, each part at most
+// maxThetaD. Parts that are not free stay.
+//
+// Source: Nocedal and Wright (2006), algorithm 7.4.
+func (m *history) direction(slope, scale []float64, free []bool) []float64 {
+	d := make([]float64, len(slope))
+	for k, g := range slope {
+		if free[k] {
+			d[k] = g
+		}
+	}
+	alpha := make([]float64, len(m.s))
+	rho := func(i int) float64 { return 1 / dense.Dot(m.s[i], m.y[i]) }
+	for i := len(m.s) - 1; i >= 0; i-- {
+		alpha[i] = rho(i) * dense.Dot(m.s[i], d)
+		dense.Axpy(-alpha[i], m.y[i], d)
+	}
+	for k := range d {
+		// no part of the first step is longer than the limit: scale as small as 0 for
+		// a group of which the data say nothing
+		d[k] /= max(scale[k], math.Abs(slope[k])/maxThetaD, 1e-12)
+	}
+	for i := range m.s {
+		beta := rho(i) * dense.Dot(m.y[i], d)
+		dense.Axpy(alpha[i]-beta, m.s[i], d)
+	}
+	for k := range d {
+		if !free[k] {
+			d[k] = 0
+		}
+		// each for itself: a variance on its way to 0 does not hold up the others
+		d[k] = min(max(d[k], -maxThetaD), maxThetaD)
+	}
+	return d
+}
+
+// slope is the derivative of the evidence in θ at ev, and the scale that divides it
+// into MacKay's step.
+func (h *learner) slope(ev *evidence) (g, scale []float64, err error) {
+	n, p := h.x.N, h.x.P
+	s := h.search
+	g, scale = make([]float64, len(h.theta)), make([]float64, len(h.theta))
+	v := h.root.variances()
+	gamma := 0.0
+	dw := make([]float64, p)
+	for j, m := range h.root.prior.Mean {
+		dw[j] = ev.post.Mean[j] - m
+		known := min(max(1-ev.post.Var[j]/h.root.prior.Var[j], 0), 1)
+		gamma += known
+		if k := h.group[j]; k >= 0 {
+			g[k] += 0.5 * (dw[j]*dw[j]/v[j] - known)
+			scale[k] += 0.5 * known
+		}
+	}
+	third := make([]float64, n) // dW/dη, later q dW/dη
+	bent := h.third(third, ev.floored)
+	var q []float64
+	diagonal := h.root.prior.Form == gauss.Diagonal
+	if bent || h.shape >= 0 || h.dispersion >= 0 && !(isGaussian(h.lik) && diagonal) {
+		q = make([]float64, n)
+		ev.rows(q)
+	}
+	var adj, xv []float64
+	if bent {
+		for i := range third {
+			third[i] *= q[i]
+		}
+		adj = make([]float64, p)
+		rhs := make([]float64, p)
+		h.x.mulT(rhs, third)
+		if h.hessian == "full" {
+			ev.post.MulCov(adj, rhs)
+		} else {
+			s.root.mulT(rhs, rhs)
+			s.decrement = 1e-12 // conjugate gradients to the end
+			s.solve(adj, rhs)
+			s.root.mul(adj, adj)
+		}
+		for j, k := range h.group {
+			if k >= 0 {
+				g[k] -= 0.5 * adj[j] * dw[j] / v[j]
+			}
+		}
+		xv = make([]float64, n)
+		h.x.mul(xv, adj)
+	}
+	for _, k := range []int{h.dispersion, h.shape} {
+		if k < 0 {
+			continue
+		}
+		if q == nil { // gaussian: ∂W/∂log D = -W and tr ΣH = γ
+			sum, rss := 0.0, 0.0
+			b := h.x.Batch()
+			d := math.Exp(h.current(k))
+			for i, e := range s.now.eta {
+				o := b.Obs(i)
+				sum += o.Weight
+				rss += o.Weight * (o.Y - e) * (o.Y - e)
+			}
+			g[k] = 0.5 * (rss/d - (sum - gamma))
+			scale[k] = 0.5 * max(sum-gamma, 1e-3*sum)
+			continue
+		}
+		if g[k], scale[k], err = h.likSlope(k, q, xv, ev.floored); err != nil {
+			return nil, nil, err
+		}
+	}
+	return g, scale, nil
+}
+
+func isGaussian(l lik.Likelihood) bool { return l.Family() == "gaussian" && l.Link() == "identity" }
+
+// current is the present value of a likelihood parameter's θ.
+func (h *learner) current(k int) float64 {
+	if k == h.dispersion {
+		return math.Log(h.lik.(lik.Dispersed).Dispersion())
+	}
+	return math.Log(h.lik.(lik.Shaped).Shape())
+}
+
+// third sets dst to dW/dη by central differences; false where all are 0.
+func (h *learner) third(dst []float64, floored bool) (bent bool) {
+	s := h.search
+	b := h.x.Batch()
+	for i, eta := range s.now.eta {
+		o := b.Obs(i)
+		if floored && s.now.curv[i] < 0 {
+			dst[i] = 0
+			continue
+		}
+		step := 1e-4 * max(1, 1e-3*math.Abs(eta))
+		_, _, up := s.lik.LogLik(o, eta+step)
+		_, _, dn := s.lik.LogLik(o, eta-step)
+		dst[i] = -(up - dn) / (2 * step)
+		if !finite(dst[i]) || math.Abs(up-dn) < 1e-14*math.Abs(up) {
+			dst[i] = 0
+		}
+		bent = bent || dst[i] != 0
+	}
+	return bent
+}
+
+// likSlope is the slope in a parameter φ of the likelihood: through log p, through the
+// curvatures, and through the mode they and it move. The derivatives of log p in φ are
+// central differences of fourth order.
+func (h *learner) likSlope(k int, q, xv []float64, floored bool) (g, scale float64, err error) {
+	const step = 2e-3
+	theta := make([]float64, len(h.theta))
+	for _, j := range []int{h.dispersion, h.shape} {
+		if j >= 0 {
+			theta[j] = h.current(j)
+		}
+	}
+	s := h.search
+	b := h.x.Batch()
+	at := theta[k]
+	var sums [5]float64 // log p + the log determinant's part, at -2..2 steps
+	for m := -2; m <= 2; m++ {
+		theta[k] = at + float64(m)*step
+		l, err := h.likelihood(theta)
+		if err != nil {
+			return 0, 0, err
+		}
+		sums[m+2] = h.x.sum(64, func(lo, hi int) float64 {
+			sum := 0.0
+			for i := lo; i < hi; i++ {
+				logp, d1, d2 := l.LogLik(b.Obs(i), s.now.eta[i])
+				curv := -d2
+				if floored {
+					curv = max(curv, 0)
+				}
+				sum += logp - 0.5*q[i]*curv
+				if xv != nil {
+					sum -= 0.5 * xv[i] * d1
+				}
+			}
+			return sum
+		})
+	}
+	g = (8*(sums[3]-sums[1]) - (sums[4] - sums[0])) / (12 * step)
+	curv := -(sums[4] - 2*sums[2] + sums[0]) / (4 * step * step)
+	scale = max(curv, math.Abs(g)/maxThetaD, 1e-3)
+	return g, scale, nil
+}
+
+// learnt describes the prior variances by group, at most eight of them, and θs at the
+// end of their range.
+func (h *learner) learnt() string {
+	var out []string
+	if h.x.Options.PriorGroups && len(h.groups) > 0 {
+		var b strings.Builder
+		b.WriteString("prior variance by group: ")
+		for g := range h.groups {
+			if g == 8 {
+				fmt.Fprintf(&b, " and %d more", len(h.groups)-g)
+				break
+			}
+			if g > 0 {
+				b.WriteString(", ")
+			}
+			fmt.Fprintf(&b, "%s %.4g", short(h.names[g]), math.Exp(h.theta[g]))
+		}
+		out = append(out, b.String())
+	} else if len(h.groups) == 1 && h.theta[0] <= h.lo[0] {
+		out = append(out, fmt.Sprintf("the evidence is highest at a prior variance of 0, for which %.2g stands", math.Exp(h.theta[0])))
+	}
+	for _, k := range []int{h.dispersion, h.shape} {
+		if k < 0 || h.theta[k] > h.lo[k] && h.theta[k] < h.hi[k] {
+			continue
+		}
+		what := "shape"
+		if k == h.dispersion {
+			what = "dispersion"
+		}
+		out = append(out, fmt.Sprintf("the evidence rises towards the end of the range of the %s, %.3g", what, math.Exp(h.theta[k])))
+	}
+	return strings.Join(out, "; ")
+}
+
+// short is a name cut to 40 bytes, on a whole character.
+func short(name string) string {
+	if len(name) <= 40 {
+		return name
+	}
+	cut := 37
+	for cut > 0 && name[cut]&0xc0 == 0x80 {
+		cut--
+	}
+	return name[:cut] + "..."
+}
