@@ -1,0 +1,275 @@
+package laplace
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/kerneltest"
+	"github.com/bglm/bglm/kernels/lik"
+)
+
+// covariance is that of a fit, by its packed form.
+func covariance(t *testing.T, f *kernels.Fit) *dense.Matrix {
+	t.Helper()
+	p := len(f.Beliefs)
+	if err := f.Covariance.Check(p); err != nil {
+		t.Fatal(err)
+	}
+	c := dense.New(p, p)
+	switch f.Covariance.Form {
+	case gauss.Full:
+		l := dense.New(p, p)
+		for j := range p {
+			copy(l.Row(j), f.Covariance.Row(j))
+		}
+		dense.MulTB(c, l, l)
+	case gauss.LowRank:
+		for i := range p {
+			a := f.Covariance.Row(i)
+			for j := range p {
+				c.Row(i)[j] = -dense.Dot(a[1:], f.Covariance.Row(j)[1:])
+			}
+			c.Row(i)[i] += a[0]
+		}
+	default:
+		for j, b := range f.Beliefs {
+			c.Row(j)[j] = b.Variance
+		}
+	}
+	return c
+}
+
+func withHessian(m *kernels.Model, h string, rank int) *kernels.Model {
+	c := *m
+	c.Options.Hessian, c.Options.Rank = h, rank
+	return &c
+}
+
+// A low rank that reaches min(n, p) is the full Hessian, with any prior, dense and
+// sparse; below it no direction gets less variance than the full Hessian gives it.
+func TestLowRank(t *testing.T) {
+	for _, prior := range []string{"diagonal", "full", "lowrank"} {
+		for _, shape := range [][2]int{{60, 20}, {15, 40}} {
+			for _, share := range []float64{1, 0.1} {
+				rng := rand.New(rand.NewPCG(5, 5))
+				m := model(t, "bernoulli", "logit", lik.Params{})
+				o := simulate(rng, "bernoulli", shape[0], shape[1], share)
+				fit := func(h string, rank int) *kernels.Fit {
+					p := problem(t, withHessian(m, h, rank), o)
+					r := rand.New(rand.NewPCG(5, 6))
+					switch prior {
+					case "full":
+						fullPrior(r, p)
+					case "lowrank":
+						lowPrior(t, r, p, 3)
+					}
+					f, err := Fit(p)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return f
+				}
+				full := fit("full", 0)
+				want := covariance(t, full)
+				what := fmt.Sprintf("%s %v %v", prior, shape, share)
+				p := len(full.Beliefs)
+				for _, rank := range []int{1, 5, min(shape[0], p)} {
+					f := fit("lowrank", rank)
+					got := covariance(t, f)
+					for j := range p {
+						kerneltest.Close(t, what+" mean", f.Beliefs[j].Mean, full.Beliefs[j].Mean, close8)
+					}
+					if rank == min(shape[0], p) && prior != "lowrank" {
+						// a low-rank prior and the data's rank do not fit into one rank
+						kerneltest.Close(t, what+" evidence", f.LogEvidence, full.LogEvidence, close8)
+						for i := range p {
+							for j := range p {
+								kerneltest.Close(t, what+" covariance", got.At(i, j), want.At(i, j), close8)
+							}
+						}
+					}
+					if f.LogEvidence < full.LogEvidence-1e-8 {
+						t.Errorf("%s rank %d: evidence %v below %v: a determinant above that of the full Hessian", what, rank, f.LogEvidence, full.LogEvidence)
+					}
+					gap := dense.New(p, p)
+					for i := range p {
+						for j := range p {
+							gap.Row(i)[j] = got.At(i, j) - want.At(i, j)
+						}
+					}
+					_, e, err := eigen(gap)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if e[0] < -1e-9 {
+						t.Errorf("%s rank %d: a direction has variance less by %v", what, rank, -e[0])
+					}
+				}
+			}
+		}
+	}
+}
+
+// A rank that was asked for and cannot be is clamped, and the status says so.
+func TestRankClamped(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 5))
+	m := model(t, "bernoulli", "logit", lik.Params{})
+	f, err := Fit(problem(t, withHessian(m, "lowrank", 9), simulate(rng, "bernoulli", 30, 4, 1)))
+	if err != nil || f.Covariance.Rank != 4 || !strings.Contains(f.Status, "rank 9 is clamped to 4") {
+		t.Error(err, f)
+	}
+}
+
+// Diagonal and block Hessians are the inverse of the diagonal and of the blocks of
+// Λ0 + H; both are full where the data make them so.
+func TestDiagonalAndBlock(t *testing.T) {
+	for _, prior := range []string{"diagonal", "full", "lowrank"} {
+		for _, orthogonal := range []bool{false, true} {
+			if orthogonal && prior != "diagonal" {
+				continue
+			}
+			rng := rand.New(rand.NewPCG(6, 5))
+			m := model(t, "poisson", "log", lik.Params{})
+			o := simulate(rng, "poisson", 90, 6, 1)
+			o.names = []string{"a=1", "b=1", "a=2", "c", "b=2", "b=3"}
+			if orthogonal { // each row has features of one group only
+				for i, row := range o.x {
+					for j := range row {
+						if (o.names[j][0] - 'a') != byte(i%3) {
+							row[j] = 0
+						}
+					}
+				}
+			}
+			fit := func(h string) (*kernels.Problem, *kernels.Fit) {
+				p := problem(t, withHessian(m, h, 0), o)
+				r := rand.New(rand.NewPCG(5, 6))
+				switch prior {
+				case "full":
+					fullPrior(r, p)
+				case "lowrank":
+					lowPrior(t, r, p, 2)
+				}
+				f, err := Fit(p)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return p, f
+			}
+			p, full := fit("full")
+			cov := covariance(t, full)
+			l, h := cov.Clone(), dense.New(p.P, p.P)
+			if err := dense.Cholesky(l); err != nil {
+				t.Fatal(err)
+			}
+			dense.InverseFromCholesky(h, l)
+			logDet0, _ := p.Normal.LogDet()
+			_, diag := fit("diagonal")
+			_, block := fit("block")
+			logJointAtMode := full.LogEvidence + 0.5*logDet0 - 0.5*dense.LogDet(l)
+			got, det := covariance(t, diag), 0.0
+			for j := range p.P {
+				kerneltest.Close(t, prior+" diagonal", got.At(j, j), 1/h.At(j, j), close8)
+				det += math.Log(h.At(j, j))
+			}
+			kerneltest.Close(t, prior+" diagonal evidence", diag.LogEvidence, logJointAtMode-0.5*(logDet0+det), close8)
+			got = covariance(t, block)
+			group, _ := p.Groups()
+			masked := h.Clone()
+			for i := range p.P {
+				for j := range p.P {
+					if group[i] != group[j] {
+						masked.Row(i)[j] = 0
+						if got.At(i, j) != 0 {
+							t.Errorf("block: covariance %v between groups", got.At(i, j))
+						}
+					}
+				}
+			}
+			inv := dense.New(p.P, p.P)
+			if err := dense.Cholesky(masked); err != nil {
+				t.Fatal(err)
+			}
+			dense.InverseFromCholesky(inv, masked)
+			for i := range p.P {
+				for j := range p.P {
+					kerneltest.Close(t, prior+" block", got.At(i, j), inv.At(i, j), close8)
+				}
+			}
+			kerneltest.Close(t, prior+" block evidence", block.LogEvidence, logJointAtMode-0.5*(logDet0+dense.LogDet(masked)), close8)
+			if orthogonal {
+				kerneltest.Close(t, "block of orthogonal groups", block.LogEvidence, full.LogEvidence, close8)
+			}
+		}
+	}
+}
+
+// hessian 'auto' is full up to 2,000 weights and low rank beyond, where conjugate
+// gradients find the mode.
+func TestAutoHessian(t *testing.T) {
+	rng := rand.New(rand.NewPCG(6, 6))
+	m := model(t, "bernoulli", "logit", lik.Params{})
+	m.Intercept = true
+	r, err := kernels.NewRows(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b kernels.Batch
+	b.Reset()
+	const n, levels = 4000, 2500
+	for range n {
+		b.Add(0, 1)
+		for g := range 2 {
+			id, err := r.Dict.Add(fmt.Sprintf("g%d=%d", g, rng.IntN(levels)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.Add(id, 1)
+		}
+		b.EndRow()
+		b.Y = append(b.Y, float64(rng.IntN(2)))
+	}
+	if err := r.Update(&b, false); err != nil {
+		t.Fatal(err)
+	}
+	p, err := r.Problem()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := newEngine(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e.search.space != krylov || e.hessian != "lowrank" {
+		t.Errorf("space %d, hessian %s for %d weights", e.search.space, e.hessian, p.P)
+	}
+	f, err := Fit(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Covariance.Form != gauss.LowRank || f.Covariance.Rank != 50 || !f.Converged || f.Status != "ok" {
+		t.Errorf("%v rank %d: %s", f.Covariance.Form, f.Covariance.Rank, f.Status)
+	}
+	w := make([]float64, p.P)
+	for j := range w {
+		w[j] = f.Beliefs[j].Mean
+	}
+	// the gradient of the log posterior, against its size at the prior mean
+	eta, d1, g := make([]float64, p.N), make([]float64, p.N), make([]float64, p.P)
+	p.Predictor(eta, w)
+	for i := range eta {
+		_, d1[i], _ = p.Lik.LogLik(p.Batch().Obs(i), eta[i])
+	}
+	p.MulT(g, d1)
+	for j := range g {
+		if r := g[j] - (w[j]-p.PriorMean[j])/p.PriorVar[j]; math.Abs(r) > 1e-6 {
+			t.Fatalf("gradient %v", r)
+		}
+	}
+}
