@@ -1,0 +1,210 @@
+package predict
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/special"
+)
+
+// Key is a stream of standard normals, one for each feature name: a function of seed,
+// draw and name alone, so that threads, chunks and queries that ask for the same draw
+// see the same weights, in any order and for any subset of the features.
+type Key struct{ a, b uint64 }
+
+// NewKey is the stream of (seed, draw).
+func NewKey(seed, draw uint64) Key {
+	a := scramble(seed + 0x9E3779B97F4A7C15)
+	b := scramble(a ^ scramble(draw+0xD1B54A32D192ED03))
+	return Key{a, b}
+}
+
+// scramble is the finaliser of splitmix64: a bijection of words in which each bit of
+// the argument changes each of the result with probability about one half.
+//
+// Source: [steele2014], variant 13 of Stafford's mixers.
+func scramble(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9
+	x = (x ^ x>>27) * 0x94D049BB133111EB
+	return x ^ x>>31
+}
+
+// Normal is the standard normal of a name: its quantile function at a hash of 53
+// bits, 52 for the size and one for the sign, so that tails reach to ±8.2 evenly.
+func (k Key) Normal(name []byte) float64 { return k.hashed(kernels.HashName(name)) }
+
+func (k Key) hashed(name uint64) float64 {
+	hi, lo := bits.Mul64(scramble(name^k.b)|1, k.a|1)
+	h := scramble(hi ^ lo ^ name)
+	z := special.PhiInv((float64(h>>12) + 0.5) / (1 << 53))
+	if h&1 == 1 {
+		return -z
+	}
+	return z
+}
+
+// Draw is one draw of all weights. It is used by one goroutine at a time.
+//
+//   - diagonal: w_j = μ_j + σ_j z_j, made when asked for;
+//   - full: w = μ + L z, each weight when asked for, in O(p);
+//   - lowrank: w = μ + D^½ (z - H Hᵀz), the square root of package gauss, where Hᵀz
+//     takes O(p rank) once a draw.
+//
+// z_j is the Key's normal of belief j's name. A feature without a belief draws from
+// its prior by its own name.
+type Draw struct {
+	s          *Scorer
+	seed, draw uint64
+	key        Key
+	set        bool
+	z          []float64 // of the beliefs, as far as they are made
+	u          []float64 // Hᵀz
+}
+
+// root is the square root of a low-rank covariance over the beliefs that are not
+// known: row at[k] of it is belief k's, -1 for a known one.
+type root struct {
+	*gauss.Root
+	at []int32
+}
+
+// NewDraw returns memory for draws of s.
+// Errors: a low-rank covariance that is not positive definite.
+func (s *Scorer) NewDraw() (*Draw, error) {
+	if s.Fit.Covariance.Form == gauss.LowRank && s.square == nil {
+		r, err := newRoot(s.Fit)
+		if err != nil {
+			return nil, err
+		}
+		s.square = r
+	}
+	return &Draw{s: s}, nil
+}
+
+func newRoot(f *kernels.Fit) (*root, error) {
+	c := &f.Covariance
+	r := &root{at: make([]int32, len(f.Beliefs))}
+	var d []float64
+	var data []float64
+	for k := range f.Beliefs {
+		row := c.Row(k)
+		if row[0] == 0 {
+			r.at[k] = -1
+			continue
+		}
+		r.at[k] = int32(len(d))
+		d, data = append(d, row[0]), append(data, row[1:]...)
+	}
+	g, err := gauss.NewLowRank(make([]float64, len(d)), d, &dense.Matrix{Rows: len(d), Cols: c.Rank, Stride: c.Rank, Data: data})
+	if err != nil {
+		return nil, fmt.Errorf("covariance: %w", err)
+	}
+	if r.Root, err = g.Root(); err != nil {
+		return nil, fmt.Errorf("covariance: %w", err)
+	}
+	return r, nil
+}
+
+// Set makes d the draw of (seed, draw). The same one again costs nothing.
+func (d *Draw) Set(seed, draw uint64) {
+	if d.set && d.seed == seed && d.draw == draw {
+		return
+	}
+	d.seed, d.draw, d.key, d.set = seed, draw, NewKey(seed, draw), true
+	d.z = d.z[:0]
+	if r := d.s.square; r != nil && r.H != nil {
+		d.upTo(len(d.s.Fit.Beliefs))
+		if d.u == nil {
+			d.u = make([]float64, r.H.Cols)
+		}
+		clear(d.u)
+		for k, at := range r.at {
+			if at >= 0 {
+				dense.Axpy(d.z[k], r.H.Row(int(at)), d.u)
+			}
+		}
+	}
+}
+
+// upTo makes the normals of the first n beliefs.
+func (d *Draw) upTo(n int) {
+	if len(d.z) >= n {
+		return
+	}
+	if cap(d.z) < n {
+		z := make([]float64, len(d.z), len(d.s.Fit.Beliefs))
+		copy(z, d.z)
+		d.z = z
+	}
+	for k := len(d.z); k < n; k++ {
+		d.z = append(d.z, d.key.hashed(d.s.hash(k)))
+	}
+}
+
+// hash is that of belief k's name.
+func (s *Scorer) hash(k int) uint64 {
+	if s.hashes == nil {
+		s.hashes = make([]uint64, len(s.Fit.Beliefs))
+		for i, b := range s.Fit.Beliefs {
+			s.hashes[i] = kernels.HashName([]byte(b.Feature))
+		}
+	}
+	return s.hashes[k]
+}
+
+// weight is that of feature id.
+func (d *Draw) weight(id uint32) float64 {
+	w, at := d.s.belief(id)
+	if w.Variance == 0 {
+		return w.Mean
+	}
+	c := &d.s.Fit.Covariance
+	if at < 0 || c.Form == gauss.Diagonal {
+		return w.Mean + math.Sqrt(w.Variance)*d.key.Normal(d.s.dict.Name(id))
+	}
+	d.upTo(at + 1)
+	if c.Form == gauss.Full {
+		return w.Mean + dense.Dot(c.Row(at), d.z[:at+1])
+	}
+	r := d.s.square
+	j := int(r.at[at])
+	if j < 0 { // the covariance, which decides, knows it
+		return w.Mean
+	}
+	z := d.z[at]
+	if r.H != nil {
+		z -= dense.Dot(r.H.Row(j), d.u)
+	}
+	return w.Mean + r.Scale[j]*z
+}
+
+// Linear is the linear predictor of row i of b under the draw.
+//
+// Cost: O(k) for k entries under a diagonal covariance, O(k p) full, O(k rank) low
+// rank, a quantile function for each normal made; no allocation.
+// Errors: a predictor that is not finite.
+func (d *Draw) Linear(b *kernels.Batch, i int) (float64, error) {
+	s := b.Shift(i)
+	for k := b.Row[i]; k < b.Row[i+1]; k++ {
+		if x := b.Value[k]; x != 0 {
+			s += x * d.weight(b.Feature[k])
+		}
+	}
+	if !finite(s) {
+		return 0, fmt.Errorf("the linear predictor of a draw is %v; scale the features down", s)
+	}
+	return s, nil
+}
+
+// Response is the expected response of row i under the draw.
+func (d *Draw) Response(b *kernels.Batch, i int) (float64, error) {
+	s, err := d.Linear(b, i)
+	if err != nil {
+		return 0, err
+	}
+	return d.s.Lik.Response(s), nil
+}

@@ -1,0 +1,293 @@
+// Package predict scores rows under a kernels.Fit: the linear predictor's Gaussian,
+// the expected response, intervals, densities, joint posterior draws, and what a row
+// has done to the fit.
+//
+// For a row x the posterior N(μ, Σ) gives s = xᵀw + offset ~ N(m, v), m = xᵀμ +
+// offset, v = xᵀΣx. Features that the fit has not seen have their prior and are
+// independent. All else is a function of the likelihood, m and v.
+package predict
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/lik"
+)
+
+// Kind says what the expected response of a row is.
+type Kind int
+
+const (
+	Exact  Kind = iota // E[y], s integrated out
+	MacKay             // MacKay's moderation, lik.Likelihood.Moderated
+	Plugin             // the response at the mean of s
+)
+
+var kinds = [...]string{"exact", "mackay", "plugin"}
+
+func (k Kind) String() string { return kinds[k] }
+
+// ParseKind is the kind of a name. Errors: a name that is none.
+func ParseKind(name string) (Kind, error) {
+	for k, n := range kinds {
+		if n == name {
+			return Kind(k), nil
+		}
+	}
+	return 0, fmt.Errorf("prediction: found %q; allowed: 'exact', 'mackay' or 'plugin'", name)
+}
+
+// Expected is the expected response when s ~ N(m, v).
+func Expected(l lik.Likelihood, k Kind, m, v float64) float64 {
+	switch k {
+	case MacKay:
+		return l.Moderated(m, v)
+	case Plugin:
+		return l.Response(m)
+	}
+	y, _ := l.Predict(m, v)
+	return y
+}
+
+// Dist is the predictive distribution of a row: Gaussian of s, mean and variance of
+// a new response, and its interval (see lik.Likelihood.Interval).
+type Dist struct{ EtaMean, EtaVariance, Mean, Variance, Lower, Upper float64 }
+
+// DistOf is the predictive distribution when s ~ N(m, v).
+// Errors: a level outside (0, 1).
+func DistOf(l lik.Likelihood, m, v, level float64) (Dist, error) {
+	if !(level > 0 && level < 1) {
+		return Dist{}, fmt.Errorf("level = %v; allowed: a number between 0 and 1", level)
+	}
+	d := Dist{EtaMean: m, EtaVariance: v}
+	d.Mean, d.Variance = l.Predict(m, v)
+	d.Lower, d.Upper = l.Interval(m, v, level)
+	return d, nil
+}
+
+// LogDensity is the log of the predictive density of the response of o when
+// s ~ N(m, v): log ∫ p(y | s) N(s; m, v) ds, for counts the log probability. The
+// weight of o is not used.
+// Errors: a response outside the support.
+func LogDensity(l lik.Likelihood, o lik.Obs, m, v float64) (float64, error) {
+	if o.Weight = 1; l.Check(o) != nil {
+		return math.Inf(-1), l.Check(o)
+	}
+	return l.Moments(o, m, v).LogZ, nil
+}
+
+// PMF is the predictive probability of the count k, 0 outside the support; trials is
+// 0 where the family has none. Of a continuous family it is the density.
+func PMF(l lik.Likelihood, k, trials, m, v float64) float64 {
+	p, err := LogDensity(l, lik.Obs{Y: k, Trials: trials}, m, v)
+	if err != nil {
+		return 0
+	}
+	return math.Exp(p)
+}
+
+// Scorer scores rows under one fit. It is used by one goroutine at a time; Clone
+// gives others theirs.
+type Scorer struct {
+	Fit *kernels.Fit
+	Lik lik.Likelihood
+
+	dict    kernels.Dict
+	place   []int    // belief of the dictionary's first features, -1 for none
+	square  *root    // of a low-rank covariance, made by the first draw
+	hashes  []uint64 // of the beliefs' names, made by the first draw that needs them
+	at      []int
+	val     []float64
+	scratch []float64
+	row     kernels.Batch
+	dup     kernels.Scratch
+}
+
+// New prepares a fit of one response. The fit is kept and must not change.
+//
+// Cost: O(p) memory for the names. Errors: a fit whose beliefs, covariance or
+// likelihood are not valid; a softmax fit, whose classes have weights of their own.
+func New(f *kernels.Fit) (*Scorer, error) {
+	if len(f.Classes) > 0 {
+		return nil, fmt.Errorf("a fit of %d classes has no single linear predictor; score it with the softmax engine", len(f.Classes))
+	}
+	l, err := lik.New(f.Family, f.Link, lik.Params{Dispersion: f.Dispersion, Shape: or0(f.Shape)})
+	if err != nil {
+		return nil, err
+	}
+	return NewWith(f, l)
+}
+
+func or0(x float64) float64 {
+	if math.IsNaN(x) {
+		return 0
+	}
+	return x
+}
+
+// NewWith is New with a likelihood that is made already.
+func NewWith(f *kernels.Fit, l lik.Likelihood) (*Scorer, error) {
+	if err := f.Check(); err != nil {
+		return nil, err
+	}
+	if err := f.Covariance.Check(len(f.Beliefs)); err != nil {
+		return nil, err
+	}
+	s := &Scorer{Fit: f, Lik: l}
+	add := func(name string, at int) error {
+		id, err := s.dict.AddRaw(name)
+		if err != nil {
+			return err
+		}
+		if int(id) < len(s.place) {
+			if s.place[id] >= 0 {
+				return fmt.Errorf("feature %q has two beliefs", name)
+			}
+			s.place[id] = at
+			return nil
+		}
+		s.place = append(s.place, at)
+		return nil
+	}
+	if f.Intercept {
+		if err := add(kernels.Intercept, -1); err != nil {
+			return nil, err
+		}
+	}
+	for k, b := range f.Beliefs {
+		if err := add(b.Feature, k); err != nil {
+			return nil, err
+		}
+	}
+	s.dict.HashBits = f.HashBits
+	return s, nil
+}
+
+// Clone returns a Scorer for another goroutine. What it numbered so far stays the
+// same.
+func (s *Scorer) Clone() *Scorer {
+	c := &Scorer{Fit: s.Fit, Lik: s.Lik, dict: s.dict.Clone(), place: s.place, square: s.square, hashes: s.hashes}
+	return c
+}
+
+// Features numbers the features of the batches to score: the fit's own first, others
+// as they come. The intercept, where the fit has one, is 0 and must be in each row.
+func (s *Scorer) Features() *kernels.Dict { return &s.dict }
+
+// Row is a batch of one row of named features, the intercept added where the fit has
+// one; names may repeat, their values add up. It is valid until the next Row.
+// Errors: lengths that differ, more features than the dictionary holds.
+func (s *Scorer) Row(names []string, values []float64, offset float64) (*kernels.Batch, error) {
+	if len(names) != len(values) {
+		return nil, fmt.Errorf("%d names and %d values; allowed: as many of both", len(names), len(values))
+	}
+	b := &s.row
+	b.Reset()
+	if s.Fit.Intercept {
+		b.Add(0, 1)
+	}
+	for k, n := range names {
+		id, err := s.dict.Add(n)
+		if err != nil {
+			return nil, err
+		}
+		b.Add(id, values[k])
+	}
+	b.SumDuplicates(&s.dup)
+	b.EndRow()
+	b.Offset = append(b.Offset, offset)
+	return b, nil
+}
+
+// belief is the weight of a feature and its place among the beliefs, -1 for an
+// unseen one, which has its prior.
+func (s *Scorer) belief(id uint32) (kernels.Weight, int) {
+	if int(id) < len(s.place) && s.place[id] >= 0 {
+		at := s.place[id]
+		return s.Fit.Beliefs[at].Weight, at
+	}
+	return s.Fit.Prior.Of(s.dict.Name(id)), -1
+}
+
+// Linear is the Gaussian of the linear predictor of row i of b, whose feature
+// numbers are those of Features; a feature occurs once in a row.
+//
+// Cost: O(k) for k entries under a diagonal covariance, O(k p) full, O(k rank) low
+// rank; no allocation.
+// Errors: a predictor that is not finite.
+func (s *Scorer) Linear(b *kernels.Batch, i int) (m, v float64, err error) {
+	joint := s.Fit.Covariance.Form != gauss.Diagonal
+	s.at, s.val = s.at[:0], s.val[:0]
+	m = b.Shift(i)
+	for k := b.Row[i]; k < b.Row[i+1]; k++ {
+		w, at := s.belief(b.Feature[k])
+		x := b.Value[k]
+		m += x * w.Mean
+		if joint && at >= 0 {
+			s.at, s.val = append(s.at, at), append(s.val, x)
+			continue
+		}
+		v += x * x * w.Variance
+	}
+	if joint {
+		v += s.Fit.Covariance.Variance(s.at, s.val, &s.scratch)
+	}
+	if !finite(m) || !(v >= 0) || !finite(v) {
+		return 0, 0, fmt.Errorf("the linear predictor has mean %v and variance %v; scale the features down", m, v)
+	}
+	return m, v, nil
+}
+
+func finite(x float64) bool { return math.Abs(x) <= math.MaxFloat64 }
+
+// Predict is the expected response of row i.
+func (s *Scorer) Predict(b *kernels.Batch, i int, k Kind) (float64, error) {
+	m, v, err := s.Linear(b, i)
+	if err != nil {
+		return 0, err
+	}
+	return Expected(s.Lik, k, m, v), nil
+}
+
+// Dist is the predictive distribution of row i.
+func (s *Scorer) Dist(b *kernels.Batch, i int, level float64) (Dist, error) {
+	m, v, err := s.Linear(b, i)
+	if err != nil {
+		return Dist{}, err
+	}
+	return DistOf(s.Lik, m, v, level)
+}
+
+// LogDensity is the log predictive density of row i's response.
+func (s *Scorer) LogDensity(b *kernels.Batch, i int) (float64, error) {
+	m, v, err := s.Linear(b, i)
+	if err != nil {
+		return 0, err
+	}
+	return LogDensity(s.Lik, b.Obs(i), m, v)
+}
+
+// PMF is the predictive probability of the count k for row i, whose own response is
+// not looked at.
+func (s *Scorer) PMF(b *kernels.Batch, i int, k float64) (float64, error) {
+	m, v, err := s.Linear(b, i)
+	if err != nil {
+		return 0, err
+	}
+	trials := 0.0
+	if len(b.Trials) > 0 {
+		trials = b.Trials[i]
+	}
+	return PMF(s.Lik, k, trials, m, v), nil
+}
+
+// Influence is what row i did to the fit, of which it should have been part.
+func (s *Scorer) Influence(b *kernels.Batch, i int) (Influence, error) {
+	m, v, err := s.Linear(b, i)
+	if err != nil {
+		return Influence{}, err
+	}
+	return InfluenceOf(s.Lik, b.Obs(i), m, v)
+}
