@@ -366,6 +366,18 @@ func (p *Problem) Fit(method string, post *gauss.Normal, logZ float64) *Fit {
 	return f
 }
 
+// Posterior is the posterior over the columns that f, a fit of p, has.
+func (p *Problem) Posterior(f *Fit) (*gauss.Normal, error) {
+	place := make([]int, len(p.at))
+	for k, j := range p.at {
+		place[k] = int(j)
+	}
+	return f.over(place, make([]float64, p.P), make([]float64, p.P))
+}
+
+// SetPosterior gives f, a fit of p, another posterior over the columns.
+func (p *Problem) SetPosterior(f *Fit, post *gauss.Normal) { p.setPosterior(f, post) }
+
 // setPosterior gives f the beliefs and the covariance of a posterior over the columns.
 func (p *Problem) setPosterior(f *Fit, post *gauss.Normal) {
 	f.Beliefs = make([]Belief, len(p.order))

@@ -284,17 +284,13 @@ func namedMethod(opt *capi.Vec, i int) (string, error) {
 	return "adf", nil
 }
 
-// finalizeFit writes the fits. Those of engines that keep their rows are solved
-// side by side, each with its own recover.
-func finalizeFit(states []capi.State, out *capi.Col) error {
-	fits := make([]*kernels.Fit, len(states))
+// solveAll calls solve for every group that can be solved, side by side, each with
+// its own recover, and returns what went wrong by group.
+func solveAll(states []capi.State, solve func(i int, s *fitState) error) []error {
 	errs := make([]error, len(states))
-	solve := func(i int) {
+	one := func(i int) {
 		s, _ := states[i].(*fitState)
 		if s == nil || s.failed {
-			return
-		}
-		if _, ok := s.Fitter.(engine.Factorised); ok {
 			return
 		}
 		defer func() {
@@ -302,38 +298,79 @@ func finalizeFit(states []capi.State, out *capi.Col) error {
 				errs[i] = fmt.Errorf("internal error in method %s: %v", s.plan.method.Name, r)
 			}
 		}()
-		fits[i], errs[i] = s.Fit()
+		errs[i] = solve(i, s)
 	}
 	if len(states) == 1 {
-		solve(0)
-	} else {
-		var next atomic.Int64
-		var wg sync.WaitGroup
-		for range min(runtime.GOMAXPROCS(0), len(states)) {
-			wg.Go(func() {
-				for i := next.Add(1) - 1; i < int64(len(states)); i = next.Add(1) - 1 {
-					solve(int(i))
-				}
-			})
-		}
-		wg.Wait()
+		one(0)
+		return errs
 	}
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(states)) {
+		wg.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(states)); i = next.Add(1) - 1 {
+				one(int(i))
+			}
+		})
+	}
+	wg.Wait()
+	return errs
+}
+
+// writeAll appends a result for every group: NULL for one without rows, and for one
+// that failed under on_error 'null'.
+func writeAll(states []capi.State, errs []error, out *capi.Col, write func(i int, s *fitState)) error {
 	for i, st := range states {
 		s, _ := st.(*fitState)
-		if s == nil || s.failed {
+		if s == nil || s.failed || errs[i] != nil && s.plan.onError == onErrorNull {
 			out.Null()
 			continue
 		}
 		if errs[i] != nil {
-			if s.plan.onError == onErrorNull {
-				out.Null()
-				continue
-			}
 			return fmt.Errorf("%w (on_error: 'null' would give NULL for such a group)", errs[i])
 		}
-		s.write(out, fits[i])
+		write(i, s)
 	}
 	return nil
+}
+
+// finalizeFit writes the fits; factorised ones are read belief by belief.
+func finalizeFit(states []capi.State, out *capi.Col) error {
+	fits := make([]*kernels.Fit, len(states))
+	errs := solveAll(states, func(i int, s *fitState) (err error) {
+		if _, ok := s.Fitter.(engine.Factorised); !ok {
+			fits[i], err = s.Fit()
+		}
+		return err
+	})
+	return writeAll(states, errs, out, func(i int, s *fitState) { s.write(out, fits[i]) })
+}
+
+// trajectoryType is what bglm_smooth returns.
+var trajectoryType = capi.ListOf(capi.StructOf(fld("feature", capi.TVarchar), fld("time", capi.TDouble), fld("mean", capi.TDouble), fld("variance", capi.TDouble)))
+
+func finalizeSmooth(states []capi.State, out *capi.Col) error {
+	type point struct {
+		feature              string
+		time, mean, variance float64
+	}
+	paths := make([][]point, len(states))
+	errs := solveAll(states, func(i int, s *fitState) error {
+		return s.Fitter.(engine.Smoother).Trajectories(func(feature string, time, mean, variance float64) {
+			paths[i] = append(paths[i], point{feature, time, mean, variance})
+		})
+	})
+	return writeAll(states, errs, out, func(i int, s *fitState) {
+		e := out.Elem()
+		for _, p := range paths[i] {
+			e.Field(0).Str(p.feature)
+			e.Field(1).Float(p.time)
+			e.Field(2).Float(p.mean)
+			e.Field(3).Float(p.variance)
+			e.EndStruct()
+		}
+		out.EndList()
+	})
 }
 
 // write appends the state's fit, f where it has been made already.

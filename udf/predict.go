@@ -57,20 +57,19 @@ func newPredictor(fit, x *capi.Vec) (*predictor, error) {
 
 func (p *predictor) free() { p.fits, p.x = nil, nil; predictors.Put(p) }
 
-// linear is the Gaussian of the linear predictor of row i; ok is false when fit
-// or x is NULL.
-func (p *predictor) linear(i int) (mean, variance float64, ok bool, err error) {
+// row reads row i: its features into p.b, where their beliefs lie into p.found.
+// ok is false when fit or x is NULL.
+func (p *predictor) row(i int) (f *kernels.Fit, ok bool, err error) {
 	if p.fits.null(i) || p.x.x.Null(i) {
-		return 0, 0, false, nil
+		return nil, false, nil
 	}
-	f, err := p.fits.head(i)
-	if err != nil {
-		return 0, 0, false, err
+	if f, err = p.fits.head(i); err != nil {
+		return nil, false, err
 	}
 	lo, hi := p.fits.beliefs.list.Span(i)
 	if lo != p.lo || hi != p.hi || !p.checked {
 		if err := p.open(lo, hi); err != nil {
-			return 0, 0, false, err
+			return nil, false, err
 		}
 	}
 	if f.HashBits != p.dict.HashBits {
@@ -82,40 +81,56 @@ func (p *predictor) linear(i int) (mean, variance float64, ok bool, err error) {
 	if f.Intercept {
 		id, err := p.dict.AddRaw(kernels.Intercept)
 		if err != nil {
-			return 0, 0, false, err
+			return nil, false, err
 		}
 		p.b.Add(id, 1)
 	}
 	if err := p.x.row(i, &p.dict, &p.b); err != nil {
-		return 0, 0, false, err
+		return nil, false, err
 	}
 	for len(p.found) < p.dict.Len() {
 		p.found = append(p.found, unknown)
 	}
+	for _, id := range p.b.Feature {
+		if p.found[id] != unknown {
+			continue
+		}
+		at := p.search(p.dict.Name(id))
+		if at != missing {
+			if _, _, err := p.fits.beliefs.at(at); err != nil { // once a chunk for each feature
+				return nil, false, fmt.Errorf("the FIT: %w", err)
+			}
+		}
+		p.found[id] = at
+	}
+	return f, true, nil
+}
+
+// weight is the belief of the row's feature id, and where it lies, or missing.
+func (p *predictor) weight(f *kernels.Fit, id uint32) (kernels.Weight, int) {
+	at := p.found[id]
+	if at == missing {
+		return f.Prior.Of(p.dict.Name(id)), at
+	}
 	r := p.fits.beliefs
+	return kernels.Weight{Mean: r.mean.Float(at), Variance: r.variance.Float(at)}, at
+}
+
+// linear is the Gaussian of the linear predictor of row i; ok is false when fit
+// or x is NULL.
+func (p *predictor) linear(i int) (mean, variance float64, ok bool, err error) {
+	f, ok, err := p.row(i)
+	if !ok {
+		return 0, 0, false, err
+	}
 	joint := f.Covariance.Form != gauss.Diagonal
 	p.at, p.val = p.at[:0], p.val[:0]
 	for k, id := range p.b.Feature {
-		at := p.found[id]
-		if at == unknown {
-			at = p.search(p.dict.Name(id))
-			if at != missing {
-				if _, _, err := r.at(at); err != nil { // once a chunk for each feature
-					return 0, 0, false, fmt.Errorf("the FIT: %w", err)
-				}
-			}
-			p.found[id] = at
-		}
-		var w kernels.Weight
-		if at == missing {
-			w = f.Prior.Of(p.dict.Name(id))
-		} else {
-			w = kernels.Weight{Mean: r.mean.Float(at), Variance: r.variance.Float(at)}
-		}
+		w, at := p.weight(f, id)
 		v := p.b.Value[k]
 		mean += v * w.Mean
 		if joint && at != missing {
-			p.at, p.val = append(p.at, at-lo), append(p.val, v)
+			p.at, p.val = append(p.at, at-p.lo), append(p.val, v)
 			continue
 		}
 		variance += v * v * w.Variance

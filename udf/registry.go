@@ -106,6 +106,15 @@ func entries() []entry {
 			"Mean and variance of the linear predictor and of the response, and a central interval (level 0.95): of the probability for binary responses, of a new response otherwise.",
 			"SELECT bglm_predict_dist(fit, {origin: 'A1'}).eta_variance > 0 FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
 			nil, []int{2, 3}, distType, false, callPredictDist),
+		scalar("bglm_sample", "(fit, x, seed, draw)",
+			"One draw of the expected response from the posterior of the weights: a function of seed, draw and the features alone, and joint over x, so that all rows with equal seed and draw see the same weights (Thompson sampling).",
+			"SELECT round(bglm_sample(fit, {origin: 'A1'}, 42, d), 6) AS p FROM (SELECT "+exampleXY+" AS fit "+tenRows+"), range(3) t(d);",
+			nil, []int{4}, capi.TDouble, false, callSample),
+		scalar("bglm_influence", "(fit, y, x [, {weight, offset, trials}])",
+			"What a row of the fit did to it: residual and curvature (first derivative of its log likelihood at the mean predictor, and minus the second), leverage (curvature times the predictor's variance), and the log density of y given all other rows, NULL where taking the row out leaves no proper posterior. Exact for gaussian; else the rows' Gaussian factors at the mean stand for them.",
+			"SELECT late, round(i.residual, 4) AS residual, round(i.leverage, 4) AS leverage, round(i.loo_log_density, 4) AS loo FROM (SELECT late, bglm_influence(fit, late, {origin: origin}) AS i "+
+				"FROM (SELECT i % 3 = 0 AS late, 'A' || i % 2 AS origin FROM range(2) t(i)), (SELECT "+exampleXY+" AS fit "+tenRows+"));",
+			nil, []int{3, 4}, influenceType, false, callInfluence),
 		scalar("bglm_update", "(fit, rows [, options])",
 			"Continue a fit with LIST(STRUCT(y, x [, weight, offset, trials, time])) in the order of the list: the same beliefs as one uninterrupted run, bit for bit without drift.",
 			"SELECT bglm_update(fit, [{y: true, x: {origin: 'A1'}}, {y: false, x: {origin: 'A0'}}]).n FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
@@ -175,6 +184,10 @@ func fitters() []entry {
 			keys = append(keys, d.name)
 		}
 	}
+	out = append(out, aggregate("bglm_smooth", "(y, x [, options])",
+		engine.Smooth.Summary+" LIST(STRUCT(feature, time, mean, variance)), by feature, then time, one entry for each row that touches the feature; without time rows count from 1. Source: "+engine.Smooth.Source+".",
+		"SELECT p.feature, p.time, round(p.mean, 4) AS mean, round(p.variance, 4) AS variance FROM (SELECT unnest(bglm_smooth(late, {origin: origin}, {link: 'probit', process_noise: 0.1, time: i})) AS p "+tenRows+") LIMIT 3;",
+		methodKeys(&engine.Smooth), []int{2, 3}, trajectoryType, updateFit(&engine.Smooth), finalizeSmooth))
 	return append(out, one("fit", "The engines under one name: the option method says which (default 'adf'); the other options are those of bglm_<method>.",
 		"SELECT bglm_fit(late, {origin: origin}, {method: 'adf', link: 'probit'} ORDER BY i).method "+tenRows+";", keys, nil))
 }

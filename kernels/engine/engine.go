@@ -10,6 +10,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/adf"
+	"github.com/bglm/bglm/kernels/ep"
 )
 
 // Fitter is a fit that takes rows. It is used by one goroutine at a time.
@@ -126,6 +127,42 @@ func keeping(solve func(*kernels.Problem) (*kernels.Fit, error)) func(*kernels.M
 	}
 }
 
+// standardized solves a problem on standardised columns where the model asks for
+// it, and puts the posterior back on the original scale. centres says whether the
+// posterior will keep the covariance that centring gives it; else the columns are
+// only scaled, and the status says so.
+func standardized(solve func(*kernels.Problem) (*kernels.Fit, error), centres func(*kernels.Problem) bool) func(*kernels.Problem) (*kernels.Fit, error) {
+	return func(p *kernels.Problem) (*kernels.Fit, error) {
+		if !p.Options.Standardize {
+			return solve(p)
+		}
+		q, s := p.Standardize(centres(p))
+		f, err := solve(q)
+		if err != nil {
+			return nil, err
+		}
+		post, err := q.Posterior(f)
+		if err != nil {
+			return nil, err
+		}
+		if post, err = s.Restore(post); err != nil {
+			return nil, err
+		}
+		p.SetPosterior(f, post)
+		note := s.Note
+		if note == "" && !centres(p) {
+			note = "standardize scales the features but does not centre them: the posterior keeps no covariance with the intercept"
+		}
+		if note != "" {
+			if f.Status != "ok" {
+				note = f.Status + "; " + note
+			}
+			f.Status = note
+		}
+		return f, nil
+	}
+}
+
 // Factorised is implemented by fits of diagonal beliefs, which can be read one by
 // one without making a Fit of a million names.
 type Factorised interface {
@@ -145,4 +182,44 @@ func (s factorised) Merge(src Fitter) error {
 		return errMixed
 	}
 	return s.State.Merge(o.State)
+}
+
+// Smoother is a fit whose weights have a history.
+type Smoother interface {
+	Fitter
+	// Trajectories visits the smoothed beliefs, by feature in belief order, then time:
+	// one for each row that touches the feature. Without time rows count from 1.
+	Trajectories(visit func(feature string, time, mean, variance float64)) error
+}
+
+// Smooth is the method behind the trajectories; its Fit is that of ep.
+var Smooth = Method{Name: "smooth", Source: "Zoeter (2007), section 3",
+	Summary: "The smoothed trajectories of weights that drift: expectation propagation forward and backward, each belief given all rows.",
+	Keys:    []string{"process_noise", "quadrature", "covariance", "max_iter", "tol", "damping", "time_limit"},
+	New: func(m *kernels.Model) (Fitter, error) {
+		f, err := keeping(solveEP)(m)
+		if err != nil {
+			return nil, err
+		}
+		return smoother{f.(batch)}, nil
+	}}
+
+type smoother struct{ batch }
+
+func (s smoother) Clone() Fitter { return smoother{s.batch.Clone().(batch)} }
+func (s smoother) Merge(src Fitter) error {
+	o, ok := src.(smoother)
+	if !ok {
+		return errMixed
+	}
+	return s.batch.Merge(o.batch)
+}
+
+func (s smoother) Trajectories(visit func(feature string, time, mean, variance float64)) error {
+	p, err := s.Problem()
+	if err != nil {
+		return err
+	}
+	_, err = ep.Smooth(p, visit)
+	return err
 }

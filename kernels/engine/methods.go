@@ -3,16 +3,71 @@ package engine
 import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/adf"
+	"github.com/bglm/bglm/kernels/ep"
+	"github.com/bglm/bglm/kernels/filter"
+	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/hmc"
+	"github.com/bglm/bglm/kernels/laplace"
 )
 
 var methods = []Method{
 	{Name: "adf", Streams: true, Source: "Zoeter (2007), section 2",
-		Summary: "One-pass assumed density filter, the one-step unscented Kalman filter: exact moments row by row, factorised beliefs or a full or low-rank covariance, drift.",
+		Summary: "One-pass assumed density filter, the one-step unscented Kalman filter: exact moments row by row, with factorised beliefs or a full or low-rank covariance, and drift.",
 		Keys:    []string{"process_noise", "forgetting", "quadrature", "covariance", "rank"},
 		New:     newADF},
+	{Name: "ep", Source: "Zoeter (2007), section 3",
+		Summary: "Quadrature expectation propagation to convergence, forward and backward over weights that drift, with factorised beliefs or a full covariance. Factorised beliefs of correlated features have good means and too small variances.",
+		Keys:    []string{"process_noise", "quadrature", "covariance", "max_iter", "tol", "damping", "standardize", "time_limit"},
+		New:     keeping(standardized(solveEP, func(p *kernels.Problem) bool { return p.Options.Covariance == "full" }))},
+	{Name: "laplace", Source: "Hennig (2020); MacKay (1992)",
+		Summary: "Most probable weights by Newton's method and a Gaussian with the curvature there; log evidence, and prior variance, dispersion and shape that maximise it.",
+		Keys:    []string{"hessian", "rank", "oversample", "power_iterations", "seed", "max_iter", "tol", "at", "standardize", "time_limit"},
+		New:     keeping(laplace.Fit)},
+	{Name: "sequential_laplace", Streams: true, Source: "Spiegelhalter and Lauritzen (1990), as in Niranjan (1999)",
+		Summary: "One Newton step from the prior mean for each row, full or low-rank covariance.",
+		Keys:    []string{"process_noise", "forgetting", "covariance", "rank"},
+		New:     filtering(filter.Laplace{})},
+	{Name: "variational", Streams: true, Source: "Jaakkola and Jordan (1997), as in Niranjan (1999)",
+		Summary: "Variational logistic regression, a bound fitted to each row; full or low-rank covariance. Bernoulli and binomial with link logit. log_evidence is a lower bound.",
+		Keys:    []string{"process_noise", "forgetting", "covariance", "rank", "max_iter", "tol"},
+		New:     filtering(filter.Variational{})},
+	{Name: "ekf", Streams: true, Source: "Niranjan (1999)",
+		Summary: "Extended Kalman filter with process and measurement noise, iterated with max_iter > 1; full or low-rank covariance. log_evidence is the innovation density.",
+		Keys:    []string{"process_noise", "forgetting", "covariance", "rank", "measurement_noise", "noise_floor", "max_iter", "tol"},
+		New:     filtering(filter.EKF{})},
+	{Name: "hmc", Source: "Hoffman and Gelman (2014); Trippe et al. (2019) for rank",
+		Summary: "No-U-turn Hamiltonian Monte Carlo, the referee: means, variances and covariance of the draws, log evidence by bridge sampling, R-hat and effective sample sizes in status. With rank it samples the low-rank likelihood.",
+		Keys:    []string{"samples", "warmup", "chains", "rank", "oversample", "power_iterations", "seed", "standardize", "time_limit"},
+		New:     keeping(standardized(hmc.Fit, func(p *kernels.Problem) bool { return p.P <= hmc.FullCovariance }))},
 }
 
+// newADF is the factorised filter, or the joint one where the covariance asks for it
+// or the fit continued has one.
 func newADF(m *kernels.Model) (Fitter, error) {
-	s, err := adf.New(m)
-	return factorised{s}, err
+	form := m.Options.Covariance
+	if form == "" && m.Start != nil && m.Start.Covariance.Form != gauss.Diagonal {
+		form = m.Start.Covariance.Form.String()
+	}
+	if form == "" || form == "diagonal" {
+		s, err := adf.New(m)
+		return factorised{s}, err
+	}
+	joint := *m
+	joint.Options.Covariance = form
+	return filtering(filter.ADF{})(&joint)
+}
+
+func filtering(rule filter.Rule) func(*kernels.Model) (Fitter, error) {
+	return func(m *kernels.Model) (Fitter, error) {
+		s, err := filter.New(m, rule)
+		return streaming[*filter.State]{s}, err
+	}
+}
+
+func solveEP(p *kernels.Problem) (*kernels.Fit, error) {
+	r, err := ep.Fit(p)
+	if err != nil {
+		return nil, err
+	}
+	return r.Fit, nil
 }

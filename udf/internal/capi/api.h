@@ -161,8 +161,8 @@ typedef struct {
 
 const char *bglm_register_aggregate(duckdb_ptr con, const char *name, uint64_t fid, const int32_t *arity,
                                     const duckdb_ptr *params, int32_t nover, duckdb_ptr ret);
-const char *bglm_register_scalar(duckdb_ptr con, const char *name, uint64_t fid, const int32_t *arity,
-                                 const duckdb_ptr *params, int32_t nover, duckdb_ptr ret, int is_volatile);
+const char *bglm_register_scalar(duckdb_ptr con, const char *name, const uint64_t *fid, const int32_t *arity,
+                                 const duckdb_ptr *params, int32_t nover, const duckdb_ptr *ret, int is_volatile);
 // bglm_exec runs sql and drops the result; a malloc'ed error text or NULL.
 char *bglm_exec(duckdb_ptr con, const char *sql);
 duckdb_ptr bglm_type(int id);

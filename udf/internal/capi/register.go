@@ -31,6 +31,9 @@ type Scalar struct {
 	Result   *Type
 	Volatile bool
 	Call     func(args []Vec, n int, out *Col) error
+	// Also are overloads with a result of their own; their Name, Volatile and Also
+	// are not read.
+	Also []*Scalar
 }
 
 // functions are numbered for the life of the process: DuckDB keeps the number.
@@ -78,6 +81,11 @@ func (t *Type) logical() C.duckdb_ptr {
 		e := t.Elem.logical()
 		defer C.bglm_type_destroy(e)
 		return C.bglm_type_list(e)
+	case Map:
+		k, v := t.Elem.Fields[0].Type.logical(), t.Elem.Fields[1].Type.logical()
+		defer C.bglm_type_destroy(k)
+		defer C.bglm_type_destroy(v)
+		return C.bglm_type_map(k, v)
 	case Struct:
 		n := len(t.Fields)
 		types := (*[1 << 16]C.duckdb_ptr)(C.malloc(C.size_t(n * 8)))[:n:n]
@@ -150,15 +158,25 @@ func Register(con unsafe.Pointer, aggs []*Aggregate, scalars []*Scalar, warm []s
 		return nil
 	}
 	for _, f := range scalars {
-		arity, types, n, free := flatten(f.Params)
-		ret, name := f.Result.logical(), C.CString(f.Name)
-		vol := C.int(0)
+		var params [][]*Type
+		var rets []C.duckdb_ptr
+		var ids []C.uint64_t
+		for _, g := range append([]*Scalar{f}, f.Also...) {
+			id := C.uint64_t(number(&scaList, g))
+			for _, p := range g.Params {
+				params, rets, ids = append(params, p), append(rets, g.Result.logical()), append(ids, id)
+			}
+		}
+		arity, types, n, free := flatten(params)
+		name, vol := C.CString(f.Name), C.int(0)
 		if f.Volatile {
 			vol = 1
 		}
-		m := C.bglm_register_scalar(C.duckdb_ptr(con), name, C.uint64_t(number(&scaList, f)), arity, types, C.int32_t(n), ret, vol)
+		m := C.bglm_register_scalar(C.duckdb_ptr(con), name, &ids[0], arity, types, C.int32_t(n), &rets[0], vol)
 		C.free(unsafe.Pointer(name))
-		C.bglm_type_destroy(ret)
+		for _, r := range rets {
+			C.bglm_type_destroy(r)
+		}
 		free()
 		if m != nil {
 			return fmt.Errorf("registering %s: %s", f.Name, C.GoString(m))

@@ -13,8 +13,8 @@ import (
 
 func appendInt(dst []byte, i int64) []byte { return strconv.AppendInt(dst, i, 10) }
 
-// Type describes a result or parameter type: Elem for LIST, Fields for STRUCT
-// and MAP (key, value).
+// Type describes a result or parameter type: Elem for LIST and MAP (a STRUCT of
+// key and value), Fields for STRUCT.
 type Type struct {
 	ID     TypeID
 	Elem   *Type
@@ -40,6 +40,13 @@ var (
 // ListOf is the type elem[].
 func ListOf(elem *Type) *Type { return &Type{ID: List, Elem: elem} }
 
+// MapOf is MAP(key, value); its column is that of a LIST of STRUCT(key, value).
+func MapOf(key, value *Type) *Type {
+	return &Type{ID: Map, Elem: StructOf(Field{"key", key}, Field{"value", value})}
+}
+
+func (t *Type) isList() bool { return t.ID == List || t.ID == Map }
+
 // StructOf is STRUCT(fields).
 func StructOf(fields ...Field) *Type { return &Type{ID: Struct, Fields: fields} }
 
@@ -48,6 +55,8 @@ func (t *Type) String() string {
 	switch t.ID {
 	case List:
 		return t.Elem.String() + "[]"
+	case Map:
+		return "MAP(" + t.Elem.Fields[0].Type.String() + ", " + t.Elem.Fields[1].Type.String() + ")"
 	case Struct:
 		s := "STRUCT("
 		for i, f := range t.Fields {
@@ -146,7 +155,7 @@ func (c *Col) Null() {
 		c.f64 = append(c.f64, 0)
 	case Varchar:
 		c.end = append(c.end, len(c.str))
-	case List:
+	case List, Map:
 		c.end = append(c.end, c.kids[0].n)
 	case Struct:
 		for _, k := range c.kids {
@@ -158,7 +167,7 @@ func (c *Col) Null() {
 }
 
 func (c *Col) lists(dst []uint64) []uint64 {
-	if c.Type.ID == List {
+	if c.Type.isList() {
 		dst = append(dst, uint64(c.kids[0].n))
 	}
 	for _, k := range c.kids {
@@ -175,7 +184,7 @@ func (c *Col) check(n int) error {
 	}
 	for _, k := range c.kids {
 		want := n
-		if c.Type.ID == List {
+		if c.Type.isList() {
 			want = k.n
 			if n > 0 && c.end[n-1] != k.n || n == 0 && k.n != 0 {
 				return fmt.Errorf("internal error: open list in result column %s", c.Type)
@@ -243,7 +252,7 @@ func (f *filler) fill(c *Col, i int) {
 		}
 	case Varchar:
 		f.varchar(c, i)
-	case List:
+	case List, Map:
 		child := int(d.child)
 		off := uint64(f.nodes[child].base)
 		dst := unsafe.Slice((*[2]uint64)(d.data), base+c.n)[base:]

@@ -359,8 +359,8 @@ const char *bglm_register_aggregate(duckdb_ptr con, const char *name, uint64_t f
 	return err;
 }
 
-const char *bglm_register_scalar(duckdb_ptr con, const char *name, uint64_t fid, const int32_t *arity,
-                                 const duckdb_ptr *params, int32_t nover, duckdb_ptr ret, int is_volatile) {
+const char *bglm_register_scalar(duckdb_ptr con, const char *name, const uint64_t *fid, const int32_t *arity,
+                                 const duckdb_ptr *params, int32_t nover, const duckdb_ptr *ret, int is_volatile) {
 	duckdb_ptr set = bglm_api.create_scalar_function_set(name);
 	const char *err = NULL;
 	for (int32_t o = 0; o < nover && !err; o++) {
@@ -368,12 +368,12 @@ const char *bglm_register_scalar(duckdb_ptr con, const char *name, uint64_t fid,
 		bglm_api.scalar_function_set_name(f, name);
 		for (int32_t i = 0; i < arity[o]; i++)
 			bglm_api.scalar_function_add_parameter(f, *params++);
-		bglm_api.scalar_function_set_return_type(f, ret);
+		bglm_api.scalar_function_set_return_type(f, ret[o]);
 		bglm_api.scalar_function_set_function(f, scalar_call);
 		bglm_api.scalar_function_set_special_handling(f);
 		if (is_volatile)
 			bglm_api.scalar_function_set_volatile(f);
-		bglm_api.scalar_function_set_extra_info(f, (void *)(uintptr_t)fid, NULL);
+		bglm_api.scalar_function_set_extra_info(f, (void *)(uintptr_t)fid[o], NULL);
 		if (bglm_api.add_scalar_function_to_set(set, f) != 0)
 			err = "overload refused";
 		bglm_api.destroy_scalar_function(&f);

@@ -1,0 +1,177 @@
+package udf
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/predict"
+	"github.com/bglm/bglm/udf/internal/capi"
+)
+
+// sampler draws the linear predictor of a predictor's rows. A diagonal fit's
+// weights are drawn where they lie; one with a covariance is decoded once a call.
+type sampler struct {
+	*predictor
+	scorer *predict.Scorer
+	draw   *predict.Draw
+	lo, hi int // the belief span that scorer was made of
+	b      kernels.Batch
+}
+
+func (s *sampler) linear(i int, f *kernels.Fit, seed, draw uint64) (float64, error) {
+	if f.Covariance.Form == gauss.Diagonal {
+		key := predict.NewKey(seed, draw)
+		eta := 0.0
+		for k, id := range s.predictor.b.Feature {
+			w, _ := s.weight(f, id)
+			if w.Variance > 0 {
+				w.Mean += math.Sqrt(w.Variance) * key.Normal(s.dict.Name(id))
+			}
+			eta += s.predictor.b.Value[k] * w.Mean
+		}
+		if !finite(eta) {
+			return 0, fmt.Errorf("the linear predictor of a draw is %v; scale the features down", eta)
+		}
+		return eta, nil
+	}
+	if s.scorer == nil || s.lo != s.predictor.lo || s.hi != s.predictor.hi {
+		whole, err := s.fits.whole(i)
+		if err != nil {
+			return 0, err
+		}
+		if s.scorer, err = predict.NewWith(whole, s.fits.lik); err != nil {
+			return 0, fmt.Errorf("the FIT: %w", err)
+		}
+		if s.draw, err = s.scorer.NewDraw(); err != nil {
+			return 0, fmt.Errorf("the FIT: %w", err)
+		}
+		s.lo, s.hi = s.predictor.lo, s.predictor.hi
+	}
+	s.b.Reset()
+	for k, id := range s.predictor.b.Feature {
+		own, err := s.scorer.Features().AddRaw(string(s.dict.Name(id)))
+		if err != nil {
+			return 0, err
+		}
+		s.b.Add(own, s.predictor.b.Value[k])
+	}
+	s.b.EndRow()
+	s.draw.Set(seed, draw)
+	return s.draw.Linear(&s.b, 0)
+}
+
+func callSample(args []capi.Vec, n int, out *capi.Col) error {
+	p, err := newPredictor(&args[0], &args[1])
+	if err != nil {
+		return err
+	}
+	defer p.free()
+	for k, name := range [...]string{"seed", "draw"} {
+		if v := &args[2+k]; !v.IsInteger() && v.Type != capi.SQLNull {
+			return fmt.Errorf("%s is %s; allowed: a whole number", name, v.TypeName())
+		}
+	}
+	whole := func(k, i int) (uint64, error) { // as the number's lower 64 bits
+		x := args[k].Float(i)
+		if !(math.Abs(x) < 1<<63) {
+			return 0, fmt.Errorf("%s = %v; allowed: a whole number of 64 bits", [...]string{2: "seed", 3: "draw"}[k], x)
+		}
+		if args[k].Type == capi.BigInt {
+			return uint64(args[k].Int64(i)), nil
+		}
+		return uint64(int64(x)), nil
+	}
+	s := &sampler{predictor: p}
+	for i := range n {
+		if args[2].Null(i) || args[3].Null(i) {
+			out.Null()
+			continue
+		}
+		f, ok, err := p.row(i)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			out.Null()
+			continue
+		}
+		seed, err := whole(2, i)
+		if err != nil {
+			return err
+		}
+		draw, err := whole(3, i)
+		if err != nil {
+			return err
+		}
+		eta, err := s.linear(i, f, seed, draw)
+		if err != nil {
+			return err
+		}
+		out.Float(p.fits.lik.Response(eta))
+	}
+	return nil
+}
+
+var influenceType = capi.StructOf(fld("residual", capi.TDouble), fld("curvature", capi.TDouble), fld("leverage", capi.TDouble), fld("loo_log_density", capi.TDouble))
+
+func callInfluence(args []capi.Vec, n int, out *capi.Col) error {
+	p, err := newPredictor(&args[0], &args[2])
+	if err != nil {
+		return err
+	}
+	defer p.free()
+	y := &args[1]
+	if err := checkResponse(y); err != nil {
+		return err
+	}
+	var cols rowColumns
+	if len(args) > 3 {
+		v := &args[3]
+		if v.Type != capi.Struct && v.Type != capi.SQLNull {
+			return fmt.Errorf("options are %s; allowed: a STRUCT such as {offset: log(exposure)}", v.TypeName())
+		}
+		for k := range v.Kids {
+			if err := checkKey(v.Kids[k].Name, []string{"weight", "offset", "trials"}); err != nil {
+				return err
+			}
+		}
+		if cols, err = findRowColumns(v, "option"); err != nil {
+			return err
+		}
+	}
+	var b kernels.Batch
+	for i := range n {
+		m, v, ok, err := p.linear(i)
+		if err != nil {
+			return err
+		}
+		if !ok || y.Null(i) || cols.null(i) {
+			out.Null()
+			continue
+		}
+		b.Reset()
+		if err := cols.add(i, &b); err != nil {
+			return err
+		}
+		o := lik.Obs{Y: y.Float(i), Weight: 1}
+		if cols.weight != nil {
+			o.Weight = b.Weight[0]
+		}
+		if cols.trials != nil {
+			o.Trials = b.Trials[0]
+		}
+		f, err := predict.InfluenceOf(p.fits.lik, o, m+b.Shift(0), v)
+		if err != nil {
+			return err
+		}
+		out.Field(0).Float(f.Residual)
+		out.Field(1).Float(f.Curvature)
+		out.Field(2).Float(f.Leverage)
+		floatOrNull(out.Field(3), f.LOO)
+		out.EndStruct()
+	}
+	return nil
+}
