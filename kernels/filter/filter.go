@@ -480,8 +480,8 @@ func (s *State) row(b *kernels.Batch, i int) error {
 	return nil
 }
 
-// entries sets cols and vals to the unknown weights of row i and returns what the
-// offset and the known ones add to the linear predictor.
+// entries sets cols and vals to the unknown weights of row i, in the order of the
+// columns, and returns what the offset and the known ones add to the linear predictor.
 func (s *State) entries(b *kernels.Batch, i int) float64 {
 	m := b.Shift(i)
 	s.cols, s.vals = s.cols[:0], s.vals[:0]
@@ -489,6 +489,10 @@ func (s *State) entries(b *kernels.Batch, i int) float64 {
 		f, x := b.Feature[e], b.Value[e]
 		if j := s.at[f]; j >= 0 {
 			s.cols, s.vals = append(s.cols, j), append(s.vals, x)
+			for k := len(s.cols) - 1; k > 0 && s.cols[k-1] > j; k-- {
+				s.cols[k-1], s.cols[k] = j, s.cols[k-1]
+				s.vals[k-1], s.vals[k] = x, s.vals[k-1]
+			}
 		} else {
 			m += x * s.known[f].Mean
 		}

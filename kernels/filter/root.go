@@ -77,30 +77,63 @@ func (r *root) grow(p int, move []int, variance []float64) {
 
 func (r *root) predict(cols []int32, x []float64) (v float64) {
 	r.top = -1
-	for _, j := range cols {
-		r.top = max(r.top, int(j))
+	if n := len(cols); n > 0 {
+		r.top = int(cols[n-1])
 	}
-	if 4*len(cols) > r.p { // dense
+	wide := 4*len(cols) > r.p
+	if wide {
 		clear(r.x)
 		for e, j := range cols {
 			r.x[j] = x[e]
 		}
-		for j := 0; j <= r.top; j++ {
-			r.f[j] = dense.Dot(r.col(j)[:r.top+1-j], r.x[j:r.top+1])
+	}
+	// Both ways add in the order of the columns, one after the other, and zeros add
+	// nothing: features that a row does not know leave every bit as it is.
+	j := 0
+	for ; wide && j+4 <= r.top+1; j += 4 {
+		dots4(r.f[j:j+4], r.col(j), r.col(j+1), r.col(j+2), r.col(j+3), r.x[j:r.top+1])
+	}
+	for first := 0; j <= r.top; j++ {
+		for int(cols[first]) < j {
+			first++
 		}
-	} else {
-		for j := 0; j <= r.top; j++ {
-			c, s := r.col(j), 0.0
-			for e, i := range cols {
-				if k := int(i) - j; k >= 0 {
-					s += c[k] * x[e]
-				}
-			}
-			r.f[j] = s
+		c, s := r.col(j), 0.0
+		for e, i := range cols[first:] {
+			s += c[int(i)-j] * x[first+e]
+		}
+		r.f[j] = s
+	}
+	for _, f := range r.f[:r.top+1] {
+		v += f * f
+	}
+	return v
+}
+
+// dots4 are the products of four columns of L that follow each other with x, which
+// starts where the first does.
+func dots4(f, a, b, c, d, x []float64) {
+	s0 := a[0] * x[0]
+	var s1, s2, s3 float64
+	if len(x) > 1 {
+		s0 += a[1] * x[1]
+		s1 = b[0] * x[1]
+	}
+	if len(x) > 2 {
+		s0 += a[2] * x[2]
+		s1 += b[1] * x[2]
+		s2 = c[0] * x[2]
+	}
+	if len(x) > 3 {
+		x = x[3:]
+		a, b, c, d = a[3:][:len(x)], b[2:][:len(x)], c[1:][:len(x)], d[:len(x)]
+		for i, v := range x {
+			s0 += a[i] * v
+			s1 += b[i] * v
+			s2 += c[i] * v
+			s3 += d[i] * v
 		}
 	}
-	f := r.f[:r.top+1]
-	return dense.Dot(f, f)
+	f[0], f[1], f[2], f[3] = s0, s1, s2, s3
 }
 
 func (r *root) absorb(mean []float64, t lik.Tilted) {
@@ -122,7 +155,9 @@ func (r *root) absorb(mean []float64, t lik.Tilted) {
 		}
 		c = next
 	}
-	dense.Axpy(t.Alpha, r.b, mean)
+	for i, b := range r.b {
+		mean[i] += t.Alpha * b
+	}
 }
 
 // carlson sets l, b = r l - g b, b + f l.

@@ -136,18 +136,16 @@ func (r jaakkola) tilt(o lik.Obs, m, v float64) (t lik.Tilted, cut bool) {
 	kappa := o.Weight * (o.Y - 0.5*n)
 	n *= o.Weight
 	xi := math.Hypot(math.Sqrt(v), m)
-	var h float64
-	for range max(r.maxIter, 1) {
-		h = 2 * n * lambda(xi)
-		t.Ratio = 1 / (1 + h*v)
-		next := math.Hypot(math.Sqrt(v*t.Ratio), (m+v*kappa)*t.Ratio)
-		done := math.Abs(next-xi) <= r.tol*next
-		if done {
-			break // ξ belongs to h: the bound below is that of the update made
-		}
+	for range r.maxIter {
+		ratio := 1 / (1 + 2*n*lambda(xi)*v)
+		next := math.Hypot(math.Sqrt(v*ratio), (m+v*kappa)*ratio)
+		moved := math.Abs(next - xi)
 		xi = next
+		if moved <= r.tol*xi {
+			break
+		}
 	}
-	h = 2 * n * lambda(xi)
+	h := 2 * n * lambda(xi) // the bound below is that of the update made
 	t.Ratio = 1 / (1 + h*v)
 	t.Alpha = (kappa - h*m) * t.Ratio
 	t.Beta = h * t.Ratio
@@ -319,16 +317,20 @@ func (k *ekf) tilt(o lik.Obs, m, v float64) (t lik.Tilted, cut bool) {
 		t.LogZ = logZ
 		return t, cut
 	}
-	// d = v score(m + d), by scoring steps that are halved until the residual falls.
-	d := 0.0
-	res := math.Abs(v * l.score)
+	// d = v score(m + d), by scoring steps, or a secant's where those gain little,
+	// halved until the residual falls.
+	d, f := 0.0, -v*l.score
+	slope := 1 + l.h*v
 	for range k.maxIter {
-		step := (v*l.score - d) / (1 + l.h*v)
-		better := false
+		step, better := -f/slope, false
 		for range 60 {
 			n := k.at(o, m+d+step, v)
-			if r := math.Abs(d + step - v*n.score); r < res {
-				d, l, res, better = d+step, n, r, true
+			if g := d + step - v*n.score; math.Abs(g) < math.Abs(f) {
+				slope = 1 + n.h*v
+				if secant := (g - f) / step; math.Abs(g) > 0.1*math.Abs(f) && secant > 0 {
+					slope = secant
+				}
+				d, f, l, better = d+step, g, n, true
 				break
 			}
 			step *= 0.5
