@@ -7,9 +7,7 @@ import (
 	"time"
 
 	"github.com/bglm/bglm/kernels"
-	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
-	"github.com/bglm/bglm/kernels/lik"
 )
 
 // Result is a low-rank fit with what is known of its error.
@@ -45,14 +43,18 @@ type Result struct {
 // Options read: Rank (50), Oversample (10), PowerIterations (2), Seed, MaxIter (100
 // Newton steps), Tol (1e-8, the distance to the mode in posterior deviations),
 // AutoPrior (one variance for all weights without a prior of their own),
-// AutoDispersion and AutoShape (by the evidence of the reduced problem), Standardize,
-// TimeLimit.
+// AutoDispersion and AutoShape (by the evidence of the reduced problem), Standardize
+// (with centring, which makes the covariance full, up to 2,000 weights), TimeLimit.
 //
-// Fit.Status names λ(M+1) and Result.Bound. The bound is a posteriori: with
-// J the negative log posterior under the whole design, J - ½ (w-μ0)ᵀΣ0⁻¹(w-μ0) is
-// convex, hence |Σ0^-½(μ̃-μ)| <= |Σ0^½ ∇J(μ̃)|; one product with X and one with Xᵀ.
-// It does not rely on the estimate of λ(M+1), and holds for every log-concave family
-// and every prior.
+// Fit.Status names λ(M+1) and Result.Bound. The bound is a posteriori: with J the
+// negative log posterior under the whole design, J - ½ (w-μ0)ᵀΣ0⁻¹(w-μ0) is convex, so
+// that |Σ0^-½(w-μ)| <= |Σ0^½ ∇J(w)| for any w; from μ̃ some steps are made towards μ and
+// their length added. A few dozen products of X with a vector. It does not rely on the
+// estimate of λ(M+1), and holds for every log-concave family and every prior.
+//
+// Directions outside U keep their prior, so that the variances are not below those
+// under the whole design, for the gaussian family with identity link and isotropic
+// prior and exact singular vectors (their theorem); elsewhere it is the rule, not a law.
 //
 // A family that is not log-concave has rows of negative curvature. They count with
 // their sign where the sum stays positive definite, else as flat, which Status says.
@@ -71,7 +73,15 @@ func Fit(p *kernels.Problem) (*Result, error) {
 	if p.Options.TimeLimit > 0 {
 		deadline = time.Now().Add(p.Options.TimeLimit)
 	}
-	r, err := Reduce(p)
+	solved := p
+	var scaling *kernels.Scaling
+	if p.Options.Standardize {
+		solved, scaling = p.Standardize(p.P <= centredWeights)
+		if p.P > centredWeights {
+			scaling.Note = "standardize scales the features but does not centre them, for a low-rank covariance does not hold what that says about the intercept"
+		}
+	}
+	r, err := Reduce(solved)
 	if err != nil {
 		return nil, err
 	}
@@ -101,25 +111,44 @@ func Fit(p *kernels.Problem) (*Result, error) {
 		return nil, err
 	}
 	out := &Result{Posterior: post, Reduced: r, Singular: r.S, Next: r.Next, Bound: math.NaN(), Spectral: math.NaN()}
+	logZ := s.logZ()
 	if concave(s.lik) {
-		out.Bound = bound(p, r, s, post.Mean)
-		if out.Spectral = spectral(p, r, s); out.Spectral >= 0 && r.Exact {
-			out.Bound = min(out.Bound, out.Spectral/math.Sqrt(r.Prior.Var[0]))
+		out.Bound, out.Spectral = bound(r, s), spectral(r, s)
+	}
+	if scaling != nil {
+		if out.Posterior, err = scaling.Restore(post); err != nil {
+			return nil, fmt.Errorf("standardize: %w", err)
 		}
 	}
-	f := p.Fit("lowrank", post, s.logZ())
+	f := p.Fit("lowrank", out.Posterior, logZ)
 	f.SetLikelihood(s.lik)
 	if !math.IsNaN(learnt.variance) {
 		f.Prior.Variance = learnt.variance
 	}
 	f.Iterations = max(s.iterations, 1)
 	f.Converged = stopped == ""
-	f.Status = status(r, out, s, held, stopped, learnt.status)
+	f.Status = status(r, out, s, held, stopped)
+	for _, note := range []string{learnt.status, noteOf(scaling)} {
+		if note != "" {
+			f.Status += "; " + note
+		}
+	}
 	if !finite(f.LogEvidence) {
 		return nil, fmt.Errorf("the log evidence is %v; scale the features down", f.LogEvidence)
 	}
 	out.Fit = f
 	return out, f.Check()
+}
+
+// centredWeights is the number of weights up to which Standardize also centres: the
+// covariance on the original scale is full by it.
+const centredWeights = 2000
+
+func noteOf(s *kernels.Scaling) string {
+	if s == nil {
+		return ""
+	}
+	return s.Note
 }
 
 func check(p *kernels.Problem) error {
@@ -143,73 +172,8 @@ func check(p *kernels.Problem) error {
 	return nil
 }
 
-// concave says whether log p(y | s) is concave in s for every y.
-func concave(l lik.Likelihood) bool {
-	return l.Family() != "studentt" && !(l.Family() == "gaussian" && l.Link() == "log")
-}
-
-// bound is |Σ0^½ ∇J(μ̃)| for the whole design, Σ0^½ = C: CᵀXᵀd1 - H û.
-func bound(p *kernels.Problem, r *Reduced, s *solver, mean []float64) float64 {
-	p.Predictor(s.tried, mean)
-	if math.IsInf(s.look(s.tried), -1) {
-		return math.Inf(1)
-	}
-	g := make([]float64, p.P)
-	p.MulT(g, s.d1)
-	w := make([]float64, p.P)
-	r.root.MulT(w, g, nil)
-	sum := 0.0
-	for j := range w {
-		d := w[j] - dense.Dot(r.H.Row(j), s.u)
-		sum += d * d
-	}
-	return math.Sqrt(sum)
-}
-
-// spectral is Result.Spectral.
-func spectral(p *kernels.Problem, r *Reduced, s *solver) float64 {
-	if !s.quadratic || r.Forced > 0 || r.Prior.Form != gauss.Diagonal || p.P == 0 || p.N == 0 || math.IsNaN(r.Next) {
-		return math.NaN()
-	}
-	v := r.Prior.Var[0]
-	for _, x := range r.Prior.Var {
-		if x != v {
-			return math.NaN()
-		}
-	}
-	tau := 1.0
-	if d, ok := s.lik.(lik.Dispersed); ok {
-		tau = 1 / d.Dispersion()
-	}
-	if p.Weight != nil {
-		for _, w := range p.Weight {
-			if w != p.Weight[0] {
-				return math.NaN()
-			}
-		}
-		tau *= p.Weight[0]
-	}
-	y := make([]float64, p.N)
-	for i := range y {
-		y[i] = p.Y[i] - r.Offset[i]
-	}
-	vy := make([]float64, len(r.S))
-	dense.GemvT(vy, r.XU, y)
-	for j, l := range r.S {
-		vy[j] /= l * l // y - V VᵀY, V = XU / S
-	}
-	fitted := make([]float64, p.N)
-	dense.Gemv(fitted, r.XU, vy)
-	rest := 0.0
-	for i := range y {
-		d := y[i] - fitted[i]
-		rest += d * d
-	}
-	return min(v*tau*r.Next, math.Sqrt(v*tau)/2) * math.Sqrt(rest)
-}
-
 // status is the one sentence of a fit.
-func status(r *Reduced, out *Result, s *solver, held int, stopped, learning string) string {
+func status(r *Reduced, out *Result, s *solver, held int, stopped string) string {
 	var b strings.Builder
 	m := len(r.S)
 	if stopped != "" {
@@ -238,9 +202,6 @@ func status(r *Reduced, out *Result, s *solver, held int, stopped, learning stri
 		fmt.Fprintf(&b, "; %d rows of negative curvature count as flat", s.negative)
 	case held > 0:
 		fmt.Fprintf(&b, "; the variance of %d directions is held at the prior's", held)
-	}
-	if learning != "" {
-		b.WriteString("; " + learning)
 	}
 	return b.String()
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
+	fulllaplace "github.com/bglm/bglm/kernels/laplace"
 	"github.com/bglm/bglm/kernels/lik"
 )
 
@@ -684,4 +685,42 @@ func FuzzFit(f *testing.F) {
 			t.Fatalf("%v %q", r.Fit.LogEvidence, r.Fit.Status)
 		}
 	})
+}
+
+// Against the full Laplace engine where every direction is kept, also with
+// standardised columns, which is centred here and full.
+func TestAgainstLaplaceEngine(t *testing.T) {
+	rng := rand.New(rand.NewPCG(23, 1))
+	for _, standardize := range []bool{false, true} {
+		for _, family := range []string{"gaussian", "bernoulli", "poisson"} {
+			o := kernels.Options{Rank: 30, Tol: 1e-10, Hessian: "full", Standardize: standardize}
+			p := scene(t, rng, family, 70, 12, 0, true, o)
+			got := fit(t, p)
+			want, err := fulllaplace.Fit(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for j, b := range want.Beliefs {
+				close2(t, family+" "+b.Feature, []float64{got.Fit.Beliefs[j].Mean, got.Fit.Beliefs[j].Variance}, []float64{b.Mean, b.Variance}, 1e-8)
+			}
+			close2(t, family+" covariance", got.Fit.Covariance.Values, want.Covariance.Values, 1e-8)
+			close2(t, family+" evidence", []float64{got.Fit.LogEvidence}, []float64{want.LogEvidence}, 1e-8)
+		}
+	}
+}
+
+// Above the limit for centring the columns are scaled, and the covariance stays low rank.
+func TestScaledOnly(t *testing.T) {
+	rng := rand.New(rand.NewPCG(24, 1))
+	x := dense.New(30, centredWeights+10)
+	for i := range x.Data {
+		if rng.IntN(10) == 0 {
+			x.Data[i] = 5 * rng.NormFloat64()
+		}
+	}
+	y := respond(rng, "bernoulli", make([]float64, 30))
+	f := fit(t, problem(t, model(t, "bernoulli", true, kernels.Options{Rank: 5, Standardize: true}), x, y, nil))
+	if f.Posterior.Form != gauss.LowRank || !strings.Contains(f.Fit.Status, "does not centre") {
+		t.Errorf("form %v, status %q", f.Posterior.Form, f.Fit.Status)
+	}
 }

@@ -227,7 +227,7 @@ func shrink(d []float64, f *dense.Matrix) *dense.Matrix {
 	for j, v := range d {
 		row := f.Row(j)
 		s := dense.Dot(row, row)
-		if most := v * (1 - 8*eps); s > most {
+		if most := v * (1 - 1e-13); s > most {
 			by := math.Sqrt(most / s)
 			for i := range row {
 				row[i] *= by
