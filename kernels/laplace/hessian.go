@@ -51,7 +51,7 @@ func (e *engine) fullAt(w, curv []float64) (*belief, error) {
 		}
 	} else {
 		b = dense.New(p, p)
-		floored, err := whitened(e.x, e.root, b, dense.New(p, p), curv, make([]float64, e.x.N))
+		floored, err := newHessian(e.x).factor(b, e.root, curv)
 		if err != nil {
 			return nil, err
 		}

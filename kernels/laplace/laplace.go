@@ -221,7 +221,7 @@ func (e *engine) climbTo(start []float64) (*evidence, error) {
 	if err := s.run(); err != nil {
 		return nil, err
 	}
-	e.assembled = s.status == ""
+	e.assembled = s.status == "" && s.exact
 	w := make([]float64, e.x.P)
 	s.weights(w)
 	bl, err := e.gaussian(w, s.now.curv)

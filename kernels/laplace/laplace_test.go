@@ -386,7 +386,7 @@ func checkSolve(t *testing.T, what string, e, e0 *engine) {
 	}
 	e.search.decrement = 0
 	if e.search.space == krylov {
-		e.search.conjugate(a, g, 1e-12)
+		e.search.conjugate(a, g, 1e-12, maxInner)
 	} else {
 		e.search.solve(a, g)
 	}

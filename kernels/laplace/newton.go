@@ -46,7 +46,10 @@ type search struct {
 
 	grad, du, dEta []float64
 	b              *dense.Matrix // the factored B, columns in reverse order in weightSpace
-	h, k           *dense.Matrix // XᵀWX in weightSpace, K in rowSpace
+	hess           *hessian      // weightSpace: XᵀWX
+	exact          bool          // b is that of the present point and root
+	factored       *root         // weightSpace: the root that b was made with
+	k              *dense.Matrix // rowSpace: K
 	jacobi         []float64     // krylov: the diagonal of B
 	sw             []float64     // W½
 	w1, w2         []float64     // length p
@@ -90,14 +93,11 @@ func newSearch(d *design, l lik.Likelihood, t *root, sp space) *search {
 	}
 	switch sp {
 	case weightSpace:
-		s.b, s.h = dense.New(p, p), dense.New(p, p)
+		s.b, s.hess = dense.New(p, p), newHessian(d)
 	case rowSpace:
 		s.b, s.k = dense.New(n, n), dense.New(n, n)
 	case krylov:
 		s.jacobi = make([]float64, p)
-		for i := range s.cg {
-			s.cg[i] = make([]float64, p)
-		}
 	}
 	return s
 }
@@ -194,7 +194,7 @@ func (s *search) logPosterior() float64 { return s.now.logLik - s.penalty() }
 // assemble factors B for the curvatures at the present point: with their signs
 // where B is positive definite then, else with negative ones as 0.
 func (s *search) assemble() error {
-	s.floored = false
+	s.floored, s.exact = false, true
 	if s.space == rowSpace {
 		for i, c := range s.now.curv {
 			s.floored = s.floored || c < 0
@@ -217,8 +217,41 @@ func (s *search) assemble() error {
 		return nil
 	}
 	var err error
-	s.floored, err = whitened(s.design, s.root, s.b, s.h, s.now.curv, s.n1)
+	s.factored = s.root
+	s.floored, err = s.hess.factor(s.b, s.root, s.now.curv)
 	return err
+}
+
+const (
+	// From this many weights on, steps of conjugate gradients with the factor of an
+	// earlier point are tried before a new one is made. One step reads X twice, 16 np
+	// bytes; the Gram matrix takes np² multiplications in registers: about p/100 steps
+	// cost as much as a factor.
+	staleWeights = 400
+	staleSteps   = 150 // weights for each step allowed
+)
+
+// stale finds Newton's step by conjugate gradients, preconditioned with B at an
+// earlier point, or under an earlier prior whose XᵀWX is still there. It gives up
+// when that is no cheaper than a new factor.
+func (s *search) stale() (ok bool, err error) {
+	if s.P < staleWeights || s.factored == nil || s.floored {
+		return false, nil
+	}
+	for _, c := range s.now.curv {
+		if c < 0 {
+			return false, nil
+		}
+	}
+	if s.factored != s.root {
+		s.hess.whiten(s.b, s.root)
+		if err := factor(s.b); err != nil {
+			return false, err
+		}
+		s.factored = s.root
+	}
+	s.exact = false
+	return s.conjugate(s.du, s.grad, min(0.1, math.Sqrt(s.decrement)), s.P/staleSteps), nil
 }
 
 // floor is the curvature with negative values as 0.
@@ -230,28 +263,99 @@ func (s *search) floor() []float64 {
 	return s.n1
 }
 
-// whitened sets b to the Cholesky factor of I + TᵀXᵀ diag(curv) X T with rows and
-// columns in reverse order. Its inverse then gives a lower triangular root of the
-// posterior covariance: B = U Uᵀ with U upper triangular, B⁻¹ = U⁻ᵀ U⁻¹.
-func whitened(d *design, t *root, b, h *dense.Matrix, curv, scratch []float64) (floored bool, err error) {
+// hessian is XᵀWX as it was last made.
+type hessian struct {
+	*design
+	h       *dense.Matrix
+	w       []float64 // the W of h; empty before the first
+	scratch []float64
+}
+
+func newHessian(d *design) *hessian {
+	return &hessian{design: d, h: dense.New(d.P, d.P), w: make([]float64, 0, d.N)}
+}
+
+// set makes h for W = diag(w). Where w is a multiple of the last one, as for a
+// Gaussian likelihood, so is h.
+func (x *hessian) set(w []float64) {
+	if f, ok := multiple(w, x.w); ok {
+		if f != 1 {
+			for i := range x.P {
+				row := x.h.Row(i)
+				for j := range row {
+					row[j] *= f
+				}
+			}
+		}
+	} else {
+		x.gram(x.h, w)
+	}
+	x.w = append(x.w[:0], w...)
+}
+
+// multiple finds f with a = f b, to rounding.
+func multiple(a, b []float64) (f float64, ok bool) {
+	if len(a) != len(b) {
+		return 0, false
+	}
+	for i, v := range b {
+		if v == 0 && a[i] == 0 {
+			continue
+		}
+		if f == 0 {
+			f = a[i] / v
+		}
+		if !(math.Abs(a[i]-f*v) <= 4e-16*math.Abs(a[i])) || f == 0 {
+			return 0, false
+		}
+	}
+	return f, f != 0 && finite(f)
+}
+
+// whiten sets b to I + TᵀhT with rows and columns in reverse order. The inverse of its
+// Cholesky factor then gives a lower triangular root of the posterior covariance:
+// B = U Uᵀ with U upper triangular, B⁻¹ = U⁻ᵀ U⁻¹.
+func (x *hessian) whiten(b *dense.Matrix, t *root) {
+	m := x.h
+	if t.prior.Form == gauss.Full {
+		hl := dense.New(x.P, x.P)
+		m = dense.New(x.P, x.P)
+		dense.Mul(hl, x.h, t.prior.L)
+		dense.MulTA(m, t.prior.L, hl)
+	}
+	reverse(b, m)
+	for i := range b.Rows {
+		row := b.Row(i)
+		if t.prior.Form == gauss.Diagonal {
+			n := len(row) - 1
+			si := t.s[n-i]
+			for j := range row {
+				row[j] *= si * t.s[n-j]
+			}
+		}
+		row[i]++
+	}
+}
+
+// factor sets b to the Cholesky factor of what whiten makes for W = diag(curv): with
+// the signs of curv if that is positive definite, else with negative ones as 0.
+func (x *hessian) factor(b *dense.Matrix, t *root, curv []float64) (floored bool, err error) {
 	negative := false
 	for _, c := range curv {
 		negative = negative || c < 0
 	}
-	set := func(c []float64) {
-		d.gram(h, c)
-		t.whiten(h, h)
-		reverse(b, h)
-	}
-	set(curv)
+	x.set(curv)
+	x.whiten(b, t)
 	if negative {
 		if err := dense.Cholesky(b); err == nil {
 			return false, nil
 		}
+		x.scratch = append(x.scratch[:0], curv...)
 		for i, c := range curv {
-			scratch[i] = max(c, 0)
+			x.scratch[i] = max(c, 0)
 		}
-		set(scratch)
+		x.set(x.scratch)
+		x.whiten(b, t)
 	}
 	return negative, factor(b)
 }
@@ -336,10 +440,18 @@ func (s *search) direction() (slope float64, err error) {
 	for j, z := range s.u {
 		s.grad[j] -= z
 	}
-	if err := s.assemble(); err != nil {
-		return 0, err
+	ok := false
+	if s.space == weightSpace {
+		if ok, err = s.stale(); err != nil {
+			return 0, err
+		}
 	}
-	s.solve(s.du, s.grad)
+	if !ok {
+		if err := s.assemble(); err != nil {
+			return 0, err
+		}
+		s.solve(s.du, s.grad)
+	}
 	s.toEta(s.dEta, s.du)
 	return dense.Dot(s.grad, s.du), nil
 }
@@ -348,10 +460,7 @@ func (s *search) direction() (slope float64, err error) {
 func (s *search) solve(dst, g []float64) {
 	switch s.space {
 	case weightSpace:
-		reverseVec(dst, g)
-		dense.SolveLowerVec(s.b, dst)
-		dense.SolveLowerTVec(s.b, dst)
-		reverseVec(dst, dst)
+		s.precondition(dst, g)
 	case rowSpace:
 		// Woodbury: g - TᵀXᵀ W½ B⁻¹ W½ X T g
 		s.root.mul(s.w1, g)
@@ -370,7 +479,7 @@ func (s *search) solve(dst, g []float64) {
 			dst[j] = g[j] - s.w1[j]
 		}
 	case krylov:
-		s.conjugate(dst, g, min(0.1, math.Sqrt(s.decrement)))
+		s.conjugate(dst, g, min(0.1, math.Sqrt(s.decrement)), maxInner)
 	}
 }
 
@@ -392,39 +501,57 @@ func (s *search) applyB(dst, x []float64) {
 // found by fewer is one of ascent all the same.
 const maxInner = 500
 
-// conjugate solves B x = g by conjugate gradients preconditioned with B's diagonal,
-// until the preconditioned residual is rel of its first.
-func (s *search) conjugate(x, g []float64, rel float64) {
+// conjugate solves B x = g by conjugate gradients, preconditioned with what is known
+// of B, until the preconditioned residual is rel of its first. False: it was not in
+// the given number of steps; x is a direction of ascent all the same.
+func (s *search) conjugate(x, g []float64, rel float64, steps int) bool {
+	for i := range s.cg {
+		if s.cg[i] == nil {
+			s.cg[i] = make([]float64, s.P)
+		}
+	}
 	r, z, d, bd := s.cg[0], s.cg[1], s.cg[2], s.cg[3]
 	clear(x)
 	copy(r, g)
-	precondition := func() float64 {
-		for j, v := range r {
-			z[j] = v / s.jacobi[j]
-		}
-		return dense.Dot(r, z)
-	}
-	rz := precondition()
+	s.precondition(z, r)
+	rz := dense.Dot(r, z)
 	stop := rz * rel * rel
 	copy(d, z)
-	for k := 0; k < maxInner && rz > stop; k++ {
-		if k%16 == 15 && s.late() {
-			return
+	for k := 0; rz > stop; k++ {
+		if k == steps || k%16 == 15 && s.late() {
+			return false
 		}
 		s.applyB(bd, d)
 		alpha := rz / dense.Dot(d, bd)
 		if !finite(alpha) {
-			return
+			return false
 		}
 		dense.Axpy(alpha, d, x)
 		dense.Axpy(-alpha, bd, r)
-		next := precondition()
+		s.precondition(z, r)
+		next := dense.Dot(r, z)
 		beta := next / rz
 		rz = next
 		for j, v := range z {
 			d[j] = v + beta*d[j]
 		}
 	}
+	return true
+}
+
+// precondition sets dst to the solution with the factor of B, in krylov with its
+// diagonal.
+func (s *search) precondition(dst, g []float64) {
+	if s.space == krylov {
+		for j, v := range g {
+			dst[j] = v / s.jacobi[j]
+		}
+		return
+	}
+	reverseVec(dst, g)
+	dense.SolveLowerVec(s.b, dst)
+	dense.SolveLowerTVec(s.b, dst)
+	reverseVec(dst, dst)
 }
 
 func (s *search) late() bool { return !s.deadline.IsZero() && time.Now().After(s.deadline) }
@@ -446,6 +573,7 @@ func rise(l lik.Likelihood) float64 {
 // likelihood that is not finite at the start.
 func (s *search) run() error {
 	s.status, s.iterations, s.decrement = "", 0, math.Inf(1)
+	s.exact = false
 	if math.IsInf(s.now.logLik, -1) {
 		for i, eta := range s.now.eta {
 			logp, d1, d2 := s.lik.LogLik(s.Batch().Obs(i), eta)
@@ -467,7 +595,7 @@ func (s *search) run() error {
 		last := s.decrement
 		s.decrement = math.Sqrt(max(slope, 0))
 		if s.decrement <= s.tol || s.decrement < 1e-4 && s.decrement > 0.5*last && s.atRounding() {
-			return nil
+			return s.settle()
 		}
 		if s.iterations >= s.maxIter {
 			s.status = fmt.Sprintf("no convergence in %d Newton steps: the mode is about %.2g posterior deviations away", s.iterations, s.decrement)
@@ -482,9 +610,17 @@ func (s *search) run() error {
 			if s.decrement > 1e-4 && !s.atRounding() {
 				s.status = fmt.Sprintf("no higher log posterior along Newton's direction after %d steps", s.iterations)
 			}
-			return nil
+			return s.settle()
 		}
 	}
+}
+
+// settle leaves B factored at the mode.
+func (s *search) settle() error {
+	if s.exact || s.space != weightSpace {
+		return nil
+	}
+	return s.assemble()
 }
 
 // atRounding says that what Newton's step promises, half the squared decrement, is

@@ -150,25 +150,6 @@ func (t *root) solve(dst, w []float64) {
 	}
 }
 
-// whiten sets b = I + Tᵀ h T; h is symmetric and may be b. Diagonal and full only.
-func (t *root) whiten(b, h *dense.Matrix) {
-	if t.prior.Form == gauss.Full {
-		hl := dense.New(h.Rows, h.Cols)
-		dense.Mul(hl, h, t.prior.L)
-		dense.MulTA(b, t.prior.L, hl)
-	} else {
-		for i, si := range t.s {
-			from, row := h.Row(i), b.Row(i)
-			for j, sj := range t.s {
-				row[j] = si * from[j] * sj
-			}
-		}
-	}
-	for i := range b.Rows {
-		b.Row(i)[i]++
-	}
-}
-
 // variances is the diagonal of Σ0, without what a low rank takes away.
 func (t *root) variances() []float64 {
 	if t.prior.Form == gauss.LowRank {

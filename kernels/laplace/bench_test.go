@@ -1,0 +1,83 @@
+package laplace
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/lik"
+)
+
+// denseProblem is n rows of d Gaussian features and a logit response.
+func denseProblem(b testing.TB, n, d int, o kernels.Options) *kernels.Problem {
+	b.Helper()
+	m := model(b, "bernoulli", "logit", lik.Params{})
+	m.Intercept = true
+	m.Options = o
+	r, err := kernels.NewRows(m)
+	if err != nil {
+		b.Fatal(err)
+	}
+	base, err := r.Dict.Dense(d)
+	if err != nil {
+		b.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(1, 1))
+	w := make([]float64, d)
+	for j := range w {
+		w[j] = rng.NormFloat64() / math.Sqrt(float64(d))
+	}
+	var t kernels.Batch
+	for done := 0; done < n; {
+		t.Reset()
+		for range min(4096, n-done) {
+			t.Add(0, 1)
+			s := 0.2
+			for j := range d {
+				x := rng.NormFloat64()
+				s += x * w[j]
+				t.Add(uint32(base+j), x)
+			}
+			t.EndRow()
+			y := 0.0
+			if rng.Float64() < 1/(1+math.Exp(-s)) {
+				y = 1
+			}
+			t.Y = append(t.Y, y)
+			done++
+		}
+		if err := r.Update(&t, false); err != nil {
+			b.Fatal(err)
+		}
+	}
+	p, err := r.Problem()
+	if err != nil {
+		b.Fatal(err)
+	}
+	return p
+}
+
+// Mode, covariance and evidence of a dense logit model.
+func BenchmarkLogit(b *testing.B) {
+	for _, s := range [][2]int{{200_000, 50}, {100_000, 200}, {20_000, 1000}} {
+		b.Run(fmt.Sprintf("n=%d/p=%d", s[0], s[1]), func(b *testing.B) {
+			p := denseProblem(b, s[0], s[1], kernels.Options{})
+			p.Dense()
+			b.ReportAllocs()
+			steps := 0
+			for b.Loop() {
+				f, err := Fit(p)
+				if err != nil {
+					b.Fatal(err)
+				}
+				steps = f.Iterations
+			}
+			n, d := float64(s[0]), float64(s[1]+1)
+			flops := float64(steps+1) * (n*d*d + 4*n*d + d*d*d/3)
+			b.ReportMetric(flops/b.Elapsed().Seconds()*float64(b.N)/1e9, "GF/s")
+			b.ReportMetric(float64(steps), "steps")
+		})
+	}
+}
