@@ -84,7 +84,7 @@ func Fit(p *kernels.Problem) (*kernels.Fit, error) {
 }
 
 // Sample draws from the posterior of p with any likelihood. Options: Samples,
-// Warmup, Chains, Seed, TimeLimit, and Rank: above 0 the low-rank likelihood is
+// Warmup, Chains, Seed, TimeLimit, Standardize, and Rank: above 0 the low-rank likelihood is
 // sampled in its M dimensions, and directions it does not see keep their prior.
 //
 // A time limit that ends the chains early leaves the draws made until then; in the
@@ -104,9 +104,15 @@ func Sample(p *kernels.Problem) (*Result, error) {
 	if p.P == 0 {
 		return known(p, o)
 	}
-	s := &sampling{settings: o, p: p, keep: func(g *gauss.Normal) (*gauss.Normal, error) { return g, nil }}
+	s := &sampling{settings: o, of: p, lifted: func(g *gauss.Normal) (*gauss.Normal, error) { return g, nil }}
+	if p.Options.Standardize {
+		p, s.scaling = p.Standardize(o.rank == 0 && p.P <= FullCovariance)
+		if s.scaling.Note != "" {
+			s.note = "; " + s.scaling.Note
+		}
+	}
 	if o.rank > 0 {
-		err = s.reduce()
+		err = s.reduce(p)
 	} else {
 		var d design = sparse{p}
 		if p.Density() > 0.3 && float64(p.N)*float64(p.P) < 1<<27 {
@@ -174,11 +180,13 @@ type chain struct {
 type sampling struct {
 	*settings
 	*model
-	p    *kernels.Problem
-	nnz  int                                          // what the data cost a step
-	lift func(dst, w []float64, rng *rand.Rand)       // low rank: weights given a draw; nil else
-	keep func(g *gauss.Normal) (*gauss.Normal, error) // the Gaussian over the weights
-	note string                                       // for the status
+	of      *kernels.Problem
+	scaling *kernels.Scaling // nil unless the columns are standardised
+	nnz     int              // what the data cost a step
+	note    string           // for the status
+
+	lift   func(dst, u []float64, rng *rand.Rand)     // low rank: weights given coordinates; nil else
+	lifted func(*gauss.Normal) (*gauss.Normal, error) // the Gaussian of the weights
 
 	centre  []float64
 	laplace *metric
@@ -331,7 +339,6 @@ func (s *sampling) result() (*Result, error) {
 			s.weights(d.Row(i), z, &scratch)
 		}
 	}
-	r.diagnose()
 	g, err := r.normal()
 	if err != nil {
 		return nil, err
@@ -340,8 +347,27 @@ func (s *sampling) result() (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if s.scaling != nil && s.lift == nil {
+		for _, d := range s.draws {
+			for i := range d.Rows {
+				copy(z, d.Row(i))
+				s.scaling.From(d.Row(i), z)
+			}
+		}
+	}
+	r.diagnose()
 	s.finish(r, post)
 	return r, nil
+}
+
+// keep is the Gaussian of the weights on their own scale, given that of the
+// coordinates that were sampled.
+func (s *sampling) keep(g *gauss.Normal) (*gauss.Normal, error) {
+	g, err := s.lifted(g)
+	if err != nil || s.scaling == nil {
+		return g, err
+	}
+	return s.scaling.Restore(g)
 }
 
 // Weights sets dst to draw i of chain c as weights, in the order of the problem's
@@ -409,7 +435,7 @@ func (r *Result) normal() (*gauss.Normal, error) {
 
 // finish makes the Fit.
 func (s *sampling) finish(r *Result, post *gauss.Normal) {
-	f := s.p.Fit("hmc", post, r.LogEvidence)
+	f := s.of.Fit("hmc", post, r.LogEvidence)
 	r.Fit = f
 	f.Iterations = s.warmup + r.Draws[0].Rows
 	worst, bulk, tail := 1.0, math.Inf(1), math.Inf(1)
@@ -460,7 +486,7 @@ func (s *sampling) early() (*Result, error) {
 		return nil, err
 	}
 	nan := math.NaN()
-	f := s.p.Fit("hmc", post, nan)
+	f := s.of.Fit("hmc", post, nan)
 	f.Iterations, f.Converged = 0, false
 	f.Status = "the time limit ended the warm-up: these are the beliefs of the Laplace approximation" + s.note
 	return &Result{Fit: f, LogEvidence: nan, LogEvidenceError: nan}, nil

@@ -433,6 +433,55 @@ func TestTimeLimit(t *testing.T) {
 	}
 }
 
+// A standardised fit is that of columns standardised by hand, put back: low rank
+// scales without centring, and is exact at full rank.
+func TestStandardize(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 1))
+	const n = 40
+	x, y := normals(rng, n, 2), make([]float64, n)
+	for i := range y {
+		y[i] = 3*x[i][0] + rng.NormFloat64()
+		x[i][0] = 100*x[i][0] + 500
+		x[i][1] *= 0.01
+	}
+	for _, rank := range []int{0, 2} {
+		m := &kernels.Model{Lik: family(t, "gaussian", "", lik.Params{Dispersion: 1}), Prior: kernels.DefaultPrior, Intercept: true}
+		m.Options = kernels.Options{Standardize: true, Seed: 2, Rank: rank}
+		p := problem(t, m, x, y)
+		r := sample(t, p)
+		q, sc := p.Standardize(rank == 0)
+		mean, cov, logZ := ridge(t, q)
+		if err := dense.Cholesky(cov); err != nil {
+			t.Fatal(err)
+		}
+		want, err := sc.Restore(gauss.NewFull(mean, cov))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if math.Abs(r.LogEvidence-logZ) > 5*r.LogEvidenceError {
+			t.Errorf("log evidence %v ± %v, want %v", r.LogEvidence, r.LogEvidenceError, logZ)
+		}
+		s := newSpread(3, true)
+		w := make([]float64, 3)
+		for c := range r.Draws {
+			for i := range r.Draws[c].Rows {
+				r.Weights(w, c, i)
+				s.add(w)
+			}
+		}
+		for j := range 3 { // 4000 draws worth 1500
+			sd := math.Sqrt(want.Var[j])
+			b := r.Fit.Beliefs[j]
+			if math.Abs(b.Mean-want.Mean[j]) > 5*sd/math.Sqrt(1500) || math.Abs(b.Variance/want.Var[j]-1) > 5*math.Sqrt(4.0/1500) {
+				t.Errorf("rank %d: belief %d = %v, want %v, %v", rank, j, b, want.Mean[j], want.Var[j])
+			}
+			if math.Abs(s.mean[j]-want.Mean[j]) > 5*sd/math.Sqrt(1500) || math.Abs(s.cov.At(j, j)/(s.n-1)/want.Var[j]-1) > 5*math.Sqrt(4.0/1500) {
+				t.Errorf("rank %d: draws of %d have mean %v, want %v", rank, j, s.mean[j], want.Mean[j])
+			}
+		}
+	}
+}
+
 // Beyond 100 weights the mass matrix is diagonal and the mode comes from conjugate
 // gradients. Wide Gaussian model, strong correlations: closed form again.
 func TestManyWeights(t *testing.T) {
@@ -525,7 +574,7 @@ func FuzzSample(f *testing.F) {
 		}
 		rng := rand.New(rand.NewPCG(seed, 1))
 		m := &kernels.Model{Lik: fams[int(kind)%len(fams)], Prior: kernels.Prior{Variance: v, InterceptVariance: 1}, Intercept: n%2 == 0}
-		m.Options = kernels.Options{Samples: 6, Warmup: 21, Chains: 2, Seed: seed, Rank: int(seed % 3), TimeLimit: 2 * time.Second}
+		m.Options = kernels.Options{Samples: 6, Warmup: 21, Chains: 2, Seed: seed, Rank: int(seed % 3), Standardize: seed%5 == 0, TimeLimit: 2 * time.Second}
 		r, err := kernels.NewRows(m)
 		if err != nil {
 			t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lowrank"
@@ -18,30 +19,30 @@ import (
 // from one of u and one of ε. A step costs O(n k) instead of O(nnz).
 //
 // Source: [trippe2019], LR-MCMC.
-func (s *sampling) reduce() error {
-	r, err := lowrank.Reduce(s.p)
+func (s *sampling) reduce(p *kernels.Problem) error {
+	r, err := lowrank.Reduce(p)
 	if err != nil {
 		return err
 	}
 	k := r.K()
-	x := dense.New(s.p.N, k)
+	x := dense.New(p.N, k)
 	dense.MulTB(x, r.Z, r.T)
 	one := make([]float64, k)
 	for i := range one {
 		one[i] = 1
 	}
-	if s.model, err = newModel(full{x, r.Offset}, s.p, r.Offset, gauss.NewDiagonal(make([]float64, k), one)); err != nil {
+	if s.model, err = newModel(full{x, r.Offset}, p, r.Offset, gauss.NewDiagonal(make([]float64, k), one)); err != nil {
 		return err
 	}
-	s.nnz = s.p.N * k
-	s.note = fmt.Sprintf("; likelihood of rank %d", len(r.S))
+	s.nnz = p.N * k
+	s.note += fmt.Sprintf("; likelihood of rank %d", len(r.S))
 	if r.Clamped > 0 {
 		s.note += fmt.Sprintf(", lowered from %d", r.Clamped)
 	}
 	if r.Next > 0 {
 		s.note += fmt.Sprintf(", next singular value %.3g", r.Next)
 	}
-	root, err := s.p.Normal.Root()
+	root, err := p.Normal.Root()
 	if err != nil {
 		return fmt.Errorf("prior: %w", err)
 	}
@@ -61,8 +62,12 @@ func (s *sampling) reduce() error {
 		for j, m := range r.Prior.Mean {
 			dst[j] += m
 		}
+		if s.scaling != nil {
+			copy(b, dst)
+			s.scaling.From(dst, b)
+		}
 	}
-	s.keep = func(g *gauss.Normal) (*gauss.Normal, error) {
+	s.lifted = func(g *gauss.Normal) (*gauss.Normal, error) {
 		w, held, err := r.Lift(g)
 		if held > 0 {
 			s.note += fmt.Sprintf(", %d directions held at the prior's variance", held)
