@@ -26,25 +26,24 @@ type diagonal struct {
 	site []Site
 	cav  []kernels.Weight // of one row
 	logp []float64
+	tail []Site // by column: product of its sites, with drift at the time of its first row
 	ran  bool
 
 	time  []float64 // of each row, none before the prior's
 	noise []float64 // by column; nil without drift
-	back  []Site    // by non-zero
 	at    []float64 // by column: time of the last row visited
-	tail  []Site    // by column: message of all its rows, at the time of the first
+	back  []Site    // by non-zero: message of the rows after
 }
 
 func newDiagonal(p *kernels.Problem, k Kernel) *diagonal {
 	d := &diagonal{
 		w: make([]kernels.Weight, p.P), prev: make([]kernels.Weight, p.P),
 		site: make([]Site, len(p.Col)), logp: make([]float64, p.N), base: make([]float64, p.N),
-		kernel: newPriorKernel(k.Prior),
+		kernel: newPriorKernel(k.Prior), tail: make([]Site, p.P),
 	}
 	if d.noise = noises(p); d.noise != nil {
 		d.back = make([]Site, len(p.Col))
 		d.at = make([]float64, p.P)
-		d.tail = make([]Site, p.P)
 	}
 	longest := 0
 	for i := range p.N {
@@ -261,7 +260,8 @@ func (d *diagonal) refresh() (logZ float64) {
 		}
 		return 0
 	}
-	sum := make([]Site, p.P)
+	sum := d.tail
+	clear(sum)
 	for e, j := range p.Col {
 		s := &sum[j]
 		s.Tau += d.site[e].Tau
@@ -390,7 +390,7 @@ func (d *diagonal) filter(visit func(e int, w kernels.Weight)) {
 	}
 }
 
-func (d *diagonal) initial(dev, variance []float64) {
+func (d *diagonal) initial(dev, variance []float64) error {
 	if d.noise != nil {
 		d.backward() // leaves the times of the first rows in at
 	}
@@ -406,6 +406,7 @@ func (d *diagonal) initial(dev, variance []float64) {
 		den := 1 + v*s.Tau
 		dev[j], variance[j] = v*s.Nu/den, v/den
 	}
+	return nil
 }
 
 func (d *diagonal) touches() (mean, variance []float64, err error) {

@@ -15,8 +15,10 @@
 //     each weight a chain over the rows that touch it.
 //   - covariance 'full': a joint Gaussian and one site per row. With process noise,
 //     a Kalman filter and smoother around the sites.
+//   - covariance 'lowrank': 'full' for the likelihood of package lowrank, which sees a
+//     row x as its projection U Uᵀx on the leading right singular vectors of X.
 //
-// The two have different fixed points when features are correlated: with a Gaussian
+// The first two have different fixed points when features are correlated: with a Gaussian
 // likelihood the factorised means are those of the full posterior, the factorised
 // variances are too small (each is about what the weight would have were the others
 // known). On data with correlated features factorised standard deviations can be half
@@ -75,7 +77,8 @@ type Kernel struct {
 
 // Fit runs EP on p to convergence.
 //
-// Options read: Covariance ('diagonal', 'full'), MaxIter (sweeps, default 100), Tol
+// Options read: Covariance ('diagonal', 'full', 'lowrank'; with it Rank, Oversample,
+// PowerIterations and Seed), MaxIter (sweeps, default 100), Tol
 // (1e-8), Damping (1), TimeLimit, AutoNoise, AutoPrior, PriorGroups, AutoDispersion,
 // AutoShape; and the model's Noise, NoiseBy and times.
 //
@@ -89,8 +92,9 @@ type Kernel struct {
 // Fit.Status.
 //
 // Cost of a sweep: diagonal O(nnz) time, 16 bytes a non-zero (32 with process noise);
-// full O(n p²) time and O(p²) memory, or O(n³ + n² p) once and O(n³) a sweep where
-// n < p; with process noise O(n p²) time and O(n p + p²) memory.
+// full O(n p²) time and O(p²) memory, or O(n² p) once and O(n³) a sweep where n < p;
+// with process noise O(n p²) time and O(n p + p²) memory; lowrank that of full with
+// Rank + 1 weights, and the decomposition once.
 func Fit(p *kernels.Problem) (*Result, error) { return FitWith(p, Kernel{}) }
 
 // FitWith is Fit with a choice of the quadrature kernel.
@@ -100,6 +104,14 @@ func FitWith(p *kernels.Problem, k Kernel) (*Result, error) {
 	}
 	if k.Prior < 0 || k.Prior > maxNodes {
 		return nil, fmt.Errorf("prior kernel with %d nodes; allowed: 0 (cavity kernel) to %d", k.Prior, maxNodes)
+	}
+	switch o := &p.Options; {
+	case o.MaxIter < 0:
+		return nil, fmt.Errorf("max_iter = %d; allowed: 1 and more", o.MaxIter)
+	case !(o.Tol >= 0 && o.Tol < 1):
+		return nil, fmt.Errorf("tol = %v; allowed: numbers between 0 and 1", o.Tol)
+	case !(o.Damping >= 0 && o.Damping <= 1):
+		return nil, fmt.Errorf("damping = %v; allowed: above 0, up to 1", o.Damping)
 	}
 	s := &search{start: time.Now(), kernel: k}
 	return s.fit(p)
@@ -122,7 +134,7 @@ type engine interface {
 	posterior() (*gauss.Normal, error)
 	// initial gives, by column, the posterior mean less the prior mean and the
 	// variance of the weights at the time of the prior.
-	initial(dev, variance []float64)
+	initial(dev, variance []float64) error
 	// touches gives the posterior of each non-zero's weight at the time of its row,
 	// or nil, nil where the weights do not move.
 	touches() (mean, variance []float64, err error)
@@ -144,8 +156,21 @@ func newEngine(p *kernels.Problem, k Kernel) (engine, error) {
 	switch p.Options.Covariance {
 	case "", "diagonal":
 		return newDiagonal(p, k), nil
+	case "full":
+		if k.Prior > 0 {
+			return nil, fmt.Errorf("the prior kernel goes with covariance 'diagonal' only")
+		}
+		if noises(p) != nil {
+			return newKalman(p)
+		}
+		return newFull(p)
+	case "lowrank":
+		if k.Prior > 0 {
+			return nil, fmt.Errorf("the prior kernel goes with covariance 'diagonal' only")
+		}
+		return newReduced(p)
 	}
-	return nil, fmt.Errorf("covariance = %q is not used by ep; allowed: diagonal, full", p.Options.Covariance)
+	return nil, fmt.Errorf("covariance = %q is not used by ep; allowed: diagonal, full, lowrank", p.Options.Covariance)
 }
 
 // leastDamping is where halving ends.
@@ -165,9 +190,6 @@ type outcome struct {
 // sweep is the filter, undamped.
 func (s *search) iterate(e engine, o *kernels.Options, first bool) (r outcome, err error) {
 	limit := kernels.Or(o.Damping, 1)
-	if !(limit > 0 && limit <= 1) {
-		return r, fmt.Errorf("damping = %v; allowed: above 0, up to 1", o.Damping)
-	}
 	tol, most := kernels.Or(o.Tol, 1e-8), kernels.Or(o.MaxIter, 100)
 	r.damping = limit
 	last := change{size: math.Inf(1), logZ: math.NaN()}

@@ -1,12 +1,27 @@
 package ep
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strings"
 	"time"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/lik"
+)
+
+const (
+	// maxLearn bounds the steps of the prior variances in one round, maxRounds the
+	// rounds over the kinds of hyperparameters, maxTries the fits of one line search.
+	maxLearn  = 60
+	maxRounds = 8
+	maxTries  = 40
+	// learnTol is the change of the logarithm of a hyperparameter that ends a search.
+	learnTol = 1e-4
+	// farthest is how far a prior variance may go from where it was, as a factor.
+	farthest = 1e10
 )
 
 // search is one call of Fit: the time it began and what it found out.
@@ -25,13 +40,30 @@ func (s *search) note(format string, args ...any) {
 }
 
 func (s *search) fit(p *kernels.Problem) (*Result, error) {
+	o := &p.Options
+	if o.AutoNoise {
+		if o.Covariance == "lowrank" {
+			return nil, fmt.Errorf("covariance = 'lowrank' with process_noise is not used by ep; allowed: diagonal, full")
+		}
+		var err error
+		if p, err = s.chooseNoise(p); err != nil {
+			return nil, err
+		}
+	}
 	e, err := newEngine(p, s.kernel)
 	if err != nil {
 		return nil, err
 	}
-	out, err := s.iterate(e, &p.Options, true)
+	out, err := s.iterate(e, o, true)
 	if err != nil {
 		return nil, err
+	}
+	if o.AutoPrior || o.AutoDispersion || o.AutoShape {
+		l := &learner{search: s, e: e, p: p, out: out}
+		if err := l.learn(); err != nil {
+			return nil, err
+		}
+		p, out = l.p, l.out
 	}
 	return s.result(p, e, out)
 }
@@ -48,6 +80,17 @@ func (s *search) result(p *kernels.Problem, e engine, out outcome) (*Result, err
 	}
 	f := p.Fit("ep", post, out.logZ)
 	f.Iterations, f.Converged = out.sweeps, out.converged
+	if r, ok := e.(*reduced); ok {
+		if r.red.Clamped > 0 {
+			s.note("rank %d was lowered to %d", r.red.Clamped, len(r.red.S))
+		}
+		if r.held > 0 {
+			s.note("%d directions keep the prior's variance, though the data say more", r.held)
+		}
+	}
+	if _, ok := e.(*diagonal); ok && p.Normal.Form != gauss.Diagonal {
+		s.note("covariance = 'diagonal' leaves the prior's covariances out")
+	}
 	if t := out.status(&p.Options, p.N); t != "" {
 		s.notes = append([]string{t}, s.notes...)
 	}
@@ -60,4 +103,433 @@ func (s *search) result(p *kernels.Problem, e engine, out outcome) (*Result, err
 	}, nil
 }
 
-var _ = math.Inf
+// with is p with another model; its rows are shared.
+func with(p *kernels.Problem, edit func(m *kernels.Model)) *kernels.Problem {
+	q, m := *p, *p.Model
+	q.Model = &m
+	edit(&m)
+	return &q
+}
+
+// chooseNoise is p with the process noise of the largest innovation evidence, which
+// is the first sweep's: 0, or from a grid of ten decades up to the prior variance
+// lost in a mean interval between rows, refined by golden sections.
+func (s *search) chooseNoise(p *kernels.Problem) (*kernels.Problem, error) {
+	at := func(q float64) *kernels.Problem {
+		return with(p, func(m *kernels.Model) { m.Noise, m.NoiseBy = q, nil })
+	}
+	evidence := func(q float64) (float64, error) {
+		e, err := newEngine(at(q), s.kernel)
+		if err != nil {
+			return 0, err
+		}
+		c, err := e.sweep(1)
+		if errors.Is(err, kernels.ErrRow) && q > 0 {
+			return math.Inf(-1), nil // weights that drift beyond all numbers
+		}
+		return c.logZ, err
+	}
+	scale, span := 0.0, 1.0
+	for _, v := range p.PriorVar {
+		scale += v / float64(p.P)
+	}
+	if p.N > 1 && p.Time[p.N-1] > p.Time[0] {
+		span = (p.Time[p.N-1] - p.Time[0]) / float64(p.N-1)
+	}
+	still, err := evidence(0)
+	if err != nil || p.P == 0 || p.N < 2 {
+		return at(0), err
+	}
+	const decades = 10
+	best, top := 0.0, math.Inf(-1)
+	f := func(x float64) (float64, error) { return evidence(scale / span * math.Pow(10, x)) }
+	for k := range decades {
+		if s.late(&p.Options) {
+			break
+		}
+		z, err := f(-float64(k))
+		if err != nil {
+			return nil, err
+		}
+		if z > top {
+			best, top = -float64(k), z
+		}
+	}
+	best, top, err = golden(f, best-1, best, best+1, top, 0.01, func() bool { return s.late(&p.Options) })
+	if err != nil {
+		return nil, err
+	}
+	q := scale / span * math.Pow(10, best)
+	if !(top > still) {
+		q = 0
+	}
+	s.note("process noise %.3g by innovation likelihood", q)
+	return at(q), nil
+}
+
+// golden maximises f on [a, b] by golden sections from a point x inside whose value is
+// fx, to a width of tol.
+func golden(f func(float64) (float64, error), a, x, b, fx, tol float64, stop func() bool) (float64, float64, error) {
+	const part = 0.3819660112501051
+	for b-a > tol && !stop() {
+		y := x + part*(b-x)
+		if x-a > b-x {
+			y = x - part*(x-a)
+		}
+		fy, err := f(y)
+		if err != nil {
+			return x, fx, err
+		}
+		if fy > fx {
+			if y > x {
+				a = x
+			} else {
+				b = x
+			}
+			x, fx = y, fy
+		} else if y > x {
+			b = y
+		} else {
+			a = y
+		}
+	}
+	return x, fx, nil
+}
+
+// learner climbs the log evidence over hyperparameters; every step is a fit that
+// starts from the sites of the one before.
+type learner struct {
+	*search
+	e   engine
+	p   *kernels.Problem
+	out outcome
+}
+
+func (l *learner) stop() bool { return l.late(&l.p.Options) }
+
+// try fits q.
+func (l *learner) try(q *kernels.Problem) (outcome, error) {
+	if err := l.e.reset(q); err != nil {
+		return outcome{}, err
+	}
+	return l.iterate(l.e, &q.Options, false)
+}
+
+// settle goes to q, fitted last or not.
+func (l *learner) settle(q *kernels.Problem) (err error) {
+	l.p = q
+	l.out, err = l.try(q)
+	return err
+}
+
+func (l *learner) learn() error {
+	o := &l.p.Options
+	kinds := 0
+	for _, on := range []bool{o.AutoPrior, o.AutoDispersion, o.AutoShape} {
+		if on {
+			kinds++
+		}
+	}
+	for round := range maxRounds {
+		before := l.out.logZ
+		if o.AutoPrior {
+			if err := l.variances(round == 0); err != nil {
+				return err
+			}
+		}
+		if o.AutoDispersion {
+			_, ok := l.p.Lik.(lik.Dispersed)
+			if !ok {
+				return fmt.Errorf("dispersion = 'auto': family %s has no dispersion", l.p.Lik.Family())
+			}
+			if err := l.line(func(p *lik.Params) *float64 { return &p.Dispersion }, l.p.Lik.(lik.Dispersed).Dispersion(), "dispersion"); err != nil {
+				return err
+			}
+		}
+		if o.AutoShape {
+			_, ok := l.p.Lik.(lik.Shaped)
+			if !ok {
+				return fmt.Errorf("shape = 'auto': family %s has no shape", l.p.Lik.Family())
+			}
+			if err := l.line(func(p *lik.Params) *float64 { return &p.Shape }, l.p.Lik.(lik.Shaped).Shape(), "shape"); err != nil {
+				return err
+			}
+		}
+		if kinds < 2 || math.Abs(l.out.logZ-before) < learnTol || l.stop() {
+			return nil
+		}
+	}
+	l.note("hyperparameters stopped after %d rounds", maxRounds)
+	return nil
+}
+
+// line maximises the evidence over one parameter of the likelihood, on its logarithm:
+// steps that double until it falls, then golden sections.
+func (l *learner) line(field func(*lik.Params) *float64, now float64, name string) error {
+	p := l.p
+	at := func(x float64) (*kernels.Problem, error) {
+		params := p.Params
+		params.Shape, params.Dispersion = shapeOf(p.Lik), dispersionOf(p.Lik)
+		*field(&params) = now * math.Exp(x)
+		lk, err := lik.New(p.Lik.Family(), p.Lik.Link(), params)
+		if err != nil {
+			return nil, err
+		}
+		return with(p, func(m *kernels.Model) { m.Lik, m.Params = lk, params }), nil
+	}
+	tries := 0
+	f := func(x float64) (float64, error) {
+		tries++
+		q, err := at(x)
+		if err != nil {
+			return 0, err
+		}
+		out, err := l.try(q)
+		if err != nil || math.IsNaN(out.logZ) {
+			return math.Inf(-1), err
+		}
+		return out.logZ, nil
+	}
+	stop := func() bool { return tries >= maxTries || l.stop() }
+	a, x, fx, b := 0.0, 0.0, l.out.logZ, 0.0
+	const limit = 23 // e^23 = 1e10
+	for _, step := range []float64{0.7, -0.7} {
+		y := step
+		last := x
+		for !stop() && math.Abs(y) < limit {
+			fy, err := f(y)
+			if err != nil {
+				return err
+			}
+			if fy <= fx {
+				break
+			}
+			last, x, fx = x, y, fy
+			step *= 1.6
+			y = x + step
+		}
+		a, b = math.Min(last, y), math.Max(last, y)
+		if x != 0 {
+			break // uphill was this way
+		}
+	}
+	if x == 0 {
+		a, b = -0.7, 0.7
+	}
+	if math.Abs(x) > limit/2 {
+		l.note("%s by evidence ran to %.3g", name, now*math.Exp(x))
+	}
+	x, _, err := golden(f, a, x, b, fx, learnTol*10, stop)
+	if err != nil {
+		return err
+	}
+	q, err := at(x)
+	if err != nil {
+		return err
+	}
+	return l.settle(q)
+}
+
+func shapeOf(l lik.Likelihood) float64 {
+	if s, ok := l.(lik.Shaped); ok {
+		return s.Shape()
+	}
+	return 0
+}
+
+func dispersionOf(l lik.Likelihood) float64 {
+	if d, ok := l.(lik.Dispersed); ok {
+		return d.Dispersion()
+	}
+	return 1
+}
+
+// variances climbs the evidence over the prior variances: of all weights that take the
+// default prior but the intercept, or one for each group of features. With γ the sum
+// of 1 - var_j/σ² over the weights, a step is MacKay's
+//
+//	σ² = Σ (E[w_j] - μ0)² / γ
+//
+// and, where that does not raise the evidence, EM's
+//
+//	σ² = mean of E[(w_j - μ0)²].
+//
+// Both have the stationary points of the evidence as fixed points. Steps that shrink
+// slowly are extrapolated first.
+//
+// Source: MacKay (1992); Dempster, Laird and Rubin (1977) for EM.
+func (l *learner) variances(first bool) error {
+	group, names, count := l.groups()
+	if len(count) == 0 {
+		if first {
+			l.note("no weight takes the default prior: prior_variance 'auto' has nothing to learn")
+		}
+		return nil
+	}
+	now := make([]float64, len(count))
+	for j, g := range group {
+		if g >= 0 {
+			now[g] = l.p.PriorVar[j]
+		}
+	}
+	from := append([]float64(nil), now...)
+	dev, variance := make([]float64, l.p.P), make([]float64, l.p.P)
+	last := make([]float64, len(now)) // the step before, of the logarithm
+	done := false
+	for range maxLearn {
+		if done = l.stop(); done {
+			break
+		}
+		if err := l.e.initial(dev, variance); err != nil {
+			return err
+		}
+		sq, gamma, em := make([]float64, len(now)), make([]float64, len(now)), make([]float64, len(now))
+		for j, g := range group {
+			if g >= 0 {
+				sq[g] += dev[j] * dev[j]
+				gamma[g] += 1 - variance[j]/now[g]
+				em[g] += (dev[j]*dev[j] + variance[j]) / count[g]
+			}
+		}
+		far, quick, moved := make([]float64, len(now)), make([]float64, len(now)), 0.0
+		for g := range now {
+			low, high := from[g]/farthest, from[g]*farthest
+			em[g] = min(max(em[g], low), high)
+			quick[g] = em[g]
+			if q := sq[g] / gamma[g]; gamma[g] > 1e-6*count[g] && q > 0 {
+				quick[g] = min(max(q, em[g]/1e3, low), em[g]*1e3, high)
+			}
+			// Steps that shrink by a constant share have this sum (Aitken).
+			step := math.Log(quick[g] / now[g])
+			sum := step
+			if share := step / last[g]; share > 0 && share < 0.99 {
+				sum = min(max(step/(1-share), -2), 2)
+			}
+			far[g], last[g] = min(max(now[g]*math.Exp(sum), low), high), step
+			moved = max(moved, math.Abs(step))
+		}
+		if done = moved < learnTol; done {
+			break
+		}
+		old, was := l.p, l.out
+		slack := 1e-7 * (1 + math.Abs(was.logZ))
+		for _, next := range [][]float64{far, quick, em} {
+			if err := l.settle(l.priors(old, group, next)); err != nil {
+				return err
+			}
+			if l.out.logZ >= was.logZ-slack {
+				copy(now, next)
+				break
+			}
+		}
+		if l.out.logZ < was.logZ-slack { // EP's evidence is not EM's bound: stay
+			done = true
+			if err := l.settle(old); err != nil {
+				return err
+			}
+			break
+		}
+	}
+	if !done {
+		l.note("prior variances still change after %d steps", maxLearn)
+	}
+	if len(names) > 0 {
+		var b strings.Builder
+		for g, v := range now {
+			if g == 8 {
+				fmt.Fprintf(&b, " and %d more", len(now)-8)
+				break
+			}
+			fmt.Fprintf(&b, " %s %.3g", names[g], v)
+		}
+		for k := range l.notes {
+			if strings.HasPrefix(l.notes[k], "prior variances:") {
+				l.notes[k] = "prior variances:" + b.String()
+				return nil
+			}
+		}
+		l.note("prior variances:%s", b.String())
+	}
+	return nil
+}
+
+// groups numbers the prior variances to learn by column, -1 for none, with their names
+// (none without PriorGroups) and how many columns each has.
+func (l *learner) groups() (group []int, names []string, count []float64) {
+	p := l.p
+	named := map[string]bool{kernels.Intercept: true}
+	for _, b := range p.Priors {
+		named[b.Feature] = true
+	}
+	if p.Start != nil {
+		for _, b := range p.Start.Beliefs {
+			named[b.Feature] = true
+		}
+	}
+	all, text := p.Groups()
+	group = make([]int, p.P)
+	number := map[int]int{}
+	for j := range group {
+		group[j] = -1
+		if named[p.Name(j)] {
+			continue
+		}
+		k := 0
+		if p.Options.PriorGroups {
+			k = all[j]
+		}
+		g, ok := number[k]
+		if !ok {
+			g = len(count)
+			number[k] = g
+			count = append(count, 0)
+			if p.Options.PriorGroups {
+				names = append(names, text[k])
+			}
+		}
+		group[j] = g
+		count[g]++
+	}
+	return group, names, count
+}
+
+// priors is p with other prior variances for the columns of the groups. They are
+// independent of all others: a fit that is continued does not know them.
+func (l *learner) priors(p *kernels.Problem, group []int, variance []float64) *kernels.Problem {
+	q := with(p, func(m *kernels.Model) {
+		if !m.Options.PriorGroups {
+			m.Prior.Variance = variance[0]
+		}
+	})
+	q.PriorVar = append([]float64(nil), p.PriorVar...)
+	g := *p.Normal
+	switch g.Form {
+	case gauss.Full:
+		g.L = g.L.Clone()
+	case gauss.LowRank:
+		g.D = append([]float64(nil), g.D...)
+	}
+	for j, k := range group {
+		if k < 0 {
+			continue
+		}
+		v := variance[k]
+		q.PriorVar[j] = v
+		switch g.Form {
+		case gauss.Full:
+			g.L.Row(j)[j] = math.Sqrt(v)
+		case gauss.LowRank:
+			g.D[j] = v
+		}
+	}
+	switch g.Form {
+	case gauss.Diagonal:
+		q.Normal = gauss.NewDiagonal(q.PriorMean, q.PriorVar)
+	case gauss.Full:
+		q.Normal = gauss.NewFull(q.PriorMean, g.L)
+	default:
+		// Only variances that were positive change, to positive ones.
+		q.Normal, _ = gauss.NewLowRank(q.PriorMean, g.D, g.F)
+	}
+	return q
+}

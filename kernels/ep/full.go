@@ -1,0 +1,622 @@
+package ep
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/gauss"
+)
+
+const (
+	// maxDim bounds min(n, p) of covariance 'full': three matrices of 8 min(n, p)² bytes.
+	maxDim = 10000
+	// maxKept bounds the numbers that the posterior's covariance keeps: 2 GiB.
+	maxKept = 1 << 28
+	// fullWeights is the number of weights up to which a posterior from fewer rows
+	// than weights is kept as a triangle where that is the smaller form.
+	fullWeights = 4000
+	// blockRows is how many rows go through the belief at a time.
+	blockRows = 96
+	// denseShare is the share of non-zeros above which rows are multiplied as dense.
+	denseShare = 0.25
+)
+
+// full is EP with a joint Gaussian over variables u, of which every row sees one
+// linear combination. u is the weights where p <= n, else the predictors of the n
+// rows, whose prior covariance is K = X Σ0 Xᵀ: each row then sees one variable, and
+// the weights are recovered at the end.
+//
+// Rows go in blocks. G = Σ X_Bᵀ and V = X_B G are products of matrices; within the
+// block the sites are refreshed one after the other on V alone; what they did to Σ is
+// again a product. The result is that of one rank-one update a row, at the speed of
+// matrix products. After each sweep the belief is rebuilt from the sites.
+type full struct {
+	rows
+	dual bool
+	dim  int
+
+	x     *dense.Matrix // rows in dense form; nil when sparse or dual
+	prior *dense.Matrix // precision of the prior, nil when diagonal; dual: K
+	det0  float64       // log |Σ0|
+
+	sigma *dense.Matrix
+	mean  []float64
+	prev  []float64 // mean after the sweep before
+	root  *dense.Matrix
+	gap   float64 // largest relative change of a variance when the belief was last rebuilt
+
+	g, h, hc, v, a      *dense.Matrix // one block
+	z, step, pull, half []float64
+}
+
+func newFull(p *kernels.Problem) (*full, error) {
+	f := &full{rows: newRows(p), dual: p.P > p.N, dim: min(p.N, p.P)}
+	if f.dim > maxDim {
+		return nil, fmt.Errorf("covariance = 'full' with %d rows and %d weights; allowed: up to %d of one of them; use 'diagonal' or 'lowrank'", p.N, p.P, maxDim)
+	}
+	if f.dual && p.P > fullWeights && p.Normal.Form != gauss.Full && p.N*p.P > maxKept {
+		return nil, fmt.Errorf("covariance = 'full' with %d rows and %d weights keeps %d numbers; allowed: up to %d; use 'diagonal' or 'lowrank'", p.N, p.P, p.N*p.P, maxKept)
+	}
+	b := max(1, min(blockRows, f.dim, p.N))
+	f.g, f.h, f.hc = dense.New(b, f.dim), dense.New(b, f.dim), dense.New(b, f.dim)
+	f.v, f.a = dense.New(b, b), dense.New(b, b)
+	f.z, f.step, f.pull, f.half = make([]float64, b), make([]float64, b), make([]float64, b), make([]float64, p.N)
+	f.sigma, f.mean, f.prev = dense.New(f.dim, f.dim), make([]float64, f.dim), make([]float64, f.dim)
+	f.root = dense.New(f.dim, f.dim)
+	return f, f.reset(p)
+}
+
+func (f *full) reset(p *kernels.Problem) error {
+	same := f.p != nil && f.p.Normal == p.Normal
+	f.use(p)
+	var err error
+	if !f.dual {
+		switch {
+		case len(p.Col) == p.N*p.P:
+			f.x = &dense.Matrix{Rows: p.N, Cols: p.P, Stride: p.P, Data: p.Val}
+		case p.Density() > denseShare:
+			f.x = p.Dense()
+		}
+	}
+	if same {
+		_, err = f.rebuild()
+		return err
+	}
+	if f.dual {
+		f.prior = predictors(p)
+	} else {
+		if f.det0, err = p.Normal.LogDet(); err != nil {
+			return fmt.Errorf("prior: %w", err)
+		}
+		if p.Normal.Form != gauss.Diagonal {
+			f.prior = dense.New(p.P, p.P)
+			if err := p.Normal.Prec(f.prior); err != nil {
+				return fmt.Errorf("prior: %w", err)
+			}
+		}
+	}
+	_, err = f.rebuild()
+	return err
+}
+
+// predictors is K = X Σ0 Xᵀ.
+func predictors(p *kernels.Problem) *dense.Matrix {
+	k := dense.New(p.N, p.N)
+	g := p.Normal
+	d := g.Var
+	switch g.Form {
+	case gauss.Full:
+		dense.GramT(k, timesMatrix(p, g.L), nil)
+		return k
+	case gauss.LowRank:
+		d = g.D
+	}
+	if p.Density() > denseShare/5 {
+		dense.GramT(k, p.Dense(), d)
+	} else {
+		sparseGram(k, p, d)
+	}
+	if g.Form == gauss.LowRank {
+		t := timesMatrix(p, g.F)
+		dense.Gemm(k, -1, t, false, t, true, 1)
+	}
+	return k
+}
+
+// sparseGram sets k = X diag(d) Xᵀ by columns: Σ_j (entries of column j)² operations.
+func sparseGram(k *dense.Matrix, p *kernels.Problem, d []float64) {
+	start, row, val := columns(p)
+	for j := range p.P {
+		rs, xs := row[start[j]:start[j+1]], val[start[j]:start[j+1]]
+		for a, i := range rs {
+			ki, x := k.Row(int(i)), xs[a]*d[j]
+			for b, l := range rs[:a+1] {
+				ki[l] += x * xs[b]
+			}
+		}
+	}
+	mirror(k)
+}
+
+func mirror(k *dense.Matrix) {
+	for i := range k.Rows {
+		for l, v := range k.Row(i)[:i] {
+			k.Row(l)[i] = v
+		}
+	}
+}
+
+// columns is X by columns, rows ascending.
+func columns(p *kernels.Problem) (start []int, row []uint32, val []float64) {
+	start = make([]int, p.P+1)
+	for _, j := range p.Col {
+		start[j+1]++
+	}
+	for j := range p.P {
+		start[j+1] += start[j]
+	}
+	row, val = make([]uint32, len(p.Col)), make([]float64, len(p.Col))
+	next := append([]int(nil), start...)
+	for i := range p.N {
+		for e := p.Row[i]; e < p.Row[i+1]; e++ {
+			k := next[p.Col[e]]
+			next[p.Col[e]]++
+			row[k], val[k] = uint32(i), p.Val[e]
+		}
+	}
+	return start, row, val
+}
+
+// timesMatrix is X M.
+func timesMatrix(p *kernels.Problem, m *dense.Matrix) *dense.Matrix {
+	t := dense.New(p.N, m.Cols)
+	if p.Density() > denseShare {
+		dense.Mul(t, p.Dense(), m)
+		return t
+	}
+	for i := range p.N {
+		cols, xs := p.Entries(i)
+		for k, j := range cols {
+			dense.Axpy(xs[k], m.Row(int(j)), t.Row(i))
+		}
+	}
+	return t
+}
+
+func (f *full) sweep(damp float64) (c change, err error) {
+	for lo := 0; lo < f.p.N; lo += f.g.Rows {
+		if err := f.block(lo, min(lo+f.g.Rows, f.p.N), damp, &c); err != nil {
+			return c, err
+		}
+	}
+	f.ran = true
+	before := make([]float64, f.dim)
+	for j := range before {
+		before[j] = f.sigma.Row(j)[j]
+	}
+	logZ, err := f.rebuild()
+	if err != nil {
+		return c, err
+	}
+	c.logZ += logZ
+	f.gap = 0
+	for j, m := range f.mean {
+		v := f.sigma.Row(j)[j]
+		if v > 0 {
+			c.size = max(c.size, math.Abs(m-f.prev[j])/math.Sqrt(v))
+			f.gap = max(f.gap, math.Abs(before[j]-v)/v)
+		}
+		f.prev[j] = m
+	}
+	return c, nil
+}
+
+// block refreshes the sites of rows lo to hi.
+func (f *full) block(lo, hi int, damp float64, c *change) error {
+	n := hi - lo
+	g, v, a := f.g.Slice(0, n, 0, f.dim), f.v.Slice(0, n, 0, n), f.a.Slice(0, n, 0, n)
+	f.cross(lo, g, v)
+	for r := range n {
+		ar := a.Row(r)
+		clear(ar)
+		ar[r] = 1
+	}
+	// Row r of a holds the combination of the block's rows that is Σ x_r by now: with
+	// the steps before it, Σ x_r = Gᵀ a_r.
+	for r := range n {
+		i := lo + r
+		vr := v.Row(r)
+		m, s2 := f.z[r], math.Max(vr[r], 0)
+		f.step[r], f.pull[r] = 0, 0
+		old := f.site[i]
+		den := 1 - s2*old.Tau
+		if !(den > minCavity) {
+			c.skipped++
+			continue
+		}
+		cv := s2 / den
+		s, err := f.refresh(i, m+cv*(old.Tau*m-old.Nu), cv, damp, c)
+		if err != nil {
+			return err
+		}
+		dt := s.Tau - old.Tau
+		grow := 1 + s2*dt
+		if !(grow > 0) { // only rounding gets here
+			f.site[i] = old
+			c.clamped++
+			continue
+		}
+		step, pull := dt/grow, (s.Nu-old.Nu-dt*m)/grow
+		f.step[r], f.pull[r] = step, pull
+		for k := r + 1; k < n; k++ {
+			vk := v.Row(k)
+			w := vk[r]
+			f.z[k] += w * pull
+			w *= step
+			dense.Axpy(-w, vr[r+1:], vk[r+1:])
+			dense.Axpy(-w, a.Row(r)[:r+1], a.Row(k)[:r+1])
+		}
+	}
+	h, hc := f.h.Slice(0, n, 0, f.dim), f.hc.Slice(0, n, 0, f.dim)
+	dense.Mul(h, a, g)
+	for r := range n {
+		dense.Axpy(f.pull[r], h.Row(r), f.mean)
+		dst, src := hc.Row(r), h.Row(r)
+		for j, x := range src {
+			dst[j] = f.step[r] * x
+		}
+	}
+	dense.Gemm(f.sigma, -1, h, true, hc, false, 1)
+	return nil
+}
+
+// cross sets g = X_B Σ, v = X_B Σ X_Bᵀ and z = X_B mean for the rows from lo on.
+func (f *full) cross(lo int, g, v *dense.Matrix) {
+	n := g.Rows
+	if f.dual {
+		for r := range n {
+			copy(g.Row(r), f.sigma.Row(lo+r))
+			copy(v.Row(r), f.sigma.Row(lo + r)[lo:lo+n])
+			f.z[r] = f.mean[lo+r]
+		}
+		return
+	}
+	if f.x != nil {
+		x := f.x.Slice(lo, lo+n, 0, f.dim)
+		dense.Mul(g, x, f.sigma)
+		dense.MulTB(v, x, g)
+		dense.Gemv(f.z[:n], x, f.mean)
+		return
+	}
+	for r := range n {
+		gr := g.Row(r)
+		clear(gr)
+		f.z[r] = 0
+		cols, xs := f.p.Entries(lo + r)
+		for k, j := range cols {
+			dense.Axpy(xs[k], f.sigma.Row(int(j)), gr)
+			f.z[r] += xs[k] * f.mean[j]
+		}
+	}
+	for r := range n {
+		vr := v.Row(r)
+		cols, xs := f.p.Entries(lo + r)
+		for s := range n {
+			gs, sum := g.Row(s), 0.0
+			for k, j := range cols {
+				sum += xs[k] * gs[j]
+			}
+			vr[s] = sum
+		}
+	}
+}
+
+// rebuild sets the belief from prior and sites and returns log ∫ prior × sites. Sites
+// that leave it improper by rounding, negative ones, are dropped.
+func (f *full) rebuild() (float64, error) {
+	form := f.primal
+	if f.dual {
+		form = f.dualForm
+	}
+	logZ, err := form()
+	if err == nil {
+		return logZ, nil
+	}
+	dropped := false
+	for i := range f.site {
+		if f.site[i].Tau < 0 {
+			f.site[i], dropped = Site{}, true
+		}
+	}
+	if !dropped {
+		return 0, err
+	}
+	return form()
+}
+
+// precision is the lower triangle of Σ0⁻¹ + Xᵀ T X.
+func (f *full) precision(prior *dense.Matrix) *dense.Matrix {
+	p := f.p
+	l := dense.New(p.P, p.P)
+	if x := f.x; x != nil {
+		for i, s := range f.site {
+			f.half[i] = s.Tau
+		}
+		dense.Gram(l, x, f.half)
+	} else {
+		for i := range p.N {
+			cols, xs := p.Entries(i)
+			tau := f.site[i].Tau
+			for a, j := range cols {
+				lj, t := l.Row(int(j)), tau*xs[a]
+				for b, k := range cols[:a+1] {
+					lj[k] += t * xs[b]
+				}
+			}
+		}
+	}
+	if prior == nil {
+		for j, v := range p.PriorVar {
+			l.Row(j)[j] += 1 / v
+		}
+		return l
+	}
+	for j := range p.P {
+		dense.Axpy(1, prior.Row(j)[:j+1], l.Row(j)[:j+1])
+	}
+	return l
+}
+
+// gradient is Xᵀν.
+func (f *full) gradient() []float64 {
+	for i, s := range f.site {
+		f.half[i] = s.Nu
+	}
+	eta := make([]float64, f.p.P)
+	f.p.MulT(eta, f.half)
+	return eta
+}
+
+func (f *full) primal() (float64, error) {
+	l := f.precision(f.prior)
+	if err := dense.Cholesky(l); err != nil {
+		return 0, fmt.Errorf("ep: the posterior's precision: %w; scale the features", err)
+	}
+	eta := f.gradient()
+	copy(f.mean, eta)
+	dense.SolveLowerVec(l, f.mean)
+	dense.SolveLowerTVec(l, f.mean)
+	dense.InverseFromCholesky(f.sigma, l)
+	return 0.5*dense.Dot(eta, f.mean) - 0.5*(dense.LogDet(l)+f.det0), nil
+}
+
+// dualForm is the belief over the predictors: with T split into T⁺ - T⁻,
+//
+//	B = I + √T⁺ K √T⁺,  V⁺ = K - K √T⁺ B⁻¹ √T⁺ K
+//
+// and likewise for T⁻ from V⁺. Where all sites know more than the prior, V⁺ is taken
+// as T⁻¹ - √T⁻¹ B⁻¹ √T⁻¹ instead, which cancels less.
+//
+// Source: Rasmussen and Williams (2006), section 3.6.3.
+func (f *full) dualForm() (float64, error) {
+	n, k := f.dim, f.prior
+	b := f.root
+	sharp := n > 0
+	var negative []int
+	for i, s := range f.site {
+		f.half[i] = math.Sqrt(math.Max(s.Tau, 0))
+		if s.Tau < 0 {
+			negative = append(negative, i)
+		}
+		sharp = sharp && s.Tau*k.Row(i)[i] > 1
+	}
+	for i := range n {
+		dst, src, t := b.Row(i), k.Row(i), f.half[i]
+		for j := range dst {
+			dst[j] = t * src[j] * f.half[j]
+		}
+		dst[i]++
+	}
+	if err := dense.Cholesky(b); err != nil {
+		return 0, fmt.Errorf("ep: the posterior of the predictors: %w; scale the features", err)
+	}
+	logZ := -0.5 * dense.LogDet(b)
+	if sharp {
+		dense.InverseFromCholesky(f.sigma, b)
+		for i := range n {
+			row := f.sigma.Row(i)
+			for j := range row {
+				row[j] /= -f.half[i] * f.half[j]
+			}
+			row[i] += 1 / (f.half[i] * f.half[i])
+		}
+	} else {
+		c := k.Clone()
+		for i := range n {
+			for j := range c.Row(i) {
+				c.Row(i)[j] *= f.half[i]
+			}
+		}
+		dense.SolveLower(b, c)
+		dense.Gram(f.sigma, c, nil)
+		for i := range n {
+			row, ki := f.sigma.Row(i), k.Row(i)
+			for j := range row {
+				row[j] = ki[j] - row[j]
+			}
+		}
+	}
+	if len(negative) > 0 {
+		more, err := widen(f.sigma, negative, f.site)
+		if err != nil {
+			return 0, err
+		}
+		logZ += more
+	}
+	nu := f.half
+	for i, s := range f.site {
+		nu[i] = s.Nu
+	}
+	dense.Gemv(f.mean, f.sigma, nu)
+	return logZ + 0.5*dense.Dot(nu, f.mean), nil
+}
+
+// widen multiplies N(·, v) by sites of negative precision at the rows given and
+// returns the log of the factor's normaliser.
+func widen(v *dense.Matrix, at []int, site []Site) (float64, error) {
+	k := len(at)
+	s, w := dense.New(k, k), dense.New(k, v.Cols)
+	for a, i := range at {
+		t := math.Sqrt(-site[i].Tau)
+		for b, j := range at {
+			s.Row(a)[b] = -t * v.Row(i)[j] * math.Sqrt(-site[j].Tau)
+		}
+		s.Row(a)[a]++
+		for j, x := range v.Row(i) {
+			w.Row(a)[j] = t * x
+		}
+	}
+	if err := dense.Cholesky(s); err != nil {
+		return 0, fmt.Errorf("ep: the posterior of the predictors: %w", err)
+	}
+	dense.SolveLower(s, w)
+	dense.Gemm(v, 1, w, true, w, false, 1)
+	return -0.5 * dense.LogDet(s), nil
+}
+
+// posterior is Full where the weights were the variables, or where that is the
+// smaller or only exact form; else LowRank: the prior's diagonal less F Fᵀ with one
+// column per row of data.
+func (f *full) posterior() (*gauss.Normal, error) {
+	p := f.p
+	if !f.dual {
+		return f.triangle()
+	}
+	wider := false
+	for _, s := range f.site {
+		wider = wider || s.Tau < 0
+	}
+	small := p.P <= fullWeights
+	if p.Normal.Form == gauss.Full || small && (wider || 2*(p.N+1) > p.P) {
+		return f.triangle()
+	}
+	g, err := f.lowRank()
+	if err != nil && small {
+		return f.triangle()
+	}
+	return g, err
+}
+
+// triangle is the posterior from its precision Λ. With the order of the weights turned
+// round Λ = J G Gᵀ J, so J G⁻ᵀ J is the lower factor of Σ.
+func (f *full) triangle() (*gauss.Normal, error) {
+	p := f.p
+	prior := f.prior
+	if f.dual {
+		prior = nil
+		if p.Normal.Form != gauss.Diagonal {
+			prior = dense.New(p.P, p.P)
+			if err := p.Normal.Prec(prior); err != nil {
+				return nil, fmt.Errorf("prior: %w", err)
+			}
+		}
+	}
+	if f.dual && f.x == nil && p.Density() > denseShare {
+		f.x = p.Dense()
+		defer func() { f.x = nil }()
+	}
+	lam := f.precision(prior)
+	turned := dense.New(p.P, p.P)
+	for i := range p.P {
+		for j := range i + 1 {
+			turned.Row(p.P - 1 - j)[p.P-1-i] = lam.Row(i)[j]
+		}
+	}
+	if err := dense.Cholesky(turned); err != nil {
+		return nil, fmt.Errorf("ep: the posterior's precision: %w; scale the features", err)
+	}
+	inv := lam
+	for i := range p.P {
+		clear(inv.Row(i))
+		inv.Row(i)[i] = 1
+	}
+	dense.SolveLower(turned, inv)
+	l := turned
+	for i := range p.P {
+		clear(l.Row(i))
+		for j := range i + 1 {
+			l.Row(i)[j] = inv.Row(p.P - 1 - j)[p.P-1-i]
+		}
+	}
+	// mean = L Lᵀ Xᵀν
+	u, mean := make([]float64, p.P), make([]float64, p.P)
+	dense.GemvT(u, l, f.gradient())
+	dense.Gemv(mean, l, u)
+	for j := range mean {
+		mean[j] += p.PriorMean[j]
+	}
+	return gauss.NewFull(mean, l), nil
+}
+
+// lowRank is Σ0 - Σ0Xᵀ √T B⁻¹ √T XΣ0 and the mean Σ0Xᵀ(ν - T m), m that of the
+// predictors. Negative sites are left out of the covariance.
+func (f *full) lowRank() (*gauss.Normal, error) {
+	p, g := f.p, f.p.Normal
+	n := p.N
+	d, have := g.Var, 0
+	if g.Form == gauss.LowRank {
+		d, have = g.D, g.F.Cols
+	}
+	r := dense.New(n, p.P)
+	for i := range n {
+		t := math.Sqrt(math.Max(f.site[i].Tau, 0))
+		cols, xs := p.Entries(i)
+		for k, j := range cols {
+			r.Row(i)[j] = t * xs[k] * d[j]
+		}
+		f.half[i] = t
+	}
+	if have > 0 {
+		xf := timesMatrix(p, g.F)
+		for i := range n {
+			for j := range xf.Row(i) {
+				xf.Row(i)[j] *= f.half[i]
+			}
+		}
+		dense.Gemm(r, -1, xf, false, g.F, true, 1)
+	}
+	dense.SolveLower(f.root, r)
+	out := dense.New(p.P, n+have)
+	rt := r.T()
+	for j := range p.P {
+		copy(out.Row(j), rt.Row(j))
+		if have > 0 {
+			copy(out.Row(j)[n:], g.F.Row(j))
+		}
+	}
+	for i, s := range f.site {
+		f.half[i] = s.Nu - s.Tau*f.mean[i]
+	}
+	u, mean := make([]float64, p.P), make([]float64, p.P)
+	p.MulT(u, f.half)
+	g.MulCov(mean, u)
+	for j := range mean {
+		mean[j] += p.PriorMean[j]
+	}
+	return gauss.NewLowRank(mean, append([]float64(nil), d...), out)
+}
+
+func (f *full) initial(dev, variance []float64) error {
+	g, err := f.posterior()
+	if err != nil {
+		return err
+	}
+	for j, m := range g.Mean {
+		dev[j], variance[j] = m-f.p.PriorMean[j], g.Var[j]
+	}
+	return nil
+}
+
+func (f *full) touches() (mean, variance []float64, err error) { return nil, nil, nil }
