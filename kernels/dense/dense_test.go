@@ -86,8 +86,9 @@ func naive(dst *Matrix, alpha float64, a *Matrix, ta bool, w []float64, b *Matri
 	for i := range a.Rows {
 		for j := range b.Rows {
 			s, z := 0.0, 0.0
+			bj := b.Row(j)
 			for k, v := range a.Row(i) {
-				v *= alpha * b.At(j, k)
+				v *= alpha * bj[k]
 				if w != nil {
 					v *= w[k]
 				}
@@ -233,7 +234,7 @@ func TestVectors(t *testing.T) {
 				t.Errorf("Axpy of %d numbers wrote one more", n)
 			}
 		}
-		for _, s := range [][2]int{{0, 3}, {3, 0}, {1, 1}, {7, 50}, {5000, 3}, {9000, 77}} {
+		for _, s := range [][2]int{{0, 3}, {3, 0}, {1, 1}, {7, 50}, {5000, 3}, {4500, 77}} {
 			a := random(rng, s[0], s[1], 2, 1)
 			for _, ta := range []bool{false, true} {
 				m, k := s[0], s[1]
@@ -300,7 +301,7 @@ func spd(rng *rand.Rand, n int) *Matrix {
 	return a
 }
 
-var orders = []int{0, 1, 2, 3, 7, 8, 9, 16, 24, 31, 32, 33, 47, 64, 65, 100, 129, 200, 333}
+var orders = []int{0, 1, 2, 3, 7, 8, 9, 16, 24, 31, 32, 33, 64, 65, 130, 190}
 
 // The residual of a Cholesky factor is at most (n+1) u |L||Lᵀ| entry by entry, to first
 // order in u (Higham, theorem 10.3).
@@ -358,7 +359,7 @@ func TestCholesky(t *testing.T) {
 func TestSolve(t *testing.T) {
 	eachISA(t, func(t *testing.T) {
 		for _, n := range orders {
-			for _, k := range []int{0, 1, 3, 8, 25, 130} {
+			for _, k := range []int{0, 1, 8, 25, 110} {
 				rng := newRand(uint64(n + 1000*k))
 				l := spd(rng, n)
 				if err := Cholesky(l); err != nil {
@@ -427,22 +428,22 @@ func TestNotPD(t *testing.T) {
 func TestDeterminism(t *testing.T) {
 	type result map[string][]float64
 	rng := newRand(5)
-	n, p := 9000, 70
+	n, p := 4500, 70
 	data, w, v := vector(rng, n*p), vector(rng, n), vector(rng, p)
-	square := vector(rng, 330*330)
+	square := vector(rng, 230*230)
 	run := func(offset int) result {
 		x := &Matrix{Rows: n, Cols: p, Stride: p, Data: append(make([]float64, offset), data...)[offset:]}
-		sq := &Matrix{Rows: 330, Cols: 330, Stride: 330, Data: append(make([]float64, offset), square...)[offset:]}
+		sq := &Matrix{Rows: 230, Cols: 230, Stride: 230, Data: append(make([]float64, offset), square...)[offset:]}
 		w := append(make([]float64, offset), w...)[offset:]
 		r := result{}
 		g := New(p, p)
 		Gram(g, x, w)
 		r["Gram"] = g.Data
-		h := New(330, 330)
+		h := New(230, 230)
 		GramT(h, sq, nil)
 		r["GramT"] = h.Clone().Data
-		for i := range 330 {
-			h.Data[i*331] += 10
+		for i := range 230 {
+			h.Data[i*231] += 10
 		}
 		if err := Cholesky(h); err != nil {
 			t.Fatal(err)
@@ -454,10 +455,10 @@ func TestDeterminism(t *testing.T) {
 		s = sq.Clone()
 		SolveLowerT(h, s)
 		r["SolveLowerT"] = s.Data
-		s = New(330, 330)
+		s = New(230, 230)
 		InverseFromCholesky(s, h)
 		r["Inverse"] = s.Data
-		m := New(330, 330)
+		m := New(230, 230)
 		Gemm(m, 0.5, sq, true, sq, true, 0)
 		r["Gemm"] = m.Data
 		m = New(p, p)
@@ -476,9 +477,9 @@ func TestDeterminism(t *testing.T) {
 	eachISA(t, func(t *testing.T) {
 		runtime.GOMAXPROCS(1)
 		want := run(0)
-		for _, procs := range []int{1, 2, 3, 8} {
+		for _, procs := range []int{1, 2, 8} {
 			runtime.GOMAXPROCS(procs)
-			for offset := range 3 {
+			for offset := range 2 {
 				for what, got := range run(offset) {
 					if !slices.Equal(got, want[what]) {
 						t.Errorf("%s differs at GOMAXPROCS %d and offset %d", what, procs, offset)
