@@ -1,0 +1,504 @@
+package gp
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/lik"
+)
+
+// The parameters that a search moves, and the scale of each.
+const (
+	logLengthscale = iota
+	logSignal
+	meanInUnits
+	nParameters
+)
+
+type vector [nParameters]float64
+
+// third is the third derivative of row i's log likelihood at η, from the second by
+// central differences of steps h and h/2, extrapolated: an error of about 1e-10 of the
+// scale over which the curvature changes.
+func (s *search) third(i int, eta, h float64) float64 {
+	o := s.obs(i)
+	slope := func(h float64) float64 {
+		_, _, up := s.lik.LogLik(o, eta+h)
+		_, _, down := s.lik.LogLik(o, eta-h)
+		return (up - down) / (2 * h)
+	}
+	return (4*slope(h/2) - slope(h)) / 3
+}
+
+// thirdStep is the step for third: curvatures of the links change over units of η, that
+// of Student's t over its scale.
+func thirdStep(l lik.Likelihood) float64 {
+	if l.Family() == "studentt" {
+		return 0.01 * math.Sqrt(l.(lik.Shaped).Shape()*l.(lik.Dispersed).Dispersion())
+	}
+	return 0.01
+}
+
+// gradient of the log evidence at the fit, in log lengthscale, log signal variance and
+// mean. With Σ = K - K R K, R = (K + W⁻¹)⁻¹ = TᵀJT, and the change that moving f̂ makes to log |B|,
+//
+//	s_i = ½ Σ_ii ∂³ log p(y_i | η_i)/∂η³,  v = s - R K s
+//
+// it is, with ∂K the derivative of K,
+//
+//	∂ log q = Σ_ij ∂K_ij (½ α_i α_j - ½ R_ij + v_i α_j),  ∂ log q/∂mean = Σ α_i + v_i
+//
+// Cost: 3 n³ operations.
+//
+// Source: Rasmussen and Williams (2006), section 5.5.1.
+func (s *search) gradient(w *workspace) (g vector) {
+	n := len(s.y)
+	signs := make([]float64, n)
+	for a := range signs {
+		signs[a] = s.sign(a)
+	}
+	s.rootOf(w.t)
+	dense.Gram(w.r, w.t, signs) // R in the factor's order
+
+	// Σ_ii = K_ii - Σ_a J_a (TK)_ai²
+	tk := w.t
+	for a, i := range s.order {
+		row, from := tk.Row(a), s.k.Row(i)
+		for j, k := range from {
+			row[j] = s.sw[i] * k
+		}
+	}
+	dense.SolveLower(s.b, tk)
+	v := make([]float64, n)
+	for a, sign := range signs {
+		for j, t := range tk.Row(a) {
+			v[j] += sign * t * t
+		}
+	}
+	h := thirdStep(s.lik)
+	for i, f := range s.now.f {
+		v[i] = 0.5 * (s.k.At(i, i) - v[i]) * s.third(i, s.mean+f+s.shift(i), h)
+	}
+
+	// v = s - R K s, then everything in the factor's order
+	dense.Gemv(s.df, s.k, v)
+	s.resist(s.da, s.df)
+	dense.Axpy(-1, s.da, v)
+	v, alpha := pick(v, s.order), pick(s.alpha, s.order)
+
+	byRow := make([][2]float64, n) // summed in order, whoever computes them
+	s.each(func(a int) {
+		r, between := w.r.Row(a), s.between.Row(s.order[a])
+		var sum [2]float64
+		for c := range a + 1 {
+			k, dk := s.value(between[s.order[c]], s.lengthscale, s.signal)
+			m := alpha[a]*alpha[c] - r[c] + v[a]*alpha[c] + v[c]*alpha[a]
+			if c == a {
+				m *= 0.5
+			}
+			sum[0] += m * dk
+			sum[1] += m * k
+		}
+		byRow[a] = sum
+	})
+	for a, sum := range byRow {
+		g[logLengthscale] += sum[0]
+		g[logSignal] += sum[1]
+		g[meanInUnits] += alpha[a] + v[a]
+	}
+	return g
+}
+
+func pick(src []float64, order []int) []float64 {
+	dst := make([]float64, len(order))
+	for a, i := range order {
+		dst[a] = src[i]
+	}
+	return dst
+}
+
+// workspace is what gradients need besides.
+type workspace struct{ t, r *dense.Matrix }
+
+// byEvidence maximises the log evidence over the auto parameters by a projected BFGS
+// method in log lengthscale, log signal variance and mean, within bounds, and leaves s at
+// the best fit. A handful of starts are looked at, and the better two are followed.
+func (s *search) byEvidence(o Options) error {
+	n := len(s.y)
+	c := newClimber(s, o)
+	c.work = workspace{dense.New(n, n), dense.New(n, n)}
+	type start struct {
+		u vector
+		q float64
+	}
+	var starts []start
+	var first error
+	for _, u := range c.starts() {
+		if len(starts) > 0 && s.late() {
+			break
+		}
+		q, err := c.value(u)
+		if err == nil {
+			starts = append(starts, start{u, q})
+		} else if first == nil {
+			first = err
+		}
+	}
+	if len(starts) == 0 {
+		return first
+	}
+	slices.SortStableFunc(starts, func(a, b start) int {
+		switch {
+		case a.q > b.q:
+			return -1
+		case a.q < b.q:
+			return 1
+		}
+		return 0
+	})
+	best := start{q: math.Inf(-1)}
+	for _, from := range starts[:min(2, len(starts))] {
+		u, q, why := c.climb(from.u)
+		if q > best.q {
+			best = start{u, q}
+			s.outer = why
+		}
+		if s.late() {
+			break
+		}
+	}
+	_, err := c.value(best.u)
+	if err == nil && s.outer == "" && c.touches(best.u) {
+		s.outer = atBound
+	}
+	return err
+}
+
+const atBound = "a parameter found by evidence is at the end of its range: the data do not bound it"
+
+// climber moves the free parameters of a search.
+type climber struct {
+	*search
+	work   workspace
+	fixed  parameters
+	free   [nParameters]bool
+	lo, hi vector
+	unit   float64 // of the mean
+	maxUp  int
+}
+
+func newClimber(s *search, o Options) *climber {
+	c := &climber{search: s, fixed: parameters{o.Lengthscale, o.SignalVariance, o.Mean}, maxUp: o.MaxIter}
+	c.free = [nParameters]bool{o.AutoLengthscale, o.AutoSignalVariance, o.AutoMean}
+	if s.at == nil && o.AutoSignalVariance {
+		c.free[logLengthscale] = false
+	}
+	return c
+}
+
+// spread is the smallest distance between rows that is not 0, a middle one, and the
+// largest; zeros when all rows are equal.
+func (g *geometry) spread() (least, middle, most float64) {
+	n := g.between.Rows
+	var some []float64
+	stride := 1 + n/400 // the middle of 80,000 pairs is good enough
+	for i := range n {
+		for j, d := range g.between.Row(i)[:i] {
+			if !(d > 0) {
+				continue
+			}
+			if least == 0 || d < least {
+				least = d
+			}
+			most = max(most, d)
+			if i%stride == 0 && j%stride == 0 {
+				some = append(some, d)
+			}
+		}
+	}
+	if len(some) == 0 {
+		return least, most, most
+	}
+	slices.Sort(some)
+	return least, some[len(some)/2], most
+}
+
+// constant is the best constant predictor without the offset, and the variance that f
+// may be expected to have around it: that of y, by its quantiles, where the link is the
+// identity, else 1.
+func (s *search) constant() (centre, variance float64) {
+	n := len(s.y)
+	if s.lik.Link() == "identity" {
+		shifted := make([]float64, n)
+		for i, y := range s.y {
+			shifted[i] = y - s.shift(i)
+		}
+		slices.Sort(shifted)
+		half := 0.5 * (shifted[(5*n)/6] - shifted[n/6])
+		if v := half * half; v > 0 && finite(v) {
+			return shifted[n/2], v
+		}
+		return shifted[n/2], 1
+	}
+	// Newton's method under N(0, 100), which keeps a constant response in bounds
+	at := func(c float64) (p, d1, d2 float64) {
+		p, d1, d2 = -c*c/200, -c/100, -0.01
+		for i := range s.y {
+			lp, l1, l2 := s.lik.LogLik(s.obs(i), c+s.shift(i))
+			p, d1, d2 = p+lp, d1+l1, d2+min(l2, 0)
+		}
+		return p, d1, d2
+	}
+	p, d1, d2 := at(0)
+	for range 50 {
+		step := max(-3, min(3, -d1/d2))
+		next, n1, n2 := at(centre + step)
+		for halvings := 0; !(next >= p) && halvings < 30; halvings++ {
+			step *= 0.5
+			next, n1, n2 = at(centre + step)
+		}
+		if !(next > p) {
+			break
+		}
+		centre, p, d1, d2 = centre+step, next, n1, n2
+	}
+	return centre, 1
+}
+
+const (
+	signalRange = 14 // of a log variance: a factor 1e6 either way
+	meanRange   = 20 // deviations of f
+)
+
+// starts sets the bounds and returns where to begin: at the parameters given, and on a
+// grid of lengthscales around the middle distance and of signal variances.
+//
+// The signal variance moves within a factor 1e6 of constant's; the lengthscale from a
+// tenth of the smallest distance (at least 1e-6 of the largest) to 100 times the largest;
+// the mean by 20 deviations of f.
+func (c *climber) starts() []vector {
+	centre, variance := c.constant()
+	c.unit = math.Sqrt(variance)
+	if !c.free[meanInUnits] {
+		centre = c.fixed.mean
+	}
+	at := vector{math.Log(c.fixed.lengthscale), math.Log(c.fixed.signal), centre / c.unit}
+	c.lo, c.hi = at, at
+
+	signal := math.Log(variance)
+	least, middle, most := c.spread()
+	shortest, length, longest := math.Log(max(0.1*least, 1e-6*most)), math.Log(middle), math.Log(100*most)
+	if c.at == nil { // s/ℓ² times the mean square of a row is the variance of f
+		square := 0.0
+		for i := range c.y {
+			square += c.between.At(i, i) / float64(len(c.y))
+		}
+		middle = square
+		signal += 2*at[logLengthscale] - math.Log(square)
+		length = 0.5 * (at[logSignal] + math.Log(square) - math.Log(variance))
+		shortest, longest = length-0.5*signalRange, length+0.5*signalRange
+		c.free[logSignal] = c.free[logSignal] && square > 0
+	}
+	c.free[logLengthscale] = c.free[logLengthscale] && middle > 0
+
+	lengths, signals := []float64{at[logLengthscale]}, []float64{at[logSignal]}
+	if c.free[logLengthscale] {
+		c.lo[logLengthscale], c.hi[logLengthscale] = shortest, longest
+		lengths = []float64{length - 2, length - 1, length, length + 1}
+	}
+	if c.free[logSignal] {
+		c.lo[logSignal], c.hi[logSignal] = signal-signalRange, signal+signalRange
+		signals = []float64{signal, signal + 2.5}
+	}
+	if c.free[meanInUnits] {
+		c.lo[meanInUnits], c.hi[meanInUnits] = at[meanInUnits]-meanRange, at[meanInUnits]+meanRange
+	}
+	us := []vector{c.clip(at)}
+	for _, l := range lengths {
+		for _, v := range signals {
+			us = append(us, c.clip(vector{l, v, at[meanInUnits]}))
+		}
+	}
+	return us
+}
+
+func (c *climber) clip(u vector) vector {
+	for k := range u {
+		u[k] = max(c.lo[k], min(c.hi[k], u[k]))
+	}
+	return u
+}
+
+// touches says that a free parameter is at a bound.
+func (c *climber) touches(u vector) bool {
+	for k, free := range c.free {
+		if free && (u[k] == c.lo[k] || u[k] == c.hi[k]) {
+			return true
+		}
+	}
+	return false
+}
+
+// value fits at u.
+func (c *climber) value(u vector) (float64, error) {
+	p := c.fixed
+	if c.free[logLengthscale] {
+		p.lengthscale = math.Exp(u[logLengthscale])
+	}
+	if c.free[logSignal] {
+		p.signal = math.Exp(u[logSignal])
+	}
+	if c.free[meanInUnits] {
+		p.mean = u[meanInUnits] * c.unit
+	}
+	err := c.fit(p)
+	return c.logEvidence, err
+}
+
+// slope is the gradient at the last fit, 0 for parameters that are not free or that it
+// pushes against their bound.
+func (c *climber) slope(u vector) vector {
+	g := c.gradient(&c.work)
+	g[meanInUnits] *= c.unit
+	for k, free := range c.free {
+		if !free || !finite(g[k]) || u[k] == c.lo[k] && g[k] < 0 || u[k] == c.hi[k] && g[k] > 0 {
+			g[k] = 0
+		}
+	}
+	return g
+}
+
+const (
+	longestStep = 3    // in log parameters and units of the mean
+	flatSlope   = 1e-4 // nats per unit: the evidence is within about 1e-8 of its maximum
+	maxTries    = 25
+)
+
+// climb follows the evidence up from u by BFGS steps. why says what ended it early.
+func (c *climber) climb(u vector) (at vector, q float64, why string) {
+	q, err := c.value(u)
+	if err != nil {
+		return u, math.Inf(-1), ""
+	}
+	g := c.slope(u)
+	h := scaled(1 / max(1, length(g))) // inverse curvature
+	fresh := true
+	for up := 0; ; up++ {
+		if length(g) <= flatSlope {
+			return u, q, ""
+		}
+		if c.late() {
+			return u, q, fmt.Sprintf("stopped at the time limit after %d steps of the parameters: log_evidence still rises", up)
+		}
+		if up >= c.maxUp {
+			return u, q, fmt.Sprintf("no convergence of the parameters in %d steps: log_evidence still rises", up)
+		}
+		d := h.times(g)
+		for k := range d {
+			if g[k] == 0 {
+				d[k] = 0
+			}
+		}
+		if !(dot(d, g) > 0) {
+			h, fresh = scaled(1/max(1, length(g))), true
+			d = h.times(g)
+		}
+		if far := length(d); far > longestStep {
+			for k := range d {
+				d[k] *= longestStep / far
+			}
+		}
+		var to, step vector
+		t, next := 1.0, math.Inf(-1)
+		for try := 0; ; try++ {
+			for k := range u {
+				to[k] = u[k] + t*d[k]
+			}
+			to = c.clip(to)
+			for k := range u {
+				step[k] = to[k] - u[k]
+			}
+			if next, err = c.value(to); err == nil && next > q && next >= q+1e-4*dot(g, step) {
+				break
+			}
+			if try == maxTries || c.late() || t*dot(g, d) < 1e-12*(1+math.Abs(q)) {
+				next = math.Inf(-1)
+				break
+			}
+			cut := 0.25
+			if err == nil { // the parabola through q, its slope and next
+				rise := t * dot(g, d)
+				cut = max(0.1, min(0.5, 0.5*rise/(rise-(next-q))))
+			}
+			t *= cut
+		}
+		if math.IsInf(next, -1) {
+			if _, err := c.value(u); err != nil {
+				return u, math.Inf(-1), ""
+			}
+			if fresh || c.late() {
+				if c.late() {
+					continue // which says so
+				}
+				return u, q, "" // no higher evidence that rounding would show
+			}
+			h, fresh = scaled(1/max(1, length(g))), true
+			continue
+		}
+		before := g
+		u, q = to, next
+		g = c.slope(u)
+		var y vector
+		for k := range g {
+			y[k] = before[k] - g[k] // of -q, whose curvature is positive at a maximum
+		}
+		h.update(step, y, fresh)
+		fresh = false
+	}
+}
+
+func dot(a, b vector) (s float64) {
+	for k, v := range a {
+		s += v * b[k]
+	}
+	return s
+}
+
+func length(a vector) float64 { return math.Sqrt(dot(a, a)) }
+
+type square [nParameters]vector
+
+func scaled(d float64) (h square) {
+	for k := range h {
+		h[k][k] = d
+	}
+	return h
+}
+
+func (h *square) times(g vector) (d vector) {
+	for k := range h {
+		d[k] = dot(h[k], g)
+	}
+	return d
+}
+
+// update is the BFGS update of an inverse Hessian for a step s that changed the gradient
+// by y; a first one sets the scale. Without positive curvature nothing changes.
+func (h *square) update(s, y vector, first bool) {
+	sy := dot(s, y)
+	if !(sy > 1e-10*length(s)*length(y)) {
+		return
+	}
+	if first {
+		*h = scaled(sy / dot(y, y))
+	}
+	hy := h.times(y)
+	c := (1 + dot(y, hy)/sy) / sy
+	for i := range h {
+		for j := range h {
+			h[i][j] += c*s[i]*s[j] - (hy[i]*s[j]+s[i]*hy[j])/sy
+		}
+	}
+}

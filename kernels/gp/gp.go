@@ -1,0 +1,189 @@
+package gp
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/lik"
+)
+
+const (
+	// MaxRows bounds n: matrices of n² numbers are kept, 0.8 GB each at the limit,
+	// three of them and six with a parameter by evidence.
+	MaxRows = 10000
+	// MaxInput bounds the numbers in x: squares of differences stay finite.
+	MaxInput = 1e150
+)
+
+// Options of a fit. The zero value is the default.
+type Options struct {
+	Kernel         string  // one of Kernels; default rbf
+	Lengthscale    float64 // > 0, default 1, in units of x
+	SignalVariance float64 // > 0, default 1, of f
+	Mean           float64 // of f, default 0
+
+	// Auto parameters are set by maximising the log evidence. A lengthscale or signal
+	// variance given besides is a starting point among others. With the linear kernel
+	// only their quotient counts: if both are auto, the lengthscale stays as given.
+	AutoLengthscale, AutoSignalVariance, AutoMean bool
+
+	MaxIter int     // Newton steps of one mode search, and steps of the parameter search; default 100
+	Tol     float64 // the mode is found when it is this near in posterior deviations; default 1e-8
+	// TimeLimit ends the search with the best found so far and a status that says so; 0 = none.
+	TimeLimit time.Duration
+}
+
+// Posterior is the fitted process with all that predicting needs. Its fields are flat
+// and may be stored and restored; Check says whether restored ones fit together.
+type Posterior struct {
+	Family, Link      string
+	Shape, Dispersion float64 // of the family: Shape NaN where it has none, Dispersion then 1
+	Kernel            string
+	Lengthscale       float64
+	SignalVariance    float64
+	Mean              float64
+
+	// X holds the rows of the fit in their order; rows of negative curvature, which
+	// only likelihoods that are not log-concave have, come last.
+	X *dense.Matrix
+	// Alpha is K⁻¹(f̂ - mean) = ∇ log p(y | f̂), in the order of X: what each row pulls.
+	Alpha []float64
+	// Root is T = L⁻¹ |W|½, lower triangular, packed row by row: T(i, j) at i(i+1)/2 + j,
+	// n(n+1)/2 numbers. The last Negative rows of T add to the variance instead of
+	// reducing it.
+	Root     []float64
+	Negative int
+
+	N           int
+	LogEvidence float64 // Laplace's, in nats
+	Iterations  int     // Newton steps, of all mode searches together
+	Converged   bool
+	Status      string // "ok" or one sentence
+}
+
+// Fit finds the posterior of a Gaussian process, and with auto options its parameters.
+//
+// x is n x d, y has length n; weight (default 1), offset (0, added to f) and trials
+// may be nil. Rows may repeat. No rows at all give the prior.
+//
+// Errors: an option out of range; lengths that differ; more than MaxRows rows; x that
+// is not finite or beyond MaxInput; a row outside the likelihood's support or impossible
+// at the prior mean (these are kernels.ErrRow and number the row from 1); curvatures
+// that overflow.
+//
+// Cost: n³/3 operations for each Newton step, of which there are about 3 to 10, and n³ for
+// the root. With auto parameters about 30 to 60 mode searches, and 3n³ for each gradient.
+// The result is a function of the arguments alone, TimeLimit apart.
+//
+// Source: Rasmussen and Williams (2006), algorithms 3.1, 3.2 and 5.1.
+func Fit(l lik.Likelihood, x *dense.Matrix, y, weight, offset, trials []float64, o Options) (*Posterior, error) {
+	k, err := o.check()
+	if err != nil {
+		return nil, err
+	}
+	d := &data{lik: l, x: x, y: y, weight: weight, offset: offset, trials: trials}
+	if err := d.check(); err != nil {
+		return nil, err
+	}
+	s := newSearch(d, newGeometry(k, x), o)
+	if o.AutoLengthscale || o.AutoSignalVariance || o.AutoMean {
+		err = s.byEvidence(o)
+	} else {
+		err = s.fit(parameters{o.Lengthscale, o.SignalVariance, o.Mean})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s.posterior(), nil
+}
+
+// check fills in the defaults.
+func (o *Options) check() (kernel, error) {
+	o.Lengthscale, o.SignalVariance = kernels.Or(o.Lengthscale, 1), kernels.Or(o.SignalVariance, 1)
+	o.MaxIter, o.Tol = kernels.Or(o.MaxIter, 100), kernels.Or(o.Tol, 1e-8)
+	k, err := newKernel(o.Kernel)
+	switch {
+	case err != nil:
+	case !(o.Lengthscale > 0) || !finite(o.Lengthscale):
+		err = fmt.Errorf("lengthscale = %v; allowed: finite numbers > 0, or 'auto'", o.Lengthscale)
+	case !(o.SignalVariance > 0) || !finite(o.SignalVariance):
+		err = fmt.Errorf("signal_variance = %v; allowed: finite numbers > 0, or 'auto'", o.SignalVariance)
+	case !finite(o.Mean):
+		err = fmt.Errorf("mean = %v; allowed: finite numbers, or 'auto'", o.Mean)
+	case o.MaxIter < 1:
+		err = fmt.Errorf("max_iter = %d; allowed: 1 and more", o.MaxIter)
+	case !(o.Tol > 0) || !finite(o.Tol):
+		err = fmt.Errorf("tol = %v; allowed: finite numbers > 0", o.Tol)
+	case o.TimeLimit < 0:
+		err = fmt.Errorf("time_limit = %v; allowed: none, or a time > 0", o.TimeLimit)
+	}
+	return k, err
+}
+
+// data is the rows.
+type data struct {
+	lik                       lik.Likelihood
+	x                         *dense.Matrix
+	y, weight, offset, trials []float64
+}
+
+func (d *data) obs(i int) lik.Obs {
+	o := lik.Obs{Y: d.y[i], Weight: 1}
+	if d.weight != nil {
+		o.Weight = d.weight[i]
+	}
+	if d.trials != nil {
+		o.Trials = d.trials[i]
+	}
+	return o
+}
+
+// shift is the known part of row i's predictor.
+func (d *data) shift(i int) float64 {
+	if d.offset == nil {
+		return 0
+	}
+	return d.offset[i]
+}
+
+func (d *data) check() error {
+	n := d.x.Rows
+	if n > MaxRows {
+		return fmt.Errorf("%d rows; allowed: up to %d, since matrices of n² numbers are kept: take a sample of the rows, or bglm_laplace on features made of x", n, MaxRows)
+	}
+	for _, c := range []struct {
+		name string
+		v    []float64
+		need bool
+	}{{"y", d.y, true}, {"weight", d.weight, false}, {"offset", d.offset, false}, {"trials", d.trials, false}} {
+		if len(c.v) != n && (c.need || c.v != nil) {
+			return fmt.Errorf("%s has %d values for the %d rows of x", c.name, len(c.v), n)
+		}
+	}
+	for i := range n {
+		if err := checkInput(d.x.Row(i)); err != nil {
+			return kernels.RowError(fmt.Errorf("row %d: %w", i+1, err))
+		}
+		if !finite(d.shift(i)) {
+			return kernels.RowError(fmt.Errorf("row %d: offset = %v; allowed: finite numbers", i+1, d.offset[i]))
+		}
+		if err := d.lik.Check(d.obs(i)); err != nil {
+			return kernels.RowError(fmt.Errorf("row %d: %w", i+1, err))
+		}
+	}
+	return nil
+}
+
+func checkInput(x []float64) error {
+	for j, v := range x {
+		if !(math.Abs(v) <= MaxInput) {
+			return fmt.Errorf("x[%d] = %v; allowed: finite numbers up to %g in size; scale the inputs down", j+1, v, MaxInput)
+		}
+	}
+	return nil
+}
+
+func finite(x float64) bool { return math.Abs(x) <= math.MaxFloat64 }

@@ -1,0 +1,444 @@
+package gp
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/dense"
+)
+
+// parameters of the process.
+type parameters struct{ lengthscale, signal, mean float64 }
+
+// search holds the fit at one set of parameters. The unknowns are alpha, with
+// f = mean + K alpha, and the log posterior is
+//
+//	Ψ = Σ log p(y_i | f_i + offset_i) - ½ alphaᵀ K alpha
+type search struct {
+	*data
+	*geometry
+	parameters
+	maxIter  int
+	tol      float64
+	deadline time.Time
+
+	k       *dense.Matrix // K
+	b       *dense.Matrix // B or its factor
+	alpha   []float64
+	now     point // at alpha
+	next    point // where a step is tried
+	sw      []float64
+	da      []float64 // Newton's step of alpha
+	df      []float64 // and of f
+	g       []float64 // l' - alpha
+	scratch []float64
+
+	order    []int // the factor's rows, those of negative curvature last
+	negative int   // how many those are
+
+	logEvidence float64
+	iterations  int     // over all searches
+	ridge       float64 // added to B's diagonal against rounding
+	floored     int     // rows whose negative curvature was taken as 0
+	status      string  // why the mode was not reached
+	outer       string  // what to say about the search of parameters
+}
+
+// point is the likelihood at f.
+type point struct {
+	f      []float64 // K alpha, without the mean
+	d1, w  []float64 // l' and W = -l''
+	logLik float64
+}
+
+func newSearch(d *data, g *geometry, o Options) *search {
+	n := len(d.y)
+	v := make([]float64, 12*n)
+	cut := func() []float64 {
+		c := v[:n:n]
+		v = v[n:]
+		return c
+	}
+	s := &search{data: d, geometry: g, maxIter: o.MaxIter, tol: o.Tol, k: dense.New(n, n), b: dense.New(n, n)}
+	s.now, s.next = point{f: cut(), d1: cut(), w: cut()}, point{f: cut(), d1: cut(), w: cut()}
+	s.alpha, s.sw, s.da, s.df, s.g, s.scratch = cut(), cut(), cut(), cut(), cut(), cut()
+	s.order = make([]int, n)
+	if o.TimeLimit > 0 {
+		s.deadline = time.Now().Add(o.TimeLimit)
+	}
+	return s
+}
+
+func (s *search) late() bool { return !s.deadline.IsZero() && time.Now().After(s.deadline) }
+
+// fit finds mode and evidence at parameters p, from the alpha there is.
+func (s *search) fit(p parameters) error {
+	s.parameters = p
+	s.status, s.ridge, s.floored = "", 0, 0
+	s.fill(s.k, p.lengthscale, p.signal)
+	for i := range s.y {
+		if v := s.k.At(i, i); !finite(v) {
+			return kernels.RowError(fmt.Errorf("row %d: the kernel at this row is %v; scale the inputs down, or give a smaller signal_variance or larger lengthscale", i+1, v))
+		}
+	}
+	if err := s.begin(); err != nil {
+		return err
+	}
+	if err := s.mode(); err != nil {
+		return err
+	}
+	return s.finish()
+}
+
+// begin goes to alpha, or to f = mean where that has the higher log posterior.
+func (s *search) begin() error {
+	warm := math.Inf(-1)
+	for _, a := range s.alpha {
+		if a != 0 {
+			s.move()
+			if warm = s.logPosterior(); math.IsNaN(warm) {
+				warm = math.Inf(-1)
+			}
+			break
+		}
+	}
+	clear(s.next.f)
+	s.look(&s.next)
+	if s.next.logLik < warm {
+		return nil
+	}
+	if math.IsInf(s.next.logLik, -1) {
+		for i := range s.y {
+			eta := s.mean + s.shift(i)
+			logp, d1, d2 := s.lik.LogLik(s.obs(i), eta)
+			if !finite(logp) || !finite(d1) || !finite(d2) {
+				return kernels.RowError(fmt.Errorf("row %d: the likelihood of y = %v is not a positive finite number at the prior mean, linear predictor %v; check mean and offset", i+1, s.y[i], eta))
+			}
+		}
+		return fmt.Errorf("the log likelihood overflows at the prior mean; check mean, offset and weight")
+	}
+	clear(s.alpha)
+	s.now, s.next = s.next, s.now
+	return nil
+}
+
+// move sets f = K alpha and looks there.
+func (s *search) move() {
+	dense.Gemv(s.now.f, s.k, s.alpha)
+	s.look(&s.now)
+}
+
+// look takes the likelihood at pt.f. Where it or a derivative is not finite, the log
+// likelihood is -Inf: no step goes there.
+func (s *search) look(pt *point) {
+	sum := 0.0
+	for i, f := range pt.f {
+		logp, d1, d2 := s.lik.LogLik(s.obs(i), s.mean+f+s.shift(i))
+		if !finite(logp) || !finite(d1) || !finite(d2) {
+			pt.logLik = math.Inf(-1)
+			return
+		}
+		sum += logp
+		pt.d1[i], pt.w[i] = d1, -d2
+	}
+	pt.logLik = sum
+	if !finite(sum) {
+		pt.logLik = math.Inf(-1)
+	}
+}
+
+func (s *search) logPosterior() float64 { return s.now.logLik - 0.5*dense.Dot(s.alpha, s.now.f) }
+
+// mode climbs by Newton's method with step-halving. With g = l' - alpha the step is
+//
+//	Δalpha = (I + WK)⁻¹ g = g - (K + W⁻¹)⁻¹ K g
+//
+// which corrects the rounding of earlier steps, unlike the usual solution for alpha
+// itself. W has its signs where that makes a step up, so that convergence is quadratic in
+// every family. Newton's decrement, the distance to the mode in posterior deviations, is the
+// square root of gᵀ K Δalpha.
+//
+// Source: Rasmussen and Williams (2006), algorithm 3.1, rearranged.
+func (s *search) mode() error {
+	last := math.Inf(1)
+	for step := 0; ; step++ {
+		if err := s.curvature(); err != nil {
+			return err
+		}
+		slope := s.direction()
+		if math.IsNaN(slope) || math.IsInf(slope, 0) {
+			return errOverflow
+		}
+		away := math.Sqrt(max(slope, 0))
+		done := away <= s.tol || away < 1e-5 && away > 0.5*last // the second: only rounding is left
+		switch {
+		case done:
+		case step >= s.maxIter:
+			s.status = fmt.Sprintf("no convergence in %d Newton steps: the mode is about %.2g posterior deviations away", step, away)
+			return nil
+		case s.late():
+			s.status = fmt.Sprintf("stopped at the time limit after %d Newton steps: the mode is about %.2g posterior deviations away", step, away)
+			return nil
+		}
+		s.iterations++
+		moved := s.climb(slope)
+		if done {
+			return nil
+		}
+		if !moved {
+			if away > 1e-5 {
+				s.status = fmt.Sprintf("no higher log posterior along Newton's direction after %d steps: the mode is about %.2g posterior deviations away", step, away)
+			}
+			return nil
+		}
+		last = away
+	}
+}
+
+var errOverflow = fmt.Errorf("the curvature of the log posterior overflows; give a smaller signal_variance, or check weight, mean and offset")
+
+// direction sets da and df, and returns the slope of the log posterior along them.
+func (s *search) direction() (slope float64) {
+	g := s.g
+	for i, a := range s.alpha {
+		g[i] = s.now.d1[i] - a
+	}
+	dense.Gemv(s.df, s.k, g)
+	s.resist(s.da, s.df)
+	for i, v := range g {
+		s.da[i] = v - s.da[i]
+	}
+	dense.Gemv(s.df, s.k, s.da)
+	return dense.Dot(g, s.df)
+}
+
+// maxHalvings of a step: an exponential link can ask for a step of 1e15.
+const maxHalvings = 100
+
+// climb takes a step along da that raises the log posterior, false if there is none.
+func (s *search) climb(slope float64) bool {
+	pull, bend := dense.Dot(s.now.f, s.da), dense.Dot(s.df, s.da)
+	gain := func(t float64) float64 {
+		for i, f := range s.now.f {
+			s.next.f[i] = f + t*s.df[i]
+		}
+		s.look(&s.next)
+		return s.next.logLik - s.now.logLik - t*(pull+0.5*t*bend)
+	}
+	// what rounding of the two log likelihoods hides
+	blur := 1e-14 * (math.Abs(s.now.logLik) + math.Sqrt(float64(len(s.y))))
+	t := 1.0
+	got := gain(t)
+	for halvings := 0; !(got >= 1e-4*t*slope-blur); halvings++ {
+		if halvings == maxHalvings {
+			return false
+		}
+		t *= 0.5
+		got = gain(t)
+	}
+	if t < 1 { // an overshoot was cut back: further while that pays
+		for {
+			more := gain(0.5 * t)
+			if !(more > got) {
+				break
+			}
+			t, got = 0.5*t, more
+		}
+	}
+	dense.Axpy(t, s.da, s.alpha)
+	s.move() // f = K alpha again: no drift between the two
+	return !math.IsInf(s.now.logLik, -1)
+}
+
+// factor sets b to the Cholesky factor of B = I + W½ K W½. Its eigenvalues are 1 and
+// more, but where W and K are so large that B has them lost in rounding, of relative
+// size n eps, the diagonal is raised by that much.
+func (s *search) factor() error {
+	n := len(s.y)
+	largest := 0.0
+	for i, w := range s.sw {
+		largest = max(largest, 1+w*s.k.At(i, i)*w)
+	}
+	if !finite(largest) {
+		return errOverflow
+	}
+	ridge := 0.0
+	for try := 0; ; try++ {
+		s.each(func(i int) {
+			row, from, a := s.b.Row(i), s.k.Row(i), s.sw[i]
+			for j, w := range s.sw[:i+1] {
+				row[j] = a * from[j] * w
+			}
+			row[i] += 1 + ridge
+		})
+		err := dense.Cholesky(s.b)
+		if err == nil {
+			s.ridge = ridge
+			return nil
+		}
+		if try == 4 {
+			return fmt.Errorf("I + W½KW½ has no Cholesky factor (%w); give a smaller signal_variance or weight", err)
+		}
+		ridge = max(10*ridge, 1e-16*float64(n)*largest)
+	}
+}
+
+// curvature factors J + |W|½ K |W|½ = L J Lᵀ, with negative W where f may be a strict
+// maximum with it, else with W floored at 0.
+func (s *search) curvature() error {
+	s.negative, s.floored, s.ridge = 0, 0, 0
+	for i, w := range s.now.w {
+		s.sw[i] = math.Sqrt(math.Abs(w))
+		if w < 0 {
+			s.negative++
+		}
+	}
+	if s.negative > 0 {
+		if s.signed() {
+			return nil
+		}
+		s.negative, s.floored = 0, s.negative
+		for i, w := range s.now.w {
+			s.sw[i] = math.Sqrt(max(w, 0))
+		}
+	}
+	for i := range s.order {
+		s.order[i] = i
+	}
+	return s.factor()
+}
+
+// finish factors at the mode and takes the evidence.
+func (s *search) finish() error {
+	if err := s.curvature(); err != nil {
+		return err
+	}
+	s.logEvidence = s.logPosterior()
+	for i := range s.y {
+		s.logEvidence -= math.Log(s.b.At(i, i))
+	}
+	if !finite(s.logEvidence) {
+		return errOverflow
+	}
+	return nil
+}
+
+// resist sets dst = (K + W⁻¹)⁻¹ x = |W|½ L⁻ᵀ J L⁻¹ |W|½ x; dst is not x.
+func (s *search) resist(dst, x []float64) {
+	u := s.scratch
+	for a, i := range s.order {
+		u[a] = s.sw[i] * x[i]
+	}
+	dense.SolveLowerVec(s.b, u)
+	for a := len(u) - s.negative; a < len(u); a++ {
+		u[a] = -u[a]
+	}
+	dense.SolveLowerTVec(s.b, u)
+	for a, i := range s.order {
+		dst[i] = s.sw[i] * u[a]
+	}
+}
+
+// signed is the factorisation in two blocks, rows of negative curvature last:
+//
+//	L11 L11ᵀ = I + S1 K11 S1,  L21 = S2 K21 S1 L11⁻ᵀ,  L22 L22ᵀ = I - S2 K22 S2 + L21 L21ᵀ
+//
+// false if a block is not positive definite: then f̂ is no strict maximum.
+func (s *search) signed() bool {
+	n := len(s.y)
+	p := n - s.negative
+	head, tail := s.order[:0:p], s.order[p:p]
+	for i, w := range s.now.w {
+		if w < 0 {
+			tail = append(tail, i)
+		} else {
+			head = append(head, i)
+		}
+	}
+	for a, i := range s.order {
+		row, from := s.b.Row(a), s.k.Row(i)
+		for c, j := range s.order[:a+1] {
+			row[c] = s.sw[i] * from[j] * s.sw[j]
+		}
+		row[a]++
+	}
+	l11, l22 := s.b.Slice(0, p, 0, p), s.b.Slice(p, n, p, n)
+	if dense.Cholesky(l11) != nil {
+		return false
+	}
+	l12 := s.b.Slice(p, n, 0, p).T()
+	dense.SolveLower(l11, l12)
+	l21 := l12.T()
+	for a := range s.negative {
+		copy(s.b.Row(p + a)[:p], l21.Row(a))
+		row := l22.Row(a)
+		for c := range row[:a] {
+			row[c] = -row[c]
+		}
+		row[a] = 2 - row[a] // the 1 was added above
+	}
+	dense.Syrk(l22, 1, l21, 1)
+	return dense.Cholesky(l22) == nil
+}
+
+// sign is J's entry for row a of the factor.
+func (s *search) sign(a int) float64 {
+	if a >= len(s.order)-s.negative {
+		return -1
+	}
+	return 1
+}
+
+// rootOf sets dst = T = L⁻¹ |W|½, columns in the order of the factor.
+func (s *search) rootOf(dst *dense.Matrix) {
+	n := len(s.y)
+	clear(dst.Data)
+	for a, i := range s.order {
+		dst.Set(a, a, s.sw[i])
+	}
+	const block = 128 // T is lower triangular: each block of columns starts at its diagonal
+	for lo := 0; lo < n; lo += block {
+		hi := min(lo+block, n)
+		dense.SolveLower(s.b.Slice(lo, n, lo, n), dst.Slice(lo, n, lo, hi))
+	}
+}
+
+// posterior hands over what was found. K is given up.
+func (s *search) posterior() *Posterior {
+	n := len(s.y)
+	l := s.lik
+	p := &Posterior{
+		Family: l.Family(), Link: l.Link(), Shape: math.NaN(), Dispersion: 1, Kernel: s.name,
+		Lengthscale: s.lengthscale, SignalVariance: s.signal, Mean: s.mean,
+		X: dense.New(n, s.x.Cols), Alpha: make([]float64, n), Root: make([]float64, 0, n*(n+1)/2), Negative: s.negative,
+		N: n, LogEvidence: s.logEvidence, Iterations: s.iterations, Status: s.sentence(),
+	}
+	f := kernels.Fit{}
+	f.SetLikelihood(l)
+	p.Shape, p.Dispersion = f.Shape, f.Dispersion
+	p.Converged = s.status == "" && (s.outer == "" || s.outer == atBound)
+	s.rootOf(s.k)
+	for a, i := range s.order {
+		copy(p.X.Row(a), s.x.Row(i))
+		p.Alpha[a] = s.alpha[i]
+		p.Root = append(p.Root, s.k.Row(a)[:a+1]...)
+	}
+	return p
+}
+
+// sentence is the fit's status.
+func (s *search) sentence() string {
+	switch {
+	case s.status != "":
+		return s.status
+	case s.outer != "":
+		return s.outer
+	case s.floored > 0:
+		return fmt.Sprintf("%d rows pull the posterior apart more than the prior holds it: their negative curvature was taken as 0, and log_evidence is not reliable", s.floored)
+	case s.ridge > 1e-8:
+		return fmt.Sprintf("the data are so precise that rounding hides %.1g of the curvature: log_evidence and variances are approximate", s.ridge)
+	}
+	return "ok"
+}

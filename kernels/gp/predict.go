@@ -1,0 +1,163 @@
+package gp
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/lik"
+)
+
+// Scratch is memory that predictions reuse, one for each goroutine. The zero Scratch is
+// ready.
+type Scratch struct{ k []float64 }
+
+// Predict is the mean and variance of the latent f at x, the offset not included. x has
+// as many numbers as a row of X; if it has not, or if one of them is not finite or beyond
+// MaxInput, both are NaN (CheckInput has the message).
+//
+// Cost: n²/2 + n d multiplications, no allocation once s has grown.
+//
+// Source: Rasmussen and Williams (2006), eqs. 3.21 and 3.24.
+func (p *Posterior) Predict(x []float64, s *Scratch) (mean, variance float64) {
+	k, err := newKernel(p.Kernel)
+	if err != nil || p.CheckInput(x) != nil {
+		return math.NaN(), math.NaN()
+	}
+	n := len(p.Alpha)
+	if cap(s.k) < n {
+		s.k = make([]float64, n)
+	}
+	ks := s.k[:n]
+	if k.at == nil {
+		variance, _ = k.value(dense.Dot(x, x), p.Lengthscale, p.SignalVariance)
+		for i := range ks {
+			ks[i], _ = k.value(dense.Dot(x, p.X.Row(i)), p.Lengthscale, p.SignalVariance)
+		}
+	} else {
+		variance = p.SignalVariance
+		for i := range ks {
+			ks[i], _ = k.value(math.Sqrt(squaredDistance(x, p.X.Row(i))), p.Lengthscale, p.SignalVariance)
+		}
+	}
+	mean = p.Mean + dense.Dot(ks, p.Alpha)
+	known := 0.0
+	for i, at := 0, 0; i < n; i++ {
+		u := dense.Dot(p.Root[at:at+i+1], ks[:i+1])
+		if at += i + 1; i < n-p.Negative {
+			known += u * u
+		} else {
+			known -= u * u
+		}
+	}
+	return mean, max(variance-known, 0) // rounding may go below
+}
+
+// CheckInput says why x cannot be predicted: its length, or a number in it.
+func (p *Posterior) CheckInput(x []float64) error {
+	if len(x) != p.X.Cols {
+		return fmt.Errorf("x has %d values; the fit was made with %d", len(x), p.X.Cols)
+	}
+	return checkInput(x)
+}
+
+// Check reports a posterior whose parts do not fit together, as one put together from
+// outside may be.
+func (p *Posterior) Check() error {
+	n := len(p.Alpha)
+	if _, err := newKernel(p.Kernel); err != nil {
+		return err
+	}
+	if !(p.Lengthscale > 0) || !finite(p.Lengthscale) || !(p.SignalVariance > 0) || !finite(p.SignalVariance) || !finite(p.Mean) {
+		return fmt.Errorf("lengthscale = %v, signal_variance = %v, mean = %v; allowed: finite numbers, the first two > 0", p.Lengthscale, p.SignalVariance, p.Mean)
+	}
+	if p.X == nil || p.X.Rows != n || len(p.Root) != n*(n+1)/2 || p.Negative < 0 || p.Negative > n {
+		rows := 0
+		if p.X != nil {
+			rows = p.X.Rows
+		}
+		return fmt.Errorf("x has %d rows, alpha %d values, root %d, negative = %d; allowed for n rows: n, n, n(n+1)/2, and 0 to n", rows, n, len(p.Root), p.Negative)
+	}
+	for i := range n {
+		if err := checkInput(p.X.Row(i)); err != nil {
+			return fmt.Errorf("row %d: %w", i+1, err)
+		}
+	}
+	for _, v := range [][]float64{p.Alpha, p.Root} {
+		for i, a := range v {
+			if !finite(a) {
+				return fmt.Errorf("alpha and root: found %v at %d; allowed: finite numbers", a, i+1)
+			}
+		}
+	}
+	_, err := p.Likelihood()
+	return err
+}
+
+// Likelihood is the observation model of the fit.
+func (p *Posterior) Likelihood() (lik.Likelihood, error) {
+	shape := p.Shape
+	if math.IsNaN(shape) {
+		shape = 0
+	}
+	return lik.New(p.Family, p.Link, lik.Params{Dispersion: p.Dispersion, Shape: shape})
+}
+
+// Predictor gives expected responses. It has its own memory: one for each goroutine.
+type Predictor struct {
+	*Posterior
+	Lik     lik.Likelihood
+	respond func(m, v float64) float64
+	scratch Scratch
+}
+
+// Predictions are the ways of NewPredictor, the default first: the latent value
+// integrated out exactly, by MacKay's moderation, or taken at its mean.
+var Predictions = []string{"exact", "mackay", "plugin"}
+
+// NewPredictor prepares predictions by one of Predictions, "" for the first.
+// Errors: another name, or a posterior that fails Check.
+func NewPredictor(p *Posterior, prediction string) (*Predictor, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	l, err := p.Likelihood()
+	if err != nil {
+		return nil, err
+	}
+	r := &Predictor{Posterior: p, Lik: l}
+	switch strings.ToLower(prediction) {
+	case "", "exact":
+		r.respond = func(m, v float64) float64 { mean, _ := l.Predict(m, v); return mean }
+	case "mackay":
+		r.respond = l.Moderated
+	case "plugin":
+		r.respond = func(m, _ float64) float64 { return l.Response(m) }
+	default:
+		return nil, fmt.Errorf("prediction: found %q; allowed: 'exact', 'mackay' or 'plugin'", prediction)
+	}
+	return r, nil
+}
+
+// Linear is the Gaussian of the linear predictor f(x) + offset.
+// Errors: those of CheckInput, and an offset that is not finite.
+func (r *Predictor) Linear(x []float64, offset float64) (m, v float64, err error) {
+	if err := r.CheckInput(x); err != nil {
+		return 0, 0, err
+	}
+	if !finite(offset) {
+		return 0, 0, fmt.Errorf("offset = %v; allowed: finite numbers", offset)
+	}
+	m, v = r.Predict(x, &r.scratch)
+	return m + offset, v, nil
+}
+
+// Response is the expected response at x.
+func (r *Predictor) Response(x []float64, offset float64) (float64, error) {
+	m, v, err := r.Linear(x, offset)
+	if err != nil {
+		return 0, err
+	}
+	return r.respond(m, v), nil
+}
