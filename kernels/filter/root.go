@@ -149,10 +149,10 @@ func (r *root) absorb(mean []float64, t lik.Tilted) {
 			next = math.Max(next, 1) // c falls to 1 from above
 		}
 		shrink := math.Sqrt(c / next)
-		carlson(r.col(j), r.b[j:], shrink, t.Beta*f/c*shrink, f)
-		if d := &r.l[j*r.p-j*(j-1)/2]; !(*d >= least) {
-			*d = least
-		}
+		col := r.col(j)
+		first := max(shrink*col[0], least) // no rounding of a difference, no underflow
+		carlson(col, r.b[j:], r.x[:len(col)], shrink, t.Beta*f/c*shrink, f)
+		col[0] = first
 		c = next
 	}
 	for i, b := range r.b {
@@ -160,20 +160,21 @@ func (r *root) absorb(mean []float64, t lik.Tilted) {
 	}
 }
 
-// carlson sets l, b = r l - g b, b + f l.
-func carlson(l, b []float64, r, g, f float64) {
-	b = b[:len(l)]
-	for len(l) >= 4 && len(b) >= 4 {
-		l0, l1, l2, l3 := l[0], l[1], l[2], l[3]
-		b0, b1, b2, b3 := b[0], b[1], b[2], b[3]
-		l[0], l[1], l[2], l[3] = r*l0-g*b0, r*l1-g*b1, r*l2-g*b2, r*l3-g*b3
-		b[0], b[1], b[2], b[3] = b0+f*l0, b1+f*l1, b2+f*l2, b3+f*l3
-		l, b = l[4:], b[4:]
+// carlson sets l, b = r l - g b, b + f l. By half or more r l is l + (r-1) l, which the
+// vector kernels can do; which way is taken, and so every bit, depends on r alone.
+func carlson(l, b, old []float64, r, g, f float64) {
+	if r < 0.5 {
+		b = b[:len(l)]
+		for i, v := range l {
+			l[i] = r*v - g*b[i]
+			b[i] += f * v
+		}
+		return
 	}
-	for i, v := range l {
-		l[i] = r*v - g*b[i]
-		b[i] += f * v
-	}
+	copy(old, l)
+	dense.Axpy(r-1, old, l)
+	dense.Axpy(-g, b, l)
+	dense.Axpy(f, old, b)
 }
 
 // walk: a root is used where no variance is added.
