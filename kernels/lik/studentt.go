@@ -118,7 +118,9 @@ func (l studentT) centred(w, y, v float64) Tilted {
 	found := findModes(v, low, high, slope)
 	sh := newStudentShape(l.scale2, k, y-found.t[0])
 	at := func(i int) anchor {
-		d1, _ := slope(found.t[i])
+		// The shape's own slope: a difference in the last place is what the tails of a
+		// wide prior would be left with.
+		d1 := newStudentShape(l.scale2, k, y-found.t[i]).d1
 		return anchor{t: found.t[i], logp: w*l.peak - k*l.fall(y-found.t[i]), d1: d1, resid: d1 - found.t[i]/v, tau: found.tau[i]}
 	}
 	a := at(0)

@@ -78,3 +78,22 @@ func TestStudentTShape(t *testing.T) {
 func BenchmarkStudentT(b *testing.B) {
 	benchmark(b, mustNew(b, "studentt", "", Params{Dispersion: 1}), Obs{Y: 1.5, Weight: 1})
 }
+
+// Predictors of the largest variances: found by fuzzing, where the slope at the mode and
+// the one in the shape differed in the last place the panels never ended.
+func TestStudentTWidest(t *testing.T) {
+	l := mustNew(t, "studentt", "", Params{Dispersion: 1, Shape: 4})
+	for _, y := range []float64{2.4e-16, 1, 1e8} {
+		for _, v := range []float64{1e20, 1e30, 1e50, 7.4e283, 1e300} {
+			m := l.Moments(Obs{Y: y, Weight: 1}, 0, v)
+			if v > 1e100 {
+				continue // it ends
+			}
+			// The prior is flat where the datum is: Z = 1/sqrt(2 pi v).
+			kerneltest.Close(t, "logZ", m.LogZ, -0.5*math.Log(2*math.Pi*v), kerneltest.Tol{Rel: 1e-4})
+			if !(m.Ratio > 0 && m.Ratio < 1e-18) {
+				t.Errorf("y = %v, v = %v: %+v", y, v, m)
+			}
+		}
+	}
+}
