@@ -1,6 +1,9 @@
 package kernels
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // NoiseGrid is the rates of random-walk variance per unit of time that automatic
 // process noise compares: 0, and Prior.Variance (1 where that is 0) times 10^-8,
@@ -13,4 +16,9 @@ func (m *Model) NoiseGrid() []float64 {
 		grid = append(grid, Or(m.Prior.Variance, 1)*math.Pow(10, float64(k)))
 	}
 	return grid
+}
+
+// NoiseStatus says which rate automatic process noise chose, of how many.
+func NoiseStatus(q float64, tried int) string {
+	return fmt.Sprintf("process_noise %.3g per unit of time has the largest innovation likelihood of %d rates tried", q, tried)
 }

@@ -12,6 +12,13 @@
 // eq. 17: with a_j = x_j σ_j² / v the change of the predictor's mean and
 // variance is shared as a_j and a_j². Between rows the weights drift as a random
 // walk, applied when a weight is next touched.
+//
+// Automatic process noise runs a bank of such filters side by side, one for each
+// rate of Model.NoiseGrid, over one dictionary and one reading of the rows. The
+// answer is the filter of the largest log evidence, the innovation likelihood of its
+// rate. All of them are merged and cloned, none is dropped, so that the choice is a
+// function of the rows alone. A run continued from a fit starts all of them from
+// its beliefs. Cost: the bank's size (10) times that of one filter.
 package adf
 
 import (
@@ -19,6 +26,7 @@ import (
 	"math"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/lik"
 )
 
 // MaxConflict is how far, in standard deviations, merged beliefs of a weight may
@@ -29,49 +37,64 @@ const MaxConflict = 6
 type State struct {
 	cfg  *kernels.Model
 	Dict kernels.Dict
-	w    []kernels.Weight
+	bank []filter         // one; with automatic noise one for each rate tried
 	base []kernels.Weight // where the first len(base) features started
 	rest []kernels.Weight // their priors, which forgetting goes back to; nil without it
 
-	// With drift only: when each weight was last brought forward (NaN = not
-	// touched yet) and how much variance drift has added to it in all.
-	touched, drifted []float64
-	begun, clock     float64 // times of the start and of the latest row; NaN before the first
+	drifts       bool
+	touched      []float64 // with drift: when each weight was last brought forward, NaN = not yet
+	begun, clock float64   // times of the start and of the latest row; NaN before the first
 
 	n, skipped, late, merged int64
-	logZ                     float64
-	conflict                 float64 // largest |μa - μb| / sqrt(σa² + σb²) met in a merge
+}
+
+// filter is the beliefs under one rate of drift.
+type filter struct {
+	q        float64 // random-walk variance per unit of time, unless the model gives it by feature
+	w        []kernels.Weight
+	drifted  []float64 // with drift: how much variance it has added to each weight in all
+	logZ     float64
+	conflict float64 // largest |μa - μb| / sqrt(σa² + σb²) met in a merge
+
+	tilt lik.Tilted // of the row at hand, and the variance it met
+	v    float64
 }
 
 // New returns the state before the first row.
-// Errors: more start beliefs than MaxFeatures.
+// Errors: more start beliefs than MaxFeatures; automatic process noise beside
+// forgetting.
 func New(cfg *kernels.Model) (*State, error) {
-	s := &State{cfg: cfg, begun: math.NaN(), clock: math.NaN()}
+	s := &State{cfg: cfg, drifts: cfg.Drifts() || cfg.Options.AutoNoise, begun: math.NaN(), clock: math.NaN()}
+	if cfg.Options.AutoNoise && cfg.Forgets() {
+		return nil, fmt.Errorf("process_noise = 'auto' and forgetting are two models of drift; give one of them")
+	}
 	if err := cfg.Name(&s.Dict); err != nil {
 		return nil, err
 	}
+	var w []kernels.Weight
 	for id := range s.Dict.Len() {
-		s.w = append(s.w, s.fresh(id))
+		w = append(w, s.fresh(id))
 	}
 	put := func(bs []kernels.Belief) {
 		for _, b := range bs {
 			if id, ok := s.Dict.Find(b.Feature); ok {
-				s.w[id] = b.Weight
+				w[id] = b.Weight
 			}
 		}
 	}
 	put(cfg.Priors)
 	if cfg.Forgets() {
-		s.rest = append([]kernels.Weight(nil), s.w...)
+		s.rest = append([]kernels.Weight(nil), w...)
 	}
 	if f := cfg.Start; f != nil {
 		put(f.Beliefs) // a posterior knows better than a prior
 	}
 	if len(cfg.Priors) > 0 || cfg.Start != nil {
-		s.base = append([]kernels.Weight(nil), s.w...)
+		s.base = append([]kernels.Weight(nil), w...)
 	}
+	logZ := 0.0
 	if f := cfg.Start; f != nil {
-		s.n, s.skipped, s.logZ = f.N, f.Skipped, f.LogEvidence
+		s.n, s.skipped, logZ = f.N, f.Skipped, f.LogEvidence
 		if cfg.HasTime && !math.IsNaN(f.Time) {
 			s.clock = f.Time
 		} else if f.N > 0 && !cfg.HasTime {
@@ -79,8 +102,15 @@ func New(cfg *kernels.Model) (*State, error) {
 		}
 		s.begun = s.clock
 	}
-	if s.cfg.Drifts() {
-		s.born(len(s.w))
+	rates := []float64{cfg.Noise}
+	if cfg.Options.AutoNoise {
+		rates = cfg.NoiseGrid()
+	}
+	for _, q := range rates {
+		s.bank = append(s.bank, filter{q: q, w: append([]kernels.Weight(nil), w...), logZ: logZ})
+	}
+	if s.drifts {
+		s.born(len(w))
 		if !math.IsNaN(s.clock) {
 			for i := range s.touched {
 				s.touched[i] = s.clock
@@ -93,8 +123,23 @@ func New(cfg *kernels.Model) (*State, error) {
 func (s *State) born(n int) {
 	for len(s.touched) < n {
 		s.touched = append(s.touched, math.NaN())
-		s.drifted = append(s.drifted, 0)
 	}
+	for k := range s.bank {
+		for b := &s.bank[k]; len(b.drifted) < n; {
+			b.drifted = append(b.drifted, 0)
+		}
+	}
+}
+
+// best is the filter of the largest log evidence, the least drift among equals.
+func (s *State) best() *filter {
+	best := &s.bank[0]
+	for k := range s.bank {
+		if s.bank[k].logZ > best.logZ {
+			best = &s.bank[k]
+		}
+	}
+	return best
 }
 
 // start is where feature id started: the prior that parts of a run share.
@@ -123,27 +168,24 @@ func (s *State) fresh(id int) kernels.Weight {
 
 // Grow gives features that the dictionary has learnt their prior.
 func (s *State) Grow() {
-	if n := s.Dict.Len(); len(s.w) < n {
-		p := kernels.Weight{Mean: s.cfg.Prior.Mean, Variance: s.cfg.Prior.Variance}
-		for len(s.w) < n {
-			s.w = append(s.w, p)
-		}
-		if s.cfg.Drifts() {
-			s.born(n)
+	n := s.Dict.Len()
+	if len(s.bank[0].w) >= n {
+		return
+	}
+	p := kernels.Weight{Mean: s.cfg.Prior.Mean, Variance: s.cfg.Prior.Variance}
+	for k := range s.bank {
+		for b := &s.bank[k]; len(b.w) < n; {
+			b.w = append(b.w, p)
 		}
 	}
-}
-
-func (s *State) noise(id int) float64 {
-	if s.cfg.NoiseBy != nil {
-		return s.cfg.NoiseBy[string(s.Dict.Name(uint32(id)))]
+	if s.drifts {
+		s.born(n)
 	}
-	return s.cfg.Noise
 }
 
 // forward is the belief of feature id at time t, and the variance drift added.
-func (s *State) forward(id int, t float64) (w kernels.Weight, added float64) {
-	w = s.w[id]
+func (s *State) forward(b *filter, id int, t float64) (w kernels.Weight, added float64) {
+	w = b.w[id]
 	dt := t - s.touched[id]
 	if !(dt > 0) || w.Variance == 0 { // a known weight stays known
 		return w, 0
@@ -152,7 +194,11 @@ func (s *State) forward(id int, t float64) (w kernels.Weight, added float64) {
 		p := s.settle(w, s.target(id), dt)
 		return p, p.Variance - w.Variance
 	}
-	added = s.noise(id) * dt
+	q := b.q
+	if s.cfg.NoiseBy != nil {
+		q = s.cfg.NoiseBy[string(s.Dict.Name(uint32(id)))]
+	}
+	added = q * dt
 	w.Variance = min(w.Variance+added, math.MaxFloat64)
 	return w, added
 }
@@ -168,9 +214,12 @@ func (s *State) settle(w, p kernels.Weight, dt float64) kernels.Weight {
 }
 
 func (s *State) advance(id int, t float64) {
-	w, added := s.forward(id, t)
-	s.w[id] = w
-	s.drifted[id] += added
+	for k := range s.bank {
+		b := &s.bank[k]
+		w, added := s.forward(b, id, t)
+		b.w[id] = w
+		b.drifted[id] += added
+	}
 	if !(s.touched[id] >= t) { // also NaN
 		s.touched[id] = t
 	}
@@ -222,73 +271,84 @@ func (s *State) Skip(n int64) { s.skipped += n }
 // Source: Zoeter (2007), section 2.
 func (s *State) Update(b *kernels.Batch, skip bool) error {
 	s.Grow()
-	drifts := s.cfg.Drifts()
-	w := s.w
 	l := s.cfg.Lik
 	for i := range b.Len() {
 		o := b.Obs(i)
-		if err := l.Check(o); err != nil {
+		err := l.Check(o)
+		if err == nil {
+			lo, hi := b.Row[i], b.Row[i+1]
+			fs, xs := b.Feature[lo:hi], b.Value[lo:hi]
+			if s.drifts {
+				t := s.tick(b, i)
+				for _, f := range fs {
+					s.advance(int(f), t)
+				}
+			} else if s.cfg.HasTime {
+				s.tickOnly(b.Time[i])
+			}
+			err = s.row(o, fs, xs, b.Shift(i))
+		}
+		if err != nil {
 			if skip {
 				s.skipped++
 				continue
 			}
 			return kernels.RowError(err)
 		}
-		if !drifts && s.cfg.HasTime {
-			s.tickOnly(b.Time[i])
-		}
-		lo, hi := b.Row[i], b.Row[i+1]
-		fs, xs := b.Feature[lo:hi], b.Value[lo:hi]
-		xs = xs[:len(fs)]
-		if drifts {
-			t := s.tick(b, i)
-			for _, f := range fs {
-				s.advance(int(f), t)
-			}
-		}
-		m, v := b.Shift(i), 0.0
+	}
+	return nil
+}
+
+// row absorbs one row, whose weights have drifted up to it: all filters or none.
+func (s *State) row(o lik.Obs, fs []uint32, xs []float64, shift float64) error {
+	xs = xs[:len(fs)]
+	for k := range s.bank {
+		b := &s.bank[k]
+		w := b.w
+		m, v := shift, 0.0
 		for k, f := range fs {
 			x, wf := xs[k], &w[f]
 			m += x * wf.Mean
 			v += x * x * wf.Variance
 		}
 		if !(math.Abs(m) <= math.MaxFloat64) || !(v <= math.MaxFloat64) {
-			if skip {
-				s.skipped++
-				continue
-			}
-			return kernels.RowError(fmt.Errorf("the linear predictor overflows (mean %v, variance %v); scale the features down", m, v))
+			return fmt.Errorf("the linear predictor overflows (mean %v, variance %v); scale the features down", m, v)
 		}
-		t := l.Moments(o, m, v)
+		t := s.cfg.Lik.Moments(o, m, v)
 		if !finite(t.LogZ) || !finite(t.Alpha) || !(t.Ratio > 0) || !(t.Ratio <= math.MaxFloat64) {
-			if skip {
-				s.skipped++
-				continue
-			}
-			return kernels.RowError(fmt.Errorf("y = %v with weight %v is impossible under a linear predictor of mean %v, variance %v: log Z = %v", o.Y, o.Weight, m, v, t.LogZ))
+			return fmt.Errorf("y = %v with weight %v is impossible under a linear predictor of mean %v, variance %v: log Z = %v", o.Y, o.Weight, m, v, t.LogZ)
 		}
-		s.n++
-		s.logZ += t.LogZ
-		if v == 0 {
-			continue
-		}
-		inv := 1 / v
-		for k, f := range fs {
-			x, wf := xs[k], &w[f]
-			xv := x * wf.Variance
-			a := x * xv * inv
-			rest := 1 - a
-			if rest < 0 || len(fs) == 1 {
-				rest = 0
-			}
-			if len(fs) == 1 {
-				a = 1
-			}
-			wf.Mean += xv * t.Alpha
-			wf.Variance *= rest + a*t.Ratio
+		b.tilt, b.v = t, v
+	}
+	s.n++
+	for k := range s.bank {
+		b := &s.bank[k]
+		b.logZ += b.tilt.LogZ
+		if b.v > 0 {
+			b.share(fs, xs)
 		}
 	}
 	return nil
+}
+
+// share gives the weights of a row their parts of its tilted moments.
+func (b *filter) share(fs []uint32, xs []float64) {
+	w, alpha, ratio := b.w, b.tilt.Alpha, b.tilt.Ratio
+	inv := 1 / b.v
+	for k, f := range fs {
+		x, wf := xs[k], &w[f]
+		xv := x * wf.Variance
+		a := x * xv * inv
+		rest := 1 - a
+		if rest < 0 || len(fs) == 1 {
+			rest = 0
+		}
+		if len(fs) == 1 {
+			a = 1
+		}
+		wf.Mean += xv * alpha
+		wf.Variance *= rest + a*ratio
+	}
 }
 
 func finite(x float64) bool { return math.Abs(x) <= math.MaxFloat64 }
@@ -307,6 +367,7 @@ func (s *State) tickOnly(t float64) {
 // the row is learnt. Nothing is changed.
 func (s *State) Linear(b *kernels.Batch, mean, variance []float64) {
 	s.Grow()
+	best := s.best()
 	for i := range b.Len() {
 		t := s.clock
 		if s.cfg.HasTime && len(b.Time) > 0 {
@@ -316,9 +377,9 @@ func (s *State) Linear(b *kernels.Batch, mean, variance []float64) {
 		}
 		m, v := b.Shift(i), 0.0
 		for k := b.Row[i]; k < b.Row[i+1]; k++ {
-			x, w := b.Value[k], s.w[b.Feature[k]]
-			if s.touched != nil {
-				w, _ = s.forward(int(b.Feature[k]), t)
+			x, w := b.Value[k], best.w[b.Feature[k]]
+			if s.drifts {
+				w, _ = s.forward(best, int(b.Feature[k]), t)
 			}
 			m += x * w.Mean
 			v += x * x * w.Variance
@@ -331,15 +392,22 @@ func (s *State) Linear(b *kernels.Batch, mean, variance []float64) {
 func (s *State) Clone() *State {
 	c := *s
 	c.Dict = s.Dict.Clone()
-	c.w = append([]kernels.Weight(nil), s.w...)
 	c.touched = append([]float64(nil), s.touched...)
-	c.drifted = append([]float64(nil), s.drifted...)
+	c.bank = append([]filter(nil), s.bank...)
+	for k := range c.bank {
+		b := &c.bank[k]
+		b.w, b.drifted = append([]kernels.Weight(nil), b.w...), append([]float64(nil), b.drifted...)
+	}
 	return &c // base and rest are never changed
 }
 
 // Size is the memory held, in bytes.
 func (s *State) Size() int64 {
-	return s.Dict.Size() + 16*int64(cap(s.w)+cap(s.base)+cap(s.rest)) + 8*int64(cap(s.touched)+cap(s.drifted)) + 200
+	n := s.Dict.Size() + 16*int64(cap(s.base)+cap(s.rest)) + 8*int64(cap(s.touched)) + 200
+	for k := range s.bank {
+		n += 100 + 16*int64(cap(s.bank[k].w)) + 8*int64(cap(s.bank[k].drifted))
+	}
+	return n
 }
 
 // Merge absorbs a state of the same Config that saw other rows: the product of
@@ -355,10 +423,9 @@ func (s *State) Size() int64 {
 // src is not changed. Errors: src's features exceed the dictionary's limit.
 func (s *State) Merge(src *State) error {
 	s.Grow()
-	drifts := s.cfg.Drifts()
-	before := len(s.w)
-	ids := make([]uint32, len(src.w))
-	for j := range src.w {
+	before := len(s.bank[0].w)
+	ids := make([]uint32, len(src.bank[0].w))
+	for j := range ids {
 		id, err := s.Dict.AddRaw(string(src.Dict.Name(uint32(j))))
 		if err != nil {
 			return err
@@ -374,55 +441,47 @@ func (s *State) Merge(src *State) error {
 	case math.IsNaN(src.clock):
 	case s.cfg.HasTime:
 		clock, begun = max(clock, src.clock), min(begun, src.begun)
-	case drifts:
+	case s.drifts:
 		clock += src.clock - src.begun
 		if f := s.cfg.Start; f == nil || f.N == 0 { // a fresh run begins at its first row
 			clock++
 		}
 	}
-	if drifts {
+	if s.drifts {
 		for j := range before {
 			s.advance(j, clock)
 		}
 	}
-	for j := range src.w {
-		id := int(ids[j])
-		q, added := src.w[j], 0.0
-		if drifts {
-			at := src.clock
-			if s.cfg.HasTime {
-				at = clock
+	at := src.clock
+	if s.cfg.HasTime {
+		at = clock
+	}
+	for k := range s.bank {
+		b, o := &s.bank[k], &src.bank[k]
+		for j := range o.w {
+			id := int(ids[j])
+			q, added := o.w[j], 0.0
+			if s.drifts {
+				q, added = src.forward(o, j, at)
+				added += o.drifted[j]
 			}
-			q, added = src.forward(j, at)
-			added += src.drifted[j]
+			if id >= before {
+				b.w[id] = q
+				if s.drifts {
+					b.drifted[id] = added
+				}
+				continue
+			}
+			if err := s.multiply(b, id, q, added, clock-begun); err != nil {
+				return err
+			}
+		}
+		b.conflict = max(b.conflict, o.conflict)
+	}
+	if s.drifts {
+		for _, id := range ids {
 			s.touched[id] = clock
 		}
-		if id >= before {
-			s.w[id] = q
-			if drifts {
-				s.drifted[id] = added
-			}
-			continue
-		}
-		p := s.start(id)
-		switch {
-		case !drifts || p.Variance == 0:
-		case s.cfg.Forgets():
-			p = s.settle(p, s.target(id), clock-begun)
-		default:
-			s.drifted[id] = max(s.drifted[id], added)
-			p.Variance += s.drifted[id]
-		}
-		if a := s.w[id]; a.Variance+q.Variance > 0 {
-			s.conflict = max(s.conflict, math.Abs(a.Mean-q.Mean)/math.Sqrt(a.Variance+q.Variance))
-		}
-		w, c, ok := kernels.Merge(s.w[id], q, p)
-		if !ok {
-			return fmt.Errorf("merging partial states: feature %q has no proper product (variances %v and %v, prior %v)",
-				s.Dict.Name(uint32(id)), s.w[id].Variance, q.Variance, p.Variance)
-		}
-		s.w[id] = w
-		s.logZ += c
 	}
 	s.clock, s.begun = clock, begun
 	from := int64(0)
@@ -433,10 +492,37 @@ func (s *State) Merge(src *State) error {
 	}
 	s.n += src.n - from
 	s.skipped += src.skipped - skipped
-	s.logZ += src.logZ - logZ0
+	for k := range s.bank {
+		s.bank[k].logZ += src.bank[k].logZ - logZ0
+	}
 	s.late += src.late
 	s.merged += src.merged + 1
-	s.conflict = max(s.conflict, src.conflict)
+	return nil
+}
+
+// multiply takes in the belief q of feature id from another state, to which drift
+// added that much variance; the prior both share lies passed before.
+func (s *State) multiply(b *filter, id int, q kernels.Weight, added, passed float64) error {
+	p := s.start(id)
+	switch {
+	case !s.drifts || p.Variance == 0:
+	case s.cfg.Forgets():
+		p = s.settle(p, s.target(id), passed)
+	default:
+		b.drifted[id] = max(b.drifted[id], added)
+		p.Variance += b.drifted[id]
+	}
+	a := b.w[id]
+	if a.Variance+q.Variance > 0 {
+		b.conflict = max(b.conflict, math.Abs(a.Mean-q.Mean)/math.Sqrt(a.Variance+q.Variance))
+	}
+	w, c, ok := kernels.Merge(a, q, p)
+	if !ok {
+		return fmt.Errorf("merging partial states: feature %q has no proper product (variances %v and %v, prior %v)",
+			s.Dict.Name(uint32(id)), a.Variance, q.Variance, p.Variance)
+	}
+	b.w[id] = w
+	b.logZ += c
 	return nil
 }
 
@@ -444,10 +530,11 @@ func (s *State) Merge(src *State) error {
 // row; the state is not changed. Cost: O(p log p).
 func (s *State) Each(f func(name []byte, w kernels.Weight)) {
 	s.Grow()
+	b := s.best()
 	for _, id := range s.Dict.Order() {
-		w := s.w[id]
-		if s.touched != nil {
-			w, _ = s.forward(int(id), s.clock)
+		w := b.w[id]
+		if s.drifts {
+			w, _ = s.forward(b, int(id), s.clock)
 		}
 		f(s.Dict.Name(id), w)
 	}
@@ -458,16 +545,19 @@ func (s *State) Len() int { return s.Dict.Len() }
 
 // Summary is the fit without its beliefs.
 func (s *State) Summary() kernels.Fit {
-	c := s.cfg
+	c, b := s.cfg, s.best()
 	f := *c.NewFit("adf")
-	f.N, f.Skipped, f.LogEvidence = s.n, s.skipped, s.logZ
+	f.N, f.Skipped, f.LogEvidence = s.n, s.skipped, b.logZ
 	if c.HasTime {
 		f.Time = s.clock
 	}
+	if c.Options.AutoNoise {
+		f.Status = kernels.NoiseStatus(b.q, len(s.bank))
+	}
 	switch {
-	case s.conflict > MaxConflict:
-		f.Status = fmt.Sprintf("parts fitted apart (several threads or window parts, no ORDER BY) were merged and disagree by up to %.0f standard deviations: log_evidence is not reliable", s.conflict)
-	case s.merged > 0 && s.cfg.Drifts():
+	case b.conflict > MaxConflict:
+		f.Status = fmt.Sprintf("parts fitted apart (several threads or window parts, no ORDER BY) were merged and disagree by up to %.0f standard deviations: log_evidence is not reliable", b.conflict)
+	case s.merged > 0 && s.drifts:
 		f.Status = "parts fitted apart (several threads or window parts, no ORDER BY) were merged: with drift the answer is approximate"
 	}
 	if s.late > 0 {

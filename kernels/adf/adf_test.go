@@ -465,6 +465,12 @@ func benchUpdate(b *testing.B, cfg *kernels.Model, nnz, p int) {
 			if rnd.Float64() < 0.3 {
 				y = 1
 			}
+			switch cfg.Lik.Family() {
+			case "gamma":
+				y += 0.5
+			case "binomial":
+				bt.Trials = append(bt.Trials, 3)
+			}
 			bt.Y = append(bt.Y, y)
 		}
 	}

@@ -766,7 +766,7 @@ func (s *State) status(b *member) string {
 	case b.cov.status() != "":
 		return b.cov.status()
 	case s.cfg.Options.AutoNoise:
-		return fmt.Sprintf("process_noise %.3g has the largest innovation likelihood of %d tried", b.q, len(s.bank))
+		return kernels.NoiseStatus(b.q, len(s.bank))
 	}
 	return "ok"
 }

@@ -592,3 +592,111 @@ func FuzzUpdate(f *testing.F) {
 		s.Clone().Merge(s)
 	})
 }
+
+// The bank of process noises over full covariances: it finds the rate of a walk to
+// within the grid's decade, and its filter is the one of that rate.
+func TestAutoNoise(t *testing.T) {
+	for _, c := range []struct {
+		q    float64
+		rule Rule
+		cov  string
+	}{{1e-3, ADF{}, "full"}, {1e-2, EKF{}, "full"}, {1e-3, ADF{}, "lowrank"}, {0, Laplace{}, "full"}} {
+		rnd := rand.New(rand.NewPCG(3, 9))
+		n := 2500
+		var w [4]float64
+		rows := make([]row, n)
+		for i := range rows {
+			x := map[string]float64{}
+			eta := 0.0
+			for j := range w {
+				w[j] += math.Sqrt(c.q) * rnd.NormFloat64()
+				if i == 0 {
+					w[j] = rnd.NormFloat64()
+				}
+				v := rnd.NormFloat64()
+				x[string(rune('a'+j))] = v
+				eta += v * w[j]
+			}
+			rows[i] = row{x: x, y: eta + rnd.NormFloat64()*0.9, w: 1}
+		}
+		m := kernels.Model{Lik: like(t, "gaussian", ""), Prior: kernels.DefaultPrior, Options: kernels.Options{Covariance: c.cov}}
+		run := func(q float64, auto bool) *State {
+			k := m
+			k.Noise, k.Options.AutoNoise = q, auto
+			s := state(t, &k, c.rule)
+			feed(t, s, rows)
+			return s
+		}
+		auto := run(0, true)
+		q, score := auto.best().q, auto.Summary().LogEvidence
+		same(t, "alone", fit(t, run(q, false)), fit(t, auto), 0)
+		if c.q == 0 {
+			if q*float64(n) > 0.01 {
+				t.Errorf("static: q = %g", q)
+			}
+			continue
+		}
+		none, much := run(0, false).Summary().LogEvidence, run(100*c.q, false).Summary().LogEvidence
+		if q < c.q/10 || q > 10*c.q || score <= none || score <= much {
+			t.Errorf("q = %g for %g, score %.1f, without %.1f, with 100 times too much %.1f", q, c.q, score, none, much)
+		}
+	}
+}
+
+// Between diagonal and full: what low rank keeps of correlated weights. The mean of the
+// squared gaps to the full filter's means falls from rank to rank.
+func TestRanks(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(6, 6))
+	const p, n = 30, 400
+	mixing := make([][]float64, p)
+	for i := range mixing {
+		mixing[i] = make([]float64, p)
+		for k := range mixing[i] {
+			mixing[i][k] = rnd.NormFloat64() * math.Pow(0.75, float64(k))
+		}
+	}
+	rows := make([]row, n)
+	for i := range rows {
+		z := make([]float64, p)
+		for k := range z {
+			z[k] = rnd.NormFloat64()
+		}
+		x := map[string]float64{}
+		eta := 0.0
+		for j := range p {
+			v := dense.Dot(mixing[j], z)
+			x[fmt.Sprint(j+1)] = v
+			eta += v * math.Sin(float64(j)) * 0.3
+		}
+		y := 0.0
+		if rnd.Float64() < 1/(1+math.Exp(-eta)) {
+			y = 1
+		}
+		rows[i] = row{x: x, y: y, w: 1}
+	}
+	gap := func(f, g *kernels.Fit) (s float64) {
+		for j := range f.Beliefs {
+			s += (f.Beliefs[j].Mean - g.Beliefs[j].Mean) * (f.Beliefs[j].Mean - g.Beliefs[j].Mean) / g.Beliefs[j].Variance / p
+		}
+		return s
+	}
+	run := func(cov string, rank int) *kernels.Fit {
+		s := state(t, &kernels.Model{Lik: like(t, "", ""), Prior: kernels.DefaultPrior, Options: kernels.Options{Covariance: cov, Rank: rank}}, ADF{})
+		feed(t, s, rows)
+		return fit(t, s)
+	}
+	full := run("full", 0)
+	last := math.Inf(1)
+	for _, rank := range []int{-1, 3, 10, 20, 30} {
+		f := run("lowrank", rank)
+		g := gap(f, full)
+		t.Logf("rank %d: mean squared gap %.3g variances; %s", rank, g, f.Status)
+		if !(g < last) {
+			t.Errorf("rank %d is no better than the one below", rank)
+		}
+		last = g
+	}
+	if last > 1e-18 {
+		t.Errorf("rank p: gap %g", last)
+	}
+}
