@@ -47,7 +47,11 @@ type lowRank struct {
 	convex  int64   // rows with h < 0
 }
 
+// room is the number of columns there is memory for.
 func (l *lowRank) room() int { return max(2*l.rank, l.rank+1) }
+
+// keep is the number of columns that a cut leaves: no more than there are weights.
+func (l *lowRank) keep() int { return min(l.rank, l.p) }
 
 func newLowRank(g *gauss.Normal, rank int) (*lowRank, error) {
 	switch {
@@ -221,14 +225,14 @@ func (l *lowRank) absorb(mean []float64, t lik.Tilted) {
 		l.w[int(j)*room+r] = root * l.x[e]
 	}
 	l.r++
-	if l.r == room {
+	if l.r == max(2*l.keep(), l.keep()+1) {
 		l.cut()
 	}
 }
 
 // cut brings W back to its rank.
 func (l *lowRank) cut() {
-	if l.r <= l.rank {
+	if l.r <= l.keep() {
 		return
 	}
 	l.take(l.matrix().Clone(), l.gram.Slice(0, l.r, 0, l.r))
@@ -237,8 +241,8 @@ func (l *lowRank) cut() {
 // take makes w (p x any) the low-rank part, cut to the rank if it is wider than that;
 // gram is wᵀ diag(1/s) w, nil when unknown.
 func (l *lowRank) take(w, gram *dense.Matrix) {
-	c := w.Cols
-	if c > l.rank {
+	c, keep := w.Cols, l.keep()
+	if c > keep {
 		if gram == nil {
 			gram = dense.New(c, c)
 			dense.Gram(gram, w, l.inverse())
@@ -247,16 +251,16 @@ func (l *lowRank) take(w, gram *dense.Matrix) {
 		for i := range c {
 			all += gram.At(i, i)
 		}
-		top := dense.New(c, l.rank)
+		top := dense.New(c, keep)
 		if vals, vec, ok := eigen(gram); ok {
-			for j := range l.rank { // largest first
+			for j := range keep { // largest first
 				kept += math.Max(vals[c-1-j], 0)
 				for i := range c {
 					top.Row(i)[j] = vec.At(i, c-1-j)
 				}
 			}
 		}
-		cutW := dense.New(l.p, l.rank)
+		cutW := dense.New(l.p, keep)
 		dense.Mul(cutW, w, top)
 		for i := range l.p {
 			// What the rotation leaves out of row i; exact rows lose rounding only.
@@ -592,7 +596,7 @@ func (l *lowRank) variances(dst []float64) {
 
 func (l *lowRank) pack(places []int32) (kernels.Covariance, error) {
 	c := l
-	if l.r > l.rank {
+	if l.r > l.keep() {
 		c = l.clone().(*lowRank)
 		c.cut()
 	}

@@ -619,7 +619,7 @@ func TestAutoNoise(t *testing.T) {
 			}
 			rows[i] = row{x: x, y: eta + rnd.NormFloat64()*0.9, w: 1}
 		}
-		m := kernels.Model{Lik: like(t, "gaussian", ""), Prior: kernels.DefaultPrior, Options: kernels.Options{Covariance: c.cov}}
+		m := kernels.Model{Lik: like(t, "gaussian", ""), Prior: kernels.DefaultPrior, Options: kernels.Options{Covariance: c.cov, Rank: 4}}
 		run := func(q float64, auto bool) *State {
 			k := m
 			k.Noise, k.Options.AutoNoise = q, auto
