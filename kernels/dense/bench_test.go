@@ -44,12 +44,13 @@ func BenchmarkPeak(b *testing.B) {
 }
 
 func BenchmarkGram(b *testing.B) {
-	for _, s := range [][2]int{{200_000, 1}, {200_000, 4}, {200_000, 10}, {200_000, 20}, {200_000, 50}, {100_000, 200}, {20_000, 1000}} {
+	for _, s := range [][2]int{{20, 3}, {100, 10}, {200_000, 1}, {200_000, 4}, {200_000, 10}, {200_000, 20}, {200_000, 50}, {100_000, 200}, {20_000, 1000}} {
 		n, p := s[0], s[1]
 		x, w := random(newRand(1), n, p, 0, 0), vector(newRand(2), n)
 		dst := New(p, p)
 		ops := float64(n) * float64(p) * float64(p+1)
 		b.Run(fmt.Sprintf("n=%d/p=%d", n, p), func(b *testing.B) {
+			b.ReportAllocs()
 			for b.Loop() {
 				Gram(dst, x, w)
 			}
@@ -109,9 +110,9 @@ func BenchmarkGramT(b *testing.B) {
 
 func BenchmarkCholesky(b *testing.B) {
 	for _, n := range []int{8, 16, 50, 100, 200, 1000, 2000, 5000} {
-		a, l := spd(newRand(1), n), New(n, n)
 		ops := float64(n) * float64(n) * float64(n) / 3
 		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {
+			a, l := spd(newRand(1), n), New(n, n)
 			for b.Loop() {
 				copy(l.Data, a.Data)
 				if err := Cholesky(l); err != nil {
@@ -122,7 +123,7 @@ func BenchmarkCholesky(b *testing.B) {
 		})
 		if n == 1000 {
 			b.Run("gonum/n=1000", func(b *testing.B) {
-				s := mat.NewSymDense(n, a.Data)
+				s := mat.NewSymDense(n, spd(newRand(1), n).Data)
 				var c mat.Cholesky
 				for b.Loop() {
 					c.Factorize(s)
@@ -136,12 +137,12 @@ func BenchmarkCholesky(b *testing.B) {
 func BenchmarkSolve(b *testing.B) {
 	for _, s := range [][2]int{{50, 50}, {1000, 1}, {1000, 1000}, {2000, 2000}} {
 		n, k := s[0], s[1]
-		l, x := spd(newRand(1), n), random(newRand(2), n, k, 0, 0)
-		if err := Cholesky(l); err != nil {
-			b.Fatal(err)
-		}
 		for name, f := range map[string]func(l, b *Matrix){"lower": SolveLower, "transposed": SolveLowerT} {
 			b.Run(fmt.Sprintf("%s/n=%d/k=%d", name, n, k), func(b *testing.B) {
+				l, x := spd(newRand(1), n), random(newRand(2), n, k, 0, 0)
+				if err := Cholesky(l); err != nil {
+					b.Fatal(err)
+				}
 				y := x.Clone()
 				for b.Loop() {
 					copy(y.Data, x.Data)
@@ -155,11 +156,11 @@ func BenchmarkSolve(b *testing.B) {
 
 func BenchmarkInverse(b *testing.B) {
 	for _, n := range []int{50, 200, 1000, 2000} {
-		l, dst := spd(newRand(1), n), New(n, n)
-		if err := Cholesky(l); err != nil {
-			b.Fatal(err)
-		}
 		b.Run(fmt.Sprintf("n=%d", n), func(b *testing.B) {
+			l, dst := spd(newRand(1), n), New(n, n)
+			if err := Cholesky(l); err != nil {
+				b.Fatal(err)
+			}
 			for b.Loop() {
 				InverseFromCholesky(dst, l)
 			}

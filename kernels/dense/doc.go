@@ -29,7 +29,7 @@
 //
 // For a symmetric C only blocks that reach the diagonal are computed and the other triangle
 // is copied. Of a diagonal of 8 x 8 blocks, half is wasted: for p columns a Gram matrix takes
-// about 1 + 8/p times the operations it needs.
+// about 1 + 7/p times the operations it needs.
 //
 // A tall narrow X has too few tiles for several processors. There the sum is cut in
 // segments with a C each, which are added at the end.

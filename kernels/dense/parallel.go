@@ -10,7 +10,7 @@ import (
 // other processors for.
 const parallelWork = 1 << 20
 
-func workersFor(operations int) int {
+func workersFor(operations float64) int {
 	if operations < parallelWork {
 		return 1
 	}

@@ -1,9 +1,6 @@
 package dense
 
-import (
-	"fmt"
-	"sync"
-)
+import "sync"
 
 // Mul sets dst = A B.
 func Mul(dst, a, b *Matrix) { Gemm(dst, 1, a, false, b, false, 0) }
@@ -131,7 +128,8 @@ func (p *product) run() {
 		}
 		return
 	}
-	if p.m*p.n*p.k <= tinyWork {
+	work := float64(p.m) * float64(p.n) * float64(p.k)
+	if work <= tinyWork {
 		p.tiny()
 		return
 	}
@@ -139,7 +137,7 @@ func (p *product) run() {
 	if p.k >= 2*segment && p.m*p.n <= maxSplit {
 		segments = min(ceil(p.k, segment), maxSegments, max(1, maxPartial/(p.m*p.n)))
 	}
-	workers := workersFor(2 * p.m * p.n * p.k)
+	workers := workersFor(2 * work)
 	if workers == 1 && segments == 1 && p.m <= tileRows && p.n <= tileCols {
 		t := tile{0, p.m, 0, p.n}
 		s := scratch.Get().(*space)
@@ -432,6 +430,3 @@ func scale(x []float64, a float64) {
 func ceil(a, b int) int { return (a + b - 1) / b }
 
 func roundUp(a, b int) int { return ceil(a, b) * b }
-
-// String is for the messages of tests.
-func (t tile) String() string { return fmt.Sprintf("[%d:%d, %d:%d]", t.i0, t.i1, t.j0, t.j1) }

@@ -124,7 +124,7 @@ func solveBlock(l, b Matrix, s side) {
 		t.inverse[i] = 1 / row[i]
 	}
 	panels := ceil(count, panelCols)
-	tasks(panels, min(workersFor(n*n*count), ceil(panels, 4)), func(i int) {
+	tasks(panels, min(workersFor(float64(n*n)*float64(count)), ceil(panels, 4)), func(i int) {
 		sp := scratch.Get().(*space)
 		c0 := i * panelCols
 		c1 := min(c0+panelCols, count)

@@ -20,7 +20,7 @@ func Gemv(y []float64, a *Matrix, x []float64) {
 			y[i] = dot(a.Row(i), x)
 		}
 	}
-	if workersFor(2*a.Rows*a.Cols) == 1 {
+	if workersFor(2*float64(a.Rows)*float64(a.Cols)) == 1 {
 		rows(0, a.Rows)
 		return
 	}
@@ -47,7 +47,7 @@ func GemvT(y []float64, a *Matrix, x []float64) {
 	}
 	parts := New(segments, roundUp(len(y), lanes))
 	f := func(i int) { add(parts.Row(i)[:len(y)], i*len(x)/segments, (i+1)*len(x)/segments) }
-	tasks(segments, workersFor(2*len(x)*len(y)), f)
+	tasks(segments, workersFor(2*float64(len(x))*float64(len(y))), f)
 	for i := range segments {
 		axpy(1, parts.Row(i)[:len(y)], y)
 	}
