@@ -14,6 +14,8 @@ const (
 	logLengthscale = iota
 	logSignal
 	meanInUnits
+	logDispersion
+	logShape
 	nParameters
 )
 
@@ -46,14 +48,18 @@ func thirdStep(l lik.Likelihood) float64 {
 //
 //	s_i = ½ Σ_ii ∂³ log p(y_i | η_i)/∂η³,  v = s - R K s
 //
-// it is, with ∂K the derivative of K,
+// it is, with ∂K the derivative of K and ∂l, ∂l', ∂l″ those of the log likelihoods in a
+// parameter of theirs,
 //
-//	∂ log q = Σ_ij ∂K_ij (½ α_i α_j - ½ R_ij + v_i α_j),  ∂ log q/∂mean = Σ α_i + v_i
+//	∂ log q = Σ_ij ∂K_ij (½ α_i α_j - ½ R_ij + v_i α_j)
+//	∂ log q / ∂mean = Σ α_i + v_i
+//	∂ log q = Σ ∂l_i + ½ Σ_ii ∂l″_i + (Kv)_i ∂l'_i
 //
 // Cost: 3 n³ operations.
 //
 // Source: Rasmussen and Williams (2006), section 5.5.1.
-func (s *search) gradient(w *workspace) (g vector) {
+func (c *climber) gradient() (g vector) {
+	s, w := c.search, &c.work
 	n := len(s.y)
 	signs := make([]float64, n)
 	for a := range signs {
@@ -71,22 +77,34 @@ func (s *search) gradient(w *workspace) (g vector) {
 		}
 	}
 	dense.SolveLower(s.b, tk)
-	v := make([]float64, n)
+	sigma, v := make([]float64, n), make([]float64, n)
+	for i := range sigma {
+		sigma[i] = s.k.At(i, i)
+	}
 	for a, sign := range signs {
 		for j, t := range tk.Row(a) {
-			v[j] += sign * t * t
+			sigma[j] -= sign * t * t
 		}
 	}
 	h := thirdStep(s.lik)
 	for i, f := range s.now.f {
-		v[i] = 0.5 * (s.k.At(i, i) - v[i]) * s.third(i, s.mean+f+s.shift(i), h)
+		v[i] = 0.5 * sigma[i] * s.third(i, s.mean+f+s.shift(i), h)
 	}
 
-	// v = s - R K s, then everything in the factor's order
+	// v = s - R K s
 	dense.Gemv(s.df, s.k, v)
 	s.resist(s.da, s.df)
 	dense.Axpy(-1, s.da, v)
-	v, alpha := pick(v, s.order), pick(s.alpha, s.order)
+	if c.free[logDispersion] || c.free[logShape] {
+		dense.Gemv(s.df, s.k, v)
+		for _, k := range []int{logDispersion, logShape} {
+			if c.free[k] {
+				g[k] = c.likelihoodSlope(k, sigma, s.df)
+			}
+		}
+	}
+
+	v, alpha := pick(v, s.order), pick(s.alpha, s.order) // now in the factor's order
 
 	byRow := make([][2]float64, n) // summed in order, whoever computes them
 	s.each(func(a int) {
@@ -109,6 +127,35 @@ func (s *search) gradient(w *workspace) (g vector) {
 		g[meanInUnits] += alpha[a] + v[a]
 	}
 	return g
+}
+
+// likelihoodSlope is the gradient's entry for the log of a parameter of the likelihood,
+// whose own derivatives are central differences.
+func (c *climber) likelihoodSlope(k int, sigma, kv []float64) (slope float64) {
+	at := func(h float64) float64 {
+		p := c.parameters
+		if k == logDispersion {
+			p.dispersion *= math.Exp(h)
+		} else {
+			p.shape *= math.Exp(h)
+		}
+		l, err := c.withParameters(p)
+		if err != nil {
+			return math.NaN()
+		}
+		sum := 0.0
+		for i, f := range c.now.f {
+			logp, d1, d2 := l.LogLik(c.obs(i), c.mean+f+c.shift(i))
+			sum += logp + 0.5*sigma[i]*d2 + kv[i]*d1
+		}
+		return sum
+	}
+	central := func(h float64) float64 { return (at(h) - at(-h)) / (2 * h) }
+	return (4*central(0.005) - central(0.01)) / 3
+}
+
+func (c *climber) withParameters(p parameters) (lik.Likelihood, error) {
+	return lik.New(c.lik.Family(), c.lik.Link(), lik.Params{Dispersion: p.dispersion, Shape: p.shape})
 }
 
 func pick(src []float64, order []int) []float64 {
@@ -190,8 +237,8 @@ type climber struct {
 }
 
 func newClimber(s *search, o Options) *climber {
-	c := &climber{search: s, fixed: parameters{o.Lengthscale, o.SignalVariance, o.Mean}, maxUp: o.MaxIter}
-	c.free = [nParameters]bool{o.AutoLengthscale, o.AutoSignalVariance, o.AutoMean}
+	c := &climber{search: s, fixed: o.parameters(s.lik), maxUp: o.MaxIter}
+	c.free = [nParameters]bool{o.AutoLengthscale, o.AutoSignalVariance, o.AutoMean, o.AutoDispersion, o.AutoShape}
 	if s.at == nil && o.AutoSignalVariance {
 		c.free[logLengthscale] = false
 	}
@@ -225,22 +272,26 @@ func (g *geometry) spread() (least, middle, most float64) {
 	return least, some[len(some)/2], most
 }
 
-// constant is the best constant predictor without the offset, and the variance that f
-// may be expected to have around it: that of y, by its quantiles, where the link is the
-// identity, else 1.
-func (s *search) constant() (centre, variance float64) {
+// constant is the best constant predictor without the offset, the variance that f may
+// be expected to have around it (that of y, by its quantiles, where the link is the
+// identity, else 1), and the spread of y where it has a dispersion.
+func (s *search) constant() (centre, variance, spread float64) {
 	n := len(s.y)
+	scale := func(values []float64) float64 { // half the distance of the outer sixths
+		slices.Sort(values)
+		half := 0.5 * (values[(5*n)/6] - values[n/6])
+		if v := half * half; v > 0 && finite(v) {
+			return v
+		}
+		return 1
+	}
 	if s.lik.Link() == "identity" {
 		shifted := make([]float64, n)
 		for i, y := range s.y {
 			shifted[i] = y - s.shift(i)
 		}
-		slices.Sort(shifted)
-		half := 0.5 * (shifted[(5*n)/6] - shifted[n/6])
-		if v := half * half; v > 0 && finite(v) {
-			return shifted[n/2], v
-		}
-		return shifted[n/2], 1
+		variance = scale(shifted)
+		return shifted[n/2], variance, variance
 	}
 	// Newton's method under N(0, 100), which keeps a constant response in bounds
 	at := func(c float64) (p, d1, d2 float64) {
@@ -264,12 +315,17 @@ func (s *search) constant() (centre, variance float64) {
 		}
 		centre, p, d1, d2 = centre+step, next, n1, n2
 	}
-	return centre, 1
+	if s.lik.Family() == "gaussian" {
+		return centre, 1, scale(slices.Clone(s.y))
+	}
+	return centre, 1, 1
 }
 
 const (
 	signalRange = 14 // of a log variance: a factor 1e6 either way
 	meanRange   = 20 // deviations of f
+	leastShape  = 0.05
+	mostShape   = 1e4 // negbinomial is Poisson, studentt gaussian
 )
 
 // starts sets the bounds and returns where to begin: at the parameters given, and on a
@@ -277,14 +333,15 @@ const (
 //
 // The signal variance moves within a factor 1e6 of constant's; the lengthscale from a
 // tenth of the smallest distance (at least 1e-6 of the largest) to 100 times the largest;
-// the mean by 20 deviations of f.
+// the mean by 20 deviations of f; the dispersion, from a third of the spread of y, as the
+// signal variance does; the shape between 0.05 and 10,000.
 func (c *climber) starts() []vector {
-	centre, variance := c.constant()
+	centre, variance, spread := c.constant()
 	c.unit = math.Sqrt(variance)
 	if !c.free[meanInUnits] {
 		centre = c.fixed.mean
 	}
-	at := vector{math.Log(c.fixed.lengthscale), math.Log(c.fixed.signal), centre / c.unit}
+	at := vector{math.Log(c.fixed.lengthscale), math.Log(c.fixed.signal), centre / c.unit, math.Log(c.fixed.dispersion), math.Log(c.fixed.shape)}
 	c.lo, c.hi = at, at
 
 	signal := math.Log(variance)
@@ -315,10 +372,19 @@ func (c *climber) starts() []vector {
 	if c.free[meanInUnits] {
 		c.lo[meanInUnits], c.hi[meanInUnits] = at[meanInUnits]-meanRange, at[meanInUnits]+meanRange
 	}
-	us := []vector{c.clip(at)}
+	given := at
+	if c.free[logDispersion] {
+		at[logDispersion] = math.Log(spread) - 1
+		c.lo[logDispersion], c.hi[logDispersion] = at[logDispersion]-signalRange, at[logDispersion]+signalRange
+	}
+	if c.free[logShape] {
+		c.lo[logShape], c.hi[logShape] = math.Log(leastShape), math.Log(mostShape)
+	}
+	us := []vector{c.clip(given)}
 	for _, l := range lengths {
 		for _, v := range signals {
-			us = append(us, c.clip(vector{l, v, at[meanInUnits]}))
+			at[logLengthscale], at[logSignal] = l, v
+			us = append(us, c.clip(at))
 		}
 	}
 	return us
@@ -353,6 +419,19 @@ func (c *climber) value(u vector) (float64, error) {
 	if c.free[meanInUnits] {
 		p.mean = u[meanInUnits] * c.unit
 	}
+	if c.free[logDispersion] || c.free[logShape] {
+		if c.free[logDispersion] {
+			p.dispersion = math.Exp(u[logDispersion])
+		}
+		if c.free[logShape] {
+			p.shape = math.Exp(u[logShape])
+		}
+		l, err := c.withParameters(p)
+		if err != nil {
+			return 0, err
+		}
+		c.lik = l
+	}
 	err := c.fit(p)
 	return c.logEvidence, err
 }
@@ -360,7 +439,7 @@ func (c *climber) value(u vector) (float64, error) {
 // slope is the gradient at the last fit, 0 for parameters that are not free or that it
 // pushes against their bound.
 func (c *climber) slope(u vector) vector {
-	g := c.gradient(&c.work)
+	g := c.gradient()
 	g[meanInUnits] *= c.unit
 	for k, free := range c.free {
 		if !free || !finite(g[k]) || u[k] == c.lo[k] && g[k] < 0 || u[k] == c.hi[k] && g[k] > 0 {
@@ -383,10 +462,10 @@ func (c *climber) climb(u vector) (at vector, q float64, why string) {
 		return u, math.Inf(-1), ""
 	}
 	g := c.slope(u)
-	h := scaled(1 / max(1, length(g))) // inverse curvature
+	h := scaled(1 / max(1, norm(g))) // inverse curvature
 	fresh := true
 	for up := 0; ; up++ {
-		if length(g) <= flatSlope {
+		if norm(g) <= flatSlope {
 			return u, q, ""
 		}
 		if c.late() {
@@ -402,10 +481,10 @@ func (c *climber) climb(u vector) (at vector, q float64, why string) {
 			}
 		}
 		if !(dot(d, g) > 0) {
-			h, fresh = scaled(1/max(1, length(g))), true
+			h, fresh = scaled(1/max(1, norm(g))), true
 			d = h.times(g)
 		}
-		if far := length(d); far > longestStep {
+		if far := norm(d); far > longestStep {
 			for k := range d {
 				d[k] *= longestStep / far
 			}
@@ -444,7 +523,7 @@ func (c *climber) climb(u vector) (at vector, q float64, why string) {
 				}
 				return u, q, "" // no higher evidence that rounding would show
 			}
-			h, fresh = scaled(1/max(1, length(g))), true
+			h, fresh = scaled(1/max(1, norm(g))), true
 			continue
 		}
 		before := g
@@ -466,7 +545,7 @@ func dot(a, b vector) (s float64) {
 	return s
 }
 
-func length(a vector) float64 { return math.Sqrt(dot(a, a)) }
+func norm(a vector) float64 { return math.Sqrt(dot(a, a)) }
 
 type square [nParameters]vector
 
@@ -488,7 +567,7 @@ func (h *square) times(g vector) (d vector) {
 // by y; a first one sets the scale. Without positive curvature nothing changes.
 func (h *square) update(s, y vector, first bool) {
 	sy := dot(s, y)
-	if !(sy > 1e-10*length(s)*length(y)) {
+	if !(sy > 1e-10*norm(s)*norm(y)) {
 		return
 	}
 	if first {

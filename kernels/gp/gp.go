@@ -29,6 +29,9 @@ type Options struct {
 	// variance given besides is a starting point among others. With the linear kernel
 	// only their quotient counts: if both are auto, the lengthscale stays as given.
 	AutoLengthscale, AutoSignalVariance, AutoMean bool
+	// The likelihood's dispersion or shape by evidence too, its own value a starting
+	// point; only for families that have one.
+	AutoDispersion, AutoShape bool
 
 	MaxIter int     // Newton steps of one mode search, and steps of the parameter search; default 100
 	Tol     float64 // the mode is found when it is this near in posterior deviations; default 1e-8
@@ -80,7 +83,7 @@ type Posterior struct {
 //
 // Source: Rasmussen and Williams (2006), algorithms 3.1, 3.2 and 5.1.
 func Fit(l lik.Likelihood, x *dense.Matrix, y, weight, offset, trials []float64, o Options) (*Posterior, error) {
-	k, err := o.check()
+	k, err := o.check(l)
 	if err != nil {
 		return nil, err
 	}
@@ -89,10 +92,10 @@ func Fit(l lik.Likelihood, x *dense.Matrix, y, weight, offset, trials []float64,
 		return nil, err
 	}
 	s := newSearch(d, newGeometry(k, x), o)
-	if o.AutoLengthscale || o.AutoSignalVariance || o.AutoMean {
+	if n := x.Rows; n > 0 && o.auto() {
 		err = s.byEvidence(o)
 	} else {
-		err = s.fit(parameters{o.Lengthscale, o.SignalVariance, o.Mean})
+		err = s.fit(o.parameters(l))
 	}
 	if err != nil {
 		return nil, err
@@ -100,13 +103,35 @@ func Fit(l lik.Likelihood, x *dense.Matrix, y, weight, offset, trials []float64,
 	return s.posterior(), nil
 }
 
+func (o *Options) auto() bool {
+	return o.AutoLengthscale || o.AutoSignalVariance || o.AutoMean || o.AutoDispersion || o.AutoShape
+}
+
+// parameters are those given, and l's.
+func (o *Options) parameters(l lik.Likelihood) parameters {
+	p := parameters{o.Lengthscale, o.SignalVariance, o.Mean, 1, 1}
+	if d, ok := l.(lik.Dispersed); ok {
+		p.dispersion = d.Dispersion()
+	}
+	if s, ok := l.(lik.Shaped); ok {
+		p.shape = s.Shape()
+	}
+	return p
+}
+
 // check fills in the defaults.
-func (o *Options) check() (kernel, error) {
+func (o *Options) check(l lik.Likelihood) (kernel, error) {
 	o.Lengthscale, o.SignalVariance = kernels.Or(o.Lengthscale, 1), kernels.Or(o.SignalVariance, 1)
 	o.MaxIter, o.Tol = kernels.Or(o.MaxIter, 100), kernels.Or(o.Tol, 1e-8)
 	k, err := newKernel(o.Kernel)
+	_, dispersed := l.(lik.Dispersed)
+	_, shaped := l.(lik.Shaped)
 	switch {
 	case err != nil:
+	case o.AutoDispersion && !dispersed:
+		err = fmt.Errorf("dispersion = 'auto': %s has no dispersion; allowed: gaussian, studentt", l.Family())
+	case o.AutoShape && !shaped:
+		err = fmt.Errorf("shape = 'auto': %s has no shape; allowed: negbinomial, gamma, studentt", l.Family())
 	case !(o.Lengthscale > 0) || !finite(o.Lengthscale):
 		err = fmt.Errorf("lengthscale = %v; allowed: finite numbers > 0, or 'auto'", o.Lengthscale)
 	case !(o.SignalVariance > 0) || !finite(o.SignalVariance):

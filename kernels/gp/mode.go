@@ -10,7 +10,10 @@ import (
 )
 
 // parameters of the process.
-type parameters struct{ lengthscale, signal, mean float64 }
+type parameters struct {
+	lengthscale, signal, mean float64
+	dispersion, shape         float64 // of the likelihood, for the search by evidence
+}
 
 // search holds the fit at one set of parameters. The unknowns are alpha, with
 // f = mean + K alpha, and the log posterior is
@@ -199,20 +202,38 @@ func (s *search) mode() error {
 
 var errOverflow = fmt.Errorf("the curvature of the log posterior overflows; give a smaller signal_variance, or check weight, mean and offset")
 
-// direction sets da and df, and returns the slope of the log posterior along them.
+// direction sets da and df, and returns the slope of the log posterior along them. With
+// R = (K + W⁻¹)⁻¹ the step is g - R K g, and also R W⁻¹ g: the first cancels for rows
+// where W K is large, the second divides by 0 where there is no W, so each row of g
+// takes the better way,
+//
+//	Δalpha = g1 + R (W⁻¹ g2 - K g1),  g1 + g2 = g
 func (s *search) direction() (slope float64) {
-	g := s.g
 	for i, a := range s.alpha {
-		g[i] = s.now.d1[i] - a
-	}
-	dense.Gemv(s.df, s.k, g)
-	s.resist(s.da, s.df)
-	for i, v := range g {
-		s.da[i] = v - s.da[i]
+		s.g[i] = s.now.d1[i] - a
+		s.da[i] = s.g[i]
+		if s.weighs(i) {
+			s.da[i] = 0
+		}
 	}
 	dense.Gemv(s.df, s.k, s.da)
-	return dense.Dot(g, s.df)
+	for i := range s.df {
+		s.df[i] = -s.df[i]
+		if s.weighs(i) {
+			s.df[i] += s.g[i] / s.weightOf(i)
+		}
+	}
+	s.resist(s.next.f, s.df)
+	dense.Axpy(1, s.next.f, s.da)
+	dense.Gemv(s.df, s.k, s.da)
+	return dense.Dot(s.g, s.df)
 }
+
+// weightOf is W as it was factored: floored where that was needed.
+func (s *search) weightOf(i int) float64 { return math.Copysign(s.sw[i]*s.sw[i], s.now.w[i]) }
+
+// weighs says that the datum of row i is stronger than its prior.
+func (s *search) weighs(i int) bool { return s.sw[i]*s.k.At(i, i)*s.sw[i] > 1 }
 
 // maxHalvings of a step: an exponential link can ask for a step of 1e15.
 const maxHalvings = 100
