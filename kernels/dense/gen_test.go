@@ -24,7 +24,7 @@ func TestGenerated(t *testing.T) {
 	}
 	dir := t.TempDir()
 	names := [2]string{"kernels_amd64.s", "kernels_amd64.go"}
-	c := command("run", "-C", "gen", "main.go", "-out", filepath.Join(dir, names[0]), "-stubs", filepath.Join(dir, names[1]), "-pkg", "dense")
+	c := command("run", "-C", "gen", "main.go", "-out", filepath.Join(dir, names[0]), "-go", filepath.Join(dir, names[1]), "-pkg", "dense")
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

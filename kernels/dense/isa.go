@@ -1,6 +1,6 @@
 package dense
 
-//go:generate go run -C gen main.go -out ../kernels_amd64.s -stubs ../kernels_amd64.go -pkg dense
+//go:generate go run -C gen main.go -go ../kernels_amd64.go -out ../kernels_amd64.s -pkg dense
 
 // isa is an instruction set with kernels of its own.
 type isa int
