@@ -9,6 +9,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
 )
 
@@ -61,7 +62,7 @@ func (e *engine) learns() bool {
 // are the intercept nor have a prior of their own, by group with PriorGroups.
 func newLearner(e *engine) (*learner, error) {
 	p := e.x.Problem
-	h := &learner{engine: e, dispersion: -1, shape: -1, prior: e.root.prior, group: make([]int, p.P)}
+	h := &learner{engine: e, dispersion: -1, shape: -1, prior: e.root.Prior, group: make([]int, p.P)}
 	o := &p.Options
 	for j := range h.group {
 		h.group[j] = -1
@@ -114,7 +115,7 @@ func newLearner(e *engine) (*learner, error) {
 				s += square[j]
 			}
 			start := math.Log(unit / s)
-			if !finite(start) {
+			if !mode.Finite(start) {
 				return nil, fmt.Errorf("prior_variance = 'auto': the squares of the features overflow; scale them")
 			}
 			// so that the group makes a predictor of variance 1, at first
@@ -158,11 +159,11 @@ func spreadOf(p *kernels.Problem) float64 {
 	}
 	slices.Sort(r)
 	if p.N > 3 {
-		if q := (r[3*p.N/4] - r[p.N/4]) / 1.349; q > 0 && finite(q*q) && q*q > 1e-20*sum {
+		if q := (r[3*p.N/4] - r[p.N/4]) / 1.349; q > 0 && mode.Finite(q*q) && q*q > 1e-20*sum {
 			return q * q
 		}
 	}
-	if sum > 0 && finite(sum) {
+	if sum > 0 && mode.Finite(sum) {
 		return sum
 	}
 	return 1
@@ -219,7 +220,7 @@ func (h *learner) setPrior(theta []float64) error {
 			return err
 		}
 	}
-	t, err := newRoot(prior)
+	t, err := mode.NewRoot(prior)
 	if err != nil {
 		return err
 	}
@@ -425,12 +426,12 @@ func (h *learner) slope(ev *evidence) (g, scale []float64, err error) {
 	n, p := h.x.N, h.x.P
 	s := h.search
 	g, scale = make([]float64, len(h.theta)), make([]float64, len(h.theta))
-	v := h.root.variances()
+	v := h.root.Variances()
 	gamma := 0.0
 	dw := make([]float64, p)
-	for j, m := range h.root.prior.Mean {
+	for j, m := range h.root.Prior.Mean {
 		dw[j] = ev.post.Mean[j] - m
-		known := min(max(1-ev.post.Var[j]/h.root.prior.Var[j], 0), 1)
+		known := min(max(1-ev.post.Var[j]/h.root.Prior.Var[j], 0), 1)
 		gamma += known
 		if k := h.group[j]; k >= 0 {
 			g[k] += 0.5 * (dw[j]*dw[j]/v[j] - known)
@@ -440,7 +441,7 @@ func (h *learner) slope(ev *evidence) (g, scale []float64, err error) {
 	third := make([]float64, n) // dW/dη, later q dW/dη
 	bent := h.third(third, ev.floored)
 	var q []float64
-	diagonal := h.root.prior.Form == gauss.Diagonal
+	diagonal := h.root.Prior.Form == gauss.Diagonal
 	if bent || h.shape >= 0 || h.dispersion >= 0 && !(isGaussian(h.lik) && diagonal) {
 		q = make([]float64, n)
 		ev.rows(q)
@@ -452,14 +453,14 @@ func (h *learner) slope(ev *evidence) (g, scale []float64, err error) {
 		}
 		adj = make([]float64, p)
 		rhs := make([]float64, p)
-		h.x.mulT(rhs, third)
+		h.x.MulT(rhs, third)
 		if h.hessian == "full" {
 			ev.post.MulCov(adj, rhs)
 		} else {
-			s.root.mulT(rhs, rhs)
+			s.root.MulT(rhs, rhs)
 			s.decrement = 1e-12 // conjugate gradients to the end
 			s.solve(adj, rhs)
-			s.root.mul(adj, adj)
+			s.root.Mul(adj, adj)
 		}
 		for j, k := range h.group {
 			if k >= 0 {
@@ -467,7 +468,7 @@ func (h *learner) slope(ev *evidence) (g, scale []float64, err error) {
 			}
 		}
 		xv = make([]float64, n)
-		h.x.mul(xv, adj)
+		h.x.Mul(xv, adj)
 	}
 	for _, k := range []int{h.dispersion, h.shape} {
 		if k < 0 {
@@ -517,7 +518,7 @@ func (h *learner) third(dst []float64, floored bool) (bent bool) {
 		_, _, up := s.lik.LogLik(o, eta+step)
 		_, _, dn := s.lik.LogLik(o, eta-step)
 		dst[i] = -(up - dn) / (2 * step)
-		if !finite(dst[i]) || math.Abs(up-dn) < 1e-14*math.Abs(up) {
+		if !mode.Finite(dst[i]) || math.Abs(up-dn) < 1e-14*math.Abs(up) {
 			dst[i] = 0
 		}
 		bent = bent || dst[i] != 0
@@ -546,7 +547,7 @@ func (h *learner) likSlope(k int, q, xv []float64, floored bool) (g, scale float
 		if err != nil {
 			return 0, 0, err
 		}
-		sums[m+2] = h.x.sum(64, func(lo, hi int) float64 {
+		sums[m+2] = h.x.Sum(64, func(lo, hi int) float64 {
 			sum := 0.0
 			for i := lo; i < hi; i++ {
 				logp, d1, d2 := l.LogLik(b.Obs(i), s.now.eta[i])

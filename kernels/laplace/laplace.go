@@ -25,6 +25,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
 )
 
@@ -41,10 +42,10 @@ const (
 type engine struct {
 	given     *kernels.Problem
 	scaling   *kernels.Scaling // nil unless x is standardised
-	x         *design
+	x         *mode.Design
 	lik       lik.Likelihood
 	params    lik.Params
-	root      *root
+	root      *mode.Root
 	search    *search
 	hessian   string
 	deadline  time.Time
@@ -147,7 +148,7 @@ func newEngine(p *kernels.Problem) (*engine, error) {
 	if p.Options.TimeLimit > 0 {
 		e.deadline = time.Now().Add(p.Options.TimeLimit)
 	}
-	e.x = newDesign(p)
+	e.x = mode.NewDesign(p)
 	prior := p.Normal
 	if prior.Form == gauss.LowRank && (e.hessian == "full" || e.hessian == "block") {
 		var err error
@@ -156,7 +157,7 @@ func newEngine(p *kernels.Problem) (*engine, error) {
 		}
 	}
 	var err error
-	if e.root, err = newRoot(prior); err != nil {
+	if e.root, err = mode.NewRoot(prior); err != nil {
 		return nil, err
 	}
 	e.newSearch(chooseSpace(p.N, p.P, e.hessian, prior.Form))
@@ -234,7 +235,7 @@ func (e *engine) climbTo(start []float64) (*evidence, error) {
 // at is the Gaussian at the weights of Options.At.
 func (e *engine) at() (*kernels.Fit, error) {
 	p := e.x.Problem
-	w := append([]float64(nil), e.root.prior.Mean...)
+	w := append([]float64(nil), e.root.Prior.Mean...)
 	if e.scaling != nil {
 		e.scaling.From(w, w)
 	}
@@ -281,7 +282,7 @@ func (e *engine) result(ev *evidence, iterations int, status, learnt string) (*k
 	if len(notes) > 0 {
 		f.Status = strings.Join(notes, "; ")
 	}
-	if !finite(f.LogEvidence) {
+	if !mode.Finite(f.LogEvidence) {
 		return nil, fmt.Errorf("the log evidence is %v", f.LogEvidence)
 	}
 	return f, f.Check()

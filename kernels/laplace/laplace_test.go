@@ -9,6 +9,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/kerneltest"
 	"github.com/bglm/bglm/kernels/lik"
 )
@@ -175,7 +176,7 @@ func forced(t *testing.T, p *kernels.Problem, sp space, hessian string, sparse b
 		t.Fatal(err)
 	}
 	if sparse {
-		e.x = &design{Problem: p}
+		e.x = &mode.Design{Problem: p}
 	}
 	e.hessian = hessian
 	e.newSearch(sp)

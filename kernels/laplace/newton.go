@@ -8,6 +8,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
 )
 
@@ -30,9 +31,9 @@ const maxRise = 5
 //
 //	Σ log p(y_i | η_i) - ½ zᵀz
 type search struct {
-	*design
+	*mode.Design
 	lik      lik.Likelihood
-	root     *root
+	root     *mode.Root
 	space    space
 	maxIter  int
 	tol      float64
@@ -48,13 +49,13 @@ type search struct {
 	b              *dense.Matrix // the factored B, columns in reverse order in weightSpace
 	hess           *hessian      // weightSpace: XᵀWX
 	exact          bool          // b is that of the present point and root
-	factored       *root         // weightSpace: the root that b was made with
+	factored       *mode.Root    // weightSpace: the root that b was made with
 	k              *dense.Matrix // rowSpace: K
 	jacobi         []float64     // krylov: the diagonal of B
 	sw             []float64     // W½
 	w1, w2         []float64     // length p
 	n1             []float64     // length n
-	cg             [4][]float64
+	cg             mode.Conjugate
 	floored        bool // rows of negative curvature were taken as 0 in B
 
 	iterations int
@@ -72,13 +73,13 @@ func newPoint(n int) point {
 	return point{make([]float64, n), make([]float64, n), make([]float64, n), 0}
 }
 
-func newSearch(d *design, l lik.Likelihood, t *root, sp space) *search {
-	s := &search{design: d, lik: l, root: t, space: sp, maxIter: kernels.Or(d.Options.MaxIter, 100), tol: kernels.Or(d.Options.Tol, 1e-8)}
+func newSearch(d *mode.Design, l lik.Likelihood, t *mode.Root, sp space) *search {
+	s := &search{Design: d, lik: l, root: t, space: sp, maxIter: kernels.Or(d.Options.MaxIter, 100), tol: kernels.Or(d.Options.Tol, 1e-8)}
 	n, p := d.N, d.P
 	s.base, s.now, s.next = make([]float64, n), newPoint(n), newPoint(n)
 	s.dEta, s.n1 = make([]float64, n), make([]float64, n)
 	s.w1, s.w2 = make([]float64, p), make([]float64, p)
-	s.mul(s.base, t.prior.Mean)
+	s.Mul(s.base, t.Prior.Mean)
 	for i := range d.Offset {
 		s.base[i] += d.Offset[i]
 	}
@@ -105,21 +106,21 @@ func newSearch(d *design, l lik.Likelihood, t *root, sp space) *search {
 // setKernel makes K = XΣ0Xᵀ for the root as it is.
 func (s *search) setKernel() {
 	switch t := s.root; {
-	case t.prior.Form == gauss.Diagonal:
-		s.kernel(s.k, t.prior.Var)
+	case t.Prior.Form == gauss.Diagonal:
+		s.Kernel(s.k, t.Prior.Var)
 	default:
 		// K = (X T)(X T)ᵀ, column by column of T
 		xt := dense.New(s.N, s.P)
-		if t.prior.Form == gauss.Full {
-			s.mulMat(xt, t.prior.L)
+		if t.Prior.Form == gauss.Full {
+			s.MulMat(xt, t.Prior.L)
 		} else {
 			m := dense.New(s.P, s.P)
 			for j := range s.P {
 				clear(s.w1)
 				s.w1[j] = 1
-				t.mulT(m.Row(j), s.w1) // row j of T
+				t.MulT(m.Row(j), s.w1) // row j of T
 			}
-			s.mulMat(xt, m)
+			s.MulMat(xt, m)
 		}
 		dense.GramT(s.k, xt, nil)
 	}
@@ -132,9 +133,9 @@ func (s *search) restart(w []float64) {
 	}
 	if w != nil && s.space != rowSpace {
 		for j := range w {
-			s.u[j] = w[j] - s.root.prior.Mean[j]
+			s.u[j] = w[j] - s.root.Prior.Mean[j]
 		}
-		s.root.solve(s.u, s.u)
+		s.root.Solve(s.u, s.u)
 	}
 	s.toEta(s.now.eta, s.u)
 	if s.space == rowSpace {
@@ -152,15 +153,15 @@ func (s *search) toEta(dst, u []float64) {
 		dense.Gemv(dst, s.k, u)
 		return
 	}
-	s.root.mul(s.w1, u)
-	s.mul(dst, s.w1)
+	s.root.Mul(s.w1, u)
+	s.Mul(dst, s.w1)
 }
 
 // look takes the likelihood at pt.eta. Where it or a derivative is not finite, the
 // log likelihood is -Inf: no step goes there.
 func (s *search) look(pt *point) {
 	y, weight, trials := s.Y, s.Weight, s.Trials
-	pt.logLik = s.sum(16, func(lo, hi int) float64 {
+	pt.logLik = s.Sum(16, func(lo, hi int) float64 {
 		o := lik.Obs{Weight: 1}
 		sum := 0.0
 		for i := lo; i < hi; i++ {
@@ -172,7 +173,7 @@ func (s *search) look(pt *point) {
 				o.Trials = trials[i]
 			}
 			logp, d1, d2 := s.lik.LogLik(o, pt.eta[i])
-			if !finite(logp) || !finite(d1) || !finite(d2) {
+			if !mode.Finite(logp) || !mode.Finite(d1) || !mode.Finite(d2) {
 				return math.Inf(-1)
 			}
 			sum += logp
@@ -207,11 +208,11 @@ func (s *search) assemble() error {
 			}
 			row[i]++
 		}
-		return factor(s.b)
+		return mode.Factor(s.b)
 	}
 	if s.space == krylov {
-		s.squares(s.jacobi, s.floor())
-		for j, v := range s.root.variances() {
+		s.Squares(s.jacobi, s.floor())
+		for j, v := range s.root.Variances() {
 			s.jacobi[j] = 1 + v*s.jacobi[j]
 		}
 		return nil
@@ -245,7 +246,7 @@ func (s *search) stale() (ok bool, err error) {
 	}
 	if s.factored != s.root {
 		s.hess.whiten(s.b, s.root)
-		if err := factor(s.b); err != nil {
+		if err := mode.Factor(s.b); err != nil {
 			return false, err
 		}
 		s.factored = s.root
@@ -265,14 +266,14 @@ func (s *search) floor() []float64 {
 
 // hessian is XᵀWX as it was last made.
 type hessian struct {
-	*design
+	*mode.Design
 	h       *dense.Matrix
 	w       []float64 // the W of h; empty before the first
 	scratch []float64
 }
 
-func newHessian(d *design) *hessian {
-	return &hessian{design: d, h: dense.New(d.P, d.P), w: make([]float64, 0, d.N)}
+func newHessian(d *mode.Design) *hessian {
+	return &hessian{Design: d, h: dense.New(d.P, d.P), w: make([]float64, 0, d.N)}
 }
 
 // set makes h for W = diag(w). Where w is a multiple of the last one, as for a
@@ -288,7 +289,7 @@ func (x *hessian) set(w []float64) {
 			}
 		}
 	} else {
-		x.gram(x.h, w)
+		x.Gram(x.h, w)
 	}
 	x.w = append(x.w[:0], w...)
 }
@@ -309,28 +310,28 @@ func multiple(a, b []float64) (f float64, ok bool) {
 			return 0, false
 		}
 	}
-	return f, f != 0 && finite(f)
+	return f, f != 0 && mode.Finite(f)
 }
 
 // whiten sets b to I + TᵀhT with rows and columns in reverse order. The inverse of its
 // Cholesky factor then gives a lower triangular root of the posterior covariance:
 // B = U Uᵀ with U upper triangular, B⁻¹ = U⁻ᵀ U⁻¹.
-func (x *hessian) whiten(b *dense.Matrix, t *root) {
+func (x *hessian) whiten(b *dense.Matrix, t *mode.Root) {
 	m := x.h
-	if t.prior.Form == gauss.Full {
+	if t.Prior.Form == gauss.Full {
 		hl := dense.New(x.P, x.P)
 		m = dense.New(x.P, x.P)
-		dense.Mul(hl, x.h, t.prior.L)
-		dense.MulTA(m, t.prior.L, hl)
+		dense.Mul(hl, x.h, t.Prior.L)
+		dense.MulTA(m, t.Prior.L, hl)
 	}
-	reverse(b, m)
+	mode.Reverse(b, m)
 	for i := range b.Rows {
 		row := b.Row(i)
-		if t.prior.Form == gauss.Diagonal {
+		if t.Prior.Form == gauss.Diagonal {
 			n := len(row) - 1
-			si := t.s[n-i]
+			si := t.S[n-i]
 			for j := range row {
-				row[j] *= si * t.s[n-j]
+				row[j] *= si * t.S[n-j]
 			}
 		}
 		row[i]++
@@ -339,7 +340,7 @@ func (x *hessian) whiten(b *dense.Matrix, t *root) {
 
 // factor sets b to the Cholesky factor of what whiten makes for W = diag(curv): with
 // the signs of curv if that is positive definite, else with negative ones as 0.
-func (x *hessian) factor(b *dense.Matrix, t *root, curv []float64) (floored bool, err error) {
+func (x *hessian) factor(b *dense.Matrix, t *mode.Root, curv []float64) (floored bool, err error) {
 	negative := false
 	for _, c := range curv {
 		negative = negative || c < 0
@@ -357,55 +358,7 @@ func (x *hessian) factor(b *dense.Matrix, t *root, curv []float64) (floored bool
 		x.set(x.scratch)
 		x.whiten(b, t)
 	}
-	return negative, factor(b)
-}
-
-// reverse sets dst to src with rows and columns in reverse order.
-func reverse(dst, src *dense.Matrix) {
-	n := src.Rows
-	for i := range n {
-		row, from := dst.Row(i), src.Row(n-1-i)
-		for j := range row {
-			row[j] = from[n-1-j]
-		}
-	}
-}
-
-func reverseVec(dst, src []float64) {
-	n := len(src)
-	for i := range (n + 1) / 2 {
-		dst[i], dst[n-1-i] = src[n-1-i], src[i]
-	}
-}
-
-// factor is the Cholesky factor of b in place. The eigenvalues of b are 1 and more;
-// where rounding, of relative size eps times the largest, took some below 0 they are
-// put back to 1.
-func factor(b *dense.Matrix) error {
-	keep := b.Clone()
-	if dense.Cholesky(b) == nil {
-		return nil
-	}
-	for _, v := range keep.Data {
-		if !finite(v) {
-			return fmt.Errorf("the curvature of the log posterior overflows; scale the features or give smaller prior variances")
-		}
-	}
-	mirror(keep)
-	v, e, err := eigen(keep)
-	if err != nil {
-		return err
-	}
-	// b = V E Vᵀ = RᵀR with E½Vᵀ = Q R
-	n := b.Rows
-	half := dense.New(n, n)
-	for i := range n {
-		for k := range n {
-			half.Row(k)[i] = math.Sqrt(max(e[k], 1)) * v.Row(i)[k]
-		}
-	}
-	lowerOf(b, half)
-	return nil
+	return negative, mode.Factor(b)
 }
 
 // direction sets du to Newton's step and dEta to what it does to η, and returns the
@@ -435,8 +388,8 @@ func (s *search) direction() (slope float64, err error) {
 		}
 		return slope, nil
 	}
-	s.mulT(s.w1, s.now.d1)
-	s.root.mulT(s.grad, s.w1)
+	s.MulT(s.w1, s.now.d1)
+	s.root.MulT(s.grad, s.w1)
 	for j, z := range s.u {
 		s.grad[j] -= z
 	}
@@ -463,8 +416,8 @@ func (s *search) solve(dst, g []float64) {
 		s.precondition(dst, g)
 	case rowSpace:
 		// Woodbury: g - TᵀXᵀ W½ B⁻¹ W½ X T g
-		s.root.mul(s.w1, g)
-		s.mul(s.n1, s.w1)
+		s.root.Mul(s.w1, g)
+		s.Mul(s.n1, s.w1)
 		for i, w := range s.sw {
 			s.n1[i] *= w
 		}
@@ -473,8 +426,8 @@ func (s *search) solve(dst, g []float64) {
 		for i, w := range s.sw {
 			s.n1[i] *= w
 		}
-		s.mulT(s.w1, s.n1)
-		s.root.mulT(s.w1, s.w1)
+		s.MulT(s.w1, s.n1)
+		s.root.MulT(s.w1, s.w1)
 		for j := range dst {
 			dst[j] = g[j] - s.w1[j]
 		}
@@ -485,13 +438,13 @@ func (s *search) solve(dst, g []float64) {
 
 // applyB sets dst = B x without forming B, W floored at 0.
 func (s *search) applyB(dst, x []float64) {
-	s.root.mul(s.w1, x)
-	s.mul(s.n1, s.w1)
+	s.root.Mul(s.w1, x)
+	s.Mul(s.n1, s.w1)
 	for i, c := range s.now.curv {
 		s.n1[i] *= max(c, 0)
 	}
-	s.mulT(s.w1, s.n1)
-	s.root.mulT(dst, s.w1)
+	s.MulT(s.w1, s.n1)
+	s.root.MulT(dst, s.w1)
 	for j := range dst {
 		dst[j] += x[j]
 	}
@@ -502,41 +455,9 @@ func (s *search) applyB(dst, x []float64) {
 const maxInner = 500
 
 // conjugate solves B x = g by conjugate gradients, preconditioned with what is known
-// of B, until the preconditioned residual is rel of its first. False: it was not in
-// the given number of steps; x is a direction of ascent all the same.
+// of B; false: not in the given number of steps.
 func (s *search) conjugate(x, g []float64, rel float64, steps int) bool {
-	for i := range s.cg {
-		if s.cg[i] == nil {
-			s.cg[i] = make([]float64, s.P)
-		}
-	}
-	r, z, d, bd := s.cg[0], s.cg[1], s.cg[2], s.cg[3]
-	clear(x)
-	copy(r, g)
-	s.precondition(z, r)
-	rz := dense.Dot(r, z)
-	stop := rz * rel * rel
-	copy(d, z)
-	for k := 0; rz > stop; k++ {
-		if k == steps || k%16 == 15 && s.late() {
-			return false
-		}
-		s.applyB(bd, d)
-		alpha := rz / dense.Dot(d, bd)
-		if !finite(alpha) {
-			return false
-		}
-		dense.Axpy(alpha, d, x)
-		dense.Axpy(-alpha, bd, r)
-		s.precondition(z, r)
-		next := dense.Dot(r, z)
-		beta := next / rz
-		rz = next
-		for j, v := range z {
-			d[j] = v + beta*d[j]
-		}
-	}
-	return true
+	return s.cg.Solve(x, g, rel, steps, s.applyB, s.precondition, s.late)
 }
 
 // precondition sets dst to the solution with the factor of B, in krylov with its
@@ -548,10 +469,10 @@ func (s *search) precondition(dst, g []float64) {
 		}
 		return
 	}
-	reverseVec(dst, g)
+	mode.ReverseVec(dst, g)
 	dense.SolveLowerVec(s.b, dst)
 	dense.SolveLowerTVec(s.b, dst)
-	reverseVec(dst, dst)
+	mode.ReverseVec(dst, dst)
 }
 
 func (s *search) late() bool { return !s.deadline.IsZero() && time.Now().After(s.deadline) }
@@ -577,7 +498,7 @@ func (s *search) run() error {
 	if math.IsInf(s.now.logLik, -1) {
 		for i, eta := range s.now.eta {
 			logp, d1, d2 := s.lik.LogLik(s.Batch().Obs(i), eta)
-			if !finite(logp) || !finite(d1) || !finite(d2) {
+			if !mode.Finite(logp) || !mode.Finite(d1) || !mode.Finite(d2) {
 				return kernels.RowError(fmt.Errorf("row %d: the likelihood of y = %v is not a positive finite number at the prior mean, linear predictor %v; check offset, prior_mean and the scale of the features", i+1, s.Y[i], eta))
 			}
 		}
@@ -590,7 +511,7 @@ func (s *search) run() error {
 			return err
 		}
 		if math.IsNaN(slope) {
-			return fmt.Errorf("the curvature of the log posterior overflows; scale the features or give smaller prior variances")
+			return mode.ErrOverflow
 		}
 		last := s.decrement
 		s.decrement = math.Sqrt(max(slope, 0))
@@ -658,7 +579,7 @@ func (s *search) climb(slope, side float64) bool {
 	small := slope < 1e-8 // a step that the sums of the log posterior hardly see
 	got := gain(t)
 	for halvings := 0; !(got >= 1e-4*t*slope); halvings++ {
-		if small && finite(s.next.logLik) && got > -1e-12*(1+math.Abs(old)) {
+		if small && mode.Finite(s.next.logLik) && got > -1e-12*(1+math.Abs(old)) {
 			break
 		}
 		if halvings == 60 {
@@ -690,15 +611,15 @@ func (s *search) whitenedWeights(dst []float64) {
 		copy(dst, s.u)
 		return
 	}
-	s.mulT(dst, s.u)
-	s.root.mulT(dst, dst)
+	s.MulT(dst, s.u)
+	s.root.MulT(dst, dst)
 }
 
 // weights sets dst = μ0 + T z.
 func (s *search) weights(dst []float64) {
 	s.whitenedWeights(dst)
-	s.root.mul(dst, dst)
-	for j, m := range s.root.prior.Mean {
+	s.root.Mul(dst, dst)
+	for j, m := range s.root.Prior.Mean {
 		dst[j] += m
 	}
 }

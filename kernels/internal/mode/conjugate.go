@@ -1,0 +1,43 @@
+package mode
+
+import "github.com/bglm/bglm/kernels/dense"
+
+// Conjugate is the memory of conjugate gradients; the zero value is ready.
+type Conjugate struct{ r, z, d, bd []float64 }
+
+// Solve sets x to the solution of B x = g, apply being multiplication with B and
+// precondition an approximate division, until the preconditioned residual is rel of
+// its first. False: that took more than the given steps, or late said so; x is a
+// direction of ascent all the same.
+func (c *Conjugate) Solve(x, g []float64, rel float64, steps int, apply, precondition func(dst, x []float64), late func() bool) bool {
+	if len(c.r) != len(g) {
+		n := len(g)
+		c.r, c.z, c.d, c.bd = make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
+	}
+	clear(x)
+	copy(c.r, g)
+	precondition(c.z, c.r)
+	rz := dense.Dot(c.r, c.z)
+	stop := rz * rel * rel
+	copy(c.d, c.z)
+	for k := 0; rz > stop; k++ {
+		if k == steps || k%16 == 15 && late() {
+			return false
+		}
+		apply(c.bd, c.d)
+		alpha := rz / dense.Dot(c.d, c.bd)
+		if !Finite(alpha) {
+			return false
+		}
+		dense.Axpy(alpha, c.d, x)
+		dense.Axpy(-alpha, c.bd, c.r)
+		precondition(c.z, c.r)
+		next := dense.Dot(c.r, c.z)
+		beta := next / rz
+		rz = next
+		for j, v := range c.z {
+			c.d[j] = v + beta*c.d[j]
+		}
+	}
+	return true
+}

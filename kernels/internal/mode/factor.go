@@ -1,0 +1,111 @@
+package mode
+
+import (
+	"errors"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/gauss"
+)
+
+// ErrOverflow reports a curvature beyond the largest number.
+var ErrOverflow = errors.New("the curvature of the log posterior overflows; scale the features or give smaller prior variances")
+
+// Reverse sets dst to src with rows and columns in reverse order.
+func Reverse(dst, src *dense.Matrix) {
+	n := src.Rows
+	for i := range n {
+		row, from := dst.Row(i), src.Row(n-1-i)
+		for j := range row {
+			row[j] = from[n-1-j]
+		}
+	}
+}
+
+// ReverseVec sets dst to src in reverse order; dst may be src.
+func ReverseVec(dst, src []float64) {
+	n := len(src)
+	for i := range (n + 1) / 2 {
+		dst[i], dst[n-1-i] = src[n-1-i], src[i]
+	}
+}
+
+// Factor is the Cholesky factor of b in place. The eigenvalues of b are 1 and more;
+// where rounding, of relative size eps times the largest, took some below 0 they are
+// put back to 1.
+func Factor(b *dense.Matrix) error {
+	keep := b.Clone()
+	if dense.Cholesky(b) == nil {
+		return nil
+	}
+	for _, v := range keep.Data {
+		if !Finite(v) {
+			return ErrOverflow
+		}
+	}
+	Mirror(keep)
+	v, e, err := Eigen(keep)
+	if err != nil {
+		return err
+	}
+	// b = V E Vᵀ = RᵀR with E½Vᵀ = Q R
+	n := b.Rows
+	half := dense.New(n, n)
+	for i := range n {
+		for k := range n {
+			half.Row(k)[i] = math.Sqrt(max(e[k], 1)) * v.Row(i)[k]
+		}
+	}
+	LowerOf(b, half)
+	return nil
+}
+
+// PosteriorRoot is the lower triangular root of T B⁻¹ Tᵀ, b the factor of B in
+// Reverse order as whitened leaves it.
+func PosteriorRoot(t *Root, b *dense.Matrix) *dense.Matrix {
+	p := b.Rows
+	inv := dense.New(p, p)
+	for i := range p {
+		inv.Row(i)[i] = 1
+	}
+	dense.SolveLower(b, inv)
+	l := dense.New(p, p)
+	for i := range p {
+		row := l.Row(i)
+		for j := range i + 1 {
+			row[j] = inv.Row(p - 1 - j)[p-1-i]
+		}
+	}
+	if t.Prior.Form == gauss.Full {
+		dense.Mul(inv, t.Prior.L, l)
+		for i := range p {
+			clear(inv.Row(i)[i+1:])
+		}
+		return inv
+	}
+	for i, s := range t.S {
+		for j := range l.Row(i)[:i+1] {
+			l.Row(i)[j] *= s
+		}
+	}
+	return l
+}
+
+// LowerOf sets dst to the lower triangular L with L Lᵀ = aᵀa, by QR of a.
+func LowerOf(dst, a *dense.Matrix) {
+	var qr mat.QR
+	qr.Factorize(mat.NewDense(a.Rows, a.Cols, a.Clone().Data))
+	var r mat.Dense
+	qr.RTo(&r)
+	for i := range dst.Rows {
+		clear(dst.Row(i))
+	}
+	for k := range dst.Rows {
+		sign := math.Copysign(1, r.At(k, k))
+		for i := k; i < dst.Rows; i++ {
+			dst.Row(i)[k] = sign * r.At(k, i)
+		}
+	}
+}
