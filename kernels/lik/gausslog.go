@@ -60,6 +60,9 @@ func (g gaussianLog) Moments(o Obs, m, v float64) Tilted {
 	if q := y*y - 8/(c*v); y > 0 && q > 0 {
 		top := 0.25 * (y + math.Sqrt(q))
 		low, high = math.Log(0.5/(c*v*top))-m, math.Log(top)-m
+		if math.IsInf(low, 0) || math.IsInf(high, 0) { // y² or c v y is beyond all numbers
+			low, high = math.NaN(), math.NaN()
+		}
 	}
 	found := findModes(v, low, high, slope)
 	a, sh := g.anchorAt(o, c, m, v, found.t[0], found.tau[0])

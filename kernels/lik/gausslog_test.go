@@ -71,3 +71,14 @@ func TestGaussianLogWide(t *testing.T) {
 func BenchmarkGaussianLog(b *testing.B) {
 	benchmark(b, mustNew(b, "gaussian", "log", Params{Dispersion: 1}), Obs{Y: 1.5, Weight: 1})
 }
+
+// A response whose square is beyond all numbers: found by fuzzing, the search for its
+// modes never ended.
+func TestGaussianLogLargest(t *testing.T) {
+	l := mustNew(t, "gaussian", "log", Params{Dispersion: 0.5})
+	for _, y := range []float64{1e155, 1e200, 1e308, -1e308} {
+		for _, v := range []float64{1e-12, 1, 1e6, 1e300} {
+			l.Moments(Obs{Y: y, Weight: 1}, 0, v)
+		}
+	}
+}

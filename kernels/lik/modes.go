@@ -122,7 +122,7 @@ func reach(f func(float64) float64, d0, step, limit, drop float64) float64 {
 		return math.Abs(limit - d0)
 	}
 	hi := step
-	for f(d0+hi) > -drop && !math.IsInf(hi, 0) {
+	for hi != 0 && f(d0+hi) > -drop && !math.IsInf(hi, 0) { // 0: a curvature beyond all numbers
 		hi *= 2
 	}
 	if math.Abs(hi) > math.Abs(limit-d0) {
