@@ -140,12 +140,16 @@ func reach(f func(float64) float64, d0, step, limit, drop float64) float64 {
 	return math.Abs(hi)
 }
 
-// bumps adds the Gauss-Legendre panels from left to right, at most some 10⁴ of them:
-// only rounding makes a law reach further than a few hundred prior deviations.
+// maxPanels is far above the few hundred panels of any law that double precision
+// resolves; where it does not, the noise may reach on without end.
+const maxPanels = 10000
+
+// bumps adds the Gauss-Legendre panels from left to right.
 func bumps[S bumpy](sh S, a anchor, v, left, right float64, s *sums) {
 	half := -0.5 / v
-	widest := math.Max(2*math.Sqrt(v), 1e-4*(right-left))
-	for x := left; x < right; {
+	widest := 2 * math.Sqrt(v)
+	x := left
+	for n := 0; x < right && n < maxPanels; n++ {
 		wide := math.Min(widest, sh.wide(x))
 		if !(x+wide < right) {
 			wide = right - x
