@@ -9,6 +9,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/gauss"
 )
 
 // FitRecord is f as one record batch with BeliefSchema(f); the caller releases
@@ -19,16 +20,24 @@ import (
 // names of more than 2 GiB together. Cost: one copy; beliefs out of order are
 // sorted in a copy.
 func FitRecord(f *kernels.Fit, mem memory.Allocator) (arrow.RecordBatch, error) {
-	beliefs, err := beliefsToWrite(f)
+	rec, err := fitRecord(f, mem, nil)
 	if err != nil {
 		return nil, fmt.Errorf("arrowio: %w", err)
 	}
-	return record(BeliefSchema(f), beliefs, mem)
+	return rec, nil
+}
+
+func fitRecord(f *kernels.Fit, mem memory.Allocator, meta []string) (arrow.RecordBatch, error) {
+	beliefs, err := beliefsToWrite(f)
+	if err != nil {
+		return nil, err
+	}
+	return record(f, BeliefSchema(f, meta...), beliefs, mem)
 }
 
 const maxNameBytes = 1<<31 - 1 // offsets of utf8 have 32 bits
 
-func record(s *arrow.Schema, beliefs []kernels.Belief, mem memory.Allocator) (arrow.RecordBatch, error) {
+func record(f *kernels.Fit, s *arrow.Schema, beliefs []kernels.Belief, mem memory.Allocator) (arrow.RecordBatch, error) {
 	if mem == nil {
 		mem = memory.DefaultAllocator
 	}
@@ -37,12 +46,28 @@ func record(s *arrow.Schema, beliefs []kernels.Belief, mem memory.Allocator) (ar
 		size += len(beliefs[i].Feature)
 	}
 	if size > maxNameBytes {
-		return nil, fmt.Errorf("arrowio: the feature names take %d bytes; allowed in one record: %d", size, maxNameBytes)
+		return nil, fmt.Errorf("the feature names take %d bytes; allowed in one record: %d", size, maxNameBytes)
 	}
 	b := array.NewRecordBuilder(mem, s)
 	defer b.Release()
-	names, means, variances := b.Field(0).(*array.StringBuilder), b.Field(1).(*array.Float64Builder), b.Field(2).(*array.Float64Builder)
+	at := 0
 	b.Reserve(len(beliefs))
+	if n := len(f.Classes); n > 0 {
+		classes := b.Field(0).(*array.StringBuilder)
+		for i := range beliefs {
+			classes.Append(f.Classes[i/(len(beliefs)/n)])
+		}
+		at = 1
+	}
+	names, means, variances := b.Field(at).(*array.StringBuilder), b.Field(at+1).(*array.Float64Builder), b.Field(at+2).(*array.Float64Builder)
+	if f.Covariance.Form != gauss.Diagonal {
+		rows := b.Field(at + 3).(*array.ListBuilder)
+		values := rows.ValueBuilder().(*array.Float64Builder)
+		for i := range beliefs {
+			rows.Append(true)
+			values.AppendValues(f.Covariance.Row(i), nil)
+		}
+	}
 	names.ReserveData(size)
 	for i := range beliefs {
 		names.Append(beliefs[i].Feature)
@@ -55,7 +80,7 @@ func record(s *arrow.Schema, beliefs []kernels.Belief, mem memory.Allocator) (ar
 // ReadFit reads a belief table from record batches: an IPC stream, a query
 // result, array.NewRecordReader over batches in memory. feature may be utf8,
 // large_utf8, string_view or a dictionary of these; mean and variance any
-// floating-point, integer or decimal (128 bits) type. Nothing of the batches is
+// floating-point, integer or decimal  type. Nothing of the batches is
 // kept.
 //
 // Errors name the column and row, what was found and what is allowed: a missing
@@ -90,8 +115,21 @@ func readFit(r array.RecordReader, o *Options) (*kernels.Fit, error) {
 		}
 	}
 	t := table{max: o.maxFeatures()}
+	// Classes and covariances are ours only under our metadata: another program's
+	// columns of these names mean something else.
+	with := map[string]int{}
+	if head != nil {
+		for _, name := range []string{Class, CovarianceRow} {
+			if found := s.FieldIndices(name); len(found) == 1 {
+				with[name] = found[0]
+			}
+		}
+	}
 	for r.Next() {
 		if err := t.addRecord(r.RecordBatch(), at); err != nil {
+			return nil, err
+		}
+		if err := t.addMore(r.RecordBatch(), with); err != nil {
 			return nil, err
 		}
 	}
@@ -110,89 +148,85 @@ func columnNames(s *arrow.Schema) []string {
 }
 
 func missing(name string, have []string) error {
+	return fmt.Errorf("no column %s; found: %s; a belief table has feature, mean and variance", name, listNames(have))
+}
+
+func listNames(have []string) string {
 	const most = 20
 	more := ""
 	if len(have) > most {
 		have, more = have[:most], ", ..."
 	}
-	return fmt.Errorf("no column %s; found: %.200s%s; a belief table has feature, mean and variance", name, strings.Join(have, ", "), more)
+	return fmt.Sprintf("%.200s%s", strings.Join(have, ", "), more)
 }
+
+func equalFold(a, b string) bool { return strings.EqualFold(a, b) }
 
 func (t *table) addRecord(rec arrow.RecordBatch, at [3]int) error {
 	n := int(rec.NumRows())
 	if err := t.room(n); err != nil {
 		return err
 	}
-	name, err := textOf(rec.Column(at[0]))
-	if err != nil {
-		return fmt.Errorf("column %s: %w", Feature, err)
+	name := newVector(Feature, rec.Column(at[0]))
+	if name.text == nil && !name.isNullType() {
+		return fmt.Errorf("column %s: its type is %s; allowed: utf8, large_utf8, string_view or a dictionary of these", Feature, rec.Column(at[0]).DataType())
 	}
-	var num [2]func(int) float64
+	var num [2]vector
 	for k, col := range []string{Mean, Variance} {
-		if num[k], err = numberOf(rec.Column(at[k+1])); err != nil {
-			return fmt.Errorf("column %s: %w", col, err)
+		num[k] = newVector(col, rec.Column(at[k+1]))
+		if !num[k].isNumber() && !num[k].isNullType() {
+			return fmt.Errorf("column %s: its type is %s; allowed: a floating-point, integer or decimal type", col, rec.Column(at[k+1]).DataType())
 		}
 	}
 	for i := range n {
-		for k, col := range []string{Feature, Mean, Variance} {
-			if rec.Column(at[k]).IsNull(i) {
-				return t.null(col, len(t.beliefs))
+		for _, v := range []*vector{&name, &num[0], &num[1]} {
+			if v.null(i) {
+				return t.null(v.name, len(t.beliefs))
 			}
 		}
-		if err := t.add(strings.Clone(name(i)), kernels.Weight{Mean: num[0](i), Variance: num[1](i)}); err != nil {
+		if err := t.add(strings.Clone(name.text(i)), kernels.Weight{Mean: num[0].num(i), Variance: num[1].num(i)}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func textOf(a arrow.Array) (func(int) string, error) {
-	switch a := a.(type) {
-	case array.StringLike:
-		return a.Value, nil
-	case *array.Dictionary:
-		if v, ok := a.Dictionary().(array.StringLike); ok {
-			return func(i int) string { return v.Value(a.GetValueIndex(i)) }, nil
+// addMore takes the classes and covariance rows of a record.
+func (t *table) addMore(rec arrow.RecordBatch, with map[string]int) error {
+	first := len(t.beliefs) - int(rec.NumRows())
+	if k, ok := with[Class]; ok {
+		c := newVector(Class, rec.Column(k))
+		if c.text == nil {
+			return fmt.Errorf("column %s: its type is %s; allowed: text", Class, rec.Column(k).DataType())
+		}
+		for i := range int(rec.NumRows()) {
+			if c.null(i) {
+				return t.null(Class, first+i)
+			}
+			t.class = append(t.class, strings.Clone(c.text(i)))
 		}
 	}
-	return nil, fmt.Errorf("its type is %s; allowed: utf8, large_utf8, string_view or a dictionary of these", a.DataType())
-}
-
-type numeric interface {
-	~int8 | ~int16 | ~int32 | ~int64 | ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~float32 | ~float64
-}
-
-func toFloat[T numeric](v func(int) T) (func(int) float64, error) {
-	return func(i int) float64 { return float64(v(i)) }, nil
-}
-
-func numberOf(a arrow.Array) (func(int) float64, error) {
-	switch a := a.(type) {
-	case *array.Float64:
-		return a.Value, nil
-	case *array.Float32:
-		return toFloat(a.Value)
-	case *array.Float16:
-		return func(i int) float64 { return float64(a.Value(i).Float32()) }, nil
-	case *array.Int64:
-		return toFloat(a.Value)
-	case *array.Int32:
-		return toFloat(a.Value)
-	case *array.Int16:
-		return toFloat(a.Value)
-	case *array.Int8:
-		return toFloat(a.Value)
-	case *array.Uint64:
-		return toFloat(a.Value)
-	case *array.Uint32:
-		return toFloat(a.Value)
-	case *array.Uint16:
-		return toFloat(a.Value)
-	case *array.Uint8:
-		return toFloat(a.Value)
-	case *array.Decimal128:
-		scale := a.DataType().(*arrow.Decimal128Type).Scale
-		return func(i int) float64 { return a.Value(i).ToFloat64(scale) }, nil
+	if k, ok := with[CovarianceRow]; ok {
+		l, ok := rec.Column(k).(array.ListLike)
+		if !ok {
+			return fmt.Errorf("column %s: its type is %s; allowed: a list of numbers", CovarianceRow, rec.Column(k).DataType())
+		}
+		v := newVector(CovarianceRow, l.ListValues())
+		if !v.isNumber() {
+			return fmt.Errorf("column %s: its type is %s; allowed: a list of numbers", CovarianceRow, rec.Column(k).DataType())
+		}
+		for i := range int(rec.NumRows()) {
+			if l.IsNull(i) {
+				return t.null(CovarianceRow, first+i)
+			}
+			for j, hi := l.ValueOffsets(i); j < hi; j++ {
+				if v.null(int(j)) {
+					return t.null(CovarianceRow, first+i)
+				}
+				t.cov = append(t.cov, v.num(int(j)))
+			}
+			t.rows = append(t.rows, len(t.cov))
+		}
 	}
-	return nil, fmt.Errorf("its type is %s; allowed: a floating-point, integer or decimal128 type", a.DataType())
+	return nil
 }

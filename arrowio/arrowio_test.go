@@ -19,6 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/gauss"
 )
 
 func bits(v float64) uint64 {
@@ -46,6 +47,12 @@ func equal(a, b *kernels.Fit) error {
 		if x.Feature != y.Feature || bits(x.Mean) != bits(y.Mean) || bits(x.Variance) != bits(y.Variance) {
 			return fmt.Errorf("belief %d: %v and %v", i, x, y)
 		}
+	}
+	if x, y := a.Covariance, b.Covariance; x.Form != y.Form || x.Rank != y.Rank || !slices.Equal(x.Values, y.Values) {
+		return fmt.Errorf("covariances differ: %v and %v", x, y)
+	}
+	if !slices.Equal(a.Classes, b.Classes) {
+		return fmt.Errorf("classes %q and %q", a.Classes, b.Classes)
 	}
 	return nil
 }
@@ -85,6 +92,20 @@ func fits() *rapid.Generator[*kernels.Fit] {
 		slices.SortFunc(names, kernels.CompareNames)
 		for _, n := range names {
 			f.Beliefs = append(f.Beliefs, kernels.Belief{Feature: n, Weight: kernels.Weight{Mean: finite.Draw(t, "mean"), Variance: variance.Draw(t, "variance")}})
+		}
+		if d := len(f.Beliefs); d > 0 && rapid.Bool().Draw(t, "has classes") {
+			f.Classes = rapid.SliceOfNDistinct(rapid.String(), 1, 4, rapid.ID[string]).Draw(t, "classes")
+			for k := range (len(f.Classes) - 1) * d {
+				f.Beliefs = append(f.Beliefs, f.Beliefs[k%d])
+			}
+		}
+		c := &f.Covariance
+		switch c.Form = gauss.Form(rapid.IntRange(0, 2).Draw(t, "form")); c.Form {
+		case gauss.LowRank:
+			c.Rank = rapid.IntRange(0, 3).Draw(t, "rank")
+		}
+		if n := c.Want(len(f.Beliefs)); n > 0 {
+			c.Values = rapid.SliceOfN(finite, n, n).Draw(t, "covariance")
 		}
 		return f
 	})
@@ -336,13 +357,15 @@ func TestMetadataErrors(t *testing.T) {
 	full := BeliefSchema(sample()).Metadata()
 	u, d := arrow.BinaryTypes.String, arrow.PrimitiveTypes.Float64
 	for _, c := range []struct{ key, value, want string }{
-		{"bglm.schema", "2", `bglm.schema = "2"; allowed: "1"`},
+		{"bglm.schema", "3", `bglm.schema = "3"; allowed: "1" and "2"`},
 		{"bglm.n", "-1", "whole number from 0"},
 		{"bglm.n", "1e3", "whole number from 0"},
 		{"bglm.intercept", "1", `bglm.intercept = "1"; allowed: true or false`},
 		{"bglm.dispersion", "one", `bglm.dispersion = "one"; allowed: a number`},
 		{"bglm.hash_bits", "77", "0 to 30"},
-		{"bglm.covariance", "full", `"full"; allowed: "diagonal"`},
+		{"bglm.covariance", "full", "no column covariance"},
+		{"bglm.covariance", "wide", `"wide"; allowed: "diagonal", "full" or "lowrank"`},
+		{"bglm.covariance", "lowrank", "bglm.rank is missing"},
 		{"bglm.prior_variance", "NaN", "default prior"},
 		{"bglm.family", "bernouli", "did you mean"},
 		{"bglm.status", "", "bglm.status is missing"},

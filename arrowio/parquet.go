@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"unicode/utf8"
 
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/compress"
@@ -16,18 +18,20 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/schema"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/gauss"
 )
 
 // rowGroup is DuckDB's number of rows.
 const rowGroup = 122880
 
 // WriteParquet writes f as a Parquet file (zstd): the belief table in belief
-// order, the rest of f as key-value metadata. Equal fits give equal bytes.
+// order, the rest of f as key-value metadata, and the pairs of meta as BeliefSchema
+// has them. Equal fits give equal bytes.
 //
 // Errors: as FitRecord, and those of w; on an error w holds a part of a file.
 // Cost: O(p) plus compression; beliefs out of order are sorted in a copy.
-func WriteParquet(w io.Writer, f *kernels.Fit) error {
-	if err := writeParquet(w, f); err != nil {
+func WriteParquet(w io.Writer, f *kernels.Fit, meta ...string) error {
+	if err := writeParquet(w, f, meta); err != nil {
 		return fmt.Errorf("arrowio: %w", err)
 	}
 	return nil
@@ -36,19 +40,19 @@ func WriteParquet(w io.Writer, f *kernels.Fit) error {
 // unclosed hides Close: the Parquet writer closes what it can.
 type unclosed struct{ io.Writer }
 
-func writeParquet(w io.Writer, f *kernels.Fit) error {
+func writeParquet(w io.Writer, f *kernels.Fit, meta []string) error {
 	beliefs, err := beliefsToWrite(f)
 	if err != nil {
 		return err
 	}
 	var kv metadata.KeyValueMetadata
-	m := BeliefSchema(f).Metadata()
+	m := BeliefSchema(f, meta...).Metadata()
 	for i, k := range m.Keys() {
 		if err := kv.Append(k, m.Values()[i]); err != nil {
 			return err
 		}
 	}
-	root, err := parquetSchema()
+	root, err := parquetSchema(f)
 	if err != nil {
 		return err
 	}
@@ -57,9 +61,10 @@ func writeParquet(w io.Writer, f *kernels.Fit) error {
 		parquet.WithCompression(compress.Codecs.Zstd), parquet.WithDictionaryDefault(false), parquet.WithCreatedBy("bglm"))))
 	names := make([]parquet.ByteArray, 0, min(len(beliefs), rowGroup))
 	nums := make([]float64, 0, cap(names))
-	for len(beliefs) > 0 {
-		part := beliefs[:min(rowGroup, len(beliefs))]
-		beliefs = beliefs[len(part):]
+	for at, d := 0, max(1, len(beliefs)/max(1, len(f.Classes))); at < len(beliefs); {
+		part := beliefs[at:min(at+rowGroup, len(beliefs))]
+		first := at
+		at += len(part)
 		names, nums = names[:0], nums[:0]
 		for i := range part {
 			names, nums = append(names, parquet.ByteArray(part[i].Feature)), append(nums, part[i].Mean)
@@ -67,6 +72,15 @@ func writeParquet(w io.Writer, f *kernels.Fit) error {
 		rg, err := pw.AppendRowGroupChecked()
 		if err != nil {
 			return err
+		}
+		if len(f.Classes) > 0 {
+			classes := make([]parquet.ByteArray, len(part))
+			for i := range classes {
+				classes[i] = parquet.ByteArray(f.Classes[(first+i)/d])
+			}
+			if err := writeColumn(rg, classes); err != nil {
+				return err
+			}
 		}
 		if err := writeColumn(rg, names); err != nil {
 			return err
@@ -80,6 +94,11 @@ func writeParquet(w io.Writer, f *kernels.Fit) error {
 		if err := writeColumn(rg, nums); err != nil {
 			return err
 		}
+		if f.Covariance.Form != gauss.Diagonal {
+			if err := writeRows(rg, &f.Covariance, first, first+len(part)); err != nil {
+				return err
+			}
+		}
 		if err := rg.Close(); err != nil {
 			return err
 		}
@@ -88,14 +107,49 @@ func writeParquet(w io.Writer, f *kernels.Fit) error {
 }
 
 // parquetSchema is BeliefSchema in Parquet's terms.
-func parquetSchema() (*schema.GroupNode, error) {
+func parquetSchema(f *kernels.Fit) (*schema.GroupNode, error) {
 	name, err := schema.NewPrimitiveNodeLogical(Feature, parquet.Repetitions.Required, schema.StringLogicalType{}, parquet.Types.ByteArray, 0, -1)
 	if err != nil {
 		return nil, err
 	}
-	return schema.NewGroupNode("schema", parquet.Repetitions.Required, schema.FieldList{name,
-		schema.NewFloat64Node(Mean, parquet.Repetitions.Required, -1),
-		schema.NewFloat64Node(Variance, parquet.Repetitions.Required, -1)}, -1)
+	list := schema.FieldList{name, schema.NewFloat64Node(Mean, parquet.Repetitions.Required, -1), schema.NewFloat64Node(Variance, parquet.Repetitions.Required, -1)}
+	if len(f.Classes) > 0 {
+		class, err := schema.NewPrimitiveNodeLogical(Class, parquet.Repetitions.Required, schema.StringLogicalType{}, parquet.Types.ByteArray, 0, -1)
+		if err != nil {
+			return nil, err
+		}
+		list = slices.Insert(list, 0, schema.Node(class))
+	}
+	if f.Covariance.Form != gauss.Diagonal {
+		rows, err := schema.ListOfWithName(CovarianceRow, schema.NewFloat64Node("element", parquet.Repetitions.Required, -1), parquet.Repetitions.Required, -1)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, rows)
+	}
+	return schema.NewGroupNode("schema", parquet.Repetitions.Required, list, -1)
+}
+
+// writeRows writes rows [lo, hi) of a covariance, a list each.
+func writeRows(rg file.SerialRowGroupWriter, c *kernels.Covariance, lo, hi int) error {
+	cw, err := rg.NextColumn()
+	if err != nil {
+		return err
+	}
+	w := cw.(*file.Float64ColumnChunkWriter)
+	var defs, reps []int16
+	for i := lo; i < hi; i++ {
+		row := c.Row(i)
+		defs, reps = defs[:0], reps[:0]
+		for range row {
+			defs, reps = append(defs, 1), append(reps, 1)
+		}
+		reps[0] = 0
+		if _, err := w.WriteBatch(row, defs, reps); err != nil {
+			return err
+		}
+	}
+	return cw.Close()
 }
 
 func writeColumn[T parquet.ByteArray | float64](rg file.SerialRowGroupWriter, values []T) error {
@@ -121,7 +175,11 @@ func writeColumn[T parquet.ByteArray | float64](rg file.SerialRowGroupWriter, va
 // less the umask.
 //
 // Errors: as WriteParquet, and those of the file system, with the path.
-func WriteParquetFile(path string, f *kernels.Fit) (err error) {
+func WriteParquetFile(path string, f *kernels.Fit, meta ...string) error {
+	return writeFile(path, func(w io.Writer) error { return writeParquet(w, f, meta) })
+}
+
+func writeFile(path string, write func(io.Writer) error) (err error) {
 	defer func() {
 		if err != nil {
 			err = fmt.Errorf("arrowio: writing %s: %w", path, err)
@@ -143,7 +201,8 @@ func WriteParquetFile(path string, f *kernels.Fit) (err error) {
 			os.Remove(name)
 		}
 	}()
-	if err := writeParquet(tmp, f); err != nil {
+	// An io.Writer alone: the Arrow and Parquet writers close what they can.
+	if err := write(unclosed{tmp}); err != nil {
 		return err
 	}
 	if err := tmp.Sync(); err != nil {
@@ -181,7 +240,8 @@ func readFile(path string, o *Options) (*kernels.Fit, error) {
 	if !st.Mode().IsRegular() {
 		return nil, errors.New("not a regular file")
 	}
-	return readParquet(in, st.Size(), o)
+	f, _, err := readParquetMeta(in, st.Size(), o)
+	return f, err
 }
 
 // ReadParquet reads a fit from a Parquet file of size bytes: one written by
@@ -194,7 +254,7 @@ func readFile(path string, o *Options) (*kernels.Fit, error) {
 // million) are refused.
 // Cost: O(p) time; memory for the result and one column chunk's page each.
 func ReadParquet(r io.ReaderAt, size int64, o *Options) (*kernels.Fit, error) {
-	f, err := readParquet(r, size, o)
+	f, _, err := readParquetMeta(r, size, o)
 	if err != nil {
 		return nil, fmt.Errorf("arrowio: %w", err)
 	}
@@ -208,18 +268,19 @@ const (
 	batchRows = 256 // small, because a damaged page can make every name of a batch long
 )
 
-func readParquet(r io.ReaderAt, size int64, o *Options) (f *kernels.Fit, err error) {
+// readParquetMeta also gives the pairs beside the fit's own metadata.
+func readParquetMeta(r io.ReaderAt, size int64, o *Options) (f *kernels.Fit, kept map[string]string, err error) {
 	// The Parquet library panics on some damaged files.
 	defer func() {
 		if p := recover(); p != nil {
 			if e, ok := p.(runtime.Error); ok {
 				p = e.Error()
 			}
-			f, err = nil, fmt.Errorf("the file is damaged: %v", p)
+			f, kept, err = nil, nil, fmt.Errorf("the file is damaged: %v", p)
 		}
 	}()
 	if size < 12 {
-		return nil, fmt.Errorf("%d bytes are no Parquet file", size)
+		return nil, nil, fmt.Errorf("%d bytes are no Parquet file", size)
 	}
 	limit := int64(math.MaxInt64)
 	if size < limit/expansion-1<<20 {
@@ -231,49 +292,83 @@ func readParquet(r io.ReaderAt, size int64, o *Options) (f *kernels.Fit, err err
 	props.MaxUncompressedPageSize = min(limit, math.MaxInt32)
 	pr, err := file.NewParquetReader(io.NewSectionReader(r, 0, size), file.WithReadProps(props))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	kv := pr.MetaData().KeyValueMetadata()
 	head, err := readMeta(kv.Keys(), kv.Values())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var cols [3]column
 	for i, name := range []string{Feature, Mean, Variance} {
 		if cols[i], err = findColumn(pr.MetaData().Schema, name); err != nil {
-			return nil, err
+			return nil, nil, err
+		}
+	}
+	var class *column
+	rows := -1 // the column of covariance rows
+	if head != nil {
+		if pr.MetaData().Schema.ColumnIndexByName(Class) >= 0 {
+			c, err := findColumn(pr.MetaData().Schema, Class)
+			if err != nil {
+				return nil, nil, err
+			}
+			class = &c
+		}
+		if head.Covariance.Form != gauss.Diagonal {
+			if rows, err = findRows(pr.MetaData().Schema); err != nil {
+				return nil, nil, err
+			}
 		}
 	}
 	t := table{max: o.maxFeatures(), names: limit}
 	if n := pr.NumRows(); n < 0 || n > limit {
-		return nil, fmt.Errorf("the file is damaged: %d rows in %d bytes", n, size)
+		return nil, nil, fmt.Errorf("the file is damaged: %d rows in %d bytes", n, size)
 	}
 	for g := range pr.NumRowGroups() {
 		rg := pr.RowGroup(g)
 		n := rg.NumRows()
 		if n < 0 || n > limit-int64(len(t.beliefs)) {
-			return nil, fmt.Errorf("the file is damaged: row group %d has %d rows in %d bytes", g, n, size)
+			return nil, nil, fmt.Errorf("the file is damaged: row group %d has %d rows in %d bytes", g, n, size)
 		}
 		if err := t.room(int(n)); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for i := range cols {
 			if err := cols[i].open(rg); err != nil {
-				return nil, fmt.Errorf("column %s: %w", cols[i].name, err)
+				return nil, nil, fmt.Errorf("column %s: %w", cols[i].name, err)
+			}
+		}
+		if class != nil {
+			if err := class.open(rg); err != nil {
+				return nil, nil, fmt.Errorf("column %s: %w", Class, err)
+			}
+		}
+		if rows >= 0 {
+			if err := t.addRows(rg, rows, n, limit); err != nil {
+				return nil, nil, fmt.Errorf("column %s: %w", CovarianceRow, err)
 			}
 		}
 		for n > 0 {
 			k := min(n, batchRows)
+			if class != nil {
+				if err := t.addClasses(class, int(k)); err != nil {
+					return nil, nil, err
+				}
+			}
 			if err := t.addBatch(&cols, int(k)); err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			n -= k
 		}
 	}
 	if int64(len(t.beliefs)) != pr.NumRows() {
-		return nil, fmt.Errorf("the file is damaged: %d rows, its footer says %d", len(t.beliefs), pr.NumRows())
+		return nil, nil, fmt.Errorf("the file is damaged: %d rows, its footer says %d", len(t.beliefs), pr.NumRows())
 	}
-	return t.fit(head, o)
+	if f, err = t.fit(head, o); err != nil {
+		return nil, nil, err
+	}
+	return f, extra(kv.Keys(), kv.Values()), nil
 }
 
 // column reads one top-level column of a row group after the other.
@@ -328,7 +423,7 @@ func (c *column) accept(d *schema.Column) error {
 	if logical != nil && !logical.IsNone() {
 		found += " (" + logical.String() + ")"
 	}
-	if c.name == Feature {
+	if c.name == Feature || c.name == Class {
 		switch logical.(type) {
 		case schema.StringLogicalType, schema.EnumLogicalType:
 			if c.physical == parquet.Types.ByteArray {
@@ -434,6 +529,95 @@ func (t *table) addBatch(cols *[3]column, n int) error {
 			return err
 		}
 		all = all[k:]
+	}
+	return nil
+}
+
+func (t *table) addClasses(c *column, n int) error {
+	if err := c.read(n); err != nil {
+		return fmt.Errorf("column %s, rows %d to %d: %w", c.name, len(t.class)+1, len(t.class)+n, err)
+	}
+	for i := range n {
+		if t.bytes += int64(len(c.bytes[i])); t.bytes > t.names {
+			return fmt.Errorf("the file is damaged: column %s holds more than %d bytes", c.name, t.names)
+		}
+		if len(t.class) > 0 && t.class[len(t.class)-1] == string(c.bytes[i]) {
+			t.class = append(t.class, t.class[len(t.class)-1])
+			continue
+		}
+		if !utf8.Valid(c.bytes[i]) {
+			return fmt.Errorf("column %s, row %d: %.40q is not valid UTF-8", c.name, len(t.class)+1, c.bytes[i])
+		}
+		t.class = append(t.class, string(c.bytes[i]))
+	}
+	return nil
+}
+
+// findRows is the leaf of the list of covariances.
+func findRows(s *schema.Schema) (int, error) {
+	for i := range s.NumColumns() {
+		d := s.Column(i)
+		if path := d.ColumnPath(); path[0] != CovarianceRow {
+			continue
+		}
+		if d.MaxRepetitionLevel() != 1 || d.PhysicalType() != parquet.Types.Double {
+			return 0, fmt.Errorf("column %s is %s; allowed: a list of DOUBLE", CovarianceRow, d.PhysicalType())
+		}
+		return i, nil
+	}
+	return 0, fmt.Errorf("no column %s, which the metadata %scovariance needs", CovarianceRow, prefix)
+}
+
+// covarianceSlack is how many values a table may hold besides what its size
+// allows: zeros of a large factor compress well.
+const covarianceSlack = 16 << 20
+
+// addRows reads a row group's lists.
+func (t *table) addRows(rg *file.RowGroupReader, index int, rows, limit int64) error {
+	chunk, err := rg.Column(index)
+	if err != nil {
+		return err
+	}
+	r, ok := chunk.(*file.Float64ColumnChunkReader)
+	if !ok {
+		return fmt.Errorf("reader %T does not fit its type", chunk)
+	}
+	full := chunk.Descriptor().MaxDefinitionLevel()
+	const most = 4096
+	var values [most]float64
+	var defs, reps [most]int16
+	for r.HasNext() {
+		n, got, err := r.ReadBatch(most, values[:], defs[:], reps[:])
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			break
+		}
+		if int(n) != got {
+			return errors.New("NULL or an empty list; each belief needs its row of the covariance")
+		}
+		for i := range got {
+			if defs[i] != full {
+				return errors.New("NULL or an empty list; each belief needs its row of the covariance")
+			}
+			if reps[i] == 0 {
+				if rows--; rows < 0 {
+					return errors.New("the file is damaged: more lists than rows")
+				}
+				t.rows = append(t.rows, len(t.cov))
+			} else if len(t.rows) == 0 {
+				return errors.New("the file is damaged: a list without a beginning")
+			}
+			if int64(len(t.cov)) > limit+covarianceSlack {
+				return fmt.Errorf("the file is damaged: more than %d values", limit+covarianceSlack)
+			}
+			t.cov = append(t.cov, values[i])
+			t.rows[len(t.rows)-1] = len(t.cov)
+		}
+	}
+	if rows != 0 {
+		return errors.New("the file is damaged: lists are missing")
 	}
 	return nil
 }

@@ -12,17 +12,22 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// SchemaVersion is the value of the metadata key bglm.schema.
-const SchemaVersion = "1"
+// SchemaVersion is the newest value of the metadata key bglm.schema. Tables whose
+// covariance is diagonal and that have no classes carry version "1", which older
+// programs read too.
+const SchemaVersion = "2"
 
 // Names of the columns.
 const (
-	Feature  = "feature"
-	Mean     = "mean"
-	Variance = "variance"
+	Class         = "class" // softmax only
+	Feature       = "feature"
+	Mean          = "mean"
+	Variance      = "variance"
+	CovarianceRow = "covariance" // full and low-rank covariances only
 )
 
 const prefix = "bglm."
@@ -56,15 +61,24 @@ var fields = []arrow.Field{
 }
 
 // BeliefSchema is the schema of a belief table with the metadata of f; nil gives
-// the bare columns.
-func BeliefSchema(f *kernels.Fit) *arrow.Schema {
+// the bare columns. meta are pairs of a key and a value kept beside f's own, the
+// keys written with the prefix bglm.job.: what a program wants to find again, as
+// the formula that made the features.
+func BeliefSchema(f *kernels.Fit, meta ...string) *arrow.Schema {
 	if f == nil {
 		return arrow.NewSchema(fields, nil)
+	}
+	version, fields := "1", slices.Clone(fields)
+	if len(f.Classes) > 0 {
+		version, fields = "2", slices.Insert(fields, 0, arrow.Field{Name: Class, Type: arrow.BinaryTypes.String})
+	}
+	if f.Covariance.Form != gauss.Diagonal {
+		version, fields = "2", append(fields, arrow.Field{Name: CovarianceRow, Type: arrow.ListOfNonNullable(arrow.PrimitiveTypes.Float64)})
 	}
 	var keys, values []string
 	put := func(k, v string) { keys, values = append(keys, prefix+k), append(values, v) }
 	num := func(k string, v float64) { put(k, strconv.FormatFloat(v, 'g', -1, 64)) }
-	put("schema", SchemaVersion)
+	put("schema", version)
 	put("method", f.Method)
 	put("family", f.Family)
 	put("link", f.Link)
@@ -82,13 +96,19 @@ func BeliefSchema(f *kernels.Fit) *arrow.Schema {
 	if !math.IsNaN(f.Time) {
 		num("time", f.Time)
 	}
-	put("covariance", "diagonal")
+	put("covariance", f.Covariance.Form.String())
+	if f.Covariance.Form == gauss.LowRank {
+		put("rank", strconv.Itoa(f.Covariance.Rank))
+	}
 	put("n", strconv.FormatInt(f.N, 10))
 	put("n_skipped", strconv.FormatInt(f.Skipped, 10))
 	num("log_evidence", f.LogEvidence)
 	put("iterations", strconv.Itoa(f.Iterations))
 	put("converged", strconv.FormatBool(f.Converged))
 	put("status", f.Status)
+	for i := 0; i+1 < len(meta); i += 2 {
+		put("job."+meta[i], meta[i+1])
+	}
 	m := arrow.NewMetadata(keys, values)
 	return arrow.NewSchema(fields, &m)
 }
@@ -178,8 +198,8 @@ func readMeta(keys, values []string) (*kernels.Fit, error) {
 	if !ours {
 		return nil, nil
 	}
-	if v != SchemaVersion {
-		return nil, fmt.Errorf("%w: metadata %sschema = %.40q; allowed: %q", ErrVersion, prefix, v, SchemaVersion)
+	if v != "1" && v != SchemaVersion {
+		return nil, fmt.Errorf("%w: metadata %sschema = %.40q; allowed: \"1\" and %q", ErrVersion, prefix, v, SchemaVersion)
 	}
 	f := &kernels.Fit{
 		Method: r.text("method"), Family: r.text("family"), Link: r.text("link"),
@@ -196,8 +216,14 @@ func readMeta(keys, values []string) (*kernels.Fit, error) {
 	if _, ok := r.kv["hash_bits"]; ok {
 		f.HashBits = int(r.integer("hash_bits", maxHashBits))
 	}
-	if k := r.text("covariance"); r.err == nil && k != "diagonal" {
-		r.bad("covariance", `"diagonal"`)
+	switch r.text("covariance") {
+	case "diagonal":
+	case "full":
+		f.Covariance.Form = gauss.Full
+	case "lowrank":
+		f.Covariance.Form, f.Covariance.Rank = gauss.LowRank, int(r.integer("rank", maxRank))
+	default:
+		r.bad("covariance", `"diagonal", "full" or "lowrank"`)
 	}
 	if r.err != nil {
 		return nil, r.err
@@ -205,7 +231,21 @@ func readMeta(keys, values []string) (*kernels.Fit, error) {
 	return f, checkHead(f)
 }
 
-const maxHashBits = 30
+const (
+	maxHashBits = 30
+	maxRank     = 10_000
+)
+
+// extra are the pairs a writer kept beside the fit's own metadata.
+func extra(keys, values []string) map[string]string {
+	out := map[string]string{}
+	for i, k := range keys {
+		if k, ok := strings.CutPrefix(k, prefix+"job."); ok {
+			out[k] = values[i]
+		}
+	}
+	return out
+}
 
 // checkHead reports what no reader should accept and no writer should write.
 func checkHead(f *kernels.Fit) error {
@@ -267,6 +307,9 @@ func plain(o *Options, beliefs []kernels.Belief) (*kernels.Fit, error) {
 // table gathers the rows of a belief table.
 type table struct {
 	beliefs []kernels.Belief
+	class   []string  // one a belief; nil without classes
+	cov     []float64 // the rows of the covariance, one after the other
+	rows    []int     // end of each row in cov
 	max     int
 	bytes   int64 // of names
 	names   int64 // limit of bytes; 0 = none
@@ -311,18 +354,86 @@ func inOrder(b []kernels.Belief) error {
 
 // fit joins the rows with the head the metadata describe (nil: none).
 func (t *table) fit(head *kernels.Fit, o *Options) (*kernels.Fit, error) {
-	if err := inOrder(t.beliefs); err != nil {
+	var err error
+	var classes []string
+	switch {
+	case len(t.class) > 0:
+		classes, err = t.blocks()
+	case head != nil && head.Covariance.Form != gauss.Diagonal:
+		if err = ordered(t.beliefs); err != nil {
+			err = fmt.Errorf("%w: the covariance belongs to the order in which it was written", err)
+		}
+	default:
+		err = inOrder(t.beliefs)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if head == nil {
-		var err error
 		if head, err = plain(o, t.beliefs); err != nil {
 			return nil, err
 		}
 	}
-	head.Beliefs = t.beliefs
+	head.Beliefs, head.Classes = t.beliefs, classes
+	if c := &head.Covariance; c.Form != gauss.Diagonal {
+		if len(t.rows) != len(t.beliefs) {
+			return nil, fmt.Errorf("no column %s; metadata %scovariance = %q needs it", CovarianceRow, prefix, c.Form)
+		}
+		for k, lo := 0, 0; k < len(t.rows); k++ {
+			want := c.Rank + 1
+			if c.Form == gauss.Full {
+				want = k + 1
+			}
+			if n := t.rows[k] - lo; n != want {
+				return nil, fmt.Errorf("column %s, row %d: %d values; allowed for kind %s: %d", CovarianceRow, k+1, n, c.Form, want)
+			}
+			lo = t.rows[k]
+		}
+		c.Values = t.cov
+		if err := c.Check(len(head.Beliefs)); err != nil {
+			return nil, err
+		}
+	}
 	return head, nil
 }
+
+// ordered reports beliefs that are not in belief order or a feature twice.
+func ordered(b []kernels.Belief) error {
+	for i := 1; i < len(b); i++ {
+		if kernels.CompareNames(b[i-1].Feature, b[i].Feature) >= 0 {
+			return fmt.Errorf("column feature, row %d: %.100q after %.100q is out of order", i+1, b[i].Feature, b[i-1].Feature)
+		}
+	}
+	return nil
+}
+
+// blocks are the classes of a table of several: each class has the same features,
+// one class after the other.
+func (t *table) blocks() ([]string, error) {
+	var classes []string
+	for i, c := range t.class {
+		if i == 0 || c != t.class[i-1] {
+			if slices.Contains(classes, c) {
+				return nil, fmt.Errorf("column class, row %d: class %.100q is there in more than one block", i+1, c)
+			}
+			if classes = append(classes, c); len(classes) > maxClasses {
+				return nil, fmt.Errorf("column class: more than %d classes", maxClasses)
+			}
+		}
+	}
+	d := len(t.beliefs) / len(classes)
+	if d*len(classes) != len(t.beliefs) {
+		return nil, fmt.Errorf("column class: %d rows for %d classes; each class needs all features", len(t.beliefs), len(classes))
+	}
+	for i := range t.beliefs {
+		if t.class[i] != classes[i/d] || t.beliefs[i].Feature != t.beliefs[i%d].Feature {
+			return nil, fmt.Errorf("row %d: class %.60q, feature %.60q; each class needs the same features in the same order", i+1, t.class[i], t.beliefs[i].Feature)
+		}
+	}
+	return classes, ordered(t.beliefs[:d])
+}
+
+const maxClasses = 10_000
 
 // beliefsToWrite are f's beliefs checked and in order; f is not changed.
 func beliefsToWrite(f *kernels.Fit) ([]kernels.Belief, error) {
@@ -337,6 +448,18 @@ func beliefsToWrite(f *kernels.Fit) ([]kernels.Belief, error) {
 		if !utf8.ValidString(b[i].Feature) {
 			return nil, fmt.Errorf("feature %.40q is not valid UTF-8", b[i].Feature)
 		}
+	}
+	if n := len(f.Classes); n > 0 || f.Covariance.Form != gauss.Diagonal {
+		if err := f.Covariance.Check(len(b)); err != nil {
+			return nil, err
+		}
+		d := len(b)
+		if n > 0 {
+			if d = len(b) / n; d*n != len(b) {
+				return nil, fmt.Errorf("%d beliefs for %d classes", len(b), n)
+			}
+		}
+		return b, ordered(b[:d])
 	}
 	if !slices.IsSortedFunc(b, func(x, y kernels.Belief) int { return kernels.CompareNames(x.Feature, y.Feature) }) {
 		b = slices.Clone(b)

@@ -1,0 +1,194 @@
+package arrowio
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+)
+
+// vector reads one Arrow array of any layout: the functions look into its buffers
+// and copy nothing. Exactly one of num, text and bool is set; for lists and NULL
+// columns none is.
+type vector struct {
+	name string
+	arr  arrow.Array // what lies under dictionaries' indices, runs and extensions
+	null func(i int) bool
+
+	num  func(i int) float64 // numbers; DATE in days when date is set
+	text func(i int) string
+	bool func(i int) bool
+	date bool
+	// integer says that num holds whole numbers, which int prints.
+	int func(dst []byte, i int) []byte
+
+	floats []float64 // the values themselves, of float64 without NULLs
+	// code is the index into a dictionary of codes entries; nil without one.
+	code  func(i int) int
+	codes int
+	inner bool // arr is read through indices: its lists are not those of the rows
+}
+
+func never(int) bool  { return false }
+func always(int) bool { return true }
+
+// isNull is a's mask, never where it is empty.
+func isNull(a arrow.Array) func(int) bool {
+	if a.NullN() == 0 {
+		return never
+	}
+	return a.IsNull
+}
+
+type signed interface {
+	~int8 | ~int16 | ~int32 | ~int64
+}
+type unsigned interface {
+	~uint8 | ~uint16 | ~uint32 | ~uint64
+}
+
+func ints[T signed](c *vector, v func(int) T) {
+	c.num = func(i int) float64 { return float64(v(i)) }
+	c.int = func(dst []byte, i int) []byte { return strconv.AppendInt(dst, int64(v(i)), 10) }
+}
+
+func uints[T unsigned](c *vector, v func(int) T) {
+	c.num = func(i int) float64 { return float64(v(i)) }
+	c.int = func(dst []byte, i int) []byte { return strconv.AppendUint(dst, uint64(v(i)), 10) }
+}
+
+// newVector looks at the type of a. Types that are neither numbers nor text,
+// BOOLEAN or DATE have no accessor: the caller says what it allows.
+func newVector(name string, a arrow.Array) vector {
+	c := vector{name: name, arr: a, null: isNull(a)}
+	switch a := a.(type) {
+	case *array.Null:
+		c.null = always
+	case *array.Float64:
+		c.num = a.Value
+		if a.NullN() == 0 {
+			c.floats = a.Values()
+		}
+	case *array.Float32:
+		c.num = func(i int) float64 { return float64(a.Value(i)) }
+	case *array.Float16:
+		c.num = func(i int) float64 { return float64(a.Value(i).Float32()) }
+	case *array.Int64:
+		ints(&c, a.Value)
+	case *array.Int32:
+		ints(&c, a.Value)
+	case *array.Int16:
+		ints(&c, a.Value)
+	case *array.Int8:
+		ints(&c, a.Value)
+	case *array.Uint64:
+		uints(&c, a.Value)
+	case *array.Uint32:
+		uints(&c, a.Value)
+	case *array.Uint16:
+		uints(&c, a.Value)
+	case *array.Uint8:
+		uints(&c, a.Value)
+	case *array.Decimal32:
+		scale := a.DataType().(*arrow.Decimal32Type).Scale
+		c.num = func(i int) float64 { return a.Value(i).ToFloat64(scale) }
+	case *array.Decimal64:
+		scale := a.DataType().(*arrow.Decimal64Type).Scale
+		c.num = func(i int) float64 { return a.Value(i).ToFloat64(scale) }
+	case *array.Decimal128:
+		scale := a.DataType().(*arrow.Decimal128Type).Scale
+		c.num = func(i int) float64 { return a.Value(i).ToFloat64(scale) }
+	case *array.Decimal256:
+		scale := a.DataType().(*arrow.Decimal256Type).Scale
+		c.num = func(i int) float64 { return a.Value(i).ToFloat64(scale) }
+	case array.StringLike: // utf8, large_utf8, string_view
+		c.text = a.Value
+	case *array.Boolean:
+		c.bool = a.Value
+	case *array.Date32:
+		c.num, c.date = func(i int) float64 { return float64(a.Value(i)) }, true
+	case *array.Date64:
+		c.num, c.date = func(i int) float64 { return math.Floor(float64(a.Value(i)) / 86400e3) }, true
+	case *array.Dictionary:
+		in := newVector(name, a.Dictionary())
+		c.through(in, a.GetValueIndex)
+		c.code, c.codes = a.GetValueIndex, a.Dictionary().Len()
+	case *array.RunEndEncoded:
+		in := newVector(name, a.Values())
+		c.null = never
+		c.through(in, a.GetPhysicalIndex)
+	case array.ExtensionArray:
+		return newVector(name, a.Storage())
+	}
+	return c
+}
+
+// through reads in at the place that at gives for row i.
+func (c *vector) through(in vector, at func(int) int) {
+	outer, inner := c.null, in.null
+	c.null = func(i int) bool { return outer(i) || inner(at(i)) }
+	c.arr, c.date, c.inner = in.arr, in.date, true
+	if in.num != nil {
+		c.num = func(i int) float64 { return in.num(at(i)) }
+	}
+	if in.int != nil {
+		c.int = func(dst []byte, i int) []byte { return in.int(dst, at(i)) }
+	}
+	if in.text != nil {
+		c.text = func(i int) string { return in.text(at(i)) }
+	}
+	if in.bool != nil {
+		c.bool = func(i int) bool { return in.bool(at(i)) }
+	}
+}
+
+func (c *vector) isNumber() bool { return c.num != nil && !c.date }
+func (c *vector) isNullType() bool {
+	return c.arr.DataType().ID() == arrow.NULL
+}
+
+// days makes num of a column of times: numbers as they stand, dates and
+// timestamps in days since 1970.
+func (c *vector) days() error {
+	if c.num != nil || c.isNullType() {
+		return nil
+	}
+	if t, ok := c.arr.(*array.Timestamp); ok && !c.inner {
+		var unit float64
+		switch t.DataType().(*arrow.TimestampType).Unit {
+		case arrow.Second:
+			unit = 86400
+		case arrow.Millisecond:
+			unit = 86400e3
+		case arrow.Microsecond:
+			unit = 86400e6
+		case arrow.Nanosecond:
+			unit = 86400e9
+		}
+		c.num = func(i int) float64 { return float64(t.Value(i)) / unit }
+		return nil
+	}
+	return fmt.Errorf("column %s is %s; allowed: a number, a date or a timestamp", c.name, c.arr.DataType())
+}
+
+// findColumnIn finds a top-level column of rec; exactly, or else in another case.
+func findColumnIn(rec arrow.RecordBatch, name string) (vector, error) {
+	s := rec.Schema()
+	at := s.FieldIndices(name)
+	if len(at) == 0 {
+		for i, f := range s.Fields() {
+			if equalFold(f.Name, name) {
+				at = append(at, i)
+			}
+		}
+	}
+	switch len(at) {
+	case 1:
+		return newVector(name, rec.Column(at[0])), nil
+	case 0:
+		return vector{}, fmt.Errorf("no column %s; found: %s", name, listNames(columnNames(s)))
+	}
+	return vector{}, fmt.Errorf("column %s is there %d times; allowed: once", name, len(at))
+}

@@ -1,0 +1,488 @@
+package arrowio
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/engine"
+	"github.com/bglm/bglm/kernels/lik"
+)
+
+// Job says what to fit: which columns of the records are what, by which engine.
+type Job struct {
+	Y string // response: numbers or BOOLEAN
+	// Features names a column that holds the features of a row: a struct, a map, a
+	// list of struct(feature, value), of text (indicators) or of numbers. Terms are
+	// more features; one of the two is needed.
+	Features string
+	Terms    []Term
+
+	Weight, Offset, Trials, Time string // columns by row, "" = none
+	// Group names columns: each combination of their values has a fit of its own.
+	Group []string
+
+	Method string // engine.Find; default "adf"
+	// Model is the model. HasTime is set where Time is; a Start carries on from a
+	// fit.
+	Model kernels.Model
+
+	// SkipBad counts rows with a bad value in Skipped instead of failing. Rows with
+	// a NULL in Y, a container of features, or a column by row are always counted
+	// there and left out, as in SQL.
+	SkipBad bool
+	// Progress is told how many rows were read, after each record.
+	Progress func(rows int64)
+}
+
+// Fit reads r to its end and returns the posterior, nil for no rows at all. Rows
+// are absorbed in their order, so that the answer does not depend on how they are
+// cut into records.
+//
+//	r, _ := ipc.NewReader(os.Stdin)
+//	fit, err := arrowio.Fit(ctx, r, arrowio.Job{Y: "click", Terms: []arrowio.Term{{"ad"}, {"site"}, {"ad", "site"}},
+//		Model: kernels.Model{Lik: lik, Prior: kernels.DefaultPrior, Intercept: true}})
+//
+// Memory: one record, a batch of 4096 rows, and the engine's: 16 bytes a weight
+// and the names for streaming engines, the rows for others.
+//
+// Errors name the column, the row (from 1) and what is allowed; those of r, and
+// ctx's when it ends first.
+func Fit(ctx context.Context, r array.RecordReader, job Job) (*kernels.Fit, error) {
+	if len(job.Group) > 0 {
+		return nil, errors.New("arrowio: the job has groups; use FitGroups")
+	}
+	g, err := FitGroups(ctx, r, job)
+	if err != nil || len(g.Fits) == 0 {
+		return nil, err
+	}
+	return g.Fits[0], nil
+}
+
+// Groups are fits by group, in the order in which the groups came.
+type Groups struct {
+	// Keys has the columns of Job.Group, a row a fit; nil without groups. The caller
+	// releases it.
+	Keys arrow.RecordBatch
+	Fits []*kernels.Fit
+}
+
+// FitGroups is Fit for each group of rows. Cost in memory: an engine's state a group.
+func FitGroups(ctx context.Context, r array.RecordReader, job Job) (*Groups, error) {
+	f, err := NewFitter(r.Schema(), job)
+	if err != nil {
+		return nil, err
+	}
+	for r.Next() {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := f.Add(r.RecordBatch()); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.Err(); err != nil {
+		return nil, fmt.Errorf("arrowio: after row %d: %w", f.rows, err)
+	}
+	return f.Groups()
+}
+
+// Fitter takes records one by one, for programs that get them in other ways than
+// from a RecordReader.
+type Fitter struct {
+	job    Job
+	method *engine.Method
+	rows   int64
+
+	state []engine.Fitter
+	order map[string]int // of a group, by its key
+	keys  *array.RecordBuilder
+	key   []byte
+	batch kernels.Batch
+}
+
+// NewFitter checks job against the schema of its records. Errors: an unknown
+// method, columns that are not there or of a type that cannot serve.
+func NewFitter(s *arrow.Schema, job Job) (*Fitter, error) {
+	f, err := newFitter(s, job)
+	if err != nil {
+		return nil, fmt.Errorf("arrowio: %w", err)
+	}
+	return f, nil
+}
+
+func newFitter(s *arrow.Schema, job Job) (*Fitter, error) {
+	f := &Fitter{job: job, order: map[string]int{}}
+	if f.job.Method == "" {
+		f.job.Method = "adf"
+	}
+	var err error
+	if f.method, err = engine.Find(f.job.Method); err != nil {
+		return nil, err
+	}
+	if job.Features == "" && len(job.Terms) == 0 {
+		return nil, errors.New("the job names no features")
+	}
+	l := job.Model.Lik
+	if l == nil {
+		return nil, errors.New("the job's model has no likelihood")
+	}
+	if (l.Family() == "binomial") != (job.Trials != "") {
+		return nil, fmt.Errorf("the family is %s and the column of trials %q; binomial needs one, others have none", l.Family(), job.Trials)
+	}
+	f.job.Model.HasTime = job.Time != ""
+	// An empty record shows what is wrong with the columns.
+	b := array.NewRecordBuilder(memory.DefaultAllocator, s)
+	defer b.Release()
+	rec := b.NewRecordBatch()
+	defer rec.Release()
+	if err := f.add(rec); err != nil {
+		return nil, err
+	}
+	if len(job.Group) > 0 {
+		var fields []arrow.Field
+		for _, name := range job.Group {
+			c, err := findColumnIn(rec, name)
+			if err != nil {
+				return nil, fmt.Errorf("group: %w", err)
+			}
+			fields = append(fields, arrow.Field{Name: name, Type: plainType(c.arr.DataType()), Nullable: true})
+		}
+		f.keys = array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema(fields, nil))
+	}
+	return f, nil
+}
+
+// plainType is the type group values are kept in.
+func plainType(t arrow.DataType) arrow.DataType {
+	switch t.ID() {
+	case arrow.LARGE_STRING, arrow.STRING_VIEW:
+		return arrow.BinaryTypes.String
+	}
+	return t
+}
+
+const (
+	batchOf   = 4096    // rows handed to an engine at once
+	maxGroups = 1 << 24 // more are an error, not the end of memory
+)
+
+// Rows is how many rows came.
+func (f *Fitter) Rows() int64 { return f.rows }
+
+// Add takes the rows of rec and keeps nothing of it. After an error the fitter is
+// of no more use.
+func (f *Fitter) Add(rec arrow.RecordBatch) (err error) {
+	// Arrays from a damaged file can point outside their buffers.
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("arrowio: the record after row %d is damaged: %v", f.rows, p)
+		}
+	}()
+	if err := f.add(rec); err != nil {
+		return fmt.Errorf("arrowio: %w", err)
+	}
+	if f.job.Progress != nil {
+		f.job.Progress(f.rows)
+	}
+	return nil
+}
+
+// rowColumns are the scalars of a row; nil where there is none.
+type rowColumns struct{ y, weight, offset, trials, time *vector }
+
+func (f *Fitter) add(rec arrow.RecordBatch) error {
+	x, err := planFeatures(rec, f.job.Features, f.job.Terms)
+	if err != nil {
+		return err
+	}
+	c, err := f.columns(rec)
+	if err != nil {
+		return err
+	}
+	n := int(rec.NumRows())
+	if len(f.job.Group) > 0 {
+		return f.addByGroup(rec, x, c)
+	}
+	if n == 0 {
+		return nil
+	}
+	if len(f.state) == 0 {
+		if err := f.open(); err != nil {
+			return err
+		}
+	}
+	st := f.state[0]
+	for lo := 0; lo < n; lo += batchOf {
+		hi := min(n, lo+batchOf)
+		if err := f.rowsInto(st, x, c, lo, hi); err != nil {
+			return err
+		}
+	}
+	f.rows += int64(n)
+	return nil
+}
+
+func (f *Fitter) open() error {
+	st, err := f.method.New(&f.job.Model)
+	if err != nil {
+		return err
+	}
+	f.state = append(f.state, st)
+	return nil
+}
+
+func (f *Fitter) columns(rec arrow.RecordBatch) (*rowColumns, error) {
+	var c rowColumns
+	for _, w := range []struct {
+		name string
+		to   **vector
+		what string
+	}{{f.job.Y, &c.y, "y"}, {f.job.Weight, &c.weight, "weight"}, {f.job.Offset, &c.offset, "offset"}, {f.job.Trials, &c.trials, "trials"}, {f.job.Time, &c.time, "time"}} {
+		if w.name == "" {
+			if w.what == "y" {
+				return nil, errors.New("the job names no response")
+			}
+			continue
+		}
+		v, err := findColumnIn(rec, w.name)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", w.what, err)
+		}
+		switch {
+		case w.what == "time":
+			if err := v.days(); err != nil {
+				return nil, fmt.Errorf("time: %w", err)
+			}
+		case w.what == "y" && v.bool != nil:
+			truth := v.bool
+			v.num = func(i int) float64 {
+				if truth(i) {
+					return 1
+				}
+				return 0
+			}
+		case !v.isNumber() && !v.isNullType():
+			also := ""
+			if w.what == "y" {
+				also = " or BOOLEAN"
+			}
+			return nil, fmt.Errorf("%s: column %s is %s; allowed: a number%s", w.what, w.name, v.arr.DataType(), also)
+		}
+		*w.to = &v
+	}
+	return &c, nil
+}
+
+// null says whether a column that decides about row i is NULL there.
+func (c *rowColumns) null(i int) bool {
+	if c.y.null(i) {
+		return true
+	}
+	for _, v := range [...]*vector{c.weight, c.offset, c.trials, c.time} {
+		if v != nil && v.null(i) {
+			return true
+		}
+	}
+	return false
+}
+
+// add appends row i's scalars to the batch. Errors concern the row only.
+func (c *rowColumns) add(i int, b *kernels.Batch) error {
+	w, o, t := 1.0, 0.0, 0.0
+	if c.weight != nil {
+		if w = c.weight.num(i); !finite(w) || w < 0 {
+			return badValue{fmt.Errorf("weight = %v; allowed: a finite number >= 0", w)}
+		}
+	}
+	if c.offset != nil {
+		if o = c.offset.num(i); !finite(o) {
+			return badValue{fmt.Errorf("offset = %v; allowed: a finite number", o)}
+		}
+	}
+	if c.time != nil {
+		if t = c.time.num(i); !finite(t) {
+			return badValue{fmt.Errorf("time = %v; allowed: a finite number or date", t)}
+		}
+	}
+	if c.weight != nil {
+		b.Weight = append(b.Weight, w)
+	}
+	if c.offset != nil {
+		b.Offset = append(b.Offset, o)
+	}
+	if c.trials != nil {
+		b.Trials = append(b.Trials, c.trials.num(i))
+	}
+	if c.time != nil {
+		b.Time = append(b.Time, t)
+	}
+	return nil
+}
+
+// rowsInto feeds rows [lo, hi) to a state.
+func (f *Fitter) rowsInto(st engine.Fitter, x *features, c *rowColumns, lo, hi int) error {
+	b := &f.batch
+	b.Reset()
+	for i := lo; i < hi; i++ {
+		if c.null(i) || x.null(i) {
+			st.Skip(1)
+			continue
+		}
+		before := st.Features().Len()
+		err := f.row(st, x, c, i)
+		if err == nil {
+			continue
+		}
+		if !errors.As(err, &badValue{}) || !f.job.SkipBad {
+			return fmt.Errorf("row %d: %w", f.rows+int64(i)+1, err)
+		}
+		st.Skip(1)
+		st.Features().Truncate(before) // a row left out leaves no feature behind
+		x.forget()
+	}
+	if b.Len() == 0 {
+		return nil
+	}
+	if err := st.Update(b, f.job.SkipBad); err != nil {
+		return fmt.Errorf("rows %d to %d: %w", f.rows+int64(lo)+1, f.rows+int64(hi), err)
+	}
+	return nil
+}
+
+func (f *Fitter) row(st engine.Fitter, x *features, c *rowColumns, i int) error {
+	b := &f.batch
+	y := c.y.num(i)
+	if !finite(y) {
+		return badValue{fmt.Errorf("y = %v; allowed: finite numbers", y)}
+	}
+	o := lik.Obs{Y: y, Weight: 1}
+	if c.trials != nil {
+		o.Trials = c.trials.num(i)
+	}
+	if err := f.job.Model.Lik.Check(o); err != nil {
+		return badValue{err}
+	}
+	if f.job.Model.Intercept {
+		b.Add(0, 1)
+	}
+	if err := x.row(i, st.Features(), b); err != nil {
+		return err
+	}
+	if err := c.add(i, b); err != nil {
+		b.Row = b.Row[:len(b.Row)-1]
+		b.DropRow()
+		return err
+	}
+	b.Y = append(b.Y, y)
+	return nil
+}
+
+// addByGroup cuts rec into runs of equal groups.
+func (f *Fitter) addByGroup(rec arrow.RecordBatch, x *features, c *rowColumns) error {
+	var by []vector
+	for _, name := range f.job.Group {
+		v, err := findColumnIn(rec, name)
+		if err != nil {
+			return fmt.Errorf("group: %w", err)
+		}
+		by = append(by, v)
+	}
+	n, last := int(rec.NumRows()), -1
+	for lo := 0; lo < n; {
+		g, err := f.group(by, lo, rec)
+		if err != nil {
+			return err
+		}
+		hi := lo + 1
+		for key := string(f.key); hi < n && hi < lo+batchOf; hi++ {
+			if f.keyOf(by, hi, rec); string(f.key) != key {
+				break
+			}
+		}
+		if g != last {
+			x.forget() // numbers are those of another dictionary
+			last = g
+		}
+		if err := f.rowsInto(f.state[g], x, c, lo, hi); err != nil {
+			return err
+		}
+		lo = hi
+	}
+	f.rows += int64(n)
+	return nil
+}
+
+func (f *Fitter) keyOf(by []vector, i int, rec arrow.RecordBatch) {
+	f.key = f.key[:0]
+	for k := range by {
+		v := &by[k]
+		switch {
+		case v.null(i):
+			f.key = append(f.key, 0)
+		case v.text != nil:
+			f.key = append(append(append(f.key, 1), strings.ReplaceAll(v.text(i), "\x00", "\x00\x01")...), 0, 0)
+		case v.int != nil:
+			f.key = append(v.int(append(f.key, 2), i), 0, 0)
+		default:
+			f.key = append(append(append(f.key, 3), f.column(rec, k).ValueStr(i)...), 0, 0)
+		}
+	}
+}
+
+func (f *Fitter) column(rec arrow.RecordBatch, k int) arrow.Array {
+	for i, field := range rec.Schema().Fields() {
+		if equalFold(field.Name, f.job.Group[k]) {
+			return rec.Column(i)
+		}
+	}
+	return nil
+}
+
+// group is the number of row i's group, which may be new.
+func (f *Fitter) group(by []vector, i int, rec arrow.RecordBatch) (int, error) {
+	f.keyOf(by, i, rec)
+	if g, ok := f.order[string(f.key)]; ok {
+		return g, nil
+	}
+	g := len(f.state)
+	if g >= maxGroups {
+		return 0, fmt.Errorf("row %d: more than %d groups", f.rows+int64(i)+1, maxGroups)
+	}
+	if err := f.open(); err != nil {
+		return 0, err
+	}
+	f.order[string(f.key)] = g
+	for k := range by {
+		b := f.keys.Field(k)
+		if by[k].null(i) {
+			b.AppendNull()
+		} else if err := b.AppendValueFromString(f.column(rec, k).ValueStr(i)); err != nil {
+			return 0, fmt.Errorf("group %s: %w", f.job.Group[k], err)
+		}
+	}
+	return g, nil
+}
+
+// Groups are the posteriors of the rows so far; more may follow. Without groups
+// there is one fit, or none when no row came.
+func (f *Fitter) Groups() (*Groups, error) {
+	out := &Groups{Fits: make([]*kernels.Fit, len(f.state))}
+	for i, st := range f.state {
+		fit, err := st.Fit()
+		if err != nil {
+			return nil, fmt.Errorf("arrowio: method %s: %w", f.method.Name, err)
+		}
+		out.Fits[i] = fit
+	}
+	if f.keys != nil {
+		out.Keys = f.keys.NewRecordBatch()
+	}
+	return out, nil
+}

@@ -1,0 +1,218 @@
+package arrowio
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+
+	"github.com/bglm/bglm/kernels"
+)
+
+// Reader is a RecordReader over a file or stream that closes what it opened.
+// Its errors name the source.
+type Reader struct {
+	array.RecordReader
+	name  string
+	close func() error
+	err   error
+}
+
+// Next moves to the next record. What a damaged source makes the Arrow library
+// panic over is an error.
+func (r *Reader) Next() (more bool) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.err, more = fmt.Errorf("damaged: %v", p), false
+		}
+	}()
+	return r.err == nil && r.RecordReader.Next()
+}
+
+// Err is the first error, naming the source.
+func (r *Reader) Err() error {
+	err := r.err
+	if err == nil {
+		err = r.RecordReader.Err()
+	}
+	if err == nil || errors.Is(err, io.EOF) {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", r.name, err)
+}
+
+// Close releases the reader and closes its file.
+func (r *Reader) Close() error {
+	func() {
+		defer func() { _ = recover() }() // after a panic inside, counts may be off
+		r.Release()
+	}()
+	if r.close == nil {
+		return nil
+	}
+	return r.close()
+}
+
+var fileMagic = []byte("ARROW1")
+
+// OpenIPC opens an Arrow IPC file or stream; its first bytes say which.
+// Compressed buffers (lz4, zstd) read too. Errors name the path.
+func OpenIPC(path string) (*Reader, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	head := make([]byte, len(fileMagic))
+	n, err := io.ReadFull(f, head)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		f.Close()
+		if errors.Is(err, io.EOF) {
+			err = errors.New("the file is empty; an Arrow IPC file or stream was expected")
+		}
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	var r *Reader
+	if bytes.Equal(head[:n], fileMagic) {
+		r, err = fileReader(path, f)
+	} else if _, err = f.Seek(0, io.SeekStart); err == nil {
+		r, err = StreamIPC(path, f)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	r.close = f.Close
+	return r, nil
+}
+
+// StreamIPC reads an Arrow IPC stream; name is how errors call it.
+func StreamIPC(name string, in io.Reader) (_ *Reader, err error) {
+	defer guard(name, &err)
+	buf := bufio.NewReaderSize(in, 1<<20)
+	if head, _ := buf.Peek(len(fileMagic)); bytes.Equal(head, fileMagic) {
+		return nil, fmt.Errorf("%s: an Arrow IPC file; a pipe takes the stream format, which needs no seeking", name)
+	}
+	r, err := ipc.NewReader(buf, ipc.WithDelayReadSchema(false))
+	if err != nil {
+		if errors.Is(err, io.EOF) {
+			err = errors.New("no data")
+		}
+		return nil, fmt.Errorf("%s: not an Arrow IPC stream: %w", name, err)
+	}
+	return &Reader{RecordReader: r, name: name}, nil
+}
+
+func guard(name string, err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("%s: damaged: %v", name, p)
+	}
+}
+
+func fileReader(name string, f *os.File) (_ *Reader, err error) {
+	defer guard(name, &err)
+	r, err := ipc.NewFileReader(f)
+	if err != nil {
+		return nil, fmt.Errorf("%s: not an Arrow IPC file: %w", name, err)
+	}
+	return &Reader{RecordReader: &fileRecords{r: r}, name: name}, nil
+}
+
+// fileRecords reads the records of an IPC file in their order.
+type fileRecords struct {
+	r    *ipc.FileReader
+	at   int
+	rec  arrow.RecordBatch
+	fail error
+}
+
+func (f *fileRecords) Retain()                        {}
+func (f *fileRecords) Schema() *arrow.Schema          { return f.r.Schema() }
+func (f *fileRecords) RecordBatch() arrow.RecordBatch { return f.rec }
+func (f *fileRecords) Record() arrow.RecordBatch      { return f.rec }
+func (f *fileRecords) Err() error                     { return f.fail }
+
+func (f *fileRecords) Release() {
+	if f.rec != nil {
+		f.rec.Release()
+		f.rec = nil
+	}
+	f.r.Close()
+}
+
+func (f *fileRecords) Next() bool {
+	if f.rec != nil {
+		f.rec.Release()
+		f.rec = nil
+	}
+	if f.at >= f.r.NumRecords() {
+		return false
+	}
+	if f.rec, f.fail = f.r.RecordBatchAt(f.at); f.fail != nil {
+		f.fail = fmt.Errorf("record %d: %w", f.at+1, f.fail)
+		return false
+	}
+	f.at++
+	return true
+}
+
+// WriteIPCFile writes f as an Arrow IPC file (Feather), by way of a temporary
+// file as WriteParquetFile does. meta is as there.
+func WriteIPCFile(path string, f *kernels.Fit, meta ...string) error {
+	return writeFile(path, func(w io.Writer) error {
+		rec, err := fitRecord(f, nil, meta)
+		if err != nil {
+			return err
+		}
+		defer rec.Release()
+		out, err := ipc.NewFileWriter(w, ipc.WithSchema(rec.Schema()))
+		if err != nil {
+			return err
+		}
+		return errors.Join(out.Write(rec), out.Close())
+	})
+}
+
+// ReadFitFile reads the fit in the file path: Parquet, or Arrow IPC of either
+// form; the first bytes say which. Errors name the path.
+func ReadFitFile(path string, o *Options) (*kernels.Fit, map[string]string, error) {
+	fail := func(err error) (*kernels.Fit, map[string]string, error) {
+		return nil, nil, fmt.Errorf("reading %s: %w", path, err)
+	}
+	in, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer in.Close()
+	head := make([]byte, 4)
+	if _, err := io.ReadFull(in, head); err != nil {
+		return fail(errors.New("not a belief table: the file is shorter than any"))
+	}
+	if string(head) == "PAR1" {
+		st, err := in.Stat()
+		if err != nil {
+			return fail(err)
+		}
+		f, kv, err := readParquetMeta(in, st.Size(), o)
+		if err != nil {
+			return fail(err)
+		}
+		return f, kv, nil
+	}
+	r, err := OpenIPC(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer r.Close()
+	f, err := readFit(r, o)
+	if err != nil {
+		return fail(err)
+	}
+	m := r.Schema().Metadata()
+	return f, extra(m.Keys(), m.Values()), nil
+}

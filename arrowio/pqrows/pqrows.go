@@ -1,0 +1,459 @@
+// Package pqrows reads Parquet files as Arrow records, for the fits of package
+// arrowio, and moves whole tables between Parquet and Arrow IPC. It is apart from
+// arrowio because the nested types of Parquet need a much larger part of the Arrow
+// library than belief tables do.
+package pqrows
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+	"github.com/apache/arrow-go/v18/arrow/memory"
+	"github.com/apache/arrow-go/v18/parquet"
+	"github.com/apache/arrow-go/v18/parquet/compress"
+	"github.com/apache/arrow-go/v18/parquet/file"
+	"github.com/apache/arrow-go/v18/parquet/pqarrow"
+)
+
+// Reader reads the rows of a Parquet file in their order, several row groups
+// decoded at once: an array.RecordReader. Errors name the file.
+type Reader struct {
+	name   string
+	f      *os.File
+	pr     *file.Reader
+	schema *arrow.Schema
+	leaves []int
+	ctx    context.Context
+	stop   context.CancelFunc
+	wg     sync.WaitGroup
+	slots  chan struct{}
+
+	groups []chan result
+	at     int
+	rec    arrow.RecordBatch
+	err    error
+}
+
+type result struct {
+	rec arrow.RecordBatch
+	err error
+}
+
+const (
+	batchRows = 8192
+	ahead     = 2 // records a row group may be ahead of the reader
+)
+
+// Open opens the Parquet file path and reads the named top-level columns of it,
+// in whatever case they are written; nil means all. Text columns are read as
+// dictionaries, so that a repeated value is numbered once.
+//
+// At most GOMAXPROCS row groups are decoded at a time, each a few thousand rows
+// ahead: memory does not grow with the file. Errors: a file that is not Parquet
+// or damaged, columns that are not there.
+func Open(ctx context.Context, path string, columns []string) (*Reader, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	r, err := open(ctx, path, f, columns)
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return r, nil
+}
+
+func open(ctx context.Context, path string, f *os.File, columns []string) (r *Reader, err error) {
+	defer guard(&err)
+	st, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if st.Size() < 12 {
+		return nil, fmt.Errorf("%d bytes are no Parquet file", st.Size())
+	}
+	props := parquet.NewReaderProperties(memory.DefaultAllocator)
+	props.BufferedStreamEnabled = true
+	props.MaxCompressedPageSize = min(st.Size(), math.MaxInt32)
+	pr, err := file.NewParquetReader(f, file.WithReadProps(props))
+	if err != nil {
+		return nil, err
+	}
+	fr, err := pqarrow.NewFileReader(pr, pqarrow.ArrowReadProperties{BatchSize: batchRows}, memory.DefaultAllocator)
+	if err != nil {
+		return nil, err
+	}
+	schema, err := fr.Schema()
+	if err != nil {
+		return nil, err
+	}
+	leaves, err := project(fr, schema, columns)
+	if err != nil {
+		return nil, err
+	}
+	r = &Reader{name: path, f: f, pr: pr, leaves: leaves, slots: make(chan struct{}, runtime.GOMAXPROCS(0))}
+	r.ctx, r.stop = context.WithCancel(ctx)
+	r.groups = make([]chan result, pr.NumRowGroups())
+	for g := range r.groups {
+		r.groups[g] = make(chan result, ahead)
+	}
+	rr, err := r.reader(nil)
+	if err != nil {
+		r.stop()
+		return nil, err
+	}
+	r.schema = rr.Schema()
+	rr.Release()
+	r.wg.Go(r.decode)
+	return r, nil
+}
+
+func guard(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("the file is damaged: %v", p)
+	}
+}
+
+// project finds the leaves of the named columns.
+func project(fr *pqarrow.FileReader, schema *arrow.Schema, columns []string) ([]int, error) {
+	var leaves []int
+	var names []string
+	wanted := map[string]bool{}
+	for _, c := range columns {
+		wanted[strings.ToLower(c)] = true
+	}
+	for i, f := range schema.Fields() {
+		names = append(names, f.Name)
+		if columns != nil && !wanted[strings.ToLower(f.Name)] {
+			continue
+		}
+		delete(wanted, strings.ToLower(f.Name))
+		leaves = append(leaves, leavesOf(&fr.Manifest.Fields[i])...)
+	}
+	for _, c := range columns {
+		if wanted[strings.ToLower(c)] {
+			return nil, fmt.Errorf("no column %s; found: %.300s", c, strings.Join(names, ", "))
+		}
+	}
+	return leaves, nil
+}
+
+func leavesOf(f *pqarrow.SchemaField) []int {
+	if f.ColIndex >= 0 && len(f.Children) == 0 {
+		return []int{f.ColIndex}
+	}
+	var out []int
+	for i := range f.Children {
+		out = append(out, leavesOf(&f.Children[i])...)
+	}
+	return out
+}
+
+// reader is a new reader of some row groups, with its own state.
+func (r *Reader) reader(groups []int) (pqarrow.RecordReader, error) {
+	props := pqarrow.ArrowReadProperties{BatchSize: batchRows}
+	s := r.pr.MetaData().Schema
+	for _, k := range r.leaves {
+		if s.Column(k).PhysicalType() == parquet.Types.ByteArray && s.Column(k).MaxRepetitionLevel() == 0 {
+			props.SetReadDict(k, true)
+		}
+	}
+	fr, err := pqarrow.NewFileReader(r.pr, props, memory.DefaultAllocator)
+	if err != nil {
+		return nil, err
+	}
+	if groups == nil {
+		groups = []int{}
+	}
+	return fr.GetRecordReader(r.ctx, r.leaves, groups)
+}
+
+// decode starts the row groups in order, as many at a time as there are slots.
+func (r *Reader) decode() {
+	for g := range r.groups {
+		select {
+		case r.slots <- struct{}{}:
+		case <-r.ctx.Done():
+			return
+		}
+		r.wg.Go(func() { r.decodeGroup(g) })
+	}
+}
+
+func (r *Reader) decodeGroup(g int) {
+	out := r.groups[g]
+	defer func() { <-r.slots }()
+	defer close(out)
+	send := func(v result) bool {
+		select {
+		case out <- v:
+			return true
+		case <-r.ctx.Done():
+			if v.rec != nil {
+				v.rec.Release()
+			}
+			return false
+		}
+	}
+	err := func() (err error) {
+		defer guard(&err)
+		rr, err := r.reader([]int{g})
+		if err != nil {
+			return err
+		}
+		defer rr.Release()
+		var rows int64
+		for rr.Next() {
+			rec := rr.RecordBatch()
+			rec.Retain()
+			rows += rec.NumRows()
+			if !send(result{rec: rec}) {
+				return nil
+			}
+		}
+		if err := rr.Err(); err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if want := r.pr.MetaData().RowGroup(g).NumRows(); rows != want {
+			return fmt.Errorf("the file is damaged: %d rows, its footer says %d", rows, want)
+		}
+		return nil
+	}()
+	if err != nil {
+		send(result{err: fmt.Errorf("row group %d: %w", g+1, err)})
+	}
+}
+
+// NumRows is how many rows the file's footer promises.
+func (r *Reader) NumRows() int64 { return r.pr.NumRows() }
+
+// Schema is that of the columns read.
+func (r *Reader) Schema() *arrow.Schema { return r.schema }
+
+// Next moves to the next record.
+func (r *Reader) Next() bool {
+	r.drop()
+	for r.err == nil && r.at < len(r.groups) {
+		select {
+		case v, ok := <-r.groups[r.at]:
+			switch {
+			case !ok:
+				r.at++
+			case v.err != nil:
+				r.err = fmt.Errorf("%s: %w", r.name, v.err)
+			default:
+				r.rec = v.rec
+				return true
+			}
+		case <-r.ctx.Done():
+			r.err = r.ctx.Err()
+		}
+	}
+	return false
+}
+
+func (r *Reader) drop() {
+	if r.rec != nil {
+		r.rec.Release()
+		r.rec = nil
+	}
+}
+
+// RecordBatch is the current record, valid until Next.
+func (r *Reader) RecordBatch() arrow.RecordBatch { return r.rec }
+
+// Record is RecordBatch under its former name.
+func (r *Reader) Record() arrow.RecordBatch { return r.rec }
+
+// Err is the first error.
+func (r *Reader) Err() error { return r.err }
+
+// Retain does nothing: Close ends the reader.
+func (r *Reader) Retain() {}
+
+// Release does nothing: Close ends the reader.
+func (r *Reader) Release() {}
+
+// Close stops reading and closes the file.
+func (r *Reader) Close() error {
+	r.stop()
+	r.drop()
+	r.wg.Wait()
+	for _, c := range r.groups {
+		for drained := false; !drained; {
+			select {
+			case v, ok := <-c:
+				if v.rec != nil {
+					v.rec.Release()
+				}
+				drained = !ok
+			default:
+				drained = true
+			}
+		}
+	}
+	return r.f.Close()
+}
+
+// FromArrow writes the records of r to w as Parquet (snappy, row groups of DuckDB's
+// size). Memory: a row group. Errors: those of r and w, and Arrow types that
+// Parquet lacks.
+func FromArrow(w io.Writer, r array.RecordReader) (err error) {
+	defer guard(&err)
+	s := plain(r.Schema())
+	props := parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Snappy), parquet.WithMaxRowGroupLength(122880))
+	out, err := pqarrow.NewFileWriter(s, struct{ io.Writer }{w}, props, pqarrow.NewArrowWriterProperties())
+	if err != nil {
+		return err
+	}
+	for r.Next() {
+		rec, err := conform(r.RecordBatch(), s)
+		if err != nil {
+			return err
+		}
+		err = out.WriteBuffered(rec)
+		rec.Release()
+		if err != nil {
+			return err
+		}
+	}
+	if err := r.Err(); err != nil {
+		return err
+	}
+	return out.Close()
+}
+
+// plain replaces types that the Parquet writer does not take.
+func plain(s *arrow.Schema) *arrow.Schema {
+	fields := s.Fields()
+	for i := range fields {
+		switch fields[i].Type.ID() {
+		case arrow.STRING_VIEW:
+			fields[i].Type = arrow.BinaryTypes.String
+		case arrow.RUN_END_ENCODED:
+			fields[i].Type = fields[i].Type.(*arrow.RunEndEncodedType).Encoded()
+		}
+	}
+	return arrow.NewSchema(fields, nil)
+}
+
+func conform(rec arrow.RecordBatch, s *arrow.Schema) (arrow.RecordBatch, error) {
+	cols := make([]arrow.Array, rec.NumCols())
+	for i := range cols {
+		from := rec.Column(i)
+		if arrow.TypeEqual(from.DataType(), s.Field(i).Type) {
+			from.Retain()
+			cols[i] = from
+			continue
+		}
+		b := array.NewBuilder(memory.DefaultAllocator, s.Field(i).Type)
+		for k := range from.Len() {
+			switch a := from.(type) {
+			case *array.StringView:
+				if a.IsNull(k) {
+					b.AppendNull()
+				} else {
+					b.(*array.StringBuilder).Append(a.Value(k))
+				}
+			case *array.RunEndEncoded:
+				v, j := a.Values(), a.GetPhysicalIndex(k)
+				if v.IsNull(j) {
+					b.AppendNull()
+				} else if err := b.AppendValueFromString(v.ValueStr(j)); err != nil {
+					return nil, err
+				}
+			}
+		}
+		cols[i] = b.NewArray()
+		b.Release()
+	}
+	out := array.NewRecordBatch(s, cols, rec.NumRows())
+	for _, c := range cols {
+		c.Release()
+	}
+	return out, nil
+}
+
+// ToIPC writes the rows of the Parquet file path to w as an Arrow IPC file, or as
+// a stream. Memory: a few thousand rows a row group at work.
+func ToIPC(ctx context.Context, w io.Writer, path string, stream bool) error {
+	r, err := Open(ctx, path, nil)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	// Dictionaries differ between row groups, which an IPC file does not allow.
+	s := undictionary(r.Schema())
+	var out interface {
+		Write(arrow.RecordBatch) error
+		Close() error
+	}
+	if stream {
+		out = ipc.NewWriter(w, ipc.WithSchema(s))
+	} else if out, err = ipc.NewFileWriter(w, ipc.WithSchema(s)); err != nil {
+		return err
+	}
+	for r.Next() {
+		rec := spread(r.RecordBatch(), s)
+		err := out.Write(rec)
+		rec.Release()
+		if err != nil {
+			return err
+		}
+	}
+	return errors.Join(r.Err(), out.Close())
+}
+
+func undictionary(s *arrow.Schema) *arrow.Schema {
+	fields := s.Fields()
+	for i := range fields {
+		if d, ok := fields[i].Type.(*arrow.DictionaryType); ok {
+			fields[i].Type = d.ValueType
+		}
+	}
+	return arrow.NewSchema(fields, nil)
+}
+
+func spread(rec arrow.RecordBatch, s *arrow.Schema) arrow.RecordBatch {
+	cols := make([]arrow.Array, rec.NumCols())
+	for i := range cols {
+		d, ok := rec.Column(i).(*array.Dictionary)
+		if !ok {
+			cols[i] = rec.Column(i)
+			cols[i].Retain()
+			continue
+		}
+		b := array.NewBuilder(memory.DefaultAllocator, s.Field(i).Type)
+		b.Reserve(d.Len())
+		for k := range d.Len() {
+			if d.IsNull(k) {
+				b.AppendNull()
+				continue
+			}
+			switch v := d.Dictionary().(type) {
+			case *array.String:
+				b.(*array.StringBuilder).Append(v.Value(d.GetValueIndex(k)))
+			case *array.Binary:
+				b.(*array.BinaryBuilder).Append(v.Value(d.GetValueIndex(k)))
+			}
+		}
+		cols[i] = b.NewArray()
+		b.Release()
+	}
+	out := array.NewRecordBatch(s, cols, rec.NumRows())
+	for _, c := range cols {
+		c.Release()
+	}
+	return out
+}
