@@ -38,6 +38,10 @@ const MaxFull = 20_000
 // lie apart before the status says so.
 const MaxConflict = 6
 
+// leastRatio is the least part of a variance that a row leaves, that of lik's moments:
+// a linearised exponential would claim to know a weight to a part in e^500.
+const leastRatio = 1e-24
+
 // State is a filter's state. The zero State is not ready: use New.
 type State struct {
 	cfg  *kernels.Model
@@ -465,6 +469,7 @@ func (s *State) row(b *kernels.Batch, i int) error {
 		if !finite(t.LogZ) || !finite(t.Alpha) || !finite(v*t.Alpha) || !finite(t.Beta) || !(t.Ratio > 0) || !finite(t.Ratio) {
 			return kernels.RowError(fmt.Errorf("y = %v with weight %v is impossible under a linear predictor of mean %v, variance %v: log Z = %v", o.Y, o.Weight, mk, v, t.LogZ))
 		}
+		t.Ratio = math.Max(t.Ratio, leastRatio)
 		s.tilts[k], s.spreads[k] = t, v
 	}
 	s.n++

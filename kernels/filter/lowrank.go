@@ -206,7 +206,6 @@ func (l *lowRank) absorb(mean []float64, t lik.Tilted) {
 		}
 		return
 	}
-	h = math.Min(h, math.MaxFloat64)
 	// The new column borders M: [M, √h u; ·, 1 + h xᵀx/s].
 	root := math.Sqrt(h)
 	r := l.r
