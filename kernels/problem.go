@@ -102,7 +102,7 @@ func (m *Model) startOf(d *Dict) (prior []Weight, named int) {
 		}
 	}
 	put(m.Priors)
-	if m.Start != nil {
+	if m.Start != nil && len(m.Start.Classes) == 0 { // of classes: see Classes.Prior
 		put(m.Start.Beliefs)
 	}
 	return prior, named
@@ -203,7 +203,7 @@ func (p *Problem) start() error {
 		p.Begin = p.Time[0]
 	}
 	p.Normal = gauss.NewDiagonal(p.PriorMean, p.PriorVar)
-	if s == nil || s.Covariance.Form == gauss.Diagonal {
+	if s == nil || s.Covariance.Form == gauss.Diagonal || len(s.Classes) > 0 {
 		return nil
 	}
 	at := make(map[uint32]int, p.P)
@@ -388,7 +388,7 @@ func (p *Problem) setPosterior(f *Fit, post *gauss.Normal) {
 		}
 		f.Beliefs[k] = Belief{string(p.dict.Name(id)), w}
 	}
-	f.Covariance = p.pack(post)
+	f.Covariance = pack(p.at, post)
 }
 
 // NewFit is a fit with what the model says and the counts of Start.
@@ -406,17 +406,18 @@ func (m *Model) NewFit(method string) *Fit {
 	return f
 }
 
-// pack puts a posterior over the columns into belief order, known weights included.
-func (p *Problem) pack(g *gauss.Normal) Covariance {
+// pack puts a posterior into belief order; at is the column of each belief, -1 for
+// known weights.
+func pack(at []int32, g *gauss.Normal) Covariance {
 	c := Covariance{Form: g.Form}
 	switch g.Form {
 	case gauss.Full:
-		n := len(p.order)
+		n := len(at)
 		c.Values = make([]float64, 0, n*(n+1)/2)
-		for k, j := range p.at {
+		for k, j := range at {
 			for i := range k + 1 {
 				v := 0.0
-				if a := p.at[i]; j >= 0 && a >= 0 {
+				if a := at[i]; j >= 0 && a >= 0 {
 					v = g.L.Row(int(j))[a]
 				}
 				c.Values = append(c.Values, v)
@@ -424,9 +425,9 @@ func (p *Problem) pack(g *gauss.Normal) Covariance {
 		}
 	case gauss.LowRank:
 		c.Rank = g.F.Cols
-		c.Values = make([]float64, 0, len(p.order)*(c.Rank+1))
+		c.Values = make([]float64, 0, len(at)*(c.Rank+1))
 		none := make([]float64, c.Rank+1)
-		for _, j := range p.at {
+		for _, j := range at {
 			if j < 0 {
 				c.Values = append(c.Values, none...)
 				continue

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/bglm/bglm/kernels"
-	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
@@ -31,16 +30,6 @@ import (
 // Sources: MacKay (1992) section 4; Rasmussen and Williams (2006) section 5.5.1 for
 // the part through the mode.
 
-const (
-	maxOuter  = 50
-	maxThetaD = 3    // largest step of a θ: a factor of 20
-	slopeTol  = 1e-6 // of the slope, relative to γ/2: the relative error of σ²
-	memory    = 8    // pairs of L-BFGS
-	// Two steps in a row that gain less than this, in nats, end the search: for low
-	// rank the slope is that of exact eigenpairs, which those found only come close to.
-	sameEvidence = 1e-8
-)
-
 // learner maximises the evidence over θ.
 type learner struct {
 	*engine
@@ -51,6 +40,9 @@ type learner struct {
 	prior             *gauss.Normal // as it came
 	group             []int         // of a column, -1 = not learnt
 	newton            int
+
+	at   *evidence // the latest
+	w, a []float64 // where the search for the mode starts: weights, or rows
 }
 
 func (e *engine) learns() bool {
@@ -253,171 +245,35 @@ func (h *learner) try(theta, w, a []float64) (*evidence, error) {
 	return ev, err
 }
 
+// Try is the log evidence at θ, the mode sought from where Keep was last called.
+func (h *learner) Try(theta []float64) (float64, bool, error) {
+	ev, err := h.try(theta, h.w, h.a)
+	if err != nil {
+		return 0, false, err
+	}
+	h.at = ev
+	return ev.log, h.search.status == "", nil
+}
+
+// Keep makes the mode that Try found the one to start from.
+func (h *learner) Keep() {
+	h.w = append(h.w[:0], h.at.post.Mean...)
+	if h.search.space == rowSpace {
+		h.a = append(h.a[:0], h.search.u...)
+	}
+}
+
+func (h *learner) Slope() (g, scale []float64, err error) { return h.slope(h.at) }
+
 // maximise returns the Gaussian at the θ of highest evidence, and why it stopped
 // before that, if it did.
 func (h *learner) maximise(start []float64) (best *evidence, status string, err error) {
-	theta := slices.Clone(h.theta)
-	a := make([]float64, len(h.search.u))
-	if best, err = h.try(theta, start, a); err != nil {
-		return nil, "", err
+	h.w, h.a = start, make([]float64, len(h.search.u))
+	h.theta, status, err = mode.Maximise(h, h.theta, h.lo, h.hi, h.search.late)
+	if status == "" && h.search.status != "" && err == nil {
+		status = h.search.status
 	}
-	if h.search.status != "" || len(theta) == 0 {
-		return best, h.search.status, nil
-	}
-	slope, scale, err := h.slope(best)
-	if err != nil {
-		return nil, "", err
-	}
-	var hist history
-	still := 0 // steps in a row that hardly raised the evidence
-	for outer := 0; ; outer++ {
-		free := make([]bool, len(theta))
-		done := true
-		for k, g := range slope {
-			free[k] = !(g < 0 && theta[k] <= h.lo[k]) && !(g > 0 && theta[k] >= h.hi[k])
-			done = done && (!free[k] || math.Abs(g) <= slopeTol*max(scale[k], 0.1))
-		}
-		if done || still == 2 {
-			break
-		}
-		if outer == maxOuter {
-			status = fmt.Sprintf("the evidence was still rising after %d steps of its maximisation", maxOuter)
-			break
-		}
-		if h.search.late() {
-			status = fmt.Sprintf("stopped at the time limit after %d steps of maximising the evidence", outer)
-			break
-		}
-		dir := hist.direction(slope, scale, free)
-		rise := 0.0
-		for k := range dir {
-			rise += dir[k] * slope[k]
-		}
-		if !(rise > 0) {
-			hist = history{}
-			dir = hist.direction(slope, scale, free)
-		}
-		w := slices.Clone(best.post.Mean)
-		if h.search.space == rowSpace {
-			copy(a, h.search.u)
-		}
-		next, moved, err := h.line(theta, dir, slope, best.log, w, a)
-		if err != nil {
-			return nil, "", err
-		}
-		if next == nil {
-			// not even a tiny step raises it: the evidence at θ is as high as rounding
-			// and the Newton search let it be, or the fit is late
-			if best, err = h.try(theta, w, a); err != nil {
-				return nil, "", err
-			}
-			if h.search.late() {
-				status = fmt.Sprintf("stopped at the time limit after %d steps of maximising the evidence", outer)
-			}
-			break
-		}
-		g, sc, err := h.slope(next)
-		if err != nil {
-			return nil, "", err
-		}
-		if next.log-best.log < sameEvidence {
-			still++
-		} else {
-			still = 0
-		}
-		hist.add(theta, moved, slope, g)
-		theta, best, slope, scale = moved, next, g, sc
-	}
-	h.theta = theta
-	return best, status, nil
-}
-
-// line shortens the step until the evidence rises, nil if it does not.
-func (h *learner) line(theta, dir, slope []float64, was float64, w, a []float64) (*evidence, []float64, error) {
-	for t, tries := 1.0, 0; tries < 12; tries++ {
-		moved := make([]float64, len(theta))
-		gain := 0.0
-		for k := range theta {
-			moved[k] = min(max(theta[k]+t*dir[k], h.lo[k]), h.hi[k])
-			gain += slope[k] * (moved[k] - theta[k])
-		}
-		next, err := h.try(moved, w, a)
-		if err != nil && tries == 11 {
-			return nil, nil, err
-		}
-		if h.search.late() {
-			return nil, nil, nil
-		}
-		if err == nil && h.search.status == "" {
-			got := next.log - was
-			// where rounding hides the gain, the slope decides alone
-			if got >= 1e-4*gain || gain < 1e-9*(1+math.Abs(was)) && got > -1e-11*(1+math.Abs(was)) {
-				return next, moved, nil
-			}
-			// the parabola through both ends
-			t *= min(max(0.5*gain/(gain-got), 0.1), 0.5)
-			continue
-		}
-		t *= 0.25
-	}
-	return nil, nil, nil
-}
-
-// history is the memory of L-BFGS for the maximum.
-type history struct{ s, y [][]float64 }
-
-func (m *history) add(from, to, g0, g1 []float64) {
-	s, y := make([]float64, len(from)), make([]float64, len(from))
-	sy, ss, yy := 0.0, 0.0, 0.0
-	for k := range s {
-		s[k], y[k] = to[k]-from[k], g0[k]-g1[k]
-		sy += s[k] * y[k]
-		ss += s[k] * s[k]
-		yy += y[k] * y[k]
-	}
-	if !(sy > 1e-10*math.Sqrt(ss*yy)) {
-		return
-	}
-	m.s, m.y = append(m.s, s), append(m.y, y)
-	if len(m.s) > memory {
-		m.s, m.y = m.s[1:], m.y[1:]
-	}
-}
-
-// direction is L-BFGS's, started from the slope divided by scale, each part at most
-// maxThetaD. Parts that are not free stay.
-//
-// Source: Nocedal and Wright (2006), algorithm 7.4.
-func (m *history) direction(slope, scale []float64, free []bool) []float64 {
-	d := make([]float64, len(slope))
-	for k, g := range slope {
-		if free[k] {
-			d[k] = g
-		}
-	}
-	alpha := make([]float64, len(m.s))
-	rho := func(i int) float64 { return 1 / dense.Dot(m.s[i], m.y[i]) }
-	for i := len(m.s) - 1; i >= 0; i-- {
-		alpha[i] = rho(i) * dense.Dot(m.s[i], d)
-		dense.Axpy(-alpha[i], m.y[i], d)
-	}
-	for k := range d {
-		// no part of the first step is longer than the limit: scale as small as 0 for
-		// a group of which the data say nothing
-		d[k] /= max(scale[k], math.Abs(slope[k])/maxThetaD, 1e-12)
-	}
-	for i := range m.s {
-		beta := rho(i) * dense.Dot(m.y[i], d)
-		dense.Axpy(alpha[i]-beta, m.s[i], d)
-	}
-	for k := range d {
-		if !free[k] {
-			d[k] = 0
-		}
-		// each for itself: a variance on its way to 0 does not hold up the others
-		d[k] = min(max(d[k], -maxThetaD), maxThetaD)
-	}
-	return d
+	return h.at, status, err
 }
 
 // slope is the derivative of the evidence in θ at ev, and the scale that divides it
@@ -565,7 +421,7 @@ func (h *learner) likSlope(k int, q, xv []float64, floored bool) (g, scale float
 	}
 	g = (8*(sums[3]-sums[1]) - (sums[4] - sums[0])) / (12 * step)
 	curv := -(sums[4] - 2*sums[2] + sums[0]) / (4 * step * step)
-	scale = max(curv, math.Abs(g)/maxThetaD, 1e-3)
+	scale = max(curv, math.Abs(g)/mode.MaxStep, 1e-3)
 	return g, scale, nil
 }
 

@@ -245,7 +245,7 @@ func (s *search) stale() (ok bool, err error) {
 		}
 	}
 	if s.factored != s.root {
-		s.hess.whiten(s.b, s.root)
+		mode.Whiten(s.b, s.hess.h, s.root)
 		if err := mode.Factor(s.b); err != nil {
 			return false, err
 		}
@@ -313,31 +313,6 @@ func multiple(a, b []float64) (f float64, ok bool) {
 	return f, f != 0 && mode.Finite(f)
 }
 
-// whiten sets b to I + TᵀhT with rows and columns in reverse order. The inverse of its
-// Cholesky factor then gives a lower triangular root of the posterior covariance:
-// B = U Uᵀ with U upper triangular, B⁻¹ = U⁻ᵀ U⁻¹.
-func (x *hessian) whiten(b *dense.Matrix, t *mode.Root) {
-	m := x.h
-	if t.Prior.Form == gauss.Full {
-		hl := dense.New(x.P, x.P)
-		m = dense.New(x.P, x.P)
-		dense.Mul(hl, x.h, t.Prior.L)
-		dense.MulTA(m, t.Prior.L, hl)
-	}
-	mode.Reverse(b, m)
-	for i := range b.Rows {
-		row := b.Row(i)
-		if t.Prior.Form == gauss.Diagonal {
-			n := len(row) - 1
-			si := t.S[n-i]
-			for j := range row {
-				row[j] *= si * t.S[n-j]
-			}
-		}
-		row[i]++
-	}
-}
-
 // factor sets b to the Cholesky factor of what whiten makes for W = diag(curv): with
 // the signs of curv if that is positive definite, else with negative ones as 0.
 func (x *hessian) factor(b *dense.Matrix, t *mode.Root, curv []float64) (floored bool, err error) {
@@ -346,7 +321,7 @@ func (x *hessian) factor(b *dense.Matrix, t *mode.Root, curv []float64) (floored
 		negative = negative || c < 0
 	}
 	x.set(curv)
-	x.whiten(b, t)
+	mode.Whiten(b, x.h, t)
 	if negative {
 		if err := dense.Cholesky(b); err == nil {
 			return false, nil
@@ -356,7 +331,7 @@ func (x *hessian) factor(b *dense.Matrix, t *mode.Root, curv []float64) (floored
 			x.scratch[i] = max(c, 0)
 		}
 		x.set(x.scratch)
-		x.whiten(b, t)
+		mode.Whiten(b, x.h, t)
 	}
 	return negative, mode.Factor(b)
 }

@@ -32,6 +32,31 @@ func ReverseVec(dst, src []float64) {
 	}
 }
 
+// Whiten sets b to I + TᵀhT with rows and columns in reverse order. The inverse of its
+// Cholesky factor then gives a lower triangular root of the posterior covariance:
+// B = U Uᵀ with U upper triangular, B⁻¹ = U⁻ᵀ U⁻¹.
+func Whiten(b, h *dense.Matrix, t *Root) {
+	m, p := h, h.Rows
+	if t.Prior.Form == gauss.Full {
+		hl := dense.New(p, p)
+		m = dense.New(p, p)
+		dense.Mul(hl, h, t.Prior.L)
+		dense.MulTA(m, t.Prior.L, hl)
+	}
+	Reverse(b, m)
+	for i := range b.Rows {
+		row := b.Row(i)
+		if t.Prior.Form == gauss.Diagonal {
+			n := len(row) - 1
+			si := t.S[n-i]
+			for j := range row {
+				row[j] *= si * t.S[n-j]
+			}
+		}
+		row[i]++
+	}
+}
+
 // Factor is the Cholesky factor of b in place. The eigenvalues of b are 1 and more;
 // where rounding, of relative size eps times the largest, took some below 0 they are
 // put back to 1.

@@ -1,0 +1,116 @@
+package kernels
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/bglm/bglm/kernels/gauss"
+)
+
+// Classes is a Problem whose every class has weights of its own: class c of the
+// Learnt ones owns columns c P to (c+1) P of the joint Gaussians.
+type Classes struct {
+	*Problem
+	Names  []string
+	Pinned int   // the class whose weights are 0, -1 = none
+	Learnt []int // the other classes
+}
+
+// NewClasses checks classes and the one pinned at 0, "" for none.
+func NewClasses(p *Problem, names []string, pinned string) (*Classes, error) {
+	c := &Classes{Problem: p, Names: names, Pinned: -1}
+	for k, name := range names {
+		if slices.Contains(names[:k], name) {
+			return nil, fmt.Errorf("class %q is there twice", name)
+		}
+		if name == pinned && pinned != "" {
+			c.Pinned = k
+			continue
+		}
+		c.Learnt = append(c.Learnt, k)
+	}
+	if pinned != "" && c.Pinned < 0 {
+		shown := names
+		if len(shown) > 20 {
+			shown = shown[:20]
+		}
+		return nil, fmt.Errorf("reference = %q; allowed: a class, such as %q", pinned, shown)
+	}
+	return c, nil
+}
+
+// Prior is the joint prior of the learnt classes: that of the problem for each, and
+// for classes and features of the fit that is continued its posterior, with the
+// covariance between classes.
+// Errors: a fit of other classes or another reference, or whose beliefs are out of
+// order.
+func (c *Classes) Prior() (*gauss.Normal, error) {
+	p, a := c.P, len(c.Learnt)
+	mean, variance := make([]float64, 0, a*p), make([]float64, 0, a*p)
+	for range c.Learnt {
+		mean, variance = append(mean, c.PriorMean...), append(variance, c.PriorVar...)
+	}
+	s := c.Start
+	if s == nil {
+		return gauss.NewDiagonal(mean, variance), nil
+	}
+	if !slices.Equal(s.Classes, c.Names) {
+		return nil, fmt.Errorf("prior: a fit of the classes %q; allowed: one of %q", s.Classes, c.Names)
+	}
+	q := len(s.Beliefs) / len(c.Names)
+	if q*len(c.Names) != len(s.Beliefs) {
+		return nil, fmt.Errorf("prior: %d beliefs for %d classes", len(s.Beliefs), len(c.Names))
+	}
+	at := make(map[string]int, p)
+	for j := range p {
+		at[c.Name(j)] = j
+	}
+	place := make([]int, len(s.Beliefs)) // column of each belief, -1 = none
+	for k, b := range s.Beliefs {
+		place[k] = -1
+		j, ok := at[b.Feature]
+		learnt := slices.Index(c.Learnt, k/q)
+		switch {
+		case !ok: // a weight that this model knows
+		case learnt < 0:
+			if b.Weight != (Weight{}) {
+				return nil, fmt.Errorf("prior: its weight of feature %q is %v in class %q, the reference; allowed: a fit with the same reference", b.Feature, b.Mean, c.Names[k/q])
+			}
+		case b.Variance == 0:
+			return nil, fmt.Errorf("prior: its weight of feature %q is known in class %q; allowed: a fit with the same reference and known weights", b.Feature, c.Names[k/q])
+		default:
+			place[k] = j + learnt*p
+		}
+	}
+	g, err := s.over(place, mean, variance)
+	if err != nil {
+		return nil, fmt.Errorf("prior: %w", err)
+	}
+	return g, nil
+}
+
+// Fit is the fit whose posterior over the learnt classes' columns is post. Its family
+// is multinomial, its link softmax; see Problem.Fit.
+func (c *Classes) Fit(method string, post *gauss.Normal, logZ float64) *Fit {
+	f := c.Problem.Fit(method, gauss.NewDiagonal(c.PriorMean, c.PriorVar), logZ)
+	f.Family, f.Link, f.Classes = "multinomial", "softmax", c.Names
+	one := f.Beliefs
+	f.Beliefs = make([]Belief, 0, len(c.Names)*len(one))
+	at := make([]int32, 0, cap(f.Beliefs))
+	for k := range c.Names {
+		learnt := slices.Index(c.Learnt, k)
+		for i, b := range one {
+			j := int32(-1)
+			switch {
+			case learnt < 0:
+				b.Weight = Weight{}
+			case c.at[i] >= 0:
+				j = c.at[i] + int32(learnt*c.P)
+				b.Weight = Weight{post.Mean[j], post.Var[j]}
+			}
+			f.Beliefs, at = append(f.Beliefs, b), append(at, j)
+		}
+	}
+	f.Covariance = pack(at, post)
+	return f
+}
