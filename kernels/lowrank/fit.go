@@ -195,7 +195,7 @@ func status(r *Reduced, out *Result, s *solver, held int, stopped string) string
 	if math.IsNaN(out.Bound) {
 		b.WriteString(", no bound on the mean as the likelihood is not log-concave")
 	} else {
-		fmt.Fprintf(&b, ", mean within %.2g prior standard deviations of the full posterior's", out.Bound)
+		fmt.Fprintf(&b, ", mean within %.2g prior standard deviations of the full posterior's, all weights together", out.Bound)
 	}
 	switch {
 	case s.floored:

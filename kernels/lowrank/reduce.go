@@ -94,7 +94,7 @@ func (r *Reduced) whiten(prior *gauss.Normal) error {
 	k := r.K()
 	r.H, r.T = mulT(r.root, r.basis), dense.New(k, k)
 	cu := r.H.Clone()
-	if err := orthonormalise(r.H); err != nil {
+	if err := orthonormalise(r.H, 2); err != nil {
 		return fmt.Errorf("prior: variances are too large: %w", err)
 	}
 	dense.MulTA(r.T, r.H, cu)

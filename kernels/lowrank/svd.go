@@ -74,18 +74,19 @@ func SVD(x Design, o Options) (*Factors, error) {
 	}
 	y, w := random(n, l, o.Seed), dense.New(d, l)
 	x.MulT(w, y)
-	if err := orthonormalise(w); err != nil {
-		return nil, err
-	}
+	// On the way a rough basis will do, which only keeps the columns apart.
 	for range orZero(o.PowerIterations, 2) {
+		if err := orthonormalise(w, 1); err != nil {
+			return nil, err
+		}
 		x.Mul(y, w)
-		if err := orthonormalise(y); err != nil {
+		if err := orthonormalise(y, 1); err != nil {
 			return nil, err
 		}
 		x.MulT(w, y)
-		if err := orthonormalise(w); err != nil {
-			return nil, err
-		}
+	}
+	if err := orthonormalise(w, 2); err != nil {
+		return nil, err
 	}
 	x.Mul(y, w)
 	s, r, err := rightSVD(y)
@@ -163,7 +164,7 @@ func random(n, l int, seed uint64) *dense.Matrix {
 func rightSVD(y *dense.Matrix) ([]float64, *dense.Matrix, error) {
 	l := y.Cols
 	q := y.Clone()
-	if err := orthonormalise(q); err != nil {
+	if err := orthonormalise(q, 2); err != nil {
 		return nil, nil, err
 	}
 	r := dense.New(l, l)
@@ -206,9 +207,9 @@ func scale(a *dense.Matrix, by float64) {
 }
 
 // orthonormalise replaces the columns of y, n x l with n >= l, by an orthonormal basis of
-// a space that contains theirs. Cholesky-QR twice, which runs on matrix products, or
-// Householder reflections where the columns are too near to dependence for it.
-func orthonormalise(y *dense.Matrix) error {
+// a space that contains theirs: by rounds of Cholesky-QR, which run on matrix products,
+// or by Householder reflections where the columns are too near to dependence for it.
+func orthonormalise(y *dense.Matrix, rounds int) error {
 	if y.Cols == 0 {
 		return nil
 	}
@@ -219,7 +220,7 @@ func orthonormalise(y *dense.Matrix) error {
 	case top > 0:
 		_, e := math.Frexp(top)
 		scale(y, math.Ldexp(1, min(-e, 1000))) // entries below 1: no sum of products overflows
-		if choleskyQR(y) {
+		if choleskyQR(y, rounds) {
 			return nil
 		}
 	}
@@ -227,13 +228,13 @@ func orthonormalise(y *dense.Matrix) error {
 	return nil
 }
 
-// choleskyQR is y L⁻ᵀ, L Lᵀ = yᵀy, twice: the first round leaves an error of eps κ², κ
-// the condition of y, which the second takes to eps if it is small. It reports false,
-// y as it was, when the factor's diagonal spans more than 10⁵.
-func choleskyQR(y *dense.Matrix) bool {
+// choleskyQR is y L⁻ᵀ, L Lᵀ = yᵀy, in one or two rounds: the first leaves an error of
+// eps κ², κ the condition of y, which the second takes to eps. It reports false, y as it
+// was, when the factor's diagonal spans more than 10⁵.
+func choleskyQR(y *dense.Matrix, rounds int) bool {
 	l := y.Cols
 	g, inv, out := dense.New(l, l), dense.New(l, l), dense.New(y.Rows, l)
-	for range 2 {
+	for range rounds {
 		dense.Gram(g, y, nil)
 		if dense.Cholesky(g) != nil {
 			return false
