@@ -33,12 +33,10 @@ import (
 // learner maximises the evidence over θ.
 type learner struct {
 	*engine
-	groups            [][]int // columns of each group
-	names             []string
+	mode.Groups
 	dispersion, shape int // index in theta, -1 if fixed
 	theta, lo, hi     []float64
 	prior             *gauss.Normal // as it came
-	group             []int         // of a column, -1 = not learnt
 	newton            int
 
 	at   *evidence // the latest
@@ -50,68 +48,25 @@ func (e *engine) learns() bool {
 	return o.AutoPrior || o.AutoDispersion || o.AutoShape
 }
 
-// newLearner finds what there is to learn: the prior variance of columns that neither
-// are the intercept nor have a prior of their own, by group with PriorGroups.
+// newLearner finds what there is to learn.
 func newLearner(e *engine) (*learner, error) {
 	p := e.x.Problem
-	h := &learner{engine: e, dispersion: -1, shape: -1, prior: e.root.Prior, group: make([]int, p.P)}
+	h := &learner{engine: e, dispersion: -1, shape: -1, prior: e.root.Prior}
 	o := &p.Options
-	for j := range h.group {
-		h.group[j] = -1
-	}
+	h.Of = slices.Repeat([]int{-1}, p.P)
 	if o.AutoPrior {
-		own := map[string]bool{kernels.Intercept: true}
-		for _, b := range p.Priors {
-			own[b.Feature] = true
-		}
-		if p.Start != nil {
-			for _, b := range p.Start.Beliefs {
-				own[b.Feature] = true
-			}
-		}
-		by, names := p.Groups()
-		if !o.PriorGroups {
-			names = []string{""}
-		}
-		at := make([]int, len(names))
-		for g := range at {
-			at[g] = -1
-		}
-		square := make([]float64, p.P)
-		for k, j := range p.Col {
-			square[j] += p.Val[k] * p.Val[k] / float64(p.N)
-		}
-		for j := range p.P {
-			// a column of zeros says nothing about its variance
-			if own[p.Name(j)] || !(square[j] > 0) {
-				continue
-			}
-			g := 0
-			if o.PriorGroups {
-				g = by[j]
-			}
-			if at[g] < 0 {
-				at[g] = len(h.groups)
-				h.groups, h.names = append(h.groups, nil), append(h.names, names[g])
-			}
-			h.group[j] = at[g]
-			h.groups[at[g]] = append(h.groups[at[g]], j)
-		}
+		h.Groups = mode.NewGroups(p)
 		unit := 1.0 // of the predictor's variance
 		if e.lik.Link() == "identity" {
 			unit = spreadOf(p)
 		}
-		for _, cols := range h.groups {
-			s := 0.0
-			for _, j := range cols {
-				s += square[j]
-			}
+		for _, s := range h.Squares {
+			// so that the group makes a predictor of that variance, at first
 			start := math.Log(unit / s)
 			if !mode.Finite(start) {
-				return nil, fmt.Errorf("prior_variance = 'auto': the squares of the features overflow; scale them")
+				return nil, mode.ErrSquares
 			}
-			// so that the group makes a predictor of variance 1, at first
-			h.add(start, 46)
+			h.add(start, mode.Reach)
 		}
 	}
 	if o.AutoDispersion {
@@ -164,7 +119,7 @@ func spreadOf(p *kernels.Problem) float64 {
 // set makes prior and likelihood those of θ.
 func (h *learner) set(theta []float64) error {
 	e := h.engine
-	if len(h.groups) > 0 {
+	if len(h.Names) > 0 {
 		if err := h.setPrior(theta); err != nil {
 			return err
 		}
@@ -189,7 +144,7 @@ func (h *learner) setPrior(theta []float64) error {
 		own = old.D
 	}
 	v := slices.Clone(own)
-	for j, g := range h.group {
+	for j, g := range h.Of {
 		if g >= 0 {
 			v[j] = math.Exp(theta[g])
 		}
@@ -200,7 +155,7 @@ func (h *learner) setPrior(theta []float64) error {
 		prior = gauss.NewDiagonal(old.Mean, v)
 	case gauss.Full:
 		l := old.L.Clone()
-		for j, g := range h.group {
+		for j, g := range h.Of {
 			if g >= 0 {
 				l.Row(j)[j] = math.Sqrt(v[j])
 			}
@@ -289,7 +244,7 @@ func (h *learner) slope(ev *evidence) (g, scale []float64, err error) {
 		dw[j] = ev.post.Mean[j] - m
 		known := min(max(1-ev.post.Var[j]/h.root.Prior.Var[j], 0), 1)
 		gamma += known
-		if k := h.group[j]; k >= 0 {
+		if k := h.Of[j]; k >= 0 {
 			g[k] += 0.5 * (dw[j]*dw[j]/v[j] - known)
 			scale[k] += 0.5 * known
 		}
@@ -318,7 +273,7 @@ func (h *learner) slope(ev *evidence) (g, scale []float64, err error) {
 			s.solve(adj, rhs)
 			s.root.Mul(adj, adj)
 		}
-		for j, k := range h.group {
+		for j, k := range h.Of {
 			if k >= 0 {
 				g[k] -= 0.5 * adj[j] * dw[j] / v[j]
 			}
@@ -425,26 +380,11 @@ func (h *learner) likSlope(k int, q, xv []float64, floored bool) (g, scale float
 	return g, scale, nil
 }
 
-// learnt describes the prior variances by group, at most eight of them, and θs at the
-// end of their range.
+// learnt describes the prior variances by group, and θs at the end of their range.
 func (h *learner) learnt() string {
 	var out []string
-	if h.x.Options.PriorGroups && len(h.groups) > 0 {
-		var b strings.Builder
-		b.WriteString("prior variance by group: ")
-		for g := range h.groups {
-			if g == 8 {
-				fmt.Fprintf(&b, " and %d more", len(h.groups)-g)
-				break
-			}
-			if g > 0 {
-				b.WriteString(", ")
-			}
-			fmt.Fprintf(&b, "%s %.4g", short(h.names[g]), math.Exp(h.theta[g]))
-		}
-		out = append(out, b.String())
-	} else if len(h.groups) == 1 && h.theta[0] <= h.lo[0] {
-		out = append(out, fmt.Sprintf("the evidence is highest at a prior variance of 0, for which %.2g stands", math.Exp(h.theta[0])))
+	if s := h.Groups.Learnt(&h.x.Options, h.theta, h.lo); s != "" {
+		out = append(out, s)
 	}
 	for _, k := range []int{h.dispersion, h.shape} {
 		if k < 0 || h.theta[k] > h.lo[k] && h.theta[k] < h.hi[k] {
@@ -457,16 +397,4 @@ func (h *learner) learnt() string {
 		out = append(out, fmt.Sprintf("the evidence rises towards the end of the range of the %s, %.3g", what, math.Exp(h.theta[k])))
 	}
 	return strings.Join(out, "; ")
-}
-
-// short is a name cut to 40 bytes, on a whole character.
-func short(name string) string {
-	if len(name) <= 40 {
-		return name
-	}
-	cut := 37
-	for cut > 0 && name[cut]&0xc0 == 0x80 {
-		cut--
-	}
-	return name[:cut] + "..."
 }

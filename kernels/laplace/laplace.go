@@ -202,7 +202,7 @@ func (e *engine) fit(start []float64) (*kernels.Fit, error) {
 		return nil, err
 	}
 	f, err := e.result(ev, h.newton, status, h.learnt())
-	if err == nil && len(h.groups) == 1 && !e.x.Options.PriorGroups {
+	if err == nil && len(h.Names) == 1 && !e.x.Options.PriorGroups {
 		f.Prior.Variance = math.Exp(h.theta[0])
 	}
 	return f, err

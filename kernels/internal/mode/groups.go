@@ -1,0 +1,105 @@
+package mode
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/bglm/bglm/kernels"
+)
+
+// Reach is how far, in logarithms, a prior variance may go from the one that gives
+// its group a predictor of variance 1: e^46 = 1e20 times.
+const Reach = 46
+
+// ErrSquares reports features without a scale to start from.
+var ErrSquares = errors.New("prior_variance = 'auto': the squares of the features overflow; scale them")
+
+// Groups are the groups of columns whose prior variance is learnt.
+type Groups struct {
+	Names   []string
+	Of      []int     // group of a column, -1 = not learnt
+	Squares []float64 // of each group: Σ over its columns of their mean square
+}
+
+// NewGroups finds the columns of p that neither are the intercept nor have a prior of
+// their own nor come from the fit that is continued: all of them one group, or with
+// PriorGroups by Problem.Groups. Columns of zeros, which say nothing, are in none.
+func NewGroups(p *kernels.Problem) Groups {
+	g := Groups{Of: make([]int, p.P)}
+	own := map[string]bool{kernels.Intercept: true}
+	for _, b := range p.Priors {
+		own[b.Feature] = true
+	}
+	if p.Start != nil {
+		for _, b := range p.Start.Beliefs {
+			own[b.Feature] = true
+		}
+	}
+	by, names := p.Groups()
+	if !p.Options.PriorGroups {
+		names = []string{""}
+	}
+	at := make([]int, len(names))
+	for k := range at {
+		at[k] = -1
+	}
+	square := make([]float64, p.P)
+	for k, j := range p.Col {
+		square[j] += p.Val[k] * p.Val[k] / float64(p.N)
+	}
+	for j := range g.Of {
+		g.Of[j] = -1
+		if own[p.Name(j)] || !(square[j] > 0) {
+			continue
+		}
+		k := 0
+		if p.Options.PriorGroups {
+			k = by[j]
+		}
+		if at[k] < 0 {
+			at[k] = len(g.Names)
+			g.Names, g.Squares = append(g.Names, names[k]), append(g.Squares, 0)
+		}
+		g.Of[j] = at[k]
+		g.Squares[at[k]] += square[j]
+	}
+	return g
+}
+
+// Learnt is what a status says about the variances, logarithms in theta: those of
+// groups, at most eight, and that a single one has fallen to its limit.
+func (g *Groups) Learnt(o *kernels.Options, theta, lo []float64) string {
+	switch {
+	case o.PriorGroups && len(g.Names) > 0:
+		var b strings.Builder
+		b.WriteString("prior variance by group: ")
+		for k, name := range g.Names {
+			if k == 8 {
+				fmt.Fprintf(&b, " and %d more", len(g.Names)-k)
+				break
+			}
+			if k > 0 {
+				b.WriteString(", ")
+			}
+			fmt.Fprintf(&b, "%s %.4g", short(name), math.Exp(theta[k]))
+		}
+		return b.String()
+	case len(g.Names) == 1 && theta[0] <= lo[0]:
+		return fmt.Sprintf("the evidence is highest at a prior variance of 0, for which %.2g stands", math.Exp(theta[0]))
+	}
+	return ""
+}
+
+// short is a name cut to 40 bytes, on a whole character.
+func short(name string) string {
+	if len(name) <= 40 {
+		return name
+	}
+	cut := 37
+	for cut > 0 && name[cut]&0xc0 == 0x80 {
+		cut--
+	}
+	return name[:cut] + "..."
+}
