@@ -302,7 +302,7 @@ func spread[T any](src []T, move []int, dst []T) []T {
 // with a full covariance, when there are any.
 // Errors: more weights than MaxFull with a full covariance.
 func (s *State) Grow() error {
-	if s.Dict.Len() == len(s.at) {
+	if s.Dict.Len() <= len(s.at) {
 		return nil
 	}
 	return s.index()

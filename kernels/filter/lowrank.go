@@ -30,8 +30,9 @@ const DefaultRank = 50
 // extended Kalman filtering (LO-FI), with the scaled decomposition of our own.
 type lowRank struct {
 	p, r, rank int
+	asked      int // the rank of the options
 	s          []float64
-	w          []float64     // p rows of room columns, r of them used
+	w          []float64     // p rows of room columns, r of them used, the others zero
 	gram       *dense.Matrix // Wᵀ diag(1/s) W, lower triangle, room x room
 	k          *dense.Matrix // K, room x room, r used
 
@@ -41,6 +42,8 @@ type lowRank struct {
 	u, y, z []float64
 	prior   float64 // xᵀ diag(1/s) x
 	v       float64
+
+	e, qe, n, turned []float64 // scratch
 
 	cuts    int64
 	dropped float64 // largest share of precision that one cut moved to the diagonal
@@ -54,13 +57,14 @@ func (l *lowRank) room() int { return max(2*l.rank, l.rank+1) }
 func (l *lowRank) keep() int { return min(l.rank, l.p) }
 
 func newLowRank(g *gauss.Normal, rank int) (*lowRank, error) {
+	asked := rank
 	switch {
 	case rank == 0:
 		rank = DefaultRank
 	case rank < 0:
 		rank = 0
 	}
-	l := &lowRank{rank: rank}
+	l := &lowRank{rank: rank, asked: asked}
 	l.init(g.Dim())
 	var w *dense.Matrix
 	switch g.Form {
@@ -217,9 +221,6 @@ func (l *lowRank) absorb(mean []float64, t lik.Tilted) {
 	}
 	g[r], k[r] = h*l.prior, math.Sqrt(rest)
 	room := l.room()
-	for i := range l.p {
-		l.w[i*room+r] = 0
-	}
 	for e, j := range l.cols {
 		l.w[int(j)*room+r] = root * l.x[e]
 	}
@@ -275,6 +276,7 @@ func (l *lowRank) take(w, gram *dense.Matrix) {
 		l.cuts++
 		w = cutW
 	}
+	clear(l.w)
 	l.r = w.Cols
 	for i := range l.p {
 		copy(l.row(i), w.Row(i))
@@ -295,8 +297,12 @@ func (l *lowRank) refactor() {
 	if l.r == 0 {
 		return
 	}
-	g := dense.New(l.r, l.r)
-	dense.Gram(g, l.matrix(), l.inverse())
+	g := l.square()
+	l.qe = resize(l.qe, l.p)
+	for i, s := range l.s {
+		l.qe[i] = 1 / s
+	}
+	dense.Gram(g, l.matrix(), l.qe)
 	for i := range l.r {
 		copy(l.gram.Row(i)[:l.r], g.Row(i))
 		g.Row(i)[i]++
@@ -321,32 +327,44 @@ func (l *lowRank) walk(scale float64, d []float64) {
 	if scale == 0 {
 		return
 	}
-	if l.r > 0 {
-		q := make([]float64, l.p)
-		for i, s := range l.s {
-			q[i] = scale * d[i] / (1 + s*scale*d[i])
+	l.e, l.qe = resize(l.e, l.p), resize(l.qe, l.p)
+	for i, s := range l.s {
+		q := scale * d[i]
+		e := 1 / (1 + s*q)
+		l.e[i], l.qe[i] = e, q*e
+		l.s[i] = s * e
+	}
+	if l.r == 0 {
+		return
+	}
+	n := l.square()
+	dense.Gram(n, l.matrix(), l.qe)
+	for i := range l.r {
+		n.Row(i)[i]++
+	}
+	if dense.Cholesky(n) == nil { // else the noise overflows, and s alone shows it
+		l.turned = resize(l.turned, l.r*l.p)
+		t := &dense.Matrix{Rows: l.r, Cols: l.p, Stride: l.p, Data: l.turned}
+		for i := range l.p {
+			for j, v := range l.row(i) {
+				t.Data[j*l.p+i] = v
+			}
 		}
-		n := dense.New(l.r, l.r)
-		dense.Gram(n, l.matrix(), q)
-		for i := range l.r {
-			n.Row(i)[i]++
-		}
-		if dense.Cholesky(n) == nil {
-			wt := l.matrix().T()
-			dense.SolveLower(n, wt)
-			w := wt.T()
-			for i, s := range l.s {
-				e := 1 / (1 + s*scale*d[i])
-				for j, v := range w.Row(i) {
-					l.row(i)[j] = v * e
-				}
+		dense.SolveLower(n, t)
+		for i, e := range l.e {
+			row := l.row(i)
+			for j := range row {
+				row[j] = e * t.Data[j*l.p+i]
 			}
 		}
 	}
-	for i, s := range l.s {
-		l.s[i] = s / (1 + s*scale*d[i])
-	}
 	l.refactor()
+}
+
+// square is r x r scratch.
+func (l *lowRank) square() *dense.Matrix {
+	l.n = resize(l.n, l.r*l.r)
+	return &dense.Matrix{Rows: l.r, Cols: l.r, Stride: l.r, Data: l.n}
 }
 
 // mulPrec is Λ x.
@@ -614,7 +632,7 @@ func (l *lowRank) pack(places []int32) (kernels.Covariance, error) {
 
 func (l *lowRank) clone() covariance {
 	c := *l
-	c.gram = nil
+	c.gram, c.e, c.qe, c.n, c.turned = nil, nil, nil, nil, nil
 	c.init(l.p)
 	copy(c.s, l.s)
 	copy(c.w, l.w)
@@ -625,13 +643,15 @@ func (l *lowRank) clone() covariance {
 
 func (l *lowRank) size() int64 {
 	room := int64(l.room())
-	return 8 * (int64(cap(l.s)+cap(l.w)) + 2*room*room + 3*room)
+	return 8 * (int64(cap(l.s)+cap(l.w)+cap(l.e)+cap(l.qe)+cap(l.n)+cap(l.turned)) + 2*room*room + 3*room)
 }
 
 func (l *lowRank) status() string {
 	switch {
 	case l.convex > 0:
 		return fmt.Sprintf("%d rows that would raise the variance moved the mean only: low rank adds precision", l.convex)
+	case l.asked > l.p:
+		return fmt.Sprintf("rank %d was cut to the %d weights there are", l.asked, l.p)
 	case l.dropped > 1e-12:
 		return fmt.Sprintf("%d cuts to rank %d, the largest moved %.2g of the low-rank precision to the diagonal", l.cuts, l.rank, l.dropped)
 	}
