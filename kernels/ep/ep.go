@@ -239,9 +239,9 @@ func (r *outcome) status(o *kernels.Options, n int) string {
 	case !r.converged:
 		return fmt.Sprintf("not converged after %d sweeps: sites still change by %.1g, log evidence by %.1g", r.sweeps, r.size, r.step)
 	case r.skipped > 0:
-		return fmt.Sprintf("%d of %d rows have no proper cavity and kept an older site", r.skipped, n)
+		return fmt.Sprintf("%d of %d rows have no proper cavity: they kept an older site and are not in the log evidence", r.skipped, n)
 	case r.clamped > 0:
-		return fmt.Sprintf("%d of %d rows have a site that is not finite and kept an older one", r.clamped, n)
+		return fmt.Sprintf("%d of %d rows have a site that is not finite: they kept an older one", r.clamped, n)
 	}
 	return ""
 }

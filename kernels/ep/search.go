@@ -118,7 +118,9 @@ func (s *search) chooseNoise(p *kernels.Problem) (*kernels.Problem, error) {
 	at := func(q float64) *kernels.Problem {
 		return with(p, func(m *kernels.Model) { m.Noise, m.NoiseBy = q, nil })
 	}
+	tried := 0
 	evidence := func(q float64) (float64, error) {
+		tried++
 		e, err := newEngine(at(q), s.kernel)
 		if err != nil {
 			return 0, err
@@ -163,7 +165,7 @@ func (s *search) chooseNoise(p *kernels.Problem) (*kernels.Problem, error) {
 	if !(top > still) {
 		q = 0
 	}
-	s.note("process noise %.3g by innovation likelihood", q)
+	s.notes = append(s.notes, kernels.NoiseStatus(q, tried))
 	return at(q), nil
 }
 

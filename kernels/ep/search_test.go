@@ -124,7 +124,7 @@ func TestAutoNoise(t *testing.T) {
 			}
 			m := &kernels.Model{Lik: f.l, Prior: kernels.DefaultPrior, HasTime: true, Options: kernels.Options{Covariance: cov, AutoNoise: true}}
 			got := fit(t, problem(t, m, rows))
-			if !strings.Contains(got.Fit.Status, "process noise") {
+			if !strings.Contains(got.Fit.Status, "process_noise") {
 				t.Error(got.Fit.Status)
 			}
 			if q > 0 && math.Abs(math.Log(got.Noise/q)) > 0.7 || q == 0 && got.Noise > 1e-3 {
