@@ -235,7 +235,7 @@ func TestJobErrors(t *testing.T) {
 		{"weight: column s is utf8", func(j *Job) { j.Weight = "s" }},
 		{"time: column s is utf8; allowed: a number, a date or a timestamp", func(j *Job) { j.Time = "s" }},
 		{"column ts is timestamp[s", func(j *Job) { j.Terms = []Term{{"ts"}} }},
-		{"column m is map<double, double", func(j *Job) { j.Terms = []Term{{"m"}} }},
+		{"column m is map<float64, float64", func(j *Job) { j.Terms = []Term{{"m"}} }},
 		{"column bin is binary", func(j *Job) { j.Terms = []Term{{"bin"}} }},
 		{"need the fields feature and value", func(j *Job) { j.Terms = []Term{{"ls"}} }},
 		{"term m:x: column m is map", func(j *Job) { j.Terms = []Term{{"m", "x"}} }},
@@ -362,7 +362,7 @@ func tryIPC(path string) error {
 			terms = append(terms, Term{f.Name})
 		}
 	}
-	_, err = Fit(context.Background(), r, Job{Y: y, X: terms, Model: kernels.Model{Lik: l, Prior: kernels.DefaultPrior, Intercept: true, MaxFeatures: 1000}})
+	_, err = Fit(context.Background(), r, Job{Y: y, Terms: terms, Model: kernels.Model{Lik: l, Prior: kernels.DefaultPrior, Intercept: true, MaxFeatures: 1000}})
 	return err
 }
 

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestFormula(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"y ~ a + b", "y | a b | true"},
+		{"delay > 15 ~ origin + hour(date) + origin:destination", "delay > 15 | origin hour(date) origin:destination | true"},
+		{"y ~ a - 1", "y | a | false"},
+		{"y ~ 0 + a", "y | a | false"},
+		{"y ~ a + 1", "y | a | true"},
+		{"y ~ -1 + a", "y | a | false"},
+		{"y ~ 1", "y |  | true"},
+		{"y ~ a * b", "y | a b a:b | true"},
+		{"y ~ a * b * c", "y | a b a:b c a:c b:c a:b:c | true"},
+		{"y ~ (a + b + c)^2", "y | a b c a:b a:c b:c | true"},
+		{"y ~ (a + b):c", "y | a:c b:c | true"},
+		{"y ~ a + a + b:a + a:b", "y | a b:a | true"},
+		{"y ~ a * b - a:b", "y | a b | true"},
+		{"y ~ hour(date)::VARCHAR : x", "y | hour(date)::VARCHAR:x | true"},
+		{"y ~ I(a / 1000) + f('~)', b[1])", "y | I(a / 1000) f('~)', b[1]) | true"},
+		{`y ~ "my col" + ` + "`other one`", "y | my col other one | true"},
+		{"cbind(s, n - s) ~ x", "s / (s) + (n - s) | x | true"},
+		{"y ~ x + offset(ln(t)) + offset(z)", "y | x | true offset ln(t) z"},
+		{"y ~ . - a", "y |  | true dot"},
+	} {
+		f, err := parseFormula(c.text)
+		if err != nil {
+			t.Errorf("%v", err)
+			continue
+		}
+		var names []string
+		for _, s := range f.terms {
+			names = append(names, s.name())
+		}
+		got := f.y
+		if f.trials != "" {
+			got += " / " + f.trials
+		}
+		got += fmt.Sprintf(" | %s | %v", strings.Join(names, " "), f.intercept)
+		if len(f.offset) > 0 {
+			got += " offset " + strings.Join(f.offset, " ")
+		}
+		if f.dot {
+			got += " dot"
+		}
+		if got != c.want {
+			t.Errorf("%s: %s, want %s", c.text, got, c.want)
+		}
+	}
+	for text, want := range map[string]string{
+		"y": "no ~", "~ a": "before the ~", "y ~": "it ends", "y ~ a +": "it ends", "y ~ a / b": "I(distance / 1000)", "y ~ f(a": "does not close",
+		"y ~ a::": "a type is missing", "y ~ (a + b": "it ends", "y ~ 'a": "unexpected", "y ~ a^x": "the power", "y ~ 0": "no terms", "cbind(a) ~ b": "cbind takes",
+		"y ~ a - .": "everything", "y ~ a) + b": "unexpected", "y ~ 17": "unexpected",
+	} {
+		if _, err := parseFormula(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestFormulaSQL(t *testing.T) {
+	kinds := map[string]partKind{`"n"`: isNumber, `"k"`: isNumber, `"s"`: isLevel, `"b"`: isLevel, `"tags"`: isLevels, `"m"`: isContainer, `"v"`: isContainer}
+	kind := func(p part) (partKind, error) {
+		if k, ok := kinds[p.sql]; ok {
+			return k, nil
+		}
+		return isNumber, nil
+	}
+	for _, c := range []struct{ text, want string }{
+		{"y ~ n + S + tags", `{'n': "n", 'S': "s", 'tags': "tags"}`},
+		{"y ~ factor(n) + hour(d)", `{'factor(n)': (n)::VARCHAR, 'hour(d)': hour(d)}`},
+		{"y ~ n:k", `{'n:k': ("n")::DOUBLE * ("k")::DOUBLE}`},
+		{"y ~ m", `"m"`},
+		{"y ~ 1", `[]::VARCHAR[]`},
+		{"y ~ m + v", `list_concat(bglm_features("m"), bglm_features("v"))`},
+		{"y ~ s + n:s", `list_concat(bglm_features({'s': "s"}), bglm_features([{'feature': 'n:s=' || replace(replace(("s")::VARCHAR, '\', '\\'), ':', '\:'), 'value': ("n")::DOUBLE}]))`},
+		{"y + n > 2 ~ . - v", `list_concat(bglm_features({'k': "k", 's': "s", 'b': "b", 'tags': "tags"}), bglm_features("m"))`},
+	} {
+		f, err := parseFormula(c.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.bind([]string{"y", "n", "k", "s", "b", "tags", "m"}); err != nil {
+			if err = f.bind([]string{"y", "n", "k", "s", "b", "tags", "m", "v", "hour"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := f.x(kind); err != nil || got != c.want {
+			t.Errorf("%s: %s (%v), want %s", c.text, got, err, c.want)
+		}
+	}
+	f, _ := parseFormula("y ~ nope")
+	if err := f.bind([]string{"y", "a"}); err == nil || !strings.Contains(err.Error(), "no column nope; found: y, a") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func FuzzFormula(f *testing.F) {
+	for _, s := range []string{"y ~ a*b", "cbind(a, b) ~ (x + f('~', z))^2 - 1", "a ~ `b` + \"c\"[1]::INT:d", "y ~ ."} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if len(s) > 200 {
+			return
+		}
+		if g, err := parseFormula(s); err == nil {
+			if err := g.bind([]string{"a", "b"}); err == nil {
+				_, _ = g.x(func(part) (partKind, error) { return isLevel, nil })
+			}
+		}
+	})
+}
