@@ -15,7 +15,7 @@ func BenchmarkUpdate(b *testing.B) {
 		name   string
 		rule   Rule
 		p, nnz int
-		noise  float64
+		noise  float64 // below 0: forgetting
 		o      kernels.Options
 	}{
 		{"full/adf", ADF{}, 10, 10, 0, full},
@@ -27,6 +27,8 @@ func BenchmarkUpdate(b *testing.B) {
 		{"full+noise/adf", ADF{}, 100, 10, 1e-4, full},
 		{"full+noise/adf", ADF{}, 1000, 10, 1e-4, full},
 		{"full+noise/adf", ADF{}, 1000, 1000, 1e-4, full},
+		{"full+forgetting/adf", ADF{}, 10, 10, -1, full},
+		{"full+forgetting/adf", ADF{}, 100, 10, -1, full},
 		{"full/sequential_laplace", Laplace{}, 100, 10, 0, full},
 		{"full/ekf", EKF{}, 100, 10, 0, full},
 		{"full/ekf iterated", EKF{}, 100, 10, 0, kernels.Options{MaxIter: 20}},
@@ -39,7 +41,11 @@ func BenchmarkUpdate(b *testing.B) {
 		{"lowrank 20+noise/adf", ADF{}, 1000, 10, 1e-4, kernels.Options{Covariance: "lowrank", Rank: 20}},
 	} {
 		b.Run(fmt.Sprintf("%s/p=%d/nnz=%d", c.name, c.p, c.nnz), func(b *testing.B) {
-			s := state(b, &kernels.Model{Lik: like(b, "", "logit"), Prior: kernels.DefaultPrior, Noise: c.noise, Options: c.o}, c.rule)
+			m := &kernels.Model{Lik: like(b, "", "logit"), Prior: kernels.DefaultPrior, Noise: max(c.noise, 0), Options: c.o}
+			if c.noise < 0 {
+				m.Forgetting = 0.999
+			}
+			s := state(b, m, c.rule)
 			for i := range c.p {
 				s.Dict.AddInt(i + 1)
 			}

@@ -110,7 +110,7 @@ type covariance interface {
 // New returns the state before the first row.
 //
 // Errors: a rule that does not fit the family or the options; a covariance other
-// than "", "full" and "lowrank"; process noise 'auto' beside forgetting; a prior
+// than "", "full" and "lowrank"; process noise beside forgetting; a prior
 // that is not a proper Gaussian; more start beliefs than MaxFeatures or MaxFull.
 func New(m *kernels.Model, rule Rule) (*State, error) {
 	up, err := rule.bind(m)
@@ -125,8 +125,8 @@ func New(m *kernels.Model, rule Rule) (*State, error) {
 	if m.Options.Rank < -1 {
 		return nil, fmt.Errorf("rank = %d: allowed: 0 and more", m.Options.Rank)
 	}
-	if m.Options.AutoNoise && m.Forgets() {
-		return nil, errors.New("process_noise = 'auto' and forgetting are two models of drift; give one of them")
+	if m.Forgets() && (m.Options.AutoNoise || m.Noise > 0 || m.NoiseBy != nil) {
+		return nil, errors.New("process_noise and forgetting are two models of drift; give one of them")
 	}
 	s := &State{cfg: m, rule: rule, up: up, begun: math.NaN(), clock: math.NaN(), drifts: m.Drifts() || m.Options.AutoNoise}
 	if err := m.Name(&s.Dict); err != nil {
@@ -187,7 +187,7 @@ func (s *State) begin() error {
 		switch {
 		case s.cfg.Options.Covariance == "lowrank":
 			b.cov, err = newLowRank(p.Normal, s.cfg.Options.Rank)
-		case b.q > 0 || s.cfg.NoiseBy != nil && !s.cfg.Forgets():
+		case b.q > 0 || s.cfg.NoiseBy != nil:
 			b.cov, err = newWalk(p.Normal)
 		default:
 			b.cov, err = newRoot(p.Normal)
