@@ -206,16 +206,18 @@ func (s *search) byEvidence(o Options) error {
 		return 0
 	})
 	best := start{q: math.Inf(-1)}
+	var alpha []float64
 	for _, from := range starts[:min(2, len(starts))] {
 		u, q, why := c.climb(from.u)
 		if q > best.q {
-			best = start{u, q}
+			best, c.found, alpha = start{u, q}, &u, slices.Clone(c.kept)
 			s.outer = why
 		}
 		if s.late() {
 			break
 		}
 	}
+	copy(s.alpha, alpha)
 	_, err := c.value(best.u)
 	if err == nil && s.outer == "" && c.touches(best.u) {
 		s.outer = atBound
@@ -234,6 +236,8 @@ type climber struct {
 	lo, hi vector
 	unit   float64 // of the mean
 	maxUp  int
+	kept   []float64 // alpha where climb stands
+	found  *vector   // the maximum that an earlier climb reached
 }
 
 func newClimber(s *search, o Options) *climber {
@@ -452,6 +456,7 @@ func (c *climber) slope(u vector) vector {
 const (
 	longestStep = 3    // in log parameters and units of the mean
 	flatSlope   = 1e-4 // nats per unit: the evidence is within about 1e-8 of its maximum
+	sameHill    = 0.5  // in log parameters: a second climb this near leads to the same maximum
 	maxTries    = 25
 )
 
@@ -461,11 +466,12 @@ func (c *climber) climb(u vector) (at vector, q float64, why string) {
 	if err != nil {
 		return u, math.Inf(-1), ""
 	}
+	c.kept = append(c.kept[:0], c.alpha...)
 	g := c.slope(u)
 	h := scaled(1 / max(1, norm(g))) // inverse curvature
 	fresh := true
 	for up := 0; ; up++ {
-		if norm(g) <= flatSlope {
+		if norm(g) <= flatSlope || c.known(u) {
 			return u, q, ""
 		}
 		if c.late() {
@@ -490,7 +496,7 @@ func (c *climber) climb(u vector) (at vector, q float64, why string) {
 			}
 		}
 		var to, step vector
-		t, next := 1.0, math.Inf(-1)
+		t, next := 1.0, 0.0
 		for try := 0; ; try++ {
 			for k := range u {
 				to[k] = u[k] + t*d[k]
@@ -499,7 +505,8 @@ func (c *climber) climb(u vector) (at vector, q float64, why string) {
 			for k := range u {
 				step[k] = to[k] - u[k]
 			}
-			if next, err = c.value(to); err == nil && next > q && next >= q+1e-4*dot(g, step) {
+			// an evidence beside the mode, which has a status, says nothing
+			if next, err = c.value(to); err == nil && c.status == "" && next > q && next >= q+1e-4*dot(g, step) {
 				break
 			}
 			if try == maxTries || c.late() || t*dot(g, d) < 1e-12*(1+math.Abs(q)) {
@@ -514,13 +521,14 @@ func (c *climber) climb(u vector) (at vector, q float64, why string) {
 			t *= cut
 		}
 		if math.IsInf(next, -1) {
+			copy(c.alpha, c.kept)
 			if _, err := c.value(u); err != nil {
 				return u, math.Inf(-1), ""
 			}
-			if fresh || c.late() {
-				if c.late() {
-					continue // which says so
-				}
+			if c.late() {
+				continue // which says so
+			}
+			if fresh {
 				return u, q, "" // no higher evidence that rounding would show
 			}
 			h, fresh = scaled(1/max(1, norm(g))), true
@@ -528,6 +536,7 @@ func (c *climber) climb(u vector) (at vector, q float64, why string) {
 		}
 		before := g
 		u, q = to, next
+		copy(c.kept, c.alpha)
 		g = c.slope(u)
 		var y vector
 		for k := range g {
@@ -536,6 +545,17 @@ func (c *climber) climb(u vector) (at vector, q float64, why string) {
 		h.update(step, y, fresh)
 		fresh = false
 	}
+}
+
+// known says that u has come to a maximum found before.
+func (c *climber) known(u vector) bool {
+	if c.found == nil {
+		return false
+	}
+	for k := range u {
+		u[k] -= c.found[k]
+	}
+	return norm(u) < sameHill
 }
 
 func dot(a, b vector) (s float64) {

@@ -196,8 +196,33 @@ func (s *search) mode() error {
 			}
 			return nil
 		}
+		if s.arrived() {
+			return nil
+		}
 		last = away
 	}
+}
+
+// arrived says without another factorisation that the mode is near enough: where W has
+// no negative entries gᵀ K g bounds Newton's decrement squared. g itself must be small
+// too, for what of it K does not see.
+func (s *search) arrived() bool {
+	if s.negative+s.floored > 0 {
+		return false
+	}
+	largest, pull := 0.0, 1.0
+	for i, a := range s.alpha {
+		if s.now.w[i] < 0 {
+			return false
+		}
+		s.g[i] = s.now.d1[i] - a
+		largest, pull = max(largest, math.Abs(s.g[i])), max(pull, math.Abs(a))
+	}
+	if largest > s.tol*pull {
+		return false
+	}
+	dense.Gemv(s.df, s.k, s.g)
+	return dense.Dot(s.g, s.df) <= s.tol*s.tol
 }
 
 var errOverflow = fmt.Errorf("the curvature of the log posterior overflows; give a smaller signal_variance, or check weight, mean and offset")
@@ -300,7 +325,7 @@ func (s *search) factor() error {
 			return nil
 		}
 		if try == 4 {
-			return fmt.Errorf("I + W½KW½ has no Cholesky factor (%w); give a smaller signal_variance or weight", err)
+			return fmt.Errorf("the curvature I + W½KW½ has no Cholesky factor (%w); give a smaller signal_variance or weight", err)
 		}
 		ridge = max(10*ridge, 1e-16*float64(n)*largest)
 	}
