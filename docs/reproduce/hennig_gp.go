@@ -32,6 +32,12 @@ var hennigGP = []Claim{
 		Expected: "time grows as n³ or slower from n = 500 to 2,000"},
 }
 
+// with is s and more claims.
+func (s Section) with(more []Claim) Section {
+	s.Claims = append(s.Claims[:len(s.Claims):len(s.Claims)], more...)
+	return s
+}
+
 // gpScene is n points in the plane around a round boundary.
 func gpScene(rng *rand.Rand, n int) (*dense.Matrix, []float64) {
 	x, y := dense.New(n, 2), make([]float64, n)
