@@ -11,7 +11,7 @@ ifeq ($(UNAME),Linux)
 LINK := -static-libgcc -Wl,--version-script=$(CURDIR)/udf/internal/capi/exports.map
 endif
 
-.PHONY: help build extension run data test test-nocgo test-race test-clients notebooks soak fuzz bench lint golden docs reproduce clean
+.PHONY: help build extension run data test test-nocgo test-race test-clients notebooks soak sanitize fuzz bench lint golden docs reproduce clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,15 @@ SOAK ?= 20000
 soak: extension ## random statements by the thousand, in this process and in the clients (SOAK=20000)
 	$(GO) test ./udf/sqltest -run 'TestHostile$$' -count=1 -v -timeout 4h -hostile $(SOAK) -hostile-seed $$(date +%s)
 	BGLM_EXTENSION=$(CURDIR)/$(BUILD)/bglm.duckdb_extension $(GO) test ./udf/sqltest -run 'TestHostileClients' -count=1 -v -timeout 4h -hostile $(SOAK) -hostile-seed $$(date +%s)
+
+# DuckDB's own library is not instrumented, so that container checks and the leak
+# finder would report what is not there.
+sanitize: export ASAN_OPTIONS = detect_leaks=0:detect_container_overflow=0
+sanitize: export CGO_CFLAGS = -O1 -g -fsanitize=undefined -fno-sanitize-recover=undefined
+sanitize: export CGO_LDFLAGS = -fsanitize=undefined
+sanitize: ## SQL tests with the C parts, and Go's use of C memory, under address and undefined-behaviour checks
+	$(GO) test -asan ./udf/internal/capi
+	$(GO) test -asan -short ./udf/sqltest -run 'Hostile$$|Stress|Examples' -stress 3s
 
 FUZZTIME ?= 60s
 fuzz: ## each fuzz target for a minute (FUZZTIME=60s)

@@ -22,18 +22,12 @@ type fitPlan struct {
 }
 
 func (o *options) plan(method *engine.Method, hasTime, hasTrials bool) (*fitPlan, error) {
-	if hasTrials && o.family == "" {
-		o.family = "binomial"
+	if err := o.trials(hasTrials); err != nil {
+		return nil, err
 	}
 	l, err := o.likelihood()
 	if err != nil {
 		return nil, err
-	}
-	if hasTrials != (l.Family() == "binomial") {
-		if hasTrials {
-			return nil, fmt.Errorf("option trials is not used by %s; it belongs to: binomial", l.Family())
-		}
-		return nil, fmt.Errorf("option trials: found none; binomial needs the number of trials of each row")
 	}
 	if method.Streams {
 		for key, auto := range map[string]bool{"prior_variance": o.AutoPrior, "dispersion": o.AutoDispersion, "shape": o.AutoShape} {
@@ -66,6 +60,24 @@ func (o *options) plan(method *engine.Method, hasTime, hasTrials bool) (*fitPlan
 		}
 	}
 	return p, nil
+}
+
+// trials settles the family where there are trials or none.
+func (o *options) trials(has bool) error {
+	if has && o.family == "" {
+		o.family = "binomial"
+	}
+	l, err := o.likelihood()
+	if err != nil {
+		return err
+	}
+	if has != (l.Family() == "binomial") {
+		if has {
+			return fmt.Errorf("option trials is not used by %s; it belongs to: binomial", l.Family())
+		}
+		return fmt.Errorf("option trials: found none; binomial needs the number of trials of each row")
+	}
+	return nil
 }
 
 // keepers are the methods that keep their rows.
@@ -284,66 +296,78 @@ func namedMethod(opt *capi.Vec, i int) (string, error) {
 	return "adf", nil
 }
 
-// solveAll calls solve for every group that can be solved, side by side, each with
-// its own recover, and returns what went wrong by group.
-func solveAll(states []capi.State, solve func(i int, s *fitState) error) []error {
-	errs := make([]error, len(states))
+// solvable is a group whose answer takes work. The zero value is a group without
+// rows, or one that failed before: its answer is NULL.
+type solvable struct {
+	name  string       // of the method; "" = NULL
+	null  bool         // on_error is 'null'
+	solve func() error // keeps its answer itself; nil = nothing to do
+}
+
+// solveAll solves the groups side by side, each with its own recover, and appends
+// their answers in order: what write does for one that was solved, else NULL.
+func solveAll(groups []solvable, out *capi.Col, write func(i int)) error {
+	errs := make([]error, len(groups))
 	one := func(i int) {
-		s, _ := states[i].(*fitState)
-		if s == nil || s.failed {
+		g := &groups[i]
+		if g.solve == nil {
 			return
 		}
 		defer func() {
 			if r := recover(); r != nil {
-				errs[i] = fmt.Errorf("internal error in method %s: %v", s.plan.method.Name, r)
+				errs[i] = fmt.Errorf("internal error in method %s: %v", g.name, r)
 			}
 		}()
-		errs[i] = solve(i, s)
+		errs[i] = g.solve()
 	}
-	if len(states) == 1 {
+	if len(groups) == 1 {
 		one(0)
-		return errs
+	} else {
+		var next atomic.Int64
+		var wg sync.WaitGroup
+		for range min(runtime.GOMAXPROCS(0), len(groups)) {
+			wg.Go(func() {
+				for i := next.Add(1) - 1; i < int64(len(groups)); i = next.Add(1) - 1 {
+					one(int(i))
+				}
+			})
+		}
+		wg.Wait()
 	}
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(states)) {
-		wg.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(states)); i = next.Add(1) - 1 {
-				one(int(i))
-			}
-		})
-	}
-	wg.Wait()
-	return errs
-}
-
-// writeAll appends a result for every group: NULL for one without rows, and for one
-// that failed under on_error 'null'.
-func writeAll(states []capi.State, errs []error, out *capi.Col, write func(i int, s *fitState)) error {
-	for i, st := range states {
-		s, _ := st.(*fitState)
-		if s == nil || s.failed || errs[i] != nil && s.plan.onError == onErrorNull {
+	for i, g := range groups {
+		switch {
+		case g.name == "" || errs[i] != nil && g.null:
 			out.Null()
-			continue
-		}
-		if errs[i] != nil {
+		case errs[i] != nil:
 			return fmt.Errorf("%w (on_error: 'null' would give NULL for such a group)", errs[i])
+		default:
+			write(i)
 		}
-		write(i, s)
 	}
 	return nil
+}
+
+// groupsOf makes the groups of fitting states; solve may be nil for a state.
+func groupsOf(states []capi.State, solve func(i int, s *fitState) func() error) []solvable {
+	groups := make([]solvable, len(states))
+	for i, st := range states {
+		if s, _ := st.(*fitState); s != nil && !s.failed {
+			groups[i] = solvable{name: s.plan.method.Name, null: s.plan.onError == onErrorNull, solve: solve(i, s)}
+		}
+	}
+	return groups
 }
 
 // finalizeFit writes the fits; factorised ones are read belief by belief.
 func finalizeFit(states []capi.State, out *capi.Col) error {
 	fits := make([]*kernels.Fit, len(states))
-	errs := solveAll(states, func(i int, s *fitState) (err error) {
-		if _, ok := s.Fitter.(engine.Factorised); !ok {
-			fits[i], err = s.Fit()
+	groups := groupsOf(states, func(i int, s *fitState) func() error {
+		if _, ok := s.Fitter.(engine.Factorised); ok {
+			return nil
 		}
-		return err
+		return func() (err error) { fits[i], err = s.Fit(); return err }
 	})
-	return writeAll(states, errs, out, func(i int, s *fitState) { s.write(out, fits[i]) })
+	return solveAll(groups, out, func(i int) { states[i].(*fitState).write(out, fits[i]) })
 }
 
 // trajectoryType is what bglm_smooth returns.
@@ -355,12 +379,14 @@ func finalizeSmooth(states []capi.State, out *capi.Col) error {
 		time, mean, variance float64
 	}
 	paths := make([][]point, len(states))
-	errs := solveAll(states, func(i int, s *fitState) error {
-		return s.Fitter.(engine.Smoother).Trajectories(func(feature string, time, mean, variance float64) {
-			paths[i] = append(paths[i], point{feature, time, mean, variance})
-		})
+	groups := groupsOf(states, func(i int, s *fitState) func() error {
+		return func() error {
+			return s.Fitter.(engine.Smoother).Trajectories(func(feature string, time, mean, variance float64) {
+				paths[i] = append(paths[i], point{feature, time, mean, variance})
+			})
+		}
 	})
-	return writeAll(states, errs, out, func(i int, s *fitState) {
+	return solveAll(groups, out, func(i int) {
 		e := out.Elem()
 		for _, p := range paths[i] {
 			e.Field(0).Str(p.feature)

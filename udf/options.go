@@ -15,6 +15,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/engine"
+	"github.com/bglm/bglm/kernels/gp"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/udf/internal/capi"
 )
@@ -179,7 +180,8 @@ type options struct {
 	maxFeatures  int
 	onError      errorMode
 	kernels.Options
-	matrix *capi.Vec // bglm_from_beliefs: covariance
+	process gp.Options // bglm_gp
+	matrix  *capi.Vec  // bglm_from_beliefs: covariance
 }
 
 func defaultOptions() *options {
@@ -392,6 +394,20 @@ func parseOptions(v *capi.Vec, i int, allowed []string) (*options, error) {
 			o.At, err = readAt(f, i)
 		case "reference":
 			o.Reference, err = label(f, i)
+		case "kernel":
+			o.process.Kernel, err = wantOneOf(key, f, i, gp.Kernels...)
+		case "lengthscale":
+			if o.process.AutoLengthscale = isAuto(f, i); !o.process.AutoLengthscale {
+				o.process.Lengthscale, err = wantNumber(key, f, i, positive)
+			}
+		case "signal_variance":
+			if o.process.AutoSignalVariance = isAuto(f, i); !o.process.AutoSignalVariance {
+				o.process.SignalVariance, err = wantNumber(key, f, i, positive)
+			}
+		case "mean":
+			if o.process.AutoMean = isAuto(f, i); !o.process.AutoMean {
+				o.process.Mean, err = wantNumber(key, f, i, anyNumber)
+			}
 		case "standardize":
 			o.Standardize, err = wantBool(key, f, i)
 		case "seed":

@@ -8,6 +8,8 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/predict"
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
@@ -224,7 +226,41 @@ func (p *predictor) rows(n int, out *capi.Col, f func(i int, m, v float64) error
 	return nil
 }
 
-var predictions = []string{"exact", "mackay", "plugin"}
+// howTo is the argument prediction of bglm_predict.
+type howTo struct{ v *capi.Vec }
+
+func newHow(args []capi.Vec) (howTo, error) {
+	if len(args) < 3 {
+		return howTo{}, nil
+	}
+	v := &args[2]
+	if v.Type != capi.Varchar && v.Type != capi.SQLNull {
+		return howTo{}, fmt.Errorf("prediction is %s; allowed: 'exact', 'mackay' or 'plugin'", v.TypeName())
+	}
+	return howTo{v}, nil
+}
+
+// kind is the way asked for at row i.
+func (h howTo) kind(i int) (predict.Kind, error) {
+	if h.v == nil || h.v.Null(i) {
+		return predict.Exact, nil
+	}
+	k, err := predict.ParseKind(h.v.Str(i))
+	if err != nil {
+		if near := nearest(h.v.Str(i), []string{"exact", "mackay", "plugin"}); near != "" {
+			err = fmt.Errorf("%w; the nearest is '%s'", err, near)
+		}
+	}
+	return k, err
+}
+
+func (h howTo) write(i int, l lik.Likelihood, m, v float64, out *capi.Col) error {
+	k, err := h.kind(i)
+	if err == nil {
+		out.Float(predict.Expected(l, k, m, v))
+	}
+	return err
+}
 
 func callPredict(args []capi.Vec, n int, out *capi.Col) error {
 	p, err := newPredictor(&args[0], &args[1])
@@ -232,39 +268,45 @@ func callPredict(args []capi.Vec, n int, out *capi.Col) error {
 		return err
 	}
 	defer p.free()
-	var how *capi.Vec
-	if len(args) > 2 {
-		if how = &args[2]; how.Type != capi.Varchar && how.Type != capi.SQLNull {
-			return fmt.Errorf("prediction is %s; allowed: 'exact', 'mackay' or 'plugin'", how.TypeName())
-		}
+	how, err := newHow(args)
+	if err != nil {
+		return err
 	}
-	return p.rows(n, out, func(i int, m, v float64) error {
-		kind := "exact"
-		if how != nil && !how.Null(i) {
-			kind = how.Str(i)
-		}
-		l := p.fits.lik
-		switch kind {
-		case "exact":
-			y, _ := l.Predict(m, v)
-			out.Float(y)
-		case "mackay":
-			out.Float(l.Moderated(m, v))
-		case "plugin":
-			out.Float(l.Response(m))
-		default:
-			msg := fmt.Sprintf("prediction: found %q; allowed: 'exact', 'mackay' or 'plugin'", kind)
-			if near := nearest(kind, predictions); near != "" {
-				msg += "; the nearest is '" + near + "'"
-			}
-			return fmt.Errorf("%s", msg)
-		}
-		return nil
-	})
+	return p.rows(n, out, func(i int, m, v float64) error { return how.write(i, p.fits.lik, m, v, out) })
 }
 
 var distType = capi.StructOf(fld("eta_mean", capi.TDouble), fld("eta_variance", capi.TDouble), fld("mean", capi.TDouble),
 	fld("variance", capi.TDouble), fld("lower", capi.TDouble), fld("upper", capi.TDouble))
+
+// levelOf is the argument level of bglm_predict_dist.
+type levelOf struct{ v *capi.Vec }
+
+func newLevel(args []capi.Vec) (levelOf, error) {
+	if len(args) < 3 {
+		return levelOf{}, nil
+	}
+	v := &args[2]
+	if !v.IsNumber() && v.Type != capi.SQLNull {
+		return levelOf{}, fmt.Errorf("level is %s; allowed: a number between 0 and 1", v.TypeName())
+	}
+	return levelOf{v}, nil
+}
+
+func (q levelOf) write(i int, l lik.Likelihood, m, v float64, out *capi.Col) error {
+	level := 0.95
+	if q.v != nil && !q.v.Null(i) {
+		level = q.v.Float(i)
+	}
+	d, err := predict.DistOf(l, m, v, level)
+	if err != nil {
+		return err
+	}
+	for k, x := range [...]float64{d.EtaMean, d.EtaVariance, d.Mean, d.Variance, d.Lower, d.Upper} {
+		out.Field(k).Float(x)
+	}
+	out.EndStruct()
+	return nil
+}
 
 func callPredictDist(args []capi.Vec, n int, out *capi.Col) error {
 	p, err := newPredictor(&args[0], &args[1])
@@ -272,28 +314,11 @@ func callPredictDist(args []capi.Vec, n int, out *capi.Col) error {
 		return err
 	}
 	defer p.free()
-	var level *capi.Vec
-	if len(args) > 2 {
-		if level = &args[2]; !level.IsNumber() && level.Type != capi.SQLNull {
-			return fmt.Errorf("level is %s; allowed: a number between 0 and 1", level.TypeName())
-		}
+	level, err := newLevel(args)
+	if err != nil {
+		return err
 	}
-	return p.rows(n, out, func(i int, m, v float64) error {
-		q := 0.95
-		if level != nil && !level.Null(i) {
-			if q = level.Float(i); !(q > 0 && q < 1) {
-				return fmt.Errorf("level = %v; allowed: a number between 0 and 1", q)
-			}
-		}
-		l := p.fits.lik
-		ym, yv := l.Predict(m, v)
-		lower, upper := l.Interval(m, v, q)
-		for k, x := range [...]float64{m, v, ym, yv, lower, upper} {
-			out.Field(k).Float(x)
-		}
-		out.EndStruct()
-		return nil
-	})
+	return p.rows(n, out, func(i int, m, v float64) error { return level.write(i, p.fits.lik, m, v, out) })
 }
 
 var nan = math.NaN()

@@ -56,6 +56,16 @@ func scalar(name, sig, doc, example string, options []string, arity []int, resul
 		scalar: &capi.Scalar{Name: name, Params: anys(arity...), Result: result, Volatile: volatile, Call: call}}
 }
 
+// also adds overloads to a scalar whose first argument has just this type.
+func (e entry) also(result, first *capi.Type, call func([]capi.Vec, int, *capi.Col) error, arity ...int) entry {
+	params := anys(arity...)
+	for _, p := range params {
+		p[0] = first
+	}
+	e.scalar.Also = append(e.scalar.Also, &capi.Scalar{Name: e.Name, Params: params, Result: result, Call: call})
+	return e
+}
+
 func metricEntry(name, sig, doc, example string, spec []metricArg, arity []int, result *capi.Type,
 	fresh func([]capi.Vec, int) (metric, error)) entry {
 	return aggregate(name, sig, doc, example, nil, arity, result, updateMetric(spec, fresh), finalizeMetric)
@@ -101,11 +111,13 @@ func entries() []entry {
 		scalar("bglm_predict", "(fit, x [, prediction])",
 			"Expected response, the weights integrated out ('exact', the default), by MacKay's moderation ('mackay') or at the mean weights ('plugin'). Features the fit has not seen have their prior.",
 			"SELECT round(bglm_predict(fit, {origin: 'A1'}), 6) FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
-			nil, []int{2, 3}, capi.TDouble, false, callPredict),
+			nil, []int{2, 3}, capi.TDouble, false, callPredict).
+			also(capi.TDouble, gpType, callPredictGP, 2, 3),
 		scalar("bglm_predict_dist", "(fit, x [, level])",
 			"Mean and variance of the linear predictor and of the response, and a central interval (level 0.95): of the probability for binary responses, of a new response otherwise.",
 			"SELECT bglm_predict_dist(fit, {origin: 'A1'}).eta_variance > 0 FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
-			nil, []int{2, 3}, distType, false, callPredictDist),
+			nil, []int{2, 3}, distType, false, callPredictDist).
+			also(distType, gpType, callPredictDistGP, 2, 3),
 		scalar("bglm_sample", "(fit, x, seed, draw)",
 			"One draw of the expected response from the posterior of the weights: a function of seed, draw and the features alone, and joint over x, so that all rows with equal seed and draw see the same weights (Thompson sampling).",
 			"SELECT round(bglm_sample(fit, {origin: 'A1'}, 42, d), 6) AS p FROM (SELECT "+exampleXY+" AS fit "+tenRows+"), range(3) t(d);",
@@ -188,6 +200,10 @@ func fitters() []entry {
 		engine.Smooth.Summary+" LIST(STRUCT(feature, time, mean, variance)), by feature, then time, one entry for each row that touches the feature; without time rows count from 1. Source: "+engine.Smooth.Source+".",
 		"SELECT p.feature, p.time, round(p.mean, 4) AS mean, round(p.variance, 4) AS variance FROM (SELECT unnest(bglm_smooth(late, {origin: origin}, {link: 'probit', process_noise: 0.1, time: i})) AS p "+tenRows+") LIMIT 3;",
 		methodKeys(&engine.Smooth), []int{2, 3}, trajectoryType, updateFit(&engine.Smooth), finalizeSmooth))
+	out = append(out, aggregate("bglm_gp", "(y, x [, options])",
+		"Gaussian process classification, regression or counts by Laplace's approximation; x is a list of numbers. Returns STRUCT(family, link, kernel, lengthscale, signal_variance, mean, x, alpha, n, log_evidence, iterations, converged, status, root, negative, shape, dispersion, n_skipped), which bglm_predict and bglm_predict_dist take. Memory grows with the square of the rows: 10,000 at most. Source: Hennig (2020); Rasmussen and Williams (2006), chapters 3 and 5.",
+		"SELECT round(bglm_predict(g, [0.5]), 4) AS p, round(g.log_evidence, 4) AS log_evidence FROM (SELECT bglm_gp(u > 0.3 AND u < 0.8, [u], {lengthscale: 0.2} ORDER BY u) AS g FROM (SELECT i / 10 AS u FROM range(11) t(i)));",
+		gpKeys, []int{2, 3}, gpType, updateGP, finalizeGP))
 	return append(out, one("fit", "The engines under one name: the option method says which (default 'adf'); the other options are those of bglm_<method>.",
 		"SELECT bglm_fit(late, {origin: origin}, {method: 'adf', link: 'probit'} ORDER BY i).method "+tenRows+";", keys, nil))
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/hmc"
 	"github.com/bglm/bglm/kernels/laplace"
+	"github.com/bglm/bglm/kernels/lowrank"
 )
 
 var methods = []Method{
@@ -23,6 +24,10 @@ var methods = []Method{
 		Summary: "Most probable weights by Newton's method and a Gaussian with the curvature there; log evidence, and prior variance, dispersion and shape that maximise it.",
 		Keys:    []string{"hessian", "rank", "oversample", "power_iterations", "seed", "max_iter", "tol", "at", "standardize", "time_limit"},
 		New:     keeping(laplace.Fit)},
+	{Name: "lowrank", Source: "Trippe, Huggins, Agrawal and Broderick (2019)",
+		Summary: "LR-GLM: the data projected on their leading singular vectors by a randomised SVD; exact for gaussian, Laplace's approximation in the reduced space otherwise. status reports the first singular value left out and the bound on the mean's error.",
+		Keys:    []string{"rank", "oversample", "power_iterations", "seed", "max_iter", "tol", "standardize", "time_limit"},
+		New:     keeping(solveLowRank)},
 	{Name: "sequential_laplace", Streams: true, Source: "Spiegelhalter and Lauritzen (1990), as in Niranjan (1999)",
 		Summary: "One Newton step from the prior mean for each row, full or low-rank covariance.",
 		Keys:    []string{"process_noise", "forgetting", "covariance", "rank"},
@@ -38,7 +43,7 @@ var methods = []Method{
 	{Name: "hmc", Source: "Hoffman and Gelman (2014); Trippe et al. (2019) for rank",
 		Summary: "No-U-turn Hamiltonian Monte Carlo, the referee: means, variances and covariance of the draws, log evidence by bridge sampling, R-hat and effective sample sizes in status. With rank it samples the low-rank likelihood.",
 		Keys:    []string{"samples", "warmup", "chains", "rank", "oversample", "power_iterations", "seed", "standardize", "time_limit"},
-		New:     keeping(standardized(hmc.Fit, func(p *kernels.Problem) bool { return p.P <= hmc.FullCovariance }))},
+		New:     keeping(hmc.Fit)},
 }
 
 // newADF is the factorised filter, or the joint one where the covariance asks for it
@@ -66,6 +71,14 @@ func filtering(rule filter.Rule) func(*kernels.Model) (Fitter, error) {
 
 func solveEP(p *kernels.Problem) (*kernels.Fit, error) {
 	r, err := ep.Fit(p)
+	if err != nil {
+		return nil, err
+	}
+	return r.Fit, nil
+}
+
+func solveLowRank(p *kernels.Problem) (*kernels.Fit, error) {
+	r, err := lowrank.Fit(p)
 	if err != nil {
 		return nil, err
 	}

@@ -83,7 +83,8 @@ static int64_t tree_grow(tree *t, int64_t k) {
 		t->v = v;
 		t->cap = cap;
 	}
-	memset(t->v + t->n, 0, (size_t)k * sizeof *t->v);
+	if (k > 0) // a function without arguments has no nodes at all
+		memset(t->v + t->n, 0, (size_t)k * sizeof *t->v);
 	t->n += k;
 	return t->n - k;
 }

@@ -1,0 +1,369 @@
+package udf
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/gp"
+	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/udf/internal/capi"
+)
+
+// gpType is what bglm_gp returns. root and negative are the posterior's factor as
+// gp.Posterior documents it.
+var gpType = capi.StructOf(fld("family", capi.TVarchar), fld("link", capi.TVarchar), fld("kernel", capi.TVarchar), fld("lengthscale", capi.TDouble),
+	fld("signal_variance", capi.TDouble), fld("mean", capi.TDouble), fld("x", capi.ListOf(capi.ListOf(capi.TDouble))), fld("alpha", capi.ListOf(capi.TDouble)),
+	fld("n", capi.TBigInt), fld("log_evidence", capi.TDouble), fld("iterations", capi.TInteger), fld("converged", capi.TBoolean), fld("status", capi.TVarchar),
+	fld("root", capi.ListOf(capi.TDouble)), fld("negative", capi.TInteger), fld("shape", capi.TDouble), fld("dispersion", capi.TDouble), fld("n_skipped", capi.TBigInt))
+
+var gpKeys = []string{"family", "link", "dispersion", "shape", "kernel", "lengthscale", "signal_variance", "mean", "max_iter", "tol", "time_limit", "on_error",
+	"weight", "offset", "trials"}
+
+// gpPlan is what the options of bglm_gp come to.
+type gpPlan struct {
+	lik     lik.Likelihood
+	options gp.Options
+	onError errorMode
+}
+
+// gpState keeps the rows of one group.
+type gpState struct {
+	plan    *gpPlan
+	d       int // length of x, -1 before the first row
+	x       []float64
+	y       []float64
+	weight  []float64 // the columns that there are
+	offset  []float64
+	trials  []float64
+	skipped int64
+	failed  bool
+}
+
+func (s *gpState) Clone() capi.State {
+	c := *s
+	for _, v := range []*[]float64{&c.x, &c.y, &c.weight, &c.offset, &c.trials} {
+		*v = append([]float64(nil), *v...)
+	}
+	return &c
+}
+
+func (s *gpState) Size() int64 {
+	return 8*int64(cap(s.x)+cap(s.y)+cap(s.weight)+cap(s.offset)+cap(s.trials)) + 200
+}
+
+func (s *gpState) Merge(src capi.State) error {
+	o, ok := src.(*gpState)
+	if !ok {
+		return errMixedStates
+	}
+	a, b := s.plan, o.plan
+	if a != b && (a.lik.Family() != b.lik.Family() || a.lik.Link() != b.lik.Link() || a.options != b.options) {
+		return fmt.Errorf("the options differ between rows of one group; all but weight, offset and trials must be constant")
+	}
+	if s.d >= 0 && o.d >= 0 && s.d != o.d {
+		return fmt.Errorf("x has %d values in one row and %d in another", s.d, o.d)
+	}
+	s.d = max(s.d, o.d)
+	s.x, s.y = append(s.x, o.x...), append(s.y, o.y...)
+	s.weight, s.offset, s.trials = append(s.weight, o.weight...), append(s.offset, o.offset...), append(s.trials, o.trials...)
+	s.skipped += o.skipped
+	s.failed = s.failed || o.failed
+	return nil
+}
+
+// gpOptions reads the keys that only bglm_gp has.
+func (o *options) gp() (*gpPlan, error) {
+	l, err := o.likelihood()
+	if err != nil {
+		return nil, err
+	}
+	g := &o.process
+	g.AutoDispersion, g.AutoShape, g.MaxIter, g.Tol, g.TimeLimit = o.AutoDispersion, o.AutoShape, o.MaxIter, o.Tol, o.TimeLimit
+	return &gpPlan{lik: l, options: *g, onError: o.onError}, nil
+}
+
+// checkPoints says whether x can be the inputs of a process.
+func checkPoints(x *capi.Vec) error {
+	if x.Type == capi.SQLNull || (x.Type == capi.List || x.Type == capi.Array) && (x.Kids[0].IsNumber() || x.Kids[0].Type == capi.SQLNull) {
+		return nil
+	}
+	return fmt.Errorf("x is %s; a Gaussian process takes a list of numbers", x.TypeName())
+}
+
+// point appends the numbers of entry i of x.
+func point(dst []float64, x *capi.Vec, i int) ([]float64, error) {
+	lo, hi := x.Span(i)
+	for k := lo; k < hi; k++ {
+		if x.Kids[0].Null(k) {
+			return dst, badValue{fmt.Errorf("x has NULL at place %d; a Gaussian process takes finite numbers", k-lo+1)}
+		}
+		v := x.Kids[0].Float(k)
+		if !(math.Abs(v) <= gp.MaxInput) {
+			return dst, badValue{fmt.Errorf("x has %v at place %d; allowed: numbers of at most %v", v, k-lo+1, gp.MaxInput)}
+		}
+		dst = append(dst, v)
+	}
+	return dst, nil
+}
+
+func (s *gpState) add(y, x *capi.Vec, cols *rowColumns, i int) error {
+	n := len(s.x)
+	err := func() (err error) {
+		o := lik.Obs{Y: y.Float(i), Weight: 1}
+		if cols.weight != nil {
+			o.Weight = cols.weight.Float(i)
+		}
+		if cols.trials != nil {
+			o.Trials = cols.trials.Float(i)
+		}
+		if err := s.plan.lik.Check(o); err != nil {
+			return badValue{err}
+		}
+		if cols.offset != nil && !finite(cols.offset.Float(i)) {
+			return badValue{fmt.Errorf("offset = %v; allowed: a finite number", cols.offset.Float(i))}
+		}
+		if s.x, err = point(s.x, x, i); err != nil {
+			return err
+		}
+		if d := len(s.x) - n; s.d >= 0 && s.d != d {
+			return badValue{fmt.Errorf("x has %d values, the rows before have %d", d, s.d)}
+		} else {
+			s.d = d
+		}
+		s.y = append(s.y, o.Y)
+		if cols.weight != nil {
+			s.weight = append(s.weight, o.Weight)
+		}
+		if cols.trials != nil {
+			s.trials = append(s.trials, o.Trials)
+		}
+		if cols.offset != nil {
+			s.offset = append(s.offset, cols.offset.Float(i))
+		}
+		return nil
+	}()
+	if err != nil {
+		s.x = s.x[:n]
+	}
+	return err
+}
+
+var gpCache optionCache[*gpPlan]
+
+func updateGP(args []capi.Vec, slots capi.Slots) error {
+	y, x := &args[0], &args[1]
+	if err := checkResponse(y); err != nil {
+		return err
+	}
+	if err := checkPoints(x); err != nil {
+		return err
+	}
+	var opt *capi.Vec
+	if len(args) > 2 {
+		opt = &args[2]
+	}
+	cols, err := findRowColumns(opt, "option")
+	if err != nil {
+		return err
+	}
+	cols.time = nil // not among its keys: an error below
+	cache := gpCache.call("gp")
+	return slots.Runs(func(slot capi.Slot, lo, hi int) error {
+		st, err := slot.Mutable(func() (capi.State, error) {
+			plan, err := cache.get(opt, lo, func() (*gpPlan, error) {
+				o, err := parseOptions(opt, lo, gpKeys)
+				if err != nil {
+					return nil, err
+				}
+				if err := o.trials(cols.trials != nil); err != nil {
+					return nil, err
+				}
+				return o.gp()
+			})
+			return &gpState{plan: plan, d: -1}, err
+		})
+		if err != nil {
+			return err
+		}
+		s := st.(*gpState)
+		for i := lo; i < hi; i++ {
+			if y.Null(i) || x.Null(i) || cols.null(i) {
+				s.skipped++
+				continue
+			}
+			err := s.add(y, x, &cols, i)
+			switch {
+			case err == nil:
+			case !errors.As(err, &badValue{}):
+				return err
+			case s.plan.onError == onErrorSkip:
+				s.skipped++
+			case s.plan.onError == onErrorNull:
+				s.failed = true
+			default:
+				return fmt.Errorf("%w (on_error: 'skip' would count and skip such rows)", err)
+			}
+		}
+		return nil
+	})
+}
+
+func finalizeGP(states []capi.State, out *capi.Col) error {
+	fits := make([]*gp.Posterior, len(states))
+	groups := make([]solvable, len(states))
+	for i, st := range states {
+		s, _ := st.(*gpState)
+		if s == nil || s.failed {
+			continue
+		}
+		groups[i] = solvable{name: "gp", null: s.plan.onError == onErrorNull, solve: func() (err error) {
+			x := &dense.Matrix{Rows: len(s.y), Cols: max(s.d, 0), Stride: max(s.d, 0), Data: s.x}
+			fits[i], err = gp.Fit(s.plan.lik, x, s.y, s.weight, s.offset, s.trials, s.plan.options)
+			return err
+		}}
+	}
+	return solveAll(groups, out, func(i int) { appendGP(out, fits[i], states[i].(*gpState).skipped) })
+}
+
+func appendGP(c *capi.Col, p *gp.Posterior, skipped int64) {
+	k := 0
+	next := func() *capi.Col { k++; return c.Field(k - 1) }
+	next().Str(p.Family)
+	next().Str(p.Link)
+	next().Str(p.Kernel)
+	next().Float(p.Lengthscale)
+	next().Float(p.SignalVariance)
+	next().Float(p.Mean)
+	floats := func(l *capi.Col, v []float64) {
+		for _, x := range v {
+			l.Elem().Float(x)
+		}
+		l.EndList()
+	}
+	x := next()
+	for i := range p.X.Rows {
+		floats(x.Elem(), p.X.Row(i))
+	}
+	x.EndList()
+	floats(next(), p.Alpha)
+	next().Int(int64(p.N))
+	next().Float(p.LogEvidence)
+	next().Int(int64(p.Iterations))
+	next().Bool(p.Converged)
+	next().Str(p.Status)
+	floats(next(), p.Root)
+	next().Int(int64(p.Negative))
+	floatOrNull(next(), p.Shape)
+	next().Float(p.Dispersion)
+	next().Int(skipped)
+	c.EndStruct()
+}
+
+// gpReader reads a column of processes; one that spans many rows is decoded once.
+type gpReader struct {
+	v      *capi.Vec
+	lo, hi int
+	last   *gp.Predictor
+}
+
+// at is the process at row i, nil for NULL.
+func (r *gpReader) at(i int) (*gp.Predictor, error) {
+	if r.v.Null(i) {
+		return nil, nil
+	}
+	f := func(name string) *capi.Vec { return r.v.Field(name) }
+	root, x, alpha := f("root"), f("x"), f("alpha")
+	if root.Null(i) || x.Null(i) || alpha.Null(i) {
+		return nil, fmt.Errorf("the Gaussian process has NULL for x, alpha or root")
+	}
+	lo, hi := root.Span(i)
+	if r.last != nil && lo == r.lo && hi == r.hi && lo < hi {
+		return r.last, nil
+	}
+	floats := func(v *capi.Vec, i int) []float64 {
+		a, b := v.Span(i)
+		out := make([]float64, 0, b-a)
+		for k := a; k < b; k++ {
+			out = append(out, num(&v.Kids[0], k, nan))
+		}
+		return out
+	}
+	text := func(name string) string {
+		if f(name).Null(i) {
+			return ""
+		}
+		return strings.Clone(f(name).Str(i))
+	}
+	p := &gp.Posterior{Family: text("family"), Link: text("link"), Kernel: text("kernel"), Lengthscale: num(f("lengthscale"), i, nan),
+		SignalVariance: num(f("signal_variance"), i, nan), Mean: num(f("mean"), i, nan), Alpha: floats(alpha, i), Root: floats(root, i),
+		Negative: int(num(f("negative"), i, -1)), Shape: num(f("shape"), i, nan), Dispersion: num(f("dispersion"), i, 1), N: int(num(f("n"), i, 0))}
+	a, b := x.Span(i)
+	p.X = &dense.Matrix{Rows: b - a}
+	for k := a; k < b; k++ {
+		if x.Kids[0].Null(k) {
+			return nil, fmt.Errorf("the Gaussian process has a NULL row in x")
+		}
+		row := floats(&x.Kids[0], k)
+		if k > a && len(row) != p.X.Cols {
+			return nil, fmt.Errorf("the Gaussian process has rows of %d and of %d numbers in x", p.X.Cols, len(row))
+		}
+		p.X.Cols, p.X.Stride = len(row), len(row)
+		p.X.Data = append(p.X.Data, row...)
+	}
+	g, err := gp.NewPredictor(p, "")
+	if err != nil {
+		return nil, fmt.Errorf("the Gaussian process: %w", err)
+	}
+	r.last, r.lo, r.hi = g, lo, hi
+	return g, nil
+}
+
+// rows calls f with the latent Gaussian of each row; rows without process or x are NULL.
+func (r *gpReader) rows(x *capi.Vec, n int, out *capi.Col, f func(i int, l lik.Likelihood, m, v float64) error) error {
+	if err := checkPoints(x); err != nil {
+		return err
+	}
+	var at []float64
+	for i := range n {
+		g, err := r.at(i)
+		if err != nil {
+			return err
+		}
+		if g == nil || x.Null(i) {
+			out.Null()
+			continue
+		}
+		if at, err = point(at[:0], x, i); err != nil {
+			return err
+		}
+		m, v, err := g.Linear(at, 0)
+		if err != nil {
+			return err
+		}
+		if err := f(i, g.Lik, m, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func callPredictGP(args []capi.Vec, n int, out *capi.Col) error {
+	how, err := newHow(args)
+	if err != nil {
+		return err
+	}
+	r := &gpReader{v: &args[0]}
+	return r.rows(&args[1], n, out, func(i int, l lik.Likelihood, m, v float64) error { return how.write(i, l, m, v, out) })
+}
+
+func callPredictDistGP(args []capi.Vec, n int, out *capi.Col) error {
+	level, err := newLevel(args)
+	if err != nil {
+		return err
+	}
+	r := &gpReader{v: &args[0]}
+	return r.rows(&args[1], n, out, func(i int, l lik.Likelihood, m, v float64) error { return level.write(i, l, m, v, out) })
+}
