@@ -129,7 +129,10 @@ func panels[S shape](sh S, a anchor, v float64, b bend) (s sums) {
 		for i, u := range legendre[0] {
 			d := mid + c*u
 			gap, slope, curv := sh.at(d)
-			s.add(c*legendre[1][i]*math.Exp(gap+d*(a.resid+half*d)), d, slope, curv)
+			// Behind a wall the law is 0, and its slope may be beyond all numbers.
+			if p := math.Exp(gap + d*(a.resid+half*d)); p > 0 {
+				s.add(c*legendre[1][i]*p, d, slope, curv)
+			}
 		}
 		if x+wide == x {
 			break

@@ -506,3 +506,21 @@ func TestCheck(t *testing.T) {
 		}
 	}
 }
+
+// A count of 0 under a predictor so wide that its panels reach where exp overflows: the
+// law is the part of N(m, v) below about 0.
+func TestPoissonZeroUnderWidest(t *testing.T) {
+	l := mustNew(t, "poisson", "", Params{})
+	for _, m := range []float64{-14959.67, 0, -1e5} {
+		for _, v := range []float64{4.9e7, 1e8, 1e9, 1e12} {
+			got := l.Moments(Obs{Y: 0, Weight: 1}, m, v)
+			sd := math.Sqrt(v)
+			// exp(-e^s) is a step at s = -0.58, whose width of about 1 adds 1/sd.
+			z := (-0.5772156649 - m) / sd
+			logZ, r, _ := special.PhiMoments(z)
+			kerneltest.Close(t, "logZ", got.LogZ, logZ, kerneltest.Tol{Rel: 1e-5, Abs: 1e-9})
+			kerneltest.Close(t, "shift", got.Alpha*sd, -r, kerneltest.Tol{Rel: 1e-4, Abs: 1e-9})
+			kerneltest.Close(t, "ratio", got.Ratio, 1-r*(z+r), kerneltest.Tol{Rel: 1e-4})
+		}
+	}
+}
