@@ -31,8 +31,8 @@
 //	J + |W|½ K |W|½ = L J Lᵀ,  variance* = k(x*, x*) - (T k)ᵀ J (T k),  T = L⁻¹ |W|½
 //
 // is a Cholesky factorisation in two blocks that exists wherever f̂ is a true maximum.
-// Newton's steps floor W at 0; where the signed factor fails, so does the posterior,
-// and the status counts the rows.
+// Newton's method floors W at 0 on the way to it; should the factor fail at the end, so
+// does the posterior, and the status counts the rows.
 //
 // # Evidence
 //

@@ -12,7 +12,7 @@ import (
 
 const (
 	// MaxRows bounds n: matrices of n² numbers are kept, 0.8 GB each at the limit,
-	// three of them and six with a parameter by evidence.
+	// three of them and five with a parameter by evidence.
 	MaxRows = 10000
 	// MaxInput bounds the numbers in x: squares of differences stay finite.
 	MaxInput = 1e150
@@ -78,7 +78,7 @@ type Posterior struct {
 // that overflow.
 //
 // Cost: n³/3 operations for each Newton step, of which there are about 3 to 10, and n³ for
-// the root. With auto parameters about 30 to 60 mode searches, and 3n³ for each gradient.
+// the root. With auto parameters some 20 to 60 mode searches, and 3n³ for each gradient.
 // The result is a function of the arguments alone, TimeLimit apart.
 //
 // Source: Rasmussen and Williams (2006), algorithms 3.1, 3.2 and 5.1.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gonum.org/v1/gonum/mat"
+	"pgregory.net/rapid"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
@@ -727,6 +728,57 @@ func TestPredictor(t *testing.T) {
 			t.Error("a short x is predicted")
 		}
 	}
+}
+
+// Order of rows, origin of x, and its unit (with the lengthscale's) change nothing.
+func TestInvariance(t *testing.T) {
+	l := likelihood(t, "bernoulli", "probit", 1, 0)
+	rapid.Check(t, func(t *rapid.T) {
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		n, d := rapid.IntRange(1, 20).Draw(t, "n"), rapid.IntRange(1, 4).Draw(t, "d")
+		kernel := rapid.SampledFrom(Kernels[:3]).Draw(t, "kernel")
+		length, signal := math.Exp(r.NormFloat64()), math.Exp(2*r.NormFloat64())
+		p := random(r, l, n, d)
+		unit, origin := rapid.Float64Range(1e-3, 1e3).Draw(t, "unit"), rapid.Float64Range(-10, 10).Draw(t, "origin")
+		q := problem{x: dense.New(n, d), y: make([]float64, n), weight: make([]float64, n), offset: make([]float64, n)}
+		move := func(x []float64) []float64 {
+			out := make([]float64, d)
+			for j, v := range x {
+				out[j] = (v + origin) * unit
+			}
+			return out
+		}
+		for a, i := range r.Perm(n) {
+			copy(q.x.Row(a), move(p.x.Row(i)))
+			q.y[a], q.weight[a], q.offset[a] = p.y[i], p.weight[i], p.offset[i]
+		}
+		o := Options{Kernel: kernel, Lengthscale: length, SignalVariance: signal}
+		f, err := Fit(l, p.x, p.y, p.weight, p.offset, nil, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Lengthscale *= unit
+		g, err := Fit(l, q.x, q.y, q.weight, q.offset, nil, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// a move by 10 costs a digit of the distances, the mode is good to 1e-8
+		near := func(what string, a, b float64) {
+			if math.Abs(a-b) > 1e-8*(1+math.Abs(b)+signal) {
+				t.Errorf("%s: %v and %v", what, a, b)
+			}
+		}
+		near("evidence", f.LogEvidence, g.LogEvidence)
+		x := make([]float64, d)
+		x[0] = r.NormFloat64()
+		m, v := f.Predict(x, new(Scratch))
+		gm, gv := g.Predict(move(x), new(Scratch))
+		near("mean", m, gm)
+		near("variance", v, gv)
+		if v > signal {
+			t.Errorf("variance %v above the prior's %v", v, signal)
+		}
+	})
 }
 
 // No panic and nothing that is not finite, whatever the rows.

@@ -1,0 +1,454 @@
+package gp
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/bglm/bglm/kernels/dense"
+)
+
+// The parameters that a search moves, and the scale of each.
+const (
+	logLengthscale = iota
+	logSignal
+	meanInUnits
+	logDispersion
+	logShape
+	nParameters
+)
+
+type vector [nParameters]float64
+
+// byEvidence maximises the log evidence over the auto parameters by a projected BFGS
+// method in log lengthscale, log signal variance and mean, within bounds, and leaves s at
+// the best fit. A handful of starts are looked at, and the better two are followed.
+func (s *search) byEvidence(o Options) error {
+	n := len(s.y)
+	c := newClimber(s, o)
+	c.work = workspace{dense.New(n, n), dense.New(n, n)}
+	type start struct {
+		u vector
+		q float64
+	}
+	var starts []start
+	var first error
+	for _, u := range c.starts() {
+		if len(starts) > 0 && s.late() {
+			break
+		}
+		q, err := c.value(u)
+		if err == nil {
+			starts = append(starts, start{u, q})
+		} else if first == nil {
+			first = err
+		}
+	}
+	if len(starts) == 0 {
+		return first
+	}
+	slices.SortStableFunc(starts, func(a, b start) int {
+		switch {
+		case a.q > b.q:
+			return -1
+		case a.q < b.q:
+			return 1
+		}
+		return 0
+	})
+	best := start{q: math.Inf(-1)}
+	var alpha []float64
+	for _, from := range starts[:min(2, len(starts))] {
+		u, q, why := c.climb(from.u)
+		if q > best.q {
+			best, c.found, alpha = start{u, q}, &u, slices.Clone(c.kept)
+			s.outer = why
+		}
+		if s.late() {
+			break
+		}
+	}
+	copy(s.alpha, alpha)
+	_, err := c.value(best.u)
+	if err == nil && s.outer == "" && c.touches(best.u) {
+		s.outer = atBound
+	}
+	return err
+}
+
+const atBound = "a parameter found by evidence is at the end of its range: the data do not bound it"
+
+// climber moves the free parameters of a search.
+type climber struct {
+	*search
+	work   workspace
+	fixed  parameters
+	free   [nParameters]bool
+	lo, hi vector
+	unit   float64 // of the mean
+	maxUp  int
+	kept   []float64 // alpha where climb stands
+	found  *vector   // the maximum that an earlier climb reached
+}
+
+func newClimber(s *search, o Options) *climber {
+	c := &climber{search: s, fixed: o.parameters(s.lik), maxUp: o.MaxIter}
+	c.free = [nParameters]bool{o.AutoLengthscale, o.AutoSignalVariance, o.AutoMean, o.AutoDispersion, o.AutoShape}
+	if s.at == nil && o.AutoSignalVariance {
+		c.free[logLengthscale] = false
+	}
+	return c
+}
+
+// spread is the smallest distance between rows that is not 0, a middle one, and the
+// largest; zeros when all rows are equal.
+func (g *geometry) spread() (least, middle, most float64) {
+	n := g.between.Rows
+	var some []float64
+	stride := 1 + n/400 // the middle of 80,000 pairs is good enough
+	for i := range n {
+		for j, d := range g.between.Row(i)[:i] {
+			if !(d > 0) {
+				continue
+			}
+			if least == 0 || d < least {
+				least = d
+			}
+			most = max(most, d)
+			if i%stride == 0 && j%stride == 0 {
+				some = append(some, d)
+			}
+		}
+	}
+	if len(some) == 0 {
+		return least, most, most
+	}
+	slices.Sort(some)
+	return least, some[len(some)/2], most
+}
+
+// constant is the best constant predictor without the offset, the variance that f may
+// be expected to have around it (that of y, by its quantiles, where the link is the
+// identity, else 1), and the spread of y where it has a dispersion.
+func (s *search) constant() (centre, variance, spread float64) {
+	n := len(s.y)
+	scale := func(values []float64) float64 { // half the distance of the outer sixths
+		slices.Sort(values)
+		half := 0.5 * (values[(5*n)/6] - values[n/6])
+		if v := half * half; v > 0 && finite(v) {
+			return v
+		}
+		return 1
+	}
+	if s.lik.Link() == "identity" {
+		shifted := make([]float64, n)
+		for i, y := range s.y {
+			shifted[i] = y - s.shift(i)
+		}
+		variance = scale(shifted)
+		return shifted[n/2], variance, variance
+	}
+	// Newton's method under N(0, 100), which keeps a constant response in bounds
+	at := func(c float64) (p, d1, d2 float64) {
+		p, d1, d2 = -c*c/200, -c/100, -0.01
+		for i := range s.y {
+			lp, l1, l2 := s.lik.LogLik(s.obs(i), c+s.shift(i))
+			p, d1, d2 = p+lp, d1+l1, d2+min(l2, 0)
+		}
+		return p, d1, d2
+	}
+	p, d1, d2 := at(0)
+	for range 50 {
+		step := max(-3, min(3, -d1/d2))
+		next, n1, n2 := at(centre + step)
+		for halvings := 0; !(next >= p) && halvings < 30; halvings++ {
+			step *= 0.5
+			next, n1, n2 = at(centre + step)
+		}
+		if !(next > p) {
+			break
+		}
+		centre, p, d1, d2 = centre+step, next, n1, n2
+	}
+	if s.lik.Family() == "gaussian" {
+		return centre, 1, scale(slices.Clone(s.y))
+	}
+	return centre, 1, 1
+}
+
+const (
+	signalRange = 14 // of a log variance: a factor 1e6 either way
+	meanRange   = 20 // deviations of f
+	leastShape  = 0.05
+	mostShape   = 1e4 // negbinomial is Poisson, studentt gaussian
+)
+
+// starts sets the bounds and returns where to begin: at the parameters given, and on a
+// grid of lengthscales around the middle distance and of signal variances.
+//
+// The signal variance moves within a factor 1e6 of constant's; the lengthscale from a
+// tenth of the smallest distance (at least 1e-6 of the largest) to 100 times the largest;
+// the mean by 20 deviations of f; the dispersion, from a third of the spread of y, as the
+// signal variance does; the shape between 0.05 and 10,000.
+func (c *climber) starts() []vector {
+	centre, variance, spread := c.constant()
+	c.unit = math.Sqrt(variance)
+	if !c.free[meanInUnits] {
+		centre = c.fixed.mean
+	}
+	at := vector{math.Log(c.fixed.lengthscale), math.Log(c.fixed.signal), centre / c.unit, math.Log(c.fixed.dispersion), math.Log(c.fixed.shape)}
+	c.lo, c.hi = at, at
+
+	signal := math.Log(variance)
+	least, middle, most := c.spread()
+	shortest, length, longest := math.Log(max(0.1*least, 1e-6*most)), math.Log(middle), math.Log(100*most)
+	if c.at == nil { // s/ℓ² times the mean square of a row is the variance of f
+		square := 0.0
+		for i := range c.y {
+			square += c.between.At(i, i) / float64(len(c.y))
+		}
+		middle = square
+		signal += 2*at[logLengthscale] - math.Log(square)
+		length = 0.5 * (at[logSignal] + math.Log(square) - math.Log(variance))
+		shortest, longest = length-0.5*signalRange, length+0.5*signalRange
+		c.free[logSignal] = c.free[logSignal] && square > 0
+	}
+	c.free[logLengthscale] = c.free[logLengthscale] && middle > 0
+
+	lengths, signals := []float64{at[logLengthscale]}, []float64{at[logSignal]}
+	if c.free[logLengthscale] {
+		c.lo[logLengthscale], c.hi[logLengthscale] = shortest, longest
+		lengths = []float64{length - 2, length - 1, length, length + 1}
+	}
+	if c.free[logSignal] {
+		c.lo[logSignal], c.hi[logSignal] = signal-signalRange, signal+signalRange
+		signals = []float64{signal, signal + 2.5}
+	}
+	if c.free[meanInUnits] {
+		c.lo[meanInUnits], c.hi[meanInUnits] = at[meanInUnits]-meanRange, at[meanInUnits]+meanRange
+	}
+	given := at
+	if c.free[logDispersion] {
+		at[logDispersion] = math.Log(spread) - 1
+		c.lo[logDispersion], c.hi[logDispersion] = at[logDispersion]-signalRange, at[logDispersion]+signalRange
+	}
+	if c.free[logShape] {
+		c.lo[logShape], c.hi[logShape] = math.Log(leastShape), math.Log(mostShape)
+	}
+	us := []vector{c.clip(given)}
+	for _, l := range lengths {
+		for _, v := range signals {
+			at[logLengthscale], at[logSignal] = l, v
+			us = append(us, c.clip(at))
+		}
+	}
+	return us
+}
+
+func (c *climber) clip(u vector) vector {
+	for k := range u {
+		u[k] = max(c.lo[k], min(c.hi[k], u[k]))
+	}
+	return u
+}
+
+// touches says that a free parameter is at a bound.
+func (c *climber) touches(u vector) bool {
+	for k, free := range c.free {
+		if free && (u[k] == c.lo[k] || u[k] == c.hi[k]) {
+			return true
+		}
+	}
+	return false
+}
+
+// value fits at u.
+func (c *climber) value(u vector) (float64, error) {
+	p := c.fixed
+	if c.free[logLengthscale] {
+		p.lengthscale = math.Exp(u[logLengthscale])
+	}
+	if c.free[logSignal] {
+		p.signal = math.Exp(u[logSignal])
+	}
+	if c.free[meanInUnits] {
+		p.mean = u[meanInUnits] * c.unit
+	}
+	if c.free[logDispersion] || c.free[logShape] {
+		if c.free[logDispersion] {
+			p.dispersion = math.Exp(u[logDispersion])
+		}
+		if c.free[logShape] {
+			p.shape = math.Exp(u[logShape])
+		}
+		l, err := c.withParameters(p)
+		if err != nil {
+			return 0, err
+		}
+		c.lik = l
+	}
+	err := c.fit(p)
+	return c.logEvidence, err
+}
+
+// slope is the gradient at the last fit, 0 for parameters that are not free or that it
+// pushes against their bound.
+func (c *climber) slope(u vector) vector {
+	g := c.gradient()
+	g[meanInUnits] *= c.unit
+	for k, free := range c.free {
+		if !free || !finite(g[k]) || u[k] == c.lo[k] && g[k] < 0 || u[k] == c.hi[k] && g[k] > 0 {
+			g[k] = 0
+		}
+	}
+	return g
+}
+
+const (
+	longestStep = 3    // in log parameters and units of the mean
+	flatSlope   = 1e-4 // nats per unit: the evidence is within about 1e-8 of its maximum
+	sameHill    = 0.5  // in log parameters: a second climb this near leads to the same maximum
+	maxTries    = 25
+)
+
+// climb follows the evidence up from u by BFGS steps. why says what ended it early.
+func (c *climber) climb(u vector) (at vector, q float64, why string) {
+	q, err := c.value(u)
+	if err != nil {
+		return u, math.Inf(-1), ""
+	}
+	c.kept = append(c.kept[:0], c.alpha...)
+	g := c.slope(u)
+	h := scaled(1 / max(1, norm(g))) // inverse curvature
+	fresh := true
+	for up := 0; ; up++ {
+		if norm(g) <= flatSlope || c.known(u) {
+			return u, q, ""
+		}
+		if c.late() {
+			return u, q, fmt.Sprintf("stopped at the time limit after %d steps of the parameters: log_evidence still rises", up)
+		}
+		if up >= c.maxUp {
+			return u, q, fmt.Sprintf("no convergence of the parameters in %d steps: log_evidence still rises", up)
+		}
+		d := h.times(g)
+		for k := range d {
+			if g[k] == 0 {
+				d[k] = 0
+			}
+		}
+		if !(dot(d, g) > 0) {
+			h, fresh = scaled(1/max(1, norm(g))), true
+			d = h.times(g)
+		}
+		if far := norm(d); far > longestStep {
+			for k := range d {
+				d[k] *= longestStep / far
+			}
+		}
+		var to, step vector
+		t, next := 1.0, 0.0
+		for try := 0; ; try++ {
+			for k := range u {
+				to[k] = u[k] + t*d[k]
+			}
+			to = c.clip(to)
+			for k := range u {
+				step[k] = to[k] - u[k]
+			}
+			// an evidence beside the mode, which has a status, says nothing
+			if next, err = c.value(to); err == nil && c.status == "" && next > q && next >= q+1e-4*dot(g, step) {
+				break
+			}
+			if try == maxTries || c.late() || t*dot(g, d) < 1e-12*(1+math.Abs(q)) {
+				next = math.Inf(-1)
+				break
+			}
+			cut := 0.25
+			if err == nil { // the parabola through q, its slope and next
+				rise := t * dot(g, d)
+				cut = max(0.1, min(0.5, 0.5*rise/(rise-(next-q))))
+			}
+			t *= cut
+		}
+		if math.IsInf(next, -1) {
+			copy(c.alpha, c.kept)
+			if _, err := c.value(u); err != nil {
+				return u, math.Inf(-1), ""
+			}
+			if c.late() {
+				continue // which says so
+			}
+			if fresh {
+				return u, q, "" // no higher evidence that rounding would show
+			}
+			h, fresh = scaled(1/max(1, norm(g))), true
+			continue
+		}
+		before := g
+		u, q = to, next
+		copy(c.kept, c.alpha)
+		g = c.slope(u)
+		var y vector
+		for k := range g {
+			y[k] = before[k] - g[k] // of -q, whose curvature is positive at a maximum
+		}
+		h.update(step, y, fresh)
+		fresh = false
+	}
+}
+
+// known says that u has come to a maximum found before.
+func (c *climber) known(u vector) bool {
+	if c.found == nil {
+		return false
+	}
+	for k := range u {
+		u[k] -= c.found[k]
+	}
+	return norm(u) < sameHill
+}
+
+func dot(a, b vector) (s float64) {
+	for k, v := range a {
+		s += v * b[k]
+	}
+	return s
+}
+
+func norm(a vector) float64 { return math.Sqrt(dot(a, a)) }
+
+type square [nParameters]vector
+
+func scaled(d float64) (h square) {
+	for k := range h {
+		h[k][k] = d
+	}
+	return h
+}
+
+func (h *square) times(g vector) (d vector) {
+	for k := range h {
+		d[k] = dot(h[k], g)
+	}
+	return d
+}
+
+// update is the BFGS update of an inverse Hessian for a step s that changed the gradient
+// by y; a first one sets the scale. Without positive curvature nothing changes.
+func (h *square) update(s, y vector, first bool) {
+	sy := dot(s, y)
+	if !(sy > 1e-10*norm(s)*norm(y)) {
+		return
+	}
+	if first {
+		*h = scaled(sy / dot(y, y))
+	}
+	hy := h.times(y)
+	c := (1 + dot(y, hy)/sy) / sy
+	for i := range h {
+		for j := range h {
+			h[i][j] += c*s[i]*s[j] - (hy[i]*s[j]+s[i]*hy[j])/sy
+		}
+	}
+}
