@@ -31,7 +31,8 @@ import (
 )
 
 // MaxFull is the largest number of weights with a full covariance: its factor
-// takes p(p+1)/2 numbers, 1.6 GB, and a fit as much again.
+// takes p(p+1)/2 numbers, 1.6 GB, and a fit as much again. A low-rank precision may take
+// as much.
 const MaxFull = 20_000
 
 // MaxConflict is how far, in standard deviations, merged beliefs of a weight may
@@ -179,9 +180,6 @@ func (s *State) begin() error {
 	if err != nil {
 		return err
 	}
-	if p.P > MaxFull && s.cfg.Options.Covariance != "lowrank" {
-		return errTooMany(p.P)
-	}
 	for _, b := range s.bank {
 		b.mean = append([]float64(nil), p.Normal.Mean...)
 		switch {
@@ -199,9 +197,21 @@ func (s *State) begin() error {
 	return nil
 }
 
-func errTooMany(p int) error {
-	return fmt.Errorf("covariance = 'full': found %d weights, whose covariance takes %.1f GB; allowed: at most %d; use covariance 'diagonal' (adf) or 'lowrank'",
-		p, 8*float64(p)*float64(p)/1e9, MaxFull)
+// room reports more weights than a covariance has memory for.
+func (s *State) room(p int) error {
+	if s.cfg.Options.Covariance == "lowrank" {
+		l := lowRank{rank: rankOf(s.cfg.Options.Rank)}
+		if p > MaxFull*MaxFull/l.room() {
+			return fmt.Errorf("covariance = 'lowrank': found %d weights of rank %d, whose precision takes %.1f GB; allowed: at most %d; lower rank, or use covariance 'diagonal' (adf)",
+				p, l.rank, 8*float64(p)*float64(l.room())/1e9, MaxFull*MaxFull/l.room())
+		}
+		return nil
+	}
+	if p > MaxFull {
+		return fmt.Errorf("covariance = 'full': found %d weights, whose covariance takes %.1f GB; allowed: at most %d; use covariance 'diagonal' (adf) or 'lowrank'",
+			p, 8*float64(p)*float64(p)/1e9, MaxFull)
+	}
+	return nil
 }
 
 // index gives the features that the dictionary has learnt their columns.
@@ -233,7 +243,6 @@ func (s *State) index() error {
 			cols[id] = s.at[id]
 			continue
 		}
-		s.known = append(s.known, start[id])
 		if start[id].Variance == 0 {
 			cols[id] = -1
 		}
@@ -256,10 +265,10 @@ func (s *State) index() error {
 		cols[id] = int32(p)
 		p++
 	}
-	if p > MaxFull && s.cfg.Options.Covariance != "lowrank" {
-		return errTooMany(p)
+	if err := s.room(p); err != nil {
+		return err
 	}
-	s.order, s.at = order, cols
+	s.order, s.at, s.known = order, cols, append(s.known, start[old:]...)
 	for _, b := range s.bank {
 		if b.cov == nil {
 			continue

@@ -451,4 +451,12 @@ func TestErrors(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "covariance = 'full': found 20001 weights") || !strings.Contains(err.Error(), "'lowrank'") {
 		t.Error(err)
 	}
+	s = state(t, &kernels.Model{Lik: like(t, "", ""), Prior: kernels.DefaultPrior, Options: kernels.Options{Covariance: "lowrank", Rank: 9000}}, ADF{})
+	for i := range MaxFull + 3000 {
+		s.Dict.AddInt(i + 1)
+	}
+	err = s.Update(&b, true)
+	if err == nil || !strings.Contains(err.Error(), "covariance = 'lowrank': found 23000 weights of rank 9000") {
+		t.Error(err)
+	}
 }

@@ -56,15 +56,16 @@ func (l *lowRank) room() int { return max(2*l.rank, l.rank+1) }
 // keep is the number of columns that a cut leaves: no more than there are weights.
 func (l *lowRank) keep() int { return min(l.rank, l.p) }
 
-func newLowRank(g *gauss.Normal, rank int) (*lowRank, error) {
-	asked := rank
-	switch {
-	case rank == 0:
-		rank = DefaultRank
-	case rank < 0:
-		rank = 0
+// rankOf is the rank that an option asks for.
+func rankOf(option int) int {
+	if option < 0 { // -1 is a wanted 0
+		return 0
 	}
-	l := &lowRank{rank: rank, asked: asked}
+	return kernels.Or(option, DefaultRank)
+}
+
+func newLowRank(g *gauss.Normal, rank int) (*lowRank, error) {
+	l := &lowRank{rank: rankOf(rank), asked: rank}
 	l.init(g.Dim())
 	var w *dense.Matrix
 	switch g.Form {
