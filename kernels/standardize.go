@@ -148,26 +148,33 @@ func (p *Problem) Standardize(center bool) (*Problem, *Scaling) {
 }
 
 // To sets dst to the weights of the standardised columns whose predictor is that of w.
+// As for From and Restore, there may be several blocks of weights, one for each class.
 func (s *Scaling) To(dst, w []float64) {
-	b := 0.0
-	for j, v := range w {
-		b += s.Shift[j] * v
-		dst[j] = v * s.Scale[j]
-	}
-	if s.centred {
-		dst[0] += b
+	p := len(s.Scale)
+	for at := 0; at < len(w); at += p {
+		b := 0.0
+		for j, v := range w[at : at+p] {
+			b += s.Shift[j] * v
+			dst[at+j] = v * s.Scale[j]
+		}
+		if s.centred {
+			dst[at] += b
+		}
 	}
 }
 
 // From sets dst to the weights of the original columns whose predictor is that of w.
 func (s *Scaling) From(dst, w []float64) {
-	b := 0.0
-	for j, v := range w {
-		dst[j] = v / s.Scale[j]
-		b += s.Shift[j] * dst[j]
-	}
-	if s.centred {
-		dst[0] -= b
+	p := len(s.Scale)
+	for at := 0; at < len(w); at += p {
+		b := 0.0
+		for j, v := range w[at : at+p] {
+			dst[at+j] = v / s.Scale[j]
+			b += s.Shift[j] * dst[at+j]
+		}
+		if s.centred {
+			dst[at] -= b
+		}
 	}
 }
 
@@ -177,8 +184,8 @@ func (s *Scaling) From(dst, w []float64) {
 // Cost: O(p²) for Full: the factor's first row changes, and two sweeps of rotations
 // make it triangular again.
 func (s *Scaling) Restore(g *gauss.Normal) (*gauss.Normal, error) {
-	p := g.Dim()
-	mean := make([]float64, p)
+	n, p := g.Dim(), len(s.Scale)
+	mean := make([]float64, n)
 	s.From(mean, g.Mean)
 	if s.centred && g.Form != gauss.Full {
 		var err error
@@ -186,12 +193,12 @@ func (s *Scaling) Restore(g *gauss.Normal) (*gauss.Normal, error) {
 			return nil, err
 		}
 	}
-	square := make([]float64, p)
+	square := make([]float64, n)
 	rows := func(m *dense.Matrix) *dense.Matrix {
 		m = m.Clone()
 		for j := range m.Rows {
 			for k := range m.Row(j) {
-				m.Row(j)[k] /= s.Scale[j]
+				m.Row(j)[k] /= s.Scale[j%p]
 			}
 		}
 		return m
@@ -199,28 +206,29 @@ func (s *Scaling) Restore(g *gauss.Normal) (*gauss.Normal, error) {
 	switch g.Form {
 	case gauss.Full:
 		l := rows(g.L)
-		if s.centred {
+		for at := 0; s.centred && at < n; at += p {
 			for j := 1; j < p; j++ {
-				dense.Axpy(-s.Shift[j], l.Row(j)[:j+1], l.Row(0)[:j+1])
+				k := at + j
+				dense.Axpy(-s.Shift[j], l.Row(k)[:k+1], l.Row(at)[:k+1])
 			}
-			triangle(l)
+			triangle(l, at, at+p)
 		}
 		return gauss.NewFull(mean, l), nil
 	case gauss.LowRank:
 		for j, d := range g.D {
-			square[j] = d / (s.Scale[j] * s.Scale[j])
+			square[j] = d / (s.Scale[j%p] * s.Scale[j%p])
 		}
 		return gauss.NewLowRank(mean, square, rows(g.F))
 	}
 	for j, v := range g.Var {
-		square[j] = v / (s.Scale[j] * s.Scale[j])
+		square[j] = v / (s.Scale[j%p] * s.Scale[j%p])
 	}
 	return gauss.NewDiagonal(mean, square), nil
 }
 
-// triangle makes m, lower triangular but for its first row, lower triangular without
-// changing m mᵀ, by rotations of neighbouring columns.
-func triangle(m *dense.Matrix) {
+// triangle makes m, lower triangular but for row lo, which has numbers up to column
+// hi, lower triangular without changing m mᵀ, by rotations of neighbouring columns.
+func triangle(m *dense.Matrix, lo, hi int) {
 	n := m.Rows
 	rotate := func(row, k, from int) {
 		a, b := m.Row(row)[k-1], m.Row(row)[k]
@@ -239,13 +247,13 @@ func triangle(m *dense.Matrix) {
 			turn(i)
 		}
 	}
-	for k := n - 1; k > 0; k-- { // the first row, from its end
-		rotate(0, k, k-1)
+	for k := hi - 1; k > lo; k-- { // the row, from its end
+		rotate(lo, k, k-1)
 	}
-	for k := 2; k < n; k++ { // what that left above the diagonal
+	for k := lo + 2; k < hi; k++ { // what that left above the diagonal
 		rotate(k-1, k, k)
 	}
-	for k := range n {
+	for k := lo; k < hi; k++ {
 		if m.Row(k)[k] < 0 {
 			for i := k; i < n; i++ {
 				m.Row(i)[k] = -m.Row(i)[k]

@@ -1,0 +1,210 @@
+package softmax
+
+import (
+	"math"
+	"slices"
+
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/internal/mode"
+)
+
+// learner maximises the evidence over the prior variances, one or by group of
+// features, the same in every class. The slope is that of package laplace, with the
+// part through the mode by the third derivatives of the softmax.
+type learner struct {
+	*engine
+	mode.Groups
+	theta, lo, hi []float64
+	newton        int
+	at            *evidence
+	w, a          []float64 // where the search starts
+}
+
+func newLearner(e *engine) (*learner, error) {
+	h := &learner{engine: e, Groups: mode.NewGroups(e.x.Problem), a: make([]float64, len(e.search.z))}
+	for _, s := range h.Squares {
+		start := -math.Log(s)
+		if !mode.Finite(start) {
+			return nil, mode.ErrSquares
+		}
+		h.theta = append(h.theta, start)
+		h.lo, h.hi = append(h.lo, start-mode.Reach), append(h.hi, start+mode.Reach)
+	}
+	return h, nil
+}
+
+// Try is the log evidence at θ, the mode sought from where Keep was last called.
+func (h *learner) Try(theta []float64) (float64, bool, error) {
+	e := h.engine
+	prior, err := h.prior(theta)
+	if err != nil {
+		return 0, false, err
+	}
+	if e.root, err = mode.NewRoot(prior); err != nil {
+		return 0, false, err
+	}
+	e.search.root = e.root
+	if e.search.space == rowSpace {
+		copy(e.search.z, h.a)
+	}
+	ev, err := e.climbTo(h.w)
+	h.newton += e.search.iterations
+	if err != nil {
+		return 0, false, err
+	}
+	h.at = ev
+	return ev.log, e.search.status == "", nil
+}
+
+// Keep makes the mode that Try found the one to start from.
+func (h *learner) Keep() {
+	h.w = append(h.w[:0], h.at.post.Mean...)
+	if h.search.space == rowSpace {
+		h.a = append(h.a[:0], h.search.z...)
+	}
+}
+
+// prior is the prior of θ: learnt columns are independent of all others.
+func (h *learner) prior(theta []float64) (*gauss.Normal, error) {
+	old, p := h.engine.prior, h.x.P
+	own := old.Var
+	if old.Form == gauss.LowRank {
+		own = old.D
+	}
+	v := slices.Clone(own)
+	for j := range v {
+		if g := h.Of[j%p]; g >= 0 {
+			v[j] = math.Exp(theta[g])
+		}
+	}
+	switch old.Form {
+	case gauss.Diagonal:
+		return gauss.NewDiagonal(old.Mean, v), nil
+	case gauss.Full:
+		l := old.L.Clone()
+		for j := range v {
+			if h.Of[j%p] >= 0 {
+				l.Row(j)[j] = math.Sqrt(v[j])
+			}
+		}
+		return gauss.NewFull(old.Mean, l), nil
+	}
+	return gauss.NewLowRank(old.Mean, v, old.F)
+}
+
+// Slope is the derivative of the evidence and the scale that makes MacKay's step of it.
+func (h *learner) Slope() (g, scale []float64, err error) {
+	s, ev := h.search, h.at
+	g, scale = make([]float64, len(h.theta)), make([]float64, len(h.theta))
+	u := dense.New(s.n, s.a)
+	h.bend(u)
+	adj := make([]float64, s.a*s.p)
+	s.productT(adj, u)
+	rhs := slices.Clone(adj)
+	if h.hessian == "full" {
+		ev.post.MulCov(adj, rhs)
+	} else {
+		h.root.MulT(rhs, rhs)
+		if s.jacobi == nil {
+			s.jacobi = make([]float64, len(adj))
+		}
+		s.setJacobi()
+		s.cg.Solve(adj, rhs, 1e-6, 500, s.applyB, s.precondition, s.late)
+		h.root.Mul(adj, adj)
+	}
+	v := h.root.Variances()
+	for j, m := range h.root.Prior.Mean {
+		k := h.Of[j%s.p]
+		if k < 0 {
+			continue
+		}
+		dw := ev.post.Mean[j] - m
+		known := min(max(1-ev.post.Var[j]/h.root.Prior.Var[j], 0), 1)
+		g[k] += 0.5 * (dw*dw/v[j] - known - adj[j]*dw/v[j])
+		scale[k] += 0.5 * known
+	}
+	return g, scale, nil
+}
+
+// bend sets u_ia to the derivative of log |I + Σ0 H| in η_ia. With Q the derivative in
+// W of the row, W = ω(diag(π) - ππᵀ),
+//
+//	u_a = ω π_a [(Q_aa - Σ_b π_b Q_bb) - 2 ((Qπ)_a - πᵀQπ)]
+//
+// and where only the diagonal of W is in H
+//
+//	u_a = ω π_a [(1 - 2π_a) Q_aa - Σ_b π_b (1 - 2π_b) Q_bb]
+func (h *learner) bend(u *dense.Matrix) {
+	s, ev := h.search, h.at
+	r := 1
+	if ev.root != nil {
+		r = ev.root.Cols
+	}
+	s.Parallel(s.n, len(s.Col)*s.a*(1+r/8), func(lo, hi int) {
+		y := dense.New(s.a, r)
+		q, pi, qp, mix := make([]float64, s.a), make([]float64, s.a), make([]float64, s.a), make([]float64, r)
+		for i := lo; i < hi; i++ {
+			w := s.weight(i)
+			out := u.Row(i)
+			clear(out)
+			if !(w > 0) {
+				continue
+			}
+			col, val := s.Entries(i)
+			for b := range s.a {
+				pi[b] = s.now.prob.Row(i)[b] / w
+				if ev.root == nil { // diagonal
+					q[b] = 0
+					for k, j := range col {
+						q[b] += val[k] * val[k] * ev.post.Var[b*s.p+int(j)]
+					}
+					continue
+				}
+				yb := y.Row(b)
+				clear(yb)
+				for k, j := range col {
+					dense.Axpy(val[k], ev.root.Row(b*s.p+int(j)), yb)
+				}
+				q[b] = 0
+				for k, v := range yb {
+					q[b] += v * v * shareOf(ev.share, k)
+				}
+			}
+			if ev.split {
+				mean := 0.0
+				for b, v := range q {
+					mean += pi[b] * (1 - 2*pi[b]) * v
+				}
+				for a := range out {
+					out[a] = w * pi[a] * ((1-2*pi[a])*q[a] - mean)
+				}
+				continue
+			}
+			clear(mix)
+			trace := 0.0
+			for b, v := range q {
+				dense.Axpy(pi[b], y.Row(b), mix)
+				trace += pi[b] * v
+			}
+			for k := range mix {
+				mix[k] *= shareOf(ev.share, k)
+			}
+			form := 0.0
+			for b := range qp {
+				qp[b] = dense.Dot(y.Row(b), mix)
+				form += pi[b] * qp[b]
+			}
+			for a := range out {
+				out[a] = w * pi[a] * (q[a] - trace - 2*(qp[a]-form))
+			}
+		}
+	})
+}
+
+func shareOf(share []float64, k int) float64 {
+	if share == nil {
+		return 1
+	}
+	return share[k]
+}

@@ -1,0 +1,162 @@
+package softmax
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/internal/mode"
+)
+
+// A belief is the Gaussian taken at a point of the log posterior.
+type belief struct {
+	post   *gauss.Normal
+	logDet float64 // log |I + Σ0 H| for the Hessian H chosen
+	note   string
+	// root and share say how logDet depends on the W of a row: its derivative in W_bc
+	// is Σ_k share_k y_bk y_ck, y_b = Σ_j x_j root's row (b, j); share nil means ones.
+	// With split only b = c counts.
+	root  *dense.Matrix
+	share []float64
+	split bool
+}
+
+// gaussian takes the Gaussian with the chosen Hessian at weights w, where the search
+// stands.
+func (e *engine) gaussian(w []float64) (*belief, error) {
+	switch e.hessian {
+	case "full":
+		return e.fullAt(w)
+	case "block":
+		return e.blockAt(w)
+	case "diagonal":
+		return e.diagonalAt(w)
+	}
+	return e.lowRankAt(w)
+}
+
+func (e *engine) fullAt(w []float64) (*belief, error) {
+	s := e.search
+	d := len(w)
+	b := s.b
+	if s.space != weightSpace || s.status != "" {
+		h := dense.New(d, d)
+		b = dense.New(d, d)
+		s.hessian(h)
+		mode.Whiten(b, h, e.root)
+		if err := mode.Factor(b); err != nil {
+			return nil, err
+		}
+	}
+	bl := &belief{logDet: dense.LogDet(b)}
+	bl.post = gauss.NewFull(w, mode.PosteriorRoot(e.root, b))
+	bl.root = bl.post.L
+	return bl, nil
+}
+
+func (e *engine) diagonalAt(w []float64) (*belief, error) {
+	s := e.search
+	lambda, logDet0, err := mode.Precision(e.root.Prior)
+	if err != nil {
+		return nil, err
+	}
+	bl := &belief{logDet: logDet0, split: true}
+	h, c, variance := make([]float64, len(w)), make([]float64, s.n), make([]float64, len(w))
+	for k := range s.a {
+		s.own(c, k)
+		s.Squares(h[k*s.p:(k+1)*s.p], c)
+	}
+	for j, l := range lambda {
+		q := l + h[j]
+		if !(q > 0) || math.IsInf(q, 1) {
+			return nil, mode.ErrOverflow
+		}
+		variance[j] = 1 / q
+		if e.root.Prior.Form == gauss.Diagonal {
+			bl.logDet += math.Log1p(h[j] / l)
+		} else {
+			bl.logDet += math.Log(q)
+		}
+	}
+	bl.post = gauss.NewDiagonal(w, variance)
+	return bl, nil
+}
+
+// blockAt keeps the covariance within each class.
+func (e *engine) blockAt(w []float64) (*belief, error) {
+	s := e.search
+	p := s.p
+	prior := e.root.Prior
+	bl := &belief{split: true}
+	var lambda *dense.Matrix
+	if prior.Form != gauss.Diagonal {
+		lambda = dense.New(len(w), len(w))
+		if err := prior.Prec(lambda); err != nil {
+			return nil, err
+		}
+		var err error
+		if bl.logDet, err = prior.LogDet(); err != nil {
+			return nil, err
+		}
+	}
+	l := dense.New(len(w), len(w))
+	h, b, c := dense.New(p, p), dense.New(p, p), make([]float64, s.n)
+	for k := range s.a {
+		s.own(c, k)
+		s.Gram(h, c)
+		scale := make([]float64, p)
+		for j := range scale {
+			scale[j] = math.Sqrt(prior.Var[k*p+j])
+		}
+		t := mode.Scaled(scale)
+		if lambda == nil {
+			mode.Whiten(b, h, t)
+		} else {
+			for i := range p {
+				for j := range p {
+					h.Row(i)[j] = scale[i] * scale[j] * (h.Row(i)[j] + lambda.Row(k*p + i)[k*p+j])
+				}
+				bl.logDet -= 2 * math.Log(scale[i])
+			}
+			mode.Reverse(b, h)
+		}
+		if err := mode.Factor(b); err != nil {
+			return nil, fmt.Errorf("class %q: %w", e.classes.Names[e.classes.Learnt[k]], err)
+		}
+		bl.logDet += dense.LogDet(b)
+		part := mode.PosteriorRoot(t, b)
+		for i := range p {
+			copy(l.Row(k*p + i)[k*p:], part.Row(i)[:i+1])
+		}
+	}
+	bl.post = gauss.NewFull(w, l)
+	bl.root = l
+	return bl, nil
+}
+
+// lowRankAt keeps the leading eigenpairs of the whitened data Hessian TᵀXᵀWXT.
+func (e *engine) lowRankAt(w []float64) (*belief, error) {
+	s := e.search
+	most := min(s.n*min(s.a, max(len(e.classes.Names)-1, 1)), len(w))
+	x := make([]float64, len(w))
+	low, err := mode.NewLowRank(e.root, w, most, &e.x.Options, func(dst, m *dense.Matrix) {
+		tm := e.root.MulMat(m)
+		for k := range m.Cols {
+			column(x, tm, k)
+			s.product(s.xa, x)
+			s.curve(s.xa, s.xa)
+			s.productT(x, s.xa)
+			setColumn(dst, k, x)
+		}
+		e.root.MulTMat(dst)
+	})
+	if err != nil {
+		return nil, err
+	}
+	bl := &belief{post: low.Post, logDet: low.LogDet, note: low.Note, root: low.TQ, share: make([]float64, len(low.Share))}
+	for k, v := range low.Share {
+		bl.share[k] = 1 - v
+	}
+	return bl, nil
+}

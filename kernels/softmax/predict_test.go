@@ -1,0 +1,226 @@
+package softmax
+
+import (
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/kerneltest"
+	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/predict"
+)
+
+func kindOf(k int) predict.Kind { return predict.Kind(k) }
+
+// brute is E softmax for independent predictors plus a common shift, by a fine
+// trapezoid rule over each of three predictors.
+func brute3(mean, sd [3]float64) (p [3]float64) {
+	const h, reach = 0.15, 6.0
+	q, f := make([]float64, 3), make([]float64, 3)
+	mass := 0.0
+	for a := -reach; a <= reach; a += h {
+		for b := -reach; b <= reach; b += h {
+			for c := -reach; c <= reach; c += h {
+				w := math.Exp(-0.5 * (a*a + b*b + c*c))
+				f[0], f[1], f[2] = mean[0]+sd[0]*a, mean[1]+sd[1]*b, mean[2]+sd[2]*c
+				softmaxTo(q, f)
+				for k := range p {
+					p[k] += w * q[k]
+				}
+				mass += w
+			}
+		}
+	}
+	for k := range p {
+		p[k] /= mass
+	}
+	return p
+}
+
+func TestThreeClassesExact(t *testing.T) {
+	for _, c := range [][2][3]float64{
+		{{0, 0, 0}, {1, 1, 1}},
+		{{1, -1, 0.5}, {0.5, 2, 1}},
+		{{3, 0, -2}, {3, 0.1, 3}},
+		{{0, 0, 0}, {0, 0, 0}},
+		{{0.3, 0.2, 0.1}, {0, 0, 3}},
+	} {
+		want := brute3(c[0], c[1])
+		cov := make([]float64, 9)
+		for k := range 3 {
+			for l := range 3 {
+				cov[3*k+l] = 2 // a shift of all changes nothing
+			}
+			cov[4*k] += c[1][k] * c[1][k]
+		}
+		var got [3]float64
+		Probabilities(got[:], c[0][:], cov, predict.Exact)
+		for k := range 3 {
+			kerneltest.Close(t, "probability", got[k], want[k], kerneltest.Tol{Abs: 1e-6})
+		}
+	}
+}
+
+// The lattice against many random draws, whose standard error is 5e-4.
+func TestManyClasses(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	worst := 0.0
+	for _, c := range []int{4, 6, 10} {
+		for _, scale := range []float64{0.3, 1, 3, 10} {
+			mean, root := make([]float64, c), make([]float64, c*c)
+			cov := make([]float64, c*c)
+			for k := range root {
+				root[k] = rng.NormFloat64() * scale / math.Sqrt(float64(c))
+			}
+			for k := range c {
+				mean[k] = rng.NormFloat64()
+				for l := range c {
+					for m := range c {
+						cov[k*c+l] += root[k*c+m] * root[l*c+m]
+					}
+				}
+			}
+			n := 1_000_000
+			if testing.Short() {
+				n = 100_000
+			}
+			want, got, f, q, z := make([]float64, c), make([]float64, c), make([]float64, c), make([]float64, c), make([]float64, c)
+			for range n / c {
+				for k := range z {
+					z[k] = rng.NormFloat64()
+				}
+				for k := range f {
+					f[k] = mean[k]
+					for m := range c {
+						f[k] += root[k*c+m] * z[m]
+					}
+				}
+				softmaxTo(q, f)
+				for k := range want {
+					want[k] += q[k] / float64(n/c)
+				}
+			}
+			Probabilities(got, mean, cov, predict.Exact)
+			sum := 0.0
+			for k := range c {
+				worst = max(worst, math.Abs(got[k]-want[k]))
+				sum += got[k]
+				tol := 3e-3 + 4*math.Sqrt(want[k]*(1-want[k])/float64(n/c))
+				kerneltest.Close(t, "probability", got[k], want[k], kerneltest.Tol{Abs: tol})
+			}
+			kerneltest.Close(t, "sum", sum, 1, kerneltest.Tol{Abs: 1e-12})
+		}
+	}
+	t.Logf("largest difference from random draws %.2g", worst)
+}
+
+// Two classes: the logistic-normal integral of the difference; with one pinned also
+// MacKay's moderation is that of the logit model.
+func TestTwoClassPredictions(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 4))
+	d := simulate(rng, 60, 3, 2, 1)
+	d.offset = nil
+	l, err := lik.New("bernoulli", "logit", lik.Params{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range []kernels.Options{{}, {Hessian: "diagonal"}, {Hessian: "lowrank", Rank: 3}} {
+		o.Reference = "no"
+		f := fit(t, model(o), d, []string{"no", "yes"})
+		s, err := NewScorer(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := s.Row([]string{"x000", "x002", "x000"}, []float64{1, -2, 0.5}, 0.3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mean, cov, err := s.Linear(b, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if mean[0] != 0 || cov[0] != 0 || cov[1] != 0 {
+			t.Errorf("reference %v %v", mean, cov)
+		}
+		full := covariance(t, f)
+		m, v := 0.3, 0.0
+		p := len(f.Beliefs) / 2
+		x := []float64{1, 1.5, 0, -2}
+		for j := range x {
+			m += x[j] * f.Beliefs[p+j].Mean
+			for k := range x {
+				v += x[j] * x[k] * full.At(p+j, p+k)
+			}
+		}
+		kerneltest.Close(t, "mean", mean[1], m, close8)
+		kerneltest.Close(t, "variance", cov[3], v, close8)
+		dst := make([]float64, 2)
+		for kind, want := range map[predict.Kind]float64{predict.Exact: predict.Expected(l, predict.Exact, m, v), predict.MacKay: l.Moderated(m, v), predict.Plugin: l.Response(m)} {
+			if err := s.Clone().Predict(dst, b, 0, kind); err != nil {
+				t.Fatal(err)
+			}
+			kerneltest.Close(t, kind.String(), dst[1], want, kerneltest.Tol{Rel: 1e-9})
+			kerneltest.Close(t, kind.String(), dst[0]+dst[1], 1, kerneltest.Tol{Rel: 1e-9})
+		}
+		// a feature that was not seen has its prior in the class that learns
+		b, _ = s.Row([]string{"new"}, []float64{2}, 0)
+		_, cov, err = s.Linear(b, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kerneltest.Close(t, "unseen", cov[3], f.Beliefs[p].Variance+4, close8)
+	}
+}
+
+func TestScorerErrors(t *testing.T) {
+	if _, err := NewScorer(&kernels.Fit{Method: "adf"}); err == nil || !strings.Contains(err.Error(), "'adf' has none") {
+		t.Error(err)
+	}
+	w := kernels.Weight{Variance: 1}
+	f := &kernels.Fit{Classes: []string{"a", "b"}, Beliefs: []kernels.Belief{{Feature: "u", Weight: w}, {Feature: "v", Weight: w}}}
+	if _, err := NewScorer(f); err == nil || !strings.Contains(err.Error(), `"v"`) {
+		t.Error(err)
+	}
+	f.Beliefs = append(f.Beliefs, f.Beliefs[0])
+	if _, err := NewScorer(f); err == nil || !strings.Contains(err.Error(), "3 beliefs for 2 classes") {
+		t.Error(err)
+	}
+}
+
+// A full covariance of 10 classes and 100 features: no allocation per row but for the
+// eigenvectors of the exact integral.
+func BenchmarkPredict(b *testing.B) {
+	rng := rand.New(rand.NewPCG(1, 9))
+	for _, kind := range []predict.Kind{predict.Exact, predict.MacKay} {
+		for _, c := range []int{2, 3, 10} {
+			b.Run(kind.String()+"/classes="+string(rune('0'+c%10)), func(b *testing.B) {
+				d := simulate(rng, 500, 30, c, 1)
+				f, err := Fit(problem(b, model(kernels.Options{}), d), names(c))
+				if err != nil {
+					b.Fatal(err)
+				}
+				s, err := NewScorer(f)
+				if err != nil {
+					b.Fatal(err)
+				}
+				features := make([]string, 30)
+				for j := range features {
+					features[j] = f.Beliefs[1+j].Feature
+				}
+				row, err := s.Row(features, d.x[0], 0)
+				if err != nil {
+					b.Fatal(err)
+				}
+				dst := make([]float64, c)
+				b.ReportAllocs()
+				for b.Loop() {
+					if err := s.Predict(dst, row, 0, kind); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,237 @@
+// Package softmax is multi-class regression by Laplace's approximation: each class has
+// weights of its own,
+//
+//	p(y_i = c) = exp(f_ic) / Σ_k exp(f_ik),  f_ik = x_iᵀw_k + offset_i
+//
+// with independent Gaussian priors, and the posterior over all of them is the Gaussian
+// at the mode with the curvature there. The likelihood does not change when all f of a
+// row move together: the prior decides, or one class is pinned at 0, in which case an
+// offset counts against that class (without one it cancels).
+//
+// Sources: Hennig (2020), the softmax model; Rasmussen and Williams (2006), section
+// 3.5.
+package softmax
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/internal/mode"
+)
+
+const (
+	// fullWeights is the number of weights, of all classes, up to which hessian 'auto'
+	// is 'full' and Newton's equations are solved directly.
+	fullWeights = 2000
+	// maxFullWeights bounds the matrices of hessian 'full' and 'block'.
+	maxFullWeights = 14000
+)
+
+type engine struct {
+	given    *kernels.Problem
+	scaling  *kernels.Scaling
+	x        *mode.Design
+	classes  *kernels.Classes
+	label    []int
+	prior    *gauss.Normal // as it came
+	root     *mode.Root
+	search   *search
+	hessian  string
+	deadline time.Time
+}
+
+// Fit is the Laplace approximation for rows whose Y is the index of their class in
+// classes, the Model's Lik being nil. The fit's Classes are classes, its Beliefs a
+// block of all features for each, in that order, and its Covariance is over all of
+// them; family multinomial, link softmax. The class pinned by Options.Reference has
+// weights 0 of variance 0.
+//
+// Options read: Reference, Hessian ("auto": full up to 2,000 weights of all classes,
+// then lowrank; block keeps the covariance within a class), Rank, Oversample,
+// PowerIterations, Seed, MaxIter (100 Newton steps), Tol (1e-8: the distance to the
+// mode in posterior deviations), AutoPrior, PriorGroups, Standardize, TimeLimit. A
+// Start is a softmax fit of the same classes and reference.
+//
+// Newton's equations are solved over all weights, Ap x Ap for A classes that learn and
+// p features, if those are few; in the rows, A + 1 factors of n x n, if these are
+// fewer than the features; else by conjugate gradients.
+//
+// Errors: a class index outside classes, an unknown reference, options out of range, a
+// curvature that overflows. Stopping early is none: Status and Converged say it.
+func Fit(p *kernels.Problem, classes []string) (*kernels.Fit, error) {
+	o := &p.Options
+	if err := check(p, classes); err != nil {
+		return nil, err
+	}
+	e := &engine{given: p}
+	solved := p
+	if o.Standardize {
+		// the number of learnt classes does not depend on the scaling
+		h := hessianOf(p, classes)
+		solved, e.scaling = p.Standardize(h == "full")
+		if h != "full" && e.scaling.Note == "" && p.P > 0 && p.Name(0) == kernels.Intercept {
+			e.scaling.Note = "standardize scales the features but does not centre them, for hessian '" + h + "' does not hold what that says about the intercepts"
+		}
+	}
+	var err error
+	if e.classes, err = kernels.NewClasses(solved, classes, o.Reference); err != nil {
+		return nil, err
+	}
+	e.hessian = hessianOf(p, classes)
+	weights := len(e.classes.Learnt) * p.P
+	if (e.hessian == "full" || e.hessian == "block") && weights > maxFullWeights {
+		return nil, fmt.Errorf("hessian = '%s' with %d weights of all classes; allowed: up to %d; use 'lowrank' or 'diagonal'", e.hessian, weights, maxFullWeights)
+	}
+	if o.TimeLimit > 0 {
+		e.deadline = time.Now().Add(o.TimeLimit)
+	}
+	e.x = mode.NewDesign(solved)
+	if e.prior, err = e.classes.Prior(); err != nil {
+		return nil, err
+	}
+	if e.prior.Form == gauss.LowRank && (e.hessian == "full" || e.hessian == "block") {
+		if e.prior, err = e.prior.ToFull(); err != nil {
+			return nil, fmt.Errorf("prior: %w", err)
+		}
+	}
+	if e.root, err = mode.NewRoot(e.prior); err != nil {
+		return nil, err
+	}
+	e.label = make([]int, p.N)
+	for i, y := range p.Y {
+		e.label[i] = slices.Index(e.classes.Learnt, int(y))
+	}
+	e.newSearch(chooseSpace(p.N, p.P, len(e.classes.Learnt), e.prior.Form))
+	return e.fit()
+}
+
+func (e *engine) newSearch(sp space) {
+	e.search = newSearch(e.x, e.classes, e.label, e.root, sp)
+	e.search.deadline = e.deadline
+}
+
+func check(p *kernels.Problem, classes []string) error {
+	o := &p.Options
+	switch o.Hessian {
+	case "", "auto", "full", "diagonal", "block", "lowrank":
+	default:
+		return fmt.Errorf("hessian = %q; allowed: auto, full, diagonal, block, lowrank", o.Hessian)
+	}
+	switch {
+	case o.MaxIter < 0:
+		return fmt.Errorf("max_iter = %d; allowed: 1 and more", o.MaxIter)
+	case o.Tol < 0 || math.IsNaN(o.Tol) || o.Tol >= 1:
+		return fmt.Errorf("tol = %v; allowed: numbers between 0 and 1", o.Tol)
+	case o.Rank < 0:
+		return fmt.Errorf("rank = %d; allowed: 1 and more", o.Rank)
+	case len(o.At) > 0:
+		return fmt.Errorf("at is not an option of softmax; allowed with laplace")
+	case o.AutoDispersion:
+		return fmt.Errorf("dispersion = 'auto': softmax has none; allowed with gaussian and studentt")
+	case o.AutoShape:
+		return fmt.Errorf("shape = 'auto': softmax has none; allowed with negbinomial, gamma and studentt")
+	case len(classes) == 0:
+		return fmt.Errorf("softmax needs classes; found none")
+	}
+	for i, y := range p.Y {
+		if !(y >= 0 && y < float64(len(classes))) || y != math.Trunc(y) {
+			return kernels.RowError(fmt.Errorf("row %d: class number %v; allowed: 0 to %d", i+1, y, len(classes)-1))
+		}
+		if p.Weight != nil && (!(p.Weight[i] >= 0) || math.IsInf(p.Weight[i], 0)) {
+			return kernels.RowError(fmt.Errorf("row %d: weight = %v: weights are finite numbers >= 0", i+1, p.Weight[i]))
+		}
+	}
+	return nil
+}
+
+func hessianOf(p *kernels.Problem, classes []string) string {
+	a := len(classes)
+	if p.Options.Reference != "" {
+		a--
+	}
+	switch h := p.Options.Hessian; {
+	case h != "" && h != "auto":
+		return h
+	case a*p.P > fullWeights:
+		return "lowrank"
+	}
+	return "full"
+}
+
+func (e *engine) fit() (*kernels.Fit, error) {
+	if !e.x.Options.AutoPrior {
+		ev, err := e.climbTo(nil)
+		if err != nil {
+			return nil, err
+		}
+		return e.result(ev, e.search.iterations, e.search.status, "")
+	}
+	h, err := newLearner(e)
+	if err != nil {
+		return nil, err
+	}
+	theta, status, err := mode.Maximise(h, h.theta, h.lo, h.hi, e.search.late)
+	if err != nil {
+		return nil, err
+	}
+	if status == "" {
+		status = e.search.status
+	}
+	f, err := e.result(h.at, h.newton, status, h.Learnt(&e.x.Options, theta, h.lo))
+	if err == nil && len(h.Names) == 1 && !e.x.Options.PriorGroups {
+		f.Prior.Variance = math.Exp(theta[0])
+	}
+	return f, err
+}
+
+// evidence is the Gaussian at a mode with its log evidence.
+type evidence struct {
+	*belief
+	log float64
+}
+
+// climbTo finds the mode from weights w, or from where the search stands.
+func (e *engine) climbTo(w []float64) (*evidence, error) {
+	s := e.search
+	s.restart(w)
+	if err := s.run(); err != nil {
+		return nil, err
+	}
+	at := make([]float64, s.a*s.p)
+	s.weights(at)
+	bl, err := e.gaussian(at)
+	if err != nil {
+		return nil, err
+	}
+	return &evidence{bl, s.logPosterior() - 0.5*bl.logDet}, nil
+}
+
+func (e *engine) result(ev *evidence, iterations int, status, learnt string) (*kernels.Fit, error) {
+	post := ev.post
+	notes := []string{status, ev.note, learnt}
+	c := *e.classes
+	if e.scaling != nil {
+		var err error
+		if post, err = e.scaling.Restore(post); err != nil {
+			return nil, err
+		}
+		notes = append(notes, e.scaling.Note)
+		c.Problem = e.given
+	}
+	f := c.Fit("softmax", post, ev.log)
+	f.Iterations = iterations
+	f.Converged = status == ""
+	notes = slices.DeleteFunc(notes, func(s string) bool { return s == "" })
+	if len(notes) > 0 {
+		f.Status = strings.Join(notes, "; ")
+	}
+	if !mode.Finite(f.LogEvidence) {
+		return nil, fmt.Errorf("the log evidence is %v", f.LogEvidence)
+	}
+	return f, f.Check()
+}
