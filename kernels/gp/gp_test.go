@@ -808,7 +808,10 @@ func FuzzFit(f *testing.F) {
 		}
 		o := Options{Kernel: Kernels[int(kernel)%len(Kernels)], Lengthscale: length, SignalVariance: signal, MaxIter: 15}
 		if auto {
+			_, dispersed := l.(lik.Dispersed)
+			_, shaped := l.(lik.Shaped)
 			o.AutoLengthscale, o.AutoSignalVariance, o.AutoMean = true, seed%2 == 0, seed%3 == 0
+			o.AutoDispersion, o.AutoShape = dispersed && seed%5 > 2, shaped && seed%7 > 3
 		}
 		g, err := Fit(l, p.x, p.y, p.weight, p.offset, p.trials, o)
 		if err != nil {
