@@ -72,7 +72,7 @@ func BenchmarkSweep(b *testing.B) {
 				b.Fatal(err)
 			}
 			pass := math.Inf(1)
-			for range 3 {
+			for range 5 {
 				s, err := adf.New(m)
 				if err != nil {
 					b.Fatal(err)
@@ -90,12 +90,14 @@ func BenchmarkSweep(b *testing.B) {
 				b.Fatal(err)
 			}
 			b.ReportAllocs()
+			each := math.Inf(1) // the best of each: neighbours on the machine only add
 			for b.Loop() {
+				start := time.Now()
 				if _, err := d.sweep(1); err != nil {
 					b.Fatal(err)
 				}
+				each = min(each, time.Since(start).Seconds())
 			}
-			each := b.Elapsed().Seconds() / float64(b.N)
 			b.ReportMetric(each/n*1e9, "ns/row")
 			b.ReportMetric(each/pass, "x-adf")
 			b.ReportMetric(0, "ns/op")
