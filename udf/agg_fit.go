@@ -22,12 +22,15 @@ type fitPlan struct {
 }
 
 func (o *options) plan(method *engine.Method, hasTime, hasTrials bool) (*fitPlan, error) {
-	if err := o.trials(hasTrials); err != nil {
-		return nil, err
-	}
-	l, err := o.likelihood()
-	if err != nil {
-		return nil, err
+	var l lik.Likelihood
+	var err error
+	if method != &engine.Softmax {
+		if err := o.trials(hasTrials); err != nil {
+			return nil, err
+		}
+		if l, err = o.likelihood(); err != nil {
+			return nil, err
+		}
 	}
 	if method.Streams {
 		for key, auto := range map[string]bool{"prior_variance": o.AutoPrior, "dispersion": o.AutoDispersion, "shape": o.AutoShape} {
@@ -139,12 +142,26 @@ const interceptID = 0
 
 var batches = sync.Pool{New: func() any { return new(kernels.Batch) }}
 
+// response is y at row i, the number of its class for softmax.
+func (s *fitState) response(y *capi.Vec, i int) (float64, error) {
+	c, ok := s.Fitter.(*engine.Classifier)
+	if !ok {
+		return y.Float(i), nil
+	}
+	c.Numeric = y.IsNumber()
+	name, err := label(y, i)
+	if err != nil {
+		return 0, err
+	}
+	return c.Class(name)
+}
+
 // row appends row i with response v to the batch, or reports it as bad.
 func (s *fitState) row(i int, v float64, x *features, cols *rowColumns, b *kernels.Batch) error {
 	if !finite(v) {
 		return badValue{fmt.Errorf("y = %v; allowed: finite numbers", v)}
 	}
-	if s.plan.onError != onErrorFail { // Update would find it too, but only after its features are known
+	if s.plan.onError != onErrorFail && s.plan.model.Lik != nil { // Update would find it too, but only after its features are known
 		o := lik.Obs{Y: v, Weight: 1}
 		if cols.trials != nil {
 			o.Trials = cols.trials.Float(i)
@@ -180,8 +197,10 @@ func (s *fitState) absorb(y *capi.Vec, x *features, cols *rowColumns, lo, hi int
 			continue
 		}
 		features := s.Features().Len()
-		v := y.Float(i)
-		err := s.row(i, v, x, cols, b)
+		v, err := s.response(y, i)
+		if err == nil {
+			err = s.row(i, v, x, cols, b)
+		}
 		if err == nil {
 			b.Y = append(b.Y, v)
 			continue
@@ -219,6 +238,14 @@ func checkResponse(y *capi.Vec) error {
 	return fmt.Errorf("y is %s; allowed: BOOLEAN or a number", y.TypeName())
 }
 
+// checkLabel says whether y can be a class.
+func checkLabel(y *capi.Vec) error {
+	if y.IsNumber() || y.Type == capi.Boolean || y.Type == capi.Varchar || y.Type == capi.Enum || y.Type == capi.SQLNull {
+		return nil
+	}
+	return fmt.Errorf("y is %s; allowed: VARCHAR, ENUM, BOOLEAN or a number", y.TypeName())
+}
+
 var fitCache optionCache[*fitPlan]
 
 // updateFit is the update of the aggregate of a method; nil means bglm_fit, whose
@@ -230,7 +257,11 @@ func updateFit(method *engine.Method) func(args []capi.Vec, slots capi.Slots) er
 	}
 	return func(args []capi.Vec, slots capi.Slots) error {
 		y := &args[0]
-		if err := checkResponse(y); err != nil {
+		check := checkResponse
+		if name == engine.Softmax.Name {
+			check = checkLabel
+		}
+		if err := check(y); err != nil {
 			return err
 		}
 		x, err := planFeatures(&args[1], "x")

@@ -15,17 +15,23 @@ import (
 func fld(name string, t *capi.Type) capi.Field { return capi.Field{Name: name, Type: t} }
 
 var (
-	beliefType = capi.StructOf(fld("feature", capi.TVarchar), fld("mean", capi.TDouble), fld("variance", capi.TDouble))
-	fitType    = capi.StructOf(
+	beliefType  = capi.StructOf(fld("feature", capi.TVarchar), fld("mean", capi.TDouble), fld("variance", capi.TDouble))
+	fitType     = fitOf(beliefType)
+	classBelief = capi.StructOf(append(slices.Clone(beliefType.Fields), fld("class", capi.TVarchar))...)
+	classesType = fitOf(classBelief) // of bglm_softmax
+)
+
+func fitOf(belief *capi.Type) *capi.Type {
+	return capi.StructOf(
 		fld("method", capi.TVarchar), fld("family", capi.TVarchar), fld("link", capi.TVarchar),
 		fld("shape", capi.TDouble), fld("dispersion", capi.TDouble), fld("intercept", capi.TBoolean), fld("hash_bits", capi.TInteger),
 		fld("prior", capi.StructOf(fld("mean", capi.TDouble), fld("variance", capi.TDouble), fld("intercept_variance", capi.TDouble))),
-		fld("time", capi.TDouble), fld("beliefs", capi.ListOf(beliefType)),
+		fld("time", capi.TDouble), fld("beliefs", capi.ListOf(belief)),
 		fld("covariance", capi.StructOf(fld("kind", capi.TVarchar), fld("rank", capi.TInteger), fld("values", capi.ListOf(capi.TDouble)))),
 		fld("n", capi.TBigInt), fld("n_skipped", capi.TBigInt), fld("log_evidence", capi.TDouble),
 		fld("iterations", capi.TInteger), fld("converged", capi.TBoolean), fld("status", capi.TVarchar),
 	)
-)
+}
 
 // Positions of the FIT's fields.
 const (
@@ -69,10 +75,18 @@ func appendFit(c *capi.Col, f *kernels.Fit, each func(func(name []byte, w kernel
 	floatOrNull(c.Field(fitTime), f.Time)
 	l := c.Field(fitBeliefs)
 	e := l.Elem()
+	k, block := 0, 0
+	if len(f.Classes) > 0 {
+		block = len(f.Beliefs) / len(f.Classes)
+	}
 	each(func(name []byte, w kernels.Weight) {
 		e.Field(0).Bytes(name)
 		e.Field(1).Float(w.Mean)
 		e.Field(2).Float(w.Variance)
+		if block > 0 {
+			e.Field(3).Str(f.Classes[k/block])
+			k++
+		}
 		e.EndStruct()
 	})
 	l.EndList()
@@ -106,6 +120,7 @@ type beliefReader struct {
 	list                    *capi.Vec
 	entry                   *capi.Vec
 	feature, mean, variance *capi.Vec
+	class                   *capi.Vec // of a softmax fit, else nil
 }
 
 func newBeliefReader(v *capi.Vec) (*beliefReader, error) {
@@ -122,6 +137,9 @@ func newBeliefReader(v *capi.Vec) (*beliefReader, error) {
 			return r, nil
 		}
 		r.feature, r.mean, r.variance = r.entry.Field("feature"), r.entry.Field("mean"), r.entry.Field("variance")
+		if f := r.entry.Field("class"); f != nil && f.Type == capi.Varchar {
+			r.class = f
+		}
 	case capi.Map:
 		if len(v.Kids[0].Kids) != 2 {
 			return bad()
@@ -168,24 +186,41 @@ func readBeliefs(v *capi.Vec, i int) ([]kernels.Belief, error) {
 	if v.Null(i) {
 		return nil, nil
 	}
-	lo, hi := v.Span(i)
-	out := make([]kernels.Belief, 0, hi-lo)
+	out, _, err := r.beliefs(i)
+	return out, err
+}
+
+// beliefs copies the beliefs of row i, and the classes of those that have them.
+func (r *beliefReader) beliefs(i int) (out []kernels.Belief, classes []string, err error) {
+	lo, hi := r.list.Span(i)
+	out = make([]kernels.Belief, 0, hi-lo)
 	var d kernels.Dict
+	block := 0 // beliefs of the classes before
 	for j := lo; j < hi; j++ {
 		name, w, err := r.at(j)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
+		}
+		if r.class != nil {
+			if r.class.Null(j) {
+				return nil, nil, fmt.Errorf("feature %q has a NULL class", name)
+			}
+			if c := r.class.Str(j); len(classes) == 0 || classes[len(classes)-1] != c {
+				classes = append(classes, strings.Clone(c))
+				d.Reset()
+				block = len(out)
+			}
 		}
 		id, err := d.AddRaw(name)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		if int(id) != len(out) {
-			return nil, fmt.Errorf("feature %q has more than one belief", name)
+		if int(id) != len(out)-block {
+			return nil, nil, fmt.Errorf("feature %q has more than one belief", name)
 		}
 		out = append(out, kernels.Belief{Feature: strings.Clone(name), Weight: w})
 	}
-	return out, nil
+	return out, classes, nil
 }
 
 // fitReader reads FIT columns by field name, so that a FIT that went through a
@@ -198,6 +233,7 @@ type fitReader struct {
 	time, n, skipped, evidence           *capi.Vec
 	kind, rank, values                   *capi.Vec
 	beliefs                              *beliefReader
+	classes                              bool // takes a softmax fit
 	last                                 kernels.Fit
 	lik                                  lik.Likelihood
 }
@@ -345,6 +381,12 @@ func (r *fitReader) head(i int) (*kernels.Fit, error) {
 	f.Time = num(r.time, i, math.NaN())
 	f.N, f.Skipped = int64(num(r.n, i, 0)), int64(num(r.skipped, i, 0))
 	f.LogEvidence = num(r.evidence, i, 0)
+	if r.beliefs.class != nil {
+		if !r.classes {
+			return nil, fmt.Errorf("the FIT has classes (bglm_softmax); it can be predicted with (bglm_predict), continued (option prior of bglm_softmax) and listed (bglm_beliefs)")
+		}
+		return f, nil
+	}
 	if r.lik == nil || oldFamily != f.Family || oldLink != f.Link || oldDisp != f.Dispersion || oldShape != f.Shape &&
 		!(math.IsNaN(oldShape) && math.IsNaN(f.Shape)) {
 		l, err := lik.New(f.Family, f.Link, lik.Params{Dispersion: f.Dispersion, Shape: f.Shape})
@@ -364,7 +406,7 @@ func (r *fitReader) whole(i int) (*kernels.Fit, error) {
 		return nil, err
 	}
 	f := *h
-	if f.Beliefs, err = readBeliefs(r.beliefs.list, i); err != nil {
+	if f.Beliefs, f.Classes, err = r.beliefs.beliefs(i); err != nil {
 		return nil, err
 	}
 	f.Covariance.Values = slices.Clone(f.Covariance.Values)
@@ -375,11 +417,12 @@ func (r *fitReader) whole(i int) (*kernels.Fit, error) {
 	return &f, nil
 }
 
-func readFitAt(v *capi.Vec, i int) (*kernels.Fit, error) {
+func readFitAt(v *capi.Vec, i int, classes bool) (*kernels.Fit, error) {
 	r, err := newFitReader(v, "the FIT")
 	if err != nil {
 		return nil, err
 	}
+	r.classes = classes
 	if r.null(i) {
 		return nil, nil
 	}

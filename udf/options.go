@@ -82,7 +82,7 @@ var (
 func methodKeys(m *engine.Method) []string {
 	var keys []string
 	for _, d := range optionDocs {
-		if slices.Contains(engine.Common, d.name) || slices.Contains(m.Keys, d.name) {
+		if m.Name != "softmax" && slices.Contains(engine.Common, d.name) || slices.Contains(m.Keys, d.name) {
 			keys = append(keys, d.name)
 		}
 	}
@@ -322,7 +322,7 @@ func parseOptions(v *capi.Vec, i int, allowed []string) (*options, error) {
 				err = fmt.Errorf("option priors: %w", err)
 			}
 		case "prior":
-			o.from, err = readFitAt(f, i)
+			o.from, err = readFitAt(f, i, slices.Contains(allowed, "reference"))
 			if err != nil {
 				err = fmt.Errorf("option prior: %w", err)
 			}
@@ -447,18 +447,20 @@ func (o *options) adopt() error {
 	clash := func(key, found, want string) error {
 		return fmt.Errorf("option %s: found %s, but the prior FIT has %s", key, found, want)
 	}
-	if o.family == "" && o.link == "" {
-		o.family, o.link = f.Family, f.Link
-	}
-	l, err := o.likelihood()
-	if err != nil {
-		return err
-	}
-	if l.Family() != f.Family {
-		return clash("family", l.Family(), f.Family+" "+f.Link)
-	}
-	if l.Link() != f.Link {
-		return clash("link", l.Link(), f.Family+" "+f.Link)
+	if len(f.Classes) == 0 {
+		if o.family == "" && o.link == "" {
+			o.family, o.link = f.Family, f.Link
+		}
+		l, err := o.likelihood()
+		if err != nil {
+			return err
+		}
+		if l.Family() != f.Family {
+			return clash("family", l.Family(), f.Family+" "+f.Link)
+		}
+		if l.Link() != f.Link {
+			return clash("link", l.Link(), f.Family+" "+f.Link)
+		}
 	}
 	if !o.has["intercept"] {
 		o.intercept = f.Intercept

@@ -112,7 +112,8 @@ func entries() []entry {
 			"Expected response, the weights integrated out ('exact', the default), by MacKay's moderation ('mackay') or at the mean weights ('plugin'). Features the fit has not seen have their prior.",
 			"SELECT round(bglm_predict(fit, {origin: 'A1'}), 6) FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
 			nil, []int{2, 3}, capi.TDouble, false, callPredict).
-			also(capi.TDouble, gpType, callPredictGP, 2, 3),
+			also(capi.TDouble, gpType, callPredictGP, 2, 3).
+			also(classProbs, classesType, callPredictClasses, 2, 3),
 		scalar("bglm_predict_dist", "(fit, x [, level])",
 			"Mean and variance of the linear predictor and of the response, and a central interval (level 0.95): of the probability for binary responses, of a new response otherwise.",
 			"SELECT bglm_predict_dist(fit, {origin: 'A1'}).eta_variance > 0 FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
@@ -133,7 +134,8 @@ func entries() []entry {
 			updateKeys(continuing("adf")), []int{2, 3}, fitType, false, callUpdate),
 		scalar("bglm_beliefs", "(fit)", "The belief table of a fit as LIST(STRUCT(feature, mean, variance)).",
 			"SELECT len(bglm_beliefs(fit)) FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
-			nil, []int{1}, beliefsType, false, callBeliefs),
+			nil, []int{1}, beliefsType, false, callBeliefs).
+			also(capi.ListOf(classBelief), classesType, callBeliefs, 1),
 		scalar("bglm_from_beliefs", "(beliefs [, options])",
 			"A FIT with n = 0 from LIST(STRUCT(feature, mean, variance)), to predict with or to serve as a prior. There is an intercept unless the option intercept is false; one that the list does not have is at its prior.",
 			"SELECT bglm_predict(bglm_from_beliefs([{feature: 'a', mean: 0.0, variance: 1.0}], {link: 'probit'}), {a: 1});",
@@ -200,6 +202,10 @@ func fitters() []entry {
 		engine.Smooth.Summary+" LIST(STRUCT(feature, time, mean, variance)), by feature, then time, one entry for each row that touches the feature; without time rows count from 1. Source: "+engine.Smooth.Source+".",
 		"SELECT p.feature, p.time, round(p.mean, 4) AS mean, round(p.variance, 4) AS variance FROM (SELECT unnest(bglm_smooth(late, {origin: origin}, {link: 'probit', process_noise: 0.1, time: i})) AS p "+tenRows+") LIMIT 3;",
 		methodKeys(&engine.Smooth), []int{2, 3}, trajectoryType, updateFit(&engine.Smooth), finalizeSmooth))
+	out = append(out, aggregate("bglm_softmax", "(y, x [, options])",
+		engine.Softmax.Summary+" y is a class label. The FIT's beliefs also have class VARCHAR: classes in byte order, numbers in number order, each with its weights in belief order. bglm_predict gives MAP(VARCHAR, DOUBLE). Source: "+engine.Softmax.Source+".",
+		"SELECT c, round(p[c], 4) AS p FROM (SELECT bglm_predict(fit, {u: 0.9}) AS p FROM (SELECT bglm_softmax(c, {u: i / 30}) AS fit FROM (SELECT i, ['low', 'mid', 'top'][1 + i // 10] AS c FROM range(30) t(i)))), (VALUES ('low'), ('mid'), ('top')) v(c);",
+		methodKeys(&engine.Softmax), []int{2, 3}, classesType, updateFit(&engine.Softmax), finalizeFit))
 	out = append(out, aggregate("bglm_gp", "(y, x [, options])",
 		"Gaussian process classification, regression or counts by Laplace's approximation; x is a list of numbers. Returns STRUCT(family, link, kernel, lengthscale, signal_variance, mean, x, alpha, n, log_evidence, iterations, converged, status, root, negative, shape, dispersion, n_skipped), which bglm_predict and bglm_predict_dist take. Memory grows with the square of the rows: 10,000 at most. Source: Hennig (2020); Rasmussen and Williams (2006), chapters 3 and 5.",
 		"SELECT round(bglm_predict(g, [0.5]), 4) AS p, round(g.log_evidence, 4) AS log_evidence FROM (SELECT bglm_gp(u > 0.3 AND u < 0.8, [u], {lengthscale: 0.2} ORDER BY u) AS g FROM (SELECT i / 10 AS u FROM range(11) t(i)));",

@@ -159,6 +159,9 @@ func callBeliefs(args []capi.Vec, n int, out *capi.Col) error {
 			e.Field(0).Str(name)
 			e.Field(1).Float(w.Mean)
 			e.Field(2).Float(w.Variance)
+			if r.class != nil {
+				e.Field(3).Str(r.class.Str(j))
+			}
 			e.EndStruct()
 		}
 		out.EndList()

@@ -1,0 +1,138 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/softmax"
+)
+
+// Softmax is the method for labelled rows; its Fitter is a *Classifier.
+var Softmax = Method{Name: "softmax", Source: "Hennig (2020)",
+	Summary: "Multi-class regression by Laplace's approximation: each class has weights of its own, one joint Gaussian over all of them; log evidence.",
+	Keys: []string{"prior_mean", "prior_variance", "intercept", "intercept_variance", "priors", "prior", "hash_bits", "max_features", "on_error", "weight", "offset", "time",
+		"reference", "hessian", "rank", "oversample", "power_iterations", "seed", "max_iter", "tol", "standardize", "time_limit"},
+	New: func(m *kernels.Model) (Fitter, error) { return NewClassifier(m) },
+}
+
+// Classifier is a fit of rows whose response is the number that Class gave their
+// label.
+type Classifier struct {
+	*kernels.Rows
+	// Numeric says that labels are numbers: classes come in number order then, else
+	// in byte order.
+	Numeric bool
+	labels  kernels.Dict
+}
+
+// NewClassifier returns a fit without rows. Model.Lik must be nil. The classes of the
+// fit that is continued are classes from the start.
+func NewClassifier(m *kernels.Model) (*Classifier, error) {
+	r, err := kernels.NewRows(m)
+	if err != nil {
+		return nil, err
+	}
+	c := &Classifier{Rows: r, labels: kernels.Dict{Max: MaxClasses}}
+	if m.Start != nil {
+		for _, name := range m.Start.Classes {
+			if _, err := c.labels.AddRaw(name); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return c, nil
+}
+
+// MaxClasses bounds the labels of a fit: more of them are a mistake in y.
+const MaxClasses = 10_000
+
+// Class is the number of a label.
+func (c *Classifier) Class(label string) (float64, error) {
+	id, err := c.labels.AddRaw(label)
+	if err != nil {
+		return 0, fmt.Errorf("y has more than %d classes", MaxClasses)
+	}
+	return float64(id), nil
+}
+
+func (c *Classifier) Features() *kernels.Dict { return &c.Rows.Dict }
+func (c *Classifier) Size() int64             { return c.Rows.Size() + c.labels.Size() }
+func (c *Classifier) Clone() Fitter {
+	return &Classifier{c.Rows.Clone(), c.Numeric, c.labels.Clone()}
+}
+
+func (c *Classifier) Merge(src Fitter) error {
+	o, ok := src.(*Classifier)
+	if !ok {
+		return errMixed
+	}
+	rows := *o.Rows
+	rows.Batch.Y = make([]float64, len(o.Batch.Y))
+	for i, y := range o.Batch.Y {
+		id, err := c.Class(string(o.labels.Name(uint32(y))))
+		if err != nil {
+			return err
+		}
+		rows.Batch.Y[i] = id
+	}
+	c.Numeric = c.Numeric || o.Numeric
+	return c.Rows.Merge(&rows)
+}
+
+// classes are the labels of rows and of the fit continued in their order, and the
+// place of each by its number. A label whose rows were all left out is no class.
+func (c *Classifier) classes() (names []string, place []int) {
+	used := make([]bool, c.labels.Len())
+	if s := c.Model.Start; s != nil {
+		for id := range s.Classes { // they were numbered first
+			used[id] = true
+		}
+	}
+	for _, y := range c.Batch.Y {
+		used[int(y)] = true
+	}
+	var order []int
+	name := func(id int) string { return string(c.labels.Name(uint32(id))) }
+	for id, is := range used {
+		if is {
+			order = append(order, id)
+		}
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		if c.Numeric {
+			x, errX := strconv.ParseFloat(name(a), 64)
+			y, errY := strconv.ParseFloat(name(b), 64)
+			if errX == nil && errY == nil && x != y {
+				return cmp.Compare(x, y)
+			}
+		}
+		return strings.Compare(name(a), name(b))
+	})
+	place = make([]int, len(used))
+	for k, id := range order {
+		place[id] = k
+		names = append(names, name(id))
+	}
+	return names, place
+}
+
+func (c *Classifier) Fit() (*kernels.Fit, error) {
+	p, err := c.Problem()
+	if err != nil {
+		return nil, err
+	}
+	names, place := c.classes()
+	if len(names) == 0 { // no row was good
+		f := p.Fit(Softmax.Name, p.Normal, 0)
+		f.Family, f.Link, f.Beliefs, f.Covariance = "multinomial", "softmax", nil, kernels.Covariance{}
+		return f, nil
+	}
+	for i, y := range p.Y {
+		p.Y[i] = float64(place[int(y)])
+	}
+	return softmax.Fit(p, names)
+}
