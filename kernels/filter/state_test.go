@@ -740,3 +740,31 @@ func TestRanks(t *testing.T) {
 		t.Errorf("rank p: gap %g", last)
 	}
 }
+
+// Inferred and given R in the textbook's terms, on x = 1: R = max(floor, e² - g'²v),
+// K = v g' / (R + g'²v), log evidence the innovation density.
+func TestMeasurementNoise(t *testing.T) {
+	l := like(t, "", "logit")
+	for _, c := range []struct{ r, floor, y, m, v float64 }{
+		{math.NaN(), 0, 1, -2, 0.5}, {math.NaN(), 0, 0, -2, 0.5}, {math.NaN(), 0, 0, 0.3, 9}, {math.NaN(), 0.2, 1, 1, 2}, {0.7, 0, 1, -1, 3}, {0.01, 0, 0, 4, 3},
+	} {
+		up, err := EKF{}.bind(&kernels.Model{Lik: l, Options: kernels.Options{MeasurementNoise: c.r, NoiseFloor: c.floor}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range []float64{1, 2} {
+			tl, _ := up.tilt(lik.Obs{Y: c.y, Weight: w}, c.m, c.v)
+			g := 1 / (1 + math.Exp(-c.m))
+			d, e := g*(1-g), c.y-g
+			r := c.r / w
+			if c.r != c.r {
+				r = math.Max(kernels.Or(c.floor, 1e-3)/w, e*e-d*d*c.v)
+			}
+			s := r + d*d*c.v
+			near(t, "alpha", tl.Alpha, d*e/s, 1e-12)
+			near(t, "beta", tl.Beta, d*d/s, 1e-12)
+			near(t, "ratio", tl.Ratio, r/s, 1e-12)
+			near(t, "log density", tl.LogZ, -0.5*(math.Log(2*math.Pi*s)+e*e/s), 1e-12)
+		}
+	}
+}
