@@ -50,18 +50,18 @@ var lrglm = Section{
 			Text:     "two features and a bias, 50 rows, logistic: a factorised Laplace approximation is too narrow, rank 1 is wider than the full one and far below the prior",
 			Expected: "trace and entropy over both features in the order factorised, full, rank 1, prior, for every one of 20 data sets"},
 		{ID: "L9", Slow: true, Run: lrAgainstHMC,
-			Text: "means and deviations against HMC as M grows; diagonal Laplace and random projections beside. Logistic, N = 2,500, the paper's design at D = 250 " +
-				"(of its 10 to 500), M = 5, 25, 50, 100, 250, one replicate (of 3), 5,000 test rows from the design and 5,000 from a rotated one, no ADVI",
+			Text: "means and deviations against HMC as M grows; diagonal Laplace and random projections beside. Logistic, N = 2,500, the paper's design at D = 500, " +
+				"the largest of its 10 to 500, M = 5, 50, 100, 250, 500, 5,000 test rows from the design and 5,000 from a rotated one; one replicate of its 3, 2 chains of 500 draws, no ADVI",
 			Expected: "errors fall as M grows; deviations over-estimated; diagonal Laplace and random projections poor out of sample"},
 		{ID: "L10", Slow: true, Run: lrSpeedUp,
-			Text:     "ten times as fast as full Laplace with little error: D = 5,000, N = 20,000, logistic, dense design with singular values falling as 1/j",
-			Expected: "time ratio at least 10 at M = 50, mean error at most 5 %"},
+			Text:     "ten times as fast as full Laplace with little error: D = 5,000, N = 20,000, M = 50, logistic, dense design with singular values falling as 0.85^j (and, beside, as 1/j)",
+			Expected: "for 0.85^j time ratio at least 10, error of the mean at most 5 %"},
 		{ID: "LR-poster", Slow: true, Run: lrPoster,
 			Text:     "the poster's synthetic design against full Laplace: N = 2,500, D = 500, feature variances 1e-5 + 5·1.05^-i, logistic",
 			Expected: "errors of mean and deviation fall as M grows and vanish at M = D"},
 		{ID: "LR-farm", Slow: true, Data: "farm_ads_sparse.parquet", Run: lrFarm,
 			Text:     "Farm Ads, 4,143 x 54,877, four fifths to learn from: LR-Laplace against Laplace in the space of rows, which is exact, prior variance by evidence",
-			Expected: "errors of the predictor's mean and deviation fall as M grows; AUC and log loss come near the exact ones"},
+			Expected: "deviation's error and log loss fall and AUC rises with M; at M = 800 within 0.01 in AUC and 0.02 in log loss of the exact ones"},
 	},
 }
 

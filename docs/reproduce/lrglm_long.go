@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"time"
 
@@ -16,25 +17,31 @@ import (
 	"github.com/bglm/bglm/kernels/lowrank"
 )
 
-// fastest is the least time in seconds of some runs of f.
+// fastest is the least processor time in seconds of some runs of f.
 func fastest(runs int, f func()) float64 {
 	best := math.Inf(1)
 	for range runs {
-		start := time.Now()
+		runtime.GC()
+		start := clock()
 		f()
-		best = min(best, time.Since(start).Seconds())
+		best = min(best, clock()-start)
 	}
 	return best
 }
 
-// lrScene is a logistic problem with a dense design whose singular values fall as 1/j.
-func lrScene(n, d, m int) *kernels.Problem {
+// lrHarmonic and lrGeometric are how singular values may fall.
+func lrHarmonic(i float64) float64  { return 1 / (1 + i) }
+func lrGeometric(i float64) float64 { return math.Pow(0.85, i) }
+
+// lrScene is a logistic problem with a dense design: 60 common factors whose singular
+// values are n^½ fall(j), and a little noise.
+func lrScene(n, d, m int, fall func(float64) float64) *kernels.Problem {
 	rng := rand.New(rand.NewPCG(uint64(n), uint64(d)))
-	k := min(60, d) // columns are mixtures of k common factors, and noise of their own
+	k := min(60, d)
 	load := lrNormals(rng, k, d)
 	for i := range k {
 		for j := range d {
-			load.Row(i)[j] /= float64(1+i) * math.Sqrt(float64(d))
+			load.Row(i)[j] *= fall(float64(i)) / math.Sqrt(float64(d))
 		}
 	}
 	x := dense.New(n, d)
@@ -76,32 +83,43 @@ func lrCost(c *Context) Found {
 		for _, s := range sizes {
 			p := make(s)
 			p.Dense()
-			t := fastest(3, fit(p))
+			t := fastest(5, fit(p))
 			fmt.Fprintf(c.Log, "  %s = %d: %.3f s\n", what, s, t)
 			x, y = append(x, math.Log(float64(s))), append(y, math.Log(t))
 		}
 		return slope(x, y)
 	}
-	d := one("low rank, D", []int{500, 1000, 2000, 4000}, func(d int) *kernels.Problem { return lrScene(3000, d, 40) }, low)
-	n := one("low rank, N", []int{2000, 4000, 8000, 16000}, func(n int) *kernels.Problem { return lrScene(n, 500, 40) }, low)
-	m := one("low rank, M", []int{25, 50, 100, 200}, func(m int) *kernels.Problem { return lrScene(3000, 1000, m) }, low)
-	f := one("full, D", []int{250, 500, 1000, 2000}, func(d int) *kernels.Problem { return lrScene(3000, d, 40) }, full)
-	return Found{fmt.Sprintf("slopes %.2f in D (500 to 4,000), %.2f in N (2,000 to 16,000), %.2f in M (25 to 200); full Laplace %.2f in D (250 to 2,000)", d, n, m, f),
+	d := one("low rank, D", []int{1000, 2000, 4000, 8000}, func(d int) *kernels.Problem { return lrScene(2000, d, 40, lrHarmonic) }, low)
+	n := one("low rank, N", []int{2000, 4000, 8000, 16000}, func(n int) *kernels.Problem { return lrScene(n, 1000, 40, lrHarmonic) }, low)
+	m := one("low rank, M", []int{25, 50, 100, 200}, func(m int) *kernels.Problem { return lrScene(4000, 4000, m, lrHarmonic) }, low)
+	f := one("full, D", []int{500, 1000, 2000, 4000}, func(d int) *kernels.Problem { return lrScene(4000, d, 40, lrHarmonic) }, full)
+	return Found{fmt.Sprintf("slopes of processor time %.2f in D (1,000 to 8,000), %.2f in N (2,000 to 16,000), %.2f in M (25 to 200); full Laplace %.2f in D (500 to 4,000)", d, n, m, f),
 		d < 1.3 && n < 1.3 && m < 1.4 && f > 1.5}
 }
 
 func lrSpeedUp(c *Context) Found {
 	const n, d = 20000, 5000
-	p := lrScene(n, d, 50)
-	p.Dense()
-	var low *lowrank.Result
-	tl := fastest(3, func() { low = ok(lowrank.Fit(p)) })
-	fmt.Fprintf(c.Log, "  low rank: %.2f s, %s\n", tl, low.Fit.Status)
-	var full *gauss.Normal
-	tf := fastest(1, func() { full, _ = lrFull(p) })
-	fmt.Fprintf(c.Log, "  full: %.1f s\n", tf)
-	e, s := lrDistance(low.Posterior.Mean, full.Mean), lrDistance(lrSD(low.Posterior.Var), lrSD(full.Var))
-	return Found{fmt.Sprintf("%.2f s against %.1f s, %.0f times as fast; error of the mean %.1f %%, of the deviations %.1f %%", tl, tf, tf/tl, 100*e, 100*s), tf/tl >= 10 && e <= 0.05}
+	var text []string
+	holds := true
+	for i, fall := range []func(float64) float64{lrGeometric, lrHarmonic} {
+		p := lrScene(n, d, 50, fall)
+		p.Dense()
+		var low *lowrank.Result
+		wall := time.Now()
+		tl := fastest(3, func() { low = ok(lowrank.Fit(p)) })
+		fmt.Fprintf(c.Log, "  low rank: %.2f s, %.2f on the wall, %s\n", tl, time.Since(wall).Seconds()/3, low.Fit.Status)
+		var full *gauss.Normal
+		wall = time.Now()
+		tf := fastest(1, func() { full, _ = lrFull(p) })
+		fmt.Fprintf(c.Log, "  full: %.1f s, %.1f on the wall\n", tf, time.Since(wall).Seconds())
+		e, s := lrDistance(low.Posterior.Mean, full.Mean), lrDistance(lrSD(low.Posterior.Var), lrSD(full.Var))
+		name := []string{"0.85^j", "1/j"}[i]
+		text = append(text, fmt.Sprintf("%s: %.2f s of processor time against %.1f s, %.0f times as fast, error of the mean %.1f %%, of the deviations %.2g %%", name, tl, tf, tf/tl, 100*e, 100*s))
+		if i == 0 {
+			holds = tf/tl >= 10 && e <= 0.05
+		}
+	}
+	return Found{strings.Join(text, "; "), holds}
 }
 
 // lrPosterDesign is the poster's: feature variances 1e-5 + 5·1.05^-i, turned.
@@ -215,11 +233,11 @@ func lrPoster(c *Context) Found {
 		text = append(text, fmt.Sprintf("M = %d: %.1e, %.1e, %.2f s", m, e, s, t))
 		fmt.Fprintf(c.Log, "  M = %d: %s\n", m, low.Fit.Status)
 	}
-	return Found{fmt.Sprintf("relative error of mean, of deviations, time: %s; full %.2f s", strings.Join(text, "; "), tf), falls && e < 1e-6}
+	return Found{fmt.Sprintf("relative error of mean, of deviations, processor time: %s; full %.2f s", strings.Join(text, "; "), tf), falls && e < 1e-6}
 }
 
 func lrAgainstHMC(c *Context) Found {
-	const n, d, test = 2500, 250, 5000
+	const n, d, test = 2500, 500, 5000
 	rng := rand.New(rand.NewPCG(11, 2))
 	turn := lrRotation(rng, d, d)
 	x := lrPosterDesign(rng, n, turn)
@@ -263,18 +281,18 @@ func lrAgainstHMC(c *Context) Found {
 		return r
 	}
 	var low []row
-	for _, m := range []int{5, 25, 50, 100, 250} {
+	for _, m := range []int{5, 50, 100, 250, 500} {
 		low = append(low, judge(fmt.Sprint("LR-Laplace ", m), ok(lowrank.Fit(lrRank(p, m))).Posterior))
 	}
 	var random row
-	for _, m := range []int{25, 100} {
+	for _, m := range []int{50, 250} {
 		random = judge(fmt.Sprint("random ", m), lrRandom(rng, x, y, m))
 	}
 	full, _ := lrFull(p)
 	judge("Laplace", full)
 	diagonal := judge("diagonal Laplace", lrDiagonal(p))
 	prior := judge("prior", p.Normal)
-	for _, m := range []int{25, 100} {
+	for _, m := range []int{50, 250} {
 		q := lrRank(p, m)
 		start := time.Now()
 		r := ok(hmc.Fit(q))
@@ -292,7 +310,7 @@ func lrAgainstHMC(c *Context) Found {
 		text = append(text, fmt.Sprintf("%s %.3f, %.3f, %.3f", strings.TrimPrefix(r.name, "LR-Laplace "), r.mean, r.sd, r.out))
 	}
 	best := low[3]
-	return Found{fmt.Sprintf("error of mean, of deviation, log loss on rotated rows by M: %s; diagonal Laplace %.3f, %.3f, %.3f; random projection M = 100 %.3f, %.3f, %.3f; prior's log loss %.3f",
+	return Found{fmt.Sprintf("error of mean, of deviation, log loss on rotated rows by M: %s; diagonal Laplace %.3f, %.3f, %.3f; random projection M = 250 %.3f, %.3f, %.3f; prior's log loss %.3f",
 		strings.Join(text, "; "), diagonal.mean, diagonal.sd, diagonal.out, random.mean, random.sd, random.out, prior.out),
 		falls && wide && diagonal.out > best.out && random.mean > best.mean && random.out > best.out}
 }
@@ -393,9 +411,9 @@ func lrFarm(c *Context) Found {
 	p = ok(ok(learn.sparse(mod, ly)).Problem())
 
 	// The exact answer in the space of rows.
-	start := time.Now()
+	start := clock()
 	em, ev := lrRows(lrKernel(append(learn.lists, unseen.lists...), v, mod.Prior.InterceptVariance), ly)
-	exactTime := time.Since(start).Seconds()
+	exactTime := clock() - start
 	judge := lrTest{y: ty}
 	el, ea := judge.logLoss(em, ev), auc(ty, em)
 	fmt.Fprintf(c.Log, "  rows: %.1f s, log loss %.4f, AUC %.4f\n", exactTime, el, ea)
@@ -405,8 +423,8 @@ func lrFarm(c *Context) Found {
 		column[p.Name(j)] = uint32(j)
 	}
 	var text []string
-	last, falls := math.Inf(1), true
-	ll, la := 0.0, 0.0
+	falls := true
+	ll, la, last := math.Inf(1), 0.0, math.Inf(1)
 	for _, m := range []int{10, 50, 100, 200, 400, 800} {
 		var r *lowrank.Result
 		tm := fastest(1, func() { r = ok(lowrank.Fit(lrRank(p, m))) })
@@ -426,13 +444,13 @@ func lrFarm(c *Context) Found {
 			lv[i] += extra
 		}
 		e, s := lrDistance(lm, em), lrDistance(lrSD(lv), lrSD(ev))
-		ll, la = judge.logLoss(lm, lv), auc(ty, lm)
-		falls = falls && e < last
-		last = e
+		l, a := judge.logLoss(lm, lv), auc(ty, lm)
+		falls = falls && s < last && l < ll && a > la
+		last, ll, la = s, l, a
 		text = append(text, fmt.Sprintf("M = %d: %.3f, %.3f, %.4f, %.4f, %.1f s", m, e, s, la, ll, tm))
 		fmt.Fprintf(c.Log, "  %s; %s\n", text[len(text)-1], r.Fit.Status)
 	}
-	return Found{fmt.Sprintf("prior variance %.3g; relative error of the predictor's mean, of its deviation, AUC, log loss, time: %s; in full %.4f, %.4f, %.1f s",
+	return Found{fmt.Sprintf("prior variance %.3g; relative error of the predictor's mean, of its deviation, AUC, log loss, processor time: %s; in full %.4f, %.4f, %.1f s",
 		v, strings.Join(text, "; "), ea, el, exactTime), falls && la > ea-0.01 && ll < el+0.02}
 }
 
