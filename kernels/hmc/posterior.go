@@ -49,19 +49,29 @@ func (x sparse) squares(dst, c []float64) {
 	}
 }
 
+// full multiplies row by row in the calling goroutine: the chains already keep the
+// processors busy.
 type full struct {
 	x      *dense.Matrix
 	offset []float64 // may be nil
 }
 
 func (d full) Predictor(dst, w []float64) {
-	dense.Gemv(dst, d.x, w)
+	for i := range dst {
+		dst[i] = dense.Dot(d.x.Row(i), w)
+	}
 	for i, v := range d.offset {
 		dst[i] += v
 	}
 }
 
-func (d full) MulT(dst, r []float64)               { dense.GemvT(dst, d.x, r) }
+func (d full) MulT(dst, r []float64) {
+	clear(dst)
+	for i, v := range r {
+		dense.Axpy(v, d.x.Row(i), dst)
+	}
+}
+
 func (d full) gram(dst *dense.Matrix, c []float64) { dense.Gram(dst, d.x, c) }
 func (d full) squares(dst, c []float64) {
 	clear(dst)
