@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -46,6 +47,8 @@ func TestHostile(t *testing.T) {
 	h := NewHostile(*hostileSeed)
 	kinds := map[string]int{}
 	var before int64
+	var slowest time.Duration
+	var slow string
 	for i := range n {
 		q := h.Next()
 		ctx, stop := context.WithTimeout(t.Context(), hostileLimit)
@@ -53,6 +56,9 @@ func TestHostile(t *testing.T) {
 		_, err := con.ExecContext(ctx, q)
 		took := time.Since(start)
 		stop()
+		if took > slowest {
+			slowest, slow = took, q
+		}
 		switch {
 		case took >= hostileLimit:
 			t.Errorf("statement %d takes over %v: %s", i, hostileLimit, q)
@@ -75,7 +81,7 @@ func TestHostile(t *testing.T) {
 		t.Errorf("states and bytes left: %q, %v", left, err)
 	}
 	after := resident(t)
-	t.Logf("%d statements: %s; resident %d MiB after a quarter of them, %d MiB at the end", n, figures(kinds), before>>20, after>>20)
+	t.Logf("%d statements: %s; resident %d MiB after a quarter of them, %d MiB at the end; slowest %v: %s", n, figures(kinds), before>>20, after>>20, slowest, slow)
 	// Go returns memory late and DuckDB keeps caches: what must not happen is growth
 	// with the number of statements.
 	if after > before+512<<20 {
@@ -94,6 +100,7 @@ func figures(kinds map[string]int) string {
 // resident is this process's resident memory in bytes, 0 where the system does not say.
 func resident(t *testing.T) int64 {
 	t.Helper()
+	debug.FreeOSMemory() // what Go has collected and would give back later
 	b, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
 		return 0
