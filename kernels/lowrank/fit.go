@@ -200,6 +200,8 @@ func status(r *Reduced, out *Result, s *solver, held int, stopped string) string
 	switch {
 	case s.floored:
 		fmt.Fprintf(&b, "; %d rows of negative curvature count as flat", s.negative)
+	case r.rounded > 0:
+		fmt.Fprintf(&b, "; %d variances are held at 1e-13 of the prior's, the limit of rounding", r.rounded)
 	case held > 0:
 		fmt.Fprintf(&b, "; the variance of %d directions is held at the prior's", held)
 	}

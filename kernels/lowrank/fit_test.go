@@ -611,6 +611,26 @@ func TestErrorsAndEdges(t *testing.T) {
 	if f := fit(t, p); f.Fit.Converged || !strings.HasPrefix(f.Fit.Status, "stopped by time_limit") {
 		t.Errorf("time_limit: %v %q", f.Fit.Converged, f.Fit.Status)
 	}
+	wide := dense.New(40, 3)
+	for i := range wide.Data {
+		wide.Data[i] = 1e9 * rng.NormFloat64()
+	}
+	if f := fit(t, problem(t, model(t, "gaussian", false, kernels.Options{Rank: 2}), wide, make([]float64, 40), nil)); f.Posterior.Form != gauss.LowRank || !(f.Posterior.Var[0] > 0) {
+		t.Errorf("values of 1e9: %q", f.Fit.Status)
+	}
+	wide = dense.New(40, 3)
+	for i := range 40 {
+		wide.Row(i)[i%2] = 1e9
+		wide.Row(i)[2] = 1e-9
+	}
+	if f := fit(t, problem(t, model(t, "gaussian", false, kernels.Options{Rank: 2}), wide, make([]float64, 40), nil)); !strings.Contains(f.Fit.Status, "2 variances are held") {
+		t.Errorf("weights known to 1e-20: %q", f.Fit.Status)
+	}
+	big, options := *p, *p.Model
+	big.N, big.P, big.Model, options.Options.Rank = 1<<40, 1<<20, &options, 1000
+	if _, err := Fit(&big); err == nil || !strings.Contains(err.Error(), "lower rank") {
+		t.Errorf("a decomposition beyond memory: %v", err)
+	}
 	for i := range p.N {
 		p.Y[i] = 1e7 // far from the start: the rate rises by e¹⁶
 	}

@@ -225,7 +225,7 @@ func (l *learner) prior() (*gauss.Normal, error) {
 }
 
 // maximise finds a maximum of f in [lo, hi]: uphill from x in growing steps until it
-// is bracketed, then golden sections with parabolas (Brent 1973). Values of -Inf are
+// is bracketed, then golden sections with parabolas ([brent1973]). Values of -Inf are
 // avoided.
 func maximise(f func(float64) float64, x, lo, hi float64) (at, best float64) {
 	const golden = 0.3819660112501051

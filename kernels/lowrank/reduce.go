@@ -15,6 +15,10 @@ import (
 // factor takes 8 p² bytes and p³/3 operations.
 const FullLimit = 8000
 
+// maxNumbers bounds the rows and features times the vectors of the decomposition, of
+// which up to four such blocks are in memory: 16 GiB.
+const maxNumbers = 1 << 29
+
 // Reduced is a problem in the k coordinates that its low-rank likelihood sees. With
 // Σ0 = C Cᵀ the prior's covariance, Ũ the directions kept (p x k: a unit vector for
 // the intercept, then U) and H an orthonormal basis of Cᵀ Ũ,
@@ -34,6 +38,7 @@ type Reduced struct {
 	Offset   []float64     // the predictor at u = 0
 	Prior    *gauss.Normal // of the weights
 	root     *gauss.Root   // C
+	rounded  int           // variances that the latest lift held up, see shrink
 	of       *kernels.Problem
 	basis    *dense.Matrix // Ũ
 }
@@ -42,7 +47,7 @@ type Reduced struct {
 // seed of its options, and whitens what is left by the prior.
 //
 // Cost: that of SVD, and O((n + p) k²); O(p² k) under a full prior.
-// Errors: those of SVD and of the prior.
+// Errors: those of SVD and of the prior, more than 2^29 numbers to keep.
 func Reduce(p *kernels.Problem) (*Reduced, error) {
 	r := &Reduced{of: p}
 	if p.P > 0 && p.Name(0) == kernels.Intercept {
@@ -50,8 +55,12 @@ func Reduce(p *kernels.Problem) (*Reduced, error) {
 	}
 	o := Options{p.Options.Rank, p.Options.Oversample, p.Options.PowerIterations, p.Options.Seed}
 	least := min(p.N, p.P-r.Forced)
-	if want := orZero(o.Rank, 50); want > least {
+	want := orZero(o.Rank, 50)
+	if want > least {
 		r.Clamped = want
+	}
+	if l := min(float64(want)+float64(orZero(o.Oversample, 10)), float64(least)); l*float64(p.N+p.P) > maxNumbers {
+		return nil, fmt.Errorf("rank = %d with oversample needs %.0f vectors of %d rows and %d features; allowed: %d numbers in all, lower rank", want, l, p.N, p.P, maxNumbers)
 	}
 	var err error
 	if r.Factors, err = SVD(Of(p, r.Forced), o); err != nil {
@@ -209,7 +218,8 @@ func (r *Reduced) lift(u []float64, v *dense.Matrix, gone, keep []float64) (w *g
 		}
 		f = both
 	}
-	w, err = gauss.NewLowRank(mean, append([]float64(nil), d...), shrink(d, f))
+	r.rounded = shrink(d, f)
+	w, err = gauss.NewLowRank(mean, append([]float64(nil), d...), f)
 	return w, wider, err
 }
 
@@ -222,8 +232,9 @@ func (r *Reduced) rankAfter() int {
 }
 
 // shrink scales the rows of F down where rounding leaves a variance d - |F_j|² below
-// what the difference resolves; diag(d) - F Fᵀ stays positive semidefinite by it.
-func shrink(d []float64, f *dense.Matrix) *dense.Matrix {
+// what the difference resolves, and counts them; diag(d) - F Fᵀ stays positive
+// semidefinite by it.
+func shrink(d []float64, f *dense.Matrix) (rows int) {
 	for j, v := range d {
 		row := f.Row(j)
 		s := dense.Dot(row, row)
@@ -232,9 +243,10 @@ func shrink(d []float64, f *dense.Matrix) *dense.Matrix {
 			for i := range row {
 				row[i] *= by
 			}
+			rows++
 		}
 	}
-	return f
+	return rows
 }
 
 // liftFull is the lifted Gaussian as a Cholesky factor. The inner covariance of b,
