@@ -33,7 +33,7 @@ func (o *options) plan(method *engine.Method, hasTime, hasTrials bool) (*fitPlan
 		}
 	}
 	if method.Streams {
-		for key, auto := range map[string]bool{"prior_variance": o.AutoPrior, "dispersion": o.AutoDispersion, "shape": o.AutoShape} {
+		for key, auto := range map[string]bool{"prior_variance": o.AutoPrior, "shape": o.AutoShape} {
 			if auto {
 				return nil, fmt.Errorf("option %s: found 'auto'; %s sees each row once and takes a number here; 'auto' belongs to: %s",
 					key, method.Name, strings.Join(keepers(), ", "))

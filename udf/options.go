@@ -36,7 +36,7 @@ var optionDocs = []optionDoc{
 	{"intercept_variance", "10", "a finite number >= 0", "prior variance of the intercept"},
 	{"priors", "none", "MAP(VARCHAR, STRUCT(mean, variance)) or LIST(STRUCT(feature, mean, variance))", "priors of single features by name"},
 	{"prior", "none", "a FIT", "posterior to start from (warm start), its covariance included"},
-	{"dispersion", "1", "a finite number > 0, or 'auto' (methods that keep the rows)", "noise variance of gaussian, squared scale of studentt; 'auto' = by the evidence"},
+	{"dispersion", "1", "a finite number > 0, or 'auto' (filters: gaussian with link identity)", "noise variance of gaussian, squared scale of studentt; 'auto' = by the evidence, in filters from the innovations"},
 	{"shape", "1 (studentt 4)", "a finite number > 0, or 'auto' (methods that keep the rows)", "negbinomial size, gamma shape, student-t degrees of freedom; 'auto' = by the evidence"},
 	{"process_noise", "0", "a finite number >= 0, MAP(VARCHAR, number) or 'auto'", "random-walk variance per unit of time (per row without time); 'auto' = by innovation likelihood"},
 	{"forgetting", "1", "a number in (0, 1]", "discount per unit of time towards the prior"},

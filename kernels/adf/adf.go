@@ -46,6 +46,8 @@ type State struct {
 	begun, clock float64   // times of the start and of the latest row; NaN before the first
 
 	n, skipped, late, merged int64
+
+	learning *lik.Learning // cfg.Lik, where the dispersion is learnt; cfg is s's own then
 }
 
 // filter is the beliefs under one rate of drift.
@@ -56,17 +58,28 @@ type filter struct {
 	logZ     float64
 	conflict float64 // largest |μa - μb| / sqrt(σa² + σb²) met in a merge
 
-	tilt lik.Tilted // of the row at hand, and the variance it met
-	v    float64
+	tilt lik.Tilted // of the row at hand, and the predictor it met
+	m, v float64
 }
 
 // New returns the state before the first row.
 // Errors: more start beliefs than MaxFeatures; automatic process noise beside
-// forgetting.
+// forgetting; an automatic dispersion of a family that has none to learn by rows.
 func New(cfg *kernels.Model) (*State, error) {
 	s := &State{cfg: cfg, drifts: cfg.Drifts() || cfg.Options.AutoNoise, begun: math.NaN(), clock: math.NaN()}
 	if cfg.Options.AutoNoise && cfg.Forgets() {
 		return nil, fmt.Errorf("process_noise = 'auto' and forgetting are two models of drift; give one of them")
+	}
+	if cfg.Options.AutoDispersion {
+		n := int64(0)
+		if cfg.Start != nil {
+			n = cfg.Start.N
+		}
+		var err error
+		if s.learning, err = lik.NewLearning(cfg.Lik, n); err != nil {
+			return nil, err
+		}
+		s.own()
 	}
 	if err := cfg.Name(&s.Dict); err != nil {
 		return nil, err
@@ -118,6 +131,13 @@ func New(cfg *kernels.Model) (*State, error) {
 		}
 	}
 	return s, nil
+}
+
+// own gives s a model of its own, with the likelihood that s teaches.
+func (s *State) own() {
+	m := *s.cfg
+	m.Lik = s.learning
+	s.cfg = &m
 }
 
 func (s *State) born(n int) {
@@ -318,9 +338,13 @@ func (s *State) row(o lik.Obs, fs []uint32, xs []float64, shift float64) error {
 		if !finite(t.LogZ) || !finite(t.Alpha) || !(t.Ratio > 0) || !(t.Ratio <= math.MaxFloat64) {
 			return fmt.Errorf("y = %v with weight %v is impossible under a linear predictor of mean %v, variance %v: log Z = %v", o.Y, o.Weight, m, v, t.LogZ)
 		}
-		b.tilt, b.v = t, v
+		b.tilt, b.m, b.v = t, m, v
 	}
 	s.n++
+	if s.learning != nil {
+		b := s.best()
+		s.learning.Learn(o, b.m, b.v)
+	}
 	for k := range s.bank {
 		b := &s.bank[k]
 		b.logZ += b.tilt.LogZ
@@ -397,6 +421,10 @@ func (s *State) Clone() *State {
 	for k := range c.bank {
 		b := &c.bank[k]
 		b.w, b.drifted = append([]kernels.Weight(nil), b.w...), append([]float64(nil), b.drifted...)
+	}
+	if s.learning != nil {
+		c.learning = s.learning.Clone()
+		c.own()
 	}
 	return &c // base and rest are never changed
 }
@@ -482,6 +510,9 @@ func (s *State) Merge(src *State) error {
 		for _, id := range ids {
 			s.touched[id] = clock
 		}
+	}
+	if s.learning != nil {
+		s.learning.Merge(src.learning)
 	}
 	s.clock, s.begun = clock, begun
 	from := int64(0)

@@ -95,7 +95,7 @@ var errMixed = fmt.Errorf("internal error: merging fits of different methods")
 // batch keeps the rows for an engine that reads them more than once.
 type batch struct {
 	*kernels.Rows
-	solve func(*kernels.Problem) (*kernels.Fit, error)
+	solve func(*kernels.Rows) (*kernels.Fit, error)
 }
 
 func (b batch) Features() *kernels.Dict { return &b.Rows.Dict }
@@ -108,16 +108,20 @@ func (b batch) Merge(src Fitter) error {
 	return b.Rows.Merge(o.Rows)
 }
 
-func (b batch) Fit() (*kernels.Fit, error) {
-	p, err := b.Problem()
-	if err != nil {
-		return nil, err
-	}
-	return b.solve(p)
-}
+func (b batch) Fit() (*kernels.Fit, error) { return b.solve(b.Rows) }
 
 // keeping makes the New of a batch engine.
 func keeping(solve func(*kernels.Problem) (*kernels.Fit, error)) func(*kernels.Model) (Fitter, error) {
+	return keepingRows(func(r *kernels.Rows) (*kernels.Fit, error) {
+		p, err := r.Problem()
+		if err != nil {
+			return nil, err
+		}
+		return solve(p)
+	})
+}
+
+func keepingRows(solve func(*kernels.Rows) (*kernels.Fit, error)) func(*kernels.Model) (Fitter, error) {
 	return func(m *kernels.Model) (Fitter, error) {
 		r, err := kernels.NewRows(m)
 		if err != nil {

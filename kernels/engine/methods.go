@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"math"
+
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/adf"
 	"github.com/bglm/bglm/kernels/ep"
@@ -8,6 +10,7 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/hmc"
 	"github.com/bglm/bglm/kernels/laplace"
+	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/lowrank"
 )
 
@@ -18,7 +21,7 @@ var methods = []Method{
 		New:     newADF},
 	{Name: "ep", Source: "Zoeter (2007), section 3",
 		Summary: "Quadrature expectation propagation to convergence, forward and backward over weights that drift, with factorised beliefs or a full covariance. Factorised beliefs of correlated features have good means and too small variances.",
-		Keys:    []string{"process_noise", "quadrature", "covariance", "max_iter", "tol", "damping", "standardize", "time_limit"},
+		Keys:    []string{"process_noise", "quadrature", "covariance", "rank", "oversample", "power_iterations", "seed", "max_iter", "tol", "damping", "standardize", "time_limit"},
 		New:     keeping(standardized(solveEP, func(p *kernels.Problem) bool { return p.Options.Covariance == "full" }))},
 	{Name: "laplace", Source: "Hennig (2020); MacKay (1992)",
 		Summary: "Most probable weights by Newton's method and a Gaussian with the curvature there; log evidence, and prior variance, dispersion and shape that maximise it.",
@@ -41,9 +44,9 @@ var methods = []Method{
 		Keys:    []string{"process_noise", "forgetting", "covariance", "rank", "measurement_noise", "noise_floor", "max_iter", "tol"},
 		New:     filtering(filter.EKF{})},
 	{Name: "hmc", Source: "Hoffman and Gelman (2014); Trippe et al. (2019) for rank",
-		Summary: "No-U-turn Hamiltonian Monte Carlo, the referee: means, variances and covariance of the draws, log evidence by bridge sampling, R-hat and effective sample sizes in status. With rank it samples the low-rank likelihood.",
+		Summary: "No-U-turn Hamiltonian Monte Carlo, the referee: means, variances and covariance of the draws, log evidence by bridge sampling, R-hat and effective sample sizes in status. With rank it samples the low-rank likelihood; parameters asked for as auto are those of laplace.",
 		Keys:    []string{"samples", "warmup", "chains", "rank", "oversample", "power_iterations", "seed", "standardize", "time_limit"},
-		New:     keeping(hmc.Fit)},
+		New:     keepingRows(solveHMC)},
 }
 
 // newADF is the factorised filter, or the joint one where the covariance asks for it
@@ -83,4 +86,40 @@ func solveLowRank(p *kernels.Problem) (*kernels.Fit, error) {
 		return nil, err
 	}
 	return r.Fit, nil
+}
+
+// solveHMC samples under the parameters that maximise Laplace's evidence where the
+// model asks for that.
+func solveHMC(r *kernels.Rows) (*kernels.Fit, error) {
+	o := &r.Model.Options
+	if !o.AutoPrior && !o.AutoDispersion && !o.AutoShape {
+		p, err := r.Problem()
+		if err != nil {
+			return nil, err
+		}
+		return hmc.Fit(p)
+	}
+	m := *r.Model
+	m.Options.Rank = 0 // it is the likelihood's here, not the Hessian's
+	learn := *r
+	learn.Model = &m
+	p, err := learn.Problem()
+	if err != nil {
+		return nil, err
+	}
+	f, err := laplace.Fit(p)
+	if err != nil {
+		return nil, err
+	}
+	m.Options = *o
+	m.Options.AutoPrior, m.Options.PriorGroups, m.Options.AutoDispersion, m.Options.AutoShape = false, false, false, false
+	m.Prior = f.Prior
+	m.Params.Dispersion, m.Params.Shape = f.Dispersion, f.Shape
+	if math.IsNaN(f.Shape) {
+		m.Params.Shape = 0
+	}
+	if m.Lik, err = lik.New(f.Family, f.Link, m.Params); err != nil {
+		return nil, err
+	}
+	return solveHMC(&learn)
 }

@@ -25,6 +25,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/lik"
@@ -69,8 +70,9 @@ type State struct {
 	n, skipped    int64
 	late, cut     int64
 	merged        int64
-	conflict      float64 // largest |μa - μb| / sqrt(σa² + σb²) met in a merge
-	cols          []int32 // scratch: the row's entries with a column
+	conflict      float64       // largest |μa - μb| / sqrt(σa² + σb²) met in a merge
+	learning      *lik.Learning // cfg.Lik, where the dispersion is learnt; cfg is s's own then
+	cols          []int32       // scratch: the row's entries with a column
 	vals, added   []float64
 	tilts         []lik.Tilted
 	spreads       []float64
@@ -114,6 +116,20 @@ type covariance interface {
 // than "", "full" and "lowrank"; process noise beside forgetting; a prior
 // that is not a proper Gaussian; more start beliefs than MaxFeatures or MaxFull.
 func New(m *kernels.Model, rule Rule) (*State, error) {
+	var learning *lik.Learning
+	if m.Options.AutoDispersion {
+		n := int64(0)
+		if m.Start != nil {
+			n = m.Start.N
+		}
+		var err error
+		if learning, err = lik.NewLearning(m.Lik, n); err != nil {
+			return nil, err
+		}
+		own := *m
+		own.Lik = learning
+		m = &own
+	}
 	up, err := rule.bind(m)
 	if err != nil {
 		return nil, err
@@ -129,7 +145,7 @@ func New(m *kernels.Model, rule Rule) (*State, error) {
 	if m.Forgets() && (m.Options.AutoNoise || m.Noise > 0 || m.NoiseBy != nil) {
 		return nil, errors.New("process_noise and forgetting are two models of drift; give one of them")
 	}
-	s := &State{cfg: m, rule: rule, up: up, begun: math.NaN(), clock: math.NaN(), drifts: m.Drifts() || m.Options.AutoNoise}
+	s := &State{cfg: m, learning: learning, rule: rule, up: up, begun: math.NaN(), clock: math.NaN(), drifts: m.Drifts() || m.Options.AutoNoise}
 	if err := m.Name(&s.Dict); err != nil {
 		return nil, err
 	}
@@ -485,6 +501,13 @@ func (s *State) row(b *kernels.Batch, i int) error {
 	if cut {
 		s.cut++
 	}
+	if s.learning != nil {
+		best, at := s.best(), m
+		for e, j := range s.cols {
+			at += s.vals[e] * best.mean[j]
+		}
+		s.learning.Learn(o, at, s.spreads[slices.Index(s.bank, best)])
+	}
 	for k, q := range s.bank {
 		q.logZ += s.tilts[k].LogZ
 		if s.spreads[k] > 0 && o.Weight > 0 {
@@ -581,6 +604,17 @@ func (s *State) Clone() *State {
 	for k, b := range s.bank {
 		c.bank[k] = &member{b.q, append([]float64(nil), b.mean...), b.cov.clone(), b.logZ}
 	}
+	if s.learning != nil {
+		own := *s.cfg
+		c.learning = s.learning.Clone()
+		own.Lik = c.learning
+		c.cfg = &own
+		up, err := s.rule.bind(c.cfg)
+		if err != nil { // the same options bound before
+			panic(err)
+		}
+		c.up = up
+	}
 	return &c // order, at, rate and rest are replaced, never changed
 }
 
@@ -612,6 +646,9 @@ func (s *State) Merge(src *State) error {
 	b := src.Clone()
 	if err := b.Grow(); err != nil {
 		return err
+	}
+	if s.learning != nil {
+		s.learning.Merge(b.learning)
 	}
 	for j := range src.Dict.Len() {
 		if _, err := s.Dict.AddRaw(string(src.Dict.Name(uint32(j)))); err != nil {
