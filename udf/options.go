@@ -472,16 +472,16 @@ func (o *options) adopt() error {
 	} else if o.hashBits != f.HashBits {
 		return clash("hash_bits", bitsText(o.hashBits), bitsText(f.HashBits))
 	}
-	if !o.has["dispersion"] {
+	if !o.has["dispersion"] || o.AutoDispersion {
 		o.dispersion = f.Dispersion
 	}
-	if !o.has["shape"] {
+	if !o.has["shape"] || o.AutoShape {
 		o.shape = f.Shape
 	}
 	if !o.has["prior_mean"] {
 		o.prior.Mean = f.Prior.Mean
 	}
-	if !o.has["prior_variance"] {
+	if !o.has["prior_variance"] || o.AutoPrior {
 		o.prior.Variance = f.Prior.Variance
 	}
 	if !o.has["intercept_variance"] {
