@@ -386,15 +386,15 @@ func conform(rec arrow.RecordBatch, s *arrow.Schema) (arrow.RecordBatch, error) 
 }
 
 // ToIPC writes the rows of the Parquet file path to w as an Arrow IPC file, or as
-// a stream. Memory: a few thousand rows a row group at work.
-func ToIPC(ctx context.Context, w io.Writer, path string, stream bool) error {
+// a stream, with pairs of metadata. Memory: a few thousand rows a row group at work.
+func ToIPC(ctx context.Context, w io.Writer, path string, stream bool, meta ...string) error {
 	r, err := Open(ctx, path, nil)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
 	// Dictionaries differ between row groups, which an IPC file does not allow.
-	s := undictionary(r.Schema())
+	s := undictionary(r.Schema(), meta)
 	var out interface {
 		Write(arrow.RecordBatch) error
 		Close() error
@@ -415,14 +415,19 @@ func ToIPC(ctx context.Context, w io.Writer, path string, stream bool) error {
 	return errors.Join(r.Err(), out.Close())
 }
 
-func undictionary(s *arrow.Schema) *arrow.Schema {
+func undictionary(s *arrow.Schema, meta []string) *arrow.Schema {
 	fields := s.Fields()
 	for i := range fields {
 		if d, ok := fields[i].Type.(*arrow.DictionaryType); ok {
 			fields[i].Type = d.ValueType
 		}
 	}
-	return arrow.NewSchema(fields, nil)
+	var keys, values []string
+	for i := 0; i+1 < len(meta); i += 2 {
+		keys, values = append(keys, meta[i]), append(values, meta[i+1])
+	}
+	m := arrow.NewMetadata(keys, values)
+	return arrow.NewSchema(fields, &m)
 }
 
 func spread(rec arrow.RecordBatch, s *arrow.Schema) arrow.RecordBatch {

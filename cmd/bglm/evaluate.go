@@ -1,0 +1,202 @@
+package main
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+)
+
+type evaluateCommand struct {
+	dataFlags
+	Beliefs string   `short:"b" placeholder:"FILE" help:"Belief table that scores the rows; or give --p."`
+	Formula string   `short:"f" placeholder:"'Y ~ TERMS'" help:"The model, where the belief file does not know it."`
+	Y       string   `name:"y" placeholder:"SQL" help:"What was observed."`
+	X       string   `name:"x" placeholder:"SQL" help:"Features, as in bglm fit."`
+	P       string   `name:"p" placeholder:"SQL" help:"Predictions, when the rows have them already."`
+	Option  []string `short:"o" sep:"none" placeholder:"KEY=VALUE" help:"As in bglm predict."`
+	Bins    int      `placeholder:"N" default:"10" help:"Bins of the calibration table (default: 10)."`
+	outputFlags
+}
+
+// Help is the text below the usage line.
+func (*evaluateCommand) Help() string {
+	return `For a 0/1 response: log loss, AUC, Brier score and a calibration table. For others: root mean squared
+and mean absolute error, and how often the 95 % interval of the prediction holds what was observed.
+
+Examples:
+
+  bglm evaluate --beliefs beliefs.parquet --data testdata/flights.parquet
+  bglm evaluate --data scores.parquet --y 'delay > 15' --p prediction --json`
+}
+
+// quality is what evaluate reports.
+type quality struct {
+	N           int64    `json:"n"`
+	Missing     int64    `json:"missing"` // rows without response or prediction
+	Mean        *float64 `json:"mean,omitempty"`
+	Predicted   *float64 `json:"mean_prediction,omitempty"`
+	LogLoss     *float64 `json:"log_loss,omitempty"`
+	AUC         *float64 `json:"auc,omitempty"`
+	Brier       *float64 `json:"brier,omitempty"`
+	RMSE        *float64 `json:"rmse,omitempty"`
+	MAE         *float64 `json:"mae,omitempty"`
+	Coverage    *float64 `json:"coverage_95,omitempty"`
+	Calibration []bin    `json:"calibration,omitempty"`
+	Seconds     float64  `json:"seconds"`
+}
+
+type bin struct {
+	Lower     float64 `json:"lower"`
+	Upper     float64 `json:"upper"`
+	N         int64   `json:"n"`
+	Predicted float64 `json:"predicted"`
+	Observed  float64 `json:"observed"`
+}
+
+// Run measures and prints.
+func (c *evaluateCommand) Run(e *env) error {
+	began := time.Now()
+	if (c.Beliefs == "") == (c.P == "") {
+		return usageError{errors.New("give --beliefs FILE, which scores the rows, or --p, their predictions")}
+	}
+	if c.Bins < 1 || c.Bins > 1000 {
+		return usageError{fmt.Errorf("--bins is %d, allowed is 1 to 1000", c.Bins)}
+	}
+	s, err := openSession(e, c.Quiet)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	q, err := c.scored(s)
+	if err != nil {
+		return err
+	}
+	r, err := s.quality("scored", c.Bins, q)
+	if err != nil {
+		return err
+	}
+	r.Seconds = math.Round(time.Since(began).Seconds()*1000) / 1000
+	if c.JSON {
+		return writeJSON(e.stdout, r)
+	}
+	if c.Quiet {
+		return nil
+	}
+	return r.print(e)
+}
+
+// scored makes the table scored (y, p, lower, upper) and says whether the
+// response is binary.
+func (c *evaluateCommand) scored(s *session) (binary bool, err error) {
+	var q string
+	var src *source
+	if c.P != "" {
+		if c.Y == "" {
+			return false, usageError{errors.New("--p needs --y, what was observed")}
+		}
+		if src, err = s.open(&c.dataFlags); err != nil {
+			return false, err
+		}
+		q = "SELECT (" + c.Y + ")::DOUBLE AS y, (" + c.P + ")::DOUBLE AS p, NULL::DOUBLE AS lower, NULL::DOUBLE AS upper FROM " + src.rows()
+	} else {
+		sc, err := s.scoring(&c.dataFlags, &scoreFlags{Beliefs: c.Beliefs, Formula: c.Formula, Y: c.Y, X: c.X, Option: c.Option}, true)
+		if err != nil {
+			return false, err
+		}
+		if sc.fits.hasClass || !sc.fits.isFit {
+			return false, errors.New("these beliefs predict classes or functions; evaluate their scores with --p")
+		}
+		src = sc.src
+		trials := "1"
+		if v, ok := sc.job.option("trials"); ok {
+			trials = v
+		}
+		q = "SELECT bglm_y AS y, d.mean AS p, d.lower AS lower, d.upper AS upper FROM (SELECT bglm_y, bglm_predict_dist(bglm_fit, bglm_x) AS d FROM " +
+			sc.subquery("", "("+sc.y+")::DOUBLE / ("+trials+") AS bglm_y") + ")"
+	}
+	if err := s.long("scoring", "CREATE OR REPLACE TEMP TABLE scored AS "+q); err != nil {
+		return false, src.blame(err)
+	}
+	return binary, s.row("SELECT coalesce(bool_and(y IN (0, 1) AND p BETWEEN 0 AND 1) FILTER (y IS NOT NULL AND p IS NOT NULL), false) FROM scored", &binary)
+}
+
+func (s *session) quality(table string, bins int, binary bool) (*quality, error) {
+	r := &quality{}
+	var mean, predicted, a, b, c sql.NullFloat64
+	set := func(to **float64, v sql.NullFloat64) {
+		if v.Valid && !math.IsNaN(v.Float64) && !math.IsInf(v.Float64, 0) {
+			*to = &v.Float64
+		}
+	}
+	err := s.row("SELECT count(*) FILTER (y IS NOT NULL AND p IS NOT NULL), count(*) FILTER (y IS NULL OR p IS NULL), avg(y) FILTER (p IS NOT NULL), avg(p) FILTER (y IS NOT NULL) FROM "+table, &r.N, &r.Missing, &mean, &predicted)
+	if err != nil {
+		return nil, err
+	}
+	if r.N == 0 {
+		return nil, errors.New("no row has both a response and a prediction")
+	}
+	set(&r.Mean, mean)
+	set(&r.Predicted, predicted)
+	if !binary {
+		err := s.row("SELECT bglm_rmse(y, p), avg(abs(y - p)), bglm_coverage(y, lower, upper) FROM "+table+" WHERE y IS NOT NULL AND p IS NOT NULL", &a, &b, &c)
+		set(&r.RMSE, a)
+		set(&r.MAE, b)
+		set(&r.Coverage, c)
+		return r, err
+	}
+	err = s.row("SELECT bglm_log_loss(y::INT::BOOLEAN, p), bglm_auc(y::INT::BOOLEAN, p), bglm_brier(y::INT::BOOLEAN, p) FROM "+table+" WHERE y IS NOT NULL AND p IS NOT NULL", &a, &b, &c)
+	if err != nil {
+		return nil, err
+	}
+	set(&r.LogLoss, a)
+	set(&r.AUC, b)
+	set(&r.Brier, c)
+	err = s.each(fmt.Sprintf("SELECT b.lower, b.upper, b.n, b.predicted, b.observed FROM (SELECT unnest(bglm_calibration(y::INT::BOOLEAN, p, %d)) AS b FROM %s WHERE y IS NOT NULL AND p IS NOT NULL) WHERE b.n > 0", bins, table), func(scan func(...any) error) error {
+		var x bin
+		err := scan(&x.Lower, &x.Upper, &x.N, &x.Predicted, &x.Observed)
+		r.Calibration = append(r.Calibration, x)
+		return err
+	})
+	return r, err
+}
+
+func newTable() table.Writer {
+	t := table.NewWriter()
+	t.SetStyle(table.StyleLight)
+	t.Style().Format.Header = text.FormatDefault
+	return t
+}
+
+func (r *quality) print(e *env) error {
+	t := newTable()
+	t.AppendHeader(table.Row{"measure", "value"})
+	t.AppendRow(table.Row{"rows", r.N})
+	if r.Missing > 0 {
+		t.AppendRow(table.Row{"rows without y or prediction", r.Missing})
+	}
+	for _, m := range []struct {
+		name string
+		v    *float64
+	}{{"mean of y", r.Mean}, {"mean prediction", r.Predicted}, {"log loss", r.LogLoss}, {"AUC", r.AUC}, {"Brier score", r.Brier}, {"RMSE", r.RMSE}, {"mean absolute error", r.MAE}, {"coverage of 95 % intervals", r.Coverage}} {
+		if m.v != nil {
+			t.AppendRow(table.Row{m.name, fmt.Sprintf("%.6g", *m.v)})
+		}
+	}
+	out := t.Render() + "\n"
+	if len(r.Calibration) > 0 {
+		t := newTable()
+		t.AppendHeader(table.Row{"from", "to", "rows", "predicted", "observed"})
+		for _, b := range r.Calibration {
+			t.AppendRow(table.Row{fmt.Sprintf("%.3f", b.Lower), fmt.Sprintf("%.3f", b.Upper), b.N, fmt.Sprintf("%.4f", b.Predicted), fmt.Sprintf("%.4f", b.Observed)})
+		}
+		out += t.Render() + "\n"
+	}
+	_, err := fmt.Fprint(e.stdout, strings.TrimLeft(out, "\n"))
+	return err
+}

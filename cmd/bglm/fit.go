@@ -1,0 +1,314 @@
+package main
+
+import (
+	"bytes"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+type fitCommand struct {
+	dataFlags
+	modelFlags
+	outputFlags
+	Prior       string        `placeholder:"FILE" help:"Continue from the beliefs in this file, or start from them."`
+	Out         string        `placeholder:"FILE" help:"Where the belief table goes: .parquet, .arrow, .csv, .json or .duckdb. Without it: CSV on the standard output."`
+	Parallel    bool          `help:"Let all threads absorb rows, in no fixed order, and merge what they learnt: faster, repeatable only to the accuracy of the merge. Methods that keep their rows always read with all threads."`
+	Engine      string        `placeholder:"NAME" enum:"duckdb,arrow" default:"duckdb" help:"duckdb (default), or arrow: Parquet and Arrow rows by columns, without SQL, as a stream."`
+	Incremental bool          `help:"Process only the files that the ledger in --out (a .duckdb file) does not have, one after the other, each in a transaction."`
+	Watch       time.Duration `placeholder:"DURATION" help:"With --incremental: look for new files again and again, after this pause, until Ctrl-C."`
+}
+
+// Help is the text below the usage line.
+func (*fitCommand) Help() string {
+	return `Fits a model to the rows of files and writes its belief table: feature, mean, variance.
+
+Formulas are those of R: names of columns, functions of them in SQL (ln is the natural logarithm),
+a:b and a*b for interactions, - 1 for no intercept, factor(e) for levels that are numbers, I(e) for
+arithmetic, offset(e), a dot for all other columns. Numbers are features by their name, text,
+booleans and dates are features name=value.
+
+Examples:
+
+  bglm fit --data testdata/flights.parquet --formula 'delay > 15 ~ origin + destination + factor(hour(date))' --order date --out beliefs.parquet
+  bglm fit --data 'days/*.parquet' --formula 'click ~ ad + site + ad:site' --group country --method laplace --option prior_variance=auto --out beliefs.parquet
+  bglm fit --data 'days/*.parquet' --formula 'click ~ ad' --incremental --out model.duckdb
+  cat rows.arrows | bglm fit --data - --engine arrow --formula 'y ~ a + b' --out beliefs.arrow`
+}
+
+// summary is what a command reports.
+type summary struct {
+	Command   string   `json:"command"`
+	Method    string   `json:"method,omitempty"`
+	Family    string   `json:"family,omitempty"`
+	Link      string   `json:"link,omitempty"`
+	Files     int      `json:"files,omitempty"`
+	Groups    *int64   `json:"groups,omitempty"`
+	N         int64    `json:"n"`
+	Skipped   int64    `json:"n_skipped"`
+	Weights   int64    `json:"weights"`
+	Evidence  *float64 `json:"log_evidence,omitempty"`
+	Converged bool     `json:"converged"`
+	Status    string   `json:"status,omitempty"`
+	Seconds   float64  `json:"seconds"`
+	Rate      float64  `json:"rows_per_second,omitempty"`
+	Out       string   `json:"out,omitempty"`
+}
+
+// describeFits fills in a summary from the table.
+func (s *session) summarise(f *fits, sum *summary) error {
+	if !f.isFit {
+		return s.row("SELECT coalesce(sum(fit.n), 0)::BIGINT, bool_and(fit.converged), string_agg(DISTINCT fit.status, '; ') FROM "+f.table, &sum.N, &sum.Converged, &sum.Status)
+	}
+	var groups int64
+	var evidence sql.NullFloat64
+	err := s.row(`SELECT any_value(fit.method), any_value(fit.family), any_value(fit.link), count(*), coalesce(sum(fit.n), 0)::BIGINT, coalesce(sum(fit.n_skipped), 0)::BIGINT,
+		coalesce(sum(len(fit.beliefs)), 0)::BIGINT, sum(fit.log_evidence), coalesce(bool_and(fit.converged), true),
+		coalesce((SELECT string_agg(s, '; ') FROM (SELECT DISTINCT fit.status AS s FROM `+f.table+` WHERE fit.status <> 'ok' ORDER BY 1 LIMIT 3)), 'ok') FROM `+f.table,
+		&sum.Method, &sum.Family, &sum.Link, &groups, &sum.N, &sum.Skipped, &sum.Weights, &evidence, &sum.Converged, &sum.Status)
+	if len(f.group) > 0 {
+		sum.Groups = &groups
+	}
+	if evidence.Valid && !math.IsInf(evidence.Float64, 0) && !math.IsNaN(evidence.Float64) {
+		sum.Evidence = &evidence.Float64
+	}
+	return err
+}
+
+func (sum *summary) took(began time.Time) {
+	sum.Seconds = time.Since(began).Seconds()
+	if sum.N > 0 && sum.Seconds > 0 {
+		sum.Rate = math.Round(float64(sum.N) / sum.Seconds)
+	}
+	sum.Seconds = math.Round(sum.Seconds*1000) / 1000
+}
+
+// print writes the summary: JSON to the standard output, else a line to w.
+func (o *outputFlags) print(e *env, w io.Writer, sum *summary) error {
+	switch {
+	case o.JSON:
+		return writeJSON(e.stdout, sum)
+	case o.Quiet:
+		return nil
+	}
+	var b strings.Builder
+	if sum.Command == "predict" {
+		_, err := fmt.Fprintf(w, "%d rows scored; %.2f s; wrote %s\n", sum.N, sum.Seconds, sum.Out)
+		return err
+	}
+	fmt.Fprintf(&b, "%s %s %s: %d rows", sum.Method, sum.Family, sum.Link, sum.N)
+	if sum.Skipped > 0 {
+		fmt.Fprintf(&b, " (%d skipped)", sum.Skipped)
+	}
+	if sum.Groups != nil {
+		fmt.Fprintf(&b, ", %d groups", *sum.Groups)
+	}
+	fmt.Fprintf(&b, ", %d weights", sum.Weights)
+	if sum.Evidence != nil {
+		fmt.Fprintf(&b, ", log evidence %.6g", *sum.Evidence)
+	}
+	fmt.Fprintf(&b, ", %s; %.2f s", sum.Status, sum.Seconds)
+	if sum.Out != "" {
+		fmt.Fprintf(&b, "; wrote %s", sum.Out)
+	}
+	_, err := fmt.Fprintln(w, strings.TrimSpace(b.String()))
+	return err
+}
+
+func writeJSON(w io.Writer, v any) error {
+	b, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(append(b, '\n'))
+	return err
+}
+
+// Run fits and writes.
+func (c *fitCommand) Run(e *env) error {
+	began := time.Now()
+	if err := errors.Join(c.check(), checkOut(c.Out)); err != nil {
+		return err
+	}
+	if c.Watch != 0 && !c.Incremental {
+		return usageError{errors.New("--watch belongs to --incremental")}
+	}
+	if c.Out == "" && c.JSON {
+		return usageError{errors.New("--json prints the summary on the standard output, where the beliefs would go: give --out FILE")}
+	}
+	s, err := openSession(e, c.Quiet)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	if c.Incremental {
+		return c.incremental(s)
+	}
+	sum := &summary{Command: "fit", Out: c.Out}
+	var f *fits
+	if c.Engine == "arrow" {
+		f, sum.Files, err = c.byArrow(s)
+	} else {
+		f, sum.Files, err = c.bySQL(s)
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.summarise(f, sum); err != nil {
+		return err
+	}
+	if err := s.deliver(f, c.Out); err != nil {
+		return err
+	}
+	sum.took(began)
+	w := e.stdout
+	if c.Out == "" {
+		w = e.stderr
+	}
+	return c.print(e, w, sum)
+}
+
+// deliver writes fits to path, or their beliefs as CSV to the standard output.
+func (s *session) deliver(f *fits, path string) error {
+	if path != "" {
+		return s.save(f, path)
+	}
+	if !f.isFit {
+		return usageError{errors.New("this method's fit has no belief table: give --out FILE.parquet, .json or .duckdb")}
+	}
+	tmp := filepath.Join(s.dir, "out.csv")
+	if err := s.exec("COPY (" + f.flat(false) + ") TO " + quoteText(tmp) + " (FORMAT csv, HEADER)"); err != nil {
+		return err
+	}
+	b, err := os.ReadFile(tmp)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(s.e.stdout, bytes.NewReader(b))
+	return err
+}
+
+func (c *fitCommand) bySQL(s *session) (*fits, int, error) {
+	src, err := s.open(&c.dataFlags)
+	if err != nil {
+		return nil, 0, err
+	}
+	j, err := s.job(&c.modelFlags, src, true)
+	if err != nil {
+		return nil, 0, err
+	}
+	var prior *fits
+	if c.Prior != "" {
+		if prior, err = s.load("prior_fits", c.Prior, nil); err != nil {
+			return nil, 0, fmt.Errorf("--prior: %w", err)
+		}
+		if err := samePrior(prior, j); err != nil {
+			return nil, 0, fmt.Errorf("--prior %s: %w", c.Prior, err)
+		}
+	}
+	if err := s.fitTable(j, src, prior, c.Parallel); err != nil {
+		return nil, 0, err
+	}
+	f, err := s.look("fits", j.meta)
+	if err != nil {
+		return nil, 0, err
+	}
+	var none bool
+	if err := s.row("SELECT count(*) FILTER (fit IS NOT NULL) = 0 FROM fits", &none); err != nil {
+		return nil, 0, err
+	}
+	if none {
+		return nil, 0, fmt.Errorf("%s: no rows to fit", strings.Join(src.files, ", "))
+	}
+	return f, len(src.files), nil
+}
+
+// samePrior checks that a prior has the groups of the job.
+func samePrior(prior *fits, j *job) error {
+	if !prior.isFit {
+		return errors.New("its fit is not one to start from")
+	}
+	if a, b := strings.Join(names(prior.group), ", "), strings.Join(j.groupNames(), ", "); !strings.EqualFold(a, b) {
+		return fmt.Errorf("its groups are (%s), those of the job (%s)", a, b)
+	}
+	return nil
+}
+
+// fitTable makes the table fits from the rows of src.
+//
+// Rows in an order are sorted first and absorbed by one thread: ORDER BY inside an
+// aggregate would carry the options, and with them a prior, along with every row.
+// Without an order a streaming method takes the rows as the files have them, by one
+// thread too, unless parallel is set.
+func (s *session) fitTable(j *job, src *source, prior *fits, parallel bool) error {
+	fn, err := s.function(j.method)
+	if err != nil {
+		return err
+	}
+	if j.order != "" || streams(j.method) && !parallel {
+		var threads string
+		if err := s.row("SELECT current_setting('threads')::VARCHAR", &threads); err != nil {
+			return err
+		}
+		if err := s.exec("SET threads = 1"); err != nil {
+			return err
+		}
+		defer func() { _ = s.exec("SET threads = " + threads) }()
+	}
+	var more []option
+	from := "(" + j.inner(src.rows()) + ") q"
+	keys := quoteNames(j.groupNames())
+	switch {
+	case prior != nil && keys == "":
+		more = append(more, option{"prior", "(SELECT fit FROM " + prior.table + ")"})
+	case prior != nil:
+		// The rows must stay on the probing side of the join, which keeps their order.
+		if err := s.exec("SET disabled_optimizers = 'join_order,build_side_probe_side'"); err != nil {
+			return err
+		}
+		defer func() { _ = s.exec("RESET disabled_optimizers") }()
+		var on []string
+		for _, g := range j.groupNames() {
+			on = append(on, "q."+quoteName(g)+" IS NOT DISTINCT FROM p."+quoteName(g))
+		}
+		from += " LEFT JOIN " + prior.table + " p ON " + strings.Join(on, " AND ")
+		more = append(more, option{"prior", "p.fit"})
+		var cols []string
+		for _, g := range j.groupNames() {
+			cols = append(cols, "q."+quoteName(g)+" AS "+quoteName(g))
+		}
+		keys = strings.Join(cols, ", ")
+	}
+	q := "CREATE OR REPLACE TEMP TABLE fits AS SELECT "
+	if keys != "" {
+		q += keys + ", "
+	}
+	q += fn + "(bglm_y, bglm_x, " + j.optionsText(more...) + ") AS fit FROM " + from
+	if keys != "" {
+		q += " GROUP BY ALL"
+	}
+	if err := s.long("fitting", q); err != nil {
+		return s.locate(j, src, err)
+	}
+	if prior != nil && len(j.group) > 0 {
+		// Groups without new rows keep what they had.
+		return s.exec("INSERT INTO fits SELECT * FROM " + prior.table + " p ANTI JOIN fits f ON " + matching(j.groupNames(), "p", "f"))
+	}
+	return nil
+}
+
+// matching is the condition that two relations agree in their groups.
+func matching(group []string, a, b string) string {
+	var on []string
+	for _, g := range group {
+		on = append(on, a+"."+quoteName(g)+" IS NOT DISTINCT FROM "+b+"."+quoteName(g))
+	}
+	return strings.Join(on, " AND ")
+}

@@ -1,0 +1,593 @@
+package main
+
+import (
+	"bufio"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/duckdb/duckdb-go/v2"
+
+	"github.com/bglm/bglm/arrowio"
+	"github.com/bglm/bglm/arrowio/pqrows"
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/gauss"
+)
+
+// fits is a temporary table of the session: the columns of groups and fit.
+type fits struct {
+	table string
+	group []columnType
+	// isFit says that fit is a FIT; bglm_gp gives another STRUCT.
+	isFit, hasClass bool
+	meta            []string // pairs: the job that made them
+}
+
+func (f *fits) job(key string) string {
+	for i := 0; i+1 < len(f.meta); i += 2 {
+		if f.meta[i] == key {
+			return f.meta[i+1]
+		}
+	}
+	return ""
+}
+
+// look fills in what the table itself says.
+func (s *session) look(table string, meta []string) (*fits, error) {
+	cols, err := s.describe("FROM " + table)
+	if err != nil {
+		return nil, err
+	}
+	f := &fits{table: table, meta: meta}
+	found := false
+	for _, c := range cols {
+		if strings.EqualFold(c.name, "fit") {
+			found = true
+			f.isFit = strings.Contains(c.sqlType, "beliefs STRUCT(")
+			f.hasClass = strings.Contains(c.sqlType, "class VARCHAR") || strings.Contains(c.sqlType, `"class" VARCHAR`)
+		} else {
+			f.group = append(f.group, c)
+		}
+	}
+	if !found {
+		return nil, fmt.Errorf("no column fit; found: %s", strings.Join(names(cols), ", "))
+	}
+	return f, nil
+}
+
+// ---- reading -------------------------------------------------------------------
+
+// load reads fits from a file into a temporary table: a belief table (Parquet,
+// Arrow, CSV, JSON), grouped or not, a table with a column fit, or a database that
+// bglm fit made. opts say what a table without bglm's metadata is.
+func (s *session) load(table, path string, opts [][2]string) (*fits, error) {
+	f, err := s.loadAny(table, path, opts)
+	if err != nil {
+		return nil, named(path, err)
+	}
+	return f, nil
+}
+
+func (s *session) loadAny(table, path string, opts [][2]string) (*fits, error) {
+	if _, err := os.Stat(path); err != nil {
+		return nil, err
+	}
+	kind := kindOf(path)
+	from := ""
+	var meta []string
+	switch kind {
+	case "duckdb":
+		alias := table + "_db"
+		if err := s.exec("ATTACH " + quoteText(path) + " AS " + alias + " (READ_ONLY)"); err != nil {
+			return nil, err
+		}
+		err := s.exec("CREATE TEMP TABLE " + table + " AS FROM " + alias + ".main.fits")
+		if err == nil {
+			meta, err = s.pairs("SELECT key, value FROM " + alias + ".main.bglm_job ORDER BY key")
+		}
+		if err := errors.Join(err, s.exec("DETACH "+alias)); err != nil {
+			return nil, fmt.Errorf("not a database of bglm fit --out: %w", err)
+		}
+		return s.look(table, meta)
+	case "arrow":
+		r, err := arrowio.OpenIPC(path)
+		if err != nil {
+			return nil, err
+		}
+		grouped := r.Schema().HasMetadata() && slices.Contains(r.Schema().Metadata().Keys(), "bglm.groups") || r.Schema().HasField("fit")
+		m := r.Schema().Metadata()
+		for i, k := range m.Keys() {
+			if k, ok := strings.CutPrefix(k, "bglm.job."); ok {
+				meta = append(meta, k, m.Values()[i])
+			}
+		}
+		r.Close()
+		if !grouped {
+			return s.loadPlain(table, path, opts)
+		}
+		if from, err = s.spoolArrow(path, nil, 1<<20); err != nil {
+			return nil, err
+		}
+		from = "read_parquet(" + quoteText(from) + ", file_row_number = true)"
+	case "parquet":
+		cols, err := s.describe("FROM read_parquet(" + quoteText(path) + ")")
+		if err != nil {
+			return nil, err
+		}
+		own, err := s.pairs("SELECT decode(key), decode(value) FROM parquet_kv_metadata(" + quoteText(path) + ") WHERE starts_with(decode(key), 'bglm.')")
+		if err != nil {
+			return nil, err
+		}
+		grouped := false
+		for i := 0; i < len(own); i += 2 {
+			grouped = grouped || own[i] == "bglm.groups"
+			if own[i] == "bglm.schema" && own[i+1] != "1" && own[i+1] != arrowio.SchemaVersion {
+				return nil, fmt.Errorf("%w: metadata bglm.schema = %.40q; allowed: \"1\" and %q", arrowio.ErrVersion, own[i+1], arrowio.SchemaVersion)
+			}
+			if k, ok := strings.CutPrefix(own[i], "bglm.job."); ok {
+				meta = append(meta, k, own[i+1])
+			}
+		}
+		if !grouped && !slices.Contains(names(cols), "fit") {
+			return s.loadPlain(table, path, opts)
+		}
+		from = "read_parquet(" + quoteText(path) + ", file_row_number = true)"
+	case "csv", "json":
+		from = "(SELECT *, row_number() OVER () AS file_row_number FROM read_" + kind + "(" + quoteText(path) + "))"
+	default:
+		return nil, errors.New("the extension does not say what it is; allowed: .parquet, .arrow, .csv, .json, .duckdb")
+	}
+	cols, err := s.describe("FROM " + from)
+	if err != nil {
+		return nil, err
+	}
+	have := names(cols)
+	if i := slices.Index(have, "fit"); i >= 0 && !slices.Contains(have, "feature") {
+		q := "CREATE TEMP TABLE " + table + " AS SELECT * EXCLUDE (file_row_number) FROM " + from
+		if err := s.exec(q); err != nil {
+			return nil, err
+		}
+		return s.look(table, meta)
+	}
+	return s.loadFlat(table, from, cols, opts, meta)
+}
+
+func (s *session) pairs(query string) ([]string, error) {
+	var out []string
+	err := s.each(query, func(scan func(...any) error) error {
+		var k, v string
+		err := scan(&k, &v)
+		out = append(out, k, v)
+		return err
+	})
+	return out, err
+}
+
+// loadFlat reads rows of groups, class, feature, mean, variance, covariance and fit
+// (the rest of the FIT).
+func (s *session) loadFlat(table, from string, cols []columnType, opts [][2]string, meta []string) (*fits, error) {
+	var group []string
+	have := map[string]bool{}
+	for _, c := range cols {
+		low := strings.ToLower(c.name)
+		have[low] = true
+		if !slices.Contains(reserved, low) && low != "file_row_number" {
+			group = append(group, c.name)
+		}
+	}
+	for _, c := range []string{"feature", "mean", "variance"} {
+		if !have[c] {
+			return nil, fmt.Errorf("no column %s; found: %s; a belief table has feature, mean and variance", c, strings.Join(names(cols), ", "))
+		}
+	}
+	keys := quoteNames(group)
+	if keys != "" {
+		keys += ", "
+	}
+	class := ""
+	if have["class"] {
+		class = "'class': class, "
+	}
+	var fit string
+	if have["fit"] {
+		cov := "[]::DOUBLE[]"
+		if have["covariance"] {
+			cov = "flatten(list(covariance ORDER BY file_row_number))"
+		}
+		h := func(k string) string { return "'" + k + `': first(fit."` + k + `"), ` }
+		fit = "{" + h("method") + h("family") + h("link") + h("shape") + h("dispersion") + h("intercept") + h("hash_bits") + h("prior") + h("time") +
+			"'beliefs': list({" + class + "'feature': feature, 'mean': mean, 'variance': variance} ORDER BY file_row_number), " +
+			"'covariance': {'kind': first(fit.kind), 'rank': first(fit.rank), 'values': " + cov + "}, " +
+			h("n") + h("n_skipped") + h("log_evidence") + h("iterations") + h("converged") + "'status': first(fit.status)}"
+	} else {
+		o := "NULL"
+		var parts []string
+		for _, kv := range opts {
+			parts = append(parts, quoteText(kv[0])+": "+optionSQL(kv[0], kv[1]))
+		}
+		if len(parts) > 0 {
+			o = "{" + strings.Join(parts, ", ") + "}"
+		}
+		fit = "bglm_from_beliefs(list({'feature': feature::VARCHAR, 'mean': mean::DOUBLE, 'variance': variance::DOUBLE} ORDER BY file_row_number), " + o + ")"
+	}
+	q := "CREATE TEMP TABLE " + table + " AS SELECT " + keys + fit + " AS fit FROM " + from
+	if len(group) > 0 {
+		q += " GROUP BY " + quoteNames(group)
+	}
+	if err := s.exec(q); err != nil {
+		return nil, err
+	}
+	return s.look(table, meta)
+}
+
+// loadPlain reads a belief table in Parquet or Arrow through arrowio, which checks
+// all of it.
+func (s *session) loadPlain(table, path string, opts [][2]string) (*fits, error) {
+	o := &arrowio.Options{}
+	for _, kv := range opts {
+		var err error
+		switch kv[0] {
+		case "family":
+			o.Family = kv[1]
+		case "link":
+			o.Link = kv[1]
+		case "shape":
+			o.Shape, err = strconv.ParseFloat(kv[1], 64)
+		case "dispersion":
+			o.Dispersion, err = strconv.ParseFloat(kv[1], 64)
+		case "intercept":
+			b := kv[1] == "true"
+			o.Intercept = &b
+		}
+		if err != nil {
+			return nil, usageError{fmt.Errorf("--option %s=%s: allowed: a number", kv[0], kv[1])}
+		}
+	}
+	f, kept, err := arrowio.ReadFitFile(path, o)
+	if err != nil {
+		return nil, err
+	}
+	var meta []string
+	for k, v := range kept {
+		meta = append(meta, k, v)
+	}
+	if err := s.insert(table, f); err != nil {
+		return nil, err
+	}
+	return s.look(table, meta)
+}
+
+// insert makes the table of one fit.
+func (s *session) insert(table string, f *kernels.Fit) error {
+	rows := table + "_rows"
+	if err := s.exec("CREATE OR REPLACE TEMP TABLE " + rows + " (k BIGINT, class VARCHAR, feature VARCHAR, mean DOUBLE, variance DOUBLE)"); err != nil {
+		return err
+	}
+	block := max(1, len(f.Beliefs)/max(1, len(f.Classes)))
+	err := s.append(rows, len(f.Beliefs), func(i int) []driver.Value {
+		b := &f.Beliefs[i]
+		var class driver.Value
+		if len(f.Classes) > 0 {
+			class = f.Classes[i/block]
+		}
+		return []driver.Value{int64(i), class, b.Feature, b.Mean, b.Variance}
+	})
+	if err != nil {
+		return err
+	}
+	values := table + "_values"
+	if err := s.exec("CREATE OR REPLACE TEMP TABLE " + values + " (k BIGINT, v DOUBLE)"); err != nil {
+		return err
+	}
+	if err := s.append(values, len(f.Covariance.Values), func(i int) []driver.Value { return []driver.Value{int64(i), f.Covariance.Values[i]} }); err != nil {
+		return err
+	}
+	class := ""
+	if len(f.Classes) > 0 {
+		class = "'class': class, "
+	}
+	orNull := func(v float64) any {
+		if math.IsNaN(v) {
+			return nil
+		}
+		return v
+	}
+	var hash any
+	if f.HashBits > 0 {
+		hash = f.HashBits
+	}
+	err = s.exec("CREATE OR REPLACE TEMP TABLE "+table+" AS SELECT {'method': ?::VARCHAR, 'family': ?::VARCHAR, 'link': ?::VARCHAR, 'shape': ?::DOUBLE, 'dispersion': ?::DOUBLE, 'intercept': ?::BOOLEAN, 'hash_bits': ?::INTEGER, "+
+		"'prior': {'mean': ?::DOUBLE, 'variance': ?::DOUBLE, 'intercept_variance': ?::DOUBLE}, 'time': ?::DOUBLE, "+
+		"'beliefs': coalesce((SELECT list({"+class+"'feature': feature, 'mean': mean, 'variance': variance} ORDER BY k) FROM "+rows+"), []), "+
+		"'covariance': {'kind': ?::VARCHAR, 'rank': ?::INTEGER, 'values': coalesce((SELECT list(v ORDER BY k) FROM "+values+"), []::DOUBLE[])}, "+
+		"'n': ?::BIGINT, 'n_skipped': ?::BIGINT, 'log_evidence': ?::DOUBLE, 'iterations': ?::INTEGER, 'converged': ?::BOOLEAN, 'status': ?::VARCHAR} AS fit",
+		f.Method, f.Family, f.Link, orNull(f.Shape), f.Dispersion, f.Intercept, hash, f.Prior.Mean, f.Prior.Variance, f.Prior.InterceptVariance, orNull(f.Time),
+		f.Covariance.Form.String(), f.Covariance.Rank, f.N, f.Skipped, orNull(f.LogEvidence), f.Iterations, f.Converged, f.Status)
+	if err != nil {
+		return err
+	}
+	return s.exec("DROP TABLE " + rows + "; DROP TABLE " + values)
+}
+
+// append fills a table of the session.
+func (s *session) append(table string, n int, row func(i int) []driver.Value) error {
+	return s.conn.Raw(func(d any) error {
+		a, err := duckdb.NewAppender(d.(driver.Conn), "temp", "main", table)
+		if err != nil {
+			return err
+		}
+		for i := range n {
+			if err := a.AppendRow(row(i)...); err != nil {
+				return errors.Join(err, a.Close())
+			}
+		}
+		return a.Close()
+	})
+}
+
+// fetch is the one fit of an ungrouped table.
+func (s *session) fetch(f *fits) (*kernels.Fit, error) {
+	var out kernels.Fit
+	var shape, time, evidence sql.NullFloat64
+	var hash sql.NullInt64
+	var kind string
+	c := &out.Covariance
+	err := s.row(`SELECT fit.method, fit.family, fit.link, fit.shape, fit.dispersion, fit.intercept, fit.hash_bits, fit.prior.mean, fit.prior.variance, fit.prior.intercept_variance,
+		fit."time", fit.covariance.kind, fit.covariance.rank, fit.n, fit.n_skipped, fit.log_evidence, fit.iterations, fit.converged, fit.status FROM `+f.table,
+		&out.Method, &out.Family, &out.Link, &shape, &out.Dispersion, &out.Intercept, &hash, &out.Prior.Mean, &out.Prior.Variance, &out.Prior.InterceptVariance,
+		&time, &kind, &c.Rank, &out.N, &out.Skipped, &evidence, &out.Iterations, &out.Converged, &out.Status)
+	if err != nil {
+		return nil, err
+	}
+	orNaN := func(v sql.NullFloat64) float64 {
+		if v.Valid {
+			return v.Float64
+		}
+		return math.NaN()
+	}
+	out.Shape, out.Time, out.LogEvidence, out.HashBits = orNaN(shape), orNaN(time), orNaN(evidence), int(hash.Int64)
+	switch kind {
+	case "full":
+		c.Form = gauss.Full
+	case "lowrank":
+		c.Form = gauss.LowRank
+	}
+	class := "NULL"
+	if f.hasClass {
+		class = "b.class"
+	}
+	err = s.each("SELECT "+class+", b.feature, b.mean, b.variance FROM (SELECT unnest(fit.beliefs) AS b FROM "+f.table+")", func(scan func(...any) error) error {
+		var b kernels.Belief
+		var class sql.NullString
+		err := scan(&class, &b.Feature, &b.Mean, &b.Variance)
+		out.Beliefs = append(out.Beliefs, b)
+		if class.Valid && (len(out.Classes) == 0 || out.Classes[len(out.Classes)-1] != class.String) {
+			out.Classes = append(out.Classes, class.String)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = s.each("SELECT unnest(fit.covariance.values) FROM "+f.table, func(scan func(...any) error) error {
+		var v float64
+		err := scan(&v)
+		c.Values = append(c.Values, v)
+		return err
+	})
+	return &out, err
+}
+
+// ---- writing -------------------------------------------------------------------
+
+// flat is the belief table of f as a query: groups, class, feature, mean, variance;
+// whole adds the covariance and the rest of the FIT.
+func (f *fits) flat(whole bool) string {
+	cols := ""
+	if len(f.group) > 0 {
+		cols = quoteNames(names(f.group)) + ", "
+	}
+	if f.hasClass {
+		cols += "b.class AS class, "
+	}
+	cols += "b.feature AS feature, b.mean AS mean, b.variance AS variance"
+	if whole {
+		cols += `, CASE fit.covariance.kind WHEN 'full' THEN fit.covariance.values[k * (k - 1) // 2 + 1 : k * (k + 1) // 2]
+			WHEN 'lowrank' THEN fit.covariance.values[(k - 1) * (fit.covariance.rank + 1) + 1 : k * (fit.covariance.rank + 1)] ELSE [] END AS covariance,
+			{'method': fit.method, 'family': fit.family, 'link': fit.link, 'shape': fit.shape, 'dispersion': fit.dispersion, 'intercept': fit.intercept, 'hash_bits': fit.hash_bits,
+			'prior': fit.prior, 'time': fit."time", 'kind': fit.covariance.kind, 'rank': fit.covariance.rank, 'n': fit.n, 'n_skipped': fit.n_skipped, 'log_evidence': fit.log_evidence,
+			'iterations': fit.iterations, 'converged': fit.converged, 'status': fit.status} AS fit`
+	}
+	q := "SELECT " + cols + " FROM (SELECT *, unnest(fit.beliefs) AS b, generate_subscripts(fit.beliefs, 1) AS k FROM " + f.table + ")"
+	if len(f.group) > 0 {
+		q += " ORDER BY " + quoteNames(names(f.group)) + ", k"
+	}
+	return q
+}
+
+// copyOptions are DuckDB's for a file kind.
+func copyOptions(path, kind string, meta []string) string {
+	switch kind {
+	case "csv":
+		delim := ""
+		if strings.Contains(strings.ToLower(filepath.Base(path)), ".tsv") {
+			delim = ", DELIMITER '\t'"
+		}
+		return "(FORMAT csv, HEADER" + delim + packing(path) + ")"
+	case "json":
+		array := ", ARRAY true"
+		if low := strings.ToLower(path); strings.Contains(low, ".ndjson") || strings.Contains(low, ".jsonl") {
+			array = ""
+		}
+		return "(FORMAT json" + array + packing(path) + ")"
+	}
+	kv := ""
+	if len(meta) > 0 {
+		var parts []string
+		for i := 0; i+1 < len(meta); i += 2 {
+			parts = append(parts, quoteName(meta[i])+": "+quoteText(meta[i+1]))
+		}
+		kv = ", KV_METADATA {" + strings.Join(parts, ", ") + "}"
+	}
+	return "(FORMAT parquet, COMPRESSION zstd" + kv + ")"
+}
+
+func packing(path string) string {
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".gz":
+		return ", COMPRESSION gzip"
+	case ".zst":
+		return ", COMPRESSION zstd"
+	}
+	return ""
+}
+
+// copyTo writes a query's rows to a file of the kind its name says.
+func (s *session) copyTo(path, query string, meta []string) error {
+	kind := kindOf(path)
+	switch kind {
+	case "parquet", "csv", "json":
+		return atomically(path, func(tmp string) error {
+			return s.long("writing", "COPY ("+query+") TO "+quoteText(tmp)+" "+copyOptions(path, kind, meta))
+		})
+	case "arrow":
+		spool := filepath.Join(s.dir, "out.parquet")
+		if err := s.long("writing", "COPY ("+query+") TO "+quoteText(spool)+" (FORMAT parquet, COMPRESSION uncompressed)"); err != nil {
+			return err
+		}
+		return atomically(path, func(tmp string) error {
+			f, err := os.Create(tmp)
+			if err != nil {
+				return err
+			}
+			w := bufio.NewWriterSize(f, 1<<20)
+			err = pqrows.ToIPC(s.ctx, struct{ io.Writer }{w}, spool, strings.EqualFold(filepath.Ext(path), ".arrows"), meta...)
+			return s.failed(errors.Join(err, w.Flush(), f.Sync(), f.Close()))
+		})
+	case "duckdb":
+		return s.database(path, func(db string) error {
+			return s.long("writing", "CREATE OR REPLACE TABLE "+db+".main.predictions AS "+query)
+		})
+	}
+	return outKind(path)
+}
+
+func outKind(path string) error {
+	return usageError{fmt.Errorf("--out %s: the extension says what is written; allowed: .parquet, .arrow, .csv, .json, .duckdb", path)}
+}
+
+// checkOut refuses early what could not be written after a long fit.
+func checkOut(path string) error {
+	if path == "" || path == "-" {
+		return nil
+	}
+	if kindOf(path) == "" {
+		return outKind(path)
+	}
+	st, err := os.Stat(filepath.Dir(path))
+	if err != nil {
+		return fmt.Errorf("--out %s: %w", path, err)
+	}
+	if !st.IsDir() {
+		return fmt.Errorf("--out %s: %s is no folder", path, filepath.Dir(path))
+	}
+	return nil
+}
+
+// database lets write make tables in the DuckDB file path: in a transaction if it is
+// there, else in a file that is renamed when it is whole.
+func (s *session) database(path string, write func(db string) error) error {
+	const db = "bglm_out"
+	attach := func(file string) error { return s.exec("ATTACH " + quoteText(file) + " AS " + db) }
+	inside := func() (err error) {
+		if err := s.exec("BEGIN"); err != nil {
+			return err
+		}
+		if err := write(db); err != nil {
+			_, _ = s.conn.ExecContext(s.e.ctx, "ROLLBACK")
+			return err
+		}
+		return s.exec("COMMIT")
+	}
+	detach := func() error {
+		_, err := s.conn.ExecContext(s.e.ctx, "DETACH "+db)
+		return err
+	}
+	if _, err := os.Stat(path); err == nil {
+		if err := attach(path); err != nil {
+			return named(path, err)
+		}
+		return errors.Join(inside(), detach())
+	}
+	return atomically(path, func(tmp string) error {
+		if err := attach(tmp); err != nil {
+			return err
+		}
+		return errors.Join(inside(), detach())
+	})
+}
+
+// save writes fits to a file, as its extension says.
+func (s *session) save(f *fits, path string) error {
+	kind := kindOf(path)
+	if kind == "" {
+		return outKind(path)
+	}
+	if kind == "duckdb" {
+		return s.database(path, func(db string) error { return s.saveTables(f, db) })
+	}
+	var meta []string
+	for i := 0; i+1 < len(f.meta); i += 2 {
+		meta = append(meta, "bglm.job."+f.meta[i], f.meta[i+1])
+	}
+	meta = append(meta, "bglm.schema", arrowio.SchemaVersion)
+	switch {
+	case !f.isFit:
+		if kind == "csv" || kind == "arrow" {
+			return fmt.Errorf("--out %s: this method's fit has no belief table; allowed: .parquet, .json, .duckdb", path)
+		}
+		return s.copyTo(path, "FROM "+f.table, meta)
+	case kind == "csv" || kind == "json":
+		return s.copyTo(path, f.flat(false), nil)
+	case len(f.group) > 0:
+		return s.copyTo(path, f.flat(true), append(meta, "bglm.groups", strings.Join(names(f.group), ",")))
+	}
+	fit, err := s.fetch(f)
+	if err != nil {
+		return err
+	}
+	if kind == "arrow" {
+		return arrowio.WriteIPCFile(path, fit, f.meta...)
+	}
+	return arrowio.WriteParquetFile(path, fit, f.meta...)
+}
+
+// saveTables writes fits, the view beliefs over it, and the job.
+func (s *session) saveTables(f *fits, db string) error {
+	steps := []string{
+		"CREATE OR REPLACE TABLE " + db + ".main.fits AS FROM " + f.table,
+		"CREATE OR REPLACE TABLE " + db + ".main.bglm_job (key VARCHAR PRIMARY KEY, value VARCHAR)",
+	}
+	if f.isFit {
+		view := *f
+		view.table = "main.fits"
+		steps = append(steps, "CREATE OR REPLACE VIEW "+db+".main.beliefs AS "+view.flat(false))
+	}
+	for i := 0; i+1 < len(f.meta); i += 2 {
+		steps = append(steps, "INSERT INTO "+db+".main.bglm_job VALUES ("+quoteText(f.meta[i])+", "+quoteText(f.meta[i+1])+")")
+	}
+	for _, q := range steps {
+		if err := s.exec(q); err != nil {
+			return err
+		}
+	}
+	return nil
+}

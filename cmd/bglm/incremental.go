@@ -1,0 +1,272 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+const ledgerDB = "bglm_out"
+
+// incremental processes the files that the ledger of the output database does not
+// have, in the order of their names. Each is one transaction, of the fits and the
+// ledger's entry: a job that is killed at any moment and started again goes on where
+// the last file was done, and gives the beliefs of a job that was never killed.
+func (c *fitCommand) incremental(s *session) error {
+	switch {
+	case kindOf(c.Out) != "duckdb":
+		return usageError{errors.New("--incremental keeps its ledger in a database: give --out FILE.duckdb")}
+	case c.Engine != "duckdb":
+		return usageError{errors.New("--incremental needs --engine duckdb")}
+	case slices.Contains(slices.Concat(c.Data, c.Files), "-"):
+		return usageError{errors.New("--incremental reads files, not the standard input")}
+	case c.Watch < 0:
+		return usageError{fmt.Errorf("--watch is %v, allowed is a duration above 0", c.Watch)}
+	}
+	if err := s.exec("ATTACH " + quoteText(c.Out) + " AS " + ledgerDB); err != nil {
+		return named(c.Out, err)
+	}
+	defer func() { _, _ = s.conn.ExecContext(s.e.ctx, "DETACH "+ledgerDB) }()
+	if err := c.openLedger(s); err != nil {
+		return fmt.Errorf("--out %s: %w", c.Out, err)
+	}
+	for {
+		began := time.Now()
+		done, err := c.catchUp(s)
+		if err != nil {
+			return err
+		}
+		if done > 0 || c.Watch == 0 {
+			if err := c.report(s, done, began); err != nil {
+				return err
+			}
+		}
+		if c.Watch == 0 {
+			return nil
+		}
+		select {
+		case <-time.After(c.Watch):
+		case <-s.ctx.Done():
+			return nil // the way out of --watch; all that was done is kept
+		}
+	}
+}
+
+// identity is what makes a job this job and no other.
+func (c *fitCommand) identity() string {
+	opts := slices.Clone(c.Option)
+	slices.Sort(opts)
+	return strings.Join([]string{"formula=" + c.Formula, "y=" + c.Y, "x=" + c.X, "group=" + strings.Join(c.Group, ","), "order=" + c.Order,
+		"method=" + strings.ToLower(c.Method), "options=" + strings.Join(opts, ";"), "where=" + c.Where}, "\n")
+}
+
+func (c *fitCommand) openLedger(s *session) error {
+	err := s.exec("CREATE TABLE IF NOT EXISTS " + ledgerDB + ".main.bglm_ledger (file VARCHAR PRIMARY KEY, bytes BIGINT, sha256 VARCHAR, n BIGINT, at TIMESTAMP)")
+	if err != nil {
+		return err
+	}
+	var jobs int
+	if err := s.row("SELECT count(*) FROM duckdb_tables() WHERE database_name = '"+ledgerDB+"' AND table_name = 'bglm_job'", &jobs); err != nil {
+		return err
+	}
+	if jobs == 0 {
+		return nil
+	}
+	var was string
+	if err := s.row("SELECT coalesce(max(value), '') FROM "+ledgerDB+".main.bglm_job WHERE key = 'incremental'", &was); err != nil {
+		return err
+	}
+	if was == "" {
+		return errors.New("its fits are not those of an incremental job; give another file")
+	}
+	if now := c.identity(); was != now {
+		return fmt.Errorf("it belongs to another job; it was\n%s\nand is now\n%s", was, now)
+	}
+	return nil
+}
+
+// fresh are the files that the ledger does not have. A file that has changed since
+// it was processed is an error: its rows are in the beliefs already.
+func (c *fitCommand) fresh(s *session) ([]string, error) {
+	files, err := c.all()
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(files)
+	bytes := map[string]int64{}
+	err = s.each("SELECT file, bytes FROM "+ledgerDB+".main.bglm_ledger", func(scan func(...any) error) error {
+		var f string
+		var n int64
+		err := scan(&f, &n)
+		bytes[f] = n
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, f := range slices.Compact(files) {
+		st, err := os.Stat(f)
+		if err != nil {
+			return nil, fmt.Errorf("--data: %w", err)
+		}
+		was, seen := bytes[ledgerName(f)]
+		switch {
+		case !seen:
+			out = append(out, f)
+		case was != st.Size():
+			return nil, fmt.Errorf("%s has %d bytes, but had %d when it was processed: its rows are in the beliefs already. Put new rows into a new file, or start again with another --out", f, st.Size(), was)
+		}
+	}
+	return out, nil
+}
+
+func ledgerName(f string) string {
+	if abs, err := filepath.Abs(f); err == nil {
+		return abs
+	}
+	return f
+}
+
+// catchUp processes the new files and says how many they were.
+func (c *fitCommand) catchUp(s *session) (int, error) {
+	files, err := c.fresh(s)
+	if err != nil {
+		return 0, err
+	}
+	for i, f := range files {
+		if err := c.oneFile(s, f); err != nil {
+			return i, err
+		}
+	}
+	return len(files), nil
+}
+
+func (c *fitCommand) oneFile(s *session, file string) error {
+	st, err := os.Stat(file)
+	if err != nil {
+		return err
+	}
+	sum, err := checksum(file)
+	if err != nil {
+		return err
+	}
+	one := c.dataFlags
+	one.Data, one.Files = []string{file}, nil
+	src, err := s.open(&one)
+	if err != nil {
+		return err
+	}
+	if src.kind == "duckdb" {
+		defer func() { _ = s.exec("DETACH bglm_data") }()
+	}
+	j, err := s.job(&c.modelFlags, src, true)
+	if err != nil {
+		return err
+	}
+	var prior *fits
+	var have int
+	if err := s.row("SELECT count(*) FROM duckdb_tables() WHERE database_name = '"+ledgerDB+"' AND table_name = 'fits'", &have); err != nil {
+		return err
+	}
+	switch {
+	case have > 0:
+		if err := s.exec("CREATE OR REPLACE TEMP TABLE prior_fits AS FROM " + ledgerDB + ".main.fits"); err != nil {
+			return err
+		}
+		prior, err = s.look("prior_fits", nil)
+	case c.Prior != "":
+		prior, err = s.load("prior_fits", c.Prior, nil)
+	}
+	if err == nil && prior != nil {
+		err = samePrior(prior, j)
+	}
+	if err != nil {
+		return fmt.Errorf("the fits to go on from: %w", err)
+	}
+	if err := s.fitTable(j, src, prior, false); err != nil {
+		return err
+	}
+	var n, before int64
+	if err := s.row("SELECT coalesce(sum(fit.n + fit.n_skipped), 0)::BIGINT FROM fits", &n); err != nil {
+		return err
+	}
+	if prior != nil {
+		if err := s.row("SELECT coalesce(sum(fit.n + fit.n_skipped), 0)::BIGINT FROM prior_fits", &before); err != nil {
+			return err
+		}
+	}
+	if after, err := os.Stat(file); err != nil || after.Size() != st.Size() || after.ModTime() != st.ModTime() {
+		return fmt.Errorf("%s changed while it was read; nothing of it was kept", file)
+	}
+	if n == before && prior != nil { // no rows: the fits stay
+		if err := s.exec("CREATE OR REPLACE TEMP TABLE fits AS FROM prior_fits"); err != nil {
+			return err
+		}
+	}
+	f, err := s.look("fits", append(j.meta, "incremental", c.identity()))
+	if err != nil {
+		return err
+	}
+	if err := s.exec("BEGIN"); err != nil {
+		return err
+	}
+	err = s.saveTables(f, ledgerDB)
+	if n == 0 {
+		err = errors.Join(err, s.exec("DROP TABLE IF EXISTS "+ledgerDB+".main.fits CASCADE"), s.exec("DROP VIEW IF EXISTS "+ledgerDB+".main.beliefs"))
+	}
+	if err == nil {
+		err = s.exec("INSERT INTO "+ledgerDB+".main.bglm_ledger VALUES (?, ?, ?, ?, current_timestamp::TIMESTAMP)", ledgerName(file), st.Size(), sum, n-before)
+	}
+	if err == nil {
+		err = s.exec("COMMIT")
+	}
+	if err != nil {
+		_, _ = s.conn.ExecContext(s.e.ctx, "ROLLBACK")
+		return named(file, err)
+	}
+	return nil
+}
+
+func checksum(file string) (string, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+func (c *fitCommand) report(s *session, done int, began time.Time) error {
+	sum := &summary{Command: "fit", Files: done, Out: c.Out}
+	var have int
+	if err := s.row("SELECT count(*) FROM duckdb_tables() WHERE database_name = '"+ledgerDB+"' AND table_name = 'fits'", &have); err != nil {
+		return err
+	}
+	if have > 0 {
+		f, err := s.look(ledgerDB+".main.fits", nil)
+		if err != nil {
+			return err
+		}
+		if err := s.summarise(f, sum); err != nil {
+			return err
+		}
+	}
+	sum.took(began)
+	sum.Rate = 0 // the rows are those of all files so far
+	if !c.JSON && !c.Quiet {
+		fmt.Fprintf(s.e.stdout, "%d new files. ", done)
+	}
+	return c.print(s.e, s.e.stdout, sum)
+}

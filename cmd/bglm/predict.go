@@ -1,0 +1,229 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// scoreFlags say which fit scores the rows.
+type scoreFlags struct {
+	Beliefs string   `short:"b" placeholder:"FILE" required:"" help:"Belief table, or a table with a column fit: .parquet, .arrow, .csv, .json or .duckdb."`
+	Formula string   `short:"f" placeholder:"'Y ~ TERMS'" help:"The model, where the belief file does not know it."`
+	Y       string   `name:"y" placeholder:"SQL" help:"Response, as in bglm fit."`
+	X       string   `name:"x" placeholder:"SQL" help:"Features, as in bglm fit."`
+	Option  []string `short:"o" sep:"none" placeholder:"KEY=VALUE" help:"family, link, ... of a belief table that does not say; offset and trials of the rows."`
+}
+
+type predictCommand struct {
+	dataFlags
+	scoreFlags
+	outputFlags
+	Prediction string  `placeholder:"KIND" enum:"exact,mackay,plugin" default:"exact" help:"Expected response with the weights integrated out: exact (default), by mackay's moderation, or at their mean: plugin."`
+	Dist       bool    `help:"Also write eta_mean, eta_variance, mean, variance, lower, upper of the predictive distribution."`
+	Level      float64 `placeholder:"P" default:"0.95" help:"Probability of the interval lower to upper (default: 0.95)."`
+	Columns    string  `placeholder:"SQL" default:"*" help:"Columns of the data to keep: names or expressions, or none (default: all)."`
+	Out        string  `placeholder:"FILE" required:"" help:"Where the scored rows go: .parquet, .arrow, .csv, .json or .duckdb (table predictions)."`
+}
+
+// Help is the text below the usage line.
+func (*predictCommand) Help() string {
+	return `Writes the rows with a column prediction. The formula is the one that bglm fit left in the belief
+file. Rows of a group without beliefs have the prediction NULL.
+
+Examples:
+
+  bglm predict --beliefs beliefs.parquet --data testdata/flights.parquet --out scores.parquet
+  bglm predict --beliefs beliefs.csv --option link=probit --data today.csv --x '{origin, destination}' --columns 'id' --dist --out scores.csv`
+}
+
+// scoring is a relation of rows with their fit.
+type scoring struct {
+	fits *fits
+	src  *source
+	job  *job
+	x, y string
+
+	offset, eta string // SQL: of the rows, and of the fit for them; see etaFit
+}
+
+// scoring opens the data and the beliefs. withY says that y is needed.
+func (s *session) scoring(d *dataFlags, m *scoreFlags, withY bool) (*scoring, error) {
+	opts, err := parseOptionFlags(m.Option)
+	if err != nil {
+		return nil, err
+	}
+	f, err := s.load("fits", m.Beliefs, slices.DeleteFunc(slices.Clone(opts), func(o [2]string) bool { return slices.Contains(rowKeys, o[0]) }))
+	if err != nil {
+		return nil, fmt.Errorf("--beliefs: %w", err)
+	}
+	src, err := s.open(d)
+	if err != nil {
+		return nil, err
+	}
+	flags := modelFlags{Formula: m.Formula, Y: m.Y, X: m.X}
+	if flags.Formula == "" && flags.X == "" {
+		flags.Formula, flags.X = f.job("formula"), f.job("x")
+		if flags.Formula == "" && flags.Y == "" {
+			flags.Y = f.job("y")
+		}
+		if flags.Formula == "" && flags.X == "" {
+			return nil, usageError{fmt.Errorf("--beliefs %s does not know its formula: give --formula, or --x", m.Beliefs)}
+		}
+	}
+	y := flags.Y
+	if flags.Formula != "" {
+		flags.Y = ""
+	} else if flags.Y == "" {
+		if withY {
+			return nil, usageError{errors.New("give --y, the response")}
+		}
+		flags.Y = "NULL"
+	}
+	for _, k := range []string{"offset", "trials"} {
+		v := f.job("option." + k)
+		for _, o := range opts {
+			if o[0] == k {
+				v = o[1]
+			}
+		}
+		if v != "" {
+			flags.Option = append(flags.Option, k+"="+v)
+		}
+	}
+	for _, g := range f.group {
+		sql := f.job("group." + g.name)
+		if sql == "" {
+			sql = quoteName(g.name)
+		}
+		flags.Group = append(flags.Group, sql)
+	}
+	j, err := s.job(&flags, src, withY)
+	if err != nil {
+		return nil, err
+	}
+	sc := &scoring{fits: f, src: src, job: j, x: j.x, y: j.y}
+	if y != "" {
+		sc.y = y
+	}
+	if v, ok := j.option("offset"); ok && v != "" {
+		sc.offset = v
+		return sc, s.etaFit(sc)
+	}
+	return sc, nil
+}
+
+// etaFit makes the fit that predicts from the row [m, sd] of a linear predictor
+// N(m, sd²): a weight known to be 1 and one N(0, 1). With it an offset is added
+// where it belongs, to m.
+func (s *session) etaFit(sc *scoring) error {
+	return s.row(`SELECT format('bglm_from_beliefs([{{feature: ''1'', mean: 1.0, variance: 0.0}}, {{feature: ''2'', mean: 0.0, variance: 1.0}}], {{intercept: false, family: ''{}'', link: ''{}''{}{}}})',
+		fit.family, fit.link, CASE WHEN fit.family IN ('gaussian', 'studentt') THEN ', dispersion: ' || fit.dispersion ELSE '' END, coalesce(', shape: ' || fit.shape, '')) FROM fits LIMIT 1`, &sc.eta)
+}
+
+// bare is an expression without its AS name.
+func bare(sql string) string {
+	if i := strings.LastIndex(strings.ToUpper(sql), " AS "); i > 0 {
+		if _, err := topLevel(sql[i:], 0); err == nil {
+			return sql[:i]
+		}
+	}
+	return sql
+}
+
+// subquery evaluates the features over the data alone, where no column of the
+// fits can be mistaken for one of theirs.
+func (sc *scoring) subquery(columns string, extra ...string) string {
+	cols := []string{}
+	if columns != "" {
+		cols = append(cols, columns)
+	}
+	cols = append(cols, "("+sc.x+") AS bglm_x")
+	cols = append(cols, extra...)
+	for i := range sc.fits.group {
+		cols = append(cols, fmt.Sprintf("(%s) AS bglm_g%d", bare(sc.job.groupBy[i]), i))
+	}
+	if sc.offset != "" {
+		cols = append(cols, "("+sc.offset+") AS bglm_offset")
+	}
+	q := "(SELECT " + strings.Join(cols, ", ") + " FROM " + sc.src.rows() + ") d"
+	if len(sc.fits.group) == 0 {
+		return sc.shifted(q + ", (SELECT fit AS bglm_fit FROM fits) f")
+	}
+	var on, keys []string
+	for i, g := range sc.fits.group {
+		on = append(on, fmt.Sprintf("d.bglm_g%d IS NOT DISTINCT FROM f.bglm_k%d", i, i))
+		keys = append(keys, fmt.Sprintf("%s AS bglm_k%d", quoteName(g.name), i))
+	}
+	return sc.shifted(q + " LEFT JOIN (SELECT fit AS bglm_fit, " + strings.Join(keys, ", ") + " FROM fits) f ON " + strings.Join(on, " AND "))
+}
+
+// shifted puts the linear predictor with its offset in the place of the features.
+func (sc *scoring) shifted(from string) string {
+	if sc.offset == "" {
+		return from
+	}
+	return "(SELECT * EXCLUDE (bglm_fit, bglm_x, bglm_eta, bglm_offset), CASE WHEN bglm_eta IS NOT NULL THEN " + sc.eta + " END AS bglm_fit, " +
+		"[bglm_eta.eta_mean + bglm_offset, sqrt(bglm_eta.eta_variance)] AS bglm_x FROM (SELECT *, bglm_predict_dist(bglm_fit, bglm_x) AS bglm_eta FROM " + from + "))"
+}
+
+// Run scores the rows.
+func (c *predictCommand) Run(e *env) error {
+	began := time.Now()
+	if err := checkOut(c.Out); err != nil {
+		return err
+	}
+	if !(c.Level > 0 && c.Level < 1) || math.IsNaN(c.Level) {
+		return usageError{fmt.Errorf("--level is %v, allowed is a number between 0 and 1", c.Level)}
+	}
+	s, err := openSession(e, c.Quiet)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	sc, err := s.scoring(&c.dataFlags, &c.scoreFlags, false)
+	if err != nil {
+		return err
+	}
+	columns := c.Columns
+	if strings.EqualFold(columns, "none") {
+		columns = ""
+	}
+	cols := "* EXCLUDE (" + strings.Join(sc.own(), ", ") + "), "
+	if columns == "" {
+		cols = ""
+	}
+	q := "SELECT " + cols + "bglm_predict(bglm_fit, bglm_x, " + quoteText(c.Prediction) + ") AS prediction"
+	if sc.fits.hasClass || !sc.fits.isFit {
+		q = "SELECT " + cols + "bglm_predict(bglm_fit, bglm_x) AS prediction"
+	}
+	if c.Dist {
+		q += fmt.Sprintf(", unnest(bglm_predict_dist(bglm_fit, bglm_x, %v))", c.Level)
+	}
+	q += " FROM " + sc.subquery(columns)
+	if err := s.copyTo(c.Out, q, nil); err != nil {
+		return sc.src.blame(err)
+	}
+	sum := &summary{Command: "predict", Out: c.Out, Files: len(sc.src.files)}
+	if err := s.summarise(sc.fits, sum); err != nil {
+		return err
+	}
+	sum.Skipped = 0
+	if err := s.row("SELECT count(*) FROM "+sc.src.rows(), &sum.N); err != nil {
+		return err
+	}
+	sum.took(began)
+	return c.print(e, e.stdout, sum)
+}
+
+// own are the columns of subquery that are ours.
+func (sc *scoring) own() []string {
+	out := []string{"bglm_x", "bglm_fit"}
+	for i := range sc.fits.group {
+		out = append(out, fmt.Sprintf("bglm_g%d", i), fmt.Sprintf("bglm_k%d", i))
+	}
+	return out
+}

@@ -1,0 +1,358 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/bglm/bglm/arrowio"
+	"github.com/bglm/bglm/arrowio/pqrows"
+)
+
+// dataFlags say where the rows come from.
+type dataFlags struct {
+	Data   []string `sep:"none" placeholder:"FILE" help:"Parquet, Arrow IPC (file or stream), CSV, JSON or DuckDB files, by their extension; globs; - is the standard input. May be given several times."`
+	Format string   `placeholder:"FORMAT" enum:",parquet,arrow,csv,json,duckdb" default:"" help:"What the data are, where the extension does not say: parquet, arrow, csv, json or duckdb."`
+	Table  string   `placeholder:"NAME" help:"Table of a DuckDB file, needed when it has several."`
+	Where  string   `placeholder:"SQL" help:"Condition on the rows."`
+	Files  []string `arg:"" optional:"" name:"file" help:"More data files, as --data."`
+}
+
+// source is rows that DuckDB can read.
+type source struct {
+	kind  string
+	files []string // as the user named them, globs expanded
+	read  []string // what is read for each of them
+	from  string   // SQL: a relation
+	where string
+}
+
+var extensions = map[string]string{
+	".parquet": "parquet", ".pq": "parquet", ".parq": "parquet",
+	".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow", ".arrows": "arrow",
+	".csv": "csv", ".tsv": "csv", ".txt": "csv",
+	".json": "json", ".ndjson": "json", ".jsonl": "json",
+	".duckdb": "duckdb", ".db": "duckdb", ".ddb": "duckdb",
+}
+
+// kindOf is the format of a file name, "" when the extension does not say.
+func kindOf(name string) string {
+	name = strings.ToLower(name)
+	for _, packed := range []string{".gz", ".zst"} {
+		if inner := strings.TrimSuffix(name, packed); inner != name {
+			if k := extensions[filepath.Ext(inner)]; k == "csv" || k == "json" {
+				return k
+			}
+		}
+	}
+	return extensions[filepath.Ext(name)]
+}
+
+// all are the data files named, globs expanded in their order.
+func (d *dataFlags) all() ([]string, error) {
+	var out []string
+	for _, name := range slices.Concat(d.Data, d.Files) {
+		if name == "-" || strings.Contains(name, "://") || !strings.ContainsAny(name, "*?[") {
+			out = append(out, name)
+			continue
+		}
+		if _, err := os.Stat(name); err == nil {
+			out = append(out, name)
+			continue
+		}
+		found, err := expand(name)
+		if err != nil {
+			return nil, fmt.Errorf("--data %s: %w", name, err)
+		}
+		if len(found) == 0 {
+			return nil, fmt.Errorf("--data %s: no such file", name)
+		}
+		out = append(out, found...)
+	}
+	if len(out) == 0 {
+		return nil, usageError{errors.New("no data: give --data FILE, or - for the standard input")}
+	}
+	return out, nil
+}
+
+// expand is filepath.Glob, with ** for any number of folders.
+func expand(pattern string) ([]string, error) {
+	before, after, ok := strings.Cut(pattern, "**/")
+	if !ok {
+		return filepath.Glob(pattern)
+	}
+	var out []string
+	root := filepath.Clean(before + ".")
+	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		rest := strings.Split(filepath.ToSlash(after), "/")
+		parts := strings.Split(filepath.ToSlash(path), "/")
+		if len(parts) < len(rest) {
+			return nil
+		}
+		ok, err := filepath.Match(strings.Join(rest, "/"), strings.Join(parts[len(parts)-len(rest):], "/"))
+		if ok {
+			out = append(out, path)
+		}
+		return err
+	})
+	return out, err
+}
+
+// kindsOf is the one format of all files.
+func (d *dataFlags) kindOfAll(files []string) (string, error) {
+	kind := d.Format
+	for _, f := range files {
+		k := d.Format
+		if k == "" && f != "-" {
+			if k = kindOf(f); k == "" {
+				return "", usageError{fmt.Errorf("--data %s: the extension does not say what it is; give --format parquet, arrow, csv, json or duckdb", f)}
+			}
+		}
+		if kind != "" && k != "" && k != kind {
+			return "", usageError{fmt.Errorf("--data %s is %s, but other data are %s; all must be of one format", f, k, kind)}
+		}
+		if k != "" {
+			kind = k
+		}
+	}
+	return kind, nil
+}
+
+// sniff guesses what a stream is from its beginning.
+func sniff(in *bufio.Reader) string {
+	head, _ := in.Peek(64)
+	text := bytes.TrimLeft(head, " \t\r\n\xef\xbb\xbf")
+	switch {
+	case bytes.HasPrefix(head, []byte("PAR1")):
+		return "parquet"
+	case bytes.HasPrefix(head, []byte("ARROW1")), bytes.HasPrefix(head, []byte{0xff, 0xff, 0xff, 0xff}):
+		return "arrow"
+	case len(text) > 0 && (text[0] == '{' || text[0] == '['):
+		return "json"
+	}
+	return "csv"
+}
+
+// open makes the data readable. Arrow files and the standard input go through a
+// temporary file: DuckDB reads files, and more than once.
+func (s *session) open(d *dataFlags) (*source, error) {
+	files, err := d.all()
+	if err != nil {
+		return nil, err
+	}
+	kind, err := d.kindOfAll(files)
+	if err != nil {
+		return nil, err
+	}
+	src := &source{kind: kind, files: files, where: d.Where}
+	for i, f := range files {
+		read := f
+		switch {
+		case f == "-":
+			if slices.Index(files, "-") != i {
+				return nil, usageError{errors.New("--data -: the standard input can be read once")}
+			}
+			if isTerminal(s.e.stdin) {
+				return nil, usageError{errors.New("--data -: the standard input is a terminal")}
+			}
+			if read, err = s.spool(src); err != nil {
+				return nil, fmt.Errorf("standard input: %w", err)
+			}
+		case strings.Contains(f, "://"):
+		default:
+			if st, err := os.Stat(f); err != nil {
+				return nil, fmt.Errorf("--data: %w", err)
+			} else if st.IsDir() {
+				return nil, fmt.Errorf("--data %s: a folder; name its files, as in '%s'", f, filepath.Join(f, "*.parquet"))
+			}
+			if kind == "arrow" {
+				if read, err = s.spoolArrow(f, nil, i); err != nil {
+					return nil, err
+				}
+			}
+		}
+		src.read = append(src.read, read)
+	}
+	if src.from, err = s.relation(src, d.Table); err != nil {
+		return nil, err
+	}
+	return src, nil
+}
+
+// spool copies the standard input to a temporary file.
+func (s *session) spool(src *source) (string, error) {
+	in := bufio.NewReaderSize(s.e.stdin, 1<<20)
+	if _, err := in.Peek(1); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = errors.New("no data")
+		}
+		return "", err
+	}
+	if src.kind == "" {
+		src.kind = sniff(in)
+	}
+	if src.kind == "arrow" {
+		return s.spoolArrow("standard input", in, 0)
+	}
+	f, err := os.Create(filepath.Join(s.dir, "stdin."+src.kind))
+	if err != nil {
+		return "", err
+	}
+	_, err = io.Copy(f, &untilDone{in, s})
+	return f.Name(), errors.Join(err, f.Close())
+}
+
+// untilDone stops reading after Ctrl-C.
+type untilDone struct {
+	io.Reader
+	s *session
+}
+
+func (u *untilDone) Read(p []byte) (int, error) {
+	if err := u.s.ctx.Err(); err != nil {
+		return 0, errors.New("interrupted; nothing was written")
+	}
+	return u.Reader.Read(p)
+}
+
+// spoolArrow turns an Arrow IPC file, or a stream, into a temporary Parquet file.
+func (s *session) spoolArrow(name string, in *bufio.Reader, i int) (string, error) {
+	r, err := openArrow(name, in)
+	if err != nil {
+		return "", err
+	}
+	defer r.Close()
+	f, err := os.Create(filepath.Join(s.dir, fmt.Sprintf("arrow-%d.parquet", i)))
+	if err != nil {
+		return "", err
+	}
+	w := bufio.NewWriterSize(f, 1<<20)
+	if err := errors.Join(pqrows.FromArrow(w, r), w.Flush(), f.Close()); err != nil {
+		return "", named(name, err)
+	}
+	return f.Name(), s.failed(s.ctx.Err())
+}
+
+// openArrow opens a file, or in under that name.
+func openArrow(name string, in *bufio.Reader) (*arrowio.Reader, error) {
+	if in == nil {
+		return arrowio.OpenIPC(name)
+	}
+	if head, _ := in.Peek(6); string(head) != "ARROW1" {
+		return arrowio.StreamIPC(name, in)
+	}
+	// A file needs seeking.
+	f, err := os.CreateTemp("", "bglm-*.arrow")
+	if err != nil {
+		return nil, err
+	}
+	defer os.Remove(f.Name())
+	if _, err := io.Copy(f, in); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	if err := f.Close(); err != nil {
+		return nil, err
+	}
+	return arrowio.OpenIPC(f.Name())
+}
+
+// named makes sure that an error names its file.
+func named(name string, err error) error {
+	if err == nil || strings.Contains(err.Error(), name) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}
+
+func listText(files []string) string {
+	var out []string
+	for _, f := range files {
+		out = append(out, quoteText(f))
+	}
+	return "[" + strings.Join(out, ", ") + "]"
+}
+
+// relation is what stands after FROM. rows adds the columns filename and
+// file_row_number, for messages.
+func (s *session) relation(src *source, table string) (string, error) {
+	list := listText(src.read)
+	switch src.kind {
+	case "parquet", "arrow":
+		return "read_parquet(" + list + ")", nil
+	case "csv":
+		return "read_csv(" + list + ")", nil
+	case "json":
+		return "read_json(" + list + ")", nil
+	}
+	if len(src.read) != 1 {
+		return "", usageError{errors.New("--data: one DuckDB file at a time")}
+	}
+	if err := s.exec("ATTACH " + list[1:len(list)-1] + " AS bglm_data (READ_ONLY)"); err != nil {
+		return "", named(src.files[0], err)
+	}
+	if table != "" {
+		if !strings.Contains(table, ".") {
+			table = "main." + quoteName(table)
+		}
+		return "bglm_data." + table, nil
+	}
+	var tables []string
+	err := s.each("SELECT schema_name || '.' || table_name FROM (SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'bglm_data' UNION ALL SELECT schema_name, view_name FROM duckdb_views() WHERE database_name = 'bglm_data' AND NOT internal) ORDER BY 1", func(scan func(...any) error) error {
+		var t string
+		err := scan(&t)
+		tables = append(tables, t)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	if len(tables) != 1 {
+		return "", usageError{fmt.Errorf("--data %s has %d tables (%.200s); say which: --table NAME", src.files[0], len(tables), strings.Join(tables, ", "))}
+	}
+	schema, name, _ := strings.Cut(tables[0], ".")
+	return "bglm_data." + quoteName(schema) + "." + quoteName(name), nil
+}
+
+// rows is the relation with the condition.
+func (src *source) rows() string {
+	if src.where == "" {
+		return src.from
+	}
+	return "(FROM " + src.from + " WHERE " + src.where + ")"
+}
+
+// numbered is rows with the columns bglm_file and bglm_row.
+func (src *source) numbered() string {
+	where := ""
+	if src.where != "" {
+		where = " WHERE " + src.where
+	}
+	list := listText(src.read)
+	switch src.kind {
+	case "parquet", "arrow":
+		return "(SELECT * EXCLUDE (filename, file_row_number), filename AS bglm_file, file_row_number + 1 AS bglm_row FROM read_parquet(" + list + ", filename = true, file_row_number = true)" + where + ")"
+	case "csv", "json":
+		return "(SELECT * EXCLUDE (filename, bglm_k), filename AS bglm_file, bglm_k - min(bglm_k) OVER (PARTITION BY filename) + 1 AS bglm_row FROM (SELECT *, row_number() OVER () AS bglm_k FROM read_" + src.kind + "(" + list + ", filename = true))" + where + ")"
+	}
+	return "(SELECT *, " + quoteText(src.files[0]) + " AS bglm_file, row_number() OVER () AS bglm_row FROM " + src.from + where + ")"
+}
+
+// fileName is how the user called a file that is read.
+func (src *source) fileName(read string) string {
+	if i := slices.Index(src.read, read); i >= 0 {
+		if src.files[i] == "-" {
+			return "standard input"
+		}
+		return src.files[i]
+	}
+	return read
+}
