@@ -81,3 +81,69 @@ func BenchmarkLogit(b *testing.B) {
 		})
 	}
 }
+
+// Text-like data: eight of a million features a row, frequent ones first.
+func BenchmarkSparse(b *testing.B) {
+	for _, h := range []string{"diagonal", "lowrank"} {
+		b.Run("hessian="+h, func(b *testing.B) {
+			p := sparseProblem(b, 300_000, 1_000_000, 8, kernels.Options{Hessian: h, Rank: 20})
+			b.ReportAllocs()
+			steps := 0
+			for b.Loop() {
+				f, err := Fit(p)
+				if err != nil {
+					b.Fatal(err)
+				}
+				steps = f.Iterations
+			}
+			b.ReportMetric(float64(steps), "steps")
+			b.ReportMetric(float64(p.P), "weights")
+		})
+	}
+}
+
+func sparseProblem(b testing.TB, n, d, k int, o kernels.Options) *kernels.Problem {
+	b.Helper()
+	m := model(b, "bernoulli", "logit", lik.Params{})
+	m.Intercept = true
+	m.Options = o
+	r, err := kernels.NewRows(m)
+	if err != nil {
+		b.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	zipf := rand.NewZipf(rng, 1.1, 50, uint64(d-1))
+	var t kernels.Batch
+	var dup kernels.Scratch
+	t.Reset()
+	name := []byte{}
+	for range n {
+		t.Add(0, 1)
+		s := -0.5
+		for range k {
+			j := zipf.Uint64()
+			name = fmt.Appendf(name[:0], "w%d", j)
+			id, err := r.Dict.Add(string(name))
+			if err != nil {
+				b.Fatal(err)
+			}
+			t.Add(id, 1)
+			s += math.Sin(float64(j))
+		}
+		t.SumDuplicates(&dup)
+		t.EndRow()
+		y := 0.0
+		if rng.Float64() < 1/(1+math.Exp(-s)) {
+			y = 1
+		}
+		t.Y = append(t.Y, y)
+	}
+	if err := r.Update(&t, false); err != nil {
+		b.Fatal(err)
+	}
+	p, err := r.Problem()
+	if err != nil {
+		b.Fatal(err)
+	}
+	return p
+}

@@ -146,9 +146,62 @@ func subtract(prior *gauss.Normal, w []float64, f, q *dense.Matrix, share []floa
 	return gauss.NewLowRank(w, prior.D, kept)
 }
 
-// orthonormal replaces the columns of m by an orthonormal basis: Gram-Schmidt with
-// each column against those before, twice. A column that depends on them becomes 0.
+// orthonormal replaces the columns of m by an orthonormal basis of their span, by
+// Cholesky factors of MᵀM twice: products that run at full speed. Columns too nearly
+// dependent for that go through gramSchmidt.
+//
+// Source: Yamamoto, Nakatsukasa, Yanagisawa and Fukaya (2015), CholeskyQR2.
 func orthonormal(m *dense.Matrix) {
+	k := m.Cols
+	if m.Rows < k {
+		gramSchmidt(m)
+		return
+	}
+	g, inv := dense.New(k, k), dense.New(k, k)
+	scale := make([]float64, k)
+	next := dense.New(m.Rows, k)
+	for range 2 {
+		dense.Gram(g, m, nil)
+		for i := range k {
+			scale[i] = 1 / math.Sqrt(g.Row(i)[i])
+			if !(scale[i] > 0) || math.IsInf(scale[i], 0) {
+				gramSchmidt(m)
+				return
+			}
+		}
+		for i := range k {
+			for j := range k {
+				g.Row(i)[j] *= scale[i] * scale[j]
+			}
+		}
+		if dense.Cholesky(g) != nil || !wellConditioned(g) {
+			gramSchmidt(m)
+			return
+		}
+		for i := range k {
+			clear(inv.Row(i))
+			inv.Row(i)[i] = scale[i]
+		}
+		dense.SolveLower(g, inv)
+		dense.MulTB(next, m, inv)
+		copyMat(m, next)
+	}
+}
+
+// wellConditioned says that the pivots of a Cholesky factor with unit rows leave a
+// second pass something to work with.
+func wellConditioned(l *dense.Matrix) bool {
+	for i := range l.Rows {
+		if l.Row(i)[i] < 1e-5 {
+			return false
+		}
+	}
+	return true
+}
+
+// gramSchmidt takes from each column those before, twice. A column that depends on
+// them becomes 0.
+func gramSchmidt(m *dense.Matrix) {
 	t := m.T()
 	for k := range t.Rows {
 		v := t.Row(k)
@@ -206,14 +259,20 @@ func nystrom(y, omega *dense.Matrix) (*dense.Matrix, []float64, error) {
 	if err := dense.Cholesky(c); err != nil {
 		return nil, nil, ErrOverflow
 	}
-	bt := ys.T()
-	dense.SolveLower(c, bt) // B = Y C⁻ᵀ, A ≈ B Bᵀ
-	// B = V S Uᵀ: the singular values through Gram-Schmidt keep what a Gram matrix
-	// of B would lose
-	v := bt.T()
+	inv := dense.New(k, k)
+	for i := range k {
+		inv.Row(i)[i] = 1
+	}
+	dense.SolveLower(c, inv)
+	b := dense.New(p, k)
+	dense.MulTB(b, ys, inv) // B = Y C⁻ᵀ, A ≈ B Bᵀ
+	// B = V S Uᵀ: the singular values through an orthonormal basis keep what a Gram
+	// matrix of B would lose
+	v := ys
+	copyMat(v, b)
 	orthonormal(v)
 	r := dense.New(k, k)
-	dense.MulTB(r, bt, v.T()) // rows of bt in the basis v: B = v rᵀ
+	dense.MulTA(r, b, v) // B = v rᵀ
 	var svd mat.SVD
 	if !svd.Factorize(mat.NewDense(k, k, r.Data), mat.SVDThin) {
 		return nil, nil, fmt.Errorf("the singular values of a %d x %d matrix were not found", k, k)
