@@ -234,7 +234,8 @@ func (d *Design) Sum(perRow int, f func(lo, hi int) float64) float64 {
 // Finite says that x is a number.
 func Finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
-// BlockGram sets dst to XᵀWX for the columns that have a place in dst.
+// BlockGram sets dst to XᵀWX for the columns that have a place in dst, -1 for none;
+// places rise with the columns.
 func (d *Design) BlockGram(dst *dense.Matrix, place []int, w []float64) {
 	for a := range dst.Rows {
 		clear(dst.Row(a))
