@@ -47,7 +47,7 @@ func lrScene(n, d, m int, fall func(float64) float64) *kernels.Problem {
 	x := dense.New(n, d)
 	dense.Mul(x, lrNormals(rng, n, k), load)
 	for i := range x.Data {
-		x.Data[i] += 0.02 * rng.NormFloat64() / math.Sqrt(float64(d))
+		x.Data[i] += 0.005 * rng.NormFloat64() / math.Sqrt(float64(d))
 	}
 	w := lrNormals(rng, 1, d).Data
 	for j := range w {
