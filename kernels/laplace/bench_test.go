@@ -74,9 +74,10 @@ func BenchmarkLogit(b *testing.B) {
 				}
 				steps = f.Iterations
 			}
+			// what Newton's method with a Gram matrix and a factor at each step would do
 			n, d := float64(s[0]), float64(s[1]+1)
 			flops := float64(steps+1) * (n*d*d + 4*n*d + d*d*d/3)
-			b.ReportMetric(flops/b.Elapsed().Seconds()*float64(b.N)/1e9, "GF/s")
+			b.ReportMetric(flops/b.Elapsed().Seconds()*float64(b.N)/1e9, "newton-GF/s")
 			b.ReportMetric(float64(steps), "steps")
 		})
 	}
@@ -146,4 +147,35 @@ func sparseProblem(b testing.TB, n, d, k int, o kernels.Options) *kernels.Proble
 		b.Fatal(err)
 	}
 	return p
+}
+
+// A small model, as in a GROUP BY of many.
+func BenchmarkSmall(b *testing.B) {
+	p := denseProblem(b, 40, 3, kernels.Options{})
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Fit(p); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// One prior variance by evidence.
+func BenchmarkAutoPrior(b *testing.B) {
+	for _, s := range [][2]int{{100_000, 50}, {20_000, 300}} {
+		b.Run(fmt.Sprintf("n=%d/p=%d", s[0], s[1]), func(b *testing.B) {
+			p := denseProblem(b, s[0], s[1], kernels.Options{AutoPrior: true})
+			p.Dense()
+			b.ReportAllocs()
+			steps := 0
+			for b.Loop() {
+				f, err := Fit(p)
+				if err != nil {
+					b.Fatal(err)
+				}
+				steps = f.Iterations
+			}
+			b.ReportMetric(float64(steps), "steps")
+		})
+	}
 }

@@ -209,14 +209,8 @@ func (e *engine) lowRankAt(w, curv []float64) (*belief, error) {
 			c[i], bl.floored = 0, true
 		}
 	}
-	var xm *dense.Matrix
 	low, err := mode.NewLowRank(t, w, min(d.N, d.P), &d.Options, func(dst, m *dense.Matrix) {
-		if xm == nil {
-			xm = dense.New(d.N, m.Cols)
-		}
-		d.MulMat(xm, t.MulMat(m))
-		mode.ScaleRows(xm, c)
-		d.MulTMat(dst, xm)
+		d.Normal(dst, t.MulMat(m), c)
 		t.MulTMat(dst)
 	})
 	if err != nil {

@@ -119,6 +119,47 @@ func (d *Design) MulTMat(dst, m *dense.Matrix) {
 	})
 }
 
+// normalRows is how many rows of a dense X go into Normal at once.
+const normalRows = 2048
+
+// Normal sets dst (p x k) = Xᵀ diag(w) X m, without a matrix of n rows.
+func (d *Design) Normal(dst, m *dense.Matrix, w []float64) {
+	if d.X != nil {
+		xm := dense.New(min(normalRows, d.N), m.Cols)
+		for i := range dst.Rows {
+			clear(dst.Row(i))
+		}
+		for lo := 0; lo < d.N; lo += normalRows {
+			hi := min(lo+normalRows, d.N)
+			x, part := d.X.Slice(lo, hi, 0, d.P), xm.Slice(0, hi-lo, 0, m.Cols)
+			dense.Mul(part, x, m)
+			ScaleRows(part, w[lo:hi])
+			dense.Gemm(dst, 1, x, true, part, false, 1)
+		}
+		return
+	}
+	// Each part has its own columns.
+	d.Parallel(m.Cols, len(d.Col)*m.Cols, func(lo, hi int) {
+		for j := range dst.Rows {
+			clear(dst.Row(j)[lo:hi])
+		}
+		s := make([]float64, hi-lo)
+		for i, wi := range w {
+			if wi == 0 {
+				continue
+			}
+			clear(s)
+			col, val := d.Entries(i)
+			for k, j := range col {
+				dense.Axpy(val[k], m.Row(int(j))[lo:hi], s)
+			}
+			for k, j := range col {
+				dense.Axpy(wi*val[k], s, dst.Row(int(j))[lo:hi])
+			}
+		}
+	})
+}
+
 // Gram sets dst = Xᵀ diag(w) X, both triangles.
 func (d *Design) Gram(dst *dense.Matrix, w []float64) {
 	if d.X != nil {
@@ -168,8 +209,12 @@ func (d *Design) Squares(dst, w []float64) {
 	}
 }
 
-// kernelPanel is how many rows of X are scattered at once in kernel.
-const kernelPanel = 64
+// Kernel scatters up to 64 rows of X at once, fewer where p is large: the panel stays
+// below 32 MB.
+const (
+	widePanel   = 64
+	panelMemory = 1 << 22
+)
 
 // Kernel sets dst (n x n) = X diag(v) Xᵀ, both triangles.
 func (d *Design) Kernel(dst *dense.Matrix, v []float64) {
@@ -177,16 +222,17 @@ func (d *Design) Kernel(dst *dense.Matrix, v []float64) {
 		dense.GramT(dst, d.X, v)
 		return
 	}
-	panel := dense.New(d.P, kernelPanel)
-	for lo := 0; lo < d.N; lo += kernelPanel {
-		hi := min(lo+kernelPanel, d.N)
+	wide := min(max(panelMemory/max(d.P, 1), 4), widePanel)
+	panel := dense.New(d.P, wide)
+	for lo := 0; lo < d.N; lo += wide {
+		hi := min(lo+wide, d.N)
 		for i := lo; i < hi; i++ {
 			col, val := d.Entries(i)
 			for k, j := range col {
 				panel.Row(int(j))[i-lo] = val[k] * v[j]
 			}
 		}
-		d.Parallel(d.N-lo, (d.Row[d.N]-d.Row[lo])*kernelPanel, func(a, b int) {
+		d.Parallel(d.N-lo, (d.Row[d.N]-d.Row[lo])*wide, func(a, b int) {
 			for i := lo + a; i < lo+b; i++ {
 				row := dst.Row(i)[lo:hi]
 				clear(row)
