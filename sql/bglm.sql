@@ -17,8 +17,8 @@
 --       SELECT i, 'clinic ' || i % 2 AS clinic, 2 + i % 6 AS age, i % 5 < 2 AS cured FROM range(60) t(i);
 --
 -- bglm_fit_by(tbl, grp, y, x, opts := NULL)
---   One bglm_adf fit for each value of grp; opts as in bglm_adf, columns included
---   ({weight: w}). Several grouping columns are one STRUCT: {a: a, b: b}. Rows are
+--   One fit for each value of grp; opts as in bglm_fit, columns included
+--   ({weight: w}), the option method naming the engine (default 'adf'). Several grouping columns are one STRUCT: {a: a, b: b}. Rows are
 --   absorbed in no fixed order; use bglm_fit_by_ordered where the order matters
 --   (drift, bit-equal repeats). Gives grp, fit, in no fixed order.
 --
@@ -26,6 +26,9 @@
 --     SELECT grp, fit.n, fit.link FROM fits ORDER BY grp;
 --     -- > clinic 0 | 30 | probit
 --     -- > clinic 1 | 30 | probit
+--     SELECT grp, fit.method FROM bglm_fit_by('visits', clinic, cured, {age: age}, opts := {method: 'laplace'}) ORDER BY grp;
+--     -- > clinic 0 | laplace
+--     -- > clinic 1 | laplace
 --
 -- bglm_fit_by_ordered(tbl, grp, y, x, ord, opts := NULL)
 --   The same with the rows of each group absorbed in the order of ord.
@@ -96,12 +99,12 @@
 --     -- > [(Intercept), 9, 10, Z, b]
 
 CREATE OR REPLACE MACRO bglm_fit_by(tbl, grp, y, x, opts := NULL) AS TABLE
-  SELECT grp AS grp, bglm_adf(y, x, opts) AS fit
+  SELECT grp AS grp, bglm_fit(y, x, opts) AS fit
   FROM query_table(tbl)
   GROUP BY ALL;
 
 CREATE OR REPLACE MACRO bglm_fit_by_ordered(tbl, grp, y, x, ord, opts := NULL) AS TABLE
-  SELECT grp AS grp, bglm_adf(y, x, opts ORDER BY ord) AS fit
+  SELECT grp AS grp, bglm_fit(y, x, opts ORDER BY ord) AS fit
   FROM query_table(tbl)
   GROUP BY ALL;
 
