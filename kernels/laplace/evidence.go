@@ -27,7 +27,7 @@ import (
 // the steps are MacKay's, sped up by what earlier slopes say about the curvature
 // (L-BFGS), and shortened until the evidence rises, so it never falls.
 //
-// Sources: MacKay (1992) section 4; Rasmussen and Williams (2006) section 5.5.1 for
+// Sources: [mackay1992], section 4; [rasmussen2006], section 5.5.1, for
 // the part through the mode.
 
 // learner maximises the evidence over θ.

@@ -11,8 +11,8 @@
 // Hessian may be kept whole, or as its diagonal, its blocks, or its leading eigenpairs;
 // mean and evidence formula stay as they are, H being what is kept.
 //
-// Sources: Hennig (2020), Laplace training and evidence; MacKay (1992), the evidence
-// and its maximisation; Rasmussen and Williams (2006), algorithms 3.1 and 3.2, the
+// Sources: [hennig2020], lecture 14, Laplace training and evidence; [mackay1992], the evidence
+// and its maximisation; [rasmussen2006], algorithms 3.1 and 3.2, the
 // stable n x n form.
 package laplace
 

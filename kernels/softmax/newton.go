@@ -363,7 +363,7 @@ func (s *search) direction() (float64, error) {
 //
 // Nothing singular is inverted: not W, and M only where ω > 0.
 //
-// Source: Rasmussen and Williams (2006), algorithm 3.3; weights and a pinned class add
+// Source: [rasmussen2006], algorithm 3.3; weights and a pinned class add
 // ω and ωπ.
 func (s *search) rowDirection() (float64, error) {
 	n := s.n

@@ -230,8 +230,8 @@ func (s *Scorer) Predict(dst []float64, b *kernels.Batch, i int, kind predict.Ki
 //     1e-3 at 30; more by 4,096 points of a lattice, the same for all rows, error about
 //     1e-3, 3e-3 where deviations exceed 10.
 //
-// Sources: MacKay (1992) for the moderation; Kronecker sequences of square roots of
-// primes, Niederreiter (1992) chapter 3.
+// Sources: [mackay1992] for the moderation; Kronecker sequences of square roots of
+// primes, [niederreiter1992], chapter 3.
 func Probabilities(dst, mean, cov []float64, kind predict.Kind) {
 	var m mixer
 	m.probabilities(dst, mean, cov, kind)

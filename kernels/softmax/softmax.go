@@ -8,8 +8,7 @@
 // row move together: the prior decides, or one class is pinned at 0, in which case an
 // offset counts against that class (without one it cancels).
 //
-// Sources: Hennig (2020), the softmax model; Rasmussen and Williams (2006), section
-// 3.5.
+// Sources: [hennig2020], lecture 14, the softmax model; [rasmussen2006], section 3.5.
 package softmax
 
 import (

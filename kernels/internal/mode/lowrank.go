@@ -35,8 +35,8 @@ type LowRank struct {
 // the rank that A can have; of o, Rank (50), Oversample (10), PowerIterations (2) and
 // Seed are read.
 //
-// Source: Halko, Martinsson and Tropp (2011), algorithms 4.4 and 5.5; Tropp, Yurtsever,
-// Udell and Cevher (2017), algorithm 3, for the shift.
+// Source: [halko2011], algorithms 4.4 and 5.5; [tropp2017],
+// algorithm 3, for the shift.
 func NewLowRank(t *Root, w []float64, most int, o *kernels.Options, apply func(dst, m *dense.Matrix)) (*LowRank, error) {
 	p := len(w)
 	x := &LowRank{}
@@ -150,7 +150,7 @@ func subtract(prior *gauss.Normal, w []float64, f, q *dense.Matrix, share []floa
 // Cholesky factors of MᵀM twice: products that run at full speed. Columns too nearly
 // dependent for that go through gramSchmidt.
 //
-// Source: Yamamoto, Nakatsukasa, Yanagisawa and Fukaya (2015), CholeskyQR2.
+// Source: [yamamoto2015], CholeskyQR2.
 func orthonormal(m *dense.Matrix) {
 	k := m.Cols
 	if m.Rows < k {

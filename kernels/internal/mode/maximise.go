@@ -150,7 +150,7 @@ func (m *history) add(from, to, g0, g1 []float64) {
 // direction is L-BFGS's, started from the slope divided by scale, each part at most
 // MaxStep. Parts that are not free stay.
 //
-// Source: Nocedal and Wright (2006), algorithm 7.4.
+// Source: [nocedal2006], algorithm 7.4.
 func (m *history) direction(slope, scale []float64, free []bool) []float64 {
 	d := make([]float64, len(slope))
 	for k, g := range slope {
