@@ -78,7 +78,8 @@ type engine struct {
 func Fit(p *kernels.Problem) (*kernels.Fit, error) { return FitFrom(p, nil) }
 
 // FitFrom is Fit with the search for the mode started at weights start, by column of
-// p; nil starts at the prior mean.
+// p; nil starts at the prior mean. It matters only where the log posterior may have
+// several modes: studentt, gaussian with link log. The one found is uphill from there.
 func FitFrom(p *kernels.Problem, start []float64) (*kernels.Fit, error) {
 	if err := check(p); err != nil {
 		return nil, err
@@ -104,6 +105,12 @@ func FitFrom(p *kernels.Problem, start []float64) (*kernels.Fit, error) {
 		return nil, err
 	}
 	e.given, e.scaling = p, scaling
+	if start != nil && e.search.space == rowSpace { // its unknowns do not reach every start
+		e.newSearch(krylov)
+		if p.P <= fullWeights {
+			e.newSearch(weightSpace)
+		}
+	}
 	return e.fit(start)
 }
 

@@ -53,7 +53,7 @@ type search struct {
 	k              *dense.Matrix // rowSpace: K
 	jacobi         []float64     // krylov: the diagonal of B
 	sw             []float64     // W½
-	w1, w2         []float64     // length p
+	w1             []float64     // length p
 	n1             []float64     // length n
 	cg             mode.Conjugate
 	floored        bool // rows of negative curvature were taken as 0 in B
@@ -78,7 +78,7 @@ func newSearch(d *mode.Design, l lik.Likelihood, t *mode.Root, sp space) *search
 	n, p := d.N, d.P
 	s.base, s.now, s.next = make([]float64, n), newPoint(n), newPoint(n)
 	s.dEta, s.n1 = make([]float64, n), make([]float64, n)
-	s.w1, s.w2 = make([]float64, p), make([]float64, p)
+	s.w1 = make([]float64, p)
 	s.Mul(s.base, t.Prior.Mean)
 	for i := range d.Offset {
 		s.base[i] += d.Offset[i]
@@ -103,30 +103,19 @@ func newSearch(d *mode.Design, l lik.Likelihood, t *mode.Root, sp space) *search
 	return s
 }
 
-// setKernel makes K = XΣ0Xᵀ for the root as it is.
+// setKernel makes K = XΣ0Xᵀ for the root as it is, of a diagonal or full prior.
 func (s *search) setKernel() {
-	switch t := s.root; {
-	case t.Prior.Form == gauss.Diagonal:
-		s.Kernel(s.k, t.Prior.Var)
-	default:
-		// K = (X T)(X T)ᵀ, column by column of T
-		xt := dense.New(s.N, s.P)
-		if t.Prior.Form == gauss.Full {
-			s.MulMat(xt, t.Prior.L)
-		} else {
-			m := dense.New(s.P, s.P)
-			for j := range s.P {
-				clear(s.w1)
-				s.w1[j] = 1
-				t.MulT(m.Row(j), s.w1) // row j of T
-			}
-			s.MulMat(xt, m)
-		}
-		dense.GramT(s.k, xt, nil)
+	prior := s.root.Prior
+	if prior.Form == gauss.Diagonal {
+		s.Kernel(s.k, prior.Var)
+		return
 	}
+	xl := dense.New(s.N, s.P) // K = (XL)(XL)ᵀ; chooseSpace leaves low rank to krylov
+	s.MulMat(xl, prior.L)
+	dense.GramT(s.k, xl, nil)
 }
 
-// restart goes to weights w, or stays at u as far as the space allows it.
+// restart goes to weights w, in rowSpace or without any it stays at u.
 func (s *search) restart(w []float64) {
 	if s.space == rowSpace {
 		s.setKernel()
