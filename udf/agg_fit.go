@@ -305,6 +305,9 @@ func planFit(method *engine.Method, opt *capi.Vec, i int, cols *rowColumns) (*fi
 			return nil, err
 		}
 		if method, err = engine.Find(name); err != nil {
+			if name == "softmax" || name == "gp" || name == "smooth" {
+				err = fmt.Errorf("%w; bglm_%s has a result of its own: call it by its name", err, name)
+			}
 			return nil, fmt.Errorf("option %w", err)
 		}
 	}

@@ -54,7 +54,7 @@ var optionDocs = []optionDoc{
 	{"samples", "1000", "a whole number from 1 to 1000000", "draws a chain"},
 	{"warmup", "1000", "a whole number from 1 to 1000000", "adaptation steps a chain"},
 	{"chains", "4", "a whole number from 1 to 64", "chains"},
-	{"at", "none", "LIST(STRUCT(feature, mean, variance)) or MAP(VARCHAR, number)", "weights at which the Gaussian is taken, without optimising"},
+	{"at", "none", "LIST(STRUCT(feature, mean, variance)) or MAP(VARCHAR, number)", "weights at which the Gaussian is taken, without optimising; AT is a word of SQL, so write {'at': ...}"},
 	{"reference", "none", "a class", "class whose weights are pinned at 0"},
 	{"kernel", "'rbf'", "'rbf', 'matern32', 'matern52' or 'linear'", "covariance function"},
 	{"lengthscale", "1", "a finite number > 0 or 'auto'", "distance at which the kernel falls; 'auto' = by the evidence"},
