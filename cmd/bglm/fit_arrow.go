@@ -477,9 +477,9 @@ func (s *session) insertGroups(g *arrowio.Groups) error {
 	if err := errors.Join(pqrows.FromArrow(out, r), out.Close()); err != nil {
 		return err
 	}
-	if err := s.exec("CREATE TEMP TABLE keys AS FROM read_parquet(" + quoteText(path) + ", file_row_number = true); " +
-		"CREATE TEMP TABLE weights (g BIGINT, k BIGINT, feature VARCHAR, mean DOUBLE, variance DOUBLE, covariance DOUBLE[]); " +
-		"CREATE TEMP TABLE heads (g BIGINT, method VARCHAR, family VARCHAR, link VARCHAR, shape DOUBLE, dispersion DOUBLE, intercept BOOLEAN, hash_bits INTEGER, pm DOUBLE, pv DOUBLE, pi DOUBLE, " +
+	if err := s.exec("CREATE TEMP TABLE bglm_keys AS FROM read_parquet(" + quoteText(path) + ", file_row_number = true); " +
+		"CREATE TEMP TABLE bglm_weights (bglm_row BIGINT, k BIGINT, feature VARCHAR, mean DOUBLE, variance DOUBLE, covariance DOUBLE[]); " +
+		"CREATE TEMP TABLE bglm_heads (bglm_row BIGINT, method VARCHAR, family VARCHAR, link VARCHAR, shape DOUBLE, dispersion DOUBLE, intercept BOOLEAN, hash_bits INTEGER, pm DOUBLE, pv DOUBLE, pi DOUBLE, " +
 		"\"time\" DOUBLE, kind VARCHAR, rank INTEGER, n BIGINT, n_skipped BIGINT, log_evidence DOUBLE, iterations INTEGER, converged BOOLEAN, status VARCHAR)"); err != nil {
 		return err
 	}
@@ -489,7 +489,7 @@ func (s *session) insertGroups(g *arrowio.Groups) error {
 		}
 		return v
 	}
-	err = s.append("heads", len(g.Fits), func(i int) []driver.Value {
+	err = s.append("bglm_heads", len(g.Fits), func(i int) []driver.Value {
 		f := g.Fits[i]
 		var hash driver.Value
 		if f.HashBits > 0 {
@@ -508,7 +508,7 @@ func (s *session) insertGroups(g *arrowio.Groups) error {
 			at = append(at, place{i, k})
 		}
 	}
-	err = s.append("weights", len(at), func(i int) []driver.Value {
+	err = s.append("bglm_weights", len(at), func(i int) []driver.Value {
 		f := g.Fits[at[i].g]
 		b := &f.Beliefs[at[i].k]
 		row := []float64{}
@@ -523,7 +523,7 @@ func (s *session) insertGroups(g *arrowio.Groups) error {
 	return s.exec(`CREATE OR REPLACE TEMP TABLE fits AS SELECT k.* EXCLUDE (file_row_number), {'method': h.method, 'family': h.family, 'link': h.link, 'shape': h.shape, 'dispersion': h.dispersion, 'intercept': h.intercept,
 		'hash_bits': h.hash_bits, 'prior': {'mean': pm, 'variance': pv, 'intercept_variance': pi}, 'time': h."time", 'beliefs': coalesce(w.beliefs, []), 'covariance': {'kind': h.kind, 'rank': h.rank, 'values': coalesce(w.v, [])},
 		'n': h.n, 'n_skipped': h.n_skipped, 'log_evidence': h.log_evidence, 'iterations': h.iterations, 'converged': h.converged, 'status': h.status} AS fit
-		FROM keys k JOIN heads h ON k.file_row_number = h.g LEFT JOIN (SELECT g, list({'feature': feature, 'mean': mean, 'variance': variance} ORDER BY k) AS beliefs, flatten(list(covariance ORDER BY k)) AS v FROM weights GROUP BY g) w USING (g)
+		FROM bglm_keys k JOIN bglm_heads h ON k.file_row_number = h.bglm_row LEFT JOIN (SELECT bglm_row, list({'feature': feature, 'mean': mean, 'variance': variance} ORDER BY k) AS beliefs, flatten(list(covariance ORDER BY k)) AS v FROM bglm_weights GROUP BY bglm_row) w ON h.bglm_row = w.bglm_row
 		ORDER BY k.file_row_number`)
 }
 

@@ -68,7 +68,7 @@ func (c *fitCommand) identity() string {
 }
 
 func (c *fitCommand) openLedger(s *session) error {
-	err := s.exec("CREATE TABLE IF NOT EXISTS " + ledgerDB + ".main.bglm_ledger (file VARCHAR PRIMARY KEY, bytes BIGINT, sha256 VARCHAR, n BIGINT, at TIMESTAMP)")
+	err := s.exec("CREATE TABLE IF NOT EXISTS " + ledgerDB + ".main.bglm_ledger (file VARCHAR PRIMARY KEY, bytes BIGINT, sha256 VARCHAR, n BIGINT, processed TIMESTAMP)")
 	if err != nil {
 		return err
 	}

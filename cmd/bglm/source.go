@@ -281,17 +281,22 @@ func listText(files []string) string {
 	return "[" + strings.Join(out, ", ") + "]"
 }
 
-// relation is what stands after FROM. rows adds the columns filename and
-// file_row_number, for messages.
+var readers = map[string]string{"parquet": "read_parquet", "arrow": "read_parquet", "csv": "read_csv", "json": "read_json"}
+
+// union makes the columns of several files agree by name, in a type that holds the
+// values of all; else the first file's types would be forced on the others.
+func (src *source) union() string {
+	if len(src.read) > 1 {
+		return ", union_by_name = true"
+	}
+	return ""
+}
+
+// relation is what stands after FROM.
 func (s *session) relation(src *source, table string) (string, error) {
 	list := listText(src.read)
-	switch src.kind {
-	case "parquet", "arrow":
-		return "read_parquet(" + list + ")", nil
-	case "csv":
-		return "read_csv(" + list + ")", nil
-	case "json":
-		return "read_json(" + list + ")", nil
+	if f, ok := readers[src.kind]; ok {
+		return f + "(" + list + src.union() + ")", nil
 	}
 	if len(src.read) != 1 {
 		return "", usageError{errors.New("--data: one DuckDB file at a time")}
@@ -339,9 +344,9 @@ func (src *source) numbered() string {
 	list := listText(src.read)
 	switch src.kind {
 	case "parquet", "arrow":
-		return "(SELECT * EXCLUDE (filename, file_row_number), filename AS bglm_file, file_row_number + 1 AS bglm_row FROM read_parquet(" + list + ", filename = true, file_row_number = true)" + where + ")"
+		return "(SELECT * EXCLUDE (filename, file_row_number), filename AS bglm_file, file_row_number + 1 AS bglm_row FROM read_parquet(" + list + src.union() + ", filename = true, file_row_number = true)" + where + ")"
 	case "csv", "json":
-		return "(SELECT * EXCLUDE (filename, bglm_k), filename AS bglm_file, bglm_k - min(bglm_k) OVER (PARTITION BY filename) + 1 AS bglm_row FROM (SELECT *, row_number() OVER () AS bglm_k FROM read_" + src.kind + "(" + list + ", filename = true))" + where + ")"
+		return "(SELECT * EXCLUDE (filename, bglm_k), filename AS bglm_file, bglm_k - min(bglm_k) OVER (PARTITION BY filename) + 1 AS bglm_row FROM (SELECT *, row_number() OVER () AS bglm_k FROM read_" + src.kind + "(" + list + src.union() + ", filename = true))" + where + ")"
 	}
 	return "(SELECT *, " + quoteText(src.files[0]) + " AS bglm_file, row_number() OVER () AS bglm_row FROM " + src.from + where + ")"
 }

@@ -1,0 +1,406 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// query runs SQL and gives its rows as CSV without the header.
+func query(t *testing.T, sql string) string {
+	t.Helper()
+	r := bglm(t, "", "sql", "--mode", "csv", "-c", sql)
+	if r.code != 0 {
+		t.Fatalf("%s: %s", sql, r.stderr)
+	}
+	_, rows, _ := strings.Cut(r.stdout, "\n")
+	return strings.TrimSpace(rows)
+}
+
+func ok(t *testing.T, args ...string) result {
+	t.Helper()
+	r := bglm(t, "", args...)
+	if r.code != 0 {
+		t.Fatalf("bglm %s: exit code %d: %s", strings.Join(args, " "), r.code, r.stderr)
+	}
+	return r
+}
+
+// rowsFile is a small data set of all kinds of columns.
+func rowsFile(t *testing.T, name string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	query(t, `COPY (SELECT i, hash(i) % 5 < 2 AS y, 'a' || hash(i + 7) % 20 AS ad, CASE WHEN i % 9 > 0 THEN 's:' || i % 4 END AS site, (hash(i + 3) % 100) / 50.0 AS x, i % 24 AS hour, 'g' || i % 3 AS g,
+		1 + i % 2 AS w, ln(1 + i % 5) AS o, DATE '2024-01-01' + (i // 1000)::INT AS day FROM range(6000) t(i)) TO '`+path+`' (ROW_GROUP_SIZE 2048)`)
+	return path
+}
+
+// differ counts the beliefs of b that are not those of a.
+func differ(t *testing.T, a, b string) string {
+	t.Helper()
+	return query(t, fmt.Sprintf("SELECT count(*) || ' of ' || (SELECT count(*) FROM '%s') FROM ((FROM (SELECT feature, mean, variance FROM '%s') EXCEPT ALL SELECT feature, mean, variance FROM '%s') UNION ALL (SELECT feature, mean, variance FROM '%s' EXCEPT ALL SELECT feature, mean, variance FROM '%s'))", a, a, b, b, a))
+}
+
+// SQL, the command line and the Arrow engine give one answer, from every format.
+func TestThreeWays(t *testing.T) {
+	data := rowsFile(t, "rows.parquet")
+	dir := filepath.Dir(data)
+	path := func(n string) string { return filepath.Join(dir, n) }
+	for _, f := range []string{"rows.csv", "rows.json"} {
+		query(t, "COPY (FROM '"+data+"') TO '"+path(f)+"'")
+	}
+	if r := bglm(t, "", "sql", "--db", path("rows.duckdb"), "-c", "CREATE TABLE rows AS FROM '"+data+"'"); r.code != 0 {
+		t.Fatal(r.stderr)
+	}
+	ok(t, "fit", data, "--y", "y", "--x", "{a: x}", "--out", path("any.parquet"), "-q")
+	ok(t, "predict", "-b", path("any.parquet"), data, "--out", path("rows.arrow"))
+	ok(t, "predict", "-b", path("any.parquet"), data, "--out", path("rows.arrows"))
+
+	query(t, `COPY (SELECT unnest(fit.beliefs, recursive := true) FROM (SELECT bglm_adf(y, {ad: ad, site: site, 'ad:site': ad || ':' || replace(site, ':', '\:'), x: x}, {link: 'probit', weight: w, process_noise: 0.001} ORDER BY i) AS fit FROM '`+data+"')) TO '"+path("sql.parquet")+"'")
+	opts := []string{"-f", "y ~ ad*site + x", "-o", "link=probit", "-o", "weight=w", "-o", "process_noise=0.001", "-q"}
+	for _, c := range [][]string{{data}, {data, "--order", "i"}, {path("rows.csv")}, {path("rows.json")}, {path("rows.duckdb")}, {path("rows.arrow")}, {path("rows.arrows")},
+		{data, "--engine", "arrow"}, {path("rows.arrow"), "--engine", "arrow"}, {path("rows.arrows"), "--engine", "arrow"}} {
+		out := path("out.parquet")
+		os.Remove(out)
+		ok(t, append(append([]string{"fit"}, c...), append(opts, "--out", out)...)...)
+		if got := differ(t, path("sql.parquet"), out); !strings.HasPrefix(got, "0 of 10") {
+			t.Errorf("%v: %s beliefs differ", c, got)
+		}
+	}
+	// The standard input, by its first bytes.
+	for _, c := range [][]string{{"rows.parquet"}, {"rows.csv"}, {"rows.json"}, {"rows.arrow"}, {"rows.arrows"}, {"rows.arrows", "--engine", "arrow"}} {
+		b, err := os.ReadFile(path(c[0]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := path("stdin.parquet")
+		os.Remove(out)
+		r := bglm(t, string(b), append(append([]string{"fit", "--data", "-", "--out", out}, c[1:]...), opts...)...)
+		if r.code != 0 {
+			t.Errorf("%v from stdin: %s", c, r.stderr)
+		} else if got := differ(t, path("sql.parquet"), out); !strings.HasPrefix(got, "0 of 10") {
+			t.Errorf("%v from stdin: %s beliefs differ", c, got)
+		}
+	}
+	// Every output format holds the same table, and goes back into predictions.
+	want := query(t, "SELECT feature, mean, variance FROM '"+path("sql.parquet")+"'")
+	for _, out := range []string{"b.parquet", "b.arrow", "b.csv", "b.json", "b.duckdb"} {
+		ok(t, append([]string{"fit", data, "--out", path(out)}, opts...)...)
+		switch filepath.Ext(out) {
+		case ".arrow":
+			ok(t, "merge", path(out), path(out), "--out", path("m.csv"), "-q") // it reads
+		case ".duckdb":
+			r := ok(t, "sql", "--db", path(out), "--mode", "csv", "-c", "FROM beliefs")
+			if _, got, _ := strings.Cut(r.stdout, "\n"); strings.TrimSpace(got) != want {
+				t.Errorf("%s holds other beliefs", out)
+			}
+		default:
+			if got := query(t, "SELECT feature, mean, variance FROM '"+path(out)+"'"); got != want {
+				t.Errorf("%s holds other beliefs", out)
+			}
+		}
+		args := []string{"predict", "-b", path(out), data, "--out", path("scores.parquet"), "-q"}
+		if ext := filepath.Ext(out); ext == ".csv" || ext == ".json" {
+			args = append(args, "-f", "y ~ ad*site + x", "-o", "link=probit")
+		}
+		ok(t, args...)
+		got := query(t, "SELECT count(*), max(abs(prediction - p)) < 1e-15 FROM '"+path("scores.parquet")+"' JOIN (SELECT i AS j, bglm_predict(fit, {ad: ad, site: site, 'ad:site': ad || ':' || replace(site, ':', '\\:'), x: x}) AS p FROM '"+data+"', (SELECT bglm_from_beliefs(list({feature: feature, mean: mean, variance: variance}), {link: 'probit'}) AS fit FROM '"+path("sql.parquet")+"')) ON i = j")
+		if got != "6000,true" {
+			t.Errorf("%s: predictions: %s", out, got)
+		}
+	}
+}
+
+func TestGroups(t *testing.T) {
+	data := rowsFile(t, "rows.parquet")
+	dir := filepath.Dir(data)
+	path := func(n string) string { return filepath.Join(dir, n) }
+	query(t, "COPY (SELECT g, d, unnest(fit.beliefs, recursive := true) FROM (SELECT g, i % 2 AS d, bglm_adf(y, {ad: ad, x: x} ORDER BY i) AS fit FROM '"+data+"' GROUP BY ALL)) TO '"+path("sql.parquet")+"'")
+	same := func(what, file string) {
+		t.Helper()
+		got := query(t, "SELECT count(*), (SELECT count(*) FROM '"+file+"') = (SELECT count(*) FROM '"+path("sql.parquet")+"') FROM (SELECT g, d, feature, mean, variance FROM '"+path("sql.parquet")+"' EXCEPT SELECT g, d, feature, mean, variance FROM '"+file+"')")
+		if got != "0,true" {
+			t.Errorf("%s: %s", what, got)
+		}
+	}
+	for _, out := range []string{"g.parquet", "g.csv", "g.json"} {
+		ok(t, "fit", data, "-f", "y ~ ad + x", "--group", "g, i % 2 AS d", "--order", "i", "--out", path(out), "-q")
+		same(out, path(out))
+	}
+	// Half, continued with the other half from each format that keeps fits.
+	for _, out := range []string{"h.parquet", "h.arrow", "h.duckdb"} {
+		ok(t, "fit", data, "--where", "i < 3000", "-f", "y ~ ad + x", "--group", "g", "--group", "i % 2 AS d", "--out", path(out), "-q")
+		ok(t, "fit", data, "--where", "i >= 3000", "-f", "y ~ ad + x", "--group", "g", "--group", "i % 2 AS d", "--prior", path(out), "--order", "i", "--out", path("whole.parquet"), "-q")
+		same("continued from "+out, path("whole.parquet"))
+		os.Remove(path("whole.parquet"))
+	}
+	ok(t, "fit", data, "-f", "y ~ ad + x", "--group", "g", "--engine", "arrow", "--out", path("a.parquet"), "-q")
+	ok(t, "fit", data, "-f", "y ~ ad + x", "--group", "g", "--out", path("s.parquet"), "-q")
+	if got := query(t, "SELECT count(*), (SELECT count(*) FROM '"+path("a.parquet")+"') FROM (FROM '"+path("a.parquet")+"' EXCEPT FROM '"+path("s.parquet")+"')"); !strings.HasPrefix(got, "0,6") {
+		t.Errorf("arrow engine: %s", got)
+	}
+	ok(t, "predict", "-b", path("g.parquet"), data, "--dist", "--columns", "i, g", "--out", path("p.parquet"), "-q")
+	if got := query(t, "SELECT count(*), max(abs(p.prediction - r.p)) < 1e-14, any_value(columns(p.*)) IS NOT NULL FROM '"+path("p.parquet")+"' p JOIN (SELECT i, bglm_predict(fit, {ad: ad, x: x}) AS p FROM '"+data+"' JOIN (SELECT g, i % 2 AS d, bglm_adf(y, {ad: ad, x: x} ORDER BY i) AS fit FROM '"+data+"' GROUP BY ALL) f USING (g) WHERE i % 2 = f.d) r USING (i)"); !strings.HasPrefix(got, "6000,true") {
+		t.Errorf("predictions: %s", got)
+	}
+	r := ok(t, "evaluate", "-b", path("g.parquet"), data, "--json")
+	var q quality
+	if err := json.Unmarshal([]byte(r.stdout), &q); err != nil || q.N != 6000 || q.LogLoss == nil || *q.LogLoss > 0.7 {
+		t.Errorf("%v: %s", err, r.stdout)
+	}
+}
+
+// Parts merged are one run: to rounding for Gaussian responses with full
+// covariance, where the product of the parts is exact.
+func TestMergeOfParts(t *testing.T) {
+	data := rowsFile(t, "rows.parquet")
+	path := func(n string) string { return filepath.Join(filepath.Dir(data), n) }
+	opts := []string{"--y", "x", "--x", "{ad: ad, hour: hour / 24, g: g}", "-o", "family=gaussian", "-o", "covariance=full", "-q"}
+	fit := func(out string, more ...string) {
+		t.Helper()
+		ok(t, append(append([]string{"fit", data, "--out", path(out)}, opts...), more...)...)
+	}
+	fit("one.parquet")
+	fit("a.parquet", "--where", "i % 3 = 0")
+	fit("b.arrow", "--where", "i % 3 = 1")
+	fit("c.duckdb", "--where", "i % 3 = 2")
+	ok(t, "merge", path("a.parquet"), path("b.arrow"), path("c.duckdb"), "--out", path("merged.parquet"))
+	if got := query(t, "SELECT count(*), max(abs(a.mean - b.mean)) < 1e-9, max(abs(a.variance / b.variance - 1)) < 1e-9 FROM '"+path("one.parquet")+"' a JOIN '"+path("merged.parquet")+"' b USING (feature)"); got != "25,true,true" {
+		t.Errorf("%s", got)
+	}
+	r := bglm(t, "", "merge", path("a.parquet"), data, "--out", path("x.parquet"))
+	if r.code != 1 || !strings.Contains(r.stderr, data) || !strings.Contains(r.stderr, "no column feature") {
+		t.Errorf("%+v", r)
+	}
+	ok(t, "fit", data, "-f", "y ~ ad", "--out", path("other.parquet"), "-q")
+	if r := bglm(t, "", "merge", path("a.parquet"), path("other.parquet")); r.code != 1 || !strings.Contains(r.stderr, "other.parquet") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// Models with offsets and trials predict with them.
+func TestOffsetAndTrials(t *testing.T) {
+	data := rowsFile(t, "rows.parquet")
+	path := func(n string) string { return filepath.Join(filepath.Dir(data), n) }
+	ok(t, "fit", data, "-f", "hour ~ ad + offset(o)", "-o", "family=poisson", "--out", path("b.parquet"), "-q")
+	ok(t, "predict", "-b", path("b.parquet"), data, "--out", path("p.parquet"), "--dist", "-q")
+	// For the log link the offset multiplies the rate.
+	got := query(t, "SELECT count(*), max(abs(prediction / (exp(o) * bglm_predict(fit, {ad: ad})) - 1)) < 1e-12, max(abs(mean / prediction - 1)) < 1e-9 FROM '"+path("p.parquet")+
+		"', (SELECT bglm_from_beliefs(list({feature: feature, mean: b.mean, variance: b.variance}), {family: 'poisson'}) AS fit FROM '"+path("b.parquet")+"' b)")
+	if got != "6000,true,true" {
+		t.Errorf("%s", got)
+	}
+	ok(t, "fit", data, "-f", "cbind(hour, 24 - hour) ~ ad", "--out", path("c.parquet"), "-q")
+	r := ok(t, "evaluate", "-b", path("c.parquet"), data)
+	if !strings.Contains(r.stdout, "RMSE") {
+		t.Errorf("%s", r.stdout)
+	}
+}
+
+// Wrong flags, data and beliefs: the exit code, a message that names the file and
+// the row, and nothing written.
+func TestBatchErrors(t *testing.T) {
+	data := rowsFile(t, "rows.parquet")
+	dir := filepath.Dir(data)
+	path := func(n string) string { return filepath.Join(dir, n) }
+	whole, err := os.ReadFile(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put := func(name string, b []byte) string {
+		if err := os.WriteFile(path(name), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path(name)
+	}
+	cut := put("cut.parquet", whole[:len(whole)/2])
+	text := put("text.arrow", []byte("this is no Arrow file at all"))
+	query(t, "COPY (SELECT i, CASE WHEN i = 4321 THEN 7 ELSE i % 2 END AS y, 'a' AS ad FROM range(5000) t(i)) TO '"+path("bad.parquet")+"' (ROW_GROUP_SIZE 2048)")
+	query(t, "COPY (FROM '"+path("bad.parquet")+"') TO '"+path("bad.csv")+"'")
+	ok(t, "fit", data, "-f", "y ~ ad", "--out", path("b.parquet"), "-q")
+	ok(t, "fit", data, "-f", "y ~ ad", "--out", path("b.duckdb"), "-q")
+	beliefs, _ := os.ReadFile(path("b.parquet"))
+	cutBeliefs := put("cutb.parquet", beliefs[:len(beliefs)-40])
+	query(t, "COPY (FROM '"+path("b.parquet")+"') TO '"+path("v9.parquet")+"' (KV_METADATA {'bglm.schema': '9'})")
+	query(t, "COPY (SELECT feature, mean, -variance AS variance FROM '"+path("b.parquet")+"') TO '"+path("negative.parquet")+"'")
+	before, _ := os.ReadDir(dir)
+	out := path("out.parquet")
+	fit := func(args ...string) []string { return append([]string{"fit", "--out", out, "-f", "y ~ ad"}, args...) }
+	for _, c := range []struct {
+		args []string
+		code int
+		want []string
+	}{
+		{fit(), 2, []string{"no data"}},
+		{[]string{"fit", data, "--out", out}, 2, []string{"no model"}},
+		{fit(data, "--y", "y"), 2, []string{"two ways"}},
+		{[]string{"fit", data, "-f", "y ~", "--out", out}, 2, []string{"formula"}},
+		{fit(data, "--method", "nope"), 2, []string{"--method nope", "adf"}},
+		{fit(data, "--option", "nope"), 2, []string{"key=value"}},
+		{fit(data, "--option", "linc=probit"), 1, []string{"the nearest is link"}},
+		{fit(data, "--option", "link=probit", "--option", "link=logit"), 2, []string{"twice"}},
+		{[]string{"fit", data, "-f", "y ~ ad", "--out", path("out.xml")}, 2, []string{".parquet, .arrow, .csv, .json, .duckdb"}},
+		{[]string{"fit", data, "-f", "y ~ ad", "--out", path("no/out.parquet")}, 1, []string{"no/out.parquet"}},
+		{fit(path("none.parquet")), 1, []string{"none.parquet"}},
+		{fit(path("*.nothing")), 1, []string{"no such file"}},
+		{fit(dir), 2, []string{dir}},
+		{fit(data, path("bad.csv")), 2, []string{"one format"}},
+		{fit(cut), 1, []string{cut}},
+		{fit(cut, "--engine", "arrow"), 1, []string{cut}},
+		{fit(text), 1, []string{text}},
+		{fit(text, "--engine", "arrow"), 1, []string{text}},
+		{[]string{"fit", data, "-f", "y ~ nope", "--out", out}, 1, []string{"no column nope", "site"}},
+		{[]string{"fit", data, "-f", "nope ~ ad", "--out", out}, 1, []string{"nope", data}},
+		{fit(path("bad.parquet")), 1, []string{"bad.parquet, row 4322: ", "y = 7"}},
+		{fit(data, path("bad.parquet")), 1, []string{"bad.parquet, row 4322: "}},
+		{fit(path("bad.csv")), 1, []string{"bad.csv, row 4322: "}},
+		{fit(path("bad.parquet"), "--engine", "arrow"), 1, []string{"bad.parquet, row 4322: ", "y = 7"}},
+		{fit(data, "--where", "false"), 1, []string{"no rows"}},
+		{fit(data, "--group", "mean"), 1, []string{"--group mean"}},
+		{fit(data, "--prior", data), 1, []string{"--prior", data, "no column feature"}},
+		{fit(data, "--prior", cutBeliefs), 1, []string{cutBeliefs}},
+		{fit(data, "--prior", path("v9.parquet")), 1, []string{"v9.parquet", "unknown version", `"9"`}},
+		{fit(data, "--prior", path("negative.parquet")), 1, []string{"negative.parquet", "variance = -"}},
+		{fit(data, "--prior", path("b.parquet"), "--group", "g"), 1, []string{"groups"}},
+		{fit(data, "--prior", path("b.parquet"), "-o", "link=probit"), 1, []string{"probit", "logit"}},
+		{fit(data, "--incremental"), 2, []string{".duckdb"}},
+		{[]string{"fit", data, "-f", "y ~ ad", "--incremental", "--out", path("b.duckdb")}, 1, []string{"not those of an incremental job"}},
+		{fit(data, "--watch", "1s"), 2, []string{"--incremental"}},
+		{fit(data, "--engine", "arrow", "--where", "x > 1"), 2, []string{"--where needs SQL"}},
+		{[]string{"fit", data, "-f", "y ~ hour(day)", "--engine", "arrow", "--out", out}, 2, []string{"SQL expression"}},
+		{fit(data, "--engine", "arrow", "-o", "tol=2x"), 2, []string{"tol"}},
+		{[]string{"predict", "-b", path("b.parquet"), path("bad.csv"), "--out", path("out.parquet"), "-f", "y ~ nope"}, 1, []string{"no column nope"}},
+		{[]string{"predict", "-b", path("v9.parquet"), data, "--out", out}, 1, []string{"v9.parquet", "version"}},
+		{[]string{"predict", "-b", path("b.parquet"), cut, "--out", out}, 1, []string{cut}},
+		{[]string{"predict", "-b", path("b.parquet"), data}, 2, []string{"--out"}},
+		{[]string{"predict", "-b", path("b.parquet"), data, "--out", out, "--level", "2"}, 2, []string{"--level"}},
+		{[]string{"evaluate", data}, 2, []string{"--beliefs"}},
+		{[]string{"evaluate", data, "--p", "x"}, 2, []string{"--y"}},
+		{[]string{"merge", path("b.parquet")}, 2, []string{"two"}},
+		{[]string{"merge", path("b.parquet"), path("v9.parquet"), "--out", out}, 1, []string{"v9.parquet"}},
+	} {
+		r := bglm(t, "", c.args...)
+		if r.code != c.code {
+			t.Errorf("%v: exit code %d, want %d: %s%s", c.args, r.code, c.code, r.stderr, r.stdout)
+		}
+		for _, w := range c.want {
+			if !strings.Contains(r.stderr, w) {
+				t.Errorf("%v: the message %q does not hold %q", c.args, r.stderr, w)
+			}
+		}
+	}
+	after, _ := os.ReadDir(dir)
+	if len(after) != len(before) {
+		t.Errorf("files were left: %v", after)
+	}
+	for _, cmd := range []string{"fit", "predict", "evaluate", "merge", "report"} {
+		if r := bglm(t, "", cmd, "--help"); r.code != 0 || !strings.Contains(r.stdout, "  bglm "+cmd+" ") {
+			t.Errorf("bglm %s --help: %+v", cmd, r)
+		}
+	}
+}
+
+// parts cuts data into files by day.
+func parts(t *testing.T, data string) (dir string, files []string) {
+	t.Helper()
+	dir = t.TempDir()
+	for k := range 6 {
+		f := filepath.Join(dir, fmt.Sprintf("day-%d.parquet", k))
+		query(t, fmt.Sprintf("COPY (FROM '%s' WHERE i // 1000 = %d) TO '%s'", data, k, f))
+		files = append(files, f)
+	}
+	return dir, files
+}
+
+func TestIncremental(t *testing.T) {
+	data := rowsFile(t, "rows.parquet")
+	dir, files := parts(t, data)
+	db, whole := filepath.Join(dir, "m.duckdb"), filepath.Join(dir, "whole.parquet")
+	opts := []string{"-f", "y ~ ad + x", "-o", "time=i", "-o", "process_noise=1e-6", "-q"}
+	run := func(more ...string) result {
+		t.Helper()
+		return ok(t, append(append([]string{"fit", "--data", filepath.Join(dir, "day-*.parquet"), "--incremental", "--out", db}, opts...), more...)...)
+	}
+	last := filepath.Join(dir, "later")
+	if err := os.Rename(files[5], last); err != nil {
+		t.Fatal(err)
+	}
+	run()
+	if err := os.Rename(last, files[5]); err != nil {
+		t.Fatal(err)
+	}
+	if r := run("--json"); !strings.Contains(r.stdout, `"files": 1,`) || !strings.Contains(r.stdout, `"n": 6000`) {
+		t.Errorf("%s", r.stdout)
+	}
+	if r := run("--json"); !strings.Contains(r.stdout, `"n": 6000`) || strings.Contains(r.stdout, `"files"`) {
+		t.Errorf("nothing new: %s", r.stdout)
+	}
+	ok(t, append([]string{"fit", data, "--out", whole}, opts...)...)
+	r := ok(t, "sql", "--db", db, "--mode", "csv", "-c", "SELECT count(*), max(abs(a.mean - b.mean)) < 1e-12, (SELECT count(*) FROM bglm_ledger) AS l, (SELECT sum(n) FROM bglm_ledger) AS n FROM beliefs a JOIN '"+whole+"' b USING (feature)")
+	if !strings.HasSuffix(strings.TrimSpace(r.stdout), "22,true,6,6000") {
+		t.Errorf("%s", r.stdout)
+	}
+	if r := bglm(t, "", "fit", "--data", files[0], "--incremental", "--out", db, "-f", "y ~ ad"); r.code != 1 || !strings.Contains(r.stderr, "belongs to another job") {
+		t.Errorf("%+v", r)
+	}
+	query(t, "COPY (FROM '"+data+"' WHERE i < 999) TO '"+files[0]+"'")
+	if r := bglm(t, "", append([]string{"fit", "--data", files[0], "--incremental", "--out", db}, opts...)...); r.code != 1 || !strings.Contains(r.stderr, files[0]+" has ") {
+		t.Errorf("a changed file: %+v", r)
+	}
+}
+
+// A job that is killed at random moments and started again gives, bit for bit, the
+// beliefs of one that was never killed.
+func TestKilledAndStartedAgain(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no SIGKILL")
+	}
+	data := rowsFile(t, "rows.parquet")
+	dir, _ := parts(t, data)
+	args := func(db string) []string {
+		return []string{"fit", "--data", filepath.Join(dir, "day-*.parquet"), "--incremental", "--out", db, "-f", "y ~ ad*site + x", "-o", "link=probit", "-o", "process_noise=0.001"}
+	}
+	calm := filepath.Join(dir, "calm.duckdb")
+	run := func(db string, kill time.Duration) bool {
+		cmd := exec.Command(os.Args[0], append(args(db), "-q")...)
+		cmd.Env = append(os.Environ(), beMain+"=1")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if kill > 0 {
+			defer time.AfterFunc(kill, func() { cmd.Process.Kill() }).Stop()
+		}
+		return cmd.Wait() == nil
+	}
+	began := time.Now()
+	if !run(calm, 0) {
+		t.Fatal("the job fails")
+	}
+	whole := time.Since(began)
+	q := "SELECT md5(string_agg(feature || mean || variance, ',')), count(*) FROM beliefs"
+	want := ok(t, "sql", "--db", calm, "--mode", "csv", "-c", q).stdout
+	rng := rand.New(rand.NewPCG(3, 4))
+	kills, rounds := 0, 4
+	if testing.Short() {
+		rounds = 1
+	}
+	for k := range rounds {
+		hard := filepath.Join(dir, fmt.Sprintf("hard-%d.duckdb", k))
+		for tries := 0; !run(hard, whole/8+time.Duration(rng.Int64N(int64(whole)))); tries++ {
+			if kills++; tries > 40 {
+				t.Fatal("the job does not get through")
+			}
+		}
+		if got := ok(t, "sql", "--db", hard, "--mode", "csv", "-c", q).stdout; got != want {
+			t.Errorf("after %d kills %s, want %s", kills, got, want)
+		}
+	}
+	t.Logf("%d kills", kills)
+}
