@@ -225,10 +225,9 @@ func (s *Scorer) Predict(dst []float64, b *kernels.Batch, i int, kind predict.Ki
 //     variance as the means do and knows nothing of covariances;
 //   - predict.Exact: E softmax(f). Two classes: the logistic-normal integral, 1e-10. The
 //     softmax depends on f only up to a common shift, so C classes are an integral
-//     over C-1 dimensions: three classes by the trapezoid rule on a grid of 0.25
-//     deviations, error below 1e-6 while the deviations of differences are below 5,
-//     1e-3 at 30; more by 4,096 points of a lattice, the same for all rows, error about
-//     1e-3, 3e-3 where deviations exceed 10.
+//     over C-1 dimensions: three classes by the trapezoid rule on a grid, error below
+//     1e-7 while deviations are below 10, 1e-3 at 30; more by 4,096 points of a lattice,
+//     the same for all rows, error about 1e-3, 3e-3 where deviations exceed 10.
 //
 // Sources: [mackay1992] for the moderation; Kronecker sequences of square roots of
 // primes, [niederreiter1992], chapter 3.
@@ -286,10 +285,21 @@ func softmaxTo(dst, f []float64) {
 }
 
 const (
-	gridStep = 0.25
-	gridHalf = 26 // 6.5 deviations: what is beyond has probability 1e-10
-	lattice  = 4096
+	gridReach = 6.5 // deviations: what is beyond has probability 1e-10
+	lattice   = 4096
 )
+
+// gridOf is the step of the trapezoid rule along an axis of deviation sd, and how many
+// there are on each side. The rule's error falls like exp(-2π d/step), d the distance
+// of the nearest singularity: differences of predictors move by √2 sd at most, so it is
+// π/(√2 sd) for the softmax; the Gaussian has none, and 0.7 is enough for it.
+func gridOf(sd float64) (step float64, half int) {
+	if sd == 0 {
+		return 1, 0
+	}
+	step = min(max(0.75/sd, 0.1), 0.7)
+	return step, int(math.Ceil(gridReach / step))
+}
 
 // integrate is E softmax(f), f ~ N(mean, cov), along the principal axes of what is
 // left of cov without the common shift.
@@ -334,10 +344,12 @@ func (x *mixer) integrate(dst, mean, cov []float64) {
 	p := make([]float64, c)
 	if dim == 2 {
 		mass := 0.0
-		for a := -gridHalf; a <= gridHalf; a++ {
-			za := gridStep * float64(a)
-			for b := -gridHalf; b <= gridHalf; b++ {
-				zb := gridStep * float64(b)
+		ha, na := gridOf(math.Sqrt(max(val[c-1], 0)))
+		hb, nb := gridOf(math.Sqrt(max(val[c-2], 0)))
+		for a := -na; a <= na; a++ {
+			za := ha * float64(a)
+			for b := -nb; b <= nb; b++ {
+				zb := hb * float64(b)
 				w := math.Exp(-0.5 * (za*za + zb*zb))
 				for k := range x.f {
 					x.f[k] = mean[k] + za*x.root[k] + zb*x.root[c+k]

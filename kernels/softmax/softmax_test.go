@@ -750,3 +750,23 @@ func FuzzFit(f *testing.F) {
 		}
 	})
 }
+
+// Mode, covariance and evidence: over all weights, in the rows, and by conjugate
+// gradients with a low-rank Hessian.
+func BenchmarkFit(b *testing.B) {
+	for _, s := range []struct {
+		n, p, c int
+		share   float64
+	}{{20_000, 50, 5, 1}, {300, 2000, 4, 0.1}, {5000, 3000, 4, 0.01}} {
+		b.Run(fmt.Sprintf("n=%d/p=%d/classes=%d", s.n, s.p, s.c), func(b *testing.B) {
+			d := simulate(rand.New(rand.NewPCG(1, 1)), s.n, s.p, s.c, s.share)
+			p := problem(b, model(kernels.Options{}), d)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := Fit(p, names(s.c)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
