@@ -44,7 +44,7 @@ func (c *fitCommand) incremental(s *session) error {
 			return err
 		}
 		if done > 0 || c.Watch == 0 {
-			if err := c.report(s, done, began); err != nil {
+			if err := c.tell(s, done, began); err != nil {
 				return err
 			}
 		}
@@ -248,7 +248,7 @@ func checksum(file string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-func (c *fitCommand) report(s *session, done int, began time.Time) error {
+func (c *fitCommand) tell(s *session, done int, began time.Time) error {
 	sum := &summary{Command: "fit", Files: done, Out: c.Out}
 	var have int
 	if err := s.row("SELECT count(*) FROM duckdb_tables() WHERE database_name = '"+ledgerDB+"' AND table_name = 'fits'", &have); err != nil {

@@ -25,6 +25,7 @@ type commands struct {
 	Fit      fitCommand      `cmd:"" help:"Fit a model to the rows of files and write its belief table."`
 	Predict  predictCommand  `cmd:"" help:"Score the rows of files with a belief table."`
 	Evaluate evaluateCommand `cmd:"" help:"Measure predictions against what was observed."`
+	Report   reportCommand   `cmd:"" help:"Write a page about a model: calibration, weights, trajectories, evidence, worst rows."`
 	Merge    mergeCommand    `cmd:"" help:"Multiply the posteriors of partial runs, their prior counted once."`
 	Demo     demoCommand     `cmd:"" help:"Learn late flights from real data: belief tables, predictions, calibration, a continued run."`
 	Version  versionCommand  `cmd:"" help:"Print the versions of bglm, Go and DuckDB."`

@@ -46,6 +46,7 @@ type scoring struct {
 	src  *source
 	job  *job
 	x, y string
+	rows string // SQL: the rows, those of src
 
 	offset, eta string // SQL: of the rows, and of the fit for them; see etaFit
 }
@@ -105,7 +106,7 @@ func (s *session) scoring(d *dataFlags, m *scoreFlags, withY bool) (*scoring, er
 	if err != nil {
 		return nil, err
 	}
-	sc := &scoring{fits: f, src: src, job: j, x: j.x, y: j.y}
+	sc := &scoring{fits: f, src: src, job: j, x: j.x, y: j.y, rows: src.rows()}
 	if y != "" {
 		sc.y = y
 	}
@@ -149,7 +150,7 @@ func (sc *scoring) subquery(columns string, extra ...string) string {
 	if sc.offset != "" {
 		cols = append(cols, "("+sc.offset+") AS bglm_offset")
 	}
-	q := "(SELECT " + strings.Join(cols, ", ") + " FROM " + sc.src.rows() + ") d"
+	q := "(SELECT " + strings.Join(cols, ", ") + " FROM " + sc.rows + ") d"
 	if len(sc.fits.group) == 0 {
 		return sc.shifted(q + ", (SELECT fit AS bglm_fit FROM fits) f")
 	}

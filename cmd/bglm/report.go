@@ -1,0 +1,618 @@
+package main
+
+import (
+	"bytes"
+	"database/sql"
+	_ "embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/bglm/bglm/kernels/engine"
+	"github.com/bglm/bglm/udf"
+)
+
+type reportCommand struct {
+	dataFlags
+	Beliefs string   `short:"b" placeholder:"FILE" required:"" help:"Belief table of the model."`
+	Formula string   `short:"f" placeholder:"'Y ~ TERMS'" help:"The model, where the belief file does not know it."`
+	Y       string   `name:"y" placeholder:"SQL" help:"Response, as in bglm fit."`
+	X       string   `name:"x" placeholder:"SQL" help:"Features, as in bglm fit."`
+	Option  []string `short:"o" sep:"none" placeholder:"KEY=VALUE" help:"As in bglm predict."`
+	Out     string   `placeholder:"FILE" default:"report.html" help:"The page (default: report.html)."`
+	Plots   string   `placeholder:"DIR" help:"Also write the plots into this folder, as SVG and PNG."`
+	Title   string   `placeholder:"TEXT" help:"Headline (default: the formula)."`
+	Weights int      `placeholder:"N" default:"30" help:"Weights shown: those furthest from 0 in standard deviations (default: 30)."`
+	Slices  int      `placeholder:"N" default:"24" help:"Points of the trajectories of drifting weights (default: 24)."`
+	outputFlags
+}
+
+// Help is the text below the usage line.
+func (*reportCommand) Help() string {
+	return `Writes one HTML page that needs no network: the model, calibration, ROC and lift on the data given,
+weights with 95 % intervals, their trajectories when they drift, evidence and convergence, and the
+rows that fit worst. Without data: the model and its weights.
+
+Examples:
+
+  bglm report --beliefs beliefs.parquet --data testdata/flights.parquet --out report.html
+  bglm report --beliefs beliefs.parquet --out weights.html --plots plots`
+}
+
+//go:embed report.html
+var reportPage string
+
+var reportTemplate = template.Must(template.New("report").Parse(reportPage))
+
+type fact struct {
+	Key, Value string
+	Wide       bool
+}
+
+type cell struct {
+	Text   string
+	Number bool
+}
+
+type reportTable struct {
+	Head []cell
+	Rows [][]cell
+}
+
+type figure struct {
+	ID, Title string
+	SVG       template.HTML
+	Legend    []struct{ Class, Label string }
+}
+
+type section struct {
+	ID, Title, Text string
+	Facts           []fact
+	Figures         []figure
+	Table           *reportTable
+}
+
+type page struct {
+	Title, Lead string
+	Warnings    []string
+	Card        []fact
+	Sections    []section
+	Light, Dark []template.CSS
+	charts      []*chart
+}
+
+func (p *page) add(sec section, charts ...*chart) {
+	for _, c := range charts {
+		p.charts = append(p.charts, c)
+		sec.Figures = append(sec.Figures, figure{c.ID, c.Title, template.HTML(c.svg(false)), c.legend()})
+	}
+	p.Sections = append(p.Sections, sec)
+}
+
+// Run makes the page.
+func (c *reportCommand) Run(e *env) error {
+	began := time.Now()
+	if c.Weights < 1 || c.Weights > 500 || c.Slices < 2 || c.Slices > 500 {
+		return usageError{errors.New("--weights takes 1 to 500, --slices 2 to 500")}
+	}
+	if ext := strings.ToLower(filepath.Ext(c.Out)); ext != ".html" && ext != ".htm" {
+		return usageError{fmt.Errorf("--out %s: allowed: .html", c.Out)}
+	}
+	s, err := openSession(e, c.Quiet)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	p, sum, err := c.page(s)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := reportTemplate.Execute(&b, p); err != nil {
+		return err
+	}
+	err = atomically(c.Out, func(tmp string) error { return os.WriteFile(tmp, b.Bytes(), 0o644) })
+	if err != nil {
+		return err
+	}
+	if c.Plots != "" {
+		if err := os.MkdirAll(c.Plots, 0o755); err != nil {
+			return fmt.Errorf("--plots: %w", err)
+		}
+		for _, ch := range p.charts {
+			base := filepath.Join(c.Plots, ch.ID)
+			err := errors.Join(
+				atomically(base+".svg", func(tmp string) error { return os.WriteFile(tmp, []byte(ch.svg(true)), 0o644) }),
+				atomically(base+".png", func(tmp string) error {
+					f, err := os.Create(tmp)
+					if err != nil {
+						return err
+					}
+					return errors.Join(ch.png(f), f.Close())
+				}))
+			if err != nil {
+				return fmt.Errorf("--plots: %w", err)
+			}
+		}
+	}
+	sum.took(began)
+	sum.Rate = 0
+	return c.print(e, e.stdout, sum)
+}
+
+func (c *reportCommand) page(s *session) (*page, *summary, error) {
+	hasData := len(c.Data)+len(c.Files) > 0
+	var sc *scoring
+	var f *fits
+	var err error
+	if hasData {
+		if sc, err = s.scoring(&c.dataFlags, &scoreFlags{Beliefs: c.Beliefs, Formula: c.Formula, Y: c.Y, X: c.X, Option: c.Option}, true); err == nil {
+			f = sc.fits
+		}
+	} else {
+		var opts [][2]string
+		if opts, err = parseOptionFlags(c.Option); err == nil {
+			f, err = s.load("fits", c.Beliefs, opts)
+		}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if !f.isFit {
+		return nil, nil, fmt.Errorf("--beliefs %s: this method's fit has no weights to report", c.Beliefs)
+	}
+	p := &page{Title: c.Title}
+	for i := range palette {
+		p.Light = append(p.Light, template.CSS(palette[i]))
+		p.Dark = append(p.Dark, template.CSS([]string{"#6cb0f5", "#f39a5c", "#6fcf97", "#c792ea", "#e3c15a", "#ff7b6e", "#5fd0d8", "#a9b3c1"}[i]))
+	}
+	sum := &summary{Command: "report", Out: c.Out}
+	if err := c.card(s, p, f, sum); err != nil {
+		return nil, nil, err
+	}
+	if hasData && !f.hasClass {
+		sc.rows = sc.src.numbered()
+		if err := c.fitness(s, p, sc); err != nil {
+			return nil, nil, sc.src.blame(err)
+		}
+	}
+	if err := c.weights(s, p, f); err != nil {
+		return nil, nil, err
+	}
+	if hasData && !f.hasClass {
+		if err := c.trajectories(s, p, sc); err != nil {
+			return nil, nil, sc.src.blame(err)
+		}
+		if err := c.worst(s, p, sc); err != nil {
+			return nil, nil, err
+		}
+	}
+	return p, sum, nil
+}
+
+// card says what the model is.
+func (c *reportCommand) card(s *session, p *page, f *fits, sum *summary) error {
+	if err := s.summarise(f, sum); err != nil {
+		return err
+	}
+	formula := f.job("formula")
+	if formula == "" && f.job("y") != "" {
+		formula = f.job("y") + " ~ " + f.job("x")
+	}
+	if c.Formula != "" {
+		formula = c.Formula
+	}
+	if p.Title == "" {
+		p.Title = formula
+		if formula == "" {
+			p.Title = filepath.Base(c.Beliefs)
+		}
+	}
+	p.Lead = fmt.Sprintf("%d weights learnt from %d rows.", sum.Weights, sum.N)
+	if sum.Groups != nil {
+		p.Lead = fmt.Sprintf("%d weights in %d groups, learnt from %d rows.", sum.Weights, *sum.Groups, sum.N)
+	}
+	add := func(k, v string) {
+		if v != "" {
+			p.Card = append(p.Card, fact{Key: k, Value: v, Wide: len(v) > 60})
+		}
+	}
+	add("formula", formula)
+	about := ""
+	if m, err := engine.Find(sum.Method); err == nil {
+		about = ": " + m.Summary + " " + m.Source + "."
+	}
+	add("method", sum.Method+about)
+	add("family and link", sum.Family+", "+sum.Link)
+	add("rows", strconv.FormatInt(sum.N, 10))
+	if sum.Skipped > 0 {
+		add("rows skipped", strconv.FormatInt(sum.Skipped, 10))
+	}
+	if sum.Evidence != nil {
+		add("log evidence", short(*sum.Evidence))
+		if sum.N > 0 {
+			add("log evidence per row", fmt.Sprintf("%.5f", *sum.Evidence/float64(sum.N)))
+		}
+	}
+	var shape, disp, t sql.NullFloat64
+	var pm, pv, pi float64
+	var iterations int64
+	var kind string
+	err := s.row(`SELECT max(fit.shape), max(fit.dispersion), max(fit."time"), any_value(fit.prior.mean), any_value(fit.prior.variance), any_value(fit.prior.intercept_variance), max(fit.iterations), any_value(fit.covariance.kind) FROM `+f.table,
+		&shape, &disp, &t, &pm, &pv, &pi, &iterations, &kind)
+	if err != nil {
+		return err
+	}
+	add("prior of weights", fmt.Sprintf("mean %s, variance %s; intercept variance %s", short(pm), short(pv), short(pi)))
+	add("covariance", kind)
+	if shape.Valid {
+		add("shape", short(shape.Float64))
+	}
+	if disp.Valid && (sum.Family == "gaussian" || sum.Family == "studentt") {
+		add("dispersion", short(disp.Float64))
+	}
+	if t.Valid {
+		add("valid at time", short(t.Float64))
+	}
+	var options []string
+	for i := 0; i+1 < len(f.meta); i += 2 {
+		if k, ok := strings.CutPrefix(f.meta[i], "option."); ok {
+			options = append(options, k+"="+f.meta[i+1])
+		}
+	}
+	slices.Sort(options)
+	add("options", strings.Join(options, ", "))
+	add("order", f.job("order"))
+	conv := "yes"
+	if !sum.Converged {
+		conv = "no"
+	}
+	add("converged", fmt.Sprintf("%s, after %d iterations", conv, iterations))
+	add("status", sum.Status)
+	if sum.Status != "ok" {
+		p.Warnings = append(p.Warnings, sum.Status)
+	}
+	add("beliefs", filepath.Base(c.Beliefs))
+	add("made by", "bglm "+udf.Version)
+	return nil
+}
+
+// fitness measures the predictions of the data.
+func (c *reportCommand) fitness(s *session, p *page, sc *scoring) error {
+	trials := "1"
+	if v, ok := sc.job.option("trials"); ok {
+		trials = v
+	}
+	q := "CREATE OR REPLACE TEMP TABLE scored AS SELECT bglm_file, bglm_row, bglm_y AS y, d.mean AS p, d.variance AS v, d.lower AS lower, d.upper AS upper FROM (SELECT bglm_file, bglm_row, bglm_y, bglm_predict_dist(bglm_fit, bglm_x) AS d FROM " +
+		sc.subquery("", "bglm_file", "bglm_row", "("+sc.y+")::DOUBLE / ("+trials+") AS bglm_y") + ")"
+	if err := s.long("scoring", q); err != nil {
+		return err
+	}
+	var binary bool
+	if err := s.row("SELECT coalesce(bool_and(y IN (0, 1) AND p BETWEEN 0 AND 1) FILTER (y IS NOT NULL AND p IS NOT NULL), false) FROM scored", &binary); err != nil {
+		return err
+	}
+	r, err := s.quality("scored", 20, binary)
+	if err != nil {
+		return err
+	}
+	sec := section{ID: "fitness", Title: "Predictions of the data",
+		Text: "The rows given are predicted with the weights integrated out. If they are those the model learnt from, these figures flatter it."}
+	put := func(k string, v *float64) {
+		if v != nil {
+			sec.Facts = append(sec.Facts, fact{Key: k, Value: fmt.Sprintf("%.5g", *v)})
+		}
+	}
+	sec.Facts = append(sec.Facts, fact{Key: "rows", Value: strconv.FormatInt(r.N, 10)})
+	put("mean of y", r.Mean)
+	put("mean prediction", r.Predicted)
+	put("log loss", r.LogLoss)
+	put("AUC", r.AUC)
+	put("Brier score", r.Brier)
+	put("RMSE", r.RMSE)
+	put("mean absolute error", r.MAE)
+	put("coverage of 95 % intervals", r.Coverage)
+	charts, err := s.calibrationCharts(binary)
+	if err != nil {
+		return err
+	}
+	if binary {
+		more, err := s.rocAndLift()
+		if err != nil {
+			return err
+		}
+		charts = append(charts, more...)
+	}
+	p.add(sec, charts...)
+	return nil
+}
+
+// calibrationCharts bins rows by their prediction, equally many a bin.
+func (s *session) calibrationCharts(binary bool) ([]*chart, error) {
+	c := &chart{ID: "calibration", Title: "Calibration: 20 bins of equally many rows", XLabel: "predicted", YLabel: "observed"}
+	pts := series{Kind: "points", Label: "mean of a bin, 95 % interval"}
+	lo, hi := math.Inf(1), math.Inf(-1)
+	err := s.each(`SELECT avg(p), avg(y), stddev_samp(y) / sqrt(count(*)), count(*) FROM (SELECT y, p, ntile(20) OVER (ORDER BY p, bglm_row) AS b FROM scored WHERE y IS NOT NULL AND p IS NOT NULL) GROUP BY b ORDER BY b`, func(scan func(...any) error) error {
+		var p, y float64
+		var se sql.NullFloat64
+		var n int64
+		if err := scan(&p, &y, &se, &n); err != nil {
+			return err
+		}
+		pts.X, pts.Y = append(pts.X, p), append(pts.Y, y)
+		half := 1.96 * se.Float64
+		pts.Lo, pts.Hi = append(pts.Lo, y-half), append(pts.Hi, y+half)
+		pts.Tip = append(pts.Tip, fmt.Sprintf("%d rows: predicted %.4g, observed %.4g", n, p, y))
+		lo, hi = min(lo, p, y), max(hi, p, y)
+		return nil
+	})
+	if binary {
+		lo, hi = max(lo, 0), min(hi, 1)
+	}
+	c.Series = []series{pts, {Kind: "reference", Label: "perfect", X: []float64{lo, hi}, Y: []float64{lo, hi}}}
+	return []*chart{c}, err
+}
+
+func (s *session) rocAndLift() ([]*chart, error) {
+	roc := series{Kind: "line", Label: "ROC", X: []float64{0}, Y: []float64{0}}
+	lift := series{Kind: "line", Label: "share of all positives found"}
+	lift.X, lift.Y = []float64{0}, []float64{0}
+	var tp, fp, n, pos, all float64
+	if err := s.row("SELECT sum(y), count(*) FROM scored WHERE y IS NOT NULL AND p IS NOT NULL", &pos, &all); err != nil {
+		return nil, err
+	}
+	if pos == 0 || pos == all {
+		return nil, nil
+	}
+	// Rows of equal prediction stay in one step.
+	err := s.each(`WITH d AS (SELECT p, sum(y) AS y, count(*) AS k FROM scored WHERE y IS NOT NULL AND p IS NOT NULL GROUP BY p),
+		e AS (SELECT p, y, k, sum(k) OVER (ORDER BY p DESC) AS upto FROM d)
+		SELECT sum(y), sum(k) FROM e GROUP BY ceil(200 * upto / (SELECT sum(k) FROM d)) ORDER BY min(upto)`, func(scan func(...any) error) error {
+		var y, k float64
+		if err := scan(&y, &k); err != nil {
+			return err
+		}
+		tp, fp, n = tp+y, fp+k-y, n+k
+		roc.X, roc.Y = append(roc.X, fp/(all-pos)), append(roc.Y, tp/pos)
+		lift.X, lift.Y = append(lift.X, n/all), append(lift.Y, tp/pos)
+		return nil
+	})
+	unit := [2]float64{0, 1}
+	diagonal := series{Kind: "reference", Label: "at random", X: []float64{0, 1}, Y: []float64{0, 1}}
+	best := series{Kind: "reference", Label: "at best", X: []float64{0, pos / all, 1}, Y: []float64{0, 1, 1}}
+	return []*chart{
+		{ID: "roc", Title: "ROC", XLabel: "share of negatives taken for positive", YLabel: "share of positives found", Series: []series{roc, diagonal}, X: &unit, Y: &unit},
+		{ID: "lift", Title: "Lift: rows by falling prediction", XLabel: "share of rows looked at", YLabel: "share of positives found", Series: []series{lift, diagonal, best}, X: &unit, Y: &unit},
+	}, err
+}
+
+// labelSQL names a weight with its group and class.
+func labelSQL(f *fits) string {
+	var parts []string
+	for _, g := range f.group {
+		parts = append(parts, quoteName(g.name)+"::VARCHAR")
+	}
+	if f.hasClass {
+		parts = append(parts, "b.class")
+	}
+	return "concat_ws(' · ', " + strings.Join(append(parts, "b.feature"), ", ") + ")"
+}
+
+func (c *reportCommand) weights(s *session, p *page, f *fits) error {
+	ch := &chart{ID: "weights", Title: "Weights furthest from 0, with 95 % intervals", XLabel: "weight"}
+	is := series{Kind: "interval"}
+	t := &reportTable{Head: []cell{{"feature", false}, {"mean", true}, {"sd", true}, {"lower", true}, {"upper", true}, {"z", true}}}
+	err := s.each(fmt.Sprintf(`SELECT %s AS label, b.mean, sqrt(b.variance) FROM (SELECT *, unnest(fit.beliefs) AS b FROM %s)
+		ORDER BY CASE WHEN b.variance > 0 THEN abs(b.mean) / sqrt(b.variance) ELSE 0 END DESC, label LIMIT %d`, labelSQL(f), f.table, c.Weights), func(scan func(...any) error) error {
+		var name string
+		var m, sd float64
+		if err := scan(&name, &m, &sd); err != nil {
+			return err
+		}
+		is.X, is.Y = append(is.X, m), append(is.Y, float64(len(ch.Names)))
+		is.Lo, is.Hi = append(is.Lo, m-1.96*sd), append(is.Hi, m+1.96*sd)
+		is.Tip = append(is.Tip, fmt.Sprintf("%s: %.4g ± %.3g", name, m, sd))
+		ch.Names = append(ch.Names, name)
+		z := "known"
+		if sd > 0 {
+			z = fmt.Sprintf("%.1f", m/sd)
+		}
+		t.Rows = append(t.Rows, []cell{{name, false}, {fmt.Sprintf("%.4f", m), true}, {fmt.Sprintf("%.4f", sd), true}, {fmt.Sprintf("%.4f", m-1.96*sd), true}, {fmt.Sprintf("%.4f", m+1.96*sd), true}, {z, true}})
+		return nil
+	})
+	if err != nil || len(ch.Names) == 0 {
+		return err
+	}
+	n := float64(len(ch.Names))
+	ch.Series = []series{is, {Kind: "reference", X: []float64{0, 0}, Y: []float64{-0.5, n - 0.5}}}
+	p.add(section{ID: "coefficients", Title: "Weights", Text: "On the scale of the linear predictor. z is the mean in posterior standard deviations.", Table: t}, ch)
+	return nil
+}
+
+// trajectories learns the rows again, slice by slice, and keeps the weights and the
+// evidence on the way.
+func (c *reportCommand) trajectories(s *session, p *page, sc *scoring) error {
+	f := sc.fits
+	var method string
+	if err := s.row("SELECT any_value(fit.method) FROM fits", &method); err != nil {
+		return err
+	}
+	if len(f.group) > 0 || !streams(method) {
+		return nil
+	}
+	m := modelFlags{Formula: f.job("formula"), Y: f.job("y"), X: f.job("x"), Order: f.job("order"), Method: method}
+	if c.Formula != "" {
+		m.Formula, m.Y, m.X = c.Formula, "", ""
+	}
+	drifts := false
+	for i := 0; i+1 < len(f.meta); i += 2 {
+		if k, ok := strings.CutPrefix(f.meta[i], "option."); ok {
+			m.Option = append(m.Option, k+"="+f.meta[i+1])
+			drifts = drifts || k == "process_noise" && f.meta[i+1] != "0" || k == "forgetting" && f.meta[i+1] != "1"
+		}
+	}
+	if m.Formula == "" && m.X == "" {
+		return nil // another program's table: how it was learnt is not known
+	}
+	j, err := s.job(&m, sc.src, true)
+	if err != nil {
+		return err
+	}
+	fn, err := s.function(method)
+	if err != nil {
+		return err
+	}
+	if err := s.exec("SET threads = 1"); err != nil {
+		return err
+	}
+	defer func() { _ = s.exec("RESET threads") }()
+	if err := s.long("ordering", "CREATE OR REPLACE TEMP TABLE slices AS SELECT *, row_number() OVER () AS bglm_k FROM ("+j.inner(sc.src.rows())+")"); err != nil {
+		return err
+	}
+	var rows int64
+	if err := s.row("SELECT count(*) FROM slices", &rows); err != nil {
+		return err
+	}
+	n := min(int64(c.Slices), rows)
+	if n < 2 {
+		return nil
+	}
+	_, hasTime := j.option("time")
+	evidence := series{Kind: "line", Label: "log evidence per row of a slice"}
+	type point struct{ x, mean, sd float64 }
+	path := map[string][]point{}
+	var top []string
+	err = s.each("SELECT b.feature FROM (SELECT unnest(fit.beliefs) AS b FROM fits) WHERE b.variance > 0 ORDER BY abs(b.mean) / sqrt(b.variance) DESC, b.feature LIMIT 6", func(scan func(...any) error) error {
+		var name string
+		err := scan(&name)
+		top = append(top, name)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	last := 0.0
+	lastN := int64(0)
+	for k := range n {
+		var more []option
+		if k > 0 {
+			more = append(more, option{"prior", "(SELECT fit FROM slice_before)"})
+		}
+		q := fmt.Sprintf("CREATE OR REPLACE TEMP TABLE slice AS SELECT %s(bglm_y, bglm_x, %s) AS fit FROM slices WHERE bglm_k > %d AND bglm_k <= %d", fn, j.optionsText(more...), k*rows/n, (k+1)*rows/n)
+		if err := s.exec(q); err != nil {
+			return err
+		}
+		var logZ, t sql.NullFloat64
+		var count int64
+		if err := s.row(`SELECT fit.log_evidence, fit."time", fit.n FROM slice`, &logZ, &t, &count); err != nil {
+			return err
+		}
+		x := float64((k + 1) * rows / n)
+		if hasTime && t.Valid {
+			x = t.Float64
+		}
+		if count > lastN {
+			evidence.X, evidence.Y = append(evidence.X, x), append(evidence.Y, (logZ.Float64-last)/float64(count-lastN))
+		}
+		last, lastN = logZ.Float64, count
+		if drifts {
+			err := s.each("SELECT b.feature, b.mean, sqrt(b.variance) FROM (SELECT unnest(fit.beliefs) AS b FROM slice) WHERE b.feature IN ("+strings.Trim(listText(top), "[]")+")", func(scan func(...any) error) error {
+				var name string
+				pt := point{x: x}
+				err := scan(&name, &pt.mean, &pt.sd)
+				path[name] = append(path[name], pt)
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+		if err := s.exec("CREATE OR REPLACE TEMP TABLE slice_before AS FROM slice"); err != nil {
+			return err
+		}
+	}
+	xl := "rows learnt"
+	if hasTime {
+		xl = "time"
+	}
+	charts := []*chart{{ID: "evidence", Title: "Evidence: how well each slice was predicted before it was learnt", XLabel: xl, YLabel: "log evidence per row", Series: []series{evidence}}}
+	text := "The rows are learnt again in their order, slice by slice."
+	if drifts {
+		tr := &chart{ID: "trajectories", Title: "Trajectories of the weights furthest from 0", XLabel: xl, YLabel: "weight, ± 1 sd"}
+		var bands []series
+		for _, name := range top {
+			l, b := series{Kind: "line", Label: name}, series{Kind: "band"}
+			for _, pt := range path[name] {
+				l.X, l.Y = append(l.X, pt.x), append(l.Y, pt.mean)
+				b.X, b.Lo, b.Hi = append(b.X, pt.x), append(b.Lo, pt.mean-pt.sd), append(b.Hi, pt.mean+pt.sd)
+			}
+			tr.Series = append(tr.Series, l)
+			bands = append(bands, b)
+		}
+		for len(tr.Series) < 8 { // bands take the colours of their lines
+			tr.Series = append(tr.Series, series{Kind: "line"})
+		}
+		tr.Series = append(tr.Series, bands...)
+		charts = append([]*chart{tr}, charts...)
+		text += " Weights drift between rows; what is shown is the filter's belief at the time."
+	}
+	p.add(section{ID: "course", Title: "Course of learning", Text: text}, charts...)
+	return nil
+}
+
+// worst lists the rows whose response was least expected.
+func (c *reportCommand) worst(s *session, p *page, sc *scoring) error {
+	var binary bool
+	if err := s.row("SELECT coalesce(bool_and(y IN (0, 1) AND p BETWEEN 0 AND 1) FILTER (y IS NOT NULL AND p IS NOT NULL), false) FROM scored", &binary); err != nil {
+		return err
+	}
+	surprise, what := "abs(y - p) / sqrt(v)", "standard deviations off"
+	if binary {
+		surprise, what = "-ln(greatest(CASE WHEN y = 1 THEN p ELSE 1 - p END, 1e-300))", "surprise (nats)"
+	}
+	cols, err := s.describe("FROM " + sc.src.rows())
+	if err != nil {
+		return err
+	}
+	show := names(cols)
+	show = show[:min(len(show), 8)]
+	t := &reportTable{Head: []cell{{"file", false}, {"row", true}, {"y", true}, {"prediction", true}, {what, true}}}
+	var fields []string
+	for _, n := range show {
+		t.Head = append(t.Head, cell{n, false})
+		fields = append(fields, "left(r."+quoteName(n)+"::VARCHAR, 40)")
+	}
+	q := "SELECT w.bglm_file, w.bglm_row, w.y, w.p, w.s, " + strings.Join(fields, ", ") + " FROM (SELECT *, " + surprise + " AS s FROM scored WHERE y IS NOT NULL AND p IS NOT NULL ORDER BY s DESC, bglm_file, bglm_row LIMIT 20) w JOIN " +
+		sc.src.numbered() + " r USING (bglm_file, bglm_row) ORDER BY w.s DESC, w.bglm_file, w.bglm_row"
+	err = s.each(q, func(scan func(...any) error) error {
+		var file string
+		var row int64
+		var y, pr, sp float64
+		text := make([]sql.NullString, len(fields))
+		dst := []any{&file, &row, &y, &pr, &sp}
+		for i := range text {
+			dst = append(dst, &text[i])
+		}
+		if err := scan(dst...); err != nil {
+			return err
+		}
+		line := []cell{{filepath.Base(sc.src.fileName(file)), false}, {strconv.FormatInt(row, 10), true}, {short(y), true}, {fmt.Sprintf("%.4g", pr), true}, {fmt.Sprintf("%.3f", sp), true}}
+		for _, v := range text {
+			line = append(line, cell{v.String, false})
+		}
+		t.Rows = append(t.Rows, line)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	p.add(section{ID: "worst", Title: "Rows that fit worst", Text: "The responses that the model expected least: look here for wrong data, or for what it cannot know.", Table: t})
+	return nil
+}
