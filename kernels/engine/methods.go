@@ -65,8 +65,15 @@ func newADF(m *kernels.Model) (Fitter, error) {
 	return filtering(filter.ADF{})(&joint)
 }
 
+// filtering is a filter with a joint belief: full, or low-rank where the options or
+// the fit continued say so.
 func filtering(rule filter.Rule) func(*kernels.Model) (Fitter, error) {
 	return func(m *kernels.Model) (Fitter, error) {
+		if m.Options.Covariance == "" && m.Start != nil && m.Start.Covariance.Form == gauss.LowRank {
+			going := *m
+			going.Options.Covariance = "lowrank"
+			m = &going
+		}
 		s, err := filter.New(m, rule)
 		return streaming[*filter.State]{s}, err
 	}

@@ -101,7 +101,11 @@ func newLowRank(g *gauss.Normal, rank int) (*lowRank, error) {
 			return nil, err
 		}
 	}
-	if w != nil {
+	switch {
+	case w == nil:
+	case g.Form == gauss.LowRank && w.Cols <= l.room():
+		l.put(w) // as the fit was when it ended: the next cut comes at the row it would have come at
+	default:
 		l.take(w, nil)
 	}
 	return l, nil
@@ -277,6 +281,11 @@ func (l *lowRank) take(w, gram *dense.Matrix) {
 		l.cuts++
 		w = cutW
 	}
+	l.put(w)
+}
+
+// put makes w the low-rank part. It has at most room columns.
+func (l *lowRank) put(w *dense.Matrix) {
 	clear(l.w)
 	l.r = w.Cols
 	for i := range l.p {
@@ -612,13 +621,10 @@ func (l *lowRank) variances(dst []float64) {
 	copy(dst, v)
 }
 
+// pack keeps every column, up to twice the rank: cut back here, a run continued from
+// its fit would not be the uninterrupted one.
 func (l *lowRank) pack(places []int32) (kernels.Covariance, error) {
-	c := l
-	if l.r > l.keep() {
-		c = l.clone().(*lowRank)
-		c.cut()
-	}
-	d, f, _ := c.normal()
+	d, f, _ := l.normal()
 	out := kernels.Covariance{Form: gauss.LowRank, Rank: f.Cols, Values: make([]float64, 0, len(places)*(f.Cols+1))}
 	none := make([]float64, f.Cols+1)
 	for _, j := range places {

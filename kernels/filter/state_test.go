@@ -768,3 +768,23 @@ func TestMeasurementNoise(t *testing.T) {
 		}
 	}
 }
+
+// A low-rank run that stops between two cuts and goes on from its fit is the
+// uninterrupted one but for the rounding of Λ⁻¹ and back, drift or none.
+func TestLowRankContinues(t *testing.T) {
+	rows := random(rand.New(rand.NewPCG(3, 14)), 200, "bernoulli")
+	for _, noise := range []float64{0, 0.01} {
+		for _, stop := range []int{90, 91, 92, 93} {
+			m := kernels.Model{Lik: like(t, "", "logit"), Prior: kernels.DefaultPrior, Intercept: true, Noise: noise,
+				Options: kernels.Options{Covariance: "lowrank", Rank: 2}}
+			whole, first := state(t, &m, ADF{}), state(t, &m, ADF{})
+			feed(t, whole, rows)
+			feed(t, first, rows[:stop])
+			next := m
+			next.Start = fit(t, first)
+			second := state(t, &next, ADF{})
+			feed(t, second, rows[stop:])
+			same(t, fmt.Sprintf("noise %v, stopped at %d", noise, stop), fit(t, second), fit(t, whole), 1e-9)
+		}
+	}
+}
