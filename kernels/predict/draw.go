@@ -164,7 +164,7 @@ func (d *Draw) weight(id uint32) float64 {
 	}
 	c := &d.s.Fit.Covariance
 	if at < 0 || c.Form == gauss.Diagonal {
-		return w.Mean + math.Sqrt(w.Variance)*d.key.Normal(d.s.dict.Name(id))
+		return w.Mean + math.Sqrt(w.Variance)*d.key.Normal(d.s.Features().Name(id))
 	}
 	d.upTo(at + 1)
 	if c.Form == gauss.Full {

@@ -91,18 +91,15 @@ func PMF(l lik.Likelihood, k, trials, m, v float64) float64 {
 // Scorer scores rows under one fit. It is used by one goroutine at a time; Clone
 // gives others theirs.
 type Scorer struct {
+	*Names
 	Fit *kernels.Fit
 	Lik lik.Likelihood
 
-	dict    kernels.Dict
-	place   []int    // belief of the dictionary's first features, -1 for none
 	square  *root    // of a low-rank covariance, made by the first draw
 	hashes  []uint64 // of the beliefs' names, made by the first draw that needs them
 	at      []int
 	val     []float64
 	scratch []float64
-	row     kernels.Batch
-	dup     kernels.Scratch
 }
 
 // New prepares a fit of one response. The fit is kept and must not change.
@@ -135,77 +132,23 @@ func NewWith(f *kernels.Fit, l lik.Likelihood) (*Scorer, error) {
 	if err := f.Covariance.Check(len(f.Beliefs)); err != nil {
 		return nil, err
 	}
-	s := &Scorer{Fit: f, Lik: l}
-	add := func(name string, at int) error {
-		id, err := s.dict.AddRaw(name)
-		if err != nil {
-			return err
-		}
-		if int(id) < len(s.place) {
-			if s.place[id] >= 0 {
-				return fmt.Errorf("feature %q has two beliefs", name)
-			}
-			s.place[id] = at
-			return nil
-		}
-		s.place = append(s.place, at)
-		return nil
+	n, err := NewNames(f.Beliefs, f.Intercept, f.HashBits)
+	if err != nil {
+		return nil, err
 	}
-	if f.Intercept {
-		if err := add(kernels.Intercept, -1); err != nil {
-			return nil, err
-		}
-	}
-	for k, b := range f.Beliefs {
-		if err := add(b.Feature, k); err != nil {
-			return nil, err
-		}
-	}
-	s.dict.HashBits = f.HashBits
-	return s, nil
+	return &Scorer{Names: n, Fit: f, Lik: l}, nil
 }
 
 // Clone returns a Scorer for another goroutine. What it numbered so far stays the
 // same.
 func (s *Scorer) Clone() *Scorer {
-	c := &Scorer{Fit: s.Fit, Lik: s.Lik, dict: s.dict.Clone(), place: s.place, square: s.square, hashes: s.hashes}
-	return c
-}
-
-// Features numbers the features of the batches to score: the fit's own first, others
-// as they come. The intercept, where the fit has one, is 0 and must be in each row.
-func (s *Scorer) Features() *kernels.Dict { return &s.dict }
-
-// Row is a batch of one row of named features, the intercept added where the fit has
-// one; names may repeat, their values add up. It is valid until the next Row.
-// Errors: lengths that differ, more features than the dictionary holds.
-func (s *Scorer) Row(names []string, values []float64, offset float64) (*kernels.Batch, error) {
-	if len(names) != len(values) {
-		return nil, fmt.Errorf("%d names and %d values; allowed: as many of both", len(names), len(values))
-	}
-	b := &s.row
-	b.Reset()
-	if s.Fit.Intercept {
-		b.Add(0, 1)
-	}
-	for k, n := range names {
-		id, err := s.dict.Add(n)
-		if err != nil {
-			return nil, err
-		}
-		b.Add(id, values[k])
-	}
-	b.SumDuplicates(&s.dup)
-	b.EndRow()
-	b.Offset = append(b.Offset, offset)
-	return b, nil
+	return &Scorer{Names: s.Names.Clone(), Fit: s.Fit, Lik: s.Lik, square: s.square, hashes: s.hashes}
 }
 
 // belief is the weight of a feature and its place among the beliefs, -1 for an
 // unseen one, which has its prior.
 func (s *Scorer) belief(id uint32) (kernels.Weight, int) {
-	if int(id) < len(s.place) && s.place[id] >= 0 {
-		at := s.place[id]
+	if at := s.Belief(id); at >= 0 {
 		return s.Fit.Beliefs[at].Weight, at
 	}
 	return s.Fit.Prior.Of(s.dict.Name(id)), -1

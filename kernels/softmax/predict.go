@@ -17,11 +17,10 @@ import (
 // Scorer gives the class probabilities of rows under a softmax fit. It is used by one
 // goroutine at a time; Clone gives others theirs.
 type Scorer struct {
-	Fit *kernels.Fit
+	*predict.Names // its beliefs are places within a class
+	Fit            *kernels.Fit
 
-	dict  kernels.Dict
-	place []int // belief, within a class, of the dictionary's first features; -1 for none
-	p     int   // beliefs of a class
+	p     int // beliefs of a class
 	known []bool
 
 	at   []int
@@ -29,8 +28,6 @@ type Scorer struct {
 	part []float64 // C x (columns of the covariance's root)
 	mean []float64
 	cov  []float64
-	row  kernels.Batch
-	dup  kernels.Scratch
 	mix  mixer
 }
 
@@ -52,30 +49,9 @@ func NewScorer(f *kernels.Fit) (*Scorer, error) {
 	if s.p*c != len(f.Beliefs) {
 		return nil, fmt.Errorf("%d beliefs for %d classes; allowed: as many for each", len(f.Beliefs), c)
 	}
-	add := func(name string, at int) error {
-		id, err := s.dict.AddRaw(name)
-		if err != nil {
-			return err
-		}
-		if int(id) < len(s.place) {
-			if s.place[id] >= 0 {
-				return fmt.Errorf("feature %q has two beliefs in a class", name)
-			}
-			s.place[id] = at
-			return nil
-		}
-		s.place = append(s.place, at)
-		return nil
-	}
-	if f.Intercept {
-		if err := add(kernels.Intercept, -1); err != nil {
-			return nil, err
-		}
-	}
-	for j, b := range f.Beliefs[:s.p] {
-		if err := add(b.Feature, j); err != nil {
-			return nil, err
-		}
+	var err error
+	if s.Names, err = predict.NewNames(f.Beliefs[:s.p], f.Intercept, f.HashBits); err != nil {
+		return nil, err
 	}
 	for k := range c {
 		s.known[k] = s.p > 0
@@ -86,41 +62,13 @@ func NewScorer(f *kernels.Fit) (*Scorer, error) {
 			s.known[k] = s.known[k] && b.Weight == kernels.Weight{}
 		}
 	}
-	s.dict.HashBits = f.HashBits
 	return s, nil
 }
 
 // Clone returns a Scorer for another goroutine.
 func (s *Scorer) Clone() *Scorer {
 	c := len(s.Fit.Classes)
-	return &Scorer{Fit: s.Fit, dict: s.dict.Clone(), place: s.place, p: s.p, known: s.known, mean: make([]float64, c), cov: make([]float64, c*c)}
-}
-
-// Features numbers the features of the batches to score, as predict.Scorer.Features.
-func (s *Scorer) Features() *kernels.Dict { return &s.dict }
-
-// Row is a batch of one row of named features, the intercept added where the fit has
-// one; names may repeat, their values add up. It is valid until the next Row.
-func (s *Scorer) Row(names []string, values []float64, offset float64) (*kernels.Batch, error) {
-	if len(names) != len(values) {
-		return nil, fmt.Errorf("%d names and %d values; allowed: as many of both", len(names), len(values))
-	}
-	b := &s.row
-	b.Reset()
-	if s.Fit.Intercept {
-		b.Add(0, 1)
-	}
-	for k, n := range names {
-		id, err := s.dict.Add(n)
-		if err != nil {
-			return nil, err
-		}
-		b.Add(id, values[k])
-	}
-	b.SumDuplicates(&s.dup)
-	b.EndRow()
-	b.Offset = append(b.Offset, offset)
-	return b, nil
+	return &Scorer{Names: s.Names.Clone(), Fit: s.Fit, p: s.p, known: s.known, mean: make([]float64, c), cov: make([]float64, c*c)}
 }
 
 // Linear is the joint Gaussian of the predictors of row i of b: means by class, and
@@ -143,11 +91,11 @@ func (s *Scorer) Linear(b *kernels.Batch, i int) (mean, cov []float64, err error
 	}
 	for e := b.Row[i]; e < b.Row[i+1]; e++ {
 		id, x := b.Feature[e], b.Value[e]
-		if int(id) < len(s.place) && s.place[id] >= 0 {
-			s.at, s.val = append(s.at, s.place[id]), append(s.val, x)
+		if at := s.Belief(id); at >= 0 {
+			s.at, s.val = append(s.at, at), append(s.val, x)
 			continue
 		}
-		w := f.Prior.Of(s.dict.Name(id))
+		w := f.Prior.Of(s.Features().Name(id))
 		for k := range s.mean {
 			if !s.known[k] {
 				s.mean[k] += x * w.Mean

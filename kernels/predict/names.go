@@ -1,0 +1,87 @@
+package predict
+
+import (
+	"fmt"
+
+	"github.com/bglm/bglm/kernels"
+)
+
+// Names numbers the features of rows to score: those of a fit's beliefs first, others
+// as they come. It is used by one goroutine at a time; Clone gives others theirs.
+type Names struct {
+	dict      kernels.Dict
+	place     []int // belief of the dictionary's first features, -1 for none
+	intercept bool
+	row       kernels.Batch
+	dup       kernels.Scratch
+}
+
+// NewNames takes the names of beliefs, in their order. The intercept, where there is
+// one, is feature 0.
+// Errors: a feature with two beliefs.
+func NewNames(beliefs []kernels.Belief, intercept bool, hashBits int) (*Names, error) {
+	n := &Names{intercept: intercept}
+	if intercept {
+		if _, err := n.dict.AddRaw(kernels.Intercept); err != nil {
+			return nil, err
+		}
+		n.place = append(n.place, -1)
+	}
+	for k, b := range beliefs {
+		id, err := n.dict.AddRaw(b.Feature)
+		if err != nil {
+			return nil, err
+		}
+		if int(id) == len(n.place) {
+			n.place = append(n.place, -1)
+		}
+		if n.place[id] >= 0 {
+			return nil, fmt.Errorf("feature %q has two beliefs", b.Feature)
+		}
+		n.place[id] = k
+	}
+	n.dict.HashBits = hashBits
+	return n, nil
+}
+
+// Clone returns a copy for another goroutine. What was numbered so far stays the same.
+func (n *Names) Clone() *Names {
+	return &Names{dict: n.dict.Clone(), place: n.place, intercept: n.intercept}
+}
+
+// Features numbers the features of the batches to score. The intercept, where the fit
+// has one, is 0 and must be in each row.
+func (n *Names) Features() *kernels.Dict { return &n.dict }
+
+// Belief is the belief of a feature, -1 for an unseen one.
+func (n *Names) Belief(id uint32) int {
+	if int(id) < len(n.place) {
+		return n.place[id]
+	}
+	return -1
+}
+
+// Row is a batch of one row of named features, the intercept added where the fit has
+// one; names may repeat, their values add up. It is valid until the next Row.
+// Errors: lengths that differ, more features than the dictionary holds.
+func (n *Names) Row(names []string, values []float64, offset float64) (*kernels.Batch, error) {
+	if len(names) != len(values) {
+		return nil, fmt.Errorf("%d names and %d values; allowed: as many of both", len(names), len(values))
+	}
+	b := &n.row
+	b.Reset()
+	if n.intercept {
+		b.Add(0, 1)
+	}
+	for k, name := range names {
+		id, err := n.dict.Add(name)
+		if err != nil {
+			return nil, err
+		}
+		b.Add(id, values[k])
+	}
+	b.SumDuplicates(&n.dup)
+	b.EndRow()
+	b.Offset = append(b.Offset, offset)
+	return b, nil
+}
