@@ -404,3 +404,29 @@ func TestKilledAndStartedAgain(t *testing.T) {
 	}
 	t.Logf("%d kills", kills)
 }
+
+func TestCompletion(t *testing.T) {
+	for _, sh := range []string{"bash", "zsh", "fish"} {
+		r := ok(t, "completion", sh)
+		for _, w := range []string{"fit", "merge", "incremental", "duckdb arrow"} {
+			if !strings.Contains(r.stdout, w) {
+				t.Errorf("%s: no %s", sh, w)
+			}
+		}
+	}
+	script := filepath.Join(t.TempDir(), "bglm.bash")
+	if err := os.WriteFile(script, []byte(ok(t, "completion", "bash").stdout), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("no bash")
+	}
+	for line, want := range map[string]string{"bglm pre": "predict", "bglm fit --eng": "--engine", "bglm fit --engine a": "arrow", "bglm merge --pr": "--prior"} {
+		words := strings.Fields(line)
+		out, err := exec.Command(bash, "-c", "source "+script+"; COMP_WORDS=("+line+"); COMP_CWORD="+fmt.Sprint(len(words)-1)+"; _bglm; echo \"${COMPREPLY[@]}\"").CombinedOutput()
+		if err != nil || strings.TrimSpace(string(out)) != want {
+			t.Errorf("%s: %q (%v), want %s", line, out, err, want)
+		}
+	}
+}

@@ -115,3 +115,13 @@ func FuzzFormula(f *testing.F) {
 		}
 	})
 }
+
+func TestFullStruct(t *testing.T) {
+	for in, want := range map[string]string{
+		"{a, b: f(x, y), \"c d\"}": "{a: a, b: f(x, y), \"c d\": \"c d\"}", "m": "m", "{a: 1}.a": "{a: 1}.a", "{": "{", "": "",
+	} {
+		if got := fullStruct(in); got != want {
+			t.Errorf("%s: %s, want %s", in, got, want)
+		}
+	}
+}

@@ -100,13 +100,33 @@ func (m *modelFlags) check() error {
 	return nil
 }
 
+// fullStruct writes out {a, b: e} as {a: a, b: e}.
+func fullStruct(x string) string {
+	x = strings.TrimSpace(x)
+	if n, err := balanced(x); err != nil || n != len(x) || x[0] != '{' {
+		return x
+	}
+	fields, err := splitArgs(x[1 : len(x)-1])
+	if err != nil {
+		return x
+	}
+	for i, f := range fields {
+		if columnName.MatchString(f) {
+			fields[i] = f + ": " + f
+		}
+	}
+	return "{" + strings.Join(fields, ", ") + "}"
+}
+
+var columnName = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*|"[^"]+")$`)
+
 // job works out the SQL of the model over the columns of src. withY is false for
 // predictions.
 func (s *session) job(m *modelFlags, src *source, withY bool) (*job, error) {
 	if err := m.check(); err != nil {
 		return nil, err
 	}
-	j := &job{method: strings.ToLower(m.Method), y: m.Y, x: m.X, order: m.Order}
+	j := &job{method: strings.ToLower(m.Method), y: m.Y, x: fullStruct(m.X), order: m.Order}
 	if j.method == "" {
 		j.method = "adf"
 	}

@@ -21,14 +21,15 @@ import (
 // commands is the command line. A command is a struct with a Run(*env) error
 // method in a file of its own, and one line here.
 type commands struct {
-	SQL      sqlCommand      `cmd:"" name:"sql" help:"Run SQL with the bglm functions loaded: a shell, statements, or files."`
-	Fit      fitCommand      `cmd:"" help:"Fit a model to the rows of files and write its belief table."`
-	Predict  predictCommand  `cmd:"" help:"Score the rows of files with a belief table."`
-	Evaluate evaluateCommand `cmd:"" help:"Measure predictions against what was observed."`
-	Report   reportCommand   `cmd:"" help:"Write a page about a model: calibration, weights, trajectories, evidence, worst rows."`
-	Merge    mergeCommand    `cmd:"" help:"Multiply the posteriors of partial runs, their prior counted once."`
-	Demo     demoCommand     `cmd:"" help:"Learn late flights from real data: belief tables, predictions, calibration, a continued run."`
-	Version  versionCommand  `cmd:"" help:"Print the versions of bglm, Go and DuckDB."`
+	SQL        sqlCommand        `cmd:"" name:"sql" help:"Run SQL with the bglm functions loaded: a shell, statements, or files."`
+	Fit        fitCommand        `cmd:"" help:"Fit a model to the rows of files and write its belief table."`
+	Predict    predictCommand    `cmd:"" help:"Score the rows of files with a belief table."`
+	Evaluate   evaluateCommand   `cmd:"" help:"Measure predictions against what was observed."`
+	Report     reportCommand     `cmd:"" help:"Write a page about a model: calibration, weights, trajectories, evidence, worst rows."`
+	Merge      mergeCommand      `cmd:"" help:"Multiply the posteriors of partial runs, their prior counted once."`
+	Completion completionCommand `cmd:"" help:"Print the completion script of a shell."`
+	Demo       demoCommand       `cmd:"" help:"Learn late flights from real data: belief tables, predictions, calibration, a continued run."`
+	Version    versionCommand    `cmd:"" help:"Print the versions of bglm, Go and DuckDB."`
 }
 
 // Exit codes.
@@ -90,7 +91,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		fmt.Fprintf(stderr, "bglm: %v\nbglm --help lists the commands and flags.\n", err)
 		return exitUsage
 	}
-	err = k.Run(&env{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr})
+	err = k.Run(&env{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr}, parser)
 	if err == nil {
 		return exitDone
 	}

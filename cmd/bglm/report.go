@@ -221,7 +221,7 @@ func (c *reportCommand) card(s *session, p *page, f *fits, sum *summary) error {
 	}
 	add := func(k, v string) {
 		if v != "" {
-			p.Card = append(p.Card, fact{Key: k, Value: v, Wide: len(v) > 60})
+			p.Card = append(p.Card, fact{Key: k, Value: v, Wide: len(v) > 28 && k != "prior of weights"})
 		}
 	}
 	add("formula", formula)
@@ -236,7 +236,7 @@ func (c *reportCommand) card(s *session, p *page, f *fits, sum *summary) error {
 		add("rows skipped", strconv.FormatInt(sum.Skipped, 10))
 	}
 	if sum.Evidence != nil {
-		add("log evidence", short(*sum.Evidence))
+		add("log evidence", fmt.Sprintf("%.8g", *sum.Evidence))
 		if sum.N > 0 {
 			add("log evidence per row", fmt.Sprintf("%.5f", *sum.Evidence/float64(sum.N)))
 		}
@@ -274,7 +274,11 @@ func (c *reportCommand) card(s *session, p *page, f *fits, sum *summary) error {
 	if !sum.Converged {
 		conv = "no"
 	}
-	add("converged", fmt.Sprintf("%s, after %d iterations", conv, iterations))
+	plural := "s"
+	if iterations == 1 {
+		plural = ""
+	}
+	add("converged", fmt.Sprintf("%s, after %d iteration%s", conv, iterations, plural))
 	add("status", sum.Status)
 	if sum.Status != "ok" {
 		p.Warnings = append(p.Warnings, sum.Status)
