@@ -130,6 +130,7 @@ func TestHeaderExamples(t *testing.T) {
 	}
 }
 
+// covers: macro.fit_by
 func TestFitBy(t *testing.T) {
 	db := open(t)
 	exec(t, db, "SET threads = 1", `CREATE TABLE "odd name" AS
@@ -150,6 +151,7 @@ func TestFitBy(t *testing.T) {
 	same(t, db, `SELECT grp, fit.n FROM bglm_fit_by('`+file+`', grp, y, x) ORDER BY grp`, "0 | 1000\n1 | 1000\n2 | 1000\n")
 }
 
+// covers: macro.score
 func TestScoreIsPredict(t *testing.T) {
 	db := open(t)
 	exec(t, db,
@@ -199,6 +201,7 @@ func TestScoreIsPredict(t *testing.T) {
 	fails(t, db, "SELECT sum(prediction) FROM bglm_score('rows', 'bare', link := 'probt')", "probit")
 }
 
+// covers: macro.compare
 func TestCompare(t *testing.T) {
 	db := open(t)
 	exec(t, db,

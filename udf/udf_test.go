@@ -41,6 +41,8 @@ func value[T any](t testing.TB, db *sql.DB, q string) (v T) {
 
 // A panic in any callback becomes a SQL error, the connection stays usable and
 // no state stays behind.
+//
+// covers: never.crash
 func TestPanics(t *testing.T) {
 	db := open(t)
 	if err := udf.RegisterPanics(context.Background(), db); err != nil {
@@ -133,6 +135,8 @@ func TestCallSites(t *testing.T) {
 
 // Full scans release every state; early ends leave some, which are counted and
 // can be purged; a purge under a running query is an error, not a crash.
+//
+// covers: state
 func TestStates(t *testing.T) {
 	db := open(t)
 	udf.Purge(0)
@@ -168,6 +172,8 @@ func TestStates(t *testing.T) {
 
 // A purge while a query runs: the query fails with a clear error or finishes,
 // and the process lives.
+//
+// covers: purge
 func TestPurgeUnderLoad(t *testing.T) {
 	db := open(t)
 	done := make(chan error)
@@ -191,6 +197,8 @@ func TestPurgeUnderLoad(t *testing.T) {
 
 // An out-of-memory error while the result is written is a SQL error: DuckDB
 // throws through C frames only.
+//
+// covers: never.crash
 func TestOutOfMemoryInResult(t *testing.T) {
 	db := open(t)
 	exec(t, db, "SET memory_limit = '60MB'")
@@ -243,6 +251,8 @@ func TestOrderedIsBitEqual(t *testing.T) {
 }
 
 // The table macros come on request only, and twice is as good as once.
+//
+// covers: macro.register
 func TestLoadMacros(t *testing.T) {
 	db := open(t)
 	if n := value[int](t, db, "SELECT count(*) FROM duckdb_functions() WHERE function_name = 'bglm_fit_by'"); n != 0 {

@@ -32,6 +32,8 @@ func extension(t *testing.T) string {
 }
 
 // TestClients runs the case files through the extension in each client.
+//
+// covers: hosts
 func TestClients(t *testing.T) {
 	ext := extension(t)
 	for _, v := range clientVersions {

@@ -136,6 +136,7 @@ var (
 	spillADFWant = "500000\t500000\t500000"
 )
 
+// covers: agg.group
 func TestOutOfCore(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a million groups")

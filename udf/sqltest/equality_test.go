@@ -51,6 +51,8 @@ func embeddedAnswers(t *testing.T, threads int, queries []string) []string {
 }
 
 // With ORDER BY the answer is the same to the last bit with any number of threads.
+//
+// covers: order.by fit.equal
 func TestEqualThreads(t *testing.T) {
 	queries := equalityQueries()
 	want := embeddedAnswers(t, 1, queries)
@@ -64,6 +66,8 @@ func TestEqualThreads(t *testing.T) {
 }
 
 // And in the extension under each release of DuckDB.
+//
+// covers: order.by hosts.equal
 func TestEqualClients(t *testing.T) {
 	ext := extension(t)
 	queries := equalityQueries()
@@ -94,6 +98,8 @@ func TestEqualClients(t *testing.T) {
 // Without ORDER BY several threads see the rows in parts. What keeps its rows
 // gives the same to rounding; a filter merges posteriors, which is exact to
 // rounding for one Gaussian weight a row and close elsewhere.
+//
+// covers: order.threads
 func TestThreadsMerge(t *testing.T) {
 	answers := func(threads int) []string {
 		con := connect(t, open(t))

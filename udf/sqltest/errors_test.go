@@ -235,6 +235,8 @@ and what is allowed; those that start with Binder Error or the like are DuckDB's
 var tail = regexp.MustCompile(`(?s)\n+(\s*Candidate functions:|LINE \d+:).*`)
 
 // TestErrorsDoc runs wrongInputs and compares docs/errors.md with what they give.
+//
+// covers: options.bad
 func TestErrorsDoc(t *testing.T) {
 	con := connect(t, open(t))
 	var b bytes.Buffer

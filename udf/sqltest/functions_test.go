@@ -9,6 +9,8 @@ import (
 )
 
 // TestExamples runs the example of every function: each gives at least one row.
+//
+// covers: functions
 func TestExamples(t *testing.T) {
 	con := connect(t, open(t))
 	for _, f := range udf.Functions() {
@@ -33,6 +35,8 @@ func TestExamples(t *testing.T) {
 }
 
 // TestFunctionList compares udf.Functions, bglm_functions() and DuckDB's catalog.
+//
+// covers: functions
 func TestFunctionList(t *testing.T) {
 	con := connect(t, open(t))
 	ask := func(q string) []string {

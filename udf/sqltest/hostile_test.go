@@ -37,6 +37,8 @@ func kindOf(err string) string {
 
 // TestHostile runs random statements in this process: each succeeds or gives a SQL
 // error; no state, and no memory beyond a bound, stays behind.
+//
+// covers: never.crash never.leak
 func TestHostile(t *testing.T) {
 	n := *hostileCount
 	if testing.Short() {
@@ -111,6 +113,8 @@ func resident(t *testing.T) int64 {
 }
 
 // TestHostileClients runs the same statements through the extension in each client.
+//
+// covers: never.crash
 func TestHostileClients(t *testing.T) {
 	ext := extension(t)
 	h := NewHostile(*hostileSeed)

@@ -48,6 +48,8 @@ var stressQueries = []stressQuery{
 // TestStress runs mixed queries on several connections at once and compares every
 // answer. At the end no state is alive but those that DuckDB does not release after
 // queries that end early, and bglm_purge() releases them.
+//
+// covers: never.leak
 func TestStress(t *testing.T) {
 	db := open(t)
 	ctx := t.Context()
