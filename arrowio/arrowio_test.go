@@ -94,6 +94,7 @@ func fits() *rapid.Generator[*kernels.Fit] {
 			f.Beliefs = append(f.Beliefs, kernels.Belief{Feature: n, Weight: kernels.Weight{Mean: finite.Draw(t, "mean"), Variance: variance.Draw(t, "variance")}})
 		}
 		if d := len(f.Beliefs); d > 0 && rapid.Bool().Draw(t, "has classes") {
+			f.Family, f.Link = "multinomial", "softmax"
 			f.Classes = rapid.SliceOfNDistinct(rapid.String(), 1, 4, rapid.ID[string]).Draw(t, "classes")
 			for k := range (len(f.Classes) - 1) * d {
 				f.Beliefs = append(f.Beliefs, f.Beliefs[k%d])

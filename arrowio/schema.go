@@ -271,6 +271,9 @@ func checkHead(f *kernels.Fit) error {
 			return fmt.Errorf("method or status %.40q is not valid UTF-8", s)
 		}
 	}
+	if f.Family == multinomial { // several linear predictors: no likelihood of one
+		return nil
+	}
 	_, err := lik.New(f.Family, f.Link, lik.Params{Dispersion: f.Dispersion, Shape: f.Shape})
 	return err
 }
@@ -375,6 +378,9 @@ func (t *table) fit(head *kernels.Fit, o *Options) (*kernels.Fit, error) {
 		}
 	}
 	head.Beliefs, head.Classes = t.beliefs, classes
+	if len(t.beliefs) > 0 && (head.Family == multinomial) != (len(classes) > 0) {
+		return nil, fmt.Errorf("family = %q with %d classes; allowed: classes with %s, and only with it", head.Family, len(classes), multinomial)
+	}
 	if c := &head.Covariance; c.Form != gauss.Diagonal {
 		if len(t.rows) != len(t.beliefs) {
 			return nil, fmt.Errorf("no column %s; metadata %scovariance = %q needs it", CovarianceRow, prefix, c.Form)
@@ -433,7 +439,10 @@ func (t *table) blocks() ([]string, error) {
 	return classes, ordered(t.beliefs[:d])
 }
 
-const maxClasses = 10_000
+const (
+	maxClasses  = 10_000
+	multinomial = "multinomial" // the family of fits with classes
+)
 
 // beliefsToWrite are f's beliefs checked and in order; f is not changed.
 func beliefsToWrite(f *kernels.Fit) ([]kernels.Belief, error) {
@@ -448,6 +457,9 @@ func beliefsToWrite(f *kernels.Fit) ([]kernels.Belief, error) {
 		if !utf8.ValidString(b[i].Feature) {
 			return nil, fmt.Errorf("feature %.40q is not valid UTF-8", b[i].Feature)
 		}
+	}
+	if (f.Family == multinomial) != (len(f.Classes) > 0) {
+		return nil, fmt.Errorf("family = %q with %d classes; allowed: classes with %s, and only with it", f.Family, len(f.Classes), multinomial)
 	}
 	if n := len(f.Classes); n > 0 || f.Covariance.Form != gauss.Diagonal {
 		if err := f.Covariance.Check(len(b)); err != nil {

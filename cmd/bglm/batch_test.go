@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/bglm/bglm/kernels/engine"
 )
 
 // query runs SQL and gives its rows as CSV without the header.
@@ -428,5 +430,55 @@ func TestCompletion(t *testing.T) {
 		if err != nil || strings.TrimSpace(string(out)) != want {
 			t.Errorf("%s: %q (%v), want %s", line, out, err, want)
 		}
+	}
+}
+
+// Every engine of the registry serves both ways of reading, goes through its files
+// and predicts.
+func TestAllMethods(t *testing.T) {
+	data := rowsFile(t, "rows.parquet")
+	path := func(n string) string { return filepath.Join(filepath.Dir(data), n) }
+	small := path("small.parquet")
+	query(t, "COPY (SELECT * FROM '"+data+"' WHERE i < 400) TO '"+small+"'")
+	for _, m := range engine.Methods() {
+		args := []string{"fit", small, "-f", "y ~ ad + x", "-m", m.Name, "-q"}
+		if m.Name == "hmc" {
+			args = append(args, "-o", "samples=50", "-o", "warmup=50", "-o", "chains=2", "-o", "seed=3")
+		}
+		if m.Name == "softmax" {
+			args[3] = "ad ~ x"
+		}
+		a, b := path("a.parquet"), path("b.arrow")
+		os.Remove(a)
+		ok(t, append(args, "--out", a)...)
+		ok(t, append(args, "--out", b)...)
+		for _, f := range []string{a, b} {
+			ok(t, "predict", "-b", f, small, "--columns", "i", "--out", f+".csv", "-q")
+		}
+		if got := query(t, "SELECT count(*) FROM (FROM '"+a+".csv' EXCEPT FROM '"+b+".csv')"); got != "0" {
+			t.Errorf("%s: predictions from Parquet and Arrow differ in %s rows", m.Name, got)
+		}
+		if m.Name == "softmax" {
+			continue
+		}
+		c := path("c.parquet")
+		ok(t, append(args, "--engine", "arrow", "--out", c)...)
+		if got := differ(t, a, c); !strings.HasPrefix(got, "0 of 22") {
+			t.Errorf("%s: %s beliefs differ between engines", m.Name, got)
+		}
+		ok(t, "report", "-b", a, small, "--out", path("r.html"), "-q")
+	}
+	ok(t, "fit", small, "-f", "ad ~ x", "-m", "softmax", "--group", "g", "--out", path("s.parquet"), "-q")
+	ok(t, "predict", "-b", path("s.parquet"), small, "--out", path("p.parquet"), "-q")
+	if got := query(t, "SELECT count(*), min(abs(list_sum(map_values(prediction)) - 1)) < 1e-9 FROM '"+path("p.parquet")+"'"); got != "400,true" {
+		t.Errorf("softmax: %s", got)
+	}
+	ok(t, "fit", small, "--y", "y", "--x", "[x]", "-m", "gp", "--where", "i < 60", "--out", path("gp.parquet"))
+	ok(t, "predict", "-b", path("gp.parquet"), small, "--out", path("q.parquet"), "-q")
+	if got := query(t, "SELECT count(*), bool_and(prediction BETWEEN 0 AND 1) FROM '"+path("q.parquet")+"'"); got != "400,true" {
+		t.Errorf("gp: %s", got)
+	}
+	if r := bglm(t, "", "fit", small, "--y", "y", "--x", "[x]", "-m", "gp", "--out", path("gp.csv")); r.code == 0 {
+		t.Error("a gp was written as CSV")
 	}
 }

@@ -62,10 +62,11 @@ type summary struct {
 	Out       string   `json:"out,omitempty"`
 }
 
-// describeFits fills in a summary from the table.
+// summarise fills in a summary from the table.
 func (s *session) summarise(f *fits, sum *summary) error {
 	if !f.isFit {
-		return s.row("SELECT coalesce(sum(fit.n), 0)::BIGINT, bool_and(fit.converged), string_agg(DISTINCT fit.status, '; ') FROM "+f.table, &sum.N, &sum.Converged, &sum.Status)
+		sum.Method = "gp"
+		return s.row("SELECT any_value(fit.family), any_value(fit.link), coalesce(sum(fit.n), 0)::BIGINT, bool_and(fit.converged), string_agg(DISTINCT fit.status, '; ') FROM "+f.table, &sum.Family, &sum.Link, &sum.N, &sum.Converged, &sum.Status)
 	}
 	var groups int64
 	var evidence sql.NullFloat64
@@ -110,7 +111,9 @@ func (o *outputFlags) print(e *env, w io.Writer, sum *summary) error {
 	if sum.Groups != nil {
 		fmt.Fprintf(&b, ", %d groups", *sum.Groups)
 	}
-	fmt.Fprintf(&b, ", %d weights", sum.Weights)
+	if sum.Weights > 0 {
+		fmt.Fprintf(&b, ", %d weights", sum.Weights)
+	}
 	if sum.Evidence != nil {
 		fmt.Fprintf(&b, ", log evidence %.6g", *sum.Evidence)
 	}

@@ -23,6 +23,7 @@ type formula struct {
 	offset    []string
 	intercept bool
 	dot       bool // . was among the terms
+	without   []fterm
 }
 
 // fterm is a part, or the interaction of several.
@@ -143,8 +144,11 @@ func (p *formulaParser) sum() ([]fterm, error) {
 		for _, t := range ts {
 			k := slices.IndexFunc(out, t.same)
 			switch {
-			case minus && k >= 0:
-				out = slices.Delete(out, k, k+1)
+			case minus:
+				if k >= 0 {
+					out = slices.Delete(out, k, k+1)
+				}
+				p.f.without = append(p.f.without, t) // a dot may bring it back
 			case !minus && k < 0:
 				out = append(out, t)
 			}
@@ -426,7 +430,8 @@ func (f *formula) bind(columns []string) error {
 	used := strings.ToLower(f.y + " " + f.trials + " " + strings.Join(f.offset, " "))
 	for _, c := range columns {
 		t := fterm{{name: c, sql: quoteName(c), column: true}}
-		if !mentions(used, strings.ToLower(c)) && !slices.ContainsFunc(f.terms, t.same) {
+		taken := slices.ContainsFunc(f.without, func(w fterm) bool { return len(w) == 1 && strings.EqualFold(w[0].name, c) })
+		if !taken && !mentions(used, strings.ToLower(c)) && !slices.ContainsFunc(f.terms, t.same) {
 			f.terms = append(f.terms, t)
 		}
 	}

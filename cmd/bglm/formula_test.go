@@ -79,7 +79,7 @@ func TestFormulaSQL(t *testing.T) {
 		{"y ~ 1", `[]::VARCHAR[]`},
 		{"y ~ m + v", `list_concat(bglm_features("m"), bglm_features("v"))`},
 		{"y ~ s + n:s", `list_concat(bglm_features({'s': "s"}), bglm_features([{'feature': 'n:s=' || replace(replace(("s")::VARCHAR, '\', '\\'), ':', '\:'), 'value': ("n")::DOUBLE}]))`},
-		{"y + n > 2 ~ . - v", `list_concat(bglm_features({'k': "k", 's': "s", 'b': "b", 'tags': "tags"}), bglm_features("m"))`},
+		{"y + n > 2 ~ . - V - k", `list_concat(bglm_features({'s': "s", 'b': "b", 'tags': "tags"}), bglm_features("m"))`},
 	} {
 		f, err := parseFormula(c.text)
 		if err != nil {
