@@ -38,6 +38,7 @@ type State struct {
 	cfg  *kernels.Model
 	Dict kernels.Dict
 	bank []filter         // one; with automatic noise one for each rate tried
+	one  [1]filter        // its memory where it is one
 	base []kernels.Weight // where the first len(base) features started
 	rest []kernels.Weight // their priors, which forgetting goes back to; nil without it
 
@@ -119,8 +120,12 @@ func New(cfg *kernels.Model) (*State, error) {
 	if cfg.Options.AutoNoise {
 		rates = cfg.NoiseGrid()
 	}
-	for _, q := range rates {
-		s.bank = append(s.bank, filter{q: q, w: append([]kernels.Weight(nil), w...), logZ: logZ})
+	s.bank = s.one[:0]
+	for k, q := range rates {
+		if k > 0 {
+			w = append([]kernels.Weight(nil), w...)
+		}
+		s.bank = append(s.bank, filter{q: q, w: w, logZ: logZ})
 	}
 	if s.drifts {
 		s.born(len(w))
@@ -417,7 +422,7 @@ func (s *State) Clone() *State {
 	c := *s
 	c.Dict = s.Dict.Clone()
 	c.touched = append([]float64(nil), s.touched...)
-	c.bank = append([]filter(nil), s.bank...)
+	c.bank = append(c.one[:0], s.bank...)
 	for k := range c.bank {
 		b := &c.bank[k]
 		b.w, b.drifted = append([]kernels.Weight(nil), b.w...), append([]float64(nil), b.drifted...)
