@@ -96,7 +96,13 @@ func ReadFit(r array.RecordReader, o *Options) (*kernels.Fit, error) {
 	return f, nil
 }
 
-func readFit(r array.RecordReader, o *Options) (*kernels.Fit, error) {
+func readFit(r array.RecordReader, o *Options) (f *kernels.Fit, err error) {
+	// Arrays of a damaged file can point outside their buffers.
+	defer func() {
+		if p := recover(); p != nil {
+			f, err = nil, fmt.Errorf("the table is damaged: %v", p)
+		}
+	}()
 	s := r.Schema()
 	m := s.Metadata()
 	head, err := readMeta(m.Keys(), m.Values())

@@ -117,12 +117,17 @@ func NewFitter(s *arrow.Schema, job Job) (*Fitter, error) {
 	return f, nil
 }
 
-func newFitter(s *arrow.Schema, job Job) (*Fitter, error) {
-	f := &Fitter{job: job, order: map[string]int{}}
+func newFitter(s *arrow.Schema, job Job) (f *Fitter, err error) {
+	// The Arrow library has no arrays of some types that a schema can name.
+	defer func() {
+		if p := recover(); p != nil {
+			f, err = nil, fmt.Errorf("the schema is damaged, or of types without arrays: %v", p)
+		}
+	}()
+	f = &Fitter{job: job, order: map[string]int{}}
 	if f.job.Method == "" {
 		f.job.Method = "adf"
 	}
-	var err error
 	if f.method, err = engine.Find(f.job.Method); err != nil {
 		return nil, err
 	}
@@ -138,7 +143,11 @@ func newFitter(s *arrow.Schema, job Job) (*Fitter, error) {
 	}
 	f.job.Model.HasTime = job.Time != ""
 	// An empty record shows what is wrong with the columns.
-	b := array.NewRecordBuilder(memory.DefaultAllocator, s)
+	part, err := f.columnsOf(s)
+	if err != nil {
+		return nil, err
+	}
+	b := array.NewRecordBuilder(memory.DefaultAllocator, part)
 	defer b.Release()
 	rec := b.NewRecordBatch()
 	defer rec.Release()
@@ -157,6 +166,43 @@ func newFitter(s *arrow.Schema, job Job) (*Fitter, error) {
 		f.keys = array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema(fields, nil))
 	}
 	return f, nil
+}
+
+// columnsOf is the part of a schema that the job names. Errors: a name that is not
+// there.
+func (f *Fitter) columnsOf(s *arrow.Schema) (*arrow.Schema, error) {
+	j := &f.job
+	wanted := [][2]string{{"y", j.Y}, {"x", j.Features}, {"weight", j.Weight}, {"offset", j.Offset}, {"trials", j.Trials}, {"time", j.Time}}
+	for _, name := range j.Group {
+		wanted = append(wanted, [2]string{"group", name})
+	}
+	for _, t := range j.Terms {
+		for _, name := range t {
+			wanted = append(wanted, [2]string{"term " + t.String(), name})
+		}
+	}
+	keep := map[int]bool{}
+	for _, w := range wanted {
+		if w[1] == "" {
+			continue
+		}
+		found := false
+		for i, field := range s.Fields() {
+			if equalFold(field.Name, w[1]) {
+				keep[i], found = true, true
+			}
+		}
+		if !found {
+			return nil, fmt.Errorf("%s: no column %s; found: %s", w[0], w[1], listNames(columnNames(s)))
+		}
+	}
+	var fields []arrow.Field
+	for i, field := range s.Fields() {
+		if keep[i] {
+			fields = append(fields, field)
+		}
+	}
+	return arrow.NewSchema(fields, nil), nil
 }
 
 // plainType is the type group values are kept in.

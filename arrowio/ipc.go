@@ -98,7 +98,7 @@ func StreamIPC(name string, in io.Reader) (_ *Reader, err error) {
 	if head, _ := buf.Peek(len(fileMagic)); bytes.Equal(head, fileMagic) {
 		return nil, fmt.Errorf("%s: an Arrow IPC file; a pipe takes the stream format, which needs no seeking", name)
 	}
-	r, err := ipc.NewReader(buf, ipc.WithDelayReadSchema(false))
+	r, err := ipc.NewReader(&stream{in: buf}, ipc.WithDelayReadSchema(false))
 	if err != nil {
 		if errors.Is(err, io.EOF) {
 			err = errors.New("no data")
@@ -116,6 +116,13 @@ func guard(name string, err *error) {
 
 func fileReader(name string, f *os.File) (_ *Reader, err error) {
 	defer guard(name, &err)
+	st, err := f.Stat()
+	if err == nil {
+		err = checkFile(f, st.Size())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
 	r, err := ipc.NewFileReader(f)
 	if err != nil {
 		return nil, fmt.Errorf("%s: not an Arrow IPC file: %w", name, err)

@@ -5,7 +5,9 @@
 package pqrows
 
 import (
+	"bytes"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -23,6 +25,8 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/compress"
 	"github.com/apache/arrow-go/v18/parquet/file"
 	"github.com/apache/arrow-go/v18/parquet/pqarrow"
+
+	"github.com/bglm/bglm/arrowio"
 )
 
 // Reader reads the rows of a Parquet file in their order, several row groups
@@ -89,6 +93,16 @@ func open(ctx context.Context, path string, f *os.File, columns []string) (r *Re
 	pr, err := file.NewParquetReader(f, file.WithReadProps(props))
 	if err != nil {
 		return nil, err
+	}
+	// The Arrow schema that writers leave in the metadata is a message of Arrow IPC.
+	if v := pr.MetaData().KeyValueMetadata().FindValue("ARROW:schema"); v != nil {
+		b, err := base64.StdEncoding.DecodeString(*v)
+		if err == nil {
+			_, err = io.Copy(io.Discard, arrowio.Checked(bytes.NewReader(b)))
+		}
+		if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+			return nil, fmt.Errorf("metadata ARROW:schema: %w", err)
+		}
 	}
 	fr, err := pqarrow.NewFileReader(pr, pqarrow.ArrowReadProperties{BatchSize: batchRows}, memory.DefaultAllocator)
 	if err != nil {
