@@ -53,7 +53,7 @@ func findRoot(m, v, peak float64, l func(s float64) (logp, d1, d2 float64)) anch
 		}
 		t += step
 		if i%3 == 0 || !(t > lo && t < hi) {
-			t = 0.5 * (lo + hi)
+			t = middle(lo, hi)
 			if t == lo || t == hi {
 				logp, d1, d2 = l(m + t)
 				return anchor{t: t, logp: logp, d1: d1, resid: d1 - t/v, tau: 1 / math.Sqrt(1/v-d2)}
@@ -61,6 +61,19 @@ func findRoot(m, v, peak float64, l func(s float64) (logp, d1, d2 float64)) anch
 		}
 		logp, d1, d2 = l(m + t)
 	}
+}
+
+// middle halves a bracket on one side of 0: by magnitude where it spans several, since
+// the far end is v l'(m), up to 1e300, and the root near the logarithm of that.
+func middle(lo, hi float64) float64 {
+	near, far := math.Abs(hi), math.Abs(lo)
+	if near > far {
+		near, far = far, near
+	}
+	if near = max(near, 1); far > 1e3*near && (lo >= 0 || hi <= 0) {
+		return math.Copysign(math.Sqrt(near)*math.Sqrt(far), lo+hi)
+	}
+	return 0.5 * (lo + hi)
 }
 
 // logOdds is log[C(a+b, a) p^a (1-p)^b], p = logistic(u): the binomial law with a

@@ -35,9 +35,10 @@ type anchor struct {
 }
 
 const (
-	dropTrapezoid = 36  // e^-36 of the peak is dropped at each end: a weak beta lives far out
-	dropPanels    = 40  // the same, for the panels
-	maxSide       = 160 // trapezoid nodes on one side before the panels take over
+	dropTrapezoid = 36   // e^-36 of the peak is dropped at each end: a weak beta lives far out
+	dropPanels    = 40   // the same, for the panels
+	mostPanels    = 4096 // away from the bend, whatever rounding made of the range
+	maxSide       = 160  // trapezoid nodes on one side before the panels take over
 	modeTol       = 0.02
 )
 
@@ -49,6 +50,11 @@ const (
 // tail far wider than the bend) Gauss-Legendre panels that grow away from the bend
 // take over, some 300 to 800 nodes.
 func tilt[S shape](sh S, a anchor, v, h float64, b bend) sums {
+	// A mode 1e16 deviations away leaves a residual of rounding only, which times the
+	// width of the law would be a slope.
+	if math.Abs(a.resid) <= 1e-15*math.Abs(a.d1) {
+		a.resid = 0
+	}
 	if s, ok := trapezoid(sh, a.resid, v, h); ok {
 		return s
 	}
@@ -113,6 +119,7 @@ func panels[S shape](sh S, a anchor, v float64, b bend) (s sums) {
 	}
 	left, right := edge(f, -a.tau), edge(f, a.tau)
 	widest := math.Min(2*math.Sqrt(v), (right+left)/8)
+	widest = math.Max(widest, (right+left)/mostPanels)
 	for x := -left; x < right; {
 		wide := b.scale
 		if x < b.lo {
