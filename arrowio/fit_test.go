@@ -312,7 +312,10 @@ func ipcSample(t testing.TB) arrow.RecordBatch {
 
 func TestIPC(t *testing.T) {
 	rec := ipcSample(t)
-	job := Job{Y: "y", Terms: []Term{{"s"}, {"x"}}, Model: model(t, "logit")}
+	rec = recordOf(t, col{"y", f64, yJSON}, col{"s", rec.Schema().Field(1).Type, `["u", "v", "u", null]`}, col{"x", arrow.ListOf(f64), `[[1, 2], [], null, [3, 4]]`},
+		col{"v", arrow.BinaryTypes.StringView, `["a string that is not inline", "b", null, "c"]`},
+		col{"w", arrow.StructOf(arrow.Field{Name: "q", Type: arrow.BinaryTypes.StringView, Nullable: true}), `[{"q": "1"}, {}, {}, {"q": "another string that is not inline"}]`})
+	job := Job{Y: "y", Terms: []Term{{"s"}, {"x"}, {"v"}, {"w"}}, Model: model(t, "logit")}
 	want, err := fitOf(t, job, rec)
 	if err != nil {
 		t.Fatal(err)
@@ -372,7 +375,8 @@ func FuzzIPC(f *testing.F) {
 	f.Add(ipcOf(f, true, rec))
 	f.Add(ipcOf(f, false, rec))
 	f.Add(ipcOf(f, true, recordOf(f, col{"y", f64, `[1]`}, col{"m", arrow.MapOf(arrow.BinaryTypes.String, f64), `[[{"key": "a", "value": 1}]]`},
-		col{"v", arrow.BinaryTypes.StringView, `["a string that is not inline"]`})))
+		col{"v", arrow.BinaryTypes.StringView, `["a string that is not inline"]`},
+		col{"d", &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: arrow.BinaryTypes.String}, `["u"]`})))
 	fit, _ := FitRecord(sample(), nil)
 	f.Add(ipcOf(f, true, fit))
 	dir := f.TempDir()

@@ -27,6 +27,15 @@ const (
 type flat struct {
 	b      []byte
 	fields int
+	views  views
+}
+
+// views counts the fields of view types: each needs an entry in a record's list of
+// variadic buffers, which the library reads past its end. Those inside dictionaries
+// belong to the dictionaries' own records.
+type views struct {
+	plain  int
+	inside map[int64]int // by the dictionary's id
 }
 
 func (m *flat) u32(at int) (int, error) {
@@ -57,8 +66,11 @@ func (m *flat) slot(table, k int) (int, error) {
 	if vt+size > len(m.b) || size < 4 {
 		return 0, errDamaged
 	}
-	if 4+2*k+2 > size {
+	if 4+2*k >= size { // as the library sees it, also when size is odd
 		return 0, nil
+	}
+	if vt+4+2*k+2 > len(m.b) {
+		return 0, errDamaged
 	}
 	off := int(binary.LittleEndian.Uint16(m.b[vt+4+2*k:]))
 	if off == 0 {
@@ -81,6 +93,23 @@ func (m *flat) at(table, k int) (int, error) {
 		return 0, errDamaged
 	}
 	return s + off, nil
+}
+
+// number is the long in slot k of the table in slot t, 0 where it is absent.
+func (m *flat) number(table, t, k int) (int64, error) {
+	at, err := m.at(table, t)
+	if err != nil {
+		return 0, err
+	}
+	return m.long(at, k)
+}
+
+func (m *flat) long(table, k int) (int64, error) {
+	s, err := m.slot(table, k)
+	if err != nil || s == 0 {
+		return 0, err
+	}
+	return m.i64(s)
 }
 
 // vector is the beginning and length of a slot's vector.
@@ -125,10 +154,10 @@ func (m *flat) schema(at int) error {
 	if err := m.keyValues(at, 2); err != nil {
 		return err
 	}
-	return m.tables(at, 1, func(at int) error { return m.field(at, 0) })
+	return m.tables(at, 1, func(at int) error { return m.field(at, 0, nil) })
 }
 
-func (m *flat) field(at, depth int) error {
+func (m *flat) field(at, depth int, inside *int64) error {
 	// References may share their targets: a small file can describe a tree of any size.
 	if m.fields++; m.fields > maxFields || depth > maxDepth {
 		return errDamaged
@@ -138,6 +167,27 @@ func (m *flat) field(at, depth int) error {
 	}
 	if err := m.keyValues(at, 6); err != nil {
 		return err
+	}
+	if d, err := m.slot(at, 4); err != nil {
+		return err
+	} else if d > 0 {
+		id, err := m.number(at, 4, 0)
+		if err != nil {
+			return err
+		}
+		inside = &id
+	}
+	if s, err := m.slot(at, 2); err != nil {
+		return err
+	} else if s > 0 && (m.b[s] == 23 || m.b[s] == 24) { // BinaryView, Utf8View
+		if inside == nil {
+			m.views.plain++
+		} else {
+			if m.views.inside == nil {
+				m.views.inside = map[int64]int{}
+			}
+			m.views.inside[*inside]++
+		}
 	}
 	for _, k := range []int{3, 4} { // type and dictionary are tables
 		t, err := m.at(at, k)
@@ -156,11 +206,11 @@ func (m *flat) field(at, depth int) error {
 			}
 		}
 	}
-	return m.tables(at, 5, func(at int) error { return m.field(at, depth+1) })
+	return m.tables(at, 5, func(at int) error { return m.field(at, depth+1, inside) })
 }
 
 // record checks a RecordBatch and gives the places of its compressed buffers.
-func (m *flat) record(at int) (buffers [][2]int64, err error) {
+func (m *flat) record(at, needed int) (buffers [][2]int64, err error) {
 	if s, err := m.slot(at, 0); err != nil {
 		return nil, err
 	} else if s > 0 {
@@ -181,9 +231,12 @@ func (m *flat) record(at int) (buffers [][2]int64, err error) {
 	if lo, n, err = m.vector(at, 2, 16); err != nil {
 		return nil, err
 	}
-	views, k, err := m.vector(at, 4, 8)
-	for i := range k { // buffers of a view array
-		if v, _ := m.i64(views + 8*i); v < 0 || v > int64(n) {
+	list, k, err := m.vector(at, 4, 8)
+	if err == nil && k < needed {
+		err = errDamaged
+	}
+	for i := range k { // how many buffers a view array has
+		if v, _ := m.i64(list + 8*i); v < 0 || v > int64(n) {
 			return nil, errDamaged
 		}
 	}
@@ -228,14 +281,18 @@ func (m *flat) message() (body int64, packed [][2]int64, err error) {
 	case 1:
 		err = m.schema(header)
 	case 2:
+		var id int64
+		if id, err = m.long(header, 0); err != nil {
+			break
+		}
 		if header, err = m.at(header, 1); err == nil && header == 0 {
 			err = errDamaged
 		}
 		if err == nil {
-			packed, err = m.record(header)
+			packed, err = m.record(header, m.views.inside[id])
 		}
 	case 3:
-		packed, err = m.record(header)
+		packed, err = m.record(header, m.views.plain)
 	}
 	return body, packed, err
 }
@@ -277,6 +334,8 @@ type stream struct {
 	body int64  // unchecked bytes that follow: a body without compression
 	buf  []byte
 	err  error
+
+	views views // of the schema
 }
 
 func (s *stream) Read(p []byte) (int, error) {
@@ -330,12 +389,13 @@ func (s *stream) next() {
 		s.err = err
 		return
 	}
-	m := flat{b: s.buf[head:]}
+	m := flat{b: s.buf[head:], views: s.views}
 	body, packed, err := m.message()
 	if err != nil {
 		s.err = err
 		return
 	}
+	s.views = m.views
 	s.body = body
 	if len(packed) > 0 {
 		at := int64(len(s.buf))
@@ -415,7 +475,7 @@ func checkFile(r io.ReaderAt, size int64) error {
 			off, _ := m.i64(lo + 24*i)
 			length, _ := m.u32(lo + 24*i + 8)
 			body, _ := m.i64(lo + 24*i + 16)
-			if err := checkBlock(r, size, off, int64(int32(length)), body); err != nil {
+			if err := checkBlock(r, size, off, int64(int32(length)), body, m.views); err != nil {
 				return fmt.Errorf("record %d: %w", i+1, err)
 			}
 		}
@@ -423,7 +483,7 @@ func checkFile(r io.ReaderAt, size int64) error {
 	return nil
 }
 
-func checkBlock(r io.ReaderAt, size, off, length, body int64) error {
+func checkBlock(r io.ReaderAt, size, off, length, body int64, v views) error {
 	if off < 0 || length < 8 || length > maxMetadata || body < 0 || body > maxBody || off > size || length+body > size-off {
 		return errDamaged
 	}
@@ -435,7 +495,7 @@ func checkBlock(r io.ReaderAt, size, off, length, body int64) error {
 	if binary.LittleEndian.Uint32(b) == 0xffffffff {
 		head = 8
 	}
-	m := flat{b: b[head:]}
+	m := flat{b: b[head:], views: v}
 	n, packed, err := m.message()
 	if err != nil {
 		return err

@@ -54,7 +54,7 @@ func TestFormula(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"y": "no ~", "~ a": "before the ~", "y ~": "it ends", "y ~ a +": "it ends", "y ~ a / b": "I(distance / 1000)", "y ~ f(a": "does not close",
-		"y ~ a::": "a type is missing", "y ~ (a + b": "it ends", "y ~ 'a": "unexpected", "y ~ a^x": "the power", "y ~ 0": "no terms", "cbind(a) ~ b": "cbind takes",
+		"y ~ a::": "needs a type", "y ~ (a + b": "it ends", "y ~ 'a": "unexpected", "y ~ a^x": "the power", "y ~ 0": "no terms", "cbind(a) ~ b": "cbind takes",
 		"y ~ a - .": "everything", "y ~ a) + b": "unexpected", "y ~ 17": "unexpected",
 	} {
 		if _, err := parseFormula(text); err == nil || !strings.Contains(err.Error(), want) {
