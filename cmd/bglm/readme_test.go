@@ -18,9 +18,9 @@ type readmeBlock struct {
 
 var fence = regexp.MustCompile("(?s)```(\\w+)\n(.*?)```")
 
-func readmeBlocks(t *testing.T) (string, []readmeBlock) {
+func readmeBlocks(t *testing.T, path string) (string, []readmeBlock) {
 	t.Helper()
-	b, err := os.ReadFile("README.md")
+	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,8 +43,45 @@ func TestReadme(t *testing.T) {
 	if err := os.MkdirAll("build", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	text, blocks := readmeBlocks(t)
+	text, blocks := readmeBlocks(t, "README.md")
 
+	checkSession(t, "README.md", text, blocks)
+
+	example, err := os.ReadFile("udf/example_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	flat := func(s string) string { return strings.Join(strings.Fields(s), " ") }
+	commands := 0
+	for _, b := range blocks {
+		switch b.lang {
+		case "go":
+			if !strings.Contains(flat(string(example)), flat(b.text)) {
+				t.Errorf("these lines are not those of udf/example_test.go:\n%s", b.text)
+			}
+		case "sh":
+			for _, line := range strings.Split(strings.TrimSpace(b.text), "\n") {
+				args, ok := strings.CutPrefix(line, "bglm ")
+				if !ok {
+					continue
+				}
+				commands++
+				var out, errs bytes.Buffer
+				if code := run(context.Background(), words(args), strings.NewReader(""), &out, &errs); code != exitDone || out.Len() == 0 {
+					t.Errorf("%s: exit code %d, %s", line, code, errs.String())
+				}
+			}
+		}
+	}
+	if commands == 0 {
+		t.Error("no bglm command found in the README")
+	}
+}
+
+// checkSession runs the SQL blocks of a document as one session and compares what each
+// prints with the text block below it; with BGLM_UPDATE=1 it writes the document.
+func checkSession(t *testing.T, path, text string, blocks []readmeBlock) {
+	t.Helper()
 	// One session: a marker between blocks parts the output.
 	var script strings.Builder
 	type pair struct{ want readmeBlock }
@@ -78,44 +115,25 @@ func TestReadme(t *testing.T) {
 			updated = updated[:p.want.lo+shift] + got + updated[p.want.hi+shift:]
 			shift += len(got) - (p.want.hi - p.want.lo)
 		} else if got != p.want.text {
-			t.Errorf("the README prints\n%s\nbut the session\n%s", p.want.text, got)
+			t.Errorf("%s prints\n%s\nbut the session\n%s", path, p.want.text, got)
 		}
 	}
 	if updated != text {
-		if err := os.WriteFile("README.md", []byte(updated), 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(updated), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
+}
 
-	example, err := os.ReadFile("udf/example_test.go")
+// docs/methods.md is a session too.
+func TestMethodsDoc(t *testing.T) {
+	top, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	flat := func(s string) string { return strings.Join(strings.Fields(s), " ") }
-	commands := 0
-	for _, b := range blocks {
-		switch b.lang {
-		case "go":
-			if !strings.Contains(flat(string(example)), flat(b.text)) {
-				t.Errorf("these lines are not those of udf/example_test.go:\n%s", b.text)
-			}
-		case "sh":
-			for _, line := range strings.Split(strings.TrimSpace(b.text), "\n") {
-				args, ok := strings.CutPrefix(line, "bglm ")
-				if !ok {
-					continue
-				}
-				commands++
-				var out, errs bytes.Buffer
-				if code := run(context.Background(), words(args), strings.NewReader(""), &out, &errs); code != exitDone || out.Len() == 0 {
-					t.Errorf("%s: exit code %d, %s", line, code, errs.String())
-				}
-			}
-		}
-	}
-	if commands == 0 {
-		t.Error("no bglm command found in the README")
-	}
+	t.Chdir(top)
+	text, blocks := readmeBlocks(t, "docs/methods.md")
+	checkSession(t, "docs/methods.md", text, blocks)
 }
 
 // words cuts a line at blanks outside double quotes.
