@@ -573,6 +573,9 @@ func readAt(v *capi.Vec, i int) ([]kernels.Belief, error) {
 		}
 		return out, nil
 	}
+	if _, err := newBeliefReader(v); err != nil {
+		return nil, badOption("at", show(v, i))
+	}
 	out, err := readBeliefs(v, i)
 	if err != nil {
 		return nil, fmt.Errorf("option at: %w", err)
