@@ -188,6 +188,7 @@ func updateMerge(args []capi.Vec, slots capi.Slots) error {
 			st, err := slot.Mutable(func() (capi.State, error) {
 				s := &mergeState{head: *f}
 				s.head.N, s.head.Skipped, s.head.LogEvidence, s.head.Time = 0, 0, 0, nan
+				s.head.Covariance = kernels.Covariance{} // its values lie in the chunk
 				if priors != nil && !priors.null(i) {
 					p, err := priors.whole(i)
 					if err != nil {
