@@ -76,6 +76,9 @@ func TestThreeWays(t *testing.T) {
 			t.Errorf("%v: %s beliefs differ", c, got)
 		}
 	}
+	if testing.Short() {
+		return
+	}
 	// The standard input, by its first bytes.
 	for _, c := range [][]string{{"rows.parquet"}, {"rows.csv"}, {"rows.json"}, {"rows.arrow"}, {"rows.arrows"}, {"rows.arrows", "--engine", "arrow"}} {
 		b, err := os.ReadFile(path(c[0]))
@@ -441,6 +444,9 @@ func TestAllMethods(t *testing.T) {
 	small := path("small.parquet")
 	query(t, "COPY (SELECT * FROM '"+data+"' WHERE i < 400) TO '"+small+"'")
 	for _, m := range engine.Methods() {
+		if testing.Short() && m.Name != "adf" && m.Name != "laplace" {
+			continue
+		}
 		args := []string{"fit", small, "-f", "y ~ ad + x", "-m", m.Name, "-q"}
 		if m.Name == "hmc" {
 			args = append(args, "-o", "samples=50", "-o", "warmup=50", "-o", "chains=2", "-o", "seed=3")

@@ -41,6 +41,9 @@ func shellWords(line string) []string {
 
 // The commands of docs/cli.md run as they stand.
 func TestCLIDoc(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a dozen jobs over the flights")
+	}
 	top, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
