@@ -48,7 +48,7 @@ func findModes(v, low, high float64, slope func(t float64) (d1, d2 float64)) (fo
 // fallingRoot finds the root of F between lo and hi, one of which may be infinite, to
 // modeTol of the local deviation tau.
 func fallingRoot(v, lo, hi float64, slope func(t float64) (d1, d2 float64)) (t, tau float64) {
-	for step := math.Sqrt(v); math.IsInf(lo, -1); step *= 2 {
+	for step := math.Sqrt(v); math.IsInf(lo, -1) && !math.IsInf(step, 1); step *= 2 {
 		t = hi - step
 		if d1, _ := slope(t); d1 >= t/v {
 			lo = t
@@ -56,7 +56,7 @@ func fallingRoot(v, lo, hi float64, slope func(t float64) (d1, d2 float64)) (t, 
 			hi = t
 		}
 	}
-	for step := math.Sqrt(v); math.IsInf(hi, 1); step *= 2 {
+	for step := math.Sqrt(v); math.IsInf(hi, 1) && !math.IsInf(step, 1); step *= 2 {
 		t = lo + step
 		if d1, _ := slope(t); !(d1 > t/v) {
 			hi = t

@@ -8,7 +8,7 @@ import (
 )
 
 // Beliefs as vague as 1e300, where the search for the mode starts at v l'(m): every law
-// answers at once, up to 1e60 with a proper result (beyond, products overflow and the
+// answers at once, also for responses of 1e308, up to 1e60 with a proper result (beyond, products overflow and the
 // row is refused).
 func TestVague(t *testing.T) {
 	for _, f := range Families() {
@@ -17,10 +17,10 @@ func TestVague(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, v := range []float64{1e8, 1e20, 1e60, 1e100, 1e200, 1e300} {
-				for _, m := range []float64{0, -1e3, 1e3, 1e100, -1e100} {
+			for _, v := range []float64{1e-3, 1, 1e8, 1e20, 1e60, 1e100, 1e200, 1e300} {
+				for _, m := range []float64{0, -1e3, 1e3, 1e100, -1e100, 1e308, -1e308} {
 					for _, o := range []Obs{{Y: 0, Weight: 1, Trials: 2}, {Y: 1, Weight: 1, Trials: 2}, {Y: 2, Weight: 1, Trials: 2}, {Y: 1, Weight: 0.5, Trials: 1},
-						{Y: 0, Weight: 3, Trials: 1}, {Y: 1e6, Weight: 1, Trials: 1e7}} {
+						{Y: 0, Weight: 3, Trials: 1}, {Y: 1e6, Weight: 1, Trials: 1e7}, {Y: 1e308, Weight: 1, Trials: 1}, {Y: -1e308, Weight: 1, Trials: 1}} {
 						if l.Check(o) != nil {
 							continue
 						}
@@ -29,7 +29,7 @@ func TestVague(t *testing.T) {
 						if took := time.Since(start); took > time.Second {
 							t.Errorf("%s %s %+v m=%v v=%v takes %v", f.Family, link, o, m, v, took)
 						}
-						if math.Abs(m) <= 1e3 && v <= 1e60 && (math.IsNaN(g.LogZ) || !(g.Ratio > 0) || math.IsNaN(g.Alpha)) {
+						if math.Abs(m) <= 1e3 && math.Abs(o.Y) < 1e300 && v <= 1e60 && (math.IsNaN(g.LogZ) || !(g.Ratio > 0) || math.IsNaN(g.Alpha)) {
 							t.Errorf("%s %s %+v m=%v v=%v: %s", f.Family, link, o, m, v, fmt.Sprintf("%+v", g))
 						}
 					}
