@@ -103,8 +103,11 @@ func (h *Hostile) options(f udf.Function) string {
 	if len(keys) == 0 {
 		return ""
 	}
-	return ", {" + strings.Join(keys, ", ") + "}"
+	return ", {" + reserved.Replace(strings.Join(keys, ", ")) + "}"
 }
+
+// reserved quotes the option names that are words of SQL.
+var reserved = strings.NewReplacer("offset: ", `"offset": `, "at: ", `"at": `)
 
 func (h *Hostile) call(f udf.Function, order bool) string {
 	o := ""
@@ -162,7 +165,7 @@ func (h *Hostile) Next() string {
 				"bglm_predict_dist(f, %s, d)", "bglm_features(%s)", "bglm_sample(f, %s, 1, i)", "bglm_influence(f, b, %s)"}), h.often(hostileX, badX)), h.small(), h.fit())
 	case 11:
 		return fmt.Sprintf("SELECT length(bglm_update(f, (SELECT list({y: %s, x: %s%s}) FROM %s)%s)::VARCHAR) FROM (SELECT %s AS f)",
-			h.often(hostileY, badY), h.often(hostileX, badX), pick(h, []string{"", ", time: i", ", weight: k", ", offset: odd"}), h.small(),
+			h.often(hostileY, badY), h.often(hostileX, badX), pick(h, []string{"", ", time: i", ", weight: k", `, "offset": odd`}), h.small(),
 			h.options(f), h.fit())
 	case 12:
 		return fmt.Sprintf("SELECT length(bglm_merge(f%s)::VARCHAR) FROM (SELECT %s AS f FROM %s GROUP BY g)", pick(h, []string{"", "", ", NULL", ", " + h.fit()}),
