@@ -48,7 +48,7 @@ func NewClassifier(m *kernels.Model) (*Classifier, error) {
 }
 
 // MaxClasses bounds the labels of a fit: more of them are a mistake in y.
-const MaxClasses = 10_000
+const MaxClasses = 1000
 
 // Class is the number of a label.
 func (c *Classifier) Class(label string) (float64, error) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,7 +37,9 @@ func (s *search) late(o *kernels.Options) bool {
 }
 
 func (s *search) note(format string, args ...any) {
-	s.notes = append(s.notes, fmt.Sprintf(format, args...))
+	if n := fmt.Sprintf(format, args...); !slices.Contains(s.notes, n) {
+		s.notes = append(s.notes, n)
+	}
 }
 
 func (s *search) fit(p *kernels.Problem) (*Result, error) {
@@ -293,12 +296,18 @@ func (l *learner) line(field func(*lik.Params) *float64, now float64, name strin
 		return out.logZ, nil
 	}
 	stop := func() bool { return tries >= maxTries || l.stop() }
+	top := math.Inf(1) // of x
+	if name == "shape" {
+		if top = math.Log(mostShape / now); top <= 0 {
+			return nil // it ran there in an earlier round
+		}
+	}
 	a, x, fx, b := 0.0, 0.0, l.out.logZ, 0.0
 	const limit = 23 // e^23 = 1e10
 	for _, step := range []float64{0.7, -0.7} {
 		y := step
 		last := x
-		for !stop() && math.Abs(y) < limit {
+		for !stop() && math.Abs(y) < limit && y <= top {
 			fy, err := f(y)
 			if err != nil {
 				return err
@@ -318,12 +327,14 @@ func (l *learner) line(field func(*lik.Params) *float64, now float64, name strin
 	if x == 0 {
 		a, b = -0.7, 0.7
 	}
-	if math.Abs(x) > limit/2 {
-		l.note("%s by evidence ran to %.3g", name, now*math.Exp(x))
-	}
+	b = math.Min(b, top)
+	ran := math.Abs(x) > limit/2 || b == top
 	x, _, err := golden(f, a, x, b, fx, learnTol*10, stop)
 	if err != nil {
 		return err
+	}
+	if ran {
+		l.note("%s by evidence ran to %.3g", name, now*math.Exp(x))
 	}
 	q, err := at(x)
 	if err != nil {
@@ -331,6 +342,10 @@ func (l *learner) line(field func(*lik.Params) *float64, now float64, name strin
 	}
 	return l.settle(q)
 }
+
+// mostShape is where the search for a shape ends: beyond it a student-t is a Gaussian
+// and a negative binomial a Poisson in double precision.
+const mostShape = 1e8
 
 func shapeOf(l lik.Likelihood) float64 {
 	if s, ok := l.(lik.Shaped); ok {
