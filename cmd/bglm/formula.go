@@ -296,7 +296,7 @@ func (p *formulaParser) expression(minus bool) ([]fterm, error) {
 				n++
 			}
 			if n == 2 {
-				return nil, fmt.Errorf(":: needs a type after it")
+				return nil, fmt.Errorf("a type is needed after ::")
 			}
 			q.sql += rest[:n]
 			p.at += n

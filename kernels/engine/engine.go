@@ -5,6 +5,7 @@ package engine
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -81,7 +82,7 @@ func (s streaming[S]) Update(b *kernels.Batch, skip bool) error { return s.state
 func (s streaming[S]) Skip(n int64)                             { s.state.Skip(n) }
 func (s streaming[S]) Clone() Fitter                            { return streaming[S]{s.state.Clone()} }
 func (s streaming[S]) Size() int64                              { return s.state.Size() }
-func (s streaming[S]) Fit() (*kernels.Fit, error)               { return s.state.Fit() }
+func (s streaming[S]) Fit() (*kernels.Fit, error)               { return checked(s.state.Fit()) }
 func (s streaming[S]) Merge(src Fitter) error {
 	o, ok := src.(streaming[S])
 	if !ok {
@@ -108,7 +109,24 @@ func (b batch) Merge(src Fitter) error {
 	return b.Rows.Merge(o.Rows)
 }
 
-func (b batch) Fit() (*kernels.Fit, error) { return b.solve(b.Rows) }
+func (b batch) Fit() (*kernels.Fit, error) { return checked(b.solve(b.Rows)) }
+
+// checked is the last look at a fit: no belief and no covariance that is not a
+// number leaves an engine.
+func checked(f *kernels.Fit, err error) (*kernels.Fit, error) {
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Check(); err != nil {
+		return nil, fmt.Errorf("the posterior of method %s overflows: %w; scale the features down", f.Method, err)
+	}
+	for _, v := range f.Covariance.Values {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return nil, fmt.Errorf("the posterior of method %s overflows: its covariance holds %v; scale the features down", f.Method, v)
+		}
+	}
+	return f, nil
+}
 
 // keeping makes the New of a batch engine.
 func keeping(solve func(*kernels.Problem) (*kernels.Fit, error)) func(*kernels.Model) (Fitter, error) {

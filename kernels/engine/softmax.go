@@ -134,5 +134,5 @@ func (c *Classifier) Fit() (*kernels.Fit, error) {
 	for i, y := range p.Y {
 		p.Y[i] = float64(place[int(y)])
 	}
-	return softmax.Fit(p, names)
+	return checked(softmax.Fit(p, names))
 }

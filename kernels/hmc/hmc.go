@@ -370,6 +370,9 @@ func (s *sampling) result() (*Result, error) {
 	}
 	r.diagnose()
 	s.finish(r, post)
+	if err := r.Fit.Check(); err != nil {
+		return nil, fmt.Errorf("hmc: %w; scale the features down", err)
+	}
 	return r, nil
 }
 
@@ -543,6 +546,9 @@ func (s *sampling) early() (*Result, error) {
 	f := s.of.Fit("hmc", post, nan)
 	f.Iterations, f.Converged = 0, false
 	f.Status = "the time limit ended the warm-up: these are the beliefs of the Laplace approximation" + s.note
+	if err := f.Check(); err != nil {
+		return nil, fmt.Errorf("hmc: %w; scale the features down", err)
+	}
 	return &Result{Fit: f, LogEvidence: nan, LogEvidenceError: nan}, nil
 }
 
