@@ -296,7 +296,7 @@ func (p *formulaParser) expression(minus bool) ([]fterm, error) {
 				n++
 			}
 			if n == 2 {
-				return nil, fmt.Errorf("a type is needed after ::")
+				return nil, fmt.Errorf("after '::' comes a type")
 			}
 			q.sql += rest[:n]
 			p.at += n
