@@ -296,7 +296,7 @@ func (p *formulaParser) expression(minus bool) ([]fterm, error) {
 				n++
 			}
 			if n == 2 {
-				return nil, fmt.Errorf("after '::' comes a type")
+				return nil, fmt.Errorf("'::' needs a type after it")
 			}
 			q.sql += rest[:n]
 			p.at += n
