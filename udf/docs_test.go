@@ -17,6 +17,10 @@ var update = flag.Bool("update", false, "write the generated pages")
 // test fails when the page is not what the code says.
 func TestFunctionsDoc(t *testing.T) {
 	db := open(t)
+	wrong, err := os.ReadFile("../docs/errors.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	var b strings.Builder
 	b.WriteString("# SQL functions\n\nGenerated from the registry by `make docs`; a test keeps it true. Every example runs as it stands.\n\n")
 	b.WriteString("`y` is BOOLEAN or a number. `x` is a STRUCT, a MAP(VARCHAR or integer, number), a LIST(STRUCT(feature, value)), a LIST(VARCHAR) or a list of numbers.\n")
@@ -26,6 +30,9 @@ func TestFunctionsDoc(t *testing.T) {
 			fmt.Fprintf(&b, "\nOptions: %s.\n", strings.Join(f.Options, ", "))
 		}
 		b.WriteString("\n" + markdown(t, db, f.Example))
+		if n := strings.Count(string(wrong), f.Name+"("); n > 0 {
+			fmt.Fprintf(&b, "\nErrors: [%d wrong statements and what they print](errors.md).\n", n)
+		}
 	}
 	b.WriteString("\n## Options\n\nOne trailing STRUCT; NULL stands for all defaults. `weight`, `offset` and `time` may be columns and are read for each row, the others are constants read from a group's first row.\n\n| key | default | allowed | meaning |\n|---|---|---|---|\n")
 	for _, o := range udf.Options() {
