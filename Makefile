@@ -11,7 +11,7 @@ ifeq ($(UNAME),Linux)
 LINK := -static-libgcc -Wl,--version-script=$(CURDIR)/udf/internal/capi/exports.map
 endif
 
-.PHONY: help build extension run data test test-nocgo test-race test-clients notebooks soak sanitize fuzz bench lint golden docs reproduce clean
+.PHONY: help build extension run data test test-nocgo test-arrow test-race test-clients notebooks soak sanitize fuzz bench lint golden docs reproduce clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +36,10 @@ test: ## all Go tests
 
 test-nocgo: ## the numerics without a C compiler
 	CGO_ENABLED=0 $(GO) test ./kernels/... ./arrowio/... ./sql/...
+
+test-arrow: ## Arrow to and from the Go driver, over the C data interface
+	$(GO) vet -tags duckdb_arrow ./arrowio/duckdb
+	$(GO) test -tags duckdb_arrow ./arrowio/duckdb
 
 test-race: ## all tests under the race detector, the slow ones short
 	$(GO) test -race -short ./...

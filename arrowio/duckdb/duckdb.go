@@ -1,0 +1,62 @@
+//go:build duckdb_arrow && cgo
+
+package duckdb
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"fmt"
+
+	"github.com/apache/arrow-go/v18/arrow/array"
+	duckdb "github.com/duckdb/duckdb-go/v2"
+
+	"github.com/bglm/bglm/arrowio"
+	"github.com/bglm/bglm/kernels"
+)
+
+// with calls f with the Arrow interface of con's driver connection.
+func with(con *sql.Conn, f func(*duckdb.Arrow) error) error {
+	return con.Raw(func(c any) error {
+		d, ok := c.(driver.Conn)
+		if !ok {
+			return fmt.Errorf("the connection is a %T; a connection of the DuckDB driver is needed", c)
+		}
+		a, err := duckdb.NewArrowFromConn(d)
+		if err != nil {
+			return err
+		}
+		return f(a)
+	})
+}
+
+// Query runs a query and returns its result as a stream of records, which the caller
+// releases. The connection must not run anything else until then.
+func Query(ctx context.Context, con *sql.Conn, query string, args ...any) (r array.RecordReader, err error) {
+	err = with(con, func(a *duckdb.Arrow) error {
+		r, err = a.QueryContext(ctx, query, args...)
+		return err
+	})
+	return r, err
+}
+
+// Fit fits the rows of a query, whose columns job names, without keeping them:
+// arrowio.Fit of Query.
+func Fit(ctx context.Context, con *sql.Conn, query string, job arrowio.Job) (*kernels.Fit, error) {
+	r, err := Query(ctx, con, query)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Release()
+	return arrowio.Fit(ctx, r, job)
+}
+
+// View makes a stream of records the view name of con, which reads it once. release
+// frees it when the view is no longer needed.
+func View(con *sql.Conn, r array.RecordReader, name string) (release func(), err error) {
+	err = with(con, func(a *duckdb.Arrow) error {
+		release, err = a.RegisterView(r, name)
+		return err
+	})
+	return release, err
+}
