@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	_ "github.com/duckdb/duckdb-go/v2" // the driver "duckdb"
@@ -36,6 +37,8 @@ type session struct {
 	dir  string
 	bar  bool
 	raw  mapping.Connection // for the progress of a query; its Ptr may be nil
+
+	closed atomic.Bool
 }
 
 // openSession opens the database. Ctrl-C ends its queries; a second one the
@@ -43,7 +46,15 @@ type session struct {
 func openSession(e *env, quiet bool) (_ *session, err error) {
 	s := &session{e: e, bar: !quiet && isTerminal(e.stderr)}
 	s.ctx, s.stop = signal.NotifyContext(e.ctx, os.Interrupt)
-	context.AfterFunc(s.ctx, s.stop)
+	context.AfterFunc(s.ctx, func() {
+		s.stop()
+		// DuckDB cannot interrupt a fit while its engine solves it.
+		time.AfterFunc(time.Second, func() {
+			if !s.closed.Load() {
+				fmt.Fprintln(e.stderr, "bglm: stopping when the fit at hand is solved; Ctrl-C again ends the process at once, nothing is written")
+			}
+		})
+	})
 	defer func() {
 		if err != nil {
 			s.close()
@@ -68,6 +79,7 @@ func openSession(e *env, quiet bool) (_ *session, err error) {
 }
 
 func (s *session) close() {
+	s.closed.Store(true)
 	s.stop()
 	if s.conn != nil {
 		s.conn.Close()
