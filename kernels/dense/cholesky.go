@@ -37,6 +37,7 @@ func Cholesky(a *Matrix) error {
 // cholesky factors the block of a larger matrix that begins at the given pivot.
 func cholesky(a Matrix, pivot int) error {
 	n := a.Rows
+	a.Stop.Check()
 	if n <= choleskyBase {
 		return choleskyPanel(a, pivot)
 	}
@@ -114,7 +115,9 @@ func InverseFromCholesky(dst, l *Matrix) {
 	n := l.Rows
 	l.shape("l", n, n)
 	dst.shape("dst", n, n)
+	dst.adopt(l)
 	w := New(n, n)
+	w.Stop = dst.Stop
 	invertLower(*w, *l)
 	p := product{m: n, n: n, k: n, a: *w, b: *w, ta: true, alpha: 1, dst: *dst, lower: true, both: true, upperA: true}
 	p.run()

@@ -538,8 +538,8 @@ func TestShapesPanic(t *testing.T) {
 	for what, f := range map[string]func(){
 		"Mul":     func() { Mul(New(2, 2), New(2, 3), New(2, 2)) },
 		"dst":     func() { Mul(New(3, 2), New(2, 3), New(3, 2)) },
-		"data":    func() { Mul(New(2, 2), &Matrix{2, 2, 2, make([]float64, 3)}, New(2, 2)) },
-		"stride":  func() { Gram(New(2, 2), &Matrix{2, 2, 1, make([]float64, 4)}, nil) },
+		"data":    func() { Mul(New(2, 2), &Matrix{Rows: 2, Cols: 2, Stride: 2, Data: make([]float64, 3)}, New(2, 2)) },
+		"stride":  func() { Gram(New(2, 2), &Matrix{Rows: 2, Cols: 2, Stride: 1, Data: make([]float64, 4)}, nil) },
 		"weights": func() { Gram(New(2, 2), New(3, 2), make([]float64, 2)) },
 		"Dot":     func() { Dot(make([]float64, 2), make([]float64, 3)) },
 		"Slice":   func() { New(2, 2).Slice(0, 3, 0, 2) },

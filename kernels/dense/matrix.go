@@ -1,12 +1,22 @@
 package dense
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/bglm/bglm/kernels/stop"
+)
 
 // Matrix is a row-major matrix; row i is Data[i*Stride : i*Stride+Cols]. A view made by
 // Slice shares the data of its parent.
+//
+// Stop, where an operand of a product, a factorisation or a solve has one, ends the
+// operation with the panic of Stop.Check and leaves the result half done; the result has
+// that Stop from then on, so that what begins with an operand that can be stopped can be
+// stopped to its end.
 type Matrix struct {
 	Rows, Cols, Stride int
 	Data               []float64
+	Stop               *stop.Stop
 }
 
 // New returns a matrix of zeros.
@@ -49,7 +59,7 @@ func (m *Matrix) view(r0, r1, c0, c1 int) Matrix {
 	if r0 < 0 || r1 < r0 || m.Rows < r1 || c0 < 0 || c1 < c0 || m.Cols < c1 {
 		panic(fmt.Sprintf("dense: slice [%d:%d, %d:%d] of %d x %d", r0, r1, c0, c1, m.Rows, m.Cols))
 	}
-	v := Matrix{Rows: r1 - r0, Cols: c1 - c0, Stride: m.Stride}
+	v := Matrix{Rows: r1 - r0, Cols: c1 - c0, Stride: m.Stride, Stop: m.Stop}
 	if v.Rows > 0 && v.Cols > 0 {
 		v.Data = m.Data[r0*m.Stride+c0 : (r1-1)*m.Stride+c1]
 	}
@@ -59,20 +69,21 @@ func (m *Matrix) view(r0, r1, c0, c1 int) Matrix {
 // Clone is a copy with Stride = Cols.
 func (m *Matrix) Clone() *Matrix {
 	c := New(m.Rows, m.Cols)
+	c.Stop = m.Stop
 	if m.Cols == 0 {
 		return c
 	}
-	for i := range m.Rows {
-		copy(c.Row(i), m.Row(i))
-	}
+	m.rows(0, m.Rows, func(i int) { copy(c.Row(i), m.Row(i)) })
 	return c
 }
 
 // T is the transpose, a copy.
 func (m *Matrix) T() *Matrix {
 	t := New(m.Cols, m.Rows)
+	t.Stop = m.Stop
 	const b = 16 // square blocks keep both sides in cache
 	for i0 := 0; i0 < m.Rows && m.Cols > 0; i0 += b {
+		m.Stop.Check()
 		i1 := min(i0+b, m.Rows)
 		for j0 := 0; j0 < m.Cols; j0 += b {
 			j1 := min(j0+b, m.Cols)
@@ -84,6 +95,32 @@ func (m *Matrix) T() *Matrix {
 		}
 	}
 	return t
+}
+
+// adopt gives m the Stop of an operand, if it has none.
+func (m *Matrix) adopt(operands ...*Matrix) {
+	for _, o := range operands {
+		if m.Stop != nil {
+			return
+		}
+		if o.Stop != nil {
+			m.Stop = o.Stop
+		}
+	}
+}
+
+// checkEach is how many numbers plain loops read between two looks at a Stop.
+const checkEach = 1 << 20
+
+// rows calls f for rows [lo, hi), with a look at the Stop now and then.
+func (m *Matrix) rows(lo, hi int, f func(i int)) {
+	step := max(1, checkEach/max(1, m.Cols))
+	for lo < hi {
+		m.Stop.Check()
+		for end := min(hi, lo+step); lo < end; lo++ {
+			f(lo)
+		}
+	}
 }
 
 // shape panics unless m is rows x cols and its data reach the last row: a wrong shape is

@@ -31,6 +31,7 @@ func Gemm(dst *Matrix, alpha float64, a *Matrix, ta bool, b *Matrix, tb bool, be
 	}
 	a.check("a")
 	dst.shape("dst", m, n)
+	dst.adopt(a, b)
 	p := product{m: m, n: n, k: k, a: *a, b: *b, ta: ta, tb: tb, alpha: alpha, beta: beta, dst: *dst}
 	p.run()
 }
@@ -42,6 +43,7 @@ func Gemm(dst *Matrix, alpha float64, a *Matrix, ta bool, b *Matrix, tb bool, be
 func Gram(dst, x *Matrix, w []float64) {
 	x.check("x")
 	dst.shape("dst", x.Cols, x.Cols)
+	dst.adopt(x)
 	if w != nil {
 		length("w", w, x.Rows)
 	}
@@ -54,6 +56,7 @@ func Gram(dst, x *Matrix, w []float64) {
 func GramT(dst, x *Matrix, w []float64) {
 	x.check("x")
 	dst.shape("dst", x.Rows, x.Rows)
+	dst.adopt(x)
 	if w != nil {
 		length("w", w, x.Cols)
 	}
@@ -66,6 +69,7 @@ func GramT(dst, x *Matrix, w []float64) {
 func Syrk(dst *Matrix, alpha float64, a *Matrix, beta float64) {
 	a.check("a")
 	dst.shape("dst", a.Rows, a.Rows)
+	dst.adopt(a)
 	p := product{m: a.Rows, n: a.Rows, k: a.Cols, a: *a, b: *a, tb: true, alpha: alpha, beta: beta, dst: *dst, lower: true}
 	p.run()
 }
@@ -259,6 +263,7 @@ func (p *product) sum(s *space, t tile, k0, k1 int) {
 		k0 = max(k0, t.j0/depth*depth)
 	}
 	for ; k0 < k1; k0 += depth {
+		p.dst.Stop.Check()
 		k := min(depth, k1-k0)
 		p.packB(s, t.j0, t.j1, k0, k)
 		a, ars, acs := p.packA(s, t.i0, t.i1, cols, k0, k)

@@ -9,6 +9,7 @@ package dense
 func SolveLower(l, b *Matrix) {
 	l.shape("l", b.Rows, b.Rows)
 	b.check("b")
+	b.adopt(l)
 	if b.Cols == 1 {
 		column(l, b, SolveLowerVec)
 		return
@@ -20,6 +21,7 @@ func SolveLower(l, b *Matrix) {
 func SolveLowerT(l, b *Matrix) {
 	l.shape("l", b.Rows, b.Rows)
 	b.check("b")
+	b.adopt(l)
 	if b.Cols == 1 {
 		column(l, b, SolveLowerTVec)
 		return
@@ -42,20 +44,21 @@ func column(l, b *Matrix, f func(l *Matrix, b []float64)) {
 // SolveLowerVec sets b = L⁻¹ b.
 func SolveLowerVec(l *Matrix, b []float64) {
 	l.shape("l", len(b), len(b))
-	for i := range b {
+	l.rows(0, len(b), func(i int) {
 		li := l.Row(i)
 		b[i] = (b[i] - dot(li[:i], b[:i])) / li[i]
-	}
+	})
 }
 
 // SolveLowerTVec sets b = L⁻ᵀ b. It goes through L by rows too.
 func SolveLowerTVec(l *Matrix, b []float64) {
 	l.shape("l", len(b), len(b))
-	for i := len(b) - 1; i >= 0; i-- {
+	l.rows(0, len(b), func(k int) {
+		i := len(b) - 1 - k
 		li := l.Row(i)
 		b[i] /= li[i]
 		axpy(-b[i], li[:i], b[:i])
-	}
+	})
 }
 
 // side says what stands where in a triangular solve.
@@ -125,6 +128,7 @@ func solveBlock(l, b Matrix, s side) {
 	}
 	panels := ceil(count, panelCols)
 	tasks(panels, min(workersFor(float64(n*n)*float64(count)), ceil(panels, 4)), func(i int) {
+		b.Stop.Check()
 		sp := scratch.Get().(*space)
 		c0 := i * panelCols
 		c1 := min(c0+panelCols, count)

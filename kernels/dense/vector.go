@@ -16,9 +16,7 @@ func Axpy(a float64, x, y []float64) {
 func Gemv(y []float64, a *Matrix, x []float64) {
 	a.shape("a", len(y), len(x))
 	rows := func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			y[i] = dot(a.Row(i), x)
-		}
+		a.rows(lo, hi, func(i int) { y[i] = dot(a.Row(i), x) })
 	}
 	if workersFor(2*float64(a.Rows)*float64(a.Cols)) == 1 {
 		rows(0, a.Rows)
@@ -32,9 +30,7 @@ func Gemv(y []float64, a *Matrix, x []float64) {
 func GemvT(y []float64, a *Matrix, x []float64) {
 	a.shape("a", len(x), len(y))
 	add := func(y []float64, lo, hi int) {
-		for i := lo; i < hi; i++ {
-			axpy(x[i], a.Row(i), y)
-		}
+		a.rows(lo, hi, func(i int) { axpy(x[i], a.Row(i), y) })
 	}
 	clear(y)
 	segments := 1

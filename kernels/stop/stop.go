@@ -1,0 +1,162 @@
+// Package stop ends long computations early: when a context is cancelled, and when a
+// time limit has passed.
+//
+// An engine calls Watch once and asks the Stop in its loops. Deep inside, in the products
+// and factorisations of package dense, returning an error through every caller would cost
+// more than it says, so Check panics there, and the deferred End of whoever called Watch
+// turns that into the error of the fit.
+package stop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+// ErrTimeLimit is the cause of fits that a time limit ended before they had a posterior.
+var ErrTimeLimit = errors.New("time_limit")
+
+// ErrInterrupted is wrapped by the errors of fits whose context was cancelled.
+var ErrInterrupted = errors.New("interrupted")
+
+// grace is what a fit may take after its time limit to finish what it has; then it is
+// cut off.
+const grace = 150 * time.Millisecond
+
+type limitKey struct{}
+
+// limit is a time limit; fits within fits share it.
+type limit struct {
+	given time.Duration
+	end   time.Time
+}
+
+// WithLimit is ctx with a time limit that begins now; 0 is none. A limit that ctx has
+// already stays in force where it ends sooner. The context is done a moment after the
+// limit, with a cause that Is ErrTimeLimit; call cancel to release it.
+func WithLimit(ctx context.Context, d time.Duration) (_ context.Context, cancel context.CancelFunc) {
+	end := time.Now().Add(d)
+	if l := limitOf(ctx); d <= 0 || l != nil && !end.Before(l.end) {
+		return ctx, func() {}
+	}
+	ctx = context.WithValue(ctx, limitKey{}, &limit{d, end})
+	return context.WithDeadlineCause(ctx, end.Add(grace),
+		fmt.Errorf("%w = %v ran out before there was a posterior to give; give more time, or ask for less", ErrTimeLimit, d))
+}
+
+func limitOf(ctx context.Context) *limit {
+	l, _ := ctx.Value(limitKey{}).(*limit)
+	return l
+}
+
+const (
+	running int32 = iota
+	stopped
+	ended
+)
+
+// Stop says whether a computation is to end. A nil Stop never does. Any goroutine may ask
+// it.
+type Stop struct {
+	state  atomic.Int32
+	ctx    context.Context
+	limit  *limit
+	cancel context.CancelFunc
+	detach func() bool
+
+	asked atomic.Int64 // when Late was last asked, in nanoseconds before the limit
+	lap   atomic.Int64 // the longest time between two such calls
+}
+
+// Watch returns the Stop of a computation under ctx and a time limit, 0 = none. Defer its
+// End at once.
+func Watch(ctx context.Context, d time.Duration) *Stop {
+	s := &Stop{}
+	s.ctx, s.cancel = WithLimit(ctx, d)
+	s.limit = limitOf(s.ctx)
+	if s.ctx.Err() != nil {
+		s.state.Store(stopped)
+	}
+	s.detach = context.AfterFunc(s.ctx, func() { s.state.CompareAndSwap(running, stopped) })
+	return s
+}
+
+// End releases the Stop, which never fires afterwards, and turns a panic of Check into
+// the cause of the context. It works only deferred, as in
+//
+//	s := stop.Watch(ctx, limit)
+//	defer s.End(&err)
+func (s *Stop) End(err *error) {
+	r := recover()
+	s.detach()
+	s.state.Store(ended)
+	if r != nil {
+		if g, ok := r.(given); !ok || g.s != s {
+			panic(r)
+		}
+		*err = s.cause()
+	}
+	s.cancel()
+}
+
+// given is the panic of Check.
+type given struct{ s *Stop }
+
+func (given) Error() string { return "stopped" }
+
+// Check panics once the computation is to end; End catches it. Cost: one load.
+func (s *Stop) Check() {
+	if s != nil && s.state.Load() == stopped {
+		panic(given{s})
+	}
+}
+
+// Err is why the computation is to end, nil before.
+func (s *Stop) Err() error {
+	if s == nil || s.state.Load() != stopped {
+		return nil
+	}
+	return s.cause()
+}
+
+func (s *Stop) cause() error {
+	err := context.Cause(s.ctx)
+	if errors.Is(err, ErrTimeLimit) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrInterrupted, err)
+}
+
+// Past says that the time limit is over.
+func (s *Stop) Past() bool {
+	return s != nil && s.limit != nil && !time.Now().Before(s.limit.end)
+}
+
+// Late says that the time limit leaves no room for two more laps, one being the longest
+// time between two calls of Late so far: one to go on, one to make a posterior of it. It
+// begins with a Check.
+func (s *Stop) Late() bool {
+	s.Check()
+	if s == nil || s.limit == nil {
+		return false
+	}
+	left := time.Until(s.limit.end).Nanoseconds()
+	if before := s.asked.Swap(left); before != 0 {
+		for lap := s.lap.Load(); before-left > lap; lap = s.lap.Load() {
+			if s.lap.CompareAndSwap(lap, before-left) {
+				break
+			}
+		}
+	}
+	return left <= 2*s.lap.Load()
+}
+
+// Limit is the time limit as it was given, 0 = none.
+func (s *Stop) Limit() time.Duration {
+	if s == nil || s.limit == nil {
+		return 0
+	}
+	return s.limit.given
+}
