@@ -83,14 +83,14 @@ func FitGroups(ctx context.Context, r array.RecordReader, job Job) (*Groups, err
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if err := f.Add(r.RecordBatch()); err != nil {
+		if err := f.Add(ctx, r.RecordBatch()); err != nil {
 			return nil, err
 		}
 	}
 	if err := r.Err(); err != nil {
 		return nil, fmt.Errorf("arrowio: after row %d: %w", f.rows, err)
 	}
-	return f.Groups()
+	return f.Groups(ctx)
 }
 
 // Fitter takes records one by one, for programs that get them in other ways than
@@ -151,7 +151,7 @@ func newFitter(s *arrow.Schema, job Job) (f *Fitter, err error) {
 	defer b.Release()
 	rec := b.NewRecordBatch()
 	defer rec.Release()
-	if err := f.add(rec); err != nil {
+	if err := f.add(context.Background(), rec); err != nil {
 		return nil, err
 	}
 	if len(job.Group) > 0 {
@@ -223,15 +223,15 @@ const (
 func (f *Fitter) Rows() int64 { return f.rows }
 
 // Add takes the rows of rec and keeps nothing of it. After an error the fitter is
-// of no more use.
-func (f *Fitter) Add(rec arrow.RecordBatch) (err error) {
+// of no more use. Errors: a bad row, and the cause of ctx when it is cancelled.
+func (f *Fitter) Add(ctx context.Context, rec arrow.RecordBatch) (err error) {
 	// Arrays from a damaged file can point outside their buffers.
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("arrowio: the record after row %d is damaged: %v", f.rows, p)
 		}
 	}()
-	if err := f.add(rec); err != nil {
+	if err := f.add(ctx, rec); err != nil {
 		return fmt.Errorf("arrowio: %w", err)
 	}
 	if f.job.Progress != nil {
@@ -243,7 +243,7 @@ func (f *Fitter) Add(rec arrow.RecordBatch) (err error) {
 // rowColumns are the scalars of a row; nil where there is none.
 type rowColumns struct{ y, weight, offset, trials, time *vector }
 
-func (f *Fitter) add(rec arrow.RecordBatch) error {
+func (f *Fitter) add(ctx context.Context, rec arrow.RecordBatch) error {
 	x, err := planFeatures(rec, f.job.Features, f.job.Terms)
 	if err != nil {
 		return err
@@ -254,7 +254,7 @@ func (f *Fitter) add(rec arrow.RecordBatch) error {
 	}
 	n := int(rec.NumRows())
 	if len(f.job.Group) > 0 {
-		return f.addByGroup(rec, x, c)
+		return f.addByGroup(ctx, rec, x, c)
 	}
 	if n == 0 {
 		return nil
@@ -267,7 +267,7 @@ func (f *Fitter) add(rec arrow.RecordBatch) error {
 	st := f.state[0]
 	for lo := 0; lo < n; lo += batchOf {
 		hi := min(n, lo+batchOf)
-		if err := f.rowsInto(st, x, c, lo, hi); err != nil {
+		if err := f.rowsInto(ctx, st, x, c, lo, hi); err != nil {
 			return err
 		}
 	}
@@ -373,7 +373,7 @@ func (c *rowColumns) add(i int, b *kernels.Batch) error {
 }
 
 // rowsInto feeds rows [lo, hi) to a state.
-func (f *Fitter) rowsInto(st engine.Fitter, x *features, c *rowColumns, lo, hi int) error {
+func (f *Fitter) rowsInto(ctx context.Context, st engine.Fitter, x *features, c *rowColumns, lo, hi int) error {
 	b := &f.batch
 	b.Reset()
 	for i := lo; i < hi; i++ {
@@ -396,7 +396,7 @@ func (f *Fitter) rowsInto(st engine.Fitter, x *features, c *rowColumns, lo, hi i
 	if b.Len() == 0 {
 		return nil
 	}
-	if err := st.Update(b, f.job.SkipBad); err != nil {
+	if err := st.Update(ctx, b, f.job.SkipBad); err != nil {
 		return fmt.Errorf("rows %d to %d: %w", f.rows+int64(lo)+1, f.rows+int64(hi), err)
 	}
 	return nil
@@ -431,7 +431,7 @@ func (f *Fitter) row(st engine.Fitter, x *features, c *rowColumns, i int) error 
 }
 
 // addByGroup cuts rec into runs of equal groups.
-func (f *Fitter) addByGroup(rec arrow.RecordBatch, x *features, c *rowColumns) error {
+func (f *Fitter) addByGroup(ctx context.Context, rec arrow.RecordBatch, x *features, c *rowColumns) error {
 	var by []vector
 	for _, name := range f.job.Group {
 		v, err := findColumnIn(rec, name)
@@ -456,7 +456,7 @@ func (f *Fitter) addByGroup(rec arrow.RecordBatch, x *features, c *rowColumns) e
 			x.forget() // numbers are those of another dictionary
 			last = g
 		}
-		if err := f.rowsInto(f.state[g], x, c, lo, hi); err != nil {
+		if err := f.rowsInto(ctx, f.state[g], x, c, lo, hi); err != nil {
 			return err
 		}
 		lo = hi
@@ -516,12 +516,13 @@ func (f *Fitter) group(by []vector, i int, rec arrow.RecordBatch) (int, error) {
 	return g, nil
 }
 
-// Groups are the posteriors of the rows so far; more may follow. Without groups
+// Groups are the posteriors of the rows so far; more may follow. Errors: those of the
+// method, and the cause of ctx when it is cancelled. Without groups
 // there is one fit, or none when no row came.
-func (f *Fitter) Groups() (*Groups, error) {
+func (f *Fitter) Groups(ctx context.Context) (*Groups, error) {
 	out := &Groups{Fits: make([]*kernels.Fit, len(f.state))}
 	for i, st := range f.state {
-		fit, err := st.Fit()
+		fit, err := st.Fit(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("arrowio: method %s: %w", f.method.Name, err)
 		}

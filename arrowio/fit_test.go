@@ -432,7 +432,7 @@ func BenchmarkFit(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				if err := f.Add(rec); err != nil {
+				if err := f.Add(context.Background(), rec); err != nil {
 					b.Fatal(err)
 				}
 			}

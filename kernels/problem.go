@@ -8,6 +8,7 @@ import (
 
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 // Problem is what the batch engines solve: n rows in row-compressed form over p
@@ -39,6 +40,9 @@ type Problem struct {
 	// model); others begin with their first row.
 	Begin float64
 	Born  []bool
+
+	// Stop ends long products with the panic of Stop.Check; nil = never. See Under.
+	Stop *stop.Stop
 
 	dict    *Dict
 	order   []uint32 // dictionary numbers in belief order, known ones included
@@ -226,6 +230,18 @@ func (p *Problem) start() error {
 	return nil
 }
 
+// Under is p, its rows shared, with products that s can end.
+func (p *Problem) Under(s *stop.Stop) *Problem {
+	q := *p
+	q.Stop = s
+	if p.x != nil {
+		x := *p.x
+		x.Stop = s
+		q.x = &x
+	}
+	return &q
+}
+
 // Name is the feature of column j.
 func (p *Problem) Name(j int) string { return string(p.dict.Name(p.cols[j])) }
 
@@ -339,7 +355,11 @@ func (p *Problem) Density() float64 {
 func (p *Problem) Dense() *dense.Matrix {
 	if p.x == nil {
 		x := dense.New(p.N, p.P)
+		x.Stop = p.Stop
 		for i := range p.N {
+			if i%1024 == 0 {
+				p.Stop.Check()
+			}
 			row := x.Row(i)
 			for k := p.Row[i]; k < p.Row[i+1]; k++ {
 				row[p.Col[k]] = p.Val[k]

@@ -132,7 +132,7 @@ func (s *fitState) Merge(src capi.State) error {
 		return fmt.Errorf("the options differ between rows of one group; all but weight, offset, trials and time must be constant")
 	}
 	s.failed = s.failed || o.failed
-	return s.Fitter.Merge(o.Fitter)
+	return s.Fitter.Merge(running(), o.Fitter)
 }
 
 var errMixedStates = errors.New("internal error: merging states of different functions")
@@ -219,7 +219,7 @@ func (s *fitState) absorb(y *capi.Vec, x *features, cols *rowColumns, lo, hi int
 		s.Features().Truncate(features) // a row left out leaves no feature behind
 		x.forget()
 	}
-	err := s.Update(b, s.plan.onError == onErrorSkip)
+	err := s.Update(running(), b, s.plan.onError == onErrorSkip)
 	if err != nil && errors.Is(err, kernels.ErrRow) {
 		if s.plan.onError == onErrorNull {
 			s.failed = true
@@ -370,8 +370,10 @@ func solveAll(groups []solvable, out *capi.Col, write func(i int)) error {
 	}
 	for i, g := range groups {
 		switch {
-		case g.name == "" || errs[i] != nil && g.null:
+		case g.name == "" || errs[i] != nil && g.null && !interrupted(errs[i]):
 			out.Null()
+		case interrupted(errs[i]):
+			return errs[i]
 		case errs[i] != nil:
 			return fmt.Errorf("%w (on_error: 'null' would give NULL for such a group)", errs[i])
 		default:
@@ -399,7 +401,7 @@ func finalizeFit(states []capi.State, out *capi.Col) error {
 		if _, ok := s.Fitter.(engine.Factorised); ok {
 			return nil
 		}
-		return func() (err error) { fits[i], err = s.Fit(); return err }
+		return func() (err error) { fits[i], err = s.Fit(running()); return err }
 	})
 	return solveAll(groups, out, func(i int) { states[i].(*fitState).write(out, fits[i]) })
 }
@@ -415,7 +417,7 @@ func finalizeSmooth(states []capi.State, out *capi.Col) error {
 	paths := make([][]point, len(states))
 	groups := groupsOf(states, func(i int, s *fitState) func() error {
 		return func() error {
-			return s.Fitter.(engine.Smoother).Trajectories(func(feature string, time, mean, variance float64) {
+			return s.Fitter.(engine.Smoother).Trajectories(running(), func(feature string, time, mean, variance float64) {
 				paths[i] = append(paths[i], point{feature, time, mean, variance})
 			})
 		}

@@ -221,7 +221,7 @@ func finalizeGP(states []capi.State, out *capi.Col) error {
 		}
 		groups[i] = solvable{name: "gp", null: s.plan.onError == onErrorNull, solve: func() (err error) {
 			x := &dense.Matrix{Rows: len(s.y), Cols: max(s.d, 0), Stride: max(s.d, 0), Data: s.x}
-			fits[i], err = gp.Fit(s.plan.lik, x, s.y, s.weight, s.offset, s.trials, s.plan.options)
+			fits[i], err = gp.Fit(running(), s.plan.lik, x, s.y, s.weight, s.offset, s.trials, s.plan.options)
 			return err
 		}}
 	}

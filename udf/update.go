@@ -128,7 +128,7 @@ func callUpdate(args []capi.Vec, n int, out *capi.Col) error {
 			s.write(out, nil)
 			continue
 		}
-		f, err := s.Fit()
+		f, err := s.Fit(running())
 		if err != nil {
 			return err
 		}

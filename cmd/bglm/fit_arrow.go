@@ -86,7 +86,7 @@ func (c *fitCommand) byArrow(s *session) (*fits, int, error) {
 		}
 		before := fitter.Rows()
 		for r.Next() && s.ctx.Err() == nil && err == nil {
-			err = fitter.Add(r.RecordBatch())
+			err = fitter.Add(s.ctx, r.RecordBatch())
 		}
 		if err != nil {
 			err = inFile(name, before, err)
@@ -99,7 +99,7 @@ func (c *fitCommand) byArrow(s *session) (*fits, int, error) {
 			return nil, 0, named(name, err)
 		}
 	}
-	g, err := fitter.Groups()
+	g, err := fitter.Groups(s.ctx)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"math"
 	"os"
 	"slices"
@@ -112,7 +113,7 @@ func TestMaximumLikelihood(t *testing.T) {
 				}
 				m.Options.Standardize = standardize
 				p := designOf(m, y, x, offset, keep)
-				f, err := laplace.Fit(p)
+				f, err := laplace.Fit(context.Background(), p)
 				if err != nil {
 					t.Fatal(err)
 				}

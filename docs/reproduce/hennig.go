@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -74,7 +75,7 @@ func logitScene(rng *rand.Rand, n, d int, scale float64) (x *dense.Matrix, y, w 
 }
 
 func laplaceOf(p *kernels.Problem) (*kernels.Fit, *gauss.Normal) {
-	f := ok(laplace.Fit(p))
+	f := ok(laplace.Fit(context.Background(), p))
 	return f, ok(p.Posterior(f))
 }
 
@@ -179,7 +180,7 @@ func oneMode(*Context) Found {
 			for j := range start {
 				start[j] = 3 * rng.NormFloat64()
 			}
-			f := ok(laplace.FitFrom(p, start))
+			f := ok(laplace.FitFrom(context.Background(), p, start))
 			for j, b := range f.Beliefs {
 				worst = max(worst, math.Abs(b.Mean-want.Beliefs[j].Mean))
 			}
@@ -222,7 +223,7 @@ func oneMode(*Context) Found {
 	for i, l := range label {
 		y[i] = float64(l)
 	}
-	f := ok(softmax.Fit(lrProblem(m, x, y), []string{"a", "b", "c"}))
+	f := ok(softmax.Fit(context.Background(), lrProblem(m, x, y), []string{"a", "b", "c"}))
 	w := make([]float64, 9)
 	for j, b := range f.Beliefs {
 		w[j] = b.Mean
@@ -248,7 +249,7 @@ func newtonTime(*Context) Found {
 		p := lrProblem(lrModel("bernoulli", false, lik.Params{}, kernels.Options{}), x, y)
 		p.Dense()
 		steps := 1
-		s := fastest(3, func() { steps = ok(laplace.Fit(p)).Iterations + 1 })
+		s := fastest(3, func() { steps = ok(laplace.Fit(context.Background(), p)).Iterations + 1 })
 		return math.Log(s / float64(steps))
 	}
 	var ln, tn, lf, tf []float64
@@ -395,7 +396,7 @@ func counts(*Context) Found {
 	for i := range y {
 		y[i] = math.Round(math.Exp(6.5+0.4*x.At(i, 0)-0.3*x.At(i, 1)) + 2*rng.NormFloat64())
 	}
-	exact := ok(laplace.Fit(lrProblem(m, x, y)))
+	exact := ok(laplace.Fit(context.Background(), lrProblem(m, x, y)))
 	// the same by a weighted Gaussian regression on log y: weight y²
 	n := *m
 	n.Lik = ok(lik.New("gaussian", "", lik.Params{Dispersion: noise}))
@@ -413,7 +414,7 @@ func counts(*Context) Found {
 	if err := rows.Update(&b, false); err != nil {
 		panic(err)
 	}
-	delta := ok(laplace.Fit(ok(rows.Problem())))
+	delta := ok(laplace.Fit(context.Background(), ok(rows.Problem())))
 	apart := 0.0
 	for j, e := range exact.Beliefs {
 		apart = max(apart, math.Abs(e.Mean-delta.Beliefs[j].Mean)/math.Sqrt(e.Variance))
@@ -425,7 +426,7 @@ func counts(*Context) Found {
 			zeros++
 		}
 	}
-	f := ok(laplace.Fit(lrProblem(m, x, y)))
+	f := ok(laplace.Fit(context.Background(), lrProblem(m, x, y)))
 	return Found{fmt.Sprintf("curvature y²/σ² within %.0e; fits %.3f deviations apart; with %d zeros of 200: %s, slope %.2f", worst, apart, zeros, f.Status, f.Beliefs[1].Mean),
 		worst < 1e-9 && apart < 0.1 && f.Converged && zeros > 20 && math.Abs(f.Beliefs[1].Mean-1) < 0.3}
 }
@@ -485,7 +486,7 @@ func arbitraryLinks(*Context) Found {
 		}
 		p := lrProblem(m, x, c.y)
 		_, la := laplaceOf(p)
-		e := ok(ep.Fit(p))
+		e := ok(ep.Fit(context.Background(), p))
 		a, b := klToGaussian(p, la.Mean[0], la.Var[0]), klToGaussian(p, e.Fit.Beliefs[0].Mean, e.Fit.Beliefs[0].Variance)
 		holds = holds && a > b
 		worst = max(worst, a)

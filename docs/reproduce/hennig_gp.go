@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -57,7 +58,7 @@ func gpSupport(*Context) Found {
 	l := ok(lik.New("bernoulli", "logit", lik.Params{}))
 	x, y := gpScene(rng, 300)
 	o := gp.Options{Lengthscale: 1.5, SignalVariance: 25}
-	fit := ok(gp.Fit(l, x, y, nil, nil, nil, o))
+	fit := ok(gp.Fit(context.Background(), l, x, y, nil, nil, nil, o))
 	var s gp.Scratch
 	residual := 0.0
 	var certain, support []int // |r| < 0.05 and |f̂| < 1
@@ -87,7 +88,7 @@ func gpSupport(*Context) Found {
 			}
 		}
 		part.Rows = len(py)
-		less := ok(gp.Fit(l, part, py, nil, nil, nil, o))
+		less := ok(gp.Fit(context.Background(), l, part, py, nil, nil, nil, o))
 		for i, p := range before {
 			q, _ := l.Predict(less.Predict(to.Row(i), &s))
 			sum += math.Abs(p-q) / float64(to.Rows)
@@ -134,9 +135,9 @@ func gpWeightSpace(*Context) Found {
 				y[i] = s + rng.NormFloat64()
 			}
 		}
-		process := ok(gp.Fit(l, phi, y, nil, nil, nil, gp.Options{Kernel: "linear"}))
+		process := ok(gp.Fit(context.Background(), l, phi, y, nil, nil, nil, gp.Options{Kernel: "linear"}))
 		m := &kernels.Model{Lik: l, Prior: kernels.Prior{Variance: 1}}
-		weights := ok(laplace.Fit(ok(ok(denseRows(m, rows, y)).Problem())))
+		weights := ok(laplace.Fit(context.Background(), ok(ok(denseRows(m, rows, y)).Problem())))
 		var s gp.Scratch
 		all := []int{0, 1, 2, 3, 4, 5}
 		for i := range n {
@@ -157,7 +158,7 @@ func gpEvidence(*Context) Found {
 	// the sum of the slide, R by its definition
 	rng := rand.New(rand.NewPCG(5, 6))
 	x, y := gpScene(rng, 60)
-	fit := ok(gp.Fit(l, x, y, nil, nil, nil, gp.Options{SignalVariance: 4}))
+	fit := ok(gp.Fit(context.Background(), l, x, y, nil, nil, nil, gp.Options{SignalVariance: 4}))
 	b, f := dense.New(60, 60), make([]float64, 60)
 	sum := 0.0
 	var s gp.Scratch
@@ -187,7 +188,7 @@ func gpEvidence(*Context) Found {
 			if len(ys) == 2 {
 				xs.Set(1, 0, 1)
 			}
-			q := ok(gp.Fit(l, xs, ys, nil, nil, nil, gp.Options{SignalVariance: signal})).LogEvidence
+			q := ok(gp.Fit(context.Background(), l, xs, ys, nil, nil, nil, gp.Options{SignalVariance: signal})).LogEvidence
 			worst = max(worst, math.Abs(q-math.Log(gpQuadrature(l, ys, signal)))/float64(len(ys)))
 		}
 		return worst
@@ -237,7 +238,7 @@ func gpIonosphere(c *Context) Found {
 	var evidence, loss, wrong [2]float64
 	text := ""
 	for k, kernel := range []string{"rbf", "linear"} {
-		f := ok(gp.Fit(l, x, y, nil, nil, nil, gp.Options{Kernel: kernel, AutoLengthscale: true, AutoSignalVariance: true, AutoMean: true}))
+		f := ok(gp.Fit(context.Background(), l, x, y, nil, nil, nil, gp.Options{Kernel: kernel, AutoLengthscale: true, AutoSignalVariance: true, AutoMean: true}))
 		r := ok(gp.NewPredictor(f, "exact"))
 		score := make([]float64, len(truth))
 		for i, v := range truth {
@@ -265,7 +266,7 @@ func gpTime(*Context) Found {
 		seconds = math.Inf(1)
 		for range 3 {
 			start := time.Now()
-			ok(gp.Fit(l, x, y, nil, nil, nil, o))
+			ok(gp.Fit(context.Background(), l, x, y, nil, nil, nil, o))
 			seconds = min(seconds, time.Since(start).Seconds())
 		}
 		return seconds

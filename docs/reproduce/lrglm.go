@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -155,7 +156,7 @@ func lrRespond(rng *rand.Rand, family string, x *dense.Matrix, w []float64) []fl
 func lrFull(p *kernels.Problem) (*gauss.Normal, *kernels.Fit) {
 	q, m := *p, *p.Model
 	q.Model, m.Options.Hessian = &m, "full"
-	f := ok(laplace.Fit(&q))
+	f := ok(laplace.Fit(context.Background(), &q))
 	mean := make([]float64, len(f.Beliefs))
 	l := dense.New(len(mean), len(mean))
 	for j, b := range f.Beliefs {
@@ -216,7 +217,7 @@ func lrExact(*Context) Found {
 		for _, m := range []int{1, 5, 12} {
 			x := lrSpectrum(rng, 120, 30, lrDecay(m, func(i float64) float64 { return 10 / (1 + i) }))
 			p := lrProblem(lrModel(family, true, lik.Params{Dispersion: 1}, kernels.Options{Rank: m, Tol: 1e-10}), x, lrRespond(rng, family, x, lrNormals(rng, 1, 30).Data))
-			low := ok(lowrank.Fit(p))
+			low := ok(lowrank.Fit(context.Background(), p))
 			full, fit := lrFull(p)
 			worst = max(worst, lrGap(low.Posterior.Mean, full.Mean), lrGapCov(lrCov(low.Posterior), lrCov(full)),
 				math.Abs(low.Fit.LogEvidence-fit.LogEvidence))
@@ -283,7 +284,7 @@ func lrConjugate(*Context) Found {
 		for j := range p.PriorVar { // any diagonal prior
 			p.PriorVar[j] *= math.Exp(rng.NormFloat64())
 		}
-		r := ok(lowrank.Fit(p))
+		r := ok(lowrank.Fit(context.Background(), p))
 		_, cov, mean := lrSolve(p, lrProjected(r))
 		scale := 1.0
 		for _, v := range p.PriorVar {
@@ -300,7 +301,7 @@ func lrMeanBound(*Context) Found {
 	violations := 0
 	for range 2000 {
 		p := lrTheory(rng)
-		r := ok(lowrank.Fit(p))
+		r := ok(lowrank.Fit(context.Background(), p))
 		_, _, mean := lrSolve(p, p.Dense())
 		low, v, tau := r.Posterior.Mean, p.PriorVar[0], 1/p.Params.Dispersion
 		gap := lrDistance(low, mean) * lrNorm(mean)
@@ -347,7 +348,7 @@ func lrPrecisionGap(*Context) Found {
 	worst := 0.0
 	for range 200 {
 		p := lrTheory(rng)
-		r := ok(lowrank.Fit(p))
+		r := ok(lowrank.Fit(context.Background(), p))
 		low := dense.New(p.P, p.P)
 		if err := r.Posterior.Prec(low); err != nil {
 			panic(err)
@@ -367,7 +368,7 @@ func lrConservative(*Context) Found {
 	least, entropy := 0.0, math.Inf(1)
 	for range 200 {
 		p := lrTheory(rng)
-		r := ok(lowrank.Fit(p))
+		r := ok(lowrank.Fit(context.Background(), p))
 		_, full, _ := lrSolve(p, p.Dense())
 		low := lrCov(r.Posterior)
 		least = min(least, -lrEigen(low, full, -1)/p.PriorVar[0])
@@ -385,7 +386,7 @@ func lrConservativeLogit(*Context) Found {
 		x := lrSpectrum(rng, 60, 12, lrDecay(12, func(i float64) float64 { return 40 * math.Pow(0.7, i) }))
 		p := lrProblem(lrModel("bernoulli", false, lik.Params{}, kernels.Options{Rank: 1 + rng.IntN(10), Oversample: 100}), x,
 			lrRespond(rng, "bernoulli", x, lrNormals(rng, 1, 12).Data))
-		r := ok(lowrank.Fit(p))
+		r := ok(lowrank.Fit(context.Background(), p))
 		full, _ := lrFull(p)
 		for j, v := range r.Posterior.Var {
 			total++
@@ -425,7 +426,7 @@ func lrConsistent(*Context) Found {
 			p := lrProblem(mod, x, lrRespond(rng, "gaussian", x, beta))
 			p.Normal = gauss.NewDiagonal(p.PriorMean, prior)
 			p.PriorVar = prior
-			r := ok(lowrank.Fit(p))
+			r := ok(lowrank.Fit(context.Background(), p))
 			// Σ0 U (UᵀΣ0U)⁻¹ Uᵀβ with the U found
 			us := r.Reduced.U.Clone()
 			for j := range d {
@@ -471,8 +472,8 @@ func lrToy(*Context) Found {
 		full, _ := lrFull(p)
 		q, md := *p, *m
 		q.Model, md.Options.Hessian = &md, "diagonal"
-		diag := ok(laplace.Fit(&q))
-		low := ok(lowrank.Fit(p))
+		diag := ok(laplace.Fit(context.Background(), &q))
+		low := ok(lowrank.Fit(context.Background(), p))
 		var tr, en [4]float64
 		for k, cov := range []*mat.SymDense{mat.NewSymDense(2, []float64{diag.Beliefs[1].Variance, 0, 0, diag.Beliefs[2].Variance}),
 			lrFeatures(lrCov(full)), lrFeatures(lrCov(low.Posterior)), mat.NewSymDense(2, []float64{1, 0, 0, 1})} {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -76,7 +77,7 @@ func lrScene(n, d, m int, fall func(float64) float64) *kernels.Problem {
 }
 
 func lrCost(c *Context) Found {
-	low := func(p *kernels.Problem) func() { return func() { ok(lowrank.Fit(p)) } }
+	low := func(p *kernels.Problem) func() { return func() { ok(lowrank.Fit(context.Background(), p)) } }
 	full := func(p *kernels.Problem) func() { return func() { lrFull(p) } }
 	one := func(what string, sizes []int, make func(int) *kernels.Problem, fit func(*kernels.Problem) func()) float64 {
 		var x, y []float64
@@ -106,7 +107,7 @@ func lrSpeedUp(c *Context) Found {
 		p.Dense()
 		var low *lowrank.Result
 		wall := time.Now()
-		tl := fastest(3, func() { low = ok(lowrank.Fit(p)) })
+		tl := fastest(3, func() { low = ok(lowrank.Fit(context.Background(), p)) })
 		fmt.Fprintf(c.Log, "  low rank: %.2f s, %.2f on the wall, %s\n", tl, time.Since(wall).Seconds()/3, low.Fit.Status)
 		var full *gauss.Normal
 		wall = time.Now()
@@ -195,7 +196,7 @@ func lrRandom(rng *rand.Rand, x *dense.Matrix, y []float64, m int) *gauss.Normal
 func lrDiagonal(p *kernels.Problem) *gauss.Normal {
 	q, m := *p, *p.Model
 	q.Model, m.Options.Hessian = &m, "diagonal"
-	f := ok(laplace.Fit(&q))
+	f := ok(laplace.Fit(context.Background(), &q))
 	mean, v := make([]float64, p.P), make([]float64, p.P)
 	for j, b := range f.Beliefs {
 		mean[j], v[j] = b.Mean, b.Variance
@@ -225,7 +226,7 @@ func lrPoster(c *Context) Found {
 	e := 0.0
 	for _, m := range []int{5, 50, 100, 250, 500} {
 		var low *lowrank.Result
-		t := fastest(2, func() { low = ok(lowrank.Fit(lrRank(p, m))) })
+		t := fastest(2, func() { low = ok(lowrank.Fit(context.Background(), lrRank(p, m))) })
 		e = lrDistance(low.Posterior.Mean, full.Mean)
 		s := lrDistance(lrSD(low.Posterior.Var), lrSD(full.Var))
 		falls = falls && e < last
@@ -252,7 +253,7 @@ func lrAgainstHMC(c *Context) Found {
 	p := lrProblem(mod, x, y)
 	p.Dense()
 	start := time.Now()
-	chains := ok(hmc.Sample(p))
+	chains := ok(hmc.Sample(context.Background(), p))
 	fmt.Fprintf(c.Log, "  HMC: %.0f s, %s\n", time.Since(start).Seconds(), chains.Fit.Status)
 	mean, sd := make([]float64, d), make([]float64, d)
 	for j, b := range chains.Fit.Beliefs {
@@ -282,7 +283,7 @@ func lrAgainstHMC(c *Context) Found {
 	}
 	var low []row
 	for _, m := range []int{5, 50, 100, 250, 500} {
-		low = append(low, judge(fmt.Sprint("LR-Laplace ", m), ok(lowrank.Fit(lrRank(p, m))).Posterior))
+		low = append(low, judge(fmt.Sprint("LR-Laplace ", m), ok(lowrank.Fit(context.Background(), lrRank(p, m))).Posterior))
 	}
 	poor := true
 	var random row
@@ -298,7 +299,7 @@ func lrAgainstHMC(c *Context) Found {
 	for _, m := range []int{50, 250} {
 		q := lrRank(p, m)
 		start := time.Now()
-		r := ok(hmc.Fit(q))
+		r := ok(hmc.Fit(context.Background(), q))
 		mu, v := make([]float64, d), make([]float64, d)
 		for j, b := range r.Beliefs {
 			mu[j], v[j] = b.Mean, math.Sqrt(b.Variance)
@@ -405,7 +406,7 @@ func lrFarm(c *Context) Found {
 	unseen, ty := part(test)
 	mod := lrModel("bernoulli", true, lik.Params{}, kernels.Options{Rank: 200, AutoPrior: true})
 	p := ok(ok(learn.sparse(mod, ly)).Problem())
-	auto := ok(lowrank.Fit(p))
+	auto := ok(lowrank.Fit(context.Background(), p))
 	fmt.Fprintf(c.Log, "  prior variance by evidence at M = 200: %.4g; %s\n", auto.Fit.Prior.Variance, auto.Fit.Status)
 	v := auto.Fit.Prior.Variance
 	mod = lrModel("bernoulli", true, lik.Params{}, kernels.Options{})
@@ -429,7 +430,7 @@ func lrFarm(c *Context) Found {
 	ll, la, last := math.Inf(1), 0.0, math.Inf(1)
 	for _, m := range []int{10, 50, 100, 200, 400, 800} {
 		var r *lowrank.Result
-		tm := fastest(1, func() { r = ok(lowrank.Fit(lrRank(p, m))) })
+		tm := fastest(1, func() { r = ok(lowrank.Fit(context.Background(), lrRank(p, m))) })
 		lm, lv := make([]float64, len(ty)), make([]float64, len(ty))
 		var scratch []float64
 		for i, row := range unseen.lists {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -65,7 +66,7 @@ func part(b *kernels.Batch, i, j int) *kernels.Batch {
 }
 
 func learn(s *filter.State, b *kernels.Batch) {
-	if err := s.Update(b, false); err != nil {
+	if err := s.Update(context.Background(), b, false); err != nil {
 		panic(err)
 	}
 }
@@ -80,7 +81,7 @@ func latent(s *filter.State, b *kernels.Batch) (m, v []float64) {
 }
 
 func posterior(s *filter.State) *kernels.Fit {
-	f, err := s.Fit()
+	f, err := s.Fit(context.Background())
 	if err != nil {
 		panic(err)
 	}
@@ -379,7 +380,7 @@ func australianCredit(c *Context) Found {
 		if err != nil {
 			panic(err)
 		}
-		f, err := laplace.Fit(p)
+		f, err := laplace.Fit(context.Background(), p)
 		if err != nil {
 			panic(err)
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strings"
@@ -106,10 +107,10 @@ func (m method) run(p *kernels.Problem) (*kernels.Fit, error) {
 			return nil, err
 		}
 	}
-	if err := f.Update(p.Batch(), false); err != nil {
+	if err := f.Update(context.Background(), p.Batch(), false); err != nil {
 		return nil, err
 	}
-	return f.Fit()
+	return f.Fit(context.Background())
 }
 
 // gap is how far a fit is from the referee's.
@@ -144,7 +145,7 @@ func judge(c *Context, p *kernels.Problem, err error, samples int, holds func(ma
 	start := time.Now()
 	for i := range refs {
 		p.Options.Samples, p.Options.Warmup, p.Options.Seed = samples, 300, uint64(i+1)
-		r, err := hmc.Sample(p)
+		r, err := hmc.Sample(context.Background(), p)
 		if err != nil {
 			return Found{Text: err.Error()}
 		}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -72,7 +73,7 @@ func epProblem(m *kernels.Model, x [][]float64, y []float64) *kernels.Problem {
 }
 
 func epFit(m *kernels.Model, x [][]float64, y []float64) *ep.Result {
-	r, err := ep.Fit(epProblem(m, x, y))
+	r, err := ep.Fit(context.Background(), epProblem(m, x, y))
 	if err != nil {
 		panic(err)
 	}
@@ -310,11 +311,11 @@ func kernelsAgree(c *Context) Found {
 			l := family("bernoulli", link, lik.Params{})
 			x, y := simulated(rand.New(rand.NewPCG(7, 7)), l, n, 3)
 			p := epProblem(&kernels.Model{Lik: l, Prior: kernels.DefaultPrior}, x, y)
-			a, err := ep.Fit(p)
+			a, err := ep.Fit(context.Background(), p)
 			if err != nil {
 				return Found{Text: err.Error()}
 			}
-			b, err := ep.FitWith(p, ep.Kernel{Prior: 50})
+			b, err := ep.FitWith(context.Background(), p, ep.Kernel{Prior: 50})
 			if err != nil {
 				text += fmt.Sprintf(" %s %d rows: the prior kernel breaks down;", link, n)
 				fmt.Fprintln(c.Log, err)
@@ -539,7 +540,7 @@ func epSparse(m *kernels.Model, x [][]float64, y []float64) *ep.Result {
 	if err != nil {
 		panic(err)
 	}
-	f, err := ep.Fit(p)
+	f, err := ep.Fit(context.Background(), p)
 	if err != nil {
 		panic(err)
 	}
@@ -603,7 +604,7 @@ func kalmanGap() float64 {
 		smooth[i] = belief{&step, &dp}
 	}
 	k := 0
-	if err := r.Trajectories(func(_ string, _, mean, variance float64) {
+	if err := r.Trajectories(context.Background(), func(_ string, _, mean, variance float64) {
 		i, j := k%n, k/n
 		worst = max(worst, math.Abs(mean-smooth[i].m.AtVec(j)), math.Abs(variance-smooth[i].p.At(j, j)))
 		k++

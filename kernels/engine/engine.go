@@ -4,6 +4,7 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -21,15 +22,20 @@ type Fitter interface {
 	Features() *kernels.Dict
 	// Update takes the rows of b. With skip, bad rows are counted and left out, else
 	// the first one ends the update with an error that Is kernels.ErrRow.
-	Update(b *kernels.Batch, skip bool) error
+	// A cancelled ctx ends a long update with its cause; the fit is of no use then.
+	Update(ctx context.Context, b *kernels.Batch, skip bool) error
 	// Skip counts rows that were left out before they came here.
 	Skip(n int64)
 	// Merge takes what src, a fit of the same model, was given; src is not changed.
-	Merge(src Fitter) error
+	// ctx is as in Update.
+	Merge(ctx context.Context, src Fitter) error
 	Clone() Fitter
 	Size() int64 // bytes
-	// Fit is the posterior of the rows so far; more may follow.
-	Fit() (*kernels.Fit, error)
+	// Fit is the posterior of the rows so far; more may follow. A cancelled ctx ends it
+	// with its cause. The time limit of the model's options ends an iterative fit with
+	// the best posterior found and a status that says so, or with an error that Is
+	// stop.ErrTimeLimit where there is none yet.
+	Fit(ctx context.Context) (*kernels.Fit, error)
 }
 
 // Method is an engine under its public name.
@@ -69,26 +75,30 @@ type streaming[S state[S]] struct{ state S }
 
 type state[S any] interface {
 	Features() *kernels.Dict
-	Update(b *kernels.Batch, skip bool) error
+	Update(ctx context.Context, b *kernels.Batch, skip bool) error
 	Skip(n int64)
-	Merge(src S) error
+	Merge(ctx context.Context, src S) error
 	Clone() S
 	Size() int64
-	Fit() (*kernels.Fit, error)
+	Fit(ctx context.Context) (*kernels.Fit, error)
 }
 
-func (s streaming[S]) Features() *kernels.Dict                  { return s.state.Features() }
-func (s streaming[S]) Update(b *kernels.Batch, skip bool) error { return s.state.Update(b, skip) }
-func (s streaming[S]) Skip(n int64)                             { s.state.Skip(n) }
-func (s streaming[S]) Clone() Fitter                            { return streaming[S]{s.state.Clone()} }
-func (s streaming[S]) Size() int64                              { return s.state.Size() }
-func (s streaming[S]) Fit() (*kernels.Fit, error)               { return checked(s.state.Fit()) }
-func (s streaming[S]) Merge(src Fitter) error {
+func (s streaming[S]) Features() *kernels.Dict { return s.state.Features() }
+func (s streaming[S]) Update(ctx context.Context, b *kernels.Batch, skip bool) error {
+	return s.state.Update(ctx, b, skip)
+}
+func (s streaming[S]) Skip(n int64)  { s.state.Skip(n) }
+func (s streaming[S]) Clone() Fitter { return streaming[S]{s.state.Clone()} }
+func (s streaming[S]) Size() int64   { return s.state.Size() }
+func (s streaming[S]) Fit(ctx context.Context) (*kernels.Fit, error) {
+	return checked(s.state.Fit(ctx))
+}
+func (s streaming[S]) Merge(ctx context.Context, src Fitter) error {
 	o, ok := src.(streaming[S])
 	if !ok {
 		return errMixed
 	}
-	return s.state.Merge(o.state)
+	return s.state.Merge(ctx, o.state)
 }
 
 var errMixed = fmt.Errorf("internal error: merging fits of different methods")
@@ -96,12 +106,15 @@ var errMixed = fmt.Errorf("internal error: merging fits of different methods")
 // batch keeps the rows for an engine that reads them more than once.
 type batch struct {
 	*kernels.Rows
-	solve func(*kernels.Rows) (*kernels.Fit, error)
+	solve func(context.Context, *kernels.Rows) (*kernels.Fit, error)
 }
 
 func (b batch) Features() *kernels.Dict { return &b.Rows.Dict }
 func (b batch) Clone() Fitter           { return batch{b.Rows.Clone(), b.solve} }
-func (b batch) Merge(src Fitter) error {
+func (b batch) Update(_ context.Context, rows *kernels.Batch, skip bool) error {
+	return b.Rows.Update(rows, skip)
+}
+func (b batch) Merge(_ context.Context, src Fitter) error {
 	o, ok := src.(batch)
 	if !ok {
 		return errMixed
@@ -109,7 +122,7 @@ func (b batch) Merge(src Fitter) error {
 	return b.Rows.Merge(o.Rows)
 }
 
-func (b batch) Fit() (*kernels.Fit, error) { return checked(b.solve(b.Rows)) }
+func (b batch) Fit(ctx context.Context) (*kernels.Fit, error) { return checked(b.solve(ctx, b.Rows)) }
 
 // checked is the last look at a fit: no belief and no covariance that is not a
 // number leaves an engine.
@@ -128,18 +141,21 @@ func checked(f *kernels.Fit, err error) (*kernels.Fit, error) {
 	return f, nil
 }
 
+// solver is a batch engine.
+type solver func(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error)
+
 // keeping makes the New of a batch engine.
-func keeping(solve func(*kernels.Problem) (*kernels.Fit, error)) func(*kernels.Model) (Fitter, error) {
-	return keepingRows(func(r *kernels.Rows) (*kernels.Fit, error) {
+func keeping(solve solver) func(*kernels.Model) (Fitter, error) {
+	return keepingRows(func(ctx context.Context, r *kernels.Rows) (*kernels.Fit, error) {
 		p, err := r.Problem()
 		if err != nil {
 			return nil, err
 		}
-		return solve(p)
+		return solve(ctx, p)
 	})
 }
 
-func keepingRows(solve func(*kernels.Rows) (*kernels.Fit, error)) func(*kernels.Model) (Fitter, error) {
+func keepingRows(solve func(context.Context, *kernels.Rows) (*kernels.Fit, error)) func(*kernels.Model) (Fitter, error) {
 	return func(m *kernels.Model) (Fitter, error) {
 		r, err := kernels.NewRows(m)
 		if err != nil {
@@ -153,13 +169,13 @@ func keepingRows(solve func(*kernels.Rows) (*kernels.Fit, error)) func(*kernels.
 // it, and puts the posterior back on the original scale. centres says whether the
 // posterior will keep the covariance that centring gives it; else the columns are
 // only scaled, and the status says so.
-func standardized(solve func(*kernels.Problem) (*kernels.Fit, error), centres func(*kernels.Problem) bool) func(*kernels.Problem) (*kernels.Fit, error) {
-	return func(p *kernels.Problem) (*kernels.Fit, error) {
+func standardized(solve solver, centres func(*kernels.Problem) bool) solver {
+	return func(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error) {
 		if !p.Options.Standardize {
-			return solve(p)
+			return solve(ctx, p)
 		}
 		q, s := p.Standardize(centres(p))
-		f, err := solve(q)
+		f, err := solve(ctx, q)
 		if err != nil {
 			return nil, err
 		}
@@ -195,10 +211,15 @@ type Factorised interface {
 // factorised is adf as a Fitter.
 type factorised struct{ *adf.State }
 
-func (s factorised) Features() *kernels.Dict    { return &s.Dict }
-func (s factorised) Clone() Fitter              { return factorised{s.State.Clone()} }
-func (s factorised) Fit() (*kernels.Fit, error) { return s.State.Fit(), nil }
-func (s factorised) Merge(src Fitter) error {
+func (s factorised) Features() *kernels.Dict { return &s.Dict }
+func (s factorised) Clone() Fitter           { return factorised{s.State.Clone()} }
+func (s factorised) Fit(context.Context) (*kernels.Fit, error) {
+	return s.State.Fit(), nil
+}
+func (s factorised) Update(_ context.Context, b *kernels.Batch, skip bool) error {
+	return s.State.Update(b, skip)
+}
+func (s factorised) Merge(_ context.Context, src Fitter) error {
 	o, ok := src.(factorised)
 	if !ok {
 		return errMixed
@@ -211,7 +232,7 @@ type Smoother interface {
 	Fitter
 	// Trajectories visits the smoothed beliefs, by feature in belief order, then time:
 	// one for each row that touches the feature. Without time rows count from 1.
-	Trajectories(visit func(feature string, time, mean, variance float64)) error
+	Trajectories(ctx context.Context, visit func(feature string, time, mean, variance float64)) error
 }
 
 // Smooth is the method behind the trajectories; its Fit is that of ep.
@@ -229,19 +250,19 @@ var Smooth = Method{Name: "smooth", Source: "Zoeter (2007), section 3",
 type smoother struct{ batch }
 
 func (s smoother) Clone() Fitter { return smoother{s.batch.Clone().(batch)} }
-func (s smoother) Merge(src Fitter) error {
+func (s smoother) Merge(ctx context.Context, src Fitter) error {
 	o, ok := src.(smoother)
 	if !ok {
 		return errMixed
 	}
-	return s.batch.Merge(o.batch)
+	return s.batch.Merge(ctx, o.batch)
 }
 
-func (s smoother) Trajectories(visit func(feature string, time, mean, variance float64)) error {
+func (s smoother) Trajectories(ctx context.Context, visit func(feature string, time, mean, variance float64)) error {
 	p, err := s.Problem()
 	if err != nil {
 		return err
 	}
-	_, err = ep.Smooth(p, visit)
+	_, err = ep.Smooth(ctx, p, visit)
 	return err
 }

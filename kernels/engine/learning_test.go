@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -43,11 +44,11 @@ func fit(t *testing.T, method string, m kernels.Model, bs ...kernels.Batch) (Fit
 		}
 	}
 	for _, b := range bs {
-		if err := s.Update(&b, false); err != nil {
+		if err := s.Update(context.Background(), &b, false); err != nil {
 			t.Fatal(err)
 		}
 	}
-	f, err := s.Fit()
+	f, err := s.Fit(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,10 +92,10 @@ func TestDispersionByRow(t *testing.T) {
 		kerneltest.Close(t, form+": continued", cont.Dispersion, whole.Dispersion, tol)
 		s, _ := fit(t, "adf", m, a)
 		o, _ := fit(t, "adf", m, b)
-		if err := s.Merge(o.Clone()); err != nil {
+		if err := s.Merge(context.Background(), o.Clone()); err != nil {
 			t.Fatal(err)
 		}
-		merged, err := s.Fit()
+		merged, err := s.Fit(context.Background())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"math"
 
 	"github.com/bglm/bglm/kernels"
@@ -12,6 +13,7 @@ import (
 	"github.com/bglm/bglm/kernels/laplace"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/lowrank"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 var methods = []Method{
@@ -79,16 +81,16 @@ func filtering(rule filter.Rule) func(*kernels.Model) (Fitter, error) {
 	}
 }
 
-func solveEP(p *kernels.Problem) (*kernels.Fit, error) {
-	r, err := ep.Fit(p)
+func solveEP(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error) {
+	r, err := ep.Fit(ctx, p)
 	if err != nil {
 		return nil, err
 	}
 	return r.Fit, nil
 }
 
-func solveLowRank(p *kernels.Problem) (*kernels.Fit, error) {
-	r, err := lowrank.Fit(p)
+func solveLowRank(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error) {
+	r, err := lowrank.Fit(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -97,15 +99,17 @@ func solveLowRank(p *kernels.Problem) (*kernels.Fit, error) {
 
 // solveHMC samples under the parameters that maximise Laplace's evidence where the
 // model asks for that.
-func solveHMC(r *kernels.Rows) (*kernels.Fit, error) {
+func solveHMC(ctx context.Context, r *kernels.Rows) (*kernels.Fit, error) {
 	o := &r.Model.Options
 	if !o.AutoPrior && !o.AutoDispersion && !o.AutoShape {
 		p, err := r.Problem()
 		if err != nil {
 			return nil, err
 		}
-		return hmc.Fit(p)
+		return hmc.Fit(ctx, p)
 	}
+	ctx, cancel := stop.WithLimit(ctx, o.TimeLimit) // one for both
+	defer cancel()
 	m := *r.Model
 	m.Options.Rank = 0 // it is the likelihood's here, not the Hessian's
 	learn := *r
@@ -114,7 +118,7 @@ func solveHMC(r *kernels.Rows) (*kernels.Fit, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := laplace.Fit(p)
+	f, err := laplace.Fit(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -128,5 +132,5 @@ func solveHMC(r *kernels.Rows) (*kernels.Fit, error) {
 	if m.Lik, err = lik.New(f.Family, f.Link, m.Params); err != nil {
 		return nil, err
 	}
-	return solveHMC(&learn)
+	return solveHMC(ctx, &learn)
 }

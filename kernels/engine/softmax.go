@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
@@ -65,7 +66,11 @@ func (c *Classifier) Clone() Fitter {
 	return &Classifier{c.Rows.Clone(), c.Numeric, c.labels.Clone()}
 }
 
-func (c *Classifier) Merge(src Fitter) error {
+func (c *Classifier) Update(_ context.Context, b *kernels.Batch, skip bool) error {
+	return c.Rows.Update(b, skip)
+}
+
+func (c *Classifier) Merge(_ context.Context, src Fitter) error {
 	o, ok := src.(*Classifier)
 	if !ok {
 		return errMixed
@@ -120,7 +125,7 @@ func (c *Classifier) classes() (names []string, place []int) {
 	return names, place
 }
 
-func (c *Classifier) Fit() (*kernels.Fit, error) {
+func (c *Classifier) Fit(ctx context.Context) (*kernels.Fit, error) {
 	p, err := c.Problem()
 	if err != nil {
 		return nil, err
@@ -134,5 +139,5 @@ func (c *Classifier) Fit() (*kernels.Fit, error) {
 	for i, y := range p.Y {
 		p.Y[i] = float64(place[int(y)])
 	}
-	return checked(softmax.Fit(p, names))
+	return checked(softmax.Fit(ctx, p, names))
 }

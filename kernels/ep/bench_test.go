@@ -1,6 +1,7 @@
 package ep
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -124,7 +125,7 @@ func BenchmarkConverge(b *testing.B) {
 	}
 	var r *Result
 	for b.Loop() {
-		if r, err = Fit(prob); err != nil {
+		if r, err = Fit(context.Background(), prob); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -182,7 +183,7 @@ func BenchmarkFull(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if res, err = Fit(prob); err != nil {
+				if res, err = Fit(context.Background(), prob); err != nil {
 					b.Fatal(err)
 				}
 			}

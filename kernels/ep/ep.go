@@ -29,12 +29,13 @@
 package ep
 
 import (
+	"context"
 	"fmt"
 	"math"
-	"time"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 // Site is the factor exp(Nu·u - Tau·u²/2) that stands for a row's likelihood. u is the
@@ -95,10 +96,16 @@ type Kernel struct {
 // full O(n p²) time and O(p²) memory, or O(n² p) once and O(n³) a sweep where n < p;
 // with process noise O(n p²) time and O(n p + p²) memory; lowrank that of full with
 // Rank + 1 weights, and the decomposition once.
-func Fit(p *kernels.Problem) (*Result, error) { return FitWith(p, Kernel{}) }
+func Fit(ctx context.Context, p *kernels.Problem) (*Result, error) { return FitWith(ctx, p, Kernel{}) }
 
 // FitWith is Fit with a choice of the quadrature kernel.
-func FitWith(p *kernels.Problem, k Kernel) (*Result, error) {
+func FitWith(ctx context.Context, p *kernels.Problem, k Kernel) (r *Result, err error) {
+	s := stop.Watch(ctx, p.Options.TimeLimit)
+	defer s.End(&err)
+	return fitWith(p.Under(s), k)
+}
+
+func fitWith(p *kernels.Problem, k Kernel) (*Result, error) {
 	if p.Forgets() {
 		return nil, fmt.Errorf("forgetting = %v is not used by ep; allowed: 1, or process_noise for weights that move", p.Forgetting)
 	}
@@ -113,17 +120,18 @@ func FitWith(p *kernels.Problem, k Kernel) (*Result, error) {
 	case !(o.Damping >= 0 && o.Damping <= 1):
 		return nil, fmt.Errorf("damping = %v; allowed: above 0, up to 1", o.Damping)
 	}
-	s := &search{start: time.Now(), kernel: k}
+	s := &search{stop: p.Stop, kernel: k}
 	return s.fit(p)
 }
 
 // Smooth is Fit followed by its trajectories.
-func Smooth(p *kernels.Problem, visit func(feature string, time, mean, variance float64)) (*Result, error) {
-	r, err := Fit(p)
-	if err != nil {
+func Smooth(ctx context.Context, p *kernels.Problem, visit func(feature string, time, mean, variance float64)) (r *Result, err error) {
+	s := stop.Watch(ctx, p.Options.TimeLimit)
+	defer s.End(&err)
+	if r, err = fitWith(p.Under(s), Kernel{}); err != nil {
 		return nil, err
 	}
-	return r, r.Trajectories(visit)
+	return r, r.trajectories(visit)
 }
 
 // engine is one form of EP between sweeps.
@@ -221,7 +229,7 @@ func (s *search) iterate(e engine, o *kernels.Options, first bool) (r outcome, e
 			}
 		}
 		last, r.step = c, step
-		if s.late(o) {
+		if s.late() {
 			r.expired = true
 			return r, nil
 		}

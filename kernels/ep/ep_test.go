@@ -1,6 +1,7 @@
 package ep
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -85,7 +86,7 @@ func problem(t testing.TB, m *kernels.Model, rows []row) *kernels.Problem {
 
 func fit(t testing.TB, p *kernels.Problem) *Result {
 	t.Helper()
-	r, err := Fit(p)
+	r, err := Fit(context.Background(), p)
 	if err != nil {
 		t.Fatal(err)
 	}

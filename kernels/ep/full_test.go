@@ -1,6 +1,7 @@
 package ep
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -352,7 +353,7 @@ type point struct {
 
 func trajectories(t testing.TB, r *Result) (out []point) {
 	t.Helper()
-	if err := r.Trajectories(func(feature string, time, mean, variance float64) {
+	if err := r.Trajectories(context.Background(), func(feature string, time, mean, variance float64) {
 		out = append(out, point{feature, time, mean, variance})
 	}); err != nil {
 		t.Fatal(err)

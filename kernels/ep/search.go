@@ -6,11 +6,11 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 const (
@@ -25,16 +25,14 @@ const (
 	farthest = 1e10
 )
 
-// search is one call of Fit: the time it began and what it found out.
+// search is one call of Fit: what may end it and what it found out.
 type search struct {
-	start  time.Time
+	stop   *stop.Stop
 	kernel Kernel
 	notes  []string
 }
 
-func (s *search) late(o *kernels.Options) bool {
-	return o.TimeLimit > 0 && time.Since(s.start) > o.TimeLimit
-}
+func (s *search) late() bool { return s.stop.Late() }
 
 func (s *search) note(format string, args ...any) {
 	if n := fmt.Sprintf(format, args...); !slices.Contains(s.notes, n) {
@@ -149,7 +147,7 @@ func (s *search) chooseNoise(p *kernels.Problem) (*kernels.Problem, error) {
 	best, top := 0.0, math.Inf(-1)
 	f := func(x float64) (float64, error) { return evidence(scale / span * math.Pow(10, x)) }
 	for k := range decades {
-		if s.late(&p.Options) {
+		if s.late() {
 			break
 		}
 		z, err := f(-float64(k))
@@ -160,7 +158,7 @@ func (s *search) chooseNoise(p *kernels.Problem) (*kernels.Problem, error) {
 			best, top = -float64(k), z
 		}
 	}
-	best, top, err = golden(f, best-1, best, best+1, top, 0.01, func() bool { return s.late(&p.Options) })
+	best, top, err = golden(f, best-1, best, best+1, top, 0.01, func() bool { return s.late() })
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +208,7 @@ type learner struct {
 	out outcome
 }
 
-func (l *learner) stop() bool { return l.late(&l.p.Options) }
+func (l *learner) stop() bool { return l.late() }
 
 // try fits q.
 func (l *learner) try(q *kernels.Problem) (outcome, error) {

@@ -1,6 +1,7 @@
 package ep
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -161,7 +162,7 @@ func TestErrorsAndStatus(t *testing.T) {
 	} {
 		m := &kernels.Model{Lik: f.l, Prior: kernels.DefaultPrior}
 		c.edit(m)
-		if _, err := Fit(problem(t, m, rows)); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := Fit(context.Background(), problem(t, m, rows)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %s", err, c.want)
 		}
 	}
@@ -263,7 +264,7 @@ func TestPriorKernel(t *testing.T) {
 	m := &kernels.Model{Lik: f.l, Prior: kernels.DefaultPrior}
 	p := problem(t, m, rows)
 	a := fit(t, p)
-	b, err := FitWith(p, Kernel{Prior: 60})
+	b, err := FitWith(context.Background(), p, Kernel{Prior: 60})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +272,7 @@ func TestPriorKernel(t *testing.T) {
 		close(t, "mean of "+w.Feature, b.Fit.Beliefs[j].Mean, w.Mean, 1e-5)
 		close(t, "variance of "+w.Feature, b.Fit.Beliefs[j].Variance, w.Variance, 1e-5)
 	}
-	if _, err := FitWith(p, Kernel{Prior: 1000}); err == nil {
+	if _, err := FitWith(context.Background(), p, Kernel{Prior: 1000}); err == nil {
 		t.Error("1000 nodes")
 	}
 }
@@ -310,7 +311,7 @@ func FuzzFit(f *testing.F) {
 			}
 			rows = append(rows, w)
 		}
-		r, err := Fit(problem(t, m, rows))
+		r, err := Fit(context.Background(), problem(t, m, rows))
 		if err != nil {
 			return
 		}
@@ -320,7 +321,7 @@ func FuzzFit(f *testing.F) {
 		if math.IsNaN(r.Fit.LogEvidence) {
 			t.Fatal("evidence is NaN")
 		}
-		_ = r.Trajectories(func(_ string, _, mean, variance float64) {
+		_ = r.Trajectories(context.Background(), func(_ string, _, mean, variance float64) {
 			if math.IsNaN(mean) || !(variance > 0) {
 				t.Fatalf("trajectory %v %v", mean, variance)
 			}

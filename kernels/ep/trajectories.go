@@ -1,5 +1,11 @@
 package ep
 
+import (
+	"context"
+
+	"github.com/bglm/bglm/kernels/stop"
+)
+
 // Trajectories visits the smoothed beliefs: by column, one for each row that touches
 // it in the order of time, as of that row. A zero value touches; known weights have no
 // trajectory. Without process noise a weight's entries are all its posterior. Times
@@ -9,7 +15,14 @@ package ep
 // numbers of memory.
 //
 // Errors: those of the smoothed posterior, as for Fit.
-func (r *Result) Trajectories(visit func(feature string, time, mean, variance float64)) error {
+func (r *Result) Trajectories(ctx context.Context, visit func(feature string, time, mean, variance float64)) (err error) {
+	s := stop.Watch(ctx, 0)
+	defer s.End(&err)
+	r.p.Stop = s
+	return r.trajectories(visit)
+}
+
+func (r *Result) trajectories(visit func(feature string, time, mean, variance float64)) error {
 	mean, variance, err := r.e.touches()
 	if err != nil {
 		return err

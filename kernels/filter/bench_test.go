@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -61,14 +62,14 @@ func BenchmarkUpdate(b *testing.B) {
 				r.Y = append(r.Y, float64(rnd.IntN(2)))
 			}
 			for k := range rows { // memory is there
-				if err := s.Update(&rows[k], false); err != nil {
+				if err := s.Update(context.Background(), &rows[k], false); err != nil {
 					b.Fatal(err)
 				}
 			}
 			b.ReportAllocs()
 			i := 0
 			for b.Loop() {
-				if err := s.Update(&rows[i%len(rows)], false); err != nil {
+				if err := s.Update(context.Background(), &rows[i%len(rows)], false); err != nil {
 					b.Fatal(err)
 				}
 				i++

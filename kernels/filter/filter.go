@@ -22,6 +22,7 @@
 package filter
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -29,6 +30,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 // MaxFull is the largest number of weights with a full covariance: its factor
@@ -76,6 +78,8 @@ type State struct {
 	vals, added   []float64
 	tilts         []lik.Tilted
 	spreads       []float64
+
+	stop *stop.Stop // of the call under way
 }
 
 // member is one belief: the filter has several only to compare process noises.
@@ -441,11 +445,14 @@ func (s *State) Skip(n int64) { s.skipped += n }
 //
 // Cost: see the package comment; no allocation a row. The result depends on the
 // order of the rows unless the likelihood is Gaussian and nothing drifts.
-func (s *State) Update(b *kernels.Batch, skip bool) error {
+func (s *State) Update(ctx context.Context, b *kernels.Batch, skip bool) (err error) {
+	s.stop = stop.Watch(ctx, 0)
+	defer s.stop.End(&err)
 	if err := s.Grow(); err != nil {
 		return err
 	}
 	for i := range b.Len() {
+		s.stop.Check()
 		if err := s.row(b, i); err != nil {
 			if skip && errors.Is(err, kernels.ErrRow) {
 				s.skipped++
@@ -642,7 +649,13 @@ func (s *State) Len() int { return s.Dict.Len() }
 //
 // Cost: O(p³), with low rank O(p rank²).
 // Errors: src's features exceed a limit; the product is improper.
-func (s *State) Merge(src *State) error {
+func (s *State) Merge(ctx context.Context, src *State) (err error) {
+	s.stop = stop.Watch(ctx, 0)
+	defer s.stop.End(&err)
+	return s.merge(src)
+}
+
+func (s *State) merge(src *State) error {
 	b := src.Clone()
 	if err := b.Grow(); err != nil {
 		return err
@@ -824,7 +837,13 @@ func (s *State) status(b *member) string {
 
 // Fit returns the posterior with its covariance, in belief order.
 // Cost: O(p²), O(p³) with process noise. Errors: a belief that is not finite.
-func (s *State) Fit() (*kernels.Fit, error) {
+func (s *State) Fit(ctx context.Context) (f *kernels.Fit, err error) {
+	s.stop = stop.Watch(ctx, 0)
+	defer s.stop.End(&err)
+	return s.fit()
+}
+
+func (s *State) fit() (*kernels.Fit, error) {
 	if err := s.Grow(); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -64,14 +65,14 @@ func batch(t testing.TB, s *State, rows []row) *kernels.Batch {
 
 func feed(t testing.TB, s *State, rows []row) {
 	t.Helper()
-	if err := s.Update(batch(t, s, rows), false); err != nil {
+	if err := s.Update(context.Background(), batch(t, s, rows), false); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func fit(t testing.TB, s *State) *kernels.Fit {
 	t.Helper()
-	f, err := s.Fit()
+	f, err := s.Fit(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -447,7 +448,7 @@ func TestErrors(t *testing.T) {
 	}
 	var b kernels.Batch
 	b.Reset()
-	err := s.Update(&b, true)
+	err := s.Update(context.Background(), &b, true)
 	if err == nil || !strings.Contains(err.Error(), "covariance = 'full': found 20001 weights") || !strings.Contains(err.Error(), "'lowrank'") {
 		t.Error(err)
 	}
@@ -455,7 +456,7 @@ func TestErrors(t *testing.T) {
 	for i := range MaxFull + 3000 {
 		s.Dict.AddInt(i + 1)
 	}
-	err = s.Update(&b, true)
+	err = s.Update(context.Background(), &b, true)
 	if err == nil || !strings.Contains(err.Error(), "covariance = 'lowrank': found 23000 weights of rank 9000") {
 		t.Error(err)
 	}

@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -123,7 +124,7 @@ func TestMergeExact(t *testing.T) {
 		}
 		before := fit(t, parts[2])
 		for _, p := range parts[1:] {
-			if err := parts[0].Merge(p); err != nil {
+			if err := parts[0].Merge(context.Background(), p); err != nil {
 				rt.Fatal(err)
 			}
 		}
@@ -159,7 +160,7 @@ func TestMergeLaws(t *testing.T) {
 		}
 		merge := func(a, b *State) *kernels.Fit {
 			c := a.Clone()
-			if err := c.Merge(b); err != nil {
+			if err := c.Merge(context.Background(), b); err != nil {
 				rt.Fatal(err)
 			}
 			return fit(t, c)
@@ -184,7 +185,7 @@ func TestMergeApart(t *testing.T) {
 			feed(t, whole, []row{r})
 			feed(t, []*State{a, b}[i%2], []row{r})
 		}
-		if err := a.Merge(b); err != nil {
+		if err := a.Merge(context.Background(), b); err != nil {
 			t.Fatal(err)
 		}
 		same(t, drift, fit(t, a), fit(t, whole), 1e-10)
@@ -459,7 +460,7 @@ func TestMillionUpdates(t *testing.T) {
 				}
 				i++
 			}
-			if err := s.Update(&b, false); err != nil {
+			if err := s.Update(context.Background(), &b, false); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -535,7 +536,7 @@ func TestNoWindUp(t *testing.T) {
 				b.Y = append(b.Y, rnd.NormFloat64())
 				i++
 			}
-			if err := s.Update(&b, false); err != nil {
+			if err := s.Update(context.Background(), &b, false); err != nil {
 				t.Fatal(err)
 			}
 			f := fit(t, s)
@@ -594,17 +595,17 @@ func FuzzUpdate(f *testing.F) {
 			b.EndRow()
 			b.Y, b.Weight = append(b.Y, y), append(b.Weight, w)
 		}
-		if err := s.Update(&b, true); err != nil {
+		if err := s.Update(context.Background(), &b, true); err != nil {
 			t.Fatal(err)
 		}
-		fit, err := s.Fit()
+		fit, err := s.Fit(context.Background())
 		if err != nil {
 			t.Fatalf("x=%g,%g y=%g w=%g v=%g %s %v: %v", x1, x2, y, w, v, rule.Name(), m.Options, err)
 		}
 		if _, err := New(&kernels.Model{Lik: m.Lik, Prior: m.Prior, Intercept: true, Start: fit}, ADF{}); err != nil && fit.Covariance.Form != gauss.Diagonal {
 			t.Logf("not a start: %v", err)
 		}
-		s.Clone().Merge(s)
+		s.Clone().Merge(context.Background(), s)
 	})
 }
 

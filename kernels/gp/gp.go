@@ -1,6 +1,7 @@
 package gp
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 const (
@@ -75,14 +77,23 @@ type Posterior struct {
 // Errors: an option out of range; lengths that differ; more than MaxRows rows; x that
 // is not finite or beyond MaxInput; a row outside the likelihood's support or impossible
 // at the prior mean (these are kernels.ErrRow and number the row from 1); curvatures
-// that overflow.
+// that overflow; the cause of ctx when it is cancelled, or when the time limit ends
+// before there is a first posterior.
 //
 // Cost: n³/3 operations for each Newton step, of which there are about 3 to 10, and n³ for
 // the root. With auto parameters some 20 to 60 mode searches, and 3n³ for each gradient.
 // The result is a function of the arguments alone, TimeLimit apart.
 //
 // Source: Rasmussen and Williams (2006), algorithms 3.1, 3.2 and 5.1.
-func Fit(l lik.Likelihood, x *dense.Matrix, y, weight, offset, trials []float64, o Options) (*Posterior, error) {
+func Fit(ctx context.Context, l lik.Likelihood, x *dense.Matrix, y, weight, offset, trials []float64, o Options) (p *Posterior, err error) {
+	s := stop.Watch(ctx, o.TimeLimit)
+	defer s.End(&err)
+	watched := *x
+	watched.Stop = s
+	return fit(l, &watched, y, weight, offset, trials, o)
+}
+
+func fit(l lik.Likelihood, x *dense.Matrix, y, weight, offset, trials []float64, o Options) (*Posterior, error) {
 	k, err := o.check(l)
 	if err != nil {
 		return nil, err

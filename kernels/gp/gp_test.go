@@ -1,6 +1,7 @@
 package gp
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -93,7 +94,7 @@ func random(r *rand.Rand, l lik.Likelihood, n, d int) problem {
 
 func (p problem) fit(t testing.TB, l lik.Likelihood, o Options) *Posterior {
 	t.Helper()
-	f, err := Fit(l, p.x, p.y, p.weight, p.offset, p.trials, o)
+	f, err := Fit(context.Background(), l, p.x, p.y, p.weight, p.offset, p.trials, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -298,7 +299,7 @@ func TestWeightSpace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g, err := laplace.Fit(problem)
+		g, err := laplace.Fit(context.Background(), problem)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -612,35 +613,62 @@ func TestErrors(t *testing.T) {
 		row  bool
 		call func() error
 	}{
-		{`kernel = "rfb"; allowed: rbf, matern32, matern52, linear`, false, func() error { _, err := Fit(l, x, y, nil, nil, nil, Options{Kernel: "rfb"}); return err }},
-		{"lengthscale = -1; allowed: finite numbers > 0", false, func() error { _, err := Fit(l, x, y, nil, nil, nil, Options{Lengthscale: -1}); return err }},
-		{"signal_variance = +Inf", false, func() error {
-			_, err := Fit(l, x, y, nil, nil, nil, Options{SignalVariance: math.Inf(1)})
+		{`kernel = "rfb"; allowed: rbf, matern32, matern52, linear`, false, func() error {
+			_, err := Fit(context.Background(), l, x, y, nil, nil, nil, Options{Kernel: "rfb"})
 			return err
 		}},
-		{"mean = NaN", false, func() error { _, err := Fit(l, x, y, nil, nil, nil, Options{Mean: nan}); return err }},
-		{"max_iter = -1", false, func() error { _, err := Fit(l, x, y, nil, nil, nil, Options{MaxIter: -1}); return err }},
-		{"tol = -1", false, func() error { _, err := Fit(l, x, y, nil, nil, nil, Options{Tol: -1}); return err }},
-		{"time_limit = -1s", false, func() error { _, err := Fit(l, x, y, nil, nil, nil, Options{TimeLimit: -time.Second}); return err }},
-		{"shape = 'auto': bernoulli has no shape", false, func() error { _, err := Fit(l, x, y, nil, nil, nil, Options{AutoShape: true}); return err }},
-		{"y has 1 values for the 2 rows of x", false, func() error { _, err := Fit(l, x, y[:1], nil, nil, nil, Options{}); return err }},
-		{"weight has 1 values", false, func() error { _, err := Fit(l, x, y, y[:1], nil, nil, Options{}); return err }},
-		{"row 2: y = 3: bernoulli takes 0 or 1", true, func() error { _, err := Fit(l, x, []float64{0, 3}, nil, nil, nil, Options{}); return err }},
-		{"row 1: offset = NaN", true, func() error { _, err := Fit(l, x, y, nil, []float64{nan, 0}, nil, Options{}); return err }},
+		{"lengthscale = -1; allowed: finite numbers > 0", false, func() error {
+			_, err := Fit(context.Background(), l, x, y, nil, nil, nil, Options{Lengthscale: -1})
+			return err
+		}},
+		{"signal_variance = +Inf", false, func() error {
+			_, err := Fit(context.Background(), l, x, y, nil, nil, nil, Options{SignalVariance: math.Inf(1)})
+			return err
+		}},
+		{"mean = NaN", false, func() error {
+			_, err := Fit(context.Background(), l, x, y, nil, nil, nil, Options{Mean: nan})
+			return err
+		}},
+		{"max_iter = -1", false, func() error {
+			_, err := Fit(context.Background(), l, x, y, nil, nil, nil, Options{MaxIter: -1})
+			return err
+		}},
+		{"tol = -1", false, func() error {
+			_, err := Fit(context.Background(), l, x, y, nil, nil, nil, Options{Tol: -1})
+			return err
+		}},
+		{"time_limit = -1s", false, func() error {
+			_, err := Fit(context.Background(), l, x, y, nil, nil, nil, Options{TimeLimit: -time.Second})
+			return err
+		}},
+		{"shape = 'auto': bernoulli has no shape", false, func() error {
+			_, err := Fit(context.Background(), l, x, y, nil, nil, nil, Options{AutoShape: true})
+			return err
+		}},
+		{"y has 1 values for the 2 rows of x", false, func() error { _, err := Fit(context.Background(), l, x, y[:1], nil, nil, nil, Options{}); return err }},
+		{"weight has 1 values", false, func() error { _, err := Fit(context.Background(), l, x, y, y[:1], nil, nil, Options{}); return err }},
+		{"row 2: y = 3: bernoulli takes 0 or 1", true, func() error {
+			_, err := Fit(context.Background(), l, x, []float64{0, 3}, nil, nil, nil, Options{})
+			return err
+		}},
+		{"row 1: offset = NaN", true, func() error {
+			_, err := Fit(context.Background(), l, x, y, nil, []float64{nan, 0}, nil, Options{})
+			return err
+		}},
 		{"row 1: x[1] = 1e+200", true, func() error {
-			_, err := Fit(l, &dense.Matrix{Rows: 1, Cols: 1, Stride: 1, Data: []float64{1e200}}, y[:1], nil, nil, nil, Options{})
+			_, err := Fit(context.Background(), l, &dense.Matrix{Rows: 1, Cols: 1, Stride: 1, Data: []float64{1e200}}, y[:1], nil, nil, nil, Options{})
 			return err
 		}},
 		{"row 1: the kernel at this row is +Inf", true, func() error {
-			_, err := Fit(l, &dense.Matrix{Rows: 1, Cols: 1, Stride: 1, Data: []float64{1e150}}, y[:1], nil, nil, nil, Options{Kernel: "linear", SignalVariance: 1e20})
+			_, err := Fit(context.Background(), l, &dense.Matrix{Rows: 1, Cols: 1, Stride: 1, Data: []float64{1e150}}, y[:1], nil, nil, nil, Options{Kernel: "linear", SignalVariance: 1e20})
 			return err
 		}},
 		{"10001 rows; allowed: up to 10000", false, func() error {
-			_, err := Fit(l, dense.New(10001, 0), make([]float64, 10001), nil, nil, nil, Options{})
+			_, err := Fit(context.Background(), l, dense.New(10001, 0), make([]float64, 10001), nil, nil, nil, Options{})
 			return err
 		}},
 		{"not a positive finite number at the prior mean", true, func() error {
-			_, err := Fit(likelihood(t, "poisson", "", 1, 0), x, y, nil, nil, nil, Options{Mean: 1e4})
+			_, err := Fit(context.Background(), likelihood(t, "poisson", "", 1, 0), x, y, nil, nil, nil, Options{Mean: 1e4})
 			return err
 		}},
 	} {
@@ -753,12 +781,12 @@ func TestInvariance(t *testing.T) {
 			q.y[a], q.weight[a], q.offset[a] = p.y[i], p.weight[i], p.offset[i]
 		}
 		o := Options{Kernel: kernel, Lengthscale: length, SignalVariance: signal}
-		f, err := Fit(l, p.x, p.y, p.weight, p.offset, nil, o)
+		f, err := Fit(context.Background(), l, p.x, p.y, p.weight, p.offset, nil, o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		o.Lengthscale *= unit
-		g, err := Fit(l, q.x, q.y, q.weight, q.offset, nil, o)
+		g, err := Fit(context.Background(), l, q.x, q.y, q.weight, q.offset, nil, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -813,7 +841,7 @@ func FuzzFit(f *testing.F) {
 			o.AutoLengthscale, o.AutoSignalVariance, o.AutoMean = true, seed%2 == 0, seed%3 == 0
 			o.AutoDispersion, o.AutoShape = dispersed && seed%5 > 2, shaped && seed%7 > 3
 		}
-		g, err := Fit(l, p.x, p.y, p.weight, p.offset, p.trials, o)
+		g, err := Fit(context.Background(), l, p.x, p.y, p.weight, p.offset, p.trials, o)
 		if err != nil {
 			return
 		}
@@ -831,7 +859,7 @@ func ExampleFit() {
 	l, _ := lik.New("bernoulli", "probit", lik.Params{})
 	x := dense.New(5, 1)
 	copy(x.Data, []float64{-2, -1, 0, 1, 2})
-	f, err := Fit(l, x, []float64{0, 0, 1, 1, 1}, nil, nil, nil, Options{Kernel: "matern52", Lengthscale: 1.5, SignalVariance: 4})
+	f, err := Fit(context.Background(), l, x, []float64{0, 0, 1, 1, 1}, nil, nil, nil, Options{Kernel: "matern52", Lengthscale: 1.5, SignalVariance: 4})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -3,7 +3,6 @@ package gp
 import (
 	"fmt"
 	"math"
-	"time"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
@@ -23,9 +22,8 @@ type search struct {
 	*data
 	*geometry
 	parameters
-	maxIter  int
-	tol      float64
-	deadline time.Time
+	maxIter int
+	tol     float64
 
 	k       *dense.Matrix // K
 	b       *dense.Matrix // B or its factor
@@ -68,13 +66,11 @@ func newSearch(d *data, g *geometry, o Options) *search {
 	s.now, s.next = point{f: cut(), d1: cut(), w: cut()}, point{f: cut(), d1: cut(), w: cut()}
 	s.alpha, s.sw, s.da, s.df, s.g, s.scratch = cut(), cut(), cut(), cut(), cut(), cut()
 	s.order = make([]int, n)
-	if o.TimeLimit > 0 {
-		s.deadline = time.Now().Add(o.TimeLimit)
-	}
+	s.k.Stop, s.b.Stop = d.x.Stop, d.x.Stop
 	return s
 }
 
-func (s *search) late() bool { return !s.deadline.IsZero() && time.Now().After(s.deadline) }
+func (s *search) late() bool { return s.x.Stop.Late() }
 
 // fit finds mode and evidence at parameters p, from the alpha there is.
 func (s *search) fit(p parameters) error {

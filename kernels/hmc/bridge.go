@@ -3,9 +3,9 @@ package hmc
 import (
 	"math"
 	"math/rand/v2"
-	"time"
 
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 // evidence is an estimate of log p(y) and its standard error.
@@ -30,7 +30,7 @@ const maxEvidenceError = 1
 // exceeds maxEvidenceError.
 //
 // Source: [meng1996], eq. 4.1 (the optimal bridge); [fruhwirth2004] for the error.
-func bridge(m *model, draws []*dense.Matrix, rng *rand.Rand, deadline time.Time) evidence {
+func bridge(m *model, draws []*dense.Matrix, rng *rand.Rand, halt *stop.Stop) evidence {
 	p, n := m.dim(), draws[0].Rows/2
 	total := n * len(draws)
 	if p > fullMetricMost || total < 4*p || total < 20 {
@@ -63,7 +63,8 @@ func bridge(m *model, draws []*dense.Matrix, rng *rand.Rand, deadline time.Time)
 			q.from(u, s.mean, d.Row(d.Rows-n+i))
 			post[k][i] = ratio(u)
 		}
-		if time.Now().After(deadline) {
+		halt.Check()
+		if halt.Past() {
 			return unknown
 		}
 	}
@@ -76,7 +77,8 @@ func bridge(m *model, draws []*dense.Matrix, rng *rand.Rand, deadline time.Time)
 		if math.IsNaN(prop[i]) {
 			prop[i] = math.Inf(-1)
 		}
-		if i%64 == 0 && time.Now().After(deadline) {
+		halt.Check()
+		if i%64 == 0 && halt.Past() {
 			return unknown
 		}
 	}

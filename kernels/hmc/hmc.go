@@ -12,6 +12,7 @@
 package hmc
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -23,6 +24,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 // Defaults of kernels.Options.
@@ -75,8 +77,8 @@ type Result struct {
 }
 
 // Fit is Sample's Fit.
-func Fit(p *kernels.Problem) (*kernels.Fit, error) {
-	r, err := Sample(p)
+func Fit(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error) {
+	r, err := Sample(ctx, p)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +98,13 @@ func Fit(p *kernels.Problem) (*kernels.Fit, error) {
 //
 // Errors: options out of range, drift, more than 2^28 numbers to keep, a
 // likelihood that is 0 at every start, draws that do not move.
-func Sample(p *kernels.Problem) (*Result, error) {
+func Sample(ctx context.Context, p *kernels.Problem) (r *Result, err error) {
+	s := stop.Watch(ctx, p.Options.TimeLimit)
+	defer s.End(&err)
+	return draw(p.Under(s))
+}
+
+func draw(p *kernels.Problem) (*Result, error) {
 	o, err := options(p)
 	if err != nil {
 		return nil, err
@@ -136,7 +144,7 @@ func Sample(p *kernels.Problem) (*Result, error) {
 type settings struct {
 	samples, warmup, chains, rank int
 	seed                          uint64
-	deadline                      time.Time
+	stop                          *stop.Stop
 	limit                         time.Duration
 }
 
@@ -144,10 +152,7 @@ func options(p *kernels.Problem) (*settings, error) {
 	q := &p.Options
 	o := &settings{
 		samples: kernels.Or(q.Samples, Samples), warmup: kernels.Or(q.Warmup, Warmup), chains: kernels.Or(q.Chains, Chains),
-		rank: q.Rank, seed: q.Seed, limit: q.TimeLimit, deadline: time.Unix(1<<40, 0),
-	}
-	if o.limit > 0 {
-		o.deadline = time.Now().Add(o.limit)
+		rank: q.Rank, seed: q.Seed, limit: q.TimeLimit, stop: p.Stop,
 	}
 	switch {
 	case p.Drifts():
@@ -212,7 +217,7 @@ func (s *sampling) run() error {
 	v := s.view(one, s.centre)
 	rng := rand.New(rand.NewPCG(s.seed, 0))
 	for try := 0; ; try++ {
-		r, ok := v.mode(s.centre, isFull, s.deadline)
+		r, ok := v.mode(s.centre, isFull, s.stop)
 		if ok {
 			s.laplace = r
 			break
@@ -250,7 +255,7 @@ func (s *sampling) run() error {
 	for _, c := range s.made {
 		s.draws = append(s.draws, c.draws.Slice(0, n, 0, p))
 	}
-	s.evid = bridge(s.model, s.draws, rand.New(rand.NewPCG(s.seed, bridgeStream)), s.deadline)
+	s.evid = bridge(s.model, s.draws, rand.New(rand.NewPCG(s.seed, bridgeStream)), s.stop)
 	return nil
 }
 
@@ -283,7 +288,8 @@ func (s *sampling) chain(number uint64) *chain {
 	first, ends := windows(s.warmup)
 	seen := newSpread(p, v.metric.full())
 	for it := range s.warmup + s.samples {
-		if time.Now().After(s.deadline) {
+		s.stop.Check()
+		if s.stop.Past() {
 			break
 		}
 		t.next()

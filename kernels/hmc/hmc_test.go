@@ -1,6 +1,7 @@
 package hmc
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -73,7 +74,7 @@ func normals(rng *rand.Rand, n, p int) [][]float64 {
 
 func sample(t testing.TB, p *kernels.Problem) *Result {
 	t.Helper()
-	r, err := Sample(p)
+	r, err := Sample(context.Background(), p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -558,7 +559,7 @@ func TestEdges(t *testing.T) {
 	} {
 		m := fresh()
 		set(m)
-		if _, err := Sample(problem(t, m, nil, nil)); err == nil || !strings.Contains(err.Error(), name) {
+		if _, err := Sample(context.Background(), problem(t, m, nil, nil)); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
@@ -614,7 +615,7 @@ func FuzzSample(f *testing.F) {
 		if err != nil {
 			return
 		}
-		res, err := Sample(p)
+		res, err := Sample(context.Background(), p)
 		if err != nil {
 			return
 		}

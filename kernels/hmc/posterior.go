@@ -3,12 +3,12 @@ package hmc
 import (
 	"fmt"
 	"math"
-	"time"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 // design is X with the offsets of its rows.
@@ -195,7 +195,7 @@ func (v *view) hessian(h *dense.Matrix, c []float64) {
 // the curvature's diagonal and climbs by conjugate gradients. The start is z; where
 // that is impossible, ok is false. It need not converge: it is where the chains
 // start, not the answer.
-func (v *view) mode(z []float64, fullMetric bool, deadline time.Time) (r *metric, ok bool) {
+func (v *view) mode(z []float64, fullMetric bool, halt *stop.Stop) (r *metric, ok bool) {
 	p := v.dim()
 	grad, next, step, t := make([]float64, p), make([]float64, p), make([]float64, p), make([]float64, len(v.obs))
 	l := v.density(z, grad)
@@ -207,6 +207,7 @@ func (v *view) mode(z []float64, fullMetric bool, deadline time.Time) (r *metric
 		h = dense.New(p, p)
 	}
 	for range 100 {
+		halt.Check()
 		c := v.curvature()
 		copy(step, grad)
 		if fullMetric {
@@ -220,7 +221,7 @@ func (v *view) mode(z []float64, fullMetric bool, deadline time.Time) (r *metric
 			v.solve(step, c, t)
 		}
 		rise := dense.Dot(step, grad)
-		if !(rise > 1e-9) || time.Now().After(deadline) {
+		if !(rise > 1e-9) || halt.Past() {
 			break
 		}
 		better := false

@@ -1,6 +1,7 @@
 package laplace
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -68,7 +69,7 @@ func BenchmarkLogit(b *testing.B) {
 			b.ReportAllocs()
 			steps := 0
 			for b.Loop() {
-				f, err := Fit(p)
+				f, err := Fit(context.Background(), p)
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -91,7 +92,7 @@ func BenchmarkSparse(b *testing.B) {
 			b.ReportAllocs()
 			steps := 0
 			for b.Loop() {
-				f, err := Fit(p)
+				f, err := Fit(context.Background(), p)
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -154,7 +155,7 @@ func BenchmarkSmall(b *testing.B) {
 	p := denseProblem(b, 40, 3, kernels.Options{})
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Fit(p); err != nil {
+		if _, err := Fit(context.Background(), p); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -169,7 +170,7 @@ func BenchmarkAutoPrior(b *testing.B) {
 			b.ReportAllocs()
 			steps := 0
 			for b.Loop() {
-				f, err := Fit(p)
+				f, err := Fit(context.Background(), p)
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -1,6 +1,7 @@
 package laplace
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -107,7 +108,7 @@ func TestMacKayFixedPoint(t *testing.T) {
 	m := model(t, "gaussian", "", lik.Params{})
 	m.Options = kernels.Options{AutoPrior: true, AutoDispersion: true}
 	p := problem(t, m, simulate(rng, "gaussian", 200, 12, 1))
-	f, err := Fit(p)
+	f, err := Fit(context.Background(), p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +144,7 @@ func TestLearnsOnlyDefaults(t *testing.T) {
 	m.Intercept = true
 	m.Priors = []kernels.Belief{{Feature: "x000", Weight: kernels.Weight{Variance: 1e-8}}}
 	m.Options = kernels.Options{AutoPrior: true, PriorGroups: true}
-	f, err := Fit(problem(t, m, o))
+	f, err := Fit(context.Background(), problem(t, m, o))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +170,7 @@ func TestNoSignal(t *testing.T) {
 		o.x = append(o.x, []float64{float64(i&1)*2 - 1, float64(i>>1&1)*2 - 1, 0})
 		o.y = append(o.y, float64(i>>2&1))
 	}
-	f, err := Fit(problem(t, m, o))
+	f, err := Fit(context.Background(), problem(t, m, o))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,19 +184,19 @@ func TestAutoErrors(t *testing.T) {
 	o := simulate(rng, "poisson", 20, 2, 1)
 	m := model(t, "poisson", "log", lik.Params{})
 	m.Options.AutoDispersion = true
-	if _, err := Fit(problem(t, m, o)); err == nil || !strings.Contains(err.Error(), "dispersion = 'auto'") {
+	if _, err := Fit(context.Background(), problem(t, m, o)); err == nil || !strings.Contains(err.Error(), "dispersion = 'auto'") {
 		t.Error(err)
 	}
 	m.Options = kernels.Options{AutoShape: true}
-	if _, err := Fit(problem(t, m, o)); err == nil || !strings.Contains(err.Error(), "shape = 'auto'") {
+	if _, err := Fit(context.Background(), problem(t, m, o)); err == nil || !strings.Contains(err.Error(), "shape = 'auto'") {
 		t.Error(err)
 	}
 	m.Options = kernels.Options{AutoPrior: true, At: []kernels.Belief{{Feature: "x000"}}}
-	if _, err := Fit(problem(t, m, o)); err == nil || !strings.Contains(err.Error(), "at") {
+	if _, err := Fit(context.Background(), problem(t, m, o)); err == nil || !strings.Contains(err.Error(), "at") {
 		t.Error(err)
 	}
 	m.Options = kernels.Options{AutoPrior: true, TimeLimit: time.Nanosecond}
-	f, err := Fit(problem(t, m, o))
+	f, err := Fit(context.Background(), problem(t, m, o))
 	if err != nil || f.Converged || !strings.Contains(f.Status, "time limit") {
 		t.Error(err, f)
 	}

@@ -1,6 +1,7 @@
 package laplace
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 	"reflect"
@@ -26,7 +27,7 @@ func TestOneSuccessInTen(t *testing.T) {
 	for i := range 10 {
 		o.x, o.y = append(o.x, []float64{1}), append(o.y, float64(i/9))
 	}
-	f, err := Fit(problem(t, m, o))
+	f, err := Fit(context.Background(), problem(t, m, o))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +46,7 @@ func TestConjugate(t *testing.T) {
 		m.Intercept, m.Prior.Mean = true, 0.3
 		p := problem(t, m, simulate(rng, "gaussian", shape[0], shape[1], 0.8))
 		fullPrior(rng, p)
-		f, err := Fit(p)
+		f, err := Fit(context.Background(), p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,7 +98,7 @@ func TestEvidenceManyRows(t *testing.T) {
 				rng := rand.New(rand.NewPCG(2, 2))
 				m := model(t, family, "", lik.Params{})
 				p := problem(t, m, simulate(rng, family, n, d, 1))
-				f, err := Fit(p)
+				f, err := Fit(context.Background(), p)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -154,7 +155,7 @@ func TestTwentyStarts(t *testing.T) {
 		m.Intercept = true
 		for _, shape := range [][2]int{{60, 5}, {10, 20}} {
 			p := problem(t, m, simulated(rng, f.family, f.link, shape[0], shape[1], 1))
-			want, err := Fit(p)
+			want, err := Fit(context.Background(), p)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -163,7 +164,7 @@ func TestTwentyStarts(t *testing.T) {
 				for j := range start {
 					start[j] = 2 * rng.NormFloat64()
 				}
-				got, err := FitFrom(p, start)
+				got, err := FitFrom(context.Background(), p, start)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -186,14 +187,14 @@ func TestAt(t *testing.T) {
 		m := model(t, "bernoulli", "logit", lik.Params{})
 		m.Intercept = true
 		o := simulate(rng, "bernoulli", shape[0], shape[1], 1)
-		mode, err := Fit(problem(t, m, o))
+		mode, err := Fit(context.Background(), problem(t, m, o))
 		if err != nil {
 			t.Fatal(err)
 		}
 		m.Options.At = mode.Beliefs
 		for _, std := range []bool{false, true} {
 			m.Options.Standardize = std
-			at, err := Fit(problem(t, m, o))
+			at, err := Fit(context.Background(), problem(t, m, o))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -212,12 +213,12 @@ func TestAt(t *testing.T) {
 		}
 		m.Options.Standardize = false
 		m.Options.At = mode.Beliefs[1:2]
-		at, err := Fit(problem(t, m, o))
+		at, err := Fit(context.Background(), problem(t, m, o))
 		if err != nil || at.Beliefs[1].Mean != mode.Beliefs[1].Mean || at.Beliefs[0].Mean != 0 || at.Beliefs[2].Mean != 0 {
 			t.Error(err, at)
 		}
 		m.Options.At = []kernels.Belief{{Feature: "none"}}
-		if _, err := Fit(problem(t, m, o)); err == nil || !strings.Contains(err.Error(), `at: feature "none"`) {
+		if _, err := Fit(context.Background(), problem(t, m, o)); err == nil || !strings.Contains(err.Error(), `at: feature "none"`) {
 			t.Error(err)
 		}
 	}
@@ -234,7 +235,7 @@ func TestSeparable(t *testing.T) {
 				x := float64(i) - 19.5
 				o.x, o.y = append(o.x, []float64{x, 1}), append(o.y, float64(i/20))
 			}
-			f, err := Fit(problem(t, m, o))
+			f, err := Fit(context.Background(), problem(t, m, o))
 			if err != nil {
 				t.Fatal(link, v, err)
 			}
@@ -261,11 +262,11 @@ func TestCollinear(t *testing.T) {
 		}
 		single := *m
 		single.Prior.Variance = 2 * v
-		want, err := Fit(problem(t, &single, a))
+		want, err := Fit(context.Background(), problem(t, &single, a))
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := Fit(problem(t, m, b))
+		got, err := Fit(context.Background(), problem(t, m, b))
 		if err != nil {
 			t.Fatal(v, err)
 		}
@@ -314,12 +315,12 @@ func TestStandardize(t *testing.T) {
 	}
 	std := *m
 	std.Options.Standardize = true
-	a, err := Fit(problem(t, &std, raw))
+	a, err := Fit(context.Background(), problem(t, &std, raw))
 	if err != nil {
 		t.Fatal(err)
 	}
 	pz := problem(t, m, z)
-	b, err := Fit(pz)
+	b, err := Fit(context.Background(), pz)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -339,7 +340,7 @@ func TestStandardize(t *testing.T) {
 	}
 	for _, h := range []string{"diagonal", "block", "lowrank"} {
 		std.Options.Hessian = h
-		f, err := Fit(problem(t, &std, raw))
+		f, err := Fit(context.Background(), problem(t, &std, raw))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -348,7 +349,7 @@ func TestStandardize(t *testing.T) {
 		}
 	}
 	std.Options = kernels.Options{Standardize: true, AutoPrior: true}
-	f, err := Fit(problem(t, &std, raw))
+	f, err := Fit(context.Background(), problem(t, &std, raw))
 	if err != nil || !f.Converged || f.LogEvidence < a.LogEvidence-1e-9 {
 		t.Error(err, f)
 	}
@@ -383,11 +384,11 @@ func TestWeightsAndContinuation(t *testing.T) {
 		}
 		o.weight = append(o.weight, w)
 	}
-	a, err := Fit(problem(t, m, o))
+	a, err := Fit(context.Background(), problem(t, m, o))
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := Fit(problem(t, m, twice))
+	b, err := Fit(context.Background(), problem(t, m, twice))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -400,17 +401,17 @@ func TestWeightsAndContinuation(t *testing.T) {
 	for _, h := range []string{"full", "lowrank"} {
 		g = withHessian(g, h, 8)
 		all := simulate(rng, "gaussian", 60, 8, 1)
-		want, err := Fit(problem(t, g, all))
+		want, err := Fit(context.Background(), problem(t, g, all))
 		if err != nil {
 			t.Fatal(err)
 		}
-		first, err := Fit(problem(t, g, data{x: all.x[:25], y: all.y[:25]}))
+		first, err := Fit(context.Background(), problem(t, g, data{x: all.x[:25], y: all.y[:25]}))
 		if err != nil {
 			t.Fatal(err)
 		}
 		next := *g
 		next.Start = first
-		got, err := Fit(problem(t, &next, data{x: all.x[25:], y: all.y[25:]}))
+		got, err := Fit(context.Background(), problem(t, &next, data{x: all.x[25:], y: all.y[25:]}))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -427,9 +428,9 @@ func TestDeterministic(t *testing.T) {
 	for _, o := range []kernels.Options{{}, {Hessian: "lowrank", Rank: 5}, {AutoPrior: true}, {Standardize: true}} {
 		p := denseProblem(t, 6000, 12, o)
 		old := runtime.GOMAXPROCS(1)
-		a, err := Fit(p)
+		a, err := Fit(context.Background(), p)
 		runtime.GOMAXPROCS(4)
-		b, err2 := Fit(p)
+		b, err2 := Fit(context.Background(), p)
 		runtime.GOMAXPROCS(old)
 		if err != nil || err2 != nil {
 			t.Fatal(err, err2)
@@ -460,7 +461,7 @@ func TestEmpty(t *testing.T) {
 				m.Options.AutoPrior, m.Options.Standardize = auto, auto
 				for _, intercept := range []bool{false, true} {
 					m.Intercept = intercept
-					f, err := Fit(problem(t, m, o))
+					f, err := Fit(context.Background(), problem(t, m, o))
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -486,29 +487,29 @@ func TestBadOptions(t *testing.T) {
 		{kernels.Options{Rank: -3}, "rank = -3"},
 	} {
 		m.Options = c.o
-		if _, err := Fit(problem(t, m, o)); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := Fit(context.Background(), problem(t, m, o)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %s", err, c.want)
 		}
 	}
 	m.Options = kernels.Options{}
-	if _, err := FitFrom(problem(t, m, o), make([]float64, 3)); err == nil {
+	if _, err := FitFrom(context.Background(), problem(t, m, o), make([]float64, 3)); err == nil {
 		t.Error("3 start weights for 1 column")
 	}
 	big := model(t, "poisson", "log", lik.Params{})
 	bad := data{x: [][]float64{{1}}, y: []float64{1}, offset: []float64{1000}}
-	if _, err := Fit(problem(t, big, bad)); err == nil || !strings.Contains(err.Error(), "row 1") {
+	if _, err := Fit(context.Background(), problem(t, big, bad)); err == nil || !strings.Contains(err.Error(), "row 1") {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestStopsEarly(t *testing.T) {
 	p := denseProblem(t, 500, 3, kernels.Options{MaxIter: 1})
-	f, err := Fit(p)
+	f, err := Fit(context.Background(), p)
 	if err != nil || f.Converged || f.Iterations != 1 || !strings.Contains(f.Status, "no convergence in 1 Newton step") {
 		t.Error(err, f)
 	}
 	p = denseProblem(t, 500, 3, kernels.Options{TimeLimit: time.Nanosecond})
-	f, err = Fit(p)
+	f, err = Fit(context.Background(), p)
 	if err != nil || f.Converged || !strings.Contains(f.Status, "time limit") {
 		t.Error(err, f)
 	}
@@ -526,7 +527,7 @@ func TestProperties(t *testing.T) {
 		m.Prior.Variance = math.Exp(rapid.Float64Range(-10, 10).Draw(r, "log variance"))
 		m.Options.Hessian = rapid.SampledFrom([]string{"full", "diagonal", "block", "lowrank"}).Draw(r, "hessian")
 		p := problem(t, m, simulated(rng, f.family, f.link, n, d, 0.7))
-		fit, err := Fit(p)
+		fit, err := Fit(context.Background(), p)
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -579,7 +580,7 @@ func FuzzFit(f *testing.F) {
 				}
 			}
 		}
-		fit, err := Fit(problem(t, m, o))
+		fit, err := Fit(context.Background(), problem(t, m, o))
 		if err != nil {
 			return
 		}

@@ -1,6 +1,7 @@
 package laplace
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -70,7 +71,7 @@ func TestLowRank(t *testing.T) {
 					case "lowrank":
 						lowPrior(t, r, p, 3)
 					}
-					f, err := Fit(p)
+					f, err := Fit(context.Background(), p)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -121,7 +122,7 @@ func TestLowRank(t *testing.T) {
 func TestRankClamped(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	m := model(t, "bernoulli", "logit", lik.Params{})
-	f, err := Fit(problem(t, withHessian(m, "lowrank", 9), simulate(rng, "bernoulli", 30, 4, 1)))
+	f, err := Fit(context.Background(), problem(t, withHessian(m, "lowrank", 9), simulate(rng, "bernoulli", 30, 4, 1)))
 	if err != nil || f.Covariance.Rank != 4 || !strings.Contains(f.Status, "rank 9 is clamped to 4") {
 		t.Error(err, f)
 	}
@@ -157,7 +158,7 @@ func TestDiagonalAndBlock(t *testing.T) {
 				case "lowrank":
 					lowPrior(t, r, p, 2)
 				}
-				f, err := Fit(p)
+				f, err := Fit(context.Background(), p)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -250,7 +251,7 @@ func TestAutoHessian(t *testing.T) {
 	if e.search.space != krylov || e.hessian != "lowrank" {
 		t.Errorf("space %d, hessian %s for %d weights", e.search.space, e.hessian, p.P)
 	}
-	f, err := Fit(p)
+	f, err := Fit(context.Background(), p)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,16 +17,17 @@
 package laplace
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 const (
@@ -48,7 +49,6 @@ type engine struct {
 	root      *mode.Root
 	search    *search
 	hessian   string
-	deadline  time.Time
 	assembled bool // search.b is the factor at search.now
 }
 
@@ -74,13 +74,21 @@ type engine struct {
 // for each step of conjugate gradients where p is large.
 //
 // Errors: an option out of range, a likelihood that is not finite at the start, a
-// curvature that overflows. Stopping early is none: Status and Converged say it.
-func Fit(p *kernels.Problem) (*kernels.Fit, error) { return FitFrom(p, nil) }
+// curvature that overflows; the cause of ctx when it is cancelled, or when the time
+// limit ends before there is a first posterior. Stopping early is none: Status and
+// Converged say it.
+func Fit(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error) { return FitFrom(ctx, p, nil) }
 
 // FitFrom is Fit with the search for the mode started at weights start, by column of
 // p; nil starts at the prior mean. It matters only where the log posterior may have
 // several modes: studentt, gaussian with link log. The one found is uphill from there.
-func FitFrom(p *kernels.Problem, start []float64) (*kernels.Fit, error) {
+func FitFrom(ctx context.Context, p *kernels.Problem, start []float64) (f *kernels.Fit, err error) {
+	s := stop.Watch(ctx, p.Options.TimeLimit)
+	defer s.End(&err)
+	return fitFrom(p.Under(s), start)
+}
+
+func fitFrom(p *kernels.Problem, start []float64) (*kernels.Fit, error) {
 	if err := check(p); err != nil {
 		return nil, err
 	}
@@ -152,9 +160,6 @@ func check(p *kernels.Problem) error {
 
 func newEngine(p *kernels.Problem) (*engine, error) {
 	e := &engine{given: p, lik: p.Lik, params: p.Params, hessian: hessianOf(p)}
-	if p.Options.TimeLimit > 0 {
-		e.deadline = time.Now().Add(p.Options.TimeLimit)
-	}
 	e.x = mode.NewDesign(p)
 	prior := p.Normal
 	if prior.Form == gauss.LowRank && (e.hessian == "full" || e.hessian == "block") {
@@ -173,7 +178,6 @@ func newEngine(p *kernels.Problem) (*engine, error) {
 
 func (e *engine) newSearch(sp space) {
 	e.search = newSearch(e.x, e.lik, e.root, sp)
-	e.search.deadline = e.deadline
 }
 
 // chooseSpace picks the cheapest form of Newton's equations that fits into memory.

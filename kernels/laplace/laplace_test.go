@@ -1,6 +1,7 @@
 package laplace
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -235,7 +236,7 @@ func TestAgainstFiniteDifferences(t *testing.T) {
 			case "lowrank":
 				lowPrior(t, rng, p, 2)
 			}
-			fit, err := Fit(p)
+			fit, err := Fit(context.Background(), p)
 			if err != nil {
 				t.Fatal(err)
 			}

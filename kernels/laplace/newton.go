@@ -3,7 +3,6 @@ package laplace
 import (
 	"fmt"
 	"math"
-	"time"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
@@ -32,12 +31,11 @@ const maxRise = 5
 //	Σ log p(y_i | η_i) - ½ zᵀz
 type search struct {
 	*mode.Design
-	lik      lik.Likelihood
-	root     *mode.Root
-	space    space
-	maxIter  int
-	tol      float64
-	deadline time.Time
+	lik     lik.Likelihood
+	root    *mode.Root
+	space   space
+	maxIter int
+	tol     float64
 
 	base []float64 // Xμ0 + offset
 	u    []float64
@@ -439,7 +437,7 @@ func (s *search) precondition(dst, g []float64) {
 	mode.ReverseVec(dst, dst)
 }
 
-func (s *search) late() bool { return !s.deadline.IsZero() && time.Now().After(s.deadline) }
+func (s *search) late() bool { return s.Stop.Late() }
 
 // rise is the side on which s exp grows in the likelihood: 1 for exp(s), -1 for exp(-s).
 func rise(l lik.Likelihood) float64 {

@@ -1,10 +1,10 @@
 package lowrank
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"testing"
-	"time"
 
 	"github.com/bglm/bglm/kernels"
 )
@@ -72,7 +72,7 @@ func BenchmarkNewton(b *testing.B) {
 		}
 		b.Run(fmt.Sprintf("n=20000/m=%d", m), func(b *testing.B) {
 			var err error
-			s := newSolver(r, time.Time{})
+			s := newSolver(r)
 			b.ReportAllocs()
 			for b.Loop() {
 				clear(s.u)
@@ -92,7 +92,7 @@ func BenchmarkFit(b *testing.B) {
 		b.Run(fmt.Sprintf("n=%d/d=%d/nnz=%d/m=%d", c.n, c.d, c.nnz, c.m), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := Fit(p); err != nil {
+				if _, err := Fit(context.Background(), p); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -1,13 +1,14 @@
 package lowrank
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strings"
-	"time"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 // Result is a low-rank fit with what is known of its error.
@@ -65,13 +66,15 @@ type Result struct {
 //
 // Source: Trippe et al. (2019), sections 4 and 5; the bound: their theorem for the
 // mean, with the gradient itself in the place of its bound.
-func Fit(p *kernels.Problem) (*Result, error) {
+func Fit(ctx context.Context, p *kernels.Problem) (r *Result, err error) {
+	s := stop.Watch(ctx, p.Options.TimeLimit)
+	defer s.End(&err)
+	return solve(p.Under(s))
+}
+
+func solve(p *kernels.Problem) (*Result, error) {
 	if err := check(p); err != nil {
 		return nil, err
-	}
-	deadline := time.Time{}
-	if p.Options.TimeLimit > 0 {
-		deadline = time.Now().Add(p.Options.TimeLimit)
 	}
 	solved := p
 	var scaling *kernels.Scaling
@@ -85,7 +88,7 @@ func Fit(p *kernels.Problem) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := newSolver(r, deadline)
+	s := newSolver(r)
 	learnt, err := learn(r, s)
 	if err != nil {
 		return nil, err

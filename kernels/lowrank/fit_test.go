@@ -1,6 +1,7 @@
 package lowrank
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -100,7 +101,7 @@ func lowDesign(p *kernels.Problem, r *Reduced) (*dense.Matrix, []float64) {
 
 func fit(t testing.TB, p *kernels.Problem) *Result {
 	t.Helper()
-	r, err := Fit(p)
+	r, err := Fit(context.Background(), p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -587,7 +588,7 @@ func TestErrorsAndEdges(t *testing.T) {
 		{kernels.Options{Tol: 2}, "tol = 2"},
 		{kernels.Options{AutoPrior: true, PriorGroups: true}, "prior_variance"},
 	} {
-		if _, err := Fit(problem(t, model(t, "gaussian", true, c.o), x, []float64{1, 2}, nil)); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := Fit(context.Background(), problem(t, model(t, "gaussian", true, c.o), x, []float64{1, 2}, nil)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v", c.o, err)
 		}
 	}
@@ -628,7 +629,7 @@ func TestErrorsAndEdges(t *testing.T) {
 	}
 	big, options := *p, *p.Model
 	big.N, big.P, big.Model, options.Options.Rank = 1<<40, 1<<20, &options, 1000
-	if _, err := Fit(&big); err == nil || !strings.Contains(err.Error(), "lower rank") {
+	if _, err := Fit(context.Background(), &big); err == nil || !strings.Contains(err.Error(), "lower rank") {
 		t.Errorf("a decomposition beyond memory: %v", err)
 	}
 	for i := range p.N {
@@ -686,7 +687,7 @@ func FuzzFit(f *testing.F) {
 		}
 		y := respond(rng, family, make([]float64, x.Rows))
 		p := problem(t, model(t, family, kind&64 != 0, o), x, y, nil)
-		r, err := Fit(p)
+		r, err := Fit(context.Background(), p)
 		if err != nil {
 			return
 		}
@@ -716,7 +717,7 @@ func TestAgainstLaplaceEngine(t *testing.T) {
 			o := kernels.Options{Rank: 30, Tol: 1e-10, Hessian: "full", Standardize: standardize}
 			p := scene(t, rng, family, 70, 12, 0, true, o)
 			got := fit(t, p)
-			want, err := fulllaplace.Fit(p)
+			want, err := fulllaplace.Fit(context.Background(), p)
 			if err != nil {
 				t.Fatal(err)
 			}

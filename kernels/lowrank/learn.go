@@ -3,7 +3,6 @@ package lowrank
 import (
 	"fmt"
 	"math"
-	"time"
 
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
@@ -125,7 +124,7 @@ func learn(r *Reduced, s *solver) (*learned, error) {
 	return out, nil
 }
 
-func (l *learner) late() bool { return !l.s.deadline.IsZero() && time.Now().After(l.s.deadline) }
+func (l *learner) late() bool { return l.s.stop.Late() }
 
 // evidence is the log evidence with one value set, -Inf where there is none.
 func (l *learner) evidence(set func(float64) error, x float64) float64 {

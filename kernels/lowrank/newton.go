@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"time"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 // solver finds the mode of the posterior of u by Newton's method:
@@ -28,7 +28,7 @@ type solver struct {
 	trials    []float64
 	maxIter   int
 	tol       float64
-	deadline  time.Time // zero = none
+	stop      *stop.Stop
 
 	u, v, grad, step    []float64 // length k; v = Tᵀu and the like
 	eta, d1, curv, logp []float64 // length n
@@ -41,10 +41,10 @@ type solver struct {
 	iterations          int     // in all runs
 }
 
-func newSolver(r *Reduced, deadline time.Time) *solver {
+func newSolver(r *Reduced) *solver {
 	p, k, n := r.of, r.K(), r.of.N
 	s := &solver{z: r.Z, t: r.T, offset: r.Offset, y: p.Y, weight: p.Weight, trials: p.Trials,
-		maxIter: kernels.Or(p.Options.MaxIter, 100), tol: kernels.Or(p.Options.Tol, 1e-8), deadline: deadline,
+		maxIter: kernels.Or(p.Options.MaxIter, 100), tol: kernels.Or(p.Options.Tol, 1e-8), stop: p.Stop,
 		gram: dense.New(k, k), s: dense.New(k, k), b: dense.New(k, k), tmp: dense.New(k, k)}
 	for _, a := range []*[]float64{&s.u, &s.v, &s.grad, &s.step} {
 		*a = make([]float64, k)
@@ -184,7 +184,7 @@ func (s *solver) run() (status string, err error) {
 			return "", nil
 		case iter >= s.maxIter:
 			return fmt.Sprintf("stopped after %d Newton steps, %.2g posterior standard deviations from the mode", iter, math.Sqrt(gain)), nil
-		case !s.deadline.IsZero() && time.Now().After(s.deadline):
+		case s.stop.Late():
 			return fmt.Sprintf("stopped by time_limit after %d Newton steps, %.2g posterior standard deviations from the mode", iter, math.Sqrt(gain)), nil
 		}
 		s.predictor(s.dEta, s.step)

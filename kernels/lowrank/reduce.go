@@ -124,7 +124,7 @@ func (r *Reduced) Problem() *kernels.Problem {
 	p, k := r.of, r.K()
 	x := dense.New(p.N, k)
 	dense.MulTB(x, r.Z, r.T)
-	q := &kernels.Problem{Model: p.Model, N: p.N, P: k, Row: make([]int, p.N+1), Col: make([]uint32, p.N*k), Val: x.Data,
+	q := &kernels.Problem{Model: p.Model, N: p.N, P: k, Stop: p.Stop, Row: make([]int, p.N+1), Col: make([]uint32, p.N*k), Val: x.Data,
 		Y: p.Y, Weight: p.Weight, Offset: r.Offset, Trials: p.Trials, Time: p.Time,
 		PriorMean: make([]float64, k), PriorVar: make([]float64, k), Begin: p.Begin, Born: make([]bool, k)}
 	for i := range p.N {

@@ -3,7 +3,6 @@ package softmax
 import (
 	"fmt"
 	"math"
-	"time"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
@@ -25,14 +24,13 @@ const (
 // z = TᵀXᵀa.
 type search struct {
 	*mode.Design
-	classes  *kernels.Classes
-	n, a, p  int
-	label    []int // learnt class of a row, -1 = the pinned one
-	root     *mode.Root
-	space    space
-	maxIter  int
-	tol      float64
-	deadline time.Time
+	classes *kernels.Classes
+	n, a, p int
+	label   []int // learnt class of a row, -1 = the pinned one
+	root    *mode.Root
+	space   space
+	maxIter int
+	tol     float64
 
 	base      *dense.Matrix // X μ0 + offset
 	z, pz     []float64     // unknowns, and with them zᵀz = z·pz
@@ -441,7 +439,7 @@ func (s *search) rowDirection() (float64, error) {
 	return slope, nil
 }
 
-func (s *search) late() bool { return !s.deadline.IsZero() && time.Now().After(s.deadline) }
+func (s *search) late() bool { return s.Stop.Late() }
 
 // run climbs to the mode. The log posterior is concave, and Newton's step, halved
 // until it pays, converges from everywhere.

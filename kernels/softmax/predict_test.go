@@ -1,6 +1,7 @@
 package softmax
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -198,7 +199,7 @@ func BenchmarkPredict(b *testing.B) {
 		for _, c := range []int{2, 3, 10} {
 			b.Run(kind.String()+"/classes="+string(rune('0'+c%10)), func(b *testing.B) {
 				d := simulate(rng, 500, 30, c, 1)
-				f, err := Fit(problem(b, model(kernels.Options{}), d), names(c))
+				f, err := Fit(context.Background(), problem(b, model(kernels.Options{}), d), names(c))
 				if err != nil {
 					b.Fatal(err)
 				}

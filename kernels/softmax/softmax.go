@@ -12,15 +12,16 @@
 package softmax
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 const (
@@ -32,16 +33,15 @@ const (
 )
 
 type engine struct {
-	given    *kernels.Problem
-	scaling  *kernels.Scaling
-	x        *mode.Design
-	classes  *kernels.Classes
-	label    []int
-	prior    *gauss.Normal // as it came
-	root     *mode.Root
-	search   *search
-	hessian  string
-	deadline time.Time
+	given   *kernels.Problem
+	scaling *kernels.Scaling
+	x       *mode.Design
+	classes *kernels.Classes
+	label   []int
+	prior   *gauss.Normal // as it came
+	root    *mode.Root
+	search  *search
+	hessian string
 }
 
 // Fit is the Laplace approximation for rows whose Y is the index of their class in
@@ -61,8 +61,16 @@ type engine struct {
 // fewer than the features; else by conjugate gradients.
 //
 // Errors: a class index outside classes, an unknown reference, options out of range, a
-// curvature that overflows. Stopping early is none: Status and Converged say it.
-func Fit(p *kernels.Problem, classes []string) (*kernels.Fit, error) {
+// curvature that overflows; the cause of ctx when it is cancelled, or when the time
+// limit ends before there is a first posterior. Stopping early is none: Status and
+// Converged say it.
+func Fit(ctx context.Context, p *kernels.Problem, classes []string) (f *kernels.Fit, err error) {
+	s := stop.Watch(ctx, p.Options.TimeLimit)
+	defer s.End(&err)
+	return solve(p.Under(s), classes)
+}
+
+func solve(p *kernels.Problem, classes []string) (*kernels.Fit, error) {
 	o := &p.Options
 	if err := check(p, classes); err != nil {
 		return nil, err
@@ -86,9 +94,6 @@ func Fit(p *kernels.Problem, classes []string) (*kernels.Fit, error) {
 	if (e.hessian == "full" || e.hessian == "block") && weights > maxFullWeights {
 		return nil, fmt.Errorf("hessian = '%s' with %d weights of all classes; allowed: up to %d; use 'lowrank' or 'diagonal'", e.hessian, weights, maxFullWeights)
 	}
-	if o.TimeLimit > 0 {
-		e.deadline = time.Now().Add(o.TimeLimit)
-	}
 	e.x = mode.NewDesign(solved)
 	if e.prior, err = e.classes.Prior(); err != nil {
 		return nil, err
@@ -111,7 +116,6 @@ func Fit(p *kernels.Problem, classes []string) (*kernels.Fit, error) {
 
 func (e *engine) newSearch(sp space) {
 	e.search = newSearch(e.x, e.classes, e.label, e.root, sp)
-	e.search.deadline = e.deadline
 }
 
 func check(p *kernels.Problem, classes []string) error {

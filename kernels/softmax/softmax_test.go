@@ -1,6 +1,7 @@
 package softmax
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -116,7 +117,7 @@ func model(o kernels.Options) *kernels.Model {
 
 func fit(t *testing.T, m *kernels.Model, d data, classes []string) *kernels.Fit {
 	t.Helper()
-	f, err := Fit(problem(t, m, d), classes)
+	f, err := Fit(context.Background(), problem(t, m, d), classes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +171,7 @@ func TestTwoClassesAreLogit(t *testing.T) {
 			o.Tol = 1e-11
 			logit := model(o)
 			logit.Lik = l
-			want, err := laplace.Fit(problem(t, logit, d))
+			want, err := laplace.Fit(context.Background(), problem(t, logit, d))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -245,7 +246,7 @@ func TestAgainstFiniteDifferences(t *testing.T) {
 		m := model(kernels.Options{Reference: reference})
 		m.Prior.Mean = 0.2
 		p := problem(t, m, simulate(rng, 60, 3, 3, 1))
-		f, err := Fit(p, abc)
+		f, err := Fit(context.Background(), p, abc)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -547,10 +548,10 @@ func TestWeightsAndContinuation(t *testing.T) {
 			}
 		}
 		next.Options.Reference = "c"
-		if _, err := Fit(problem(t, &next, data{}), abc); err == nil || !strings.Contains(err.Error(), "reference") {
+		if _, err := Fit(context.Background(), problem(t, &next, data{}), abc); err == nil || !strings.Contains(err.Error(), "reference") {
 			t.Errorf("another reference: %v", err)
 		}
-		if _, err := Fit(problem(t, &next, data{}), []string{"a", "b", "c", "d"}); err == nil || !strings.Contains(err.Error(), "classes") {
+		if _, err := Fit(context.Background(), problem(t, &next, data{}), []string{"a", "b", "c", "d"}); err == nil || !strings.Contains(err.Error(), "classes") {
 			t.Errorf("other classes: %v", err)
 		}
 	}
@@ -620,9 +621,9 @@ func TestDeterministic(t *testing.T) {
 	for _, o := range []kernels.Options{{}, {Hessian: "lowrank", Rank: 3}, {AutoPrior: true}} {
 		p := problem(t, model(o), d)
 		old := runtime.GOMAXPROCS(1)
-		a, err := Fit(p, abc)
+		a, err := Fit(context.Background(), p, abc)
 		runtime.GOMAXPROCS(4)
-		b, err2 := Fit(p, abc)
+		b, err2 := Fit(context.Background(), p, abc)
 		runtime.GOMAXPROCS(old)
 		if err != nil || err2 != nil {
 			t.Fatal(err, err2)
@@ -649,11 +650,11 @@ func TestErrors(t *testing.T) {
 		{kernels.Options{AutoShape: true}, abc, "shape = 'auto'"},
 		{kernels.Options{At: []kernels.Belief{{}}}, abc, "at is not"},
 	} {
-		if _, err := Fit(problem(t, model(c.o), d), c.classes); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := Fit(context.Background(), problem(t, model(c.o), d), c.classes); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %s", err, c.want)
 		}
 	}
-	f, err := Fit(problem(t, model(kernels.Options{TimeLimit: time.Nanosecond}), d), abc)
+	f, err := Fit(context.Background(), problem(t, model(kernels.Options{TimeLimit: time.Nanosecond}), d), abc)
 	if err != nil || f.Converged || !strings.Contains(f.Status, "time limit") {
 		t.Error(err, f)
 	}
@@ -720,7 +721,7 @@ func FuzzFit(f *testing.F) {
 				}
 			}
 		}
-		fit, err := Fit(problem(t, m, o), classes)
+		fit, err := Fit(context.Background(), problem(t, m, o), classes)
 		if err != nil {
 			return
 		}
@@ -763,7 +764,7 @@ func BenchmarkFit(b *testing.B) {
 			p := problem(b, model(kernels.Options{}), d)
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := Fit(p, names(s.c)); err != nil {
+				if _, err := Fit(context.Background(), p, names(s.c)); err != nil {
 					b.Fatal(err)
 				}
 			}
