@@ -317,29 +317,29 @@ func (k *ekf) tilt(o lik.Obs, m, v float64) (t lik.Tilted, cut bool) {
 		t.LogZ = logZ
 		return t, cut
 	}
-	// d = v score(m + d), by scoring steps, or a secant's where those gain little,
-	// halved until the residual falls.
-	d, f := 0.0, -v*l.score
+	// a = score(m + va), by scoring steps, or a secant's where those gain little, halved
+	// until the residual falls; in a and not in the step va, which a variance of 0 hides.
+	a, f := 0.0, -l.score
 	slope := 1 + l.h*v
 	for range k.maxIter {
 		step, better := -f/slope, false
 		for range 60 {
-			n := k.at(o, m+d+step, v)
-			if g := d + step - v*n.score; math.Abs(g) < math.Abs(f) {
+			n := k.at(o, m+v*(a+step), v)
+			if g := a + step - n.score; math.Abs(g) < math.Abs(f) {
 				slope = 1 + n.h*v
 				if secant := (g - f) / step; math.Abs(g) > 0.1*math.Abs(f) && secant > 0 {
 					slope = secant
 				}
-				d, f, l, better = d+step, g, n, true
+				a, f, l, better = a+step, g, n, true
 				break
 			}
 			step *= 0.5
 		}
-		if !better || math.Abs(step) <= k.tol*math.Sqrt(v/(1+l.h*v)) {
+		if !better || math.Abs(v*step) <= k.tol*math.Sqrt(v/(1+l.h*v)) {
 			break
 		}
 	}
 	t.Ratio = 1 / (1 + l.h*v)
-	t.Alpha, t.Beta, t.LogZ = d/v, l.h*t.Ratio, logZ
+	t.Alpha, t.Beta, t.LogZ = a, l.h*t.Ratio, logZ
 	return t, false
 }

@@ -789,3 +789,22 @@ func TestLowRankContinues(t *testing.T) {
 		}
 	}
 }
+
+// The second-order filter meets known predictors as the others do.
+func TestSecondOrderKnown(t *testing.T) {
+	for _, f := range lik.Families() {
+		for _, link := range f.Links {
+			m := &kernels.Model{Lik: like(t, f.Family, link), Prior: kernels.DefaultPrior,
+				Priors: []kernels.Belief{{Feature: "k", Weight: kernels.Weight{Mean: 0.3}}}}
+			s := state(t, m, EKF{SecondOrder: true})
+			rows := []row{{x: map[string]float64{"a": 0.5}, y: 1, w: 1, tr: 1}, {y: 1, w: 2, tr: 1}, {x: map[string]float64{"a": 0, "k": 2}, y: 1, w: 1, tr: 1}}
+			feed(t, s, rows[:1])
+			before := fit(t, s)
+			feed(t, s, rows[1:])
+			after := fit(t, s)
+			if after.N != 3 || after.Beliefs[0] != before.Beliefs[0] || after.LogEvidence == before.LogEvidence || !finite(after.LogEvidence) {
+				t.Errorf("%s %s: %+v after %+v", f.Family, link, after, before)
+			}
+		}
+	}
+}
