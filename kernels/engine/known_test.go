@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -98,12 +99,12 @@ func checkKnown(t *testing.T, what string, m kernels.Model, method string) {
 		}
 		b.EndRow()
 		b.Y, b.Trials, b.Weight, b.Time = append(b.Y, y), append(b.Trials, trials), append(b.Weight, weight), append(b.Time, 0)
-		if err := s.Update(&b, false); err != nil {
+		if err := s.Update(context.Background(), &b, false); err != nil {
 			t.Fatalf("%s: y = %v, x = %v: %v", what, y, x, err)
 		}
 	}
 	fit := func() *kernels.Fit {
-		f, err := s.Fit()
+		f, err := s.Fit(context.Background())
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
