@@ -318,6 +318,7 @@ func (p *Problem) Predictor(dst, w []float64) {
 		return
 	}
 	for i := range dst {
+		p.Stop.Row(i)
 		s := 0.0
 		if p.Offset != nil {
 			s = p.Offset[i]
@@ -337,6 +338,7 @@ func (p *Problem) MulT(dst, r []float64) {
 	}
 	clear(dst)
 	for i, v := range r {
+		p.Stop.Row(i)
 		for k := p.Row[i]; k < p.Row[i+1]; k++ {
 			dst[p.Col[k]] += p.Val[k] * v
 		}
@@ -357,9 +359,7 @@ func (p *Problem) Dense() *dense.Matrix {
 		x := dense.New(p.N, p.P)
 		x.Stop = p.Stop
 		for i := range p.N {
-			if i%1024 == 0 {
-				p.Stop.Check()
-			}
+			p.Stop.Row(i)
 			row := x.Row(i)
 			for k := p.Row[i]; k < p.Row[i+1]; k++ {
 				row[p.Col[k]] = p.Val[k]

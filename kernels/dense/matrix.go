@@ -73,7 +73,11 @@ func (m *Matrix) Clone() *Matrix {
 	if m.Cols == 0 {
 		return c
 	}
-	m.rows(0, m.Rows, func(i int) { copy(c.Row(i), m.Row(i)) })
+	for i := 0; i < m.Rows; {
+		for end := m.upTo(i, m.Rows); i < end; i++ {
+			copy(c.Row(i), m.Row(i))
+		}
+	}
 	return c
 }
 
@@ -112,15 +116,11 @@ func (m *Matrix) adopt(operands ...*Matrix) {
 // checkEach is how many numbers plain loops read between two looks at a Stop.
 const checkEach = 1 << 20
 
-// rows calls f for rows [lo, hi), with a look at the Stop now and then.
-func (m *Matrix) rows(lo, hi int, f func(i int)) {
-	step := max(1, checkEach/max(1, m.Cols))
-	for lo < hi {
-		m.Stop.Check()
-		for end := min(hi, lo+step); lo < end; lo++ {
-			f(lo)
-		}
-	}
+// upTo looks at the Stop and says up to which row, at most hi, a loop over rows goes from
+// row lo before it asks again.
+func (m *Matrix) upTo(lo, hi int) int {
+	m.Stop.Check()
+	return min(hi, lo+max(1, checkEach/max(1, m.Cols)))
 }
 
 // shape panics unless m is rows x cols and its data reach the last row: a wrong shape is

@@ -25,6 +25,10 @@ func Parallel(n int, f func(lo, hi int)) {
 	tasks(p, p, func(i int) { f(i*n/p, (i+1)*n/p) })
 }
 
+// Each calls f(0) ... f(n-1), each once, on as many goroutines as there are processors and
+// returns when all are done. A panic in f is raised again here.
+func Each(n int, f func(i int)) { tasks(n, runtime.GOMAXPROCS(0), f) }
+
 // tasks calls f(0) ... f(n-1), each once, on at most the given number of goroutines of
 // which the caller's is one. Free workers take the next index. After a panic no new index
 // is begun, and the panic with the lowest index is raised in the caller's goroutine.

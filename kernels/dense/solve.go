@@ -44,21 +44,25 @@ func column(l, b *Matrix, f func(l *Matrix, b []float64)) {
 // SolveLowerVec sets b = L⁻¹ b.
 func SolveLowerVec(l *Matrix, b []float64) {
 	l.shape("l", len(b), len(b))
-	l.rows(0, len(b), func(i int) {
-		li := l.Row(i)
-		b[i] = (b[i] - dot(li[:i], b[:i])) / li[i]
-	})
+	for i := 0; i < len(b); {
+		for end := l.upTo(i, len(b)); i < end; i++ {
+			li := l.Row(i)
+			b[i] = (b[i] - dot(li[:i], b[:i])) / li[i]
+		}
+	}
 }
 
 // SolveLowerTVec sets b = L⁻ᵀ b. It goes through L by rows too.
 func SolveLowerTVec(l *Matrix, b []float64) {
 	l.shape("l", len(b), len(b))
-	l.rows(0, len(b), func(k int) {
-		i := len(b) - 1 - k
-		li := l.Row(i)
-		b[i] /= li[i]
-		axpy(-b[i], li[:i], b[:i])
-	})
+	for k := 0; k < len(b); {
+		for end := l.upTo(k, len(b)); k < end; k++ {
+			i := len(b) - 1 - k
+			li := l.Row(i)
+			b[i] /= li[i]
+			axpy(-b[i], li[:i], b[:i])
+		}
+	}
 }
 
 // side says what stands where in a triangular solve.

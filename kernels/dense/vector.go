@@ -16,7 +16,11 @@ func Axpy(a float64, x, y []float64) {
 func Gemv(y []float64, a *Matrix, x []float64) {
 	a.shape("a", len(y), len(x))
 	rows := func(lo, hi int) {
-		a.rows(lo, hi, func(i int) { y[i] = dot(a.Row(i), x) })
+		for i := lo; i < hi; {
+			for end := a.upTo(i, hi); i < end; i++ {
+				y[i] = dot(a.Row(i), x)
+			}
+		}
 	}
 	if workersFor(2*float64(a.Rows)*float64(a.Cols)) == 1 {
 		rows(0, a.Rows)
@@ -30,7 +34,11 @@ func Gemv(y []float64, a *Matrix, x []float64) {
 func GemvT(y []float64, a *Matrix, x []float64) {
 	a.shape("a", len(x), len(y))
 	add := func(y []float64, lo, hi int) {
-		a.rows(lo, hi, func(i int) { axpy(x[i], a.Row(i), y) })
+		for i := lo; i < hi; {
+			for end := a.upTo(i, hi); i < end; i++ {
+				axpy(x[i], a.Row(i), y)
+			}
+		}
 	}
 	clear(y)
 	segments := 1

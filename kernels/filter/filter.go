@@ -652,6 +652,7 @@ func (s *State) Len() int { return s.Dict.Len() }
 func (s *State) Merge(ctx context.Context, src *State) (err error) {
 	s.stop = stop.Watch(ctx, 0)
 	defer s.stop.End(&err)
+	s.stop.Check()
 	return s.merge(src)
 }
 
@@ -840,6 +841,7 @@ func (s *State) status(b *member) string {
 func (s *State) Fit(ctx context.Context) (f *kernels.Fit, err error) {
 	s.stop = stop.Watch(ctx, 0)
 	defer s.stop.End(&err)
+	s.stop.Check()
 	return s.fit()
 }
 

@@ -17,8 +17,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"runtime"
-	"sync"
 	"time"
 
 	"github.com/bglm/bglm/kernels"
@@ -144,7 +142,6 @@ func draw(p *kernels.Problem) (*Result, error) {
 type settings struct {
 	samples, warmup, chains, rank int
 	seed                          uint64
-	stop                          *stop.Stop
 	limit                         time.Duration
 }
 
@@ -152,7 +149,7 @@ func options(p *kernels.Problem) (*settings, error) {
 	q := &p.Options
 	o := &settings{
 		samples: kernels.Or(q.Samples, Samples), warmup: kernels.Or(q.Warmup, Warmup), chains: kernels.Or(q.Chains, Chains),
-		rank: q.Rank, seed: q.Seed, limit: q.TimeLimit, stop: p.Stop,
+		rank: q.Rank, seed: q.Seed, limit: q.TimeLimit,
 	}
 	switch {
 	case p.Drifts():
@@ -231,16 +228,7 @@ func (s *sampling) run() error {
 	}
 
 	s.made = make([]*chain, s.chains)
-	var wg sync.WaitGroup
-	free := make(chan struct{}, runtime.GOMAXPROCS(0))
-	for k := range s.made {
-		free <- struct{}{}
-		wg.Go(func() {
-			s.made[k] = s.chain(uint64(k + 1))
-			<-free
-		})
-	}
-	wg.Wait()
+	dense.Each(s.chains, func(k int) { s.made[k] = s.chain(uint64(k + 1)) })
 	n := s.samples
 	for _, c := range s.made {
 		if c.err != nil {
@@ -263,7 +251,7 @@ func (s *sampling) chain(number uint64) *chain {
 	p := s.dim()
 	rng := rand.New(rand.NewPCG(s.seed, number))
 	v := s.view(s.laplace.clone(), s.centre)
-	t := newSampler(v, p, rng)
+	t := newSampler(v, p, rng, s.stop)
 	c := &chain{draws: dense.New(s.samples, p)}
 	if v.metric.full() {
 		c.both = newSpread(2*p, true)
@@ -293,6 +281,9 @@ func (s *sampling) chain(number uint64) *chain {
 			break
 		}
 		t.next()
+		if t.late {
+			break
+		}
 		if it >= s.warmup {
 			z := c.draws.Row(c.n)
 			v.metric.to(z, s.centre, t.now.u)

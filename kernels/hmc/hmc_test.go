@@ -656,7 +656,7 @@ func BenchmarkLeapfrog(b *testing.B) {
 			one.scale[i] = 1
 		}
 		b.Run(fmt.Sprintf("n=%d/p=%d/fill=%v", c.n, c.p, c.fill), func(b *testing.B) {
-			s := newSampler(mod.view(one, make([]float64, p.P)), p.P, rng)
+			s := newSampler(mod.view(one, make([]float64, p.P)), p.P, rng, nil)
 			s.move(make([]float64, p.P))
 			s.kick()
 			b.ReportAllocs()

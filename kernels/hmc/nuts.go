@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 // target is an unnormalised log density in coordinates in which the sampler's mass
@@ -57,8 +58,9 @@ func newSpan(n int) span {
 // criterion on the summed momentum, and its two extra checks across the subtrees.
 type sampler struct {
 	target
-	rng *rand.Rand
-	eps float64
+	rng  *rand.Rand
+	stop *stop.Stop
+	eps  float64
 
 	now   point    // the current draw
 	ends  [2]point // of the trajectory, backward and forward
@@ -71,10 +73,11 @@ type sampler struct {
 	sumAccept float64
 	divergent bool
 	depth     int
+	late      bool // the time limit cut it: now is no draw
 }
 
-func newSampler(t target, n int, rng *rand.Rand) *sampler {
-	s := &sampler{target: t, rng: rng, eps: 1, now: newPoint(n), whole: newSpan(n)}
+func newSampler(t target, n int, rng *rand.Rand, halt *stop.Stop) *sampler {
+	s := &sampler{target: t, rng: rng, stop: halt, eps: 1, now: newPoint(n), whole: newSpan(n)}
 	for i := range s.ends {
 		s.ends[i] = newPoint(n)
 	}
@@ -164,6 +167,9 @@ func (s *sampler) next() {
 // or turn back.
 func (s *sampler) build(depth int, t *span, z *point, eps float64) bool {
 	if depth == 0 {
+		if s.late = s.stop.Past(); s.late {
+			return false
+		}
 		s.leapfrog(z, eps)
 		s.steps++
 		gap := s.h0 - z.energy()

@@ -24,6 +24,7 @@ type sparse struct{ *kernels.Problem }
 func (x sparse) gram(dst *dense.Matrix, c []float64) {
 	clear(dst.Data)
 	for i, ci := range c {
+		x.Stop.Row(i)
 		cols, vals := x.Entries(i)
 		for a, ja := range cols {
 			row, v := dst.Row(int(ja)), ci*vals[a]
@@ -42,6 +43,7 @@ func (x sparse) gram(dst *dense.Matrix, c []float64) {
 func (x sparse) squares(dst, c []float64) {
 	clear(dst)
 	for i, ci := range c {
+		x.Stop.Row(i)
 		cols, vals := x.Entries(i)
 		for k, j := range cols {
 			dst[j] += ci * vals[k] * vals[k]
@@ -58,6 +60,7 @@ type full struct {
 
 func (d full) Predictor(dst, w []float64) {
 	for i := range dst {
+		d.x.Stop.Row(i)
 		dst[i] = dense.Dot(d.x.Row(i), w)
 	}
 	for i, v := range d.offset {
@@ -68,6 +71,7 @@ func (d full) Predictor(dst, w []float64) {
 func (d full) MulT(dst, r []float64) {
 	clear(dst)
 	for i, v := range r {
+		d.x.Stop.Row(i)
 		dense.Axpy(v, d.x.Row(i), dst)
 	}
 }
@@ -76,6 +80,7 @@ func (d full) gram(dst *dense.Matrix, c []float64) { dense.Gram(dst, d.x, c) }
 func (d full) squares(dst, c []float64) {
 	clear(dst)
 	for i, ci := range c {
+		d.x.Stop.Row(i)
 		for j, v := range d.x.Row(i) {
 			dst[j] += ci * v * v
 		}
@@ -91,6 +96,7 @@ type model struct {
 	base []float64 // the predictor of weights 0: the offsets
 	mean []float64
 	root *gauss.Root
+	stop *stop.Stop
 }
 
 // newModel has the rows of p with the design and offsets (nil = 0) given.
@@ -99,7 +105,7 @@ func newModel(d design, p *kernels.Problem, offset []float64, prior *gauss.Norma
 	if err != nil {
 		return nil, fmt.Errorf("prior: %w", err)
 	}
-	m := &model{design: d, lik: p.Lik, obs: make([]lik.Obs, p.N), base: make([]float64, p.N), mean: prior.Mean, root: root}
+	m := &model{design: d, lik: p.Lik, obs: make([]lik.Obs, p.N), base: make([]float64, p.N), mean: prior.Mean, root: root, stop: p.Stop}
 	copy(m.base, offset)
 	b := p.Batch()
 	for i := range m.obs {
@@ -149,6 +155,7 @@ func (v *view) density(z, grad []float64) float64 {
 	v.Predictor(v.s, v.w)
 	l := 0.0
 	for i, s := range v.s {
+		v.stop.Row(i)
 		logp, d1, d2 := v.lik.LogLik(v.obs[i], s)
 		l += logp
 		v.d1[i], v.d2[i] = d1, d2

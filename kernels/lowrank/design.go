@@ -3,6 +3,7 @@ package lowrank
 import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 // Design is an n x d matrix X known by its products with blocks of vectors.
@@ -53,6 +54,7 @@ func Sparse(row []int, col []uint32, val []float64, skip, d int) Design {
 
 type sparse struct {
 	n, d int
+	stop *stop.Stop
 	skip uint32
 	row  []int
 	col  []uint32
@@ -68,6 +70,7 @@ func (s *sparse) Dims() (int, int) { return s.n, s.d }
 func (s *sparse) Mul(dst, w *dense.Matrix) {
 	dense.Parallel(s.n, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
+			s.stop.Check()
 			out := dst.Row(i)
 			clear(out)
 			for k := s.row[i]; k < s.row[i+1]; k++ {
@@ -85,6 +88,7 @@ func (s *sparse) MulT(dst, q *dense.Matrix) {
 			out := dst.Row(j)
 			clear(out)
 			for k := s.start[j]; k < s.start[j+1]; k++ {
+				s.stop.Check()
 				dense.Axpy(s.tval[k], q.Row(int(s.at[k])), out)
 			}
 		}
@@ -101,5 +105,7 @@ func Of(p *kernels.Problem, skip int) Design {
 	if p.Density() >= denseShare {
 		return full{p.Dense().Slice(0, p.N, skip, p.P)}
 	}
-	return Sparse(p.Row, p.Col, p.Val, skip, p.P-skip)
+	s := Sparse(p.Row, p.Col, p.Val, skip, p.P-skip).(*sparse)
+	s.stop = p.Stop
+	return s
 }

@@ -21,6 +21,7 @@ type learner struct {
 	variance    float64
 	chol        *dense.Matrix // its factor L; T = Lᵀ
 	err         error         // of the latest evaluation
+	tried       bool
 }
 
 // limits of what is learnt, on a log scale around where it starts.
@@ -128,6 +129,10 @@ func (l *learner) late() bool { return l.s.stop.Late() }
 
 // evidence is the log evidence with one value set, -Inf where there is none.
 func (l *learner) evidence(set func(float64) error, x float64) float64 {
+	if l.tried && l.late() { // nothing more: the best of what was found is taken
+		return math.Inf(-1)
+	}
+	l.tried = true
 	if l.err = set(x); l.err != nil {
 		return math.Inf(-1)
 	}

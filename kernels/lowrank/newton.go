@@ -69,6 +69,7 @@ func (s *solver) look(eta []float64) float64 {
 	dense.Parallel(len(eta), func(lo, hi int) {
 		o := lik.Obs{Weight: 1}
 		for i := lo; i < hi; i++ {
+			s.stop.Row(i)
 			o.Y = s.y[i]
 			if s.weight != nil {
 				o.Weight = s.weight[i]
@@ -133,6 +134,7 @@ func (s *solver) factor() error {
 	dense.MulTB(s.s, s.tmp, s.t)
 	k := s.s.Rows
 	for i := range k { // the two products round apart: one triangle rules
+		s.stop.Check()
 		for j := range i {
 			s.s.Row(j)[i] = s.s.Row(i)[j]
 		}

@@ -53,7 +53,7 @@ func Reduce(p *kernels.Problem) (*Reduced, error) {
 	if p.P > 0 && p.Name(0) == kernels.Intercept {
 		r.Forced = 1
 	}
-	o := Options{p.Options.Rank, p.Options.Oversample, p.Options.PowerIterations, p.Options.Seed}
+	o := Options{p.Options.Rank, p.Options.Oversample, p.Options.PowerIterations, p.Options.Seed, p.Stop}
 	least := min(p.N, p.P-r.Forced)
 	want := orZero(o.Rank, 50)
 	if want > least {
@@ -69,6 +69,7 @@ func Reduce(p *kernels.Problem) (*Reduced, error) {
 	m := len(r.S)
 	k := r.Forced + m
 	r.basis, r.Z = dense.New(p.P, k), dense.New(p.N, k)
+	r.basis.Stop, r.Z.Stop = p.Stop, p.Stop
 	for i := range p.N {
 		copy(r.Z.Row(i)[r.Forced:], r.XU.Row(i))
 		if r.Forced == 1 {
@@ -333,11 +334,16 @@ func eigen(a *dense.Matrix) ([]float64, *dense.Matrix, error) {
 		return nil, dense.New(0, 0), nil
 	}
 	var es mat.EigenSym
-	if math.IsInf(largest(a), 1) || !es.Factorize(mat.NewSymDense(k, a.Clone().Data), true) {
+	var v mat.Dense
+	found := false
+	a.Stop.Beside(func() {
+		if found = !math.IsInf(largest(a), 1) && es.Factorize(mat.NewSymDense(k, a.Clone().Data), true); found {
+			es.VectorsTo(&v)
+		}
+	})
+	if !found {
 		return nil, nil, fmt.Errorf("eigenvalues of a %d x %d matrix did not converge", k, k)
 	}
-	var v mat.Dense
-	es.VectorsTo(&v)
 	raw := v.RawMatrix()
-	return es.Values(nil), &dense.Matrix{Rows: k, Cols: k, Stride: raw.Stride, Data: raw.Data}, nil
+	return es.Values(nil), &dense.Matrix{Rows: k, Cols: k, Stride: raw.Stride, Data: raw.Data, Stop: a.Stop}, nil
 }

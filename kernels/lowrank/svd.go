@@ -12,6 +12,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 // Options of the decomposition. As in kernels.Options, 0 is the default and -1 a
@@ -21,6 +22,7 @@ type Options struct {
 	Oversample      int // directions found besides and given up, default 10
 	PowerIterations int // default 2
 	Seed            uint64
+	Stop            *stop.Stop // may end it; nil = never
 }
 
 func orZero(v, def int) int { return max(kernels.Or(v, def), 0) }
@@ -72,7 +74,8 @@ func SVD(x Design, o Options) (*Factors, error) {
 		}
 		return f, nil
 	}
-	y, w := random(n, l, o.Seed), dense.New(d, l)
+	y, w := random(n, l, o.Seed, o.Stop), dense.New(d, l)
+	w.Stop = o.Stop
 	x.MulT(w, y)
 	// On the way a rough basis will do, which only keeps the columns apart.
 	for range orZero(o.PowerIterations, 2) {
@@ -143,11 +146,13 @@ func (f *Factors) fixSigns() {
 
 // random is an n x l matrix of standard normals. Each block of rows has its own
 // stream, so that it may be filled in parallel.
-func random(n, l int, seed uint64) *dense.Matrix {
+func random(n, l int, seed uint64, halt *stop.Stop) *dense.Matrix {
 	const block = 256
 	a := dense.New(n, l)
+	a.Stop = halt
 	dense.Parallel((n+block-1)/block, func(lo, hi int) {
 		for b := lo; b < hi; b++ {
+			halt.Check()
 			g := rand.New(rand.NewPCG(seed, uint64(b)))
 			for i := b * block; i < min((b+1)*block, n); i++ {
 				for j := range a.Row(i) {
@@ -173,13 +178,15 @@ func rightSVD(y *dense.Matrix) ([]float64, *dense.Matrix, error) {
 		return nil, nil, errOverflow
 	}
 	var svd mat.SVD
-	if !svd.Factorize(mat.NewDense(l, l, r.Data), mat.SVDThin) {
+	found := false
+	y.Stop.Beside(func() { found = svd.Factorize(mat.NewDense(l, l, r.Data), mat.SVDThin) })
+	if !found {
 		return nil, nil, fmt.Errorf("singular values of a %d x %d matrix did not converge", l, l)
 	}
 	var v mat.Dense
 	svd.VTo(&v)
 	raw := v.RawMatrix()
-	return svd.Values(nil), &dense.Matrix{Rows: l, Cols: l, Stride: raw.Stride, Data: raw.Data}, nil
+	return svd.Values(nil), &dense.Matrix{Rows: l, Cols: l, Stride: raw.Stride, Data: raw.Data, Stop: y.Stop}, nil
 }
 
 // largest is the largest size of an entry, +Inf if one is not a number.
@@ -256,8 +263,12 @@ func choleskyQR(y *dense.Matrix, rounds int) bool {
 }
 
 func householder(y *dense.Matrix) {
-	a := blas64.General{Rows: y.Rows, Cols: y.Cols, Stride: y.Stride, Data: y.Data}
-	tau := make([]float64, y.Cols)
+	y.Stop.Beside(func() { householderQR(y.Rows, y.Cols, y.Stride, y.Data) })
+}
+
+func householderQR(rows, cols, stride int, data []float64) {
+	a := blas64.General{Rows: rows, Cols: cols, Stride: stride, Data: data}
+	tau := make([]float64, cols)
 	work := make([]float64, 1)
 	lapack64.Geqrf(a, tau, work, -1)
 	size := int(work[0])

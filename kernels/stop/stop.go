@@ -113,6 +113,38 @@ func (s *Stop) Check() {
 	}
 }
 
+// Row is Check in a loop over rows i = 0, 1, ...: it looks once in 1024 rows.
+func (s *Stop) Row(i int) {
+	if i&1023 == 0 {
+		s.Check()
+	}
+}
+
+// Beside runs f, a call into a library that cannot be stopped, on a goroutine of its own.
+// When the computation is to end, Beside panics as Check does and leaves f behind, so f
+// may share nothing with the caller but what the caller then forgets.
+func (s *Stop) Beside(f func()) {
+	if s == nil {
+		f()
+		return
+	}
+	s.Check()
+	done := make(chan any, 1)
+	go func() {
+		defer func() { done <- recover() }()
+		f()
+	}()
+	select {
+	case r := <-done:
+		if r != nil {
+			panic(r)
+		}
+	case <-s.ctx.Done():
+		s.state.CompareAndSwap(running, stopped)
+		s.Check()
+	}
+}
+
 // Err is why the computation is to end, nil before.
 func (s *Stop) Err() error {
 	if s == nil || s.state.Load() != stopped {

@@ -52,6 +52,7 @@ func (d *Design) Mul(dst, w []float64) {
 	}
 	d.Parallel(d.N, len(d.Col), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
+			d.Stop.Row(i)
 			col, val := d.Entries(i)
 			s := 0.0
 			for k, j := range col {
@@ -70,6 +71,7 @@ func (d *Design) MulT(dst, r []float64) {
 	}
 	clear(dst)
 	for i, v := range r {
+		d.Stop.Row(i)
 		if v == 0 {
 			continue
 		}
@@ -82,12 +84,14 @@ func (d *Design) MulT(dst, r []float64) {
 
 // MulMat sets dst (n x k) = X m, m p x k.
 func (d *Design) MulMat(dst, m *dense.Matrix) {
+	dst.Stop = d.Stop
 	if d.X != nil {
 		dense.Mul(dst, d.X, m)
 		return
 	}
 	d.Parallel(d.N, len(d.Col)*m.Cols, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
+			d.Stop.Check()
 			row := dst.Row(i)
 			clear(row)
 			col, val := d.Entries(i)
@@ -100,6 +104,7 @@ func (d *Design) MulMat(dst, m *dense.Matrix) {
 
 // MulTMat sets dst (p x k) = Xᵀ m, m n x k.
 func (d *Design) MulTMat(dst, m *dense.Matrix) {
+	dst.Stop = d.Stop
 	if d.X != nil {
 		dense.MulTA(dst, d.X, m)
 		return
@@ -110,6 +115,7 @@ func (d *Design) MulTMat(dst, m *dense.Matrix) {
 			clear(dst.Row(j)[lo:hi])
 		}
 		for i := range d.N {
+			d.Stop.Check()
 			from := m.Row(i)[lo:hi]
 			col, val := d.Entries(i)
 			for k, j := range col {
@@ -124,12 +130,14 @@ const normalRows = 2048
 
 // Normal sets dst (p x k) = Xᵀ diag(w) X m, without a matrix of n rows.
 func (d *Design) Normal(dst, m *dense.Matrix, w []float64) {
+	dst.Stop = d.Stop
 	if d.X != nil {
 		xm := dense.New(min(normalRows, d.N), m.Cols)
 		for i := range dst.Rows {
 			clear(dst.Row(i))
 		}
 		for lo := 0; lo < d.N; lo += normalRows {
+			d.Stop.Check()
 			hi := min(lo+normalRows, d.N)
 			x, part := d.X.Slice(lo, hi, 0, d.P), xm.Slice(0, hi-lo, 0, m.Cols)
 			dense.Mul(part, x, m)
@@ -145,6 +153,7 @@ func (d *Design) Normal(dst, m *dense.Matrix, w []float64) {
 		}
 		s := make([]float64, hi-lo)
 		for i, wi := range w {
+			d.Stop.Check()
 			if wi == 0 {
 				continue
 			}
@@ -162,12 +171,14 @@ func (d *Design) Normal(dst, m *dense.Matrix, w []float64) {
 
 // Gram sets dst = Xᵀ diag(w) X, both triangles.
 func (d *Design) Gram(dst *dense.Matrix, w []float64) {
+	dst.Stop = d.Stop
 	if d.X != nil {
 		dense.Gram(dst, d.X, w)
 		return
 	}
 	work := 0
 	for i := range d.N {
+		d.Stop.Check()
 		k := d.Row[i+1] - d.Row[i]
 		work += k * k
 	}
@@ -177,6 +188,7 @@ func (d *Design) Gram(dst *dense.Matrix, w []float64) {
 			clear(dst.Row(j))
 		}
 		for i, wi := range w {
+			d.Stop.Check()
 			if wi == 0 {
 				continue
 			}
@@ -202,6 +214,7 @@ func (d *Design) Gram(dst *dense.Matrix, w []float64) {
 func (d *Design) Squares(dst, w []float64) {
 	clear(dst)
 	for i, wi := range w {
+		d.Stop.Row(i)
 		col, val := d.Entries(i)
 		for k, j := range col {
 			dst[j] += wi * val[k] * val[k]
@@ -218,6 +231,7 @@ const (
 
 // Kernel sets dst (n x n) = X diag(v) Xᵀ, both triangles.
 func (d *Design) Kernel(dst *dense.Matrix, v []float64) {
+	dst.Stop = d.Stop
 	if d.X != nil {
 		dense.GramT(dst, d.X, v)
 		return
@@ -225,8 +239,10 @@ func (d *Design) Kernel(dst *dense.Matrix, v []float64) {
 	wide := min(max(panelMemory/max(d.P, 1), 4), widePanel)
 	panel := dense.New(d.P, wide)
 	for lo := 0; lo < d.N; lo += wide {
+		d.Stop.Check()
 		hi := min(lo+wide, d.N)
 		for i := lo; i < hi; i++ {
+			d.Stop.Check()
 			col, val := d.Entries(i)
 			for k, j := range col {
 				panel.Row(int(j))[i-lo] = val[k] * v[j]
@@ -243,6 +259,7 @@ func (d *Design) Kernel(dst *dense.Matrix, v []float64) {
 			}
 		})
 		for i := lo; i < hi; i++ {
+			d.Stop.Check()
 			col, _ := d.Entries(i)
 			for _, j := range col {
 				panel.Row(int(j))[i-lo] = 0
@@ -255,6 +272,7 @@ func (d *Design) Kernel(dst *dense.Matrix, v []float64) {
 // Mirror copies the lower triangle onto the upper one.
 func Mirror(m *dense.Matrix) {
 	for i := range m.Rows {
+		m.Stop.Check()
 		for j, v := range m.Row(i)[:i] {
 			m.Data[j*m.Stride+i] = v
 		}
@@ -267,6 +285,7 @@ func (d *Design) Sum(perRow int, f func(lo, hi int) float64) float64 {
 	part := make([]float64, blocks)
 	d.Parallel(blocks, d.N*perRow, func(lo, hi int) {
 		for b := lo; b < hi; b++ {
+			d.Stop.Check()
 			part[b] = f(b*sumRows, min((b+1)*sumRows, d.N))
 		}
 	})
@@ -283,12 +302,14 @@ func Finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 // BlockGram sets dst to XᵀWX for the columns that have a place in dst, -1 for none;
 // places rise with the columns.
 func (d *Design) BlockGram(dst *dense.Matrix, place []int, w []float64) {
+	dst.Stop = d.Stop
 	for a := range dst.Rows {
 		clear(dst.Row(a))
 	}
 	var at []int
 	var x []float64
 	for i, wi := range w {
+		d.Stop.Check()
 		col, val := d.Entries(i)
 		at, x = at[:0], x[:0]
 		for k, j := range col {
@@ -312,10 +333,12 @@ func (d *Design) Spread(dst []float64, g *gauss.Normal) {
 		const block = 1024
 		buf := dense.New(min(block, d.N), d.P)
 		for lo := 0; lo < d.N; lo += block {
+			d.Stop.Check()
 			hi := min(lo+block, d.N)
 			xl := buf.Slice(0, hi-lo, 0, d.P)
 			dense.Mul(xl, d.X.Slice(lo, hi, 0, d.P), g.L)
 			for i := lo; i < hi; i++ {
+				d.Stop.Check()
 				r := xl.Row(i - lo)
 				dst[i] = dense.Dot(r, r)
 			}
@@ -325,6 +348,7 @@ func (d *Design) Spread(dst []float64, g *gauss.Normal) {
 	d.Parallel(d.N, len(d.Col)*(1+d.P/8), func(lo, hi int) {
 		var scratch []float64
 		for i := lo; i < hi; i++ {
+			d.Stop.Check()
 			col, val := d.Entries(i)
 			_, dst[i] = g.Linear(col, val, &scratch)
 		}

@@ -16,7 +16,9 @@ var ErrOverflow = errors.New("the curvature of the log posterior overflows; scal
 // Reverse sets dst to src with rows and columns in reverse order.
 func Reverse(dst, src *dense.Matrix) {
 	n := src.Rows
+	dst.Stop = src.Stop
 	for i := range n {
+		src.Stop.Check()
 		row, from := dst.Row(i), src.Row(n-1-i)
 		for j := range row {
 			row[j] = from[n-1-j]
@@ -45,6 +47,7 @@ func Whiten(b, h *dense.Matrix, t *Root) {
 	}
 	Reverse(b, m)
 	for i := range b.Rows {
+		b.Stop.Check()
 		row := b.Row(i)
 		if t.Prior.Form == gauss.Diagonal {
 			n := len(row) - 1
@@ -79,10 +82,12 @@ func Factor(b *dense.Matrix) error {
 	n := b.Rows
 	half := dense.New(n, n)
 	for i := range n {
+		b.Stop.Check()
 		for k := range n {
 			half.Row(k)[i] = math.Sqrt(max(e[k], 1)) * v.Row(i)[k]
 		}
 	}
+	half.Stop = b.Stop
 	LowerOf(b, half)
 	return nil
 }
@@ -98,6 +103,7 @@ func PosteriorRoot(t *Root, b *dense.Matrix) *dense.Matrix {
 	dense.SolveLower(b, inv)
 	l := dense.New(p, p)
 	for i := range p {
+		inv.Stop.Check()
 		row := l.Row(i)
 		for j := range i + 1 {
 			row[j] = inv.Row(p - 1 - j)[p-1-i]
@@ -120,10 +126,12 @@ func PosteriorRoot(t *Root, b *dense.Matrix) *dense.Matrix {
 
 // LowerOf sets dst to the lower triangular L with L Lᵀ = aᵀa, by QR of a.
 func LowerOf(dst, a *dense.Matrix) {
-	var qr mat.QR
-	qr.Factorize(mat.NewDense(a.Rows, a.Cols, a.Clone().Data))
 	var r mat.Dense
-	qr.RTo(&r)
+	a.Stop.Beside(func() {
+		var qr mat.QR
+		qr.Factorize(mat.NewDense(a.Rows, a.Cols, a.Clone().Data))
+		qr.RTo(&r)
+	})
 	for i := range dst.Rows {
 		clear(dst.Row(i))
 	}

@@ -204,6 +204,7 @@ func wellConditioned(l *dense.Matrix) bool {
 func gramSchmidt(m *dense.Matrix) {
 	t := m.T()
 	for k := range t.Rows {
+		t.Stop.Check()
 		v := t.Row(k)
 		size := math.Sqrt(dense.Dot(v, v))
 		for range 2 {
@@ -274,7 +275,9 @@ func nystrom(y, omega *dense.Matrix) (*dense.Matrix, []float64, error) {
 	r := dense.New(k, k)
 	dense.MulTA(r, b, v) // B = v rᵀ
 	var svd mat.SVD
-	if !svd.Factorize(mat.NewDense(k, k, r.Data), mat.SVDThin) {
+	found := false
+	r.Stop.Beside(func() { found = svd.Factorize(mat.NewDense(k, k, r.Data), mat.SVDThin) })
+	if !found {
 		return nil, nil, fmt.Errorf("the singular values of a %d x %d matrix were not found", k, k)
 	}
 	// r = U S Wᵀ, so B = v W S Uᵀ

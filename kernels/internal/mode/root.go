@@ -80,12 +80,17 @@ func Eigen(m *dense.Matrix) (*dense.Matrix, []float64, error) {
 		return dense.New(0, 0), nil, nil
 	}
 	var es mat.EigenSym
-	if !es.Factorize(mat.NewSymDense(n, m.Clone().Data), true) {
+	var v mat.Dense
+	found := false
+	m.Stop.Beside(func() {
+		if found = es.Factorize(mat.NewSymDense(n, m.Clone().Data), true); found {
+			es.VectorsTo(&v)
+		}
+	})
+	if !found {
 		return nil, nil, fmt.Errorf("the eigenvalues of a %d x %d matrix were not found", n, n)
 	}
-	var v mat.Dense
-	es.VectorsTo(&v)
-	return &dense.Matrix{Rows: n, Cols: n, Stride: v.RawMatrix().Stride, Data: v.RawMatrix().Data}, es.Values(nil), nil
+	return &dense.Matrix{Rows: n, Cols: n, Stride: v.RawMatrix().Stride, Data: v.RawMatrix().Data, Stop: m.Stop}, es.Values(nil), nil
 }
 
 // fix subtracts G diag(c) Gᵀ x from x, or with other coefficients.

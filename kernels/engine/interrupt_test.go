@@ -1,0 +1,240 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/gp"
+	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/stop"
+)
+
+var latencyTable = flag.String("latency", "", "cancel big fits of every engine at random moments and write a table of how long they go on to this file")
+
+// long is a fit that would take seconds or more.
+type long struct {
+	name    string
+	method  string // "" = gp
+	n, p    int    // of the table
+	small   [2]int // of the test
+	nnz     int    // a row; 0 = dense
+	link    string
+	family  string
+	classes int
+	o       kernels.Options
+	m       func(m *kernels.Model)
+	gp      gp.Options
+	update  bool // cancel the update, not the fit
+}
+
+var longFits = []long{
+	{name: "laplace, hessian full", method: "laplace", n: 60000, p: 2000, small: [2]int{6000, 1200}, link: "logit", o: kernels.Options{Hessian: "full"}},
+	{name: "laplace, n < p", method: "laplace", n: 5000, p: 9000, small: [2]int{1400, 1900}, link: "logit", o: kernels.Options{Hessian: "full"}},
+	{name: "laplace, hessian lowrank", method: "laplace", n: 200000, p: 20000, small: [2]int{20000, 5000}, nnz: 40, link: "logit", o: kernels.Options{Hessian: "lowrank", Rank: 200}},
+	{name: "laplace, hessian lowrank, rank 1000", method: "laplace", n: 50000, p: 20000, small: [2]int{8000, 5000}, nnz: 40, link: "logit", o: kernels.Options{Hessian: "lowrank", Rank: 1000}},
+	{name: "laplace, hessian block", method: "laplace", n: 200000, p: 6000, small: [2]int{20000, 2000}, nnz: 40, link: "logit", o: kernels.Options{Hessian: "block"}},
+	{name: "laplace, hessian diagonal", method: "laplace", n: 1000000, p: 50000, small: [2]int{100000, 20000}, nnz: 40, link: "logit", o: kernels.Options{Hessian: "diagonal"}},
+	{name: "laplace, prior variance learnt", method: "laplace", n: 100000, p: 1000, small: [2]int{20000, 300}, link: "logit", o: kernels.Options{Hessian: "full", AutoPrior: true, PriorGroups: true}},
+	{name: "lowrank, rank 1000", method: "lowrank", n: 20000, p: 20000, small: [2]int{4000, 3000}, nnz: 200, link: "logit", o: kernels.Options{Rank: 1000}},
+	{name: "ep, full", method: "ep", n: 20000, p: 1500, small: [2]int{4000, 500}, link: "logit", o: kernels.Options{Covariance: "full"}},
+	{name: "ep, full, n < p", method: "ep", n: 3000, p: 9000, small: [2]int{800, 1500}, link: "probit", o: kernels.Options{Covariance: "full"}},
+	{name: "ep, diagonal", method: "ep", n: 1000000, p: 50000, small: [2]int{100000, 20000}, nnz: 40, link: "logit"},
+	{name: "ep, full, process noise", method: "ep", n: 20000, p: 500, small: [2]int{4000, 150}, link: "probit", o: kernels.Options{Covariance: "full"}, m: func(m *kernels.Model) { m.Noise = 1e-4 }},
+	{name: "ep, diagonal, process noise", method: "ep", n: 300000, p: 5000, small: [2]int{50000, 5000}, nnz: 20, link: "probit", m: func(m *kernels.Model) { m.Noise = 1e-4 }},
+	{name: "ep, low rank 300", method: "ep", n: 50000, p: 5000, small: [2]int{8000, 3000}, nnz: 40, link: "logit", o: kernels.Options{Covariance: "lowrank", Rank: 300}},
+	{name: "ep, evidence", method: "ep", n: 50000, p: 300, small: [2]int{8000, 100}, link: "logit", o: kernels.Options{Covariance: "full", AutoPrior: true}},
+	{name: "hmc", method: "hmc", n: 20000, p: 200, small: [2]int{5000, 100}, link: "logit"},
+	{name: "hmc, diagonal metric", method: "hmc", n: 200000, p: 5000, small: [2]int{50000, 2000}, nnz: 20, link: "logit"},
+	{name: "hmc, rank 300", method: "hmc", n: 20000, p: 3000, small: [2]int{5000, 1000}, nnz: 100, link: "logit", o: kernels.Options{Rank: 300}},
+	{name: "softmax, hessian full", method: "softmax", n: 50000, p: 400, small: [2]int{5000, 200}, classes: 6, o: kernels.Options{Hessian: "full"}},
+	{name: "softmax, n < p", method: "softmax", n: 1500, p: 5000, small: [2]int{600, 1000}, classes: 4, o: kernels.Options{Hessian: "diagonal"}},
+	{name: "softmax, hessian lowrank", method: "softmax", n: 50000, p: 5000, small: [2]int{10000, 3000}, nnz: 20, classes: 6, o: kernels.Options{Hessian: "lowrank", Rank: 200}},
+	{name: "softmax, prior variance learnt", method: "softmax", n: 20000, p: 200, small: [2]int{4000, 50}, classes: 6, o: kernels.Options{AutoPrior: true, PriorGroups: true}},
+	{name: "gp", n: 9000, p: 4, small: [2]int{2500, 4}, link: "logit"},
+	{name: "gp, parameters by evidence", n: 3000, p: 4, small: [2]int{1000, 4}, link: "logit", gp: gp.Options{AutoLengthscale: true, AutoSignalVariance: true, AutoMean: true}},
+	{name: "adf, full", method: "adf", n: 20000, p: 2000, small: [2]int{20000, 500}, nnz: 20, link: "probit", o: kernels.Options{Covariance: "full"}, update: true},
+	{name: "adf, full, 8,000 features", method: "adf", n: 3000, p: 8000, small: [2]int{3000, 1000}, nnz: 20, link: "probit", o: kernels.Options{Covariance: "full"}, update: true},
+	{name: "adf, low rank 200", method: "adf", n: 50000, p: 5000, small: [2]int{50000, 2000}, nnz: 20, link: "probit", o: kernels.Options{Covariance: "lowrank", Rank: 200}, update: true},
+	{name: "ekf, full, process noise chosen", method: "ekf", n: 20000, p: 500, small: [2]int{20000, 200}, nnz: 20, link: "logit", o: kernels.Options{AutoNoise: true}, update: true},
+	{name: "adf, full, process noise: the fit", method: "adf", n: 10, p: 6000, small: [2]int{10, 2000}, nnz: 20, link: "probit", o: kernels.Options{Covariance: "full"}, m: func(m *kernels.Model) { m.Noise = 1e-4 }},
+}
+
+// prepare makes the rows and what runs long on them.
+func (c *long) prepare(n, p int) (func(ctx context.Context) error, error) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	if c.method == "" {
+		x, y := dense.New(n, p), make([]float64, n)
+		for i := range y {
+			for j := range p {
+				x.Row(i)[j] = rng.NormFloat64()
+			}
+			y[i] = float64(rng.IntN(2))
+		}
+		l, err := lik.New(c.family, c.link, lik.Params{Dispersion: 1})
+		return func(ctx context.Context) error {
+			_, err := gp.Fit(ctx, l, x, y, nil, nil, nil, c.gp)
+			return err
+		}, err
+	}
+	m := &kernels.Model{Prior: kernels.DefaultPrior, Intercept: true, Options: c.o, Params: lik.Params{Dispersion: 1}}
+	if c.m != nil {
+		c.m(m)
+	}
+	var f Fitter
+	var err error
+	if c.classes > 0 {
+		f, err = NewClassifier(m)
+	} else {
+		if m.Lik, err = lik.New(c.family, c.link, m.Params); err != nil {
+			return nil, err
+		}
+		var method *Method
+		if method, err = Find(c.method); err == nil {
+			f, err = method.New(m)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	for j := range p {
+		if _, err := f.Features().Add(fmt.Sprintf("g%d=%d", j%40, j)); err != nil {
+			return nil, err
+		}
+	}
+	for k := range c.classes {
+		if _, err := f.(*Classifier).Class(fmt.Sprint(k)); err != nil {
+			return nil, err
+		}
+	}
+	var b kernels.Batch
+	b.Reset()
+	w := make([]float64, p)
+	for j := range w {
+		w[j] = rng.NormFloat64() / math.Sqrt(float64(p))
+	}
+	at := make([]int, c.nnz)
+	for range n {
+		b.Add(0, 1)
+		s := 0.0
+		if c.nnz == 0 {
+			for j := range p {
+				x := rng.NormFloat64()
+				s += x * w[j]
+				b.Add(uint32(j+1), x)
+			}
+		} else {
+			for k := range at {
+				at[k] = rng.IntN(p)
+			}
+			slices.Sort(at)
+			for _, j := range slices.Compact(at) {
+				x := rng.NormFloat64()
+				s += x * w[j]
+				b.Add(uint32(j+1), x)
+			}
+		}
+		b.EndRow()
+		y := 0.0
+		if c.classes > 0 {
+			y = float64(rng.IntN(c.classes))
+		} else if s+rng.NormFloat64() > 0 {
+			y = 1
+		}
+		b.Y = append(b.Y, y)
+	}
+	if c.update {
+		return func(ctx context.Context) error { return f.Clone().Update(ctx, &b, false) }, nil
+	}
+	if err := f.Update(context.Background(), &b, false); err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error { _, err := f.Fit(ctx); return err }, nil
+}
+
+// cancelled is how long fit goes on after it is cancelled at a moment; 0 where it ended
+// before.
+func cancelled(fit func(context.Context) error, after time.Duration) (time.Duration, error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var at time.Time
+	t := time.AfterFunc(after, func() { at = time.Now(); cancel() })
+	err := fit(ctx)
+	if t.Stop() {
+		return 0, fmt.Errorf("ended before %v: %v", after, err)
+	}
+	if !errors.Is(err, context.Canceled) || !errors.Is(err, stop.ErrInterrupted) {
+		return 0, fmt.Errorf("cancelled after %v: %v", after, err)
+	}
+	<-ctx.Done()
+	return time.Since(at), nil
+}
+
+// A cancelled context ends every engine at any moment, and a time limit too.
+func TestInterrupt(t *testing.T) {
+	for _, c := range longFits {
+		t.Run(c.name, func(t *testing.T) {
+			fit, err := c.prepare(c.small[0], c.small[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, after := range []time.Duration{0, 20 * time.Millisecond, 60 * time.Millisecond} {
+				took, err := cancelled(fit, after)
+				if err != nil {
+					t.Log(err)
+				}
+				if took > 2*time.Second { // 0.2 s when nothing else runs
+					t.Errorf("went on for %v when cancelled after %v", took, after)
+				}
+			}
+		})
+	}
+}
+
+func TestLatencyTable(t *testing.T) {
+	if *latencyTable == "" {
+		t.Skip("-latency FILE")
+	}
+	out, err := os.Create(*latencyTable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	fmt.Fprintln(out, "| fit | rows x features | cancelled | median | longest |\n|---|---|---:|---:|---:|")
+	rng := rand.New(rand.NewPCG(3, 3))
+	for _, c := range longFits {
+		fit, err := c.prepare(c.n, c.p)
+		if err != nil {
+			t.Fatal(c.name, err)
+		}
+		var took []time.Duration
+		whole := 4 * time.Second
+		for range 10 {
+			after := time.Duration(rng.Float64() * float64(whole))
+			d, err := cancelled(fit, after)
+			if err != nil {
+				t.Log(c.name, err)
+				whole = min(whole, after)
+				continue
+			}
+			took = append(took, d)
+		}
+		slices.Sort(took)
+		if len(took) == 0 {
+			t.Errorf("%s: nothing to cancel", c.name)
+			continue
+		}
+		ms := func(d time.Duration) string { return fmt.Sprintf("%.0f ms", float64(d.Microseconds())/1000) }
+		fmt.Fprintf(out, "| %s | %d x %d | %d times | %s | %s |\n", c.name, c.n, c.p, len(took), ms(took[len(took)/2]), ms(took[len(took)-1]))
+		t.Log(c.name, took)
+	}
+}
