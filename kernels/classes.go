@@ -82,7 +82,7 @@ func (c *Classes) Prior() (*gauss.Normal, error) {
 			place[k] = j + learnt*p
 		}
 	}
-	g, err := s.over(place, mean, variance)
+	g, err := s.over(place, mean, variance, c.Problem.Stop)
 	if err != nil {
 		return nil, fmt.Errorf("prior: %w", err)
 	}

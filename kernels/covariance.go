@@ -7,6 +7,7 @@ import (
 
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 // Covariance is what a Fit keeps of its posterior covariance besides the
@@ -99,8 +100,8 @@ func (f *Fit) SetCovariance(bs []Belief, cov [][]float64) error {
 
 // over is the fit's posterior over columns: belief k is column place[k], -1 for a
 // known weight; columns without a belief are independent with the mean and
-// variance given. mean is kept.
-func (f *Fit) over(place []int, mean, variance []float64) (*gauss.Normal, error) {
+// variance given. mean is kept. s ends what is done with the covariance.
+func (f *Fit) over(place []int, mean, variance []float64, s *stop.Stop) (*gauss.Normal, error) {
 	c := &f.Covariance
 	if err := c.Check(len(f.Beliefs)); err != nil {
 		return nil, err
@@ -121,6 +122,7 @@ func (f *Fit) over(place []int, mean, variance []float64) (*gauss.Normal, error)
 	switch c.Form {
 	case gauss.Full:
 		l := dense.New(len(v), len(v))
+		l.Stop = s
 		for j := range v {
 			l.Set(j, j, math.Sqrt(v[j]))
 		}
@@ -128,6 +130,7 @@ func (f *Fit) over(place []int, mean, variance []float64) (*gauss.Normal, error)
 			if j < 0 {
 				continue
 			}
+			s.Check()
 			for i, x := range c.Row(k) {
 				if place[i] >= 0 {
 					l.Set(j, place[i], x)
@@ -140,6 +143,7 @@ func (f *Fit) over(place []int, mean, variance []float64) (*gauss.Normal, error)
 		return gauss.NewFull(mean, l), nil
 	case gauss.LowRank:
 		low := dense.New(len(v), c.Rank)
+		low.Stop = s
 		for k, j := range place {
 			if j >= 0 {
 				row := c.Row(k)

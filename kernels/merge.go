@@ -134,7 +134,7 @@ func MergeFits(fits []*Fit, from *Fit) (*Fit, error) {
 			id, _ := d.Find(b.Feature)
 			place[k] = col[id]
 		}
-		return f.over(place, append([]float64(nil), mean...), variance)
+		return f.over(place, append([]float64(nil), mean...), variance, nil)
 	}
 	base, err := over(start)
 	if err != nil {

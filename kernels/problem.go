@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -56,9 +57,18 @@ type Problem struct {
 // Problem lays the rows out for a batch engine; r is not changed and may grow
 // afterwards. Cost: O(nnz + p log p) time and 12 bytes a non-zero.
 // Errors: a prior that is not a proper Gaussian, a predictor that overflows.
-func (r *Rows) Problem() (*Problem, error) {
+func (r *Rows) Problem() (*Problem, error) { return r.problem(nil) }
+
+// ProblemUnder is Problem, which ctx may end.
+func (r *Rows) ProblemUnder(ctx context.Context) (p *Problem, err error) {
+	s := stop.Watch(ctx, 0)
+	defer s.End(&err)
+	return r.problem(s)
+}
+
+func (r *Rows) problem(s *stop.Stop) (*Problem, error) {
 	m := r.Model
-	p := &Problem{Model: m, N: r.Len(), dict: &r.Dict, order: r.Dict.Order(), skipped: r.skipped}
+	p := &Problem{Stop: s, Model: m, N: r.Len(), dict: &r.Dict, order: r.Dict.Order(), skipped: r.skipped}
 	prior, begun := m.startOf(&r.Dict)
 
 	col := make([]int32, len(p.order)) // by dictionary number
@@ -122,6 +132,7 @@ func (p *Problem) layOut(b *Batch, col []int32, prior []Weight) error {
 			return err
 		}
 		slices.SortStableFunc(rows, func(i, j int) int {
+			p.Stop.Check()
 			switch {
 			case b.Time[i] < b.Time[j]:
 				return -1
@@ -159,6 +170,7 @@ func (p *Problem) layOut(b *Batch, col []int32, prior []Weight) error {
 	}
 	var row []entry
 	for k, i := range rows {
+		p.Stop.Row(k)
 		row = row[:0]
 		sorted := true
 		shift := 0.0
@@ -222,7 +234,7 @@ func (p *Problem) start() error {
 			place[k] = at[id]
 		}
 	}
-	g, err := s.over(place, p.PriorMean, p.PriorVar)
+	g, err := s.over(place, p.PriorMean, p.PriorVar, p.Stop)
 	if err != nil {
 		return fmt.Errorf("prior: %w", err)
 	}
@@ -240,6 +252,13 @@ func (p *Problem) Under(s *stop.Stop) *Problem {
 		q.x = &x
 	}
 	return &q
+}
+
+// Matrix is a matrix of zeros that p's Stop ends operations on.
+func (p *Problem) Matrix(rows, cols int) *dense.Matrix {
+	m := dense.New(rows, cols)
+	m.Stop = p.Stop
+	return m
 }
 
 // Name is the feature of column j.
@@ -356,8 +375,7 @@ func (p *Problem) Density() float64 {
 // Dense is X as a dense n x p matrix, made once; later products use it.
 func (p *Problem) Dense() *dense.Matrix {
 	if p.x == nil {
-		x := dense.New(p.N, p.P)
-		x.Stop = p.Stop
+		x := p.Matrix(p.N, p.P)
 		for i := range p.N {
 			p.Stop.Row(i)
 			row := x.Row(i)
@@ -392,7 +410,7 @@ func (p *Problem) Posterior(f *Fit) (*gauss.Normal, error) {
 	for k, j := range p.at {
 		place[k] = int(j)
 	}
-	return f.over(place, make([]float64, p.P), make([]float64, p.P))
+	return f.over(place, make([]float64, p.P), make([]float64, p.P), p.Stop)
 }
 
 // SetPosterior gives f, a fit of p, another posterior over the columns.
@@ -435,6 +453,7 @@ func pack(at []int32, g *gauss.Normal) Covariance {
 		n := len(at)
 		c.Values = make([]float64, 0, n*(n+1)/2)
 		for k, j := range at {
+			g.L.Stop.Check()
 			for i := range k + 1 {
 				v := 0.0
 				if a := at[i]; j >= 0 && a >= 0 {

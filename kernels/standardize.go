@@ -126,6 +126,7 @@ func (p *Problem) Standardize(center bool) (*Problem, *Scaling) {
 		}
 	}
 	for i := range p.N {
+		p.Stop.Row(i)
 		col, val := p.Entries(i)
 		c := 0
 		absent := func(before uint32) {

@@ -13,6 +13,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/adf"
 	"github.com/bglm/bglm/kernels/ep"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 // Fitter is a fit that takes rows. It is used by one goroutine at a time.
@@ -122,7 +123,11 @@ func (b batch) Merge(_ context.Context, src Fitter) error {
 	return b.Rows.Merge(o.Rows)
 }
 
-func (b batch) Fit(ctx context.Context) (*kernels.Fit, error) { return checked(b.solve(ctx, b.Rows)) }
+func (b batch) Fit(ctx context.Context) (*kernels.Fit, error) {
+	ctx, cancel := stop.WithLimit(ctx, b.Model.Options.TimeLimit) // from here on
+	defer cancel()
+	return checked(b.solve(ctx, b.Rows))
+}
 
 // checked is the last look at a fit: no belief and no covariance that is not a
 // number leaves an engine.
@@ -147,7 +152,7 @@ type solver func(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error)
 // keeping makes the New of a batch engine.
 func keeping(solve solver) func(*kernels.Model) (Fitter, error) {
 	return keepingRows(func(ctx context.Context, r *kernels.Rows) (*kernels.Fit, error) {
-		p, err := r.Problem()
+		p, err := r.ProblemUnder(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -170,12 +175,15 @@ func keepingRows(solve func(context.Context, *kernels.Rows) (*kernels.Fit, error
 // posterior will keep the covariance that centring gives it; else the columns are
 // only scaled, and the status says so.
 func standardized(solve solver, centres func(*kernels.Problem) bool) solver {
-	return func(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error) {
+	return func(ctx context.Context, p *kernels.Problem) (f *kernels.Fit, err error) {
 		if !p.Options.Standardize {
 			return solve(ctx, p)
 		}
+		halt := stop.Watch(ctx, p.Options.TimeLimit)
+		defer halt.End(&err)
+		p = p.Under(halt)
 		q, s := p.Standardize(centres(p))
-		f, err := solve(ctx, q)
+		f, err = solve(halt.Context(), q)
 		if err != nil {
 			return nil, err
 		}
@@ -259,7 +267,9 @@ func (s smoother) Merge(ctx context.Context, src Fitter) error {
 }
 
 func (s smoother) Trajectories(ctx context.Context, visit func(feature string, time, mean, variance float64)) error {
-	p, err := s.Problem()
+	ctx, cancel := stop.WithLimit(ctx, s.Model.Options.TimeLimit)
+	defer cancel()
+	p, err := s.ProblemUnder(ctx)
 	if err != nil {
 		return err
 	}

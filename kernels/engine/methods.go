@@ -13,7 +13,6 @@ import (
 	"github.com/bglm/bglm/kernels/laplace"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/lowrank"
-	"github.com/bglm/bglm/kernels/stop"
 )
 
 var methods = []Method{
@@ -102,19 +101,17 @@ func solveLowRank(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error)
 func solveHMC(ctx context.Context, r *kernels.Rows) (*kernels.Fit, error) {
 	o := &r.Model.Options
 	if !o.AutoPrior && !o.AutoDispersion && !o.AutoShape {
-		p, err := r.Problem()
+		p, err := r.ProblemUnder(ctx)
 		if err != nil {
 			return nil, err
 		}
 		return hmc.Fit(ctx, p)
 	}
-	ctx, cancel := stop.WithLimit(ctx, o.TimeLimit) // one for both
-	defer cancel()
 	m := *r.Model
 	m.Options.Rank = 0 // it is the likelihood's here, not the Hessian's
 	learn := *r
 	learn.Model = &m
-	p, err := learn.Problem()
+	p, err := learn.ProblemUnder(ctx)
 	if err != nil {
 		return nil, err
 	}

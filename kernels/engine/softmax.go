@@ -10,6 +10,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/softmax"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 // Softmax is the method for labelled rows; its Fitter is a *Classifier.
@@ -126,7 +127,9 @@ func (c *Classifier) classes() (names []string, place []int) {
 }
 
 func (c *Classifier) Fit(ctx context.Context) (*kernels.Fit, error) {
-	p, err := c.Problem()
+	ctx, cancel := stop.WithLimit(ctx, c.Model.Options.TimeLimit)
+	defer cancel()
+	p, err := c.ProblemUnder(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -47,6 +47,7 @@ func newDiagonal(p *kernels.Problem, k Kernel) *diagonal {
 	}
 	longest := 0
 	for i := range p.N {
+		p.Stop.Row(i)
 		longest = max(longest, p.Row[i+1]-p.Row[i])
 	}
 	d.cav = make([]kernels.Weight, longest)
@@ -104,6 +105,7 @@ func (d *diagonal) sweep(damp float64) (c change, err error) {
 		d.rewind()
 	}
 	for i := range p.N {
+		p.Stop.Row(i)
 		lo, hi := p.Row[i], p.Row[i+1]
 		cols, xs := p.Col[lo:hi], p.Val[lo:hi:hi]
 		sites, cav := d.site[lo:hi:hi], d.cav[:hi-lo]
@@ -331,6 +333,7 @@ func (d *diagonal) backward() {
 		d.at[j] = math.NaN()
 	}
 	for i := p.N - 1; i >= 0; i-- {
+		p.Stop.Row(i)
 		t := d.time[i]
 		for e := p.Row[i]; e < p.Row[i+1]; e++ {
 			j := p.Col[e]
@@ -379,6 +382,7 @@ func (d *diagonal) posterior() (*gauss.Normal, error) {
 func (d *diagonal) filter(visit func(e int, w kernels.Weight)) {
 	d.rewind()
 	for i := range d.p.N {
+		d.p.Stop.Row(i)
 		if visit != nil {
 			for e := d.p.Row[i]; e < d.p.Row[i+1]; e++ {
 				j := d.p.Col[e]

@@ -60,11 +60,11 @@ func newFull(p *kernels.Problem) (*full, error) {
 		return nil, fmt.Errorf("covariance = 'full' with %d rows and %d weights keeps %d numbers; allowed: up to %d; use 'diagonal' or 'lowrank'", p.N, p.P, p.N*p.P, maxKept)
 	}
 	b := max(1, min(blockRows, f.dim, p.N))
-	f.g, f.h, f.hc = dense.New(b, f.dim), dense.New(b, f.dim), dense.New(b, f.dim)
-	f.v, f.a = dense.New(b, b), dense.New(b, b)
+	f.g, f.h, f.hc = p.Matrix(b, f.dim), p.Matrix(b, f.dim), p.Matrix(b, f.dim)
+	f.v, f.a = p.Matrix(b, b), p.Matrix(b, b)
 	f.z, f.step, f.pull, f.half = make([]float64, b), make([]float64, b), make([]float64, b), make([]float64, p.N)
-	f.sigma, f.mean, f.prev = dense.New(f.dim, f.dim), make([]float64, f.dim), make([]float64, f.dim)
-	f.root = dense.New(f.dim, f.dim)
+	f.sigma, f.mean, f.prev = p.Matrix(f.dim, f.dim), make([]float64, f.dim), make([]float64, f.dim)
+	f.root = p.Matrix(f.dim, f.dim)
 	return f, f.reset(p)
 }
 
@@ -75,7 +75,7 @@ func (f *full) reset(p *kernels.Problem) error {
 	if !f.dual {
 		switch {
 		case len(p.Col) == p.N*p.P:
-			f.x = &dense.Matrix{Rows: p.N, Cols: p.P, Stride: p.P, Data: p.Val}
+			f.x = &dense.Matrix{Rows: p.N, Cols: p.P, Stride: p.P, Data: p.Val, Stop: p.Stop}
 		case p.Density() > denseShare:
 			f.x = p.Dense()
 		}
@@ -91,7 +91,7 @@ func (f *full) reset(p *kernels.Problem) error {
 			return fmt.Errorf("prior: %w", err)
 		}
 		if p.Normal.Form != gauss.Diagonal {
-			f.prior = dense.New(p.P, p.P)
+			f.prior = p.Matrix(p.P, p.P)
 			if err := p.Normal.Prec(f.prior); err != nil {
 				return fmt.Errorf("prior: %w", err)
 			}
@@ -103,7 +103,7 @@ func (f *full) reset(p *kernels.Problem) error {
 
 // predictors is K = X Σ0 Xᵀ.
 func predictors(p *kernels.Problem) *dense.Matrix {
-	k := dense.New(p.N, p.N)
+	k := p.Matrix(p.N, p.N)
 	g := p.Normal
 	d := g.Var
 	switch g.Form {
@@ -129,6 +129,7 @@ func predictors(p *kernels.Problem) *dense.Matrix {
 func sparseGram(k *dense.Matrix, p *kernels.Problem, d []float64) {
 	start, row, val := columns(p)
 	for j := range p.P {
+		p.Stop.Check()
 		rs, xs := row[start[j]:start[j+1]], val[start[j]:start[j+1]]
 		for a, i := range rs {
 			ki, x := k.Row(int(i)), xs[a]*d[j]
@@ -142,6 +143,7 @@ func sparseGram(k *dense.Matrix, p *kernels.Problem, d []float64) {
 
 func mirror(k *dense.Matrix) {
 	for i := range k.Rows {
+		k.Stop.Check()
 		for l, v := range k.Row(i)[:i] {
 			k.Row(l)[i] = v
 		}
@@ -171,12 +173,13 @@ func columns(p *kernels.Problem) (start []int, row []uint32, val []float64) {
 
 // timesMatrix is X M.
 func timesMatrix(p *kernels.Problem, m *dense.Matrix) *dense.Matrix {
-	t := dense.New(p.N, m.Cols)
+	t := p.Matrix(p.N, m.Cols)
 	if p.Density() > denseShare {
 		dense.Mul(t, p.Dense(), m)
 		return t
 	}
 	for i := range p.N {
+		p.Stop.Check()
 		cols, xs := p.Entries(i)
 		for k, j := range cols {
 			dense.Axpy(xs[k], m.Row(int(j)), t.Row(i))
@@ -226,6 +229,7 @@ func (f *full) block(lo, hi int, damp float64, c *change) error {
 	// Row r of a holds the combination of the block's rows that is Σ x_r by now: with
 	// the steps before it, Σ x_r = Gᵀ a_r.
 	for r := range n {
+		f.p.Stop.Check()
 		i := lo + r
 		vr := v.Row(r)
 		m, s2 := f.z[r], math.Max(vr[r], 0)
@@ -291,6 +295,7 @@ func (f *full) cross(lo int, g, v *dense.Matrix) {
 		return
 	}
 	for r := range n {
+		f.p.Stop.Check()
 		gr := g.Row(r)
 		clear(gr)
 		f.z[r] = 0
@@ -301,6 +306,7 @@ func (f *full) cross(lo int, g, v *dense.Matrix) {
 		}
 	}
 	for r := range n {
+		f.p.Stop.Check()
 		vr := v.Row(r)
 		cols, xs := f.p.Entries(lo + r)
 		for s := range n {
@@ -339,7 +345,7 @@ func (f *full) rebuild() (float64, error) {
 // precision is the lower triangle of Σ0⁻¹ + Xᵀ T X.
 func (f *full) precision(prior *dense.Matrix) *dense.Matrix {
 	p := f.p
-	l := dense.New(p.P, p.P)
+	l := p.Matrix(p.P, p.P)
 	if x := f.x; x != nil {
 		for i, s := range f.site {
 			f.half[i] = s.Tau
@@ -347,6 +353,7 @@ func (f *full) precision(prior *dense.Matrix) *dense.Matrix {
 		dense.Gram(l, x, f.half)
 	} else {
 		for i := range p.N {
+			p.Stop.Check()
 			cols, xs := p.Entries(i)
 			tau := f.site[i].Tau
 			for a, j := range cols {
@@ -413,6 +420,7 @@ func (f *full) dualForm() (float64, error) {
 		sharp = sharp && s.Tau*k.Row(i)[i] > 1
 	}
 	for i := range n {
+		b.Stop.Check()
 		dst, src, t := b.Row(i), k.Row(i), f.half[i]
 		for j := range dst {
 			dst[j] = t * src[j] * f.half[j]
@@ -426,6 +434,7 @@ func (f *full) dualForm() (float64, error) {
 	if sharp {
 		dense.InverseFromCholesky(f.sigma, b)
 		for i := range n {
+			b.Stop.Check()
 			row := f.sigma.Row(i)
 			for j := range row {
 				row[j] /= -f.half[i] * f.half[j]
@@ -435,6 +444,7 @@ func (f *full) dualForm() (float64, error) {
 	} else {
 		c := k.Clone()
 		for i := range n {
+			b.Stop.Check()
 			for j := range c.Row(i) {
 				c.Row(i)[j] *= f.half[i]
 			}
@@ -442,6 +452,7 @@ func (f *full) dualForm() (float64, error) {
 		dense.SolveLower(b, c)
 		dense.Gram(f.sigma, c, nil)
 		for i := range n {
+			b.Stop.Check()
 			row, ki := f.sigma.Row(i), k.Row(i)
 			for j := range row {
 				row[j] = ki[j] - row[j]
@@ -517,7 +528,7 @@ func (f *full) triangle() (*gauss.Normal, error) {
 	if f.dual {
 		prior = nil
 		if p.Normal.Form != gauss.Diagonal {
-			prior = dense.New(p.P, p.P)
+			prior = p.Matrix(p.P, p.P)
 			if err := p.Normal.Prec(prior); err != nil {
 				return nil, fmt.Errorf("prior: %w", err)
 			}
@@ -528,8 +539,9 @@ func (f *full) triangle() (*gauss.Normal, error) {
 		defer func() { f.x = nil }()
 	}
 	lam := f.precision(prior)
-	turned := dense.New(p.P, p.P)
+	turned := p.Matrix(p.P, p.P)
 	for i := range p.P {
+		p.Stop.Check()
 		for j := range i + 1 {
 			turned.Row(p.P - 1 - j)[p.P-1-i] = lam.Row(i)[j]
 		}
@@ -545,6 +557,7 @@ func (f *full) triangle() (*gauss.Normal, error) {
 	dense.SolveLower(turned, inv)
 	l := turned
 	for i := range p.P {
+		p.Stop.Check()
 		clear(l.Row(i))
 		for j := range i + 1 {
 			l.Row(i)[j] = inv.Row(p.P - 1 - j)[p.P-1-i]
@@ -569,8 +582,9 @@ func (f *full) lowRank() (*gauss.Normal, error) {
 	if g.Form == gauss.LowRank {
 		d, have = g.D, g.F.Cols
 	}
-	r := dense.New(n, p.P)
+	r := p.Matrix(n, p.P)
 	for i := range n {
+		p.Stop.Check()
 		t := math.Sqrt(math.Max(f.site[i].Tau, 0))
 		cols, xs := p.Entries(i)
 		for k, j := range cols {
@@ -588,7 +602,7 @@ func (f *full) lowRank() (*gauss.Normal, error) {
 		dense.Gemm(r, -1, xf, false, g.F, true, 1)
 	}
 	dense.SolveLower(f.root, r)
-	out := dense.New(p.P, n+have)
+	out := p.Matrix(p.P, n+have)
 	rt := r.T()
 	for j := range p.P {
 		copy(out.Row(j), rt.Row(j))

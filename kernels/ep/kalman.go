@@ -54,9 +54,9 @@ func newKalman(p *kernels.Problem) (*kalman, error) {
 		return nil, fmt.Errorf("covariance = 'full' and process_noise with %d rows and %d weights; allowed: up to %d weights and %d rows x weights; use 'diagonal'", p.N, p.P, maxDim, maxKalman)
 	}
 	k := &kalman{
-		rows: newRows(p), mean: make([]float64, p.P), cov: dense.New(p.P, p.P), moving: make([]bool, p.P),
-		h: dense.New(p.N, p.P), m: make([]float64, p.N), v: make([]float64, p.N),
-		lambda: make([]float64, p.P), info: dense.New(p.P, p.P), a: make([]float64, p.P), u: make([]float64, p.P),
+		rows: newRows(p), mean: make([]float64, p.P), cov: p.Matrix(p.P, p.P), moving: make([]bool, p.P),
+		h: p.Matrix(p.N, p.P), m: make([]float64, p.N), v: make([]float64, p.N),
+		lambda: make([]float64, p.P), info: p.Matrix(p.P, p.P), a: make([]float64, p.P), u: make([]float64, p.P),
 	}
 	return k, k.reset(p)
 }
@@ -143,6 +143,7 @@ func (k *kalman) absorb(s Site, h []float64, m, v float64) {
 func (k *kalman) forward(fresh bool, c *change, before func(i int)) error {
 	k.begin()
 	for i := range k.p.N {
+		k.p.Stop.Check()
 		if before != nil {
 			before(i)
 		}
@@ -176,6 +177,7 @@ func (k *kalman) backward(damp float64, c *change, at func(i int)) error {
 		clear(k.info.Row(j))
 	}
 	for i := k.p.N - 1; i >= 0; i-- {
+		k.p.Stop.Check()
 		h, m, v, s := k.h.Row(i), k.m[i], k.v[i], k.site[i]
 		den := 1 + v*s.Tau
 		step, pull := s.Tau/den, (s.Nu-s.Tau*m)/den
@@ -235,7 +237,7 @@ func (k *kalman) initial(dev, variance []float64) error {
 		return err
 	}
 	p := k.p
-	cov, cl := dense.New(p.P, p.P), dense.New(p.P, p.P)
+	cov, cl := p.Matrix(p.P, p.P), p.Matrix(p.P, p.P)
 	p.Normal.Cov(cov)
 	dense.Mul(cl, cov, k.info)
 	for j := range p.P {
@@ -283,6 +285,7 @@ func (k *kalman) touches() (mean, variance []float64, err error) {
 			copy(k.cov.Data, s.cov.Data)
 			part = part[:0]
 			for r := i / long * long; r <= i; r++ {
+				p.Stop.Check()
 				k.predict(r)
 				part = append(part, save())
 				k.absorb(k.site[r], k.h.Row(r), k.m[r], k.v[r])

@@ -185,6 +185,9 @@ func (s *Stop) Late() bool {
 	return left <= 2*s.lap.Load()
 }
 
+// Context is the context watched, with the time limit.
+func (s *Stop) Context() context.Context { return s.ctx }
+
 // Limit is the time limit as it was given, 0 = none.
 func (s *Stop) Limit() time.Duration {
 	if s == nil || s.limit == nil {
