@@ -24,15 +24,19 @@ type Reader struct {
 	err   error
 }
 
-// Next moves to the next record. What a damaged source makes the Arrow library
-// panic over is an error.
+// Next moves to the next record, whose arrays are checked. What a damaged source
+// makes the Arrow library panic over is an error.
 func (r *Reader) Next() (more bool) {
 	defer func() {
 		if p := recover(); p != nil {
 			r.err, more = fmt.Errorf("damaged: %v", p), false
 		}
 	}()
-	return r.err == nil && r.RecordReader.Next()
+	if r.err != nil || !r.RecordReader.Next() {
+		return false
+	}
+	r.err = validate(r.RecordBatch())
+	return r.err == nil
 }
 
 // Err is the first error, naming the source.
@@ -168,21 +172,33 @@ func (f *fileRecords) Next() bool {
 	return true
 }
 
-// WriteIPCFile writes f as an Arrow IPC file (Feather), by way of a temporary
-// file as WriteParquetFile does. meta is as there.
+// WriteIPC writes f as an Arrow IPC file (Feather) to w. meta is as in WriteParquet.
+//
+// Errors: as FitRecord, and those of w; on an error w holds a part of a file.
+func WriteIPC(w io.Writer, f *kernels.Fit, meta ...string) error {
+	if err := writeIPC(w, f, meta); err != nil {
+		return fmt.Errorf("arrowio: %w", err)
+	}
+	return nil
+}
+
+func writeIPC(w io.Writer, f *kernels.Fit, meta []string) error {
+	rec, err := fitRecord(f, nil, meta)
+	if err != nil {
+		return err
+	}
+	defer rec.Release()
+	out, err := ipc.NewFileWriter(unclosed{w}, ipc.WithSchema(rec.Schema()))
+	if err != nil {
+		return err
+	}
+	return errors.Join(out.Write(rec), out.Close())
+}
+
+// WriteIPCFile is WriteIPC to the file path, by way of a temporary file as
+// WriteParquetFile does.
 func WriteIPCFile(path string, f *kernels.Fit, meta ...string) error {
-	return writeFile(path, func(w io.Writer) error {
-		rec, err := fitRecord(f, nil, meta)
-		if err != nil {
-			return err
-		}
-		defer rec.Release()
-		out, err := ipc.NewFileWriter(w, ipc.WithSchema(rec.Schema()))
-		if err != nil {
-			return err
-		}
-		return errors.Join(out.Write(rec), out.Close())
-	})
+	return writeFile(path, func(w io.Writer) error { return writeIPC(w, f, meta) })
 }
 
 // ReadFitFile reads the fit in the file path: Parquet, or Arrow IPC of either

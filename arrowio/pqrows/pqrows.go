@@ -320,9 +320,17 @@ func (r *Reader) Close() error {
 	return r.f.Close()
 }
 
+const (
+	// A record is written in slices of so many rows, and so many bytes where entries
+	// of dictionaries, views and runs stand for many rows.
+	sliceRows  = 8192
+	sliceBytes = 16 << 20
+	groupBytes = 64 << 20 // a row group is closed once it holds as much
+)
+
 // FromArrow writes the records of r to w as Parquet (snappy, row groups of DuckDB's
-// size). Memory: a row group. Errors: those of r and w, and Arrow types that
-// Parquet lacks.
+// size at most). Memory: a record and a row group, 64 MB. Errors: those of r and w,
+// and Arrow types that Parquet lacks.
 func FromArrow(w io.Writer, r array.RecordReader) (err error) {
 	defer guard(&err)
 	s := plain(r.Schema())
@@ -332,13 +340,7 @@ func FromArrow(w io.Writer, r array.RecordReader) (err error) {
 		return err
 	}
 	for r.Next() {
-		rec, err := conform(r.RecordBatch(), s)
-		if err != nil {
-			return err
-		}
-		err = out.WriteBuffered(rec)
-		rec.Release()
-		if err != nil {
+		if err := writeSlices(out, r.RecordBatch(), s); err != nil {
 			return err
 		}
 	}
@@ -346,6 +348,31 @@ func FromArrow(w io.Writer, r array.RecordReader) (err error) {
 		return err
 	}
 	return out.Close()
+}
+
+func writeSlices(out *pqarrow.FileWriter, rec arrow.RecordBatch, s *arrow.Schema) error {
+	n := rec.NumRows()
+	step := int64(sliceRows)
+	if n > 0 {
+		step = min(step, max(1, sliceBytes/max(1, arrowio.Expansion(rec)/n)))
+	}
+	for lo := int64(0); lo < n; lo += step {
+		part := rec.NewSlice(lo, min(lo+step, n))
+		fit, err := conform(part, s)
+		part.Release()
+		if err != nil {
+			return err
+		}
+		err = out.WriteBuffered(fit)
+		fit.Release()
+		if err == nil && out.RowGroupTotalBytesWritten() > groupBytes {
+			err = out.NewBufferedRowGroupChecked()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // plain replaces types that the Parquet writer does not take.
