@@ -19,6 +19,7 @@ type sqlCommand struct {
 	Command  []string `short:"c" sep:"none" placeholder:"SQL" help:"Run these statements; may be given several times. They run after the files."`
 	Mode     string   `placeholder:"MODE" default:"box" enum:"box,csv,json,markdown,line" help:"How results are printed: box, csv, json, markdown or line."`
 	MaxRows  int      `placeholder:"N" default:"-1" help:"Print at most N rows of a result; 0 prints all. Without it 40 in box mode, all in the others."`
+	CSVSafe  bool     `name:"csv-safe" help:"In csv mode, put an apostrophe before text that begins with =, +, -, @, a tab or a line break, which a spreadsheet would run."`
 	Files    []string `arg:"" optional:"" name:"file" help:"Files with SQL, run in this order; - is the standard input."`
 }
 
@@ -66,7 +67,7 @@ func (c *sqlCommand) Run(e *env) (err error) {
 	sh, err := shell.Open(ctx, shell.Options{
 		DB:       c.DB,
 		ReadOnly: c.ReadOnly,
-		Format:   shell.Format{Mode: c.Mode, MaxRows: c.MaxRows, Width: width},
+		Format:   shell.Format{Mode: c.Mode, MaxRows: c.MaxRows, Width: width, CSVSafe: c.CSVSafe, Terminal: onTerminal},
 		Stdin:    data,
 		Stdout:   e.stdout,
 		Stderr:   e.stderr,

@@ -172,6 +172,6 @@ func (s *Shell) list(ctx context.Context, text string) error {
 }
 
 func printFirst(w io.Writer, v []driver.Value) error {
-	_, err := fmt.Fprintln(w, string(appendText(nil, nil, v[0])))
+	_, err := fmt.Fprintln(w, Message(string(appendText(nil, nil, v[0]))))
 	return err
 }

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -29,6 +27,12 @@ type Format struct {
 	MaxRows int
 	// Width is the number of terminal columns a box may take; 0 sets no limit.
 	Width int
+	// CSVSafe puts an apostrophe before text in csv mode that a spreadsheet would
+	// take for a formula.
+	CSVSafe bool
+	// Terminal says that the output is one: control characters are escaped in csv
+	// mode too.
+	Terminal bool
 }
 
 func (f Format) maxRows() int {
@@ -62,6 +66,9 @@ type resultWriter interface {
 // newWriter returns the writer of one result. In the modes whose results would
 // run into each other a blank line goes first, unless this is the first result.
 func newWriter(out io.Writer, f Format, first bool) resultWriter {
+	if f.Mode == "csv" || f.Mode == "json" {
+		out = ForTerminal(out, f.Terminal)
+	}
 	b := bufio.NewWriterSize(out, 1<<16)
 	lead := ""
 	if !first {
@@ -69,7 +76,7 @@ func newWriter(out io.Writer, f Format, first bool) resultWriter {
 	}
 	switch f.Mode {
 	case "csv":
-		return &csvWriter{out: b, limit: f.maxRows()}
+		return &csvWriter{out: b, limit: f.maxRows(), safe: f.CSVSafe}
 	case "json":
 		return &jsonWriter{out: b, limit: f.maxRows()}
 	case "line":
@@ -89,13 +96,14 @@ type csvWriter struct {
 	limit int
 	n     int
 	buf   []byte
+	safe  bool
 }
 
 func (w *csvWriter) begin(cols []column) error {
 	w.cols = cols
 	for i, c := range cols {
 		w.sep(i)
-		w.out.WriteString(csvField(c.name))
+		w.out.WriteString(csvField(w.tame(c.name)))
 	}
 	return w.out.WriteByte('\n')
 }
@@ -110,9 +118,31 @@ func (w *csvWriter) row(values []driver.Value) error {
 			continue
 		}
 		w.buf = w.cols[i].appendText(w.buf[:0], v)
-		w.out.WriteString(csvField(string(w.buf)))
+		text := string(w.buf)
+		if !w.cols[i].numeric() {
+			text = w.tame(text)
+		}
+		w.out.WriteString(csvField(text))
 	}
 	return w.out.WriteByte('\n')
+}
+
+// Formula holds the characters that make a spreadsheet run a cell if they are first.
+const Formula = "=+-@\t\r\n"
+
+// Tame puts an apostrophe before text that a spreadsheet would run.
+func Tame(s string) string {
+	if s != "" && strings.IndexByte(Formula, s[0]) >= 0 {
+		return "'" + s
+	}
+	return s
+}
+
+func (w *csvWriter) tame(s string) string {
+	if w.safe {
+		return Tame(s)
+	}
+	return s
 }
 
 func (w *csvWriter) sep(i int) {
@@ -314,7 +344,7 @@ func (w *tableWriter) end() error {
 	case len(w.cols) == 2 && w.cols[0].name == "explain_key":
 		// Query plans are drawings: a box around them would only tear them.
 		for _, r := range w.rows {
-			fmt.Fprintln(w.out, strings.TrimRight(r[1], "\n"))
+			fmt.Fprintln(w.out, Message(strings.TrimRight(r[1], "\n")))
 		}
 	default:
 		w.box()
@@ -513,35 +543,4 @@ func cut(s string, width int) string {
 		}
 	}
 	return s
-}
-
-// visible replaces control characters by their escapes: a value must not move
-// the cursor, break a row or recolour the terminal.
-func visible(s string) string {
-	clean := true
-	for _, r := range s {
-		if unicode.IsControl(r) || r == utf8.RuneError {
-			clean = false
-			break
-		}
-	}
-	if clean {
-		return s
-	}
-	var b strings.Builder
-	for _, r := range s {
-		switch {
-		case r == '\n':
-			b.WriteString(`\n`)
-		case r == '\t':
-			b.WriteString(`\t`)
-		case r == '\r':
-			b.WriteString(`\r`)
-		case unicode.IsControl(r):
-			fmt.Fprintf(&b, `\x%02X`, r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	return b.String()
 }

@@ -137,7 +137,7 @@ func (s *Shell) REPL(ctx context.Context, terminal io.Writer) error {
 
 func (s *Shell) report(err error) {
 	if err != nil {
-		fmt.Fprintf(s.errOut, "%v\n", err)
+		fmt.Fprintf(s.errOut, "%s\n", Message(err.Error()))
 	}
 }
 
