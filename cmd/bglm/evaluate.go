@@ -103,6 +103,13 @@ func (c *evaluateCommand) scored(s *session) (binary bool, err error) {
 		if src, err = s.open(&c.dataFlags); err != nil {
 			return false, err
 		}
+		cols, err := s.describe("FROM " + src.rows())
+		if err == nil {
+			err = s.misread(src, names(cols))
+		}
+		if err != nil {
+			return false, s.blame(src, err)
+		}
 		q = "SELECT (" + c.Y + ")::DOUBLE AS y, (" + c.P + ")::DOUBLE AS p, NULL::DOUBLE AS lower, NULL::DOUBLE AS upper FROM " + src.rows()
 	} else {
 		sc, err := s.scoring(&c.dataFlags, &scoreFlags{Beliefs: c.Beliefs, Formula: c.Formula, Y: c.Y, X: c.X, Option: c.Option}, true)
@@ -121,7 +128,7 @@ func (c *evaluateCommand) scored(s *session) (binary bool, err error) {
 			sc.subquery("", "("+sc.y+")::DOUBLE / ("+trials+") AS bglm_y") + ")"
 	}
 	if err := s.long("scoring", "CREATE OR REPLACE TEMP TABLE scored AS "+q); err != nil {
-		return false, src.blame(err)
+		return false, s.blame(src, err)
 	}
 	return binary, s.row("SELECT coalesce(bool_and(y IN (0, 1) AND p BETWEEN 0 AND 1) FILTER (y IS NOT NULL AND p IS NOT NULL), false) FROM scored", &binary)
 }

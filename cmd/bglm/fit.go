@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"database/sql"
 	"encoding/json"
 	"errors"
@@ -12,12 +11,15 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/bglm/bglm/cmd/internal/shell"
 )
 
 type fitCommand struct {
 	dataFlags
 	modelFlags
 	outputFlags
+	csvFlags
 	Prior       string        `placeholder:"FILE" help:"Continue from the beliefs in this file, or start from them."`
 	Out         string        `placeholder:"FILE" help:"Where the belief table goes: .parquet, .arrow, .csv, .json or .duckdb. Without it: CSV on the standard output."`
 	Parallel    bool          `help:"Let all threads absorb rows, in no fixed order, and merge what they learnt: faster, repeatable only to the accuracy of the merge. Methods that keep their rows always read with all threads."`
@@ -50,6 +52,7 @@ type summary struct {
 	Family    string   `json:"family,omitempty"`
 	Link      string   `json:"link,omitempty"`
 	Files     int      `json:"files,omitempty"`
+	Copies    int      `json:"copies,omitempty"` // files left out, since others had their bytes
 	Groups    *int64   `json:"groups,omitempty"`
 	N         int64    `json:"n"`
 	Skipped   int64    `json:"n_skipped"`
@@ -101,7 +104,7 @@ func (o *outputFlags) print(e *env, w io.Writer, sum *summary) error {
 	}
 	var b strings.Builder
 	if sum.Command == "predict" {
-		_, err := fmt.Fprintf(w, "%d rows scored; %.2f s; wrote %s\n", sum.N, sum.Seconds, sum.Out)
+		_, err := fmt.Fprintf(w, "%d rows scored; %.2f s; wrote %s\n", sum.N, sum.Seconds, shell.Visible(sum.Out))
 		return err
 	}
 	fmt.Fprintf(&b, "%s %s %s: %d rows", sum.Method, sum.Family, sum.Link, sum.N)
@@ -121,7 +124,7 @@ func (o *outputFlags) print(e *env, w io.Writer, sum *summary) error {
 	if sum.Out != "" {
 		fmt.Fprintf(&b, "; wrote %s", sum.Out)
 	}
-	_, err := fmt.Fprintln(w, strings.TrimSpace(b.String()))
+	_, err := fmt.Fprintln(w, shell.Visible(strings.TrimSpace(b.String())))
 	return err
 }
 
@@ -137,7 +140,7 @@ func writeJSON(w io.Writer, v any) error {
 // Run fits and writes.
 func (c *fitCommand) Run(e *env) error {
 	began := time.Now()
-	if err := errors.Join(c.check(), checkOut(c.Out)); err != nil {
+	if err := errors.Join(c.modelFlags.check(), checkOut(c.Out), c.csvFlags.check(c.Out)); err != nil {
 		return err
 	}
 	if c.Watch != 0 && !c.Incremental {
@@ -151,6 +154,7 @@ func (c *fitCommand) Run(e *env) error {
 		return err
 	}
 	defer s.close()
+	s.csvSafe = c.CSVSafe
 	if c.Incremental {
 		return c.incremental(s)
 	}
@@ -187,14 +191,14 @@ func (s *session) deliver(f *fits, path string) error {
 		return usageError{errors.New("this method's fit has no belief table: give --out FILE.parquet, .json or .duckdb")}
 	}
 	tmp := filepath.Join(s.dir, "out.csv")
-	if err := s.exec("COPY (" + f.flat(false) + ") TO " + quoteText(tmp) + " (FORMAT csv, HEADER)"); err != nil {
+	if err := s.copyTo(tmp, f.flat(false), nil); err != nil {
 		return err
 	}
 	b, err := os.ReadFile(tmp)
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(s.e.stdout, bytes.NewReader(b))
+	_, err = shell.ForTerminal(s.e.stdout, isTerminal(s.e.stdout)).Write(b)
 	return err
 }
 

@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/bglm/bglm/arrowio"
 	"github.com/bglm/bglm/arrowio/pqrows"
+	"github.com/bglm/bglm/cmd/internal/shell"
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/gauss"
 )
@@ -69,18 +71,27 @@ func (s *session) look(table string, meta []string) (*fits, error) {
 // Arrow, CSV, JSON), grouped or not, a table with a column fit, or a database that
 // bglm fit made. opts say what a table without bglm's metadata is.
 func (s *session) load(table, path string, opts [][2]string) (*fits, error) {
+	s.e.note(path)
 	f, err := s.loadAny(table, path, opts)
 	if err != nil {
+		if text := plainMessage(err.Error()); text != err.Error() {
+			err = &rewritten{text, err}
+		}
 		return nil, named(path, err)
 	}
 	return f, nil
 }
 
 func (s *session) loadAny(table, path string, opts [][2]string) (*fits, error) {
-	if _, err := os.Stat(path); err != nil {
+	kind := kindOf(path)
+	if err := checkData(path, kind); err != nil {
 		return nil, err
 	}
-	kind := kindOf(path)
+	file, err := literal(path)
+	if err != nil {
+		return nil, err
+	}
+	file = listText([]string{file})
 	from := ""
 	var meta []string
 	switch kind {
@@ -118,11 +129,11 @@ func (s *session) loadAny(table, path string, opts [][2]string) (*fits, error) {
 		}
 		from = "read_parquet(" + quoteText(from) + ", file_row_number = true)"
 	case "parquet":
-		cols, err := s.describe("FROM read_parquet(" + quoteText(path) + ")")
+		cols, err := s.describe("FROM read_parquet(" + file + ")")
 		if err != nil {
 			return nil, err
 		}
-		own, err := s.pairs("SELECT decode(key), decode(value) FROM parquet_kv_metadata(" + quoteText(path) + ") WHERE starts_with(decode(key), 'bglm.')")
+		own, err := s.pairs("SELECT decode(key), decode(value) FROM parquet_kv_metadata(" + file + ") WHERE starts_with(decode(key), 'bglm.')")
 		if err != nil {
 			return nil, err
 		}
@@ -139,9 +150,9 @@ func (s *session) loadAny(table, path string, opts [][2]string) (*fits, error) {
 		if !grouped && !slices.Contains(names(cols), "fit") {
 			return s.loadPlain(table, path, opts)
 		}
-		from = "read_parquet(" + quoteText(path) + ", file_row_number = true)"
+		from = "read_parquet(" + file + ", file_row_number = true)"
 	case "csv", "json":
-		from = "(SELECT *, row_number() OVER () AS file_row_number FROM read_" + kind + "(" + quoteText(path) + "))"
+		from = "(SELECT *, row_number() OVER () AS file_row_number FROM read_" + kind + "(" + file + "))"
 	default:
 		return nil, errors.New("the extension does not say what it is; allowed: .parquet, .arrow, .csv, .json, .duckdb")
 	}
@@ -451,11 +462,16 @@ func packing(path string) string {
 }
 
 // copyTo writes a query's rows to a file of the kind its name says.
-func (s *session) copyTo(path, query string, meta []string) error {
+func (s *session) copyTo(path, query string, meta []string) (err error) {
 	kind := kindOf(path)
 	switch kind {
 	case "parquet", "csv", "json":
-		return atomically(path, func(tmp string) error {
+		if kind == "csv" && s.csvSafe {
+			if query, err = s.spreadsheet(query); err != nil {
+				return err
+			}
+		}
+		return s.e.atomically(path, func(tmp string) error {
 			return s.long("writing", "COPY ("+query+") TO "+quoteText(tmp)+" "+copyOptions(path, kind, meta))
 		})
 	case "arrow":
@@ -463,14 +479,10 @@ func (s *session) copyTo(path, query string, meta []string) error {
 		if err := s.long("writing", "COPY ("+query+") TO "+quoteText(spool)+" (FORMAT parquet, COMPRESSION uncompressed)"); err != nil {
 			return err
 		}
-		return atomically(path, func(tmp string) error {
-			f, err := os.Create(tmp)
-			if err != nil {
-				return err
-			}
+		return s.e.create(path, func(f io.Writer) error {
 			w := bufio.NewWriterSize(f, 1<<20)
-			err = pqrows.ToIPC(s.ctx, struct{ io.Writer }{w}, spool, strings.EqualFold(filepath.Ext(path), ".arrows"), meta...)
-			return s.failed(errors.Join(err, w.Flush(), f.Sync(), f.Close()))
+			err := pqrows.ToIPC(s.ctx, w, spool, strings.EqualFold(filepath.Ext(path), ".arrows"), meta...)
+			return s.failed(errors.Join(err, w.Flush()))
 		})
 	case "duckdb":
 		return s.database(path, func(db string) error {
@@ -480,8 +492,42 @@ func (s *session) copyTo(path, query string, meta []string) error {
 	return outKind(path)
 }
 
+// spreadsheet puts an apostrophe before the names and the text of a query's columns
+// that a spreadsheet would run, as shell.Format.CSVSafe does.
+func (s *session) spreadsheet(query string) (string, error) {
+	cols, err := s.describe(query)
+	if err != nil {
+		return "", err
+	}
+	var out []string
+	for _, c := range cols {
+		name, as := quoteName(c.name), quoteName(shell.Tame(c.name))
+		if numericType.MatchString(c.sqlType) {
+			out = append(out, name+" AS "+as)
+			continue
+		}
+		text := name + "::VARCHAR"
+		out = append(out, "CASE WHEN "+text+" <> '' AND contains("+quoteText(shell.Formula)+", ("+text+")[1]) THEN '''' || "+text+" ELSE "+text+" END AS "+as)
+	}
+	return "SELECT " + strings.Join(out, ", ") + " FROM (" + query + ")", nil
+}
+
+var numericType = regexp.MustCompile(`^(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|BIGNUM|FLOAT|DOUBLE|DECIMAL\(.*\)|BOOLEAN)$`)
+
 func outKind(path string) error {
 	return usageError{fmt.Errorf("--out %s: the extension says what is written; allowed: .parquet, .arrow, .csv, .json, .duckdb", path)}
+}
+
+// csvFlags are those of commands that may write CSV.
+type csvFlags struct {
+	CSVSafe bool `name:"csv-safe" help:"In CSV output, put an apostrophe before text that begins with =, +, -, @, a tab or a line break, which a spreadsheet would run."`
+}
+
+func (c *csvFlags) check(out string) error {
+	if c.CSVSafe && out != "" && kindOf(out) != "csv" {
+		return usageError{fmt.Errorf("--csv-safe belongs to CSV output, but --out is %s", out)}
+	}
+	return nil
 }
 
 // checkOut refuses early what could not be written after a long fit.
@@ -527,7 +573,7 @@ func (s *session) database(path string, write func(db string) error) error {
 		}
 		return errors.Join(inside(), detach())
 	}
-	return atomically(path, func(tmp string) error {
+	return s.e.atomically(path, func(tmp string) error {
 		if err := attach(tmp); err != nil {
 			return err
 		}
@@ -564,10 +610,12 @@ func (s *session) save(f *fits, path string) error {
 	if err != nil {
 		return err
 	}
-	if kind == "arrow" {
-		return arrowio.WriteIPCFile(path, fit, f.meta...)
-	}
-	return arrowio.WriteParquetFile(path, fit, f.meta...)
+	return s.e.create(path, func(w io.Writer) error {
+		if kind == "arrow" {
+			return arrowio.WriteIPC(w, fit, f.meta...)
+		}
+		return arrowio.WriteParquet(w, fit, f.meta...)
+	})
 }
 
 // saveTables writes fits, the view beliefs over it, and the job.

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/bglm/bglm/cmd/internal/shell"
 )
 
 const ledgerDB = "bglm_out"
@@ -39,12 +41,12 @@ func (c *fitCommand) incremental(s *session) error {
 	}
 	for {
 		began := time.Now()
-		done, err := c.catchUp(s)
+		done, copies, err := c.catchUp(s)
 		if err != nil {
 			return err
 		}
-		if done > 0 || c.Watch == 0 {
-			if err := c.tell(s, done, began); err != nil {
+		if done+copies > 0 || c.Watch == 0 {
+			if err := c.tell(s, done, copies, began); err != nil {
 				return err
 			}
 		}
@@ -135,29 +137,58 @@ func ledgerName(f string) string {
 	return f
 }
 
-// catchUp processes the new files and says how many they were.
-func (c *fitCommand) catchUp(s *session) (int, error) {
+// catchUp processes the new files and says how many it learnt from, and how many
+// were copies of others.
+func (c *fitCommand) catchUp(s *session) (done, copies int, err error) {
 	files, err := c.fresh(s)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	for i, f := range files {
-		if err := c.oneFile(s, f); err != nil {
-			return i, err
+	for _, f := range files {
+		of, err := c.oneFile(s, f)
+		switch {
+		case err != nil:
+			return done, copies, err
+		case of == "":
+			done++
+			continue
+		}
+		copies++
+		if !c.Quiet {
+			fmt.Fprintf(s.e.stderr, "bglm: %s holds what %s held, which is learnt already: left out\n", shell.Visible(f), shell.Visible(of))
 		}
 	}
-	return len(files), nil
+	return done, copies, nil
 }
 
-func (c *fitCommand) oneFile(s *session, file string) error {
+// oneFile learns from a file that the ledger does not have. One with the bytes of a
+// file in it, a copy or a link, goes into the ledger alone; copyOf is that file.
+func (c *fitCommand) oneFile(s *session, file string) (copyOf string, err error) {
+	if err := checkData(file, ""); err != nil {
+		return "", err
+	}
 	st, err := os.Stat(file)
 	if err != nil {
-		return err
+		return "", err
 	}
 	sum, err := checksum(file)
 	if err != nil {
-		return err
+		return "", err
 	}
+	err = s.conn.QueryRowContext(s.ctx, "SELECT coalesce(min(file), '') FROM "+ledgerDB+".main.bglm_ledger WHERE sha256 = ? AND bytes = ?", sum, st.Size()).Scan(&copyOf)
+	if err != nil {
+		return "", s.failed(err)
+	}
+	if copyOf == "" {
+		return "", c.learn(s, file, st, sum)
+	}
+	return copyOf, s.exec(addToLedger, ledgerName(file), st.Size(), sum, 0)
+}
+
+const addToLedger = "INSERT INTO " + ledgerDB + ".main.bglm_ledger VALUES (?, ?, ?, ?, current_timestamp::TIMESTAMP)"
+
+// learn makes the fits and the ledger's entry of one file in one transaction.
+func (c *fitCommand) learn(s *session, file string, st os.FileInfo, sum string) error {
 	one := c.dataFlags
 	one.Data, one.Files = []string{file}, nil
 	src, err := s.open(&one)
@@ -223,7 +254,7 @@ func (c *fitCommand) oneFile(s *session, file string) error {
 		err = errors.Join(err, s.exec("DROP TABLE IF EXISTS "+ledgerDB+".main.fits CASCADE"), s.exec("DROP VIEW IF EXISTS "+ledgerDB+".main.beliefs"))
 	}
 	if err == nil {
-		err = s.exec("INSERT INTO "+ledgerDB+".main.bglm_ledger VALUES (?, ?, ?, ?, current_timestamp::TIMESTAMP)", ledgerName(file), st.Size(), sum, n-before)
+		err = s.exec(addToLedger, ledgerName(file), st.Size(), sum, n-before)
 	}
 	if err == nil {
 		err = s.exec("COMMIT")
@@ -248,8 +279,8 @@ func checksum(file string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-func (c *fitCommand) tell(s *session, done int, began time.Time) error {
-	sum := &summary{Command: "fit", Files: done, Out: c.Out}
+func (c *fitCommand) tell(s *session, done, copies int, began time.Time) error {
+	sum := &summary{Command: "fit", Files: done, Copies: copies, Out: c.Out}
 	var have int
 	if err := s.row("SELECT count(*) FROM duckdb_tables() WHERE database_name = '"+ledgerDB+"' AND table_name = 'fits'", &have); err != nil {
 		return err

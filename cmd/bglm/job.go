@@ -136,7 +136,10 @@ func (s *session) job(m *modelFlags, src *source, withY bool) (*job, error) {
 	}
 	cols, err := s.describe("FROM " + src.rows())
 	if err != nil {
-		return nil, src.blame(err)
+		return nil, s.blame(src, err)
+	}
+	if err := s.misread(src, names(cols)); err != nil {
+		return nil, err
 	}
 	keep := func(key, value string) {
 		if value != "" {
@@ -153,7 +156,7 @@ func (s *session) job(m *modelFlags, src *source, withY bool) (*job, error) {
 	}
 	if m.Formula != "" {
 		if err := s.formula(m.Formula, j, cols, src, withY); err != nil {
-			return nil, err
+			return nil, s.blame(src, err)
 		}
 	}
 	return j, s.groups(m, j, src)
@@ -228,7 +231,7 @@ func (s *session) groups(m *modelFlags, j *job, src *source) error {
 		for _, p := range parts {
 			d, err := s.describe("SELECT " + p + " FROM " + src.rows())
 			if err != nil {
-				return fmt.Errorf("--group %s: %w", p, err)
+				return fmt.Errorf("--group %s: %w", p, s.blame(src, err))
 			}
 			if len(d) != 1 || slices.Contains(reserved, strings.ToLower(d[0].name)) || slices.ContainsFunc(j.group, func(c columnType) bool { return strings.EqualFold(c.name, d[0].name) }) {
 				return usageError{fmt.Errorf("--group %s: allowed: one column each, none of them called %s or as another", p, strings.Join(reserved, ", "))}
@@ -308,31 +311,95 @@ func streams(method string) bool {
 	return err == nil && m.Streams
 }
 
-// blame names the file, where a DuckDB message does not.
-func (src *source) blame(err error) error {
-	if err == nil {
-		return nil
+// blame names the file that an error is about, where DuckDB's message does not.
+func (s *session) blame(src *source, err error) error {
+	if err == nil || errors.As(err, new(usageError)) || s.ctx.Err() != nil {
+		return err
 	}
-	msg := err.Error()
-	for i, f := range src.read {
-		if strings.Contains(msg, f) {
-			if src.fileName(f) != f {
-				return errors.New(strings.ReplaceAll(msg, f, src.fileName(src.read[i])))
+	text := plainMessage(err.Error())
+	name := ""
+	for i, read := range src.read {
+		if strings.Contains(text, read) {
+			name = src.fileName(read)
+			if name != read {
+				text = strings.ReplaceAll(text, read, name)
 			}
-			return err
+			break
+		}
+		if strings.Contains(text, src.files[i]) {
+			name = src.files[i]
+			break
 		}
 	}
-	if len(src.files) == 1 {
-		return fmt.Errorf("%s: %w", src.fileName(src.read[0]), err)
+	switch {
+	case name != "":
+	case len(src.files) == 1:
+		name = src.fileName(src.read[0])
+	case !aboutSQL(text):
+		name = s.unreadable(src)
 	}
-	return err
+	switch {
+	case name == "":
+		name = strings.Join(src.files[:min(3, len(src.files))], ", ")
+		if more := len(src.files) - 3; more > 0 {
+			name += fmt.Sprintf(" and %d more", more)
+		}
+		fallthrough
+	case !strings.Contains(text, name):
+		text = name + ": " + text
+	case text == err.Error():
+		return err
+	}
+	return &rewritten{text, err}
+}
+
+// rewritten is an error whose text was made clearer.
+type rewritten struct {
+	text string
+	err  error
+}
+
+func (e *rewritten) Error() string { return e.text }
+func (e *rewritten) Unwrap() error { return e.err }
+
+// aboutSQL: the text of a query is wrong, whatever the files hold.
+func aboutSQL(msg string) bool {
+	return strings.HasPrefix(msg, "Binder Error") || strings.HasPrefix(msg, "Parser Error") || strings.HasPrefix(msg, "Catalog Error")
+}
+
+// plainMessage leaves out of what DuckDB says its own stack, and the SQL of a
+// statement that the user did not write.
+func plainMessage(msg string) string {
+	if i := strings.Index(msg, "INTERNAL Error:"); i >= 0 {
+		what, _, _ := strings.Cut(strings.TrimSpace(msg[i+len("INTERNAL Error:"):]), "\n")
+		return msg[:i] + "damaged: DuckDB cannot read it (" + what + ")"
+	}
+	if i := strings.Index(msg, "\n\nLINE 1: "); i > 0 && !aboutSQL(msg) {
+		msg = msg[:i]
+	}
+	return strings.TrimSpace(msg)
+}
+
+// unreadable reads the files one by one, all columns of them, and names the first
+// that fails.
+func (s *session) unreadable(src *source) string {
+	f, ok := readers[src.kind]
+	if !ok {
+		return ""
+	}
+	for _, read := range src.read {
+		if s.exec("SELECT max(hash(t)) FROM "+f+"("+listText([]string{read})+") t") != nil && s.ctx.Err() == nil {
+			return src.fileName(read)
+		}
+	}
+	return ""
 }
 
 // locate finds the first row that a fit refused, for its message.
 func (s *session) locate(j *job, src *source, err error) error {
 	msg := err.Error()
 	if !strings.Contains(msg, "on_error: 'skip'") {
-		return src.blame(err)
+		return s.blame(src, err)
 	}
 	one := *j
 	one.options = slices.DeleteFunc(slices.Clone(j.options), func(o option) bool {
@@ -345,7 +412,7 @@ func (s *session) locate(j *job, src *source, err error) error {
 	q := fmt.Sprintf("SELECT bglm_file, bglm_row FROM (SELECT bglm_file, bglm_row, %s(bglm_y, bglm_x, %s) AS fit FROM (%s) GROUP BY ALL) WHERE fit IS NULL ORDER BY 1, 2 LIMIT 1",
 		fn, one.optionsText(option{"on_error", "'null'"}), one.inner(src.numbered(), "bglm_file", "bglm_row"))
 	if s.row(q, &file, &row) != nil {
-		return src.blame(err)
+		return s.blame(src, err)
 	}
 	return fmt.Errorf("%s, row %d: %w", src.fileName(file), row, err)
 }

@@ -13,9 +13,14 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/bglm/bglm/cmd/internal/shell"
 )
 
 // commands is the command line. A command is a struct with a Run(*env) error
@@ -45,6 +50,24 @@ type env struct {
 	stdin  io.Reader
 	stdout io.Writer
 	stderr io.Writer
+	names  []string // of files, for message
+}
+
+// note keeps names of files that messages may hold.
+func (e *env) note(names ...string) { e.names = append(e.names, names...) }
+
+// message is an error's text without what would act on a terminal: in names of files
+// line breaks too, which elsewhere are part of the message.
+func (e *env) message(err error) string {
+	text := err.Error()
+	for _, name := range e.names {
+		for _, n := range []string{name, filepath.Dir(name)} {
+			if v := shell.Visible(n); v != n {
+				text = strings.ReplaceAll(text, n, v)
+			}
+		}
+	}
+	return shell.Message(text)
 }
 
 // usageError marks an error as wrong usage: exit code 2.
@@ -67,11 +90,11 @@ type exited int
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
 	defer func() {
 		if r := recover(); r != nil {
-			e, ok := r.(exited)
+			x, ok := r.(exited)
 			if !ok {
 				panic(r)
 			}
-			code = int(e)
+			code = int(x)
 		}
 	}()
 	var c commands
@@ -86,16 +109,17 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		fmt.Fprintf(stderr, "bglm: %v\n", err)
 		return exitFailed
 	}
+	e := &env{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr, names: slices.Clone(args)}
 	k, err := parser.Parse(args)
 	if err != nil {
-		fmt.Fprintf(stderr, "bglm: %v\nbglm --help lists the commands and flags.\n", err)
+		fmt.Fprintf(stderr, "bglm: %s\nbglm --help lists the commands and flags.\n", e.message(err))
 		return exitUsage
 	}
-	err = k.Run(&env{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr}, parser)
+	err = k.Run(e, parser)
 	if err == nil {
 		return exitDone
 	}
-	fmt.Fprintf(stderr, "bglm %s: %v\n", k.Selected().Name, err)
+	fmt.Fprintf(stderr, "bglm %s: %s\n", k.Selected().Name, e.message(err))
 	if errors.As(err, new(usageError)) {
 		return exitUsage
 	}

@@ -11,6 +11,7 @@ import (
 
 type mergeCommand struct {
 	outputFlags
+	csvFlags
 	Prior string   `placeholder:"FILE" help:"The fit that all parts started from; without it their default prior."`
 	Out   string   `placeholder:"FILE" help:"Where the belief table goes: .parquet, .arrow, .csv, .json or .duckdb. Without it: CSV on the standard output."`
 	Files []string `arg:"" name:"file" help:"Belief tables of parts of the rows: at least two."`
@@ -36,7 +37,7 @@ func (c *mergeCommand) Run(e *env) error {
 	if c.Out == "" && c.JSON {
 		return usageError{errors.New("--json prints the summary on the standard output, where the beliefs would go: give --out FILE")}
 	}
-	if err := checkOut(c.Out); err != nil {
+	if err := errors.Join(checkOut(c.Out), c.csvFlags.check(c.Out)); err != nil {
 		return err
 	}
 	s, err := openSession(e, c.Quiet)
@@ -44,6 +45,7 @@ func (c *mergeCommand) Run(e *env) error {
 		return err
 	}
 	defer s.close()
+	s.csvSafe = c.CSVSafe
 	f, err := c.merge(s)
 	if err != nil {
 		return err

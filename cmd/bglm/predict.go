@@ -22,6 +22,7 @@ type predictCommand struct {
 	dataFlags
 	scoreFlags
 	outputFlags
+	csvFlags
 	Prediction string  `placeholder:"KIND" enum:"exact,mackay,plugin" default:"exact" help:"Expected response with the weights integrated out: exact (default), by mackay's moderation, or at their mean: plugin."`
 	Dist       bool    `help:"Also write eta_mean, eta_variance, mean, variance, lower, upper of the predictive distribution."`
 	Level      float64 `placeholder:"P" default:"0.95" help:"Probability of the interval lower to upper (default: 0.95)."`
@@ -174,7 +175,7 @@ func (sc *scoring) shifted(from string) string {
 // Run scores the rows.
 func (c *predictCommand) Run(e *env) error {
 	began := time.Now()
-	if err := checkOut(c.Out); err != nil {
+	if err := errors.Join(checkOut(c.Out), c.csvFlags.check(c.Out)); err != nil {
 		return err
 	}
 	if !(c.Level > 0 && c.Level < 1) || math.IsNaN(c.Level) {
@@ -185,6 +186,7 @@ func (c *predictCommand) Run(e *env) error {
 		return err
 	}
 	defer s.close()
+	s.csvSafe = c.CSVSafe
 	sc, err := s.scoring(&c.dataFlags, &c.scoreFlags, false)
 	if err != nil {
 		return err
@@ -206,7 +208,7 @@ func (c *predictCommand) Run(e *env) error {
 	}
 	q += " FROM " + sc.subquery(columns)
 	if err := s.copyTo(c.Out, q, nil); err != nil {
-		return sc.src.blame(err)
+		return s.blame(sc.src, err)
 	}
 	sum := &summary{Command: "predict", Out: c.Out, Files: len(sc.src.files)}
 	if err := s.summarise(sc.fits, sum); err != nil {
@@ -214,7 +216,7 @@ func (c *predictCommand) Run(e *env) error {
 	}
 	sum.Skipped = 0
 	if err := s.row("SELECT count(*) FROM "+sc.src.rows(), &sum.N); err != nil {
-		return err
+		return s.blame(sc.src, err)
 	}
 	sum.took(began)
 	return c.print(e, e.stdout, sum)

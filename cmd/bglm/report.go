@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -118,8 +119,10 @@ func (c *reportCommand) Run(e *env) error {
 	if err := reportTemplate.Execute(&b, p); err != nil {
 		return err
 	}
-	err = atomically(c.Out, func(tmp string) error { return os.WriteFile(tmp, b.Bytes(), 0o644) })
-	if err != nil {
+	put := func(b []byte) func(io.Writer) error {
+		return func(w io.Writer) error { _, err := w.Write(b); return err }
+	}
+	if err := e.create(c.Out, put(b.Bytes())); err != nil {
 		return err
 	}
 	if c.Plots != "" {
@@ -128,16 +131,7 @@ func (c *reportCommand) Run(e *env) error {
 		}
 		for _, ch := range p.charts {
 			base := filepath.Join(c.Plots, ch.ID)
-			err := errors.Join(
-				atomically(base+".svg", func(tmp string) error { return os.WriteFile(tmp, []byte(ch.svg(true)), 0o644) }),
-				atomically(base+".png", func(tmp string) error {
-					f, err := os.Create(tmp)
-					if err != nil {
-						return err
-					}
-					return errors.Join(ch.png(f), f.Close())
-				}))
-			if err != nil {
+			if err := errors.Join(e.create(base+".svg", put([]byte(ch.svg(true)))), e.create(base+".png", ch.png)); err != nil {
 				return fmt.Errorf("--plots: %w", err)
 			}
 		}
@@ -180,7 +174,7 @@ func (c *reportCommand) page(s *session) (*page, *summary, error) {
 	if hasData && !f.hasClass {
 		sc.rows = sc.src.numbered()
 		if err := c.fitness(s, p, sc); err != nil {
-			return nil, nil, sc.src.blame(err)
+			return nil, nil, s.blame(sc.src, err)
 		}
 	}
 	if err := c.weights(s, p, f); err != nil {
@@ -188,10 +182,10 @@ func (c *reportCommand) page(s *session) (*page, *summary, error) {
 	}
 	if hasData && !f.hasClass {
 		if err := c.trajectories(s, p, sc); err != nil {
-			return nil, nil, sc.src.blame(err)
+			return nil, nil, s.blame(sc.src, err)
 		}
 		if err := c.worst(s, p, sc); err != nil {
-			return nil, nil, err
+			return nil, nil, s.blame(sc.src, err)
 		}
 	}
 	return p, sum, nil

@@ -38,6 +38,8 @@ type session struct {
 	bar  bool
 	raw  mapping.Connection // for the progress of a query; its Ptr may be nil
 
+	csvSafe bool // see csvFlags
+
 	closed atomic.Bool
 }
 
@@ -60,7 +62,7 @@ func openSession(e *env, quiet bool) (_ *session, err error) {
 			s.close()
 		}
 	}()
-	if s.dir, err = os.MkdirTemp("", "bglm-"); err != nil {
+	if s.dir, err = tempFolder(); err != nil {
 		return nil, err
 	}
 	if s.db, err = sql.Open("duckdb", ""); err != nil {
@@ -202,41 +204,4 @@ func quoteNames(cols []string) string {
 		out = append(out, quoteName(c))
 	}
 	return strings.Join(out, ", ")
-}
-
-// atomically lets write make a file beside path and renames it when it is whole.
-func atomically(path string, write func(tmp string) error) (err error) {
-	dir := filepath.Dir(path)
-	if st, err := os.Stat(dir); err != nil {
-		return fmt.Errorf("--out %s: %w", path, err)
-	} else if !st.IsDir() {
-		return fmt.Errorf("--out %s: %s is no folder", path, dir)
-	}
-	mode := os.FileMode(0o644)
-	if old, err := os.Stat(path); err == nil {
-		if old.IsDir() {
-			return fmt.Errorf("--out %s: is a folder", path)
-		}
-		mode = old.Mode().Perm()
-	}
-	f, err := os.CreateTemp(dir, ".*.tmp-"+filepath.Base(path))
-	if err != nil {
-		return fmt.Errorf("--out %s: %w", path, err)
-	}
-	tmp := f.Name()
-	f.Close()
-	os.Remove(tmp) // DuckDB makes its databases itself
-	defer func() {
-		if err != nil {
-			os.Remove(tmp)
-			os.Remove(tmp + ".wal")
-		}
-	}()
-	if err := write(tmp); err != nil {
-		return err
-	}
-	if err := os.Chmod(tmp, mode); err != nil {
-		return err
-	}
-	return os.Rename(tmp, path)
 }

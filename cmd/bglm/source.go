@@ -81,11 +81,13 @@ func (d *dataFlags) all() ([]string, error) {
 	return out, nil
 }
 
-// expand is filepath.Glob, with ** for any number of folders.
+// expand is filepath.Glob, with ** for any number of folders, without what a bglm is
+// writing.
 func expand(pattern string) ([]string, error) {
 	before, after, ok := strings.Cut(pattern, "**/")
 	if !ok {
-		return filepath.Glob(pattern)
+		found, err := filepath.Glob(pattern)
+		return slices.DeleteFunc(found, isTemp), err
 	}
 	var out []string
 	root := filepath.Clean(before + ".")
@@ -99,7 +101,7 @@ func expand(pattern string) ([]string, error) {
 			return nil
 		}
 		ok, err := filepath.Match(strings.Join(rest, "/"), strings.Join(parts[len(parts)-len(rest):], "/"))
-		if ok {
+		if ok && !isTemp(path) {
 			out = append(out, path)
 		}
 		return err
@@ -153,6 +155,7 @@ func (s *session) open(d *dataFlags) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.e.note(files...)
 	src := &source{kind: kind, files: files, where: d.Where}
 	for i, f := range files {
 		read := f
@@ -169,15 +172,16 @@ func (s *session) open(d *dataFlags) (*source, error) {
 			}
 		case strings.Contains(f, "://"):
 		default:
-			if st, err := os.Stat(f); err != nil {
+			if err := checkData(f, kind); err != nil {
 				return nil, fmt.Errorf("--data: %w", err)
-			} else if st.IsDir() {
-				return nil, fmt.Errorf("--data %s: a folder; name its files, as in '%s'", f, filepath.Join(f, "*.parquet"))
 			}
 			if kind == "arrow" {
-				if read, err = s.spoolArrow(f, nil, i); err != nil {
-					return nil, err
-				}
+				read, err = s.spoolArrow(f, nil, i)
+			} else {
+				read, err = literal(f)
+			}
+			if err != nil {
+				return nil, err
 			}
 		}
 		src.read = append(src.read, read)
@@ -226,7 +230,7 @@ func (u *untilDone) Read(p []byte) (int, error) {
 
 // spoolArrow turns an Arrow IPC file, or a stream, into a temporary Parquet file.
 func (s *session) spoolArrow(name string, in *bufio.Reader, i int) (string, error) {
-	r, err := openArrow(name, in)
+	r, err := s.openArrow(name, in)
 	if err != nil {
 		return "", err
 	}
@@ -243,7 +247,7 @@ func (s *session) spoolArrow(name string, in *bufio.Reader, i int) (string, erro
 }
 
 // openArrow opens a file, or in under that name.
-func openArrow(name string, in *bufio.Reader) (*arrowio.Reader, error) {
+func (s *session) openArrow(name string, in *bufio.Reader) (*arrowio.Reader, error) {
 	if in == nil {
 		return arrowio.OpenIPC(name)
 	}
@@ -251,11 +255,10 @@ func openArrow(name string, in *bufio.Reader) (*arrowio.Reader, error) {
 		return arrowio.StreamIPC(name, in)
 	}
 	// A file needs seeking.
-	f, err := os.CreateTemp("", "bglm-*.arrow")
+	f, err := os.CreateTemp(s.dir, "stdin-*.arrow")
 	if err != nil {
 		return nil, err
 	}
-	defer os.Remove(f.Name())
 	if _, err := io.Copy(f, in); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
@@ -264,6 +267,18 @@ func openArrow(name string, in *bufio.Reader) (*arrowio.Reader, error) {
 	}
 	return arrowio.OpenIPC(f.Name())
 }
+
+// literal is a path in which DuckDB finds nothing to expand: a file that is called
+// a[1].csv would else be looked for as a1.csv.
+func literal(path string) (string, error) {
+	if !strings.ContainsAny(path, "*?[") {
+		return path, nil
+	}
+	return filepath.Abs(path) // what DuckDB calls it then
+}
+
+// globless escapes what DuckDB would expand.
+var globless = strings.NewReplacer("[", "[[]", "*", "[*]", "?", "[?]")
 
 // named makes sure that an error names its file.
 func named(name string, err error) error {
@@ -276,6 +291,9 @@ func named(name string, err error) error {
 func listText(files []string) string {
 	var out []string
 	for _, f := range files {
+		if !strings.Contains(f, "://") {
+			f = globless.Replace(f)
+		}
 		out = append(out, quoteText(f))
 	}
 	return "[" + strings.Join(out, ", ") + "]"
@@ -301,7 +319,7 @@ func (s *session) relation(src *source, table string) (string, error) {
 	if len(src.read) != 1 {
 		return "", usageError{errors.New("--data: one DuckDB file at a time")}
 	}
-	if err := s.exec("ATTACH " + list[1:len(list)-1] + " AS bglm_data (READ_ONLY)"); err != nil {
+	if err := s.exec("ATTACH " + quoteText(src.read[0]) + " AS bglm_data (READ_ONLY)"); err != nil {
 		return "", named(src.files[0], err)
 	}
 	if table != "" {

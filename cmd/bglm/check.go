@@ -1,0 +1,279 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// DuckDB takes some damaged files for whole ones: it reads a CSV with a short line as
+// one column, a compressed file that is cut to its last whole block. What follows
+// looks at a file's ends, and at all of a compressed one, before DuckDB does.
+
+// checkData says what is wrong with a data file or belief file of a kind; errors
+// name it.
+func checkData(path, kind string) error {
+	st, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if st.IsDir() {
+		return fmt.Errorf("%s: a folder; name its files, as in '%s'", path, filepath.Join(path, "*.parquet"))
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if !st.Mode().IsRegular() { // what is read from a pipe is gone
+		return nil
+	}
+	if st.Size() == 0 {
+		return fmt.Errorf("%s: the file is empty", path)
+	}
+	switch kind {
+	case "parquet":
+		err = checkParquetEnds(f, st.Size())
+	case "duckdb":
+		err = checkDatabaseHead(f)
+	case "csv", "json":
+		err = checkText(f, path, kind, st.Size())
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
+}
+
+func checkParquetEnds(f io.ReaderAt, size int64) error {
+	mark := func(b []byte) bool { return string(b) == "PAR1" || string(b) == "PARE" }
+	var b [8]byte
+	if _, err := f.ReadAt(b[:4], 0); err != nil || !mark(b[:4]) {
+		return errors.New("not a Parquet file")
+	}
+	if size < 12 {
+		return fmt.Errorf("cut off: %d bytes are no Parquet file", size)
+	}
+	if _, err := f.ReadAt(b[:], size-8); err != nil {
+		return err
+	}
+	if !mark(b[4:]) {
+		return errors.New("cut off or half-written: a Parquet file ends with the bytes PAR1, this one does not")
+	}
+	return nil
+}
+
+func checkDatabaseHead(f io.ReaderAt) error {
+	var b [12]byte
+	if n, _ := f.ReadAt(b[:], 0); n < len(b) || string(b[8:]) != "DUCK" {
+		return errors.New("not a DuckDB database")
+	}
+	return nil
+}
+
+// unpacked reads a file as its extension says it is compressed.
+func unpacked(f io.Reader, path string) (io.Reader, bool, error) {
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".gz":
+		r, err := gzip.NewReader(f)
+		return r, true, err
+	case ".zst":
+		r, err := zstd.NewReader(f, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
+		if err != nil {
+			return nil, true, err
+		}
+		return r.IOReadCloser(), true, nil
+	}
+	return f, false, nil
+}
+
+func checkText(f *os.File, path, kind string, size int64) error {
+	in, packed, err := unpacked(f, path)
+	if err != nil {
+		return fmt.Errorf("not a compressed file, or damaged: %w", err)
+	}
+	if !packed {
+		var last [1]byte
+		if _, err := f.ReadAt(last[:], size-1); err != nil {
+			return err
+		}
+		if kind == "json" || last[0] == '\n' || last[0] == '\r' {
+			return nil
+		}
+	}
+	if kind == "json" {
+		_, err = io.Copy(io.Discard, in)
+	} else {
+		err = checkCSVEnd(in)
+	}
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("cut off or half-written: its compressed data stop before their end")
+	case packed && err != nil && !errors.As(err, new(halfWritten)):
+		return fmt.Errorf("damaged: %w", err)
+	}
+	return err
+}
+
+type halfWritten struct{ text string }
+
+func (e halfWritten) Error() string { return "cut off or half-written: " + e.text }
+
+// delimiterOf guesses what separates the fields of a header; 0 for none.
+func delimiterOf(line []byte) byte {
+	best, most := byte(0), 0
+	for _, d := range []byte(",;\t|") {
+		if n := bytes.Count(line, []byte{d}); n > most {
+			best, most = d, n
+		}
+	}
+	return best
+}
+
+// checkCSVEnd finds a last line that stops too early: inside a quotation, or without
+// a line break and with fewer fields than the lines before it.
+func checkCSVEnd(r io.Reader) error {
+	in := bufio.NewReaderSize(r, 1<<18)
+	head, err := in.Peek(1 << 16)
+	if err != nil && err != io.EOF && err != bufio.ErrBufferFull {
+		return err
+	}
+	if i := bytes.IndexAny(head, "\r\n"); i >= 0 {
+		head = head[:i]
+	}
+	d := delimiterOf(head)
+	// fields of the lines: the last whole one, the one at hand.
+	before, fields, line, began := 0, 1, 1, 1
+	const (
+		start = iota // of a field
+		plain
+		quoted
+		closing // after a quote inside a quotation: its end, or half of a doubled one
+	)
+	state, empty := start, true
+	for {
+		c, err := in.ReadByte()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if c == '\n' {
+			line++
+		}
+		if state == quoted {
+			if c == '"' {
+				state = closing
+			}
+			continue
+		}
+		switch {
+		case c == '\n' || c == '\r':
+			if !empty {
+				before = fields
+			}
+			state, fields, empty, began = start, 1, true, line
+			continue
+		case c == d && d != 0:
+			state = start
+			fields++
+		case c == '"' && (state == start || state == closing):
+			state = quoted
+		default:
+			state = plain
+		}
+		empty = false
+	}
+	switch {
+	case state == quoted:
+		return halfWritten{fmt.Sprintf("the quotation in line %d has no end", began)}
+	case !empty && before > 0 && fields < before:
+		return halfWritten{fmt.Sprintf("its last line, %d, has %d of %d fields and no line break", began, fields, before)}
+	}
+	return nil
+}
+
+var numberedColumn = regexp.MustCompile(`^column\d+$`)
+
+// misread finds the CSV file in which DuckDB sees other columns than its first line
+// has: found are those of all files. It does when some line has more or fewer fields
+// than the others, and among several files the rows would count as rows without
+// values.
+func (s *session) misread(src *source, found []string) error {
+	if src.kind != "csv" {
+		return nil
+	}
+	numbered := func(c string) bool { return numberedColumn.MatchString(c) }
+	// No file has a header, or all have.
+	mixed := slices.ContainsFunc(found, numbered) && slices.ContainsFunc(found, func(c string) bool { return !numbered(c) })
+	if !mixed && !slices.ContainsFunc(found, func(c string) bool { return strings.ContainsAny(c, ",;\t|") }) {
+		return nil
+	}
+	for i, path := range src.read {
+		header, raw := csvHeader(path)
+		if len(header) < 2 {
+			continue
+		}
+		own := found
+		if len(src.read) > 1 {
+			cols, err := s.describe("FROM read_csv(" + listText([]string{path}) + ")")
+			if err != nil {
+				return named(src.files[i], err)
+			}
+			own = names(cols)
+		}
+		if slices.Contains(own, strings.TrimSpace(raw)) || mixed && slices.ContainsFunc(own, numbered) {
+			return fmt.Errorf("%s: damaged, or no CSV: its first line has %d fields (%s), but not every line has as many", src.files[i], len(header), clip(strings.Join(header, ", "), 200))
+		}
+	}
+	return nil
+}
+
+// csvHeader is the first line of a CSV file, cut into fields and as it stands.
+func csvHeader(path string) (fields []string, raw string) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, ""
+	}
+	defer f.Close()
+	in, _, err := unpacked(f, path)
+	if err != nil {
+		return nil, ""
+	}
+	head, _ := bufio.NewReaderSize(in, 1<<16).Peek(1 << 16)
+	head = bytes.TrimPrefix(head, []byte("\ufeff"))
+	if i := bytes.IndexAny(head, "\r\n"); i >= 0 {
+		head = head[:i]
+	}
+	d := delimiterOf(head)
+	if d == 0 {
+		return nil, string(head)
+	}
+	r := csv.NewReader(bytes.NewReader(head))
+	r.Comma, r.LazyQuotes = rune(d), true
+	fields, err = r.Read()
+	if err != nil {
+		return nil, string(head)
+	}
+	return fields, string(head)
+}
+
+// clip cuts a text that is quoted in a message.
+func clip(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}

@@ -1,0 +1,399 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bglm/bglm/cmd/internal/shell"
+)
+
+// Damaged, empty and unreadable files, alone and among good ones, in every command
+// that reads rows: exit code 1, a message that names the file and shows no control
+// character, no part of an output.
+func TestDamagedData(t *testing.T) {
+	dir := t.TempDir()
+	path := func(n string) string { return filepath.Join(dir, n) }
+	const rows = "SELECT i, i % 3 = 0 AS y, 'a' || i % 5 AS ad, i * 0.5 AS x FROM range(3000) t(i)"
+	for _, f := range []string{"d.parquet", "d.csv", "d.json", "d.csv.gz", "d.json.gz", "d.csv.zst"} {
+		query(t, "COPY ("+rows+") TO '"+path(f)+"'")
+	}
+	ok(t, "sql", "--db", path("d.duckdb"), "-c", "CREATE TABLE rows AS "+rows)
+	ok(t, "fit", path("d.parquet"), "-f", "y ~ ad + x", "--out", path("b.parquet"), "-q")
+	for _, f := range []string{"d.arrow", "d.arrows"} {
+		ok(t, "predict", "-b", path("b.parquet"), path("d.parquet"), "--out", path(f), "-q")
+	}
+	put := func(name string, b []byte) string {
+		if err := os.WriteFile(path(name), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path(name)
+	}
+	whole := func(name string) []byte {
+		b, err := os.ReadFile(path(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	part := func(name string) []byte { b := whole(name); return b[:len(b)*2/3] }
+	flipped := whole("d.parquet")
+	for i := 300; i < 1200; i += 50 {
+		flipped[i] ^= 0x55
+	}
+	const head = "i,y,ad,x\n0,true,a0,0.0\n1,false,a1,0.5\n"
+	type damaged struct{ file, good, want string }
+	cases := []damaged{
+		{put("half.csv", whole("d.csv")[:20000]), "d.csv", "half-written: its last line, 1086, has 1 of 4 fields"},
+		{put("field.csv", []byte(head+"2,fa")), "d.csv", "half-written: its last line, 4, has 2 of 4 fields"},
+		{put("quote.csv", []byte(head+"2,false,\"a")), "d.csv", "half-written: the quotation in line 4 has no end"},
+		{put("short.csv", []byte(head+"2,fa\n"+strings.Repeat("3,true,a3,1.5\n", 20))), "d.csv", "not every line has as many"},
+		{put("long.csv", []byte(head+"2,false,a2,1.0,9\n"+strings.Repeat("3,true,a3,1.5\n", 20))), "d.csv", "not every line has as many"},
+		{put("head.csv", []byte("i,y\n"+strings.Repeat("3,true,a3,1.5\n", 20))), "d.csv", "not every line has as many"},
+		{put("cut.csv.gz", part("d.csv.gz")), "d.csv.gz", "half-written: its compressed data stop"},
+		{put("cut.csv.zst", part("d.csv.zst")), "d.csv.zst", "half-written: its compressed data stop"},
+		{put("cut.json.gz", part("d.json.gz")), "d.json.gz", "half-written: its compressed data stop"},
+		{put("text.csv.gz", []byte("no gzip at all")), "d.csv.gz", "damaged"},
+		{put("cut.json", part("d.json")), "d.json", "Malformed JSON"},
+		{put("cut.parquet", part("d.parquet")), "d.parquet", "half-written: a Parquet file ends with"},
+		{put("four.parquet", []byte("PAR1")), "d.parquet", "cut off"},
+		{put("text.parquet", []byte("this is no Parquet file")), "d.parquet", "not a Parquet file"},
+		{put("flip.parquet", flipped), "d.parquet", ""},
+		{put("cut.arrow", part("d.arrow")), "d.arrow", "cut off"},
+		{put("cut.arrows", part("d.arrows")), "d.arrows", "EOF"},
+		{put("cut.duckdb", part("d.duckdb")), "", ""},
+		{put("text.duckdb", bytes.Repeat([]byte("no database "), 1000)), "", "not a DuckDB database"},
+		{put("red\x1b[31m\nred.csv", []byte(head+"2,fa")), "d.csv", `red\x1B[31m\nred.csv: cut off`},
+	}
+	for _, ext := range []string{"csv", "json", "parquet", "arrow", "duckdb"} {
+		cases = append(cases, damaged{put("empty."+ext, nil), "d." + ext, "the file is empty"})
+		if err := os.Mkdir(path("folder."+ext), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		cases = append(cases, damaged{path("folder." + ext), "d." + ext, "a folder"})
+	}
+	if os.Getuid() != 0 {
+		secret := put("secret.csv", []byte(head))
+		if err := os.Chmod(secret, 0); err != nil {
+			t.Fatal(err)
+		}
+		cases = append(cases, damaged{secret, "d.csv", "permission denied"})
+	}
+	before, _ := os.ReadDir(dir)
+	out := path("out.csv")
+	for i, c := range cases {
+		commands := [][]string{
+			{"fit", "-f", "y ~ ad + x", "--out", out},
+			{"predict", "-b", path("b.parquet"), "--out", out},
+			{"report", "-b", path("b.parquet"), "--out", path("out.html")},
+			{"evaluate", "-b", path("b.parquet"), "-q"},
+			{"evaluate", "--y", "y", "--p", "x / 1500", "-q"},
+		}
+		for k, args := range commands {
+			// Every command reads by the same way in: each case through one more of them
+			// tells enough, and the flipped bits through all.
+			if k > 0 && (testing.Short() || i%4 != k-1) && c.want != "" {
+				continue
+			}
+			inputs := [][]string{{c.file}}
+			if c.good != "" && filepath.Ext(c.good) != ".duckdb" {
+				inputs = append(inputs, []string{path(c.good), c.file})
+			}
+			for _, in := range inputs {
+				r := bglm(t, "", append(args, in...)...)
+				switch name := shell.Visible(c.file); {
+				case strings.Contains(c.file, "flip") && r.code == 0 && (k == 0 || k == 3 || k == 4): // unread columns, or numbers without a check sum
+				case strings.Contains(c.file, "head") && len(in) == 1 && strings.Contains(r.stderr, name): // no column by that name
+				case r.code != 1, !strings.Contains(r.stderr, name), !strings.Contains(r.stderr, c.want), strings.Contains(r.stderr, "LINE 1"), strings.ContainsAny(r.stderr, "\x1b\x00"), r.stdout != "":
+					t.Errorf("%s of %q: %+v; want exit code 1, the file's name and %q", args[0], in, r, c.want)
+				}
+				os.Remove(out)
+				os.Remove(path("out.html"))
+			}
+		}
+	}
+	if after, _ := os.ReadDir(dir); len(after) != len(before) {
+		t.Errorf("files were left: %v", after)
+	}
+}
+
+// Odd but whole files are read as they were.
+func TestWholeCSV(t *testing.T) {
+	for name, text := range map[string]string{
+		"no last line break":    "y,x\n1,2\n0,3\n1,4",
+		"notes above":           "made by hand\n\ny,x\n1,2\n0,3\n1,4\n",
+		"semicolons":            "y;x\n1;2\n0;3\n1;4\n",
+		"quoted comma in head":  "y,x,\"a,b\"\n1,2,3\n0,3,4\n1,4,5\n",
+		"line breaks in quotes": "y,x,t\n1,2,\"a\nb\"\n0,3,\"c, \"\"d\"\"\"\n1,4,e",
+		"Windows":               "y,x\r\n1,2\r\n0,3\r\n1,4\r\n",
+		"byte order mark":       "\ufeffy,x\n1,2\n0,3\n1,4\n",
+	} {
+		f := file(t, "rows.csv", text)
+		if r := bglm(t, "", "fit", f, "-f", "y ~ x", "--json", "--out", f+".parquet"); r.code != 0 || !strings.Contains(r.stdout, `"n": 3`) {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+	// Characters of globs in names are part of the names.
+	dir := t.TempDir()
+	one, two := filepath.Join(dir, "a[1].csv"), filepath.Join(dir, "a1.csv")
+	if err := errors.Join(os.WriteFile(one, []byte("y,x\n1,2\n0,3\n"), 0o600), os.WriteFile(two, []byte("y,x\n1,2\n0,3\n1,3\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if r := ok(t, "fit", one, "-f", "y ~ x", "--json", "--out", filepath.Join(dir, "b.parquet")); !strings.Contains(r.stdout, `"n": 2`) {
+		t.Errorf("%s was read in the place of %s: %s", two, one, r.stdout)
+	}
+	if err := os.WriteFile(one, []byte("y,x\n1,2\n7,3\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := bglm(t, "", "fit", one, "-f", "y ~ x"); r.code != 1 || !strings.Contains(r.stderr, one+", row 2: ") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// What is written under another name until it is whole matches no glob over data, and
+// goes with the next run when its owner is gone.
+func TestTemporaryNames(t *testing.T) {
+	dir := t.TempDir()
+	var errs bytes.Buffer
+	e := &env{ctx: t.Context(), stderr: &errs}
+	for _, name := range []string{"s.parquet", "b.arrow", "b.csv", "b.json", "m.duckdb", "page.html", strings.Repeat("n", 240) + ".csv"} {
+		target := filepath.Join(dir, name)
+		err := e.atomically(target, func(tmp string) error {
+			if filepath.Dir(tmp) != dir {
+				t.Errorf("%s is not beside %s", tmp, target)
+			}
+			if err := os.WriteFile(tmp, []byte("half"), 0o600); err != nil {
+				return err
+			}
+			for ext := range extensions {
+				for _, glob := range []string{"*", ".*", "*.*", name[:1] + "*", "." + name[:1] + "*"} {
+					if found, _ := filepath.Glob(filepath.Join(dir, glob+ext)); len(found) > 0 {
+						t.Errorf("%s matches %v", glob+ext, found)
+					}
+				}
+			}
+			for _, glob := range []string{"*", ".*", "**/*", "**/.*"} {
+				if found, _ := expand(filepath.Join(dir, glob)); len(found) > 0 {
+					t.Errorf("%s expands to %v", glob, found)
+				}
+			}
+			return errors.New("fails")
+		})
+		if err == nil || err.Error() != "fails" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Fatalf("after errors there is %v", left)
+	}
+	// A child that has ended, this process, and another machine.
+	child := exec.Command(os.Args[0], "-test.run", "^$")
+	if err := child.Run(); err != nil {
+		t.Fatal(err)
+	}
+	target := filepath.Join(dir, "s.parquet")
+	leave := func(host string, pid int, suffix string, age time.Duration) string {
+		p := filepath.Join(dir, fmt.Sprintf(".s.parquet.%s-%d-123%s%s", host, pid, tempExt, suffix))
+		if err := os.WriteFile(p, []byte("half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(p, time.Now().Add(-age), time.Now().Add(-age)); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	dead := []string{leave(tempHost(), child.Process.Pid, "", 0), leave(tempHost(), child.Process.Pid, ".wal", 0)}
+	live := leave(tempHost(), os.Getpid(), "", 48*time.Hour)
+	elsewhere, recent := leave("0badcafe", 12345, "", 48*time.Hour), leave("0badcafe", 12346, "", 0)
+	err := e.atomically(target, func(tmp string) error { return os.WriteFile(tmp, []byte("whole"), 0o600) })
+	if b, _ := os.ReadFile(target); err != nil || string(b) != "whole" {
+		t.Errorf("%v, %q", err, b)
+	}
+	for _, f := range dead {
+		if _, err := os.Stat(f); err == nil {
+			t.Errorf("%s is still there", f)
+		}
+	}
+	for _, f := range []string{live, elsewhere, recent} {
+		if _, err := os.Stat(f); err != nil {
+			t.Error(err)
+		}
+	}
+	if s := errs.String(); !strings.Contains(s, elsewhere) || strings.Count(s, "\n") != 1 {
+		t.Errorf("said: %q", s)
+	}
+}
+
+// A predict that is killed leaves nothing that the next glob takes for data, and the
+// next predict cleans up.
+func TestKilledPredict(t *testing.T) {
+	dir := t.TempDir()
+	data, beliefs, out := filepath.Join(dir, "rows.parquet"), filepath.Join(dir, "b.json"), filepath.Join(dir, "s.parquet")
+	query(t, "COPY (SELECT i % 2 AS y, 'a' || i % 50 AS ad, 'b' || i % 77 AS b FROM range(1500000) t(i)) TO '"+data+"'")
+	ok(t, "fit", data, "--where", "random() < 0.001", "-f", "y ~ ad + b", "--out", beliefs, "-q")
+	args := []string{"predict", "-b", beliefs, "-f", "y ~ ad + b", data, "--dist", "--out", out, "-q"}
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(os.Environ(), beMain+"=1")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	hidden := func() []string {
+		var out []string
+		entries, _ := os.ReadDir(dir)
+		for _, e := range entries {
+			if isTemp(e.Name()) {
+				out = append(out, e.Name())
+			}
+		}
+		return out
+	}
+	for began := time.Now(); len(hidden()) == 0 && time.Since(began) < time.Minute; {
+		if _, err := os.Stat(out); err == nil {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	cmd.Process.Kill()
+	if cmd.Wait() == nil {
+		t.Skip("the machine was too fast for the kill")
+	}
+	if len(hidden()) != 1 {
+		t.Errorf("left: %v", hidden())
+	}
+	if found, _ := filepath.Glob(filepath.Join(dir, "*.parquet")); len(found) != 1 {
+		t.Errorf("%v look like data", found)
+	}
+	ok(t, "predict", "-b", beliefs, "-f", "y ~ ad + b", data, "--where", "ad = 'a1'", "--out", out, "-q")
+	if len(hidden()) > 0 {
+		t.Errorf("not cleaned up: %v", hidden())
+	}
+}
+
+// --csv-safe: text that a spreadsheet would run gets an apostrophe, in cells and in
+// the header; numbers and other text stay.
+func TestCSVSafe(t *testing.T) {
+	dir := t.TempDir()
+	data, out := filepath.Join(dir, "rows.parquet"), filepath.Join(dir, "out.csv")
+	const rows = `SELECT i % 2 AS y, -i AS n, -i / 2 AS d, (-i)::DECIMAL(5, 1) AS dec, s, s AS "=2+3", [s] AS l, '3 days'::INTERVAL AS iv, s::ENUM('=1+1', '+1', '-z', '@x', E'\t=1', E'\r=1', 'x=1', '') AS e, s::BLOB AS bl
+		FROM (VALUES (1, '=1+1'), (2, '+1'), (3, '-z'), (4, '@x'), (5, E'\t=1'), (6, E'\r=1'), (7, 'x=1'), (8, '')) t(i, s)`
+	query(t, "COPY ("+rows+") TO '"+data+"'")
+	ok(t, "fit", data, "--y", "y", "--x", "{n: n, s: s}", "--out", filepath.Join(dir, "b.parquet"), "-q")
+	predict := []string{"predict", "-b", filepath.Join(dir, "b.parquet"), data, "--out", out, "-q"}
+	for _, safe := range []bool{false, true} {
+		args := predict
+		if safe {
+			args = append(args, "--csv-safe")
+		}
+		ok(t, args...)
+		fromFile, err := os.ReadFile(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		args = []string{"sql", "--mode", "csv", "-c", "FROM '" + data + "'"}
+		if safe {
+			args = append(args, "--csv-safe")
+		}
+		for name, text := range map[string]string{"predict": string(fromFile), "sql": ok(t, args...).stdout} {
+			for _, s := range []string{"=1+1", "+1", "-z", "@x", "\t=1"} {
+				if got := strings.Contains(text, ",'"+s) && strings.Contains(text, ",'=2+3,"); got != safe {
+					t.Errorf("%s, safe %v: an apostrophe before %q is %v\n%s", name, safe, s, got, text)
+				}
+				if safe && strings.Contains(text, ","+s+",") {
+					t.Errorf("%s: %q stands in\n%s", name, s, text)
+				}
+			}
+			if !strings.Contains(text, ",-1,-0.5,-1.0,") || !strings.Contains(text, ",x=1,x=1,['x=1'],") {
+				t.Errorf("%s, safe %v: others have changed:\n%s", name, safe, text)
+			}
+		}
+	}
+	// Beliefs, whose features hold what the data hold.
+	r := ok(t, "fit", data, "--y", "y", "--x", "MAP {s: 1}", "--csv-safe", "-q")
+	if !strings.Contains(r.stdout, "\n'=1+1,") || !strings.Contains(r.stdout, "\nx=1,") {
+		t.Errorf("%s", r.stdout)
+	}
+	if r := bglm(t, "", "fit", data, "--y", "y", "--x", "{n}", "--csv-safe", "--out", filepath.Join(dir, "o.parquet")); r.code != exitUsage || !strings.Contains(r.stderr, "--csv-safe") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// A file with the bytes of one that the ledger has is not learnt again, whatever it
+// is called.
+func TestCopiesAreLearntOnce(t *testing.T) {
+	data := rowsFile(t, "rows.parquet")
+	dir, files := parts(t, data)
+	db := filepath.Join(dir, "m.duckdb")
+	fit := func() result {
+		return ok(t, "fit", "--data", filepath.Join(dir, "day-*.parquet"), "--incremental", "--out", db, "-f", "y ~ ad + x", "--json")
+	}
+	b, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	same := filepath.Join(dir, "day-0 again.parquet")
+	if err := os.WriteFile(same, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := fit()
+	if !strings.Contains(r.stdout, `"n": 6000`) || !strings.Contains(r.stdout, `"files": 6`) || !strings.Contains(r.stdout, `"copies": 1`) || !strings.Contains(r.stderr, "learnt already: left out") {
+		t.Errorf("a copy: %s%s", r.stdout, r.stderr)
+	}
+	link := filepath.Join(dir, "day-9.parquet")
+	if err := os.Symlink(files[3], link); err != nil {
+		t.Skip(err)
+	}
+	r = fit()
+	if !strings.Contains(r.stdout, `"n": 6000`) || !strings.Contains(r.stderr, link+" holds what "+files[3]+" held") {
+		t.Errorf("a link: %s%s", r.stdout, r.stderr)
+	}
+	if r = fit(); strings.Contains(r.stdout, "copies") || r.stderr != "" {
+		t.Errorf("once more: %s%s", r.stdout, r.stderr)
+	}
+}
+
+// Control characters of arguments, names, values and files do not reach the terminal
+// as they are.
+func TestNoControlCharacters(t *testing.T) {
+	const esc = "\x1b]0;owned\x07\x1b[31m\u009b31m\u202e"
+	dir := filepath.Join(t.TempDir(), "d"+esc+"\nfit: fine")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	data, out := filepath.Join(dir, "rows.csv"), filepath.Join(dir, "out.parquet")
+	if err := os.WriteFile(data, []byte("y,x\n1,a"+esc+"\n0,b\n7,c\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"fit", data, "-f", "y ~ x"},
+		{"fit", data, "-f", "y ~ x", "--where", "y < 2", "--out", out},
+		{"fit", data, "-f", "y ~ nope" + esc, "--out", out},
+		{"fit", data, "-f", "y ~ nope", "--out", out},
+		{"fit", data, "-f", "y ~ x", "--out", filepath.Join(dir, "no folder", "x.csv")},
+		{"fit", data, "-f", "y ~ x", "--method", esc},
+		{"fit", data, "-f", "y ~ x", "--option", esc + "=1"},
+		{"fit", data, "-f", "y ~ x", "--option", "link=" + esc},
+		{"fit", data + ".none.csv", "-f", "y ~ x"},
+		{"predict", "-b", data, data, "--out", out},
+		{"merge", data, out},
+		{"report", "-b", data},
+		{"evaluate", data, "--y", esc, "--p", "x"},
+		{"--" + esc},
+		{esc},
+		{"sql", esc},
+		{"sql", "-c", "SELECT '" + esc + "' AS a, 1 AS \"" + esc + "\""},
+		{"sql", "-c", "SELECT " + esc},
+		{"sql", "-c", "SELECT error('" + esc + "')"},
+		{"sql", "--db", filepath.Join(dir, "none", "x.duckdb")},
+	} {
+		r := bglm(t, "", args...)
+		if text := r.stdout + r.stderr; strings.ContainsAny(text, "\x1b\x07\u009b\u202e") || strings.Contains(text, "\nfit: fine") {
+			t.Errorf("%q: %q", args, text)
+		}
+	}
+}

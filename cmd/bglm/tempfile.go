@@ -1,0 +1,173 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/bglm/bglm/cmd/internal/shell"
+)
+
+// Whatever is written under another name until it is whole is called
+//
+//	.NAME.HOST-PID-RANDOM.bglm-tmp
+//
+// beside NAME, so that the last step is a rename within one folder. No glob over
+// data (*.parquet, .*.csv) matches it, since the extension is its own, and expand
+// leaves it out of wider ones. A process that is killed leaves the file behind; HOST
+// and PID tell the next run over the same target whether the owner still lives.
+const tempExt = ".bglm-tmp"
+
+// tempHost stands for the machine since its start, and for the process numbers'
+// name space in it: only where it agrees does a process number say who lives. Folders
+// are shared between machines and containers, where the same number is another
+// process.
+var tempHost = sync.OnceValue(func() string {
+	h := sha256.New()
+	name, _ := os.Hostname()
+	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	space, _ := os.Readlink("/proc/self/ns/pid")
+	fmt.Fprintf(h, "%s\n%s\n%s", name, boot, space)
+	return hex.EncodeToString(h.Sum(nil)[:4])
+})
+
+// tempPrefix begins the temporary names of a target: most of its name, since file
+// systems allow 255 bytes.
+func tempPrefix(name string) string {
+	const most = 180
+	if len(name) > most {
+		h := sha256.Sum256([]byte(name))
+		name = name[:most] + "~" + hex.EncodeToString(h[:4])
+	}
+	return "." + name + "."
+}
+
+// tempPattern is for os.CreateTemp and os.MkdirTemp.
+func tempPattern(name string) string {
+	return fmt.Sprintf("%s%s-%d-*%s", tempPrefix(name), tempHost(), os.Getpid(), tempExt)
+}
+
+// isTemp says whether a path is one that a bglm writes, or its database log.
+func isTemp(path string) bool {
+	base := filepath.Base(path)
+	return strings.HasPrefix(base, ".") && (strings.HasSuffix(base, tempExt) || strings.HasSuffix(base, tempExt+".wal"))
+}
+
+// sweep removes what killed runs left of target, and names on w what it cannot
+// judge: files of other machines, or of before the last start, untouched for a day.
+func sweep(target string, w io.Writer) {
+	dir, name := filepath.Split(target)
+	if dir == "" {
+		dir = "."
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		mark, ours := strings.CutPrefix(strings.TrimSuffix(e.Name(), ".wal"), tempPrefix(name))
+		mark, whole := strings.CutSuffix(mark, tempExt)
+		parts := strings.Split(mark, "-")
+		if !ours || !whole || len(parts) != 3 {
+			continue
+		}
+		path := filepath.Join(dir, e.Name())
+		pid, err := strconv.Atoi(parts[1])
+		switch {
+		case err != nil || pid <= 0:
+		case parts[0] == tempHost():
+			if !alive(pid) {
+				_ = os.RemoveAll(path)
+			}
+		case w != nil:
+			if st, err := e.Info(); err == nil && time.Since(st.ModTime()) > 24*time.Hour {
+				fmt.Fprintf(w, "bglm: %s was left by a run on another machine or before this one started; remove it unless that run goes on\n", shell.Visible(path))
+			}
+		}
+	}
+}
+
+// alive is true in doubt. A number in use again keeps a dead file, which harms less
+// than the loss of a live one.
+func alive(pid int) bool {
+	p, err := os.FindProcess(pid)
+	if err != nil {
+		return false
+	}
+	defer p.Release()
+	err = p.Signal(syscall.Signal(0))
+	return !errors.Is(err, os.ErrProcessDone) && !errors.Is(err, syscall.ESRCH)
+}
+
+// tempFolder makes a session's folder for what need not stay.
+func tempFolder() (string, error) {
+	sweep(filepath.Join(os.TempDir(), "session"), nil)
+	return os.MkdirTemp("", tempPattern("session"))
+}
+
+// atomically lets write make a file beside path and renames it when it is whole. An
+// existing file keeps its permissions.
+func (e *env) atomically(path string, write func(tmp string) error) (err error) {
+	dir := filepath.Dir(path)
+	if st, err := os.Stat(dir); err != nil {
+		return fmt.Errorf("--out %s: %w", path, err)
+	} else if !st.IsDir() {
+		return fmt.Errorf("--out %s: %s is no folder", path, dir)
+	}
+	mode := os.FileMode(0o644)
+	if old, err := os.Stat(path); err == nil {
+		if old.IsDir() {
+			return fmt.Errorf("--out %s: is a folder", path)
+		}
+		mode = old.Mode().Perm()
+	}
+	sweep(path, e.stderr)
+	f, err := os.CreateTemp(dir, tempPattern(filepath.Base(path)))
+	if err != nil {
+		return fmt.Errorf("--out %s: %w", path, err)
+	}
+	tmp := f.Name()
+	f.Close()
+	os.Remove(tmp) // DuckDB makes its databases itself
+	defer func() {
+		if err != nil {
+			os.Remove(tmp)
+			os.Remove(tmp + ".wal")
+		}
+	}()
+	if err := write(tmp); err != nil {
+		return err
+	}
+	if err := os.Chmod(tmp, mode); err != nil {
+		return err
+	}
+	if f, err = os.OpenFile(tmp, os.O_RDWR, 0); err != nil {
+		return fmt.Errorf("--out %s: %w", path, err)
+	}
+	// Else a crash of the machine could leave the new name with nothing in it.
+	if err := errors.Join(f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("--out %s: %w", path, err)
+	}
+	return os.Rename(tmp, path)
+}
+
+// create is atomically for what is written through an io.Writer.
+func (e *env) create(path string, write func(io.Writer) error) error {
+	return e.atomically(path, func(tmp string) error {
+		f, err := os.Create(tmp)
+		if err != nil {
+			return err
+		}
+		// Without Close: writers of Arrow and Parquet close what they can.
+		return errors.Join(write(struct{ io.Writer }{f}), f.Close())
+	})
+}
