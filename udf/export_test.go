@@ -50,7 +50,7 @@ func RegisterPanics(ctx context.Context, db *sql.DB) error {
 		if err != nil {
 			return err
 		}
-		return capi.Register(p, aggs, scalars, nil)
+		return capi.Register(p, aggs, scalars, capi.WarmUp{})
 	})
 }
 

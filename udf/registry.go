@@ -3,6 +3,7 @@ package udf
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"runtime"
 	"slices"
 	"time"
@@ -44,10 +45,13 @@ func anys(counts ...int) [][]*capi.Type {
 	return out
 }
 
+var argNames = regexp.MustCompile(`\w+`)
+
 func aggregate(name, sig, doc, example string, options []string, arity []int, result *capi.Type,
 	update func([]capi.Vec, capi.Slots) error, finalize func([]capi.State, *capi.Col) error) entry {
 	return entry{Function: Function{name, "aggregate", name + sig, doc, example, options},
-		agg: &capi.Aggregate{Name: name, Params: anys(arity...), Result: result, Update: update, Finalize: finalize}}
+		agg: &capi.Aggregate{Name: name, Params: anys(arity...), Result: result, Update: update, Finalize: finalize,
+			Args: argNames.FindAllString(sig, -1), RowFields: rowKeys}}
 }
 
 func scalar(name, sig, doc, example string, options []string, arity []int, result *capi.Type, volatile bool,
@@ -289,7 +293,7 @@ func Functions() []Function {
 
 // warmup shows every kind of caller to the call-site classifier: ordered and
 // constant-frame calls hand over one state for a chunk, the others one a row.
-var warmup = []string{
+var warmup = capi.WarmUp{Queries: []string{
 	"SELECT bglm_rmse(i, i ORDER BY i) FROM range(64) t(i)",
 	"SELECT bglm_rmse(i, i ORDER BY i) FROM range(64) t(i) GROUP BY i % 2",
 	"SELECT bglm_rmse(i, i) OVER () FROM range(64) t(i)",
@@ -306,7 +310,17 @@ var warmup = []string{
 	"SELECT bglm_rmse(i, i) OVER (ORDER BY i) FROM range(64) t(i)",
 	"SELECT bglm_rmse(DISTINCT i, i) OVER (ORDER BY i ROWS BETWEEN 20 PRECEDING AND CURRENT ROW) FROM range(64) t(i)",
 	"SELECT bglm_rmse(i, i) OVER (ORDER BY i ROWS BETWEEN 20 PRECEDING AND CURRENT ROW EXCLUDE CURRENT ROW) FROM range(64) t(i)",
-}
+}, Window: []string{ // with another window beside it, which keeps DuckDB 1.5 from writing it as a join
+	"SELECT bglm_adf(true, %s) OVER (PARTITION BY i // 32), sum(i) OVER (PARTITION BY i // 32 ORDER BY i) FROM range(640) t(i)",
+	"SELECT bglm_adf(true, %s) OVER () FROM range(64) t(i)",
+}, Sorted: []string{
+	"SELECT bglm_adf(true, %s ORDER BY i) FROM range(64) t(i)",
+	"SELECT bglm_adf(true, %s ORDER BY i) FROM range(64) t(i) GROUP BY i %% 2",
+	"SELECT bglm_adf(true, %s ORDER BY i) FROM range(64) t(i) GROUP BY (i %% 2)::VARCHAR",
+}, SortedWindow: []string{
+	"SELECT bglm_adf(true, %s ORDER BY i) OVER (ORDER BY i ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) FROM range(64) t(i)",
+	"SELECT bglm_adf(true, %s ORDER BY i) OVER (PARTITION BY i // 32), sum(i) OVER (PARTITION BY i // 32 ORDER BY i) FROM range(640) t(i)",
+}}
 
 // registerAll adds the functions to the database behind a duckdb_connection.
 func registerAll(con unsafe.Pointer) error {

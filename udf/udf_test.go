@@ -115,6 +115,9 @@ func TestCallSites(t *testing.T) {
 	if before.Constant < 2 || before.Flat < 3 || before.Conflict != 0 {
 		t.Errorf("after the warm-up: %+v", before)
 	}
+	if before.Windows < 1 || before.Sorted < 1 || before.Parents < 1 {
+		t.Errorf("no window over whole partitions is known: %+v", before)
+	}
 	exec(t, db, "CREATE TABLE d AS SELECT i, i % 1000 AS g FROM range(200000) t(i)")
 	for _, q := range []string{"SELECT g, bglm_rmse(i, i ORDER BY i) FROM d GROUP BY g", "SELECT g, bglm_rmse(i, i) FROM d GROUP BY g",
 		"SELECT bglm_rmse(i, i) OVER (PARTITION BY g) FROM d"} {

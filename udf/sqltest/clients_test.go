@@ -9,7 +9,7 @@ import (
 
 // clientVersions are the releases of DuckDB's Node client that the extension must
 // load in: DuckDB 1.3, 1.4 and 1.5.
-var clientVersions = []string{"1.3.2-alpha.26", "1.4.4-r.4", "1.5.5-r.5"}
+var clientVersions = []string{"1.3.2-alpha.26", "1.4.4-r.4", "1.5.5-r.5", "1.5.6-r.1"}
 
 // extension is the built extension file, or the test is skipped.
 func extension(t *testing.T) string {

@@ -155,7 +155,34 @@ typedef struct {
 	uint64_t handle; // slab index and generation; 0 = no Go state yet
 	_Atomic uint32_t flags;
 	uint32_t tid; // thread that ran init
+	// Place among states that one thread initialised one behind the other: 0 for the
+	// first. A size of 40 bytes keeps states that were allocated singly apart.
+	uint64_t place;
 } bglm_state;
+
+// How update was called, by the code that called it.
+typedef struct {
+	bool constant; // only states[0] is valid and stands for all rows
+	int window;    // BGLM_WINDOW, BGLM_SORTED_WINDOW or 0
+} bglm_caller;
+
+enum {
+	BGLM_WINDOW = 1,        // a window whose frame is the whole partition, row by row
+	BGLM_SORTED_WINDOW = 2, // the same, the rows sorted and handed over at the end
+};
+
+// What the first partition of a window said, kept for the ones behind it.
+typedef struct {
+	uint64_t set, options, leaf;
+	int32_t varies;
+} bglm_first;
+
+// bglm_lesson: until the next call, an update whose second argument is a list that
+// begins with token comes from a caller of this kind.
+enum { BGLM_LESSON_WINDOW = 1, BGLM_LESSON_SORTED = 2, BGLM_LESSON_SORTED_WINDOW = 3 };
+void bglm_lesson(int kind, double token);
+// bglm_readable reports whether n bytes at p can be read.
+int bglm_readable(const void *p, uint64_t n);
 
 // ---- entry points used from Go ---------------------------------------------
 
@@ -175,9 +202,10 @@ void bglm_free(void *p);
 const char *bglm_version(void);
 
 // Counters of the call-site classifier: flat, constant and conflicting sites,
-// updates decided by the fast path, by unwinding, and by inspection.
+// updates decided by the fast path, by unwinding, and by inspection; then callers
+// known as whole-partition windows, as ordered aggregates, and as windows above these.
 typedef struct {
-	uint64_t flat, constant, conflict, fast, unwound, inspected;
+	uint64_t flat, constant, conflict, fast, unwound, inspected, windows, sorted, parents;
 } bglm_sites;
 void bglm_site_counts(bglm_sites *out);
 #endif

@@ -37,13 +37,28 @@ func firstLines(b []byte, n int) []byte {
 func enter() { states.last.Store(now()) }
 
 //export bglmGoUpdate
-func bglmGoUpdate(fid C.uint64_t, nodes *C.bglm_node, ncol, nnode C.int64_t, n C.uint64_t, sts unsafe.Pointer, constant C.int, shard C.uint64_t, out *C.bglm_out) {
+func bglmGoUpdate(fid C.uint64_t, nodes *C.bglm_node, ncol, nnode C.int64_t, n C.uint64_t, sts unsafe.Pointer, constant, caller C.int, shard C.uint64_t, out *C.bglm_out) {
 	states.gate.RLock()
 	defer states.gate.RUnlock()
 	enter()
 	f := aggregateByID(uint64(fid))
 	guard(f.Name, out, func() error {
-		return f.Update(views(nodes, int(ncol), int(nnode)), Slots{sts, int(n), constant != 0, uint64(shard)})
+		args, slots := views(nodes, int(ncol), int(nnode)), Slots{sts, int(n), constant != 0, uint64(shard)}
+		if caller == 0 {
+			return f.Update(args, slots)
+		}
+		w, err := f.look(args, int(n), int(caller), slots.place())
+		if err != nil {
+			return err
+		}
+		if err := f.Update(args, slots); err != nil {
+			if w.later || w.refusal != nil { // what it found may be garbage
+				err = fmt.Errorf("%w (%s)", err, windowAdvice)
+			}
+			return err
+		}
+		slots.note(w)
+		return nil
 	})
 }
 
@@ -77,6 +92,7 @@ func bglmGoCombine(fid C.uint64_t, source, target unsafe.Pointer, n C.uint64_t, 
 			if err := st.Merge(sl.h.state); err != nil {
 				return err
 			}
+			dst.note(sl.h.window)
 			dst.account()
 		}
 		return nil
@@ -84,7 +100,7 @@ func bglmGoCombine(fid C.uint64_t, source, target unsafe.Pointer, n C.uint64_t, 
 }
 
 //export bglmGoFinalize
-func bglmGoFinalize(fid C.uint64_t, source unsafe.Pointer, n C.uint64_t, out *C.bglm_out) {
+func bglmGoFinalize(fid C.uint64_t, source unsafe.Pointer, n, offset C.uint64_t, first *C.bglm_first, out *C.bglm_out) {
 	states.gate.RLock()
 	defer states.gate.RUnlock()
 	enter()
@@ -97,6 +113,9 @@ func bglmGoFinalize(fid C.uint64_t, source unsafe.Pointer, n C.uint64_t, out *C.
 				return err
 			}
 			sts[i] = st
+		}
+		if err := f.checkWindow(source, int(n), int(offset), first); err != nil {
+			return err
 		}
 		c := NewCol(f.Result)
 		if err := f.Finalize(sts, c); err != nil {

@@ -5,6 +5,12 @@
 // the first entry is valid. The entries behind it are not random: they are
 // often live states of other threads, so looking at them cannot decide. The
 // code that called DuckDB's C-API wrapper can: each caller is of one kind.
+//
+// The same two callers matter once more. A window whose frame is the whole partition
+// slices the chunk partition by partition; after the first one, constant children of
+// a STRUCT are read past their end (docs/duckdb.md). Such a window either calls update
+// itself, or, where it has an order, sorts first: then the caller is the ordered
+// aggregate, and the code above that caller tells a window from a GROUP BY.
 #define _GNU_SOURCE
 #include "callsite.h"
 
@@ -25,24 +31,34 @@
 #endif
 
 enum { UNKNOWN = 0, FLAT = 1, CONSTANT = 2, CONFLICT = 3 };
+enum { WINDOW = 1, SORTED = 2 }; // roles of constant sites
 
 #define NSITE 256u
 static _Atomic uintptr_t site_ip[NSITE];
 static _Atomic int site_kind[NSITE];
+static _Atomic int site_role[NSITE];
+// Distance from info to the return address of the site's own function, 0 = unknown,
+// -1 = it differs.
+static _Atomic intptr_t site_up[NSITE];
 static pthread_mutex_t site_mu = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic uint64_t n_fast, n_unwound, n_inspected;
 
 static unsigned slot_of(uintptr_t ip) { return (unsigned)((ip * 0x9E3779B97F4A7C15ull) >> 56) % NSITE; }
 
-static int site_get(uintptr_t ip) {
+// site_find is the site's slot, or -1.
+static int site_find(uintptr_t ip) {
 	for (unsigned k = 0, i = slot_of(ip); k < NSITE; k++, i = (i + 1) % NSITE) {
 		uintptr_t have = atomic_load_explicit(&site_ip[i], memory_order_acquire);
 		if (have == ip)
-			return atomic_load_explicit(&site_kind[i], memory_order_acquire);
+			return (int)i;
 		if (have == 0)
-			return UNKNOWN;
+			return -1;
 	}
-	return UNKNOWN;
+	return -1;
+}
+
+static int kind_at(int site) {
+	return site < 0 ? UNKNOWN : atomic_load_explicit(&site_kind[site], memory_order_acquire);
 }
 
 static void site_learn(uintptr_t ip, int kind) {
@@ -136,17 +152,23 @@ static int inspect(void **states, idx_t n, bool *sure) {
 struct walk {
 	uintptr_t wrapper; // return address into DuckDB's C-API wrapper
 	bool seen;
-	uintptr_t ip, cfa;
+	uintptr_t ip, cfa;     // of the wrapper's caller
+	uintptr_t up, up_cfa;  // of the caller's caller
 	int depth;
 };
 
 static _Unwind_Reason_Code step(struct _Unwind_Context *ctx, void *arg) {
 	struct walk *w = arg;
 	uintptr_t ip = _Unwind_GetIP(ctx);
+	if (w->ip) {
+		w->up = ip;
+		w->up_cfa = _Unwind_GetCFA(ctx);
+		return _URC_END_OF_STACK;
+	}
 	if (w->seen) {
 		w->ip = ip;
 		w->cfa = _Unwind_GetCFA(ctx);
-		return _URC_END_OF_STACK;
+		return _URC_NO_REASON;
 	}
 	if (ip == w->wrapper)
 		w->seen = true;
@@ -186,32 +208,127 @@ static void learn_offset(uintptr_t info, const struct walk *w) {
 #endif
 }
 
-bool bglm_is_constant(duckdb_ptr info, uintptr_t wrapper, void **states, idx_t n) {
-	if (n < 2)
-		return false;
-	intptr_t off = atomic_load_explicit(&ret_offset, memory_order_relaxed);
-	if (off) {
-		int kind = site_get(*(uintptr_t *)((char *)info + off));
-		if (kind == FLAT || kind == CONSTANT) {
-			atomic_fetch_add_explicit(&n_fast, 1, memory_order_relaxed);
-			return kind == CONSTANT;
+// ---- windows ------------------------------------------------------------------
+
+// Return addresses above the ordered aggregate, when a window finalises it and when
+// anything else does.
+#define NPARENT 16u
+static _Atomic uintptr_t window_up[NPARENT], other_up[NPARENT];
+static _Atomic bool window_known; // a window site has been shown
+
+static bool in_set(_Atomic uintptr_t *set, uintptr_t ip) {
+	for (unsigned i = 0; i < NPARENT; i++) {
+		uintptr_t have = atomic_load_explicit(&set[i], memory_order_acquire);
+		if (have == ip)
+			return true;
+		if (have == 0)
+			return false;
+	}
+	return false;
+}
+
+static void add_to(_Atomic uintptr_t *set, uintptr_t ip) { // under site_mu
+	for (unsigned i = 0; i < NPARENT; i++) {
+		uintptr_t have = atomic_load(&set[i]);
+		if (have == ip)
+			return;
+		if (have == 0) {
+			atomic_store_explicit(&set[i], ip, memory_order_release);
+			return;
 		}
 	}
+}
+
+void bglm_learn(int lesson, duckdb_ptr info, uintptr_t wrapper) {
 	struct walk w = {.wrapper = wrapper};
 	_Unwind_Backtrace(step, &w);
-	atomic_fetch_add_explicit(&n_unwound, 1, memory_order_relaxed);
-	int kind = UNKNOWN;
-	if (w.ip) {
-		kind = site_get(w.ip);
-		learn_offset((uintptr_t)info, &w);
+	int site = w.ip ? site_find(w.ip) : -1;
+	if (kind_at(site) != CONSTANT) // a GROUP BY in place of the window: nothing to learn
+		return;
+	pthread_mutex_lock(&site_mu);
+	if (lesson == BGLM_LESSON_WINDOW) {
+		atomic_fetch_or(&site_role[site], WINDOW);
+		atomic_store(&window_known, true);
+	} else {
+		atomic_fetch_or(&site_role[site], SORTED);
+		if (w.up)
+			add_to(lesson == BGLM_LESSON_SORTED_WINDOW ? window_up : other_up, w.up);
+		intptr_t up = -1;
+#if defined(__x86_64__)
+		uintptr_t at = w.up_cfa - sizeof(void *), base = (uintptr_t)info;
+		if (w.up && at > base && at - base <= 65536 && *(uintptr_t *)at == w.up)
+			up = (intptr_t)(at - base);
+#else
+		(void)info;
+#endif
+		intptr_t had = atomic_load(&site_up[site]);
+		atomic_store(&site_up[site], had == 0 || had == up ? up : -1);
 	}
-	if (kind == FLAT || kind == CONSTANT)
-		return kind == CONSTANT;
-	bool sure = false;
-	int got = inspect(states, n, &sure);
-	if (w.ip && sure && kind == UNKNOWN)
-		site_learn(w.ip, got);
-	return got == CONSTANT;
+	pthread_mutex_unlock(&site_mu);
+}
+
+// window_of says which kind of whole-partition window a constant site serves.
+static int window_of(int site, bool constant, duckdb_ptr info, uintptr_t wrapper) {
+	int role = site < 0 ? 0 : atomic_load_explicit(&site_role[site], memory_order_acquire);
+	if (role & SORTED) {
+		uintptr_t up;
+		intptr_t off = atomic_load_explicit(&site_up[site], memory_order_acquire);
+		if (off > 0) {
+			up = *(uintptr_t *)((char *)info + off);
+		} else {
+			struct walk w = {.wrapper = wrapper};
+			_Unwind_Backtrace(step, &w);
+			up = w.up;
+		}
+		if (in_set(window_up, up))
+			return BGLM_SORTED_WINDOW;
+		return role & WINDOW ? BGLM_WINDOW : 0;
+	}
+	// There are two constant callers: what is not the one may be the other. Only when
+	// no lesson came through must an unknown caller of one row count as a window too.
+	if (constant || (role & WINDOW) || !atomic_load_explicit(&window_known, memory_order_acquire))
+		return BGLM_WINDOW;
+	return 0;
+}
+
+bglm_caller bglm_classify(duckdb_ptr info, uintptr_t wrapper, void **states, idx_t n) {
+	int site = -1, kind = UNKNOWN;
+	intptr_t off = atomic_load_explicit(&ret_offset, memory_order_relaxed);
+	if (off)
+		kind = kind_at(site = site_find(*(uintptr_t *)((char *)info + off)));
+	if (kind == FLAT || kind == CONSTANT) {
+		atomic_fetch_add_explicit(&n_fast, 1, memory_order_relaxed);
+	} else {
+		struct walk w = {.wrapper = wrapper};
+		_Unwind_Backtrace(step, &w);
+		atomic_fetch_add_explicit(&n_unwound, 1, memory_order_relaxed);
+		if (w.ip) {
+			site = site_find(w.ip);
+			kind = kind_at(site);
+			learn_offset((uintptr_t)info, &w);
+		}
+		if (kind != FLAT && kind != CONSTANT && n > 1) {
+			bool sure = false;
+			int got = inspect(states, n, &sure);
+			if (w.ip && sure && kind == UNKNOWN)
+				site_learn(w.ip, got);
+			kind = got;
+		}
+	}
+	bglm_caller c = {.constant = kind == CONSTANT, .window = 0};
+	// One row of an unknown caller has one state either way.
+	if (kind != FLAT && (kind == CONSTANT || n == 1))
+		c.window = window_of(site, c.constant, info, wrapper);
+	return c;
+}
+
+int bglm_readable(const void *p, uint64_t n) { // n >= 8
+	char b[4096];
+	for (uint64_t i = 0; i + sizeof b <= n; i += sizeof b)
+		if (!safe_read((const char *)p + i, b, sizeof b))
+			return 0;
+	uint64_t rest = n % sizeof b < 8 ? 8 : n % sizeof b; // safe_read wants 8 bytes
+	return safe_read((const char *)p + n - rest, b, rest);
 }
 
 void bglm_site_counts(bglm_sites *out) {
@@ -223,6 +340,13 @@ void bglm_site_counts(bglm_sites *out) {
 			case CONSTANT: out->constant++; break;
 			case CONFLICT: out->conflict++; break;
 			}
+	for (unsigned i = 0; i < NSITE; i++) {
+		int role = atomic_load(&site_role[i]);
+		out->windows += (role & WINDOW) != 0;
+		out->sorted += (role & SORTED) != 0;
+	}
+	for (unsigned i = 0; i < NPARENT; i++)
+		out->parents += atomic_load(&window_up[i]) && !in_set(other_up, atomic_load(&window_up[i]));
 	out->fast = atomic_load(&n_fast);
 	out->unwound = atomic_load(&n_unwound);
 	out->inspected = atomic_load(&n_inspected);

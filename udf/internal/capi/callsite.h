@@ -2,8 +2,10 @@
 #define BGLM_CALLSITE_H
 #include "api.h"
 
-// bglm_is_constant: true when only states[0] is valid and stands for all n rows.
-// info and wrapper (the return address of the update callback) identify the
-// caller. Runs on the thread that called update.
-bool bglm_is_constant(duckdb_ptr info, uintptr_t wrapper, void **states, idx_t n);
+// bglm_classify says how update was called. info and wrapper (the return address of
+// the update callback) identify the caller. Runs on the thread that called update.
+bglm_caller bglm_classify(duckdb_ptr info, uintptr_t wrapper, void **states, idx_t n);
+
+// bglm_learn notes the caller as one of this kind of lesson.
+void bglm_learn(int lesson, duckdb_ptr info, uintptr_t wrapper);
 #endif

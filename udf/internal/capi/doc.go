@@ -9,6 +9,8 @@
 //     in a slab with generations, so that a stale handle is an error, not a crash;
 //   - ordered aggregates and constant window frames pass an array with a single
 //     valid state; the caller of the C wrapper tells which (callsite.c);
+//   - windows over whole partitions garble constants in a STRUCT: what they hand
+//     over is checked against their first partition, or refused (window.go);
 //   - everything that can throw in DuckDB runs under C frames only;
 //   - every callback recovers and reports a panic as a SQL error.
 package capi

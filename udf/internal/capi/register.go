@@ -6,6 +6,8 @@ package capi
 import "C"
 import (
 	"fmt"
+	"math/rand/v2"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -22,6 +24,11 @@ type Aggregate struct {
 	// Finalize appends one entry per state to out; a nil state saw no row. It
 	// must not change the states: a window may read them again.
 	Finalize func(states []State, out *Col) error
+	// Args names the arguments in error messages. The one called "options" is a
+	// STRUCT of constants, read at a state's first row, but for its fields RowFields,
+	// which vary by row.
+	Args      []string
+	RowFields []string
 }
 
 // Scalar is a scalar function: Call appends n entries to out.
@@ -130,11 +137,18 @@ func flatten(params [][]*Type) (arity *C.int32_t, types *C.duckdb_ptr, n int, fr
 	}
 }
 
+// WarmUp are queries that show every kind of caller to the call-site classifier
+// before the first real one.
+type WarmUp struct {
+	Queries []string
+	// Lessons are queries whose aggregate is called as their name says; in each %s
+	// stands for a list argument, the aggregate's second one.
+	Window, Sorted, SortedWindow []string
+}
+
 // Register adds the functions to the database behind con (a duckdb_connection)
-// and runs warm, queries that show every kind of caller to the call-site
-// classifier before the first real one. Functions that the database has already
-// are left alone.
-func Register(con unsafe.Pointer, aggs []*Aggregate, scalars []*Scalar, warm []string) error {
+// and warms up. Functions that the database has already are left alone.
+func Register(con unsafe.Pointer, aggs []*Aggregate, scalars []*Scalar, warm WarmUp) error {
 	if err := linkFor(); err != nil {
 		return err
 	}
@@ -182,13 +196,28 @@ func Register(con unsafe.Pointer, aggs []*Aggregate, scalars []*Scalar, warm []s
 			return fmt.Errorf("registering %s: %s", f.Name, C.GoString(m))
 		}
 	}
-	for _, q := range warm {
+	for _, q := range warm.Queries {
 		if err := Exec(con, q); err != nil {
 			return fmt.Errorf("warming up: %w", err)
 		}
 	}
+	lessonMu.Lock()
+	defer lessonMu.Unlock()
+	defer C.bglm_lesson(0, 0)
+	for kind, queries := range map[C.int][]string{C.BGLM_LESSON_WINDOW: warm.Window, C.BGLM_LESSON_SORTED: warm.Sorted,
+		C.BGLM_LESSON_SORTED_WINDOW: warm.SortedWindow} {
+		for _, q := range queries {
+			token := 1 + rand.Float64() // no other query has this number
+			C.bglm_lesson(kind, C.double(token))
+			if err := Exec(con, fmt.Sprintf(q, fmt.Sprintf("[%s::DOUBLE]", strconv.FormatFloat(token, 'e', -1, 64)))); err != nil {
+				return fmt.Errorf("warming up: %w", err)
+			}
+		}
+	}
 	return nil
 }
+
+var lessonMu sync.Mutex // one lesson at a time
 
 // Exec runs a statement on con and drops its result.
 func Exec(con unsafe.Pointer, sql string) error {
@@ -211,12 +240,17 @@ func Version() string {
 
 // SiteCounts are the call-site classifier's counters: callers known as flat,
 // constant and contradictory, and updates decided by the fast path, by
-// unwinding and by inspection.
-type SiteCounts struct{ Flat, Constant, Conflict, Fast, Unwound, Inspected uint64 }
+// unwinding and by inspection; then callers known as windows over whole partitions,
+// as ordered aggregates, and as windows above these.
+type SiteCounts struct {
+	Flat, Constant, Conflict, Fast, Unwound, Inspected uint64
+	Windows, Sorted, Parents                           uint64
+}
 
 // Sites returns the classifier's counters.
 func Sites() SiteCounts {
 	var c C.bglm_sites
 	C.bglm_site_counts(&c)
-	return SiteCounts{uint64(c.flat), uint64(c.constant), uint64(c.conflict), uint64(c.fast), uint64(c.unwound), uint64(c.inspected)}
+	return SiteCounts{uint64(c.flat), uint64(c.constant), uint64(c.conflict), uint64(c.fast), uint64(c.unwound), uint64(c.inspected),
+		uint64(c.windows), uint64(c.sorted), uint64(c.parents)}
 }

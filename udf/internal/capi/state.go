@@ -25,9 +25,10 @@ var errPurged = errors.New("this aggregate's state was purged (bglm_purge, or id
 // holder shares one State between the slots that combine copied it to; a writer
 // that is not alone clones first.
 type holder struct {
-	refs  atomic.Int32
-	bytes atomic.Int64
-	state State
+	refs   atomic.Int32
+	bytes  atomic.Int64
+	state  State
+	window *window // nil but in a window over whole partitions
 }
 
 type slot struct {
@@ -247,6 +248,10 @@ func (s Slot) Mutable(fresh func() (State, error)) (State, error) {
 	sl.touch = states.last.Load()
 	if sl.h.refs.Load() > 1 {
 		h := &holder{state: sl.h.state.Clone()}
+		if w := sl.h.window; w != nil {
+			c := *w
+			h.window = &c
+		}
 		h.refs.Store(1)
 		h.bytes.Store(h.state.Size())
 		sl.h.refs.Add(-1)

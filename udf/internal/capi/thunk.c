@@ -19,9 +19,9 @@ bglm_api_table bglm_api;
 
 // Go side; each returns without unwinding, whatever happens.
 extern void bglmGoUpdate(uint64_t fid, bglm_node *nodes, int64_t ncol, int64_t nnode, uint64_t n, void *states, int constant,
-                         uint64_t shard, bglm_out *out);
+                         int window, uint64_t shard, bglm_out *out);
 extern void bglmGoCombine(uint64_t fid, void *source, void *target, uint64_t n, uint64_t shard, bglm_out *out);
-extern void bglmGoFinalize(uint64_t fid, void *source, uint64_t n, bglm_out *out);
+extern void bglmGoFinalize(uint64_t fid, void *source, uint64_t n, uint64_t offset, bglm_first *first, bglm_out *out);
 extern void bglmGoDestroy(void *states, uint64_t n);
 extern void bglmGoRelease(uint64_t handle);
 extern void bglmGoScalar(uint64_t fid, bglm_node *nodes, int64_t ncol, int64_t nnode, uint64_t n, bglm_out *out);
@@ -29,7 +29,7 @@ extern void bglmGoFill(uint64_t token, bglm_node *nodes, int64_t nnode, bglm_tex
 extern void bglmGoDrop(uint64_t token);
 
 enum {
-	T_VARCHAR = 17, T_DECIMAL = 19, T_ENUM = 23, T_LIST = 24, T_STRUCT = 25, T_MAP = 26, T_ARRAY = 33,
+	T_DOUBLE = 11, T_VARCHAR = 17, T_DECIMAL = 19, T_ENUM = 23, T_LIST = 24, T_STRUCT = 25, T_MAP = 26, T_ARRAY = 33,
 	MAX_NODES = 1 << 20, MAX_DEPTH_NODES = 64
 };
 
@@ -251,6 +251,10 @@ static idx_t agg_size(duckdb_ptr info) {
 	return sizeof(bglm_state);
 }
 
+// The state this thread initialised last.
+static _Thread_local char *last_init;
+static _Thread_local uint64_t last_place;
+
 static void agg_init(duckdb_ptr info, void *p) {
 	(void)info;
 	bglm_state *s = p;
@@ -264,6 +268,28 @@ static void agg_init(duckdb_ptr info, void *p) {
 	s->handle = 0;
 	atomic_store_explicit(&s->flags, 0, memory_order_relaxed);
 	s->tid = thread_id();
+	s->place = (char *)p == last_init + sizeof *s ? last_place + 1 : 0;
+	last_init = p;
+	last_place = s->place;
+}
+
+// ---- lessons -------------------------------------------------------------------
+
+static _Atomic int lesson;
+static double lesson_token;
+
+void bglm_lesson(int kind, double token) {
+	lesson_token = token;
+	atomic_store(&lesson, kind);
+}
+
+// taught is the lesson that these arguments carry the token of, or 0.
+static int taught(const tree *t, uint64_t ncol) {
+	int kind = atomic_load_explicit(&lesson, memory_order_acquire);
+	if (!kind || ncol < 2 || t->v[1].type != T_LIST)
+		return 0;
+	const bglm_node *c = &t->v[t->v[1].child];
+	return c->type == T_DOUBLE && c->count > 0 && *(double *)c->data == lesson_token ? kind : 0;
 }
 
 static void agg_update(duckdb_ptr info, duckdb_ptr chunk, void **states) {
@@ -272,15 +298,19 @@ static void agg_update(duckdb_ptr info, duckdb_ptr chunk, void **states) {
 	if (n == 0)
 		return;
 	OUT;
-	int constant = bglm_is_constant(info, wrapper, states, n);
+	bglm_caller by = bglm_classify(info, wrapper, states, n);
 	__attribute__((cleanup(tree_free))) tree t = {0};
 	tree_read(&t, chunk, n);
 	if (t.err) {
 		bglm_api.aggregate_function_set_error(info, t.err);
 		return;
 	}
-	bglmGoUpdate(FID(aggregate_function_get_extra_info), t.v, (int64_t)bglm_api.data_chunk_get_column_count(chunk), t.n, n,
-	             states, constant, ((bglm_state *)states[0])->tid, &out);
+	uint64_t ncol = bglm_api.data_chunk_get_column_count(chunk);
+	int kind = taught(&t, ncol);
+	if (kind)
+		bglm_learn(kind, info, wrapper);
+	bglmGoUpdate(FID(aggregate_function_get_extra_info), t.v, (int64_t)ncol, t.n, n, states, by.constant, by.window,
+	             ((bglm_state *)states[0])->tid, &out);
 	if (out.err)
 		bglm_api.aggregate_function_set_error(info, out.err);
 }
@@ -301,7 +331,8 @@ static void agg_finalize(duckdb_ptr info, void **source, duckdb_ptr result, idx_
 	if (n == 0)
 		return;
 	OUT;
-	bglmGoFinalize(FID(aggregate_function_get_extra_info), source, n, &out);
+	static _Thread_local bglm_first first; // ordered aggregates finalise a window's partitions one by one
+	bglmGoFinalize(FID(aggregate_function_get_extra_info), source, n, offset, &first, &out);
 	const char *err = out.err ? out.err : write_result(&out, result, n, offset);
 	if (err)
 		bglm_api.aggregate_function_set_error(info, err);
