@@ -23,7 +23,7 @@ type Covariance struct {
 	Values []float64
 }
 
-// Want is how many values the form has for p beliefs.
+// Want is how many values the form has for p beliefs; the rank is one that Check takes.
 func (c *Covariance) Want(p int) int {
 	switch c.Form {
 	case gauss.Full:
@@ -36,16 +36,39 @@ func (c *Covariance) Want(p int) int {
 
 // Check reports a covariance whose size or values do not fit p beliefs.
 func (c *Covariance) Check(p int) error {
-	if c.Rank < 0 {
-		return fmt.Errorf("covariance: rank = %d; allowed: 0 and more", c.Rank)
-	}
-	if want := c.Want(p); len(c.Values) != want {
-		return fmt.Errorf("covariance: %d values for kind '%s' and %d beliefs; allowed: %d", len(c.Values), c.Form, p, want)
+	if err := c.checkSize(p); err != nil {
+		return err
 	}
 	for _, v := range c.Values {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return fmt.Errorf("covariance: found a value %v; allowed: finite numbers", v)
+		if err := checkValue(v); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// checkSize is Check for the rank and the number of values. Both factors of a length
+// stay below 2^31, so that it does not overflow.
+func (c *Covariance) checkSize(p int) error {
+	most := 0
+	if c.Form == gauss.LowRank {
+		most = math.MaxInt32
+	}
+	if c.Rank < 0 || c.Rank > most {
+		return fmt.Errorf("covariance: rank = %d for kind '%s'; allowed: 0 to %d", c.Rank, c.Form, most)
+	}
+	if p > math.MaxInt32 {
+		return fmt.Errorf("covariance: %d beliefs; allowed: up to %d", p, math.MaxInt32)
+	}
+	if want := c.Want(p); len(c.Values) != want {
+		return fmt.Errorf("covariance: %d values for kind '%s', rank %d and %d beliefs; allowed: %d", len(c.Values), c.Form, c.Rank, p, want)
+	}
+	return nil
+}
+
+func checkValue(v float64) error {
+	if v-v != 0 { // NaN or infinite
+		return fmt.Errorf("covariance: found a value %v; allowed: finite numbers", v)
 	}
 	return nil
 }
@@ -166,7 +189,8 @@ func (c *Covariance) Row(j int) []float64 {
 }
 
 // Variance is xᵀΣx of the sparse row with value x[k] at belief at[k], for a
-// covariance that is not diagonal. scratch is grown as needed and may be nil.
+// covariance that is not diagonal. scratch is grown as needed and may be nil. It is NaN
+// where a low-rank form is not positive semi-definite (see CheckPredictor).
 //
 // Cost: O(Σ at) full, O(k Rank) low rank.
 func (c *Covariance) Variance(at []int, x []float64, scratch *[]float64) float64 {
@@ -196,8 +220,31 @@ func (c *Covariance) Variance(at []int, x []float64, scratch *[]float64) float64
 		dense.Axpy(x[k], row, u[:len(row)])
 	}
 	if s := dense.Dot(u, u); c.Form == gauss.LowRank {
-		return max(v-s, 0) // rounding may take a known direction below zero
+		return Rest(v, s, CovarianceTol)
 	} else {
 		return s
 	}
+}
+
+// Rest is what is left of a variance: all - taken, or 0 where rounding, up to tol of
+// all, takes a known direction below it. It is NaN where more is taken than there is,
+// which no covariance that is positive semi-definite does.
+func Rest(all, taken, tol float64) float64 {
+	if v := all - taken; v >= 0 {
+		return v
+	} else if v >= -tol*all {
+		return 0
+	}
+	return math.NaN()
+}
+
+// CheckPredictor reports the Gaussian of a linear predictor that is none.
+func CheckPredictor(mean, variance float64) error {
+	switch {
+	case mean-mean == 0 && variance >= 0 && variance-variance == 0:
+		return nil
+	case mean-mean == 0 && math.IsNaN(variance):
+		return fmt.Errorf("the linear predictor has mean %v and a variance below 0: the fit's covariance is not positive semi-definite, or the features are too large", mean)
+	}
+	return fmt.Errorf("the linear predictor has mean %v and variance %v; scale the features down", mean, variance)
 }

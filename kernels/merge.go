@@ -73,6 +73,24 @@ func Agree(a, b *Fit) error {
 	return nil
 }
 
+// AddPart adds to the counts, evidence and time of f what a part has beyond the fit that
+// it started from.
+// Errors: a part of fewer rows than the start, more rows than MaxCount.
+func (f *Fit) AddPart(part, start *Fit) error {
+	if part.N < start.N || part.Skipped < start.Skipped {
+		return fmt.Errorf("prior: it has n = %d, n_skipped = %d, and a fit n = %d, n_skipped = %d; allowed: the FIT that all of them started from",
+			start.N, start.Skipped, part.N, part.Skipped)
+	}
+	f.N += part.N - start.N
+	f.Skipped += part.Skipped - start.Skipped
+	if f.N > MaxCount || f.Skipped > MaxCount {
+		return fmt.Errorf("the fits have more than %d rows together", int64(MaxCount))
+	}
+	f.LogEvidence += part.LogEvidence - start.LogEvidence
+	f.Time = Later(f.Time, part.Time)
+	return nil
+}
+
 // MergeFits multiplies posteriors of one model fitted to different rows, the
 // common prior counted once: Λ = Λ0 + Σ(Λk - Λ0), whatever the forms of their
 // covariances. from is the fit that all of them started from, nil for the default
@@ -146,10 +164,9 @@ func MergeFits(fits []*Fit, from *Fit) (*Fit, error) {
 		if parts[k], err = over(f); err != nil {
 			return nil, err
 		}
-		out.N += f.N - start.N
-		out.Skipped += f.Skipped - start.Skipped
-		out.LogEvidence += f.LogEvidence - start.LogEvidence
-		out.Time = Later(out.Time, f.Time)
+		if err := out.AddPart(f, start); err != nil {
+			return nil, err
+		}
 	}
 	post, logC, err := gauss.Product(base, parts)
 	if err != nil {

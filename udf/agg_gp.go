@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gp"
 	"github.com/bglm/bglm/kernels/lik"
@@ -262,63 +263,94 @@ func appendGP(c *capi.Col, p *gp.Posterior, skipped int64) {
 	c.EndStruct()
 }
 
-// gpReader reads a column of processes; one that spans many rows is decoded once.
-type gpReader struct {
-	v      *capi.Vec
-	lo, hi int
-	last   *gp.Predictor
+var gpLayout = layout{
+	what: "the Gaussian process", t: gpType,
+	optional: fieldSet("n log_evidence iterations converged status n_skipped"),
+	nullable: fieldSet("shape log_evidence"),
 }
 
-// at is the process at row i, nil for NULL.
-func (r *gpReader) at(i int) (*gp.Predictor, error) {
-	if r.v.Null(i) {
-		return nil, nil
+// isProcess says whether v is a Gaussian process, maybe with other types of numbers
+// than bglm_gp gives, rather than a FIT.
+func isProcess(v *capi.Vec) bool { return v.Field("beliefs") == nil && v.Field("kernel") != nil }
+
+// gpReader reads a column of processes; equal ones of a call are decoded once.
+type gpReader struct {
+	v    *capi.Vec
+	list decoded[*gp.Predictor]
+}
+
+func newGPReader(v *capi.Vec) (*gpReader, error) {
+	if err := gpLayout.fit(v); err != nil {
+		return nil, err
 	}
-	f := func(name string) *capi.Vec { return r.v.Field(name) }
-	root, x, alpha := f("root"), f("x"), f("alpha")
-	if root.Null(i) || x.Null(i) || alpha.Null(i) {
-		return nil, fmt.Errorf("the Gaussian process has NULL for x, alpha or root")
-	}
-	lo, hi := root.Span(i)
-	if r.last != nil && lo == r.lo && hi == r.hi && lo < hi {
-		return r.last, nil
-	}
-	floats := func(v *capi.Vec, i int) []float64 {
-		a, b := v.Span(i)
-		out := make([]float64, 0, b-a)
-		for k := a; k < b; k++ {
-			out = append(out, num(&v.Kids[0], k, nan))
-		}
-		return out
-	}
-	text := func(name string) string {
-		if f(name).Null(i) {
-			return ""
-		}
-		return strings.Clone(f(name).Str(i))
-	}
-	p := &gp.Posterior{Family: text("family"), Link: text("link"), Kernel: text("kernel"), Lengthscale: num(f("lengthscale"), i, nan),
-		SignalVariance: num(f("signal_variance"), i, nan), Mean: num(f("mean"), i, nan), Alpha: floats(alpha, i), Root: floats(root, i),
-		Negative: int(num(f("negative"), i, -1)), Shape: num(f("shape"), i, nan), Dispersion: num(f("dispersion"), i, 1), N: int(num(f("n"), i, 0))}
-	a, b := x.Span(i)
-	p.X = &dense.Matrix{Rows: b - a}
-	for k := a; k < b; k++ {
-		if x.Kids[0].Null(k) {
-			return nil, fmt.Errorf("the Gaussian process has a NULL row in x")
-		}
-		row := floats(&x.Kids[0], k)
-		if k > a && len(row) != p.X.Cols {
-			return nil, fmt.Errorf("the Gaussian process has rows of %d and of %d numbers in x", p.X.Cols, len(row))
-		}
-		p.X.Cols, p.X.Stride = len(row), len(row)
-		p.X.Data = append(p.X.Data, row...)
+	r := &gpReader{v: v}
+	r.list.of(v, r.decode)
+	return r, nil
+}
+
+func (r *gpReader) decode(i int) (*gp.Predictor, error) {
+	p, err := r.posterior(i)
+	if err != nil {
+		return nil, fmt.Errorf("the Gaussian process: %w", err)
 	}
 	g, err := gp.NewPredictor(p, "")
 	if err != nil {
 		return nil, fmt.Errorf("the Gaussian process: %w", err)
 	}
-	r.last, r.lo, r.hi = g, lo, hi
 	return g, nil
+}
+
+func (r *gpReader) posterior(i int) (*gp.Posterior, error) {
+	if name := gpLayout.null(r.v, i, ""); name != "" {
+		return nil, fmt.Errorf("NULL for its field %s; allowed: %s", name, typeAt(gpType, name))
+	}
+	f := func(name string) *capi.Vec { return r.v.Field(name) }
+	p := &gp.Posterior{Family: strings.Clone(f("family").Str(i)), Link: strings.Clone(f("link").Str(i)), Kernel: strings.Clone(f("kernel").Str(i)),
+		Lengthscale: f("lengthscale").Float(i), SignalVariance: f("signal_variance").Float(i), Mean: f("mean").Float(i), Dispersion: f("dispersion").Float(i)}
+	var err error
+	if p.Shape, err = optional(f("shape"), i, "shape"); err != nil {
+		return nil, err
+	}
+	if _, err = optional(f("log_evidence"), i, "log_evidence"); err != nil {
+		return nil, err
+	}
+	if p.Alpha, err = numbers(f("alpha"), i, "alpha"); err != nil {
+		return nil, err
+	}
+	if p.Root, err = numbers(f("root"), i, "root"); err != nil {
+		return nil, err
+	}
+	for _, c := range []struct {
+		name string
+		to   *int
+	}{{"negative", &p.Negative}, {"n", &p.N}, {"iterations", &p.Iterations}, {"n_skipped", new(int)}} {
+		k, err := count(f(c.name), i, c.name)
+		if err != nil {
+			return nil, err
+		}
+		if k < 0 || k > kernels.MaxCount {
+			return nil, fmt.Errorf("%s = %d; allowed: whole numbers from 0 to %d", c.name, k, int64(kernels.MaxCount))
+		}
+		*c.to = int(k)
+	}
+	x := f("x")
+	a, b := x.Span(i)
+	p.X = &dense.Matrix{Rows: b - a}
+	for k := a; k < b; k++ {
+		if x.Kids[0].Null(k) {
+			return nil, fmt.Errorf("x has a NULL row")
+		}
+		row, err := numbers(&x.Kids[0], k, "x")
+		if err != nil {
+			return nil, err
+		}
+		if k > a && len(row) != p.X.Cols {
+			return nil, fmt.Errorf("x has rows of %d and of %d numbers", p.X.Cols, len(row))
+		}
+		p.X.Cols, p.X.Stride = len(row), len(row)
+		p.X.Data = append(p.X.Data, row...)
+	}
+	return p, nil
 }
 
 // rows calls f with the latent Gaussian of each row; rows without process or x are NULL.
@@ -328,11 +360,15 @@ func (r *gpReader) rows(x *capi.Vec, n int, out *capi.Col, f func(i int, l lik.L
 	}
 	var at []float64
 	for i := range n {
-		g, err := r.at(i)
+		if r.v.Null(i) {
+			out.Null()
+			continue
+		}
+		g, err := r.list.at(i)
 		if err != nil {
 			return err
 		}
-		if g == nil || x.Null(i) {
+		if x.Null(i) {
 			out.Null()
 			continue
 		}
@@ -355,7 +391,10 @@ func callPredictGP(args []capi.Vec, n int, out *capi.Col) error {
 	if err != nil {
 		return err
 	}
-	r := &gpReader{v: &args[0]}
+	r, err := newGPReader(&args[0])
+	if err != nil {
+		return err
+	}
 	return r.rows(&args[1], n, out, func(i int, l lik.Likelihood, m, v float64) error { return how.write(i, l, m, v, out) })
 }
 
@@ -364,6 +403,9 @@ func callPredictDistGP(args []capi.Vec, n int, out *capi.Col) error {
 	if err != nil {
 		return err
 	}
-	r := &gpReader{v: &args[0]}
+	r, err := newGPReader(&args[0])
+	if err != nil {
+		return err
+	}
 	return r.rows(&args[1], n, out, func(i int, l lik.Likelihood, m, v float64) error { return level.write(i, l, m, v, out) })
 }

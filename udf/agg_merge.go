@@ -1,6 +1,7 @@
 package udf
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -60,6 +61,32 @@ func (s *mergeState) priorOf(name []byte) kernels.Weight {
 // precision times mean nu, without the constant.
 func logNorm(lam, nu float64) float64 { return 0.5 * (nu*nu/lam - math.Log(lam)) }
 
+// noStart is what fits without a FIT given as prior started from.
+var noStart = kernels.Fit{Time: nan}
+
+func (s *mergeState) start() *kernels.Fit {
+	if s.from != nil {
+		return s.from
+	}
+	return &noStart
+}
+
+var errPriors = errors.New("the prior differs between rows of one group; allowed: the one FIT that all parts started from")
+
+// sameFit says whether two decoded fits are the same, bit by bit.
+func sameFit(a, b *kernels.Fit) bool {
+	if a == b || a == nil || b == nil {
+		return a == b
+	}
+	x, y := *a, *b
+	x.Beliefs, x.Covariance.Values, y.Beliefs, y.Covariance.Values = nil, nil, nil, nil
+	bits := func(u, v float64) bool { return math.Float64bits(u) == math.Float64bits(v) }
+	return fmt.Sprint(x) == fmt.Sprint(y) && slices.EqualFunc(a.Covariance.Values, b.Covariance.Values, bits) &&
+		slices.EqualFunc(a.Beliefs, b.Beliefs, func(u, v kernels.Belief) bool {
+			return u.Feature == v.Feature && bits(u.Mean, v.Mean) && bits(u.Variance, v.Variance)
+		})
+}
+
 func (s *mergeState) slot(name string) (int, error) {
 	id, err := s.dict.AddRaw(name)
 	if err != nil {
@@ -87,15 +114,9 @@ func (s *mergeState) add(f *kernels.Fit, r *beliefReader, lo, hi int) error {
 			return err
 		}
 	}
-	var n, skipped int64
-	var evidence float64
-	if s.from != nil {
-		n, skipped, evidence = s.from.N, s.from.Skipped, s.from.LogEvidence
+	if err := s.head.AddPart(f, s.start()); err != nil {
+		return err
 	}
-	s.head.N += f.N - n
-	s.head.Skipped += f.Skipped - skipped
-	s.head.LogEvidence += f.LogEvidence - evidence
-	s.head.Time = kernels.Later(s.head.Time, f.Time)
 	s.k++
 	for j := lo; j < hi; j++ {
 		name, w, err := r.at(j)
@@ -136,14 +157,12 @@ func (s *mergeState) Merge(src capi.State) error {
 	if err := kernels.Agree(&s.head, &o.head); err != nil {
 		return err
 	}
-	var from kernels.Fit
-	if s.from != nil {
-		from = *s.from
+	if !sameFit(s.from, o.from) {
+		return errPriors
 	}
-	s.head.N += o.head.N - from.N
-	s.head.Skipped += o.head.Skipped - from.Skipped
-	s.head.LogEvidence += o.head.LogEvidence - from.LogEvidence
-	s.head.Time = kernels.Later(s.head.Time, o.head.Time)
+	if err := s.head.AddPart(&o.head, s.start()); err != nil {
+		return err
+	}
 	s.k += o.k
 	s.joint = append(s.joint, o.joint...)
 	for j := range o.lam {
@@ -171,10 +190,21 @@ func updateMerge(args []capi.Vec, slots capi.Slots) error {
 		return err
 	}
 	var priors *fitReader
+	var starts decoded[*kernels.Fit]
 	if len(args) > 1 {
 		if priors, err = newFitReader(&args[1], "prior"); err != nil {
 			return err
 		}
+		starts.of(&args[1], func(i int) (*kernels.Fit, error) {
+			if priors.null(i) {
+				return nil, nil
+			}
+			p, err := priors.whole(i)
+			if err != nil {
+				return nil, fmt.Errorf("prior: %w", err)
+			}
+			return p, nil
+		})
 	}
 	return slots.Runs(func(slot capi.Slot, lo, hi int) error {
 		for i := lo; i < hi; i++ {
@@ -185,15 +215,17 @@ func updateMerge(args []capi.Vec, slots capi.Slots) error {
 			if err != nil {
 				return err
 			}
+			var p *kernels.Fit
+			if priors != nil {
+				if p, err = starts.at(i); err != nil {
+					return err
+				}
+			}
 			st, err := slot.Mutable(func() (capi.State, error) {
 				s := &mergeState{head: *f}
 				s.head.N, s.head.Skipped, s.head.LogEvidence, s.head.Time = 0, 0, 0, nan
 				s.head.Covariance = kernels.Covariance{} // its values lie in the chunk
-				if priors != nil && !priors.null(i) {
-					p, err := priors.whole(i)
-					if err != nil {
-						return nil, fmt.Errorf("prior: %w", err)
-					}
+				if p != nil {
 					if err := kernels.Agree(&s.head, p); err != nil {
 						return nil, fmt.Errorf("prior: %w", err)
 					}
@@ -211,6 +243,9 @@ func updateMerge(args []capi.Vec, slots capi.Slots) error {
 			})
 			if err != nil {
 				return err
+			}
+			if !sameFit(st.(*mergeState).from, p) {
+				return errPriors
 			}
 			if s := st.(*mergeState); f.Covariance.Form != gauss.Diagonal || s.from != nil && s.from.Covariance.Form != gauss.Diagonal {
 				whole, err := fits.whole(i)

@@ -11,8 +11,7 @@ import (
 // classProbs is what bglm_predict gives for a fit with classes.
 var classProbs = capi.MapOf(capi.TVarchar, capi.TDouble)
 
-// callPredictClasses predicts with a softmax fit; one that spans many rows is decoded
-// once.
+// callPredictClasses predicts with a softmax fit; equal ones of a call are decoded once.
 func callPredictClasses(args []capi.Vec, n int, out *capi.Col) error {
 	fits, err := newFitReader(&args[0], "fit")
 	if err != nil {
@@ -27,10 +26,21 @@ func callPredictClasses(args []capi.Vec, n int, out *capi.Col) error {
 	if err != nil {
 		return err
 	}
-	var s *softmax.Scorer
+	var scorers decoded[*softmax.Scorer]
+	scorers.of(&args[0], func(i int) (*softmax.Scorer, error) {
+		f, err := fits.whole(i)
+		if err != nil {
+			return nil, err
+		}
+		s, err := softmax.NewScorer(f)
+		if err != nil {
+			return nil, fmt.Errorf("the FIT: %w", err)
+		}
+		x, err = planFeatures(&args[1], "x") // it remembers numbers of a dictionary
+		return s, err
+	})
 	var b kernels.Batch
 	var probs []float64
-	last := [2]int{-1, -1}
 	for i := range n {
 		if fits.null(i) || args[1].Null(i) {
 			out.Null()
@@ -40,20 +50,12 @@ func callPredictClasses(args []capi.Vec, n int, out *capi.Col) error {
 		if err != nil {
 			return err
 		}
-		lo, hi := fits.beliefs.list.Span(i)
-		if s == nil || last != [2]int{lo, hi} {
-			f, err := fits.whole(i)
-			if err != nil {
-				return err
-			}
-			if s, err = softmax.NewScorer(f); err != nil {
-				return fmt.Errorf("the FIT: %w", err)
-			}
-			last = [2]int{lo, hi}
-			probs = make([]float64, len(f.Classes))
-			if x, err = planFeatures(&args[1], "x"); err != nil { // it remembers numbers of a dictionary
-				return err
-			}
+		s, err := scorers.at(i)
+		if err != nil {
+			return err
+		}
+		if len(probs) != len(s.Fit.Classes) {
+			probs = make([]float64, len(s.Fit.Classes))
 		}
 		b.Reset()
 		if s.Fit.Intercept {

@@ -187,15 +187,28 @@ func readBeliefs(v *capi.Vec, i int) ([]kernels.Belief, error) {
 		return nil, nil
 	}
 	out, _, err := r.beliefs(i)
-	return out, err
+	if err != nil {
+		return nil, err
+	}
+	var d kernels.Dict
+	for k, b := range out {
+		if id, err := d.AddRaw(b.Feature); err != nil {
+			return nil, err
+		} else if int(id) != k {
+			return nil, fmt.Errorf("feature %q has more than one belief", b.Feature)
+		}
+	}
+	return out, nil
 }
 
-// beliefs copies the beliefs of row i, and the classes of those that have them.
+// beliefs copies the beliefs of row i, and the classes of those that have them, one
+// for each block. Errors: those of at, blocks of different lengths.
 func (r *beliefReader) beliefs(i int) (out []kernels.Belief, classes []string, err error) {
 	lo, hi := r.list.Span(i)
 	out = make([]kernels.Belief, 0, hi-lo)
-	var d kernels.Dict
-	block := 0 // beliefs of the classes before
+	block := 0 // where the last one begins, and how long the first one is
+	first := 0
+	uneven := func() bool { return len(classes) > 1 && len(out)-block != first }
 	for j := lo; j < hi; j++ {
 		name, w, err := r.at(j)
 		if err != nil {
@@ -206,109 +219,116 @@ func (r *beliefReader) beliefs(i int) (out []kernels.Belief, classes []string, e
 				return nil, nil, fmt.Errorf("feature %q has a NULL class", name)
 			}
 			if c := r.class.Str(j); len(classes) == 0 || classes[len(classes)-1] != c {
-				classes = append(classes, strings.Clone(c))
-				d.Reset()
-				block = len(out)
+				if uneven() {
+					break
+				}
+				if len(classes) == 1 {
+					first = len(out)
+				}
+				classes, block = append(classes, strings.Clone(c)), len(out)
 			}
 		}
-		id, err := d.AddRaw(name)
-		if err != nil {
-			return nil, nil, err
-		}
-		if int(id) != len(out)-block {
-			return nil, nil, fmt.Errorf("feature %q has more than one belief", name)
-		}
 		out = append(out, kernels.Belief{Feature: strings.Clone(name), Weight: w})
+	}
+	if uneven() {
+		return nil, nil, fmt.Errorf("class %.100q has %d beliefs, class %.100q has %d; allowed: as many for each, one class after the other",
+			classes[len(classes)-1], len(out)-block, classes[0], first)
 	}
 	return out, classes, nil
 }
 
+var fitLayout = layout{
+	t: fitType,
+	// What a FIT put together by hand may leave out: a diagonal covariance, no rows
+	// seen, a dispersion of 1.
+	optional: fieldSet("method shape dispersion hash_bits time covariance n n_skipped log_evidence iterations converged status"),
+	nullable: fieldSet("shape hash_bits time log_evidence"),
+}
+
 // fitReader reads FIT columns by field name, so that a FIT that went through a
-// file or a table still serves.
+// file or a table still serves. Each FIT is validated whole before anything of it is
+// used, where it lies: nothing of a long list is copied for it.
 type fitReader struct {
 	v                                    *capi.Vec
+	layout                               layout
 	method, family, link                 *capi.Vec
-	shape, dispersion, intercept, hashes *capi.Vec
+	gamma, dispersion, intercept, hashes *capi.Vec
 	pMean, pVar, pInt                    *capi.Vec
-	time, n, skipped, evidence           *capi.Vec
+	time, n, skipped, evidence, steps    *capi.Vec
 	kind, rank, values                   *capi.Vec
 	beliefs                              *beliefReader
 	classes                              bool // takes a softmax fit
 	last                                 kernels.Fit
 	lik                                  lik.Likelihood
+
+	heads decoded[*kernels.Fit]
+	lists decoded[struct{}] // beliefs that are valid
 }
 
 func newFitReader(v *capi.Vec, arg string) (*fitReader, error) {
-	r := &fitReader{v: v}
+	r := &fitReader{v: v, layout: fitLayout}
 	if v.Type == capi.SQLNull {
 		return r, nil
 	}
-	bad := func(why string) (*fitReader, error) {
-		return nil, fmt.Errorf("%s is %s, %s; allowed: a FIT (from bglm_adf, bglm_merge, bglm_from_beliefs, ...)", arg, v.TypeName(), why)
+	if isProcess(v) {
+		return nil, fmt.Errorf("%s is a Gaussian process (bglm_gp), which bglm_predict and bglm_predict_dist take; allowed: a FIT (from bglm_adf, bglm_merge, bglm_from_beliefs, ...)", arg)
 	}
 	b := v.Field("beliefs")
 	if v.Type != capi.Struct || b == nil {
-		return bad("without a field beliefs")
+		return nil, fmt.Errorf("%s is %s, without a field beliefs; allowed: a FIT (from bglm_adf, bglm_merge, bglm_from_beliefs, ...)", arg, v.TypeName())
+	}
+	r.layout.what = arg
+	if (b.Type == capi.List || b.Type == capi.Array) && b.Kids[0].Field("class") != nil {
+		r.layout.t = classesType
+	}
+	if err := r.layout.fit(v); err != nil {
+		return nil, err
 	}
 	var err error
 	if r.beliefs, err = newBeliefReader(b); err != nil {
-		return bad(err.Error())
+		return nil, fmt.Errorf("%s: %w", arg, err)
 	}
-	if b.Type == capi.Map {
-		return bad("its beliefs a MAP")
-	}
-	text := func(name string) *capi.Vec {
-		if f := v.Field(name); f != nil && f.Type == capi.Varchar {
-			return f
-		}
-		return nil
-	}
-	number := func(s *capi.Vec, name string) *capi.Vec {
-		if s == nil {
-			return nil
-		}
-		if f := s.Field(name); f != nil && f.IsNumber() {
-			return f
-		}
-		return nil
-	}
-	r.method, r.family, r.link = text("method"), text("family"), text("link")
-	if r.family == nil || r.link == nil {
-		return bad("without VARCHAR fields family and link")
-	}
-	r.shape, r.dispersion, r.hashes = number(v, "shape"), number(v, "dispersion"), number(v, "hash_bits")
-	if f := v.Field("intercept"); f != nil && f.Type == capi.Boolean {
-		r.intercept = f
-	} else {
-		return bad("without a BOOLEAN field intercept")
-	}
+	r.method, r.family, r.link = v.Field("method"), v.Field("family"), v.Field("link")
+	r.gamma, r.dispersion, r.hashes, r.intercept = v.Field("shape"), v.Field("dispersion"), v.Field("hash_bits"), v.Field("intercept")
 	p := v.Field("prior")
-	r.pMean, r.pVar, r.pInt = number(p, "mean"), number(p, "variance"), number(p, "intercept_variance")
-	if r.pMean == nil || r.pVar == nil || r.pInt == nil {
-		return bad("without a field prior STRUCT(mean, variance, intercept_variance)")
-	}
-	r.time, r.n, r.skipped, r.evidence = number(v, "time"), number(v, "n"), number(v, "n_skipped"), number(v, "log_evidence")
+	r.pMean, r.pVar, r.pInt = p.Field("mean"), p.Field("variance"), p.Field("intercept_variance")
+	r.time, r.n, r.skipped, r.evidence, r.steps = v.Field("time"), v.Field("n"), v.Field("n_skipped"), v.Field("log_evidence"), v.Field("iterations")
 	if c := v.Field("covariance"); c != nil {
-		if f := c.Field("kind"); f != nil && f.Type == capi.Varchar {
-			r.kind = f
-		}
-		r.rank = number(c, "rank")
-		if f := c.Field("values"); f != nil && (f.Type == capi.List || f.Type == capi.Array) && f.Kids[0].IsNumber() {
-			r.values = f
-		}
+		r.kind, r.rank, r.values = c.Field("kind"), c.Field("rank"), c.Field("values")
 	}
+	r.heads.of(v, r.decode)
+	r.lists.of(b, r.check)
 	return r, nil
 }
 
-func (r *fitReader) null(i int) bool {
-	return r.beliefs == nil || r.v.Null(i) || r.beliefs.list.Null(i)
+func (r *fitReader) null(i int) bool { return r.beliefs == nil || r.v.Null(i) }
+
+// optional is the number of a field that may be NULL or missing: NaN then.
+func optional(v *capi.Vec, i int, what string) (float64, error) {
+	if v == nil || v.Null(i) {
+		return nan, nil
+	}
+	x := v.Float(i)
+	if math.IsNaN(x) {
+		return x, fmt.Errorf("%s = NaN; allowed: a number or NULL", what)
+	}
+	return x, nil
 }
 
-func num(v *capi.Vec, i int, def float64) float64 {
-	if v == nil || v.Null(i) {
+// numberOr is the number of a field that is not NULL, def where there is no such field.
+func numberOr(v *capi.Vec, i int, def float64) float64 {
+	if v == nil {
 		return def
 	}
 	return v.Float(i)
+}
+
+// count is a whole number of a field that is not NULL, 0 where there is no such field.
+func count(v *capi.Vec, i int, what string) (int64, error) {
+	if v == nil {
+		return 0, nil
+	}
+	return wholeNumber(v, i, what)
 }
 
 func same(have *string, v *capi.Vec, i int) {
@@ -324,79 +344,135 @@ func same(have *string, v *capi.Vec, i int) {
 func (r *fitReader) covariance(i int) error {
 	c := &r.last.Covariance
 	*c = kernels.Covariance{}
-	if r.kind == nil || r.kind.Null(i) {
+	if r.kind == nil {
 		return nil
 	}
 	switch k := r.kind.Str(i); k {
 	case "diagonal":
-		return nil
 	case "full":
 		c.Form = gauss.Full
 	case "lowrank":
 		c.Form = gauss.LowRank
-		c.Rank = int(num(r.rank, i, -1))
 	default:
-		return fmt.Errorf("the FIT has a covariance of kind %q; allowed: 'diagonal', 'full', 'lowrank'", k)
+		return fmt.Errorf("a covariance of kind %q; allowed: 'diagonal', 'full', 'lowrank'", k)
 	}
-	if r.values == nil || r.values.Null(i) {
-		return fmt.Errorf("the FIT has a covariance of kind '%s' without its values", c.Form)
+	rank, err := wholeNumber(r.rank, i, "covariance.rank")
+	if err != nil {
+		return err
 	}
+	if rank < 0 || rank > math.MaxInt32 {
+		return fmt.Errorf("covariance.rank = %d; allowed: 0 to %d", rank, math.MaxInt32)
+	}
+	c.Rank = int(rank)
 	lo, hi := r.values.Span(i)
 	if v := &r.values.Kids[0]; v.Type == capi.Double && v.AllValid() {
 		c.Values = v.Floats()[lo:hi:hi]
 	} else {
-		for k := lo; k < hi; k++ {
-			c.Values = append(c.Values, num(v, k, nan))
-		}
+		c.Values, err = numbers(r.values, i, "covariance.values")
 	}
-	a, b := r.beliefs.list.Span(i)
-	if want := c.Want(b - a); len(c.Values) != want || c.Rank < 0 {
-		return fmt.Errorf("the FIT has a covariance of kind '%s', rank %d, with %d values for %d beliefs; allowed: %d", c.Form, c.Rank, len(c.Values), b-a, want)
-	}
-	return nil
+	return err
 }
 
 // head is the FIT at row i without its beliefs, valid until the next call.
-func (r *fitReader) head(i int) (*kernels.Fit, error) {
-	f := &r.last
-	if err := r.covariance(i); err != nil {
-		return nil, err
+// Errors: what kernels.Fit.Validate finds; beliefs with classes are checked by whole.
+func (r *fitReader) head(i int) (*kernels.Fit, error) { return r.heads.at(i) }
+
+func (r *fitReader) decode(i int) (*kernels.Fit, error) {
+	if name := r.layout.null(r.v, i, ""); name != "" {
+		return nil, fmt.Errorf("the FIT has NULL for its field %s; allowed: %s", name, typeAt(r.layout.t, name))
 	}
-	oldFamily, oldLink, oldDisp, oldShape := f.Family, f.Link, f.Dispersion, f.Shape
-	same(&f.Method, r.method, i)
-	same(&f.Family, r.family, i)
-	same(&f.Link, r.link, i)
-	f.Shape, f.Dispersion = num(r.shape, i, math.NaN()), num(r.dispersion, i, 1)
-	f.Intercept = !r.intercept.Null(i) && r.intercept.Bool(i)
-	f.HashBits = int(num(r.hashes, i, 0))
-	if f.HashBits < 0 || f.HashBits > 30 {
-		return nil, fmt.Errorf("the FIT has hash_bits = %d; allowed: NULL or 1 to 30", f.HashBits)
+	f, err := r.fields(i)
+	if err == nil {
+		err = f.ValidateHead()
 	}
-	f.Prior = kernels.Prior{Mean: num(r.pMean, i, 0), Variance: num(r.pVar, i, 1), InterceptVariance: num(r.pInt, i, 10)}
-	for _, w := range []kernels.Weight{{Mean: f.Prior.Mean, Variance: f.Prior.Variance}, {Mean: f.Prior.Mean, Variance: f.Prior.InterceptVariance}} {
-		if err := kernels.CheckWeight(w); err != nil {
-			return nil, fmt.Errorf("the FIT's prior: %w", err)
-		}
+	if err != nil {
+		return nil, fmt.Errorf("the FIT: %w", err)
 	}
-	f.Time = num(r.time, i, math.NaN())
-	f.N, f.Skipped = int64(num(r.n, i, 0)), int64(num(r.skipped, i, 0))
-	f.LogEvidence = num(r.evidence, i, 0)
 	if r.beliefs.class != nil {
 		if !r.classes {
-			return nil, fmt.Errorf("the FIT has classes (bglm_softmax); it can be predicted with (bglm_predict), continued (option prior of bglm_softmax) and listed (bglm_beliefs)")
+			return nil, r.refuse()
 		}
 		return f, nil
 	}
-	if r.lik == nil || oldFamily != f.Family || oldLink != f.Link || oldDisp != f.Dispersion || oldShape != f.Shape &&
-		!(math.IsNaN(oldShape) && math.IsNaN(f.Shape)) {
-		l, err := lik.New(f.Family, f.Link, lik.Params{Dispersion: f.Dispersion, Shape: f.Shape})
-		if err != nil {
-			r.lik = nil
-			return nil, fmt.Errorf("the FIT: %w", err)
-		}
-		r.lik = l
+	if f.Family == kernels.Multinomial {
+		return nil, fmt.Errorf("the FIT has family %q but beliefs without a class", f.Family)
 	}
-	return f, nil
+	if _, err := r.lists.at(i); err != nil {
+		return nil, fmt.Errorf("the FIT: %w", err)
+	}
+	lo, hi := r.beliefs.list.Span(i)
+	if err := f.Covariance.Validate(hi-lo, func(j int) float64 { return r.beliefs.variance.Float(lo + j) }); err != nil {
+		return nil, fmt.Errorf("the FIT: %w", err)
+	}
+	r.lik, err = f.Likelihood()
+	return f, err
+}
+
+// refuse says what a fit with classes is good for, and why it came to the function of
+// other fits where that takes one with classes too.
+func (r *fitReader) refuse() error {
+	err := fmt.Errorf("the FIT has classes (bglm_softmax); it can be predicted with (bglm_predict), continued (option prior of bglm_softmax) and listed (bglm_beliefs)")
+	if d := differs(r.v, classesType, ""); d != "" {
+		err = fmt.Errorf("%w, with the types that it had; %s", err, d)
+	}
+	return err
+}
+
+// fields reads the scalars and the covariance into the last head.
+func (r *fitReader) fields(i int) (f *kernels.Fit, err error) {
+	f = &r.last
+	same(&f.Method, r.method, i)
+	same(&f.Family, r.family, i)
+	same(&f.Link, r.link, i)
+	f.Dispersion = numberOr(r.dispersion, i, 1)
+	f.Intercept = r.intercept.Bool(i)
+	f.Prior = kernels.Prior{Mean: r.pMean.Float(i), Variance: r.pVar.Float(i), InterceptVariance: r.pInt.Float(i)}
+	f.HashBits, f.LogEvidence = 0, 0
+	keep := func(e error) {
+		if err == nil {
+			err = e
+		}
+	}
+	opt := func(v *capi.Vec, what string) float64 { x, e := optional(v, i, what); keep(e); return x }
+	num := func(v *capi.Vec, what string) int64 { x, e := count(v, i, what); keep(e); return x }
+	f.Shape, f.Time = opt(r.gamma, "shape"), opt(r.time, "time")
+	if r.evidence != nil {
+		f.LogEvidence = opt(r.evidence, "log_evidence")
+	}
+	if r.hashes != nil && !r.hashes.Null(i) {
+		bits := num(r.hashes, "hash_bits")
+		if bits < 0 || bits > kernels.MaxHashBits {
+			keep(fmt.Errorf("hash_bits = %d; allowed: NULL or 1 to %d", bits, kernels.MaxHashBits))
+		}
+		f.HashBits = int(bits)
+	}
+	f.N, f.Skipped, f.Iterations = num(r.n, "n"), num(r.skipped, "n_skipped"), int(num(r.steps, "iterations"))
+	keep(r.covariance(i))
+	return f, err
+}
+
+// check reports the first broken belief of row i, which has no classes.
+func (r *fitReader) check(i int) (none struct{}, err error) {
+	b := r.beliefs
+	lo, hi := b.list.Span(i)
+	if lo == hi {
+		return none, nil
+	}
+	if b.feature == nil || !b.entry.AllValid() || !b.feature.AllValid() || !b.mean.AllValid() || !b.variance.AllValid() {
+		for j := lo; j < hi; j++ {
+			if _, _, err := b.at(j); err != nil {
+				return none, err
+			}
+		}
+	}
+	if m, v := b.mean.Floats(), b.variance.Floats(); m != nil && v != nil {
+		return none, kernels.ValidateBeliefs(hi-lo, func(j int) (string, kernels.Weight) {
+			return b.feature.Str(lo + j), kernels.Weight{Mean: m[lo+j], Variance: v[lo+j]}
+		})
+	}
+	return none, kernels.ValidateBeliefs(hi-lo, func(j int) (string, kernels.Weight) {
+		return b.feature.Str(lo + j), kernels.Weight{Mean: b.mean.Float(lo + j), Variance: b.variance.Float(lo + j)}
+	})
 }
 
 // whole is the FIT at row i with a copy of its beliefs.
@@ -407,11 +483,13 @@ func (r *fitReader) whole(i int) (*kernels.Fit, error) {
 	}
 	f := *h
 	if f.Beliefs, f.Classes, err = r.beliefs.beliefs(i); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("the FIT: %w", err)
 	}
 	f.Covariance.Values = slices.Clone(f.Covariance.Values)
-	if err := f.Covariance.Check(len(f.Beliefs)); err != nil {
-		return nil, fmt.Errorf("the FIT: %w", err)
+	if r.beliefs.class != nil {
+		if err := f.Validate(); err != nil {
+			return nil, fmt.Errorf("the FIT: %w", err)
+		}
 	}
 	f.Iterations, f.Converged, f.Status = 1, true, "ok"
 	return &f, nil

@@ -566,7 +566,10 @@ func readAt(v *capi.Vec, i int) ([]kernels.Belief, error) {
 		var out []kernels.Belief
 		for j, hi := v.Span(i); j < hi; j++ {
 			b := kernels.Belief{Feature: strings.Clone(key.Str(j))}
-			if b.Mean = num(val, j, nan); !finite(b.Mean) {
+			if b.Mean = nan; !val.Null(j) {
+				b.Mean = val.Float(j)
+			}
+			if !finite(b.Mean) {
 				return nil, fmt.Errorf("option at: feature %q has %s; allowed: a finite number", b.Feature, show(val, j))
 			}
 			out = append(out, b)

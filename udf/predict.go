@@ -23,9 +23,8 @@ type predictor struct {
 	dict kernels.Dict
 	b    kernels.Batch
 
-	lo, hi  int // belief span that found refers to
-	checked bool
-	found   []int // by local feature number: position in the child, missing or unknown
+	lo, hi int   // belief span that found refers to
+	found  []int // by local feature number: position in the child, missing or unknown
 
 	at      []int     // with a covariance: the row's known beliefs, from 0
 	val     []float64 // and their values
@@ -53,7 +52,7 @@ func newPredictor(fit, x *capi.Vec) (*predictor, error) {
 	p.dict.Reset()
 	p.dict.HashBits = 0
 	p.found = p.found[:0]
-	p.lo, p.hi, p.checked = -1, -1, false
+	p.lo, p.hi = -1, -1
 	return p, nil
 }
 
@@ -69,9 +68,10 @@ func (p *predictor) row(i int) (f *kernels.Fit, ok bool, err error) {
 		return nil, false, err
 	}
 	lo, hi := p.fits.beliefs.list.Span(i)
-	if lo != p.lo || hi != p.hi || !p.checked {
-		if err := p.open(lo, hi); err != nil {
-			return nil, false, err
+	if lo != p.lo || hi != p.hi {
+		p.lo, p.hi = lo, hi
+		for id := range p.found {
+			p.found[id] = unknown
 		}
 	}
 	if f.HashBits != p.dict.HashBits {
@@ -97,13 +97,7 @@ func (p *predictor) row(i int) (f *kernels.Fit, ok bool, err error) {
 		if p.found[id] != unknown {
 			continue
 		}
-		at := p.search(p.dict.Name(id))
-		if at != missing {
-			if _, _, err := p.fits.beliefs.at(at); err != nil { // once a chunk for each feature
-				return nil, false, fmt.Errorf("the FIT: %w", err)
-			}
-		}
-		p.found[id] = at
+		p.found[id] = p.search(p.dict.Name(id))
 	}
 	return f, true, nil
 }
@@ -140,37 +134,10 @@ func (p *predictor) linear(i int) (mean, variance float64, ok bool, err error) {
 	if joint {
 		variance += f.Covariance.Variance(p.at, p.val, &p.scratch)
 	}
-	if !finite(mean) || !(variance >= 0) || !finite(variance) {
-		return 0, 0, false, fmt.Errorf("the linear predictor has mean %v and variance %v; scale the features down", mean, variance)
+	if err := kernels.CheckPredictor(mean, variance); err != nil {
+		return 0, 0, false, err
 	}
 	return mean, variance, true, nil
-}
-
-// sampleOrder is how long a list may be to be checked whole; of longer ones a
-// sample is checked, enough to notice a list that was reordered.
-const sampleOrder = 4096
-
-// open points the predictor at another belief list.
-func (p *predictor) open(lo, hi int) error {
-	p.lo, p.hi, p.checked = lo, hi, true
-	for i := range p.found {
-		p.found[i] = unknown
-	}
-	step := 1
-	if hi-lo > sampleOrder {
-		step = (hi - lo) / 512
-	}
-	r := p.fits.beliefs
-	for j := lo; j < hi; j += step {
-		if r.entry.Null(j) || r.feature.Null(j) || r.mean.Null(j) || r.variance.Null(j) {
-			return fmt.Errorf("the FIT has a belief that is NULL or has a NULL field")
-		}
-		if j > lo && kernels.CompareNames(r.feature.Str(j-1), r.feature.Str(j)) >= 0 {
-			return fmt.Errorf("the FIT's beliefs are not in their order (%q before %q); make it with bglm_from_beliefs(beliefs, options)",
-				r.feature.Str(j-1), r.feature.Str(j))
-		}
-	}
-	return nil
 }
 
 func (p *predictor) search(name []byte) int {
@@ -263,6 +230,9 @@ func (h howTo) write(i int, l lik.Likelihood, m, v float64, out *capi.Col) error
 }
 
 func callPredict(args []capi.Vec, n int, out *capi.Col) error {
+	if isProcess(&args[0]) {
+		return callPredictGP(args, n, out)
+	}
 	p, err := newPredictor(&args[0], &args[1])
 	if err != nil {
 		return err
@@ -309,6 +279,9 @@ func (q levelOf) write(i int, l lik.Likelihood, m, v float64, out *capi.Col) err
 }
 
 func callPredictDist(args []capi.Vec, n int, out *capi.Col) error {
+	if isProcess(&args[0]) {
+		return callPredictDistGP(args, n, out)
+	}
 	p, err := newPredictor(&args[0], &args[1])
 	if err != nil {
 		return err

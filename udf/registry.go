@@ -139,7 +139,7 @@ func entries() []entry {
 		scalar("bglm_beliefs", "(fit)", "The belief table of a fit as LIST(STRUCT(feature, mean, variance)).",
 			"SELECT len(bglm_beliefs(fit)) FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
 			nil, []int{1}, beliefsType, false, callBeliefs).
-			also(capi.ListOf(classBelief), classesType, callBeliefs, 1),
+			also(capi.ListOf(classBelief), classesType, callBeliefsClasses, 1),
 		scalar("bglm_from_beliefs", "(beliefs [, options])",
 			"A FIT with n = 0 from LIST(STRUCT(feature, mean, variance)), to predict with or to serve as a prior. There is an intercept unless the option intercept is false; one that the list does not have is at its prior.",
 			"SELECT bglm_predict(bglm_from_beliefs([{feature: 'a', mean: 0.0, variance: 1.0}], {link: 'probit'}), {a: 1});",

@@ -15,10 +15,28 @@ import (
 // weights are drawn where they lie; one with a covariance is decoded once a call.
 type sampler struct {
 	*predictor
-	scorer *predict.Scorer
-	draw   *predict.Draw
-	lo, hi int // the belief span that scorer was made of
-	b      kernels.Batch
+	draws decoded[scorerDraw]
+	b     kernels.Batch
+}
+
+type scorerDraw struct {
+	*predict.Scorer
+	draw *predict.Draw
+}
+
+// decode prepares draws of a fit with a covariance.
+func (s *sampler) decode(i int) (d scorerDraw, err error) {
+	f, err := s.fits.whole(i)
+	if err != nil {
+		return d, err
+	}
+	if d.Scorer, err = predict.NewWith(f, s.fits.lik); err == nil {
+		d.draw, err = d.NewDraw()
+	}
+	if err != nil {
+		err = fmt.Errorf("the FIT: %w", err)
+	}
+	return d, err
 }
 
 func (s *sampler) linear(i int, f *kernels.Fit, seed, draw uint64) (float64, error) {
@@ -37,30 +55,21 @@ func (s *sampler) linear(i int, f *kernels.Fit, seed, draw uint64) (float64, err
 		}
 		return eta, nil
 	}
-	if s.scorer == nil || s.lo != s.predictor.lo || s.hi != s.predictor.hi {
-		whole, err := s.fits.whole(i)
-		if err != nil {
-			return 0, err
-		}
-		if s.scorer, err = predict.NewWith(whole, s.fits.lik); err != nil {
-			return 0, fmt.Errorf("the FIT: %w", err)
-		}
-		if s.draw, err = s.scorer.NewDraw(); err != nil {
-			return 0, fmt.Errorf("the FIT: %w", err)
-		}
-		s.lo, s.hi = s.predictor.lo, s.predictor.hi
+	d, err := s.draws.at(i)
+	if err != nil {
+		return 0, err
 	}
 	s.b.Reset()
 	for k, id := range s.predictor.b.Feature {
-		own, err := s.scorer.Features().AddRaw(string(s.dict.Name(id)))
+		own, err := d.Features().AddRaw(string(s.dict.Name(id)))
 		if err != nil {
 			return 0, err
 		}
 		s.b.Add(own, s.predictor.b.Value[k])
 	}
 	s.b.EndRow()
-	s.draw.Set(seed, draw)
-	return s.draw.Linear(&s.b, 0)
+	d.draw.Set(seed, draw)
+	return d.draw.Linear(&s.b, 0)
 }
 
 func callSample(args []capi.Vec, n int, out *capi.Col) error {
@@ -85,6 +94,7 @@ func callSample(args []capi.Vec, n int, out *capi.Col) error {
 		return uint64(int64(x)), nil
 	}
 	s := &sampler{predictor: p}
+	s.draws.of(&args[0], s.decode)
 	for i := range n {
 		if args[2].Null(i) || args[3].Null(i) {
 			out.Null()

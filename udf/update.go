@@ -140,14 +140,35 @@ func callUpdate(args []capi.Vec, n int, out *capi.Col) error {
 var beliefsType = capi.ListOf(beliefType)
 
 func callBeliefs(args []capi.Vec, n int, out *capi.Col) error {
+	return listBeliefs(args, n, out, false)
+}
+
+func callBeliefsClasses(args []capi.Vec, n int, out *capi.Col) error {
+	return listBeliefs(args, n, out, true)
+}
+
+func listBeliefs(args []capi.Vec, n int, out *capi.Col, classes bool) error {
 	fits, err := newFitReader(&args[0], "fit")
 	if err != nil {
 		return err
 	}
+	fits.classes = classes
+	var valid decoded[struct{}] // all of the FIT, which whole checks with its classes
+	valid.of(&args[0], func(i int) (none struct{}, err error) {
+		if classes {
+			_, err = fits.whole(i)
+		} else {
+			_, err = fits.head(i)
+		}
+		return none, err
+	})
 	for i := range n {
 		if fits.null(i) {
 			out.Null()
 			continue
+		}
+		if _, err := valid.at(i); err != nil {
+			return err
 		}
 		r := fits.beliefs
 		for j, hi := r.list.Span(i); j < hi; j++ {
@@ -159,7 +180,7 @@ func callBeliefs(args []capi.Vec, n int, out *capi.Col) error {
 			e.Field(0).Str(name)
 			e.Field(1).Float(w.Mean)
 			e.Field(2).Float(w.Variance)
-			if r.class != nil {
+			if classes {
 				e.Field(3).Str(r.class.Str(j))
 			}
 			e.EndStruct()

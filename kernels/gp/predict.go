@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/lik"
 )
@@ -15,7 +16,8 @@ type Scratch struct{ k []float64 }
 
 // Predict is the mean and variance of the latent f at x, the offset not included. x has
 // as many numbers as a row of X; if it has not, or if one of them is not finite or beyond
-// MaxInput, both are NaN (CheckInput has the message).
+// MaxInput, both are NaN (CheckInput has the message). The variance alone is NaN where
+// Root takes more than there is, which no fit's does.
 //
 // Cost: n²/2 + n d multiplications, no allocation once s has grown.
 //
@@ -51,8 +53,12 @@ func (p *Posterior) Predict(x []float64, s *Scratch) (mean, variance float64) {
 			known -= u * u
 		}
 	}
-	return mean, max(variance-known, 0) // rounding may go below
+	return mean, kernels.Rest(variance, known, rootTol)
 }
+
+// rootTol is how far below 0 rounding may take a variance, relative to the prior's: where
+// K + W⁻¹ is singular in doubles, which status says, 2e-5 was seen.
+const rootTol = 1e-3
 
 // CheckInput says why x cannot be predicted: its length, or a number in it.
 func (p *Posterior) CheckInput(x []float64) error {
@@ -71,6 +77,9 @@ func (p *Posterior) Check() error {
 	}
 	if !(p.Lengthscale > 0) || !finite(p.Lengthscale) || !(p.SignalVariance > 0) || !finite(p.SignalVariance) || !finite(p.Mean) {
 		return fmt.Errorf("lengthscale = %v, signal_variance = %v, mean = %v; allowed: finite numbers, the first two > 0", p.Lengthscale, p.SignalVariance, p.Mean)
+	}
+	if !(p.Dispersion > 0) || !finite(p.Dispersion) || p.Shape <= 0 || math.IsInf(p.Shape, 0) {
+		return fmt.Errorf("dispersion = %v, shape = %v; allowed: finite numbers > 0, no shape where the family has none", p.Dispersion, p.Shape)
 	}
 	if p.X == nil || p.X.Rows != n || len(p.Root) != n*(n+1)/2 || p.Negative < 0 || p.Negative > n {
 		rows := 0
@@ -91,7 +100,15 @@ func (p *Posterior) Check() error {
 			}
 		}
 	}
-	_, err := p.Likelihood()
+	for i, at := 0, 0; i < n; i++ {
+		if at += i + 1; p.Root[at-1] < 0 {
+			return fmt.Errorf("root: found %v on its diagonal, in row %d; allowed: numbers >= 0", p.Root[at-1], i+1)
+		}
+	}
+	l, err := p.Likelihood()
+	if _, ok := l.(lik.Shaped); err == nil && ok && math.IsNaN(p.Shape) {
+		return fmt.Errorf("the shape is missing; family %s has one, a finite number > 0", p.Family)
+	}
 	return err
 }
 
@@ -150,7 +167,14 @@ func (r *Predictor) Linear(x []float64, offset float64) (m, v float64, err error
 		return 0, 0, fmt.Errorf("offset = %v; allowed: finite numbers", offset)
 	}
 	m, v = r.Predict(x, &r.scratch)
-	return m + offset, v, nil
+	m += offset
+	if math.IsNaN(v) && finite(m) {
+		return 0, 0, fmt.Errorf("the latent variance is below 0: alpha, root and x do not belong together")
+	}
+	if err := kernels.CheckPredictor(m, v); err != nil {
+		return 0, 0, err
+	}
+	return m, v, nil
 }
 
 // Response is the expected response at x.

@@ -177,8 +177,8 @@ func (s *Scorer) Linear(b *kernels.Batch, i int) (m, v float64, err error) {
 	if joint {
 		v += s.Fit.Covariance.Variance(s.at, s.val, &s.scratch)
 	}
-	if !finite(m) || !(v >= 0) || !finite(v) {
-		return 0, 0, fmt.Errorf("the linear predictor has mean %v and variance %v; scale the features down", m, v)
+	if err := kernels.CheckPredictor(m, v); err != nil {
+		return 0, 0, err
 	}
 	return m, v, nil
 }

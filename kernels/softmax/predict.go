@@ -140,16 +140,17 @@ func (s *Scorer) Linear(b *kernels.Batch, i int) (mean, cov []float64, err error
 	}
 	for k := range c {
 		for l := range k + 1 {
-			v := s.cov[k*c+l] + sign*dense.Dot(part[k*width:(k+1)*width], part[l*width:(l+1)*width])
-			if k == l {
-				v = max(v, 0)
+			d := dense.Dot(part[k*width:(k+1)*width], part[l*width:(l+1)*width])
+			v := s.cov[k*c+l] + sign*d
+			if k == l && sign < 0 {
+				v = kernels.Rest(s.cov[k*c+l], d, kernels.CovarianceTol)
 			}
 			s.cov[k*c+l], s.cov[l*c+k] = v, v
 		}
 	}
 	for k := range c {
-		if v := s.cov[k*c+k]; math.IsNaN(s.mean[k]) || math.IsInf(s.mean[k], 0) || math.IsNaN(v) || math.IsInf(v, 0) {
-			return nil, nil, fmt.Errorf("the linear predictor of class %q has mean %v and variance %v; scale the features down", f.Classes[k], s.mean[k], v)
+		if err := kernels.CheckPredictor(s.mean[k], s.cov[k*c+k]); err != nil {
+			return nil, nil, fmt.Errorf("class %q: %w", f.Classes[k], err)
 		}
 	}
 	return s.mean, s.cov, nil

@@ -12,7 +12,7 @@ import (
 // join of bglm_score. copy is what DuckDB itself takes to hand the fit to a function
 // chunk by chunk: len(fit.beliefs) instead of bglm_predict.
 func BenchmarkScoring(b *testing.B) {
-	for _, p := range []int{1000, 1_000_000} {
+	for _, p := range []int{1000, 100_000, 1_000_000} {
 		con := connect(b, open(b))
 		exec := func(q string) {
 			b.Helper()

@@ -1,0 +1,259 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+	"unicode/utf8"
+
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/lik"
+)
+
+// Bounds of what a Fit may say.
+const (
+	MaxHashBits = 30
+	MaxCount    = 1 << 53 // of rows: whole numbers up to here are exact in every format
+)
+
+// Multinomial is the family of fits with classes.
+const Multinomial = "multinomial"
+
+// Validate reports the first broken invariant of a Fit that came from outside, as a
+// struct in SQL or a file: the head (ValidateHead), the beliefs (ValidateBeliefs), for
+// a fit with classes in blocks of the same features, and the covariance
+// (Covariance.Validate).
+//
+// Cost: O(number of beliefs and of covariance values), plus what Covariance.Validate
+// says.
+func (f *Fit) Validate() error {
+	if err := f.ValidateHead(); err != nil {
+		return err
+	}
+	n, p := len(f.Classes), len(f.Beliefs)
+	if n > 0 {
+		if p%n != 0 {
+			return fmt.Errorf("%d beliefs for %d classes; allowed: as many for each", p, n)
+		}
+		p /= n
+		if err := f.validateClasses(p); err != nil {
+			return err
+		}
+	}
+	if p > 0 && (f.Family == Multinomial) != (n > 0) {
+		return fmt.Errorf("family = %q with %d classes; allowed: classes with %s, and only with it", f.Family, n, Multinomial)
+	}
+	err := ValidateBeliefs(p, func(j int) (string, Weight) { return f.Beliefs[j].Feature, f.Beliefs[j].Weight })
+	if err != nil {
+		return err
+	}
+	return f.Covariance.Validate(len(f.Beliefs), func(j int) float64 { return f.Beliefs[j].Variance })
+}
+
+// validateClasses checks the names of the classes, and the blocks of all but the first
+// against it.
+func (f *Fit) validateClasses(p int) error {
+	seen := make(map[string]bool, len(f.Classes))
+	for k, c := range f.Classes {
+		if seen[c] {
+			return fmt.Errorf("class %.100q is there in more than one block; allowed: the beliefs of one class after the other", c)
+		}
+		seen[c] = true
+		if !utf8.ValidString(c) {
+			return fmt.Errorf("class %.40q is not valid UTF-8", c)
+		}
+		for j := range p {
+			b := &f.Beliefs[k*p+j]
+			if b.Feature != f.Beliefs[j].Feature {
+				return fmt.Errorf("belief %d of class %.60q is about feature %.60q, of class %.60q about %.60q; allowed: the same features in the same order",
+					j+1, c, b.Feature, f.Classes[0], f.Beliefs[j].Feature)
+			}
+			if err := CheckWeight(b.Weight); err != nil {
+				return fmt.Errorf("class %.60q, feature %.100q: %w", c, b.Feature, err)
+			}
+		}
+	}
+	return nil
+}
+
+// ValidateHead is Validate for all but the beliefs, the classes and the covariance's
+// values.
+func (f *Fit) ValidateHead() error {
+	if f.HashBits < 0 || f.HashBits > MaxHashBits {
+		return fmt.Errorf("hash_bits = %d; allowed: none or 1 to %d", f.HashBits, MaxHashBits)
+	}
+	for _, w := range []Weight{{f.Prior.Mean, f.Prior.Variance}, {f.Prior.Mean, f.Prior.InterceptVariance}} {
+		if err := CheckWeight(w); err != nil {
+			return fmt.Errorf("the default prior: %w", err)
+		}
+	}
+	if math.IsInf(f.Time, 0) {
+		return fmt.Errorf("time = %v; allowed: a finite number or none", f.Time)
+	}
+	if f.N < 0 || f.Skipped < 0 || f.Iterations < 0 || f.N > MaxCount || f.Skipped > MaxCount || f.Iterations > math.MaxInt32 {
+		return fmt.Errorf("n = %d, n_skipped = %d, iterations = %d; allowed: whole numbers >= 0, of rows up to %d, of iterations up to %d",
+			f.N, f.Skipped, f.Iterations, int64(MaxCount), math.MaxInt32)
+	}
+	if math.IsInf(f.LogEvidence, 1) {
+		return fmt.Errorf("log_evidence = %v; allowed: numbers below Infinity, or none", f.LogEvidence)
+	}
+	for _, s := range []string{f.Method, f.Status} {
+		if !utf8.ValidString(s) {
+			return fmt.Errorf("method or status %.40q is not valid UTF-8", s)
+		}
+	}
+	if !(f.Dispersion > 0) || math.IsInf(f.Dispersion, 1) {
+		return fmt.Errorf("dispersion = %v; allowed: a finite number > 0", f.Dispersion)
+	}
+	if f.Shape <= 0 || math.IsInf(f.Shape, 1) {
+		return fmt.Errorf("shape = %v; allowed: a finite number > 0, or none where the family has none", f.Shape)
+	}
+	if f.Family == "" || f.Link == "" {
+		return fmt.Errorf("family = %q, link = %q; both are needed", f.Family, f.Link)
+	}
+	if f.Family == Multinomial { // several linear predictors: no likelihood of one
+		if f.Link != "softmax" {
+			return fmt.Errorf("link = %q: allowed for family %s: softmax", f.Link, Multinomial)
+		}
+		return nil
+	}
+	l, err := f.Likelihood()
+	if err != nil {
+		return err
+	}
+	if _, ok := l.(lik.Shaped); ok && math.IsNaN(f.Shape) {
+		return fmt.Errorf("the shape is missing; family %s has one, a finite number > 0", f.Family)
+	}
+	return nil
+}
+
+// Likelihood is the observation model of a fit of one response.
+func (f *Fit) Likelihood() (lik.Likelihood, error) {
+	q := lik.Params{Dispersion: f.Dispersion}
+	if !math.IsNaN(f.Shape) {
+		q.Shape = f.Shape
+	}
+	return lik.New(f.Family, f.Link, q)
+}
+
+// ValidateBeliefs checks n beliefs, wherever they lie: Gaussians, in belief order,
+// none twice. at(j) is belief j, its name valid until the call after the next.
+//
+// Cost: O(n).
+func ValidateBeliefs(n int, at func(j int) (name string, w Weight)) error {
+	last := ""
+	for j := range n {
+		name, w := at(j)
+		if j > 0 && !before(last, name) {
+			return outOfOrder(last, name)
+		}
+		// Both tests at once: the difference of a finite number to itself is 0.
+		if !(w.Variance >= 0) || w.Mean-w.Mean != 0 || w.Variance-w.Variance != 0 {
+			return fmt.Errorf("feature %.100q: %w", name, CheckWeight(w))
+		}
+		if !utf8.ValidString(name) {
+			return fmt.Errorf("feature %.40q is not valid UTF-8", name)
+		}
+		last = name
+	}
+	return nil
+}
+
+func outOfOrder(last, name string) error {
+	if last == name {
+		return fmt.Errorf("feature %.100q has more than one belief", name)
+	}
+	return fmt.Errorf("the beliefs are not in their order (%.100q before %.100q); make the FIT with bglm_from_beliefs(beliefs, options)", last, name)
+}
+
+// before is CompareNames(a, b) < 0. Two names that begin with a letter are neither the
+// intercept nor a number: most are, and need no more than their bytes.
+func before(a, b string) bool {
+	if len(a) > 0 && len(b) > 0 && a[0] > '9' && b[0] > '9' {
+		return a < b
+	}
+	return CompareNames(a, b) < 0
+}
+
+const (
+	// CovarianceTol is the largest difference, relative to the variance before anything is
+	// taken from it, between a belief's variance and that of the covariance: engines
+	// compute the two in ways of their own, and FLOAT columns have 1e-7.
+	CovarianceTol = 1e-6
+	// definiteWork bounds the multiplications of the test that a low-rank form is
+	// positive semi-definite: a millisecond or two.
+	definiteWork = 1 << 22
+)
+
+// Validate reports a covariance that cannot be that of p beliefs with these variances:
+// its form, rank and length; values that are not finite; a negative diagonal of a
+// Cholesky factor, or a negative d; variances (its diagonal) that are negative or not the
+// beliefs'. A full form is positive semi-definite by what it is. A low-rank one is
+// tested (I - Fᵀ D⁻¹ F, to 1e-6) while that takes up to 4 M multiplications; of wider ones each row
+// that is predicted shows it (Variance).
+//
+// Cost: O(values), plus O(p rank²) low rank where it is tested.
+func (c *Covariance) Validate(p int, variance func(j int) float64) error {
+	if err := c.checkSize(p); err != nil {
+		return err
+	}
+	if c.Form == gauss.Diagonal {
+		return nil
+	}
+	for j := range p {
+		r, v, left := c.Row(j), variance(j), 0.0
+		all := r[0]
+		if c.Form == gauss.LowRank {
+			left = all - dense.Dot(r[1:], r[1:])
+		} else {
+			all = dense.Dot(r, r)
+			left = all
+		}
+		// A number that is not finite makes all or left such.
+		if !(math.Abs(left-v) <= CovarianceTol*math.Max(all, v)+tiny) || all < 0 || all-all != 0 || c.Form == gauss.Full && r[j] < 0 {
+			return c.badRow(j, all, left, v)
+		}
+	}
+	if c.Form == gauss.LowRank && c.Rank > 0 && p > 0 && p <= definiteWork/c.Rank/c.Rank && !c.definite(p) {
+		return fmt.Errorf("covariance: diag(d) - F Fᵀ is not positive semi-definite")
+	}
+	return nil
+}
+
+// badRow says what is wrong with row j, which leaves the variance left of all where
+// the belief has v.
+func (c *Covariance) badRow(j int, all, left, v float64) error {
+	r := c.Row(j)
+	for _, x := range r {
+		if err := checkValue(x); err != nil {
+			return err
+		}
+	}
+	switch {
+	case c.Form == gauss.Full && r[j] < 0:
+		return fmt.Errorf("covariance: %v on the diagonal of the Cholesky factor, in row %d; allowed: numbers >= 0", r[j], j+1)
+	case all < 0:
+		return fmt.Errorf("covariance: d = %v of belief %d; allowed: numbers >= 0", all, j+1)
+	}
+	return fmt.Errorf("covariance: its variance of belief %d is %v, that in beliefs %v; allowed: the same, to %v of %v", j+1, left, v, CovarianceTol, all)
+}
+
+// tiny forgives what squares of the smallest numbers lose.
+const tiny = 1e-307
+
+// definite says whether diag(d) - F Fᵀ is positive semi-definite, to 1e-6 of d: as
+// I - Fᵀ D⁻¹ F is, beliefs of d = 0 apart.
+func (c *Covariance) definite(p int) bool {
+	w := make([]float64, p)
+	for j := range w {
+		if d := c.Row(j)[0]; d > tiny { // else its row of F is 0 to rounding
+			w[j] = -1 / d
+		}
+	}
+	g := dense.New(c.Rank, c.Rank)
+	dense.Gram(g, &dense.Matrix{Rows: p, Cols: c.Rank, Stride: c.Rank + 1, Data: c.Values[1:]}, w)
+	for i := range g.Rows {
+		g.Row(i)[i] += 1 + CovarianceTol
+	}
+	return dense.Cholesky(g) == nil
+}

@@ -1,0 +1,213 @@
+package udf
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/bglm/bglm/udf/internal/capi"
+)
+
+// decoded keeps what was made of the last entry of a column that was asked for. It
+// serves the entries around it that are the same in every field (capi.Vec.Runs), for
+// one call: all functions that take a FIT decode through it, so that no answer comes
+// from a field of another row.
+type decoded[T any] struct {
+	run    []int32
+	have   int32 // the run that value is of, -1 = none
+	value  T
+	decode func(i int) (T, error)
+}
+
+// of points d at another column.
+func (d *decoded[T]) of(v *capi.Vec, decode func(i int) (T, error)) {
+	*d = decoded[T]{run: v.Runs(d.run), have: -1, decode: decode}
+}
+
+// at is what decode makes of entry i.
+func (d *decoded[T]) at(i int) (T, error) {
+	if run := d.run[i]; run != d.have {
+		d.have = -1 // an attempt that fails leaves nothing
+		v, err := d.decode(i)
+		if err != nil {
+			return v, err
+		}
+		d.value, d.have = v, run
+	}
+	return d.value, nil
+}
+
+// layout says what a STRUCT argument must look like: its type, fields that it may lack,
+// and fields that may be NULL, both by path.
+type layout struct {
+	what               string // for messages
+	t                  *capi.Type
+	optional, nullable map[string]bool
+}
+
+func fieldSet(names string) map[string]bool {
+	out := map[string]bool{}
+	for _, n := range strings.Fields(names) {
+		out[n] = true
+	}
+	return out
+}
+
+// fit checks the types of v, of any order of fields and any type of numbers; fields
+// that s does not know are left alone. Errors name the field, the type found and what
+// is allowed.
+func (s *layout) fit(v *capi.Vec) error { return s.check(v, s.t, "") }
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+func (s *layout) check(v *capi.Vec, t *capi.Type, path string) error {
+	if v.Type == capi.SQLNull {
+		return nil // NULL itself is the row's matter
+	}
+	bad := func(allowed string) error {
+		return fmt.Errorf("%s has a field %s of type %s; allowed: %s", s.what, path, v.TypeName(), allowed)
+	}
+	switch t.ID {
+	case capi.Struct:
+		if v.Type != capi.Struct {
+			return bad(t.String())
+		}
+		for k := range v.Kids {
+			name := v.Kids[k].Name
+			if field(t, name) != nil {
+				continue
+			}
+			// A field of the user's own is his; a slip would pass for a field left out.
+			if near := slipOf(name, v, t); near != "" {
+				return fmt.Errorf("%s has a field %s and no field %s; allowed: that name, or one that is not so near to it", s.what, join(path, name), join(path, near))
+			}
+		}
+		for _, f := range t.Fields {
+			at := join(path, f.Name)
+			kid := v.Field(f.Name)
+			if kid == nil {
+				if s.optional[at] {
+					continue
+				}
+				return fmt.Errorf("%s is %s, without a field %s; allowed: %s", s.what, v.TypeName(), at, f.Type)
+			}
+			if err := s.check(kid, f.Type, at); err != nil {
+				return err
+			}
+		}
+	case capi.List:
+		if v.Type != capi.List && v.Type != capi.Array {
+			return bad(t.String())
+		}
+		return s.check(&v.Kids[0], t.Elem, path+"[]")
+	case capi.Varchar, capi.Boolean:
+		if v.Type != t.ID {
+			return bad(t.String())
+		}
+	default:
+		if !v.IsNumber() {
+			return bad("a number")
+		}
+	}
+	return nil
+}
+
+// slipOf is the field of t that v has not, and whose name is one edit from name, of long
+// names two; "" for none.
+func slipOf(name string, v *capi.Vec, t *capi.Type) string {
+	for _, f := range t.Fields {
+		if most := min(len(f.Name)/3, 2); v.Field(f.Name) == nil && editDistance(strings.ToLower(name), f.Name) <= most {
+			return f.Name
+		}
+	}
+	return ""
+}
+
+// differs is the first field of v whose type is not just that of t.
+func differs(v *capi.Vec, t *capi.Type, path string) string {
+	for _, f := range t.Fields {
+		kid := v.Field(f.Name)
+		if kid == nil {
+			continue
+		}
+		at, u := join(path, f.Name), f.Type
+		for u.ID == capi.List && (kid.Type == capi.List || kid.Type == capi.Array) {
+			u, kid, at = u.Elem, &kid.Kids[0], at+"[]"
+		}
+		if u.ID != kid.Type {
+			return fmt.Sprintf("its field %s is %s; allowed: %s", at, kid.TypeName(), u)
+		}
+		if d := differs(kid, u, at); d != "" {
+			return d
+		}
+	}
+	return ""
+}
+
+func field(t *capi.Type, name string) *capi.Type {
+	for _, f := range t.Fields {
+		if strings.EqualFold(f.Name, name) {
+			return f.Type
+		}
+	}
+	return nil
+}
+
+// null is the first field of entry i of v that is NULL and must not be, "" for none.
+// Entries of lists are their readers' matter.
+func (s *layout) null(v *capi.Vec, i int, path string) string {
+	for k := range v.Kids {
+		kid := &v.Kids[k]
+		at := join(path, strings.ToLower(kid.Name))
+		if kid.Null(i) {
+			if s.nullable[at] {
+				continue
+			}
+			return at
+		}
+		if kid.Type == capi.Struct {
+			if found := s.null(kid, i, at); found != "" {
+				return found
+			}
+		}
+	}
+	return ""
+}
+
+// numbers copies the numbers of entry i of a list. Errors: a NULL among them.
+func numbers(v *capi.Vec, i int, what string) ([]float64, error) {
+	lo, hi := v.Span(i)
+	out := make([]float64, 0, hi-lo)
+	for k := lo; k < hi; k++ {
+		if v.Kids[0].Null(k) {
+			return nil, fmt.Errorf("%s has NULL at %d; allowed: finite numbers", what, k-lo+1)
+		}
+		out = append(out, v.Kids[0].Float(k))
+	}
+	return out, nil
+}
+
+// wholeNumber is a number that must be a whole one of 64 bits.
+func wholeNumber(v *capi.Vec, i int, what string) (int64, error) {
+	if v.Type == capi.BigInt {
+		return v.Int64(i), nil
+	}
+	if x := v.Float(i); x == float64(int64(x)) && x > -1<<63 && x < 1<<63 {
+		return int64(x), nil
+	}
+	return 0, fmt.Errorf("%s = %v; allowed: a whole number", what, v.Float(i))
+}
+
+// typeAt is the type of a field of t, by path.
+func typeAt(t *capi.Type, path string) *capi.Type {
+	for _, name := range strings.Split(path, ".") {
+		if t = field(t, name); t == nil {
+			break
+		}
+	}
+	return t
+}
