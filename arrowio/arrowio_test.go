@@ -80,8 +80,8 @@ func fits() *rapid.Generator[*kernels.Fit] {
 			Shape: math.NaN(), Dispersion: rapid.Float64Range(1e-3, 1e3).Draw(t, "dispersion"),
 			Intercept: rapid.Bool().Draw(t, "intercept"), HashBits: rapid.IntRange(0, 30).Draw(t, "hash_bits"),
 			Prior: kernels.Prior{Mean: finite.Draw(t, "pm"), Variance: variance.Draw(t, "pv"), InterceptVariance: variance.Draw(t, "pi")},
-			Time:  orNaN.Draw(t, "time"), N: rapid.Int64Min(0).Draw(t, "n"), Skipped: rapid.Int64Min(0).Draw(t, "skipped"),
-			LogEvidence: rapid.OneOf(rapid.Float64(), rapid.Just(math.NaN())).Draw(t, "evidence"),
+			Time:  orNaN.Draw(t, "time"), N: rapid.Int64Range(0, kernels.MaxCount).Draw(t, "n"), Skipped: rapid.Int64Range(0, kernels.MaxCount).Draw(t, "skipped"),
+			LogEvidence: rapid.OneOf(rapid.Float64Max(math.MaxFloat64), rapid.Just(math.NaN())).Draw(t, "evidence"),
 			Iterations:  int(rapid.Int32Min(0).Draw(t, "iterations")), Converged: rapid.Bool().Draw(t, "converged"),
 			Status: rapid.String().Draw(t, "status"),
 		}
@@ -106,10 +106,34 @@ func fits() *rapid.Generator[*kernels.Fit] {
 			c.Rank = rapid.IntRange(0, 3).Draw(t, "rank")
 		}
 		if n := c.Want(len(f.Beliefs)); n > 0 {
-			c.Values = rapid.SliceOfN(finite, n, n).Draw(t, "covariance")
+			c.Values = rapid.SliceOfN(rapid.Float64Range(-1e140, 1e140), n, n).Draw(t, "covariance")
+		}
+		// One that is positive semi-definite: any triangle with a diagonal >= 0; d no less
+		// than p times the squares of its row of F.
+		for j := range f.Beliefs {
+			if c.Form == gauss.Diagonal {
+				break
+			}
+			v := &f.Beliefs[j].Variance
+			switch r := c.Row(j); c.Form {
+			case gauss.Full:
+				r[j] = math.Abs(r[j])
+				*v = squares(r)
+			case gauss.LowRank:
+				taken := squares(r[1:])
+				r[0] = math.Abs(r[0]) + 2*float64(len(f.Beliefs))*taken
+				*v = r[0] - taken
+			}
 		}
 		return f
 	})
+}
+
+func squares(x []float64) (s float64) {
+	for _, v := range x {
+		s += v * v
+	}
+	return s
 }
 
 func parquetOf(t interface{ Fatal(...any) }, f *kernels.Fit) []byte {

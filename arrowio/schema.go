@@ -208,13 +208,13 @@ func readMeta(keys, values []string) (*kernels.Fit, error) {
 		Prior: kernels.Prior{Mean: r.float("prior_mean"), Variance: r.float("prior_variance"),
 			InterceptVariance: r.float("prior_intercept_variance")},
 		Time: r.optional("time"),
-		N:    r.integer("n", math.MaxInt64), Skipped: r.integer("n_skipped", math.MaxInt64),
+		N:    r.integer("n", kernels.MaxCount), Skipped: r.integer("n_skipped", kernels.MaxCount),
 		LogEvidence: r.float("log_evidence"),
 		Iterations:  int(r.integer("iterations", math.MaxInt32)),
 		Converged:   r.bool("converged"), Status: r.text("status"),
 	}
 	if _, ok := r.kv["hash_bits"]; ok {
-		f.HashBits = int(r.integer("hash_bits", maxHashBits))
+		f.HashBits = int(r.integer("hash_bits", kernels.MaxHashBits))
 	}
 	switch r.text("covariance") {
 	case "diagonal":
@@ -228,13 +228,10 @@ func readMeta(keys, values []string) (*kernels.Fit, error) {
 	if r.err != nil {
 		return nil, r.err
 	}
-	return f, checkHead(f)
+	return f, f.ValidateHead()
 }
 
-const (
-	maxHashBits = 30
-	maxRank     = 10_000
-)
+const maxRank = 10_000
 
 // extra are the pairs a writer kept beside the fit's own metadata.
 func extra(keys, values []string) map[string]string {
@@ -245,37 +242,6 @@ func extra(keys, values []string) map[string]string {
 		}
 	}
 	return out
-}
-
-// checkHead reports what no reader should accept and no writer should write.
-func checkHead(f *kernels.Fit) error {
-	if f.HashBits < 0 || f.HashBits > maxHashBits {
-		return fmt.Errorf("hash_bits = %d; allowed: 0 (none) to %d", f.HashBits, maxHashBits)
-	}
-	for _, w := range []kernels.Weight{{Mean: f.Prior.Mean, Variance: f.Prior.Variance}, {Mean: f.Prior.Mean, Variance: f.Prior.InterceptVariance}} {
-		if err := kernels.CheckWeight(w); err != nil {
-			return fmt.Errorf("the default prior: %w", err)
-		}
-	}
-	if math.IsInf(f.Time, 0) {
-		return fmt.Errorf("time = %v; allowed: a finite number or none", f.Time)
-	}
-	if f.N < 0 || f.Skipped < 0 || f.Iterations < 0 || f.Iterations > math.MaxInt32 {
-		return fmt.Errorf("n = %d, n_skipped = %d, iterations = %d; allowed: whole numbers >= 0", f.N, f.Skipped, f.Iterations)
-	}
-	if f.Family == "" || f.Link == "" {
-		return fmt.Errorf("family = %q, link = %q; both are needed", f.Family, f.Link)
-	}
-	for _, s := range []string{f.Method, f.Status} {
-		if !utf8.ValidString(s) {
-			return fmt.Errorf("method or status %.40q is not valid UTF-8", s)
-		}
-	}
-	if f.Family == multinomial { // several linear predictors: no likelihood of one
-		return nil
-	}
-	_, err := lik.New(f.Family, f.Link, lik.Params{Dispersion: f.Dispersion, Shape: f.Shape})
-	return err
 }
 
 // plain is the head of a fit for beliefs from a table without metadata.
@@ -303,8 +269,8 @@ func plain(o *Options, beliefs []kernels.Belief) (*kernels.Fit, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.Family, f.Link = l.Family(), l.Link()
-	return f, checkHead(f)
+	f.SetLikelihood(l)
+	return f, f.ValidateHead()
 }
 
 // table gathers the rows of a belief table.
@@ -378,9 +344,6 @@ func (t *table) fit(head *kernels.Fit, o *Options) (*kernels.Fit, error) {
 		}
 	}
 	head.Beliefs, head.Classes = t.beliefs, classes
-	if len(t.beliefs) > 0 && (head.Family == multinomial) != (len(classes) > 0) {
-		return nil, fmt.Errorf("family = %q with %d classes; allowed: classes with %s, and only with it", head.Family, len(classes), multinomial)
-	}
 	if c := &head.Covariance; c.Form != gauss.Diagonal {
 		if len(t.rows) != len(t.beliefs) {
 			return nil, fmt.Errorf("no column %s; metadata %scovariance = %q needs it", CovarianceRow, prefix, c.Form)
@@ -396,11 +359,8 @@ func (t *table) fit(head *kernels.Fit, o *Options) (*kernels.Fit, error) {
 			lo = t.rows[k]
 		}
 		c.Values = t.cov
-		if err := c.Check(len(head.Beliefs)); err != nil {
-			return nil, err
-		}
 	}
-	return head, nil
+	return head, head.Validate()
 }
 
 // ordered reports beliefs that are not in belief order or a feature twice.
@@ -432,49 +392,25 @@ func (t *table) blocks() ([]string, error) {
 		return nil, fmt.Errorf("column class: %d rows for %d classes; each class needs all features", len(t.beliefs), len(classes))
 	}
 	for i := range t.beliefs {
-		if t.class[i] != classes[i/d] || t.beliefs[i].Feature != t.beliefs[i%d].Feature {
+		if t.class[i] != classes[i/d] {
 			return nil, fmt.Errorf("row %d: class %.60q, feature %.60q; each class needs the same features in the same order", i+1, t.class[i], t.beliefs[i].Feature)
 		}
 	}
-	return classes, ordered(t.beliefs[:d])
+	return classes, nil
 }
 
-const (
-	maxClasses  = 10_000
-	multinomial = "multinomial" // the family of fits with classes
-)
+const maxClasses = 10_000
 
 // beliefsToWrite are f's beliefs checked and in order; f is not changed.
 func beliefsToWrite(f *kernels.Fit) ([]kernels.Belief, error) {
-	if err := checkHead(f); err != nil {
-		return nil, err
-	}
-	if err := f.Check(); err != nil {
-		return nil, err
-	}
-	b := f.Beliefs
-	for i := range b {
-		if !utf8.ValidString(b[i].Feature) {
-			return nil, fmt.Errorf("feature %.40q is not valid UTF-8", b[i].Feature)
+	g := *f
+	if len(g.Classes) == 0 && g.Covariance.Form == gauss.Diagonal {
+		if !slices.IsSortedFunc(g.Beliefs, func(x, y kernels.Belief) int { return kernels.CompareNames(x.Feature, y.Feature) }) {
+			g.Beliefs = slices.Clone(g.Beliefs)
 		}
-	}
-	if (f.Family == multinomial) != (len(f.Classes) > 0) {
-		return nil, fmt.Errorf("family = %q with %d classes; allowed: classes with %s, and only with it", f.Family, len(f.Classes), multinomial)
-	}
-	if n := len(f.Classes); n > 0 || f.Covariance.Form != gauss.Diagonal {
-		if err := f.Covariance.Check(len(b)); err != nil {
+		if err := inOrder(g.Beliefs); err != nil {
 			return nil, err
 		}
-		d := len(b)
-		if n > 0 {
-			if d = len(b) / n; d*n != len(b) {
-				return nil, fmt.Errorf("%d beliefs for %d classes", len(b), n)
-			}
-		}
-		return b, ordered(b[:d])
 	}
-	if !slices.IsSortedFunc(b, func(x, y kernels.Belief) int { return kernels.CompareNames(x.Feature, y.Feature) }) {
-		b = slices.Clone(b)
-	}
-	return b, inOrder(b)
+	return g.Beliefs, g.Validate()
 }
