@@ -16,8 +16,8 @@ type Scratch struct{ k []float64 }
 
 // Predict is the mean and variance of the latent f at x, the offset not included. x has
 // as many numbers as a row of X; if it has not, or if one of them is not finite or beyond
-// MaxInput, both are NaN (CheckInput has the message). The variance alone is NaN where
-// Root takes more than there is, which no fit's does.
+// MaxInput, both are NaN (CheckInput has the message). Where Root takes more than there
+// is, by rounding or because the kernel's parameters were changed since, the variance is 0.
 //
 // Cost: n²/2 + n d multiplications, no allocation once s has grown.
 //
@@ -53,12 +53,8 @@ func (p *Posterior) Predict(x []float64, s *Scratch) (mean, variance float64) {
 			known -= u * u
 		}
 	}
-	return mean, kernels.Rest(variance, known, rootTol)
+	return mean, max(variance-known, 0)
 }
-
-// rootTol is how far below 0 rounding may take a variance, relative to the prior's: where
-// K + W⁻¹ is singular in doubles, which status says, 2e-5 was seen.
-const rootTol = 1e-3
 
 // CheckInput says why x cannot be predicted: its length, or a number in it.
 func (p *Posterior) CheckInput(x []float64) error {
@@ -168,9 +164,6 @@ func (r *Predictor) Linear(x []float64, offset float64) (m, v float64, err error
 	}
 	m, v = r.Predict(x, &r.scratch)
 	m += offset
-	if math.IsNaN(v) && finite(m) {
-		return 0, 0, fmt.Errorf("the latent variance is below 0: alpha, root and x do not belong together")
-	}
 	if err := kernels.CheckPredictor(m, v); err != nil {
 		return 0, 0, err
 	}
