@@ -352,6 +352,7 @@ func solveAll(groups []solvable, out *capi.Col, write func(i int)) error {
 				errs[i] = fmt.Errorf("internal error in method %s: %v", g.name, r)
 			}
 		}()
+		defer solves(g.name)()
 		errs[i] = g.solve()
 	}
 	if len(groups) == 1 {

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"github.com/bglm/bglm/kernels/stop"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 )
@@ -88,3 +91,36 @@ func running() context.Context {
 // interrupted says of an error that its query was ended from outside: no answer, not
 // even NULL, stands for that.
 func interrupted(err error) bool { return errors.Is(err, stop.ErrInterrupted) }
+
+// solving counts the solves that run, by method.
+var solving struct {
+	mu    sync.Mutex
+	count map[string]int
+}
+
+// solves notes a solve that begins; call the result when it ends.
+func solves(method string) (ended func()) {
+	s := &solving
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.count == nil {
+		s.count = map[string]int{}
+	}
+	s.count[method]++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.count[method]--; s.count[method] == 0 {
+			delete(s.count, method)
+		}
+	}
+}
+
+// Solving names the methods of the fits that are being solved in this process, "" for
+// none.
+func Solving() string {
+	s := &solving
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Join(slices.Sorted(maps.Keys(s.count)), ", ")
+}

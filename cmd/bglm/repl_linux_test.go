@@ -139,6 +139,16 @@ func TestREPL(t *testing.T) {
 	c.expect("interrupted after")
 	c.expect("bglm> ")
 
+	c.send("SELECT bglm_hmc(i % 3 = 0, list_transform(range(200), lambda j: sin(i * (j + 1))), {samples: 1000000}) FROM range(5000) t(i);\r")
+	time.Sleep(3 * time.Second)
+	began := time.Now()
+	c.send("\x03")
+	c.expect("interrupted after")
+	c.expect("bglm> ")
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("the solve gave way after %v", took)
+	}
+
 	c.send("SELECT 'still ' || 'here' AS x;\r")
 	c.expect("│ still here │")
 	c.expect("bglm> ")

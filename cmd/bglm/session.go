@@ -17,6 +17,7 @@ import (
 	"github.com/duckdb/duckdb-go/v2/mapping"
 	"github.com/schollz/progressbar/v3"
 
+	"github.com/bglm/bglm/cmd/internal/shell"
 	"github.com/bglm/bglm/udf"
 )
 
@@ -31,6 +32,7 @@ type outputFlags struct {
 type session struct {
 	ctx  context.Context
 	stop context.CancelFunc
+	done func() // of what makes ctx end bglm functions
 	e    *env
 	db   *sql.DB
 	conn *sql.Conn
@@ -48,12 +50,12 @@ type session struct {
 func openSession(e *env, quiet bool) (_ *session, err error) {
 	s := &session{e: e, bar: !quiet && isTerminal(e.stderr)}
 	s.ctx, s.stop = signal.NotifyContext(e.ctx, os.Interrupt)
+	s.done = udf.Interruptible(s.ctx)
 	context.AfterFunc(s.ctx, func() {
 		s.stop()
-		// DuckDB cannot interrupt a fit while its engine solves it.
 		time.AfterFunc(time.Second, func() {
 			if !s.closed.Load() {
-				fmt.Fprintln(e.stderr, "bglm: stopping when the fit at hand is solved; Ctrl-C again ends the process at once, nothing is written")
+				fmt.Fprintf(e.stderr, "bglm: %s; nothing is written\n", shell.Waiting())
 			}
 		})
 	})
@@ -83,6 +85,7 @@ func openSession(e *env, quiet bool) (_ *session, err error) {
 func (s *session) close() {
 	s.closed.Store(true)
 	s.stop()
+	s.done()
 	if s.conn != nil {
 		s.conn.Close()
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"time"
 
 	"github.com/bglm/bglm/cmd/internal/shell"
 	"golang.org/x/term"
@@ -58,6 +59,9 @@ func (c *sqlCommand) Run(e *env) (err error) {
 		defer stop()
 		// A second Ctrl-C ends the process even if a query does not give way.
 		defer context.AfterFunc(ctx, stop)()
+		defer context.AfterFunc(ctx, func() {
+			time.AfterFunc(time.Second, func() { fmt.Fprintf(e.stderr, "bglm sql: %s\n", shell.Waiting()) })
+		})()
 	}
 	// Statements may read the standard input unless they come from there.
 	var data io.Reader

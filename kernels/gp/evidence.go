@@ -57,6 +57,7 @@ func (c *climber) gradient() (g vector) {
 	// Σ_ii = K_ii - Σ_a J_a (TK)_ai²
 	tk := w.t
 	for a, i := range s.order {
+		tk.Stop.Check()
 		row, from := tk.Row(a), s.k.Row(i)
 		for j, k := range from {
 			row[j] = s.sw[i] * k
@@ -68,6 +69,7 @@ func (c *climber) gradient() (g vector) {
 		sigma[i] = s.k.At(i, i)
 	}
 	for a, sign := range signs {
+		tk.Stop.Check()
 		for j, t := range tk.Row(a) {
 			sigma[j] -= sign * t * t
 		}

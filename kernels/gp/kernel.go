@@ -85,6 +85,7 @@ const closeBy = 1e-4
 func newGeometry(k kernel, x *dense.Matrix) *geometry {
 	n := x.Rows
 	g := &geometry{k, dense.New(n, n)}
+	g.between.Stop = x.Stop
 	if k.at == nil {
 		dense.GramT(g.between, x, nil)
 		return g
@@ -134,6 +135,7 @@ func (g *geometry) each(f func(i int)) {
 	n := g.between.Rows
 	dense.Parallel((n+1)/2, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
+			g.between.Stop.Check()
 			f(i)
 			if j := n - 1 - i; j != i {
 				f(j)
@@ -145,6 +147,7 @@ func (g *geometry) each(f func(i int)) {
 // mirror copies the lower triangle up.
 func mirror(a *dense.Matrix) {
 	for i := range a.Rows {
+		a.Stop.Check()
 		for j, v := range a.Row(i)[:i] {
 			a.Set(j, i, v)
 		}

@@ -400,6 +400,7 @@ func (s *search) signed() bool {
 		}
 	}
 	for a, i := range s.order {
+		s.b.Stop.Check()
 		row, from := s.b.Row(a), s.k.Row(i)
 		for c, j := range s.order[:a+1] {
 			row[c] = s.sw[i] * from[j] * s.sw[j]
@@ -463,6 +464,7 @@ func (s *search) posterior() *Posterior {
 	p.Converged = s.status == "" && (s.outer == "" || s.outer == atBound)
 	s.rootOf(s.k)
 	for a, i := range s.order {
+		s.b.Stop.Check()
 		copy(p.X.Row(a), s.x.Row(i))
 		p.Alpha[a] = s.alpha[i]
 		p.Root = append(p.Root, s.k.Row(a)[:a+1]...)

@@ -27,6 +27,7 @@ func (s *search) byEvidence(o Options) error {
 	n := len(s.y)
 	c := newClimber(s, o)
 	c.work = workspace{dense.New(n, n), dense.New(n, n)}
+	c.work.t.Stop, c.work.r.Stop = s.b.Stop, s.b.Stop
 	type start struct {
 		u vector
 		q float64

@@ -320,6 +320,7 @@ func (h *learner) third(dst []float64, floored bool) (bent bool) {
 	s := h.search
 	b := h.x.Batch()
 	for i, eta := range s.now.eta {
+		s.Stop.Row(i)
 		o := b.Obs(i)
 		if floored && s.now.curv[i] < 0 {
 			dst[i] = 0

@@ -47,7 +47,7 @@ func (e *engine) fullAt(w, curv []float64) (*belief, error) {
 			bl.floored = true
 		}
 	} else {
-		b = dense.New(p, p)
+		b = e.x.Matrix(p, p)
 		floored, err := newHessian(e.x).factor(b, e.root, curv)
 		if err != nil {
 			return nil, err
@@ -115,7 +115,7 @@ func (e *engine) blockAt(w, curv []float64) (*belief, error) {
 	// The blocks of Λ0 are those of the prior where it is diagonal.
 	var lambda *dense.Matrix
 	if prior.Form != gauss.Diagonal {
-		lambda = dense.New(p, p)
+		lambda = d.Matrix(p, p)
 		if err := prior.Prec(lambda); err != nil {
 			return nil, err
 		}
@@ -125,7 +125,7 @@ func (e *engine) blockAt(w, curv []float64) (*belief, error) {
 		}
 		bl.logDet = ld
 	}
-	l := dense.New(p, p)
+	l := d.Matrix(p, p)
 	place := make([]int, p)
 	for j := range place {
 		place[j] = -1
@@ -143,10 +143,11 @@ func (e *engine) blockAt(w, curv []float64) (*belief, error) {
 		for k, j := range cols {
 			scale[k] = math.Sqrt(prior.Var[j])
 		}
-		h, b := dense.New(n, n), dense.New(n, n)
+		h, b := d.Matrix(n, n), d.Matrix(n, n)
 		build := func() {
 			d.BlockGram(h, place, c)
 			for a := range n {
+				d.Stop.Check()
 				for k := range a + 1 {
 					v := h.Row(a)[k]
 					if lambda != nil {
@@ -209,7 +210,7 @@ func (e *engine) lowRankAt(w, curv []float64) (*belief, error) {
 			c[i], bl.floored = 0, true
 		}
 	}
-	low, err := mode.NewLowRank(t, w, min(d.N, d.P), &d.Options, func(dst, m *dense.Matrix) {
+	low, err := mode.NewLowRank(t, w, min(d.N, d.P), &d.Options, d.Stop, func(dst, m *dense.Matrix) {
 		d.Normal(dst, t.MulMat(m), c)
 		t.MulTMat(dst)
 	})
@@ -222,6 +223,7 @@ func (e *engine) lowRankAt(w, curv []float64) (*belief, error) {
 		d.Parallel(d.N, len(d.Col)*keep, func(lo, hi int) {
 			s := make([]float64, keep)
 			for i := lo; i < hi; i++ {
+				d.Stop.Check()
 				clear(s)
 				col, val := d.Entries(i)
 				for k, j := range col {

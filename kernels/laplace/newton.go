@@ -92,9 +92,9 @@ func newSearch(d *mode.Design, l lik.Likelihood, t *mode.Root, sp space) *search
 	}
 	switch sp {
 	case weightSpace:
-		s.b, s.hess = dense.New(p, p), newHessian(d)
+		s.b, s.hess = d.Matrix(p, p), newHessian(d)
 	case rowSpace:
-		s.b, s.k = dense.New(n, n), dense.New(n, n)
+		s.b, s.k = d.Matrix(n, n), d.Matrix(n, n)
 	case krylov:
 		s.jacobi = make([]float64, p)
 	}
@@ -108,7 +108,7 @@ func (s *search) setKernel() {
 		s.Kernel(s.k, prior.Var)
 		return
 	}
-	xl := dense.New(s.N, s.P) // K = (XL)(XL)ᵀ; chooseSpace leaves low rank to krylov
+	xl := s.Matrix(s.N, s.P) // K = (XL)(XL)ᵀ; chooseSpace leaves low rank to krylov
 	s.MulMat(xl, prior.L)
 	dense.GramT(s.k, xl, nil)
 }
@@ -152,6 +152,7 @@ func (s *search) look(pt *point) {
 		o := lik.Obs{Weight: 1}
 		sum := 0.0
 		for i := lo; i < hi; i++ {
+			s.Stop.Row(i)
 			o.Y = y[i]
 			if weight != nil {
 				o.Weight = weight[i]
@@ -189,6 +190,7 @@ func (s *search) assemble() error {
 			s.sw[i] = math.Sqrt(max(c, 0))
 		}
 		for i := range s.N {
+			s.Stop.Check()
 			row, from, a := s.b.Row(i), s.k.Row(i), s.sw[i]
 			for j, v := range s.sw[:i+1] {
 				row[j] = a * from[j] * v
@@ -260,7 +262,7 @@ type hessian struct {
 }
 
 func newHessian(d *mode.Design) *hessian {
-	return &hessian{Design: d, h: dense.New(d.P, d.P), w: make([]float64, 0, d.N)}
+	return &hessian{Design: d, h: d.Matrix(d.P, d.P), w: make([]float64, 0, d.N)}
 }
 
 // set makes h for W = diag(w). Where w is a multiple of the last one, as for a

@@ -145,6 +145,7 @@ func (h *learner) bend(u *dense.Matrix) {
 		y := dense.New(s.a, r)
 		q, pi, qp, mix := make([]float64, s.a), make([]float64, s.a), make([]float64, s.a), make([]float64, r)
 		for i := lo; i < hi; i++ {
+			s.Stop.Check()
 			w := s.weight(i)
 			out := u.Row(i)
 			clear(out)

@@ -101,6 +101,7 @@ func (e *engine) blockAt(w []float64) (*belief, error) {
 		}
 	}
 	l := dense.New(len(w), len(w))
+	l.Stop = s.Stop
 	h, b, c := dense.New(p, p), dense.New(p, p), make([]float64, s.n)
 	for k := range s.a {
 		s.own(c, k)
@@ -140,9 +141,10 @@ func (e *engine) lowRankAt(w []float64) (*belief, error) {
 	s := e.search
 	most := min(s.n*min(s.a, max(len(e.classes.Names)-1, 1)), len(w))
 	x := make([]float64, len(w))
-	low, err := mode.NewLowRank(e.root, w, most, &e.x.Options, func(dst, m *dense.Matrix) {
+	low, err := mode.NewLowRank(e.root, w, most, &e.x.Options, e.x.Stop, func(dst, m *dense.Matrix) {
 		tm := e.root.MulMat(m)
 		for k := range m.Cols {
+			s.Stop.Check()
 			column(x, tm, k)
 			s.product(s.xa, x)
 			s.curve(s.xa, s.xa)

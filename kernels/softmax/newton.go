@@ -82,18 +82,18 @@ func newSearch(d *mode.Design, c *kernels.Classes, label []int, t *mode.Root, sp
 	if sp == rowSpace {
 		dim = n * a
 		for range a {
-			s.kern = append(s.kern, dense.New(n, n))
-			s.chol = append(s.chol, dense.New(n, n))
-			s.e = append(s.e, dense.New(n, n))
+			s.kern = append(s.kern, d.Matrix(n, n))
+			s.chol = append(s.chol, d.Matrix(n, n))
+			s.e = append(s.e, d.Matrix(n, n))
 		}
-		s.sum, s.pz = dense.New(n, n), make([]float64, dim)
+		s.sum, s.pz = d.Matrix(n, n), make([]float64, dim)
 	}
 	s.z, s.dz = make([]float64, dim), make([]float64, dim)
 	if sp != rowSpace {
 		s.pz = s.z
 	}
 	if sp == weightSpace {
-		s.b, s.h = dense.New(a*p, a*p), dense.New(a*p, a*p)
+		s.b, s.h = d.Matrix(a*p, a*p), d.Matrix(a*p, a*p)
 	} else {
 		s.jacobi = make([]float64, a*p)
 	}
@@ -248,6 +248,7 @@ func (s *search) logPosterior() float64 { return s.now.logLik - s.penalty() }
 // (W f)_k = prob_k (f_k - Σ prob f / ω).
 func (s *search) curve(dst, f *dense.Matrix) {
 	for i := range s.n {
+		s.Stop.Row(i)
 		prob, from, to := s.now.prob.Row(i), f.Row(i), dst.Row(i)
 		w, mean := s.weight(i), 0.0
 		if w > 0 {
@@ -318,6 +319,7 @@ func (s *search) hessian(h *dense.Matrix) {
 			}
 			s.Gram(block, c)
 			for i := range s.p {
+				s.Stop.Check()
 				copy(h.Row(a*s.p + i)[b*s.p:(b+1)*s.p], block.Row(i))
 				copy(h.Row(b*s.p + i)[a*s.p:(a+1)*s.p], block.Row(i))
 			}
@@ -377,6 +379,7 @@ func (s *search) rowDirection() (float64, error) {
 			root[i] = math.Sqrt(s.now.prob.Row(i)[k])
 		}
 		for i := range n {
+			s.Stop.Check()
 			row, from := b.Row(i), s.kern[k].Row(i)
 			for j := range i + 1 {
 				row[j] = root[i] * from[j] * root[j]
@@ -389,6 +392,7 @@ func (s *search) rowDirection() (float64, error) {
 		s.logDet += dense.LogDet(b)
 		dense.InverseFromCholesky(inv, b)
 		for i := range n {
+			s.Stop.Check()
 			row, from, sum := s.e[k].Row(i), inv.Row(i), s.sum.Row(i)
 			for j := range row {
 				row[j] = root[i] * from[j] * root[j]

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bglm/bglm/udf"
 	"github.com/ergochat/readline"
 )
 
@@ -135,13 +136,26 @@ func (s *Shell) REPL(ctx context.Context, terminal io.Writer) error {
 	}
 }
 
+// Waiting says what an interrupted statement still waits for.
+func Waiting() string {
+	what := "DuckDB"
+	if m := udf.Solving(); m != "" {
+		what = "a step of " + m + " that cannot be cut short"
+	}
+	return "still waiting for " + what + "; Ctrl-C again ends the process at once"
+}
+
 func (s *Shell) report(err error) {
 	if err != nil {
 		fmt.Fprintf(s.errOut, "%s\n", Message(err.Error()))
 	}
 }
 
-// interruptible runs f with a context that the next signal cancels.
+// waitFor is after what time the shell says what holds up an interrupted statement.
+const waitFor = time.Second
+
+// interruptible runs f with a context that the next signal cancels. Where f does not
+// give way, the shell says what it waits for, and from then on a signal ends the process.
 func (s *Shell) interruptible(ctx context.Context, sigs <-chan os.Signal, f func(context.Context) error) error {
 	select {
 	case <-sigs: // pressed before the statement
@@ -155,6 +169,19 @@ func (s *Shell) interruptible(ctx context.Context, sigs <-chan os.Signal, f func
 		select {
 		case <-sigs:
 			cancel()
+		case <-ctx.Done(): // SIGTERM
+		case <-done:
+			return
+		}
+		select {
+		case <-time.After(waitFor):
+		case <-done:
+			return
+		}
+		fmt.Fprintln(s.errOut, Waiting())
+		select {
+		case <-sigs:
+			os.Exit(130)
 		case <-done:
 		}
 	}()

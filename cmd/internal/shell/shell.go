@@ -20,6 +20,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bglm/bglm/udf"
 	_ "github.com/duckdb/duckdb-go/v2" // the driver "duckdb"
 )
 
@@ -215,6 +216,7 @@ func (s *Shell) Exec(ctx context.Context, text string) error {
 		return err
 	}
 	w := &watched{resultWriter: newWriter(s.out, s.format, !s.printed)}
+	defer udf.Interruptible(ctx)()
 	err = query(ctx, s.conn, text, s.format.Mode == "json", w)
 	s.printed = s.printed || w.begun
 	if err != nil && ctx.Err() != nil {

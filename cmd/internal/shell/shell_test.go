@@ -288,6 +288,39 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
+// Solves in bglm functions end with their statement: each of these would take minutes.
+func TestInterruptSolve(t *testing.T) {
+	if testing.Short() {
+		t.Skip("seconds")
+	}
+	s, out := open(t, Format{Mode: "csv"})
+	run(t, s, "CREATE TABLE d AS SELECT i, hash(i) % 3 = 0 AS y, list_transform(range(300), lambda j: sin(i * (j + 1))) AS x FROM range(4000) t(i);")
+	for _, text := range []string{
+		"SELECT bglm_hmc(y, x, {samples: 100000}) FROM d",
+		"SELECT bglm_gp(y, x[1:3], {lengthscale: 'auto', on_error: 'null'}) FROM d",
+		"SELECT bglm_ep(y, x, {covariance: 'full', prior_variance: 'auto', max_iter: 100000, tol: 1e-15}) FROM d",
+		"SELECT bglm_adf(y, x, {covariance: 'full', process_noise: 'auto'} ORDER BY i) FROM d, range(100) r(r)",
+		"SELECT bglm_update(f, l) FROM (SELECT bglm_adf(y, x, {covariance: 'full'}) AS f, list({y: y, x: x}) AS l FROM d), range(1000)",
+	} {
+		ctx, cancel := context.WithCancel(t.Context())
+		var at time.Time
+		time.AfterFunc(time.Second, func() { at = time.Now(); cancel() })
+		err := s.Exec(ctx, text)
+		if err == nil || !strings.Contains(err.Error(), "interrupted") {
+			t.Errorf("%s gives %v", text, err)
+			continue
+		}
+		if took := time.Since(at); took > 3*time.Second { // 0.2 s on a machine with nothing else to do
+			t.Errorf("%s gave way after %v", text, took)
+		}
+		out.Reset()
+		run(t, s, "SELECT (bglm_adf(y, x[1:2])).n AS n FROM d;")
+		if out.String() != "n\n4000\n" {
+			t.Errorf("after an interrupt the shell prints %q", out)
+		}
+	}
+}
+
 func TestHistoryEntries(t *testing.T) {
 	for _, tc := range []struct{ lines, want []string }{
 		{[]string{"select 1", "  + 2;"}, []string{"select 1 + 2;"}},

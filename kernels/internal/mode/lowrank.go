@@ -10,6 +10,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 // maxShare is the largest share of a prior variance that one direction of a low-rank
@@ -37,7 +38,7 @@ type LowRank struct {
 //
 // Source: [halko2011], algorithms 4.4 and 5.5; [tropp2017],
 // algorithm 3, for the shift.
-func NewLowRank(t *Root, w []float64, most int, o *kernels.Options, apply func(dst, m *dense.Matrix)) (*LowRank, error) {
+func NewLowRank(t *Root, w []float64, most int, o *kernels.Options, halt *stop.Stop, apply func(dst, m *dense.Matrix)) (*LowRank, error) {
 	p := len(w)
 	x := &LowRank{}
 	rank := kernels.Or(o.Rank, 50)
@@ -49,6 +50,7 @@ func NewLowRank(t *Root, w []float64, most int, o *kernels.Options, apply func(d
 	}
 	wide := min(rank+max(kernels.Or(o.Oversample, 10), 0), p)
 	omega, y := dense.New(p, wide), dense.New(p, wide)
+	omega.Stop, y.Stop = halt, halt
 	if wide == p {
 		for j := range p {
 			omega.Row(j)[j] = 1
@@ -76,6 +78,7 @@ func NewLowRank(t *Root, w []float64, most int, o *kernels.Options, apply func(d
 		keep++
 	}
 	kept := dense.New(p, keep)
+	kept.Stop = halt
 	x.Share = make([]float64, keep)
 	for k := range keep {
 		from := len(lambda) - 1 - k
