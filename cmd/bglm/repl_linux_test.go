@@ -139,7 +139,7 @@ func TestREPL(t *testing.T) {
 	c.expect("interrupted after")
 	c.expect("bglm> ")
 
-	c.send("SELECT bglm_hmc(i % 3 = 0, list_transform(range(200), lambda j: sin(i * (j + 1))), {samples: 1000000}) FROM range(5000) t(i);\r")
+	c.send("SELECT bglm_hmc(i % 3 = 0, list_transform(range(200), lambda j: sin(i * (j + 1))), {samples: 300000}) FROM range(5000) t(i);\r")
 	time.Sleep(3 * time.Second)
 	began := time.Now()
 	c.send("\x03")

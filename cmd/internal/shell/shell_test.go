@@ -299,7 +299,7 @@ func TestInterruptSolve(t *testing.T) {
 		"SELECT bglm_hmc(y, x, {samples: 100000}) FROM d",
 		"SELECT bglm_gp(y, x[1:3], {lengthscale: 'auto', on_error: 'null'}) FROM d",
 		"SELECT bglm_ep(y, x, {covariance: 'full', prior_variance: 'auto', max_iter: 100000, tol: 1e-15}) FROM d",
-		"SELECT bglm_adf(y, x, {covariance: 'full', process_noise: 'auto'} ORDER BY i) FROM d, range(100) r(r)",
+		"SELECT bglm_adf(y, x, {covariance: 'full', process_noise: 'auto'} ORDER BY i) FROM d, range(10) r(r)",
 		"SELECT bglm_update(f, l) FROM (SELECT bglm_adf(y, x, {covariance: 'full'}) AS f, list({y: y, x: x}) AS l FROM d), range(1000)",
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
