@@ -84,14 +84,11 @@ func callSample(args []capi.Vec, n int, out *capi.Col) error {
 		}
 	}
 	whole := func(k, i int) (uint64, error) { // as the number's lower 64 bits
-		x := args[k].Float(i)
-		if !(math.Abs(x) < 1<<63) {
-			return 0, fmt.Errorf("%s = %v; allowed: a whole number of 64 bits", [...]string{2: "seed", 3: "draw"}[k], x)
+		x, ok := args[k].Whole(i)
+		if !ok {
+			return 0, fmt.Errorf("%s = %s; allowed: a whole number of 64 bits", [...]string{2: "seed", 3: "draw"}[k], args[k].AppendInt(nil, i))
 		}
-		if args[k].Type == capi.BigInt {
-			return uint64(args[k].Int64(i)), nil
-		}
-		return uint64(int64(x)), nil
+		return uint64(x), nil
 	}
 	s := &sampler{predictor: p}
 	s.draws.of(&args[0], s.decode)

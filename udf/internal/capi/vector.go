@@ -6,6 +6,7 @@ import "C"
 import (
 	"math"
 	"math/big"
+	"math/bits"
 	"strings"
 	"unsafe"
 )
@@ -199,11 +200,30 @@ func (v *Vec) integer(t TypeID, i int) float64 {
 	case UBigInt:
 		return float64(at[uint64](v.data, i))
 	case HugeInt:
-		return math.Ldexp(float64(at[int64](v.data, 2*i+1)), 64) + float64(at[uint64](v.data, 2*i))
+		hi, lo := at[uint64](v.data, 2*i+1), at[uint64](v.data, 2*i)
+		if int64(hi) < 0 { // two's complement
+			lo, borrow := bits.Sub64(0, lo, 0)
+			hi, _ = bits.Sub64(0, hi, borrow)
+			return -float128(hi, lo)
+		}
+		return float128(hi, lo)
 	case UHugeInt:
-		return math.Ldexp(float64(at[uint64](v.data, 2*i+1)), 64) + float64(at[uint64](v.data, 2*i))
+		return float128(at[uint64](v.data, 2*i+1), at[uint64](v.data, 2*i))
 	}
 	return math.NaN()
+}
+
+// float128 is the float64 nearest to hi·2⁶⁴ + lo.
+func float128(hi, lo uint64) float64 {
+	if hi == 0 {
+		return float64(lo)
+	}
+	n := bits.LeadingZeros64(hi)
+	top, rest := hi<<n|lo>>1>>(63-n), lo<<n
+	if rest != 0 {
+		top |= 1 // below the rounded bits: only breaks ties
+	}
+	return math.Ldexp(float64(top), 64-n)
 }
 
 var pow10 = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18,
@@ -236,6 +256,18 @@ func (v *Vec) bigInt(t TypeID, i int) *big.Int {
 		return big.NewInt(at[int64](v.data, i))
 	}
 	return big.NewInt(int64(v.integer(t, i)))
+}
+
+// Whole is an integer entry; ok is false outside the range of int64.
+func (v *Vec) Whole(i int) (x int64, ok bool) {
+	switch v.Type {
+	case BigInt:
+		return at[int64](v.data, i), true
+	case HugeInt, UHugeInt, UBigInt:
+		b := v.bigInt(v.Type, i)
+		return b.Int64(), b.IsInt64()
+	}
+	return int64(v.integer(v.Type, i)), v.IsInteger()
 }
 
 // AppendInt appends the decimal text of an integer entry.
