@@ -6,15 +6,16 @@ import (
 )
 
 // NoiseGrid is the rates of random-walk variance per unit of time that automatic
-// process noise compares: 0, and Prior.Variance (1 where that is 0) times 10^-8,
-// 10^-7, ..., 1. The unit may be a row or a day: at the largest rate a weight forgets
+// process noise compares: 0, and Prior.Variance (the intercept's where that is 0, 1
+// where both are) times 10^-8, 10^-7, ..., 1. The unit may be a row or a day: at the largest rate a weight forgets
 // within one, at the smallest it has hardly moved after a million. Times in seconds
 // over years want a coarser unit. Decades are fine enough: one of the rates is within
 // a factor of 3.2 of the best, and log evidence is flat about its top.
 func (m *Model) NoiseGrid() []float64 {
 	grid := []float64{0}
+	scale := Or(m.Prior.Variance, Or(m.Prior.InterceptVariance, 1))
 	for k := -8; k <= 0; k++ {
-		grid = append(grid, Or(m.Prior.Variance, 1)*math.Pow(10, float64(k)))
+		grid = append(grid, scale*math.Pow(10, float64(k)))
 	}
 	return grid
 }

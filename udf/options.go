@@ -46,7 +46,7 @@ var optionDocs = []optionDoc{
 	{"tol", "1e-8", "a number in (0, 1)", "relative change at which an iteration has converged"},
 	{"damping", "1", "a number in (0, 1]", "share of an EP site's change that is taken; lowered by itself where the sweeps oscillate"},
 	{"measurement_noise", "'bernoulli'", "'bernoulli', a finite number > 0 or 'auto'", "the EKF's R: the variance of y at the predicted mean, a number, or inferred from the innovation"},
-	{"noise_floor", "1e-3", "a finite number > 0", "least R that measurement_noise 'auto' gives"},
+	{"noise_floor", "1e-3", "a finite number > 0", "least R that measurement_noise 'auto' gives; by default times what measures y: 1 for shares and counts, the dispersion of gaussian and studentt, the variance of gamma"},
 	{"hessian", "'auto'", "'auto', 'full', 'diagonal', 'block' or 'lowrank'", "form of the Hessian; auto = full up to 2,000 weights, then lowrank"},
 	{"rank", "50", "a whole number from 1 to 10000", "rank of low-rank methods and forms"},
 	{"oversample", "10", "a whole number from 0 to 10000", "extra columns of the randomised SVD"},

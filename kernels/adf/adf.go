@@ -47,8 +47,6 @@ type State struct {
 	begun, clock float64   // times of the start and of the latest row; NaN before the first
 
 	n, skipped, late, merged int64
-
-	learning *lik.Learning // cfg.Lik, where the dispersion is learnt; cfg is s's own then
 }
 
 // filter is the beliefs under one rate of drift.
@@ -58,6 +56,10 @@ type filter struct {
 	drifted  []float64 // with drift: how much variance it has added to each weight in all
 	logZ     float64
 	conflict float64 // largest |μa - μb| / sqrt(σa² + σb²) met in a merge
+
+	lik      lik.Likelihood
+	learning *lik.Learning // lik, where the dispersion is learnt
+	known    int64         // then how many weights the data determine, in units of lik.Determined
 
 	tilt lik.Tilted // of the row at hand, and the predictor it met
 	m, v float64
@@ -71,16 +73,16 @@ func New(cfg *kernels.Model) (*State, error) {
 	if cfg.Options.AutoNoise && cfg.Forgets() {
 		return nil, fmt.Errorf("process_noise = 'auto' and forgetting are two models of drift; give one of them")
 	}
+	var learning *lik.Learning
 	if cfg.Options.AutoDispersion {
 		n := int64(0)
 		if cfg.Start != nil {
 			n = cfg.Start.N
 		}
 		var err error
-		if s.learning, err = lik.NewLearning(cfg.Lik, n); err != nil {
+		if learning, err = lik.NewLearning(cfg.Lik, n); err != nil {
 			return nil, err
 		}
-		s.own()
 	}
 	if err := cfg.Name(&s.Dict); err != nil {
 		return nil, err
@@ -97,7 +99,7 @@ func New(cfg *kernels.Model) (*State, error) {
 		}
 	}
 	put(cfg.Priors)
-	if cfg.Forgets() {
+	if cfg.Forgets() || learning != nil {
 		s.rest = append([]kernels.Weight(nil), w...)
 	}
 	if f := cfg.Start; f != nil {
@@ -125,7 +127,15 @@ func New(cfg *kernels.Model) (*State, error) {
 		if k > 0 {
 			w = append([]kernels.Weight(nil), w...)
 		}
-		s.bank = append(s.bank, filter{q: q, w: w, logZ: logZ})
+		s.bank = append(s.bank, filter{q: q, w: w, logZ: logZ, lik: cfg.Lik})
+	}
+	if learning != nil {
+		for k := range s.bank {
+			b := &s.bank[k]
+			b.learning = learning.Clone()
+			b.lik = b.learning
+			b.known = s.determined(b)
+		}
 	}
 	if s.drifts {
 		s.born(len(w))
@@ -138,11 +148,33 @@ func New(cfg *kernels.Model) (*State, error) {
 	return s, nil
 }
 
-// own gives s a model of its own, with the likelihood that s teaches.
-func (s *State) own() {
-	m := *s.cfg
-	m.Lik = s.learning
-	s.cfg = &m
+// determined is how many weights of b the data determine, in units of lik.Determined.
+func (s *State) determined(b *filter) (known int64) {
+	for id, w := range b.w {
+		known += lik.Determined(w.Variance, s.target(id).Variance)
+	}
+	return known
+}
+
+// rescale multiplies by λ what the data have added to the precisions of b.
+func (s *State) rescale(b *filter, lambda float64) {
+	if lambda == 1 {
+		return
+	}
+	for id := range b.w {
+		b.w[id] = rescaled(b.w[id], s.target(id), lambda)
+	}
+	b.known = s.determined(b)
+}
+
+// rescaled is Λ0 + λ(Λ - Λ0) for a belief w of prior p. A weight that drifted past its
+// prior has nothing of the data's to multiply.
+func rescaled(w, p kernels.Weight, lambda float64) kernels.Weight {
+	if !(w.Variance < p.Variance) || w.Variance == 0 {
+		return w
+	}
+	shrink := lambda + (1-lambda)*(w.Variance/p.Variance)
+	return kernels.Weight{Mean: p.Mean + lambda*(w.Mean-p.Mean)/shrink, Variance: w.Variance / shrink}
 }
 
 func (s *State) born(n int) {
@@ -242,12 +274,21 @@ func (s *State) advance(id int, t float64) {
 	for k := range s.bank {
 		b := &s.bank[k]
 		w, added := s.forward(b, id, t)
+		if b.learning != nil {
+			b.known += s.gained(b, id, w)
+		}
 		b.w[id] = w
 		b.drifted[id] += added
 	}
 	if !(s.touched[id] >= t) { // also NaN
 		s.touched[id] = t
 	}
+}
+
+// gained is how much more the data determine feature id when its belief becomes w.
+func (s *State) gained(b *filter, id int, w kernels.Weight) int64 {
+	v0 := s.target(id).Variance
+	return lik.Determined(w.Variance, v0) - lik.Determined(b.w[id].Variance, v0)
 }
 
 // tick moves the clock to row i of b and returns its time.
@@ -339,25 +380,43 @@ func (s *State) row(o lik.Obs, fs []uint32, xs []float64, shift float64) error {
 		if !(math.Abs(m) <= math.MaxFloat64) || !(v <= math.MaxFloat64) {
 			return fmt.Errorf("the linear predictor overflows (mean %v, variance %v); scale the features down", m, v)
 		}
-		t := s.cfg.Lik.Moments(o, m, v)
+		if b.learning != nil {
+			b.learning.Begin(o, m, v)
+		}
+		t := b.lik.Moments(o, m, v)
+		if b.learning != nil {
+			t.LogZ = b.learning.LogZ(o, m, v, b.known)
+		}
 		if !finite(t.LogZ) || !finite(t.Alpha) || !(t.Ratio > 0) || !(t.Ratio <= math.MaxFloat64) {
 			return fmt.Errorf("y = %v with weight %v is impossible under a linear predictor of mean %v, variance %v: log Z = %v", o.Y, o.Weight, m, v, t.LogZ)
 		}
 		b.tilt, b.m, b.v = t, m, v
 	}
 	s.n++
-	if s.learning != nil {
-		b := s.best()
-		s.learning.Learn(o, b.m, b.v)
-	}
 	for k := range s.bank {
 		b := &s.bank[k]
 		b.logZ += b.tilt.LogZ
+		before := b.known
+		if b.learning != nil {
+			b.known -= s.among(b, fs)
+		}
 		if b.v > 0 {
 			b.share(fs, xs)
 		}
+		if b.learning != nil {
+			b.known += s.among(b, fs)
+			s.rescale(b, b.learning.Learn(o, b.m, b.v, before, b.known))
+		}
 	}
 	return nil
+}
+
+// among is how many of the weights fs the data determine, in units of lik.Determined.
+func (s *State) among(b *filter, fs []uint32) (known int64) {
+	for _, f := range fs {
+		known += lik.Determined(b.w[f].Variance, s.target(int(f)).Variance)
+	}
+	return known
 }
 
 // share gives the weights of a row their parts of its tilted moments.
@@ -426,10 +485,10 @@ func (s *State) Clone() *State {
 	for k := range c.bank {
 		b := &c.bank[k]
 		b.w, b.drifted = append([]kernels.Weight(nil), b.w...), append([]float64(nil), b.drifted...)
-	}
-	if s.learning != nil {
-		c.learning = s.learning.Clone()
-		c.own()
+		if b.learning != nil {
+			b.learning = b.learning.Clone()
+			b.lik = b.learning
+		}
 	}
 	return &c // base and rest are never changed
 }
@@ -491,12 +550,26 @@ func (s *State) Merge(src *State) error {
 	}
 	for k := range s.bank {
 		b, o := &s.bank[k], &src.bank[k]
+		scale := [3]float64{1, 1, 1} // λ of b, of o and of where they started
+		parts, distance := int64(0), 0.0
+		if b.learning != nil {
+			from := int64(0)
+			for id := range s.base {
+				from += lik.Determined(s.base[id].Variance, s.target(id).Variance)
+			}
+			parts = b.known + o.known - from
+			scale = b.learning.Merge(o.learning, [3]int64{b.known, o.known, from})
+			s.rescale(b, scale[0])
+		}
 		for j := range o.w {
 			id := int(ids[j])
 			q, added := o.w[j], 0.0
 			if s.drifts {
 				q, added = src.forward(o, j, at)
 				added += o.drifted[j]
+			}
+			if scale[1] != 1 {
+				q = rescaled(q, s.target(id), scale[1])
 			}
 			if id >= before {
 				b.w[id] = q
@@ -505,19 +578,22 @@ func (s *State) Merge(src *State) error {
 				}
 				continue
 			}
-			if err := s.multiply(b, id, q, added, clock-begun); err != nil {
+			apart, err := s.multiply(b, id, q, added, clock-begun, scale[2])
+			if err != nil {
 				return err
 			}
+			distance += apart
 		}
 		b.conflict = max(b.conflict, o.conflict)
+		if b.learning != nil {
+			b.known = s.determined(b)
+			s.rescale(b, b.learning.Disagree(distance, parts, b.known))
+		}
 	}
 	if s.drifts {
 		for _, id := range ids {
 			s.touched[id] = clock
 		}
-	}
-	if s.learning != nil {
-		s.learning.Merge(src.learning)
 	}
 	s.clock, s.begun = clock, begun
 	from := int64(0)
@@ -537,9 +613,13 @@ func (s *State) Merge(src *State) error {
 }
 
 // multiply takes in the belief q of feature id from another state, to which drift
-// added that much variance; the prior both share lies passed before.
-func (s *State) multiply(b *filter, id int, q kernels.Weight, added, passed float64) error {
+// added that much variance; the prior both share lies passed before, and came to the
+// common dispersion by scale. It returns the squared distance of the two beliefs.
+func (s *State) multiply(b *filter, id int, q kernels.Weight, added, passed, scale float64) (apart float64, err error) {
 	p := s.start(id)
+	if scale != 1 {
+		p = rescaled(p, s.target(id), scale)
+	}
 	switch {
 	case !s.drifts || p.Variance == 0:
 	case s.cfg.Forgets():
@@ -554,12 +634,26 @@ func (s *State) multiply(b *filter, id int, q kernels.Weight, added, passed floa
 	}
 	w, c, ok := kernels.Merge(a, q, p)
 	if !ok {
-		return fmt.Errorf("merging partial states: feature %q has no proper product (variances %v and %v, prior %v)",
+		return 0, fmt.Errorf("merging partial states: feature %q has no proper product (variances %v and %v, prior %v)",
 			s.Dict.Name(uint32(id)), a.Variance, q.Variance, p.Variance)
 	}
 	b.w[id] = w
 	b.logZ += c
-	return nil
+	if b.learning != nil && p.Variance > 0 && w.Variance > 0 {
+		// log ∫ q_a q_b / p0 without its determinants, nor what it says of the prior
+		apart = math.Log(w.Variance/a.Variance) + math.Log(p.Variance/q.Variance) - 2*c
+		t := s.target(id)
+		apart += strain(a, t) + strain(q, t) - strain(p, t) - strain(w, t)
+	}
+	return apart, nil
+}
+
+// strain is the squared distance of w from its prior p, in prior variances.
+func strain(w, p kernels.Weight) float64 {
+	if p.Variance == 0 {
+		return 0
+	}
+	return (w.Mean - p.Mean) * ((w.Mean - p.Mean) / p.Variance)
 }
 
 // Each visits the beliefs in their fixed order, drift applied up to the latest
@@ -583,6 +677,7 @@ func (s *State) Len() int { return s.Dict.Len() }
 func (s *State) Summary() kernels.Fit {
 	c, b := s.cfg, s.best()
 	f := *c.NewFit("adf")
+	f.SetLikelihood(b.lik)
 	f.N, f.Skipped, f.LogEvidence = s.n, s.skipped, b.logZ
 	if c.HasTime {
 		f.Time = s.clock
@@ -595,6 +690,11 @@ func (s *State) Summary() kernels.Fit {
 		f.Status = fmt.Sprintf("parts fitted apart (several threads or window parts, no ORDER BY) were merged and disagree by up to %.0f standard deviations: log_evidence is not reliable", b.conflict)
 	case s.merged > 0 && s.drifts:
 		f.Status = "parts fitted apart (several threads or window parts, no ORDER BY) were merged: with drift the answer is approximate"
+	}
+	if b.learning != nil {
+		if note := b.learning.Note(b.known); note != "" {
+			f.Status = note
+		}
 	}
 	if s.late > 0 {
 		f.Status = fmt.Sprintf("%d rows came before the time already reached: no drift was applied for them", s.late)

@@ -26,7 +26,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/lik"
@@ -50,7 +49,6 @@ const leastRatio = 1e-24
 type State struct {
 	cfg  *kernels.Model
 	rule Rule
-	up   update
 	Dict kernels.Dict
 
 	// Features and columns. Known weights (prior variance 0) have no column.
@@ -62,22 +60,23 @@ type State struct {
 	bank []*member // one; with automatic noise one for each rate tried
 
 	// By column, with drift: does it run yet, and for how long it has; its rate
-	// where the model gives them by name; what forgetting goes back to.
-	drifts        bool
-	born          []bool
-	life, rate    []float64
+	// where the model gives them by name.
+	drifts     bool
+	born       []bool
+	life, rate []float64
+	// By column, with forgetting or a dispersion that is learnt: the prior.
 	restMu, restV []float64
 	begun, clock  float64 // times of the start and of the latest row; NaN before the first
 	seen          bool    // a row has come
 	n, skipped    int64
 	late, cut     int64
 	merged        int64
-	conflict      float64       // largest |μa - μb| / sqrt(σa² + σb²) met in a merge
-	learning      *lik.Learning // cfg.Lik, where the dispersion is learnt; cfg is s's own then
-	cols          []int32       // scratch: the row's entries with a column
+	conflict      float64 // largest |μa - μb| / sqrt(σa² + σb²) met in a merge
+	cols          []int32 // scratch: the row's entries with a column
 	vals, added   []float64
 	tilts         []lik.Tilted
 	spreads       []float64
+	spare         []float64
 
 	stop *stop.Stop // of the call under way
 }
@@ -88,6 +87,13 @@ type member struct {
 	mean []float64
 	cov  covariance
 	logZ float64
+
+	up       update
+	learning *lik.Learning // where the dispersion is learnt
+	// Then whether the rows' noise is what is learnt, and how many weights the data
+	// determine, in units of lik.Determined.
+	noise bool
+	known int64
 }
 
 // covariance is how a member keeps Σ over its columns.
@@ -104,9 +110,12 @@ type covariance interface {
 	// forget sets Λ = λΛ + (1-λ)Λ0 for Λ0 = diag(1/restV), and the mean alike.
 	forget(lambda float64, mean, restMu, restV []float64) error
 	// merge is the product with o, prior counted once: da and db are the two means
-	// less the prior's; it returns that of the product and log ∫ q_a q_b / p0.
-	merge(o, prior covariance, da, db []float64) (d []float64, logC float64, err error)
+	// less the prior's; it returns that of the product, log ∫ q_a q_b / p0 and how far the
+	// two lie apart, daᵀΛa da + dbᵀΛb db - dᵀΛd.
+	merge(o, prior covariance, da, db []float64) (d []float64, logC, apart float64, err error)
 	variances(dst []float64)
+	// quick is variances to rounding, after a row for no more than the row's cost.
+	quick(dst []float64)
 	// pack is the covariance in the order of places: columns, -1 for known weights.
 	pack(places []int32) (kernels.Covariance, error)
 	clone() covariance
@@ -130,9 +139,6 @@ func New(m *kernels.Model, rule Rule) (*State, error) {
 		if learning, err = lik.NewLearning(m.Lik, n); err != nil {
 			return nil, err
 		}
-		own := *m
-		own.Lik = learning
-		m = &own
 	}
 	up, err := rule.bind(m)
 	if err != nil {
@@ -149,7 +155,7 @@ func New(m *kernels.Model, rule Rule) (*State, error) {
 	if m.Forgets() && (m.Options.AutoNoise || m.Noise > 0 || m.NoiseBy != nil) {
 		return nil, errors.New("process_noise and forgetting are two models of drift; give one of them")
 	}
-	s := &State{cfg: m, learning: learning, rule: rule, up: up, begun: math.NaN(), clock: math.NaN(), drifts: m.Drifts() || m.Options.AutoNoise}
+	s := &State{cfg: m, rule: rule, begun: math.NaN(), clock: math.NaN(), drifts: m.Drifts() || m.Options.AutoNoise}
 	if err := m.Name(&s.Dict); err != nil {
 		return nil, err
 	}
@@ -159,10 +165,19 @@ func New(m *kernels.Model, rule Rule) (*State, error) {
 		rates = m.NoiseGrid()
 	}
 	for _, q := range rates {
-		s.bank = append(s.bank, &member{q: q})
+		s.bank = append(s.bank, &member{q: q, up: up})
 	}
 	if err := s.begin(); err != nil {
 		return nil, err
+	}
+	if learning != nil {
+		learning.Dear = m.Options.Covariance != "lowrank"
+		for _, b := range s.bank {
+			b.learning = learning.Clone()
+			b.up = s.bound(b.learning)
+			b.noise = rule.Name() != "ekf" || m.Options.MeasurementNoise == 0
+			b.known = s.determined(b)
+		}
 	}
 	if f := m.Start; f != nil {
 		s.n, s.skipped = f.N, f.Skipped
@@ -180,6 +195,47 @@ func New(m *kernels.Model, rule Rule) (*State, error) {
 		s.bear()
 	}
 	return s, nil
+}
+
+// bound is the rule for rows whose likelihood is l.
+func (s *State) bound(l lik.Likelihood) update {
+	own := *s.cfg
+	own.Lik = l
+	up, err := s.rule.bind(&own)
+	if err != nil { // the same options bound before
+		panic(err)
+	}
+	return up
+}
+
+// determined is how many weights of b the data determine, in units of lik.Determined.
+func (s *State) determined(b *member) (known int64) {
+	s.spare = resize(s.spare, len(b.mean))
+	b.cov.quick(s.spare)
+	for j, v := range s.spare {
+		known += lik.Determined(v, s.restV[j])
+	}
+	return known
+}
+
+// strain is the squared distance of mean from the prior's, in prior variances.
+func (s *State) strain(mean []float64) (sum float64) {
+	for j, v := range s.restV {
+		d := mean[j] - s.restMu[j]
+		sum += d * (d / v)
+	}
+	return sum
+}
+
+// rescale multiplies by λ what the data have added to b's precision, where that is
+// still a precision: a weight may have drifted past its prior.
+func (s *State) rescale(b *member, lambda float64) {
+	if lambda == 1 || !b.noise || b.cov.forget(lambda, b.mean, s.restMu, s.restV) != nil {
+		return
+	}
+	if b.learning != nil {
+		b.known = s.determined(b)
+	}
 }
 
 // begin gives the named features their columns and every member its start.
@@ -296,15 +352,15 @@ func (s *State) index() error {
 		b.mean = spread(b.mean, moves, mean)
 		b.cov.grow(p, moves, variance)
 	}
+	if s.cfg.Forgets() || s.cfg.Options.AutoDispersion {
+		s.restMu = spread(s.restMu, moves, mean)
+		s.restV = spread(s.restV, moves, variance)
+	}
 	if !s.drifts {
 		return nil
 	}
 	s.born = spread(s.born, moves, make([]bool, p))
 	s.life = spread(s.life, moves, make([]float64, p))
-	if s.cfg.Forgets() {
-		s.restMu = spread(s.restMu, moves, mean)
-		s.restV = spread(s.restV, moves, variance)
-	}
 	if s.cfg.NoiseBy != nil {
 		s.rate = make([]float64, p)
 		for id, j := range cols {
@@ -494,9 +550,15 @@ func (s *State) row(b *kernels.Batch, i int) error {
 		}
 		t := lik.Tilted{Ratio: 1}
 		if o.Weight > 0 {
+			if q.learning != nil {
+				q.learning.Begin(o, mk, v)
+			}
 			var c bool
-			t, c = s.up.tilt(o, mk, v)
+			t, c = q.up.tilt(o, mk, v)
 			cut = cut || c
+			if q.learning != nil && q.noise {
+				t.LogZ = q.learning.LogZ(o, mk, v, q.known)
+			}
 		}
 		if !finite(t.LogZ) || !finite(t.Alpha) || !finite(v*t.Alpha) || !finite(t.Beta) || !(t.Ratio > 0) || !finite(t.Ratio) {
 			return kernels.RowError(fmt.Errorf("y = %v with weight %v is impossible under a linear predictor of mean %v, variance %v: log Z = %v", o.Y, o.Weight, mk, v, t.LogZ))
@@ -508,17 +570,20 @@ func (s *State) row(b *kernels.Batch, i int) error {
 	if cut {
 		s.cut++
 	}
-	if s.learning != nil {
-		best, at := s.best(), m
-		for e, j := range s.cols {
-			at += s.vals[e] * best.mean[j]
-		}
-		s.learning.Learn(o, at, s.spreads[slices.Index(s.bank, best)])
-	}
 	for k, q := range s.bank {
 		q.logZ += s.tilts[k].LogZ
+		at, before := m, q.known
+		if q.learning != nil {
+			for e, j := range s.cols {
+				at += s.vals[e] * q.mean[j]
+			}
+		}
 		if s.spreads[k] > 0 && o.Weight > 0 {
 			q.cov.absorb(q.mean, s.tilts[k])
+		}
+		if q.learning != nil && o.Weight > 0 {
+			q.known = s.determined(q)
+			s.rescale(q, q.learning.Learn(o, at, s.spreads[k], before, q.known))
 		}
 	}
 	return nil
@@ -606,21 +671,16 @@ func (s *State) Clone() *State {
 	c.known = append([]kernels.Weight(nil), s.known...)
 	c.born = append([]bool(nil), s.born...)
 	c.life = append([]float64(nil), s.life...)
-	c.cols, c.vals, c.added, c.tilts, c.spreads = nil, nil, nil, nil, nil
+	c.cols, c.vals, c.added, c.tilts, c.spreads, c.spare = nil, nil, nil, nil, nil, nil
 	c.bank = make([]*member, len(s.bank))
 	for k, b := range s.bank {
-		c.bank[k] = &member{b.q, append([]float64(nil), b.mean...), b.cov.clone(), b.logZ}
-	}
-	if s.learning != nil {
-		own := *s.cfg
-		c.learning = s.learning.Clone()
-		own.Lik = c.learning
-		c.cfg = &own
-		up, err := s.rule.bind(c.cfg)
-		if err != nil { // the same options bound before
-			panic(err)
+		m := *b
+		m.mean, m.cov = append([]float64(nil), b.mean...), b.cov.clone()
+		if b.learning != nil {
+			m.learning = b.learning.Clone()
+			m.up = s.bound(m.learning)
 		}
-		c.up = up
+		c.bank[k] = &m
 	}
 	return &c // order, at, rate and rest are replaced, never changed
 }
@@ -660,9 +720,6 @@ func (s *State) merge(src *State) error {
 	b := src.Clone()
 	if err := b.Grow(); err != nil {
 		return err
-	}
-	if s.learning != nil {
-		s.learning.Merge(b.learning)
 	}
 	for j := range src.Dict.Len() {
 		if _, err := s.Dict.AddRaw(string(src.Dict.Name(uint32(j)))); err != nil {
@@ -709,7 +766,8 @@ func (s *State) merge(src *State) error {
 	case !b.seen:
 	case !s.seen:
 		for k, q := range s.bank {
-			q.mean, q.cov = b.bank[k].mean, b.bank[k].cov
+			r := b.bank[k]
+			q.mean, q.cov, q.learning, q.up, q.known = r.mean, r.cov, r.learning, r.up, r.known
 		}
 		copy(s.life, b.life)
 		copy(s.born, b.born)
@@ -738,13 +796,13 @@ func (s *State) merge(src *State) error {
 // multiply is the product of beliefs over the same features, in b's dictionary in
 // another order but the same columns. Time has passed since the common prior.
 func (s *State) multiply(b *State, passed float64) error {
-	prior := &State{cfg: s.cfg, rule: s.rule, up: s.up, drifts: s.drifts}
+	prior := &State{cfg: s.cfg, rule: s.rule, drifts: s.drifts}
 	if err := s.cfg.Name(&prior.Dict); err != nil {
 		return err
 	}
 	prior.named = prior.Dict.Len()
 	for _, q := range s.bank {
-		prior.bank = append(prior.bank, &member{q: q.q})
+		prior.bank = append(prior.bank, &member{q: q.q, noise: q.noise})
 	}
 	if err := prior.begin(); err != nil {
 		return err
@@ -787,6 +845,16 @@ func (s *State) multiply(b *State, passed float64) error {
 	va, vb := make([]float64, p), make([]float64, p)
 	for k, q := range s.bank {
 		r, o := b.bank[k], prior.bank[k]
+		parts := int64(0)
+		if q.learning != nil {
+			from := prior.determined(o)
+			q.known, r.known = s.determined(q), b.determined(r)
+			parts = q.known + r.known - from
+			scale := q.learning.Merge(r.learning, [3]int64{q.known, r.known, from})
+			s.rescale(q, scale[0])
+			b.rescale(r, scale[1])
+			prior.rescale(o, scale[2])
+		}
 		q.cov.variances(va)
 		r.cov.variances(vb)
 		da, db := make([]float64, p), make([]float64, p)
@@ -794,7 +862,8 @@ func (s *State) multiply(b *State, passed float64) error {
 			da[j], db[j] = q.mean[j]-o.mean[j], r.mean[j]-o.mean[j]
 			s.conflict = max(s.conflict, math.Abs(da[j]-db[j])/math.Sqrt(va[j]+vb[j]))
 		}
-		d, logC, err := q.cov.merge(r.cov, o.cov, da, db)
+		strain := s.strain(q.mean) + s.strain(r.mean) - s.strain(o.mean)
+		d, logC, apart, err := q.cov.merge(r.cov, o.cov, da, db)
 		if err != nil {
 			return fmt.Errorf("merging partial states: %w", err)
 		}
@@ -802,6 +871,11 @@ func (s *State) multiply(b *State, passed float64) error {
 			q.mean[j] = o.mean[j] + d[j]
 		}
 		q.logZ += logC
+		if q.learning != nil {
+			q.known = s.determined(q)
+			// less what the distance says of the prior
+			s.rescale(q, q.learning.Disagree(apart+strain-s.strain(q.mean), parts, q.known))
+		}
 	}
 	return nil
 }
@@ -810,6 +884,9 @@ func (s *State) multiply(b *State, passed float64) error {
 func (s *State) Summary() kernels.Fit {
 	b := s.best()
 	f := *s.cfg.NewFit(s.rule.Name())
+	if b.learning != nil {
+		f.SetLikelihood(b.learning)
+	}
 	f.N, f.Skipped, f.LogEvidence = s.n, s.skipped, b.logZ
 	if s.cfg.HasTime {
 		f.Time = s.clock
@@ -819,6 +896,10 @@ func (s *State) Summary() kernels.Fit {
 }
 
 func (s *State) status(b *member) string {
+	note := ""
+	if b.learning != nil {
+		note = b.learning.Note(b.known)
+	}
 	switch {
 	case s.late > 0:
 		return fmt.Sprintf("%d rows came before the time already reached: no drift was applied for them", s.late)
@@ -828,6 +909,8 @@ func (s *State) status(b *member) string {
 		return "parts fitted apart (several threads or window parts, no ORDER BY) were merged: with drift the answer is approximate"
 	case s.cut > 0:
 		return fmt.Sprintf("%d steps were cut at %d on the linear predictor, where one linearisation does not reach", s.cut, maxStep)
+	case note != "":
+		return note
 	case b.cov.status() != "":
 		return b.cov.status()
 	case s.cfg.Options.AutoNoise:

@@ -44,6 +44,7 @@ type lowRank struct {
 	v       float64
 
 	e, qe, n, turned []float64 // scratch
+	diag             []float64 // the variances, once quick has been asked; nil when they changed by more than a row
 
 	cuts    int64
 	dropped float64 // largest share of precision that one cut moved to the diagonal
@@ -163,6 +164,7 @@ func (l *lowRank) matrix() *dense.Matrix {
 }
 
 func (l *lowRank) grow(p int, move []int, variance []float64) {
+	l.diag = nil
 	old := *l
 	l.init(p)
 	for i, v := range variance {
@@ -208,6 +210,9 @@ func (l *lowRank) absorb(mean []float64, t lik.Tilted) {
 	for e, j := range l.cols {
 		mean[j] += t.Alpha * l.x[e] / l.s[j]
 	}
+	if l.diag != nil {
+		l.narrow(z, t)
+	}
 	h := t.Beta / t.Ratio
 	if !(h > 0) {
 		if h < 0 {
@@ -232,6 +237,20 @@ func (l *lowRank) absorb(mean []float64, t lik.Tilted) {
 	l.r++
 	if l.r == max(2*l.keep(), l.keep()+1) {
 		l.cut()
+	}
+}
+
+// narrow takes β (Σx)² from the variances kept; z is M⁻¹u.
+func (l *lowRank) narrow(z []float64, t lik.Tilted) {
+	l.e = resize(l.e, l.p)
+	for i := range l.p {
+		l.e[i] = -dense.Dot(l.row(i), z) / l.s[i]
+	}
+	for e, j := range l.cols {
+		l.e[j] += l.x[e] / l.s[j]
+	}
+	for i, v := range l.diag {
+		l.diag[i] = math.Max(v-t.Beta*l.e[i]*l.e[i], v*math.Min(t.Ratio, 1))
 	}
 }
 
@@ -286,6 +305,7 @@ func (l *lowRank) take(w, gram *dense.Matrix) {
 
 // put makes w the low-rank part. It has at most room columns.
 func (l *lowRank) put(w *dense.Matrix) {
+	l.diag = nil
 	clear(l.w)
 	l.r = w.Cols
 	for i := range l.p {
@@ -336,6 +356,11 @@ func (l *lowRank) refactor() {
 func (l *lowRank) walk(scale float64, d []float64) {
 	if scale == 0 {
 		return
+	}
+	if l.diag != nil {
+		for i := range l.diag {
+			l.diag[i] += scale * d[i]
+		}
 	}
 	l.e, l.qe = resize(l.e, l.p), resize(l.qe, l.p)
 	for i, s := range l.s {
@@ -416,6 +441,7 @@ func (l *lowRank) forget(lambda float64, mean, restMu, restV []float64) error {
 	if lambda == 1 {
 		return nil
 	}
+	l.diag = nil
 	d, nu := make([]float64, l.p), make([]float64, l.p)
 	for i := range d {
 		d[i] = mean[i] - restMu[i]
@@ -423,7 +449,9 @@ func (l *lowRank) forget(lambda float64, mean, restMu, restV []float64) error {
 	l.mulPrec(nu, d)
 	root := math.Sqrt(lambda)
 	for i := range l.p {
-		l.s[i] = lambda*l.s[i] + (1-lambda)/restV[i]
+		if s := lambda*l.s[i] + (1-lambda)/restV[i]; s > 0 {
+			l.s[i] = s // else the weight has drifted past its prior
+		}
 		for j, v := range l.row(i) {
 			l.row(i)[j] = v * root
 		}
@@ -440,16 +468,17 @@ func (l *lowRank) forget(lambda float64, mean, restMu, restV []float64) error {
 // merge joins the columns and cuts them back to the rank. A start with a low-rank
 // part of its own is in both factors: it is taken out of the second one, by the
 // eigenvalues of what the two differ in.
-func (l *lowRank) merge(other, start covariance, da, db []float64) ([]float64, float64, error) {
+func (l *lowRank) merge(other, start covariance, da, db []float64) ([]float64, float64, float64, error) {
 	o, p0 := other.(*lowRank), start.(*lowRank)
-	logC := 0.0
+	logC, apart := 0.0, 0.0
 	nu, term := make([]float64, l.p), make([]float64, l.p)
 	for _, part := range []struct {
 		*lowRank
 		d []float64
 	}{{l, da}, {o, db}} {
 		part.mulPrec(term, part.d)
-		logC += 0.5 * (part.logDetPrec() - dense.Dot(term, part.d))
+		logC += 0.5 * part.logDetPrec()
+		apart += dense.Dot(term, part.d)
 		dense.Axpy(1, term, nu)
 	}
 	logC -= 0.5 * p0.logDetPrec()
@@ -457,12 +486,12 @@ func (l *lowRank) merge(other, start covariance, da, db []float64) ([]float64, f
 	for i := range s {
 		// Cuts and data only add to s, so that what one part gained counts once more.
 		if s[i] = l.s[i] + (o.s[i] - p0.s[i]); !(s[i] > 0) {
-			return nil, 0, fmt.Errorf("no proper product: precision %v + %v - %v on the diagonal", l.s[i], o.s[i], p0.s[i])
+			return nil, 0, 0, fmt.Errorf("no proper product: precision %v + %v - %v on the diagonal", l.s[i], o.s[i], p0.s[i])
 		}
 	}
 	w, err := signed(s, []*dense.Matrix{l.matrix(), o.matrix()}, p0.matrix())
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, 0, err
 	}
 	l.s = s
 	l.cuts += o.cuts
@@ -472,8 +501,8 @@ func (l *lowRank) merge(other, start covariance, da, db []float64) ([]float64, f
 	l.take(w, nil)
 	d := make([]float64, l.p)
 	l.solve(d, nu)
-	logC += 0.5 * (dense.Dot(nu, d) - l.logDetPrec())
-	return d, logC, nil
+	apart -= dense.Dot(nu, d)
+	return d, logC - 0.5*(apart+l.logDetPrec()), apart, nil
 }
 
 // signed is a W with W Wᵀ = Σ plus plusᵀ - minus minusᵀ; negative parts that are left go
@@ -621,6 +650,14 @@ func (l *lowRank) variances(dst []float64) {
 	copy(dst, v)
 }
 
+func (l *lowRank) quick(dst []float64) {
+	if l.diag == nil {
+		l.diag = make([]float64, l.p)
+		l.variances(l.diag)
+	}
+	copy(dst, l.diag)
+}
+
 // pack keeps every column, up to twice the rank: cut back here, a run continued from
 // its fit would not be the uninterrupted one.
 func (l *lowRank) pack(places []int32) (kernels.Covariance, error) {
@@ -639,7 +676,7 @@ func (l *lowRank) pack(places []int32) (kernels.Covariance, error) {
 
 func (l *lowRank) clone() covariance {
 	c := *l
-	c.gram, c.e, c.qe, c.n, c.turned = nil, nil, nil, nil, nil
+	c.gram, c.e, c.qe, c.n, c.turned, c.diag = nil, nil, nil, nil, nil, nil
 	c.init(l.p)
 	copy(c.s, l.s)
 	copy(c.w, l.w)

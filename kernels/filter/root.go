@@ -268,17 +268,18 @@ func (r *root) set(m *dense.Matrix) {
 	}
 }
 
-func (r *root) merge(o, prior covariance, da, db []float64) ([]float64, float64, error) {
-	l, d, logC, err := product(r.matrix(), o.(*root).matrix(), prior.(*root).matrix(), da, db)
+func (r *root) merge(o, prior covariance, da, db []float64) ([]float64, float64, float64, error) {
+	l, d, logC, apart, err := product(r.matrix(), o.(*root).matrix(), prior.(*root).matrix(), da, db)
 	if err == nil {
 		r.set(l)
 	}
-	return d, logC, err
+	return d, logC, apart, err
 }
 
 // product is the product of N(da, A Aᵀ) and N(db, B Bᵀ) over N(0, P Pᵀ): its factor,
-// its mean, and the log of its integral. A, B and P are lower triangular.
-func product(a, b, prior *dense.Matrix, da, db []float64) (l *dense.Matrix, d []float64, logC float64, err error) {
+// its mean, the log of its integral, and that without the determinants times -2. A, B
+// and P are lower triangular.
+func product(a, b, prior *dense.Matrix, da, db []float64) (l *dense.Matrix, d []float64, logC, apart float64, err error) {
 	p := len(da)
 	prec, term := dense.New(p, p), dense.New(p, p)
 	d = make([]float64, p)
@@ -292,7 +293,7 @@ func product(a, b, prior *dense.Matrix, da, db []float64) (l *dense.Matrix, d []
 			nu := make([]float64, p)
 			dense.Gemv(nu, term, mean)
 			dense.Axpy(1, nu, d)
-			logC -= 0.5 * dense.Dot(nu, mean)
+			apart += dense.Dot(nu, mean)
 		}
 	}
 	add(a, 1, da)
@@ -300,7 +301,7 @@ func product(a, b, prior *dense.Matrix, da, db []float64) (l *dense.Matrix, d []
 	add(prior, -1, nil)
 	c, err := lowerRoot(prec)
 	if err != nil {
-		return nil, nil, 0, fmt.Errorf("no proper product of the covariances: %w", err)
+		return nil, nil, 0, 0, fmt.Errorf("no proper product of the covariances: %w", err)
 	}
 	// prec = CᵀC: Σ = C⁻¹C⁻ᵀ
 	l = dense.New(p, p)
@@ -312,8 +313,9 @@ func product(a, b, prior *dense.Matrix, da, db []float64) (l *dense.Matrix, d []
 	// d = C⁻¹ C⁻ᵀ ν
 	dense.SolveLowerTVec(c, d)
 	dense.SolveLowerVec(c, d)
-	logC += 0.5 * (dense.Dot(nu, d) - dense.LogDet(c))
-	return l, d, logC, nil
+	apart -= dense.Dot(nu, d)
+	logC -= 0.5 * (apart + dense.LogDet(c))
+	return l, d, logC, apart, nil
 }
 
 func (r *root) variances(dst []float64) {
@@ -324,6 +326,8 @@ func (r *root) variances(dst []float64) {
 		}
 	}
 }
+
+func (r *root) quick(dst []float64) { r.variances(dst) }
 
 func (r *root) pack(places []int32) (kernels.Covariance, error) {
 	return packFull(places, func(i, j int) float64 { return r.l[j*r.p-j*(j-1)/2+i-j] }), nil

@@ -162,7 +162,9 @@ func (r jaakkola) tilt(o lik.Obs, m, v float64) (t lik.Tilted, cut bool) {
 // for binomial y is the share of successes. The model's MeasurementNoise says what R
 // is: 0 the likelihood's own variance of y at m, for bernoulli g(1-g), which makes
 // the filter that of Laplace where the link is canonical; a number > 0; or NaN,
-// inferred from the row: R = max(NoiseFloor, e² - fᵀΣf), NoiseFloor 1e-3 by default.
+// inferred from the row: R = max(NoiseFloor, e² - fᵀΣf), NoiseFloor by default 1e-3 of
+// what measures y: 1 for shares and counts, the dispersion of gaussian and studentt, the
+// variance of gamma.
 // The row's weight divides R. Nothing is ever divided by R: own variances go through
 // the score and the information of the row.
 //
@@ -183,12 +185,12 @@ func (EKF) Name() string { return "ekf" }
 
 func (r EKF) bind(m *kernels.Model) (update, error) {
 	o := m.Options
-	k := &ekf{Likelihood: m.Lik, second: r.SecondOrder, r: o.MeasurementNoise, floor: kernels.Or(o.NoiseFloor, 1e-3),
+	k := &ekf{Likelihood: m.Lik, second: r.SecondOrder, r: o.MeasurementNoise, floor: o.NoiseFloor,
 		maxIter: kernels.Or(o.MaxIter, 1), tol: kernels.Or(o.Tol, 1e-8), limit: stepLimit(m.Lik.Link()), family: m.Lik.Family(), link: m.Lik.Link()}
 	switch {
 	case k.r < 0 || math.IsInf(k.r, 0):
 		return nil, fmt.Errorf("measurement_noise = %v: allowed: a finite number > 0, 'bernoulli' or 'auto'", k.r)
-	case !(k.floor > 0) || math.IsInf(k.floor, 0):
+	case !(k.floor >= 0) || math.IsInf(k.floor, 0):
 		return nil, fmt.Errorf("noise_floor = %v: allowed: finite numbers > 0", k.floor)
 	case k.second && k.maxIter > 1:
 		return nil, fmt.Errorf("max_iter = %d: allowed for the second-order EKF: 1", k.maxIter)
@@ -216,6 +218,21 @@ type tangent struct {
 	logR     float64
 	bend     float64 // g''/g'
 	sq       float64 // e²/R
+}
+
+// leastNoise is the least inferred R at the response g.
+func (k *ekf) leastNoise(g float64) float64 {
+	if k.floor > 0 {
+		return k.floor
+	}
+	const share = 1e-3
+	if d, ok := k.Likelihood.(lik.Dispersed); ok {
+		return share * d.Dispersion()
+	}
+	if s, ok := k.Likelihood.(lik.Shaped); ok && k.family == "gamma" {
+		return share * g * g / s.Shape()
+	}
+	return share
 }
 
 // tiny bounds R from below in densities: a response variance that underflows.
@@ -255,7 +272,7 @@ func (k *ekf) at(o lik.Obs, s, v float64) tangent {
 		e := y - g
 		r := k.r / w
 		if k.r != k.r {
-			r = math.Max(k.floor/w, e*e-slope*slope*v)
+			r = math.Max(k.leastNoise(g)/w, e*e-slope*slope*v)
 		}
 		t.score, t.h, t.logR, t.sq = slope*e/r, slope*slope/r, math.Log(r), e*e/r
 		return t

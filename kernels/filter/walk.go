@@ -172,29 +172,45 @@ func (w *walk) walk(scale float64, d []float64) {
 	}
 }
 
-// forget: a model forgets or walks.
-func (w *walk) forget(float64, []float64, []float64, []float64) error {
-	return fmt.Errorf("process noise and forgetting are two models of drift; give one of them")
+// forget goes through a root.
+func (w *walk) forget(lambda float64, mean, restMu, restV []float64) error {
+	l, _, err := w.cholesky()
+	if err != nil {
+		return err
+	}
+	r := &root{}
+	r.size0(w.p)
+	r.set(l)
+	if err := r.forget(lambda, mean, restMu, restV); err != nil {
+		return err
+	}
+	w.put(r.matrix())
+	return nil
 }
 
-func (w *walk) merge(o, prior covariance, da, db []float64) ([]float64, float64, error) {
-	var ls [3]*dense.Matrix
-	for k, c := range []covariance{w, o, prior} {
-		var err error
-		if ls[k], _, err = c.(*walk).cholesky(); err != nil {
-			return nil, 0, err
-		}
-	}
-	l, d, logC, err := product(ls[0], ls[1], ls[2], da, db)
-	if err != nil {
-		return nil, 0, err
-	}
+// put makes l the factor of Σ.
+func (w *walk) put(l *dense.Matrix) {
 	m := dense.New(w.p, w.p)
 	dense.MulTB(m, l, l)
 	for i := range w.p {
 		copy(w.row(i), m.Row(i))
 	}
-	return d, logC, nil
+}
+
+func (w *walk) merge(o, prior covariance, da, db []float64) ([]float64, float64, float64, error) {
+	var ls [3]*dense.Matrix
+	for k, c := range []covariance{w, o, prior} {
+		var err error
+		if ls[k], _, err = c.(*walk).cholesky(); err != nil {
+			return nil, 0, 0, err
+		}
+	}
+	l, d, logC, apart, err := product(ls[0], ls[1], ls[2], da, db)
+	if err != nil {
+		return nil, 0, 0, err
+	}
+	w.put(l)
+	return d, logC, apart, nil
 }
 
 func (w *walk) variances(dst []float64) {
@@ -202,6 +218,8 @@ func (w *walk) variances(dst []float64) {
 		dst[i] = w.row(i)[i]
 	}
 }
+
+func (w *walk) quick(dst []float64) { w.variances(dst) }
 
 func (w *walk) pack(places []int32) (kernels.Covariance, error) {
 	l, _, err := w.cholesky()

@@ -1,56 +1,201 @@
 package lik
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
-// Learning is the gaussian likelihood with a noise variance that is learnt from the
-// rows as a filter meets them. The variance starts as one row's worth of opinion and
-// follows the standardised innovations,
+// Learning is the gaussian likelihood with a noise variance D that is learnt from the
+// rows as a filter meets them, in a rule that knows no unit. A row whose predictor was
+// N(m, v) before it came teaches by its standardised innovation,
 //
-//	D_t = (D_0 + Σ D_{i-1} e_i² / (v_i + D_{i-1}/w_i)) / (1 + t),   e_i = y_i - m_i
+//	D' = D + g (D e²/(v + D/w) - D),  e = y - m,  g = (ν' - ν)/ν',  ν = n - γ
 //
-// the update of the conjugate normal-inverse-gamma model, in which it is exact, at the
-// variance so far. Unlike the other likelihoods it changes with Learn: each filter has
-// its own, and Clone makes another.
+// γ = Σ (1 - σ_j²/σ_0j²) is how many weights the data determine (MacKay), so that ν is
+// the degrees of freedom left for the noise: rows that settle a vague weight say
+// nothing about D and count for nothing. The first row only sets the scale, from its
+// innovation. With beliefs kept in units of D (see Learn) this is the update of the
+// conjugate normal-inverse-gamma model.
+//
+// All of it follows from D, n and the beliefs, so that a run continues from its fit.
+// Unlike the other likelihoods it changes with Learn: each filter has its own, and
+// Clone makes another.
 type Learning struct {
 	gaussian
-	sum, rows   float64 // D = sum / rows
-	sum0, rows0 float64 // at the start
+	// Dear says that bringing beliefs to another D costs O(p³): that is done less often.
+	Dear bool
+
+	rows  float64 // that came, of weight above 0; those of the start too
+	rows0 float64 // at the start
+	d0    float64
 }
 
 // NewLearning returns the likelihood that starts at l's noise variance, which n rows
-// have taught already.
+// have taught already. With n = 0 it has no opinion yet.
 // Errors: a family other than gaussian with link identity.
 func NewLearning(l Likelihood, n int64) (*Learning, error) {
 	g, ok := l.(gaussian)
 	if !ok {
 		return nil, fmt.Errorf("dispersion = 'auto' is learnt row by row for gaussian with link identity; for %s with link %s take a method that keeps its rows", l.Family(), l.Link())
 	}
-	rows := 1 + float64(n)
-	return &Learning{gaussian: g, sum: g.dispersion * rows, rows: rows, sum0: g.dispersion * rows, rows0: rows}, nil
+	return &Learning{gaussian: g, rows: float64(n), rows0: float64(n), d0: g.dispersion}, nil
 }
 
-// Learn takes a row whose linear predictor was N(m, v) before it came. A row that would
-// leave the variance not positive or not finite teaches nothing.
-func (g *Learning) Learn(o Obs, m, v float64) {
-	if !(o.Weight > 0) {
+// determined is the unit of Determined: sums of such integers do not depend on their
+// order, so that a continued run has the very sum of the uninterrupted one.
+const determined = 1 << 30
+
+// Determined is how far the data determine a weight of prior variance v0 that has
+// variance v now, 1 - v/v0 in [0, 1], in units of 2^-30.
+func Determined(v, v0 float64) int64 {
+	if r := v / v0; r < 1 {
+		return int64(math.Round((1 - r) * determined))
+	}
+	return 0
+}
+
+// A first row takes leastScale of the predictor's variance for the noise, as it could
+// not tell more from less, but what the innovation has beyond mostPrior variances of the
+// predictor is noise for certain.
+const (
+	leastScale = 1e-8
+	mostPrior  = 100
+)
+
+// Begin sets the scale where nothing has before. A row without innovation and variance
+// leaves D as it is.
+func (g *Learning) Begin(o Obs, m, v float64) {
+	if g.rows > 0 || !(o.Weight > 0) {
 		return
 	}
 	e := o.Y - m
-	sum := g.sum + g.dispersion*(e/(v+g.dispersion/o.Weight))*e
-	if d := sum / (g.rows + 1); d > 0 && d <= maxDispersion {
-		g.sum, g.rows, g.dispersion = sum, g.rows+1, d
+	if d := o.Weight * math.Max(e*e-mostPrior*v, leastScale*v); d > 0 && d <= maxDispersion {
+		g.dispersion = d
 	}
+}
+
+// LogZ is the log predictive density of a row whose predictor is N(m, v), D integrated
+// out: Student's t of ν degrees of freedom (at least 1), the normal density as ν grows.
+// known is γ, in units of Determined.
+func (g *Learning) LogZ(o Obs, m, v float64, known int64) float64 {
+	if !(o.Weight > 0) {
+		return 0
+	}
+	noise := g.dispersion / o.Weight
+	total := v + noise
+	e := o.Y - m
+	nu := math.Max(g.freedom(known), 1)
+	top, _ := math.Lgamma(0.5 * (nu + 1))
+	bottom, _ := math.Lgamma(0.5 * nu)
+	logZ := top - bottom - 0.5*(math.Log(nu*math.Pi)+math.Log(total)) - 0.5*(nu+1)*math.Log1p(e*(e/total)/nu)
+	if o.Weight != 1 {
+		logZ += 0.5 * (math.Log(2*math.Pi*noise) - o.Weight*math.Log(2*math.Pi*g.dispersion))
+	}
+	return logZ
+}
+
+func (g *Learning) freedom(known int64) float64 { return g.rows - float64(known)/determined }
+
+// leastRatio is the least part of D that one row leaves.
+const leastRatio = 1e-12
+
+// Beliefs come to a new D when it changes by leastChange or more. Where that costs
+// O(p³), what is dear allows more, by the number of weights determined: it then is 1.5
+// for a thousand of them.
+const (
+	leastChange = 1.05
+	dear        = 1.0 / 2000
+)
+
+// Learn takes a row whose predictor was N(m, v) before it came; before and after are γ
+// without and with it, in units of Determined. It returns λ = D/D', 1 where that is
+// near enough: by it the filter multiplies what the data have added to its
+// precision, Λ' = Λ0 + λ(Λ - Λ0), so that early rows weigh what later ones do. A row
+// that would leave the variance not positive or not finite teaches nothing.
+func (g *Learning) Learn(o Obs, m, v float64, before, after int64) float64 {
+	if !(o.Weight > 0) {
+		return 1
+	}
+	nu := g.freedom(before)
+	first := g.rows == 0
+	g.rows++
+	next := g.freedom(after)
+	gain := (next - nu) / next
+	if first || !(next > 0) || !(gain > 0) {
+		return 1
+	}
+	e := o.Y - m
+	taught := g.dispersion * (e / (v + g.dispersion/o.Weight)) * e
+	d := g.dispersion + math.Min(gain, 1)*(taught-g.dispersion)
+	return g.set(math.Max(d, leastRatio*g.dispersion), after)
+}
+
+// set makes d the variance and returns λ.
+func (g *Learning) set(d float64, known int64) float64 {
+	if !(d > 0 && d <= maxDispersion) {
+		return 1
+	}
+	ratio := g.dispersion / d
+	g.dispersion = d
+	least := leastChange
+	if g.Dear {
+		least = math.Max(least, 1+dear*float64(known)/determined)
+	}
+	if ratio < least && ratio > 1/least {
+		return 1
+	}
+	return ratio
 }
 
 // maxDispersion keeps squares of it finite.
 const maxDispersion = 1e150
 
+// Note is "" or a sentence: rows that leave no degree of freedom leave D a guess.
+func (g *Learning) Note(known int64) string {
+	if nu := g.freedom(known); g.rows > 0 && nu < 1 {
+		return fmt.Sprintf("dispersion %.3g is a guess: the rows determine %.3g weights and leave less than one degree of freedom to learn it from", g.dispersion, float64(known)/determined)
+	}
+	return ""
+}
+
 // Clone returns an independent copy.
 func (g *Learning) Clone() *Learning { c := *g; return &c }
 
-// Merge adds what o learnt since the start that both share.
-func (g *Learning) Merge(o *Learning) {
-	g.sum += o.sum - o.sum0
+// Merge adds what o learnt since the start that both share and returns by what λ the
+// beliefs of g, of o and of the start come to the common variance. known are the γ of
+// the three. Disagree follows, when the beliefs are merged.
+func (g *Learning) Merge(o *Learning, known [3]int64) (λ [3]float64) {
+	da, db := g.dispersion, o.dispersion
+	a, b := g.freedom(known[0]), o.freedom(known[1])
+	start := g.rows0 - float64(known[2])/determined
+	d := da
+	switch {
+	case o.rows == o.rows0:
+	case g.rows == g.rows0:
+		d = db
+	default:
+		a, b = math.Max(a, 1e-9), math.Max(b, 1e-9)
+		d = (a*da + b*db) / (a + b)
+		if start > 0 {
+			least := 0.1 * math.Min(da, db)
+			if exact := (a*da + b*db - start*g.d0) / (a + b - start); exact > least && a+b > start {
+				d = exact
+			}
+		}
+	}
+	g.dispersion = d
 	g.rows += o.rows - o.rows0
-	g.dispersion = g.sum / g.rows
+	return [3]float64{da / d, db / d, g.d0 / d}
+}
+
+// Disagree takes the squared distance of two merged beliefs, in units of their
+// covariance, which the two learnt apart; parts is the sum of their γ, less that of the
+// start, and known that of the product. It returns λ as Learn does.
+func (g *Learning) Disagree(distance float64, parts, known int64) float64 {
+	nu := g.freedom(known)
+	gain := float64(parts-known) / determined / nu
+	if !(nu > 0) || !(gain > 0) {
+		return 1
+	}
+	return g.set(g.dispersion*(1+math.Min(gain, 1-leastRatio)*(math.Max(distance, 0)*determined/float64(parts-known)-1)), known)
 }

@@ -16,7 +16,7 @@ func TestLearningConjugate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := NewLearning(l, 0)
+	g, err := NewLearning(l, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func TestLearningConjugate(t *testing.T) {
 	mean, precision := 0.0, k // in units of the noise
 	for range 200 {
 		y := 1.5 + 0.7*r.NormFloat64()
-		g.Learn(Obs{Y: y, Weight: 1}, mean, g.Dispersion()/precision)
+		g.Learn(Obs{Y: y, Weight: 1}, mean, g.Dispersion()/precision, 0, 0)
 		precision++
 		mean += (y - mean) / precision
 		sy, syy, n = sy+y, syy+y*y, n+1
@@ -42,18 +42,18 @@ func TestLearningMerge(t *testing.T) {
 	for i := range 10 {
 		o := Obs{Y: float64(i%3) - 1, Weight: 1}
 		// Without a predictor's variance the sums do not depend on the variance so far.
-		all.Learn(o, 0, 0)
+		all.Learn(o, 0, 0, 0, 0)
 		if i < 4 {
-			a.Learn(o, 0, 0)
+			a.Learn(o, 0, 0, 0, 0)
 		} else {
-			b.Learn(o, 0, 0)
+			b.Learn(o, 0, 0, 0, 0)
 		}
 	}
-	a.Merge(b)
+	a.Merge(b, [3]int64{})
 	kerneltest.Close(t, "merged", a.Dispersion(), all.Dispersion(), kerneltest.Tol{Rel: 1e-14})
 	before := a.Dispersion()
-	a.Learn(Obs{Y: math.MaxFloat64, Weight: 1}, 0, 1)
-	a.Learn(Obs{Y: 1, Weight: 0}, 0, 1)
+	a.Learn(Obs{Y: math.MaxFloat64, Weight: 1}, 0, 1, 0, 0)
+	a.Learn(Obs{Y: 1, Weight: 0}, 0, 1, 0, 0)
 	if a.Dispersion() != before {
 		t.Errorf("an endless innovation or a row of weight 0 changed the variance to %v", a.Dispersion())
 	}

@@ -1,0 +1,119 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/kerneltest"
+	"github.com/bglm/bglm/kernels/lik"
+)
+
+// units are the units of a table: y is multiplied by y and moved by shift, the columns
+// are multiplied by x, and the prior with them.
+type units struct{ y, shift, x float64 }
+
+// table is rows of an intercept and two columns in those units, under model m, whose
+// prior is in the first ones.
+func (u units) fit(t *testing.T, method string, m kernels.Model, n int, family string) *kernels.Fit {
+	t.Helper()
+	rnd := rand.New(rand.NewPCG(11, uint64(n)))
+	var b kernels.Batch
+	b.Reset()
+	for range n {
+		x, z := rnd.NormFloat64(), rnd.NormFloat64()
+		b.Add(0, 1)
+		b.Add(1, x*u.x)
+		b.Add(2, z*u.x)
+		b.EndRow()
+		y := 0.7 + 2*x - z + 0.3*rnd.NormFloat64()
+		if family == "studentt" && rnd.IntN(20) == 0 {
+			y += 5 * rnd.NormFloat64()
+		}
+		b.Y = append(b.Y, y*u.y+u.shift)
+	}
+	yy, xx := u.y*u.y, u.x*u.x
+	mean := m.Prior.Mean
+	m.Prior = kernels.Prior{Mean: mean * u.y / u.x, Variance: m.Prior.Variance * yy / xx, InterceptVariance: m.Prior.InterceptVariance * yy}
+	m.Priors = []kernels.Belief{{Feature: kernels.Intercept, Weight: kernels.Weight{Mean: mean*u.y + u.shift, Variance: m.Prior.InterceptVariance}}}
+	if !m.Options.AutoDispersion {
+		m.Params.Dispersion *= yy
+	}
+	l, err := lik.New(family, "", m.Params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Lik, m.Intercept = l, true
+	e, err := Find(method)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := e.New(&m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"x", "z"} {
+		if _, err := s.Features().Add(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Update(context.Background(), &b, false); err != nil {
+		t.Fatal(err)
+	}
+	f, err := s.Fit(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// Whatever is learnt has the units of the data: a fit in other units is the fit.
+func TestEquivariance(t *testing.T) {
+	type variant struct {
+		method, family string
+		o              kernels.Options
+	}
+	var all []variant
+	for _, form := range []string{"diagonal", "full", "lowrank"} {
+		o := kernels.Options{Covariance: form, AutoDispersion: true}
+		all = append(all, variant{"adf", "gaussian", o})
+		noisy := o
+		noisy.AutoNoise = true
+		all = append(all, variant{"adf", "gaussian", noisy})
+		if form == "diagonal" {
+			continue
+		}
+		inferred := o
+		inferred.MeasurementNoise = math.NaN()
+		all = append(all, variant{"sequential_laplace", "gaussian", o}, variant{"ekf", "gaussian", o}, variant{"ekf", "gaussian", inferred}, variant{"ekf", "gaussian", noisy})
+	}
+	for _, v := range all {
+		m := kernels.Model{Params: lik.Params{Dispersion: 1, Shape: 4}, Prior: kernels.Prior{Mean: 0.1, Variance: 2, InterceptVariance: 10}, Options: v.o}
+		want := units{1, 0, 1}.fit(t, v.method, m, 200, v.family)
+		for _, u := range []units{{1e4, 0, 1}, {1e-5, 0, 1}, {1, 1e4, 1}, {1, 0, 1e3}, {1, 0, 1e-4}, {30, -500, 0.02}} {
+			if v.o.AutoNoise && u.x != 1 {
+				continue // one rate for all weights, the intercept's too, is in one unit
+			}
+			what := fmt.Sprintf("%s %s %s, noise %v %v, units %v", v.method, v.family, v.o.Covariance, v.o.AutoNoise, v.o.MeasurementNoise, u)
+			got := u.fit(t, v.method, m, 200, v.family)
+			tol := kerneltest.Tol{Rel: 1e-6}
+			kerneltest.Close(t, what+": dispersion", got.Dispersion, want.Dispersion*u.y*u.y, tol)
+			kerneltest.Close(t, what+": log evidence", got.LogEvidence, want.LogEvidence-200*math.Log(u.y), kerneltest.Tol{Rel: 1e-6, Abs: 1e-4})
+			for i, w := range want.Beliefs {
+				unit, shift := u.y/u.x, 0.0
+				if w.Feature == kernels.Intercept {
+					unit, shift = u.y, u.shift
+				}
+				sd := math.Sqrt(w.Variance)
+				kerneltest.Close(t, what+": mean of "+w.Feature, (got.Beliefs[i].Mean-shift)/unit, w.Mean, kerneltest.Tol{Rel: 1e-6, Abs: 1e-4 * sd})
+				kerneltest.Close(t, what+": variance of "+w.Feature, got.Beliefs[i].Variance, w.Variance*unit*unit, kerneltest.Tol{Rel: 1e-5})
+			}
+			if t.Failed() {
+				return
+			}
+		}
+	}
+}
