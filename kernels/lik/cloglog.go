@@ -132,8 +132,17 @@ func (c cloglogShape) at(d float64) (gap, slope, curv float64) {
 
 func (cloglog) Response(s float64) float64 { return -math.Expm1(-math.Exp(s)) }
 
-// Predict integrates both probabilities, each to 1e-9 relative in its own tail.
+// gumbelMean is that of -log E for an exponential E: 1 - exp(-e^s) = P(s > log E).
+const gumbelMean = 0.57721566490153286061
+
+// Predict integrates both probabilities, each to 1e-9 relative in its own tail. Under a
+// variance beyond 1e24 log E is a constant beside s.
 func (l cloglog) Predict(m, v float64) (mean, variance float64) {
+	if v > 1e24 {
+		z := (m + gumbelMean) / math.Sqrt(v)
+		mean = special.Phi(z)
+		return mean, mean * special.Phi(-z)
+	}
 	yes := math.Exp(l.auto(1, m, v))
 	no := math.Exp(l.auto(0, m, v))
 	if yes > no {

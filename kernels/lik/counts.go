@@ -161,17 +161,21 @@ func lognormal(m, v float64) (mean, variance, square float64) {
 		if v < 40 {
 			logGrowth = math.Log(math.Expm1(v))
 		}
-		variance = math.Exp(2*m + v + logGrowth)
+		variance = math.Exp(2*(m+0.5*v) + logGrowth)
 	}
-	return mean, variance, math.Exp(2*m + 2*v)
+	return mean, variance, math.Exp(2 * (m + v))
 }
 
-// countQuantile is the smallest whole number whose cdf reaches p; guess is a start.
+// countQuantile is the smallest whole number whose cdf reaches p; guess is a start, up to
+// hugeRate. It is +Inf where the quantile is beyond twice that.
 func countQuantile(p, guess float64, cdf func(k float64) float64) float64 {
 	guess = math.Floor(guess)
 	step := math.Max(1, math.Floor(0.5*math.Sqrt(guess)))
 	lo, hi := guess, guess // want cdf(lo) < p <= cdf(hi)
-	for cdf(hi) < p && hi < 1e300 {
+	for cdf(hi) < p {
+		if hi > 2*hugeRate {
+			return math.Inf(1)
+		}
 		lo = hi
 		hi += step
 		step *= 2

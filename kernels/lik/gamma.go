@@ -95,10 +95,15 @@ func (l gamma) Interval(m, v, level float64) (lower, upper float64) {
 	if !(level > 0 && level < 1) || math.IsNaN(m) || math.IsInf(m, 0) || !(v >= 0) {
 		return math.NaN(), math.NaN()
 	}
+	z := centralZ(level)
+	return math.Exp(l.logQuantile(m, v, 0.5*(1+level), -z)), math.Exp(l.logQuantile(m, v, 0.5*(1-level), z))
+}
+
+// logQuantile is the log of the quantile that the predictive law exceeds with the
+// probability above; z has its sign.
+func (l gamma) logQuantile(m, v, above, z float64) float64 {
 	logK := math.Log(l.shape)
-	above := func(x float64) float64 { return poissonLognormalCDF(l.shape-1, x+logK-m, v) } // x = log y
 	sd := math.Sqrt(v + 1/l.shape)
-	lower = quantile(m-sd, sd, func(x float64) float64 { return 0.5*(1+level) - above(x) })
-	upper = quantile(m+sd, sd, func(x float64) float64 { return 0.5*(1-level) - above(x) })
-	return math.Exp(lower), math.Exp(upper)
+	// x = log y: P(Y > y) is the count's distribution function
+	return quantile(m+math.Copysign(sd, z), sd, func(x float64) float64 { return above - poissonLognormalCDF(l.shape-1, x+logK-m, v) })
 }

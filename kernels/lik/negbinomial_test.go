@@ -62,3 +62,20 @@ func testShape(t *testing.T, family string, def float64, want string) {
 func BenchmarkNegBinomial(b *testing.B) {
 	benchmark(b, mustNew(b, "negbinomial", "", Params{Shape: 2}), Obs{Y: 3, Weight: 1})
 }
+
+// Quantiles of means beyond 1e15 are those of the rate, which is gamma, and Infinity
+// beyond the largest number, as of the other counts.
+func TestNegBinomialHugeInterval(t *testing.T) {
+	for _, size := range []float64{0.5, 3} {
+		l, g := mustNew(t, "negbinomial", "", Params{Shape: size}), mustNew(t, "gamma", "", Params{Shape: size})
+		for _, c := range [][2]float64{{60, 0}, {100, 4}, {600, 2}, {690, 9}} {
+			lo, hi := l.Interval(c[0], c[1], 0.95)
+			glo, ghi := g.Interval(c[0], c[1], 0.95)
+			kerneltest.Close(t, "lower", lo, glo, kerneltest.Tol{Rel: 1e-7})
+			kerneltest.Close(t, "upper", hi, ghi, kerneltest.Tol{Rel: 1e-7})
+		}
+		if lo, hi := l.Interval(800, 2, 0.95); !math.IsInf(lo, 1) || !math.IsInf(hi, 1) {
+			t.Errorf("size %v at mean 800: [%v, %v], want Infinity", size, lo, hi)
+		}
+	}
+}
