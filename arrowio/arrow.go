@@ -100,7 +100,7 @@ func readFit(r array.RecordReader, o *Options) (f *kernels.Fit, err error) {
 	// Arrays of a damaged file can point outside their buffers.
 	defer func() {
 		if p := recover(); p != nil {
-			f, err = nil, fmt.Errorf("the table is damaged: %v", p)
+			f, err = nil, fmt.Errorf("the table: %w", Damage(p))
 		}
 	}()
 	s := r.Schema()

@@ -121,7 +121,7 @@ func newFitter(s *arrow.Schema, job Job) (f *Fitter, err error) {
 	// The Arrow library has no arrays of some types that a schema can name.
 	defer func() {
 		if p := recover(); p != nil {
-			f, err = nil, fmt.Errorf("the schema is damaged, or of types without arrays: %v", p)
+			f, err = nil, fmt.Errorf("the schema, or a type without arrays: %w", Damage(p))
 		}
 	}()
 	f = &Fitter{job: job, order: map[string]int{}}
@@ -228,7 +228,7 @@ func (f *Fitter) Add(ctx context.Context, rec arrow.RecordBatch) (err error) {
 	// Arrays from a damaged file can point outside their buffers.
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("arrowio: the record after row %d is damaged: %v", f.rows, p)
+			err = fmt.Errorf("arrowio: the record after row %d: %w", f.rows, Damage(p))
 		}
 	}()
 	if err := f.add(ctx, rec); err != nil {

@@ -29,7 +29,7 @@ type Reader struct {
 func (r *Reader) Next() (more bool) {
 	defer func() {
 		if p := recover(); p != nil {
-			r.err, more = fmt.Errorf("damaged: %v", p), false
+			r.err, more = Damage(p), false
 		}
 	}()
 	if r.err != nil || !r.RecordReader.Next() {
@@ -48,7 +48,7 @@ func (r *Reader) Err() error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return nil
 	}
-	return fmt.Errorf("%s: %w", r.name, err)
+	return fmt.Errorf("%s: %w", r.name, Damage(err))
 }
 
 // Close releases the reader and closes its file.
@@ -107,14 +107,14 @@ func StreamIPC(name string, in io.Reader) (_ *Reader, err error) {
 		if errors.Is(err, io.EOF) {
 			err = errors.New("no data")
 		}
-		return nil, fmt.Errorf("%s: not an Arrow IPC stream: %w", name, err)
+		return nil, fmt.Errorf("%s: not an Arrow IPC stream: %w", name, Damage(err))
 	}
 	return &Reader{RecordReader: r, name: name}, nil
 }
 
 func guard(name string, err *error) {
 	if p := recover(); p != nil {
-		*err = fmt.Errorf("%s: damaged: %v", name, p)
+		*err = fmt.Errorf("%s: %w", name, Damage(p))
 	}
 }
 
@@ -129,7 +129,7 @@ func fileReader(name string, f *os.File) (_ *Reader, err error) {
 	}
 	r, err := ipc.NewFileReader(f)
 	if err != nil {
-		return nil, fmt.Errorf("%s: not an Arrow IPC file: %w", name, err)
+		return nil, fmt.Errorf("%s: not an Arrow IPC file: %w", name, Damage(err))
 	}
 	return &Reader{RecordReader: &fileRecords{r: r}, name: name}, nil
 }
@@ -165,7 +165,7 @@ func (f *fileRecords) Next() bool {
 		return false
 	}
 	if f.rec, f.fail = f.r.RecordBatchAt(f.at); f.fail != nil {
-		f.fail = fmt.Errorf("record %d: %w", f.at+1, f.fail)
+		f.fail = fmt.Errorf("record %d: %w", f.at+1, Damage(f.fail))
 		return false
 	}
 	f.at++

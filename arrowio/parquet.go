@@ -7,7 +7,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"unicode/utf8"
 
@@ -273,10 +272,9 @@ func readParquetMeta(r io.ReaderAt, size int64, o *Options) (f *kernels.Fit, kep
 	// The Parquet library panics on some damaged files.
 	defer func() {
 		if p := recover(); p != nil {
-			if e, ok := p.(runtime.Error); ok {
-				p = e.Error()
-			}
-			f, kept, err = nil, nil, fmt.Errorf("the file is damaged: %v", p)
+			f, kept, err = nil, nil, fmt.Errorf("the file: %w", Damage(p))
+		} else if err != nil {
+			err = Damage(err)
 		}
 	}()
 	if size < 12 {

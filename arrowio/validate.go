@@ -8,14 +8,22 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 )
 
+// bareRows is how many rows an array may have whatever its size, as NULL columns and
+// runs have; beyond it a record needs a bit for each row.
+const bareRows = 1 << 20
+
 // validate checks that the arrays of a record stay within their buffers: offsets in
 // order, indices within their dictionaries, runs in order, children as long as they
 // must be. Without it a damaged offset makes a value of most of a column, and copies
 // of a record take thousands of times its size. Cost: a pass over offsets, indices
 // and views.
 func validate(rec arrow.RecordBatch) error {
+	size := int64(0)
+	for _, c := range rec.Columns() {
+		size += int64(min(c.Data().SizeInBytes(), 1<<40))
+	}
 	for i, c := range rec.Columns() {
-		err := validateArray(c, 0)
+		err := validateArray(c, bareRows+8*size, 0)
 		if err == nil && int64(c.Len()) != rec.NumRows() {
 			err = fmt.Errorf("%d rows, the record has %d", c.Len(), rec.NumRows())
 		}
@@ -27,9 +35,12 @@ func validate(rec arrow.RecordBatch) error {
 	return nil
 }
 
-func validateArray(a arrow.Array, depth int) error {
+func validateArray(a arrow.Array, most int64, depth int) error {
 	if depth > maxDepth {
 		return errDamaged
+	}
+	if n := int64(a.Len()); n > most {
+		return fmt.Errorf("%d values of type %s, but a record of its size holds at most %d", n, a.DataType(), most)
 	}
 	if v, ok := a.(interface{ ValidateFull() error }); ok {
 		if err := v.ValidateFull(); err != nil {
@@ -65,7 +76,7 @@ func validateArray(a arrow.Array, depth int) error {
 		inner = append(inner, a.Storage())
 	}
 	for _, c := range inner {
-		if err := validateArray(c, depth+1); err != nil {
+		if err := validateArray(c, most, depth+1); err != nil {
 			return err
 		}
 	}

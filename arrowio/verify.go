@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // The Arrow library believes the lengths in a file's metadata and allocates by them:
@@ -13,6 +14,20 @@ import (
 // and File.fbs in Arrow's format 1.5) before the library does.
 
 var errDamaged = errors.New("damaged: lengths in its metadata do not fit")
+
+// Damage is what the Arrow and Parquet libraries panic over, or fail with, as an
+// error to show: accesses outside of an array, which Go's runtime stopped, are lengths
+// that do not fit.
+func Damage(what any) error {
+	err, ok := what.(error)
+	if !ok {
+		err = fmt.Errorf("damaged: %v", what)
+	}
+	if strings.Contains(err.Error(), "runtime error") {
+		return errDamaged
+	}
+	return err
+}
 
 const (
 	maxMetadata = 64 << 20

@@ -72,7 +72,7 @@ func TestSmallStreamsStaySmall(t *testing.T) {
 	}
 	for name, in := range map[string][]byte{
 		"dictionary": streamOf(t, "d", b.NewArray()),
-		"null":       streamOf(t, "n", array.NewNull(3_000_000)),
+		"null":       streamOf(t, "n", array.NewNull(1_000_000)),
 	} {
 		if len(in) > 60_000 {
 			t.Fatalf("%s: the stream has %d bytes", name, len(in))
@@ -90,6 +90,27 @@ func TestSmallStreamsStaySmall(t *testing.T) {
 		t.Logf("%s: %d MB for %d KB", name, took>>20, len(in)>>10)
 		if took > 250<<20 {
 			t.Errorf("%s: %d MB of memory for a stream of %d KB", name, took>>20, len(in)>>10)
+		}
+	}
+}
+
+// A row of a few bytes cannot hold 100 million values.
+func TestValuesWithoutBytes(t *testing.T) {
+	offsets := memory.NewBufferBytes(binary.LittleEndian.AppendUint32(make([]byte, 4), 100_000_000))
+	list := array.NewListData(array.NewData(arrow.ListOf(arrow.Null), 1, []*memory.Buffer{nil, offsets}, []arrow.ArrayData{array.NewNull(100_000_000).Data()}, 0, 0))
+	for name, in := range map[string][]byte{"lists": streamOf(t, "l", list), "rows": streamOf(t, "n", array.NewNull(200_000_000))} {
+		var err error
+		took := peak(func() {
+			var r *arrowio.Reader
+			if r, err = arrowio.StreamIPC(name, bytes.NewReader(in)); err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			err = pqrows.FromArrow(io.Discard, r)
+		})
+		t.Logf("%s: %d MB for %d bytes", name, took>>20, len(in))
+		if err == nil || !strings.Contains(err.Error(), name+": damaged: column") || took > 100<<20 {
+			t.Errorf("%s: %d MB of memory for a stream of %d bytes, error %v", name, took>>20, len(in), err)
 		}
 	}
 }

@@ -135,7 +135,7 @@ func open(ctx context.Context, path string, f *os.File, columns []string) (r *Re
 
 func guard(err *error) {
 	if p := recover(); p != nil {
-		*err = fmt.Errorf("the file is damaged: %v", p)
+		*err = fmt.Errorf("the file: %w", arrowio.Damage(p))
 	}
 }
 
@@ -237,7 +237,7 @@ func (r *Reader) decodeGroup(g int) {
 			}
 		}
 		if err := rr.Err(); err != nil && !errors.Is(err, io.EOF) {
-			return err
+			return arrowio.Damage(err)
 		}
 		if want := r.pr.MetaData().RowGroup(g).NumRows(); rows != want {
 			return fmt.Errorf("the file is damaged: %d rows, its footer says %d", rows, want)
