@@ -74,9 +74,6 @@ func (s *session) load(table, path string, opts [][2]string) (*fits, error) {
 	s.e.note(path)
 	f, err := s.loadAny(table, path, opts)
 	if err != nil {
-		if text := plainMessage(err.Error()); text != err.Error() {
-			err = &rewritten{text, err}
-		}
 		return nil, named(path, err)
 	}
 	return f, nil

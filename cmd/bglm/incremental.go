@@ -111,7 +111,7 @@ func (c *fitCommand) fresh(s *session) ([]string, error) {
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return nil, named(c.Out, err)
 	}
 	var out []string
 	for _, f := range slices.Compact(files) {
@@ -177,12 +177,12 @@ func (c *fitCommand) oneFile(s *session, file string) (copyOf string, err error)
 	}
 	err = s.conn.QueryRowContext(s.ctx, "SELECT coalesce(min(file), '') FROM "+ledgerDB+".main.bglm_ledger WHERE sha256 = ? AND bytes = ?", sum, st.Size()).Scan(&copyOf)
 	if err != nil {
-		return "", s.failed(err)
+		return "", named(c.Out, s.failed(err))
 	}
 	if copyOf == "" {
 		return "", c.learn(s, file, st, sum)
 	}
-	return copyOf, s.exec(addToLedger, ledgerName(file), st.Size(), sum, 0)
+	return copyOf, named(c.Out, s.exec(addToLedger, ledgerName(file), st.Size(), sum, 0))
 }
 
 const addToLedger = "INSERT INTO " + ledgerDB + ".main.bglm_ledger VALUES (?, ?, ?, ?, current_timestamp::TIMESTAMP)"
@@ -205,12 +205,12 @@ func (c *fitCommand) learn(s *session, file string, st os.FileInfo, sum string) 
 	var prior *fits
 	var have int
 	if err := s.row("SELECT count(*) FROM duckdb_tables() WHERE database_name = '"+ledgerDB+"' AND table_name = 'fits'", &have); err != nil {
-		return err
+		return named(c.Out, err)
 	}
 	switch {
 	case have > 0:
 		if err := s.exec("CREATE OR REPLACE TEMP TABLE prior_fits AS FROM " + ledgerDB + ".main.fits"); err != nil {
-			return err
+			return named(c.Out, err)
 		}
 		prior, err = s.look("prior_fits", nil)
 	case c.Prior != "":
@@ -220,7 +220,7 @@ func (c *fitCommand) learn(s *session, file string, st os.FileInfo, sum string) 
 		err = samePrior(prior, j)
 	}
 	if err != nil {
-		return fmt.Errorf("the fits to go on from: %w", err)
+		return fmt.Errorf("%s: the fits to go on from: %w", c.Out, err)
 	}
 	if err := s.fitTable(j, src, prior, false); err != nil {
 		return err
@@ -261,7 +261,7 @@ func (c *fitCommand) learn(s *session, file string, st os.FileInfo, sum string) 
 	}
 	if err != nil {
 		_, _ = s.conn.ExecContext(s.e.ctx, "ROLLBACK")
-		return named(file, err)
+		return named(c.Out, named(file, err))
 	}
 	return nil
 }
@@ -283,15 +283,15 @@ func (c *fitCommand) tell(s *session, done, copies int, began time.Time) error {
 	sum := &summary{Command: "fit", Files: done, Copies: copies, Out: c.Out}
 	var have int
 	if err := s.row("SELECT count(*) FROM duckdb_tables() WHERE database_name = '"+ledgerDB+"' AND table_name = 'fits'", &have); err != nil {
-		return err
+		return named(c.Out, err)
 	}
 	if have > 0 {
 		f, err := s.look(ledgerDB+".main.fits", nil)
-		if err != nil {
-			return err
+		if err == nil {
+			err = s.summarise(f, sum)
 		}
-		if err := s.summarise(f, sum); err != nil {
-			return err
+		if err != nil {
+			return named(c.Out, err)
 		}
 	}
 	sum.took(began)

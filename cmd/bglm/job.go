@@ -316,7 +316,7 @@ func (s *session) blame(src *source, err error) error {
 	if err == nil || errors.As(err, new(usageError)) || s.ctx.Err() != nil {
 		return err
 	}
-	text := plainMessage(err.Error())
+	text := err.Error()
 	name := ""
 	for i, read := range src.read {
 		if strings.Contains(text, read) {
@@ -367,17 +367,18 @@ func aboutSQL(msg string) bool {
 	return strings.HasPrefix(msg, "Binder Error") || strings.HasPrefix(msg, "Parser Error") || strings.HasPrefix(msg, "Catalog Error")
 }
 
-// plainMessage leaves out of what DuckDB says its own stack, and the SQL of a
-// statement that the user did not write.
-func plainMessage(msg string) string {
+// plainly leaves out of what DuckDB says its own stack, and the SQL of a statement
+// that the user did not write.
+func plainly(err error) error {
+	msg := err.Error()
 	if i := strings.Index(msg, "INTERNAL Error:"); i >= 0 {
 		what, _, _ := strings.Cut(strings.TrimSpace(msg[i+len("INTERNAL Error:"):]), "\n")
-		return msg[:i] + "damaged: DuckDB cannot read it (" + what + ")"
+		return &rewritten{msg[:i] + "damaged, or a fault of DuckDB, which says: " + what, err}
 	}
 	if i := strings.Index(msg, "\n\nLINE 1: "); i > 0 && !aboutSQL(msg) {
-		msg = msg[:i]
+		return &rewritten{strings.TrimSpace(msg[:i]), err}
 	}
-	return strings.TrimSpace(msg)
+	return err
 }
 
 // unreadable reads the files one by one, all columns of them, and names the first

@@ -120,7 +120,7 @@ func (s *session) failed(err error) error {
 	if s.ctx.Err() != nil {
 		return errors.New("interrupted; nothing was written")
 	}
-	return err
+	return plainly(err)
 }
 
 func (s *session) exec(query string, args ...any) error {

@@ -8,7 +8,7 @@ import (
 
 func TestVisible(t *testing.T) {
 	for in, want := range map[string]string{
-		"größe ✓ 漢字":          "größe ✓ 漢字",
+		"größe ✓ 漢字":           "größe ✓ 漢字",
 		"a\x1b[31mb\x7f\u009b": `a\x1B[31mb\x7F\x9B`,
 		"a\nb\tc\r":            `a\nb\tc\r`,
 		"bad \xff\xc3":         `bad \xFF\xC3`,
