@@ -23,6 +23,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(beMain) != "" {
 		os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
+	if os.Getenv(mutantServer) != "" {
+		os.Exit(serveMutants())
+	}
 	os.Exit(m.Run())
 }
 
