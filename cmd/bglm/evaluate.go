@@ -117,7 +117,7 @@ func (c *evaluateCommand) scored(s *session) (binary bool, err error) {
 			return false, err
 		}
 		if sc.fits.hasClass || !sc.fits.isFit {
-			return false, errors.New("these beliefs predict classes or functions; evaluate their scores with --p")
+			return false, fmt.Errorf("--beliefs %s: these predict classes or functions; evaluate their scores with --p", c.Beliefs)
 		}
 		src = sc.src
 		trials := "1"

@@ -73,6 +73,11 @@ func (s *session) look(table string, meta []string) (*fits, error) {
 func (s *session) load(table, path string, opts [][2]string) (*fits, error) {
 	s.e.note(path)
 	f, err := s.loadAny(table, path, opts)
+	if err == nil && f.isFit {
+		// Decoded here, a damaged fit is an error of this file and of no other.
+		var n int64
+		err = s.row("SELECT count(bglm_beliefs(fit)) FROM "+f.table, &n)
+	}
 	if err != nil {
 		return nil, named(path, err)
 	}

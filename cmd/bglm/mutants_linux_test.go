@@ -289,7 +289,7 @@ func mutate(rng *rand.Rand, b []byte) []byte {
 func TestMutants(t *testing.T) {
 	n := *mutants
 	if n == 0 {
-		if n = 400; testing.Short() {
+		if n = 200; testing.Short() {
 			n = 60
 		}
 	}
