@@ -8,7 +8,7 @@ GO      ?= go
 SO_FLAGS := -tags bglm_extension -buildmode=c-shared -trimpath
 UNAME   := $(shell uname -s)
 ifeq ($(UNAME),Linux)
-LINK := -static-libgcc -Wl,--version-script=$(CURDIR)/udf/internal/capi/exports.map
+LINK := -static-libgcc -Wl,-z,relro,-z,now -Wl,--version-script=$(CURDIR)/udf/internal/capi/exports.map
 endif
 
 .PHONY: help build extension run data test test-nocgo test-arrow test-race test-clients notebooks soak sanitize fuzz bench lint golden docs reproduce clean
@@ -45,7 +45,7 @@ test-race: ## all tests under the race detector, the slow ones short
 	$(GO) test -race -short ./...
 
 test-clients: extension ## SQL tests in DuckDB 1.3, 1.4 and 1.5 (Node clients, through npm)
-	BGLM_EXTENSION=$(CURDIR)/$(BUILD)/bglm.duckdb_extension $(GO) test ./udf/sqltest -run 'TestClients|TestEqualClients|TestHostileClients|TestNumbersClients' -count=1 -v
+	BGLM_EXTENSION=$(CURDIR)/$(BUILD)/bglm.duckdb_extension $(GO) test ./udf/sqltest -run 'TestClients|TestEqualClients|TestHostileClients|TestNumbersClients|TestHardened|TestSignals' -count=1 -v
 
 notebooks: ## run the notebooks headless (Debian packages, gonb)
 	bash notebooks/run.sh

@@ -240,6 +240,11 @@ func checkResponse(y *capi.Vec) error {
 
 // checkLabel says whether y can be a class.
 func checkLabel(y *capi.Vec) error {
+	if y.Type == capi.Enum {
+		if err := y.CheckEnum(); err != nil {
+			return fmt.Errorf("y is %w", err)
+		}
+	}
 	if y.IsNumber() || y.Type == capi.Boolean || y.Type == capi.Varchar || y.Type == capi.Enum || y.Type == capi.SQLNull {
 		return nil
 	}

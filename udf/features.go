@@ -139,6 +139,9 @@ func planFeatures(x *capi.Vec, arg string) (*features, error) {
 				p.kind = boolean
 				p.tf = [2]kernels.Key{kernels.NewKey(v.Name + "=false"), kernels.NewKey(v.Name + "=true")}
 			case v.Type == capi.Enum:
+				if err := v.CheckEnum(); err != nil {
+					return nil, fmt.Errorf("%s field %q is %w", arg, v.Name, err)
+				}
 				p.kind, p.codes = enum, map[int]kernels.Key{}
 			case v.Type == capi.Date:
 				p.kind, p.prefix = date, kernels.NewPrefix(v.Name)

@@ -1,9 +1,11 @@
 package sqltest
 
 import (
+	"debug/elf"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 )
 
@@ -44,5 +46,45 @@ func TestClients(t *testing.T) {
 			}
 			t.Logf("%s", out)
 		})
+	}
+}
+
+// TestSignals: the Go runtime takes SIGURG for itself; a host's own handler still gets
+// what others send.
+//
+// covers: hosts
+func TestSignals(t *testing.T) {
+	ext := extension(t)
+	for _, v := range clientVersions {
+		out, err := exec.CommandContext(t.Context(), "node", "clients/signals.mjs", ext, v).CombinedOutput()
+		if err != nil {
+			t.Errorf("DuckDB %s: %v: %s", v, err, out)
+		}
+	}
+}
+
+// TestHardened: the extension's tables of addresses are read-only once it is loaded
+// (full RELRO: all symbols bound at load), and it exports its entry point only.
+//
+// covers: hosts
+func TestHardened(t *testing.T) {
+	ext := extension(t)
+	f, err := elf.Open(ext)
+	if err != nil {
+		t.Skipf("not an ELF file: %v", err)
+	}
+	defer f.Close()
+	relro := slices.ContainsFunc(f.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_GNU_RELRO })
+	flags, err := f.DynValue(elf.DT_FLAGS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags1, err := f.DynValue(elf.DT_FLAGS_1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := len(flags) > 0 && elf.DynFlag(flags[0])&elf.DF_BIND_NOW != 0 || len(flags1) > 0 && elf.DynFlag1(flags1[0])&elf.DF_1_NOW != 0
+	if !relro || !now {
+		t.Errorf("GNU_RELRO %v, bound at load %v", relro, now)
 	}
 }

@@ -44,6 +44,7 @@ typedef void (*bglm_scalar_fn)(duckdb_ptr info, duckdb_ptr chunk, duckdb_ptr out
 	X(168, uint8_t, decimal_scale, (duckdb_ptr type))                                                            \
 	X(169, int, decimal_internal_type, (duckdb_ptr type))                                                        \
 	X(170, int, enum_internal_type, (duckdb_ptr type))                                                           \
+	X(171, uint32_t, enum_dictionary_size, (duckdb_ptr type))                                                    \
 	X(172, char *, enum_dictionary_value, (duckdb_ptr type, idx_t i))                                            \
 	X(175, idx_t, array_type_array_size, (duckdb_ptr type))                                                      \
 	X(178, idx_t, struct_type_child_count, (duckdb_ptr type))                                                    \
@@ -198,6 +199,7 @@ duckdb_ptr bglm_type_map(duckdb_ptr key, duckdb_ptr value);
 duckdb_ptr bglm_type_struct(duckdb_ptr *types, const char **names, uint64_t n);
 void bglm_type_destroy(duckdb_ptr t);
 char *bglm_enum_value(duckdb_ptr ltype, uint64_t i);
+uint32_t bglm_enum_size(duckdb_ptr ltype);
 void bglm_free(void *p);
 const char *bglm_version(void);
 

@@ -8,6 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 	"unsafe"
 )
 
@@ -15,12 +19,46 @@ import (
 func guard(name string, out *C.bglm_out, f func() error) {
 	defer func() {
 		if r := recover(); r != nil {
-			out.err = C.CString(fmt.Sprintf("%s: internal error: %v\n%s", name, r, firstLines(debug.Stack(), 24)))
+			out.err = C.CString(fmt.Sprintf("%s: internal error: %s\n%s", name, Printable(fmt.Sprint(r)), firstLines(debug.Stack(), 24)))
 		}
 	}()
 	if err := f(); err != nil {
-		out.err = C.CString(name + ": " + err.Error())
+		out.err = C.CString(name + ": " + Printable(err.Error()))
 	}
+}
+
+// Printable writes control characters, among them those that steer a terminal or
+// turn the direction of text, and bytes that are not UTF-8 as Go escapes: names of
+// features and columns in an error come from the data. Other text stays as it is.
+func Printable(s string) string {
+	plain := func(r rune) bool {
+		return !unicode.Is(unicode.C, r) && r != '\u2028' && r != '\u2029' || r == '\u200c' || r == '\u200d' // joiners belong to words
+	}
+	clean := true
+	for i, r := range s {
+		if !plain(r) || r == utf8.RuneError && !strings.HasPrefix(s[i:], "\uFFFD") {
+			clean = false
+			break
+		}
+	}
+	if clean {
+		return s
+	}
+	b := make([]byte, 0, len(s)+16)
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && n == 1:
+			b = fmt.Appendf(b, `\x%02x`, s[i])
+		case plain(r):
+			b = append(b, s[i:i+n]...)
+		default:
+			q := strconv.QuoteRuneToASCII(r)
+			b = append(b, q[1:len(q)-1]...)
+		}
+		i += n
+	}
+	return string(b)
 }
 
 func firstLines(b []byte, n int) []byte {

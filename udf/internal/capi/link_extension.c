@@ -5,6 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if defined(__linux__)
+#include <signal.h>
+#include <unistd.h>
+#endif
+
 #include "link.h"
 
 const char *bglm_link(const void *const *slots) {
@@ -20,6 +25,44 @@ typedef struct {
 	duckdb_ptr *(*get_database)(duckdb_ptr info);
 	const void *(*get_api)(duckdb_ptr info, const char *version);
 } bglm_access;
+
+#if defined(__linux__)
+// Go's runtime takes SIGURG to interrupt its own threads, and does not pass it on. A
+// host that handles it gets what did not come from this process's own threads.
+static struct sigaction host_urg, go_urg;
+
+// Before Go's own constructor, which has no priority and so comes later.
+__attribute__((constructor(101))) static void find_host_urg(void) {
+	if (sigaction(SIGURG, NULL, &host_urg) != 0)
+		host_urg.sa_handler = SIG_DFL;
+}
+
+static void on_urg(int sig, siginfo_t *info, void *context) {
+	go_urg.sa_sigaction(sig, info, context);
+	if (info->si_code == SI_TKILL && info->si_pid == getpid())
+		return;
+	if (host_urg.sa_flags & SA_SIGINFO)
+		host_urg.sa_sigaction(sig, info, context);
+	else
+		host_urg.sa_handler(sig);
+}
+
+static void pass_urg_on(void) {
+	static int done;
+	if (__atomic_exchange_n(&done, 1, __ATOMIC_SEQ_CST))
+		return;
+	if (!(host_urg.sa_flags & SA_SIGINFO) && (host_urg.sa_handler == SIG_DFL || host_urg.sa_handler == SIG_IGN))
+		return;
+	struct sigaction now;
+	if (sigaction(SIGURG, NULL, &now) != 0 || !(now.sa_flags & SA_SIGINFO) || now.sa_sigaction == host_urg.sa_sigaction)
+		return; // Go did not take it
+	go_urg = now;
+	now.sa_sigaction = on_urg;
+	sigaction(SIGURG, &now, NULL);
+}
+#else
+static void pass_urg_on(void) {}
+#endif
 
 extern char *bglmGoLoad(duckdb_ptr con); // malloc'ed error text or NULL
 
@@ -44,6 +87,7 @@ __attribute__((visibility("default"))) bool bglm_init_c_api(duckdb_ptr info, bgl
 		access->set_error(info, msg);
 		return false;
 	}
+	pass_urg_on();
 	duckdb_ptr *db = access->get_database(info), con = NULL;
 	if (!db || bglm_api.connect(*db, &con) != 0) {
 		access->set_error(info, "bglm: no connection to the database");

@@ -434,5 +434,6 @@ duckdb_ptr bglm_type_map(duckdb_ptr k, duckdb_ptr v) { return bglm_api.create_ma
 duckdb_ptr bglm_type_struct(duckdb_ptr *t, const char **names, uint64_t n) { return bglm_api.create_struct_type(t, names, n); }
 void bglm_type_destroy(duckdb_ptr t) { bglm_api.destroy_logical_type(&t); }
 char *bglm_enum_value(duckdb_ptr t, uint64_t i) { return bglm_api.enum_dictionary_value(t, i); }
+uint32_t bglm_enum_size(duckdb_ptr t) { return bglm_api.enum_dictionary_size(t); }
 void bglm_free(void *p) { bglm_api.free(p); }
 const char *bglm_version(void) { return bglm_api.library_version(); }

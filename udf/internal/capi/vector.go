@@ -4,6 +4,7 @@ package capi
 // #include "api.h"
 import "C"
 import (
+	"fmt"
 	"math"
 	"math/big"
 	"math/bits"
@@ -308,7 +309,29 @@ func (v *Vec) Str(i int) string {
 // EnumCode is the dictionary position of an ENUM entry.
 func (v *Vec) EnumCode(i int) int { return int(v.integer(v.internal, i)) }
 
-// EnumText is the dictionary's text for a code. Cost: one call into C.
+// maxEnumCheck is up to how many labels CheckEnum compares.
+const maxEnumCheck = 1024
+
+// CheckEnum looks for labels that are equal up to a NUL byte: the C API cuts them
+// there, so that they would become one. Errors: two such labels. Cost: a call into C
+// a label; dictionaries of more than maxEnumCheck are not looked at.
+func (v *Vec) CheckEnum() error {
+	n := int(C.bglm_enum_size(v.node.ltype))
+	if n > maxEnumCheck {
+		return nil
+	}
+	seen := make(map[string]bool, n)
+	for i := range n {
+		s := v.EnumText(i)
+		if seen[s] {
+			return fmt.Errorf("an ENUM with two labels that are %q up to a NUL byte, where DuckDB's C API cuts them; cast it to VARCHAR", s)
+		}
+		seen[s] = true
+	}
+	return nil
+}
+
+// EnumText is the dictionary's text for a code, up to a NUL byte. Cost: one call into C.
 func (v *Vec) EnumText(code int) string {
 	c := C.bglm_enum_value(v.node.ltype, C.uint64_t(code))
 	defer C.bglm_free(unsafe.Pointer(c))
