@@ -33,6 +33,8 @@ const (
 	maxMetadata = 64 << 20
 	maxBody     = 256 << 20 // of a message; the library's own limit
 	maxUnpacked = 1 << 30   // of a message's compressed buffers together
+	fewUnpacked = 64 << 20  // which they may be however small they are packed;
+	maxRatio    = 256       // beyond it, so many times what they are packed
 	maxRows     = 1 << 28   // of a record
 	maxFields   = 1 << 17
 	maxDepth    = 64
@@ -315,7 +317,7 @@ func (m *flat) message() (body int64, packed [][2]int64, err error) {
 // checkPacked adds up what compressed buffers of a body unpack to; prefix reads the
 // eight bytes at a place.
 func checkPacked(packed [][2]int64, body int64, prefix func(at int64) (int64, error)) error {
-	sum := int64(0)
+	sum, size := int64(0), int64(0)
 	for _, p := range packed {
 		if p[0] < 0 || p[1] < 0 || p[0] > body || p[1] > body-p[0] {
 			return errDamaged
@@ -330,9 +332,13 @@ func checkPacked(packed [][2]int64, body int64, prefix func(at int64) (int64, er
 		if n < -1 || n > maxUnpacked {
 			return errDamaged
 		}
+		size += p[1]
 		if sum += max(n, 0); sum > maxUnpacked {
 			return errDamaged
 		}
+	}
+	if sum > fewUnpacked+maxRatio*size {
+		return fmt.Errorf("damaged: %d bytes of compressed buffers unpack to %d", size, sum)
 	}
 	return nil
 }
