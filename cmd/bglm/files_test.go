@@ -123,6 +123,38 @@ func TestDamagedData(t *testing.T) {
 	}
 }
 
+// Faults of the fit that rows meet are told with its file, and errors of several
+// files that DuckDB does not name with the one that fails.
+func TestFaultsAreNamed(t *testing.T) {
+	data := rowsFile(t, "rows.parquet")
+	path := func(n string) string { return filepath.Join(filepath.Dir(data), n) }
+	wide, none := path("wide.csv"), path("none.json")
+	if err := errors.Join(os.WriteFile(wide, []byte("feature,mean,variance\nx,0,1e308\n"), 0o600),
+		os.WriteFile(none, []byte(`[{"fit": {"method": "adf", "family": "bernoulli", "beliefs": [{"feature": "x", "mean": 0, "variance": 1}]}}]`), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"predict", "-b", wide, data, "-f", "y ~ x", "--where", "x > 1", "--out", path("out.csv")},
+		{"evaluate", "-b", wide, data, "-f", "y ~ x"},
+		{"report", "-b", wide, data, "-f", "y ~ x", "--out", path("out.html")},
+		{"predict", "-b", none, data, "-f", "y ~ x", "--out", path("out.csv")},
+		{"fit", data, "-f", "y ~ x", "--prior", none},
+		{"merge", none, none},
+	} {
+		file := wide
+		if strings.Contains(strings.Join(args, " "), none) {
+			file = none
+		}
+		if r := bglm(t, "", args...); r.code != 1 || !strings.Contains(r.stderr, file) {
+			t.Errorf("%v: %+v", args, r)
+		}
+	}
+	// The standard input has a name too.
+	if r := bglm(t, "y,x\n1,2\n7,3-4\n", "fit", "-", "-f", "y ~ x + nope"); r.code != 1 || !strings.Contains(r.stderr, "standard input: ") {
+		t.Errorf("%+v", r)
+	}
+}
+
 // Odd but whole files are read as they were.
 func TestWholeCSV(t *testing.T) {
 	for name, text := range map[string]string{

@@ -220,6 +220,7 @@ func (c *fitCommand) bySQL(s *session) (*fits, int, error) {
 			return nil, 0, fmt.Errorf("--prior %s: %w", c.Prior, err)
 		}
 	}
+	src.fits = c.Prior
 	if err := s.fitTable(j, src, prior, c.Parallel); err != nil {
 		return nil, 0, err
 	}

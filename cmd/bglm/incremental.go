@@ -222,6 +222,10 @@ func (c *fitCommand) learn(s *session, file string, st os.FileInfo, sum string) 
 	if err != nil {
 		return fmt.Errorf("%s: the fits to go on from: %w", c.Out, err)
 	}
+	src.fits = c.Prior
+	if have > 0 {
+		src.fits = c.Out
+	}
 	if err := s.fitTable(j, src, prior, false); err != nil {
 		return err
 	}

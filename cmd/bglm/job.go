@@ -326,7 +326,7 @@ func (s *session) blame(src *source, err error) error {
 			}
 			break
 		}
-		if strings.Contains(text, src.files[i]) {
+		if src.files[i] != "-" && strings.Contains(text, src.files[i]) {
 			name = src.files[i]
 			break
 		}
@@ -347,7 +347,12 @@ func (s *session) blame(src *source, err error) error {
 		fallthrough
 	case !strings.Contains(text, name):
 		text = name + ": " + text
-	case text == err.Error():
+	}
+	// The fault may be the fit's.
+	if src.fits != "" && (strings.Contains(text, "bglm_predict") || strings.Contains(text, "prior")) && !strings.Contains(text, src.fits) {
+		text = src.fits + " with " + text
+	}
+	if text == err.Error() {
 		return err
 	}
 	return &rewritten{text, err}

@@ -66,6 +66,7 @@ func (s *session) scoring(d *dataFlags, m *scoreFlags, withY bool) (*scoring, er
 	if err != nil {
 		return nil, err
 	}
+	src.fits = m.Beliefs
 	flags := modelFlags{Formula: m.Formula, Y: m.Y, X: m.X}
 	if flags.Formula == "" && flags.X == "" {
 		flags.Formula, flags.X = f.job("formula"), f.job("x")

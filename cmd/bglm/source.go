@@ -31,6 +31,7 @@ type source struct {
 	read  []string // what is read for each of them
 	from  string   // SQL: a relation
 	where string
+	fits  string // the file of the fits that meet the rows, "" without
 }
 
 var extensions = map[string]string{
