@@ -60,11 +60,14 @@ func (h *Hostile) source() string {
 
 var (
 	hostileY = []string{"b", "bn", "k", "d", "(k > 2)::INT", "abs(d) + 0.1", "s"}
-	badY     = []string{"odd", "NULL", "-1", "1e308", "[1]", "{a: 1}", "day", "'x'", "i::HUGEINT", "0.5::DECIMAL(4,2)", "''::BLOB"}
+	badY     = []string{"odd", "NULL", "-1", "1e308", "[1]", "{a: 1}", "day", "'x'", "i::HUGEINT", "0.5::DECIMAL(4,2)", "''::BLOB", "(-i)::HUGEINT", "i::UHUGEINT",
+		"(d * 1e6)::DECIMAL(38,12)", "INTERVAL 1 DAY", "TIME '12:00:00'", "'101'::BIT", "uuid()", "'b'::ENUM('a', 'b')"}
 	hostileX = []string{"{a: d}", "{a: d, s: s}", "{s: s, sn: sn, b: b}", "[d, 1.0]", "[d, d * d, k]::DOUBLE[3]", "[s, sn]", "MAP {s: d}", "MAP {k: d}",
 		"[{feature: s, value: d}, {feature: s, value: 1.0}]", "{l: [s, 'z'], d: day}", "[d]::FLOAT[]", "{a: 1, b: 2.5::DECIMAL(5,2), c: 3::TINYINT}"}
 	badX = []string{"NULL", "{a: odd}", "[odd]", "[]", "[NULL]", "MAP {}", "1", "s", "{a: {b: 1}}", "[[1.0]]", "[1e300, d]", "{a: 1e-300}", "struct_pack()",
-		"MAP {s: s}", "[{feature: NULL::VARCHAR, value: d}]", "[{feature: s, value: odd}]", "MAP {NULL::VARCHAR: 1}", "''::BLOB", "list_value()", "range(300)"}
+		"MAP {s: s}", "[{feature: NULL::VARCHAR, value: d}]", "[{feature: s, value: odd}]", "MAP {NULL::VARCHAR: 1}", "''::BLOB", "list_value()", "range(300)",
+		"{a: (-i)::HUGEINT, b: i::UHUGEINT, c: d::DECIMAL(38,20)}", "MAP {(-i)::HUGEINT: d}", "[(-i)::HUGEINT]", "{t: TIME '12:00:00'}", "{a: INTERVAL 1 DAY}", "{e: 'b'::ENUM('a', 'b')}",
+		`{"a[2J": d}`, "{a: repeat('long', 100 + i % 3)}", "MAP {repeat('n', 70000): d}", "[{feature: 'ctl' || chr(27) || chr(10) || s, value: odd}]", "MAP {chr(155) || s: odd}", "{z: 0.0}", "[0.0, 0]"}
 	hostileKeys = []string{"family: 'poisson'", "family: 'gaussian'", "family: 'gamma'", "family: 'negbinomial'", "family: 'studentt'", "link: 'probit'", "link: 'logit'", "link: 'cloglog'",
 		"link: 'identity'", "link: 'log'", "prior_mean: 0.5", "prior_variance: 2", "prior_variance: 'auto'", "intercept: false", "intercept_variance: 1", "priors: MAP {'a': {mean: 1, variance: 0}}",
 		"priors: [{feature: 's=v1', mean: 0.0, variance: 3.0}]", "dispersion: 0.5", "dispersion: 'auto'", "shape: 2", "shape: 'auto'", "process_noise: 0.01", "process_noise: 'auto'",
@@ -72,7 +75,7 @@ var (
 		"tol: 1e-3", "damping: 0.5", "measurement_noise: 'auto'", "measurement_noise: 0.2", "noise_floor: 0.01", "rank: 2", "oversample: 0", "power_iterations: 0", "hessian: 'full'",
 		"hessian: 'diagonal'", "hessian: 'block'", "hessian: 'lowrank'", "kernel: 'matern52'", "lengthscale: 'auto'", "signal_variance: 2", "mean: 'auto'", "at: MAP {'a': 0.5}",
 		"reference: 'v1'", "standardize: true", "hash_bits: 3", "seed: 7", "max_features: 3", "on_error: 'skip'", "on_error: 'null'", "weight: k", "weight: odd", "offset: d", "offset: odd",
-		"trials: k + 1", "time: i", "time: day", "time: -i", "method: 'ep'", "method: 'laplace'", "method: 'ekf'", "time_limit: 1"}
+		"trials: k + 1", "time: i", "time: day", "time: -i", "weight: i::HUGEINT", "offset: (-k)::HUGEINT", "trials: (k + 1)::UHUGEINT", "time: d::DECIMAL(20,3)", "prior_variance: 0", "intercept_variance: 0", "method: 'ep'", "method: 'laplace'", "method: 'ekf'", "time_limit: 1"}
 	badKeys = []string{"prior_variance: -1", "prior_mean: 'nan'::DOUBLE", "link: 'lgoit'", "family: 3", "foo: 1", "weight: -1", "weight: 'a'", "prior: 1", "prior_variance: 0", "rank: 0",
 		"seed: -1", "time_limit: 0.000001", "hash_bits: 99", "prior_variance: 1e300", "prior_variance: 1e-300", "offset: 1e308", "weight: 1e300", "process_noise: 1e300", "max_iter: 0",
 		"at: 3", "kernel: 'x'", "covariance: [[1.0]]", "quadrature: 1", "tol: 2", "dispersion: 1e-300", "shape: 1e300", "intercept: NULL", "link: NULL", "prior: NULL"}
@@ -139,8 +142,45 @@ func (h *Hostile) fit() string {
 	return fmt.Sprintf("(SELECT %s FROM %s)", h.call(pick(h, h.aggregates), true), h.small())
 }
 
+// Statement is one statement of the generator.
+type Statement struct {
+	SQL string `json:"sql"`
+	// Zero says that the statement counts differences: when it succeeds, its one value
+	// is 0. Must says that it has to succeed.
+	Zero bool `json:"zero"`
+	Must bool `json:"must"`
+}
+
+// HostileSetup is what the statements read; run it first on every connection.
+func HostileSetup() []string {
+	return []string{
+		"CREATE TABLE IF NOT EXISTS d1 AS SELECT " + pairColumns + " FROM range(300) t(i)",
+		"CREATE TABLE IF NOT EXISTS d2 AS SELECT " + pairColumns + " FROM range(5000) t(i)",
+		// Equal but for rounding: the order of the rows is free.
+		`CREATE OR REPLACE TEMP MACRO far(a, b) AS a.n IS DISTINCT FROM b.n OR len(a.beliefs) IS DISTINCT FROM len(b.beliefs) OR coalesce(list_bool_or(list_transform(list_zip(a.beliefs, b.beliefs),
+ lambda z: z[1].feature <> z[2].feature OR abs(z[1].mean - z[2].mean) > 1e-5 * (1 + abs(z[2].mean)) OR abs(z[1].variance - z[2].variance) > 1e-5 * (1 + z[2].variance))), false)`,
+	}
+}
+
 // Next is a statement.
-func (h *Hostile) Next() string {
+func (h *Hostile) Next() Statement {
+	switch h.r.IntN(12) {
+	case 0, 1, 2:
+		return Statement{SQL: h.pair(), Zero: true}
+	case 3:
+		return Statement{SQL: h.number(), Zero: true}
+	case 4:
+		return Statement{SQL: h.changed(), Zero: true}
+	case 5:
+		if h.r.IntN(4) == 0 {
+			return Statement{SQL: h.known(), Zero: true, Must: true}
+		}
+		return Statement{SQL: h.crafted()}
+	}
+	return Statement{SQL: h.statement()}
+}
+
+func (h *Hostile) statement() string {
 	f := pick(h, h.aggregates)
 	switch h.r.IntN(16) {
 	case 0:

@@ -3,6 +3,7 @@ package sqltest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -12,6 +13,7 @@ import (
 	"regexp"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +23,9 @@ var (
 	hostileCount = flag.Int("hostile", 1500, "how many random statements TestHostile and TestHostileClients run")
 	hostileSeed  = flag.Uint64("hostile-seed", 1, "seed of the random statements")
 )
+
+// escapes are control characters, which bglm's own messages do not show.
+var escapes = regexp.MustCompile("bglm_\\w+: [^\n]*[\x00-\x09\x0b-\x1f\x7f\u0080-\u009f\u202a-\u202e]")
 
 // crashes are errors that no statement may give.
 var crashes = regexp.MustCompile(`(?i)internal error|fatal|INTERNAL|segmentation|nil pointer|index out of range|slice bounds|runtime error|assertion`)
@@ -46,19 +51,32 @@ func TestHostile(t *testing.T) {
 	}
 	db := open(t)
 	con := connect(t, db)
+	for _, q := range HostileSetup() {
+		if _, err := con.ExecContext(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+	}
 	h := NewHostile(*hostileSeed)
+	began := time.Now()
 	kinds := map[string]int{}
 	var before int64
 	var slowest time.Duration
 	var slow string
 	for i := range n {
-		q := h.Next()
+		st := h.Next()
+		q := st.SQL
 		ctx, stop := context.WithTimeout(t.Context(), hostileLimit)
 		start := time.Now()
 		// A call into bglm cannot be interrupted: one without end would only be seen as
 		// the test's own time running out.
 		watch := time.AfterFunc(hostileLimit, func() { fmt.Fprintf(os.Stderr, "statement %d still runs after %v: %s\n", i, hostileLimit, q) })
-		_, err := con.ExecContext(ctx, q)
+		var differ int64
+		var err error
+		if st.Zero {
+			err = con.QueryRowContext(ctx, q).Scan(&differ)
+		} else {
+			_, err = con.ExecContext(ctx, q)
+		}
 		took := time.Since(start)
 		watch.Stop()
 		stop()
@@ -68,10 +86,18 @@ func TestHostile(t *testing.T) {
 		switch {
 		case took >= hostileLimit:
 			t.Errorf("statement %d takes over %v: %s", i, hostileLimit, q)
+		case err == nil && differ != 0:
+			t.Errorf("statement %d: %d rows differ without an error: %s", i, differ, q)
+		case err == nil && st.Zero:
+			kinds["equal"]++
 		case err == nil:
 			kinds["ok"]++
-		case crashes.MatchString(err.Error()):
-			t.Errorf("statement %d: %s\n%v", i, q, err)
+		case st.Must:
+			t.Errorf("statement %d fails: %s\n%v", i, q, err)
+		case crashes.MatchString(err.Error()) || escapes.MatchString(err.Error()):
+			t.Errorf("statement %d: %q\n%q", i, q, err)
+		case st.Zero:
+			kinds["refused: "+kindOf(err.Error())]++
 		default:
 			kinds[kindOf(err.Error())]++
 		}
@@ -87,7 +113,7 @@ func TestHostile(t *testing.T) {
 		t.Errorf("states and bytes left: %q, %v", left, err)
 	}
 	after := resident(t)
-	t.Logf("%d statements: %s; resident %d MiB after a quarter of them, %d MiB at the end; slowest %v: %s", n, figures(kinds), before>>20, after>>20, slowest, slow)
+	t.Logf("%d statements, %.0f a second: %s; resident %d MiB after a quarter of them, %d MiB at the end; slowest %v: %s", n, float64(n)/time.Since(began).Seconds(), figures(kinds), before>>20, after>>20, slowest, slow)
 	// Go returns memory late and DuckDB keeps caches: what must not happen is growth
 	// with the number of statements.
 	if after > before+512<<20 {
@@ -122,11 +148,11 @@ func resident(t *testing.T) int64 {
 func TestHostileClients(t *testing.T) {
 	ext := extension(t)
 	h := NewHostile(*hostileSeed)
-	statements := make([]string, *hostileCount)
+	statements := make([]Statement, *hostileCount)
 	for i := range statements {
 		statements[i] = h.Next()
 	}
-	b, err := json.Marshal(statements)
+	b, err := json.Marshal(map[string]any{"setup": HostileSetup(), "statements": statements, "limit": hostileLimit.Milliseconds()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,11 +162,36 @@ func TestHostileClients(t *testing.T) {
 	}
 	for _, v := range clientVersions {
 		t.Run(v, func(t *testing.T) {
-			out, err := exec.CommandContext(t.Context(), "node", "clients/hostile.mjs", ext, file, v).CombinedOutput()
-			if err != nil {
-				t.Fatalf("%v\n%s", err, out)
+			// A statement that ends the process, or does not end, is named, and the next
+			// process goes on behind it.
+			for from, deaths := 0, 0; from < len(statements) && deaths < 20; deaths++ {
+				out, err := exec.CommandContext(t.Context(), "node", "clients/hostile.mjs", ext, file, v, strconv.Itoa(from)).CombinedOutput()
+				if code := exitCode(err); code == 0 || code == 1 {
+					if t.Logf("%s", out); err != nil {
+						t.Fail()
+					}
+					return
+				}
+				at, _ := os.ReadFile(file + ".at")
+				i, convErr := strconv.Atoi(string(at))
+				if convErr != nil {
+					t.Fatalf("%v before the first statement\n%s", err, out)
+				}
+				t.Errorf("DuckDB %s: %v at statement %d: %s\n%s", v, err, i, statements[i].SQL, out)
+				from = i + 1
 			}
-			t.Logf("%s", out)
 		})
 	}
+}
+
+// exitCode is the code a command ended with, -1 for a signal.
+func exitCode(err error) int {
+	var e *exec.ExitError
+	if errors.As(err, &e) {
+		return e.ExitCode()
+	}
+	if err != nil {
+		return -1
+	}
+	return 0
 }
