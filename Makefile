@@ -51,10 +51,9 @@ notebooks: ## run the notebooks headless (Debian packages, gonb)
 	bash notebooks/run.sh
 
 SOAK ?= 20000
-soak: extension ## random statements and damaged files by the thousand (SOAK=20000)
-	$(GO) test ./cmd/bglm -run 'TestMutants$$' -count=1 -v -timeout 4h -mutants $(SOAK) -mutants-seed $$(date +%s)
-	$(GO) test ./udf/sqltest -run 'TestHostile$$' -count=1 -v -timeout 4h -hostile $(SOAK) -hostile-seed $$(date +%s)
-	BGLM_EXTENSION=$(CURDIR)/$(BUILD)/bglm.duckdb_extension $(GO) test ./udf/sqltest -run 'TestHostileClients' -count=1 -v -timeout 4h -hostile $(SOAK) -hostile-seed $$(date +%s)
+SOAKSEED ?= $(shell date +%s)
+soak: extension ## random statements by the thousand, in this process and in each client (SOAK=20000, SOAKSEED)
+	BGLM_EXTENSION=$(CURDIR)/$(BUILD)/bglm.duckdb_extension $(GO) test ./udf/sqltest -run 'TestHostile$$|TestHostileClients' -count=1 -v -timeout 24h -hostile $(SOAK) -hostile-seed $(SOAKSEED)
 
 # DuckDB's own library is not instrumented, so that container checks and the leak
 # finder would report what is not there.

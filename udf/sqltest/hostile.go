@@ -164,18 +164,17 @@ func HostileSetup() []string {
 
 // Next is a statement.
 func (h *Hostile) Next() Statement {
-	switch h.r.IntN(12) {
-	case 0, 1, 2:
+	switch k := h.r.IntN(24); {
+	case k < 6:
 		return Statement{SQL: h.pair(), Zero: true}
-	case 3:
+	case k < 8:
 		return Statement{SQL: h.number(), Zero: true}
-	case 4:
+	case k < 10:
 		return Statement{SQL: h.changed(), Zero: true}
-	case 5:
-		if h.r.IntN(4) == 0 {
-			return Statement{SQL: h.known(), Zero: true, Must: true}
-		}
+	case k < 14:
 		return Statement{SQL: h.crafted()}
+	case k < 15:
+		return Statement{SQL: h.known(), Zero: true, Must: true}
 	}
 	return Statement{SQL: h.statement()}
 }
