@@ -2,7 +2,6 @@ package kernels
 
 import (
 	"maps"
-	"reflect"
 	"slices"
 	"time"
 
@@ -37,6 +36,8 @@ type Model struct {
 	Forgetting float64
 	// HasTime says that rows carry times; else each row is one unit.
 	HasTime bool
+	// At are the weights to take the Gaussian at, without optimising: laplace.
+	At []Belief
 
 	Options Options
 }
@@ -44,18 +45,12 @@ type Model struct {
 // Agrees says whether two models have equal options, so that their fits may be
 // merged.
 func (m *Model) Agrees(o *Model) bool {
-	same := func(a, b float64) bool { return a == b || a != a && b != b }
 	likes := func(a, b lik.Likelihood) bool {
 		return a == nil && b == nil || a != nil && b != nil && a.Family() == b.Family() && a.Link() == b.Link()
 	}
-	x, y := m.Options, o.Options
-	x.At, y.At = nil, nil
-	noise := same(x.MeasurementNoise, y.MeasurementNoise)
-	x.MeasurementNoise, y.MeasurementNoise = 0, 0
-	return likes(m.Lik, o.Lik) && m.Prior == o.Prior && m.Intercept == o.Intercept && m.HashBits == o.HashBits && m.HasTime == o.HasTime &&
-		same(m.Params.Dispersion, o.Params.Dispersion) && same(m.Params.Shape, o.Params.Shape) && m.Params.Quadrature == o.Params.Quadrature &&
+	return likes(m.Lik, o.Lik) && m.Params == o.Params && m.Prior == o.Prior && m.Intercept == o.Intercept && m.HashBits == o.HashBits && m.HasTime == o.HasTime &&
 		m.Noise == o.Noise && m.Forgetting == o.Forgetting && maps.Equal(m.NoiseBy, o.NoiseBy) && slices.Equal(m.Priors, o.Priors) &&
-		(m.Start == nil) == (o.Start == nil) && noise && slices.Equal(m.Options.At, o.Options.At) && reflect.DeepEqual(x, y)
+		(m.Start == nil) == (o.Start == nil) && slices.Equal(m.At, o.At) && m.Options == o.Options
 }
 
 // Drifts says whether weights move between rows.
@@ -65,16 +60,17 @@ func (m *Model) Drifts() bool { return m.Noise > 0 || m.NoiseBy != nil || m.Forg
 func (m *Model) Forgets() bool { return m.Forgetting > 0 && m.Forgetting < 1 }
 
 // Options are the options of the engines; each reads those it lists. Zero values
-// mean the engine's documented default.
+// mean the engine's documented default. Package option has their ranges.
 type Options struct {
-	MaxIter int     // sweeps, Newton steps, EM steps a row: by engine
-	Tol     float64 // relative change at which an iteration has converged
-	Damping float64 // in (0, 1], EP: the share of a site's change that is taken
+	MaxIter int     // sweeps 100, Newton steps 100, EM steps a row 50, the EKF's iterations a row 1
+	Tol     float64 // relative change at which an iteration has converged, 1e-8
+	Damping float64 // in (0, 1], EP: the share of a site's change that is taken, 1
 
-	Covariance string // "", "diagonal", "full" or "lowrank": adf, ep
-	Hessian    string // "", "auto", "full", "diagonal", "block" or "lowrank": laplace, softmax
+	Covariance string // "diagonal", "full" or "lowrank": adf, ep; default by engine
+	Hessian    string // "auto" (the default), "full", "diagonal", "block" or "lowrank": laplace, softmax
 
-	Rank, Oversample, PowerIterations int // low rank; -1 for a wanted 0
+	Rank                        int        // of low-rank methods and forms, 50; hmc: 0 is no low rank
+	Oversample, PowerIterations Value[int] // of the randomised SVD, 10 and 2; 0 may be wanted
 
 	// AutoNoise, AutoPrior, AutoDispersion and AutoShape ask for the process noise
 	// by innovation likelihood, and for the prior variance, dispersion and shape by
@@ -82,18 +78,37 @@ type Options struct {
 	// a group being the name before '='.
 	AutoNoise, AutoPrior, PriorGroups, AutoDispersion, AutoShape bool
 
-	// MeasurementNoise is the EKF's R: 0 = the variance of the likelihood at the
-	// predicted mean, a number > 0, or NaN = inferred. NoiseFloor is its least value.
+	// MeasurementNoise is the EKF's R, a number > 0; 0 is the variance of the likelihood
+	// at the predicted mean. AutoMeasurementNoise infers it from each row instead, at
+	// least NoiseFloor (1e-3).
 	MeasurementNoise, NoiseFloor float64
+	AutoMeasurementNoise         bool
 
-	Samples, Warmup, Chains int // hmc
+	Samples, Warmup, Chains int // hmc: 1000, 1000 and 4
 
-	At        []Belief // laplace: the weights to take the Gaussian at, without optimising
-	Reference string   // softmax: the class pinned at 0
+	Reference string // softmax: the class pinned at 0
 
 	Standardize bool
 	Seed        uint64
 	TimeLimit   time.Duration // 0 = none
+}
+
+// Value is an option whose zero differs from its default, which the zero Value stands
+// for.
+type Value[T comparable] struct {
+	v   T
+	set bool
+}
+
+// Given is the Value v, which may be zero.
+func Given[T comparable](v T) Value[T] { return Value[T]{v, true} }
+
+// Or returns the value that was given, else def.
+func (x Value[T]) Or(def T) T {
+	if x.set {
+		return x.v
+	}
+	return def
 }
 
 // Or returns v, or def where v is zero.

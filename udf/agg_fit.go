@@ -3,6 +3,7 @@ package udf
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
 	"strings"
 	"sync"
@@ -11,100 +12,20 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
 // fitPlan is what the options of a fitting aggregate come to.
 type fitPlan struct {
 	method  *engine.Method
-	model   kernels.Model
-	onError errorMode
+	model   *kernels.Model
+	onError option.OnError
 }
 
-func (o *options) plan(method *engine.Method, hasTime, hasTrials bool) (*fitPlan, error) {
-	var l lik.Likelihood
-	var err error
-	if method != &engine.Softmax {
-		if err := o.trials(hasTrials); err != nil {
-			return nil, err
-		}
-		if l, err = o.likelihood(); err != nil {
-			return nil, err
-		}
-	}
-	if method.Streams {
-		for key, auto := range map[string]bool{"prior_variance": o.AutoPrior, "shape": o.AutoShape} {
-			if auto {
-				return nil, fmt.Errorf("option %s: found 'auto'; %s sees each row once and takes a number here; 'auto' belongs to: %s",
-					key, method.Name, strings.Join(keepers(), ", "))
-			}
-		}
-	}
-	p := &fitPlan{method: method, onError: o.onError, model: kernels.Model{
-		Lik: l, Params: o.params(), Prior: o.prior, Intercept: o.intercept, HashBits: o.hashBits, MaxFeatures: o.maxFeatures,
-		Noise: o.noise, NoiseBy: o.noiseBy, Forgetting: o.forgetting, HasTime: hasTime, Start: o.from, Options: o.Options,
-	}}
-	if f := o.from; f != nil && (p.model.Drifts() || o.AutoNoise) && !hasTime && f.Time == f.Time && f.N > 0 {
-		return nil, fmt.Errorf("the prior FIT is valid at time %v, but the rows have no time to drift by; give the option time", f.Time)
-	}
-	for _, b := range o.priors {
-		if b.Feature, err = o.slotName(b.Feature); err != nil {
-			return nil, err
-		}
-		p.model.Priors = append(p.model.Priors, b)
-	}
-	if o.hashBits > 0 && o.noiseBy != nil {
-		p.model.NoiseBy = map[string]float64{}
-		for name, q := range o.noiseBy {
-			if name, err = o.slotName(name); err != nil {
-				return nil, err
-			}
-			p.model.NoiseBy[name] = max(p.model.NoiseBy[name], q) // names that collide share the larger
-		}
-	}
-	return p, nil
-}
-
-// trials settles the family where there are trials or none.
-func (o *options) trials(has bool) error {
-	if has && o.family == "" {
-		o.family = "binomial"
-	}
-	l, err := o.likelihood()
-	if err != nil {
-		return err
-	}
-	if has != (l.Family() == "binomial") {
-		if has {
-			return fmt.Errorf("option trials is not used by %s; it belongs to: binomial", l.Family())
-		}
-		return fmt.Errorf("option trials: found none; binomial needs the number of trials of each row")
-	}
-	return nil
-}
-
-// keepers are the methods that keep their rows.
-func keepers() []string {
-	var out []string
-	for _, m := range engine.Methods() {
-		if !m.Streams {
-			out = append(out, m.Name)
-		}
-	}
-	return out
-}
-
-// slotName is what the dictionary calls a feature: with hash_bits its slot.
-func (o *options) slotName(feature string) (string, error) {
-	if o.hashBits == 0 || feature == kernels.Intercept {
-		return feature, nil
-	}
-	d := kernels.Dict{HashBits: o.hashBits}
-	id, err := d.Add(feature)
-	if err != nil {
-		return "", err
-	}
-	return string(d.Name(id)), nil
+func newFitPlan(method *engine.Method, s *option.Settings, times, trials bool) (*fitPlan, error) {
+	model, err := method.Model(s, times, trials)
+	return &fitPlan{method, model, s.OnError}, err
 }
 
 // fitState is the aggregate state of one group.
@@ -115,7 +36,7 @@ type fitState struct {
 }
 
 func newFitState(p *fitPlan) (*fitState, error) {
-	f, err := p.method.New(&p.model)
+	f, err := p.method.New(p.model)
 	return &fitState{Fitter: f, plan: p}, err
 }
 
@@ -128,7 +49,7 @@ func (s *fitState) Merge(src capi.State) error {
 		return errMixedStates
 	}
 	a, b := s.plan, o.plan
-	if a != b && (a.method != b.method || !a.model.Agrees(&b.model)) {
+	if a != b && (a.method != b.method || !a.model.Agrees(b.model)) {
 		return fmt.Errorf("the options differ between rows of one group; all but weight, offset, trials and time must be constant")
 	}
 	s.failed = s.failed || o.failed
@@ -161,7 +82,7 @@ func (s *fitState) row(i int, v float64, x *features, cols *rowColumns, b *kerne
 	if !finite(v) {
 		return badValue{fmt.Errorf("y = %v; allowed: finite numbers", v)}
 	}
-	if s.plan.onError != onErrorFail && s.plan.model.Lik != nil { // Update would find it too, but only after its features are known
+	if s.plan.onError != option.Fail && s.plan.model.Lik != nil { // Update would find it too, but only after its features are known
 		o := lik.Obs{Y: v, Weight: 1}
 		if cols.trials != nil {
 			o.Trials = cols.trials.Float(i)
@@ -209,19 +130,19 @@ func (s *fitState) absorb(y *capi.Vec, x *features, cols *rowColumns, lo, hi int
 			return err
 		}
 		switch s.plan.onError {
-		case onErrorFail:
+		case option.Fail:
 			return fmt.Errorf("%w (on_error: 'skip' would count and skip such rows)", err)
-		case onErrorSkip:
+		case option.Skip:
 			s.Skip(1)
-		case onErrorNull:
+		case option.Null:
 			s.failed = true
 		}
 		s.Features().Truncate(features) // a row left out leaves no feature behind
 		x.forget()
 	}
-	err := s.Update(running(), b, s.plan.onError == onErrorSkip)
+	err := s.Update(running(), b, s.plan.onError == option.Skip)
 	if err != nil && errors.Is(err, kernels.ErrRow) {
-		if s.plan.onError == onErrorNull {
+		if s.plan.onError == option.Null {
 			s.failed = true
 			return nil
 		}
@@ -302,34 +223,37 @@ func updateFit(method *engine.Method) func(args []capi.Vec, slots capi.Slots) er
 
 // planFit reads the options at row i for a method, or for the one they name.
 func planFit(method *engine.Method, opt *capi.Vec, i int, cols *rowColumns) (*fitPlan, error) {
-	var also []string
+	uses := []string{"fit"}
 	if method == nil {
-		also = []string{"method"}
 		name, err := namedMethod(opt, i)
 		if err != nil {
 			return nil, err
 		}
 		if method, err = engine.Find(name); err != nil {
-			if name == "softmax" || name == "gp" || name == "smooth" {
-				err = fmt.Errorf("%w; bglm_%s has a result of its own: call it by its name", err, name)
+			if bare := strings.TrimPrefix(name, "bglm_"); bare == "softmax" || bare == "gp" || bare == "smooth" {
+				err = fmt.Errorf("%w; bglm_%s has a result of its own: call it by its name", err, bare)
 			}
 			return nil, fmt.Errorf("option %w", err)
 		}
+	} else {
+		uses = nil
 	}
-	o, err := parseOptions(opt, i, append(also, methodKeys(method)...))
+	s, err := option.For(append(uses, method.Name)...).Decode(constants(opt, i, method.Name == engine.Softmax.Name))
 	if err != nil {
 		return nil, err
 	}
-	return o.plan(method, cols.time != nil, cols.trials != nil)
+	return newFitPlan(method, s, cols.time != nil, cols.trials != nil)
 }
 
 // namedMethod is the option method at row i, adf where there is none.
 func namedMethod(opt *capi.Vec, i int) (string, error) {
-	if opt != nil && opt.Type == capi.Struct && !opt.Null(i) {
-		for k := range opt.Kids {
-			if f := &opt.Kids[k]; strings.EqualFold(f.Name, "method") && !f.Null(i) {
-				return wantWord("method", f, i)
+	for key, value := range constants(opt, i, false) {
+		if option.Canonical(key) == "method" && value != nil {
+			s, err := option.For("fit").Decode(maps.All(map[string]option.Source{key: value}))
+			if err != nil {
+				return "", err
 			}
+			return s.Method, nil
 		}
 	}
 	return "adf", nil
@@ -394,7 +318,7 @@ func groupsOf(states []capi.State, solve func(i int, s *fitState) func() error) 
 	groups := make([]solvable, len(states))
 	for i, st := range states {
 		if s, _ := st.(*fitState); s != nil && !s.failed {
-			groups[i] = solvable{name: s.plan.method.Name, null: s.plan.onError == onErrorNull, solve: solve(i, s)}
+			groups[i] = solvable{name: s.plan.method.Name, null: s.plan.onError == option.Null, solve: solve(i, s)}
 		}
 	}
 	return groups

@@ -10,6 +10,7 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gp"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
@@ -20,14 +21,11 @@ var gpType = capi.StructOf(fld("family", capi.TVarchar), fld("link", capi.TVarch
 	fld("n", capi.TBigInt), fld("log_evidence", capi.TDouble), fld("iterations", capi.TInteger), fld("converged", capi.TBoolean), fld("status", capi.TVarchar),
 	fld("root", capi.ListOf(capi.TDouble)), fld("negative", capi.TInteger), fld("shape", capi.TDouble), fld("dispersion", capi.TDouble), fld("n_skipped", capi.TBigInt))
 
-var gpKeys = []string{"family", "link", "dispersion", "shape", "kernel", "lengthscale", "signal_variance", "mean", "max_iter", "tol", "time_limit", "on_error",
-	"weight", "offset", "trials"}
-
 // gpPlan is what the options of bglm_gp come to.
 type gpPlan struct {
 	lik     lik.Likelihood
 	options gp.Options
-	onError errorMode
+	onError option.OnError
 }
 
 // gpState keeps the rows of one group.
@@ -75,15 +73,18 @@ func (s *gpState) Merge(src capi.State) error {
 	return nil
 }
 
-// gpOptions reads the keys that only bglm_gp has.
-func (o *options) gp() (*gpPlan, error) {
-	l, err := o.likelihood()
+// planGP reads the options at row i.
+func planGP(opt *capi.Vec, i int, cols *rowColumns) (*gpPlan, error) {
+	s, err := option.For("gp").Decode(constants(opt, i, false))
 	if err != nil {
 		return nil, err
 	}
-	g := &o.process
+	if err := s.LikelihoodOf(cols.trials != nil); err != nil {
+		return nil, err
+	}
+	g, o := s.Process, &s.Options
 	g.AutoDispersion, g.AutoShape, g.MaxIter, g.Tol, g.TimeLimit = o.AutoDispersion, o.AutoShape, o.MaxIter, o.Tol, o.TimeLimit
-	return &gpPlan{lik: l, options: *g, onError: o.onError}, nil
+	return &gpPlan{s.Lik, g, s.OnError}, nil
 }
 
 // checkPoints says whether x can be the inputs of a process.
@@ -175,14 +176,7 @@ func updateGP(args []capi.Vec, slots capi.Slots) error {
 	return slots.Runs(func(slot capi.Slot, lo, hi int) error {
 		st, err := slot.Mutable(func() (capi.State, error) {
 			plan, err := cache.get(opt, lo, func() (*gpPlan, error) {
-				o, err := parseOptions(opt, lo, gpKeys)
-				if err != nil {
-					return nil, err
-				}
-				if err := o.trials(cols.trials != nil); err != nil {
-					return nil, err
-				}
-				return o.gp()
+				return planGP(opt, lo, &cols)
 			})
 			return &gpState{plan: plan, d: -1}, err
 		})
@@ -200,9 +194,9 @@ func updateGP(args []capi.Vec, slots capi.Slots) error {
 			case err == nil:
 			case !errors.As(err, &badValue{}):
 				return err
-			case s.plan.onError == onErrorSkip:
+			case s.plan.onError == option.Skip:
 				s.skipped++
-			case s.plan.onError == onErrorNull:
+			case s.plan.onError == option.Null:
 				s.failed = true
 			default:
 				return fmt.Errorf("%w (on_error: 'skip' would count and skip such rows)", err)
@@ -220,7 +214,7 @@ func finalizeGP(states []capi.State, out *capi.Col) error {
 		if s == nil || s.failed {
 			continue
 		}
-		groups[i] = solvable{name: "gp", null: s.plan.onError == onErrorNull, solve: func() (err error) {
+		groups[i] = solvable{name: "gp", null: s.plan.onError == option.Null, solve: func() (err error) {
 			x := &dense.Matrix{Rows: len(s.y), Cols: max(s.d, 0), Stride: max(s.d, 0), Data: s.x}
 			fits[i], err = gp.Fit(running(), s.plan.lik, x, s.y, s.weight, s.offset, s.trials, s.plan.options)
 			return err

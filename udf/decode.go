@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
@@ -120,7 +121,7 @@ func (s *layout) check(v *capi.Vec, t *capi.Type, path string) error {
 // names two; "" for none.
 func slipOf(name string, v *capi.Vec, t *capi.Type) string {
 	for _, f := range t.Fields {
-		if most := min(len(f.Name)/3, 2); v.Field(f.Name) == nil && editDistance(strings.ToLower(name), f.Name) <= most {
+		if most := min(len(f.Name)/3, 2); v.Field(f.Name) == nil && option.Edits(strings.ToLower(name), f.Name) <= most {
 			return f.Name
 		}
 	}

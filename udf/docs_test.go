@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/udf"
 )
 
@@ -35,8 +36,8 @@ func TestFunctionsDoc(t *testing.T) {
 		}
 	}
 	b.WriteString("\n## Options\n\nOne trailing STRUCT; NULL stands for all defaults. `weight`, `offset` and `time` may be columns and are read for each row, the others are constants read from a group's first row.\n\n| key | default | allowed | meaning |\n|---|---|---|---|\n")
-	for _, o := range udf.Options() {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", o.Name, o.Default, strings.ReplaceAll(o.Allowed, "|", "\\|"), o.Description)
+	for _, o := range option.All() {
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", o.Key, o.Default, strings.ReplaceAll(o.Allowed, "|", "\\|"), o.Doc)
 	}
 	const page = "../docs/functions.md"
 	if *update {

@@ -216,7 +216,7 @@ func freshCalibration(args []capi.Vec, i int) (metric, error) {
 		if !args[0].IsNumber() {
 			return nil, fmt.Errorf("bins is %s; allowed: a whole number from 1 to %d", args[0].TypeName(), maxBins)
 		}
-		if bins = args[0].Float(i); !whole(1, maxBins)(bins) {
+		if bins = args[0].Float(i); !(bins >= 1 && bins <= maxBins) || bins != math.Trunc(bins) {
 			return nil, fmt.Errorf("bins = %v; allowed: a whole number from 1 to %d", bins, maxBins)
 		}
 	}

@@ -2,586 +2,123 @@ package udf
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
+	"iter"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 	"unsafe"
 
 	"github.com/bglm/bglm/kernels"
-	"github.com/bglm/bglm/kernels/engine"
-	"github.com/bglm/bglm/kernels/gp"
-	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
-// optionDoc describes a key of the trailing options STRUCT.
-type optionDoc struct {
-	name, def, allowed, doc string
-}
-
-// optionDocs lists every key; methods name those they use.
-var optionDocs = []optionDoc{
-	{"method", "'adf'", "the name of a fitting function without bglm_, such as 'ep'", "bglm_fit: the engine"},
-	{"family", "from link: bernoulli", "a name listed by bglm_families()", "distribution of y"},
-	{"link", "the family's first: logit", "a name listed by bglm_families(), such as 'probit'", "link of mean and linear predictor"},
-	{"prior_mean", "0", "a finite number", "prior mean of every weight"},
-	{"prior_variance", "1", "a finite number >= 0, or 'auto' (methods that keep the rows)", "prior variance of every weight but the intercept; 0 = a known weight that never moves, 'auto' = the one that maximises the evidence"},
-	{"intercept", "true", "BOOLEAN", "whether every row has the feature (Intercept) = 1"},
-	{"intercept_variance", "10", "a finite number >= 0", "prior variance of the intercept"},
-	{"priors", "none", "MAP(VARCHAR, STRUCT(mean, variance)) or LIST(STRUCT(feature, mean, variance))", "priors of single features by name"},
-	{"prior", "none", "a FIT", "posterior to start from (warm start), its covariance included"},
-	{"dispersion", "1", "a finite number > 0, or 'auto' (filters: gaussian with link identity)", "noise variance of gaussian, squared scale of studentt; 'auto' = by the evidence, in filters from the innovations"},
-	{"shape", "1 (studentt 4)", "a finite number > 0, or 'auto' (methods that keep the rows)", "negbinomial size, gamma shape, student-t degrees of freedom; 'auto' = by the evidence"},
-	{"process_noise", "0", "a finite number >= 0, MAP(VARCHAR, number) or 'auto'", "random-walk variance per unit of time (per row without time); 'auto' = by innovation likelihood"},
-	{"forgetting", "1", "a number in (0, 1]", "discount per unit of time towards the prior"},
-	{"quadrature", "'auto'", "'auto' or a whole number from 2 to 512", "closed forms and adaptive nodes, or the plain k-point Gauss-Hermite rule"},
-	{"covariance", "'diagonal', or that of prior", "'diagonal', 'full' or 'lowrank'", "form of the posterior covariance; in bglm_from_beliefs the matrix, DOUBLE[][]"},
-	{"max_iter", "ep, laplace, lowrank, softmax, gp 100, variational 50, ekf 1", "a whole number from 1 to 1000000", "EP sweeps, Newton steps, EM steps a row, or the EKF's iterations a row"},
-	{"tol", "1e-8", "a number in (0, 1)", "relative change at which an iteration has converged"},
-	{"damping", "1", "a number in (0, 1]", "share of an EP site's change that is taken; lowered by itself where the sweeps oscillate"},
-	{"measurement_noise", "'bernoulli'", "'bernoulli', a finite number > 0 or 'auto'", "the EKF's R: the variance of y at the predicted mean, a number, or inferred from the innovation"},
-	{"noise_floor", "1e-3", "a finite number > 0", "least R that measurement_noise 'auto' gives; by default times what measures y: 1 for shares and counts, the dispersion of gaussian and studentt, the variance of gamma"},
-	{"hessian", "'auto'", "'auto', 'full', 'diagonal', 'block' or 'lowrank'", "form of the Hessian; auto = full up to 2,000 weights, then lowrank"},
-	{"rank", "50", "a whole number from 1 to 10000", "rank of low-rank methods and forms"},
-	{"oversample", "10", "a whole number from 0 to 10000", "extra columns of the randomised SVD"},
-	{"power_iterations", "2", "a whole number from 0 to 100", "power iterations of the randomised SVD"},
-	{"samples", "1000", "a whole number from 1 to 1000000", "draws a chain"},
-	{"warmup", "1000", "a whole number from 1 to 1000000", "adaptation steps a chain"},
-	{"chains", "4", "a whole number from 1 to 64", "chains"},
-	{"at", "none", "LIST(STRUCT(feature, mean, variance)) or MAP(VARCHAR, number)", "weights at which the Gaussian is taken, without optimising; AT is a word of SQL, so write {'at': ...}"},
-	{"reference", "none", "a class", "class whose weights are pinned at 0"},
-	{"kernel", "'rbf'", "'rbf', 'matern32', 'matern52' or 'linear'", "covariance function"},
-	{"lengthscale", "1", "a finite number > 0 or 'auto'", "distance at which the kernel falls; 'auto' = by the evidence"},
-	{"signal_variance", "1", "a finite number > 0 or 'auto'", "prior variance of the latent function; 'auto' = by the evidence"},
-	{"mean", "0", "a finite number or 'auto'", "prior mean of the latent function; 'auto' = by the evidence"},
-	{"standardize", "false", "BOOLEAN", "centre and scale numeric features inside; beliefs are on the original scale"},
-	{"seed", "0", "a whole number from 0 to 9007199254740992", "every random step is a function of it"},
-	{"time_limit", "none", "a number of seconds > 0", "seconds after which an iterative fit stops, its status saying so"},
-	{"hash_bits", "none", "a whole number from 1 to 30", "hash features into 2^bits slots named #slot"},
-	{"max_features", "50000000", "a whole number from 1 to 4294967294", "limit of the dictionary"},
-	{"on_error", "'fail'", "'fail', 'skip' or 'null'", "what a bad row does: fail, be skipped and counted, or make its group NULL; 'null' also makes NULL of a group that cannot be fitted"},
-	{"weight", "1", "a number >= 0, may be a column", "exponent of the row's likelihood"},
-	{"offset", "0", "a number, may be a column", "added to the linear predictor"},
-	{"trials", "none", "a whole number >= 1, may be a column", "binomial trials: y counts the successes among them; the family is then binomial"},
-	{"time", "none", "a number, DATE or TIMESTAMP, may be a column", "time of the row; dates count in days"},
-}
-
-var (
-	rowKeys  = []string{"weight", "offset", "trials", "time"}
-	makeKeys = []string{"family", "link", "dispersion", "shape", "intercept", "prior_mean", "prior_variance", "intercept_variance", "hash_bits", "covariance"}
-)
-
-// methodKeys are the options of an aggregate that fits by m, in the order of
-// optionDocs.
-func methodKeys(m *engine.Method) []string {
-	var keys []string
-	for _, d := range optionDocs {
-		if m.Name != "softmax" && slices.Contains(engine.Common, d.name) || slices.Contains(m.Keys, d.name) {
-			keys = append(keys, d.name)
+// constants are the fields of the options STRUCT at row i. classes says that a FIT among them
+// may have classes.
+func constants(v *capi.Vec, i int, classes bool) iter.Seq2[string, option.Source] {
+	return func(yield func(string, option.Source) bool) {
+		if v == nil || v.Type == capi.SQLNull || v.Null(i) {
+			return
 		}
-	}
-	return keys
-}
-
-// updateKeys are the options of bglm_update for a fit by m: the rows carry their
-// own columns, and the FIT is the prior.
-func updateKeys(m *engine.Method) []string {
-	return slices.DeleteFunc(methodKeys(m), func(k string) bool { return k == "prior" || slices.Contains(rowKeys, k) })
-}
-
-func optionDocOf(key string) *optionDoc {
-	for i := range optionDocs {
-		if optionDocs[i].name == key {
-			return &optionDocs[i]
-		}
-	}
-	return nil
-}
-
-// nearest is the known word closest to the one found, or "".
-func nearest(word string, known []string) string {
-	best, bd := "", 1<<30
-	for _, k := range known {
-		if d := editDistance(word, k); d < bd {
-			best, bd = k, d
-		}
-	}
-	if bd > max(2, len(word)/2) {
-		return ""
-	}
-	return best
-}
-
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diag := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			d := diag
-			if a[i] != b[j] {
-				d++
+		for k := range v.Kids {
+			f := &v.Kids[k]
+			var value option.Source
+			if !f.Null(i) {
+				value = constant{f, i, classes}
 			}
-			diag = row[j+1]
-			row[j+1] = min(d, row[j]+1, diag+1)
+			if !yield(f.Name, value) {
+				return
+			}
 		}
 	}
-	return row[len(b)]
 }
 
-func checkKey(key string, allowed []string) error {
-	if slices.Contains(allowed, key) {
-		return nil
-	}
-	if optionDocOf(key) != nil {
-		return fmt.Errorf("option %s is not used here; allowed: %s", key, strings.Join(allowed, ", "))
-	}
-	if n := nearest(key, allowed); n != "" {
-		return fmt.Errorf("unknown option %q; the nearest is %s", key, n)
-	}
-	return fmt.Errorf("unknown option %q; allowed: %s", key, strings.Join(allowed, ", "))
+// constant is the value of an option: entry i of v.
+type constant struct {
+	v       *capi.Vec
+	i       int
+	classes bool
 }
 
-type errorMode int
+func (c constant) Type() string { return c.v.TypeName() }
 
-const (
-	onErrorFail errorMode = iota
-	onErrorSkip
-	onErrorNull
-)
-
-var onErrorWords = []string{"fail", "skip", "null"}
-
-// options are the parsed constant options of a call.
-type options struct {
-	has          map[string]bool // keys given and not NULL
-	method       string
-	family, link string
-	prior        kernels.Prior
-	intercept    bool
-	priors       []kernels.Belief
-	from         *kernels.Fit
-	dispersion   float64
-	shape        float64
-	noise        float64
-	noiseBy      map[string]float64
-	forgetting   float64
-	quadrature   int
-	hashBits     int
-	maxFeatures  int
-	onError      errorMode
-	kernels.Options
-	process gp.Options // bglm_gp
-	matrix  *capi.Vec  // bglm_from_beliefs: covariance
-}
-
-func defaultOptions() *options {
-	return &options{has: map[string]bool{}, prior: kernels.DefaultPrior, intercept: true, dispersion: 1, shape: math.NaN(),
-		forgetting: 1, maxFeatures: 50_000_000}
-}
-
-func badOption(key, found string) error {
-	return fmt.Errorf("option %s: found %s; allowed: %s", key, found, optionDocOf(key).allowed)
-}
-
-// show prints a constant for an error message.
-func show(v *capi.Vec, i int) string {
+func (c constant) Scalar() any {
 	switch {
-	case v.Null(i):
-		return "NULL"
-	case v.Type == capi.Varchar:
-		s := v.Str(i)
-		if len(s) > 60 {
-			s = strings.ToValidUTF8(s[:60], "") + "..."
-		}
-		return "'" + s + "'"
-	case v.Type == capi.Boolean:
-		return fmt.Sprint(v.Bool(i))
-	case v.IsNumber():
-		return number(v.Float(i))
-	}
-	return "a value of type " + v.TypeName()
-}
-
-// number prints whole numbers in full.
-func number(x float64) string {
-	if x == math.Trunc(x) && math.Abs(x) < 1e15 {
-		return strconv.FormatFloat(x, 'f', -1, 64)
-	}
-	return fmt.Sprint(x)
-}
-
-func bitsText(bits int) string {
-	if bits == 0 {
-		return "none"
-	}
-	return strconv.Itoa(bits)
-}
-
-func wantNumber(key string, v *capi.Vec, i int, ok func(float64) bool) (float64, error) {
-	if !v.IsNumber() {
-		return 0, badOption(key, show(v, i)+" ("+v.TypeName()+")")
-	}
-	x := v.Float(i)
-	if !finite(x) || !ok(x) {
-		return 0, badOption(key, show(v, i))
-	}
-	return x, nil
-}
-
-func wantWord(key string, v *capi.Vec, i int) (string, error) {
-	if v.Type != capi.Varchar {
-		return "", badOption(key, show(v, i)+" ("+v.TypeName()+")")
-	}
-	return strings.ToLower(strings.Clone(v.Str(i))), nil
-}
-
-func anyNumber(float64) bool     { return true }
-func nonNegative(x float64) bool { return x >= 0 }
-func positive(x float64) bool    { return x > 0 }
-
-// isAuto reports the word 'auto'; other words fall to the number's own error.
-func isAuto(v *capi.Vec, i int) bool {
-	return v.Type == capi.Varchar && strings.EqualFold(v.Str(i), "auto")
-}
-
-// wantWhole reads a whole number; the engines' zero values mean their defaults,
-// so that a wanted 0 is -1.
-func wantWhole(key string, v *capi.Vec, i int, lo, hi float64) (int, error) {
-	x, err := wantNumber(key, v, i, whole(lo, hi))
-	if err == nil && x == 0 {
-		x = -1
-	}
-	return int(x), err
-}
-
-func wantOneOf(key string, v *capi.Vec, i int, words ...string) (string, error) {
-	w, err := wantWord(key, v, i)
-	if err == nil && !slices.Contains(words, w) {
-		err = badOption(key, show(v, i))
-	}
-	return w, err
-}
-
-func wantBool(key string, v *capi.Vec, i int) (bool, error) {
-	if v.Type != capi.Boolean {
-		return false, badOption(key, show(v, i)+" ("+v.TypeName()+")")
-	}
-	return v.Bool(i), nil
-}
-func whole(lo, hi float64) func(float64) bool {
-	return func(x float64) bool { return x == math.Trunc(x) && x >= lo && x <= hi }
-}
-
-// parseOptions reads the constants of the options STRUCT at row i; columns that
-// may vary (weight, offset, trials, time) are checked by rowColumns.
-func parseOptions(v *capi.Vec, i int, allowed []string) (*options, error) {
-	o := defaultOptions()
-	if v == nil || v.Type == capi.SQLNull || v.Null(i) {
-		return o, nil
-	}
-	for k := range v.Kids {
-		f := &v.Kids[k]
-		key := strings.ToLower(strings.Clone(f.Name))
-		if err := checkKey(key, allowed); err != nil {
-			return nil, err
-		}
-		if f.Null(i) {
-			continue
-		}
-		o.has[key] = true
-		var err error
-		var x float64
-		switch key {
-		case "family":
-			o.family, err = wantWord(key, f, i)
-		case "link":
-			o.link, err = wantWord(key, f, i)
-		case "prior_mean":
-			o.prior.Mean, err = wantNumber(key, f, i, anyNumber)
-		case "prior_variance":
-			if o.AutoPrior = isAuto(f, i); !o.AutoPrior {
-				o.prior.Variance, err = wantNumber(key, f, i, nonNegative)
-			}
-		case "intercept_variance":
-			o.prior.InterceptVariance, err = wantNumber(key, f, i, nonNegative)
-		case "intercept":
-			o.intercept, err = wantBool(key, f, i)
-		case "priors":
-			o.priors, err = readBeliefs(f, i)
-			if err != nil {
-				err = fmt.Errorf("option priors: %w", err)
-			}
-		case "prior":
-			o.from, err = readFitAt(f, i, slices.Contains(allowed, "reference"))
-			if err != nil {
-				err = fmt.Errorf("option prior: %w", err)
-			}
-		case "dispersion":
-			if o.AutoDispersion = isAuto(f, i); !o.AutoDispersion {
-				o.dispersion, err = wantNumber(key, f, i, positive)
-			}
-		case "shape":
-			if o.AutoShape = isAuto(f, i); !o.AutoShape {
-				o.shape, err = wantNumber(key, f, i, positive)
-			}
-		case "process_noise":
-			if f.Type == capi.Map {
-				o.noiseBy, err = readNoise(f, i)
-			} else if o.AutoNoise = isAuto(f, i); !o.AutoNoise {
-				o.noise, err = wantNumber(key, f, i, nonNegative)
-			}
-		case "forgetting":
-			o.forgetting, err = wantNumber(key, f, i, func(x float64) bool { return x > 0 && x <= 1 })
-		case "quadrature":
-			if f.Type == capi.Varchar {
-				if strings.ToLower(f.Str(i)) != "auto" {
-					return nil, badOption(key, show(f, i))
-				}
-				break
-			}
-			x, err = wantNumber(key, f, i, whole(2, 512))
-			o.quadrature = int(x)
-		case "method":
-			o.method, err = wantWord(key, f, i)
-		case "covariance":
-			if f.Type == capi.List || f.Type == capi.Array {
-				o.matrix = f
-				break
-			}
-			o.Covariance, err = wantOneOf(key, f, i, "diagonal", "full", "lowrank")
-		case "max_iter":
-			o.MaxIter, err = wantWhole(key, f, i, 1, 1e6)
-		case "tol":
-			o.Tol, err = wantNumber(key, f, i, func(x float64) bool { return x > 0 && x < 1 })
-		case "damping":
-			o.Damping, err = wantNumber(key, f, i, func(x float64) bool { return x > 0 && x <= 1 })
-		case "measurement_noise":
-			switch {
-			case isAuto(f, i):
-				o.MeasurementNoise = nan
-			case f.Type == capi.Varchar:
-				_, err = wantOneOf(key, f, i, "bernoulli")
-			default:
-				o.MeasurementNoise, err = wantNumber(key, f, i, positive)
-			}
-		case "noise_floor":
-			o.NoiseFloor, err = wantNumber(key, f, i, positive)
-		case "hessian":
-			o.Hessian, err = wantOneOf(key, f, i, "auto", "full", "diagonal", "block", "lowrank")
-		case "rank":
-			o.Rank, err = wantWhole(key, f, i, 1, 10_000)
-		case "oversample":
-			o.Oversample, err = wantWhole(key, f, i, 0, 10_000)
-		case "power_iterations":
-			o.PowerIterations, err = wantWhole(key, f, i, 0, 100)
-		case "samples":
-			o.Samples, err = wantWhole(key, f, i, 1, 1e6)
-		case "warmup":
-			o.Warmup, err = wantWhole(key, f, i, 1, 1e6)
-		case "chains":
-			o.Chains, err = wantWhole(key, f, i, 1, 64)
-		case "at":
-			o.At, err = readAt(f, i)
-		case "reference":
-			o.Reference, err = label(f, i)
-		case "kernel":
-			o.process.Kernel, err = wantOneOf(key, f, i, gp.Kernels...)
-		case "lengthscale":
-			if o.process.AutoLengthscale = isAuto(f, i); !o.process.AutoLengthscale {
-				o.process.Lengthscale, err = wantNumber(key, f, i, positive)
-			}
-		case "signal_variance":
-			if o.process.AutoSignalVariance = isAuto(f, i); !o.process.AutoSignalVariance {
-				o.process.SignalVariance, err = wantNumber(key, f, i, positive)
-			}
-		case "mean":
-			if o.process.AutoMean = isAuto(f, i); !o.process.AutoMean {
-				o.process.Mean, err = wantNumber(key, f, i, anyNumber)
-			}
-		case "standardize":
-			o.Standardize, err = wantBool(key, f, i)
-		case "seed":
-			x, err = wantNumber(key, f, i, whole(0, 1<<53))
-			o.Seed = uint64(x)
-		case "time_limit":
-			x, err = wantNumber(key, f, i, positive)
-			o.TimeLimit = time.Duration(min(x, 1e9) * float64(time.Second))
-		case "hash_bits":
-			x, err = wantNumber(key, f, i, whole(1, 30))
-			o.hashBits = int(x)
-		case "max_features":
-			x, err = wantNumber(key, f, i, whole(1, math.MaxUint32-1))
-			o.maxFeatures = int(x)
-		case "on_error":
-			var w string
-			w, err = wantOneOf(key, f, i, onErrorWords...)
-			o.onError = errorMode(slices.Index(onErrorWords, w))
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	if o.forgetting < 1 && (o.noise > 0 || o.noiseBy != nil || o.AutoNoise) {
-		return nil, fmt.Errorf("options process_noise and forgetting are two models of drift; give one of them")
-	}
-	return o, o.adopt()
-}
-
-// adopt takes from the FIT to start from what was not given, and checks that
-// what was given agrees with it.
-func (o *options) adopt() error {
-	f := o.from
-	if f == nil {
-		return nil
-	}
-	clash := func(key, found, want string) error {
-		return fmt.Errorf("option %s: found %s, but the prior FIT has %s", key, found, want)
-	}
-	if len(f.Classes) == 0 {
-		if o.family == "" && o.link == "" {
-			o.family, o.link = f.Family, f.Link
-		}
-		l, err := o.likelihood()
-		if err != nil {
-			return err
-		}
-		if l.Family() != f.Family {
-			return clash("family", l.Family(), f.Family+" "+f.Link)
-		}
-		if l.Link() != f.Link {
-			return clash("link", l.Link(), f.Family+" "+f.Link)
-		}
-	}
-	if !o.has["intercept"] {
-		o.intercept = f.Intercept
-	} else if o.intercept != f.Intercept {
-		return clash("intercept", fmt.Sprint(o.intercept), fmt.Sprint(f.Intercept))
-	}
-	if !o.has["hash_bits"] {
-		o.hashBits = f.HashBits
-	} else if o.hashBits != f.HashBits {
-		return clash("hash_bits", bitsText(o.hashBits), bitsText(f.HashBits))
-	}
-	if !o.has["dispersion"] || o.AutoDispersion {
-		o.dispersion = f.Dispersion
-	}
-	if !o.has["shape"] || o.AutoShape {
-		o.shape = f.Shape
-	}
-	if !o.has["prior_mean"] {
-		o.prior.Mean = f.Prior.Mean
-	}
-	if !o.has["prior_variance"] || o.AutoPrior {
-		o.prior.Variance = f.Prior.Variance
-	}
-	if !o.has["intercept_variance"] {
-		o.prior.InterceptVariance = f.Prior.InterceptVariance
+	case c.v.Type == capi.Varchar:
+		return strings.Clone(c.v.Str(c.i))
+	case c.v.Type == capi.Boolean:
+		return c.v.Bool(c.i)
+	case c.v.IsNumber():
+		return c.v.Float(c.i)
 	}
 	return nil
 }
 
-func (o *options) params() lik.Params {
-	return lik.Params{Dispersion: o.dispersion, Shape: o.shape, Quadrature: o.quadrature}
+func (c constant) Decode(to any) (err error) {
+	switch to := to.(type) {
+	case *option.Class:
+		var text string
+		text, err = label(c.v, c.i)
+		*to = option.Class(text)
+	case *[]option.Entry:
+		*to, err = numbersByName(c.v, c.i)
+	case *[]kernels.Belief:
+		if _, err := newBeliefReader(c.v); err != nil {
+			return option.ErrType
+		}
+		*to, err = readBeliefs(c.v, c.i)
+	case **kernels.Fit:
+		*to, err = readFitAt(c.v, c.i, c.classes)
+	case *[][]float64:
+		*to, err = matrix(c.v, c.i)
+	default:
+		err = option.ErrType
+	}
+	return err
 }
 
-// likelihood makes the likelihood; unknown names get the nearest known one.
-func (o *options) likelihood() (lik.Likelihood, error) {
-	var families, links []string
-	for _, f := range lik.Families() {
-		families = append(families, f.Family)
-		if o.family == "" || o.family == f.Family {
-			for _, l := range f.Links {
-				if !slices.Contains(links, l) {
-					links = append(links, l)
-				}
-			}
+// numbersByName reads a MAP(VARCHAR, number).
+func numbersByName(v *capi.Vec, i int) ([]option.Entry, error) {
+	if v.Type != capi.Map || len(v.Kids[0].Kids) != 2 {
+		return nil, option.ErrType
+	}
+	key, value := &v.Kids[0].Kids[0], &v.Kids[0].Kids[1]
+	if key.Type != capi.Varchar || !value.IsNumber() {
+		return nil, option.ErrType
+	}
+	var out []option.Entry
+	for j, hi := v.Span(i); j < hi; j++ {
+		e := option.Entry{Name: strings.Clone(key.Str(j)), Null: value.Null(j)}
+		if !e.Null {
+			e.Value = value.Float(j)
 		}
+		out = append(out, e)
 	}
-	check := func(key, found string, known []string) error {
-		if found == "" || slices.Contains(known, found) {
-			return nil
-		}
-		where := ""
-		if key == "link" && o.family != "" {
-			where = " for " + o.family
-		}
-		msg := fmt.Sprintf("option %s: found '%s'; allowed%s: %s", key, found, where, strings.Join(known, ", "))
-		if n := nearest(found, known); n != "" {
-			msg += "; the nearest is " + n
-		}
-		return errors.New(msg)
-	}
-	if err := check("family", o.family, families); err != nil {
-		return nil, err
-	}
-	if err := check("link", o.link, links); err != nil {
-		return nil, err
-	}
-	l, err := lik.New(o.family, o.link, o.params())
-	if err != nil {
-		return nil, err
-	}
-	for _, key := range []string{"dispersion", "shape"} {
-		if o.has[key] && !familyHas(l.Family(), key) {
-			return nil, fmt.Errorf("option %s is not used by %s; it belongs to: %s", key, l.Family(), strings.Join(familiesWith(key), ", "))
-		}
-	}
-	if math.IsNaN(o.shape) && familyHas(l.Family(), "shape") {
-		o.shape = 1
-		if l.Family() == "studentt" {
-			o.shape = 4
-		}
-	}
-	return l, nil
+	return out, nil
 }
 
-func familiesWith(parameter string) []string {
-	var out []string
-	for _, f := range lik.Families() {
-		if slices.Contains(f.Parameters, parameter) {
-			out = append(out, f.Family)
+// matrix reads DOUBLE[][].
+func matrix(v *capi.Vec, i int) ([][]float64, error) {
+	if v.Type != capi.List && v.Type != capi.Array {
+		return nil, option.ErrType
+	}
+	row := &v.Kids[0]
+	if row.Type != capi.List && row.Type != capi.Array || !row.Kids[0].IsNumber() {
+		return nil, option.ErrType
+	}
+	lo, hi := v.Span(i)
+	out := make([][]float64, hi-lo)
+	for j := range out {
+		if row.Null(lo + j) {
+			return nil, fmt.Errorf("found a NULL row %d; allowed: rows of finite numbers", j+1)
 		}
-	}
-	return out
-}
-
-func familyHas(family, parameter string) bool {
-	return slices.Contains(familiesWith(parameter), family)
-}
-
-// readAt reads LIST(BELIEF) or MAP(VARCHAR, number).
-func readAt(v *capi.Vec, i int) ([]kernels.Belief, error) {
-	if v.Type == capi.Map && len(v.Kids[0].Kids) == 2 && v.Kids[0].Kids[0].Type == capi.Varchar && v.Kids[0].Kids[1].IsNumber() {
-		key, val := &v.Kids[0].Kids[0], &v.Kids[0].Kids[1]
-		var out []kernels.Belief
-		for j, hi := v.Span(i); j < hi; j++ {
-			b := kernels.Belief{Feature: strings.Clone(key.Str(j))}
-			if b.Mean = nan; !val.Null(j) {
-				b.Mean = val.Float(j)
-			}
-			if !finite(b.Mean) {
-				return nil, fmt.Errorf("option at: feature %q has %s; allowed: a finite number", b.Feature, show(val, j))
-			}
-			out = append(out, b)
+		var err error
+		if out[j], err = numbers(row, lo+j, fmt.Sprintf("row %d", j+1)); err != nil {
+			return nil, err
 		}
-		return out, nil
-	}
-	if _, err := newBeliefReader(v); err != nil {
-		return nil, badOption("at", show(v, i))
-	}
-	out, err := readBeliefs(v, i)
-	if err != nil {
-		return nil, fmt.Errorf("option at: %w", err)
 	}
 	return out, nil
 }
@@ -599,31 +136,11 @@ func label(v *capi.Vec, i int) (string, error) {
 		return string(v.AppendInt(nil, i)), nil
 	case v.IsNumber():
 		if x := v.Float(i); finite(x) {
-			return number(x), nil
+			return option.Show(x), nil
 		}
 		return "", badValue{fmt.Errorf("class = %v; allowed: finite numbers, text, BOOLEAN", v.Float(i))}
 	}
 	return "", fmt.Errorf("a class is %s; allowed: VARCHAR, ENUM, BOOLEAN or a number", v.TypeName())
-}
-
-func readNoise(v *capi.Vec, i int) (map[string]float64, error) {
-	kv := v.Kids[0].Kids
-	if len(kv) != 2 || kv[0].Type != capi.Varchar || !kv[1].IsNumber() {
-		return nil, badOption("process_noise", v.TypeName())
-	}
-	out := map[string]float64{}
-	for j, hi := v.Span(i); j < hi; j++ {
-		if kv[1].Null(j) {
-			continue
-		}
-		q := kv[1].Float(j)
-		name := strings.Clone(kv[0].Str(j))
-		if !finite(q) || q < 0 {
-			return nil, fmt.Errorf("option process_noise: feature %q has %v; allowed: a finite number >= 0", name, q)
-		}
-		out[name] = q
-	}
-	return out, nil
 }
 
 // ---- columns that vary by row ---------------------------------------------------
@@ -644,7 +161,7 @@ func findRowColumns(v *capi.Vec, what string) (rowColumns, error) {
 		}
 		number := f.IsNumber()
 		var to **capi.Vec
-		switch strings.ToLower(f.Name) {
+		switch option.Canonical(f.Name) {
 		case "weight":
 			to = &c.weight
 		case "offset":
@@ -660,9 +177,12 @@ func findRowColumns(v *capi.Vec, what string) (rowColumns, error) {
 		default:
 			continue
 		}
+		if *to != nil {
+			return c, fmt.Errorf("%s %s is there twice", what, option.Canonical(f.Name))
+		}
 		if !number {
-			key := strings.ToLower(f.Name)
-			return c, fmt.Errorf("%s %s: found %s; allowed: %s", what, key, f.TypeName(), optionDocOf(key).allowed)
+			o := option.Of(f.Name)
+			return c, fmt.Errorf("%s %s: found %s; allowed: %s", what, o.Key, f.TypeName(), o.Allowed)
 		}
 		*to = f
 	}
@@ -771,8 +291,7 @@ func (c *callCache[T]) get(v *capi.Vec, i int, parse func() (T, error)) (T, erro
 		for k := range v.Kids {
 			f := &v.Kids[k]
 			c.key = append(append(c.key, f.Name...), 0)
-			switch strings.ToLower(f.Name) {
-			case "weight", "offset", "trials", "time": // vary by row; only their presence counts
+			if o := option.Of(f.Name); o != nil && o.Row { // only its presence counts
 				c.key = append(c.key, byte(f.Type))
 				continue
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/predict"
 	"github.com/bglm/bglm/udf/internal/capi"
 )
@@ -214,7 +215,7 @@ func (h howTo) kind(i int) (predict.Kind, error) {
 	}
 	k, err := predict.ParseKind(h.v.Str(i))
 	if err != nil {
-		if near := nearest(h.v.Str(i), []string{"exact", "mackay", "plugin"}); near != "" {
+		if near := option.Nearest(h.v.Str(i), []string{"exact", "mackay", "plugin"}); near != "" {
 			err = fmt.Errorf("%w; the nearest is '%s'", err, near)
 		}
 	}

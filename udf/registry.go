@@ -5,12 +5,12 @@ import (
 	"math"
 	"regexp"
 	"runtime"
-	"slices"
 	"time"
 	"unsafe"
 
 	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
@@ -51,7 +51,7 @@ func aggregate(name, sig, doc, example string, options []string, arity []int, re
 	update func([]capi.Vec, capi.Slots) error, finalize func([]capi.State, *capi.Col) error) entry {
 	return entry{Function: Function{name, "aggregate", name + sig, doc, example, options},
 		agg: &capi.Aggregate{Name: name, Params: anys(arity...), Result: result, Update: update, Finalize: finalize,
-			Args: argNames.FindAllString(sig, -1), RowFields: rowKeys}}
+			Args: argNames.FindAllString(sig, -1), RowFields: option.RowFields()}}
 }
 
 func scalar(name, sig, doc, example string, options []string, arity []int, result *capi.Type, volatile bool,
@@ -135,7 +135,7 @@ func entries() []entry {
 		scalar("bglm_update", "(fit, rows [, options])",
 			"Continue a fit with LIST(STRUCT(y, x [, weight, offset, trials, time])) in the order of the list: the same beliefs as one uninterrupted run, bit for bit without drift.",
 			"SELECT bglm_update(fit, [{y: true, x: {origin: 'A1'}}, {y: false, x: {origin: 'A0'}}]).n FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
-			updateKeys(continuing("adf")), []int{2, 3}, fitType, false, callUpdate),
+			option.For(continuing("adf").Name).Continuing().Keys(), []int{2, 3}, fitType, false, callUpdate),
 		scalar("bglm_beliefs", "(fit)", "The belief table of a fit as LIST(STRUCT(feature, mean, variance)).",
 			"SELECT len(bglm_beliefs(fit)) FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
 			nil, []int{1}, beliefsType, false, callBeliefs).
@@ -143,7 +143,7 @@ func entries() []entry {
 		scalar("bglm_from_beliefs", "(beliefs [, options])",
 			"A FIT with n = 0 from LIST(STRUCT(feature, mean, variance)), to predict with or to serve as a prior. There is an intercept unless the option intercept is false; one that the list does not have is at its prior.",
 			"SELECT bglm_predict(bglm_from_beliefs([{feature: 'a', mean: 0.0, variance: 1.0}], {link: 'probit'}), {a: 1});",
-			makeKeys, []int{1, 2}, fitType, false, callFromBeliefs),
+			option.For("from_beliefs").Keys(), []int{1, 2}, fitType, false, callFromBeliefs),
 		scalar("bglm_features", "(x)", "What a row turns into: LIST(STRUCT(feature, value)), duplicates summed.",
 			"SELECT bglm_features({origin: 'ATL', distance: 0.6, weekend: true});",
 			nil, []int{1}, pairsType, false, callFeatures),
@@ -181,7 +181,7 @@ func fitters() []entry {
 	}
 	table := "SELECT feature, round(mean, 4) AS mean, round(variance, 4) AS variance FROM (SELECT unnest(fit.beliefs, recursive := true) FROM (SELECT "
 	var out []entry
-	used := map[string]bool{"method": true}
+	uses := []string{"fit"}
 	for _, m := range engine.Methods() {
 		doc := m.Summary + " Source: " + m.Source + "."
 		if m.Streams {
@@ -191,31 +191,23 @@ func fitters() []entry {
 		if m.Streams {
 			call += " ORDER BY i"
 		}
-		out = append(out, one(m.Name, doc, table+call+") AS fit "+tenRows+"));", methodKeys(&m), &m))
-		for _, k := range methodKeys(&m) {
-			used[k] = true
-		}
-	}
-	var keys []string
-	for _, d := range optionDocs {
-		if used[d.name] {
-			keys = append(keys, d.name)
-		}
+		out = append(out, one(m.Name, doc, table+call+") AS fit "+tenRows+"));", option.For(m.Name).Keys(), &m))
+		uses = append(uses, m.Name)
 	}
 	out = append(out, aggregate("bglm_smooth", "(y, x [, options])",
 		engine.Smooth.Summary+" LIST(STRUCT(feature, time, mean, variance)), by feature, then time, one entry for each row that touches the feature; without time rows count from 1. Source: "+engine.Smooth.Source+".",
 		"SELECT p.feature, p.time, round(p.mean, 4) AS mean, round(p.variance, 4) AS variance FROM (SELECT unnest(bglm_smooth(late, {origin: origin}, {link: 'probit', process_noise: 0.1, time: i})) AS p "+tenRows+") LIMIT 3;",
-		methodKeys(&engine.Smooth), []int{2, 3}, trajectoryType, updateFit(&engine.Smooth), finalizeSmooth))
+		option.For(engine.Smooth.Name).Keys(), []int{2, 3}, trajectoryType, updateFit(&engine.Smooth), finalizeSmooth))
 	out = append(out, aggregate("bglm_softmax", "(y, x [, options])",
 		engine.Softmax.Summary+" y is a class label. The FIT's beliefs also have class VARCHAR: classes in byte order, numbers in number order, each with its weights in belief order. bglm_predict gives MAP(VARCHAR, DOUBLE). Source: "+engine.Softmax.Source+".",
 		"SELECT c, round(p[c], 4) AS p FROM (SELECT bglm_predict(fit, {u: 0.9}) AS p FROM (SELECT bglm_softmax(c, {u: i / 30}) AS fit FROM (SELECT i, ['low', 'mid', 'top'][1 + i // 10] AS c FROM range(30) t(i)))), (VALUES ('low'), ('mid'), ('top')) v(c);",
-		methodKeys(&engine.Softmax), []int{2, 3}, classesType, updateFit(&engine.Softmax), finalizeFit))
+		option.For(engine.Softmax.Name).Keys(), []int{2, 3}, classesType, updateFit(&engine.Softmax), finalizeFit))
 	out = append(out, aggregate("bglm_gp", "(y, x [, options])",
 		"Gaussian process classification, regression or counts by Laplace's approximation; x is a list of numbers. Returns STRUCT(family, link, kernel, lengthscale, signal_variance, mean, x, alpha, n, log_evidence, iterations, converged, status, root, negative, shape, dispersion, n_skipped), which bglm_predict and bglm_predict_dist take. Memory grows with the square of the rows: 10,000 at most. Source: Hennig (2020); Rasmussen and Williams (2006), chapters 3 and 5.",
 		"SELECT round(bglm_predict(g, [0.5]), 4) AS p, round(g.log_evidence, 4) AS log_evidence FROM (SELECT bglm_gp(u > 0.3 AND u < 0.8, [u], {lengthscale: 0.2} ORDER BY u) AS g FROM (SELECT i / 10 AS u FROM range(11) t(i)));",
-		gpKeys, []int{2, 3}, gpType, updateGP, finalizeGP))
+		option.For("gp").Keys(), []int{2, 3}, gpType, updateGP, finalizeGP))
 	return append(out, one("fit", "The engines under one name: the option method says which (default 'adf'); the other options are those of bglm_<method>.",
-		"SELECT bglm_fit(late, {origin: origin}, {method: 'adf', link: 'probit'} ORDER BY i).method "+tenRows+";", keys, nil))
+		"SELECT bglm_fit(late, {origin: origin}, {method: 'adf', link: 'probit'} ORDER BY i).method "+tenRows+";", option.For(uses...).Keys(), nil))
 }
 
 // exampleLink is a link that a method's example uses.
@@ -340,17 +332,3 @@ func registerAll(con unsafe.Pointer) error {
 // idle, and returns how many: what queries that ended early left behind. A query
 // that still uses one of them fails with an error.
 func Purge(idle time.Duration) int64 { return capi.Purge(idle) }
-
-// Option documents a key of the options STRUCT.
-type Option struct{ Name, Default, Allowed, Description string }
-
-// Options lists the keys that the functions of this version use.
-func Options() []Option {
-	var out []Option
-	for _, o := range optionDocs {
-		if o.doc != "" && slices.ContainsFunc(registry, func(e entry) bool { return slices.Contains(e.Options, o.name) }) {
-			out = append(out, Option{o.name, o.def, o.allowed, o.doc})
-		}
-	}
-	return out
-}

@@ -7,6 +7,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/predict"
 	"github.com/bglm/bglm/udf/internal/capi"
 )
@@ -141,7 +142,7 @@ func callInfluence(args []capi.Vec, n int, out *capi.Col) error {
 			return fmt.Errorf("options are %s; allowed: a STRUCT such as {offset: log(exposure)}", v.TypeName())
 		}
 		for k := range v.Kids {
-			if err := checkKey(v.Kids[k].Name, []string{"weight", "offset", "trials"}); err != nil {
+			if _, err := option.For("influence").Find(v.Kids[k].Name); err != nil {
 				return err
 			}
 		}

@@ -2,10 +2,10 @@ package udf
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/engine"
+	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
@@ -42,8 +42,7 @@ func callUpdate(args []capi.Vec, n int, out *capi.Col) error {
 				return bad("")
 			}
 			for k := range row.Kids {
-				name := strings.ToLower(row.Kids[k].Name)
-				switch name {
+				switch option.Canonical(row.Kids[k].Name) {
 				case "y":
 					y = &row.Kids[k]
 				case "x":
@@ -83,15 +82,14 @@ func callUpdate(args []capi.Vec, n int, out *capi.Col) error {
 			return err
 		}
 		method := continuing(from.Method)
-		o, err := parseOptions(opt, i, updateKeys(method))
+		o, err := option.For(method.Name).Continuing().Decode(constants(opt, i, false))
 		if err != nil {
 			return err
 		}
-		o.from = from
-		if err := o.adopt(); err != nil {
+		if err := o.Continue(from); err != nil {
 			return err
 		}
-		plan, err := o.plan(method, cols.time != nil, cols.trials != nil || x == nil && from.Family == "binomial")
+		plan, err := newFitPlan(method, o, cols.time != nil, cols.trials != nil || x == nil && from.Family == "binomial")
 		if err != nil {
 			return err
 		}
@@ -211,15 +209,14 @@ func callFromBeliefs(args []capi.Vec, n int, out *capi.Col) error {
 		if err != nil {
 			return err
 		}
-		o, err := parseOptions(opt, i, makeKeys)
+		o, err := option.For("from_beliefs").Decode(constants(opt, i, false))
 		if err != nil {
 			return err
 		}
-		l, err := o.likelihood()
-		if err != nil {
+		if err := o.Likelihood(); err != nil {
 			return err
 		}
-		m := kernels.Model{Lik: l, Prior: o.prior, Intercept: o.intercept, HashBits: o.hashBits, Priors: bs}
+		m := kernels.Model{Lik: o.Lik, Prior: o.Prior, Intercept: o.Intercept, HashBits: o.HashBits, Priors: bs}
 		rows, err := kernels.NewRows(&m)
 		if err != nil {
 			return err
@@ -229,9 +226,9 @@ func callFromBeliefs(args []capi.Vec, n int, out *capi.Col) error {
 			return err
 		}
 		f := p.Fit("beliefs", p.Normal, 0)
-		if o.has["covariance"] {
-			if err := setCovariance(f, bs, o.matrix, i); err != nil {
-				return fmt.Errorf("option covariance: %w", err)
+		if o.Given("covariance") {
+			if err := setCovariance(f, bs, o.Matrix); err != nil {
+				return err
 			}
 		}
 		appendFit(out, f, f.Each)
@@ -241,39 +238,20 @@ func callFromBeliefs(args []capi.Vec, n int, out *capi.Col) error {
 
 // setCovariance gives f, made of the beliefs bs, the covariance matrix of the
 // list's features in the list's order.
-func setCovariance(f *kernels.Fit, bs []kernels.Belief, v *capi.Vec, i int) error {
-	bad := func(found string) error {
-		return fmt.Errorf("found %s; allowed: DOUBLE[][] of %d x %d, symmetric and positive definite, in the order of the beliefs", found, len(bs), len(bs))
+func setCovariance(f *kernels.Fit, bs []kernels.Belief, cov [][]float64) error {
+	bad := func(found any) error {
+		return fmt.Errorf("option covariance: found %v; allowed: DOUBLE[][] of %d x %d, symmetric and positive definite, in the order of the beliefs", found, len(bs), len(bs))
 	}
-	if v == nil {
-		return bad("a word")
+	if len(cov) != len(bs) {
+		return bad(fmt.Sprintf("%d rows", len(cov)))
 	}
-	row := &v.Kids[0]
-	if row.Type != capi.List && row.Type != capi.Array || !row.Kids[0].IsNumber() {
-		return bad(v.TypeName())
-	}
-	lo, hi := v.Span(i)
-	if hi-lo != len(bs) {
-		return bad(fmt.Sprintf("%d rows", hi-lo))
-	}
-	cov := make([][]float64, len(bs))
-	for j := range cov {
-		if row.Null(lo + j) {
-			return bad(fmt.Sprintf("a NULL row %d", j+1))
-		}
-		a, b := row.Span(lo + j)
-		if b-a != len(bs) {
-			return bad(fmt.Sprintf("a row %d of %d numbers", j+1, b-a))
-		}
-		for k := a; k < b; k++ {
-			if row.Kids[0].Null(k) {
-				return bad(fmt.Sprintf("NULL in row %d", j+1))
-			}
-			cov[j] = append(cov[j], row.Kids[0].Float(k))
+	for j, row := range cov {
+		if len(row) != len(bs) {
+			return bad(fmt.Sprintf("a row %d of %d numbers", j+1, len(row)))
 		}
 	}
 	if err := f.SetCovariance(bs, cov); err != nil {
-		return bad(err.Error())
+		return bad(err)
 	}
 	return nil
 }

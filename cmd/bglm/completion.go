@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/bglm/bglm/kernels/option"
 )
 
 type completionCommand struct {
@@ -39,7 +41,7 @@ func (c *completionCommand) Run(e *env, k *kong.Kong) error {
 	return err
 }
 
-// flagWords are a command's flags, and the values of those that have a fixed choice.
+// flagWords are a command's flags, and the values of those that have a choice.
 func flagWords(n *kong.Node) (flags []string, values map[string]string) {
 	values = map[string]string{}
 	for _, f := range n.Flags {
@@ -47,20 +49,39 @@ func flagWords(n *kong.Node) (flags []string, values map[string]string) {
 		if f.Enum != "" {
 			values["--"+f.Name] = strings.TrimSpace(strings.ReplaceAll(f.Enum, ",", " "))
 		}
+		switch f.Name {
+		case "method":
+			values["--method"] = strings.Join(methodNames(), " ")
+		case "option":
+			of := option.For("from_beliefs", "influence")
+			if n.Name == "fit" {
+				of = fitOptions()
+			}
+			values["--option"] = strings.Join(of.Keys(), "= ") + "="
+		}
 	}
 	return append(flags, "--help"), values
 }
 
 func bashCompletion(b *strings.Builder, k *kong.Kong) {
 	var commands []string
-	var cases strings.Builder
+	var cases, words strings.Builder
+	for _, p := range fitOptions() {
+		if w := p.Words(); len(w) > 0 {
+			fmt.Fprintf(&words, "    %s) COMPREPLY=($(compgen -W \"%s\" -- \"$cur\")); return;;\n", p.Key, strings.Join(w, " "))
+		}
+	}
 	for _, n := range k.Model.Children {
 		commands = append(commands, n.Name)
 		flags, values := flagWords(n)
 		fmt.Fprintf(&cases, "    %s)\n      case \"$prev\" in\n", n.Name)
 		for _, f := range flags {
 			if v := values[f]; v != "" {
-				fmt.Fprintf(&cases, "        %s) COMPREPLY=($(compgen -W \"%s\" -- \"$cur\")); return;;\n", f, v)
+				also := ""
+				if f == "--option" {
+					also = "compopt -o nospace 2>/dev/null; "
+				}
+				fmt.Fprintf(&cases, "        %s) %sCOMPREPLY=($(compgen -W \"%s\" -- \"$cur\")); return;;\n", f, also, v)
 			}
 		}
 		fmt.Fprintf(&cases, "      esac\n      words=\"%s\";;\n", strings.Join(flags, " "))
@@ -68,6 +89,10 @@ func bashCompletion(b *strings.Builder, k *kong.Kong) {
 	fmt.Fprintf(b, `_bglm() {
   local cur="${COMP_WORDS[COMP_CWORD]}" prev="${COMP_WORDS[COMP_CWORD-1]}" words=""
   COMPREPLY=()
+  local key=""
+  if [ "$cur" = "=" ]; then key="$prev"; cur=""; elif [ "$prev" = "=" ]; then key="${COMP_WORDS[COMP_CWORD-2]}"; fi
+  case "$key" in
+%s  esac
   if [ "$COMP_CWORD" -eq 1 ]; then
     COMPREPLY=($(compgen -W "%s --help" -- "$cur"))
     return
@@ -80,7 +105,7 @@ func bashCompletion(b *strings.Builder, k *kong.Kong) {
   esac
 }
 complete -o filenames -F _bglm bglm
-`, strings.Join(commands, " "), cases.String())
+`, words.String(), strings.Join(commands, " "), cases.String())
 }
 
 func fishCompletion(b *strings.Builder, k *kong.Kong) {

@@ -42,7 +42,11 @@ Examples:
   bglm fit --data testdata/flights.parquet --formula 'delay > 15 ~ origin + destination + factor(hour(date))' --order date --out beliefs.parquet
   bglm fit --data 'days/*.parquet' --formula 'click ~ ad + site + ad:site' --group country --method laplace --option prior_variance=auto --out beliefs.parquet
   bglm fit --data 'days/*.parquet' --formula 'click ~ ad' --incremental --out model.duckdb
-  cat rows.arrows | bglm fit --data - --engine arrow --formula 'y ~ a + b' --out beliefs.arrow`
+  cat rows.arrows | bglm fit --data - --engine arrow --formula 'y ~ a + b' --out beliefs.arrow
+
+Options of the methods, --option KEY=VALUE:
+
+` + optionHelp()
 }
 
 // summary is what a command reports.
@@ -270,12 +274,12 @@ func (s *session) fitTable(j *job, src *source, prior *fits, parallel bool) erro
 		}
 		defer func() { _ = s.exec("SET threads = " + threads) }()
 	}
-	var more []option
+	var more []setting
 	from := "(" + j.inner(src.rows()) + ") q"
 	keys := quoteNames(j.groupNames())
 	switch {
 	case prior != nil && keys == "":
-		more = append(more, option{"prior", "(SELECT fit FROM " + prior.table + ")"})
+		more = append(more, setting{"prior", "(SELECT fit FROM " + prior.table + ")"})
 	case prior != nil:
 		// The rows must stay on the probing side of the join, which keeps their order.
 		if err := s.exec("SET disabled_optimizers = 'join_order,build_side_probe_side'"); err != nil {
@@ -287,7 +291,7 @@ func (s *session) fitTable(j *job, src *source, prior *fits, parallel bool) erro
 			on = append(on, "q."+quoteName(g)+" IS NOT DISTINCT FROM p."+quoteName(g))
 		}
 		from += " LEFT JOIN " + prior.table + " p ON " + strings.Join(on, " AND ")
-		more = append(more, option{"prior", "p.fit"})
+		more = append(more, setting{"prior", "p.fit"})
 		var cols []string
 		for _, g := range j.groupNames() {
 			cols = append(cols, "q."+quoteName(g)+" AS "+quoteName(g))

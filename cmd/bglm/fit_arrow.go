@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"database/sql/driver"
 	"errors"
 	"fmt"
@@ -8,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -20,13 +20,13 @@ import (
 	"github.com/bglm/bglm/arrowio/pqrows"
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/engine"
-	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/option"
 )
 
 // byArrow fits without SQL: columns of Parquet or Arrow files go to the engine as
 // they come, in the order of the files.
 func (c *fitCommand) byArrow(s *session) (*fits, int, error) {
-	job, meta, err := c.arrowJob()
+	job, set, meta, err := c.arrowJob(s)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -58,16 +58,26 @@ func (c *fitCommand) byArrow(s *session) (*fits, int, error) {
 		if err == nil {
 			err = samePrior(prior, none)
 		}
+		var from *kernels.Fit
 		if err == nil {
-			job.Model.Start, err = s.fetch(prior)
+			from, err = s.fetch(prior)
 		}
 		if err == nil {
-			err = adopt(&job.Model, job.Model.Start, c.Option)
+			err = set.Continue(from)
 		}
 		if err != nil {
 			return nil, 0, fmt.Errorf("--prior %s: %w", c.Prior, err)
 		}
 	}
+	method, err := engine.Find(job.Method)
+	if err != nil {
+		return nil, 0, usageError{fmt.Errorf("--%w", err)}
+	}
+	model, err := method.Model(set, job.Time != "", job.Trials != "")
+	if err != nil {
+		return nil, 0, usageError{err}
+	}
+	job.Model, job.SkipBad = *model, set.OnError == option.Skip
 	bar := s.counter("fitting")
 	defer bar.finish()
 	var done int64
@@ -152,24 +162,20 @@ func columnsOf(j *arrowio.Job) []string {
 	return slices.DeleteFunc(slices.Compact(out), func(c string) bool { return c == "" })
 }
 
-// arrowJob reads the flags as columns and plain options.
-func (c *fitCommand) arrowJob() (arrowio.Job, []string, error) {
-	job := arrowio.Job{Method: strings.ToLower(c.Method)}
-	if job.Method == "" {
-		job.Method = "adf"
-	}
-	var meta []string
+// arrowJob reads the flags as columns and settings.
+func (c *fitCommand) arrowJob(s *session) (job arrowio.Job, set *option.Settings, meta []string, err error) {
+	job.Method = cmp.Or(strings.ToLower(c.Method), "adf")
 	keep := func(k, v string) {
 		if v != "" {
 			meta = append(meta, k, v)
 		}
 	}
 	if err := c.modelFlags.check(); err != nil {
-		return job, nil, err
+		return job, nil, nil, err
 	}
 	opts, err := parseOptionFlags(c.Option)
 	if err != nil {
-		return job, nil, err
+		return job, nil, nil, err
 	}
 	plain := func(what, sql string) (string, error) {
 		name := strings.TrimSpace(sql)
@@ -183,49 +189,54 @@ func (c *fitCommand) arrowJob() (arrowio.Job, []string, error) {
 		}
 		return name, nil
 	}
-	intercept := true
 	if c.Formula != "" {
 		f, err := parseFormula(c.Formula)
 		if err != nil {
-			return job, nil, usageError{err}
+			return job, nil, nil, usageError{err}
 		}
 		if f.dot || f.trials != "" || len(f.offset) > 1 {
-			return job, nil, usageError{fmt.Errorf("formula %q: --engine arrow takes no dot, no cbind and one offset at most", c.Formula)}
+			return job, nil, nil, usageError{fmt.Errorf("formula %q: --engine arrow takes no dot, no cbind and one offset at most", c.Formula)}
 		}
-		intercept = f.intercept
+		if !f.intercept {
+			if i := slices.IndexFunc(opts, func(o [2]string) bool { return o[0] == "intercept" }); i < 0 {
+				opts = append(opts, [2]string{"intercept", "false"})
+			} else if opts[i][1] != "false" {
+				return job, nil, nil, usageError{errors.New("the formula has no intercept, but --option intercept is " + opts[i][1])}
+			}
+		}
 		if job.Y, err = plain("formula", f.y); err != nil {
-			return job, nil, err
+			return job, nil, nil, err
 		}
 		if len(f.offset) == 1 {
 			if job.Offset, err = plain("offset", f.offset[0]); err != nil {
-				return job, nil, err
+				return job, nil, nil, err
 			}
 		}
 		for _, t := range f.terms {
 			var names arrowio.Term
 			for _, p := range t {
 				if !p.column {
-					return job, nil, usageError{fmt.Errorf("formula: %s is an SQL expression; --engine arrow takes columns by name", p.name)}
+					return job, nil, nil, usageError{fmt.Errorf("formula: %s is an SQL expression; --engine arrow takes columns by name", p.name)}
 				}
 				names = append(names, p.name)
 			}
 			job.Terms = append(job.Terms, names)
 		}
 		if len(job.Terms) == 0 {
-			return job, nil, usageError{errors.New("formula: --engine arrow needs a term")}
+			return job, nil, nil, usageError{errors.New("formula: --engine arrow needs a term")}
 		}
 	} else {
 		if job.Y, err = plain("--y", c.Y); err != nil {
-			return job, nil, err
+			return job, nil, nil, err
 		}
 		if job.Features, err = plain("--x", c.X); err != nil {
-			return job, nil, err
+			return job, nil, nil, err
 		}
 	}
 	for _, g := range c.Group {
 		for _, name := range strings.Split(g, ",") {
 			if name, err = plain("--group", name); err != nil {
-				return job, nil, err
+				return job, nil, nil, err
 			}
 			job.Group = append(job.Group, name)
 			meta = append(meta, "group."+name, quoteName(name))
@@ -239,223 +250,15 @@ func (c *fitCommand) arrowJob() (arrowio.Job, []string, error) {
 		to := map[string]*string{"weight": &job.Weight, "offset": &job.Offset, "trials": &job.Trials, "time": &job.Time}[o[0]]
 		if to != nil {
 			if *to, err = plain("--option "+o[0], o[1]); err != nil {
-				return job, nil, err
+				return job, nil, nil, err
 			}
 		}
 	}
-	if err := modelOptions(&job, opts); err != nil {
-		return job, nil, err
+	if err := arrowTakes(opts); err != nil {
+		return job, nil, nil, err
 	}
-	if !intercept {
-		job.Model.Intercept = false
-	}
-	return job, meta, nil
-}
-
-// modelOptions fills in the model from plain options, as the SQL functions read
-// them.
-func modelOptions(job *arrowio.Job, opts [][2]string) error {
-	method, err := engine.Find(job.Method)
-	if err != nil {
-		return usageError{fmt.Errorf("--%w", err)}
-	}
-	m := &job.Model
-	*m = kernels.Model{Prior: kernels.DefaultPrior, Intercept: true, MaxFeatures: 50_000_000, Forgetting: 1,
-		Params: lik.Params{Dispersion: 1, Shape: math.NaN()}}
-	var family, link string
-	o := &m.Options
-	for _, kv := range opts {
-		key, text := kv[0], strings.Trim(strings.TrimSpace(kv[1]), "'")
-		if slices.Contains(rowKeys, key) {
-			continue
-		}
-		known := slices.Concat(engine.Common, method.Keys)
-		if !slices.Contains(known, key) {
-			return usageError{fmt.Errorf("--option %s is not used by %s; allowed: %s", key, method.Name, strings.Join(known, ", "))}
-		}
-		bad := func(allowed string) error {
-			return usageError{fmt.Errorf("--option %s: found %s; allowed with --engine arrow: %s", key, text, allowed)}
-		}
-		number := func(to *float64, lo float64, open bool) error {
-			v, err := strconv.ParseFloat(text, 64)
-			if err != nil || math.IsInf(v, 0) || !(v > lo || !open && v >= lo) {
-				return bad(fmt.Sprintf("a number above %v", lo))
-			}
-			*to = v
-			return nil
-		}
-		whole := func(to *int, lo, hi int) error {
-			v, err := strconv.Atoi(text)
-			if err != nil || v < lo || v > hi {
-				return bad(fmt.Sprintf("a whole number from %d to %d", lo, hi))
-			}
-			if *to = v; v == 0 {
-				*to = -1
-			}
-			return nil
-		}
-		truth := func(to *bool) error {
-			v, err := strconv.ParseBool(text)
-			if err != nil {
-				return bad("true or false")
-			}
-			*to = v
-			return nil
-		}
-		auto := func(to *bool, or func() error) error {
-			if *to = strings.EqualFold(text, "auto"); *to {
-				if method.Streams && key != "process_noise" {
-					return bad("a number; 'auto' belongs to methods that keep the rows")
-				}
-				return nil
-			}
-			return or()
-		}
-		var err error
-		switch key {
-		case "family":
-			family = text
-		case "link":
-			link = text
-		case "prior_mean":
-			err = number(&m.Prior.Mean, math.Inf(-1), true)
-		case "prior_variance":
-			err = auto(&o.AutoPrior, func() error { return number(&m.Prior.Variance, 0, false) })
-		case "intercept_variance":
-			err = number(&m.Prior.InterceptVariance, 0, false)
-		case "intercept":
-			err = truth(&m.Intercept)
-		case "dispersion":
-			err = auto(&o.AutoDispersion, func() error { return number(&m.Params.Dispersion, 0, true) })
-		case "shape":
-			err = auto(&o.AutoShape, func() error { return number(&m.Params.Shape, 0, true) })
-		case "process_noise":
-			err = auto(&o.AutoNoise, func() error { return number(&m.Noise, 0, false) })
-		case "forgetting":
-			if err = number(&m.Forgetting, 0, true); err == nil && m.Forgetting > 1 {
-				err = bad("a number in (0, 1]")
-			}
-		case "quadrature":
-			if !strings.EqualFold(text, "auto") {
-				err = whole(&m.Params.Quadrature, 2, 512)
-			}
-		case "covariance":
-			o.Covariance = text
-		case "hessian":
-			o.Hessian = text
-		case "max_iter":
-			err = whole(&o.MaxIter, 1, 1e6)
-		case "tol":
-			err = number(&o.Tol, 0, true)
-		case "damping":
-			err = number(&o.Damping, 0, true)
-		case "rank":
-			err = whole(&o.Rank, 1, 10_000)
-		case "oversample":
-			err = whole(&o.Oversample, 0, 10_000)
-		case "power_iterations":
-			err = whole(&o.PowerIterations, 0, 100)
-		case "samples":
-			err = whole(&o.Samples, 1, 1e6)
-		case "warmup":
-			err = whole(&o.Warmup, 1, 1e6)
-		case "chains":
-			err = whole(&o.Chains, 1, 64)
-		case "measurement_noise":
-			switch {
-			case strings.EqualFold(text, "auto"):
-				o.MeasurementNoise = math.NaN()
-			case !strings.EqualFold(text, "bernoulli"):
-				err = number(&o.MeasurementNoise, 0, true)
-			}
-		case "noise_floor":
-			err = number(&o.NoiseFloor, 0, true)
-		case "standardize":
-			err = truth(&o.Standardize)
-		case "seed":
-			var seed int
-			if err = whole(&seed, 0, 1<<53); err == nil {
-				o.Seed = uint64(max(seed, 0))
-			}
-		case "time_limit":
-			var v float64
-			if err = number(&v, 0, true); err == nil {
-				o.TimeLimit = time.Duration(min(v, 1e9) * float64(time.Second))
-			}
-		case "hash_bits":
-			err = whole(&m.HashBits, 1, 30)
-		case "max_features":
-			err = whole(&m.MaxFeatures, 1, math.MaxUint32-1)
-		case "on_error":
-			switch text {
-			case "fail", "skip":
-				job.SkipBad = text == "skip"
-			default:
-				err = bad("'fail' or 'skip'")
-			}
-		default:
-			err = usageError{fmt.Errorf("--option %s takes a value of SQL; use --engine duckdb", key)}
-		}
-		if err != nil {
-			return err
-		}
-	}
-	for key, allowed := range map[string][]string{"covariance": {"", "diagonal", "full", "lowrank"}, "hessian": {"", "auto", "full", "diagonal", "block", "lowrank"}} {
-		if v := map[string]string{"covariance": o.Covariance, "hessian": o.Hessian}[key]; !slices.Contains(allowed, v) {
-			return usageError{fmt.Errorf("--option %s: found %s; allowed: %s", key, v, strings.Join(allowed[1:], ", "))}
-		}
-	}
-	if m.Forgets() && (m.Noise > 0 || o.AutoNoise) {
-		return usageError{errors.New("options process_noise and forgetting are two models of drift; give one of them")}
-	}
-	if job.Trials != "" && family == "" {
-		family = "binomial"
-	}
-	l, err := lik.New(family, link, m.Params)
-	if err != nil {
-		return usageError{fmt.Errorf("--option: %w", err)}
-	}
-	if s, ok := l.(lik.Shaped); ok && math.IsNaN(m.Params.Shape) {
-		m.Params.Shape = s.Shape()
-	}
-	m.Lik = l
-	return nil
-}
-
-// adopt takes from the fit to start from what no option says.
-func adopt(m *kernels.Model, f *kernels.Fit, flags []string) error {
-	opts, err := parseOptionFlags(flags)
-	if err != nil {
-		return err
-	}
-	given := func(key string) bool {
-		return slices.ContainsFunc(opts, func(o [2]string) bool { return o[0] == key })
-	}
-	if !given("family") && !given("link") {
-		m.Params.Dispersion, m.Params.Shape = f.Dispersion, f.Shape
-		if m.Lik, err = lik.New(f.Family, f.Link, m.Params); err != nil {
-			return err
-		}
-	}
-	if m.Lik.Family() != f.Family || m.Lik.Link() != f.Link {
-		return fmt.Errorf("the job is %s %s, the fit %s %s", m.Lik.Family(), m.Lik.Link(), f.Family, f.Link)
-	}
-	if !given("prior_mean") {
-		m.Prior.Mean = f.Prior.Mean
-	}
-	if !given("prior_variance") {
-		m.Prior.Variance = f.Prior.Variance
-	}
-	if !given("intercept_variance") {
-		m.Prior.InterceptVariance = f.Prior.InterceptVariance
-	}
-	if !given("hash_bits") {
-		m.HashBits = f.HashBits
-	}
-	if m.HashBits != f.HashBits || m.Intercept != f.Intercept {
-		return fmt.Errorf("intercept and hash_bits of the job are %v and %d, those of the fit %v and %d", m.Intercept, m.HashBits, f.Intercept, f.HashBits)
-	}
-	return nil
+	set, err = s.settings(option.For(job.Method), opts)
+	return job, set, meta, err
 }
 
 // insertGroups makes the table fits of what the engine gave.

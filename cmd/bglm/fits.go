@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/duckdb/duckdb-go/v2"
@@ -22,6 +21,7 @@ import (
 	"github.com/bglm/bglm/cmd/internal/shell"
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/option"
 )
 
 // fits is a temporary table of the session: the columns of groups and fit.
@@ -244,25 +244,13 @@ func (s *session) loadFlat(table, from string, cols []columnType, opts [][2]stri
 // loadPlain reads a belief table in Parquet or Arrow through arrowio, which checks
 // all of it.
 func (s *session) loadPlain(table, path string, opts [][2]string) (*fits, error) {
-	o := &arrowio.Options{}
-	for _, kv := range opts {
-		var err error
-		switch kv[0] {
-		case "family":
-			o.Family = kv[1]
-		case "link":
-			o.Link = kv[1]
-		case "shape":
-			o.Shape, err = strconv.ParseFloat(kv[1], 64)
-		case "dispersion":
-			o.Dispersion, err = strconv.ParseFloat(kv[1], 64)
-		case "intercept":
-			b := kv[1] == "true"
-			o.Intercept = &b
-		}
-		if err != nil {
-			return nil, usageError{fmt.Errorf("--option %s=%s: allowed: a number", kv[0], kv[1])}
-		}
+	set, err := s.settings(option.For("from_beliefs").Without("hash_bits", "covariance"), opts)
+	if err != nil {
+		return nil, err
+	}
+	o := &arrowio.Options{Family: set.Family, Link: set.Link, Shape: set.Params.Shape, Dispersion: set.Params.Dispersion, Prior: &set.Prior}
+	if set.Given("intercept") {
+		o.Intercept = &set.Intercept
 	}
 	f, kept, err := arrowio.ReadFitFile(path, o)
 	if err != nil {

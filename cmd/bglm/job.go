@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/bglm/bglm/kernels/engine"
+	"github.com/bglm/bglm/kernels/option"
 )
 
 // modelFlags say what is fitted to the rows.
@@ -29,11 +29,11 @@ type job struct {
 	group   []columnType // with their SQL in sqlOf
 	groupBy []string     // SQL, one for each group column
 	order   string
-	options []option
+	options []setting
 	meta    []string // pairs, kept with the beliefs
 }
 
-type option struct{ key, sql string }
+type setting struct{ key, sql string }
 
 func (j *job) option(key string) (string, bool) {
 	for _, o := range j.options {
@@ -44,48 +44,7 @@ func (j *job) option(key string) (string, bool) {
 	return "", false
 }
 
-func (j *job) set(key, sql string) { j.options = append(j.options, option{key, sql}) }
-
-// rowKeys are the options that may be columns.
-var rowKeys = []string{"weight", "offset", "trials", "time"}
-
-// optionSQL is the SQL of an option's value: numbers, true and false, quotations,
-// and brackets as they stand, other words as text.
-func optionSQL(key, value string) string {
-	v := strings.TrimSpace(value)
-	_, notNumber := strconv.ParseFloat(v, 64)
-	switch low := strings.ToLower(v); {
-	case slices.Contains(rowKeys, key), low == "true", low == "false", low == "null", v == "":
-		return v
-	case notNumber == nil && low != "inf" && low != "nan" && !strings.ContainsAny(low, "xp_"):
-		return v
-	case strings.HasPrefix(v, "'"), strings.HasPrefix(v, "["), strings.HasPrefix(v, "{"), strings.HasPrefix(v, "("),
-		strings.HasPrefix(low, "map"):
-		return v
-	}
-	return quoteText(v)
-}
-
-var optionForm = regexp.MustCompile(`^[A-Za-z_]+$`)
-
-func parseOptionFlags(flags []string) ([][2]string, error) {
-	var out [][2]string
-	for _, f := range flags {
-		key, value, ok := strings.Cut(f, "=")
-		key = strings.ToLower(strings.TrimSpace(key))
-		if !ok || !optionForm.MatchString(key) {
-			return nil, usageError{fmt.Errorf("--option %q: allowed: key=value, such as link=probit", f)}
-		}
-		if key == "prior" {
-			return nil, usageError{errors.New("--option prior: give --prior FILE")}
-		}
-		if slices.ContainsFunc(out, func(o [2]string) bool { return o[0] == key }) {
-			return nil, usageError{fmt.Errorf("--option %s is there twice", key)}
-		}
-		out = append(out, [2]string{key, value})
-	}
-	return out, nil
-}
+func (j *job) set(key, sql string) { j.options = append(j.options, setting{key, sql}) }
 
 // check reports flags that contradict each other.
 func (m *modelFlags) check() error {
@@ -261,7 +220,7 @@ func (j *job) inner(from string, extra ...string) string {
 }
 
 // optionsText is the STRUCT of options over inner's columns; more are added.
-func (j *job) optionsText(more ...option) string {
+func (j *job) optionsText(more ...setting) string {
 	var out []string
 	for _, o := range slices.Concat(j.options, more) {
 		v := o.sql
@@ -290,17 +249,12 @@ func (s *session) function(method string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var known []string
-	for _, m := range engine.Methods() {
-		known = append(known, m.Name)
-	}
-	for _, extra := range []string{"gp", "softmax"} {
-		if slices.Contains(all, "bglm_"+extra) && !slices.Contains(known, extra) {
-			known = append(known, extra)
+	if known := methodNames(); !slices.Contains(known, method) || !slices.Contains(all, "bglm_"+method) {
+		err := fmt.Errorf("--method %s: allowed: %s", method, strings.Join(known, ", "))
+		if n := option.Nearest(method, known); n != "" {
+			err = fmt.Errorf("%w; the nearest is %s", err, n)
 		}
-	}
-	if !slices.Contains(known, method) || !slices.Contains(all, "bglm_"+method) {
-		return "", usageError{fmt.Errorf("--method %s: allowed: %s", method, strings.Join(known, ", "))}
+		return "", usageError{err}
 	}
 	return "bglm_" + method, nil
 }
@@ -408,7 +362,7 @@ func (s *session) locate(j *job, src *source, err error) error {
 		return s.blame(src, err)
 	}
 	one := *j
-	one.options = slices.DeleteFunc(slices.Clone(j.options), func(o option) bool {
+	one.options = slices.DeleteFunc(slices.Clone(j.options), func(o setting) bool {
 		return !slices.Contains([]string{"family", "link", "shape", "dispersion", "intercept", "hash_bits"}, o.key) && !slices.Contains(rowKeys, o.key) || o.sql == "'auto'"
 	})
 	one.order, one.groupBy = "", nil
@@ -416,7 +370,7 @@ func (s *session) locate(j *job, src *source, err error) error {
 	var file string
 	var row int64
 	q := fmt.Sprintf("SELECT bglm_file, bglm_row FROM (SELECT bglm_file, bglm_row, %s(bglm_y, bglm_x, %s) AS fit FROM (%s) GROUP BY ALL) WHERE fit IS NULL ORDER BY 1, 2 LIMIT 1",
-		fn, one.optionsText(option{"on_error", "'null'"}), one.inner(src.numbered(), "bglm_file", "bglm_row"))
+		fn, one.optionsText(setting{"on_error", "'null'"}), one.inner(src.numbered(), "bglm_file", "bglm_row"))
 	if s.row(q, &file, &row) != nil {
 		return s.blame(src, err)
 	}

@@ -499,9 +499,9 @@ func (c *reportCommand) trajectories(s *session, p *page, sc *scoring) error {
 	last := 0.0
 	lastN := int64(0)
 	for k := range n {
-		var more []option
+		var more []setting
 		if k > 0 {
-			more = append(more, option{"prior", "(SELECT fit FROM slice_before)"})
+			more = append(more, setting{"prior", "(SELECT fit FROM slice_before)"})
 		}
 		q := fmt.Sprintf("CREATE OR REPLACE TEMP TABLE slice AS SELECT %s(bglm_y, bglm_x, %s) AS fit FROM slices WHERE bglm_k > %d AND bglm_k <= %d", fn, j.optionsText(more...), k*rows/n, (k+1)*rows/n)
 		if err := s.exec(q); err != nil {

@@ -230,7 +230,7 @@ func lrExact(*Context) Found {
 // intercept, exact singular vectors.
 func lrTheory(rng *rand.Rand) *kernels.Problem {
 	n, d := 2+rng.IntN(20), 2+rng.IntN(15)
-	o := kernels.Options{Rank: 1 + rng.IntN(min(n, d)), Oversample: 100}
+	o := kernels.Options{Rank: 1 + rng.IntN(min(n, d)), Oversample: kernels.Given(100)}
 	m := lrModel("gaussian", false, lik.Params{Dispersion: math.Exp(rng.NormFloat64())}, o)
 	m.Prior.Variance = math.Exp(2 * rng.NormFloat64())
 	slope := 2 * rng.Float64()
@@ -384,7 +384,7 @@ func lrConservativeLogit(*Context) Found {
 	const rounds = 100
 	for range rounds {
 		x := lrSpectrum(rng, 60, 12, lrDecay(12, func(i float64) float64 { return 40 * math.Pow(0.7, i) }))
-		p := lrProblem(lrModel("bernoulli", false, lik.Params{}, kernels.Options{Rank: 1 + rng.IntN(10), Oversample: 100}), x,
+		p := lrProblem(lrModel("bernoulli", false, lik.Params{}, kernels.Options{Rank: 1 + rng.IntN(10), Oversample: kernels.Given(100)}), x,
 			lrRespond(rng, "bernoulli", x, lrNormals(rng, 1, 12).Data))
 		r := ok(lowrank.Fit(context.Background(), p))
 		full, _ := lrFull(p)

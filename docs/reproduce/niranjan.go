@@ -350,8 +350,8 @@ func australianCredit(c *Context) Found {
 			panic(err)
 		}
 		sl := newFilter(m, filter.Laplace{}, rows)
-		ek := newFilter(logitModel(kernels.Options{MeasurementNoise: math.NaN(), NoiseFloor: floor}), filter.EKF{}, rows)
-		low := newFilter(logitModel(kernels.Options{MeasurementNoise: math.NaN()}), filter.EKF{}, rows)
+		ek := newFilter(logitModel(kernels.Options{AutoMeasurementNoise: true, NoiseFloor: floor}), filter.EKF{}, rows)
+		low := newFilter(logitModel(kernels.Options{AutoMeasurementNoise: true}), filter.EKF{}, rows)
 		test := part(&rows.Batch, train, t.Rows)
 		var jumps, rs, pathS, pathE []float64
 		last := make([]float64, 15)
@@ -432,7 +432,7 @@ func riskGap(rows *kernels.Rows) (jj, own, inferred float64) {
 		m, _ := latent(s, test)
 		return auc(test.Y, m)
 	}
-	return run(filter.Variational{}, kernels.Options{}), run(filter.EKF{}, kernels.Options{}), run(filter.EKF{}, kernels.Options{MeasurementNoise: math.NaN()})
+	return run(filter.Variational{}, kernels.Options{}), run(filter.EKF{}, kernels.Options{}), run(filter.EKF{}, kernels.Options{AutoMeasurementNoise: true})
 }
 
 func simulatedRisk(*Context) Found {

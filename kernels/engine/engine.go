@@ -13,6 +13,8 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/adf"
 	"github.com/bglm/bglm/kernels/ep"
+	"github.com/bglm/bglm/kernels/internal/near"
+	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/stop"
 )
 
@@ -39,27 +41,22 @@ type Fitter interface {
 	Fit(ctx context.Context) (*kernels.Fit, error)
 }
 
-// Method is an engine under its public name.
+// Method is an engine under its public name; option.For lists its options.
 type Method struct {
 	Name    string // as in bglm_<name> and the method of a fit
 	Summary string
 	Source  string
-	Keys    []string // the options it reads besides Common
 	// Streams says that rows are absorbed as they come, in their order; other
 	// engines keep them.
 	Streams bool
 	New     func(m *kernels.Model) (Fitter, error)
 }
 
-// Common are the options that every method reads. weight, offset, trials and time
-// may vary by row.
-var Common = []string{"family", "link", "prior_mean", "prior_variance", "intercept", "intercept_variance", "priors", "prior",
-	"dispersion", "shape", "hash_bits", "max_features", "on_error", "weight", "offset", "trials", "time"}
-
 // Methods lists the engines, as fresh copies.
 func Methods() []Method { return slices.Clone(methods) }
 
-// Find returns the method of a name. Errors: a name that is not there.
+// Find returns the method of a name. Errors: a name that is not there, with the nearest
+// one.
 func Find(name string) (*Method, error) {
 	var names []string
 	for i := range methods {
@@ -68,7 +65,84 @@ func Find(name string) (*Method, error) {
 		}
 		names = append(names, methods[i].Name)
 	}
-	return nil, fmt.Errorf("method = %q; allowed: %s", name, strings.Join(names, ", "))
+	err := fmt.Errorf("method = %q; allowed: %s", name, strings.Join(names, ", "))
+	if n := near.Word(name, names); n != "" {
+		err = fmt.Errorf("%w; the nearest is %s", err, n)
+	}
+	return nil, err
+}
+
+// Model is what settings come to for the method, with rows that have times and binomial
+// trials or not. It is part of s, which serves one model only.
+//
+// Errors name the option: one out of its range, a likelihood that is not there or does not
+// fit the rows, 'auto' where rows are seen once, a start in time whose rows have none.
+func (m *Method) Model(s *option.Settings, times, trials bool) (*kernels.Model, error) {
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	if m.Name != Softmax.Name {
+		if err := s.LikelihoodOf(trials); err != nil {
+			return nil, err
+		}
+	}
+	if m.Streams {
+		var keepers []string
+		for _, k := range methods {
+			if !k.Streams {
+				keepers = append(keepers, k.Name)
+			}
+		}
+		for key, auto := range map[string]bool{"prior_variance": s.Options.AutoPrior, "shape": s.Options.AutoShape} {
+			if auto {
+				return nil, fmt.Errorf("option %s: found 'auto'; %s sees each row once and takes a number here; 'auto' belongs to: %s",
+					key, m.Name, strings.Join(keepers, ", "))
+			}
+		}
+	}
+	p := &s.Model
+	p.HasTime = times
+	if f := p.Start; f != nil && (p.Drifts() || p.Options.AutoNoise) && !times && f.Time == f.Time && f.N > 0 {
+		return nil, fmt.Errorf("the prior FIT is valid at time %v, but the rows have no time to drift by; give the option time", f.Time)
+	}
+	return p, nameSlots(p)
+}
+
+// nameSlots calls the features that options name by what the dictionary calls them: with
+// hash_bits their slots.
+func nameSlots(m *kernels.Model) error {
+	if m.HashBits == 0 {
+		return nil
+	}
+	slot := func(feature string) (string, error) {
+		if feature == kernels.Intercept {
+			return feature, nil
+		}
+		d := kernels.Dict{HashBits: m.HashBits}
+		id, err := d.Add(feature)
+		if err != nil {
+			return "", err
+		}
+		return string(d.Name(id)), nil
+	}
+	var err error
+	m.Priors = slices.Clone(m.Priors)
+	for i := range m.Priors {
+		if m.Priors[i].Feature, err = slot(m.Priors[i].Feature); err != nil {
+			return err
+		}
+	}
+	if m.NoiseBy != nil {
+		by := map[string]float64{}
+		for name, q := range m.NoiseBy {
+			if name, err = slot(name); err != nil {
+				return err
+			}
+			by[name] = max(by[name], q) // names that collide share the larger
+		}
+		m.NoiseBy = by
+	}
+	return nil
 }
 
 // streaming gives a filter's state the shape of a Fitter.
@@ -246,7 +320,6 @@ type Smoother interface {
 // Smooth is the method behind the trajectories; its Fit is that of ep.
 var Smooth = Method{Name: "smooth", Source: "Zoeter (2007), section 3",
 	Summary: "The smoothed trajectories of weights that drift: expectation propagation forward and backward, each belief given all rows.",
-	Keys:    []string{"process_noise", "quadrature", "covariance", "max_iter", "tol", "damping", "time_limit"},
 	New: func(m *kernels.Model) (Fitter, error) {
 		f, err := keeping(solveEP)(m)
 		if err != nil {

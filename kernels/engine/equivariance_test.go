@@ -87,7 +87,7 @@ func TestEquivariance(t *testing.T) {
 			continue
 		}
 		inferred := o
-		inferred.MeasurementNoise = math.NaN()
+		inferred.AutoMeasurementNoise = true
 		all = append(all, variant{"sequential_laplace", "gaussian", o}, variant{"ekf", "gaussian", o}, variant{"ekf", "gaussian", inferred}, variant{"ekf", "gaussian", noisy})
 	}
 	for _, v := range all {
@@ -97,7 +97,7 @@ func TestEquivariance(t *testing.T) {
 			if v.o.AutoNoise && u.x != 1 {
 				continue // one rate for all weights, the intercept's too, is in one unit
 			}
-			what := fmt.Sprintf("%s %s %s, noise %v %v, units %v", v.method, v.family, v.o.Covariance, v.o.AutoNoise, v.o.MeasurementNoise, u)
+			what := fmt.Sprintf("%s %s %s, noise %v %v, units %v", v.method, v.family, v.o.Covariance, v.o.AutoNoise, v.o.AutoMeasurementNoise, u)
 			got := u.fit(t, v.method, m, 200, v.family)
 			tol := kerneltest.Tol{Rel: 1e-6}
 			kerneltest.Close(t, what+": dispersion", got.Dispersion, want.Dispersion*u.y*u.y, tol)

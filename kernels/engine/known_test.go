@@ -28,8 +28,9 @@ func TestKnownPredictors(t *testing.T) {
 		}
 		all = append(all, variant{"sequential_laplace", kernels.Options{Covariance: form}}, variant{"variational", kernels.Options{Covariance: form}})
 		for _, iter := range []int{1, 2, 20} {
-			for _, r := range []float64{0, 0.7, math.NaN()} {
-				all = append(all, variant{"ekf", kernels.Options{Covariance: form, MaxIter: iter, MeasurementNoise: r}})
+			for _, o := range []kernels.Options{{}, {MeasurementNoise: 0.7}, {AutoMeasurementNoise: true}} {
+				o.Covariance, o.MaxIter = form, iter
+				all = append(all, variant{"ekf", o})
 			}
 		}
 	}

@@ -16,9 +16,7 @@ import (
 // Softmax is the method for labelled rows; its Fitter is a *Classifier.
 var Softmax = Method{Name: "softmax", Source: "Hennig (2020)",
 	Summary: "Multi-class regression by Laplace's approximation: each class has weights of its own, one joint Gaussian over all of them; log evidence.",
-	Keys: []string{"prior_mean", "prior_variance", "intercept", "intercept_variance", "priors", "prior", "hash_bits", "max_features", "on_error", "weight", "offset", "time",
-		"reference", "hessian", "rank", "oversample", "power_iterations", "seed", "max_iter", "tol", "standardize", "time_limit"},
-	New: func(m *kernels.Model) (Fitter, error) { return NewClassifier(m) },
+	New:     func(m *kernels.Model) (Fitter, error) { return NewClassifier(m) },
 }
 
 // Classifier is a fit of rows whose response is the number that Class gave their

@@ -149,8 +149,8 @@ func New(m *kernels.Model, rule Rule) (*State, error) {
 	default:
 		return nil, fmt.Errorf("covariance = %q: allowed for %s here: full, lowrank", m.Options.Covariance, rule.Name())
 	}
-	if m.Options.Rank < -1 {
-		return nil, fmt.Errorf("rank = %d: allowed: 0 and more", m.Options.Rank)
+	if m.Options.Rank < 0 {
+		return nil, fmt.Errorf("rank = %d: allowed: 1 and more", m.Options.Rank)
 	}
 	if m.Forgets() && (m.Options.AutoNoise || m.Noise > 0 || m.NoiseBy != nil) {
 		return nil, errors.New("process_noise and forgetting are two models of drift; give one of them")
@@ -175,7 +175,7 @@ func New(m *kernels.Model, rule Rule) (*State, error) {
 		for _, b := range s.bank {
 			b.learning = learning.Clone()
 			b.up = s.bound(b.learning)
-			b.noise = rule.Name() != "ekf" || m.Options.MeasurementNoise == 0
+			b.noise = rule.Name() != "ekf" || m.Options.MeasurementNoise == 0 && !m.Options.AutoMeasurementNoise
 			b.known = s.determined(b)
 		}
 	}
@@ -276,7 +276,7 @@ func (s *State) begin() error {
 // room reports more weights than a covariance has memory for.
 func (s *State) room(p int) error {
 	if s.cfg.Options.Covariance == "lowrank" {
-		l := lowRank{rank: rankOf(s.cfg.Options.Rank)}
+		l := lowRank{rank: kernels.Or(s.cfg.Options.Rank, DefaultRank)}
 		if p > MaxFull*MaxFull/l.room() {
 			return fmt.Errorf("covariance = 'lowrank': found %d weights of rank %d, whose precision takes %.1f GB; allowed: at most %d; lower rank, or use covariance 'diagonal' (adf)",
 				p, l.rank, 8*float64(p)*float64(l.room())/1e9, MaxFull*MaxFull/l.room())

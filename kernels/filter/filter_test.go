@@ -378,7 +378,7 @@ func TestAgainstBruteForce(t *testing.T) {
 		{ADF{}, "bernoulli", "probit", kernels.Options{}}, {ADF{}, "poisson", "log", kernels.Options{}}, {ADF{}, "gaussian", "identity", kernels.Options{}},
 		{Laplace{}, "bernoulli", "cloglog", kernels.Options{}}, {Laplace{}, "poisson", "log", kernels.Options{}},
 		{Variational{}, "bernoulli", "logit", kernels.Options{}}, {Variational{}, "binomial", "logit", kernels.Options{}},
-		{EKF{}, "bernoulli", "probit", kernels.Options{}}, {EKF{}, "bernoulli", "logit", kernels.Options{MeasurementNoise: math.NaN()}},
+		{EKF{}, "bernoulli", "probit", kernels.Options{}}, {EKF{}, "bernoulli", "logit", kernels.Options{AutoMeasurementNoise: true}},
 		{EKF{}, "negbinomial", "log", kernels.Options{MeasurementNoise: 0.3}}, {EKF{SecondOrder: true}, "bernoulli", "logit", kernels.Options{}},
 		{EKF{}, "binomial", "logit", kernels.Options{MaxIter: 20}},
 		{ADF{}, "studentt", "identity", kernels.Options{}}, // rows that raise the variance

@@ -57,16 +57,8 @@ func (l *lowRank) room() int { return max(2*l.rank, l.rank+1) }
 // keep is the number of columns that a cut leaves: no more than there are weights.
 func (l *lowRank) keep() int { return min(l.rank, l.p) }
 
-// rankOf is the rank that an option asks for.
-func rankOf(option int) int {
-	if option < 0 { // -1 is a wanted 0
-		return 0
-	}
-	return kernels.Or(option, DefaultRank)
-}
-
 func newLowRank(g *gauss.Normal, rank int) (*lowRank, error) {
-	l := &lowRank{rank: rankOf(rank), asked: rank}
+	l := &lowRank{rank: kernels.Or(rank, DefaultRank), asked: rank}
 	l.init(g.Dim())
 	var w *dense.Matrix
 	switch g.Form {

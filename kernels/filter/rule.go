@@ -161,9 +161,9 @@ func (r jaakkola) tilt(o lik.Obs, m, v float64) (t lik.Tilted, cut bool) {
 //
 // for binomial y is the share of successes. The model's MeasurementNoise says what R
 // is: 0 the likelihood's own variance of y at m, for bernoulli g(1-g), which makes
-// the filter that of Laplace where the link is canonical; a number > 0; or NaN,
-// inferred from the row: R = max(NoiseFloor, e² - fᵀΣf), NoiseFloor by default 1e-3 of
-// what measures y: 1 for shares and counts, the dispersion of gaussian and studentt, the
+// the filter that of Laplace where the link is canonical; a number > 0; or, with
+// AutoMeasurementNoise, inferred from the row: R = max(NoiseFloor, e² - fᵀΣf),
+// NoiseFloor by default 1e-3 of what measures y: 1 for shares and counts, the dispersion of gaussian and studentt, the
 // variance of gamma.
 // The row's weight divides R. Nothing is ever divided by R: own variances go through
 // the score and the information of the row.
@@ -185,17 +185,17 @@ func (EKF) Name() string { return "ekf" }
 
 func (r EKF) bind(m *kernels.Model) (update, error) {
 	o := m.Options
-	k := &ekf{Likelihood: m.Lik, second: r.SecondOrder, r: o.MeasurementNoise, floor: o.NoiseFloor,
+	k := &ekf{Likelihood: m.Lik, second: r.SecondOrder, r: o.MeasurementNoise, infer: o.AutoMeasurementNoise, floor: o.NoiseFloor,
 		maxIter: kernels.Or(o.MaxIter, 1), tol: kernels.Or(o.Tol, 1e-8), limit: stepLimit(m.Lik.Link()), family: m.Lik.Family(), link: m.Lik.Link()}
 	switch {
-	case k.r < 0 || math.IsInf(k.r, 0):
+	case !(k.r >= 0) || math.IsInf(k.r, 0):
 		return nil, fmt.Errorf("measurement_noise = %v: allowed: a finite number > 0, 'bernoulli' or 'auto'", k.r)
 	case !(k.floor >= 0) || math.IsInf(k.floor, 0):
 		return nil, fmt.Errorf("noise_floor = %v: allowed: finite numbers > 0", k.floor)
 	case k.second && k.maxIter > 1:
 		return nil, fmt.Errorf("max_iter = %d: allowed for the second-order EKF: 1", k.maxIter)
 	}
-	if k.r == 0 && k.family == "studentt" {
+	if k.r == 0 && !k.infer && k.family == "studentt" {
 		if _, v := m.Lik.Predict(0, 0); !(v <= math.MaxFloat64) {
 			return nil, fmt.Errorf("measurement_noise = 'bernoulli': a studentt of shape <= 2 has no variance; allowed here: a number > 0 or 'auto'")
 		}
@@ -207,6 +207,7 @@ type ekf struct {
 	lik.Likelihood
 	family, link string
 	second       bool
+	infer        bool // R, from each row
 	r, floor     float64
 	maxIter      int
 	tol, limit   float64
@@ -264,14 +265,14 @@ func (k *ekf) at(o lik.Obs, s, v float64) tangent {
 	case "log":
 		t.bend = 1
 	}
-	if k.r != 0 {
+	if k.r != 0 || k.infer {
 		y := o.Y
 		if o.Trials > 0 {
 			y /= o.Trials
 		}
 		e := y - g
 		r := k.r / w
-		if k.r != k.r {
+		if k.infer {
 			r = math.Max(k.leastNoise(g)/w, e*e-slope*slope*v)
 		}
 		t.score, t.h, t.logR, t.sq = slope*e/r, slope*slope/r, math.Log(r), e*e/r

@@ -578,7 +578,7 @@ func FuzzUpdate(f *testing.F) {
 			m.Options.Covariance, m.Options.Rank = "lowrank", 1
 		}
 		if how/2%3 == 1 {
-			m.Options.MeasurementNoise = math.NaN()
+			m.Options.AutoMeasurementNoise = true
 		}
 		s, err := New(m, rule)
 		if err != nil {
@@ -728,7 +728,7 @@ func TestRanks(t *testing.T) {
 	}
 	full := run("full", 0)
 	last := math.Inf(1)
-	for _, rank := range []int{-1, 3, 10, 20, 30} {
+	for _, rank := range []int{1, 3, 10, 20, 30} {
 		f := run("lowrank", rank)
 		g := gap(f, full)
 		t.Logf("rank %d: mean squared gap %.3g variances; %s", rank, g, f.Status)
@@ -747,9 +747,9 @@ func TestRanks(t *testing.T) {
 func TestMeasurementNoise(t *testing.T) {
 	l := like(t, "", "logit")
 	for _, c := range []struct{ r, floor, y, m, v float64 }{
-		{math.NaN(), 0, 1, -2, 0.5}, {math.NaN(), 0, 0, -2, 0.5}, {math.NaN(), 0, 0, 0.3, 9}, {math.NaN(), 0.2, 1, 1, 2}, {0.7, 0, 1, -1, 3}, {0.01, 0, 0, 4, 3},
+		{0, 0, 1, -2, 0.5}, {0, 0, 0, -2, 0.5}, {0, 0, 0, 0.3, 9}, {0, 0.2, 1, 1, 2}, {0.7, 0, 1, -1, 3}, {0.01, 0, 0, 4, 3},
 	} {
-		up, err := EKF{}.bind(&kernels.Model{Lik: l, Options: kernels.Options{MeasurementNoise: c.r, NoiseFloor: c.floor}})
+		up, err := EKF{}.bind(&kernels.Model{Lik: l, Options: kernels.Options{MeasurementNoise: c.r, AutoMeasurementNoise: c.r == 0, NoiseFloor: c.floor}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -758,7 +758,7 @@ func TestMeasurementNoise(t *testing.T) {
 			g := 1 / (1 + math.Exp(-c.m))
 			d, e := g*(1-g), c.y-g
 			r := c.r / w
-			if c.r != c.r {
+			if c.r == 0 {
 				r = math.Max(kernels.Or(c.floor, 1e-3)/w, e*e-d*d*c.v)
 			}
 			s := r + d*d*c.v

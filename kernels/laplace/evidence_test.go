@@ -191,11 +191,11 @@ func TestAutoErrors(t *testing.T) {
 	if _, err := Fit(context.Background(), problem(t, m, o)); err == nil || !strings.Contains(err.Error(), "shape = 'auto'") {
 		t.Error(err)
 	}
-	m.Options = kernels.Options{AutoPrior: true, At: []kernels.Belief{{Feature: "x000"}}}
+	m.Options, m.At = kernels.Options{AutoPrior: true}, []kernels.Belief{{Feature: "x000"}}
 	if _, err := Fit(context.Background(), problem(t, m, o)); err == nil || !strings.Contains(err.Error(), "at") {
 		t.Error(err)
 	}
-	m.Options = kernels.Options{AutoPrior: true, TimeLimit: time.Nanosecond}
+	m.Options, m.At = kernels.Options{AutoPrior: true, TimeLimit: time.Nanosecond}, nil
 	f, err := Fit(context.Background(), problem(t, m, o))
 	if err != nil || f.Converged || !strings.Contains(f.Status, "time limit") {
 		t.Error(err, f)

@@ -191,7 +191,7 @@ func TestAt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m.Options.At = mode.Beliefs
+		m.At = mode.Beliefs
 		for _, std := range []bool{false, true} {
 			m.Options.Standardize = std
 			at, err := Fit(context.Background(), problem(t, m, o))
@@ -212,12 +212,12 @@ func TestAt(t *testing.T) {
 			}
 		}
 		m.Options.Standardize = false
-		m.Options.At = mode.Beliefs[1:2]
+		m.At = mode.Beliefs[1:2]
 		at, err := Fit(context.Background(), problem(t, m, o))
 		if err != nil || at.Beliefs[1].Mean != mode.Beliefs[1].Mean || at.Beliefs[0].Mean != 0 || at.Beliefs[2].Mean != 0 {
 			t.Error(err, at)
 		}
-		m.Options.At = []kernels.Belief{{Feature: "none"}}
+		m.At = []kernels.Belief{{Feature: "none"}}
 		if _, err := Fit(context.Background(), problem(t, m, o)); err == nil || !strings.Contains(err.Error(), `at: feature "none"`) {
 			t.Error(err)
 		}

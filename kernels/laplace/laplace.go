@@ -149,7 +149,7 @@ func check(p *kernels.Problem) error {
 		return fmt.Errorf("rank = %d; allowed: 1 and more", o.Rank)
 	case p.Lik == nil:
 		return fmt.Errorf("laplace needs a likelihood")
-	case len(o.At) > 0 && (o.AutoPrior || o.AutoDispersion || o.AutoShape):
+	case len(p.At) > 0 && (o.AutoPrior || o.AutoDispersion || o.AutoShape):
 		return fmt.Errorf("at takes the Gaussian at given weights; it does not go with 'auto' for prior_variance, dispersion or shape")
 	}
 	if h := o.Hessian; (h == "full" && p.P > maxFullWeights) || (h == "block" && p.P > maxBlockWeights) {
@@ -194,7 +194,7 @@ func chooseSpace(n, p int, hessian string, prior gauss.Form) space {
 }
 
 func (e *engine) fit(start []float64) (*kernels.Fit, error) {
-	if len(e.x.Options.At) > 0 {
+	if len(e.x.At) > 0 {
 		return e.at()
 	}
 	if !e.learns() {
@@ -243,14 +243,14 @@ func (e *engine) climbTo(start []float64) (*evidence, error) {
 	return &evidence{bl, s.logPosterior() - 0.5*bl.logDet}, nil
 }
 
-// at is the Gaussian at the weights of Options.At.
+// at is the Gaussian at the weights of Model.At.
 func (e *engine) at() (*kernels.Fit, error) {
 	p := e.x.Problem
 	w := append([]float64(nil), e.root.Prior.Mean...)
 	if e.scaling != nil {
 		e.scaling.From(w, w)
 	}
-	if err := p.Place(w, p.Options.At); err != nil {
+	if err := p.Place(w, p.At); err != nil {
 		return nil, fmt.Errorf("at: %w", err)
 	}
 	if e.scaling != nil {

@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sort"
 	"strings"
+
+	"github.com/bglm/bglm/kernels/internal/near"
 )
 
 // Info describes one family for documentation and for messages.
@@ -138,52 +139,10 @@ func New(family, link string, p Params) (Likelihood, error) {
 
 func unknown(option, found, where string, allowed []string) error {
 	hint := ""
-	if near := nearest(found, allowed); near != "" {
-		hint = fmt.Sprintf(" (did you mean %q?)", near)
+	if name := near.Word(found, allowed); name != "" {
+		hint = fmt.Sprintf(" (did you mean %q?)", name)
 	}
 	return fmt.Errorf("%s = %q: allowed%s: %s%s", option, found, where, strings.Join(allowed, ", "), hint)
-}
-
-// nearest is the allowed name within two edits, or that found begins or is begun by.
-func nearest(found string, allowed []string) string {
-	type scored struct {
-		name string
-		d    int
-	}
-	var all []scored
-	for _, a := range allowed {
-		d := edits(found, a)
-		if len(found) >= 3 && (strings.HasPrefix(a, found) || strings.HasPrefix(found, a)) {
-			d = 0
-		}
-		all = append(all, scored{a, d})
-	}
-	sort.SliceStable(all, func(i, j int) bool { return all[i].d < all[j].d })
-	if len(all) > 0 && all[0].d <= 2 {
-		return all[0].name
-	}
-	return ""
-}
-
-// edits is the Levenshtein distance.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		diag := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := diag
-			if a[i-1] != b[j-1] {
-				cost++
-			}
-			diag = row[j]
-			row[j] = min(cost, diag+1, row[j-1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // checkWeight is shared by every family's Check.

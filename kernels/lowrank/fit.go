@@ -159,12 +159,12 @@ func check(p *kernels.Problem) error {
 	switch {
 	case p.Lik == nil:
 		return fmt.Errorf("lowrank needs a likelihood")
-	case o.Rank < -1:
-		return fmt.Errorf("rank = %d; allowed: 0 and more", o.Rank)
-	case o.Oversample < -1:
-		return fmt.Errorf("oversample = %d; allowed: 0 and more", o.Oversample)
-	case o.PowerIterations < -1:
-		return fmt.Errorf("power_iterations = %d; allowed: 0 and more", o.PowerIterations)
+	case o.Rank < 0:
+		return fmt.Errorf("rank = %d; allowed: 1 and more", o.Rank)
+	case o.Oversample.Or(0) < 0:
+		return fmt.Errorf("oversample = %d; allowed: 0 and more", o.Oversample.Or(0))
+	case o.PowerIterations.Or(0) < 0:
+		return fmt.Errorf("power_iterations = %d; allowed: 0 and more", o.PowerIterations.Or(0))
 	case o.MaxIter < 0:
 		return fmt.Errorf("max_iter = %d; allowed: 1 and more", o.MaxIter)
 	case !(o.Tol >= 0 && o.Tol < 1):
@@ -182,7 +182,7 @@ func status(r *Reduced, out *Result, s *solver, held int, stopped string) string
 	if stopped != "" {
 		b.WriteString(stopped + "; ")
 	}
-	switch o := orZero(r.of.Options.Rank, 50); {
+	switch o := kernels.Or(r.of.Options.Rank, 50); {
 	case r.Clamped > 0 && m == min(r.of.N, r.of.P-r.Forced):
 		fmt.Fprintf(&b, "rank %d lowered to %d, the smaller number of rows and features", o, m)
 	case m < o:

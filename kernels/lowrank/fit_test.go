@@ -267,7 +267,7 @@ func TestConservative(t *testing.T) {
 	for range 60 {
 		n, d := 3+rng.IntN(20), 3+rng.IntN(15)
 		p := conjugate(t, rng, n, d, 1+rng.IntN(min(n, d)-1))
-		p.Model.Options.Oversample = 100 // the theorem is about exact singular vectors
+		p.Model.Options.Oversample = kernels.Given(100) // the theorem is about exact singular vectors
 		f := fit(t, p)
 		_, full, _ := laplace(t, p, p.Dense(), nil)
 		low := mat.NewSymDense(d, covariance(f.Posterior).Data)
@@ -357,9 +357,8 @@ func TestToy(t *testing.T) {
 // The intercept is exact: with features that are 0 the fit is the one-weight model's.
 func TestInterceptIsExact(t *testing.T) {
 	rng := rand.New(rand.NewPCG(17, 1))
-	x := gaussian(rng, 40, 9)
 	y := respond(rng, "poisson", decay(40, func(float64) float64 { return 1.2 }))
-	p := problem(t, model(t, "poisson", true, kernels.Options{Rank: -1}), x, y, nil)
+	p := problem(t, model(t, "poisson", true, kernels.Options{}), dense.New(40, 9), y, nil)
 	f := fit(t, p)
 	one := problem(t, model(t, "poisson", true, kernels.Options{}), dense.New(40, 0), y, nil)
 	mean, cov, logZ := laplace(t, one, one.Dense(), nil)
@@ -582,8 +581,8 @@ func TestErrorsAndEdges(t *testing.T) {
 		want string
 	}{
 		{kernels.Options{Rank: -2}, "rank = -2"},
-		{kernels.Options{Oversample: -2}, "oversample = -2"},
-		{kernels.Options{PowerIterations: -3}, "power_iterations = -3"},
+		{kernels.Options{Oversample: kernels.Given(-2)}, "oversample = -2"},
+		{kernels.Options{PowerIterations: kernels.Given(-3)}, "power_iterations = -3"},
 		{kernels.Options{MaxIter: -1}, "max_iter = -1"},
 		{kernels.Options{Tol: 2}, "tol = 2"},
 		{kernels.Options{AutoPrior: true, PriorGroups: true}, "prior_variance"},
@@ -672,7 +671,7 @@ func FuzzFit(f *testing.F) {
 		}
 		rng := rand.New(rand.NewPCG(seed, 1))
 		family := []string{"gaussian", "bernoulli", "poisson", "gamma", "negbinomial", "studentt"}[kind%6]
-		o := kernels.Options{Rank: int(rank%12) - 1, AutoPrior: kind&8 != 0, AutoShape: kind&16 != 0, AutoDispersion: kind&32 != 0}
+		o := kernels.Options{Rank: int(rank % 12), AutoPrior: kind&8 != 0, AutoShape: kind&16 != 0, AutoDispersion: kind&32 != 0}
 		x := dense.New(int(n%12), int(d%12))
 		for i := range x.Data {
 			switch rng.IntN(4) {

@@ -55,11 +55,11 @@ func Reduce(p *kernels.Problem) (*Reduced, error) {
 	}
 	o := Options{p.Options.Rank, p.Options.Oversample, p.Options.PowerIterations, p.Options.Seed, p.Stop}
 	least := min(p.N, p.P-r.Forced)
-	want := orZero(o.Rank, 50)
+	want := kernels.Or(o.Rank, 50)
 	if want > least {
 		r.Clamped = want
 	}
-	if l := min(float64(want)+float64(orZero(o.Oversample, 10)), float64(least)); l*float64(p.N+p.P) > maxNumbers {
+	if l := min(float64(want)+float64(o.Oversample.Or(10)), float64(least)); l*float64(p.N+p.P) > maxNumbers {
 		return nil, fmt.Errorf("rank = %d with oversample needs %.0f vectors of %d rows and %d features; allowed: %d numbers in all, lower rank", want, l, p.N, p.P, maxNumbers)
 	}
 	var err error

@@ -15,17 +15,14 @@ import (
 	"github.com/bglm/bglm/kernels/stop"
 )
 
-// Options of the decomposition. As in kernels.Options, 0 is the default and -1 a
-// wanted 0.
+// Options of the decomposition, as in kernels.Options.
 type Options struct {
-	Rank            int // M, default 50
-	Oversample      int // directions found besides and given up, default 10
-	PowerIterations int // default 2
+	Rank            int                // M, default 50
+	Oversample      kernels.Value[int] // directions found besides and given up, default 10
+	PowerIterations kernels.Value[int] // default 2
 	Seed            uint64
 	Stop            *stop.Stop // may end it; nil = never
 }
-
-func orZero(v, def int) int { return max(kernels.Or(v, def), 0) }
 
 // Factors is X ≈ V diag(S) Uᵀ, n x d, of M terms.
 type Factors struct {
@@ -64,8 +61,8 @@ var errOverflow = errors.New("the features are too large: products of the design
 func SVD(x Design, o Options) (*Factors, error) {
 	n, d := x.Dims()
 	least := min(n, d)
-	m := min(orZero(o.Rank, 50), least)
-	l := min(m+orZero(o.Oversample, 10), least)
+	m := min(kernels.Or(o.Rank, 50), least)
+	l := min(m+o.Oversample.Or(10), least)
 	f := &Factors{Exact: l == least}
 	if l == 0 {
 		f.U, f.XU = dense.New(d, 0), dense.New(n, 0)
@@ -78,7 +75,7 @@ func SVD(x Design, o Options) (*Factors, error) {
 	w.Stop = o.Stop
 	x.MulT(w, y)
 	// On the way a rough basis will do, which only keeps the columns apart.
-	for range orZero(o.PowerIterations, 2) {
+	for range o.PowerIterations.Or(2) {
 		if err := orthonormalise(w, 1); err != nil {
 			return nil, err
 		}

@@ -132,7 +132,7 @@ func check(p *kernels.Problem, classes []string) error {
 		return fmt.Errorf("tol = %v; allowed: numbers between 0 and 1", o.Tol)
 	case o.Rank < 0:
 		return fmt.Errorf("rank = %d; allowed: 1 and more", o.Rank)
-	case len(o.At) > 0:
+	case len(p.At) > 0:
 		return fmt.Errorf("at is not an option of softmax; allowed with laplace")
 	case o.AutoDispersion:
 		return fmt.Errorf("dispersion = 'auto': softmax has none; allowed with gaussian and studentt")

@@ -648,11 +648,15 @@ func TestErrors(t *testing.T) {
 		{kernels.Options{Hessian: "x"}, abc, "hessian"},
 		{kernels.Options{Rank: -1}, abc, "rank"},
 		{kernels.Options{AutoShape: true}, abc, "shape = 'auto'"},
-		{kernels.Options{At: []kernels.Belief{{}}}, abc, "at is not"},
 	} {
 		if _, err := Fit(context.Background(), problem(t, model(c.o), d), c.classes); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %s", err, c.want)
 		}
+	}
+	at := model(kernels.Options{})
+	at.At = []kernels.Belief{{}}
+	if _, err := Fit(context.Background(), problem(t, at, d), abc); err == nil || !strings.Contains(err.Error(), "at is not") {
+		t.Errorf("weights given: %v", err)
 	}
 	f, err := Fit(context.Background(), problem(t, model(kernels.Options{TimeLimit: time.Nanosecond}), d), abc)
 	if err != nil || f.Converged || !strings.Contains(f.Status, "time limit") {

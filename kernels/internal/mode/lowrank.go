@@ -48,7 +48,7 @@ func NewLowRank(t *Root, w []float64, most int, o *kernels.Options, halt *stop.S
 		}
 		rank = most
 	}
-	wide := min(rank+max(kernels.Or(o.Oversample, 10), 0), p)
+	wide := min(rank+o.Oversample.Or(10), p)
 	omega, y := dense.New(p, wide), dense.New(p, wide)
 	omega.Stop, y.Stop = halt, halt
 	if wide == p {
@@ -61,7 +61,7 @@ func NewLowRank(t *Root, w []float64, most int, o *kernels.Options, halt *stop.S
 			omega.Data[i] = rng.NormFloat64()
 		}
 		orthonormal(omega)
-		for range max(kernels.Or(o.PowerIterations, 2), 0) {
+		for range o.PowerIterations.Or(2) {
 			apply(y, omega)
 			omega, y = y, omega
 			orthonormal(omega)

@@ -1,0 +1,108 @@
+package engine
+
+import (
+	"fmt"
+	"iter"
+	"strings"
+	"testing"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/option"
+)
+
+// The list of options speaks of functions that there are, and every method has the common
+// ones.
+func TestUses(t *testing.T) {
+	known := map[string]bool{"fit": true, "gp": true, "from_beliefs": true, "influence": true}
+	for _, m := range append(Methods(), Smooth, Softmax) {
+		known[m.Name] = true
+		for _, key := range []string{"prior_variance", "intercept", "prior", "hash_bits", "on_error", "weight"} {
+			if _, err := option.For(m.Name).Find(key); err != nil {
+				t.Errorf("%s: %v", m.Name, err)
+			}
+		}
+	}
+	for _, p := range option.All() {
+		for _, f := range strings.Fields(p.Uses) {
+			if !known[f] {
+				t.Errorf("option %s is used by %s, which is no function", p.Key, f)
+			}
+		}
+	}
+}
+
+func with(options ...any) iter.Seq2[string, option.Source] {
+	return func(yield func(string, option.Source) bool) {
+		for i := 0; i < len(options); i += 2 {
+			if !yield(options[i].(string), option.Go(options[i+1])) {
+				return
+			}
+		}
+	}
+}
+
+func modelOf(t *testing.T, method string, options ...any) (*kernels.Model, error) {
+	t.Helper()
+	m, err := Find(method)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := option.For(method).Decode(with(options...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.Model(s, false, false)
+}
+
+// Fits of equal options may be merged, whatever is automatic in them; a wanted 0 is not the
+// default.
+func TestAgrees(t *testing.T) {
+	for _, c := range []struct {
+		method string
+		a, b   []any
+		agree  bool
+	}{
+		{"ekf", []any{"measurement_noise", "auto"}, []any{"measurement_noise", "auto"}, true},
+		{"ekf", []any{"measurement_noise", "auto"}, []any{}, false},
+		{"ekf", []any{"measurement_noise", "bernoulli"}, []any{}, true},
+		{"lowrank", []any{"oversample", 0}, []any{}, false},
+		{"lowrank", []any{"oversample", 0}, []any{"oversample", 0}, true},
+		{"laplace", []any{"at", map[string]float64{"a": 1}}, []any{"at", map[string]float64{"a": 1}}, true},
+		{"laplace", []any{"at", map[string]float64{"a": 1}}, []any{"at", map[string]float64{"a": 2}}, false},
+		{"laplace", []any{"family", "gamma"}, []any{"family", "gamma", "shape", 1}, true},
+		{"laplace", []any{}, []any{}, true},
+	} {
+		a, errA := modelOf(t, c.method, c.a...)
+		b, errB := modelOf(t, c.method, c.b...)
+		if errA != nil || errB != nil || a.Agrees(b) != c.agree {
+			t.Errorf("%s: %v and %v: %v %v, want %v", c.method, c.a, c.b, errA, errB, c.agree)
+		}
+	}
+}
+
+func TestModelErrors(t *testing.T) {
+	for _, c := range []struct {
+		method string
+		o      []any
+		want   string
+	}{
+		{"adf", []any{"prior_variance", "auto"}, "adf sees each row once and takes a number here; 'auto' belongs to: ep, laplace, lowrank, hmc"},
+		{"adf", []any{"family", "binomial"}, "option trials: found none"},
+		{"adf", []any{"dispersion", 2}, "option dispersion is not used by bernoulli; it belongs to: gaussian, studentt"},
+		{"adf", []any{"family", "normal"}, "option family: found 'normal'; allowed: bernoulli, binomial, gaussian, poisson, negbinomial, gamma, studentt; the nearest is gaussian"},
+		{"adf", []any{"process_noise", 1, "prior", &kernels.Fit{Family: "bernoulli", Link: "logit", Time: 3, N: 1, Intercept: true}}, "the prior FIT is valid at time 3"},
+	} {
+		if _, err := modelOf(t, c.method, c.o...); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s %v: %v, want %s", c.method, c.o, err, c.want)
+		}
+	}
+	m, err := modelOf(t, "adf", "hash_bits", 4, "priors", []kernels.Belief{{Feature: "a"}}, "process_noise", map[string]float64{"a": 1, "(Intercept)": 2})
+	if err != nil || !strings.HasPrefix(m.Priors[0].Feature, "#") || len(m.NoiseBy) != 2 || m.NoiseBy["(Intercept)"] != 2 {
+		t.Error(fmt.Sprint(m), err)
+	}
+	for found, want := range map[string]string{"bglm_laplace": "laplace", "ADF": "adf", "nuts": "hmc", "laplase": "laplace"} {
+		if _, err := Find(found); err == nil || !strings.HasSuffix(err.Error(), "the nearest is "+want) {
+			t.Errorf("%s: %v", found, err)
+		}
+	}
+}

@@ -1,0 +1,211 @@
+package option
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bglm/bglm/kernels"
+)
+
+// form is one form that a value may have: its words for the user, how it is read into the
+// settings, and the value there if it is out of range.
+type form struct {
+	allowed string
+	words   []string // where it is a word of a list
+	read    func(s *Settings, v Source) error
+	outside func(s *Settings) (value any, is bool)
+}
+
+type forms []form
+
+// ErrType says that a value is not of a form at all; errRange that it is, but outside of
+// what is allowed.
+var (
+	ErrType  = errors.New("another type")
+	errRange = errors.New("out of range")
+)
+
+// interval is a set of finite numbers.
+type interval struct {
+	allowed string
+	has     func(x float64) bool
+}
+
+var (
+	anyNumber   = interval{"a finite number", func(float64) bool { return true }}
+	nonNegative = interval{"a finite number >= 0", func(x float64) bool { return x >= 0 }}
+	positive    = interval{"a finite number > 0", func(x float64) bool { return x > 0 }}
+	share       = interval{"a number in (0, 1]", func(x float64) bool { return x > 0 && x <= 1 }}
+	between     = interval{"a number in (0, 1)", func(x float64) bool { return x > 0 && x < 1 }}
+)
+
+func wholeFrom(lo, hi float64) interval {
+	return interval{fmt.Sprintf("a whole number from %.0f to %.0f", lo, hi), func(x float64) bool { return x == math.Trunc(x) && x >= lo && x <= hi }}
+}
+
+// form reads a number of the interval; get is the number in the settings, where 0 stands
+// for the default.
+func (in interval) form(set func(*Settings, float64), get func(*Settings) float64) form {
+	has := func(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) && in.has(x) }
+	return form{allowed: in.allowed,
+		read: func(s *Settings, v Source) error {
+			x, ok := v.Scalar().(float64)
+			switch {
+			case !ok:
+				return ErrType
+			case !has(x):
+				return errRange
+			}
+			set(s, x)
+			return nil
+		},
+		outside: func(s *Settings) (any, bool) { x := get(s); return x, x != 0 && !has(x) },
+	}
+}
+
+func number(in interval, at func(*Settings) *float64) form {
+	return in.form(func(s *Settings, x float64) { *at(s) = x }, func(s *Settings) float64 { return *at(s) })
+}
+
+func whole[T int | uint64](lo, hi float64, at func(*Settings) *T) form {
+	return wholeFrom(lo, hi).form(func(s *Settings, x float64) { *at(s) = T(x) }, func(s *Settings) float64 { return float64(*at(s)) })
+}
+
+// count is a whole number whose 0 is not the default.
+func count(hi float64, at func(*Settings) *kernels.Value[int]) form {
+	return wholeFrom(0, hi).form(func(s *Settings, x float64) { *at(s) = kernels.Given(int(x)) }, func(s *Settings) float64 { return float64(at(s).Or(0)) })
+}
+
+// seconds is the time limit.
+var seconds = interval{"a number of seconds > 0", positive.has}.form(
+	func(s *Settings, x float64) { s.Options.TimeLimit = time.Duration(min(x, 1e9) * float64(time.Second)) },
+	func(s *Settings) float64 { return s.Options.TimeLimit.Seconds() })
+
+func boolean(at func(*Settings) *bool) form {
+	return form{allowed: "BOOLEAN", words: []string{"true", "false"}, read: func(s *Settings, v Source) error {
+		b, ok := v.Scalar().(bool)
+		if !ok {
+			return ErrType
+		}
+		*at(s) = b
+		return nil
+	}}
+}
+
+// text is any word, in lower case; who uses it knows which there are.
+func text(allowed string, at func(*Settings) *string) form {
+	return form{allowed: allowed, read: func(s *Settings, v Source) error {
+		w, ok := v.Scalar().(string)
+		if !ok {
+			return ErrType
+		}
+		*at(s) = strings.ToLower(w)
+		return nil
+	}}
+}
+
+// word is one of words; at is nil where it stands for the default.
+func word[T ~string](at func(*Settings) *T, words ...string) form {
+	return form{allowed: quoted(words), words: words,
+		read: func(s *Settings, v Source) error {
+			w, ok := v.Scalar().(string)
+			w = strings.ToLower(w)
+			switch {
+			case !ok:
+				return ErrType
+			case !slices.Contains(words, w):
+				return errRange
+			case at != nil:
+				*at(s) = T(w)
+			}
+			return nil
+		},
+		outside: func(s *Settings) (any, bool) {
+			if at == nil || *at(s) == "" {
+				return nil, false
+			}
+			return "'" + string(*at(s)) + "'", !slices.Contains(words, string(*at(s)))
+		},
+	}
+}
+
+// auto is the word 'auto'.
+func auto(at func(*Settings) *bool) form {
+	return form{allowed: "'auto'", words: []string{"auto"}, read: func(s *Settings, v Source) error {
+		if w, ok := v.Scalar().(string); !ok || !strings.EqualFold(w, "auto") {
+			return ErrType // other words are as wrong as for the number alone
+		}
+		*at(s) = true
+		return nil
+	}}
+}
+
+// decoded is a value that is no scalar.
+func decoded(allowed string, read func(*Settings, Source) error) form {
+	return form{allowed: allowed, read: read}
+}
+
+// column may differ from row to row: whoever has the rows reads it.
+func column(allowed string) form {
+	return form{allowed: allowed, read: func(*Settings, Source) error { return nil }}
+}
+
+func noiseBy(s *Settings, v Source) error {
+	var all []Entry
+	if err := v.Decode(&all); err != nil {
+		return err
+	}
+	by := map[string]float64{}
+	for _, e := range all {
+		if e.Null {
+			continue
+		}
+		if math.IsInf(e.Value, 0) || !(e.Value >= 0) {
+			return fmt.Errorf("feature %q has %v; allowed: a finite number >= 0", e.Name, e.Value)
+		}
+		by[e.Name] = e.Value
+	}
+	s.NoiseBy = by
+	return nil
+}
+
+// weightsAt reads numbers by name, or beliefs, whose means count.
+func weightsAt(s *Settings, v Source) error {
+	var all []Entry
+	if err := v.Decode(&all); errors.Is(err, ErrType) {
+		return v.Decode(&s.At)
+	} else if err != nil {
+		return err
+	}
+	for _, e := range all {
+		if e.Null {
+			return fmt.Errorf("feature %q has NULL; allowed: a finite number", e.Name)
+		}
+		if math.IsNaN(e.Value) || math.IsInf(e.Value, 0) {
+			return fmt.Errorf("feature %q has %v; allowed: a finite number", e.Name, e.Value)
+		}
+		s.At = append(s.At, kernels.Belief{Feature: e.Name, Weight: kernels.Weight{Mean: e.Value}})
+	}
+	return nil
+}
+
+// quoted is words as they stand in SQL: 'a', 'b' or 'c'.
+func quoted(words []string) string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = "'" + w + "'"
+	}
+	return either(out)
+}
+
+// either joins alternatives: a, b or c.
+func either(all []string) string {
+	if n := len(all) - 1; n > 0 {
+		return strings.Join(all[:n], ", ") + " or " + all[n]
+	}
+	return strings.Join(all, "")
+}

@@ -1,0 +1,149 @@
+package option
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/internal/near"
+	"github.com/bglm/bglm/kernels/lik"
+)
+
+// Continue starts from the posterior f: what was not given is that of f, and what was given
+// must agree with it.
+func (s *Settings) Continue(f *kernels.Fit) error {
+	s.Start = f
+	differs := func(key string, found, want any) error {
+		return fmt.Errorf("option %s: found %v, but the prior FIT has %v", key, found, want)
+	}
+	if len(f.Classes) == 0 {
+		if s.Family == "" && s.Link == "" {
+			s.Family, s.Link = f.Family, f.Link
+		}
+		if err := s.Likelihood(); err != nil {
+			return err
+		}
+		if l := s.Lik; l.Family() != f.Family {
+			return differs("family", l.Family(), f.Family+" "+f.Link)
+		} else if l.Link() != f.Link {
+			return differs("link", l.Link(), f.Family+" "+f.Link)
+		}
+	}
+	none := func(bits int) any {
+		if bits == 0 {
+			return "none"
+		}
+		return bits
+	}
+	switch {
+	case !s.given["intercept"]:
+		s.Intercept = f.Intercept
+	case s.Intercept != f.Intercept:
+		return differs("intercept", s.Intercept, f.Intercept)
+	}
+	switch {
+	case !s.given["hash_bits"]:
+		s.HashBits = f.HashBits
+	case s.HashBits != f.HashBits:
+		return differs("hash_bits", none(s.HashBits), none(f.HashBits))
+	}
+	if !s.given["dispersion"] || s.Options.AutoDispersion {
+		s.Params.Dispersion = f.Dispersion
+	}
+	if !s.given["shape"] || s.Options.AutoShape {
+		if s.Params.Shape = f.Shape; math.IsNaN(f.Shape) {
+			s.Params.Shape = 0
+		}
+	}
+	if !s.given["prior_mean"] {
+		s.Prior.Mean = f.Prior.Mean
+	}
+	if !s.given["prior_variance"] || s.Options.AutoPrior {
+		s.Prior.Variance = f.Prior.Variance
+	}
+	if !s.given["intercept_variance"] {
+		s.Prior.InterceptVariance = f.Prior.InterceptVariance
+	}
+	return nil
+}
+
+// Likelihood makes the likelihood of the family, the link and their parameters. Errors: names
+// that are unknown, with the nearest one; a parameter that the family does not have.
+func (s *Settings) Likelihood() error {
+	var families, links []string
+	for _, f := range lik.Families() {
+		families = append(families, f.Family)
+		if s.Family == "" || s.Family == f.Family {
+			for _, l := range f.Links {
+				if !slices.Contains(links, l) {
+					links = append(links, l)
+				}
+			}
+		}
+	}
+	check := func(key, found, where string, known []string) error {
+		if found == "" || slices.Contains(known, found) {
+			return nil
+		}
+		msg := fmt.Sprintf("option %s: found '%s'; allowed%s: %s", key, found, where, strings.Join(known, ", "))
+		if n := near.Word(found, known); n != "" {
+			msg += "; the nearest is " + n
+		}
+		return errors.New(msg)
+	}
+	if err := check("family", s.Family, "", families); err != nil {
+		return err
+	}
+	where := ""
+	if s.Family != "" {
+		where = " for " + s.Family
+	}
+	if err := check("link", s.Link, where, links); err != nil {
+		return err
+	}
+	l, err := lik.New(s.Family, s.Link, s.Params)
+	if err != nil {
+		return err
+	}
+	for _, key := range []string{"dispersion", "shape"} {
+		if with := familiesWith(key); s.given[key] && !slices.Contains(with, l.Family()) {
+			return fmt.Errorf("option %s is not used by %s; it belongs to: %s", key, l.Family(), strings.Join(with, ", "))
+		}
+	}
+	if p, ok := l.(lik.Shaped); ok {
+		s.Params.Shape = p.Shape()
+	}
+	s.Lik = l
+	return nil
+}
+
+// LikelihoodOf is Likelihood for rows with or without binomial trials; with them the family
+// is binomial unless another was given.
+func (s *Settings) LikelihoodOf(trials bool) error {
+	if trials && s.Family == "" {
+		s.Family = "binomial"
+	}
+	if err := s.Likelihood(); err != nil {
+		return err
+	}
+	switch is := s.Lik.Family() == "binomial"; {
+	case trials && !is:
+		return fmt.Errorf("option trials is not used by %s; it belongs to: binomial", s.Lik.Family())
+	case is && !trials:
+		return errors.New("option trials: found none; binomial needs the number of trials of each row")
+	}
+	return nil
+}
+
+func familiesWith(parameter string) []string {
+	var out []string
+	for _, f := range lik.Families() {
+		if slices.Contains(f.Parameters, parameter) {
+			out = append(out, f.Family)
+		}
+	}
+	return out
+}
