@@ -37,7 +37,11 @@ func TestFunctionsDoc(t *testing.T) {
 	}
 	b.WriteString("\n## Options\n\nOne trailing STRUCT; NULL stands for all defaults. `weight`, `offset` and `time` may be columns and are read for each row, the others are constants read from a group's first row.\n\n| key | default | allowed | meaning |\n|---|---|---|---|\n")
 	for _, o := range option.All() {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", o.Key, o.Default, strings.ReplaceAll(o.Allowed, "|", "\\|"), o.Doc)
+		doc := o.Doc
+		if o.Reserved {
+			doc += fmt.Sprintf("; the key is a word of SQL: write `%s_` or `\"%s\"`", o.Key, o.Key)
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", o.Key, o.Default, strings.ReplaceAll(o.Allowed, "|", "\\|"), doc)
 	}
 	const page = "../docs/functions.md"
 	if *update {

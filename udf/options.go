@@ -291,7 +291,7 @@ func (c *callCache[T]) get(v *capi.Vec, i int, parse func() (T, error)) (T, erro
 		for k := range v.Kids {
 			f := &v.Kids[k]
 			c.key = append(append(c.key, f.Name...), 0)
-			if o := option.Of(f.Name); o != nil && o.Row { // only its presence counts
+			if option.ByRow(f.Name) { // only its presence counts
 				c.key = append(c.key, byte(f.Type))
 				continue
 			}

@@ -280,7 +280,16 @@ func TestBatchErrors(t *testing.T) {
 		{fit(data, "--watch", "1s"), 2, []string{"--incremental"}},
 		{fit(data, "--engine", "arrow", "--where", "x > 1"), 2, []string{"--where needs SQL"}},
 		{[]string{"fit", data, "-f", "y ~ hour(day)", "--engine", "arrow", "--out", out}, 2, []string{"SQL expression"}},
-		{fit(data, "--engine", "arrow", "-o", "tol=2x"), 2, []string{"tol"}},
+		{fit(data, "--engine", "arrow", "-o", "tol=2x"), 2, []string{"option tol is not used here; allowed: family, link"}},
+		{fit(data, "--engine", "arrow", "-m", "laplace", "-o", "tol=2x"), 2, []string{"option tol: found '2x' (VARCHAR); allowed: a number in (0, 1)"}},
+		{fit(data, "--engine", "arrow", "-o", "linc=probit"), 2, []string{"the nearest is link"}},
+		{fit(data, "--engine", "arrow", "-o", "on_error=null"), 2, []string{"--engine arrow takes 'fail' or 'skip'"}},
+		{fit(data, "--engine", "arrow", "-o", "family=normal"), 2, []string{"the nearest is gaussian"}},
+		{fit(data, "--engine", "arrow", "-m", "bglm_ep"), 2, []string{"--method", "the nearest is ep"}},
+		{fit(data, "-m", "bglm_ep"), 2, []string{"--method", "the nearest is ep"}},
+		{fit(data, "-o", "offset=x", "-o", "offset_=x"), 2, []string{"twice"}},
+		{fit(data, "-o", "method=ep"), 2, []string{"give --method NAME"}},
+		{fit(data, "--prior", path("b.parquet"), "--engine", "arrow", "-o", "link=probit"), 1, []string{"option link: found probit, but the prior FIT has bernoulli logit"}},
 		{[]string{"predict", "-b", path("b.parquet"), path("bad.csv"), "--out", path("out.parquet"), "-f", "y ~ nope"}, 1, []string{"no column nope"}},
 		{[]string{"predict", "-b", path("v9.parquet"), data, "--out", out}, 1, []string{"v9.parquet", "version"}},
 		{[]string{"predict", "-b", path("b.parquet"), cut, "--out", out}, 1, []string{cut}},
@@ -427,11 +436,43 @@ func TestCompletion(t *testing.T) {
 	if err != nil {
 		t.Skip("no bash")
 	}
-	for line, want := range map[string]string{"bglm pre": "predict", "bglm fit --eng": "--engine", "bglm fit --engine a": "arrow", "bglm merge --pr": "--prior"} {
+	for line, want := range map[string]string{"bglm pre": "predict", "bglm fit --eng": "--engine", "bglm fit --engine a": "arrow", "bglm merge --pr": "--prior",
+		"bglm fit --method lap": "laplace", "bglm fit --option measure": "measurement_noise=", "bglm fit --option covariance = fu": "full", "bglm predict --option disp": "dispersion="} {
 		words := strings.Fields(line)
 		out, err := exec.Command(bash, "-c", "source "+script+"; COMP_WORDS=("+line+"); COMP_CWORD="+fmt.Sprint(len(words)-1)+"; _bglm; echo \"${COMPREPLY[@]}\"").CombinedOutput()
 		if err != nil || strings.TrimSpace(string(out)) != want {
 			t.Errorf("%s: %q (%v), want %s", line, out, err, want)
+		}
+	}
+}
+
+// --engine arrow takes what SQL takes, values of SQL among them, and the help lists it.
+func TestOptionsOfBothEngines(t *testing.T) {
+	data := rowsFile(t, "rows.parquet")
+	path := func(n string) string { return filepath.Join(filepath.Dir(data), n) }
+	small := path("small.parquet")
+	query(t, "COPY (SELECT *, x / 3 AS o FROM '"+data+"' WHERE i < 300) TO '"+small+"'")
+	for _, opts := range [][]string{
+		{"-m", "adf", "-o", "process_noise=MAP {'x': 0.01}", "-o", "priors=[{feature: 'x', mean: 0.5, variance: 0.1}]", "-o", "offset_=o"},
+		{"-m", "adf", "-o", "priors=MAP {'x': {mean: 0.5, variance: 0.1}}", "-o", "prior_mean=NULL", "-o", "hash_bits=8", "-o", "quadrature=20"},
+		{"-m", "laplace", "-o", "at_=MAP {'x': 0.5}", "-o", "Link=PROBIT"},
+		{"-m", "lowrank", "-o", "oversample=0", "-o", "power_iterations=0", "-o", "rank=3"},
+		{"-m", "ekf", "-o", "measurement_noise=auto", "-o", "noise_floor=1e-2", "-o", "on_error=skip"},
+	} {
+		args := append([]string{"fit", small, "-f", "y ~ ad + x", "-q"}, opts...)
+		a, b := path("a.parquet"), path("b.parquet")
+		os.Remove(a)
+		os.Remove(b)
+		ok(t, append(args, "--out", a)...)
+		ok(t, append(args, "--engine", "arrow", "--out", b)...)
+		if got := differ(t, a, b); !strings.HasPrefix(got, "0 of ") {
+			t.Errorf("%v: %s beliefs differ between engines", opts, got)
+		}
+	}
+	help := ok(t, "fit", "--help").stdout
+	for _, p := range fitOptions() {
+		if !strings.Contains(help, "  "+p.Key+" ") || !strings.Contains(help, p.Doc) || !strings.Contains(help, p.Allowed) {
+			t.Errorf("bglm fit --help has no %s: %s; %s", p.Key, p.Doc, p.Allowed)
 		}
 	}
 }

@@ -63,7 +63,7 @@ var list = specs(
 	Spec{Key: "covariance", Default: "'diagonal', or that of prior", Uses: filters + "ep smooth",
 		Doc:   "form of the posterior covariance",
 		forms: forms{word(func(s *Settings) *string { return &s.Options.Covariance }, "diagonal", "full", "lowrank")}},
-	Spec{Key: "covariance", Default: "that of the variances", Uses: "from_beliefs",
+	Spec{Key: "covariance", Default: "none: diagonal", Uses: "from_beliefs",
 		Doc:   "bglm_from_beliefs: the covariance matrix of the beliefs",
 		forms: forms{decoded("DOUBLE[][], symmetric and positive definite, in the order of the beliefs", func(s *Settings, v Source) error { return v.Decode(&s.Matrix) })}},
 	Spec{Key: "max_iter", Default: "ep, laplace, lowrank, softmax, gp 100, variational 50, ekf 1", Uses: iterates,

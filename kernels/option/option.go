@@ -111,9 +111,7 @@ func (all Specs) find(key string) *Spec {
 // Of is the option of a key, nil for an unknown one.
 func Of(key string) *Spec { return list.find(Canonical(key)) }
 
-// RowFields are the keys of the options by row, in all their spellings.
-func RowFields() []string {
-	var out []string
+var rowFields = func() (out []string) {
 	for _, p := range list {
 		if p.Row {
 			out = append(out, p.Key)
@@ -123,6 +121,19 @@ func RowFields() []string {
 		}
 	}
 	return out
+}()
+
+// RowFields are the keys of the options by row, in all their spellings.
+func RowFields() []string { return slices.Clone(rowFields) }
+
+// ByRow says whether a key is one of RowFields, in any case; it is asked once a group.
+func ByRow(key string) bool {
+	for _, k := range rowFields {
+		if len(k) == len(key) && strings.EqualFold(k, key) {
+			return true
+		}
+	}
+	return false
 }
 
 // Canonical is the key as the list has it: in lower case, without the underscore behind a
