@@ -140,7 +140,11 @@ func digest(h *maphash.Hash, v *Vec, i int) error {
 		f.Type = v.internal
 		return digest(h, &f, i)
 	case Enum:
-		writeUint(h, uint64(v.EnumCode(i)))
+		code := v.EnumCode(i)
+		if code < 0 || code >= int(C.bglm_enum_size(v.node.ltype)) {
+			return errUnreadable
+		}
+		writeUint(h, uint64(code))
 	case Struct:
 		for k := range v.Kids {
 			h.WriteString(v.Kids[k].Name)
