@@ -429,3 +429,18 @@ func TestNoControlCharacters(t *testing.T) {
 		}
 	}
 }
+
+// DuckDB's own stack and the SQL of statements that nobody wrote stay out.
+func TestPlainly(t *testing.T) {
+	for in, want := range map[string]string{
+		"INTERNAL Error: Attempted to access index 3\n\nStack Trace:\n\n/lib/libduckdb.so(+0x1)": "damaged, or a fault of DuckDB, which says: Attempted to access index 3",
+		"IO Error: no\n\nLINE 1: SELECT 1\n         ^":                                           "IO Error: no",
+		"Binder Error: no\n\nLINE 1: SELECT 1\n         ^":                                       "Binder Error: no\n\nLINE 1: SELECT 1\n         ^",
+		"Out of Memory Error: no":                                                                "Out of Memory Error: no",
+	} {
+		err := errors.New(in)
+		if got := plainly(err); got.Error() != want || !errors.Is(got, err) {
+			t.Errorf("%q becomes %q, want %q", in, got, want)
+		}
+	}
+}

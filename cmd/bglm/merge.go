@@ -111,7 +111,7 @@ func (c *mergeCommand) merge(s *session) (*fits, error) {
 			strings.Join(union, " UNION ALL ") + ") q LEFT JOIN prior_fits p ON " + matching(keys, "q", "p") + " GROUP BY ALL"
 	}
 	if err := s.exec(q); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", strings.Join(c.Files, ", "), err)
 	}
 	return s.look("fits", parts[0].meta)
 }
