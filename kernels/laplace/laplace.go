@@ -202,7 +202,13 @@ func (e *engine) fit(start []float64) (*kernels.Fit, error) {
 		if err != nil {
 			return nil, err
 		}
-		return e.result(ev, e.search.iterations, e.search.status, "")
+		steps, note := e.search.iterations, ""
+		if start == nil {
+			if ev, note, err = e.highest(ev); err != nil {
+				return nil, err
+			}
+		}
+		return e.result(ev, steps, e.search.status, note)
 	}
 	h, err := newLearner(e)
 	if err != nil {
@@ -233,6 +239,12 @@ func (e *engine) climbTo(start []float64) (*evidence, error) {
 	if err := s.run(); err != nil {
 		return nil, err
 	}
+	return e.here()
+}
+
+// here is the Gaussian at the mode where the search stands.
+func (e *engine) here() (*evidence, error) {
+	s := e.search
 	e.assembled = s.status == "" && s.exact
 	w := make([]float64, e.x.P)
 	s.weights(w)
@@ -241,6 +253,71 @@ func (e *engine) climbTo(start []float64) (*evidence, error) {
 		return nil, err
 	}
 	return &evidence{bl, s.logPosterior() - 0.5*bl.logDet}, nil
+}
+
+// highest is the Gaussian at the best mode that can be found, ev the one where the search
+// stands, and what to say about the others.
+func (e *engine) highest(ev *evidence) (*evidence, string, error) {
+	l, bumpy := e.lik.(lik.Bumpy)
+	if !bumpy || e.search.status != "" {
+		return ev, "", nil
+	}
+	c := &climber{e, ev, e.x.Batch()}
+	r, err := mode.Highest(c, l)
+	if err != nil || r.Found < 2 {
+		if err == nil {
+			_, err = c.LogEvidence()
+		}
+		return c.ev, "", err
+	}
+	_, err = c.LogEvidence()
+	return c.ev, r.Note(), err
+}
+
+// climber is an engine as a mode.Climber.
+type climber struct {
+	*engine
+	ev   *evidence // where the search stands, nil if not known
+	rows *kernels.Batch
+}
+
+func (c *climber) Climb(l lik.Likelihood, only []bool) error {
+	s := c.search
+	c.ev = nil
+	s.lik, s.only = l, only
+	s.look(&s.now)
+	err := s.run()
+	if only != nil || l != c.lik {
+		s.lik, s.only = c.lik, nil
+		s.look(&s.now)
+	}
+	return err
+}
+
+func (c *climber) At() []float64 { return c.search.u }
+
+func (c *climber) Go(u []float64) {
+	c.ev = nil
+	if u == nil {
+		clear(c.search.u)
+	} else {
+		copy(c.search.u, u)
+	}
+	c.search.stand()
+}
+
+func (c *climber) Predictor() []float64 { return c.search.now.eta }
+func (c *climber) Obs(i int) lik.Obs    { return c.rows.Obs(i) }
+func (c *climber) Late() bool           { return c.search.late() }
+
+func (c *climber) LogEvidence() (float64, error) {
+	if c.ev == nil {
+		var err error
+		if c.ev, err = c.here(); err != nil {
+			return 0, err
+		}
+	}
+	return c.ev.log, nil
 }
 
 // at is the Gaussian at the weights of Model.At.

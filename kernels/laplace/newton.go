@@ -32,6 +32,7 @@ const maxRise = 5
 type search struct {
 	*mode.Design
 	lik     lik.Likelihood
+	only    []bool // the rows that count, nil for all
 	root    *mode.Root
 	space   space
 	maxIter int
@@ -124,6 +125,11 @@ func (s *search) restart(w []float64) {
 		}
 		s.root.Solve(s.u, s.u)
 	}
+	s.stand()
+}
+
+// stand takes predictor and likelihood at u.
+func (s *search) stand() {
 	s.toEta(s.now.eta, s.u)
 	if s.space == rowSpace {
 		copy(s.pu, s.now.eta)
@@ -153,6 +159,10 @@ func (s *search) look(pt *point) {
 		sum := 0.0
 		for i := lo; i < hi; i++ {
 			s.Stop.Row(i)
+			if s.only != nil && !s.only[i] {
+				pt.d1[i], pt.curv[i] = 0, 0
+				continue
+			}
 			o.Y = y[i]
 			if weight != nil {
 				o.Weight = weight[i]
