@@ -98,6 +98,12 @@ func solve(p *kernels.Problem) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	rivals := ""
+	if stopped == "" {
+		if rivals, err = s.highest(solved.Batch()); err != nil {
+			return nil, err
+		}
+	}
 	e, v, err := eigen(s.s)
 	if err != nil {
 		return nil, err
@@ -131,7 +137,7 @@ func solve(p *kernels.Problem) (*Result, error) {
 	f.Iterations = max(s.iterations, 1)
 	f.Converged = stopped == ""
 	f.Status = status(r, out, s, held, stopped)
-	for _, note := range []string{learnt.status, noteOf(scaling)} {
+	for _, note := range []string{rivals, learnt.status, noteOf(scaling)} {
 		if note != "" {
 			f.Status += "; " + note
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/stop"
 )
@@ -20,6 +21,7 @@ import (
 // n k² + O(k³) operations and no memory.
 type solver struct {
 	lik       lik.Likelihood
+	only      []bool // the rows that count, nil for all
 	quadratic bool // gaussian with identity link: W is constant in s
 	z, t      *dense.Matrix
 	offset    []float64
@@ -70,6 +72,10 @@ func (s *solver) look(eta []float64) float64 {
 		o := lik.Obs{Weight: 1}
 		for i := lo; i < hi; i++ {
 			s.stop.Row(i)
+			if s.only != nil && !s.only[i] {
+				s.logp[i], s.d1[i], s.curv[i] = 0, 0, 0
+				continue
+			}
 			o.Y = s.y[i]
 			if s.weight != nil {
 				o.Weight = s.weight[i]
@@ -201,6 +207,50 @@ func (s *solver) run() (status string, err error) {
 		last = gain
 	}
 }
+
+// highest goes on from the mode of run to the best one there is, and says what to say
+// about the others.
+func (s *solver) highest(rows *kernels.Batch) (string, error) {
+	l, bumpy := s.lik.(lik.Bumpy)
+	if !bumpy {
+		return "", nil
+	}
+	r, err := mode.Highest(&climber{s, rows}, l)
+	return r.Note(), err
+}
+
+// climber is a solver as a mode.Climber.
+type climber struct {
+	*solver
+	rows *kernels.Batch
+}
+
+func (c *climber) Climb(l lik.Likelihood, only []bool) error {
+	own := c.lik
+	c.setLik(l)
+	c.only, c.gramFor = only, 0
+	_, err := c.run()
+	c.setLik(own)
+	c.only = nil
+	return err
+}
+
+func (c *climber) At() []float64 { return c.u }
+
+func (c *climber) Go(u []float64) {
+	if u == nil {
+		clear(c.u)
+	} else {
+		copy(c.u, u)
+	}
+	c.predictor(c.eta, c.u)
+	dense.Axpy(1, c.offset, c.eta)
+}
+
+func (c *climber) Predictor() []float64          { return c.eta }
+func (c *climber) Obs(i int) lik.Obs             { return c.rows.Obs(i) }
+func (c *climber) Late() bool                    { return c.stop.Late() }
+func (c *climber) LogEvidence() (float64, error) { return c.logZ(), nil }
 
 // near is the decrement squared, (10⁻³ posterior standard deviations)², below which
 // every log posterior is a parabola and a full step is right, whatever rounding says of
