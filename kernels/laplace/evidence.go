@@ -197,8 +197,27 @@ func (h *learner) try(theta, w, a []float64) (*evidence, error) {
 	}
 	ev, err := h.climbTo(w)
 	h.newton += h.search.iterations
+	status := h.search.status
+	if err == nil && status == "" || h.search.late() {
+		return ev, err
+	}
+	// It stalled, or could not start: from the prior mean, another way up.
+	clear(h.search.u)
+	if w != nil {
+		w = h.root.Prior.Mean
+	}
+	again, failed := h.climbTo(w)
+	h.newton += h.search.iterations
+	if failed == nil && (err != nil || h.search.status == "" || again.log > ev.log) {
+		return again, nil
+	}
+	h.search.status = status
 	return ev, err
 }
+
+// near is how far from the mode, in posterior deviations, an evidence is as good as at
+// the mode: it is off by half its square.
+const near = 1e-3
 
 // Try is the log evidence at θ, the mode sought from where Keep was last called.
 func (h *learner) Try(theta []float64) (float64, bool, error) {
@@ -207,7 +226,7 @@ func (h *learner) Try(theta []float64) (float64, bool, error) {
 		return 0, false, err
 	}
 	h.at = ev
-	return ev.log, h.search.status == "", nil
+	return ev.log, h.search.status == "" || h.search.decrement < near && !h.search.late(), nil
 }
 
 // Keep makes the mode that Try found the one to start from.
@@ -221,14 +240,41 @@ func (h *learner) Keep() {
 func (h *learner) Slope() (g, scale []float64, err error) { return h.slope(h.at) }
 
 // maximise returns the Gaussian at the θ of highest evidence, and why it stopped
-// before that, if it did.
-func (h *learner) maximise(start []float64) (best *evidence, status string, err error) {
+// before that, if it did. Where the Hessian leaves curvature out, which a larger variance
+// hides better, it climbs from the one start only.
+func (h *learner) maximise(start []float64) (best *evidence, status, note string, err error) {
 	h.w, h.a = start, make([]float64, len(h.search.u))
-	h.theta, status, err = mode.Maximise(h, h.theta, h.lo, h.hi, h.search.late)
-	if status == "" && h.search.status != "" && err == nil {
+	starts := [][]float64{h.theta}
+	if h.hessian == "full" {
+		starts = h.Starts(h.theta, h.dispersion)
+		for _, s := range starts {
+			for k := range s {
+				s[k] = min(max(s[k], h.lo[k]), h.hi[k])
+			}
+		}
+	}
+	for range 3 {
+		h.theta, status, err = mode.Search(h, starts, h.lo, h.hi, h.search.late)
+		if err != nil {
+			return nil, "", "", err
+		}
+		if start != nil || status != "" {
+			break
+		}
+		was := h.at.log
+		if h.at, note, err = h.highest(h.at); err != nil {
+			return nil, "", "", err
+		}
+		if !(h.at.log > was+1e-6*(1+math.Abs(was))) {
+			break
+		}
+		h.Keep() // another mode: its own θ
+		starts = [][]float64{h.theta}
+	}
+	if status == "" {
 		status = h.search.status
 	}
-	return h.at, status, err
+	return h.at, status, note, nil
 }
 
 // slope is the derivative of the evidence in θ at ev, and the scale that divides it

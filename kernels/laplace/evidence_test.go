@@ -58,7 +58,7 @@ func TestEvidenceMaximum(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				best, status, err := h.maximise(nil)
+				best, status, _, err := h.maximise(nil)
 				if err != nil {
 					t.Fatal(what, err)
 				}

@@ -214,11 +214,16 @@ func (e *engine) fit(start []float64) (*kernels.Fit, error) {
 	if err != nil {
 		return nil, err
 	}
-	ev, status, err := h.maximise(start)
+	ev, status, note, err := h.maximise(start)
 	if err != nil {
 		return nil, err
 	}
-	f, err := e.result(ev, h.newton, status, h.learnt())
+	if learnt := h.learnt(); learnt != "" && note != "" {
+		note = learnt + "; " + note
+	} else {
+		note += learnt
+	}
+	f, err := e.result(ev, h.newton, status, note)
 	if err == nil && len(h.Names) == 1 && !e.x.Options.PriorGroups {
 		f.Prior.Variance = math.Exp(h.theta[0])
 	}

@@ -22,7 +22,7 @@ import (
 type solver struct {
 	lik       lik.Likelihood
 	only      []bool // the rows that count, nil for all
-	quadratic bool // gaussian with identity link: W is constant in s
+	quadratic bool   // gaussian with identity link: W is constant in s
 	z, t      *dense.Matrix
 	offset    []float64
 	y         []float64

@@ -34,6 +34,14 @@ func newLearner(e *engine) (*learner, error) {
 	return h, nil
 }
 
+// starts is a coarse grid where the Hessian has all curvature, else the one start.
+func (h *learner) starts() [][]float64 {
+	if h.hessian != "full" {
+		return [][]float64{h.theta}
+	}
+	return h.Starts(h.theta, -1)
+}
+
 // Try is the log evidence at θ, the mode sought from where Keep was last called.
 func (h *learner) Try(theta []float64) (float64, bool, error) {
 	e := h.engine

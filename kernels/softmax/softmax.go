@@ -178,7 +178,7 @@ func (e *engine) fit() (*kernels.Fit, error) {
 	if err != nil {
 		return nil, err
 	}
-	theta, status, err := mode.Maximise(h, h.theta, h.lo, h.hi, e.search.late)
+	theta, status, err := mode.Search(h, h.starts(), h.lo, h.hi, e.search.late)
 	if err != nil {
 		return nil, err
 	}

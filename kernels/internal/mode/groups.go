@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/bglm/bglm/kernels"
@@ -25,7 +26,8 @@ type Groups struct {
 
 // NewGroups finds the columns of p that neither are the intercept nor have a prior of
 // their own nor come from the fit that is continued: all of them one group, or with
-// PriorGroups by Problem.Groups. Columns of zeros, which say nothing, are in none.
+// PriorGroups by Problem.Groups. A group of zeros alone says nothing: its columns are in
+// none.
 func NewGroups(p *kernels.Problem) Groups {
 	g := Groups{Of: make([]int, p.P)}
 	own := map[string]bool{kernels.Intercept: true}
@@ -49,23 +51,59 @@ func NewGroups(p *kernels.Problem) Groups {
 	for k, j := range p.Col {
 		square[j] += p.Val[k] * p.Val[k] / float64(p.N)
 	}
+	group := func(j int) int {
+		if p.Options.PriorGroups {
+			return by[j]
+		}
+		return 0
+	}
 	for j := range g.Of {
-		g.Of[j] = -1
 		if own[p.Name(j)] || !(square[j] > 0) {
 			continue
 		}
-		k := 0
-		if p.Options.PriorGroups {
-			k = by[j]
-		}
+		k := group(j)
 		if at[k] < 0 {
 			at[k] = len(g.Names)
 			g.Names, g.Squares = append(g.Names, names[k]), append(g.Squares, 0)
 		}
-		g.Of[j] = at[k]
 		g.Squares[at[k]] += square[j]
 	}
+	for j := range g.Of {
+		g.Of[j] = -1
+		if !own[p.Name(j)] {
+			g.Of[j] = at[group(j)]
+		}
+	}
 	return g
+}
+
+// shifts are the coarse grid of the logarithm of the prior variances, from where they
+// make the predictor vary as much as the responses do.
+var shifts = []float64{0, 4, -4, 8, -8, 13}
+
+// Starts is a coarse grid about theta: all prior variances moved together, and for each
+// of them the parameter last, if that is not negative, also e^-6 of what it was.
+func (g *Groups) Starts(theta []float64, last int) [][]float64 {
+	var out [][]float64
+	lower := []float64{0}
+	if last >= 0 {
+		lower = []float64{0, -6}
+	}
+	for _, d := range lower {
+		for _, shift := range shifts {
+			start := slices.Clone(theta)
+			for k := range g.Names {
+				start[k] += shift
+			}
+			if last >= 0 {
+				start[last] += d
+			}
+			if out = append(out, start); len(g.Names) == 0 {
+				break
+			}
+		}
+	}
+	return out
 }
 
 // Learnt is what a status says about the variances, logarithms in theta: those of
@@ -84,8 +122,13 @@ func (g *Groups) Learnt(o *kernels.Options, theta, lo []float64) string {
 				b.WriteString(", ")
 			}
 			fmt.Fprintf(&b, "%s %.4g", short(name), math.Exp(theta[k]))
+			if theta[k] <= lo[k] || theta[k] >= lo[k]+2*Reach {
+				b.WriteString(" (the end of its range)")
+			}
 		}
 		return b.String()
+	case len(g.Names) == 1 && theta[0] >= lo[0]+2*Reach:
+		return fmt.Sprintf("the evidence still rises at the end of the range of the prior variance, %.2g", math.Exp(theta[0]))
 	case len(g.Names) == 1 && theta[0] <= lo[0]:
 		return fmt.Sprintf("the evidence is highest at a prior variance of 0, for which %.2g stands", math.Exp(theta[0]))
 	}

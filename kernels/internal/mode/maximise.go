@@ -30,19 +30,72 @@ type Evidence interface {
 	Slope() (slope, scale []float64, err error)
 }
 
-// Maximise climbs from θ to the maximum of e within lo and hi, by L-BFGS started from
-// slope/scale, each step shortened until the evidence rises. It returns with e at the
-// best θ. status says why it stopped before the maximum, "" if it did not.
+// rival is how many nats below the best maximum a second start may lie and still be
+// climbed from, and apart by how much, on the logarithmic scale of a parameter.
+const (
+	rival = 30
+	apart = 4.5
+)
+
+// Search climbs from the first start, looks at the others, and climbs from the best of
+// those that lie above what was found, or apart from the way that was taken, so that the
+// end is never below a start. It returns with e at the best θ; status is climb's.
+func Search(e Evidence, starts [][]float64, lo, hi []float64, late func() bool) (best []float64, status string, err error) {
+	best, log, ok, status, err := climb(e, starts[0], lo, hi, late)
+	if len(starts) == 1 {
+		return best, status, err
+	}
+	first := err
+	if err != nil || !ok {
+		log = math.Inf(-1)
+	}
+	next, top := -1, math.Inf(-1)
+	for k, theta := range starts[1:] {
+		if late() {
+			break
+		}
+		away := math.IsInf(log, -1)
+		for j, v := range theta {
+			away = away || v < min(starts[0][j], best[j])-apart || v > max(starts[0][j], best[j])+apart
+		}
+		z, fine, err := e.Try(theta)
+		if err == nil && fine && z > top && (z > log || away && z > log-rival) {
+			next, top = k+1, z
+		}
+	}
+	if next >= 0 && !late() {
+		other, high, ok, why, err := climb(e, starts[next], lo, hi, late)
+		if err == nil && ok && high > log {
+			return other, why, nil
+		}
+	}
+	if first != nil {
+		return nil, "", first
+	}
+	_, _, err = e.Try(best)
+	return best, status, err
+}
+
+// Maximise is the climb from θ.
 func Maximise(e Evidence, theta, lo, hi []float64, late func() bool) (best []float64, status string, err error) {
+	best, _, _, status, err = climb(e, theta, lo, hi, late)
+	return best, status, err
+}
+
+// climb goes from θ to the maximum of e within lo and hi, by L-BFGS started from
+// slope/scale, each step shortened until the evidence rises. It returns with e at the
+// best θ. ok is that of its first look; status says why it stopped before the maximum, ""
+// if it did not.
+func climb(e Evidence, theta, lo, hi []float64, late func() bool) (best []float64, log float64, ok bool, status string, err error) {
 	theta = slices.Clone(theta)
-	log, ok, err := e.Try(theta)
+	log, ok, err = e.Try(theta)
 	if err != nil || !ok || len(theta) == 0 {
-		return theta, "", err
+		return theta, log, ok, "", err
 	}
 	e.Keep()
 	slope, scale, err := e.Slope()
 	if err != nil {
-		return nil, "", err
+		return nil, 0, false, "", err
 	}
 	var hist history
 	still := 0 // steps in a row that hardly raised the evidence
@@ -55,11 +108,11 @@ func Maximise(e Evidence, theta, lo, hi []float64, late func() bool) (best []flo
 		}
 		switch {
 		case done || still == 2:
-			return theta, "", nil
+			return theta, log, ok, "", nil
 		case outer == maxOuter:
-			return theta, fmt.Sprintf("the evidence was still rising after %d steps of its maximisation", maxOuter), nil
+			return theta, log, ok, fmt.Sprintf("the evidence was still rising after %d steps of its maximisation", maxOuter), nil
 		case late():
-			return theta, fmt.Sprintf("stopped at the time limit after %d steps of maximising the evidence", outer), nil
+			return theta, log, ok, fmt.Sprintf("stopped at the time limit after %d steps of maximising the evidence", outer), nil
 		}
 		dir := hist.direction(slope, scale, free)
 		if !(dense.Dot(dir, slope) > 0) {
@@ -68,7 +121,7 @@ func Maximise(e Evidence, theta, lo, hi []float64, late func() bool) (best []flo
 		}
 		moved, next, err := line(e, theta, dir, slope, lo, hi, log, late)
 		if err != nil {
-			return nil, "", err
+			return nil, 0, false, "", err
 		}
 		if moved == nil {
 			// not even a tiny step raises it: it is as high as rounding and the search
@@ -77,12 +130,12 @@ func Maximise(e Evidence, theta, lo, hi []float64, late func() bool) (best []flo
 				status = fmt.Sprintf("stopped at the time limit after %d steps of maximising the evidence", outer)
 			}
 			_, _, err = e.Try(theta)
-			return theta, status, err
+			return theta, log, ok, status, err
 		}
 		e.Keep()
 		g, sc, err := e.Slope()
 		if err != nil {
-			return nil, "", err
+			return nil, 0, false, "", err
 		}
 		if next-log < sameEvidence {
 			still++
