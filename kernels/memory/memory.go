@@ -1,0 +1,188 @@
+// Package memory is the budget that large allocations ask first: rows kept, covariances,
+// factorisations, draws. Running out of memory is fatal to a Go program and so to
+// the process that it lives in; over the budget there is an error instead.
+//
+// The budget is one for the process, shared by all fits, groups and threads. It counts
+// what bglm holds, not what the garbage collector has not collected yet, nor the host's
+// or DuckDB's own memory, so its default is a share of what there is: 3/8 of the
+// machine's memory, of the cgroup's limit, or of RLIMIT_DATA or RLIMIT_AS, whichever is
+// least. The environment variable BGLM_MAX_MEMORY ('4GB', '512MiB', bytes) or SetLimit set it.
+package memory
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+	"runtime/metrics"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// Variable is the environment variable that sets the budget.
+const Variable = "BGLM_MAX_MEMORY"
+
+// ErrLimit is wrapped by every error of this package that means "over the budget".
+var ErrLimit = errors.New("over the memory budget")
+
+const (
+	shareNum, shareDen = 3, 8
+	// unknownMemory is the machine's memory where it cannot be found out.
+	unknownMemory = 8 << 30
+	// collectFrom is the size of a request that may be preceded by a garbage collection.
+	collectFrom = 32 << 20
+)
+
+var budget struct {
+	once  sync.Once
+	limit atomic.Int64
+	used  atomic.Int64
+	note  string // why the environment variable was not taken
+}
+
+func start() {
+	budget.once.Do(func() {
+		limit := available() / shareDen * shareNum
+		if s := os.Getenv(Variable); s != "" {
+			if n, err := Parse(s); err != nil {
+				budget.note = fmt.Sprintf(" (%s is ignored: %v)", Variable, err)
+			} else {
+				limit = n
+			}
+		}
+		budget.limit.Store(limit)
+	})
+}
+
+// available is the least of what the machine, the cgroup and the process have.
+func available() int64 {
+	least := int64(unknownMemory)
+	if n := physical(); n > 0 {
+		least = n
+	}
+	for _, n := range limits() {
+		if n > 0 {
+			least = min(least, n)
+		}
+	}
+	return least
+}
+
+// Limit is the budget in bytes.
+func Limit() int64 {
+	start()
+	return budget.limit.Load()
+}
+
+// SetLimit sets the budget and returns the one before. What is held already stays.
+func SetLimit(bytes int64) (before int64) {
+	start()
+	return budget.limit.Swap(max(bytes, 0))
+}
+
+// Used is what is held, in bytes.
+func Used() int64 { return budget.used.Load() }
+
+// Parse reads a size: a number of bytes, or with a unit of KB, MB, GB, TB (powers of
+// 1000) or KiB, MiB, GiB, TiB (of 1024), as DuckDB does.
+func Parse(s string) (int64, error) {
+	t := strings.ToLower(strings.TrimSpace(s))
+	unit := 1.0
+	for _, u := range []struct {
+		name string
+		size float64
+	}{{"kib", 1 << 10}, {"mib", 1 << 20}, {"gib", 1 << 30}, {"tib", 1 << 40}, {"kb", 1e3}, {"mb", 1e6}, {"gb", 1e9}, {"tb", 1e12}, {"bytes", 1}, {"b", 1}} {
+		if rest, ok := strings.CutSuffix(t, u.name); ok {
+			t, unit = strings.TrimSpace(rest), u.size
+			break
+		}
+	}
+	x, err := strconv.ParseFloat(t, 64)
+	if err != nil || !(x > 0) || math.IsInf(x, 0) {
+		return 0, fmt.Errorf("found %q; allowed: a size such as '4GB', '512MiB' or a number of bytes", s)
+	}
+	return int64(min(x*unit, math.MaxInt64/2)), nil
+}
+
+// Size writes a number of bytes for people.
+func Size(n int64) string {
+	switch {
+	case n >= 1e9:
+		return fmt.Sprintf("%.1f GB", float64(n)/1e9)
+	case n >= 1e6:
+		return fmt.Sprintf("%.0f MB", float64(n)/1e6)
+	}
+	return fmt.Sprintf("%.0f kB", math.Ceil(float64(n)/1e3))
+}
+
+// Room says whether there is room for n more bytes, without taking it. what says what
+// they are for, and what would take less: it begins the error, which Is ErrLimit.
+func Room(n int64, what string) error {
+	start()
+	limit := budget.limit.Load()
+	if used := budget.used.Load(); n > limit-used {
+		return over(n, used, limit, what)
+	}
+	if n >= collectFrom {
+		collect(n, limit)
+	}
+	return nil
+}
+
+func over(n, used, limit int64, what string) error {
+	return fmt.Errorf("%s: needs %s, and %s of the %s that bglm may use are taken%s; the environment variable %s sets another limit: %w",
+		what, Size(n), Size(used), Size(limit), budget.note, Variable, ErrLimit)
+}
+
+// Take takes n bytes of the budget, or gives them back where n is negative; nothing is
+// taken with an error, which is as for Room.
+func Take(n int64, what string) error {
+	if n <= 0 {
+		budget.used.Add(n)
+		return nil
+	}
+	start()
+	limit := budget.limit.Load()
+	if used := budget.used.Add(n); used > limit {
+		budget.used.Add(-n)
+		return over(n, used-n, limit, what)
+	}
+	if n >= collectFrom {
+		collect(n, limit)
+	}
+	return nil
+}
+
+// Grant is a part of the budget. A nil Grant is none.
+type Grant struct{ n atomic.Int64 }
+
+// Reserve takes n bytes until Release. Errors: as for Room.
+func Reserve(n int64, what string) (*Grant, error) {
+	if err := Take(max(n, 0), what); err != nil {
+		return nil, err
+	}
+	g := &Grant{}
+	g.n.Store(max(n, 0))
+	return g, nil
+}
+
+// Release gives the bytes back; calling it again does nothing.
+func (g *Grant) Release() {
+	if g != nil {
+		budget.used.Add(-g.n.Swap(0))
+	}
+}
+
+// collect runs the garbage collector where garbage and n more bytes together would
+// exceed the limit: large vectors are quickly made and quickly dropped, and the
+// collector waits until the heap has doubled. Cost: milliseconds, for numbers are not scanned.
+func collect(n, limit int64) {
+	s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
+	metrics.Read(s)
+	if s[0].Value.Kind() == metrics.KindUint64 && int64(s[0].Value.Uint64())+n > limit {
+		runtime.GC()
+	}
+}
