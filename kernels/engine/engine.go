@@ -14,6 +14,7 @@ import (
 	"github.com/bglm/bglm/kernels/adf"
 	"github.com/bglm/bglm/kernels/ep"
 	"github.com/bglm/bglm/kernels/internal/near"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/stop"
 )
@@ -187,12 +188,18 @@ type batch struct {
 func (b batch) Features() *kernels.Dict { return &b.Rows.Dict }
 func (b batch) Clone() Fitter           { return batch{b.Rows.Clone(), b.solve} }
 func (b batch) Update(_ context.Context, rows *kernels.Batch, skip bool) error {
+	if err := roomForRows(b.Rows, rows.Len()); err != nil {
+		return err
+	}
 	return b.Rows.Update(rows, skip)
 }
 func (b batch) Merge(_ context.Context, src Fitter) error {
 	o, ok := src.(batch)
 	if !ok {
 		return errMixed
+	}
+	if err := roomToMerge(b.Rows, o.Rows); err != nil {
+		return err
 	}
 	return b.Rows.Merge(o.Rows)
 }
@@ -223,13 +230,29 @@ func checked(f *kernels.Fit, err error) (*kernels.Fit, error) {
 // solver is a batch engine.
 type solver func(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error)
 
+// layOut is the problem of the rows, and what it takes of the memory budget.
+func layOut(ctx context.Context, r *kernels.Rows) (*kernels.Problem, *memory.Grant, error) {
+	n, nnz := int64(r.Len()), int64(len(r.Batch.Value))
+	g, err := memory.Reserve(12*nnz+60*n+100*int64(r.Dict.Len()), fmt.Sprintf("%d rows with %d values, laid out to be solved", n, nnz))
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := r.ProblemUnder(ctx)
+	if err != nil {
+		g.Release()
+		return nil, nil, err
+	}
+	return p, g, nil
+}
+
 // keeping makes the New of a batch engine.
 func keeping(solve solver) func(*kernels.Model) (Fitter, error) {
 	return keepingRows(func(ctx context.Context, r *kernels.Rows) (*kernels.Fit, error) {
-		p, err := r.ProblemUnder(ctx)
+		p, g, err := layOut(ctx, r)
 		if err != nil {
 			return nil, err
 		}
+		defer g.Release()
 		return solve(ctx, p)
 	})
 }
@@ -283,6 +306,26 @@ func standardized(solve solver, centres func(*kernels.Problem) bool) solver {
 	}
 }
 
+// growsFrom is the size of a state from which its growth asks the memory budget first.
+const growsFrom = 16 << 20
+
+// roomForRows says whether more rows can be kept: what holds them grows by copies.
+func roomForRows(r *kernels.Rows, more int) error {
+	if n := r.Size(); n > growsFrom {
+		return memory.Room(n, fmt.Sprintf("keeping more than %d rows; a streaming method keeps none", r.Len()+more))
+	}
+	return nil
+}
+
+// roomToMerge is roomForRows for all rows of src.
+func roomToMerge(r, src *kernels.Rows) error {
+	n := r.Size() + 2*src.Size() // the rows of both, and the numbers of src's features changed
+	if n > growsFrom {
+		return memory.Room(n, fmt.Sprintf("keeping %d rows of several threads in one place; a streaming method keeps none", r.Len()+src.Len()))
+	}
+	return nil
+}
+
 // Factorised is implemented by fits of diagonal beliefs, which can be read one by
 // one without making a Fit of a million names.
 type Factorised interface {
@@ -299,6 +342,11 @@ func (s factorised) Fit(context.Context) (*kernels.Fit, error) {
 	return s.State.Fit(), nil
 }
 func (s factorised) Update(_ context.Context, b *kernels.Batch, skip bool) error {
+	if n := s.State.Size(); n > growsFrom { // tables and vectors grow by copies
+		if err := memory.Room(n, fmt.Sprintf("adf with %d weights", s.Dict.Len())); err != nil {
+			return err
+		}
+	}
 	return s.State.Update(b, skip)
 }
 func (s factorised) Merge(_ context.Context, src Fitter) error {
@@ -342,10 +390,11 @@ func (s smoother) Merge(ctx context.Context, src Fitter) error {
 func (s smoother) Trajectories(ctx context.Context, visit func(feature string, time, mean, variance float64)) error {
 	ctx, cancel := stop.WithLimit(ctx, s.Model.Options.TimeLimit)
 	defer cancel()
-	p, err := s.ProblemUnder(ctx)
+	p, g, err := layOut(ctx, s.Rows)
 	if err != nil {
 		return err
 	}
+	defer g.Release()
 	_, err = ep.Smooth(ctx, p, visit)
 	return err
 }

@@ -93,21 +93,23 @@ func solveLowRank(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error)
 func solveHMC(ctx context.Context, r *kernels.Rows) (*kernels.Fit, error) {
 	o := &r.Model.Options
 	if !o.AutoPrior && !o.AutoDispersion && !o.AutoShape {
-		p, err := r.ProblemUnder(ctx)
+		p, g, err := layOut(ctx, r)
 		if err != nil {
 			return nil, err
 		}
+		defer g.Release()
 		return hmc.Fit(ctx, p)
 	}
 	m := *r.Model
 	m.Options.Rank = 0 // it is the likelihood's here, not the Hessian's
 	learn := *r
 	learn.Model = &m
-	p, err := learn.ProblemUnder(ctx)
+	p, g, err := layOut(ctx, &learn)
 	if err != nil {
 		return nil, err
 	}
 	f, err := laplace.Fit(ctx, p)
+	g.Release()
 	if err != nil {
 		return nil, err
 	}

@@ -66,6 +66,9 @@ func (c *Classifier) Clone() Fitter {
 }
 
 func (c *Classifier) Update(_ context.Context, b *kernels.Batch, skip bool) error {
+	if err := roomForRows(c.Rows, b.Len()); err != nil {
+		return err
+	}
 	return c.Rows.Update(b, skip)
 }
 
@@ -73,6 +76,9 @@ func (c *Classifier) Merge(_ context.Context, src Fitter) error {
 	o, ok := src.(*Classifier)
 	if !ok {
 		return errMixed
+	}
+	if err := roomToMerge(c.Rows, o.Rows); err != nil {
+		return err
 	}
 	rows := *o.Rows
 	rows.Batch.Y = make([]float64, len(o.Batch.Y))
@@ -127,10 +133,11 @@ func (c *Classifier) classes() (names []string, place []int) {
 func (c *Classifier) Fit(ctx context.Context) (*kernels.Fit, error) {
 	ctx, cancel := stop.WithLimit(ctx, c.Model.Options.TimeLimit)
 	defer cancel()
-	p, err := c.ProblemUnder(ctx)
+	p, g, err := layOut(ctx, c.Rows)
 	if err != nil {
 		return nil, err
 	}
+	defer g.Release()
 	names, place := c.classes()
 	if len(names) == 0 { // no row was good
 		f := p.Fit(Softmax.Name, p.Normal, 0)

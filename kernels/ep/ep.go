@@ -102,6 +102,11 @@ func Fit(ctx context.Context, p *kernels.Problem) (*Result, error) { return FitW
 func FitWith(ctx context.Context, p *kernels.Problem, k Kernel) (r *Result, err error) {
 	s := stop.Watch(ctx, p.Options.TimeLimit)
 	defer s.End(&err)
+	g, err := reserve(p, false)
+	if err != nil {
+		return nil, err
+	}
+	defer g.Release()
 	return fitWith(p.Under(s), k)
 }
 
@@ -128,6 +133,11 @@ func fitWith(p *kernels.Problem, k Kernel) (*Result, error) {
 func Smooth(ctx context.Context, p *kernels.Problem, visit func(feature string, time, mean, variance float64)) (r *Result, err error) {
 	s := stop.Watch(ctx, p.Options.TimeLimit)
 	defer s.End(&err)
+	g, err := reserve(p, true)
+	if err != nil {
+		return nil, err
+	}
+	defer g.Release()
 	if r, err = fitWith(p.Under(s), Kernel{}); err != nil {
 		return nil, err
 	}

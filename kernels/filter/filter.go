@@ -29,6 +29,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/stop"
 )
 
@@ -281,13 +282,29 @@ func (s *State) room(p int) error {
 			return fmt.Errorf("covariance = 'lowrank': found %d weights of rank %d, whose precision takes %.1f GB; allowed: at most %d; lower rank, or use covariance 'diagonal' (adf)",
 				p, l.rank, 8*float64(p)*float64(l.room())/1e9, MaxFull*MaxFull/l.room())
 		}
-		return nil
+		return memory.Room(s.covarianceBytes(p), fmt.Sprintf("covariance = 'lowrank' with rank = %d and %d weights", l.rank, p))
 	}
 	if p > MaxFull {
 		return fmt.Errorf("covariance = 'full': found %d weights, whose covariance takes %.1f GB; allowed: at most %d; use covariance 'diagonal' (adf) or 'lowrank'",
 			p, 8*float64(p)*float64(p)/1e9, MaxFull)
 	}
-	return nil
+	return memory.Room(s.covarianceBytes(p), fmt.Sprintf("covariance = 'full' with %d weights ('diagonal' and 'lowrank' take less)", p))
+}
+
+// covarianceBytes is what the covariances of p weights take.
+func (s *State) covarianceBytes(p int) int64 {
+	each := float64(p) * float64(p)
+	if s.cfg.Options.Covariance == "lowrank" {
+		l := lowRank{rank: rankOf(s.cfg.Options.Rank)}
+		each = float64(p)*float64(l.room()+4) + 3*float64(l.room())*float64(l.room())
+	}
+	return int64(8 * each * float64(max(1, len(s.bank))))
+}
+
+// reserve takes the memory of so many more covariances from the budget.
+func (s *State) reserve(times int64, what string) (*memory.Grant, error) {
+	p := s.Dict.Len()
+	return memory.Reserve(times*s.covarianceBytes(p), fmt.Sprintf("%s with covariance = '%s' of %d weights", what, kernels.Or(s.cfg.Options.Covariance, "full"), p))
 }
 
 // index gives the features that the dictionary has learnt their columns.
@@ -713,6 +730,11 @@ func (s *State) Merge(ctx context.Context, src *State) (err error) {
 	s.stop = stop.Watch(ctx, 0)
 	defer s.stop.End(&err)
 	s.stop.Check()
+	g, err := s.reserve(5, "merging fits")
+	if err != nil {
+		return err
+	}
+	defer g.Release()
 	return s.merge(src)
 }
 
@@ -925,6 +947,11 @@ func (s *State) Fit(ctx context.Context) (f *kernels.Fit, err error) {
 	s.stop = stop.Watch(ctx, 0)
 	defer s.stop.End(&err)
 	s.stop.Check()
+	g, err := s.reserve(2, "a fit")
+	if err != nil {
+		return nil, err
+	}
+	defer g.Release()
 	return s.fit()
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/stop"
 )
 
@@ -102,6 +103,16 @@ func fit(l lik.Likelihood, x *dense.Matrix, y, weight, offset, trials []float64,
 	if err := d.check(); err != nil {
 		return nil, err
 	}
+	need := 4.0 // distances, K, B and what the fit gives away, in matrices of n x n
+	if o.auto() {
+		need += 2
+	}
+	n := float64(len(y))
+	g, err := memory.Reserve(int64(8*(need*n*n+(20+3*float64(x.Cols))*n)), fmt.Sprintf("gp of %d rows", len(y)))
+	if err != nil {
+		return nil, err
+	}
+	defer g.Release()
 	s := newSearch(d, newGeometry(k, x), o)
 	if n := x.Rows; n > 0 && o.auto() {
 		err = s.byEvidence(o)

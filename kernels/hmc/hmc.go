@@ -110,6 +110,11 @@ func draw(p *kernels.Problem) (*Result, error) {
 	if p.P == 0 {
 		return known(p, o)
 	}
+	g, err := reserve(p, o)
+	if err != nil {
+		return nil, err
+	}
+	defer g.Release()
 	s := &sampling{settings: o, of: p, lifted: func(g *gauss.Normal) (*gauss.Normal, error) { return g, nil }}
 	if p.Options.Standardize {
 		p, s.scaling = p.Standardize(o.rank == 0 && p.P <= FullCovariance)

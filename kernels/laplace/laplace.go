@@ -85,13 +85,18 @@ func Fit(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error) { return
 func FitFrom(ctx context.Context, p *kernels.Problem, start []float64) (f *kernels.Fit, err error) {
 	s := stop.Watch(ctx, p.Options.TimeLimit)
 	defer s.End(&err)
+	if err := check(p); err != nil {
+		return nil, err
+	}
+	g, err := reserve(p)
+	if err != nil {
+		return nil, err
+	}
+	defer g.Release()
 	return fitFrom(p.Under(s), start)
 }
 
 func fitFrom(p *kernels.Problem, start []float64) (*kernels.Fit, error) {
-	if err := check(p); err != nil {
-		return nil, err
-	}
 	if start != nil && len(start) != p.P {
 		return nil, fmt.Errorf("start: %d weights for %d columns", len(start), p.P)
 	}

@@ -69,13 +69,18 @@ type Result struct {
 func Fit(ctx context.Context, p *kernels.Problem) (r *Result, err error) {
 	s := stop.Watch(ctx, p.Options.TimeLimit)
 	defer s.End(&err)
+	if err := check(p); err != nil {
+		return nil, err
+	}
+	g, err := reserve(p)
+	if err != nil {
+		return nil, err
+	}
+	defer g.Release()
 	return solve(p.Under(s))
 }
 
 func solve(p *kernels.Problem) (*Result, error) {
-	if err := check(p); err != nil {
-		return nil, err
-	}
 	solved := p
 	var scaling *kernels.Scaling
 	if p.Options.Standardize {

@@ -67,14 +67,19 @@ type engine struct {
 func Fit(ctx context.Context, p *kernels.Problem, classes []string) (f *kernels.Fit, err error) {
 	s := stop.Watch(ctx, p.Options.TimeLimit)
 	defer s.End(&err)
+	if err := check(p, classes); err != nil {
+		return nil, err
+	}
+	g, err := reserve(p, classes)
+	if err != nil {
+		return nil, err
+	}
+	defer g.Release()
 	return solve(p.Under(s), classes)
 }
 
 func solve(p *kernels.Problem, classes []string) (*kernels.Fit, error) {
 	o := &p.Options
-	if err := check(p, classes); err != nil {
-		return nil, err
-	}
 	e := &engine{given: p}
 	solved := p
 	if o.Standardize {

@@ -1,0 +1,41 @@
+package laplace
+
+import (
+	"fmt"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/internal/mode"
+	"github.com/bglm/bglm/kernels/memory"
+)
+
+// reserve takes what a fit of p will hold at its most from the memory budget.
+func reserve(p *kernels.Problem) (*memory.Grant, error) {
+	h := hessianOf(p)
+	n, w, nnz := float64(p.N), float64(p.P), float64(len(p.Col))
+	need := 12*n + 8*w
+	if p.Options.Standardize {
+		need += 1.5 * nnz
+	}
+	need += mode.DesignNeed(p)
+	full := h == "full" || h == "block"
+	switch chooseSpace(p.N, p.P, h, p.Normal.Form) {
+	case weightSpace:
+		need += 3 * w * w // XᵀWX, B and a copy
+	case rowSpace:
+		need += 3 * n * n
+		if h == "full" {
+			need += 3 * w * w
+		}
+	}
+	switch {
+	case full:
+		need += 3.5 * w * w // the root of the covariance, twice, and what the fit gives away
+	case h == "lowrank":
+		need += mode.LowRankNeed(p, w, min(n, w))
+	}
+	if full && p.Normal.Form != gauss.Diagonal {
+		need += 2 * w * w
+	}
+	return memory.Reserve(int64(8*need), fmt.Sprintf("laplace, hessian = '%s' with %d rows and %d weights ('diagonal' takes least)", h, p.N, p.P))
+}

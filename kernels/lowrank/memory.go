@@ -1,0 +1,33 @@
+package lowrank
+
+import (
+	"fmt"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/memory"
+)
+
+// Need is how many bytes Reduce and what is made of it hold at their most, with the
+// covariance of a fit in the end.
+func Need(p *kernels.Problem) int64 {
+	n, w := float64(p.N), float64(p.P)
+	l := min(float64(orZero(p.Options.Rank, 50))+float64(orZero(p.Options.Oversample, 10)), n, w) + 1
+	need := 4*(n+w)*l + 8*l*l + 8*n
+	if p.Density() >= denseShare {
+		need += n * w
+	} else {
+		need += 1.5 * float64(len(p.Col)) // the transpose
+	}
+	if p.Options.Standardize {
+		need += 1.5 * float64(len(p.Col))
+	}
+	if p.Normal.Form == gauss.Full || w <= FullLimit && l >= w {
+		need += 3.5 * w * w
+	}
+	return int64(8 * need)
+}
+
+func reserve(p *kernels.Problem) (*memory.Grant, error) {
+	return memory.Reserve(Need(p), fmt.Sprintf("lowrank, rank = %d with %d rows and %d features", orZero(p.Options.Rank, 50), p.N, p.P))
+}

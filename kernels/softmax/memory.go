@@ -1,0 +1,41 @@
+package softmax
+
+import (
+	"fmt"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/internal/mode"
+	"github.com/bglm/bglm/kernels/memory"
+)
+
+// reserve takes what a fit of p will hold at its most from the memory budget.
+func reserve(p *kernels.Problem, classes []string) (*memory.Grant, error) {
+	h := hessianOf(p, classes)
+	a := len(classes)
+	if p.Options.Reference != "" {
+		a--
+	}
+	n, w, c := float64(p.N), float64(p.P)*float64(a), float64(a)
+	need := 9*n*c + 10*w + mode.DesignNeed(p)
+	if p.Options.Standardize {
+		need += 1.5 * float64(len(p.Col))
+	}
+	form := gauss.Diagonal
+	if p.Start != nil {
+		form = p.Start.Covariance.Form
+	}
+	switch chooseSpace(p.N, p.P, a, form) {
+	case weightSpace:
+		need += 3 * w * w
+	case rowSpace:
+		need += (3*c + 3) * n * n
+	}
+	switch {
+	case h == "full" || h == "block":
+		need += 6 * w * w
+	case h == "lowrank":
+		need += mode.LowRankNeed(p, w, w)
+	}
+	return memory.Reserve(int64(8*need), fmt.Sprintf("softmax, hessian = '%s' with %d rows and %d weights of all classes ('diagonal' takes least)", h, p.N, int(w)))
+}
