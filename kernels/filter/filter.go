@@ -295,7 +295,7 @@ func (s *State) room(p int) error {
 func (s *State) covarianceBytes(p int) int64 {
 	each := float64(p) * float64(p)
 	if s.cfg.Options.Covariance == "lowrank" {
-		l := lowRank{rank: rankOf(s.cfg.Options.Rank)}
+		l := lowRank{rank: kernels.Or(s.cfg.Options.Rank, DefaultRank)}
 		each = float64(p)*float64(l.room()+4) + 3*float64(l.room())*float64(l.room())
 	}
 	return int64(8 * each * float64(max(1, len(s.bank))))

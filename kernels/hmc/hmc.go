@@ -206,10 +206,6 @@ type sampling struct {
 // run finds the mode and runs the chains.
 func (s *sampling) run() error {
 	p := s.dim()
-	if float64(s.samples)*float64(s.chains)*float64(p) > maxNumbers {
-		return fmt.Errorf("hmc: samples = %d times chains = %d times %d weights are more than %d numbers to keep; lower samples or chains, or set rank",
-			s.samples, s.chains, p, maxNumbers)
-	}
 	isFull := p <= fullMetric || p <= fullMetricMost && p*p <= s.nnz
 	one := &metric{scale: make([]float64, p)}
 	for i := range one.scale {
@@ -282,7 +278,7 @@ func (s *sampling) chain(number uint64) *chain {
 	seen := newSpread(p, v.metric.full())
 	for it := range s.warmup + s.samples {
 		s.stop.Check()
-		if s.stop.Past() {
+		if s.stop.Nearly() {
 			break
 		}
 		t.next()

@@ -18,6 +18,10 @@ func reserve(p *kernels.Problem, o *settings) (*memory.Grant, error) {
 	} else if p.Density() > 0.3 && n*w < 1<<27 {
 		need += n * w
 	}
+	if float64(o.samples)*chains*dim > maxNumbers {
+		return nil, fmt.Errorf("hmc: samples = %d times chains = %d times %d weights are more than %d numbers to keep; lower samples or chains, or set rank",
+			o.samples, o.chains, int(dim), maxNumbers)
+	}
 	if p.Options.Standardize {
 		need += 1.5 * float64(len(p.Col))
 	}

@@ -167,7 +167,7 @@ func (s *sampler) next() {
 // or turn back.
 func (s *sampler) build(depth int, t *span, z *point, eps float64) bool {
 	if depth == 0 {
-		if s.late = s.stop.Past(); s.late {
+		if s.late = s.stop.Nearly(); s.late {
 			return false
 		}
 		s.leapfrog(z, eps)

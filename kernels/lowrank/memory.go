@@ -12,7 +12,7 @@ import (
 // covariance of a fit in the end.
 func Need(p *kernels.Problem) int64 {
 	n, w := float64(p.N), float64(p.P)
-	l := min(float64(orZero(p.Options.Rank, 50))+float64(orZero(p.Options.Oversample, 10)), n, w) + 1
+	l := min(float64(kernels.Or(p.Options.Rank, 50))+float64(p.Options.Oversample.Or(10)), n, w) + 1
 	need := 4*(n+w)*l + 8*l*l + 8*n
 	if p.Density() >= denseShare {
 		need += n * w
@@ -29,5 +29,8 @@ func Need(p *kernels.Problem) int64 {
 }
 
 func reserve(p *kernels.Problem) (*memory.Grant, error) {
-	return memory.Reserve(Need(p), fmt.Sprintf("lowrank, rank = %d with %d rows and %d features", orZero(p.Options.Rank, 50), p.N, p.P))
+	if err := tooMany(p); err != nil {
+		return nil, err
+	}
+	return memory.Reserve(Need(p), fmt.Sprintf("lowrank, rank = %d with %d rows and %d features", kernels.Or(p.Options.Rank, 50), p.N, p.P))
 }

@@ -59,8 +59,8 @@ func Reduce(p *kernels.Problem) (*Reduced, error) {
 	if want > least {
 		r.Clamped = want
 	}
-	if l := min(float64(want)+float64(o.Oversample.Or(10)), float64(least)); l*float64(p.N+p.P) > maxNumbers {
-		return nil, fmt.Errorf("rank = %d with oversample needs %.0f vectors of %d rows and %d features; allowed: %d numbers in all, lower rank", want, l, p.N, p.P, maxNumbers)
+	if err := tooMany(p); err != nil {
+		return nil, err
 	}
 	var err error
 	if r.Factors, err = SVD(Of(p, r.Forced), o); err != nil {
@@ -88,6 +88,19 @@ func Reduce(p *kernels.Problem) (*Reduced, error) {
 	}
 	r.U = r.basis.Slice(r.Forced, p.P, r.Forced, k)
 	return r, r.whiten(p.Normal)
+}
+
+// tooMany reports a decomposition of more than maxNumbers.
+func tooMany(p *kernels.Problem) error {
+	least := min(p.N, p.P)
+	if least > 0 && p.Name(0) == kernels.Intercept {
+		least = min(p.N, p.P-1)
+	}
+	want := kernels.Or(p.Options.Rank, 50)
+	if l := min(float64(want)+float64(p.Options.Oversample.Or(10)), float64(least)); l*float64(p.N+p.P) > maxNumbers {
+		return fmt.Errorf("rank = %d with oversample needs %.0f vectors of %d rows and %d features; allowed: %d numbers in all, lower rank", want, l, p.N, p.P, maxNumbers)
+	}
+	return nil
 }
 
 // K is the number of coordinates.

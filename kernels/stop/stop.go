@@ -166,6 +166,12 @@ func (s *Stop) Past() bool {
 	return s != nil && s.limit != nil && !time.Now().Before(s.limit.end)
 }
 
+// Nearly says that three quarters of the time limit are over: what is left is for what
+// comes after the sampling.
+func (s *Stop) Nearly() bool {
+	return s != nil && s.limit != nil && time.Until(s.limit.end) < s.limit.given/4
+}
+
 // Late says that the time limit leaves no room for two more laps, one being the longest
 // time between two calls of Late so far: one to go on, one to make a posterior of it. It
 // begins with a Check.
