@@ -10,6 +10,7 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gp"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/udf/internal/capi"
 )
@@ -184,6 +185,11 @@ func updateGP(args []capi.Vec, slots capi.Slots) error {
 			return err
 		}
 		s := st.(*gpState)
+		if n := s.Size(); n > 16<<20 {
+			if err := memory.Room(n, fmt.Sprintf("keeping more than %d rows", len(s.y))); err != nil {
+				return err
+			}
+		}
 		for i := lo; i < hi; i++ {
 			if y.Null(i) || x.Null(i) || cols.null(i) {
 				s.skipped++

@@ -343,7 +343,7 @@ func (s factorised) Fit(context.Context) (*kernels.Fit, error) {
 }
 func (s factorised) Update(_ context.Context, b *kernels.Batch, skip bool) error {
 	if n := s.State.Size(); n > growsFrom { // tables and vectors grow by copies
-		if err := memory.Room(n, fmt.Sprintf("adf with %d weights", s.Dict.Len())); err != nil {
+		if err := memory.Room(n, fmt.Sprintf("more than %d weights", s.Dict.Len())); err != nil {
 			return err
 		}
 	}

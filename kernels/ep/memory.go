@@ -35,7 +35,7 @@ func reserve(p *kernels.Problem, trajectories bool) (*memory.Grant, error) {
 	if form == "" {
 		form = "diagonal"
 	}
-	return memory.Reserve(int64(8*need), fmt.Sprintf("ep, covariance = '%s' with %d rows, %d weights and %d values", form, p.N, p.P, len(p.Col)))
+	return memory.Reserve(int64(8*need), fmt.Sprintf("covariance = '%s' with %d rows, %d weights and %d values", form, p.N, p.P, len(p.Col)))
 }
 
 // fullNeed is how many numbers the full form holds.

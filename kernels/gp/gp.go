@@ -108,7 +108,7 @@ func fit(l lik.Likelihood, x *dense.Matrix, y, weight, offset, trials []float64,
 		need += 2
 	}
 	n := float64(len(y))
-	g, err := memory.Reserve(int64(8*(need*n*n+(20+3*float64(x.Cols))*n)), fmt.Sprintf("gp of %d rows", len(y)))
+	g, err := memory.Reserve(int64(8*(need*n*n+(20+3*float64(x.Cols))*n)), fmt.Sprintf("%d rows, whose covariance is kept several times", len(y)))
 	if err != nil {
 		return nil, err
 	}

@@ -29,5 +29,5 @@ func reserve(p *kernels.Problem, o *settings) (*memory.Grant, error) {
 	if dim <= fullMetricMost {
 		need += (6*chains + 10) * dim * dim
 	}
-	return memory.Reserve(int64(8*need), fmt.Sprintf("hmc, samples = %d times chains = %d with %d rows and %d weights", o.samples, o.chains, p.N, p.P))
+	return memory.Reserve(int64(8*need), fmt.Sprintf("samples = %d times chains = %d with %d rows and %d weights", o.samples, o.chains, p.N, p.P))
 }

@@ -37,5 +37,5 @@ func reserve(p *kernels.Problem) (*memory.Grant, error) {
 	if full && p.Normal.Form != gauss.Diagonal {
 		need += 2 * w * w
 	}
-	return memory.Reserve(int64(8*need), fmt.Sprintf("laplace, hessian = '%s' with %d rows and %d weights ('diagonal' takes least)", h, p.N, p.P))
+	return memory.Reserve(int64(8*need), fmt.Sprintf("hessian = '%s' with %d rows and %d weights ('diagonal' takes least)", h, p.N, p.P))
 }

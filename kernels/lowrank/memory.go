@@ -32,5 +32,5 @@ func reserve(p *kernels.Problem) (*memory.Grant, error) {
 	if err := tooMany(p); err != nil {
 		return nil, err
 	}
-	return memory.Reserve(Need(p), fmt.Sprintf("lowrank, rank = %d with %d rows and %d features", kernels.Or(p.Options.Rank, 50), p.N, p.P))
+	return memory.Reserve(Need(p), fmt.Sprintf("rank = %d with %d rows and %d features", kernels.Or(p.Options.Rank, 50), p.N, p.P))
 }

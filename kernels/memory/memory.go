@@ -133,8 +133,8 @@ func Room(n int64, what string) error {
 }
 
 func over(n, used, limit int64, what string) error {
-	return fmt.Errorf("%s: needs %s, and %s of the %s that bglm may use are taken%s; the environment variable %s sets another limit: %w",
-		what, Size(n), Size(used), Size(limit), budget.note, Variable, ErrLimit)
+	return fmt.Errorf("%s: %w: it takes %s, and %s of the %s allowed are in use; %s=SIZE in the environment allows more%s",
+		what, ErrLimit, Size(n), Size(used), Size(limit), Variable, budget.note)
 }
 
 // Take takes n bytes of the budget, or gives them back where n is negative; nothing is

@@ -46,7 +46,7 @@ func TestBudget(t *testing.T) {
 		t.Errorf("%d bytes were not given back", Used()-before)
 	}
 	err := Room(1001, "5 rows")
-	if err == nil || !strings.HasPrefix(err.Error(), "5 rows: needs") || !strings.Contains(err.Error(), Variable) {
+	if err == nil || !strings.HasPrefix(err.Error(), "5 rows: over the memory budget: it takes") || !strings.Contains(err.Error(), Variable) {
 		t.Error(err)
 	}
 	if err := Room(1000, ""); err != nil {

@@ -37,5 +37,5 @@ func reserve(p *kernels.Problem, classes []string) (*memory.Grant, error) {
 	case h == "lowrank":
 		need += mode.LowRankNeed(p, w, w)
 	}
-	return memory.Reserve(int64(8*need), fmt.Sprintf("softmax, hessian = '%s' with %d rows and %d weights of all classes ('diagonal' takes least)", h, p.N, int(w)))
+	return memory.Reserve(int64(8*need), fmt.Sprintf("hessian = '%s' with %d rows and %d weights of all classes ('diagonal' takes least)", h, p.N, int(w)))
 }

@@ -131,7 +131,9 @@ func bglmGoCombine(fid C.uint64_t, source, target unsafe.Pointer, n C.uint64_t, 
 				return err
 			}
 			dst.note(sl.h.window)
-			dst.account()
+			if err := dst.account(); err != nil {
+				return err
+			}
 		}
 		return nil
 	})
@@ -143,6 +145,14 @@ func bglmGoFinalize(fid C.uint64_t, source unsafe.Pointer, n, offset C.uint64_t,
 	defer states.gate.RUnlock()
 	enter()
 	f := aggregateByID(uint64(fid))
+	done := false
+	// DuckDB does not destroy the states whose finalize failed: without this they would
+	// hold their memory until the janitor comes.
+	defer func() {
+		for i := 0; i < int(n) && !done; i++ {
+			states.release(uint64((*C.bglm_state)(at[unsafe.Pointer](source, i)).handle))
+		}
+	}()
 	guard(f.Name, out, func() error {
 		sts := make([]State, int(n))
 		for i := range sts {
@@ -159,7 +169,9 @@ func bglmGoFinalize(fid C.uint64_t, source unsafe.Pointer, n, offset C.uint64_t,
 		if err := f.Finalize(sts, c); err != nil {
 			return err
 		}
-		return hold(c, len(sts), out)
+		err := hold(c, len(sts), out)
+		done = err == nil
+		return err
 	})
 }
 

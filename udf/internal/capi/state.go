@@ -4,6 +4,7 @@ package capi
 import "C"
 import (
 	"errors"
+	"github.com/bglm/bglm/kernels/memory"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,6 +28,7 @@ var errPurged = errors.New("this aggregate's state was purged (bglm_purge, or id
 type holder struct {
 	refs   atomic.Int32
 	bytes  atomic.Int64
+	held   int64 // what of bytes the memory budget has been asked for
 	state  State
 	window *window // nil but in a window over whole partitions
 }
@@ -35,6 +37,29 @@ type slot struct {
 	gen   uint32
 	touch uint32 // seconds since start, of the last callback
 	h     *holder
+}
+
+// resize notes the state's size and asks the memory budget for what it has grown by.
+func (h *holder) resize() error {
+	n := h.state.Size()
+	h.bytes.Store(n)
+	if n == h.held {
+		return nil
+	}
+	if err := memory.Take(n-h.held, "the states of the aggregates"); err != nil {
+		return err
+	}
+	h.held = n
+	return nil
+}
+
+// drop gives up one reference; the last one gives the memory back.
+func (h *holder) drop() {
+	if h.refs.Add(-1) == 0 {
+		n := h.held
+		h.held = 0
+		_ = memory.Take(-n, "")
+	}
 }
 
 const (
@@ -121,7 +146,7 @@ func (s *slab) release(handle uint64) bool {
 	if sl == nil {
 		return false
 	}
-	sl.h.refs.Add(-1)
+	sl.h.drop()
 	sl.h = nil
 	s.live.Add(-1)
 	i := uint32(handle) - 1
@@ -247,15 +272,21 @@ func (s Slot) Mutable(fresh func() (State, error)) (State, error) {
 	}
 	sl.touch = states.last.Load()
 	if sl.h.refs.Load() > 1 {
+		if err := memory.Room(sl.h.state.Size(), "the copy of an aggregate's state"); err != nil {
+			return nil, err
+		}
 		h := &holder{state: sl.h.state.Clone()}
 		if w := sl.h.window; w != nil {
 			c := *w
 			h.window = &c
 		}
 		h.refs.Store(1)
-		h.bytes.Store(h.state.Size())
-		sl.h.refs.Add(-1)
+		err := h.resize()
+		sl.h.drop()
 		sl.h = h
+		if err != nil {
+			return nil, err
+		}
 	}
 	return sl.h.state, nil
 }
@@ -263,21 +294,26 @@ func (s Slot) Mutable(fresh func() (State, error)) (State, error) {
 func (s Slot) set(h *holder) error {
 	h.refs.Add(1)
 	if h.bytes.Load() == 0 {
-		h.bytes.Store(h.state.Size())
+		if err := h.resize(); err != nil {
+			h.drop()
+			return err
+		}
 	}
 	id, err := states.alloc(s.shard, h)
 	if err != nil {
+		h.drop()
 		return err
 	}
 	s.c.handle = C.uint64_t(id)
 	return nil
 }
 
-// account notes the state's size after a change.
-func (s Slot) account() {
+// account notes the state's size after a change. Errors: it is over the memory budget.
+func (s Slot) account() error {
 	if sl := states.slot(uint64(s.c.handle)); sl != nil {
-		sl.h.bytes.Store(sl.h.state.Size())
+		return sl.h.resize()
 	}
+	return nil
 }
 
 // Slots are the states of the rows of one update call.
@@ -310,7 +346,9 @@ func (s Slots) Runs(f func(slot Slot, lo, hi int) error) error {
 		}
 		sl := Slot{(*C.bglm_state)(p), s.shard}
 		err := f(sl, lo, hi)
-		sl.account()
+		if grown := sl.account(); err == nil {
+			err = grown
+		}
 		if err != nil {
 			return err
 		}
