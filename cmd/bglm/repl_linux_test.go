@@ -21,6 +21,7 @@ const beMain = "BGLM_TEST_IS_MAIN"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(beMain) != "" {
+		setDataLimit()
 		os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
 	if os.Getenv(mutantServer) != "" {
