@@ -45,7 +45,7 @@ test-race: ## all tests under the race detector, the slow ones short
 	$(GO) test -race -short ./...
 
 test-clients: extension ## SQL tests in DuckDB 1.3, 1.4 and 1.5 (Node clients, through npm)
-	BGLM_EXTENSION=$(CURDIR)/$(BUILD)/bglm.duckdb_extension $(GO) test ./udf/sqltest -run 'TestClients|TestEqualClients|TestHostileClients|TestNumbersClients|TestHardened|TestSignals' -count=1 -v
+	BGLM_EXTENSION=$(CURDIR)/$(BUILD)/bglm.duckdb_extension $(GO) test ./udf/sqltest -run 'TestClients|TestEqualClients|TestHostileClients|TestNumbersClients|TestHardened|TestSignals' -count=1 -v -timeout 60m
 
 notebooks: ## run the notebooks headless (Debian packages, gonb)
 	bash notebooks/run.sh

@@ -18,7 +18,7 @@ var (
 	// With a constant text beside a column; where the window has an order DuckDB itself
 	// follows the text's garbage pointer, so these stay without.
 	pairTextX = []string{"{t: 'a constant text of some length', u: u}", "{t: 'short', s: s}", "{l: ['a constant text of some length', 'z'], u: u}", "{t: 'a constant text of some length'}"}
-	pairKeys  = []string{"prior_variance: 0.5", "weight: w", "weight: 1.5", "time: i", "prior_mean: 0.25", `"offset": u`, "intercept: false", "priors: MAP {'u': {mean: 0.5, variance: 2.0}}", "forgetting: 0.99", "weight: k",
+	pairKeys  = []string{"prior_variance: 0.5", "weight: w", "weight: 1.5", "time: i", "prior_mean: 0.25", `"offset": u`, "offset_: v", "intercept: false", "priors: MAP {'u': {mean: 0.5, variance: 2.0}}", "forgetting: 0.99", "weight: k",
 		"hash_bits: 6", "intercept_variance: 3", "prior_variance: g + 1", "weight: h + 20"}
 	pairFilters = []string{"", " WHERE i < 60", " WHERE i < 30", " WHERE g <> 3", " WHERE hash(i) % 5 > 1", " WHERE u > 0", " WHERE i BETWEEN 40 AND 45", " WHERE g = 2", " WHERE i % 7 IN (1, 2) AND i < 120"}
 	pairParts   = []string{"g", "s", "sn", "b", "i // 3", "i", "g, s", "k % 2", "day", "st", "e", "[g, k]"}
