@@ -71,7 +71,7 @@ func (c *fitCommand) byArrow(s *session) (*fits, int, error) {
 	}
 	method, err := engine.Find(job.Method)
 	if err != nil {
-		return nil, 0, usageError{fmt.Errorf("--%w", err)}
+		return nil, 0, err
 	}
 	model, err := method.Model(set, job.Time != "", job.Trials != "")
 	if err != nil {
@@ -165,6 +165,9 @@ func columnsOf(j *arrowio.Job) []string {
 // arrowJob reads the flags as columns and settings.
 func (c *fitCommand) arrowJob(s *session) (job arrowio.Job, set *option.Settings, meta []string, err error) {
 	job.Method = cmp.Or(strings.ToLower(c.Method), "adf")
+	if _, err := engine.Find(job.Method); err != nil {
+		return job, nil, nil, usageError{fmt.Errorf("--%w; others go with --engine duckdb", err)}
+	}
 	keep := func(k, v string) {
 		if v != "" {
 			meta = append(meta, k, v)

@@ -20,6 +20,8 @@ func optionSQL(key, value string) string {
 	v := strings.TrimSpace(value)
 	_, notNumber := strconv.ParseFloat(v, 64)
 	switch low := strings.ToLower(v); {
+	case low == "null" && option.Of(key) != nil && slices.Contains(option.Of(key).Words(), low):
+		return quoteText(v)
 	case slices.Contains(rowKeys, key), low == "true", low == "false", low == "null", v == "":
 		return v
 	case notNumber == nil && low != "inf" && low != "nan" && !strings.ContainsAny(low, "xp_"):
@@ -63,7 +65,7 @@ func (s *session) settings(specs option.Specs, flags [][2]string) (*option.Setti
 				var text []byte
 				var typeName string
 				if failed = s.row("SELECT typeof(v), to_json(v)::VARCHAR FROM (SELECT "+optionSQL(kv[0], kv[1])+" AS v)", &typeName, &text); failed == nil && text != nil {
-					v, failed = option.JSON(text, typeName)
+					v = option.JSON(text, typeName)
 				}
 				if failed != nil {
 					failed = fmt.Errorf("option %s: %w", kv[0], failed)

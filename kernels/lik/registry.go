@@ -130,19 +130,34 @@ func New(family, link string, p Params) (Likelihood, error) {
 			link = f.Links[0]
 		}
 		if f.make[link] == nil {
-			return nil, unknown("link", link, " for family "+family, f.Links)
+			return nil, unknown("link", link, family, f.Links)
 		}
 		return f.make[link](p)
 	}
 	return nil, unknown("family", family, "", names)
 }
 
-func unknown(option, found, where string, allowed []string) error {
-	hint := ""
-	if name := near.Word(found, allowed); name != "" {
-		hint = fmt.Sprintf(" (did you mean %q?)", name)
+func unknown(option, found, family string, allowed []string) error {
+	return &UnknownError{option, found, family, allowed, near.Word(found, allowed)}
+}
+
+// UnknownError is a family or link that there is not.
+type UnknownError struct {
+	Option, Found string
+	Family        string // of the link, "" = any
+	Allowed       []string
+	Nearest       string // of Allowed, "" = none
+}
+
+func (e *UnknownError) Error() string {
+	where, hint := "", ""
+	if e.Family != "" {
+		where = " for family " + e.Family
 	}
-	return fmt.Errorf("%s = %q: allowed%s: %s%s", option, found, where, strings.Join(allowed, ", "), hint)
+	if e.Nearest != "" {
+		hint = fmt.Sprintf(" (did you mean %q?)", e.Nearest)
+	}
+	return fmt.Sprintf("%s = %q: allowed%s: %s%s", e.Option, e.Found, where, strings.Join(e.Allowed, ", "), hint)
 }
 
 // checkWeight is shared by every family's Check.

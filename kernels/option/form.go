@@ -35,6 +35,10 @@ type interval struct {
 	has     func(x float64) bool
 }
 
+func (in interval) contains(x float64) bool {
+	return !math.IsNaN(x) && !math.IsInf(x, 0) && in.has(x)
+}
+
 var (
 	anyNumber   = interval{"a finite number", func(float64) bool { return true }}
 	nonNegative = interval{"a finite number >= 0", func(x float64) bool { return x >= 0 }}
@@ -50,20 +54,19 @@ func wholeFrom(lo, hi float64) interval {
 // form reads a number of the interval; get is the number in the settings, where 0 stands
 // for the default.
 func (in interval) form(set func(*Settings, float64), get func(*Settings) float64) form {
-	has := func(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) && in.has(x) }
 	return form{allowed: in.allowed,
 		read: func(s *Settings, v Source) error {
 			x, ok := v.Scalar().(float64)
 			switch {
 			case !ok:
 				return ErrType
-			case !has(x):
+			case !in.contains(x):
 				return errRange
 			}
 			set(s, x)
 			return nil
 		},
-		outside: func(s *Settings) (any, bool) { x := get(s); return x, x != 0 && !has(x) },
+		outside: func(s *Settings) (any, bool) { x := get(s); return x, x != 0 && !in.contains(x) },
 	}
 }
 
@@ -155,42 +158,45 @@ func column(allowed string) form {
 }
 
 func noiseBy(s *Settings, v Source) error {
-	var all []Entry
-	if err := v.Decode(&all); err != nil {
+	all, err := entries(v, nonNegative)
+	if err != nil {
 		return err
 	}
-	by := map[string]float64{}
+	s.NoiseBy = map[string]float64{}
 	for _, e := range all {
-		if e.Null {
-			continue
+		if !e.Null {
+			s.NoiseBy[e.Name] = e.Value
 		}
-		if math.IsInf(e.Value, 0) || !(e.Value >= 0) {
-			return fmt.Errorf("feature %q has %v; allowed: a finite number >= 0", e.Name, e.Value)
-		}
-		by[e.Name] = e.Value
 	}
-	s.NoiseBy = by
 	return nil
 }
 
 // weightsAt reads numbers by name, or beliefs, whose means count.
 func weightsAt(s *Settings, v Source) error {
-	var all []Entry
-	if err := v.Decode(&all); errors.Is(err, ErrType) {
+	all, err := entries(v, anyNumber)
+	if errors.Is(err, ErrType) {
 		return v.Decode(&s.At)
-	} else if err != nil {
-		return err
 	}
 	for _, e := range all {
 		if e.Null {
 			return fmt.Errorf("feature %q has NULL; allowed: a finite number", e.Name)
 		}
-		if math.IsNaN(e.Value) || math.IsInf(e.Value, 0) {
-			return fmt.Errorf("feature %q has %v; allowed: a finite number", e.Name, e.Value)
-		}
 		s.At = append(s.At, kernels.Belief{Feature: e.Name, Weight: kernels.Weight{Mean: e.Value}})
 	}
-	return nil
+	return err
+}
+
+// entries are numbers by name, all of them NULL or in an interval.
+func entries(v Source, in interval) (all []Entry, err error) {
+	if err = v.Decode(&all); err != nil {
+		return nil, err
+	}
+	for _, e := range all {
+		if !e.Null && !in.contains(e.Value) {
+			return nil, fmt.Errorf("feature %q has %v; allowed: %s", e.Name, e.Value, in.allowed)
+		}
+	}
+	return all, nil
 }
 
 // quoted is words as they stand in SQL: 'a', 'b' or 'c'.

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/bglm/bglm/kernels"
-	"github.com/bglm/bglm/kernels/internal/near"
 	"github.com/bglm/bglm/kernels/lik"
 )
 
@@ -73,38 +72,17 @@ func (s *Settings) Continue(f *kernels.Fit) error {
 // Likelihood makes the likelihood of the family, the link and their parameters. Errors: names
 // that are unknown, with the nearest one; a parameter that the family does not have.
 func (s *Settings) Likelihood() error {
-	var families, links []string
-	for _, f := range lik.Families() {
-		families = append(families, f.Family)
-		if s.Family == "" || s.Family == f.Family {
-			for _, l := range f.Links {
-				if !slices.Contains(links, l) {
-					links = append(links, l)
-				}
-			}
-		}
-	}
-	check := func(key, found, where string, known []string) error {
-		if found == "" || slices.Contains(known, found) {
-			return nil
-		}
-		msg := fmt.Sprintf("option %s: found '%s'; allowed%s: %s", key, found, where, strings.Join(known, ", "))
-		if n := near.Word(found, known); n != "" {
-			msg += "; the nearest is " + n
-		}
-		return errors.New(msg)
-	}
-	if err := check("family", s.Family, "", families); err != nil {
-		return err
-	}
-	where := ""
-	if s.Family != "" {
-		where = " for " + s.Family
-	}
-	if err := check("link", s.Link, where, links); err != nil {
-		return err
-	}
 	l, err := lik.New(s.Family, s.Link, s.Params)
+	if u := (*lik.UnknownError)(nil); errors.As(err, &u) {
+		err = fmt.Errorf("option %s: found '%s'; allowed", u.Option, u.Found)
+		if u.Family != "" {
+			err = fmt.Errorf("%w for %s", err, u.Family)
+		}
+		err = fmt.Errorf("%w: %s", err, strings.Join(u.Allowed, ", "))
+		if u.Nearest != "" {
+			err = fmt.Errorf("%w; the nearest is %s", err, u.Nearest)
+		}
+	}
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 
 	"github.com/bglm/bglm/kernels"
 )
@@ -32,91 +31,70 @@ type Entry struct {
 type Class string
 
 // Go is a value of Go as a Source: a number, text, bool, map[string]float64,
-// []kernels.Belief, *kernels.Fit, [][]float64, and what json.Unmarshal makes of their JSON.
-func Go(v any) Source { return value{v, fmt.Sprintf("%T", v)} }
-
-// JSON is a value of another system by its JSON and that system's name of its type; nil for
-// null.
-func JSON(text []byte, typeName string) (Source, error) {
-	var v any
-	if err := json.Unmarshal(text, &v); err != nil || v == nil {
-		return nil, err
+// []kernels.Belief, *kernels.Fit, [][]float64, or what has the JSON of one.
+func Go(v any) Source {
+	f, _ := v.(*kernels.Fit)
+	text, err := json.Marshal(v)
+	if f != nil || v == nil || err != nil { // of no form but a fit's
+		text = nil
 	}
-	return value{v, typeName}, nil
+	return value{text, fmt.Sprintf("%T", v), f}
 }
+
+// JSON is a value of another system by its JSON and that system's name of its type.
+func JSON(text []byte, typeName string) Source { return value{text, typeName, nil} }
 
 type value struct {
-	v        any
+	text     []byte
 	typeName string
+	fit      *kernels.Fit
 }
 
-func (s value) Type() string { return s.typeName }
+func (x value) Type() string { return x.typeName }
 
-func (s value) Scalar() any {
-	switch x := s.v.(type) {
-	case int:
-		return float64(x)
-	case int64:
-		return float64(x)
-	case uint64:
-		return float64(x)
-	case float64, string, bool:
-		return x
+func (x value) is(to any) bool { return json.Unmarshal(x.text, to) == nil }
+
+func (x value) Scalar() any {
+	var v any
+	if x.is(&v) {
+		switch v.(type) {
+		case float64, string, bool:
+			return v
+		}
 	}
 	return nil
 }
 
-func (s value) Decode(to any) error {
+func (x value) Decode(to any) error {
 	switch to := to.(type) {
 	case *Class:
-		switch x := s.Scalar().(type) {
-		case string:
-			*to = Class(x)
-			return nil
-		case float64:
-			*to = Class(numberText(x))
-			return nil
-		case bool:
-			*to = Class(strconv.FormatBool(x))
+		if v := x.Scalar(); v != nil {
+			*to = Class(fmt.Sprint(v))
+			if n, ok := v.(float64); ok {
+				*to = Class(numberText(n))
+			}
 			return nil
 		}
 	case *[]Entry:
-		null := map[string]bool{}
-		by, ok := s.v.(map[string]float64)
-		if m, is := s.v.(map[string]any); is {
-			by, ok = map[string]float64{}, true
-			for name, v := range m {
-				if by[name], is = v.(float64); !is && v != nil {
-					return ErrType
-				}
-				null[name] = v == nil
-			}
-		}
-		if ok {
+		var by map[string]*float64
+		if x.is(&by) {
 			for _, name := range slices.Sorted(maps.Keys(by)) {
-				*to = append(*to, Entry{name, by[name], null[name]})
+				e := Entry{Name: name, Null: by[name] == nil}
+				if !e.Null {
+					e.Value = *by[name]
+				}
+				*to = append(*to, e)
 			}
 			return nil
 		}
 	case *[]kernels.Belief:
-		bs, ok := s.v.([]kernels.Belief)
-		if !ok {
-			if bs, ok = beliefs(s.v); !ok {
-				return ErrType
-			}
-		}
-		if *to = bs; len(bs) > 0 {
-			return checkBeliefs(bs)
-		}
-		return nil
+		return x.beliefs(to)
 	case **kernels.Fit:
-		if f, ok := s.v.(*kernels.Fit); ok {
-			*to = f
+		if *to = x.fit; x.fit != nil {
 			return nil
 		}
 	case *[][]float64:
-		if m, ok := s.v.([][]float64); ok {
-			*to = m
+		if x.is(to) {
 			return nil
 		}
 	}
@@ -124,44 +102,28 @@ func (s value) Decode(to any) error {
 }
 
 // beliefs are those of a list of {feature, mean, variance}, or of a map to {mean, variance}.
-func beliefs(v any) ([]kernels.Belief, bool) {
-	var out []kernels.Belief
-	one := func(name any, v any) bool {
-		m, ok := v.(map[string]any)
-		if !ok {
-			return false
-		}
-		if name == nil {
-			name = m["feature"]
-		}
-		text, named := name.(string)
-		mean, hasMean := m["mean"].(float64)
-		variance, hasVariance := m["variance"].(float64)
-		out = append(out, kernels.Belief{Feature: text, Weight: kernels.Weight{Mean: mean, Variance: variance}})
-		return named && hasMean && hasVariance
+func (x value) beliefs(to *[]kernels.Belief) error {
+	type entry struct {
+		Feature        *string
+		Mean, Variance *float64
 	}
-	switch v := v.(type) {
-	case []any:
-		for _, e := range v {
-			if !one(nil, e) {
-				return nil, false
-			}
+	var all []entry
+	var by map[string]entry
+	if !x.is(&all) {
+		if !x.is(&by) {
+			return ErrType
 		}
-		return out, true
-	case map[string]any:
-		for _, name := range slices.Sorted(maps.Keys(v)) {
-			if !one(name, v[name]) {
-				return nil, false
-			}
+		for _, name := range slices.Sorted(maps.Keys(by)) {
+			e := by[name]
+			all = append(all, entry{&name, e.Mean, e.Variance})
 		}
-		return out, true
 	}
-	return nil, false
-}
-
-func checkBeliefs(bs []kernels.Belief) error {
 	seen := map[string]bool{}
-	for _, b := range bs {
+	for _, e := range all {
+		if e.Feature == nil || e.Mean == nil || e.Variance == nil {
+			return ErrType
+		}
+		b := kernels.Belief{Feature: *e.Feature, Weight: kernels.Weight{Mean: *e.Mean, Variance: *e.Variance}}
 		if seen[b.Feature] {
 			return fmt.Errorf("feature %q has more than one belief", b.Feature)
 		}
@@ -169,6 +131,7 @@ func checkBeliefs(bs []kernels.Belief) error {
 			return fmt.Errorf("feature %q: %w", b.Feature, err)
 		}
 		seen[b.Feature] = true
+		*to = append(*to, b)
 	}
 	return nil
 }
