@@ -13,7 +13,7 @@ import (
 // Bounds of what a Fit may say.
 const (
 	MaxHashBits = 30
-	MaxCount    = 1 << 53 // of rows: whole numbers up to here are exact in every format
+	MaxCount    = 1 << 52 // of rows: exact in every format, with room for as many more
 )
 
 // Multinomial is the family of fits with classes.

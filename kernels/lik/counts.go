@@ -16,12 +16,15 @@ type Shaped interface{ Shape() float64 }
 type Dispersed interface{ Dispersion() float64 }
 
 // shapeOr returns a family's shape, its default where p has none (0 or NaN).
+//
+// The work of a predictive interval grows as 1/shape, the width of the law's tail: without
+// a least shape it would not end.
 func shapeOr(p Params, def float64, family, what string) (float64, error) {
 	if p.Shape == 0 || math.IsNaN(p.Shape) {
 		return def, nil
 	}
-	if !(p.Shape > 0) || math.IsInf(p.Shape, 1) {
-		return 0, fmt.Errorf("shape = %v: %s takes %s > 0, finite (default %v)", p.Shape, family, what, def)
+	if !(p.Shape >= minShape) || math.IsInf(p.Shape, 1) {
+		return 0, fmt.Errorf("shape = %v: %s takes %s > 0, from %v on, finite (default %v)", p.Shape, family, what, minShape, def)
 	}
 	return p.Shape, nil
 }
@@ -247,3 +250,7 @@ func quantile(guess, step float64, f func(x float64) float64) float64 {
 	}
 	return 0.5 * (lo + hi)
 }
+
+// minShape is the least shape of a family that has one. A predictive interval takes 0.1 s
+// there.
+const minShape = 1e-3

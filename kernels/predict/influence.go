@@ -1,6 +1,7 @@
 package predict
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/bglm/bglm/kernels/lik"
@@ -36,7 +37,7 @@ type Influence struct {
 // and LOO is NaN. A weight counts as so many equal rows: all are taken out, and LOO
 // is the density of one.
 //
-// Errors: a response outside the support.
+// Errors: a response outside the support, a predictor so large that derivatives overflow.
 //
 // Sources: Hennig (2020), lecture 14 (the residual at the mode); [minka2001],
 // section 3.2, for the cavity.
@@ -46,6 +47,9 @@ func InfluenceOf(l lik.Likelihood, o lik.Obs, m, v float64) (Influence, error) {
 	}
 	_, r, d2 := l.LogLik(o, m)
 	n := Influence{Residual: r, Curvature: -d2, Leverage: -d2 * v, LOO: math.NaN()}
+	if sum := n.Residual + n.Curvature + n.Leverage; math.IsNaN(sum) {
+		return Influence{}, fmt.Errorf("the likelihood's derivatives at the linear predictor %v (variance %v) are beyond the largest number; scale the features down", m, v)
+	}
 	// Rounding leaves 1 - c v meaningless below a few units in the last place.
 	if rest := 1 - n.Leverage; rest > 1e-14 {
 		vc := v / rest

@@ -1,0 +1,205 @@
+// Package invariant checks fits slowly and plainly: the referee of tests that put fits
+// together by chance. It shares no code with what it referees: the matrix is built and
+// its eigenvalues are found.
+package invariant
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/gauss"
+)
+
+var links = map[string]string{"bernoulli": "logit probit cloglog", "binomial": "logit probit cloglog", "gaussian": "identity log", "poisson": "log",
+	"negbinomial": "log", "gamma": "log", "studentt": "identity", "multinomial": "softmax"}
+
+var word = regexp.MustCompile(`[a-z]+`)
+
+var position = regexp.MustCompile(`^[1-9][0-9]{0,17}$`)
+
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+
+// Tolerance is relative, a few times that of kernels.Fit.Validate.
+const Tolerance = 4e-6
+
+// Less is the order of beliefs: the intercept, positions by number, names by bytes.
+func Less(a, b string) bool {
+	class := func(s string) int {
+		switch {
+		case s == "(Intercept)":
+			return 0
+		case position.MatchString(s):
+			return 1
+		}
+		return 2
+	}
+	if class(a) != class(b) {
+		return class(a) < class(b)
+	}
+	if class(a) == 1 {
+		x, _ := strconv.ParseInt(a, 10, 64)
+		y, _ := strconv.ParseInt(b, 10, 64)
+		return x < y
+	}
+	return class(a) == 2 && a < b
+}
+
+// Check reports a broken invariant of a fit. Cost: O(p³).
+func Check(f *kernels.Fit) error {
+	if !knownLink(f.Family, f.Link) {
+		return fmt.Errorf("family %q, link %q", f.Family, f.Link)
+	}
+	if !finite(f.Dispersion) || f.Dispersion <= 0 {
+		return fmt.Errorf("dispersion %v", f.Dispersion)
+	}
+	shaped := f.Family == "negbinomial" || f.Family == "gamma" || f.Family == "studentt"
+	if math.IsNaN(f.Shape) == shaped && shaped || !math.IsNaN(f.Shape) && (!finite(f.Shape) || f.Shape <= 0) {
+		return fmt.Errorf("shape %v", f.Shape)
+	}
+	if f.HashBits < 0 || f.HashBits > 30 {
+		return fmt.Errorf("hash_bits %d", f.HashBits)
+	}
+	if !finite(f.Prior.Mean) || !finite(f.Prior.Variance) || !finite(f.Prior.InterceptVariance) || f.Prior.Variance < 0 || f.Prior.InterceptVariance < 0 {
+		return fmt.Errorf("prior %v", f.Prior)
+	}
+	if math.IsInf(f.Time, 0) || math.IsInf(f.LogEvidence, 1) {
+		return fmt.Errorf("time %v, log_evidence %v", f.Time, f.LogEvidence)
+	}
+	if f.N < 0 || f.Skipped < 0 || f.Iterations < 0 || f.N > 1<<53 || f.Skipped > 1<<53 || f.Iterations > math.MaxInt32 {
+		return fmt.Errorf("n %d, n_skipped %d, iterations %d", f.N, f.Skipped, f.Iterations)
+	}
+	if !utf8.ValidString(f.Method) || !utf8.ValidString(f.Status) {
+		return fmt.Errorf("text that is not UTF-8")
+	}
+	p := len(f.Beliefs)
+	if (f.Family == "multinomial") != (len(f.Classes) > 0) && p > 0 {
+		return fmt.Errorf("family %q with %d classes", f.Family, len(f.Classes))
+	}
+	block := p
+	if c := len(f.Classes); c > 0 {
+		if block = p / c; block*c != p {
+			return fmt.Errorf("%d beliefs for %d classes", p, c)
+		}
+		for i, a := range f.Classes {
+			for _, b := range f.Classes[:i] {
+				if a == b {
+					return fmt.Errorf("class %q twice", a)
+				}
+			}
+		}
+	}
+	for j, b := range f.Beliefs {
+		if !finite(b.Mean) || !finite(b.Variance) || b.Variance < 0 || !utf8.ValidString(b.Feature) {
+			return fmt.Errorf("belief %v", b)
+		}
+		if j >= block && f.Beliefs[j-block].Feature != b.Feature {
+			return fmt.Errorf("class blocks differ at %d", j)
+		}
+		if j > 0 && j < block && !Less(f.Beliefs[j-1].Feature, b.Feature) {
+			return fmt.Errorf("%q after %q", b.Feature, f.Beliefs[j-1].Feature)
+		}
+	}
+	return covariance(f)
+}
+
+// knownLink takes names as kernels/lik does, without regard to case and spaces around.
+func knownLink(family, link string) bool {
+	family, link = strings.ToLower(strings.TrimSpace(family)), strings.ToLower(strings.TrimSpace(link))
+	for _, l := range word.FindAllString(links[family], -1) {
+		if l == link {
+			return true
+		}
+	}
+	return false
+}
+
+func covariance(f *kernels.Fit) error {
+	p, c := len(f.Beliefs), f.Covariance
+	for _, v := range c.Values {
+		if !finite(v) {
+			return fmt.Errorf("covariance value %v", v)
+		}
+	}
+	if c.Rank < 0 || c.Form != gauss.LowRank && c.Rank != 0 {
+		return fmt.Errorf("rank %d", c.Rank)
+	}
+	want := 0.0
+	switch c.Form {
+	case gauss.Full:
+		want = float64(p) * float64(p+1) / 2
+	case gauss.LowRank:
+		want = float64(p) * (float64(c.Rank) + 1)
+	}
+	if float64(len(c.Values)) != want {
+		return fmt.Errorf("%d values, want %v", len(c.Values), want)
+	}
+	if p == 0 || c.Form == gauss.Diagonal {
+		return nil
+	}
+	// The matrix scaled by all, what each variance is before anything is taken from it.
+	all := make([]float64, p)
+	sigma := mat.NewSymDense(p, nil)
+	switch c.Form {
+	case gauss.Full:
+		at := func(i, k int) float64 {
+			if k > i {
+				return 0
+			}
+			return c.Values[i*(i+1)/2+k]
+		}
+		for i := range p {
+			if at(i, i) < 0 {
+				return fmt.Errorf("diagonal %v", at(i, i))
+			}
+			for j := range p {
+				s := 0.0
+				for k := range p {
+					s += at(i, k) * at(j, k)
+				}
+				sigma.SetSym(i, j, s)
+			}
+			all[i] = sigma.At(i, i)
+		}
+	case gauss.LowRank:
+		at := func(i, k int) float64 { return c.Values[i*(c.Rank+1)+k] }
+		for i := range p {
+			all[i] = at(i, 0)
+			for j := range p {
+				s := 0.0
+				if i == j {
+					s = all[i]
+				}
+				for k := range c.Rank {
+					s -= at(i, k+1) * at(j, k+1)
+				}
+				sigma.SetSym(i, j, s)
+			}
+		}
+	}
+	scaled := mat.NewSymDense(p, nil)
+	for i := range p {
+		if v := f.Beliefs[i].Variance; all[i] < 0 || !(math.Abs(sigma.At(i, i)-v) <= Tolerance*math.Max(all[i], v)+1e-300) {
+			return fmt.Errorf("variance %v of belief %d, in the covariance %v of %v", v, i, sigma.At(i, i), all[i])
+		}
+		for j := range p {
+			if all[i] > 1e-300 && all[j] > 1e-300 {
+				scaled.SetSym(i, j, sigma.At(i, j)/math.Sqrt(all[i])/math.Sqrt(all[j]))
+			}
+		}
+	}
+	var e mat.EigenSym
+	if !e.Factorize(scaled, false) {
+		return fmt.Errorf("no eigenvalues")
+	}
+	if low := e.Values(nil)[0]; low < -Tolerance*float64(p) {
+		return fmt.Errorf("eigenvalue %v", low)
+	}
+	return nil
+}
