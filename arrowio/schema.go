@@ -221,7 +221,7 @@ func readMeta(keys, values []string) (*kernels.Fit, error) {
 	case "full":
 		f.Covariance.Form = gauss.Full
 	case "lowrank":
-		f.Covariance.Form, f.Covariance.Rank = gauss.LowRank, int(r.integer("rank", maxRank))
+		f.Covariance.Form, f.Covariance.Rank = gauss.LowRank, int(r.integer("rank", kernels.MaxRank))
 	default:
 		r.bad("covariance", `"diagonal", "full" or "lowrank"`)
 	}
@@ -230,8 +230,6 @@ func readMeta(keys, values []string) (*kernels.Fit, error) {
 	}
 	return f, f.ValidateHead()
 }
-
-const maxRank = 10_000
 
 // extra are the pairs a writer kept beside the fit's own metadata.
 func extra(keys, values []string) map[string]string {

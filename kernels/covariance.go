@@ -47,12 +47,15 @@ func (c *Covariance) Check(p int) error {
 	return nil
 }
 
-// checkSize is Check for the rank and the number of values. Both factors of a length
-// stay below 2^31, so that it does not overflow.
+// MaxRank is the largest rank of a low-rank form.
+const MaxRank = 10_000
+
+// checkSize is Check for the rank and the number of values, whose product does not
+// overflow within these bounds.
 func (c *Covariance) checkSize(p int) error {
 	most := 0
 	if c.Form == gauss.LowRank {
-		most = math.MaxInt32
+		most = min(max(p, 1000), MaxRank) // what is made of it has rank² numbers
 	}
 	if c.Rank < 0 || c.Rank > most {
 		return fmt.Errorf("covariance: rank = %d for kind '%s'; allowed: 0 to %d", c.Rank, c.Form, most)

@@ -360,8 +360,8 @@ func (r *fitReader) covariance(i int) error {
 	if err != nil {
 		return err
 	}
-	if rank < 0 || rank > math.MaxInt32 {
-		return fmt.Errorf("covariance.rank = %d; allowed: 0 to %d", rank, math.MaxInt32)
+	if rank < 0 || rank > kernels.MaxRank {
+		return fmt.Errorf("covariance.rank = %d; allowed: 0 to %d", rank, kernels.MaxRank)
 	}
 	c.Rank = int(rank)
 	lo, hi := r.values.Span(i)

@@ -624,8 +624,9 @@ func (l *lowRank) normal() (d []float64, f *dense.Matrix, variance []float64) {
 		for j := range row {
 			row[j] *= d[i]
 		}
-		// Where rounding takes all of the variance, the row of F is shortened: wider.
-		for shrink := 1e-15; ; shrink *= 4 {
+		// Where rounding takes all of the variance, the row of F is shortened: wider. Numbers
+		// that overflowed have no such end; the last look at the fit finds them.
+		for shrink := 1e-15; shrink < 1; shrink *= 4 {
 			if variance[i] = d[i] - dense.Dot(row, row); variance[i] > 0 {
 				break
 			}
