@@ -19,8 +19,8 @@ import (
 )
 
 var (
-	craftedN    = flag.Int("crafted", 20000, "how many crafted FITs go through the functions without a database")
-	craftedSQL  = flag.Int("crafted-sql", 300, "how many crafted FITs go through SQL")
+	craftedN    = flag.Int("crafted", 5000, "how many crafted FITs go through the functions without a database")
+	craftedSQL  = flag.Int("crafted-sql", 150, "how many crafted FITs go through SQL")
 	craftedSeed = flag.Uint64("crafted-seed", 1, "seed of the crafted FITs")
 )
 
@@ -530,7 +530,7 @@ type call struct {
 	sql    string // with %s for the FIT
 }
 
-func constant(n *node) (capi.Vec, *capi.Col) {
+func vectorOf(n *node) (capi.Vec, *capi.Col) {
 	c := capi.NewCol(n.t)
 	n.write(c)
 	return c.View(), c
@@ -540,7 +540,7 @@ func constant(n *node) (capi.Vec, *capi.Col) {
 // be kept.
 func calls() (out []call, keep []*capi.Col) {
 	arg := func(n *node) capi.Vec {
-		v, c := constant(n)
+		v, c := vectorOf(n)
 		keep = append(keep, c)
 		return v
 	}
@@ -586,7 +586,7 @@ func (c *call) outcome(n *node) (out *capi.Col, err error) {
 			}
 		}
 	}()
-	v, col := constant(n)
+	v, col := vectorOf(n)
 	out = capi.NewCol(c.result)
 	err = c.f(&v, out)
 	runtime.KeepAlive(col)
@@ -665,7 +665,7 @@ func TestCraftedFits(t *testing.T) {
 	rng := rand.New(rand.NewPCG(*craftedSeed, 9))
 	count := *craftedN
 	if testing.Short() {
-		count = min(count, 3000)
+		count = min(count, 800)
 	}
 	var answers, broken int
 	for round := range count {
@@ -724,7 +724,7 @@ func TestCraftedFitsSQL(t *testing.T) {
 	rng := rand.New(rand.NewPCG(*craftedSeed, 10))
 	count := *craftedSQL
 	if testing.Short() {
-		count = min(count, 60)
+		count = min(count, 30)
 	}
 	var answers int
 	for round := range count {

@@ -23,8 +23,11 @@ func shapeOr(p Params, def float64, family, what string) (float64, error) {
 	if p.Shape == 0 || math.IsNaN(p.Shape) {
 		return def, nil
 	}
-	if !(p.Shape >= minShape) || math.IsInf(p.Shape, 1) {
-		return 0, fmt.Errorf("shape = %v: %s takes %s > 0, from %v on, finite (default %v)", p.Shape, family, what, minShape, def)
+	if !(p.Shape > 0) || math.IsInf(p.Shape, 1) {
+		return 0, fmt.Errorf("shape = %v: %s takes %s > 0, finite (default %v)", p.Shape, family, what, def)
+	}
+	if p.Shape < minShape {
+		return 0, fmt.Errorf("shape = %v: %s takes %s from %v on (default %v)", p.Shape, family, what, minShape, def)
 	}
 	return p.Shape, nil
 }
