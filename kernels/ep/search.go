@@ -9,6 +9,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/stop"
 )
@@ -225,7 +226,85 @@ func (l *learner) settle(q *kernels.Problem) (err error) {
 	return err
 }
 
+// elsewhere goes to the best of a coarse grid in the units of the data, true if that is
+// above what was found: then it is where to climb from. Fits that did not converge do
+// not count.
+func (l *learner) elsewhere() (bool, error) {
+	p, o := l.p, &l.p.Options
+	group, _, count := l.groups()
+	g := mode.NewGroups(p)
+	var theta []float64
+	if o.AutoPrior && len(count) > 0 {
+		var err error
+		if theta, err = g.Start(p); err != nil {
+			return false, err
+		}
+	} else {
+		g.Names = nil
+	}
+	last := -1
+	if _, ok := p.Lik.(lik.Dispersed); ok && o.AutoDispersion {
+		last = len(theta)
+		theta = append(theta, math.Log(mode.Variance(p)/2))
+	}
+	if len(theta) == 0 {
+		return false, nil
+	}
+	best, top := p, l.out.logZ+1e-6*(1+math.Abs(l.out.logZ))
+	if !l.out.converged {
+		top = math.Inf(-1)
+	}
+	for _, start := range g.Starts(theta, last) {
+		if l.stop() {
+			break
+		}
+		q := p
+		if len(g.Names) > 0 {
+			v := make([]float64, len(count))
+			for j, k := range group {
+				if k >= 0 && g.Of[j] >= 0 {
+					v[k] = math.Exp(start[g.Of[j]])
+				}
+			}
+			for j, k := range group {
+				if k >= 0 && v[k] == 0 { // a group of zeros alone
+					v[k] = p.PriorVar[j]
+				}
+			}
+			q = l.priors(q, group, v)
+		}
+		if last >= 0 {
+			params := q.Params
+			params.Shape, params.Dispersion = shapeOf(q.Lik), math.Exp(start[last])
+			lk, err := lik.New(q.Lik.Family(), q.Lik.Link(), params)
+			if err != nil {
+				continue
+			}
+			q = with(q, func(m *kernels.Model) { m.Lik, m.Params = lk, params })
+		}
+		out, err := l.try(q)
+		if err == nil && out.converged && out.logZ > top {
+			best, top = q, out.logZ
+		}
+	}
+	return best != p, l.settle(best)
+}
+
 func (l *learner) learn() error {
+	notes := len(l.notes)
+	if err := l.climb(); err != nil {
+		return err
+	}
+	higher, err := l.elsewhere()
+	if err != nil || !higher {
+		return err
+	}
+	l.notes = l.notes[:notes]
+	return l.climb()
+}
+
+// climb goes uphill in one kind of hyperparameter after the other.
+func (l *learner) climb() error {
 	o := &l.p.Options
 	kinds := 0
 	for _, on := range []bool{o.AutoPrior, o.AutoDispersion, o.AutoShape} {
@@ -326,7 +405,7 @@ func (l *learner) line(field func(*lik.Params) *float64, now float64, name strin
 		a, b = -0.7, 0.7
 	}
 	b = math.Min(b, top)
-	ran := math.Abs(x) > limit/2 || b == top
+	ran := math.Abs(x)*1.6+0.7 >= limit || b == top
 	x, _, err := golden(f, a, x, b, fx, learnTol*10, stop)
 	if err != nil {
 		return err

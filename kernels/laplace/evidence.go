@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
@@ -56,24 +55,19 @@ func newLearner(e *engine) (*learner, error) {
 	h.Of = slices.Repeat([]int{-1}, p.P)
 	if o.AutoPrior {
 		h.Groups = mode.NewGroups(p)
-		unit := 1.0 // of the predictor's variance
-		if e.lik.Link() == "identity" {
-			unit = spreadOf(p)
+		start, err := h.Groups.Start(p)
+		if err != nil {
+			return nil, err
 		}
-		for _, s := range h.Squares {
-			// so that the group makes a predictor of that variance, at first
-			start := math.Log(unit / s)
-			if !mode.Finite(start) {
-				return nil, mode.ErrSquares
-			}
-			h.add(start, mode.Reach)
+		for _, x := range start {
+			h.add(x, mode.Reach)
 		}
 	}
 	if o.AutoDispersion {
 		if _, ok := e.lik.(lik.Dispersed); !ok {
 			return nil, fmt.Errorf("dispersion = 'auto': family %s has none; allowed with gaussian and studentt", e.lik.Family())
 		}
-		h.dispersion = h.add(math.Log(spreadOf(p)/2), 23)
+		h.dispersion = h.add(math.Log(mode.Variance(p)/2), 23)
 	}
 	if o.AutoShape {
 		l, ok := e.lik.(lik.Shaped)
@@ -89,31 +83,6 @@ func (h *learner) add(start, reach float64) int {
 	h.theta = append(h.theta, start)
 	h.lo, h.hi = append(h.lo, start-reach), append(h.hi, start+reach)
 	return len(h.theta) - 1
-}
-
-// spreadOf is a robust variance of the responses less their offsets: (IQR/1.349)², or
-// their mean square where half of them are equal, 1 where all are 0.
-func spreadOf(p *kernels.Problem) float64 {
-	r := make([]float64, p.N)
-	sum := 0.0
-	b := p.Batch()
-	for i, y := range p.Y {
-		r[i] = y
-		if p.Lik.Link() == "identity" {
-			r[i] -= b.Shift(i)
-		}
-		sum += r[i] * r[i] / float64(p.N)
-	}
-	slices.Sort(r)
-	if p.N > 3 {
-		if q := (r[3*p.N/4] - r[p.N/4]) / 1.349; q > 0 && mode.Finite(q*q) && q*q > 1e-20*sum {
-			return q * q
-		}
-	}
-	if sum > 0 && mode.Finite(sum) {
-		return sum
-	}
-	return 1
 }
 
 // set makes prior and likelihood those of θ.

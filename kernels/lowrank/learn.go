@@ -6,6 +6,7 @@ import (
 
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
 )
 
@@ -46,21 +47,30 @@ func learn(r *Reduced, s *solver) (*learned, error) {
 	l := &learner{r: r, s: s, params: p.Params, variance: math.NaN()}
 	var set []func(x float64) error
 	var names []string
-	var start []float64
+	var start []float64 // in the units of the data
+	var grid mode.Groups
+	last := -1 // the dispersion
 	if o.AutoPrior {
 		if err := l.splitPrior(); err != nil {
 			return nil, err
 		}
 		if l.free != nil {
 			names = append(names, "prior_variance")
-			start = append(start, math.Log(l.variance))
+			g := mode.NewGroups(p)
+			if theta, err := g.Start(p); err == nil && len(theta) == 1 {
+				grid.Names = g.Names
+				start = append(start, theta[0])
+			} else {
+				start = append(start, math.Log(l.variance))
+			}
 			set = append(set, l.setVariance)
 		}
 	}
 	if o.AutoDispersion {
-		if d, ok := p.Lik.(lik.Dispersed); ok {
+		if _, ok := p.Lik.(lik.Dispersed); ok {
+			last = len(names)
 			names = append(names, "dispersion")
-			start = append(start, math.Log(d.Dispersion()))
+			start = append(start, math.Log(mode.Variance(p)/2))
 			set = append(set, func(x float64) error { l.params.Dispersion = math.Exp(x); return l.setLik() })
 		}
 	}
@@ -77,6 +87,25 @@ func learn(r *Reduced, s *solver) (*learned, error) {
 	}
 	best := math.Inf(-1)
 	at := append([]float64(nil), start...)
+	// A coarse grid first: what is learnt is not below it.
+	for _, theta := range grid.Starts(start, last) {
+		z := l.evidence(func(float64) error {
+			for i, x := range theta {
+				if err := set[i](x); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, 0)
+		if z > best {
+			best, at = z, theta
+		}
+	}
+	for i, x := range at {
+		if err := set[i](x); err != nil {
+			return nil, fmt.Errorf("learning %s: %w", names[i], err)
+		}
+	}
 	cycle := 0
 	for ; cycle < maxCycles; cycle++ {
 		before := best

@@ -23,11 +23,11 @@ type learner struct {
 
 func newLearner(e *engine) (*learner, error) {
 	h := &learner{engine: e, Groups: mode.NewGroups(e.x.Problem), a: make([]float64, len(e.search.z))}
-	for _, s := range h.Squares {
-		start := -math.Log(s)
-		if !mode.Finite(start) {
-			return nil, mode.ErrSquares
-		}
+	starts, err := h.Groups.Start(e.x.Problem)
+	if err != nil {
+		return nil, err
+	}
+	for _, start := range starts {
 		h.theta = append(h.theta, start)
 		h.lo, h.hi = append(h.lo, start-mode.Reach), append(h.hi, start+mode.Reach)
 	}

@@ -77,6 +77,49 @@ func NewGroups(p *kernels.Problem) Groups {
 	return g
 }
 
+// Variance is a robust variance of the responses less their offsets: (IQR/1.349)², or
+// their mean square where half of them are equal, 1 where all are 0.
+func Variance(p *kernels.Problem) float64 {
+	r := make([]float64, p.N)
+	sum := 0.0
+	b := p.Batch()
+	for i, y := range p.Y {
+		r[i] = y
+		if p.Lik.Link() == "identity" {
+			r[i] -= b.Shift(i)
+		}
+		sum += r[i] * r[i] / float64(p.N)
+	}
+	slices.Sort(r)
+	if p.N > 3 {
+		if q := (r[3*p.N/4] - r[p.N/4]) / 1.349; q > 0 && Finite(q*q) && q*q > 1e-20*sum {
+			return q * q
+		}
+	}
+	if sum > 0 && Finite(sum) {
+		return sum
+	}
+	return 1
+}
+
+// Start is the logarithms of the prior variances under which each group makes a
+// predictor that varies as the responses do, of variance 1 without an identity link.
+func (g *Groups) Start(p *kernels.Problem) ([]float64, error) {
+	unit := 1.0
+	if p.Lik != nil && p.Lik.Link() == "identity" {
+		unit = Variance(p)
+	}
+	var theta []float64
+	for _, s := range g.Squares {
+		x := math.Log(unit / s)
+		if !Finite(x) {
+			return nil, ErrSquares
+		}
+		theta = append(theta, x)
+	}
+	return theta, nil
+}
+
 // shifts are the coarse grid of the logarithm of the prior variances, from where they
 // make the predictor vary as much as the responses do.
 var shifts = []float64{0, 4, -4, 8, -8, 13}
