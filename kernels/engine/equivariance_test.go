@@ -95,7 +95,10 @@ func TestEquivariance(t *testing.T) {
 		both := kernels.Options{AutoDispersion: true, AutoPrior: true, Tol: 1e-10}
 		full := both
 		full.Covariance = "full"
-		all = append(all, variant{"laplace", family, both}, variant{"lowrank", family, both}, variant{"ep", family, full})
+		all = append(all, variant{"laplace", family, both}, variant{"lowrank", family, both})
+		if family == "gaussian" { // seconds for studentt
+			all = append(all, variant{"ep", family, full})
+		}
 	}
 	for _, v := range all {
 		m := kernels.Model{Params: lik.Params{Dispersion: 1, Shape: 4}, Prior: kernels.Prior{Mean: 0.1, Variance: 2, InterceptVariance: 10}, Options: v.o}

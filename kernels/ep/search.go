@@ -274,13 +274,10 @@ func (l *learner) elsewhere() (bool, error) {
 			q = l.priors(q, group, v)
 		}
 		if last >= 0 {
-			params := q.Params
-			params.Shape, params.Dispersion = shapeOf(q.Lik), math.Exp(start[last])
-			lk, err := lik.New(q.Lik.Family(), q.Lik.Link(), params)
-			if err != nil {
+			var err error
+			if q, err = dispersed(q, math.Exp(start[last])); err != nil {
 				continue
 			}
-			q = with(q, func(m *kernels.Model) { m.Lik, m.Params = lk, params })
 		}
 		out, err := l.try(q)
 		if err == nil && out.converged && out.logZ > top {
@@ -290,7 +287,30 @@ func (l *learner) elsewhere() (bool, error) {
 	return best != p, l.settle(best)
 }
 
+// dispersed is p with another dispersion.
+func dispersed(p *kernels.Problem, d float64) (*kernels.Problem, error) {
+	params := p.Params
+	params.Shape, params.Dispersion = shapeOf(p.Lik), d
+	lk, err := lik.New(p.Lik.Family(), p.Lik.Link(), params)
+	if err != nil {
+		return nil, err
+	}
+	return with(p, func(m *kernels.Model) { m.Lik, m.Params = lk, params }), nil
+}
+
 func (l *learner) learn() error {
+	if _, ok := l.p.Lik.(lik.Dispersed); ok && l.p.Options.AutoDispersion {
+		// the range of the search is about the data, not about 1
+		best := l.p
+		if q, err := dispersed(best, mode.Variance(best)/2); err == nil {
+			if out, err := l.try(q); err == nil && out.converged && out.logZ > l.out.logZ {
+				best = q
+			}
+		}
+		if err := l.settle(best); err != nil {
+			return err
+		}
+	}
 	notes := len(l.notes)
 	if err := l.climb(); err != nil {
 		return err
@@ -381,6 +401,7 @@ func (l *learner) line(field func(*lik.Params) *float64, now float64, name strin
 	}
 	a, x, fx, b := 0.0, 0.0, l.out.logZ, 0.0
 	const limit = 23 // e^23 = 1e10
+	ran := false     // to the limit, still rising
 	for _, step := range []float64{0.7, -0.7} {
 		y := step
 		last := x
@@ -395,6 +416,7 @@ func (l *learner) line(field func(*lik.Params) *float64, now float64, name strin
 			last, x, fx = x, y, fy
 			step *= 1.6
 			y = x + step
+			ran = math.Abs(y) >= limit
 		}
 		a, b = math.Min(last, y), math.Max(last, y)
 		if x != 0 {
@@ -405,7 +427,7 @@ func (l *learner) line(field func(*lik.Params) *float64, now float64, name strin
 		a, b = -0.7, 0.7
 	}
 	b = math.Min(b, top)
-	ran := math.Abs(x)*1.6+0.7 >= limit || b == top
+	ran = ran || b == top
 	x, _, err := golden(f, a, x, b, fx, learnTol*10, stop)
 	if err != nil {
 		return err

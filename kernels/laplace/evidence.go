@@ -334,6 +334,10 @@ func (h *learner) current(k int) float64 {
 func (h *learner) third(dst []float64, floored bool) (bent bool) {
 	s := h.search
 	b := h.x.Batch()
+	unit, far := 1.0, 1e-3 // of a predictor, and how much of it a step is at least
+	if d, ok := s.lik.(lik.Dispersed); ok && s.lik.Link() == "identity" {
+		unit, far = math.Sqrt(d.Dispersion()), 1e-5
+	}
 	for i, eta := range s.now.eta {
 		s.Stop.Row(i)
 		o := b.Obs(i)
@@ -341,7 +345,7 @@ func (h *learner) third(dst []float64, floored bool) (bent bool) {
 			dst[i] = 0
 			continue
 		}
-		step := 1e-4 * max(1, 1e-3*math.Abs(eta))
+		step := 1e-4 * max(unit, far*math.Abs(eta))
 		_, _, up := s.lik.LogLik(o, eta+step)
 		_, _, dn := s.lik.LogLik(o, eta-step)
 		dst[i] = -(up - dn) / (2 * step)
