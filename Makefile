@@ -11,7 +11,7 @@ ifeq ($(UNAME),Linux)
 LINK := -static-libgcc -Wl,-z,relro,-z,now -Wl,--version-script=$(CURDIR)/udf/internal/capi/exports.map
 endif
 
-.PHONY: help build extension run data test test-nocgo test-arrow test-race test-clients notebooks soak sanitize fuzz bench lint golden docs reproduce clean
+.PHONY: help build extension run data test test-nocgo test-arrow test-race test-clients notebooks soak sanitize fuzz bench latency lint golden docs reproduce clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,6 +74,9 @@ fuzz: ## each fuzz target for a minute (FUZZTIME=60s)
 bench: extension ## speed through SQL against the kernel and a scan, then the kernels' own benchmarks
 	$(GO) run ./udf/bench
 	$(GO) test -run '^$$' -bench . -benchmem ./kernels/...
+
+latency: ## how long each engine goes on after it is cancelled, as a table (minutes)
+	go test ./kernels/engine -run TestLatencyTable -count=1 -timeout 1h -latency $(abspath build)/latency.md && cat build/latency.md
 
 lint: ## gofmt, go vet, staticcheck
 	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "not gofmt-ed: $$out"; exit 1; fi
