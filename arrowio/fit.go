@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -13,6 +14,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/kernels/lik"
+	budget "github.com/bglm/bglm/kernels/memory"
 )
 
 // Job says what to fit: which columns of the records are what, by which engine.
@@ -105,6 +107,7 @@ type Fitter struct {
 	keys  *array.RecordBuilder
 	key   []byte
 	batch kernels.Batch
+	held  *budget.Grant // the states' share of the memory budget
 }
 
 // NewFitter checks job against the schema of its records. Errors: an unknown
@@ -124,7 +127,8 @@ func newFitter(s *arrow.Schema, job Job) (f *Fitter, err error) {
 			f, err = nil, fmt.Errorf("the schema, or a type without arrays: %w", Damage(p))
 		}
 	}()
-	f = &Fitter{job: job, order: map[string]int{}}
+	f = &Fitter{job: job, order: map[string]int{}, held: &budget.Grant{}}
+	runtime.AddCleanup(f, (*budget.Grant).Release, f.held)
 	if f.job.Method == "" {
 		f.job.Method = "adf"
 	}
@@ -376,6 +380,7 @@ func (c *rowColumns) add(i int, b *kernels.Batch) error {
 func (f *Fitter) rowsInto(ctx context.Context, st engine.Fitter, x *features, c *rowColumns, lo, hi int) error {
 	b := &f.batch
 	b.Reset()
+	size := st.Size()
 	for i := lo; i < hi; i++ {
 		if c.null(i) || x.null(i) {
 			st.Skip(1)
@@ -397,6 +402,9 @@ func (f *Fitter) rowsInto(ctx context.Context, st engine.Fitter, x *features, c 
 		return nil
 	}
 	if err := st.Update(ctx, b, f.job.SkipBad); err != nil {
+		return fmt.Errorf("rows %d to %d: %w", f.rows+int64(lo)+1, f.rows+int64(hi), err)
+	}
+	if err := f.held.Grow(st.Size()-size, "the fits so far"); err != nil {
 		return fmt.Errorf("rows %d to %d: %w", f.rows+int64(lo)+1, f.rows+int64(hi), err)
 	}
 	return nil

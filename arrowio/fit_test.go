@@ -8,8 +8,10 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
@@ -19,6 +21,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/adf"
 	"github.com/bglm/bglm/kernels/lik"
+	budget "github.com/bglm/bglm/kernels/memory"
 )
 
 func model(t testing.TB, link string) kernels.Model {
@@ -439,4 +442,33 @@ func BenchmarkFit(b *testing.B) {
 			b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds()/1e6, "Mrows/s")
 		})
 	}
+}
+
+// Rows kept for a fit count against the memory budget, and come back with the fitter.
+func TestFitBudget(t *testing.T) {
+	before := budget.Used()
+	defer budget.SetLimit(budget.SetLimit(before + 1<<20))
+	var ys strings.Builder
+	for i := range 20000 {
+		fmt.Fprintf(&ys, ",%d", i%2)
+	}
+	f64 := arrow.PrimitiveTypes.Float64
+	rec := recordOf(t, col{"y", f64, "[" + ys.String()[1:] + "]"})
+	func() {
+		f, err := NewFitter(rec.Schema(), Job{Y: "y", Terms: []Term{{"y"}}, Method: "laplace", Model: model(t, "probit")})
+		for err == nil {
+			err = f.Add(context.Background(), rec)
+		}
+		if !errors.Is(err, budget.ErrLimit) || budget.Used() == before {
+			t.Errorf("%v with %d bytes taken", err, budget.Used()-before)
+		}
+	}()
+	for range 100 {
+		if budget.Used() == before {
+			return
+		}
+		runtime.GC()
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("%d bytes are missing", budget.Used()-before)
 }

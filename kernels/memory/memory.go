@@ -169,6 +169,16 @@ func Reserve(n int64, what string) (*Grant, error) {
 	return g, nil
 }
 
+// Grow takes n more bytes, or gives them back where n is negative. Errors: as for Room;
+// nothing is taken then.
+func (g *Grant) Grow(n int64, what string) error {
+	if err := Take(n, what); err != nil {
+		return err
+	}
+	g.n.Add(n)
+	return nil
+}
+
 // Release gives the bytes back; calling it again does nothing.
 func (g *Grant) Release() {
 	if g != nil {
