@@ -464,7 +464,7 @@ func TestFitBudget(t *testing.T) {
 		}
 	}()
 	for range 100 {
-		if budget.Used() == before {
+		if budget.Used() <= before { // what earlier tests left may go too
 			return
 		}
 		runtime.GC()

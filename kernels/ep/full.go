@@ -605,6 +605,7 @@ func (f *full) lowRank() (*gauss.Normal, error) {
 	out := p.Matrix(p.P, n+have)
 	rt := r.T()
 	for j := range p.P {
+		p.Stop.Check()
 		copy(out.Row(j), rt.Row(j))
 		if have > 0 {
 			copy(out.Row(j)[n:], g.F.Row(j))
