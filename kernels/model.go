@@ -80,7 +80,7 @@ type Options struct {
 
 	// MeasurementNoise is the EKF's R, a number > 0; 0 is the variance of the likelihood
 	// at the predicted mean. AutoMeasurementNoise infers it from each row instead, at
-	// least NoiseFloor (1e-3).
+	// least NoiseFloor, by default 1e-3 of what measures y.
 	MeasurementNoise, NoiseFloor float64
 	AutoMeasurementNoise         bool
 
