@@ -66,7 +66,6 @@ var longFits = []long{
 	{name: "adf, full, 8,000 features", method: "adf", n: 3000, p: 8000, small: [2]int{3000, 1000}, nnz: 20, link: "probit", o: kernels.Options{Covariance: "full"}, update: true},
 	{name: "adf, low rank 200", method: "adf", n: 50000, p: 5000, small: [2]int{50000, 2000}, nnz: 20, link: "probit", o: kernels.Options{Covariance: "lowrank", Rank: 200}, update: true},
 	{name: "ekf, full, process noise chosen", method: "ekf", n: 20000, p: 500, small: [2]int{20000, 200}, nnz: 20, link: "logit", o: kernels.Options{AutoNoise: true}, update: true},
-	{name: "adf, full, process noise: the fit", method: "adf", n: 10, p: 6000, small: [2]int{10, 2000}, nnz: 20, link: "probit", o: kernels.Options{Covariance: "full"}, m: func(m *kernels.Model) { m.Noise = 1e-4 }},
 }
 
 // prepare makes the rows and what runs long on them.
