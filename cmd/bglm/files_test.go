@@ -149,6 +149,11 @@ func TestFaultsAreNamed(t *testing.T) {
 			t.Errorf("%v: %+v", args, r)
 		}
 	}
+	ok(t, "fit", data, "-f", "y ~ x", "--group", "g", "--out", path("grouped.parquet"), "-q")
+	query(t, "COPY (SELECT i, y, x FROM '"+data+"') TO '"+path("no-g.parquet")+"'")
+	if r := bglm(t, "", "evaluate", "-b", path("grouped.parquet"), path("no-g.parquet")); r.code != 1 || !strings.Contains(r.stderr, "grouped.parquet with --group") || !strings.Contains(r.stderr, "no-g.parquet") {
+		t.Errorf("%+v", r)
+	}
 	// The standard input has a name too.
 	if r := bglm(t, "y,x\n1,2\n7,3-4\n", "fit", "-", "-f", "y ~ x + nope"); r.code != 1 || !strings.Contains(r.stderr, "standard input: ") {
 		t.Errorf("%+v", r)

@@ -106,6 +106,10 @@ func (s *session) scoring(d *dataFlags, m *scoreFlags, withY bool) (*scoring, er
 	}
 	j, err := s.job(&flags, src, withY)
 	if err != nil {
+		// The model, or at least its groups, may come from the belief file.
+		if text := err.Error(); strings.Contains(text, "--group ") || m.Formula == "" && m.X == "" && (strings.Contains(text, "formula") || strings.Contains(text, "Binder Error")) {
+			err = fmt.Errorf("%s with %w", m.Beliefs, err)
+		}
 		return nil, err
 	}
 	sc := &scoring{fits: f, src: src, job: j, x: j.x, y: j.y, rows: src.rows()}
