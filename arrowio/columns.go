@@ -16,6 +16,8 @@ type vector struct {
 	name string
 	arr  arrow.Array // what lies under dictionaries' indices, runs and extensions
 	null func(i int) bool
+	// mayNull says whether any entry can be NULL.
+	mayNull bool
 
 	num  func(i int) float64 // numbers; DATE in days when date is set
 	text func(i int) string
@@ -25,10 +27,11 @@ type vector struct {
 	int func(dst []byte, i int) []byte
 
 	floats []float64 // the values themselves, of float64 without NULLs
-	// code is the index into a dictionary of codes entries; nil without one.
+	// code is the index into a dictionary, whose texts label gives; nil without one.
 	code  func(i int) int
-	codes int
-	inner bool // arr is read through indices: its lists are not those of the rows
+	label func(code int) string
+	i64   func(i int) int64 // whole numbers of at most 64 bits with sign
+	inner bool              // arr is read through indices: its lists are not those of the rows
 }
 
 func never(int) bool  { return false }
@@ -51,6 +54,7 @@ type unsigned interface {
 
 func ints[T signed](c *vector, v func(int) T) {
 	c.num = func(i int) float64 { return float64(v(i)) }
+	c.i64 = func(i int) int64 { return int64(v(i)) }
 	c.int = func(dst []byte, i int) []byte { return strconv.AppendInt(dst, int64(v(i)), 10) }
 }
 
@@ -62,10 +66,10 @@ func uints[T unsigned](c *vector, v func(int) T) {
 // newVector looks at the type of a. Types that are neither numbers nor text,
 // BOOLEAN or DATE have no accessor: the caller says what it allows.
 func newVector(name string, a arrow.Array) vector {
-	c := vector{name: name, arr: a, null: isNull(a)}
+	c := vector{name: name, arr: a, null: isNull(a), mayNull: a.NullN() > 0}
 	switch a := a.(type) {
 	case *array.Null:
-		c.null = always
+		c.null, c.mayNull = always, true
 	case *array.Float64:
 		c.num = a.Value
 		if a.NullN() == 0 {
@@ -114,10 +118,12 @@ func newVector(name string, a arrow.Array) vector {
 	case *array.Dictionary:
 		in := newVector(name, a.Dictionary())
 		c.through(in, a.GetValueIndex)
-		c.code, c.codes = a.GetValueIndex, a.Dictionary().Len()
+		if in.text != nil {
+			c.code, c.label = a.GetValueIndex, in.text
+		}
 	case *array.RunEndEncoded:
 		in := newVector(name, a.Values())
-		c.null = never
+		c.null, c.mayNull = never, false
 		c.through(in, a.GetPhysicalIndex)
 	case array.ExtensionArray:
 		return newVector(name, a.Storage())
@@ -129,9 +135,13 @@ func newVector(name string, a arrow.Array) vector {
 func (c *vector) through(in vector, at func(int) int) {
 	outer, inner := c.null, in.null
 	c.null = func(i int) bool { return outer(i) || inner(at(i)) }
+	c.mayNull = c.mayNull || in.mayNull
 	c.arr, c.date, c.inner = in.arr, in.date, true
 	if in.num != nil {
 		c.num = func(i int) float64 { return in.num(at(i)) }
+	}
+	if in.i64 != nil {
+		c.i64 = func(i int) int64 { return in.i64(at(i)) }
 	}
 	if in.int != nil {
 		c.int = func(dst []byte, i int) []byte { return in.int(dst, at(i)) }

@@ -13,8 +13,9 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/engine"
-	"github.com/bglm/bglm/kernels/lik"
 	budget "github.com/bglm/bglm/kernels/memory"
+	"github.com/bglm/bglm/kernels/option"
+	"github.com/bglm/bglm/kernels/rows"
 )
 
 // Job says what to fit: which columns of the records are what, by which engine.
@@ -244,21 +245,18 @@ func (f *Fitter) Add(ctx context.Context, rec arrow.RecordBatch) (err error) {
 	return nil
 }
 
-// rowColumns are the scalars of a row; nil where there is none.
-type rowColumns struct{ y, weight, offset, trials, time *vector }
-
 func (f *Fitter) add(ctx context.Context, rec arrow.RecordBatch) error {
 	x, err := planFeatures(rec, f.job.Features, f.job.Terms)
 	if err != nil {
 		return err
 	}
-	c, err := f.columns(rec)
+	src, err := f.columns(rec, x)
 	if err != nil {
 		return err
 	}
 	n := int(rec.NumRows())
 	if len(f.job.Group) > 0 {
-		return f.addByGroup(ctx, rec, x, c)
+		return f.addByGroup(ctx, rec, src)
 	}
 	if n == 0 {
 		return nil
@@ -271,7 +269,7 @@ func (f *Fitter) add(ctx context.Context, rec arrow.RecordBatch) error {
 	st := f.state[0]
 	for lo := 0; lo < n; lo += batchOf {
 		hi := min(n, lo+batchOf)
-		if err := f.rowsInto(ctx, st, x, c, lo, hi); err != nil {
+		if err := f.feed(ctx, st, src, lo, hi); err != nil {
 			return err
 		}
 	}
@@ -288,17 +286,18 @@ func (f *Fitter) open() error {
 	return nil
 }
 
-func (f *Fitter) columns(rec arrow.RecordBatch) (*rowColumns, error) {
-	var c rowColumns
+// columns finds the scalars of the rows.
+func (f *Fitter) columns(rec arrow.RecordBatch, x *rows.Encoder) (*rows.Source, error) {
+	s := &rows.Source{X: x, Check: true}
+	if f.job.Y == "" {
+		return nil, errors.New("the job names no response")
+	}
 	for _, w := range []struct {
 		name string
-		to   **vector
+		to   *rows.Column
 		what string
-	}{{f.job.Y, &c.y, "y"}, {f.job.Weight, &c.weight, "weight"}, {f.job.Offset, &c.offset, "offset"}, {f.job.Trials, &c.trials, "trials"}, {f.job.Time, &c.time, "time"}} {
+	}{{f.job.Y, &s.Y, "y"}, {f.job.Weight, &s.Weight, "weight"}, {f.job.Offset, &s.Offset, "offset"}, {f.job.Trials, &s.Trials, "trials"}, {f.job.Time, &s.Time, "time"}} {
 		if w.name == "" {
-			if w.what == "y" {
-				return nil, errors.New("the job names no response")
-			}
 			continue
 		}
 		v, err := findColumnIn(rec, w.name)
@@ -311,13 +310,6 @@ func (f *Fitter) columns(rec arrow.RecordBatch) (*rowColumns, error) {
 				return nil, fmt.Errorf("time: %w", err)
 			}
 		case w.what == "y" && v.bool != nil:
-			truth := v.bool
-			v.num = func(i int) float64 {
-				if truth(i) {
-					return 1
-				}
-				return 0
-			}
 		case !v.isNumber() && !v.isNullType():
 			also := ""
 			if w.what == "y" {
@@ -325,83 +317,24 @@ func (f *Fitter) columns(rec arrow.RecordBatch) (*rowColumns, error) {
 			}
 			return nil, fmt.Errorf("%s: column %s is %s; allowed: a number%s", w.what, w.name, v.arr.DataType(), also)
 		}
-		*w.to = &v
+		*w.to = &field{vector: v}
 	}
-	return &c, nil
+	return s, nil
 }
 
-// null says whether a column that decides about row i is NULL there.
-func (c *rowColumns) null(i int) bool {
-	if c.y.null(i) {
-		return true
+// feed gives rows [lo, hi) to a state.
+func (f *Fitter) feed(ctx context.Context, st engine.Fitter, src *rows.Source, lo, hi int) error {
+	on := option.Fail
+	if f.job.SkipBad {
+		on = option.Skip
 	}
-	for _, v := range [...]*vector{c.weight, c.offset, c.trials, c.time} {
-		if v != nil && v.null(i) {
-			return true
-		}
-	}
-	return false
-}
-
-// add appends row i's scalars to the batch. Errors concern the row only.
-func (c *rowColumns) add(i int, b *kernels.Batch) error {
-	w, o, t := 1.0, 0.0, 0.0
-	if c.weight != nil {
-		if w = c.weight.num(i); !finite(w) || w < 0 {
-			return badValue{fmt.Errorf("weight = %v; allowed: a finite number >= 0", w)}
-		}
-	}
-	if c.offset != nil {
-		if o = c.offset.num(i); !finite(o) {
-			return badValue{fmt.Errorf("offset = %v; allowed: a finite number", o)}
-		}
-	}
-	if c.time != nil {
-		if t = c.time.num(i); !finite(t) {
-			return badValue{fmt.Errorf("time = %v; allowed: a finite number or date", t)}
-		}
-	}
-	if c.weight != nil {
-		b.Weight = append(b.Weight, w)
-	}
-	if c.offset != nil {
-		b.Offset = append(b.Offset, o)
-	}
-	if c.trials != nil {
-		b.Trials = append(b.Trials, c.trials.num(i))
-	}
-	if c.time != nil {
-		b.Time = append(b.Time, t)
-	}
-	return nil
-}
-
-// rowsInto feeds rows [lo, hi) to a state.
-func (f *Fitter) rowsInto(ctx context.Context, st engine.Fitter, x *features, c *rowColumns, lo, hi int) error {
-	b := &f.batch
-	b.Reset()
 	size := st.Size()
-	for i := lo; i < hi; i++ {
-		if c.null(i) || x.null(i) {
-			st.Skip(1)
-			continue
-		}
-		before := st.Features().Len()
-		err := f.row(st, x, c, i)
-		if err == nil {
-			continue
-		}
-		if !errors.As(err, &badValue{}) || !f.job.SkipBad {
-			return fmt.Errorf("row %d: %w", f.rows+int64(i)+1, err)
-		}
-		st.Skip(1)
-		st.Features().Truncate(before) // a row left out leaves no feature behind
-		x.forget()
+	_, err := src.Feed(ctx, st, &f.job.Model, on, lo, hi, &f.batch)
+	var v rows.ErrValue
+	if errors.As(err, &v) {
+		return fmt.Errorf("row %d: %w", f.rows+int64(v.Row)+1, v.Err)
 	}
-	if b.Len() == 0 {
-		return nil
-	}
-	if err := st.Update(ctx, b, f.job.SkipBad); err != nil {
+	if err != nil {
 		return fmt.Errorf("rows %d to %d: %w", f.rows+int64(lo)+1, f.rows+int64(hi), err)
 	}
 	if err := f.held.Grow(st.Size()-size, "the fits so far"); err != nil {
@@ -410,36 +343,8 @@ func (f *Fitter) rowsInto(ctx context.Context, st engine.Fitter, x *features, c 
 	return nil
 }
 
-func (f *Fitter) row(st engine.Fitter, x *features, c *rowColumns, i int) error {
-	b := &f.batch
-	y := c.y.num(i)
-	if !finite(y) {
-		return badValue{fmt.Errorf("y = %v; allowed: finite numbers", y)}
-	}
-	o := lik.Obs{Y: y, Weight: 1}
-	if c.trials != nil {
-		o.Trials = c.trials.num(i)
-	}
-	if err := f.job.Model.Lik.Check(o); err != nil {
-		return badValue{err}
-	}
-	if f.job.Model.Intercept {
-		b.Add(0, 1)
-	}
-	if err := x.row(i, st.Features(), b); err != nil {
-		return err
-	}
-	if err := c.add(i, b); err != nil {
-		b.Row = b.Row[:len(b.Row)-1]
-		b.DropRow()
-		return err
-	}
-	b.Y = append(b.Y, y)
-	return nil
-}
-
 // addByGroup cuts rec into runs of equal groups.
-func (f *Fitter) addByGroup(ctx context.Context, rec arrow.RecordBatch, x *features, c *rowColumns) error {
+func (f *Fitter) addByGroup(ctx context.Context, rec arrow.RecordBatch, src *rows.Source) error {
 	var by []vector
 	for _, name := range f.job.Group {
 		v, err := findColumnIn(rec, name)
@@ -448,7 +353,7 @@ func (f *Fitter) addByGroup(ctx context.Context, rec arrow.RecordBatch, x *featu
 		}
 		by = append(by, v)
 	}
-	n, last := int(rec.NumRows()), -1
+	n := int(rec.NumRows())
 	for lo := 0; lo < n; {
 		g, err := f.group(by, lo, rec)
 		if err != nil {
@@ -460,11 +365,8 @@ func (f *Fitter) addByGroup(ctx context.Context, rec arrow.RecordBatch, x *featu
 				break
 			}
 		}
-		if g != last {
-			x.forget() // numbers are those of another dictionary
-			last = g
-		}
-		if err := f.rowsInto(ctx, f.state[g], x, c, lo, hi); err != nil {
+		src.X.Load(lo, n) // short runs share a block
+		if err := f.feed(ctx, f.state[g], src, lo, hi); err != nil {
 			return err
 		}
 		lo = hi

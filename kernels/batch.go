@@ -10,6 +10,11 @@ type Batch struct {
 	// count as seen.
 	Feature []uint32
 	Value   []float64
+	// Shared, when not nil, are the features of every row; Row and Feature are not
+	// used then, and Value holds len(Shared) numbers a row.
+	Shared []uint32
+	// Keep is memory for the next Shared.
+	Keep []uint32
 
 	Y      []float64 // responses, length n; nil when only predicting
 	Weight []float64 // likelihood exponents, nil = 1
@@ -20,15 +25,48 @@ type Batch struct {
 
 // Len is the number of rows.
 func (b *Batch) Len() int {
+	if b.Shared != nil {
+		return len(b.Value) / len(b.Shared)
+	}
 	if len(b.Row) == 0 {
 		return 0
 	}
 	return len(b.Row) - 1
 }
 
+// Entries are the features and values of row i.
+func (b *Batch) Entries(i int) ([]uint32, []float64) {
+	if w := len(b.Shared); b.Shared != nil {
+		return b.Shared, b.Value[i*w : (i+1)*w : (i+1)*w]
+	}
+	lo, hi := b.Row[i], b.Row[i+1]
+	return b.Feature[lo:hi], b.Value[lo:hi:hi]
+}
+
+// Unshare gives rows of Shared features entries of their own.
+func (b *Batch) Unshare() {
+	if b.Shared == nil {
+		return
+	}
+	n, w := b.Len(), len(b.Shared)
+	b.Feature = b.Feature[:0]
+	b.Row = append(b.Row[:0], 0)
+	for i := range n {
+		b.Feature = append(b.Feature, b.Shared...)
+		b.Row = append(b.Row, (i+1)*w)
+	}
+	b.Shared = nil
+}
+
+// Memory is what the batch holds, in bytes.
+func (b *Batch) Memory() int64 {
+	return 4*int64(cap(b.Feature)+cap(b.Shared)) + 8*int64(cap(b.Row)+cap(b.Value)+cap(b.Y)+cap(b.Weight)+cap(b.Offset)+cap(b.Trials)+cap(b.Time)) + 240
+}
+
 // Reset empties the batch and keeps its memory.
 func (b *Batch) Reset() {
 	b.Row = append(b.Row[:0], 0)
+	b.Shared = nil
 	b.Feature, b.Value = b.Feature[:0], b.Value[:0]
 	b.Y, b.Weight, b.Offset, b.Trials, b.Time = b.Y[:0], b.Weight[:0], b.Offset[:0], b.Trials[:0], b.Time[:0]
 }
@@ -71,7 +109,7 @@ func (b *Batch) SumDuplicates(s *Scratch) {
 			n++
 		}
 	} else {
-		s.next()
+		s.next(len(f))
 		s.at(f[0], 0)
 		for i := 1; i < len(f); i++ {
 			if j, seen := s.at(f[i], n); seen {
@@ -88,27 +126,36 @@ func (b *Batch) SumDuplicates(s *Scratch) {
 // Scratch remembers which features a row has had, without clearing between rows.
 type Scratch struct {
 	epoch uint32
-	stamp []uint32
-	pos   []int32
+	slot  []struct{ feature, epoch, pos uint32 } // open addressing, half full at most
 }
 
-func (s *Scratch) next() {
+// next begins a row of n entries.
+func (s *Scratch) next(n int) {
+	if 2*n > len(s.slot) {
+		size := 64
+		for size < 2*n {
+			size *= 2
+		}
+		s.slot = make([]struct{ feature, epoch, pos uint32 }, size)
+		s.epoch = 0
+	}
 	if s.epoch++; s.epoch == 0 {
-		clear(s.stamp)
+		clear(s.slot)
 		s.epoch = 1
 	}
 }
 
 // at returns where feature f stands in this row, or notes pos.
 func (s *Scratch) at(f uint32, pos int) (int, bool) {
-	if int(f) >= len(s.stamp) {
-		n := max(int(f)+1, 2*len(s.stamp))
-		s.stamp = append(s.stamp, make([]uint32, n-len(s.stamp))...)
-		s.pos = append(s.pos, make([]int32, n-len(s.pos))...)
+	mask := uint32(len(s.slot) - 1)
+	for i := f * 0x9E3779B1 >> 7 & mask; ; i = (i + 1) & mask {
+		e := &s.slot[i]
+		if e.epoch != s.epoch {
+			e.feature, e.epoch, e.pos = f, s.epoch, uint32(pos)
+			return pos, false
+		}
+		if e.feature == f {
+			return int(e.pos), true
+		}
 	}
-	if s.stamp[f] == s.epoch {
-		return int(s.pos[f]), true
-	}
-	s.stamp[f], s.pos[f] = s.epoch, int32(pos)
-	return pos, false
 }

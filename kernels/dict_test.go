@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
@@ -37,13 +38,25 @@ func TestDictAgainstMap(t *testing.T) {
 				check(name, id, err)
 			case 1:
 				col, val := word.Draw(rt, "column"), word.Draw(rt, "value")
-				p := NewPrefix(col)
-				id, err := d.AddPair(&p, val)
+				d.Use(NewColumns([]string{col}))
+				c, ok := d.Column(col)
+				ts, ids := []Text{NewText(val)}, []uint32{0}
+				if !ok { // the column's name holds '='
+					c, ts[0] = Names, NewText(col+"="+val)
+				}
+				known, found := want[col+"="+val]
+				if all := d.FindTexts(ids, c, ts, new(Probe)); all != found || found && ids[0] != known || !found && ids[0] != Missing {
+					rt.Fatalf("find %q of %q: %d %v, want %d %v", val, col, ids[0], all, known, found)
+				}
+				id, err := d.AddText(c, &ts[0])
 				check(col+"="+val, id, err)
 			case 2:
 				i := rapid.IntRange(-3, 40).Draw(rt, "i")
 				id, err := d.AddInt(i)
 				check(fmt.Sprint(i), id, err)
+				if ids := []uint32{0}; !d.FindInts(ids, []int64{int64(i)}) || ids[0] != id {
+					rt.Fatalf("find %d: %d, want %d", i, ids[0], id)
+				}
 			case 3:
 				n := rapid.IntRange(0, 12).Draw(rt, "d")
 				before := d.Len()
@@ -61,27 +74,6 @@ func TestDictAgainstMap(t *testing.T) {
 				for id := before; id < d.Len(); id++ {
 					want[string(d.Name(uint32(id)))] = uint32(id)
 				}
-			}
-		}
-		if keep := rapid.IntRange(0, d.Len()).Draw(rt, "keep"); rapid.Bool().Draw(rt, "truncate") {
-			d.Truncate(keep)
-			for name, id := range want {
-				if int(id) >= keep {
-					delete(want, name)
-					if _, ok := d.Find(name); ok {
-						rt.Fatalf("%q is still there", name)
-					}
-				}
-			}
-			for j := 1; j <= 3; j++ { // dense columns go on right after it
-				if base, err := d.Dense(j); err != nil {
-					rt.Fatal(err)
-				} else if base >= 0 && string(d.Name(uint32(base+j-1))) != fmt.Sprint(j) {
-					rt.Fatalf("column %d is %q", j, d.Name(uint32(base+j-1)))
-				}
-			}
-			for id := keep; id < d.Len(); id++ {
-				want[string(d.Name(uint32(id)))] = uint32(id)
 			}
 		}
 		if d.Len() != len(want) {
@@ -125,6 +117,33 @@ func TestHashIsPinned(t *testing.T) {
 	}
 }
 
+// The hash of a text in two words is that of its bytes, and the words are what
+// DuckDB's are with any bytes behind the end.
+func TestTextIsItsBytes(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		b := rapid.SliceOfN(rapid.Byte(), 0, 30).Draw(rt, "text")
+		x := NewText(string(b))
+		if x.String() != string(b) {
+			rt.Fatalf("%q became %q", b, x.String())
+		}
+		if got, want := x.hashName(), HashName(b); got != want {
+			rt.Fatalf("hash of %q is %#x, want %#x", b, got, want)
+		}
+		if len(b) > 12 {
+			return
+		}
+		var w [16]byte
+		binary.LittleEndian.PutUint32(w[:], uint32(len(b)))
+		copy(w[4:], b)
+		for i := 4 + len(b); i < 16; i++ {
+			w[i] = rapid.Byte().Draw(rt, "behind")
+		}
+		if got := InlineText(binary.LittleEndian.Uint64(w[:]), binary.LittleEndian.Uint64(w[8:])); got != x {
+			rt.Fatalf("%q in words: %v, want %v", b, got, x)
+		}
+	})
+}
+
 // 2^12 names in 2^16 slots collide like random ones: chi-square over 256 cells
 // of the top bits within 5 sigma, and few equal slots.
 func TestHashSpreads(t *testing.T) {
@@ -154,8 +173,10 @@ func TestHashBits(t *testing.T) {
 	if d.Len() != 16 {
 		t.Errorf("%d slots of 16", d.Len())
 	}
-	p := NewPrefix("f")
-	a, _ := d.AddPair(&p, "x")
+	d.Use(NewColumns([]string{"f"}))
+	c, _ := d.Column("f")
+	x := NewText("x")
+	a, _ := d.AddText(c, &x)
 	if b, _ := d.Add("f=x"); a != b {
 		t.Error("a pair and its whole name fall into different slots")
 	}

@@ -1,11 +1,15 @@
 package kernels
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 	"strings"
+	"sync"
 
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
@@ -90,7 +94,7 @@ func (r *Rows) problem(s *stop.Stop) (*Problem, error) {
 		p.PriorVar = append(p.PriorVar, w.Variance)
 		p.Born = append(p.Born, int(id) < begun)
 	}
-	if err := p.layOut(&r.Batch, col, prior); err != nil {
+	if err := p.layOut(r, col, prior); err != nil {
 		return nil, err
 	}
 	return p, p.start()
@@ -122,88 +126,263 @@ func (m *Model) startOf(d *Dict) (prior []Weight, named int) {
 	return prior, named
 }
 
-func (p *Problem) layOut(b *Batch, col []int32, prior []Weight) error {
-	rows := make([]int, p.N)
-	for i := range rows {
-		rows[i] = i
-	}
-	if p.HasTime {
-		if err := finiteOr("time", b.Time); err != nil {
-			return err
+// layOut copies the rows in the order of their times, columns ascending. The rows
+// are shared among processors; each is written by one.
+func (p *Problem) layOut(r *Rows, col []int32, prior []Weight) error {
+	all := Batch{}
+	first := make([]int, len(r.chunks)+1) // row of each chunk
+	for k := range r.chunks {
+		c := &r.chunks[k]
+		for _, x := range r.scalars(&all, c) {
+			*x.to = x.extended(first[k], c.Len())
 		}
-		slices.SortStableFunc(rows, func(i, j int) int {
-			p.Stop.Check()
-			switch {
-			case b.Time[i] < b.Time[j]:
-				return -1
-			case b.Time[i] > b.Time[j]:
-				return 1
+		all.Y = append(all.Y, c.Y...)
+		first[k+1] = first[k] + c.Len()
+	}
+	place, err := p.byTime(&all)
+	if err != nil {
+		return err
+	}
+	p.Y, p.Weight, p.Offset, p.Trials = all.Y, all.Weight, all.Offset, all.Trials
+	at := func(row int) int { // where a row goes
+		if place == nil {
+			return row
+		}
+		return place[row]
+	}
+	p.Row = make([]int, p.N+1)
+	lays := make([]layout, len(r.chunks))
+	for k := range r.chunks {
+		lays[k] = newLayout(&r.chunks[k], col, prior)
+		lays[k].count(func(i, n int) { p.Row[at(first[k]+i)+1] = n })
+	}
+	for i := range p.N {
+		p.Row[i+1] += p.Row[i]
+	}
+	p.Col, p.Val = make([]uint32, p.Row[p.N]), make([]float64, p.Row[p.N])
+	shifted := false
+	for k := range lays {
+		shifted = shifted || lays[k].known
+	}
+	if shifted && p.Offset == nil {
+		p.Offset = make([]float64, p.N)
+	}
+	var mu sync.Mutex
+	bad, failure := p.N, error(nil)
+	fill := func(lo, hi int) {
+		k := sort.SearchInts(first, lo+1) - 1
+		for row := lo; row < hi; row++ {
+			for row >= first[k+1] {
+				k++
 			}
-			return 0
-		})
-	}
-	pick := func(src []float64) []float64 {
-		if len(src) == 0 {
-			return nil
+			p.Stop.Row(row)
+			to := at(row)
+			a, z := p.Row[to], p.Row[to+1]
+			shift, err := lays[k].row(row-first[k], p.Col[a:z], p.Val[a:z])
+			if err != nil {
+				mu.Lock()
+				if row < bad {
+					bad, failure = row, err
+				}
+				mu.Unlock()
+				return
+			}
+			if shift != 0 {
+				p.Offset[to] += shift
+			}
 		}
-		dst := make([]float64, p.N)
-		for k, i := range rows {
-			dst[k] = src[i]
-		}
-		return dst
 	}
-	p.Y, p.Weight, p.Offset, p.Trials = pick(b.Y), pick(b.Weight), pick(b.Offset), pick(b.Trials)
-	if p.HasTime {
-		p.Time = pick(b.Time)
+	if r.nnz < 1<<15 {
+		fill(0, p.N)
 	} else {
+		dense.Parallel(p.N, fill)
+	}
+	if failure != nil {
+		var e badEntry
+		errors.As(failure, &e)
+		return RowError(fmt.Errorf("row %d: feature %q = %v; allowed: finite numbers", bad+1, p.dict.Name(e.feature), e.value))
+	}
+	return finiteOr("offset", p.Offset)
+}
+
+// byTime sorts the scalars of the rows by time and returns where each row goes; nil
+// where they stay. Without times rows have the times 1, 2, ...
+func (p *Problem) byTime(b *Batch) (place []int, err error) {
+	if !p.HasTime {
 		p.Time = make([]float64, p.N)
 		for k := range p.Time {
 			p.Time[k] = float64(k + 1)
 		}
+		return nil, nil
 	}
-	p.Row = make([]int, 1, p.N+1)
-	p.Col = make([]uint32, 0, len(b.Feature))
-	p.Val = make([]float64, 0, len(b.Feature))
-	type entry struct {
-		col uint32
-		val float64
+	if err := finiteOr("time", b.Time); err != nil {
+		return nil, err
 	}
-	var row []entry
+	if slices.IsSorted(b.Time) {
+		p.Time = b.Time
+		return nil, nil
+	}
+	rows := make([]int, p.N)
+	for i := range rows {
+		rows[i] = i
+	}
+	slices.SortStableFunc(rows, func(i, j int) int {
+		p.Stop.Check()
+		return cmp.Compare(b.Time[i], b.Time[j])
+	})
+	place = make([]int, p.N)
 	for k, i := range rows {
-		p.Stop.Row(k)
-		row = row[:0]
-		sorted := true
-		shift := 0.0
-		for e := b.Row[i]; e < b.Row[i+1]; e++ {
-			f, x := b.Feature[e], b.Value[e]
-			if math.IsNaN(x) || math.IsInf(x, 0) {
-				return RowError(fmt.Errorf("row %d: feature %q = %v; allowed: finite numbers", i+1, p.dict.Name(f), x))
-			}
-			c := col[f]
-			if c < 0 {
-				shift += x * prior[f].Mean
-				continue
-			}
-			if n := len(row); n > 0 && row[n-1].col > uint32(c) {
-				sorted = false
-			}
-			row = append(row, entry{uint32(c), x})
+		place[i] = k
+	}
+	for _, s := range [...]*[]float64{&b.Y, &b.Weight, &b.Offset, &b.Trials, &b.Time} {
+		if len(*s) == 0 {
+			continue
 		}
-		if !sorted {
-			slices.SortFunc(row, func(a, b entry) int { return int(a.col) - int(b.col) })
+		sorted := make([]float64, p.N)
+		for k, i := range rows {
+			sorted[k] = (*s)[i]
 		}
-		for _, e := range row {
-			p.Col, p.Val = append(p.Col, e.col), append(p.Val, e.val)
-		}
-		p.Row = append(p.Row, len(p.Col))
-		if shift != 0 {
-			if p.Offset == nil {
-				p.Offset = make([]float64, p.N)
-			}
-			p.Offset[k] += shift
+		*s = sorted
+	}
+	p.Time = b.Time
+	return place, nil
+}
+
+// layout says where the entries of a chunk's rows go.
+type layout struct {
+	c     *chunk
+	col   []int32  // by number in the chunk: the column, -1 for a known weight
+	prior []Weight // by number in the chunk, of known weights
+	known bool     // some are known
+
+	// Of shared features: the columns in order and the entry of each.
+	cols  []uint32
+	entry []int
+	whole bool // the entries are the columns in order
+}
+
+// badEntry is a value that is not finite.
+type badEntry struct {
+	feature uint32
+	value   float64
+}
+
+func (e badEntry) Error() string { return "not finite" }
+
+func newLayout(c *chunk, col []int32, prior []Weight) layout {
+	l := layout{c: c, col: col, prior: prior}
+	if c.ids != nil {
+		l.col, l.prior = make([]int32, len(c.ids)), make([]Weight, len(c.ids))
+		for k, id := range c.ids {
+			l.col[k], l.prior[k] = col[id], prior[id]
 		}
 	}
-	return finiteOr("offset", p.Offset)
+	l.known = slices.Contains(l.col, -1)
+	for k, f := range c.Shared {
+		if l.col[f] >= 0 {
+			l.entry = append(l.entry, k)
+		}
+	}
+	slices.SortFunc(l.entry, func(a, b int) int { return int(l.col[c.Shared[a]]) - int(l.col[c.Shared[b]]) })
+	for _, k := range l.entry {
+		l.cols = append(l.cols, uint32(l.col[c.Shared[k]]))
+	}
+	l.whole = c.Shared != nil && len(l.entry) == len(c.Shared) && slices.IsSorted(l.entry)
+	return l
+}
+
+// count calls f with the number of entries of each row.
+func (l *layout) count(f func(i, n int)) {
+	for i := range l.c.Len() {
+		switch {
+		case l.c.Shared != nil:
+			f(i, len(l.cols))
+		case !l.known:
+			f(i, l.c.Row[i+1]-l.c.Row[i])
+		default:
+			n := 0
+			for _, id := range l.c.Feature[l.c.Row[i]:l.c.Row[i+1]] {
+				if l.col[id] >= 0 {
+					n++
+				}
+			}
+			f(i, n)
+		}
+	}
+}
+
+// row writes row i of the chunk and returns what its known weights add to the
+// predictor.
+func (l *layout) row(i int, cols []uint32, vals []float64) (shift float64, err error) {
+	fs, xs := l.c.Entries(i)
+	for k, x := range xs {
+		if !(math.Abs(x) <= math.MaxFloat64) {
+			id := fs[k]
+			if l.c.ids != nil {
+				id = l.c.ids[id]
+			}
+			return 0, badEntry{id, x}
+		}
+	}
+	if l.known {
+		for k, f := range fs {
+			if l.col[f] < 0 {
+				shift += xs[k] * l.prior[f].Mean
+			}
+		}
+	}
+	switch {
+	case l.whole:
+		copy(cols, l.cols)
+		copy(vals, xs)
+		return shift, nil
+	case l.c.Shared != nil:
+		copy(cols, l.cols)
+		for k, e := range l.entry {
+			vals[k] = xs[e]
+		}
+		return shift, nil
+	}
+	n, sorted := 0, true
+	for k, f := range fs {
+		if c := l.col[f]; c >= 0 {
+			cols[n], vals[n] = uint32(c), xs[k]
+			sorted = sorted && (n == 0 || cols[n-1] < cols[n])
+			n++
+		}
+	}
+	if !sorted {
+		sortEntries(cols, vals)
+	}
+	return shift, nil
+}
+
+// sortEntries puts a row's columns in order; no column is there twice.
+func sortEntries(cols []uint32, vals []float64) {
+	if len(cols) <= 32 {
+		for k := 1; k < len(cols); k++ {
+			c, v := cols[k], vals[k]
+			j := k
+			for ; j > 0 && cols[j-1] > c; j-- {
+				cols[j], vals[j] = cols[j-1], vals[j-1]
+			}
+			cols[j], vals[j] = c, v
+		}
+		return
+	}
+	sort.Sort(byColumn{cols, vals})
+}
+
+type byColumn struct {
+	cols []uint32
+	vals []float64
+}
+
+func (s byColumn) Len() int           { return len(s.cols) }
+func (s byColumn) Less(i, j int) bool { return s.cols[i] < s.cols[j] }
+func (s byColumn) Swap(i, j int) {
+	s.cols[i], s.cols[j] = s.cols[j], s.cols[i]
+	s.vals[i], s.vals[j] = s.vals[j], s.vals[i]
 }
 
 // start sets Begin and the prior's Normal.
@@ -375,6 +554,10 @@ func (p *Problem) Density() float64 {
 // Dense is X as a dense n x p matrix, made once; later products use it.
 func (p *Problem) Dense() *dense.Matrix {
 	if p.x == nil {
+		if len(p.Val) == p.N*p.P { // columns ascend: every row has all of them
+			p.x = &dense.Matrix{Rows: p.N, Cols: p.P, Stride: p.P, Data: p.Val, Stop: p.Stop}
+			return p.x
+		}
 		x := p.Matrix(p.N, p.P)
 		for i := range p.N {
 			p.Stop.Row(i)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/bglm/bglm/kernels/lik"
 )
@@ -44,18 +45,28 @@ func (b *Batch) Shift(i int) float64 {
 
 // Rows keeps the rows of one fit for the engines that read them more than once.
 // The intercept, where the model has one, is feature 0.
+//
+// Rows lie in chunks that are never moved or changed once they are written, so
+// that clones and merged parts share them.
 type Rows struct {
 	Model   *Model
 	Dict    Dict
-	Batch   Batch
+	chunks  []chunk
+	n, nnz  int
 	skipped int64
+}
+
+// chunk is rows kept together.
+type chunk struct {
+	Batch
+	ids    []uint32 // number in Rows.Dict of each feature of the batch, nil = as it stands
+	sealed bool     // others have it too: nothing is appended
 }
 
 // NewRows returns rows without any, with the features that the model names.
 // Errors: more of them than MaxFeatures.
 func NewRows(m *Model) (*Rows, error) {
 	r := &Rows{Model: m}
-	r.Batch.Reset()
 	return r, m.Name(&r.Dict)
 }
 
@@ -88,95 +99,249 @@ func (r *Rows) Skip(n int64) { r.skipped += n }
 
 // Update keeps the rows of b, whose feature numbers are those of r.Dict. With
 // skip, rows outside the support of the likelihood are counted and left out, else
-// the first one ends the update with an error that Is ErrRow.
+// the first one ends the update with an error that Is ErrRow; the rows before it
+// are kept.
 func (r *Rows) Update(b *Batch, skip bool) error {
-	d := &r.Batch
-	for i := range b.Len() {
-		if l := r.Model.Lik; l != nil {
-			if err := l.Check(b.Obs(i)); err != nil {
-				if skip {
-					r.skipped++
-					continue
-				}
-				return RowError(err)
-			}
-		}
-		n := d.Len()
-		lo, hi := b.Row[i], b.Row[i+1]
-		d.Feature = append(d.Feature, b.Feature[lo:hi]...)
-		d.Value = append(d.Value, b.Value[lo:hi]...)
-		d.EndRow()
-		d.Y = append(d.Y, b.Y[i])
-		keep := func(dst *[]float64, src []float64, absent float64) {
-			if len(src) == 0 && len(*dst) == 0 {
-				return
-			}
-			for len(*dst) < n {
-				*dst = append(*dst, absent)
-			}
-			v := absent
-			if len(src) > 0 {
-				v = src[i]
-			}
-			*dst = append(*dst, v)
-		}
-		keep(&d.Weight, b.Weight, 1)
-		keep(&d.Offset, b.Offset, 0)
-		keep(&d.Trials, b.Trials, 0)
-		keep(&d.Time, b.Time, 0)
+	n := b.Len()
+	l := r.Model.Lik
+	if l == nil {
+		r.keep(b, 0, n)
+		return nil
 	}
+	from := 0
+	for i := range n {
+		err := l.Check(b.Obs(i))
+		if err == nil {
+			continue
+		}
+		r.keep(b, from, i)
+		if !skip {
+			return RowError(err)
+		}
+		r.skipped++
+		from = i + 1
+	}
+	r.keep(b, from, n)
 	return nil
 }
 
-// Merge appends the rows of src, a state of the same model. src is not changed.
+// Sizes of a chunk in values: below the first one it grows as a slice does, later
+// ones are made whole, a quarter of what there is already.
+const (
+	firstChunk = 1 << 12
+	chunkLimit = 1 << 18
+)
+
+// keep copies rows [lo, hi) of b.
+func (r *Rows) keep(b *Batch, lo, hi int) {
+	if lo >= hi {
+		return
+	}
+	var fs []uint32
+	var xs []float64
+	if w := len(b.Shared); b.Shared != nil {
+		xs = b.Value[lo*w : hi*w]
+	} else {
+		fs, xs = b.Feature[b.Row[lo]:b.Row[hi]], b.Value[b.Row[lo]:b.Row[hi]]
+	}
+	c := r.room(b, hi-lo, len(xs))
+	r.n += hi - lo
+	r.nnz += len(xs)
+	c.Value = append(c.Value, xs...)
+	if b.Shared == nil {
+		shift := len(c.Feature) - b.Row[lo]
+		c.Feature = append(c.Feature, fs...)
+		for _, end := range b.Row[lo+1 : hi+1] {
+			c.Row = append(c.Row, end+shift)
+		}
+	}
+	c.Y = append(c.Y, b.Y[lo:hi]...)
+	for _, x := range [...]struct {
+		to   *[]float64
+		from []float64
+	}{{&c.Weight, b.Weight}, {&c.Offset, b.Offset}, {&c.Trials, b.Trials}, {&c.Time, b.Time}} {
+		if len(x.from) > 0 {
+			*x.to = append(*x.to, x.from[lo:hi]...)
+		}
+	}
+}
+
+// room is the chunk that takes rows of the form of b, with that many values.
+func (r *Rows) room(b *Batch, rows, values int) *chunk {
+	if k := len(r.chunks) - 1; k >= 0 {
+		c := &r.chunks[k]
+		if !c.sealed && c.ids == nil && c.alike(b) &&
+			(len(c.Value)+values <= firstChunk || len(c.Value)+values <= cap(c.Value) && c.Len()+rows <= cap(c.Y)) {
+			return c
+		}
+	}
+	c := chunk{}
+	if b.Shared != nil {
+		c.Shared = slices.Clone(b.Shared)
+	} else {
+		c.Row = append(c.Row, 0)
+	}
+	if r.nnz+values > firstChunk {
+		room := max(values, min(chunkLimit, max(firstChunk, r.nnz/4)))
+		n := max(rows, int(float64(rows)*float64(room)/float64(max(values, 1))))
+		c.Value, c.Y = make([]float64, 0, room), make([]float64, 0, n)
+		if b.Shared == nil {
+			c.Feature = make([]uint32, 0, room)
+			c.Row = append(make([]int, 0, n+1), 0)
+		}
+		for _, x := range [...]struct {
+			to   *[]float64
+			from []float64
+		}{{&c.Weight, b.Weight}, {&c.Offset, b.Offset}, {&c.Trials, b.Trials}, {&c.Time, b.Time}} {
+			if len(x.from) > 0 {
+				*x.to = make([]float64, 0, n)
+			}
+		}
+	}
+	r.chunks = append(r.chunks, c)
+	return &r.chunks[len(r.chunks)-1]
+}
+
+// alike says whether two batches have the same columns.
+func (b *Batch) alike(o *Batch) bool {
+	some := func(s []float64) bool { return len(s) > 0 }
+	return (b.Shared == nil) == (o.Shared == nil) && slices.Equal(b.Shared, o.Shared) && some(b.Weight) == some(o.Weight) &&
+		some(b.Offset) == some(o.Offset) && some(b.Trials) == some(o.Trials) && some(b.Time) == some(o.Time)
+}
+
+// Merge appends the rows of src, a state of the same model, and shares their
+// memory. src is not changed. Cost: O(features + chunks).
 // Errors: src's features exceed the dictionary's limit.
 func (r *Rows) Merge(src *Rows) error {
-	ids := make([]uint32, src.Dict.Len())
-	for j := range ids {
-		id, err := r.Dict.AddRaw(string(src.Dict.Name(uint32(j))))
-		if err != nil {
-			return err
-		}
-		ids[j] = id
-	}
-	b := src.Batch
-	b.Feature = make([]uint32, len(b.Feature))
-	for k, f := range src.Batch.Feature {
-		b.Feature[k] = ids[f]
-	}
-	m := *r.Model
-	m.Lik = nil // they were checked
-	t := Rows{Model: &m, Batch: r.Batch}
-	if err := t.Update(&b, false); err != nil {
+	ids, err := r.Dict.Merge(&src.Dict)
+	if err != nil {
 		return err
 	}
-	r.Batch = t.Batch
+	same := true
+	for j, id := range ids {
+		same = same && int(id) == j
+	}
+	for _, c := range src.chunks {
+		c.sealed = true
+		if !same {
+			of := c.ids
+			c.ids = ids
+			if of != nil {
+				c.ids = make([]uint32, len(of))
+				for k, j := range of {
+					c.ids[k] = ids[j]
+				}
+			}
+		}
+		r.chunks = append(r.chunks, c)
+	}
+	r.n += src.n
+	r.nnz += src.nnz
 	r.skipped += src.skipped
 	return nil
 }
 
-// Clone returns an independent copy.
+// Clone returns an independent copy, which shares the rows there are.
 func (r *Rows) Clone() *Rows {
 	c := *r
 	c.Dict = r.Dict.Clone()
-	b := &c.Batch
-	b.Row = append([]int(nil), b.Row...)
-	b.Feature = append([]uint32(nil), b.Feature...)
-	for _, s := range []*[]float64{&b.Value, &b.Y, &b.Weight, &b.Offset, &b.Trials, &b.Time} {
-		*s = append([]float64(nil), *s...)
+	c.chunks = slices.Clone(r.chunks)
+	for k := range c.chunks {
+		c.chunks[k].sealed = true
 	}
 	return &c
 }
 
-// Size is the memory held, in bytes.
+// Size is the memory held, in bytes, shared chunks included.
 func (r *Rows) Size() int64 {
-	b := &r.Batch
-	return r.Dict.Size() + 200 + 4*int64(cap(b.Feature)) +
-		8*int64(cap(b.Row)+cap(b.Value)+cap(b.Y)+cap(b.Weight)+cap(b.Offset)+cap(b.Trials)+cap(b.Time))
+	n := r.Dict.Size() + 200
+	for k := range r.chunks {
+		n += r.chunks[k].Memory() + 32 + 4*int64(cap(r.chunks[k].ids))
+	}
+	return n
 }
 
+// Values is the number of entries kept.
+func (r *Rows) Values() int { return r.nnz }
+
 // Len is the number of rows kept.
-func (r *Rows) Len() int { return r.Batch.Len() }
+func (r *Rows) Len() int { return r.n }
+
+// Responses calls f with the responses of each chunk of rows in turn.
+func (r *Rows) Responses(f func(y []float64)) {
+	for k := range r.chunks {
+		f(r.chunks[k].Y)
+	}
+}
+
+// Relabel is r with every response y replaced by to[y]; the rest is shared.
+func (r *Rows) Relabel(to []float64) *Rows {
+	c := *r
+	c.chunks = slices.Clone(r.chunks)
+	for k := range c.chunks {
+		b := &c.chunks[k]
+		b.sealed = true
+		b.Y = slices.Clone(b.Y)
+		for i, y := range b.Y {
+			b.Y[i] = to[int(y)]
+		}
+	}
+	return &c
+}
+
+// Rows of all chunks as one batch, a copy, numbered as in r.Dict.
+func (r *Rows) All() *Batch {
+	b := &Batch{Row: make([]int, 1, r.n+1), Feature: make([]uint32, 0, r.nnz), Value: make([]float64, 0, r.nnz)}
+	for k := range r.chunks {
+		c := &r.chunks[k]
+		n := b.Len()
+		for i := range c.Len() {
+			fs, xs := c.Entries(i)
+			for _, f := range fs {
+				if c.ids != nil {
+					f = c.ids[f]
+				}
+				b.Feature = append(b.Feature, f)
+			}
+			b.Value = append(b.Value, xs...)
+			b.EndRow()
+		}
+		b.Y = append(b.Y, c.Y...)
+		for _, x := range r.scalars(b, c) {
+			*x.to = x.extended(n, c.Len())
+		}
+	}
+	return b
+}
+
+// scalar is a column of numbers that some chunks may lack.
+type scalar struct {
+	to     *[]float64
+	from   []float64
+	absent float64
+}
+
+func (r *Rows) scalars(b *Batch, c *chunk) [4]scalar {
+	return [4]scalar{{&b.Weight, c.Weight, 1}, {&b.Offset, c.Offset, 0}, {&b.Trials, c.Trials, 0}, {&b.Time, c.Time, 0}}
+}
+
+// extended is the column, n long, with the chunk's entries behind it.
+func (x scalar) extended(n, rows int) []float64 {
+	s := *x.to
+	if len(x.from) == 0 && len(s) == 0 {
+		return s
+	}
+	for len(s) < n {
+		s = append(s, x.absent)
+	}
+	if len(x.from) > 0 {
+		return append(s, x.from...)
+	}
+	for range rows {
+		s = append(s, x.absent)
+	}
+	return s
+}
 
 // finiteOr reports the first value that is not finite.
 func finiteOr(what string, vs []float64) error {

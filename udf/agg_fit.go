@@ -11,8 +11,8 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/engine"
-	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/option"
+	"github.com/bglm/bglm/kernels/rows"
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
@@ -58,94 +58,25 @@ func (s *fitState) Merge(src capi.State) error {
 
 var errMixedStates = errors.New("internal error: merging states of different functions")
 
-// interceptID is the intercept's number in a fit that has one.
-const interceptID = 0
-
 var batches = sync.Pool{New: func() any { return new(kernels.Batch) }}
 
-// response is y at row i, the number of its class for softmax.
-func (s *fitState) response(y *capi.Vec, i int) (float64, error) {
-	c, ok := s.Fitter.(*engine.Classifier)
-	if !ok {
-		return y.Float(i), nil
-	}
-	c.Numeric = y.IsNumber()
-	name, err := label(y, i)
-	if err != nil {
-		return 0, err
-	}
-	return c.Class(name)
-}
-
-// row appends row i with response v to the batch, or reports it as bad.
-func (s *fitState) row(i int, v float64, x *features, cols *rowColumns, b *kernels.Batch) error {
-	if !finite(v) {
-		return badValue{fmt.Errorf("y = %v; allowed: finite numbers", v)}
-	}
-	if s.plan.onError != option.Fail && s.plan.model.Lik != nil { // Update would find it too, but only after its features are known
-		o := lik.Obs{Y: v, Weight: 1}
-		if cols.trials != nil {
-			o.Trials = cols.trials.Float(i)
-		}
-		if err := s.plan.model.Lik.Check(o); err != nil {
-			return badValue{err}
-		}
-	}
-	if s.plan.model.Intercept {
-		b.Add(interceptID, 1)
-	}
-	if err := x.row(i, s.Features(), b); err != nil {
-		return err
-	}
-	if err := cols.add(i, b); err != nil {
-		b.Row = b.Row[:len(b.Row)-1]
-		b.DropRow()
-		return err
-	}
-	return nil
-}
-
-// absorb feeds rows [lo, hi) of y, x and the row columns to the state.
-func (s *fitState) absorb(y *capi.Vec, x *features, cols *rowColumns, lo, hi int) error {
+// absorb feeds rows [lo, hi) of src to the state.
+func (s *fitState) absorb(src *rows.Source, y *capi.Vec, lo, hi int) error {
 	b := batches.Get().(*kernels.Batch)
 	defer batches.Put(b)
-	b.Reset()
-	x.share(hi - lo)
-	defer x.done()
-	for i := lo; i < hi; i++ {
-		if y.Null(i) || x.x.Null(i) || cols.null(i) {
-			s.Skip(1)
-			continue
+	if c, ok := s.Fitter.(*engine.Classifier); ok {
+		c.Numeric = y.IsNumber()
+		src.Label = func(i int) (float64, error) {
+			name, err := label(y, i)
+			if err != nil {
+				return 0, err
+			}
+			return c.Class(name)
 		}
-		features := s.Features().Len()
-		v, err := s.response(y, i)
-		if err == nil {
-			err = s.row(i, v, x, cols, b)
-		}
-		if err == nil {
-			b.Y = append(b.Y, v)
-			continue
-		}
-		if !errors.As(err, &badValue{}) {
-			return err
-		}
-		switch s.plan.onError {
-		case option.Fail:
-			return fmt.Errorf("%w (on_error: 'skip' would count and skip such rows)", err)
-		case option.Skip:
-			s.Skip(1)
-		case option.Null:
-			s.failed = true
-		}
-		s.Features().Truncate(features) // a row left out leaves no feature behind
-		x.forget()
 	}
-	err := s.Update(running(), b, s.plan.onError == option.Skip)
-	if err != nil && errors.Is(err, kernels.ErrRow) {
-		if s.plan.onError == option.Null {
-			s.failed = true
-			return nil
-		}
+	void, err := src.Feed(running(), s.Fitter, s.plan.model, s.plan.onError, lo, hi, b)
+	s.failed = s.failed || void
+	if errors.As(err, &rows.ErrValue{}) || errors.Is(err, kernels.ErrRow) {
 		return fmt.Errorf("%w (on_error: 'skip' would count and skip such rows)", err)
 	}
 	return err
@@ -198,7 +129,7 @@ func updateFit(method *engine.Method) func(args []capi.Vec, slots capi.Slots) er
 		if len(args) > 2 {
 			opt = &args[2]
 		}
-		cols, err := findRowColumns(opt, "option")
+		src, err := source(y, x, opt, "option")
 		if err != nil {
 			return err
 		}
@@ -206,7 +137,7 @@ func updateFit(method *engine.Method) func(args []capi.Vec, slots capi.Slots) er
 		return slots.Runs(func(slot capi.Slot, lo, hi int) error {
 			st, err := slot.Mutable(func() (capi.State, error) {
 				plan, err := cache.get(opt, lo, func() (*fitPlan, error) {
-					return planFit(method, opt, lo, &cols)
+					return planFit(method, opt, lo, src)
 				})
 				if err != nil {
 					return nil, err
@@ -216,13 +147,14 @@ func updateFit(method *engine.Method) func(args []capi.Vec, slots capi.Slots) er
 			if err != nil {
 				return err
 			}
-			return st.(*fitState).absorb(y, x, &cols, lo, hi)
+			x.Load(lo, slots.Len()) // short runs share a block
+			return st.(*fitState).absorb(src, y, lo, hi)
 		})
 	}
 }
 
 // planFit reads the options at row i for a method, or for the one they name.
-func planFit(method *engine.Method, opt *capi.Vec, i int, cols *rowColumns) (*fitPlan, error) {
+func planFit(method *engine.Method, opt *capi.Vec, i int, src *rows.Source) (*fitPlan, error) {
 	uses := []string{"fit"}
 	if method == nil {
 		name, err := namedMethod(opt, i)
@@ -242,7 +174,7 @@ func planFit(method *engine.Method, opt *capi.Vec, i int, cols *rowColumns) (*fi
 	if err != nil {
 		return nil, err
 	}
-	return newFitPlan(method, s, cols.time != nil, cols.trials != nil)
+	return newFitPlan(method, s, src.Time != nil, src.Trials != nil)
 }
 
 // namedMethod is the option method at row i, adf where there is none.

@@ -12,6 +12,7 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/option"
+	"github.com/bglm/bglm/kernels/rows"
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
@@ -101,11 +102,11 @@ func point(dst []float64, x *capi.Vec, i int) ([]float64, error) {
 	lo, hi := x.Span(i)
 	for k := lo; k < hi; k++ {
 		if x.Kids[0].Null(k) {
-			return dst, badValue{fmt.Errorf("x has NULL at place %d; a Gaussian process takes finite numbers", k-lo+1)}
+			return dst, rows.ErrValue{Err: fmt.Errorf("x has NULL at place %d; a Gaussian process takes finite numbers", k-lo+1)}
 		}
 		v := x.Kids[0].Float(k)
 		if !(math.Abs(v) <= gp.MaxInput) {
-			return dst, badValue{fmt.Errorf("x has %v at place %d; allowed: numbers of at most %v", v, k-lo+1, gp.MaxInput)}
+			return dst, rows.ErrValue{Err: fmt.Errorf("x has %v at place %d; allowed: numbers of at most %v", v, k-lo+1, gp.MaxInput)}
 		}
 		dst = append(dst, v)
 	}
@@ -123,16 +124,16 @@ func (s *gpState) add(y, x *capi.Vec, cols *rowColumns, i int) error {
 			o.Trials = cols.trials.Float(i)
 		}
 		if err := s.plan.lik.Check(o); err != nil {
-			return badValue{err}
+			return rows.ErrValue{Err: err}
 		}
 		if cols.offset != nil && !finite(cols.offset.Float(i)) {
-			return badValue{fmt.Errorf("offset = %v; allowed: a finite number", cols.offset.Float(i))}
+			return rows.ErrValue{Err: fmt.Errorf("offset = %v; allowed: a finite number", cols.offset.Float(i))}
 		}
 		if s.x, err = point(s.x, x, i); err != nil {
 			return err
 		}
 		if d := len(s.x) - n; s.d >= 0 && s.d != d {
-			return badValue{fmt.Errorf("x has %d values, the rows before have %d", d, s.d)}
+			return rows.ErrValue{Err: fmt.Errorf("x has %d values, the rows before have %d", d, s.d)}
 		} else {
 			s.d = d
 		}
@@ -198,7 +199,7 @@ func updateGP(args []capi.Vec, slots capi.Slots) error {
 			err := s.add(y, x, &cols, i)
 			switch {
 			case err == nil:
-			case !errors.As(err, &badValue{}):
+			case !errors.As(err, &rows.ErrValue{}):
 				return err
 			case s.plan.onError == option.Skip:
 				s.skipped++

@@ -36,8 +36,7 @@ func callPredictClasses(args []capi.Vec, n int, out *capi.Col) error {
 		if err != nil {
 			return nil, fmt.Errorf("the FIT: %w", err)
 		}
-		x, err = planFeatures(&args[1], "x") // it remembers numbers of a dictionary
-		return s, err
+		return s, nil
 	})
 	var b kernels.Batch
 	var probs []float64

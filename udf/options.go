@@ -13,6 +13,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/option"
+	"github.com/bglm/bglm/kernels/rows"
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
@@ -138,7 +139,7 @@ func label(v *capi.Vec, i int) (string, error) {
 		if x := v.Float(i); finite(x) {
 			return option.Show(x), nil
 		}
-		return "", badValue{fmt.Errorf("class = %v; allowed: finite numbers, text, BOOLEAN", v.Float(i))}
+		return "", rows.ErrValue{Err: fmt.Errorf("class = %v; allowed: finite numbers, text, BOOLEAN", v.Float(i))}
 	}
 	return "", fmt.Errorf("a class is %s; allowed: VARCHAR, ENUM, BOOLEAN or a number", v.TypeName())
 }
@@ -189,12 +190,6 @@ func findRowColumns(v *capi.Vec, what string) (rowColumns, error) {
 	return c, nil
 }
 
-// null reports whether a column that decides about row i is NULL there.
-func (c *rowColumns) null(i int) bool {
-	return c.weight != nil && c.weight.Null(i) || c.offset != nil && c.offset.Null(i) ||
-		c.trials != nil && c.trials.Null(i) || c.time != nil && c.time.Null(i)
-}
-
 // days is entry i of a time column: a number as it stands, dates and timestamps
 // in days since 1970.
 func days(v *capi.Vec, i int) float64 {
@@ -221,39 +216,6 @@ func days(v *capi.Vec, i int) float64 {
 		return math.Inf(1)
 	}
 	return float64(t) / unit
-}
-
-// add appends row i's values to the batch. Errors concern the row only.
-func (c *rowColumns) add(i int, b *kernels.Batch) error {
-	w, o, t := 1.0, 0.0, 0.0
-	if c.weight != nil {
-		if w = c.weight.Float(i); !finite(w) || w < 0 {
-			return badValue{fmt.Errorf("weight = %v; allowed: a finite number >= 0", w)}
-		}
-	}
-	if c.offset != nil {
-		if o = c.offset.Float(i); !finite(o) {
-			return badValue{fmt.Errorf("offset = %v; allowed: a finite number", o)}
-		}
-	}
-	if c.time != nil {
-		if t = days(c.time, i); !finite(t) {
-			return badValue{fmt.Errorf("time = %v; allowed: a finite number, DATE or TIMESTAMP", t)}
-		}
-	}
-	if c.weight != nil {
-		b.Weight = append(b.Weight, w)
-	}
-	if c.offset != nil {
-		b.Offset = append(b.Offset, o)
-	}
-	if c.trials != nil {
-		b.Trials = append(b.Trials, c.trials.Float(i)) // the likelihood checks it
-	}
-	if c.time != nil {
-		b.Time = append(b.Time, t)
-	}
-	return nil
 }
 
 // ---- one parse for equal options -------------------------------------------------

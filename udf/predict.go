@@ -77,6 +77,7 @@ func (p *predictor) row(i int) (f *kernels.Fit, ok bool, err error) {
 	}
 	if f.HashBits != p.dict.HashBits {
 		p.dict.Reset()
+		p.x.Forget()
 		p.dict.HashBits = f.HashBits
 		p.found = p.found[:0]
 	}

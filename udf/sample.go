@@ -6,7 +6,6 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/gauss"
-	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/predict"
 	"github.com/bglm/bglm/udf/internal/capi"
@@ -135,7 +134,7 @@ func callInfluence(args []capi.Vec, n int, out *capi.Col) error {
 	if err := checkResponse(y); err != nil {
 		return err
 	}
-	var cols rowColumns
+	var options *capi.Vec
 	if len(args) > 3 {
 		v := &args[3]
 		if v.Type != capi.Struct && v.Type != capi.SQLNull {
@@ -146,32 +145,30 @@ func callInfluence(args []capi.Vec, n int, out *capi.Col) error {
 				return err
 			}
 		}
-		if cols, err = findRowColumns(v, "option"); err != nil {
-			return err
-		}
+		options = v
 	}
-	var b kernels.Batch
+	src, err := source(y, p.x, options, "option")
+	if err != nil {
+		return err
+	}
 	for i := range n {
 		m, v, ok, err := p.linear(i)
 		if err != nil {
 			return err
 		}
-		if !ok || y.Null(i) || cols.null(i) {
+		if !ok {
 			out.Null()
 			continue
 		}
-		b.Reset()
-		if err := cols.add(i, &b); err != nil {
+		o, offset, ok, err := src.Obs(i)
+		if err != nil {
 			return err
 		}
-		o := lik.Obs{Y: y.Float(i), Weight: 1}
-		if cols.weight != nil {
-			o.Weight = b.Weight[0]
+		if !ok {
+			out.Null()
+			continue
 		}
-		if cols.trials != nil {
-			o.Trials = b.Trials[0]
-		}
-		f, err := predict.InfluenceOf(p.fits.lik, o, m+b.Shift(0), v)
+		f, err := predict.InfluenceOf(p.fits.lik, o, m+offset, v)
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/kernels/option"
+	"github.com/bglm/bglm/kernels/rows"
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
@@ -25,18 +26,18 @@ func callUpdate(args []capi.Vec, n int, out *capi.Col) error {
 	if err != nil {
 		return err
 	}
-	rows := &args[1]
+	list := &args[1]
 	var y *capi.Vec
 	var x *features
-	var cols rowColumns
-	if rows.Type != capi.SQLNull {
+	src := &rows.Source{}
+	if list.Type != capi.SQLNull {
 		bad := func(why string) error {
-			return fmt.Errorf("rows are %s%s; allowed: LIST(STRUCT(y, x [, weight, offset, trials, time]))", rows.TypeName(), why)
+			return fmt.Errorf("rows are %s%s; allowed: LIST(STRUCT(y, x [, weight, offset, trials, time]))", list.TypeName(), why)
 		}
-		if rows.Type != capi.List && rows.Type != capi.Array {
+		if list.Type != capi.List && list.Type != capi.Array {
 			return bad("")
 		}
-		row := &rows.Kids[0]
+		row := &list.Kids[0]
 		if row.Type != capi.SQLNull {
 			if row.Type != capi.Struct {
 				return bad("")
@@ -60,7 +61,7 @@ func callUpdate(args []capi.Vec, n int, out *capi.Col) error {
 			if err := checkResponse(y); err != nil {
 				return err
 			}
-			if cols, err = findRowColumns(row, "rows: field"); err != nil {
+			if src, err = source(y, x, row, "rows: field"); err != nil {
 				return err
 			}
 		}
@@ -89,7 +90,7 @@ func callUpdate(args []capi.Vec, n int, out *capi.Col) error {
 		if err := o.Continue(from); err != nil {
 			return err
 		}
-		plan, err := newFitPlan(method, o, cols.time != nil, cols.trials != nil || x == nil && from.Family == "binomial")
+		plan, err := newFitPlan(method, o, src.Time != nil, src.Trials != nil || x == nil && from.Family == "binomial")
 		if err != nil {
 			return err
 		}
@@ -97,20 +98,20 @@ func callUpdate(args []capi.Vec, n int, out *capi.Col) error {
 		if err != nil {
 			return err
 		}
-		if rows.Type != capi.SQLNull && !rows.Null(i) {
+		if list.Type != capi.SQLNull && !list.Null(i) {
 			// A NULL row of the list counts as skipped, as a NULL y does.
-			lo, hi := rows.Span(i)
+			lo, hi := list.Span(i)
 			if x == nil { // a list of nothing but NULLs
 				s.Skip(int64(hi - lo))
 				hi = lo
 			}
-			entry := &rows.Kids[0]
+			entry := &list.Kids[0]
 			for at := lo; at < hi; {
 				end := at
 				for end < hi && !entry.Null(end) {
 					end++
 				}
-				if err := s.absorb(y, x, &cols, at, end); err != nil {
+				if err := s.absorb(src, y, at, end); err != nil {
 					return err
 				}
 				for at = end; at < hi && entry.Null(at); at++ {

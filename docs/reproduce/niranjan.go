@@ -121,8 +121,8 @@ func ekfIsLaplace(*Context) Found {
 			panic(err)
 		}
 		a, b := newFilter(m, filter.Laplace{}, rows), newFilter(m, filter.EKF{}, rows)
-		learn(a, &rows.Batch)
-		learn(b, &rows.Batch)
+		learn(a, rows.All())
+		learn(b, rows.All())
 		fa, fb := posterior(a), posterior(b)
 		for j := range fa.Beliefs {
 			worst = max(worst, math.Abs(fa.Beliefs[j].Mean-fb.Beliefs[j].Mean))
@@ -191,7 +191,7 @@ func iteratedMode(*Context) Found {
 		s := newFilter(m, filter.EKF{}, rows)
 		for i := range x {
 			before := posterior(s)
-			learn(s, part(&rows.Batch, i, i+1))
+			learn(s, part(rows.All(), i, i+1))
 			after := posterior(s)
 			// P0 x by the packed factor of P0
 			z := append([]float64{1}, x[i]...)
@@ -260,10 +260,10 @@ func twoGaussiansUnder(variance float64) (text string, falls bool) {
 			var dirs [3][2]float64
 			var preds [3][]float64
 			for i, s := range fs {
-				learn(s, part(&rows.Batch, from, marks[k]))
+				learn(s, part(rows.All(), from, marks[k]))
 				f := posterior(s)
 				dirs[i] = [2]float64{f.Beliefs[1].Mean, f.Beliefs[2].Mean}
-				preds[i], _ = latent(s, part(&rows.Batch, 0, 200))
+				preds[i], _ = latent(s, part(rows.All(), 0, 200))
 				bayes[k] = append(bayes[k], angle(dirs[i], dir))
 			}
 			for i := range 3 {
@@ -352,11 +352,12 @@ func australianCredit(c *Context) Found {
 		sl := newFilter(m, filter.Laplace{}, rows)
 		ek := newFilter(logitModel(kernels.Options{AutoMeasurementNoise: true, NoiseFloor: floor}), filter.EKF{}, rows)
 		low := newFilter(logitModel(kernels.Options{AutoMeasurementNoise: true}), filter.EKF{}, rows)
-		test := part(&rows.Batch, train, t.Rows)
+		all := rows.All()
+		test := part(all, train, t.Rows)
 		var jumps, rs, pathS, pathE []float64
 		last := make([]float64, 15)
 		for i := range train {
-			row := part(&rows.Batch, i, i+1)
+			row := part(all, i, i+1)
 			mu, v := latent(ek, row)
 			g := 1 / (1 + math.Exp(-mu[0]))
 			e := ys[i] - g
@@ -371,7 +372,7 @@ func australianCredit(c *Context) Found {
 			jumps = append(jumps, math.Sqrt(jump))
 			pathS, pathE = append(pathS, testError(sl, test)), append(pathE, testError(ek, test))
 		}
-		learn(low, part(&rows.Batch, 0, train))
+		learn(low, part(all, 0, train))
 		batch, err := denseRows(m, xs[:train], ys[:train])
 		if err != nil {
 			panic(err)
@@ -425,10 +426,11 @@ func variation(path []float64) float64 {
 func riskGap(rows *kernels.Rows) (jj, own, inferred float64) {
 	n := rows.Len()
 	cut := n * 2 / 3
-	test := part(&rows.Batch, cut, n)
+	all := rows.All()
+	test := part(all, cut, n)
 	run := func(r filter.Rule, o kernels.Options) float64 {
 		s := newFilter(logitModel(o), r, rows)
-		learn(s, part(&rows.Batch, 0, cut))
+		learn(s, part(all, 0, cut))
 		m, _ := latent(s, test)
 		return auc(test.Y, m)
 	}
@@ -453,7 +455,8 @@ func simulatedRisk(*Context) Found {
 		if err != nil {
 			panic(err)
 		}
-		b := &rows.Batch
+		b := &kernels.Batch{}
+		b.Reset()
 		ones := 0.0
 		for range n {
 			b.Add(0, 1)
@@ -471,6 +474,9 @@ func simulatedRisk(*Context) Found {
 			ones += y
 			b.EndRow()
 			b.Y = append(b.Y, y)
+		}
+		if err := rows.Update(b, false); err != nil {
+			panic(err)
 		}
 		jj, own, inferred := riskGap(rows)
 		holds = holds && own >= jj

@@ -342,8 +342,7 @@ func (s *State) Update(b *kernels.Batch, skip bool) error {
 		o := b.Obs(i)
 		err := l.Check(o)
 		if err == nil {
-			lo, hi := b.Row[i], b.Row[i+1]
-			fs, xs := b.Feature[lo:hi], b.Value[lo:hi]
+			fs, xs := b.Entries(i)
 			if s.drifts {
 				t := s.tick(b, i)
 				for _, f := range fs {
@@ -464,10 +463,11 @@ func (s *State) Linear(b *kernels.Batch, mean, variance []float64) {
 			t++
 		}
 		m, v := b.Shift(i), 0.0
-		for k := b.Row[i]; k < b.Row[i+1]; k++ {
-			x, w := b.Value[k], best.w[b.Feature[k]]
+		fs, xs := b.Entries(i)
+		for k, f := range fs {
+			x, w := xs[k], best.w[f]
 			if s.drifts {
-				w, _ = s.forward(best, int(b.Feature[k]), t)
+				w, _ = s.forward(best, int(f), t)
 			}
 			m += x * w.Mean
 			v += x * x * w.Variance
@@ -516,14 +516,11 @@ func (s *State) Size() int64 {
 func (s *State) Merge(src *State) error {
 	s.Grow()
 	before := len(s.bank[0].w)
-	ids := make([]uint32, len(src.bank[0].w))
-	for j := range ids {
-		id, err := s.Dict.AddRaw(string(src.Dict.Name(uint32(j))))
-		if err != nil {
-			return err
-		}
-		ids[j] = id
+	ids, err := s.Dict.Merge(&src.Dict)
+	if err != nil {
+		return err
 	}
+	ids = ids[:len(src.bank[0].w)] // a name may be there without a row yet
 	s.Grow()
 	// Rows without time count on: src comes after s, and s drifts through its rows.
 	clock, begun := s.clock, s.begun

@@ -232,7 +232,7 @@ type solver func(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error)
 
 // layOut is the problem of the rows, and what it takes of the memory budget.
 func layOut(ctx context.Context, r *kernels.Rows) (*kernels.Problem, *memory.Grant, error) {
-	n, nnz := int64(r.Len()), int64(len(r.Batch.Value))
+	n, nnz := int64(r.Len()), int64(r.Values())
 	g, err := memory.Reserve(12*nnz+60*n+100*int64(r.Dict.Len()), fmt.Sprintf("%d rows with %d values, laid out to be solved", n, nnz))
 	if err != nil {
 		return nil, nil, err
@@ -309,18 +309,19 @@ func standardized(solve solver, centres func(*kernels.Problem) bool) solver {
 // growsFrom is the size of a state from which its growth asks the memory budget first.
 const growsFrom = 16 << 20
 
-// roomForRows says whether more rows can be kept: what holds them grows by copies.
+// roomForRows says whether more rows can be kept: they go into chunks of up to a
+// quarter of what there is, and the names into tables that grow by copies.
 func roomForRows(r *kernels.Rows, more int) error {
 	if n := r.Size(); n > growsFrom {
-		return memory.Room(n, fmt.Sprintf("keeping more than %d rows; a streaming method keeps none", r.Len()+more))
+		return memory.Room(n/4+2*r.Dict.Size(), fmt.Sprintf("keeping more than %d rows; a streaming method keeps none", r.Len()+more))
 	}
 	return nil
 }
 
-// roomToMerge is roomForRows for all rows of src.
+// roomToMerge is roomForRows for all rows of src: their chunks are shared, their
+// names are not.
 func roomToMerge(r, src *kernels.Rows) error {
-	n := r.Size() + 2*src.Size() // the rows of both, and the numbers of src's features changed
-	if n > growsFrom {
+	if n := 2 * (r.Dict.Size() + src.Dict.Size()); n > growsFrom {
 		return memory.Room(n, fmt.Sprintf("keeping %d rows of several threads in one place; a streaming method keeps none", r.Len()+src.Len()))
 	}
 	return nil

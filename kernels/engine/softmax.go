@@ -80,17 +80,16 @@ func (c *Classifier) Merge(_ context.Context, src Fitter) error {
 	if err := roomToMerge(c.Rows, o.Rows); err != nil {
 		return err
 	}
-	rows := *o.Rows
-	rows.Batch.Y = make([]float64, len(o.Batch.Y))
-	for i, y := range o.Batch.Y {
+	to := make([]float64, o.labels.Len())
+	for y := range to {
 		id, err := c.Class(string(o.labels.Name(uint32(y))))
 		if err != nil {
 			return err
 		}
-		rows.Batch.Y[i] = id
+		to[y] = id
 	}
 	c.Numeric = c.Numeric || o.Numeric
-	return c.Rows.Merge(&rows)
+	return c.Rows.Merge(o.Rows.Relabel(to))
 }
 
 // classes are the labels of rows and of the fit continued in their order, and the
@@ -102,9 +101,11 @@ func (c *Classifier) classes() (names []string, place []int) {
 			used[id] = true
 		}
 	}
-	for _, y := range c.Batch.Y {
-		used[int(y)] = true
-	}
+	c.Responses(func(ys []float64) {
+		for _, y := range ys {
+			used[int(y)] = true
+		}
+	})
 	var order []int
 	name := func(id int) string { return string(c.labels.Name(uint32(id))) }
 	for id, is := range used {

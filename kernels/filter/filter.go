@@ -611,8 +611,9 @@ func (s *State) row(b *kernels.Batch, i int) error {
 func (s *State) entries(b *kernels.Batch, i int) float64 {
 	m := b.Shift(i)
 	s.cols, s.vals = s.cols[:0], s.vals[:0]
-	for e := b.Row[i]; e < b.Row[i+1]; e++ {
-		f, x := b.Feature[e], b.Value[e]
+	fs, xs := b.Entries(i)
+	for e, f := range fs {
+		x := xs[e]
 		if j := s.at[f]; j >= 0 {
 			s.cols, s.vals = append(s.cols, j), append(s.vals, x)
 			for k := len(s.cols) - 1; k > 0 && s.cols[k-1] > j; k-- {
@@ -743,18 +744,14 @@ func (s *State) merge(src *State) error {
 	if err := b.Grow(); err != nil {
 		return err
 	}
-	for j := range src.Dict.Len() {
-		if _, err := s.Dict.AddRaw(string(src.Dict.Name(uint32(j)))); err != nil {
-			return err
-		}
+	if _, err := s.Dict.Merge(&src.Dict); err != nil {
+		return err
 	}
 	if err := s.Grow(); err != nil {
 		return err
 	}
-	for j := range s.Dict.Len() {
-		if _, err := b.Dict.AddRaw(string(s.Dict.Name(uint32(j)))); err != nil {
-			return err
-		}
+	if _, err := b.Dict.Merge(&s.Dict); err != nil {
+		return err
 	}
 	if err := b.Grow(); err != nil {
 		return err
@@ -829,10 +826,8 @@ func (s *State) multiply(b *State, passed float64) error {
 	if err := prior.begin(); err != nil {
 		return err
 	}
-	for j := range s.Dict.Len() {
-		if _, err := prior.Dict.AddRaw(string(s.Dict.Name(uint32(j)))); err != nil {
-			return err
-		}
+	if _, err := prior.Dict.Merge(&s.Dict); err != nil {
+		return err
 	}
 	if err := prior.Grow(); err != nil {
 		return err

@@ -189,9 +189,10 @@ func (d *Draw) weight(id uint32) float64 {
 // Errors: a predictor that is not finite.
 func (d *Draw) Linear(b *kernels.Batch, i int) (float64, error) {
 	s := b.Shift(i)
-	for k := b.Row[i]; k < b.Row[i+1]; k++ {
-		if x := b.Value[k]; x != 0 {
-			s += x * d.weight(b.Feature[k])
+	fs, xs := b.Entries(i)
+	for k, x := range xs {
+		if x != 0 {
+			s += x * d.weight(fs[k])
 		}
 	}
 	if !finite(s) {

@@ -164,9 +164,10 @@ func (s *Scorer) Linear(b *kernels.Batch, i int) (m, v float64, err error) {
 	joint := s.Fit.Covariance.Form != gauss.Diagonal
 	s.at, s.val = s.at[:0], s.val[:0]
 	m = b.Shift(i)
-	for k := b.Row[i]; k < b.Row[i+1]; k++ {
-		w, at := s.belief(b.Feature[k])
-		x := b.Value[k]
+	fs, xs := b.Entries(i)
+	for k, f := range fs {
+		w, at := s.belief(f)
+		x := xs[k]
 		m += x * w.Mean
 		if joint && at >= 0 {
 			s.at, s.val = append(s.at, at), append(s.val, x)

@@ -89,8 +89,9 @@ func (s *Scorer) Linear(b *kernels.Batch, i int) (mean, cov []float64, err error
 			s.mean[k] = b.Shift(i)
 		}
 	}
-	for e := b.Row[i]; e < b.Row[i+1]; e++ {
-		id, x := b.Feature[e], b.Value[e]
+	fs, xs := b.Entries(i)
+	for e, id := range fs {
+		x := xs[e]
 		if at := s.Belief(id); at >= 0 {
 			s.at, s.val = append(s.at, at), append(s.val, x)
 			continue

@@ -182,6 +182,56 @@ func (v *Vec) Float(i int) float64 {
 	return v.integer(v.Type, i)
 }
 
+// FloatsTo sets dst to entries lo, lo+1, ... as Float gives them; NULL ones are
+// anything.
+func (v *Vec) FloatsTo(dst []float64, lo int) {
+	switch v.Type {
+	case Double:
+		copy(dst, v.Floats()[lo:])
+	case Float:
+		convert[float32](v, dst, lo)
+	case Integer:
+		convert[int32](v, dst, lo)
+	case BigInt:
+		convert[int64](v, dst, lo)
+	case Boolean:
+		convert[uint8](v, dst, lo)
+	default:
+		for k := range dst {
+			if !v.Null(lo + k) {
+				dst[k] = v.Float(lo + k)
+			}
+		}
+	}
+}
+
+func convert[T uint8 | int32 | int64 | float32](v *Vec, dst []float64, lo int) {
+	if len(dst) == 0 {
+		return
+	}
+	for k, x := range unsafe.Slice((*T)(unsafe.Add(v.data, uintptr(lo)*unsafe.Sizeof(T(0)))), len(dst)) {
+		dst[k] = float64(x)
+	}
+}
+
+// IntsTo sets dst to entries lo, lo+1, ... of integers; it reports false where the
+// type is wider than 64 bits with sign.
+func (v *Vec) IntsTo(dst []int64, lo int) bool {
+	switch v.Type {
+	case BigInt:
+		if len(dst) > 0 {
+			copy(dst, unsafe.Slice((*int64)(unsafe.Add(v.data, uintptr(lo)*8)), len(dst)))
+		}
+		return true
+	case UBigInt, HugeInt, UHugeInt:
+		return false
+	}
+	for k := range dst {
+		dst[k] = int64(v.integer(v.Type, lo+k))
+	}
+	return true
+}
+
 func (v *Vec) integer(t TypeID, i int) float64 {
 	switch t {
 	case Boolean, UTinyInt:

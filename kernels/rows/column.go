@@ -1,0 +1,52 @@
+// Package rows turns columns of a table into the batches that engines take:
+// features become numbers, once for every producer. DuckDB vectors and Arrow arrays
+// are views that it reads a block of rows at a time.
+package rows
+
+import "github.com/bglm/bglm/kernels"
+
+// Kind is what a column holds.
+type Kind uint8
+
+// The kinds of columns. Other is anything that makes no feature.
+const (
+	Other  Kind = iota
+	Null        // nothing but NULL
+	Number      // Floats; Ints too where Integer says so
+	Bool        // Floats are 0 and 1
+	Date        // Floats are days since 1970
+	Text        // Texts
+	Coded       // text by code: Code, Codes, Label
+	List        // Span, Child(0)
+	Map         // Span, Child(0) is a Struct of key and value
+	Struct      // Child by field
+)
+
+// Column is a view of a column of a chunk of rows. Entries of a list's child are
+// counted over all lists. A view may become invalid when the call it was made for
+// returns: nothing of it is kept.
+type Column interface {
+	Kind() Kind
+	Name() string
+	// Type is the type as the user knows it, for errors.
+	Type() string
+	// MayNull says whether any entry can be NULL; Null says it of one.
+	MayNull() bool
+	Null(i int) bool
+	// Floats sets dst to entries lo, lo+1, ...; those of NULL entries are anything.
+	Floats(dst []float64, lo int)
+	// Integer says whether Ints reads the column; Ints reports false where an entry
+	// does not fit and Int text must be asked for.
+	Integer() bool
+	Ints(dst []int64, lo int) bool
+	AppendInt(dst []byte, i int) []byte
+	// Texts sets dst to entries lo, lo+1, ...; those of NULL entries are anything.
+	Texts(dst []kernels.Text, lo int)
+	// Code is the place of entry i in a dictionary of labels.
+	Code(i int) int
+	Label(code int) (string, error)
+	// Span is where entry i of a list lies in its child; undefined for NULL.
+	Span(i int) (lo, hi int)
+	Children() int
+	Child(k int) Column
+}

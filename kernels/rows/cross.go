@@ -1,0 +1,158 @@
+package rows
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/bglm/bglm/kernels"
+)
+
+// Term is a feature column, or the interaction of several.
+//
+// A number is the feature `name` with that value; text, BOOLEAN and dates are
+// `name=value` with 1, and a list of text is one such feature an element. A
+// struct, a map, a list of struct(feature, value) or of numbers stands for the
+// features it holds, under their own names.
+//
+// An interaction has one feature a row, named after all of its columns: a:b for
+// numbers, a:b=x:y where some are not (their values joined; a colon or backslash
+// inside a value is escaped by a backslash), its value the product of the
+// numbers. It is absent where one of its columns is NULL.
+type Term []Column
+
+// NewTerms returns the encoder of rows whose features are terms, beside those of x
+// where that is not nil.
+// Errors: a column whose type makes no feature.
+func NewTerms(x Column, terms []Term, w Words) (*Encoder, error) {
+	e := &Encoder{words: w}
+	if x != nil {
+		e.null = append(e.null, x)
+		if x.Kind() != Null {
+			ok, err := e.container(x, "column "+x.Name(), true)
+			if err != nil {
+				return nil, err
+			}
+			if !ok {
+				return nil, fmt.Errorf("column %s is %s; allowed: %s", x.Name(), x.Type(), w.Containers)
+			}
+		}
+	}
+	for _, t := range terms {
+		if len(t) > 1 {
+			if err := e.interaction(t); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		ok, err := e.container(t[0], "column "+t[0].Name(), false)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			continue
+		}
+		if ok, err = e.field(t[0]); err != nil {
+			return nil, err
+		}
+		if !ok {
+			return nil, fmt.Errorf("column %s is %s; allowed: %s, and as the features of a row %s",
+				t[0].Name(), t[0].Type(), w.Contents, w.Containers)
+		}
+	}
+	e.done()
+	return e, nil
+}
+
+func (e *Encoder) interaction(parts Term) error {
+	names := make([]string, len(parts))
+	for k, c := range parts {
+		names[k] = c.Name()
+	}
+	name := strings.Join(names, ":")
+	for _, c := range parts {
+		switch c.Kind() {
+		case Number, Text, Coded, Bool, Date, Null:
+		default:
+			return fmt.Errorf("term %s: column %s is %s; allowed in an interaction: numbers, text, booleans and dates", name, c.Name(), c.Type())
+		}
+	}
+	e.add(term{kind: cross, name: name, parts: parts})
+	return nil
+}
+
+// readCross reads an interaction row by row: most have few columns.
+func (e *Encoder) readCross(t *term) {
+	n := e.hi - e.lo
+	t.miss, t.x, t.t = resize(t.miss, n), resize(t.x, n), resize(t.t, n)
+	hasLevels := t.hasLevels()
+	for r := range n {
+		t.miss[r] = !e.here(r)
+		if t.miss[r] {
+			continue
+		}
+		v, text := 1.0, e.buf[:0]
+		first := true
+		for _, c := range t.parts {
+			if t.miss[r] = c.Null(e.lo + r); t.miss[r] {
+				break
+			}
+			var x [1]float64
+			if c.Kind() == Number {
+				if c.Floats(x[:], e.lo+r); !finite(x[0]) {
+					e.fault(r, notFinite(c.Name(), x[0]))
+				}
+				v *= x[0]
+				continue
+			}
+			if !first {
+				text = append(text, ':')
+			}
+			first = false
+			text = e.appendPart(text, c, r)
+		}
+		e.buf = text[:0]
+		if t.miss[r] {
+			continue
+		}
+		if !finite(v) {
+			e.fault(r, notFinite(t.name, v))
+		}
+		t.x[r] = v
+		if hasLevels {
+			t.t[r] = t.value(text)
+		}
+	}
+}
+
+// appendPart appends the level of column c at row r of the block.
+func (e *Encoder) appendPart(text []byte, c Column, r int) []byte {
+	switch c.Kind() {
+	case Text:
+		var t [1]kernels.Text
+		c.Texts(t[:], e.lo+r)
+		return appendLevel(text, t[0].String())
+	case Coded:
+		s, err := c.Label(c.Code(e.lo + r))
+		if err != nil {
+			e.fault(r, err)
+		}
+		return appendLevel(text, s)
+	}
+	var x [1]float64
+	c.Floats(x[:], e.lo+r)
+	if c.Kind() == Date {
+		return AppendDate(text, x[0])
+	}
+	return fmt.Appendf(text, "%v", x[0] != 0)
+}
+
+// appendLevel escapes what separates the values of an interaction.
+func appendLevel(dst []byte, s string) []byte {
+	for i := range len(s) {
+		if s[i] == ':' || s[i] == '\\' {
+			dst = append(dst, '\\')
+		}
+		dst = append(dst, s[i])
+	}
+	return dst
+}

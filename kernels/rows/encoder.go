@@ -1,0 +1,624 @@
+package rows
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/bglm/bglm/kernels"
+)
+
+// block is how many rows are read ahead: their entries stay in the near caches.
+const block = 512
+
+// Encoder numbers the features of rows, a block of them at a time: a column is
+// read as a whole, its names are hashed and looked up together, then the rows are
+// put together from the numbers. It is used by one goroutine at a time.
+//
+// New names are numbered in the order of the rows and of the features in a row, so
+// that numbers do not depend on how the rows were cut.
+type Encoder struct {
+	words Words
+	null  []Column // a row is NULL where one of them is
+	terms []term
+	cols  *kernels.Columns
+	dups  bool // a row can name a feature twice, the intercept included
+	wide  bool // terms hold several entries a row
+
+	lo, hi int // rows that are loaded
+	faults []fault
+	dict   *kernels.Dict // whose numbers codes have
+
+	seen    kernels.Scratch
+	probe   kernels.Probe
+	buf     []byte
+	floats  []float64
+	present []bool
+}
+
+// fault is what is wrong with a row.
+type fault struct {
+	row int
+	err error
+}
+
+// ErrValue is an error that concerns the values of one row.
+type ErrValue struct {
+	Err error
+	Row int // set by Source.Feed
+}
+
+func (e ErrValue) Error() string { return e.Err.Error() }
+func (e ErrValue) Unwrap() error { return e.Err }
+
+func notFinite(name string, v float64) error {
+	return ErrValue{Err: fmt.Errorf("feature %q has the value %v; allowed: finite numbers", name, v)}
+}
+
+func finite(v float64) bool { return math.Abs(v) <= math.MaxFloat64 }
+
+type kind uint8
+
+const (
+	number kind = iota // the feature `name` with a value
+	level              // `name=text`
+	day                // `name=2024-01-31`
+	coded              // `name=label` by code
+	cross              // an interaction: `a:b`, or `a:b=x:y` with levels
+	levels             // one level for each element of a list
+	names              // each element of a list is a whole name
+	pairs              // keys and values
+	dense              // features 1..d
+)
+
+// term is a column, or an interaction of several, and what was read of it.
+type term struct {
+	kind  kind
+	name  string
+	col   Column
+	entry Column         // of pairs: the struct, whose NULLs count
+	key   Column         // elements of levels and names, keys of pairs
+	val   Column         // values of pairs and dense
+	parts []Column       // of an interaction
+	named kernels.Column // what its texts belong to; Names where whole
+	text  kernels.Text   // number, and cross without levels: the name
+	whole bool           // the column's name holds '=': texts are whole names
+	ints  bool           // keys are numbers
+	exact bool           // of this block: keys are in int, not text
+	wide  int            // of this block: the longest list
+
+	miss []bool // of a single entry: row has none; empty for none at all
+	off  []int  // of several: entries off[r] to off[r+1]
+	t    []kernels.Text
+	i    []int64
+	x    []float64
+	id   []uint32
+
+	label []label // of codes
+	own   kernels.Column
+}
+
+// label is the text of a code, made when it is first met.
+type label struct {
+	text  kernels.Text
+	known bool
+}
+
+func (t *term) several() bool { return t.kind >= levels }
+
+// Words are the types that are allowed, as the user knows them, for errors.
+type Words struct {
+	Containers string // what x can be
+	Contents   string // what a column of it can be
+}
+
+// NewEncoder returns the encoder of the rows whose features are x: a struct of
+// named columns, a map, a list of struct(feature, value), of text or of numbers;
+// what names it in errors.
+// Errors: another type.
+func NewEncoder(x Column, what string, w Words) (*Encoder, error) {
+	e := &Encoder{words: w}
+	e.null = append(e.null, x)
+	if x.Kind() == Null {
+		return e, nil
+	}
+	ok, err := e.container(x, what, true)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return nil, fmt.Errorf("%s is %s; allowed: %s", what, x.Type(), e.words.Containers)
+	}
+	e.done()
+	return e, nil
+}
+
+// container adds the features that x holds; it says false where x is no
+// container. Lists of text count as one only where alone is set.
+func (e *Encoder) container(x Column, what string, alone bool) (bool, error) {
+	bad := func(why string) error {
+		return fmt.Errorf("%s is %s%s; allowed: %s", what, x.Type(), why, e.words.Containers)
+	}
+	fits := func(k, v Column) bool {
+		return (k.Kind() == Text || k.Integer() || k.Kind() == Null) && (v.Kind() == Number || v.Kind() == Null)
+	}
+	switch x.Kind() {
+	case Struct:
+		for k := range x.Children() {
+			c := x.Child(k)
+			if c.Name() == "" {
+				return false, bad(", a row without field names")
+			}
+			ok, err := e.field(c)
+			if err != nil {
+				return false, err
+			}
+			if !ok {
+				return false, fmt.Errorf("%s field %q is %s; allowed in a STRUCT: %s", what, c.Name(), c.Type(), e.words.Contents)
+			}
+		}
+		return true, nil
+	case Map:
+		s := x.Child(0)
+		if s.Kind() != Struct || s.Children() != 2 || !fits(s.Child(0), s.Child(1)) {
+			return false, bad("")
+		}
+		e.add(term{kind: pairs, col: x, entry: s, key: s.Child(0), val: s.Child(1)})
+		return true, nil
+	case List:
+		c := x.Child(0)
+		switch c.Kind() {
+		case Null:
+			return true, nil
+		case Number:
+			e.add(term{kind: dense, col: x, val: c})
+			return true, nil
+		case Text:
+			if alone {
+				e.add(term{kind: names, col: x, key: c})
+			}
+			return alone, nil
+		case Struct:
+			var k, v Column
+			for i := range c.Children() {
+				switch f := c.Child(i); {
+				case strings.EqualFold(f.Name(), "feature"):
+					k = f
+				case strings.EqualFold(f.Name(), "value"):
+					v = f
+				}
+			}
+			if k == nil || v == nil || c.Children() != 2 {
+				return false, bad("; its entries need the fields feature and value")
+			}
+			if !fits(k, v) {
+				return false, bad("; feature must be VARCHAR or an integer, value a number")
+			}
+			e.add(term{kind: pairs, col: x, entry: c, key: k, val: v})
+			return true, nil
+		}
+		return false, nil
+	}
+	return false, nil
+}
+
+// field adds a named column; it says false where that makes no feature.
+func (e *Encoder) field(c Column) (bool, error) {
+	t := term{name: c.Name(), col: c}
+	switch c.Kind() {
+	case Null:
+		return true, nil
+	case Number:
+		t.kind = number
+	case Bool, Coded:
+		t.kind = coded
+	case Text:
+		t.kind = level
+	case Date:
+		t.kind = day
+	case List:
+		switch in := c.Child(0); in.Kind() {
+		case Null:
+			return true, nil
+		case Text:
+			t.kind, t.key = levels, in
+		default:
+			return false, nil
+		}
+	default:
+		return false, nil
+	}
+	e.add(t)
+	return true, nil
+}
+
+func (e *Encoder) add(t term) {
+	switch t.kind {
+	case levels, names, pairs:
+		e.dups = true // a key may be the intercept's name
+	}
+	if t.name == kernels.Intercept || strings.Contains(t.name, "=") {
+		e.dups, t.whole = true, strings.Contains(t.name, "=")
+	}
+	t.text = kernels.NewText(t.name)
+	t.named = kernels.Names
+	t.ints = t.kind == pairs && t.key.Integer()
+	e.wide = e.wide || t.several()
+	e.terms = append(e.terms, t)
+}
+
+// done closes the list of terms.
+func (e *Encoder) done() {
+	var cols []string
+	for k := range e.terms {
+		t := &e.terms[k]
+		if t.split() {
+			cols = append(cols, t.name)
+		}
+		if t.kind >= levels && len(e.terms) > 1 {
+			e.dups = true // names of different terms can be equal
+		}
+	}
+	if e.cols = sharedColumns(cols); e.cols != nil {
+		for k := range e.terms {
+			if t := &e.terms[k]; t.split() {
+				t.own, _ = e.cols.Column(t.name)
+			}
+		}
+	}
+}
+
+// split says whether the term's names are column=value with a column of their own.
+func (t *term) split() bool {
+	switch t.kind {
+	case level, day, coded, levels:
+		return !t.whole
+	case cross:
+		return !t.whole && t.hasLevels()
+	}
+	return false
+}
+
+func (t *term) hasLevels() bool {
+	return slices.ContainsFunc(t.parts, func(c Column) bool { return c.Kind() != Number })
+}
+
+var (
+	columnSets   sync.Map // names -> *kernels.Columns, so that dictionaries share them
+	columnSetsMu sync.Mutex
+	columnCount  int
+)
+
+const columnLimit = 1024
+
+func sharedColumns(cols []string) *kernels.Columns {
+	if len(cols) == 0 {
+		return nil
+	}
+	key := strings.Join(cols, "\x00")
+	if c, ok := columnSets.Load(key); ok {
+		return c.(*kernels.Columns)
+	}
+	columnSetsMu.Lock()
+	defer columnSetsMu.Unlock()
+	if columnCount++; columnCount > columnLimit {
+		columnSets.Clear()
+		columnCount = 1
+	}
+	c, _ := columnSets.LoadOrStore(strings.Clone(key), kernels.NewColumns(cloneAll(cols)))
+	return c.(*kernels.Columns)
+}
+
+func cloneAll(s []string) []string {
+	out := make([]string, len(s))
+	for i := range s {
+		out[i] = strings.Clone(s[i])
+	}
+	return out
+}
+
+// Null says whether row i has no features at all: x is NULL.
+func (e *Encoder) Null(i int) bool {
+	for _, c := range e.null {
+		if c.Null(i) {
+			return true
+		}
+	}
+	return false
+}
+
+func resize[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n, n+n/4)
+	}
+	return s[:n]
+}
+
+// load reads rows [lo, hi) of all columns.
+func (e *Encoder) load(lo, hi int) {
+	e.lo, e.hi = lo, hi
+	e.faults = e.faults[:0]
+	n := hi - lo
+	none := false
+	for _, c := range e.null {
+		none = none || c.MayNull()
+	}
+	e.present = e.present[:0]
+	if none {
+		e.present = resize(e.present, n)
+		for r := range n {
+			e.present[r] = !e.Null(lo + r)
+		}
+	}
+	for k := range e.terms {
+		e.read(&e.terms[k])
+	}
+}
+
+// Forget drops what was loaded: the columns or the dictionary are others now.
+func (e *Encoder) Forget() { e.lo, e.hi, e.dict = 0, 0, nil }
+
+// fault notes that row r of the block is bad; the first thing found in a row stays.
+func (e *Encoder) fault(r int, err error) {
+	for _, f := range e.faults {
+		if f.row == r {
+			return
+		}
+	}
+	e.faults = append(e.faults, fault{r, err})
+}
+
+// here says whether row r of the block has features at all.
+func (e *Encoder) here(r int) bool { return len(e.present) == 0 || e.present[r] }
+
+func (e *Encoder) read(t *term) {
+	n := e.hi - e.lo
+	if t.several() {
+		e.readSeveral(t)
+		return
+	}
+	t.id = resize(t.id, n)
+	t.miss = t.miss[:0]
+	if t.kind != cross && t.col.MayNull() || len(e.present) > 0 {
+		t.miss = resize(t.miss, n)
+		for r := range n {
+			t.miss[r] = !e.here(r) || t.kind != cross && t.col.Null(e.lo+r)
+		}
+	}
+	switch t.kind {
+	case number:
+		t.x = resize(t.x, n)
+		t.col.Floats(t.x, e.lo)
+		for r, v := range t.x {
+			if !finite(v) && (len(t.miss) == 0 || !t.miss[r]) {
+				e.fault(r, notFinite(t.name, v))
+			}
+		}
+	case level:
+		t.t = resize(t.t, n)
+		t.col.Texts(t.t, e.lo)
+		if t.whole {
+			for r := range t.t {
+				if len(t.miss) == 0 || !t.miss[r] {
+					t.t[r] = kernels.NewText(t.name + "=" + t.t[r].String())
+				}
+			}
+		}
+	case day:
+		t.t = resize(t.t, n)
+		e.floats = resize(e.floats, n)
+		t.col.Floats(e.floats, e.lo)
+		for r, d := range e.floats {
+			switch {
+			case len(t.miss) > 0 && t.miss[r]:
+			case r > 0 && d == e.floats[r-1] && (len(t.miss) == 0 || !t.miss[r-1]):
+				t.t[r] = t.t[r-1]
+			default:
+				e.buf = AppendDate(e.buf[:0], d)
+				t.t[r] = t.value(e.buf)
+			}
+		}
+	case coded:
+		e.readCodes(t)
+	case cross:
+		e.readCross(t)
+	}
+}
+
+// value is the text of a level, the whole name where the column's name holds '='.
+func (t *term) value(b []byte) kernels.Text {
+	if t.whole {
+		return kernels.NewText(t.name + "=" + string(b))
+	}
+	return kernels.CopyText(b)
+}
+
+// readCodes turns codes into the texts of their labels, each made once.
+func (e *Encoder) readCodes(t *term) {
+	t.t = resize(t.t, e.hi-e.lo)
+	if t.col.Kind() == Bool {
+		e.floats = resize(e.floats, e.hi-e.lo)
+		t.col.Floats(e.floats, e.lo)
+	}
+	for r := range t.t {
+		if len(t.miss) > 0 && t.miss[r] {
+			continue
+		}
+		c := 0
+		if t.col.Kind() != Bool {
+			c = t.col.Code(e.lo + r)
+		} else if e.floats[r] != 0 {
+			c = 1
+		}
+		if c >= len(t.label) {
+			t.label = append(t.label, make([]label, max(2, c+1-len(t.label)))...)
+		}
+		l := &t.label[c]
+		if !l.known {
+			s, err := labelOf(t.col, c)
+			if err != nil {
+				e.fault(r, err)
+				continue
+			}
+			l.text, l.known = t.value([]byte(s)), true
+		}
+		t.t[r] = l.text
+	}
+}
+
+func labelOf(c Column, code int) (string, error) {
+	if c.Kind() == Bool {
+		return [2]string{"false", "true"}[code], nil
+	}
+	return c.Label(code)
+}
+
+func (e *Encoder) readSeveral(t *term) {
+	n := e.hi - e.lo
+	t.off = resize(t.off, n+1)
+	t.t, t.i, t.x, t.id = t.t[:0], t.i[:0], t.x[:0], t.id[:0]
+	t.off[0], t.wide = 0, 0
+	skip := t.kind == pairs && (t.entry.MayNull() || t.key.MayNull() || t.val.MayNull()) ||
+		t.kind == dense && t.val.MayNull() || (t.kind == levels || t.kind == names) && t.key.MayNull()
+	t.exact = t.ints
+	mayNull := t.col.MayNull()
+	if t.kind == pairs && (t.key.Kind() == Null || t.val.Kind() == Null) {
+		clear(t.off)
+		return
+	}
+	for r := range n {
+		at := t.off[r]
+		t.off[r+1] = at
+		i := e.lo + r
+		if mayNull && t.col.Null(i) || !e.here(r) {
+			continue
+		}
+		lo, hi := t.col.Span(i)
+		m := hi - lo
+		if m == 0 {
+			continue
+		}
+		t.wide = max(t.wide, m)
+		end := at + m
+		if t.kind == pairs || t.kind == dense {
+			t.x = slices.Grow(t.x, m)[:end]
+			t.val.Floats(t.x[at:end], lo)
+		}
+		switch {
+		case t.exact:
+			t.i = slices.Grow(t.i, m)[:end]
+			if !t.key.Ints(t.i[at:end], lo) {
+				e.intsAsTexts(t, at)
+				e.appendIntTexts(t, lo, hi)
+			}
+		case t.ints:
+			e.appendIntTexts(t, lo, hi)
+		case t.kind != dense:
+			t.t = slices.Grow(t.t, m)[:end]
+			t.key.Texts(t.t[at:end], lo)
+		}
+		if t.kind == dense {
+			t.i = slices.Grow(t.i, m)[:end]
+			for k := range m {
+				t.i[at+k] = int64(k + 1)
+			}
+		}
+		if skip {
+			end = t.drop(at, lo, hi)
+		}
+		t.off[r+1] = end
+		if t.kind == pairs || t.kind == dense {
+			for k := at; k < end; k++ {
+				if !finite(t.x[k]) {
+					e.fault(r, notFinite(e.keyOf(t, k), t.x[k]))
+					break
+				}
+			}
+		}
+	}
+	t.id = resize(t.id, t.off[n])
+	if t.kind == levels && t.whole {
+		for k := range t.t {
+			t.t[k] = kernels.NewText(t.name + "=" + t.t[k].String())
+		}
+	}
+}
+
+// keyOf is the name of entry k, for an error.
+func (e *Encoder) keyOf(t *term, k int) string {
+	if t.exact || t.kind == dense {
+		return fmt.Sprint(t.i[k])
+	}
+	return t.t[k].String()
+}
+
+// intsAsTexts gives up the keys as numbers from entry at on: one does not fit.
+func (e *Encoder) intsAsTexts(t *term, at int) {
+	t.exact = false
+	for _, v := range t.i[:at] {
+		t.t = append(t.t, kernels.NewText(fmt.Sprint(v)))
+	}
+	t.i = t.i[:0]
+}
+
+func (e *Encoder) appendIntTexts(t *term, lo, hi int) {
+	for j := lo; j < hi; j++ {
+		e.buf = e.buf[:0]
+		if !t.key.Null(j) {
+			e.buf = t.key.AppendInt(e.buf, j)
+		}
+		t.t = append(t.t, kernels.CopyText(e.buf))
+	}
+}
+
+// drop closes the gaps of entries that are NULL, from at on, and returns the end.
+func (t *term) drop(at, lo, hi int) int {
+	end := at
+	for j := lo; j < hi; j++ {
+		switch t.kind {
+		case pairs:
+			if t.entry.Null(j) || t.key.Null(j) || t.val.Null(j) {
+				continue
+			}
+		case dense:
+			if t.val.Null(j) {
+				continue
+			}
+		default:
+			if t.key.Null(j) {
+				continue
+			}
+		}
+		from := at + j - lo
+		if len(t.x) > from {
+			t.x[end] = t.x[from]
+		}
+		if len(t.i) > from {
+			t.i[end] = t.i[from]
+		}
+		if len(t.t) > from {
+			t.t[end] = t.t[from]
+		}
+		end++
+	}
+	t.x, t.i, t.t = t.x[:min(len(t.x), end)], t.i[:min(len(t.i), end)], t.t[:min(len(t.t), end)]
+	return end
+}
+
+// AppendDate prints days since 1970 as DuckDB prints a DATE.
+func AppendDate(dst []byte, days float64) []byte {
+	switch days {
+	case math.MaxInt32:
+		return append(dst, "infinity"...)
+	case -math.MaxInt32:
+		return append(dst, "-infinity"...)
+	}
+	y, m, day := time.Unix(int64(days)*86400, 0).UTC().Date()
+	if y > 0 {
+		return fmt.Appendf(dst, "%04d-%02d-%02d", y, m, day)
+	}
+	return fmt.Appendf(dst, "%04d-%02d-%02d (BC)", 1-y, m, day)
+}

@@ -1,0 +1,270 @@
+package rows
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/option"
+)
+
+// Source is the columns that rows are read from. Columns that are nil are absent.
+type Source struct {
+	X                            *Encoder
+	Y                            Column
+	Weight, Offset, Trials, Time Column
+	// Label, where not nil, is the response of row i in place of Y's number.
+	Label func(i int) (float64, error)
+	// Check asks the likelihood about each response with Fail too, to name the row.
+	Check bool
+
+	keep   []bool
+	y      []float64
+	fault  []fault
+	scalar [4][]float64
+}
+
+// Sink is a fit that takes rows, such as an engine's Fitter.
+type Sink interface {
+	Features() *kernels.Dict
+	Update(ctx context.Context, b *kernels.Batch, skip bool) error
+	Skip(n int64)
+}
+
+// Feed reads rows [lo, hi) into dst, a fit of model m; b is memory to work in.
+// void says that a bad row made the fit void.
+// Errors: the first bad row with Fail, as RowError or ErrValue with its place; the
+// dictionary's limit.
+func (s *Source) Feed(ctx context.Context, dst Sink, m *kernels.Model, on option.OnError, lo, hi int, b *kernels.Batch) (void bool, err error) {
+	for from := lo; from < hi; {
+		to := s.X.ensure(from, hi)
+		v, err := s.feed(ctx, dst, m, on, from, to, b)
+		if err != nil {
+			return false, err
+		}
+		void = void || v
+		from = to
+	}
+	return void, nil
+}
+
+func (s *Source) feed(ctx context.Context, dst Sink, m *kernels.Model, on option.OnError, lo, hi int, b *kernels.Batch) (void bool, err error) {
+	n := hi - lo
+	dropped := s.nulls(lo, hi)
+	if dropped > 0 {
+		dst.Skip(int64(dropped))
+		if dropped == n {
+			return false, nil
+		}
+	}
+	if err := s.read(lo, hi, m, on != option.Fail || s.Check); err != nil {
+		return false, err
+	}
+	if bad := len(s.fault); bad > 0 {
+		if on == option.Fail {
+			first := s.fault[0]
+			for _, f := range s.fault {
+				if f.row < first.row {
+					first = f
+				}
+			}
+			var v ErrValue
+			if errors.As(first.err, &v) {
+				return false, ErrValue{Err: v.Err, Row: first.row}
+			}
+			return false, first.err
+		}
+		gone := map[int]bool{}
+		for _, f := range s.fault {
+			s.keep[f.row-lo] = false
+			gone[f.row] = true
+		}
+		if on == option.Skip {
+			dst.Skip(int64(len(gone)))
+		}
+		dropped += len(gone)
+		void = on == option.Null
+		if dropped == n {
+			return void, nil
+		}
+	}
+	keep := s.keep
+	if dropped == 0 {
+		keep = nil
+	}
+	b.Reset()
+	if err := s.X.Append(lo, hi, dst.Features(), m.Intercept, keep, b); err != nil {
+		return void, err
+	}
+	b.Y = compact(b.Y[:0], s.y, keep)
+	for k, to := range [4]*[]float64{&b.Weight, &b.Offset, &b.Trials, &b.Time} {
+		if s.column(k) != nil {
+			*to = compact((*to)[:0], s.scalar[k], keep)
+		}
+	}
+	err = dst.Update(ctx, b, on == option.Skip)
+	if on == option.Null && errors.Is(err, kernels.ErrRow) {
+		return true, nil
+	}
+	return void, err
+}
+
+func (s *Source) column(k int) Column {
+	return [4]Column{s.Weight, s.Offset, s.Trials, s.Time}[k]
+}
+
+// compact appends the entries of src that are kept.
+func compact(dst, src []float64, keep []bool) []float64 {
+	if keep == nil {
+		return append(dst, src...)
+	}
+	for r, v := range src {
+		if keep[r] {
+			dst = append(dst, v)
+		}
+	}
+	return dst
+}
+
+// nulls sets keep to the rows that have all they need and counts the others.
+func (s *Source) nulls(lo, hi int) (dropped int) {
+	s.keep = resize(s.keep, hi-lo)
+	for r := range s.keep {
+		s.keep[r] = true
+	}
+	drop := func(null func(i int) bool) {
+		for r := range s.keep {
+			if s.keep[r] && null(lo+r) {
+				s.keep[r] = false
+				dropped++
+			}
+		}
+	}
+	for _, c := range [...]Column{s.Y, s.Weight, s.Offset, s.Trials, s.Time} {
+		if c != nil && c.MayNull() {
+			drop(c.Null)
+		}
+	}
+	for _, c := range s.X.null {
+		if c.MayNull() {
+			drop(c.Null)
+		}
+	}
+	return dropped
+}
+
+// read reads the scalars of rows [lo, hi) and notes the first fault of each row:
+// the response, its features, then weight, offset and time.
+func (s *Source) read(lo, hi int, m *kernels.Model, check bool) error {
+	n := hi - lo
+	s.fault = s.fault[:0]
+	s.y = resize(s.y, n)
+	if s.Label == nil {
+		s.Y.Floats(s.y, lo)
+	}
+	for k := range s.scalar {
+		if c := s.column(k); c != nil {
+			s.scalar[k] = resize(s.scalar[k], n)
+			c.Floats(s.scalar[k], lo)
+		}
+	}
+	note := func(r int, err error) {
+		for _, f := range s.fault {
+			if f.row == lo+r {
+				return
+			}
+		}
+		s.fault = append(s.fault, fault{lo + r, err})
+	}
+	for r := range n {
+		if !s.keep[r] {
+			continue
+		}
+		if s.Label != nil {
+			var err error
+			if s.y[r], err = s.Label(lo + r); err != nil {
+				if !errors.As(err, &ErrValue{}) {
+					return err
+				}
+				note(r, err)
+				continue
+			}
+		}
+		if !finite(s.y[r]) {
+			note(r, ErrValue{Err: fmt.Errorf("y = %v; allowed: finite numbers", s.y[r])})
+			continue
+		}
+		if check && m.Lik != nil { // Update would find it too, but only after its features are known
+			o := lik.Obs{Y: s.y[r], Weight: 1}
+			if s.Trials != nil {
+				o.Trials = s.scalar[2][r]
+			}
+			if err := m.Lik.Check(o); err != nil {
+				note(r, ErrValue{Err: err})
+			}
+		}
+	}
+	s.X.Bad(lo, hi, func(row int, err error) {
+		if s.keep[row-lo] {
+			note(row-lo, err)
+		}
+	})
+	for k, what := range [4]string{"weight", "offset", "", "time"} {
+		if s.column(k) == nil || what == "" { // the likelihood checks trials
+			continue
+		}
+		for r, v := range s.scalar[k] {
+			if !s.keep[r] {
+				continue
+			}
+			if err := checkScalar(what, v); err != nil {
+				note(r, err)
+			}
+		}
+	}
+	return nil
+}
+
+// checkScalar is what is wrong with the weight, offset or time of a row.
+func checkScalar(what string, v float64) error {
+	allowed := "a finite number"
+	switch what {
+	case "weight":
+		if finite(v) && v >= 0 {
+			return nil
+		}
+		allowed += " >= 0"
+	case "time":
+		allowed += ", DATE or TIMESTAMP"
+	}
+	if what != "weight" && finite(v) {
+		return nil
+	}
+	return ErrValue{Err: fmt.Errorf("%s = %v; allowed: %s", what, v, allowed)}
+}
+
+// Obs is the observation of row i and its offset; ok is false where one of its
+// columns is NULL. Errors: a weight or offset that is not allowed.
+func (s *Source) Obs(i int) (o lik.Obs, offset float64, ok bool, err error) {
+	at := func(c Column, absent float64) float64 {
+		if c == nil {
+			return absent
+		}
+		var x [1]float64
+		c.Floats(x[:], i)
+		return x[0]
+	}
+	for _, c := range [...]Column{s.Y, s.Weight, s.Offset, s.Trials} {
+		if c != nil && c.Null(i) {
+			return o, 0, false, nil
+		}
+	}
+	o = lik.Obs{Y: at(s.Y, 0), Weight: at(s.Weight, 1), Trials: at(s.Trials, 0)}
+	offset = at(s.Offset, 0)
+	if err := checkScalar("weight", o.Weight); err != nil {
+		return o, 0, false, err
+	}
+	return o, offset, true, checkScalar("offset", offset)
+}

@@ -1,0 +1,280 @@
+package kernels
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+	"strings"
+	"unsafe"
+)
+
+// Text is a short text as two words, the way DuckDB and Arrow's views lay it
+// out: the length in the lower half of Lo, then up to 12 bytes of text, zeros
+// behind it. A longer text is Long, with its first four bytes in Lo and Hi 0.
+type Text struct {
+	Lo, Hi uint64
+	Long   string
+}
+
+const inlineText = 12
+
+// NewText lays s out; it keeps s itself only where that is long.
+func NewText(s string) Text { return textOf(view(s)) }
+
+// CopyText lays b out and keeps nothing of it.
+func CopyText(b []byte) Text {
+	if len(b) > inlineText {
+		return NewText(string(b))
+	}
+	return textOf(b)
+}
+
+// textOf keeps b where that is long.
+func textOf(b []byte) Text {
+	n := len(b)
+	if n > inlineText {
+		return Text{Lo: uint64(uint32(n)) | uint64(binary.LittleEndian.Uint32(b))<<32, Long: unsafe.String(&b[0], n)}
+	}
+	var w [16]byte
+	binary.LittleEndian.PutUint32(w[:], uint32(n))
+	copy(w[4:], b)
+	return Text{Lo: binary.LittleEndian.Uint64(w[:]), Hi: binary.LittleEndian.Uint64(w[8:])}
+}
+
+// InlineText is the text of two words that DuckDB holds: bytes behind the end do
+// not count. The length must be 12 at most.
+func InlineText(lo, hi uint64) Text {
+	switch n := lo & 0xffffffff; {
+	case n < 4:
+		lo &= 1<<(32+8*n) - 1
+		hi = 0
+	case n < inlineText:
+		hi &= 1<<(8*(n-4)) - 1
+	}
+	return Text{Lo: lo, Hi: hi}
+}
+
+func appendInline(dst []byte, lo, hi uint64) []byte {
+	var w [16]byte
+	binary.LittleEndian.PutUint64(w[:], lo)
+	binary.LittleEndian.PutUint64(w[8:], hi)
+	return append(dst, w[4:4+lo&0xffffffff]...)
+}
+
+func (t *Text) String() string {
+	if t.Long != "" {
+		return t.Long
+	}
+	return string(appendInline(nil, t.Lo, t.Hi))
+}
+
+// ---- hashing -----------------------------------------------------------------
+
+const (
+	k0 = 0x9E3779B97F4A7C15 // 2^64 / golden ratio
+	k1 = 0xD6E8FEB86659FD93
+	k2 = 0xA0761D6478BD642F
+)
+
+func mix(a, b uint64) uint64 {
+	hi, lo := bits.Mul64(a, b)
+	return hi ^ lo
+}
+
+// hashBytes continues seed with b, eight bytes at a time.
+func hashBytes(seed uint64, b []byte) uint64 {
+	n := uint64(len(b))
+	for len(b) > 8 {
+		seed = mix(seed^binary.LittleEndian.Uint64(b), k1)
+		b = b[8:]
+	}
+	var t uint64
+	switch {
+	case len(b) == 8:
+		t = binary.LittleEndian.Uint64(b)
+	case len(b) >= 4:
+		t = uint64(binary.LittleEndian.Uint32(b)) | uint64(binary.LittleEndian.Uint32(b[len(b)-4:]))<<32
+	case len(b) > 0:
+		t = uint64(b[0]) | uint64(b[len(b)>>1])<<8 | uint64(b[len(b)-1])<<16
+	}
+	return mix(mix(seed^t, k1)^n, k2)
+}
+
+// few is the word that hashBytes makes of n < 4 bytes, the lowest ones of w.
+func few(w, n uint64) uint64 {
+	if n == 0 {
+		return 0
+	}
+	return w&0xff | w>>(8*(n>>1))&0xff<<8 | w>>(8*(n-1))&0xff<<16
+}
+
+// hash is hashBytes of the text, without its bytes where they lie in the words.
+func (t *Text) hash(seed uint64) uint64 {
+	n := t.Lo & 0xffffffff
+	w := t.Lo>>32 | t.Hi<<32 // the first eight bytes
+	switch {
+	case n > inlineText:
+		return hashBytes(seed, view(t.Long))
+	case n > 8:
+		seed = mix(seed^w, k1)
+		w = t.Hi >> 32
+		if n == inlineText {
+			w |= w << 32
+		} else {
+			w = few(w, n-8)
+		}
+	case n >= 4:
+		w = w&0xffffffff | w>>(8*(n-4))<<32
+	default:
+		w = few(w, n)
+	}
+	return mix(mix(seed^w, k1)^n, k2)
+}
+
+// hashName is HashName of a text that is a whole name.
+func (t *Text) hashName() uint64 {
+	if t.Long != "" {
+		return HashName(view(t.Long))
+	}
+	if hasEquals(t.Lo>>32) || hasEquals(t.Hi) {
+		var buf [inlineText]byte
+		return HashName(appendInline(buf[:0], t.Lo, t.Hi))
+	}
+	return t.hash(k0)
+}
+
+// hasEquals says whether one of the eight bytes of w is '='.
+func hasEquals(w uint64) bool {
+	const ones, tops = 0x0101010101010101, 0x8080808080808080
+	w ^= '=' * ones
+	return (w-ones)&^w&tops != 0
+}
+
+// HashName is the 64-bit hash behind hash_bits: a fixed function of the name,
+// the same in every version that reads the same beliefs. The name is cut behind
+// its first '='; the first part seeds the second.
+func HashName(name []byte) uint64 {
+	seed := uint64(k0)
+	if i := bytes.IndexByte(name, '='); i >= 0 {
+		seed = hashBytes(k0, name[:i+1])
+		name = name[i+1:]
+	}
+	return hashBytes(seed, name)
+}
+
+func view(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
+
+// ---- columns -------------------------------------------------------------------
+
+// Columns are the columns whose levels become features column=value. They do
+// not change; many dictionaries share them.
+type Columns struct {
+	text []string // "column="
+	seed []uint64 // hash of text
+	at   map[string]uint32
+}
+
+// NewColumns returns the columns of these names. A name that holds '=' itself has
+// no place in it: its features are whole names.
+func NewColumns(names []string) *Columns {
+	c := &Columns{at: make(map[string]uint32, len(names))}
+	for _, n := range names {
+		c.join(n + "=")
+	}
+	return c
+}
+
+func (c *Columns) join(text string) {
+	if _, ok := c.at[text]; ok || strings.IndexByte(text, '=') != len(text)-1 {
+		return
+	}
+	c.text = append(c.text, text)
+	c.seed = append(c.seed, hashBytes(k0, view(text)))
+	c.at[text] = uint32(len(c.text))
+}
+
+// Column is what AddTexts needs of the column that texts belong to.
+type Column struct {
+	id    uint32
+	seed  uint64
+	whole bool
+}
+
+// Names is the Column of texts that are whole names.
+var Names = Column{whole: true, seed: k0}
+
+// Column is the column of that name; false where c has none.
+func (c *Columns) Column(name string) (Column, bool) {
+	id := c.at[name+"="]
+	if id == 0 {
+		return Column{}, false
+	}
+	return Column{id: id, seed: c.seed[id-1]}, true
+}
+
+// Use makes the columns of c known to the dictionary and says whether it has no
+// others. Cost: a comparison where they are those of the last use.
+func (d *Dict) Use(c *Columns) bool {
+	if d.cols == c {
+		return true
+	}
+	switch {
+	case d.cols == nil:
+		d.resplit(c)
+	default:
+		u := d.cols
+		for _, t := range c.text {
+			if u.at[t] > 0 {
+				continue
+			}
+			if u == d.cols { // they are shared
+				u = &Columns{at: map[string]uint32{}}
+				for _, t := range d.cols.text {
+					u.join(t)
+				}
+			}
+			u.join(t)
+		}
+		if u != d.cols {
+			d.resplit(u)
+		}
+	}
+	return d.cols == c
+}
+
+// resplit cuts the whole names that belong to the columns of c, whose first ones
+// are those in use.
+func (d *Dict) resplit(c *Columns) {
+	d.cols = c
+	for id := range d.names {
+		n := &d.names[id]
+		if n.col > 0 {
+			continue
+		}
+		t := Text{Lo: n.lo, Hi: n.hi}
+		if n.lo&0xffffffff > inlineText {
+			t.Long = string(d.long(n))
+		}
+		whole := t.String()
+		i := strings.IndexByte(whole, '=')
+		if i < 0 {
+			continue
+		}
+		if col := c.at[whole[:i+1]]; col > 0 {
+			v := NewText(whole[i+1:])
+			n.col, n.lo, n.hi = col, v.Lo, v.Hi
+			if v.Long != "" {
+				n.hi = uint64(len(d.arena))
+				d.arena = append(d.arena, v.Long...)
+			}
+		}
+	}
+}
+
+// Column is the column of that name, which Use made known.
+func (d *Dict) Column(name string) (Column, bool) {
+	if d.cols == nil {
+		return Column{}, false
+	}
+	return d.cols.Column(name)
+}
