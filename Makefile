@@ -55,6 +55,7 @@ SOAKSEED ?= $(shell date +%s)
 CRAFTED ?= 1000000
 soak: extension ## random statements by the thousand, in this process and in each client (SOAK=20000, SOAKSEED), and a million crafted FITs (CRAFTED)
 	$(GO) test ./udf -run 'TestCraftedFits' -count=1 -v -timeout 24h -crafted $(CRAFTED) -crafted-sql $(SOAK) -crafted-seed $(SOAKSEED)
+	$(GO) test ./arrowio -run 'TestCraftedTables' -count=1 -v -timeout 24h -crafted $(CRAFTED)
 	BGLM_EXTENSION=$(CURDIR)/$(BUILD)/bglm.duckdb_extension $(GO) test ./udf/sqltest -run 'TestHostile$$|TestHostileClients' -count=1 -v -timeout 24h -hostile $(SOAK) -hostile-seed $(SOAKSEED)
 
 # DuckDB's own library is not instrumented, so that container checks and the leak
