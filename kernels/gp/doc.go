@@ -34,6 +34,10 @@
 // Newton's method floors W at 0 on the way to it; should the factor fail at the end, so
 // does the posterior, and the status counts the rows.
 //
+// There may be several modes. Where the first one gives up rows, others are looked for by
+// likelihoods that are at first so wide that one mode is left, then narrow; the one of
+// most evidence wins, and the status says so.
+//
 // # Evidence
 //
 //	log q(y) = Σ log p(y_i | η̂_i) - ½ αᵀ(f̂ - mean) - Σ log L_ii

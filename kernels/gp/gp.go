@@ -82,7 +82,8 @@ type Posterior struct {
 // before there is a first posterior.
 //
 // Cost: n³/3 operations for each Newton step, of which there are about 3 to 10, and n³ for
-// the root. With auto parameters some 20 to 60 mode searches, and 3n³ for each gradient.
+// the root; ten times the steps or more where a likelihood that is not log-concave gives
+// up rows. With auto parameters some 20 to 60 mode searches, and 3n³ for each gradient.
 // The result is a function of the arguments alone, TimeLimit apart.
 //
 // Source: Rasmussen and Williams (2006), algorithms 3.1, 3.2 and 5.1.
@@ -116,8 +117,8 @@ func fit(l lik.Likelihood, x *dense.Matrix, y, weight, offset, trials []float64,
 	s := newSearch(d, newGeometry(k, x), o)
 	if n := x.Rows; n > 0 && o.auto() {
 		err = s.byEvidence(o)
-	} else {
-		err = s.fit(o.parameters(l))
+	} else if err = s.fit(o.parameters(l)); err == nil {
+		err = s.highest()
 	}
 	if err != nil {
 		return nil, err

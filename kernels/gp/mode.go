@@ -6,6 +6,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/lik"
 )
 
 // parameters of the process.
@@ -45,6 +46,9 @@ type search struct {
 	floored     int     // rows whose negative curvature was taken as 0
 	status      string  // why the mode was not reached
 	outer       string  // what to say about the search of parameters
+	note        string  // and about other modes
+
+	only []bool // the rows that count, nil for all
 }
 
 // point is the likelihood at f.
@@ -91,7 +95,8 @@ func (s *search) fit(p parameters) error {
 	return s.finish()
 }
 
-// begin goes to alpha, or to f = mean where that has the higher log posterior.
+// begin goes to alpha, or to f = mean where that has the higher log posterior. Where
+// there may be several modes it stays with the one that alpha is near.
 func (s *search) begin() error {
 	warm := math.Inf(-1)
 	for _, a := range s.alpha {
@@ -105,7 +110,7 @@ func (s *search) begin() error {
 	}
 	clear(s.next.f)
 	s.look(&s.next)
-	if s.next.logLik < warm {
+	if _, bumpy := s.lik.(lik.Bumpy); s.next.logLik < warm || bumpy && finite(warm) {
 		return nil
 	}
 	if math.IsInf(s.next.logLik, -1) {
@@ -134,6 +139,10 @@ func (s *search) move() {
 func (s *search) look(pt *point) {
 	sum := 0.0
 	for i, f := range pt.f {
+		if s.only != nil && !s.only[i] {
+			pt.d1[i], pt.w[i] = 0, 0
+			continue
+		}
 		logp, d1, d2 := s.lik.LogLik(s.obs(i), s.mean+f+s.shift(i))
 		if !finite(logp) || !finite(d1) || !finite(d2) {
 			pt.logLik = math.Inf(-1)
@@ -477,6 +486,8 @@ func (s *search) sentence() string {
 	switch {
 	case s.status != "":
 		return s.status
+	case s.outer != "" && s.note != "":
+		return s.outer + "; " + s.note
 	case s.outer != "":
 		return s.outer
 	case s.floored > 0:
@@ -484,5 +495,5 @@ func (s *search) sentence() string {
 	case s.ridge > 1e-8:
 		return fmt.Sprintf("the data are so precise that rounding hides %.1g of the curvature: log_evidence and variances are approximate", s.ridge)
 	}
-	return "ok"
+	return kernels.Or(s.note, "ok")
 }

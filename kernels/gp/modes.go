@@ -1,0 +1,79 @@
+package gp
+
+import (
+	"github.com/bglm/bglm/kernels/internal/mode"
+	"github.com/bglm/bglm/kernels/lik"
+)
+
+// highest goes on to the best mode that can be found, and notes what to say about the
+// others.
+func (s *search) highest() error {
+	s.note = ""
+	l, bumpy := s.lik.(lik.Bumpy)
+	if !bumpy || s.status != "" {
+		return nil
+	}
+	h := &hiker{search: s, eta: make([]float64, len(s.y)), done: true}
+	r, err := mode.Highest(h, l)
+	if err == nil {
+		s.note = r.Note()
+		_, err = h.LogEvidence()
+	}
+	return err
+}
+
+// hiker is a search as a mode.Climber.
+type hiker struct {
+	*search
+	eta  []float64
+	done bool // the search is finished where it stands
+}
+
+func (h *hiker) Climb(l lik.Likelihood, only []bool) error {
+	s := h.search
+	own := s.lik
+	h.done = false
+	s.status = ""
+	s.lik, s.only = l, only
+	s.move()
+	err := errOverflow
+	if finite(s.now.logLik) {
+		err = s.mode()
+	}
+	if s.lik, s.only = own, nil; l != own || only != nil {
+		s.move()
+	}
+	return err
+}
+
+func (h *hiker) At() []float64 { return h.alpha }
+
+func (h *hiker) Go(alpha []float64) {
+	h.done = false
+	if alpha == nil {
+		clear(h.alpha)
+	} else {
+		copy(h.alpha, alpha)
+	}
+	h.move()
+}
+
+func (h *hiker) Predictor() []float64 {
+	for i, f := range h.now.f {
+		h.eta[i] = h.mean + f + h.shift(i)
+	}
+	return h.eta
+}
+
+func (h *hiker) Obs(i int) lik.Obs { return h.obs(i) }
+func (h *hiker) Late() bool        { return h.late() }
+
+func (h *hiker) LogEvidence() (float64, error) {
+	if !h.done {
+		if err := h.finish(); err != nil {
+			return 0, err
+		}
+		h.done = true
+	}
+	return h.logEvidence, nil
+}
