@@ -47,6 +47,11 @@ func (f *Fit) Validate() error {
 	if err != nil {
 		return err
 	}
+	for j := range p { // of texts in SQL the database sees to it
+		if name := f.Beliefs[j].Feature; !utf8.ValidString(name) {
+			return fmt.Errorf("feature %.40q is not valid UTF-8", name)
+		}
+	}
 	return f.Covariance.Validate(len(f.Beliefs), func(j int) float64 { return f.Beliefs[j].Variance })
 }
 
@@ -150,9 +155,6 @@ func ValidateBeliefs(n int, at func(j int) (name string, w Weight)) error {
 		// Both tests at once: the difference of a finite number to itself is 0.
 		if !(w.Variance >= 0) || w.Mean-w.Mean != 0 || w.Variance-w.Variance != 0 {
 			return fmt.Errorf("feature %.100q: %w", name, CheckWeight(w))
-		}
-		if !utf8.ValidString(name) {
-			return fmt.Errorf("feature %.40q is not valid UTF-8", name)
 		}
 		last = name
 	}
