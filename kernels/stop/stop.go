@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+	"unsafe"
 )
 
 // ErrTimeLimit is the cause of fits that a time limit ended before they had a posterior.
@@ -113,9 +114,10 @@ func (s *Stop) Check() {
 	}
 }
 
-// Row is Check in a loop over rows i = 0, 1, ...: it looks once in 1024 rows.
+// Row is Check in a loop over rows i = 0, 1, ...: it looks once in 16 rows, which may be
+// thousands of entries each.
 func (s *Stop) Row(i int) {
-	if i&1023 == 0 {
+	if i&15 == 0 {
 		s.Check()
 	}
 }
@@ -143,6 +145,21 @@ func (s *Stop) Beside(f func()) {
 		s.state.CompareAndSwap(running, stopped)
 		s.Check()
 	}
+}
+
+// makeBeside is the number of bytes from which Make asks for memory beside the computation:
+// they are cleared in some milliseconds.
+const makeBeside = 1 << 24
+
+// Make is make([]T, n) that s can end: clearing a gigabyte takes longer than a
+// computation may go on for.
+func Make[T any](s *Stop, n int) (x []T) {
+	var zero T
+	if n >= makeBeside/max(1, int(unsafe.Sizeof(zero))) {
+		s.Beside(func() { x = make([]T, n) })
+		return x
+	}
+	return make([]T, n)
 }
 
 // Err is why the computation is to end, nil before.

@@ -97,3 +97,54 @@ func TestBeside(t *testing.T) {
 	}()
 	_ = work(t.Context(), 0, func(s *Stop) { s.Beside(func() { panic("bug") }) })
 }
+
+// fires says whether f ends with the panic of Check under a Stop that has fired.
+func fires(t *testing.T, f func(s *Stop)) bool {
+	ctx, cancel := context.WithCancel(t.Context())
+	err := func() (err error) {
+		s := Watch(ctx, 0)
+		defer s.End(&err)
+		cancel()
+		for s.Err() == nil {
+			runtime.Gosched()
+		}
+		f(s)
+		return nil
+	}()
+	return errors.Is(err, ErrInterrupted)
+}
+
+// Rows may be wide: a loop that has just looked does not go on for hundreds of them.
+func TestRow(t *testing.T) {
+	rows := 0
+	if !fires(t, func(s *Stop) {
+		for i := 1; i < 5000; i++ {
+			s.Row(i)
+			rows++
+		}
+	}) || rows > 16 {
+		t.Errorf("%d rows more", rows)
+	}
+}
+
+func TestMake(t *testing.T) {
+	s := Watch(t.Context(), 0)
+	defer s.End(new(error))
+	for _, n := range []int{0, 3, makeBeside/8 + 1} {
+		if x := Make[float64](s, n); len(x) != n || n > 0 && x[n-1] != 0 {
+			t.Error(n, len(x))
+		}
+		if x := Make[uint32](nil, n); len(x) != n {
+			t.Error(n, len(x))
+		}
+	}
+	if !fires(t, func(s *Stop) { Make[float64](s, makeBeside) }) {
+		t.Error("asked for memory although it is stopped")
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("a length below 0 passed")
+		}
+	}()
+	Make[byte](s, -1)
+}
