@@ -28,8 +28,10 @@ func Cholesky(a *Matrix) error {
 	if err := cholesky(*a, 0); err != nil {
 		return err
 	}
-	for i := range a.Rows {
-		clear(a.Row(i)[i+1:])
+	for i := 0; i < a.Rows; {
+		for end := a.upTo(i, a.Rows); i < end; i++ {
+			clear(a.Row(i)[i+1:])
+		}
 	}
 	return nil
 }
@@ -116,8 +118,7 @@ func InverseFromCholesky(dst, l *Matrix) {
 	l.shape("l", n, n)
 	dst.shape("dst", n, n)
 	dst.adopt(l)
-	w := New(n, n)
-	w.Stop = dst.Stop
+	w := NewUnder(dst.Stop, n, n)
 	invertLower(*w, *l)
 	p := product{m: n, n: n, k: n, a: *w, b: *w, ta: true, alpha: 1, dst: *dst, lower: true, both: true, upperA: true}
 	p.run()

@@ -21,10 +21,16 @@ type Matrix struct {
 
 // New returns a matrix of zeros.
 func New(rows, cols int) *Matrix {
+	return NewUnder(nil, rows, cols)
+}
+
+// NewUnder returns a matrix of zeros with the given Stop, which can also end the wait for
+// its memory.
+func NewUnder(s *stop.Stop, rows, cols int) *Matrix {
 	if rows < 0 || cols < 0 {
 		panic(fmt.Sprintf("dense: New(%d, %d)", rows, cols))
 	}
-	return &Matrix{Rows: rows, Cols: cols, Stride: cols, Data: make([]float64, rows*cols)}
+	return &Matrix{Rows: rows, Cols: cols, Stride: cols, Data: stop.Make[float64](s, rows*cols), Stop: s}
 }
 
 // Row is row i, sharing memory. Its capacity ends with the row.
@@ -68,8 +74,7 @@ func (m *Matrix) view(r0, r1, c0, c1 int) Matrix {
 
 // Clone is a copy with Stride = Cols.
 func (m *Matrix) Clone() *Matrix {
-	c := New(m.Rows, m.Cols)
-	c.Stop = m.Stop
+	c := NewUnder(m.Stop, m.Rows, m.Cols)
 	if m.Cols == 0 {
 		return c
 	}
@@ -83,8 +88,7 @@ func (m *Matrix) Clone() *Matrix {
 
 // T is the transpose, a copy.
 func (m *Matrix) T() *Matrix {
-	t := New(m.Cols, m.Rows)
-	t.Stop = m.Stop
+	t := NewUnder(m.Stop, m.Cols, m.Rows)
 	const b = 16 // square blocks keep both sides in cache
 	for i0 := 0; i0 < m.Rows && m.Cols > 0; i0 += b {
 		m.Stop.Check()
