@@ -147,9 +147,9 @@ func (f *Fit) over(place []int, mean, variance []float64, s *stop.Stop) (*gauss.
 	}
 	switch c.Form {
 	case gauss.Full:
-		l := dense.New(len(v), len(v))
-		l.Stop = s
+		l := dense.NewUnder(s, len(v), len(v))
 		for j := range v {
+			s.Row(j)
 			l.Set(j, j, math.Sqrt(v[j]))
 		}
 		for k, j := range place {
@@ -168,9 +168,9 @@ func (f *Fit) over(place []int, mean, variance []float64, s *stop.Stop) (*gauss.
 		}
 		return gauss.NewFull(mean, l), nil
 	case gauss.LowRank:
-		low := dense.New(len(v), c.Rank)
-		low.Stop = s
+		low := dense.NewUnder(s, len(v), c.Rank)
 		for k, j := range place {
+			s.Row(k)
 			if j >= 0 {
 				row := c.Row(k)
 				v[j] = row[0]

@@ -159,7 +159,7 @@ func (p *Problem) layOut(r *Rows, col []int32, prior []Weight) error {
 	for i := range p.N {
 		p.Row[i+1] += p.Row[i]
 	}
-	p.Col, p.Val = make([]uint32, p.Row[p.N]), make([]float64, p.Row[p.N])
+	p.Col, p.Val = stop.Make[uint32](p.Stop, p.Row[p.N]), stop.Make[float64](p.Stop, p.Row[p.N])
 	shifted := false
 	for k := range lays {
 		shifted = shifted || lays[k].known
@@ -435,9 +435,7 @@ func (p *Problem) Under(s *stop.Stop) *Problem {
 
 // Matrix is a matrix of zeros that p's Stop ends operations on.
 func (p *Problem) Matrix(rows, cols int) *dense.Matrix {
-	m := dense.New(rows, cols)
-	m.Stop = p.Stop
-	return m
+	return dense.NewUnder(p.Stop, rows, cols)
 }
 
 // Name is the feature of column j.
@@ -634,7 +632,7 @@ func pack(at []int32, g *gauss.Normal) Covariance {
 	switch g.Form {
 	case gauss.Full:
 		n := len(at)
-		c.Values = make([]float64, 0, n*(n+1)/2)
+		c.Values = stop.Make[float64](g.L.Stop, n*(n+1)/2)[:0]
 		for k, j := range at {
 			g.L.Stop.Check()
 			for i := range k + 1 {
@@ -647,9 +645,10 @@ func pack(at []int32, g *gauss.Normal) Covariance {
 		}
 	case gauss.LowRank:
 		c.Rank = g.F.Cols
-		c.Values = make([]float64, 0, len(at)*(c.Rank+1))
+		c.Values = stop.Make[float64](g.F.Stop, len(at)*(c.Rank+1))[:0]
 		none := make([]float64, c.Rank+1)
-		for _, j := range at {
+		for k, j := range at {
+			g.F.Stop.Row(k)
 			if j < 0 {
 				c.Values = append(c.Values, none...)
 				continue

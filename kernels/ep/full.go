@@ -162,6 +162,7 @@ func columns(p *kernels.Problem) (start []int, row []uint32, val []float64) {
 	row, val = make([]uint32, len(p.Col)), make([]float64, len(p.Col))
 	next := append([]int(nil), start...)
 	for i := range p.N {
+		p.Stop.Row(i)
 		for e := p.Row[i]; e < p.Row[i+1]; e++ {
 			k := next[p.Col[e]]
 			next[p.Col[e]]++
@@ -371,6 +372,7 @@ func (f *full) precision(prior *dense.Matrix) *dense.Matrix {
 		return l
 	}
 	for j := range p.P {
+		p.Stop.Row(j)
 		dense.Axpy(1, prior.Row(j)[:j+1], l.Row(j)[:j+1])
 	}
 	return l
@@ -478,8 +480,9 @@ func (f *full) dualForm() (float64, error) {
 // returns the log of the factor's normaliser.
 func widen(v *dense.Matrix, at []int, site []Site) (float64, error) {
 	k := len(at)
-	s, w := dense.New(k, k), dense.New(k, v.Cols)
+	s, w := dense.NewUnder(v.Stop, k, k), dense.NewUnder(v.Stop, k, v.Cols)
 	for a, i := range at {
+		v.Stop.Row(a)
 		t := math.Sqrt(-site[i].Tau)
 		for b, j := range at {
 			s.Row(a)[b] = -t * v.Row(i)[j] * math.Sqrt(-site[j].Tau)
@@ -551,6 +554,7 @@ func (f *full) triangle() (*gauss.Normal, error) {
 	}
 	inv := lam
 	for i := range p.P {
+		p.Stop.Row(i)
 		clear(inv.Row(i))
 		inv.Row(i)[i] = 1
 	}
@@ -595,6 +599,7 @@ func (f *full) lowRank() (*gauss.Normal, error) {
 	if have > 0 {
 		xf := timesMatrix(p, g.F)
 		for i := range n {
+			p.Stop.Row(i)
 			for j := range xf.Row(i) {
 				xf.Row(i)[j] *= f.half[i]
 			}

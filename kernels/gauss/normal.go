@@ -48,6 +48,7 @@ func NewDiagonal(mean, variance []float64) *Normal {
 func NewFull(mean []float64, l *dense.Matrix) *Normal {
 	g := &Normal{Form: Full, Mean: mean, L: l, Var: make([]float64, len(mean))}
 	for i := range g.Var {
+		l.Stop.Row(i)
 		r := l.Row(i)[:i+1]
 		g.Var[i] = dense.Dot(r, r)
 	}
@@ -59,6 +60,7 @@ func NewFull(mean []float64, l *dense.Matrix) *Normal {
 func NewLowRank(mean, d []float64, f *dense.Matrix) (*Normal, error) {
 	g := &Normal{Form: LowRank, Mean: mean, D: d, F: f, Var: make([]float64, len(mean))}
 	for i := range g.Var {
+		f.Stop.Row(i)
 		r := f.Row(i)
 		g.Var[i] = d[i] - dense.Dot(r, r)
 		if !(g.Var[i] > 0) {
@@ -128,9 +130,11 @@ func (g *Normal) MulCov(dst, x []float64) {
 		p := g.Dim()
 		u := make([]float64, p)
 		for i := range p {
+			g.L.Stop.Row(i)
 			dense.Axpy(x[i], g.L.Row(i)[:i+1], u[:i+1])
 		}
 		for i := range p {
+			g.L.Stop.Row(i)
 			dst[i] = dense.Dot(g.L.Row(i)[:i+1], u[:i+1])
 		}
 	case LowRank:
@@ -182,7 +186,7 @@ func (g *Normal) capacitance() (*dense.Matrix, error) {
 	for i, d := range g.D {
 		w[i] = -1 / d
 	}
-	c := dense.New(g.F.Cols, g.F.Cols)
+	c := dense.NewUnder(g.F.Stop, g.F.Cols, g.F.Cols)
 	dense.Gram(c, g.F, w)
 	for i := range c.Rows {
 		c.Row(i)[i]++
@@ -282,6 +286,7 @@ func (g *Normal) ToFull() (*Normal, error) {
 
 func zero(m *dense.Matrix) {
 	for i := range m.Rows {
+		m.Stop.Row(i)
 		clear(m.Row(i))
 	}
 }

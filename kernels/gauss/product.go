@@ -151,6 +151,7 @@ func (g *Normal) halfPrec() (*dense.Matrix, error) {
 	}
 	b := g.F.T()
 	for k := range b.Rows {
+		b.Stop.Check()
 		r := b.Row(k)
 		for i := range r {
 			r[i] /= g.D[i]
@@ -168,7 +169,7 @@ func FromPrecision(mean, lam []float64, b *dense.Matrix) (*Normal, error) {
 	for i, l := range lam {
 		d[i] = 1 / l
 	}
-	c := dense.New(b.Rows, b.Rows)
+	c := dense.NewUnder(b.Stop, b.Rows, b.Rows)
 	dense.GramT(c, b, d)
 	for i := range c.Rows {
 		c.Row(i)[i]++
@@ -178,6 +179,7 @@ func FromPrecision(mean, lam []float64, b *dense.Matrix) (*Normal, error) {
 	}
 	f := b.Clone()
 	for k := range f.Rows {
+		f.Stop.Check()
 		r := f.Row(k)
 		for i := range r {
 			r[i] *= d[i]

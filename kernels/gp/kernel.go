@@ -84,8 +84,7 @@ const closeBy = 1e-4
 
 func newGeometry(k kernel, x *dense.Matrix) *geometry {
 	n := x.Rows
-	g := &geometry{k, dense.New(n, n)}
-	g.between.Stop = x.Stop
+	g := &geometry{k, dense.NewUnder(x.Stop, n, n)}
 	if k.at == nil {
 		dense.GramT(g.between, x, nil)
 		return g

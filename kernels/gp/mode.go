@@ -7,6 +7,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 // parameters of the process.
@@ -66,11 +67,10 @@ func newSearch(d *data, g *geometry, o Options) *search {
 		v = v[n:]
 		return c
 	}
-	s := &search{data: d, geometry: g, maxIter: o.MaxIter, tol: o.Tol, k: dense.New(n, n), b: dense.New(n, n)}
+	s := &search{data: d, geometry: g, maxIter: o.MaxIter, tol: o.Tol, k: dense.NewUnder(d.x.Stop, n, n), b: dense.NewUnder(d.x.Stop, n, n)}
 	s.now, s.next = point{f: cut(), d1: cut(), w: cut()}, point{f: cut(), d1: cut(), w: cut()}
 	s.alpha, s.sw, s.da, s.df, s.g, s.scratch = cut(), cut(), cut(), cut(), cut(), cut()
 	s.order = make([]int, n)
-	s.k.Stop, s.b.Stop = d.x.Stop, d.x.Stop
 	return s
 }
 
@@ -464,7 +464,7 @@ func (s *search) posterior() *Posterior {
 	p := &Posterior{
 		Family: l.Family(), Link: l.Link(), Shape: math.NaN(), Dispersion: 1, Kernel: s.name,
 		Lengthscale: s.lengthscale, SignalVariance: s.signal, Mean: s.mean,
-		X: dense.New(n, s.x.Cols), Alpha: make([]float64, n), Root: make([]float64, 0, n*(n+1)/2), Negative: s.negative,
+		X: dense.New(n, s.x.Cols), Alpha: make([]float64, n), Root: stop.Make[float64](s.x.Stop, n*(n+1)/2)[:0], Negative: s.negative,
 		N: n, LogEvidence: s.logEvidence, Iterations: s.iterations, Status: s.sentence(),
 	}
 	f := kernels.Fit{}

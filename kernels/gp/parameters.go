@@ -26,8 +26,7 @@ type vector [nParameters]float64
 func (s *search) byEvidence(o Options) error {
 	n := len(s.y)
 	c := newClimber(s, o)
-	c.work = workspace{dense.New(n, n), dense.New(n, n)}
-	c.work.t.Stop, c.work.r.Stop = s.b.Stop, s.b.Stop
+	c.work = workspace{dense.NewUnder(s.b.Stop, n, n), dense.NewUnder(s.b.Stop, n, n)}
 	type start struct {
 		u vector
 		q float64

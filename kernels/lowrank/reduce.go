@@ -68,8 +68,7 @@ func Reduce(p *kernels.Problem) (*Reduced, error) {
 	}
 	m := len(r.S)
 	k := r.Forced + m
-	r.basis, r.Z = dense.New(p.P, k), dense.New(p.N, k)
-	r.basis.Stop, r.Z.Stop = p.Stop, p.Stop
+	r.basis, r.Z = p.Matrix(p.P, k), p.Matrix(p.N, k)
 	for i := range p.N {
 		copy(r.Z.Row(i)[r.Forced:], r.XU.Row(i))
 		if r.Forced == 1 {

@@ -71,8 +71,7 @@ func SVD(x Design, o Options) (*Factors, error) {
 		}
 		return f, nil
 	}
-	y, w := random(n, l, o.Seed, o.Stop), dense.New(d, l)
-	w.Stop = o.Stop
+	y, w := random(n, l, o.Seed, o.Stop), dense.NewUnder(o.Stop, d, l)
 	x.MulT(w, y)
 	// On the way a rough basis will do, which only keeps the columns apart.
 	for range o.PowerIterations.Or(2) {
@@ -145,8 +144,7 @@ func (f *Factors) fixSigns() {
 // stream, so that it may be filled in parallel.
 func random(n, l int, seed uint64, halt *stop.Stop) *dense.Matrix {
 	const block = 256
-	a := dense.New(n, l)
-	a.Stop = halt
+	a := dense.NewUnder(halt, n, l)
 	dense.Parallel((n+block-1)/block, func(lo, hi int) {
 		for b := lo; b < hi; b++ {
 			halt.Check()

@@ -41,8 +41,8 @@ func (e *engine) fullAt(w []float64) (*belief, error) {
 	d := len(w)
 	b := s.b
 	if s.space != weightSpace || s.status != "" {
-		h := dense.New(d, d)
-		b = dense.New(d, d)
+		h := s.Matrix(d, d)
+		b = s.Matrix(d, d)
 		s.hessian(h)
 		mode.Whiten(b, h, e.root)
 		if err := mode.Factor(b); err != nil {
@@ -91,7 +91,7 @@ func (e *engine) blockAt(w []float64) (*belief, error) {
 	bl := &belief{split: true}
 	var lambda *dense.Matrix
 	if prior.Form != gauss.Diagonal {
-		lambda = dense.New(len(w), len(w))
+		lambda = s.Matrix(len(w), len(w))
 		if err := prior.Prec(lambda); err != nil {
 			return nil, err
 		}
@@ -100,9 +100,8 @@ func (e *engine) blockAt(w []float64) (*belief, error) {
 			return nil, err
 		}
 	}
-	l := dense.New(len(w), len(w))
-	l.Stop = s.Stop
-	h, b, c := dense.New(p, p), dense.New(p, p), make([]float64, s.n)
+	l := s.Matrix(len(w), len(w))
+	h, b, c := s.Matrix(p, p), s.Matrix(p, p), make([]float64, s.n)
 	for k := range s.a {
 		s.own(c, k)
 		s.Gram(h, c)
@@ -115,6 +114,7 @@ func (e *engine) blockAt(w []float64) (*belief, error) {
 			mode.Whiten(b, h, t)
 		} else {
 			for i := range p {
+				s.Stop.Row(i)
 				for j := range p {
 					h.Row(i)[j] = scale[i] * scale[j] * (h.Row(i)[j] + lambda.Row(k*p + i)[k*p+j])
 				}

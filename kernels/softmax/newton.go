@@ -182,7 +182,7 @@ func (s *search) restart(w []float64) {
 				continue
 			}
 			if k > 0 && m == s.kern[k-1] {
-				s.kern[k] = dense.New(s.n, s.n)
+				s.kern[k] = s.Matrix(s.n, s.n)
 			}
 			s.Kernel(s.kern[k], v)
 		}
@@ -304,7 +304,7 @@ func (s *search) own(c []float64, k int) {
 
 // hessian sets h = XᵀWX, Ap x Ap.
 func (s *search) hessian(h *dense.Matrix) {
-	c, block := make([]float64, s.n), dense.New(s.p, s.p)
+	c, block := make([]float64, s.n), s.Matrix(s.p, s.p)
 	for a := range s.a {
 		for b := range a + 1 {
 			if a == b {
@@ -368,9 +368,10 @@ func (s *search) direction() (float64, error) {
 func (s *search) rowDirection() (float64, error) {
 	n := s.n
 	root := make([]float64, n)
-	inv := dense.New(n, n)
+	inv := s.Matrix(n, n)
 	s.logDet = 0
 	for i := range n {
+		s.Stop.Row(i)
 		clear(s.sum.Row(i))
 	}
 	for k := range s.a {

@@ -40,8 +40,8 @@ func ReverseVec(dst, src []float64) {
 func Whiten(b, h *dense.Matrix, t *Root) {
 	m, p := h, h.Rows
 	if t.Prior.Form == gauss.Full {
-		hl := dense.New(p, p)
-		m = dense.New(p, p)
+		hl := dense.NewUnder(h.Stop, p, p)
+		m = dense.NewUnder(h.Stop, p, p)
 		dense.Mul(hl, h, t.Prior.L)
 		dense.MulTA(m, t.Prior.L, hl)
 	}
@@ -80,14 +80,13 @@ func Factor(b *dense.Matrix) error {
 	}
 	// b = V E Vᵀ = RᵀR with E½Vᵀ = Q R
 	n := b.Rows
-	half := dense.New(n, n)
+	half := dense.NewUnder(b.Stop, n, n)
 	for i := range n {
 		b.Stop.Check()
 		for k := range n {
 			half.Row(k)[i] = math.Sqrt(max(e[k], 1)) * v.Row(i)[k]
 		}
 	}
-	half.Stop = b.Stop
 	LowerOf(b, half)
 	return nil
 }
@@ -96,12 +95,13 @@ func Factor(b *dense.Matrix) error {
 // Reverse order as whitened leaves it.
 func PosteriorRoot(t *Root, b *dense.Matrix) *dense.Matrix {
 	p := b.Rows
-	inv := dense.New(p, p)
+	inv := dense.NewUnder(b.Stop, p, p)
 	for i := range p {
+		b.Stop.Row(i)
 		inv.Row(i)[i] = 1
 	}
 	dense.SolveLower(b, inv)
-	l := dense.New(p, p)
+	l := dense.NewUnder(b.Stop, p, p)
 	for i := range p {
 		inv.Stop.Check()
 		row := l.Row(i)
@@ -112,11 +112,13 @@ func PosteriorRoot(t *Root, b *dense.Matrix) *dense.Matrix {
 	if t.Prior.Form == gauss.Full {
 		dense.Mul(inv, t.Prior.L, l)
 		for i := range p {
+			b.Stop.Row(i)
 			clear(inv.Row(i)[i+1:])
 		}
 		return inv
 	}
 	for i, s := range t.S {
+		b.Stop.Row(i)
 		for j := range l.Row(i)[:i+1] {
 			l.Row(i)[j] *= s
 		}
@@ -133,9 +135,11 @@ func LowerOf(dst, a *dense.Matrix) {
 		qr.RTo(&r)
 	})
 	for i := range dst.Rows {
+		a.Stop.Row(i)
 		clear(dst.Row(i))
 	}
 	for k := range dst.Rows {
+		a.Stop.Row(k)
 		sign := math.Copysign(1, r.At(k, k))
 		for i := k; i < dst.Rows; i++ {
 			dst.Row(i)[k] = sign * r.At(k, i)

@@ -49,8 +49,7 @@ func NewLowRank(t *Root, w []float64, most int, o *kernels.Options, halt *stop.S
 		rank = most
 	}
 	wide := min(rank+o.Oversample.Or(10), p)
-	omega, y := dense.New(p, wide), dense.New(p, wide)
-	omega.Stop, y.Stop = halt, halt
+	omega, y := dense.NewUnder(halt, p, wide), dense.NewUnder(halt, p, wide)
 	if wide == p {
 		for j := range p {
 			omega.Row(j)[j] = 1
@@ -77,8 +76,7 @@ func NewLowRank(t *Root, w []float64, most int, o *kernels.Options, halt *stop.S
 	for keep < rank && keep < len(lambda) && lambda[len(lambda)-1-keep] > 0 {
 		keep++
 	}
-	kept := dense.New(p, keep)
-	kept.Stop = halt
+	kept := dense.NewUnder(halt, p, keep)
 	x.Share = make([]float64, keep)
 	for k := range keep {
 		from := len(lambda) - 1 - k

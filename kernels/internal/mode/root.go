@@ -110,6 +110,7 @@ func (t *Root) shrink(k int) float64 { return t.c[k] }
 func (t *Root) Mul(dst, z []float64) {
 	if t.Prior.Form == gauss.Full {
 		for i := len(z) - 1; i >= 0; i-- {
+			t.Prior.L.Stop.Row(i)
 			dst[i] = dense.Dot(t.Prior.L.Row(i)[:i+1], z[:i+1])
 		}
 		return
@@ -127,6 +128,7 @@ func (t *Root) Mul(dst, z []float64) {
 func (t *Root) MulT(dst, g []float64) {
 	if t.Prior.Form == gauss.Full {
 		for i := range g {
+			t.Prior.L.Stop.Row(i)
 			v := g[i]
 			dst[i] = 0
 			dense.Axpy(v, t.Prior.L.Row(i)[:i+1], dst[:i+1])
@@ -170,7 +172,7 @@ func (t *Root) Variances() []float64 {
 
 // MulMat is T m, by columns.
 func (t *Root) MulMat(m *dense.Matrix) *dense.Matrix {
-	out := dense.New(m.Rows, m.Cols)
+	out := dense.NewUnder(m.Stop, m.Rows, m.Cols)
 	if t.Prior.Form == gauss.Full {
 		dense.Mul(out, t.Prior.L, m)
 		return out
@@ -204,6 +206,7 @@ func (t *Root) fixMat(m *dense.Matrix) {
 
 func copyMat(dst, src *dense.Matrix) {
 	for i := range src.Rows {
+		src.Stop.Row(i)
 		copy(dst.Row(i), src.Row(i))
 	}
 }
@@ -211,6 +214,7 @@ func copyMat(dst, src *dense.Matrix) {
 // ScaleRows multiplies row i of m by s_i.
 func ScaleRows(m *dense.Matrix, s []float64) {
 	for i, v := range s {
+		m.Stop.Row(i)
 		row := m.Row(i)
 		for k := range row {
 			row[k] *= v
@@ -232,7 +236,7 @@ func Precision(g *gauss.Normal) (lambda []float64, logDet float64, err error) {
 		return nil, 0, err
 	}
 	if g.Form == gauss.Full {
-		inv := dense.New(g.Dim(), g.Dim())
+		inv := dense.NewUnder(g.L.Stop, g.Dim(), g.Dim())
 		dense.InverseFromCholesky(inv, g.L)
 		for j := range lambda {
 			lambda[j] = inv.Row(j)[j]
