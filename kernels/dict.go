@@ -156,6 +156,9 @@ func (d *Dict) add(h uint64, col uint32, t *Text) (uint32, error) {
 		d.arena = append(d.arena, t.Long...)
 	}
 	id = uint32(len(d.names))
+	if d.names == nil {
+		d.names = make([]name, 0, smallDict) // one allocation for a small group
+	}
 	d.names = append(d.names, n)
 	switch {
 	case d.table == nil:
@@ -285,11 +288,15 @@ func (d *Dict) slot(h uint64) (uint32, error) {
 	return id, err
 }
 
-// remember makes the next look at the whole number v direct, within memory that
-// grows with the features.
+// remember makes the next look at the whole number v direct: up to a few times the
+// number of features, or a few megabytes beside those of thousands of names.
 func (d *Dict) remember(v uint64, id uint32) {
 	if v >= uint64(len(d.direct)) {
-		if v >= 4*uint64(len(d.names)) {
+		limit := 4 * uint64(len(d.names))
+		if len(d.names) >= 1<<12 {
+			limit = max(limit, 1<<20)
+		}
+		if v >= limit {
 			return
 		}
 		n := max(16, uint64(len(d.direct)))
@@ -347,7 +354,9 @@ func (d *Dict) FindInts(ids []uint32, vs []int64) (all bool) {
 		if d.HashBits > 0 {
 			ids[k] = d.findSlot(h)
 		} else if id, _, ok := d.find(h, 0, &t); ok {
-			ids[k] = id
+			if ids[k] = id; v >= 0 {
+				d.remember(uint64(v), id)
+			}
 		} else {
 			ids[k] = Missing
 		}
@@ -364,6 +373,7 @@ func (d *Dict) findSlot(h uint64) uint32 {
 	var buf [24]byte
 	t := textOf(strconv.AppendUint(append(buf[:0], '#'), s, 10))
 	if id, _, ok := d.find(t.hash(k0), 0, &t); ok {
+		d.remember(s, id)
 		return id
 	}
 	return Missing
@@ -544,6 +554,9 @@ func CompareNames(a, b string) int {
 
 // Order returns the feature numbers in belief order. Cost: O(p log p).
 func (d *Dict) Order() []uint32 {
+	if d.Len() <= smallDict {
+		return d.orderFew()
+	}
 	type key struct {
 		rank, head uint64
 		id         uint32
@@ -583,6 +596,28 @@ func (d *Dict) Order() []uint32 {
 	ids := make([]uint32, len(ks))
 	for i, k := range ks {
 		ids[i] = k.id
+	}
+	return ids
+}
+
+// orderFew is Order of few names, in one allocation.
+func (d *Dict) orderFew() []uint32 {
+	var memory [256]byte
+	var end [smallDict + 1]int
+	text := memory[:0]
+	ids := make([]uint32, d.Len())
+	name := func(id uint32) string {
+		b := text[end[id]:end[id+1]]
+		return unsafe.String(unsafe.SliceData(b), len(b))
+	}
+	for i := range ids {
+		text = d.AppendName(text, uint32(i))
+		end[i+1] = len(text)
+		j := i
+		for ; j > 0 && CompareNames(name(ids[j-1]), name(uint32(i))) > 0; j-- {
+			ids[j] = ids[j-1]
+		}
+		ids[j] = uint32(i)
 	}
 	return ids
 }

@@ -87,7 +87,7 @@ func New(cfg *kernels.Model) (*State, error) {
 	if err := cfg.Name(&s.Dict); err != nil {
 		return nil, err
 	}
-	var w []kernels.Weight
+	w := make([]kernels.Weight, 0, max(s.Dict.Len(), 8)) // one allocation for a small group
 	for id := range s.Dict.Len() {
 		w = append(w, s.fresh(id))
 	}
@@ -654,16 +654,18 @@ func strain(w, p kernels.Weight) float64 {
 }
 
 // Each visits the beliefs in their fixed order, drift applied up to the latest
-// row; the state is not changed. Cost: O(p log p).
+// row; the state is not changed. A name is valid during its visit only. Cost: O(p log p).
 func (s *State) Each(f func(name []byte, w kernels.Weight)) {
 	s.Grow()
 	b := s.best()
+	var name []byte
 	for _, id := range s.Dict.Order() {
 		w := b.w[id]
 		if s.drifts {
 			w, _ = s.forward(b, int(id), s.clock)
 		}
-		f(s.Dict.Name(id), w)
+		name = s.Dict.AppendName(name[:0], id)
+		f(name, w)
 	}
 }
 

@@ -165,7 +165,7 @@ func bglmGoFinalize(fid C.uint64_t, source unsafe.Pointer, n, offset C.uint64_t,
 		if err := f.checkWindow(source, int(n), int(offset), first); err != nil {
 			return err
 		}
-		c := NewCol(f.Result)
+		c := takeCol(f.Result)
 		if err := f.Finalize(sts, c); err != nil {
 			return err
 		}
@@ -199,7 +199,7 @@ func bglmGoRelease(handle C.uint64_t) {
 func bglmGoScalar(fid C.uint64_t, nodes *C.bglm_node, ncol, nnode C.int64_t, n C.uint64_t, out *C.bglm_out) {
 	f := scalarByID(uint64(fid))
 	guard(f.Name, out, func() error {
-		c := NewCol(f.Result)
+		c := takeCol(f.Result)
 		if err := f.Call(views(nodes, int(ncol), int(nnode)), int(n), c); err != nil {
 			return err
 		}
@@ -225,6 +225,10 @@ func bglmGoFill(token C.uint64_t, nodes *C.bglm_node, nnode C.int64_t, text **C.
 }
 
 //export bglmGoDrop
-func bglmGoDrop(token C.uint64_t) { pending.Delete(uint64(token)) }
+func bglmGoDrop(token C.uint64_t) {
+	if c, ok := pending.LoadAndDelete(uint64(token)); ok {
+		giveCol(c.(*Col))
+	}
+}
 
 var errNoTable = errors.New("DuckDB's function table is not linked")

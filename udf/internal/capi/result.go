@@ -204,6 +204,45 @@ var (
 	pendingN atomic.Uint64
 )
 
+// spare columns by type: a result is made for each chunk, and growing its buffers
+// anew costs more than filling them.
+var spare sync.Map // *Type -> *sync.Pool
+
+const spareLimit = 8 << 20 // bytes of a column that is worth keeping
+
+// takeCol is NewCol, in the memory of an earlier result.
+func takeCol(t *Type) *Col {
+	if p, ok := spare.Load(t); ok {
+		if c, ok := p.(*sync.Pool).Get().(*Col); ok {
+			return c
+		}
+	}
+	return NewCol(t)
+}
+
+// giveCol takes back a column that nothing reads any more.
+func giveCol(c *Col) {
+	if c.reset() > spareLimit {
+		return
+	}
+	p, ok := spare.Load(c.Type)
+	if !ok {
+		p, _ = spare.LoadOrStore(c.Type, new(sync.Pool))
+	}
+	p.(*sync.Pool).Put(c)
+}
+
+// reset empties the column and returns the bytes it keeps.
+func (c *Col) reset() int {
+	c.null, c.n = nil, 0
+	c.f64, c.i64, c.str, c.end = c.f64[:0], c.i64[:0], c.str[:0], c.end[:0]
+	n := 8*(cap(c.f64)+cap(c.i64)+cap(c.end)) + cap(c.str)
+	for _, k := range c.kids {
+		n += k.reset()
+	}
+	return n
+}
+
 func hold(c *Col, n int, out *C.bglm_out) error {
 	if err := c.check(n); err != nil {
 		return err
