@@ -21,21 +21,35 @@ import (
 type predictor struct {
 	fits *fitReader
 	x    *features
-	dict kernels.Dict
-	b    kernels.Batch
+	dict kernels.Dict // the intercept is 0
 
-	lo, hi int   // belief span that found refers to
-	found  []int // by local feature number: position in the child, missing or unknown
+	// Rows [from, to) are encoded: row i is at[i-from] of b, -1 where x is NULL.
+	b         kernels.Batch
+	from, to  int
+	in        []int
+	keep      []bool
+	intercept bool // their entries hold one
+
+	lo, hi int     // belief span that found refers to
+	epoch  uint32  // of that span
+	found  []place // by local feature number
 
 	at      []int     // with a covariance: the row's known beliefs, from 0
 	val     []float64 // and their values
 	scratch []float64
 }
 
-const (
-	unknown = -1
-	missing = -2
-)
+// place is the position of a feature's belief in the child, or missing; what an
+// earlier epoch found counts no more.
+type place struct {
+	at    int
+	epoch uint32
+}
+
+const missing = -2
+
+// ahead is how many rows are encoded together: their names are looked up at once.
+const ahead = 256
 
 var predictors = sync.Pool{New: func() any { return new(predictor) }}
 
@@ -50,63 +64,95 @@ func newPredictor(fit, x *capi.Vec) (*predictor, error) {
 	}
 	p := predictors.Get().(*predictor)
 	p.fits, p.x = r, f
-	p.dict.Reset()
-	p.dict.HashBits = 0
-	p.found = p.found[:0]
 	p.lo, p.hi = -1, -1
-	return p, nil
+	return p, p.forget(0)
+}
+
+// forget empties the dictionary.
+func (p *predictor) forget(hashBits int) error {
+	p.dict.Reset()
+	p.dict.HashBits = hashBits
+	p.found = p.found[:0]
+	p.from, p.to = 0, 0
+	p.x.Forget()
+	_, err := p.dict.AddRaw(kernels.Intercept)
+	return err
+}
+
+// encode reads rows from i on; a bad one ends them, or is the error.
+func (p *predictor) encode(i int, intercept bool) error {
+	n := min(p.x.x.Len, i+ahead)
+	p.in, p.keep = p.in[:0], p.keep[:0]
+	rows := 0
+	for j := i; j < n; j++ {
+		here := !p.x.x.Null(j)
+		p.keep = append(p.keep, here)
+		if p.in = append(p.in, -1); here {
+			p.in[j-i] = rows
+			rows++
+		}
+	}
+	keep := p.keep
+	if rows == n-i {
+		keep = nil
+	}
+	p.b.Reset()
+	err := p.x.Append(i, n, &p.dict, intercept, keep, &p.b)
+	if err != nil && n > i+1 {
+		n = i + 1
+		p.b.Reset()
+		err = p.x.Append(i, n, &p.dict, intercept, nil, &p.b)
+	}
+	p.from, p.to, p.intercept = i, n, intercept
+	if err != nil {
+		p.to = i
+	}
+	for len(p.found) < p.dict.Len() {
+		p.found = append(p.found, place{})
+	}
+	return err
 }
 
 func (p *predictor) free() { p.fits, p.x = nil, nil; predictors.Put(p) }
 
-// row reads row i: its features into p.b, where their beliefs lie into p.found.
-// ok is false when fit or x is NULL.
-func (p *predictor) row(i int) (f *kernels.Fit, ok bool, err error) {
+// row reads row i: its features and their values, and where their beliefs lie into
+// p.found. ok is false when fit or x is NULL.
+func (p *predictor) row(i int) (f *kernels.Fit, fs []uint32, xs []float64, ok bool, err error) {
 	if p.fits.null(i) || p.x.x.Null(i) {
-		return nil, false, nil
+		return nil, nil, nil, false, nil
 	}
 	if f, err = p.fits.head(i); err != nil {
-		return nil, false, err
-	}
-	lo, hi := p.fits.beliefs.list.Span(i)
-	if lo != p.lo || hi != p.hi {
-		p.lo, p.hi = lo, hi
-		for id := range p.found {
-			p.found[id] = unknown
-		}
+		return nil, nil, nil, false, err
 	}
 	if f.HashBits != p.dict.HashBits {
-		p.dict.Reset()
-		p.x.Forget()
-		p.dict.HashBits = f.HashBits
-		p.found = p.found[:0]
-	}
-	p.b.Reset()
-	if f.Intercept {
-		id, err := p.dict.AddRaw(kernels.Intercept)
-		if err != nil {
-			return nil, false, err
+		if err := p.forget(f.HashBits); err != nil {
+			return nil, nil, nil, false, err
 		}
-		p.b.Add(id, 1)
 	}
-	if err := p.x.row(i, &p.dict, &p.b); err != nil {
-		return nil, false, err
-	}
-	for len(p.found) < p.dict.Len() {
-		p.found = append(p.found, unknown)
-	}
-	for _, id := range p.b.Feature {
-		if p.found[id] != unknown {
-			continue
+	if lo, hi := p.fits.beliefs.list.Span(i); lo != p.lo || hi != p.hi {
+		p.lo, p.hi = lo, hi
+		if p.epoch++; p.epoch == 0 {
+			clear(p.found[:cap(p.found)])
+			p.epoch = 1
 		}
-		p.found[id] = p.search(p.dict.Name(id))
 	}
-	return f, true, nil
+	if i < p.from || i >= p.to || f.Intercept != p.intercept {
+		if err := p.encode(i, f.Intercept); err != nil {
+			return nil, nil, nil, false, err
+		}
+	}
+	fs, xs = p.b.Entries(p.in[i-p.from])
+	for _, id := range fs {
+		if p.found[id].epoch != p.epoch {
+			p.found[id] = place{p.search(p.dict.Name(id)), p.epoch}
+		}
+	}
+	return f, fs, xs, true, nil
 }
 
 // weight is the belief of the row's feature id, and where it lies, or missing.
 func (p *predictor) weight(f *kernels.Fit, id uint32) (kernels.Weight, int) {
-	at := p.found[id]
+	at := p.found[id].at
 	if at == missing {
 		return f.Prior.Of(p.dict.Name(id)), at
 	}
@@ -117,15 +163,15 @@ func (p *predictor) weight(f *kernels.Fit, id uint32) (kernels.Weight, int) {
 // linear is the Gaussian of the linear predictor of row i; ok is false when fit
 // or x is NULL.
 func (p *predictor) linear(i int) (mean, variance float64, ok bool, err error) {
-	f, ok, err := p.row(i)
+	f, fs, xs, ok, err := p.row(i)
 	if !ok {
 		return 0, 0, false, err
 	}
 	joint := f.Covariance.Form != gauss.Diagonal
 	p.at, p.val = p.at[:0], p.val[:0]
-	for k, id := range p.b.Feature {
+	for k, id := range fs {
 		w, at := p.weight(f, id)
-		v := p.b.Value[k]
+		v := xs[k]
 		mean += v * w.Mean
 		if joint && at != missing {
 			p.at, p.val = append(p.at, at-p.lo), append(p.val, v)

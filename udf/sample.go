@@ -39,16 +39,16 @@ func (s *sampler) decode(i int) (d scorerDraw, err error) {
 	return d, err
 }
 
-func (s *sampler) linear(i int, f *kernels.Fit, seed, draw uint64) (float64, error) {
+func (s *sampler) linear(i int, f *kernels.Fit, fs []uint32, xs []float64, seed, draw uint64) (float64, error) {
 	if f.Covariance.Form == gauss.Diagonal {
 		key := predict.NewKey(seed, draw)
 		eta := 0.0
-		for k, id := range s.predictor.b.Feature {
+		for k, id := range fs {
 			w, _ := s.weight(f, id)
 			if w.Variance > 0 {
 				w.Mean += math.Sqrt(w.Variance) * key.Normal(s.dict.Name(id))
 			}
-			eta += s.predictor.b.Value[k] * w.Mean
+			eta += xs[k] * w.Mean
 		}
 		if !finite(eta) {
 			return 0, fmt.Errorf("the linear predictor of a draw is %v; scale the features down", eta)
@@ -60,12 +60,12 @@ func (s *sampler) linear(i int, f *kernels.Fit, seed, draw uint64) (float64, err
 		return 0, err
 	}
 	s.b.Reset()
-	for k, id := range s.predictor.b.Feature {
+	for k, id := range fs {
 		own, err := d.Features().AddRaw(string(s.dict.Name(id)))
 		if err != nil {
 			return 0, err
 		}
-		s.b.Add(own, s.predictor.b.Value[k])
+		s.b.Add(own, xs[k])
 	}
 	s.b.EndRow()
 	d.draw.Set(seed, draw)
@@ -97,7 +97,7 @@ func callSample(args []capi.Vec, n int, out *capi.Col) error {
 			out.Null()
 			continue
 		}
-		f, ok, err := p.row(i)
+		f, fs, xs, ok, err := p.row(i)
 		if err != nil {
 			return err
 		}
@@ -113,7 +113,7 @@ func callSample(args []capi.Vec, n int, out *capi.Col) error {
 		if err != nil {
 			return err
 		}
-		eta, err := s.linear(i, f, seed, draw)
+		eta, err := s.linear(i, f, fs, xs, seed, draw)
 		if err != nil {
 			return err
 		}
