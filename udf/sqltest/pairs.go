@@ -56,6 +56,9 @@ func (h *Hostile) pair() string {
 			x = pick(h, pairTextX)
 		}
 	}
+	if ordered && slices.ContainsFunc(keys, func(k string) bool { return !strings.HasPrefix(k, "priors") }) {
+		keys = remove(keys, "priors") // a constant text: see pairTextX
+	}
 	if function == "bglm_laplace" || function == "bglm_fit" && ordered {
 		keys = remove(keys, "forgetting")
 	}
