@@ -277,10 +277,11 @@ func (s *State) begin() error {
 // room reports more weights than a covariance has memory for.
 func (s *State) room(p int) error {
 	if s.cfg.Options.Covariance == "lowrank" {
-		l := lowRank{rank: kernels.Or(s.cfg.Options.Rank, DefaultRank)}
-		if p > MaxFull*MaxFull/l.room() {
+		l := lowRank{p: p, rank: kernels.Or(s.cfg.Options.Rank, DefaultRank)}
+		// Up to MaxFull/√2 weights fit whatever the rank, which is at most their number.
+		if most := max(MaxFull*MaxFull/l.room(), MaxFull*70/99); p > most {
 			return fmt.Errorf("covariance = 'lowrank': found %d weights of rank %d, whose precision takes %.1f GB; allowed: at most %d; lower rank, or use covariance 'diagonal' (adf)",
-				p, l.rank, 8*float64(p)*float64(l.room())/1e9, MaxFull*MaxFull/l.room())
+				p, l.rank, 8*float64(p)*float64(l.room())/1e9, most)
 		}
 		return memory.Room(s.covarianceBytes(p), fmt.Sprintf("covariance = 'lowrank' with rank = %d and %d weights", l.rank, p))
 	}
@@ -295,7 +296,7 @@ func (s *State) room(p int) error {
 func (s *State) covarianceBytes(p int) int64 {
 	each := float64(p) * float64(p)
 	if s.cfg.Options.Covariance == "lowrank" {
-		l := lowRank{rank: kernels.Or(s.cfg.Options.Rank, DefaultRank)}
+		l := lowRank{p: p, rank: kernels.Or(s.cfg.Options.Rank, DefaultRank)}
 		each = float64(p)*float64(l.room()+4) + 3*float64(l.room())*float64(l.room())
 	}
 	return int64(8 * each * float64(max(1, len(s.bank))))

@@ -51,8 +51,8 @@ type lowRank struct {
 	convex  int64   // rows with h < 0
 }
 
-// room is the number of columns there is memory for.
-func (l *lowRank) room() int { return max(2*l.rank, l.rank+1) }
+// room is the number of columns there is memory for, at which W is cut.
+func (l *lowRank) room() int { return max(2*l.keep(), l.keep()+1) }
 
 // keep is the number of columns that a cut leaves: no more than there are weights.
 func (l *lowRank) keep() int { return min(l.rank, l.p) }
@@ -96,7 +96,7 @@ func newLowRank(g *gauss.Normal, rank int) (*lowRank, error) {
 	}
 	switch {
 	case w == nil:
-	case g.Form == gauss.LowRank && w.Cols <= l.room():
+	case g.Form == gauss.LowRank && w.Cols < l.room():
 		l.put(w) // as the fit was when it ended: the next cut comes at the row it would have come at
 	default:
 		l.take(w, nil)
@@ -135,10 +135,10 @@ func (l *lowRank) split(g *gauss.Normal) (*dense.Matrix, error) {
 }
 
 func (l *lowRank) init(p int) {
-	room := l.room()
 	l.p = p
+	room := l.room()
 	l.s, l.w = make([]float64, p), make([]float64, p*room)
-	if l.gram == nil {
+	if l.gram == nil || l.gram.Rows < room {
 		l.gram, l.k = dense.New(room, room), dense.New(room, room)
 		l.u, l.y, l.z = make([]float64, room), make([]float64, room), make([]float64, room)
 	}
@@ -165,6 +165,13 @@ func (l *lowRank) grow(p int, move []int, variance []float64) {
 	for i, to := range move {
 		l.s[to] = old.s[i]
 		copy(l.row(to), old.row(i))
+	}
+	if l.gram == old.gram {
+		return
+	}
+	for i := range l.r {
+		copy(l.gram.Row(i), old.gram.Row(i)[:l.r])
+		copy(l.k.Row(i), old.k.Row(i)[:l.r])
 	}
 }
 
@@ -227,7 +234,7 @@ func (l *lowRank) absorb(mean []float64, t lik.Tilted) {
 		l.w[int(j)*room+r] = root * l.x[e]
 	}
 	l.r++
-	if l.r == max(2*l.keep(), l.keep()+1) {
+	if l.r == room {
 		l.cut()
 	}
 }
@@ -295,7 +302,7 @@ func (l *lowRank) take(w, gram *dense.Matrix) {
 	l.put(w)
 }
 
-// put makes w the low-rank part. It has at most room columns.
+// put makes w the low-rank part. It has less than room columns.
 func (l *lowRank) put(w *dense.Matrix) {
 	l.diag = nil
 	clear(l.w)

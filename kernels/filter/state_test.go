@@ -808,3 +808,40 @@ func TestSecondOrderKnown(t *testing.T) {
 		}
 	}
 }
+
+// Memory follows the weights there are, not a rank beyond them; so does what a start may
+// bring, one with more columns than a run would have before the next cut.
+func TestRankBeyondWeights(t *testing.T) {
+	rows := random(rand.New(rand.NewPCG(3, 15)), 100, "bernoulli")
+	m := kernels.Model{Lik: like(t, "", "logit"), Prior: kernels.DefaultPrior, Options: kernels.Options{Covariance: "lowrank", Rank: 10000}}
+	s := state(t, &m, ADF{})
+	feed(t, s, rows)
+	if n := s.Size(); n > 1<<16 {
+		t.Errorf("%d bytes for %d weights", n, s.Len())
+	}
+	f := fit(t, s)
+	joint := m
+	joint.Options.Covariance = "full"
+	full := state(t, &joint, ADF{})
+	feed(t, full, rows)
+	for j, b := range fit(t, full).Beliefs {
+		near(t, b.Feature, f.Beliefs[j].Mean, b.Mean, 1e-9)
+	}
+	wide := kernels.Covariance{Form: gauss.LowRank, Rank: 30}
+	for range f.Beliefs {
+		wide.Values = append(wide.Values, 1)
+		for range wide.Rank {
+			wide.Values = append(wide.Values, 0.01)
+		}
+	}
+	f.Covariance = wide
+	for k := range f.Beliefs {
+		f.Beliefs[k].Variance = 1 - 30e-4
+	}
+	for _, rank := range []int{15, 16, 100} {
+		m.Start, m.Options.Rank = f, rank
+		s := state(t, &m, ADF{})
+		feed(t, s, rows)
+		fit(t, s)
+	}
+}
