@@ -126,7 +126,7 @@ func (s *Stop) Row(i int) {
 // When the computation is to end, Beside panics as Check does and leaves f behind, so f
 // may share nothing with the caller but what the caller then forgets.
 func (s *Stop) Beside(f func()) {
-	if s == nil {
+	if s == nil || s.state.Load() == ended {
 		f()
 		return
 	}

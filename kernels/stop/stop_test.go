@@ -74,6 +74,11 @@ func TestStop(t *testing.T) {
 	cancel()
 	time.Sleep(10 * time.Millisecond)
 	kept.Check()
+	done := false
+	kept.Beside(func() { time.Sleep(10 * time.Millisecond); done = true })
+	if !done || len(Make[float64](kept, makeBeside)) == 0 {
+		t.Error("what has ended did not wait")
+	}
 	kept = nil
 	kept.Check()
 	if kept.Late() || kept.Past() || kept.Err() != nil {
