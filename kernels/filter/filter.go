@@ -120,6 +120,8 @@ type covariance interface {
 	// pack is the covariance in the order of places: columns, -1 for known weights.
 	pack(places []int32) (kernels.Covariance, error)
 	clone() covariance
+	// under gives the dense steps from here on a Stop.
+	under(s *stop.Stop)
 	size() int64
 	status() string // "" or a sentence
 }
@@ -516,11 +518,12 @@ func (s *State) Skip(n int64) { s.skipped += n }
 // Update absorbs the rows of b in order; feature numbers are those of s.Dict.
 // With skip, bad rows are counted and left out, else the first one ends the
 // update with an error that Is kernels.ErrRow; the rows before it stay absorbed.
+// A cancelled ctx may end it within a row: the state is of no use then.
 //
 // Cost: see the package comment; no allocation a row. The result depends on the
 // order of the rows unless the likelihood is Gaussian and nothing drifts.
 func (s *State) Update(ctx context.Context, b *kernels.Batch, skip bool) (err error) {
-	s.stop = stop.Watch(ctx, 0)
+	s.watch(ctx)
 	defer s.stop.End(&err)
 	if err := s.Grow(); err != nil {
 		return err
@@ -536,6 +539,19 @@ func (s *State) Update(ctx context.Context, b *kernels.Batch, skip bool) (err er
 		}
 	}
 	return nil
+}
+
+// watch gives the call under way and its dense steps a Stop; defer its End.
+func (s *State) watch(ctx context.Context) {
+	s.stop = stop.Watch(ctx, 0)
+	s.under(s.stop)
+}
+
+func (s *State) under(halt *stop.Stop) {
+	s.stop = halt
+	for _, b := range s.bank {
+		b.cov.under(halt)
+	}
 }
 
 func (s *State) row(b *kernels.Batch, i int) error {
@@ -724,12 +740,13 @@ func (s *State) Len() int { return s.Dict.Len() }
 // With drift both are brought to the later time first (rows without time count on:
 // src comes after s), and the prior counts with the larger of the two drifts.
 //
-// The log evidence gains log ∫ q_a q_b / p0. src is not changed.
+// The log evidence gains log ∫ q_a q_b / p0. src is not changed. After a cancelled ctx s
+// is of no use.
 //
 // Cost: O(p³), with low rank O(p rank²).
 // Errors: src's features exceed a limit; the product is improper.
 func (s *State) Merge(ctx context.Context, src *State) (err error) {
-	s.stop = stop.Watch(ctx, 0)
+	s.watch(ctx)
 	defer s.stop.End(&err)
 	s.stop.Check()
 	g, err := s.reserve(5, "merging fits")
@@ -742,6 +759,7 @@ func (s *State) Merge(ctx context.Context, src *State) (err error) {
 
 func (s *State) merge(src *State) error {
 	b := src.Clone()
+	b.under(s.stop)
 	if err := b.Grow(); err != nil {
 		return err
 	}
@@ -827,6 +845,7 @@ func (s *State) multiply(b *State, passed float64) error {
 	if err := prior.begin(); err != nil {
 		return err
 	}
+	prior.under(s.stop)
 	if _, err := prior.Dict.Merge(&s.Dict); err != nil {
 		return err
 	}
@@ -940,7 +959,7 @@ func (s *State) status(b *member) string {
 // Fit returns the posterior with its covariance, in belief order.
 // Cost: O(p²), O(p³) with process noise. Errors: a belief that is not finite.
 func (s *State) Fit(ctx context.Context) (f *kernels.Fit, err error) {
-	s.stop = stop.Watch(ctx, 0)
+	s.watch(ctx)
 	defer s.stop.End(&err)
 	s.stop.Check()
 	g, err := s.reserve(2, "a fit")

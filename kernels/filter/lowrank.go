@@ -10,6 +10,7 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 // DefaultRank is the number of directions a low-rank precision keeps.
@@ -49,6 +50,8 @@ type lowRank struct {
 	cuts    int64
 	dropped float64 // largest share of precision that one cut moved to the diagonal
 	convex  int64   // rows with h < 0
+
+	stop *stop.Stop
 }
 
 // room is the number of columns there is memory for, at which W is cut.
@@ -137,9 +140,9 @@ func (l *lowRank) split(g *gauss.Normal) (*dense.Matrix, error) {
 func (l *lowRank) init(p int) {
 	l.p = p
 	room := l.room()
-	l.s, l.w = make([]float64, p), make([]float64, p*room)
+	l.s, l.w = make([]float64, p), stop.Make[float64](l.stop, p*room)
 	if l.gram == nil || l.gram.Rows < room {
-		l.gram, l.k = dense.New(room, room), dense.New(room, room)
+		l.gram, l.k = dense.NewUnder(l.stop, room, room), dense.NewUnder(l.stop, room, room)
 		l.u, l.y, l.z = make([]float64, room), make([]float64, room), make([]float64, room)
 	}
 }
@@ -152,7 +155,7 @@ func (l *lowRank) row(i int) []float64 {
 
 // matrix is W as a view.
 func (l *lowRank) matrix() *dense.Matrix {
-	return &dense.Matrix{Rows: l.p, Cols: l.r, Stride: l.room(), Data: l.w}
+	return &dense.Matrix{Rows: l.p, Cols: l.r, Stride: l.room(), Data: l.w, Stop: l.stop}
 }
 
 func (l *lowRank) grow(p int, move []int, variance []float64) {
@@ -267,14 +270,14 @@ func (l *lowRank) take(w, gram *dense.Matrix) {
 	c, keep := w.Cols, l.keep()
 	if c > keep {
 		if gram == nil {
-			gram = dense.New(c, c)
+			gram = dense.NewUnder(l.stop, c, c)
 			dense.Gram(gram, w, l.inverse())
 		}
 		all, kept := 0.0, 0.0
 		for i := range c {
 			all += gram.At(i, i)
 		}
-		top := dense.New(c, keep)
+		top := dense.NewUnder(l.stop, c, keep)
 		if vals, vec, ok := eigen(gram); ok {
 			for j := range keep { // largest first
 				kept += math.Max(vals[c-1-j], 0)
@@ -283,7 +286,7 @@ func (l *lowRank) take(w, gram *dense.Matrix) {
 				}
 			}
 		}
-		cutW := dense.New(l.p, keep)
+		cutW := dense.NewUnder(l.stop, l.p, keep)
 		dense.Mul(cutW, w, top)
 		for i := range l.p {
 			// What the rotation leaves out of row i; exact rows lose rounding only.
@@ -378,7 +381,7 @@ func (l *lowRank) walk(scale float64, d []float64) {
 	}
 	if dense.Cholesky(n) == nil { // else the noise overflows, and s alone shows it
 		l.turned = resize(l.turned, l.r*l.p)
-		t := &dense.Matrix{Rows: l.r, Cols: l.p, Stride: l.p, Data: l.turned}
+		t := &dense.Matrix{Rows: l.r, Cols: l.p, Stride: l.p, Data: l.turned, Stop: l.stop}
 		for i := range l.p {
 			for j, v := range l.row(i) {
 				t.Data[j*l.p+i] = v
@@ -398,7 +401,7 @@ func (l *lowRank) walk(scale float64, d []float64) {
 // square is r x r scratch.
 func (l *lowRank) square() *dense.Matrix {
 	l.n = resize(l.n, l.r*l.r)
-	return &dense.Matrix{Rows: l.r, Cols: l.r, Stride: l.r, Data: l.n}
+	return &dense.Matrix{Rows: l.r, Cols: l.r, Stride: l.r, Data: l.n, Stop: l.stop}
 }
 
 // mulPrec is Λ x.
@@ -511,7 +514,7 @@ func signed(s []float64, plus []*dense.Matrix, minus *dense.Matrix) (*dense.Matr
 	for _, m := range plus {
 		c += m.Cols
 	}
-	all := dense.New(p, c+minus.Cols)
+	all := dense.NewUnder(minus.Stop, p, c+minus.Cols)
 	for i := range p {
 		row := all.Row(i)[:0]
 		for _, m := range plus {
@@ -529,7 +532,7 @@ func signed(s []float64, plus []*dense.Matrix, minus *dense.Matrix) (*dense.Matr
 	for i, v := range s {
 		inv[i] = 1 / v
 	}
-	gram := dense.New(n, n)
+	gram := dense.NewUnder(all.Stop, n, n)
 	dense.Gram(gram, all, inv)
 	vals, vec, ok := eigen(gram)
 	if !ok {
@@ -556,15 +559,15 @@ func signed(s []float64, plus []*dense.Matrix, minus *dense.Matrix) (*dense.Matr
 			sign[i] = -1
 		}
 	}
-	core := dense.New(k, k)
+	core := dense.NewUnder(all.Stop, k, k)
 	dense.Gram(core, half, sign)
 	evals, evec, ok := eigen(core)
 	if !ok {
 		return nil, fmt.Errorf("no proper product: the factors overflow")
 	}
-	turn := dense.New(n, k)
+	turn := dense.NewUnder(all.Stop, n, k)
 	dense.Mul(turn, basis, evec)
-	dirs := dense.New(p, k)
+	dirs := dense.NewUnder(all.Stop, p, k)
 	dense.Mul(dirs, all, turn)
 	var keep []int
 	for j := k - 1; j >= 0; j-- {
@@ -572,8 +575,9 @@ func signed(s []float64, plus []*dense.Matrix, minus *dense.Matrix) (*dense.Matr
 			keep = append(keep, j)
 		}
 	}
-	w := dense.New(p, len(keep))
+	w := dense.NewUnder(all.Stop, p, len(keep))
 	for i := range p {
+		all.Stop.Row(i)
 		for j, e := range evals {
 			if d := dirs.At(i, j); e < 0 {
 				s[i] += e * d * d
@@ -606,12 +610,17 @@ func eigen(m *dense.Matrix) ([]float64, *dense.Matrix, bool) {
 		}
 	}
 	var e mat.EigenSym
-	if !e.Factorize(sym, true) {
+	var v mat.Dense
+	found := false
+	m.Stop.Beside(func() {
+		if found = e.Factorize(sym, true); found {
+			e.VectorsTo(&v)
+		}
+	})
+	if !found {
 		return nil, nil, false
 	}
-	var v mat.Dense
-	e.VectorsTo(&v)
-	out := dense.New(n, n)
+	out := dense.NewUnder(m.Stop, n, n)
 	for i := range n {
 		for j := range n {
 			out.Row(i)[j] = v.At(i, j)
@@ -627,6 +636,7 @@ func (l *lowRank) normal() (d []float64, f *dense.Matrix, variance []float64) {
 	f = wt.T()
 	d, variance = l.inverse(), make([]float64, l.p)
 	for i := range f.Rows {
+		l.stop.Row(i)
 		row := f.Row(i)
 		for j := range row {
 			row[j] *= d[i]
@@ -662,9 +672,10 @@ func (l *lowRank) quick(dst []float64) {
 // its fit would not be the uninterrupted one.
 func (l *lowRank) pack(places []int32) (kernels.Covariance, error) {
 	d, f, _ := l.normal()
-	out := kernels.Covariance{Form: gauss.LowRank, Rank: f.Cols, Values: make([]float64, 0, len(places)*(f.Cols+1))}
+	out := kernels.Covariance{Form: gauss.LowRank, Rank: f.Cols, Values: stop.Make[float64](l.stop, len(places)*(f.Cols+1))[:0]}
 	none := make([]float64, f.Cols+1)
-	for _, j := range places {
+	for k, j := range places {
+		l.stop.Row(k)
 		if j < 0 {
 			out.Values = append(out.Values, none...)
 			continue
@@ -684,6 +695,8 @@ func (l *lowRank) clone() covariance {
 	copy(c.k.Data, l.k.Data)
 	return &c
 }
+
+func (l *lowRank) under(s *stop.Stop) { l.stop, l.gram.Stop, l.k.Stop = s, s, s }
 
 func (l *lowRank) size() int64 {
 	room := int64(l.room())

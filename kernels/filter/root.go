@@ -8,6 +8,7 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 // root keeps the lower Cholesky factor of Σ = L Lᵀ, column after column: L(i, j) of
@@ -30,6 +31,7 @@ type root struct {
 	f, b []float64 // of the row last predicted: Lᵀx, and room for Σx
 	x    []float64
 	top  int // columns above it have f = 0
+	stop *stop.Stop
 }
 
 // least is the smallest diagonal entry kept: its square, a variance, is a number.
@@ -51,7 +53,7 @@ func newRoot(g *gauss.Normal) (*root, error) {
 }
 
 func (r *root) size0(p int) {
-	*r = root{p: p, l: make([]float64, p*(p+1)/2), f: make([]float64, p), b: make([]float64, p), x: make([]float64, p)}
+	*r = root{p: p, l: stop.Make[float64](r.stop, p*(p+1)/2), f: make([]float64, p), b: make([]float64, p), x: make([]float64, p), stop: r.stop}
 }
 
 // col is column j from the diagonal down.
@@ -61,7 +63,7 @@ func (r *root) col(j int) []float64 {
 }
 
 func (r *root) grow(p int, move []int, variance []float64) {
-	var n root
+	n := root{stop: r.stop}
 	n.size0(p)
 	for j, v := range variance {
 		n.col(j)[0] = math.Sqrt(v)
@@ -196,7 +198,7 @@ func (r *root) forget(lambda float64, mean, restMu, restV []float64) error {
 	for i, v := range restV {
 		w[i] = (1 - lambda) / v
 	}
-	n := dense.New(r.p, r.p)
+	n := dense.NewUnder(r.stop, r.p, r.p)
 	dense.Gram(n, l, w)
 	for i := range r.p {
 		n.Row(i)[i] += lambda
@@ -228,8 +230,9 @@ func (r *root) forget(lambda float64, mean, restMu, restV []float64) error {
 // lowerRoot is the lower triangular C with N = CᵀC.
 func lowerRoot(n *dense.Matrix) (*dense.Matrix, error) {
 	p := n.Rows
-	rev := dense.New(p, p)
+	rev := dense.NewUnder(n.Stop, p, p)
 	for i := range p {
+		n.Stop.Row(i)
 		for j := range p {
 			rev.Row(i)[j] = n.Row(p - 1 - i)[p-1-j]
 		}
@@ -238,8 +241,9 @@ func lowerRoot(n *dense.Matrix) (*dense.Matrix, error) {
 		return nil, err
 	}
 	// N reversed is G Gᵀ, so N is U Uᵀ with U = G reversed, and C = Uᵀ.
-	c := dense.New(p, p)
+	c := dense.NewUnder(n.Stop, p, p)
 	for i := range p {
+		n.Stop.Row(i)
 		for j := range i + 1 {
 			c.Row(i)[j] = rev.Row(p - 1 - j)[p-1-i]
 		}
@@ -249,8 +253,9 @@ func lowerRoot(n *dense.Matrix) (*dense.Matrix, error) {
 
 // matrix is L, row by row.
 func (r *root) matrix() *dense.Matrix {
-	m := dense.New(r.p, r.p)
+	m := dense.NewUnder(r.stop, r.p, r.p)
 	for j := range r.p {
+		r.stop.Row(j)
 		for i, v := range r.col(j) {
 			m.Row(j + i)[j] = v
 		}
@@ -261,6 +266,7 @@ func (r *root) matrix() *dense.Matrix {
 // set takes the lower triangle of m.
 func (r *root) set(m *dense.Matrix) {
 	for j := range r.p {
+		r.stop.Row(j)
 		c := r.col(j)
 		for i := range c {
 			c[i] = m.Row(j + i)[j]
@@ -281,11 +287,12 @@ func (r *root) merge(o, prior covariance, da, db []float64) ([]float64, float64,
 // and P are lower triangular.
 func product(a, b, prior *dense.Matrix, da, db []float64) (l *dense.Matrix, d []float64, logC, apart float64, err error) {
 	p := len(da)
-	prec, term := dense.New(p, p), dense.New(p, p)
+	prec, term := dense.NewUnder(a.Stop, p, p), dense.NewUnder(a.Stop, p, p)
 	d = make([]float64, p)
 	add := func(root *dense.Matrix, sign float64, mean []float64) {
 		dense.InverseFromCholesky(term, root)
 		for i := range p {
+			prec.Stop.Row(i)
 			dense.Axpy(sign, term.Row(i), prec.Row(i))
 		}
 		logC -= 0.5 * sign * dense.LogDet(root)
@@ -304,8 +311,9 @@ func product(a, b, prior *dense.Matrix, da, db []float64) (l *dense.Matrix, d []
 		return nil, nil, 0, 0, fmt.Errorf("no proper product of the covariances: %w", err)
 	}
 	// prec = CᵀC: Σ = C⁻¹C⁻ᵀ
-	l = dense.New(p, p)
+	l = dense.NewUnder(a.Stop, p, p)
 	for i := range p {
+		l.Stop.Row(i)
 		l.Row(i)[i] = 1
 	}
 	dense.SolveLower(c, l)
@@ -321,6 +329,7 @@ func product(a, b, prior *dense.Matrix, da, db []float64) (l *dense.Matrix, d []
 func (r *root) variances(dst []float64) {
 	clear(dst)
 	for j := range r.p {
+		r.stop.Row(j)
 		for i, v := range r.col(j) {
 			dst[j+i] += v * v
 		}
@@ -330,14 +339,15 @@ func (r *root) variances(dst []float64) {
 func (r *root) quick(dst []float64) { r.variances(dst) }
 
 func (r *root) pack(places []int32) (kernels.Covariance, error) {
-	return packFull(places, func(i, j int) float64 { return r.l[j*r.p-j*(j-1)/2+i-j] }), nil
+	return packFull(r.stop, places, func(i, j int) float64 { return r.l[j*r.p-j*(j-1)/2+i-j] }), nil
 }
 
 // packFull lays a lower factor out in belief order; rows of known weights are zero.
-func packFull(places []int32, at func(i, j int) float64) kernels.Covariance {
+func packFull(halt *stop.Stop, places []int32, at func(i, j int) float64) kernels.Covariance {
 	n := len(places)
-	c := kernels.Covariance{Form: gauss.Full, Values: make([]float64, 0, n*(n+1)/2)}
+	c := kernels.Covariance{Form: gauss.Full, Values: stop.Make[float64](halt, n*(n+1)/2)[:0]}
 	for k, i := range places {
+		halt.Row(k)
 		for _, j := range places[:k+1] {
 			v := 0.0
 			if i >= 0 && j >= 0 {
@@ -355,6 +365,8 @@ func (r *root) clone() covariance {
 	copy(c.l, r.l)
 	return c
 }
+
+func (r *root) under(s *stop.Stop) { r.stop = s }
 
 func (r *root) size() int64 { return 8 * int64(cap(r.l)+3*cap(r.f)) }
 

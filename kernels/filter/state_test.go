@@ -2,10 +2,12 @@ package filter
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 func same(t testing.TB, what string, a, b *kernels.Fit, tol float64) {
@@ -843,5 +846,48 @@ func TestRankBeyondWeights(t *testing.T) {
 		s := state(t, &m, ADF{})
 		feed(t, s, rows)
 		fit(t, s)
+	}
+}
+
+// The dense steps of a merge and of a fit end when ctx does, not only their beginnings.
+func TestInterruptedMerge(t *testing.T) {
+	if testing.Short() {
+		t.Skip("large covariances")
+	}
+	for _, c := range []struct {
+		name  string
+		p     int
+		noise float64
+		o     kernels.Options
+	}{{"full", 1500, 0, kernels.Options{}}, {"walk", 1200, 0.01, kernels.Options{}}, {"lowrank", 900, 0, kernels.Options{Covariance: "lowrank", Rank: 400}}} {
+		m := &kernels.Model{Lik: like(t, "", "logit"), Prior: kernels.DefaultPrior, Noise: c.noise, Options: c.o}
+		rnd := rand.New(rand.NewPCG(3, 16))
+		part := func() *State {
+			s := state(t, m, ADF{})
+			x := map[string]float64{}
+			for j := range c.p {
+				x[fmt.Sprint("x", j)] = rnd.NormFloat64()
+			}
+			rows := []row{{x: x, y: 1, w: 1, tr: 1}}
+			for range c.o.Rank {
+				rows = append(rows, row{x: map[string]float64{fmt.Sprint("x", rnd.IntN(c.p)): 1, fmt.Sprint("x", rnd.IntN(c.p)): 2}, w: 1, tr: 1})
+			}
+			feed(t, s, rows)
+			return s
+		}
+		a, b := part(), part()
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(10*time.Millisecond, cancel)
+		if err := a.Merge(ctx, b); !errors.Is(err, stop.ErrInterrupted) {
+			t.Errorf("%s: merge: %v", c.name, err)
+		}
+		if c.noise == 0 {
+			continue
+		}
+		ctx, cancel = context.WithCancel(t.Context())
+		time.AfterFunc(10*time.Millisecond, cancel)
+		if _, err := b.Fit(ctx); !errors.Is(err, stop.ErrInterrupted) {
+			t.Errorf("%s: fit: %v", c.name, err)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 // walk keeps Σ itself, the lower triangle row by row, for weights that walk at
@@ -27,6 +28,7 @@ type walk struct {
 	v        float64
 	rows     int // since the last check
 	repaired int64
+	stop     *stop.Stop
 }
 
 const checkRows = 1024
@@ -44,7 +46,7 @@ func newWalk(g *gauss.Normal) (*walk, error) {
 
 func (w *walk) size0(p int) {
 	w.p = p
-	w.s, w.c, w.x = make([]float64, p*(p+1)/2), make([]float64, p), make([]float64, p)
+	w.s, w.c, w.x = stop.Make[float64](w.stop, p*(p+1)/2), make([]float64, p), make([]float64, p)
 }
 
 // row is row i up to the diagonal.
@@ -131,8 +133,9 @@ func (w *walk) absorb(mean []float64, t lik.Tilted) {
 
 // matrix is the lower triangle of Σ.
 func (w *walk) matrix() *dense.Matrix {
-	m := dense.New(w.p, w.p)
+	m := dense.NewUnder(w.stop, w.p, w.p)
 	for i := range w.p {
+		w.stop.Row(i)
 		copy(m.Row(i), w.row(i))
 	}
 	return m
@@ -178,7 +181,7 @@ func (w *walk) forget(lambda float64, mean, restMu, restV []float64) error {
 	if err != nil {
 		return err
 	}
-	r := &root{}
+	r := &root{stop: w.stop}
 	r.size0(w.p)
 	r.set(l)
 	if err := r.forget(lambda, mean, restMu, restV); err != nil {
@@ -190,7 +193,7 @@ func (w *walk) forget(lambda float64, mean, restMu, restV []float64) error {
 
 // put makes l the factor of Σ.
 func (w *walk) put(l *dense.Matrix) {
-	m := dense.New(w.p, w.p)
+	m := dense.NewUnder(w.stop, w.p, w.p)
 	dense.MulTB(m, l, l)
 	for i := range w.p {
 		copy(w.row(i), m.Row(i))
@@ -226,7 +229,7 @@ func (w *walk) pack(places []int32) (kernels.Covariance, error) {
 	if err != nil {
 		return kernels.Covariance{}, err
 	}
-	return packFull(places, l.At), nil
+	return packFull(w.stop, places, l.At), nil
 }
 
 func (w *walk) clone() covariance {
@@ -235,6 +238,8 @@ func (w *walk) clone() covariance {
 	copy(c.s, w.s)
 	return &c
 }
+
+func (w *walk) under(s *stop.Stop) { w.stop = s }
 
 func (w *walk) size() int64 { return 8 * int64(cap(w.s)+2*cap(w.c)) }
 
