@@ -1,10 +1,12 @@
 package kernels
 
 import (
+	"context"
 	"fmt"
 	"math"
 
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 // Merge multiplies partial posteriors a and b that share the prior p:
@@ -97,8 +99,11 @@ func (f *Fit) AddPart(part, start *Fit) error {
 // prior. Exact for Gaussian likelihoods with full covariance; log_evidence gains
 // the overlap log ∫ Πqk / p^(K-1). Known weights must agree.
 //
-// Cost: that of gauss.Product. Errors: fits of different models, an improper product.
-func MergeFits(fits []*Fit, from *Fit) (*Fit, error) {
+// Cost: that of gauss.Product. Errors: fits of different models, an improper product; the
+// cause of ctx when it is cancelled.
+func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) {
+	halt := stop.Watch(ctx, 0)
+	defer halt.End(&err)
 	var d Dict
 	prior := map[uint32]Weight{}
 	known := map[uint32]float64{}
@@ -114,7 +119,8 @@ func MergeFits(fits []*Fit, from *Fit) (*Fit, error) {
 				return nil, err
 			}
 		}
-		for _, b := range f.Beliefs {
+		for k, b := range f.Beliefs {
+			halt.Row(k)
 			id, err := d.AddRaw(b.Feature)
 			if err != nil {
 				return nil, err
@@ -152,7 +158,7 @@ func MergeFits(fits []*Fit, from *Fit) (*Fit, error) {
 			id, _ := d.Find(b.Feature)
 			place[k] = col[id]
 		}
-		return f.over(place, append([]float64(nil), mean...), variance, nil)
+		return f.over(place, append([]float64(nil), mean...), variance, halt)
 	}
 	base, err := over(start)
 	if err != nil {

@@ -1,13 +1,17 @@
 package kernels_test
 
 import (
+	"context"
+	"errors"
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/kerneltest"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 func fitOf(t *testing.T, names string, mean []float64, cov [][]float64) *kernels.Fit {
@@ -27,7 +31,7 @@ func fitOf(t *testing.T, names string, mean []float64, cov [][]float64) *kernels
 func TestMergeFits(t *testing.T) {
 	a := fitOf(t, "ab", []float64{1, -1}, [][]float64{{1, 0.3}, {0.3, 0.5}})
 	b := fitOf(t, "bc", []float64{0, 2}, [][]float64{{0.8, -0.2}, {-0.2, 1.5}})
-	got, err := kernels.MergeFits([]*kernels.Fit{a, b}, nil)
+	got, err := kernels.MergeFits(t.Context(), []*kernels.Fit{a, b}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +76,7 @@ func TestMergeFits(t *testing.T) {
 		t.Errorf("n = %d, method %s", got.N, got.Method)
 	}
 	b.Prior.Variance = 3
-	if _, err := kernels.MergeFits([]*kernels.Fit{a, b}, nil); err == nil || !strings.Contains(err.Error(), "prior.variance") {
+	if _, err := kernels.MergeFits(t.Context(), []*kernels.Fit{a, b}, nil); err == nil || !strings.Contains(err.Error(), "prior.variance") {
 		t.Errorf("fits of two priors: %v", err)
 	}
 }
@@ -86,7 +90,7 @@ func TestMergeOne(t *testing.T) {
 		if from != nil {
 			parts = []*kernels.Fit{a, a, a}
 		}
-		got, err := kernels.MergeFits(parts, from)
+		got, err := kernels.MergeFits(t.Context(), parts, from)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,5 +103,24 @@ func TestMergeOne(t *testing.T) {
 		if got.N != 10 {
 			t.Errorf("n = %d", got.N)
 		}
+	}
+}
+
+// A product of full covariances ends when ctx does.
+func TestMergeInterrupted(t *testing.T) {
+	const p = 900
+	names := make([]rune, p)
+	cov := make([][]float64, p)
+	for i := range cov {
+		names[i] = rune(0x4e00 + i)
+		cov[i] = make([]float64, p)
+		cov[i][i] = 0.5
+	}
+	a := fitOf(t, string(names), make([]float64, p), cov)
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(10*time.Millisecond, cancel)
+	parts := []*kernels.Fit{a, a, a, a, a, a, a, a}
+	if _, err := kernels.MergeFits(ctx, parts, nil); !errors.Is(err, stop.ErrInterrupted) {
+		t.Errorf("went on: %v", err)
 	}
 }

@@ -313,7 +313,7 @@ func finalizeMerge(states []capi.State, out *capi.Col) error {
 				})
 				parts = append(slices.Clone(parts), &f)
 			}
-			all, err := kernels.MergeFits(parts, s.from)
+			all, err := kernels.MergeFits(running(), parts, s.from)
 			if err != nil {
 				return err
 			}

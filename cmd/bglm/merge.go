@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 type mergeCommand struct {
@@ -142,7 +143,10 @@ func (c *mergeCommand) mergePlain(s *session, parts []*fits, prior *fits) (*fits
 			return nil, named(c.Prior, err)
 		}
 	}
-	f, err := kernels.MergeFits(all, from)
+	f, err := kernels.MergeFits(s.ctx, all, from)
+	if errors.Is(err, stop.ErrInterrupted) {
+		return nil, s.failed(err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", strings.Join(c.Files, ", "), err)
 	}

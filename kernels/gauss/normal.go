@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 // Form is how a Normal keeps its covariance.
@@ -68,6 +69,17 @@ func NewLowRank(mean, d []float64, f *dense.Matrix) (*Normal, error) {
 		}
 	}
 	return g, nil
+}
+
+// stop is what ends operations on g's matrix.
+func (g *Normal) stop() *stop.Stop {
+	switch g.Form {
+	case Full:
+		return g.L.Stop
+	case LowRank:
+		return g.F.Stop
+	}
+	return nil
 }
 
 // Dim is the number of weights.

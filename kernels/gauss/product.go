@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 // Product multiplies posteriors over the same weights that started from one
@@ -19,9 +20,13 @@ import (
 // Errors: ErrNotPD when the product is improper.
 func Product(prior *Normal, parts []*Normal) (post *Normal, logC float64, err error) {
 	p := prior.Dim()
+	halt := prior.stop()
 	form, rank := prior.Form, 0
 	for _, q := range append([]*Normal{prior}, parts...) {
 		form = max(form, q.Form)
+		if halt == nil {
+			halt = q.stop()
+		}
 		if q.Form == LowRank {
 			rank += q.F.Cols
 		}
@@ -61,9 +66,9 @@ func Product(prior *Normal, parts []*Normal) (post *Normal, logC float64, err er
 	case Diagonal:
 		post, err = diagonalProduct(prior, parts)
 	case LowRank:
-		post, err = lowRankProduct(prior, parts, rank)
+		post, err = lowRankProduct(prior, parts, rank, halt)
 	default:
-		post, err = fullProduct(prior, parts)
+		post, err = fullProduct(prior, parts, halt)
 	}
 	if err != nil {
 		return nil, 0, err
@@ -120,12 +125,12 @@ func diagonalProduct(prior *Normal, parts []*Normal) (*Normal, error) {
 	return NewDiagonal(make([]float64, len(lam)), lam), nil
 }
 
-func lowRankProduct(prior *Normal, parts []*Normal, rank int) (*Normal, error) {
+func lowRankProduct(prior *Normal, parts []*Normal, rank int, halt *stop.Stop) (*Normal, error) {
 	lam, err := diagonals(prior, parts)
 	if err != nil {
 		return nil, err
 	}
-	b := dense.New(rank, prior.Dim())
+	b := dense.NewUnder(halt, rank, prior.Dim())
 	at := 0
 	for _, q := range parts {
 		if q.Form != LowRank {
@@ -136,6 +141,7 @@ func lowRankProduct(prior *Normal, parts []*Normal, rank int) (*Normal, error) {
 			return nil, err
 		}
 		for k := range h.Rows {
+			halt.Check()
 			copy(b.Row(at), h.Row(k))
 			at++
 		}
@@ -189,14 +195,15 @@ func FromPrecision(mean, lam []float64, b *dense.Matrix) (*Normal, error) {
 	return NewLowRank(mean, d, f.T())
 }
 
-func fullProduct(prior *Normal, parts []*Normal) (*Normal, error) {
+func fullProduct(prior *Normal, parts []*Normal, halt *stop.Stop) (*Normal, error) {
 	p := prior.Dim()
-	sum, one := dense.New(p, p), dense.New(p, p)
+	sum, one := dense.NewUnder(halt, p, p), dense.NewUnder(halt, p, p)
 	if err := prior.Prec(one); err != nil {
 		return nil, err
 	}
 	k := float64(len(parts) - 1)
 	for i := range p {
+		halt.Row(i)
 		dense.Axpy(-k, one.Row(i), sum.Row(i))
 	}
 	for _, q := range parts {
@@ -204,6 +211,7 @@ func fullProduct(prior *Normal, parts []*Normal) (*Normal, error) {
 			return nil, err
 		}
 		for i := range p {
+			halt.Row(i)
 			dense.Axpy(1, one.Row(i), sum.Row(i))
 		}
 	}
