@@ -250,6 +250,7 @@ func (f *Fitter) add(ctx context.Context, rec arrow.RecordBatch) error {
 	if err != nil {
 		return err
 	}
+	defer x.Release()
 	src, err := f.columns(rec, x)
 	if err != nil {
 		return err

@@ -157,7 +157,7 @@ func (d *Dict) add(h uint64, col uint32, t *Text) (uint32, error) {
 	}
 	id = uint32(len(d.names))
 	if d.names == nil {
-		d.names = make([]name, 0, smallDict) // one allocation for a small group
+		d.names = make([]name, 0, 4) // one allocation for a small group
 	}
 	d.names = append(d.names, n)
 	switch {

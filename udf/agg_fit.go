@@ -125,6 +125,7 @@ func updateFit(method *engine.Method) func(args []capi.Vec, slots capi.Slots) er
 		if err != nil {
 			return err
 		}
+		defer x.Release()
 		var opt *capi.Vec
 		if len(args) > 2 {
 			opt = &args[2]

@@ -113,7 +113,11 @@ func (p *predictor) encode(i int, intercept bool) error {
 	return err
 }
 
-func (p *predictor) free() { p.fits, p.x = nil, nil; predictors.Put(p) }
+func (p *predictor) free() {
+	p.x.Release()
+	p.fits, p.x = nil, nil
+	predictors.Put(p)
+}
 
 // row reads row i: its features and their values, and where their beliefs lie into
 // p.found. ok is false when fit or x is NULL.

@@ -87,7 +87,7 @@ func New(cfg *kernels.Model) (*State, error) {
 	if err := cfg.Name(&s.Dict); err != nil {
 		return nil, err
 	}
-	w := make([]kernels.Weight, 0, max(s.Dict.Len(), 8)) // one allocation for a small group
+	w := make([]kernels.Weight, 0, max(s.Dict.Len(), 4)) // one allocation for a small group
 	for id := range s.Dict.Len() {
 		w = append(w, s.fresh(id))
 	}

@@ -90,15 +90,36 @@ type term struct {
 	exact bool           // of this block: keys are in int, not text
 	wide  int            // of this block: the longest list
 
+	*buffers
+
+	label []label // of codes
+	own   kernels.Column
+}
+
+// buffers hold what was read of a term.
+type buffers struct {
 	miss []bool // of a single entry: row has none; empty for none at all
 	off  []int  // of several: entries off[r] to off[r+1]
 	t    []kernels.Text
 	i    []int64
 	x    []float64
 	id   []uint32
+}
 
-	label []label // of codes
-	own   kernels.Column
+// spare buffers: an encoder lives as long as a chunk of rows, and fresh ones would
+// cost more than the reading.
+var spare = sync.Pool{New: func() any { return new(buffers) }}
+
+// Release gives the encoder's memory to later ones; it is of no use afterwards.
+func (e *Encoder) Release() {
+	for k := range e.terms {
+		if b := e.terms[k].buffers; b != nil {
+			clear(b.t[:cap(b.t)]) // texts are views
+			spare.Put(b)
+			e.terms[k].buffers = nil
+		}
+	}
+	e.Forget()
 }
 
 // label is the text of a code, made when it is first met.
@@ -243,6 +264,7 @@ func (e *Encoder) add(t term) {
 	if t.name == kernels.Intercept || strings.Contains(t.name, "=") {
 		e.dups, t.whole = true, strings.Contains(t.name, "=")
 	}
+	t.buffers = spare.Get().(*buffers)
 	t.text = kernels.NewText(t.name)
 	t.named = kernels.Names
 	t.ints = t.kind == pairs && t.key.Integer()

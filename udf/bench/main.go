@@ -135,6 +135,9 @@ func run(file, ext, link string, repeats, groups int) error {
 		}
 	}
 	t.Render()
+	if err := timeShapes(ctx, repeats); err != nil {
+		return err
+	}
 	if groups > 0 { // in a process of its own, for its own peak memory
 		self, err := os.Executable()
 		if err != nil {

@@ -196,16 +196,46 @@ func (v *Vec) FloatsTo(dst []float64, lo int) {
 		convert[int64](v, dst, lo)
 	case Boolean:
 		convert[uint8](v, dst, lo)
+	case Decimal:
+		if !v.decimalsTo(dst, lo) {
+			v.floatsTo(dst, lo)
+		}
 	default:
-		for k := range dst {
-			if !v.Null(lo + k) {
-				dst[k] = v.Float(lo + k)
-			}
+		v.floatsTo(dst, lo)
+	}
+}
+
+// floatsTo is FloatsTo entry by entry.
+func (v *Vec) floatsTo(dst []float64, lo int) {
+	for k := range dst {
+		if !v.Null(lo + k) {
+			dst[k] = v.Float(lo + k)
 		}
 	}
 }
 
-func convert[T uint8 | int32 | int64 | float32](v *Vec, dst []float64, lo int) {
+// decimalsTo is FloatsTo of decimals of up to nine digits, whose quotients of exact
+// numbers are the nearest ones; it reports false for wider ones.
+func (v *Vec) decimalsTo(dst []float64, lo int) bool {
+	if int(v.scale) >= len(pow10) {
+		return false
+	}
+	switch v.internal {
+	case SmallInt:
+		convert[int16](v, dst, lo)
+	case Integer:
+		convert[int32](v, dst, lo)
+	default:
+		return false
+	}
+	unit := pow10[v.scale]
+	for k := range dst {
+		dst[k] /= unit
+	}
+	return true
+}
+
+func convert[T uint8 | int16 | int32 | int64 | float32](v *Vec, dst []float64, lo int) {
 	if len(dst) == 0 {
 		return
 	}
