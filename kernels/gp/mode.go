@@ -47,7 +47,9 @@ type search struct {
 	floored     int     // rows whose negative curvature was taken as 0
 	status      string  // why the mode was not reached
 	outer       string  // what to say about the search of parameters
+	edge        string  // about parameters at the end of their range
 	note        string  // and about other modes
+	warm        bool    // the last fit began at the alpha that there was
 
 	only []bool // the rows that count, nil for all
 }
@@ -99,6 +101,7 @@ func (s *search) fit(p parameters) error {
 // there may be several modes it stays with the one that alpha is near.
 func (s *search) begin() error {
 	warm := math.Inf(-1)
+	s.warm = true
 	for _, a := range s.alpha {
 		if a != 0 {
 			s.move()
@@ -124,6 +127,7 @@ func (s *search) begin() error {
 		return fmt.Errorf("the log likelihood overflows at the prior mean; check mean, offset and weight")
 	}
 	clear(s.alpha)
+	s.warm = false
 	s.now, s.next = s.next, s.now
 	return nil
 }
@@ -470,7 +474,7 @@ func (s *search) posterior() *Posterior {
 	f := kernels.Fit{}
 	f.SetLikelihood(l)
 	p.Shape, p.Dispersion = f.Shape, f.Dispersion
-	p.Converged = s.status == "" && (s.outer == "" || s.outer == atBound)
+	p.Converged = s.status == "" && s.outer == ""
 	s.rootOf(s.k)
 	for a, i := range s.order {
 		s.b.Stop.Check()
@@ -486,10 +490,12 @@ func (s *search) sentence() string {
 	switch {
 	case s.status != "":
 		return s.status
-	case s.outer != "" && s.note != "":
-		return s.outer + "; " + s.note
 	case s.outer != "":
 		return s.outer
+	case s.edge != "" && s.note != "":
+		return s.edge + "; " + s.note
+	case s.edge != "":
+		return s.edge
 	case s.floored > 0:
 		return fmt.Sprintf("%d rows pull the posterior apart more than the prior holds it: their negative curvature was taken as 0, and log_evidence is not reliable", s.floored)
 	case s.ridge > 1e-8:

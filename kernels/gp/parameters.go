@@ -1,11 +1,14 @@
 package gp
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/lik"
 )
 
 // The parameters that a search moves, and the scale of each.
@@ -20,63 +23,108 @@ const (
 
 type vector [nParameters]float64
 
+const (
+	// On tables of up to fewRows rows the evidence has more maxima, and fits take little:
+	// more starts are looked at there, and more of them followed.
+	fewRows               = 100
+	follow, followFewRows = 2, 5
+	// A start this many nats below what was found is not followed, nor one this near, in
+	// log parameters and units of the mean, to where an earlier climb began or ended.
+	rival  = 30
+	beside = 1
+)
+
+// start is a place to climb from.
+type start struct {
+	u     vector
+	q     float64 // log evidence
+	alpha []float64
+}
+
+// way is a climb from one place to another.
+type way struct {
+	from vector
+	to   start
+}
+
 // byEvidence maximises the log evidence over the auto parameters by a projected BFGS
 // method in log lengthscale, log signal variance and mean, within bounds, and leaves s at
-// the best fit. A handful of starts are looked at, and the better two are followed.
+// the best fit. A grid of starts is looked at, the best is followed, and then those that
+// are above what was found or apart from the ends of climbs, so that the end is not below a
+// start. Where the posterior has several modes, that of a start is the best one, a climb
+// keeps to its mode, and ends with a look at the others.
 func (s *search) byEvidence(o Options) error {
 	n := len(s.y)
 	c := newClimber(s, o)
 	c.work = workspace{dense.NewUnder(s.b.Stop, n, n), dense.NewUnder(s.b.Stop, n, n)}
-	type start struct {
-		u vector
-		q float64
-	}
-	var starts []start
+	_, bumpy := s.lik.(lik.Bumpy)
+	var starts, stalled []start // of fits that ended at a mode, and of others
 	var first error
 	for _, u := range c.starts() {
-		if len(starts) > 0 && s.late() {
+		if len(starts)+len(stalled) > 0 && s.late() {
 			break
 		}
-		q, err := c.value(u)
+		if bumpy {
+			clear(s.alpha)
+		}
+		_, err := c.value(u)
 		if err == nil {
-			starts = append(starts, start{u, q})
-		} else if first == nil {
+			err = s.highest()
+		}
+		at := start{u, s.logEvidence, slices.Clone(s.alpha)}
+		switch {
+		case err != nil && first == nil:
 			first = err
+		case err != nil:
+		case s.status != "":
+			stalled = append(stalled, at)
+		default:
+			starts = append(starts, at)
 		}
 	}
-	if len(starts) == 0 {
+	if starts = append(higherFirst(starts), higherFirst(stalled)...); len(starts) == 0 {
 		return first
 	}
-	slices.SortStableFunc(starts, func(a, b start) int {
-		switch {
-		case a.q > b.q:
-			return -1
-		case a.q < b.q:
-			return 1
+	best := starts[0]
+	climbs := follow
+	if n <= fewRows {
+		climbs = followFewRows
+	}
+	for k, from := range starts {
+		if k > 0 && (climbs == 0 || s.late() || c.seen(from, best.q)) {
+			continue
 		}
-		return 0
-	})
-	best := start{q: math.Inf(-1)}
-	var alpha []float64
-	for _, from := range starts[:min(2, len(starts))] {
-		u, q, why := c.climb(from.u)
-		if q > best.q {
-			best, c.found, alpha = start{u, q}, &u, slices.Clone(c.kept)
-			s.outer = why
+		climbs--
+		to, why := c.climb(from)
+		for range 2 { // another mode has its own parameters
+			if !bumpy || s.late() || s.highest() != nil || !(s.logEvidence > to.q+1e-6*(1+math.Abs(to.q))) {
+				break
+			}
+			to, why = c.climb(start{to.u, s.logEvidence, slices.Clone(s.alpha)})
 		}
-		if s.late() {
-			break
+		c.ways = append(c.ways, way{from.u, to})
+		if k == 0 || to.q > best.q {
+			best, s.outer = to, why
 		}
 	}
-	copy(s.alpha, alpha)
-	_, err := c.value(best.u)
-	if err == nil && s.outer == "" && c.touches(best.u) {
-		s.outer = atBound
+	copy(s.alpha, best.alpha)
+	if _, err := c.value(best.u); err != nil {
+		return err
 	}
-	return err
+	if err := s.highest(); err != nil {
+		return err
+	}
+	if s.outer == "" {
+		s.edge = c.edge(best.u)
+	}
+	return nil
 }
 
-const atBound = "a parameter found by evidence is at the end of its range: the data do not bound it"
+// higherFirst sorts by evidence.
+func higherFirst(s []start) []start {
+	slices.SortStableFunc(s, func(a, b start) int { return cmp.Compare(b.q, a.q) })
+	return s
+}
 
 // climber moves the free parameters of a search.
 type climber struct {
@@ -88,7 +136,7 @@ type climber struct {
 	unit   float64 // of the mean
 	maxUp  int
 	kept   []float64 // alpha where climb stands
-	found  *vector   // the maximum that an earlier climb reached
+	ways   []way
 }
 
 func newClimber(s *search, o Options) *climber {
@@ -125,6 +173,23 @@ func (g *geometry) spread() (least, middle, most float64) {
 	}
 	slices.Sort(some)
 	return least, some[len(some)/2], most
+}
+
+// neighbour is the log of half the middle distance, over the rows, of the nearest row
+// elsewhere.
+func (g *geometry) neighbour() float64 {
+	var nearest []float64
+	for i := range g.between.Rows {
+		least := math.Inf(1)
+		for _, d := range g.between.Row(i) {
+			if d > 0 {
+				least = min(least, d)
+			}
+		}
+		nearest = append(nearest, least)
+	}
+	slices.Sort(nearest)
+	return math.Log(0.5 * nearest[len(nearest)/2])
 }
 
 // constant is the best constant predictor without the offset, the variance that f may
@@ -178,18 +243,23 @@ func (s *search) constant() (centre, variance, spread float64) {
 
 const (
 	signalRange = 14 // of a log variance: a factor 1e6 either way
-	meanRange   = 20 // deviations of f
-	leastShape  = 0.05
-	mostShape   = 1e4 // negbinomial is Poisson, studentt gaussian
+	// Under a link f has units. Where its deviation is beyond these, rows that are nearly
+	// independent of each other have a Laplace evidence above that of any such model,
+	// which rises with the variance.
+	mostUnits  = 10
+	meanRange  = 20 // deviations of f
+	leastShape = 0.05
+	mostShape  = 1e4 // negbinomial is Poisson, studentt gaussian
 )
 
 // starts sets the bounds and returns where to begin: at the parameters given, and on a
-// grid of lengthscales around the middle distance and of signal variances.
+// grid of lengthscales around the middle distance and of signal variances, wider where
+// rows are few.
 //
-// The signal variance moves within a factor 1e6 of constant's; the lengthscale from a
-// tenth of the smallest distance (at least 1e-6 of the largest) to 100 times the largest;
-// the mean by 20 deviations of f; the dispersion, from a third of the spread of y, as the
-// signal variance does; the shape between 0.05 and 10,000.
+// The signal variance moves within a factor 1e6 of constant's, under a link up to 100 or
+// what was given; the lengthscale from a tenth of the smallest distance (at least 1e-6 of
+// the largest) to 100 times the largest; the mean by 20 deviations of f; the dispersion
+// within a factor 1e6 of a third of the spread of y; the shape between 0.05 and 10,000.
 func (c *climber) starts() []vector {
 	centre, variance, spread := c.constant()
 	c.unit = math.Sqrt(variance)
@@ -200,6 +270,7 @@ func (c *climber) starts() []vector {
 	c.lo, c.hi = at, at
 
 	signal := math.Log(variance)
+	identity := c.lik.Link() == "identity"
 	least, middle, most := c.spread()
 	shortest, length, longest := math.Log(max(0.1*least, 1e-6*most)), math.Log(middle), math.Log(100*most)
 	if c.at == nil { // s/ℓ² times the mean square of a row is the variance of f
@@ -222,6 +293,9 @@ func (c *climber) starts() []vector {
 	}
 	if c.free[logSignal] {
 		c.lo[logSignal], c.hi[logSignal] = signal-signalRange, signal+signalRange
+		if !identity {
+			c.hi[logSignal] = max(signal+2*math.Log(mostUnits), at[logSignal])
+		}
 		signals = []float64{signal, signal + 2.5}
 	}
 	if c.free[meanInUnits] {
@@ -236,11 +310,37 @@ func (c *climber) starts() []vector {
 		c.lo[logShape], c.hi[logShape] = math.Log(leastShape), math.Log(mostShape)
 	}
 	us := []vector{c.clip(given)}
-	for _, l := range lengths {
-		for _, v := range signals {
-			at[logLengthscale], at[logSignal] = l, v
-			us = append(us, c.clip(at))
+	grid := func() {
+		for _, l := range lengths {
+			for _, v := range signals {
+				at[logLengthscale], at[logSignal] = l, v
+				us = append(us, c.clip(at))
+			}
 		}
+	}
+	grid()
+	if len(c.y) > fewRows {
+		return us
+	}
+	// f small or nearly constant, rows nearly independent of each other, and likelihoods
+	// of little noise
+	if c.free[logLengthscale] {
+		lengths = []float64{length - 1, length + 1, length + 4}
+		if c.lik.Family() != "bernoulli" { // whose rows say nothing of a variance of their own
+			lengths = append(lengths, c.neighbour(), length-3)
+		}
+	}
+	if c.free[logSignal] {
+		signals = []float64{signal - 4, signal - 1, signal + 3}
+	}
+	grid()
+	if c.free[logDispersion] {
+		at[logDispersion] -= 5
+		grid()
+	}
+	if c.free[logShape] {
+		at[logShape] = math.Log(100)
+		grid()
 	}
 	return us
 }
@@ -252,17 +352,26 @@ func (c *climber) clip(u vector) vector {
 	return u
 }
 
-// touches says that a free parameter is at a bound.
-func (c *climber) touches(u vector) bool {
-	for k, free := range c.free {
-		if free && (u[k] == c.lo[k] || u[k] == c.hi[k]) {
-			return true
+// edge says which free parameters are at a bound.
+func (c *climber) edge(u vector) string {
+	at := []float64{c.lengthscale, c.signal, c.mean, c.dispersion, c.shape}
+	var ends []string
+	for k, name := range []string{"lengthscale", "signal_variance", "mean", "dispersion", "shape"} {
+		if c.free[k] && (u[k] == c.lo[k] || u[k] == c.hi[k]) {
+			ends = append(ends, fmt.Sprintf("%s = %.3g", name, at[k]))
 		}
 	}
-	return false
+	switch len(ends) {
+	case 0:
+		return ""
+	case 1:
+		return ends[0] + " is at the end of its range: the data do not bound it"
+	}
+	return strings.Join(ends, " and ") + " are at the ends of their ranges: the data do not bound them"
 }
 
-// value fits at u.
+// value fits at u, from the mode that alpha is near; if the fit stalls there, from the
+// mean.
 func (c *climber) value(u vector) (float64, error) {
 	p := c.fixed
 	if c.free[logLengthscale] {
@@ -288,6 +397,14 @@ func (c *climber) value(u vector) (float64, error) {
 		c.lik = l
 	}
 	err := c.fit(p)
+	if (err != nil || c.status != "") && c.warm && !c.late() {
+		was, failed, stalled := slices.Clone(c.alpha), err, c.logEvidence
+		clear(c.alpha)
+		if err = c.fit(p); err != nil && failed == nil || failed == nil && c.status != "" && c.logEvidence < stalled {
+			copy(c.alpha, was)
+			err = c.fit(p)
+		}
+	}
 	return c.logEvidence, err
 }
 
@@ -306,30 +423,34 @@ func (c *climber) slope(u vector) vector {
 
 const (
 	longestStep = 3    // in log parameters and units of the mean
-	flatSlope   = 1e-4 // nats per unit: the evidence is within about 1e-8 of its maximum
+	flatSlope   = 1e-4 // nats per unit: the evidence is within about 1e-8 of its maximum, 1e-4 in a tail
 	sameHill    = 0.5  // in log parameters: a second climb this near leads to the same maximum
 	maxTries    = 25
 )
 
-// climb follows the evidence up from u by BFGS steps. why says what ended it early.
-func (c *climber) climb(u vector) (at vector, q float64, why string) {
+// climb follows the evidence up by BFGS steps, and ends where it began if there is no way. why says what ended it early.
+func (c *climber) climb(from start) (to start, why string) {
+	c.kept = append(c.kept[:0], from.alpha...)
+	copy(c.alpha, c.kept)
+	u := from.u
 	q, err := c.value(u)
 	if err != nil {
-		return u, math.Inf(-1), ""
+		return from, ""
 	}
-	c.kept = append(c.kept[:0], c.alpha...)
+	here := func() start { return start{u, q, slices.Clone(c.kept)} }
+	copy(c.kept, c.alpha)
 	g := c.slope(u)
 	h := scaled(1 / max(1, norm(g))) // inverse curvature
 	fresh := true
 	for up := 0; ; up++ {
-		if norm(g) <= flatSlope || c.known(u) {
-			return u, q, ""
+		if norm(g) <= flatSlope || c.known(u, q) {
+			return here(), ""
 		}
 		if c.late() {
-			return u, q, fmt.Sprintf("stopped at the time limit after %d steps of the parameters: log_evidence still rises", up)
+			return here(), fmt.Sprintf("stopped at the time limit after %d steps of the parameters: log_evidence still rises", up)
 		}
 		if up >= c.maxUp {
-			return u, q, fmt.Sprintf("no convergence of the parameters in %d steps: log_evidence still rises", up)
+			return here(), fmt.Sprintf("no convergence of the parameters in %d steps: log_evidence still rises", up)
 		}
 		d := h.times(g)
 		for k := range d {
@@ -356,6 +477,7 @@ func (c *climber) climb(u vector) (at vector, q float64, why string) {
 			for k := range u {
 				step[k] = to[k] - u[k]
 			}
+			copy(c.alpha, c.kept)
 			// an evidence beside the mode, which has a status, says nothing
 			if next, err = c.value(to); err == nil && c.status == "" && next > q && next >= q+1e-4*dot(g, step) {
 				break
@@ -374,13 +496,13 @@ func (c *climber) climb(u vector) (at vector, q float64, why string) {
 		if math.IsInf(next, -1) {
 			copy(c.alpha, c.kept)
 			if _, err := c.value(u); err != nil {
-				return u, math.Inf(-1), ""
+				return from, ""
 			}
 			if c.late() {
 				continue // which says so
 			}
 			if fresh {
-				return u, q, "" // no higher evidence that rounding would show
+				return here(), "" // no higher evidence that rounding would show
 			}
 			h, fresh = scaled(1/max(1, norm(g))), true
 			continue
@@ -398,15 +520,29 @@ func (c *climber) climb(u vector) (at vector, q float64, why string) {
 	}
 }
 
-// known says that u has come to a maximum found before.
-func (c *climber) known(u vector) bool {
-	if c.found == nil {
-		return false
+// known says that u has come to a maximum found before, of no lower evidence.
+func (c *climber) known(u vector, q float64) bool {
+	return slices.ContainsFunc(c.ways, func(w way) bool {
+		apart := u
+		for k := range apart {
+			apart[k] -= w.to.u[k]
+		}
+		return q <= w.to.q && norm(apart) < sameHill
+	})
+}
+
+// seen says that a climb from s is not worth while: it is far down, or beside an end of
+// an earlier one.
+func (c *climber) seen(s start, best float64) bool {
+	near := func(u vector) bool {
+		for k, v := range s.u {
+			if math.Abs(v-u[k]) > beside {
+				return false
+			}
+		}
+		return true
 	}
-	for k := range u {
-		u[k] -= c.found[k]
-	}
-	return norm(u) < sameHill
+	return s.q < best-rival || s.q <= best && slices.ContainsFunc(c.ways, func(w way) bool { return near(w.from) || near(w.to.u) })
 }
 
 func dot(a, b vector) (s float64) {
