@@ -25,7 +25,7 @@ func (s *sampling) reduce(p *kernels.Problem) error {
 		return err
 	}
 	k := r.K()
-	x := dense.New(p.N, k)
+	x := p.Matrix(p.N, k)
 	dense.MulTB(x, r.Z, r.T)
 	one := make([]float64, k)
 	for i := range one {

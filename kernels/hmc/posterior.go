@@ -185,13 +185,15 @@ func (v *view) curvature() []float64 {
 // hessian sets h = I + Aᵀ Xᵀ diag(c) X A.
 func (v *view) hessian(h *dense.Matrix, c []float64) {
 	p := v.dim()
-	g, t := dense.New(p, p), dense.New(p, p)
+	g, t := dense.NewUnder(v.stop, p, p), dense.NewUnder(v.stop, p, p)
 	v.gram(g, c)
 	for j := range p {
+		v.stop.Row(j)
 		v.root.MulT(t.Row(j), g.Row(j), &v.scratch) // row j of G A, G being symmetric
 	}
 	t = t.T()
 	for j := range p {
+		v.stop.Row(j)
 		v.root.MulT(h.Row(j), t.Row(j), &v.scratch)
 		h.Row(j)[j]++
 	}
@@ -211,7 +213,7 @@ func (v *view) mode(z []float64, fullMetric bool, halt *stop.Stop) (r *metric, o
 	}
 	var h *dense.Matrix
 	if fullMetric {
-		h = dense.New(p, p)
+		h = dense.NewUnder(v.stop, p, p)
 	}
 	for range 100 {
 		halt.Check()
@@ -258,10 +260,10 @@ func (v *view) laplace(fullMetric bool) *metric {
 	p := v.dim()
 	c := v.curvature()
 	if fullMetric {
-		h := dense.New(p, p)
+		h := dense.NewUnder(v.stop, p, p)
 		v.hessian(h, c)
 		if dense.Cholesky(h) == nil {
-			inv := dense.New(p, p)
+			inv := dense.NewUnder(v.stop, p, p)
 			dense.InverseFromCholesky(inv, h)
 			if dense.Cholesky(inv) == nil {
 				return &metric{chol: inv}

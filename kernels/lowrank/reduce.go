@@ -135,7 +135,7 @@ func (r *Reduced) whiten(prior *gauss.Normal) error {
 // Cost: 20 n k bytes.
 func (r *Reduced) Problem() *kernels.Problem {
 	p, k := r.of, r.K()
-	x := dense.New(p.N, k)
+	x := p.Matrix(p.N, k)
 	dense.MulTB(x, r.Z, r.T)
 	q := &kernels.Problem{Model: p.Model, N: p.N, P: k, Stop: p.Stop, Row: make([]int, p.N+1), Col: make([]uint32, p.N*k), Val: x.Data,
 		Y: p.Y, Weight: p.Weight, Offset: r.Offset, Trials: p.Trials, Time: p.Time,
@@ -174,7 +174,7 @@ func (r *Reduced) Weights(dst, u []float64) {
 // Cost: O(p k²), full O(p³). Errors: a full prior of more than FullLimit weights.
 func (r *Reduced) Lift(u *gauss.Normal) (w *gauss.Normal, held int, err error) {
 	k := r.K()
-	cov := dense.New(k, k)
+	cov := r.of.Matrix(k, k)
 	u.Cov(cov)
 	for i := range k {
 		for j := range k {
@@ -217,15 +217,16 @@ func (r *Reduced) lift(u []float64, v *dense.Matrix, gone, keep []float64) (w *g
 			vs.Row(i)[j] *= math.Sqrt(max(e, 0))
 		}
 	}
-	f := dense.New(p, k)
+	f := r.of.Matrix(p, k)
 	dense.Mul(f, r.H, vs)
 	mulInPlace(r.root, f)
 	d := r.Prior.Var
 	if r.Prior.Form == gauss.LowRank { // Σ0 = diag(D) - F0 F0ᵀ: the factors stand side by side
 		d = r.Prior.D
 		f0 := r.Prior.F
-		both := dense.New(p, f0.Cols+k)
+		both := r.of.Matrix(p, f0.Cols+k)
 		for j := range p {
+			both.Stop.Row(j)
 			copy(both.Row(j), f0.Row(j))
 			copy(both.Row(j)[f0.Cols:], f.Row(j))
 		}
@@ -249,6 +250,7 @@ func (r *Reduced) rankAfter() int {
 // semidefinite by it.
 func shrink(d []float64, f *dense.Matrix) (rows int) {
 	for j, v := range d {
+		f.Stop.Row(j)
 		row := f.Row(j)
 		s := dense.Dot(row, row)
 		if most := v * (1 - 1e-13); s > most {
@@ -266,14 +268,15 @@ func shrink(d []float64, f *dense.Matrix) (rows int) {
 // I - H V diag(gone) Vᵀ Hᵀ, has the eigenvalues keep and 1, however narrow the prior.
 func (r *Reduced) liftFull(mean []float64, v *dense.Matrix, gone, keep []float64) (*gauss.Normal, error) {
 	p, k := len(mean), r.K()
-	hv, scaled := dense.New(p, k), dense.New(p, k)
+	hv, scaled := r.of.Matrix(p, k), r.of.Matrix(p, k)
 	dense.Mul(hv, r.H, v)
 	by, sign := gone, -1.0
-	inner := dense.New(p, p)
+	inner := r.of.Matrix(p, p)
 	if k >= p { // H spans everything: I - H V Vᵀ Hᵀ = 0, and nothing cancels
 		by, sign = keep, 1
 	}
 	for j := range p {
+		hv.Stop.Row(j)
 		for i, x := range hv.Row(j) {
 			scaled.Row(j)[i] = x * by[i]
 		}
@@ -301,7 +304,7 @@ func (r *Reduced) liftFull(mean []float64, v *dense.Matrix, gone, keep []float64
 // mulInPlace sets x = C x.
 func mulInPlace(c *gauss.Root, x *dense.Matrix) {
 	if c.L != nil {
-		out := dense.New(x.Rows, x.Cols)
+		out := dense.NewUnder(x.Stop, x.Rows, x.Cols)
 		dense.Mul(out, c.L, x)
 		*x = *out
 		return
@@ -312,6 +315,7 @@ func mulInPlace(c *gauss.Root, x *dense.Matrix) {
 		dense.Gemm(x, -1, c.H, false, u, false, 1)
 	}
 	for j, s := range c.Scale {
+		x.Stop.Row(j)
 		for i := range x.Row(j) {
 			x.Row(j)[i] *= s
 		}
@@ -321,12 +325,13 @@ func mulInPlace(c *gauss.Root, x *dense.Matrix) {
 // mulT is Cᵀ x.
 func mulT(c *gauss.Root, x *dense.Matrix) *dense.Matrix {
 	if c.L != nil {
-		out := dense.New(x.Rows, x.Cols)
+		out := dense.NewUnder(x.Stop, x.Rows, x.Cols)
 		dense.MulTA(out, c.L, x)
 		return out
 	}
 	out := x.Clone()
 	for j, s := range c.Scale {
+		out.Stop.Row(j)
 		for i := range out.Row(j) {
 			out.Row(j)[i] *= s
 		}

@@ -107,7 +107,7 @@ func SVD(x Design, o Options) (*Factors, error) {
 	}
 	m = min(m, got)
 	f.S = s[:m:m]
-	f.U, f.XU = dense.New(d, m), dense.New(n, m)
+	f.U, f.XU = dense.NewUnder(o.Stop, d, m), dense.NewUnder(o.Stop, n, m)
 	r = r.Slice(0, l, 0, m)
 	dense.Mul(f.U, w, r)
 	dense.Mul(f.XU, y, r)
@@ -235,7 +235,7 @@ func orthonormalise(y *dense.Matrix, rounds int) error {
 // was, when the factor's diagonal spans more than 10⁵.
 func choleskyQR(y *dense.Matrix, rounds int) bool {
 	l := y.Cols
-	g, inv, out := dense.New(l, l), dense.New(l, l), dense.New(y.Rows, l)
+	g, inv, out := dense.NewUnder(y.Stop, l, l), dense.NewUnder(y.Stop, l, l), dense.NewUnder(y.Stop, y.Rows, l)
 	for range rounds {
 		dense.Gram(g, y, nil)
 		if dense.Cholesky(g) != nil {

@@ -110,7 +110,7 @@ func subtract(prior *gauss.Normal, w []float64, f, q *dense.Matrix, share []floa
 		for k, s := range share {
 			c[k] = s / (1 - s)
 		}
-		m, b := dense.New(p, p), dense.New(p, p)
+		m, b := dense.NewUnder(q.Stop, p, p), dense.NewUnder(q.Stop, p, p)
 		dense.GramT(m, q, c)
 		for j := range p {
 			m.Row(j)[j]++
@@ -124,8 +124,9 @@ func subtract(prior *gauss.Normal, w []float64, f, q *dense.Matrix, share []floa
 	// D - F0 F0ᵀ - F Fᵀ; no more columns than the prior or the rank had, leaving out
 	// the weakest, which only widens
 	p, r0, r := len(w), prior.F.Cols, f.Cols
-	both, scaled := dense.New(p, r0+r), dense.New(p, r0+r)
+	both, scaled := dense.NewUnder(f.Stop, p, r0+r), dense.NewUnder(f.Stop, p, r0+r)
 	for j := range p {
+		f.Stop.Row(j)
 		copy(both.Row(j), prior.F.Row(j))
 		copy(both.Row(j)[r0:], f.Row(j))
 		for k, v := range both.Row(j) {
@@ -160,7 +161,7 @@ func orthonormal(m *dense.Matrix) {
 	}
 	g, inv := dense.New(k, k), dense.New(k, k)
 	scale := make([]float64, k)
-	next := dense.New(m.Rows, k)
+	next := dense.NewUnder(m.Stop, m.Rows, k)
 	for range 2 {
 		dense.Gram(g, m, nil)
 		for i := range k {
@@ -245,6 +246,7 @@ func nystrom(y, omega *dense.Matrix) (*dense.Matrix, []float64, error) {
 	}
 	ys := y.Clone()
 	for j := range p {
+		ys.Stop.Row(j)
 		dense.Axpy(shift, omega.Row(j), ys.Row(j))
 	}
 	c := dense.New(k, k)
@@ -266,7 +268,7 @@ func nystrom(y, omega *dense.Matrix) (*dense.Matrix, []float64, error) {
 		inv.Row(i)[i] = 1
 	}
 	dense.SolveLower(c, inv)
-	b := dense.New(p, k)
+	b := dense.NewUnder(y.Stop, p, k)
 	dense.MulTB(b, ys, inv) // B = Y C⁻ᵀ, A ≈ B Bᵀ
 	// B = V S Uᵀ: the singular values through an orthonormal basis keep what a Gram
 	// matrix of B would lose
@@ -293,7 +295,7 @@ func nystrom(y, omega *dense.Matrix) (*dense.Matrix, []float64, error) {
 			turn.Row(i)[k-1-a] = wm.At(i, a)
 		}
 	}
-	q := dense.New(p, k)
+	q := dense.NewUnder(y.Stop, p, k)
 	dense.Mul(q, v, turn)
 	return q, lambda, nil
 }
