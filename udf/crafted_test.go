@@ -645,14 +645,14 @@ func nodeAt(v *capi.Vec, i int, t *capi.Type) *node {
 func TestCraftedFits(t *testing.T) {
 	c := craftedDB(t)
 	real := readReal(t, c)
-	todo, keep := calls()
+	picked, keep := calls()
 	defer runtime.KeepAlive(keep)
 	for k, n := range real {
 		if err := valid(n); err != nil {
 			t.Fatalf("%s: the checker refuses it: %v", realFits[k].name, err)
 		}
 		some := false
-		for _, f := range todo {
+		for _, f := range picked {
 			if f.first == nil || n.t == f.first {
 				_, err := f.outcome(n)
 				some = some || err == nil
@@ -678,7 +678,7 @@ func TestCraftedFits(t *testing.T) {
 		if bad != nil {
 			broken++
 		}
-		for _, f := range todo {
+		for _, f := range picked {
 			if f.first != nil && n.t != f.first {
 				continue
 			}
@@ -709,9 +709,9 @@ func TestCraftedFits(t *testing.T) {
 func TestCraftedFitsSQL(t *testing.T) {
 	c := craftedDB(t)
 	real := readReal(t, c)
-	todo, _ := calls()
+	picked, _ := calls()
 	forms := []string{"bglm_merge(%s)", "bglm_merge(%[1]s, %[1]s)", "bglm_adf(true, {a: 1.0}, {prior: %s})", "bglm_softmax('k1', {a: 1.0, b: 2.0}, {prior: %s})", "bglm_summary(%s)"}
-	for _, f := range todo {
+	for _, f := range picked {
 		if f.sql != "" {
 			forms = append(forms, f.sql)
 		}
