@@ -348,7 +348,6 @@ func TestEncoder(t *testing.T) {
 
 // sink is a fit that keeps what it is given.
 type sink struct {
-	d       kernels.Dict
 	rows    *kernels.Rows
 	skipped int64
 }

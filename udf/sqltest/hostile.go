@@ -67,7 +67,7 @@ var (
 	badX = []string{"NULL", "{a: odd}", "[odd]", "[]", "[NULL]", "MAP {}", "1", "s", "{a: {b: 1}}", "[[1.0]]", "[1e300, d]", "{a: 1e-300}", "struct_pack()",
 		"MAP {s: s}", "[{feature: NULL::VARCHAR, value: d}]", "[{feature: s, value: odd}]", "MAP {NULL::VARCHAR: 1}", "''::BLOB", "list_value()", "range(300)",
 		"{a: (-i)::HUGEINT, b: i::UHUGEINT, c: d::DECIMAL(38,20)}", "MAP {(-i)::HUGEINT: d}", "[(-i)::HUGEINT]", "{t: TIME '12:00:00'}", "{a: INTERVAL 1 DAY}", "{e: 'b'::ENUM('a', 'b')}",
-		`{"a[2J": d}`, "{a: repeat('long', 100 + i % 3)}", "MAP {repeat('n', 70000): d}", "[{feature: 'ctl' || chr(27) || chr(10) || s, value: odd}]", "MAP {chr(155) || s: odd}", "{z: 0.0}", "[0.0, 0]"}
+		"{\"a\x1b[2J\": d}", "{a: repeat('long', 100 + i % 3)}", "MAP {repeat('n', 70000): d}", "[{feature: 'ctl' || chr(27) || chr(10) || s, value: odd}]", "MAP {chr(155) || s: odd}", "{z: 0.0}", "[0.0, 0]"}
 	hostileKeys = []string{"family: 'poisson'", "family: 'gaussian'", "family: 'gamma'", "family: 'negbinomial'", "family: 'studentt'", "link: 'probit'", "link: 'logit'", "link: 'cloglog'",
 		"link: 'identity'", "link: 'log'", "prior_mean: 0.5", "prior_variance: 2", "prior_variance: 'auto'", "intercept: false", "intercept_variance: 1", "priors: MAP {'a': {mean: 1, variance: 0}}",
 		"priors: [{feature: 's=v1', mean: 0.0, variance: 3.0}]", "dispersion: 0.5", "dispersion: 'auto'", "shape: 2", "shape: 'auto'", "process_noise: 0.01", "process_noise: 'auto'",
