@@ -110,13 +110,15 @@ type buffers struct {
 // cost more than the reading.
 var spare = sync.Pool{New: func() any { return new(buffers) }}
 
+const spareLimit = 1 << 20 // entries of buffers worth keeping
+
 // Release gives the encoder's memory to later ones; it is of no use afterwards.
 func (e *Encoder) Release() {
 	for k := range e.terms {
-		if b := e.terms[k].buffers; b != nil {
+		b := e.terms[k].buffers
+		if e.terms[k].buffers = nil; b != nil && cap(b.t)+cap(b.x)+cap(b.i) <= spareLimit {
 			clear(b.t[:cap(b.t)]) // texts are views
 			spare.Put(b)
-			e.terms[k].buffers = nil
 		}
 	}
 	e.Forget()
