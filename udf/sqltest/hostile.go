@@ -195,7 +195,8 @@ func (h *Hostile) statement() string {
 		frame := pick(h, []string{"", "PARTITION BY g", "ORDER BY i", "PARTITION BY g ORDER BY i", "ORDER BY i ROWS BETWEEN 4 PRECEDING AND CURRENT ROW",
 			"PARTITION BY s ORDER BY i ROWS BETWEEN 3 PRECEDING AND 2 FOLLOWING", "ORDER BY i ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
 			"ORDER BY i ROWS BETWEEN 5 PRECEDING AND 1 FOLLOWING EXCLUDE CURRENT ROW", "ORDER BY k RANGE BETWEEN 1 PRECEDING AND CURRENT ROW"})
-		return fmt.Sprintf("SELECT count(f::VARCHAR) FROM (SELECT %s OVER (%s) AS f FROM %s)", h.call(f, false), frame, h.small())
+		call := strings.ReplaceAll(h.call(f, false), "range(300)", "range(30)") // each row is a fit of its own
+		return fmt.Sprintf("SELECT count(f::VARCHAR) FROM (SELECT %s OVER (%s) AS f FROM %s)", call, frame, h.small())
 	case 8:
 		return fmt.Sprintf("SELECT %s AS f FROM %s GROUP BY i LIMIT %d", h.call(f, true), h.source(), h.r.IntN(4))
 	case 9, 10:
