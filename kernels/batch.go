@@ -80,12 +80,6 @@ func (b *Batch) Add(feature uint32, value float64) {
 // EndRow closes the open row.
 func (b *Batch) EndRow() { b.Row = append(b.Row, len(b.Feature)) }
 
-// DropRow forgets the entries of the open row.
-func (b *Batch) DropRow() {
-	lo := b.Row[len(b.Row)-1]
-	b.Feature, b.Value = b.Feature[:lo], b.Value[:lo]
-}
-
 // SumDuplicates adds up equal features of the open row: in a factorised belief
 // two entries of one weight would count its variance twice.
 func (b *Batch) SumDuplicates(s *Scratch) {

@@ -289,7 +289,7 @@ func (r *Rows) Relabel(to []float64) *Rows {
 	return &c
 }
 
-// Rows of all chunks as one batch, a copy, numbered as in r.Dict.
+// All is the rows of all chunks as one batch, a copy, numbered as in r.Dict.
 func (r *Rows) All() *Batch {
 	b := &Batch{Row: make([]int, 1, r.n+1), Feature: make([]uint32, 0, r.nnz), Value: make([]float64, 0, r.nnz)}
 	for k := range r.chunks {

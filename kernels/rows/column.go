@@ -35,8 +35,8 @@ type Column interface {
 	Null(i int) bool
 	// Floats sets dst to entries lo, lo+1, ...; those of NULL entries are anything.
 	Floats(dst []float64, lo int)
-	// Integer says whether Ints reads the column; Ints reports false where an entry
-	// does not fit and Int text must be asked for.
+	// Integer says whether the column holds whole numbers; Ints reports false where its
+	// type is wider than an int64, and AppendInt prints them.
 	Integer() bool
 	Ints(dst []int64, lo int) bool
 	AppendInt(dst []byte, i int) []byte
