@@ -16,6 +16,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bglm/bglm/cmd/internal/chart"
 	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/udf"
 )
@@ -70,7 +71,7 @@ type reportTable struct {
 type figure struct {
 	ID, Title string
 	SVG       template.HTML
-	Legend    []struct{ Class, Label string }
+	Legend    []chart.Key
 }
 
 type section struct {
@@ -86,13 +87,13 @@ type page struct {
 	Card        []fact
 	Sections    []section
 	Light, Dark []template.CSS
-	charts      []*chart
+	charts      []*chart.Chart
 }
 
-func (p *page) add(sec section, charts ...*chart) {
+func (p *page) add(sec section, charts ...*chart.Chart) {
 	for _, c := range charts {
 		p.charts = append(p.charts, c)
-		sec.Figures = append(sec.Figures, figure{c.ID, c.Title, template.HTML(c.svg(false)), c.legend()})
+		sec.Figures = append(sec.Figures, figure{c.ID, c.Title, template.HTML(c.SVG(false)), c.Legend()})
 	}
 	p.Sections = append(p.Sections, sec)
 }
@@ -131,7 +132,7 @@ func (c *reportCommand) Run(e *env) error {
 		}
 		for _, ch := range p.charts {
 			base := filepath.Join(c.Plots, ch.ID)
-			if err := errors.Join(e.create(base+".svg", put([]byte(ch.svg(true)))), e.create(base+".png", ch.png)); err != nil {
+			if err := errors.Join(e.create(base+".svg", put([]byte(ch.SVG(true)))), e.create(base+".png", ch.PNG)); err != nil {
 				return fmt.Errorf("--plots: %w", err)
 			}
 		}
@@ -163,8 +164,8 @@ func (c *reportCommand) page(s *session) (*page, *summary, error) {
 		return nil, nil, fmt.Errorf("--beliefs %s: this method's fit has no weights to report", c.Beliefs)
 	}
 	p := &page{Title: c.Title}
-	for i := range palette {
-		p.Light = append(p.Light, template.CSS(palette[i]))
+	for i := range chart.Palette {
+		p.Light = append(p.Light, template.CSS(chart.Palette[i]))
 		p.Dark = append(p.Dark, template.CSS([]string{"#6cb0f5", "#f39a5c", "#6fcf97", "#c792ea", "#e3c15a", "#ff7b6e", "#5fd0d8", "#a9b3c1"}[i]))
 	}
 	sum := &summary{Command: "report", Out: c.Out}
@@ -244,16 +245,16 @@ func (c *reportCommand) card(s *session, p *page, f *fits, sum *summary) error {
 	if err != nil {
 		return err
 	}
-	add("prior of weights", fmt.Sprintf("mean %s, variance %s; intercept variance %s", short(pm), short(pv), short(pi)))
+	add("prior of weights", fmt.Sprintf("mean %s, variance %s; intercept variance %s", chart.Short(pm), chart.Short(pv), chart.Short(pi)))
 	add("covariance", kind)
 	if shape.Valid {
-		add("shape", short(shape.Float64))
+		add("shape", chart.Short(shape.Float64))
 	}
 	if disp.Valid && (sum.Family == "gaussian" || sum.Family == "studentt") {
-		add("dispersion", short(disp.Float64))
+		add("dispersion", chart.Short(disp.Float64))
 	}
 	if t.Valid {
-		add("valid at time", short(t.Float64))
+		add("valid at time", chart.Short(t.Float64))
 	}
 	var options []string
 	for i := 0; i+1 < len(f.meta); i += 2 {
@@ -333,9 +334,9 @@ func (c *reportCommand) fitness(s *session, p *page, sc *scoring) error {
 }
 
 // calibrationCharts bins rows by their prediction, equally many a bin.
-func (s *session) calibrationCharts(binary bool) ([]*chart, error) {
-	c := &chart{ID: "calibration", Title: "Calibration: 20 bins of equally many rows", XLabel: "predicted", YLabel: "observed"}
-	pts := series{Kind: "points", Label: "mean of a bin, 95 % interval"}
+func (s *session) calibrationCharts(binary bool) ([]*chart.Chart, error) {
+	c := &chart.Chart{ID: "calibration", Title: "Calibration: 20 bins of equally many rows", XLabel: "predicted", YLabel: "observed"}
+	pts := chart.Series{Kind: "points", Label: "mean of a bin, 95 % interval"}
 	lo, hi := math.Inf(1), math.Inf(-1)
 	err := s.each(`SELECT avg(p), avg(y), stddev_samp(y) / sqrt(count(*)), count(*) FROM (SELECT y, p, ntile(20) OVER (ORDER BY p, bglm_row) AS b FROM scored WHERE y IS NOT NULL AND p IS NOT NULL) GROUP BY b ORDER BY b`, func(scan func(...any) error) error {
 		var p, y float64
@@ -354,13 +355,13 @@ func (s *session) calibrationCharts(binary bool) ([]*chart, error) {
 	if binary {
 		lo, hi = max(lo, 0), min(hi, 1)
 	}
-	c.Series = []series{pts, {Kind: "reference", Label: "perfect", X: []float64{lo, hi}, Y: []float64{lo, hi}}}
-	return []*chart{c}, err
+	c.Series = []chart.Series{pts, {Kind: "reference", Label: "perfect", X: []float64{lo, hi}, Y: []float64{lo, hi}}}
+	return []*chart.Chart{c}, err
 }
 
-func (s *session) rocAndLift() ([]*chart, error) {
-	roc := series{Kind: "line", Label: "ROC", X: []float64{0}, Y: []float64{0}}
-	lift := series{Kind: "line", Label: "share of all positives found"}
+func (s *session) rocAndLift() ([]*chart.Chart, error) {
+	roc := chart.Series{Kind: "line", Label: "ROC", X: []float64{0}, Y: []float64{0}}
+	lift := chart.Series{Kind: "line", Label: "share of all positives found"}
 	lift.X, lift.Y = []float64{0}, []float64{0}
 	var tp, fp, n, pos, all float64
 	if err := s.row("SELECT sum(y), count(*) FROM scored WHERE y IS NOT NULL AND p IS NOT NULL", &pos, &all); err != nil {
@@ -383,11 +384,11 @@ func (s *session) rocAndLift() ([]*chart, error) {
 		return nil
 	})
 	unit := [2]float64{0, 1}
-	diagonal := series{Kind: "reference", Label: "at random", X: []float64{0, 1}, Y: []float64{0, 1}}
-	best := series{Kind: "reference", Label: "at best", X: []float64{0, pos / all, 1}, Y: []float64{0, 1, 1}}
-	return []*chart{
-		{ID: "roc", Title: "ROC", XLabel: "share of negatives taken for positive", YLabel: "share of positives found", Series: []series{roc, diagonal}, X: &unit, Y: &unit},
-		{ID: "lift", Title: "Lift: rows by falling prediction", XLabel: "share of rows looked at", YLabel: "share of positives found", Series: []series{lift, diagonal, best}, X: &unit, Y: &unit},
+	diagonal := chart.Series{Kind: "reference", Label: "at random", X: []float64{0, 1}, Y: []float64{0, 1}}
+	best := chart.Series{Kind: "reference", Label: "at best", X: []float64{0, pos / all, 1}, Y: []float64{0, 1, 1}}
+	return []*chart.Chart{
+		{ID: "roc", Title: "ROC", XLabel: "share of negatives taken for positive", YLabel: "share of positives found", Series: []chart.Series{roc, diagonal}, X: &unit, Y: &unit},
+		{ID: "lift", Title: "Lift: rows by falling prediction", XLabel: "share of rows looked at", YLabel: "share of positives found", Series: []chart.Series{lift, diagonal, best}, X: &unit, Y: &unit},
 	}, err
 }
 
@@ -404,8 +405,8 @@ func labelSQL(f *fits) string {
 }
 
 func (c *reportCommand) weights(s *session, p *page, f *fits) error {
-	ch := &chart{ID: "weights", Title: "Weights furthest from 0, with 95 % intervals", XLabel: "weight"}
-	is := series{Kind: "interval"}
+	ch := &chart.Chart{ID: "weights", Title: "Weights furthest from 0, with 95 % intervals", XLabel: "weight"}
+	is := chart.Series{Kind: "interval"}
 	t := &reportTable{Head: []cell{{"feature", false}, {"mean", true}, {"sd", true}, {"lower", true}, {"upper", true}, {"z", true}}}
 	err := s.each(fmt.Sprintf(`SELECT %s AS label, b.mean, sqrt(b.variance) FROM (SELECT *, unnest(fit.beliefs) AS b FROM %s)
 		ORDER BY CASE WHEN b.variance > 0 THEN abs(b.mean) / sqrt(b.variance) ELSE 0 END DESC, label LIMIT %d`, labelSQL(f), f.table, c.Weights), func(scan func(...any) error) error {
@@ -429,7 +430,7 @@ func (c *reportCommand) weights(s *session, p *page, f *fits) error {
 		return err
 	}
 	n := float64(len(ch.Names))
-	ch.Series = []series{is, {Kind: "reference", X: []float64{0, 0}, Y: []float64{-0.5, n - 0.5}}}
+	ch.Series = []chart.Series{is, {Kind: "reference", X: []float64{0, 0}, Y: []float64{-0.5, n - 0.5}}}
 	p.add(section{ID: "coefficients", Title: "Weights", Text: "On the scale of the linear predictor. z is the mean in posterior standard deviations.", Table: t}, ch)
 	return nil
 }
@@ -483,7 +484,7 @@ func (c *reportCommand) trajectories(s *session, p *page, sc *scoring) error {
 		return nil
 	}
 	_, hasTime := j.option("time")
-	evidence := series{Kind: "line", Label: "log evidence per row of a slice"}
+	evidence := chart.Series{Kind: "line", Label: "log evidence per row of a slice"}
 	type point struct{ x, mean, sd float64 }
 	path := map[string][]point{}
 	var top []string
@@ -540,13 +541,13 @@ func (c *reportCommand) trajectories(s *session, p *page, sc *scoring) error {
 	if hasTime {
 		xl = "time"
 	}
-	charts := []*chart{{ID: "evidence", Title: "Evidence: how well each slice was predicted before it was learnt", XLabel: xl, YLabel: "log evidence per row", Series: []series{evidence}}}
+	charts := []*chart.Chart{{ID: "evidence", Title: "Evidence: how well each slice was predicted before it was learnt", XLabel: xl, YLabel: "log evidence per row", Series: []chart.Series{evidence}}}
 	text := "The rows are learnt again in their order, slice by slice."
 	if drifts {
-		tr := &chart{ID: "trajectories", Title: "Trajectories of the weights furthest from 0", XLabel: xl, YLabel: "weight, ± 1 sd"}
-		var bands []series
+		tr := &chart.Chart{ID: "trajectories", Title: "Trajectories of the weights furthest from 0", XLabel: xl, YLabel: "weight, ± 1 sd"}
+		var bands []chart.Series
 		for _, name := range top {
-			l, b := series{Kind: "line", Label: name}, series{Kind: "band"}
+			l, b := chart.Series{Kind: "line", Label: name}, chart.Series{Kind: "band"}
 			for _, pt := range path[name] {
 				l.X, l.Y = append(l.X, pt.x), append(l.Y, pt.mean)
 				b.X, b.Lo, b.Hi = append(b.X, pt.x), append(b.Lo, pt.mean-pt.sd), append(b.Hi, pt.mean+pt.sd)
@@ -555,10 +556,10 @@ func (c *reportCommand) trajectories(s *session, p *page, sc *scoring) error {
 			bands = append(bands, b)
 		}
 		for len(tr.Series) < 8 { // bands take the colours of their lines
-			tr.Series = append(tr.Series, series{Kind: "line"})
+			tr.Series = append(tr.Series, chart.Series{Kind: "line"})
 		}
 		tr.Series = append(tr.Series, bands...)
-		charts = append([]*chart{tr}, charts...)
+		charts = append([]*chart.Chart{tr}, charts...)
 		text += " Weights drift between rows; what is shown is the filter's belief at the time."
 	}
 	p.add(section{ID: "course", Title: "Course of learning", Text: text}, charts...)
@@ -601,7 +602,7 @@ func (c *reportCommand) worst(s *session, p *page, sc *scoring) error {
 		if err := scan(dst...); err != nil {
 			return err
 		}
-		line := []cell{{filepath.Base(sc.src.fileName(file)), false}, {strconv.FormatInt(row, 10), true}, {short(y), true}, {fmt.Sprintf("%.4g", pr), true}, {fmt.Sprintf("%.3f", sp), true}}
+		line := []cell{{filepath.Base(sc.src.fileName(file)), false}, {strconv.FormatInt(row, 10), true}, {chart.Short(y), true}, {fmt.Sprintf("%.4g", pr), true}, {fmt.Sprintf("%.3f", sp), true}}
 		for _, v := range text {
 			line = append(line, cell{v.String, false})
 		}

@@ -1,0 +1,123 @@
+package chart
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"image/png"
+	"io"
+	"math"
+	"strings"
+	"testing"
+)
+
+// every holds a series of each kind.
+func every() *Chart {
+	x, y := []float64{0, 1, 2}, []float64{1, 3, 2}
+	lo, hi := []float64{0.5, 2, 1}, []float64{2, 4, 3}
+	return &Chart{ID: "all", Title: "a < b & c", XLabel: "x", YLabel: "y", Series: []Series{
+		{Kind: "line", Label: "line", X: x, Y: y},
+		{Kind: "points", Label: "points", X: x, Y: y, Lo: lo, Hi: hi, Tip: []string{"<1>"}},
+		{Kind: "band", X: x, Lo: lo, Hi: hi},
+		{Kind: "reference", Label: "reference", X: x, Y: x},
+	}}
+}
+
+func intervals() *Chart {
+	return &Chart{ID: "weights", Names: []string{"first", strings.Repeat("ü", 60)}, Series: []Series{
+		{Kind: "interval", X: []float64{1, -1}, Y: []float64{0, 1}, Lo: []float64{0, -2}, Hi: []float64{2, 0}, Tip: []string{"one", "two"}},
+	}}
+}
+
+// count reads an SVG as XML and counts its elements by name and first class.
+func count(t *testing.T, svg string) map[string]int {
+	t.Helper()
+	out := map[string]int{}
+	for d := xml.NewDecoder(strings.NewReader(svg)); ; {
+		tok, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			return out
+		}
+		if err != nil {
+			t.Fatalf("%v in %s", err, svg)
+		}
+		if e, ok := tok.(xml.StartElement); ok {
+			for _, a := range e.Attr {
+				if a.Name.Local == "class" {
+					out[e.Name.Local+" "+a.Value]++
+				}
+			}
+		}
+	}
+}
+
+func TestSVG(t *testing.T) {
+	n := count(t, every().SVG(true))
+	for what, want := range map[string]int{"polyline s0 line": 1, "circle s1 dot": 3, "line s1 line": 3, "polygon s2 band": 1, "polyline ref line": 1} {
+		if n[what] != want {
+			t.Errorf("%d of %q, want %d", n[what], what, want)
+		}
+	}
+	n = count(t, intervals().SVG(false))
+	if n["line s0 line"] != 2 || n["circle s0 dot"] != 2 {
+		t.Errorf("intervals: %v", n)
+	}
+	if first, second := intervals().places(t, "one"), intervals().places(t, "two"); !(first < second) {
+		t.Errorf("the first name is at %s, the second at %s; want it above", first, second)
+	}
+}
+
+// places is the height of the dot with a tip.
+func (c *Chart) places(t *testing.T, tip string) string {
+	svg := c.SVG(false)
+	before, _, ok := strings.Cut(svg, "<title>"+tip)
+	if !ok {
+		t.Fatalf("no tip %q", tip)
+	}
+	_, y, _ := strings.Cut(before[strings.LastIndex(before, "<circle"):], `cy="`)
+	y, _, _ = strings.Cut(y, `"`)
+	return y
+}
+
+func TestPNG(t *testing.T) {
+	for _, c := range []*Chart{every(), intervals()} {
+		var b bytes.Buffer
+		if err := c.PNG(&b); err != nil {
+			t.Fatal(err)
+		}
+		m, err := png.Decode(&b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if w := m.Bounds().Dx(); w != 1280 {
+			t.Errorf("%s: %d pixels wide", c.ID, w)
+		}
+	}
+}
+
+func TestLegend(t *testing.T) {
+	got := every().Legend()
+	if len(got) != 3 || got[0] != (Key{"s0", "line"}) || got[2] != (Key{"ref", "reference"}) {
+		t.Errorf("%v", got)
+	}
+}
+
+// Ranges stay drawable: nothing, one value, and values that are no numbers.
+func TestBounds(t *testing.T) {
+	for _, ys := range [][]float64{nil, {3}, {math.NaN(), 3, math.Inf(1)}} {
+		c := &Chart{Series: []Series{{Kind: "line", X: ys, Y: ys}}}
+		if x, y := c.bounds(); !(x[0] < x[1] && y[0] < y[1]) || math.IsInf(y[1], 0) {
+			t.Errorf("%v: %v %v", ys, x, y)
+		}
+	}
+	for _, r := range [][2]float64{{0, 1}, {-1e-7, 1e-7}, {3, 1e9}} {
+		if n := len(ticks(r[0], r[1], 6)); n < 2 || n > 8 {
+			t.Errorf("%v: %d ticks", r, n)
+		}
+	}
+	for v, want := range map[float64]string{0: "0", 0.1 + 0.2: "0.3", 1e-5: "1e-05", 2.5e7: "2.5e+07"} {
+		if got := Short(v); got != want {
+			t.Errorf("Short(%v) = %s, want %s", v, got, want)
+		}
+	}
+}
