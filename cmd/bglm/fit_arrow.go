@@ -18,6 +18,7 @@ import (
 
 	"github.com/bglm/bglm/arrowio"
 	"github.com/bglm/bglm/arrowio/pqrows"
+	"github.com/bglm/bglm/cmd/internal/formula"
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/kernels/option"
@@ -181,47 +182,41 @@ func (c *fitCommand) arrowJob(s *session) (job arrowio.Job, set *option.Settings
 		return job, nil, nil, err
 	}
 	plain := func(what, sql string) (string, error) {
-		name := strings.TrimSpace(sql)
-		if n := len(name); n > 1 && name[0] == '"' && name[n-1] == '"' {
-			return name[1 : n-1], nil
+		if name, ok := formula.Column(sql); ok {
+			return name, nil
 		}
-		for i := range len(name) {
-			if !isWord(name[i]) {
-				return "", usageError{fmt.Errorf("%s: %s is an SQL expression; --engine arrow takes columns by name", what, sql)}
-			}
-		}
-		return name, nil
+		return "", usageError{fmt.Errorf("%s: %s is an SQL expression; --engine arrow takes columns by name", what, sql)}
 	}
 	if c.Formula != "" {
-		f, err := parseFormula(c.Formula)
+		f, err := formula.Parse(c.Formula)
 		if err != nil {
 			return job, nil, nil, usageError{err}
 		}
-		if f.dot || f.trials != "" || len(f.offset) > 1 {
+		if f.Dot || f.Trials != "" || len(f.Offset) > 1 {
 			return job, nil, nil, usageError{fmt.Errorf("formula %q: --engine arrow takes no dot, no cbind and one offset at most", c.Formula)}
 		}
-		if !f.intercept {
+		if !f.Intercept {
 			if i := slices.IndexFunc(opts, func(o [2]string) bool { return o[0] == "intercept" }); i < 0 {
 				opts = append(opts, [2]string{"intercept", "false"})
 			} else if opts[i][1] != "false" {
 				return job, nil, nil, usageError{errors.New("the formula has no intercept, but --option intercept is " + opts[i][1])}
 			}
 		}
-		if job.Y, err = plain("formula", f.y); err != nil {
+		if job.Y, err = plain("formula", f.Y); err != nil {
 			return job, nil, nil, err
 		}
-		if len(f.offset) == 1 {
-			if job.Offset, err = plain("offset", f.offset[0]); err != nil {
+		if len(f.Offset) == 1 {
+			if job.Offset, err = plain("offset", f.Offset[0]); err != nil {
 				return job, nil, nil, err
 			}
 		}
-		for _, t := range f.terms {
+		for _, t := range f.Terms {
 			var names arrowio.Term
 			for _, p := range t {
-				if !p.column {
-					return job, nil, nil, usageError{fmt.Errorf("formula: %s is an SQL expression; --engine arrow takes columns by name", p.name)}
+				if !p.Column {
+					return job, nil, nil, usageError{fmt.Errorf("formula: %s is an SQL expression; --engine arrow takes columns by name", p.Name)}
 				}
-				names = append(names, p.name)
+				names = append(names, p.Name)
 			}
 			job.Terms = append(job.Terms, names)
 		}

@@ -3,10 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/bglm/bglm/cmd/internal/formula"
 	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/kernels/option"
 )
@@ -59,33 +59,13 @@ func (m *modelFlags) check() error {
 	return nil
 }
 
-// fullStruct writes out {a, b: e} as {a: a, b: e}.
-func fullStruct(x string) string {
-	x = strings.TrimSpace(x)
-	if n, err := balanced(x); err != nil || n != len(x) || x[0] != '{' {
-		return x
-	}
-	fields, err := splitArgs(x[1 : len(x)-1])
-	if err != nil {
-		return x
-	}
-	for i, f := range fields {
-		if columnName.MatchString(f) {
-			fields[i] = f + ": " + f
-		}
-	}
-	return "{" + strings.Join(fields, ", ") + "}"
-}
-
-var columnName = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*|"[^"]+")$`)
-
 // job works out the SQL of the model over the columns of src. withY is false for
 // predictions.
 func (s *session) job(m *modelFlags, src *source, withY bool) (*job, error) {
 	if err := m.check(); err != nil {
 		return nil, err
 	}
-	j := &job{method: strings.ToLower(m.Method), y: m.Y, x: fullStruct(m.X), order: m.Order}
+	j := &job{method: strings.ToLower(m.Method), y: m.Y, x: formula.FullStruct(m.X), order: m.Order}
 	if j.method == "" {
 		j.method = "adf"
 	}
@@ -122,43 +102,43 @@ func (s *session) job(m *modelFlags, src *source, withY bool) (*job, error) {
 }
 
 func (s *session) formula(text string, j *job, cols []columnType, src *source, withY bool) error {
-	f, err := parseFormula(text)
+	f, err := formula.Parse(text)
 	if err != nil {
 		return usageError{err}
 	}
-	if err := f.bind(names(cols)); err != nil {
+	if err := f.Bind(names(cols)); err != nil {
 		return err
 	}
-	kinds := map[string]partKind{}
-	kind := func(p part) (partKind, error) {
-		if k, ok := kinds[p.sql]; ok {
+	kinds := map[string]formula.Kind{}
+	kind := func(p formula.Part) (formula.Kind, error) {
+		if k, ok := kinds[p.SQL]; ok {
 			return k, nil
 		}
-		d, err := s.describe("SELECT " + p.sql + " AS v FROM " + src.rows())
+		d, err := s.describe("SELECT " + p.SQL + " AS v FROM " + src.rows())
 		if err != nil {
 			return 0, err
 		}
-		k, err := kindOfType(d[0].sqlType)
+		k, err := formula.KindOf(d[0].sqlType)
 		if err == nil {
-			kinds[p.sql] = k
+			kinds[p.SQL] = k
 		}
 		return k, err
 	}
-	if j.x, err = f.x(kind); err != nil {
+	if j.x, err = f.Features(kind); err != nil {
 		return err
 	}
-	j.y = f.y
-	if withY && slices.ContainsFunc(cols, func(c columnType) bool { return strings.EqualFold(c.name, f.y) }) {
-		j.y = quoteName(f.y)
+	j.y = f.Y
+	if withY && slices.ContainsFunc(cols, func(c columnType) bool { return strings.EqualFold(c.name, f.Y) }) {
+		j.y = quoteName(f.Y)
 	}
-	if f.trials != "" {
+	if f.Trials != "" {
 		if _, ok := j.option("trials"); ok {
 			return usageError{errors.New("formula: cbind( ) and --option trials say the same; give one of them")}
 		}
-		j.set("trials", f.trials)
+		j.set("trials", f.Trials)
 	}
-	if len(f.offset) > 0 {
-		sum := "(" + strings.Join(f.offset, ") + (") + ")"
+	if len(f.Offset) > 0 {
+		sum := "(" + strings.Join(f.Offset, ") + (") + ")"
 		for i := range j.options {
 			if j.options[i].key == "offset" {
 				j.options[i].sql, sum = "("+j.options[i].sql+") + "+sum, ""
@@ -168,7 +148,7 @@ func (s *session) formula(text string, j *job, cols []columnType, src *source, w
 			j.set("offset", sum)
 		}
 	}
-	if !f.intercept {
+	if !f.Intercept {
 		if v, ok := j.option("intercept"); ok && v != "false" {
 			return usageError{errors.New("the formula has no intercept, but --option intercept is " + v)}
 		} else if !ok {
@@ -183,7 +163,7 @@ var reserved = []string{"class", "feature", "mean", "variance", "covariance", "f
 
 func (s *session) groups(m *modelFlags, j *job, src *source) error {
 	for _, g := range m.Group {
-		parts, err := splitArgs(g)
+		parts, err := formula.SplitArgs(g)
 		if err != nil {
 			return usageError{fmt.Errorf("--group %s: %w", g, err)}
 		}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/bglm/bglm/cmd/internal/formula"
 )
 
 // scoreFlags say which fit scores the rows.
@@ -131,16 +133,6 @@ func (s *session) etaFit(sc *scoring) error {
 		fit.family, fit.link, CASE WHEN fit.family IN ('gaussian', 'studentt') THEN ', dispersion: ' || fit.dispersion ELSE '' END, coalesce(', shape: ' || fit.shape, '')) FROM fits LIMIT 1`, &sc.eta)
 }
 
-// bare is an expression without its AS name.
-func bare(sql string) string {
-	if i := strings.LastIndex(strings.ToUpper(sql), " AS "); i > 0 {
-		if _, err := topLevel(sql[i:], 0); err == nil {
-			return sql[:i]
-		}
-	}
-	return sql
-}
-
 // subquery evaluates the features over the data alone, where no column of the
 // fits can be mistaken for one of theirs.
 func (sc *scoring) subquery(columns string, extra ...string) string {
@@ -151,7 +143,7 @@ func (sc *scoring) subquery(columns string, extra ...string) string {
 	cols = append(cols, "("+sc.x+") AS bglm_x")
 	cols = append(cols, extra...)
 	for i := range sc.fits.group {
-		cols = append(cols, fmt.Sprintf("(%s) AS bglm_g%d", bare(sc.job.groupBy[i]), i))
+		cols = append(cols, fmt.Sprintf("(%s) AS bglm_g%d", formula.Bare(sc.job.groupBy[i]), i))
 	}
 	if sc.offset != "" {
 		cols = append(cols, "("+sc.offset+") AS bglm_offset")

@@ -9,7 +9,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"reflect"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -199,12 +198,4 @@ func names(cols []columnType) []string {
 		out = append(out, c.name)
 	}
 	return out
-}
-
-func quoteNames(cols []string) string {
-	var out []string
-	for _, c := range cols {
-		out = append(out, quoteName(c))
-	}
-	return strings.Join(out, ", ")
 }

@@ -1,4 +1,4 @@
-package main
+package formula
 
 import (
 	"fmt"
@@ -28,24 +28,24 @@ func TestFormula(t *testing.T) {
 		{"y ~ x + offset(ln(t)) + offset(z)", "y | x | true offset ln(t) z"},
 		{"y ~ . - a", "y |  | true dot"},
 	} {
-		f, err := parseFormula(c.text)
+		f, err := Parse(c.text)
 		if err != nil {
 			t.Errorf("%v", err)
 			continue
 		}
 		var names []string
-		for _, s := range f.terms {
-			names = append(names, s.name())
+		for _, s := range f.Terms {
+			names = append(names, s.Name())
 		}
-		got := f.y
-		if f.trials != "" {
-			got += " / " + f.trials
+		got := f.Y
+		if f.Trials != "" {
+			got += " / " + f.Trials
 		}
-		got += fmt.Sprintf(" | %s | %v", strings.Join(names, " "), f.intercept)
-		if len(f.offset) > 0 {
-			got += " offset " + strings.Join(f.offset, " ")
+		got += fmt.Sprintf(" | %s | %v", strings.Join(names, " "), f.Intercept)
+		if len(f.Offset) > 0 {
+			got += " offset " + strings.Join(f.Offset, " ")
 		}
-		if f.dot {
+		if f.Dot {
 			got += " dot"
 		}
 		if got != c.want {
@@ -57,19 +57,19 @@ func TestFormula(t *testing.T) {
 		"y ~ a::": "needs a type", "y ~ (a + b": "it ends", "y ~ 'a": "unexpected", "y ~ a^x": "the power", "y ~ 0": "no terms", "cbind(a) ~ b": "cbind takes",
 		"y ~ a - .": "everything", "y ~ a) + b": "unexpected", "y ~ 17": "unexpected",
 	} {
-		if _, err := parseFormula(text); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", text, err, want)
 		}
 	}
 }
 
 func TestFormulaSQL(t *testing.T) {
-	kinds := map[string]partKind{`"n"`: isNumber, `"k"`: isNumber, `"s"`: isLevel, `"b"`: isLevel, `"tags"`: isLevels, `"m"`: isContainer, `"v"`: isContainer}
-	kind := func(p part) (partKind, error) {
-		if k, ok := kinds[p.sql]; ok {
+	kinds := map[string]Kind{`"n"`: Number, `"k"`: Number, `"s"`: Level, `"b"`: Level, `"tags"`: Levels, `"m"`: Container, `"v"`: Container}
+	kind := func(p Part) (Kind, error) {
+		if k, ok := kinds[p.SQL]; ok {
 			return k, nil
 		}
-		return isNumber, nil
+		return Number, nil
 	}
 	for _, c := range []struct{ text, want string }{
 		{"y ~ n + S + tags", `{'n': "n", 'S': "s", 'tags': "tags"}`},
@@ -81,21 +81,21 @@ func TestFormulaSQL(t *testing.T) {
 		{"y ~ s + n:s", `list_concat(bglm_features({'s': "s"}), bglm_features([{'feature': 'n:s=' || replace(replace(("s")::VARCHAR, '\', '\\'), ':', '\:'), 'value': ("n")::DOUBLE}]))`},
 		{"y + n > 2 ~ . - V - k", `list_concat(bglm_features({'s': "s", 'b': "b", 'tags': "tags"}), bglm_features("m"))`},
 	} {
-		f, err := parseFormula(c.text)
+		f, err := Parse(c.text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := f.bind([]string{"y", "n", "k", "s", "b", "tags", "m"}); err != nil {
-			if err = f.bind([]string{"y", "n", "k", "s", "b", "tags", "m", "v", "hour"}); err != nil {
+		if err := f.Bind([]string{"y", "n", "k", "s", "b", "tags", "m"}); err != nil {
+			if err = f.Bind([]string{"y", "n", "k", "s", "b", "tags", "m", "v", "hour"}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if got, err := f.x(kind); err != nil || got != c.want {
+		if got, err := f.Features(kind); err != nil || got != c.want {
 			t.Errorf("%s: %s (%v), want %s", c.text, got, err, c.want)
 		}
 	}
-	f, _ := parseFormula("y ~ nope")
-	if err := f.bind([]string{"y", "a"}); err == nil || !strings.Contains(err.Error(), "no column nope; found: y, a") {
+	f, _ := Parse("y ~ nope")
+	if err := f.Bind([]string{"y", "a"}); err == nil || !strings.Contains(err.Error(), "no column nope; found: y, a") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -108,9 +108,9 @@ func FuzzFormula(f *testing.F) {
 		if len(s) > 200 {
 			return
 		}
-		if g, err := parseFormula(s); err == nil {
-			if err := g.bind([]string{"a", "b"}); err == nil {
-				_, _ = g.x(func(part) (partKind, error) { return isLevel, nil })
+		if g, err := Parse(s); err == nil {
+			if err := g.Bind([]string{"a", "b"}); err == nil {
+				_, _ = g.Features(func(Part) (Kind, error) { return Level, nil })
 			}
 		}
 	})
@@ -120,8 +120,25 @@ func TestFullStruct(t *testing.T) {
 	for in, want := range map[string]string{
 		"{a, b: f(x, y), \"c d\"}": "{a: a, b: f(x, y), \"c d\": \"c d\"}", "m": "m", "{a: 1}.a": "{a: 1}.a", "{": "{", "": "",
 	} {
-		if got := fullStruct(in); got != want {
+		if got := FullStruct(in); got != want {
 			t.Errorf("%s: %s, want %s", in, got, want)
+		}
+	}
+}
+
+func TestColumn(t *testing.T) {
+	for in, want := range map[string]string{" a ": "a", `"b c"`: "b c", "a.b": "a.b", "a + b": "-", "f(x)": "-", "": ""} {
+		got, ok := Column(in)
+		if !ok {
+			got = "-"
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+	}
+	for in, want := range map[string]string{"a + 1 AS b": "a + 1", "a": "a", "cast(a as INT)": "cast(a as INT)"} {
+		if got := Bare(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}
 }

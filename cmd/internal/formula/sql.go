@@ -1,0 +1,143 @@
+package formula
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bglm/bglm/cmd/internal/quote"
+)
+
+// Bind names the columns that parts stand for, and puts in those of a dot.
+func (f *Formula) Bind(columns []string) error {
+	find := func(name string) (string, bool) {
+		for _, c := range columns {
+			if strings.EqualFold(c, name) {
+				return c, true
+			}
+		}
+		return "", false
+	}
+	for _, t := range f.Terms {
+		for k := range t {
+			if p := &t[k]; p.Column {
+				if c, ok := find(p.Name); ok {
+					p.SQL = quote.Name(c)
+				} else if !strings.Contains(p.Name, ".") {
+					return fmt.Errorf("formula: no column %s; found: %.300s", p.Name, strings.Join(columns, ", "))
+				}
+			}
+		}
+	}
+	if !f.Dot {
+		return nil
+	}
+	used := strings.ToLower(f.Y + " " + f.Trials + " " + strings.Join(f.Offset, " "))
+	for _, c := range columns {
+		t := Term{{Name: c, SQL: quote.Name(c), Column: true}}
+		taken := slices.ContainsFunc(f.without, func(w Term) bool { return len(w) == 1 && strings.EqualFold(w[0].Name, c) })
+		if !taken && !mentions(used, strings.ToLower(c)) && !slices.ContainsFunc(f.Terms, t.same) {
+			f.Terms = append(f.Terms, t)
+		}
+	}
+	return nil
+}
+
+// Kind is what the type of a part makes of it.
+type Kind int
+
+const (
+	Number    Kind = iota
+	Level          // text, BOOLEAN, DATE, ENUM
+	Levels         // a list of text
+	Container      // a map, a struct, a list of numbers or of struct(feature, value)
+)
+
+// KindOf is the kind that an SQL type has.
+func KindOf(sqlType string) (Kind, error) {
+	t := strings.ToUpper(sqlType)
+	switch {
+	case strings.HasPrefix(t, "MAP("), strings.HasPrefix(t, "STRUCT("):
+		return Container, nil
+	case strings.HasSuffix(t, "]"):
+		if strings.HasPrefix(t, "VARCHAR[") {
+			return Levels, nil
+		}
+		return Container, nil
+	case strings.HasPrefix(t, "ENUM("):
+		return Level, nil
+	}
+	switch t {
+	case "VARCHAR", "BOOLEAN", "DATE":
+		return Level, nil
+	case "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT", "FLOAT", "DOUBLE":
+		return Number, nil
+	}
+	if strings.HasPrefix(t, "DECIMAL(") {
+		return Number, nil
+	}
+	return 0, fmt.Errorf("its type is %s; allowed: numbers, text, booleans, dates, lists and maps of features; cast it, as in %s", sqlType, "hour(ts) or ts::DATE")
+}
+
+// Features is the SQL of the features: a STRUCT where the terms allow it, else a list.
+// kind gives the kind of a part.
+func (f *Formula) Features(kind func(Part) (Kind, error)) (string, error) {
+	var fields, lists []string
+	for _, t := range f.Terms {
+		var levels, numbers []string
+		for _, p := range t {
+			k, err := kind(p)
+			if err != nil {
+				return "", fmt.Errorf("formula: term %s: %w", t.Name(), err)
+			}
+			if p.Factor && k == Number {
+				k = Level
+			}
+			switch {
+			case len(t) == 1 && k == Container:
+				lists = append(lists, p.SQL)
+			case len(t) == 1 && k == Level && p.Factor:
+				fields = append(fields, quote.Text(t.Name())+": ("+p.SQL+")::VARCHAR")
+			case len(t) == 1:
+				fields = append(fields, quote.Text(t.Name())+": "+p.SQL)
+			case k == Level:
+				levels = append(levels, `replace(replace((`+p.SQL+`)::VARCHAR, '\', '\\'), ':', '\:')`)
+			case k == Number:
+				numbers = append(numbers, "("+p.SQL+")::DOUBLE")
+			default:
+				return "", fmt.Errorf("formula: term %s: %s holds several features; allowed in an interaction: numbers and levels", t.Name(), p.Name)
+			}
+		}
+		level, number := strings.Join(levels, " || ':' || "), strings.Join(numbers, " * ")
+		switch {
+		case len(t) == 1:
+		case number == "":
+			fields = append(fields, quote.Text(t.Name())+": "+level)
+		case level == "":
+			fields = append(fields, quote.Text(t.Name())+": "+number)
+		default:
+			lists = append(lists, fmt.Sprintf("[{'feature': %s || %s, 'value': %s}]", quote.Text(t.Name()+"="), level, number))
+		}
+	}
+	if len(lists) == 0 && len(fields) == 0 {
+		return "[]::VARCHAR[]", nil // the intercept alone
+	}
+	whole := "{" + strings.Join(fields, ", ") + "}"
+	switch {
+	case len(lists) == 0:
+		return whole, nil
+	case len(lists) == 1 && len(fields) == 0:
+		return lists[0], nil
+	}
+	for i := range lists {
+		lists[i] = "bglm_features(" + lists[i] + ")"
+	}
+	if len(fields) > 0 {
+		lists = append([]string{"bglm_features(" + whole + ")"}, lists...)
+	}
+	out := lists[0]
+	for _, l := range lists[1:] {
+		out = "list_concat(" + out + ", " + l + ")"
+	}
+	return out, nil
+}

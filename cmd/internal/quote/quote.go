@@ -1,0 +1,24 @@
+// Package quote writes names and texts into SQL.
+package quote
+
+import "strings"
+
+// Name is an identifier in double quotes, whatever it holds.
+func Name(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }
+
+// Text is a text constant in single quotes.
+func Text(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
+
+// Names are identifiers, separated by commas.
+func Names(names []string) string { return join(names, Name) }
+
+// List is a list of text constants.
+func List(texts []string) string { return "[" + join(texts, Text) + "]" }
+
+func join(words []string, as func(string) string) string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = as(w)
+	}
+	return strings.Join(out, ", ")
+}

@@ -1,0 +1,17 @@
+package quote
+
+import "testing"
+
+func TestQuote(t *testing.T) {
+	for _, c := range []struct{ got, want string }{
+		{Name(`a"b`), `"a""b"`},
+		{Text(`it's`), `'it''s'`},
+		{Names([]string{"a", "b c"}), `"a", "b c"`},
+		{Names(nil), ""},
+		{List([]string{"a", "'"}), `['a', '''']`},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s, want %s", c.got, c.want)
+		}
+	}
+}
