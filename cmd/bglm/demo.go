@@ -17,6 +17,7 @@ import (
 	"github.com/duckdb/duckdb-go/v2"
 	"github.com/schollz/progressbar/v3"
 
+	"github.com/bglm/bglm/cmd/internal/cli"
 	"github.com/bglm/bglm/cmd/internal/shell"
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/adf"
@@ -58,7 +59,7 @@ func (c *demoCommand) Run(e *env) (err error) {
 	if err := os.MkdirAll(c.Out, 0o755); err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
-	width, _ := terminalWidth(e.stdout)
+	width, _ := cli.TerminalWidth(e.stdout)
 	sh, err := shell.Open(ctx, shell.Options{Stdout: e.stdout, Stderr: e.stderr, Format: shell.Format{Mode: "box", MaxRows: 40, Width: width}})
 	if err != nil {
 		return err

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bglm/bglm/cmd/internal/files"
 	"github.com/bglm/bglm/cmd/internal/shell"
 )
 
@@ -193,80 +193,6 @@ func TestWholeCSV(t *testing.T) {
 	}
 }
 
-// What is written under another name until it is whole matches no glob over data, and
-// goes with the next run when its owner is gone.
-func TestTemporaryNames(t *testing.T) {
-	dir := t.TempDir()
-	var errs bytes.Buffer
-	e := &env{ctx: t.Context(), stderr: &errs}
-	for _, name := range []string{"s.parquet", "b.arrow", "b.csv", "b.json", "m.duckdb", "page.html", strings.Repeat("n", 240) + ".csv"} {
-		target := filepath.Join(dir, name)
-		err := e.atomically(target, func(tmp string) error {
-			if filepath.Dir(tmp) != dir {
-				t.Errorf("%s is not beside %s", tmp, target)
-			}
-			if err := os.WriteFile(tmp, []byte("half"), 0o600); err != nil {
-				return err
-			}
-			for ext := range extensions {
-				for _, glob := range []string{"*", ".*", "*.*", name[:1] + "*", "." + name[:1] + "*"} {
-					if found, _ := filepath.Glob(filepath.Join(dir, glob+ext)); len(found) > 0 {
-						t.Errorf("%s matches %v", glob+ext, found)
-					}
-				}
-			}
-			for _, glob := range []string{"*", ".*", "**/*", "**/.*"} {
-				if found, _ := expand(filepath.Join(dir, glob)); len(found) > 0 {
-					t.Errorf("%s expands to %v", glob, found)
-				}
-			}
-			return errors.New("fails")
-		})
-		if err == nil || err.Error() != "fails" {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	if left, _ := os.ReadDir(dir); len(left) > 0 {
-		t.Fatalf("after errors there is %v", left)
-	}
-	// A child that has ended, this process, and another machine.
-	child := exec.Command(os.Args[0], "-test.run", "^$")
-	if err := child.Run(); err != nil {
-		t.Fatal(err)
-	}
-	target := filepath.Join(dir, "s.parquet")
-	leave := func(host string, pid int, suffix string, age time.Duration) string {
-		p := filepath.Join(dir, fmt.Sprintf(".s.parquet.%s-%d-123%s%s", host, pid, tempExt, suffix))
-		if err := os.WriteFile(p, []byte("half"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chtimes(p, time.Now().Add(-age), time.Now().Add(-age)); err != nil {
-			t.Fatal(err)
-		}
-		return p
-	}
-	dead := []string{leave(tempHost(), child.Process.Pid, "", 0), leave(tempHost(), child.Process.Pid, ".wal", 0)}
-	live := leave(tempHost(), os.Getpid(), "", 48*time.Hour)
-	elsewhere, recent := leave("0badcafe", 12345, "", 48*time.Hour), leave("0badcafe", 12346, "", 0)
-	err := e.atomically(target, func(tmp string) error { return os.WriteFile(tmp, []byte("whole"), 0o600) })
-	if b, _ := os.ReadFile(target); err != nil || string(b) != "whole" {
-		t.Errorf("%v, %q", err, b)
-	}
-	for _, f := range dead {
-		if _, err := os.Stat(f); err == nil {
-			t.Errorf("%s is still there", f)
-		}
-	}
-	for _, f := range []string{live, elsewhere, recent} {
-		if _, err := os.Stat(f); err != nil {
-			t.Error(err)
-		}
-	}
-	if s := errs.String(); !strings.Contains(s, elsewhere) || strings.Count(s, "\n") != 1 {
-		t.Errorf("said: %q", s)
-	}
-}
-
 // A predict that is killed leaves nothing that the next glob takes for data, and the
 // next predict cleans up.
 func TestKilledPredict(t *testing.T) {
@@ -284,7 +210,7 @@ func TestKilledPredict(t *testing.T) {
 		var out []string
 		entries, _ := os.ReadDir(dir)
 		for _, e := range entries {
-			if isTemp(e.Name()) {
+			if files.IsTemp(e.Name()) {
 				out = append(out, e.Name())
 			}
 		}
@@ -431,21 +357,6 @@ func TestNoControlCharacters(t *testing.T) {
 		r := bglm(t, "", args...)
 		if text := r.stdout + r.stderr; strings.ContainsAny(text, "\x1b\x07\u009b\u202e") || strings.Contains(text, "\nfit: fine") {
 			t.Errorf("%q: %q", args, text)
-		}
-	}
-}
-
-// DuckDB's own stack and the SQL of statements that nobody wrote stay out.
-func TestPlainly(t *testing.T) {
-	for in, want := range map[string]string{
-		"INTERNAL Error: Attempted to access index 3\n\nStack Trace:\n\n/lib/libduckdb.so(+0x1)": "damaged, or a fault of DuckDB, which says: Attempted to access index 3",
-		"IO Error: no\n\nLINE 1: SELECT 1\n         ^":                                           "IO Error: no",
-		"Binder Error: no\n\nLINE 1: SELECT 1\n         ^":                                       "Binder Error: no\n\nLINE 1: SELECT 1\n         ^",
-		"Out of Memory Error: no":                                                                "Out of Memory Error: no",
-	} {
-		err := errors.New(in)
-		if got := plainly(err); got.Error() != want || !errors.Is(got, err) {
-			t.Errorf("%q becomes %q, want %q", in, got, want)
 		}
 	}
 }

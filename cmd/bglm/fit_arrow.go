@@ -10,11 +10,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
-	"github.com/schollz/progressbar/v3"
 
 	"github.com/bglm/bglm/arrowio"
 	"github.com/bglm/bglm/arrowio/pqrows"
@@ -79,10 +77,10 @@ func (c *fitCommand) byArrow(s *session) (*fits, int, error) {
 		return nil, 0, usageError{err}
 	}
 	job.Model, job.SkipBad = *model, set.OnError == option.Skip
-	bar := s.counter("fitting")
-	defer bar.finish()
+	bar := s.Counter("fitting")
+	defer bar.Finish()
 	var done int64
-	job.Progress = func(rows int64) { bar.set(done + rows) }
+	job.Progress = func(rows int64) { bar.Set(done + rows) }
 	var fitter *arrowio.Fitter
 	for _, name := range files {
 		r, err := s.arrowRows(name, kind, columnsOf(&job))
@@ -149,7 +147,7 @@ func (s *session) arrowRows(name, kind string, columns []string) (rowReader, err
 		return pqrows.Open(s.ctx, name, columns)
 	}
 	if name == "-" {
-		return arrowio.StreamIPC("standard input", s.e.stdin)
+		return arrowio.StreamIPC("standard input", s.e.Stdin)
 	}
 	return arrowio.OpenIPC(name)
 }
@@ -326,29 +324,6 @@ func (s *session) insertGroups(g *arrowio.Groups) error {
 		'n': h.n, 'n_skipped': h.n_skipped, 'log_evidence': h.log_evidence, 'iterations': h.iterations, 'converged': h.converged, 'status': h.status} AS fit
 		FROM bglm_keys k JOIN bglm_heads h ON k.file_row_number = h.bglm_row LEFT JOIN (SELECT bglm_row, list({'feature': feature, 'mean': mean, 'variance': variance} ORDER BY k) AS beliefs, flatten(list(covariance ORDER BY k)) AS v FROM bglm_weights GROUP BY bglm_row) w ON h.bglm_row = w.bglm_row
 		ORDER BY k.file_row_number`)
-}
-
-// counter is a progress bar over rows of an unknown number.
-type counter struct{ bar *progressbar.ProgressBar }
-
-func (s *session) counter(what string) *counter {
-	if !s.bar {
-		return &counter{}
-	}
-	return &counter{progressbar.NewOptions64(-1, progressbar.OptionSetWriter(s.e.stderr), progressbar.OptionSetDescription(what), progressbar.OptionShowCount(),
-		progressbar.OptionShowIts(), progressbar.OptionSetItsString("rows"), progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond))}
-}
-
-func (c *counter) set(n int64) {
-	if c.bar != nil {
-		_ = c.bar.Set64(n)
-	}
-}
-
-func (c *counter) finish() {
-	if c.bar != nil {
-		_ = c.bar.Finish()
-	}
 }
 
 // emptyJob has no groups.

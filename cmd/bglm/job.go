@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bglm/bglm/cmd/internal/duck"
 	"github.com/bglm/bglm/cmd/internal/formula"
 	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/kernels/option"
@@ -269,7 +270,7 @@ func (s *session) blame(src *source, err error) error {
 	case name != "":
 	case len(src.files) == 1:
 		name = src.fileName(src.read[0])
-	case !aboutSQL(text):
+	case !duck.AboutSQL(text):
 		name = s.unreadable(src)
 	}
 	switch {
@@ -289,35 +290,7 @@ func (s *session) blame(src *source, err error) error {
 	if text == err.Error() {
 		return err
 	}
-	return &rewritten{text, err}
-}
-
-// rewritten is an error whose text was made clearer.
-type rewritten struct {
-	text string
-	err  error
-}
-
-func (e *rewritten) Error() string { return e.text }
-func (e *rewritten) Unwrap() error { return e.err }
-
-// aboutSQL: the text of a query is wrong, whatever the files hold.
-func aboutSQL(msg string) bool {
-	return strings.HasPrefix(msg, "Binder Error") || strings.HasPrefix(msg, "Parser Error") || strings.HasPrefix(msg, "Catalog Error")
-}
-
-// plainly leaves out of what DuckDB says its own stack, and the SQL of a statement
-// that the user did not write.
-func plainly(err error) error {
-	msg := err.Error()
-	if i := strings.Index(msg, "INTERNAL Error:"); i >= 0 {
-		what, _, _ := strings.Cut(strings.TrimSpace(msg[i+len("INTERNAL Error:"):]), "\n")
-		return &rewritten{msg[:i] + "damaged, or a fault of DuckDB, which says: " + what, err}
-	}
-	if i := strings.Index(msg, "\n\nLINE 1: "); i > 0 && !aboutSQL(msg) {
-		return &rewritten{strings.TrimSpace(msg[:i]), err}
-	}
-	return err
+	return duck.Reword(err, text)
 }
 
 // unreadable reads the files one by one, all columns of them, and names the first

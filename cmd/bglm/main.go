@@ -8,19 +8,16 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
 
-	"github.com/bglm/bglm/cmd/internal/shell"
+	"github.com/bglm/bglm/cmd/internal/cli"
 )
 
 // commands is the command line. A command is a struct with a Run(*env) error
@@ -44,34 +41,11 @@ const (
 	exitUsage  = 2
 )
 
-// env is what a command may touch.
-type env struct {
-	ctx    context.Context
-	stdin  io.Reader
-	stdout io.Writer
-	stderr io.Writer
-	names  []string // of files, for message
+// outputFlags are common to the batch commands.
+type outputFlags struct {
+	Quiet bool `short:"q" help:"No progress bar and no summary."`
+	JSON  bool `name:"json" help:"Print the summary as JSON."`
 }
-
-// note keeps names of files that messages may hold.
-func (e *env) note(names ...string) { e.names = append(e.names, names...) }
-
-// message is an error's text without what would act on a terminal: in names of files
-// line breaks too, which elsewhere are part of the message.
-func (e *env) message(err error) string {
-	text := err.Error()
-	for _, name := range e.names {
-		for _, n := range []string{name, filepath.Dir(name)} {
-			if v := shell.Visible(n); v != n {
-				text = strings.ReplaceAll(text, n, v)
-			}
-		}
-	}
-	return shell.Message(text)
-}
-
-// usageError marks an error as wrong usage: exit code 2.
-type usageError struct{ error }
 
 func main() {
 	// SIGTERM always ends the program in order; Ctrl-C is the commands' affair,
@@ -109,18 +83,18 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		fmt.Fprintf(stderr, "bglm: %v\n", err)
 		return exitFailed
 	}
-	e := &env{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr, names: slices.Clone(args)}
+	e := newEnv(&cli.Env{Ctx: ctx, Stdin: stdin, Stdout: stdout, Stderr: stderr, Names: slices.Clone(args)})
 	k, err := parser.Parse(args)
 	if err != nil {
-		fmt.Fprintf(stderr, "bglm: %s\nbglm --help lists the commands and flags.\n", e.message(err))
+		fmt.Fprintf(stderr, "bglm: %s\nbglm --help lists the commands and flags.\n", e.Message(err))
 		return exitUsage
 	}
 	err = k.Run(e, parser)
 	if err == nil {
 		return exitDone
 	}
-	fmt.Fprintf(stderr, "bglm %s: %s\n", k.Selected().Name, e.message(err))
-	if errors.As(err, new(usageError)) {
+	fmt.Fprintf(stderr, "bglm %s: %s\n", k.Selected().Name, e.Message(err))
+	if isUsage(err) {
 		return exitUsage
 	}
 	return exitFailed

@@ -20,6 +20,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/bglm/bglm/cmd/internal/files"
 )
 
 var (
@@ -127,7 +129,7 @@ func (c *mutantChild) run(args []string) (a mutantAnswer, died string) {
 	case late:
 		died = fmt.Sprintf("hangs: no end after %v", mutantTime)
 	case err != nil:
-		died = "dies: " + clip(c.errs.String(), 3000)
+		died = "dies: " + files.Clip(c.errs.String(), 3000)
 	}
 	if died != "" {
 		c.cmd.Process.Kill()
@@ -409,7 +411,7 @@ func TestMutants(t *testing.T) {
 					if *mutantsKeep != "" {
 						_ = os.WriteFile(filepath.Join(*mutantsKeep, filepath.Base(name)), b, 0o600)
 					}
-					report(true, "file %d, of %s: bglm %s: %s: exit code %d, %s%s", i, o.name, strings.Join(args, " "), wrong, a.Code, clip(a.Stdout, 300), clip(a.Stderr, 1500))
+					report(true, "file %d, of %s: bglm %s: %s: exit code %d, %s%s", i, o.name, strings.Join(args, " "), wrong, a.Code, files.Clip(a.Stdout, 300), files.Clip(a.Stderr, 1500))
 				}
 				if died != "" {
 					child = nil

@@ -2,17 +2,18 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/bglm/bglm/arrowio"
 	"github.com/bglm/bglm/arrowio/pqrows"
+	"github.com/bglm/bglm/cmd/internal/files"
 )
 
 // dataFlags say where the rows come from.
@@ -34,27 +35,6 @@ type source struct {
 	fits  string // the file of the fits that meet the rows, "" without
 }
 
-var extensions = map[string]string{
-	".parquet": "parquet", ".pq": "parquet", ".parq": "parquet",
-	".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow", ".arrows": "arrow",
-	".csv": "csv", ".tsv": "csv", ".txt": "csv",
-	".json": "json", ".ndjson": "json", ".jsonl": "json",
-	".duckdb": "duckdb", ".db": "duckdb", ".ddb": "duckdb",
-}
-
-// kindOf is the format of a file name, "" when the extension does not say.
-func kindOf(name string) string {
-	name = strings.ToLower(name)
-	for _, packed := range []string{".gz", ".zst"} {
-		if inner := strings.TrimSuffix(name, packed); inner != name {
-			if k := extensions[filepath.Ext(inner)]; k == "csv" || k == "json" {
-				return k
-			}
-		}
-	}
-	return extensions[filepath.Ext(name)]
-}
-
 // all are the data files named, globs expanded in their order.
 func (d *dataFlags) all() ([]string, error) {
 	var out []string
@@ -67,7 +47,7 @@ func (d *dataFlags) all() ([]string, error) {
 			out = append(out, name)
 			continue
 		}
-		found, err := expand(name)
+		found, err := files.Expand(name)
 		if err != nil {
 			return nil, fmt.Errorf("--data %s: %w", name, err)
 		}
@@ -80,34 +60,6 @@ func (d *dataFlags) all() ([]string, error) {
 		return nil, usageError{errors.New("no data: give --data FILE, or - for the standard input")}
 	}
 	return out, nil
-}
-
-// expand is filepath.Glob, with ** for any number of folders, without what a bglm is
-// writing.
-func expand(pattern string) ([]string, error) {
-	before, after, ok := strings.Cut(pattern, "**/")
-	if !ok {
-		found, err := filepath.Glob(pattern)
-		return slices.DeleteFunc(found, isTemp), err
-	}
-	var out []string
-	root := filepath.Clean(before + ".")
-	err := filepath.WalkDir(root, func(path string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		rest := strings.Split(filepath.ToSlash(after), "/")
-		parts := strings.Split(filepath.ToSlash(path), "/")
-		if len(parts) < len(rest) {
-			return nil
-		}
-		ok, err := filepath.Match(strings.Join(rest, "/"), strings.Join(parts[len(parts)-len(rest):], "/"))
-		if ok && !isTemp(path) {
-			out = append(out, path)
-		}
-		return err
-	})
-	return out, err
 }
 
 // kindsOf is the one format of all files.
@@ -130,21 +82,6 @@ func (d *dataFlags) kindOfAll(files []string) (string, error) {
 	return kind, nil
 }
 
-// sniff guesses what a stream is from its beginning.
-func sniff(in *bufio.Reader) string {
-	head, _ := in.Peek(64)
-	text := bytes.TrimLeft(head, " \t\r\n\xef\xbb\xbf")
-	switch {
-	case bytes.HasPrefix(head, []byte("PAR1")):
-		return "parquet"
-	case bytes.HasPrefix(head, []byte("ARROW1")), bytes.HasPrefix(head, []byte{0xff, 0xff, 0xff, 0xff}):
-		return "arrow"
-	case len(text) > 0 && (text[0] == '{' || text[0] == '['):
-		return "json"
-	}
-	return "csv"
-}
-
 // open makes the data readable. Arrow files and the standard input go through a
 // temporary file: DuckDB reads files, and more than once.
 func (s *session) open(d *dataFlags) (*source, error) {
@@ -165,7 +102,7 @@ func (s *session) open(d *dataFlags) (*source, error) {
 			if slices.Index(files, "-") != i {
 				return nil, usageError{errors.New("--data -: the standard input can be read once")}
 			}
-			if isTerminal(s.e.stdin) {
+			if isTerminal(s.e.Stdin) {
 				return nil, usageError{errors.New("--data -: the standard input is a terminal")}
 			}
 			if read, err = s.spool(src); err != nil {
@@ -195,7 +132,7 @@ func (s *session) open(d *dataFlags) (*source, error) {
 
 // spool copies the standard input to a temporary file.
 func (s *session) spool(src *source) (string, error) {
-	in := bufio.NewReaderSize(s.e.stdin, 1<<20)
+	in := bufio.NewReaderSize(s.e.Stdin, 1<<20)
 	if _, err := in.Peek(1); err != nil {
 		if errors.Is(err, io.EOF) {
 			err = errors.New("no data")
@@ -203,7 +140,7 @@ func (s *session) spool(src *source) (string, error) {
 		return "", err
 	}
 	if src.kind == "" {
-		src.kind = sniff(in)
+		src.kind = files.Sniff(in)
 	}
 	if src.kind == "arrow" {
 		return s.spoolArrow("standard input", in, 0)
@@ -280,14 +217,6 @@ func literal(path string) (string, error) {
 
 // globless escapes what DuckDB would expand.
 var globless = strings.NewReplacer("[", "[[]", "*", "[*]", "?", "[?]")
-
-// named makes sure that an error names its file.
-func named(name string, err error) error {
-	if err == nil || strings.Contains(err.Error(), name) {
-		return err
-	}
-	return fmt.Errorf("%s: %w", name, err)
-}
 
 func listText(files []string) string {
 	var out []string
@@ -379,4 +308,40 @@ func (src *source) fileName(read string) string {
 		return src.files[i]
 	}
 	return read
+}
+
+var numberedColumn = regexp.MustCompile(`^column\d+$`)
+
+// misread finds the CSV file in which DuckDB sees other columns than its first line
+// has: found are those of all files. It does when some line has more or fewer fields
+// than the others, and among several files the rows would count as rows without
+// values.
+func (s *session) misread(src *source, found []string) error {
+	if src.kind != "csv" {
+		return nil
+	}
+	numbered := func(c string) bool { return numberedColumn.MatchString(c) }
+	// No file has a header, or all have.
+	mixed := slices.ContainsFunc(found, numbered) && slices.ContainsFunc(found, func(c string) bool { return !numbered(c) })
+	if !mixed && !slices.ContainsFunc(found, func(c string) bool { return strings.ContainsAny(c, ",;\t|") }) {
+		return nil
+	}
+	for i, path := range src.read {
+		header, raw := files.CSVHeader(path)
+		if len(header) < 2 {
+			continue
+		}
+		own := found
+		if len(src.read) > 1 {
+			cols, err := s.describe("FROM read_csv(" + listText([]string{path}) + ")")
+			if err != nil {
+				return named(src.files[i], err)
+			}
+			own = names(cols)
+		}
+		if slices.Contains(own, strings.TrimSpace(raw)) || mixed && slices.ContainsFunc(own, numbered) {
+			return fmt.Errorf("%s: damaged, or no CSV: its first line has %d fields (%s), but not every line has as many", src.files[i], len(header), files.Clip(strings.Join(header, ", "), 200))
+		}
+	}
+	return nil
 }

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/bglm/bglm/cmd/internal/cli"
 	"github.com/bglm/bglm/cmd/internal/shell"
-	"golang.org/x/term"
 )
 
 type sqlCommand struct {
@@ -49,8 +49,8 @@ func (c *sqlCommand) Run(e *env) (err error) {
 	if c.MaxRows < -1 {
 		return usageError{fmt.Errorf("--max-rows is %d, allowed is 0 (all rows) or more", c.MaxRows)}
 	}
-	width, onTerminal := terminalWidth(e.stdout)
-	interactive := len(c.Files) == 0 && len(c.Command) == 0 && isTerminal(e.stdin)
+	width, onTerminal := cli.TerminalWidth(e.stdout)
+	interactive := len(c.Files) == 0 && len(c.Command) == 0 && isTerminal(e.Stdin)
 
 	ctx := e.ctx
 	if !interactive {
@@ -65,8 +65,8 @@ func (c *sqlCommand) Run(e *env) (err error) {
 	}
 	// Statements may read the standard input unless they come from there.
 	var data io.Reader
-	if !interactive && (len(c.Files) > 0 || len(c.Command) > 0) && !slices.Contains(c.Files, "-") && !isTerminal(e.stdin) {
-		data = e.stdin
+	if !interactive && (len(c.Files) > 0 || len(c.Command) > 0) && !slices.Contains(c.Files, "-") && !isTerminal(e.Stdin) {
+		data = e.Stdin
 	}
 	sh, err := shell.Open(ctx, shell.Options{
 		DB:       c.DB,
@@ -89,7 +89,7 @@ func (c *sqlCommand) Run(e *env) (err error) {
 		fmt.Fprintln(prompts, "bglm shell. End statements with a semicolon; .help lists the commands.")
 		return sh.REPL(ctx, prompts)
 	}
-	if err := c.feed(ctx, sh, e.stdin); !errors.Is(err, shell.ErrQuit) {
+	if err := c.feed(ctx, sh, e.Stdin); !errors.Is(err, shell.ErrQuit) {
 		return err
 	}
 	return nil
@@ -120,24 +120,4 @@ func (c *sqlCommand) feed(ctx context.Context, sh *shell.Shell, stdin io.Reader)
 		}
 	}
 	return nil
-}
-
-// descriptor is what *os.File has and a test's buffer has not.
-type descriptor interface{ Fd() uintptr }
-
-func isTerminal(v any) bool {
-	f, ok := v.(descriptor)
-	return ok && term.IsTerminal(int(f.Fd()))
-}
-
-// terminalWidth returns the width of the terminal w writes to, 0 if it is none.
-func terminalWidth(w any) (width int, ok bool) {
-	if !isTerminal(w) {
-		return 0, false
-	}
-	width, _, err := term.GetSize(int(w.(descriptor).Fd()))
-	if err != nil || width < 20 {
-		return 0, true
-	}
-	return width, true
 }

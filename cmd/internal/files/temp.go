@@ -1,4 +1,4 @@
-package main
+package files
 
 import (
 	"crypto/sha256"
@@ -56,8 +56,8 @@ func tempPattern(name string) string {
 	return fmt.Sprintf("%s%s-%d-*%s", tempPrefix(name), tempHost(), os.Getpid(), tempExt)
 }
 
-// isTemp says whether a path is one that a bglm writes, or its database log.
-func isTemp(path string) bool {
+// IsTemp says whether a path is one that a bglm writes, or its database log.
+func IsTemp(path string) bool {
 	base := filepath.Base(path)
 	return strings.HasPrefix(base, ".") && (strings.HasSuffix(base, tempExt) || strings.HasSuffix(base, tempExt+".wal"))
 }
@@ -108,15 +108,16 @@ func alive(pid int) bool {
 	return !errors.Is(err, os.ErrProcessDone) && !errors.Is(err, syscall.ESRCH)
 }
 
-// tempFolder makes a session's folder for what need not stay.
-func tempFolder() (string, error) {
+// TempFolder makes a session's folder for what need not stay.
+func TempFolder() (string, error) {
 	sweep(filepath.Join(os.TempDir(), "session"), nil)
 	return os.MkdirTemp("", tempPattern("session"))
 }
 
-// atomically lets write make a file beside path and renames it when it is whole. An
-// existing file keeps its permissions.
-func (e *env) atomically(path string, write func(tmp string) error) (err error) {
+// Atomically lets write make a file beside path and renames it when it is whole. An
+// existing file keeps its permissions. What other runs left of it goes, or is named
+// on warn. Errors of the path call it --out.
+func Atomically(path string, warn io.Writer, write func(tmp string) error) (err error) {
 	dir := filepath.Dir(path)
 	if st, err := os.Stat(dir); err != nil {
 		return fmt.Errorf("--out %s: %w", path, err)
@@ -130,7 +131,7 @@ func (e *env) atomically(path string, write func(tmp string) error) (err error) 
 		}
 		mode = old.Mode().Perm()
 	}
-	sweep(path, e.stderr)
+	sweep(path, warn)
 	f, err := os.CreateTemp(dir, tempPattern(filepath.Base(path)))
 	if err != nil {
 		return fmt.Errorf("--out %s: %w", path, err)
@@ -160,9 +161,9 @@ func (e *env) atomically(path string, write func(tmp string) error) (err error) 
 	return os.Rename(tmp, path)
 }
 
-// create is atomically for what is written through an io.Writer.
-func (e *env) create(path string, write func(io.Writer) error) error {
-	return e.atomically(path, func(tmp string) error {
+// Create is Atomically for what is written through an io.Writer.
+func Create(path string, warn io.Writer, write func(io.Writer) error) error {
+	return Atomically(path, warn, func(tmp string) error {
 		f, err := os.Create(tmp)
 		if err != nil {
 			return err

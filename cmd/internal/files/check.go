@@ -1,4 +1,4 @@
-package main
+package files
 
 import (
 	"bufio"
@@ -10,8 +10,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
@@ -21,9 +19,9 @@ import (
 // one column, a compressed file that is cut to its last whole block. What follows
 // looks at a file's ends, and at all of a compressed one, before DuckDB does.
 
-// checkData says what is wrong with a data file or belief file of a kind; errors
+// Check says what is wrong with a data file or belief file of a kind; errors
 // name it.
-func checkData(path, kind string) error {
+func Check(path, kind string) error {
 	st, err := os.Stat(path)
 	if err != nil {
 		return err
@@ -205,44 +203,8 @@ func checkCSVEnd(r io.Reader) error {
 	return nil
 }
 
-var numberedColumn = regexp.MustCompile(`^column\d+$`)
-
-// misread finds the CSV file in which DuckDB sees other columns than its first line
-// has: found are those of all files. It does when some line has more or fewer fields
-// than the others, and among several files the rows would count as rows without
-// values.
-func (s *session) misread(src *source, found []string) error {
-	if src.kind != "csv" {
-		return nil
-	}
-	numbered := func(c string) bool { return numberedColumn.MatchString(c) }
-	// No file has a header, or all have.
-	mixed := slices.ContainsFunc(found, numbered) && slices.ContainsFunc(found, func(c string) bool { return !numbered(c) })
-	if !mixed && !slices.ContainsFunc(found, func(c string) bool { return strings.ContainsAny(c, ",;\t|") }) {
-		return nil
-	}
-	for i, path := range src.read {
-		header, raw := csvHeader(path)
-		if len(header) < 2 {
-			continue
-		}
-		own := found
-		if len(src.read) > 1 {
-			cols, err := s.describe("FROM read_csv(" + listText([]string{path}) + ")")
-			if err != nil {
-				return named(src.files[i], err)
-			}
-			own = names(cols)
-		}
-		if slices.Contains(own, strings.TrimSpace(raw)) || mixed && slices.ContainsFunc(own, numbered) {
-			return fmt.Errorf("%s: damaged, or no CSV: its first line has %d fields (%s), but not every line has as many", src.files[i], len(header), clip(strings.Join(header, ", "), 200))
-		}
-	}
-	return nil
-}
-
-// csvHeader is the first line of a CSV file, cut into fields and as it stands.
-func csvHeader(path string) (fields []string, raw string) {
+// CSVHeader is the first line of a CSV file, cut into fields and as it stands.
+func CSVHeader(path string) (fields []string, raw string) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, ""
@@ -270,8 +232,8 @@ func csvHeader(path string) (fields []string, raw string) {
 	return fields, string(head)
 }
 
-// clip cuts a text that is quoted in a message.
-func clip(s string, most int) string {
+// Clip cuts a text that is quoted in a message.
+func Clip(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}

@@ -1,0 +1,74 @@
+// Package cli is what the commands of bglm share: their streams, errors of usage, and
+// what a terminal can show.
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/term"
+
+	"github.com/bglm/bglm/cmd/internal/shell"
+)
+
+// Env is what a command may touch.
+type Env struct {
+	Ctx    context.Context
+	Stdin  io.Reader
+	Stdout io.Writer
+	Stderr io.Writer
+	// Names are those of files, which messages may hold.
+	Names []string
+}
+
+// Note keeps names of files that messages may hold.
+func (e *Env) Note(names ...string) { e.Names = append(e.Names, names...) }
+
+// Message is an error's text without what would act on a terminal: in names of files
+// line breaks too, which elsewhere are part of the message.
+func (e *Env) Message(err error) string {
+	text := err.Error()
+	for _, name := range e.Names {
+		for _, n := range []string{name, filepath.Dir(name)} {
+			if v := shell.Visible(n); v != n {
+				text = strings.ReplaceAll(text, n, v)
+			}
+		}
+	}
+	return shell.Message(text)
+}
+
+type usage struct{ error }
+
+func (u usage) Unwrap() error { return u.error }
+
+// Usage marks an error as wrong usage: exit code 2.
+func Usage(err error) error { return usage{err} }
+
+// IsUsage reports whether an error, or one that it wraps, is marked as wrong usage.
+func IsUsage(err error) bool { return errors.As(err, new(usage)) }
+
+// descriptor is what *os.File has and a test's buffer has not.
+type descriptor interface{ Fd() uintptr }
+
+// IsTerminal reports whether a reader or writer is a terminal.
+func IsTerminal(v any) bool {
+	f, ok := v.(descriptor)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// TerminalWidth is the width in characters of the terminal that w writes to: 0 if it
+// is unknown or hardly one, ok false if w writes to none.
+func TerminalWidth(w any) (width int, ok bool) {
+	if !IsTerminal(w) {
+		return 0, false
+	}
+	width, _, err := term.GetSize(int(w.(descriptor).Fd()))
+	if err != nil || width < 20 {
+		return 0, true
+	}
+	return width, true
+}

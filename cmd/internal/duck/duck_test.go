@@ -1,0 +1,73 @@
+package duck
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/bglm/bglm/cmd/internal/cli"
+)
+
+// DuckDB's own stack and the SQL of statements that nobody wrote stay out.
+func TestPlainly(t *testing.T) {
+	for in, want := range map[string]string{
+		"INTERNAL Error: Attempted to access index 3\n\nStack Trace:\n\n/lib/libduckdb.so(+0x1)": "damaged, or a fault of DuckDB, which says: Attempted to access index 3",
+		"IO Error: no\n\nLINE 1: SELECT 1\n         ^":                                           "IO Error: no",
+		"Binder Error: no\n\nLINE 1: SELECT 1\n         ^":                                       "Binder Error: no\n\nLINE 1: SELECT 1\n         ^",
+		"Out of Memory Error: no":                                                                "Out of Memory Error: no",
+	} {
+		err := errors.New(in)
+		if got := Plainly(err); got.Error() != want || !errors.Is(got, err) {
+			t.Errorf("%q becomes %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestSession(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var out, errs bytes.Buffer
+	s, err := Open(&cli.Env{Ctx: ctx, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Long("making", "CREATE TABLE t AS SELECT i, 'x' || i AS name FROM range(3) r(i)"); err != nil {
+		t.Fatal(err)
+	}
+	cols, err := s.Describe("FROM t")
+	if err != nil || len(cols) != 2 || cols[0] != (Column{"i", "BIGINT"}) || strings.Join(Names(cols), " ") != "i name" {
+		t.Errorf("%v (%v)", cols, err)
+	}
+	var sum int
+	if err := s.Each("FROM t", func(scan func(...any) error) error {
+		var i int
+		var name string
+		err := scan(&i, &name)
+		sum += i
+		return err
+	}); err != nil || sum != 3 {
+		t.Errorf("sum %d (%v)", sum, err)
+	}
+	var version string
+	if err := s.Row("SELECT bglm_version()", &version); err != nil || version == "" {
+		t.Errorf("%q (%v)", version, err)
+	}
+	bar := s.Counter("counting")
+	bar.Set(1)
+	bar.Finish()
+	if errs.Len() > 0 {
+		t.Errorf("without a terminal it said %q", errs.String())
+	}
+	// An ended context is told as what the user did.
+	cancel()
+	if err := s.Exec("SELECT 1"); err == nil || err.Error() != "interrupted; nothing was written" {
+		t.Errorf("%v", err)
+	}
+	s.Close()
+	if _, err := os.Stat(s.Dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s is still there: %v", s.Dir, err)
+	}
+}

@@ -1,0 +1,34 @@
+package duck
+
+import "strings"
+
+// reworded is an error whose text was made clearer.
+type reworded struct {
+	text string
+	err  error
+}
+
+func (e *reworded) Error() string { return e.text }
+func (e *reworded) Unwrap() error { return e.err }
+
+// Reword is an error with a clearer text, which wraps it.
+func Reword(err error, text string) error { return &reworded{text, err} }
+
+// AboutSQL: the text of a query is wrong, whatever the files hold.
+func AboutSQL(msg string) bool {
+	return strings.HasPrefix(msg, "Binder Error") || strings.HasPrefix(msg, "Parser Error") || strings.HasPrefix(msg, "Catalog Error")
+}
+
+// Plainly leaves out of what DuckDB says its own stack, and the SQL of a statement
+// that the user did not write.
+func Plainly(err error) error {
+	msg := err.Error()
+	if i := strings.Index(msg, "INTERNAL Error:"); i >= 0 {
+		what, _, _ := strings.Cut(strings.TrimSpace(msg[i+len("INTERNAL Error:"):]), "\n")
+		return Reword(err, msg[:i]+"damaged, or a fault of DuckDB, which says: "+what)
+	}
+	if i := strings.Index(msg, "\n\nLINE 1: "); i > 0 && !AboutSQL(msg) {
+		return Reword(err, strings.TrimSpace(msg[:i]))
+	}
+	return err
+}

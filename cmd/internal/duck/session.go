@@ -1,0 +1,231 @@
+// Package duck is the database of a batch command: one DuckDB in memory with the bglm
+// functions loaded, a folder for temporary files, progress bars, Ctrl-C, and errors
+// in words that do not show SQL which the user never wrote.
+package duck
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"reflect"
+	"sync/atomic"
+	"time"
+
+	_ "github.com/duckdb/duckdb-go/v2" // the driver "duckdb"
+	"github.com/duckdb/duckdb-go/v2/mapping"
+	"github.com/schollz/progressbar/v3"
+
+	"github.com/bglm/bglm/cmd/internal/cli"
+	"github.com/bglm/bglm/cmd/internal/files"
+	"github.com/bglm/bglm/cmd/internal/quote"
+	"github.com/bglm/bglm/cmd/internal/shell"
+	"github.com/bglm/bglm/udf"
+)
+
+// Session is one DuckDB in memory with the functions loaded, and a folder for
+// temporary files. One goroutine may use it.
+type Session struct {
+	// Ctx ends with Ctrl-C, and with the command.
+	Ctx  context.Context
+	Env  *cli.Env
+	Conn *sql.Conn
+	// Dir is removed by Close.
+	Dir string
+
+	stop   context.CancelFunc
+	done   func() // of what makes Ctx end bglm functions
+	db     *sql.DB
+	bar    bool
+	raw    mapping.Connection // for the progress of a query; its Ptr may be nil
+	closed atomic.Bool
+}
+
+// Open opens the database. Ctrl-C ends its queries; a second one the process. quiet
+// is without progress bars.
+func Open(e *cli.Env, quiet bool) (_ *Session, err error) {
+	s := &Session{Env: e, bar: !quiet && cli.IsTerminal(e.Stderr)}
+	s.Ctx, s.stop = signal.NotifyContext(e.Ctx, os.Interrupt)
+	s.done = udf.Interruptible(s.Ctx)
+	context.AfterFunc(s.Ctx, func() {
+		s.stop()
+		time.AfterFunc(time.Second, func() {
+			if !s.closed.Load() {
+				fmt.Fprintf(e.Stderr, "bglm: %s; nothing is written\n", shell.Waiting())
+			}
+		})
+	})
+	defer func() {
+		if err != nil {
+			s.Close()
+		}
+	}()
+	if s.Dir, err = files.TempFolder(); err != nil {
+		return nil, err
+	}
+	if s.db, err = sql.Open("duckdb", ""); err != nil {
+		return nil, err
+	}
+	if s.Conn, err = s.db.Conn(s.Ctx); err != nil {
+		return nil, err
+	}
+	if err := udf.Register(s.Ctx, s.db); err != nil {
+		return nil, err
+	}
+	if s.bar {
+		s.raw = rawConnection(s.Conn)
+	}
+	return s, s.Exec("SET temp_directory = " + quote.Text(filepath.Join(s.Dir, "spill")) + "; SET enable_progress_bar = true; SET enable_progress_bar_print = false")
+}
+
+// Close ends the queries and removes the temporary files.
+func (s *Session) Close() {
+	s.closed.Store(true)
+	s.stop()
+	s.done()
+	if s.Conn != nil {
+		s.Conn.Close()
+	}
+	if s.db != nil {
+		s.db.Close()
+	}
+	if s.Dir != "" {
+		os.RemoveAll(s.Dir)
+	}
+}
+
+// rawConnection finds the driver's handle, which it has no accessor for; without
+// it there is no progress bar.
+func rawConnection(c *sql.Conn) (out mapping.Connection) {
+	_ = c.Raw(func(d any) error {
+		v := reflect.ValueOf(d)
+		if v.Kind() == reflect.Pointer && v.Elem().Kind() == reflect.Struct {
+			if f := v.Elem().FieldByName("conn"); f.IsValid() && f.Type() == reflect.TypeFor[mapping.Connection]() {
+				out.Ptr = f.FieldByName("Ptr").UnsafePointer()
+			}
+		}
+		return nil
+	})
+	return out
+}
+
+// Failed turns what DuckDB said into the command's error.
+func (s *Session) Failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	if s.Ctx.Err() != nil {
+		return errors.New("interrupted; nothing was written")
+	}
+	return Plainly(err)
+}
+
+// Exec runs statements.
+func (s *Session) Exec(query string, args ...any) error {
+	_, err := s.Conn.ExecContext(s.Ctx, query, args...)
+	return s.Failed(err)
+}
+
+// Long is exec with a progress bar.
+func (s *Session) Long(what, query string) error {
+	if !s.bar || s.raw.Ptr == nil {
+		return s.Exec(query)
+	}
+	bar := progressbar.NewOptions(100, progressbar.OptionSetWriter(s.Env.Stderr), progressbar.OptionSetDescription(what),
+		progressbar.OptionClearOnFinish(), progressbar.OptionSetPredictTime(true))
+	done := make(chan struct{})
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		for tick := time.NewTicker(150 * time.Millisecond); ; {
+			select {
+			case <-done:
+				tick.Stop()
+				return
+			case <-tick.C:
+				p := mapping.QueryProgress(s.raw)
+				if percent, _, _ := mapping.QueryProgressTypeMembers(&p); percent > 0 {
+					_ = bar.Set(int(percent))
+				}
+			}
+		}
+	}()
+	err := s.Exec(query)
+	close(done)
+	<-stopped
+	_ = bar.Finish()
+	return err
+}
+
+// Row scans the one row of a query.
+func (s *Session) Row(query string, dst ...any) error {
+	return s.Failed(s.Conn.QueryRowContext(s.Ctx, query).Scan(dst...))
+}
+
+// Each visits the rows of a query, which scan reads.
+func (s *Session) Each(query string, visit func(scan func(...any) error) error) error {
+	rows, err := s.Conn.QueryContext(s.Ctx, query)
+	if err != nil {
+		return s.Failed(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := visit(rows.Scan); err != nil {
+			return s.Failed(err)
+		}
+	}
+	return s.Failed(rows.Err())
+}
+
+// Column is a column of a relation: its name and SQL type.
+type Column struct{ Name, Type string }
+
+// Describe is the names and types of a query's columns.
+func (s *Session) Describe(query string) ([]Column, error) {
+	var out []Column
+	err := s.Each("SELECT column_name, column_type FROM (DESCRIBE "+query+")", func(scan func(...any) error) error {
+		var c Column
+		err := scan(&c.Name, &c.Type)
+		out = append(out, c)
+		return err
+	})
+	return out, err
+}
+
+// Names are those of columns.
+func Names(cols []Column) []string {
+	var out []string
+	for _, c := range cols {
+		out = append(out, c.Name)
+	}
+	return out
+}
+
+// Counter is a progress bar over rows of an unknown number.
+type Counter struct{ bar *progressbar.ProgressBar }
+
+// Counter starts a bar, which shows nothing where the session has none.
+func (s *Session) Counter(what string) *Counter {
+	if !s.bar {
+		return &Counter{}
+	}
+	return &Counter{progressbar.NewOptions64(-1, progressbar.OptionSetWriter(s.Env.Stderr), progressbar.OptionSetDescription(what), progressbar.OptionShowCount(),
+		progressbar.OptionShowIts(), progressbar.OptionSetItsString("rows"), progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond))}
+}
+
+// Set says how many rows are done.
+func (c *Counter) Set(n int64) {
+	if c.bar != nil {
+		_ = c.bar.Set64(n)
+	}
+}
+
+// Finish removes the bar.
+func (c *Counter) Finish() {
+	if c.bar != nil {
+		_ = c.bar.Finish()
+	}
+}
