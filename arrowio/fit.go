@@ -133,7 +133,7 @@ func newFitter(s *arrow.Schema, job Job) (f *Fitter, err error) {
 	if f.job.Method == "" {
 		f.job.Method = "adf"
 	}
-	if f.method, err = engine.Find(f.job.Method); err != nil {
+	if f.method, err = engine.Find(f.job.Method, engine.Weights); err != nil {
 		return nil, err
 	}
 	if job.Features == "" && len(job.Terms) == 0 {
@@ -437,7 +437,7 @@ func (f *Fitter) Groups(ctx context.Context) (*Groups, error) {
 		if err != nil {
 			return nil, fmt.Errorf("arrowio: method %s: %w", f.method.Name, err)
 		}
-		out.Fits[i] = fit
+		out.Fits[i] = fit.Fit
 	}
 	if f.keys != nil {
 		out.Keys = f.keys.NewRecordBatch()

@@ -88,9 +88,18 @@ type Options struct {
 
 	Reference string // softmax: the class pinned at 0
 
+	Process Process // gp
+
 	Standardize bool
 	Seed        uint64
 	TimeLimit   time.Duration // 0 = none
+}
+
+// Process is the prior of a Gaussian process; zero values mean the defaults of gp.Options.
+type Process struct {
+	Kernel                                        string  // the covariance function
+	Lengthscale, SignalVariance, Mean             float64 // by maximum evidence where Auto
+	AutoLengthscale, AutoSignalVariance, AutoMean bool
 }
 
 // Value is an option whose zero differs from its default, which the zero Value stands

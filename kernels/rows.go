@@ -94,6 +94,9 @@ func (m *Model) Name(d *Dict) error {
 	return nil
 }
 
+// Skipped is how many rows were left out.
+func (r *Rows) Skipped() int64 { return r.skipped }
+
 // Skip counts rows that were left out.
 func (r *Rows) Skip(n int64) { r.skipped += n }
 

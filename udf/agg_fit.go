@@ -61,19 +61,9 @@ var errMixedStates = errors.New("internal error: merging states of different fun
 var batches = sync.Pool{New: func() any { return new(kernels.Batch) }}
 
 // absorb feeds rows [lo, hi) of src to the state.
-func (s *fitState) absorb(src *rows.Source, y *capi.Vec, lo, hi int) error {
+func (s *fitState) absorb(src *rows.Source, lo, hi int) error {
 	b := batches.Get().(*kernels.Batch)
 	defer batches.Put(b)
-	if c, ok := s.Fitter.(*engine.Classifier); ok {
-		c.Numeric = y.IsNumber()
-		src.Label = func(i int) (float64, error) {
-			name, err := label(y, i)
-			if err != nil {
-				return 0, err
-			}
-			return c.Class(name)
-		}
-	}
 	void, err := src.Feed(running(), s.Fitter, s.plan.model, s.plan.onError, lo, hi, b)
 	s.failed = s.failed || void
 	if errors.As(err, &rows.ErrValue{}) || errors.Is(err, kernels.ErrRow) {
@@ -91,16 +81,18 @@ func checkResponse(y *capi.Vec) error {
 }
 
 // checkLabel says whether y can be a class.
-func checkLabel(y *capi.Vec) error {
-	if y.Type == capi.Enum {
-		if err := y.CheckEnum(); err != nil {
-			return fmt.Errorf("y is %w", err)
+func checkLabel(y *capi.Vec) error { return checkClass(y, "y") }
+
+func checkClass(v *capi.Vec, what string) error {
+	if v.Type == capi.Enum {
+		if err := v.CheckEnum(); err != nil {
+			return fmt.Errorf("%s is %w", what, err)
 		}
 	}
-	if y.IsNumber() || y.Type == capi.Boolean || y.Type == capi.Varchar || y.Type == capi.Enum || y.Type == capi.SQLNull {
+	if v.IsNumber() || v.Type == capi.Boolean || v.Type == capi.Varchar || v.Type == capi.Enum || v.Type == capi.SQLNull {
 		return nil
 	}
-	return fmt.Errorf("y is %s; allowed: VARCHAR, ENUM, BOOLEAN or a number", y.TypeName())
+	return fmt.Errorf("%s is %s; allowed: VARCHAR, ENUM, BOOLEAN or a number", what, v.TypeName())
 }
 
 var fitCache optionCache[*fitPlan]
@@ -108,18 +100,20 @@ var fitCache optionCache[*fitPlan]
 // updateFit is the update of the aggregate of a method; nil means bglm_fit, whose
 // options name it.
 func updateFit(method *engine.Method) func(args []capi.Vec, slots capi.Slots) error {
-	name := "fit"
+	name, kind := "fit", engine.Weights
 	if method != nil {
-		name = method.Name
+		name, kind = method.Name, method.Kind
 	}
 	return func(args []capi.Vec, slots capi.Slots) error {
 		y := &args[0]
-		check := checkResponse
-		if name == engine.Softmax.Name {
-			check = checkLabel
-		}
-		if err := check(y); err != nil {
+		f := forms[kind]
+		if err := f.y(y); err != nil {
 			return err
+		}
+		if f.x != nil {
+			if err := f.x(&args[1]); err != nil {
+				return err
+			}
 		}
 		x, err := planFeatures(&args[1], "x")
 		if err != nil {
@@ -149,7 +143,7 @@ func updateFit(method *engine.Method) func(args []capi.Vec, slots capi.Slots) er
 				return err
 			}
 			x.Load(lo, slots.Len()) // short runs share a block
-			return st.(*fitState).absorb(src, y, lo, hi)
+			return st.(*fitState).absorb(src, lo, hi)
 		})
 	}
 }
@@ -162,16 +156,16 @@ func planFit(method *engine.Method, opt *capi.Vec, i int, src *rows.Source) (*fi
 		if err != nil {
 			return nil, err
 		}
-		if method, err = engine.Find(name); err != nil {
-			if bare := strings.TrimPrefix(name, "bglm_"); bare == "softmax" || bare == "gp" || bare == "smooth" {
-				err = fmt.Errorf("%w; bglm_%s has a result of its own: call it by its name", err, bare)
+		if method, err = engine.Find(name, engine.Weights); err != nil {
+			if m, other := engine.Find(strings.TrimPrefix(name, "bglm_")); other == nil && m.Kind != engine.Weights {
+				err = fmt.Errorf("%w; bglm_%s has a result of its own: call it by its name", err, m.Name)
 			}
 			return nil, fmt.Errorf("option %w", err)
 		}
 	} else {
 		uses = nil
 	}
-	s, err := option.For(append(uses, method.Name)...).Decode(constants(opt, i, method.Name == engine.Softmax.Name))
+	s, err := option.For(append(uses, method.Name)...).Decode(constants(opt, i, method.Kind == engine.Classes))
 	if err != nil {
 		return nil, err
 	}
@@ -246,65 +240,89 @@ func solveAll(groups []solvable, out *capi.Col, write func(i int)) error {
 	return nil
 }
 
-// groupsOf makes the groups of fitting states; solve may be nil for a state.
-func groupsOf(states []capi.State, solve func(i int, s *fitState) func() error) []solvable {
+// form is how SQL shows the methods of a kind.
+type form struct {
+	y, x    func(v *capi.Vec) error // whether their types can serve; features of any type where x is nil
+	result  *capi.Type
+	doc     string // of the result
+	example string // a statement with a $call
+	call    string // in it, after bglm_<method>, with a $link, and $order where rows have one
+	write   func(out *capi.Col, r *engine.Result)
+}
+
+var forms = map[engine.Kind]form{
+	engine.Weights: {
+		y: checkResponse, result: fitType,
+		example: "SELECT feature, round(mean, 4) AS mean, round(variance, 4) AS variance FROM (SELECT unnest(fit.beliefs, recursive := true) FROM (SELECT $call AS fit " + tenRows + "));",
+		call:    "(late, {origin: origin}, {link: '$link'}$order)",
+		write:   func(out *capi.Col, r *engine.Result) { appendFit(out, r.Fit, r.Each) },
+	},
+	engine.Paths: {
+		y: checkResponse, result: trajectoryType,
+		doc:     "LIST(STRUCT(feature, time, mean, variance)), by feature, then time, one entry for each row that touches the feature; without time rows count from 1.",
+		example: "SELECT p.feature, p.time, round(p.mean, 4) AS mean, round(p.variance, 4) AS variance FROM (SELECT unnest($call) AS p " + tenRows + ") LIMIT 3;",
+		call:    "(late, {origin: origin}, {link: '$link', process_noise: 0.1, time: i})",
+		write:   appendPath,
+	},
+	engine.Classes: {
+		y: checkLabel, result: classesType,
+		doc: "y is a class label. The FIT's beliefs also have class VARCHAR: classes in byte order, numbers in number order, each with its weights in belief order. bglm_predict gives MAP(VARCHAR, DOUBLE).",
+		example: "SELECT c, round(p[c], 4) AS p FROM (SELECT bglm_predict(fit, {u: 0.9}) AS p FROM (SELECT $call AS fit FROM (SELECT i, ['low', 'mid', 'top'][1 + i // 10] AS c FROM range(30) t(i)))), " +
+			"(VALUES ('low'), ('mid'), ('top')) v(c);",
+		call:  "(c, {u: i / 30})",
+		write: func(out *capi.Col, r *engine.Result) { appendFit(out, r.Fit, r.Each) },
+	},
+	engine.Process: {
+		y: checkResponse, x: checkPoints, result: gpType,
+		doc:     "Returns " + gpFields() + ", which bglm_predict and bglm_predict_dist take.",
+		example: "SELECT round(bglm_predict(g, [0.5]), 4) AS p, round(g.log_evidence, 4) AS log_evidence FROM (SELECT $call AS g FROM (SELECT i / 10 AS u FROM range(11) t(i)));",
+		call:    "(u > 0.3 AND u < 0.8, [u], {lengthscale: 0.2} ORDER BY u)",
+		write:   func(out *capi.Col, r *engine.Result) { appendGP(out, r.Process, r.Skipped) },
+	},
+}
+
+func checkPoints(x *capi.Vec) error { return rows.CheckPoints(columnOf(x), "x") }
+
+// finalizeFit writes the results; factorised fits are read belief by belief.
+func finalizeFit(states []capi.State, out *capi.Col) error {
+	results := make([]*engine.Result, len(states))
 	groups := make([]solvable, len(states))
 	for i, st := range states {
-		if s, _ := st.(*fitState); s != nil && !s.failed {
-			groups[i] = solvable{name: s.plan.method.Name, null: s.plan.onError == option.Null, solve: solve(i, s)}
+		s, _ := st.(*fitState)
+		if s == nil || s.failed {
+			continue
 		}
+		g := solvable{name: s.plan.method.Name, null: s.plan.onError == option.Null}
+		if _, ok := s.Fitter.(engine.Factorised); !ok {
+			g.solve = func() (err error) { results[i], err = s.Fit(running()); return err }
+		}
+		groups[i] = g
 	}
-	return groups
+	return solveAll(groups, out, func(i int) { states[i].(*fitState).write(out, results[i]) })
 }
 
-// finalizeFit writes the fits; factorised ones are read belief by belief.
-func finalizeFit(states []capi.State, out *capi.Col) error {
-	fits := make([]*kernels.Fit, len(states))
-	groups := groupsOf(states, func(i int, s *fitState) func() error {
-		if _, ok := s.Fitter.(engine.Factorised); ok {
-			return nil
-		}
-		return func() (err error) { fits[i], err = s.Fit(running()); return err }
-	})
-	return solveAll(groups, out, func(i int) { states[i].(*fitState).write(out, fits[i]) })
-}
-
-// trajectoryType is what bglm_smooth returns.
-var trajectoryType = capi.ListOf(capi.StructOf(fld("feature", capi.TVarchar), fld("time", capi.TDouble), fld("mean", capi.TDouble), fld("variance", capi.TDouble)))
-
-func finalizeSmooth(states []capi.State, out *capi.Col) error {
-	type point struct {
-		feature              string
-		time, mean, variance float64
-	}
-	paths := make([][]point, len(states))
-	groups := groupsOf(states, func(i int, s *fitState) func() error {
-		return func() error {
-			return s.Fitter.(engine.Smoother).Trajectories(running(), func(feature string, time, mean, variance float64) {
-				paths[i] = append(paths[i], point{feature, time, mean, variance})
-			})
-		}
-	})
-	return solveAll(groups, out, func(i int) {
-		e := out.Elem()
-		for _, p := range paths[i] {
-			e.Field(0).Str(p.feature)
-			e.Field(1).Float(p.time)
-			e.Field(2).Float(p.mean)
-			e.Field(3).Float(p.variance)
-			e.EndStruct()
-		}
-		out.EndList()
-	})
-}
-
-// write appends the state's fit, f where it has been made already.
-func (s *fitState) write(out *capi.Col, f *kernels.Fit) {
-	if f != nil {
-		appendFit(out, f, f.Each)
+// write appends the state's result, r where it has been made already.
+func (s *fitState) write(out *capi.Col, r *engine.Result) {
+	if r != nil {
+		forms[s.plan.method.Kind].write(out, r)
 		return
 	}
 	e := s.Fitter.(engine.Factorised)
 	sum := e.Summary()
 	appendFit(out, &sum, e.Each)
+}
+
+// trajectoryType is what bglm_smooth returns.
+var trajectoryType = capi.ListOf(capi.StructOf(fld("feature", capi.TVarchar), fld("time", capi.TDouble), fld("mean", capi.TDouble), fld("variance", capi.TDouble)))
+
+func appendPath(out *capi.Col, r *engine.Result) {
+	e := out.Elem()
+	for _, p := range r.Path {
+		e.Field(0).Str(p.Feature)
+		e.Field(1).Float(p.Time)
+		e.Field(2).Float(p.Mean)
+		e.Field(3).Float(p.Variance)
+		e.EndStruct()
+	}
+	out.EndList()
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"math"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -61,9 +60,11 @@ func (c constant) Scalar() any {
 func (c constant) Decode(to any) (err error) {
 	switch to := to.(type) {
 	case *option.Class:
-		var text string
-		text, err = label(c.v, c.i)
-		*to = option.Class(text)
+		if err = checkClass(c.v, "a class"); err == nil {
+			var text string
+			text, err = rows.Label(columnOf(c.v), c.i)
+			*to = option.Class(text)
+		}
 	case *[]option.Entry:
 		*to, err = numbersByName(c.v, c.i)
 	case *[]kernels.Belief:
@@ -122,26 +123,6 @@ func matrix(v *capi.Vec, i int) ([][]float64, error) {
 		}
 	}
 	return out, nil
-}
-
-// label is a class as text: numbers as they print, BOOLEAN as true and false.
-func label(v *capi.Vec, i int) (string, error) {
-	switch {
-	case v.Type == capi.Varchar:
-		return strings.Clone(v.Str(i)), nil
-	case v.Type == capi.Boolean:
-		return strconv.FormatBool(v.Bool(i)), nil
-	case v.Type == capi.Enum:
-		return strings.Clone(v.EnumText(v.EnumCode(i))), nil
-	case v.IsInteger():
-		return string(v.AppendInt(nil, i)), nil
-	case v.IsNumber():
-		if x := v.Float(i); finite(x) {
-			return option.Show(x), nil
-		}
-		return "", rows.ErrValue{Err: fmt.Errorf("class = %v; allowed: finite numbers, text, BOOLEAN", v.Float(i))}
-	}
-	return "", fmt.Errorf("a class is %s; allowed: VARCHAR, ENUM, BOOLEAN or a number", v.TypeName())
 }
 
 // ---- columns that vary by row ---------------------------------------------------

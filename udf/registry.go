@@ -1,10 +1,12 @@
 package udf
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"regexp"
 	"runtime"
+	"strings"
 	"time"
 	"unsafe"
 
@@ -174,48 +176,28 @@ func entries() []entry {
 	)
 }
 
-// fitters are bglm_fit and an aggregate for each engine.
+// fitters are bglm_fit and an aggregate for each method.
 func fitters() []entry {
-	one := func(name, doc, example string, keys []string, m *engine.Method) entry {
-		return aggregate("bglm_"+name, "(y, x [, options])", doc, example, keys, []int{2, 3}, fitType, updateFit(m), finalizeFit)
+	one := func(name, doc, example string, uses []string, m *engine.Method, result *capi.Type) entry {
+		return aggregate("bglm_"+name, "(y, x [, options])", doc, example, option.For(uses...).Keys(), []int{2, 3}, result, updateFit(m), finalizeFit)
 	}
-	table := "SELECT feature, round(mean, 4) AS mean, round(variance, 4) AS variance FROM (SELECT unnest(fit.beliefs, recursive := true) FROM (SELECT "
 	var out []entry
-	uses := []string{"fit"}
 	for _, m := range engine.Methods() {
-		doc := m.Summary + " Source: " + m.Source + "."
+		f, order := forms[m.Kind], ""
+		doc := m.Summary
+		if f.doc != "" {
+			doc += " " + f.doc
+		}
+		doc += " Source: " + m.Source + "."
 		if m.Streams {
 			doc += " Rows are absorbed in the order given by ORDER BY inside the call; without it the parts of several threads are merged by precision sums."
+			order = " ORDER BY i"
 		}
-		call := "bglm_" + m.Name + "(late, {origin: origin}, {link: '" + exampleLink(m.Name) + "'}"
-		if m.Streams {
-			call += " ORDER BY i"
-		}
-		out = append(out, one(m.Name, doc, table+call+") AS fit "+tenRows+"));", option.For(m.Name).Keys(), &m))
-		uses = append(uses, m.Name)
+		call := strings.NewReplacer("$link", cmp.Or(m.Link, "probit"), "$order", order).Replace("bglm_" + m.Name + f.call)
+		out = append(out, one(m.Name, doc, strings.Replace(f.example, "$call", call, 1), []string{m.Name}, &m, f.result))
 	}
-	out = append(out, aggregate("bglm_smooth", "(y, x [, options])",
-		engine.Smooth.Summary+" LIST(STRUCT(feature, time, mean, variance)), by feature, then time, one entry for each row that touches the feature; without time rows count from 1. Source: "+engine.Smooth.Source+".",
-		"SELECT p.feature, p.time, round(p.mean, 4) AS mean, round(p.variance, 4) AS variance FROM (SELECT unnest(bglm_smooth(late, {origin: origin}, {link: 'probit', process_noise: 0.1, time: i})) AS p "+tenRows+") LIMIT 3;",
-		option.For(engine.Smooth.Name).Keys(), []int{2, 3}, trajectoryType, updateFit(&engine.Smooth), finalizeSmooth))
-	out = append(out, aggregate("bglm_softmax", "(y, x [, options])",
-		engine.Softmax.Summary+" y is a class label. The FIT's beliefs also have class VARCHAR: classes in byte order, numbers in number order, each with its weights in belief order. bglm_predict gives MAP(VARCHAR, DOUBLE). Source: "+engine.Softmax.Source+".",
-		"SELECT c, round(p[c], 4) AS p FROM (SELECT bglm_predict(fit, {u: 0.9}) AS p FROM (SELECT bglm_softmax(c, {u: i / 30}) AS fit FROM (SELECT i, ['low', 'mid', 'top'][1 + i // 10] AS c FROM range(30) t(i)))), (VALUES ('low'), ('mid'), ('top')) v(c);",
-		option.For(engine.Softmax.Name).Keys(), []int{2, 3}, classesType, updateFit(&engine.Softmax), finalizeFit))
-	out = append(out, aggregate("bglm_gp", "(y, x [, options])",
-		"Gaussian process classification, regression or counts by Laplace's approximation; x is a list of numbers. Returns STRUCT(family, link, kernel, lengthscale, signal_variance, mean, x, alpha, n, log_evidence, iterations, converged, status, root, negative, shape, dispersion, n_skipped), which bglm_predict and bglm_predict_dist take. Memory grows with the square of the rows: 10,000 at most. Source: Hennig (2020); Rasmussen and Williams (2006), chapters 3 and 5.",
-		"SELECT round(bglm_predict(g, [0.5]), 4) AS p, round(g.log_evidence, 4) AS log_evidence FROM (SELECT bglm_gp(u > 0.3 AND u < 0.8, [u], {lengthscale: 0.2} ORDER BY u) AS g FROM (SELECT i / 10 AS u FROM range(11) t(i)));",
-		option.For("gp").Keys(), []int{2, 3}, gpType, updateGP, finalizeGP))
 	return append(out, one("fit", "The engines under one name: the option method says which (default 'adf'); the other options are those of bglm_<method>.",
-		"SELECT bglm_fit(late, {origin: origin}, {method: 'adf', link: 'probit'} ORDER BY i).method "+tenRows+";", option.For(uses...).Keys(), nil))
-}
-
-// exampleLink is a link that a method's example uses.
-func exampleLink(method string) string {
-	if method == "variational" {
-		return "logit"
-	}
-	return "probit"
+		"SELECT bglm_fit(late, {origin: origin}, {method: 'adf', link: 'probit'} ORDER BY i).method "+tenRows+";", append(engine.Names(engine.Weights), "fit"), nil, fitType))
 }
 
 func callFamilies(_ []capi.Vec, n int, out *capi.Col) error {

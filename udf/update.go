@@ -111,7 +111,7 @@ func callUpdate(args []capi.Vec, n int, out *capi.Col) error {
 				for end < hi && !entry.Null(end) {
 					end++
 				}
-				if err := s.absorb(src, y, at, end); err != nil {
+				if err := s.absorb(src, at, end); err != nil {
 					return err
 				}
 				for at = end; at < hi && entry.Null(at); at++ {

@@ -106,6 +106,7 @@ type features struct {
 var words = rows.Words{
 	Containers: "STRUCT, MAP(VARCHAR or integer, number), LIST(STRUCT(feature, value)), LIST(VARCHAR) or a list of numbers",
 	Contents:   "numbers, VARCHAR, ENUM, BOOLEAN, DATE and lists of VARCHAR",
+	Missing:    "NULL",
 }
 
 // planFeatures inspects the type of x. Errors: a type that is not one of the

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/bglm/bglm/cmd/internal/shell"
+	"github.com/bglm/bglm/kernels/engine"
 )
 
 type fitCommand struct {
@@ -72,7 +73,7 @@ type summary struct {
 // summarise fills in a summary from the table.
 func (s *session) summarise(f *fits, sum *summary) error {
 	if !f.isFit {
-		sum.Method = "gp"
+		sum.Method = engine.Names(engine.Process)[0]
 		return s.row("SELECT any_value(fit.family), any_value(fit.link), coalesce(sum(fit.n), 0)::BIGINT, bool_and(fit.converged), string_agg(DISTINCT fit.status, '; ') FROM "+f.table, &sum.Family, &sum.Link, &sum.N, &sum.Converged, &sum.Status)
 	}
 	var groups int64

@@ -68,7 +68,7 @@ func (c *fitCommand) byArrow(s *session) (*fits, int, error) {
 			return nil, 0, fmt.Errorf("--prior %s: %w", c.Prior, err)
 		}
 	}
-	method, err := engine.Find(job.Method)
+	method, err := engine.Find(job.Method, engine.Weights)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -164,7 +164,7 @@ func columnsOf(j *arrowio.Job) []string {
 // arrowJob reads the flags as columns and settings.
 func (c *fitCommand) arrowJob(s *session) (job arrowio.Job, set *option.Settings, meta []string, err error) {
 	job.Method = cmp.Or(strings.ToLower(c.Method), "adf")
-	if _, err := engine.Find(job.Method); err != nil {
+	if _, err := engine.Find(job.Method, engine.Weights); err != nil {
 		return job, nil, nil, usageError{fmt.Errorf("--%w; others go with --engine duckdb", err)}
 	}
 	keep := func(k, v string) {

@@ -96,13 +96,9 @@ func arrowTakes(flags [][2]string) error {
 	return nil
 }
 
-// methodNames are the methods that bglm fit takes.
+// methodNames are the methods that bglm fit takes: those with something to store.
 func methodNames() []string {
-	var out []string
-	for _, m := range engine.Methods() {
-		out = append(out, m.Name)
-	}
-	return append(out, "gp", "softmax")
+	return engine.Names(engine.Weights, engine.Classes, engine.Process)
 }
 
 // fitOptions are the options of bglm fit, those by flags of their own left out.

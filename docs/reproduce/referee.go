@@ -110,7 +110,11 @@ func (m method) run(p *kernels.Problem) (*kernels.Fit, error) {
 	if err := f.Update(context.Background(), p.Batch(), false); err != nil {
 		return nil, err
 	}
-	return f.Fit(context.Background())
+	r, err := f.Fit(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	return r.Fit, nil
 }
 
 // gap is how far a fit is from the referee's.

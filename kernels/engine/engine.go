@@ -1,6 +1,10 @@
 // Package engine lists the inference engines under their public names and gives
-// them one shape: Batches in, a Fit out. A new engine is a package of its own
+// them one shape: Batches in, a Result out. A new engine is a package of its own
 // and a line in methods.
+//
+// Fit is the whole way from rows to a Result. Producers with rows of their own find a
+// Method, make a Model of the settings and a Fitter of that, feed it with rows.Source and
+// ask it for the Result.
 package engine
 
 import (
@@ -13,6 +17,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/adf"
 	"github.com/bglm/bglm/kernels/ep"
+	"github.com/bglm/bglm/kernels/gp"
 	"github.com/bglm/bglm/kernels/internal/near"
 	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/option"
@@ -35,36 +40,75 @@ type Fitter interface {
 	Merge(ctx context.Context, src Fitter) error
 	Clone() Fitter
 	Size() int64 // bytes
-	// Fit is the posterior of the rows so far; more may follow. A cancelled ctx ends it
+	// Fit is what the rows so far come to; more may follow. A cancelled ctx ends it
 	// with its cause. The time limit of the model's options ends an iterative fit with
 	// the best posterior found and a status that says so, or with an error that Is
 	// stop.ErrTimeLimit where there is none yet.
-	Fit(ctx context.Context) (*kernels.Fit, error)
+	Fit(ctx context.Context) (*Result, error)
+}
+
+// Kind is what a method's rows are and what they come to.
+type Kind uint8
+
+// The kinds of methods.
+const (
+	Weights Kind = iota // a belief for each feature
+	Paths               // the beliefs of each feature through time besides
+	Classes             // y is a label, a rows.Labelled Fitter takes it; a belief for each feature in each class
+	Process             // x is a point, a rows.Points Fitter takes it; a function of x and no beliefs
+)
+
+// Result is what rows come to.
+type Result struct {
+	// Fit is the posterior of the weights. That of a Process has no beliefs and no
+	// covariance, and that of Paths is the last of each path.
+	*kernels.Fit
+	Path    []Moment      // of Paths, by feature in belief order, then time
+	Process *gp.Posterior // of a Process
+}
+
+// Moment is the belief in a weight at a time, given all rows: one for each row that touches
+// the feature. Without time rows count from 1.
+type Moment struct {
+	Feature string
+	Time    float64
+	kernels.Weight
 }
 
 // Method is an engine under its public name; option.For lists its options.
 type Method struct {
-	Name    string // as in bglm_<name> and the method of a fit
+	Name    string // as the method of a fit
 	Summary string
 	Source  string
+	Kind    Kind
 	// Streams says that rows are absorbed as they come, in their order; other
 	// engines keep them.
 	Streams bool
+	Link    string // the one that it is for, "" = any
 	New     func(m *kernels.Model) (Fitter, error)
 }
 
 // Methods lists the engines, as fresh copies.
 func Methods() []Method { return slices.Clone(methods) }
 
-// Find returns the method of a name. Errors: a name that is not there, with the nearest
-// one.
-func Find(name string) (*Method, error) {
-	var names []string
+// Names lists the methods of some kinds, of all without any.
+func Names(kinds ...Kind) (names []string) {
 	for i := range methods {
-		if methods[i].Name == name {
+		if len(kinds) == 0 || slices.Contains(kinds, methods[i].Kind) {
+			names = append(names, methods[i].Name)
+		}
+	}
+	return names
+}
+
+// Find returns the method of a name, of some kinds or of any.
+// Errors: a name that is not among those, with the nearest one.
+func Find(name string, kinds ...Kind) (*Method, error) {
+	names := Names(kinds...)
+	for i := range methods {
+		if methods[i].Name == name && slices.Contains(names, name) {
 			return &methods[i], nil
 		}
-		names = append(names, methods[i].Name)
 	}
 	err := fmt.Errorf("method = %q; allowed: %s", name, strings.Join(names, ", "))
 	if n := near.Word(name, names); n != "" {
@@ -82,7 +126,7 @@ func (m *Method) Model(s *option.Settings, times, trials bool) (*kernels.Model, 
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
-	if m.Name != Softmax.Name {
+	if m.Kind != Classes { // of which each has a predictor
 		if err := s.LikelihoodOf(trials); err != nil {
 			return nil, err
 		}
@@ -90,7 +134,7 @@ func (m *Method) Model(s *option.Settings, times, trials bool) (*kernels.Model, 
 	if m.Streams {
 		var keepers []string
 		for _, k := range methods {
-			if !k.Streams {
+			if !k.Streams && k.Kind == Weights {
 				keepers = append(keepers, k.Name)
 			}
 		}
@@ -103,6 +147,9 @@ func (m *Method) Model(s *option.Settings, times, trials bool) (*kernels.Model, 
 	}
 	p := &s.Model
 	p.HasTime = times
+	if m.Kind == Process { // it has a mean instead
+		p.Intercept = false
+	}
 	if f := p.Start; f != nil && (p.Drifts() || p.Options.AutoNoise) && !times && f.Time == f.Time && f.N > 0 {
 		return nil, fmt.Errorf("the prior FIT is valid at time %v, but the rows have no time to drift by; give the option time", f.Time)
 	}
@@ -166,7 +213,7 @@ func (s streaming[S]) Update(ctx context.Context, b *kernels.Batch, skip bool) e
 func (s streaming[S]) Skip(n int64)  { s.state.Skip(n) }
 func (s streaming[S]) Clone() Fitter { return streaming[S]{s.state.Clone()} }
 func (s streaming[S]) Size() int64   { return s.state.Size() }
-func (s streaming[S]) Fit(ctx context.Context) (*kernels.Fit, error) {
+func (s streaming[S]) Fit(ctx context.Context) (*Result, error) {
 	return checked(s.state.Fit(ctx))
 }
 func (s streaming[S]) Merge(ctx context.Context, src Fitter) error {
@@ -204,7 +251,7 @@ func (b batch) Merge(_ context.Context, src Fitter) error {
 	return b.Rows.Merge(o.Rows)
 }
 
-func (b batch) Fit(ctx context.Context) (*kernels.Fit, error) {
+func (b batch) Fit(ctx context.Context) (*Result, error) {
 	ctx, cancel := stop.WithLimit(ctx, b.Model.Options.TimeLimit) // from here on
 	defer cancel()
 	return checked(b.solve(ctx, b.Rows))
@@ -212,7 +259,7 @@ func (b batch) Fit(ctx context.Context) (*kernels.Fit, error) {
 
 // checked is the last look at a fit: no belief and no covariance that is not a
 // number leaves an engine.
-func checked(f *kernels.Fit, err error) (*kernels.Fit, error) {
+func checked(f *kernels.Fit, err error) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -224,7 +271,7 @@ func checked(f *kernels.Fit, err error) (*kernels.Fit, error) {
 			return nil, fmt.Errorf("the posterior of method %s overflows: its covariance holds %v; scale the features down", f.Method, v)
 		}
 	}
-	return f, nil
+	return &Result{Fit: f}, nil
 }
 
 // solver is a batch engine.
@@ -339,8 +386,8 @@ type factorised struct{ *adf.State }
 
 func (s factorised) Features() *kernels.Dict { return &s.Dict }
 func (s factorised) Clone() Fitter           { return factorised{s.State.Clone()} }
-func (s factorised) Fit(context.Context) (*kernels.Fit, error) {
-	return s.State.Fit(), nil
+func (s factorised) Fit(context.Context) (*Result, error) {
+	return &Result{Fit: s.State.Fit()}, nil
 }
 func (s factorised) Update(_ context.Context, b *kernels.Batch, skip bool) error {
 	if n := s.State.Size(); n > growsFrom { // tables and vectors grow by copies
@@ -358,26 +405,13 @@ func (s factorised) Merge(_ context.Context, src Fitter) error {
 	return s.State.Merge(o.State)
 }
 
-// Smoother is a fit whose weights have a history.
-type Smoother interface {
-	Fitter
-	// Trajectories visits the smoothed beliefs, by feature in belief order, then time:
-	// one for each row that touches the feature. Without time rows count from 1.
-	Trajectories(ctx context.Context, visit func(feature string, time, mean, variance float64)) error
-}
-
-// Smooth is the method behind the trajectories; its Fit is that of ep.
-var Smooth = Method{Name: "smooth", Source: "Zoeter (2007), section 3",
-	Summary: "The smoothed trajectories of weights that drift: expectation propagation forward and backward, each belief given all rows.",
-	New: func(m *kernels.Model) (Fitter, error) {
-		f, err := keeping(solveEP)(m)
-		if err != nil {
-			return nil, err
-		}
-		return smoother{f.(batch)}, nil
-	}}
-
+// smoother keeps the rows for the paths of their weights.
 type smoother struct{ batch }
+
+func newSmoother(m *kernels.Model) (Fitter, error) {
+	r, err := kernels.NewRows(m)
+	return smoother{batch{Rows: r}}, err
+}
 
 func (s smoother) Clone() Fitter { return smoother{s.batch.Clone().(batch)} }
 func (s smoother) Merge(ctx context.Context, src Fitter) error {
@@ -388,14 +422,21 @@ func (s smoother) Merge(ctx context.Context, src Fitter) error {
 	return s.batch.Merge(ctx, o.batch)
 }
 
-func (s smoother) Trajectories(ctx context.Context, visit func(feature string, time, mean, variance float64)) error {
+func (s smoother) Fit(ctx context.Context) (*Result, error) {
 	ctx, cancel := stop.WithLimit(ctx, s.Model.Options.TimeLimit)
 	defer cancel()
 	p, g, err := layOut(ctx, s.Rows)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer g.Release()
-	_, err = ep.Smooth(ctx, p, visit)
-	return err
+	out := &Result{}
+	r, err := ep.Smooth(ctx, p, func(feature string, time, mean, variance float64) {
+		out.Path = append(out.Path, Moment{feature, time, kernels.Weight{Mean: mean, Variance: variance}})
+	})
+	if err != nil {
+		return nil, err
+	}
+	out.Fit = r.Fit
+	return out, nil
 }

@@ -68,7 +68,7 @@ func (u units) fit(t *testing.T, method string, m kernels.Model, n int, family s
 	if err != nil {
 		t.Fatal(err)
 	}
-	return f
+	return f.Fit
 }
 
 // Whatever is learnt has the units of the data: a fit in other units is the fit.

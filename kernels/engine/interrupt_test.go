@@ -16,6 +16,7 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gp"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/rows"
 	"github.com/bglm/bglm/kernels/stop"
 )
 
@@ -111,7 +112,7 @@ func (c *long) prepare(n, p int) (func(ctx context.Context) error, error) {
 		}
 	}
 	for k := range c.classes {
-		if _, err := f.(*Classifier).Class(fmt.Sprint(k)); err != nil {
+		if _, err := f.(rows.Labelled).Class(fmt.Sprint(k), false); err != nil {
 			return nil, err
 		}
 	}

@@ -109,7 +109,7 @@ func checkKnown(t *testing.T, what string, m kernels.Model, method string) {
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
-		return f
+		return f.Fit
 	}
 	for range 5 {
 		y, n := response()

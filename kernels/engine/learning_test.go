@@ -53,7 +53,7 @@ func fit(t *testing.T, method string, m kernels.Model, bs ...kernels.Batch) (Fit
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s, f
+	return s, f.Fit
 }
 
 // Every filter learns the noise variance (0.09 here): the same to rounding when the
@@ -181,11 +181,11 @@ func TestDispersionVague(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				f, err := whole.Fit(context.Background())
+				merged, err := whole.Fit(context.Background())
 				if err != nil {
 					t.Fatal(err)
 				}
-				check("merged "+form, f, 0.05)
+				check("merged "+form, merged.Fit, 0.05)
 			}
 		}
 	}
@@ -229,7 +229,7 @@ func TestDispersionManyWeights(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return f
+		return f.Fit
 	}
 	want := fitted("laplace", "")
 	for _, form := range []string{"full", "lowrank"} {

@@ -31,7 +31,7 @@ var methods = []Method{
 	{Name: "sequential_laplace", Streams: true, Source: "Spiegelhalter and Lauritzen (1990), as in Niranjan (1999)",
 		Summary: "One Newton step from the prior mean for each row, full or low-rank covariance.",
 		New:     filtering(filter.Laplace{})},
-	{Name: "variational", Streams: true, Source: "Jaakkola and Jordan (1997), as in Niranjan (1999)",
+	{Name: "variational", Streams: true, Link: "logit", Source: "Jaakkola and Jordan (1997), as in Niranjan (1999)",
 		Summary: "Variational logistic regression, a bound fitted to each row; full or low-rank covariance. Bernoulli and binomial with link logit. log_evidence is a lower bound.",
 		New:     filtering(filter.Variational{})},
 	{Name: "ekf", Streams: true, Source: "Niranjan (1999)",
@@ -40,6 +40,15 @@ var methods = []Method{
 	{Name: "hmc", Source: "Hoffman and Gelman (2014); Trippe et al. (2019) for rank",
 		Summary: "No-U-turn Hamiltonian Monte Carlo, the referee: means, variances and covariance of the draws, log evidence by bridge sampling, R-hat and effective sample sizes in status. With rank it samples the low-rank likelihood; parameters asked for as auto are those of laplace.",
 		New:     keepingRows(solveHMC)},
+	{Name: "smooth", Kind: Paths, Source: "Zoeter (2007), section 3",
+		Summary: "The smoothed trajectories of weights that drift: expectation propagation forward and backward, each belief given all rows.",
+		New:     newSmoother},
+	{Name: "softmax", Kind: Classes, Source: "Hennig (2020)",
+		Summary: "Multi-class regression by Laplace's approximation: each class has weights of its own, one joint Gaussian over all of them; log evidence.",
+		New:     NewClassifier},
+	{Name: "gp", Kind: Process, Source: "Hennig (2020); Rasmussen and Williams (2006), chapters 3 and 5",
+		Summary: "Gaussian process classification, regression or counts by Laplace's approximation; x is a list of numbers. Memory grows with the square of the rows: 10,000 at most.",
+		New:     newProcess},
 }
 
 // newADF is the factorised filter, or the joint one where the covariance asks for it

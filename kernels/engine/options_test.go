@@ -3,19 +3,24 @@ package engine
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/gp"
 	"github.com/bglm/bglm/kernels/option"
 )
 
 // The list of options speaks of functions that there are, and every method has the common
 // ones.
 func TestUses(t *testing.T) {
-	known := map[string]bool{"fit": true, "gp": true, "from_beliefs": true, "influence": true}
-	for _, m := range append(Methods(), Smooth, Softmax) {
+	known := map[string]bool{"fit": true, "from_beliefs": true, "influence": true}
+	for _, m := range Methods() {
 		known[m.Name] = true
+		if m.Kind == Process {
+			continue
+		}
 		for _, key := range []string{"prior_variance", "intercept", "prior", "hash_bits", "on_error", "weight"} {
 			if _, err := option.For(m.Name).Find(key); err != nil {
 				t.Errorf("%s: %v", m.Name, err)
@@ -28,6 +33,13 @@ func TestUses(t *testing.T) {
 				t.Errorf("option %s is used by %s, which is no function", p.Key, f)
 			}
 		}
+	}
+}
+
+// The covariance functions that the option names are those that there are.
+func TestCovarianceFunctions(t *testing.T) {
+	if words := option.Of("kernel").Words(); !slices.Equal(words, gp.Kernels) {
+		t.Errorf("option kernel takes %q, package gp has %q", words, gp.Kernels)
 	}
 }
 

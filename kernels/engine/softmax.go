@@ -13,25 +13,19 @@ import (
 	"github.com/bglm/bglm/kernels/stop"
 )
 
-// Softmax is the method for labelled rows; its Fitter is a *Classifier.
-var Softmax = Method{Name: "softmax", Source: "Hennig (2020)",
-	Summary: "Multi-class regression by Laplace's approximation: each class has weights of its own, one joint Gaussian over all of them; log evidence.",
-	New:     func(m *kernels.Model) (Fitter, error) { return NewClassifier(m) },
-}
-
 // Classifier is a fit of rows whose response is the number that Class gave their
 // label.
 type Classifier struct {
 	*kernels.Rows
-	// Numeric says that labels are numbers: classes come in number order then, else
+	// numeric says that labels are numbers: classes come in number order then, else
 	// in byte order.
-	Numeric bool
+	numeric bool
 	labels  kernels.Dict
 }
 
 // NewClassifier returns a fit without rows. Model.Lik must be nil. The classes of the
 // fit that is continued are classes from the start.
-func NewClassifier(m *kernels.Model) (*Classifier, error) {
+func NewClassifier(m *kernels.Model) (Fitter, error) {
 	r, err := kernels.NewRows(m)
 	if err != nil {
 		return nil, err
@@ -50,8 +44,13 @@ func NewClassifier(m *kernels.Model) (*Classifier, error) {
 // MaxClasses bounds the labels of a fit: more of them are a mistake in y.
 const MaxClasses = 1000
 
-// Class is the number of a label.
-func (c *Classifier) Class(label string) (float64, error) {
+// Class is the number of a label; numeric says that all labels are numbers.
+func (c *Classifier) Class(label string, numeric bool) (float64, error) {
+	c.numeric = numeric
+	return c.number(label)
+}
+
+func (c *Classifier) number(label string) (float64, error) {
 	id, err := c.labels.AddRaw(label)
 	if err != nil {
 		return 0, fmt.Errorf("y has more than %d classes", MaxClasses)
@@ -62,7 +61,7 @@ func (c *Classifier) Class(label string) (float64, error) {
 func (c *Classifier) Features() *kernels.Dict { return &c.Rows.Dict }
 func (c *Classifier) Size() int64             { return c.Rows.Size() + c.labels.Size() }
 func (c *Classifier) Clone() Fitter {
-	return &Classifier{c.Rows.Clone(), c.Numeric, c.labels.Clone()}
+	return &Classifier{c.Rows.Clone(), c.numeric, c.labels.Clone()}
 }
 
 func (c *Classifier) Update(_ context.Context, b *kernels.Batch, skip bool) error {
@@ -82,13 +81,13 @@ func (c *Classifier) Merge(_ context.Context, src Fitter) error {
 	}
 	to := make([]float64, o.labels.Len())
 	for y := range to {
-		id, err := c.Class(string(o.labels.Name(uint32(y))))
+		id, err := c.number(string(o.labels.Name(uint32(y))))
 		if err != nil {
 			return err
 		}
 		to[y] = id
 	}
-	c.Numeric = c.Numeric || o.Numeric
+	c.numeric = c.numeric || o.numeric
 	return c.Rows.Merge(o.Rows.Relabel(to))
 }
 
@@ -114,7 +113,7 @@ func (c *Classifier) classes() (names []string, place []int) {
 		}
 	}
 	slices.SortFunc(order, func(a, b int) int {
-		if c.Numeric {
+		if c.numeric {
 			x, errX := strconv.ParseFloat(name(a), 64)
 			y, errY := strconv.ParseFloat(name(b), 64)
 			if errX == nil && errY == nil && x != y {
@@ -131,7 +130,7 @@ func (c *Classifier) classes() (names []string, place []int) {
 	return names, place
 }
 
-func (c *Classifier) Fit(ctx context.Context) (*kernels.Fit, error) {
+func (c *Classifier) Fit(ctx context.Context) (*Result, error) {
 	ctx, cancel := stop.WithLimit(ctx, c.Model.Options.TimeLimit)
 	defer cancel()
 	p, g, err := layOut(ctx, c.Rows)
@@ -141,9 +140,9 @@ func (c *Classifier) Fit(ctx context.Context) (*kernels.Fit, error) {
 	defer g.Release()
 	names, place := c.classes()
 	if len(names) == 0 { // no row was good
-		f := p.Fit(Softmax.Name, p.Normal, 0)
-		f.Family, f.Link, f.Beliefs, f.Covariance = "multinomial", "softmax", nil, kernels.Covariance{}
-		return f, nil
+		f := p.Fit("softmax", p.Normal, 0)
+		f.Family, f.Link, f.Beliefs, f.Covariance = kernels.Multinomial, "softmax", nil, kernels.Covariance{}
+		return &Result{Fit: f}, nil
 	}
 	for i, y := range p.Y {
 		p.Y[i] = float64(place[int(y)])

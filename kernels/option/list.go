@@ -1,9 +1,6 @@
 package option
 
-import (
-	"github.com/bglm/bglm/kernels"
-	"github.com/bglm/bglm/kernels/gp"
-)
+import "github.com/bglm/bglm/kernels"
 
 // The functions that use an option, by name without bglm_: a new engine joins the groups
 // whose options it reads.
@@ -110,16 +107,16 @@ var list = specs(
 		forms: forms{decoded("a class", func(s *Settings, v Source) error { return v.Decode((*Class)(&s.Options.Reference)) })}},
 	Spec{Key: "kernel", Default: "'rbf'", Uses: "gp",
 		Doc:   "covariance function",
-		forms: forms{word(func(s *Settings) *string { return &s.Process.Kernel }, gp.Kernels...)}},
+		forms: forms{word(func(s *Settings) *string { return &s.Options.Process.Kernel }, "rbf", "matern32", "matern52", "linear")}},
 	Spec{Key: "lengthscale", Default: "1", Uses: "gp",
 		Doc:   "distance at which the kernel falls; 'auto' = by the evidence",
-		forms: forms{number(positive, func(s *Settings) *float64 { return &s.Process.Lengthscale }), auto(func(s *Settings) *bool { return &s.Process.AutoLengthscale })}},
+		forms: forms{number(positive, func(s *Settings) *float64 { return &s.Options.Process.Lengthscale }), auto(func(s *Settings) *bool { return &s.Options.Process.AutoLengthscale })}},
 	Spec{Key: "signal_variance", Default: "1", Uses: "gp",
 		Doc:   "prior variance of the latent function; 'auto' = by the evidence",
-		forms: forms{number(positive, func(s *Settings) *float64 { return &s.Process.SignalVariance }), auto(func(s *Settings) *bool { return &s.Process.AutoSignalVariance })}},
+		forms: forms{number(positive, func(s *Settings) *float64 { return &s.Options.Process.SignalVariance }), auto(func(s *Settings) *bool { return &s.Options.Process.AutoSignalVariance })}},
 	Spec{Key: "mean", Default: "0", Uses: "gp",
 		Doc:   "prior mean of the latent function; 'auto' = by the evidence",
-		forms: forms{number(anyNumber, func(s *Settings) *float64 { return &s.Process.Mean }), auto(func(s *Settings) *bool { return &s.Process.AutoMean })}},
+		forms: forms{number(anyNumber, func(s *Settings) *float64 { return &s.Options.Process.Mean }), auto(func(s *Settings) *bool { return &s.Options.Process.AutoMean })}},
 	Spec{Key: "standardize", Default: "false", Uses: searches,
 		Doc:   "centre and scale numeric features inside; beliefs are on the original scale",
 		forms: forms{boolean(func(s *Settings) *bool { return &s.Options.Standardize })}},

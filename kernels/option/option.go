@@ -4,7 +4,7 @@
 // the documentation print it.
 //
 // An option is an entry of list and a field of the struct that its engine reads:
-// kernels.Options or another part of kernels.Model, gp.Options, or Settings. A field's zero
+// kernels.Options or another part of kernels.Model, or Settings. A field's zero
 // is its default, except where Defaults says another; Value is for options whose 0 is not
 // their default, and a value 'auto' is a field of its own.
 package option
@@ -19,7 +19,6 @@ import (
 	"strings"
 
 	"github.com/bglm/bglm/kernels"
-	"github.com/bglm/bglm/kernels/gp"
 	"github.com/bglm/bglm/kernels/internal/near"
 	"github.com/bglm/bglm/kernels/lik"
 )
@@ -185,7 +184,6 @@ const (
 type Settings struct {
 	// Model has the options of the engines; Lik and HasTime are filled in later.
 	kernels.Model
-	Process gp.Options // gp
 
 	Method       string // fit
 	Family, Link string // "" by the other one; bernoulli and logit

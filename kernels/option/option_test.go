@@ -50,7 +50,7 @@ func TestDecode(t *testing.T) {
 	o := s.Options
 	if s.Link != "probit" || !o.AutoPrior || s.Prior != kernels.DefaultPrior || o.Oversample != kernels.Given(0) || o.PowerIterations.Or(2) != 2 || o.Rank != 0 ||
 		!o.AutoMeasurementNoise || o.MeasurementNoise != 0 || o.Seed != 7 || o.TimeLimit != 1500*time.Millisecond || s.Params.Quadrature != 0 || !o.Standardize ||
-		!s.Process.AutoLengthscale || fmt.Sprint(s.At) != "[{a {1 0}} {b {2 0}}]" || !maps.Equal(s.NoiseBy, map[string]float64{"a": 0.5}) || fmt.Sprint(s.Priors) != "[{a {1 2}}]" {
+		!s.Options.Process.AutoLengthscale || fmt.Sprint(s.At) != "[{a {1 0}} {b {2 0}}]" || !maps.Equal(s.NoiseBy, map[string]float64{"a": 0.5}) || fmt.Sprint(s.Priors) != "[{a {1 2}}]" {
 		t.Errorf("%+v", s)
 	}
 	if !s.Given("prior_mean") || s.Given("rank") || s.Given("intercept") {
@@ -104,7 +104,7 @@ func TestValidate(t *testing.T) {
 		{func(s *Settings) { s.Options.Oversample = kernels.Given(-1) }, "option oversample: found -1"},
 		{func(s *Settings) { s.Options.Hessian = "best" }, "option hessian: found 'best'"},
 		{func(s *Settings) { s.Options.TimeLimit = -time.Second }, "option time_limit: found -1"},
-		{func(s *Settings) { s.Process.Kernel = "rbff" }, "option kernel: found 'rbff'"},
+		{func(s *Settings) { s.Options.Process.Kernel = "rbff" }, "option kernel: found 'rbff'"},
 		{func(s *Settings) { s.Prior.Variance = -2 }, "option prior_variance: found -2"},
 	} {
 		s := Defaults()

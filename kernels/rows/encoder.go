@@ -36,6 +36,7 @@ type Encoder struct {
 	probe   kernels.Probe
 	buf     []byte
 	floats  []float64
+	at      []float64 // of a point
 	present []bool
 }
 
@@ -136,6 +137,7 @@ func (t *term) several() bool { return t.kind >= levels }
 type Words struct {
 	Containers string // what x can be
 	Contents   string // what a column of it can be
+	Missing    string // a place without a value
 }
 
 // NewEncoder returns the encoder of the rows whose features are x: a struct of
@@ -226,6 +228,50 @@ func (e *Encoder) container(x Column, what string, alone bool) (bool, error) {
 		return false, nil
 	}
 	return false, nil
+}
+
+// CheckPoints reports features that cannot be points, which are lists of numbers; what
+// names them.
+func CheckPoints(x Column, what string) error {
+	if x.Kind() == Null || x.Kind() == List && (x.Child(0).Kind() == Number || x.Child(0).Kind() == Null) {
+		return nil
+	}
+	return fmt.Errorf("%s is %s; a Gaussian process takes a list of numbers", what, x.Type())
+}
+
+// points calls f with the numbers of each row that is kept, or with what is wrong there.
+// Errors: those of CheckPoints.
+func (e *Encoder) points(lo, hi int, keep []bool, f func(r int, x []float64, err error)) error {
+	x := e.null[0]
+	if err := CheckPoints(x, "x"); err != nil {
+		return err
+	}
+	for r := range hi - lo {
+		if !keep[r] {
+			continue
+		}
+		at, err := e.Point(lo + r)
+		f(r, at, err)
+	}
+	return nil
+}
+
+// Point is the numbers of row i of a list, valid until the next call.
+// Errors: a place without a number.
+func (e *Encoder) Point(i int) ([]float64, error) {
+	x := e.null[0]
+	a, b := x.Span(i)
+	c := x.Child(0)
+	for k := a; k < b; k++ {
+		if c.Null(k) {
+			return nil, fmt.Errorf("x has %s at place %d; a Gaussian process takes finite numbers", e.words.Missing, k-a+1)
+		}
+	}
+	e.at = resize(e.at, b-a)
+	if b > a {
+		c.Floats(e.at, a)
+	}
+	return e.at, nil
 }
 
 // field adds a named column; it says false where that makes no feature.

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/lik"
@@ -15,8 +18,6 @@ type Source struct {
 	X                            *Encoder
 	Y                            Column
 	Weight, Offset, Trials, Time Column
-	// Label, where not nil, is the response of row i in place of Y's number.
-	Label func(i int) (float64, error)
 	// Check asks the likelihood about each response with Fail too, to name the row.
 	Check bool
 
@@ -31,6 +32,18 @@ type Sink interface {
 	Features() *kernels.Dict
 	Update(ctx context.Context, b *kernels.Batch, skip bool) error
 	Skip(n int64)
+}
+
+// Labelled is a Sink whose responses are classes.
+type Labelled interface {
+	// Class is the number of a class; numeric says that all labels are numbers.
+	Class(label string, numeric bool) (float64, error)
+}
+
+// Points is a Sink whose rows are points: X is a list of numbers, none of them missing.
+type Points interface {
+	// CheckPoint reports a point that cannot stand beside those that were checked before.
+	CheckPoint(x []float64) error
 }
 
 // Feed reads rows [lo, hi) into dst, a fit of model m; b is memory to work in.
@@ -59,7 +72,7 @@ func (s *Source) feed(ctx context.Context, dst Sink, m *kernels.Model, on option
 			return false, nil
 		}
 	}
-	if err := s.read(lo, hi, m, on != option.Fail || s.Check); err != nil {
+	if err := s.read(lo, hi, dst, m, on != option.Fail || s.Check); err != nil {
 		return false, err
 	}
 	if bad := len(s.fault); bad > 0 {
@@ -157,11 +170,12 @@ func (s *Source) nulls(lo, hi int) (dropped int) {
 
 // read reads the scalars of rows [lo, hi) and notes the first fault of each row:
 // the response, its features, then weight, offset and time.
-func (s *Source) read(lo, hi int, m *kernels.Model, check bool) error {
+func (s *Source) read(lo, hi int, dst Sink, m *kernels.Model, check bool) error {
 	n := hi - lo
 	s.fault = s.fault[:0]
 	s.y = resize(s.y, n)
-	if s.Label == nil {
+	classes, labelled := dst.(Labelled)
+	if !labelled {
 		s.Y.Floats(s.y, lo)
 	}
 	for k := range s.scalar {
@@ -182,14 +196,17 @@ func (s *Source) read(lo, hi int, m *kernels.Model, check bool) error {
 		if !s.keep[r] {
 			continue
 		}
-		if s.Label != nil {
-			var err error
-			if s.y[r], err = s.Label(lo + r); err != nil {
-				if !errors.As(err, &ErrValue{}) {
-					return err
-				}
+		if labelled {
+			name, err := Label(s.Y, lo+r)
+			if errors.As(err, &ErrValue{}) {
 				note(r, err)
 				continue
+			}
+			if err == nil {
+				s.y[r], err = classes.Class(name, s.Y.Kind() == Number)
+			}
+			if err != nil {
+				return err
 			}
 		}
 		if !finite(s.y[r]) {
@@ -206,11 +223,14 @@ func (s *Source) read(lo, hi int, m *kernels.Model, check bool) error {
 			}
 		}
 	}
-	s.X.Bad(lo, hi, func(row int, err error) {
-		if s.keep[row-lo] {
-			note(row-lo, err)
-		}
-	})
+	points, dense := dst.(Points)
+	if !dense {
+		s.X.Bad(lo, hi, func(row int, err error) {
+			if s.keep[row-lo] {
+				note(row-lo, err)
+			}
+		})
+	}
 	for k, what := range [4]string{"weight", "offset", "", "time"} {
 		if s.column(k) == nil || what == "" { // the likelihood checks trials
 			continue
@@ -224,7 +244,47 @@ func (s *Source) read(lo, hi int, m *kernels.Model, check bool) error {
 			}
 		}
 	}
-	return nil
+	if !dense {
+		return nil
+	}
+	return s.X.points(lo, hi, s.keep, func(r int, x []float64, err error) {
+		if slices.ContainsFunc(s.fault, func(f fault) bool { return f.row == lo+r }) {
+			return
+		}
+		if err == nil {
+			err = points.CheckPoint(x)
+		}
+		if err != nil {
+			note(r, ErrValue{Err: err})
+		}
+	})
+}
+
+// Label is entry i of a column as the name of a class: numbers as they print.
+// Errors: a number that is not finite (ErrValue), a column that holds no labels.
+func Label(c Column, i int) (string, error) {
+	var x [1]float64
+	switch c.Kind() {
+	case Text:
+		var t [1]kernels.Text
+		c.Texts(t[:], i)
+		return strings.Clone(t[0].String()), nil
+	case Coded:
+		name, err := c.Label(c.Code(i))
+		return strings.Clone(name), err
+	case Bool:
+		c.Floats(x[:], i)
+		return strconv.FormatBool(x[0] != 0), nil
+	case Number:
+		if c.Integer() {
+			return string(c.AppendInt(nil, i)), nil
+		}
+		if c.Floats(x[:], i); finite(x[0]) {
+			return option.Show(x[0]), nil
+		}
+		return "", ErrValue{Err: fmt.Errorf("class = %v; allowed: finite numbers, text and truth values", x[0])}
+	}
+	return "", fmt.Errorf("a class is %s; allowed: text, a truth value or a number", c.Type())
 }
 
 // checkScalar is what is wrong with the weight, offset or time of a row.

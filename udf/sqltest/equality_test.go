@@ -20,12 +20,12 @@ func equalityQueries() []string {
 		"SELECT bglm_update((SELECT bglm_adf(y, x ORDER BY i) FROM e WHERE i < 300), (SELECT list({y: y, x: x} ORDER BY i) FROM e WHERE i >= 300))::VARCHAR",
 		"SELECT sum(hash(bglm_predict(f, x)::VARCHAR) % 1000003)::VARCHAR FROM e, (SELECT bglm_adf(y, x ORDER BY i) AS f FROM e)",
 	}
-	for _, m := range engine.Methods() {
+	for _, m := range engine.Names(engine.Weights) {
 		opt := ""
-		if m.Name == "hmc" {
+		if m == "hmc" {
 			opt = ", {samples: 50, warmup: 50, chains: 2}"
 		}
-		out = append(out, fmt.Sprintf("SELECT bglm_%s(y, x%s ORDER BY i)::VARCHAR FROM e", m.Name, opt))
+		out = append(out, fmt.Sprintf("SELECT bglm_%s(y, x%s ORDER BY i)::VARCHAR FROM e", m, opt))
 	}
 	return out
 }

@@ -1,0 +1,49 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/option"
+	"github.com/bglm/bglm/kernels/rows"
+)
+
+// Fit fits the rows of t by a method, by the name it has in Methods. s are the settings, nil
+// for the defaults; they are changed and serve one Fit only. Rows are taken in their order.
+//
+// Errors: an unknown method, settings that are not allowed or do not fit the rows, columns
+// of different lengths; a bad row, unless s.OnError is option.Skip; the cause of ctx when it
+// is cancelled, and those of the method.
+func Fit(ctx context.Context, method string, s *option.Settings, t *rows.Table) (*Result, error) {
+	m, err := Find(method)
+	if err != nil {
+		return nil, err
+	}
+	src, err := t.Source()
+	if err != nil {
+		return nil, err
+	}
+	if s == nil {
+		s = option.Defaults()
+	}
+	model, err := m.Model(s, t.Time != nil, t.Trials != nil)
+	if err != nil {
+		return nil, err
+	}
+	f, err := m.New(model)
+	if err != nil {
+		return nil, err
+	}
+	on := option.Fail
+	if s.OnError == option.Skip {
+		on = option.Skip
+	}
+	if _, err := src.Feed(ctx, f, model, on, 0, t.Len(), &kernels.Batch{}); err != nil {
+		if v, ok := err.(rows.ErrValue); ok {
+			return nil, fmt.Errorf("row %d: %w", v.Row+1, err)
+		}
+		return nil, err
+	}
+	return f.Fit(ctx)
+}

@@ -1,0 +1,84 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/gp"
+)
+
+// process keeps points, whose places are the features 1, 2, ..., for a Gaussian process.
+type process struct {
+	batch
+	d *int // numbers in a point, -1 before the first
+}
+
+func newProcess(m *kernels.Model) (Fitter, error) {
+	r, err := kernels.NewRows(m)
+	d := -1
+	return process{batch{Rows: r}, &d}, err
+}
+
+// CheckPoint reports a point with numbers beyond gp.MaxInput or of another length than
+// those before.
+func (s process) CheckPoint(x []float64) error {
+	for k, v := range x {
+		if !(math.Abs(v) <= gp.MaxInput) {
+			return fmt.Errorf("x has %v at place %d; allowed: numbers of at most %v", v, k+1, gp.MaxInput)
+		}
+	}
+	if *s.d >= 0 && *s.d != len(x) {
+		return fmt.Errorf("x has %d values, the rows before have %d", len(x), *s.d)
+	}
+	*s.d = len(x)
+	return nil
+}
+
+func (s process) Clone() Fitter {
+	d := *s.d
+	return process{s.batch.Clone().(batch), &d}
+}
+
+func (s process) Merge(ctx context.Context, src Fitter) error {
+	o, ok := src.(process)
+	if !ok {
+		return errMixed
+	}
+	if *s.d >= 0 && *o.d >= 0 && *s.d != *o.d {
+		return fmt.Errorf("x has %d values in one row and %d in another", *s.d, *o.d)
+	}
+	*s.d = max(*s.d, *o.d)
+	return s.batch.Merge(ctx, o.batch)
+}
+
+func (s process) Fit(ctx context.Context) (*Result, error) {
+	n, d := s.Rows.Len(), max(*s.d, 0)
+	x := &dense.Matrix{Rows: n, Cols: d, Stride: d}
+	b := &kernels.Batch{}
+	if n <= gp.MaxRows { // else the error of gp.Fit
+		b = s.Rows.All()
+		x.Data = make([]float64, n*d)
+		for i := range n {
+			fs, xs := b.Entries(i)
+			for k, f := range fs {
+				x.Row(i)[f] = xs[k]
+			}
+		}
+	}
+	m := s.Model
+	o := m.Options.Process
+	p, err := gp.Fit(ctx, m.Lik, x, b.Y, b.Weight, b.Offset, b.Trials, gp.Options{
+		Kernel: o.Kernel, Lengthscale: o.Lengthscale, SignalVariance: o.SignalVariance, Mean: o.Mean,
+		AutoLengthscale: o.AutoLengthscale, AutoSignalVariance: o.AutoSignalVariance, AutoMean: o.AutoMean,
+		AutoDispersion: m.Options.AutoDispersion, AutoShape: m.Options.AutoShape,
+		MaxIter: m.Options.MaxIter, Tol: m.Options.Tol, TimeLimit: m.Options.TimeLimit})
+	if err != nil {
+		return nil, err
+	}
+	return &Result{Process: p, Fit: &kernels.Fit{Method: "gp", Family: p.Family, Link: p.Link, Shape: p.Shape, Dispersion: p.Dispersion,
+		Prior: m.Prior, Time: math.NaN(), N: int64(p.N), Skipped: s.Skipped(), LogEvidence: p.LogEvidence,
+		Iterations: p.Iterations, Converged: p.Converged, Status: p.Status}}, nil
+}
