@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/design"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/stop"
 )
@@ -24,11 +25,8 @@ import (
 // With times the rows are sorted by time, equal times in the order they came.
 type Problem struct {
 	*Model
-	N, P int
+	design.Columns
 
-	Row    []int    // n+1 offsets
-	Col    []uint32 // columns, ascending in each row
-	Val    []float64
 	Y      []float64
 	Weight []float64 // nil = 1
 	Offset []float64 // nil = 0
@@ -46,16 +44,12 @@ type Problem struct {
 	Begin float64
 	Born  []bool
 
-	// Stop ends long products with the panic of Stop.Check; nil = never. See Under.
-	Stop *stop.Stop
-
 	dict    *Dict
 	order   []uint32 // dictionary numbers in belief order, known ones included
 	at      []int32  // column of order's entries, -1 for known weights
 	cols    []uint32 // dictionary number of each column
 	known   []Weight // by place in order, only where at is -1
 	skipped int64
-	x       *dense.Matrix
 }
 
 // Problem lays the rows out for a batch engine; r is not changed and may grow
@@ -72,7 +66,7 @@ func (r *Rows) ProblemUnder(ctx context.Context) (p *Problem, err error) {
 
 func (r *Rows) problem(s *stop.Stop) (*Problem, error) {
 	m := r.Model
-	p := &Problem{Stop: s, Model: m, N: r.Len(), dict: &r.Dict, order: r.Dict.Order(), skipped: r.skipped}
+	p := &Problem{Columns: design.Columns{N: r.Len(), Stop: s}, Model: m, dict: &r.Dict, order: r.Dict.Order(), skipped: r.skipped}
 	prior, begun := m.startOf(&r.Dict)
 
 	col := make([]int32, len(p.order)) // by dictionary number
@@ -424,18 +418,33 @@ func (p *Problem) start() error {
 // Under is p, its rows shared, with products that s can end.
 func (p *Problem) Under(s *stop.Stop) *Problem {
 	q := *p
-	q.Stop = s
-	if p.x != nil {
-		x := *p.x
-		x.Stop = s
-		q.x = &x
-	}
+	q.Columns = p.Columns.Under(s)
 	return &q
 }
 
-// Matrix is a matrix of zeros that p's Stop ends operations on.
-func (p *Problem) Matrix(rows, cols int) *dense.Matrix {
-	return dense.NewUnder(p.Stop, rows, cols)
+// Standardize is p with standardised columns (see design.Columns). The prior of the new
+// problem is that of p: it now speaks of the standardised columns, which on the
+// original scale is a Gaussian prior too, in which centring correlates the intercept
+// with the other weights. p is not changed.
+//
+// Features of the fit that p continues, whose beliefs speak of the original scale, are
+// left as they are. Centring needs an intercept that is to be learnt and is not
+// continued; Note says so.
+func (p *Problem) Standardize(center bool) (*Problem, *design.Scaling) {
+	started := map[string]bool{}
+	if p.Start != nil {
+		for _, b := range p.Start.Beliefs {
+			started[b.Feature] = true
+		}
+	}
+	alone := center && (p.P == 0 || p.Name(0) != Intercept || started[Intercept])
+	q := *p
+	var s *design.Scaling
+	q.Columns, s = p.Columns.Standardize(p.Weight, func(j int) bool { return started[p.Name(j)] }, center && !alone)
+	if alone {
+		s.Note = "standardize scales the features but does not centre them, for there is no new intercept to take up their means"
+	}
+	return &q, s
 }
 
 // Name is the feature of column j.
@@ -493,81 +502,13 @@ func (p *Problem) Groups() (group []int, names []string) {
 	return group, names
 }
 
-// Entries are the columns and values of row i.
-func (p *Problem) Entries(i int) ([]uint32, []float64) {
-	lo, hi := p.Row[i], p.Row[i+1]
-	return p.Col[lo:hi], p.Val[lo:hi:hi]
-}
-
 // Batch is the rows as a batch that shares p's memory; features are columns.
 func (p *Problem) Batch() *Batch {
 	return &Batch{Row: p.Row, Feature: p.Col, Value: p.Val, Y: p.Y, Weight: p.Weight, Offset: p.Offset, Trials: p.Trials, Time: p.Time}
 }
 
 // Predictor sets dst = X w + offset.
-func (p *Problem) Predictor(dst, w []float64) {
-	if p.x != nil {
-		dense.Gemv(dst, p.x, w)
-		for i := range p.Offset {
-			dst[i] += p.Offset[i]
-		}
-		return
-	}
-	for i := range dst {
-		p.Stop.Row(i)
-		s := 0.0
-		if p.Offset != nil {
-			s = p.Offset[i]
-		}
-		for k := p.Row[i]; k < p.Row[i+1]; k++ {
-			s += p.Val[k] * w[p.Col[k]]
-		}
-		dst[i] = s
-	}
-}
-
-// MulT sets dst = Xᵀ r.
-func (p *Problem) MulT(dst, r []float64) {
-	if p.x != nil {
-		dense.GemvT(dst, p.x, r)
-		return
-	}
-	clear(dst)
-	for i, v := range r {
-		p.Stop.Row(i)
-		for k := p.Row[i]; k < p.Row[i+1]; k++ {
-			dst[p.Col[k]] += p.Val[k] * v
-		}
-	}
-}
-
-// Density is the share of X's entries that are kept.
-func (p *Problem) Density() float64 {
-	if p.N == 0 || p.P == 0 {
-		return 0
-	}
-	return float64(len(p.Col)) / (float64(p.N) * float64(p.P))
-}
-
-// Dense is X as a dense n x p matrix, made once; later products use it.
-func (p *Problem) Dense() *dense.Matrix {
-	if p.x == nil {
-		if len(p.Val) == p.N*p.P { // columns ascend: every row has all of them
-			p.x = &dense.Matrix{Rows: p.N, Cols: p.P, Stride: p.P, Data: p.Val, Stop: p.Stop}
-			return p.x
-		}
-		x := p.Matrix(p.N, p.P)
-		for i := range p.N {
-			p.Stop.Row(i)
-			row := x.Row(i)
-			for k := p.Row[i]; k < p.Row[i+1]; k++ {
-				row[p.Col[k]] = p.Val[k]
-			}
-		}
-		p.x = x
-	}
-	return p.x
-}
+func (p *Problem) Predictor(dst, w []float64) { p.Affine(dst, w, p.Offset) }
 
 // Fit is the fit whose posterior over the columns is post, known weights put back.
 // logZ is the log evidence of the rows, to which that of the fit continued is

@@ -150,3 +150,24 @@ func length(what string, x []float64, n int) {
 		panic(fmt.Sprintf("dense: %s has length %d, want %d", what, len(x), n))
 	}
 }
+
+// Mirror copies the lower triangle onto the upper one.
+func Mirror(m *Matrix) {
+	for i := range m.Rows {
+		m.Stop.Check()
+		for j, v := range m.Row(i)[:i] {
+			m.Data[j*m.Stride+i] = v
+		}
+	}
+}
+
+// ScaleRows multiplies row i of m by s_i.
+func ScaleRows(m *Matrix, s []float64) {
+	for i, v := range s {
+		m.Stop.Row(i)
+		row := m.Row(i)
+		for k := range row {
+			row[k] *= v
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/internal/mode"
 )
 
 const (
@@ -19,8 +20,6 @@ const (
 	fullWeights = 4000
 	// blockRows is how many rows go through the belief at a time.
 	blockRows = 96
-	// denseShare is the share of non-zeros above which rows are multiplied as dense.
-	denseShare = 0.25
 )
 
 // full is EP with a joint Gaussian over variables u, of which every row sees one
@@ -73,12 +72,7 @@ func (f *full) reset(p *kernels.Problem) error {
 	f.use(p)
 	var err error
 	if !f.dual {
-		switch {
-		case len(p.Col) == p.N*p.P:
-			f.x = &dense.Matrix{Rows: p.N, Cols: p.P, Stride: p.P, Data: p.Val, Stop: p.Stop}
-		case p.Density() > denseShare:
-			f.x = p.Dense()
-		}
+		f.x = p.Fill()
 	}
 	if same {
 		_, err = f.rebuild()
@@ -103,89 +97,29 @@ func (f *full) reset(p *kernels.Problem) error {
 
 // predictors is K = X Σ0 Xᵀ.
 func predictors(p *kernels.Problem) *dense.Matrix {
+	p.Fill()
 	k := p.Matrix(p.N, p.N)
 	g := p.Normal
 	d := g.Var
 	switch g.Form {
 	case gauss.Full:
-		dense.GramT(k, timesMatrix(p, g.L), nil)
+		dense.GramT(k, times(p, g.L), nil)
 		return k
 	case gauss.LowRank:
 		d = g.D
 	}
-	if p.Density() > denseShare/5 {
-		dense.GramT(k, p.Dense(), d)
-	} else {
-		sparseGram(k, p, d)
-	}
+	p.Kernel(k, d)
 	if g.Form == gauss.LowRank {
-		t := timesMatrix(p, g.F)
+		t := times(p, g.F)
 		dense.Gemm(k, -1, t, false, t, true, 1)
 	}
 	return k
 }
 
-// sparseGram sets k = X diag(d) Xᵀ by columns: Σ_j (entries of column j)² operations.
-func sparseGram(k *dense.Matrix, p *kernels.Problem, d []float64) {
-	start, row, val := columns(p)
-	for j := range p.P {
-		p.Stop.Check()
-		rs, xs := row[start[j]:start[j+1]], val[start[j]:start[j+1]]
-		for a, i := range rs {
-			ki, x := k.Row(int(i)), xs[a]*d[j]
-			for b, l := range rs[:a+1] {
-				ki[l] += x * xs[b]
-			}
-		}
-	}
-	mirror(k)
-}
-
-func mirror(k *dense.Matrix) {
-	for i := range k.Rows {
-		k.Stop.Check()
-		for l, v := range k.Row(i)[:i] {
-			k.Row(l)[i] = v
-		}
-	}
-}
-
-// columns is X by columns, rows ascending.
-func columns(p *kernels.Problem) (start []int, row []uint32, val []float64) {
-	start = make([]int, p.P+1)
-	for _, j := range p.Col {
-		start[j+1]++
-	}
-	for j := range p.P {
-		start[j+1] += start[j]
-	}
-	row, val = make([]uint32, len(p.Col)), make([]float64, len(p.Col))
-	next := append([]int(nil), start...)
-	for i := range p.N {
-		p.Stop.Row(i)
-		for e := p.Row[i]; e < p.Row[i+1]; e++ {
-			k := next[p.Col[e]]
-			next[p.Col[e]]++
-			row[k], val[k] = uint32(i), p.Val[e]
-		}
-	}
-	return start, row, val
-}
-
-// timesMatrix is X M.
-func timesMatrix(p *kernels.Problem, m *dense.Matrix) *dense.Matrix {
+// times is X M.
+func times(p *kernels.Problem, m *dense.Matrix) *dense.Matrix {
 	t := p.Matrix(p.N, m.Cols)
-	if p.Density() > denseShare {
-		dense.Mul(t, p.Dense(), m)
-		return t
-	}
-	for i := range p.N {
-		p.Stop.Check()
-		cols, xs := p.Entries(i)
-		for k, j := range cols {
-			dense.Axpy(xs[k], m.Row(int(j)), t.Row(i))
-		}
-	}
+	p.MulMat(t, m)
 	return t
 }
 
@@ -343,28 +277,14 @@ func (f *full) rebuild() (float64, error) {
 	return form()
 }
 
-// precision is the lower triangle of Σ0⁻¹ + Xᵀ T X.
+// precision is Σ0⁻¹ + Xᵀ T X.
 func (f *full) precision(prior *dense.Matrix) *dense.Matrix {
 	p := f.p
 	l := p.Matrix(p.P, p.P)
-	if x := f.x; x != nil {
-		for i, s := range f.site {
-			f.half[i] = s.Tau
-		}
-		dense.Gram(l, x, f.half)
-	} else {
-		for i := range p.N {
-			p.Stop.Check()
-			cols, xs := p.Entries(i)
-			tau := f.site[i].Tau
-			for a, j := range cols {
-				lj, t := l.Row(int(j)), tau*xs[a]
-				for b, k := range cols[:a+1] {
-					lj[k] += t * xs[b]
-				}
-			}
-		}
+	for i, s := range f.site {
+		f.half[i] = s.Tau
 	}
+	p.Gram(l, f.half)
 	if prior == nil {
 		for j, v := range p.PriorVar {
 			l.Row(j)[j] += 1 / v
@@ -373,7 +293,7 @@ func (f *full) precision(prior *dense.Matrix) *dense.Matrix {
 	}
 	for j := range p.P {
 		p.Stop.Row(j)
-		dense.Axpy(1, prior.Row(j)[:j+1], l.Row(j)[:j+1])
+		dense.Axpy(1, prior.Row(j), l.Row(j))
 	}
 	return l
 }
@@ -537,36 +457,13 @@ func (f *full) triangle() (*gauss.Normal, error) {
 			}
 		}
 	}
-	if f.dual && f.x == nil && p.Density() > denseShare {
-		f.x = p.Dense()
-		defer func() { f.x = nil }()
-	}
 	lam := f.precision(prior)
 	turned := p.Matrix(p.P, p.P)
-	for i := range p.P {
-		p.Stop.Check()
-		for j := range i + 1 {
-			turned.Row(p.P - 1 - j)[p.P-1-i] = lam.Row(i)[j]
-		}
-	}
+	mode.Reverse(turned, lam)
 	if err := dense.Cholesky(turned); err != nil {
 		return nil, fmt.Errorf("ep: the posterior's precision: %w; scale the features", err)
 	}
-	inv := lam
-	for i := range p.P {
-		p.Stop.Row(i)
-		clear(inv.Row(i))
-		inv.Row(i)[i] = 1
-	}
-	dense.SolveLower(turned, inv)
-	l := turned
-	for i := range p.P {
-		p.Stop.Check()
-		clear(l.Row(i))
-		for j := range i + 1 {
-			l.Row(i)[j] = inv.Row(p.P - 1 - j)[p.P-1-i]
-		}
-	}
+	l := mode.PosteriorRoot(mode.Scaled(nil), turned)
 	// mean = L Lᵀ Xᵀν
 	u, mean := make([]float64, p.P), make([]float64, p.P)
 	dense.GemvT(u, l, f.gradient())
@@ -597,7 +494,7 @@ func (f *full) lowRank() (*gauss.Normal, error) {
 		f.half[i] = t
 	}
 	if have > 0 {
-		xf := timesMatrix(p, g.F)
+		xf := times(p, g.F)
 		for i := range n {
 			p.Stop.Row(i)
 			for j := range xf.Row(i) {

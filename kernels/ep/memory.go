@@ -12,7 +12,7 @@ import (
 // reserve takes what a fit of p will hold at its most from the memory budget;
 // trajectories takes what they hold too.
 func reserve(p *kernels.Problem, trajectories bool) (*memory.Grant, error) {
-	n, w, nnz := float64(p.N), float64(p.P), float64(len(p.Col))
+	n, w, nnz := float64(p.N), float64(p.P), float64(len(p.Val))
 	moves := noises(p) != nil || p.Options.AutoNoise
 	form := p.Options.Covariance
 	need := 12*n + 10*w
@@ -23,7 +23,7 @@ func reserve(p *kernels.Problem, trajectories bool) (*memory.Grant, error) {
 			need += (w*w+2*w)*2*float64(isqrt(p.N)) + 2*nnz
 		}
 	case form == "full":
-		need += fullNeed(p, n, w)
+		need += fullNeed(p, n, w) + p.Need()
 	case form == "lowrank":
 		k := float64(min(kernels.Or(p.Options.Rank, 50), p.N, p.P) + 1)
 		need += float64(lowrank.Need(p))/8 + 2.5*n*k + fullNeed(p, n, k)
@@ -35,7 +35,7 @@ func reserve(p *kernels.Problem, trajectories bool) (*memory.Grant, error) {
 	if form == "" {
 		form = "diagonal"
 	}
-	return memory.Reserve(int64(8*need), fmt.Sprintf("covariance = '%s' with %d rows, %d weights and %d values", form, p.N, p.P, len(p.Col)))
+	return memory.Reserve(int64(8*need), fmt.Sprintf("covariance = '%s' with %d rows, %d weights and %d values", form, p.N, p.P, len(p.Val)))
 }
 
 // fullNeed is how many numbers the full form holds.
@@ -46,9 +46,6 @@ func fullNeed(p *kernels.Problem, n, w float64) float64 {
 		need += 4 * w * w
 	} else {
 		need += 4*n*w + n*n
-	}
-	if p.Density() > denseShare/5 {
-		need += n * w
 	}
 	return need
 }

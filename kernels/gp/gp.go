@@ -10,6 +10,7 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/memory"
+	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/kernels/stop"
 )
 
@@ -155,15 +156,15 @@ func (o *Options) check(l lik.Likelihood) (kernel, error) {
 		err = fmt.Errorf("dispersion = 'auto': %s has no dispersion; allowed: gaussian, studentt", l.Family())
 	case o.AutoShape && !shaped:
 		err = fmt.Errorf("shape = 'auto': %s has no shape; allowed: negbinomial, gamma, studentt", l.Family())
-	case !(o.Lengthscale > 0) || !finite(o.Lengthscale):
+	case !(o.Lengthscale > 0) || !special.Finite(o.Lengthscale):
 		err = fmt.Errorf("lengthscale = %v; allowed: finite numbers > 0, or 'auto'", o.Lengthscale)
-	case !(o.SignalVariance > 0) || !finite(o.SignalVariance):
+	case !(o.SignalVariance > 0) || !special.Finite(o.SignalVariance):
 		err = fmt.Errorf("signal_variance = %v; allowed: finite numbers > 0, or 'auto'", o.SignalVariance)
-	case !finite(o.Mean):
+	case !special.Finite(o.Mean):
 		err = fmt.Errorf("mean = %v; allowed: finite numbers, or 'auto'", o.Mean)
 	case o.MaxIter < 1:
 		err = fmt.Errorf("max_iter = %d; allowed: 1 and more", o.MaxIter)
-	case !(o.Tol > 0) || !finite(o.Tol):
+	case !(o.Tol > 0) || !special.Finite(o.Tol):
 		err = fmt.Errorf("tol = %v; allowed: finite numbers > 0", o.Tol)
 	case o.TimeLimit < 0:
 		err = fmt.Errorf("time_limit = %v; allowed: none, or a time > 0", o.TimeLimit)
@@ -215,7 +216,7 @@ func (d *data) check() error {
 		if err := checkInput(d.x.Row(i)); err != nil {
 			return kernels.RowError(fmt.Errorf("row %d: %w", i+1, err))
 		}
-		if !finite(d.shift(i)) {
+		if !special.Finite(d.shift(i)) {
 			return kernels.RowError(fmt.Errorf("row %d: offset = %v; allowed: finite numbers", i+1, d.offset[i]))
 		}
 		if err := d.lik.Check(d.obs(i)); err != nil {
@@ -233,5 +234,3 @@ func checkInput(x []float64) error {
 	}
 	return nil
 }
-
-func finite(x float64) bool { return math.Abs(x) <= math.MaxFloat64 }

@@ -20,6 +20,7 @@ import (
 	"github.com/bglm/bglm/kernels/kerneltest"
 	"github.com/bglm/bglm/kernels/laplace"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/special"
 )
 
 func likelihood(t testing.TB, family, link string, dispersion, shape float64) lik.Likelihood {
@@ -530,10 +531,10 @@ func TestByEvidenceEdges(t *testing.T) {
 		for _, kernel := range Kernels {
 			auto.Kernel = kernel
 			f := p.fit(t, logit, auto)
-			if f.Status == "" || !finite(f.LogEvidence) {
+			if f.Status == "" || !special.Finite(f.LogEvidence) {
 				t.Errorf("%s, %s: evidence %v, status %q", name, kernel, f.LogEvidence, f.Status)
 			}
-			if m, v := f.Predict(make([]float64, p.x.Cols), new(Scratch)); !finite(m) || !(v >= 0) || !finite(v) {
+			if m, v := f.Predict(make([]float64, p.x.Cols), new(Scratch)); !special.Finite(m) || !(v >= 0) || !special.Finite(v) {
 				t.Errorf("%s, %s: predicts N(%v, %v)", name, kernel, m, v)
 			}
 		}
@@ -845,10 +846,10 @@ func FuzzFit(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if err := g.Check(); err != nil || !finite(g.LogEvidence) || g.Status == "" || g.Converged && strings.HasPrefix(g.Status, "no ") {
+		if err := g.Check(); err != nil || !special.Finite(g.LogEvidence) || g.Status == "" || g.Converged && strings.HasPrefix(g.Status, "no ") {
 			t.Fatalf("%v: evidence %v, converged %v, status %q", err, g.LogEvidence, g.Converged, g.Status)
 		}
-		if m, v := g.Predict(make([]float64, p.x.Cols), new(Scratch)); !finite(m) || !(v >= 0) || !finite(v) {
+		if m, v := g.Predict(make([]float64, p.x.Cols), new(Scratch)); !special.Finite(m) || !(v >= 0) || !special.Finite(v) {
 			t.Fatalf("N(%v, %v)", m, v)
 		}
 	})

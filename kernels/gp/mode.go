@@ -7,6 +7,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/kernels/stop"
 )
 
@@ -84,7 +85,7 @@ func (s *search) fit(p parameters) error {
 	s.status, s.ridge, s.floored = "", 0, 0
 	s.fill(s.k, p.lengthscale, p.signal)
 	for i := range s.y {
-		if v := s.k.At(i, i); !finite(v) {
+		if v := s.k.At(i, i); !special.Finite(v) {
 			return kernels.RowError(fmt.Errorf("row %d: the kernel at this row is %v; scale the inputs down, or give a smaller signal_variance or larger lengthscale", i+1, v))
 		}
 	}
@@ -113,14 +114,14 @@ func (s *search) begin() error {
 	}
 	clear(s.next.f)
 	s.look(&s.next)
-	if _, bumpy := s.lik.(lik.Bumpy); s.next.logLik < warm || bumpy && finite(warm) {
+	if _, bumpy := s.lik.(lik.Bumpy); s.next.logLik < warm || bumpy && special.Finite(warm) {
 		return nil
 	}
 	if math.IsInf(s.next.logLik, -1) {
 		for i := range s.y {
 			eta := s.mean + s.shift(i)
 			logp, d1, d2 := s.lik.LogLik(s.obs(i), eta)
-			if !finite(logp) || !finite(d1) || !finite(d2) {
+			if !special.Finite(logp) || !special.Finite(d1) || !special.Finite(d2) {
 				return kernels.RowError(fmt.Errorf("row %d: the likelihood of y = %v is not a positive finite number at the prior mean, linear predictor %v; check mean and offset", i+1, s.y[i], eta))
 			}
 		}
@@ -148,7 +149,7 @@ func (s *search) look(pt *point) {
 			continue
 		}
 		logp, d1, d2 := s.lik.LogLik(s.obs(i), s.mean+f+s.shift(i))
-		if !finite(logp) || !finite(d1) || !finite(d2) {
+		if !special.Finite(logp) || !special.Finite(d1) || !special.Finite(d2) {
 			pt.logLik = math.Inf(-1)
 			return
 		}
@@ -156,7 +157,7 @@ func (s *search) look(pt *point) {
 		pt.d1[i], pt.w[i] = d1, -d2
 	}
 	pt.logLik = sum
-	if !finite(sum) {
+	if !special.Finite(sum) {
 		pt.logLik = math.Inf(-1)
 	}
 }
@@ -316,7 +317,7 @@ func (s *search) factor() error {
 	for i, w := range s.sw {
 		largest = max(largest, 1+w*s.k.At(i, i)*w)
 	}
-	if !finite(largest) {
+	if !special.Finite(largest) {
 		return errOverflow
 	}
 	ridge := 0.0
@@ -374,7 +375,7 @@ func (s *search) finish() error {
 	for i := range s.y {
 		s.logEvidence -= math.Log(s.b.At(i, i))
 	}
-	if !finite(s.logEvidence) {
+	if !special.Finite(s.logEvidence) {
 		return errOverflow
 	}
 	return nil

@@ -3,6 +3,7 @@ package gp
 import (
 	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/special"
 )
 
 // highest goes on to the best mode that can be found, and notes what to say about the
@@ -37,7 +38,7 @@ func (h *hiker) Climb(l lik.Likelihood, only []bool) error {
 	s.lik, s.only = l, only
 	s.move()
 	err := errOverflow
-	if finite(s.now.logLik) {
+	if special.Finite(s.now.logLik) {
 		err = s.mode()
 	}
 	if s.lik, s.only = own, nil; l != own || only != nil {

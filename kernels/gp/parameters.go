@@ -9,6 +9,7 @@ import (
 
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/special"
 )
 
 // The parameters that a search moves, and the scale of each.
@@ -200,7 +201,7 @@ func (s *search) constant() (centre, variance, spread float64) {
 	scale := func(values []float64) float64 { // half the distance of the outer sixths
 		slices.Sort(values)
 		half := 0.5 * (values[(5*n)/6] - values[n/6])
-		if v := half * half; v > 0 && finite(v) {
+		if v := half * half; v > 0 && special.Finite(v) {
 			return v
 		}
 		return 1
@@ -414,7 +415,7 @@ func (c *climber) slope(u vector) vector {
 	g := c.gradient()
 	g[meanInUnits] *= c.unit
 	for k, free := range c.free {
-		if !free || !finite(g[k]) || u[k] == c.lo[k] && g[k] < 0 || u[k] == c.hi[k] && g[k] > 0 {
+		if !free || !special.Finite(g[k]) || u[k] == c.lo[k] && g[k] < 0 || u[k] == c.hi[k] && g[k] > 0 {
 			g[k] = 0
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/special"
 )
 
 // Scratch is memory that predictions reuse, one for each goroutine. The zero Scratch is
@@ -71,10 +72,10 @@ func (p *Posterior) Check() error {
 	if _, err := newKernel(p.Kernel); err != nil {
 		return err
 	}
-	if !(p.Lengthscale > 0) || !finite(p.Lengthscale) || !(p.SignalVariance > 0) || !finite(p.SignalVariance) || !finite(p.Mean) {
+	if !(p.Lengthscale > 0) || !special.Finite(p.Lengthscale) || !(p.SignalVariance > 0) || !special.Finite(p.SignalVariance) || !special.Finite(p.Mean) {
 		return fmt.Errorf("lengthscale = %v, signal_variance = %v, mean = %v; allowed: finite numbers, the first two > 0", p.Lengthscale, p.SignalVariance, p.Mean)
 	}
-	if !(p.Dispersion > 0) || !finite(p.Dispersion) || p.Shape <= 0 || math.IsInf(p.Shape, 0) {
+	if !(p.Dispersion > 0) || !special.Finite(p.Dispersion) || p.Shape <= 0 || math.IsInf(p.Shape, 0) {
 		return fmt.Errorf("dispersion = %v, shape = %v; allowed: finite numbers > 0, no shape where the family has none", p.Dispersion, p.Shape)
 	}
 	if p.X == nil || p.X.Rows != n || len(p.Root) != n*(n+1)/2 || p.Negative < 0 || p.Negative > n {
@@ -91,7 +92,7 @@ func (p *Posterior) Check() error {
 	}
 	for _, v := range [][]float64{p.Alpha, p.Root} {
 		for i, a := range v {
-			if !finite(a) {
+			if !special.Finite(a) {
 				return fmt.Errorf("alpha and root: found %v at %d; allowed: finite numbers", a, i+1)
 			}
 		}
@@ -159,7 +160,7 @@ func (r *Predictor) Linear(x []float64, offset float64) (m, v float64, err error
 	if err := r.CheckInput(x); err != nil {
 		return 0, 0, err
 	}
-	if !finite(offset) {
+	if !special.Finite(offset) {
 		return 0, 0, fmt.Errorf("offset = %v; allowed: finite numbers", offset)
 	}
 	m, v = r.Predict(x, &r.scratch)

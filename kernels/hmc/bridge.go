@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/kernels/stop"
 )
 
@@ -114,11 +115,11 @@ func bridge(m *model, draws []*dense.Matrix, rng *rand.Rand, halt *stop.Stop) ev
 		next := num / den
 		done := math.Abs(next-z) <= 1e-12*next
 		z = next
-		if done || !finite(z) {
+		if done || !special.Finite(z) {
 			break
 		}
 	}
-	if !(z > 0) || !finite(z) {
+	if !(z > 0) || !special.Finite(z) {
 		return unknown
 	}
 	mt, vt := meanVar(top)

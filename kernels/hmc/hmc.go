@@ -21,7 +21,9 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/design"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/kernels/stop"
 )
 
@@ -125,12 +127,9 @@ func draw(p *kernels.Problem) (*Result, error) {
 	if o.rank > 0 {
 		err = s.reduce(p)
 	} else {
-		var d design = sparse{p}
-		if p.Density() > 0.3 && float64(p.N)*float64(p.P) < 1<<27 {
-			d = full{p.Dense(), p.Offset}
-		}
-		s.model, err = newModel(d, p, p.Offset, p.Normal)
-		s.nnz = len(p.Col)
+		p.Fill()
+		s.model, err = newModel(&p.Columns, p, p.Offset, p.Normal)
+		s.nnz = len(p.Val)
 	}
 	if err != nil {
 		return nil, err
@@ -188,9 +187,9 @@ type sampling struct {
 	*settings
 	*model
 	of      *kernels.Problem
-	scaling *kernels.Scaling // nil unless the columns are standardised
-	nnz     int              // what the data cost a step
-	note    string           // for the status
+	scaling *design.Scaling // nil unless the columns are standardised
+	nnz     int             // what the data cost a step
+	note    string          // for the status
 
 	lift   func(dst, u []float64, rng *rand.Rand)     // low rank: weights given coordinates; nil else
 	lifted func(*gauss.Normal) (*gauss.Normal, error) // the Gaussian of the weights
@@ -264,7 +263,7 @@ func (s *sampling) chain(number uint64) *chain {
 			u[i] = wide * rng.NormFloat64()
 		}
 		t.move(u)
-		if finite(t.now.logp) && allFinite(t.now.g) {
+		if special.Finite(t.now.logp) && allFinite(t.now.g) {
 			break
 		}
 		if wide < 1e-6 {
@@ -473,7 +472,7 @@ func (r *Result) normal() (*gauss.Normal, error) {
 		} else {
 			variance[j] = s.ss[j] / (s.n - 1)
 		}
-		if !(variance[j] > 0) || !finite(variance[j]) || !finite(s.mean[j]) {
+		if !(variance[j] > 0) || !special.Finite(variance[j]) || !special.Finite(s.mean[j]) {
 			return nil, fmt.Errorf("hmc: the draws of weight %d have mean %v and variance %v: the chains do not move; scale the features down", j+1, s.mean[j], variance[j])
 		}
 	}
@@ -558,7 +557,7 @@ func known(p *kernels.Problem, o *settings) (*Result, error) {
 		logp, _, _ := p.Lik.LogLik(b.Obs(i), b.Shift(i))
 		l += logp
 	}
-	if !finite(l) {
+	if !special.Finite(l) {
 		return nil, fmt.Errorf("hmc: all weights are known, and the rows have log likelihood %v under them", l)
 	}
 	r := &Result{Fit: p.Fit("hmc", p.Normal, l), Acceptance: 1, LogEvidence: l}

@@ -643,11 +643,8 @@ func BenchmarkLeapfrog(b *testing.B) {
 		}
 		m := &kernels.Model{Lik: family(b, "bernoulli", "", lik.Params{}), Prior: kernels.DefaultPrior}
 		p := problem(b, m, x, y)
-		var d design = sparse{p}
-		if c.fill == 1 {
-			d = full{p.Dense(), nil}
-		}
-		mod, err := newModel(d, p, p.Offset, p.Normal)
+		p.Fill()
+		mod, err := newModel(&p.Columns, p, p.Offset, p.Normal)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/design"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lowrank"
 )
@@ -27,11 +28,12 @@ func (s *sampling) reduce(p *kernels.Problem) error {
 	k := r.K()
 	x := p.Matrix(p.N, k)
 	dense.MulTB(x, r.Z, r.T)
+	columns := design.Whole(x)
 	one := make([]float64, k)
 	for i := range one {
 		one[i] = 1
 	}
-	if s.model, err = newModel(full{x, r.Offset}, p, r.Offset, gauss.NewDiagonal(make([]float64, k), one)); err != nil {
+	if s.model, err = newModel(&columns, p, r.Offset, gauss.NewDiagonal(make([]float64, k), one)); err != nil {
 		return err
 	}
 	s.nnz = p.N * k

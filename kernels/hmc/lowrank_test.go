@@ -8,6 +8,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/design"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/lowrank"
@@ -47,7 +48,7 @@ func TestLowRank(t *testing.T) {
 				p.Normal = gauss.NewFull(p.PriorMean, l)
 			}
 			r := sample(t, p)
-			f, err := lowrank.SVD(lowrank.Dense(p.Dense()), lowrank.Options{Rank: rank})
+			f, err := lowrank.SVD(design.Dense(p.Dense()), lowrank.Options{Rank: rank})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -15,15 +15,15 @@ func reserve(p *kernels.Problem, o *settings) (*memory.Grant, error) {
 	if o.rank > 0 {
 		dim = float64(min(o.rank, p.N, p.P) + 1)
 		need += float64(lowrank.Need(p))/8 + 2.5*n*dim
-	} else if p.Density() > 0.3 && n*w < 1<<27 {
-		need += n * w
+	} else {
+		need += p.Need()
 	}
 	if float64(o.samples)*chains*dim > maxNumbers {
 		return nil, fmt.Errorf("hmc: samples = %d times chains = %d times %d weights are more than %d numbers to keep; lower samples or chains, or set rank",
 			o.samples, o.chains, int(dim), maxNumbers)
 	}
 	if p.Options.Standardize {
-		need += 1.5 * float64(len(p.Col))
+		need += 1.5 * float64(len(p.Val))
 	}
 	need += float64(o.samples)*chains*dim + 40*chains*dim
 	if dim <= fullMetricMost {

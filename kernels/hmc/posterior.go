@@ -6,107 +6,32 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/design"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/kernels/stop"
 )
-
-// design is X with the offsets of its rows.
-type design interface {
-	Predictor(dst, w []float64)          // X w + offset
-	MulT(dst, r []float64)               // Xᵀ r
-	gram(dst *dense.Matrix, c []float64) // Xᵀ diag(c) X
-	squares(dst []float64, c []float64)  // Σ_i c_i x_ij²
-}
-
-type sparse struct{ *kernels.Problem }
-
-func (x sparse) gram(dst *dense.Matrix, c []float64) {
-	clear(dst.Data)
-	for i, ci := range c {
-		x.Stop.Row(i)
-		cols, vals := x.Entries(i)
-		for a, ja := range cols {
-			row, v := dst.Row(int(ja)), ci*vals[a]
-			for b, jb := range cols[:a+1] {
-				row[jb] += v * vals[b]
-			}
-		}
-	}
-	for i := range dst.Rows {
-		for j, v := range dst.Row(i)[:i] {
-			dst.Row(j)[i] = v
-		}
-	}
-}
-
-func (x sparse) squares(dst, c []float64) {
-	clear(dst)
-	for i, ci := range c {
-		x.Stop.Row(i)
-		cols, vals := x.Entries(i)
-		for k, j := range cols {
-			dst[j] += ci * vals[k] * vals[k]
-		}
-	}
-}
-
-// full multiplies row by row in the calling goroutine: the chains already keep the
-// processors busy.
-type full struct {
-	x      *dense.Matrix
-	offset []float64 // may be nil
-}
-
-func (d full) Predictor(dst, w []float64) {
-	for i := range dst {
-		d.x.Stop.Row(i)
-		dst[i] = dense.Dot(d.x.Row(i), w)
-	}
-	for i, v := range d.offset {
-		dst[i] += v
-	}
-}
-
-func (d full) MulT(dst, r []float64) {
-	clear(dst)
-	for i, v := range r {
-		d.x.Stop.Row(i)
-		dense.Axpy(v, d.x.Row(i), dst)
-	}
-}
-
-func (d full) gram(dst *dense.Matrix, c []float64) { dense.Gram(dst, d.x, c) }
-func (d full) squares(dst, c []float64) {
-	clear(dst)
-	for i, ci := range c {
-		d.x.Stop.Row(i)
-		for j, v := range d.x.Row(i) {
-			dst[j] += ci * v * v
-		}
-	}
-}
 
 // model is the posterior in coordinates z whose prior is N(0, I): w = mean + A z,
 // A Aᵀ the prior covariance.
 type model struct {
-	design
-	lik  lik.Likelihood
-	obs  []lik.Obs
-	base []float64 // the predictor of weights 0: the offsets
-	mean []float64
-	root *gauss.Root
-	stop *stop.Stop
+	*design.Columns
+	lik    lik.Likelihood
+	obs    []lik.Obs
+	offset []float64 // of the predictor, nil = 0
+	mean   []float64
+	root   *gauss.Root
+	stop   *stop.Stop
 }
 
-// newModel has the rows of p with the design and offsets (nil = 0) given.
-func newModel(d design, p *kernels.Problem, offset []float64, prior *gauss.Normal) (*model, error) {
+// newModel has the rows of p with the columns and offsets (nil = 0) given.
+func newModel(x *design.Columns, p *kernels.Problem, offset []float64, prior *gauss.Normal) (*model, error) {
 	root, err := prior.Root()
 	if err != nil {
 		return nil, fmt.Errorf("prior: %w", err)
 	}
-	m := &model{design: d, lik: p.Lik, obs: make([]lik.Obs, p.N), base: make([]float64, p.N), mean: prior.Mean, root: root, stop: p.Stop}
-	copy(m.base, offset)
+	m := &model{Columns: x, lik: p.Lik, obs: make([]lik.Obs, p.N), offset: offset, mean: prior.Mean, root: root, stop: p.Stop}
 	b := p.Batch()
 	for i := range m.obs {
 		m.obs[i] = b.Obs(i)
@@ -152,7 +77,7 @@ func (m *model) view(r *metric, centre []float64) *view {
 // O(nnz + p) and the prior's root; no allocation.
 func (v *view) density(z, grad []float64) float64 {
 	v.weights(v.w, z, &v.scratch)
-	v.Predictor(v.s, v.w)
+	v.Affine(v.s, v.w, v.offset)
 	l := 0.0
 	for i, s := range v.s {
 		v.stop.Row(i)
@@ -186,7 +111,7 @@ func (v *view) curvature() []float64 {
 func (v *view) hessian(h *dense.Matrix, c []float64) {
 	p := v.dim()
 	g, t := dense.NewUnder(v.stop, p, p), dense.NewUnder(v.stop, p, p)
-	v.gram(g, c)
+	v.Gram(g, c)
 	for j := range p {
 		v.stop.Row(j)
 		v.root.MulT(t.Row(j), g.Row(j), &v.scratch) // row j of G A, G being symmetric
@@ -208,7 +133,7 @@ func (v *view) mode(z []float64, fullMetric bool, halt *stop.Stop) (r *metric, o
 	p := v.dim()
 	grad, next, step, t := make([]float64, p), make([]float64, p), make([]float64, p), make([]float64, len(v.obs))
 	l := v.density(z, grad)
-	if !finite(l) || !allFinite(grad) {
+	if !special.Finite(l) || !allFinite(grad) {
 		return nil, false
 	}
 	var h *dense.Matrix
@@ -237,7 +162,7 @@ func (v *view) mode(z []float64, fullMetric bool, halt *stop.Stop) (r *metric, o
 		for range 40 {
 			copy(next, z)
 			dense.Axpy(1, step, next)
-			if l2 := v.density(next, grad); finite(l2) && allFinite(grad) && l2 > l {
+			if l2 := v.density(next, grad); special.Finite(l2) && allFinite(grad) && l2 > l {
 				l, better = l2, true
 				copy(z, next)
 				break
@@ -276,7 +201,7 @@ func (v *view) laplace(fullMetric bool) *metric {
 		return &metric{chol: h}
 	}
 	r := &metric{scale: make([]float64, p)}
-	v.squares(r.scale, c)
+	v.Squares(r.scale, c)
 	prior := v.root.Variances() // exact where the prior is diagonal, else close enough
 	for i, s := range r.scale {
 		r.scale[i] = 1 / math.Sqrt(1+s*prior[i])
@@ -297,15 +222,15 @@ func (v *view) solve(b, c, t []float64) {
 	rr := dense.Dot(r, r)
 	for stop, k := 1e-8*rr, 0; rr > stop && k < 200; k++ {
 		v.root.Mul(v.x, d, &v.scratch)
-		v.Predictor(t, v.x)
+		v.Mul(t, v.x)
 		for i := range t {
-			t[i] = (t[i] - v.base[i]) * c[i]
+			t[i] *= c[i]
 		}
 		v.MulT(v.x, t)
 		v.root.MulT(q, v.x, &v.scratch)
 		dense.Axpy(1, d, q)
 		a := rr / dense.Dot(d, q)
-		if !finite(a) {
+		if !special.Finite(a) {
 			return
 		}
 		dense.Axpy(a, d, b)
@@ -318,11 +243,9 @@ func (v *view) solve(b, c, t []float64) {
 	}
 }
 
-func finite(x float64) bool { return math.Abs(x) <= math.MaxFloat64 }
-
 func allFinite(x []float64) bool {
 	for _, v := range x {
-		if !finite(v) {
+		if !special.Finite(v) {
 			return false
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/special"
 )
 
 // Evidence maximisation: the parameters θ are the logs of the prior variance of each
@@ -49,7 +50,7 @@ func (e *engine) learns() bool {
 
 // newLearner finds what there is to learn.
 func newLearner(e *engine) (*learner, error) {
-	p := e.x.Problem
+	p := e.x
 	h := &learner{engine: e, dispersion: -1, shape: -1, prior: e.root.Prior}
 	o := &p.Options
 	h.Of = slices.Repeat([]int{-1}, p.P)
@@ -349,7 +350,7 @@ func (h *learner) third(dst []float64, floored bool) (bent bool) {
 		_, _, up := s.lik.LogLik(o, eta+step)
 		_, _, dn := s.lik.LogLik(o, eta-step)
 		dst[i] = -(up - dn) / (2 * step)
-		if !mode.Finite(dst[i]) || math.Abs(up-dn) < 1e-14*math.Abs(up) {
+		if !special.Finite(dst[i]) || math.Abs(up-dn) < 1e-14*math.Abs(up) {
 			dst[i] = 0
 		}
 		bent = bent || dst[i] != 0

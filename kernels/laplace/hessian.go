@@ -211,7 +211,7 @@ func (e *engine) lowRankAt(w, curv []float64) (*belief, error) {
 		}
 	}
 	low, err := mode.NewLowRank(t, w, min(d.N, d.P), &d.Options, d.Stop, func(dst, m *dense.Matrix) {
-		d.Normal(dst, t.MulMat(m), c)
+		d.GramMat(dst, t.MulMat(m), c)
 		t.MulTMat(dst)
 	})
 	if err != nil {
@@ -220,7 +220,7 @@ func (e *engine) lowRankAt(w, curv []float64) (*belief, error) {
 	bl.post, bl.logDet, bl.note = low.Post, low.LogDet, low.Note
 	bl.rows = func(dst []float64) {
 		keep := len(low.Share)
-		d.Parallel(d.N, len(d.Col)*keep, func(lo, hi int) {
+		d.Parallel(d.N, len(d.Val)*keep, func(lo, hi int) {
 			s := make([]float64, keep)
 			for i := lo; i < hi; i++ {
 				d.Stop.Check()

@@ -24,9 +24,11 @@ import (
 	"strings"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/design"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/kernels/stop"
 )
 
@@ -42,8 +44,8 @@ const (
 // engine is one fit.
 type engine struct {
 	given     *kernels.Problem
-	scaling   *kernels.Scaling // nil unless x is standardised
-	x         *mode.Design
+	scaling   *design.Scaling // nil unless x is standardised
+	x         *kernels.Problem
 	lik       lik.Likelihood
 	params    lik.Params
 	root      *mode.Root
@@ -100,7 +102,7 @@ func fitFrom(p *kernels.Problem, start []float64) (*kernels.Fit, error) {
 	if start != nil && len(start) != p.P {
 		return nil, fmt.Errorf("start: %d weights for %d columns", len(start), p.P)
 	}
-	var scaling *kernels.Scaling
+	var scaling *design.Scaling
 	solved := p
 	if p.Options.Standardize {
 		h := hessianOf(p)
@@ -165,7 +167,8 @@ func check(p *kernels.Problem) error {
 
 func newEngine(p *kernels.Problem) (*engine, error) {
 	e := &engine{given: p, lik: p.Lik, params: p.Params, hessian: hessianOf(p)}
-	e.x = mode.NewDesign(p)
+	e.x = p
+	p.Fill()
 	prior := p.Normal
 	if prior.Form == gauss.LowRank && (e.hessian == "full" || e.hessian == "block") {
 		var err error
@@ -332,7 +335,7 @@ func (c *climber) LogEvidence() (float64, error) {
 
 // at is the Gaussian at the weights of Model.At.
 func (e *engine) at() (*kernels.Fit, error) {
-	p := e.x.Problem
+	p := e.x
 	w := append([]float64(nil), e.root.Prior.Mean...)
 	if e.scaling != nil {
 		e.scaling.From(w, w)
@@ -380,7 +383,7 @@ func (e *engine) result(ev *evidence, iterations int, status, learnt string) (*k
 	if len(notes) > 0 {
 		f.Status = strings.Join(notes, "; ")
 	}
-	if !mode.Finite(f.LogEvidence) {
+	if !special.Finite(f.LogEvidence) {
 		return nil, fmt.Errorf("the log evidence is %v", f.LogEvidence)
 	}
 	return f, f.Check()

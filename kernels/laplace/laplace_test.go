@@ -9,8 +9,8 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/design"
 	"github.com/bglm/bglm/kernels/gauss"
-	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/kerneltest"
 	"github.com/bglm/bglm/kernels/lik"
 )
@@ -177,7 +177,9 @@ func forced(t *testing.T, p *kernels.Problem, sp space, hessian string, sparse b
 		t.Fatal(err)
 	}
 	if sparse {
-		e.x = &mode.Design{Problem: p}
+		q := *p
+		q.Columns = design.Columns{N: p.N, P: p.P, Row: p.Row, Col: p.Col, Val: p.Val}
+		e.x = &q
 	}
 	e.hessian = hessian
 	e.newSearch(sp)

@@ -12,12 +12,12 @@ import (
 // reserve takes what a fit of p will hold at its most from the memory budget.
 func reserve(p *kernels.Problem) (*memory.Grant, error) {
 	h := hessianOf(p)
-	n, w, nnz := float64(p.N), float64(p.P), float64(len(p.Col))
+	n, w, nnz := float64(p.N), float64(p.P), float64(len(p.Val))
 	need := 12*n + 8*w
 	if p.Options.Standardize {
 		need += 1.5 * nnz
 	}
-	need += mode.DesignNeed(p)
+	need += p.Need()
 	full := h == "full" || h == "block"
 	switch chooseSpace(p.N, p.P, h, p.Normal.Form) {
 	case weightSpace:

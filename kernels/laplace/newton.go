@@ -9,6 +9,7 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/special"
 )
 
 // A space is where Newton's equations are solved.
@@ -30,7 +31,7 @@ const maxRise = 5
 //
 //	Σ log p(y_i | η_i) - ½ zᵀz
 type search struct {
-	*mode.Design
+	*kernels.Problem
 	lik     lik.Likelihood
 	only    []bool // the rows that count, nil for all
 	root    *mode.Root
@@ -72,8 +73,8 @@ func newPoint(n int) point {
 	return point{make([]float64, n), make([]float64, n), make([]float64, n), 0}
 }
 
-func newSearch(d *mode.Design, l lik.Likelihood, t *mode.Root, sp space) *search {
-	s := &search{Design: d, lik: l, root: t, space: sp, maxIter: kernels.Or(d.Options.MaxIter, 100), tol: kernels.Or(d.Options.Tol, 1e-8)}
+func newSearch(d *kernels.Problem, l lik.Likelihood, t *mode.Root, sp space) *search {
+	s := &search{Problem: d, lik: l, root: t, space: sp, maxIter: kernels.Or(d.Options.MaxIter, 100), tol: kernels.Or(d.Options.Tol, 1e-8)}
 	n, p := d.N, d.P
 	s.base, s.now, s.next = make([]float64, n), newPoint(n), newPoint(n)
 	s.dEta, s.n1 = make([]float64, n), make([]float64, n)
@@ -171,7 +172,7 @@ func (s *search) look(pt *point) {
 				o.Trials = trials[i]
 			}
 			logp, d1, d2 := s.lik.LogLik(o, pt.eta[i])
-			if !mode.Finite(logp) || !mode.Finite(d1) || !mode.Finite(d2) {
+			if !special.Finite(logp) || !special.Finite(d1) || !special.Finite(d2) {
 				return math.Inf(-1)
 			}
 			sum += logp
@@ -265,14 +266,14 @@ func (s *search) floor() []float64 {
 
 // hessian is XᵀWX as it was last made.
 type hessian struct {
-	*mode.Design
+	*kernels.Problem
 	h       *dense.Matrix
 	w       []float64 // the W of h; empty before the first
 	scratch []float64
 }
 
-func newHessian(d *mode.Design) *hessian {
-	return &hessian{Design: d, h: d.Matrix(d.P, d.P), w: make([]float64, 0, d.N)}
+func newHessian(d *kernels.Problem) *hessian {
+	return &hessian{Problem: d, h: d.Matrix(d.P, d.P), w: make([]float64, 0, d.N)}
 }
 
 // set makes h for W = diag(w). Where w is a multiple of the last one, as for a
@@ -309,7 +310,7 @@ func multiple(a, b []float64) (f float64, ok bool) {
 			return 0, false
 		}
 	}
-	return f, f != 0 && mode.Finite(f)
+	return f, f != 0 && special.Finite(f)
 }
 
 // factor sets b to the Cholesky factor of what whiten makes for W = diag(curv): with
@@ -472,7 +473,7 @@ func (s *search) run() error {
 	if math.IsInf(s.now.logLik, -1) {
 		for i, eta := range s.now.eta {
 			logp, d1, d2 := s.lik.LogLik(s.Batch().Obs(i), eta)
-			if !mode.Finite(logp) || !mode.Finite(d1) || !mode.Finite(d2) {
+			if !special.Finite(logp) || !special.Finite(d1) || !special.Finite(d2) {
 				return kernels.RowError(fmt.Errorf("row %d: the likelihood of y = %v is not a positive finite number at the prior mean, linear predictor %v; check offset, prior_mean and the scale of the features", i+1, s.Y[i], eta))
 			}
 		}
@@ -553,7 +554,7 @@ func (s *search) climb(slope, side float64) bool {
 	small := slope < 1e-8 // a step that the sums of the log posterior hardly see
 	got := gain(t)
 	for halvings := 0; !(got >= 1e-4*t*slope); halvings++ {
-		if small && mode.Finite(s.next.logLik) && got > -1e-12*(1+math.Abs(old)) {
+		if small && special.Finite(s.next.logLik) && got > -1e-12*(1+math.Abs(old)) {
 			break
 		}
 		if halvings == 60 {

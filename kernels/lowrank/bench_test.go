@@ -1,6 +1,8 @@
 package lowrank
 
 import (
+	"github.com/bglm/bglm/kernels/design"
+
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -46,10 +48,10 @@ func sparseProblem(b *testing.B, n, d, nnz int, o kernels.Options) *kernels.Prob
 
 func BenchmarkSVD(b *testing.B) {
 	p := sparseProblem(b, 20000, 20000, 100, kernels.Options{})
-	x := Of(p, 1)
-	y := Dense(gaussian(rand.New(rand.NewPCG(1, 1)), 4000, 1000))
+	x := p.Tail(1)
+	y := design.Dense(gaussian(rand.New(rand.NewPCG(1, 1)), 4000, 1000))
 	for _, m := range []int{10, 50, 200} {
-		run := func(b *testing.B, x Design) {
+		run := func(b *testing.B, x *design.Columns) {
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := SVD(x, Options{Rank: m}); err != nil {

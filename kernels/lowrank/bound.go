@@ -6,6 +6,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/special"
 )
 
 // Limits of the work on the bound: two rounds of up to eight steps, of two products
@@ -45,7 +46,7 @@ func bound(r *Reduced, s *solver) float64 {
 	b := append([]float64(nil), start...)
 	g, d := make([]float64, p.P), make([]float64, p.P)
 	least := o.gradient(g, b)
-	for round := 0; round < boundRounds && least > 0 && finite(least); round++ {
+	for round := 0; round < boundRounds && least > 0 && special.Finite(least); round++ {
 		o.solve(d, g)
 		dense.Axpy(1, d, b)
 		size := o.gradient(g, b)
@@ -53,7 +54,7 @@ func bound(r *Reduced, s *solver) float64 {
 		if total := moved + size; total < least {
 			least = total
 		}
-		if !(size > moved/4) || !finite(size) {
+		if !(size > moved/4) || !special.Finite(size) {
 			break
 		}
 	}
@@ -124,7 +125,7 @@ func (o *bounder) solve(d, g []float64) {
 		o.mulT(hd, o.z)
 		dense.Axpy(1, dir, hd)
 		curve := dense.Dot(dir, hd)
-		if !(curve > 0) || !finite(ry/curve) {
+		if !(curve > 0) || !special.Finite(ry/curve) {
 			return
 		}
 		a := ry / curve

@@ -7,7 +7,9 @@ import (
 	"strings"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/design"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/kernels/stop"
 )
 
@@ -82,7 +84,7 @@ func Fit(ctx context.Context, p *kernels.Problem) (r *Result, err error) {
 
 func solve(p *kernels.Problem) (*Result, error) {
 	solved := p
-	var scaling *kernels.Scaling
+	var scaling *design.Scaling
 	if p.Options.Standardize {
 		solved, scaling = p.Standardize(p.P <= centredWeights)
 		if p.P > centredWeights {
@@ -147,7 +149,7 @@ func solve(p *kernels.Problem) (*Result, error) {
 			f.Status += "; " + note
 		}
 	}
-	if !finite(f.LogEvidence) {
+	if !special.Finite(f.LogEvidence) {
 		return nil, fmt.Errorf("the log evidence is %v; scale the features down", f.LogEvidence)
 	}
 	out.Fit = f
@@ -158,7 +160,7 @@ func solve(p *kernels.Problem) (*Result, error) {
 // covariance on the original scale is full by it.
 const centredWeights = 2000
 
-func noteOf(s *kernels.Scaling) string {
+func noteOf(s *design.Scaling) string {
 	if s == nil {
 		return ""
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/special"
 )
 
 // learner maximises the log evidence over what the options leave to the data: the
@@ -293,7 +294,7 @@ func maximise(f func(float64) float64, x, lo, hi float64) (at, best float64) {
 			break
 		}
 		parabola := false
-		if math.Abs(e) > learnTol && finite(fw) && finite(fv) {
+		if math.Abs(e) > learnTol && special.Finite(fw) && special.Finite(fv) {
 			r := (b - w) * (fb - fv)
 			q := (b - v) * (fb - fw)
 			num := (b-v)*q - (b-w)*r

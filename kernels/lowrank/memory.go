@@ -14,13 +14,13 @@ func Need(p *kernels.Problem) int64 {
 	n, w := float64(p.N), float64(p.P)
 	l := min(float64(kernels.Or(p.Options.Rank, 50))+float64(p.Options.Oversample.Or(10)), n, w) + 1
 	need := 4*(n+w)*l + 8*l*l + 8*n
-	if p.Density() >= denseShare {
-		need += n * w
+	if dense := p.Need(); dense > 0 {
+		need += dense
 	} else {
-		need += 1.5 * float64(len(p.Col)) // the transpose
+		need += 1.5 * float64(len(p.Val)) // without the intercept
 	}
 	if p.Options.Standardize {
-		need += 1.5 * float64(len(p.Col))
+		need += 1.5 * float64(len(p.Val))
 	}
 	if p.Normal.Form == gauss.Full || w <= FullLimit && l >= w {
 		need += 3.5 * w * w

@@ -9,6 +9,7 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/kernels/stop"
 )
 
@@ -63,8 +64,6 @@ func (s *solver) setLik(l lik.Likelihood) {
 	s.quadratic = l.Family() == "gaussian" && l.Link() == "identity"
 }
 
-func finite(x float64) bool { return math.Abs(x) <= math.MaxFloat64 }
-
 // look takes the likelihood and its derivatives at predictors eta: -Inf where one is
 // not finite, so that no step goes there.
 func (s *solver) look(eta []float64) float64 {
@@ -84,7 +83,7 @@ func (s *solver) look(eta []float64) float64 {
 				o.Trials = s.trials[i]
 			}
 			logp, d1, d2 := s.lik.LogLik(o, eta[i])
-			if !finite(logp) || !finite(d1) || !finite(d2) {
+			if !special.Finite(logp) || !special.Finite(d1) || !special.Finite(d2) {
 				logp = math.Inf(-1)
 			}
 			s.logp[i], s.d1[i], s.curv[i] = logp, d1, -d2

@@ -8,6 +8,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/design"
 	"github.com/bglm/bglm/kernels/gauss"
 )
 
@@ -62,8 +63,9 @@ func Reduce(p *kernels.Problem) (*Reduced, error) {
 	if err := tooMany(p); err != nil {
 		return nil, err
 	}
+	p.Fill()
 	var err error
-	if r.Factors, err = SVD(Of(p, r.Forced), o); err != nil {
+	if r.Factors, err = SVD(p.Tail(r.Forced), o); err != nil {
 		return nil, err
 	}
 	m := len(r.S)
@@ -137,15 +139,8 @@ func (r *Reduced) Problem() *kernels.Problem {
 	p, k := r.of, r.K()
 	x := p.Matrix(p.N, k)
 	dense.MulTB(x, r.Z, r.T)
-	q := &kernels.Problem{Model: p.Model, N: p.N, P: k, Stop: p.Stop, Row: make([]int, p.N+1), Col: make([]uint32, p.N*k), Val: x.Data,
-		Y: p.Y, Weight: p.Weight, Offset: r.Offset, Trials: p.Trials, Time: p.Time,
+	q := &kernels.Problem{Model: p.Model, Columns: design.Whole(x), Y: p.Y, Weight: p.Weight, Offset: r.Offset, Trials: p.Trials, Time: p.Time,
 		PriorMean: make([]float64, k), PriorVar: make([]float64, k), Begin: p.Begin, Born: make([]bool, k)}
-	for i := range p.N {
-		q.Row[i+1] = (i + 1) * k
-		for j := range k {
-			q.Col[i*k+j] = uint32(j)
-		}
-	}
 	for j := range k {
 		q.PriorVar[j], q.Born[j] = 1, true
 	}

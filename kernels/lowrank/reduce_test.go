@@ -7,6 +7,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/design"
 	"github.com/bglm/bglm/kernels/gauss"
 )
 
@@ -147,7 +148,7 @@ func TestForced(t *testing.T) {
 	if r.Forced != 1 || r.K() != 5 || r.Clamped != 0 {
 		t.Fatalf("forced %d, k %d, clamped %d", r.Forced, r.K(), r.Clamped)
 	}
-	alone, err := SVD(Dense(x), Options{Rank: 4})
+	alone, err := SVD(design.Dense(x), Options{Rank: 4})
 	if err != nil {
 		t.Fatal(err)
 	}

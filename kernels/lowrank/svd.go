@@ -12,6 +12,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/design"
 	"github.com/bglm/bglm/kernels/stop"
 )
 
@@ -58,8 +59,8 @@ var errOverflow = errors.New("the features are too large: products of the design
 //
 // Source: Halko, Martinsson and Tropp (2011), algorithms 4.4 and 5.1 applied to Xᵀ, so
 // that X U comes out exactly.
-func SVD(x Design, o Options) (*Factors, error) {
-	n, d := x.Dims()
+func SVD(x *design.Columns, o Options) (*Factors, error) {
+	n, d := x.N, x.P
 	least := min(n, d)
 	m := min(kernels.Or(o.Rank, 50), least)
 	l := min(m+o.Oversample.Or(10), least)
@@ -72,22 +73,22 @@ func SVD(x Design, o Options) (*Factors, error) {
 		return f, nil
 	}
 	y, w := random(n, l, o.Seed, o.Stop), dense.NewUnder(o.Stop, d, l)
-	x.MulT(w, y)
+	x.MulTMat(w, y)
 	// On the way a rough basis will do, which only keeps the columns apart.
 	for range o.PowerIterations.Or(2) {
 		if err := orthonormalise(w, 1); err != nil {
 			return nil, err
 		}
-		x.Mul(y, w)
+		x.MulMat(y, w)
 		if err := orthonormalise(y, 1); err != nil {
 			return nil, err
 		}
-		x.MulT(w, y)
+		x.MulTMat(w, y)
 	}
 	if err := orthonormalise(w, 2); err != nil {
 		return nil, err
 	}
-	x.Mul(y, w)
+	x.MulMat(y, w)
 	s, r, err := rightSVD(y)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/design"
 )
 
 // spectrum is V diag(s) Uᵀ, n x d, with random orthonormal U and V.
@@ -36,7 +37,7 @@ func gaussian(rng *rand.Rand, n, d int) *dense.Matrix {
 }
 
 // sparseOf keeps the entries of x that are not 0, behind skip columns of ones.
-func sparseOf(x *dense.Matrix, skip int) Design {
+func sparseOf(x *dense.Matrix, skip int) *design.Columns {
 	row, col, val := []int{0}, []uint32{}, []float64{}
 	for i := range x.Rows {
 		for c := range skip {
@@ -49,7 +50,8 @@ func sparseOf(x *dense.Matrix, skip int) Design {
 		}
 		row = append(row, len(col))
 	}
-	return Sparse(row, col, val, skip, x.Cols)
+	c := design.Columns{N: x.Rows, P: skip + x.Cols, Row: row, Col: col, Val: val}
+	return c.Tail(skip)
 }
 
 // difference is the spectral norm of a - b.
@@ -109,7 +111,7 @@ func TestSVD(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			x := spectrum(rng, c.n, c.d, c.s)
-			f, err := SVD(Dense(x), Options{Rank: c.rank, Seed: 3})
+			f, err := SVD(design.Dense(x), Options{Rank: c.rank, Seed: 3})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -180,7 +182,7 @@ func TestSparseIsDense(t *testing.T) {
 	}
 	clear(x.Row(7))
 	o := Options{Rank: 8, Seed: 1}
-	a, err := SVD(Dense(x), o)
+	a, err := SVD(design.Dense(x), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,7 +204,7 @@ func TestSparseIsDense(t *testing.T) {
 func TestSVDIsAFunction(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 1))
 	x := gaussian(rng, 700, 300)
-	run := func(procs int, d Design, seed uint64) *Factors {
+	run := func(procs int, d *design.Columns, seed uint64) *Factors {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
 		f, err := SVD(d, Options{Rank: 12, Seed: seed})
 		if err != nil {
@@ -210,7 +212,7 @@ func TestSVDIsAFunction(t *testing.T) {
 		}
 		return f
 	}
-	for _, d := range []Design{Dense(x), sparseOf(x, 1)} {
+	for _, d := range []*design.Columns{design.Dense(x), sparseOf(x, 1)} {
 		a, b, c := run(1, d, 1), run(3, d, 1), run(2, d, 2)
 		same := true
 		for i := range a.U.Data {
@@ -243,30 +245,30 @@ func TestSVDIsAFunction(t *testing.T) {
 
 func TestSVDEdges(t *testing.T) {
 	zero := dense.New(5, 4)
-	f, err := SVD(Dense(zero), Options{Rank: 2})
+	f, err := SVD(design.Dense(zero), Options{Rank: 2})
 	if err != nil || len(f.S) != 0 || f.Next != 0 || !f.Exact {
 		t.Errorf("zero matrix: %+v %v", f, err)
 	}
 	for _, dims := range [][2]int{{0, 3}, {3, 0}, {0, 0}} {
-		f, err := SVD(Dense(dense.New(dims[0], dims[1])), Options{})
+		f, err := SVD(design.Dense(dense.New(dims[0], dims[1])), Options{})
 		if err != nil || f.U.Rows != dims[1] || f.XU.Rows != dims[0] || len(f.S) != 0 {
 			t.Errorf("%v: %+v %v", dims, f, err)
 		}
 	}
 	one := dense.New(1, 1)
 	one.Data[0] = -3
-	f, err = SVD(Dense(one), Options{})
+	f, err = SVD(design.Dense(one), Options{})
 	if err != nil || len(f.S) != 1 || math.Abs(f.S[0]-3) > 1e-15 || f.U.Data[0] != 1 {
 		t.Errorf("1 x 1: %+v %v", f, err)
 	}
 	x := gaussian(rand.New(rand.NewPCG(4, 1)), 20, 10)
-	if f, err = SVD(Dense(x), Options{Rank: 3, Oversample: kernels.Given(0), PowerIterations: kernels.Given(0)}); err != nil || len(f.S) != 3 || !math.IsNaN(f.Next) {
+	if f, err = SVD(design.Dense(x), Options{Rank: 3, Oversample: kernels.Given(0), PowerIterations: kernels.Given(0)}); err != nil || len(f.S) != 3 || !math.IsNaN(f.Next) {
 		t.Errorf("no oversampling: %+v %v", f, err)
 	}
 	for _, huge := range []float64{1e-320, 1e-200, 1e200, 1e306} {
 		y := x.Clone()
 		scale(y, huge)
-		f, err := SVD(Dense(y), Options{Rank: 3})
+		f, err := SVD(design.Dense(y), Options{Rank: 3})
 		if err != nil || math.Abs(f.S[0]/huge/6.4-1) > 0.5 {
 			t.Errorf("scale %g: %v %v", huge, f, err)
 		}
@@ -275,7 +277,7 @@ func TestSVDEdges(t *testing.T) {
 		}
 	}
 	x.Data[3] = math.NaN()
-	if _, err := SVD(Dense(x), Options{Rank: 3}); err == nil {
+	if _, err := SVD(design.Dense(x), Options{Rank: 3}); err == nil {
 		t.Error("NaN gives no error")
 	}
 }

@@ -22,8 +22,8 @@ type learner struct {
 }
 
 func newLearner(e *engine) (*learner, error) {
-	h := &learner{engine: e, Groups: mode.NewGroups(e.x.Problem), a: make([]float64, len(e.search.z))}
-	starts, err := h.Groups.Start(e.x.Problem)
+	h := &learner{engine: e, Groups: mode.NewGroups(e.x), a: make([]float64, len(e.search.z))}
+	starts, err := h.Groups.Start(e.x)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +149,7 @@ func (h *learner) bend(u *dense.Matrix) {
 	if ev.root != nil {
 		r = ev.root.Cols
 	}
-	s.Parallel(s.n, len(s.Col)*s.a*(1+r/8), func(lo, hi int) {
+	s.Parallel(s.n, len(s.Val)*s.a*(1+r/8), func(lo, hi int) {
 		y := dense.New(s.a, r)
 		q, pi, qp, mix := make([]float64, s.a), make([]float64, s.a), make([]float64, s.a), make([]float64, r)
 		for i := lo; i < hi; i++ {

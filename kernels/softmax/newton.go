@@ -8,6 +8,7 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
+	"github.com/bglm/bglm/kernels/special"
 )
 
 // A space is where Newton's equations are solved.
@@ -23,7 +24,7 @@ const (
 // length A p; matrices over rows are n x A. In rowSpace the unknowns are a, n x A, with
 // z = TᵀXᵀa.
 type search struct {
-	*mode.Design
+	*kernels.Problem
 	classes *kernels.Classes
 	n, a, p int
 	label   []int // learnt class of a row, -1 = the pinned one
@@ -65,9 +66,9 @@ func newPoint(n, a int) point {
 	return point{dense.New(n, a), dense.New(n, a), dense.New(n, a), make([]float64, n), 0}
 }
 
-func newSearch(d *mode.Design, c *kernels.Classes, label []int, t *mode.Root, sp space) *search {
+func newSearch(d *kernels.Problem, c *kernels.Classes, label []int, t *mode.Root, sp space) *search {
 	n, a, p := d.N, len(c.Learnt), d.P
-	s := &search{Design: d, classes: c, n: n, a: a, p: p, label: label, root: t, space: sp,
+	s := &search{Problem: d, classes: c, n: n, a: a, p: p, label: label, root: t, space: sp,
 		maxIter: kernels.Or(d.Options.MaxIter, 100), tol: kernels.Or(d.Options.Tol, 1e-8),
 		base: dense.New(n, a), now: newPoint(n, a), next: newPoint(n, a), dEta: dense.New(n, a),
 		wa: dense.New(p, a), xa: dense.New(n, a), w1: make([]float64, a*p), grad: make([]float64, a*p)}
@@ -167,7 +168,7 @@ func (s *search) look(pt *point) {
 		}
 		return sum
 	})
-	if !mode.Finite(pt.logLik) {
+	if !special.Finite(pt.logLik) {
 		pt.logLik = math.Inf(-1)
 	}
 }

@@ -19,8 +19,10 @@ import (
 	"strings"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/design"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
+	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/kernels/stop"
 )
 
@@ -34,8 +36,8 @@ const (
 
 type engine struct {
 	given   *kernels.Problem
-	scaling *kernels.Scaling
-	x       *mode.Design
+	scaling *design.Scaling
+	x       *kernels.Problem
 	classes *kernels.Classes
 	label   []int
 	prior   *gauss.Normal // as it came
@@ -99,7 +101,8 @@ func solve(p *kernels.Problem, classes []string) (*kernels.Fit, error) {
 	if (e.hessian == "full" || e.hessian == "block") && weights > maxFullWeights {
 		return nil, fmt.Errorf("hessian = '%s' with %d weights of all classes; allowed: up to %d; use 'lowrank' or 'diagonal'", e.hessian, weights, maxFullWeights)
 	}
-	e.x = mode.NewDesign(solved)
+	e.x = solved
+	solved.Fill()
 	if e.prior, err = e.classes.Prior(); err != nil {
 		return nil, err
 	}
@@ -238,7 +241,7 @@ func (e *engine) result(ev *evidence, iterations int, status, learnt string) (*k
 	if len(notes) > 0 {
 		f.Status = strings.Join(notes, "; ")
 	}
-	if !mode.Finite(f.LogEvidence) {
+	if !special.Finite(f.LogEvidence) {
 		return nil, fmt.Errorf("the log evidence is %v", f.LogEvidence)
 	}
 	return f, f.Check()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/design"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/kerneltest"
@@ -298,9 +299,12 @@ func forced(t *testing.T, p *kernels.Problem, classes []string, sp space, hessia
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &engine{given: p, classes: c, hessian: hessian, x: mode.NewDesign(p)}
+	e := &engine{given: p, classes: c, hessian: hessian, x: p}
+	p.Fill()
 	if sparse {
-		e.x = &mode.Design{Problem: p}
+		q := *p
+		q.Columns = design.Columns{N: p.N, P: p.P, Row: p.Row, Col: p.Col, Val: p.Val}
+		e.x = &q
 	}
 	if e.prior, err = c.Prior(); err != nil {
 		t.Fatal(err)

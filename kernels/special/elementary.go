@@ -142,3 +142,6 @@ func WrightOmega(z float64) float64 {
 	}
 	return w
 }
+
+// Finite says that x is neither infinite nor NaN.
+func Finite(x float64) bool { return math.Abs(x) <= math.MaxFloat64 }

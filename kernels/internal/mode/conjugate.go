@@ -1,6 +1,9 @@
 package mode
 
-import "github.com/bglm/bglm/kernels/dense"
+import (
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/special"
+)
 
 // Conjugate is the memory of conjugate gradients; the zero value is ready.
 type Conjugate struct{ r, z, d, bd []float64 }
@@ -26,7 +29,7 @@ func (c *Conjugate) Solve(x, g []float64, rel float64, steps int, apply, precond
 		}
 		apply(c.bd, c.d)
 		alpha := rz / dense.Dot(c.d, c.bd)
-		if !Finite(alpha) {
+		if !special.Finite(alpha) {
 			return false
 		}
 		dense.Axpy(alpha, c.d, x)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/special"
 )
 
 // ErrOverflow reports a curvature beyond the largest number.
@@ -69,11 +70,11 @@ func Factor(b *dense.Matrix) error {
 		return nil
 	}
 	for _, v := range keep.Data {
-		if !Finite(v) {
+		if !special.Finite(v) {
 			return ErrOverflow
 		}
 	}
-	Mirror(keep)
+	dense.Mirror(keep)
 	v, e, err := Eigen(keep)
 	if err != nil {
 		return err

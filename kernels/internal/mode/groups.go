@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/special"
 )
 
 // Reach is how far, in logarithms, a prior variance may go from the one that gives
@@ -92,11 +93,11 @@ func Variance(p *kernels.Problem) float64 {
 	}
 	slices.Sort(r)
 	if p.N > 3 {
-		if q := (r[3*p.N/4] - r[p.N/4]) / 1.349; q > 0 && Finite(q*q) && q*q > 1e-20*sum {
+		if q := (r[3*p.N/4] - r[p.N/4]) / 1.349; q > 0 && special.Finite(q*q) && q*q > 1e-20*sum {
 			return q * q
 		}
 	}
-	if sum > 0 && Finite(sum) {
+	if sum > 0 && special.Finite(sum) {
 		return sum
 	}
 	return 1
@@ -112,7 +113,7 @@ func (g *Groups) Start(p *kernels.Problem) ([]float64, error) {
 	var theta []float64
 	for _, s := range g.Squares {
 		x := math.Log(unit / s)
-		if !Finite(x) {
+		if !special.Finite(x) {
 			return nil, ErrSquares
 		}
 		theta = append(theta, x)

@@ -10,6 +10,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/kernels/stop"
 )
 
@@ -217,7 +218,7 @@ func gramSchmidt(m *dense.Matrix) {
 		}
 		left := math.Sqrt(dense.Dot(v, v))
 		f := 0.0
-		if left > 1e-14*size && Finite(1/left) {
+		if left > 1e-14*size && special.Finite(1/left) {
 			f = 1 / left
 		}
 		for j := range v {
@@ -236,7 +237,7 @@ func nystrom(y, omega *dense.Matrix) (*dense.Matrix, []float64, error) {
 		norm += v * v
 	}
 	norm = math.Sqrt(norm)
-	if !Finite(norm) {
+	if !special.Finite(norm) {
 		return nil, nil, ErrOverflow
 	}
 	// A + shift I instead of A, and the shift off again at the end

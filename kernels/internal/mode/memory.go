@@ -4,14 +4,6 @@ import (
 	"github.com/bglm/bglm/kernels"
 )
 
-// DesignNeed is how many numbers NewDesign adds to the rows.
-func DesignNeed(p *kernels.Problem) float64 {
-	if p.Density() >= denseShare {
-		return float64(p.N) * float64(p.P)
-	}
-	return 0
-}
-
 // LowRankNeed is how many numbers NewLowRank and the fit made of it hold for so many
 // weights and at most that rank.
 func LowRankNeed(p *kernels.Problem, weights, most float64) float64 {

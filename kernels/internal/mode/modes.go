@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/special"
 )
 
 // Climber is a search for a mode, uphill from where it stands.
@@ -90,7 +91,7 @@ func Highest(c Climber, l lik.Bumpy) (r Rivals, err error) {
 				continue
 			}
 			log, err := c.LogEvidence()
-			if err != nil || !Finite(log) {
+			if err != nil || !special.Finite(log) {
 				continue
 			}
 			p := here(log)

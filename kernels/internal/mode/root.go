@@ -181,7 +181,7 @@ func (t *Root) MulMat(m *dense.Matrix) *dense.Matrix {
 	if t.g != nil {
 		t.fixMat(out)
 	}
-	ScaleRows(out, t.S)
+	dense.ScaleRows(out, t.S)
 	return out
 }
 
@@ -191,7 +191,7 @@ func (t *Root) MulTMat(m *dense.Matrix) {
 		dense.MulTA(m, t.Prior.L, m.Clone())
 		return
 	}
-	ScaleRows(m, t.S)
+	dense.ScaleRows(m, t.S)
 	if t.g != nil {
 		t.fixMat(m)
 	}
@@ -200,7 +200,7 @@ func (t *Root) MulTMat(m *dense.Matrix) {
 func (t *Root) fixMat(m *dense.Matrix) {
 	gm := dense.New(t.g.Cols, m.Cols)
 	dense.MulTA(gm, t.g, m)
-	ScaleRows(gm, t.c)
+	dense.ScaleRows(gm, t.c)
 	dense.Gemm(m, -1, t.g, false, gm, false, 1)
 }
 
@@ -208,17 +208,6 @@ func copyMat(dst, src *dense.Matrix) {
 	for i := range src.Rows {
 		src.Stop.Row(i)
 		copy(dst.Row(i), src.Row(i))
-	}
-}
-
-// ScaleRows multiplies row i of m by s_i.
-func ScaleRows(m *dense.Matrix, s []float64) {
-	for i, v := range s {
-		m.Stop.Row(i)
-		row := m.Row(i)
-		for k := range row {
-			row[k] *= v
-		}
 	}
 }
 

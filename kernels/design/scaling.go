@@ -1,13 +1,14 @@
-package kernels
+package design
 
 import (
 	"math"
 
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
-// Scaling is how Problem.Standardize changed the columns: x' = (x - Shift) / Scale.
+// Scaling is how Standardize changed the columns: x' = (x - Shift) / Scale.
 // The weights of x' are w'_j = Scale_j w_j and b' = b + Σ Shift_j w_j.
 type Scaling struct {
 	Scale, Shift []float64 // by column; 1 and 0 where nothing changed
@@ -19,35 +20,43 @@ type Scaling struct {
 // maxFill bounds the entries that centring makes of absent ones, zeros of a sparse X.
 const maxFill = 1 << 26
 
-// Standardize returns p with its numeric columns divided by their standard deviation
-// and, with center, less their mean. A column is numeric when it holds a value other
-// than 0 and 1. Rows count by their weight, absent entries are zeros. The prior of the
-// new problem is that of p: it now speaks of the standardised columns, which on the
-// original scale is a Gaussian prior too, in which centring correlates the intercept
-// with the other weights. p is not changed.
-//
-// Left as they are: columns without spread, and features of the fit that p continues,
-// whose beliefs speak of the original scale. Centring needs an intercept that is to be
-// learnt; it is not done for a continued one, nor for columns whose zeros would become
-// more than 2^26 entries. Note says so.
+// Standardize returns X with its numeric columns divided by their standard deviation and,
+// with center, less their mean, which column 0 takes up. A column is numeric when it
+// holds a value other than 0 and 1. Rows count by their weight (nil = 1), absent entries
+// are zeros. Columns without spread and those of which fixed says so are left as they
+// are, and those whose zeros would become more than 2^26 entries are not centred, which
+// Note says. c is not changed.
 //
 // Cost: O(nnz) and a copy of the values, n entries for each centred column.
-func (p *Problem) Standardize(center bool) (*Problem, *Scaling) {
-	s := &Scaling{Scale: make([]float64, p.P), Shift: make([]float64, p.P)}
-	numeric := make([]bool, p.P)
-	sum, seen, squares := make([]float64, p.P), make([]float64, p.P), make([]float64, p.P)
-	count := make([]int, p.P)
-	total := 0.0
-	weight := func(i int) float64 {
-		if p.Weight != nil {
-			return p.Weight[i]
+func (c *Columns) Standardize(weight []float64, fixed func(j int) bool, center bool) (Columns, *Scaling) {
+	s := &Scaling{Scale: make([]float64, c.P), Shift: make([]float64, c.P)}
+	// visit calls f with the entries of every row in order; of whole rows each processor
+	// has its own columns.
+	visit := func(f func(w float64, col []uint32, val []float64)) {
+		part := func(lo, hi int) {
+			w := 1.0
+			for i := range c.N {
+				c.Stop.Row(i)
+				if weight != nil {
+					w = weight[i]
+				}
+				col, val := c.Entries(i)
+				if c.whole() {
+					col, val = col[lo:hi], val[lo:hi]
+				}
+				f(w, col, val)
+			}
 		}
-		return 1
+		if c.whole() {
+			c.Parallel(c.P, len(c.Val), part)
+		} else {
+			part(0, c.P)
+		}
 	}
-	for i := range p.N {
-		w := weight(i)
-		total += w
-		col, val := p.Entries(i)
+	numeric := make([]bool, c.P)
+	sum, seen, squares := make([]float64, c.P), make([]float64, c.P), make([]float64, c.P)
+	count := make([]int, c.P)
+	visit(func(w float64, col []uint32, val []float64) {
 		for k, j := range col {
 			x := val[k]
 			numeric[j] = numeric[j] || x != 0 && x != 1
@@ -55,11 +64,12 @@ func (p *Problem) Standardize(center bool) (*Problem, *Scaling) {
 			seen[j] += w
 			count[j]++
 		}
-	}
-	started := map[string]bool{}
-	if p.Start != nil {
-		for _, b := range p.Start.Beliefs {
-			started[b.Feature] = true
+	})
+	total := float64(c.N)
+	if weight != nil {
+		total = 0
+		for _, w := range weight {
+			total += w
 		}
 	}
 	mean := sum
@@ -69,22 +79,16 @@ func (p *Problem) Standardize(center bool) (*Problem, *Scaling) {
 		}
 		squares[j] = (total - seen[j]) * mean[j] * mean[j]
 	}
-	for i := range p.N {
-		w := weight(i)
-		col, val := p.Entries(i)
+	visit(func(w float64, col []uint32, val []float64) {
 		for k, j := range col {
 			d := val[k] - mean[j]
 			squares[j] += w * d * d
 		}
-	}
-	if center && (p.P == 0 || p.Name(0) != Intercept || started[Intercept]) {
-		center = false
-		s.Note = "standardize scales the features but does not centre them, for there is no new intercept to take up their means"
-	}
+	})
 	fill, unfilled := 0, 0
-	for j := range p.P {
+	for j := range c.P {
 		s.Scale[j] = 1
-		if !numeric[j] || started[p.Name(j)] {
+		if !numeric[j] || fixed(j) {
 			continue
 		}
 		sd := math.Sqrt(squares[j] / total)
@@ -96,7 +100,7 @@ func (p *Problem) Standardize(center bool) (*Problem, *Scaling) {
 		if !center {
 			continue
 		}
-		if missing := p.N - count[j]; fill+missing > maxFill {
+		if missing := c.N - count[j]; fill+missing > maxFill {
 			unfilled++
 			continue
 		} else {
@@ -108,44 +112,56 @@ func (p *Problem) Standardize(center bool) (*Problem, *Scaling) {
 	if unfilled > 0 {
 		s.Note = "standardize scales the sparse features but does not centre them, for that would fill in their zeros"
 	}
-	q := *p
-	q.x = nil
-	q.Val = make([]float64, 0, len(p.Val)+fill)
+	return c.scaled(s, fill), s
+}
+
+// scaled is X on the new scale, which has so many entries more.
+func (c *Columns) scaled(s *Scaling, fill int) Columns {
+	q := *c
+	q.block = nil
 	if fill == 0 {
-		for k, x := range p.Val {
-			j := p.Col[k]
-			q.Val = append(q.Val, (x-s.Shift[j])/s.Scale[j])
-		}
-		return &q, s
+		q.Val = stop.Make[float64](c.Stop, len(c.Val))
+		c.Parallel(c.N, len(c.Val), func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				c.Stop.Row(i)
+				col, val := c.Entries(i)
+				_, to := q.Entries(i)
+				for k, j := range col {
+					to[k] = (val[k] - s.Shift[j]) / s.Scale[j]
+				}
+			}
+		})
+		return q
 	}
-	q.Row, q.Col = make([]int, 1, p.N+1), make([]uint32, 0, len(p.Val)+fill)
+	q.Val = make([]float64, 0, len(c.Val)+fill)
+	q.Row, q.Col = make([]int, 1, c.N+1), make([]uint32, 0, len(c.Val)+fill)
 	var centred []uint32
-	for j, c := range s.Shift {
-		if c != 0 {
+	for j, x := range s.Shift {
+		if x != 0 {
 			centred = append(centred, uint32(j))
 		}
 	}
-	for i := range p.N {
-		p.Stop.Row(i)
-		col, val := p.Entries(i)
-		c := 0
+	for i := range c.N {
+		c.Stop.Row(i)
+		col, val := c.Entries(i)
+		next := 0
 		absent := func(before uint32) {
-			for ; c < len(centred) && centred[c] < before; c++ {
-				j := centred[c]
+			for ; next < len(centred) && centred[next] < before; next++ {
+				j := centred[next]
 				q.Col, q.Val = append(q.Col, j), append(q.Val, -s.Shift[j]/s.Scale[j])
 			}
 		}
 		for k, j := range col {
 			absent(j)
-			if c < len(centred) && centred[c] == j {
-				c++
+			if next < len(centred) && centred[next] == j {
+				next++
 			}
 			q.Col, q.Val = append(q.Col, j), append(q.Val, (val[k]-s.Shift[j])/s.Scale[j])
 		}
-		absent(uint32(p.P))
+		absent(uint32(c.P))
 		q.Row = append(q.Row, len(q.Col))
 	}
-	return &q, s
+	return q
 }
 
 // To sets dst to the weights of the standardised columns whose predictor is that of w.

@@ -1,0 +1,461 @@
+// Package design is the columns of a problem: X, its products with weights, with rows and
+// with itself, and its standardising. Every batch engine multiplies by it.
+package design
+
+import (
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/stop"
+)
+
+const (
+	// A weighted Gram matrix of a sparse row costs nnz² scattered additions, of a
+	// dense one p² in vector registers, about thirty times as fast: they break even
+	// where a sixth of the entries is there.
+	denseShare = 1.0 / 6
+	// Work below this number of entries is not worth a second goroutine.
+	parallelFrom = 1 << 15
+	// Rows are summed in blocks of this many, in order, whatever the processors.
+	sumRows = 4096
+)
+
+// Columns are X, n rows of p columns, in row-compressed form and, where it has enough
+// entries, as a dense block besides. Products are functions of X alone: each result is
+// computed by one goroutine, in row order.
+type Columns struct {
+	N, P int
+
+	Row []int    // n+1 offsets
+	Col []uint32 // columns, ascending in each row
+	Val []float64
+	all []uint32 // 0, 1, ..., p-1 where every row has all columns and Row and Col are nil
+
+	// Stop ends long products with the panic of Stop.Check; nil = never.
+	Stop *stop.Stop
+
+	block *dense.Matrix // X, nil where it stays sparse
+}
+
+// Dense is the columns of a dense matrix, known by its products alone: it has no entries.
+func Dense(x *dense.Matrix) *Columns {
+	return &Columns{N: x.Rows, P: x.Cols, Stop: x.Stop, block: x}
+}
+
+// Whole is the columns of a dense matrix, which is kept and has no gap between its rows.
+func Whole(x *dense.Matrix) Columns {
+	c := Columns{N: x.Rows, P: x.Cols, Val: x.Data, Stop: x.Stop, all: make([]uint32, x.Cols), block: x}
+	for j := range c.all {
+		c.all[j] = uint32(j)
+	}
+	return c
+}
+
+// Tail is X without its first skip columns. Sparse ones are copied.
+func (c *Columns) Tail(skip int) *Columns {
+	if skip == 0 {
+		return c
+	}
+	if c.block != nil {
+		return Dense(c.block.Slice(0, c.N, skip, c.P))
+	}
+	t := &Columns{N: c.N, P: c.P - skip, Stop: c.Stop, Row: make([]int, 1, c.N+1)}
+	for i := range c.N {
+		c.Stop.Row(i)
+		col, val := c.Entries(i)
+		for k, j := range col {
+			if int(j) >= skip {
+				t.Col, t.Val = append(t.Col, j-uint32(skip)), append(t.Val, val[k])
+			}
+		}
+		t.Row = append(t.Row, len(t.Col))
+	}
+	return t
+}
+
+// Under is X, its entries shared, with products that s can end.
+func (c Columns) Under(s *stop.Stop) Columns {
+	c.Stop = s
+	if c.block != nil {
+		x := *c.block
+		x.Stop = s
+		c.block = &x
+	}
+	return c
+}
+
+// Entries are the columns and values of row i.
+func (c *Columns) Entries(i int) ([]uint32, []float64) {
+	if c.all != nil {
+		return c.all, c.Val[i*c.P : (i+1)*c.P : (i+1)*c.P]
+	}
+	lo, hi := c.Row[i], c.Row[i+1]
+	return c.Col[lo:hi], c.Val[lo:hi:hi]
+}
+
+// Matrix is a matrix of zeros that the Stop ends operations on.
+func (c *Columns) Matrix(rows, cols int) *dense.Matrix {
+	return dense.NewUnder(c.Stop, rows, cols)
+}
+
+// Density is the share of X's entries that are kept.
+func (c *Columns) Density() float64 {
+	if c.N == 0 || c.P == 0 {
+		return 0
+	}
+	return float64(len(c.Val)) / (float64(c.N) * float64(c.P))
+}
+
+// whole says that every row has all columns: they ascend, and so the values are X.
+func (c *Columns) whole() bool { return len(c.Val) == c.N*c.P }
+
+// Dense is X as a dense n x p matrix, made once; later products use it.
+func (c *Columns) Dense() *dense.Matrix {
+	switch {
+	case c.block != nil:
+	case c.whole():
+		c.block = &dense.Matrix{Rows: c.N, Cols: c.P, Stride: c.P, Data: c.Val, Stop: c.Stop}
+	default:
+		c.block = c.Matrix(c.N, c.P)
+		for i := range c.N {
+			c.Stop.Row(i)
+			row := c.block.Row(i)
+			col, val := c.Entries(i)
+			for k, j := range col {
+				row[j] = val[k]
+			}
+		}
+	}
+	return c.block
+}
+
+// Fill is Dense where products are faster for it, else nil.
+func (c *Columns) Fill() *dense.Matrix {
+	if c.block == nil && c.Density() >= denseShare {
+		c.Dense()
+	}
+	return c.block
+}
+
+// Need is how many numbers Fill adds to the entries.
+func (c *Columns) Need() float64 {
+	if c.whole() || c.Density() < denseShare {
+		return 0
+	}
+	return float64(c.N) * float64(c.P)
+}
+
+// Parallel splits [0, n) into parts where the entries are worth it.
+func (c *Columns) Parallel(n, entries int, f func(lo, hi int)) {
+	if entries < parallelFrom {
+		f(0, n)
+		return
+	}
+	dense.Parallel(n, f)
+}
+
+// Mul sets dst = X w.
+func (c *Columns) Mul(dst, w []float64) { c.Affine(dst, w, nil) }
+
+// Affine sets dst = offset + X w; offset nil is 0.
+func (c *Columns) Affine(dst, w, offset []float64) {
+	if c.block != nil {
+		dense.Gemv(dst, c.block, w)
+		for i, v := range offset {
+			dst[i] += v
+		}
+		return
+	}
+	c.Parallel(c.N, len(c.Val), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			c.Stop.Row(i)
+			s := 0.0
+			if offset != nil {
+				s = offset[i]
+			}
+			col, val := c.Entries(i)
+			for k, j := range col {
+				s += val[k] * w[j]
+			}
+			dst[i] = s
+		}
+	})
+}
+
+// MulT sets dst = Xᵀ r.
+func (c *Columns) MulT(dst, r []float64) {
+	if c.block != nil {
+		dense.GemvT(dst, c.block, r)
+		return
+	}
+	clear(dst)
+	for i, v := range r {
+		c.Stop.Row(i)
+		if v == 0 {
+			continue
+		}
+		col, val := c.Entries(i)
+		for k, j := range col {
+			dst[j] += val[k] * v
+		}
+	}
+}
+
+// MulMat sets dst (n x k) = X m, m p x k.
+func (c *Columns) MulMat(dst, m *dense.Matrix) {
+	dst.Stop = c.Stop
+	if c.block != nil {
+		dense.Mul(dst, c.block, m)
+		return
+	}
+	c.Parallel(c.N, len(c.Val)*m.Cols, func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			c.Stop.Check()
+			row := dst.Row(i)
+			clear(row)
+			col, val := c.Entries(i)
+			for k, j := range col {
+				dense.Axpy(val[k], m.Row(int(j)), row)
+			}
+		}
+	})
+}
+
+// MulTMat sets dst (p x k) = Xᵀ m, m n x k.
+func (c *Columns) MulTMat(dst, m *dense.Matrix) {
+	dst.Stop = c.Stop
+	if c.block != nil {
+		dense.MulTA(dst, c.block, m)
+		return
+	}
+	// Each part has its own columns of the result.
+	c.Parallel(m.Cols, len(c.Val)*m.Cols, func(lo, hi int) {
+		for j := range dst.Rows {
+			clear(dst.Row(j)[lo:hi])
+		}
+		for i := range c.N {
+			c.Stop.Check()
+			from := m.Row(i)[lo:hi]
+			col, val := c.Entries(i)
+			for k, j := range col {
+				dense.Axpy(val[k], from, dst.Row(int(j))[lo:hi])
+			}
+		}
+	})
+}
+
+// gramRows is how many rows of a dense X go into GramMat at once.
+const gramRows = 2048
+
+// GramMat sets dst (p x k) = Xᵀ diag(w) X m, without a matrix of n rows.
+func (c *Columns) GramMat(dst, m *dense.Matrix, w []float64) {
+	dst.Stop = c.Stop
+	if c.block != nil {
+		xm := dense.New(min(gramRows, c.N), m.Cols)
+		for i := range dst.Rows {
+			clear(dst.Row(i))
+		}
+		for lo := 0; lo < c.N; lo += gramRows {
+			c.Stop.Check()
+			hi := min(lo+gramRows, c.N)
+			x, part := c.block.Slice(lo, hi, 0, c.P), xm.Slice(0, hi-lo, 0, m.Cols)
+			dense.Mul(part, x, m)
+			dense.ScaleRows(part, w[lo:hi])
+			dense.Gemm(dst, 1, x, true, part, false, 1)
+		}
+		return
+	}
+	// Each part has its own columns.
+	c.Parallel(m.Cols, len(c.Val)*m.Cols, func(lo, hi int) {
+		for j := range dst.Rows {
+			clear(dst.Row(j)[lo:hi])
+		}
+		s := make([]float64, hi-lo)
+		for i, wi := range w {
+			c.Stop.Check()
+			if wi == 0 {
+				continue
+			}
+			clear(s)
+			col, val := c.Entries(i)
+			for k, j := range col {
+				dense.Axpy(val[k], m.Row(int(j))[lo:hi], s)
+			}
+			for k, j := range col {
+				dense.Axpy(wi*val[k], s, dst.Row(int(j))[lo:hi])
+			}
+		}
+	})
+}
+
+// Gram sets dst = Xᵀ diag(w) X, both triangles.
+func (c *Columns) Gram(dst *dense.Matrix, w []float64) {
+	dst.Stop = c.Stop
+	if c.block != nil {
+		dense.Gram(dst, c.block, w)
+		return
+	}
+	work := 0
+	for i := range c.N {
+		c.Stop.Check()
+		col, _ := c.Entries(i)
+		work += len(col) * len(col)
+	}
+	// Each part has its own rows of the result and meets all rows of X.
+	c.Parallel(c.P, work, func(lo, hi int) {
+		for j := lo; j < hi; j++ {
+			clear(dst.Row(j))
+		}
+		for i, wi := range w {
+			c.Stop.Check()
+			if wi == 0 {
+				continue
+			}
+			col, val := c.Entries(i)
+			for a, j := range col {
+				if int(j) < lo {
+					continue
+				}
+				if int(j) >= hi {
+					break
+				}
+				row, v := dst.Row(int(j)), wi*val[a]
+				for b, k := range col[:a+1] {
+					row[k] += v * val[b]
+				}
+			}
+		}
+	})
+	dense.Mirror(dst)
+}
+
+// Squares sets dst_j = Σ_i w_i x_ij².
+func (c *Columns) Squares(dst, w []float64) {
+	clear(dst)
+	for i, wi := range w {
+		c.Stop.Row(i)
+		col, val := c.Entries(i)
+		for k, j := range col {
+			dst[j] += wi * val[k] * val[k]
+		}
+	}
+}
+
+// Kernel scatters up to 64 rows of X at once, fewer where p is large: the panel stays
+// below 32 MB.
+const (
+	widePanel   = 64
+	panelMemory = 1 << 22
+)
+
+// Kernel sets dst (n x n) = X diag(v) Xᵀ, both triangles.
+func (c *Columns) Kernel(dst *dense.Matrix, v []float64) {
+	dst.Stop = c.Stop
+	if c.block != nil {
+		dense.GramT(dst, c.block, v)
+		return
+	}
+	wide := min(max(panelMemory/max(c.P, 1), 4), widePanel)
+	panel := dense.New(c.P, wide)
+	for lo := 0; lo < c.N; lo += wide {
+		c.Stop.Check()
+		hi := min(lo+wide, c.N)
+		for i := lo; i < hi; i++ {
+			c.Stop.Check()
+			col, val := c.Entries(i)
+			for k, j := range col {
+				panel.Row(int(j))[i-lo] = val[k] * v[j]
+			}
+		}
+		c.Parallel(c.N-lo, len(c.Val)/max(c.N, 1)*(c.N-lo)*wide, func(a, b int) {
+			for i := lo + a; i < lo+b; i++ {
+				row := dst.Row(i)[lo:hi]
+				clear(row)
+				col, val := c.Entries(i)
+				for k, j := range col {
+					dense.Axpy(val[k], panel.Row(int(j))[:hi-lo], row)
+				}
+			}
+		})
+		for i := lo; i < hi; i++ {
+			c.Stop.Check()
+			col, _ := c.Entries(i)
+			for _, j := range col {
+				panel.Row(int(j))[i-lo] = 0
+			}
+		}
+	}
+	dense.Mirror(dst)
+}
+
+// Sum adds up f over the rows: in blocks, each in order, the blocks in order.
+func (c *Columns) Sum(perRow int, f func(lo, hi int) float64) float64 {
+	blocks := (c.N + sumRows - 1) / sumRows
+	part := make([]float64, blocks)
+	c.Parallel(blocks, c.N*perRow, func(lo, hi int) {
+		for b := lo; b < hi; b++ {
+			c.Stop.Check()
+			part[b] = f(b*sumRows, min((b+1)*sumRows, c.N))
+		}
+	})
+	s := 0.0
+	for _, v := range part {
+		s += v
+	}
+	return s
+}
+
+// BlockGram sets dst to XᵀWX for the columns that have a place in dst, -1 for none;
+// places rise with the columns.
+func (c *Columns) BlockGram(dst *dense.Matrix, place []int, w []float64) {
+	dst.Stop = c.Stop
+	for a := range dst.Rows {
+		clear(dst.Row(a))
+	}
+	var at []int
+	var x []float64
+	for i, wi := range w {
+		c.Stop.Check()
+		col, val := c.Entries(i)
+		at, x = at[:0], x[:0]
+		for k, j := range col {
+			if place[j] >= 0 {
+				at, x = append(at, place[j]), append(x, val[k])
+			}
+		}
+		for a, r := range at {
+			row, v := dst.Row(r), wi*x[a]
+			for b, k := range at[:a+1] {
+				row[k] += v * x[b]
+			}
+		}
+	}
+	dense.Mirror(dst)
+}
+
+// Spread sets dst to the variances of the predictors under g.
+func (c *Columns) Spread(dst []float64, g *gauss.Normal) {
+	if c.block != nil && g.Form == gauss.Full {
+		const block = 1024
+		buf := dense.New(min(block, c.N), c.P)
+		for lo := 0; lo < c.N; lo += block {
+			c.Stop.Check()
+			hi := min(lo+block, c.N)
+			xl := buf.Slice(0, hi-lo, 0, c.P)
+			dense.Mul(xl, c.block.Slice(lo, hi, 0, c.P), g.L)
+			for i := lo; i < hi; i++ {
+				c.Stop.Check()
+				r := xl.Row(i - lo)
+				dst[i] = dense.Dot(r, r)
+			}
+		}
+		return
+	}
+	c.Parallel(c.N, len(c.Val)*(1+c.P/8), func(lo, hi int) {
+		var scratch []float64
+		for i := lo; i < hi; i++ {
+			c.Stop.Check()
+			col, val := c.Entries(i)
+			_, dst[i] = g.Linear(col, val, &scratch)
+		}
+	})
+}

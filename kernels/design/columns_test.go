@@ -1,0 +1,155 @@
+package design_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/design"
+	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/kerneltest"
+)
+
+var tight = kerneltest.Tol{Rel: 1e-11, Abs: 1e-11}
+
+// random is sparse columns with a third of the entries.
+func random(rng *rand.Rand, n, p int) design.Columns {
+	c := design.Columns{N: n, P: p, Row: []int{0}}
+	for range n {
+		for j := range p {
+			if rng.IntN(3) == 0 {
+				c.Col, c.Val = append(c.Col, uint32(j)), append(c.Val, rng.NormFloat64())
+			}
+		}
+		c.Row = append(c.Row, len(c.Col))
+	}
+	return c
+}
+
+func normals(rng *rand.Rand, n, p int) *dense.Matrix {
+	m := dense.New(n, p)
+	for i := range m.Data {
+		m.Data[i] = rng.NormFloat64()
+	}
+	return m
+}
+
+func same(t *testing.T, what string, a, b *dense.Matrix) {
+	t.Helper()
+	for i := range b.Rows {
+		for j, v := range b.Row(i) {
+			if !kerneltest.Close(t, fmt.Sprintf("%s (%d, %d)", what, i, j), a.At(i, j), v, tight) {
+				return
+			}
+		}
+	}
+}
+
+// Every product, sparse and dense, small and in parallel, is that of the definition.
+func TestProducts(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for _, shape := range [][2]int{{7, 5}, {200, 90}, {90, 200}} {
+		n, d := shape[0], shape[1]
+		sparse := random(rng, n, d)
+		filled := sparse
+		x := filled.Dense()
+		whole := design.Whole(x.Clone())
+		w, v, r := normals(rng, 1, n).Data, normals(rng, 1, d).Data, normals(rng, d, 9)
+		for _, e := range []*design.Columns{&sparse, &filled, &whole} {
+			got, want := dense.New(1, n), dense.New(1, n)
+			e.Mul(got.Data, v)
+			dense.Gemv(want.Data, x, v)
+			same(t, "Mul", got, want)
+			got, want = dense.New(1, d), dense.New(1, d)
+			e.MulT(got.Data, w)
+			dense.GemvT(want.Data, x, w)
+			same(t, "MulT", got, want)
+			for i := range n {
+				for j, a := range x.Row(i) {
+					if i == 0 {
+						want.Data[j] = 0
+					}
+					want.Data[j] += w[i] * a * a
+				}
+			}
+			e.Squares(got.Data, w)
+			same(t, "Squares", got, want)
+			got, want = dense.New(n, 9), dense.New(n, 9)
+			e.MulMat(got, r)
+			dense.Mul(want, x, r)
+			same(t, "MulMat", got, want)
+			back, wantBack := dense.New(d, 9), dense.New(d, 9)
+			e.MulTMat(back, want)
+			dense.MulTA(wantBack, x, want)
+			same(t, "MulTMat", back, wantBack)
+			e.GramMat(back, r, w)
+			dense.Mul(got, x, r)
+			dense.ScaleRows(got, w)
+			dense.MulTA(wantBack, x, got)
+			same(t, "GramMat", back, wantBack)
+			got, want = dense.New(d, d), dense.New(d, d)
+			e.Gram(got, w)
+			wx := x.Clone()
+			dense.ScaleRows(wx, w)
+			dense.MulTA(want, x, wx)
+			same(t, "Gram", got, want)
+			place := make([]int, d)
+			for j := range place {
+				place[j] = -1
+			}
+			place[1], place[d-1] = 0, 1
+			block := dense.New(2, 2)
+			e.BlockGram(block, place, w)
+			same(t, "BlockGram", block, &dense.Matrix{Rows: 2, Cols: 2, Stride: 2, Data: []float64{want.At(1, 1), want.At(1, d-1), want.At(d-1, 1), want.At(d-1, d-1)}})
+			got, want = dense.New(n, n), dense.New(n, n)
+			e.Kernel(got, v)
+			xt := x.T()
+			xs := xt.Clone()
+			dense.ScaleRows(xs, v)
+			dense.MulTA(want, xt, xs)
+			same(t, "Kernel", got, want)
+			l := normals(rng, d, d)
+			for i := range d {
+				clear(l.Row(i)[i+1:])
+				l.Row(i)[i] = 1
+			}
+			cov, xc := dense.New(d, d), dense.New(n, d)
+			dense.MulTB(cov, l, l)
+			dense.Mul(xc, x, cov)
+			spread := dense.New(1, n)
+			e.Spread(spread.Data, gauss.NewFull(v, l))
+			wantSpread := dense.New(1, n)
+			for i := range n {
+				wantSpread.Data[i] = dense.Dot(xc.Row(i), x.Row(i))
+			}
+			same(t, "Spread", spread, wantSpread)
+			total := e.Sum(1<<20, func(lo, hi int) float64 { return float64(hi - lo) })
+			if total != float64(n) {
+				t.Errorf("Sum met %v rows of %d", total, n)
+			}
+		}
+	}
+}
+
+// Tail leaves the first columns out, and whole rows need no list of columns.
+func TestTail(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 1))
+	c := random(rng, 30, 9)
+	filled := c
+	want := filled.Dense().Slice(0, 30, 2, 9)
+	same(t, "sparse tail", c.Tail(2).Dense(), want)
+	same(t, "dense tail", filled.Tail(2).Dense(), want)
+	whole := design.Whole(want.Clone())
+	if whole.Need() != 0 {
+		t.Errorf("whole rows need %v more numbers", whole.Need())
+	}
+	for i := range whole.N {
+		col, val := whole.Entries(i)
+		for k, j := range col {
+			if val[k] != want.At(i, int(j)) {
+				t.Fatalf("entry (%d, %d) is %v, want %v", i, j, val[k], want.At(i, int(j)))
+			}
+		}
+	}
+}
