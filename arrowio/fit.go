@@ -139,10 +139,7 @@ func newFitter(s *arrow.Schema, job Job) (f *Fitter, err error) {
 	if job.Features == "" && len(job.Terms) == 0 {
 		return nil, errors.New("the job names no features")
 	}
-	l := job.Model.Lik
-	if l == nil {
-		return nil, errors.New("the job's model has no likelihood")
-	}
+	l := f.job.Model.Complete().Lik
 	if (l.Family() == "binomial") != (job.Trials != "") {
 		return nil, fmt.Errorf("the family is %s and the column of trials %q; binomial needs one, others have none", l.Family(), job.Trials)
 	}

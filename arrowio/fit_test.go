@@ -30,7 +30,7 @@ func model(t testing.TB, link string) kernels.Model {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return kernels.Model{Lik: l, Prior: kernels.DefaultPrior, Intercept: true, MaxFeatures: 1000}
+	return kernels.Model{Lik: l, Prior: kernels.DefaultPrior, MaxFeatures: 1000}
 }
 
 // col is one column as JSON.
@@ -245,7 +245,6 @@ func TestJobErrors(t *testing.T) {
 		{"column x is float64; allowed: a struct", func(j *Job) { j.Features = "x" }},
 		{"no features", func(j *Job) { j.Terms = nil }},
 		{"no response", func(j *Job) { j.Y = "" }},
-		{"no likelihood", func(j *Job) { j.Model.Lik = nil }},
 		{"column of trials", func(j *Job) { j.Trials = "x" }},
 		{`method = "nope"; allowed: adf`, func(j *Job) { j.Method = "nope" }},
 		{"group: no column g", func(j *Job) { j.Group = []string{"g"} }},
@@ -368,7 +367,7 @@ func tryIPC(path string) error {
 			terms = append(terms, Term{f.Name})
 		}
 	}
-	_, err = Fit(context.Background(), r, Job{Y: y, Terms: terms, Model: kernels.Model{Lik: l, Prior: kernels.DefaultPrior, Intercept: true, MaxFeatures: 1000}})
+	_, err = Fit(context.Background(), r, Job{Y: y, Terms: terms, Model: kernels.Model{Lik: l, Prior: kernels.DefaultPrior, MaxFeatures: 1000}})
 	return err
 }
 

@@ -206,7 +206,7 @@ func readMeta(keys, values []string) (*kernels.Fit, error) {
 		Shape: r.optional("shape"), Dispersion: r.float("dispersion"),
 		Intercept: r.bool("intercept"),
 		Prior: kernels.Prior{Mean: r.float("prior_mean"), Variance: r.float("prior_variance"),
-			InterceptVariance: r.float("prior_intercept_variance")},
+			InterceptVariance: r.float("prior_intercept_variance")}.Literal(),
 		Time: r.optional("time"),
 		N:    r.integer("n", kernels.MaxCount), Skipped: r.integer("n_skipped", kernels.MaxCount),
 		LogEvidence: r.float("log_evidence"),
@@ -256,7 +256,7 @@ func plain(o *Options, beliefs []kernels.Belief) (*kernels.Fit, error) {
 		f.Dispersion = o.Dispersion
 	}
 	if o.Prior != nil {
-		f.Prior = *o.Prior
+		f.Prior = o.Prior.Complete()
 	}
 	if o.Intercept != nil {
 		f.Intercept = *o.Intercept

@@ -1,7 +1,8 @@
 package kernels
 
 // Batch is a block of rows in columnar, row-compressed form. Producers may reuse
-// its memory between calls; engines keep nothing of it.
+// its memory between calls; engines keep nothing of it. The zero Batch has no rows
+// and takes some: Add their entries, EndRow each, and append its scalars.
 type Batch struct {
 	// Row has n+1 offsets: row i owns entries Row[i] to Row[i+1].
 	Row []int
@@ -78,12 +79,23 @@ func (b *Batch) Add(feature uint32, value float64) {
 }
 
 // EndRow closes the open row.
-func (b *Batch) EndRow() { b.Row = append(b.Row, len(b.Feature)) }
+func (b *Batch) EndRow() {
+	b.open()
+	b.Row = append(b.Row, len(b.Feature))
+}
+
+// open is where the open row begins.
+func (b *Batch) open() int {
+	if len(b.Row) == 0 {
+		b.Row = append(b.Row, 0)
+	}
+	return b.Row[len(b.Row)-1]
+}
 
 // SumDuplicates adds up equal features of the open row: in a factorised belief
 // two entries of one weight would count its variance twice.
 func (b *Batch) SumDuplicates(s *Scratch) {
-	lo := b.Row[len(b.Row)-1]
+	lo := b.open()
 	f, v := b.Feature[lo:], b.Value[lo:]
 	if len(f) < 2 {
 		return

@@ -16,18 +16,36 @@ type Belief struct {
 	Weight
 }
 
-// Prior is what a weight without data has.
+// Prior is what a weight without data has. The zero Prior is DefaultPrior.
 type Prior struct {
 	Mean              float64 // of every weight
-	Variance          float64 // of every weight but the intercept
-	InterceptVariance float64
+	Variance          float64 // of every weight but the intercept; 0 is 1 unless Known
+	InterceptVariance float64 // 0 is 10 unless Known
+	// Known says that a variance of 0 is meant: a weight known to be at Mean.
+	Known bool
 }
 
 // DefaultPrior is N(0, 1), for the intercept N(0, 10).
 var DefaultPrior = Prior{Mean: 0, Variance: 1, InterceptVariance: 10}
 
+// Complete is p with the variances that its zeros stand for.
+func (p Prior) Complete() Prior {
+	if !p.Known {
+		p.Variance = Or(p.Variance, DefaultPrior.Variance)
+		p.InterceptVariance = Or(p.InterceptVariance, DefaultPrior.InterceptVariance)
+	}
+	return p
+}
+
+// Literal is the prior of these numbers as they stand, zeros too.
+func (p Prior) Literal() Prior {
+	p.Known = p.Variance == 0 || p.InterceptVariance == 0
+	return p
+}
+
 // Of is the prior of a feature by name.
 func (p Prior) Of(name []byte) Weight {
+	p = p.Complete()
 	if string(name) == Intercept {
 		return Weight{p.Mean, p.InterceptVariance}
 	}

@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -10,16 +11,20 @@ import (
 
 // Model is what a fit is asked for: the observation model, the prior, drift, and
 // the options of its engine. All states of one fit share it; nobody changes it.
+//
+// The zero Model is logistic regression with an intercept under DefaultPrior.
 type Model struct {
+	// Lik is the likelihood, nil for that of Start, or bernoulli with logit. Fits with
+	// classes do not use it.
 	Lik lik.Likelihood
 	// Params are the parameters Lik was made with: engines that learn one of
 	// them make a new Lik from Params.
 	Params lik.Params
 
 	Prior       Prior
-	Intercept   bool
-	HashBits    int
-	MaxFeatures int
+	NoIntercept bool // leaves out the feature Intercept, which is 1 in every row
+	HashBits    int  // bounds the dictionary to 2^HashBits slots; 0 = none
+	MaxFeatures int  // an error beyond it; 0 = no limit
 
 	// Priors are the priors of single features by name; others have Prior.
 	Priors []Belief
@@ -42,13 +47,51 @@ type Model struct {
 	Options Options
 }
 
+// Complete is m with what its zero values stand for; m itself where it has no such,
+// and for nil the default model.
+func (m *Model) Complete() *Model {
+	if m == nil {
+		m = new(Model)
+	}
+	if m.Lik != nil && m.Prior == m.Prior.Complete() {
+		return m
+	}
+	c := *m
+	if f := m.Start; f != nil && len(f.Classes) == 0 {
+		if l, err := f.Likelihood(); m.Lik == nil && err == nil {
+			c.Lik = l
+			c.Params.Dispersion = f.Dispersion
+			if !math.IsNaN(f.Shape) {
+				c.Params.Shape = f.Shape
+			}
+		}
+		if m.Prior == (Prior{}) {
+			c.Prior = f.Prior
+		}
+	}
+	if c.Lik == nil {
+		c.Lik = logit
+	}
+	c.Prior = c.Prior.Complete()
+	return &c
+}
+
+// logit is the likelihood of a model that names none.
+var logit = func() lik.Likelihood {
+	l, err := lik.New("", "", lik.Params{})
+	if err != nil {
+		panic(err) // the first family of the list
+	}
+	return l
+}()
+
 // Agrees says whether two models have equal options, so that their fits may be
 // merged.
 func (m *Model) Agrees(o *Model) bool {
 	likes := func(a, b lik.Likelihood) bool {
 		return a == nil && b == nil || a != nil && b != nil && a.Family() == b.Family() && a.Link() == b.Link()
 	}
-	return likes(m.Lik, o.Lik) && m.Params == o.Params && m.Prior == o.Prior && m.Intercept == o.Intercept && m.HashBits == o.HashBits && m.HasTime == o.HasTime &&
+	return likes(m.Lik, o.Lik) && m.Params == o.Params && m.Prior.Complete() == o.Prior.Complete() && m.NoIntercept == o.NoIntercept && m.HashBits == o.HashBits && m.HasTime == o.HasTime &&
 		m.Noise == o.Noise && m.Forgetting == o.Forgetting && maps.Equal(m.NoiseBy, o.NoiseBy) && slices.Equal(m.Priors, o.Priors) &&
 		(m.Start == nil) == (o.Start == nil) && slices.Equal(m.At, o.At) && m.Options == o.Options
 }

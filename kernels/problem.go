@@ -101,7 +101,7 @@ func (m *Model) startOf(d *Dict) (prior []Weight, named int) {
 	for id := range prior {
 		prior[id] = Weight{m.Prior.Mean, m.Prior.Variance}
 	}
-	if m.Intercept {
+	if !m.NoIntercept {
 		prior[0] = Weight{m.Prior.Mean, m.Prior.InterceptVariance}
 		named = 1
 	}
@@ -554,7 +554,7 @@ func (p *Problem) setPosterior(f *Fit, post *gauss.Normal) {
 // NewFit is a fit with what the model says and the counts of Start.
 func (m *Model) NewFit(method string) *Fit {
 	f := &Fit{
-		Method: method, Intercept: m.Intercept, HashBits: m.HashBits, Prior: m.Prior, Time: math.NaN(),
+		Method: method, Intercept: !m.NoIntercept, HashBits: m.HashBits, Prior: m.Prior, Time: math.NaN(),
 		Shape: math.NaN(), Dispersion: 1, Iterations: 1, Converged: true, Status: "ok",
 	}
 	if m.Lik != nil {

@@ -15,7 +15,7 @@ func add(t *testing.T, r *kernels.Rows, y, offset, at float64, x map[string]floa
 	t.Helper()
 	var b kernels.Batch
 	b.Reset()
-	if r.Model.Intercept {
+	if !r.Model.NoIntercept {
 		b.Add(0, 1)
 	}
 	for _, n := range names {
@@ -35,7 +35,7 @@ func add(t *testing.T, r *kernels.Rows, y, offset, at float64, x map[string]floa
 // Columns come in belief order, rows in time order, known weights as offset.
 func TestProblemLayout(t *testing.T) {
 	l, _ := lik.New("gaussian", "", lik.Params{Dispersion: 1})
-	m := &kernels.Model{Lik: l, Prior: kernels.DefaultPrior, Intercept: true, HasTime: true,
+	m := &kernels.Model{Lik: l, Prior: kernels.DefaultPrior, HasTime: true,
 		Priors: []kernels.Belief{{Feature: "known", Weight: kernels.Weight{Mean: 2}}, {Feature: "b=1", Weight: kernels.Weight{Mean: 1, Variance: 3}}}}
 	r, err := kernels.NewRows(m)
 	if err != nil {
@@ -118,7 +118,7 @@ func mustRows(t *testing.T, m *kernels.Model) *kernels.Rows {
 // in between and known weights on the way.
 func TestCovarianceRoundTrip(t *testing.T) {
 	l, _ := lik.New("gaussian", "", lik.Params{Dispersion: 1})
-	m := &kernels.Model{Lik: l, Prior: kernels.Prior{Variance: 2, InterceptVariance: 5}, Intercept: true,
+	m := &kernels.Model{Lik: l, Prior: kernels.Prior{Variance: 2, InterceptVariance: 5},
 		Priors: []kernels.Belief{{Feature: "k", Weight: kernels.Weight{Mean: 1}}}}
 	r := mustRows(t, m)
 	add(t, r, 1, 0, 0, map[string]float64{"b": 1, "d": 2}, "d", "b")

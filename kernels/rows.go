@@ -63,18 +63,28 @@ type chunk struct {
 	sealed bool     // others have it too: nothing is appended
 }
 
-// NewRows returns rows without any, with the features that the model names.
+// NewRows returns rows without any, with the features that the model names; nil is
+// the default model.
 // Errors: more of them than MaxFeatures.
 func NewRows(m *Model) (*Rows, error) {
-	r := &Rows{Model: m}
-	return r, m.Name(&r.Dict)
+	r := &Rows{Model: m.Complete()}
+	return r, r.Model.Name(&r.Dict)
+}
+
+// NewLabelledRows is NewRows for responses that are numbers of classes, not of a
+// likelihood: none is outside its support.
+func NewLabelledRows(m *Model) (*Rows, error) {
+	own := *m.Complete()
+	own.Lik = nil
+	r := &Rows{Model: &own}
+	return r, own.Name(&r.Dict)
 }
 
 // Name adds the features that the model names to an empty dictionary: the
 // intercept first, then those of Priors and Start.
 func (m *Model) Name(d *Dict) error {
 	d.HashBits, d.Max = m.HashBits, m.MaxFeatures
-	if m.Intercept {
+	if !m.NoIntercept {
 		if _, err := d.AddRaw(Intercept); err != nil {
 			return err
 		}

@@ -19,9 +19,9 @@ func TestRowsShareChunks(t *testing.T) {
 		want []string // each row as text
 	}
 	rapid.Check(t, func(rt *rapid.T) {
-		m := &kernels.Model{Intercept: true}
+		m := &kernels.Model{}
 		fresh := func() *kept {
-			r, err := kernels.NewRows(m)
+			r, err := kernels.NewLabelledRows(m)
 			if err != nil {
 				rt.Fatal(err)
 			}

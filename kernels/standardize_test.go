@@ -15,7 +15,7 @@ import (
 func scaledProblem(t *testing.T, rng *rand.Rand, intercept bool) *kernels.Problem {
 	t.Helper()
 	l, _ := lik.New("gaussian", "", lik.Params{Dispersion: 1})
-	m := &kernels.Model{Lik: l, Prior: kernels.DefaultPrior, Intercept: intercept}
+	m := &kernels.Model{Lik: l, Prior: kernels.DefaultPrior, NoIntercept: !intercept}
 	r := mustRows(t, m)
 	var b kernels.Batch
 	b.Reset()

@@ -427,7 +427,7 @@ func (r *fitReader) fields(i int) (f *kernels.Fit, err error) {
 	same(&f.Link, r.link, i)
 	f.Dispersion = numberOr(r.dispersion, i, 1)
 	f.Intercept = r.intercept.Bool(i)
-	f.Prior = kernels.Prior{Mean: r.pMean.Float(i), Variance: r.pVar.Float(i), InterceptVariance: r.pInt.Float(i)}
+	f.Prior = kernels.Prior{Mean: r.pMean.Float(i), Variance: r.pVar.Float(i), InterceptVariance: r.pInt.Float(i)}.Literal()
 	f.HashBits, f.LogEvidence = 0, 0
 	keep := func(e error) {
 		if err == nil {

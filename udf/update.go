@@ -217,7 +217,7 @@ func callFromBeliefs(args []capi.Vec, n int, out *capi.Col) error {
 		if err := o.Likelihood(); err != nil {
 			return err
 		}
-		m := kernels.Model{Lik: o.Lik, Prior: o.Prior, Intercept: o.Intercept, HashBits: o.HashBits, Priors: bs}
+		m := kernels.Model{Lik: o.Lik, Prior: o.Prior, NoIntercept: o.NoIntercept, HashBits: o.HashBits, Priors: bs}
 		rows, err := kernels.NewRows(&m)
 		if err != nil {
 			return err

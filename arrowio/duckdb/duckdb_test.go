@@ -42,7 +42,7 @@ func TestThereAndBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	f, err := Fit(ctx, con, "SELECT y, x, day FROM t ORDER BY i", arrowio.Job{Y: "y", Features: "x", Time: "day",
-		Model: kernels.Model{Lik: l, Params: lik.Params{Dispersion: 1}, Prior: kernels.DefaultPrior, Intercept: true, Noise: 0.001}})
+		Model: kernels.Model{Lik: l, Params: lik.Params{Dispersion: 1}, Prior: kernels.DefaultPrior, Noise: 0.001}})
 	if err != nil {
 		t.Fatal(err)
 	}

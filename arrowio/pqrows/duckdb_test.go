@@ -49,7 +49,7 @@ func TestSameAsSQL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	base := kernels.Model{Lik: l, Prior: kernels.DefaultPrior, Intercept: true, MaxFeatures: 1e6, Forgetting: 1}
+	base := kernels.Model{Lik: l, Prior: kernels.DefaultPrior, MaxFeatures: 1e6, Forgetting: 1}
 	one := func(names ...string) (out []arrowio.Term) {
 		for _, n := range names {
 			out = append(out, strings.Split(n, ":"))

@@ -203,7 +203,7 @@ func (d *demo) stream(n int64) error {
 	}
 	var models [2]*adf.State // with drift, without
 	for k, noise := range []float64{d.c.Noise, 0} {
-		if models[k], err = adf.New(&kernels.Model{Lik: l, Prior: kernels.DefaultPrior, Intercept: true, HasTime: true, Noise: noise}); err != nil {
+		if models[k], err = adf.New(&kernels.Model{Lik: l, Prior: kernels.DefaultPrior, HasTime: true, Noise: noise}); err != nil {
 			return err
 		}
 	}

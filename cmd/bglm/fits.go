@@ -250,7 +250,8 @@ func (s *session) loadPlain(table, path string, opts [][2]string) (*fits, error)
 	}
 	o := &arrowio.Options{Family: set.Family, Link: set.Link, Shape: set.Params.Shape, Dispersion: set.Params.Dispersion, Prior: &set.Prior}
 	if set.Given("intercept") {
-		o.Intercept = &set.Intercept
+		intercept := !set.NoIntercept
+		o.Intercept = &intercept
 	}
 	f, kept, err := arrowio.ReadFitFile(path, o)
 	if err != nil {
@@ -348,6 +349,7 @@ func (s *session) fetch(f *fits) (*kernels.Fit, error) {
 	if err != nil {
 		return nil, err
 	}
+	out.Prior = out.Prior.Literal()
 	orNaN := func(v sql.NullFloat64) float64 {
 		if v.Valid {
 			return v.Float64

@@ -148,7 +148,7 @@ func (t *Table) sparse(m *kernels.Model, y []float64) (*kernels.Rows, error) {
 	var b kernels.Batch
 	b.Reset()
 	for i, row := range t.lists {
-		if m.Intercept {
+		if !m.NoIntercept {
 			b.Add(0, 1)
 		}
 		for _, p := range row {
@@ -177,7 +177,7 @@ func denseRows(m *kernels.Model, x [][]float64, y []float64) (*kernels.Rows, err
 	var b kernels.Batch
 	b.Reset()
 	for i, row := range x {
-		if m.Intercept {
+		if !m.NoIntercept {
 			b.Add(0, 1)
 		}
 		for j, v := range row {

@@ -26,7 +26,7 @@ func TestReadTable(t *testing.T) {
 		if d.lists == nil {
 			continue
 		}
-		r, err := d.sparse(&kernels.Model{Prior: kernels.DefaultPrior, Intercept: true}, d.Num("y"))
+		r, err := d.sparse(&kernels.Model{Prior: kernels.DefaultPrior}, d.Num("y"))
 		if err != nil {
 			t.Fatal(err)
 		}

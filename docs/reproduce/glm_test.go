@@ -107,7 +107,7 @@ func TestMaximumLikelihood(t *testing.T) {
 				if standardize && c.file == "longley.csv" {
 					continue // the prior would have to be wider still
 				}
-				m := &kernels.Model{Lik: ok(lik.New(c.family, c.link, lik.Params{Dispersion: 1})), Prior: kernels.Prior{Variance: 1e8, InterceptVariance: 1e10}, Intercept: true}
+				m := &kernels.Model{Lik: ok(lik.New(c.family, c.link, lik.Params{Dispersion: 1})), Prior: kernels.Prior{Variance: 1e8, InterceptVariance: 1e10}}
 				if c.file == "longley.csv" {
 					m.Prior = kernels.Prior{Variance: 1e10, InterceptVariance: 1e16}
 				}

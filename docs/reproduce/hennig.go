@@ -291,7 +291,7 @@ func integral(p *kernels.Problem) float64 {
 }
 
 func evidenceNumbers(*Context) Found {
-	m := &kernels.Model{Lik: ok(lik.New("bernoulli", "probit", lik.Params{})), Prior: kernels.Prior{Variance: 1}}
+	m := &kernels.Model{NoIntercept: true, Lik: ok(lik.New("bernoulli", "probit", lik.Params{})), Prior: kernels.Prior{Variance: 1}}
 	one := dense.New(10, 1)
 	y := make([]float64, 10)
 	for i := range y {
@@ -391,7 +391,7 @@ func counts(*Context) Found {
 		worst = max(worst, math.Abs(-d2*noise/(y*y)-1), math.Abs(d1)/y)
 	}
 	rng := rand.New(rand.NewPCG(1, 8))
-	m := &kernels.Model{Lik: l, Params: lik.Params{Dispersion: noise}, Prior: kernels.DefaultPrior, Intercept: true}
+	m := &kernels.Model{Lik: l, Params: lik.Params{Dispersion: noise}, Prior: kernels.DefaultPrior}
 	x, y := lrNormals(rng, 200, 2), make([]float64, 200)
 	for i := range y {
 		y[i] = math.Round(math.Exp(6.5+0.4*x.At(i, 0)-0.3*x.At(i, 1)) + 2*rng.NormFloat64())
@@ -479,7 +479,7 @@ func arbitraryLinks(*Context) Found {
 		{"poisson", "log", []float64{0, 0, 1}, lik.Params{}},
 		{"studentt", "identity", []float64{1, 8}, lik.Params{Shape: 3, Dispersion: 1}},
 	} {
-		m := &kernels.Model{Lik: ok(lik.New(c.family, c.link, c.params)), Params: c.params, Prior: kernels.Prior{Variance: 9}}
+		m := &kernels.Model{NoIntercept: true, Lik: ok(lik.New(c.family, c.link, c.params)), Params: c.params, Prior: kernels.Prior{Variance: 9}}
 		x := dense.New(len(c.y), 1)
 		for i := range c.y {
 			x.Set(i, 0, 1)

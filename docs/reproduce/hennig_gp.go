@@ -136,7 +136,7 @@ func gpWeightSpace(*Context) Found {
 			}
 		}
 		process := ok(gp.Fit(context.Background(), l, phi, y, nil, nil, nil, gp.Options{Kernel: "linear"}))
-		m := &kernels.Model{Lik: l, Prior: kernels.Prior{Variance: 1}}
+		m := &kernels.Model{NoIntercept: true, Lik: l, Prior: kernels.Prior{Variance: 1}}
 		weights := ok(laplace.Fit(context.Background(), ok(ok(denseRows(m, rows, y)).Problem())))
 		var s gp.Scratch
 		all := []int{0, 1, 2, 3, 4, 5}

@@ -84,7 +84,7 @@ func ok[T any](v T, err error) T {
 }
 
 func lrModel(family string, intercept bool, p lik.Params, o kernels.Options) *kernels.Model {
-	return &kernels.Model{Lik: ok(lik.New(family, "", p)), Params: p, Prior: kernels.Prior{Variance: 1, InterceptVariance: 10}, Intercept: intercept, Options: o}
+	return &kernels.Model{Lik: ok(lik.New(family, "", p)), Params: p, Prior: kernels.Prior{Variance: 1, InterceptVariance: 10}, NoIntercept: !intercept, Options: o}
 }
 
 func lrNormals(rng *rand.Rand, n, d int) *dense.Matrix {

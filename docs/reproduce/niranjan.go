@@ -42,7 +42,7 @@ func logitModel(o kernels.Options) *kernels.Model {
 	if err != nil {
 		panic(err)
 	}
-	return &kernels.Model{Lik: l, Prior: kernels.DefaultPrior, Intercept: true, Options: o}
+	return &kernels.Model{Lik: l, Prior: kernels.DefaultPrior, Options: o}
 }
 
 // newFilter starts a filter with the dictionary of rows.
@@ -153,7 +153,7 @@ func curvatureWeights(*Context) Found {
 		low, high = min(low, w), max(high, max(w, -d2))
 	}
 	m := logitModel(kernels.Options{MaxIter: 1})
-	m.Intercept = false
+	m.NoIntercept = true
 	worst := 0.0
 	for _, s := range []float64{0, 0.5, 3, -40, 800, -800} {
 		// A belief of variance 1e-6 at s: the filter's own weight, from what it adds to the

@@ -245,7 +245,7 @@ func sparseProblem(c *Context, file string, n int) (*kernels.Problem, error) {
 }
 
 func (t *Table) problem(l lik.Likelihood, y []float64) (*kernels.Problem, error) {
-	r, err := t.sparse(&kernels.Model{Lik: l, Prior: kernels.DefaultPrior, Intercept: true}, y)
+	r, err := t.sparse(&kernels.Model{Lik: l, Prior: kernels.DefaultPrior}, y)
 	if err != nil {
 		return nil, err
 	}

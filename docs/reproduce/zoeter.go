@@ -152,7 +152,7 @@ func firstSweep(c *Context) Found {
 			l := family(info.Family, link, lik.Params{})
 			for _, q := range []float64{0, 0.02} {
 				x, y := simulated(rand.New(rand.NewPCG(1, uint64(n))), l, 100, 4)
-				m := &kernels.Model{Lik: l, Prior: kernels.Prior{Variance: 0.5}, Noise: q, Options: kernels.Options{MaxIter: 1}}
+				m := &kernels.Model{NoIntercept: true, Lik: l, Prior: kernels.Prior{Variance: 0.5}, Noise: q, Options: kernels.Options{MaxIter: 1}}
 				worst = max(worst, furthest(adfFit(m, x, y), epFit(m, x, y).Fit))
 				n++
 			}
@@ -269,7 +269,7 @@ func trials(pos int) (x [][]float64, y []float64) {
 func sweeps5(pos, sweeps int) (next float64, r *ep.Result) {
 	l := family("bernoulli", "probit", lik.Params{})
 	x, y := trials(pos)
-	r = epFit(&kernels.Model{Lik: l, Prior: kernels.Prior{Variance: 1}, Options: kernels.Options{MaxIter: sweeps}}, x, y)
+	r = epFit(&kernels.Model{NoIntercept: true, Lik: l, Prior: kernels.Prior{Variance: 1}, Options: kernels.Options{MaxIter: sweeps}}, x, y)
 	next, _ = l.Predict(r.Fit.Beliefs[0].Mean, r.Fit.Beliefs[0].Variance)
 	return next, r
 }
@@ -310,7 +310,7 @@ func kernelsAgree(c *Context) Found {
 		for _, n := range []int{30, 3000} {
 			l := family("bernoulli", link, lik.Params{})
 			x, y := simulated(rand.New(rand.NewPCG(7, 7)), l, n, 3)
-			p := epProblem(&kernels.Model{Lik: l, Prior: kernels.DefaultPrior}, x, y)
+			p := epProblem(&kernels.Model{NoIntercept: true, Lik: l, Prior: kernels.DefaultPrior}, x, y)
 			a, err := ep.Fit(context.Background(), p)
 			if err != nil {
 				return Found{Text: err.Error()}
@@ -369,7 +369,7 @@ func shares(c *Context) Found {
 			start = append(start, b)
 			v += x[j] * x[j] * b.Variance
 		}
-		f := adfFit(&kernels.Model{Lik: l, Prior: kernels.DefaultPrior, Priors: start}, [][]float64{x}, []float64{1})
+		f := adfFit(&kernels.Model{NoIntercept: true, Lik: l, Prior: kernels.DefaultPrior, Priors: start}, [][]float64{x}, []float64{1})
 		total, moved := 0.0, 0.0
 		for j, b := range f.Beliefs {
 			move := b.Mean - start[j].Mean
@@ -397,7 +397,7 @@ func throughput(c *Context) Found {
 	least := map[string]float64{}
 	for _, link := range []string{"probit", "logit"} {
 		for _, nnz := range []int{10, 20, 50, 200} {
-			m := &kernels.Model{Lik: family("bernoulli", link, lik.Params{}), Prior: kernels.DefaultPrior}
+			m := &kernels.Model{NoIntercept: true, Lik: family("bernoulli", link, lik.Params{}), Prior: kernels.DefaultPrior}
 			s, err := adf.New(m)
 			if err != nil {
 				panic(err)
@@ -480,7 +480,7 @@ func variances(c *Context) Found {
 		cross += p[2] * p[0] * math.Sqrt(prior) * e
 	}
 	two := cross / varY * (y - meanY)
-	m := &kernels.Model{Lik: spread{}, Prior: kernels.Prior{Variance: prior}}
+	m := &kernels.Model{NoIntercept: true, Lik: spread{}, Prior: kernels.Prior{Variance: prior}}
 	one := adfFit(m, [][]float64{{1}}, []float64{y}).Beliefs[0]
 	many := epFit(m, [][]float64{{1}, {1}, {1}}, []float64{y, -y, y}).Fit.Beliefs[0]
 	return Found{fmt.Sprintf("two-step moves the mean by %g; one-step to %.4f, variance %.4f; EP after y = 3, -3, 3: %.4f, %.4f", two, one.Mean, one.Variance, many.Mean, many.Variance),
@@ -500,7 +500,7 @@ func linearPart(c *Context) Found {
 				x[i][i%3] = r.NormFloat64()
 			}
 			// Rows of one non-zero: the zeros are not entries, they would start chains.
-			m := &kernels.Model{Lik: l, Prior: kernels.Prior{Variance: 0.6}, Noise: q, Options: kernels.Options{Tol: 1e-13, MaxIter: 300}}
+			m := &kernels.Model{NoIntercept: true, Lik: l, Prior: kernels.Prior{Variance: 0.6}, Noise: q, Options: kernels.Options{Tol: 1e-13, MaxIter: 300}}
 			a := epSparse(m, x, y)
 			full := *m
 			full.Options.Covariance = "full"
@@ -553,7 +553,7 @@ func kalmanGap() float64 {
 	const n, d, noise, q, prior = 60, 3, 0.5, 0.05, 0.8
 	l := family("gaussian", "", lik.Params{Dispersion: noise})
 	x, y := simulated(rand.New(rand.NewPCG(13, 1)), l, n, d)
-	r := epFit(&kernels.Model{Lik: l, Prior: kernels.Prior{Variance: prior}, Noise: q,
+	r := epFit(&kernels.Model{NoIntercept: true, Lik: l, Prior: kernels.Prior{Variance: prior}, Noise: q,
 		Options: kernels.Options{Covariance: "full", MaxIter: 1}}, x, y)
 	m, p := mat.NewVecDense(d, nil), mat.NewDense(d, d, nil)
 	for j := range d {

@@ -69,6 +69,7 @@ type filter struct {
 // Errors: more start beliefs than MaxFeatures; automatic process noise beside
 // forgetting; an automatic dispersion of a family that has none to learn by rows.
 func New(cfg *kernels.Model) (*State, error) {
+	cfg = cfg.Complete()
 	s := &State{cfg: cfg, drifts: cfg.Drifts() || cfg.Options.AutoNoise, begun: math.NaN(), clock: math.NaN()}
 	if cfg.Options.AutoNoise && cfg.Forgets() {
 		return nil, fmt.Errorf("process_noise = 'auto' and forgetting are two models of drift; give one of them")
@@ -217,7 +218,7 @@ func (s *State) target(id int) kernels.Weight {
 
 // fresh is the prior of a feature that was not named.
 func (s *State) fresh(id int) kernels.Weight {
-	if id == 0 && s.cfg.Intercept {
+	if id == 0 && !s.cfg.NoIntercept {
 		return kernels.Weight{Mean: s.cfg.Prior.Mean, Variance: s.cfg.Prior.InterceptVariance}
 	}
 	return kernels.Weight{Mean: s.cfg.Prior.Mean, Variance: s.cfg.Prior.Variance}
@@ -317,7 +318,7 @@ func (s *State) started(t float64) {
 		for id := range s.base {
 			s.touched[id] = t
 		}
-		if s.cfg.Intercept {
+		if !s.cfg.NoIntercept {
 			s.touched[0] = t
 		}
 	}

@@ -40,7 +40,7 @@ func feed(t testing.TB, s *State, rows []row) {
 	var b kernels.Batch
 	b.Reset()
 	for _, r := range rows {
-		if s.cfg.Intercept {
+		if !s.cfg.NoIntercept {
 			b.Add(0, 1)
 		}
 		for _, name := range sorted(r.x) {
@@ -85,7 +85,7 @@ func TestZoeterFigure5(t *testing.T) {
 	want := []float64{.160352, .162494, .161358, .160177, .159431, .159157, .159308, .159833, .160687, .161835}
 	l := like(t, "", "probit", 1)
 	for pos := range want {
-		s := state(t, &kernels.Model{Lik: l, Prior: kernels.Prior{Variance: 1}})
+		s := state(t, &kernels.Model{NoIntercept: true, Lik: l, Prior: kernels.Prior{Variance: 1}})
 		var rows []row
 		for i := range want {
 			r := row{x: map[string]float64{"1": 1}, w: 1}
@@ -145,7 +145,7 @@ func TestShares(t *testing.T) {
 			start = append(start, b)
 			v += x[name] * x[name] * b.Variance
 		}
-		s := state(t, &kernels.Model{Lik: l, Prior: kernels.DefaultPrior, Start: &kernels.Fit{Beliefs: start, Time: math.NaN()}})
+		s := state(t, &kernels.Model{NoIntercept: true, Lik: l, Prior: kernels.DefaultPrior, Start: &kernels.Fit{Beliefs: start, Time: math.NaN()}})
 		m0 := 0.0
 		for _, b := range start {
 			m0 += x[b.Feature] * b.Mean
@@ -183,7 +183,7 @@ func TestKalman(t *testing.T) {
 	for _, timed := range []bool{false, true} {
 		rnd := rand.New(rand.NewPCG(1, 2))
 		rows := randomRows(rnd, 300, true, func(e float64) float64 { return 3 * e })
-		s := state(t, &kernels.Model{Lik: l, Prior: kernels.Prior{Mean: 0.2, Variance: v0}, Noise: q, HasTime: timed})
+		s := state(t, &kernels.Model{NoIntercept: true, Lik: l, Prior: kernels.Prior{Mean: 0.2, Variance: v0}, Noise: q, HasTime: timed})
 		feed(t, s, rows)
 		type kf struct{ m, p, t float64 }
 		ks := map[string]*kf{}
@@ -227,7 +227,7 @@ func TestWarmStart(t *testing.T) {
 			for _, timed := range []bool{false, true} {
 				rnd := rand.New(rand.NewPCG(7, 8))
 				rows := randomRows(rnd, 200, false, coin)
-				cfg := kernels.Model{Lik: like(t, "", family, 1), Prior: kernels.DefaultPrior, Intercept: true, Noise: max(noise, 0), HasTime: timed,
+				cfg := kernels.Model{Lik: like(t, "", family, 1), Prior: kernels.DefaultPrior, Noise: max(noise, 0), HasTime: timed,
 					Priors: []kernels.Belief{{Feature: "f1", Weight: kernels.Weight{Mean: 0.4, Variance: 0.3}}, {Feature: "new", Weight: kernels.Weight{Mean: 1, Variance: 2}}}}
 				if noise < 0 {
 					cfg.Forgetting = 0.98
@@ -268,7 +268,7 @@ func TestMergeExact(t *testing.T) {
 		seed := rapid.Uint64().Draw(rt, "seed")
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		rows := randomRows(rnd, 60, true, func(e float64) float64 { return 2 * e })
-		cfg := &kernels.Model{Lik: like(t, "gaussian", "", 0.5), Prior: kernels.Prior{Mean: -0.3, Variance: 1.7}}
+		cfg := &kernels.Model{NoIntercept: true, Lik: like(t, "gaussian", "", 0.5), Prior: kernels.Prior{Mean: -0.3, Variance: 1.7}}
 		whole := state(t, cfg)
 		feed(t, whole, rows)
 		parts := make([]*State, 3)
@@ -307,7 +307,7 @@ func TestMergeExact(t *testing.T) {
 func TestMergeLaws(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 3))
-		cfg := &kernels.Model{Lik: like(t, "", "logit", 1), Prior: kernels.DefaultPrior, Intercept: true, HasTime: true}
+		cfg := &kernels.Model{Lik: like(t, "", "logit", 1), Prior: kernels.DefaultPrior, HasTime: true}
 		if rapid.Bool().Draw(rt, "drift") {
 			cfg.Noise = 0.02
 		} else if rapid.Bool().Draw(rt, "forget") {
@@ -351,7 +351,7 @@ func TestMergeLaws(t *testing.T) {
 // belief goes back to its prior.
 func TestForgetting(t *testing.T) {
 	l := like(t, "", "probit", 1)
-	cfg := &kernels.Model{Lik: l, Prior: kernels.Prior{Mean: 0.5, Variance: 2}, Forgetting: 0.9, HasTime: true}
+	cfg := &kernels.Model{NoIntercept: true, Lik: l, Prior: kernels.Prior{Mean: 0.5, Variance: 2}, Forgetting: 0.9, HasTime: true}
 	one := map[string]float64{"a": 1}
 	other := map[string]float64{"b": 1}
 	s := state(t, cfg)
@@ -369,7 +369,7 @@ func TestForgetting(t *testing.T) {
 // 2 is the row twice for a Gaussian.
 func TestEdges(t *testing.T) {
 	g := like(t, "gaussian", "", 1)
-	cfg := &kernels.Model{Lik: g, Prior: kernels.DefaultPrior, Noise: 0.1, HasTime: true,
+	cfg := &kernels.Model{NoIntercept: true, Lik: g, Prior: kernels.DefaultPrior, Noise: 0.1, HasTime: true,
 		Start: &kernels.Fit{Time: math.NaN(), Beliefs: []kernels.Belief{{Feature: "k", Weight: kernels.Weight{Mean: 2}}}}}
 	s := state(t, cfg)
 	feed(t, s, []row{{map[string]float64{"k": 1}, 5, 1, 0}, {map[string]float64{"k": 1, "a": 1}, 5, 1, 4}, {map[string]float64{"a": 0}, 1, 1, 4}})
@@ -381,7 +381,7 @@ func TestEdges(t *testing.T) {
 	if f.N != 3 {
 		t.Errorf("n = %d", f.N)
 	}
-	plain := &kernels.Model{Lik: g, Prior: kernels.DefaultPrior}
+	plain := &kernels.Model{NoIntercept: true, Lik: g, Prior: kernels.DefaultPrior}
 	once, twice := state(t, plain), state(t, plain)
 	one := map[string]float64{"a": 0.7}
 	feed(t, once, []row{{one, 1.3, 2, 0}})
@@ -401,7 +401,7 @@ func FuzzUpdate(f *testing.F) {
 		if !(v >= 0 && v <= 1e12) {
 			return
 		}
-		s := state(t, &kernels.Model{Lik: like(t, "", links[int(link)%4], 1), Prior: kernels.Prior{Variance: v, InterceptVariance: 1}, Intercept: true})
+		s := state(t, &kernels.Model{Lik: like(t, "", links[int(link)%4], 1), Prior: kernels.Prior{Variance: v, InterceptVariance: 1}})
 		var b kernels.Batch
 		b.Reset()
 		for _, x := range []float64{x1, x2} {
@@ -436,12 +436,12 @@ func BenchmarkUpdate(b *testing.B) {
 				continue
 			}
 			b.Run(fmt.Sprintf("lik=%s/nnz=%d/p=%d", link, shape.nnz, shape.p), func(b *testing.B) {
-				benchUpdate(b, &kernels.Model{Lik: like(b, "", link, 1), Prior: kernels.DefaultPrior}, shape.nnz, shape.p)
+				benchUpdate(b, &kernels.Model{NoIntercept: true, Lik: like(b, "", link, 1), Prior: kernels.DefaultPrior}, shape.nnz, shape.p)
 			})
 		}
 	}
 	b.Run("lik=probit/nnz=8/p=5000/drift", func(b *testing.B) {
-		benchUpdate(b, &kernels.Model{Lik: like(b, "", "probit", 1), Prior: kernels.DefaultPrior, Noise: 1e-6}, 8, 5000)
+		benchUpdate(b, &kernels.Model{NoIntercept: true, Lik: like(b, "", "probit", 1), Prior: kernels.DefaultPrior, Noise: 1e-6}, 8, 5000)
 	})
 }
 
@@ -498,7 +498,7 @@ func TestAgainstTextbook(t *testing.T) {
 			for i := range rows {
 				rows[i].w = 1 + float64(i%3) // weights too
 			}
-			s := state(t, &kernels.Model{Lik: l, Prior: kernels.DefaultPrior, Intercept: true, Noise: q})
+			s := state(t, &kernels.Model{Lik: l, Prior: kernels.DefaultPrior, Noise: q})
 			feed(t, s, rows)
 			w := map[string]kernels.Weight{}
 			logZ := 0.0

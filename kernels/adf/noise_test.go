@@ -49,7 +49,7 @@ func TestAutoNoise(t *testing.T) {
 		q      float64
 		timed  bool
 	}{{"gaussian", 4000, 1e-3, false}, {"gaussian", 4000, 2e-4, true}, {"bernoulli", 6000, 1e-2, false}, {"gaussian", 4000, 0, false}, {"bernoulli", 4000, 0, true}} {
-		m := kernels.Model{Lik: like(t, c.family, "", 1), Prior: kernels.DefaultPrior, Intercept: true, HasTime: c.timed}
+		m := kernels.Model{Lik: like(t, c.family, "", 1), Prior: kernels.DefaultPrior, HasTime: c.timed}
 		rows := walking(rand.New(rand.NewPCG(1, 9)), c.n, c.q, c.family)
 		score := func(noise float64, auto bool) (float64, *State) {
 			k := m
@@ -92,7 +92,7 @@ func TestAutoNoise(t *testing.T) {
 
 // Clones and merges carry the whole bank; a run continues from its fit.
 func TestAutoNoiseStates(t *testing.T) {
-	m := kernels.Model{Lik: like(t, "gaussian", "", 1), Prior: kernels.DefaultPrior, HasTime: true, Options: kernels.Options{AutoNoise: true}}
+	m := kernels.Model{NoIntercept: true, Lik: like(t, "gaussian", "", 1), Prior: kernels.DefaultPrior, HasTime: true, Options: kernels.Options{AutoNoise: true}}
 	rows := walking(rand.New(rand.NewPCG(2, 9)), 600, 1e-2, "gaussian")
 	whole := state(t, &m)
 	feed(t, whole, rows)
@@ -144,7 +144,7 @@ func TestNoWindUp(t *testing.T) {
 	if testing.Short() {
 		n = 10_000
 	}
-	s := state(t, &kernels.Model{Lik: like(t, "", "logit", 1), Prior: kernels.DefaultPrior, Forgetting: 0.98})
+	s := state(t, &kernels.Model{NoIntercept: true, Lik: like(t, "", "logit", 1), Prior: kernels.DefaultPrior, Forgetting: 0.98})
 	rnd := rand.New(rand.NewPCG(5, 5))
 	var b kernels.Batch
 	for i := 0; i < n; i += 1000 {
@@ -183,11 +183,11 @@ func BenchmarkFamily(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				benchUpdate(b, &kernels.Model{Lik: l, Prior: kernels.Prior{Variance: 0.1}}, 8, 5000)
+				benchUpdate(b, &kernels.Model{NoIntercept: true, Lik: l, Prior: kernels.Prior{Variance: 0.1}}, 8, 5000)
 			})
 		}
 	}
 	b.Run("auto noise/probit", func(b *testing.B) {
-		benchUpdate(b, &kernels.Model{Lik: like(b, "", "probit", 1), Prior: kernels.DefaultPrior, Options: kernels.Options{AutoNoise: true}}, 8, 5000)
+		benchUpdate(b, &kernels.Model{NoIntercept: true, Lik: like(b, "", "probit", 1), Prior: kernels.DefaultPrior, Options: kernels.Options{AutoNoise: true}}, 8, 5000)
 	})
 }

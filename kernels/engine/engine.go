@@ -148,7 +148,7 @@ func (m *Method) Model(s *option.Settings, times, trials bool) (*kernels.Model, 
 	p := &s.Model
 	p.HasTime = times
 	if m.Kind == Process { // it has a mean instead
-		p.Intercept = false
+		p.NoIntercept = true
 	}
 	if f := p.Start; f != nil && (p.Drifts() || p.Options.AutoNoise) && !times && f.Time == f.Time && f.N > 0 {
 		return nil, fmt.Errorf("the prior FIT is valid at time %v, but the rows have no time to drift by; give the option time", f.Time)

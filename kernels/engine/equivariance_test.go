@@ -47,7 +47,7 @@ func (u units) fit(t *testing.T, method string, m kernels.Model, n int, family s
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Lik, m.Intercept = l, true
+	m.Lik, m.NoIntercept = l, false
 	e, err := Find(method)
 	if err != nil {
 		t.Fatal(err)
@@ -101,7 +101,7 @@ func TestEquivariance(t *testing.T) {
 		}
 	}
 	for _, v := range all {
-		m := kernels.Model{Params: lik.Params{Dispersion: 1, Shape: 4}, Prior: kernels.Prior{Mean: 0.1, Variance: 2, InterceptVariance: 10}, Options: v.o}
+		m := kernels.Model{NoIntercept: true, Params: lik.Params{Dispersion: 1, Shape: 4}, Prior: kernels.Prior{Mean: 0.1, Variance: 2, InterceptVariance: 10}, Options: v.o}
 		want := units{1, 0, 1}.fit(t, v.method, m, 200, v.family)
 		for _, u := range []units{{1e4, 0, 1}, {1e-5, 0, 1}, {1, 1e4, 1}, {1, 0, 1e3}, {1, 0, 1e-4}, {30, -500, 0.02}} {
 			if v.o.AutoNoise && u.x != 1 {

@@ -86,7 +86,7 @@ func (c *long) prepare(n, p int) (func(ctx context.Context) error, error) {
 			return err
 		}, err
 	}
-	m := &kernels.Model{Prior: kernels.DefaultPrior, Intercept: true, Options: c.o, Params: lik.Params{Dispersion: 1}}
+	m := &kernels.Model{Prior: kernels.DefaultPrior, Options: c.o, Params: lik.Params{Dispersion: 1}}
 	if c.m != nil {
 		c.m(m)
 	}

@@ -46,7 +46,7 @@ func TestKnownPredictors(t *testing.T) {
 					continue
 				}
 				for _, drift := range []string{"", "noise", "forgetting"} {
-					m := kernels.Model{Lik: l, Params: p, Prior: kernels.DefaultPrior, Options: v.o, HasTime: true,
+					m := kernels.Model{NoIntercept: true, Lik: l, Params: p, Prior: kernels.DefaultPrior, Options: v.o, HasTime: true,
 						Priors: []kernels.Belief{{Feature: "known", Weight: kernels.Weight{Mean: 0.3}}}}
 					switch drift {
 					case "noise":

@@ -64,7 +64,7 @@ func TestDispersionByRow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	model := kernels.Model{Lik: l, Params: lik.Params{Dispersion: 1}, Prior: kernels.DefaultPrior, Intercept: true,
+	model := kernels.Model{Lik: l, Params: lik.Params{Dispersion: 1}, Prior: kernels.DefaultPrior,
 		Options: kernels.Options{AutoDispersion: true}}
 	a, b := gaussianRows(800, 1), gaussianRows(800, 2)
 	_, batch := fit(t, "laplace", model, a, b)
@@ -140,7 +140,7 @@ func automatic(t *testing.T, o kernels.Options, prior kernels.Prior) kernels.Mod
 		t.Fatal(err)
 	}
 	o.AutoDispersion = true
-	return kernels.Model{Lik: l, Params: lik.Params{Dispersion: 1}, Prior: prior, Intercept: true, Options: o}
+	return kernels.Model{Lik: l, Params: lik.Params{Dispersion: 1}, Prior: prior, Options: o}
 }
 
 // An intercept under a vague prior is the mean, its variance s²/n, and the dispersion

@@ -23,15 +23,15 @@ type Classifier struct {
 	labels  kernels.Dict
 }
 
-// NewClassifier returns a fit without rows. Model.Lik must be nil. The classes of the
+// NewClassifier returns a fit without rows. Model.Lik is not used. The classes of the
 // fit that is continued are classes from the start.
 func NewClassifier(m *kernels.Model) (Fitter, error) {
-	r, err := kernels.NewRows(m)
+	r, err := kernels.NewLabelledRows(m)
 	if err != nil {
 		return nil, err
 	}
 	c := &Classifier{Rows: r, labels: kernels.Dict{Max: MaxClasses}}
-	if m.Start != nil {
+	if m = r.Model; m.Start != nil {
 		for _, name := range m.Start.Classes {
 			if _, err := c.labels.AddRaw(name); err != nil {
 				return nil, err

@@ -59,7 +59,7 @@ func BenchmarkSweep(b *testing.B) {
 		noise      float64
 	}{{"probit", "probit", 0}, {"logit", "logit", 0}, {"probit-drift", "probit", 1e-7}} {
 		b.Run("link="+c.name, func(b *testing.B) {
-			m := &kernels.Model{Lik: like(b, "", c.link, lik.Params{}), Prior: kernels.DefaultPrior, Noise: c.noise}
+			m := &kernels.Model{NoIntercept: true, Lik: like(b, "", c.link, lik.Params{}), Prior: kernels.DefaultPrior, Noise: c.noise}
 			rows, err := kernels.NewRows(m)
 			if err != nil {
 				b.Fatal(err)
@@ -110,7 +110,7 @@ func BenchmarkSweep(b *testing.B) {
 func BenchmarkConverge(b *testing.B) {
 	const n, nnz, p = 100_000, 8, 5_000
 	batch := sparseBatch(n, nnz, p)
-	m := &kernels.Model{Lik: like(b, "", "probit", lik.Params{}), Prior: kernels.DefaultPrior}
+	m := &kernels.Model{NoIntercept: true, Lik: like(b, "", "probit", lik.Params{}), Prior: kernels.DefaultPrior}
 	rows, err := kernels.NewRows(m)
 	if err != nil {
 		b.Fatal(err)
@@ -146,7 +146,7 @@ func BenchmarkFull(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			r := rand.New(rand.NewPCG(3, uint64(c.n)))
 			m := &kernels.Model{Lik: like(b, c.family, c.link, lik.Params{}),
-				Prior: kernels.Prior{Variance: 25 / float64(c.p), InterceptVariance: 25}, Intercept: true,
+				Prior:   kernels.Prior{Variance: 25 / float64(c.p), InterceptVariance: 25},
 				Options: kernels.Options{Covariance: "full"}}
 			rows, err := kernels.NewRows(m)
 			if err != nil {

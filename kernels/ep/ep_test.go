@@ -36,7 +36,7 @@ func batchOf(t testing.TB, d *kernels.Dict, m *kernels.Model, rows []row) *kerne
 	b := &kernels.Batch{}
 	b.Reset()
 	for _, r := range rows {
-		if m.Intercept {
+		if !m.NoIntercept {
 			b.Add(0, 1)
 		}
 		for _, name := range sorted(r.x) {
@@ -173,7 +173,7 @@ func TestFirstSweepIsTheFilter(t *testing.T) {
 			for _, timed := range []bool{false, true} {
 				r := rand.New(rand.NewPCG(1, 2))
 				rows := draw(r, f, 80, 4)
-				m := &kernels.Model{Lik: f.l, Prior: kernels.Prior{Mean: 0.25, Variance: 0.5, InterceptVariance: 2}, Intercept: true,
+				m := &kernels.Model{Lik: f.l, Prior: kernels.Prior{Mean: 0.25, Variance: 0.5, InterceptVariance: 2},
 					Noise: q, HasTime: timed, Options: kernels.Options{MaxIter: 1}}
 				if q > 0 && timed {
 					m.Noise, m.NoiseBy = 0, map[string]float64{"f1": 0.1, "(Intercept)": 0.01}
@@ -220,7 +220,7 @@ func TestZoeterFigure5(t *testing.T) {
 	l := like(t, "", "probit", lik.Params{})
 	for pos := range 10 {
 		for sweeps := 1; sweeps <= 100; sweeps = sweeps + 1 {
-			m := &kernels.Model{Lik: l, Prior: kernels.Prior{Variance: 1}, Options: kernels.Options{MaxIter: sweeps}}
+			m := &kernels.Model{NoIntercept: true, Lik: l, Prior: kernels.Prior{Variance: 1}, Options: kernels.Options{MaxIter: sweeps}}
 			r := fit(t, problem(t, m, figure5(pos)))
 			b := r.Fit.Beliefs[0]
 			p, _ := l.Predict(b.Mean, b.Variance)
@@ -249,7 +249,7 @@ func TestConverges(t *testing.T) {
 	for name, f := range families(t) {
 		for _, q := range []float64{0, 0.02} {
 			rows := draw(rand.New(rand.NewPCG(3, 4)), f, 60, 3)
-			m := &kernels.Model{Lik: f.l, Prior: kernels.Prior{Variance: 0.5, InterceptVariance: 2}, Intercept: true, Noise: q}
+			m := &kernels.Model{Lik: f.l, Prior: kernels.Prior{Variance: 0.5, InterceptVariance: 2}, Noise: q}
 			a := fit(t, problem(t, m, rows))
 			if !a.Fit.Converged || a.Fit.Status != "ok" {
 				t.Errorf("%s q=%v: %s", name, q, a.Fit.Status)

@@ -154,7 +154,7 @@ func TestFullIsBruteForce(t *testing.T) {
 				rows[i].off = 0.3 * r.NormFloat64()
 				rows[i].w = 0.5 + r.Float64()
 			}
-			m := &kernels.Model{Lik: f.l, Prior: kernels.Prior{Mean: 0.1, Variance: 0.8, InterceptVariance: 2}, Intercept: true,
+			m := &kernels.Model{Lik: f.l, Prior: kernels.Prior{Mean: 0.1, Variance: 0.8, InterceptVariance: 2},
 				Options: kernels.Options{Covariance: "full", Tol: 1e-12, MaxIter: 300}}
 			p := problem(t, m, rows)
 			got := fit(t, p)
@@ -193,7 +193,7 @@ func TestBlocksAndRebuild(t *testing.T) {
 				}
 			}
 		}
-		m := &kernels.Model{Lik: f.l, Prior: kernels.DefaultPrior, Intercept: true, Options: kernels.Options{Covariance: "full"}}
+		m := &kernels.Model{Lik: f.l, Prior: kernels.DefaultPrior, Options: kernels.Options{Covariance: "full"}}
 		p := problem(t, m, rows)
 		a, err := newFull(p)
 		if err != nil {
@@ -235,7 +235,7 @@ func TestGaussianIsExact(t *testing.T) {
 	for _, shape := range [][2]int{{30, 5}, {8, 20}, {12, 60}} {
 		r := rand.New(rand.NewPCG(11, 1))
 		rows := wide(r, f, shape[0], shape[1])
-		m := &kernels.Model{Lik: f.l, Prior: kernels.Prior{Mean: -0.2, Variance: 0.7, InterceptVariance: 3}, Intercept: true,
+		m := &kernels.Model{Lik: f.l, Prior: kernels.Prior{Mean: -0.2, Variance: 0.7, InterceptVariance: 3},
 			Options: kernels.Options{Covariance: "full"}}
 		p := problem(t, m, rows)
 		got := fit(t, p)
@@ -284,7 +284,7 @@ func TestWarmStart(t *testing.T) {
 	for _, shape := range [][2]int{{40, 6}, {12, 40}, {30, 40}} {
 		r := rand.New(rand.NewPCG(13, 1))
 		rows := wide(r, f, shape[0], shape[1])
-		m := &kernels.Model{Lik: f.l, Prior: kernels.DefaultPrior, Intercept: true, Options: kernels.Options{Covariance: "full"}}
+		m := &kernels.Model{Lik: f.l, Prior: kernels.DefaultPrior, Options: kernels.Options{Covariance: "full"}}
 		whole := fit(t, problem(t, m, rows))
 		next := *m
 		next.Start = fit(t, problem(t, m, rows[:len(rows)/3])).Fit
@@ -315,7 +315,7 @@ func TestOneNonZero(t *testing.T) {
 	for name, f := range families(t) {
 		for _, q := range []float64{0, 0.05} {
 			rows := draw(rand.New(rand.NewPCG(17, 1)), f, 40, 1)
-			m := &kernels.Model{Lik: f.l, Prior: kernels.Prior{Variance: 0.6}, Noise: q, HasTime: true,
+			m := &kernels.Model{NoIntercept: true, Lik: f.l, Prior: kernels.Prior{Variance: 0.6}, Noise: q, HasTime: true,
 				Options: kernels.Options{Tol: 1e-13, MaxIter: 400}}
 			a := fit(t, problem(t, m, rows))
 			m.Options.Covariance = "full"
@@ -374,7 +374,7 @@ func TestKalman(t *testing.T) {
 	const noise = 0.5
 	r := rand.New(rand.NewPCG(19, 1))
 	rows := draw(r, f, 60, 4)
-	m := &kernels.Model{Lik: f.l, Prior: kernels.Prior{Mean: 0.3, Variance: 0.6, InterceptVariance: 2}, Intercept: true, HasTime: true,
+	m := &kernels.Model{Lik: f.l, Prior: kernels.Prior{Mean: 0.3, Variance: 0.6, InterceptVariance: 2}, HasTime: true,
 		NoiseBy: map[string]float64{"f0": 0.1, "f1": 0.02, "f2": 0.3, "f5": 0.04, "(Intercept)": 0.01},
 		Priors:  []kernels.Belief{{Feature: "f4", Weight: kernels.Weight{Mean: 1, Variance: 0.2}}, {Feature: "f5", Weight: kernels.Weight{Mean: -1, Variance: 0.2}}},
 		Options: kernels.Options{Covariance: "full", MaxIter: 1}}
@@ -478,10 +478,10 @@ func TestDriftIsIncrements(t *testing.T) {
 		r := rand.New(rand.NewPCG(23, 1))
 		rows := draw(r, f, 14, 3)
 		const q = 0.08
-		m := &kernels.Model{Lik: f.l, Prior: kernels.Prior{Mean: 0.1, Variance: 0.5, InterceptVariance: 1}, Intercept: true, HasTime: true, Noise: q,
+		m := &kernels.Model{Lik: f.l, Prior: kernels.Prior{Mean: 0.1, Variance: 0.5, InterceptVariance: 1}, HasTime: true, Noise: q,
 			Options: kernels.Options{Covariance: "full", Tol: 1e-11, MaxIter: 300}}
 		a := fit(t, problem(t, m, rows))
-		still := &kernels.Model{Lik: f.l, Prior: kernels.Prior{Mean: 0.1, Variance: 0.5}, Options: m.Options,
+		still := &kernels.Model{NoIntercept: true, Lik: f.l, Prior: kernels.Prior{Mean: 0.1, Variance: 0.5}, Options: m.Options,
 			Priors: []kernels.Belief{{Feature: "0", Weight: kernels.Weight{Mean: 0.1, Variance: 1}}}}
 		began := map[string]float64{"0": rows[0].time} // the intercept is feature 0 here
 		var flat []row
@@ -526,7 +526,7 @@ func TestFullAgainstQuadrature(t *testing.T) {
 		f := families(t)[name]
 		r := rand.New(rand.NewPCG(29, 1))
 		rows := wide(r, f, 25, 2)
-		m := &kernels.Model{Lik: f.l, Prior: kernels.Prior{Variance: 2}, Options: kernels.Options{Covariance: "full"}}
+		m := &kernels.Model{NoIntercept: true, Lik: f.l, Prior: kernels.Prior{Variance: 2}, Options: kernels.Options{Covariance: "full"}}
 		p := problem(t, m, rows)
 		got := fit(t, p)
 		const n, reach = 400, 8.0
@@ -583,7 +583,7 @@ func TestEvidenceGradient(t *testing.T) {
 			for _, n := range []int{25, 4} {
 				rows := draw(rand.New(rand.NewPCG(31, 1)), f, n, 3)
 				run := func(v float64) *Result {
-					return fit(t, problem(t, &kernels.Model{Lik: f.l, Prior: kernels.Prior{Mean: 0.2, Variance: v}, Noise: c.noise,
+					return fit(t, problem(t, &kernels.Model{NoIntercept: true, Lik: f.l, Prior: kernels.Prior{Mean: 0.2, Variance: v}, Noise: c.noise,
 						Options: kernels.Options{Covariance: c.cov, Tol: 1e-12, MaxIter: 1000}}, rows))
 				}
 				const v, h = 0.7, 1e-3
@@ -609,7 +609,7 @@ func TestLowRank(t *testing.T) {
 		f := families(t)[name]
 		for _, shape := range [][2]int{{40, 6}, {10, 25}} {
 			rows := wide(rand.New(rand.NewPCG(37, 1)), f, shape[0], shape[1])
-			m := &kernels.Model{Lik: f.l, Prior: kernels.DefaultPrior, Intercept: true, Options: kernels.Options{Covariance: "full"}}
+			m := &kernels.Model{Lik: f.l, Prior: kernels.DefaultPrior, Options: kernels.Options{Covariance: "full"}}
 			a := fit(t, problem(t, m, rows))
 			m.Options.Covariance, m.Options.Rank = "lowrank", min(shape[0], shape[1])
 			b := fit(t, problem(t, m, rows))
@@ -627,7 +627,7 @@ func TestDeterministic(t *testing.T) {
 	f := families(t)["logit"]
 	rows := wide(rand.New(rand.NewPCG(41, 1)), f, 220, 150)
 	for _, cov := range []string{"diagonal", "full", "lowrank"} {
-		m := &kernels.Model{Lik: f.l, Prior: kernels.DefaultPrior, Options: kernels.Options{Covariance: cov, Rank: 20, MaxIter: 4}}
+		m := &kernels.Model{NoIntercept: true, Lik: f.l, Prior: kernels.DefaultPrior, Options: kernels.Options{Covariance: cov, Rank: 20, MaxIter: 4}}
 		var first *kernels.Fit
 		for _, procs := range []int{1, 2, 5} {
 			old := runtime.GOMAXPROCS(procs)

@@ -25,7 +25,7 @@ func TestAutoPrior(t *testing.T) {
 	}{{"diagonal", 0, 60, 6}, {"diagonal", 0.01, 60, 6}, {"full", 0, 60, 6}, {"full", 0.01, 40, 4}, {"full", 0, 20, 30}, {"lowrank", 0, 60, 8}} {
 		f := families(t)["logit"]
 		rows := wide(rand.New(rand.NewPCG(43, 2)), f, c.n, c.p)
-		m := &kernels.Model{Lik: f.l, Prior: kernels.Prior{Variance: 1, InterceptVariance: 4}, Intercept: true, Noise: c.noise,
+		m := &kernels.Model{Lik: f.l, Prior: kernels.Prior{Variance: 1, InterceptVariance: 4}, Noise: c.noise,
 			Options: kernels.Options{Covariance: c.cov, AutoPrior: true, Rank: 5}}
 		got := fit(t, problem(t, m, rows))
 		what := fmt.Sprintf("%+v", c)
@@ -58,7 +58,7 @@ func TestAutoPrior(t *testing.T) {
 		}
 		rows = append(rows, row{x: x, y: s + r.NormFloat64()})
 	}
-	m := &kernels.Model{Lik: f.l, Prior: kernels.DefaultPrior, Intercept: true,
+	m := &kernels.Model{Lik: f.l, Prior: kernels.DefaultPrior,
 		Options: kernels.Options{Covariance: "full", AutoPrior: true, PriorGroups: true}}
 	got := fit(t, problem(t, m, rows))
 	var a, b float64
@@ -74,7 +74,7 @@ func TestAutoLikelihood(t *testing.T) {
 		{"gaussian", "dispersion"}, {"studentt", "dispersion"}, {"studentt", "shape"}, {"negbinomial", "shape"}, {"gamma", "shape"}} {
 		f := families(t)[c.family]
 		rows := wide(rand.New(rand.NewPCG(53, 1)), f, 150, 3)
-		m := &kernels.Model{Lik: f.l, Params: lik.Params{Dispersion: 0.5, Shape: 2}, Prior: kernels.DefaultPrior, Intercept: true,
+		m := &kernels.Model{Lik: f.l, Params: lik.Params{Dispersion: 0.5, Shape: 2}, Prior: kernels.DefaultPrior,
 			Options: kernels.Options{Covariance: "full", AutoDispersion: c.option == "dispersion", AutoShape: c.option == "shape"}}
 		got := fit(t, problem(t, m, rows))
 		found := got.Fit.Dispersion
@@ -123,7 +123,7 @@ func TestAutoNoise(t *testing.T) {
 				x[fmt.Sprint("f", j)] = 1
 				rows = append(rows, row{x: x, y: w[j] + 0.7*r.NormFloat64(), time: at})
 			}
-			m := &kernels.Model{Lik: f.l, Prior: kernels.DefaultPrior, HasTime: true, Options: kernels.Options{Covariance: cov, AutoNoise: true}}
+			m := &kernels.Model{NoIntercept: true, Lik: f.l, Prior: kernels.DefaultPrior, HasTime: true, Options: kernels.Options{Covariance: cov, AutoNoise: true}}
 			got := fit(t, problem(t, m, rows))
 			if !strings.Contains(got.Fit.Status, "process_noise") {
 				t.Error(got.Fit.Status)
@@ -160,13 +160,13 @@ func TestErrorsAndStatus(t *testing.T) {
 		{func(m *kernels.Model) { m.Options.MaxIter = -1 }, "max_iter = -1"},
 		{func(m *kernels.Model) { m.Options.Tol = -1 }, "tol = -1"},
 	} {
-		m := &kernels.Model{Lik: f.l, Prior: kernels.DefaultPrior}
+		m := &kernels.Model{NoIntercept: true, Lik: f.l, Prior: kernels.DefaultPrior}
 		c.edit(m)
 		if _, err := Fit(context.Background(), problem(t, m, rows)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %s", err, c.want)
 		}
 	}
-	m := &kernels.Model{Lik: f.l, Prior: kernels.DefaultPrior, Options: kernels.Options{MaxIter: 3}}
+	m := &kernels.Model{NoIntercept: true, Lik: f.l, Prior: kernels.DefaultPrior, Options: kernels.Options{MaxIter: 3}}
 	r := fit(t, problem(t, m, rows))
 	if r.Fit.Converged || !strings.HasPrefix(r.Fit.Status, "not converged after 3 sweeps") || r.Fit.Iterations != 3 {
 		t.Errorf("%+v", r.Fit.Status)
@@ -177,11 +177,11 @@ func TestErrorsAndStatus(t *testing.T) {
 	}
 	// No rows, no columns.
 	for _, cov := range []string{"diagonal", "full", "lowrank"} {
-		m := &kernels.Model{Lik: f.l, Prior: kernels.DefaultPrior, Intercept: true, Options: kernels.Options{Covariance: cov}}
+		m := &kernels.Model{Lik: f.l, Prior: kernels.DefaultPrior, Options: kernels.Options{Covariance: cov}}
 		if r := fit(t, problem(t, m, nil)); math.Abs(r.Fit.Beliefs[0].Variance-10) > 1e-13 || r.Fit.LogEvidence != 0 || !r.Fit.Converged {
 			t.Errorf("%s: %+v", cov, r.Fit)
 		}
-		m.Intercept = false
+		m.NoIntercept = true
 		r := fit(t, problem(t, m, []row{{x: map[string]float64{}, y: 1}, {y: 0, off: 1}}))
 		close(t, cov+" evidence without weights", r.Fit.LogEvidence, math.Log(0.5)-math.Log1p(math.Exp(1)), 1e-9)
 	}
@@ -200,7 +200,7 @@ func TestOutliers(t *testing.T) {
 				return s + 0.1*r.NormFloat64()
 			}}
 			rows := wide(r, f, shape[0], shape[1])
-			m := &kernels.Model{Lik: l, Prior: kernels.DefaultPrior, Options: kernels.Options{Covariance: cov, MaxIter: 500}}
+			m := &kernels.Model{NoIntercept: true, Lik: l, Prior: kernels.DefaultPrior, Options: kernels.Options{Covariance: cov, MaxIter: 500}}
 			got := fit(t, problem(t, m, rows))
 			negative := 0
 			for _, s := range got.Sites {
@@ -228,7 +228,7 @@ func TestWeightsAndOffsets(t *testing.T) {
 		q := rapid.SampledFrom([]float64{0, 0.02}).Draw(rt, "noise")
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
 		rows := draw(r, f, 15, 3)
-		m := &kernels.Model{Lik: f.l, Prior: kernels.Prior{Variance: 0.5}, Noise: q, HasTime: true, Options: kernels.Options{Covariance: cov}}
+		m := &kernels.Model{NoIntercept: true, Lik: f.l, Prior: kernels.Prior{Variance: 0.5}, Noise: q, HasTime: true, Options: kernels.Options{Covariance: cov}}
 		var plain, known []row
 		for _, w := range rows {
 			v := r.NormFloat64()
@@ -261,7 +261,7 @@ func TestWeightsAndOffsets(t *testing.T) {
 func TestPriorKernel(t *testing.T) {
 	f := families(t)["probit"]
 	rows := wide(rand.New(rand.NewPCG(71, 1)), f, 30, 3)
-	m := &kernels.Model{Lik: f.l, Prior: kernels.DefaultPrior}
+	m := &kernels.Model{NoIntercept: true, Lik: f.l, Prior: kernels.DefaultPrior}
 	p := problem(t, m, rows)
 	a := fit(t, p)
 	b, err := FitWith(context.Background(), p, Kernel{Prior: 60})
@@ -287,7 +287,7 @@ func FuzzFit(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, mode uint8) {
 		names := []string{"logit", "poisson", "gaussian", "studentt", "gausslog"}
 		fam := families(t)[names[int(mode)%len(names)]]
-		m := &kernels.Model{Lik: fam.l, Prior: kernels.DefaultPrior, HasTime: mode&32 != 0,
+		m := &kernels.Model{NoIntercept: true, Lik: fam.l, Prior: kernels.DefaultPrior, HasTime: mode&32 != 0,
 			Options: kernels.Options{Covariance: []string{"diagonal", "full", "lowrank"}[int(mode>>2)%3], MaxIter: 6, Rank: 3}}
 		if mode&16 != 0 && m.Options.Covariance != "lowrank" {
 			m.Noise = 0.1

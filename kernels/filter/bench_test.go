@@ -42,7 +42,7 @@ func BenchmarkUpdate(b *testing.B) {
 		{"lowrank 20+noise/adf", ADF{}, 1000, 10, 1e-4, kernels.Options{Covariance: "lowrank", Rank: 20}},
 	} {
 		b.Run(fmt.Sprintf("%s/p=%d/nnz=%d", c.name, c.p, c.nnz), func(b *testing.B) {
-			m := &kernels.Model{Lik: like(b, "", "logit"), Prior: kernels.DefaultPrior, Noise: max(c.noise, 0), Options: c.o}
+			m := &kernels.Model{NoIntercept: true, Lik: like(b, "", "logit"), Prior: kernels.DefaultPrior, Noise: max(c.noise, 0), Options: c.o}
 			if c.noise < 0 {
 				m.Forgetting = 0.999
 			}

@@ -132,6 +132,7 @@ type covariance interface {
 // than "", "full" and "lowrank"; process noise beside forgetting; a prior
 // that is not a proper Gaussian; more start beliefs than MaxFeatures or MaxFull.
 func New(m *kernels.Model, rule Rule) (*State, error) {
+	m = m.Complete()
 	var learning *lik.Learning
 	if m.Options.AutoDispersion {
 		n := int64(0)

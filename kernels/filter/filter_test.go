@@ -47,7 +47,7 @@ func batch(t testing.TB, s *State, rows []row) *kernels.Batch {
 	var b kernels.Batch
 	b.Reset()
 	for _, r := range rows {
-		if s.cfg.Intercept {
+		if !s.cfg.NoIntercept {
 			b.Add(0, 1)
 		}
 		for _, name := range names(r.x) {
@@ -125,7 +125,7 @@ func covOf(t testing.TB, f *kernels.Fit) *dense.Matrix {
 // x = (1, 2), y = 1, logit; s ~ N(0, 8).
 func reference(t testing.TB, r Rule, o kernels.Options) *kernels.Fit {
 	t.Helper()
-	s := state(t, &kernels.Model{Lik: like(t, "bernoulli", "logit"), Prior: kernels.DefaultPrior, Options: o, Priors: []kernels.Belief{
+	s := state(t, &kernels.Model{NoIntercept: true, Lik: like(t, "bernoulli", "logit"), Prior: kernels.DefaultPrior, Options: o, Priors: []kernels.Belief{
 		{Feature: "a", Weight: kernels.Weight{Mean: 0.5, Variance: 4}}, {Feature: "b", Weight: kernels.Weight{Mean: -0.25, Variance: 1}}}}, r)
 	feed(t, s, []row{{x: map[string]float64{"a": 1, "b": 2}, y: 1, w: 1}})
 	return fit(t, s)
@@ -167,7 +167,7 @@ func TestReference(t *testing.T) {
 func TestEKFIsLaplace(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
-		m := &kernels.Model{Lik: like(t, "bernoulli", "logit"), Prior: kernels.Prior{Variance: 9, InterceptVariance: 10}, Intercept: true}
+		m := &kernels.Model{Lik: like(t, "bernoulli", "logit"), Prior: kernels.Prior{Variance: 9, InterceptVariance: 10}}
 		rows := random(rnd, 60, "bernoulli")
 		a, b := state(t, m, Laplace{}), state(t, m, EKF{})
 		feed(t, a, rows)
@@ -243,9 +243,9 @@ func newBrute(t testing.TB, m *kernels.Model, r Rule) *brute {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &brute{mean: map[string]float64{}, cov: map[[2]string]float64{}, born: map[string]bool{}, up: up, noise: m.Noise, forgetting: m.Forgetting, intercept: m.Intercept,
+	b := &brute{mean: map[string]float64{}, cov: map[[2]string]float64{}, born: map[string]bool{}, up: up, noise: m.Noise, forgetting: m.Forgetting, intercept: !m.NoIntercept,
 		prior: func(n string) kernels.Weight { return m.Prior.Of([]byte(n)) }}
-	if m.Intercept {
+	if !m.NoIntercept {
 		b.add(kernels.Intercept)
 	}
 	return b
@@ -392,7 +392,7 @@ func TestAgainstBruteForce(t *testing.T) {
 				for _, timed := range []bool{false, true} {
 					what := fmt.Sprintf("%s %s %s %s %s timed=%v", j.rule.Name(), j.family, j.link, cov, drift, timed)
 					j.o.Covariance = cov
-					m := &kernels.Model{Lik: like(t, j.family, j.link), Prior: kernels.Prior{Mean: 0.1, Variance: 2, InterceptVariance: 3}, Intercept: true, HasTime: timed, Options: j.o}
+					m := &kernels.Model{Lik: like(t, j.family, j.link), Prior: kernels.Prior{Mean: 0.1, Variance: 2, InterceptVariance: 3}, HasTime: timed, Options: j.o}
 					switch drift {
 					case "noise":
 						m.Noise = 0.02
@@ -428,21 +428,21 @@ func TestErrors(t *testing.T) {
 		r    Rule
 		want string
 	}{
-		{kernels.Model{Lik: like(t, "poisson", "")}, Variational{}, `family = "poisson", link = "log": allowed for variational: bernoulli or binomial with link logit`},
-		{kernels.Model{Lik: like(t, "", "probit")}, Variational{}, `link = "probit"`},
-		{kernels.Model{Lik: like(t, "", ""), Options: kernels.Options{Covariance: "diagonal"}}, EKF{}, "allowed for ekf here: full, lowrank"},
-		{kernels.Model{Lik: like(t, "", ""), Options: kernels.Options{MeasurementNoise: -1}}, EKF{}, "measurement_noise = -1"},
-		{kernels.Model{Lik: like(t, "", ""), Options: kernels.Options{NoiseFloor: -1}}, EKF{}, "noise_floor = -1"},
-		{kernels.Model{Lik: like(t, "", ""), Options: kernels.Options{MaxIter: 3}}, EKF{SecondOrder: true}, "max_iter = 3"},
-		{kernels.Model{Lik: like(t, "", ""), Options: kernels.Options{AutoNoise: true}, Forgetting: 0.9}, ADF{}, "two models of drift"},
-		{kernels.Model{Lik: like(t, "", ""), Noise: 0.1, Forgetting: 0.9}, ADF{}, "two models of drift"},
+		{kernels.Model{NoIntercept: true, Lik: like(t, "poisson", "")}, Variational{}, `family = "poisson", link = "log": allowed for variational: bernoulli or binomial with link logit`},
+		{kernels.Model{NoIntercept: true, Lik: like(t, "", "probit")}, Variational{}, `link = "probit"`},
+		{kernels.Model{NoIntercept: true, Lik: like(t, "", ""), Options: kernels.Options{Covariance: "diagonal"}}, EKF{}, "allowed for ekf here: full, lowrank"},
+		{kernels.Model{NoIntercept: true, Lik: like(t, "", ""), Options: kernels.Options{MeasurementNoise: -1}}, EKF{}, "measurement_noise = -1"},
+		{kernels.Model{NoIntercept: true, Lik: like(t, "", ""), Options: kernels.Options{NoiseFloor: -1}}, EKF{}, "noise_floor = -1"},
+		{kernels.Model{NoIntercept: true, Lik: like(t, "", ""), Options: kernels.Options{MaxIter: 3}}, EKF{SecondOrder: true}, "max_iter = 3"},
+		{kernels.Model{NoIntercept: true, Lik: like(t, "", ""), Options: kernels.Options{AutoNoise: true}, Forgetting: 0.9}, ADF{}, "two models of drift"},
+		{kernels.Model{NoIntercept: true, Lik: like(t, "", ""), Noise: 0.1, Forgetting: 0.9}, ADF{}, "two models of drift"},
 	} {
 		_, err := New(&c.m, c.r)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %q", err, c.want)
 		}
 	}
-	s := state(t, &kernels.Model{Lik: like(t, "", ""), Prior: kernels.DefaultPrior}, ADF{})
+	s := state(t, &kernels.Model{NoIntercept: true, Lik: like(t, "", ""), Prior: kernels.DefaultPrior}, ADF{})
 	for i := range MaxFull + 1 {
 		s.Dict.AddInt(i + 1)
 	}
@@ -452,7 +452,7 @@ func TestErrors(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "covariance = 'full': found 20001 weights") || !strings.Contains(err.Error(), "'lowrank'") {
 		t.Error(err)
 	}
-	s = state(t, &kernels.Model{Lik: like(t, "", ""), Prior: kernels.DefaultPrior, Options: kernels.Options{Covariance: "lowrank", Rank: 9000}}, ADF{})
+	s = state(t, &kernels.Model{NoIntercept: true, Lik: like(t, "", ""), Prior: kernels.DefaultPrior, Options: kernels.Options{Covariance: "lowrank", Rank: 9000}}, ADF{})
 	for i := range MaxFull + 3000 {
 		s.Dict.AddInt(i + 1)
 	}

@@ -45,7 +45,7 @@ func TestWarmStart(t *testing.T) {
 					what := fmt.Sprintf("%s %s noise=%v timed=%v", r.Name(), cov, noise, timed)
 					rows := random(rand.New(rand.NewPCG(7, 8)), 160, "bernoulli")
 					rows[100].x["a new one"], rows[120].x["f2b"] = 1, 2
-					m := kernels.Model{Lik: like(t, "", "logit"), Prior: kernels.DefaultPrior, Intercept: true, Noise: max(noise, 0), HasTime: timed,
+					m := kernels.Model{Lik: like(t, "", "logit"), Prior: kernels.DefaultPrior, Noise: max(noise, 0), HasTime: timed,
 						Options: kernels.Options{Covariance: cov},
 						Priors:  []kernels.Belief{{Feature: "f1", Weight: kernels.Weight{Mean: 0.4, Variance: 0.3}}, {Feature: "k", Weight: kernels.Weight{Mean: 1}}}}
 					if noise < 0 {
@@ -82,7 +82,7 @@ func TestWarmStart(t *testing.T) {
 // A start of one form carries on in another.
 func TestStartForms(t *testing.T) {
 	rows := random(rand.New(rand.NewPCG(9, 8)), 100, "poisson")
-	m := kernels.Model{Lik: like(t, "poisson", ""), Prior: kernels.DefaultPrior, Intercept: true}
+	m := kernels.Model{Lik: like(t, "poisson", ""), Prior: kernels.DefaultPrior}
 	var fits []*kernels.Fit
 	for _, from := range []string{"full", "lowrank"} {
 		a := m
@@ -111,7 +111,7 @@ func TestMergeExact(t *testing.T) {
 		cov := rapid.SampledFrom([]string{"full", "lowrank"}).Draw(rt, "covariance")
 		rows := random(rnd, 60, "gaussian")
 		rows[50].x["late"] = 1
-		m := &kernels.Model{Lik: like(t, "gaussian", ""), Prior: kernels.Prior{Mean: -0.3, Variance: 1.7, InterceptVariance: 2}, Intercept: true, Options: kernels.Options{Covariance: cov}}
+		m := &kernels.Model{Lik: like(t, "gaussian", ""), Prior: kernels.Prior{Mean: -0.3, Variance: 1.7, InterceptVariance: 2}, Options: kernels.Options{Covariance: cov}}
 		if rapid.Bool().Draw(rt, "start") {
 			s := state(t, m, ADF{})
 			feed(t, s, random(rnd, 20, "gaussian"))
@@ -143,7 +143,7 @@ func TestMergeExact(t *testing.T) {
 func TestMergeLaws(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rnd := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 3))
-		m := &kernels.Model{Lik: like(t, "", "logit"), Prior: kernels.DefaultPrior, Intercept: true, HasTime: true,
+		m := &kernels.Model{Lik: like(t, "", "logit"), Prior: kernels.DefaultPrior, HasTime: true,
 			Options: kernels.Options{Covariance: rapid.SampledFrom([]string{"full", "lowrank"}).Draw(rt, "covariance")}}
 		switch rapid.SampledFrom([]string{"noise", "by", "forget", "auto", "none"}).Draw(rt, "drift") {
 		case "noise":
@@ -176,7 +176,7 @@ func TestMergeLaws(t *testing.T) {
 // Parts over features of their own, drift by rows with time: one pass.
 func TestMergeApart(t *testing.T) {
 	for _, drift := range []string{"noise", "forget"} {
-		m := &kernels.Model{Lik: like(t, "", "probit"), Prior: kernels.DefaultPrior, HasTime: true}
+		m := &kernels.Model{NoIntercept: true, Lik: like(t, "", "probit"), Prior: kernels.DefaultPrior, HasTime: true}
 		if drift == "noise" {
 			m.Noise = 0.05
 		} else {
@@ -201,7 +201,7 @@ func TestEdges(t *testing.T) {
 	g := like(t, "gaussian", "")
 	for _, cov := range []string{"full", "lowrank"} {
 		o := kernels.Options{Covariance: cov}
-		m := &kernels.Model{Lik: g, Prior: kernels.DefaultPrior, Noise: 0.1, HasTime: true, Options: o,
+		m := &kernels.Model{NoIntercept: true, Lik: g, Prior: kernels.DefaultPrior, Noise: 0.1, HasTime: true, Options: o,
 			Start: &kernels.Fit{Time: math.NaN(), Beliefs: []kernels.Belief{{Feature: "k", Weight: kernels.Weight{Mean: 2}}}}}
 		s := state(t, m, ADF{})
 		feed(t, s, []row{{x: map[string]float64{"k": 1}, y: 5, w: 1}, {x: map[string]float64{"k": 1, "a": 1}, y: 5, w: 1, t: 4}, {x: map[string]float64{"a": 0}, y: 1, w: 1, t: 4}})
@@ -213,7 +213,7 @@ func TestEdges(t *testing.T) {
 		if f.N != 3 {
 			t.Errorf("n = %d", f.N)
 		}
-		plain := &kernels.Model{Lik: g, Prior: kernels.DefaultPrior, Options: o}
+		plain := &kernels.Model{NoIntercept: true, Lik: g, Prior: kernels.DefaultPrior, Options: o}
 		once, twice := state(t, plain, ADF{}), state(t, plain, ADF{})
 		x := map[string]float64{"a": 0.7, "b": -1}
 		feed(t, once, []row{{x: x, y: 1.3, w: 2}, {x: x, y: 9, w: 0}})
@@ -231,7 +231,7 @@ func TestEdges(t *testing.T) {
 func TestLinear(t *testing.T) {
 	for _, cov := range []string{"full", "lowrank"} {
 		for _, drift := range []string{"", "noise", "forget"} {
-			m := &kernels.Model{Lik: like(t, "gaussian", ""), Prior: kernels.DefaultPrior, Intercept: true, HasTime: true, Options: kernels.Options{Covariance: cov}}
+			m := &kernels.Model{Lik: like(t, "gaussian", ""), Prior: kernels.DefaultPrior, HasTime: true, Options: kernels.Options{Covariance: cov}}
 			switch drift {
 			case "noise":
 				m.Noise = 0.1
@@ -289,7 +289,7 @@ func TestCurvatureWeights(t *testing.T) {
 func TestIteratedEKF(t *testing.T) {
 	for _, c := range []struct{ family, link string }{{"bernoulli", "logit"}, {"bernoulli", "probit"}, {"bernoulli", "cloglog"}, {"binomial", "logit"}, {"poisson", "log"}, {"negbinomial", "log"}, {"gamma", "log"}, {"gaussian", "identity"}} {
 		l := like(t, c.family, c.link)
-		up, err := EKF{}.bind(&kernels.Model{Lik: l, Options: kernels.Options{MaxIter: 200, Tol: 1e-15}})
+		up, err := EKF{}.bind(&kernels.Model{NoIntercept: true, Lik: l, Options: kernels.Options{MaxIter: 200, Tol: 1e-15}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -307,7 +307,7 @@ func TestIteratedEKF(t *testing.T) {
 			}
 		})
 	}
-	up, _ := EKF{}.bind(&kernels.Model{Lik: like(t, "", ""), Options: kernels.Options{MaxIter: 50}})
+	up, _ := EKF{}.bind(&kernels.Model{NoIntercept: true, Lik: like(t, "", ""), Options: kernels.Options{MaxIter: 50}})
 	tl, _ := up.tilt(lik.Obs{Y: 1, Weight: 1}, 0, 8)
 	if s := 8 * tl.Alpha; math.Abs(s-8/(1+math.Exp(s))) > 1e-12 {
 		t.Errorf("residual %g", s-8/(1+math.Exp(s)))
@@ -362,7 +362,7 @@ func TestTangents(t *testing.T) {
 // The second-order filter in the textbook's terms.
 func TestSecondOrder(t *testing.T) {
 	l := like(t, "", "logit")
-	up, err := EKF{SecondOrder: true}.bind(&kernels.Model{Lik: l})
+	up, err := EKF{SecondOrder: true}.bind(&kernels.Model{NoIntercept: true, Lik: l})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -388,7 +388,7 @@ func TestVariationalBound(t *testing.T) {
 		o      lik.Obs
 	}{{"bernoulli", lik.Obs{Y: 1, Weight: 1}}, {"bernoulli", lik.Obs{Y: 0, Weight: 2.5}}, {"binomial", lik.Obs{Y: 3, Trials: 7, Weight: 1}}} {
 		l := like(t, c.family, "logit")
-		up, err := Variational{}.bind(&kernels.Model{Lik: l, Options: kernels.Options{MaxIter: 10000, Tol: 1e-14}})
+		up, err := Variational{}.bind(&kernels.Model{NoIntercept: true, Lik: l, Options: kernels.Options{MaxIter: 10000, Tol: 1e-14}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -400,7 +400,7 @@ func TestVariationalBound(t *testing.T) {
 					t.Errorf("%s N(%g, %g): bound %g above log Z %g", c.family, m, v, tl.LogZ, exact)
 				}
 				for _, n := range []int{1, 5} {
-					few, _ := Variational{}.bind(&kernels.Model{Lik: l, Options: kernels.Options{MaxIter: n}})
+					few, _ := Variational{}.bind(&kernels.Model{NoIntercept: true, Lik: l, Options: kernels.Options{MaxIter: n}})
 					if got, _ := few.tilt(c.o, m, v); got.LogZ > tl.LogZ+1e-9*(1+math.Abs(exact)) {
 						t.Errorf("%s N(%g, %g): %d steps give %g, the fixed point %g", c.family, m, v, n, got.LogZ, tl.LogZ)
 					}
@@ -435,7 +435,7 @@ func TestMillionUpdates(t *testing.T) {
 	}
 	for _, noise := range []float64{0, 1e-6} {
 		l, _ := lik.New("gaussian", "", lik.Params{Dispersion: 1e-4})
-		s := state(t, &kernels.Model{Lik: l, Prior: kernels.Prior{Variance: 1e8}, Noise: noise}, ADF{})
+		s := state(t, &kernels.Model{NoIntercept: true, Lik: l, Prior: kernels.Prior{Variance: 1e8}, Noise: noise}, ADF{})
 		rnd := rand.New(rand.NewPCG(4, 4))
 		var b kernels.Batch
 		var gram [p][p]twice
@@ -518,7 +518,7 @@ func TestNoWindUp(t *testing.T) {
 		n = 10_000
 	}
 	for _, cov := range []string{"full", "lowrank"} {
-		m := &kernels.Model{Lik: like(t, "gaussian", ""), Prior: kernels.DefaultPrior, Forgetting: 0.98, Options: kernels.Options{Covariance: cov, Rank: 3}}
+		m := &kernels.Model{NoIntercept: true, Lik: like(t, "gaussian", ""), Prior: kernels.DefaultPrior, Forgetting: 0.98, Options: kernels.Options{Covariance: cov, Rank: 3}}
 		s := state(t, m, ADF{})
 		rnd := rand.New(rand.NewPCG(5, 5))
 		var b kernels.Batch
@@ -565,7 +565,7 @@ func FuzzUpdate(f *testing.F) {
 			return
 		}
 		c := models[int(model)%len(models)]
-		m := &kernels.Model{Lik: like(t, c.family, c.link), Prior: kernels.Prior{Variance: v, InterceptVariance: 1}, Intercept: true}
+		m := &kernels.Model{Lik: like(t, c.family, c.link), Prior: kernels.Prior{Variance: v, InterceptVariance: 1}}
 		rule := rules[int(how)%len(rules)]
 		how /= uint8(len(rules))
 		switch how % 4 {
@@ -605,7 +605,7 @@ func FuzzUpdate(f *testing.F) {
 		if err != nil {
 			t.Fatalf("x=%g,%g y=%g w=%g v=%g %s %v: %v", x1, x2, y, w, v, rule.Name(), m.Options, err)
 		}
-		if _, err := New(&kernels.Model{Lik: m.Lik, Prior: m.Prior, Intercept: true, Start: fit}, ADF{}); err != nil && fit.Covariance.Form != gauss.Diagonal {
+		if _, err := New(&kernels.Model{Lik: m.Lik, Prior: m.Prior, Start: fit}, ADF{}); err != nil && fit.Covariance.Form != gauss.Diagonal {
 			t.Logf("not a start: %v", err)
 		}
 		s.Clone().Merge(context.Background(), s)
@@ -638,7 +638,7 @@ func TestAutoNoise(t *testing.T) {
 			}
 			rows[i] = row{x: x, y: eta + rnd.NormFloat64()*0.9, w: 1}
 		}
-		m := kernels.Model{Lik: like(t, "gaussian", ""), Prior: kernels.DefaultPrior, Options: kernels.Options{Covariance: c.cov, Rank: 4}}
+		m := kernels.Model{NoIntercept: true, Lik: like(t, "gaussian", ""), Prior: kernels.DefaultPrior, Options: kernels.Options{Covariance: c.cov, Rank: 4}}
 		run := func(q float64, auto bool) *State {
 			k := m
 			k.Noise, k.Options.AutoNoise = q, auto
@@ -673,7 +673,7 @@ func TestPrecisionDiagonal(t *testing.T) {
 		}
 	}
 	for rank := 1; rank < 6; rank++ {
-		s := state(t, &kernels.Model{Lik: like(t, "gaussian", ""), Prior: kernels.DefaultPrior, Options: kernels.Options{Covariance: "lowrank", Rank: rank}}, ADF{})
+		s := state(t, &kernels.Model{NoIntercept: true, Lik: like(t, "gaussian", ""), Prior: kernels.DefaultPrior, Options: kernels.Options{Covariance: "lowrank", Rank: rank}}, ADF{})
 		feed(t, s, rows)
 		l := s.bank[0].cov.(*lowRank)
 		for k, id := range s.order {
@@ -725,7 +725,7 @@ func TestRanks(t *testing.T) {
 		return s
 	}
 	run := func(cov string, rank int) *kernels.Fit {
-		s := state(t, &kernels.Model{Lik: like(t, "", ""), Prior: kernels.DefaultPrior, Options: kernels.Options{Covariance: cov, Rank: rank}}, ADF{})
+		s := state(t, &kernels.Model{NoIntercept: true, Lik: like(t, "", ""), Prior: kernels.DefaultPrior, Options: kernels.Options{Covariance: cov, Rank: rank}}, ADF{})
 		feed(t, s, rows)
 		return fit(t, s)
 	}
@@ -752,7 +752,7 @@ func TestMeasurementNoise(t *testing.T) {
 	for _, c := range []struct{ r, floor, y, m, v float64 }{
 		{0, 0, 1, -2, 0.5}, {0, 0, 0, -2, 0.5}, {0, 0, 0, 0.3, 9}, {0, 0.2, 1, 1, 2}, {0.7, 0, 1, -1, 3}, {0.01, 0, 0, 4, 3},
 	} {
-		up, err := EKF{}.bind(&kernels.Model{Lik: l, Options: kernels.Options{MeasurementNoise: c.r, AutoMeasurementNoise: c.r == 0, NoiseFloor: c.floor}})
+		up, err := EKF{}.bind(&kernels.Model{NoIntercept: true, Lik: l, Options: kernels.Options{MeasurementNoise: c.r, AutoMeasurementNoise: c.r == 0, NoiseFloor: c.floor}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -779,7 +779,7 @@ func TestLowRankContinues(t *testing.T) {
 	rows := random(rand.New(rand.NewPCG(3, 14)), 200, "bernoulli")
 	for _, noise := range []float64{0, 0.01} {
 		for _, stop := range []int{90, 91, 92, 93} {
-			m := kernels.Model{Lik: like(t, "", "logit"), Prior: kernels.DefaultPrior, Intercept: true, Noise: noise,
+			m := kernels.Model{Lik: like(t, "", "logit"), Prior: kernels.DefaultPrior, Noise: noise,
 				Options: kernels.Options{Covariance: "lowrank", Rank: 2}}
 			whole, first := state(t, &m, ADF{}), state(t, &m, ADF{})
 			feed(t, whole, rows)
@@ -797,7 +797,7 @@ func TestLowRankContinues(t *testing.T) {
 func TestSecondOrderKnown(t *testing.T) {
 	for _, f := range lik.Families() {
 		for _, link := range f.Links {
-			m := &kernels.Model{Lik: like(t, f.Family, link), Prior: kernels.DefaultPrior,
+			m := &kernels.Model{NoIntercept: true, Lik: like(t, f.Family, link), Prior: kernels.DefaultPrior,
 				Priors: []kernels.Belief{{Feature: "k", Weight: kernels.Weight{Mean: 0.3}}}}
 			s := state(t, m, EKF{SecondOrder: true})
 			rows := []row{{x: map[string]float64{"a": 0.5}, y: 1, w: 1, tr: 1}, {y: 1, w: 2, tr: 1}, {x: map[string]float64{"a": 0, "k": 2}, y: 1, w: 1, tr: 1}}
@@ -816,7 +816,7 @@ func TestSecondOrderKnown(t *testing.T) {
 // bring, one with more columns than a run would have before the next cut.
 func TestRankBeyondWeights(t *testing.T) {
 	rows := random(rand.New(rand.NewPCG(3, 15)), 100, "bernoulli")
-	m := kernels.Model{Lik: like(t, "", "logit"), Prior: kernels.DefaultPrior, Options: kernels.Options{Covariance: "lowrank", Rank: 10000}}
+	m := kernels.Model{NoIntercept: true, Lik: like(t, "", "logit"), Prior: kernels.DefaultPrior, Options: kernels.Options{Covariance: "lowrank", Rank: 10000}}
 	s := state(t, &m, ADF{})
 	feed(t, s, rows)
 	if n := s.Size(); n > 1<<16 {
@@ -860,7 +860,7 @@ func TestInterruptedMerge(t *testing.T) {
 		noise float64
 		o     kernels.Options
 	}{{"full", 1500, 0, kernels.Options{}}, {"walk", 1200, 0.01, kernels.Options{}}, {"lowrank", 900, 0, kernels.Options{Covariance: "lowrank", Rank: 400}}} {
-		m := &kernels.Model{Lik: like(t, "", "logit"), Prior: kernels.DefaultPrior, Noise: c.noise, Options: c.o}
+		m := &kernels.Model{NoIntercept: true, Lik: like(t, "", "logit"), Prior: kernels.DefaultPrior, Noise: c.noise, Options: c.o}
 		rnd := rand.New(rand.NewPCG(3, 16))
 		part := func() *State {
 			s := state(t, m, ADF{})

@@ -275,7 +275,7 @@ func TestWeightSpace(t *testing.T) {
 	every(t, func(t *testing.T, l lik.Likelihood) {
 		p := random(rand.New(rand.NewPCG(11, 12)), l, 80, 4)
 		f := p.fit(t, l, Options{Kernel: "linear", Lengthscale: 0.8, SignalVariance: 0.5})
-		m := &kernels.Model{Lik: l, Prior: kernels.Prior{Variance: 0.5 / 0.64}}
+		m := &kernels.Model{NoIntercept: true, Lik: l, Prior: kernels.Prior{Variance: 0.5 / 0.64}}
 		rows, err := kernels.NewRows(m)
 		if err != nil {
 			t.Fatal(err)

@@ -36,7 +36,7 @@ func problem(t testing.TB, m *kernels.Model, x [][]float64, y []float64) *kernel
 	var b kernels.Batch
 	b.Reset()
 	for i, row := range x {
-		if m.Intercept {
+		if !m.NoIntercept {
 			b.Add(0, 1)
 		}
 		for j, v := range row {
@@ -167,7 +167,7 @@ func TestConjugate(t *testing.T) {
 		y[i] = x[i][0] - 2*x[i][1] + 0.5 + rng.NormFloat64()
 	}
 	for _, form := range []gauss.Form{gauss.Diagonal, gauss.Full, gauss.LowRank} {
-		m := &kernels.Model{Lik: family(t, "gaussian", "", lik.Params{Dispersion: 1}), Prior: kernels.Prior{Mean: 0.3, Variance: 2, InterceptVariance: 10}, Intercept: true}
+		m := &kernels.Model{Lik: family(t, "gaussian", "", lik.Params{Dispersion: 1}), Prior: kernels.Prior{Mean: 0.3, Variance: 2, InterceptVariance: 10}}
 		m.Options.Seed = 5
 		p := problem(t, m, x, y)
 		switch form {
@@ -303,7 +303,7 @@ func TestQuadrature(t *testing.T) {
 	}
 	for _, c := range cases {
 		for d := 1; d <= 2; d++ {
-			m := &kernels.Model{Lik: family(t, c.family, c.link, c.q), Prior: kernels.Prior{Variance: 4, InterceptVariance: 4}}
+			m := &kernels.Model{NoIntercept: true, Lik: family(t, c.family, c.link, c.q), Prior: kernels.Prior{Variance: 4, InterceptVariance: 4}}
 			m.Options.Samples = 2000
 			x := normals(rng, 3, d)
 			y := make([]float64, len(x))
@@ -341,7 +341,7 @@ func TestCalibration(t *testing.T) {
 	l := family(t, "bernoulli", "logit", lik.Params{})
 	var count [2][bins]int
 	for sim := range sims {
-		m := &kernels.Model{Lik: l, Prior: kernels.Prior{Variance: 4, InterceptVariance: 4}, Intercept: true}
+		m := &kernels.Model{Lik: l, Prior: kernels.Prior{Variance: 4, InterceptVariance: 4}}
 		m.Options = kernels.Options{Samples: thin * kept, Warmup: 150, Chains: 1, Seed: uint64(sim)}
 		w := []float64{2 * rng.NormFloat64(), 2 * rng.NormFloat64()}
 		x := normals(rng, 8, 1)
@@ -384,7 +384,7 @@ func TestDeterminism(t *testing.T) {
 	}
 	run := func(procs int, seed uint64) *Result {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
-		m := &kernels.Model{Lik: family(t, "bernoulli", "", lik.Params{}), Prior: kernels.DefaultPrior, Intercept: true}
+		m := &kernels.Model{Lik: family(t, "bernoulli", "", lik.Params{}), Prior: kernels.DefaultPrior}
 		m.Options = kernels.Options{Samples: 50, Warmup: 60, Chains: 3, Seed: seed}
 		return sample(t, problem(t, m, x, y))
 	}
@@ -420,7 +420,7 @@ func (cliff) LogLik(_ lik.Obs, s float64) (logp, d1, d2 float64) {
 
 // Trajectories that fail are counted and told, and the fit has not converged.
 func TestDivergence(t *testing.T) {
-	m := &kernels.Model{Lik: cliff{family(t, "gaussian", "", lik.Params{Dispersion: 1})}, Prior: kernels.DefaultPrior}
+	m := &kernels.Model{NoIntercept: true, Lik: cliff{family(t, "gaussian", "", lik.Params{Dispersion: 1})}, Prior: kernels.DefaultPrior}
 	m.Options = kernels.Options{Samples: 300, Warmup: 300}
 	r := sample(t, problem(t, m, [][]float64{{1}}, []float64{0}))
 	if r.Divergences == 0 || r.Fit.Converged || !strings.Contains(r.Fit.Status, fmt.Sprintf("%d divergences", r.Divergences)) {
@@ -433,7 +433,7 @@ func TestTimeLimit(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	x := normals(rng, 100, 3)
 	y := make([]float64, len(x))
-	m := &kernels.Model{Lik: family(t, "bernoulli", "", lik.Params{}), Prior: kernels.DefaultPrior}
+	m := &kernels.Model{NoIntercept: true, Lik: family(t, "bernoulli", "", lik.Params{}), Prior: kernels.DefaultPrior}
 	m.Options = kernels.Options{Samples: 1 << 20, Warmup: 10, Chains: 2, TimeLimit: 300 * time.Millisecond}
 	r := sample(t, problem(t, m, x, y))
 	if r.Fit.Converged || !strings.Contains(r.Fit.Status, "time limit") {
@@ -458,7 +458,7 @@ func TestStandardize(t *testing.T) {
 		x[i][1] *= 0.01
 	}
 	for _, rank := range []int{0, 2} {
-		m := &kernels.Model{Lik: family(t, "gaussian", "", lik.Params{Dispersion: 1}), Prior: kernels.DefaultPrior, Intercept: true}
+		m := &kernels.Model{Lik: family(t, "gaussian", "", lik.Params{Dispersion: 1}), Prior: kernels.DefaultPrior}
 		m.Options = kernels.Options{Standardize: true, Seed: 2, Rank: rank}
 		p := problem(t, m, x, y)
 		r := sample(t, p)
@@ -513,7 +513,7 @@ func TestManyWeights(t *testing.T) {
 			}
 		}
 	}
-	m := &kernels.Model{Lik: family(t, "gaussian", "", lik.Params{Dispersion: 1}), Prior: kernels.DefaultPrior}
+	m := &kernels.Model{NoIntercept: true, Lik: family(t, "gaussian", "", lik.Params{Dispersion: 1}), Prior: kernels.DefaultPrior}
 	m.Options = kernels.Options{Samples: 500, Warmup: 500}
 	p := problem(t, m, x, y)
 	r := sample(t, p)
@@ -532,7 +532,7 @@ func TestManyWeights(t *testing.T) {
 func TestEdges(t *testing.T) {
 	l := family(t, "bernoulli", "", lik.Params{})
 	fresh := func() *kernels.Model {
-		m := &kernels.Model{Lik: l, Prior: kernels.DefaultPrior, Intercept: true}
+		m := &kernels.Model{Lik: l, Prior: kernels.DefaultPrior}
 		m.Options = kernels.Options{Samples: 40, Warmup: 30, Chains: 2}
 		return m
 	}
@@ -543,7 +543,7 @@ func TestEdges(t *testing.T) {
 	}
 	// All weights known.
 	m := fresh()
-	m.Intercept = false
+	m.NoIntercept = true
 	m.Priors = []kernels.Belief{{Feature: "1", Weight: kernels.Weight{Mean: 2}}}
 	r = sample(t, problem(t, m, [][]float64{{1}}, []float64{1}))
 	if want := -math.Log1p(math.Exp(-2)); math.Abs(r.Fit.LogEvidence-want) > 1e-15 || r.Fit.Beliefs[0].Mean != 2 || !r.Fit.Converged {
@@ -586,7 +586,7 @@ func FuzzSample(f *testing.F) {
 			return
 		}
 		rng := rand.New(rand.NewPCG(seed, 1))
-		m := &kernels.Model{Lik: fams[int(kind)%len(fams)], Prior: kernels.Prior{Variance: v, InterceptVariance: 1}, Intercept: n%2 == 0}
+		m := &kernels.Model{Lik: fams[int(kind)%len(fams)], Prior: kernels.Prior{Variance: v, InterceptVariance: 1}, NoIntercept: !(n%2 == 0)}
 		m.Options = kernels.Options{Samples: 6, Warmup: 21, Chains: 2, Seed: seed, Rank: int(seed % 3), Standardize: seed%5 == 0, TimeLimit: 2 * time.Second}
 		r, err := kernels.NewRows(m)
 		if err != nil {
@@ -595,7 +595,7 @@ func FuzzSample(f *testing.F) {
 		var batch kernels.Batch
 		batch.Reset()
 		for range n % 6 {
-			if m.Intercept {
+			if !m.NoIntercept {
 				batch.Add(0, 1)
 			}
 			for j, x := range []float64{a, b, 0} {
@@ -641,7 +641,7 @@ func BenchmarkLeapfrog(b *testing.B) {
 				}
 			}
 		}
-		m := &kernels.Model{Lik: family(b, "bernoulli", "", lik.Params{}), Prior: kernels.DefaultPrior}
+		m := &kernels.Model{NoIntercept: true, Lik: family(b, "bernoulli", "", lik.Params{}), Prior: kernels.DefaultPrior}
 		p := problem(b, m, x, y)
 		p.Fill()
 		mod, err := newModel(&p.Columns, p, p.Offset, p.Normal)

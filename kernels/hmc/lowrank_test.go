@@ -34,7 +34,7 @@ func TestLowRank(t *testing.T) {
 	}
 	for _, full := range []bool{false, true} {
 		for _, rank := range []int{3, 2} {
-			m := &kernels.Model{Lik: family(t, "gaussian", "", lik.Params{Dispersion: 1}), Prior: kernels.Prior{Variance: 1.5, InterceptVariance: 10}}
+			m := &kernels.Model{NoIntercept: true, Lik: family(t, "gaussian", "", lik.Params{Dispersion: 1}), Prior: kernels.Prior{Variance: 1.5, InterceptVariance: 10}}
 			m.Options = kernels.Options{Rank: rank, Seed: 3}
 			p := problem(t, m, x, y)
 			if full {

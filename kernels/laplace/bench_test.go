@@ -15,7 +15,7 @@ import (
 func denseProblem(b testing.TB, n, d int, o kernels.Options) *kernels.Problem {
 	b.Helper()
 	m := model(b, "bernoulli", "logit", lik.Params{})
-	m.Intercept = true
+	m.NoIntercept = false
 	m.Options = o
 	r, err := kernels.NewRows(m)
 	if err != nil {
@@ -107,7 +107,7 @@ func BenchmarkSparse(b *testing.B) {
 func sparseProblem(b testing.TB, n, d, k int, o kernels.Options) *kernels.Problem {
 	b.Helper()
 	m := model(b, "bernoulli", "logit", lik.Params{})
-	m.Intercept = true
+	m.NoIntercept = false
 	m.Options = o
 	r, err := kernels.NewRows(m)
 	if err != nil {

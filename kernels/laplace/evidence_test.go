@@ -33,7 +33,7 @@ func TestEvidenceMaximum(t *testing.T) {
 			for _, shape := range [][2]int{{150, 10}, {25, 60}} {
 				rng := rand.New(rand.NewPCG(8, 1))
 				m := model(t, f.family, f.link, f.params)
-				m.Intercept = true
+				m.NoIntercept = false
 				m.Options = kernels.Options{AutoPrior: true, PriorGroups: true, Hessian: hessian, Rank: 12, Tol: 1e-10}
 				_, m.Options.AutoDispersion = m.Lik.(lik.Dispersed)
 				_, m.Options.AutoShape = m.Lik.(lik.Shaped)
@@ -141,7 +141,7 @@ func TestLearnsOnlyDefaults(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 3))
 	o := simulate(rng, "bernoulli", 120, 14, 1)
 	m := model(t, "bernoulli", "logit", lik.Params{})
-	m.Intercept = true
+	m.NoIntercept = false
 	m.Priors = []kernels.Belief{{Feature: "x000", Weight: kernels.Weight{Variance: 1e-8}}}
 	m.Options = kernels.Options{AutoPrior: true, PriorGroups: true}
 	f, err := Fit(context.Background(), problem(t, m, o))
@@ -163,7 +163,7 @@ func TestLearnsOnlyDefaults(t *testing.T) {
 // of its range, and the status says so; a column of zeros changes nothing.
 func TestNoSignal(t *testing.T) {
 	m := model(t, "gaussian", "", lik.Params{})
-	m.Intercept = true
+	m.NoIntercept = false
 	m.Options = kernels.Options{AutoPrior: true}
 	var o data
 	for i := range 64 {

@@ -43,7 +43,7 @@ func TestConjugate(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))
 	for _, shape := range [][2]int{{30, 5}, {6, 15}} {
 		m := model(t, "gaussian", "", lik.Params{Dispersion: 0.7})
-		m.Intercept, m.Prior.Mean = true, 0.3
+		m.NoIntercept, m.Prior.Mean = false, 0.3
 		p := problem(t, m, simulate(rng, "gaussian", shape[0], shape[1], 0.8))
 		fullPrior(rng, p)
 		f, err := Fit(context.Background(), p)
@@ -152,7 +152,7 @@ func TestTwentyStarts(t *testing.T) {
 		}
 		rng := rand.New(rand.NewPCG(4, 1))
 		m := model(t, f.family, f.link, f.params)
-		m.Intercept = true
+		m.NoIntercept = false
 		for _, shape := range [][2]int{{60, 5}, {10, 20}} {
 			p := problem(t, m, simulated(rng, f.family, f.link, shape[0], shape[1], 1))
 			want, err := Fit(context.Background(), p)
@@ -185,7 +185,7 @@ func TestAt(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 2))
 	for _, shape := range [][2]int{{50, 4}, {8, 12}} {
 		m := model(t, "bernoulli", "logit", lik.Params{})
-		m.Intercept = true
+		m.NoIntercept = false
 		o := simulate(rng, "bernoulli", shape[0], shape[1], 1)
 		mode, err := Fit(context.Background(), problem(t, m, o))
 		if err != nil {
@@ -287,7 +287,7 @@ func TestCollinear(t *testing.T) {
 func TestStandardize(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 5))
 	m := model(t, "bernoulli", "logit", lik.Params{})
-	m.Intercept = true
+	m.NoIntercept = false
 	raw := simulate(rng, "bernoulli", 150, 4, 1)
 	var z data
 	z.y = raw.y
@@ -460,7 +460,7 @@ func TestEmpty(t *testing.T) {
 			for _, auto := range []bool{false, true} {
 				m.Options.AutoPrior, m.Options.Standardize = auto, auto
 				for _, intercept := range []bool{false, true} {
-					m.Intercept = intercept
+					m.NoIntercept = !intercept
 					f, err := Fit(context.Background(), problem(t, m, o))
 					if err != nil {
 						t.Fatal(err)
@@ -523,7 +523,7 @@ func TestProperties(t *testing.T) {
 		n, d := rapid.IntRange(1, 12).Draw(r, "n"), rapid.IntRange(1, 8).Draw(r, "d")
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(r, "seed"), 1))
 		m := model(t, f.family, f.link, f.params)
-		m.Intercept = rapid.Bool().Draw(r, "intercept")
+		m.NoIntercept = !rapid.Bool().Draw(r, "intercept")
 		m.Prior.Variance = math.Exp(rapid.Float64Range(-10, 10).Draw(r, "log variance"))
 		m.Options.Hessian = rapid.SampledFrom([]string{"full", "diagonal", "block", "lowrank"}).Draw(r, "hessian")
 		p := problem(t, m, simulated(rng, f.family, f.link, n, d, 0.7))
@@ -560,7 +560,7 @@ func FuzzFit(f *testing.F) {
 		}
 		c := families[int(family)%len(families)]
 		m := model(t, c.family, c.link, c.params)
-		m.Intercept = seed%2 == 0
+		m.NoIntercept = !(seed%2 == 0)
 		m.Prior.Variance = variance
 		m.Options = kernels.Options{
 			Hessian:     []string{"full", "diagonal", "block", "lowrank"}[options%4],

@@ -217,7 +217,7 @@ func TestDiagonalAndBlock(t *testing.T) {
 func TestAutoHessian(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 6))
 	m := model(t, "bernoulli", "logit", lik.Params{})
-	m.Intercept = true
+	m.NoIntercept = false
 	r, err := kernels.NewRows(m)
 	if err != nil {
 		t.Fatal(err)

@@ -42,7 +42,7 @@ func model(t testing.TB, family, link string, q lik.Params) *kernels.Model {
 	if q.Dispersion == 0 {
 		q.Dispersion = 1
 	}
-	return &kernels.Model{Lik: newLik(t, family, link, q), Params: q, Prior: kernels.DefaultPrior}
+	return &kernels.Model{NoIntercept: true, Lik: newLik(t, family, link, q), Params: q, Prior: kernels.DefaultPrior}
 }
 
 func problem(t testing.TB, m *kernels.Model, d data) *kernels.Problem {
@@ -54,7 +54,7 @@ func problem(t testing.TB, m *kernels.Model, d data) *kernels.Problem {
 	var b kernels.Batch
 	b.Reset()
 	for i, row := range d.x {
-		if m.Intercept {
+		if !m.NoIntercept {
 			b.Add(0, 1)
 		}
 		for j, v := range row {
@@ -229,7 +229,7 @@ func TestAgainstFiniteDifferences(t *testing.T) {
 		for _, prior := range []string{"diagonal", "full", "lowrank"} {
 			rng := rand.New(rand.NewPCG(3, 5))
 			m := model(t, f.family, f.link, f.params)
-			m.Intercept = true
+			m.NoIntercept = false
 			m.Prior.Mean = 0.1
 			p := problem(t, m, simulated(rng, f.family, f.link, 80, 4, 0.8))
 			switch prior {
@@ -351,7 +351,7 @@ func TestSpacesAgree(t *testing.T) {
 			for _, prior := range []string{"diagonal", "full", "lowrank"} {
 				rng := rand.New(rand.NewPCG(uint64(shape[0]), 9))
 				m := model(t, f.family, f.link, f.params)
-				m.Intercept = true
+				m.NoIntercept = false
 				p := problem(t, m, simulated(rng, f.family, f.link, shape[0], shape[1], 0.3))
 				hessian := "full"
 				switch prior {

@@ -19,7 +19,7 @@ func level(t *testing.T, family, link string, p lik.Params, variance float64, y 
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := kernels.NewRows(&kernels.Model{Lik: l, Params: p, Prior: kernels.Prior{Variance: 1, InterceptVariance: variance}, Intercept: true})
+	r, err := kernels.NewRows(&kernels.Model{Lik: l, Params: p, Prior: kernels.Prior{Variance: 1, InterceptVariance: variance}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestSeveralModesRegression(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := kernels.NewRows(&kernels.Model{Lik: l, Params: par, Prior: kernels.Prior{Variance: 9}})
+		r, err := kernels.NewRows(&kernels.Model{NoIntercept: true, Lik: l, Params: par, Prior: kernels.Prior{Variance: 9}})
 		if err != nil {
 			t.Fatal(err)
 		}

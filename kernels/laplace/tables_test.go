@@ -19,7 +19,7 @@ func table(t *testing.T, family string, o kernels.Options) *kernels.Model {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &kernels.Model{Lik: l, Params: p, Prior: kernels.DefaultPrior, Intercept: true, Options: o}
+	return &kernels.Model{Lik: l, Params: p, Prior: kernels.DefaultPrior, Options: o}
 }
 
 // tableRows has intercepts and slopes by group, of one deviation and a fifth of it, and

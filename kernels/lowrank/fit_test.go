@@ -185,7 +185,7 @@ func conjugate(t testing.TB, rng *rand.Rand, n, d, m int) *kernels.Problem {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mod := &kernels.Model{Lik: l, Params: par, Prior: kernels.Prior{Variance: variance}, Options: kernels.Options{Rank: m}}
+	mod := &kernels.Model{NoIntercept: true, Lik: l, Params: par, Prior: kernels.Prior{Variance: variance}, Options: kernels.Options{Rank: m}}
 	slope := 2 * rng.Float64()
 	x := spectrum(rng, n, d, decay(min(n, d), func(i float64) float64 { return 5 * math.Pow(1+i, -slope) }))
 	y := gaussian(rng, 1, n).Data
@@ -561,7 +561,7 @@ func TestNotLogConcave(t *testing.T) {
 	}
 	one := dense.New(2, 1)
 	one.Data[0], one.Data[1] = 1, 1
-	q := problem(t, &kernels.Model{Lik: l, Prior: kernels.Prior{Variance: 1e4}}, one, []float64{-5, 5}, nil)
+	q := problem(t, &kernels.Model{NoIntercept: true, Lik: l, Prior: kernels.Prior{Variance: 1e4}}, one, []float64{-5, 5}, nil)
 	f = fit(t, q) // starts, and stays, at the valley between them
 	if !strings.Contains(f.Fit.Status, "2 rows of negative curvature count as flat") {
 		t.Errorf("status %q", f.Fit.Status)

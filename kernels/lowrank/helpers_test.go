@@ -19,7 +19,7 @@ func model(t testing.TB, family string, intercept bool, o kernels.Options) *kern
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &kernels.Model{Lik: l, Params: par, Prior: kernels.DefaultPrior, Intercept: intercept, Options: o}
+	return &kernels.Model{Lik: l, Params: par, Prior: kernels.DefaultPrior, NoIntercept: !intercept, Options: o}
 }
 
 // problem lays out the rows of x, column j named j+1, behind an intercept where the
@@ -39,7 +39,7 @@ func problem(t testing.TB, m *kernels.Model, x *dense.Matrix, y, offset []float6
 	var b kernels.Batch
 	b.Reset()
 	for i := range x.Rows {
-		if m.Intercept {
+		if !m.NoIntercept {
 			b.Add(0, 1)
 		}
 		for j, v := range x.Row(i) {

@@ -99,6 +99,20 @@ func boolean(at func(*Settings) *bool) form {
 	}}
 }
 
+// unless is boolean for a field that says the opposite.
+func unless(at func(*Settings) *bool) form {
+	f := boolean(at)
+	read := f.read
+	f.read = func(s *Settings, v Source) error {
+		if err := read(s, v); err != nil {
+			return err
+		}
+		*at(s) = !*at(s)
+		return nil
+	}
+	return f
+}
+
 // text is any word, in lower case; who uses it knows which there are.
 func text(allowed string, at func(*Settings) *string) form {
 	return form{allowed: allowed, read: func(s *Settings, v Source) error {

@@ -32,7 +32,7 @@ var list = specs(
 		forms: forms{number(nonNegative, func(s *Settings) *float64 { return &s.Prior.Variance }), auto(func(s *Settings) *bool { return &s.Options.AutoPrior })}},
 	Spec{Key: "intercept", Default: "true", Uses: stored,
 		Doc:   "whether every row has the feature (Intercept) = 1",
-		forms: forms{boolean(func(s *Settings) *bool { return &s.Intercept })}},
+		forms: forms{unless(func(s *Settings) *bool { return &s.NoIntercept })}},
 	Spec{Key: "intercept_variance", Default: "10", Uses: stored,
 		Doc:   "prior variance of the intercept",
 		forms: forms{number(nonNegative, func(s *Settings) *float64 { return &s.Prior.InterceptVariance })}},

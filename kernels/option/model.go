@@ -39,9 +39,9 @@ func (s *Settings) Continue(f *kernels.Fit) error {
 	}
 	switch {
 	case !s.given["intercept"]:
-		s.Intercept = f.Intercept
-	case s.Intercept != f.Intercept:
-		return differs("intercept", s.Intercept, f.Intercept)
+		s.NoIntercept = !f.Intercept
+	case s.NoIntercept == f.Intercept:
+		return differs("intercept", !s.NoIntercept, f.Intercept)
 	}
 	switch {
 	case !s.given["hash_bits"]:
@@ -66,6 +66,7 @@ func (s *Settings) Continue(f *kernels.Fit) error {
 	if !s.given["intercept_variance"] {
 		s.Prior.InterceptVariance = f.Prior.InterceptVariance
 	}
+	s.Prior = s.Prior.Literal()
 	return nil
 }
 

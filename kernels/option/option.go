@@ -196,7 +196,7 @@ type Settings struct {
 // Defaults are the settings of a call without options.
 func Defaults() *Settings {
 	return &Settings{OnError: Fail, given: map[string]bool{}, Model: kernels.Model{
-		Prior: kernels.DefaultPrior, Intercept: true, Params: lik.Params{Dispersion: 1}, Forgetting: 1, MaxFeatures: 50_000_000}}
+		Prior: kernels.DefaultPrior, Params: lik.Params{Dispersion: 1}, Forgetting: 1, MaxFeatures: 50_000_000}}
 }
 
 // Given says whether the option was read, not left at its default.
@@ -224,6 +224,7 @@ func (all Specs) Decode(options iter.Seq2[string, Source]) (*Settings, error) {
 			return nil, err
 		}
 	}
+	s.Prior = s.Prior.Literal()
 	if s.Forgets() && (s.Noise > 0 || s.NoiseBy != nil || s.Options.AutoNoise) {
 		return nil, errors.New("options process_noise and forgetting are two models of drift; give one of them")
 	}

@@ -119,7 +119,7 @@ func TestValidate(t *testing.T) {
 func TestContinue(t *testing.T) {
 	f := &kernels.Fit{Family: "gaussian", Link: "identity", Dispersion: 3, HashBits: 4, Prior: kernels.Prior{Mean: 1, Variance: 2, InterceptVariance: 3}}
 	s, err := For("adf").Decode(given(map[string]any{"prior": f, "prior_mean": 0}))
-	if err != nil || s.Family != "gaussian" || s.Params.Dispersion != 3 || s.HashBits != 4 || s.Intercept || s.Prior != (kernels.Prior{Mean: 0, Variance: 2, InterceptVariance: 3}) {
+	if err != nil || s.Family != "gaussian" || s.Params.Dispersion != 3 || s.HashBits != 4 || !s.NoIntercept || s.Prior != (kernels.Prior{Mean: 0, Variance: 2, InterceptVariance: 3}) {
 		t.Errorf("%+v %v", s, err)
 	}
 	for key, v := range map[string]any{"link": "probit", "family": "poisson", "hash_bits": 5, "intercept": true} {

@@ -376,7 +376,7 @@ func TestFeed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := kernels.NewRows(&kernels.Model{Intercept: true})
+		r, err := kernels.NewLabelledRows(nil)
 		if err != nil {
 			t.Fatal(err)
 		}

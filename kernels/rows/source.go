@@ -108,7 +108,7 @@ func (s *Source) feed(ctx context.Context, dst Sink, m *kernels.Model, on option
 		keep = nil
 	}
 	b.Reset()
-	if err := s.X.Append(lo, hi, dst.Features(), m.Intercept, keep, b); err != nil {
+	if err := s.X.Append(lo, hi, dst.Features(), !m.NoIntercept, keep, b); err != nil {
 		return void, err
 	}
 	b.Y = compact(b.Y[:0], s.y, keep)

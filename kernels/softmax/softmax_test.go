@@ -34,14 +34,18 @@ type data struct {
 
 func problem(t testing.TB, m *kernels.Model, d data) *kernels.Problem {
 	t.Helper()
-	r, err := kernels.NewRows(m)
+	rows := kernels.NewLabelledRows
+	if m.Lik != nil { // of two classes as one response
+		rows = kernels.NewRows
+	}
+	r, err := rows(m)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var b kernels.Batch
 	b.Reset()
 	for i, row := range d.x {
-		if m.Intercept {
+		if !m.NoIntercept {
 			b.Add(0, 1)
 		}
 		for j, v := range row {
@@ -113,7 +117,7 @@ func names(c int) []string {
 }
 
 func model(o kernels.Options) *kernels.Model {
-	return &kernels.Model{Prior: kernels.DefaultPrior, Intercept: true, Options: o}
+	return &kernels.Model{Prior: kernels.DefaultPrior, Options: o}
 }
 
 func fit(t *testing.T, m *kernels.Model, d data, classes []string) *kernels.Fit {
@@ -673,7 +677,7 @@ func TestEmpty(t *testing.T) {
 	for _, o := range []kernels.Options{{}, {Reference: "b"}, {Hessian: "diagonal"}, {Hessian: "block"}, {Hessian: "lowrank"}, {AutoPrior: true}, {Standardize: true}} {
 		for _, intercept := range []bool{true, false} {
 			m := model(o)
-			m.Intercept = intercept
+			m.NoIntercept = !intercept
 			f := fit(t, m, data{}, abc)
 			if f.LogEvidence != 0 || f.N != 0 {
 				t.Errorf("%+v", f)
@@ -718,7 +722,7 @@ func FuzzFit(f *testing.F) {
 		if options&16 != 0 {
 			m.Options.Reference = classes[len(classes)/2]
 		}
-		m.Intercept = seed%2 == 0
+		m.NoIntercept = !(seed%2 == 0)
 		m.Prior.Variance = variance
 		o := simulate(rand.New(rand.NewPCG(seed, 7)), int(n)%20, int(d)%10, len(classes), 0.6)
 		for i := range o.x {

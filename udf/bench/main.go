@@ -160,7 +160,7 @@ func kernelTime(ctx context.Context, db *sql.DB, link string, rows, repeats int)
 	if err != nil {
 		return 0, err
 	}
-	cfg := &kernels.Model{Lik: l, Prior: kernels.DefaultPrior, Intercept: true}
+	cfg := &kernels.Model{Lik: l, Prior: kernels.DefaultPrior}
 	r, err := db.QueryContext(ctx, "SELECT delay > 15, 'origin=' || origin, 'destination=' || destination, 'hour=' || hour(date), distance / 1000 FROM flights ORDER BY date")
 	if err != nil {
 		return 0, err

@@ -16,7 +16,7 @@ var tight = kerneltest.Tol{Rel: 1e-11, Abs: 1e-11}
 
 func rows(t *testing.T, rng *rand.Rand, n, p int) *kernels.Problem {
 	t.Helper()
-	r, err := kernels.NewRows(&kernels.Model{Prior: kernels.DefaultPrior})
+	r, err := kernels.NewRows(&kernels.Model{NoIntercept: true, Prior: kernels.DefaultPrior})
 	if err != nil {
 		t.Fatal(err)
 	}
