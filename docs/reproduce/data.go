@@ -139,9 +139,17 @@ func number(v any) (float64, error) {
 	return 0, fmt.Errorf("type %T", v)
 }
 
+// emptyRows are rows without any; a model without a likelihood is one of classes.
+func emptyRows(m *kernels.Model) (*kernels.Rows, error) {
+	if m.Lik == nil {
+		return kernels.NewLabelledRows(m)
+	}
+	return kernels.NewRows(m)
+}
+
 // sparse makes kernel rows of y and the table's feature lists.
 func (t *Table) sparse(m *kernels.Model, y []float64) (*kernels.Rows, error) {
-	r, err := kernels.NewRows(m)
+	r, err := emptyRows(m)
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +174,7 @@ func (t *Table) sparse(m *kernels.Model, y []float64) (*kernels.Rows, error) {
 
 // denseRows makes kernel rows of y and the columns of x (by row), named 1..d.
 func denseRows(m *kernels.Model, x [][]float64, y []float64) (*kernels.Rows, error) {
-	r, err := kernels.NewRows(m)
+	r, err := emptyRows(m)
 	if err != nil || len(x) == 0 {
 		return r, err
 	}
