@@ -110,3 +110,22 @@ func CheckWeight(w Weight) error {
 	}
 	return nil
 }
+
+// FromBeliefs is a fit of no rows whose beliefs are bs, independent of one another,
+// under the likelihood, prior, intercept and hash bits of m; nil is the default model.
+// Beliefs may come in any order; an intercept that is not among them has its prior.
+//
+// Errors: a belief that is not a Gaussian.
+func FromBeliefs(bs []Belief, m *Model) (*Fit, error) {
+	own := *m.Complete()
+	own.Priors, own.Start = bs, nil
+	rows, err := NewRows(&own)
+	if err != nil {
+		return nil, err
+	}
+	p, err := rows.Problem()
+	if err != nil {
+		return nil, err
+	}
+	return p.Fit("beliefs", p.Normal, 0), nil
+}

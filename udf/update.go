@@ -217,16 +217,10 @@ func callFromBeliefs(args []capi.Vec, n int, out *capi.Col) error {
 		if err := o.Likelihood(); err != nil {
 			return err
 		}
-		m := kernels.Model{Lik: o.Lik, Prior: o.Prior, NoIntercept: o.NoIntercept, HashBits: o.HashBits, Priors: bs}
-		rows, err := kernels.NewRows(&m)
+		f, err := kernels.FromBeliefs(bs, &kernels.Model{Lik: o.Lik, Prior: o.Prior, NoIntercept: o.NoIntercept, HashBits: o.HashBits})
 		if err != nil {
 			return err
 		}
-		p, err := rows.Problem()
-		if err != nil {
-			return err
-		}
-		f := p.Fit("beliefs", p.Normal, 0)
 		if o.Given("covariance") {
 			if err := setCovariance(f, bs, o.Matrix); err != nil {
 				return err
