@@ -49,8 +49,7 @@ type Job struct {
 // cut into records.
 //
 //	r, _ := ipc.NewReader(os.Stdin)
-//	fit, err := arrowio.Fit(ctx, r, arrowio.Job{Y: "click", Terms: []arrowio.Term{{"ad"}, {"site"}, {"ad", "site"}},
-//		Model: kernels.Model{Lik: lik, Prior: kernels.DefaultPrior, Intercept: true}})
+//	fit, err := arrowio.Fit(ctx, r, arrowio.Job{Y: "click", Terms: []arrowio.Term{{"ad"}, {"site"}, {"ad", "site"}}})
 //
 // Memory: one record, a batch of 4096 rows, and the engine's: 16 bytes a weight
 // and the names for streaming engines, the rows for others.
