@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bglm/bglm/cmd/internal/job"
 	"github.com/bglm/bglm/kernels/engine"
 )
 
@@ -471,7 +472,7 @@ func TestOptionsOfBothEngines(t *testing.T) {
 		}
 	}
 	help := ok(t, "fit", "--help").stdout
-	for _, p := range fitOptions() {
+	for _, p := range job.FitOptions() {
 		if !strings.Contains(help, "  "+p.Key+" ") || !strings.Contains(help, p.Doc) || !strings.Contains(help, p.Allowed) {
 			t.Errorf("bglm fit --help has no %s: %s; %s", p.Key, p.Doc, p.Allowed)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/bglm/bglm/cmd/internal/job"
 	"github.com/bglm/bglm/kernels/option"
 )
 
@@ -51,11 +52,11 @@ func flagWords(n *kong.Node) (flags []string, values map[string]string) {
 		}
 		switch f.Name {
 		case "method":
-			values["--method"] = strings.Join(methodNames(), " ")
+			values["--method"] = strings.Join(job.MethodNames(), " ")
 		case "option":
 			of := option.For("from_beliefs", "influence")
 			if n.Name == "fit" {
-				of = fitOptions()
+				of = job.FitOptions()
 			}
 			values["--option"] = strings.Join(of.Keys(), "= ") + "="
 		}
@@ -66,7 +67,7 @@ func flagWords(n *kong.Node) (flags []string, values map[string]string) {
 func bashCompletion(b *strings.Builder, k *kong.Kong) {
 	var commands []string
 	var cases, words strings.Builder
-	for _, p := range fitOptions() {
+	for _, p := range job.FitOptions() {
 		if w := p.Words(); len(w) > 0 {
 			fmt.Fprintf(&words, "    %s) COMPREPLY=($(compgen -W \"%s\" -- \"$cur\")); return;;\n", p.Key, strings.Join(w, " "))
 		}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/bglm/bglm/cmd/internal/job"
 )
 
 type evaluateCommand struct {
@@ -95,22 +97,22 @@ func (c *evaluateCommand) Run(e *env) error {
 // response is binary.
 func (c *evaluateCommand) scored(s *session) (binary bool, err error) {
 	var q string
-	var src *source
+	var src *job.Source
 	if c.P != "" {
 		if c.Y == "" {
 			return false, usageError{errors.New("--p needs --y, what was observed")}
 		}
-		if src, err = s.open(&c.dataFlags); err != nil {
+		if src, err = job.Open(s.Session, c.data()); err != nil {
 			return false, err
 		}
-		cols, err := s.describe("FROM " + src.rows())
+		cols, err := s.describe("FROM " + src.Rows())
 		if err == nil {
-			err = s.misread(src, names(cols))
+			err = src.Misread(names(cols))
 		}
 		if err != nil {
-			return false, s.blame(src, err)
+			return false, src.Blame(err)
 		}
-		q = "SELECT (" + c.Y + ")::DOUBLE AS y, (" + c.P + ")::DOUBLE AS p, NULL::DOUBLE AS lower, NULL::DOUBLE AS upper FROM " + src.rows()
+		q = "SELECT (" + c.Y + ")::DOUBLE AS y, (" + c.P + ")::DOUBLE AS p, NULL::DOUBLE AS lower, NULL::DOUBLE AS upper FROM " + src.Rows()
 	} else {
 		sc, err := s.scoring(&c.dataFlags, &scoreFlags{Beliefs: c.Beliefs, Formula: c.Formula, Y: c.Y, X: c.X, Option: c.Option}, true)
 		if err != nil {
@@ -121,14 +123,14 @@ func (c *evaluateCommand) scored(s *session) (binary bool, err error) {
 		}
 		src = sc.src
 		trials := "1"
-		if v, ok := sc.job.option("trials"); ok {
+		if v, ok := sc.job.Option("trials"); ok {
 			trials = v
 		}
 		q = "SELECT bglm_y AS y, d.mean AS p, d.lower AS lower, d.upper AS upper FROM (SELECT bglm_y, bglm_predict_dist(bglm_fit, bglm_x) AS d FROM " +
 			sc.subquery("", "("+sc.y+")::DOUBLE / ("+trials+") AS bglm_y") + ")"
 	}
 	if err := s.long("scoring", "CREATE OR REPLACE TEMP TABLE scored AS "+q); err != nil {
-		return false, s.blame(src, err)
+		return false, src.Blame(err)
 	}
 	return binary, s.row("SELECT coalesce(bool_and(y IN (0, 1) AND p BETWEEN 0 AND 1) FILTER (y IS NOT NULL AND p IS NOT NULL), false) FROM scored", &binary)
 }

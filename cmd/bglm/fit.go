@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bglm/bglm/cmd/internal/job"
 	"github.com/bglm/bglm/cmd/internal/shell"
 	"github.com/bglm/bglm/kernels/engine"
 )
@@ -145,7 +146,8 @@ func writeJSON(w io.Writer, v any) error {
 // Run fits and writes.
 func (c *fitCommand) Run(e *env) error {
 	began := time.Now()
-	if err := errors.Join(c.modelFlags.check(), checkOut(c.Out), c.csvFlags.check(c.Out)); err != nil {
+	model := c.model()
+	if err := errors.Join(model.Check(), checkOut(c.Out), c.csvFlags.check(c.Out)); err != nil {
 		return err
 	}
 	if c.Watch != 0 && !c.Incremental {
@@ -208,28 +210,30 @@ func (s *session) deliver(f *fits, path string) error {
 }
 
 func (c *fitCommand) bySQL(s *session) (*fits, int, error) {
-	src, err := s.open(&c.dataFlags)
+	src, err := job.Open(s.Session, c.data())
 	if err != nil {
 		return nil, 0, err
 	}
-	j, err := s.job(&c.modelFlags, src, true)
+	j, err := job.New(src, c.model(), true)
 	if err != nil {
 		return nil, 0, err
 	}
-	var prior *fits
+	prior := ""
 	if c.Prior != "" {
-		if prior, err = s.load("prior_fits", c.Prior, nil); err != nil {
+		f, err := s.load("prior_fits", c.Prior, nil)
+		if err != nil {
 			return nil, 0, fmt.Errorf("--prior: %w", err)
 		}
-		if err := samePrior(prior, j); err != nil {
+		if err := samePrior(f, j.GroupNames()); err != nil {
 			return nil, 0, fmt.Errorf("--prior %s: %w", c.Prior, err)
 		}
+		prior = f.table
 	}
-	src.fits = c.Prior
-	if err := s.fitTable(j, src, prior, c.Parallel); err != nil {
+	src.Fits = c.Prior
+	if err := j.Fit(src, prior, c.Parallel); err != nil {
 		return nil, 0, err
 	}
-	f, err := s.look("fits", j.meta)
+	f, err := s.look("fits", j.Meta)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -238,90 +242,18 @@ func (c *fitCommand) bySQL(s *session) (*fits, int, error) {
 		return nil, 0, err
 	}
 	if none {
-		return nil, 0, fmt.Errorf("%s: no rows to fit", strings.Join(src.files, ", "))
+		return nil, 0, fmt.Errorf("%s: no rows to fit", strings.Join(src.Files, ", "))
 	}
-	return f, len(src.files), nil
+	return f, len(src.Files), nil
 }
 
 // samePrior checks that a prior has the groups of the job.
-func samePrior(prior *fits, j *job) error {
+func samePrior(prior *fits, group []string) error {
 	if !prior.isFit {
 		return errors.New("its fit is not one to start from")
 	}
-	if a, b := strings.Join(names(prior.group), ", "), strings.Join(j.groupNames(), ", "); !strings.EqualFold(a, b) {
+	if a, b := strings.Join(names(prior.group), ", "), strings.Join(group, ", "); !strings.EqualFold(a, b) {
 		return fmt.Errorf("its groups are (%s), those of the job (%s)", a, b)
 	}
 	return nil
-}
-
-// fitTable makes the table fits from the rows of src.
-//
-// Rows in an order are sorted first and absorbed by one thread: ORDER BY inside an
-// aggregate would carry the options, and with them a prior, along with every row.
-// Without an order a streaming method takes the rows as the files have them, by one
-// thread too, unless parallel is set.
-func (s *session) fitTable(j *job, src *source, prior *fits, parallel bool) error {
-	fn, err := s.function(j.method)
-	if err != nil {
-		return err
-	}
-	if j.order != "" || streams(j.method) && !parallel {
-		var threads string
-		if err := s.row("SELECT current_setting('threads')::VARCHAR", &threads); err != nil {
-			return err
-		}
-		if err := s.exec("SET threads = 1"); err != nil {
-			return err
-		}
-		defer func() { _ = s.exec("SET threads = " + threads) }()
-	}
-	var more []setting
-	from := "(" + j.inner(src.rows()) + ") q"
-	keys := quoteNames(j.groupNames())
-	switch {
-	case prior != nil && keys == "":
-		more = append(more, setting{"prior", "(SELECT fit FROM " + prior.table + ")"})
-	case prior != nil:
-		// The rows must stay on the probing side of the join, which keeps their order.
-		if err := s.exec("SET disabled_optimizers = 'join_order,build_side_probe_side'"); err != nil {
-			return err
-		}
-		defer func() { _ = s.exec("RESET disabled_optimizers") }()
-		var on []string
-		for _, g := range j.groupNames() {
-			on = append(on, "q."+quoteName(g)+" IS NOT DISTINCT FROM p."+quoteName(g))
-		}
-		from += " LEFT JOIN " + prior.table + " p ON " + strings.Join(on, " AND ")
-		more = append(more, setting{"prior", "p.fit"})
-		var cols []string
-		for _, g := range j.groupNames() {
-			cols = append(cols, "q."+quoteName(g)+" AS "+quoteName(g))
-		}
-		keys = strings.Join(cols, ", ")
-	}
-	q := "CREATE OR REPLACE TEMP TABLE fits AS SELECT "
-	if keys != "" {
-		q += keys + ", "
-	}
-	q += fn + "(bglm_y, bglm_x, " + j.optionsText(more...) + ") AS fit FROM " + from
-	if keys != "" {
-		q += " GROUP BY ALL"
-	}
-	if err := s.long("fitting", q); err != nil {
-		return s.locate(j, src, err)
-	}
-	if prior != nil && len(j.group) > 0 {
-		// Groups without new rows keep what they had.
-		return s.exec("INSERT INTO fits SELECT * FROM " + prior.table + " p ANTI JOIN fits f ON " + matching(j.groupNames(), "p", "f"))
-	}
-	return nil
-}
-
-// matching is the condition that two relations agree in their groups.
-func matching(group []string, a, b string) string {
-	var on []string
-	for _, g := range group {
-		on = append(on, a+"."+quoteName(g)+" IS NOT DISTINCT FROM "+b+"."+quoteName(g))
-	}
-	return strings.Join(on, " AND ")
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/bglm/bglm/arrowio"
 	"github.com/bglm/bglm/arrowio/pqrows"
+	"github.com/bglm/bglm/cmd/internal/job"
 	"github.com/bglm/bglm/cmd/internal/shell"
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/gauss"
@@ -89,11 +90,11 @@ func (s *session) loadAny(table, path string, opts [][2]string) (*fits, error) {
 	if err := checkData(path, kind); err != nil {
 		return nil, err
 	}
-	file, err := literal(path)
+	file, err := job.Literal(path)
 	if err != nil {
 		return nil, err
 	}
-	file = listText([]string{file})
+	file = job.FileList([]string{file})
 	from := ""
 	var meta []string
 	switch kind {
@@ -126,7 +127,7 @@ func (s *session) loadAny(table, path string, opts [][2]string) (*fits, error) {
 		if !grouped {
 			return s.loadPlain(table, path, opts)
 		}
-		if from, err = s.spoolArrow(path, nil, 1<<20); err != nil {
+		if from, err = job.SpoolArrow(s.Session, path, nil, 1<<20); err != nil {
 			return nil, err
 		}
 		from = "read_parquet(" + quoteText(from) + ", file_row_number = true)"
@@ -192,7 +193,7 @@ func (s *session) loadFlat(table, from string, cols []columnType, opts [][2]stri
 	for _, c := range cols {
 		low := strings.ToLower(c.name)
 		have[low] = true
-		if !slices.Contains(reserved, low) && low != "file_row_number" {
+		if !slices.Contains(job.Reserved, low) && low != "file_row_number" {
 			group = append(group, c.name)
 		}
 	}
@@ -224,7 +225,7 @@ func (s *session) loadFlat(table, from string, cols []columnType, opts [][2]stri
 		o := "NULL"
 		var parts []string
 		for _, kv := range opts {
-			parts = append(parts, quoteText(kv[0])+": "+optionSQL(kv[0], kv[1]))
+			parts = append(parts, quoteText(kv[0])+": "+job.OptionSQL(kv[0], kv[1]))
 		}
 		if len(parts) > 0 {
 			o = "{" + strings.Join(parts, ", ") + "}"
@@ -244,7 +245,7 @@ func (s *session) loadFlat(table, from string, cols []columnType, opts [][2]stri
 // loadPlain reads a belief table in Parquet or Arrow through arrowio, which checks
 // all of it.
 func (s *session) loadPlain(table, path string, opts [][2]string) (*fits, error) {
-	set, err := s.settings(option.For("from_beliefs").Without("hash_bits", "covariance"), opts)
+	set, err := job.Settings(s.Session, option.For("from_beliefs").Without("hash_bits", "covariance"), opts)
 	if err != nil {
 		return nil, err
 	}
@@ -508,18 +509,6 @@ var numericType = regexp.MustCompile(`^(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|BIGNU
 
 func outKind(path string) error {
 	return usageError{fmt.Errorf("--out %s: the extension says what is written; allowed: .parquet, .arrow, .csv, .json, .duckdb", path)}
-}
-
-// csvFlags are those of commands that may write CSV.
-type csvFlags struct {
-	CSVSafe bool `name:"csv-safe" help:"In CSV output, put an apostrophe before text that begins with =, +, -, @, a tab or a line break, which a spreadsheet would run."`
-}
-
-func (c *csvFlags) check(out string) error {
-	if c.CSVSafe && out != "" && kindOf(out) != "csv" {
-		return usageError{fmt.Errorf("--csv-safe belongs to CSV output, but --out is %s", out)}
-	}
-	return nil
 }
 
 // checkOut refuses early what could not be written after a long fit.

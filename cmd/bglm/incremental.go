@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bglm/bglm/cmd/internal/job"
 	"github.com/bglm/bglm/cmd/internal/shell"
 )
 
@@ -97,7 +98,8 @@ func (c *fitCommand) openLedger(s *session) error {
 // fresh are the files that the ledger does not have. A file that has changed since
 // it was processed is an error: its rows are in the beliefs already.
 func (c *fitCommand) fresh(s *session) ([]string, error) {
-	files, err := c.all()
+	data := c.data()
+	files, err := data.All()
 	if err != nil {
 		return nil, err
 	}
@@ -189,16 +191,16 @@ const addToLedger = "INSERT INTO " + ledgerDB + ".main.bglm_ledger VALUES (?, ?,
 
 // learn makes the fits and the ledger's entry of one file in one transaction.
 func (c *fitCommand) learn(s *session, file string, st os.FileInfo, sum string) error {
-	one := c.dataFlags
+	one := c.data()
 	one.Data, one.Files = []string{file}, nil
-	src, err := s.open(&one)
+	src, err := job.Open(s.Session, one)
 	if err != nil {
 		return err
 	}
-	if src.kind == "duckdb" {
+	if src.Kind == "duckdb" {
 		defer func() { _ = s.exec("DETACH bglm_data") }()
 	}
-	j, err := s.job(&c.modelFlags, src, true)
+	j, err := job.New(src, c.model(), true)
 	if err != nil {
 		return err
 	}
@@ -217,16 +219,20 @@ func (c *fitCommand) learn(s *session, file string, st os.FileInfo, sum string) 
 		prior, err = s.load("prior_fits", c.Prior, nil)
 	}
 	if err == nil && prior != nil {
-		err = samePrior(prior, j)
+		err = samePrior(prior, j.GroupNames())
 	}
 	if err != nil {
 		return fmt.Errorf("%s: the fits to go on from: %w", c.Out, err)
 	}
-	src.fits = c.Prior
+	src.Fits = c.Prior
 	if have > 0 {
-		src.fits = c.Out
+		src.Fits = c.Out
 	}
-	if err := s.fitTable(j, src, prior, false); err != nil {
+	table := ""
+	if prior != nil {
+		table = prior.table
+	}
+	if err := j.Fit(src, table, false); err != nil {
 		return err
 	}
 	var n, before int64
@@ -246,7 +252,7 @@ func (c *fitCommand) learn(s *session, file string, st os.FileInfo, sum string) 
 			return err
 		}
 	}
-	f, err := s.look("fits", append(j.meta, "incremental", c.identity()))
+	f, err := s.look("fits", append(j.Meta, "incremental", c.identity()))
 	if err != nil {
 		return err
 	}

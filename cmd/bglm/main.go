@@ -41,12 +41,6 @@ const (
 	exitUsage  = 2
 )
 
-// outputFlags are common to the batch commands.
-type outputFlags struct {
-	Quiet bool `short:"q" help:"No progress bar and no summary."`
-	JSON  bool `name:"json" help:"Print the summary as JSON."`
-}
-
 func main() {
 	// SIGTERM always ends the program in order; Ctrl-C is the commands' affair,
 	// since the shell uses it to stop a query.

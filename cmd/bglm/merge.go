@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bglm/bglm/cmd/internal/job"
+	"github.com/bglm/bglm/cmd/internal/quote"
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/stop"
 )
@@ -105,24 +107,16 @@ func (c *mergeCommand) merge(s *session) (*fits, error) {
 	}
 	q := "CREATE TEMP TABLE fits AS SELECT " + quoteNames(keys) + ", bglm_merge(fit) AS fit FROM (" + strings.Join(union, " UNION ALL ") + ") GROUP BY ALL"
 	if prior != nil {
-		if err := samePrior(prior, &job{group: parts[0].group}); err != nil {
+		if err := samePrior(prior, keys); err != nil {
 			return nil, fmt.Errorf("--prior %s: %w", c.Prior, err)
 		}
-		q = "CREATE TEMP TABLE fits AS SELECT " + quoteNamesOf("q", keys) + ", CASE WHEN any_value(p.fit.n) IS NULL THEN bglm_merge(q.fit) ELSE bglm_merge(q.fit, p.fit) END AS fit FROM (" +
-			strings.Join(union, " UNION ALL ") + ") q LEFT JOIN prior_fits p ON " + matching(keys, "q", "p") + " GROUP BY ALL"
+		q = "CREATE TEMP TABLE fits AS SELECT " + quote.NamesOf("q", keys) + ", CASE WHEN any_value(p.fit.n) IS NULL THEN bglm_merge(q.fit) ELSE bglm_merge(q.fit, p.fit) END AS fit FROM (" +
+			strings.Join(union, " UNION ALL ") + ") q LEFT JOIN prior_fits p ON " + job.Matching(keys, "q", "p") + " GROUP BY ALL"
 	}
 	if err := s.exec(q); err != nil {
 		return nil, fmt.Errorf("%s: %w", strings.Join(c.Files, ", "), err)
 	}
 	return s.look("fits", parts[0].meta)
-}
-
-func quoteNamesOf(table string, cols []string) string {
-	var out []string
-	for _, c := range cols {
-		out = append(out, table+"."+quoteName(c)+" AS "+quoteName(c))
-	}
-	return strings.Join(out, ", ")
 }
 
 // mergePlain merges in the order of the files, whatever the form of the

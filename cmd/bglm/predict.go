@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/bglm/bglm/cmd/internal/formula"
+	"github.com/bglm/bglm/cmd/internal/job"
 )
 
 // scoreFlags say which fit scores the rows.
@@ -46,8 +47,8 @@ Examples:
 // scoring is a relation of rows with their fit.
 type scoring struct {
 	fits *fits
-	src  *source
-	job  *job
+	src  *job.Source
+	job  *job.Job
 	x, y string
 	rows string // SQL: the rows, those of src
 
@@ -56,19 +57,19 @@ type scoring struct {
 
 // scoring opens the data and the beliefs. withY says that y is needed.
 func (s *session) scoring(d *dataFlags, m *scoreFlags, withY bool) (*scoring, error) {
-	opts, err := parseOptionFlags(m.Option)
+	opts, err := job.ParseOptions(m.Option)
 	if err != nil {
 		return nil, err
 	}
-	f, err := s.load("fits", m.Beliefs, slices.DeleteFunc(slices.Clone(opts), func(o [2]string) bool { return slices.Contains(rowKeys, o[0]) }))
+	f, err := s.load("fits", m.Beliefs, slices.DeleteFunc(slices.Clone(opts), func(o [2]string) bool { return slices.Contains(job.RowKeys, o[0]) }))
 	if err != nil {
 		return nil, fmt.Errorf("--beliefs: %w", err)
 	}
-	src, err := s.open(d)
+	src, err := job.Open(s.Session, d.data())
 	if err != nil {
 		return nil, err
 	}
-	src.fits = m.Beliefs
+	src.Fits = m.Beliefs
 	flags := modelFlags{Formula: m.Formula, Y: m.Y, X: m.X}
 	if flags.Formula == "" && flags.X == "" {
 		flags.Formula, flags.X = f.job("formula"), f.job("x")
@@ -106,7 +107,7 @@ func (s *session) scoring(d *dataFlags, m *scoreFlags, withY bool) (*scoring, er
 		}
 		flags.Group = append(flags.Group, sql)
 	}
-	j, err := s.job(&flags, src, withY)
+	j, err := job.New(src, flags.model(), withY)
 	if err != nil {
 		// The model, or at least its groups, may come from the belief file.
 		if text := err.Error(); strings.Contains(text, "--group ") || m.Formula == "" && m.X == "" && (strings.Contains(text, "formula") || strings.Contains(text, "Binder Error")) {
@@ -114,11 +115,11 @@ func (s *session) scoring(d *dataFlags, m *scoreFlags, withY bool) (*scoring, er
 		}
 		return nil, err
 	}
-	sc := &scoring{fits: f, src: src, job: j, x: j.x, y: j.y, rows: src.rows()}
+	sc := &scoring{fits: f, src: src, job: j, x: j.X, y: j.Y, rows: src.Rows()}
 	if y != "" {
 		sc.y = y
 	}
-	if v, ok := j.option("offset"); ok && v != "" {
+	if v, ok := j.Option("offset"); ok && v != "" {
 		sc.offset = v
 		return sc, s.etaFit(sc)
 	}
@@ -143,7 +144,7 @@ func (sc *scoring) subquery(columns string, extra ...string) string {
 	cols = append(cols, "("+sc.x+") AS bglm_x")
 	cols = append(cols, extra...)
 	for i := range sc.fits.group {
-		cols = append(cols, fmt.Sprintf("(%s) AS bglm_g%d", formula.Bare(sc.job.groupBy[i]), i))
+		cols = append(cols, fmt.Sprintf("(%s) AS bglm_g%d", formula.Bare(sc.job.GroupBy[i]), i))
 	}
 	if sc.offset != "" {
 		cols = append(cols, "("+sc.offset+") AS bglm_offset")
@@ -205,15 +206,15 @@ func (c *predictCommand) Run(e *env) error {
 	}
 	q += " FROM " + sc.subquery(columns)
 	if err := s.copyTo(c.Out, q, nil); err != nil {
-		return s.blame(sc.src, err)
+		return sc.src.Blame(err)
 	}
-	sum := &summary{Command: "predict", Out: c.Out, Files: len(sc.src.files)}
+	sum := &summary{Command: "predict", Out: c.Out, Files: len(sc.src.Files)}
 	if err := s.summarise(sc.fits, sum); err != nil {
 		return err
 	}
 	sum.Skipped = 0
-	if err := s.row("SELECT count(*) FROM "+sc.src.rows(), &sum.N); err != nil {
-		return s.blame(sc.src, err)
+	if err := s.row("SELECT count(*) FROM "+sc.src.Rows(), &sum.N); err != nil {
+		return sc.src.Blame(err)
 	}
 	sum.took(began)
 	return c.print(e, e.stdout, sum)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/bglm/bglm/cmd/internal/chart"
+	"github.com/bglm/bglm/cmd/internal/job"
 	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/udf"
 )
@@ -153,7 +154,7 @@ func (c *reportCommand) page(s *session) (*page, *summary, error) {
 		}
 	} else {
 		var opts [][2]string
-		if opts, err = parseOptionFlags(c.Option); err == nil {
+		if opts, err = job.ParseOptions(c.Option); err == nil {
 			f, err = s.load("fits", c.Beliefs, opts)
 		}
 	}
@@ -173,9 +174,9 @@ func (c *reportCommand) page(s *session) (*page, *summary, error) {
 		return nil, nil, err
 	}
 	if hasData && !f.hasClass {
-		sc.rows = sc.src.numbered()
+		sc.rows = sc.src.Numbered()
 		if err := c.fitness(s, p, sc); err != nil {
-			return nil, nil, s.blame(sc.src, err)
+			return nil, nil, sc.src.Blame(err)
 		}
 	}
 	if err := c.weights(s, p, f); err != nil {
@@ -183,10 +184,10 @@ func (c *reportCommand) page(s *session) (*page, *summary, error) {
 	}
 	if hasData && !f.hasClass {
 		if err := c.trajectories(s, p, sc); err != nil {
-			return nil, nil, s.blame(sc.src, err)
+			return nil, nil, sc.src.Blame(err)
 		}
 		if err := c.worst(s, p, sc); err != nil {
-			return nil, nil, s.blame(sc.src, err)
+			return nil, nil, sc.src.Blame(err)
 		}
 	}
 	return p, sum, nil
@@ -286,7 +287,7 @@ func (c *reportCommand) card(s *session, p *page, f *fits, sum *summary) error {
 // fitness measures the predictions of the data.
 func (c *reportCommand) fitness(s *session, p *page, sc *scoring) error {
 	trials := "1"
-	if v, ok := sc.job.option("trials"); ok {
+	if v, ok := sc.job.Option("trials"); ok {
 		trials = v
 	}
 	q := "CREATE OR REPLACE TEMP TABLE scored AS SELECT bglm_file, bglm_row, bglm_y AS y, d.mean AS p, d.variance AS v, d.lower AS lower, d.upper AS upper FROM (SELECT bglm_file, bglm_row, bglm_y, bglm_predict_dist(bglm_fit, bglm_x) AS d FROM " +
@@ -443,7 +444,7 @@ func (c *reportCommand) trajectories(s *session, p *page, sc *scoring) error {
 	if err := s.row("SELECT any_value(fit.method) FROM fits", &method); err != nil {
 		return err
 	}
-	if len(f.group) > 0 || !streams(method) {
+	if len(f.group) > 0 || !job.Streams(method) {
 		return nil
 	}
 	m := modelFlags{Formula: f.job("formula"), Y: f.job("y"), X: f.job("x"), Order: f.job("order"), Method: method}
@@ -460,11 +461,11 @@ func (c *reportCommand) trajectories(s *session, p *page, sc *scoring) error {
 	if m.Formula == "" && m.X == "" {
 		return nil // another program's table: how it was learnt is not known
 	}
-	j, err := s.job(&m, sc.src, true)
+	j, err := job.New(sc.src, m.model(), true)
 	if err != nil {
 		return err
 	}
-	fn, err := s.function(method)
+	fn, err := job.Function(s.Session, method)
 	if err != nil {
 		return err
 	}
@@ -472,7 +473,7 @@ func (c *reportCommand) trajectories(s *session, p *page, sc *scoring) error {
 		return err
 	}
 	defer func() { _ = s.exec("RESET threads") }()
-	if err := s.long("ordering", "CREATE OR REPLACE TEMP TABLE slices AS SELECT *, row_number() OVER () AS bglm_k FROM ("+j.inner(sc.src.rows())+")"); err != nil {
+	if err := s.long("ordering", "CREATE OR REPLACE TEMP TABLE slices AS SELECT *, row_number() OVER () AS bglm_k FROM ("+j.Inner(sc.src.Rows())+")"); err != nil {
 		return err
 	}
 	var rows int64
@@ -483,7 +484,7 @@ func (c *reportCommand) trajectories(s *session, p *page, sc *scoring) error {
 	if n < 2 {
 		return nil
 	}
-	_, hasTime := j.option("time")
+	_, hasTime := j.Option("time")
 	evidence := chart.Series{Kind: "line", Label: "log evidence per row of a slice"}
 	type point struct{ x, mean, sd float64 }
 	path := map[string][]point{}
@@ -500,11 +501,11 @@ func (c *reportCommand) trajectories(s *session, p *page, sc *scoring) error {
 	last := 0.0
 	lastN := int64(0)
 	for k := range n {
-		var more []setting
+		var more []job.Setting
 		if k > 0 {
-			more = append(more, setting{"prior", "(SELECT fit FROM slice_before)"})
+			more = append(more, job.Setting{Key: "prior", SQL: "(SELECT fit FROM slice_before)"})
 		}
-		q := fmt.Sprintf("CREATE OR REPLACE TEMP TABLE slice AS SELECT %s(bglm_y, bglm_x, %s) AS fit FROM slices WHERE bglm_k > %d AND bglm_k <= %d", fn, j.optionsText(more...), k*rows/n, (k+1)*rows/n)
+		q := fmt.Sprintf("CREATE OR REPLACE TEMP TABLE slice AS SELECT %s(bglm_y, bglm_x, %s) AS fit FROM slices WHERE bglm_k > %d AND bglm_k <= %d", fn, j.OptionsText(more...), k*rows/n, (k+1)*rows/n)
 		if err := s.exec(q); err != nil {
 			return err
 		}
@@ -522,7 +523,7 @@ func (c *reportCommand) trajectories(s *session, p *page, sc *scoring) error {
 		}
 		last, lastN = logZ.Float64, count
 		if drifts {
-			err := s.each("SELECT b.feature, b.mean, sqrt(b.variance) FROM (SELECT unnest(fit.beliefs) AS b FROM slice) WHERE b.feature IN ("+strings.Trim(listText(top), "[]")+")", func(scan func(...any) error) error {
+			err := s.each("SELECT b.feature, b.mean, sqrt(b.variance) FROM (SELECT unnest(fit.beliefs) AS b FROM slice) WHERE b.feature IN ("+strings.Trim(job.FileList(top), "[]")+")", func(scan func(...any) error) error {
 				var name string
 				pt := point{x: x}
 				err := scan(&name, &pt.mean, &pt.sd)
@@ -576,7 +577,7 @@ func (c *reportCommand) worst(s *session, p *page, sc *scoring) error {
 	if binary {
 		surprise, what = "-ln(greatest(CASE WHEN y = 1 THEN p ELSE 1 - p END, 1e-300))", "surprise (nats)"
 	}
-	cols, err := s.describe("FROM " + sc.src.rows())
+	cols, err := s.describe("FROM " + sc.src.Rows())
 	if err != nil {
 		return err
 	}
@@ -589,7 +590,7 @@ func (c *reportCommand) worst(s *session, p *page, sc *scoring) error {
 		fields = append(fields, "left(r."+quoteName(n)+"::VARCHAR, 40)")
 	}
 	q := "SELECT w.bglm_file, w.bglm_row, w.y, w.p, w.s, " + strings.Join(fields, ", ") + " FROM (SELECT *, " + surprise + " AS s FROM scored WHERE y IS NOT NULL AND p IS NOT NULL ORDER BY s DESC, bglm_file, bglm_row LIMIT 20) w JOIN " +
-		sc.src.numbered() + " r USING (bglm_file, bglm_row) ORDER BY w.s DESC, w.bglm_file, w.bglm_row"
+		sc.src.Numbered() + " r USING (bglm_file, bglm_row) ORDER BY w.s DESC, w.bglm_file, w.bglm_row"
 	err = s.each(q, func(scan func(...any) error) error {
 		var file string
 		var row int64
@@ -602,7 +603,7 @@ func (c *reportCommand) worst(s *session, p *page, sc *scoring) error {
 		if err := scan(dst...); err != nil {
 			return err
 		}
-		line := []cell{{filepath.Base(sc.src.fileName(file)), false}, {strconv.FormatInt(row, 10), true}, {chart.Short(y), true}, {fmt.Sprintf("%.4g", pr), true}, {fmt.Sprintf("%.3f", sp), true}}
+		line := []cell{{filepath.Base(sc.src.FileName(file)), false}, {strconv.FormatInt(row, 10), true}, {chart.Short(y), true}, {fmt.Sprintf("%.4g", pr), true}, {fmt.Sprintf("%.3f", sp), true}}
 		for _, v := range text {
 			line = append(line, cell{v.String, false})
 		}

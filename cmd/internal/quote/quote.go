@@ -12,6 +12,11 @@ func Text(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'"
 // Names are identifiers, separated by commas.
 func Names(names []string) string { return join(names, Name) }
 
+// NamesOf are columns of a table alone, separated by commas: table."a" AS "a".
+func NamesOf(table string, names []string) string {
+	return join(names, func(n string) string { return table + "." + Name(n) + " AS " + Name(n) })
+}
+
 // List is a list of text constants.
 func List(texts []string) string { return "[" + join(texts, Text) + "]" }
 

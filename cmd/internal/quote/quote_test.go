@@ -8,6 +8,7 @@ func TestQuote(t *testing.T) {
 		{Text(`it's`), `'it''s'`},
 		{Names([]string{"a", "b c"}), `"a", "b c"`},
 		{Names(nil), ""},
+		{NamesOf("q", []string{"a", "b"}), `q."a" AS "a", q."b" AS "b"`},
 		{List([]string{"a", "'"}), `['a', '''']`},
 	} {
 		if c.got != c.want {

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/bglm/bglm/cmd/internal/job"
+)
+
+// dataFlags say where the rows come from.
+type dataFlags struct {
+	Data   []string `sep:"none" placeholder:"FILE" help:"Parquet, Arrow IPC (file or stream), CSV, JSON or DuckDB files, by their extension; globs; - is the standard input. May be given several times."`
+	Format string   `placeholder:"FORMAT" enum:",parquet,arrow,csv,json,duckdb" default:"" help:"What the data are, where the extension does not say: parquet, arrow, csv, json or duckdb."`
+	Table  string   `placeholder:"NAME" help:"Table of a DuckDB file, needed when it has several."`
+	Where  string   `placeholder:"SQL" help:"Condition on the rows."`
+	Files  []string `arg:"" optional:"" name:"file" help:"More data files, as --data."`
+}
+
+func (d *dataFlags) data() job.Data { return job.Data(*d) }
+
+// modelFlags say what is fitted to the rows.
+type modelFlags struct {
+	Formula string   `short:"f" placeholder:"'Y ~ TERMS'" help:"The model as in R: 'late ~ origin + hour(date) + origin:destination - 1'. Functions are SQL."`
+	Y       string   `name:"y" placeholder:"SQL" help:"Response, instead of a formula."`
+	X       string   `name:"x" placeholder:"SQL" help:"Features, with --y: a STRUCT such as '{origin, hour: hour(date)::VARCHAR}', a MAP or a list."`
+	Group   []string `sep:"none" placeholder:"SQL" help:"A fit for each value of these columns (a,b) or expressions; may be given several times."`
+	Order   string   `placeholder:"SQL" help:"Order in which rows are absorbed; makes the answer that of one thread."`
+	Method  string   `short:"m" placeholder:"NAME" help:"adf (default), ep, laplace, ...: the name of a fitting function without bglm_."`
+	Option  []string `short:"o" sep:"none" placeholder:"KEY=VALUE" help:"An option of the method, such as link=probit; weight, offset, trials and time are SQL. May be given several times."`
+}
+
+func (m *modelFlags) model() job.Model { return job.Model(*m) }
+
+// outputFlags are common to the batch commands.
+type outputFlags struct {
+	Quiet bool `short:"q" help:"No progress bar and no summary."`
+	JSON  bool `name:"json" help:"Print the summary as JSON."`
+}
+
+// csvFlags are those of commands that may write CSV.
+type csvFlags struct {
+	CSVSafe bool `name:"csv-safe" help:"In CSV output, put an apostrophe before text that begins with =, +, -, @, a tab or a line break, which a spreadsheet would run."`
+}
+
+func (c *csvFlags) check(out string) error {
+	if c.CSVSafe && out != "" && kindOf(out) != "csv" {
+		return usageError{fmt.Errorf("--csv-safe belongs to CSV output, but --out is %s", out)}
+	}
+	return nil
+}

@@ -1,0 +1,262 @@
+package job
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/bglm/bglm/arrowio"
+	"github.com/bglm/bglm/arrowio/pqrows"
+	"github.com/bglm/bglm/cmd/internal/cli"
+	"github.com/bglm/bglm/cmd/internal/duck"
+	"github.com/bglm/bglm/cmd/internal/files"
+	"github.com/bglm/bglm/cmd/internal/formula"
+	"github.com/bglm/bglm/cmd/internal/quote"
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/engine"
+	"github.com/bglm/bglm/kernels/option"
+)
+
+// Arrow is a model and files that are fitted without SQL: columns of Parquet or Arrow
+// files go to the engine as they come, in the order of the files.
+type Arrow struct {
+	Files []string
+	Meta  []string // pairs, kept with the beliefs
+
+	job  arrowio.Job
+	set  *option.Settings
+	kind string
+	s    *duck.Session
+}
+
+// NewArrow reads the flags as columns and settings. What needs SQL is wrong usage.
+func NewArrow(s *duck.Session, d Data, m Model) (*Arrow, error) {
+	a := &Arrow{s: s}
+	if err := a.model(m); err != nil {
+		return nil, err
+	}
+	for flag, given := range map[string]bool{"--where": d.Where != "", "--order": m.Order != "", "--table": d.Table != ""} {
+		if given {
+			return nil, cli.Usage(fmt.Errorf("%s needs SQL; --engine arrow takes the rows as they come", flag))
+		}
+	}
+	var err error
+	if a.Files, err = d.All(); err != nil {
+		return nil, err
+	}
+	if a.kind, err = d.Kind(a.Files); err != nil {
+		return nil, err
+	}
+	if a.kind == "" && slices.Contains(a.Files, "-") {
+		a.kind = "arrow"
+	}
+	if a.kind != "arrow" && a.kind != "parquet" {
+		return nil, cli.Usage(fmt.Errorf("--engine arrow reads Parquet and Arrow IPC; the data are %s", a.kind))
+	}
+	return a, nil
+}
+
+// Grouped reports whether there is a fit for each of several groups.
+func (a *Arrow) Grouped() bool { return len(a.job.Group) > 0 }
+
+// Continue starts from the posterior of a fit.
+func (a *Arrow) Continue(from *kernels.Fit) error { return a.set.Continue(from) }
+
+// model reads the model's flags.
+func (a *Arrow) model(m Model) error {
+	a.job.Method = cmp.Or(strings.ToLower(m.Method), "adf")
+	if _, err := engine.Find(a.job.Method, engine.Weights); err != nil {
+		return cli.Usage(fmt.Errorf("--%w; others go with --engine duckdb", err))
+	}
+	if err := m.Check(); err != nil {
+		return err
+	}
+	opts, err := ParseOptions(m.Option)
+	if err != nil {
+		return err
+	}
+	if m.Formula != "" {
+		opts, err = a.formula(m.Formula, opts)
+	} else if err = plainColumn(&a.job.Y, "--y", m.Y); err == nil {
+		err = plainColumn(&a.job.Features, "--x", m.X)
+	}
+	if err != nil {
+		return err
+	}
+	for _, g := range m.Group {
+		for _, name := range strings.Split(g, ",") {
+			if err := plainColumn(&name, "--group", name); err != nil {
+				return err
+			}
+			a.job.Group = append(a.job.Group, name)
+			a.keep("group."+name, quote.Name(name))
+		}
+	}
+	a.keep("formula", m.Formula)
+	a.keep("y", m.Y)
+	a.keep("x", m.X)
+	columns := map[string]*string{"weight": &a.job.Weight, "offset": &a.job.Offset, "trials": &a.job.Trials, "time": &a.job.Time}
+	for _, o := range opts {
+		a.keep("option."+o[0], o[1])
+		if to := columns[o[0]]; to != nil {
+			if err := plainColumn(to, "--option "+o[0], o[1]); err != nil {
+				return err
+			}
+		}
+	}
+	if err := arrowTakes(opts); err != nil {
+		return err
+	}
+	a.set, err = Settings(a.s, option.For(a.job.Method), opts)
+	return err
+}
+
+func (a *Arrow) keep(key, value string) {
+	if value != "" {
+		a.Meta = append(a.Meta, key, value)
+	}
+}
+
+// plainColumn sets to the name of the column that sql is; what says where it stands.
+func plainColumn(to *string, what, sql string) error {
+	name, ok := formula.Column(sql)
+	if !ok {
+		return cli.Usage(fmt.Errorf("%s: %s is an SQL expression; --engine arrow takes columns by name", what, sql))
+	}
+	*to = name
+	return nil
+}
+
+// formula reads a formula of columns, and returns opts with what it says of the
+// intercept.
+func (a *Arrow) formula(text string, opts [][2]string) ([][2]string, error) {
+	f, err := formula.Parse(text)
+	if err != nil {
+		return nil, cli.Usage(err)
+	}
+	if f.Dot || f.Trials != "" || len(f.Offset) > 1 {
+		return nil, cli.Usage(fmt.Errorf("formula %q: --engine arrow takes no dot, no cbind and one offset at most", text))
+	}
+	if !f.Intercept {
+		if i := slices.IndexFunc(opts, func(o [2]string) bool { return o[0] == "intercept" }); i < 0 {
+			opts = append(opts, [2]string{"intercept", "false"})
+		} else if opts[i][1] != "false" {
+			return nil, cli.Usage(errors.New("the formula has no intercept, but --option intercept is " + opts[i][1]))
+		}
+	}
+	if err := plainColumn(&a.job.Y, "formula", f.Y); err != nil {
+		return nil, err
+	}
+	if len(f.Offset) == 1 {
+		if err := plainColumn(&a.job.Offset, "offset", f.Offset[0]); err != nil {
+			return nil, err
+		}
+	}
+	for _, t := range f.Terms {
+		var names arrowio.Term
+		for _, p := range t {
+			if !p.Column {
+				return nil, cli.Usage(fmt.Errorf("formula: %s is an SQL expression; --engine arrow takes columns by name", p.Name))
+			}
+			names = append(names, p.Name)
+		}
+		a.job.Terms = append(a.job.Terms, names)
+	}
+	if len(a.job.Terms) == 0 {
+		return nil, cli.Usage(errors.New("formula: --engine arrow needs a term"))
+	}
+	return opts, nil
+}
+
+// Fit absorbs the rows of all files. An error names the file and the row.
+func (a *Arrow) Fit() (*arrowio.Groups, error) {
+	s := a.s
+	method, err := engine.Find(a.job.Method, engine.Weights)
+	if err != nil {
+		return nil, err
+	}
+	model, err := method.Model(a.set, a.job.Time != "", a.job.Trials != "")
+	if err != nil {
+		return nil, cli.Usage(err)
+	}
+	a.job.Model, a.job.SkipBad = *model, a.set.OnError == option.Skip
+	bar := s.Counter("fitting")
+	defer bar.Finish()
+	a.job.Progress = bar.Set
+	var fitter *arrowio.Fitter
+	for _, name := range a.Files {
+		r, err := a.open(name)
+		if err != nil {
+			return nil, err
+		}
+		if fitter == nil {
+			if fitter, err = arrowio.NewFitter(r.Schema(), a.job); err != nil {
+				r.Close()
+				return nil, files.Named(name, err)
+			}
+		}
+		before := fitter.Rows()
+		for r.Next() && s.Ctx.Err() == nil && err == nil {
+			err = fitter.Add(s.Ctx, r.RecordBatch())
+		}
+		if err != nil {
+			err = inFile(name, before, err)
+		}
+		err = errors.Join(err, r.Err(), r.Close())
+		if s.Ctx.Err() != nil {
+			return nil, s.Failed(s.Ctx.Err())
+		}
+		if err != nil {
+			return nil, files.Named(name, err)
+		}
+	}
+	g, err := fitter.Groups(s.Ctx)
+	if err == nil && len(g.Fits) == 0 {
+		err = fmt.Errorf("%s: no rows to fit", strings.Join(a.Files, ", "))
+	}
+	return g, err
+}
+
+// inFile says which row of which file an error is about.
+func inFile(name string, before int64, err error) error {
+	msg := strings.TrimPrefix(err.Error(), "arrowio: ")
+	var row int64
+	if n, _ := fmt.Sscanf(msg, "row %d:", &row); n == 1 {
+		_, rest, _ := strings.Cut(msg, ":")
+		return fmt.Errorf("%s, row %d:%s", name, row-before, rest)
+	}
+	return fmt.Errorf("%s: %s", name, msg)
+}
+
+// rowReader is what both formats give.
+type rowReader interface {
+	array.RecordReader
+	Close() error
+}
+
+// open reads the columns that the job uses.
+func (a *Arrow) open(name string) (rowReader, error) {
+	switch {
+	case a.kind == "parquet" && name == "-":
+		return nil, cli.Usage(errors.New("--data -: Parquet cannot be read from a stream by --engine arrow"))
+	case a.kind == "parquet":
+		return pqrows.Open(a.s.Ctx, name, a.columns())
+	case name == "-":
+		return arrowio.StreamIPC("standard input", a.s.Env.Stdin)
+	}
+	return arrowio.OpenIPC(name)
+}
+
+func (a *Arrow) columns() []string {
+	j := &a.job
+	out := append([]string{j.Y, j.Features, j.Weight, j.Offset, j.Trials, j.Time}, j.Group...)
+	for _, t := range j.Terms {
+		out = append(out, t...)
+	}
+	slices.Sort(out)
+	return slices.DeleteFunc(slices.Compact(out), func(c string) bool { return c == "" })
+}

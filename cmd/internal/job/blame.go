@@ -1,0 +1,94 @@
+package job
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bglm/bglm/cmd/internal/cli"
+	"github.com/bglm/bglm/cmd/internal/duck"
+)
+
+// Blame names the file that an error is about, where DuckDB's message does not.
+func (src *Source) Blame(err error) error {
+	if err == nil || cli.IsUsage(err) || src.s.Ctx.Err() != nil {
+		return err
+	}
+	text := err.Error()
+	name := ""
+	for i, read := range src.Read {
+		if strings.Contains(text, read) {
+			name = src.FileName(read)
+			if name != read {
+				text = strings.ReplaceAll(text, read, name)
+			}
+			break
+		}
+		if src.Files[i] != "-" && strings.Contains(text, src.Files[i]) {
+			name = src.Files[i]
+			break
+		}
+	}
+	switch {
+	case name != "":
+	case len(src.Files) == 1:
+		name = src.FileName(src.Read[0])
+	case !duck.AboutSQL(text):
+		name = src.unreadable()
+	}
+	switch {
+	case name == "":
+		name = strings.Join(src.Files[:min(3, len(src.Files))], ", ")
+		if more := len(src.Files) - 3; more > 0 {
+			name += fmt.Sprintf(" and %d more", more)
+		}
+		fallthrough
+	case !strings.Contains(text, name):
+		text = name + ": " + text
+	}
+	// The fault may be the fit's.
+	if src.Fits != "" && (strings.Contains(text, "bglm_predict") || strings.Contains(text, "prior")) && !strings.Contains(text, src.Fits) {
+		text = src.Fits + " with " + text
+	}
+	if text == err.Error() {
+		return err
+	}
+	return duck.Reword(err, text)
+}
+
+// unreadable reads the files one by one, all columns of them, and names the first
+// that fails.
+func (src *Source) unreadable() string {
+	f, ok := readers[src.Kind]
+	if !ok {
+		return ""
+	}
+	for _, read := range src.Read {
+		if src.s.Exec("SELECT max(hash(t)) FROM "+f+"("+FileList([]string{read})+") t") != nil && src.s.Ctx.Err() == nil {
+			return src.FileName(read)
+		}
+	}
+	return ""
+}
+
+// locate finds the first row that a fit refused, for its message.
+func (j *Job) locate(src *Source, err error) error {
+	msg := err.Error()
+	if !strings.Contains(msg, "on_error: 'skip'") {
+		return src.Blame(err)
+	}
+	one := *j
+	one.Options = slices.DeleteFunc(slices.Clone(j.Options), func(o Setting) bool {
+		return !slices.Contains([]string{"family", "link", "shape", "dispersion", "intercept", "hash_bits"}, o.Key) && !slices.Contains(RowKeys, o.Key) || o.SQL == "'auto'"
+	})
+	one.Order, one.GroupBy = "", nil
+	fn := "bglm_adf"
+	var file string
+	var row int64
+	q := fmt.Sprintf("SELECT bglm_file, bglm_row FROM (SELECT bglm_file, bglm_row, %s(bglm_y, bglm_x, %s) AS fit FROM (%s) GROUP BY ALL) WHERE fit IS NULL ORDER BY 1, 2 LIMIT 1",
+		fn, one.OptionsText(Setting{"on_error", "'null'"}), one.Inner(src.Numbered(), "bglm_file", "bglm_row"))
+	if src.s.Row(q, &file, &row) != nil {
+		return src.Blame(err)
+	}
+	return fmt.Errorf("%s, row %d: %w", src.FileName(file), row, err)
+}

@@ -1,0 +1,107 @@
+package job
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bglm/bglm/cmd/internal/cli"
+	"github.com/bglm/bglm/cmd/internal/duck"
+	"github.com/bglm/bglm/cmd/internal/quote"
+	"github.com/bglm/bglm/kernels/engine"
+	"github.com/bglm/bglm/kernels/option"
+)
+
+// Fit makes the table fits from the rows of src. Groups of the table prior are
+// continued; "" starts afresh.
+//
+// Rows in an order are sorted first and absorbed by one thread: ORDER BY inside an
+// aggregate would carry the options, and with them a prior, along with every row.
+// Without an order a streaming method takes the rows as the files have them, by one
+// thread too, unless parallel is set.
+func (j *Job) Fit(src *Source, prior string, parallel bool) error {
+	s := j.s
+	fn, err := Function(s, j.Method)
+	if err != nil {
+		return err
+	}
+	if j.Order != "" || Streams(j.Method) && !parallel {
+		var threads string
+		if err := s.Row("SELECT current_setting('threads')::VARCHAR", &threads); err != nil {
+			return err
+		}
+		if err := s.Exec("SET threads = 1"); err != nil {
+			return err
+		}
+		defer func() { _ = s.Exec("SET threads = " + threads) }()
+	}
+	var more []Setting
+	from := "(" + j.Inner(src.Rows()) + ") q"
+	keys := quote.Names(j.GroupNames())
+	switch {
+	case prior != "" && keys == "":
+		more = append(more, Setting{"prior", "(SELECT fit FROM " + prior + ")"})
+	case prior != "":
+		// The rows must stay on the probing side of the join, which keeps their order.
+		if err := s.Exec("SET disabled_optimizers = 'join_order,build_side_probe_side'"); err != nil {
+			return err
+		}
+		defer func() { _ = s.Exec("RESET disabled_optimizers") }()
+		from += " LEFT JOIN " + prior + " p ON " + Matching(j.GroupNames(), "q", "p")
+		more = append(more, Setting{"prior", "p.fit"})
+		keys = quote.NamesOf("q", j.GroupNames())
+	}
+	q := "CREATE OR REPLACE TEMP TABLE fits AS SELECT "
+	if keys != "" {
+		q += keys + ", "
+	}
+	q += fn + "(bglm_y, bglm_x, " + j.OptionsText(more...) + ") AS fit FROM " + from
+	if keys != "" {
+		q += " GROUP BY ALL"
+	}
+	if err := s.Long("fitting", q); err != nil {
+		return j.locate(src, err)
+	}
+	if prior != "" && len(j.Group) > 0 {
+		// Groups without new rows keep what they had.
+		return s.Exec("INSERT INTO fits SELECT * FROM " + prior + " p ANTI JOIN fits f ON " + Matching(j.GroupNames(), "p", "f"))
+	}
+	return nil
+}
+
+// Matching is the condition that two relations agree in their groups.
+func Matching(group []string, a, b string) string {
+	var on []string
+	for _, g := range group {
+		on = append(on, a+"."+quote.Name(g)+" IS NOT DISTINCT FROM "+b+"."+quote.Name(g))
+	}
+	return strings.Join(on, " AND ")
+}
+
+// Function is the SQL aggregate of the method.
+func Function(s *duck.Session, method string) (string, error) {
+	var all []string
+	err := s.Each("SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_name LIKE 'bglm\\_%' ESCAPE '\\' AND function_type = 'aggregate' ORDER BY 1", func(scan func(...any) error) error {
+		var n string
+		err := scan(&n)
+		all = append(all, n)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	if known := MethodNames(); !slices.Contains(known, method) || !slices.Contains(all, "bglm_"+method) {
+		err := fmt.Errorf("--method %s: allowed: %s", method, strings.Join(known, ", "))
+		if n := option.Nearest(method, known); n != "" {
+			err = fmt.Errorf("%w; the nearest is %s", err, n)
+		}
+		return "", cli.Usage(err)
+	}
+	return "bglm_" + method, nil
+}
+
+// Streams says whether a method absorbs rows in their order.
+func Streams(method string) bool {
+	m, err := engine.Find(method)
+	return err == nil && m.Streams
+}

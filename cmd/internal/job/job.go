@@ -1,0 +1,228 @@
+// Package job is what a batch command fits to which rows: the data as DuckDB or the Arrow
+// engine reads them, the model of a formula or of SQL expressions, its options, and
+// the statement that fits it. Errors name the file and the row they are about.
+package job
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bglm/bglm/cmd/internal/cli"
+	"github.com/bglm/bglm/cmd/internal/duck"
+	"github.com/bglm/bglm/cmd/internal/formula"
+	"github.com/bglm/bglm/cmd/internal/quote"
+)
+
+// Model says what is fitted to the rows, as the flags of bglm fit do.
+type Model struct {
+	Formula string
+	Y       string
+	X       string
+	Group   []string
+	Order   string
+	Method  string
+	Option  []string
+}
+
+// Job is a model with all that SQL needs.
+type Job struct {
+	Method  string
+	Y, X    string        // SQL
+	Group   []duck.Column // of the fits
+	GroupBy []string      // SQL, one for each of Group
+	Order   string
+	Options []Setting
+	Meta    []string // pairs, kept with the beliefs
+
+	s *duck.Session
+}
+
+// Setting is an option and the SQL of its value.
+type Setting struct{ Key, SQL string }
+
+// Option is the SQL of an option; ok is false for one that the job does not set.
+func (j *Job) Option(key string) (sql string, ok bool) {
+	for _, o := range j.Options {
+		if o.Key == key {
+			return o.SQL, true
+		}
+	}
+	return "", false
+}
+
+func (j *Job) set(key, sql string) { j.Options = append(j.Options, Setting{key, sql}) }
+
+// Check reports flags that contradict each other.
+func (m *Model) Check() error {
+	switch {
+	case m.Formula == "" && m.Y == "" && m.X == "":
+		return cli.Usage(errors.New("no model: give --formula 'y ~ a + b', or --y and --x"))
+	case m.Formula != "" && (m.Y != "" || m.X != ""):
+		return cli.Usage(errors.New("--formula and --y, --x are two ways to say the same; give one of them"))
+	case m.Formula == "" && (m.Y == "" || m.X == ""):
+		return cli.Usage(errors.New("--y and --x belong together"))
+	}
+	return nil
+}
+
+// New works out the SQL of the model over the columns of src. withY is false for
+// predictions.
+func New(src *Source, m Model, withY bool) (*Job, error) {
+	s := src.s
+	if err := m.Check(); err != nil {
+		return nil, err
+	}
+	j := &Job{s: s, Method: strings.ToLower(m.Method), Y: m.Y, X: formula.FullStruct(m.X), Order: m.Order}
+	if j.Method == "" {
+		j.Method = "adf"
+	}
+	opts, err := ParseOptions(m.Option)
+	if err != nil {
+		return nil, err
+	}
+	cols, err := s.Describe("FROM " + src.Rows())
+	if err != nil {
+		return nil, src.Blame(err)
+	}
+	if err := src.Misread(duck.Names(cols)); err != nil {
+		return nil, err
+	}
+	keep := func(key, value string) {
+		if value != "" {
+			j.Meta = append(j.Meta, key, value)
+		}
+	}
+	keep("formula", m.Formula)
+	keep("y", m.Y)
+	keep("x", m.X)
+	keep("order", m.Order)
+	for _, o := range opts {
+		j.set(o[0], OptionSQL(o[0], o[1]))
+		keep("option."+o[0], o[1])
+	}
+	if m.Formula != "" {
+		if err := j.formula(src, m.Formula, cols, withY); err != nil {
+			return nil, src.Blame(err)
+		}
+	}
+	return j, j.groups(src, m.Group)
+}
+
+func (j *Job) formula(src *Source, text string, cols []duck.Column, withY bool) error {
+	f, err := formula.Parse(text)
+	if err != nil {
+		return cli.Usage(err)
+	}
+	if err := f.Bind(duck.Names(cols)); err != nil {
+		return err
+	}
+	kinds := map[string]formula.Kind{}
+	kind := func(p formula.Part) (formula.Kind, error) {
+		if k, ok := kinds[p.SQL]; ok {
+			return k, nil
+		}
+		d, err := j.s.Describe("SELECT " + p.SQL + " AS v FROM " + src.Rows())
+		if err != nil {
+			return 0, err
+		}
+		k, err := formula.KindOf(d[0].Type)
+		if err == nil {
+			kinds[p.SQL] = k
+		}
+		return k, err
+	}
+	if j.X, err = f.Features(kind); err != nil {
+		return err
+	}
+	j.Y = f.Y
+	if withY && slices.ContainsFunc(cols, func(c duck.Column) bool { return strings.EqualFold(c.Name, f.Y) }) {
+		j.Y = quote.Name(f.Y)
+	}
+	if f.Trials != "" {
+		if _, ok := j.Option("trials"); ok {
+			return cli.Usage(errors.New("formula: cbind( ) and --option trials say the same; give one of them"))
+		}
+		j.set("trials", f.Trials)
+	}
+	if len(f.Offset) > 0 {
+		sum := "(" + strings.Join(f.Offset, ") + (") + ")"
+		for i := range j.Options {
+			if j.Options[i].Key == "offset" {
+				j.Options[i].SQL, sum = "("+j.Options[i].SQL+") + "+sum, ""
+			}
+		}
+		if sum != "" {
+			j.set("offset", sum)
+		}
+	}
+	if !f.Intercept {
+		if v, ok := j.Option("intercept"); ok && v != "false" {
+			return cli.Usage(errors.New("the formula has no intercept, but --option intercept is " + v))
+		} else if !ok {
+			j.set("intercept", "false")
+		}
+	}
+	return nil
+}
+
+// Reserved are the columns of a belief table.
+var Reserved = []string{"class", "feature", "mean", "variance", "covariance", "fit"}
+
+func (j *Job) groups(src *Source, groups []string) error {
+	for _, g := range groups {
+		parts, err := formula.SplitArgs(g)
+		if err != nil {
+			return cli.Usage(fmt.Errorf("--group %s: %w", g, err))
+		}
+		for _, p := range parts {
+			d, err := j.s.Describe("SELECT " + p + " FROM " + src.Rows())
+			if err != nil {
+				return fmt.Errorf("--group %s: %w", p, src.Blame(err))
+			}
+			if len(d) != 1 || slices.Contains(Reserved, strings.ToLower(d[0].Name)) || slices.ContainsFunc(j.Group, func(c duck.Column) bool { return strings.EqualFold(c.Name, d[0].Name) }) {
+				return cli.Usage(fmt.Errorf("--group %s: allowed: one column each, none of them called %s or as another", p, strings.Join(Reserved, ", ")))
+			}
+			j.Group, j.GroupBy = append(j.Group, d[0]), append(j.GroupBy, p)
+			j.Meta = append(j.Meta, "group."+d[0].Name, p)
+		}
+	}
+	return nil
+}
+
+// Inner is the rows as the fit sees them: groups, y, x and the columns by row
+// under names of our own, in order.
+func (j *Job) Inner(from string, extra ...string) string {
+	cols := slices.Clone(j.GroupBy)
+	cols = append(cols, "("+j.Y+") AS bglm_y", "("+j.X+") AS bglm_x")
+	for _, k := range RowKeys {
+		if v, ok := j.Option(k); ok {
+			cols = append(cols, "("+v+") AS bglm_"+k)
+		}
+	}
+	q := "SELECT " + strings.Join(append(cols, extra...), ", ") + " FROM " + from
+	if j.Order != "" {
+		q += " ORDER BY " + j.Order
+	}
+	return q
+}
+
+// OptionsText is the STRUCT of options over Inner's columns; more are added.
+func (j *Job) OptionsText(more ...Setting) string {
+	var out []string
+	for _, o := range slices.Concat(j.Options, more) {
+		v := o.SQL
+		if slices.Contains(RowKeys, o.Key) {
+			v = "bglm_" + o.Key
+		}
+		out = append(out, quote.Text(o.Key)+": "+v)
+	}
+	if len(out) == 0 {
+		return "NULL"
+	}
+	return "{" + strings.Join(out, ", ") + "}"
+}
+
+// GroupNames are the names of Group.
+func (j *Job) GroupNames() []string { return duck.Names(j.Group) }

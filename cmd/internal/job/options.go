@@ -1,0 +1,111 @@
+package job
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/bglm/bglm/cmd/internal/cli"
+	"github.com/bglm/bglm/cmd/internal/duck"
+	"github.com/bglm/bglm/cmd/internal/quote"
+	"github.com/bglm/bglm/kernels/engine"
+	"github.com/bglm/bglm/kernels/option"
+)
+
+// RowKeys are the options that may be columns.
+var RowKeys = option.RowFields()
+
+// OptionSQL is the SQL of an option's value: numbers, true and false, quotations,
+// and brackets as they stand, other words as text.
+func OptionSQL(key, value string) string {
+	v := strings.TrimSpace(value)
+	_, notNumber := strconv.ParseFloat(v, 64)
+	switch low := strings.ToLower(v); {
+	case low == "null" && option.Of(key) != nil && slices.Contains(option.Of(key).Words(), low):
+		return quote.Text(v)
+	case slices.Contains(RowKeys, key), low == "true", low == "false", low == "null", v == "":
+		return v
+	case notNumber == nil && low != "inf" && low != "nan" && !strings.ContainsAny(low, "xp_"):
+		return v
+	case strings.HasPrefix(v, "'"), strings.HasPrefix(v, "["), strings.HasPrefix(v, "{"), strings.HasPrefix(v, "("),
+		strings.HasPrefix(low, "map"):
+		return v
+	}
+	return quote.Text(v)
+}
+
+var optionForm = regexp.MustCompile(`^[A-Za-z_]+$`)
+
+// ParseOptions cuts flags key=value into pairs, the keys as the list of options has them.
+func ParseOptions(flags []string) ([][2]string, error) {
+	var out [][2]string
+	for _, f := range flags {
+		key, value, ok := strings.Cut(f, "=")
+		key = option.Canonical(strings.TrimSpace(key))
+		if !ok || !optionForm.MatchString(key) {
+			return nil, cli.Usage(fmt.Errorf("--option %q: allowed: key=value, such as link=probit", f))
+		}
+		if p := option.Of(key); p != nil && p.Flag != "" {
+			return nil, cli.Usage(fmt.Errorf("--option %s: give %s", key, p.Flag))
+		}
+		if slices.ContainsFunc(out, func(o [2]string) bool { return o[0] == key }) {
+			return nil, cli.Usage(fmt.Errorf("--option %s is there twice", key))
+		}
+		out = append(out, [2]string{key, value})
+	}
+	return out, nil
+}
+
+// Settings decodes constants among option flags without a function of SQL to take them:
+// their values are those of the SQL that it would be given.
+func Settings(s *duck.Session, specs option.Specs, flags [][2]string) (*option.Settings, error) {
+	var failed error
+	out, err := specs.Decode(func(yield func(string, option.Source) bool) {
+		for _, kv := range flags {
+			var v option.Source
+			if !slices.Contains(RowKeys, kv[0]) {
+				var text []byte
+				var typeName string
+				if failed = s.Row("SELECT typeof(v), to_json(v)::VARCHAR FROM (SELECT "+OptionSQL(kv[0], kv[1])+" AS v)", &typeName, &text); failed == nil && text != nil {
+					v = option.JSON(text, typeName)
+				}
+				if failed != nil {
+					failed = fmt.Errorf("option %s: %w", kv[0], failed)
+					return
+				}
+			}
+			if !yield(kv[0], v) {
+				return
+			}
+		}
+	})
+	if failed != nil {
+		err = failed
+	}
+	if err != nil {
+		return nil, cli.Usage(err)
+	}
+	return out, nil
+}
+
+// arrowTakes reports an option whose value --engine arrow does not take.
+func arrowTakes(flags [][2]string) error {
+	for _, kv := range flags {
+		if p := option.Of(kv[0]); p != nil && p.ArrowRefuses != "" && strings.EqualFold(strings.Trim(strings.TrimSpace(kv[1]), "'"), p.ArrowRefuses) {
+			return cli.Usage(fmt.Errorf("option %s: found '%s'; %s", p.Key, p.ArrowRefuses, p.ArrowReason))
+		}
+	}
+	return nil
+}
+
+// MethodNames are the methods that bglm fit takes: those with something to store.
+func MethodNames() []string {
+	return engine.Names(engine.Weights, engine.Classes, engine.Process)
+}
+
+// FitOptions are the options of bglm fit, those by flags of their own left out.
+func FitOptions() option.Specs {
+	return slices.DeleteFunc(option.For(MethodNames()...), func(p *option.Spec) bool { return p.Flag != "" })
+}

@@ -1,0 +1,239 @@
+package job
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/bglm/bglm/cmd/internal/cli"
+	"github.com/bglm/bglm/cmd/internal/duck"
+	"github.com/bglm/bglm/cmd/internal/files"
+	"github.com/bglm/bglm/cmd/internal/quote"
+)
+
+// Data says where the rows come from, as the flags of the batch commands do.
+type Data struct {
+	Data   []string // files, globs, - for the standard input
+	Format string   // "" as the extensions say
+	Table  string   // of a DuckDB file
+	Where  string   // SQL
+	Files  []string // more of Data
+}
+
+// Source is rows that DuckDB can read.
+type Source struct {
+	Kind  string
+	Files []string // as the user named them, globs expanded
+	Read  []string // what is read for each of them
+	Fits  string   // the file of the fits that meet the rows, "" without
+
+	from  string // SQL: a relation
+	where string
+	s     *duck.Session
+}
+
+// All are the data files named, globs expanded in their order.
+func (d *Data) All() ([]string, error) {
+	var out []string
+	for _, name := range slices.Concat(d.Data, d.Files) {
+		if name == "-" || strings.Contains(name, "://") || !strings.ContainsAny(name, "*?[") {
+			out = append(out, name)
+			continue
+		}
+		if _, err := os.Stat(name); err == nil {
+			out = append(out, name)
+			continue
+		}
+		found, err := files.Expand(name)
+		if err != nil {
+			return nil, fmt.Errorf("--data %s: %w", name, err)
+		}
+		if len(found) == 0 {
+			return nil, fmt.Errorf("--data %s: no such file", name)
+		}
+		out = append(out, found...)
+	}
+	if len(out) == 0 {
+		return nil, cli.Usage(errors.New("no data: give --data FILE, or - for the standard input"))
+	}
+	return out, nil
+}
+
+// Kind is the one format of all files.
+func (d *Data) Kind(names []string) (string, error) {
+	kind := d.Format
+	for _, f := range names {
+		k := d.Format
+		if k == "" && f != "-" {
+			if k = files.KindOf(f); k == "" {
+				return "", cli.Usage(fmt.Errorf("--data %s: the extension does not say what it is; give --format parquet, arrow, csv, json or duckdb", f))
+			}
+		}
+		if kind != "" && k != "" && k != kind {
+			return "", cli.Usage(fmt.Errorf("--data %s is %s, but other data are %s; all must be of one format", f, k, kind))
+		}
+		if k != "" {
+			kind = k
+		}
+	}
+	return kind, nil
+}
+
+// Open makes the data readable. Arrow files and the standard input go through a
+// temporary file: DuckDB reads files, and more than once.
+func Open(s *duck.Session, d Data) (*Source, error) {
+	names, err := d.All()
+	if err != nil {
+		return nil, err
+	}
+	kind, err := d.Kind(names)
+	if err != nil {
+		return nil, err
+	}
+	s.Env.Note(names...)
+	src := &Source{Kind: kind, Files: names, where: d.Where, s: s}
+	for i, f := range names {
+		read := f
+		switch {
+		case f == "-":
+			if slices.Index(names, "-") != i {
+				return nil, cli.Usage(errors.New("--data -: the standard input can be read once"))
+			}
+			if cli.IsTerminal(s.Env.Stdin) {
+				return nil, cli.Usage(errors.New("--data -: the standard input is a terminal"))
+			}
+			if read, err = src.spool(); err != nil {
+				return nil, fmt.Errorf("standard input: %w", err)
+			}
+		case strings.Contains(f, "://"):
+		default:
+			if err := files.Check(f, kind); err != nil {
+				return nil, fmt.Errorf("--data: %w", err)
+			}
+			if kind == "arrow" {
+				read, err = SpoolArrow(s, f, nil, i)
+			} else {
+				read, err = Literal(f)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		src.Read = append(src.Read, read)
+	}
+	if src.from, err = src.relation(d.Table); err != nil {
+		return nil, err
+	}
+	return src, nil
+}
+
+// Literal is a path in which DuckDB finds nothing to expand: a file that is called
+// a[1].csv would else be looked for as a1.csv.
+func Literal(path string) (string, error) {
+	if !strings.ContainsAny(path, "*?[") {
+		return path, nil
+	}
+	return filepath.Abs(path) // what DuckDB calls it then
+}
+
+// globless escapes what DuckDB would expand.
+var globless = strings.NewReplacer("[", "[[]", "*", "[*]", "?", "[?]")
+
+// FileList is a list of file names in SQL, which DuckDB does not expand.
+func FileList(names []string) string {
+	var out []string
+	for _, f := range names {
+		if !strings.Contains(f, "://") {
+			f = globless.Replace(f)
+		}
+		out = append(out, quote.Text(f))
+	}
+	return "[" + strings.Join(out, ", ") + "]"
+}
+
+var readers = map[string]string{"parquet": "read_parquet", "arrow": "read_parquet", "csv": "read_csv", "json": "read_json"}
+
+// union makes the columns of several files agree by name, in a type that holds the
+// values of all; else the first file's types would be forced on the others.
+func (src *Source) union() string {
+	if len(src.Read) > 1 {
+		return ", union_by_name = true"
+	}
+	return ""
+}
+
+// relation is what stands after FROM.
+func (src *Source) relation(table string) (string, error) {
+	list := FileList(src.Read)
+	if f, ok := readers[src.Kind]; ok {
+		return f + "(" + list + src.union() + ")", nil
+	}
+	if len(src.Read) != 1 {
+		return "", cli.Usage(errors.New("--data: one DuckDB file at a time"))
+	}
+	if err := src.s.Exec("ATTACH " + quote.Text(src.Read[0]) + " AS bglm_data (READ_ONLY)"); err != nil {
+		return "", files.Named(src.Files[0], err)
+	}
+	if table != "" {
+		if !strings.Contains(table, ".") {
+			table = "main." + quote.Name(table)
+		}
+		return "bglm_data." + table, nil
+	}
+	var tables []string
+	err := src.s.Each("SELECT schema_name || '.' || table_name FROM (SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'bglm_data' UNION ALL SELECT schema_name, view_name FROM duckdb_views() WHERE database_name = 'bglm_data' AND NOT internal) ORDER BY 1", func(scan func(...any) error) error {
+		var t string
+		err := scan(&t)
+		tables = append(tables, t)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	if len(tables) != 1 {
+		return "", cli.Usage(fmt.Errorf("--data %s has %d tables (%.200s); say which: --table NAME", src.Files[0], len(tables), strings.Join(tables, ", ")))
+	}
+	schema, name, _ := strings.Cut(tables[0], ".")
+	return "bglm_data." + quote.Name(schema) + "." + quote.Name(name), nil
+}
+
+// Rows is the relation with the condition.
+func (src *Source) Rows() string {
+	if src.where == "" {
+		return src.from
+	}
+	return "(FROM " + src.from + " WHERE " + src.where + ")"
+}
+
+// Numbered is Rows with the columns bglm_file and bglm_row, which counts all rows of a
+// file from 1.
+func (src *Source) Numbered() string {
+	list := FileList(src.Read)
+	var all string
+	switch src.Kind {
+	case "parquet", "arrow":
+		all = "(SELECT * EXCLUDE (filename, file_row_number), filename AS bglm_file, file_row_number + 1 AS bglm_row FROM read_parquet(" + list + src.union() + ", filename = true, file_row_number = true))"
+	case "csv", "json":
+		all = "(SELECT * EXCLUDE (filename, bglm_k), filename AS bglm_file, bglm_k - min(bglm_k) OVER (PARTITION BY filename) + 1 AS bglm_row FROM (SELECT *, row_number() OVER () AS bglm_k FROM read_" + src.Kind + "(" + list + src.union() + ", filename = true)))"
+	default:
+		all = "(SELECT *, " + quote.Text(src.Files[0]) + " AS bglm_file, row_number() OVER () AS bglm_row FROM " + src.from + ")"
+	}
+	if src.where == "" {
+		return all
+	}
+	return "(FROM " + all + " WHERE " + src.where + ")"
+}
+
+// FileName is how the user called a file that is read.
+func (src *Source) FileName(read string) string {
+	if i := slices.Index(src.Read, read); i >= 0 {
+		if src.Files[i] == "-" {
+			return "standard input"
+		}
+		return src.Files[i]
+	}
+	return read
+}

@@ -1,0 +1,92 @@
+package job
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/bglm/bglm/arrowio"
+	"github.com/bglm/bglm/arrowio/pqrows"
+	"github.com/bglm/bglm/cmd/internal/duck"
+	"github.com/bglm/bglm/cmd/internal/files"
+)
+
+// spool copies the standard input to a temporary file.
+func (src *Source) spool() (string, error) {
+	s := src.s
+	in := bufio.NewReaderSize(s.Env.Stdin, 1<<20)
+	if _, err := in.Peek(1); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = errors.New("no data")
+		}
+		return "", err
+	}
+	if src.Kind == "" {
+		src.Kind = files.Sniff(in)
+	}
+	if src.Kind == "arrow" {
+		return SpoolArrow(s, "standard input", in, 0)
+	}
+	f, err := os.Create(filepath.Join(s.Dir, "stdin."+src.Kind))
+	if err != nil {
+		return "", err
+	}
+	_, err = io.Copy(f, &untilDone{in, s})
+	return f.Name(), errors.Join(err, f.Close())
+}
+
+// untilDone stops reading after Ctrl-C.
+type untilDone struct {
+	io.Reader
+	s *duck.Session
+}
+
+func (u *untilDone) Read(p []byte) (int, error) {
+	if err := u.s.Ctx.Err(); err != nil {
+		return 0, errors.New("interrupted; nothing was written")
+	}
+	return u.Reader.Read(p)
+}
+
+// SpoolArrow turns an Arrow IPC file, or a stream, into a temporary Parquet file.
+func SpoolArrow(s *duck.Session, name string, in *bufio.Reader, i int) (string, error) {
+	r, err := openArrow(s, name, in)
+	if err != nil {
+		return "", err
+	}
+	defer r.Close()
+	f, err := os.Create(filepath.Join(s.Dir, fmt.Sprintf("arrow-%d.parquet", i)))
+	if err != nil {
+		return "", err
+	}
+	w := bufio.NewWriterSize(f, 1<<20)
+	if err := errors.Join(pqrows.FromArrow(w, r), w.Flush(), f.Close()); err != nil {
+		return "", files.Named(name, err)
+	}
+	return f.Name(), s.Failed(s.Ctx.Err())
+}
+
+// openArrow opens a file, or in under that name.
+func openArrow(s *duck.Session, name string, in *bufio.Reader) (*arrowio.Reader, error) {
+	if in == nil {
+		return arrowio.OpenIPC(name)
+	}
+	if head, _ := in.Peek(6); string(head) != "ARROW1" {
+		return arrowio.StreamIPC(name, in)
+	}
+	// A file needs seeking.
+	f, err := os.CreateTemp(s.Dir, "stdin-*.arrow")
+	if err != nil {
+		return nil, err
+	}
+	if _, err := io.Copy(f, in); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	if err := f.Close(); err != nil {
+		return nil, err
+	}
+	return arrowio.OpenIPC(f.Name())
+}
