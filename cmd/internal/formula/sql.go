@@ -46,6 +46,7 @@ func (f *Formula) Bind(columns []string) error {
 // Kind is what the type of a part makes of it.
 type Kind int
 
+// Kinds of parts.
 const (
 	Number    Kind = iota
 	Level          // text, BOOLEAN, DATE, ENUM
