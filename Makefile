@@ -11,7 +11,7 @@ ifeq ($(UNAME),Linux)
 LINK := -static-libgcc -Wl,-z,relro,-z,now -Wl,--version-script=$(CURDIR)/udf/internal/capi/exports.map
 endif
 
-.PHONY: help build extension run data test test-nocgo test-arrow test-race test-clients notebooks soak sanitize fuzz bench latency lint golden docs reproduce clean
+.PHONY: help build extension run data test test-nocgo test-arrow test-race test-clients notebooks soak sanitize fuzz bench latency lint generate golden docs reproduce clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -79,11 +79,17 @@ bench: extension ## speed through SQL against the kernel and a scan, then the ke
 latency: ## how long each engine goes on after it is cancelled, as a table (minutes)
 	go test ./kernels/engine -run TestLatencyTable -count=1 -timeout 1h -latency $(abspath build)/latency.md && cat build/latency.md
 
-lint: ## gofmt, go vet, staticcheck
+lint: ## gofmt, go vet, staticcheck, tidy requirements, imports and comments
 	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "not gofmt-ed: $$out"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) vet -tags bglm_extension ./cmd/extension ./udf/internal/capi
+	$(GO) mod tidy -diff
+	$(GO) test ./cmd/internal/rules
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./kernels/... ./udf/... ./cmd/... ./arrowio/... ./sql/... ./docs/...
+
+generate: docs ## make generated code and pages again (python3 with mpmath)
+	$(GO) generate ./kernels/...
+	python3 testdata/gen/mills.py
 
 golden: ## make the high-precision reference tables again (python3 with mpmath)
 	python3 testdata/gen/moments.py
