@@ -151,6 +151,14 @@ func length(what string, x []float64, n int) {
 	}
 }
 
+// Copy copies src to dst, of the same shape.
+func Copy(dst, src *Matrix) {
+	for i := range src.Rows {
+		src.Stop.Row(i)
+		copy(dst.Row(i), src.Row(i))
+	}
+}
+
 // Mirror copies the lower triangle onto the upper one.
 func Mirror(m *Matrix) {
 	for i := range m.Rows {

@@ -463,7 +463,7 @@ func (f *full) triangle() (*gauss.Normal, error) {
 	if err := dense.Cholesky(turned); err != nil {
 		return nil, fmt.Errorf("ep: the posterior's precision: %w; scale the features", err)
 	}
-	l := mode.PosteriorRoot(mode.Scaled(nil), turned)
+	l := mode.PosteriorRoot(gauss.Scaled(nil), turned)
 	// mean = L Lᵀ Xᵀν
 	u, mean := make([]float64, p.P), make([]float64, p.P)
 	dense.GemvT(u, l, f.gradient())

@@ -617,35 +617,13 @@ func (l *learner) priors(p *kernels.Problem, group []int, variance []float64) *k
 			m.Prior.Variance = variance[0]
 		}
 	})
-	q.PriorVar = append([]float64(nil), p.PriorVar...)
-	g := *p.Normal
-	switch g.Form {
-	case gauss.Full:
-		g.L = g.L.Clone()
-	case gauss.LowRank:
-		g.D = append([]float64(nil), g.D...)
-	}
+	q.PriorVar = slices.Clone(p.PriorVar)
 	for j, k := range group {
-		if k < 0 {
-			continue
-		}
-		v := variance[k]
-		q.PriorVar[j] = v
-		switch g.Form {
-		case gauss.Full:
-			g.L.Row(j)[j] = math.Sqrt(v)
-		case gauss.LowRank:
-			g.D[j] = v
+		if k >= 0 {
+			q.PriorVar[j] = variance[k]
 		}
 	}
-	switch g.Form {
-	case gauss.Diagonal:
-		q.Normal = gauss.NewDiagonal(q.PriorMean, q.PriorVar)
-	case gauss.Full:
-		q.Normal = gauss.NewFull(q.PriorMean, g.L)
-	default:
-		// Only variances that were positive change, to positive ones.
-		q.Normal, _ = gauss.NewLowRank(q.PriorMean, g.D, g.F)
-	}
+	// Only variances that were positive change, to positive ones.
+	q.Normal, _ = p.Normal.WithVariances(func(j int) (float64, bool) { return q.PriorVar[j], group[j] >= 0 })
 	return q
 }

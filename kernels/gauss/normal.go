@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/stop"
@@ -250,6 +251,39 @@ func (g *Normal) Cov(dst *dense.Matrix) {
 	for i, v := range g.Var {
 		dst.Row(i)[i] = v
 	}
+}
+
+// Diag is D of a low-rank form, the variances of the others.
+func (g *Normal) Diag() []float64 {
+	if g.Form == LowRank {
+		return g.D
+	}
+	return g.Var
+}
+
+// WithVariances is g with other variances for the weights of which of says so. They are
+// independent of all others in g.
+func (g *Normal) WithVariances(of func(j int) (v float64, ok bool)) (*Normal, error) {
+	d := slices.Clone(g.Diag())
+	l := g.L
+	if g.Form == Full {
+		l = l.Clone()
+	}
+	for j := range d {
+		if v, ok := of(j); ok {
+			d[j] = v
+			if l != nil {
+				l.Row(j)[j] = math.Sqrt(v)
+			}
+		}
+	}
+	switch g.Form {
+	case Diagonal:
+		return NewDiagonal(g.Mean, d), nil
+	case Full:
+		return NewFull(g.Mean, l), nil
+	}
+	return NewLowRank(g.Mean, d, g.F)
 }
 
 // Prec sets dst (p x p, symmetric) to Σ⁻¹.

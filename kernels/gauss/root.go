@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 
-	"gonum.org/v1/gonum/mat"
-
 	"github.com/bglm/bglm/kernels/dense"
 )
 
@@ -17,23 +15,25 @@ import (
 //   - lowrank: A = D^½ (I - H Hᵀ) with D^-½F = G, GᵀG = R S² Rᵀ and
 //     H = G R (I + (I - S²)^½)^-½, since (I - H Hᵀ)² = I - G Gᵀ.
 type Root struct {
+	Of    *Normal       // whose covariance it is; nil for Scaled
 	Scale []float64     // sd or √D; nil for full
 	L     *dense.Matrix // full
 	H     *dense.Matrix // lowrank, p x r
+	q     []float64     // lowrank: (1 - S²)^½ by column of H
 }
+
+// Scaled is the root diag(scale); nil is the identity.
+func Scaled(scale []float64) *Root { return &Root{Scale: scale} }
 
 // Root returns the square root of g's covariance. L is shared with g.
 // Cost: O(p), and O(p r²) for LowRank. Errors: a LowRank covariance that is not
 // positive definite.
 func (g *Normal) Root() (*Root, error) {
 	if g.Form == Full {
-		return &Root{L: g.L}, nil
+		return &Root{Of: g, L: g.L}, nil
 	}
-	d := g.Var
-	if g.Form == LowRank {
-		d = g.D
-	}
-	r := &Root{Scale: make([]float64, len(d))}
+	d := g.Diag()
+	r := &Root{Of: g, Scale: make([]float64, len(d))}
 	for i, v := range d {
 		r.Scale[i] = math.Sqrt(v)
 	}
@@ -49,70 +49,158 @@ func (g *Normal) Root() (*Root, error) {
 	}
 	c := dense.New(k, k)
 	dense.Gram(c, b, nil)
-	var e mat.EigenSym
-	if !e.Factorize(mat.NewSymDense(k, c.Data), true) {
-		return nil, fmt.Errorf("eigenvalues of the low-rank part: %w", ErrNotPD)
+	e, w, err := dense.Eigen(c)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", err, ErrNotPD)
 	}
-	var q mat.Dense
-	e.VectorsTo(&q)
-	w := dense.New(k, k)
-	for j, s2 := range e.Values(nil) {
+	r.q = make([]float64, k)
+	for j, s2 := range e {
 		if s2 >= 1 {
 			return nil, fmt.Errorf("the low-rank part takes %v of a unit variance: %w", s2, ErrNotPD)
 		}
+		r.q[j] = math.Sqrt(1 - s2)
 		// S² is 0 in directions that F does not have: nothing is divided by it.
-		f := 1 / math.Sqrt(1+math.Sqrt(1-s2))
+		f := 1 / math.Sqrt(1+r.q[j])
 		for i := range k {
-			w.Row(i)[j] = q.At(i, j) * f
+			w.Row(i)[j] *= f
 		}
 	}
-	r.H = dense.New(b.Rows, k)
+	r.H = dense.NewUnder(g.F.Stop, b.Rows, k)
 	dense.Mul(r.H, b, w)
 	return r, nil
 }
 
-// Mul sets dst = A z; they do not overlap. scratch is grown as needed and may be nil.
-// Cost: O(p), O(p²) or O(p r).
-func (r *Root) Mul(dst, z []float64, scratch *[]float64) {
+// Mul sets dst = A z; dst may be z. Cost: O(p), O(p²) or O(p r).
+func (r *Root) Mul(dst, z []float64) {
 	if r.L != nil {
-		for i := range dst {
+		for i := len(z) - 1; i >= 0; i-- {
+			r.L.Stop.Row(i)
 			dst[i] = dense.Dot(r.L.Row(i)[:i+1], z[:i+1])
 		}
 		return
 	}
-	if r.H == nil {
-		for i, s := range r.Scale {
-			dst[i] = s * z[i]
-		}
-		return
-	}
-	u := room(scratch, r.H.Cols)
-	dense.GemvT(u, r.H, z)
+	copy(dst, z)
+	r.fix(dst)
 	for i, s := range r.Scale {
-		dst[i] = s * (z[i] - dense.Dot(r.H.Row(i), u))
+		dst[i] *= s
 	}
 }
 
-// MulT sets dst = Aᵀ x; they do not overlap.
-func (r *Root) MulT(dst, x []float64, scratch *[]float64) {
+// MulT sets dst = Aᵀ x; dst may be x.
+func (r *Root) MulT(dst, x []float64) {
 	if r.L != nil {
-		clear(dst)
-		for i, v := range x {
+		for i := range x {
+			r.L.Stop.Row(i)
+			v := x[i]
+			dst[i] = 0
 			dense.Axpy(v, r.L.Row(i)[:i+1], dst[:i+1])
 		}
 		return
 	}
+	copy(dst, x)
 	for i, s := range r.Scale {
-		dst[i] = s * x[i]
+		dst[i] *= s
+	}
+	r.fix(dst)
+}
+
+// fix sets x = (I - H Hᵀ) x.
+func (r *Root) fix(x []float64) {
+	if r.H == nil {
+		return
+	}
+	u := make([]float64, r.H.Cols)
+	dense.GemvT(u, r.H, x)
+	for i := range x {
+		x[i] -= dense.Dot(r.H.Row(i), u)
+	}
+}
+
+// Solve sets dst = A⁻¹ w; dst may be w.
+func (r *Root) Solve(dst, w []float64) {
+	copy(dst, w)
+	if r.L != nil {
+		dense.SolveLowerVec(r.L, dst)
+		return
+	}
+	for i, s := range r.Scale {
+		dst[i] /= s
 	}
 	if r.H == nil {
 		return
 	}
-	u := room(scratch, r.H.Cols)
+	// (I - G Gᵀ)^-½ = I + H (I - S²)^-½ Hᵀ
+	u := make([]float64, r.H.Cols)
 	dense.GemvT(u, r.H, dst)
-	for i := range dst {
-		dst[i] -= dense.Dot(r.H.Row(i), u)
+	for k := range u {
+		u[k] /= r.q[k]
 	}
+	for i := range dst {
+		dst[i] += dense.Dot(r.H.Row(i), u)
+	}
+}
+
+// MulMat sets dst = A m; dst may be m.
+func (r *Root) MulMat(dst, m *dense.Matrix) {
+	r.mat(dst, m, dense.Mul, func() {
+		r.fixMat(dst)
+		dense.ScaleRows(dst, r.Scale)
+	})
+}
+
+// MulTMat sets dst = Aᵀ m; dst may be m.
+func (r *Root) MulTMat(dst, m *dense.Matrix) {
+	r.mat(dst, m, dense.MulTA, func() {
+		dense.ScaleRows(dst, r.Scale)
+		r.fixMat(dst)
+	})
+}
+
+func (r *Root) mat(dst, m *dense.Matrix, full func(dst, l, m *dense.Matrix), other func()) {
+	if r.L != nil {
+		if dst == m {
+			m = m.Clone()
+		}
+		full(dst, r.L, m)
+		return
+	}
+	if dst != m {
+		dense.Copy(dst, m)
+	}
+	other()
+}
+
+func (r *Root) fixMat(m *dense.Matrix) {
+	if r.H == nil {
+		return
+	}
+	u := dense.New(r.H.Cols, m.Cols)
+	dense.MulTA(u, r.H, m)
+	dense.Gemm(m, -1, r.H, false, u, false, 1)
+}
+
+// Precisions is the diagonal of Σ⁻¹.
+func (r *Root) Precisions() []float64 {
+	g := r.Of
+	lambda := make([]float64, g.Dim())
+	if g.Form == Full {
+		inv := dense.NewUnder(g.L.Stop, g.Dim(), g.Dim())
+		dense.InverseFromCholesky(inv, g.L)
+		for j := range lambda {
+			lambda[j] = inv.Row(j)[j]
+		}
+		return lambda
+	}
+	for j, d := range g.Diag() {
+		s := 1.0
+		if r.H != nil { // D^-½ (I - G Gᵀ)⁻¹ D^-½
+			for k, h := range r.H.Row(j) {
+				s += h * h * (1 + r.q[k]) / (r.q[k] * r.q[k])
+			}
+		}
+		lambda[j] = s / d
+	}
+	return lambda
 }
 
 // Variances are those of A z: the diagonal of Σ.

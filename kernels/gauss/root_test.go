@@ -7,9 +7,12 @@ import (
 	"testing"
 
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/kerneltest"
 )
 
-// A Aᵀ = Σ for every form, and MulT is the transpose of Mul. Entries are of order 1
+var tight = kerneltest.Tol{Rel: 1e-11, Abs: 1e-13}
+
+// A Aᵀ = Σ for every form, and Mul, MulT, Solve, MulMat and MulTMat are one operator. Entries are of order 1
 // and sums have 6 terms: 1e-13 is hundreds of roundings.
 func TestRoot(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -41,11 +44,10 @@ func TestRoot(t *testing.T) {
 		}
 		a := dense.New(p, p) // row j is column j of A
 		e := make([]float64, p)
-		var scratch []float64
 		for j := range p {
 			clear(e)
 			e[j] = 1
-			r.Mul(a.Row(j), e, &scratch)
+			r.Mul(a.Row(j), e)
 		}
 		got, want := dense.New(p, p), dense.New(p, p)
 		dense.MulTA(got, a, a)
@@ -64,10 +66,33 @@ func TestRoot(t *testing.T) {
 		for j := range x {
 			x[j] = rng.NormFloat64()
 		}
-		r.MulT(at, x, &scratch)
+		r.MulT(at, x)
 		for j := range at {
 			if d := at[j] - dense.Dot(a.Row(j), x); math.Abs(d) > 1e-13 {
 				t.Errorf("%v: MulT off by %v", g.Form, d)
+			}
+		}
+		r.Mul(at, x)
+		r.Solve(at, at)
+		for j, v := range at {
+			kerneltest.Close(t, "Solve", v, x[j], tight)
+		}
+		eye, m, mt := dense.New(p, p), dense.New(p, p), dense.New(p, p)
+		for i := range p {
+			eye.Set(i, i, 1)
+		}
+		r.MulMat(m, eye)
+		dense.Copy(mt, eye)
+		r.MulTMat(mt, mt)
+		if err := g.Prec(want); err != nil {
+			t.Fatal(err)
+		}
+		lambda := r.Precisions()
+		for i := range p {
+			kerneltest.Close(t, "Precisions", lambda[i], want.At(i, i), tight)
+			for j := range p {
+				kerneltest.Close(t, "MulMat", m.At(i, j), a.At(j, i), tight)
+				kerneltest.Close(t, "MulTMat", mt.At(j, i), a.At(j, i), tight)
 			}
 		}
 	}

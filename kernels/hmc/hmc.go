@@ -350,7 +350,7 @@ func (s *sampling) result() (*Result, error) {
 		return nil, err
 	}
 	if c := s.control(); c != nil {
-		s.root.Mul(z, c, &scratch)
+		s.root.Mul(z, c)
 		dense.Axpy(1, z, g.Mean)
 	}
 	post, err := s.keep(g)
@@ -520,7 +520,7 @@ func (s *sampling) early() (*Result, error) {
 		a := dense.New(len(w), len(w)) // row j is column j of A R
 		t := s.laplace.chol.T()
 		for j := range w {
-			s.root.Mul(a.Row(j), t.Row(j), &scratch)
+			s.root.Mul(a.Row(j), t.Row(j))
 		}
 		cov := dense.New(len(w), len(w))
 		dense.MulTA(cov, a, a)

@@ -60,7 +60,7 @@ func (s *sampling) reduce(p *kernels.Problem) error {
 		for j := range b {
 			b[j] += dense.Dot(r.H.Row(j), t)
 		}
-		root.Mul(dst, b, nil)
+		root.Mul(dst, b)
 		for j, m := range r.Prior.Mean {
 			dst[j] += m
 		}

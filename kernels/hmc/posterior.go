@@ -43,7 +43,7 @@ func (m *model) dim() int { return len(m.mean) }
 
 // weights sets w = mean + A z.
 func (m *model) weights(w, z []float64, scratch *[]float64) {
-	m.root.Mul(w, z, scratch)
+	m.root.Mul(w, z)
 	for i, v := range m.mean {
 		w[i] += v
 	}
@@ -86,7 +86,7 @@ func (v *view) density(z, grad []float64) float64 {
 		v.d1[i], v.d2[i] = d1, d2
 	}
 	v.MulT(v.x, v.d1)
-	v.root.MulT(grad, v.x, &v.scratch)
+	v.root.MulT(grad, v.x)
 	dense.Axpy(-1, z, grad)
 	return l - 0.5*(dense.Dot(z, z)+float64(len(z))*math.Log(2*math.Pi))
 }
@@ -114,12 +114,12 @@ func (v *view) hessian(h *dense.Matrix, c []float64) {
 	v.Gram(g, c)
 	for j := range p {
 		v.stop.Row(j)
-		v.root.MulT(t.Row(j), g.Row(j), &v.scratch) // row j of G A, G being symmetric
+		v.root.MulT(t.Row(j), g.Row(j)) // row j of G A, G being symmetric
 	}
 	t = t.T()
 	for j := range p {
 		v.stop.Row(j)
-		v.root.MulT(h.Row(j), t.Row(j), &v.scratch)
+		v.root.MulT(h.Row(j), t.Row(j))
 		h.Row(j)[j]++
 	}
 }
@@ -221,13 +221,13 @@ func (v *view) solve(b, c, t []float64) {
 	clear(b)
 	rr := dense.Dot(r, r)
 	for stop, k := 1e-8*rr, 0; rr > stop && k < 200; k++ {
-		v.root.Mul(v.x, d, &v.scratch)
+		v.root.Mul(v.x, d)
 		v.Mul(t, v.x)
 		for i := range t {
 			t[i] *= c[i]
 		}
 		v.MulT(v.x, t)
-		v.root.MulT(q, v.x, &v.scratch)
+		v.root.MulT(q, v.x)
 		dense.Axpy(1, d, q)
 		a := rr / dense.Dot(d, q)
 		if !special.Finite(a) {

@@ -51,7 +51,7 @@ func (e *engine) learns() bool {
 // newLearner finds what there is to learn.
 func newLearner(e *engine) (*learner, error) {
 	p := e.x
-	h := &learner{engine: e, dispersion: -1, shape: -1, prior: e.root.Prior}
+	h := &learner{engine: e, dispersion: -1, shape: -1, prior: e.root.Of}
 	o := &p.Options
 	h.Of = slices.Repeat([]int{-1}, p.P)
 	if o.AutoPrior {
@@ -105,41 +105,15 @@ func (h *learner) set(theta []float64) error {
 	return nil
 }
 
-// setPrior puts the variances in: learnt columns are new ones, independent of all
-// others in every form of the prior.
+// setPrior puts the variances in.
 func (h *learner) setPrior(theta []float64) error {
-	old := h.prior
-	own := old.Var
-	if old.Form == gauss.LowRank {
-		own = old.D
-	}
-	v := slices.Clone(own)
-	for j, g := range h.Of {
-		if g >= 0 {
-			v[j] = math.Exp(theta[g])
-		}
-	}
-	var prior *gauss.Normal
-	switch old.Form {
-	case gauss.Diagonal:
-		prior = gauss.NewDiagonal(old.Mean, v)
-	case gauss.Full:
-		l := old.L.Clone()
-		for j, g := range h.Of {
-			if g >= 0 {
-				l.Row(j)[j] = math.Sqrt(v[j])
-			}
-		}
-		prior = gauss.NewFull(old.Mean, l)
-	default:
-		var err error
-		if prior, err = gauss.NewLowRank(old.Mean, v, old.F); err != nil {
-			return err
-		}
-	}
-	t, err := mode.NewRoot(prior)
+	prior, err := h.Prior(h.prior, theta)
 	if err != nil {
 		return err
+	}
+	t, err := prior.Root()
+	if err != nil {
+		return fmt.Errorf("prior: %w", err)
 	}
 	h.root, h.search.root = t, t
 	return nil
@@ -174,7 +148,7 @@ func (h *learner) try(theta, w, a []float64) (*evidence, error) {
 	// It stalled, or could not start: from the prior mean, another way up.
 	clear(h.search.u)
 	if w != nil {
-		w = h.root.Prior.Mean
+		w = h.root.Of.Mean
 	}
 	again, failed := h.climbTo(w)
 	h.newton += h.search.iterations
@@ -253,12 +227,12 @@ func (h *learner) slope(ev *evidence) (g, scale []float64, err error) {
 	n, p := h.x.N, h.x.P
 	s := h.search
 	g, scale = make([]float64, len(h.theta)), make([]float64, len(h.theta))
-	v := h.root.Variances()
+	v := h.root.Of.Diag()
 	gamma := 0.0
 	dw := make([]float64, p)
-	for j, m := range h.root.Prior.Mean {
+	for j, m := range h.root.Of.Mean {
 		dw[j] = ev.post.Mean[j] - m
-		known := min(max(1-ev.post.Var[j]/h.root.Prior.Var[j], 0), 1)
+		known := min(max(1-ev.post.Var[j]/h.root.Of.Var[j], 0), 1)
 		gamma += known
 		if k := h.Of[j]; k >= 0 {
 			g[k] += 0.5 * (dw[j]*dw[j]/v[j] - known)
@@ -268,7 +242,7 @@ func (h *learner) slope(ev *evidence) (g, scale []float64, err error) {
 	third := make([]float64, n) // dW/dη, later q dW/dη
 	bent := h.third(third, ev.floored)
 	var q []float64
-	diagonal := h.root.Prior.Form == gauss.Diagonal
+	diagonal := h.root.Of.Form == gauss.Diagonal
 	if bent || h.shape >= 0 || h.dispersion >= 0 && !(isGaussian(h.lik) && diagonal) {
 		q = make([]float64, n)
 		ev.rows(q)

@@ -67,9 +67,12 @@ func (e *engine) diagonalAt(w, curv []float64) (*belief, error) {
 	bl := &belief{}
 	h := make([]float64, p)
 	e.x.Squares(h, curv)
-	lambda, logDet0, err := mode.Precision(e.root.Prior)
-	if err != nil {
-		return nil, err
+	lambda, logDet0 := e.root.Precisions(), 0.0
+	if prior := e.root.Of; prior.Form != gauss.Diagonal {
+		var err error
+		if logDet0, err = prior.LogDet(); err != nil {
+			return nil, err
+		}
 	}
 	variance := make([]float64, p)
 	bl.logDet = logDet0
@@ -82,7 +85,7 @@ func (e *engine) diagonalAt(w, curv []float64) (*belief, error) {
 			return nil, mode.ErrOverflow
 		}
 		variance[j] = 1 / q
-		if e.root.Prior.Form == gauss.Diagonal {
+		if e.root.Of.Form == gauss.Diagonal {
 			bl.logDet += math.Log1p(h[j] / l) // exact where the data say little
 		} else {
 			bl.logDet += math.Log(q)
@@ -111,7 +114,7 @@ func (e *engine) blockAt(w, curv []float64) (*belief, error) {
 	d := e.x
 	p := d.P
 	bl := &belief{}
-	prior := e.root.Prior
+	prior := e.root.Of
 	// The blocks of Λ0 are those of the prior where it is diagonal.
 	var lambda *dense.Matrix
 	if prior.Form != gauss.Diagonal {
@@ -185,7 +188,7 @@ func (e *engine) blockAt(w, curv []float64) (*belief, error) {
 				bl.logDet -= 2 * math.Log(scale[k])
 			}
 		}
-		part := mode.PosteriorRoot(mode.Scaled(scale), b)
+		part := mode.PosteriorRoot(gauss.Scaled(scale), b)
 		for a, i := range cols {
 			for k, v := range part.Row(a)[:a+1] {
 				l.Row(i)[cols[k]] = v
@@ -211,8 +214,10 @@ func (e *engine) lowRankAt(w, curv []float64) (*belief, error) {
 		}
 	}
 	low, err := mode.NewLowRank(t, w, min(d.N, d.P), &d.Options, d.Stop, func(dst, m *dense.Matrix) {
-		d.GramMat(dst, t.MulMat(m), c)
-		t.MulTMat(dst)
+		tm := d.Matrix(m.Rows, m.Cols)
+		t.MulMat(tm, m)
+		d.GramMat(dst, tm, c)
+		t.MulTMat(dst, dst)
 	})
 	if err != nil {
 		return nil, err

@@ -11,7 +11,6 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
-	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/kerneltest"
 	"github.com/bglm/bglm/kernels/lik"
 )
@@ -105,7 +104,7 @@ func TestLowRank(t *testing.T) {
 							gap.Row(i)[j] = got.At(i, j) - want.At(i, j)
 						}
 					}
-					_, e, err := mode.Eigen(gap)
+					e, _, err := dense.Eigen(gap)
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -48,7 +48,7 @@ type engine struct {
 	x         *kernels.Problem
 	lik       lik.Likelihood
 	params    lik.Params
-	root      *mode.Root
+	root      *gauss.Root
 	search    *search
 	hessian   string
 	assembled bool // search.b is the factor at search.now
@@ -177,7 +177,7 @@ func newEngine(p *kernels.Problem) (*engine, error) {
 		}
 	}
 	var err error
-	if e.root, err = mode.NewRoot(prior); err != nil {
+	if e.root, err = prior.Root(); err != nil {
 		return nil, err
 	}
 	e.newSearch(chooseSpace(p.N, p.P, e.hessian, prior.Form))
@@ -336,7 +336,7 @@ func (c *climber) LogEvidence() (float64, error) {
 // at is the Gaussian at the weights of Model.At.
 func (e *engine) at() (*kernels.Fit, error) {
 	p := e.x
-	w := append([]float64(nil), e.root.Prior.Mean...)
+	w := append([]float64(nil), e.root.Of.Mean...)
 	if e.scaling != nil {
 		e.scaling.From(w, w)
 	}

@@ -34,7 +34,7 @@ type search struct {
 	*kernels.Problem
 	lik     lik.Likelihood
 	only    []bool // the rows that count, nil for all
-	root    *mode.Root
+	root    *gauss.Root
 	space   space
 	maxIter int
 	tol     float64
@@ -49,7 +49,7 @@ type search struct {
 	b              *dense.Matrix // the factored B, columns in reverse order in weightSpace
 	hess           *hessian      // weightSpace: XᵀWX
 	exact          bool          // b is that of the present point and root
-	factored       *mode.Root    // weightSpace: the root that b was made with
+	factored       *gauss.Root   // weightSpace: the root that b was made with
 	k              *dense.Matrix // rowSpace: K
 	jacobi         []float64     // krylov: the diagonal of B
 	sw             []float64     // W½
@@ -73,13 +73,13 @@ func newPoint(n int) point {
 	return point{make([]float64, n), make([]float64, n), make([]float64, n), 0}
 }
 
-func newSearch(d *kernels.Problem, l lik.Likelihood, t *mode.Root, sp space) *search {
+func newSearch(d *kernels.Problem, l lik.Likelihood, t *gauss.Root, sp space) *search {
 	s := &search{Problem: d, lik: l, root: t, space: sp, maxIter: kernels.Or(d.Options.MaxIter, 100), tol: kernels.Or(d.Options.Tol, 1e-8)}
 	n, p := d.N, d.P
 	s.base, s.now, s.next = make([]float64, n), newPoint(n), newPoint(n)
 	s.dEta, s.n1 = make([]float64, n), make([]float64, n)
 	s.w1 = make([]float64, p)
-	s.Mul(s.base, t.Prior.Mean)
+	s.Mul(s.base, t.Of.Mean)
 	for i := range d.Offset {
 		s.base[i] += d.Offset[i]
 	}
@@ -105,7 +105,7 @@ func newSearch(d *kernels.Problem, l lik.Likelihood, t *mode.Root, sp space) *se
 
 // setKernel makes K = XΣ0Xᵀ for the root as it is, of a diagonal or full prior.
 func (s *search) setKernel() {
-	prior := s.root.Prior
+	prior := s.root.Of
 	if prior.Form == gauss.Diagonal {
 		s.Kernel(s.k, prior.Var)
 		return
@@ -122,7 +122,7 @@ func (s *search) restart(w []float64) {
 	}
 	if w != nil && s.space != rowSpace {
 		for j := range w {
-			s.u[j] = w[j] - s.root.Prior.Mean[j]
+			s.u[j] = w[j] - s.root.Of.Mean[j]
 		}
 		s.root.Solve(s.u, s.u)
 	}
@@ -212,7 +212,7 @@ func (s *search) assemble() error {
 	}
 	if s.space == krylov {
 		s.Squares(s.jacobi, s.floor())
-		for j, v := range s.root.Variances() {
+		for j, v := range s.root.Of.Diag() {
 			s.jacobi[j] = 1 + v*s.jacobi[j]
 		}
 		return nil
@@ -315,7 +315,7 @@ func multiple(a, b []float64) (f float64, ok bool) {
 
 // factor sets b to the Cholesky factor of what whiten makes for W = diag(curv): with
 // the signs of curv if that is positive definite, else with negative ones as 0.
-func (x *hessian) factor(b *dense.Matrix, t *mode.Root, curv []float64) (floored bool, err error) {
+func (x *hessian) factor(b *dense.Matrix, t *gauss.Root, curv []float64) (floored bool, err error) {
 	negative := false
 	for _, c := range curv {
 		negative = negative || c < 0
@@ -594,7 +594,7 @@ func (s *search) whitenedWeights(dst []float64) {
 func (s *search) weights(dst []float64) {
 	s.whitenedWeights(dst)
 	s.root.Mul(dst, dst)
-	for j, m := range s.root.Prior.Mean {
+	for j, m := range s.root.Of.Mean {
 		dst[j] += m
 	}
 }

@@ -73,13 +73,13 @@ func distance(x, y []float64) float64 {
 
 // mul sets z = X C b, mulT g = CᵀXᵀ z.
 func (o *bounder) mul(z, b []float64) {
-	o.r.root.Mul(o.w, b, nil)
+	o.r.root.Mul(o.w, b)
 	o.x.Predictor(z, o.w)
 }
 
 func (o *bounder) mulT(g, z []float64) {
 	o.x.MulT(o.w, z)
-	o.r.root.MulT(g, o.w, nil)
+	o.r.root.MulT(g, o.w)
 }
 
 // gradient sets g = -∇J(b), the likelihood's curvature in s.curv, and returns |g|.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/design"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/special"
@@ -111,7 +112,7 @@ func solve(p *kernels.Problem) (*Result, error) {
 			return nil, err
 		}
 	}
-	e, v, err := eigen(s.s)
+	e, v, err := dense.Eigen(s.s)
 	if err != nil {
 		return nil, err
 	}

@@ -205,7 +205,8 @@ func (l *learner) splitPrior() error {
 	l.fixed, l.free = dense.New(k, k), dense.New(k, k)
 	l.chol = dense.New(k, k)
 	dense.Gram(l.free, free, nil)
-	dense.Gram(l.fixed, mulT(r.root, given), nil)
+	r.root.MulTMat(given, given)
+	dense.Gram(l.fixed, given, nil)
 	return l.setVariance(math.Log(l.variance))
 }
 
@@ -233,29 +234,7 @@ func (l *learner) setVariance(x float64) error {
 
 // prior is the prior with the learnt variance.
 func (l *learner) prior() (*gauss.Normal, error) {
-	g := l.r.Prior
-	put := func(old []float64, v float64) []float64 {
-		d := append([]float64(nil), old...)
-		for j, born := range l.r.of.Born {
-			if !born {
-				d[j] = v
-			}
-		}
-		return d
-	}
-	switch g.Form {
-	case gauss.Full:
-		f := g.L.Clone()
-		for j, born := range l.r.of.Born {
-			if !born {
-				f.Row(j)[j] = math.Sqrt(l.variance)
-			}
-		}
-		return gauss.NewFull(g.Mean, f), nil
-	case gauss.LowRank:
-		return gauss.NewLowRank(g.Mean, put(g.D, l.variance), g.F)
-	}
-	return gauss.NewDiagonal(g.Mean, put(g.Var, l.variance)), nil
+	return l.r.Prior.WithVariances(func(j int) (float64, bool) { return l.variance, !l.r.of.Born[j] })
 }
 
 // maximise finds a maximum of f in [lo, hi]: uphill from x in growing steps until it

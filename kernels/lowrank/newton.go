@@ -114,7 +114,9 @@ func (s *solver) curvature() error {
 	d, known := s.lik.(lik.Dispersed)
 	switch {
 	case s.quadratic && known && s.gramFor > 0:
-		scale(s.gram, s.gramFor/d.Dispersion())
+		for i := range s.gram.Data {
+			s.gram.Data[i] *= s.gramFor / d.Dispersion()
+		}
 		s.gramFor = d.Dispersion()
 	default:
 		dense.Gram(s.gram, s.z, s.curv)

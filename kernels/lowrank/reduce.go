@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 
-	"gonum.org/v1/gonum/mat"
-
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/design"
@@ -116,7 +114,8 @@ func (r *Reduced) whiten(prior *gauss.Normal) error {
 		return fmt.Errorf("prior: %w", err)
 	}
 	k := r.K()
-	r.H, r.T = mulT(r.root, r.basis), dense.New(k, k)
+	r.H, r.T = p.Matrix(p.P, k), dense.New(k, k)
+	r.root.MulTMat(r.H, r.basis)
 	cu := r.H.Clone()
 	if err := orthonormalise(r.H, 2); err != nil {
 		return fmt.Errorf("prior: variances are too large: %w", err)
@@ -152,7 +151,7 @@ func (r *Reduced) Problem() *kernels.Problem {
 func (r *Reduced) Weights(dst, u []float64) {
 	b := make([]float64, len(dst))
 	dense.Gemv(b, r.H, u)
-	r.root.Mul(dst, b, nil)
+	r.root.Mul(dst, b)
 	for j, m := range r.Prior.Mean {
 		dst[j] += m
 	}
@@ -177,7 +176,7 @@ func (r *Reduced) Lift(u *gauss.Normal) (w *gauss.Normal, held int, err error) {
 		}
 		cov.Row(i)[i]++
 	}
-	e, v, err := eigen(cov)
+	e, v, err := dense.Eigen(cov)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -214,10 +213,9 @@ func (r *Reduced) lift(u []float64, v *dense.Matrix, gone, keep []float64) (w *g
 	}
 	f := r.of.Matrix(p, k)
 	dense.Mul(f, r.H, vs)
-	mulInPlace(r.root, f)
-	d := r.Prior.Var
+	r.root.MulMat(f, f)
+	d := r.Prior.Diag()
 	if r.Prior.Form == gauss.LowRank { // Σ0 = diag(D) - F0 F0ᵀ: the factors stand side by side
-		d = r.Prior.D
 		f0 := r.Prior.F
 		both := r.of.Matrix(p, f0.Cols+k)
 		for j := range p {
@@ -283,79 +281,15 @@ func (r *Reduced) liftFull(mean []float64, v *dense.Matrix, gone, keep []float64
 		}
 	}
 	if r.root.H != nil { // C is not lower triangular
-		mulInPlace(r.root, inner)
+		r.root.MulMat(inner, inner)
 		inner = inner.T()
-		mulInPlace(r.root, inner)
+		r.root.MulMat(inner, inner)
 	}
 	if err := dense.Cholesky(inner); err != nil {
 		return nil, fmt.Errorf("the posterior covariance of %d weights: %w", p, err)
 	}
 	if r.root.H == nil { // lower times lower is lower
-		mulInPlace(r.root, inner)
+		r.root.MulMat(inner, inner)
 	}
 	return gauss.NewFull(mean, inner), nil
-}
-
-// mulInPlace sets x = C x.
-func mulInPlace(c *gauss.Root, x *dense.Matrix) {
-	if c.L != nil {
-		out := dense.NewUnder(x.Stop, x.Rows, x.Cols)
-		dense.Mul(out, c.L, x)
-		*x = *out
-		return
-	}
-	if c.H != nil {
-		u := dense.New(c.H.Cols, x.Cols)
-		dense.MulTA(u, c.H, x)
-		dense.Gemm(x, -1, c.H, false, u, false, 1)
-	}
-	for j, s := range c.Scale {
-		x.Stop.Row(j)
-		for i := range x.Row(j) {
-			x.Row(j)[i] *= s
-		}
-	}
-}
-
-// mulT is Cᵀ x.
-func mulT(c *gauss.Root, x *dense.Matrix) *dense.Matrix {
-	if c.L != nil {
-		out := dense.NewUnder(x.Stop, x.Rows, x.Cols)
-		dense.MulTA(out, c.L, x)
-		return out
-	}
-	out := x.Clone()
-	for j, s := range c.Scale {
-		out.Stop.Row(j)
-		for i := range out.Row(j) {
-			out.Row(j)[i] *= s
-		}
-	}
-	if c.H != nil {
-		u := dense.New(c.H.Cols, x.Cols)
-		dense.MulTA(u, c.H, out)
-		dense.Gemm(out, -1, c.H, false, u, false, 1)
-	}
-	return out
-}
-
-// eigen is A = V diag(e) Vᵀ of a symmetric matrix, of which one triangle is read.
-func eigen(a *dense.Matrix) ([]float64, *dense.Matrix, error) {
-	k := a.Rows
-	if k == 0 {
-		return nil, dense.New(0, 0), nil
-	}
-	var es mat.EigenSym
-	var v mat.Dense
-	found := false
-	a.Stop.Beside(func() {
-		if found = !math.IsInf(largest(a), 1) && es.Factorize(mat.NewSymDense(k, a.Clone().Data), true); found {
-			es.VectorsTo(&v)
-		}
-	})
-	if !found {
-		return nil, nil, fmt.Errorf("eigenvalues of a %d x %d matrix did not converge", k, k)
-	}
-	raw := v.RawMatrix()
-	return es.Values(nil), &dense.Matrix{Rows: k, Cols: k, Stride: raw.Stride, Data: raw.Data, Stop: a.Stop}, nil
 }

@@ -2,13 +2,8 @@ package lowrank
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
-
-	"gonum.org/v1/gonum/blas/blas64"
-	"gonum.org/v1/gonum/lapack/lapack64"
-	"gonum.org/v1/gonum/mat"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
@@ -163,113 +158,23 @@ func random(n, l int, seed uint64, halt *stop.Stop) *dense.Matrix {
 // rightSVD gives the singular values of the n x l matrix y, n >= l, and its right
 // singular vectors as columns: those of R in y = Q R. Errors are of size eps s[0].
 func rightSVD(y *dense.Matrix) ([]float64, *dense.Matrix, error) {
-	l := y.Cols
 	q := y.Clone()
 	if err := orthonormalise(q, 2); err != nil {
 		return nil, nil, err
 	}
-	r := dense.New(l, l)
+	r := dense.New(y.Cols, y.Cols)
 	dense.MulTA(r, q, y)
-	if top := largest(r); top == math.Inf(1) {
+	if !dense.Finite(r) {
 		return nil, nil, errOverflow
 	}
-	var svd mat.SVD
-	found := false
-	y.Stop.Beside(func() { found = svd.Factorize(mat.NewDense(l, l, r.Data), mat.SVDThin) })
-	if !found {
-		return nil, nil, fmt.Errorf("singular values of a %d x %d matrix did not converge", l, l)
-	}
-	var v mat.Dense
-	svd.VTo(&v)
-	raw := v.RawMatrix()
-	return svd.Values(nil), &dense.Matrix{Rows: l, Cols: l, Stride: raw.Stride, Data: raw.Data, Stop: y.Stop}, nil
+	r.Stop = y.Stop
+	return dense.SVD(r)
 }
 
-// largest is the largest size of an entry, +Inf if one is not a number.
-func largest(a *dense.Matrix) float64 {
-	top := 0.0
-	for i := range a.Rows {
-		for _, v := range a.Row(i) {
-			if v = math.Abs(v); !(v <= top) {
-				if !(v <= math.MaxFloat64) {
-					return math.Inf(1)
-				}
-				top = v
-			}
-		}
-	}
-	return top
-}
-
-func scale(a *dense.Matrix, by float64) {
-	for i := range a.Rows {
-		for j := range a.Row(i) {
-			a.Row(i)[j] *= by
-		}
-	}
-}
-
-// orthonormalise replaces the columns of y, n x l with n >= l, by an orthonormal basis of
-// a space that contains theirs: by rounds of Cholesky-QR, which run on matrix products,
-// or by Householder reflections where the columns are too near to dependence for it.
+// orthonormalise is dense.Orthonormal.
 func orthonormalise(y *dense.Matrix, rounds int) error {
-	if y.Cols == 0 {
-		return nil
-	}
-	top := largest(y)
-	switch {
-	case math.IsInf(top, 1):
+	if !dense.Orthonormal(y, rounds) {
 		return errOverflow
-	case top > 0:
-		_, e := math.Frexp(top)
-		scale(y, math.Ldexp(1, min(-e, 1000))) // entries below 1: no sum of products overflows
-		if choleskyQR(y, rounds) {
-			return nil
-		}
 	}
-	householder(y)
 	return nil
-}
-
-// choleskyQR is y L⁻ᵀ, L Lᵀ = yᵀy, in one or two rounds: the first leaves an error of
-// eps κ², κ the condition of y, which the second takes to eps. It reports false, y as it
-// was, when the factor's diagonal spans more than 10⁵.
-func choleskyQR(y *dense.Matrix, rounds int) bool {
-	l := y.Cols
-	g, inv, out := dense.NewUnder(y.Stop, l, l), dense.NewUnder(y.Stop, l, l), dense.NewUnder(y.Stop, y.Rows, l)
-	for range rounds {
-		dense.Gram(g, y, nil)
-		if dense.Cholesky(g) != nil {
-			return false
-		}
-		lo, hi := math.Inf(1), 0.0
-		for i := range l {
-			lo, hi = min(lo, g.At(i, i)), max(hi, g.At(i, i))
-			clear(inv.Row(i))
-			inv.Row(i)[i] = 1
-		}
-		if hi > 1e5*lo {
-			return false
-		}
-		dense.SolveLower(g, inv)
-		dense.MulTB(out, y, inv)
-		*y, *out = *out, *y
-	}
-	return true
-}
-
-func householder(y *dense.Matrix) {
-	y.Stop.Beside(func() { householderQR(y.Rows, y.Cols, y.Stride, y.Data) })
-}
-
-func householderQR(rows, cols, stride int, data []float64) {
-	a := blas64.General{Rows: rows, Cols: cols, Stride: stride, Data: data}
-	tau := make([]float64, cols)
-	work := make([]float64, 1)
-	lapack64.Geqrf(a, tau, work, -1)
-	size := int(work[0])
-	lapack64.Orgqr(a, tau, work, -1)
-	work = make([]float64, max(size, int(work[0]), 1))
-	lapack64.Geqrf(a, tau, work, len(work))
-	lapack64.Orgqr(a, tau, work, len(work))
 }

@@ -1,11 +1,9 @@
 package softmax
 
 import (
-	"math"
 	"slices"
 
 	"github.com/bglm/bglm/kernels/dense"
-	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
 )
 
@@ -45,11 +43,11 @@ func (h *learner) starts() [][]float64 {
 // Try is the log evidence at θ, the mode sought from where Keep was last called.
 func (h *learner) Try(theta []float64) (float64, bool, error) {
 	e := h.engine
-	prior, err := h.prior(theta)
+	prior, err := h.Prior(h.engine.prior, theta)
 	if err != nil {
 		return 0, false, err
 	}
-	if e.root, err = mode.NewRoot(prior); err != nil {
+	if e.root, err = prior.Root(); err != nil {
 		return 0, false, err
 	}
 	e.search.root = e.root
@@ -73,34 +71,6 @@ func (h *learner) Keep() {
 	}
 }
 
-// prior is the prior of θ: learnt columns are independent of all others.
-func (h *learner) prior(theta []float64) (*gauss.Normal, error) {
-	old, p := h.engine.prior, h.x.P
-	own := old.Var
-	if old.Form == gauss.LowRank {
-		own = old.D
-	}
-	v := slices.Clone(own)
-	for j := range v {
-		if g := h.Of[j%p]; g >= 0 {
-			v[j] = math.Exp(theta[g])
-		}
-	}
-	switch old.Form {
-	case gauss.Diagonal:
-		return gauss.NewDiagonal(old.Mean, v), nil
-	case gauss.Full:
-		l := old.L.Clone()
-		for j := range v {
-			if h.Of[j%p] >= 0 {
-				l.Row(j)[j] = math.Sqrt(v[j])
-			}
-		}
-		return gauss.NewFull(old.Mean, l), nil
-	}
-	return gauss.NewLowRank(old.Mean, v, old.F)
-}
-
 // Slope is the derivative of the evidence and the scale that makes MacKay's step of it.
 func (h *learner) Slope() (g, scale []float64, err error) {
 	s, ev := h.search, h.at
@@ -121,14 +91,14 @@ func (h *learner) Slope() (g, scale []float64, err error) {
 		s.cg.Solve(adj, rhs, 1e-6, 500, s.applyB, s.precondition, s.late)
 		h.root.Mul(adj, adj)
 	}
-	v := h.root.Variances()
-	for j, m := range h.root.Prior.Mean {
+	v := h.root.Of.Diag()
+	for j, m := range h.root.Of.Mean {
 		k := h.Of[j%s.p]
 		if k < 0 {
 			continue
 		}
 		dw := ev.post.Mean[j] - m
-		known := min(max(1-ev.post.Var[j]/h.root.Prior.Var[j], 0), 1)
+		known := min(max(1-ev.post.Var[j]/h.root.Of.Var[j], 0), 1)
 		g[k] += 0.5 * (dw*dw/v[j] - known - adj[j]*dw/v[j])
 		scale[k] += 0.5 * known
 	}

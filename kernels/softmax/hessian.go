@@ -57,9 +57,12 @@ func (e *engine) fullAt(w []float64) (*belief, error) {
 
 func (e *engine) diagonalAt(w []float64) (*belief, error) {
 	s := e.search
-	lambda, logDet0, err := mode.Precision(e.root.Prior)
-	if err != nil {
-		return nil, err
+	lambda, logDet0 := e.root.Precisions(), 0.0
+	if prior := e.root.Of; prior.Form != gauss.Diagonal {
+		var err error
+		if logDet0, err = prior.LogDet(); err != nil {
+			return nil, err
+		}
 	}
 	bl := &belief{logDet: logDet0, split: true}
 	h, c, variance := make([]float64, len(w)), make([]float64, s.n), make([]float64, len(w))
@@ -73,7 +76,7 @@ func (e *engine) diagonalAt(w []float64) (*belief, error) {
 			return nil, mode.ErrOverflow
 		}
 		variance[j] = 1 / q
-		if e.root.Prior.Form == gauss.Diagonal {
+		if e.root.Of.Form == gauss.Diagonal {
 			bl.logDet += math.Log1p(h[j] / l)
 		} else {
 			bl.logDet += math.Log(q)
@@ -87,7 +90,7 @@ func (e *engine) diagonalAt(w []float64) (*belief, error) {
 func (e *engine) blockAt(w []float64) (*belief, error) {
 	s := e.search
 	p := s.p
-	prior := e.root.Prior
+	prior := e.root.Of
 	bl := &belief{split: true}
 	var lambda *dense.Matrix
 	if prior.Form != gauss.Diagonal {
@@ -109,7 +112,7 @@ func (e *engine) blockAt(w []float64) (*belief, error) {
 		for j := range scale {
 			scale[j] = math.Sqrt(prior.Var[k*p+j])
 		}
-		t := mode.Scaled(scale)
+		t := gauss.Scaled(scale)
 		if lambda == nil {
 			mode.Whiten(b, h, t)
 		} else {
@@ -142,7 +145,8 @@ func (e *engine) lowRankAt(w []float64) (*belief, error) {
 	most := min(s.n*min(s.a, max(len(e.classes.Names)-1, 1)), len(w))
 	x := make([]float64, len(w))
 	low, err := mode.NewLowRank(e.root, w, most, &e.x.Options, e.x.Stop, func(dst, m *dense.Matrix) {
-		tm := e.root.MulMat(m)
+		tm := s.Matrix(m.Rows, m.Cols)
+		e.root.MulMat(tm, m)
 		for k := range m.Cols {
 			s.Stop.Check()
 			column(x, tm, k)
@@ -151,7 +155,7 @@ func (e *engine) lowRankAt(w []float64) (*belief, error) {
 			s.productT(x, s.xa)
 			setColumn(dst, k, x)
 		}
-		e.root.MulTMat(dst)
+		e.root.MulTMat(dst, dst)
 	})
 	if err != nil {
 		return nil, err

@@ -28,7 +28,7 @@ type search struct {
 	classes *kernels.Classes
 	n, a, p int
 	label   []int // learnt class of a row, -1 = the pinned one
-	root    *mode.Root
+	root    *gauss.Root
 	space   space
 	maxIter int
 	tol     float64
@@ -66,13 +66,13 @@ func newPoint(n, a int) point {
 	return point{dense.New(n, a), dense.New(n, a), dense.New(n, a), make([]float64, n), 0}
 }
 
-func newSearch(d *kernels.Problem, c *kernels.Classes, label []int, t *mode.Root, sp space) *search {
+func newSearch(d *kernels.Problem, c *kernels.Classes, label []int, t *gauss.Root, sp space) *search {
 	n, a, p := d.N, len(c.Learnt), d.P
 	s := &search{Problem: d, classes: c, n: n, a: a, p: p, label: label, root: t, space: sp,
 		maxIter: kernels.Or(d.Options.MaxIter, 100), tol: kernels.Or(d.Options.Tol, 1e-8),
 		base: dense.New(n, a), now: newPoint(n, a), next: newPoint(n, a), dEta: dense.New(n, a),
 		wa: dense.New(p, a), xa: dense.New(n, a), w1: make([]float64, a*p), grad: make([]float64, a*p)}
-	s.product(s.base, t.Prior.Mean)
+	s.product(s.base, t.Of.Mean)
 	for i := range d.Offset {
 		row := s.base.Row(i)
 		for k := range row {
@@ -177,8 +177,8 @@ func (s *search) look(pt *point) {
 func (s *search) restart(w []float64) {
 	if s.space == rowSpace {
 		for k, m := range s.kern {
-			v := s.root.Prior.Var[k*s.p : (k+1)*s.p]
-			if k > 0 && equal(v, s.root.Prior.Var[(k-1)*s.p:k*s.p]) {
+			v := s.root.Of.Var[k*s.p : (k+1)*s.p]
+			if k > 0 && equal(v, s.root.Of.Var[(k-1)*s.p:k*s.p]) {
 				s.kern[k] = s.kern[k-1]
 				continue
 			}
@@ -189,7 +189,7 @@ func (s *search) restart(w []float64) {
 		}
 	} else if w != nil {
 		for j := range w {
-			s.z[j] = w[j] - s.root.Prior.Mean[j]
+			s.z[j] = w[j] - s.root.Of.Mean[j]
 		}
 		s.root.Solve(s.z, s.z)
 	}
@@ -280,7 +280,7 @@ func (s *search) precondition(dst, g []float64) {
 // setJacobi makes the diagonal of B.
 func (s *search) setJacobi() {
 	c := make([]float64, s.n)
-	v := s.root.Variances()
+	v := s.root.Of.Diag()
 	for k := range s.a {
 		s.own(c, k)
 		part := s.jacobi[k*s.p : (k+1)*s.p]
@@ -534,7 +534,7 @@ func (s *search) weights(dst []float64) {
 		copy(dst, s.z)
 	}
 	s.root.Mul(dst, dst)
-	dense.Axpy(1, s.root.Prior.Mean, dst)
+	dense.Axpy(1, s.root.Of.Mean, dst)
 }
 
 // chooseSpace picks the cheapest form of Newton's equations that fits into memory.

@@ -41,7 +41,7 @@ type engine struct {
 	classes *kernels.Classes
 	label   []int
 	prior   *gauss.Normal // as it came
-	root    *mode.Root
+	root    *gauss.Root
 	search  *search
 	hessian string
 }
@@ -111,7 +111,7 @@ func solve(p *kernels.Problem, classes []string) (*kernels.Fit, error) {
 			return nil, fmt.Errorf("prior: %w", err)
 		}
 	}
-	if e.root, err = mode.NewRoot(e.prior); err != nil {
+	if e.root, err = e.prior.Root(); err != nil {
 		return nil, err
 	}
 	e.label = make([]int, p.N)

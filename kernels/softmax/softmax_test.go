@@ -313,7 +313,7 @@ func forced(t *testing.T, p *kernels.Problem, classes []string, sp space, hessia
 	if e.prior, err = c.Prior(); err != nil {
 		t.Fatal(err)
 	}
-	if e.root, err = mode.NewRoot(e.prior); err != nil {
+	if e.root, err = e.prior.Root(); err != nil {
 		t.Fatal(err)
 	}
 	for _, y := range p.Y {
@@ -429,7 +429,7 @@ func TestHessians(t *testing.T) {
 				gap.Row(i)[j] -= cov.At(i, j)
 			}
 		}
-		if _, e, err := mode.Eigen(gap); err != nil || e[0] < -1e-9 {
+		if e, _, err := dense.Eigen(gap); err != nil || e[0] < -1e-9 {
 			t.Errorf("low rank: a direction with %v less variance (%v)", e[0], err)
 		}
 		diag := fit(t, model(kernels.Options{Hessian: "diagonal"}), d, abc)

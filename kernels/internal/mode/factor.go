@@ -4,8 +4,6 @@ import (
 	"errors"
 	"math"
 
-	"gonum.org/v1/gonum/mat"
-
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/special"
@@ -38,23 +36,23 @@ func ReverseVec(dst, src []float64) {
 // Whiten sets b to I + TᵀhT with rows and columns in reverse order. The inverse of its
 // Cholesky factor then gives a lower triangular root of the posterior covariance:
 // B = U Uᵀ with U upper triangular, B⁻¹ = U⁻ᵀ U⁻¹.
-func Whiten(b, h *dense.Matrix, t *Root) {
+func Whiten(b, h *dense.Matrix, t *gauss.Root) {
 	m, p := h, h.Rows
-	if t.Prior.Form == gauss.Full {
+	if t.L != nil {
 		hl := dense.NewUnder(h.Stop, p, p)
 		m = dense.NewUnder(h.Stop, p, p)
-		dense.Mul(hl, h, t.Prior.L)
-		dense.MulTA(m, t.Prior.L, hl)
+		dense.Mul(hl, h, t.L)
+		dense.MulTA(m, t.L, hl)
 	}
 	Reverse(b, m)
 	for i := range b.Rows {
 		b.Stop.Check()
 		row := b.Row(i)
-		if t.Prior.Form == gauss.Diagonal {
+		if t.L == nil {
 			n := len(row) - 1
-			si := t.S[n-i]
+			si := t.Scale[n-i]
 			for j := range row {
-				row[j] *= si * t.S[n-j]
+				row[j] *= si * t.Scale[n-j]
 			}
 		}
 		row[i]++
@@ -75,7 +73,7 @@ func Factor(b *dense.Matrix) error {
 		}
 	}
 	dense.Mirror(keep)
-	v, e, err := Eigen(keep)
+	e, v, err := dense.Eigen(keep)
 	if err != nil {
 		return err
 	}
@@ -88,13 +86,13 @@ func Factor(b *dense.Matrix) error {
 			half.Row(k)[i] = math.Sqrt(max(e[k], 1)) * v.Row(i)[k]
 		}
 	}
-	LowerOf(b, half)
+	dense.LowerOf(b, half)
 	return nil
 }
 
 // PosteriorRoot is the lower triangular root of T B⁻¹ Tᵀ, b the factor of B in
 // Reverse order as whitened leaves it.
-func PosteriorRoot(t *Root, b *dense.Matrix) *dense.Matrix {
+func PosteriorRoot(t *gauss.Root, b *dense.Matrix) *dense.Matrix {
 	p := b.Rows
 	inv := dense.NewUnder(b.Stop, p, p)
 	for i := range p {
@@ -110,40 +108,19 @@ func PosteriorRoot(t *Root, b *dense.Matrix) *dense.Matrix {
 			row[j] = inv.Row(p - 1 - j)[p-1-i]
 		}
 	}
-	if t.Prior.Form == gauss.Full {
-		dense.Mul(inv, t.Prior.L, l)
+	if t.L != nil {
+		dense.Mul(inv, t.L, l)
 		for i := range p {
 			b.Stop.Row(i)
 			clear(inv.Row(i)[i+1:])
 		}
 		return inv
 	}
-	for i, s := range t.S {
+	for i, s := range t.Scale {
 		b.Stop.Row(i)
 		for j := range l.Row(i)[:i+1] {
 			l.Row(i)[j] *= s
 		}
 	}
 	return l
-}
-
-// LowerOf sets dst to the lower triangular L with L Lᵀ = aᵀa, by QR of a.
-func LowerOf(dst, a *dense.Matrix) {
-	var r mat.Dense
-	a.Stop.Beside(func() {
-		var qr mat.QR
-		qr.Factorize(mat.NewDense(a.Rows, a.Cols, a.Clone().Data))
-		qr.RTo(&r)
-	})
-	for i := range dst.Rows {
-		a.Stop.Row(i)
-		clear(dst.Row(i))
-	}
-	for k := range dst.Rows {
-		a.Stop.Row(k)
-		sign := math.Copysign(1, r.At(k, k))
-		for i := k; i < dst.Rows; i++ {
-			dst.Row(i)[k] = sign * r.At(k, i)
-		}
-	}
 }

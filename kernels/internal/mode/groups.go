@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/special"
 )
 
@@ -119,6 +120,18 @@ func (g *Groups) Start(p *kernels.Problem) ([]float64, error) {
 		theta = append(theta, x)
 	}
 	return theta, nil
+}
+
+// Prior is prior with the variances of θ for the columns learnt, which are independent of
+// all others. It may be that of several classes, the columns of one after the other.
+func (g *Groups) Prior(prior *gauss.Normal, theta []float64) (*gauss.Normal, error) {
+	return prior.WithVariances(func(j int) (float64, bool) {
+		k := g.Of[j%len(g.Of)]
+		if k < 0 {
+			return 0, false
+		}
+		return math.Exp(theta[k]), true
+	})
 }
 
 // shifts are the coarse grid of the logarithm of the prior variances, from where they

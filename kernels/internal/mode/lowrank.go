@@ -5,8 +5,6 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"gonum.org/v1/gonum/mat"
-
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
@@ -39,7 +37,7 @@ type LowRank struct {
 //
 // Source: [halko2011], algorithms 4.4 and 5.5; [tropp2017],
 // algorithm 3, for the shift.
-func NewLowRank(t *Root, w []float64, most int, o *kernels.Options, halt *stop.Stop, apply func(dst, m *dense.Matrix)) (*LowRank, error) {
+func NewLowRank(t *gauss.Root, w []float64, most int, o *kernels.Options, halt *stop.Stop, apply func(dst, m *dense.Matrix)) (*LowRank, error) {
 	p := len(w)
 	x := &LowRank{}
 	rank := kernels.Or(o.Rank, 50)
@@ -60,11 +58,13 @@ func NewLowRank(t *Root, w []float64, most int, o *kernels.Options, halt *stop.S
 		for i := range omega.Data {
 			omega.Data[i] = rng.NormFloat64()
 		}
-		orthonormal(omega)
+		dense.Orthonormal(omega, 2)
 		for range o.PowerIterations.Or(2) {
 			apply(y, omega)
 			omega, y = y, omega
-			orthonormal(omega)
+			if !dense.Orthonormal(omega, 2) {
+				return nil, ErrOverflow
+			}
 		}
 	}
 	apply(y, omega)
@@ -88,14 +88,15 @@ func NewLowRank(t *Root, w []float64, most int, o *kernels.Options, halt *stop.S
 			kept.Row(j)[k] = q.Row(j)[from]
 		}
 	}
-	x.TQ = t.MulMat(kept)
+	x.TQ = dense.NewUnder(halt, p, keep)
+	t.MulMat(x.TQ, kept)
 	f := x.TQ.Clone()
 	for j := range p {
 		for k := range f.Row(j) {
 			f.Row(j)[k] *= math.Sqrt(x.Share[k])
 		}
 	}
-	x.Post, err = subtract(t.Prior, w, f, kept, x.Share, rank)
+	x.Post, err = subtract(t.Of, w, f, kept, x.Share, rank)
 	return x, err
 }
 
@@ -120,7 +121,7 @@ func subtract(prior *gauss.Normal, w []float64, f, q *dense.Matrix, share []floa
 		if err := Factor(b); err != nil {
 			return nil, err
 		}
-		return gauss.NewFull(w, PosteriorRoot(&Root{Prior: prior}, b)), nil
+		return gauss.NewFull(w, PosteriorRoot(&gauss.Root{L: prior.L}, b)), nil
 	}
 	// D - F0 F0ᵀ - F Fᵀ; no more columns than the prior or the rank had, leaving out
 	// the weakest, which only widens
@@ -140,7 +141,7 @@ func subtract(prior *gauss.Normal, w []float64, f, q *dense.Matrix, share []floa
 	}
 	m := dense.New(r0+r, r0+r)
 	dense.Gram(m, scaled, nil)
-	v, _, err := Eigen(m)
+	_, v, err := dense.Eigen(m)
 	if err != nil {
 		return nil, err
 	}
@@ -149,87 +150,8 @@ func subtract(prior *gauss.Normal, w []float64, f, q *dense.Matrix, share []floa
 	return gauss.NewLowRank(w, prior.D, kept)
 }
 
-// orthonormal replaces the columns of m by an orthonormal basis of their span, by
-// Cholesky factors of MᵀM twice: products that run at full speed. Columns too nearly
-// dependent for that go through gramSchmidt.
-//
-// Source: [yamamoto2015], CholeskyQR2.
-func orthonormal(m *dense.Matrix) {
-	k := m.Cols
-	if m.Rows < k {
-		gramSchmidt(m)
-		return
-	}
-	g, inv := dense.New(k, k), dense.New(k, k)
-	scale := make([]float64, k)
-	next := dense.NewUnder(m.Stop, m.Rows, k)
-	for range 2 {
-		dense.Gram(g, m, nil)
-		for i := range k {
-			scale[i] = 1 / math.Sqrt(g.Row(i)[i])
-			if !(scale[i] > 0) || math.IsInf(scale[i], 0) {
-				gramSchmidt(m)
-				return
-			}
-		}
-		for i := range k {
-			for j := range k {
-				g.Row(i)[j] *= scale[i] * scale[j]
-			}
-		}
-		if dense.Cholesky(g) != nil || !wellConditioned(g) {
-			gramSchmidt(m)
-			return
-		}
-		for i := range k {
-			clear(inv.Row(i))
-			inv.Row(i)[i] = scale[i]
-		}
-		dense.SolveLower(g, inv)
-		dense.MulTB(next, m, inv)
-		copyMat(m, next)
-	}
-}
-
-// wellConditioned says that the pivots of a Cholesky factor with unit rows leave a
-// second pass something to work with.
-func wellConditioned(l *dense.Matrix) bool {
-	for i := range l.Rows {
-		if l.Row(i)[i] < 1e-5 {
-			return false
-		}
-	}
-	return true
-}
-
-// gramSchmidt takes from each column those before, twice. A column that depends on
-// them becomes 0.
-func gramSchmidt(m *dense.Matrix) {
-	t := m.T()
-	for k := range t.Rows {
-		t.Stop.Check()
-		v := t.Row(k)
-		size := math.Sqrt(dense.Dot(v, v))
-		for range 2 {
-			for i := range k {
-				u := t.Row(i)
-				dense.Axpy(-dense.Dot(u, v), u, v)
-			}
-		}
-		left := math.Sqrt(dense.Dot(v, v))
-		f := 0.0
-		if left > 1e-14*size && special.Finite(1/left) {
-			f = 1 / left
-		}
-		for j := range v {
-			v[j] *= f
-		}
-	}
-	copyMat(m, t.T())
-}
-
 // nystrom is the eigenvectors, in columns, and eigenvalues in rising order of
-// Y (ΩᵀY)⁻¹ Yᵀ, Y = A Ω. Ω has orthonormal columns or zero ones.
+// Y (ΩᵀY)⁻¹ Yᵀ, Y = A Ω. Ω has orthonormal columns.
 func nystrom(y, omega *dense.Matrix) (*dense.Matrix, []float64, error) {
 	p, k := y.Rows, y.Cols
 	norm := 0.0
@@ -257,9 +179,6 @@ func nystrom(y, omega *dense.Matrix) (*dense.Matrix, []float64, error) {
 			v := 0.5 * (c.Row(i)[j] + c.Row(j)[i])
 			c.Row(i)[j], c.Row(j)[i] = v, v
 		}
-		if c.Row(i)[i] == 0 { // a zero column of Ω
-			c.Row(i)[i] = norm
-		}
 	}
 	if err := dense.Cholesky(c); err != nil {
 		return nil, nil, ErrOverflow
@@ -274,26 +193,23 @@ func nystrom(y, omega *dense.Matrix) (*dense.Matrix, []float64, error) {
 	// B = V S Uᵀ: the singular values through an orthonormal basis keep what a Gram
 	// matrix of B would lose
 	v := ys
-	copyMat(v, b)
-	orthonormal(v)
+	dense.Copy(v, b)
+	if !dense.Orthonormal(v, 2) {
+		return nil, nil, ErrOverflow
+	}
 	r := dense.New(k, k)
 	dense.MulTA(r, b, v) // B = v rᵀ
-	var svd mat.SVD
-	found := false
-	r.Stop.Beside(func() { found = svd.Factorize(mat.NewDense(k, k, r.Data), mat.SVDThin) })
-	if !found {
-		return nil, nil, fmt.Errorf("the singular values of a %d x %d matrix were not found", k, k)
+	sv, w, err := dense.SVD(r)
+	if err != nil {
+		return nil, nil, err
 	}
 	// r = U S Wᵀ, so B = v W S Uᵀ
-	var wm mat.Dense
-	svd.VTo(&wm)
-	sv := svd.Values(nil)
 	lambda := make([]float64, k)
 	turn := dense.New(k, k)
 	for a := range k {
 		lambda[k-1-a] = max(sv[a]*sv[a]-shift, 0)
 		for i := range k {
-			turn.Row(i)[k-1-a] = wm.At(i, a)
+			turn.Row(i)[k-1-a] = w.At(i, a)
 		}
 	}
 	q := dense.NewUnder(y.Stop, p, k)
