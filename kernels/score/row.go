@@ -1,0 +1,268 @@
+package score
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"unsafe"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/predict"
+)
+
+// Row is named features to be scored. Names may repeat, their values add up.
+type Row struct {
+	Names  []string
+	Values []float64 // as many, or none: all are 1
+	Offset float64   // added to the linear predictor
+}
+
+func (r *Row) check() error {
+	if len(r.Values) != len(r.Names) && r.Values != nil {
+		return fmt.Errorf("%d names and %d values; allowed: as many of both, or no values", len(r.Names), len(r.Values))
+	}
+	return nil
+}
+
+func (r *Row) value(k int) float64 {
+	if r.Values == nil {
+		return 1
+	}
+	return r.Values[k]
+}
+
+// Predict is the expected response of a row.
+//
+// Cost: O(k) for k features under a diagonal covariance, O(k p) full, O(k rank) low
+// rank; no allocation once the buffers of wide rows and joint covariances are there.
+// Errors: as many values as names are needed; a predictor that is not finite.
+func (s *Snapshot) Predict(r Row, kind predict.Kind) (float64, error) {
+	m, v, err := s.Linear(r)
+	if err != nil {
+		return 0, err
+	}
+	return predict.Expected(s.lik, kind, m, v), nil
+}
+
+// Dist is the predictive distribution of a row; level is that of its interval.
+// Errors: those of Predict, a level outside (0, 1).
+func (s *Snapshot) Dist(r Row, level float64) (predict.Dist, error) {
+	m, v, err := s.Linear(r)
+	if err != nil {
+		return predict.Dist{}, err
+	}
+	return predict.DistOf(s.lik, m, v, level)
+}
+
+var errZero = errors.New("the zero Snapshot is of no fit; make one with New")
+
+// narrow is the widest row that is scored on the stack.
+const narrow = 32
+
+// Linear is the Gaussian of the linear predictor of a row, the intercept included.
+// A feature without a belief has its prior.
+func (s *Snapshot) Linear(r Row) (m, v float64, err error) {
+	if s.fit == nil {
+		return 0, 0, errZero
+	}
+	if err := r.check(); err != nil {
+		return 0, 0, err
+	}
+	all := false
+	if s.simple {
+		m, v, all = s.distinct(&r)
+	}
+	switch {
+	case all:
+	case len(r.Names) > narrow || s.place != nil:
+		m, v = s.wide(&r)
+	default:
+		m, v = s.summed(&r)
+	}
+	if err := kernels.CheckPredictor(m, v); err != nil {
+		return 0, 0, err
+	}
+	return m, v, nil
+}
+
+// distinct is Linear of a row whose features are plainly distinct: no two hashes agree
+// modulo 1024. It gives up at the first that may be there twice, 1 row in 20 of ten
+// features.
+func (s *Snapshot) distinct(r *Row) (m, v float64, all bool) {
+	var seen [16]uint64
+	m = r.Offset
+	if s.fit.Intercept {
+		w := &s.table[s.intercept].Weight
+		seen[s.first>>6&15] |= 1 << (s.first & 63)
+		m += w.Mean
+		v += w.Variance
+	}
+	for k, name := range r.Names {
+		var key key
+		var h uint64
+		if n := len(name); n >= 8 && n <= inline {
+			key.lo, key.hi = words(name)
+			h = s.mix(key)
+		} else {
+			key, h = s.keyOf(name)
+		}
+		bit := &seen[h>>6&15]
+		if *bit>>(h&63)&1 != 0 {
+			return 0, 0, false
+		}
+		*bit |= 1 << (h & 63)
+		w := &s.table[uint32(h>>32)&s.mask]
+		if w.key != key {
+			if at, found := s.find(key, h, name); found {
+				w = &s.table[at]
+			} else {
+				w = &s.unseen
+				if name == kernels.Intercept {
+					w = &s.missing
+				}
+			}
+		}
+		x := 1.0
+		if r.Values != nil {
+			x = r.Values[k]
+		}
+		m += x * w.Mean
+		v += x * x * w.Variance
+	}
+	return m, v, true
+}
+
+// summed is Linear of a narrow row under a diagonal covariance.
+func (s *Snapshot) summed(r *Row) (m, v float64) {
+	var ids [narrow + 1]uint32
+	var xs [narrow + 1]float64
+	n := s.resolve(r, &ids, &xs)
+	m = r.Offset
+	for k, id := range ids[:n] {
+		x, w := xs[k], s.weight(r, id)
+		m += x * w.Mean
+		v += x * x * w.Variance
+	}
+	return m, v
+}
+
+// weight is the belief of an entry, or the prior of an unseen feature of r, whose number
+// is beyond the entries.
+func (s *Snapshot) weight(r *Row, id uint32) kernels.Weight {
+	if id <= s.mask {
+		return s.table[id].Weight
+	}
+	if s.fit.HashBits == 0 && r.Names[id-s.mask-1] == kernels.Intercept {
+		return s.missing.Weight
+	}
+	return s.unseen.Weight
+}
+
+// resolve finds the entries of a narrow row, each once, with the sums of their values.
+func (s *Snapshot) resolve(r *Row, ids *[narrow + 1]uint32, xs *[narrow + 1]float64) (n int) {
+	var seen [4]uint64 // hashes met, modulo 256
+	if s.fit.Intercept {
+		ids[0], xs[0], n = s.intercept, 1, 1
+		seen[s.first>>6&3] |= 1 << (s.first & 63)
+	}
+	for k, name := range r.Names {
+		id, h := s.number(name, k)
+		x := r.value(k)
+		if bit := uint64(1) << (h & 63); seen[h>>6&3]&bit == 0 {
+			seen[h>>6&3] |= bit
+		} else if j := s.earlier(r, ids[:n], id); j >= 0 {
+			xs[j] += x
+			continue
+		}
+		ids[n], xs[n] = id, x
+		n++
+	}
+	return n
+}
+
+// number is the entry of name k of a row, and its hash. An unseen feature is its slot or,
+// without hash bits, its place in the row, counted from behind the entries.
+func (s *Snapshot) number(name string, k int) (id uint32, h uint64) {
+	if s.fit.HashBits > 0 {
+		return s.slot(name)
+	}
+	key, h := s.keyOf(name)
+	if at, found := s.find(key, h, name); found {
+		return at, h
+	}
+	return s.mask + 1 + uint32(k), h
+}
+
+// slot is number of a name that falls into a slot.
+func (s *Snapshot) slot(name string) (id uint32, h uint64) {
+	var b [24]byte
+	slot := kernels.HashName(unsafe.Slice(unsafe.StringData(name), len(name))) >> (64 - uint(s.fit.HashBits))
+	t := strconv.AppendUint(append(b[:0], '#'), slot, 10)
+	name = unsafe.String(&t[0], len(t))
+	key, h := s.keyOf(name)
+	if at, found := s.find(key, h, name); found {
+		return at, h
+	}
+	return s.mask + 1 + uint32(slot), h
+}
+
+// earlier is where the feature id stands among ids, -1 if it does not.
+func (s *Snapshot) earlier(r *Row, ids []uint32, id uint32) int {
+	byName := id > s.mask && s.fit.HashBits == 0
+	for j, other := range ids {
+		if other == id || byName && other > s.mask && r.Names[other-s.mask-1] == r.Names[id-s.mask-1] {
+			return j
+		}
+	}
+	return -1
+}
+
+// buffer is the memory of a row that is wide or has a joint covariance.
+type buffer struct {
+	row    kernels.Batch
+	dup    kernels.Scratch
+	unseen map[string]uint32
+	at     []int
+	val    []float64
+	part   []float64
+}
+
+// wide is Linear with memory from the heap, which is used again.
+func (s *Snapshot) wide(r *Row) (m, v float64) {
+	b := s.buffers.Get().(*buffer)
+	defer s.buffers.Put(b)
+	b.row.Reset()
+	if s.fit.Intercept {
+		b.row.Add(s.intercept, 1)
+	}
+	for k, name := range r.Names {
+		id, _ := s.number(name, k)
+		if id > s.mask && s.fit.HashBits == 0 {
+			if had, met := b.unseen[name]; met {
+				id = had
+			} else {
+				b.unseen[name] = id
+			}
+		}
+		b.row.Add(id, r.value(k))
+	}
+	b.row.SumDuplicates(&b.dup)
+	b.row.EndRow()
+	b.at, b.val = b.at[:0], b.val[:0]
+	m = r.Offset
+	ids, xs := b.row.Entries(0)
+	for k, id := range ids {
+		x, w := xs[k], s.weight(r, id)
+		m += x * w.Mean
+		if s.place != nil && id <= s.mask && s.place[id] >= 0 {
+			b.at, b.val = append(b.at, int(s.place[id])), append(b.val, x)
+			continue
+		}
+		v += x * x * w.Variance
+	}
+	if s.place != nil {
+		v += s.fit.Covariance.Variance(b.at, b.val, &b.part)
+	}
+	clear(b.unseen) // it keeps no names of the caller's
+	return m, v
+}

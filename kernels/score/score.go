@@ -1,0 +1,183 @@
+// Package score predicts from a fit in services: a Snapshot is a fit laid out for
+// named features, never changed, for any number of goroutines at once; an Updater
+// learns from rows and gives readers new Snapshots without making them wait.
+//
+// Its numbers are those of package predict, to the last bit.
+package score
+
+import (
+	"encoding/binary"
+	"hash/maphash"
+	"math/bits"
+	"sync"
+	"unsafe"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/predict"
+)
+
+// Snapshot is a fit of one response, laid out to be scored by feature names. It is never
+// changed and safe for many goroutines.
+//
+// Beliefs lie in a hash table of their names, two a cache line; names up to 15 bytes
+// are part of it.
+type Snapshot struct {
+	fit       *kernels.Fit
+	lik       lik.Likelihood
+	table     []entry
+	place     []int32  // by entry: the belief, -1 for an intercept without; nil while the covariance is diagonal
+	long      []string // names over 15 bytes
+	mask      uint32
+	seed      maphash.Seed
+	salt      uint64 // of the hash of short names
+	unseen    entry  // the prior of a feature that has no belief,
+	missing   entry  // of an intercept in a fit without
+	simple    bool   // diagonal, and names are not hashed into slots
+	intercept uint32 // its entry, of hash first
+	first     uint64
+	buffers   sync.Pool
+}
+
+// entry is a feature: its key and its weight. The key of an empty one is none's.
+type entry struct {
+	key
+	kernels.Weight
+}
+
+// key is a name in two words. Up to 15 bytes it is the name, the length in the upper
+// byte of hi; a longer one is its hash, and hi says where it lies in Snapshot.long.
+type key struct{ lo, hi uint64 }
+
+const (
+	inline  = 15
+	isLong  = 1 << 63
+	isEmpty = 1 << 62
+)
+
+// New lays out a fit, which is kept and must not change.
+//
+// Cost: O(p) time, about 64 bytes a belief and its name again where that is long.
+// Errors: a fit whose beliefs, covariance or likelihood are not valid; one of several
+// classes, which softmax.Scorer predicts.
+func New(f *kernels.Fit) (*Snapshot, error) {
+	p, err := predict.New(f)
+	if err != nil {
+		return nil, err
+	}
+	s := &Snapshot{fit: f, lik: p.Lik, seed: maphash.MakeSeed(), simple: f.Covariance.Form == gauss.Diagonal && f.HashBits == 0}
+	s.unseen.Weight, s.missing.Weight = f.Prior.Of(nil), f.Prior.Of([]byte(kernels.Intercept))
+	s.salt = maphash.String(s.seed, "")
+	s.buffers.New = func() any { return &buffer{unseen: map[string]uint32{}} }
+	n := 4
+	for n < 2*(len(f.Beliefs)+1) {
+		n *= 2
+	}
+	s.table, s.mask = make([]entry, n), uint32(n-1)
+	for i := range s.table {
+		s.table[i].hi = isEmpty
+	}
+	if f.Covariance.Form != gauss.Diagonal {
+		s.place = make([]int32, n)
+	}
+	if f.Intercept {
+		s.intercept = s.insert(kernels.Intercept, f.Prior.Of([]byte(kernels.Intercept)), -1)
+		_, s.first = s.keyOf(kernels.Intercept)
+	}
+	for j := range f.Beliefs {
+		s.insert(f.Beliefs[j].Feature, f.Beliefs[j].Weight, j)
+	}
+	return s, nil
+}
+
+// FromBeliefs is New of a table of beliefs that are independent, made under the model m:
+// its likelihood, prior, intercept and hash bits; nil is the default model. Beliefs may
+// come in any order.
+func FromBeliefs(bs []kernels.Belief, m *kernels.Model) (*Snapshot, error) {
+	f, err := kernels.FromBeliefs(bs, m)
+	if err != nil {
+		return nil, err
+	}
+	return New(f)
+}
+
+// Fit is what the snapshot was made of; it must not be changed.
+func (s *Snapshot) Fit() *kernels.Fit { return s.fit }
+
+// Features is the number of beliefs.
+func (s *Snapshot) Features() int {
+	if s.fit == nil {
+		return 0
+	}
+	return len(s.fit.Beliefs)
+}
+
+// insert gives a name its entry, or another weight.
+func (s *Snapshot) insert(name string, w kernels.Weight, belief int) uint32 {
+	k, h := s.keyOf(name)
+	at, found := s.find(k, h, name)
+	if !found {
+		if len(name) > inline {
+			k.hi = isLong | uint64(len(s.long))
+			s.long = append(s.long, name)
+		}
+		s.table[at].key = k
+	}
+	s.table[at].Weight = w
+	if s.place != nil {
+		s.place[at] = int32(belief)
+	}
+	return at
+}
+
+// keyOf is the key of a name, without the place of a long one, and its hash.
+func (s *Snapshot) keyOf(name string) (key, uint64) {
+	n := len(name)
+	b := unsafe.Slice(unsafe.StringData(name), n)
+	var k key
+	switch {
+	case n > inline:
+		h := maphash.String(s.seed, name)
+		return key{h, isLong}, h
+	case n >= 8:
+		k.lo, k.hi = words(name)
+		return k, s.mix(k)
+	case n >= 4:
+		k.lo = uint64(binary.LittleEndian.Uint32(b)) | uint64(binary.LittleEndian.Uint32(b[n-4:]))<<(8*uint(n-4))
+	case n > 0:
+		k.lo = uint64(b[0]) | uint64(b[n/2])<<(8*uint(n/2)) | uint64(b[n-1])<<(8*uint(n-1))
+	}
+	k.hi |= uint64(n) << 56
+	return k, s.mix(k)
+}
+
+// words is the key of a name of 8 to 15 bytes.
+func words(name string) (lo, hi uint64) {
+	p := unsafe.Pointer(unsafe.StringData(name))
+	n := uint(len(name))
+	lo = binary.LittleEndian.Uint64((*[8]byte)(p)[:])
+	hi = binary.LittleEndian.Uint64((*[8]byte)(unsafe.Add(p, n-8))[:])
+	return lo, hi>>(8*(16-n)) | uint64(n)<<56 // at n = 8 all of hi goes
+}
+
+func (s *Snapshot) mix(k key) uint64 {
+	hi, lo := bits.Mul64(k.lo^s.salt, k.hi^0xD6E8FEB86659FD93)
+	return hi ^ lo
+}
+
+// find is the entry of a name, or the empty one where it would be.
+func (s *Snapshot) find(k key, h uint64, name string) (at uint32, found bool) {
+	for at = uint32(h>>32) & s.mask; ; at = (at + 1) & s.mask {
+		e := &s.table[at]
+		if e.lo == k.lo && e.hi == k.hi {
+			return at, true
+		}
+		if e.hi&isLong != 0 && k.hi == isLong && e.lo == k.lo && s.long[e.hi&^isLong] == name {
+			return at, true
+		}
+		if e.hi == isEmpty {
+			return at, false
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package score
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/engine"
+	"github.com/bglm/bglm/kernels/lik"
+)
+
+// Observation is a row with what was seen of it.
+type Observation struct {
+	Row
+	Y      float64
+	Weight float64 // likelihood exponent; 0 is 1
+	Trials float64 // of binomial responses
+	Time   float64 // of models with time
+}
+
+// Publishing says when an Updater makes a Snapshot of what it has learnt. The zero value
+// is every 1000 rows.
+type Publishing struct {
+	Rows     int           // after as many rows; 0 is 1000
+	Interval time.Duration // and as long after the first row that is not in it; 0 = never
+}
+
+// Updater learns from rows by assumed density filtering (method adf) and publishes
+// Snapshots. All of it is safe for many goroutines: rows are learnt one call after the
+// other, and readers of Snapshot never wait.
+type Updater struct {
+	snap atomic.Pointer[Snapshot]
+	when Publishing
+
+	building sync.Mutex // held while a Snapshot is made, so that they come in order
+
+	mu      sync.Mutex // of all below; taken after building
+	model   *kernels.Model
+	state   engine.Fitter
+	batch   kernels.Batch
+	dup     kernels.Scratch
+	pending int // rows learnt since the state was last cloned for a Snapshot
+	timer   *time.Timer
+	failed  error // of a Snapshot that the timer asked for
+}
+
+// NewUpdater starts from the prior of a model, or from the posterior that it continues;
+// nil is the default model. Its first Snapshot is there at once.
+//
+// Errors: a model that adf does not take.
+func NewUpdater(m *kernels.Model, when Publishing) (*Updater, error) {
+	adf, err := engine.Find("adf")
+	if err != nil {
+		return nil, err
+	}
+	if when.Rows == 0 {
+		when.Rows = 1000
+	}
+	if when.Rows < 0 || when.Interval < 0 {
+		return nil, fmt.Errorf("publishing each %d rows and %v; allowed: numbers >= 0", when.Rows, when.Interval)
+	}
+	u := &Updater{when: when, model: m.Complete()}
+	if u.state, err = adf.New(u.model); err != nil {
+		return nil, err
+	}
+	return u, u.Publish(context.Background())
+}
+
+// Snapshot is the latest one. It never waits.
+func (u *Updater) Snapshot() *Snapshot { return u.snap.Load() }
+
+var errNew = errors.New("the zero Updater learns nothing; make one with NewUpdater")
+
+// Learn takes rows in. They are in the next Snapshot, which the call makes itself when
+// Publishing.Rows have come together: other calls go on learning meanwhile.
+//
+// Cost: O(non-zeros), and for a Snapshot O(p log p).
+// Errors: the first row that is not allowed, with its number from 1, and then none is
+// learnt; more features than the model's limit; a Snapshot that failed.
+func (u *Updater) Learn(ctx context.Context, rows ...Observation) error {
+	full, err := u.learn(ctx, rows)
+	if err != nil {
+		return err
+	}
+	if full && u.building.TryLock() {
+		defer u.building.Unlock()
+		return u.publish(ctx)
+	}
+	return nil
+}
+
+func (u *Updater) learn(ctx context.Context, rows []Observation) (full bool, err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.state == nil {
+		return false, errNew
+	}
+	if err := u.failed; err != nil {
+		u.failed = nil
+		return false, err
+	}
+	if err := u.encode(rows); err != nil {
+		return false, err
+	}
+	if err := u.state.Update(ctx, &u.batch, false); err != nil {
+		return false, err
+	}
+	if u.pending == 0 && len(rows) > 0 && u.when.Interval > 0 {
+		u.timer = time.AfterFunc(u.when.Interval, func() {
+			if err := u.Publish(context.Background()); err != nil {
+				u.mu.Lock()
+				u.failed = err
+				u.mu.Unlock()
+			}
+		})
+	}
+	u.pending += len(rows)
+	return u.pending >= u.when.Rows, nil
+}
+
+// encode lays rows out in the batch, all of them or none.
+func (u *Updater) encode(rows []Observation) error {
+	for i := range rows {
+		r := &rows[i]
+		if err := r.check(); err != nil {
+			return fmt.Errorf("row %d: %w", i+1, err)
+		}
+		if err := u.model.Lik.Check(lik.Obs{Y: r.Y, Weight: kernels.Or(r.Weight, 1), Trials: r.Trials}); err != nil {
+			return fmt.Errorf("row %d: %w", i+1, err)
+		}
+		sum := r.Offset + r.Time
+		for _, x := range r.Values {
+			sum += x
+		}
+		if sum-sum != 0 {
+			return fmt.Errorf("row %d: its values, offset or time are not finite", i+1)
+		}
+	}
+	b, d := &u.batch, u.state.Features()
+	b.Reset()
+	for i := range rows {
+		r := &rows[i]
+		if !u.model.NoIntercept {
+			b.Add(0, 1)
+		}
+		for k, name := range r.Names {
+			id, err := d.Add(name)
+			if err != nil {
+				return err
+			}
+			b.Add(id, r.value(k))
+		}
+		b.SumDuplicates(&u.dup)
+		b.EndRow()
+		b.Y = append(b.Y, r.Y)
+		b.Weight = append(b.Weight, kernels.Or(r.Weight, 1))
+		b.Offset = append(b.Offset, r.Offset)
+		b.Trials = append(b.Trials, r.Trials)
+		b.Time = append(b.Time, r.Time)
+	}
+	return nil
+}
+
+// Publish makes a Snapshot of all rows learnt so far.
+func (u *Updater) Publish(ctx context.Context) error {
+	u.building.Lock()
+	defer u.building.Unlock()
+	return u.publish(ctx)
+}
+
+func (u *Updater) publish(ctx context.Context) error {
+	u.mu.Lock()
+	if u.state == nil {
+		u.mu.Unlock()
+		return errNew
+	}
+	if u.timer != nil {
+		u.timer.Stop()
+	}
+	state := u.state.Clone()
+	u.pending = 0
+	u.mu.Unlock()
+	f, err := state.Fit(ctx)
+	if err != nil {
+		return err
+	}
+	s, err := New(f.Fit)
+	if err != nil {
+		return err
+	}
+	u.snap.Store(s)
+	return nil
+}

@@ -1,0 +1,155 @@
+package score_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/adf"
+	"github.com/bglm/bglm/kernels/predict"
+	"github.com/bglm/bglm/kernels/score"
+)
+
+func observation(i int) score.Observation {
+	return score.Observation{Row: score.Row{Names: []string{fmt.Sprint("site=", i%7), "ad", "ad"}}, Y: float64(i * i % 5 % 2)}
+}
+
+// An Updater learns what adf learns and publishes by rows.
+func TestUpdaterIsADF(t *testing.T) {
+	u, err := score.NewUpdater(nil, score.Publishing{Rows: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u.Snapshot().Features() != 1 || u.Snapshot().Fit().N != 0 {
+		t.Errorf("before the first row: %+v", u.Snapshot().Fit())
+	}
+	s, err := adf.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 25 {
+		o := observation(i)
+		if err := u.Learn(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		if n := u.Snapshot().Fit().N; n != int64((i+1)/10*10) {
+			t.Fatalf("%d rows are published after %d", n, i+1)
+		}
+		var b kernels.Batch
+		b.Add(0, 1)
+		for _, name := range o.Names {
+			id, _ := s.Dict.Add(name)
+			b.Add(id, 1)
+		}
+		b.SumDuplicates(new(kernels.Scratch))
+		b.EndRow()
+		b.Y = []float64{o.Y}
+		if err := s.Update(&b, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := u.Publish(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got, want := u.Snapshot().Fit(), s.Fit()
+	if fmt.Sprint(got.Beliefs) != fmt.Sprint(want.Beliefs) || got.N != want.N || got.LogEvidence != want.LogEvidence {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
+// Readers and writers run at once; every Snapshot is whole.
+func TestUpdaterConcurrent(t *testing.T) {
+	u, err := score.NewUpdater(nil, score.Publishing{Rows: 20, Interval: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var readers, writers sync.WaitGroup
+	for range 2 {
+		readers.Go(func() {
+			last := int64(0)
+			for ctx.Err() == nil {
+				s := u.Snapshot()
+				if s.Fit().N < last {
+					t.Errorf("a Snapshot of %d rows after one of %d", s.Fit().N, last)
+					return
+				}
+				last = s.Fit().N
+				p, err := s.Predict(score.Row{Names: []string{"site=1", "ad"}}, predict.Exact)
+				if err != nil || !(p > 0 && p < 1) {
+					t.Errorf("%v %v", p, err)
+					return
+				}
+			}
+		})
+	}
+	const each = 200
+	for w := range 3 {
+		writers.Go(func() {
+			for i := range each {
+				if err := u.Learn(ctx, observation(w+i)); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	writers.Wait()
+	cancel()
+	readers.Wait()
+	if err := u.Publish(context.Background()); err != nil || u.Snapshot().Fit().N != 3*each {
+		t.Errorf("%v, %d rows of %d", err, u.Snapshot().Fit().N, 3*each)
+	}
+}
+
+// A few rows are published when the interval is over.
+func TestUpdaterInterval(t *testing.T) {
+	u, err := score.NewUpdater(nil, score.Publishing{Interval: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round := range int64(2) {
+		if err := u.Learn(t.Context(), observation(1)); err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(10 * time.Second); u.Snapshot().Fit().N != round+1; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("nothing is published")
+			}
+		}
+	}
+}
+
+func TestUpdaterErrors(t *testing.T) {
+	var zero score.Updater
+	if err := zero.Learn(t.Context()); err == nil || zero.Publish(t.Context()) == nil || zero.Snapshot() != nil {
+		t.Errorf("the zero Updater: %v", err)
+	}
+	if _, err := score.NewUpdater(nil, score.Publishing{Rows: -1}); err == nil {
+		t.Error("-1 rows")
+	}
+	u, err := score.NewUpdater(&kernels.Model{MaxFeatures: 3}, score.Publishing{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := observation(0)
+	for want, bad := range map[string]score.Observation{
+		"row 2: y = 2":                   {Y: 2},
+		"row 2: 1 names and 0 values":    {Row: score.Row{Names: []string{"a"}, Values: []float64{}}},
+		"row 2: its values":              {Row: score.Row{Names: []string{"a"}, Values: []float64{math.Inf(1)}}},
+		"row 2: weight = -1":             {Weight: -1},
+		"more than max_features = 3 fea": {Row: score.Row{Names: []string{"a", "b", "c"}}},
+	} {
+		if err := u.Learn(t.Context(), good, bad); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+	if err := u.Publish(t.Context()); err != nil || u.Snapshot().Fit().N != 0 {
+		t.Errorf("%v, %d rows of bad calls were learnt", err, u.Snapshot().Fit().N)
+	}
+}
