@@ -91,37 +91,55 @@ func (d *demo) show(sql string) error {
 
 func (d *demo) say(format string, a ...any) { fmt.Fprintf(d.e.stdout, format+"\n", a...) }
 
+// path is a file of the output folder.
+func (d *demo) path(name string) string { return filepath.ToSlash(filepath.Join(d.c.Out, name)) }
+
+// row scans the one row of a query.
+func (d *demo) row(sql string, dst ...any) error {
+	return d.sh.Conn().QueryRowContext(d.ctx, sql).Scan(dst...)
+}
+
 func (d *demo) run() error {
-	path := func(name string) string { return filepath.ToSlash(filepath.Join(d.c.Out, name)) }
+	n, err := d.learn()
+	if err != nil {
+		return err
+	}
+	if err := d.predict(n); err != nil {
+		return err
+	}
+	return d.resume()
+}
+
+// learn fits n flights and shows what came of it.
+func (d *demo) learn() (n int64, err error) {
 	d.say("Late flights: P(delay > 15 min) over origin, destination, hour, weekday and distance,\nlearnt row by row in time order by a probit assumed density filter with drifting weights.")
 	if err := d.show(fmt.Sprintf(`CREATE TABLE flights AS
   SELECT row_number() OVER () AS i, date, delay > 15 AS late, origin,
          %s AS x
   FROM '%s';`, demoFeatures, strings.ReplaceAll(filepath.ToSlash(d.c.Data), "'", "''"))); err != nil {
-		return err
+		return 0, err
 	}
 	if err := d.show("SELECT count(*) AS flights, min(date) AS first, max(date) AS last, round(avg(late::INT), 4) AS share_late FROM flights;"); err != nil {
-		return err
+		return 0, err
 	}
-	var n int64
-	if err := d.sh.Conn().QueryRowContext(d.ctx, "SELECT count(*) FROM flights").Scan(&n); err != nil {
-		return err
+	if err := d.row("SELECT count(*) FROM flights", &n); err != nil {
+		return 0, err
 	}
 	if n < 1000 {
-		return fmt.Errorf("--data: %d flights, at least 1000 are needed", n)
+		return 0, fmt.Errorf("--data: %d flights, at least 1000 are needed", n)
 	}
 
 	start := time.Now()
 	if err := d.show(fmt.Sprintf(`CREATE TABLE fit AS
   SELECT bglm_adf(late, x, {link: 'probit', time: date, process_noise: %v} ORDER BY i) AS fit
   FROM flights;`, d.c.Noise)); err != nil {
-		return err
+		return 0, err
 	}
 	took := time.Since(start).Seconds()
 	d.say("%d rows in %.2f s: %.2f M rows/s, sorting included", n, took, float64(n)/took/1e6)
 	if err := d.show(`SELECT fit.method, fit.link, fit.n, len(fit.beliefs) AS weights, round(fit.log_evidence / fit.n, 5) AS log_evidence_per_row, fit.status
 FROM fit;`); err != nil {
-		return err
+		return 0, err
 	}
 	d.say("\nThe airports with the strongest beliefs (mean in standard deviations from 0), 95 %% intervals:")
 	if err := d.show(`WITH b AS (SELECT unnest(fit.beliefs, recursive := true) FROM fit)
@@ -129,14 +147,15 @@ SELECT b.feature, round(mean, 3) AS mean, round(mean - 1.96 * sqrt(variance), 3)
        round(mean + 1.96 * sqrt(variance), 3) AS upper, count(*) AS flights
 FROM b JOIN flights f ON b.feature = 'origin=' || f.origin
 GROUP BY ALL ORDER BY abs(any_value(mean)) / sqrt(any_value(variance)) DESC LIMIT 10;`); err != nil {
-		return err
+		return 0, err
 	}
 	d.say("\nA calibrated prediction, the weights integrated out:")
-	if err := d.show(`SELECT origin, hour, round(bglm_predict(fit, {origin: origin, destination: 'SFO', hour: hour, weekday: 'Friday', distance: 1.8}), 4) AS p_late
-FROM fit, (VALUES ('ORD'), ('ATL'), ('never seen')) o(origin), (VALUES ('7'), ('18')) h(hour) ORDER BY ALL;`); err != nil {
-		return err
-	}
+	return n, d.show(`SELECT origin, hour, round(bglm_predict(fit, {origin: origin, destination: 'SFO', hour: hour, weekday: 'Friday', distance: 1.8}), 4) AS p_late
+FROM fit, (VALUES ('ORD'), ('ATL'), ('never seen')) o(origin), (VALUES ('7'), ('18')) h(hour) ORDER BY ALL;`)
+}
 
+// predict shows how well n rows are predicted before they are learnt.
+func (d *demo) predict(n int64) error {
 	d.say("\nNow each row is predicted before it is learnt, with drift, without, and by the running base rate.")
 	if err := d.stream(n); err != nil {
 		return err
@@ -146,24 +165,26 @@ FROM (UNPIVOT predictions ON drift, no_drift, base_rate INTO NAME model VALUE p)
 		return err
 	}
 	d.say("\nCalibration of these predictions (with drift):")
-	if err := d.show(`SELECT lower, upper, n, round(predicted, 4) AS predicted, round(observed, 4) AS observed
-FROM (SELECT unnest(bglm_calibration(late, drift, 10), recursive := true) FROM predictions);`); err != nil {
-		return err
-	}
+	return d.show(`SELECT lower, upper, n, round(predicted, 4) AS predicted, round(observed, 4) AS observed
+FROM (SELECT unnest(bglm_calibration(late, drift, 10), recursive := true) FROM predictions);`)
+}
 
+// resume stops before the last day, goes on from a file, and compares that with the
+// run that never stopped.
+func (d *demo) resume() error {
 	d.say("\nStop before the last day, keep the posterior in a file, and go on tomorrow from that file.")
 	var cut string
-	if err := d.sh.Conn().QueryRowContext(d.ctx, "SELECT strftime((SELECT max(date) - INTERVAL 1 MINUTE FROM flights), '%Y-%m-%d')").Scan(&cut); err != nil {
+	if err := d.row("SELECT strftime((SELECT max(date) - INTERVAL 1 MINUTE FROM flights), '%Y-%m-%d')", &cut); err != nil {
 		return err
 	}
 	if err := d.show(fmt.Sprintf(`COPY (SELECT bglm_adf(late, x, {link: 'probit', time: date, process_noise: %v} ORDER BY i) AS fit
-      FROM flights WHERE date < '%s') TO '%s';`, d.c.Noise, cut, path("fit.parquet"))); err != nil {
+      FROM flights WHERE date < '%s') TO '%s';`, d.c.Noise, cut, d.path("fit.parquet"))); err != nil {
 		return err
 	}
 	if err := d.show(fmt.Sprintf(`CREATE TABLE tomorrow AS
   SELECT bglm_update(fit, (SELECT list({y: late, x: x, time: date} ORDER BY i) FROM flights WHERE date >= '%s'),
                      {process_noise: %v}) AS fit
-  FROM '%s';`, cut, d.c.Noise, path("fit.parquet"))); err != nil {
+  FROM '%s';`, cut, d.c.Noise, d.path("fit.parquet"))); err != nil {
 		return err
 	}
 	if err := d.show(`SELECT a.fit.n = b.fit.n AS same_rows, len(a.fit.beliefs) = len(b.fit.beliefs) AS same_weights,
@@ -173,8 +194,8 @@ FROM fit a, tomorrow b;`); err != nil {
 		return err
 	}
 	var dm, dv float64
-	if err := d.sh.Conn().QueryRowContext(d.ctx, `SELECT list_max(list_transform(list_zip(a.fit.beliefs, b.fit.beliefs), lambda z: abs(z[1].mean - z[2].mean))),
-		list_max(list_transform(list_zip(a.fit.beliefs, b.fit.beliefs), lambda z: abs(z[1].variance / z[2].variance - 1))) FROM fit a, tomorrow b`).Scan(&dm, &dv); err != nil {
+	if err := d.row(`SELECT list_max(list_transform(list_zip(a.fit.beliefs, b.fit.beliefs), lambda z: abs(z[1].mean - z[2].mean))),
+		list_max(list_transform(list_zip(a.fit.beliefs, b.fit.beliefs), lambda z: abs(z[1].variance / z[2].variance - 1))) FROM fit a, tomorrow b`, &dm, &dv); err != nil {
 		return err
 	}
 	if dm > 1e-12 || dv > 1e-12 {
@@ -187,14 +208,21 @@ both_parts AS (SELECT bglm_update(fit, (SELECT list({y: late, x: x} ORDER BY i) 
 SELECT w.fit.beliefs = b.fit.beliefs AS equal FROM whole w, both_parts b;`, cut)); err != nil {
 		return err
 	}
-	if err := d.show(fmt.Sprintf(`COPY (SELECT unnest(fit.beliefs, recursive := true) FROM tomorrow) TO '%s';`, path("beliefs.parquet"))); err != nil {
+	if err := d.show(fmt.Sprintf(`COPY (SELECT unnest(fit.beliefs, recursive := true) FROM tomorrow) TO '%s';`, d.path("beliefs.parquet"))); err != nil {
 		return err
 	}
-	d.say("Belief tables: %s (the whole fit) and %s (feature, mean, variance)", path("fit.parquet"), path("beliefs.parquet"))
+	d.say("Belief tables: %s (the whole fit) and %s (feature, mean, variance)", d.path("fit.parquet"), d.path("beliefs.parquet"))
 	return nil
 }
 
-// stream predicts and learns row by row in Go with the kernels, and leaves the
+// prediction is of one flight, made before it was learnt: with drift, without, and by
+// the running base rate.
+type prediction struct {
+	late bool
+	p    [3]float64
+}
+
+// stream predicts and learns n rows one by one in Go with the kernels, and leaves the
 // predictions in a table.
 func (d *demo) stream(n int64) error {
 	l, err := lik.New("bernoulli", "probit", lik.Params{Dispersion: 1})
@@ -207,94 +235,24 @@ func (d *demo) stream(n int64) error {
 			return err
 		}
 	}
-	if err := d.quiet("CREATE OR REPLACE TABLE predictions (late BOOLEAN, drift DOUBLE, no_drift DOUBLE, base_rate DOUBLE)"); err != nil {
-		return err
-	}
-	var bar *progressbar.ProgressBar
-	if isTerminal(d.e.stderr) && !d.c.Quiet {
-		bar = progressbar.NewOptions64(n, progressbar.OptionSetWriter(d.e.stderr), progressbar.OptionSetDescription("predict and learn"),
-			progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionSetItsString("rows"), progressbar.OptionClearOnFinish(),
-			progressbar.OptionThrottle(100*time.Millisecond))
-	} else {
-		bar = progressbar.DefaultSilent(n)
-	}
-	rows, err := d.sh.Conn().QueryContext(d.ctx, `SELECT late, epoch_us(date) / 86400e6, 'origin=' || x.origin, 'destination=' || x.destination,
-		'hour=' || x.hour, 'weekday=' || x.weekday, x.distance FROM flights ORDER BY i`)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-
-	type prediction struct {
-		late bool
-		p    [3]float64
-	}
-	out := make([]prediction, 0, n)
-	var batch kernels.Batch
-	var names [4]sql.RawBytes
-	late, seen := 0.0, 0.0
 	start := time.Now()
-	var mean, variance [1]float64
-	for rows.Next() {
-		var y bool
-		var day, distance float64
-		if err := rows.Scan(&y, &day, &names[0], &names[1], &names[2], &names[3], &distance); err != nil {
-			return err
-		}
-		pr := prediction{late: y}
-		target := 0.0
-		if y {
-			target = 1
-		}
-		for k, m := range models {
-			batch.Reset()
-			batch.Add(0, 1) // the intercept comes first
-			for _, name := range names {
-				id, err := m.Dict.Add(string(name))
-				if err != nil {
-					return err
-				}
-				batch.Add(id, 1)
-			}
-			id, err := m.Dict.Add("distance")
-			if err != nil {
-				return err
-			}
-			batch.Add(id, distance)
-			batch.EndRow()
-			batch.Y, batch.Time = append(batch.Y, target), append(batch.Time, day)
-			m.Linear(&batch, mean[:], variance[:])
-			pr.p[k], _ = l.Predict(mean[0], variance[0])
-			if err := m.Update(&batch, false); err != nil {
-				return err
-			}
-		}
-		pr.p[2] = (late + 1) / (seen + 2) // the rule of succession
-		late += target
-		seen++
-		out = append(out, pr)
-		if len(out)%4096 == 0 {
-			if err := bar.Add(4096); err != nil && !errors.Is(err, io.EOF) {
-				return err
-			}
-		}
-	}
-	if err := rows.Err(); err != nil {
-		return err
-	}
-	if err := bar.Finish(); err != nil {
+	out, err := d.predictions(l, models, n)
+	if err != nil {
 		return err
 	}
 	took := time.Since(start).Seconds()
 	d.say("%d rows, two models: %.2f s, %.2f M rows/s and model, reading included", len(out), took, 2*float64(len(out))/took/1e6)
 	var evidence float64
-	if err := d.sh.Conn().QueryRowContext(d.ctx, "SELECT fit.log_evidence FROM fit").Scan(&evidence); err != nil {
+	if err := d.row("SELECT fit.log_evidence FROM fit", &evidence); err != nil {
 		return err
 	}
 	streamed := models[0].Fit().LogEvidence
 	d.say("log evidence %.6f by SQL, %.6f streamed", evidence, streamed)
 	if !(math.Abs(evidence-streamed) <= 1e-12*math.Abs(streamed)) { // the same sums in the same order
 		return fmt.Errorf("the fit by SQL and the streamed one differ")
+	}
+	if err := d.quiet("CREATE OR REPLACE TABLE predictions (late BOOLEAN, drift DOUBLE, no_drift DOUBLE, base_rate DOUBLE)"); err != nil {
+		return err
 	}
 	return d.sh.Conn().Raw(func(c any) error {
 		a, err := duckdb.NewAppenderFromConn(c.(driver.Conn), "", "predictions")
@@ -308,4 +266,84 @@ func (d *demo) stream(n int64) error {
 		}
 		return a.Close()
 	})
+}
+
+// bar is a progress bar over n rows, silent without a terminal.
+func (d *demo) bar(n int64) *progressbar.ProgressBar {
+	if !cli.IsTerminal(d.e.Stderr) || d.c.Quiet {
+		return progressbar.DefaultSilent(n)
+	}
+	return progressbar.NewOptions64(n, progressbar.OptionSetWriter(d.e.Stderr), progressbar.OptionSetDescription("predict and learn"),
+		progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionSetItsString("rows"), progressbar.OptionClearOnFinish(),
+		progressbar.OptionThrottle(100*time.Millisecond))
+}
+
+// predictions reads the flights in their order; the models learn each after it is
+// predicted.
+func (d *demo) predictions(l lik.Likelihood, models [2]*adf.State, n int64) ([]prediction, error) {
+	bar := d.bar(n)
+	rows, err := d.sh.Conn().QueryContext(d.ctx, `SELECT late, epoch_us(date) / 86400e6, 'origin=' || x.origin, 'destination=' || x.destination,
+		'hour=' || x.hour, 'weekday=' || x.weekday, x.distance FROM flights ORDER BY i`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	out := make([]prediction, 0, n)
+	var batch kernels.Batch
+	var names [4]sql.RawBytes
+	late, seen := 0.0, 0.0
+	for rows.Next() {
+		var y bool
+		var day, distance float64
+		if err := rows.Scan(&y, &day, &names[0], &names[1], &names[2], &names[3], &distance); err != nil {
+			return nil, err
+		}
+		pr := prediction{late: y}
+		target := 0.0
+		if y {
+			target = 1
+		}
+		for k, m := range models {
+			if pr.p[k], err = learn(l, m, &batch, names[:], distance, day, target); err != nil {
+				return nil, err
+			}
+		}
+		pr.p[2] = (late + 1) / (seen + 2) // the rule of succession
+		late += target
+		seen++
+		out = append(out, pr)
+		if len(out)%4096 == 0 {
+			if err := bar.Add(4096); err != nil && !errors.Is(err, io.EOF) {
+				return nil, err
+			}
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return out, bar.Finish()
+}
+
+// learn predicts one flight and updates the model with it.
+func learn(l lik.Likelihood, m *adf.State, batch *kernels.Batch, names []sql.RawBytes, distance, day, target float64) (p float64, err error) {
+	batch.Reset()
+	batch.Add(0, 1) // the intercept comes first
+	for _, name := range names {
+		id, err := m.Dict.Add(string(name))
+		if err != nil {
+			return 0, err
+		}
+		batch.Add(id, 1)
+	}
+	id, err := m.Dict.Add("distance")
+	if err != nil {
+		return 0, err
+	}
+	batch.Add(id, distance)
+	batch.EndRow()
+	batch.Y, batch.Time = append(batch.Y, target), append(batch.Time, day)
+	var mean, variance [1]float64
+	m.Linear(batch, mean[:], variance[:])
+	p, _ = l.Predict(mean[0], variance[0])
+	return p, m.Update(batch, false)
 }

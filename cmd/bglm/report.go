@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"database/sql"
 	_ "embed"
 	"errors"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/bglm/bglm/cmd/internal/chart"
 	"github.com/bglm/bglm/cmd/internal/job"
+	"github.com/bglm/bglm/cmd/internal/quote"
 	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/udf"
 )
@@ -198,64 +200,35 @@ func (c *reportCommand) card(s *session, p *page, f *fits, sum *summary) error {
 	if err := s.summarise(f, sum); err != nil {
 		return err
 	}
-	formula := f.job("formula")
+	formula := cmp.Or(c.Formula, f.job("formula"))
 	if formula == "" && f.job("y") != "" {
 		formula = f.job("y") + " ~ " + f.job("x")
 	}
-	if c.Formula != "" {
-		formula = c.Formula
-	}
-	if p.Title == "" {
-		p.Title = formula
-		if formula == "" {
-			p.Title = filepath.Base(c.Beliefs)
-		}
-	}
+	p.Title = cmp.Or(p.Title, formula, filepath.Base(c.Beliefs))
 	p.Lead = fmt.Sprintf("%d weights learnt from %d rows.", sum.Weights, sum.N)
 	if sum.Groups != nil {
 		p.Lead = fmt.Sprintf("%d weights in %d groups, learnt from %d rows.", sum.Weights, *sum.Groups, sum.N)
 	}
-	add := func(k, v string) {
-		if v != "" {
-			p.Card = append(p.Card, fact{Key: k, Value: v, Wide: len(v) > 28 && k != "prior of weights"})
-		}
-	}
-	add("formula", formula)
+	p.about("formula", formula)
 	about := ""
 	if m, err := engine.Find(sum.Method); err == nil {
 		about = ": " + m.Summary + " " + m.Source + "."
 	}
-	add("method", sum.Method+about)
-	add("family and link", sum.Family+", "+sum.Link)
-	add("rows", strconv.FormatInt(sum.N, 10))
+	p.about("method", sum.Method+about)
+	p.about("family and link", sum.Family+", "+sum.Link)
+	p.about("rows", strconv.FormatInt(sum.N, 10))
 	if sum.Skipped > 0 {
-		add("rows skipped", strconv.FormatInt(sum.Skipped, 10))
+		p.about("rows skipped", strconv.FormatInt(sum.Skipped, 10))
 	}
 	if sum.Evidence != nil {
-		add("log evidence", fmt.Sprintf("%.8g", *sum.Evidence))
+		p.about("log evidence", fmt.Sprintf("%.8g", *sum.Evidence))
 		if sum.N > 0 {
-			add("log evidence per row", fmt.Sprintf("%.5f", *sum.Evidence/float64(sum.N)))
+			p.about("log evidence per row", fmt.Sprintf("%.5f", *sum.Evidence/float64(sum.N)))
 		}
 	}
-	var shape, disp, t sql.NullFloat64
-	var pm, pv, pi float64
-	var iterations int64
-	var kind string
-	err := s.row(`SELECT max(fit.shape), max(fit.dispersion), max(fit."time"), any_value(fit.prior.mean), any_value(fit.prior.variance), any_value(fit.prior.intercept_variance), max(fit.iterations), any_value(fit.covariance.kind) FROM `+f.table,
-		&shape, &disp, &t, &pm, &pv, &pi, &iterations, &kind)
+	iterations, err := p.parameters(s, f, sum)
 	if err != nil {
 		return err
-	}
-	add("prior of weights", fmt.Sprintf("mean %s, variance %s; intercept variance %s", chart.Short(pm), chart.Short(pv), chart.Short(pi)))
-	add("covariance", kind)
-	if shape.Valid {
-		add("shape", chart.Short(shape.Float64))
-	}
-	if disp.Valid && (sum.Family == "gaussian" || sum.Family == "studentt") {
-		add("dispersion", chart.Short(disp.Float64))
-	}
-	if t.Valid {
-		add("valid at time", chart.Short(t.Float64))
 	}
 	var options []string
 	for i := 0; i+1 < len(f.meta); i += 2 {
@@ -264,24 +237,54 @@ func (c *reportCommand) card(s *session, p *page, f *fits, sum *summary) error {
 		}
 	}
 	slices.Sort(options)
-	add("options", strings.Join(options, ", "))
-	add("order", f.job("order"))
-	conv := "yes"
+	p.about("options", strings.Join(options, ", "))
+	p.about("order", f.job("order"))
+	converged, plural := "yes", "s"
 	if !sum.Converged {
-		conv = "no"
+		converged = "no"
 	}
-	plural := "s"
 	if iterations == 1 {
 		plural = ""
 	}
-	add("converged", fmt.Sprintf("%s, after %d iteration%s", conv, iterations, plural))
-	add("status", sum.Status)
+	p.about("converged", fmt.Sprintf("%s, after %d iteration%s", converged, iterations, plural))
+	p.about("status", sum.Status)
 	if sum.Status != "ok" {
 		p.Warnings = append(p.Warnings, sum.Status)
 	}
-	add("beliefs", filepath.Base(c.Beliefs))
-	add("made by", "bglm "+udf.Version)
+	p.about("beliefs", filepath.Base(c.Beliefs))
+	p.about("made by", "bglm "+udf.Version)
 	return nil
+}
+
+// about adds a fact to the card, none without a value.
+func (p *page) about(key, value string) {
+	if value != "" {
+		p.Card = append(p.Card, fact{Key: key, Value: value, Wide: len(value) > 28 && key != "prior of weights"})
+	}
+}
+
+// parameters adds what the fit was given or learnt besides its weights.
+func (p *page) parameters(s *session, f *fits, sum *summary) (iterations int64, err error) {
+	var shape, disp, t sql.NullFloat64
+	var pm, pv, pi float64
+	var kind string
+	err = s.row(`SELECT max(fit.shape), max(fit.dispersion), max(fit."time"), any_value(fit.prior.mean), any_value(fit.prior.variance), any_value(fit.prior.intercept_variance), max(fit.iterations), any_value(fit.covariance.kind) FROM `+f.table,
+		&shape, &disp, &t, &pm, &pv, &pi, &iterations, &kind)
+	if err != nil {
+		return 0, err
+	}
+	p.about("prior of weights", fmt.Sprintf("mean %s, variance %s; intercept variance %s", chart.Short(pm), chart.Short(pv), chart.Short(pi)))
+	p.about("covariance", kind)
+	if shape.Valid {
+		p.about("shape", chart.Short(shape.Float64))
+	}
+	if disp.Valid && (sum.Family == "gaussian" || sum.Family == "studentt") {
+		p.about("dispersion", chart.Short(disp.Float64))
+	}
+	if t.Valid {
+		p.about("valid at time", chart.Short(t.Float64))
+	}
+	return iterations, nil
 }
 
 // fitness measures the predictions of the data.
@@ -436,22 +439,53 @@ func (c *reportCommand) weights(s *session, p *page, f *fits) error {
 	return nil
 }
 
-// trajectories learns the rows again, slice by slice, and keeps the weights and the
+// course is how a filter learnt the rows, slice by slice.
+type course struct {
+	evidence chart.Series // per row of a slice
+	top      []string     // features of the weights furthest from 0
+	drifts   bool
+	path     map[string][]chartPoint // of top, where they drift
+	hasTime  bool                    // x is the time, else rows
+}
+
+type chartPoint struct{ x, mean, sd float64 }
+
+// trajectories learns the rows again, slice by slice, and shows the weights and the
 // evidence on the way.
 func (c *reportCommand) trajectories(s *session, p *page, sc *scoring) error {
-	f := sc.fits
-	var method string
-	if err := s.row("SELECT any_value(fit.method) FROM fits", &method); err != nil {
-		return err
-	}
-	if len(f.group) > 0 || !job.Streams(method) {
+	if f := sc.fits; len(f.group) > 0 {
 		return nil
 	}
-	m := modelFlags{Formula: f.job("formula"), Y: f.job("y"), X: f.job("x"), Order: f.job("order"), Method: method}
+	m, drifts, err := c.again(s, sc.fits)
+	if err != nil || m == nil {
+		return err
+	}
+	j, err := job.New(sc.src, m.model(), true)
+	if err != nil {
+		return err
+	}
+	learnt, err := c.learnAgain(s, sc, j, drifts)
+	if err != nil || learnt == nil {
+		return err
+	}
+	learnt.section(p)
+	return nil
+}
+
+// again is the model as it was fitted, nil for one that does not learn row by row, or
+// whose file does not say how it was learnt.
+func (c *reportCommand) again(s *session, f *fits) (m *modelFlags, drifts bool, err error) {
+	var method string
+	if err := s.row("SELECT any_value(fit.method) FROM fits", &method); err != nil {
+		return nil, false, err
+	}
+	if !job.Streams(method) {
+		return nil, false, nil
+	}
+	m = &modelFlags{Formula: f.job("formula"), Y: f.job("y"), X: f.job("x"), Order: f.job("order"), Method: method}
 	if c.Formula != "" {
 		m.Formula, m.Y, m.X = c.Formula, "", ""
 	}
-	drifts := false
 	for i := 0; i+1 < len(f.meta); i += 2 {
 		if k, ok := strings.CutPrefix(f.meta[i], "option."); ok {
 			m.Option = append(m.Option, k+"="+f.meta[i+1])
@@ -459,104 +493,111 @@ func (c *reportCommand) trajectories(s *session, p *page, sc *scoring) error {
 		}
 	}
 	if m.Formula == "" && m.X == "" {
-		return nil // another program's table: how it was learnt is not known
+		return nil, false, nil
 	}
-	j, err := job.New(sc.src, m.model(), true)
+	return m, drifts, nil
+}
+
+// learnAgain runs the job over slices of the rows, each continued from the one before;
+// nil for less than two rows.
+func (c *reportCommand) learnAgain(s *session, sc *scoring, j *job.Job, drifts bool) (*course, error) {
+	fn, err := job.Function(s.Session, j.Method)
 	if err != nil {
-		return err
-	}
-	fn, err := job.Function(s.Session, method)
-	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := s.exec("SET threads = 1"); err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { _ = s.exec("RESET threads") }()
 	if err := s.long("ordering", "CREATE OR REPLACE TEMP TABLE slices AS SELECT *, row_number() OVER () AS bglm_k FROM ("+j.Inner(sc.src.Rows())+")"); err != nil {
-		return err
+		return nil, err
 	}
 	var rows int64
 	if err := s.row("SELECT count(*) FROM slices", &rows); err != nil {
-		return err
+		return nil, err
 	}
 	n := min(int64(c.Slices), rows)
 	if n < 2 {
-		return nil
+		return nil, nil
 	}
-	_, hasTime := j.Option("time")
-	evidence := chart.Series{Kind: "line", Label: "log evidence per row of a slice"}
-	type point struct{ x, mean, sd float64 }
-	path := map[string][]point{}
-	var top []string
+	out := &course{evidence: chart.Series{Kind: "line", Label: "log evidence per row of a slice"}, drifts: drifts, path: map[string][]chartPoint{}}
+	_, out.hasTime = j.Option("time")
 	err = s.each("SELECT b.feature FROM (SELECT unnest(fit.beliefs) AS b FROM fits) WHERE b.variance > 0 ORDER BY abs(b.mean) / sqrt(b.variance) DESC, b.feature LIMIT 6", func(scan func(...any) error) error {
 		var name string
 		err := scan(&name)
-		top = append(top, name)
+		out.top = append(out.top, name)
 		return err
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	last := 0.0
+	var last sql.NullFloat64
 	lastN := int64(0)
 	for k := range n {
 		var more []job.Setting
 		if k > 0 {
 			more = append(more, job.Setting{Key: "prior", SQL: "(SELECT fit FROM slice_before)"})
 		}
-		q := fmt.Sprintf("CREATE OR REPLACE TEMP TABLE slice AS SELECT %s(bglm_y, bglm_x, %s) AS fit FROM slices WHERE bglm_k > %d AND bglm_k <= %d", fn, j.OptionsText(more...), k*rows/n, (k+1)*rows/n)
-		if err := s.exec(q); err != nil {
-			return err
+		if err := s.exec(fmt.Sprintf("CREATE OR REPLACE TEMP TABLE slice AS SELECT %s(bglm_y, bglm_x, %s) AS fit FROM slices WHERE bglm_k > %d AND bglm_k <= %d", fn, j.OptionsText(more...), k*rows/n, (k+1)*rows/n)); err != nil {
+			return nil, err
 		}
 		var logZ, t sql.NullFloat64
 		var count int64
 		if err := s.row(`SELECT fit.log_evidence, fit."time", fit.n FROM slice`, &logZ, &t, &count); err != nil {
-			return err
+			return nil, err
 		}
 		x := float64((k + 1) * rows / n)
-		if hasTime && t.Valid {
+		if out.hasTime && t.Valid {
 			x = t.Float64
 		}
 		if count > lastN {
-			evidence.X, evidence.Y = append(evidence.X, x), append(evidence.Y, (logZ.Float64-last)/float64(count-lastN))
+			out.evidence.X, out.evidence.Y = append(out.evidence.X, x), append(out.evidence.Y, (logZ.Float64-last.Float64)/float64(count-lastN))
 		}
-		last, lastN = logZ.Float64, count
+		last, lastN = logZ, count
 		if drifts {
-			err := s.each("SELECT b.feature, b.mean, sqrt(b.variance) FROM (SELECT unnest(fit.beliefs) AS b FROM slice) WHERE b.feature IN ("+strings.Trim(job.FileList(top), "[]")+")", func(scan func(...any) error) error {
-				var name string
-				pt := point{x: x}
-				err := scan(&name, &pt.mean, &pt.sd)
-				path[name] = append(path[name], pt)
-				return err
-			})
-			if err != nil {
-				return err
+			if err := out.visit(s, x); err != nil {
+				return nil, err
 			}
 		}
 		if err := s.exec("CREATE OR REPLACE TEMP TABLE slice_before AS FROM slice"); err != nil {
-			return err
+			return nil, err
 		}
 	}
+	return out, nil
+}
+
+// visit adds the beliefs of the slice at x to the paths.
+func (c *course) visit(s *session, x float64) error {
+	return s.each("SELECT b.feature, b.mean, sqrt(b.variance) FROM (SELECT unnest(fit.beliefs) AS b FROM slice) WHERE b.feature IN ("+strings.Trim(quote.List(c.top), "[]")+")", func(scan func(...any) error) error {
+		var name string
+		pt := chartPoint{x: x}
+		err := scan(&name, &pt.mean, &pt.sd)
+		c.path[name] = append(c.path[name], pt)
+		return err
+	})
+}
+
+// section draws the course.
+func (c *course) section(p *page) {
 	xl := "rows learnt"
-	if hasTime {
+	if c.hasTime {
 		xl = "time"
 	}
-	charts := []*chart.Chart{{ID: "evidence", Title: "Evidence: how well each slice was predicted before it was learnt", XLabel: xl, YLabel: "log evidence per row", Series: []chart.Series{evidence}}}
+	charts := []*chart.Chart{{ID: "evidence", Title: "Evidence: how well each slice was predicted before it was learnt", XLabel: xl, YLabel: "log evidence per row", Series: []chart.Series{c.evidence}}}
 	text := "The rows are learnt again in their order, slice by slice."
-	if drifts {
+	if c.drifts {
 		tr := &chart.Chart{ID: "trajectories", Title: "Trajectories of the weights furthest from 0", XLabel: xl, YLabel: "weight, ± 1 sd"}
 		var bands []chart.Series
-		for _, name := range top {
+		for _, name := range c.top {
 			l, b := chart.Series{Kind: "line", Label: name}, chart.Series{Kind: "band"}
-			for _, pt := range path[name] {
+			for _, pt := range c.path[name] {
 				l.X, l.Y = append(l.X, pt.x), append(l.Y, pt.mean)
 				b.X, b.Lo, b.Hi = append(b.X, pt.x), append(b.Lo, pt.mean-pt.sd), append(b.Hi, pt.mean+pt.sd)
 			}
 			tr.Series = append(tr.Series, l)
 			bands = append(bands, b)
 		}
-		for len(tr.Series) < 8 { // bands take the colours of their lines
+		for len(tr.Series) < 8 { // bands have the colours of their lines
 			tr.Series = append(tr.Series, chart.Series{Kind: "line"})
 		}
 		tr.Series = append(tr.Series, bands...)
@@ -564,7 +605,6 @@ func (c *reportCommand) trajectories(s *session, p *page, sc *scoring) error {
 		text += " Weights drift between rows; what is shown is the filter's belief at the time."
 	}
 	p.add(section{ID: "course", Title: "Course of learning", Text: text}, charts...)
-	return nil
 }
 
 // worst lists the rows whose response was least expected.
