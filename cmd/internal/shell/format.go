@@ -58,6 +58,19 @@ func appendText(dst []byte, t duckdb.TypeInfo, v any) []byte {
 		return appendInterval(dst, v)
 	case duckdb.Bit:
 		return append(dst, v.String()...)
+	case []any, map[string]any, duckdb.OrderedMap:
+		return appendNested(dst, t, v)
+	case duckdb.Union:
+		return appendText(dst, memberType(t, v.Tag), v.Value)
+	default:
+		// What remains are parsed JSON values.
+		return appendGeneric(dst, v)
+	}
+}
+
+// appendNested writes a LIST, STRUCT or MAP.
+func appendNested(dst []byte, t duckdb.TypeInfo, v any) []byte {
+	switch v := v.(type) {
 	case []any:
 		child := childType(t)
 		dst = append(dst, '[')
@@ -92,12 +105,8 @@ func appendText(dst []byte, t duckdb.TypeInfo, v any) []byte {
 			dst = appendInner(dst, vt, values[i])
 		}
 		return append(dst, '}')
-	case duckdb.Union:
-		return appendText(dst, memberType(t, v.Tag), v.Value)
-	default:
-		// What remains are parsed JSON values.
-		return appendGeneric(dst, v)
 	}
+	return dst
 }
 
 // appendInner writes a value inside a LIST, STRUCT or MAP: text that could be

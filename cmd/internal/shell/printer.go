@@ -458,22 +458,9 @@ func fit(widths []int, total int) []int {
 	if total <= 0 {
 		return show
 	}
-	// Each column adds two blanks and a rule, the box one more rule.
-	room := func(cols []int) (used, least int) {
-		used, least = 1, 1
-		for _, j := range cols {
-			if j < 0 {
-				used, least = used+4, least+4
-				continue
-			}
-			used += widths[j] + 3
-			least += min(widths[j], legible) + 3
-		}
-		return used, least
-	}
 	left, right := len(widths), len(widths)
 	for {
-		if _, least := room(show); least <= total || left+len(widths)-right <= 2 {
+		if _, least := room(widths, show); least <= total || left+len(widths)-right <= 2 {
 			break
 		}
 		// Drop from the middle, keeping as many at the left as at the right.
@@ -495,10 +482,32 @@ func fit(widths []int, total int) []int {
 			show = append(show, j)
 		}
 	}
+	narrow(widths, show, total)
+	return show
+}
+
+// room is the width of a box over some columns, and its least: each column adds two
+// blanks and a rule, the box one more rule.
+func room(widths, cols []int) (used, least int) {
+	used, least = 1, 1
+	for _, j := range cols {
+		if j < 0 {
+			used, least = used+4, least+4
+			continue
+		}
+		used += widths[j] + 3
+		least += min(widths[j], legible) + 3
+	}
+	return used, least
+}
+
+// narrow reduces the widest of the columns shown, all alike, until the box has the total
+// or none is left to reduce.
+func narrow(widths, show []int, total int) {
 	for {
-		used, _ := room(show)
+		used, _ := room(widths, show)
 		if used <= total {
-			return show
+			return
 		}
 		// Bring the widest columns down to the next width, all alike.
 		widest, second, count := 0, 0, 0
@@ -516,7 +525,7 @@ func fit(widths []int, total int) []int {
 			}
 		}
 		if widest <= narrowest {
-			return show
+			return
 		}
 		to := max(second, narrowest, widest-(used-total+count-1)/count)
 		if to >= widest {

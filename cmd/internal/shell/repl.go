@@ -42,31 +42,7 @@ func historyFile() string {
 // the running statement. Prompts go to terminal, so that results can be
 // redirected.
 func (s *Shell) REPL(ctx context.Context, terminal io.Writer) error {
-	history := historyFile()
-	if history != "" {
-		// Statements may hold data: the file is the user's alone.
-		if f, err := os.OpenFile(history, os.O_CREATE|os.O_RDWR, 0o600); err == nil {
-			f.Close()
-		} else {
-			fmt.Fprintf(s.errOut, "history is off: %v\n", err)
-			history = ""
-		}
-	}
-	input := &answeredInput{in: os.Stdin}
-	rl, err := readline.NewFromConfig(&readline.Config{
-		Prompt:                 Prompt,
-		HistoryFile:            history,
-		HistoryLimit:           2000,
-		DisableAutoSaveHistory: true,
-		HistorySearchFold:      true,
-		AutoComplete:           &completer{s: s},
-		InterruptPrompt:        "^C",
-		EOFPrompt:              "\n",
-		Stdin:                  input,
-		Stdout:                 &answeringOutput{out: terminal, in: input},
-		Stderr:                 s.errOut,
-		Undo:                   true,
-	})
+	rl, err := s.readline(terminal)
 	if err != nil {
 		return err
 	}
@@ -123,15 +99,49 @@ func (s *Shell) REPL(ctx context.Context, terminal io.Writer) error {
 			// Blanks behind the semicolon do not belong to the next statement.
 			sp.Rest()
 		}
-		for _, st := range sts {
-			if st.Empty() {
-				continue
-			}
-			err := s.interruptible(ctx, sigs, func(ctx context.Context) error { return s.Exec(ctx, st.SQL()) })
-			s.report(err)
-			if err != nil {
-				break
-			}
+		s.answer(ctx, sigs, sts)
+	}
+}
+
+// readline prepares the terminal and the history.
+func (s *Shell) readline(terminal io.Writer) (*readline.Instance, error) {
+	history := historyFile()
+	if history != "" {
+		// Statements may hold data: the file is the user's alone.
+		if f, err := os.OpenFile(history, os.O_CREATE|os.O_RDWR, 0o600); err == nil {
+			f.Close()
+		} else {
+			fmt.Fprintf(s.errOut, "history is off: %v\n", err)
+			history = ""
+		}
+	}
+	input := &answeredInput{in: os.Stdin}
+	return readline.NewFromConfig(&readline.Config{
+		Prompt:                 Prompt,
+		HistoryFile:            history,
+		HistoryLimit:           2000,
+		DisableAutoSaveHistory: true,
+		HistorySearchFold:      true,
+		AutoComplete:           &completer{s: s},
+		InterruptPrompt:        "^C",
+		EOFPrompt:              "\n",
+		Stdin:                  input,
+		Stdout:                 &answeringOutput{out: terminal, in: input},
+		Stderr:                 s.errOut,
+		Undo:                   true,
+	})
+}
+
+// answer runs statements until one fails.
+func (s *Shell) answer(ctx context.Context, sigs chan os.Signal, sts []Statement) {
+	for _, st := range sts {
+		if st.Empty() {
+			continue
+		}
+		err := s.interruptible(ctx, sigs, func(ctx context.Context) error { return s.Exec(ctx, st.SQL()) })
+		s.report(err)
+		if err != nil {
+			return
 		}
 	}
 }

@@ -128,47 +128,8 @@ func (s *Splitter) Feed(text string) []Statement {
 				begin(i)
 			}
 			s.shift(c)
-		case inLineComment:
-			if c == '\n' || c == '\r' {
-				s.state = inCode
-			}
-		case inBlockComment:
-			switch {
-			case c == '/' && next == '*':
-				s.depth++
-				i++
-			case c == '*' && next == '/':
-				s.depth--
-				i++
-				if s.depth == 0 {
-					s.state = inCode
-				}
-			}
-		case inString:
-			// A doubled quote closes and opens again: the same cuts.
-			if c == '\'' {
-				s.close(c)
-			}
-		case inEscapeString:
-			switch {
-			case s.hide:
-				s.hide = false
-			case c == '\\':
-				s.hide = true
-			case c == '\'' && next == '\'':
-				i++
-			case c == '\'':
-				s.close(c)
-			}
-		case inIdentifier:
-			if c == '"' {
-				s.close(c)
-			}
-		case inDollar:
-			if c == '$' && strings.HasPrefix(text[i:], s.tag) {
-				i += len(s.tag) - 1
-				s.close('$')
-			}
+		default:
+			i += s.inside(text[i:])
 		}
 		if c == '\n' {
 			s.line++
@@ -176,6 +137,59 @@ func (s *Splitter) Feed(text string) []Statement {
 	}
 	s.buf.WriteString(text[from:])
 	return out
+}
+
+// inside reads the first byte of text inside a comment or a quotation, and says how many
+// more belong to it.
+func (s *Splitter) inside(text string) (skip int) {
+	c, next := text[0], byte(0)
+	if len(text) > 1 {
+		next = text[1]
+	}
+	switch s.state {
+	case inLineComment:
+		if c == '\n' || c == '\r' {
+			s.state = inCode
+		}
+	case inBlockComment:
+		switch {
+		case c == '/' && next == '*':
+			s.depth++
+			skip++
+		case c == '*' && next == '/':
+			s.depth--
+			skip++
+			if s.depth == 0 {
+				s.state = inCode
+			}
+		}
+	case inString:
+		// A doubled quote closes and opens again: the same cuts.
+		if c == '\'' {
+			s.close(c)
+		}
+	case inEscapeString:
+		switch {
+		case s.hide:
+			s.hide = false
+		case c == '\\':
+			s.hide = true
+		case c == '\'' && next == '\'':
+			skip++
+		case c == '\'':
+			s.close(c)
+		}
+	case inIdentifier:
+		if c == '"' {
+			s.close(c)
+		}
+	case inDollar:
+		if c == '$' && strings.HasPrefix(text, s.tag) {
+			skip += len(s.tag) - 1
+			s.close('$')
+		}
+	}
+	return skip
 }
 
 // Rest returns what is left without a semicolon and empties the splitter.
