@@ -76,7 +76,7 @@ func byHand(t testing.TB, link string, y []float64, rows []map[string]float64, o
 	for i, names := range order {
 		b.Add(0, 1)
 		for _, n := range names {
-			id, err := s.Dict.Add(n)
+			id, err := s.Features().Add(n)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -85,10 +85,14 @@ func byHand(t testing.TB, link string, y []float64, rows []map[string]float64, o
 		b.EndRow()
 		b.Y = append(b.Y, y[i])
 	}
-	if err := s.Update(&b, false); err != nil {
+	if err := s.Update(t.Context(), &b, false); err != nil {
 		t.Fatal(err)
 	}
-	return s.Fit()
+	f, err := s.Fit(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
 }
 
 const yJSON = `[1, 0, 1, 1]`

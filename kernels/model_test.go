@@ -44,17 +44,17 @@ func TestZeroValues(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
-			if err := s.Update(fill(&s.Dict), false); err != nil {
+			if err := s.Update(t.Context(), fill(s.Features()), false); err != nil {
 				return nil, err
 			}
-			return s.Fit(), nil
+			return s.Fit(t.Context())
 		},
 		"filter": func(m *kernels.Model) (*kernels.Fit, error) {
 			s, err := filter.New(m, filter.ADF{})
 			if err != nil {
 				return nil, err
 			}
-			if err := s.Update(t.Context(), fill(&s.Dict), false); err != nil {
+			if err := s.Update(t.Context(), fill(s.Features()), false); err != nil {
 				return nil, err
 			}
 			return s.Fit(context.Background())
@@ -122,8 +122,11 @@ func TestPriorZeros(t *testing.T) {
 	b.Add(0, 1)
 	b.EndRow()
 	b.Y = []float64{0}
-	if err := s.Update(&b, false); err != nil || s.Fit().Beliefs[0].Weight != (kernels.Weight{Mean: 0.5}) {
-		t.Errorf("%v %+v", err, s.Fit().Beliefs)
+	if err := s.Update(t.Context(), &b, false); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := s.Fit(t.Context()); err != nil || f.Beliefs[0].Weight != (kernels.Weight{Mean: 0.5}) {
+		t.Errorf("%v %+v", err, f)
 	}
 }
 

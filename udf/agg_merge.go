@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/bglm/bglm/kernels"
-	"github.com/bglm/bglm/kernels/adf"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/stream"
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
@@ -320,7 +320,7 @@ func finalizeMerge(states []capi.State, out *capi.Col) error {
 			appendFit(out, all, all.Each)
 			continue
 		}
-		if conflict > adf.MaxConflict*adf.MaxConflict {
+		if conflict > stream.MaxConflict*stream.MaxConflict {
 			f.Status = fmt.Sprintf("the fits disagree about a weight by %.0f standard deviations: log_evidence is not reliable", math.Sqrt(conflict))
 		}
 		appendFit(out, &f, each)

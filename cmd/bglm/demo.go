@@ -22,6 +22,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/adf"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/stream"
 )
 
 type demoCommand struct {
@@ -229,7 +230,7 @@ func (d *demo) stream(n int64) error {
 	if err != nil {
 		return err
 	}
-	var models [2]*adf.State // with drift, without
+	var models [2]*stream.State // with drift, without
 	for k, noise := range []float64{d.c.Noise, 0} {
 		if models[k], err = adf.New(&kernels.Model{Lik: l, Prior: kernels.DefaultPrior, HasTime: true, Noise: noise}); err != nil {
 			return err
@@ -246,7 +247,7 @@ func (d *demo) stream(n int64) error {
 	if err := d.row("SELECT fit.log_evidence FROM fit", &evidence); err != nil {
 		return err
 	}
-	streamed := models[0].Fit().LogEvidence
+	streamed := models[0].Summary().LogEvidence
 	d.say("log evidence %.6f by SQL, %.6f streamed", evidence, streamed)
 	if !(math.Abs(evidence-streamed) <= 1e-12*math.Abs(streamed)) { // the same sums in the same order
 		return fmt.Errorf("the fit by SQL and the streamed one differ")
@@ -280,7 +281,7 @@ func (d *demo) bar(n int64) *progressbar.ProgressBar {
 
 // predictions reads the flights in their order; the models learn each after it is
 // predicted.
-func (d *demo) predictions(l lik.Likelihood, models [2]*adf.State, n int64) ([]prediction, error) {
+func (d *demo) predictions(l lik.Likelihood, models [2]*stream.State, n int64) ([]prediction, error) {
 	bar := d.bar(n)
 	rows, err := d.sh.Conn().QueryContext(d.ctx, `SELECT late, epoch_us(date) / 86400e6, 'origin=' || x.origin, 'destination=' || x.destination,
 		'hour=' || x.hour, 'weekday=' || x.weekday, x.distance FROM flights ORDER BY i`)
@@ -304,7 +305,7 @@ func (d *demo) predictions(l lik.Likelihood, models [2]*adf.State, n int64) ([]p
 			target = 1
 		}
 		for k, m := range models {
-			if pr.p[k], err = learn(l, m, &batch, names[:], distance, day, target); err != nil {
+			if pr.p[k], err = learn(d.ctx, l, m, &batch, names[:], distance, day, target); err != nil {
 				return nil, err
 			}
 		}
@@ -325,17 +326,17 @@ func (d *demo) predictions(l lik.Likelihood, models [2]*adf.State, n int64) ([]p
 }
 
 // learn predicts one flight and updates the model with it.
-func learn(l lik.Likelihood, m *adf.State, batch *kernels.Batch, names []sql.RawBytes, distance, day, target float64) (p float64, err error) {
+func learn(ctx context.Context, l lik.Likelihood, m *stream.State, batch *kernels.Batch, names []sql.RawBytes, distance, day, target float64) (p float64, err error) {
 	batch.Reset()
 	batch.Add(0, 1) // the intercept comes first
 	for _, name := range names {
-		id, err := m.Dict.Add(string(name))
+		id, err := m.Features().Add(string(name))
 		if err != nil {
 			return 0, err
 		}
 		batch.Add(id, 1)
 	}
-	id, err := m.Dict.Add("distance")
+	id, err := m.Features().Add("distance")
 	if err != nil {
 		return 0, err
 	}
@@ -343,7 +344,9 @@ func learn(l lik.Likelihood, m *adf.State, batch *kernels.Batch, names []sql.Raw
 	batch.EndRow()
 	batch.Y, batch.Time = append(batch.Y, target), append(batch.Time, day)
 	var mean, variance [1]float64
-	m.Linear(batch, mean[:], variance[:])
+	if err := m.Linear(batch, mean[:], variance[:]); err != nil {
+		return 0, err
+	}
 	p, _ = l.Predict(mean[0], variance[0])
-	return p, m.Update(batch, false)
+	return p, m.Update(ctx, batch, false)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/bglm/bglm/kernels/filter"
 	"github.com/bglm/bglm/kernels/laplace"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/stream"
 )
 
 var niranjan = Section{
@@ -46,12 +47,14 @@ func logitModel(o kernels.Options) *kernels.Model {
 }
 
 // newFilter starts a filter with the dictionary of rows.
-func newFilter(m *kernels.Model, r filter.Rule, rows *kernels.Rows) *filter.State {
+func newFilter(m *kernels.Model, r filter.Rule, rows *kernels.Rows) *stream.State {
 	s, err := filter.New(m, r)
 	if err != nil {
 		panic(err)
 	}
-	s.Dict = rows.Dict.Clone()
+	if _, err := s.Features().Merge(&rows.Dict); err != nil {
+		panic(err)
+	}
 	return s
 }
 
@@ -65,14 +68,14 @@ func part(b *kernels.Batch, i, j int) *kernels.Batch {
 	return p
 }
 
-func learn(s *filter.State, b *kernels.Batch) {
+func learn(s *stream.State, b *kernels.Batch) {
 	if err := s.Update(context.Background(), b, false); err != nil {
 		panic(err)
 	}
 }
 
 // latent is the mean and variance of the linear predictor of each row.
-func latent(s *filter.State, b *kernels.Batch) (m, v []float64) {
+func latent(s *stream.State, b *kernels.Batch) (m, v []float64) {
 	m, v = make([]float64, b.Len()), make([]float64, b.Len())
 	if err := s.Linear(b, m, v); err != nil {
 		panic(err)
@@ -80,7 +83,7 @@ func latent(s *filter.State, b *kernels.Batch) (m, v []float64) {
 	return m, v
 }
 
-func posterior(s *filter.State) *kernels.Fit {
+func posterior(s *stream.State) *kernels.Fit {
 	f, err := s.Fit(context.Background())
 	if err != nil {
 		panic(err)
@@ -163,7 +166,7 @@ func curvatureWeights(*Context) Found {
 		if err != nil {
 			panic(err)
 		}
-		id, _ := f.Dict.AddInt(1)
+		id, _ := f.Features().AddInt(1)
 		var b kernels.Batch
 		b.Reset()
 		b.Add(id, 1)
@@ -255,7 +258,7 @@ func twoGaussiansUnder(variance float64) (text string, falls bool) {
 		if err != nil {
 			panic(err)
 		}
-		fs := []*filter.State{newFilter(m, filter.Laplace{}, rows), newFilter(m, filter.Variational{}, rows), newFilter(m, filter.ADF{}, rows)}
+		fs := []*stream.State{newFilter(m, filter.Laplace{}, rows), newFilter(m, filter.Variational{}, rows), newFilter(m, filter.ADF{}, rows)}
 		for k, from := 0, 0; k < len(marks); from, k = marks[k], k+1 {
 			var dirs [3][2]float64
 			var preds [3][]float64
@@ -402,7 +405,7 @@ func australianCredit(c *Context) Found {
 	return Found{text, holds}
 }
 
-func testError(s *filter.State, b *kernels.Batch) float64 {
+func testError(s *stream.State, b *kernels.Batch) float64 {
 	m, _ := latent(s, b)
 	wrong := 0.0
 	for i, v := range m {

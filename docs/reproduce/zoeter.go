@@ -89,7 +89,7 @@ func adfFit(m *kernels.Model, x [][]float64, y []float64) *kernels.Fit {
 	b.Reset()
 	for i, row := range x {
 		for j, v := range row {
-			id, err := s.Dict.AddInt(j + 1)
+			id, err := s.Features().AddInt(j + 1)
 			if err != nil {
 				panic(err)
 			}
@@ -98,10 +98,10 @@ func adfFit(m *kernels.Model, x [][]float64, y []float64) *kernels.Fit {
 		b.EndRow()
 		b.Y = append(b.Y, y[i])
 	}
-	if err := s.Update(&b, false); err != nil {
+	if err := s.Update(context.Background(), &b, false); err != nil {
 		panic(err)
 	}
-	return s.Fit()
+	return posterior(s)
 }
 
 // furthest is the largest difference of two fits: means in deviations, variances and
@@ -402,7 +402,7 @@ func throughput(c *Context) Found {
 			if err != nil {
 				panic(err)
 			}
-			if _, err := s.Dict.Dense(weights); err != nil {
+			if _, err := s.Features().Dense(weights); err != nil {
 				panic(err)
 			}
 			r := rand.New(rand.NewPCG(3, uint64(nnz)))
@@ -419,7 +419,7 @@ func throughput(c *Context) Found {
 				b.Y = append(b.Y, float64(i&1))
 			}
 			start := time.Now()
-			if err := s.Update(&b, false); err != nil {
+			if err := s.Update(context.Background(), &b, false); err != nil {
 				panic(err)
 			}
 			rate := float64(n) / time.Since(start).Seconds()

@@ -12,160 +12,304 @@
 // eq. 17: with a_j = x_j σ_j² / v the change of the predictor's mean and
 // variance is shared as a_j and a_j². Between rows the weights drift as a random
 // walk, applied when a weight is next touched.
-//
-// Automatic process noise runs a bank of such filters side by side, one for each
-// rate of Model.NoiseGrid, over one dictionary and one reading of the rows. The
-// answer is the filter of the largest log evidence, the innovation likelihood of its
-// rate. All of them are merged and cloned, none is dropped, so that the choice is a
-// function of the rows alone. A run continued from a fit starts all of them from
-// its beliefs. Cost: the bank's size (10) times that of one filter.
 package adf
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
+	"github.com/bglm/bglm/kernels/stop"
+	"github.com/bglm/bglm/kernels/stream"
 )
 
-// MaxConflict is how far, in standard deviations, merged beliefs of a weight may
-// lie apart before the status says so: six sigma does not happen by chance.
-const MaxConflict = 6
-
-// State is the filter's state. The zero State is not ready: use New.
-type State struct {
-	cfg  *kernels.Model
-	Dict kernels.Dict
-	bank []filter         // one; with automatic noise one for each rate tried
-	one  [1]filter        // its memory where it is one
-	base []kernels.Weight // where the first len(base) features started
-	rest []kernels.Weight // their priors, which forgetting goes back to; nil without it
-
-	drifts       bool
-	touched      []float64 // with drift: when each weight was last brought forward, NaN = not yet
-	begun, clock float64   // times of the start and of the latest row; NaN before the first
-
-	n, skipped, late, merged int64
+// New returns the filter's state before the first row. A row costs O(non-zeros).
+// Errors: automatic process noise beside forgetting; those of stream.New.
+func New(m *kernels.Model) (*stream.State, error) {
+	m = m.Complete()
+	if m.Options.AutoNoise && m.Forgets() {
+		return nil, errors.New("process_noise = 'auto' and forgetting are two models of drift; give one of them")
+	}
+	return stream.New(stream.Config{Model: m, Rule: stream.ADF{}, Form: newFactors})
 }
 
-// filter is the beliefs under one rate of drift.
-type filter struct {
-	q        float64 // random-walk variance per unit of time, unless the model gives it by feature
-	w        []kernels.Weight
-	drifted  []float64 // with drift: how much variance it has added to each weight in all
-	logZ     float64
-	conflict float64 // largest |μa - μb| / sqrt(σa² + σb²) met in a merge
-
-	lik      lik.Likelihood
-	learning *lik.Learning // lik, where the dispersion is learnt
-	known    int64         // then how many weights the data determine, in units of lik.Determined
-
-	tilt lik.Tilted // of the row at hand, and the predictor it met
-	m, v float64
+// factors is a bank of factorised beliefs.
+type factors struct {
+	*start
+	w    []kernels.Weight // of the first belief
+	rest *rest            // nil where there is one belief, no drift and nothing learnt
 }
 
-// New returns the state before the first row.
-// Errors: more start beliefs than MaxFeatures; automatic process noise beside
-// forgetting; an automatic dispersion of a family that has none to learn by rows.
-func New(cfg *kernels.Model) (*State, error) {
-	cfg = cfg.Complete()
-	s := &State{cfg: cfg, drifts: cfg.Drifts() || cfg.Options.AutoNoise, begun: math.NaN(), clock: math.NaN()}
-	if cfg.Options.AutoNoise && cfg.Forgets() {
-		return nil, fmt.Errorf("process_noise = 'auto' and forgetting are two models of drift; give one of them")
+// start is what the beliefs of one model began with. Nobody changes it.
+type start struct {
+	plan  *stream.Plan
+	prior []kernels.Weight // of the named features
+	base  []kernels.Weight // where they started; nil where that is the prior
+}
+
+// rest is what factors have beside one mean and variance a weight.
+type rest struct {
+	more    [][]kernels.Weight // of the other beliefs of the bank
+	touched []float64          // with drift: when each weight was last brought forward, NaN = not yet
+	drifted [][]float64        // with drift, by belief: how much variance it has added to each weight in all
+	known   []int64            // by belief, where the dispersion is learnt
+	dict    *kernels.Dict
+}
+
+// few is how many weights lie beside their state.
+const few = 4
+
+// small is a state of few weights, one allocation.
+type small struct {
+	state stream.State
+	factors
+	w [few]kernels.Weight
+}
+
+func newFactors(p *stream.Plan, d *kernels.Dict) (stream.Form, *stream.State, error) {
+	c := &start{plan: p}
+	for id := range d.Len() {
+		c.prior = append(c.prior, p.Fresh(id))
 	}
-	var learning *lik.Learning
-	if cfg.Options.AutoDispersion {
-		n := int64(0)
-		if cfg.Start != nil {
-			n = cfg.Start.N
-		}
-		var err error
-		if learning, err = lik.NewLearning(cfg.Lik, n); err != nil {
-			return nil, err
-		}
-	}
-	if err := cfg.Name(&s.Dict); err != nil {
-		return nil, err
-	}
-	w := make([]kernels.Weight, 0, max(s.Dict.Len(), 4)) // one allocation for a small group
-	for id := range s.Dict.Len() {
-		w = append(w, s.fresh(id))
-	}
-	put := func(bs []kernels.Belief) {
+	put := func(w []kernels.Weight, bs []kernels.Belief) {
 		for _, b := range bs {
-			if id, ok := s.Dict.Find(b.Feature); ok {
+			if id, ok := d.Find(b.Feature); ok {
 				w[id] = b.Weight
 			}
 		}
 	}
-	put(cfg.Priors)
-	if cfg.Forgets() || learning != nil {
-		s.rest = append([]kernels.Weight(nil), w...)
+	m := p.Model
+	put(c.prior, m.Priors)
+	if m.Start != nil {
+		c.base = slices.Clone(c.prior)
+		put(c.base, m.Start.Beliefs) // a posterior knows better than a prior
 	}
-	if f := cfg.Start; f != nil {
-		put(f.Beliefs) // a posterior knows better than a prior
+	s := &small{factors: factors{start: c}}
+	f := &s.factors
+	f.w = append(s.w[:0], c.from()...)
+	if p.Drifts || p.Learns || len(p.Rates) > 1 {
+		f.rest = &rest{dict: d}
 	}
-	if len(cfg.Priors) > 0 || cfg.Start != nil {
-		s.base = append([]kernels.Weight(nil), w...)
+	for range p.Rates[1:] {
+		f.rest.more = append(f.rest.more, slices.Clone(f.w))
 	}
-	logZ := 0.0
-	if f := cfg.Start; f != nil {
-		s.n, s.skipped, logZ = f.N, f.Skipped, f.LogEvidence
-		if cfg.HasTime && !math.IsNaN(f.Time) {
-			s.clock = f.Time
-		} else if f.N > 0 && !cfg.HasTime {
-			s.clock = 0 // the next row is one step later
-		}
-		s.begun = s.clock
-	}
-	rates := []float64{cfg.Noise}
-	if cfg.Options.AutoNoise {
-		rates = cfg.NoiseGrid()
-	}
-	s.bank = s.one[:0]
-	for k, q := range rates {
-		if k > 0 {
-			w = append([]kernels.Weight(nil), w...)
-		}
-		s.bank = append(s.bank, filter{q: q, w: w, logZ: logZ, lik: cfg.Lik})
-	}
-	if learning != nil {
-		for k := range s.bank {
-			b := &s.bank[k]
-			b.learning = learning.Clone()
-			b.lik = b.learning
-			b.known = s.determined(b)
+	if p.Learns {
+		f.rest.known = make([]int64, len(p.Rates))
+		for k := range p.Rates {
+			f.count(k)
 		}
 	}
-	if s.drifts {
-		s.born(len(w))
-		if !math.IsNaN(s.clock) {
-			for i := range s.touched {
-				s.touched[i] = s.clock
-			}
-		}
+	if p.Drifts {
+		f.rest.drifted = make([][]float64, len(p.Rates))
+		f.unborn(len(f.w))
 	}
-	return s, nil
+	return f, &s.state, nil
 }
 
-// determined is how many weights of b the data determine, in units of lik.Determined.
-func (s *State) determined(b *filter) (known int64) {
-	for id, w := range b.w {
-		known += lik.Determined(w.Variance, s.target(id).Variance)
+// from is where the named features started.
+func (c *start) from() []kernels.Weight {
+	if c.base != nil {
+		return c.base
+	}
+	return c.prior
+}
+
+// first is where feature id started: the prior that parts of a run share.
+func (c *start) first(id int) kernels.Weight {
+	if w := c.from(); id < len(w) {
+		return w[id]
+	}
+	return c.plan.Fresh(id)
+}
+
+// target is the prior of feature id, which forgetting takes it back to.
+func (c *start) target(id int) kernels.Weight {
+	if id < len(c.prior) {
+		return c.prior[id]
+	}
+	return c.plan.Fresh(id)
+}
+
+// weights are those of belief k.
+func (f *factors) weights(k int) *[]kernels.Weight {
+	if k == 0 {
+		return &f.w
+	}
+	return &f.rest.more[k-1]
+}
+
+// Grow implements stream.Form.
+func (f *factors) Grow(d *kernels.Dict) error {
+	if f.rest != nil {
+		f.rest.dict = d
+	}
+	n := d.Len()
+	if len(f.w) >= n {
+		return nil
+	}
+	for k := range f.plan.Rates {
+		w := f.weights(k)
+		for id := len(*w); id < n; id++ {
+			*w = append(*w, f.plan.Fresh(id))
+		}
+	}
+	if f.plan.Drifts {
+		f.unborn(n)
+	}
+	return nil
+}
+
+// unborn makes room for the drift of n features.
+func (f *factors) unborn(n int) {
+	r := f.rest
+	for len(r.touched) < n {
+		r.touched = append(r.touched, math.NaN())
+	}
+	for k := range r.drifted {
+		r.drifted[k] = append(r.drifted[k], make([]float64, n-len(r.drifted[k]))...)
+	}
+}
+
+// Begin implements stream.Form.
+func (f *factors) Begin(t float64) {
+	for id := range f.plan.Named {
+		f.rest.touched[id] = t
+	}
+}
+
+// Drift implements stream.Form.
+func (f *factors) Drift(_, to float64, fs []uint32) error {
+	for _, id := range fs {
+		f.advance(int(id), to)
+	}
+	return nil
+}
+
+// advance brings feature id to time t.
+func (f *factors) advance(id int, t float64) {
+	r := f.rest
+	for k := range f.plan.Rates {
+		ws := *f.weights(k)
+		w, added := f.forward(k, id, t)
+		if r.known != nil {
+			v0 := f.target(id).Variance
+			r.known[k] += lik.Determined(w.Variance, v0) - lik.Determined(ws[id].Variance, v0)
+		}
+		ws[id] = w
+		r.drifted[k][id] += added
+	}
+	if !(r.touched[id] >= t) { // also NaN
+		r.touched[id] = t
+	}
+}
+
+// forward is feature id under belief k at time t, and the variance drift added.
+func (f *factors) forward(k, id int, t float64) (w kernels.Weight, added float64) {
+	w = (*f.weights(k))[id]
+	dt := t - f.rest.touched[id]
+	if !(dt > 0) || w.Variance == 0 { // a known weight stays known
+		return w, 0
+	}
+	m := f.plan.Model
+	if m.Forgets() {
+		p := f.forget(w, f.target(id), dt)
+		return p, p.Variance - w.Variance
+	}
+	q := f.plan.Rates[k]
+	if m.NoiseBy != nil {
+		q = m.NoiseBy[string(f.rest.dict.Name(uint32(id)))]
+	}
+	added = q * dt
+	w.Variance = min(w.Variance+added, math.MaxFloat64)
+	return w, added
+}
+
+// forget is the belief w after dt of forgetting towards its prior p.
+func (f *factors) forget(w, p kernels.Weight, dt float64) kernels.Weight {
+	if w.Variance == 0 || p.Variance == 0 {
+		return w
+	}
+	l := math.Pow(f.plan.Model.Forgetting, dt)
+	lam := l/w.Variance + (1-l)/p.Variance
+	return kernels.Weight{Mean: p.Mean + l*(w.Mean-p.Mean)/(w.Variance*lam), Variance: 1 / lam}
+}
+
+// Predict implements stream.Form.
+func (f *factors) Predict(k int, fs []uint32, xs []float64, shift float64) (m, v float64) {
+	xs = xs[:len(fs)]
+	w := *f.weights(k)
+	m = shift
+	for e, id := range fs {
+		x, wf := xs[e], &w[id]
+		m += x * wf.Mean
+		v += x * x * wf.Variance
+	}
+	return m, v
+}
+
+// Absorb implements stream.Form: the weights of a row take their parts of its tilted
+// moments.
+func (f *factors) Absorb(k int, fs []uint32, xs []float64, v float64, t lik.Tilted) {
+	learns := f.plan.Learns
+	if learns {
+		f.rest.known[k] -= f.among(k, fs)
+	}
+	xs = xs[:len(fs)]
+	w := *f.weights(k)
+	inv := 1 / v
+	for e, id := range fs {
+		x, wf := xs[e], &w[id]
+		xv := x * wf.Variance
+		a := x * xv * inv
+		rest := 1 - a
+		if rest < 0 || len(fs) == 1 {
+			rest = 0
+		}
+		if len(fs) == 1 {
+			a = 1
+		}
+		wf.Mean += xv * t.Alpha
+		wf.Variance *= rest + a*t.Ratio
+	}
+	if learns {
+		f.rest.known[k] += f.among(k, fs)
+	}
+}
+
+// among is how many of the weights fs the data determine, in units of lik.Determined.
+func (f *factors) among(k int, fs []uint32) (known int64) {
+	w := *f.weights(k)
+	for _, id := range fs {
+		known += lik.Determined(w[id].Variance, f.target(int(id)).Variance)
 	}
 	return known
 }
 
-// rescale multiplies by λ what the data have added to the precisions of b.
-func (s *State) rescale(b *filter, lambda float64) {
-	if lambda == 1 {
-		return
+// Known implements stream.Form.
+func (f *factors) Known(k int) int64 { return f.rest.known[k] }
+
+// Determined implements stream.Form: the count is kept with every change.
+func (f *factors) Determined(k int) int64 { return f.rest.known[k] }
+
+// count counts all weights of belief k that the data determine.
+func (f *factors) count(k int) {
+	f.rest.known[k] = 0
+	for id, w := range *f.weights(k) {
+		f.rest.known[k] += lik.Determined(w.Variance, f.target(id).Variance)
 	}
-	for id := range b.w {
-		b.w[id] = rescaled(b.w[id], s.target(id), lambda)
+}
+
+// Rescale implements stream.Form.
+func (f *factors) Rescale(k int, lambda float64) {
+	w := *f.weights(k)
+	for id := range w {
+		w[id] = rescaled(w[id], f.target(id), lambda)
 	}
-	b.known = s.determined(b)
+	f.count(k)
 }
 
 // rescaled is Λ0 + λ(Λ - Λ0) for a belief w of prior p. A weight that drifted past its
@@ -178,472 +322,197 @@ func rescaled(w, p kernels.Weight, lambda float64) kernels.Weight {
 	return kernels.Weight{Mean: p.Mean + lambda*(w.Mean-p.Mean)/shrink, Variance: w.Variance / shrink}
 }
 
-func (s *State) born(n int) {
-	for len(s.touched) < n {
-		s.touched = append(s.touched, math.NaN())
-	}
-	for k := range s.bank {
-		for b := &s.bank[k]; len(b.drifted) < n; {
-			b.drifted = append(b.drifted, 0)
-		}
-	}
-}
-
-// best is the filter of the largest log evidence, the least drift among equals.
-func (s *State) best() *filter {
-	best := &s.bank[0]
-	for k := range s.bank {
-		if s.bank[k].logZ > best.logZ {
-			best = &s.bank[k]
-		}
-	}
-	return best
-}
-
-// start is where feature id started: the prior that parts of a run share.
-func (s *State) start(id int) kernels.Weight {
-	if id < len(s.base) {
-		return s.base[id]
-	}
-	return s.fresh(id)
-}
-
-// target is the prior that forgetting takes feature id back to.
-func (s *State) target(id int) kernels.Weight {
-	if id < len(s.rest) {
-		return s.rest[id]
-	}
-	return s.fresh(id)
-}
-
-// fresh is the prior of a feature that was not named.
-func (s *State) fresh(id int) kernels.Weight {
-	if id == 0 && !s.cfg.NoIntercept {
-		return kernels.Weight{Mean: s.cfg.Prior.Mean, Variance: s.cfg.Prior.InterceptVariance}
-	}
-	return kernels.Weight{Mean: s.cfg.Prior.Mean, Variance: s.cfg.Prior.Variance}
-}
-
-// Grow gives features that the dictionary has learnt their prior.
-func (s *State) Grow() {
-	n := s.Dict.Len()
-	if len(s.bank[0].w) >= n {
-		return
-	}
-	p := kernels.Weight{Mean: s.cfg.Prior.Mean, Variance: s.cfg.Prior.Variance}
-	for k := range s.bank {
-		for b := &s.bank[k]; len(b.w) < n; {
-			b.w = append(b.w, p)
-		}
-	}
-	if s.drifts {
-		s.born(n)
-	}
-}
-
-// forward is the belief of feature id at time t, and the variance drift added.
-func (s *State) forward(b *filter, id int, t float64) (w kernels.Weight, added float64) {
-	w = b.w[id]
-	dt := t - s.touched[id]
-	if !(dt > 0) || w.Variance == 0 { // a known weight stays known
-		return w, 0
-	}
-	if s.cfg.Forgets() {
-		p := s.settle(w, s.target(id), dt)
-		return p, p.Variance - w.Variance
-	}
-	q := b.q
-	if s.cfg.NoiseBy != nil {
-		q = s.cfg.NoiseBy[string(s.Dict.Name(uint32(id)))]
-	}
-	added = q * dt
-	w.Variance = min(w.Variance+added, math.MaxFloat64)
-	return w, added
-}
-
-// settle is the belief w after dt of forgetting towards its prior p.
-func (s *State) settle(w, p kernels.Weight, dt float64) kernels.Weight {
-	if w.Variance == 0 || p.Variance == 0 {
-		return w
-	}
-	l := math.Pow(s.cfg.Forgetting, dt)
-	lam := l/w.Variance + (1-l)/p.Variance
-	return kernels.Weight{Mean: p.Mean + l*(w.Mean-p.Mean)/(w.Variance*lam), Variance: 1 / lam}
-}
-
-func (s *State) advance(id int, t float64) {
-	for k := range s.bank {
-		b := &s.bank[k]
-		w, added := s.forward(b, id, t)
-		if b.learning != nil {
-			b.known += s.gained(b, id, w)
-		}
-		b.w[id] = w
-		b.drifted[id] += added
-	}
-	if !(s.touched[id] >= t) { // also NaN
-		s.touched[id] = t
-	}
-}
-
-// gained is how much more the data determine feature id when its belief becomes w.
-func (s *State) gained(b *filter, id int, w kernels.Weight) int64 {
-	v0 := s.target(id).Variance
-	return lik.Determined(w.Variance, v0) - lik.Determined(b.w[id].Variance, v0)
-}
-
-// tick moves the clock to row i of b and returns its time.
-func (s *State) tick(b *kernels.Batch, i int) float64 {
-	if s.cfg.HasTime {
-		t := b.Time[i]
-		if t < s.clock {
-			s.late++ // no drift for a row that comes late
-			return s.clock
-		}
-		s.started(t)
-		return t
-	}
-	t := s.clock + 1
-	if math.IsNaN(t) {
-		t = 0
-	}
-	s.started(t)
-	return t
-}
-
-// started sets the clock; with the first row the named weights start to drift.
-func (s *State) started(t float64) {
-	if math.IsNaN(s.clock) {
-		s.begun = t
-		for id := range s.base {
-			s.touched[id] = t
-		}
-		if !s.cfg.NoIntercept {
-			s.touched[0] = t
-		}
-	}
-	s.clock = t
-}
-
-// Skip counts rows that were left out.
-func (s *State) Skip(n int64) { s.skipped += n }
-
-// Update absorbs the rows of b in order; feature numbers are those of s.Dict.
-// With skip, bad rows are counted and left out, else the first one ends the
-// update with an error that Is kernels.ErrRow; the rows before it stay absorbed.
-//
-// Cost: O(non-zeros), no allocation. The result depends on the order of the
-// rows unless no two rows share a weight.
-//
-// Source: Zoeter (2007), section 2.
-func (s *State) Update(b *kernels.Batch, skip bool) error {
-	s.Grow()
-	l := s.cfg.Lik
+// Linear implements stream.Form.
+func (f *factors) Linear(k int, b *kernels.Batch, _ float64, at func(int) float64, mean, variance []float64) error {
+	ws := *f.weights(k)
 	for i := range b.Len() {
-		o := b.Obs(i)
-		err := l.Check(o)
-		if err == nil {
-			fs, xs := b.Entries(i)
-			if s.drifts {
-				t := s.tick(b, i)
-				for _, f := range fs {
-					s.advance(int(f), t)
-				}
-			} else if s.cfg.HasTime {
-				s.tickOnly(b.Time[i])
-			}
-			err = s.row(o, fs, xs, b.Shift(i))
-		}
-		if err != nil {
-			if skip {
-				s.skipped++
-				continue
-			}
-			return kernels.RowError(err)
-		}
-	}
-	return nil
-}
-
-// row absorbs one row, whose weights have drifted up to it: all filters or none.
-func (s *State) row(o lik.Obs, fs []uint32, xs []float64, shift float64) error {
-	xs = xs[:len(fs)]
-	for k := range s.bank {
-		b := &s.bank[k]
-		w := b.w
-		m, v := shift, 0.0
-		for k, f := range fs {
-			x, wf := xs[k], &w[f]
-			m += x * wf.Mean
-			v += x * x * wf.Variance
-		}
-		if !(math.Abs(m) <= math.MaxFloat64) || !(v <= math.MaxFloat64) {
-			return fmt.Errorf("the linear predictor overflows (mean %v, variance %v); scale the features down", m, v)
-		}
-		if b.learning != nil {
-			b.learning.Begin(o, m, v)
-		}
-		t := b.lik.Moments(o, m, v)
-		if b.learning != nil {
-			t.LogZ = b.learning.LogZ(o, m, v, b.known)
-		}
-		if !finite(t.LogZ) || !finite(t.Alpha) || !(t.Ratio > 0) || !(t.Ratio <= math.MaxFloat64) {
-			return fmt.Errorf("y = %v with weight %v is impossible under a linear predictor of mean %v, variance %v: log Z = %v", o.Y, o.Weight, m, v, t.LogZ)
-		}
-		b.tilt, b.m, b.v = t, m, v
-	}
-	s.n++
-	for k := range s.bank {
-		b := &s.bank[k]
-		b.logZ += b.tilt.LogZ
-		before := b.known
-		if b.learning != nil {
-			b.known -= s.among(b, fs)
-		}
-		if b.v > 0 {
-			b.share(fs, xs)
-		}
-		if b.learning != nil {
-			b.known += s.among(b, fs)
-			s.rescale(b, b.learning.Learn(o, b.m, b.v, before, b.known))
-		}
-	}
-	return nil
-}
-
-// among is how many of the weights fs the data determine, in units of lik.Determined.
-func (s *State) among(b *filter, fs []uint32) (known int64) {
-	for _, f := range fs {
-		known += lik.Determined(b.w[f].Variance, s.target(int(f)).Variance)
-	}
-	return known
-}
-
-// share gives the weights of a row their parts of its tilted moments.
-func (b *filter) share(fs []uint32, xs []float64) {
-	w, alpha, ratio := b.w, b.tilt.Alpha, b.tilt.Ratio
-	inv := 1 / b.v
-	for k, f := range fs {
-		x, wf := xs[k], &w[f]
-		xv := x * wf.Variance
-		a := x * xv * inv
-		rest := 1 - a
-		if rest < 0 || len(fs) == 1 {
-			rest = 0
-		}
-		if len(fs) == 1 {
-			a = 1
-		}
-		wf.Mean += xv * alpha
-		wf.Variance *= rest + a*ratio
-	}
-}
-
-func finite(x float64) bool { return math.Abs(x) <= math.MaxFloat64 }
-
-// tickOnly keeps the clock for the fit's time when nothing drifts.
-func (s *State) tickOnly(t float64) {
-	if t < s.clock {
-		s.late++
-		return
-	}
-	s.clock = t
-}
-
-// Linear gives mean and variance of the linear predictor of each row of b as
-// the state stands, drift up to the row's time included, for a prediction before
-// the row is learnt. Nothing is changed.
-func (s *State) Linear(b *kernels.Batch, mean, variance []float64) {
-	s.Grow()
-	best := s.best()
-	for i := range b.Len() {
-		t := s.clock
-		if s.cfg.HasTime && len(b.Time) > 0 {
-			t = b.Time[i]
-		} else if !s.cfg.HasTime {
-			t++
-		}
+		t := at(i)
 		m, v := b.Shift(i), 0.0
 		fs, xs := b.Entries(i)
-		for k, f := range fs {
-			x, w := xs[k], best.w[f]
-			if s.drifts {
-				w, _ = s.forward(best, int(f), t)
+		for e, id := range fs {
+			x, w := xs[e], ws[id]
+			if f.plan.Drifts {
+				w, _ = f.forward(k, int(id), t)
 			}
 			m += x * w.Mean
 			v += x * x * w.Variance
 		}
 		mean[i], variance[i] = m, v
 	}
+	return nil
 }
 
-// Clone returns an independent copy.
-func (s *State) Clone() *State {
-	c := *s
-	c.Dict = s.Dict.Clone()
-	c.touched = append([]float64(nil), s.touched...)
-	c.bank = append(c.one[:0], s.bank...)
-	for k := range c.bank {
-		b := &c.bank[k]
-		b.w, b.drifted = append([]kernels.Weight(nil), b.w...), append([]float64(nil), b.drifted...)
-		if b.learning != nil {
-			b.learning = b.learning.Clone()
-			b.lik = b.learning
+// Beliefs implements stream.Form.
+func (f *factors) Beliefs(k int, now float64, dst []kernels.Weight) []kernels.Weight {
+	n := len(dst)
+	dst = append(dst, *f.weights(k)...)
+	if f.plan.Drifts {
+		for id := range dst[n:] {
+			dst[n+id], _ = f.forward(k, id, now)
 		}
 	}
-	return &c // base and rest are never changed
+	return dst
 }
 
-// Size is the memory held, in bytes.
-func (s *State) Size() int64 {
-	n := s.Dict.Size() + 16*int64(cap(s.base)+cap(s.rest)) + 8*int64(cap(s.touched)) + 200
-	for k := range s.bank {
-		n += 100 + 16*int64(cap(s.bank[k].w)) + 8*int64(cap(s.bank[k].drifted))
+// Covariance implements stream.Form: it is diagonal.
+func (f *factors) Covariance(int, []uint32) (kernels.Covariance, error) {
+	return kernels.Covariance{}, nil
+}
+
+// Clone implements stream.Form.
+func (f *factors) Clone(d *kernels.Dict) (stream.Form, *stream.State) {
+	s := &small{factors: *f}
+	c := &s.factors
+	c.w = append(s.w[:0], f.w...)
+	if f.rest != nil {
+		r := *f.rest
+		r.dict = d
+		r.touched, r.known = slices.Clone(r.touched), slices.Clone(r.known)
+		r.more, r.drifted = slices.Clone(r.more), slices.Clone(r.drifted)
+		for k := range r.more {
+			r.more[k] = slices.Clone(r.more[k])
+		}
+		for k := range r.drifted {
+			r.drifted[k] = slices.Clone(r.drifted[k])
+		}
+		c.rest = &r
+	}
+	return c, &s.state
+}
+
+// Size implements stream.Form.
+func (f *factors) Size() int64 {
+	n := int64(288)
+	if cap(f.w) > few {
+		n += 16 * int64(cap(f.w))
+	}
+	if r := f.rest; r != nil {
+		n += 128 + 8*int64(cap(r.touched)+cap(r.known))
+		for _, w := range r.more {
+			n += 24 + 16*int64(cap(w))
+		}
+		for _, d := range r.drifted {
+			n += 24 + 8*int64(cap(d))
+		}
 	}
 	return n
 }
 
-// Merge absorbs a state of the same Config that saw other rows: the product of
-// the posteriors with the shared prior counted once, Λ = Λa + Λb - Λ0. It is
-// exact where no two rows of different states share a non-Gaussian weight;
-// else it is the usual embarrassingly parallel approximation. With drift both
-// are brought to the later time first (rows without time count on: src comes
-// after s), and the prior counts with the larger of the two drifts.
-//
-// The log evidence gains log ∫ q_a q_b / p0, the overlap that the two parts lack:
-// exact where the product is, but far off when factorised beliefs of correlated
-// features settled apart, which Summary reports.
-// src is not changed. Errors: src's features exceed the dictionary's limit.
-func (s *State) Merge(src *State) error {
-	s.Grow()
-	before := len(s.bank[0].w)
-	ids, err := s.Dict.Merge(&src.Dict)
-	if err != nil {
-		return err
-	}
-	ids = ids[:len(src.bank[0].w)] // a name may be there without a row yet
-	s.Grow()
-	// Rows without time count on: src comes after s, and s drifts through its rows.
-	clock, begun := s.clock, s.begun
-	switch {
-	case math.IsNaN(clock):
-		clock, begun = src.clock, src.begun
-	case math.IsNaN(src.clock):
-	case s.cfg.HasTime:
-		clock, begun = max(clock, src.clock), min(begun, src.begun)
-	case s.drifts:
-		clock += src.clock - src.begun
-		if f := s.cfg.Start; f == nil || f.N == 0 { // a fresh run begins at its first row
-			clock++
-		}
-	}
-	if s.drifts {
-		for j := range before {
-			s.advance(j, clock)
-		}
-	}
-	at := src.clock
-	if s.cfg.HasTime {
-		at = clock
-	}
-	for k := range s.bank {
-		b, o := &s.bank[k], &src.bank[k]
-		scale := [3]float64{1, 1, 1} // λ of b, of o and of where they started
-		parts, distance := int64(0), 0.0
-		if b.learning != nil {
-			from := int64(0)
-			for id := range s.base {
-				from += lik.Determined(s.base[id].Variance, s.target(id).Variance)
-			}
-			parts = b.known + o.known - from
-			scale = b.learning.Merge(o.learning, [3]int64{b.known, o.known, from})
-			s.rescale(b, scale[0])
-		}
-		for j := range o.w {
-			id := int(ids[j])
-			q, added := o.w[j], 0.0
-			if s.drifts {
-				q, added = src.forward(o, j, at)
-				added += o.drifted[j]
-			}
-			if scale[1] != 1 {
-				q = rescaled(q, s.target(id), scale[1])
-			}
-			if id >= before {
-				b.w[id] = q
-				if s.drifts {
-					b.drifted[id] = added
-				}
-				continue
-			}
-			apart, err := s.multiply(b, id, q, added, clock-begun, scale[2])
-			if err != nil {
-				return err
-			}
-			distance += apart
-		}
-		b.conflict = max(b.conflict, o.conflict)
-		if b.learning != nil {
-			b.known = s.determined(b)
-			s.rescale(b, b.learning.Disagree(distance, parts, b.known))
-		}
-	}
-	if s.drifts {
-		for _, id := range ids {
-			s.touched[id] = clock
-		}
-	}
-	s.clock, s.begun = clock, begun
-	from := int64(0)
-	logZ0 := 0.0
-	skipped := int64(0)
-	if f := s.cfg.Start; f != nil { // the counts both continued from
-		from, logZ0, skipped = f.N, f.LogEvidence, f.Skipped
-	}
-	s.n += src.n - from
-	s.skipped += src.skipped - skipped
-	for k := range s.bank {
-		s.bank[k].logZ += src.bank[k].logZ - logZ0
-	}
-	s.late += src.late
-	s.merged += src.merged + 1
-	return nil
+// Reserve implements stream.Form.
+func (f *factors) Reserve(int64, string) (*memory.Grant, error) { return nil, nil }
+
+// Under implements stream.Form: no step is long.
+func (f *factors) Under(*stop.Stop) {}
+
+// Status implements stream.Form.
+func (f *factors) Status(int) string { return "" }
+
+// product is that of f and o.
+type product struct {
+	f, o *factors
+	*stream.Merging
 }
 
-// multiply takes in the belief q of feature id from another state, to which drift
-// added that much variance; the prior both share lies passed before, and came to the
-// common dispersion by scale. It returns the squared distance of the two beliefs.
-func (s *State) multiply(b *filter, id int, q kernels.Weight, added, passed, scale float64) (apart float64, err error) {
-	p := s.start(id)
+// Merge implements stream.Form.
+func (f *factors) Merge(o stream.Form, g *stream.Merging) (stream.Product, error) {
+	p := &product{f, o.(*factors), g}
+	g.IDs = g.IDs[:len(p.o.w)] // a name may be there without a row yet
+	if f.plan.Drifts {
+		for id := range g.Grown {
+			f.advance(id, g.Clock)
+		}
+	}
+	return p, nil
+}
+
+// Known implements stream.Product.
+func (p *product) Known(k int) (known [3]int64) {
+	known[0], known[1] = p.f.Known(k), p.o.Known(k)
+	for id, w := range p.f.base {
+		known[2] += lik.Determined(w.Variance, p.f.target(id).Variance)
+	}
+	return known
+}
+
+// Multiply implements stream.Product.
+func (p *product) Multiply(k int, scale [3]float64, logZ float64) (sum, apart, conflict float64, err error) {
+	f, o := p.f, p.o
+	if scale[0] != 1 {
+		f.Rescale(k, scale[0])
+	}
+	at := p.OtherNow
+	if f.plan.Model.HasTime {
+		at = p.Clock
+	}
+	own := *f.weights(k)
+	for j, q := range *o.weights(k) {
+		id, added := int(p.IDs[j]), 0.0
+		if f.plan.Drifts {
+			q, added = o.forward(k, j, at)
+			added += o.rest.drifted[k][j]
+		}
+		if scale[1] != 1 {
+			q = rescaled(q, f.target(id), scale[1])
+		}
+		if id >= p.Grown {
+			own[id] = q
+			if f.plan.Drifts {
+				f.rest.drifted[k][id] = added
+			}
+			continue
+		}
+		a := own[id]
+		if v := a.Variance + q.Variance; v > 0 {
+			conflict = max(conflict, math.Abs(a.Mean-q.Mean)/math.Sqrt(v))
+		}
+		s := p.shared(k, id, added, scale[2])
+		w, c, ok := kernels.Merge(a, q, s)
+		if !ok {
+			return 0, 0, 0, fmt.Errorf("feature %q has no proper product (variances %v and %v, prior %v)",
+				p.Own.Name(uint32(id)), a.Variance, q.Variance, s.Variance)
+		}
+		own[id] = w
+		logZ += c
+		if f.plan.Learns && s.Variance > 0 && w.Variance > 0 {
+			// log ∫ q_a q_b / p0 without its determinants, nor what it says of the prior
+			far := math.Log(w.Variance/a.Variance) + math.Log(s.Variance/q.Variance) - 2*c
+			t := f.target(id)
+			apart += far + (strain(a, t) + strain(q, t) - strain(s, t) - strain(w, t))
+		}
+	}
+	if f.plan.Learns {
+		f.count(k)
+	}
+	return logZ, apart, conflict, nil
+}
+
+// shared is where both parts started with feature id, to whose variance the other's
+// drift added that much, brought to the common time and dispersion.
+func (p *product) shared(k, id int, added, scale float64) kernels.Weight {
+	f := p.f
+	w := f.first(id)
 	if scale != 1 {
-		p = rescaled(p, s.target(id), scale)
+		w = rescaled(w, f.target(id), scale)
 	}
 	switch {
-	case !s.drifts || p.Variance == 0:
-	case s.cfg.Forgets():
-		p = s.settle(p, s.target(id), passed)
+	case !f.plan.Drifts || w.Variance == 0:
+	case f.plan.Model.Forgets():
+		w = f.forget(w, f.target(id), p.Clock-p.Begun)
 	default:
-		b.drifted[id] = max(b.drifted[id], added)
-		p.Variance += b.drifted[id]
+		d := &f.rest.drifted[k][id]
+		*d = max(*d, added)
+		w.Variance += *d
 	}
-	a := b.w[id]
-	if a.Variance+q.Variance > 0 {
-		b.conflict = max(b.conflict, math.Abs(a.Mean-q.Mean)/math.Sqrt(a.Variance+q.Variance))
+	return w
+}
+
+// Done implements stream.Product.
+func (p *product) Done() {
+	if p.f.plan.Drifts {
+		for _, id := range p.IDs {
+			p.f.rest.touched[id] = p.Clock
+		}
 	}
-	w, c, ok := kernels.Merge(a, q, p)
-	if !ok {
-		return 0, fmt.Errorf("merging partial states: feature %q has no proper product (variances %v and %v, prior %v)",
-			s.Dict.Name(uint32(id)), a.Variance, q.Variance, p.Variance)
-	}
-	b.w[id] = w
-	b.logZ += c
-	if b.learning != nil && p.Variance > 0 && w.Variance > 0 {
-		// log ∫ q_a q_b / p0 without its determinants, nor what it says of the prior
-		apart = math.Log(w.Variance/a.Variance) + math.Log(p.Variance/q.Variance) - 2*c
-		t := s.target(id)
-		apart += strain(a, t) + strain(q, t) - strain(p, t) - strain(w, t)
-	}
-	return apart, nil
 }
 
 // strain is the squared distance of w from its prior p, in prior variances.
@@ -652,62 +521,4 @@ func strain(w, p kernels.Weight) float64 {
 		return 0
 	}
 	return (w.Mean - p.Mean) * ((w.Mean - p.Mean) / p.Variance)
-}
-
-// Each visits the beliefs in their fixed order, drift applied up to the latest
-// row; the state is not changed. A name is valid during its visit only. Cost: O(p log p).
-func (s *State) Each(f func(name []byte, w kernels.Weight)) {
-	s.Grow()
-	b := s.best()
-	var name []byte
-	for _, id := range s.Dict.Order() {
-		w := b.w[id]
-		if s.drifts {
-			w, _ = s.forward(b, int(id), s.clock)
-		}
-		name = s.Dict.AppendName(name[:0], id)
-		f(name, w)
-	}
-}
-
-// Len is the number of features.
-func (s *State) Len() int { return s.Dict.Len() }
-
-// Summary is the fit without its beliefs.
-func (s *State) Summary() kernels.Fit {
-	c, b := s.cfg, s.best()
-	f := *c.NewFit("adf")
-	f.SetLikelihood(b.lik)
-	f.N, f.Skipped, f.LogEvidence = s.n, s.skipped, b.logZ
-	if c.HasTime {
-		f.Time = s.clock
-	}
-	if c.Options.AutoNoise {
-		f.Status = kernels.NoiseStatus(b.q, len(s.bank))
-	}
-	switch {
-	case b.conflict > MaxConflict:
-		f.Status = fmt.Sprintf("parts fitted apart (several threads or window parts, no ORDER BY) were merged and disagree by up to %.0f standard deviations: log_evidence is not reliable", b.conflict)
-	case s.merged > 0 && s.drifts:
-		f.Status = "parts fitted apart (several threads or window parts, no ORDER BY) were merged: with drift the answer is approximate"
-	}
-	if b.learning != nil {
-		if note := b.learning.Note(b.known); note != "" {
-			f.Status = note
-		}
-	}
-	if s.late > 0 {
-		f.Status = fmt.Sprintf("%d rows came before the time already reached: no drift was applied for them", s.late)
-	}
-	return f
-}
-
-// Fit returns the posterior. Cost: O(p log p).
-func (s *State) Fit() *kernels.Fit {
-	f := s.Summary()
-	f.Beliefs = make([]kernels.Belief, 0, s.Len())
-	s.Each(func(name []byte, w kernels.Weight) {
-		f.Beliefs = append(f.Beliefs, kernels.Belief{Feature: string(name), Weight: w})
-	})
-	return &f
 }

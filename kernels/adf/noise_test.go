@@ -1,6 +1,7 @@
 package adf
 
 import (
+	"context"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/stream"
 )
 
 // walking makes rows whose weights walk at random with variance q a unit of time.
@@ -51,7 +53,7 @@ func TestAutoNoise(t *testing.T) {
 	}{{"gaussian", 4000, 1e-3, false}, {"gaussian", 4000, 2e-4, true}, {"bernoulli", 6000, 1e-2, false}, {"gaussian", 4000, 0, false}, {"bernoulli", 4000, 0, true}} {
 		m := kernels.Model{Lik: like(t, c.family, "", 1), Prior: kernels.DefaultPrior, HasTime: c.timed}
 		rows := walking(rand.New(rand.NewPCG(1, 9)), c.n, c.q, c.family)
-		score := func(noise float64, auto bool) (float64, *State) {
+		score := func(noise float64, auto bool) (float64, *stream.State) {
 			k := m
 			k.Noise, k.Options.AutoNoise = noise, auto
 			s := state(t, &k)
@@ -59,8 +61,9 @@ func TestAutoNoise(t *testing.T) {
 			return s.Summary().LogEvidence, s
 		}
 		best, s := score(0, true)
-		q := s.best().q
-		status := s.Fit().Status
+		rates, _ := s.Rates()
+		q := rates[s.Best()]
+		status := fit(t, s).Status
 		if !strings.Contains(status, "process_noise") {
 			t.Errorf("status %q", status)
 		}
@@ -81,7 +84,7 @@ func TestAutoNoise(t *testing.T) {
 		if alone != best {
 			t.Errorf("score %v, alone %v", best, alone)
 		}
-		fa, fs := a.Fit(), s.Fit()
+		fa, fs := fit(t, a), fit(t, s)
 		for i, b := range fa.Beliefs {
 			if b != fs.Beliefs[i] {
 				t.Errorf("%v, alone %v", fs.Beliefs[i], b)
@@ -106,27 +109,28 @@ func TestAutoNoiseStates(t *testing.T) {
 	rest := state(t, &m)
 	feed(t, rest, rows[300:])
 	merged := part.Clone()
-	if err := merged.Merge(rest); err != nil {
+	if err := merged.Merge(context.Background(), rest); err != nil {
 		t.Fatal(err)
 	}
-	for k := range merged.bank {
+	rates, together := merged.Rates()
+	for k := range rates {
 		single := m
 		single.Options.AutoNoise, single.Noise = false, m.NoiseGrid()[k]
 		a, b := state(t, &single), state(t, &single)
 		feed(t, a, rows[:300])
 		feed(t, b, rows[300:])
-		if err := a.Merge(b); err != nil {
+		if err := a.Merge(context.Background(), b); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := merged.bank[k].logZ, a.bank[0].logZ; got != want {
+		if got, want := together[k], a.Summary().LogEvidence; got != want {
 			t.Errorf("rate %g: merged %v, alone %v", single.Noise, got, want)
 		}
 	}
 	next := m
-	next.Start = part.Fit()
+	next.Start = fit(t, part)
 	s := state(t, &next)
 	feed(t, s, rows[300:])
-	if f := s.Fit(); f.N != 600 || kernels.CheckWeight(f.Beliefs[0].Weight) != nil || math.Abs(f.LogEvidence-whole.Summary().LogEvidence) > 5 {
+	if f := fit(t, s); f.N != 600 || kernels.CheckWeight(f.Beliefs[0].Weight) != nil || math.Abs(f.LogEvidence-whole.Summary().LogEvidence) > 5 {
 		t.Errorf("continued: %d rows, log evidence %v, want about %v", f.N, f.LogEvidence, whole.Summary().LogEvidence)
 	}
 	bad := m
@@ -157,16 +161,16 @@ func TestNoWindUp(t *testing.T) {
 				arm = 1
 			}
 			for j := range 2 {
-				id, _ := s.Dict.AddInt(2*arm + j + 1)
+				id, _ := s.Features().AddInt(2*arm + j + 1)
 				b.Add(id, rnd.NormFloat64())
 			}
 			b.EndRow()
 			b.Y = append(b.Y, float64(rnd.IntN(2)))
 		}
-		if err := s.Update(&b, false); err != nil {
+		if err := s.Update(context.Background(), &b, false); err != nil {
 			t.Fatal(err)
 		}
-		for _, q := range s.Fit().Beliefs {
+		for _, q := range fit(t, s).Beliefs {
 			if !(q.Variance > 0 && q.Variance <= 1+1e-12) || math.Abs(q.Mean) > 10 {
 				t.Fatalf("row %d: %v", i, q)
 			}

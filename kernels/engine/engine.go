@@ -15,13 +15,13 @@ import (
 	"strings"
 
 	"github.com/bglm/bglm/kernels"
-	"github.com/bglm/bglm/kernels/adf"
 	"github.com/bglm/bglm/kernels/ep"
 	"github.com/bglm/bglm/kernels/gp"
 	"github.com/bglm/bglm/kernels/internal/near"
 	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/stop"
+	"github.com/bglm/bglm/kernels/stream"
 )
 
 // Fitter is a fit that takes rows. It is used by one goroutine at a time.
@@ -193,35 +193,26 @@ func nameSlots(m *kernels.Model) error {
 	return nil
 }
 
-// streaming gives a filter's state the shape of a Fitter.
-type streaming[S state[S]] struct{ state S }
+// streaming is a filter's state as a Fitter.
+type streaming struct{ state *stream.State }
 
-type state[S any] interface {
-	Features() *kernels.Dict
-	Update(ctx context.Context, b *kernels.Batch, skip bool) error
-	Skip(n int64)
-	Merge(ctx context.Context, src S) error
-	Clone() S
-	Size() int64
-	Fit(ctx context.Context) (*kernels.Fit, error)
-}
-
-func (s streaming[S]) Features() *kernels.Dict { return s.state.Features() }
-func (s streaming[S]) Update(ctx context.Context, b *kernels.Batch, skip bool) error {
+func (s streaming) filter() *stream.State   { return s.state }
+func (s streaming) Features() *kernels.Dict { return s.state.Features() }
+func (s streaming) Update(ctx context.Context, b *kernels.Batch, skip bool) error {
 	return s.state.Update(ctx, b, skip)
 }
-func (s streaming[S]) Skip(n int64)  { s.state.Skip(n) }
-func (s streaming[S]) Clone() Fitter { return streaming[S]{s.state.Clone()} }
-func (s streaming[S]) Size() int64   { return s.state.Size() }
-func (s streaming[S]) Fit(ctx context.Context) (*Result, error) {
+func (s streaming) Skip(n int64)  { s.state.Skip(n) }
+func (s streaming) Clone() Fitter { return streaming{s.state.Clone()} }
+func (s streaming) Size() int64   { return s.state.Size() }
+func (s streaming) Fit(ctx context.Context) (*Result, error) {
 	return checked(s.state.Fit(ctx))
 }
-func (s streaming[S]) Merge(ctx context.Context, src Fitter) error {
-	o, ok := src.(streaming[S])
+func (s streaming) Merge(ctx context.Context, src Fitter) error {
+	o, ok := src.(interface{ filter() *stream.State })
 	if !ok {
 		return errMixed
 	}
-	return s.state.Merge(ctx, o.state)
+	return s.state.Merge(ctx, o.filter())
 }
 
 var errMixed = fmt.Errorf("internal error: merging fits of different methods")
@@ -381,28 +372,23 @@ type Factorised interface {
 	Each(visit func(name []byte, w kernels.Weight))
 }
 
-// factorised is adf as a Fitter.
-type factorised struct{ *adf.State }
+// factorised is a filter of diagonal beliefs as a Fitter.
+type factorised struct{ streaming }
 
-func (s factorised) Features() *kernels.Dict { return &s.Dict }
-func (s factorised) Clone() Fitter           { return factorised{s.State.Clone()} }
-func (s factorised) Fit(context.Context) (*Result, error) {
-	return &Result{Fit: s.State.Fit()}, nil
+func (s factorised) Clone() Fitter        { return factorised{streaming{s.state.Clone()}} }
+func (s factorised) Summary() kernels.Fit { return s.state.Summary() }
+func (s factorised) Each(visit func(name []byte, w kernels.Weight)) {
+	if err := s.state.Each(visit); err != nil {
+		panic(err) // diagonal beliefs grow without one
+	}
 }
-func (s factorised) Update(_ context.Context, b *kernels.Batch, skip bool) error {
-	if n := s.State.Size(); n > growsFrom { // tables and vectors grow by copies
-		if err := memory.Room(n, fmt.Sprintf("more than %d weights", s.Dict.Len())); err != nil {
+func (s factorised) Update(ctx context.Context, b *kernels.Batch, skip bool) error {
+	if n := s.Size(); n > growsFrom { // tables and vectors grow by copies
+		if err := memory.Room(n, fmt.Sprintf("more than %d weights", s.state.Len())); err != nil {
 			return err
 		}
 	}
-	return s.State.Update(b, skip)
-}
-func (s factorised) Merge(_ context.Context, src Fitter) error {
-	o, ok := src.(factorised)
-	if !ok {
-		return errMixed
-	}
-	return s.State.Merge(o.State)
+	return s.state.Update(ctx, b, skip)
 }
 
 // smoother keeps the rows for the paths of their weights.

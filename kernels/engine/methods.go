@@ -60,7 +60,7 @@ func newADF(m *kernels.Model) (Fitter, error) {
 	}
 	if form == "" || form == "diagonal" {
 		s, err := adf.New(m)
-		return factorised{s}, err
+		return factorised{streaming{s}}, err
 	}
 	joint := *m
 	joint.Options.Covariance = form
@@ -77,7 +77,7 @@ func filtering(rule filter.Rule) func(*kernels.Model) (Fitter, error) {
 			m = &going
 		}
 		s, err := filter.New(m, rule)
-		return streaming[*filter.State]{s}, err
+		return streaming{s}, err
 	}
 }
 

@@ -78,10 +78,10 @@ func BenchmarkSweep(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				name(&s.Dict, p)
+				name(s.Features(), p)
 				s.Grow()
 				start := time.Now()
-				if err := s.Update(batch, false); err != nil {
+				if err := s.Update(b.Context(), batch, false); err != nil {
 					b.Fatal(err)
 				}
 				pass = min(pass, time.Since(start).Seconds())

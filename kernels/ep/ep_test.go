@@ -99,10 +99,14 @@ func filter(t testing.TB, m *kernels.Model, rows []row) *kernels.Fit {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Update(batchOf(t, &s.Dict, m, rows), false); err != nil {
+	if err := s.Update(t.Context(), batchOf(t, s.Features(), m, rows), false); err != nil {
 		t.Fatal(err)
 	}
-	return s.Fit()
+	f, err := s.Fit(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
 }
 
 func close(t testing.TB, what string, got, want, rel float64) {

@@ -48,7 +48,7 @@ func BenchmarkUpdate(b *testing.B) {
 			}
 			s := state(b, m, c.rule)
 			for i := range c.p {
-				s.Dict.AddInt(i + 1)
+				s.Features().AddInt(i + 1)
 			}
 			rnd := rand.New(rand.NewPCG(5, 6))
 			rows := make([]kernels.Batch, 256)

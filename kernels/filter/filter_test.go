@@ -16,6 +16,7 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/kerneltest"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/stream"
 )
 
 func like(t testing.TB, family, link string) lik.Likelihood {
@@ -27,7 +28,7 @@ func like(t testing.TB, family, link string) lik.Likelihood {
 	return l
 }
 
-func state(t testing.TB, m *kernels.Model, r Rule) *State {
+func state(t testing.TB, m *kernels.Model, r Rule) *stream.State {
 	t.Helper()
 	s, err := New(m, r)
 	if err != nil {
@@ -42,16 +43,16 @@ type row struct {
 	y, w, t, tr float64
 }
 
-func batch(t testing.TB, s *State, rows []row) *kernels.Batch {
+func batch(t testing.TB, s *stream.State, rows []row) *kernels.Batch {
 	t.Helper()
 	var b kernels.Batch
 	b.Reset()
 	for _, r := range rows {
-		if !s.cfg.NoIntercept {
+		if !s.Model().NoIntercept {
 			b.Add(0, 1)
 		}
 		for _, name := range names(r.x) {
-			id, err := s.Dict.Add(name)
+			id, err := s.Features().Add(name)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -63,14 +64,14 @@ func batch(t testing.TB, s *State, rows []row) *kernels.Batch {
 	return &b
 }
 
-func feed(t testing.TB, s *State, rows []row) {
+func feed(t testing.TB, s *stream.State, rows []row) {
 	t.Helper()
 	if err := s.Update(context.Background(), batch(t, s, rows), false); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func fit(t testing.TB, s *State) *kernels.Fit {
+func fit(t testing.TB, s *stream.State) *kernels.Fit {
 	t.Helper()
 	f, err := s.Fit(context.Background())
 	if err != nil {
@@ -230,7 +231,7 @@ type brute struct {
 	clock      float64
 	born       map[string]bool
 	prior      func(string) kernels.Weight
-	up         update
+	up         stream.Update
 	noise      float64
 	forgetting float64
 	logZ       float64
@@ -239,7 +240,7 @@ type brute struct {
 
 func newBrute(t testing.TB, m *kernels.Model, r Rule) *brute {
 	t.Helper()
-	up, err := r.bind(m)
+	up, err := r.Bind(m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -340,7 +341,7 @@ func (b *brute) row(t testing.TB, r row, tm float64) {
 	for k, xv := range x {
 		v += xv * c[k]
 	}
-	tl, _ := b.up.tilt(lik.Obs{Y: r.y, Weight: r.w, Trials: r.tr}, m, v)
+	tl, _ := b.up.Tilt(lik.Obs{Y: r.y, Weight: r.w, Trials: r.tr}, m, v)
 	b.logZ += tl.LogZ
 	for _, a := range b.names {
 		b.mean[a] += c[a] * tl.Alpha
@@ -444,7 +445,7 @@ func TestErrors(t *testing.T) {
 	}
 	s := state(t, &kernels.Model{NoIntercept: true, Lik: like(t, "", ""), Prior: kernels.DefaultPrior}, ADF{})
 	for i := range MaxFull + 1 {
-		s.Dict.AddInt(i + 1)
+		s.Features().AddInt(i + 1)
 	}
 	var b kernels.Batch
 	b.Reset()
@@ -454,7 +455,7 @@ func TestErrors(t *testing.T) {
 	}
 	s = state(t, &kernels.Model{NoIntercept: true, Lik: like(t, "", ""), Prior: kernels.DefaultPrior, Options: kernels.Options{Covariance: "lowrank", Rank: 9000}}, ADF{})
 	for i := range MaxFull + 3000 {
-		s.Dict.AddInt(i + 1)
+		s.Features().AddInt(i + 1)
 	}
 	err = s.Update(context.Background(), &b, true)
 	if err == nil || !strings.Contains(err.Error(), "covariance = 'lowrank': found 23000 weights of rank 9000") {

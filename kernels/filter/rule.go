@@ -6,32 +6,19 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/stream"
 )
 
-// Rule says what one row does to the belief N(m, v) of its linear predictor:
-// the mean becomes m + vα, the variance v(1 - vβ). The rules are ADF, Laplace,
-// Variational and EKF.
-type Rule interface {
-	// Name is the method's name in the fit.
-	Name() string
-	// bind returns the rule for the model's likelihood and options.
-	bind(m *kernels.Model) (update, error)
-}
+// Rule says what one row does to the belief of its linear predictor: ADF, Laplace,
+// Variational or EKF.
+type Rule = stream.Rule
 
-// update is a bound rule. The weight of o is above 0. cut says that the step was
-// held back (see maxStep).
-type update interface {
-	tilt(o lik.Obs, m, v float64) (t lik.Tilted, cut bool)
-}
-
-// maxStep is the largest move of a linear predictor in one linearised step under
-// the links log and cloglog: the tangent of an exponential knows nothing of what
-// lies a factor e^5 away, and a free step would overflow.
-const maxStep = 5
+// ADF is assumed density filtering, on the full covariance.
+type ADF = stream.ADF
 
 func stepLimit(link string) float64 {
 	if link == "log" || link == "cloglog" {
-		return maxStep
+		return stream.MaxStep
 	}
 	return math.Inf(1)
 }
@@ -49,19 +36,6 @@ func linearised(score, h, v, limit float64) (t lik.Tilted, cut bool) {
 	return t, cut
 }
 
-// ADF is assumed density filtering with the exact moments of every family: the
-// one-step unscented Kalman filter of Zoeter (2007), section 2, on the full
-// covariance. Its log evidence is the sum of the log predictive densities.
-type ADF struct{}
-
-func (ADF) Name() string { return "adf" }
-
-func (ADF) bind(m *kernels.Model) (update, error) { return exact{m.Lik}, nil }
-
-type exact struct{ lik.Likelihood }
-
-func (e exact) tilt(o lik.Obs, m, v float64) (lik.Tilted, bool) { return e.Moments(o, m, v), false }
-
 // Laplace is the rule of Spiegelhalter and Lauritzen: one Newton step from the
 // prior mean. With l(s) the log-likelihood, g = l'(m) and h = -l”(m),
 //
@@ -77,7 +51,7 @@ type Laplace struct{}
 
 func (Laplace) Name() string { return "sequential_laplace" }
 
-func (Laplace) bind(m *kernels.Model) (update, error) {
+func (Laplace) Bind(m *kernels.Model) (stream.Update, error) {
 	return newton{m.Lik, stepLimit(m.Lik.Link())}, nil
 }
 
@@ -86,7 +60,7 @@ type newton struct {
 	limit float64
 }
 
-func (r newton) tilt(o lik.Obs, m, v float64) (lik.Tilted, bool) {
+func (r newton) Tilt(o lik.Obs, m, v float64) (lik.Tilted, bool) {
 	_, d1, d2 := r.LogLik(o, m)
 	t, cut := linearised(d1, math.Max(-d2, 0), v, r.limit)
 	t.LogZ = r.Moments(o, m, v).LogZ
@@ -108,7 +82,7 @@ type Variational struct{}
 
 func (Variational) Name() string { return "variational" }
 
-func (Variational) bind(m *kernels.Model) (update, error) {
+func (Variational) Bind(m *kernels.Model) (stream.Update, error) {
 	l := m.Lik
 	if l.Link() != "logit" {
 		return nil, fmt.Errorf("family = %q, link = %q: allowed for variational: bernoulli or binomial with link logit", l.Family(), l.Link())
@@ -130,7 +104,7 @@ func lambda(xi float64) float64 {
 	return math.Min(math.Tanh(0.5*xi)/(4*xi), 0.125)
 }
 
-func (r jaakkola) tilt(o lik.Obs, m, v float64) (t lik.Tilted, cut bool) {
+func (r jaakkola) Tilt(o lik.Obs, m, v float64) (t lik.Tilted, cut bool) {
 	n := kernels.Or(o.Trials, 1)
 	base, _, _ := r.LogLik(o, 0) // w log C(N, y) - N w log 2
 	kappa := o.Weight * (o.Y - 0.5*n)
@@ -183,7 +157,7 @@ type EKF struct{ SecondOrder bool }
 
 func (EKF) Name() string { return "ekf" }
 
-func (r EKF) bind(m *kernels.Model) (update, error) {
+func (r EKF) Bind(m *kernels.Model) (stream.Update, error) {
 	o := m.Options
 	k := &ekf{Likelihood: m.Lik, second: r.SecondOrder, r: o.MeasurementNoise, infer: o.AutoMeasurementNoise, floor: o.NoiseFloor,
 		maxIter: kernels.Or(o.MaxIter, 1), tol: kernels.Or(o.Tol, 1e-8), limit: stepLimit(m.Lik.Link()), family: m.Lik.Family(), link: m.Lik.Link()}
@@ -311,7 +285,7 @@ func (k *ekf) at(o lik.Obs, s, v float64) tangent {
 	return t
 }
 
-func (k *ekf) tilt(o lik.Obs, m, v float64) (t lik.Tilted, cut bool) {
+func (k *ekf) Tilt(o lik.Obs, m, v float64) (t lik.Tilted, cut bool) {
 	l := k.at(o, m, v)
 	den := 1 + l.h*v
 	if k.second {

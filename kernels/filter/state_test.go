@@ -16,6 +16,7 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/stop"
+	"github.com/bglm/bglm/kernels/stream"
 )
 
 func same(t testing.TB, what string, a, b *kernels.Fit, tol float64) {
@@ -121,7 +122,7 @@ func TestMergeExact(t *testing.T) {
 		}
 		whole := state(t, m, ADF{})
 		feed(t, whole, rows)
-		parts := []*State{state(t, m, ADF{}), state(t, m, ADF{}), state(t, m, ADF{}), state(t, m, ADF{})}
+		parts := []*stream.State{state(t, m, ADF{}), state(t, m, ADF{}), state(t, m, ADF{}), state(t, m, ADF{})}
 		for _, r := range rows {
 			feed(t, parts[1+rnd.IntN(3)], []row{r}) // the first one stays empty
 		}
@@ -156,12 +157,12 @@ func TestMergeLaws(t *testing.T) {
 			m.Options.AutoNoise = true
 		}
 		rows := random(rnd, 60, "bernoulli")
-		part := func(k int) *State {
+		part := func(k int) *stream.State {
 			s := state(t, m, ADF{})
 			feed(t, s, rows[k*30:k*30+30])
 			return s
 		}
-		merge := func(a, b *State) *kernels.Fit {
+		merge := func(a, b *stream.State) *kernels.Fit {
 			c := a.Clone()
 			if err := c.Merge(context.Background(), b); err != nil {
 				rt.Fatal(err)
@@ -186,7 +187,7 @@ func TestMergeApart(t *testing.T) {
 		for i := range 40 {
 			r := row{x: map[string]float64{fmt.Sprintf("%c%d", 'a'+i%2, i%3): 1, fmt.Sprintf("%c", 'x'+i%2): 0.5}, y: float64(i / 3 % 2), w: 1, t: float64(i)}
 			feed(t, whole, []row{r})
-			feed(t, []*State{a, b}[i%2], []row{r})
+			feed(t, []*stream.State{a, b}[i%2], []row{r})
 		}
 		if err := a.Merge(context.Background(), b); err != nil {
 			t.Fatal(err)
@@ -289,7 +290,7 @@ func TestCurvatureWeights(t *testing.T) {
 func TestIteratedEKF(t *testing.T) {
 	for _, c := range []struct{ family, link string }{{"bernoulli", "logit"}, {"bernoulli", "probit"}, {"bernoulli", "cloglog"}, {"binomial", "logit"}, {"poisson", "log"}, {"negbinomial", "log"}, {"gamma", "log"}, {"gaussian", "identity"}} {
 		l := like(t, c.family, c.link)
-		up, err := EKF{}.bind(&kernels.Model{NoIntercept: true, Lik: l, Options: kernels.Options{MaxIter: 200, Tol: 1e-15}})
+		up, err := EKF{}.Bind(&kernels.Model{NoIntercept: true, Lik: l, Options: kernels.Options{MaxIter: 200, Tol: 1e-15}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -298,7 +299,7 @@ func TestIteratedEKF(t *testing.T) {
 			r := random(rnd, 1, c.family)[0]
 			o := lik.Obs{Y: r.y, Weight: 1, Trials: r.tr}
 			m, v := rapid.Float64Range(-8, 8).Draw(rt, "m"), math.Exp(rapid.Float64Range(-8, 4).Draw(rt, "log v"))
-			tl, _ := up.tilt(o, m, v)
+			tl, _ := up.Tilt(o, m, v)
 			_, d1, _ := l.LogLik(o, m+v*tl.Alpha)
 			// Both sides carry the rounding of s times the curvature of l.
 			tol := 1e-12 * (1 + math.Abs(tl.Alpha)*v) * (1 + 1/tl.Ratio)
@@ -307,13 +308,13 @@ func TestIteratedEKF(t *testing.T) {
 			}
 		})
 	}
-	up, _ := EKF{}.bind(&kernels.Model{NoIntercept: true, Lik: like(t, "", ""), Options: kernels.Options{MaxIter: 50}})
-	tl, _ := up.tilt(lik.Obs{Y: 1, Weight: 1}, 0, 8)
+	up, _ := EKF{}.Bind(&kernels.Model{NoIntercept: true, Lik: like(t, "", ""), Options: kernels.Options{MaxIter: 50}})
+	tl, _ := up.Tilt(lik.Obs{Y: 1, Weight: 1}, 0, 8)
 	if s := 8 * tl.Alpha; math.Abs(s-8/(1+math.Exp(s))) > 1e-12 {
 		t.Errorf("residual %g", s-8/(1+math.Exp(s)))
 	}
 	// Far out, where Newton's own steps would jump back and forth.
-	tl, _ = up.tilt(lik.Obs{Y: 1, Weight: 1}, -30, 100)
+	tl, _ = up.Tilt(lik.Obs{Y: 1, Weight: 1}, -30, 100)
 	if s := -30 + 100*tl.Alpha; math.Abs(s+30-100/(1+math.Exp(s))) > 1e-9 {
 		t.Errorf("s = %g", s)
 	}
@@ -362,13 +363,13 @@ func TestTangents(t *testing.T) {
 // The second-order filter in the textbook's terms.
 func TestSecondOrder(t *testing.T) {
 	l := like(t, "", "logit")
-	up, err := EKF{SecondOrder: true}.bind(&kernels.Model{NoIntercept: true, Lik: l})
+	up, err := EKF{SecondOrder: true}.Bind(&kernels.Model{NoIntercept: true, Lik: l})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range []float64{-3, 0.2, 2} {
 		for _, v := range []float64{0.1, 4, 50} {
-			tl, _ := up.tilt(lik.Obs{Y: 1, Weight: 1}, m, v)
+			tl, _ := up.Tilt(lik.Obs{Y: 1, Weight: 1}, m, v)
 			g := l.Response(m)
 			d, b, r := g*(1-g), g*(1-g)*(1-2*g), g*(1-g)
 			s := r + d*d*v + 0.5*b*b*v*v
@@ -388,20 +389,20 @@ func TestVariationalBound(t *testing.T) {
 		o      lik.Obs
 	}{{"bernoulli", lik.Obs{Y: 1, Weight: 1}}, {"bernoulli", lik.Obs{Y: 0, Weight: 2.5}}, {"binomial", lik.Obs{Y: 3, Trials: 7, Weight: 1}}} {
 		l := like(t, c.family, "logit")
-		up, err := Variational{}.bind(&kernels.Model{NoIntercept: true, Lik: l, Options: kernels.Options{MaxIter: 10000, Tol: 1e-14}})
+		up, err := Variational{}.Bind(&kernels.Model{NoIntercept: true, Lik: l, Options: kernels.Options{MaxIter: 10000, Tol: 1e-14}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, m := range []float64{-800, -5, 0, 2, 800} {
 			for _, v := range []float64{1e-6, 0.3, 8, 400} {
-				tl, _ := up.tilt(c.o, m, v)
+				tl, _ := up.Tilt(c.o, m, v)
 				exact := l.Moments(c.o, m, v).LogZ
 				if !(tl.LogZ <= exact+1e-9*(1+math.Abs(exact))) {
 					t.Errorf("%s N(%g, %g): bound %g above log Z %g", c.family, m, v, tl.LogZ, exact)
 				}
 				for _, n := range []int{1, 5} {
-					few, _ := Variational{}.bind(&kernels.Model{NoIntercept: true, Lik: l, Options: kernels.Options{MaxIter: n}})
-					if got, _ := few.tilt(c.o, m, v); got.LogZ > tl.LogZ+1e-9*(1+math.Abs(exact)) {
+					few, _ := Variational{}.Bind(&kernels.Model{NoIntercept: true, Lik: l, Options: kernels.Options{MaxIter: n}})
+					if got, _ := few.Tilt(c.o, m, v); got.LogZ > tl.LogZ+1e-9*(1+math.Abs(exact)) {
 						t.Errorf("%s N(%g, %g): %d steps give %g, the fixed point %g", c.family, m, v, n, got.LogZ, tl.LogZ)
 					}
 				}
@@ -447,7 +448,7 @@ func TestMillionUpdates(t *testing.T) {
 				c := rnd.NormFloat64()
 				y := 0.0
 				for j := range p {
-					id, _ := s.Dict.AddInt(j + 1)
+					id, _ := s.Features().AddInt(j + 1)
 					x[j] = (c + 1e-3*rnd.NormFloat64()) * math.Pow(10, float64(j)*1.2)
 					y += x[j] / math.Pow(10, float64(j)*1.2)
 					b.Add(id, x[j])
@@ -532,7 +533,7 @@ func TestNoWindUp(t *testing.T) {
 					arm = 1
 				}
 				for j := range 2 {
-					id, _ := s.Dict.AddInt(2*arm + j + 1)
+					id, _ := s.Features().AddInt(2*arm + j + 1)
 					b.Add(id, rnd.NormFloat64())
 				}
 				b.EndRow()
@@ -591,9 +592,9 @@ func FuzzUpdate(f *testing.F) {
 		b.Reset()
 		for _, x := range []float64{x1, x2, 1, x2 - x1} {
 			b.Add(0, 1)
-			id, _ := s.Dict.Add("a")
+			id, _ := s.Features().Add("a")
 			b.Add(id, x)
-			id, _ = s.Dict.Add("b")
+			id, _ = s.Features().Add("b")
 			b.Add(id, x1)
 			b.EndRow()
 			b.Y, b.Weight = append(b.Y, y), append(b.Weight, w)
@@ -639,7 +640,7 @@ func TestAutoNoise(t *testing.T) {
 			rows[i] = row{x: x, y: eta + rnd.NormFloat64()*0.9, w: 1}
 		}
 		m := kernels.Model{NoIntercept: true, Lik: like(t, "gaussian", ""), Prior: kernels.DefaultPrior, Options: kernels.Options{Covariance: c.cov, Rank: 4}}
-		run := func(q float64, auto bool) *State {
+		run := func(q float64, auto bool) *stream.State {
 			k := m
 			k.Noise, k.Options.AutoNoise = q, auto
 			s := state(t, &k, c.rule)
@@ -647,7 +648,8 @@ func TestAutoNoise(t *testing.T) {
 			return s
 		}
 		auto := run(0, true)
-		q, score := auto.best().q, auto.Summary().LogEvidence
+		rates, _ := auto.Rates()
+		q, score := rates[auto.Best()], auto.Summary().LogEvidence
 		same(t, "alone", fit(t, run(q, false)), fit(t, auto), 0)
 		if c.q == 0 {
 			if q*float64(n) > 0.01 {
@@ -675,14 +677,15 @@ func TestPrecisionDiagonal(t *testing.T) {
 	for rank := 1; rank < 6; rank++ {
 		s := state(t, &kernels.Model{NoIntercept: true, Lik: like(t, "gaussian", ""), Prior: kernels.DefaultPrior, Options: kernels.Options{Covariance: "lowrank", Rank: rank}}, ADF{})
 		feed(t, s, rows)
-		l := s.bank[0].cov.(*lowRank)
-		for k, id := range s.order {
-			near(t, fmt.Sprintf("rank %d", rank), l.s[k]+dense.Dot(l.row(k), l.row(k)), 1+want[string(s.Dict.Name(id))], 1e-12)
+		j := s.Beliefs().(*joint)
+		l := j.bank[0].cov.(*lowRank)
+		for k, id := range j.order {
+			near(t, fmt.Sprintf("rank %d", rank), l.s[k]+dense.Dot(l.row(k), l.row(k)), 1+want[string(s.Features().Name(id))], 1e-12)
 		}
 		// The fit's covariance inverts to the same.
 		inv := inverse(t, covOf(t, fit(t, s)))
-		for k, id := range s.order {
-			near(t, fmt.Sprintf("rank %d, fit", rank), inv.At(k, k), 1+want[string(s.Dict.Name(id))], 1e-10)
+		for k, id := range j.order {
+			near(t, fmt.Sprintf("rank %d, fit", rank), inv.At(k, k), 1+want[string(s.Features().Name(id))], 1e-10)
 		}
 	}
 }
@@ -752,12 +755,12 @@ func TestMeasurementNoise(t *testing.T) {
 	for _, c := range []struct{ r, floor, y, m, v float64 }{
 		{0, 0, 1, -2, 0.5}, {0, 0, 0, -2, 0.5}, {0, 0, 0, 0.3, 9}, {0, 0.2, 1, 1, 2}, {0.7, 0, 1, -1, 3}, {0.01, 0, 0, 4, 3},
 	} {
-		up, err := EKF{}.bind(&kernels.Model{NoIntercept: true, Lik: l, Options: kernels.Options{MeasurementNoise: c.r, AutoMeasurementNoise: c.r == 0, NoiseFloor: c.floor}})
+		up, err := EKF{}.Bind(&kernels.Model{NoIntercept: true, Lik: l, Options: kernels.Options{MeasurementNoise: c.r, AutoMeasurementNoise: c.r == 0, NoiseFloor: c.floor}})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, w := range []float64{1, 2} {
-			tl, _ := up.tilt(lik.Obs{Y: c.y, Weight: w}, c.m, c.v)
+			tl, _ := up.Tilt(lik.Obs{Y: c.y, Weight: w}, c.m, c.v)
 			g := 1 / (1 + math.Exp(-c.m))
 			d, e := g*(1-g), c.y-g
 			r := c.r / w
@@ -862,7 +865,7 @@ func TestInterruptedMerge(t *testing.T) {
 	}{{"full", 1500, 0, kernels.Options{}}, {"walk", 1200, 0.01, kernels.Options{}}, {"lowrank", 900, 0, kernels.Options{Covariance: "lowrank", Rank: 400}}} {
 		m := &kernels.Model{NoIntercept: true, Lik: like(t, "", "logit"), Prior: kernels.DefaultPrior, Noise: c.noise, Options: c.o}
 		rnd := rand.New(rand.NewPCG(3, 16))
-		part := func() *State {
+		part := func() *stream.State {
 			s := state(t, m, ADF{})
 			x := map[string]float64{}
 			for j := range c.p {

@@ -43,20 +43,24 @@ func TestUpdaterIsADF(t *testing.T) {
 		var b kernels.Batch
 		b.Add(0, 1)
 		for _, name := range o.Names {
-			id, _ := s.Dict.Add(name)
+			id, _ := s.Features().Add(name)
 			b.Add(id, 1)
 		}
 		b.SumDuplicates(new(kernels.Scratch))
 		b.EndRow()
 		b.Y = []float64{o.Y}
-		if err := s.Update(&b, false); err != nil {
+		if err := s.Update(t.Context(), &b, false); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if err := u.Publish(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	got, want := u.Snapshot().Fit(), s.Fit()
+	want, err := s.Fit(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := u.Snapshot().Fit()
 	if fmt.Sprint(got.Beliefs) != fmt.Sprint(want.Beliefs) || got.N != want.N || got.LogEvidence != want.LogEvidence {
 		t.Errorf("%+v, want %+v", got, want)
 	}

@@ -170,7 +170,7 @@ func kernelTime(ctx context.Context, db *sql.DB, link string, rows, repeats int)
 	if err != nil {
 		return 0, err
 	}
-	dist, _ := proto.Dict.Add("distance")
+	dist, _ := proto.Features().Add("distance")
 	var batches []*kernels.Batch
 	var b *kernels.Batch
 	var o, d, h sql.RawBytes
@@ -187,7 +187,7 @@ func kernelTime(ctx context.Context, db *sql.DB, link string, rows, repeats int)
 		}
 		b.Add(0, 1)
 		for _, s := range []sql.RawBytes{o, d, h} {
-			id, err := proto.Dict.Add(string(s))
+			id, err := proto.Features().Add(string(s))
 			if err != nil {
 				return 0, err
 			}
@@ -204,13 +204,15 @@ func kernelTime(ctx context.Context, db *sql.DB, link string, rows, repeats int)
 	if err := r.Err(); err != nil {
 		return 0, err
 	}
-	proto.Grow()
+	if err := proto.Grow(); err != nil {
+		return 0, err
+	}
 	var secs []float64
 	for range repeats {
 		s := proto.Clone()
 		start := time.Now()
 		for _, b := range batches {
-			if err := s.Update(b, false); err != nil {
+			if err := s.Update(ctx, b, false); err != nil {
 				return 0, err
 			}
 		}

@@ -1,0 +1,94 @@
+package stream
+
+import (
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
+	"github.com/bglm/bglm/kernels/stop"
+)
+
+// Form is how a State keeps the Gaussian beliefs of its weights: a bank of them over
+// the same features, numbered from 0, one for each of Plan.Rates. A form knows nothing
+// of clocks, counts, rows that are refused, evidence or learning.
+//
+// Features are numbered by the state's dictionary; the first Plan.Named of them have
+// their prior or their start from the beginning.
+type Form interface {
+	// Grow gives the features that d has learnt their prior, independent of the others.
+	// Errors: more weights than the form has memory for.
+	Grow(d *kernels.Dict) error
+
+	// Begin starts the drift of the named features at time t: the first row, or the
+	// time of the fit continued. Others start with the first row that touches them.
+	Begin(t float64)
+	// Drift brings the features fs, of a row that comes now, from the time of the last
+	// row to time to, which is not before it; a form may bring all. The last row's time
+	// is NaN before the first. It is called only where Plan.Drifts.
+	// Errors: a discounted belief that is not proper.
+	Drift(from, to float64, fs []uint32) error
+
+	// Predict is mean and variance of shift + Σ x_j w_j under belief k. It is called for
+	// k = 0, 1, ... in this order with one row, which Absorb may then follow for each.
+	Predict(k int, fs []uint32, xs []float64, shift float64) (m, v float64)
+	// Absorb is the update of belief k by t for the row last predicted, whose variance
+	// v was above 0: μ += Σx α, Σ -= Σx (Σx)ᵀ β.
+	Absorb(k int, fs []uint32, xs []float64, v float64, t lik.Tilted)
+
+	// Known is how many weights the data determine, in units of lik.Determined, as of
+	// the last row absorbed; Determined counts anew. Rescale multiplies by λ what the
+	// data have added to the precision of belief k. All are called only where
+	// Plan.Learns.
+	Known(k int) int64
+	Determined(k int) int64
+	Rescale(k int, lambda float64)
+
+	// Linear is Predict for all rows of b with the drift from now to at(i), and changes
+	// no belief.
+	Linear(k int, b *kernels.Batch, now float64, at func(i int) float64, mean, variance []float64) error
+	// Beliefs appends the marginals of belief k by feature, with their drift up to now.
+	Beliefs(k int, now float64, dst []kernels.Weight) []kernels.Weight
+	// Covariance is that of belief k over all features in this order.
+	Covariance(k int, order []uint32) (kernels.Covariance, error)
+
+	// Merge brings the beliefs and those of o, which stays as it is, to a common time
+	// and prepares their product; nil where o has nothing to give.
+	Merge(o Form, g *Merging) (Product, error)
+
+	// Clone is an independent copy whose names d has, and memory for the State that has
+	// it: a small form and its state are one allocation.
+	Clone(d *kernels.Dict) (Form, *State)
+	// Size is the memory held, in bytes, that of the State beside it included.
+	Size() int64
+	// Reserve takes memory for so many copies from the budget; nil where they are small.
+	Reserve(copies int64, what string) (*memory.Grant, error)
+	// Under gives the long steps from here on a Stop.
+	Under(s *stop.Stop)
+	// Status is "" or what is to be said about belief k.
+	Status(k int) string
+}
+
+// Merging is what two forms need to know of their states to be multiplied.
+type Merging struct {
+	Own, Other *kernels.Dict // after the merge of Other's names into Own
+	Grown      int           // how many features the own form had before
+	IDs        []uint32      // the own numbers of Other's features
+
+	Now, OtherNow float64 // the times of their last rows, NaN where there was none
+	Clock, Begun  float64 // of both together: the latest row and the first
+	Seen, Brought bool    // whether the own state has seen a row, whether the other has
+}
+
+// Product is the product of two banks of beliefs that share a start, the start counted
+// once: Λ = Λa + Λb - Λ0.
+type Product interface {
+	// Known is Form.Determined of the own belief k, the other and the start.
+	Known(k int) [3]int64
+	// Multiply takes the product into the own belief k, after the data's part of the
+	// three was multiplied by scale (1 without learning). It returns the evidence logZ
+	// with log ∫ a b / p0 added, the squared distance of the two where Plan.Learns, and
+	// the largest |μa - μb| / sqrt(σa² + σb²).
+	// Errors: the product is improper.
+	Multiply(k int, scale [3]float64, logZ float64) (sum, apart, conflict float64, err error)
+	// Done ends the merge.
+	Done()
+}

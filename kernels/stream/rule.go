@@ -1,0 +1,39 @@
+package stream
+
+import (
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/lik"
+)
+
+// Rule says what one row does to the belief N(m, v) of its linear predictor: the mean
+// becomes m + vα, the variance v(1 - vβ).
+type Rule interface {
+	// Name is the method's name in the fit.
+	Name() string
+	// Bind returns the rule for the model's likelihood and options.
+	Bind(m *kernels.Model) (Update, error)
+}
+
+// Update is a bound rule. The weight of o is above 0. cut says that the step was held
+// back.
+type Update interface {
+	Tilt(o lik.Obs, m, v float64) (t lik.Tilted, cut bool)
+}
+
+// ADF is assumed density filtering with the exact moments of every family: the
+// one-step unscented Kalman filter of Zoeter (2007), section 2. Its log evidence is the
+// sum of the log predictive densities.
+type ADF struct{}
+
+func (ADF) Name() string { return "adf" }
+
+func (ADF) Bind(m *kernels.Model) (Update, error) { return exact{m.Lik}, nil }
+
+type exact struct{ lik.Likelihood }
+
+func (e exact) Tilt(o lik.Obs, m, v float64) (lik.Tilted, bool) { return e.Moments(o, m, v), false }
+
+// MaxStep is the largest move of a linear predictor in one linearised step under the
+// links log and cloglog: the tangent of an exponential knows nothing of what lies a
+// factor e^5 away, and a free step would overflow.
+const MaxStep = 5

@@ -1,0 +1,632 @@
+// Package stream is what one-pass Gaussian filters have in common: rows absorbed one
+// after the other in one loop, whatever the form of the beliefs and the rule by which a
+// row changes them.
+//
+// For a row with features x the belief gives the linear predictor s = Σ x_j w_j + offset
+// the distribution N(m, v). The Rule answers with α and β, and
+//
+//	μ' = μ + Σx α,  Σ' = Σ - Σx (Σx)ᵀ β
+//
+// which the Form does with what it keeps of Σ. Between rows the weights drift, by a
+// random walk or by forgetting.
+//
+// Automatic process noise runs a bank of such filters side by side, one for each
+// rate of Model.NoiseGrid, over one dictionary and one reading of the rows. The
+// answer is the filter of the largest log evidence, the innovation likelihood of its
+// rate. All of them are merged and cloned, none is dropped, so that the choice is a
+// function of the rows alone. A run continued from a fit starts all of them from
+// its beliefs. Cost: the bank's size (10) times that of one filter.
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/stop"
+)
+
+// MaxConflict is how far, in standard deviations, merged beliefs of a weight may
+// lie apart before the status says so: six sigma does not happen by chance.
+const MaxConflict = 6
+
+// Plan is what the states of one model share. Nobody changes it.
+type Plan struct {
+	Model  *kernels.Model
+	Rates  []float64 // of random-walk variance, one for each belief of a bank
+	Drifts bool      // weights move between rows
+	Learns bool      // the dispersion is learnt from the rows
+	Named  int       // how many features the model names; they come first
+
+	rule  Rule
+	up    Update // bound to the model's own likelihood
+	noise bool   // the rows' noise is what is learnt
+	slow  bool
+}
+
+// Config says what a State is made of.
+type Config struct {
+	Model *kernels.Model
+	Rule  Rule
+	// Form makes the beliefs before the first row over the features that the model names,
+	// which d has, and memory for the State.
+	Form func(p *Plan, d *kernels.Dict) (Form, *State, error)
+	// Dear says that Form.Rescale costs much more than a row (lik.Learning.Dear).
+	Dear bool
+	// Slow says that rows, merges and fits take so long that a context may end them.
+	Slow bool
+}
+
+// State is a filter's state. The zero State is not ready: use New.
+type State struct {
+	plan *Plan
+	dict *kernels.Dict
+	form Form
+	bank []member // one; with automatic noise one for each rate tried
+	one  [1]member
+
+	begun, clock float64 // times of the start and of the latest row; NaN before the first
+	n, skipped   int64
+	late, cut    int64
+	merged       int32
+	seen         bool // a row has come
+}
+
+// member is what belongs to one belief of the bank.
+type member struct {
+	logZ     float64
+	conflict float64 // largest |μa - μb| / sqrt(σa² + σb²) met in a merge
+	learning *learning
+	row      *met // memory for the row at hand; nil where there is one member
+}
+
+// learning is a member's own likelihood, and the rule bound to it.
+type learning struct {
+	*lik.Learning
+	up Update
+}
+
+// New returns the state before the first row.
+//
+// Errors: an automatic dispersion of a family that has none to learn by rows; those of
+// the rule and of the form; more start beliefs than MaxFeatures.
+func New(c Config) (*State, error) {
+	m := c.Model.Complete()
+	p := &Plan{Model: m, Rates: []float64{m.Noise}, Drifts: m.Drifts() || m.Options.AutoNoise, rule: c.Rule, slow: c.Slow}
+	if m.Options.AutoNoise {
+		p.Rates = m.NoiseGrid()
+	}
+	var learn *lik.Learning
+	var err error
+	if m.Options.AutoDispersion {
+		n := int64(0)
+		if m.Start != nil {
+			n = m.Start.N
+		}
+		if learn, err = lik.NewLearning(m.Lik, n); err != nil {
+			return nil, err
+		}
+		learn.Dear = c.Dear
+		p.Learns = true
+		p.noise = c.Rule.Name() != "ekf" || m.Options.MeasurementNoise == 0 && !m.Options.AutoMeasurementNoise
+	}
+	if p.up, err = c.Rule.Bind(m); err != nil {
+		return nil, err
+	}
+	d := &kernels.Dict{}
+	if err := m.Name(d); err != nil {
+		return nil, err
+	}
+	p.Named = d.Len()
+	form, s, err := c.Form(p, d)
+	if err != nil {
+		return nil, err
+	}
+	*s = State{plan: p, dict: d, form: form, begun: math.NaN(), clock: math.NaN()}
+	s.bank = s.one[:]
+	if len(p.Rates) > 1 {
+		s.bank = make([]member, len(p.Rates))
+	}
+	s.rows()
+	if f := m.Start; f != nil {
+		s.n, s.skipped = f.N, f.Skipped
+		for k := range s.bank {
+			s.bank[k].logZ = f.LogEvidence
+		}
+		if m.HasTime && !math.IsNaN(f.Time) {
+			s.clock = f.Time
+		} else if f.N > 0 && !m.HasTime {
+			s.clock = 0 // the next row is one step later
+		}
+		s.begun = s.clock
+	}
+	if learn != nil {
+		for k := range s.bank {
+			s.bank[k].learning = p.learning(learn)
+			form.Determined(k)
+		}
+	}
+	if p.Drifts && !math.IsNaN(s.clock) {
+		form.Begin(s.clock)
+	}
+	return s, nil
+}
+
+// rows gives the members of a bank memory for a row.
+func (s *State) rows() {
+	if n := len(s.bank); n > 1 {
+		row := make([]met, n)
+		for k := range s.bank {
+			s.bank[k].row = &row[k]
+		}
+	}
+}
+
+// learning is a copy of l, and the rule for rows whose likelihood it is.
+func (p *Plan) learning(l *lik.Learning) *learning {
+	own := *p.Model
+	l = l.Clone()
+	own.Lik = l
+	up, err := p.rule.Bind(&own)
+	if err != nil { // the same options bound before
+		panic(err)
+	}
+	return &learning{l, up}
+}
+
+// Fresh is the prior of a feature that is not named.
+func (p *Plan) Fresh(id int) kernels.Weight {
+	prior := &p.Model.Prior
+	if id == 0 && !p.Model.NoIntercept {
+		return kernels.Weight{Mean: prior.Mean, Variance: prior.InterceptVariance}
+	}
+	return kernels.Weight{Mean: prior.Mean, Variance: prior.Variance}
+}
+
+// Best is the belief of the largest log evidence, the least drift among equals.
+func (s *State) Best() int {
+	best := 0
+	for k := range s.bank {
+		if s.bank[k].logZ > s.bank[best].logZ {
+			best = k
+		}
+	}
+	return best
+}
+
+// Rates are the rates of random-walk variance of the bank, and the log evidence of each.
+func (s *State) Rates() (rates, logZ []float64) {
+	for k := range s.bank {
+		logZ = append(logZ, s.bank[k].logZ)
+	}
+	return s.plan.Rates, logZ
+}
+
+// Model is what the fit was asked for.
+func (s *State) Model() *kernels.Model { return s.plan.Model }
+
+// Beliefs are the beliefs as they are kept.
+func (s *State) Beliefs() Form { return s.form }
+
+// Features is the dictionary that numbers the features of the batches.
+func (s *State) Features() *kernels.Dict { return s.dict }
+
+// Len is the number of features.
+func (s *State) Len() int { return s.dict.Len() }
+
+// Skip counts rows that were left out.
+func (s *State) Skip(n int64) { s.skipped += n }
+
+// Grow gives features that the dictionary has learnt their prior.
+// Errors: more weights than the form has memory for.
+func (s *State) Grow() error { return s.form.Grow(s.dict) }
+
+// watch gives the call under way and its long steps a Stop; defer its End. Calls that
+// are not slow have none.
+func (s *State) watch(ctx context.Context) *stop.Stop {
+	halt := stop.Watch(ctx, 0)
+	s.form.Under(halt)
+	return halt
+}
+
+// Update absorbs the rows of b in order; feature numbers are those of Features.
+// With skip, bad rows are counted and left out, else the first one ends the
+// update with an error that Is kernels.ErrRow; the rows before it stay absorbed.
+// A cancelled ctx may end a slow form's within a row: the state is of no use then.
+//
+// Cost: that of the form and the rule; no allocation a row. The result depends on the
+// order of the rows unless no two of them share a weight, or the likelihood is Gaussian,
+// the form exact and nothing drifts.
+func (s *State) Update(ctx context.Context, b *kernels.Batch, skip bool) error {
+	if s.plan.slow {
+		return s.updateUnder(ctx, b, skip)
+	}
+	return s.update(nil, b, skip)
+}
+
+func (s *State) updateUnder(ctx context.Context, b *kernels.Batch, skip bool) (err error) {
+	halt := s.watch(ctx)
+	defer halt.End(&err)
+	return s.update(halt, b, skip)
+}
+
+func (s *State) update(halt *stop.Stop, b *kernels.Batch, skip bool) error {
+	if err := s.Grow(); err != nil {
+		return err
+	}
+	for i := range b.Len() {
+		halt.Check()
+		if err := s.row(b, i); err != nil {
+			if skip && errors.Is(err, kernels.ErrRow) {
+				s.skipped++
+				continue
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// met is what a row does to one belief of the bank.
+type met struct {
+	t    lik.Tilted
+	m, v float64
+}
+
+// row absorbs row i of b: all beliefs or none.
+func (s *State) row(b *kernels.Batch, i int) error {
+	p := s.plan
+	o := b.Obs(i)
+	if err := p.Model.Lik.Check(o); err != nil {
+		return kernels.RowError(err)
+	}
+	s.seen = true
+	fs, xs := b.Entries(i)
+	if p.Drifts || p.Model.HasTime {
+		if err := s.tick(b, i, fs); err != nil {
+			return err
+		}
+	}
+	var one met
+	shift := b.Shift(i)
+	cut := false
+	for k := range s.bank {
+		r := s.bank[k].row
+		if r == nil {
+			r = &one
+		}
+		r.m, r.v = s.form.Predict(k, fs, xs, shift)
+		if !finite(r.m) || !finite(r.v) {
+			return kernels.RowError(fmt.Errorf("the linear predictor overflows (mean %v, variance %v); scale the features down", r.m, r.v))
+		}
+		r.t = lik.Tilted{Ratio: 1}
+		if o.Weight > 0 {
+			up, learn := p.up, s.bank[k].learning
+			if learn != nil {
+				learn.Begin(o, r.m, r.v)
+				up = learn.up
+			}
+			var held bool
+			r.t, held = up.Tilt(o, r.m, r.v)
+			cut = cut || held
+			if learn != nil && p.noise {
+				r.t.LogZ = learn.LogZ(o, r.m, r.v, s.form.Known(k))
+			}
+		}
+		if t := &r.t; !finite(t.LogZ) || !finite(t.Alpha) || !finite(r.v*t.Alpha) || !finite(t.Beta) || !(t.Ratio > 0) || !finite(t.Ratio) {
+			return kernels.RowError(fmt.Errorf("y = %v with weight %v is impossible under a linear predictor of mean %v, variance %v: log Z = %v", o.Y, o.Weight, r.m, r.v, t.LogZ))
+		}
+	}
+	s.n++
+	if cut {
+		s.cut++
+	}
+	for k := range s.bank {
+		c := &s.bank[k]
+		r := c.row
+		if r == nil {
+			r = &one
+		}
+		c.logZ += r.t.LogZ
+		before := int64(0)
+		if c.learning != nil {
+			before = s.form.Known(k)
+		}
+		if r.v > 0 {
+			s.form.Absorb(k, fs, xs, r.v, r.t)
+		}
+		if c.learning != nil && o.Weight > 0 {
+			s.rescale(k, c.learning.Learn(o, r.m, r.v, before, s.form.Determined(k)))
+		}
+	}
+	return nil
+}
+
+func (s *State) rescale(k int, lambda float64) {
+	if lambda != 1 && s.plan.noise {
+		s.form.Rescale(k, lambda)
+	}
+}
+
+// tick moves the clock to row i of b, whose features are fs, and lets the weights drift
+// up to it.
+func (s *State) tick(b *kernels.Batch, i int, fs []uint32) error {
+	p := s.plan
+	from, t := s.clock, s.clock+1
+	switch {
+	case p.Model.HasTime:
+		t = b.Time[i]
+		if t < s.clock {
+			s.late++ // no drift for a row that comes late
+			t = s.clock
+		} else if !finite(t) {
+			return kernels.RowError(fmt.Errorf("time = %v; allowed: finite numbers", t))
+		}
+	case math.IsNaN(t):
+		t = 0
+	}
+	first := math.IsNaN(s.clock)
+	if first {
+		s.begun = t
+	}
+	s.clock = t
+	if !p.Drifts {
+		return nil
+	}
+	if first { // with the first row the named weights start to drift
+		s.form.Begin(t)
+	}
+	return s.form.Drift(from, t, fs)
+}
+
+func finite(x float64) bool { return math.Abs(x) <= math.MaxFloat64 }
+
+// Linear gives mean and variance of the linear predictor of each row of b as
+// the state stands, drift up to the row's time included, for a prediction before
+// the row is learnt. The beliefs are not changed.
+func (s *State) Linear(b *kernels.Batch, mean, variance []float64) error {
+	if err := s.Grow(); err != nil {
+		return err
+	}
+	at := func(i int) float64 {
+		switch {
+		case !s.plan.Model.HasTime:
+			return s.clock + 1
+		case len(b.Time) > 0:
+			return b.Time[i]
+		}
+		return s.clock
+	}
+	return s.form.Linear(s.Best(), b, s.clock, at, mean, variance)
+}
+
+// Clone returns an independent copy.
+func (s *State) Clone() *State {
+	d := s.dict.Clone()
+	form, c := s.form.Clone(&d)
+	*c = *s
+	c.form, c.dict = form, &d
+	c.bank = append(c.one[:0], s.bank...)
+	for k := range c.bank {
+		if b := &c.bank[k]; b.learning != nil {
+			b.learning = s.plan.learning(b.learning.Learning)
+		}
+	}
+	c.rows()
+	return c
+}
+
+// Size is the memory held, in bytes.
+func (s *State) Size() int64 {
+	n := s.form.Size() + s.dict.Size()
+	if len(s.bank) > 1 || s.plan.Learns {
+		n += 200 * int64(len(s.bank))
+	}
+	return n
+}
+
+// Merge absorbs a state of the same model and rule that saw other rows: the product of
+// the posteriors with the shared prior counted once, Λ = Λa + Λb - Λ0, over all features
+// of both. It is exact for a Gaussian likelihood without drift where the form is, and
+// where no two rows of different states share a non-Gaussian weight; else it is the
+// usual embarrassingly parallel approximation. With drift both are brought to the later
+// time first (rows without time count on: src comes after s), and the prior counts with
+// the larger of the two drifts.
+//
+// The log evidence gains log ∫ q_a q_b / p0, the overlap that the two parts lack:
+// exact where the product is, but far off when factorised beliefs of correlated
+// features settled apart, which Summary reports.
+//
+// src is not changed. After a cancelled ctx s is of no use.
+// Errors: src's features exceed a limit; the product is improper.
+func (s *State) Merge(ctx context.Context, src *State) (err error) {
+	if s.plan.slow {
+		halt := s.watch(ctx)
+		defer halt.End(&err)
+		halt.Check()
+	}
+	g, err := s.form.Reserve(5, "merging fits")
+	if err != nil {
+		return err
+	}
+	defer g.Release()
+	return s.merge(src)
+}
+
+func (s *State) merge(src *State) error {
+	if err := s.Grow(); err != nil {
+		return err
+	}
+	g := Merging{Own: s.dict, Other: src.dict, Grown: s.dict.Len(), Now: s.clock, OtherNow: src.clock, Seen: s.seen, Brought: src.seen}
+	var err error
+	if g.IDs, err = s.dict.Merge(src.dict); err != nil {
+		return err
+	}
+	if err := s.Grow(); err != nil {
+		return err
+	}
+	g.Clock, g.Begun = s.together(src)
+	product, err := s.form.Merge(src.form, &g)
+	if err != nil {
+		return err
+	}
+	for k := range s.bank {
+		if product == nil {
+			break
+		}
+		b, o := &s.bank[k], &src.bank[k]
+		scale, parts := [3]float64{1, 1, 1}, int64(0) // λ of b, of o and of where they started
+		if b.learning != nil {
+			known := product.Known(k)
+			parts = known[0] + known[1] - known[2]
+			scale = b.learning.Merge(o.learning.Learning, known)
+			if !s.plan.noise {
+				scale = [3]float64{1, 1, 1}
+			}
+		}
+		sum, apart, conflict, err := product.Multiply(k, scale, b.logZ)
+		if err != nil {
+			return fmt.Errorf("merging partial states: %w", err)
+		}
+		b.logZ, b.conflict = sum, max(b.conflict, conflict)
+		if parts != 0 {
+			s.rescale(k, b.learning.Disagree(apart, parts, s.form.Determined(k)))
+		}
+	}
+	if product != nil {
+		product.Done()
+	}
+	s.clock, s.begun, s.seen = g.Clock, g.Begun, s.seen || src.seen
+	from, logZ0, skipped := int64(0), 0.0, int64(0)
+	if f := s.plan.Model.Start; f != nil { // the counts both continued from
+		from, logZ0, skipped = f.N, f.LogEvidence, f.Skipped
+	}
+	s.n += src.n - from
+	s.skipped += src.skipped - skipped
+	for k := range s.bank {
+		b, o := &s.bank[k], &src.bank[k]
+		b.logZ += o.logZ - logZ0
+		b.conflict = max(b.conflict, o.conflict)
+	}
+	s.late += src.late
+	s.cut += src.cut
+	s.merged += src.merged + 1
+	return nil
+}
+
+// together is the clock of both states and when it began. Rows without time count on:
+// src comes after s, and s drifts through its rows.
+func (s *State) together(src *State) (clock, begun float64) {
+	clock, begun = s.clock, s.begun
+	switch m := s.plan.Model; {
+	case math.IsNaN(clock):
+		return src.clock, src.begun
+	case math.IsNaN(src.clock):
+	case m.HasTime:
+		return max(clock, src.clock), min(begun, src.begun)
+	case s.plan.Drifts:
+		clock += src.clock - src.begun
+		if f := m.Start; f == nil || f.N == 0 { // a fresh run begins at its first row
+			clock++
+		}
+	}
+	return clock, begun
+}
+
+// Each visits the beliefs in their fixed order, drift applied up to the latest
+// row; the state is not changed. A name is valid during its visit only. Cost: O(p log p).
+func (s *State) Each(visit func(name []byte, w kernels.Weight)) error {
+	if err := s.Grow(); err != nil {
+		return err
+	}
+	var few [8]kernels.Weight
+	var text [64]byte
+	w := s.form.Beliefs(s.Best(), s.clock, few[:0])
+	name := text[:0]
+	for _, id := range s.dict.Order() {
+		name = s.dict.AppendName(name[:0], id)
+		visit(name, w[id])
+	}
+	return nil
+}
+
+// Summary is the fit without its beliefs and covariance.
+func (s *State) Summary() kernels.Fit {
+	p, k := s.plan, s.Best()
+	b := &s.bank[k]
+	f := *p.Model.NewFit(p.rule.Name())
+	if b.learning != nil {
+		f.SetLikelihood(b.learning.Learning)
+	}
+	f.N, f.Skipped, f.LogEvidence = s.n, s.skipped, b.logZ
+	if p.Model.HasTime {
+		f.Time = s.clock
+	}
+	f.Status = s.status(k)
+	return f
+}
+
+func (s *State) status(k int) string {
+	b, note := &s.bank[k], ""
+	if b.learning != nil {
+		note = b.learning.Note(s.form.Known(k))
+	}
+	if note == "" {
+		note = s.form.Status(k)
+	}
+	switch {
+	case s.late > 0:
+		return fmt.Sprintf("%d rows came before the time already reached: no drift was applied for them", s.late)
+	case b.conflict > MaxConflict:
+		return fmt.Sprintf("parts fitted apart (several threads or window parts, no ORDER BY) were merged and disagree by up to %.0f standard deviations: log_evidence is not reliable", b.conflict)
+	case s.merged > 0 && s.plan.Drifts:
+		return "parts fitted apart (several threads or window parts, no ORDER BY) were merged: with drift the answer is approximate"
+	case s.cut > 0:
+		return fmt.Sprintf("%d steps were cut at %d on the linear predictor, where one linearisation does not reach", s.cut, MaxStep)
+	case note != "":
+		return note
+	case len(s.bank) > 1:
+		return kernels.NoiseStatus(s.plan.Rates[k], len(s.bank))
+	}
+	return "ok"
+}
+
+// Fit returns the posterior with its covariance, in belief order.
+// Errors: a belief that is not finite; the form's.
+func (s *State) Fit(ctx context.Context) (f *kernels.Fit, err error) {
+	if s.plan.slow {
+		halt := s.watch(ctx)
+		defer halt.End(&err)
+		halt.Check()
+	}
+	g, err := s.form.Reserve(2, "a fit")
+	if err != nil {
+		return nil, err
+	}
+	defer g.Release()
+	return s.fit()
+}
+
+func (s *State) fit() (*kernels.Fit, error) {
+	if err := s.Grow(); err != nil {
+		return nil, err
+	}
+	f, k := s.Summary(), s.Best()
+	order := s.dict.Order()
+	w := s.form.Beliefs(k, s.clock, make([]kernels.Weight, 0, len(order)))
+	f.Beliefs = make([]kernels.Belief, len(order))
+	for i, id := range order {
+		f.Beliefs[i] = kernels.Belief{Feature: string(s.dict.Name(id)), Weight: w[id]}
+	}
+	var err error
+	if f.Covariance, err = s.form.Covariance(k, order); err != nil {
+		return nil, err
+	}
+	if err := f.Check(); err != nil {
+		return nil, err
+	}
+	return &f, f.Covariance.Check(len(f.Beliefs))
+}
