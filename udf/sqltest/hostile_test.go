@@ -2,6 +2,7 @@ package sqltest
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -49,13 +50,18 @@ func TestHostile(t *testing.T) {
 	if testing.Short() {
 		n /= 10
 	}
-	db := open(t)
-	con := connect(t, db)
-	for _, q := range HostileSetup() {
-		if _, err := con.ExecContext(t.Context(), q); err != nil {
-			t.Fatal(err)
+	var db *sql.DB
+	var con *sql.Conn
+	fresh := func() {
+		db = open(t)
+		con = connect(t, db)
+		for _, q := range HostileSetup() {
+			if _, err := con.ExecContext(t.Context(), q); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
+	fresh()
 	h := NewHostile(*hostileSeed)
 	began := time.Now()
 	kinds := map[string]int{}
@@ -63,6 +69,13 @@ func TestHostile(t *testing.T) {
 	var slowest time.Duration
 	var slow string
 	for i := range n {
+		// An error inside an aggregate with ORDER BY leaks DuckDB's own memory until the
+		// database is closed (docs/duckdb.md), so that a memory_limit is met in the end.
+		if i%5000 == 0 && i > 0 {
+			con.Close()
+			db.Close()
+			fresh()
+		}
 		st := h.Next()
 		q := st.SQL
 		ctx, stop := context.WithTimeout(t.Context(), hostileLimit)
@@ -87,7 +100,9 @@ func TestHostile(t *testing.T) {
 		case took >= hostileLimit:
 			t.Errorf("statement %d takes over %v: %s", i, hostileLimit, q)
 		case err == nil && differ != 0:
-			t.Errorf("statement %d: %d rows differ without an error: %s", i, differ, q)
+			// Both answers, of another run: a difference may depend on which thread is faster.
+			again, err := rowsOf(t.Context(), con, strings.Replace(q, "count(*)", "count(*), any_value([a::VARCHAR, r::VARCHAR])", 1))
+			t.Errorf("statement %d: %d rows differ without an error: %s\nonce more: %q, %v", i, differ, q, again, err)
 		case err == nil && st.Zero:
 			kinds["equal"]++
 		case err == nil:
