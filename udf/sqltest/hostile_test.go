@@ -83,10 +83,10 @@ func TestHostile(t *testing.T) {
 		// A call into bglm cannot be interrupted: one without end would only be seen as
 		// the test's own time running out.
 		watch := time.AfterFunc(hostileLimit, func() { fmt.Fprintf(os.Stderr, "statement %d still runs after %v: %s\n", i, hostileLimit, q) })
-		var differ int64
+		var answer []string
 		var err error
 		if st.Zero {
-			err = con.QueryRowContext(ctx, q).Scan(&differ)
+			answer, err = rowsOf(ctx, con, q)
 		} else {
 			_, err = con.ExecContext(ctx, q)
 		}
@@ -99,10 +99,8 @@ func TestHostile(t *testing.T) {
 		switch {
 		case took >= hostileLimit:
 			t.Errorf("statement %d takes over %v: %s", i, hostileLimit, q)
-		case err == nil && differ != 0:
-			// Both answers, of another run: a difference may depend on which thread is faster.
-			again, err := rowsOf(t.Context(), con, strings.Replace(q, "count(*)", "count(*), any_value([a::VARCHAR, r::VARCHAR])", 1))
-			t.Errorf("statement %d: %d rows differ without an error: %s\nonce more: %q, %v", i, differ, q, again, err)
+		case err == nil && st.Zero && answer[0] != "0" && !strings.HasPrefix(answer[0], "0\t"):
+			t.Errorf("statement %d: rows differ without an error: %s\n%s", i, q, answer[0])
 		case err == nil && st.Zero:
 			kinds["equal"]++
 		case err == nil:

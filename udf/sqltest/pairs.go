@@ -30,7 +30,7 @@ var (
 )
 
 // pair counts the rows where an aggregate over whole partitions differs from the same
-// by GROUP BY. It may fail, with an error; it may not differ.
+// by GROUP BY, and shows both answers of one. It may fail, with an error; it may not differ.
 func (h *Hostile) pair() string {
 	x := pick(h, pairX)
 	ordered := h.r.IntN(2) == 0
@@ -103,11 +103,11 @@ func (h *Hostile) pair() string {
 		differs = "a IS DISTINCT FROM r"
 	}
 	if h.r.IntN(8) == 0 {
-		return fmt.Sprintf("SELECT count(*) FILTER (%s) FROM (SELECT %s OVER (%s) AS a%s FROM %s), (SELECT %s AS r FROM %s)",
-			differs, call(inCall), strings.Replace(strings.TrimSpace(frame), "g, i", "i", 1), beside, source, call(ordered), source)
+		return fmt.Sprintf("SELECT count(*) FILTER (%s), any_value([a::VARCHAR, r::VARCHAR]) FILTER (%s) FROM (SELECT %s OVER (%s) AS a%s FROM %s), (SELECT %s AS r FROM %s)",
+			differs, differs, call(inCall), strings.Replace(strings.TrimSpace(frame), "g, i", "i", 1), beside, source, call(ordered), source)
 	}
-	return fmt.Sprintf("SELECT count(*) FILTER (%s) FROM (SELECT (%s)::VARCHAR AS p, %s OVER (PARTITION BY %s%s) AS a%s FROM %s) o JOIN (SELECT (%s)::VARCHAR AS p, %s AS r FROM %s GROUP BY %s) q ON o.p IS NOT DISTINCT FROM q.p",
-		differs, row(part), call(inCall), part, frame, beside, source, row(part), call(ordered), source, part)
+	return fmt.Sprintf("SELECT count(*) FILTER (%s), any_value([a::VARCHAR, r::VARCHAR]) FILTER (%s) FROM (SELECT (%s)::VARCHAR AS p, %s OVER (PARTITION BY %s%s) AS a%s FROM %s) o JOIN (SELECT (%s)::VARCHAR AS p, %s AS r FROM %s GROUP BY %s) q ON o.p IS NOT DISTINCT FROM q.p",
+		differs, differs, row(part), call(inCall), part, frame, beside, source, row(part), call(ordered), source, part)
 }
 
 // row makes one value of several keys.

@@ -51,8 +51,8 @@ for (let i = Number(from); i < statements.length; i++) {
   }, limit);
   try {
     if (zero) {
-      const differ = (await con.runAndReadAll(sql)).getRows()[0][0];
-      if (differ) fail(i, sql, `${differ} rows differ without an error`);
+      const [differ, shown] = (await con.runAndReadAll(sql)).getRows()[0];
+      if (differ) fail(i, sql, `${differ} rows differ without an error: ${shown}`);
       else count('equal');
     } else {
       await con.run(sql);
