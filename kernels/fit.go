@@ -52,7 +52,28 @@ func (p Prior) Of(name []byte) Weight {
 	return Weight{p.Mean, p.Variance}
 }
 
-// Fit is a posterior with all that predicting, continuing and merging need.
+// FitFormat is the version of the layout in which a Fit is stored, in SQL and in files.
+// All up to it are read; layout 1 had neither columns nor a version.
+const FitFormat = 2
+
+// Kinds of a FitColumn.
+const (
+	NumberColumn = "number"
+	LevelsColumn = "levels"
+)
+
+// FitColumn is what a fit remembers of a column of its rows: of a STRUCT by name, of a list
+// of numbers by place.
+type FitColumn struct {
+	Name          string
+	Kind          string  // NumberColumn or LevelsColumn
+	N, Missing    int64   // rows seen, and how many of them had no value there
+	Center, Scale float64 // mean and standard deviation by which a number was standardised; NaN where it was not
+	Variance      float64 // prior variance that the column's weights had or learnt; NaN where none is known
+}
+
+// Fit is a posterior with all that predicting, continuing and merging need. How it is
+// stored is listed in package fitlayout.
 type Fit struct {
 	Method, Family, Link string
 	Shape, Dispersion    float64 // Shape NaN where the family has none
@@ -67,7 +88,8 @@ type Fit struct {
 	LogEvidence          float64 // nats
 	Iterations           int
 	Converged            bool
-	Status               string // "ok" or one sentence
+	Status               string      // "ok" or one sentence
+	Columns              []FitColumn // none are remembered: nil
 }
 
 // SetLikelihood notes the family, link and parameters of l.

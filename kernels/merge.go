@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/stop"
@@ -75,8 +77,8 @@ func Agree(a, b *Fit) error {
 	return nil
 }
 
-// AddPart adds to the counts, evidence and time of f what a part has beyond the fit that
-// it started from.
+// AddPart adds to the counts, evidence, time and columns of f what a part has beyond the
+// fit that it started from.
 // Errors: a part of fewer rows than the start, more rows than MaxCount.
 func (f *Fit) AddPart(part, start *Fit) error {
 	if part.N < start.N || part.Skipped < start.Skipped {
@@ -90,7 +92,29 @@ func (f *Fit) AddPart(part, start *Fit) error {
 	}
 	f.LogEvidence += part.LogEvidence - start.LogEvidence
 	f.Time = Later(f.Time, part.Time)
+	f.addColumns(part, start)
 	return nil
+}
+
+// addColumns adds the columns of part: the rows of those that f has, less those of
+// start, and the others as they are.
+func (f *Fit) addColumns(part, start *Fit) {
+	if part.Columns == nil {
+		return
+	}
+	f.Columns = append(make([]FitColumn, 0, len(f.Columns)+len(part.Columns)), f.Columns...) // others may hold them
+	for _, c := range part.Columns {
+		same := func(d FitColumn) bool { return strings.EqualFold(d.Name, c.Name) }
+		if k := slices.IndexFunc(start.Columns, same); k >= 0 {
+			c.N, c.Missing = max(0, c.N-start.Columns[k].N), max(0, c.Missing-start.Columns[k].Missing)
+		}
+		if k := slices.IndexFunc(f.Columns, same); k >= 0 {
+			f.Columns[k].N += c.N
+			f.Columns[k].Missing = min(f.Columns[k].Missing+c.Missing, f.Columns[k].N)
+		} else {
+			f.Columns = append(f.Columns, c)
+		}
+	}
 }
 
 // MergeFits multiplies posteriors of one model fitted to different rows, the
@@ -108,7 +132,7 @@ func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) 
 	prior := map[uint32]Weight{}
 	known := map[uint32]float64{}
 	out := *fits[0]
-	out.N, out.Skipped, out.LogEvidence, out.Time = 0, 0, 0, math.NaN()
+	out.N, out.Skipped, out.LogEvidence, out.Time, out.Columns = 0, 0, 0, math.NaN(), nil
 	start := &Fit{Prior: out.Prior, Time: math.NaN()}
 	if from != nil {
 		start = from
@@ -165,7 +189,7 @@ func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) 
 		return nil, fmt.Errorf("prior: %w", err)
 	}
 	parts := make([]*gauss.Normal, len(fits))
-	out.N, out.Skipped, out.LogEvidence, out.Time = start.N, start.Skipped, start.LogEvidence, start.Time
+	out.N, out.Skipped, out.LogEvidence, out.Time, out.Columns = start.N, start.Skipped, start.LogEvidence, start.Time, start.Columns
 	for k, f := range fits {
 		if parts[k], err = over(f); err != nil {
 			return nil, err

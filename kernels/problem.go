@@ -551,7 +551,7 @@ func (p *Problem) setPosterior(f *Fit, post *gauss.Normal) {
 	f.Covariance = pack(p.at, post)
 }
 
-// NewFit is a fit with what the model says and the counts of Start.
+// NewFit is a fit with what the model says and the counts and columns of Start.
 func (m *Model) NewFit(method string) *Fit {
 	f := &Fit{
 		Method: method, Intercept: !m.NoIntercept, HashBits: m.HashBits, Prior: m.Prior, Time: math.NaN(),
@@ -562,6 +562,7 @@ func (m *Model) NewFit(method string) *Fit {
 	}
 	if s := m.Start; s != nil {
 		f.N, f.Skipped, f.LogEvidence, f.Time = s.N, s.Skipped, s.LogEvidence, s.Time
+		f.Columns = s.Columns
 	}
 	return f
 }

@@ -3,6 +3,7 @@ package kernels
 import (
 	"fmt"
 	"math"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/bglm/bglm/kernels/dense"
@@ -20,14 +21,17 @@ const (
 const Multinomial = "multinomial"
 
 // Validate reports the first broken invariant of a Fit that came from outside, as a
-// struct in SQL or a file: the head (ValidateHead), the beliefs (ValidateBeliefs), for
-// a fit with classes in blocks of the same features, and the covariance
-// (Covariance.Validate).
+// struct in SQL or a file: the head (ValidateHead), the columns (ValidateColumns), the
+// beliefs (ValidateBeliefs), for a fit with classes in blocks of the same features, and
+// the covariance (Covariance.Validate).
 //
 // Cost: O(number of beliefs and of covariance values), plus what Covariance.Validate
 // says.
 func (f *Fit) Validate() error {
 	if err := f.ValidateHead(); err != nil {
+		return err
+	}
+	if err := ValidateColumns(f.Columns); err != nil {
 		return err
 	}
 	n, p := len(f.Classes), len(f.Beliefs)
@@ -81,8 +85,32 @@ func (f *Fit) validateClasses(p int) error {
 	return nil
 }
 
-// ValidateHead is Validate for all but the beliefs, the classes and the covariance's
-// values.
+// ValidateColumns reports a column that is there twice, or cannot be.
+func ValidateColumns(columns []FitColumn) error {
+	seen := make(map[string]bool, len(columns))
+	for _, c := range columns {
+		name := strings.ToLower(c.Name)
+		switch {
+		case seen[name]:
+			return fmt.Errorf("columns: %.100q is there more than once", c.Name)
+		case !utf8.ValidString(c.Name):
+			return fmt.Errorf("columns: %.40q is not valid UTF-8", c.Name)
+		case c.Kind != NumberColumn && c.Kind != LevelsColumn:
+			return fmt.Errorf("columns: %.100q is of kind %.40q; allowed: '%s', '%s'", c.Name, c.Kind, NumberColumn, LevelsColumn)
+		case c.N < 0 || c.N > MaxCount || c.Missing < 0 || c.Missing > c.N:
+			return fmt.Errorf("columns: %.100q has n = %d, missing = %d; allowed: whole numbers from 0 to %d, missing at most n", c.Name, c.N, c.Missing, int64(MaxCount))
+		case math.IsInf(c.Center, 0) || math.IsInf(c.Scale, 0) || c.Scale <= 0:
+			return fmt.Errorf("columns: %.100q has center = %v, scale = %v; allowed: finite numbers, scale > 0, or none", c.Name, c.Center, c.Scale)
+		case math.IsInf(c.Variance, 0) || c.Variance < 0:
+			return fmt.Errorf("columns: %.100q has variance = %v; allowed: a finite number >= 0, or none", c.Name, c.Variance)
+		}
+		seen[name] = true
+	}
+	return nil
+}
+
+// ValidateHead is Validate for all but the beliefs, the classes, the columns and the
+// covariance's values.
 func (f *Fit) ValidateHead() error {
 	if f.HashBits < 0 || f.HashBits > MaxHashBits {
 		return fmt.Errorf("hash_bits = %d; allowed: none or 1 to %d", f.HashBits, MaxHashBits)

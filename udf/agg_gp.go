@@ -16,7 +16,7 @@ import (
 var gpType = capi.StructOf(fld("family", capi.TVarchar), fld("link", capi.TVarchar), fld("kernel", capi.TVarchar), fld("lengthscale", capi.TDouble),
 	fld("signal_variance", capi.TDouble), fld("mean", capi.TDouble), fld("x", capi.ListOf(capi.ListOf(capi.TDouble))), fld("alpha", capi.ListOf(capi.TDouble)),
 	fld("n", capi.TBigInt), fld("log_evidence", capi.TDouble), fld("iterations", capi.TInteger), fld("converged", capi.TBoolean), fld("status", capi.TVarchar),
-	fld("root", capi.ListOf(capi.TDouble)), fld("negative", capi.TInteger), fld("shape", capi.TDouble), fld("dispersion", capi.TDouble), fld("n_skipped", capi.TBigInt))
+	fld("root", capi.ListOf(capi.TDouble)), fld("negative", capi.TInteger), fld("shape", capi.TDouble), fld("dispersion", capi.TDouble), fld("n_skipped", capi.TBigInt), fld("format", capi.TInteger))
 
 // gpFields is gpType as its documentation has it.
 func gpFields() string {
@@ -58,13 +58,14 @@ func appendGP(c *capi.Col, p *gp.Posterior, skipped int64) {
 	floatOrNull(next(), p.Shape)
 	next().Float(p.Dispersion)
 	next().Int(skipped)
+	next().Int(kernels.FitFormat)
 	c.EndStruct()
 }
 
 var gpLayout = layout{
 	what: "the Gaussian process", t: gpType,
-	optional: fieldSet("n log_evidence iterations converged status n_skipped"),
-	nullable: fieldSet("shape log_evidence"),
+	optional: fieldSet("n log_evidence iterations converged status n_skipped format"),
+	nullable: fieldSet("shape log_evidence format"),
 }
 
 // isProcess says whether v is a Gaussian process, maybe with other types of numbers
@@ -73,15 +74,16 @@ func isProcess(v *capi.Vec) bool { return v.Field("beliefs") == nil && v.Field("
 
 // gpReader reads a column of processes; equal ones of a call are decoded once.
 type gpReader struct {
-	v    *capi.Vec
-	list decoded[*gp.Predictor]
+	v        *capi.Vec
+	required []named
+	list     decoded[*gp.Predictor]
 }
 
 func newGPReader(v *capi.Vec) (*gpReader, error) {
 	if err := gpLayout.fit(v); err != nil {
 		return nil, err
 	}
-	r := &gpReader{v: v}
+	r := &gpReader{v: v, required: gpLayout.required(v)}
 	r.list.of(v, r.decode)
 	return r, nil
 }
@@ -99,7 +101,10 @@ func (r *gpReader) decode(i int) (*gp.Predictor, error) {
 }
 
 func (r *gpReader) posterior(i int) (*gp.Posterior, error) {
-	if name := gpLayout.null(r.v, i, ""); name != "" {
+	if err := checkFormat(r.v.Field("format"), i); err != nil {
+		return nil, err
+	}
+	if name := missingOf(r.required, i); name != "" {
 		return nil, fmt.Errorf("NULL for its field %s; allowed: %s", name, typeAt(gpType, name))
 	}
 	f := func(name string) *capi.Vec { return r.v.Field(name) }

@@ -224,13 +224,13 @@ func updateMerge(args []capi.Vec, slots capi.Slots) error {
 			st, err := slot.Mutable(func() (capi.State, error) {
 				s := &mergeState{head: *f}
 				s.head.N, s.head.Skipped, s.head.LogEvidence, s.head.Time = 0, 0, 0, nan
-				s.head.Covariance = kernels.Covariance{} // its values lie in the chunk
+				s.head.Covariance, s.head.Columns = kernels.Covariance{}, nil // values lie in the chunk
 				if p != nil {
 					if err := kernels.Agree(&s.head, p); err != nil {
 						return nil, fmt.Errorf("prior: %w", err)
 					}
 					s.from = p
-					s.head.N, s.head.Skipped, s.head.LogEvidence = p.N, p.Skipped, p.LogEvidence
+					s.head.N, s.head.Skipped, s.head.LogEvidence, s.head.Columns = p.N, p.Skipped, p.LogEvidence, p.Columns
 					s.prior = make(map[string]kernels.Weight, len(p.Beliefs))
 					for _, b := range p.Beliefs {
 						s.prior[b.Feature] = b.Weight

@@ -66,8 +66,8 @@ func join(path, name string) string {
 }
 
 func (s *layout) check(v *capi.Vec, t *capi.Type, path string) error {
-	if v.Type == capi.SQLNull {
-		return nil // NULL itself is the row's matter
+	if v.Type == capi.SQLNull || v.Type == capi.Varchar && t.ID == capi.List && s.nullable[path] {
+		return nil // NULL itself is the row's matter; in JSON a list that is NULL everywhere is text
 	}
 	bad := func(allowed string) error {
 		return fmt.Errorf("%s has a field %s of type %s; allowed: %s", s.what, path, v.TypeName(), allowed)
@@ -158,22 +158,32 @@ func field(t *capi.Type, name string) *capi.Type {
 	return nil
 }
 
-// null is the first field of entry i of v that is NULL and must not be, "" for none.
-// Entries of lists are their readers' matter.
-func (s *layout) null(v *capi.Vec, i int, path string) string {
-	for k := range v.Kids {
-		kid := &v.Kids[k]
-		at := join(path, strings.ToLower(kid.Name))
-		if kid.Null(i) {
-			if s.nullable[at] {
-				continue
-			}
-			return at
+// named is a field of a STRUCT argument.
+type named struct {
+	path string
+	v    *capi.Vec
+}
+
+// required are the fields of v that must not be NULL, STRUCTs before their own; fields
+// of the user's own are not among them. Entries of lists are their readers' matter.
+func (s *layout) required(v *capi.Vec) []named { return s.requires(nil, v, s.t, "") }
+
+func (s *layout) requires(out []named, v *capi.Vec, t *capi.Type, path string) []named {
+	for _, f := range t.Fields {
+		at, kid := join(path, f.Name), v.Field(f.Name)
+		if kid == nil || s.nullable[at] {
+			continue
 		}
-		if kid.Type == capi.Struct {
-			if found := s.null(kid, i, at); found != "" {
-				return found
-			}
+		out = s.requires(append(out, named{at, kid}), kid, f.Type, at)
+	}
+	return out
+}
+
+// missingOf is the first field that is NULL at entry i, "" for none.
+func missingOf(fields []named, i int) string {
+	for k := range fields {
+		if fields[k].v.Null(i) {
+			return fields[k].path
 		}
 	}
 	return ""

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/fitlayout"
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/udf"
 )
@@ -35,6 +37,16 @@ func TestFunctionsDoc(t *testing.T) {
 			fmt.Fprintf(&b, "\nErrors: [%d wrong statements and what they print](errors.md).\n", n)
 		}
 	}
+	b.WriteString("\n## The FIT\n\nWhat fitting returns and all that predicting, continuing and merging need. BELIEF is STRUCT(feature VARCHAR, mean DOUBLE, variance DOUBLE).\n\n| field | type | NULL | meaning |\n|---|---|---|---|\n")
+	for k := range fitlayout.Fields {
+		f := &fitlayout.Fields[k]
+		null := ""
+		if f.Nullable {
+			null = "none"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", f.Name, f.SQL(), null, f.Doc)
+	}
+	fmt.Fprintf(&b, "\n`bglm_softmax`:\n\n```\n%s\n```\n", fitlayout.SQL(kernels.FitFormat, true))
 	b.WriteString("\n## Options\n\nOne trailing STRUCT; NULL stands for all defaults. `weight`, `offset` and `time` may be columns and are read for each row, the others are constants read from a group's first row.\n\n| key | default | allowed | meaning |\n|---|---|---|---|\n")
 	for _, o := range option.All() {
 		doc := o.Doc

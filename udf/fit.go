@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/fitlayout"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/udf/internal/capi"
@@ -17,73 +18,126 @@ func fld(name string, t *capi.Type) capi.Field { return capi.Field{Name: name, T
 
 var (
 	beliefType  = capi.StructOf(fld("feature", capi.TVarchar), fld("mean", capi.TDouble), fld("variance", capi.TDouble))
-	fitType     = fitOf(beliefType)
 	classBelief = capi.StructOf(append(slices.Clone(beliefType.Fields), fld("class", capi.TVarchar))...)
-	classesType = fitOf(classBelief) // of bglm_softmax
+	fitType     = fitOf(kernels.FitFormat, beliefType)
+	classesType = fitOf(kernels.FitFormat, classBelief) // of bglm_softmax
 )
 
-func fitOf(belief *capi.Type) *capi.Type {
-	return capi.StructOf(
-		fld("method", capi.TVarchar), fld("family", capi.TVarchar), fld("link", capi.TVarchar),
-		fld("shape", capi.TDouble), fld("dispersion", capi.TDouble), fld("intercept", capi.TBoolean), fld("hash_bits", capi.TInteger),
-		fld("prior", capi.StructOf(fld("mean", capi.TDouble), fld("variance", capi.TDouble), fld("intercept_variance", capi.TDouble))),
-		fld("time", capi.TDouble), fld("beliefs", capi.ListOf(belief)),
-		fld("covariance", capi.StructOf(fld("kind", capi.TVarchar), fld("rank", capi.TInteger), fld("values", capi.ListOf(capi.TDouble)))),
-		fld("n", capi.TBigInt), fld("n_skipped", capi.TBigInt), fld("log_evidence", capi.TDouble),
-		fld("iterations", capi.TInteger), fld("converged", capi.TBoolean), fld("status", capi.TVarchar),
-	)
+// fitOf is the type of a FIT in a layout.
+func fitOf(layout int, belief *capi.Type) *capi.Type {
+	return structOf(fitlayout.Fields, layout, belief)
 }
 
-// Positions of the FIT's fields.
-const (
-	fitMethod = iota
-	fitFamily
-	fitLink
-	fitShape
-	fitDispersion
-	fitIntercept
-	fitHashBits
-	fitPrior
-	fitTime
-	fitBeliefs
-	fitCovariance
-	fitN
-	fitSkipped
-	fitLogEvidence
-	fitIterations
-	fitConverged
-	fitStatus
-)
+func structOf[T any](fields []fitlayout.Field[T], layout int, belief *capi.Type) *capi.Type {
+	var out []capi.Field
+	for k := range fields {
+		if f := &fields[k]; f.Since <= layout {
+			out = append(out, fld(f.Name, fieldType(f, layout, belief)))
+		}
+	}
+	return capi.StructOf(out...)
+}
+
+func fieldType[T any](f *fitlayout.Field[T], layout int, belief *capi.Type) *capi.Type {
+	switch f.Kind() {
+	case fitlayout.Struct:
+		return structOf(f.Fields, layout, belief)
+	case fitlayout.Text:
+		return capi.TVarchar
+	case fitlayout.Real:
+		return capi.TDouble
+	case fitlayout.Whole, fitlayout.Version:
+		return capi.TInteger
+	case fitlayout.Count:
+		return capi.TBigInt
+	case fitlayout.Flag:
+		return capi.TBoolean
+	case fitlayout.Reals:
+		return capi.ListOf(capi.TDouble)
+	case fitlayout.Columns:
+		return capi.ListOf(structOf(fitlayout.ColumnFields, layout, belief))
+	default: // Beliefs
+		return capi.ListOf(belief)
+	}
+}
+
+// earlier are the types of a FIT in the layouts before, oldest first.
+func earlier(belief *capi.Type) []*capi.Type {
+	var out []*capi.Type
+	for layout := 1; layout < kernels.FitFormat; layout++ {
+		out = append(out, fitOf(layout, belief))
+	}
+	return out
+}
+
+// beliefWalk calls a function with each belief of a fit, in their order.
+type beliefWalk func(visit func(name []byte, w kernels.Weight))
 
 // appendFit writes a FIT; each visits the beliefs in their order.
-func appendFit(c *capi.Col, f *kernels.Fit, each func(func(name []byte, w kernels.Weight))) {
-	c.Field(fitMethod).Str(f.Method)
-	c.Field(fitFamily).Str(f.Family)
-	c.Field(fitLink).Str(f.Link)
-	floatOrNull(c.Field(fitShape), f.Shape)
-	c.Field(fitDispersion).Float(f.Dispersion)
-	c.Field(fitIntercept).Bool(f.Intercept)
-	if f.HashBits > 0 {
-		c.Field(fitHashBits).Int(int64(f.HashBits))
-	} else {
-		c.Field(fitHashBits).Null()
+func appendFit(c *capi.Col, f *kernels.Fit, each beliefWalk) {
+	appendStruct(c, fitlayout.Fields, f, func(l *capi.Col) { appendBeliefs(l, f, each) })
+}
+
+// appendStruct writes the fields of v; beliefs writes those of a FIT.
+func appendStruct[T any](c *capi.Col, fields []fitlayout.Field[T], v *T, beliefs func(l *capi.Col)) {
+	for k := range fields {
+		f, c := &fields[k], c.Field(k)
+		if f.At == nil {
+			appendStruct(c, f.Fields, v, beliefs)
+			continue
+		}
+		switch p := f.At(v).(type) {
+		case *string:
+			c.Str(*p)
+		case *gauss.Form:
+			c.Str(p.String())
+		case *float64:
+			floatOrNull(c, *p)
+		case *int:
+			if *p == 0 && f.Nullable {
+				c.Null()
+			} else {
+				c.Int(int64(*p))
+			}
+		case *int64:
+			c.Int(*p)
+		case *bool:
+			c.Bool(*p)
+		case *[]float64:
+			e := c.Elem()
+			for _, x := range *p {
+				e.Float(x)
+			}
+			c.EndList()
+		case *[]kernels.Belief:
+			beliefs(c)
+		case *[]kernels.FitColumn:
+			if *p == nil {
+				c.Null()
+				continue
+			}
+			for k := range *p {
+				appendStruct(c.Elem(), fitlayout.ColumnFields, &(*p)[k], nil)
+			}
+			c.EndList()
+		case fitlayout.Format:
+			c.Int(int64(p))
+		}
 	}
-	p := c.Field(fitPrior)
-	p.Field(0).Float(f.Prior.Mean)
-	p.Field(1).Float(f.Prior.Variance)
-	p.Field(2).Float(f.Prior.InterceptVariance)
-	p.EndStruct()
-	floatOrNull(c.Field(fitTime), f.Time)
-	l := c.Field(fitBeliefs)
+	c.EndStruct()
+}
+
+func appendBeliefs(l *capi.Col, f *kernels.Fit, each beliefWalk) {
 	e := l.Elem()
 	k, block := 0, 0
 	if len(f.Classes) > 0 {
 		block = len(f.Beliefs) / len(f.Classes)
 	}
-	each(func(name []byte, w kernels.Weight) {
-		e.Field(0).Bytes(name)
-		e.Field(1).Float(w.Mean)
-		e.Field(2).Float(w.Variance)
+	name, mean, variance := e.Field(0), e.Field(1), e.Field(2)
+	each(func(s []byte, w kernels.Weight) {
+		name.Bytes(s)
+		mean.Float(w.Mean)
+		variance.Float(w.Variance)
 		if block > 0 {
 			e.Field(3).Str(f.Classes[k/block])
 			k++
@@ -91,21 +145,6 @@ func appendFit(c *capi.Col, f *kernels.Fit, each func(func(name []byte, w kernel
 		e.EndStruct()
 	})
 	l.EndList()
-	v := c.Field(fitCovariance)
-	v.Field(0).Str(f.Covariance.Form.String())
-	v.Field(1).Int(int64(f.Covariance.Rank))
-	for _, x := range f.Covariance.Values {
-		v.Field(2).Elem().Float(x)
-	}
-	v.Field(2).EndList()
-	v.EndStruct()
-	c.Field(fitN).Int(f.N)
-	c.Field(fitSkipped).Int(f.Skipped)
-	floatOrNull(c.Field(fitLogEvidence), f.LogEvidence)
-	c.Field(fitIterations).Int(int64(f.Iterations))
-	c.Field(fitConverged).Bool(f.Converged)
-	c.Field(fitStatus).Str(f.Status)
-	c.EndStruct()
 }
 
 func floatOrNull(c *capi.Col, v float64) {
@@ -238,32 +277,107 @@ func (r *beliefReader) beliefs(i int) (out []kernels.Belief, classes []string, e
 	return out, classes, nil
 }
 
-var fitLayout = layout{
-	t: fitType,
-	// What a FIT put together by hand may leave out: a diagonal covariance, no rows
-	// seen, a dispersion of 1.
-	optional: fieldSet("method shape dispersion hash_bits time covariance n n_skipped log_evidence iterations converged status"),
-	nullable: fieldSet("shape hash_bits time log_evidence"),
-}
+var fitLayout = func() layout {
+	l := layout{t: fitType, optional: map[string]bool{}, nullable: map[string]bool{}}
+	fitlayout.Walk(fitlayout.Fields, kernels.FitFormat, func(path string, f *fitlayout.Field[kernels.Fit]) bool {
+		l.optional[path], l.nullable[path] = f.Optional, f.Nullable
+		return true
+	})
+	return l
+}()
 
 // fitReader reads FIT columns by field name, so that a FIT that went through a
 // file or a table still serves. Each FIT is validated whole before anything of it is
 // used, where it lies: nothing of a long list is copied for it.
 type fitReader struct {
-	v                                    *capi.Vec
-	layout                               layout
-	method, family, link                 *capi.Vec
-	gamma, dispersion, intercept, hashes *capi.Vec
-	pMean, pVar, pInt                    *capi.Vec
-	time, n, skipped, evidence, steps    *capi.Vec
-	kind, rank, values                   *capi.Vec
-	beliefs                              *beliefReader
-	classes                              bool // takes a softmax fit
-	last                                 kernels.Fit
-	lik                                  lik.Likelihood
+	v      *capi.Vec
+	layout layout
 
-	heads decoded[*kernels.Fit]
-	lists decoded[struct{}] // beliefs that are valid
+	required []named
+	fields   []leaf[kernels.Fit]
+	version  *capi.Vec // of the layout; nil = the first
+	beliefs  *beliefReader
+	classes  bool // takes a softmax fit
+	last     kernels.Fit
+	lik      lik.Likelihood
+
+	heads   decoded[*kernels.Fit]
+	lists   decoded[struct{}] // beliefs that are valid
+	columns decoded[[]kernels.FitColumn]
+}
+
+// leaf is a field that a vector has.
+type leaf[T any] struct {
+	*fitlayout.Field[T]
+	kind fitlayout.Kind
+	v    *capi.Vec
+	path string
+}
+
+// leavesOf are the fields of the STRUCT v that hold values.
+func leavesOf[T any](fields []fitlayout.Field[T], v *capi.Vec, path string) []leaf[T] {
+	var out []leaf[T]
+	for k := range fields {
+		f := &fields[k]
+		kid := v.Field(f.Name)
+		switch {
+		case kid == nil || kid.Type == capi.SQLNull:
+		case f.At == nil:
+			out = append(out, leavesOf(f.Fields, kid, join(path, f.Name))...)
+		default:
+			out = append(out, leaf[T]{f, f.Kind(), kid, join(path, f.Name)})
+		}
+	}
+	return out
+}
+
+// read sets the field of to from entry i, but for lists of structs. Numbers of a list
+// stay in DuckDB's memory if they are DOUBLE there.
+func (l *leaf[T]) read(i int, to *T) (err error) {
+	switch l.kind {
+	case fitlayout.Beliefs, fitlayout.Columns, fitlayout.Version:
+		return nil
+	}
+	p := l.At(to)
+	if l.Nullable && l.v.Null(i) {
+		switch p := p.(type) {
+		case *float64:
+			*p = nan
+		case *int:
+			*p = 0
+		}
+		return nil
+	}
+	switch p := p.(type) {
+	case *string:
+		if s := l.v.Str(i); *p != s {
+			*p = strings.Clone(s)
+		}
+	case *gauss.Form:
+		if *p, err = gauss.ParseForm(l.v.Str(i)); err != nil {
+			err = fmt.Errorf("%s = %w", l.path, err)
+		}
+	case *float64:
+		if *p = l.v.Float(i); l.Nullable && math.IsNaN(*p) {
+			return fmt.Errorf("%s = NaN; allowed: a number or NULL", l.path)
+		}
+	case *int:
+		var x int64
+		x, err = wholeNumber(l.v, i, l.path)
+		*p = int(x)
+	case *int64:
+		*p, err = wholeNumber(l.v, i, l.path)
+	case *bool:
+		*p = l.v.Bool(i)
+	case *[]float64:
+		lo, hi := l.v.Span(i)
+		if kid := &l.v.Kids[0]; kid.Type == capi.Double && kid.AllValid() {
+			*p = kid.Floats()[lo:hi:hi]
+		} else {
+			*p, err = numbers(l.v, i, l.path)
+		}
+	}
+	return err
 }
 
 func newFitReader(v *capi.Vec, arg string) (*fitReader, error) {
@@ -289,13 +403,14 @@ func newFitReader(v *capi.Vec, arg string) (*fitReader, error) {
 	if r.beliefs, err = newBeliefReader(b); err != nil {
 		return nil, fmt.Errorf("%s: %w", arg, err)
 	}
-	r.method, r.family, r.link = v.Field("method"), v.Field("family"), v.Field("link")
-	r.gamma, r.dispersion, r.hashes, r.intercept = v.Field("shape"), v.Field("dispersion"), v.Field("hash_bits"), v.Field("intercept")
-	p := v.Field("prior")
-	r.pMean, r.pVar, r.pInt = p.Field("mean"), p.Field("variance"), p.Field("intercept_variance")
-	r.time, r.n, r.skipped, r.evidence, r.steps = v.Field("time"), v.Field("n"), v.Field("n_skipped"), v.Field("log_evidence"), v.Field("iterations")
-	if c := v.Field("covariance"); c != nil {
-		r.kind, r.rank, r.values = c.Field("kind"), c.Field("rank"), c.Field("values")
+	r.last, r.required, r.fields = fitlayout.Default(), r.layout.required(v), leavesOf(fitlayout.Fields, v, "")
+	for k := range r.fields {
+		switch f := &r.fields[k]; f.kind {
+		case fitlayout.Version:
+			r.version = f.v
+		case fitlayout.Columns:
+			r.columns.of(f.v, func(i int) ([]kernels.FitColumn, error) { return readColumns(f.v, i) })
+		}
 	}
 	r.heads.of(v, r.decode)
 	r.lists.of(b, r.check)
@@ -316,14 +431,6 @@ func optional(v *capi.Vec, i int, what string) (float64, error) {
 	return x, nil
 }
 
-// numberOr is the number of a field that is not NULL, def where there is no such field.
-func numberOr(v *capi.Vec, i int, def float64) float64 {
-	if v == nil {
-		return def
-	}
-	return v.Float(i)
-}
-
 // count is a whole number of a field that is not NULL, 0 where there is no such field.
 func count(v *capi.Vec, i int, what string) (int64, error) {
 	if v == nil {
@@ -332,46 +439,36 @@ func count(v *capi.Vec, i int, what string) (int64, error) {
 	return wholeNumber(v, i, what)
 }
 
-func same(have *string, v *capi.Vec, i int) {
-	if v == nil || v.Null(i) {
-		*have = ""
-	} else if s := v.Str(i); *have != s {
-		*have = strings.Clone(s)
+// readColumns are the columns that entry i of a list remembers.
+func readColumns(v *capi.Vec, i int) ([]kernels.FitColumn, error) {
+	if v.Null(i) {
+		return nil, nil
 	}
-}
-
-// covariance sets the last head's, its values where they lie in DuckDB's memory
-// if they are DOUBLE there.
-func (r *fitReader) covariance(i int) error {
-	c := &r.last.Covariance
-	*c = kernels.Covariance{}
-	if r.kind == nil {
-		return nil
+	if v.Type == capi.Varchar {
+		return nil, fmt.Errorf("columns are text; allowed: %s or NULL", typeAt(fitType, "columns"))
 	}
-	switch k := r.kind.Str(i); k {
-	case "diagonal":
-	case "full":
-		c.Form = gauss.Full
-	case "lowrank":
-		c.Form = gauss.LowRank
-	default:
-		return fmt.Errorf("a covariance of kind %q; allowed: 'diagonal', 'full', 'lowrank'", k)
+	lo, hi := v.Span(i)
+	out := make([]kernels.FitColumn, hi-lo)
+	if lo == hi {
+		return out, nil
 	}
-	rank, err := wholeNumber(r.rank, i, "covariance.rank")
-	if err != nil {
-		return err
+	entry := &v.Kids[0]
+	fields := leavesOf(fitlayout.ColumnFields, entry, "columns")
+	for j := range out {
+		if entry.Null(lo + j) {
+			return nil, fmt.Errorf("columns: entry %d is NULL; allowed: %s", j+1, typeAt(fitType, "columns").Elem)
+		}
+		for k := range fields {
+			f := &fields[k]
+			if !f.Nullable && f.v.Null(lo+j) {
+				return nil, fmt.Errorf("NULL for its field %s; allowed: %s", f.path, fieldType(f.Field, kernels.FitFormat, nil))
+			}
+			if err := f.read(lo+j, &out[j]); err != nil {
+				return nil, err
+			}
+		}
 	}
-	if rank < 0 || rank > kernels.MaxRank {
-		return fmt.Errorf("covariance.rank = %d; allowed: 0 to %d", rank, kernels.MaxRank)
-	}
-	c.Rank = int(rank)
-	lo, hi := r.values.Span(i)
-	if v := &r.values.Kids[0]; v.Type == capi.Double && v.AllValid() {
-		c.Values = v.Floats()[lo:hi:hi]
-	} else {
-		c.Values, err = numbers(r.values, i, "covariance.values")
-	}
-	return err
+	return out, kernels.ValidateColumns(out)
 }
 
 // head is the FIT at row i without its beliefs, valid until the next call.
@@ -379,10 +476,13 @@ func (r *fitReader) covariance(i int) error {
 func (r *fitReader) head(i int) (*kernels.Fit, error) { return r.heads.at(i) }
 
 func (r *fitReader) decode(i int) (*kernels.Fit, error) {
-	if name := r.layout.null(r.v, i, ""); name != "" {
+	if err := checkFormat(r.version, i); err != nil {
+		return nil, fmt.Errorf("the FIT: %w", err)
+	}
+	if name := missingOf(r.required, i); name != "" {
 		return nil, fmt.Errorf("the FIT has NULL for its field %s; allowed: %s", name, typeAt(r.layout.t, name))
 	}
-	f, err := r.fields(i)
+	f, err := r.scalars(i)
 	if err == nil {
 		err = f.ValidateHead()
 	}
@@ -419,36 +519,30 @@ func (r *fitReader) refuse() error {
 	return err
 }
 
-// fields reads the scalars and the covariance into the last head.
-func (r *fitReader) fields(i int) (f *kernels.Fit, err error) {
+// checkFormat refuses layouts that are not known yet; v may be nil or NULL.
+func checkFormat(v *capi.Vec, i int) error {
+	if v == nil || v.Null(i) {
+		return nil
+	}
+	x, err := wholeNumber(v, i, "format")
+	if err != nil {
+		return err
+	}
+	return fitlayout.CheckFormat(x)
+}
+
+// scalars reads all but the beliefs into the last head.
+func (r *fitReader) scalars(i int) (f *kernels.Fit, err error) {
 	f = &r.last
-	same(&f.Method, r.method, i)
-	same(&f.Family, r.family, i)
-	same(&f.Link, r.link, i)
-	f.Dispersion = numberOr(r.dispersion, i, 1)
-	f.Intercept = r.intercept.Bool(i)
-	f.Prior = kernels.Prior{Mean: r.pMean.Float(i), Variance: r.pVar.Float(i), InterceptVariance: r.pInt.Float(i)}.Literal()
-	f.HashBits, f.LogEvidence = 0, 0
-	keep := func(e error) {
-		if err == nil {
-			err = e
+	for k := range r.fields {
+		if err := r.fields[k].read(i, f); err != nil {
+			return f, err
 		}
 	}
-	opt := func(v *capi.Vec, what string) float64 { x, e := optional(v, i, what); keep(e); return x }
-	num := func(v *capi.Vec, what string) int64 { x, e := count(v, i, what); keep(e); return x }
-	f.Shape, f.Time = opt(r.gamma, "shape"), opt(r.time, "time")
-	if r.evidence != nil {
-		f.LogEvidence = opt(r.evidence, "log_evidence")
+	f.Prior = f.Prior.Literal()
+	if r.columns.decode != nil {
+		f.Columns, err = r.columns.at(i)
 	}
-	if r.hashes != nil && !r.hashes.Null(i) {
-		bits := num(r.hashes, "hash_bits")
-		if bits < 0 || bits > kernels.MaxHashBits {
-			keep(fmt.Errorf("hash_bits = %d; allowed: NULL or 1 to %d", bits, kernels.MaxHashBits))
-		}
-		f.HashBits = int(bits)
-	}
-	f.N, f.Skipped, f.Iterations = num(r.n, "n"), num(r.skipped, "n_skipped"), int(num(r.steps, "iterations"))
-	keep(r.covariance(i))
 	return f, err
 }
 

@@ -72,6 +72,14 @@ func (e entry) also(result, first *capi.Type, call func([]capi.Vec, int, *capi.C
 	return e
 }
 
+// alsoClasses adds overloads for the fits of bglm_softmax, in each layout.
+func (e entry) alsoClasses(result *capi.Type, call func([]capi.Vec, int, *capi.Col) error, arity ...int) entry {
+	for _, t := range append(earlier(classBelief), classesType) {
+		e = e.also(result, t, call, arity...)
+	}
+	return e
+}
+
 func metricEntry(name, sig, doc, example string, spec []metricArg, arity []int, result *capi.Type,
 	fresh func([]capi.Vec, int) (metric, error)) entry {
 	return aggregate(name, sig, doc, example, nil, arity, result, updateMetric(spec, fresh), finalizeMetric)
@@ -119,7 +127,7 @@ func entries() []entry {
 			"SELECT round(bglm_predict(fit, {origin: 'A1'}), 6) FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
 			nil, []int{2, 3}, capi.TDouble, false, callPredict).
 			also(capi.TDouble, gpType, callPredictGP, 2, 3).
-			also(classProbs, classesType, callPredictClasses, 2, 3),
+			alsoClasses(classProbs, callPredictClasses, 2, 3),
 		scalar("bglm_predict_dist", "(fit, x [, level])",
 			"Mean and variance of the linear predictor and of the response, and a central interval (level 0.95): of the probability for binary responses, of a new response otherwise.",
 			"SELECT bglm_predict_dist(fit, {origin: 'A1'}).eta_variance > 0 FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
@@ -141,7 +149,7 @@ func entries() []entry {
 		scalar("bglm_beliefs", "(fit)", "The belief table of a fit as LIST(STRUCT(feature, mean, variance)).",
 			"SELECT len(bglm_beliefs(fit)) FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
 			nil, []int{1}, beliefsType, false, callBeliefs).
-			also(capi.ListOf(classBelief), classesType, callBeliefsClasses, 1),
+			alsoClasses(capi.ListOf(classBelief), callBeliefsClasses, 1),
 		scalar("bglm_from_beliefs", "(beliefs [, options])",
 			"A FIT with n = 0 from LIST(STRUCT(feature, mean, variance)), to predict with or to serve as a prior. There is an intercept unless the option intercept is false; one that the list does not have is at its prior.",
 			"SELECT bglm_predict(bglm_from_beliefs([{feature: 'a', mean: 0.0, variance: 1.0}], {link: 'probit'}), {a: 1});",

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/stop"
@@ -21,7 +22,19 @@ const (
 	LowRank              // Σ = diag(D) - F Fᵀ
 )
 
-func (f Form) String() string { return [...]string{"diagonal", "full", "lowrank"}[f] }
+var forms = [...]string{"diagonal", "full", "lowrank"}
+
+func (f Form) String() string { return forms[f] }
+
+// ParseForm is the form of that name. Errors: any other name.
+func ParseForm(name string) (Form, error) {
+	for f, known := range forms {
+		if name == known {
+			return Form(f), nil
+		}
+	}
+	return 0, fmt.Errorf("%.40q; allowed: '%s'", name, strings.Join(forms[:], "', '"))
+}
 
 // Normal is N(Mean, Σ) over p weights. All variances are positive.
 //

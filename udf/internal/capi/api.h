@@ -120,12 +120,16 @@ typedef struct {
 	uint64_t count;      // entries of this vector
 	uint64_t array_size; // ARRAY length
 	uint64_t base;       // results: first row to write
+	bool nulls;          // results, below a list: there are NULLs
 	void *data;
 	uint64_t *valid; // NULL = all valid
 	char *name;      // field name inside a STRUCT, else NULL
 	duckdb_ptr vec;
 	duckdb_ptr ltype; // ENUM only
 } bglm_node;
+
+// Of a number of entries that a list of a result gains: some of them hold NULL.
+#define BGLM_HAS_NULLS ((uint64_t)1 << 63)
 
 // Text of one result column: lens[i] == UINT64_MAX leaves row i alone.
 typedef struct {

@@ -5,6 +5,7 @@ package capi
 import "C"
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -71,8 +72,7 @@ func (t *Type) String() string {
 }
 
 // Col is a result column under construction: append one entry per row, for
-// nested types entry by entry through List and Field. Only rows that are not
-// inside a list may be NULL.
+// nested types entry by entry through Elem and Field.
 type Col struct {
 	Type *Type
 	null []bool // nil = none; else by row
@@ -168,12 +168,21 @@ func (c *Col) Null() {
 
 func (c *Col) lists(dst []uint64) []uint64 {
 	if c.Type.isList() {
-		dst = append(dst, uint64(c.kids[0].n))
+		n := uint64(c.kids[0].n)
+		if c.kids[0].nulls() {
+			n |= C.BGLM_HAS_NULLS
+		}
+		dst = append(dst, n)
 	}
 	for _, k := range c.kids {
 		dst = k.lists(dst)
 	}
 	return dst
+}
+
+// nulls says whether an entry is NULL, here or in a STRUCT's field.
+func (c *Col) nulls() bool {
+	return c.null != nil || c.Type.ID == Struct && slices.ContainsFunc(c.kids, (*Col).nulls)
 }
 
 // check guards the memory of the host: every field of a struct must have as

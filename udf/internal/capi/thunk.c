@@ -96,8 +96,8 @@ static bool tree_open(tree *t, int64_t i, const uint64_t *add, uint64_t nadd, ui
 	duckdb_ptr lt = bglm_api.vector_get_column_type(vec);
 	int type = t->v[i].type = bglm_api.get_type_id(lt);
 	bool keep = false;
-	// Masks below a list stay as they are: results have no NULL there.
-	if (write && !in_list)
+	// Masks below a list stay as they are where there is no NULL: few results have one.
+	if (write && (!in_list || t->v[i].nulls))
 		bglm_api.vector_ensure_validity_writable(vec);
 	switch (type) {
 	case T_DECIMAL:
@@ -119,6 +119,7 @@ static bool tree_open(tree *t, int64_t i, const uint64_t *add, uint64_t nadd, ui
 			t->v[c + j].vec = bglm_api.struct_vector_get_child(vec, (idx_t)j);
 			t->v[c + j].count = t->v[i].count;
 			t->v[c + j].base = t->v[i].base;
+			t->v[c + j].nulls = t->v[i].nulls;
 			if (!write)
 				t->v[c + j].name = bglm_api.struct_type_child_name(lt, (idx_t)j);
 		}
@@ -127,9 +128,12 @@ static bool tree_open(tree *t, int64_t i, const uint64_t *add, uint64_t nadd, ui
 	case T_LIST:
 	case T_MAP: {
 		uint64_t base = bglm_api.list_vector_get_size(vec), more = 0;
+		bool nulls = false;
 		if (write) {
-			if (*iadd < nadd)
-				more = add[(*iadd)++];
+			if (*iadd < nadd) {
+				nulls = add[*iadd] & BGLM_HAS_NULLS;
+				more = add[(*iadd)++] & ~BGLM_HAS_NULLS;
+			}
 			bglm_api.list_vector_reserve(vec, base + more);
 			bglm_api.list_vector_set_size(vec, base + more);
 		}
@@ -141,6 +145,7 @@ static bool tree_open(tree *t, int64_t i, const uint64_t *add, uint64_t nadd, ui
 		t->v[c].vec = bglm_api.list_vector_get_child(vec);
 		t->v[c].count = base + more;
 		t->v[c].base = base;
+		t->v[c].nulls = nulls;
 		break;
 	}
 	case T_ARRAY: {

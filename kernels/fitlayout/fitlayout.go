@@ -1,0 +1,219 @@
+// Package fitlayout lists the fields of a FIT once: what SQL calls them, their types,
+// which may be NULL or missing, and where a kernels.Fit keeps them. The SQL type with its
+// writer and reader (package udf), the column fit of files (package arrowio, command
+// bglm) and the text of the type in the documentation follow from the list.
+//
+// A new field is one entry at the end of Fields, one field of kernels.Fit, and a check in
+// Fit.Validate where it can be wrong. Types of struct values may only grow at their end,
+// and each growth is a new kernels.FitFormat: entries say since which one they are there.
+package fitlayout
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/gauss"
+)
+
+// Kind is the type of a field.
+type Kind uint8
+
+// Kinds, with their SQL types and the Go types that Field.At points to.
+const (
+	Struct  Kind = iota // STRUCT of Fields
+	Text                // VARCHAR: *string, or *gauss.Form by name
+	Real                // DOUBLE: *float64, NULL is NaN
+	Whole               // INTEGER: *int, NULL is 0
+	Count               // BIGINT: *int64
+	Flag                // BOOLEAN: *bool
+	Reals               // DOUBLE[]: *[]float64
+	Beliefs             // BELIEF[]: *[]kernels.Belief, with the classes of the fit
+	Columns             // STRUCT[] of the package's variable ColumnFields: *[]kernels.FitColumn
+	Version             // INTEGER: a Format
+)
+
+// Format stands for the version of the layout: always written as it is, and read as at
+// most that.
+type Format int64
+
+// Field is a field of a struct of T: a value, or a STRUCT of more.
+type Field[T any] struct {
+	Name   string
+	Doc    string
+	At     func(*T) any // where the value is kept; nil for a STRUCT
+	Fields []Field[T]   // of a STRUCT
+
+	Nullable bool // NULL = none
+	Optional bool // may be missing, as in FITs put together by hand: what Default has
+	Since    int  // the layout that brought it; 0 is the first
+}
+
+// Kind is the type of the field.
+func (f *Field[T]) Kind() Kind {
+	if f.At == nil {
+		return Struct
+	}
+	switch v := f.At(new(T)).(type) {
+	case *string, *gauss.Form:
+		return Text
+	case *float64:
+		return Real
+	case *int:
+		return Whole
+	case *int64:
+		return Count
+	case *bool:
+		return Flag
+	case *[]float64:
+		return Reals
+	case *[]kernels.Belief:
+		return Beliefs
+	case *[]kernels.FitColumn:
+		return Columns
+	case Format:
+		return Version
+	default:
+		panic(fmt.Sprintf("fitlayout: field %s is %T", f.Name, v))
+	}
+}
+
+type fit = kernels.Fit
+
+// Fields are the fields of a FIT, in their order.
+var Fields = []Field[fit]{
+	{Name: "method", Doc: "the engine, 'merge' or 'beliefs'", At: func(f *fit) any { return &f.Method }, Optional: true},
+	{Name: "family", Doc: "of the responses", At: func(f *fit) any { return &f.Family }},
+	{Name: "link", At: func(f *fit) any { return &f.Link }},
+	{Name: "shape", Doc: "the family's own parameter: size of negbinomial, shape of gamma, degrees of freedom of studentt", At: func(f *fit) any { return &f.Shape }, Optional: true, Nullable: true},
+	{Name: "dispersion", Doc: "variance of gaussian responses, squared scale of studentt; 1 for others", At: func(f *fit) any { return &f.Dispersion }, Optional: true},
+	{Name: "intercept", Doc: "whether rows have the feature (Intercept)", At: func(f *fit) any { return &f.Intercept }},
+	{Name: "hash_bits", Doc: "features are hashed into 2^hash_bits slots", At: func(f *fit) any { return &f.HashBits }, Optional: true, Nullable: true},
+	{Name: "prior", Doc: "what a feature without belief has", Fields: []Field[fit]{
+		{Name: "mean", At: func(f *fit) any { return &f.Prior.Mean }},
+		{Name: "variance", At: func(f *fit) any { return &f.Prior.Variance }},
+		{Name: "intercept_variance", At: func(f *fit) any { return &f.Prior.InterceptVariance }},
+	}},
+	{Name: "time", Doc: "moment that the beliefs are valid at", At: func(f *fit) any { return &f.Time }, Optional: true, Nullable: true},
+	{Name: "beliefs", Doc: "by feature, in belief order: (Intercept), positions by number, names by bytes; bglm_softmax adds class VARCHAR, class by class", At: func(f *fit) any { return &f.Beliefs }},
+	{Name: "covariance", Doc: "kind 'diagonal', 'full' (lower Cholesky factor, row by row) or 'lowrank' (d and a row of F for each belief: diag(d) - F F')", Optional: true, Fields: []Field[fit]{
+		{Name: "kind", At: func(f *fit) any { return &f.Covariance.Form }},
+		{Name: "rank", At: func(f *fit) any { return &f.Covariance.Rank }},
+		{Name: "values", At: func(f *fit) any { return &f.Covariance.Values }},
+	}},
+	{Name: "n", Doc: "rows learnt", At: func(f *fit) any { return &f.N }, Optional: true},
+	{Name: "n_skipped", Doc: "rows left out", At: func(f *fit) any { return &f.Skipped }, Optional: true},
+	{Name: "log_evidence", Doc: "log marginal likelihood, nats", At: func(f *fit) any { return &f.LogEvidence }, Optional: true, Nullable: true},
+	{Name: "iterations", At: func(f *fit) any { return &f.Iterations }, Optional: true},
+	{Name: "converged", At: func(f *fit) any { return &f.Converged }, Optional: true},
+	{Name: "status", Doc: "'ok', or what to mind", At: func(f *fit) any { return &f.Status }, Optional: true},
+	{Name: "columns", Doc: "what is remembered of the columns of a STRUCT or list: kind 'number' or 'levels', rows and those without a value, center and scale where standardised, prior variance of its weights", At: func(f *fit) any { return &f.Columns }, Optional: true, Nullable: true, Since: 2},
+	{Name: "format", Doc: "version of this layout; FITs of all earlier ones are read", At: func(*fit) any { return Format(kernels.FitFormat) }, Optional: true, Nullable: true, Since: 2},
+}
+
+type column = kernels.FitColumn
+
+// ColumnFields are the fields of an entry of columns.
+var ColumnFields = []Field[column]{
+	{Name: "name", At: func(c *column) any { return &c.Name }},
+	{Name: "kind", At: func(c *column) any { return &c.Kind }},
+	{Name: "n", At: func(c *column) any { return &c.N }},
+	{Name: "missing", At: func(c *column) any { return &c.Missing }},
+	{Name: "center", At: func(c *column) any { return &c.Center }, Nullable: true},
+	{Name: "scale", At: func(c *column) any { return &c.Scale }, Nullable: true},
+	{Name: "variance", At: func(c *column) any { return &c.Variance }, Nullable: true},
+}
+
+// Default is what fields have that are missing: a diagonal covariance, no rows seen, a
+// dispersion of 1.
+func Default() kernels.Fit {
+	nan := math.NaN()
+	return kernels.Fit{Shape: nan, Dispersion: 1, Time: nan, Iterations: 1, Converged: true, Status: "ok"}
+}
+
+// Walk visits the fields that layout has, STRUCTs before their own; path joins the names
+// by dots. It ends where visit gives false.
+func Walk[T any](fields []Field[T], layout int, visit func(path string, f *Field[T]) bool) bool {
+	return walk(fields, layout, "", visit)
+}
+
+func walk[T any](fields []Field[T], layout int, under string, visit func(path string, f *Field[T]) bool) bool {
+	for k := range fields {
+		f := &fields[k]
+		if f.Since > layout {
+			continue
+		}
+		if !visit(under+f.Name, f) || !walk(f.Fields, layout, under+f.Name+".", visit) {
+			return false
+		}
+	}
+	return true
+}
+
+// SQL is the type of a FIT in a layout, as SQL writes it; classes for bglm_softmax's.
+func SQL(layout int, classes bool) string {
+	belief := "STRUCT(feature VARCHAR, mean DOUBLE, variance DOUBLE"
+	if classes {
+		belief += ", class VARCHAR"
+	}
+	return structSQL(Fields, layout, belief+")")
+}
+
+func structSQL[T any](fields []Field[T], layout int, belief string) string {
+	var parts []string
+	for k := range fields {
+		f := &fields[k]
+		if f.Since > layout {
+			continue
+		}
+		parts = append(parts, Quote(f.Name)+" "+f.sql(layout, belief))
+	}
+	return "STRUCT(" + strings.Join(parts, ", ") + ")"
+}
+
+// SQL is the type of the field in the newest layout.
+func (f *Field[T]) SQL() string { return f.sql(kernels.FitFormat, "BELIEF") }
+
+func (f *Field[T]) sql(layout int, belief string) string {
+	switch f.Kind() {
+	case Struct:
+		return structSQL(f.Fields, layout, belief)
+	case Text:
+		return "VARCHAR"
+	case Real:
+		return "DOUBLE"
+	case Whole, Version:
+		return "INTEGER"
+	case Count:
+		return "BIGINT"
+	case Flag:
+		return "BOOLEAN"
+	case Reals:
+		return "DOUBLE[]"
+	case Columns:
+		return structSQL(ColumnFields, layout, belief) + "[]"
+	default: // Beliefs
+		return belief + "[]"
+	}
+}
+
+// Quote quotes the names of fields that are words of SQL.
+func Quote(name string) string {
+	switch name {
+	case "time", "values", "columns":
+		return `"` + name + `"`
+	}
+	return name
+}
+
+// CheckFormat refuses a FIT of a layout that is newer than kernels.FitFormat.
+func CheckFormat(format int64) error {
+	if format > kernels.FitFormat {
+		return fmt.Errorf("format = %d, a layout newer than the %d that this version of bglm knows; update bglm to read it", format, kernels.FitFormat)
+	}
+	if format < 1 {
+		return fmt.Errorf("format = %d; allowed: 1 to %d, or none", format, kernels.FitFormat)
+	}
+	return nil
+}
