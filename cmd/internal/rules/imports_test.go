@@ -39,6 +39,7 @@ var directions = []struct{ pattern, may string }{
 	{"kernels/stream", algebra + "kernels"},
 	{"kernels/predict", algebra + "kernels"},
 	{"kernels/option", algebra + "kernels kernels/internal/..."},
+	{"kernels/fitlayout", algebra + "kernels"},
 	{"kernels/rows", model},
 	{"kernels/kerneltest/*", model},
 	{"kernels/engine", "kernels kernels/..."},
