@@ -55,10 +55,19 @@ func main() {
 	repeats := flag.Int("repeats", 5, "repeats of each measurement")
 	link := flag.String("link", "probit", "link of the model")
 	groups := flag.Int("groups", 1_000_000, "groups of the many-groups row; 0 leaves it out")
+	only := flag.String("shapes", "", "measure only the shapes of features whose name matches this regular expression")
+	profile := flag.String("cpuprofile", "", "write a processor profile of the shapes here")
 	child := flag.Int("child", 0, "internal: run only the many-groups rows with that many threads")
 	flag.Parse()
 	if *child > 0 {
 		if err := manyGroups(*child, *groups, *repeats); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	if *only != "" {
+		if err := shapesOnly(*only, *profile, *repeats); err != nil {
 			fmt.Fprintln(os.Stderr, "bench:", err)
 			os.Exit(1)
 		}
@@ -135,7 +144,7 @@ func run(file, ext, link string, repeats, groups int) error {
 		}
 	}
 	t.Render()
-	if err := timeShapes(ctx, repeats); err != nil {
+	if err := timeShapes(ctx, shapes(), repeats); err != nil {
 		return err
 	}
 	if groups > 0 { // in a process of its own, for its own peak memory

@@ -5,7 +5,10 @@ import (
 	"database/sql"
 	"fmt"
 	"os"
+	"regexp"
 	"runtime"
+	"runtime/pprof"
+	"slices"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
@@ -49,8 +52,30 @@ func shapes() []shape {
 	}
 }
 
+// shapesOnly is timeShapes of those whose name matches, with a processor profile
+// where profile names a file.
+func shapesOnly(match, profile string, repeats int) error {
+	re, err := regexp.Compile(match)
+	if err != nil {
+		return err
+	}
+	if profile != "" {
+		f, err := os.Create(profile)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
+	s := slices.DeleteFunc(shapes(), func(s shape) bool { return !re.MatchString(s.name) })
+	return timeShapes(context.Background(), s, repeats)
+}
+
 // timeShapes prints rows a second of each shape on one and on all processors.
-func timeShapes(ctx context.Context, repeats int) error {
+func timeShapes(ctx context.Context, shapes []shape, repeats int) error {
 	db, err := sql.Open("duckdb", "")
 	if err != nil {
 		return err
@@ -64,7 +89,7 @@ func timeShapes(ctx context.Context, repeats int) error {
 	t.SetOutputMirror(os.Stdout)
 	t.SetTitle(fmt.Sprintf("Shapes of features, embedded, medians of %d", repeats))
 	t.AppendHeader(table.Row{"job", "rows", "threads", "seconds", "M rows/s", "scan, seconds", "processor seconds"})
-	for _, s := range shapes() {
+	for _, s := range shapes {
 		if _, err := db.Exec(s.make); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
