@@ -1,12 +1,10 @@
 package kernels
 
 import (
-	"bytes"
-	"encoding/binary"
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
-	"strconv"
 	"strings"
 	"unsafe"
 )
@@ -20,18 +18,24 @@ const Intercept = "(Intercept)"
 // one arena, so that a dictionary of millions costs the collector nothing and most
 // names are compared without a look at their text. The name of a categorical
 // feature is its column and the value: only the value is stored, hashed on from
-// the column's own hash.
+// the column's own hash. Whole numbers and slots are stored as numbers; their digits
+// are written when somebody asks for the name.
 //
 // The zero value is an empty dictionary, ready for use.
 type Dict struct {
 	names []name
-	arena []byte   // texts over 12 bytes
-	table []uint64 // hash<<32 | id+1, open addressing; nil while small
+	arena []byte // texts over 12 bytes
+	// table has the upper half of a name's hash, and id+1 below it: open addressing
+	// from the place that the hash's first bits name, so that a larger table is
+	// filled in the order of the smaller one. nil while small.
+	table []uint64
 	cols  *Columns // the columns that names are split by; nil for none
 
 	// direct is a shortcut from a small whole number (a slot with HashBits) to its
-	// feature: id+1, 0 for ask the table.
-	direct []uint32
+	// feature: id+1, 0 for ask the table. Where complete it has an entry for each slot
+	// and is all there is: the table has the other names.
+	direct   []uint32
+	complete bool
 
 	// Dense columns 1..denseN have the numbers denseBase, denseBase+1, ...
 	denseBase, denseN int32
@@ -49,7 +53,6 @@ type Dict struct {
 type name struct {
 	lo, hi uint64 // as in Text; hi is the place in the arena of a long one
 	col    uint32
-	hash   uint32 // low half
 }
 
 // ErrTooManyFeatures reports a dictionary at its limit.
@@ -73,10 +76,24 @@ func (d *Dict) AppendName(dst []byte, id uint32) []byte {
 	if n.col > 0 {
 		dst = append(dst, d.cols.text[n.col-1]...)
 	}
-	if n.lo&math.MaxUint32 > inlineText {
+	if n.isLong() {
 		return append(dst, d.long(n)...)
 	}
 	return appendInline(dst, n.lo, n.hi)
+}
+
+// isLong says whether the name has over 12 bytes of text.
+func (n *name) isLong() bool {
+	return n.lo&math.MaxUint32 > inlineText && n.lo != numberMark && n.lo != slotMark
+}
+
+// text is the value of a name, valid while no name is added.
+func (d *Dict) text(n *name) Text {
+	if n.isLong() {
+		b := d.long(n)
+		return Text{Lo: n.lo, Long: unsafe.String(unsafe.SliceData(b), len(b))}
+	}
+	return Text{Lo: n.lo, Hi: n.hi}
 }
 
 // long is the text of a name over 12 bytes.
@@ -91,6 +108,9 @@ func (d *Dict) Size() int64 {
 func (d *Dict) Reset() {
 	d.arena, d.names, d.cols = d.arena[:0], d.names[:0], nil
 	d.denseBase, d.denseN = 0, 0
+	if d.complete {
+		d.direct, d.complete = nil, false
+	}
 	clear(d.direct)
 	if len(d.table) > 1<<16 {
 		d.table = nil
@@ -116,8 +136,20 @@ func (d *Dict) same(n *name, col uint32, t *Text) bool {
 	return n.hi == t.Hi && t.Long == "" || t.Long != "" && string(d.long(n)) == t.Long
 }
 
+// isDirect says whether t is a slot that direct alone knows.
+func (d *Dict) isDirect(t *Text) bool {
+	return d.complete && t.Lo == slotMark && t.Hi < uint64(len(d.direct))
+}
+
+// home is where the search for a hash begins.
+func (d *Dict) home(h uint64) uint64 { return h >> bits.LeadingZeros64(uint64(len(d.table)-1)) }
+
 // find returns the feature that is value t of column col, or where to put it.
 func (d *Dict) find(h uint64, col uint32, t *Text) (id uint32, at int, ok bool) {
+	if d.isDirect(t) {
+		id = d.direct[t.Hi] - 1
+		return id, 0, id != Missing
+	}
 	if d.table == nil {
 		for i := range d.names {
 			if d.same(&d.names[i], col, t) {
@@ -128,7 +160,7 @@ func (d *Dict) find(h uint64, col uint32, t *Text) (id uint32, at int, ok bool) 
 	}
 	mask := uint64(len(d.table) - 1)
 	top := h &^ math.MaxUint32
-	for i := h & mask; ; i = (i + 1) & mask {
+	for i := d.home(h); ; i = (i + 1) & mask {
 		e := d.table[i]
 		if e == 0 {
 			return 0, int(i), false
@@ -141,6 +173,62 @@ func (d *Dict) find(h uint64, col uint32, t *Text) (id uint32, at int, ok bool) 
 	}
 }
 
+// ahead is how many names are looked up together: enough for their misses to overlap,
+// few enough to stay in the near caches.
+const ahead = 512
+
+// findSome is find for up to ahead values of column col; ids are Missing where the
+// dictionary does not know one. It says whether it knows them all. All entries of the
+// table are read before the first name, and all names before the first is compared, so
+// that the misses of a large dictionary overlap.
+func (d *Dict) findSome(ids []uint32, hs []uint64, col uint32, ts []Text) (all bool) {
+	all = true
+	ids, ts = ids[:len(hs)], ts[:len(hs)]
+	if d.table == nil {
+		for k, h := range hs {
+			id, _, ok := d.find(h, col, &ts[k])
+			if !ok {
+				id, all = Missing, false
+			}
+			ids[k] = id
+		}
+		return all
+	}
+	table, names := d.table, d.names
+	shift := bits.LeadingZeros64(uint64(len(table) - 1))
+	mask := uint64(len(table) - 1)
+	var es [ahead]uint64
+	for k, h := range hs {
+		es[k&(ahead-1)] = table[h>>shift]
+	}
+	for k, h := range hs {
+		e := es[k&(ahead-1)]
+		for i := h >> shift; e != 0 && (e^h)>>32 != 0; { // another name
+			i = (i + 1) & mask
+			e = table[i]
+		}
+		ids[k] = uint32(e) - 1 // Missing for 0
+		if e != 0 {
+			es[k&(ahead-1)] = names[ids[k]].lo ^ ts[k].Lo
+		}
+	}
+	for k, id := range ids {
+		if id == Missing {
+			all = false
+			continue
+		}
+		if n, t := &names[id], &ts[k]; es[k&(ahead-1)] == 0 && n.col == col && n.hi == t.Hi && t.Long == "" {
+			continue
+		}
+		id, _, ok := d.find(hs[k], col, &ts[k]) // a long name, or a chance match of the hash
+		if !ok {
+			id, all = Missing, false
+		}
+		ids[k] = id
+	}
+	return all
+}
+
 // add returns the number of value t of column col, new or not.
 func (d *Dict) add(h uint64, col uint32, t *Text) (uint32, error) {
 	id, at, ok := d.find(h, col, t)
@@ -150,24 +238,26 @@ func (d *Dict) add(h uint64, col uint32, t *Text) (uint32, error) {
 	if d.Max > 0 && len(d.names) >= d.Max {
 		return 0, ErrTooManyFeatures{d.Max}
 	}
-	n := name{lo: t.Lo, hi: t.Hi, col: col, hash: uint32(h)}
+	n := name{lo: t.Lo, hi: t.Hi, col: col}
 	if t.Long != "" {
 		n.hi = uint64(len(d.arena))
 		d.arena = append(d.arena, t.Long...)
 	}
 	id = uint32(len(d.names))
-	if d.names == nil {
-		d.names = make([]name, 0, 4) // one allocation for a small group
+	if len(d.names) == cap(d.names) {
+		d.names = slices.Grow(d.names, max(4, len(d.names))) // one allocation for a small group
 	}
 	d.names = append(d.names, n)
 	switch {
+	case d.isDirect(t):
+		d.direct[t.Hi] = id + 1
 	case d.table == nil:
 		if len(d.names) > smallDict {
 			d.index(4 * smallDict)
 		}
 	case 8*len(d.names) > 5*len(d.table):
 		d.rehash(2 * len(d.table))
-		d.enter(h&^math.MaxUint32|uint64(id+1), uint32(h))
+		d.enter(h&^math.MaxUint32 | uint64(id+1))
 	default:
 		d.table[at] = h&^math.MaxUint32 | uint64(id+1)
 	}
@@ -178,43 +268,38 @@ func (d *Dict) add(h uint64, col uint32, t *Text) (uint32, error) {
 func (d *Dict) index(size int) {
 	d.table = make([]uint64, size)
 	for id := range d.names {
-		d.enter(d.hash(uint32(id))&^math.MaxUint32|uint64(id+1), d.names[id].hash)
+		d.enter(d.hash(uint32(id))&^math.MaxUint32 | uint64(id+1))
 	}
 }
 
-// rehash makes the table larger: an entry has the upper half of its hash, its
-// name the lower.
+// rehash makes the table larger.
 func (d *Dict) rehash(size int) {
 	old := d.table
 	d.table = make([]uint64, size)
 	for _, e := range old {
 		if e != 0 {
-			d.enter(e, d.names[uint32(e)-1].hash)
+			d.enter(e)
 		}
 	}
 }
 
-func (d *Dict) enter(e uint64, low uint32) {
+func (d *Dict) enter(e uint64) {
 	mask := uint64(len(d.table) - 1)
-	i := uint64(low) & mask
+	i := d.home(e)
 	for d.table[i] != 0 {
 		i = (i + 1) & mask
 	}
 	d.table[i] = e
 }
 
-// hash is HashName of feature id.
+// hash is what the table knows feature id by.
 func (d *Dict) hash(id uint32) uint64 {
 	n := &d.names[id]
-	t := Text{Lo: n.lo, Hi: n.hi}
-	if n.lo&math.MaxUint32 > inlineText {
-		b := d.long(n)
-		t.Long = unsafe.String(unsafe.SliceData(b), len(b))
-	}
+	t := d.text(n)
 	if n.col > 0 {
 		return t.hash(d.cols.seed[n.col-1])
 	}
-	return t.hashName()
+	return t.hashKey()
 }
 
 // AddRaw numbers a name as it stands, also under HashBits (beliefs that carry
@@ -226,10 +311,8 @@ func (d *Dict) AddRaw(name string) (uint32, error) {
 
 // split is the hash of a name, and the column of the dictionary and value it is.
 func (d *Dict) split(name string) (h uint64, col uint32, t Text) {
-	seed := uint64(k0)
 	if i := strings.IndexByte(name, '='); i >= 0 {
-		seed = hashBytes(k0, view(name[:i+1]))
-		h = hashBytes(seed, view(name[i+1:]))
+		h = hashBytes(hashBytes(k0, view(name[:i+1])), view(name[i+1:]))
 		if d.cols != nil {
 			if col = d.cols.at[name[:i+1]]; col > 0 {
 				return h, col, NewText(name[i+1:])
@@ -237,7 +320,8 @@ func (d *Dict) split(name string) (h uint64, col uint32, t Text) {
 		}
 		return h, 0, NewText(name)
 	}
-	return hashBytes(seed, view(name)), 0, NewText(name)
+	t = keyOf(NewText(name))
+	return t.hashKey(), 0, t
 }
 
 // Merge numbers the features of src and returns their numbers, in src's order.
@@ -247,45 +331,97 @@ func (d *Dict) Merge(src *Dict) (ids []uint32, err error) {
 	if src.cols != nil {
 		d.Use(src.cols)
 	}
-	cut := d.cols != nil && d.cols != src.cols // d may split names that src has whole
-	for j := range ids {
-		n := &src.names[j]
-		t := Text{Lo: n.lo, Hi: n.hi}
-		if n.lo&math.MaxUint32 > inlineText {
-			t.Hi, t.Long = 0, string(src.long(n))
+	if d.cols != nil && d.cols != src.cols { // d may split names that src has whole
+		for j := range ids {
+			n := &src.names[j]
+			t := src.text(n)
+			if n.col == 0 {
+				ids[j], err = d.AddRaw(t.String())
+			} else {
+				ids[j], err = d.add(src.hash(uint32(j)), d.cols.at[src.cols.text[n.col-1]], &t)
+			}
+			if err != nil {
+				return nil, err
+			}
 		}
-		col := n.col
-		if col > 0 && cut {
-			col = d.cols.at[src.cols.text[col-1]]
+		return ids, nil
+	}
+	var hs [ahead]uint64
+	var ts [ahead]Text
+	for lo := 0; lo < len(ids); {
+		hi := lo
+		for col := src.names[lo].col; hi < len(ids) && hi < lo+ahead && src.names[hi].col == col; hi++ {
+			ts[hi-lo], hs[hi-lo] = src.text(&src.names[hi]), src.hash(uint32(hi))
 		}
-		if col == 0 && cut {
-			ids[j], err = d.AddRaw(t.String())
-		} else {
-			ids[j], err = d.add(src.hash(uint32(j)), col, &t)
+		if some := ids[lo:hi]; !d.findSome(some, hs[:hi-lo], src.names[lo].col, ts[:hi-lo]) {
+			for k, id := range some {
+				if id == Missing {
+					if some[k], err = d.add(hs[k], src.names[lo].col, &ts[k]); err != nil {
+						return nil, err
+					}
+				}
+			}
 		}
-		if err != nil {
-			return nil, err
-		}
+		lo = hi
 	}
 	return ids, nil
 }
 
+// slotOf is the slot that a hash falls into, as a name and with its hash.
+func (d *Dict) slotOf(h uint64) (t Text, key uint64) {
+	t = Text{Lo: slotMark, Hi: h >> (64 - uint(d.HashBits))}
+	return t, hashNumber(t.Lo, t.Hi)
+}
+
 // slot numbers the slot that a hash falls into.
 func (d *Dict) slot(h uint64) (uint32, error) {
-	s := h >> (64 - uint(d.HashBits))
-	if s < uint64(len(d.direct)) {
-		if id := d.direct[s]; id > 0 {
-			return id - 1, nil
-		}
+	if id := d.findSlot(h); id != Missing {
+		return id, nil
 	}
-	var buf [24]byte
-	b := strconv.AppendUint(append(buf[:0], '#'), s, 10)
-	t := textOf(b)
-	id, err := d.add(t.hash(k0), 0, &t)
-	if err == nil {
-		d.remember(s, id)
+	t, key := d.slotOf(h)
+	id, err := d.add(key, 0, &t)
+	if err == nil && !d.complete {
+		d.rememberSlot(t.Hi, id)
 	}
 	return id, err
+}
+
+func (d *Dict) findSlot(h uint64) uint32 {
+	s := h >> (64 - uint(d.HashBits))
+	if s < uint64(len(d.direct)) && (d.direct[s] > 0 || d.complete) {
+		return d.direct[s] - 1 // Missing for 0
+	}
+	t, key := d.slotOf(h)
+	if id, _, ok := d.find(key, 0, &t); ok {
+		d.rememberSlot(s, id)
+		return id
+	}
+	return Missing
+}
+
+// slotShare of the slots make a dictionary that has an entry for each of them: the
+// entries are a small part of its names then.
+const slotShare = 32
+
+// rememberSlot is remember, for all slots at once where there are many.
+func (d *Dict) rememberSlot(s uint64, id uint32) {
+	if d.table == nil || len(d.names) < 1<<d.HashBits/slotShare {
+		d.remember(s, id)
+		return
+	}
+	d.direct, d.complete = make([]uint32, 1<<d.HashBits), true
+	d.table = make([]uint64, 4*smallDict)
+	others := 0
+	for id := range d.names {
+		if n := &d.names[id]; n.lo == slotMark && n.hi < 1<<d.HashBits {
+			d.direct[n.hi] = uint32(id) + 1
+			continue
+		}
+		if others++; 2*others > len(d.table) {
+			d.rehash(2 * len(d.table))
+		}
+		d.enter(d.hash(uint32(id))&^math.MaxUint32 | uint64(id+1))
+	}
 }
 
 // remember makes the next look at the whole number v direct: up to a few times the
@@ -318,18 +454,17 @@ func (d *Dict) Add(name string) (uint32, error) {
 
 // AddInt numbers the decimal text of v.
 func (d *Dict) AddInt(v int) (uint32, error) {
-	if d.HashBits == 0 && uint64(v) < uint64(len(d.direct)) {
+	if d.HashBits > 0 {
+		t := intText(int64(v))
+		return d.slot(t.hash(k0))
+	}
+	if uint64(v) < uint64(len(d.direct)) {
 		if id := d.direct[v]; id > 0 {
 			return id - 1, nil
 		}
 	}
-	var buf [24]byte
-	t := textOf(strconv.AppendInt(buf[:0], int64(v), 10))
-	h := t.hash(k0)
-	if d.HashBits > 0 {
-		return d.slot(h)
-	}
-	id, err := d.add(h, 0, &t)
+	t := intKey(int64(v))
+	id, err := d.add(t.hashKey(), 0, &t)
 	if err == nil && v >= 0 {
 		d.remember(uint64(v), id)
 	}
@@ -343,108 +478,101 @@ const Missing = math.MaxUint32
 // dictionary does not know one, and says whether it knows them all.
 func (d *Dict) FindInts(ids []uint32, vs []int64) (all bool) {
 	all = true
-	for k, v := range vs {
-		if d.HashBits == 0 && uint64(v) < uint64(len(d.direct)) && d.direct[v] > 0 {
-			ids[k] = d.direct[v] - 1
-			continue
-		}
-		var buf [24]byte
-		t := textOf(strconv.AppendInt(buf[:0], v, 10))
-		h := t.hash(k0)
-		if d.HashBits > 0 {
-			ids[k] = d.findSlot(h)
-		} else if id, _, ok := d.find(h, 0, &t); ok {
-			if ids[k] = id; v >= 0 {
-				d.remember(uint64(v), id)
-			}
-		} else {
-			ids[k] = Missing
-		}
-		all = all && ids[k] != Missing
-	}
-	return all
-}
-
-func (d *Dict) findSlot(h uint64) uint32 {
-	s := h >> (64 - uint(d.HashBits))
-	if s < uint64(len(d.direct)) && d.direct[s] > 0 {
-		return d.direct[s] - 1
-	}
-	var buf [24]byte
-	t := textOf(strconv.AppendUint(append(buf[:0], '#'), s, 10))
-	if id, _, ok := d.find(t.hash(k0), 0, &t); ok {
-		d.remember(s, id)
-		return id
-	}
-	return Missing
-}
-
-// Probe is scratch memory for FindTexts.
-type Probe struct{ hash, entry []uint64 }
-
-// FindTexts sets ids to the numbers of the values ts of column c, or of the names ts
-// where c is Names, Missing where the dictionary does not know one, and says whether
-// it knows them all. All entries of the table are read before the first name is
-// compared, so that the misses of a large dictionary overlap.
-func (d *Dict) FindTexts(ids []uint32, c Column, ts []Text, p *Probe) (all bool) {
-	if cap(p.hash) < len(ts) {
-		p.hash, p.entry = make([]uint64, len(ts)), make([]uint64, len(ts))
-	}
-	hs := p.hash[:len(ts)]
-	ids = ids[:len(ts)]
-	if c.whole { // a name may hold the column that it belongs to
-		for k := range ts {
-			hs[k] = ts[k].hashName()
-		}
-	} else {
-		for k := range ts {
-			hs[k] = ts[k].hash(c.seed)
-		}
-	}
-	all = true
-	switch {
-	case d.HashBits > 0:
-		for k, h := range hs {
-			ids[k] = d.findSlot(h)
+	if d.HashBits > 0 {
+		for k, v := range vs {
+			t := intText(v)
+			ids[k] = d.findSlot(t.hash(k0))
 			all = all && ids[k] != Missing
 		}
 		return all
-	case c.whole && d.cols != nil, d.table == nil:
+	}
+	var at [ahead]int
+	var hs [ahead]uint64
+	var ts [ahead]Text
+	var found [ahead]uint32
+	for k, n := 0, 0; k < len(vs); n = 0 {
+		for ; n < ahead && k < len(vs); k++ {
+			v := vs[k]
+			if uint64(v) < uint64(len(d.direct)) && d.direct[v] > 0 {
+				ids[k] = d.direct[v] - 1
+				continue
+			}
+			at[n], ts[n] = k, intKey(v)
+			hs[n] = ts[n].hashKey()
+			n++
+		}
+		if !d.findSome(found[:n], hs[:n], 0, ts[:n]) {
+			all = false
+		}
+		for i, id := range found[:n] {
+			if ids[at[i]] = id; id != Missing && vs[at[i]] >= 0 {
+				d.remember(uint64(vs[at[i]]), id)
+			}
+		}
+	}
+	return all
+}
+
+// FindTexts sets ids to the numbers of the values ts of column c, or of the names ts
+// where c is Names, Missing where the dictionary does not know one, and says whether
+// it knows them all.
+func (d *Dict) FindTexts(ids []uint32, c Column, ts []Text) (all bool) {
+	all = true
+	if d.HashBits > 0 || c.whole && d.cols != nil {
 		for k := range ts {
-			h, col, t := hs[k], c.id, &ts[k]
-			if c.whole && d.cols != nil {
-				var v Text
-				h, col, v = d.split(t.String())
-				t = &v
-			}
-			id, _, ok := d.find(h, col, t)
-			if !ok {
-				id, all = Missing, false
-			}
-			ids[k] = id
+			ids[k] = d.findText(c, &ts[k])
+			all = all && ids[k] != Missing
 		}
 		return all
 	}
-	es := p.entry[:len(ts)]
-	table := d.table
-	mask := uint64(len(table) - 1)
-	for k, h := range hs {
-		es[k] = table[h&mask]
-	}
-	for k, e := range es {
-		if e^hs[k]&^math.MaxUint32 <= math.MaxUint32 && e != 0 {
-			if id := uint32(e) - 1; d.same(&d.names[id], c.id, &ts[k]) {
-				ids[k] = id
-				continue
+	var hs [ahead]uint64
+	for lo := 0; lo < len(ts); lo += ahead {
+		some := ts[lo:min(lo+ahead, len(ts))]
+		known := false
+		if c.whole && slices.ContainsFunc(some, maybeNumber) {
+			known = d.findKeys(ids[lo:lo+len(some)], some)
+		} else {
+			for k := range some {
+				if c.whole {
+					hs[k] = some[k].hashName()
+				} else {
+					hs[k] = some[k].hash(c.seed)
+				}
 			}
+			known = d.findSome(ids[lo:lo+len(some)], hs[:len(some)], c.id, some)
 		}
-		id, _, ok := d.find(hs[k], c.id, &ts[k])
-		if !ok {
-			id, all = Missing, false
-		}
-		ids[k] = id
+		all = all && known
 	}
 	return all
+}
+
+// maybeNumber says whether a text begins as a number or a slot does.
+func maybeNumber(t Text) bool { return byte(t.Lo>>32)-'0' <= 9 || byte(t.Lo>>32) == '#' }
+
+// findKeys is findSome of whole names, some of which may be numbers or slots.
+func (d *Dict) findKeys(ids []uint32, ts []Text) (all bool) {
+	var hs [ahead]uint64
+	var keys [ahead]Text
+	for k, t := range ts {
+		keys[k] = keyOf(t)
+		hs[k] = keys[k].hashKey()
+	}
+	return d.findSome(ids, hs[:len(ts)], 0, keys[:len(ts)])
+}
+
+// findText is FindTexts where names are slots, or may hold the column that they belong to.
+func (d *Dict) findText(c Column, t *Text) uint32 {
+	switch {
+	case d.HashBits == 0:
+		h, col, v := d.split(t.String())
+		if id, _, ok := d.find(h, col, &v); ok {
+			return id
+		}
+		return Missing
+	case c.whole:
+		return d.findSlot(t.hashName())
+	}
+	return d.findSlot(t.hash(c.seed))
 }
 
 // AddText numbers the value t of column c, or the name t where c is Names.
@@ -456,7 +584,8 @@ func (d *Dict) AddText(c Column, t *Text) (uint32, error) {
 		if d.cols != nil {
 			return d.AddRaw(t.String())
 		}
-		return d.add(t.hashName(), 0, t)
+		k := keyOf(*t)
+		return d.add(k.hashKey(), 0, &k)
 	}
 	h := t.hash(c.seed)
 	if d.HashBits > 0 {
@@ -502,122 +631,4 @@ func (d *Dict) Find(name string) (uint32, bool) {
 	h, col, t := d.split(name)
 	id, _, ok := d.find(h, col, &t)
 	return id, ok
-}
-
-// ---- order of beliefs --------------------------------------------------------------
-
-// The fixed order of beliefs: the intercept, dense positions by number, names by
-// bytes. It is a function of the name alone, so that beliefs from any source
-// can be merged and searched.
-const (
-	classIntercept = 0
-	className      = math.MaxUint64
-)
-
-// rank maps the intercept to 0, a canonical positive integer (no sign, no
-// leading zero, at most 18 digits) to itself and any other name to MaxUint64.
-func rank(name string) uint64 {
-	if n := len(name); n > 0 && n <= 18 && name[0] >= '1' && name[0] <= '9' {
-		v := uint64(0)
-		for i := 0; i < n; i++ {
-			c := name[i] - '0'
-			if c > 9 {
-				return className
-			}
-			v = v*10 + uint64(c)
-		}
-		return v
-	}
-	if name == Intercept {
-		return classIntercept
-	}
-	return className
-}
-
-// CompareNames orders two feature names as beliefs are ordered.
-func CompareNames(a, b string) int {
-	ra, rb := rank(a), rank(b)
-	switch {
-	case ra < rb:
-		return -1
-	case ra > rb:
-		return 1
-	case ra != className:
-		return 0
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
-}
-
-// Order returns the feature numbers in belief order. Cost: O(p log p).
-func (d *Dict) Order() []uint32 {
-	if d.Len() <= smallDict {
-		return d.orderFew()
-	}
-	type key struct {
-		rank, head uint64
-		id         uint32
-	}
-	ks := make([]key, d.Len())
-	// All names one after the other: comparing needs them whole.
-	var text []byte
-	end := make([]int, len(ks)+1)
-	for i := range ks {
-		text = d.AppendName(text, uint32(i))
-		end[i+1] = len(text)
-	}
-	nameOf := func(i uint32) []byte { return text[end[i]:end[i+1]] }
-	for i := range ks {
-		name := nameOf(uint32(i))
-		k := key{rank: rank(unsafe.String(unsafe.SliceData(name), len(name))), id: uint32(i)}
-		var h [8]byte
-		copy(h[:], name)
-		k.head = binary.BigEndian.Uint64(h[:])
-		ks[i] = k
-	}
-	slices.SortFunc(ks, func(a, b key) int {
-		switch {
-		case a.rank != b.rank:
-			if a.rank < b.rank {
-				return -1
-			}
-			return 1
-		case a.head != b.head:
-			if a.head < b.head {
-				return -1
-			}
-			return 1
-		}
-		return bytes.Compare(nameOf(a.id), nameOf(b.id))
-	})
-	ids := make([]uint32, len(ks))
-	for i, k := range ks {
-		ids[i] = k.id
-	}
-	return ids
-}
-
-// orderFew is Order of few names, in one allocation.
-func (d *Dict) orderFew() []uint32 {
-	var memory [256]byte
-	var end [smallDict + 1]int
-	text := memory[:0]
-	ids := make([]uint32, d.Len())
-	name := func(id uint32) string {
-		b := text[end[id]:end[id+1]]
-		return unsafe.String(unsafe.SliceData(b), len(b))
-	}
-	for i := range ids {
-		text = d.AppendName(text, uint32(i))
-		end[i+1] = len(text)
-		j := i
-		for ; j > 0 && CompareNames(name(ids[j-1]), name(uint32(i))) > 0; j-- {
-			ids[j] = ids[j-1]
-		}
-		ids[j] = uint32(i)
-	}
-	return ids
 }

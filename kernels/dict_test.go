@@ -45,7 +45,7 @@ func TestDictAgainstMap(t *testing.T) {
 					c, ts[0] = Names, NewText(col+"="+val)
 				}
 				known, found := want[col+"="+val]
-				if all := d.FindTexts(ids, c, ts, new(Probe)); all != found || found && ids[0] != known || !found && ids[0] != Missing {
+				if all := d.FindTexts(ids, c, ts); all != found || found && ids[0] != known || !found && ids[0] != Missing {
 					rt.Fatalf("find %q of %q: %d %v, want %d %v", val, col, ids[0], all, known, found)
 				}
 				id, err := d.AddText(c, &ts[0])
@@ -246,4 +246,127 @@ func TestMergeIsTheProduct(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Order against a sort by CompareNames, where names share long beginnings, hold every
+// byte and end inside one another, in dictionaries that are sorted by counting too.
+func TestOrderAgainstSort(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		d := Dict{HashBits: rapid.SampledFrom([]int{0, 0, 10}).Draw(rt, "bits")}
+		part := rapid.OneOf(rapid.StringMatching(`[a-b=0]{0,9}`), rapid.StringMatching(`[1-9][0-9]{0,18}`),
+			rapid.Custom(func(t *rapid.T) string { return string(rapid.SliceOfN(rapid.Byte(), 0, 5).Draw(t, "bytes")) }),
+			rapid.SampledFrom([]string{"", "#", "#0", "#00", "#1", "#1023", "#1024", "0", Intercept, strings.Repeat("x", 40), strings.Repeat("y", 31)}))
+		some := rapid.SliceOfN(part, 1, 40).Draw(rt, "parts")
+		n := rapid.SampledFrom([]int{5, 20, 300, 2000}).Draw(rt, "n")
+		for range n {
+			i, j := rapid.IntRange(0, len(some)-1).Draw(rt, "i"), rapid.IntRange(0, len(some)-1).Draw(rt, "j")
+			name := some[i] + some[j]
+			if _, err := d.AddRaw(name); err != nil {
+				rt.Fatal(err)
+			}
+			if id, ok := d.Find(name); !ok || string(d.Name(id)) != name {
+				rt.Fatalf("%q is found as %q", name, d.Name(id))
+			}
+		}
+		for i := range n {
+			d.AddRaw(fmt.Sprint(some[i%len(some)], i))
+		}
+		got := d.Order()
+		want := make([]uint32, d.Len())
+		for i := range want {
+			want[i] = uint32(i)
+		}
+		slices.SortFunc(want, func(a, b uint32) int { return CompareNames(string(d.Name(a)), string(d.Name(b))) })
+		if !slices.Equal(got, want) {
+			rt.Fatalf("order %v, want %v", got, want)
+		}
+	})
+}
+
+// The slots of names are the same whether a dictionary keeps few of them or all, and a
+// raw slot's name is the slot.
+func TestSlotsOfManyNames(t *testing.T) {
+	for _, bits := range []int{1, 3, 12, 16} {
+		d := Dict{HashBits: bits}
+		d.AddRaw(Intercept)
+		d.AddRaw("#1")
+		want := map[uint64]uint32{1: 1}
+		for i := range 20_000 {
+			name := fmt.Sprint("f", i)
+			s := HashName([]byte(name)) >> (64 - bits)
+			id, ok := want[s]
+			if !ok {
+				id = uint32(d.Len())
+				want[s] = id
+			}
+			x, ids := NewText(name), []uint32{0}
+			if known := d.FindTexts(ids, Names, []Text{x}); known != ok || ok && ids[0] != id {
+				t.Fatalf("%d bits: %s is found as %d %v, want %d %v", bits, name, ids[0], known, id, ok)
+			}
+			if got, err := d.AddText(Names, &x); err != nil || got != id {
+				t.Fatalf("%d bits: %s is %d %v, want %d", bits, name, got, err, id)
+			}
+		}
+		for s, id := range want {
+			name := fmt.Sprint("#", s)
+			if got, ok := d.Find(name); !ok || got != id || string(d.Name(id)) != name {
+				t.Fatalf("%d bits: slot %s is %d %v, want %d", bits, name, got, ok, id)
+			}
+		}
+		if id, ok := d.Find(Intercept); !ok || id != 0 {
+			t.Fatalf("%d bits: the intercept is %d %v", bits, id, ok)
+		}
+		if _, ok := d.Find(fmt.Sprint("#", 1<<bits)); ok {
+			t.Fatalf("%d bits: a slot behind the last", bits)
+		}
+		other := Dict{HashBits: bits}
+		for i := range 300 {
+			other.Add(fmt.Sprint("g", i))
+		}
+		for _, pair := range [][2]*Dict{{&d, &other}, {&other, &d}} {
+			ids, err := pair[0].Merge(pair[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			for j, id := range ids {
+				if a, b := string(pair[0].Name(id)), string(pair[1].Name(uint32(j))); a != b {
+					t.Fatalf("%d bits: merging makes %s of %s", bits, a, b)
+				}
+			}
+		}
+	}
+}
+
+// Merging numbers names, numbers and texts of any length as adding them one by one.
+func TestMergeOfDictionaries(t *testing.T) {
+	names := func(d *Dict, from, to int) {
+		for i := from; i < to; i++ {
+			d.Add(fmt.Sprint("f", i))
+			d.AddInt(i - 50)
+			d.Add(fmt.Sprint("a name of more than twelve bytes ", i))
+			d.Add(fmt.Sprint("c=", i%7))
+		}
+	}
+	for _, split := range []int{0, 1, 2, 3} { // which of the two know the column c
+		var a, b Dict
+		if split&1 > 0 {
+			a.Use(NewColumns([]string{"c"}))
+		}
+		if split&2 > 0 {
+			b.Use(NewColumns([]string{"d", "c"}))
+		}
+		names(&a, 0, 1000)
+		names(&b, 500, 3000)
+		want := a.Clone()
+		ids, err := a.Merge(&b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for j, got := range ids {
+			id, err := want.AddRaw(string(b.Name(uint32(j))))
+			if err != nil || got != id {
+				t.Fatalf("%d: %q is %d, want %d %v", split, b.Name(uint32(j)), got, id, err)
+			}
+		}
+	}
 }

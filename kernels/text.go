@@ -3,7 +3,9 @@ package kernels
 import (
 	"bytes"
 	"encoding/binary"
+	"math"
 	"math/bits"
+	"strconv"
 	"strings"
 	"unsafe"
 )
@@ -54,7 +56,86 @@ func InlineText(lo, hi uint64) Text {
 	return Text{Lo: lo, Hi: hi}
 }
 
+// Whole numbers and slots as the dictionary keeps them: one of these in Lo, the number
+// in Hi.
+const (
+	numberMark = math.MaxUint32
+	slotMark   = math.MaxUint32 - 1
+)
+
+// wholeNumber reads a canonical positive integer: no sign, no leading zero, at most 18
+// digits.
+func wholeNumber(s string) (v uint64, ok bool) {
+	if n := len(s); n == 0 || n > 18 || s[0] < '1' || s[0] > '9' {
+		return 0, false
+	}
+	for i := range len(s) {
+		c := s[i] - '0'
+		if c > 9 {
+			return 0, false
+		}
+		v = v*10 + uint64(c)
+	}
+	return v, true
+}
+
+// intKey is the decimal text of v as the dictionary keeps it.
+func intKey(v int64) Text {
+	if v > 0 && v < 1e18 {
+		return Text{Lo: numberMark, Hi: uint64(v)}
+	}
+	return intText(v)
+}
+
+// intText is the decimal text of v.
+func intText(v int64) Text {
+	var buf [24]byte
+	return CopyText(strconv.AppendInt(buf[:0], v, 10))
+}
+
+// keyOf is a whole name without '=' as the dictionary keeps it.
+func keyOf(t Text) Text {
+	first := byte(t.Lo >> 32)
+	isSlot := first == '#'
+	if !isSlot && first-'1' > 8 || t.Lo > math.MaxUint32 && t.Lo&math.MaxUint32 > 18 {
+		return t
+	}
+	var buf [inlineText]byte
+	s := t.Long
+	if s == "" {
+		b := appendInline(buf[:0], t.Lo, t.Hi)
+		s = unsafe.String(unsafe.SliceData(b), len(b))
+	}
+	if !isSlot {
+		if v, ok := wholeNumber(s); ok {
+			return Text{Lo: numberMark, Hi: v}
+		}
+		return t
+	}
+	v, ok := wholeNumber(s[1:])
+	if (ok || s[1:] == "0") && v < 1<<MaxHashBits {
+		return Text{Lo: slotMark, Hi: v}
+	}
+	return t
+}
+
+// hashKey is what a dictionary's table knows a whole name by: HashName of a text.
+func (t *Text) hashKey() uint64 {
+	if t.Lo == numberMark || t.Lo == slotMark {
+		return hashNumber(t.Lo, t.Hi)
+	}
+	return t.hashName()
+}
+
+func hashNumber(mark, v uint64) uint64 { return mix(mix(v^k0, k1)^mark, k2) }
+
 func appendInline(dst []byte, lo, hi uint64) []byte {
+	switch lo {
+	case numberMark:
+		return strconv.AppendUint(dst, hi, 10)
+	case slotMark:
+		return strconv.AppendUint(append(dst, '#'), hi, 10)
+	}
 	var w [16]byte
 	binary.LittleEndian.PutUint64(w[:], lo)
 	binary.LittleEndian.PutUint64(w[8:], hi)
@@ -251,10 +332,7 @@ func (d *Dict) resplit(c *Columns) {
 		if n.col > 0 {
 			continue
 		}
-		t := Text{Lo: n.lo, Hi: n.hi}
-		if n.lo&0xffffffff > inlineText {
-			t.Long = string(d.long(n))
-		}
+		t := d.text(n)
 		whole := t.String()
 		i := strings.IndexByte(whole, '=')
 		if i < 0 {

@@ -49,7 +49,7 @@ func (e *Encoder) attach(d *kernels.Dict) {
 // ensure loads a block with row from, and returns where the rows up to hi end in it.
 func (e *Encoder) ensure(from, hi int) int {
 	if from < e.lo || from >= e.hi {
-		e.load(from, from+min(block, max(hi-from, 1)))
+		e.load(from, from+min(e.ahead(from), max(hi-from, 1)))
 	}
 	return min(hi, e.hi)
 }
@@ -57,8 +57,20 @@ func (e *Encoder) ensure(from, hi int) int {
 // Load reads ahead: rows up to n exist. Short runs of rows then share a block.
 func (e *Encoder) Load(from, n int) {
 	if from < e.lo || from >= e.hi {
-		e.load(from, min(n, from+block))
+		e.load(from, min(n, from+e.ahead(from)))
 	}
+}
+
+// ahead is how many rows to read from row i on: fewer of those with many entries.
+func (e *Encoder) ahead(i int) int {
+	entries := 0
+	for k := range e.terms {
+		if t := &e.terms[k]; t.several() && !t.col.Null(i) {
+			lo, hi := t.col.Span(i)
+			entries += hi - lo
+		}
+	}
+	return min(block, max(entriesAhead/max(entries, 1), 16))
 }
 
 // Bad calls f for each of the rows [lo, hi) that have a value that is not
@@ -110,7 +122,7 @@ func (e *Encoder) find(t *term, lo, hi int, d *kernels.Dict) bool {
 		if t.kind == number || t.kind == cross && !t.hasLevels() {
 			return e.findName(t, lo, hi, d)
 		}
-		return d.FindTexts(t.id[lo:hi], t.named, t.t[lo:hi], &e.probe) || t.all(lo, hi)
+		return d.FindTexts(t.id[lo:hi], t.named, t.t[lo:hi]) || t.all(lo, hi)
 	}
 	a, z := t.off[lo], t.off[hi]
 	switch {
@@ -128,7 +140,7 @@ func (e *Encoder) find(t *term, lo, hi int, d *kernels.Dict) bool {
 	case t.exact:
 		return d.FindInts(t.id[a:z], t.i[a:z])
 	}
-	return d.FindTexts(t.id[a:z], t.named, t.t[a:z], &e.probe)
+	return d.FindTexts(t.id[a:z], t.named, t.t[a:z])
 }
 
 // all says whether the rows [lo, hi) that have an entry have a number.
@@ -147,7 +159,7 @@ func (t *term) all(lo, hi int) bool {
 // findName looks up the one name of a column of numbers.
 func (e *Encoder) findName(t *term, lo, hi int, d *kernels.Dict) bool {
 	var id [1]uint32
-	d.FindTexts(id[:], kernels.Names, []kernels.Text{t.text}, &e.probe)
+	d.FindTexts(id[:], kernels.Names, []kernels.Text{t.text})
 	for r := lo; r < hi; r++ {
 		t.id[r] = id[0]
 	}

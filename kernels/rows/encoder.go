@@ -11,8 +11,12 @@ import (
 	"github.com/bglm/bglm/kernels"
 )
 
-// block is how many rows are read ahead: their entries stay in the near caches.
-const block = 512
+// block is how many rows are read ahead at most, and entriesAhead about how many
+// entries of theirs: they stay in the near caches.
+const (
+	block        = 512
+	entriesAhead = 8192
+)
 
 // Encoder numbers the features of rows, a block of them at a time: a column is
 // read as a whole, its names are hashed and looked up together, then the rows are
@@ -33,7 +37,6 @@ type Encoder struct {
 	dict   *kernels.Dict // whose numbers codes have
 
 	seen    kernels.Scratch
-	probe   kernels.Probe
 	buf     []byte
 	floats  []float64
 	at      []float64 // of a point

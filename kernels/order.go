@@ -1,0 +1,213 @@
+package kernels
+
+import (
+	"bytes"
+	"cmp"
+	"math"
+	"math/bits"
+	"slices"
+	"unsafe"
+)
+
+// The fixed order of beliefs: the intercept, dense positions by number, names by
+// bytes. It is a function of the name alone, so that beliefs from any source
+// can be merged and searched.
+const (
+	classIntercept = 0
+	className      = math.MaxUint64
+)
+
+// rank maps the intercept to 0, a canonical positive integer to itself and any other
+// name to MaxUint64.
+func rank(name string) uint64 {
+	if v, ok := wholeNumber(name); ok {
+		return v
+	}
+	if name == Intercept {
+		return classIntercept
+	}
+	return className
+}
+
+// CompareNames orders two feature names as beliefs are ordered.
+func CompareNames(a, b string) int {
+	ra, rb := rank(a), rank(b)
+	switch {
+	case ra < rb:
+		return -1
+	case ra > rb:
+		return 1
+	case ra != className:
+		return 0
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// Order returns the feature numbers in belief order. Cost: O(p) for names that differ
+// in their first few dozen bytes, else O(p log p).
+func (d *Dict) Order() []uint32 {
+	if d.Len() <= smallDict {
+		return d.orderFew()
+	}
+	numbers := make([]place, 0, d.Len())
+	names := make([]place, 0, 16)
+	var buf []byte
+	last := uint64(0)
+	for id := range uint32(d.Len()) {
+		r := uint64(className)
+		if n := &d.names[id]; n.lo == numberMark {
+			r = n.hi
+		} else if n.col == 0 && n.lo != slotMark {
+			buf = d.AppendName(buf[:0], id)
+			r = rank(unsafe.String(unsafe.SliceData(buf), len(buf)))
+		}
+		if r == className {
+			names = append(names, place{id: id})
+			continue
+		}
+		numbers = append(numbers, place{r, id})
+		last = max(last, r)
+	}
+	ids := make([]uint32, 0, d.Len())
+	for _, p := range sortPlaces(numbers, bits.Len64(last)) {
+		ids = append(ids, p.id)
+	}
+	for _, p := range d.orderNames(names) {
+		ids = append(ids, p.id)
+	}
+	return ids
+}
+
+// place is where a feature belongs in the order: before those of a larger key.
+type place struct {
+	key uint64
+	id  uint32
+}
+
+const headBytes = 32 // of a name, that its key can hold
+
+// orderNames sorts names by their bytes. A key is the first bytes of a name, each as its
+// place among those that occur there, as many as 64 bits hold; comparing the names
+// themselves is left to those of equal keys.
+func (d *Dict) orderNames(ps []place) []place {
+	var occurs [headBytes][4]uint64
+	var ends [headBytes + 1]bool // a name has that many bytes
+	var buf []byte
+	for _, p := range ps {
+		buf = d.AppendName(buf[:0], p.id)
+		ends[min(len(buf), headBytes)] = true
+		for i, c := range buf[:min(len(buf), headBytes)] {
+			occurs[i][c>>6] |= 1 << (c & 63)
+		}
+	}
+	var code [headBytes][256]uint16
+	var shift [headBytes]uint8
+	used, width := 0, 0
+	short := false // a name has ended before this byte
+	for ; used < headBytes; used++ {
+		short = short || ends[used]
+		n := uint16(0)
+		if short {
+			n = 1 // 0 is the end of a name
+		}
+		for c := range 256 {
+			if occurs[used][c>>6]>>(c&63)&1 != 0 {
+				code[used][c] = n
+				n++
+			}
+		}
+		w := 0
+		if n > 1 {
+			w = bits.Len16(n - 1)
+		}
+		if width+w > 64 {
+			break
+		}
+		width += w
+		shift[used] = uint8(w)
+	}
+	for k := range ps {
+		buf = d.AppendName(buf[:0], ps[k].id)
+		key := uint64(0)
+		for i := range used {
+			key <<= shift[i]
+			if i < len(buf) {
+				key |= uint64(code[i][buf[i]])
+			}
+		}
+		ps[k].key = key
+	}
+	ps = sortPlaces(ps, width)
+	for lo := 0; lo < len(ps); {
+		hi := lo + 1
+		for hi < len(ps) && ps[hi].key == ps[lo].key {
+			hi++
+		}
+		if hi > lo+1 {
+			var a, b []byte
+			slices.SortFunc(ps[lo:hi], func(x, y place) int {
+				a, b = d.AppendName(a[:0], x.id), d.AppendName(b[:0], y.id)
+				return bytes.Compare(a, b)
+			})
+		}
+		lo = hi
+	}
+	return ps
+}
+
+// sortPlaces sorts by keys of that many bits, and returns ps or another slice.
+func sortPlaces(ps []place, width int) []place {
+	if len(ps) < 512 { // below this the counting costs more
+		slices.SortFunc(ps, func(a, b place) int { return cmp.Compare(a.key, b.key) })
+		return ps
+	}
+	const most = 11 // bits of a digit, whose counts stay in the nearest cache
+	passes := (width + most - 1) / most
+	to := make([]place, len(ps))
+	for k := range passes {
+		lo, hi := width*k/passes, width*(k+1)/passes
+		mask := uint64(1)<<(hi-lo) - 1
+		var at [1 << most]int
+		for _, p := range ps {
+			at[p.key>>lo&mask]++
+		}
+		sum := 0
+		for i, n := range at[:mask+1] {
+			at[i] = sum
+			sum += n
+		}
+		for _, p := range ps {
+			i := p.key >> lo & mask
+			to[at[i]] = p
+			at[i]++
+		}
+		ps, to = to, ps
+	}
+	return ps
+}
+
+// orderFew is Order of few names, in one allocation.
+func (d *Dict) orderFew() []uint32 {
+	var memory [256]byte
+	var end [smallDict + 1]int
+	text := memory[:0]
+	ids := make([]uint32, d.Len())
+	name := func(id uint32) string {
+		b := text[end[id]:end[id+1]]
+		return unsafe.String(unsafe.SliceData(b), len(b))
+	}
+	for i := range ids {
+		text = d.AppendName(text, uint32(i))
+		end[i+1] = len(text)
+		j := i
+		for ; j > 0 && CompareNames(name(ids[j-1]), name(uint32(i))) > 0; j-- {
+			ids[j] = ids[j-1]
+		}
+		ids[j] = uint32(i)
+	}
+	return ids
+}
