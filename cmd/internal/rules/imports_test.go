@@ -43,6 +43,7 @@ var directions = []struct{ pattern, may string }{
 	{"kernels/rows", model},
 	{"kernels/kerneltest/*", model},
 	{"kernels/engine", "kernels kernels/..."},
+	{"kernels/score", "kernels kernels/..."},
 	{"kernels/*", model + "kernels/lowrank"}, // an engine; ep and hmc build on the low rank
 
 	{"sql", ""},
