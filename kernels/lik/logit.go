@@ -167,29 +167,31 @@ func logitGrid(m, v float64) Tilted {
 	return finish(Tilted{LogZ: special.QuickLog(z), Alpha: a, Beta: beta, Ratio: 1 - v*beta})
 }
 
-// logitLogZ is LogZ of Moments, weight 1, to the last bit: without the derivatives,
-// which take most of the time of logitGrid.
-func logitLogZ(m, v float64) float64 {
+// logitTail is E logistic(s) under N(m, v), m <= 0: exp(LogZ) of Moments but for rounding,
+// without derivatives and logs. The nodes ±k of logitGrid share a division,
+//
+//	1/(1+a) + 1/(1+b) = (2 + a+b) / (1 + a+b + ab),  ab = e^-2m for every pair
+func logitTail(m, v float64) float64 {
 	o := Obs{Y: 1, Weight: 1}
-	shift, c := 0.0, m
+	shift, c := 1.0, m
 	if m < -0.5*v {
-		shift, c = m+0.5*v, -(m + v)
+		shift, c = math.Exp(m+0.5*v), -(m + v)
 	}
 	if !proper(o, m, v) || v >= logitSmallV || c > 2.5*v+12 {
-		return logit{}.Moments(o, m, v).LogZ
+		return math.Exp(logit{}.Moments(o, m, v).LogZ)
 	}
 	e := math.Exp(-c)
 	q := math.Exp(-gridStep * math.Sqrt(v))
 	inv := 1 / q
-	z := gridWeight[0] * (1 / (1 + e))
-	up, dn := e, e
-	for k := 1; k <= gridNodes; k++ {
+	z := gridWeight[0] / (1 + e)
+	up, dn, both := e, e, 1+e*e
+	for _, w := range gridWeight[1:] {
 		up *= q
 		dn *= inv
-		wu, wd := gridWeight[k]*(1/(1+up)), gridWeight[k]*(1/(1+dn))
-		z += wu + wd
+		sum := up + dn
+		z += w * (2 + sum) / (both + sum)
 	}
-	return special.QuickLog(z) + shift
+	return z * shift
 }
 
 func logitSplit(m, v float64) Tilted {
@@ -292,7 +294,7 @@ func (logit) Response(s float64) float64 { return special.Logistic(s) }
 // Predict integrates the logistic function to 1e-10 relative, in both tails: the
 // smaller of the two probabilities is computed, the other is its complement.
 func (logit) Predict(m, v float64) (mean, variance float64) {
-	small := math.Exp(logitLogZ(-math.Abs(m), v))
+	small := logitTail(-math.Abs(m), v)
 	if m > 0 {
 		return 1 - small, small * (1 - small)
 	}
