@@ -233,7 +233,7 @@ func TestWritersRefuse(t *testing.T) {
 		{"not valid UTF-8", func(f *kernels.Fit) { f.Status = "a\xff" }},
 		{"hash_bits = 31", func(f *kernels.Fit) { f.HashBits = 31 }},
 		{"default prior", func(f *kernels.Fit) { f.Prior.Variance = math.Inf(1) }},
-		{"did you mean", func(f *kernels.Fit) { f.Link = "probt" }},
+		{"the nearest is", func(f *kernels.Fit) { f.Link = "probt" }},
 		{"both are needed", func(f *kernels.Fit) { f.Family = "" }},
 		{"n = -1", func(f *kernels.Fit) { f.N = -1 }},
 		{"time = +Inf", func(f *kernels.Fit) { f.Time = math.Inf(1) }},
@@ -369,7 +369,7 @@ func TestPlainTables(t *testing.T) {
 		{"column feature, row 1: NULL", []any{"feature", u, `[null]`, "mean", d, `[1]`, "variance", d, `[1]`}, nil},
 		{`row 2, feature "b": column variance = -1`, []any{"feature", u, `["a","b"]`, "mean", d, `[1,1]`, "variance", d, `[1,-1]`}, nil},
 		{`"a" is there more than once`, []any{"feature", u, `["a","b","a"]`, "mean", d, `[1,1,1]`, "variance", d, `[1,1,1]`}, nil},
-		{"did you mean", []any{"feature", u, `["a"]`, "mean", d, `[1]`, "variance", d, `[1]`}, &Options{Link: "probt"}},
+		{"the nearest is", []any{"feature", u, `["a"]`, "mean", d, `[1]`, "variance", d, `[1]`}, &Options{Link: "probt"}},
 		{"more than 1 rows", []any{"feature", u, `["a","b"]`, "mean", d, `[1,1]`, "variance", d, `[1,1]`}, &Options{MaxFeatures: 1}},
 	} {
 		if _, err := ReadFit(tableOf(t, nil, c.cols...), c.o); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -392,7 +392,7 @@ func TestMetadataErrors(t *testing.T) {
 		{"bglm.covariance", "wide", `"wide"; allowed: "diagonal", "full" or "lowrank"`},
 		{"bglm.covariance", "lowrank", "bglm.rank is missing"},
 		{"bglm.prior_variance", "NaN", "default prior"},
-		{"bglm.family", "bernouli", "did you mean"},
+		{"bglm.family", "bernouli", "the nearest is"},
 		{"bglm.status", "", "bglm.status is missing"},
 	} {
 		var keys, values []string

@@ -133,7 +133,10 @@ func (c *field) open() {
 
 var words = rows.Words{
 	Containers: "a struct, a map of text or integers to numbers, a list of struct(feature, value), of text or of numbers",
+	Struct:     "a struct",
 	Contents:   "numbers, text, booleans, dates, lists of text",
+	Key:        "text or an integer",
+	Missing:    "null",
 }
 
 // planFeatures looks at the columns in rec. Errors: columns that are not there,

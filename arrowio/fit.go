@@ -13,6 +13,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/engine"
+	"github.com/bglm/bglm/kernels/lik"
 	budget "github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/rows"
@@ -139,8 +140,8 @@ func newFitter(s *arrow.Schema, job Job) (f *Fitter, err error) {
 		return nil, errors.New("the job names no features")
 	}
 	l := f.job.Model.Complete().Lik
-	if (l.Family() == "binomial") != (job.Trials != "") {
-		return nil, fmt.Errorf("the family is %s and the column of trials %q; binomial needs one, others have none", l.Family(), job.Trials)
+	if l.Traits().Trials != (job.Trials != "") {
+		return nil, fmt.Errorf("the family is %s and the column of trials %q; %s needs one, others have none", l.Family(), job.Trials, lik.OfTrials())
 	}
 	f.job.Model.HasTime = job.Time != ""
 	// An empty record shows what is wrong with the columns.

@@ -250,7 +250,7 @@ func TestJobErrors(t *testing.T) {
 		{"no features", func(j *Job) { j.Terms = nil }},
 		{"no response", func(j *Job) { j.Y = "" }},
 		{"column of trials", func(j *Job) { j.Trials = "x" }},
-		{`method = "nope"; allowed: adf`, func(j *Job) { j.Method = "nope" }},
+		{`method: found 'nope'; allowed: adf`, func(j *Job) { j.Method = "nope" }},
 		{"group: no column g", func(j *Job) { j.Group = []string{"g"} }},
 	} {
 		job := ok

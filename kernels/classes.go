@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/bglm/bglm/kernels/argument"
 	"github.com/bglm/bglm/kernels/gauss"
 )
 
@@ -34,7 +35,7 @@ func NewClasses(p *Problem, names []string, pinned string) (*Classes, error) {
 		if len(shown) > 20 {
 			shown = shown[:20]
 		}
-		return nil, fmt.Errorf("reference = %q; allowed: a class, such as %q", pinned, shown)
+		return nil, &argument.Error{Name: "reference", Found: "'" + pinned + "'", Allowed: fmt.Sprintf("a class, such as %q", shown)}
 	}
 	return c, nil
 }

@@ -140,7 +140,7 @@ func (f *Fit) over(place []int, mean, variance []float64, s *stop.Stop) (*gauss.
 		}
 		// Both orders sort names the same way, so a factor keeps its triangle.
 		if j <= last {
-			return nil, fmt.Errorf("belief %q is out of order; make the fit with bglm_from_beliefs(beliefs, options)", f.Beliefs[k].Feature)
+			return nil, fmt.Errorf("the beliefs are %w at %.100q", ErrOrder, f.Beliefs[k].Feature)
 		}
 		last = j
 		mean[j], v[j] = f.Beliefs[k].Mean, f.Beliefs[k].Variance

@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -41,6 +42,9 @@ func Merge(a, b, p Weight) (w Weight, logC float64, ok bool) {
 	logC = 0.5 * (nu*nu/l - da*da*la - db*db*lb + math.Log(la) + math.Log(lb) - math.Log(lp) - math.Log(l))
 	return w, logC, true
 }
+
+// ErrImproper is the error of a product of posteriors that is no distribution.
+var ErrImproper = errors.New("improper")
 
 // Agree reports what keeps two fits from being parts of one: a different family,
 // link, parameter, prior, intercept or hash_bits, or classes.
@@ -82,7 +86,7 @@ func Agree(a, b *Fit) error {
 // Errors: a part of fewer rows than the start, more rows than MaxCount.
 func (f *Fit) AddPart(part, start *Fit) error {
 	if part.N < start.N || part.Skipped < start.Skipped {
-		return fmt.Errorf("prior: it has n = %d, n_skipped = %d, and a fit n = %d, n_skipped = %d; allowed: the FIT that all of them started from",
+		return fmt.Errorf("prior: it has n = %d, n_skipped = %d, and a fit n = %d, n_skipped = %d; allowed: the fit that all of them started from",
 			start.N, start.Skipped, part.N, part.Skipped)
 	}
 	f.N += part.N - start.N
@@ -200,7 +204,7 @@ func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) 
 	}
 	post, logC, err := gauss.Product(base, parts)
 	if err != nil {
-		return nil, fmt.Errorf("the product of %d posteriors over the prior is improper (%w); if the fits started from another common prior, give it as the second argument", len(fits), err)
+		return nil, fmt.Errorf("the product of %d posteriors over the prior is %w (%w)", len(fits), ErrImproper, err)
 	}
 	out.LogEvidence += logC
 	out.Method, out.Iterations, out.Converged, out.Status = "merge", 1, true, "ok"

@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -166,7 +167,11 @@ func (f *Fit) Likelihood() (lik.Likelihood, error) {
 	if !math.IsNaN(f.Shape) {
 		q.Shape = f.Shape
 	}
-	return lik.New(f.Family, f.Link, q)
+	l, err := lik.New(f.Family, f.Link, q)
+	if err != nil {
+		return nil, fmt.Errorf("%v", err) // what the fit says of itself is nobody's argument
+	}
+	return l, nil
 }
 
 // ValidateBeliefs checks n beliefs, wherever they lie: Gaussians, in belief order,
@@ -193,8 +198,11 @@ func outOfOrder(last, name string) error {
 	if last == name {
 		return fmt.Errorf("feature %.100q has more than one belief", name)
 	}
-	return fmt.Errorf("the beliefs are not in their order (%.100q before %.100q); make the FIT with bglm_from_beliefs(beliefs, options)", last, name)
+	return fmt.Errorf("the beliefs are %w (%.100q before %.100q)", ErrOrder, last, name)
 }
+
+// ErrOrder is the error of beliefs that do not lie in belief order, CompareNames.
+var ErrOrder = errors.New("not in their order")
 
 // before is CompareNames(a, b) < 0. Two names that begin with a letter are neither the
 // intercept nor a number: most are, and need no more than their bytes.

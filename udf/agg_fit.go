@@ -160,7 +160,7 @@ func planFit(method *engine.Method, opt *capi.Vec, i int, src *rows.Source) (*fi
 			if m, other := engine.Find(strings.TrimPrefix(name, "bglm_")); other == nil && m.Kind != engine.Weights {
 				err = fmt.Errorf("%w; bglm_%s has a result of its own: call it by its name", err, m.Name)
 			}
-			return nil, fmt.Errorf("option %w", err)
+			return nil, err
 		}
 	} else {
 		uses = nil

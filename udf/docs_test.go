@@ -53,7 +53,7 @@ func TestFunctionsDoc(t *testing.T) {
 		if o.Reserved {
 			doc += fmt.Sprintf("; the key is a word of SQL: write `%s_` or `\"%s\"`", o.Key, o.Key)
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", o.Key, o.Default, strings.ReplaceAll(o.Allowed, "|", "\\|"), doc)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", o.Key, o.Default, strings.ReplaceAll(o.Allowed(udf.OptionWords), "|", "\\|"), doc)
 	}
 	const page = "../docs/functions.md"
 	if *update {

@@ -2,6 +2,7 @@ package udf
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"iter"
 	"math"
@@ -11,10 +12,46 @@ import (
 	"unsafe"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/argument"
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/rows"
 	"github.com/bglm/bglm/udf/internal/capi"
 )
+
+// OptionWords are the kinds of values of options in the words of SQL.
+var OptionWords = option.Words{
+	option.Boolean:         "BOOLEAN",
+	option.Times:           "a number, DATE or TIMESTAMP",
+	option.MethodName:      "the name of a fitting function without bglm_, such as 'ep'",
+	option.FamilyName:      "a name listed by bglm_families()",
+	option.LinkName:        "a name listed by bglm_families(), such as 'probit'",
+	option.APosterior:      "a FIT",
+	option.Beliefs:         "MAP(VARCHAR, STRUCT(mean, variance)) or LIST(STRUCT(feature, mean, variance))",
+	option.NumbersByName:   "MAP(VARCHAR, number)",
+	option.NumbersOrWeight: "LIST(STRUCT(feature, mean, variance)) or MAP(VARCHAR, number)",
+	option.Symmetric:       "DOUBLE[][]",
+}
+
+// worded is an error of the kernels in the words of SQL, with what to do about it there.
+func worded(err error) error {
+	switch {
+	case errors.Is(err, kernels.ErrOrder):
+		err = fmt.Errorf("%w; make the FIT with bglm_from_beliefs(beliefs, options)", err)
+	case errors.Is(err, kernels.ErrImproper):
+		err = fmt.Errorf("%w; if the fits started from another common prior, give it as the second argument", err)
+	}
+	return argument.Reword(err, func(e *argument.Error) string {
+		c := option.InWords(*e, OptionWords)
+		if c.Why == argument.Unknown {
+			c.Why = ""
+			return c.Named(fmt.Sprintf("unknown option %q", c.Name))
+		}
+		if option.Of(c.Name) == nil {
+			return c.Error()
+		}
+		return c.Named("option " + c.Name)
+	})
+}
 
 // constants are the fields of the options STRUCT at row i. classes says that a FIT among them
 // may have classes.
@@ -164,7 +201,7 @@ func findRowColumns(v *capi.Vec, what string) (rowColumns, error) {
 		}
 		if !number {
 			o := option.Of(f.Name)
-			return c, fmt.Errorf("%s %s: found %s; allowed: %s", what, o.Key, f.TypeName(), o.Allowed)
+			return c, fmt.Errorf("%s %s: found %s; allowed: %s", what, o.Key, f.TypeName(), o.Allowed(OptionWords))
 		}
 		*to = f
 	}

@@ -52,14 +52,20 @@ var argNames = regexp.MustCompile(`\w+`)
 func aggregate(name, sig, doc, example string, options []string, arity []int, result *capi.Type,
 	update func([]capi.Vec, capi.Slots) error, finalize func([]capi.State, *capi.Col) error) entry {
 	return entry{Function: Function{name, "aggregate", name + sig, doc, example, options},
-		agg: &capi.Aggregate{Name: name, Params: anys(arity...), Result: result, Update: update, Finalize: finalize,
-			Args: argNames.FindAllString(sig, -1), RowFields: option.RowFields()}}
+		agg: &capi.Aggregate{Name: name, Params: anys(arity...), Result: result,
+			Update:   func(args []capi.Vec, slots capi.Slots) error { return worded(update(args, slots)) },
+			Finalize: func(states []capi.State, out *capi.Col) error { return worded(finalize(states, out)) },
+			Args:     argNames.FindAllString(sig, -1), RowFields: option.RowFields()}}
 }
 
 func scalar(name, sig, doc, example string, options []string, arity []int, result *capi.Type, volatile bool,
 	call func([]capi.Vec, int, *capi.Col) error) entry {
 	return entry{Function: Function{name, "scalar", name + sig, doc, example, options},
-		scalar: &capi.Scalar{Name: name, Params: anys(arity...), Result: result, Volatile: volatile, Call: call}}
+		scalar: &capi.Scalar{Name: name, Params: anys(arity...), Result: result, Volatile: volatile, Call: inWords(call)}}
+}
+
+func inWords(call func([]capi.Vec, int, *capi.Col) error) func([]capi.Vec, int, *capi.Col) error {
+	return func(args []capi.Vec, n int, out *capi.Col) error { return worded(call(args, n, out)) }
 }
 
 // also adds overloads to a scalar whose first argument has just this type.
@@ -68,7 +74,7 @@ func (e entry) also(result, first *capi.Type, call func([]capi.Vec, int, *capi.C
 	for _, p := range params {
 		p[0] = first
 	}
-	e.scalar.Also = append(e.scalar.Also, &capi.Scalar{Name: e.Name, Params: params, Result: result, Call: call})
+	e.scalar.Also = append(e.scalar.Also, &capi.Scalar{Name: e.Name, Params: params, Result: result, Call: inWords(call)})
 	return e
 }
 

@@ -90,7 +90,7 @@ func callUpdate(args []capi.Vec, n int, out *capi.Col) error {
 		if err := o.Continue(from); err != nil {
 			return err
 		}
-		plan, err := newFitPlan(method, o, src.Time != nil, src.Trials != nil || x == nil && from.Family == "binomial")
+		plan, err := newFitPlan(method, o, src.Time != nil, src.Trials != nil || x == nil && o.Lik != nil && o.Lik.Traits().Trials)
 		if err != nil {
 			return err
 		}

@@ -105,7 +105,9 @@ type features struct {
 
 var words = rows.Words{
 	Containers: "STRUCT, MAP(VARCHAR or integer, number), LIST(STRUCT(feature, value)), LIST(VARCHAR) or a list of numbers",
+	Struct:     "a STRUCT",
 	Contents:   "numbers, VARCHAR, ENUM, BOOLEAN, DATE and lists of VARCHAR",
+	Key:        "VARCHAR or an integer",
 	Missing:    "NULL",
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/bglm/bglm/cmd/internal/job"
 	"github.com/bglm/bglm/kernels/engine"
+	"github.com/bglm/bglm/udf"
 )
 
 // query runs SQL and gives its rows as CSV without the header.
@@ -291,7 +292,7 @@ func TestBatchErrors(t *testing.T) {
 		{fit(path("bad.parquet"), "-o", "on_error=null"), 1, []string{"no rows to fit"}},
 		{fit(data, "-o", "offset=x", "-o", "offset_=x"), 2, []string{"twice"}},
 		{fit(data, "-o", "method=ep"), 2, []string{"give --method NAME"}},
-		{fit(data, "--prior", path("b.parquet"), "--engine", "arrow", "-o", "link=probit"), 1, []string{"option link: found probit, but the prior FIT has bernoulli logit"}},
+		{fit(data, "--prior", path("b.parquet"), "--engine", "arrow", "-o", "link=probit"), 1, []string{"link: found probit, but the prior fit has bernoulli logit"}},
 		{[]string{"predict", "-b", path("b.parquet"), path("bad.csv"), "--out", path("out.parquet"), "-f", "y ~ nope"}, 1, []string{"no column nope"}},
 		{[]string{"predict", "-b", path("v9.parquet"), data, "--out", out}, 1, []string{"v9.parquet", "version"}},
 		{[]string{"predict", "-b", path("b.parquet"), cut, "--out", out}, 1, []string{cut}},
@@ -473,8 +474,8 @@ func TestOptionsOfBothEngines(t *testing.T) {
 	}
 	help := ok(t, "fit", "--help").stdout
 	for _, p := range job.FitOptions() {
-		if !strings.Contains(help, "  "+p.Key+" ") || !strings.Contains(help, p.Doc) || !strings.Contains(help, p.Allowed) {
-			t.Errorf("bglm fit --help has no %s: %s; %s", p.Key, p.Doc, p.Allowed)
+		if !strings.Contains(help, "  "+p.Key+" ") || !strings.Contains(help, p.Doc) || !strings.Contains(help, p.Allowed(udf.OptionWords)) {
+			t.Errorf("bglm fit --help has no %s: %s; %s", p.Key, p.Doc, p.Allowed(udf.OptionWords))
 		}
 	}
 }

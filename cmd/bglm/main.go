@@ -87,7 +87,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err == nil {
 		return exitDone
 	}
-	fmt.Fprintf(stderr, "bglm %s: %s\n", k.Selected().Name, e.Message(err))
+	fmt.Fprintf(stderr, "bglm %s: %s\n", k.Selected().Name, e.Message(byFlag(err)))
 	if isUsage(err) {
 		return exitUsage
 	}

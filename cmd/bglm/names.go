@@ -33,6 +33,8 @@ func (e *env) create(path string, write func(io.Writer) error) error {
 // usageError marks an error as wrong usage: exit code 2.
 type usageError struct{ error }
 
+func (u usageError) Unwrap() error { return u.error }
+
 func isUsage(err error) bool { return cli.IsUsage(err) || errors.As(err, new(usageError)) }
 
 type session struct {

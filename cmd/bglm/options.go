@@ -6,7 +6,25 @@ import (
 	"strings"
 
 	"github.com/bglm/bglm/cmd/internal/job"
+	"github.com/bglm/bglm/kernels/argument"
+	"github.com/bglm/bglm/kernels/option"
+	"github.com/bglm/bglm/udf"
 )
+
+// byFlag is an error about an option in terms of the flag that it came by, whose values
+// are those of SQL.
+func byFlag(err error) error {
+	return argument.Reword(err, func(e *argument.Error) string {
+		if option.Of(e.Name) == nil && e.Why != argument.Unknown {
+			return e.Error()
+		}
+		c, name := option.InWords(*e, udf.OptionWords), "--option "+e.Name
+		if own, _, ok := strings.Cut(job.OwnFlags[e.Name], " "); ok {
+			name = own
+		}
+		return c.Named(name)
+	})
+}
 
 // optionHelp lists the options of bglm fit, two lines each.
 func optionHelp() string {
@@ -27,9 +45,9 @@ func optionHelp() string {
 			without := slices.DeleteFunc(slices.Clone(methods), func(m string) bool { return slices.Contains(uses, m) })
 			by = "every method but " + strings.Join(without, ", ")
 		}
-		fmt.Fprintf(&b, "  %-18s %s\n%21s%s; default %s; %s\n", p.Key, p.Doc, "", p.Allowed, p.Default, by)
-		if p.ArrowRefuses != "" {
-			fmt.Fprintf(&b, "%21snot '%s' with --engine arrow: %s\n", "", p.ArrowRefuses, p.ArrowReason)
+		fmt.Fprintf(&b, "  %-18s %s\n%21s%s; default %s; %s\n", p.Key, p.Doc, "", p.Allowed(udf.OptionWords), p.Default, by)
+		if not := job.NotByArrow; p.Key == not.Key {
+			fmt.Fprintf(&b, "%21snot '%s' with --engine arrow: %s\n", "", not.Value, not.Why)
 		}
 	}
 	return b.String()

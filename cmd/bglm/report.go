@@ -21,6 +21,7 @@ import (
 	"github.com/bglm/bglm/cmd/internal/job"
 	"github.com/bglm/bglm/cmd/internal/quote"
 	"github.com/bglm/bglm/kernels/engine"
+	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/udf"
 )
 
@@ -278,7 +279,7 @@ func (p *page) parameters(s *session, f *fits, sum *summary) (iterations int64, 
 	if shape.Valid {
 		p.about("shape", chart.Short(shape.Float64))
 	}
-	if disp.Valid && (sum.Family == "gaussian" || sum.Family == "studentt") {
+	if disp.Valid && slices.Contains(lik.With("dispersion"), sum.Family) {
 		p.about("dispersion", chart.Short(disp.Float64))
 	}
 	if t.Valid {

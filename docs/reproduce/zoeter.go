@@ -438,6 +438,7 @@ type spread struct{}
 func (spread) Family() string           { return "spread" }
 func (spread) Link() string             { return "log" }
 func (spread) Check(lik.Obs) error      { return nil }
+func (spread) Traits() lik.Traits       { return lik.Traits{Growth: -1, Scale: 1} }
 func (spread) Response(float64) float64 { return 0 }
 func (spread) LogLik(o lik.Obs, s float64) (logp, d1, d2 float64) {
 	r := o.Y * o.Y * math.Exp(-s)

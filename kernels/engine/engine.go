@@ -15,9 +15,9 @@ import (
 	"strings"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/argument"
 	"github.com/bglm/bglm/kernels/ep"
 	"github.com/bglm/bglm/kernels/gp"
-	"github.com/bglm/bglm/kernels/internal/near"
 	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/stop"
@@ -110,11 +110,7 @@ func Find(name string, kinds ...Kind) (*Method, error) {
 			return &methods[i], nil
 		}
 	}
-	err := fmt.Errorf("method = %q; allowed: %s", name, strings.Join(names, ", "))
-	if n := near.Word(name, names); n != "" {
-		err = fmt.Errorf("%w; the nearest is %s", err, n)
-	}
-	return nil, err
+	return nil, argument.Word("method", name, names)
 }
 
 // Model is what settings come to for the method, with rows that have times and binomial
@@ -140,8 +136,8 @@ func (m *Method) Model(s *option.Settings, times, trials bool) (*kernels.Model, 
 		}
 		for key, auto := range map[string]bool{"prior_variance": s.Options.AutoPrior, "shape": s.Options.AutoShape} {
 			if auto {
-				return nil, fmt.Errorf("option %s: found 'auto'; %s sees each row once and takes a number here; 'auto' belongs to: %s",
-					key, m.Name, strings.Join(keepers, ", "))
+				return nil, &argument.Error{Name: key, Found: "'auto'",
+					Why: fmt.Sprintf("%s sees each row once and takes a number here; 'auto' belongs to: %s", m.Name, strings.Join(keepers, ", "))}
 			}
 		}
 	}
@@ -151,7 +147,7 @@ func (m *Method) Model(s *option.Settings, times, trials bool) (*kernels.Model, 
 		p.NoIntercept = true
 	}
 	if f := p.Start; f != nil && (p.Drifts() || p.Options.AutoNoise) && !times && f.Time == f.Time && f.N > 0 {
-		return nil, fmt.Errorf("the prior FIT is valid at time %v, but the rows have no time to drift by; give the option time", f.Time)
+		return nil, &argument.Error{Name: "time", Found: "none", Why: fmt.Sprintf("the prior fit is valid at time %v, and its weights drift from then on", f.Time)}
 	}
 	return p, nameSlots(p)
 }

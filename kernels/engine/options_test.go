@@ -99,10 +99,10 @@ func TestModelErrors(t *testing.T) {
 		want   string
 	}{
 		{"adf", []any{"prior_variance", "auto"}, "adf sees each row once and takes a number here; 'auto' belongs to: ep, laplace, lowrank, hmc"},
-		{"adf", []any{"family", "binomial"}, "option trials: found none"},
-		{"adf", []any{"dispersion", 2}, "option dispersion is not used by bernoulli; it belongs to: gaussian, studentt"},
-		{"adf", []any{"family", "normal"}, "option family: found 'normal'; allowed: bernoulli, binomial, gaussian, poisson, negbinomial, gamma, studentt; the nearest is gaussian"},
-		{"adf", []any{"process_noise", 1, "prior", &kernels.Fit{Family: "bernoulli", Link: "logit", Time: 3, N: 1, Intercept: true}}, "the prior FIT is valid at time 3"},
+		{"adf", []any{"family", "binomial"}, "trials: found none"},
+		{"adf", []any{"dispersion", 2}, "dispersion is not used by bernoulli; it belongs to: gaussian, studentt"},
+		{"adf", []any{"family", "normal"}, "family: found 'normal'; allowed: bernoulli, binomial, gaussian, poisson, negbinomial, gamma, studentt; the nearest is gaussian"},
+		{"adf", []any{"process_noise", 1, "prior", &kernels.Fit{Family: "bernoulli", Link: "logit", Time: 3, N: 1, Intercept: true}}, "time: found none; the prior fit is valid at time 3"},
 	} {
 		if _, err := modelOf(t, c.method, c.o...); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s %v: %v, want %s", c.method, c.o, err, c.want)

@@ -342,7 +342,7 @@ func (l *learner) climb() error {
 		if o.AutoDispersion {
 			_, ok := l.p.Lik.(lik.Dispersed)
 			if !ok {
-				return fmt.Errorf("dispersion = 'auto': family %s has no dispersion", l.p.Lik.Family())
+				return lik.Lacks(l.p.Lik, "dispersion")
 			}
 			if err := l.line(func(p *lik.Params) *float64 { return &p.Dispersion }, l.p.Lik.(lik.Dispersed).Dispersion(), "dispersion"); err != nil {
 				return err
@@ -351,7 +351,7 @@ func (l *learner) climb() error {
 		if o.AutoShape {
 			_, ok := l.p.Lik.(lik.Shaped)
 			if !ok {
-				return fmt.Errorf("shape = 'auto': family %s has no shape", l.p.Lik.Family())
+				return lik.Lacks(l.p.Lik, "shape")
 			}
 			if err := l.line(func(p *lik.Params) *float64 { return &p.Shape }, l.p.Lik.(lik.Shaped).Shape(), "shape"); err != nil {
 				return err

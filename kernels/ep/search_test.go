@@ -156,7 +156,7 @@ func TestErrorsAndStatus(t *testing.T) {
 		{func(m *kernels.Model) { m.Options.Covariance = "block" }, `covariance = "block" is not used by ep; allowed: diagonal, full, lowrank`},
 		{func(m *kernels.Model) { m.Options.Covariance, m.Noise = "lowrank", 1 }, "covariance = 'lowrank' with process_noise"},
 		{func(m *kernels.Model) { m.Options.Damping = 1.5 }, "damping = 1.5; allowed: above 0, up to 1"},
-		{func(m *kernels.Model) { m.Options.AutoDispersion = true }, "dispersion = 'auto': family bernoulli has no dispersion"},
+		{func(m *kernels.Model) { m.Options.AutoDispersion = true }, "dispersion: found 'auto'; bernoulli has none; allowed: gaussian, studentt"},
 		{func(m *kernels.Model) { m.Options.MaxIter = -1 }, "max_iter = -1"},
 		{func(m *kernels.Model) { m.Options.Tol = -1 }, "tol = -1"},
 	} {

@@ -16,8 +16,8 @@ type Rule = stream.Rule
 // ADF is assumed density filtering, on the full covariance.
 type ADF = stream.ADF
 
-func stepLimit(link string) float64 {
-	if link == "log" || link == "cloglog" {
+func stepLimit(l lik.Likelihood) float64 {
+	if l.Traits().Growth != 0 {
 		return stream.MaxStep
 	}
 	return math.Inf(1)
@@ -52,7 +52,7 @@ type Laplace struct{}
 func (Laplace) Name() string { return "sequential_laplace" }
 
 func (Laplace) Bind(m *kernels.Model) (stream.Update, error) {
-	return newton{m.Lik, stepLimit(m.Lik.Link())}, nil
+	return newton{m.Lik, stepLimit(m.Lik)}, nil
 }
 
 type newton struct {
@@ -84,8 +84,8 @@ func (Variational) Name() string { return "variational" }
 
 func (Variational) Bind(m *kernels.Model) (stream.Update, error) {
 	l := m.Lik
-	if l.Link() != "logit" {
-		return nil, fmt.Errorf("family = %q, link = %q: allowed for variational: bernoulli or binomial with link logit", l.Family(), l.Link())
+	if !l.Traits().LogOdds {
+		return nil, fmt.Errorf("family = %q, link = %q: allowed for variational: %s", l.Family(), l.Link(), lik.Those(func(t lik.Traits) bool { return t.LogOdds }))
 	}
 	return jaakkola{l, kernels.Or(m.Options.MaxIter, 50), kernels.Or(m.Options.Tol, 1e-8)}, nil
 }
@@ -160,7 +160,7 @@ func (EKF) Name() string { return "ekf" }
 func (r EKF) Bind(m *kernels.Model) (stream.Update, error) {
 	o := m.Options
 	k := &ekf{Likelihood: m.Lik, second: r.SecondOrder, r: o.MeasurementNoise, infer: o.AutoMeasurementNoise, floor: o.NoiseFloor,
-		maxIter: kernels.Or(o.MaxIter, 1), tol: kernels.Or(o.Tol, 1e-8), limit: stepLimit(m.Lik.Link()), family: m.Lik.Family(), link: m.Lik.Link()}
+		maxIter: kernels.Or(o.MaxIter, 1), tol: kernels.Or(o.Tol, 1e-8), limit: stepLimit(m.Lik), traits: m.Lik.Traits()}
 	switch {
 	case !(k.r >= 0) || math.IsInf(k.r, 0):
 		return nil, fmt.Errorf("measurement_noise = %v: allowed: a finite number > 0, 'bernoulli' or 'auto'", k.r)
@@ -169,9 +169,9 @@ func (r EKF) Bind(m *kernels.Model) (stream.Update, error) {
 	case k.second && k.maxIter > 1:
 		return nil, fmt.Errorf("max_iter = %d: allowed for the second-order EKF: 1", k.maxIter)
 	}
-	if k.r == 0 && !k.infer && k.family == "studentt" {
+	if k.r == 0 && !k.infer && k.traits.Located {
 		if _, v := m.Lik.Predict(0, 0); !(v <= math.MaxFloat64) {
-			return nil, fmt.Errorf("measurement_noise = 'bernoulli': a studentt of shape <= 2 has no variance; allowed here: a number > 0 or 'auto'")
+			return nil, fmt.Errorf("measurement_noise = 'bernoulli': a %s of this shape has no variance; allowed here: a number > 0 or 'auto'", m.Lik.Family())
 		}
 	}
 	return k, nil
@@ -179,12 +179,12 @@ func (r EKF) Bind(m *kernels.Model) (stream.Update, error) {
 
 type ekf struct {
 	lik.Likelihood
-	family, link string
-	second       bool
-	infer        bool // R, from each row
-	r, floor     float64
-	maxIter      int
-	tol, limit   float64
+	traits     lik.Traits
+	second     bool
+	infer      bool // R, from each row
+	r, floor   float64
+	maxIter    int
+	tol, limit float64
 }
 
 // tangent is the response linearised at a point.
@@ -204,7 +204,7 @@ func (k *ekf) leastNoise(g float64) float64 {
 	if d, ok := k.Likelihood.(lik.Dispersed); ok {
 		return share * d.Dispersion()
 	}
-	if s, ok := k.Likelihood.(lik.Shaped); ok && k.family == "gamma" {
+	if s, ok := k.Likelihood.(lik.Shaped); ok && k.traits.Relative {
 		return share * g * g / s.Shape()
 	}
 	return share
@@ -217,28 +217,16 @@ const tiny = 1e-300
 func (k *ekf) at(o lik.Obs, s, v float64) tangent {
 	w := o.Weight
 	g := k.Response(s)
-	slope := g
+	var slope float64
 	up := o // the row with only successes
-	switch k.link {
-	case "identity":
-		slope = 1
-	case "log":
-	default:
+	if k.traits.Slope != nil {
+		slope = k.traits.Slope(g)
+	} else {
 		up.Weight, up.Y = 1, math.Max(o.Trials, 1)
 		_, d, _ := k.LogLik(up, s)
 		slope = g * d / up.Y
 	}
-	var t tangent
-	switch k.link {
-	case "logit":
-		t.bend = -math.Tanh(0.5 * s)
-	case "probit":
-		t.bend = -s
-	case "cloglog":
-		t.bend = 1 - math.Exp(s)
-	case "log":
-		t.bend = 1
-	}
+	t := tangent{bend: k.traits.Bend(s)}
 	if k.r != 0 || k.infer {
 		y := o.Y
 		if o.Trials > 0 {
@@ -252,28 +240,25 @@ func (k *ekf) at(o lik.Obs, s, v float64) tangent {
 		t.score, t.h, t.logR, t.sq = slope*e/r, slope*slope/r, math.Log(r), e*e/r
 		return t
 	}
-	// In all families but studentt the score is l' itself, and the information is
-	// l” at the expected response, or the product of the slopes of both outcomes.
+	// The score is l' itself, and the information l” at the expected response, or the
+	// product of the slopes of both outcomes; around s it is 1 over the variance of y.
 	_, t.score, t.h = k.LogLik(o, s)
 	t.h = -t.h
-	switch k.family {
-	case "bernoulli", "binomial":
+	switch {
+	case k.traits.Binary || k.traits.Trials:
 		_, a, _ := k.LogLik(up, s)
 		dn := up
 		dn.Y = 0
 		_, b, _ := k.LogLik(dn, s)
 		t.h = -w * a * b / up.Y
-	case "studentt":
+	case k.traits.Located && !k.traits.Gaussian:
 		_, variance := k.Predict(0, 0)
 		t.h = w / variance
 		t.score = (o.Y - s) * t.h
-	case "poisson":
-	default:
-		if k.link != "identity" {
-			o.Y = g
-			_, _, t.h = k.LogLik(o, s)
-			t.h = -t.h
-		}
+	case !k.traits.Canonical:
+		o.Y = g
+		_, _, t.h = k.LogLik(o, s)
+		t.h = -t.h
 	}
 	t.logR = math.Max(2*math.Log(slope)-math.Log(t.h), math.Log(tiny))
 	if !(t.logR <= math.MaxFloat64) { // both underflow

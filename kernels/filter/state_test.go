@@ -326,8 +326,8 @@ func TestTangents(t *testing.T) {
 	for _, c := range []struct{ family, link string }{{"bernoulli", "logit"}, {"bernoulli", "probit"}, {"bernoulli", "cloglog"}, {"binomial", "probit"}, {"poisson", "log"}, {"negbinomial", "log"}, {"gamma", "log"}, {"gaussian", "identity"}, {"gaussian", "log"}, {"studentt", "identity"}} {
 		l := like(t, c.family, c.link)
 		for _, w := range []float64{1, 2.5} {
-			k := &ekf{Likelihood: l, family: c.family, link: c.link}
-			fixed := &ekf{Likelihood: l, family: c.family, link: c.link, r: 0.7}
+			k := &ekf{Likelihood: l, traits: l.Traits()}
+			fixed := &ekf{Likelihood: l, traits: l.Traits(), r: 0.7}
 			for _, s := range []float64{-2, -0.3, 0, 1.1} {
 				o := lik.Obs{Y: 1, Weight: w}
 				if c.family == "binomial" {

@@ -20,14 +20,8 @@ func (s *search) third(i int, eta, h float64) float64 {
 	return (4*slope(h/2) - slope(h)) / 3
 }
 
-// thirdStep is the step for third: curvatures of the links change over units of η, that
-// of Student's t over its scale.
-func thirdStep(l lik.Likelihood) float64 {
-	if l.Family() == "studentt" {
-		return 0.01 * math.Sqrt(l.(lik.Shaped).Shape()*l.(lik.Dispersed).Dispersion())
-	}
-	return 0.01
-}
+// thirdStep is the step for third, of the scale over which curvatures change.
+func thirdStep(l lik.Likelihood) float64 { return 0.01 * l.Traits().Scale }
 
 // gradient of the log evidence at the fit, in log lengthscale, log signal variance and
 // mean. With Σ = K - K R K, R = (K + W⁻¹)⁻¹ = TᵀJT, and the change that moving f̂ makes to log |B|,

@@ -153,9 +153,9 @@ func (o *Options) check(l lik.Likelihood) (kernel, error) {
 	switch {
 	case err != nil:
 	case o.AutoDispersion && !dispersed:
-		err = fmt.Errorf("dispersion = 'auto': %s has no dispersion; allowed: gaussian, studentt", l.Family())
+		err = lik.Lacks(l, "dispersion")
 	case o.AutoShape && !shaped:
-		err = fmt.Errorf("shape = 'auto': %s has no shape; allowed: negbinomial, gamma, studentt", l.Family())
+		err = lik.Lacks(l, "shape")
 	case !(o.Lengthscale > 0) || !special.Finite(o.Lengthscale):
 		err = fmt.Errorf("lengthscale = %v; allowed: finite numbers > 0, or 'auto'", o.Lengthscale)
 	case !(o.SignalVariance > 0) || !special.Finite(o.SignalVariance):
@@ -201,7 +201,7 @@ func (d *data) shift(i int) float64 {
 func (d *data) check() error {
 	n := d.x.Rows
 	if n > MaxRows {
-		return fmt.Errorf("%d rows; allowed: up to %d, since matrices of n² numbers are kept: take a sample of the rows, or bglm_laplace on features made of x", n, MaxRows)
+		return fmt.Errorf("%d rows; allowed: up to %d, since matrices of n² numbers are kept: take a sample of the rows, or method laplace on features made of x", n, MaxRows)
 	}
 	for _, c := range []struct {
 		name string

@@ -642,7 +642,7 @@ func TestErrors(t *testing.T) {
 			_, err := Fit(context.Background(), l, x, y, nil, nil, nil, Options{TimeLimit: -time.Second})
 			return err
 		}},
-		{"shape = 'auto': bernoulli has no shape", false, func() error {
+		{"shape: found 'auto'; bernoulli has none", false, func() error {
 			_, err := Fit(context.Background(), l, x, y, nil, nil, nil, Options{AutoShape: true})
 			return err
 		}},

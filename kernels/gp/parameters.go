@@ -206,7 +206,7 @@ func (s *search) constant() (centre, variance, spread float64) {
 		}
 		return 1
 	}
-	if s.lik.Link() == "identity" {
+	if s.lik.Traits().Located {
 		shifted := make([]float64, n)
 		for i, y := range s.y {
 			shifted[i] = y - s.shift(i)
@@ -236,7 +236,7 @@ func (s *search) constant() (centre, variance, spread float64) {
 		}
 		centre, p, d1, d2 = centre+step, next, n1, n2
 	}
-	if s.lik.Family() == "gaussian" {
+	if _, dispersed := s.lik.(lik.Dispersed); dispersed {
 		return centre, 1, scale(slices.Clone(s.y))
 	}
 	return centre, 1, 1
@@ -271,7 +271,7 @@ func (c *climber) starts() []vector {
 	c.lo, c.hi = at, at
 
 	signal := math.Log(variance)
-	identity := c.lik.Link() == "identity"
+	traits := c.lik.Traits()
 	least, middle, most := c.spread()
 	shortest, length, longest := math.Log(max(0.1*least, 1e-6*most)), math.Log(middle), math.Log(100*most)
 	if c.at == nil { // s/ℓ² times the mean square of a row is the variance of f
@@ -294,7 +294,7 @@ func (c *climber) starts() []vector {
 	}
 	if c.free[logSignal] {
 		c.lo[logSignal], c.hi[logSignal] = signal-signalRange, signal+signalRange
-		if !identity {
+		if !traits.Located {
 			c.hi[logSignal] = max(signal+2*math.Log(mostUnits), at[logSignal])
 		}
 		signals = []float64{signal, signal + 2.5}
@@ -327,7 +327,7 @@ func (c *climber) starts() []vector {
 	// of little noise
 	if c.free[logLengthscale] {
 		lengths = []float64{length - 1, length + 1, length + 4}
-		if c.lik.Family() != "bernoulli" { // whose rows say nothing of a variance of their own
+		if !traits.Binary { // whose rows say nothing of a variance of their own
 			lengths = append(lengths, c.neighbour(), length-3)
 		}
 	}

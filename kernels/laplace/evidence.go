@@ -66,14 +66,14 @@ func newLearner(e *engine) (*learner, error) {
 	}
 	if o.AutoDispersion {
 		if _, ok := e.lik.(lik.Dispersed); !ok {
-			return nil, fmt.Errorf("dispersion = 'auto': family %s has none; allowed with gaussian and studentt", e.lik.Family())
+			return nil, lik.Lacks(e.lik, "dispersion")
 		}
 		h.dispersion = h.add(math.Log(mode.Variance(p)/2), 23)
 	}
 	if o.AutoShape {
 		l, ok := e.lik.(lik.Shaped)
 		if !ok {
-			return nil, fmt.Errorf("shape = 'auto': family %s has none; allowed with negbinomial, gamma and studentt", e.lik.Family())
+			return nil, lik.Lacks(e.lik, "shape")
 		}
 		h.shape = h.add(math.Log(l.Shape()), 16)
 	}
@@ -243,7 +243,7 @@ func (h *learner) slope(ev *evidence) (g, scale []float64, err error) {
 	bent := h.third(third, ev.floored)
 	var q []float64
 	diagonal := h.root.Of.Form == gauss.Diagonal
-	if bent || h.shape >= 0 || h.dispersion >= 0 && !(isGaussian(h.lik) && diagonal) {
+	if bent || h.shape >= 0 || h.dispersion >= 0 && !(h.lik.Traits().Gaussian && diagonal) {
 		q = make([]float64, n)
 		ev.rows(q)
 	}
@@ -295,8 +295,6 @@ func (h *learner) slope(ev *evidence) (g, scale []float64, err error) {
 	return g, scale, nil
 }
 
-func isGaussian(l lik.Likelihood) bool { return l.Family() == "gaussian" && l.Link() == "identity" }
-
 // current is the present value of a likelihood parameter's θ.
 func (h *learner) current(k int) float64 {
 	if k == h.dispersion {
@@ -310,7 +308,7 @@ func (h *learner) third(dst []float64, floored bool) (bent bool) {
 	s := h.search
 	b := h.x.Batch()
 	unit, far := 1.0, 1e-3 // of a predictor, and how much of it a step is at least
-	if d, ok := s.lik.(lik.Dispersed); ok && s.lik.Link() == "identity" {
+	if d, ok := s.lik.(lik.Dispersed); ok && s.lik.Traits().Located {
 		unit, far = math.Sqrt(d.Dispersion()), 1e-5
 	}
 	for i, eta := range s.now.eta {

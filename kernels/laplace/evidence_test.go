@@ -184,11 +184,11 @@ func TestAutoErrors(t *testing.T) {
 	o := simulate(rng, "poisson", 20, 2, 1)
 	m := model(t, "poisson", "log", lik.Params{})
 	m.Options.AutoDispersion = true
-	if _, err := Fit(context.Background(), problem(t, m, o)); err == nil || !strings.Contains(err.Error(), "dispersion = 'auto'") {
+	if _, err := Fit(context.Background(), problem(t, m, o)); err == nil || !strings.Contains(err.Error(), "dispersion: found 'auto'") {
 		t.Error(err)
 	}
 	m.Options = kernels.Options{AutoShape: true}
-	if _, err := Fit(context.Background(), problem(t, m, o)); err == nil || !strings.Contains(err.Error(), "shape = 'auto'") {
+	if _, err := Fit(context.Background(), problem(t, m, o)); err == nil || !strings.Contains(err.Error(), "shape: found 'auto'") {
 		t.Error(err)
 	}
 	m.Options, m.At = kernels.Options{AutoPrior: true}, []kernels.Belief{{Feature: "x000"}}

@@ -452,17 +452,6 @@ func (s *search) precondition(dst, g []float64) {
 
 func (s *search) late() bool { return s.Stop.Late() }
 
-// rise is the side on which s exp grows in the likelihood: 1 for exp(s), -1 for exp(-s).
-func rise(l lik.Likelihood) float64 {
-	switch {
-	case l.Family() == "gamma":
-		return -1
-	case l.Link() == "log" || l.Link() == "cloglog":
-		return 1
-	}
-	return 0
-}
-
 // run climbs to the mode by Newton's method with step-halving. It has converged when
 // the mode is within tol posterior deviations, by Newton's decrement, or when rounding
 // is all that is left of the decrement. Errors: a curvature that overflows, a
@@ -479,7 +468,7 @@ func (s *search) run() error {
 		}
 		return fmt.Errorf("the log likelihood overflows at the prior mean")
 	}
-	side := rise(s.lik)
+	side := s.lik.Traits().Growth
 	for {
 		slope, err := s.direction()
 		if err != nil {

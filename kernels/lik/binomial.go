@@ -44,6 +44,13 @@ func newBinomialCloglog(p Params) (Likelihood, error) {
 
 func (binomial) Family() string { return "binomial" }
 
+// Traits are those of one trial, but for the response.
+func (l binomial) Traits() Traits {
+	t := l.Likelihood.Traits()
+	t.Binary, t.Trials = false, true
+	return t
+}
+
 // Check wants whole numbers: at least one trial, and successes among them.
 func (binomial) Check(o Obs) error {
 	if !(o.Trials >= 1) || math.IsInf(o.Trials, 1) || o.Trials != math.Floor(o.Trials) {

@@ -20,6 +20,10 @@ func (cloglog) Family() string    { return "bernoulli" }
 func (cloglog) Link() string      { return "cloglog" }
 func (cloglog) Check(o Obs) error { return checkBinary(o) }
 
+func (cloglog) Traits() Traits {
+	return Traits{Concave: true, Binary: true, Growth: 1, Scale: 1, Bend: cloglogBend}
+}
+
 func (cloglog) LogLik(o Obs, s float64) (logp, d1, d2 float64) {
 	if o.Y == 0 {
 		return poissonLog(o.Weight, 0, s)

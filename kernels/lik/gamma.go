@@ -35,6 +35,10 @@ func (gamma) Family() string   { return "gamma" }
 func (gamma) Link() string     { return "log" }
 func (l gamma) Shape() float64 { return l.shape }
 
+func (gamma) Traits() Traits {
+	return Traits{Concave: true, Relative: true, Growth: -1, Scale: 1, Slope: logSlope, Bend: logBend}
+}
+
 func (gamma) Check(o Obs) error {
 	if !(o.Y > 0) || math.IsInf(o.Y, 1) {
 		return fmt.Errorf("y = %v: gamma takes finite numbers > 0", o.Y)

@@ -31,6 +31,10 @@ func newGaussian(p Params) (Likelihood, error) {
 func (gaussian) Family() string { return "gaussian" }
 func (gaussian) Link() string   { return "identity" }
 
+func (gaussian) Traits() Traits {
+	return Traits{Gaussian: true, Concave: true, Canonical: true, Located: true, Scale: 1, Slope: unitSlope, Bend: noBend}
+}
+
 // Dispersion is the noise variance.
 func (g gaussian) Dispersion() float64 { return g.dispersion }
 

@@ -28,6 +28,10 @@ func newGaussianLog(p Params) (Likelihood, error) {
 
 func (gaussianLog) Link() string { return "log" }
 
+func (gaussianLog) Traits() Traits {
+	return Traits{Growth: 1, Scale: 1, Slope: logSlope, Bend: logBend}
+}
+
 func (g gaussianLog) LogLik(o Obs, s float64) (logp, d1, d2 float64) {
 	if o.Weight == 0 {
 		return 0, 0, 0

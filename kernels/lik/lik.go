@@ -27,6 +27,7 @@ type Tilted struct {
 type Likelihood interface {
 	Family() string // "bernoulli", "poisson", ...
 	Link() string   // "logit", "probit", "identity", "log", ...
+	Traits() Traits
 
 	// Check returns nil when o is inside the support, else an error that says
 	// what was found and what is allowed, for example

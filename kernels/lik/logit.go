@@ -20,6 +20,10 @@ func (logit) Family() string    { return "bernoulli" }
 func (logit) Link() string      { return "logit" }
 func (logit) Check(o Obs) error { return checkBinary(o) }
 
+func (logit) Traits() Traits {
+	return Traits{Concave: true, Canonical: true, Binary: true, LogOdds: true, Scale: 1, Bend: logitBend}
+}
+
 func (logit) LogLik(o Obs, s float64) (logp, d1, d2 float64) {
 	if o.Y == 0 {
 		logp, d1, d2 = logitLog(o.Weight, -s)

@@ -34,6 +34,10 @@ func (negbinomial) Family() string   { return "negbinomial" }
 func (negbinomial) Link() string     { return "log" }
 func (l negbinomial) Shape() float64 { return l.size }
 
+func (negbinomial) Traits() Traits {
+	return Traits{Concave: true, Growth: 1, Scale: 1, Slope: logSlope, Bend: logBend}
+}
+
 func (negbinomial) Check(o Obs) error {
 	if !(o.Y >= 0) || math.IsInf(o.Y, 1) || o.Y != math.Floor(o.Y) {
 		return fmt.Errorf("y = %v: negbinomial takes whole numbers >= 0", o.Y)

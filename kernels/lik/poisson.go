@@ -22,6 +22,10 @@ func newPoisson(p Params) (Likelihood, error) {
 func (poisson) Family() string { return "poisson" }
 func (poisson) Link() string   { return "log" }
 
+func (poisson) Traits() Traits {
+	return Traits{Concave: true, Canonical: true, Growth: 1, Scale: 1, Slope: logSlope, Bend: logBend}
+}
+
 func (poisson) Check(o Obs) error {
 	if !(o.Y >= 0) || math.IsInf(o.Y, 1) || o.Y != math.Floor(o.Y) {
 		return fmt.Errorf("y = %v: poisson takes whole numbers >= 0", o.Y)

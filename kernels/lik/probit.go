@@ -28,6 +28,10 @@ func (probit) Family() string    { return "bernoulli" }
 func (probit) Link() string      { return "probit" }
 func (probit) Check(o Obs) error { return checkBinary(o) }
 
+func (probit) Traits() Traits {
+	return Traits{Concave: true, Binary: true, Scale: 1, Bend: probitBend}
+}
+
 func (probit) LogLik(o Obs, s float64) (logp, d1, d2 float64) {
 	if o.Y == 0 {
 		logp, d1, d2 = probitLog(o.Weight, -s)

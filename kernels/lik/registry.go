@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bglm/bglm/kernels/internal/near"
+	"github.com/bglm/bglm/kernels/argument"
 )
 
 // Info describes one family for documentation and for messages.
@@ -30,7 +30,7 @@ var families = []entry{
 		Family:      "bernoulli",
 		Links:       []string{"logit", "probit", "cloglog"},
 		Description: "a yes or no response with probability logistic(s), Phi(s) or 1 - exp(-exp(s))",
-		Response:    "0 or 1 (BOOLEAN, 0 or 1)",
+		Response:    "0 or 1",
 	}, map[string]func(Params) (Likelihood, error){
 		"logit": newLogit, "probit": newProbit, "cloglog": newCloglog,
 	}},
@@ -89,13 +89,58 @@ func Families() []Info {
 	return out
 }
 
+// With lists the families that have a parameter, "dispersion" or "shape".
+func With(parameter string) []string {
+	var out []string
+	for _, f := range families {
+		if slices.Contains(f.Parameters, parameter) {
+			out = append(out, f.Family)
+		}
+	}
+	return out
+}
+
+// Those names the likelihoods that have a trait, links with their families, as in
+// "bernoulli or binomial with link logit".
+func Those(has func(Traits) bool) string {
+	var links []string
+	of := map[string][]string{}
+	for _, f := range families {
+		for _, link := range f.Links {
+			l, err := f.make[link](Params{Dispersion: 1})
+			if err != nil || !has(l.Traits()) {
+				continue
+			}
+			if len(of[link]) == 0 {
+				links = append(links, link)
+			}
+			of[link] = append(of[link], f.Family)
+		}
+	}
+	for i, link := range links {
+		links[i] = strings.Join(of[link], " or ") + " with link " + link
+	}
+	return strings.Join(links, "; ")
+}
+
+// OfTrials is the family of successes among trials.
+func OfTrials() string {
+	for _, f := range families {
+		if l, err := f.make[f.Links[0]](Params{Dispersion: 1}); err == nil && l.Traits().Trials {
+			return f.Family
+		}
+	}
+	return ""
+}
+
 // New returns the likelihood of a family and link with its parameters bound. Names
 // are case-insensitive. An empty family is the first whose default link is the link
 // (log is poisson), else the first that has it; an empty link is the family's first,
 // and both empty mean bernoulli with logit.
 //
 // Errors name the option (family, link, dispersion or quadrature), what was found and
-// what is allowed, with the nearest name when a spelling looks like a slip.
+// what is allowed, with the nearest name when a spelling looks like a slip: names are an
+// argument.Error.
 func New(family, link string, p Params) (Likelihood, error) {
 	family, link = strings.ToLower(strings.TrimSpace(family)), strings.ToLower(strings.TrimSpace(link))
 	if family == "" && link == "" {
@@ -118,7 +163,7 @@ func New(family, link string, p Params) (Likelihood, error) {
 				}
 			}
 		}
-		return nil, unknown("link", link, "", links)
+		return nil, argument.Word("link", link, links)
 	}
 	var names []string
 	for _, f := range families {
@@ -130,34 +175,19 @@ func New(family, link string, p Params) (Likelihood, error) {
 			link = f.Links[0]
 		}
 		if f.make[link] == nil {
-			return nil, unknown("link", link, family, f.Links)
+			err := argument.Word("link", link, f.Links)
+			err.For = family
+			return nil, err
 		}
 		return f.make[link](p)
 	}
-	return nil, unknown("family", family, "", names)
+	return nil, argument.Word("family", family, names)
 }
 
-func unknown(option, found, family string, allowed []string) error {
-	return &UnknownError{option, found, family, allowed, near.Word(found, allowed)}
-}
-
-// UnknownError is a family or link that there is not.
-type UnknownError struct {
-	Option, Found string
-	Family        string // of the link, "" = any
-	Allowed       []string
-	Nearest       string // of Allowed, "" = none
-}
-
-func (e *UnknownError) Error() string {
-	where, hint := "", ""
-	if e.Family != "" {
-		where = " for family " + e.Family
-	}
-	if e.Nearest != "" {
-		hint = fmt.Sprintf(" (did you mean %q?)", e.Nearest)
-	}
-	return fmt.Sprintf("%s = %q: allowed%s: %s%s", e.Option, e.Found, where, strings.Join(e.Allowed, ", "), hint)
+// Lacks is the error of a parameter, "dispersion" or "shape", that is to be learnt for a
+// likelihood without one.
+func Lacks(l Likelihood, parameter string) error {
+	return &argument.Error{Name: parameter, Found: "'auto'", Why: l.Family() + " has none", Allowed: strings.Join(With(parameter), ", ")}
 }
 
 // checkWeight is shared by every family's Check.
@@ -170,7 +200,7 @@ func checkWeight(o Obs) error {
 
 func checkBinary(o Obs) error {
 	if o.Y != 0 && o.Y != 1 {
-		return fmt.Errorf("y = %v: bernoulli takes 0 or 1 (BOOLEAN, 0 or 1)", o.Y)
+		return fmt.Errorf("y = %v: bernoulli takes 0 or 1", o.Y)
 	}
 	return checkWeight(o)
 }

@@ -51,6 +51,13 @@ func (studentT) Family() string   { return "studentt" }
 func (studentT) Link() string     { return "identity" }
 func (l studentT) Shape() float64 { return l.dof }
 
+func (l studentT) Traits() Traits {
+	return Traits{Located: true, Scale: math.Sqrt(l.dof * l.dispersion), Slope: unitSlope, Bend: noBend}
+}
+
+// Information is (nu + 1)/((nu + 3) D), below 1 over the variance.
+func (l studentT) Information() float64 { return (l.dof + 1) / ((l.dof + 3) * l.dispersion) }
+
 // Dispersion is the squared scale: the variance is nu/(nu-2) times it.
 func (l studentT) Dispersion() float64 { return l.dispersion }
 

@@ -143,11 +143,6 @@ func (o *bounder) solve(d, g []float64) {
 	}
 }
 
-// concave says whether log p(y | s) is concave in s for every y.
-func concave(l lik.Likelihood) bool {
-	return l.Family() != "studentt" && !(l.Family() == "gaussian" && l.Link() == "log")
-}
-
 // spectral is Result.Spectral.
 func spectral(r *Reduced, s *solver) float64 {
 	p := r.of

@@ -129,7 +129,7 @@ func solve(p *kernels.Problem) (*Result, error) {
 	}
 	out := &Result{Posterior: post, Reduced: r, Singular: r.S, Next: r.Next, Bound: math.NaN(), Spectral: math.NaN()}
 	logZ := s.logZ()
-	if concave(s.lik) {
+	if s.lik.Traits().Concave {
 		out.Bound, out.Spectral = bound(r, s), spectral(r, s)
 	}
 	if scaling != nil {

@@ -61,7 +61,7 @@ func newSolver(r *Reduced) *solver {
 
 func (s *solver) setLik(l lik.Likelihood) {
 	s.lik = l
-	s.quadratic = l.Family() == "gaussian" && l.Link() == "identity"
+	s.quadratic = l.Traits().Gaussian
 }
 
 // look takes the likelihood and its derivatives at predictors eta: -Inf where one is

@@ -30,5 +30,5 @@ func ExampleDefaults() {
 	method, _ := engine.Find("lowrank")
 	_, err := method.Model(s, false, false)
 	fmt.Println(err)
-	// Output: option rank: found 20000; allowed: a whole number from 1 to 10000
+	// Output: rank: found 20000; allowed: a whole number from 1 to 10000
 }

@@ -14,7 +14,8 @@ import (
 // form is one form that a value may have: its words for the user, how it is read into the
 // settings, and the value there if it is out of range.
 type form struct {
-	allowed string
+	allowed string   // a kind of Words, or as it stands
+	note    string   // after it
 	words   []string // where it is a word of a list
 	read    func(s *Settings, v Source) error
 	outside func(s *Settings) (value any, is bool)
@@ -89,7 +90,7 @@ var seconds = interval{"a number of seconds > 0", positive.has}.form(
 	func(s *Settings) float64 { return s.Options.TimeLimit.Seconds() })
 
 func boolean(at func(*Settings) *bool) form {
-	return form{allowed: "BOOLEAN", words: []string{"true", "false"}, read: func(s *Settings, v Source) error {
+	return form{allowed: Boolean, words: []string{"true", "false"}, read: func(s *Settings, v Source) error {
 		b, ok := v.Scalar().(bool)
 		if !ok {
 			return ErrType
@@ -166,9 +167,14 @@ func decoded(allowed string, read func(*Settings, Source) error) form {
 	return form{allowed: allowed, read: read}
 }
 
+// symmetric is a covariance matrix.
+func symmetric(read func(*Settings, Source) error) form {
+	return form{allowed: Symmetric, note: ", symmetric and positive definite, in the order of the beliefs", read: read}
+}
+
 // column may differ from row to row: whoever has the rows reads it.
-func column(allowed string) form {
-	return form{allowed: allowed, read: func(*Settings, Source) error { return nil }}
+func column(allowed, note string) form {
+	return form{allowed: allowed, note: note + ", may be a column", read: func(*Settings, Source) error { return nil }}
 }
 
 func noiseBy(s *Settings, v Source) error {
@@ -193,7 +199,7 @@ func weightsAt(s *Settings, v Source) error {
 	}
 	for _, e := range all {
 		if e.Null {
-			return fmt.Errorf("feature %q has NULL; allowed: a finite number", e.Name)
+			return fmt.Errorf("feature %q has no number; allowed: a finite number", e.Name)
 		}
 		s.At = append(s.At, kernels.Belief{Feature: e.Name, Weight: kernels.Weight{Mean: e.Value}})
 	}
@@ -213,7 +219,7 @@ func entries(v Source, in interval) (all []Entry, err error) {
 	return all, nil
 }
 
-// quoted is words as they stand in SQL: 'a', 'b' or 'c'.
+// quoted is words in quotation marks: 'a', 'b' or 'c'.
 func quoted(words []string) string {
 	out := make([]string, len(words))
 	for i, w := range words {

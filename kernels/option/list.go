@@ -2,8 +2,7 @@ package option
 
 import "github.com/bglm/bglm/kernels"
 
-// The functions that use an option, by name without bglm_: a new engine joins the groups
-// whose options it reads.
+// The methods that use an option: a new engine joins the groups whose options it reads.
 const (
 	filters  = " adf sequential_laplace variational ekf "
 	fits     = filters + "ep laplace lowrank hmc smooth "
@@ -15,15 +14,15 @@ const (
 
 // list is every option, in the order of the documentation.
 var list = specs(
-	Spec{Key: "method", Default: "'adf'", Uses: "fit", Flag: "--method NAME",
-		Doc:   "bglm_fit: the engine",
-		forms: forms{text("the name of a fitting function without bglm_, such as 'ep'", func(s *Settings) *string { return &s.Method })}},
+	Spec{Key: "method", Default: "'adf'", Uses: "fit",
+		Doc:   "the engine",
+		forms: forms{text(MethodName, func(s *Settings) *string { return &s.Method })}},
 	Spec{Key: "family", Default: "from link: bernoulli", Uses: observed,
 		Doc:   "distribution of y",
-		forms: forms{text("a name listed by bglm_families()", func(s *Settings) *string { return &s.Family })}},
+		forms: forms{text(FamilyName, func(s *Settings) *string { return &s.Family })}},
 	Spec{Key: "link", Default: "the family's first: logit", Uses: observed,
 		Doc:   "link of mean and linear predictor",
-		forms: forms{text("a name listed by bglm_families(), such as 'probit'", func(s *Settings) *string { return &s.Link })}},
+		forms: forms{text(LinkName, func(s *Settings) *string { return &s.Link })}},
 	Spec{Key: "prior_mean", Default: "0", Uses: stored,
 		Doc:   "prior mean of every weight",
 		forms: forms{number(anyNumber, func(s *Settings) *float64 { return &s.Prior.Mean })}},
@@ -38,10 +37,10 @@ var list = specs(
 		forms: forms{number(nonNegative, func(s *Settings) *float64 { return &s.Prior.InterceptVariance })}},
 	Spec{Key: "priors", Default: "none", Uses: fits + "softmax",
 		Doc:   "priors of single features by name",
-		forms: forms{decoded("MAP(VARCHAR, STRUCT(mean, variance)) or LIST(STRUCT(feature, mean, variance))", func(s *Settings, v Source) error { return v.Decode(&s.Priors) })}},
-	Spec{Key: "prior", Default: "none", Uses: fits + "softmax", Flag: "--prior FILE",
+		forms: forms{decoded(Beliefs, func(s *Settings, v Source) error { return v.Decode(&s.Priors) })}},
+	Spec{Key: "prior", Default: "none", Uses: fits + "softmax",
 		Doc:   "posterior to start from (warm start), its covariance included",
-		forms: forms{decoded("a FIT", func(s *Settings, v Source) error { return v.Decode(&s.Start) })}},
+		forms: forms{decoded(APosterior, func(s *Settings, v Source) error { return v.Decode(&s.Start) })}},
 	Spec{Key: "dispersion", Default: "1", Uses: observed, Note: " (filters: gaussian with link identity)",
 		Doc:   "noise variance of gaussian, squared scale of studentt; 'auto' = by the evidence, in filters from the innovations",
 		forms: forms{number(positive, func(s *Settings) *float64 { return &s.Params.Dispersion }), auto(func(s *Settings) *bool { return &s.Options.AutoDispersion })}},
@@ -50,7 +49,7 @@ var list = specs(
 		forms: forms{number(positive, func(s *Settings) *float64 { return &s.Params.Shape }), auto(func(s *Settings) *bool { return &s.Options.AutoShape })}},
 	Spec{Key: "process_noise", Default: "0", Uses: filters + "ep smooth",
 		Doc:   "random-walk variance per unit of time (per row without time); 'auto' = by innovation likelihood",
-		forms: forms{number(nonNegative, func(s *Settings) *float64 { return &s.Noise }), decoded("MAP(VARCHAR, number)", noiseBy), auto(func(s *Settings) *bool { return &s.Options.AutoNoise })}},
+		forms: forms{number(nonNegative, func(s *Settings) *float64 { return &s.Noise }), decoded(NumbersByName, noiseBy), auto(func(s *Settings) *bool { return &s.Options.AutoNoise })}},
 	Spec{Key: "forgetting", Default: "1", Uses: filters,
 		Doc:   "discount per unit of time towards the prior",
 		forms: forms{number(share, func(s *Settings) *float64 { return &s.Forgetting })}},
@@ -61,8 +60,8 @@ var list = specs(
 		Doc:   "form of the posterior covariance",
 		forms: forms{word(func(s *Settings) *string { return &s.Options.Covariance }, "diagonal", "full", "lowrank")}},
 	Spec{Key: "covariance", Default: "none: diagonal", Uses: "from_beliefs",
-		Doc:   "bglm_from_beliefs: the covariance matrix of the beliefs",
-		forms: forms{decoded("DOUBLE[][], symmetric and positive definite, in the order of the beliefs", func(s *Settings, v Source) error { return v.Decode(&s.Matrix) })}},
+		Doc:   "the covariance matrix of the beliefs",
+		forms: forms{symmetric(func(s *Settings, v Source) error { return v.Decode(&s.Matrix) })}},
 	Spec{Key: "max_iter", Default: "ep, laplace, lowrank, softmax, gp 100, variational 50, ekf 1", Uses: iterates,
 		Doc:   "EP sweeps, Newton steps, EM steps a row, or the EKF's iterations a row",
 		forms: forms{whole(1, 1_000_000, func(s *Settings) *int { return &s.Options.MaxIter })}},
@@ -101,7 +100,7 @@ var list = specs(
 		forms: forms{whole(1, 64, func(s *Settings) *int { return &s.Options.Chains })}},
 	Spec{Key: "at", Default: "none", Uses: "laplace", Reserved: true,
 		Doc:   "weights at which the Gaussian is taken, without optimising",
-		forms: forms{decoded("LIST(STRUCT(feature, mean, variance)) or MAP(VARCHAR, number)", weightsAt)}},
+		forms: forms{decoded(NumbersOrWeight, weightsAt)}},
 	Spec{Key: "reference", Default: "none", Uses: "softmax",
 		Doc:   "class whose weights are pinned at 0",
 		forms: forms{decoded("a class", func(s *Settings, v Source) error { return v.Decode((*Class)(&s.Options.Reference)) })}},
@@ -132,20 +131,19 @@ var list = specs(
 	Spec{Key: "max_features", Default: "50000000", Uses: fits + "softmax",
 		Doc:   "limit of the dictionary",
 		forms: forms{whole(1, 1<<32-2, func(s *Settings) *int { return &s.MaxFeatures })}},
-	Spec{Key: "on_error", Default: "'fail'", Uses: fits + "softmax gp", ArrowRefuses: "null",
-		ArrowReason: "it gives NULL for a group in SQL; --engine arrow takes 'fail' or 'skip'",
-		Doc:         "what a bad row does: fail, be skipped and counted, or make its group NULL; 'null' also makes NULL of a group that cannot be fitted",
-		forms:       forms{word(func(s *Settings) *OnError { return &s.OnError }, string(Fail), string(Skip), string(Null))}},
+	Spec{Key: "on_error", Default: "'fail'", Uses: fits + "softmax gp",
+		Doc:   "what a bad row does: fail, be skipped and counted, or leave its group without a fit; 'null' also leaves a group that cannot be fitted without one",
+		forms: forms{word(func(s *Settings) *OnError { return &s.OnError }, string(Fail), string(Skip), string(Null))}},
 	Spec{Key: "weight", Default: "1", Uses: fits + "softmax gp influence", Row: true,
 		Doc:   "exponent of the row's likelihood",
-		forms: forms{column("a number >= 0, may be a column")}},
+		forms: forms{column(Number, " >= 0")}},
 	Spec{Key: "offset", Default: "0", Uses: fits + "softmax gp influence", Row: true, Reserved: true,
 		Doc:   "added to the linear predictor",
-		forms: forms{column("a number, may be a column")}},
+		forms: forms{column(Number, "")}},
 	Spec{Key: "trials", Default: "none", Uses: fits + "gp influence", Row: true,
 		Doc:   "binomial trials: y counts the successes among them; the family is then binomial",
-		forms: forms{column("a whole number >= 1, may be a column")}},
+		forms: forms{column("a whole number", " >= 1")}},
 	Spec{Key: "time", Default: "none", Uses: fits + "softmax", Row: true,
 		Doc:   "time of the row; dates count in days",
-		forms: forms{column("a number, DATE or TIMESTAMP, may be a column")}},
+		forms: forms{column(Times, "")}},
 )

@@ -1,13 +1,13 @@
 package option
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/argument"
 	"github.com/bglm/bglm/kernels/lik"
 )
 
@@ -16,7 +16,7 @@ import (
 func (s *Settings) Continue(f *kernels.Fit) error {
 	s.Start = f
 	differs := func(key string, found, want any) error {
-		return fmt.Errorf("option %s: found %v, but the prior FIT has %v", key, found, want)
+		return &argument.Error{Name: key, Found: fmt.Sprintf("%v, but the prior fit has %v", found, want)}
 	}
 	if len(f.Classes) == 0 {
 		if s.Family == "" && s.Link == "" {
@@ -74,22 +74,12 @@ func (s *Settings) Continue(f *kernels.Fit) error {
 // that are unknown, with the nearest one; a parameter that the family does not have.
 func (s *Settings) Likelihood() error {
 	l, err := lik.New(s.Family, s.Link, s.Params)
-	if u := (*lik.UnknownError)(nil); errors.As(err, &u) {
-		err = fmt.Errorf("option %s: found '%s'; allowed", u.Option, u.Found)
-		if u.Family != "" {
-			err = fmt.Errorf("%w for %s", err, u.Family)
-		}
-		err = fmt.Errorf("%w: %s", err, strings.Join(u.Allowed, ", "))
-		if u.Nearest != "" {
-			err = fmt.Errorf("%w; the nearest is %s", err, u.Nearest)
-		}
-	}
 	if err != nil {
 		return err
 	}
 	for _, key := range []string{"dispersion", "shape"} {
-		if with := familiesWith(key); s.given[key] && !slices.Contains(with, l.Family()) {
-			return fmt.Errorf("option %s is not used by %s; it belongs to: %s", key, l.Family(), strings.Join(with, ", "))
+		if with := lik.With(key); s.given[key] && !slices.Contains(with, l.Family()) {
+			return &argument.Error{Name: key, Why: fmt.Sprintf("is not used by %s; it belongs to: %s", l.Family(), strings.Join(with, ", "))}
 		}
 	}
 	if p, ok := l.(lik.Shaped); ok {
@@ -100,29 +90,19 @@ func (s *Settings) Likelihood() error {
 }
 
 // LikelihoodOf is Likelihood for rows with or without binomial trials; with them the family
-// is binomial unless another was given.
+// is that of trials unless another was given.
 func (s *Settings) LikelihoodOf(trials bool) error {
 	if trials && s.Family == "" {
-		s.Family = "binomial"
+		s.Family = lik.OfTrials()
 	}
 	if err := s.Likelihood(); err != nil {
 		return err
 	}
-	switch is := s.Lik.Family() == "binomial"; {
+	switch is := s.Lik.Traits().Trials; {
 	case trials && !is:
-		return fmt.Errorf("option trials is not used by %s; it belongs to: binomial", s.Lik.Family())
+		return &argument.Error{Name: "trials", Why: fmt.Sprintf("is not used by %s; it belongs to: %s", s.Lik.Family(), lik.OfTrials())}
 	case is && !trials:
-		return errors.New("option trials: found none; binomial needs the number of trials of each row")
+		return &argument.Error{Name: "trials", Found: "none", Why: s.Lik.Family() + " needs the number of trials of each row"}
 	}
 	return nil
-}
-
-func familiesWith(parameter string) []string {
-	var out []string
-	for _, f := range lik.Families() {
-		if slices.Contains(f.Parameters, parameter) {
-			out = append(out, f.Family)
-		}
-	}
-	return out
 }

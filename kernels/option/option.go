@@ -1,7 +1,7 @@
 // Package option is every option once: its key, the values it may have, its default, what
-// it means and which functions use it. SQL, the command line and Go read options with it,
-// so that they accept the same values and say the same of wrong ones; help, completion and
-// the documentation print it.
+// it means and which methods use it. Every way in reads options with it, so that all accept
+// the same values and say the same of wrong ones, each in its own Words; help, completion
+// and the documentation print it.
 //
 // An option is an entry of list and a field of the struct that its engine reads:
 // kernels.Options or another part of kernels.Model, or Settings. A field's zero
@@ -10,6 +10,7 @@
 package option
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -19,6 +20,7 @@ import (
 	"strings"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/argument"
 	"github.com/bglm/bglm/kernels/internal/near"
 	"github.com/bglm/bglm/kernels/lik"
 )
@@ -27,15 +29,11 @@ import (
 type Spec struct {
 	Key      string
 	Default  string
-	Allowed  string // the values it may have
 	Doc      string
-	Uses     string // functions without bglm_, between blanks
+	Uses     string // methods, and other functions with options, between blanks
 	Note     string // after Allowed
 	Row      bool   // it may differ from row to row
-	Reserved bool   // the key is a word of SQL: with an underscore behind it needs no quotes
-	Flag     string // the flag that stands for it on the command line, "" = --option
-	// ArrowRefuses is a value that bglm fit --engine arrow does not take, and ArrowReason why.
-	ArrowRefuses, ArrowReason string
+	Reserved bool   // it may be spelt with an underscore behind, where the key is a reserved word
 
 	forms forms
 }
@@ -49,6 +47,43 @@ func (p *Spec) Words() []string {
 	return out
 }
 
+// Words are what a system calls the kinds of values below.
+type Words map[string]string
+
+// The kinds of values that systems have types or names of their own for.
+const (
+	Boolean         = "true or false"
+	Number          = "a number" // of rows, like the next two
+	Times           = "a number or a date"
+	MethodName      = "the name of a method, such as 'ep'"
+	FamilyName      = "the name of a family"
+	LinkName        = "the name of a link, such as 'probit'"
+	APosterior      = "a fit"
+	Beliefs         = "beliefs by feature"
+	NumbersByName   = "numbers by feature"
+	NumbersOrWeight = "numbers or beliefs by feature"
+	Symmetric       = "a matrix"
+)
+
+// Allowed says which values the option may have, in a system's words or in these.
+func (p *Spec) Allowed(w Words) string {
+	var all []string
+	for _, f := range p.forms {
+		all = append(all, cmp.Or(w[f.allowed], f.allowed)+f.note)
+	}
+	return either(all) + p.Note
+}
+
+// InWords is an error about an option in a system's words: those of the values it allows.
+func InWords(e argument.Error, w Words) argument.Error {
+	for _, p := range list {
+		if p.Key == e.Name && p.Allowed(nil) == e.Allowed {
+			e.Allowed = p.Allowed(w)
+		}
+	}
+	return e
+}
+
 // Specs are some of the options.
 type Specs []*Spec
 
@@ -56,11 +91,7 @@ func specs(all ...Spec) Specs {
 	out := make(Specs, len(all))
 	for i := range all {
 		p := &all[i]
-		var allowed []string
-		for _, f := range p.forms {
-			allowed = append(allowed, f.allowed)
-		}
-		p.Allowed, p.Uses = either(allowed)+p.Note, " "+p.Uses+" "
+		p.Uses = " " + p.Uses + " "
 		out[i] = p
 	}
 	return out
@@ -69,7 +100,8 @@ func specs(all ...Spec) Specs {
 // All lists every option.
 func All() Specs { return slices.Clone(list) }
 
-// For lists the options of functions, by name without bglm_.
+// For lists the options of methods and of other functions that have any: fit (under which a
+// method is named), from_beliefs and influence.
 func For(functions ...string) Specs {
 	return list.only(func(p *Spec) bool {
 		return slices.ContainsFunc(functions, func(f string) bool { return strings.Contains(p.Uses, " "+f+" ") })
@@ -136,7 +168,7 @@ func ByRow(key string) bool {
 }
 
 // Canonical is the key as the list has it: in lower case, without the underscore behind a
-// word of SQL.
+// reserved word.
 func Canonical(key string) string {
 	key = strings.ToLower(key)
 	if bare, ok := strings.CutSuffix(key, "_"); ok {
@@ -155,12 +187,13 @@ func (all Specs) Find(key string) (*Spec, error) {
 		return p, nil
 	}
 	if list.find(key) != nil {
-		return nil, fmt.Errorf("option %s is not used here; allowed: %s", key, strings.Join(all.Keys(), ", "))
+		return nil, &argument.Error{Name: key, Why: "is not used here", Allowed: strings.Join(all.Keys(), ", ")}
 	}
-	if n := near.Word(key, all.Keys()); n != "" {
-		return nil, fmt.Errorf("unknown option %q; the nearest is %s", key, n)
+	e := &argument.Error{Name: key, Why: argument.Unknown, Nearest: near.Word(key, all.Keys())}
+	if e.Nearest == "" {
+		e.Allowed = strings.Join(all.Keys(), ", ")
 	}
-	return nil, fmt.Errorf("unknown option %q; allowed: %s", key, strings.Join(all.Keys(), ", "))
+	return nil, e
 }
 
 // Nearest is the one of allowed that a misspelt word may stand for, "" if none.
@@ -179,8 +212,7 @@ const (
 	Null OnError = "null" // its group has no fit
 )
 
-// Settings are the constants of a call: what Go sets directly, and SQL and the command line
-// by Decode. Method.Model of package engine makes a complete model of them.
+// Settings are the constants of a call: what Go sets directly, and other systems by Decode. Method.Model of package engine makes a complete model of them.
 type Settings struct {
 	// Model has the options of the engines; Lik and HasTime are filled in later.
 	kernels.Model
@@ -203,7 +235,7 @@ func Defaults() *Settings {
 func (s *Settings) Given(key string) bool { return s.given[key] }
 
 // Decode reads options into settings; a nil Source is NULL, the default. Options by row are
-// only checked for their key. Errors name the option, what was found and what is allowed.
+// only checked for their key. Errors are an argument.Error.
 func (all Specs) Decode(options iter.Seq2[string, Source]) (*Settings, error) {
 	s := Defaults()
 	seen := map[string]bool{}
@@ -213,7 +245,7 @@ func (all Specs) Decode(options iter.Seq2[string, Source]) (*Settings, error) {
 			return nil, err
 		}
 		if seen[p.Key] {
-			return nil, fmt.Errorf("option %s is there twice", p.Key)
+			return nil, &argument.Error{Name: p.Key, Why: "is there twice"}
 		}
 		seen[p.Key] = true
 		if v == nil {
@@ -226,7 +258,7 @@ func (all Specs) Decode(options iter.Seq2[string, Source]) (*Settings, error) {
 	}
 	s.Prior = s.Prior.Literal()
 	if s.Forgets() && (s.Noise > 0 || s.NoiseBy != nil || s.Options.AutoNoise) {
-		return nil, errors.New("options process_noise and forgetting are two models of drift; give one of them")
+		return nil, &argument.Error{Name: "process_noise", Why: "and forgetting are two models of drift; give one of them"}
 	}
 	if s.Start != nil {
 		return s, s.Continue(s.Start)
@@ -244,7 +276,7 @@ func (p *Spec) read(s *Settings, v Source) error {
 		case errors.Is(err, errRange):
 			known = true
 		case !errors.Is(err, ErrType):
-			return fmt.Errorf("option %s: %w", p.Key, err)
+			return &argument.Error{Name: p.Key, Err: err}
 		}
 	}
 	found := v.Type()
@@ -253,7 +285,7 @@ func (p *Spec) read(s *Settings, v Source) error {
 			found += " (" + v.Type() + ")"
 		}
 	}
-	return fmt.Errorf("option %s: found %s; allowed: %s", p.Key, found, p.Allowed)
+	return &argument.Error{Name: p.Key, Found: found, Allowed: p.Allowed(nil)}
 }
 
 // Validate reports a number or word that is out of its option's range: what Decode would
@@ -265,7 +297,7 @@ func (s *Settings) Validate() error {
 				continue
 			}
 			if x, is := f.outside(s); is {
-				return fmt.Errorf("option %s: found %v; allowed: %s", p.Key, x, p.Allowed)
+				return &argument.Error{Name: p.Key, Found: fmt.Sprint(x), Allowed: p.Allowed(nil)}
 			}
 		}
 	}

@@ -28,7 +28,7 @@ func given(options map[string]any) iter.Seq2[string, Source] {
 // Every entry is whole: a text for the user, forms that read, defaults within range.
 func TestList(t *testing.T) {
 	for _, p := range All() {
-		if p.Key == "" || p.Default == "" || p.Allowed == "" || p.Doc == "" || strings.TrimSpace(p.Uses) == "" || len(p.forms) == 0 {
+		if p.Key == "" || p.Default == "" || p.Allowed(nil) == "" || p.Doc == "" || strings.TrimSpace(p.Uses) == "" || len(p.forms) == 0 {
 			t.Errorf("%+v", p)
 		}
 	}
@@ -64,22 +64,22 @@ func TestErrors(t *testing.T) {
 		v    any
 		want string
 	}{
-		{"prior_varience", 1, `unknown option "prior_varience"; the nearest is prior_variance`},
-		{"foo", 1, `unknown option "foo"; allowed: family, link`},
-		{"samples", 1, "option samples is not used here; allowed: family"},
-		{"prior_variance", -1, "option prior_variance: found -1; allowed: a finite number >= 0 or 'auto'"},
-		{"prior_variance", "1", "option prior_variance: found '1' (string); allowed"},
-		{"hessian", "fll", "option hessian: found 'fll'; allowed: 'auto', 'full', 'diagonal', 'block' or 'lowrank'"},
-		{"hessian", 1, "option hessian: found 1 (int)"},
-		{"rank", 0, "option rank: found 0; allowed: a whole number from 1 to 10000"},
+		{"prior_varience", 1, `prior_varience is unknown; the nearest is prior_variance`},
+		{"foo", 1, `foo is unknown; allowed: family, link`},
+		{"samples", 1, "samples is not used here; allowed: family"},
+		{"prior_variance", -1, "prior_variance: found -1; allowed: a finite number >= 0 or 'auto'"},
+		{"prior_variance", "1", "prior_variance: found '1' (string); allowed"},
+		{"hessian", "fll", "hessian: found 'fll'; allowed: 'auto', 'full', 'diagonal', 'block' or 'lowrank'"},
+		{"hessian", 1, "hessian: found 1 (int)"},
+		{"rank", 0, "rank: found 0; allowed: a whole number from 1 to 10000"},
 		{"rank", 1.5, "found 1.5"},
 		{"tol", 1, "allowed: a number in (0, 1)"},
-		{"intercept", "no", "option intercept: found 'no' (string); allowed: BOOLEAN"},
-		{"priors", 1, "option priors: found 1 (int); allowed: MAP"},
-		{"priors", []kernels.Belief{{Feature: "a"}, {Feature: "a"}}, `option priors: feature "a" has more than one belief`},
-		{"priors", []kernels.Belief{{Feature: "a", Weight: kernels.Weight{Variance: -1}}}, `option priors: feature "a": variance = -1`},
-		{"prior", 1, "option prior: found 1 (int); allowed: a FIT"},
-		{"at", map[string]any{"a": nil}, `option at: feature "a" has NULL`},
+		{"intercept", "no", "intercept: found 'no' (string); allowed: true or false"},
+		{"priors", 1, "priors: found 1 (int); allowed: beliefs by feature"},
+		{"priors", []kernels.Belief{{Feature: "a"}, {Feature: "a"}}, `priors: feature "a" has more than one belief`},
+		{"priors", []kernels.Belief{{Feature: "a", Weight: kernels.Weight{Variance: -1}}}, `priors: feature "a": variance = -1`},
+		{"prior", 1, "prior: found 1 (int); allowed: a fit"},
+		{"at", map[string]any{"a": nil}, `at: feature "a" has no number`},
 	} {
 		_, err := For("laplace").Decode(given(map[string]any{c.key: c.v}))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -100,12 +100,12 @@ func TestValidate(t *testing.T) {
 		set  func(*Settings)
 		want string
 	}{
-		{func(s *Settings) { s.Options.Rank = -1 }, "option rank: found -1; allowed: a whole number from 1 to 10000"},
-		{func(s *Settings) { s.Options.Oversample = kernels.Given(-1) }, "option oversample: found -1"},
-		{func(s *Settings) { s.Options.Hessian = "best" }, "option hessian: found 'best'"},
-		{func(s *Settings) { s.Options.TimeLimit = -time.Second }, "option time_limit: found -1"},
-		{func(s *Settings) { s.Options.Process.Kernel = "rbff" }, "option kernel: found 'rbff'"},
-		{func(s *Settings) { s.Prior.Variance = -2 }, "option prior_variance: found -2"},
+		{func(s *Settings) { s.Options.Rank = -1 }, "rank: found -1; allowed: a whole number from 1 to 10000"},
+		{func(s *Settings) { s.Options.Oversample = kernels.Given(-1) }, "oversample: found -1"},
+		{func(s *Settings) { s.Options.Hessian = "best" }, "hessian: found 'best'"},
+		{func(s *Settings) { s.Options.TimeLimit = -time.Second }, "time_limit: found -1"},
+		{func(s *Settings) { s.Options.Process.Kernel = "rbff" }, "kernel: found 'rbff'"},
+		{func(s *Settings) { s.Prior.Variance = -2 }, "prior_variance: found -2"},
 	} {
 		s := Defaults()
 		c.set(s)
@@ -123,7 +123,7 @@ func TestContinue(t *testing.T) {
 		t.Errorf("%+v %v", s, err)
 	}
 	for key, v := range map[string]any{"link": "probit", "family": "poisson", "hash_bits": 5, "intercept": true} {
-		if _, err := For("adf").Decode(given(map[string]any{"prior": f, key: v})); err == nil || !strings.Contains(err.Error(), "the prior FIT has") {
+		if _, err := For("adf").Decode(given(map[string]any{"prior": f, key: v})); err == nil || !strings.Contains(err.Error(), "the prior fit has") {
 			t.Errorf("%s: %v", key, err)
 		}
 	}

@@ -66,8 +66,8 @@ func InfluenceOf(l lik.Likelihood, o lik.Obs, m, v float64) (Influence, error) {
 // weights, in nats: ½ log(1 + I v), I the Fisher information of y on s at s = m. The
 // row to ask for next is that of the largest gain.
 //
-// I is (dE[y|s]/ds)²/Var[y|s], exact for the exponential families; for studentt it is
-// (ν + 1)/((ν + 3) σ²). One trial, weight 1.
+// I is (dE[y|s]/ds)²/Var[y|s], exact for the exponential families, or what a lik.Informed
+// likelihood says. One trial, weight 1.
 //
 // Source: MacKay, "Information-based objective functions for active data selection"
 // (1992), eq. 8, for one datum of a Gaussian posterior.
@@ -76,9 +76,8 @@ func InformationGain(l lik.Likelihood, m, v float64) float64 {
 }
 
 func fisher(l lik.Likelihood, m float64) float64 {
-	if l.Family() == "studentt" {
-		nu, s2 := l.(lik.Shaped).Shape(), l.(lik.Dispersed).Dispersion()
-		return (nu + 1) / ((nu + 3) * s2)
+	if l, ok := l.(lik.Informed); ok {
+		return l.Information()
 	}
 	mean, variance := l.Predict(m, 0)
 	if variance == 0 || !finite(variance) {

@@ -139,7 +139,9 @@ func (t *term) several() bool { return t.kind >= levels }
 // Words are the types that are allowed, as the user knows them, for errors.
 type Words struct {
 	Containers string // what x can be
+	Struct     string // columns side by side
 	Contents   string // what a column of it can be
+	Key        string // what the name of a feature can be
 	Missing    string // a place without a value
 }
 
@@ -185,7 +187,7 @@ func (e *Encoder) container(x Column, what string, alone bool) (bool, error) {
 				return false, err
 			}
 			if !ok {
-				return false, fmt.Errorf("%s field %q is %s; allowed in a STRUCT: %s", what, c.Name(), c.Type(), e.words.Contents)
+				return false, fmt.Errorf("%s field %q is %s; allowed in %s: %s", what, c.Name(), c.Type(), e.words.Struct, e.words.Contents)
 			}
 		}
 		return true, nil
@@ -223,7 +225,7 @@ func (e *Encoder) container(x Column, what string, alone bool) (bool, error) {
 				return false, bad("; its entries need the fields feature and value")
 			}
 			if !fits(k, v) {
-				return false, bad("; feature must be VARCHAR or an integer, value a number")
+				return false, bad("; feature must be " + e.words.Key + ", value a number")
 			}
 			e.add(term{kind: pairs, col: x, entry: c, key: k, val: v})
 			return true, nil

@@ -297,7 +297,7 @@ func checkScalar(what string, v float64) error {
 		}
 		allowed += " >= 0"
 	case "time":
-		allowed += ", DATE or TIMESTAMP"
+		allowed += " or a date"
 	}
 	if what != "weight" && finite(v) {
 		return nil

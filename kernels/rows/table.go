@@ -108,7 +108,7 @@ func (t *Table) Source() (*Source, error) {
 		}
 	}
 	var err error
-	s.X, err = NewEncoder(t.X, "x", Words{Containers: "Fields, or Lists of numbers or words", Contents: "Numbers, Texts, Bools and Lists of words"})
+	s.X, err = NewEncoder(t.X, "x", Words{Containers: "Fields, or Lists of numbers or words", Struct: "Fields", Contents: "Numbers, Texts, Bools and Lists of words"})
 	return s, err
 }
 

@@ -650,7 +650,7 @@ func TestErrors(t *testing.T) {
 		want    string
 	}{
 		{kernels.Options{}, []string{"a", "b"}, "row 2: class number 2; allowed: 0 to 1"},
-		{kernels.Options{Reference: "z"}, abc, `reference = "z"`},
+		{kernels.Options{Reference: "z"}, abc, "reference: found 'z'"},
 		{kernels.Options{}, []string{"a", "b", "a"}, `class "a" is there twice`},
 		{kernels.Options{}, nil, "needs classes"},
 		{kernels.Options{Hessian: "x"}, abc, "hessian"},

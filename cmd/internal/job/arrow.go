@@ -70,7 +70,7 @@ func (a *Arrow) Continue(from *kernels.Fit) error { return a.set.Continue(from) 
 func (a *Arrow) model(m Model) error {
 	a.job.Method = cmp.Or(strings.ToLower(m.Method), "adf")
 	if _, err := engine.Find(a.job.Method, engine.Weights); err != nil {
-		return cli.Usage(fmt.Errorf("--%w; others go with --engine duckdb", err))
+		return cli.Usage(fmt.Errorf("%w; others go with --engine duckdb", err))
 	}
 	if err := m.Check(); err != nil {
 		return err

@@ -38,6 +38,12 @@ func OptionSQL(key, value string) string {
 
 var optionForm = regexp.MustCompile(`^[A-Za-z_]+$`)
 
+// OwnFlags are the flags of options that have one.
+var OwnFlags = map[string]string{"method": "--method NAME", "prior": "--prior FILE"}
+
+// NotByArrow is a value that --engine arrow does not take, and why.
+var NotByArrow = struct{ Key, Value, Why string }{"on_error", "null", "it gives NULL for a group in SQL; --engine arrow takes 'fail' or 'skip'"}
+
 // ParseOptions cuts flags key=value into pairs, the keys as the list of options has them.
 func ParseOptions(flags []string) ([][2]string, error) {
 	var out [][2]string
@@ -47,8 +53,8 @@ func ParseOptions(flags []string) ([][2]string, error) {
 		if !ok || !optionForm.MatchString(key) {
 			return nil, cli.Usage(fmt.Errorf("--option %q: allowed: key=value, such as link=probit", f))
 		}
-		if p := option.Of(key); p != nil && p.Flag != "" {
-			return nil, cli.Usage(fmt.Errorf("--option %s: give %s", key, p.Flag))
+		if own := OwnFlags[key]; own != "" {
+			return nil, cli.Usage(fmt.Errorf("--option %s: give %s", key, own))
 		}
 		if slices.ContainsFunc(out, func(o [2]string) bool { return o[0] == key }) {
 			return nil, cli.Usage(fmt.Errorf("--option %s is there twice", key))
@@ -72,7 +78,7 @@ func Settings(s *duck.Session, specs option.Specs, flags [][2]string) (*option.S
 					v = option.JSON(text, typeName)
 				}
 				if failed != nil {
-					failed = fmt.Errorf("option %s: %w", kv[0], failed)
+					failed = fmt.Errorf("--option %s: %w", kv[0], failed)
 					return
 				}
 			}
@@ -93,8 +99,8 @@ func Settings(s *duck.Session, specs option.Specs, flags [][2]string) (*option.S
 // arrowTakes reports an option whose value --engine arrow does not take.
 func arrowTakes(flags [][2]string) error {
 	for _, kv := range flags {
-		if p := option.Of(kv[0]); p != nil && p.ArrowRefuses != "" && strings.EqualFold(strings.Trim(strings.TrimSpace(kv[1]), "'"), p.ArrowRefuses) {
-			return cli.Usage(fmt.Errorf("option %s: found '%s'; %s", p.Key, p.ArrowRefuses, p.ArrowReason))
+		if not := NotByArrow; option.Canonical(kv[0]) == not.Key && strings.EqualFold(strings.Trim(strings.TrimSpace(kv[1]), "'"), not.Value) {
+			return cli.Usage(fmt.Errorf("--option %s: found '%s'; %s", not.Key, not.Value, not.Why))
 		}
 	}
 	return nil
@@ -107,5 +113,5 @@ func MethodNames() []string {
 
 // FitOptions are the options of bglm fit, those by flags of their own left out.
 func FitOptions() option.Specs {
-	return slices.DeleteFunc(option.For(MethodNames()...), func(p *option.Spec) bool { return p.Flag != "" })
+	return slices.DeleteFunc(option.For(MethodNames()...), func(p *option.Spec) bool { return OwnFlags[p.Key] != "" })
 }

@@ -85,9 +85,10 @@ func Variance(p *kernels.Problem) float64 {
 	r := make([]float64, p.N)
 	sum := 0.0
 	b := p.Batch()
+	located := p.Lik.Traits().Located
 	for i, y := range p.Y {
 		r[i] = y
-		if p.Lik.Link() == "identity" {
+		if located {
 			r[i] -= b.Shift(i)
 		}
 		sum += r[i] * r[i] / float64(p.N)
@@ -108,7 +109,7 @@ func Variance(p *kernels.Problem) float64 {
 // predictor that varies as the responses do, of variance 1 without an identity link.
 func (g *Groups) Start(p *kernels.Problem) ([]float64, error) {
 	unit := 1.0
-	if p.Lik != nil && p.Lik.Link() == "identity" {
+	if p.Lik != nil && p.Lik.Traits().Located {
 		unit = Variance(p)
 	}
 	var theta []float64
