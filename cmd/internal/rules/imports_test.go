@@ -26,7 +26,7 @@ var directions = []struct{ pattern, may string }{
 	{"kernels/special", ""},
 	{"kernels/stop", ""},
 	{"kernels/memory", ""},
-	{"kernels/argument", ""},
+	{"kernels/argument", "kernels/internal/near"},
 	{"kernels/kerneltest", ""},
 	{"kernels/internal/near", ""},
 	{"kernels/dense", ground},
