@@ -59,7 +59,7 @@ func appendText(dst []byte, t duckdb.TypeInfo, v any) []byte {
 	case duckdb.Bit:
 		return append(dst, v.String()...)
 	case []any, map[string]any, duckdb.OrderedMap:
-		return appendNested(dst, t, v)
+		return appendNested(dst, textNesting{}, t, v)
 	case duckdb.Union:
 		return appendText(dst, memberType(t, v.Tag), v.Value)
 	default:
@@ -68,45 +68,58 @@ func appendText(dst []byte, t duckdb.TypeInfo, v any) []byte {
 	}
 }
 
+// nesting is how a format writes what is inside a LIST, STRUCT or MAP.
+type nesting interface {
+	comma() string
+	// field writes the name of a STRUCT's field, key the key of a MAP, with what follows.
+	field(dst []byte, name string) []byte
+	key(dst []byte, t duckdb.TypeInfo, v any) []byte
+	value(dst []byte, t duckdb.TypeInfo, v any) []byte
+}
+
+type textNesting struct{}
+
+func (textNesting) comma() string { return ", " }
+func (textNesting) field(dst []byte, name string) []byte {
+	return append(appendQuoted(dst, name), ": "...)
+}
+func (textNesting) key(dst []byte, t duckdb.TypeInfo, v any) []byte {
+	return append(appendInner(dst, t, v), '=')
+}
+func (textNesting) value(dst []byte, t duckdb.TypeInfo, v any) []byte { return appendInner(dst, t, v) }
+
 // appendNested writes a LIST, STRUCT or MAP.
-func appendNested(dst []byte, t duckdb.TypeInfo, v any) []byte {
+func appendNested(dst []byte, n nesting, t duckdb.TypeInfo, v any) []byte {
+	next := func(i int) {
+		if i > 0 {
+			dst = append(dst, n.comma()...)
+		}
+	}
 	switch v := v.(type) {
 	case []any:
 		child := childType(t)
 		dst = append(dst, '[')
 		for i, e := range v {
-			if i > 0 {
-				dst = append(dst, ", "...)
-			}
-			dst = appendInner(dst, child, e)
+			next(i)
+			dst = n.value(dst, child, e)
 		}
 		return append(dst, ']')
 	case map[string]any:
 		dst = append(dst, '{')
 		for i, f := range fields(t, v) {
-			if i > 0 {
-				dst = append(dst, ", "...)
-			}
-			dst = appendQuoted(dst, f.name)
-			dst = append(dst, ": "...)
-			dst = appendInner(dst, f.t, v[f.name])
+			next(i)
+			dst = n.value(n.field(dst, f.name), f.t, v[f.name])
 		}
-		return append(dst, '}')
 	case duckdb.OrderedMap:
 		kt, vt := mapTypes(t)
 		keys, values := v.Keys(), v.Values()
 		dst = append(dst, '{')
 		for i := range keys {
-			if i > 0 {
-				dst = append(dst, ", "...)
-			}
-			dst = appendInner(dst, kt, keys[i])
-			dst = append(dst, '=')
-			dst = appendInner(dst, vt, values[i])
+			next(i)
+			dst = n.value(n.key(dst, kt, keys[i]), vt, values[i])
 		}
-		return append(dst, '}')
 	}
-	return dst
+	return append(dst, '}')
 }
 
 // appendInner writes a value inside a LIST, STRUCT or MAP: text that could be

@@ -11,6 +11,17 @@ import (
 	"github.com/duckdb/duckdb-go/v2"
 )
 
+type jsonNesting struct{}
+
+func (jsonNesting) comma() string { return "," }
+func (jsonNesting) field(dst []byte, name string) []byte {
+	return append(appendJSONString(dst, name), ':')
+}
+func (n jsonNesting) key(dst []byte, t duckdb.TypeInfo, v any) []byte {
+	return n.field(dst, string(appendText(nil, t, v)))
+}
+func (jsonNesting) value(dst []byte, t duckdb.TypeInfo, v any) []byte { return appendJSON(dst, t, v) }
+
 // appendJSON writes a value as JSON: numbers as numbers with all their digits,
 // LIST as array, STRUCT and MAP as objects (keys as text), everything else as
 // its text form in quotes. JSON has no NaN and no infinity: they become the
@@ -35,38 +46,8 @@ func appendJSON(dst []byte, t duckdb.TypeInfo, v any) []byte {
 			}
 		}
 		return dst
-	case []any:
-		child := childType(t)
-		dst = append(dst, '[')
-		for i, e := range v {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = appendJSON(dst, child, e)
-		}
-		return append(dst, ']')
-	case map[string]any:
-		dst = append(dst, '{')
-		for i, f := range fields(t, v) {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = append(appendJSONString(dst, f.name), ':')
-			dst = appendJSON(dst, f.t, v[f.name])
-		}
-		return append(dst, '}')
-	case duckdb.OrderedMap:
-		kt, vt := mapTypes(t)
-		keys, values := v.Keys(), v.Values()
-		dst = append(dst, '{')
-		for i := range keys {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			dst = append(appendJSONString(dst, string(appendText(nil, kt, keys[i]))), ':')
-			dst = appendJSON(dst, vt, values[i])
-		}
-		return append(dst, '}')
+	case []any, map[string]any, duckdb.OrderedMap:
+		return appendNested(dst, jsonNesting{}, t, v)
 	case duckdb.Union:
 		return appendJSON(dst, memberType(t, v.Tag), v.Value)
 	default:
