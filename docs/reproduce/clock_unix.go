@@ -8,9 +8,7 @@ import "syscall"
 // on the wall it does not depend on what else the machine does.
 func clock() float64 {
 	var r syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
-		panic(err)
-	}
+	must(syscall.Getrusage(syscall.RUSAGE_SELF, &r))
 	seconds := func(t syscall.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)*1e-6 }
 	return seconds(r.Utime) + seconds(r.Stime)
 }

@@ -27,12 +27,12 @@ type pair struct {
 }
 
 // Num is a numeric or boolean column; it panics on a name that is not there.
-func (t *Table) Num(name string) []float64 { return must(t.num, name) }
+func (t *Table) Num(name string) []float64 { return columnOf(t.num, name) }
 
 // Text is a text column.
-func (t *Table) Text(name string) []string { return must(t.text, name) }
+func (t *Table) Text(name string) []string { return columnOf(t.text, name) }
 
-func must[T any](m map[string][]T, name string) []T {
+func columnOf[T any](m map[string][]T, name string) []T {
 	v, ok := m[name]
 	if !ok {
 		panic(fmt.Sprintf("no column %q", name))

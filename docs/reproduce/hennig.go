@@ -411,9 +411,7 @@ func counts(*Context) Found {
 		b.EndRow()
 		b.Y, b.Weight = append(b.Y, math.Log(y[i])), append(b.Weight, y[i]*y[i])
 	}
-	if err := rows.Update(&b, false); err != nil {
-		panic(err)
-	}
+	must(rows.Update(&b, false))
 	delta := ok(laplace.Fit(context.Background(), ok(rows.Problem())))
 	apart := 0.0
 	for j, e := range exact.Beliefs {
@@ -523,9 +521,7 @@ func groupedProblem(m *kernels.Model, x *dense.Matrix, y []float64) *kernels.Pro
 		b.EndRow()
 		b.Y = append(b.Y, y[i])
 	}
-	if err := rows.Update(&b, false); err != nil {
-		panic(err)
-	}
+	must(rows.Update(&b, false))
 	return ok(rows.Problem())
 }
 

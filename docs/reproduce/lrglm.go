@@ -75,14 +75,6 @@ func lrProblem(m *kernels.Model, x *dense.Matrix, y []float64) *kernels.Problem 
 	return ok(ok(denseRows(m, rows, y)).Problem())
 }
 
-// ok is v; an error ends the program.
-func ok[T any](v T, err error) T {
-	if err != nil {
-		panic(err)
-	}
-	return v
-}
-
 func lrModel(family string, intercept bool, p lik.Params, o kernels.Options) *kernels.Model {
 	return &kernels.Model{Lik: ok(lik.New(family, "", p)), Params: p, Prior: kernels.Prior{Variance: 1, InterceptVariance: 10}, NoIntercept: !intercept, Options: o}
 }
@@ -257,15 +249,11 @@ func lrSolve(p *kernels.Problem, x *dense.Matrix) (prec, cov *mat.SymDense, mean
 	var ch mat.Cholesky
 	ch.Factorize(prec)
 	cov = mat.NewSymDense(d, nil)
-	if err := ch.InverseTo(cov); err != nil {
-		panic(err)
-	}
+	must(ch.InverseTo(cov))
 	var b, m mat.VecDense
 	b.MulVec(a.T(), mat.NewVecDense(x.Rows, p.Y))
 	b.ScaleVec(tau, &b)
-	if err := ch.SolveVecTo(&m, &b); err != nil {
-		panic(err)
-	}
+	must(ch.SolveVecTo(&m, &b))
 	return prec, cov, m.RawVector().Data
 }
 
@@ -350,9 +338,7 @@ func lrPrecisionGap(*Context) Found {
 		p := lrTheory(rng)
 		r := ok(lowrank.Fit(context.Background(), p))
 		low := dense.New(p.P, p.P)
-		if err := r.Posterior.Prec(low); err != nil {
-			panic(err)
-		}
+		must(r.Posterior.Prec(low))
 		full, _, _ := lrSolve(p, p.Dense())
 		want := r.Next * r.Next / p.Params.Dispersion
 		round := 1e-9 * lrEigen(full, mat.NewSymDense(p.P, nil), 1)
@@ -436,9 +422,7 @@ func lrConsistent(*Context) Found {
 			}
 			a, g := dense.New(m, m), make([]float64, m)
 			dense.MulTA(a, r.Reduced.U, us)
-			if err := dense.Cholesky(a); err != nil {
-				panic(err)
-			}
+			must(dense.Cholesky(a))
 			dense.GemvT(g, r.Reduced.U, beta)
 			dense.SolveLowerVec(a, g)
 			dense.SolveLowerTVec(a, g)

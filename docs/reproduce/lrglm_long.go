@@ -69,9 +69,7 @@ func lrScene(n, d, m int, fall func(float64) float64) *kernels.Problem {
 			b.EndRow()
 			b.Y = append(b.Y, y[i])
 		}
-		if err := r.Update(&b, false); err != nil {
-			panic(err)
-		}
+		must(r.Update(&b, false))
 	}
 	return ok(r.Problem())
 }
@@ -187,9 +185,7 @@ func lrRandom(rng *rand.Rand, x *dense.Matrix, y []float64, m int) *gauss.Normal
 	for j := range d {
 		cov.Row(j)[j]++
 	}
-	if err := dense.Cholesky(cov); err != nil {
-		panic(err)
-	}
+	must(dense.Cholesky(cov))
 	return gauss.NewFull(mean, cov)
 }
 
@@ -343,9 +339,7 @@ func lrRows(k *dense.Matrix, y []float64) (mean, variance []float64) {
 			}
 			bb.Row(i)[i]++
 		}
-		if err := dense.Cholesky(bb); err != nil {
-			panic(err)
-		}
+		must(dense.Cholesky(bb))
 		for i := range n {
 			b[i] = w[i]*w[i]*f[i] + d1[i]
 		}

@@ -39,19 +39,13 @@ var niranjan = Section{
 }
 
 func logitModel(o kernels.Options) *kernels.Model {
-	l, err := lik.New("bernoulli", "logit", lik.Params{})
-	if err != nil {
-		panic(err)
-	}
+	l := ok(lik.New("bernoulli", "logit", lik.Params{}))
 	return &kernels.Model{Lik: l, Prior: kernels.DefaultPrior, Options: o}
 }
 
 // newFilter starts a filter with the dictionary of rows.
 func newFilter(m *kernels.Model, r filter.Rule, rows *kernels.Rows) *stream.State {
-	s, err := filter.New(m, r)
-	if err != nil {
-		panic(err)
-	}
+	s := ok(filter.New(m, r))
 	if _, err := s.Features().Merge(&rows.Dict); err != nil {
 		panic(err)
 	}
@@ -69,25 +63,18 @@ func part(b *kernels.Batch, i, j int) *kernels.Batch {
 }
 
 func learn(s *stream.State, b *kernels.Batch) {
-	if err := s.Update(context.Background(), b, false); err != nil {
-		panic(err)
-	}
+	must(s.Update(context.Background(), b, false))
 }
 
 // latent is the mean and variance of the linear predictor of each row.
 func latent(s *stream.State, b *kernels.Batch) (m, v []float64) {
 	m, v = make([]float64, b.Len()), make([]float64, b.Len())
-	if err := s.Linear(b, m, v); err != nil {
-		panic(err)
-	}
+	must(s.Linear(b, m, v))
 	return m, v
 }
 
 func posterior(s *stream.State) *kernels.Fit {
-	f, err := s.Fit(context.Background())
-	if err != nil {
-		panic(err)
-	}
+	f := ok(s.Fit(context.Background()))
 	return f
 }
 
@@ -119,10 +106,7 @@ func ekfIsLaplace(*Context) Found {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		x, y := logisticRows(rnd, 300, 6, 1.5)
 		m := logitModel(kernels.Options{})
-		rows, err := denseRows(m, x, y)
-		if err != nil {
-			panic(err)
-		}
+		rows := ok(denseRows(m, x, y))
 		a, b := newFilter(m, filter.Laplace{}, rows), newFilter(m, filter.EKF{}, rows)
 		learn(a, rows.All())
 		learn(b, rows.All())
@@ -140,19 +124,19 @@ func ekfIsLaplace(*Context) Found {
 func curvatureWeights(*Context) Found {
 	l := logitModel(kernels.Options{}).Lik
 	const quarter = 0.25 * (1 + 4.5e-16) // factors are rounded apart
-	low, high, ok := math.Inf(1), 0.0, true
+	low, high, fine := math.Inf(1), 0.0, true
 	for k := -3200; k <= 3200; k++ {
 		s := float64(k) / 4
 		up, _, d2 := l.LogLik(lik.Obs{Y: 1, Weight: 1}, s)
 		dn, _, _ := l.LogLik(lik.Obs{Weight: 1}, s)
 		logW := up + dn // log g(1-g)
-		ok = ok && -d2 >= 0 && -d2 <= quarter && logW <= math.Log(quarter) && !math.IsInf(logW, 0) && (math.Abs(s) > 740 || -d2 > 0)
+		fine = fine && -d2 >= 0 && -d2 <= quarter && logW <= math.Log(quarter) && !math.IsInf(logW, 0) && (math.Abs(s) > 740 || -d2 > 0)
 		xi := math.Abs(s)
 		w := 0.25
 		if xi > 0 {
 			w = math.Tanh(xi/2) / (2 * xi)
 		}
-		ok = ok && w > 0 && w <= quarter
+		fine = fine && w > 0 && w <= quarter
 		low, high = min(low, w), max(high, max(w, -d2))
 	}
 	m := logitModel(kernels.Options{MaxIter: 1})
@@ -162,10 +146,7 @@ func curvatureWeights(*Context) Found {
 		// A belief of variance 1e-6 at s: the filter's own weight, from what it adds to the
 		// precision; ξ² = s² + 1e-6.
 		m.Priors = []kernels.Belief{{Feature: "1", Weight: kernels.Weight{Mean: s, Variance: 1e-6}}}
-		f, err := filter.New(m, filter.Variational{})
-		if err != nil {
-			panic(err)
-		}
+		f := ok(filter.New(m, filter.Variational{}))
 		id, _ := f.Features().AddInt(1)
 		var b kernels.Batch
 		b.Reset()
@@ -178,7 +159,7 @@ func curvatureWeights(*Context) Found {
 		worst = max(worst, math.Abs(1/v-1e6-math.Tanh(xi/2)/(2*xi)))
 	}
 	return Found{fmt.Sprintf("|s| <= 800: g(1-g) and 2λ within (0, 1/4], smallest 2λ %.3g, largest weight %.3g; log g(1-g) = -800 at ±800; the filter's own 2λ off by %.0e", low, high, worst),
-		ok && worst < 1e-8}
+		fine && worst < 1e-8}
 }
 
 func iteratedMode(*Context) Found {
@@ -187,10 +168,7 @@ func iteratedMode(*Context) Found {
 		rnd := rand.New(rand.NewPCG(seed, 3))
 		x, y := logisticRows(rnd, 12, 3, 2)
 		m := logitModel(kernels.Options{MaxIter: 100, Tol: 1e-14})
-		rows, err := denseRows(m, x, y)
-		if err != nil {
-			panic(err)
-		}
+		rows := ok(denseRows(m, x, y))
 		s := newFilter(m, filter.EKF{}, rows)
 		for i := range x {
 			before := posterior(s)
@@ -254,10 +232,7 @@ func twoGaussiansUnder(variance float64) (text string, falls bool) {
 		}
 		m := logitModel(kernels.Options{})
 		m.Prior.Variance = variance
-		rows, err := denseRows(m, x, y)
-		if err != nil {
-			panic(err)
-		}
+		rows := ok(denseRows(m, x, y))
 		fs := []*stream.State{newFilter(m, filter.Laplace{}, rows), newFilter(m, filter.Variational{}, rows), newFilter(m, filter.ADF{}, rows)}
 		for k, from := 0, 0; k < len(marks); from, k = marks[k], k+1 {
 			var dirs [3][2]float64
@@ -348,10 +323,7 @@ func australianCredit(c *Context) Found {
 			xs[i], ys[i] = x[r], y[r]
 		}
 		m := logitModel(kernels.Options{})
-		rows, err := denseRows(m, xs, ys)
-		if err != nil {
-			panic(err)
-		}
+		rows := ok(denseRows(m, xs, ys))
 		sl := newFilter(m, filter.Laplace{}, rows)
 		ek := newFilter(logitModel(kernels.Options{AutoMeasurementNoise: true, NoiseFloor: floor}), filter.EKF{}, rows)
 		low := newFilter(logitModel(kernels.Options{AutoMeasurementNoise: true}), filter.EKF{}, rows)
@@ -376,18 +348,9 @@ func australianCredit(c *Context) Found {
 			pathS, pathE = append(pathS, testError(sl, test)), append(pathE, testError(ek, test))
 		}
 		learn(low, part(all, 0, train))
-		batch, err := denseRows(m, xs[:train], ys[:train])
-		if err != nil {
-			panic(err)
-		}
-		p, err := batch.Problem()
-		if err != nil {
-			panic(err)
-		}
-		f, err := laplace.Fit(context.Background(), p)
-		if err != nil {
-			panic(err)
-		}
+		batch := ok(denseRows(m, xs[:train], ys[:train]))
+		p := ok(batch.Problem())
+		f := ok(laplace.Fit(context.Background(), p))
 		atMap := logitModel(kernels.Options{})
 		atMap.Start = f
 		tvS, tvE = append(tvS, variation(pathS)), append(tvE, variation(pathE))
@@ -450,14 +413,8 @@ func simulatedRisk(*Context) Found {
 			share[j] = 0.005 * math.Exp(4*rnd.Float64()) // 0.5 % to 27 %
 			w[j] = 0.6 * rnd.NormFloat64()
 		}
-		rows, err := kernels.NewRows(logitModel(kernels.Options{}))
-		if err != nil {
-			panic(err)
-		}
-		base, err := rows.Dict.Dense(d)
-		if err != nil {
-			panic(err)
-		}
+		rows := ok(kernels.NewRows(logitModel(kernels.Options{})))
+		base := ok(rows.Dict.Dense(d))
 		b := &kernels.Batch{}
 		b.Reset()
 		ones := 0.0
@@ -478,9 +435,7 @@ func simulatedRisk(*Context) Found {
 			b.EndRow()
 			b.Y = append(b.Y, y)
 		}
-		if err := rows.Update(b, false); err != nil {
-			panic(err)
-		}
+		must(rows.Update(b, false))
 		jj, own, inferred := riskGap(rows)
 		holds = holds && own >= jj
 		text += fmt.Sprintf("%.2f %% ones: J-J %.5f, EKF %+.1e, inferred R %+.1e; ", 100*ones/n, jj, own-jj, inferred-jj)

@@ -51,3 +51,16 @@ func auc(y, score []float64) float64 {
 	}
 	return sum / (ones * below)
 }
+
+// ok is v; an error ends the program.
+func ok[T any](v T, err error) T {
+	must(err)
+	return v
+}
+
+// must ends the program with an error.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}

@@ -52,55 +52,35 @@ func family(name, link string, p lik.Params) lik.Likelihood {
 	if p.Dispersion == 0 {
 		p.Dispersion = 1
 	}
-	l, err := lik.New(name, link, p)
-	if err != nil {
-		panic(err)
-	}
+	l := ok(lik.New(name, link, p))
 	return l
 }
 
 // epProblem lays rows out for EP.
 func epProblem(m *kernels.Model, x [][]float64, y []float64) *kernels.Problem {
-	r, err := denseRows(m, x, y)
-	if err != nil {
-		panic(err)
-	}
-	p, err := r.Problem()
-	if err != nil {
-		panic(err)
-	}
+	r := ok(denseRows(m, x, y))
+	p := ok(r.Problem())
 	return p
 }
 
 func epFit(m *kernels.Model, x [][]float64, y []float64) *ep.Result {
-	r, err := ep.Fit(context.Background(), epProblem(m, x, y))
-	if err != nil {
-		panic(err)
-	}
+	r := ok(ep.Fit(context.Background(), epProblem(m, x, y)))
 	return r
 }
 
 func adfFit(m *kernels.Model, x [][]float64, y []float64) *kernels.Fit {
-	s, err := adf.New(m)
-	if err != nil {
-		panic(err)
-	}
+	s := ok(adf.New(m))
 	var b kernels.Batch
 	b.Reset()
 	for i, row := range x {
 		for j, v := range row {
-			id, err := s.Features().AddInt(j + 1)
-			if err != nil {
-				panic(err)
-			}
+			id := ok(s.Features().AddInt(j + 1))
 			b.Add(id, v)
 		}
 		b.EndRow()
 		b.Y = append(b.Y, y[i])
 	}
-	if err := s.Update(context.Background(), &b, false); err != nil {
-		panic(err)
-	}
+	must(s.Update(context.Background(), &b, false))
 	return posterior(s)
 }
 
@@ -398,10 +378,7 @@ func throughput(c *Context) Found {
 	for _, link := range []string{"probit", "logit"} {
 		for _, nnz := range []int{10, 20, 50, 200} {
 			m := &kernels.Model{NoIntercept: true, Lik: family("bernoulli", link, lik.Params{}), Prior: kernels.DefaultPrior}
-			s, err := adf.New(m)
-			if err != nil {
-				panic(err)
-			}
+			s := ok(adf.New(m))
 			if _, err := s.Features().Dense(weights); err != nil {
 				panic(err)
 			}
@@ -419,9 +396,7 @@ func throughput(c *Context) Found {
 				b.Y = append(b.Y, float64(i&1))
 			}
 			start := time.Now()
-			if err := s.Update(context.Background(), &b, false); err != nil {
-				panic(err)
-			}
+			must(s.Update(context.Background(), &b, false))
 			rate := float64(n) / time.Since(start).Seconds()
 			text += fmt.Sprintf(" %s %d non-zeros %.2g M,", link, nnz, rate/1e6)
 			if nnz == 20 {
@@ -515,14 +490,8 @@ func linearPart(c *Context) Found {
 
 // epSparse leaves zeros out.
 func epSparse(m *kernels.Model, x [][]float64, y []float64) *ep.Result {
-	r, err := kernels.NewRows(m)
-	if err != nil {
-		panic(err)
-	}
-	base, err := r.Dict.Dense(len(x[0]))
-	if err != nil {
-		panic(err)
-	}
+	r := ok(kernels.NewRows(m))
+	base := ok(r.Dict.Dense(len(x[0])))
 	var b kernels.Batch
 	b.Reset()
 	for i, row := range x {
@@ -534,17 +503,9 @@ func epSparse(m *kernels.Model, x [][]float64, y []float64) *ep.Result {
 		b.EndRow()
 		b.Y = append(b.Y, y[i])
 	}
-	if err := r.Update(&b, false); err != nil {
-		panic(err)
-	}
-	p, err := r.Problem()
-	if err != nil {
-		panic(err)
-	}
-	f, err := ep.Fit(context.Background(), p)
-	if err != nil {
-		panic(err)
-	}
+	must(r.Update(&b, false))
+	p := ok(r.Problem())
+	f := ok(ep.Fit(context.Background(), p))
 	return f
 }
 
