@@ -107,7 +107,7 @@ func (m *Model) Forgets() bool { return m.Forgetting > 0 && m.Forgetting < 1 }
 type Options struct {
 	MaxIter int     // sweeps 100, Newton steps 100, EM steps a row 50, the EKF's iterations a row 1
 	Tol     float64 // relative change at which an iteration has converged, 1e-8
-	Damping float64 // in (0, 1], EP: the share of a site's change that is taken, 1
+	Damping float64 // in (0, 1], EP: the share of a site's change that is made, 1
 
 	Covariance string // "diagonal", "full" or "lowrank": adf, ep; default by engine
 	Hessian    string // "auto" (the default), "full", "diagonal", "block" or "lowrank": laplace, softmax

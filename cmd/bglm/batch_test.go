@@ -449,7 +449,7 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// --engine arrow takes what SQL takes, values of SQL among them, and the help lists it.
+// --engine arrow accepts what SQL accepts, values of SQL among them, and the help lists it.
 func TestOptionsOfBothEngines(t *testing.T) {
 	data := rowsFile(t, "rows.parquet")
 	path := func(n string) string { return filepath.Join(filepath.Dir(data), n) }

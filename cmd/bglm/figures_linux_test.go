@@ -52,7 +52,7 @@ func TestFigures(t *testing.T) {
 		fmt.Printf("| %s | %.2f s | %.2f M | %d MB |\n", what, best.Seconds(), rows/best.Seconds()/1e6, peak/1024)
 	}
 	const n = 3e6
-	// In processes of their own: a process counts its parent's memory as its peak.
+	// In separate processes: a process counts its parent's memory as its peak.
 	child := func(args ...string) {
 		t.Helper()
 		cmd := exec.Command(os.Args[0], args...)

@@ -123,7 +123,7 @@ func TestDamagedData(t *testing.T) {
 	}
 }
 
-// Faults of the fit that rows meet are told with its file, and errors of several
+// Faults of the fit that rows are scored with are reported with its file, and errors of several
 // files that DuckDB does not name with the one that fails.
 func TestFaultsAreNamed(t *testing.T) {
 	data := rowsFile(t, "rows.parquet")
@@ -193,7 +193,7 @@ func TestWholeCSV(t *testing.T) {
 	}
 }
 
-// A predict that is killed leaves nothing that the next glob takes for data, and the
+// A predict that is killed leaves nothing that the next glob matches, and the
 // next predict cleans up.
 func TestKilledPredict(t *testing.T) {
 	dir := t.TempDir()

@@ -27,7 +27,7 @@ type fitCommand struct {
 	Parallel    bool          `help:"Let all threads absorb rows, in no fixed order, and merge what they learnt: faster, repeatable only to the accuracy of the merge. Methods that keep their rows always read with all threads."`
 	Engine      string        `placeholder:"NAME" enum:"duckdb,arrow" default:"duckdb" help:"duckdb (default), or arrow: Parquet and Arrow rows by columns, without SQL, as a stream."`
 	Incremental bool          `help:"Process only the files that the ledger in --out (a .duckdb file) does not have, one after the other, each in a transaction."`
-	Watch       time.Duration `placeholder:"DURATION" help:"With --incremental: look for new files again and again, after this pause, until Ctrl-C."`
+	Watch       time.Duration `placeholder:"DURATION" help:"With --incremental: check for new files again and again, after this pause, until Ctrl-C."`
 }
 
 // Help is the text below the usage line.

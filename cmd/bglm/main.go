@@ -21,7 +21,7 @@ import (
 )
 
 // commands is the command line. A command is a struct with a Run(*env) error
-// method in a file of its own, and one line here.
+// method in a separate file, and one line here.
 type commands struct {
 	SQL        sqlCommand        `cmd:"" name:"sql" help:"Run SQL with the bglm functions loaded: a shell, statements, or files."`
 	Fit        fitCommand        `cmd:"" help:"Fit a model to the rows of files and write its belief table."`

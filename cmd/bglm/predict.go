@@ -161,7 +161,7 @@ func (sc *scoring) subquery(columns string, extra ...string) string {
 	return sc.shifted(q + " LEFT JOIN (SELECT fit AS bglm_fit, " + strings.Join(keys, ", ") + " FROM fits) f ON " + strings.Join(on, " AND "))
 }
 
-// shifted puts the linear predictor with its offset in the place of the features.
+// shifted replaces the features by the linear predictor with its offset.
 func (sc *scoring) shifted(from string) string {
 	if sc.offset == "" {
 		return from
@@ -193,7 +193,7 @@ func (c *predictCommand) Run(e *env) error {
 	if strings.EqualFold(columns, "none") {
 		columns = ""
 	}
-	cols := "* EXCLUDE (" + strings.Join(sc.own(), ", ") + "), "
+	cols := "* EXCLUDE (" + strings.Join(sc.helpers(), ", ") + "), "
 	if columns == "" {
 		cols = ""
 	}
@@ -220,8 +220,8 @@ func (c *predictCommand) Run(e *env) error {
 	return c.print(e, e.stdout, sum)
 }
 
-// own are the columns of subquery that are ours.
-func (sc *scoring) own() []string {
+// helpers are the columns that subquery adds to those of the data.
+func (sc *scoring) helpers() []string {
 	out := []string{"bglm_x", "bglm_fit"}
 	for i := range sc.fits.group {
 		out = append(out, fmt.Sprintf("bglm_g%d", i), fmt.Sprintf("bglm_k%d", i))

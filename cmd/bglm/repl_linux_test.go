@@ -16,7 +16,7 @@ import (
 )
 
 // With this variable the test binary is the program itself, so that the shell
-// can be tried on a terminal of its own.
+// can be tried on a separate terminal.
 const beMain = "BGLM_TEST_IS_MAIN"
 
 func TestMain(m *testing.M) {

@@ -392,8 +392,8 @@ func (s *session) rocAndLift() ([]*chart.Chart, error) {
 	diagonal := chart.Series{Kind: "reference", Label: "at random", X: []float64{0, 1}, Y: []float64{0, 1}}
 	best := chart.Series{Kind: "reference", Label: "at best", X: []float64{0, pos / all, 1}, Y: []float64{0, 1, 1}}
 	return []*chart.Chart{
-		{ID: "roc", Title: "ROC", XLabel: "share of negatives taken for positive", YLabel: "share of positives found", Series: []chart.Series{roc, diagonal}, X: &unit, Y: &unit},
-		{ID: "lift", Title: "Lift: rows by falling prediction", XLabel: "share of rows looked at", YLabel: "share of positives found", Series: []chart.Series{lift, diagonal, best}, X: &unit, Y: &unit},
+		{ID: "roc", Title: "ROC", XLabel: "false positive rate", YLabel: "true positive rate", Series: []chart.Series{roc, diagonal}, X: &unit, Y: &unit},
+		{ID: "lift", Title: "Lift: rows by falling prediction", XLabel: "share of rows", YLabel: "share of positives found", Series: []chart.Series{lift, diagonal, best}, X: &unit, Y: &unit},
 	}, err
 }
 
@@ -654,6 +654,6 @@ func (c *reportCommand) worst(s *session, p *page, sc *scoring) error {
 	if err != nil {
 		return err
 	}
-	p.add(section{ID: "worst", Title: "Rows that fit worst", Text: "The responses that the model expected least: look here for wrong data, or for what it cannot know.", Table: t})
+	p.add(section{ID: "worst", Title: "Rows that fit worst", Text: "The responses that the model expected least: wrong data, or what it cannot know.", Table: t})
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 
 // The report's page as a browser draws it, light and dark: pictures that are not
 // empty, of the colours asked for, with the curves and points of the plots on them. The
-// pictures stay in BGLM_SCREENSHOTS, where that is set, to be looked at.
+// pictures stay in BGLM_SCREENSHOTS, where that is set, to be inspected.
 func TestReportScreenshot(t *testing.T) {
 	browser, err := exec.LookPath("chromium")
 	if err != nil {

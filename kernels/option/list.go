@@ -69,7 +69,7 @@ var list = specs(
 		Doc:   "relative change at which an iteration has converged",
 		forms: forms{number(between, func(s *Settings) *float64 { return &s.Options.Tol })}},
 	Spec{Key: "damping", Default: "1", Uses: "ep smooth",
-		Doc:   "share of an EP site's change that is taken; lowered by itself where the sweeps oscillate",
+		Doc:   "share of an EP site's change that is made; lowered by itself where the sweeps oscillate",
 		forms: forms{number(share, func(s *Settings) *float64 { return &s.Options.Damping })}},
 	Spec{Key: "measurement_noise", Default: "'bernoulli'", Uses: "ekf",
 		Doc:   "the EKF's R: the variance of y at the predicted mean, a number, or inferred from the innovation",

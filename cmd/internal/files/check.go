@@ -15,9 +15,9 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// DuckDB takes some damaged files for whole ones: it reads a CSV with a short line as
+// DuckDB accepts some damaged files: it reads a CSV with a short line as
 // one column, a compressed file that is cut to its last whole block. What follows
-// looks at a file's ends, and at all of a compressed one, before DuckDB does.
+// checks a file's ends, and all of a compressed one, before DuckDB reads it.
 
 // Check says what is wrong with a data file or belief file of a kind; errors
 // name it.

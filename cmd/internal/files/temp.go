@@ -22,7 +22,7 @@ import (
 //	.NAME.HOST-PID-RANDOM.bglm-tmp
 //
 // beside NAME, so that the last step is a rename within one folder. No glob over
-// data (*.parquet, .*.csv) matches it, since the extension is its own, and expand
+// data (*.parquet, .*.csv) matches it, since no data have the extension, and Expand
 // leaves it out of wider ones. A process that is killed leaves the file behind; HOST
 // and PID tell the next run over the same target whether the owner still lives.
 const tempExt = ".bglm-tmp"

@@ -16,7 +16,7 @@ import (
 //	delay > 15 ~ origin + destination + hour(date) + origin:destination - 1
 //
 // The response and what stands inside the parentheses of a function are SQL.
-// + adds terms, - takes them away, a:b is an interaction, a*b is a + b + a:b,
+// + adds terms, - removes them, a:b is an interaction, a*b is a + b + a:b,
 // (a + b)^2 all terms up to that order, 1 and 0 (or - 1) the intercept and none, . all
 // other columns, offset(e) a known part of the linear predictor, I(e) an SQL
 // expression, factor(e) one whose values are levels even if they are numbers, and

@@ -8,7 +8,7 @@ import (
 	"github.com/bglm/bglm/cmd/internal/quote"
 )
 
-// Bind names the columns that parts stand for, and puts in those of a dot.
+// Bind resolves the columns that parts name, and adds those of a dot.
 func (f *Formula) Bind(columns []string) error {
 	find := func(name string) (string, bool) {
 		for _, c := range columns {

@@ -108,7 +108,7 @@ func (a *Arrow) model(m Model) error {
 			}
 		}
 	}
-	if err := arrowTakes(opts); err != nil {
+	if err := arrowAccepts(opts); err != nil {
 		return err
 	}
 	a.set, err = Settings(a.s, option.For(a.job.Method), opts)

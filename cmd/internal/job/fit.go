@@ -17,7 +17,7 @@ import (
 //
 // Rows in an order are sorted first and absorbed by one thread: ORDER BY inside an
 // aggregate would carry the options, and with them a prior, along with every row.
-// Without an order a streaming method takes the rows as the files have them, by one
+// Without an order a streaming method absorbs the rows as the files have them, on one
 // thread too, unless parallel is set.
 func (j *Job) Fit(src *Source, prior string, parallel bool) error {
 	s := j.s

@@ -192,7 +192,7 @@ func (j *Job) groups(src *Source, groups []string) error {
 }
 
 // Inner is the rows as the fit sees them: groups, y, x and the columns by row
-// under names of our own, in order.
+// under names that no column has, in order.
 func (j *Job) Inner(from string, extra ...string) string {
 	cols := slices.Clone(j.GroupBy)
 	cols = append(cols, "("+j.Y+") AS bglm_y", "("+j.X+") AS bglm_x")

@@ -136,7 +136,7 @@ func TestJob(t *testing.T) {
 	}
 }
 
-// A fit goes on from a table of fits, and names the row it cannot take.
+// A fit continues a table of fits, and an error names the row it rejects.
 func TestFit(t *testing.T) {
 	s := open(t, "")
 	path := write(t, "rows.csv", rows)

@@ -41,7 +41,7 @@ var optionForm = regexp.MustCompile(`^[A-Za-z_]+$`)
 // OwnFlags are the flags of options that have one.
 var OwnFlags = map[string]string{"method": "--method NAME", "prior": "--prior FILE"}
 
-// NotByArrow is a value that --engine arrow does not take, and why.
+// NotByArrow is a value that --engine arrow rejects, and why.
 var NotByArrow = struct{ Key, Value, Why string }{"on_error", "null", "it gives NULL for a group in SQL; --engine arrow takes 'fail' or 'skip'"}
 
 // ParseOptions cuts flags key=value into pairs, the keys as the list of options has them.
@@ -64,7 +64,7 @@ func ParseOptions(flags []string) ([][2]string, error) {
 	return out, nil
 }
 
-// Settings decodes constants among option flags without a function of SQL to take them:
+// Settings decodes constants among option flags without calling a function of SQL:
 // their values are those of the SQL that it would be given.
 func Settings(s *duck.Session, specs option.Specs, flags [][2]string) (*option.Settings, error) {
 	var failed error
@@ -96,8 +96,8 @@ func Settings(s *duck.Session, specs option.Specs, flags [][2]string) (*option.S
 	return out, nil
 }
 
-// arrowTakes reports an option whose value --engine arrow does not take.
-func arrowTakes(flags [][2]string) error {
+// arrowAccepts reports an option whose value --engine arrow rejects.
+func arrowAccepts(flags [][2]string) error {
 	for _, kv := range flags {
 		if not := NotByArrow; option.Canonical(kv[0]) == not.Key && strings.EqualFold(strings.Trim(strings.TrimSpace(kv[1]), "'"), not.Value) {
 			return cli.Usage(fmt.Errorf("--option %s: found '%s'; %s", not.Key, not.Value, not.Why))
@@ -106,12 +106,12 @@ func arrowTakes(flags [][2]string) error {
 	return nil
 }
 
-// MethodNames are the methods that bglm fit takes: those with something to store.
+// MethodNames are the methods of bglm fit: those with something to store.
 func MethodNames() []string {
 	return engine.Names(engine.Weights, engine.Classes, engine.Process)
 }
 
-// FitOptions are the options of bglm fit, those by flags of their own left out.
+// FitOptions are the options of bglm fit, without those that have a flag.
 func FitOptions() option.Specs {
 	return slices.DeleteFunc(option.For(MethodNames()...), func(p *option.Spec) bool { return OwnFlags[p.Key] != "" })
 }

@@ -28,7 +28,7 @@ type Source struct {
 	Kind  string
 	Files []string // as the user named them, globs expanded
 	Read  []string // what is read for each of them
-	Fits  string   // the file of the fits that meet the rows, "" without
+	Fits  string   // the file of the fits that score or continue with the rows, "" without
 
 	from  string // SQL: a relation
 	where string
@@ -131,7 +131,7 @@ func Open(s *duck.Session, d Data) (*Source, error) {
 }
 
 // Literal is a path in which DuckDB finds nothing to expand: a file that is called
-// a[1].csv would else be looked for as a1.csv.
+// a[1].csv would else be read as a1.csv.
 func Literal(path string) (string, error) {
 	if !strings.ContainsAny(path, "*?[") {
 		return path, nil

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// unfinished are words for what is put off: in comments of code there are none.
+// unfinished are words for what is postponed: comments have none of them.
 var unfinished = regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|XX` + `X|HA` + `CK)\b`)
 
 // Every package says what it is, every exported name what it does, and nothing is

@@ -51,7 +51,7 @@ var directions = []struct{ pattern, may string }{
 	{"arrowio/internal/*", "kernels kernels/..."},
 	{"arrowio/*", "arrowio arrowio/internal/... kernels kernels/..."},
 
-	{"udf/internal/capi", "kernels/memory"}, // C is met here alone
+	{"udf/internal/capi", "kernels/memory"}, // the only package with C
 	{"udf", "udf/internal/... sql kernels kernels/..."},
 	{"udf/*", "udf sql kernels kernels/..."},
 
@@ -104,7 +104,7 @@ func matches(pattern, pkg string) bool {
 	return pattern == pkg
 }
 
-// allowed looks a package up; found is false where no row matches it.
+// allowed finds the row of a package; found is false where no row matches it.
 func allowed(table []struct{ pattern, may string }, from, to string) (ok, found bool) {
 	for _, r := range table {
 		if matches(r.pattern, from) {
@@ -114,7 +114,7 @@ func allowed(table []struct{ pattern, may string }, from, to string) (ok, found 
 	return false, false
 }
 
-// Imports run one way. Tests may look up, but those of the kernels stay as pure as
+// Imports run one way. Tests may import against it, but those of the kernels stay as pure as
 // these: they never import udf, arrowio, a driver or C.
 func TestImportDirections(t *testing.T) {
 	set, files := source(t, parser.ImportsOnly)

@@ -16,7 +16,7 @@ const (
 	cursorAnswer = "\x1b[1;1R"
 )
 
-// answeredInput is the terminal's input with answers put in.
+// answeredInput is the terminal's input with answers inserted.
 type answeredInput struct {
 	in      io.Reader
 	mu      sync.Mutex

@@ -123,7 +123,7 @@ func appendNested(dst []byte, n nesting, t duckdb.TypeInfo, v any) []byte {
 }
 
 // appendInner writes a value inside a LIST, STRUCT or MAP: text that could be
-// taken for structure is quoted.
+// mistaken for structure is quoted.
 func appendInner(dst []byte, t duckdb.TypeInfo, v any) []byte {
 	switch v.(type) {
 	case nil, []any, map[string]any, duckdb.OrderedMap, duckdb.Union:

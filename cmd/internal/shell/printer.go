@@ -25,10 +25,10 @@ type Format struct {
 	// MaxRows cuts a result after that many rows; 0 prints all. Below 0 stands
 	// for the default: DefaultMaxRows in box mode, all rows in the others.
 	MaxRows int
-	// Width is the number of terminal columns a box may take; 0 sets no limit.
+	// Width is the number of terminal columns a box may have; 0 sets no limit.
 	Width int
-	// CSVSafe puts an apostrophe before text in csv mode that a spreadsheet would
-	// take for a formula.
+	// CSVSafe prefixes text in csv mode with an apostrophe where a spreadsheet would
+	// run it as a formula.
 	CSVSafe bool
 	// Terminal says that the output is one: control characters are escaped in csv
 	// mode too.
@@ -56,7 +56,7 @@ func CheckMode(mode string) error {
 	return fmt.Errorf("mode is %q, allowed are %s", mode, strings.Join(Modes, ", "))
 }
 
-// resultWriter takes one result: begin, each row, end.
+// resultWriter prints one result: begin, each row, end.
 type resultWriter interface {
 	begin(cols []column) error
 	row(values []driver.Value) error
@@ -130,7 +130,7 @@ func (w *csvWriter) row(values []driver.Value) error {
 // Formula holds the characters that make a spreadsheet run a cell if they are first.
 const Formula = "=+-@\t\r\n"
 
-// Tame puts an apostrophe before text that a spreadsheet would run.
+// Tame prefixes text that a spreadsheet would run with an apostrophe.
 func Tame(s string) string {
 	if s != "" && strings.IndexByte(Formula, s[0]) >= 0 {
 		return "'" + s
@@ -211,7 +211,7 @@ func (w *jsonWriter) end() error {
 	return w.out.Flush()
 }
 
-// appendRawJSON takes over a JSON text, or quotes it if it is none.
+// appendRawJSON copies a JSON text, or quotes it if it is none.
 func appendRawJSON(dst []byte, s string) []byte {
 	if json.Valid([]byte(s)) {
 		return append(dst, s...)
@@ -446,7 +446,7 @@ const (
 	narrowest = 10
 )
 
-// fit reduces widths so that the box takes at most total columns, the widest
+// fit reduces widths so that the box has at most total columns, the widest
 // first, and returns which columns to show; -1 marks the gap where columns of
 // the middle are left out.
 func fit(widths []int, total int) []int {

@@ -59,7 +59,7 @@ func (c column) appendJSON(dst []byte, v any) []byte {
 
 // query runs one statement on the connection and sends its result to w; asJSON
 // tells whether w wants what the driver cannot hand over as JSON or as text. The
-// driver's own statement type is used below database/sql, since it alone tells
+// driver's statement type is used below database/sql, since it alone tells
 // the kind of the statement and the exact column types. Cancelling ctx
 // interrupts DuckDB; the connection stays usable.
 func query(ctx context.Context, conn *sql.Conn, text string, asJSON bool, w resultWriter) error {
@@ -159,7 +159,7 @@ func wrap(ctx context.Context, c *duckdb.Conn, st *duckdb.Stmt, text string, col
 		names[i] = "c" + strconv.Itoa(i)
 		sel[i] = names[i]
 		out[i] = col
-		// To the driver JSON looks like VARCHAR, above all inside other types.
+		// To the driver JSON is VARCHAR, above all inside other types.
 		isJSON := types[i] == "JSON"
 		if !isJSON && !strings.Contains(types[i], "JSON") && !anyLeaf(col.info, opaque) {
 			continue
@@ -173,7 +173,7 @@ func wrap(ctx context.Context, c *duckdb.Conn, st *duckdb.Stmt, text string, col
 	if !need {
 		return nil, nil
 	}
-	// The statement starts on a line of its own, so that a trailing comment ends.
+	// The statement starts on a new line, so that a trailing comment ends.
 	ws, err := prepareOne(ctx, c, "SELECT "+strings.Join(sel, ", ")+" FROM (\n"+text+"\n) AS t("+strings.Join(names, ", ")+")")
 	if err != nil {
 		return nil, nil
@@ -205,7 +205,7 @@ func anyLeaf(t duckdb.TypeInfo, f func(duckdb.Type) bool) bool {
 	case *duckdb.ArrayDetails:
 		return anyLeaf(d.Child, f)
 	case *duckdb.MapDetails:
-		// The driver takes no nested type as a key.
+		// The driver has no keys of nested types.
 		if nested(d.Key) && f(duckdb.TYPE_INVALID) {
 			return true
 		}
@@ -318,7 +318,7 @@ var plainField = regexp.MustCompile(`"([A-Za-z_][A-Za-z0-9_]*)" `)
 // plainType drops the quotes around field names that need none.
 func plainType(name string) string { return plainField.ReplaceAllString(name, "$1 ") }
 
-// rowFunc is a resultWriter that only looks at the rows.
+// rowFunc is a resultWriter that only visits the rows.
 type rowFunc func([]driver.Value) error
 
 func (f rowFunc) begin([]column) error       { return nil }

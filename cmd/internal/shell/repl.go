@@ -47,7 +47,7 @@ func (s *Shell) REPL(ctx context.Context, terminal io.Writer) error {
 		return err
 	}
 	defer rl.Close()
-	// SIGTERM ends the wait for a line, so that the terminal is put back.
+	// SIGTERM ends the wait for a line, so that the terminal is restored.
 	defer context.AfterFunc(ctx, func() { rl.Close() })()
 
 	// Between two lines the terminal is in its normal state and Ctrl-C is a
@@ -204,7 +204,7 @@ func (s *Shell) interruptible(ctx context.Context, sigs <-chan os.Signal, f func
 
 // historyEntries joins the lines of a statement to one entry, since the
 // history knows only lines. Where a line break matters (inside quotes, after a
-// line comment) each line stays an entry of its own.
+// line comment) each line stays a separate entry.
 func historyEntries(lines []string) []string {
 	if len(lines) == 0 {
 		return nil

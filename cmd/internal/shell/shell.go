@@ -2,7 +2,7 @@
 // statements, runs them in DuckDB with the bglm functions loaded, and prints
 // the results.
 //
-// A Shell owns one connection. Its Run methods read from a text, a file or
+// A Shell has one connection. Its Run methods read from a text, a file or
 // standard input and stop at the first error; REPL talks to a terminal and goes
 // on after errors. Both understand the same statements and dot commands.
 package shell
@@ -37,7 +37,7 @@ type Options struct {
 	Format Format
 	// Stdin is what statements read as '/dev/stdin'; nil if they may not.
 	Stdin io.Reader
-	// Stdout takes results, Stderr messages.
+	// Stdout receives results, Stderr messages.
 	Stdout, Stderr io.Writer
 }
 
@@ -87,7 +87,7 @@ func Open(ctx context.Context, o Options) (*Shell, error) {
 	return &Shell{db: db, conn: conn, format: o.Format, stdin: o.Stdin, out: o.Stdout, errOut: o.Stderr}, nil
 }
 
-// openError drops the driver's own words in front of DuckDB's message.
+// openError drops the driver's words in front of DuckDB's message.
 func openError(name string, err error) error {
 	msg := err.Error()
 	if _, rest, ok := strings.Cut(msg, "could not connect to database: "); ok {
@@ -96,7 +96,7 @@ func openError(name string, err error) error {
 	return &messageError{fmt.Sprintf("--db %s: %s", name, msg), err}
 }
 
-// dsn names the database for the driver, which takes what follows a question
+// dsn names the database for the driver, which reads what follows a question
 // mark for options.
 func dsn(o Options) (string, error) {
 	if strings.Contains(o.DB, "?") {

@@ -288,7 +288,7 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// Solves in bglm functions end with their statement: each of these would take minutes.
+// Solves in bglm functions end with their statement: each of these would run for minutes.
 func TestInterruptSolve(t *testing.T) {
 	if testing.Short() {
 		t.Skip("seconds")

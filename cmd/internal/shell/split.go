@@ -60,7 +60,7 @@ type Splitter struct {
 	state lexState
 	tag   string // the open dollar quote, with both signs
 	depth int    // nesting of block comments
-	hide  bool   // the next character of an escape string is taken as it is
+	hide  bool   // the next character of an escape string is literal
 	line  int    // lines completed so far
 
 	words     bool // the pending piece holds a word
@@ -76,7 +76,7 @@ func (s *Splitter) Pending() bool {
 	return s.words || s.state == inBlockComment
 }
 
-// Feed takes the next lines and returns the statements they complete.
+// Feed reads the next lines and returns the statements they complete.
 func (s *Splitter) Feed(text string) []Statement {
 	var out []Statement
 	from := 0 // start of the part of text not yet in buf
