@@ -15,8 +15,6 @@ const (
 	denseShare = 1.0 / 6
 	// Work below this number of entries is not worth a second goroutine.
 	parallelFrom = 1 << 15
-	// Rows are summed in blocks of this many, in order, whatever the processors.
-	sumRows = 4096
 )
 
 // Columns are X, n rows of p columns, in row-compressed form and, where it has enough
@@ -385,23 +383,6 @@ func (c *Columns) Kernel(dst *dense.Matrix, v []float64) {
 		}
 	}
 	dense.Mirror(dst)
-}
-
-// Sum adds up f over the rows: in blocks, each in order, the blocks in order.
-func (c *Columns) Sum(perRow int, f func(lo, hi int) float64) float64 {
-	blocks := (c.N + sumRows - 1) / sumRows
-	part := make([]float64, blocks)
-	c.Parallel(blocks, c.N*perRow, func(lo, hi int) {
-		for b := lo; b < hi; b++ {
-			c.Stop.Check()
-			part[b] = f(b*sumRows, min((b+1)*sumRows, c.N))
-		}
-	})
-	s := 0.0
-	for _, v := range part {
-		s += v
-	}
-	return s
 }
 
 // BlockGram sets dst to XᵀWX for the columns that have a place in dst, -1 for none;

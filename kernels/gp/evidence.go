@@ -11,10 +11,10 @@ import (
 // central differences of steps h and h/2, extrapolated: an error of about 1e-10 of the
 // scale over which the curvature changes.
 func (s *search) third(i int, eta, h float64) float64 {
-	o := s.obs(i)
+	o := s.Obs(i)
 	slope := func(h float64) float64 {
-		_, _, up := s.lik.LogLik(o, eta+h)
-		_, _, down := s.lik.LogLik(o, eta-h)
+		_, _, up := s.Lik.LogLik(o, eta+h)
+		_, _, down := s.Lik.LogLik(o, eta-h)
 		return (up - down) / (2 * h)
 	}
 	return (4*slope(h/2) - slope(h)) / 3
@@ -40,7 +40,7 @@ func thirdStep(l lik.Likelihood) float64 { return 0.01 * l.Traits().Scale }
 // Source: Rasmussen and Williams (2006), section 5.5.1.
 func (c *climber) gradient() (g vector) {
 	s, w := c.search, &c.work
-	n := len(s.y)
+	n := len(s.Y)
 	signs := make([]float64, n)
 	for a := range signs {
 		signs[a] = s.sign(a)
@@ -68,7 +68,7 @@ func (c *climber) gradient() (g vector) {
 			sigma[j] -= sign * t * t
 		}
 	}
-	h := thirdStep(s.lik)
+	h := thirdStep(s.Lik)
 	for i, f := range s.now.f {
 		v[i] = 0.5 * sigma[i] * s.third(i, s.mean+f+s.shift(i), h)
 	}
@@ -127,7 +127,7 @@ func (c *climber) likelihoodSlope(k int, sigma, kv []float64) (slope float64) {
 		}
 		sum := 0.0
 		for i, f := range c.now.f {
-			logp, d1, d2 := l.LogLik(c.obs(i), c.mean+f+c.shift(i))
+			logp, d1, d2 := l.LogLik(c.Obs(i), c.mean+f+c.shift(i))
 			sum += logp + 0.5*sigma[i]*d2 + kv[i]*d1
 		}
 		return sum
@@ -137,7 +137,7 @@ func (c *climber) likelihoodSlope(k int, sigma, kv []float64) (slope float64) {
 }
 
 func (c *climber) withParameters(p parameters) (lik.Likelihood, error) {
-	return lik.New(c.lik.Family(), c.lik.Link(), lik.Params{Dispersion: p.dispersion, Shape: p.shape})
+	return lik.New(c.Lik.Family(), c.Lik.Link(), lik.Params{Dispersion: p.dispersion, Shape: p.shape})
 }
 
 func pick(src []float64, order []int) []float64 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/special"
@@ -101,7 +102,7 @@ func fit(l lik.Likelihood, x *dense.Matrix, y, weight, offset, trials []float64,
 	if err != nil {
 		return nil, err
 	}
-	d := &data{lik: l, x: x, y: y, weight: weight, offset: offset, trials: trials}
+	d := &data{mode.Data{Lik: l, Y: y, Weight: weight, Trials: trials, Stop: x.Stop}, x, offset}
 	if err := d.check(); err != nil {
 		return nil, err
 	}
@@ -174,20 +175,9 @@ func (o *Options) check(l lik.Likelihood) (kernel, error) {
 
 // data is the rows.
 type data struct {
-	lik                       lik.Likelihood
-	x                         *dense.Matrix
-	y, weight, offset, trials []float64
-}
-
-func (d *data) obs(i int) lik.Obs {
-	o := lik.Obs{Y: d.y[i], Weight: 1}
-	if d.weight != nil {
-		o.Weight = d.weight[i]
-	}
-	if d.trials != nil {
-		o.Trials = d.trials[i]
-	}
-	return o
+	mode.Data
+	x      *dense.Matrix
+	offset []float64
 }
 
 // shift is the known part of row i's predictor.
@@ -207,7 +197,7 @@ func (d *data) check() error {
 		name string
 		v    []float64
 		need bool
-	}{{"y", d.y, true}, {"weight", d.weight, false}, {"offset", d.offset, false}, {"trials", d.trials, false}} {
+	}{{"y", d.Y, true}, {"weight", d.Weight, false}, {"offset", d.offset, false}, {"trials", d.Trials, false}} {
 		if len(c.v) != n && (c.need || c.v != nil) {
 			return fmt.Errorf("%s has %d values for the %d rows of x", c.name, len(c.v), n)
 		}
@@ -219,7 +209,7 @@ func (d *data) check() error {
 		if !special.Finite(d.shift(i)) {
 			return kernels.RowError(fmt.Errorf("row %d: offset = %v; allowed: finite numbers", i+1, d.offset[i]))
 		}
-		if err := d.lik.Check(d.obs(i)); err != nil {
+		if err := d.Lik.Check(d.Obs(i)); err != nil {
 			return kernels.RowError(fmt.Errorf("row %d: %w", i+1, err))
 		}
 	}

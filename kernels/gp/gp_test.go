@@ -17,6 +17,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/kerneltest"
 	"github.com/bglm/bglm/kernels/laplace"
 	"github.com/bglm/bglm/kernels/lik"
@@ -150,11 +151,11 @@ func TestMode(t *testing.T) {
 				t.Fatalf("%s: %s", kernel, f.Status)
 			}
 			var s Scratch
-			d := &data{lik: l, y: p.y, weight: p.weight, trials: p.trials}
+			d := &data{Data: mode.Data{Lik: l, Y: p.y, Weight: p.weight, Trials: p.trials}}
 			for a := range p.x.Rows {
 				i := rowOf(p.x, f.X.Row(a))
 				m, _ := f.Predict(f.X.Row(a), &s)
-				_, d1, _ := l.LogLik(d.obs(i), m+p.offset[i])
+				_, d1, _ := l.LogLik(d.Obs(i), m+p.offset[i])
 				kerneltest.Close(t, kernel+" residual", f.Alpha[a], d1, kerneltest.Tol{Rel: 1e-9, Abs: 1e-9})
 			}
 		}
@@ -178,12 +179,12 @@ func TestAgainstDenseAlgebra(t *testing.T) {
 			alpha := mat.NewVecDense(n, f.Alpha)
 			var latent mat.VecDense
 			latent.MulVec(k, alpha)
-			d := &data{lik: l, y: p.y, weight: p.weight, trials: p.trials}
+			d := &data{Data: mode.Data{Lik: l, Y: p.y, Weight: p.weight, Trials: p.trials}}
 			want := -0.5 * mat.Dot(alpha, &latent)
 			w := mat.NewDense(n, n, nil)
 			for a := range n {
 				i := rowOf(p.x, f.X.Row(a))
-				logp, _, d2 := l.LogLik(d.obs(i), mean+latent.AtVec(a)+p.offset[i])
+				logp, _, d2 := l.LogLik(d.Obs(i), mean+latent.AtVec(a)+p.offset[i])
 				want += logp
 				w.Set(a, a, -d2)
 				if (a >= n-f.Negative) != (d2 > 0) {
@@ -328,21 +329,21 @@ func TestEvidenceAgainstQuadrature(t *testing.T) {
 	every(t, func(t *testing.T, l lik.Likelihood) {
 		p := random(rand.New(rand.NewPCG(13, 14)), l, 2, 1)
 		p.weight = nil
-		d := &data{lik: l, y: p.y, offset: p.offset, trials: p.trials}
+		d := &data{Data: mode.Data{Lik: l, Y: p.y, Trials: p.trials}, offset: p.offset}
 		r := naive("matern32", p.x, p.x, 1, 1).At(0, 1)
 		quadrature := func(n int, s float64) float64 {
 			const h, reach = 0.1, 9.0
 			sum := 0.0
 			for u := -reach; u <= reach; u += h {
 				f0 := math.Sqrt(s) * u
-				a, _, _ := l.LogLik(d.obs(0), 0.2+f0+p.offset[0])
+				a, _, _ := l.LogLik(d.Obs(0), 0.2+f0+p.offset[0])
 				if n == 1 {
 					sum += math.Exp(a-u*u/2) * h / math.Sqrt(2*math.Pi)
 					continue
 				}
 				for v := -reach; v <= reach; v += h {
 					f1 := math.Sqrt(s) * (r*u + math.Sqrt(1-r*r)*v)
-					b, _, _ := l.LogLik(d.obs(1), 0.2+f1+p.offset[1])
+					b, _, _ := l.LogLik(d.Obs(1), 0.2+f1+p.offset[1])
 					sum += math.Exp(a+b-(u*u+v*v)/2) * h * h / (2 * math.Pi)
 				}
 			}
@@ -389,7 +390,7 @@ func TestGradient(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s := newSearch(&data{l, p.x, p.y, p.weight, p.offset, p.trials}, newGeometry(k, p.x), o)
+			s := newSearch(&data{mode.Data{Lik: l, Y: p.y, Weight: p.weight, Trials: p.trials}, p.x, p.offset}, newGeometry(k, p.x), o)
 			c := newClimber(s, o)
 			c.work = workspace{dense.New(40, 40), dense.New(40, 40)}
 			c.starts()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/kernels/stop"
@@ -25,8 +26,7 @@ type search struct {
 	*data
 	*geometry
 	parameters
-	maxIter int
-	tol     float64
+	mode.Newton
 
 	k       *dense.Matrix // K
 	b       *dense.Matrix // B or its factor
@@ -38,6 +38,8 @@ type search struct {
 	df      []float64 // and of f
 	g       []float64 // l' - alpha
 	scratch []float64
+	pull    float64 // the slope and bend of ½ alphaᵀ K alpha along da
+	bend    float64
 
 	order    []int // the factor's rows, those of negative curvature last
 	negative int   // how many those are
@@ -46,32 +48,28 @@ type search struct {
 	iterations  int     // over all searches
 	ridge       float64 // added to B's diagonal against rounding
 	floored     int     // rows whose negative curvature was taken as 0
-	status      string  // why the mode was not reached
 	outer       string  // what to say about the search of parameters
 	edge        string  // about parameters at the end of their range
 	note        string  // and about other modes
 	warm        bool    // the last fit began at the alpha that there was
-
-	only []bool // the rows that count, nil for all
 }
 
-// point is the likelihood at f.
+// point is the likelihood at f = K alpha, which is without the mean.
 type point struct {
-	f      []float64 // K alpha, without the mean
-	d1, w  []float64 // l' and W = -l''
-	logLik float64
+	mode.Point
+	f []float64
 }
 
 func newSearch(d *data, g *geometry, o Options) *search {
-	n := len(d.y)
-	v := make([]float64, 12*n)
+	n := len(d.Y)
+	v := make([]float64, 8*n)
 	cut := func() []float64 {
 		c := v[:n:n]
 		v = v[n:]
 		return c
 	}
-	s := &search{data: d, geometry: g, maxIter: o.MaxIter, tol: o.Tol, k: dense.NewUnder(d.x.Stop, n, n), b: dense.NewUnder(d.x.Stop, n, n)}
-	s.now, s.next = point{f: cut(), d1: cut(), w: cut()}, point{f: cut(), d1: cut(), w: cut()}
+	s := &search{data: d, geometry: g, Newton: mode.Newton{MaxIter: o.MaxIter, Tol: o.Tol, Stall: 1e-5, Final: true}, k: dense.NewUnder(d.x.Stop, n, n), b: dense.NewUnder(d.x.Stop, n, n)}
+	s.now, s.next = point{mode.NewPoint(n), cut()}, point{mode.NewPoint(n), cut()}
 	s.alpha, s.sw, s.da, s.df, s.g, s.scratch = cut(), cut(), cut(), cut(), cut(), cut()
 	s.order = make([]int, n)
 	return s
@@ -82,9 +80,9 @@ func (s *search) late() bool { return s.x.Stop.Late() }
 // fit finds mode and evidence at parameters p, from the alpha there is.
 func (s *search) fit(p parameters) error {
 	s.parameters = p
-	s.status, s.ridge, s.floored = "", 0, 0
+	s.Status, s.ridge, s.floored = "", 0, 0
 	s.fill(s.k, p.lengthscale, p.signal)
-	for i := range s.y {
+	for i := range s.Y {
 		if v := s.k.At(i, i); !special.Finite(v) {
 			return kernels.RowError(fmt.Errorf("row %d: the kernel at this row is %v; scale the inputs down, or give a smaller signal_variance or larger lengthscale", i+1, v))
 		}
@@ -114,18 +112,11 @@ func (s *search) begin() error {
 	}
 	clear(s.next.f)
 	s.look(&s.next)
-	if _, bumpy := s.lik.(lik.Bumpy); s.next.logLik < warm || bumpy && special.Finite(warm) {
+	if _, bumpy := s.Lik.(lik.Bumpy); s.next.LogLik < warm || bumpy && special.Finite(warm) {
 		return nil
 	}
-	if math.IsInf(s.next.logLik, -1) {
-		for i := range s.y {
-			eta := s.mean + s.shift(i)
-			logp, d1, d2 := s.lik.LogLik(s.obs(i), eta)
-			if !special.Finite(logp) || !special.Finite(d1) || !special.Finite(d2) {
-				return kernels.RowError(fmt.Errorf("row %d: the likelihood of y = %v is not a positive finite number at the prior mean, linear predictor %v; check mean and offset", i+1, s.y[i], eta))
-			}
-		}
-		return fmt.Errorf("the log likelihood overflows at the prior mean; check mean, offset and weight")
+	if err := s.Start(&s.next.Point, "mean, offset and weight"); err != nil {
+		return err
 	}
 	clear(s.alpha)
 	s.warm = false
@@ -139,30 +130,15 @@ func (s *search) move() {
 	s.look(&s.now)
 }
 
-// look takes the likelihood at pt.f. Where it or a derivative is not finite, the log
-// likelihood is -Inf: no step goes there.
+// look takes the likelihood at pt.f.
 func (s *search) look(pt *point) {
-	sum := 0.0
 	for i, f := range pt.f {
-		if s.only != nil && !s.only[i] {
-			pt.d1[i], pt.w[i] = 0, 0
-			continue
-		}
-		logp, d1, d2 := s.lik.LogLik(s.obs(i), s.mean+f+s.shift(i))
-		if !special.Finite(logp) || !special.Finite(d1) || !special.Finite(d2) {
-			pt.logLik = math.Inf(-1)
-			return
-		}
-		sum += logp
-		pt.d1[i], pt.w[i] = d1, -d2
+		pt.Eta[i] = s.mean + f + s.shift(i)
 	}
-	pt.logLik = sum
-	if !special.Finite(sum) {
-		pt.logLik = math.Inf(-1)
-	}
+	s.Look(&pt.Point)
 }
 
-func (s *search) logPosterior() float64 { return s.now.logLik - 0.5*dense.Dot(s.alpha, s.now.f) }
+func (s *search) logPosterior() float64 { return s.now.LogLik - 0.5*dense.Dot(s.alpha, s.now.f) }
 
 // mode climbs by Newton's method with step-halving. With g = l' - alpha the step is
 //
@@ -175,64 +151,42 @@ func (s *search) logPosterior() float64 { return s.now.logLik - 0.5*dense.Dot(s.
 //
 // Source: Rasmussen and Williams (2006), algorithm 3.1, rearranged.
 func (s *search) mode() error {
-	last := math.Inf(1)
-	for step := 0; ; step++ {
-		if err := s.curvature(); err != nil {
-			return err
-		}
-		slope := s.direction()
-		if math.IsNaN(slope) || math.IsInf(slope, 0) {
-			return errOverflow
-		}
-		away := math.Sqrt(max(slope, 0))
-		done := away <= s.tol || away < 1e-5 && away > 0.5*last // the second: only rounding is left
-		switch {
-		case done:
-		case step >= s.maxIter:
-			s.status = fmt.Sprintf("no convergence in %d Newton steps: the mode is about %.2g posterior deviations away", step, away)
-			return nil
-		case s.late():
-			s.status = fmt.Sprintf("stopped at the time limit after %d Newton steps: the mode is about %.2g posterior deviations away", step, away)
-			return nil
-		}
-		s.iterations++
-		moved := s.climb(slope)
-		if done {
-			return nil
-		}
-		if !moved {
-			if away > 1e-5 {
-				s.status = fmt.Sprintf("no higher log posterior along Newton's direction after %d steps: the mode is about %.2g posterior deviations away", step, away)
-			}
-			return nil
-		}
-		if s.arrived() {
-			return nil
-		}
-		last = away
-	}
+	err := s.Climb(s, s.Stop)
+	s.iterations += s.Iterations
+	return err
 }
 
-// arrived says without another factorisation that the mode is near enough: where W has
+func (s *search) Direction() (slope float64, err error) {
+	if err := s.curvature(); err != nil {
+		return 0, err
+	}
+	if slope = s.direction(); !special.Finite(slope) {
+		return 0, errOverflow
+	}
+	s.pull, s.bend = dense.Dot(s.now.f, s.da), dense.Dot(s.df, s.da)
+	return slope, nil
+}
+
+// Arrived says without another factorisation that the mode is near enough: where W has
 // no negative entries gᵀ K g bounds Newton's decrement squared. g itself must be small
 // too, for what of it K does not see.
-func (s *search) arrived() bool {
+func (s *search) Arrived() bool {
 	if s.negative+s.floored > 0 {
 		return false
 	}
 	largest, pull := 0.0, 1.0
 	for i, a := range s.alpha {
-		if s.now.w[i] < 0 {
+		if s.now.Curv[i] < 0 {
 			return false
 		}
-		s.g[i] = s.now.d1[i] - a
+		s.g[i] = s.now.D1[i] - a
 		largest, pull = max(largest, math.Abs(s.g[i])), max(pull, math.Abs(a))
 	}
-	if largest > s.tol*pull {
+	if largest > s.Tol*pull {
 		return false
 	}
 	dense.Gemv(s.df, s.k, s.g)
-	return dense.Dot(s.g, s.df) <= s.tol*s.tol
+	return dense.Dot(s.g, s.df) <= s.Tol*s.Tol
 }
 
 var errOverflow = fmt.Errorf("the curvature of the log posterior overflows; give a smaller signal_variance, or check weight, mean and offset")
@@ -245,7 +199,7 @@ var errOverflow = fmt.Errorf("the curvature of the log posterior overflows; give
 //	Δalpha = g1 + R (W⁻¹ g2 - K g1),  g1 + g2 = g
 func (s *search) direction() (slope float64) {
 	for i, a := range s.alpha {
-		s.g[i] = s.now.d1[i] - a
+		s.g[i] = s.now.D1[i] - a
 		s.da[i] = s.g[i]
 		if s.weighs(i) {
 			s.da[i] = 0
@@ -265,54 +219,37 @@ func (s *search) direction() (slope float64) {
 }
 
 // weightOf is W as it was factored: floored where that was needed.
-func (s *search) weightOf(i int) float64 { return math.Copysign(s.sw[i]*s.sw[i], s.now.w[i]) }
+func (s *search) weightOf(i int) float64 { return math.Copysign(s.sw[i]*s.sw[i], s.now.Curv[i]) }
 
 // weighs says that the datum of row i is stronger than its prior.
 func (s *search) weighs(i int) bool { return s.sw[i]*s.k.At(i, i)*s.sw[i] > 1 }
 
-// maxHalvings of a step: an exponential link can ask for a step of 1e15.
-const maxHalvings = 100
+func (s *search) Gain(t float64) float64 {
+	for i, f := range s.now.f {
+		s.next.f[i] = f + t*s.df[i]
+	}
+	s.look(&s.next)
+	return s.next.LogLik - s.now.LogLik - t*(s.pull+0.5*t*s.bend)
+}
 
-// climb takes a step along da that raises the log posterior, false if there is none.
-func (s *search) climb(slope float64) bool {
-	pull, bend := dense.Dot(s.now.f, s.da), dense.Dot(s.df, s.da)
-	gain := func(t float64) float64 {
-		for i, f := range s.now.f {
-			s.next.f[i] = f + t*s.df[i]
-		}
-		s.look(&s.next)
-		return s.next.logLik - s.now.logLik - t*(pull+0.5*t*bend)
-	}
-	// what rounding of the two log likelihoods hides
-	blur := 1e-14 * (math.Abs(s.now.logLik) + math.Sqrt(float64(len(s.y))))
-	t := 1.0
-	got := gain(t)
-	for halvings := 0; !(got >= 1e-4*t*slope-blur); halvings++ {
-		if halvings == maxHalvings {
-			return false
-		}
-		t *= 0.5
-		got = gain(t)
-	}
-	if t < 1 { // an overshoot was cut back: further while that pays
-		for {
-			more := gain(0.5 * t)
-			if !(more > got) {
-				break
-			}
-			t, got = 0.5*t, more
-		}
-	}
+// Overshoots is so that a step that was cut is cut further while that pays.
+func (s *search) Overshoots() {}
+
+func (s *search) Go(t float64) bool {
 	dense.Axpy(t, s.da, s.alpha)
 	s.move() // f = K alpha again: no drift between the two
-	return !math.IsInf(s.now.logLik, -1)
+	return !math.IsInf(s.now.LogLik, -1)
+}
+
+func (s *search) Height() (logLik, penalty float64, rows int) {
+	return s.now.LogLik, 0.5 * dense.Dot(s.alpha, s.now.f), len(s.Y)
 }
 
 // factor sets b to the Cholesky factor of B = I + W½ K W½. Its eigenvalues are 1 and
 // more, but where W and K are so large that B has them lost in rounding, of relative
 // size n eps, the diagonal is raised by that much.
 func (s *search) factor() error {
-	n := len(s.y)
+	n := len(s.Y)
 	largest := 0.0
 	for i, w := range s.sw {
 		largest = max(largest, 1+w*s.k.At(i, i)*w)
@@ -345,7 +282,7 @@ func (s *search) factor() error {
 // maximum with it, else with W floored at 0.
 func (s *search) curvature() error {
 	s.negative, s.floored, s.ridge = 0, 0, 0
-	for i, w := range s.now.w {
+	for i, w := range s.now.Curv {
 		s.sw[i] = math.Sqrt(math.Abs(w))
 		if w < 0 {
 			s.negative++
@@ -356,7 +293,7 @@ func (s *search) curvature() error {
 			return nil
 		}
 		s.negative, s.floored = 0, s.negative
-		for i, w := range s.now.w {
+		for i, w := range s.now.Curv {
 			s.sw[i] = math.Sqrt(max(w, 0))
 		}
 	}
@@ -372,7 +309,7 @@ func (s *search) finish() error {
 		return err
 	}
 	s.logEvidence = s.logPosterior()
-	for i := range s.y {
+	for i := range s.Y {
 		s.logEvidence -= math.Log(s.b.At(i, i))
 	}
 	if !special.Finite(s.logEvidence) {
@@ -403,10 +340,10 @@ func (s *search) resist(dst, x []float64) {
 //
 // false if a block is not positive definite: then f̂ is no strict maximum.
 func (s *search) signed() bool {
-	n := len(s.y)
+	n := len(s.Y)
 	p := n - s.negative
 	head, tail := s.order[:0:p], s.order[p:p]
-	for i, w := range s.now.w {
+	for i, w := range s.now.Curv {
 		if w < 0 {
 			tail = append(tail, i)
 		} else {
@@ -450,7 +387,7 @@ func (s *search) sign(a int) float64 {
 
 // rootOf sets dst = T = L⁻¹ |W|½, columns in the order of the factor.
 func (s *search) rootOf(dst *dense.Matrix) {
-	n := len(s.y)
+	n := len(s.Y)
 	clear(dst.Data)
 	for a, i := range s.order {
 		dst.Set(a, a, s.sw[i])
@@ -464,8 +401,8 @@ func (s *search) rootOf(dst *dense.Matrix) {
 
 // posterior hands over what was found. K is given up.
 func (s *search) posterior() *Posterior {
-	n := len(s.y)
-	l := s.lik
+	n := len(s.Y)
+	l := s.Lik
 	p := &Posterior{
 		Family: l.Family(), Link: l.Link(), Shape: math.NaN(), Dispersion: 1, Kernel: s.name,
 		Lengthscale: s.lengthscale, SignalVariance: s.signal, Mean: s.mean,
@@ -475,7 +412,7 @@ func (s *search) posterior() *Posterior {
 	f := kernels.Fit{}
 	f.SetLikelihood(l)
 	p.Shape, p.Dispersion = f.Shape, f.Dispersion
-	p.Converged = s.status == "" && s.outer == ""
+	p.Converged = s.Status == "" && s.outer == ""
 	s.rootOf(s.k)
 	for a, i := range s.order {
 		s.b.Stop.Check()
@@ -489,8 +426,8 @@ func (s *search) posterior() *Posterior {
 // sentence is the fit's status.
 func (s *search) sentence() string {
 	switch {
-	case s.status != "":
-		return s.status
+	case s.Status != "":
+		return s.Status
 	case s.outer != "":
 		return s.outer
 	case s.edge != "" && s.note != "":

@@ -10,11 +10,11 @@ import (
 // others.
 func (s *search) highest() error {
 	s.note = ""
-	l, bumpy := s.lik.(lik.Bumpy)
-	if !bumpy || s.status != "" {
+	l, bumpy := s.Lik.(lik.Bumpy)
+	if !bumpy || s.Status != "" {
 		return nil
 	}
-	h := &hiker{search: s, eta: make([]float64, len(s.y)), done: true}
+	h := &hiker{search: s, done: true}
 	r, err := mode.Highest(h, l)
 	if err == nil {
 		s.note = r.Note()
@@ -26,22 +26,21 @@ func (s *search) highest() error {
 // hiker is a search as a mode.Climber.
 type hiker struct {
 	*search
-	eta  []float64
 	done bool // the search is finished where it stands
 }
 
 func (h *hiker) Climb(l lik.Likelihood, only []bool) error {
 	s := h.search
-	own := s.lik
+	own := s.Lik
 	h.done = false
-	s.status = ""
-	s.lik, s.only = l, only
+	s.Status = ""
+	s.Lik, s.Only = l, only
 	s.move()
 	err := errOverflow
-	if special.Finite(s.now.logLik) {
+	if special.Finite(s.now.LogLik) {
 		err = s.mode()
 	}
-	if s.lik, s.only = own, nil; l != own || only != nil {
+	if s.Lik, s.Only = own, nil; l != own || only != nil {
 		s.move()
 	}
 	return err
@@ -59,15 +58,9 @@ func (h *hiker) Go(alpha []float64) {
 	h.move()
 }
 
-func (h *hiker) Predictor() []float64 {
-	for i, f := range h.now.f {
-		h.eta[i] = h.mean + f + h.shift(i)
-	}
-	return h.eta
-}
+func (h *hiker) Predictor() []float64 { return h.now.Eta }
 
-func (h *hiker) Obs(i int) lik.Obs { return h.obs(i) }
-func (h *hiker) Late() bool        { return h.late() }
+func (h *hiker) Late() bool { return h.late() }
 
 func (h *hiker) LogEvidence() (float64, error) {
 	if !h.done {

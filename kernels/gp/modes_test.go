@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/kerneltest"
 	"github.com/bglm/bglm/kernels/lik"
 )
@@ -103,7 +104,7 @@ func TestSeveralModesCurve(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := newSearch(&data{lik: l, x: p.x, y: p.y}, newGeometry(k, p.x), o)
+		s := newSearch(&data{mode.Data{Lik: l, Y: p.y}, p.x, nil}, newGeometry(k, p.x), o)
 		g := likelihood(t, "gaussian", "", 0.01, 0)
 		clean, err := Fit(context.Background(), g, p.x, truth, nil, nil, nil, o)
 		if err != nil {

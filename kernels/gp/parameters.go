@@ -55,10 +55,10 @@ type way struct {
 // start. Where the posterior has several modes, that of a start is the best one, a climb
 // keeps to its mode, and ends with a look at the others.
 func (s *search) byEvidence(o Options) error {
-	n := len(s.y)
+	n := len(s.Y)
 	c := newClimber(s, o)
 	c.work = workspace{dense.NewUnder(s.b.Stop, n, n), dense.NewUnder(s.b.Stop, n, n)}
-	_, bumpy := s.lik.(lik.Bumpy)
+	_, bumpy := s.Lik.(lik.Bumpy)
 	var starts, stalled []start // of fits that ended at a mode, and of others
 	var first error
 	for _, u := range c.starts() {
@@ -77,7 +77,7 @@ func (s *search) byEvidence(o Options) error {
 		case err != nil && first == nil:
 			first = err
 		case err != nil:
-		case s.status != "":
+		case s.Status != "":
 			stalled = append(stalled, at)
 		default:
 			starts = append(starts, at)
@@ -141,7 +141,7 @@ type climber struct {
 }
 
 func newClimber(s *search, o Options) *climber {
-	c := &climber{search: s, fixed: o.parameters(s.lik), maxUp: o.MaxIter}
+	c := &climber{search: s, fixed: o.parameters(s.Lik), maxUp: o.MaxIter}
 	c.free = [nParameters]bool{o.AutoLengthscale, o.AutoSignalVariance, o.AutoMean, o.AutoDispersion, o.AutoShape}
 	if s.at == nil && o.AutoSignalVariance {
 		c.free[logLengthscale] = false
@@ -197,7 +197,7 @@ func (g *geometry) neighbour() float64 {
 // be expected to have around it (that of y, by its quantiles, where the link is the
 // identity, else 1), and the spread of y where it has a dispersion.
 func (s *search) constant() (centre, variance, spread float64) {
-	n := len(s.y)
+	n := len(s.Y)
 	scale := func(values []float64) float64 { // half the distance of the outer sixths
 		slices.Sort(values)
 		half := 0.5 * (values[(5*n)/6] - values[n/6])
@@ -206,9 +206,9 @@ func (s *search) constant() (centre, variance, spread float64) {
 		}
 		return 1
 	}
-	if s.lik.Traits().Located {
+	if s.Lik.Traits().Located {
 		shifted := make([]float64, n)
-		for i, y := range s.y {
+		for i, y := range s.Y {
 			shifted[i] = y - s.shift(i)
 		}
 		variance = scale(shifted)
@@ -217,8 +217,8 @@ func (s *search) constant() (centre, variance, spread float64) {
 	// Newton's method under N(0, 100), which keeps a constant response in bounds
 	at := func(c float64) (p, d1, d2 float64) {
 		p, d1, d2 = -c*c/200, -c/100, -0.01
-		for i := range s.y {
-			lp, l1, l2 := s.lik.LogLik(s.obs(i), c+s.shift(i))
+		for i := range s.Y {
+			lp, l1, l2 := s.Lik.LogLik(s.Obs(i), c+s.shift(i))
 			p, d1, d2 = p+lp, d1+l1, d2+min(l2, 0)
 		}
 		return p, d1, d2
@@ -236,8 +236,8 @@ func (s *search) constant() (centre, variance, spread float64) {
 		}
 		centre, p, d1, d2 = centre+step, next, n1, n2
 	}
-	if _, dispersed := s.lik.(lik.Dispersed); dispersed {
-		return centre, 1, scale(slices.Clone(s.y))
+	if _, dispersed := s.Lik.(lik.Dispersed); dispersed {
+		return centre, 1, scale(slices.Clone(s.Y))
 	}
 	return centre, 1, 1
 }
@@ -271,13 +271,13 @@ func (c *climber) starts() []vector {
 	c.lo, c.hi = at, at
 
 	signal := math.Log(variance)
-	traits := c.lik.Traits()
+	traits := c.Lik.Traits()
 	least, middle, most := c.spread()
 	shortest, length, longest := math.Log(max(0.1*least, 1e-6*most)), math.Log(middle), math.Log(100*most)
 	if c.at == nil { // s/ℓ² times the mean square of a row is the variance of f
 		square := 0.0
-		for i := range c.y {
-			square += c.between.At(i, i) / float64(len(c.y))
+		for i := range c.Y {
+			square += c.between.At(i, i) / float64(len(c.Y))
 		}
 		middle = square
 		signal += 2*at[logLengthscale] - math.Log(square)
@@ -320,7 +320,7 @@ func (c *climber) starts() []vector {
 		}
 	}
 	grid()
-	if len(c.y) > fewRows {
+	if len(c.Y) > fewRows {
 		return us
 	}
 	// f small or nearly constant, rows nearly independent of each other, and likelihoods
@@ -395,13 +395,13 @@ func (c *climber) value(u vector) (float64, error) {
 		if err != nil {
 			return 0, err
 		}
-		c.lik = l
+		c.Lik = l
 	}
 	err := c.fit(p)
-	if (err != nil || c.status != "") && c.warm && !c.late() {
+	if (err != nil || c.Status != "") && c.warm && !c.late() {
 		was, failed, stalled := slices.Clone(c.alpha), err, c.logEvidence
 		clear(c.alpha)
-		if err = c.fit(p); err != nil && failed == nil || failed == nil && c.status != "" && c.logEvidence < stalled {
+		if err = c.fit(p); err != nil && failed == nil || failed == nil && c.Status != "" && c.logEvidence < stalled {
 			copy(c.alpha, was)
 			err = c.fit(p)
 		}
@@ -480,7 +480,7 @@ func (c *climber) climb(from start) (to start, why string) {
 			}
 			copy(c.alpha, c.kept)
 			// an evidence beside the mode, which has a status, says nothing
-			if next, err = c.value(to); err == nil && c.status == "" && next > q && next >= q+1e-4*dot(g, step) {
+			if next, err = c.value(to); err == nil && c.Status == "" && next > q && next >= q+1e-4*dot(g, step) {
 				break
 			}
 			if try == maxTries || c.late() || t*dot(g, d) < 1e-12*(1+math.Abs(q)) {

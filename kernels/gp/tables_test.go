@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
 )
 
@@ -89,7 +90,7 @@ func TestLearningTables(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c := newClimber(newSearch(&data{l, p.x, p.y, nil, nil, p.trials}, newGeometry(k, p.x), o), o)
+			c := newClimber(newSearch(&data{mode.Data{Lik: l, Y: p.y, Trials: p.trials}, p.x, nil}, newGeometry(k, p.x), o), o)
 			c.starts()
 			if family == "bernoulli" && c.free[logLengthscale] {
 				c.lo[logLengthscale] = c.neighbour() + math.Log(4)

@@ -8,6 +8,7 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/design"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/kernels/stop"
@@ -124,61 +125,67 @@ func (v *view) hessian(h *dense.Matrix, c []float64) {
 	}
 }
 
-// mode climbs to the top of the density by Newton's method with step halving, and
-// gives the metric of the curvature there: a full one is exact, a diagonal one holds
-// the curvature's diagonal and climbs by conjugate gradients. The start is z; where
-// that is impossible, ok is false. It need not converge: it is where the chains
-// start, not the answer.
+// mode climbs to the top of the density by Newton's method, and gives the metric of the
+// curvature there: a full one is exact, a diagonal one holds the curvature's diagonal and
+// climbs by conjugate gradients. The start is z; where that is impossible, ok is false. It
+// need not converge: it is where the chains start, not the answer.
 func (v *view) mode(z []float64, fullMetric bool, halt *stop.Stop) (r *metric, ok bool) {
 	p := v.dim()
-	grad, next, step, t := make([]float64, p), make([]float64, p), make([]float64, p), make([]float64, len(v.obs))
-	l := v.density(z, grad)
-	if !special.Finite(l) || !allFinite(grad) {
+	h := &hill{view: v, z: z, grad: make([]float64, p), step: make([]float64, p), next: make([]float64, p), nextGrad: make([]float64, p), t: make([]float64, len(v.obs))}
+	h.logp = v.density(z, h.grad)
+	if !special.Finite(h.logp) || !allFinite(h.grad) {
 		return nil, false
 	}
-	var h *dense.Matrix
 	if fullMetric {
-		h = dense.NewUnder(v.stop, p, p)
+		h.h = dense.NewUnder(v.stop, p, p)
 	}
-	for range 100 {
-		halt.Check()
-		c := v.curvature()
-		copy(step, grad)
-		if fullMetric {
-			v.hessian(h, c)
-			if dense.Cholesky(h) != nil {
-				break
-			}
-			dense.SolveLowerVec(h, step)
-			dense.SolveLowerTVec(h, step)
-		} else {
-			v.solve(step, c, t)
-		}
-		rise := dense.Dot(step, grad)
-		if !(rise > 1e-9) || halt.Past() {
-			break
-		}
-		better := false
-		for range 40 {
-			copy(next, z)
-			dense.Axpy(1, step, next)
-			if l2 := v.density(next, grad); special.Finite(l2) && allFinite(grad) && l2 > l {
-				l, better = l2, true
-				copy(z, next)
-				break
-			}
-			for i := range step {
-				step[i] *= 0.5
-			}
-		}
-		if !better {
-			v.density(z, grad)
-			break
-		}
-	}
-	v.density(z, grad)
+	n := mode.Newton{MaxIter: 100, Tol: math.Sqrt(1e-9)}
+	_ = n.Climb(h, halt) // where a curvature has no factor is as good a start as any
+	v.density(z, h.grad)
 	return v.laplace(fullMetric), true
 }
+
+// hill is a view as a mode.Hill.
+type hill struct {
+	*view
+	h                             *dense.Matrix // nil: conjugate gradients
+	z, grad, step, next, nextGrad []float64
+	logp, nextLogp                float64
+	t                             []float64 // length n
+}
+
+func (h *hill) Direction() (slope float64, err error) {
+	c := h.curvature()
+	copy(h.step, h.grad)
+	if h.h == nil {
+		h.solve(h.step, c, h.t)
+	} else {
+		h.hessian(h.h, c)
+		if err := dense.Cholesky(h.h); err != nil {
+			return 0, err
+		}
+		dense.SolveLowerVec(h.h, h.step)
+		dense.SolveLowerTVec(h.h, h.step)
+	}
+	return dense.Dot(h.step, h.grad), nil
+}
+
+func (h *hill) Gain(t float64) float64 {
+	copy(h.next, h.z)
+	dense.Axpy(t, h.step, h.next)
+	if h.nextLogp = h.density(h.next, h.nextGrad); !allFinite(h.nextGrad) {
+		return math.Inf(-1)
+	}
+	return h.nextLogp - h.logp
+}
+
+func (h *hill) Go(float64) bool {
+	copy(h.z, h.next)
+	h.grad, h.nextGrad, h.logp = h.nextGrad, h.grad, h.nextLogp
+	return true
+}
+
+func (h *hill) Height() (logLik, penalty float64, rows int) { return h.logp, 0, len(h.obs) }
 
 // laplace is the metric of the curvature at the latest point.
 func (v *view) laplace(fullMetric bool) *metric {

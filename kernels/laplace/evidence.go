@@ -101,7 +101,7 @@ func (h *learner) set(theta []float64) error {
 	if err != nil {
 		return err
 	}
-	e.lik, e.search.lik = l, l
+	e.lik, e.search.data.Lik = l, l
 	return nil
 }
 
@@ -140,8 +140,8 @@ func (h *learner) try(theta, w, a []float64) (*evidence, error) {
 		w = nil
 	}
 	ev, err := h.climbTo(w)
-	h.newton += h.search.iterations
-	status := h.search.status
+	h.newton += h.search.Iterations
+	status := h.search.Status
 	if err == nil && status == "" || h.search.late() {
 		return ev, err
 	}
@@ -151,11 +151,11 @@ func (h *learner) try(theta, w, a []float64) (*evidence, error) {
 		w = h.root.Of.Mean
 	}
 	again, failed := h.climbTo(w)
-	h.newton += h.search.iterations
-	if failed == nil && (err != nil || h.search.status == "" || again.log > ev.log) {
+	h.newton += h.search.Iterations
+	if failed == nil && (err != nil || h.search.Status == "" || again.log > ev.log) {
 		return again, nil
 	}
-	h.search.status = status
+	h.search.Status = status
 	return ev, err
 }
 
@@ -170,7 +170,7 @@ func (h *learner) Try(theta []float64) (float64, bool, error) {
 		return 0, false, err
 	}
 	h.at = ev
-	return ev.log, h.search.status == "" || h.search.decrement < near && !h.search.late(), nil
+	return ev.log, h.search.Status == "" || h.search.Decrement < near && !h.search.late(), nil
 }
 
 // Keep makes the mode that Try found the one to start from.
@@ -216,7 +216,7 @@ func (h *learner) maximise(start []float64) (best *evidence, status, note string
 		starts = [][]float64{h.theta}
 	}
 	if status == "" {
-		status = h.search.status
+		status = h.search.Status
 	}
 	return h.at, status, note, nil
 }
@@ -259,7 +259,7 @@ func (h *learner) slope(ev *evidence) (g, scale []float64, err error) {
 			ev.post.MulCov(adj, rhs)
 		} else {
 			s.root.MulT(rhs, rhs)
-			s.decrement = 1e-12 // conjugate gradients to the end
+			s.Decrement = 1e-12 // conjugate gradients to the end
 			s.solve(adj, rhs)
 			s.root.Mul(adj, adj)
 		}
@@ -279,7 +279,7 @@ func (h *learner) slope(ev *evidence) (g, scale []float64, err error) {
 			sum, rss := 0.0, 0.0
 			b := h.x.Batch()
 			d := math.Exp(h.current(k))
-			for i, e := range s.now.eta {
+			for i, e := range s.now.Eta {
 				o := b.Obs(i)
 				sum += o.Weight
 				rss += o.Weight * (o.Y - e) * (o.Y - e)
@@ -308,19 +308,19 @@ func (h *learner) third(dst []float64, floored bool) (bent bool) {
 	s := h.search
 	b := h.x.Batch()
 	unit, far := 1.0, 1e-3 // of a predictor, and how much of it a step is at least
-	if d, ok := s.lik.(lik.Dispersed); ok && s.lik.Traits().Located {
+	if d, ok := h.lik.(lik.Dispersed); ok && h.lik.Traits().Located {
 		unit, far = math.Sqrt(d.Dispersion()), 1e-5
 	}
-	for i, eta := range s.now.eta {
+	for i, eta := range s.now.Eta {
 		s.Stop.Row(i)
 		o := b.Obs(i)
-		if floored && s.now.curv[i] < 0 {
+		if floored && s.now.Curv[i] < 0 {
 			dst[i] = 0
 			continue
 		}
 		step := 1e-4 * max(unit, far*math.Abs(eta))
-		_, _, up := s.lik.LogLik(o, eta+step)
-		_, _, dn := s.lik.LogLik(o, eta-step)
+		_, _, up := h.lik.LogLik(o, eta+step)
+		_, _, dn := h.lik.LogLik(o, eta-step)
 		dst[i] = -(up - dn) / (2 * step)
 		if !special.Finite(dst[i]) || math.Abs(up-dn) < 1e-14*math.Abs(up) {
 			dst[i] = 0
@@ -351,10 +351,10 @@ func (h *learner) likSlope(k int, q, xv []float64, floored bool) (g, scale float
 		if err != nil {
 			return 0, 0, err
 		}
-		sums[m+2] = h.x.Sum(64, func(lo, hi int) float64 {
+		sums[m+2] = mode.Sum(s.Stop, h.x.N, 64, func(lo, hi int) float64 {
 			sum := 0.0
 			for i := lo; i < hi; i++ {
-				logp, d1, d2 := l.LogLik(b.Obs(i), s.now.eta[i])
+				logp, d1, d2 := l.LogLik(b.Obs(i), s.now.Eta[i])
 				curv := -d2
 				if floored {
 					curv = max(curv, 0)

@@ -210,13 +210,13 @@ func (e *engine) fit(start []float64) (*kernels.Fit, error) {
 		if err != nil {
 			return nil, err
 		}
-		steps, note := e.search.iterations, ""
+		steps, note := e.search.Iterations, ""
 		if start == nil {
 			if ev, note, err = e.highest(ev); err != nil {
 				return nil, err
 			}
 		}
-		return e.result(ev, steps, e.search.status, note)
+		return e.result(ev, steps, e.search.Status, note)
 	}
 	h, err := newLearner(e)
 	if err != nil {
@@ -258,10 +258,10 @@ func (e *engine) climbTo(start []float64) (*evidence, error) {
 // here is the Gaussian at the mode where the search stands.
 func (e *engine) here() (*evidence, error) {
 	s := e.search
-	e.assembled = s.status == "" && s.exact
+	e.assembled = s.Status == "" && s.exact
 	w := make([]float64, e.x.P)
 	s.weights(w)
-	bl, err := e.gaussian(w, s.now.curv)
+	bl, err := e.gaussian(w, s.now.Curv)
 	if err != nil {
 		return nil, err
 	}
@@ -272,7 +272,7 @@ func (e *engine) here() (*evidence, error) {
 // stands, and what to say about the others.
 func (e *engine) highest(ev *evidence) (*evidence, string, error) {
 	l, bumpy := e.lik.(lik.Bumpy)
-	if !bumpy || e.search.status != "" {
+	if !bumpy || e.search.Status != "" {
 		return ev, "", nil
 	}
 	c := &climber{e, ev, e.x.Batch()}
@@ -297,12 +297,12 @@ type climber struct {
 func (c *climber) Climb(l lik.Likelihood, only []bool) error {
 	s := c.search
 	c.ev = nil
-	s.lik, s.only = l, only
-	s.look(&s.now)
+	s.data.Lik, s.data.Only = l, only
+	s.data.Look(&s.now)
 	err := s.run()
 	if only != nil || l != c.lik {
-		s.lik, s.only = c.lik, nil
-		s.look(&s.now)
+		s.data.Lik, s.data.Only = c.lik, nil
+		s.data.Look(&s.now)
 	}
 	return err
 }
@@ -319,7 +319,7 @@ func (c *climber) Go(u []float64) {
 	c.search.stand()
 }
 
-func (c *climber) Predictor() []float64 { return c.search.now.eta }
+func (c *climber) Predictor() []float64 { return c.search.now.Eta }
 func (c *climber) Obs(i int) lik.Obs    { return c.rows.Obs(i) }
 func (c *climber) Late() bool           { return c.search.late() }
 
@@ -351,10 +351,10 @@ func (e *engine) at() (*kernels.Fit, error) {
 	}
 	s := e.search
 	s.restart(w)
-	if math.IsInf(s.now.logLik, -1) {
+	if math.IsInf(s.now.LogLik, -1) {
 		return nil, fmt.Errorf("at: the log likelihood is not finite at the given weights")
 	}
-	bl, err := e.gaussian(w, s.now.curv)
+	bl, err := e.gaussian(w, s.now.Curv)
 	if err != nil {
 		return nil, err
 	}

@@ -187,8 +187,8 @@ func forced(t *testing.T, p *kernels.Problem, sp space, hessian string, sparse b
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e.search.status != "" {
-		t.Errorf("%s %s: %s", p.Lik.Family(), p.Lik.Link(), e.search.status)
+	if e.search.Status != "" {
+		t.Errorf("%s %s: %s", p.Lik.Family(), p.Lik.Link(), e.search.Status)
 	}
 	return e, ev
 }
@@ -388,7 +388,7 @@ func checkSolve(t *testing.T, what string, e, e0 *engine) {
 	for j := range g {
 		g[j] = math.Sin(float64(j + 1))
 	}
-	e.search.decrement = 0
+	e.search.Decrement = 0
 	if e.search.space == krylov {
 		e.search.conjugate(a, g, 1e-12, maxInner)
 	} else {

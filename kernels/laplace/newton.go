@@ -1,7 +1,6 @@
 package laplace
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/bglm/bglm/kernels"
@@ -32,20 +31,19 @@ const maxRise = 5
 //	Σ log p(y_i | η_i) - ½ zᵀz
 type search struct {
 	*kernels.Problem
-	lik     lik.Likelihood
-	only    []bool // the rows that count, nil for all
-	root    *gauss.Root
-	space   space
-	maxIter int
-	tol     float64
+	mode.Newton
+	data  mode.Data
+	root  *gauss.Root
+	space space
 
 	base []float64 // Xμ0 + offset
 	u    []float64
-	pu   []float64 // zᵀz = uᵀ pu: u itself, or K a
-	now  point     // at u
-	next point     // where a step is tried
+	pu   []float64  // zᵀz = uᵀ pu: u itself, or K a
+	now  mode.Point // at u
+	next mode.Point // where a step is tried
 
 	grad, du, dEta []float64
+	pd, dd         float64       // the slope and bend of ½ zᵀz along du
 	b              *dense.Matrix // the factored B, columns in reverse order in weightSpace
 	hess           *hessian      // weightSpace: XᵀWX
 	exact          bool          // b is that of the present point and root
@@ -57,32 +55,16 @@ type search struct {
 	n1             []float64     // length n
 	cg             mode.Conjugate
 	floored        bool // rows of negative curvature were taken as 0 in B
-
-	iterations int
-	decrement  float64 // Newton's: the distance to the mode in posterior deviations
-	status     string  // why it stopped before the mode, "" at the mode
-}
-
-// point is the likelihood at a predictor.
-type point struct {
-	eta, d1, curv []float64 // curv = -l''
-	logLik        float64
-}
-
-func newPoint(n int) point {
-	return point{make([]float64, n), make([]float64, n), make([]float64, n), 0}
 }
 
 func newSearch(d *kernels.Problem, l lik.Likelihood, t *gauss.Root, sp space) *search {
-	s := &search{Problem: d, lik: l, root: t, space: sp, maxIter: kernels.Or(d.Options.MaxIter, 100), tol: kernels.Or(d.Options.Tol, 1e-8)}
+	s := &search{Problem: d, Newton: mode.NewNewton(&d.Options), data: mode.DataOf(d), root: t, space: sp}
+	s.data.Lik = l
 	n, p := d.N, d.P
-	s.base, s.now, s.next = make([]float64, n), newPoint(n), newPoint(n)
+	s.base, s.now, s.next = make([]float64, n), mode.NewPoint(n), mode.NewPoint(n)
 	s.dEta, s.n1 = make([]float64, n), make([]float64, n)
 	s.w1 = make([]float64, p)
-	s.Mul(s.base, t.Of.Mean)
-	for i := range d.Offset {
-		s.base[i] += d.Offset[i]
-	}
+	s.Predictor(s.base, t.Of.Mean)
 	dim := p
 	if sp == rowSpace {
 		dim = n
@@ -131,14 +113,14 @@ func (s *search) restart(w []float64) {
 
 // stand takes predictor and likelihood at u.
 func (s *search) stand() {
-	s.toEta(s.now.eta, s.u)
+	s.toEta(s.now.Eta, s.u)
 	if s.space == rowSpace {
-		copy(s.pu, s.now.eta)
+		copy(s.pu, s.now.Eta)
 	}
 	for i, b := range s.base {
-		s.now.eta[i] += b
+		s.now.Eta[i] += b
 	}
-	s.look(&s.now)
+	s.data.Look(&s.now)
 }
 
 // toEta sets dst to the part of η that u makes.
@@ -151,52 +133,18 @@ func (s *search) toEta(dst, u []float64) {
 	s.Mul(dst, s.w1)
 }
 
-// look takes the likelihood at pt.eta. Where it or a derivative is not finite, the
-// log likelihood is -Inf: no step goes there.
-func (s *search) look(pt *point) {
-	y, weight, trials := s.Y, s.Weight, s.Trials
-	pt.logLik = s.Sum(16, func(lo, hi int) float64 {
-		o := lik.Obs{Weight: 1}
-		sum := 0.0
-		for i := lo; i < hi; i++ {
-			s.Stop.Row(i)
-			if s.only != nil && !s.only[i] {
-				pt.d1[i], pt.curv[i] = 0, 0
-				continue
-			}
-			o.Y = y[i]
-			if weight != nil {
-				o.Weight = weight[i]
-			}
-			if trials != nil {
-				o.Trials = trials[i]
-			}
-			logp, d1, d2 := s.lik.LogLik(o, pt.eta[i])
-			if !special.Finite(logp) || !special.Finite(d1) || !special.Finite(d2) {
-				return math.Inf(-1)
-			}
-			sum += logp
-			pt.d1[i], pt.curv[i] = d1, -d2
-		}
-		return sum
-	})
-	if math.IsNaN(pt.logLik) {
-		pt.logLik = math.Inf(-1)
-	}
-}
-
 // penalty is ½ zᵀz.
 func (s *search) penalty() float64 { return 0.5 * dense.Dot(s.u, s.pu) }
 
 // logPosterior is the log of likelihood times prior density, less the prior's constant.
-func (s *search) logPosterior() float64 { return s.now.logLik - s.penalty() }
+func (s *search) logPosterior() float64 { return s.now.LogLik - s.penalty() }
 
 // assemble factors B for the curvatures at the present point: with their signs
 // where B is positive definite then, else with negative ones as 0.
 func (s *search) assemble() error {
 	s.floored, s.exact = false, true
 	if s.space == rowSpace {
-		for i, c := range s.now.curv {
+		for i, c := range s.now.Curv {
 			s.floored = s.floored || c < 0
 			s.sw[i] = math.Sqrt(max(c, 0))
 		}
@@ -219,7 +167,7 @@ func (s *search) assemble() error {
 	}
 	var err error
 	s.factored = s.root
-	s.floored, err = s.hess.factor(s.b, s.root, s.now.curv)
+	s.floored, err = s.hess.factor(s.b, s.root, s.now.Curv)
 	return err
 }
 
@@ -239,7 +187,7 @@ func (s *search) stale() (ok bool, err error) {
 	if s.P < staleWeights || s.factored == nil || s.floored {
 		return false, nil
 	}
-	for _, c := range s.now.curv {
+	for _, c := range s.now.Curv {
 		if c < 0 {
 			return false, nil
 		}
@@ -252,12 +200,12 @@ func (s *search) stale() (ok bool, err error) {
 		s.factored = s.root
 	}
 	s.exact = false
-	return s.conjugate(s.du, s.grad, min(0.1, math.Sqrt(s.decrement)), s.P/staleSteps), nil
+	return s.conjugate(s.du, s.grad, min(0.1, math.Sqrt(s.Decrement)), s.P/staleSteps), nil
 }
 
 // floor is the curvature with negative values as 0.
 func (s *search) floor() []float64 {
-	for i, c := range s.now.curv {
+	for i, c := range s.now.Curv {
 		s.floored = s.floored || c < 0
 		s.n1[i] = max(c, 0)
 	}
@@ -336,8 +284,16 @@ func (x *hessian) factor(b *dense.Matrix, t *gauss.Root, curv []float64) (floore
 	return negative, mode.Factor(b)
 }
 
-// direction sets du to Newton's step and dEta to what it does to η, and returns the
-// slope of the log posterior along it, the square of Newton's decrement.
+// Direction sets du to Newton's step and dEta to what it does to η.
+func (s *search) Direction() (slope float64, err error) {
+	slope, err = s.direction()
+	s.pd, s.dd = dense.Dot(s.pu, s.du), dense.Dot(s.du, s.du)
+	if s.space == rowSpace {
+		s.dd = dense.Dot(s.dEta, s.du)
+	}
+	return slope, err
+}
+
 func (s *search) direction() (slope float64, err error) {
 	if s.space == rowSpace {
 		if err := s.assemble(); err != nil {
@@ -346,7 +302,7 @@ func (s *search) direction() (slope float64, err error) {
 		// a' = b - W½ B⁻¹ W½ K b, b = W(η - base) + l'
 		b, kb := s.du, s.dEta
 		for i := range b {
-			b[i] = s.sw[i]*s.sw[i]*s.pu[i] + s.now.d1[i]
+			b[i] = s.sw[i]*s.sw[i]*s.pu[i] + s.now.D1[i]
 		}
 		dense.Gemv(kb, s.k, b)
 		for i, w := range s.sw {
@@ -359,11 +315,11 @@ func (s *search) direction() (slope float64, err error) {
 		}
 		s.toEta(s.dEta, s.du)
 		for i, v := range s.dEta {
-			slope += (s.now.d1[i] - s.u[i]) * v
+			slope += (s.now.D1[i] - s.u[i]) * v
 		}
 		return slope, nil
 	}
-	s.MulT(s.w1, s.now.d1)
+	s.MulT(s.w1, s.now.D1)
 	s.root.MulT(s.grad, s.w1)
 	for j, z := range s.u {
 		s.grad[j] -= z
@@ -407,7 +363,7 @@ func (s *search) solve(dst, g []float64) {
 			dst[j] = g[j] - s.w1[j]
 		}
 	case krylov:
-		s.conjugate(dst, g, min(0.1, math.Sqrt(s.decrement)), maxInner)
+		s.conjugate(dst, g, min(0.1, math.Sqrt(s.Decrement)), maxInner)
 	}
 }
 
@@ -415,7 +371,7 @@ func (s *search) solve(dst, g []float64) {
 func (s *search) applyB(dst, x []float64) {
 	s.root.Mul(s.w1, x)
 	s.Mul(s.n1, s.w1)
-	for i, c := range s.now.curv {
+	for i, c := range s.now.Curv {
 		s.n1[i] *= max(c, 0)
 	}
 	s.MulT(s.w1, s.n1)
@@ -452,52 +408,17 @@ func (s *search) precondition(dst, g []float64) {
 
 func (s *search) late() bool { return s.Stop.Late() }
 
-// run climbs to the mode by Newton's method with step-halving. It has converged when
-// the mode is within tol posterior deviations, by Newton's decrement, or when rounding
-// is all that is left of the decrement. Errors: a curvature that overflows, a
-// likelihood that is not finite at the start.
+// run climbs to the mode. Errors: a curvature that overflows, a likelihood that is not
+// finite at the start.
 func (s *search) run() error {
-	s.status, s.iterations, s.decrement = "", 0, math.Inf(1)
-	s.exact = false
-	if math.IsInf(s.now.logLik, -1) {
-		for i, eta := range s.now.eta {
-			logp, d1, d2 := s.lik.LogLik(s.Batch().Obs(i), eta)
-			if !special.Finite(logp) || !special.Finite(d1) || !special.Finite(d2) {
-				return kernels.RowError(fmt.Errorf("row %d: the likelihood of y = %v is not a positive finite number at the prior mean, linear predictor %v; check offset, prior_mean and the scale of the features", i+1, s.Y[i], eta))
-			}
-		}
-		return fmt.Errorf("the log likelihood overflows at the prior mean")
+	s.Newton, s.exact = mode.NewNewton(&s.Options), false
+	if err := s.data.Start(&s.now, "offset, prior_mean and the scale of the features"); err != nil {
+		return err
 	}
-	side := s.lik.Traits().Growth
-	for {
-		slope, err := s.direction()
-		if err != nil {
-			return err
-		}
-		if math.IsNaN(slope) {
-			return mode.ErrOverflow
-		}
-		last := s.decrement
-		s.decrement = math.Sqrt(max(slope, 0))
-		if s.decrement <= s.tol || s.decrement < 1e-4 && s.decrement > 0.5*last && s.atRounding() {
-			return s.settle()
-		}
-		if s.iterations >= s.maxIter {
-			s.status = fmt.Sprintf("no convergence in %d Newton steps: the mode is about %.2g posterior deviations away", s.iterations, s.decrement)
-			return nil
-		}
-		if s.late() {
-			s.status = fmt.Sprintf("stopped at the time limit after %d Newton steps: the mode is about %.2g posterior deviations away", s.iterations, s.decrement)
-			return nil
-		}
-		s.iterations++
-		if !s.climb(slope, side) {
-			if s.decrement > 1e-4 && !s.atRounding() {
-				s.status = fmt.Sprintf("no higher log posterior along Newton's direction after %d steps", s.iterations)
-			}
-			return s.settle()
-		}
+	if err := s.Climb(s, s.Stop); err != nil || s.Status != "" {
+		return err
 	}
+	return s.settle()
 }
 
 // settle leaves B factored at the mode.
@@ -508,65 +429,34 @@ func (s *search) settle() error {
 	return s.assemble()
 }
 
-// atRounding says that what Newton's step promises, half the squared decrement, is
-// below the rounding of the log posterior, summed over n rows.
-func (s *search) atRounding() bool {
-	return 0.5*s.decrement*s.decrement <= 1e-15*(1+math.Abs(s.now.logLik)+s.penalty()+math.Sqrt(float64(s.N)))
+// Longest is how much of the step the first one is, for links with an exponential.
+func (s *search) Longest() (t float64, capped bool) {
+	side, far := s.data.Lik.Traits().Growth, 0.0
+	for _, d := range s.dEta {
+		far = max(far, side*d)
+	}
+	return min(1, maxRise/far), side != 0
 }
 
-// climb takes a step along du that raises the log posterior, false if there is none.
-func (s *search) climb(slope, side float64) bool {
-	t := 1.0
-	if side != 0 {
-		far := 0.0
-		for _, d := range s.dEta {
-			far = max(far, side*d)
-		}
-		if far > maxRise {
-			t = maxRise / far
-		}
+func (s *search) Gain(t float64) float64 {
+	for i, e := range s.now.Eta {
+		s.next.Eta[i] = e + t*s.dEta[i]
 	}
-	old := s.now.logLik
-	pd, dd := dense.Dot(s.pu, s.du), 0.0
-	if s.space == rowSpace {
-		dd = dense.Dot(s.dEta, s.du)
-	} else {
-		dd = dense.Dot(s.du, s.du)
-	}
-	gain := func(t float64) float64 {
-		for i, e := range s.now.eta {
-			s.next.eta[i] = e + t*s.dEta[i]
-		}
-		s.look(&s.next)
-		return s.next.logLik - old - t*(pd+0.5*t*dd)
-	}
-	small := slope < 1e-8 // a step that the sums of the log posterior hardly see
-	got := gain(t)
-	for halvings := 0; !(got >= 1e-4*t*slope); halvings++ {
-		if small && special.Finite(s.next.logLik) && got > -1e-12*(1+math.Abs(old)) {
-			break
-		}
-		if halvings == 60 {
-			return false
-		}
-		t *= 0.5
-		got = gain(t)
-	}
-	for t < 1 && t*2 <= 1 && side != 0 {
-		// the cap, not the likelihood, held the step back: longer while that pays
-		more := gain(2 * t)
-		if !(more > got) {
-			gain(t)
-			break
-		}
-		t, got = 2*t, more
-	}
+	s.data.Look(&s.next)
+	return s.next.LogLik - s.now.LogLik - t*(s.pd+0.5*t*s.dd)
+}
+
+func (s *search) Go(t float64) bool {
 	s.now, s.next = s.next, s.now
 	dense.Axpy(t, s.du, s.u)
 	if s.space == rowSpace {
 		dense.Axpy(t, s.dEta, s.pu)
 	}
 	return true
+}
+
+func (s *search) Height() (logLik, penalty float64, rows int) {
+	return s.now.LogLik, s.penalty(), s.N
 }
 
 // whitenedWeights sets dst to z.

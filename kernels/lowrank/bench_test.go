@@ -78,12 +78,12 @@ func BenchmarkNewton(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				clear(s.u)
-				s.iterations = 0
-				if _, err = s.run(); err != nil {
+				s.total = 0
+				if err = s.run(); err != nil {
 					b.Fatal(err)
 				}
 			}
-			b.ReportMetric(float64(s.iterations), "steps")
+			b.ReportMetric(float64(s.total), "steps")
 		})
 	}
 }

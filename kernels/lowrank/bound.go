@@ -82,14 +82,16 @@ func (o *bounder) mulT(g, z []float64) {
 	o.r.root.MulT(g, o.w)
 }
 
-// gradient sets g = -∇J(b), the likelihood's curvature in s.curv, and returns |g|.
+// gradient sets g = -∇J(b), the likelihood's curvature in s.next.Curv, and returns |g|.
 func (o *bounder) gradient(g, b []float64) float64 {
 	o.mul(o.z, b)
 	dense.Axpy(1, o.r.Offset, o.z)
-	if math.IsInf(o.s.look(o.z), -1) {
+	at := &o.s.next
+	copy(at.Eta, o.z)
+	if o.s.data.Look(at); math.IsInf(at.LogLik, -1) {
 		return math.Inf(1)
 	}
-	o.mulT(g, o.s.d1)
+	o.mulT(g, at.D1)
 	dense.Axpy(-1, b, g)
 	if n := norm(g); !math.IsNaN(n) {
 		return n
@@ -113,7 +115,7 @@ func (o *bounder) solve(d, g []float64) {
 	clear(d)
 	rest := append([]float64(nil), g...)
 	y, dir, hd := make([]float64, len(g)), make([]float64, len(g)), make([]float64, len(g))
-	curv := append([]float64(nil), o.s.curv...)
+	curv := append([]float64(nil), o.s.next.Curv...)
 	o.precondition(y, rest)
 	copy(dir, y)
 	ry := dense.Dot(rest, y)
@@ -154,7 +156,7 @@ func spectral(r *Reduced, s *solver) float64 {
 		return math.NaN()
 	}
 	tau := 1.0
-	if d, ok := s.lik.(lik.Dispersed); ok {
+	if d, ok := s.data.Lik.(lik.Dispersed); ok {
 		tau = 1 / d.Dispersion()
 	}
 	for _, w := range p.Weight {

@@ -101,14 +101,13 @@ func solve(p *kernels.Problem) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.iterations = 0
-	stopped, err := s.run()
-	if err != nil {
+	s.total = 0
+	if err := s.run(); err != nil {
 		return nil, err
 	}
-	rivals := ""
+	stopped, rivals := s.Status, ""
 	if stopped == "" {
-		if rivals, err = s.highest(solved.Batch()); err != nil {
+		if rivals, err = s.highest(); err != nil {
 			return nil, err
 		}
 	}
@@ -129,7 +128,7 @@ func solve(p *kernels.Problem) (*Result, error) {
 	}
 	out := &Result{Posterior: post, Reduced: r, Singular: r.S, Next: r.Next, Bound: math.NaN(), Spectral: math.NaN()}
 	logZ := s.logZ()
-	if s.lik.Traits().Concave {
+	if s.data.Lik.Traits().Concave {
 		out.Bound, out.Spectral = bound(r, s), spectral(r, s)
 	}
 	if scaling != nil {
@@ -138,11 +137,11 @@ func solve(p *kernels.Problem) (*Result, error) {
 		}
 	}
 	f := p.Fit("lowrank", out.Posterior, logZ)
-	f.SetLikelihood(s.lik)
+	f.SetLikelihood(s.data.Lik)
 	if !math.IsNaN(learnt.variance) {
 		f.Prior.Variance = learnt.variance
 	}
-	f.Iterations = max(s.iterations, 1)
+	f.Iterations = max(s.total, 1)
 	f.Converged = stopped == ""
 	f.Status = status(r, out, s, held, stopped)
 	for _, note := range []string{rivals, learnt.status, noteOf(scaling)} {

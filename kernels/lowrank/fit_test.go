@@ -604,11 +604,11 @@ func TestErrorsAndEdges(t *testing.T) {
 	}
 	rng := rand.New(rand.NewPCG(21, 1))
 	p := scene(t, rng, "poisson", 50, 10, 0, true, kernels.Options{Rank: 4, MaxIter: 1})
-	if f := fit(t, p); f.Fit.Converged || !strings.HasPrefix(f.Fit.Status, "stopped after 1 Newton steps") {
+	if f := fit(t, p); f.Fit.Converged || !strings.HasPrefix(f.Fit.Status, "no convergence in 1 Newton steps") {
 		t.Errorf("max_iter: %v %q", f.Fit.Converged, f.Fit.Status)
 	}
 	p.Model.Options.MaxIter, p.Model.Options.TimeLimit = 0, time.Nanosecond
-	if f := fit(t, p); f.Fit.Converged || !strings.HasPrefix(f.Fit.Status, "stopped by time_limit") {
+	if f := fit(t, p); f.Fit.Converged || !strings.HasPrefix(f.Fit.Status, "stopped at the time limit") {
 		t.Errorf("time_limit: %v %q", f.Fit.Converged, f.Fit.Status)
 	}
 	wide := dense.New(40, 3)

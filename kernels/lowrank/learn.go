@@ -139,7 +139,7 @@ func learn(r *Reduced, s *solver) (*learned, error) {
 			out.status = fmt.Sprintf("%s = %.3g is at the end of its range: the data do not bound it", names[i], math.Exp(x))
 		}
 	}
-	out.params, out.lik = l.params, s.lik
+	out.params, out.lik = l.params, s.data.Lik
 	if l.free != nil {
 		out.variance = l.variance
 		var err error
@@ -155,7 +155,7 @@ func learn(r *Reduced, s *solver) (*learned, error) {
 	return out, nil
 }
 
-func (l *learner) late() bool { return l.s.stop.Late() }
+func (l *learner) late() bool { return l.s.data.Stop.Late() }
 
 // evidence is the log evidence with one value set, -Inf where there is none.
 func (l *learner) evidence(set func(float64) error, x float64) float64 {
@@ -166,7 +166,7 @@ func (l *learner) evidence(set func(float64) error, x float64) float64 {
 	if l.err = set(x); l.err != nil {
 		return math.Inf(-1)
 	}
-	if _, l.err = l.s.run(); l.err != nil {
+	if l.err = l.s.run(); l.err != nil {
 		clear(l.s.u)
 		return math.Inf(-1)
 	}
@@ -177,7 +177,7 @@ func (l *learner) evidence(set func(float64) error, x float64) float64 {
 }
 
 func (l *learner) setLik() error {
-	k, err := lik.New(l.s.lik.Family(), l.s.lik.Link(), l.params)
+	k, err := lik.New(l.s.data.Lik.Family(), l.s.data.Lik.Link(), l.params)
 	if err == nil {
 		l.s.setLik(k)
 	}

@@ -55,12 +55,12 @@ func (h *learner) Try(theta []float64) (float64, bool, error) {
 		copy(e.search.z, h.a)
 	}
 	ev, err := e.climbTo(h.w)
-	h.newton += e.search.iterations
+	h.newton += e.search.Iterations
 	if err != nil {
 		return 0, false, err
 	}
 	h.at = ev
-	return ev.log, e.search.status == "", nil
+	return ev.log, e.search.Status == "", nil
 }
 
 // Keep makes the mode that Try found the one to start from.

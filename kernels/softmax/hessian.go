@@ -40,7 +40,7 @@ func (e *engine) fullAt(w []float64) (*belief, error) {
 	s := e.search
 	d := len(w)
 	b := s.b
-	if s.space != weightSpace || s.status != "" {
+	if s.space != weightSpace || s.Status != "" {
 		h := s.Matrix(d, d)
 		b = s.Matrix(d, d)
 		s.hessian(h)

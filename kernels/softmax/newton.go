@@ -25,13 +25,12 @@ const (
 // z = TᵀXᵀa.
 type search struct {
 	*kernels.Problem
+	mode.Newton
 	classes *kernels.Classes
 	n, a, p int
 	label   []int // learnt class of a row, -1 = the pinned one
 	root    *gauss.Root
 	space   space
-	maxIter int
-	tol     float64
 
 	base      *dense.Matrix // X μ0 + offset
 	z, pz     []float64     // unknowns, and with them zᵀz = z·pz
@@ -48,10 +47,7 @@ type search struct {
 	logDet    float64         // rowSpace: log |I + KW|
 	wa, xa    *dense.Matrix   // p x A, n x A
 	w1        []float64
-
-	iterations int
-	decrement  float64
-	status     string
+	pd, dd    float64 // the slope and bend of ½ zᵀz along dz
 }
 
 // point is the likelihood at a predictor: probabilities and residuals, times the
@@ -69,8 +65,8 @@ func newPoint(n, a int) point {
 func newSearch(d *kernels.Problem, c *kernels.Classes, label []int, t *gauss.Root, sp space) *search {
 	n, a, p := d.N, len(c.Learnt), d.P
 	s := &search{Problem: d, classes: c, n: n, a: a, p: p, label: label, root: t, space: sp,
-		maxIter: kernels.Or(d.Options.MaxIter, 100), tol: kernels.Or(d.Options.Tol, 1e-8),
-		base: dense.New(n, a), now: newPoint(n, a), next: newPoint(n, a), dEta: dense.New(n, a),
+		Newton: mode.NewNewton(&d.Options),
+		base:   dense.New(n, a), now: newPoint(n, a), next: newPoint(n, a), dEta: dense.New(n, a),
 		wa: dense.New(p, a), xa: dense.New(n, a), w1: make([]float64, a*p), grad: make([]float64, a*p)}
 	s.product(s.base, t.Of.Mean)
 	for i := range d.Offset {
@@ -130,7 +126,7 @@ func (s *search) weight(i int) float64 {
 
 // look takes the likelihood at pt.eta.
 func (s *search) look(pt *point) {
-	pt.logLik = s.Sum(16*s.a, func(lo, hi int) float64 {
+	pt.logLik = mode.Sum(s.Stop, s.n, 16*s.a, func(lo, hi int) float64 {
 		sum := 0.0
 		for i := lo; i < hi; i++ {
 			eta, prob, resid := pt.eta.Row(i), pt.prob.Row(i), pt.resid.Row(i)
@@ -328,8 +324,16 @@ func (s *search) hessian(h *dense.Matrix) {
 	}
 }
 
-// direction sets dz to Newton's step and dEta to what it does to the predictors, and
-// returns the slope along it.
+// Direction sets dz to Newton's step and dEta to what it does to the predictors.
+func (s *search) Direction() (float64, error) {
+	slope, err := s.direction()
+	s.pd, s.dd = dense.Dot(s.pz, s.dz), dense.Dot(s.dz, s.dz)
+	if s.space == rowSpace {
+		s.dd = dense.Dot(s.dEta.Data, s.dz)
+	}
+	return slope, err
+}
+
 func (s *search) direction() (float64, error) {
 	if s.space == rowSpace {
 		return s.rowDirection()
@@ -349,7 +353,7 @@ func (s *search) direction() (float64, error) {
 		mode.ReverseVec(s.dz, s.dz)
 	} else {
 		s.setJacobi()
-		s.cg.Solve(s.dz, s.grad, min(0.1, math.Sqrt(s.decrement)), 500, s.applyB, s.precondition, s.late)
+		s.cg.Solve(s.dz, s.grad, min(0.1, math.Sqrt(s.Decrement)), 500, s.applyB, s.precondition, s.late)
 	}
 	s.toEta(s.dEta, s.dz)
 	return dense.Dot(s.grad, s.dz), nil
@@ -450,79 +454,32 @@ func (s *search) late() bool { return s.Stop.Late() }
 // run climbs to the mode. The log posterior is concave, and Newton's step, halved
 // until it pays, converges from everywhere.
 func (s *search) run() error {
-	s.status, s.iterations, s.decrement = "", 0, math.Inf(1)
+	s.Newton = mode.NewNewton(&s.Options)
 	if math.IsInf(s.now.logLik, -1) {
 		return fmt.Errorf("the log likelihood overflows at the prior mean; check offset, prior_mean and the scale of the features")
 	}
-	for {
-		slope, err := s.direction()
-		if err != nil {
-			return err
-		}
-		if math.IsNaN(slope) {
-			return mode.ErrOverflow
-		}
-		last := s.decrement
-		s.decrement = math.Sqrt(max(slope, 0))
-		if s.decrement <= s.tol || s.decrement < 1e-4 && s.decrement > 0.5*last && s.atRounding() {
-			return nil
-		}
-		if s.iterations >= s.maxIter {
-			s.status = fmt.Sprintf("no convergence in %d Newton steps: the mode is about %.2g posterior deviations away", s.iterations, s.decrement)
-			return nil
-		}
-		if s.late() {
-			s.status = fmt.Sprintf("stopped at the time limit after %d Newton steps: the mode is about %.2g posterior deviations away", s.iterations, s.decrement)
-			return nil
-		}
-		s.iterations++
-		if !s.climb(slope) {
-			if s.decrement > 1e-4 && !s.atRounding() {
-				s.status = fmt.Sprintf("no higher log posterior along Newton's direction after %d steps", s.iterations)
-			}
-			return nil
-		}
-	}
+	return s.Climb(s, s.Stop)
 }
 
-// atRounding says that what Newton's step promises is below the rounding of the log
-// posterior.
-func (s *search) atRounding() bool {
-	return 0.5*s.decrement*s.decrement <= 1e-15*(1+math.Abs(s.now.logLik)+s.penalty()+math.Sqrt(float64(s.n)))
+func (s *search) Gain(t float64) float64 {
+	for i, e := range s.now.eta.Data {
+		s.next.eta.Data[i] = e + t*s.dEta.Data[i]
+	}
+	s.look(&s.next)
+	return s.next.logLik - s.now.logLik - t*(s.pd+0.5*t*s.dd)
 }
 
-func (s *search) climb(slope float64) bool {
-	old := s.now.logLik
-	pd := dense.Dot(s.pz, s.dz)
-	dd := dense.Dot(s.dz, s.dz)
-	if s.space == rowSpace {
-		dd = dense.Dot(s.dEta.Data, s.dz)
-	}
-	gain := func(t float64) float64 {
-		for i, e := range s.now.eta.Data {
-			s.next.eta.Data[i] = e + t*s.dEta.Data[i]
-		}
-		s.look(&s.next)
-		return s.next.logLik - old - t*(pd+0.5*t*dd)
-	}
-	small := slope < 1e-8
-	t := 1.0
-	for halvings := 0; ; halvings++ {
-		got := gain(t)
-		if got >= 1e-4*t*slope || small && got > -1e-12*(1+math.Abs(old)) {
-			break
-		}
-		if halvings == 60 {
-			return false
-		}
-		t *= 0.5
-	}
+func (s *search) Go(t float64) bool {
 	s.now, s.next = s.next, s.now
 	dense.Axpy(t, s.dz, s.z)
 	if s.space == rowSpace {
 		dense.Axpy(t, s.dEta.Data, s.pz)
 	}
 	return true
+}
+
+func (s *search) Height() (logLik, penalty float64, rows int) {
+	return s.now.logLik, s.penalty(), s.n
 }
 
 // weights sets dst = μ0 + T z.

@@ -180,7 +180,7 @@ func (e *engine) fit() (*kernels.Fit, error) {
 		if err != nil {
 			return nil, err
 		}
-		return e.result(ev, e.search.iterations, e.search.status, "")
+		return e.result(ev, e.search.Iterations, e.search.Status, "")
 	}
 	h, err := newLearner(e)
 	if err != nil {
@@ -191,7 +191,7 @@ func (e *engine) fit() (*kernels.Fit, error) {
 		return nil, err
 	}
 	if status == "" {
-		status = e.search.status
+		status = e.search.Status
 	}
 	f, err := e.result(h.at, h.newton, status, h.Learnt(&e.x.Options, theta, h.lo))
 	if err == nil && len(h.Names) == 1 && !e.x.Options.PriorGroups {

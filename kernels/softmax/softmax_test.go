@@ -331,8 +331,8 @@ func forced(t *testing.T, p *kernels.Problem, classes []string, sp space, hessia
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e.search.status != "" {
-		t.Error(e.search.status)
+	if e.search.Status != "" {
+		t.Error(e.search.Status)
 	}
 	return e, ev
 }

@@ -1,0 +1,118 @@
+package mode
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/special"
+	"github.com/bglm/bglm/kernels/stop"
+)
+
+const (
+	// Rows are summed in blocks of this many, in order, whatever the processors.
+	sumRows = 4096
+	// Work below this many entries is not worth a second goroutine.
+	parallelFrom = 1 << 15
+)
+
+// Sum adds up f over n rows: in blocks, each in order, the blocks in order. A row is
+// about as much work as that many entries.
+func Sum(s *stop.Stop, n, perRow int, f func(lo, hi int) float64) float64 {
+	blocks := (n + sumRows - 1) / sumRows
+	part := make([]float64, blocks)
+	some := func(lo, hi int) {
+		for b := lo; b < hi; b++ {
+			s.Check()
+			part[b] = f(b*sumRows, min((b+1)*sumRows, n))
+		}
+	}
+	if n*perRow < parallelFrom {
+		some(0, blocks)
+	} else {
+		dense.Parallel(blocks, some)
+	}
+	sum := 0.0
+	for _, v := range part {
+		sum += v
+	}
+	return sum
+}
+
+// Data are the rows of a log likelihood.
+type Data struct {
+	Lik               lik.Likelihood
+	Only              []bool // the rows that count, nil for all
+	Y, Weight, Trials []float64
+	Stop              *stop.Stop
+}
+
+// DataOf is the rows of p.
+func DataOf(p *kernels.Problem) Data {
+	return Data{Lik: p.Lik, Y: p.Y, Weight: p.Weight, Trials: p.Trials, Stop: p.Stop}
+}
+
+// Obs is row i.
+func (d *Data) Obs(i int) lik.Obs {
+	o := lik.Obs{Y: d.Y[i], Weight: 1}
+	if d.Weight != nil {
+		o.Weight = d.Weight[i]
+	}
+	if d.Trials != nil {
+		o.Trials = d.Trials[i]
+	}
+	return o
+}
+
+// Point is the likelihood at linear predictors, with its slopes and curvatures -l″.
+type Point struct {
+	Eta, D1, Curv []float64
+	LogLik        float64
+}
+
+// NewPoint is a point over n rows.
+func NewPoint(n int) Point {
+	return Point{make([]float64, n), make([]float64, n), make([]float64, n), 0}
+}
+
+// Look takes the likelihood at pt.Eta. Where it or a derivative is not finite, the
+// log likelihood is -Inf: no step goes there.
+func (d *Data) Look(pt *Point) {
+	pt.LogLik = Sum(d.Stop, len(d.Y), 16, func(lo, hi int) float64 {
+		sum := 0.0
+		for i := lo; i < hi; i++ {
+			d.Stop.Row(i)
+			if d.Only != nil && !d.Only[i] {
+				pt.D1[i], pt.Curv[i] = 0, 0
+				continue
+			}
+			logp, d1, d2 := d.Lik.LogLik(d.Obs(i), pt.Eta[i])
+			if !special.Finite(logp) || !special.Finite(d1) || !special.Finite(d2) {
+				return math.Inf(-1)
+			}
+			sum += logp
+			pt.D1[i], pt.Curv[i] = d1, -d2
+		}
+		return sum
+	})
+	if math.IsNaN(pt.LogLik) || math.IsInf(pt.LogLik, 1) {
+		pt.LogLik = math.Inf(-1)
+	}
+}
+
+// Start reports a point where no climb can begin, which is the prior mean; check names
+// the arguments to look at.
+func (d *Data) Start(pt *Point, check string) error {
+	if !math.IsInf(pt.LogLik, -1) {
+		return nil
+	}
+	for i, eta := range pt.Eta {
+		logp, d1, d2 := d.Lik.LogLik(d.Obs(i), eta)
+		if !special.Finite(logp) || !special.Finite(d1) || !special.Finite(d2) {
+			return kernels.RowError(fmt.Errorf("row %d: the likelihood of y = %v is not a positive finite number at the prior mean, linear predictor %v; check %s", i+1, d.Y[i], eta, check))
+		}
+	}
+	return fmt.Errorf("the log likelihood overflows at the prior mean; check %s", check)
+}
