@@ -3,7 +3,6 @@ package udf
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"regexp"
 	"runtime"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/metric"
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/udf/internal/capi"
 )
@@ -86,11 +86,6 @@ func (e entry) alsoClasses(result *capi.Type, call func([]capi.Vec, int, *capi.C
 	return e
 }
 
-func metricEntry(name, sig, doc, example string, spec []metricArg, arity []int, result *capi.Type,
-	fresh func([]capi.Vec, int) (metric, error)) entry {
-	return aggregate(name, sig, doc, example, nil, arity, result, updateMetric(spec, fresh), finalizeMetric)
-}
-
 var functionType = capi.ListOf(capi.StructOf(fld("name", capi.TVarchar), fld("kind", capi.TVarchar), fld("signature", capi.TVarchar),
 	fld("description", capi.TVarchar), fld("options", capi.ListOf(capi.TVarchar)), fld("example", capi.TVarchar)))
 
@@ -111,22 +106,19 @@ func entries() []entry {
 			"Product of partial posteriors, the common prior counted once: Λ = ΣΛk - (K-1)Λ0. The prior is the fits' default prior, or the FIT given as second argument that all of them started from.",
 			"SELECT bglm_merge(fit).n FROM (SELECT i % 2 AS part, "+exampleXY+" AS fit "+tenRows+" GROUP BY part);",
 			nil, []int{1, 2}, fitType, updateMerge, finalizeMerge),
-		metricEntry("bglm_auc", "(y, p)", "Area under the ROC curve, ties as in the trapezoid rule. NULL when only one class occurs.",
-			"SELECT bglm_auc(y, p) "+scored+";", []metricArg{argBinary, argScore}, []int{2}, capi.TDouble,
-			func([]capi.Vec, int) (metric, error) { return &auc{}, nil }),
-		metricEntry("bglm_log_loss", "(y, p)", "Mean of -log of the probability given to what was observed; Infinity where a certain prediction was wrong.",
-			"SELECT round(bglm_log_loss(y, p), 6) "+scored+";", []metricArg{argBinary, argProb}, []int{2}, capi.TDouble, meanOf(logLoss, nil)),
-		metricEntry("bglm_brier", "(y, p)", "Mean squared difference of outcome (0 or 1) and probability.",
-			"SELECT round(bglm_brier(y, p), 6) "+scored+";", []metricArg{argBinary, argProb}, []int{2}, capi.TDouble, meanOf(squaredError, nil)),
-		metricEntry("bglm_rmse", "(y, p)", "Root of the mean squared difference of observed and predicted.",
-			"SELECT round(bglm_rmse(y, p), 6) FROM (VALUES (1.0, 1.5), (2.0, 1.0)) t(y, p);", []metricArg{argNumber, argPred}, []int{2},
-			capi.TDouble, meanOf(squaredError, math.Sqrt)),
-		metricEntry("bglm_calibration", "(y, p [, bins])", "Observed share against mean prediction in equal-width bins of the probability (default 10); empty bins are left out.",
-			"SELECT unnest(bglm_calibration(y, p, 2), recursive := true) "+scored+";", []metricArg{argBinary, argProb}, []int{2, 3},
-			calibrationType, freshCalibration),
-		metricEntry("bglm_coverage", "(y, lo, hi)", "Share of observations inside their interval, ends included.",
-			"SELECT bglm_coverage(y, lo, hi) FROM (VALUES (1.0, 0.5, 1.5), (3.0, 0.0, 1.0)) t(y, lo, hi);",
-			[]metricArg{argNumber, argLower, argUpper}, []int{3}, capi.TDouble, meanOf(covered, nil)),
+		numberMetric("bglm_auc", "(y, p)", "Area under the ROC curve, ties as in the trapezoid rule. NULL when only one class occurs.",
+			"SELECT bglm_auc(y, p) "+scored+";", metric.AUC, metric.Outcome, metric.Score),
+		numberMetric("bglm_log_loss", "(y, p)", "Mean of -log of the probability given to what was observed; Infinity where a certain prediction was wrong.",
+			"SELECT round(bglm_log_loss(y, p), 6) "+scored+";", metric.LogLoss, metric.Outcome, metric.Probability),
+		numberMetric("bglm_brier", "(y, p)", "Mean squared difference of outcome (0 or 1) and probability.",
+			"SELECT round(bglm_brier(y, p), 6) "+scored+";", metric.Brier, metric.Outcome, metric.Probability),
+		numberMetric("bglm_rmse", "(y, p)", "Root of the mean squared difference of observed and predicted.",
+			"SELECT round(bglm_rmse(y, p), 6) FROM (VALUES (1.0, 1.5), (2.0, 1.0)) t(y, p);", metric.RMSE, metric.Response, metric.Prediction),
+		aggregate("bglm_calibration", "(y, p [, bins])", "Observed share against mean prediction in equal-width bins of the probability (default 10); empty bins are left out.",
+			"SELECT unnest(bglm_calibration(y, p, 2), recursive := true) "+scored+";", nil, []int{2, 3}, calibrationType,
+			updateMetric([]metric.Arg{metric.Outcome, metric.Probability}, freshCalibration), finalizeMetric(appendBins)),
+		numberMetric("bglm_coverage", "(y, lo, hi)", "Share of observations inside their interval, ends included.",
+			"SELECT bglm_coverage(y, lo, hi) FROM (VALUES (1.0, 0.5, 1.5), (3.0, 0.0, 1.0)) t(y, lo, hi);", metric.Coverage, metric.Response, metric.Lower, metric.Upper),
 
 		scalar("bglm_predict", "(fit, x [, prediction])",
 			"Expected response, the weights integrated out ('exact', the default), by MacKay's moderation ('mackay') or at the mean weights ('plugin'). Features the fit has not seen have their prior.",

@@ -1,0 +1,297 @@
+package kernels
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"slices"
+
+	"github.com/bglm/bglm/kernels/gauss"
+)
+
+// Merger multiplies posteriors of one model that were fitted to different rows, as they
+// come. It keeps natural parameters relative to the common prior, so that the order of the
+// parts does not matter beyond rounding: per feature Σ(Λk - Λ0), Σ(νk - ν0) and the parts'
+// log normalisers. It is used by one goroutine at a time.
+type Merger struct {
+	head  Fit
+	dict  Dict
+	prior map[string]Weight // features of from; nil without
+	from  *Fit
+	sums  []mergeSum // by feature
+	k     int64
+
+	// joint are the parts with a covariance; the fields above hold the others.
+	joint []*Fit
+}
+
+// mergeSum is what the parts say of one weight.
+type mergeSum struct {
+	lam   float64 // Σ (Λk - Λ0)
+	nu    float64 // Σ (μk - μ0) Λk: means relative to the prior's
+	logA  float64 // Σ log normaliser differences, for the evidence
+	het   float64 // Σ (μk - μ0)² Λk, for the parts' disagreement
+	mean  float64 // where known
+	known bool
+}
+
+// MaxConflict is how far, in standard deviations, merged beliefs of a weight may
+// lie apart before the status says so: six sigma does not happen by chance.
+const MaxConflict = 6
+
+// NewMerger returns one for fits of the model that f is a fit of, whose beliefs it does not
+// need, that all started from from, nil for the default prior.
+// Errors: a from of another model.
+func NewMerger(f, from *Fit) (*Merger, error) {
+	m := &Merger{head: *f}
+	m.head.N, m.head.Skipped, m.head.LogEvidence, m.head.Time = 0, 0, 0, math.NaN()
+	m.head.Beliefs, m.head.Covariance, m.head.Columns = nil, Covariance{}, nil
+	if from == nil {
+		return m, nil
+	}
+	if err := Agree(&m.head, from); err != nil {
+		return nil, fmt.Errorf("prior: %w", err)
+	}
+	m.from = from
+	m.head.N, m.head.Skipped, m.head.LogEvidence, m.head.Columns = from.N, from.Skipped, from.LogEvidence, from.Columns
+	m.prior = make(map[string]Weight, len(from.Beliefs))
+	for _, b := range from.Beliefs {
+		m.prior[b.Feature] = b.Weight
+		if _, err := m.slot(b.Feature); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// ErrPriors is the error of parts that did not start from the same fit.
+var ErrPriors = errors.New("the prior differs between rows of one group; allowed: the one fit that all parts started from")
+
+// Joint says whether a part with the head f is to be added with AddJoint: it or the prior
+// has a covariance.
+func (m *Merger) Joint(f *Fit) bool {
+	return f.Covariance.Form != gauss.Diagonal || m.from != nil && m.from.Covariance.Form != gauss.Diagonal
+}
+
+// AddJoint adds a whole fit. It is kept and must not change.
+func (m *Merger) AddJoint(f *Fit) error {
+	if err := Agree(&m.head, f); err != nil {
+		return err
+	}
+	m.joint = append(m.joint, f)
+	return nil
+}
+
+// Add adds a fit without covariance: its head f and its beliefs, whose names are copied.
+// Errors: a fit of another model, or of fewer rows than the start; beliefs that contradict
+// what is known; those of beliefs. The merger is of no use then.
+func (m *Merger) Add(f *Fit, beliefs iter.Seq2[Belief, error]) error {
+	if m.k > 0 {
+		if err := Agree(&m.head, f); err != nil {
+			return err
+		}
+	}
+	if err := m.head.AddPart(f, m.start()); err != nil {
+		return err
+	}
+	m.k++
+	for b, err := range beliefs {
+		if err != nil {
+			return err
+		}
+		id, err := m.slot(b.Feature)
+		if err != nil {
+			return err
+		}
+		p, w := m.priorOf(m.dict.Name(uint32(id))), b.Weight
+		if w.Variance == 0 || p.Variance == 0 {
+			if p.Variance == 0 && w != p {
+				return fmt.Errorf("feature %q is known a priori (variance 0), but a fit has mean %v, variance %v", b.Feature, w.Mean, w.Variance)
+			}
+			if err := m.know(id, b.Feature, w.Mean); err != nil {
+				return err
+			}
+			continue
+		}
+		if w == p {
+			continue
+		}
+		d, s := w.Mean-p.Mean, &m.sums[id]
+		s.lam += 1/w.Variance - 1/p.Variance
+		s.nu += d / w.Variance
+		s.het += d * d / w.Variance
+		s.logA += -logNorm(1/w.Variance, d/w.Variance) + logNorm(1/p.Variance, 0)
+	}
+	return nil
+}
+
+// Merge adds the parts of src, which is not changed.
+// Errors: those of Add; ErrPriors.
+func (m *Merger) Merge(src *Merger) error {
+	if err := Agree(&m.head, &src.head); err != nil {
+		return err
+	}
+	if err := m.StartsFrom(src.from); err != nil {
+		return err
+	}
+	if err := m.head.AddPart(&src.head, m.start()); err != nil {
+		return err
+	}
+	m.k += src.k
+	m.joint = append(m.joint, src.joint...)
+	for j, o := range src.sums {
+		name := string(src.dict.Name(uint32(j)))
+		id, err := m.slot(name)
+		if err != nil {
+			return err
+		}
+		if o.known {
+			if err := m.know(id, name, o.mean); err != nil {
+				return err
+			}
+		}
+		s := &m.sums[id]
+		s.lam += o.lam
+		s.nu += o.nu
+		s.logA += o.logA
+		s.het += o.het
+	}
+	return nil
+}
+
+// StartsFrom reports as ErrPriors a fit that is not the one that the parts started from, bit
+// by bit.
+func (m *Merger) StartsFrom(from *Fit) error {
+	if !sameFit(m.from, from) {
+		return ErrPriors
+	}
+	return nil
+}
+
+func sameFit(a, b *Fit) bool {
+	if a == b || a == nil || b == nil {
+		return a == b
+	}
+	x, y := *a, *b
+	x.Beliefs, x.Covariance.Values, y.Beliefs, y.Covariance.Values = nil, nil, nil, nil
+	bits := func(u, v float64) bool { return math.Float64bits(u) == math.Float64bits(v) }
+	return fmt.Sprint(x) == fmt.Sprint(y) && slices.EqualFunc(a.Covariance.Values, b.Covariance.Values, bits) &&
+		slices.EqualFunc(a.Beliefs, b.Beliefs, func(u, v Belief) bool {
+			return u.Feature == v.Feature && bits(u.Mean, v.Mean) && bits(u.Variance, v.Variance)
+		})
+}
+
+// Clone returns an independent copy.
+func (m *Merger) Clone() *Merger {
+	c := *m
+	c.dict = m.dict.Clone()
+	c.sums, c.joint = slices.Clone(m.sums), slices.Clone(m.joint)
+	return &c
+}
+
+// Size is the memory held, in bytes.
+func (m *Merger) Size() int64 {
+	n := m.dict.Size() + 48*int64(cap(m.sums)) + 300
+	for _, f := range m.joint {
+		n += 8*int64(len(f.Covariance.Values)) + 60*int64(len(f.Beliefs))
+	}
+	return n
+}
+
+// noStart is what fits without a prior fit started from.
+var noStart = Fit{Time: math.NaN()}
+
+func (m *Merger) start() *Fit {
+	if m.from != nil {
+		return m.from
+	}
+	return &noStart
+}
+
+func (m *Merger) priorOf(name []byte) Weight {
+	if w, ok := m.prior[string(name)]; ok {
+		return w
+	}
+	return m.head.Prior.Of(name)
+}
+
+func (m *Merger) slot(name string) (int, error) {
+	id, err := m.dict.AddRaw(name)
+	if err != nil {
+		return 0, err
+	}
+	if int(id) == len(m.sums) {
+		m.sums = append(m.sums, mergeSum{})
+	}
+	return int(id), nil
+}
+
+func (m *Merger) know(id int, name string, mean float64) error {
+	s := &m.sums[id]
+	if s.known && s.mean != mean {
+		return fmt.Errorf("feature %q is known (variance 0) as %v and as %v", name, s.mean, mean)
+	}
+	s.known, s.mean = true, mean
+	return nil
+}
+
+// logNorm is the log normaliser of a Gaussian with precision lam and
+// precision times mean nu, without the constant.
+func logNorm(lam, nu float64) float64 { return 0.5 * (nu*nu/lam - math.Log(lam)) }
+
+// Fit is the product: the fit without beliefs, and those in belief order, which each visits.
+//
+// Cost: O(p log p), with covariances that of MergeFits. Errors: an improper product
+// (ErrImproper); the cause of ctx.
+func (m *Merger) Fit(ctx context.Context) (f *Fit, each func(visit func(name []byte, w Weight)), err error) {
+	head := m.head
+	f = &head
+	f.Method, f.Iterations, f.Converged, f.Status = "merge", 1, true, "ok"
+	ws := make([]Weight, len(m.sums))
+	conflict := 0.0
+	for id := range ws {
+		p, s := m.priorOf(m.dict.Name(uint32(id))), &m.sums[id]
+		switch {
+		case s.known:
+			ws[id] = Weight{Mean: s.mean}
+		case p.Variance == 0 || s.lam == 0 && s.nu == 0:
+			ws[id] = p
+		default:
+			l := 1/p.Variance + s.lam
+			if !(l > 0) {
+				return nil, nil, fmt.Errorf("feature %q: the product of %d posteriors over the prior (variance %v) is %w, precision %v",
+					m.dict.Name(uint32(id)), m.k, p.Variance, ErrImproper, l)
+			}
+			ws[id] = Weight{Mean: p.Mean + s.nu/l, Variance: 1 / l}
+			if m.k > 1 { // Cochran's Q: K-1 squared normal deviates when the parts agree
+				conflict = max(conflict, (s.het-s.nu*s.nu/l)/float64(m.k-1))
+			}
+			// log ∫ Πqk / p^(K-1): what the sum of the parts' evidences lacks
+			f.LogEvidence += logNorm(l, s.nu) - logNorm(1/p.Variance, 0) + s.logA
+		}
+	}
+	each = func(visit func([]byte, Weight)) {
+		for _, id := range m.dict.Order() {
+			visit(m.dict.Name(id), ws[id])
+		}
+	}
+	if len(m.joint) == 0 {
+		if conflict > MaxConflict*MaxConflict {
+			f.Status = fmt.Sprintf("the fits disagree about a weight by %.0f standard deviations: log_evidence is not reliable", math.Sqrt(conflict))
+		}
+		return f, each, nil
+	}
+	parts := m.joint
+	if m.k > 0 { // what the diagonal parts come to is one more part
+		each(func(name []byte, w Weight) {
+			f.Beliefs = append(f.Beliefs, Belief{Feature: string(name), Weight: w})
+		})
+		parts = append(slices.Clone(parts), f)
+	}
+	if f, err = MergeFits(ctx, parts, m.from); err != nil {
+		return nil, nil, err
+	}
+	return f, f.Each, nil
+}

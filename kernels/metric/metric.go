@@ -1,0 +1,237 @@
+// Package metric measures predictions against what was observed: metrics that take rows one
+// by one and merge, so that any number of threads can each take a part.
+package metric
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+)
+
+// Metric is a number of rows of numbers, in the order of its Args. It is used by one
+// goroutine at a time.
+type Metric interface {
+	Add(row []float64) // values that its Args allow
+	// Merge adds the rows of src, a metric of the same kind and settings, which is not
+	// changed. Errors: other settings.
+	Merge(src Metric) error
+	Clone() Metric
+	Size() int64 // bytes
+}
+
+// Number is a Metric that is a single number.
+type Number interface {
+	Metric
+	// Value is the metric of the rows so far, at least one; NaN where they leave it
+	// undefined.
+	Value() float64
+}
+
+// Arg is an argument of a metric and what it may be.
+type Arg struct {
+	Name    string
+	OK      func(x float64) bool
+	Allowed string
+}
+
+func finite(x float64) bool { return math.Abs(x) <= math.MaxFloat64 }
+func number(x float64) bool { return x == x }
+
+// The arguments: responses, predictions and the ends of intervals.
+var (
+	Outcome     = Arg{"y", func(x float64) bool { return x == 0 || x == 1 }, "0 and 1"}
+	Response    = Arg{"y", finite, "finite numbers"}
+	Probability = Arg{"p", func(x float64) bool { return x >= 0 && x <= 1 }, "probabilities from 0 to 1"}
+	Prediction  = Arg{"p", finite, "finite numbers"}
+	Score       = Arg{"p", number, "numbers"}
+	Lower       = Arg{"lo", number, "numbers"}
+	Upper       = Arg{"hi", number, "numbers"}
+)
+
+// sum accumulates with Neumaier's compensation, so that the order of rows and
+// threads moves a metric by a rounding at most.
+type sum struct{ s, c float64 }
+
+func (a *sum) add(x float64) {
+	t := a.s + x
+	if math.Abs(a.s) >= math.Abs(x) {
+		a.c += a.s - t + x
+	} else {
+		a.c += x - t + a.s
+	}
+	a.s = t
+}
+
+func (a *sum) value() float64 {
+	if math.IsInf(a.s, 0) {
+		return a.s
+	}
+	return a.s + a.c
+}
+
+// mean is a mean of a function of the row, then transformed.
+type mean struct {
+	total sum
+	n     int64
+	of    func(row []float64) float64
+	then  func(mean float64) float64 // nil = as it is
+}
+
+func (m *mean) Clone() Metric     { c := *m; return &c }
+func (m *mean) Size() int64       { return 64 }
+func (m *mean) Add(row []float64) { m.total.add(m.of(row)); m.n++ }
+func (m *mean) Merge(src Metric) error {
+	o := src.(*mean)
+	m.total.add(o.total.s)
+	if !math.IsInf(o.total.s, 0) {
+		m.total.add(o.total.c)
+	}
+	m.n += o.n
+	return nil
+}
+
+func (m *mean) Value() float64 {
+	v := m.total.value() / float64(m.n)
+	if m.then != nil {
+		return m.then(v)
+	}
+	return v
+}
+
+// LogLoss is the mean of -log of the probability (second) given to what was observed
+// (first); +Inf where a certain prediction was wrong.
+func LogLoss() Number { return &mean{of: logLoss} }
+
+func logLoss(row []float64) float64 {
+	if row[0] == 1 {
+		return -math.Log(row[1])
+	}
+	return -math.Log1p(-row[1])
+}
+
+// Brier is the mean squared difference of outcome and probability.
+func Brier() Number { return &mean{of: squaredError} }
+
+// RMSE is the root of the mean squared difference of response and prediction.
+func RMSE() Number { return &mean{of: squaredError, then: math.Sqrt} }
+
+func squaredError(row []float64) float64 { d := row[0] - row[1]; return d * d }
+
+// Coverage is the share of responses between lower and upper end (second and third), ends
+// included.
+func Coverage() Number { return &mean{of: covered} }
+
+func covered(row []float64) float64 {
+	if row[0] >= row[1] && row[0] <= row[2] {
+		return 1
+	}
+	return 0
+}
+
+// AUC is the area under the trapezoid ROC curve: the share of (1, 0) pairs whose scores are
+// in the right order, ties counting half. It is NaN when only one class was seen.
+//
+// Memory: it keeps the scores. Cost of Value: O(n log n).
+func AUC() Number { return &auc{} }
+
+type auc struct{ pos, neg []float64 }
+
+func (a *auc) Clone() Metric { return &auc{slices.Clone(a.pos), slices.Clone(a.neg)} }
+func (a *auc) Size() int64   { return 8*int64(cap(a.pos)+cap(a.neg)) + 48 }
+func (a *auc) Add(row []float64) {
+	if row[0] == 1 {
+		a.pos = append(a.pos, row[1])
+	} else {
+		a.neg = append(a.neg, row[1])
+	}
+}
+
+func (a *auc) Merge(src Metric) error {
+	o := src.(*auc)
+	a.pos, a.neg = append(a.pos, o.pos...), append(a.neg, o.neg...)
+	return nil
+}
+
+func (a *auc) Value() float64 {
+	if len(a.pos) == 0 || len(a.neg) == 0 {
+		return math.NaN()
+	}
+	pos, neg := slices.Clone(a.pos), slices.Clone(a.neg)
+	sort.Float64s(pos)
+	sort.Float64s(neg)
+	below, upto, pairs := 0, 0, 0.0
+	for _, p := range pos {
+		for below < len(neg) && neg[below] < p {
+			below++
+		}
+		upto = max(upto, below)
+		for upto < len(neg) && neg[upto] <= p {
+			upto++
+		}
+		pairs += float64(below) + 0.5*float64(upto-below)
+	}
+	return pairs / float64(len(pos)) / float64(len(neg))
+}
+
+// Calibration counts outcomes in equal-width bins of the predicted probability.
+type Calibration struct {
+	n        []int64
+	pred, ys []sum
+}
+
+// MaxBins bounds the bins of a Calibration.
+const MaxBins = 10000
+
+// NewCalibration returns one of some bins, from 1 to MaxBins.
+func NewCalibration(bins int) *Calibration {
+	return &Calibration{make([]int64, bins), make([]sum, bins), make([]sum, bins)}
+}
+
+func (c *Calibration) Clone() Metric {
+	return &Calibration{slices.Clone(c.n), slices.Clone(c.pred), slices.Clone(c.ys)}
+}
+
+// Size is the memory held, in bytes.
+func (c *Calibration) Size() int64 { return 40*int64(len(c.n)) + 72 }
+
+// Add takes an outcome and its predicted probability.
+func (c *Calibration) Add(row []float64) {
+	k := min(int(row[1]*float64(len(c.n))), len(c.n)-1)
+	c.n[k]++
+	c.pred[k].add(row[1])
+	c.ys[k].add(row[0])
+}
+
+// Merge adds the rows of another Calibration. Errors: another number of bins.
+func (c *Calibration) Merge(src Metric) error {
+	o := src.(*Calibration)
+	if len(o.n) != len(c.n) {
+		return fmt.Errorf("bins differ between rows of one group (%d and %d)", len(c.n), len(o.n))
+	}
+	for k := range c.n {
+		c.n[k] += o.n[k]
+		c.pred[k].add(o.pred[k].value())
+		c.ys[k].add(o.ys[k].value())
+	}
+	return nil
+}
+
+// Bin is a bin of a Calibration: probabilities from Lower to Upper.
+type Bin struct {
+	Number              int // from 1
+	Lower, Upper        float64
+	N                   int64
+	Predicted, Observed float64 // means
+}
+
+// Bins are the bins that have rows.
+func (c *Calibration) Bins() (out []Bin) {
+	bins := float64(len(c.n))
+	for k, n := range c.n {
+		if n > 0 {
+			out = append(out, Bin{k + 1, float64(k) / bins, float64(k+1) / bins, n, c.pred[k].value() / float64(n), c.ys[k].value() / float64(n)})
+		}
+	}
+	return out
+}
