@@ -29,10 +29,6 @@ import (
 	"github.com/bglm/bglm/kernels/stop"
 )
 
-// MaxConflict is how far, in standard deviations, merged beliefs of a weight may
-// lie apart before the status says so: six sigma does not happen by chance.
-const MaxConflict = 6
-
 // Plan is what the states of one model share. Nobody changes it.
 type Plan struct {
 	Model  *kernels.Model
@@ -580,7 +576,7 @@ func (s *State) status(k int) string {
 	switch {
 	case s.late > 0:
 		return fmt.Sprintf("%d rows came before the time already reached: no drift was applied for them", s.late)
-	case b.conflict > MaxConflict:
+	case b.conflict > kernels.MaxConflict:
 		return fmt.Sprintf("parts fitted apart (several threads or window parts, no ORDER BY) were merged and disagree by up to %.0f standard deviations: log_evidence is not reliable", b.conflict)
 	case s.merged > 0 && s.plan.Drifts:
 		return "parts fitted apart (several threads or window parts, no ORDER BY) were merged: with drift the answer is approximate"
