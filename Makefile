@@ -11,7 +11,7 @@ ifeq ($(UNAME),Linux)
 LINK := -static-libgcc -Wl,-z,relro,-z,now -Wl,--version-script=$(CURDIR)/udf/internal/capi/exports.map
 endif
 
-.PHONY: help build extension run data test test-nocgo test-arrow test-race test-clients notebooks soak sanitize fuzz bench latency lint generate golden docs reproduce clean
+.PHONY: help build extension run data test test-nocgo test-arrow test-race test-clients notebooks soak sanitize fuzz bench bench-peers latency lint generate golden docs reproduce clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -75,6 +75,10 @@ fuzz: ## each fuzz target for a minute (FUZZTIME=60s)
 bench: extension ## speed through SQL against the kernel and a scan, then the kernels' own benchmarks
 	$(GO) run ./udf/bench
 	$(GO) test -run '^$$' -bench . -benchmem ./kernels/...
+
+bench-peers: ## scikit-learn beside bglm through SQL in one run, into docs/benchmarks.md (python3-sklearn and OpenBLAS, through apt-get)
+	bash udf/bench/peers/need.sh
+	$(GO) run ./udf/bench/peers -write docs/benchmarks.md
 
 latency: ## how long each engine goes on after it is cancelled, as a table (minutes)
 	go test ./kernels/engine -run TestLatencyTable -count=1 -timeout 1h -latency $(abspath build)/latency.md && cat build/latency.md
