@@ -18,17 +18,22 @@ func Example() {
 	}
 	var b kernels.Batch
 	for i, site := range []string{"a", "b", "a", "b"} {
-		id, _ := s.Dict.Add("site=" + site)
+		id, _ := s.Features().Add("site=" + site)
 		b.Add(0, 1) // the intercept
 		b.Add(id, 1)
 		b.EndRow()
 		b.Y = append(b.Y, float64(i%2))
 	}
-	if err := s.Update(&b, false); err != nil {
+	if err := s.Update(context.Background(), &b, false); err != nil {
 		fmt.Println(err)
 		return
 	}
-	for _, b := range s.Fit().Beliefs {
+	f, err := s.Fit(context.Background())
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, b := range f.Beliefs {
 		fmt.Printf("%-11s  N(%.3f, %.3f)\n", b.Feature, b.Mean, b.Variance)
 	}
 	// Output:

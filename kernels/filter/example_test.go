@@ -18,7 +18,7 @@ func Example() {
 	}
 	var b kernels.Batch
 	for i, x := range []float64{-1, 0, 1, 2} {
-		id, _ := s.Dict.Add("x")
+		id, _ := s.Features().Add("x")
 		b.Add(0, 1) // the intercept
 		b.Add(id, x)
 		b.EndRow()
