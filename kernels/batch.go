@@ -44,6 +44,19 @@ func (b *Batch) Entries(i int) ([]uint32, []float64) {
 	return b.Feature[lo:hi], b.Value[lo:hi:hi]
 }
 
+// Part makes dst a view of rows [lo, hi) of b, whose features are Shared.
+func (b *Batch) Part(lo, hi int, dst *Batch) {
+	w := len(b.Shared)
+	dst.Shared, dst.Value = b.Shared, b.Value[lo*w:hi*w:hi*w]
+	cut := func(s []float64) []float64 {
+		if len(s) == 0 {
+			return nil
+		}
+		return s[lo:hi:hi]
+	}
+	dst.Y, dst.Weight, dst.Offset, dst.Trials, dst.Time = cut(b.Y), cut(b.Weight), cut(b.Offset), cut(b.Trials), cut(b.Time)
+}
+
 // Unshare gives rows of Shared features entries of their own.
 func (b *Batch) Unshare() {
 	if b.Shared == nil {

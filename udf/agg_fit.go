@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,11 +22,17 @@ type fitPlan struct {
 	method  *engine.Method
 	model   *kernels.Model
 	onError option.OnError
+	empty   engine.Fitter                // without rows; groups begin as its clones
+	names   atomic.Pointer[kernels.Dict] // the features of rows that all have the same; groups share it
 }
 
 func newFitPlan(method *engine.Method, s *option.Settings, times, trials bool) (*fitPlan, error) {
 	model, err := method.Model(s, times, trials)
-	return &fitPlan{method, model, s.OnError}, err
+	if err != nil {
+		return nil, err
+	}
+	empty, err := method.New(model)
+	return &fitPlan{method: method, model: model, onError: s.OnError, empty: empty}, err
 }
 
 // fitState is the aggregate state of one group.
@@ -35,10 +42,7 @@ type fitState struct {
 	failed bool // on_error: 'null' met a bad row
 }
 
-func newFitState(p *fitPlan) (*fitState, error) {
-	f, err := p.method.New(p.model)
-	return &fitState{Fitter: f, plan: p}, err
-}
+func newFitState(p *fitPlan) *fitState { return &fitState{Fitter: p.empty.Clone(), plan: p} }
 
 func (s *fitState) Clone() capi.State { return &fitState{s.Fitter.Clone(), s.plan, s.failed} }
 func (s *fitState) Size() int64       { return s.Fitter.Size() + 48 }
@@ -66,10 +70,86 @@ func (s *fitState) absorb(src *rows.Source, lo, hi int) error {
 	defer batches.Put(b)
 	void, err := src.Feed(running(), s.Fitter, s.plan.model, s.plan.onError, lo, hi, b)
 	s.failed = s.failed || void
-	if errors.As(err, &rows.ErrValue{}) || errors.Is(err, kernels.ErrRow) {
+	return advised(err)
+}
+
+// advised says of an error of one row what would go on without it.
+func advised(err error) error {
+	if err != nil && (errors.As(err, &rows.ErrValue{}) || errors.Is(err, kernels.ErrRow)) {
 		return fmt.Errorf("%w (on_error: 'skip' would count and skip such rows)", err)
 	}
 	return err
+}
+
+// together are rows of a call that were read in one go, for states that share a
+// dictionary. What is read for each state apart costs many times a row's update.
+type together struct {
+	src    *rows.Source
+	n      int // rows of the call
+	plan   *fitPlan
+	names  *kernels.Dict
+	lo, hi int // the rows that were looked at; those of batch where they could be read
+	ok     bool
+	batch  kernels.Batch
+	part   kernels.Batch
+	gone   int // blocks that could not
+}
+
+var blocks = sync.Pool{New: func() any { return new(together) }}
+
+// begin forgets what was read but its memory.
+func (t *together) begin(src *rows.Source, n int) {
+	*t = together{src: src, n: n, batch: t.batch}
+}
+
+// patience is how many blocks of rows a call reads in vain.
+const patience = 2
+
+// absorb gives rows [lo, hi) to s as far as they are there, and returns where it ended.
+func (t *together) absorb(s *fitState, lo, hi int) (int, error) {
+	f, ok := s.Fitter.(engine.Sharer)
+	if !ok {
+		return lo, nil
+	}
+	for lo < hi && t.have(s, lo) && f.Share(t.names) {
+		end := min(hi, t.hi)
+		t.batch.Part(lo-t.lo, end-t.lo, &t.part)
+		lo = end
+		err := s.Fitter.Update(running(), &t.part, s.plan.onError == option.Skip)
+		if s.plan.onError == option.Null && errors.Is(err, kernels.ErrRow) {
+			s.failed, err = true, nil
+		}
+		if err != nil {
+			return lo, advised(err)
+		}
+	}
+	return lo, nil
+}
+
+// have says whether row i is there for a state with the plan of s.
+func (t *together) have(s *fitState, i int) bool {
+	if t.plan == s.plan && t.lo <= i && i < t.hi {
+		return t.ok
+	}
+	if t.gone == patience {
+		return false
+	}
+	t.plan, t.lo = s.plan, i
+	t.names = s.plan.names.Load()
+	if t.names == nil {
+		names := s.plan.empty.Clone().Features()
+		if t.hi, t.ok = t.src.Together(i, t.n, s, s.plan.model, names, true, &t.batch); t.ok {
+			s.plan.names.CompareAndSwap(nil, names)
+			t.names = s.plan.names.Load()
+			t.ok = t.names == names
+		}
+	} else {
+		t.hi, t.ok = t.src.Together(i, t.n, s, s.plan.model, t.names, false, &t.batch)
+	}
+	if !t.ok {
+		t.gone++
+	}
+	return t.ok
 }
 
 // checkResponse says whether y can be a response at all.
@@ -129,6 +209,9 @@ func updateFit(method *engine.Method) func(args []capi.Vec, slots capi.Slots) er
 			return err
 		}
 		cache := fitCache.call(name)
+		block := blocks.Get().(*together)
+		defer blocks.Put(block)
+		block.begin(src, slots.Len())
 		return slots.Runs(func(slot capi.Slot, lo, hi int) error {
 			st, err := slot.Mutable(func() (capi.State, error) {
 				plan, err := cache.get(opt, lo, func() (*fitPlan, error) {
@@ -137,13 +220,17 @@ func updateFit(method *engine.Method) func(args []capi.Vec, slots capi.Slots) er
 				if err != nil {
 					return nil, err
 				}
-				return newFitState(plan)
+				return newFitState(plan), nil
 			})
 			if err != nil {
 				return err
 			}
+			s := st.(*fitState)
+			if lo, err = block.absorb(s, lo, hi); err != nil || lo == hi {
+				return err
+			}
 			x.Load(lo, slots.Len()) // short runs share a block
-			return st.(*fitState).absorb(src, lo, hi)
+			return s.absorb(src, lo, hi)
 		})
 	}
 }
@@ -195,9 +282,10 @@ type solvable struct {
 }
 
 // solveAll solves the groups side by side, each with its own recover, and appends
-// their answers in order: what write does for one that was solved, else NULL.
-func solveAll(groups []solvable, out *capi.Col, write func(i int)) error {
+// their answers in order: what write does for one that was solved, else null.
+func solveAll(groups []solvable, null func(), write func(i int)) error {
 	errs := make([]error, len(groups))
+	work := slices.ContainsFunc(groups, func(g solvable) bool { return g.solve != nil })
 	one := func(i int) {
 		g := &groups[i]
 		if g.solve == nil {
@@ -213,7 +301,7 @@ func solveAll(groups []solvable, out *capi.Col, write func(i int)) error {
 	}
 	if len(groups) == 1 {
 		one(0)
-	} else {
+	} else if work {
 		var next atomic.Int64
 		var wg sync.WaitGroup
 		for range min(runtime.GOMAXPROCS(0), len(groups)) {
@@ -228,7 +316,7 @@ func solveAll(groups []solvable, out *capi.Col, write func(i int)) error {
 	for i, g := range groups {
 		switch {
 		case g.name == "" || errs[i] != nil && g.null && !interrupted(errs[i]):
-			out.Null()
+			null()
 		case interrupted(errs[i]):
 			return errs[i]
 		case errs[i] != nil:
@@ -298,18 +386,16 @@ func finalizeFit(states []capi.State, out *capi.Col) error {
 		}
 		groups[i] = g
 	}
-	return solveAll(groups, out, func(i int) { states[i].(*fitState).write(out, results[i]) })
-}
-
-// write appends the state's result, r where it has been made already.
-func (s *fitState) write(out *capi.Col, r *engine.Result) {
-	if r != nil {
-		forms[s.plan.method.Kind].write(out, r)
-		return
-	}
-	e := s.Fitter.(engine.Factorised)
-	sum := e.Summary()
-	appendFit(out, &sum, e.Each)
+	w := fitsWriter{out: out}
+	defer w.flush()
+	return solveAll(groups, w.null, func(i int) {
+		s := states[i].(*fitState)
+		if results[i] != nil {
+			w.result(s.plan, results[i])
+		} else {
+			w.factorised(s, s.Fitter.(engine.Factorised))
+		}
+	})
 }
 
 // trajectoryType is what bglm_smooth returns.

@@ -73,9 +73,11 @@ func callUpdate(args []capi.Vec, n int, out *capi.Col) error {
 			return fmt.Errorf("options are %s; allowed: a STRUCT such as {process_noise: 0.001}", opt.TypeName())
 		}
 	}
+	w := fitsWriter{out: out}
+	defer w.flush()
 	for i := range n {
 		if fits.null(i) {
-			out.Null()
+			w.null()
 			continue
 		}
 		from, err := fits.whole(i)
@@ -94,10 +96,7 @@ func callUpdate(args []capi.Vec, n int, out *capi.Col) error {
 		if err != nil {
 			return err
 		}
-		s, err := newFitState(plan)
-		if err != nil {
-			return err
-		}
+		s := &fitState{Fitter: plan.empty, plan: plan}
 		if list.Type != capi.SQLNull && !list.Null(i) {
 			// A NULL row of the list counts as skipped, as a NULL y does.
 			lo, hi := list.Span(i)
@@ -120,18 +119,18 @@ func callUpdate(args []capi.Vec, n int, out *capi.Col) error {
 			}
 		}
 		if s.failed {
-			out.Null()
+			w.null()
 			continue
 		}
-		if _, ok := s.Fitter.(engine.Factorised); ok {
-			s.write(out, nil)
+		if e, ok := s.Fitter.(engine.Factorised); ok {
+			w.factorised(s, e)
 			continue
 		}
 		f, err := s.Fit(running())
 		if err != nil {
 			return err
 		}
-		s.write(out, f)
+		w.result(s.plan, f)
 	}
 	return nil
 }

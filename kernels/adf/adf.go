@@ -416,7 +416,6 @@ type product struct {
 // Merge implements stream.Form.
 func (f *factors) Merge(o stream.Form, g *stream.Merging) (stream.Product, error) {
 	p := &product{f, o.(*factors), g}
-	g.IDs = g.IDs[:len(p.o.w)] // a name may be there without a row yet
 	if f.plan.Drifts {
 		for id := range g.Grown {
 			f.advance(id, g.Clock)
@@ -446,7 +445,7 @@ func (p *product) Multiply(k int, scale [3]float64, logZ float64) (sum, apart, c
 	}
 	own := *f.weights(k)
 	for j, q := range *o.weights(k) {
-		id, added := int(p.IDs[j]), 0.0
+		id, added := p.ID(j), 0.0
 		if f.plan.Drifts {
 			q, added = o.forward(k, j, at)
 			added += o.rest.drifted[k][j]
@@ -509,8 +508,8 @@ func (p *product) shared(k, id int, added, scale float64) kernels.Weight {
 // Done implements stream.Product.
 func (p *product) Done() {
 	if p.f.plan.Drifts {
-		for _, id := range p.IDs {
-			p.f.rest.touched[id] = p.Clock
+		for j := range p.o.w { // a name may be there without a row yet
+			p.f.rest.touched[p.ID(j)] = p.Clock
 		}
 	}
 }

@@ -368,11 +368,16 @@ type Factorised interface {
 	Each(visit func(name []byte, w kernels.Weight))
 }
 
+// Sharer is a fit that can have its dictionary together with other fits of its model, as
+// stream.State.Share says.
+type Sharer interface{ Share(d *kernels.Dict) bool }
+
 // factorised is a filter of diagonal beliefs as a Fitter.
 type factorised struct{ streaming }
 
-func (s factorised) Clone() Fitter        { return factorised{streaming{s.state.Clone()}} }
-func (s factorised) Summary() kernels.Fit { return s.state.Summary() }
+func (s factorised) Clone() Fitter              { return factorised{streaming{s.state.Clone()}} }
+func (s factorised) Share(d *kernels.Dict) bool { return s.state.Share(d) }
+func (s factorised) Summary() kernels.Fit       { return s.state.Summary() }
 func (s factorised) Each(visit func(name []byte, w kernels.Weight)) {
 	if err := s.state.Each(visit); err != nil {
 		panic(err) // diagonal beliefs grow without one

@@ -230,6 +230,40 @@ func (e *Encoder) addSeveral(t *term, r int, d *kernels.Dict) (err error) {
 	return nil
 }
 
+// alike says whether rows may all have the same features in d: numbers alone have.
+func (e *Encoder) alike(d *kernels.Dict) bool {
+	for k := range e.terms {
+		if t := &e.terms[k]; t.kind != number && t.kind != dense {
+			return false
+		}
+	}
+	return e.cols == nil && !e.dups && d.HashBits == 0
+}
+
+// together makes rows [lo, hi), which are loaded, a batch of shared features that are all
+// of d's in their order, and says false where they are not. Without learn d is not
+// changed.
+func (e *Encoder) together(lo, hi int, d *kernels.Dict, intercept, learn bool, b *kernels.Batch) bool {
+	if e.dict != d {
+		e.attach(d)
+	}
+	lo, hi = lo-e.lo, hi-e.lo
+	for k := range e.terms {
+		if !e.find(&e.terms[k], lo, hi, d) && !learn {
+			return false
+		}
+	}
+	if learn && e.addNew(lo, hi, nil, d) != nil || !e.share(lo, hi, intercept, b) || len(b.Shared) != d.Len() {
+		return false
+	}
+	for id, f := range b.Shared {
+		if int(f) != id {
+			return false
+		}
+	}
+	return true
+}
+
 // share makes b a batch of shared features where rows [lo, hi) all have the same:
 // only numbers, or one list of numbers of one length.
 func (e *Encoder) share(lo, hi int, intercept bool, b *kernels.Batch) bool {

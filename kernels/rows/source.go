@@ -124,6 +124,33 @@ func (s *Source) feed(ctx context.Context, dst Sink, m *kernels.Model, on option
 	return void, err
 }
 
+// Together reads the rows from lo on that are loaded at once, up to n, into b where all of
+// them have exactly the features of d, in their order, and nothing is NULL or at fault:
+// rows of many fits that share a dictionary are then read in one go. It returns where
+// they end. With learn, d takes names as Append gives them; else it is not changed.
+// ok is false where the rows are not like that; b is of no use then.
+func (s *Source) Together(lo, n int, dst Sink, m *kernels.Model, d *kernels.Dict, learn bool, b *kernels.Batch) (hi int, ok bool) {
+	if !s.X.alike(d) {
+		return lo, false
+	}
+	s.X.Load(lo, n)
+	hi = s.X.ensure(lo, n)
+	if s.nulls(lo, hi) > 0 || s.read(lo, hi, dst, m, true) != nil || len(s.fault) > 0 {
+		return hi, false
+	}
+	b.Reset()
+	if !s.X.together(lo, hi, d, !m.NoIntercept, learn, b) {
+		return hi, false
+	}
+	b.Y = append(b.Y, s.y...)
+	for k, to := range [4]*[]float64{&b.Weight, &b.Offset, &b.Trials, &b.Time} {
+		if s.column(k) != nil {
+			*to = append(*to, s.scalar[k]...)
+		}
+	}
+	return hi, true
+}
+
 func (s *Source) column(k int) Column {
 	return [4]Column{s.Weight, s.Offset, s.Trials, s.Time}[k]
 }

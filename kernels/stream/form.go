@@ -71,11 +71,19 @@ type Form interface {
 type Merging struct {
 	Own, Other *kernels.Dict // after the merge of Other's names into Own
 	Grown      int           // how many features the own form had before
-	IDs        []uint32      // the own numbers of Other's features
+	IDs        []uint32      // the own numbers of Other's features; nil where both have one dictionary
 
 	Now, OtherNow float64 // the times of their last rows, NaN where there was none
 	Clock, Begun  float64 // of both together: the latest row and the first
 	Seen, Brought bool    // whether the own state has seen a row, whether the other has
+}
+
+// ID is the own number of the other's feature j.
+func (g *Merging) ID(j int) int {
+	if g.IDs == nil {
+		return j
+	}
+	return int(g.IDs[j])
 }
 
 // Product is the product of two banks of beliefs that share a start, the start counted

@@ -23,6 +23,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/lik"
@@ -41,6 +42,8 @@ type Plan struct {
 	up    Update // bound to the model's own likelihood
 	noise bool   // the rows' noise is what is learnt
 	slow  bool
+	names *kernels.Dict // the features that the model names
+	head  kernels.Fit   // what all fits say alike
 }
 
 // Config says what a State is made of.
@@ -59,7 +62,7 @@ type Config struct {
 // State is a filter's state. The zero State is not ready: use New.
 type State struct {
 	plan *Plan
-	dict *kernels.Dict
+	dict *kernels.Dict // shared with other states, which do not change it, unless own
 	form Form
 	bank []member // one; with automatic noise one for each rate tried
 	one  [1]member
@@ -69,6 +72,7 @@ type State struct {
 	late, cut    int64
 	merged       int32
 	seen         bool // a row has come
+	own          bool
 }
 
 // member is what belongs to one belief of the bank.
@@ -116,7 +120,7 @@ func New(c Config) (*State, error) {
 	if err := m.Name(d); err != nil {
 		return nil, err
 	}
-	p.Named = d.Len()
+	p.Named, p.names, p.head = d.Len(), d, *m.NewFit(c.Rule.Name())
 	form, s, err := c.Form(p, d)
 	if err != nil {
 		return nil, err
@@ -207,8 +211,25 @@ func (s *State) Model() *kernels.Model { return s.plan.Model }
 // Beliefs are the beliefs as they are kept.
 func (s *State) Beliefs() Form { return s.form }
 
-// Features is the dictionary that numbers the features of the batches.
-func (s *State) Features() *kernels.Dict { return s.dict }
+// Features is the dictionary that numbers the features of the batches, the state's own.
+func (s *State) Features() *kernels.Dict {
+	if !s.own {
+		s.dict, s.own = s.dict.Copy(), true
+	}
+	return s.dict
+}
+
+// Share makes d, which nobody changes any more, the state's dictionary: small states of
+// one model then have one dictionary together. It says false where the state has
+// features of its own. d must begin with the features of a state before its first row,
+// and the row that follows must have all of d's, in their order.
+func (s *State) Share(d *kernels.Dict) bool {
+	if s.own || s.dict != d && s.dict != s.plan.names {
+		return false
+	}
+	s.dict = d
+	return true
+}
 
 // Len is the number of features.
 func (s *State) Len() int { return s.dict.Len() }
@@ -401,10 +422,13 @@ func (s *State) Linear(b *kernels.Batch, mean, variance []float64) error {
 
 // Clone returns an independent copy.
 func (s *State) Clone() *State {
-	d := s.dict.Clone()
-	form, c := s.form.Clone(&d)
+	d := s.dict
+	if s.own {
+		d = d.Copy()
+	}
+	form, c := s.form.Clone(d)
 	*c = *s
-	c.form, c.dict = form, &d
+	c.form, c.dict = form, d
 	c.bank = append(c.one[:0], s.bank...)
 	for k := range c.bank {
 		if b := &c.bank[k]; b.learning != nil {
@@ -417,7 +441,10 @@ func (s *State) Clone() *State {
 
 // Size is the memory held, in bytes.
 func (s *State) Size() int64 {
-	n := s.form.Size() + s.dict.Size()
+	n := s.form.Size()
+	if s.own {
+		n += s.dict.Size()
+	}
 	if len(s.bank) > 1 || s.plan.Learns {
 		n += 200 * int64(len(s.bank))
 	}
@@ -456,11 +483,14 @@ func (s *State) merge(src *State) error {
 	if err := s.Grow(); err != nil {
 		return err
 	}
-	g := Merging{Own: s.dict, Other: src.dict, Grown: s.dict.Len(), Now: s.clock, OtherNow: src.clock, Seen: s.seen, Brought: src.seen}
+	g := Merging{Other: src.dict, Grown: s.dict.Len(), Now: s.clock, OtherNow: src.clock, Seen: s.seen, Brought: src.seen}
 	var err error
-	if g.IDs, err = s.dict.Merge(src.dict); err != nil {
-		return err
+	if s.dict != src.dict {
+		if g.IDs, err = s.Features().Merge(src.dict); err != nil {
+			return err
+		}
 	}
+	g.Own = s.dict
 	if err := s.Grow(); err != nil {
 		return err
 	}
@@ -538,22 +568,42 @@ func (s *State) Each(visit func(name []byte, w kernels.Weight)) error {
 	if err := s.Grow(); err != nil {
 		return err
 	}
-	var few [8]kernels.Weight
-	var text [64]byte
-	w := s.form.Beliefs(s.Best(), s.clock, few[:0])
-	name := text[:0]
-	for _, id := range s.dict.Order() {
-		name = s.dict.AppendName(name[:0], id)
-		visit(name, w[id])
+	r := readers.Get().(*reader)
+	defer readers.Put(r)
+	if s.own || r.dict != s.dict { // one that is shared does not change
+		r.order, r.dict = s.dict.Order(), nil
+		if !s.own {
+			r.dict = s.dict
+		}
+	}
+	r.w = s.form.Beliefs(s.Best(), s.clock, r.w[:0])
+	for _, id := range r.order {
+		r.name = s.dict.AppendName(r.name[:0], id)
+		visit(r.name, r.w[id])
+	}
+	if cap(r.w) > maxReader {
+		*r = reader{}
 	}
 	return nil
 }
+
+// reader is memory for visits of beliefs: small groups come by the million.
+type reader struct {
+	w     []kernels.Weight
+	name  []byte
+	dict  *kernels.Dict // whose order it is
+	order []uint32
+}
+
+var readers = sync.Pool{New: func() any { return new(reader) }}
+
+const maxReader = 1 << 16 // weights worth keeping the memory of
 
 // Summary is the fit without its beliefs and covariance.
 func (s *State) Summary() kernels.Fit {
 	p, k := s.plan, s.Best()
 	b := &s.bank[k]
-	f := *p.Model.NewFit(p.rule.Name())
+	f := p.head
 	if b.learning != nil {
 		f.SetLikelihood(b.learning.Learning)
 	}

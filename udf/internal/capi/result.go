@@ -166,6 +166,49 @@ func (c *Col) Null() {
 	}
 }
 
+// Repeat appends the last entry n times more. A LIST must be empty there.
+func (c *Col) Repeat(n int) {
+	last := c.n - 1
+	c.n += n
+	if c.null != nil {
+		c.null = again(c.null, n)
+	}
+	switch c.Type.ID {
+	case Double:
+		c.f64 = again(c.f64, n)
+	case Varchar:
+		lo := 0
+		if last > 0 {
+			lo = c.end[last-1]
+		}
+		text := c.str[lo:c.end[last]]
+		for range n {
+			c.str = append(c.str, text...)
+			c.end = append(c.end, len(c.str))
+		}
+	case List, Map:
+		if k := c.end[last]; k > 0 && (last == 0 || k > c.end[last-1]) {
+			panic("a list with elements is not repeated")
+		}
+		c.end = again(c.end, n)
+	case Struct:
+		for _, k := range c.kids {
+			k.Repeat(n)
+		}
+	default:
+		c.i64 = again(c.i64, n)
+	}
+}
+
+// again appends the last entry of s n times.
+func again[T any](s []T, n int) []T {
+	last := s[len(s)-1]
+	for range n {
+		s = append(s, last)
+	}
+	return s
+}
+
 func (c *Col) lists(dst []uint64) []uint64 {
 	if c.Type.isList() {
 		n := uint64(c.kids[0].n)
