@@ -2,6 +2,7 @@ package arrowio
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -9,11 +10,12 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/memory"
 
 	"github.com/bglm/bglm/kernels"
-	"github.com/bglm/bglm/kernels/gauss"
 )
 
 // FitRecord is f as one record batch with BeliefSchema(f); the caller releases
 // it. mem nil is Go's memory.
+//
+// A fit without beliefs is one row, NULL but for the column fit.
 //
 // Errors: beliefs that are not Gaussians, a feature twice, names that are not
 // UTF-8, a head that no reader would accept (family, link, prior, hash_bits),
@@ -28,53 +30,116 @@ func FitRecord(f *kernels.Fit, mem memory.Allocator) (arrow.RecordBatch, error) 
 }
 
 func fitRecord(f *kernels.Fit, mem memory.Allocator, meta []string) (arrow.RecordBatch, error) {
-	beliefs, err := beliefsToWrite(f)
-	if err != nil {
-		return nil, err
-	}
-	return record(f, BeliefSchema(f, meta...), beliefs, mem)
+	var out arrow.RecordBatch
+	g := &Groups{Fits: []*kernels.Fit{f}}
+	err := g.records(mem, meta, math.MaxInt, func(rec arrow.RecordBatch) error {
+		rec.Retain()
+		out = rec
+		return nil
+	})
+	return out, err
 }
 
 const maxNameBytes = 1<<31 - 1 // offsets of utf8 have 32 bits
 
-func record(f *kernels.Fit, s *arrow.Schema, beliefs []kernels.Belief, mem memory.Allocator) (arrow.RecordBatch, error) {
+// records gives emit the table of g in records of at most so many rows; they are
+// released afterwards. There is one at least.
+func (g *Groups) records(mem memory.Allocator, meta []string, most int, emit func(arrow.RecordBatch) error) error {
 	if mem == nil {
 		mem = memory.DefaultAllocator
 	}
-	size := 0
-	for i := range beliefs {
-		size += len(beliefs[i].Feature)
-	}
-	if size > maxNameBytes {
-		return nil, fmt.Errorf("the feature names take %d bytes; allowed in one record: %d", size, maxNameBytes)
+	s := g.schema(meta)
+	for i := range s.NumFields() - 1 {
+		if same := s.FieldIndices(s.Field(i).Name); len(same) > 1 {
+			return fmt.Errorf("the column %s of the groups has a name of the belief table; allowed: other names", s.Field(i).Name)
+		}
 	}
 	b := array.NewRecordBuilder(mem, s)
 	defer b.Release()
-	at := 0
-	b.Reserve(len(beliefs))
-	if n := len(f.Classes); n > 0 {
-		classes := b.Field(0).(*array.StringBuilder)
-		for i := range beliefs {
-			classes.Append(f.Classes[i/(len(beliefs)/n)])
+	column := func(name string) array.Builder {
+		if k := s.FieldIndices(name); len(k) > 0 {
+			return b.Field(k[0])
 		}
-		at = 1
+		return nil
 	}
-	names, means, variances := b.Field(at).(*array.StringBuilder), b.Field(at+1).(*array.Float64Builder), b.Field(at+2).(*array.Float64Builder)
-	if f.Covariance.Form != gauss.Diagonal {
-		rows := b.Field(at + 3).(*array.ListBuilder)
-		values := rows.ValueBuilder().(*array.Float64Builder)
-		for i := range beliefs {
-			rows.Append(true)
-			values.AppendValues(f.Covariance.Row(i), nil)
+	classes, _ := column(Class).(*array.StringBuilder)
+	names, means, variances := column(Feature).(*array.StringBuilder), column(Mean).(*array.Float64Builder), column(Variance).(*array.Float64Builder)
+	rows, _ := column(CovarianceRow).(*array.ListBuilder)
+	rest := column(Rest).(*array.StringBuilder)
+	n, size := 0, 0
+	flush := func() error {
+		rec := b.NewRecordBatch()
+		defer rec.Release()
+		n, size = 0, 0
+		return emit(rec)
+	}
+	for k, f := range g.Fits {
+		beliefs, err := beliefsToWrite(f)
+		if err != nil {
+			return err
+		}
+		block := max(1, len(beliefs)/max(1, len(f.Classes)))
+		for i := range max(1, len(beliefs)) {
+			long := 0
+			if len(beliefs) > 0 {
+				long = len(beliefs[i].Feature)
+			}
+			if n == most || most < math.MaxInt && size+long > maxNameBytes {
+				if err := flush(); err != nil {
+					return err
+				}
+			}
+			if n, size = n+1, size+long; size > maxNameBytes {
+				return fmt.Errorf("the feature names take more than the %d bytes allowed in one record", maxNameBytes)
+			}
+			if err := g.appendKey(b, k); err != nil {
+				return err
+			}
+			if i == 0 {
+				rest.Append(encodeHead(f))
+			} else {
+				rest.AppendNull()
+			}
+			if classes != nil {
+				if len(f.Classes) > 0 {
+					classes.Append(f.Classes[i/block])
+				} else {
+					classes.Append("")
+				}
+			}
+			if rows != nil {
+				rows.Append(true)
+				if correlated(f) && len(beliefs) > 0 {
+					rows.ValueBuilder().(*array.Float64Builder).AppendValues(f.Covariance.Row(i), nil)
+				}
+			}
+			if len(beliefs) == 0 {
+				names.AppendNull()
+				means.AppendNull()
+				variances.AppendNull()
+				continue
+			}
+			names.Append(beliefs[i].Feature)
+			means.Append(beliefs[i].Mean)
+			variances.Append(beliefs[i].Variance)
 		}
 	}
-	names.ReserveData(size)
-	for i := range beliefs {
-		names.Append(beliefs[i].Feature)
-		means.UnsafeAppend(beliefs[i].Mean)
-		variances.UnsafeAppend(beliefs[i].Variance)
+	return flush()
+}
+
+// appendKey appends the key of group k to the first columns.
+func (g *Groups) appendKey(b *array.RecordBuilder, k int) error {
+	if g.Keys == nil {
+		return nil
 	}
-	return b.NewRecordBatch(), nil
+	for c, key := range g.Keys.Columns() {
+		if key.IsNull(k) {
+			b.Field(c).AppendNull()
+		} else if err := b.Field(c).AppendValueFromString(key.ValueStr(k)); err != nil {
+			return fmt.Errorf("group %s: %w", g.Keys.ColumnName(c), err)
+		}
+	}
+	return nil
 }
 
 // ReadFit reads a belief table from record batches: an IPC stream, a query
@@ -105,7 +170,7 @@ func readFit(r array.RecordReader, o *Options) (f *kernels.Fit, err error) {
 	}()
 	s := r.Schema()
 	m := s.Metadata()
-	head, err := readMeta(m.Keys(), m.Values())
+	head, rest, err := readMeta(m.Keys(), m.Values())
 	if err != nil {
 		return nil, err
 	}
@@ -120,20 +185,29 @@ func readFit(r array.RecordReader, o *Options) (f *kernels.Fit, err error) {
 			return nil, fmt.Errorf("column %s is there %d times; allowed: once", name, len(found))
 		}
 	}
-	t := table{max: o.maxFeatures()}
+	t := table{max: o.maxFeatures(), withRest: rest}
+	if rest && len(s.FieldIndices(Rest)) != 1 {
+		return nil, fmt.Errorf("no column %s, which metadata %sschema = %q needs; found: %s", Rest, prefix, SchemaVersion, listNames(columnNames(s)))
+	}
 	// Classes and covariances are ours only under our metadata: another program's
 	// columns of these names mean something else.
 	with := map[string]int{}
-	if head != nil {
-		for _, name := range []string{Class, CovarianceRow} {
+	if head != nil || rest {
+		for _, name := range []string{Class, CovarianceRow, Rest} {
 			if found := s.FieldIndices(name); len(found) == 1 {
 				with[name] = found[0]
 			}
 		}
 	}
 	for r.Next() {
+		if err := t.addRest(r.RecordBatch(), with); err != nil {
+			return nil, err
+		}
 		if err := t.addRecord(r.RecordBatch(), at); err != nil {
 			return nil, err
+		}
+		if t.empty {
+			continue
 		}
 		if err := t.addMore(r.RecordBatch(), with); err != nil {
 			return nil, err
@@ -184,6 +258,10 @@ func (t *table) addRecord(rec arrow.RecordBatch, at [3]int) error {
 			return fmt.Errorf("column %s: its type is %s; allowed: a floating-point, integer or decimal type", col, rec.Column(at[k+1]).DataType())
 		}
 	}
+	if t.withRest && n == 1 && name.null(0) && num[0].null(0) && num[1].null(0) {
+		t.empty = true
+		return nil
+	}
 	for i := range n {
 		for _, v := range []*vector{&name, &num[0], &num[1]} {
 			if v.null(i) {
@@ -192,6 +270,25 @@ func (t *table) addRecord(rec arrow.RecordBatch, at [3]int) error {
 		}
 		if err := t.add(strings.Clone(name.text(i)), kernels.Weight{Mean: num[0].num(i), Variance: num[1].num(i)}); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// addRest takes what the column Rest of a record tells.
+func (t *table) addRest(rec arrow.RecordBatch, with map[string]int) error {
+	if !t.withRest {
+		return nil
+	}
+	v := newVector(Rest, rec.Column(with[Rest]))
+	if v.text == nil && !v.isNullType() {
+		return fmt.Errorf("column %s: its type is %s; allowed: text", Rest, rec.Column(with[Rest]).DataType())
+	}
+	for i := range int(rec.NumRows()) {
+		if !v.null(i) {
+			if err := t.rest(v.text(i), len(t.beliefs)+i); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -212,7 +309,7 @@ func (t *table) addMore(rec arrow.RecordBatch, with map[string]int) error {
 			t.class = append(t.class, strings.Clone(c.text(i)))
 		}
 	}
-	if k, ok := with[CovarianceRow]; ok {
+	if k, ok := with[CovarianceRow]; ok && (t.head == nil || correlated(t.head)) {
 		l, ok := rec.Column(k).(array.ListLike)
 		if !ok {
 			return fmt.Errorf("column %s: its type is %s; allowed: a list of numbers", CovarianceRow, rec.Column(k).DataType())

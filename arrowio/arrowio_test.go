@@ -51,6 +51,9 @@ func equal(a, b *kernels.Fit) error {
 	if x, y := a.Covariance, b.Covariance; x.Form != y.Form || x.Rank != y.Rank || !slices.Equal(x.Values, y.Values) {
 		return fmt.Errorf("covariances differ: %v and %v", x, y)
 	}
+	if x, y := fmt.Sprintf("%v %v", a.Columns, a.Columns == nil), fmt.Sprintf("%v %v", b.Columns, b.Columns == nil); x != y {
+		return fmt.Errorf("columns differ: %s and %s", x, y)
+	}
 	if !slices.Equal(a.Classes, b.Classes) {
 		return fmt.Errorf("classes %q and %q", a.Classes, b.Classes)
 	}
@@ -81,7 +84,7 @@ func fits() *rapid.Generator[*kernels.Fit] {
 			Intercept: rapid.Bool().Draw(t, "intercept"), HashBits: rapid.IntRange(0, 30).Draw(t, "hash_bits"),
 			Prior: kernels.Prior{Mean: finite.Draw(t, "pm"), Variance: variance.Draw(t, "pv"), InterceptVariance: variance.Draw(t, "pi")},
 			Time:  orNaN.Draw(t, "time"), N: rapid.Int64Range(0, kernels.MaxCount).Draw(t, "n"), Skipped: rapid.Int64Range(0, kernels.MaxCount).Draw(t, "skipped"),
-			LogEvidence: rapid.OneOf(rapid.Float64Max(math.MaxFloat64), rapid.Just(math.NaN())).Draw(t, "evidence"),
+			LogEvidence: rapid.OneOf(rapid.Float64Max(math.MaxFloat64), rapid.Just(math.NaN()), rapid.Just(math.Inf(-1))).Draw(t, "evidence"),
 			Iterations:  int(rapid.Int32Min(0).Draw(t, "iterations")), Converged: rapid.Bool().Draw(t, "converged"),
 			Status: rapid.String().Draw(t, "status"),
 		}
@@ -98,6 +101,17 @@ func fits() *rapid.Generator[*kernels.Fit] {
 			f.Classes = rapid.SliceOfNDistinct(rapid.String(), 1, 4, rapid.ID[string]).Draw(t, "classes")
 			for k := range (len(f.Classes) - 1) * d {
 				f.Beliefs = append(f.Beliefs, f.Beliefs[k%d])
+			}
+		}
+		if rapid.Bool().Draw(t, "has columns") {
+			f.Columns = []kernels.FitColumn{}
+			for _, name := range rapid.SliceOfNDistinct(rapid.String(), 0, 3, strings.ToLower).Draw(t, "columns") {
+				c := kernels.FitColumn{Name: name, Kind: rapid.SampledFrom([]string{kernels.NumberColumn, kernels.LevelsColumn}).Draw(t, "kind"),
+					N: rapid.Int64Range(0, kernels.MaxCount).Draw(t, "rows"), Center: orNaN.Draw(t, "center"), Scale: math.NaN(), Variance: math.NaN()}
+				if c.Missing = rapid.Int64Range(0, c.N).Draw(t, "missing"); rapid.Bool().Draw(t, "scaled") {
+					c.Scale, c.Variance = rapid.Float64Range(1e-300, 1e300).Draw(t, "scale"), variance.Draw(t, "column variance")
+				}
+				f.Columns = append(f.Columns, c)
 			}
 		}
 		c := &f.Covariance
@@ -379,10 +393,11 @@ func TestPlainTables(t *testing.T) {
 }
 
 func TestMetadataErrors(t *testing.T) {
-	full := BeliefSchema(sample()).Metadata()
+	full := metadataV2(sample())
 	u, d := arrow.BinaryTypes.String, arrow.PrimitiveTypes.Float64
 	for _, c := range []struct{ key, value, want string }{
-		{"bglm.schema", "3", `bglm.schema = "3"; allowed: "1" and "2"`},
+		{"bglm.schema", "4", `bglm.schema = "4"; allowed: "1", "2" and "3"`},
+		{"bglm.schema", "3", "no column fit"},
 		{"bglm.n", "-1", "whole number from 0"},
 		{"bglm.n", "1e3", "whole number from 0"},
 		{"bglm.intercept", "1", `bglm.intercept = "1"; allowed: true or false`},
@@ -409,7 +424,7 @@ func TestMetadataErrors(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: error %v, want %q", c.key, err, c.want)
 		}
-		if (c.key == "bglm.schema") != errors.Is(err, ErrVersion) {
+		if (c.value == "4") != errors.Is(err, ErrVersion) {
 			t.Errorf("%s: is ErrVersion: %v", c.key, errors.Is(err, ErrVersion))
 		}
 	}

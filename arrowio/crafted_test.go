@@ -2,7 +2,9 @@ package arrowio
 
 import (
 	"bytes"
+	"encoding/json"
 	"flag"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -25,15 +27,21 @@ var crafted = flag.Int("crafted", 5000, "how many crafted belief tables are read
 // craftedTable is a belief table whose parts need not fit together.
 type craftedTable struct {
 	keys, values []string
+	rest         string // JSON; "" in versions 1 and 2
 	class, name  []string
 	mean, vari   []float64
 	cov          [][]float64
 	null         int // a column with a NULL in its first row, -1 = none
 }
 
-func craft(f *kernels.Fit) *craftedTable {
+// craft is the table of f, or as versions 1 and 2 had it.
+func craft(f *kernels.Fit, old bool) *craftedTable {
 	m := BeliefSchema(f).Metadata()
-	c := &craftedTable{keys: slices.Clone(m.Keys()), values: slices.Clone(m.Values()), null: -1}
+	c := &craftedTable{rest: encodeHead(f)}
+	if old {
+		m, c.rest = metadataV2(f), ""
+	}
+	c.keys, c.values, c.null = slices.Clone(m.Keys()), slices.Clone(m.Values()), -1
 	for i, b := range f.Beliefs {
 		c.name, c.mean, c.vari = append(c.name, b.Feature), append(c.mean, b.Mean), append(c.vari, b.Variance)
 		if n := len(f.Classes); n > 0 {
@@ -49,11 +57,35 @@ func craft(f *kernels.Fit) *craftedTable {
 var oddValues = []string{"", "0", "-1", "1", "2", "3", "31", "NaN", "+Inf", "-Inf", "1e308", "1e-320", "4611686018427387904", "9223372036854775807", "-9223372036854775808", "9007199254740993",
 	"full", "diagonal", "lowrank", "gaussian", "gamma", "poisson", "multinomial", "softmax", "logit", "log", "identity", "true", "false", "9", "10000"}
 
+var oddJSON = []string{"null", "0", "-1", "1", "2", "3", "31", "1e308", "1e-320", "-Infinity", "Infinity", "\"\"", "\"x\"", "\"full\"", "\"diagonal\"", "\"gaussian\"", "\"multinomial\"", "\"softmax\"", "\"log\"",
+	"true", "false", "[]", "{}", "[null]", "9007199254740993", "9223372036854775808", "{\"kind\":\"lowrank\",\"rank\":2}", "[{\"name\":\"a\",\"kind\":\"number\",\"n\":1,\"missing\":0,\"center\":null,\"scale\":1,\"variance\":null}]"}
+
 var oddFloats = []float64{0, 1, -1, 1e-300, 1e154, 1e308, math.NaN(), math.Inf(1), math.Inf(-1), 0.5}
 
 func (c *craftedTable) mutate(rng *rand.Rand) {
 	n := len(c.name)
 	switch k := rng.IntN(10); {
+	case k < 4 && c.rest != "" && rng.IntN(20) > 0:
+		var fields map[string]json.RawMessage
+		if json.Unmarshal([]byte(c.rest), &fields) != nil {
+			return
+		}
+		names := slices.Sorted(maps.Keys(fields))
+		odd := json.RawMessage(oddJSON[rng.IntN(len(oddJSON))])
+		switch name := names[rng.IntN(len(names))]; {
+		case rng.IntN(8) == 0:
+			delete(fields, name)
+		case rng.IntN(3) == 0 && name == "prior":
+			fields[name] = json.RawMessage(strings.Replace(string(fields[name]), ":", ":"+string(odd)+",\"x\":", 1))
+		default:
+			fields[name] = odd
+		}
+		b, err := json.Marshal(fields)
+		if err == nil {
+			c.rest = string(b)
+		} else {
+			c.rest = strings.Replace(c.rest, ":", ":"+string(odd)+",\"x\":", 1)
+		}
 	case k < 4 || n == 0:
 		i := rng.IntN(len(c.keys))
 		if rng.IntN(8) == 0 {
@@ -100,6 +132,9 @@ func (c *craftedTable) record() arrow.RecordBatch {
 	if len(c.cov) > 0 {
 		fs = append(fs, arrow.Field{Name: CovarianceRow, Type: arrow.ListOf(arrow.PrimitiveTypes.Float64)})
 	}
+	if c.rest != "" {
+		fs = append(fs, arrow.Field{Name: Rest, Type: arrow.BinaryTypes.String})
+	}
 	for i := range fs {
 		fs[i].Nullable = true
 	}
@@ -113,6 +148,10 @@ func (c *craftedTable) record() arrow.RecordBatch {
 				at.AppendNull()
 			case fs[k].Name == Feature:
 				at.(*array.StringBuilder).Append(c.name[i])
+			case fs[k].Name == Rest && i == 0:
+				at.(*array.StringBuilder).Append(c.rest)
+			case fs[k].Name == Rest:
+				at.AppendNull()
 			case fs[k].Name == Class:
 				at.(*array.StringBuilder).Append(c.class[i])
 			case fs[k].Name == Mean:
@@ -152,7 +191,7 @@ func TestCraftedTables(t *testing.T) {
 	}
 	read, refused := 0, 0
 	for round := range count {
-		c := craft(all[rng.IntN(len(all))])
+		c := craft(all[rng.IntN(len(all))], rng.IntN(2) == 0)
 		for range rng.IntN(4) {
 			c.mutate(rng)
 		}

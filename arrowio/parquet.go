@@ -7,30 +7,34 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"unicode/utf8"
 
 	"github.com/apache/arrow-go/v18/parquet"
 	"github.com/apache/arrow-go/v18/parquet/compress"
 	"github.com/apache/arrow-go/v18/parquet/file"
-	"github.com/apache/arrow-go/v18/parquet/metadata"
+	"github.com/apache/arrow-go/v18/parquet/pqarrow"
 	"github.com/apache/arrow-go/v18/parquet/schema"
 
 	"github.com/bglm/bglm/kernels"
-	"github.com/bglm/bglm/kernels/gauss"
 )
 
 // rowGroup is DuckDB's number of rows.
 const rowGroup = 122880
 
-// WriteParquet writes f as a Parquet file (zstd): the belief table in belief
-// order, the rest of f as key-value metadata, and the pairs of meta as BeliefSchema
-// has them. Equal fits give equal bytes.
+// WriteParquet writes f as a Parquet file (zstd): the belief table in belief order, the
+// rest of f in its column fit, and the pairs of meta in the metadata, as BeliefSchema has
+// them. Equal fits give equal bytes.
 //
 // Errors: as FitRecord, and those of w; on an error w holds a part of a file.
 // Cost: O(p) plus compression; beliefs out of order are sorted in a copy.
 func WriteParquet(w io.Writer, f *kernels.Fit, meta ...string) error {
-	if err := writeParquet(w, f, meta); err != nil {
+	return (&Groups{Fits: []*kernels.Fit{f}}).WriteParquet(w, meta...)
+}
+
+// WriteParquet writes the fits as one belief table with the columns of Keys in front, a
+// fit after the other; else it is as the function WriteParquet.
+func (g *Groups) WriteParquet(w io.Writer, meta ...string) error {
+	if err := g.writeParquet(w, meta); err != nil {
 		return fmt.Errorf("arrowio: %w", err)
 	}
 	return nil
@@ -39,133 +43,18 @@ func WriteParquet(w io.Writer, f *kernels.Fit, meta ...string) error {
 // unclosed hides Close: the Parquet writer closes what it can.
 type unclosed struct{ io.Writer }
 
-func writeParquet(w io.Writer, f *kernels.Fit, meta []string) error {
-	beliefs, err := beliefsToWrite(f)
-	if err != nil {
-		return err
-	}
-	var kv metadata.KeyValueMetadata
-	m := BeliefSchema(f, meta...).Metadata()
-	for i, k := range m.Keys() {
-		if err := kv.Append(k, m.Values()[i]); err != nil {
-			return err
-		}
-	}
-	root, err := parquetSchema(f)
-	if err != nil {
-		return err
-	}
+func (g *Groups) writeParquet(w io.Writer, meta []string) error {
 	// Names are unique and numbers rarely repeat: dictionaries would only cost.
-	pw := file.NewParquetWriter(unclosed{w}, root, file.WithWriteMetadata(kv), file.WithWriterProps(parquet.NewWriterProperties(
-		parquet.WithCompression(compress.Codecs.Zstd), parquet.WithDictionaryDefault(false), parquet.WithCreatedBy("bglm"))))
-	names := make([]parquet.ByteArray, 0, min(len(beliefs), rowGroup))
-	nums := make([]float64, 0, cap(names))
-	for at, d := 0, max(1, len(beliefs)/max(1, len(f.Classes))); at < len(beliefs); {
-		part := beliefs[at:min(at+rowGroup, len(beliefs))]
-		first := at
-		at += len(part)
-		names, nums = names[:0], nums[:0]
-		for i := range part {
-			names, nums = append(names, parquet.ByteArray(part[i].Feature)), append(nums, part[i].Mean)
-		}
-		rg, err := pw.AppendRowGroupChecked()
-		if err != nil {
-			return err
-		}
-		if len(f.Classes) > 0 {
-			classes := make([]parquet.ByteArray, len(part))
-			for i := range classes {
-				classes[i] = parquet.ByteArray(f.Classes[(first+i)/d])
-			}
-			if err := writeColumn(rg, classes); err != nil {
-				return err
-			}
-		}
-		if err := writeColumn(rg, names); err != nil {
-			return err
-		}
-		if err := writeColumn(rg, nums); err != nil {
-			return err
-		}
-		for i := range part {
-			nums[i] = part[i].Variance
-		}
-		if err := writeColumn(rg, nums); err != nil {
-			return err
-		}
-		if f.Covariance.Form != gauss.Diagonal {
-			if err := writeRows(rg, &f.Covariance, first, first+len(part)); err != nil {
-				return err
-			}
-		}
-		if err := rg.Close(); err != nil {
-			return err
-		}
-	}
-	return pw.Close()
-}
-
-// parquetSchema is BeliefSchema in Parquet's terms.
-func parquetSchema(f *kernels.Fit) (*schema.GroupNode, error) {
-	name, err := schema.NewPrimitiveNodeLogical(Feature, parquet.Repetitions.Required, schema.StringLogicalType{}, parquet.Types.ByteArray, 0, -1)
-	if err != nil {
-		return nil, err
-	}
-	list := schema.FieldList{name, schema.NewFloat64Node(Mean, parquet.Repetitions.Required, -1), schema.NewFloat64Node(Variance, parquet.Repetitions.Required, -1)}
-	if len(f.Classes) > 0 {
-		class, err := schema.NewPrimitiveNodeLogical(Class, parquet.Repetitions.Required, schema.StringLogicalType{}, parquet.Types.ByteArray, 0, -1)
-		if err != nil {
-			return nil, err
-		}
-		list = slices.Insert(list, 0, schema.Node(class))
-	}
-	if f.Covariance.Form != gauss.Diagonal {
-		rows, err := schema.ListOfWithName(CovarianceRow, schema.NewFloat64Node("element", parquet.Repetitions.Required, -1), parquet.Repetitions.Required, -1)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, rows)
-	}
-	return schema.NewGroupNode("schema", parquet.Repetitions.Required, list, -1)
-}
-
-// writeRows writes rows [lo, hi) of a covariance, a list each.
-func writeRows(rg file.SerialRowGroupWriter, c *kernels.Covariance, lo, hi int) error {
-	cw, err := rg.NextColumn()
+	props := parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Zstd), parquet.WithDictionaryDefault(false), parquet.WithCreatedBy("bglm"),
+		parquet.WithMaxRowGroupLength(rowGroup))
+	out, err := pqarrow.NewFileWriter(g.schema(meta), unclosed{w}, props, pqarrow.DefaultWriterProps())
 	if err != nil {
 		return err
 	}
-	w := cw.(*file.Float64ColumnChunkWriter)
-	var defs, reps []int16
-	for i := lo; i < hi; i++ {
-		row := c.Row(i)
-		defs, reps = defs[:0], reps[:0]
-		for range row {
-			defs, reps = append(defs, 1), append(reps, 1)
-		}
-		reps[0] = 0
-		if _, err := w.WriteBatch(row, defs, reps); err != nil {
-			return err
-		}
-	}
-	return cw.Close()
-}
-
-func writeColumn[T parquet.ByteArray | float64](rg file.SerialRowGroupWriter, values []T) error {
-	cw, err := rg.NextColumn()
-	if err != nil {
+	if err := g.records(nil, meta, rowGroup, out.Write); err != nil {
 		return err
 	}
-	switch v := any(values).(type) {
-	case []parquet.ByteArray:
-		_, err = cw.(*file.ByteArrayColumnChunkWriter).WriteBatch(v, nil, nil)
-	case []float64:
-		_, err = cw.(*file.Float64ColumnChunkWriter).WriteBatch(v, nil, nil)
-	}
-	if err != nil {
-		return err
-	}
-	return cw.Close()
+	return out.Close()
 }
 
 // WriteParquetFile writes f to the file path, by way of a temporary file beside
@@ -175,7 +64,7 @@ func writeColumn[T parquet.ByteArray | float64](rg file.SerialRowGroupWriter, va
 //
 // Errors: as WriteParquet, and those of the file system, with the path.
 func WriteParquetFile(path string, f *kernels.Fit, meta ...string) error {
-	return writeFile(path, func(w io.Writer) error { return writeParquet(w, f, meta) })
+	return writeFile(path, func(w io.Writer) error { return (&Groups{Fits: []*kernels.Fit{f}}).writeParquet(w, meta) })
 }
 
 func writeFile(path string, write func(io.Writer) error) (err error) {
@@ -293,7 +182,7 @@ func readParquetMeta(r io.ReaderAt, size int64, o *Options) (f *kernels.Fit, kep
 		return nil, nil, err
 	}
 	kv := pr.MetaData().KeyValueMetadata()
-	head, err := readMeta(kv.Keys(), kv.Values())
+	head, withRest, err := readMeta(kv.Keys(), kv.Values())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -305,7 +194,7 @@ func readParquetMeta(r io.ReaderAt, size int64, o *Options) (f *kernels.Fit, kep
 	}
 	var class *column
 	rows := -1 // the column of covariance rows
-	if head != nil {
+	if head != nil || withRest {
 		if pr.MetaData().Schema.ColumnIndexByName(Class) >= 0 {
 			c, err := findColumn(pr.MetaData().Schema, Class)
 			if err != nil {
@@ -313,13 +202,19 @@ func readParquetMeta(r io.ReaderAt, size int64, o *Options) (f *kernels.Fit, kep
 			}
 			class = &c
 		}
-		if head.Covariance.Form != gauss.Diagonal {
+		if head != nil && correlated(head) || withRest && hasRows(pr.MetaData().Schema) {
 			if rows, err = findRows(pr.MetaData().Schema); err != nil {
 				return nil, nil, err
 			}
 		}
 	}
-	t := table{max: o.maxFeatures(), names: limit}
+	t := table{max: o.maxFeatures(), names: limit, withRest: withRest}
+	var rest column
+	if withRest {
+		if rest, err = findColumn(pr.MetaData().Schema, Rest); err != nil {
+			return nil, nil, fmt.Errorf("%w; metadata %sschema = %q needs it", err, prefix, SchemaVersion)
+		}
+	}
 	if n := pr.NumRows(); n < 0 || n > limit {
 		return nil, nil, fmt.Errorf("the file is damaged: %d rows in %d bytes", n, size)
 	}
@@ -337,12 +232,25 @@ func readParquetMeta(r io.ReaderAt, size int64, o *Options) (f *kernels.Fit, kep
 				return nil, nil, fmt.Errorf("column %s: %w", cols[i].name, err)
 			}
 		}
+		if withRest {
+			if err := t.addRestOf(rg, &rest, int(n)); err != nil {
+				return nil, nil, err
+			}
+			if pr.NumRows() == 1 {
+				if t.empty = cols[0].isNull(); t.empty {
+					break
+				}
+				if err := cols[0].open(rg); err != nil { // again, from its beginning
+					return nil, nil, fmt.Errorf("column %s: %w", Feature, err)
+				}
+			}
+		}
 		if class != nil {
 			if err := class.open(rg); err != nil {
 				return nil, nil, fmt.Errorf("column %s: %w", Class, err)
 			}
 		}
-		if rows >= 0 {
+		if rows >= 0 && (head != nil || t.head != nil && correlated(t.head)) {
 			if err := t.addRows(rg, rows, n, limit); err != nil {
 				return nil, nil, fmt.Errorf("column %s: %w", CovarianceRow, err)
 			}
@@ -360,7 +268,7 @@ func readParquetMeta(r io.ReaderAt, size int64, o *Options) (f *kernels.Fit, kep
 			n -= k
 		}
 	}
-	if int64(len(t.beliefs)) != pr.NumRows() {
+	if int64(len(t.beliefs)) != pr.NumRows() && !t.empty {
 		return nil, nil, fmt.Errorf("the file is damaged: %d rows, its footer says %d", len(t.beliefs), pr.NumRows())
 	}
 	if f, err = t.fit(head, o); err != nil {
@@ -421,9 +329,9 @@ func (c *column) accept(d *schema.Column) error {
 	if logical != nil && !logical.IsNone() {
 		found += " (" + logical.String() + ")"
 	}
-	if c.name == Feature || c.name == Class {
+	if c.name == Feature || c.name == Class || c.name == Rest {
 		switch logical.(type) {
-		case schema.StringLogicalType, schema.EnumLogicalType:
+		case schema.StringLogicalType, schema.EnumLogicalType, schema.JSONLogicalType:
 			if c.physical == parquet.Types.ByteArray {
 				return nil
 			}
@@ -531,6 +439,41 @@ func (t *table) addBatch(cols *[3]column, n int) error {
 	return nil
 }
 
+// isNull reads the first value of the row group and says whether it is NULL.
+func (c *column) isNull() bool { return c.optional && errors.Is(c.read(1), errNull) }
+
+// addRestOf reads the column Rest of a row group, most of whose rows are NULL.
+func (t *table) addRestOf(rg *file.RowGroupReader, c *column, n int) error {
+	if err := c.open(rg); err != nil {
+		return fmt.Errorf("column %s: %w", c.name, err)
+	}
+	r, ok := c.chunk.(*file.ByteArrayColumnChunkReader)
+	if !ok {
+		return fmt.Errorf("column %s: reader %T does not fit its type", c.name, c.chunk)
+	}
+	first := len(t.beliefs)
+	for done := 0; done < n; {
+		total, values, err := r.ReadBatch(int64(min(n-done, batchRows)), c.bytes[:], c.defs[:], nil)
+		if err != nil {
+			return fmt.Errorf("column %s: %w", c.name, err)
+		}
+		if total <= 0 || values > int(total) {
+			return fmt.Errorf("column %s: the file is damaged: rows are missing", c.name)
+		}
+		for i, at := 0, 0; i < int(total) && at < values; i++ {
+			if c.optional && c.defs[i] == 0 {
+				continue
+			}
+			if err := t.rest(string(c.bytes[at]), first+done+i); err != nil {
+				return err
+			}
+			at++
+		}
+		done += int(total)
+	}
+	return nil
+}
+
 func (t *table) addClasses(c *column, n int) error {
 	if err := c.read(n); err != nil {
 		return fmt.Errorf("column %s, rows %d to %d: %w", c.name, len(t.class)+1, len(t.class)+n, err)
@@ -549,6 +492,15 @@ func (t *table) addClasses(c *column, n int) error {
 		t.class = append(t.class, string(c.bytes[i]))
 	}
 	return nil
+}
+
+func hasRows(s *schema.Schema) bool {
+	for i := range s.NumColumns() {
+		if s.Column(i).ColumnPath()[0] == CovarianceRow {
+			return true
+		}
+	}
+	return false
 }
 
 // findRows is the leaf of the list of covariances.

@@ -16,10 +16,9 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// SchemaVersion is the newest value of the metadata key bglm.schema. Tables whose
-// covariance is diagonal and that have no classes carry version "1", which older
-// programs read too.
-const SchemaVersion = "2"
+// SchemaVersion is the newest value of the metadata key bglm.schema. Versions 1 and 2 had
+// the rest of the fit in the metadata, and one fit a table; they are read for ever.
+const SchemaVersion = "3"
 
 // Names of the columns.
 const (
@@ -28,6 +27,7 @@ const (
 	Mean          = "mean"
 	Variance      = "variance"
 	CovarianceRow = "covariance" // full and low-rank covariances only
+	Rest          = "fit"        // in the first row of each fit, the rest of it as JSON
 )
 
 const prefix = "bglm."
@@ -60,58 +60,47 @@ var fields = []arrow.Field{
 	{Name: Variance, Type: arrow.PrimitiveTypes.Float64},
 }
 
-// BeliefSchema is the schema of a belief table with the metadata of f; nil gives
-// the bare columns. meta are pairs of a key and a value kept beside f's own, the
-// keys written with the prefix bglm.job.: what a program wants to find again, as
-// the formula that made the features.
+// BeliefSchema is the schema of a belief table of f; nil gives the bare columns. meta are
+// pairs of a key and a value kept in the metadata, the keys written with the prefix
+// bglm.job.: what a program wants to find again, as the formula that made the features.
 func BeliefSchema(f *kernels.Fit, meta ...string) *arrow.Schema {
 	if f == nil {
 		return arrow.NewSchema(fields, nil)
 	}
-	version, fields := "1", slices.Clone(fields)
-	if len(f.Classes) > 0 {
-		version, fields = "2", slices.Insert(fields, 0, arrow.Field{Name: Class, Type: arrow.BinaryTypes.String})
+	return (&Groups{Fits: []*kernels.Fit{f}}).schema(meta)
+}
+
+// schema is that of the table of g, which has the columns that some fit of it needs.
+func (g *Groups) schema(meta []string) *arrow.Schema {
+	var out []arrow.Field
+	if g.Keys != nil {
+		out = slices.Clone(g.Keys.Schema().Fields())
 	}
-	if f.Covariance.Form != gauss.Diagonal {
-		version, fields = "2", append(fields, arrow.Field{Name: CovarianceRow, Type: arrow.ListOfNonNullable(arrow.PrimitiveTypes.Float64)})
+	if g.any(func(f *kernels.Fit) bool { return len(f.Classes) > 0 }) {
+		out = append(out, arrow.Field{Name: Class, Type: arrow.BinaryTypes.String})
 	}
-	var keys, values []string
-	put := func(k, v string) { keys, values = append(keys, prefix+k), append(values, v) }
-	num := func(k string, v float64) { put(k, strconv.FormatFloat(v, 'g', -1, 64)) }
-	put("schema", version)
-	put("method", f.Method)
-	put("family", f.Family)
-	put("link", f.Link)
-	if !math.IsNaN(f.Shape) {
-		num("shape", f.Shape)
+	first := len(out)
+	out = append(out, fields...)
+	if g.any(correlated) {
+		out = append(out, arrow.Field{Name: CovarianceRow, Type: arrow.ListOfNonNullable(arrow.PrimitiveTypes.Float64)})
 	}
-	num("dispersion", f.Dispersion)
-	put("intercept", strconv.FormatBool(f.Intercept))
-	if f.HashBits > 0 {
-		put("hash_bits", strconv.Itoa(f.HashBits))
+	if g.any(func(f *kernels.Fit) bool { return len(f.Beliefs) == 0 }) {
+		for k := first; k < first+len(fields); k++ {
+			out[k].Nullable = true // a fit without beliefs is a row without one
+		}
 	}
-	num("prior_mean", f.Prior.Mean)
-	num("prior_variance", f.Prior.Variance)
-	num("prior_intercept_variance", f.Prior.InterceptVariance)
-	if !math.IsNaN(f.Time) {
-		num("time", f.Time)
-	}
-	put("covariance", f.Covariance.Form.String())
-	if f.Covariance.Form == gauss.LowRank {
-		put("rank", strconv.Itoa(f.Covariance.Rank))
-	}
-	put("n", strconv.FormatInt(f.N, 10))
-	put("n_skipped", strconv.FormatInt(f.Skipped, 10))
-	num("log_evidence", f.LogEvidence)
-	put("iterations", strconv.Itoa(f.Iterations))
-	put("converged", strconv.FormatBool(f.Converged))
-	put("status", f.Status)
+	out = append(out, arrow.Field{Name: Rest, Type: arrow.BinaryTypes.String, Nullable: true})
+	keys, values := []string{prefix + "schema"}, []string{SchemaVersion}
 	for i := 0; i+1 < len(meta); i += 2 {
-		put("job."+meta[i], meta[i+1])
+		keys, values = append(keys, prefix+"job."+meta[i]), append(values, meta[i+1])
 	}
 	m := arrow.NewMetadata(keys, values)
-	return arrow.NewSchema(fields, &m)
+	return arrow.NewSchema(out, &m)
 }
+
+func (g *Groups) any(is func(*kernels.Fit) bool) bool { return slices.ContainsFunc(g.Fits, is) }
+
+func correlated(f *kernels.Fit) bool { return f.Covariance.Form != gauss.Diagonal }
 
 // metaReader decodes metadata and keeps the first error.
 type metaReader struct {
@@ -190,17 +179,26 @@ func (r *metaReader) bool(key string) bool {
 	})
 }
 
-// readMeta is the fit without beliefs that the metadata describe, or nil if
-// they do not hold bglm.schema.
-func readMeta(keys, values []string) (*kernels.Fit, error) {
+// readMeta is the fit without beliefs that the metadata describe, nil if they do not
+// hold bglm.schema; of a version after 2 the column Rest tells it (rest).
+func readMeta(keys, values []string) (f *kernels.Fit, rest bool, err error) {
 	r := newMetaReader(keys, values)
 	v, ours := r.kv["schema"]
+	switch v {
+	case SchemaVersion:
+		return nil, true, r.err
+	case "1", "2":
+		f, err = r.fit()
+		return f, false, err
+	}
 	if !ours {
-		return nil, nil
+		return nil, false, nil
 	}
-	if v != "1" && v != SchemaVersion {
-		return nil, fmt.Errorf("%w: metadata %sschema = %.40q; allowed: \"1\" and %q", ErrVersion, prefix, v, SchemaVersion)
-	}
+	return nil, false, fmt.Errorf("%w: metadata %sschema = %.40q; allowed: \"1\", \"2\" and %q; a newer bglm may read it", ErrVersion, prefix, v, SchemaVersion)
+}
+
+// fit is the fit that metadata of versions 1 and 2 describe.
+func (r *metaReader) fit() (*kernels.Fit, error) {
 	f := &kernels.Fit{
 		Method: r.text("method"), Family: r.text("family"), Link: r.text("link"),
 		Shape: r.optional("shape"), Dispersion: r.float("dispersion"),
@@ -280,6 +278,24 @@ type table struct {
 	max     int
 	bytes   int64 // of names
 	names   int64 // limit of bytes; 0 = none
+
+	withRest bool         // the column Rest tells the fit
+	head     *kernels.Fit // what it told
+	empty    bool         // the row of a fit without beliefs came
+}
+
+// rest takes the text of the column Rest in a row.
+func (t *table) rest(text string, row int) (err error) {
+	if t.head != nil {
+		return fmt.Errorf("column %s, row %d: another fit; allowed here: a table of one fit, without groups", Rest, row+1)
+	}
+	if row > 0 {
+		return fmt.Errorf("column %s: NULL in the first row, where the fit begins", Rest)
+	}
+	if t.head, err = decodeHead(text); err != nil {
+		return fmt.Errorf("column %s, row %d: %w", Rest, row+1, err)
+	}
+	return nil
 }
 
 func (t *table) room(n int) error {
@@ -323,6 +339,14 @@ func inOrder(b []kernels.Belief) error {
 func (t *table) fit(head *kernels.Fit, o *Options) (*kernels.Fit, error) {
 	var err error
 	var classes []string
+	if t.withRest {
+		if head = t.head; head == nil {
+			return nil, fmt.Errorf("column %s: NULL in the first row, where the fit begins", Rest)
+		}
+	}
+	if t.empty && len(t.beliefs) > 0 {
+		return nil, t.null(Feature, 0)
+	}
 	switch {
 	case len(t.class) > 0:
 		classes, err = t.blocks()

@@ -3,10 +3,14 @@ package arrowio
 import (
 	"math"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow"
+
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/kerneltest"
 	"github.com/bglm/bglm/kernels/predict"
 	"github.com/bglm/bglm/kernels/softmax"
@@ -123,4 +127,44 @@ func answers(t *testing.T, f *kernels.Fit) map[string]string {
 	}
 	out["predict"], out["predict_dist"] = kerneltest.Answer(p, ""), kerneltest.Answer(dist, "")
 	return out
+}
+
+// metadataV2 is what tables of versions 1 and 2 kept of a fit besides its beliefs.
+func metadataV2(f *kernels.Fit) arrow.Metadata {
+	var keys, values []string
+	put := func(k, v string) { keys, values = append(keys, prefix+k), append(values, v) }
+	num := func(k string, v float64) {
+		if !math.IsNaN(v) {
+			put(k, strconv.FormatFloat(v, 'g', -1, 64))
+		}
+	}
+	version := "1"
+	if len(f.Classes) > 0 || correlated(f) {
+		version = "2"
+	}
+	put("schema", version)
+	put("method", f.Method)
+	put("family", f.Family)
+	put("link", f.Link)
+	num("shape", f.Shape)
+	num("dispersion", f.Dispersion)
+	put("intercept", strconv.FormatBool(f.Intercept))
+	if f.HashBits > 0 {
+		put("hash_bits", strconv.Itoa(f.HashBits))
+	}
+	num("prior_mean", f.Prior.Mean)
+	num("prior_variance", f.Prior.Variance)
+	num("prior_intercept_variance", f.Prior.InterceptVariance)
+	num("time", f.Time)
+	put("covariance", f.Covariance.Form.String())
+	if f.Covariance.Form == gauss.LowRank {
+		put("rank", strconv.Itoa(f.Covariance.Rank))
+	}
+	put("n", strconv.FormatInt(f.N, 10))
+	put("n_skipped", strconv.FormatInt(f.Skipped, 10))
+	put("log_evidence", strconv.FormatFloat(f.LogEvidence, 'g', -1, 64))
+	put("iterations", strconv.Itoa(f.Iterations))
+	put("converged", strconv.FormatBool(f.Converged))
+	put("status", f.Status)
+	return arrow.NewMetadata(keys, values)
 }

@@ -55,7 +55,8 @@ func (f *Field[T]) Kind() Kind {
 	if f.At == nil {
 		return Struct
 	}
-	switch v := f.At(new(T)).(type) {
+	var none T // nothing is kept: the pointer tells the type
+	switch v := f.At(&none).(type) {
 	case *string, *gauss.Form:
 		return Text
 	case *float64:
@@ -77,6 +78,16 @@ func (f *Field[T]) Kind() Kind {
 	default:
 		panic(fmt.Sprintf("fitlayout: field %s is %T", f.Name, v))
 	}
+}
+
+// InColumns says that files keep the field in columns of their own, a row a belief, and
+// not with the rest of the FIT.
+func (f *Field[T]) InColumns() bool {
+	if f.At == nil {
+		return false
+	}
+	k := f.Kind()
+	return k == Beliefs || k == Reals
 }
 
 type fit = kernels.Fit
