@@ -2,26 +2,20 @@ package main
 
 import (
 	"bufio"
-	"database/sql"
-	"database/sql/driver"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
-	"github.com/duckdb/duckdb-go/v2"
-
 	"github.com/bglm/bglm/arrowio"
 	"github.com/bglm/bglm/arrowio/pqrows"
 	"github.com/bglm/bglm/cmd/internal/job"
 	"github.com/bglm/bglm/cmd/internal/shell"
 	"github.com/bglm/bglm/kernels"
-	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/option"
 )
 
@@ -110,21 +104,19 @@ func (s *session) loadAny(table, path string, opts [][2]string) (*fits, error) {
 		if err := errors.Join(err, s.exec("DETACH "+alias)); err != nil {
 			return nil, fmt.Errorf("not a database of bglm fit --out: %w", err)
 		}
-		return s.look(table, meta)
+		return s.lookNewest(table, meta)
 	case "arrow":
 		r, err := arrowio.OpenIPC(path)
 		if err != nil {
 			return nil, err
 		}
-		grouped := r.Schema().HasMetadata() && slices.Contains(r.Schema().Metadata().Keys(), "bglm.groups") || r.Schema().HasField("fit")
+		inColumn := r.Schema().HasField("fit")
 		m := r.Schema().Metadata()
-		for i, k := range m.Keys() {
-			if k, ok := strings.CutPrefix(k, "bglm.job."); ok {
-				meta = append(meta, k, m.Values()[i])
-			}
+		err = s.jobOf(m.Keys(), m.Values(), &meta)
+		if err := errors.Join(err, r.Close()); err != nil {
+			return nil, err
 		}
-		r.Close()
-		if !grouped {
+		if !inColumn {
 			return s.loadPlain(table, path, opts)
 		}
 		if from, err = job.SpoolArrow(s.Session, path, nil, 1<<20); err != nil {
@@ -140,17 +132,14 @@ func (s *session) loadAny(table, path string, opts [][2]string) (*fits, error) {
 		if err != nil {
 			return nil, err
 		}
-		grouped := false
+		var keys, values []string
 		for i := 0; i < len(own); i += 2 {
-			grouped = grouped || own[i] == "bglm.groups"
-			if own[i] == "bglm.schema" && own[i+1] != "1" && own[i+1] != arrowio.SchemaVersion {
-				return nil, fmt.Errorf("%w: metadata bglm.schema = %.40q; allowed: \"1\" and %q", arrowio.ErrVersion, own[i+1], arrowio.SchemaVersion)
-			}
-			if k, ok := strings.CutPrefix(own[i], "bglm.job."); ok {
-				meta = append(meta, k, own[i+1])
-			}
+			keys, values = append(keys, own[i]), append(values, own[i+1])
 		}
-		if !grouped && !slices.Contains(names(cols), "fit") {
+		if err := s.jobOf(keys, values, &meta); err != nil {
+			return nil, err
+		}
+		if !slices.Contains(names(cols), "fit") {
 			return s.loadPlain(table, path, opts)
 		}
 		from = "read_parquet(" + file + ", file_row_number = true)"
@@ -169,9 +158,32 @@ func (s *session) loadAny(table, path string, opts [][2]string) (*fits, error) {
 		if err := s.exec(q); err != nil {
 			return nil, err
 		}
-		return s.look(table, meta)
+		return s.lookNewest(table, meta)
 	}
 	return s.loadFlat(table, from, cols, opts, meta)
+}
+
+// jobOf appends what the metadata of a file tell of the job. Errors: a version of the
+// belief table that is not known yet.
+func (s *session) jobOf(keys, values []string, meta *[]string) error {
+	for i, k := range keys {
+		if k == "bglm.schema" && !slices.Contains([]string{"1", "2", arrowio.SchemaVersion}, values[i]) {
+			return fmt.Errorf("%w: metadata bglm.schema = %.40q; allowed: \"1\", \"2\" and %q; a newer bglm may read it", arrowio.ErrVersion, values[i], arrowio.SchemaVersion)
+		}
+		if k, ok := strings.CutPrefix(k, "bglm.job."); ok {
+			*meta = append(*meta, k, values[i])
+		}
+	}
+	return nil
+}
+
+// lookNewest is look at a temporary table whose FITs may be of an earlier layout.
+func (s *session) lookNewest(table string, meta []string) (*fits, error) {
+	f, err := s.look(table, meta)
+	if err == nil {
+		err = s.upgrade(f)
+	}
+	return f, err
 }
 
 func (s *session) pairs(query string) ([]string, error) {
@@ -208,19 +220,26 @@ func (s *session) loadFlat(table, from string, cols []columnType, opts [][2]stri
 	}
 	class := ""
 	if have["class"] {
-		class = "'class': class, "
+		class = ", 'class': class"
 	}
-	var fit string
+	by := ""
+	if len(group) > 0 {
+		by = " GROUP BY " + quoteNames(group)
+	}
+	q := ""
 	if have["fit"] {
-		cov := "[]::DOUBLE[]"
+		values := "[]"
 		if have["covariance"] {
-			cov = "flatten(list(covariance ORDER BY file_row_number))"
+			values = "flatten(list(covariance ORDER BY file_row_number))"
 		}
-		h := func(k string) string { return "'" + k + `': first(fit."` + k + `"), ` }
-		fit = "{" + h("method") + h("family") + h("link") + h("shape") + h("dispersion") + h("intercept") + h("hash_bits") + h("prior") + h("time") +
-			"'beliefs': list({" + class + "'feature': feature, 'mean': mean, 'variance': variance} ORDER BY file_row_number), " +
-			"'covariance': {'kind': first(fit.kind), 'rank': first(fit.rank), 'values': " + cov + "}, " +
-			h("n") + h("n_skipped") + h("log_evidence") + h("iterations") + h("converged") + "'status': first(fit.status)}"
+		// In the first layout each row of a group had the rest of its fit, as a STRUCT.
+		rest, flat := "from_json(any_value(fit), "+quoteText(restShape())+")", false
+		if i := slices.IndexFunc(cols, func(c columnType) bool { return strings.EqualFold(c.name, "fit") }); strings.HasPrefix(cols[i].sqlType, "STRUCT") {
+			rest, flat = "any_value(fit)", true
+		}
+		q = "SELECT " + keys + fitSQL("rest", "coalesce(beliefs, [])", `coalesce("values", [])`, have["class"], flat) + " AS fit FROM (SELECT " + keys + rest + " AS rest, " +
+			"list({'feature': feature, 'mean': mean, 'variance': variance" + class + "} ORDER BY file_row_number) FILTER (NOT (feature IS NULL AND mean IS NULL AND variance IS NULL)) AS beliefs, " +
+			values + ` AS "values" FROM ` + from + by + ")"
 	} else {
 		o := "NULL"
 		var parts []string
@@ -230,13 +249,9 @@ func (s *session) loadFlat(table, from string, cols []columnType, opts [][2]stri
 		if len(parts) > 0 {
 			o = "{" + strings.Join(parts, ", ") + "}"
 		}
-		fit = "bglm_from_beliefs(list({'feature': feature::VARCHAR, 'mean': mean::DOUBLE, 'variance': variance::DOUBLE} ORDER BY file_row_number), " + o + ")"
+		q = "SELECT " + keys + "bglm_from_beliefs(list({'feature': feature::VARCHAR, 'mean': mean::DOUBLE, 'variance': variance::DOUBLE} ORDER BY file_row_number), " + o + ") AS fit FROM " + from + by
 	}
-	q := "CREATE TEMP TABLE " + table + " AS SELECT " + keys + fit + " AS fit FROM " + from
-	if len(group) > 0 {
-		q += " GROUP BY " + quoteNames(group)
-	}
-	if err := s.exec(q); err != nil {
+	if err := s.exec("CREATE OR REPLACE TEMP TABLE " + table + " AS " + q); err != nil {
 		return nil, err
 	}
 	return s.look(table, meta)
@@ -262,132 +277,33 @@ func (s *session) loadPlain(table, path string, opts [][2]string) (*fits, error)
 	for k, v := range kept {
 		meta = append(meta, k, v)
 	}
-	if err := s.insert(table, f); err != nil {
+	return s.insert(table, &arrowio.Groups{Fits: []*kernels.Fit{f}}, meta)
+}
+
+// insert makes the table of fits that Go has, by way of a file.
+func (s *session) insert(table string, g *arrowio.Groups, meta []string) (*fits, error) {
+	path := filepath.Join(s.dir, table+".parquet")
+	err := s.e.create(path, func(w io.Writer) error { return g.WriteParquet(w) })
+	if err != nil {
 		return nil, err
 	}
-	return s.look(table, meta)
-}
-
-// insert makes the table of one fit.
-func (s *session) insert(table string, f *kernels.Fit) error {
-	rows := table + "_rows"
-	if err := s.exec("CREATE OR REPLACE TEMP TABLE " + rows + " (k BIGINT, class VARCHAR, feature VARCHAR, mean DOUBLE, variance DOUBLE)"); err != nil {
-		return err
-	}
-	block := max(1, len(f.Beliefs)/max(1, len(f.Classes)))
-	err := s.append(rows, len(f.Beliefs), func(i int) []driver.Value {
-		b := &f.Beliefs[i]
-		var class driver.Value
-		if len(f.Classes) > 0 {
-			class = f.Classes[i/block]
-		}
-		return []driver.Value{int64(i), class, b.Feature, b.Mean, b.Variance}
-	})
+	from := "read_parquet(" + quoteText(path) + ", file_row_number = true)"
+	cols, err := s.describe("FROM " + from)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	values := table + "_values"
-	if err := s.exec("CREATE OR REPLACE TEMP TABLE " + values + " (k BIGINT, v DOUBLE)"); err != nil {
-		return err
-	}
-	if err := s.append(values, len(f.Covariance.Values), func(i int) []driver.Value { return []driver.Value{int64(i), f.Covariance.Values[i]} }); err != nil {
-		return err
-	}
-	class := ""
-	if len(f.Classes) > 0 {
-		class = "'class': class, "
-	}
-	orNull := func(v float64) any {
-		if math.IsNaN(v) {
-			return nil
-		}
-		return v
-	}
-	var hash any
-	if f.HashBits > 0 {
-		hash = f.HashBits
-	}
-	err = s.exec("CREATE OR REPLACE TEMP TABLE "+table+" AS SELECT {'method': ?::VARCHAR, 'family': ?::VARCHAR, 'link': ?::VARCHAR, 'shape': ?::DOUBLE, 'dispersion': ?::DOUBLE, 'intercept': ?::BOOLEAN, 'hash_bits': ?::INTEGER, "+
-		"'prior': {'mean': ?::DOUBLE, 'variance': ?::DOUBLE, 'intercept_variance': ?::DOUBLE}, 'time': ?::DOUBLE, "+
-		"'beliefs': coalesce((SELECT list({"+class+"'feature': feature, 'mean': mean, 'variance': variance} ORDER BY k) FROM "+rows+"), []), "+
-		"'covariance': {'kind': ?::VARCHAR, 'rank': ?::INTEGER, 'values': coalesce((SELECT list(v ORDER BY k) FROM "+values+"), []::DOUBLE[])}, "+
-		"'n': ?::BIGINT, 'n_skipped': ?::BIGINT, 'log_evidence': ?::DOUBLE, 'iterations': ?::INTEGER, 'converged': ?::BOOLEAN, 'status': ?::VARCHAR} AS fit",
-		f.Method, f.Family, f.Link, orNull(f.Shape), f.Dispersion, f.Intercept, hash, f.Prior.Mean, f.Prior.Variance, f.Prior.InterceptVariance, orNull(f.Time),
-		f.Covariance.Form.String(), f.Covariance.Rank, f.N, f.Skipped, orNull(f.LogEvidence), f.Iterations, f.Converged, f.Status)
-	if err != nil {
-		return err
-	}
-	return s.exec("DROP TABLE " + rows + "; DROP TABLE " + values)
+	f, err := s.loadFlat(table, from, cols, nil, meta)
+	return f, errors.Join(err, os.Remove(path))
 }
 
-// append fills a table of the session.
-func (s *session) append(table string, n int, row func(i int) []driver.Value) error {
-	return s.conn.Raw(func(d any) error {
-		a, err := duckdb.NewAppender(d.(driver.Conn), "temp", "main", table)
-		if err != nil {
-			return err
-		}
-		for i := range n {
-			if err := a.AppendRow(row(i)...); err != nil {
-				return errors.Join(err, a.Close())
-			}
-		}
-		return a.Close()
-	})
-}
-
-// fetch is the one fit of an ungrouped table.
+// fetch is the one fit of an ungrouped table, by way of a file.
 func (s *session) fetch(f *fits) (*kernels.Fit, error) {
-	var out kernels.Fit
-	var shape, time, evidence sql.NullFloat64
-	var hash sql.NullInt64
-	var kind string
-	c := &out.Covariance
-	err := s.row(`SELECT fit.method, fit.family, fit.link, fit.shape, fit.dispersion, fit.intercept, fit.hash_bits, fit.prior.mean, fit.prior.variance, fit.prior.intercept_variance,
-		fit."time", fit.covariance.kind, fit.covariance.rank, fit.n, fit.n_skipped, fit.log_evidence, fit.iterations, fit.converged, fit.status FROM `+f.table,
-		&out.Method, &out.Family, &out.Link, &shape, &out.Dispersion, &out.Intercept, &hash, &out.Prior.Mean, &out.Prior.Variance, &out.Prior.InterceptVariance,
-		&time, &kind, &c.Rank, &out.N, &out.Skipped, &evidence, &out.Iterations, &out.Converged, &out.Status)
-	if err != nil {
+	path := filepath.Join(s.dir, f.table+"-fetched.parquet")
+	if err := s.copyTo(path, f.flat(true), []string{"bglm.schema", arrowio.SchemaVersion}); err != nil {
 		return nil, err
 	}
-	out.Prior = out.Prior.Literal()
-	orNaN := func(v sql.NullFloat64) float64 {
-		if v.Valid {
-			return v.Float64
-		}
-		return math.NaN()
-	}
-	out.Shape, out.Time, out.LogEvidence, out.HashBits = orNaN(shape), orNaN(time), orNaN(evidence), int(hash.Int64)
-	switch kind {
-	case "full":
-		c.Form = gauss.Full
-	case "lowrank":
-		c.Form = gauss.LowRank
-	}
-	class := "NULL"
-	if f.hasClass {
-		class = "b.class"
-	}
-	err = s.each("SELECT "+class+", b.feature, b.mean, b.variance FROM (SELECT unnest(fit.beliefs) AS b FROM "+f.table+")", func(scan func(...any) error) error {
-		var b kernels.Belief
-		var class sql.NullString
-		err := scan(&class, &b.Feature, &b.Mean, &b.Variance)
-		out.Beliefs = append(out.Beliefs, b)
-		if class.Valid && (len(out.Classes) == 0 || out.Classes[len(out.Classes)-1] != class.String) {
-			out.Classes = append(out.Classes, class.String)
-		}
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	err = s.each("SELECT unnest(fit.covariance.values) FROM "+f.table, func(scan func(...any) error) error {
-		var v float64
-		err := scan(&v)
-		c.Values = append(c.Values, v)
-		return err
-	})
-	return &out, err
+	out, err := arrowio.ReadParquetFile(path, nil)
+	return out, errors.Join(err, os.Remove(path))
 }
 
 // ---- writing -------------------------------------------------------------------
@@ -403,14 +319,14 @@ func (f *fits) flat(whole bool) string {
 		cols += "b.class AS class, "
 	}
 	cols += "b.feature AS feature, b.mean AS mean, b.variance AS variance"
+	list := "fit.beliefs"
 	if whole {
 		cols += `, CASE fit.covariance.kind WHEN 'full' THEN fit.covariance.values[k * (k - 1) // 2 + 1 : k * (k + 1) // 2]
 			WHEN 'lowrank' THEN fit.covariance.values[(k - 1) * (fit.covariance.rank + 1) + 1 : k * (fit.covariance.rank + 1)] ELSE [] END AS covariance,
-			{'method': fit.method, 'family': fit.family, 'link': fit.link, 'shape': fit.shape, 'dispersion': fit.dispersion, 'intercept': fit.intercept, 'hash_bits': fit.hash_bits,
-			'prior': fit.prior, 'time': fit."time", 'kind': fit.covariance.kind, 'rank': fit.covariance.rank, 'n': fit.n, 'n_skipped': fit.n_skipped, 'log_evidence': fit.log_evidence,
-			'iterations': fit.iterations, 'converged': fit.converged, 'status': fit.status} AS fit`
+			CASE WHEN k = 1 THEN ` + restSQL("fit") + ` END AS fit`
+		list = "CASE WHEN len(fit.beliefs) > 0 THEN fit.beliefs ELSE [NULL] END"
 	}
-	q := "SELECT " + cols + " FROM (SELECT *, unnest(fit.beliefs) AS b, generate_subscripts(fit.beliefs, 1) AS k FROM " + f.table + ")"
+	q := "SELECT " + cols + " FROM (SELECT *, unnest(" + list + ") AS b, generate_subscripts(" + list + ", 1) AS k FROM " + f.table + ")"
 	if len(f.group) > 0 {
 		q += " ORDER BY " + quoteNames(names(f.group)) + ", k"
 	}
@@ -584,19 +500,8 @@ func (s *session) save(f *fits, path string) error {
 		return s.copyTo(path, "FROM "+f.table, meta)
 	case kind == "csv" || kind == "json":
 		return s.copyTo(path, f.flat(false), nil)
-	case len(f.group) > 0:
-		return s.copyTo(path, f.flat(true), append(meta, "bglm.groups", strings.Join(names(f.group), ",")))
 	}
-	fit, err := s.fetch(f)
-	if err != nil {
-		return err
-	}
-	return s.e.create(path, func(w io.Writer) error {
-		if kind == "arrow" {
-			return arrowio.WriteIPC(w, fit, f.meta...)
-		}
-		return arrowio.WriteParquet(w, fit, f.meta...)
-	})
+	return s.copyTo(path, f.flat(true), meta)
 }
 
 // saveTables writes fits, the view beliefs over it, and the job.

@@ -214,7 +214,7 @@ func (c *fitCommand) learn(s *session, file string, st os.FileInfo, sum string) 
 		if err := s.exec("CREATE OR REPLACE TEMP TABLE prior_fits AS FROM " + ledgerDB + ".main.fits"); err != nil {
 			return named(c.Out, err)
 		}
-		prior, err = s.look("prior_fits", nil)
+		prior, err = s.lookNewest("prior_fits", nil)
 	case c.Prior != "":
 		prior, err = s.load("prior_fits", c.Prior, nil)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bglm/bglm/arrowio"
 	"github.com/bglm/bglm/cmd/internal/job"
 	"github.com/bglm/bglm/cmd/internal/quote"
 	"github.com/bglm/bglm/kernels"
@@ -144,8 +145,5 @@ func (c *mergeCommand) mergePlain(s *session, parts []*fits, prior *fits) (*fits
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", strings.Join(c.Files, ", "), err)
 	}
-	if err := s.insert("fits", f); err != nil {
-		return nil, err
-	}
-	return s.look("fits", parts[0].meta)
+	return s.insert("fits", &arrowio.Groups{Fits: []*kernels.Fit{f}}, parts[0].meta)
 }

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/fitlayout"
+)
+
+// The FIT in SQL, from its list of fields: apart into the columns of a file and together
+// again.
+
+// structSQL is the STRUCT of the fields that pick gives a text for.
+func structSQL[T any](fields []fitlayout.Field[T], under string, pick func(path string, f *fitlayout.Field[T]) string) string {
+	var parts []string
+	for k := range fields {
+		f := &fields[k]
+		value := ""
+		if f.At == nil {
+			value = structSQL(f.Fields, under+f.Name+".", pick)
+		} else {
+			value = pick(under+f.Name, f)
+		}
+		if value != "" {
+			parts = append(parts, quoteText(f.Name)+": "+value)
+		}
+	}
+	return "{" + strings.Join(parts, ", ") + "}"
+}
+
+// quotePath is a path of fields below a STRUCT.
+func quotePath(path string) string {
+	parts := strings.Split(path, ".")
+	for k := range parts {
+		parts[k] = quoteName(parts[k])
+	}
+	return strings.Join(parts, ".")
+}
+
+// restSQL is the JSON of a FIT without what files have in columns.
+func restSQL(fit string) string {
+	return "to_json(" + structSQL(fitlayout.Fields, "", func(path string, f *fitlayout.Field[kernels.Fit]) string {
+		if f.InColumns() {
+			return ""
+		}
+		return fit + "." + quotePath(path)
+	}) + ")::VARCHAR"
+}
+
+// restShape is what from_json reads that with.
+func restShape() string { return jsonShape(fitlayout.Fields) }
+
+func jsonShape[T any](fields []fitlayout.Field[T]) string {
+	var parts []string
+	for k := range fields {
+		f := &fields[k]
+		if f.InColumns() {
+			continue
+		}
+		t := `"` + f.SQL() + `"`
+		switch f.Kind() {
+		case fitlayout.Struct:
+			t = jsonShape(f.Fields)
+		case fitlayout.Columns:
+			t = "[" + jsonShape(fitlayout.ColumnFields) + "]"
+		}
+		parts = append(parts, `"`+f.Name+`":`+t)
+	}
+	return "{" + strings.Join(parts, ",") + "}"
+}
+
+// fitSQL is the FIT of a rest, its beliefs and the values of its covariance.
+func fitSQL(rest, beliefs, values string, classes, flat bool) string {
+	whole := structSQL(fitlayout.Fields, "", func(path string, f *fitlayout.Field[kernels.Fit]) string {
+		switch f.Kind() {
+		case fitlayout.Beliefs:
+			return beliefs
+		case fitlayout.Reals:
+			return values
+		}
+		if flat { // as the first layout had it in files of groups
+			if f.Since > 1 {
+				return "NULL"
+			}
+			path = strings.TrimPrefix(path, "covariance.")
+		}
+		return rest + "." + quotePath(path)
+	})
+	return "CAST(" + whole + " AS " + fitlayout.SQL(kernels.FitFormat, classes) + ")"
+}
+
+// upgrade gives FITs of an earlier layout in a temporary table the newest one.
+func (s *session) upgrade(f *fits) error {
+	if !f.isFit {
+		return nil
+	}
+	for layout := 1; layout < kernels.FitFormat; layout++ {
+		var is bool
+		err := s.row(fmt.Sprintf("SELECT coalesce(bool_and(typeof(fit) = typeof(NULL::%s)), false) FROM (SELECT fit FROM %s LIMIT 1)", fitlayout.SQL(layout, f.hasClass), f.table), &is)
+		if err != nil {
+			return err
+		}
+		if is {
+			return s.exec("CREATE OR REPLACE TEMP TABLE " + f.table + " AS SELECT * REPLACE (CAST(fit AS " + fitlayout.SQL(kernels.FitFormat, f.hasClass) + ") AS fit) FROM " + f.table)
+		}
+	}
+	return nil
+}
