@@ -3,24 +3,27 @@
 //
 // A belief table has the columns
 //
-//	feature   utf8, not null
-//	mean      float64, not null
-//	variance  float64, not null
+//	feature     utf8
+//	mean        float64
+//	variance    float64
+//	fit         utf8, NULL but in the first row of each fit
 //
 // one row a weight, in belief order (the intercept, dense positions by number,
-// names by bytes). What else a kernels.Fit holds is key-value metadata of the
-// Arrow schema or Parquet file:
+// names by bytes), and where some fit needs them
 //
-//	bglm.schema                          "1", the version of all of this
-//	bglm.method .family .link .status    text
-//	bglm.shape .time .hash_bits          left out where the fit has none
-//	bglm.dispersion .log_evidence        numbers that read back bit for bit
-//	bglm.prior_mean .prior_variance .prior_intercept_variance
-//	bglm.intercept .converged            true or false
-//	bglm.n .n_skipped .iterations        whole numbers
-//	bglm.covariance                      "diagonal", the only kind
+//	class       utf8, in front: of a fit with classes, class by class
+//	covariance  list of float64: the belief's row of a full or low-rank form
 //
-// A table without bglm.schema, from any other program, reads too: then the
-// caller says what model its beliefs belong to (Options). Columns besides the
-// three are ignored.
+// The column fit is JSON: the FIT of SQL without its beliefs and the values of its
+// covariance, as package fitlayout lists its fields. Other columns in front are those of
+// groups; the rows of a group's fit lie together. A fit without beliefs is one row with
+// NULL in all but fit. Metadata of the Arrow schema or Parquet file:
+//
+//	bglm.schema   "3", the version of all of this
+//	bglm.job.*    what a writer kept beside the fit
+//
+// Versions 1 and 2, which kept the rest of a single fit in the metadata, are read for
+// ever. A table without bglm.schema, from any other program, reads too: then the caller
+// says what model its beliefs belong to (Options), and columns besides the three are
+// ignored.
 package arrowio

@@ -1,6 +1,7 @@
 package arrowio
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -89,7 +90,11 @@ func appendNumber(b []byte, x float64) []byte {
 	case math.IsInf(x, 1):
 		return append(b, "Infinity"...)
 	}
-	return strconv.AppendFloat(b, x, 'g', -1, 64)
+	n := len(b)
+	if b = strconv.AppendFloat(b, x, 'g', -1, 64); !bytes.ContainsAny(b[n:], ".e") {
+		b = append(b, ".0"...)
+	}
+	return b
 }
 
 // decodeHead reads what encodeHead or DuckDB wrote. Errors: text that is not such JSON, a

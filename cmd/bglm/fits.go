@@ -319,14 +319,14 @@ func (f *fits) flat(whole bool) string {
 		cols += "b.class AS class, "
 	}
 	cols += "b.feature AS feature, b.mean AS mean, b.variance AS variance"
-	list := "fit.beliefs"
+	empty := ""
 	if whole {
 		cols += `, CASE fit.covariance.kind WHEN 'full' THEN fit.covariance.values[k * (k - 1) // 2 + 1 : k * (k + 1) // 2]
 			WHEN 'lowrank' THEN fit.covariance.values[(k - 1) * (fit.covariance.rank + 1) + 1 : k * (fit.covariance.rank + 1)] ELSE [] END AS covariance,
 			CASE WHEN k = 1 THEN ` + restSQL("fit") + ` END AS fit`
-		list = "CASE WHEN len(fit.beliefs) > 0 THEN fit.beliefs ELSE [NULL] END"
+		empty = " UNION ALL SELECT *, NULL, 1 FROM " + f.table + " WHERE len(fit.beliefs) = 0" // a row without a belief
 	}
-	q := "SELECT " + cols + " FROM (SELECT *, unnest(" + list + ") AS b, generate_subscripts(" + list + ", 1) AS k FROM " + f.table + ")"
+	q := "SELECT " + cols + " FROM (SELECT *, unnest(fit.beliefs) AS b, generate_subscripts(fit.beliefs, 1) AS k FROM " + f.table + empty + ")"
 	if len(f.group) > 0 {
 		q += " ORDER BY " + quoteNames(names(f.group)) + ", k"
 	}

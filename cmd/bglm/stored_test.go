@@ -2,13 +2,17 @@ package main
 
 import (
 	"compress/gzip"
+	"errors"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/bglm/bglm/arrowio"
+	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/kerneltest"
 )
 
@@ -92,6 +96,71 @@ func TestStoredFits(t *testing.T) {
 				t.Errorf("continued from %s: %s", prior, got)
 			}
 		}
+	}
+}
+
+// Files of one fit and of groups have one form, which keeps fits without beliefs and what
+// fits remember of columns, and is read by SQL alone.
+func TestOneFormOfFiles(t *testing.T) {
+	dir := kerneltest.FitFolders(t)[0]
+	data := filepath.Join(dir, "d.parquet")
+	tmp := t.TempDir()
+	in := func(name string) string { return filepath.Join(tmp, name) }
+	for _, ext := range []string{".parquet", ".arrow"} {
+		ok(t, "fit", "-q", data, "--y", "CASE WHEN g1 > 0 THEN y END", "--x", "{a: u}", "-o", "intercept=false", "-o", "covariance=diagonal", "--group", "g1", "--out", in("groups"+ext))
+		ok(t, "fit", "-q", data, "--y", "NULL::BOOLEAN", "--x", "{a: u}", "-o", "intercept=false", "-o", "covariance=diagonal", "--out", in("none"+ext))
+		ok(t, "fit", "-q", data, "--y", "y", "--x", "{a: u}", "-o", "covariance=full", "--out", in("one"+ext))
+	}
+	for file, want := range map[string]string{
+		"groups.parquet": "g1 BIGINT, feature VARCHAR, mean DOUBLE, variance DOUBLE, covariance DOUBLE[], fit VARCHAR",
+		"one.parquet":    "feature VARCHAR, mean DOUBLE, variance DOUBLE, covariance DOUBLE[], fit VARCHAR",
+		"none.parquet":   "feature VARCHAR, mean DOUBLE, variance DOUBLE, covariance DOUBLE[], fit VARCHAR",
+	} {
+		if got := query(t, "SELECT string_agg(column_name || ' ' || column_type, ', ') FROM (DESCRIBE FROM '"+in(file)+"')"); strings.Trim(got, `"`) != want {
+			t.Errorf("%s has %s, want %s", file, got, want)
+		}
+	}
+	// What Go and DuckDB write of a fit is the same.
+	f, _, err := arrowio.ReadFitFile(in("one.parquet"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := arrowio.WriteParquetFile(in("go.parquet"), f); err != nil {
+		t.Fatal(err)
+	}
+	if got := query(t, "SELECT count(*) FROM (FROM '"+in("go.parquet")+"' EXCEPT ALL FROM '"+in("one.parquet")+"')"); got != "0" {
+		t.Errorf("%s rows of Go are not those of DuckDB", got)
+	}
+	for _, ext := range []string{".parquet", ".arrow"} {
+		if f, _, err := arrowio.ReadFitFile(in("none"+ext), nil); err != nil || f.Skipped != 120 || len(f.Beliefs) != 0 {
+			t.Errorf("a fit without beliefs: %+v, %v", f, err)
+		}
+		if _, _, err := arrowio.ReadFitFile(in("groups"+ext), nil); err == nil || !strings.Contains(err.Error(), "without groups") {
+			t.Errorf("groups as one fit: %v", err)
+		}
+		// Each group goes on from its own fit, the one without beliefs too.
+		ok(t, "fit", "-q", data, "--y", "CASE WHEN g1 > 0 THEN y END", "--x", "{a: u}", "-o", "covariance=diagonal", "--group", "g1", "--prior", in("groups"+ext), "--out", in("on.parquet"))
+		if got := query(t, "SELECT string_agg(g1 || ':' || (fit->>'n') || ':' || (fit->>'n_skipped'), ' ' ORDER BY g1) FROM '"+in("on.parquet")+"' WHERE fit IS NOT NULL"); got != "0:0:80 1:80:0 2:80:0" {
+			t.Errorf("continued from groups%s: %s", ext, got)
+		}
+	}
+	// Columns go through files, merges and continued fits.
+	f.Columns = []kernels.FitColumn{{Name: "a", Kind: kernels.NumberColumn, N: 120, Missing: 2, Center: 0.25, Scale: 2, Variance: math.NaN()}}
+	if err := arrowio.WriteParquetFile(in("columns.parquet"), f); err != nil {
+		t.Fatal(err)
+	}
+	ok(t, "merge", "-q", in("columns.parquet"), in("columns.parquet"), "--out", in("merged.arrow"))
+	ok(t, "fit", "-q", data, "--y", "y", "--x", "{a: u}", "-o", "covariance=full", "--prior", in("merged.arrow"), "--out", in("continued.parquet"))
+	if got := query(t, "SELECT fit->'columns' FROM '"+in("continued.parquet")+"' LIMIT 1"); got != `"[{""name"":""a"",""kind"":""number"",""n"":240,""missing"":4,""center"":0.25,""scale"":2.0,""variance"":null}]"` {
+		t.Errorf("columns: %s", got)
+	}
+	// A file of a layout to come is refused with what to do.
+	query(t, "COPY (SELECT * REPLACE (replace(fit, '\"format\":2', '\"format\":3') AS fit) FROM '"+in("one.parquet")+"') TO '"+in("newer.parquet")+"' (KV_METADATA {'bglm.schema': '3'})")
+	if r := bglm(t, "", "predict", "--beliefs", in("newer.parquet"), data, "--out", in("p.csv")); r.code != 1 || !strings.Contains(r.stderr, "update bglm") {
+		t.Errorf("%+v", r)
+	}
+	if _, _, err := arrowio.ReadFitFile(in("newer.parquet"), nil); !errors.Is(err, arrowio.ErrVersion) || !strings.Contains(err.Error(), "update bglm") {
+		t.Errorf("a newer layout: %v", err)
 	}
 }
 
