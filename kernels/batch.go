@@ -2,9 +2,9 @@ package kernels
 
 // Batch is a block of rows in columnar, row-compressed form. Producers may reuse
 // its memory between calls; engines keep nothing of it. The zero Batch has no rows
-// and takes some: Add their entries, EndRow each, and append its scalars.
+// and learns from them: Add their entries, EndRow each, and append its scalars.
 type Batch struct {
-	// Row has n+1 offsets: row i owns entries Row[i] to Row[i+1].
+	// Row has n+1 offsets: row i has entries Row[i] to Row[i+1].
 	Row []int
 	// Feature and Value are the entries: the feature's number in the Dict and
 	// its value. A feature occurs at most once in a row; zeros are allowed and
@@ -57,7 +57,7 @@ func (b *Batch) Part(lo, hi int, dst *Batch) {
 	dst.Y, dst.Weight, dst.Offset, dst.Trials, dst.Time = cut(b.Y), cut(b.Weight), cut(b.Offset), cut(b.Trials), cut(b.Time)
 }
 
-// Unshare gives rows of Shared features entries of their own.
+// Unshare copies Shared features into an entry for each row.
 func (b *Batch) Unshare() {
 	if b.Shared == nil {
 		return

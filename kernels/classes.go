@@ -8,8 +8,8 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 )
 
-// Classes is a Problem whose every class has weights of its own: class c of the
-// Learnt ones owns columns c P to (c+1) P of the joint Gaussians.
+// Classes is a Problem with separate weights for every class: class c of the
+// Learnt ones has columns c P to (c+1) P of the joint Gaussians.
 type Classes struct {
 	*Problem
 	Names  []string

@@ -23,7 +23,7 @@ type Covariance struct {
 	Values []float64
 }
 
-// Want is how many values the form has for p beliefs; the rank is one that Check takes.
+// Want is how many values the form has for p beliefs; the rank is one that Check accepts.
 func (c *Covariance) Want(p int) int {
 	switch c.Form {
 	case gauss.Full:

@@ -16,7 +16,7 @@ const Intercept = "(Intercept)"
 //
 // A name lies in two words, its length and up to 12 bytes of text, longer ones in
 // one arena, so that a dictionary of millions costs the collector nothing and most
-// names are compared without a look at their text. The name of a categorical
+// names are compared without reading their text. The name of a categorical
 // feature is its column and the value: only the value is stored, hashed on from
 // the column's own hash. Whole numbers and slots are stored as numbers; their digits
 // are written when somebody asks for the name.
@@ -144,7 +144,7 @@ func (d *Dict) isDirect(t *Text) bool {
 // home is where the search for a hash begins.
 func (d *Dict) home(h uint64) uint64 { return h >> bits.LeadingZeros64(uint64(len(d.table)-1)) }
 
-// find returns the feature that is value t of column col, or where to put it.
+// find returns the feature that is value t of column col, or where to insert it.
 func (d *Dict) find(h uint64, col uint32, t *Text) (id uint32, at int, ok bool) {
 	if d.isDirect(t) {
 		id = d.direct[t.Hi] - 1
@@ -424,7 +424,7 @@ func (d *Dict) rememberSlot(s uint64, id uint32) {
 	}
 }
 
-// remember makes the next look at the whole number v direct: up to a few times the
+// remember makes the next search for the whole number v direct: up to a few times the
 // number of features, or a few megabytes beside those of thousands of names.
 func (d *Dict) remember(v uint64, id uint32) {
 	if v >= uint64(len(d.direct)) {

@@ -41,7 +41,7 @@ type Model struct {
 	Forgetting float64
 	// HasTime says that rows carry times; else each row is one unit.
 	HasTime bool
-	// At are the weights to take the Gaussian at, without optimising: laplace.
+	// At are the weights at which laplace computes the Gaussian, without optimising.
 	At []Belief
 
 	Options Options

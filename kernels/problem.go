@@ -20,7 +20,7 @@ import (
 // Problem is what the batch engines solve: n rows in row-compressed form over p
 // columns in belief order, and a proper Gaussian prior over the columns. Known
 // weights (prior variance 0) are not among the columns: their part is in Offset,
-// and Fit puts them back.
+// and Fit restores them.
 //
 // With times the rows are sorted by time, equal times in the order they came.
 type Problem struct {
@@ -351,7 +351,7 @@ func (l *layout) row(i int, cols []uint32, vals []float64) (shift float64, err e
 	return shift, nil
 }
 
-// sortEntries puts a row's columns in order; no column is there twice.
+// sortEntries orders a row's columns; no column is there twice.
 func sortEntries(cols []uint32, vals []float64) {
 	if len(cols) <= 32 {
 		for k := 1; k < len(cols); k++ {
@@ -510,7 +510,7 @@ func (p *Problem) Batch() *Batch {
 // Predictor sets dst = X w + offset.
 func (p *Problem) Predictor(dst, w []float64) { p.Affine(dst, w, p.Offset) }
 
-// Fit is the fit whose posterior over the columns is post, known weights put back.
+// Fit is the fit whose posterior over the columns is post, known weights restored.
 // logZ is the log evidence of the rows, to which that of the fit continued is
 // added. lik is the likelihood with what was learnt of its parameters.
 // Iterations, Converged and Status are set to 1, true and "ok".
@@ -567,7 +567,7 @@ func (m *Model) NewFit(method string) *Fit {
 	return f
 }
 
-// pack puts a posterior into belief order; at is the column of each belief, -1 for
+// pack brings a posterior into belief order; at is the column of each belief, -1 for
 // known weights.
 func pack(at []int32, g *gauss.Normal) Covariance {
 	c := Covariance{Form: g.Form}

@@ -179,7 +179,7 @@ func (r *Rows) keep(b *Batch, lo, hi int) {
 	}
 }
 
-// room is the chunk that takes rows of the form of b, with that many values.
+// room is the chunk for rows of the form of b, with that many values.
 func (r *Rows) room(b *Batch, rows, values int) *chunk {
 	if k := len(r.chunks) - 1; k >= 0 {
 		c := &r.chunks[k]

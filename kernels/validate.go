@@ -216,7 +216,7 @@ func before(a, b string) bool {
 const (
 	// CovarianceTol is the largest difference, relative to the variance before anything is
 	// taken from it, between a belief's variance and that of the covariance: engines
-	// compute the two in ways of their own, and FLOAT columns have 1e-7.
+	// compute the two in different ways, and FLOAT columns have 1e-7.
 	CovarianceTol = 1e-6
 	// definiteWork bounds the multiplications of the test that a low-rank form is
 	// positive semi-definite: a millisecond or two.

@@ -126,7 +126,7 @@ func (c *start) first(id int) kernels.Weight {
 	return c.plan.Fresh(id)
 }
 
-// target is the prior of feature id, which forgetting takes it back to.
+// target is the prior of feature id, to which forgetting returns it.
 func (c *start) target(id int) kernels.Weight {
 	if id < len(c.prior) {
 		return c.prior[id]

@@ -2,7 +2,7 @@ package dense
 
 //go:generate go run -C gen main.go -go ../kernels_amd64.go -out ../kernels_amd64.s -pkg dense
 
-// isa is an instruction set with kernels of its own.
+// isa is an instruction set that has kernels.
 type isa int
 
 const (

@@ -117,10 +117,10 @@ func (m *Matrix) adopt(operands ...*Matrix) {
 	}
 }
 
-// checkEach is how many numbers plain loops read between two looks at a Stop.
+// checkEach is how many numbers plain loops read between two checks of a Stop.
 const checkEach = 1 << 20
 
-// upTo looks at the Stop and says up to which row, at most hi, a loop over rows goes from
+// upTo checks the Stop and returns up to which row, at most hi, a loop over rows goes from
 // row lo before it asks again.
 func (m *Matrix) upTo(lo, hi int) int {
 	m.Stop.Check()

@@ -19,7 +19,7 @@ func workersFor(operations float64) int {
 
 // Parallel splits [0, n) into one contiguous part per processor (GOMAXPROCS, at most n)
 // and returns when f has run on all of them. The parts depend on the machine: for results
-// that do not, f must treat each index on its own. A panic in f is raised again here.
+// that do not, f must treat each index independently. A panic in f is raised again here.
 func Parallel(n int, f func(lo, hi int)) {
 	p := min(runtime.GOMAXPROCS(0), n)
 	tasks(p, p, func(i int) { f(i*n/p, (i+1)*n/p) })

@@ -1,5 +1,5 @@
 // Package engine lists the inference engines under their public names and gives
-// them one shape: Batches in, a Result out. A new engine is a package of its own
+// them one shape: Batches in, a Result out. A new engine is a package
 // and a line in methods.
 //
 // Fit is the whole way from rows to a Result. Producers with rows of their own find a
@@ -24,18 +24,18 @@ import (
 	"github.com/bglm/bglm/kernels/stream"
 )
 
-// Fitter is a fit that takes rows. It is used by one goroutine at a time.
+// Fitter is a fit that learns from rows. It is used by one goroutine at a time.
 type Fitter interface {
 	// Features numbers the features of the batches; the intercept, where the model
 	// has one, is 0.
 	Features() *kernels.Dict
-	// Update takes the rows of b. With skip, bad rows are counted and left out, else
+	// Update learns from the rows of b. With skip, bad rows are counted and left out, else
 	// the first one ends the update with an error that Is kernels.ErrRow.
 	// A cancelled ctx ends a long update with its cause; the fit is of no use then.
 	Update(ctx context.Context, b *kernels.Batch, skip bool) error
 	// Skip counts rows that were left out before they came here.
 	Skip(n int64)
-	// Merge takes what src, a fit of the same model, was given; src is not changed.
+	// Merge adds what src, a fit of the same model, has learnt; src is not changed.
 	// ctx is as in Update.
 	Merge(ctx context.Context, src Fitter) error
 	Clone() Fitter
@@ -54,8 +54,8 @@ type Kind uint8
 const (
 	Weights Kind = iota // a belief for each feature
 	Paths               // the beliefs of each feature through time besides
-	Classes             // y is a label, a rows.Labelled Fitter takes it; a belief for each feature in each class
-	Process             // x is a point, a rows.Points Fitter takes it; a function of x and no beliefs
+	Classes             // y is a label, for a rows.Labelled Fitter; a belief for each feature in each class
+	Process             // x is a point, for a rows.Points Fitter; a function of x and no beliefs
 )
 
 // Result is what rows come to.
@@ -244,7 +244,7 @@ func (b batch) Fit(ctx context.Context) (*Result, error) {
 	return checked(b.solve(ctx, b.Rows))
 }
 
-// checked is the last look at a fit: no belief and no covariance that is not a
+// checked is the last check of a fit: no belief and no covariance that is not a
 // number leaves an engine.
 func checked(f *kernels.Fit, err error) (*Result, error) {
 	if err != nil {
@@ -264,7 +264,7 @@ func checked(f *kernels.Fit, err error) (*Result, error) {
 // solver is a batch engine.
 type solver func(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error)
 
-// layOut is the problem of the rows, and what it takes of the memory budget.
+// layOut is the problem of the rows, and what it needs of the memory budget.
 func layOut(ctx context.Context, r *kernels.Rows) (*kernels.Problem, *memory.Grant, error) {
 	n, nnz := int64(r.Len()), int64(r.Values())
 	g, err := memory.Reserve(12*nnz+60*n+100*int64(r.Dict.Len()), fmt.Sprintf("%d rows with %d values, laid out to be solved", n, nnz))
@@ -302,7 +302,7 @@ func keepingRows(solve func(context.Context, *kernels.Rows) (*kernels.Fit, error
 }
 
 // standardized solves a problem on standardised columns where the model asks for
-// it, and puts the posterior back on the original scale. centres says whether the
+// it, and returns the posterior to the original scale. centres says whether the
 // posterior will keep the covariance that centring gives it; else the columns are
 // only scaled, and the status says so.
 func standardized(solve solver, centres func(*kernels.Problem) bool) solver {

@@ -10,7 +10,7 @@ import (
 )
 
 // Fit fits the rows of t by a method, by the name it has in Methods. s are the settings, nil
-// for the defaults; they are changed and serve one Fit only. Rows are taken in their order.
+// for the defaults; they are changed and serve one Fit only. Rows are read in their order.
 //
 // Errors: an unknown method, settings that are not allowed or do not fit the rows, columns
 // of different lengths; a bad row, unless s.OnError is option.Skip; the cause of ctx when it

@@ -281,7 +281,7 @@ func (d *diagonal) refresh() (logZ float64) {
 	return logZ
 }
 
-// rewind puts w back to the prior and the clocks to the start.
+// rewind resets w to the prior and the clocks to the start.
 func (d *diagonal) rewind() {
 	for j := range d.w {
 		d.w[j] = kernels.Weight{Variance: d.p.PriorVar[j]}

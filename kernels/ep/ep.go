@@ -2,7 +2,7 @@
 // package adf iterated to its fixed point, with every row's part removable again.
 //
 // Each row i keeps Gaussian sites, its approximate share of the posterior. To refresh
-// them the row's own sites are taken out of the beliefs, which leaves the cavity; the
+// them the row's own sites are removed from the beliefs, which leaves the cavity; the
 // tilted moments of the linear predictor s under p(y_i | s) and the cavity's N(m, v)
 // are matched, and what the beliefs gained is the new site. With
 //
@@ -57,7 +57,7 @@ type Result struct {
 	// Skipped rows kept their old site in the last sweep because their cavity was no
 	// proper Gaussian, Clamped ones because the new site was not finite.
 	Skipped, Clamped int
-	// Damping is the share of a site's change that was taken in the last sweep.
+	// Damping is the share of a site's change that was made in the last sweep.
 	Damping float64
 	// Noise is the process noise used, as asked for or chosen by AutoNoise.
 	Noise float64
@@ -146,7 +146,7 @@ func Smooth(ctx context.Context, p *kernels.Problem, visit func(feature string, 
 
 // engine is one form of EP between sweeps.
 type engine interface {
-	// sweep refreshes every site once, taking the share damp of each change.
+	// sweep refreshes every site once, making the share damp of each change.
 	sweep(damp float64) (change, error)
 	// posterior is the belief after the last row, in the problem's own coordinates.
 	posterior() (*gauss.Normal, error)
@@ -156,7 +156,7 @@ type engine interface {
 	// touches gives the posterior of each non-zero's weight at the time of its row,
 	// or nil, nil where the weights do not move.
 	touches() (mean, variance []float64, err error)
-	// reset takes a new likelihood and prior over the same rows and keeps the sites.
+	// reset sets a new likelihood and prior over the same rows and keeps the sites.
 	reset(p *kernels.Problem) error
 
 	sites() []Site
@@ -273,7 +273,7 @@ func overlap(m, v float64, s Site, den float64) float64 {
 	return m*(g+0.5*s.Tau*m) + 0.5*v*g*g/den
 }
 
-// impossible is the error for a row that the filter cannot take.
+// impossible is the error for a row that the filter cannot absorb.
 func impossible(i int, y, m, v, logZ float64) error {
 	if !finite(m) || !finite(v) {
 		return kernels.RowError(fmt.Errorf("row %d: the linear predictor overflows (mean %v, variance %v); scale the features down", i+1, m, v))

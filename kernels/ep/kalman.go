@@ -17,7 +17,7 @@ import (
 //	mean given all = μ - P λ,  covariance given all = P - P Λ P
 //
 // A random walk leaves λ and Λ as they are from row to row. At row i, with h = P x and
-// N(m, v) of the predictor given the rows before, taking the old site out gives λ°, Λ°
+// N(m, v) of the predictor given the rows before, removing the old site gives λ°, Λ°
 // of the rows after, so the cavity is
 //
 //	m_c = m - hᵀλ°,  v_c = v - hᵀΛ°h
@@ -83,7 +83,7 @@ func (k *kalman) sweep(damp float64) (c change, err error) {
 	return c, k.forward(false, &c, nil)
 }
 
-// begin puts the filter back to the prior.
+// begin resets the filter to the prior.
 func (k *kalman) begin() {
 	clear(k.mean)
 	k.p.Normal.Cov(k.cov)

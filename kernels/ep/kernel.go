@@ -12,7 +12,7 @@ import (
 // weights underflow.
 const maxNodes = 256
 
-// priorKernel is the Gauss-Hermite rule for a standard normal, put on the prior of the
+// priorKernel is the Gauss-Hermite rule for a standard normal, moved to the prior of the
 // predictor.
 //
 // The cavity is then the integrand's part, as cavity over prior at each node. Where

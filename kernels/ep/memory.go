@@ -9,8 +9,8 @@ import (
 	"github.com/bglm/bglm/kernels/memory"
 )
 
-// reserve takes what a fit of p will hold at its most from the memory budget;
-// trajectories takes what they hold too.
+// reserve claims what a fit of p will hold at its most from the memory budget;
+// trajectories adds what they hold.
 func reserve(p *kernels.Problem, trajectories bool) (*memory.Grant, error) {
 	n, w, nnz := float64(p.N), float64(p.P), float64(len(p.Val))
 	moves := noises(p) != nil || p.Options.AutoNoise

@@ -30,7 +30,7 @@ import (
 )
 
 // MaxFull is the largest number of weights with a full covariance: its factor
-// takes p(p+1)/2 numbers, 1.6 GB, and a fit as much again. A low-rank precision may take
+// has p(p+1)/2 numbers, 1.6 GB, and a fit as much again. A low-rank precision may have
 // as much.
 const MaxFull = 20_000
 
@@ -184,7 +184,7 @@ func (s *joint) room(p int) error {
 	return memory.Room(s.covarianceBytes(p), fmt.Sprintf("covariance = 'full' with %d weights ('diagonal' and 'lowrank' take less)", p))
 }
 
-// covarianceBytes is what the covariances of p weights take.
+// covarianceBytes is the size of the covariances of p weights.
 func (s *joint) covarianceBytes(p int) int64 {
 	each := float64(p) * float64(p)
 	if s.plan.Model.Options.Covariance == "lowrank" {
@@ -283,7 +283,7 @@ func (s *joint) index(d *kernels.Dict) error {
 	return nil
 }
 
-// spread puts src[j] to dst[move[j]] and returns dst.
+// spread copies src[j] to dst[move[j]] and returns dst.
 func spread[T any](src []T, move []int, dst []T) []T {
 	dst = append([]T(nil), dst...)
 	for j, to := range move {
@@ -326,7 +326,7 @@ func (s *joint) Drift(from, to float64, fs []uint32) error {
 	return nil
 }
 
-// drift takes every member dt ahead, where that is above 0.
+// drift moves every member dt ahead, where that is above 0.
 func (s *joint) drift(dt float64) error {
 	if !(dt > 0) {
 		return nil
@@ -602,7 +602,7 @@ func (s *joint) Merge(other stream.Form, g *stream.Merging) (stream.Product, err
 		return nil, err
 	}
 	if s.plan.Drifts && !s.plan.Model.Forgets() {
-		// A weight that one side never met drifted on the other side only.
+		// A weight that one side never saw drifted on the other side only.
 		n := len(s.life)
 		onlyA, onlyB, most := make([]float64, n), make([]float64, n), make([]float64, n)
 		for j := range s.life {

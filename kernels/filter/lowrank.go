@@ -28,7 +28,7 @@ const DefaultRank = 50
 //	Σx = (x - W M⁻¹ u) / s,  v = xᵀ diag(1/s) x - |K⁻¹u|²,  u = Wᵀ (x / s)
 //
 // Source: Chang, Durán-Martín, Shestopaloff, Jones and Murphy (2023), low-rank
-// extended Kalman filtering (LO-FI), with the scaled decomposition of our own.
+// extended Kalman filtering (LO-FI), with a scaled decomposition that is ours.
 type lowRank struct {
 	p, r, rank int
 	asked      int // the rank of the options
@@ -242,7 +242,7 @@ func (l *lowRank) absorb(mean []float64, t lik.Tilted) {
 	}
 }
 
-// narrow takes β (Σx)² from the variances kept; z is M⁻¹u.
+// narrow subtracts β (Σx)² from the variances kept; z is M⁻¹u.
 func (l *lowRank) narrow(z []float64, t lik.Tilted) {
 	l.e = resize(l.e, l.p)
 	for i := range l.p {
@@ -264,7 +264,7 @@ func (l *lowRank) cut() {
 	l.take(l.matrix().Clone(), l.gram.Slice(0, l.r, 0, l.r))
 }
 
-// take makes w (p x any) the low-rank part, cut to the rank if it is wider than that;
+// take sets the low-rank part to w (p x any), cut to the rank if it is wider than that;
 // gram is wᵀ diag(1/s) w, nil when unknown.
 func (l *lowRank) take(w, gram *dense.Matrix) {
 	c, keep := w.Cols, l.keep()
@@ -305,7 +305,7 @@ func (l *lowRank) take(w, gram *dense.Matrix) {
 	l.put(w)
 }
 
-// put makes w the low-rank part. It has less than room columns.
+// put sets the low-rank part to w. It has less than room columns.
 func (l *lowRank) put(w *dense.Matrix) {
 	l.diag = nil
 	clear(l.w)
@@ -642,7 +642,7 @@ func (l *lowRank) normal() (d []float64, f *dense.Matrix, variance []float64) {
 			row[j] *= d[i]
 		}
 		// Where rounding takes all of the variance, the row of F is shortened: wider. Numbers
-		// that overflowed have no such end; the last look at the fit finds them.
+		// that overflowed have no such end; the last check of the fit finds them.
 		for shrink := 1e-15; shrink < 1; shrink *= 4 {
 			if variance[i] = d[i] - dense.Dot(row, row); variance[i] > 0 {
 				break

@@ -163,7 +163,7 @@ func (r *root) absorb(mean []float64, t lik.Tilted) {
 }
 
 // carlson sets l, b = r l - g b, b + f l. By half or more r l is l + (r-1) l, which the
-// vector kernels can do; which way is taken, and so every bit, depends on r alone.
+// vector kernels can do; which way is used, and so every bit, depends on r alone.
 func carlson(l, b, old []float64, r, g, f float64) {
 	if r < 0.5 {
 		b = b[:len(l)]
@@ -263,7 +263,7 @@ func (r *root) matrix() *dense.Matrix {
 	return m
 }
 
-// set takes the lower triangle of m.
+// set copies the lower triangle of m.
 func (r *root) set(m *dense.Matrix) {
 	for j := range r.p {
 		r.stop.Row(j)

@@ -142,7 +142,7 @@ func (r jaakkola) Tilt(o lik.Obs, m, v float64) (t lik.Tilted, cut bool) {
 // The row's weight divides R. Nothing is ever divided by R: own variances go through
 // the score and the information of the row.
 //
-// MaxIter > 1 iterates from the prior, R taken anew at each iterate, until the
+// MaxIter > 1 iterates from the prior, R computed anew at each iterate, until the
 // predictor moves by less than Tol (1e-8) of its deviation; with R the likelihood's
 // own, the fixed point is the exact mode of the row. SecondOrder adds the terms
 // g”v/2 to the prediction and (g”v)²/2 to its variance. Under the links log and

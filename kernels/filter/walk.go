@@ -191,7 +191,7 @@ func (w *walk) forget(lambda float64, mean, restMu, restV []float64) error {
 	return nil
 }
 
-// put makes l the factor of Σ.
+// put sets the factor of Σ to l.
 func (w *walk) put(l *dense.Matrix) {
 	m := dense.NewUnder(w.stop, w.p, w.p)
 	dense.MulTB(m, l, l)

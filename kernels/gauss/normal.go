@@ -38,7 +38,7 @@ func ParseForm(name string) (Form, error) {
 
 // Normal is N(Mean, Σ) over p weights. All variances are positive.
 //
-// LowRank keeps what r directions of data took away from a diagonal prior, the
+// LowRank keeps what r directions of data removed from a diagonal prior, the
 // form that Woodbury's identity gives every low-rank posterior.
 type Normal struct {
 	Form Form
@@ -71,7 +71,7 @@ func NewFull(mean []float64, l *dense.Matrix) *Normal {
 }
 
 // NewLowRank returns N(mean, diag(d) - F Fᵀ); the arguments are kept. A variance
-// that rounding takes to zero or below is an error.
+// that rounding makes zero or less is an error.
 func NewLowRank(mean, d []float64, f *dense.Matrix) (*Normal, error) {
 	g := &Normal{Form: LowRank, Mean: mean, D: d, F: f, Var: make([]float64, len(mean))}
 	for i := range g.Var {

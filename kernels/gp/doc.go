@@ -25,7 +25,7 @@
 // # Likelihoods that are not log-concave
 //
 // Student-t and gaussian with the log link have rows with W_i < 0 where the datum
-// disagrees with its neighbours. These rows are put last, and with J = diag(±1) the
+// disagrees with its neighbours. These rows are ordered last, and with J = diag(±1) the
 // signs of W
 //
 //	J + |W|½ K |W|½ = L J Lᵀ,  variance* = k(x*, x*) - (T k)ᵀ J (T k),  T = L⁻¹ |W|½
@@ -34,7 +34,7 @@
 // Newton's method floors W at 0 on the way to it; should the factor fail at the end, so
 // does the posterior, and the status counts the rows.
 //
-// There may be several modes. Where the first one gives up rows, others are looked for by
+// There may be several modes. Where the first one gives up rows, others are searched by
 // likelihoods that are at first so wide that one mode is left, then narrow; the one of
 // most evidence wins, and the status says so.
 //

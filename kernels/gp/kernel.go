@@ -16,7 +16,7 @@ type kernel struct {
 	at func(r float64) (k, dk float64)
 }
 
-// Kernels are the names that Options.Kernel takes, the default first. With
+// Kernels are the names that Options.Kernel accepts, the default first. With
 // r = |x - x'|/ℓ, ℓ the lengthscale and s the signal variance they are
 //
 //	rbf       s exp(-r²/2)

@@ -47,7 +47,7 @@ type search struct {
 	logEvidence float64
 	iterations  int     // over all searches
 	ridge       float64 // added to B's diagonal against rounding
-	floored     int     // rows whose negative curvature was taken as 0
+	floored     int     // rows whose negative curvature was set to 0
 	outer       string  // what to say about the search of parameters
 	edge        string  // about parameters at the end of their range
 	note        string  // and about other modes

@@ -25,8 +25,8 @@ const (
 type vector [nParameters]float64
 
 const (
-	// On tables of up to fewRows rows the evidence has more maxima, and fits take little:
-	// more starts are looked at there, and more of them followed.
+	// On tables of up to fewRows rows the evidence has more maxima, and fits cost little:
+	// more starts are tried there, and more of them followed.
 	fewRows               = 100
 	follow, followFewRows = 2, 5
 	// A start this many nats below what was found is not followed, nor one this near, in
@@ -50,10 +50,10 @@ type way struct {
 
 // byEvidence maximises the log evidence over the auto parameters by a projected BFGS
 // method in log lengthscale, log signal variance and mean, within bounds, and leaves s at
-// the best fit. A grid of starts is looked at, the best is followed, and then those that
+// the best fit. A grid of starts is tried, the best is followed, and then those that
 // are above what was found or apart from the ends of climbs, so that the end is not below a
 // start. Where the posterior has several modes, that of a start is the best one, a climb
-// keeps to its mode, and ends with a look at the others.
+// keeps to its mode, and ends with a try at the others.
 func (s *search) byEvidence(o Options) error {
 	n := len(s.Y)
 	c := newClimber(s, o)

@@ -118,7 +118,7 @@ func (p *Posterior) Likelihood() (lik.Likelihood, error) {
 	return lik.New(p.Family, p.Link, lik.Params{Dispersion: p.Dispersion, Shape: shape})
 }
 
-// Predictor gives expected responses. It has its own memory: one for each goroutine.
+// Predictor gives expected responses. It has scratch memory: one for each goroutine.
 type Predictor struct {
 	*Posterior
 	Lik     lik.Likelihood

@@ -66,7 +66,7 @@ type Result struct {
 	Divergences int     // trajectories whose energy error exceeded 1000 nats
 	DepthHits   int     // trajectories cut at 2^10 - 1 steps
 	Acceptance  float64 // mean acceptance of the steps; about 0.8 is aimed at
-	Steps       int64   // gradients that the draws took, warm-up not counted
+	Steps       int64   // gradients that the draws needed, warm-up not counted
 
 	// LogEvidence of the rows and its standard error; NaN where the draws are too
 	// few to tell (see bridge).

@@ -151,7 +151,7 @@ func (s *sampler) next() {
 		if !s.build(s.depth, u, &s.ends[side], s.eps*float64(2*side-1)) {
 			break
 		}
-		// Progress is favoured: the new half is taken with probability min(1, w'/w).
+		// Progress is favoured: the new half is chosen with probability min(1, w'/w).
 		if s.rng.Float64() < math.Exp(u.logW-w.logW) {
 			w.pick, u.pick = u.pick, w.pick
 		}

@@ -105,7 +105,7 @@ func (h *learner) set(theta []float64) error {
 	return nil
 }
 
-// setPrior puts the variances in.
+// setPrior sets the variances.
 func (h *learner) setPrior(theta []float64) error {
 	prior, err := h.Prior(h.prior, theta)
 	if err != nil {

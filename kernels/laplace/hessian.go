@@ -16,11 +16,11 @@ type belief struct {
 	// rows sets dst_i to the derivative of logDet in the curvature of row i; for all
 	// but low rank that is the posterior variance of the predictor.
 	rows    func(dst []float64)
-	floored bool // rows of negative curvature were taken as 0
+	floored bool // rows of negative curvature were set to 0
 	note    string
 }
 
-// gaussian takes the Gaussian with the chosen Hessian at weights w, curv = -l” of
+// gaussian is the Gaussian with the chosen Hessian at weights w, curv = -l” of
 // the rows there.
 func (e *engine) gaussian(w, curv []float64) (*belief, error) {
 	switch e.hessian {

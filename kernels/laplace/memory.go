@@ -9,7 +9,7 @@ import (
 	"github.com/bglm/bglm/kernels/memory"
 )
 
-// reserve takes what a fit of p will hold at its most from the memory budget.
+// reserve claims what a fit of p will hold at its most from the memory budget.
 func reserve(p *kernels.Problem) (*memory.Grant, error) {
 	h := hessianOf(p)
 	n, w, nnz := float64(p.N), float64(p.P), float64(len(p.Val))

@@ -6,13 +6,13 @@ import (
 )
 
 // Learning is the gaussian likelihood with a noise variance D that is learnt from the
-// rows as a filter meets them, in a rule that knows no unit. A row whose predictor was
+// rows as a filter absorbs them, in a rule that knows no unit. A row whose predictor was
 // N(m, v) before it came teaches by its standardised innovation,
 //
 //	D' = D + g (D e²/(v + D/w) - D),  e = y - m,  g = (ν' - ν)/ν',  ν = n - γ
 //
 // γ = Σ (1 - σ_j²/σ_0j²) is how many weights the data determine (MacKay), so that ν is
-// the degrees of freedom left for the noise: rows that settle a vague weight say
+// the degrees of freedom left for the noise: rows that determine a vague weight say
 // nothing about D and count for nothing. The first row only sets the scale, from its
 // innovation. With beliefs kept in units of D (see Learn) this is the update of the
 // conjugate normal-inverse-gamma model.
@@ -54,7 +54,7 @@ func Determined(v, v0 float64) int64 {
 	return 0
 }
 
-// A first row takes leastScale of the predictor's variance for the noise, as it could
+// A first row attributes leastScale of the predictor's variance to the noise, as it could
 // not tell more from less, but what the innovation has beyond mostPrior variances of the
 // predictor is noise for certain.
 const (
@@ -107,7 +107,7 @@ const (
 	dear        = 1.0 / 2000
 )
 
-// Learn takes a row whose predictor was N(m, v) before it came; before and after are γ
+// Learn absorbs a row whose predictor was N(m, v) before it came; before and after are γ
 // without and with it, in units of Determined. It returns λ = D/D', 1 where that is
 // near enough: by it the filter multiplies what the data have added to its
 // precision, Λ' = Λ0 + λ(Λ - Λ0), so that early rows weigh what later ones do. A row
@@ -188,7 +188,7 @@ func (g *Learning) Merge(o *Learning, known [3]int64) (λ [3]float64) {
 	return [3]float64{da / d, db / d, g.d0 / d}
 }
 
-// Disagree takes the squared distance of two merged beliefs, in units of their
+// Disagree absorbs the squared distance of two merged beliefs, in units of their
 // covariance, which the two learnt apart; parts is the sum of their γ, less that of the
 // start, and known that of the product. It returns λ as Learn does.
 func (g *Learning) Disagree(distance float64, parts, known int64) float64 {

@@ -84,7 +84,7 @@ func probitMoments(w, m, v float64) Tilted {
 	return tilt(newProbitShape(s0, w), a, v, h, bend{-s0 - 1, bendAt - s0, scale}).tilted(a, v)
 }
 
-// probitShape is w log Phi about s0. Below 0 the parabola of log Phi is taken out by
+// probitShape is w log Phi about s0. Below 0 the parabola of log Phi is factored out by
 // hand: log Phi(x) = -x²/2 + log Mills(-x) + const.
 type probitShape struct {
 	s0, w          float64

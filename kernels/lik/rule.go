@@ -63,7 +63,7 @@ func newRule(k int) (*rule, error) {
 }
 
 // moments applies the rule under N(m, v), v > 0 (Zoeter 2007, section 2): sums of
-// weight times likelihood at the fixed nodes, with the largest logarithm taken out.
+// weight times likelihood at the fixed nodes, with the largest logarithm factored out.
 //
 // The error is unknown and can be large: when the datum is much sharper than the
 // prior a single node keeps all the mass. Ratio is then tinyRatio, never 0; where

@@ -16,7 +16,7 @@ const (
 	boundSteps  = 8
 )
 
-// bounder looks at the posterior under the whole design in coordinates b, w = μ0 + C b:
+// bounder evaluates the posterior under the whole design in coordinates b, w = μ0 + C b:
 //
 //	J(b) = ½ bᵀb - Σ log p(y_i | s_i),   s = offset + X C b
 //

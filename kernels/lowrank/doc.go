@@ -3,12 +3,12 @@
 //
 //	s = xᵀw + offset ≈ xᵀμ0 + xᵀU Uᵀ(w - μ0) + offset,   X ≈ V diag(λ) Uᵀ,
 //
-// so that an n x p problem becomes one of n x M. Three steps, each of use on its own:
+// so that an n x p problem becomes one of n x M. Three steps, each of use alone:
 //
 //   - SVD: randomised truncated singular value decomposition of a sparse or dense
 //     design, O(nnz M) operations;
 //   - Reduce: the problem in k = M + 1 coordinates u ~ N(0, I) under the prior, of
-//     which any engine may find the posterior, and Lift, which takes a Gaussian
+//     which any engine may find the posterior, and Lift, which maps a Gaussian
 //     over u back to the weights;
 //   - Fit: Laplace's approximation over u, which is exact for the gaussian family
 //     with identity link (the conjugate model of the paper).

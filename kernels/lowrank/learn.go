@@ -159,7 +159,7 @@ func (l *learner) late() bool { return l.s.data.Stop.Late() }
 
 // evidence is the log evidence with one value set, -Inf where there is none.
 func (l *learner) evidence(set func(float64) error, x float64) float64 {
-	if l.tried && l.late() { // nothing more: the best of what was found is taken
+	if l.tried && l.late() { // nothing more: the best of what was found is returned
 		return math.Inf(-1)
 	}
 	l.tried = true

@@ -11,7 +11,7 @@ import (
 )
 
 // FullLimit is the largest number of weights for which a full covariance is made: its
-// factor takes 8 p² bytes and p³/3 operations.
+// factor needs 8 p² bytes and p³/3 operations.
 const FullLimit = 8000
 
 // maxNumbers bounds the rows and features times the vectors of the decomposition, of

@@ -40,7 +40,7 @@ var budget struct {
 	once  sync.Once
 	limit atomic.Int64
 	used  atomic.Int64
-	note  string // why the environment variable was not taken
+	note  string // why the environment variable was rejected
 }
 
 func start() {
@@ -118,8 +118,8 @@ func Size(n int64) string {
 	return fmt.Sprintf("%.0f kB", math.Ceil(float64(n)/1e3))
 }
 
-// Room says whether there is room for n more bytes, without taking it. what says what
-// they are for, and what would take less: it begins the error, which Is ErrLimit.
+// Room says whether there is room for n more bytes, without reserving it. what says what
+// they are for, and what would need less: it begins the error, which Is ErrLimit.
 func Room(n int64, what string) error {
 	start()
 	limit := budget.limit.Load()
@@ -137,8 +137,8 @@ func over(n, used, limit int64, what string) error {
 		what, ErrLimit, Size(n), Size(used), Size(limit), Variable, budget.note)
 }
 
-// Take takes n bytes of the budget, or gives them back where n is negative; nothing is
-// taken with an error, which is as for Room.
+// Take reserves n bytes of the budget, or returns them where n is negative; nothing is
+// reserved with an error, which is as for Room.
 func Take(n int64, what string) error {
 	if n <= 0 {
 		budget.used.Add(n)
@@ -159,7 +159,7 @@ func Take(n int64, what string) error {
 // Grant is a part of the budget. A nil Grant is none.
 type Grant struct{ n atomic.Int64 }
 
-// Reserve takes n bytes until Release. Errors: as for Room.
+// Reserve claims n bytes until Release. Errors: as for Room.
 func Reserve(n int64, what string) (*Grant, error) {
 	if err := Take(max(n, 0), what); err != nil {
 		return nil, err
@@ -169,8 +169,8 @@ func Reserve(n int64, what string) (*Grant, error) {
 	return g, nil
 }
 
-// Grow takes n more bytes, or gives them back where n is negative. Errors: as for Room;
-// nothing is taken then.
+// Grow claims n more bytes, or returns them where n is negative. Errors: as for Room;
+// nothing is claimed then.
 func (g *Grant) Grow(n int64, what string) error {
 	if err := Take(n, what); err != nil {
 		return err

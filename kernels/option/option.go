@@ -6,7 +6,7 @@
 // An option is an entry of list and a field of the struct that its engine reads:
 // kernels.Options or another part of kernels.Model, or Settings. A field's zero
 // is its default, except where Defaults says another; Value is for options whose 0 is not
-// their default, and a value 'auto' is a field of its own.
+// their default, and a value 'auto' is a separate field.
 package option
 
 import (
@@ -266,7 +266,7 @@ func (all Specs) Decode(options iter.Seq2[string, Source]) (*Settings, error) {
 	return s, nil
 }
 
-// read sets the option by the first of its forms that takes v.
+// read sets the option by the first of its forms that accepts v.
 func (p *Spec) read(s *Settings, v Source) error {
 	known := false // of a type that a form has
 	for _, f := range p.forms {

@@ -52,7 +52,7 @@ func (k Key) hashed(name uint64) float64 {
 //   - diagonal: w_j = μ_j + σ_j z_j, made when asked for;
 //   - full: w = μ + L z, each weight when asked for, in O(p);
 //   - lowrank: w = μ + D^½ (z - H Hᵀz), the square root of package gauss, where Hᵀz
-//     takes O(p rank) once a draw.
+//     costs O(p rank) once a draw.
 //
 // z_j is the Key's normal of belief j's name. A feature without a belief draws from
 // its prior by its own name.

@@ -34,7 +34,7 @@ type Influence struct {
 // leave-one-out density of Laplace's approximation with the other rows' factors kept
 // as they are: good where no single row decides, as with EP's own sites. Under
 // beliefs of another engine v may be so large that c v >= 1: there is no cavity then,
-// and LOO is NaN. A weight counts as so many equal rows: all are taken out, and LOO
+// and LOO is NaN. A weight counts as so many equal rows: all are removed, and LOO
 // is the density of one.
 //
 // Errors: a response outside the support, a predictor so large that derivatives overflow.

@@ -16,7 +16,7 @@ type Names struct {
 	dup       kernels.Scratch
 }
 
-// NewNames takes the names of beliefs, in their order. The intercept, where there is
+// NewNames indexes the names of beliefs, in their order. The intercept, where there is
 // one, is feature 0.
 // Errors: a feature with two beliefs.
 func NewNames(beliefs []kernels.Belief, intercept bool, hashBits int) (*Names, error) {

@@ -213,8 +213,8 @@ func (s *Scorer) LogDensity(b *kernels.Batch, i int) (float64, error) {
 	return LogDensity(s.Lik, b.Obs(i), m, v)
 }
 
-// PMF is the predictive probability of the count k for row i, whose own response is
-// not looked at.
+// PMF is the predictive probability of the count k for row i, whose response is not
+// read.
 func (s *Scorer) PMF(b *kernels.Batch, i int, k float64) (float64, error) {
 	m, v, err := s.Linear(b, i)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package rows turns columns of a table into the batches that engines take:
+// Package rows turns columns of a table into the batches that engines learn from:
 // features become numbers, once for every producer. DuckDB vectors and Arrow arrays
 // are views that it reads a block of rows at a time.
 package rows

@@ -326,7 +326,7 @@ func (e *Encoder) share(lo, hi int, intercept bool, b *kernels.Batch) bool {
 	return true
 }
 
-// emit puts the rows together.
+// emit assembles the rows.
 func (e *Encoder) emit(lo, hi int, d *kernels.Dict, intercept bool, keep []bool, b *kernels.Batch) {
 	sum := e.dups || d.HashBits > 0
 	if !e.wide && !sum && keep == nil && e.full() {
@@ -381,7 +381,7 @@ func (e *Encoder) full() bool {
 	return len(e.present) == 0
 }
 
-// emitFixed puts rows of one entry a term together, a column at a time.
+// emitFixed assembles rows of one entry a term, a column at a time.
 func (e *Encoder) emitFixed(lo, hi int, intercept bool, b *kernels.Batch) {
 	at, w := len(b.Feature), len(e.terms)
 	if intercept {

@@ -20,7 +20,7 @@ const (
 
 // Encoder numbers the features of rows, a block of them at a time: a column is
 // read as a whole, its names are hashed and looked up together, then the rows are
-// put together from the numbers. It is used by one goroutine at a time.
+// assembled from the numbers. It is used by one goroutine at a time.
 //
 // New names are numbered in the order of the rows and of the features in a row, so
 // that numbers do not depend on how the rows were cut.
@@ -128,7 +128,7 @@ func (e *Encoder) Release() {
 	e.Forget()
 }
 
-// label is the text of a code, made when it is first met.
+// label is the text of a code, made when it is first seen.
 type label struct {
 	text  kernels.Text
 	known bool

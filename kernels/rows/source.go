@@ -27,7 +27,7 @@ type Source struct {
 	scalar [4][]float64
 }
 
-// Sink is a fit that takes rows, such as an engine's Fitter.
+// Sink is a fit that learns from rows, such as an engine's Fitter.
 type Sink interface {
 	Features() *kernels.Dict
 	Update(ctx context.Context, b *kernels.Batch, skip bool) error

@@ -12,7 +12,7 @@ type Table struct {
 	X *Slice // the features: Fields, or Lists
 	Y *Slice // the response: Numbers or Bools, for classes any column
 	// Likelihood exponents (default 1), known parts of the predictor (0), binomial trials,
-	// and times, which must not fall for methods that take rows in their order.
+	// and times, which must not fall for methods that absorb rows in their order.
 	Weight, Offset, Trials, Time *Slice
 }
 

@@ -160,7 +160,7 @@ func (s *Snapshot) weight(r *Row, id uint32) kernels.Weight {
 
 // resolve finds the entries of a narrow row, each once, with the sums of their values.
 func (s *Snapshot) resolve(r *Row, ids *[narrow + 1]uint32, xs *[narrow + 1]float64) (n int) {
-	var seen [4]uint64 // hashes met, modulo 256
+	var seen [4]uint64 // hashes seen, modulo 256
 	if s.fit.Intercept {
 		ids[0], xs[0], n = s.intercept, 1, 1
 		seen[s.first>>6&3] |= 1 << (s.first & 63)

@@ -51,7 +51,7 @@ type Updater struct {
 // NewUpdater starts from the prior of a model, or from the posterior that it continues;
 // nil is the default model. Its first Snapshot is there at once.
 //
-// Errors: a model that adf does not take.
+// Errors: a model that adf rejects.
 func NewUpdater(m *kernels.Model, when Publishing) (*Updater, error) {
 	adf, err := engine.Find("adf")
 	if err != nil {
@@ -75,7 +75,7 @@ func (u *Updater) Snapshot() *Snapshot { return u.snap.Load() }
 
 var errNew = errors.New("the zero Updater learns nothing; make one with NewUpdater")
 
-// Learn takes rows in. They are in the next Snapshot, which the call makes itself when
+// Learn absorbs rows. They are in the next Snapshot, which the call makes itself when
 // Publishing.Rows have come together: other calls go on learning meanwhile.
 //
 // Cost: O(non-zeros), and for a Snapshot O(p log p).

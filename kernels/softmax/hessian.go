@@ -22,7 +22,7 @@ type belief struct {
 	split bool
 }
 
-// gaussian takes the Gaussian with the chosen Hessian at weights w, where the search
+// gaussian is the Gaussian with the chosen Hessian at weights w, where the search
 // stands.
 func (e *engine) gaussian(w []float64) (*belief, error) {
 	switch e.hessian {

@@ -1,5 +1,5 @@
 // Package softmax is multi-class regression by Laplace's approximation: each class has
-// weights of its own,
+// separate weights,
 //
 //	p(y_i = c) = exp(f_ic) / Σ_k exp(f_ik),  f_ik = x_iᵀw_k + offset_i
 //

@@ -22,7 +22,7 @@ var ErrTimeLimit = errors.New("time_limit")
 // ErrInterrupted is wrapped by the errors of fits whose context was cancelled.
 var ErrInterrupted = errors.New("interrupted")
 
-// grace is what a fit may take after its time limit to finish what it has; then it is
+// grace is the time that a fit has after its time limit to finish what it has; then it is
 // cut off.
 const grace = 150 * time.Millisecond
 
@@ -114,7 +114,7 @@ func (s *Stop) Check() {
 	}
 }
 
-// Row is Check in a loop over rows i = 0, 1, ...: it looks once in 16 rows, which may be
+// Row is Check in a loop over rows i = 0, 1, ...: it checks once in 16 rows, which may be
 // thousands of entries each.
 func (s *Stop) Row(i int) {
 	if i&15 == 0 {

@@ -59,7 +59,7 @@ type Form interface {
 	Clone(d *kernels.Dict) (Form, *State)
 	// Size is the memory held, in bytes, that of the State beside it included.
 	Size() int64
-	// Reserve takes memory for so many copies from the budget; nil where they are small.
+	// Reserve claims memory for so many copies from the budget; nil where they are small.
 	Reserve(copies int64, what string) (*memory.Grant, error)
 	// Under gives the long steps from here on a Stop.
 	Under(s *stop.Stop)

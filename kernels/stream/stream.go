@@ -78,7 +78,7 @@ type State struct {
 // member is what belongs to one belief of the bank.
 type member struct {
 	logZ     float64
-	conflict float64 // largest |μa - μb| / sqrt(σa² + σb²) met in a merge
+	conflict float64 // largest |μa - μb| / sqrt(σa² + σb²) seen in a merge
 	learning *learning
 	row      *met // memory for the row at hand; nil where there is one member
 }
@@ -461,7 +461,7 @@ func (s *State) Size() int64 {
 //
 // The log evidence gains log ∫ q_a q_b / p0, the overlap that the two parts lack:
 // exact where the product is, but far off when factorised beliefs of correlated
-// features settled apart, which Summary reports.
+// features fitted apart, which Summary reports.
 //
 // src is not changed. After a cancelled ctx s is of no use.
 // Errors: src's features exceed a limit; the product is improper.

@@ -37,8 +37,8 @@ const (
 	apart = 4.5
 )
 
-// Search climbs from the first start, looks at the others, and climbs from the best of
-// those that lie above what was found, or apart from the way that was taken, so that the
+// Search climbs from the first start, tries the others, and climbs from the best of
+// those that lie above what was found, or apart from the path that was followed, so that the
 // end is never below a start. It returns with e at the best θ; status is climb's.
 func Search(e Evidence, starts [][]float64, lo, hi []float64, late func() bool) (best []float64, status string, err error) {
 	best, log, ok, status, err := climb(e, starts[0], lo, hi, late)
@@ -84,7 +84,7 @@ func Maximise(e Evidence, theta, lo, hi []float64, late func() bool) (best []flo
 
 // climb goes from θ to the maximum of e within lo and hi, by L-BFGS started from
 // slope/scale, each step shortened until the evidence rises. It returns with e at the
-// best θ. ok is that of its first look; status says why it stopped before the maximum, ""
+// best θ. ok is that of its first evaluation; status says why it stopped before the maximum, ""
 // if it did not.
 func climb(e Evidence, theta, lo, hi []float64, late func() bool) (best []float64, log float64, ok bool, status string, err error) {
 	theta = slices.Clone(theta)

@@ -52,7 +52,7 @@ const (
 	maxStages = 30
 )
 
-// Highest looks for better modes than the one where c stands, and leaves c at the one
+// Highest searches better modes than the one where c stands, and leaves c at the one
 // of most evidence. It starts where all rows, and then the rows that the best mode has
 // given up, lead when the likelihood is at first so wide that one mode is left and then
 // narrows (graduated non-convexity). A mode that gives up no row is taken for the only

@@ -109,7 +109,7 @@ func Check(f *kernels.Fit) error {
 	return covariance(f)
 }
 
-// knownLink takes names as kernels/lik does, without regard to case and spaces around.
+// knownLink accepts names as kernels/lik does, without regard to case and spaces around.
 func knownLink(family, link string) bool {
 	family, link = strings.ToLower(strings.TrimSpace(family)), strings.ToLower(strings.TrimSpace(link))
 	for _, l := range word.FindAllString(links[family], -1) {
