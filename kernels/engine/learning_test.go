@@ -191,7 +191,7 @@ func TestDispersionVague(t *testing.T) {
 	}
 }
 
-// With many vague weights, of which the first rows settle one each, the dispersion and
+// With many vague weights, of which the first rows determine one each, the dispersion and
 // the beliefs are those of the evidence's maximum, to the uncertainty of a dispersion.
 func TestDispersionManyWeights(t *testing.T) {
 	r := rand.New(rand.NewPCG(8, 8))

@@ -219,8 +219,8 @@ func (l *learner) try(q *kernels.Problem) (outcome, error) {
 	return l.iterate(l.e, &q.Options, false)
 }
 
-// settle goes to q, fitted last or not.
-func (l *learner) settle(q *kernels.Problem) (err error) {
+// adopt makes q the problem fitted, whether it was fitted last or not.
+func (l *learner) adopt(q *kernels.Problem) (err error) {
 	l.p = q
 	l.out, err = l.try(q)
 	return err
@@ -284,7 +284,7 @@ func (l *learner) elsewhere() (bool, error) {
 			best, top = q, out.logZ
 		}
 	}
-	return best != p, l.settle(best)
+	return best != p, l.adopt(best)
 }
 
 // dispersed is p with another dispersion.
@@ -307,7 +307,7 @@ func (l *learner) learn() error {
 				best = q
 			}
 		}
-		if err := l.settle(best); err != nil {
+		if err := l.adopt(best); err != nil {
 			return err
 		}
 	}
@@ -439,7 +439,7 @@ func (l *learner) line(field func(*lik.Params) *float64, now float64, name strin
 	if err != nil {
 		return err
 	}
-	return l.settle(q)
+	return l.adopt(q)
 }
 
 // mostShape is where the search for a shape ends: beyond it a student-t is a Gaussian
@@ -530,7 +530,7 @@ func (l *learner) variances(first bool) error {
 		old, was := l.p, l.out
 		slack := 1e-7 * (1 + math.Abs(was.logZ))
 		for _, next := range [][]float64{far, quick, em} {
-			if err := l.settle(l.priors(old, group, next)); err != nil {
+			if err := l.adopt(l.priors(old, group, next)); err != nil {
 				return err
 			}
 			if l.out.logZ >= was.logZ-slack {
@@ -540,7 +540,7 @@ func (l *learner) variances(first bool) error {
 		}
 		if l.out.logZ < was.logZ-slack { // EP's evidence is not EM's bound: stay
 			done = true
-			if err := l.settle(old); err != nil {
+			if err := l.adopt(old); err != nil {
 				return err
 			}
 			break

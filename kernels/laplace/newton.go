@@ -418,11 +418,11 @@ func (s *search) run() error {
 	if err := s.Climb(s, s.Stop); err != nil || s.Status != "" {
 		return err
 	}
-	return s.settle()
+	return s.factorAtMode()
 }
 
-// settle leaves B factored at the mode.
-func (s *search) settle() error {
+// factorAtMode leaves B factored at the mode.
+func (s *search) factorAtMode() error {
 	if s.exact || s.space != weightSpace {
 		return nil
 	}
