@@ -53,7 +53,7 @@ var directions = []struct{ pattern, may string }{
 
 	{"udf/internal/capi", "kernels/memory"}, // the only package with C
 	{"udf", "udf/internal/... sql kernels kernels/..."},
-	{"udf/*", "udf sql kernels kernels/..."},
+	{"udf/...", "udf udf/bench sql kernels kernels/..."},
 
 	{"cmd/internal/quote", ""},
 	{"cmd/internal/chart", ""},
