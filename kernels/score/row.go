@@ -90,6 +90,7 @@ func (s *Snapshot) Linear(r Row) (m, v float64, err error) {
 // features.
 func (s *Snapshot) distinct(r *Row) (m, v float64, all bool) {
 	var seen [16]uint64
+	first := unsafe.Pointer(unsafe.SliceData(s.table)) // of mask + 1
 	m = r.Offset
 	if s.fit.Intercept {
 		w := &s.table[s.intercept].Weight
@@ -97,10 +98,14 @@ func (s *Snapshot) distinct(r *Row) (m, v float64, all bool) {
 		m += w.Mean
 		v += w.Variance
 	}
+	values := r.Values
+	if values != nil {
+		values = values[:len(r.Names)] // no bounds to check below
+	}
 	for k, name := range r.Names {
 		var key key
 		var h uint64
-		if n := len(name); n >= 8 && n <= inline {
+		if uint(len(name)-8) <= inline-8 {
 			key.lo, key.hi = words(name)
 			h = s.mix(key)
 		} else {
@@ -111,25 +116,29 @@ func (s *Snapshot) distinct(r *Row) (m, v float64, all bool) {
 			return 0, 0, false
 		}
 		*bit |= 1 << (h & 63)
-		w := &s.table[uint32(h>>32)&s.mask]
-		if w.key != key {
-			if at, found := s.find(key, h, name); found {
-				w = &s.table[at]
-			} else {
-				w = &s.unseen
-				if name == kernels.Intercept {
-					w = &s.missing
-				}
-			}
+		w := (*entry)(unsafe.Add(first, uintptr(uint32(h>>32)&s.mask)*unsafe.Sizeof(entry{})))
+		if w.lo != key.lo || w.hi != key.hi {
+			w = s.other(key, h, name)
 		}
 		x := 1.0
-		if r.Values != nil {
-			x = r.Values[k]
+		if values != nil {
+			x = values[k]
 		}
 		m += x * w.Mean
 		v += x * x * w.Variance
 	}
 	return m, v, true
+}
+
+// other is the entry of a name that is not the first of its hash.
+func (s *Snapshot) other(k key, h uint64, name string) *entry {
+	if at, found := s.find(k, h, name); found {
+		return &s.table[at]
+	}
+	if name == kernels.Intercept {
+		return &s.missing
+	}
+	return &s.unseen
 }
 
 // summed is Linear of a narrow row under a diagonal covariance.

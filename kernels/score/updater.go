@@ -141,6 +141,9 @@ func (u *Updater) encode(rows []Observation) error {
 		}
 	}
 	b, d := &u.batch, u.state.Features()
+	if err := room(d, rows); err != nil {
+		return err
+	}
 	b.Reset()
 	for i := range rows {
 		r := &rows[i]
@@ -161,6 +164,29 @@ func (u *Updater) encode(rows []Observation) error {
 		b.Offset = append(b.Offset, r.Offset)
 		b.Trials = append(b.Trials, r.Trials)
 		b.Time = append(b.Time, r.Time)
+	}
+	return nil
+}
+
+// room says whether the dictionary has room for the names of rows, before it takes any.
+func room(d *kernels.Dict, rows []Observation) error {
+	names := 0
+	for i := range rows {
+		names += len(rows[i].Names)
+	}
+	if d.Max == 0 || d.HashBits > 0 || d.Len()+names <= d.Max {
+		return nil
+	}
+	fresh := map[string]bool{}
+	for i := range rows {
+		for _, name := range rows[i].Names {
+			if _, known := d.Find(name); !known {
+				fresh[name] = true
+			}
+		}
+	}
+	if d.Len()+len(fresh) > d.Max {
+		return kernels.ErrTooManyFeatures{Max: d.Max}
 	}
 	return nil
 }

@@ -153,7 +153,7 @@ func TestUpdaterErrors(t *testing.T) {
 			t.Errorf("error %v, want %q", err, want)
 		}
 	}
-	if err := u.Publish(t.Context()); err != nil || u.Snapshot().Fit().N != 0 {
-		t.Errorf("%v, %d rows of bad calls were learnt", err, u.Snapshot().Fit().N)
+	if err := u.Publish(t.Context()); err != nil || u.Snapshot().Fit().N != 0 || u.Snapshot().Features() != 1 {
+		t.Errorf("%v, %d rows and %d features of bad calls were learnt", err, u.Snapshot().Fit().N, u.Snapshot().Features())
 	}
 }
