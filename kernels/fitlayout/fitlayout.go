@@ -178,7 +178,7 @@ func structSQL[T any](fields []Field[T], layout int, belief string) string {
 		if f.Since > layout {
 			continue
 		}
-		parts = append(parts, Quote(f.Name)+" "+f.sql(layout, belief))
+		parts = append(parts, quote(f.Name)+" "+f.sql(layout, belief))
 	}
 	return "STRUCT(" + strings.Join(parts, ", ") + ")"
 }
@@ -209,8 +209,8 @@ func (f *Field[T]) sql(layout int, belief string) string {
 	}
 }
 
-// Quote quotes the names of fields that are words of SQL.
-func Quote(name string) string {
+// quote quotes the names of fields that are words of SQL.
+func quote(name string) string {
 	switch name {
 	case "time", "values", "columns":
 		return `"` + name + `"`
