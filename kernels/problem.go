@@ -66,6 +66,9 @@ func (r *Rows) ProblemUnder(ctx context.Context) (p *Problem, err error) {
 
 func (r *Rows) problem(s *stop.Stop) (*Problem, error) {
 	m := r.Model
+	if m == nil {
+		return nil, errNoModel
+	}
 	p := &Problem{Columns: design.Columns{N: r.Len(), Stop: s}, Model: m, dict: &r.Dict, order: r.Dict.Order(), skipped: r.skipped}
 	prior, begun := m.startOf(&r.Dict)
 

@@ -71,6 +71,8 @@ func NewRows(m *Model) (*Rows, error) {
 	return r, r.Model.Name(&r.Dict)
 }
 
+var errNoModel = errors.New("the zero Rows is of no model; make one with NewRows")
+
 // NewLabelledRows is NewRows for responses that are numbers of classes, not of a
 // likelihood: none is outside its support.
 func NewLabelledRows(m *Model) (*Rows, error) {
@@ -116,6 +118,9 @@ func (r *Rows) Skip(n int64) { r.skipped += n }
 // are kept.
 func (r *Rows) Update(b *Batch, skip bool) error {
 	n := b.Len()
+	if r.Model == nil {
+		return errNoModel
+	}
 	l := r.Model.Lik
 	if l == nil {
 		r.keep(b, 0, n)

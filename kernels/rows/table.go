@@ -113,7 +113,12 @@ func (t *Table) Source() (*Source, error) {
 }
 
 // Len is the number of rows.
-func (t *Table) Len() int { return t.Y.n }
+func (t *Table) Len() int {
+	if t.Y == nil {
+		return 0
+	}
+	return t.Y.n
+}
 
 func (c *Slice) Kind() Kind   { return c.kind }
 func (c *Slice) Name() string { return c.name }
