@@ -7,6 +7,13 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
+var binomialFamily = family{Info{
+	Family:      "binomial",
+	Links:       []string{"logit", "probit", "cloglog"},
+	Description: "a number of successes in trials of probability logistic(s), Phi(s) or 1 - exp(-exp(s))",
+	Response:    "whole numbers from 0 to trials, trials a whole number >= 1",
+}, links{"logit": newBinomialLogit, "probit": newBinomialProbit, "cloglog": newBinomialCloglog}}
+
 // binomial is p(y|s) = C(n,y) p^y (1-p)^(n-y), y successes in n = Obs.Trials trials of
 // probability p: logistic(s), Phi(s) or 1 - exp(-e^s) by the link. Response, Predict,
 // Moderated and Interval are those of one trial, hence of the bernoulli family.

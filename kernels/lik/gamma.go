@@ -7,6 +7,14 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
+var gammaFamily = family{Info{
+	Family:      "gamma",
+	Links:       []string{"log"},
+	Description: "a positive response with mean exp(s), variance mean²/shape",
+	Parameters:  []string{"shape"},
+	Response:    "finite numbers > 0",
+}, links{"log": newGamma}}
+
 // gamma is a positive response of mean e^s and variance e^2s/k, k = Shape:
 //
 //	p(y|s) = (k/mu)^k y^(k-1) e^(-k y/mu)/Gamma(k),  mu = e^s

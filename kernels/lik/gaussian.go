@@ -7,6 +7,14 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
+var gaussianFamily = family{Info{
+	Family:      "gaussian",
+	Links:       []string{"identity", "log"},
+	Description: "a real response with mean s (or exp(s), link log) and noise variance dispersion",
+	Parameters:  []string{"dispersion"},
+	Response:    "any finite number",
+}, links{"identity": newGaussian, "log": newGaussianLog}}
+
 // gaussian is p(y|s) = N(y; s, dispersion). With weight w the factor is p^w, its
 // normalising constant included: a Gaussian in s of variance dispersion/w, so all
 // moments are closed forms:

@@ -6,6 +6,13 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
+var bernoulliFamily = family{Info{
+	Family:      "bernoulli",
+	Links:       []string{"logit", "probit", "cloglog"},
+	Description: "a yes or no response with probability logistic(s), Phi(s) or 1 - exp(-exp(s))",
+	Response:    "0 or 1",
+}, links{"logit": newLogit, "probit": newProbit, "cloglog": newCloglog}}
+
 // logit is p(y=1|s) = 1/(1 + e^-s). Moments with weight 1 use rules with fixed nodes,
 // no search for a mode (logitMoments); other weights use the shared quadrature.
 // Accuracy: logZ 1e-9, mean 1e-8 deviations, variance 1e-8.

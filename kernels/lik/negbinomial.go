@@ -9,6 +9,14 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
+var negbinomialFamily = family{Info{
+	Family:      "negbinomial",
+	Links:       []string{"log"},
+	Description: "an overdispersed count with mean exp(s), variance mean + mean²/shape",
+	Parameters:  []string{"shape"},
+	Response:    "whole numbers >= 0",
+}, links{"log": newNegBinomial}}
+
 // negbinomial is a count of mean mu = e^s and variance mu + mu²/r, r = Shape (the size):
 //
 //	p(y|s) = Gamma(y+r)/(Gamma(r) y!) p^y (1-p)^r,  p = mu/(mu+r) = logistic(s - log r)

@@ -9,6 +9,13 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
+var poissonFamily = family{Info{
+	Family:      "poisson",
+	Links:       []string{"log"},
+	Description: "a count with rate exp(s)",
+	Response:    "whole numbers >= 0",
+}, links{"log": newPoisson}}
+
 // poisson is p(y|s) = exp(y s - e^s)/y!, a count with rate e^s. Moments integrate
 // around the mode, which is a Wright omega function (poissonMoments).
 // Accuracy: logZ 1e-9, mean and variance 1e-8.

@@ -18,64 +18,24 @@ type Info struct {
 	Response    string   // what y may be
 }
 
-// entry ties a family's description to the constructors of its links.
-type entry struct {
+// family ties a family's description to the constructors of its links.
+type family struct {
 	Info
-	make map[string]func(Params) (Likelihood, error)
+	make links
 }
 
-// families is the explicit list; never written after start-up.
-var families = []entry{
-	{Info{
-		Family:      "bernoulli",
-		Links:       []string{"logit", "probit", "cloglog"},
-		Description: "a yes or no response with probability logistic(s), Phi(s) or 1 - exp(-exp(s))",
-		Response:    "0 or 1",
-	}, map[string]func(Params) (Likelihood, error){
-		"logit": newLogit, "probit": newProbit, "cloglog": newCloglog,
-	}},
-	{Info{
-		Family:      "binomial",
-		Links:       []string{"logit", "probit", "cloglog"},
-		Description: "a number of successes in trials of probability logistic(s), Phi(s) or 1 - exp(-exp(s))",
-		Response:    "whole numbers from 0 to trials, trials a whole number >= 1",
-	}, map[string]func(Params) (Likelihood, error){
-		"logit": newBinomialLogit, "probit": newBinomialProbit, "cloglog": newBinomialCloglog,
-	}},
-	{Info{
-		Family:      "gaussian",
-		Links:       []string{"identity", "log"},
-		Description: "a real response with mean s (or exp(s), link log) and noise variance dispersion",
-		Parameters:  []string{"dispersion"},
-		Response:    "any finite number",
-	}, map[string]func(Params) (Likelihood, error){"identity": newGaussian, "log": newGaussianLog}},
-	{Info{
-		Family:      "poisson",
-		Links:       []string{"log"},
-		Description: "a count with rate exp(s)",
-		Response:    "whole numbers >= 0",
-	}, map[string]func(Params) (Likelihood, error){"log": newPoisson}},
-	{Info{
-		Family:      "negbinomial",
-		Links:       []string{"log"},
-		Description: "an overdispersed count with mean exp(s), variance mean + mean²/shape",
-		Parameters:  []string{"shape"},
-		Response:    "whole numbers >= 0",
-	}, map[string]func(Params) (Likelihood, error){"log": newNegBinomial}},
-	{Info{
-		Family:      "gamma",
-		Links:       []string{"log"},
-		Description: "a positive response with mean exp(s), variance mean²/shape",
-		Parameters:  []string{"shape"},
-		Response:    "finite numbers > 0",
-	}, map[string]func(Params) (Likelihood, error){"log": newGamma}},
-	{Info{
-		Family:      "studentt",
-		Links:       []string{"identity"},
-		Description: "a real response around s with heavy tails: shape degrees of freedom, squared scale dispersion",
-		Parameters:  []string{"dispersion", "shape"},
-		Response:    "any finite number",
-	}, map[string]func(Params) (Likelihood, error){"identity": newStudentT}},
+type links map[string]func(Params) (Likelihood, error)
+
+// families is the explicit list, each family in a file of its own; never written after
+// start-up.
+var families = []family{
+	bernoulliFamily,
+	binomialFamily,
+	gaussianFamily,
+	poissonFamily,
+	negbinomialFamily,
+	gammaFamily,
+	studenttFamily,
 }
 
 // Families lists the families in the order of the registry, as fresh copies.

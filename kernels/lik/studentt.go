@@ -7,6 +7,14 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
+var studenttFamily = family{Info{
+	Family:      "studentt",
+	Links:       []string{"identity"},
+	Description: "a real response around s with heavy tails: shape degrees of freedom, squared scale dispersion",
+	Parameters:  []string{"dispersion", "shape"},
+	Response:    "any finite number",
+}, links{"identity": newStudentT}}
+
 // studentT is y = s + sqrt(D) T, T of nu = Shape degrees of freedom, D = Dispersion:
 //
 //	p(y|s) = c (1 + (y-s)²/(nu D))^-(nu+1)/2
