@@ -573,21 +573,12 @@ func (l *learner) variances(first bool) error {
 // (none without PriorGroups) and how many columns each has.
 func (l *learner) groups() (group []int, names []string, count []float64) {
 	p := l.p
-	named := map[string]bool{kernels.Intercept: true}
-	for _, b := range p.Priors {
-		named[b.Feature] = true
-	}
-	if p.Start != nil {
-		for _, b := range p.Start.Beliefs {
-			named[b.Feature] = true
-		}
-	}
 	all, text := p.Groups()
 	group = make([]int, p.P)
 	number := map[int]int{}
 	for j := range group {
 		group[j] = -1
-		if named[p.Name(j)] {
+		if p.Born[j] {
 			continue
 		}
 		k := 0

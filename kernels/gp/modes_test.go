@@ -13,33 +13,6 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// best is the highest mode of a constant c ~ N(0, variance) and Laplace's evidence
-// there, by a grid.
-func best(l lik.Likelihood, y []float64, variance, lo, hi float64) (at, log float64) {
-	posterior := func(c float64) float64 {
-		sum := -0.5 * c * c / variance
-		for _, v := range y {
-			logp, _, _ := l.LogLik(lik.Obs{Y: v, Weight: 1}, c)
-			sum += logp
-		}
-		return sum
-	}
-	log = math.Inf(-1)
-	const n = 8000
-	for range 2 { // the second about the best of the first
-		for i := range n + 1 {
-			c := lo + (hi-lo)*float64(i)/n
-			if v := posterior(c); v > log {
-				at, log = c, v
-			}
-		}
-		lo, hi = at-0.01, at+0.01
-	}
-	const h = 1e-4
-	curv := -(posterior(at+h) - 2*log + posterior(at-h)) / (h * h)
-	return at, log - 0.5*math.Log(variance*curv)
-}
-
 // The highest mode wins, wherever the mean is, and the status names the others. With a
 // lengthscale far beyond the inputs f is a constant.
 func TestSeveralModes(t *testing.T) {
@@ -70,7 +43,13 @@ func TestSeveralModes(t *testing.T) {
 			p.x.Set(i, 0, rnd.Float64())
 		}
 		f := p.fit(t, l, Options{Lengthscale: 1e5, SignalVariance: 100})
-		at, log := best(l, c.y, 100, -20, 20)
+		at, log := kerneltest.HighestMode(func(s float64) (sum float64) {
+			for _, v := range c.y {
+				logp, _, _ := l.LogLik(lik.Obs{Y: v, Weight: 1}, s)
+				sum += logp
+			}
+			return sum
+		}, 100, -20, 20)
 		m, _ := f.Predict([]float64{0.5}, new(Scratch))
 		kerneltest.Close(t, c.family+" f", m, at, kerneltest.Tol{Abs: 2e-4})
 		kerneltest.Close(t, c.family+" log evidence", f.LogEvidence, log, kerneltest.Tol{Abs: 2e-3, Rel: 1e-4})

@@ -96,6 +96,26 @@ func Derivative(f func(float64) float64, x, h float64) float64 {
 	return (4*d(h/2) - d(h)) / 3
 }
 
+// HighestMode is the highest mode within [lo, hi] of a log likelihood times the prior
+// N(0, variance), and Laplace's evidence there, by a grid.
+func HighestMode(logLik func(float64) float64, variance, lo, hi float64) (at, log float64) {
+	posterior := func(s float64) float64 { return logLik(s) - 0.5*s*s/variance }
+	log = math.Inf(-1)
+	const n = 8000
+	for range 2 { // the second about the best of the first
+		for i := range n + 1 {
+			s := lo + (hi-lo)*float64(i)/n
+			if v := posterior(s); v > log {
+				at, log = s, v
+			}
+		}
+		lo, hi = at-0.01, at+0.01
+	}
+	const h = 1e-4
+	curv := -(posterior(at+h) - 2*log + posterior(at-h)) / (h * h)
+	return at, log - 0.5*math.Log(variance*curv)
+}
+
 // Gradient checks an analytic derivative against Derivative.
 func Gradient(t testing.TB, what string, f func(float64) float64, x, h, want float64, tol Tol) bool {
 	t.Helper()

@@ -62,36 +62,13 @@ func (e *engine) fullAt(w, curv []float64) (*belief, error) {
 	return bl, nil
 }
 
-func (e *engine) diagonalAt(w, curv []float64) (*belief, error) {
-	p := e.x.P
-	bl := &belief{}
-	h := make([]float64, p)
+func (e *engine) diagonalAt(w, curv []float64) (bl *belief, err error) {
+	bl = &belief{}
+	h := make([]float64, e.x.P)
 	e.x.Squares(h, curv)
-	lambda, logDet0 := e.root.Precisions(), 0.0
-	if prior := e.root.Of; prior.Form != gauss.Diagonal {
-		var err error
-		if logDet0, err = prior.LogDet(); err != nil {
-			return nil, err
-		}
+	if bl.post, bl.logDet, bl.floored, err = mode.Diagonal(e.root, w, h); err != nil {
+		return nil, err
 	}
-	variance := make([]float64, p)
-	bl.logDet = logDet0
-	for j, l := range lambda {
-		if !(l+h[j] > 0) {
-			h[j], bl.floored = 0, true
-		}
-		q := l + h[j]
-		if !(q > 0) || math.IsInf(q, 1) {
-			return nil, mode.ErrOverflow
-		}
-		variance[j] = 1 / q
-		if e.root.Of.Form == gauss.Diagonal {
-			bl.logDet += math.Log1p(h[j] / l) // exact where the data say little
-		} else {
-			bl.logDet += math.Log(q)
-		}
-	}
-	bl.post = gauss.NewDiagonal(w, variance)
 	bl.rows = func(dst []float64) { e.x.Spread(dst, bl.post) }
 	return bl, nil
 }

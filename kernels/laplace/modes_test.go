@@ -2,7 +2,6 @@ package laplace
 
 import (
 	"context"
-	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -40,34 +39,6 @@ func level(t *testing.T, family, link string, p lik.Params, variance float64, y 
 	return q
 }
 
-// best is the highest mode of an intercept's log posterior and Laplace's evidence
-// there, by a grid.
-func best(p *kernels.Problem, variance, lo, hi float64) (at, log float64) {
-	b := p.Batch()
-	posterior := func(s float64) float64 {
-		sum := -0.5 * s * s / variance
-		for i := range p.N {
-			logp, _, _ := p.Lik.LogLik(b.Obs(i), s)
-			sum += logp
-		}
-		return sum
-	}
-	log = math.Inf(-1)
-	const n = 8000
-	for range 2 { // the second about the best of the first
-		for i := range n + 1 {
-			s := lo + (hi-lo)*float64(i)/n
-			if v := posterior(s); v > log {
-				at, log = s, v
-			}
-		}
-		lo, hi = at-0.01, at+0.01
-	}
-	const h = 1e-4
-	curv := -(posterior(at+h) - 2*log + posterior(at-h)) / (h * h)
-	return at, log - 0.5*math.Log(variance*curv)
-}
-
 // The highest mode wins, wherever the prior mean is, and the status names the others.
 func TestSeveralModes(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(4, 4))
@@ -96,7 +67,14 @@ func TestSeveralModes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		at, log := best(p, 100, -20, 20)
+		b := p.Batch()
+		at, log := kerneltest.HighestMode(func(s float64) (sum float64) {
+			for i := range p.N {
+				logp, _, _ := p.Lik.LogLik(b.Obs(i), s)
+				sum += logp
+			}
+			return sum
+		}, 100, -20, 20)
 		kerneltest.Close(t, c.family+" mean", f.Beliefs[0].Mean, at, kerneltest.Tol{Abs: 2e-4})
 		kerneltest.Close(t, c.family+" log evidence", f.LogEvidence, log, kerneltest.Tol{Abs: 1e-3, Rel: 1e-4})
 		if strings.Contains(f.Status, "modes found") != c.note || !f.Converged {

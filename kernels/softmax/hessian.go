@@ -55,34 +55,17 @@ func (e *engine) fullAt(w []float64) (*belief, error) {
 	return bl, nil
 }
 
-func (e *engine) diagonalAt(w []float64) (*belief, error) {
+func (e *engine) diagonalAt(w []float64) (bl *belief, err error) {
 	s := e.search
-	lambda, logDet0 := e.root.Precisions(), 0.0
-	if prior := e.root.Of; prior.Form != gauss.Diagonal {
-		var err error
-		if logDet0, err = prior.LogDet(); err != nil {
-			return nil, err
-		}
-	}
-	bl := &belief{logDet: logDet0, split: true}
-	h, c, variance := make([]float64, len(w)), make([]float64, s.n), make([]float64, len(w))
+	bl = &belief{split: true}
+	h, c := make([]float64, len(w)), make([]float64, s.n)
 	for k := range s.a {
 		s.own(c, k)
 		s.Squares(h[k*s.p:(k+1)*s.p], c)
 	}
-	for j, l := range lambda {
-		q := l + h[j]
-		if !(q > 0) || math.IsInf(q, 1) {
-			return nil, mode.ErrOverflow
-		}
-		variance[j] = 1 / q
-		if e.root.Of.Form == gauss.Diagonal {
-			bl.logDet += math.Log1p(h[j] / l)
-		} else {
-			bl.logDet += math.Log(q)
-		}
+	if bl.post, bl.logDet, _, err = mode.Diagonal(e.root, w, h); err != nil {
+		return nil, err
 	}
-	bl.post = gauss.NewDiagonal(w, variance)
 	return bl, nil
 }
 

@@ -90,6 +90,34 @@ func Factor(b *dense.Matrix) error {
 	return nil
 }
 
+// Diagonal is N(w, diag(Λ0 + diag(h))⁻¹), which keeps the diagonal of a Hessian h alone, and
+// log |I + Σ0 diag(h)|. Where h takes more than the prior has it counts as 0.
+func Diagonal(t *gauss.Root, w, h []float64) (post *gauss.Normal, logDet float64, floored bool, err error) {
+	independent := t.Of.Form == gauss.Diagonal
+	if !independent {
+		if logDet, err = t.Of.LogDet(); err != nil {
+			return nil, 0, false, err
+		}
+	}
+	variance := make([]float64, len(w))
+	for j, l := range t.Precisions() {
+		if !(l+h[j] > 0) {
+			h[j], floored = 0, true
+		}
+		q := l + h[j]
+		if !(q > 0) || math.IsInf(q, 1) {
+			return nil, 0, false, ErrOverflow
+		}
+		variance[j] = 1 / q
+		if independent {
+			logDet += math.Log1p(h[j] / l) // exact where the data say little
+		} else {
+			logDet += math.Log(q)
+		}
+	}
+	return gauss.NewDiagonal(w, variance), logDet, floored, nil
+}
+
 // PosteriorRoot is the lower triangular root of T B⁻¹ Tᵀ, b the factor of B in
 // Reverse order as whitened leaves it.
 func PosteriorRoot(t *gauss.Root, b *dense.Matrix) *dense.Matrix {

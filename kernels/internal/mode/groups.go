@@ -32,15 +32,6 @@ type Groups struct {
 // none.
 func NewGroups(p *kernels.Problem) Groups {
 	g := Groups{Of: make([]int, p.P)}
-	own := map[string]bool{kernels.Intercept: true}
-	for _, b := range p.Priors {
-		own[b.Feature] = true
-	}
-	if p.Start != nil {
-		for _, b := range p.Start.Beliefs {
-			own[b.Feature] = true
-		}
-	}
 	by, names := p.Groups()
 	if !p.Options.PriorGroups {
 		names = []string{""}
@@ -60,7 +51,7 @@ func NewGroups(p *kernels.Problem) Groups {
 		return 0
 	}
 	for j := range g.Of {
-		if own[p.Name(j)] || !(square[j] > 0) {
+		if p.Born[j] || !(square[j] > 0) {
 			continue
 		}
 		k := group(j)
@@ -72,7 +63,7 @@ func NewGroups(p *kernels.Problem) Groups {
 	}
 	for j := range g.Of {
 		g.Of[j] = -1
-		if !own[p.Name(j)] {
+		if !p.Born[j] {
 			g.Of[j] = at[group(j)]
 		}
 	}
