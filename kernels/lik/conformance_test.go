@@ -52,7 +52,8 @@ func responses(l Likelihood) []float64 {
 		return []float64{0, 1, 7, testTrials}
 	case "poisson", "negbinomial":
 		return []float64{0, 1, 3, 20, 300, 1e6}
-	case "gamma":
+	}
+	if l.Check(Obs{Y: -3, Weight: 1}) != nil { // a family of positive numbers
 		return []float64{1e-8, 0.3, 1, 40, 1e8}
 	}
 	return []float64{-3, 0, 1.5, 100}
@@ -64,7 +65,7 @@ const testTrials = 12
 // observe is one observation, with trials for the family that has them.
 func observe(l Likelihood, y, w float64) Obs {
 	o := Obs{Y: y, Weight: w}
-	if l.Family() == "binomial" {
+	if l.Traits().Trials {
 		o.Trials = testTrials
 	}
 	return o
