@@ -22,7 +22,7 @@ type fitPlan struct {
 	method  *engine.Method
 	model   *kernels.Model
 	onError option.OnError
-	empty   engine.Fitter                // without rows; groups begin as its clones
+	empty   engine.Fitter                // without rows; groups begin as its clones. nil where it is not small
 	names   atomic.Pointer[kernels.Dict] // the features of rows that all have the same; groups share it
 }
 
@@ -31,9 +31,15 @@ func newFitPlan(method *engine.Method, s *option.Settings, times, trials bool) (
 	if err != nil {
 		return nil, err
 	}
-	empty, err := method.New(model)
-	return &fitPlan{method: method, model: model, onError: s.OnError, empty: empty}, err
+	p := &fitPlan{method: method, model: model, onError: s.OnError}
+	if f := model.Start; f == nil || len(f.Beliefs) <= smallStart {
+		p.empty, err = method.New(model)
+	}
+	return p, err
 }
+
+// smallStart is how many beliefs a fit continued may have to be kept beside its groups.
+const smallStart = 64
 
 // fitState is the aggregate state of one group.
 type fitState struct {
@@ -42,7 +48,13 @@ type fitState struct {
 	failed bool // on_error: 'null' met a bad row
 }
 
-func newFitState(p *fitPlan) *fitState { return &fitState{Fitter: p.empty.Clone(), plan: p} }
+func newFitState(p *fitPlan) (*fitState, error) {
+	if p.empty != nil {
+		return &fitState{Fitter: p.empty.Clone(), plan: p}, nil
+	}
+	f, err := p.method.New(p.model)
+	return &fitState{Fitter: f, plan: p}, err
+}
 
 func (s *fitState) Clone() capi.State { return &fitState{s.Fitter.Clone(), s.plan, s.failed} }
 func (s *fitState) Size() int64       { return s.Fitter.Size() + 48 }
@@ -131,7 +143,7 @@ func (t *together) have(s *fitState, i int) bool {
 	if t.plan == s.plan && t.lo <= i && i < t.hi {
 		return t.ok
 	}
-	if t.gone == patience {
+	if t.gone == patience || s.plan.empty == nil {
 		return false
 	}
 	t.plan, t.lo = s.plan, i
@@ -220,7 +232,7 @@ func updateFit(method *engine.Method) func(args []capi.Vec, slots capi.Slots) er
 				if err != nil {
 					return nil, err
 				}
-				return newFitState(plan), nil
+				return newFitState(plan)
 			})
 			if err != nil {
 				return err

@@ -96,7 +96,10 @@ func callUpdate(args []capi.Vec, n int, out *capi.Col) error {
 		if err != nil {
 			return err
 		}
-		s := &fitState{Fitter: plan.empty, plan: plan}
+		s, err := newFitState(plan)
+		if err != nil {
+			return err
+		}
 		if list.Type != capi.SQLNull && !list.Null(i) {
 			// A NULL row of the list counts as skipped, as a NULL y does.
 			lo, hi := list.Span(i)
