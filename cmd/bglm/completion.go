@@ -6,6 +6,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/bglm/bglm/cmd/internal/cli"
 	"github.com/bglm/bglm/cmd/internal/job"
 	"github.com/bglm/bglm/kernels/option"
 )
@@ -26,7 +27,7 @@ Examples:
 }
 
 // Run prints the script, made from the command line's own description.
-func (c *completionCommand) Run(e *env, k *kong.Kong) error {
+func (c *completionCommand) Run(e *cli.Env, k *kong.Kong) error {
 	var b strings.Builder
 	switch c.Shell {
 	case "bash":
@@ -38,7 +39,7 @@ func (c *completionCommand) Run(e *env, k *kong.Kong) error {
 	case "fish":
 		fishCompletion(&b, k)
 	}
-	_, err := fmt.Fprint(e.stdout, b.String())
+	_, err := fmt.Fprint(e.Stdout, b.String())
 	return err
 }
 

@@ -48,11 +48,11 @@ const demoFeatures = `{origin: origin, destination: destination, hour: hour(date
                 weekday: dayname(date), distance: distance / 1000.0}`
 
 // Run prints a session: each statement, then what it gives.
-func (c *demoCommand) Run(e *env) (err error) {
+func (c *demoCommand) Run(e *cli.Env) (err error) {
 	if !(c.Noise >= 0) {
-		return usageError{fmt.Errorf("--noise is %v, allowed is a number of 0 or more", c.Noise)}
+		return cli.Usage(fmt.Errorf("--noise is %v, allowed is a number of 0 or more", c.Noise))
 	}
-	ctx, stop := signal.NotifyContext(e.ctx, os.Interrupt)
+	ctx, stop := signal.NotifyContext(e.Ctx, os.Interrupt)
 	defer stop()
 	if _, err := os.Stat(c.Data); err != nil {
 		return fmt.Errorf("--data: %w", err)
@@ -60,8 +60,8 @@ func (c *demoCommand) Run(e *env) (err error) {
 	if err := os.MkdirAll(c.Out, 0o755); err != nil {
 		return fmt.Errorf("--out: %w", err)
 	}
-	width, _ := cli.TerminalWidth(e.stdout)
-	sh, err := shell.Open(ctx, shell.Options{Stdout: e.stdout, Stderr: e.stderr, Format: shell.Format{Mode: "box", MaxRows: 40, Width: width}})
+	width, _ := cli.TerminalWidth(e.Stdout)
+	sh, err := shell.Open(ctx, shell.Options{Stdout: e.Stdout, Stderr: e.Stderr, Format: shell.Format{Mode: "box", MaxRows: 40, Width: width}})
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (c *demoCommand) Run(e *env) (err error) {
 
 type demo struct {
 	c   *demoCommand
-	e   *env
+	e   *cli.Env
 	sh  *shell.Shell
 	ctx context.Context
 }
@@ -86,16 +86,16 @@ func (d *demo) quiet(sql string) error {
 // show prints a statement and what it gives.
 func (d *demo) show(sql string) error {
 	sql = strings.TrimSpace(sql)
-	fmt.Fprintf(d.e.stdout, "\nbglm> %s\n", strings.ReplaceAll(sql, "\n", "\n  ...> "))
+	fmt.Fprintf(d.e.Stdout, "\nbglm> %s\n", strings.ReplaceAll(sql, "\n", "\n  ...> "))
 	return d.sh.RunText(d.ctx, "demo", sql)
 }
 
-func (d *demo) say(format string, a ...any) { fmt.Fprintf(d.e.stdout, format+"\n", a...) }
+func (d *demo) say(format string, a ...any) { fmt.Fprintf(d.e.Stdout, format+"\n", a...) }
 
 // path is a file of the output folder.
 func (d *demo) path(name string) string { return filepath.ToSlash(filepath.Join(d.c.Out, name)) }
 
-// row scans the one row of a query.
+// Row scans the one row of a query.
 func (d *demo) row(sql string, dst ...any) error {
 	return d.sh.Conn().QueryRowContext(d.ctx, sql).Scan(dst...)
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
+	"github.com/bglm/bglm/cmd/internal/cli"
+	"github.com/bglm/bglm/cmd/internal/duck"
 	"github.com/bglm/bglm/cmd/internal/job"
 )
 
@@ -62,30 +64,30 @@ type bin struct {
 }
 
 // Run measures and prints.
-func (c *evaluateCommand) Run(e *env) error {
+func (c *evaluateCommand) Run(e *cli.Env) error {
 	began := time.Now()
 	if (c.Beliefs == "") == (c.P == "") {
-		return usageError{errors.New("give --beliefs FILE, which scores the rows, or --p, their predictions")}
+		return cli.Usage(errors.New("give --beliefs FILE, which scores the rows, or --p, their predictions"))
 	}
 	if c.Bins < 1 || c.Bins > 1000 {
-		return usageError{fmt.Errorf("--bins is %d, allowed is 1 to 1000", c.Bins)}
+		return cli.Usage(fmt.Errorf("--bins is %d, allowed is 1 to 1000", c.Bins))
 	}
-	s, err := openSession(e, c.Quiet)
+	s, err := duck.Open(e, c.Quiet)
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	defer s.Close()
 	q, err := c.scored(s)
 	if err != nil {
 		return err
 	}
-	r, err := s.quality("scored", c.Bins, q)
+	r, err := measure(s, "scored", c.Bins, q)
 	if err != nil {
 		return err
 	}
 	r.Seconds = math.Round(time.Since(began).Seconds()*1000) / 1000
 	if c.JSON {
-		return writeJSON(e.stdout, r)
+		return writeJSON(e.Stdout, r)
 	}
 	if c.Quiet {
 		return nil
@@ -95,30 +97,30 @@ func (c *evaluateCommand) Run(e *env) error {
 
 // scored makes the table scored (y, p, lower, upper) and says whether the
 // response is binary.
-func (c *evaluateCommand) scored(s *session) (binary bool, err error) {
+func (c *evaluateCommand) scored(s *duck.Session) (binary bool, err error) {
 	var q string
 	var src *job.Source
 	if c.P != "" {
 		if c.Y == "" {
-			return false, usageError{errors.New("--p needs --y, what was observed")}
+			return false, cli.Usage(errors.New("--p needs --y, what was observed"))
 		}
-		if src, err = job.Open(s.Session, c.data()); err != nil {
+		if src, err = job.Open(s, c.data()); err != nil {
 			return false, err
 		}
-		cols, err := s.describe("FROM " + src.Rows())
+		cols, err := s.Describe("FROM " + src.Rows())
 		if err == nil {
-			err = src.Misread(names(cols))
+			err = src.Misread(duck.Names(cols))
 		}
 		if err != nil {
 			return false, src.Blame(err)
 		}
 		q = "SELECT (" + c.Y + ")::DOUBLE AS y, (" + c.P + ")::DOUBLE AS p, NULL::DOUBLE AS lower, NULL::DOUBLE AS upper FROM " + src.Rows()
 	} else {
-		sc, err := s.scoring(&c.dataFlags, &scoreFlags{Beliefs: c.Beliefs, Formula: c.Formula, Y: c.Y, X: c.X, Option: c.Option}, true)
+		sc, err := openScoring(s, &c.dataFlags, &scoreFlags{Beliefs: c.Beliefs, Formula: c.Formula, Y: c.Y, X: c.X, Option: c.Option}, true)
 		if err != nil {
 			return false, err
 		}
-		if sc.fits.hasClass || !sc.fits.isFit {
+		if sc.fits.HasClass || !sc.fits.IsFit {
 			return false, fmt.Errorf("--beliefs %s: these predict classes or functions; evaluate their scores with --p", c.Beliefs)
 		}
 		src = sc.src
@@ -129,13 +131,13 @@ func (c *evaluateCommand) scored(s *session) (binary bool, err error) {
 		q = "SELECT bglm_y AS y, d.mean AS p, d.lower AS lower, d.upper AS upper FROM (SELECT bglm_y, bglm_predict_dist(bglm_fit, bglm_x) AS d FROM " +
 			sc.subquery("", "("+sc.y+")::DOUBLE / ("+trials+") AS bglm_y") + ")"
 	}
-	if err := s.long("scoring", "CREATE OR REPLACE TEMP TABLE scored AS "+q); err != nil {
+	if err := s.Long("scoring", "CREATE OR REPLACE TEMP TABLE scored AS "+q); err != nil {
 		return false, src.Blame(err)
 	}
-	return binary, s.row("SELECT coalesce(bool_and(y IN (0, 1) AND p BETWEEN 0 AND 1) FILTER (y IS NOT NULL AND p IS NOT NULL), false) FROM scored", &binary)
+	return binary, s.Row("SELECT coalesce(bool_and(y IN (0, 1) AND p BETWEEN 0 AND 1) FILTER (y IS NOT NULL AND p IS NOT NULL), false) FROM scored", &binary)
 }
 
-func (s *session) quality(table string, bins int, binary bool) (*quality, error) {
+func measure(s *duck.Session, table string, bins int, binary bool) (*quality, error) {
 	r := &quality{}
 	var mean, predicted, a, b, c sql.NullFloat64
 	set := func(to **float64, v sql.NullFloat64) {
@@ -143,7 +145,7 @@ func (s *session) quality(table string, bins int, binary bool) (*quality, error)
 			*to = &v.Float64
 		}
 	}
-	err := s.row("SELECT count(*) FILTER (y IS NOT NULL AND p IS NOT NULL), count(*) FILTER (y IS NULL OR p IS NULL), avg(y) FILTER (p IS NOT NULL), avg(p) FILTER (y IS NOT NULL) FROM "+table, &r.N, &r.Missing, &mean, &predicted)
+	err := s.Row("SELECT count(*) FILTER (y IS NOT NULL AND p IS NOT NULL), count(*) FILTER (y IS NULL OR p IS NULL), avg(y) FILTER (p IS NOT NULL), avg(p) FILTER (y IS NOT NULL) FROM "+table, &r.N, &r.Missing, &mean, &predicted)
 	if err != nil {
 		return nil, err
 	}
@@ -153,20 +155,20 @@ func (s *session) quality(table string, bins int, binary bool) (*quality, error)
 	set(&r.Mean, mean)
 	set(&r.Predicted, predicted)
 	if !binary {
-		err := s.row("SELECT bglm_rmse(y, p), avg(abs(y - p)), bglm_coverage(y, lower, upper) FROM "+table+" WHERE y IS NOT NULL AND p IS NOT NULL", &a, &b, &c)
+		err := s.Row("SELECT bglm_rmse(y, p), avg(abs(y - p)), bglm_coverage(y, lower, upper) FROM "+table+" WHERE y IS NOT NULL AND p IS NOT NULL", &a, &b, &c)
 		set(&r.RMSE, a)
 		set(&r.MAE, b)
 		set(&r.Coverage, c)
 		return r, err
 	}
-	err = s.row("SELECT bglm_log_loss(y::INT::BOOLEAN, p), bglm_auc(y::INT::BOOLEAN, p), bglm_brier(y::INT::BOOLEAN, p) FROM "+table+" WHERE y IS NOT NULL AND p IS NOT NULL", &a, &b, &c)
+	err = s.Row("SELECT bglm_log_loss(y::INT::BOOLEAN, p), bglm_auc(y::INT::BOOLEAN, p), bglm_brier(y::INT::BOOLEAN, p) FROM "+table+" WHERE y IS NOT NULL AND p IS NOT NULL", &a, &b, &c)
 	if err != nil {
 		return nil, err
 	}
 	set(&r.LogLoss, a)
 	set(&r.AUC, b)
 	set(&r.Brier, c)
-	err = s.each(fmt.Sprintf("SELECT b.lower, b.upper, b.n, b.predicted, b.observed FROM (SELECT unnest(bglm_calibration(y::INT::BOOLEAN, p, %d)) AS b FROM %s WHERE y IS NOT NULL AND p IS NOT NULL) WHERE b.n > 0", bins, table), func(scan func(...any) error) error {
+	err = s.Each(fmt.Sprintf("SELECT b.lower, b.upper, b.n, b.predicted, b.observed FROM (SELECT unnest(bglm_calibration(y::INT::BOOLEAN, p, %d)) AS b FROM %s WHERE y IS NOT NULL AND p IS NOT NULL) WHERE b.n > 0", bins, table), func(scan func(...any) error) error {
 		var x bin
 		err := scan(&x.Lower, &x.Upper, &x.N, &x.Predicted, &x.Observed)
 		r.Calibration = append(r.Calibration, x)
@@ -182,7 +184,7 @@ func newTable() table.Writer {
 	return t
 }
 
-func (r *quality) print(e *env) error {
+func (r *quality) print(e *cli.Env) error {
 	t := newTable()
 	t.AppendHeader(table.Row{"measure", "value"})
 	t.AppendRow(table.Row{"rows", r.N})
@@ -206,6 +208,6 @@ func (r *quality) print(e *env) error {
 		}
 		out += t.Render() + "\n"
 	}
-	_, err := fmt.Fprint(e.stdout, strings.TrimLeft(out, "\n"))
+	_, err := fmt.Fprint(e.Stdout, strings.TrimLeft(out, "\n"))
 	return err
 }

@@ -12,6 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bglm/bglm/cmd/internal/cli"
+	"github.com/bglm/bglm/cmd/internal/duck"
+	"github.com/bglm/bglm/cmd/internal/fitstore"
 	"github.com/bglm/bglm/cmd/internal/job"
 	"github.com/bglm/bglm/cmd/internal/shell"
 	"github.com/bglm/bglm/kernels/engine"
@@ -72,18 +75,18 @@ type summary struct {
 }
 
 // summarise fills in a summary from the table.
-func (s *session) summarise(f *fits, sum *summary) error {
-	if !f.isFit {
+func summarise(s *duck.Session, f *fitstore.Fits, sum *summary) error {
+	if !f.IsFit {
 		sum.Method = engine.Names(engine.Process)[0]
-		return s.row("SELECT any_value(fit.family), any_value(fit.link), coalesce(sum(fit.n), 0)::BIGINT, bool_and(fit.converged), string_agg(DISTINCT fit.status, '; ') FROM "+f.table, &sum.Family, &sum.Link, &sum.N, &sum.Converged, &sum.Status)
+		return s.Row("SELECT any_value(fit.family), any_value(fit.link), coalesce(sum(fit.n), 0)::BIGINT, bool_and(fit.converged), string_agg(DISTINCT fit.status, '; ') FROM "+f.Table, &sum.Family, &sum.Link, &sum.N, &sum.Converged, &sum.Status)
 	}
 	var groups int64
 	var evidence sql.NullFloat64
-	err := s.row(`SELECT any_value(fit.method), any_value(fit.family), any_value(fit.link), count(*), coalesce(sum(fit.n), 0)::BIGINT, coalesce(sum(fit.n_skipped), 0)::BIGINT,
+	err := s.Row(`SELECT any_value(fit.method), any_value(fit.family), any_value(fit.link), count(*), coalesce(sum(fit.n), 0)::BIGINT, coalesce(sum(fit.n_skipped), 0)::BIGINT,
 		coalesce(sum(len(fit.beliefs)), 0)::BIGINT, sum(fit.log_evidence), coalesce(bool_and(fit.converged), true),
-		coalesce((SELECT string_agg(s, '; ') FROM (SELECT DISTINCT fit.status AS s FROM `+f.table+` WHERE fit.status <> 'ok' ORDER BY 1 LIMIT 3)), 'ok') FROM `+f.table,
+		coalesce((SELECT string_agg(s, '; ') FROM (SELECT DISTINCT fit.status AS s FROM `+f.Table+` WHERE fit.status <> 'ok' ORDER BY 1 LIMIT 3)), 'ok') FROM `+f.Table,
 		&sum.Method, &sum.Family, &sum.Link, &groups, &sum.N, &sum.Skipped, &sum.Weights, &evidence, &sum.Converged, &sum.Status)
-	if len(f.group) > 0 {
+	if len(f.Group) > 0 {
 		sum.Groups = &groups
 	}
 	if evidence.Valid && !math.IsInf(evidence.Float64, 0) && !math.IsNaN(evidence.Float64) {
@@ -101,10 +104,10 @@ func (sum *summary) took(began time.Time) {
 }
 
 // print writes the summary: JSON to the standard output, else a line to w.
-func (o *outputFlags) print(e *env, w io.Writer, sum *summary) error {
+func (o *outputFlags) print(e *cli.Env, w io.Writer, sum *summary) error {
 	switch {
 	case o.JSON:
-		return writeJSON(e.stdout, sum)
+		return writeJSON(e.Stdout, sum)
 	case o.Quiet:
 		return nil
 	}
@@ -144,29 +147,29 @@ func writeJSON(w io.Writer, v any) error {
 }
 
 // Run fits and writes.
-func (c *fitCommand) Run(e *env) error {
+func (c *fitCommand) Run(e *cli.Env) error {
 	began := time.Now()
 	model := c.model()
-	if err := errors.Join(model.Check(), checkOut(c.Out), c.csvFlags.check(c.Out)); err != nil {
+	if err := errors.Join(model.Check(), fitstore.CheckOut(c.Out), c.csvFlags.check(c.Out)); err != nil {
 		return err
 	}
 	if c.Watch != 0 && !c.Incremental {
-		return usageError{errors.New("--watch belongs to --incremental")}
+		return cli.Usage(errors.New("--watch belongs to --incremental"))
 	}
 	if c.Out == "" && c.JSON {
-		return usageError{errors.New("--json prints the summary on the standard output, where the beliefs would go: give --out FILE")}
+		return cli.Usage(errors.New("--json prints the summary on the standard output, where the beliefs would go: give --out FILE"))
 	}
-	s, err := openSession(e, c.Quiet)
+	s, err := duck.Open(e, c.Quiet)
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	s.csvSafe = c.CSVSafe
+	defer s.Close()
+	s.CSVSafe = c.CSVSafe
 	if c.Incremental {
 		return c.incremental(s)
 	}
 	sum := &summary{Command: "fit", Out: c.Out}
-	var f *fits
+	var f *fitstore.Fits
 	if c.Engine == "arrow" {
 		f, sum.Files, err = c.byArrow(s)
 	} else {
@@ -175,42 +178,42 @@ func (c *fitCommand) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	if err := s.summarise(f, sum); err != nil {
+	if err := summarise(s, f, sum); err != nil {
 		return err
 	}
-	if err := s.deliver(f, c.Out); err != nil {
+	if err := deliver(s, f, c.Out); err != nil {
 		return err
 	}
 	sum.took(began)
-	w := e.stdout
+	w := e.Stdout
 	if c.Out == "" {
-		w = e.stderr
+		w = e.Stderr
 	}
 	return c.print(e, w, sum)
 }
 
 // deliver writes fits to path, or their beliefs as CSV to the standard output.
-func (s *session) deliver(f *fits, path string) error {
+func deliver(s *duck.Session, f *fitstore.Fits, path string) error {
 	if path != "" {
-		return s.save(f, path)
+		return f.Save(path)
 	}
-	if !f.isFit {
-		return usageError{errors.New("this method's fit has no belief table: give --out FILE.parquet, .json or .duckdb")}
+	if !f.IsFit {
+		return cli.Usage(errors.New("this method's fit has no belief table: give --out FILE.parquet, .json or .duckdb"))
 	}
-	tmp := filepath.Join(s.dir, "out.csv")
-	if err := s.copyTo(tmp, f.flat(false), nil); err != nil {
+	tmp := filepath.Join(s.Dir, "out.csv")
+	if err := fitstore.CopyTo(s, tmp, f.Flat(false), nil); err != nil {
 		return err
 	}
 	b, err := os.ReadFile(tmp)
 	if err != nil {
 		return err
 	}
-	_, err = shell.ForTerminal(s.e.stdout, isTerminal(s.e.stdout)).Write(b)
+	_, err = shell.ForTerminal(s.Env.Stdout, cli.IsTerminal(s.Env.Stdout)).Write(b)
 	return err
 }
 
-func (c *fitCommand) bySQL(s *session) (*fits, int, error) {
-	src, err := job.Open(s.Session, c.data())
+func (c *fitCommand) bySQL(s *duck.Session) (*fitstore.Fits, int, error) {
+	src, err := job.Open(s, c.data())
 	if err != nil {
 		return nil, 0, err
 	}
@@ -220,40 +223,29 @@ func (c *fitCommand) bySQL(s *session) (*fits, int, error) {
 	}
 	prior := ""
 	if c.Prior != "" {
-		f, err := s.load("prior_fits", c.Prior, nil)
+		f, err := fitstore.Load(s, "prior_fits", c.Prior, nil)
 		if err != nil {
 			return nil, 0, fmt.Errorf("--prior: %w", err)
 		}
-		if err := samePrior(f, j.GroupNames()); err != nil {
+		if err := f.Continues(j.GroupNames()); err != nil {
 			return nil, 0, fmt.Errorf("--prior %s: %w", c.Prior, err)
 		}
-		prior = f.table
+		prior = f.Table
 	}
 	src.Fits = c.Prior
 	if err := j.Fit(src, prior, c.Parallel); err != nil {
 		return nil, 0, err
 	}
-	f, err := s.look("fits", j.Meta)
+	f, err := fitstore.Look(s, "fits", j.Meta)
 	if err != nil {
 		return nil, 0, err
 	}
 	var none bool
-	if err := s.row("SELECT count(*) FILTER (fit IS NOT NULL) = 0 FROM fits", &none); err != nil {
+	if err := s.Row("SELECT count(*) FILTER (fit IS NOT NULL) = 0 FROM fits", &none); err != nil {
 		return nil, 0, err
 	}
 	if none {
 		return nil, 0, fmt.Errorf("%s: no rows to fit", strings.Join(src.Files, ", "))
 	}
 	return f, len(src.Files), nil
-}
-
-// samePrior checks that a prior has the groups of the job.
-func samePrior(prior *fits, group []string) error {
-	if !prior.isFit {
-		return errors.New("its fit is not one to start from")
-	}
-	if a, b := strings.Join(names(prior.group), ", "), strings.Join(group, ", "); !strings.EqualFold(a, b) {
-		return fmt.Errorf("its groups are (%s), those of the job (%s)", a, b)
-	}
-	return nil
 }

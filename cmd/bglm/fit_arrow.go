@@ -4,18 +4,21 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/bglm/bglm/cmd/internal/cli"
+	"github.com/bglm/bglm/cmd/internal/duck"
+	"github.com/bglm/bglm/cmd/internal/fitstore"
 	"github.com/bglm/bglm/cmd/internal/job"
 )
 
 // byArrow fits without SQL.
-func (c *fitCommand) byArrow(s *session) (*fits, int, error) {
-	a, err := job.NewArrow(s.Session, c.data(), c.model())
+func (c *fitCommand) byArrow(s *duck.Session) (*fitstore.Fits, int, error) {
+	a, err := job.NewArrow(s, c.data(), c.model())
 	if err != nil {
 		return nil, 0, err
 	}
 	if c.Prior != "" {
 		if a.Grouped() {
-			return nil, 0, usageError{errors.New("--engine arrow takes no --prior with --group")}
+			return nil, 0, cli.Usage(errors.New("--engine arrow takes no --prior with --group"))
 		}
 		if err := c.continueArrow(s, a); err != nil {
 			return nil, 0, fmt.Errorf("--prior %s: %w", c.Prior, err)
@@ -28,19 +31,19 @@ func (c *fitCommand) byArrow(s *session) (*fits, int, error) {
 	if g.Keys != nil {
 		defer g.Keys.Release()
 	}
-	f, err := s.insert("fits", g, a.Meta)
+	f, err := fitstore.Insert(s, "fits", g, a.Meta)
 	return f, len(a.Files), err
 }
 
-func (c *fitCommand) continueArrow(s *session, a *job.Arrow) error {
-	prior, err := s.load("prior_fits", c.Prior, nil)
+func (c *fitCommand) continueArrow(s *duck.Session, a *job.Arrow) error {
+	prior, err := fitstore.Load(s, "prior_fits", c.Prior, nil)
 	if err != nil {
 		return err
 	}
-	if err := samePrior(prior, nil); err != nil {
+	if err := prior.Continues(nil); err != nil {
 		return err
 	}
-	from, err := s.fetch(prior)
+	from, err := prior.Fetch()
 	if err != nil {
 		return err
 	}

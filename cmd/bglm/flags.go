@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 
+	"github.com/bglm/bglm/cmd/internal/cli"
+	"github.com/bglm/bglm/cmd/internal/files"
 	"github.com/bglm/bglm/cmd/internal/job"
 )
 
@@ -42,8 +44,8 @@ type csvFlags struct {
 }
 
 func (c *csvFlags) check(out string) error {
-	if c.CSVSafe && out != "" && kindOf(out) != "csv" {
-		return usageError{fmt.Errorf("--csv-safe belongs to CSV output, but --out is %s", out)}
+	if c.CSVSafe && out != "" && files.KindOf(out) != "csv" {
+		return cli.Usage(fmt.Errorf("--csv-safe belongs to CSV output, but --out is %s", out))
 	}
 	return nil
 }

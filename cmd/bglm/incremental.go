@@ -12,7 +12,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bglm/bglm/cmd/internal/cli"
+	"github.com/bglm/bglm/cmd/internal/duck"
+	"github.com/bglm/bglm/cmd/internal/files"
+	"github.com/bglm/bglm/cmd/internal/fitstore"
 	"github.com/bglm/bglm/cmd/internal/job"
+	"github.com/bglm/bglm/cmd/internal/quote"
 	"github.com/bglm/bglm/cmd/internal/shell"
 )
 
@@ -22,21 +27,21 @@ const ledgerDB = "bglm_out"
 // have, in the order of their names. Each is one transaction, of the fits and the
 // ledger's entry: a job that is killed at any moment and started again goes on where
 // the last file was done, and gives the beliefs of a job that was never killed.
-func (c *fitCommand) incremental(s *session) error {
+func (c *fitCommand) incremental(s *duck.Session) error {
 	switch {
-	case kindOf(c.Out) != "duckdb":
-		return usageError{errors.New("--incremental keeps its ledger in a database: give --out FILE.duckdb")}
+	case files.KindOf(c.Out) != "duckdb":
+		return cli.Usage(errors.New("--incremental keeps its ledger in a database: give --out FILE.duckdb"))
 	case c.Engine != "duckdb":
-		return usageError{errors.New("--incremental needs --engine duckdb")}
+		return cli.Usage(errors.New("--incremental needs --engine duckdb"))
 	case slices.Contains(slices.Concat(c.Data, c.Files), "-"):
-		return usageError{errors.New("--incremental reads files, not the standard input")}
+		return cli.Usage(errors.New("--incremental reads files, not the standard input"))
 	case c.Watch < 0:
-		return usageError{fmt.Errorf("--watch is %v, allowed is a duration above 0", c.Watch)}
+		return cli.Usage(fmt.Errorf("--watch is %v, allowed is a duration above 0", c.Watch))
 	}
-	if err := s.exec("ATTACH " + quoteText(c.Out) + " AS " + ledgerDB); err != nil {
-		return named(c.Out, err)
+	if err := s.Exec("ATTACH " + quote.Text(c.Out) + " AS " + ledgerDB); err != nil {
+		return files.Named(c.Out, err)
 	}
-	defer func() { _, _ = s.conn.ExecContext(s.e.ctx, "DETACH "+ledgerDB) }()
+	defer func() { _, _ = s.Conn.ExecContext(s.Env.Ctx, "DETACH "+ledgerDB) }()
 	if err := c.openLedger(s); err != nil {
 		return fmt.Errorf("--out %s: %w", c.Out, err)
 	}
@@ -56,7 +61,7 @@ func (c *fitCommand) incremental(s *session) error {
 		}
 		select {
 		case <-time.After(c.Watch):
-		case <-s.ctx.Done():
+		case <-s.Ctx.Done():
 			return nil // the way out of --watch; all that was done is kept
 		}
 	}
@@ -70,20 +75,20 @@ func (c *fitCommand) identity() string {
 		"method=" + strings.ToLower(c.Method), "options=" + strings.Join(opts, ";"), "where=" + c.Where}, "\n")
 }
 
-func (c *fitCommand) openLedger(s *session) error {
-	err := s.exec("CREATE TABLE IF NOT EXISTS " + ledgerDB + ".main.bglm_ledger (file VARCHAR PRIMARY KEY, bytes BIGINT, sha256 VARCHAR, n BIGINT, processed TIMESTAMP)")
+func (c *fitCommand) openLedger(s *duck.Session) error {
+	err := s.Exec("CREATE TABLE IF NOT EXISTS " + ledgerDB + ".main.bglm_ledger (file VARCHAR PRIMARY KEY, bytes BIGINT, sha256 VARCHAR, n BIGINT, processed TIMESTAMP)")
 	if err != nil {
 		return err
 	}
 	var jobs int
-	if err := s.row("SELECT count(*) FROM duckdb_tables() WHERE database_name = '"+ledgerDB+"' AND table_name = 'bglm_job'", &jobs); err != nil {
+	if err := s.Row("SELECT count(*) FROM duckdb_tables() WHERE database_name = '"+ledgerDB+"' AND table_name = 'bglm_job'", &jobs); err != nil {
 		return err
 	}
 	if jobs == 0 {
 		return nil
 	}
 	var was string
-	if err := s.row("SELECT coalesce(max(value), '') FROM "+ledgerDB+".main.bglm_job WHERE key = 'incremental'", &was); err != nil {
+	if err := s.Row("SELECT coalesce(max(value), '') FROM "+ledgerDB+".main.bglm_job WHERE key = 'incremental'", &was); err != nil {
 		return err
 	}
 	if was == "" {
@@ -97,15 +102,15 @@ func (c *fitCommand) openLedger(s *session) error {
 
 // fresh are the files that the ledger does not have. A file that has changed since
 // it was processed is an error: its rows are in the beliefs already.
-func (c *fitCommand) fresh(s *session) ([]string, error) {
+func (c *fitCommand) fresh(s *duck.Session) ([]string, error) {
 	data := c.data()
-	files, err := data.All()
+	found, err := data.All()
 	if err != nil {
 		return nil, err
 	}
-	slices.Sort(files)
+	slices.Sort(found)
 	bytes := map[string]int64{}
-	err = s.each("SELECT file, bytes FROM "+ledgerDB+".main.bglm_ledger", func(scan func(...any) error) error {
+	err = s.Each("SELECT file, bytes FROM "+ledgerDB+".main.bglm_ledger", func(scan func(...any) error) error {
 		var f string
 		var n int64
 		err := scan(&f, &n)
@@ -113,10 +118,10 @@ func (c *fitCommand) fresh(s *session) ([]string, error) {
 		return err
 	})
 	if err != nil {
-		return nil, named(c.Out, err)
+		return nil, files.Named(c.Out, err)
 	}
 	var out []string
-	for _, f := range slices.Compact(files) {
+	for _, f := range slices.Compact(found) {
 		st, err := os.Stat(f)
 		if err != nil {
 			return nil, fmt.Errorf("--data: %w", err)
@@ -141,7 +146,7 @@ func ledgerName(f string) string {
 
 // catchUp processes the new files and says how many it learnt from, and how many
 // were copies of others.
-func (c *fitCommand) catchUp(s *session) (done, copies int, err error) {
+func (c *fitCommand) catchUp(s *duck.Session) (done, copies int, err error) {
 	files, err := c.fresh(s)
 	if err != nil {
 		return 0, 0, err
@@ -157,7 +162,7 @@ func (c *fitCommand) catchUp(s *session) (done, copies int, err error) {
 		}
 		copies++
 		if !c.Quiet {
-			fmt.Fprintf(s.e.stderr, "bglm: %s holds what %s held, which is learnt already: left out\n", shell.Visible(f), shell.Visible(of))
+			fmt.Fprintf(s.Env.Stderr, "bglm: %s holds what %s held, which is learnt already: left out\n", shell.Visible(f), shell.Visible(of))
 		}
 	}
 	return done, copies, nil
@@ -165,8 +170,8 @@ func (c *fitCommand) catchUp(s *session) (done, copies int, err error) {
 
 // oneFile learns from a file that the ledger does not have. One with the bytes of a
 // file in it, a copy or a link, goes into the ledger alone; copyOf is that file.
-func (c *fitCommand) oneFile(s *session, file string) (copyOf string, err error) {
-	if err := checkData(file, ""); err != nil {
+func (c *fitCommand) oneFile(s *duck.Session, file string) (copyOf string, err error) {
+	if err := files.Check(file, ""); err != nil {
 		return "", err
 	}
 	st, err := os.Stat(file)
@@ -177,49 +182,49 @@ func (c *fitCommand) oneFile(s *session, file string) (copyOf string, err error)
 	if err != nil {
 		return "", err
 	}
-	err = s.conn.QueryRowContext(s.ctx, "SELECT coalesce(min(file), '') FROM "+ledgerDB+".main.bglm_ledger WHERE sha256 = ? AND bytes = ?", sum, st.Size()).Scan(&copyOf)
+	err = s.Conn.QueryRowContext(s.Ctx, "SELECT coalesce(min(file), '') FROM "+ledgerDB+".main.bglm_ledger WHERE sha256 = ? AND bytes = ?", sum, st.Size()).Scan(&copyOf)
 	if err != nil {
-		return "", named(c.Out, s.failed(err))
+		return "", files.Named(c.Out, s.Failed(err))
 	}
 	if copyOf == "" {
 		return "", c.learn(s, file, st, sum)
 	}
-	return copyOf, named(c.Out, s.exec(addToLedger, ledgerName(file), st.Size(), sum, 0))
+	return copyOf, files.Named(c.Out, s.Exec(addToLedger, ledgerName(file), st.Size(), sum, 0))
 }
 
 const addToLedger = "INSERT INTO " + ledgerDB + ".main.bglm_ledger VALUES (?, ?, ?, ?, current_timestamp::TIMESTAMP)"
 
 // learn makes the fits and the ledger's entry of one file in one transaction.
-func (c *fitCommand) learn(s *session, file string, st os.FileInfo, sum string) error {
+func (c *fitCommand) learn(s *duck.Session, file string, st os.FileInfo, sum string) error {
 	one := c.data()
 	one.Data, one.Files = []string{file}, nil
-	src, err := job.Open(s.Session, one)
+	src, err := job.Open(s, one)
 	if err != nil {
 		return err
 	}
 	if src.Kind == "duckdb" {
-		defer func() { _ = s.exec("DETACH bglm_data") }()
+		defer func() { _ = s.Exec("DETACH bglm_data") }()
 	}
 	j, err := job.New(src, c.model(), true)
 	if err != nil {
 		return err
 	}
-	var prior *fits
+	var prior *fitstore.Fits
 	var have int
-	if err := s.row("SELECT count(*) FROM duckdb_tables() WHERE database_name = '"+ledgerDB+"' AND table_name = 'fits'", &have); err != nil {
-		return named(c.Out, err)
+	if err := s.Row("SELECT count(*) FROM duckdb_tables() WHERE database_name = '"+ledgerDB+"' AND table_name = 'fits'", &have); err != nil {
+		return files.Named(c.Out, err)
 	}
 	switch {
 	case have > 0:
-		if err := s.exec("CREATE OR REPLACE TEMP TABLE prior_fits AS FROM " + ledgerDB + ".main.fits"); err != nil {
-			return named(c.Out, err)
+		if err := s.Exec("CREATE OR REPLACE TEMP TABLE prior_fits AS FROM " + ledgerDB + ".main.fits"); err != nil {
+			return files.Named(c.Out, err)
 		}
-		prior, err = s.lookNewest("prior_fits", nil)
+		prior, err = fitstore.LookNewest(s, "prior_fits", nil)
 	case c.Prior != "":
-		prior, err = s.load("prior_fits", c.Prior, nil)
+		prior, err = fitstore.Load(s, "prior_fits", c.Prior, nil)
 	}
 	if err == nil && prior != nil {
-		err = samePrior(prior, j.GroupNames())
+		err = prior.Continues(j.GroupNames())
 	}
 	if err != nil {
 		return fmt.Errorf("%s: the fits to go on from: %w", c.Out, err)
@@ -230,17 +235,17 @@ func (c *fitCommand) learn(s *session, file string, st os.FileInfo, sum string) 
 	}
 	table := ""
 	if prior != nil {
-		table = prior.table
+		table = prior.Table
 	}
 	if err := j.Fit(src, table, false); err != nil {
 		return err
 	}
 	var n, before int64
-	if err := s.row("SELECT coalesce(sum(fit.n + fit.n_skipped), 0)::BIGINT FROM fits", &n); err != nil {
+	if err := s.Row("SELECT coalesce(sum(fit.n + fit.n_skipped), 0)::BIGINT FROM fits", &n); err != nil {
 		return err
 	}
 	if prior != nil {
-		if err := s.row("SELECT coalesce(sum(fit.n + fit.n_skipped), 0)::BIGINT FROM prior_fits", &before); err != nil {
+		if err := s.Row("SELECT coalesce(sum(fit.n + fit.n_skipped), 0)::BIGINT FROM prior_fits", &before); err != nil {
 			return err
 		}
 	}
@@ -248,30 +253,30 @@ func (c *fitCommand) learn(s *session, file string, st os.FileInfo, sum string) 
 		return fmt.Errorf("%s changed while it was read; nothing of it was kept", file)
 	}
 	if n == before && prior != nil { // no rows: the fits stay
-		if err := s.exec("CREATE OR REPLACE TEMP TABLE fits AS FROM prior_fits"); err != nil {
+		if err := s.Exec("CREATE OR REPLACE TEMP TABLE fits AS FROM prior_fits"); err != nil {
 			return err
 		}
 	}
-	f, err := s.look("fits", append(j.Meta, "incremental", c.identity()))
+	f, err := fitstore.Look(s, "fits", append(j.Meta, "incremental", c.identity()))
 	if err != nil {
 		return err
 	}
-	if err := s.exec("BEGIN"); err != nil {
+	if err := s.Exec("BEGIN"); err != nil {
 		return err
 	}
-	err = s.saveTables(f, ledgerDB)
+	err = f.SaveTables(ledgerDB)
 	if n == 0 {
-		err = errors.Join(err, s.exec("DROP TABLE IF EXISTS "+ledgerDB+".main.fits CASCADE"), s.exec("DROP VIEW IF EXISTS "+ledgerDB+".main.beliefs"))
+		err = errors.Join(err, s.Exec("DROP TABLE IF EXISTS "+ledgerDB+".main.fits CASCADE"), s.Exec("DROP VIEW IF EXISTS "+ledgerDB+".main.beliefs"))
 	}
 	if err == nil {
-		err = s.exec(addToLedger, ledgerName(file), st.Size(), sum, n-before)
+		err = s.Exec(addToLedger, ledgerName(file), st.Size(), sum, n-before)
 	}
 	if err == nil {
-		err = s.exec("COMMIT")
+		err = s.Exec("COMMIT")
 	}
 	if err != nil {
-		_, _ = s.conn.ExecContext(s.e.ctx, "ROLLBACK")
-		return named(c.Out, named(file, err))
+		_, _ = s.Conn.ExecContext(s.Env.Ctx, "ROLLBACK")
+		return files.Named(c.Out, files.Named(file, err))
 	}
 	return nil
 }
@@ -289,25 +294,25 @@ func checksum(file string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-func (c *fitCommand) tell(s *session, done, copies int, began time.Time) error {
+func (c *fitCommand) tell(s *duck.Session, done, copies int, began time.Time) error {
 	sum := &summary{Command: "fit", Files: done, Copies: copies, Out: c.Out}
 	var have int
-	if err := s.row("SELECT count(*) FROM duckdb_tables() WHERE database_name = '"+ledgerDB+"' AND table_name = 'fits'", &have); err != nil {
-		return named(c.Out, err)
+	if err := s.Row("SELECT count(*) FROM duckdb_tables() WHERE database_name = '"+ledgerDB+"' AND table_name = 'fits'", &have); err != nil {
+		return files.Named(c.Out, err)
 	}
 	if have > 0 {
-		f, err := s.look(ledgerDB+".main.fits", nil)
+		f, err := fitstore.Look(s, ledgerDB+".main.fits", nil)
 		if err == nil {
-			err = s.summarise(f, sum)
+			err = summarise(s, f, sum)
 		}
 		if err != nil {
-			return named(c.Out, err)
+			return files.Named(c.Out, err)
 		}
 	}
 	sum.took(began)
 	sum.Rate = 0 // the rows are those of all files so far
 	if !c.JSON && !c.Quiet {
-		fmt.Fprintf(s.e.stdout, "%d new files. ", done)
+		fmt.Fprintf(s.Env.Stdout, "%d new files. ", done)
 	}
-	return c.print(s.e, s.e.stdout, sum)
+	return c.print(s.Env, s.Env.Stdout, sum)
 }

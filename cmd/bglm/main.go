@@ -77,7 +77,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		fmt.Fprintf(stderr, "bglm: %v\n", err)
 		return exitFailed
 	}
-	e := newEnv(&cli.Env{Ctx: ctx, Stdin: stdin, Stdout: stdout, Stderr: stderr, Names: slices.Clone(args)})
+	e := &cli.Env{Ctx: ctx, Stdin: stdin, Stdout: stdout, Stderr: stderr, Names: slices.Clone(args)}
 	k, err := parser.Parse(args)
 	if err != nil {
 		fmt.Fprintf(stderr, "bglm: %s\nbglm --help lists the commands and flags.\n", e.Message(err))
@@ -88,7 +88,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return exitDone
 	}
 	fmt.Fprintf(stderr, "bglm %s: %s\n", k.Selected().Name, e.Message(byFlag(err)))
-	if isUsage(err) {
+	if cli.IsUsage(err) {
 		return exitUsage
 	}
 	return exitFailed

@@ -8,8 +8,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bglm/bglm/cmd/internal/cli"
+	"github.com/bglm/bglm/cmd/internal/duck"
+	"github.com/bglm/bglm/cmd/internal/fitstore"
 	"github.com/bglm/bglm/cmd/internal/formula"
 	"github.com/bglm/bglm/cmd/internal/job"
+	"github.com/bglm/bglm/cmd/internal/quote"
 )
 
 // scoreFlags say which fit scores the rows.
@@ -46,7 +50,7 @@ Examples:
 
 // scoring is a relation of rows with their fit.
 type scoring struct {
-	fits *fits
+	fits *fitstore.Fits
 	src  *job.Source
 	job  *job.Job
 	x, y string
@@ -55,29 +59,29 @@ type scoring struct {
 	offset, eta string // SQL: of the rows, and of the fit for them; see etaFit
 }
 
-// scoring opens the data and the beliefs. withY says that y is needed.
-func (s *session) scoring(d *dataFlags, m *scoreFlags, withY bool) (*scoring, error) {
+// openScoring opens the data and the beliefs. withY says that y is needed.
+func openScoring(s *duck.Session, d *dataFlags, m *scoreFlags, withY bool) (*scoring, error) {
 	opts, err := job.ParseOptions(m.Option)
 	if err != nil {
 		return nil, err
 	}
-	f, err := s.load("fits", m.Beliefs, slices.DeleteFunc(slices.Clone(opts), func(o [2]string) bool { return slices.Contains(job.RowKeys, o[0]) }))
+	f, err := fitstore.Load(s, "fits", m.Beliefs, slices.DeleteFunc(slices.Clone(opts), func(o [2]string) bool { return slices.Contains(job.RowKeys, o[0]) }))
 	if err != nil {
 		return nil, fmt.Errorf("--beliefs: %w", err)
 	}
-	src, err := job.Open(s.Session, d.data())
+	src, err := job.Open(s, d.data())
 	if err != nil {
 		return nil, err
 	}
 	src.Fits = m.Beliefs
 	flags := modelFlags{Formula: m.Formula, Y: m.Y, X: m.X}
 	if flags.Formula == "" && flags.X == "" {
-		flags.Formula, flags.X = f.job("formula"), f.job("x")
+		flags.Formula, flags.X = f.Job("formula"), f.Job("x")
 		if flags.Formula == "" && flags.Y == "" {
-			flags.Y = f.job("y")
+			flags.Y = f.Job("y")
 		}
 		if flags.Formula == "" && flags.X == "" {
-			return nil, usageError{fmt.Errorf("--beliefs %s does not know its formula: give --formula, or --x", m.Beliefs)}
+			return nil, cli.Usage(fmt.Errorf("--beliefs %s does not know its formula: give --formula, or --x", m.Beliefs))
 		}
 	}
 	y := flags.Y
@@ -85,12 +89,12 @@ func (s *session) scoring(d *dataFlags, m *scoreFlags, withY bool) (*scoring, er
 		flags.Y = ""
 	} else if flags.Y == "" {
 		if withY {
-			return nil, usageError{errors.New("give --y, the response")}
+			return nil, cli.Usage(errors.New("give --y, the response"))
 		}
 		flags.Y = "NULL"
 	}
 	for _, k := range []string{"offset", "trials"} {
-		v := f.job("option." + k)
+		v := f.Job("option." + k)
 		for _, o := range opts {
 			if o[0] == k {
 				v = o[1]
@@ -100,10 +104,10 @@ func (s *session) scoring(d *dataFlags, m *scoreFlags, withY bool) (*scoring, er
 			flags.Option = append(flags.Option, k+"="+v)
 		}
 	}
-	for _, g := range f.group {
-		sql := f.job("group." + g.name)
+	for _, g := range f.Group {
+		sql := f.Job("group." + g.Name)
 		if sql == "" {
-			sql = quoteName(g.name)
+			sql = quote.Name(g.Name)
 		}
 		flags.Group = append(flags.Group, sql)
 	}
@@ -121,7 +125,7 @@ func (s *session) scoring(d *dataFlags, m *scoreFlags, withY bool) (*scoring, er
 	}
 	if v, ok := j.Option("offset"); ok && v != "" {
 		sc.offset = v
-		return sc, s.etaFit(sc)
+		return sc, etaFit(s, sc)
 	}
 	return sc, nil
 }
@@ -129,13 +133,13 @@ func (s *session) scoring(d *dataFlags, m *scoreFlags, withY bool) (*scoring, er
 // etaFit makes the fit that predicts from the row [m, sd] of a linear predictor
 // N(m, sd²): a weight known to be 1 and one N(0, 1). With it an offset is added
 // where it belongs, to m.
-func (s *session) etaFit(sc *scoring) error {
-	return s.row(`SELECT format('bglm_from_beliefs([{{feature: ''1'', mean: 1.0, variance: 0.0}}, {{feature: ''2'', mean: 0.0, variance: 1.0}}], {{intercept: false, family: ''{}'', link: ''{}''{}{}}})',
+func etaFit(s *duck.Session, sc *scoring) error {
+	return s.Row(`SELECT format('bglm_from_beliefs([{{feature: ''1'', mean: 1.0, variance: 0.0}}, {{feature: ''2'', mean: 0.0, variance: 1.0}}], {{intercept: false, family: ''{}'', link: ''{}''{}{}}})',
 		fit.family, fit.link, CASE WHEN fit.family IN ('gaussian', 'studentt') THEN ', dispersion: ' || fit.dispersion ELSE '' END, coalesce(', shape: ' || fit.shape, '')) FROM fits LIMIT 1`, &sc.eta)
 }
 
 // subquery evaluates the features over the data alone, where no column of the
-// fits can be mistaken for one of theirs.
+// Fits can be mistaken for one of theirs.
 func (sc *scoring) subquery(columns string, extra ...string) string {
 	cols := []string{}
 	if columns != "" {
@@ -143,20 +147,20 @@ func (sc *scoring) subquery(columns string, extra ...string) string {
 	}
 	cols = append(cols, "("+sc.x+") AS bglm_x")
 	cols = append(cols, extra...)
-	for i := range sc.fits.group {
+	for i := range sc.fits.Group {
 		cols = append(cols, fmt.Sprintf("(%s) AS bglm_g%d", formula.Bare(sc.job.GroupBy[i]), i))
 	}
 	if sc.offset != "" {
 		cols = append(cols, "("+sc.offset+") AS bglm_offset")
 	}
 	q := "(SELECT " + strings.Join(cols, ", ") + " FROM " + sc.rows + ") d"
-	if len(sc.fits.group) == 0 {
+	if len(sc.fits.Group) == 0 {
 		return sc.shifted(q + ", (SELECT fit AS bglm_fit FROM fits) f")
 	}
 	var on, keys []string
-	for i, g := range sc.fits.group {
+	for i, g := range sc.fits.Group {
 		on = append(on, fmt.Sprintf("d.bglm_g%d IS NOT DISTINCT FROM f.bglm_k%d", i, i))
-		keys = append(keys, fmt.Sprintf("%s AS bglm_k%d", quoteName(g.name), i))
+		keys = append(keys, fmt.Sprintf("%s AS bglm_k%d", quote.Name(g.Name), i))
 	}
 	return sc.shifted(q + " LEFT JOIN (SELECT fit AS bglm_fit, " + strings.Join(keys, ", ") + " FROM fits) f ON " + strings.Join(on, " AND "))
 }
@@ -171,21 +175,21 @@ func (sc *scoring) shifted(from string) string {
 }
 
 // Run scores the rows.
-func (c *predictCommand) Run(e *env) error {
+func (c *predictCommand) Run(e *cli.Env) error {
 	began := time.Now()
-	if err := errors.Join(checkOut(c.Out), c.csvFlags.check(c.Out)); err != nil {
+	if err := errors.Join(fitstore.CheckOut(c.Out), c.csvFlags.check(c.Out)); err != nil {
 		return err
 	}
 	if !(c.Level > 0 && c.Level < 1) || math.IsNaN(c.Level) {
-		return usageError{fmt.Errorf("--level is %v, allowed is a number between 0 and 1", c.Level)}
+		return cli.Usage(fmt.Errorf("--level is %v, allowed is a number between 0 and 1", c.Level))
 	}
-	s, err := openSession(e, c.Quiet)
+	s, err := duck.Open(e, c.Quiet)
 	if err != nil {
 		return err
 	}
-	defer s.close()
-	s.csvSafe = c.CSVSafe
-	sc, err := s.scoring(&c.dataFlags, &c.scoreFlags, false)
+	defer s.Close()
+	s.CSVSafe = c.CSVSafe
+	sc, err := openScoring(s, &c.dataFlags, &c.scoreFlags, false)
 	if err != nil {
 		return err
 	}
@@ -197,33 +201,33 @@ func (c *predictCommand) Run(e *env) error {
 	if columns == "" {
 		cols = ""
 	}
-	q := "SELECT " + cols + "bglm_predict(bglm_fit, bglm_x, " + quoteText(c.Prediction) + ") AS prediction"
-	if sc.fits.hasClass || !sc.fits.isFit {
+	q := "SELECT " + cols + "bglm_predict(bglm_fit, bglm_x, " + quote.Text(c.Prediction) + ") AS prediction"
+	if sc.fits.HasClass || !sc.fits.IsFit {
 		q = "SELECT " + cols + "bglm_predict(bglm_fit, bglm_x) AS prediction"
 	}
 	if c.Dist {
 		q += fmt.Sprintf(", unnest(bglm_predict_dist(bglm_fit, bglm_x, %v))", c.Level)
 	}
 	q += " FROM " + sc.subquery(columns)
-	if err := s.copyTo(c.Out, q, nil); err != nil {
+	if err := fitstore.CopyTo(s, c.Out, q, nil); err != nil {
 		return sc.src.Blame(err)
 	}
 	sum := &summary{Command: "predict", Out: c.Out, Files: len(sc.src.Files)}
-	if err := s.summarise(sc.fits, sum); err != nil {
+	if err := summarise(s, sc.fits, sum); err != nil {
 		return err
 	}
 	sum.Skipped = 0
-	if err := s.row("SELECT count(*) FROM "+sc.src.Rows(), &sum.N); err != nil {
+	if err := s.Row("SELECT count(*) FROM "+sc.src.Rows(), &sum.N); err != nil {
 		return sc.src.Blame(err)
 	}
 	sum.took(began)
-	return c.print(e, e.stdout, sum)
+	return c.print(e, e.Stdout, sum)
 }
 
 // helpers are the columns that subquery adds to those of the data.
 func (sc *scoring) helpers() []string {
 	out := []string{"bglm_x", "bglm_fit"}
-	for i := range sc.fits.group {
+	for i := range sc.fits.Group {
 		out = append(out, fmt.Sprintf("bglm_g%d", i), fmt.Sprintf("bglm_k%d", i))
 	}
 	return out

@@ -18,6 +18,10 @@ import (
 	"time"
 
 	"github.com/bglm/bglm/cmd/internal/chart"
+	"github.com/bglm/bglm/cmd/internal/cli"
+	"github.com/bglm/bglm/cmd/internal/duck"
+	"github.com/bglm/bglm/cmd/internal/files"
+	"github.com/bglm/bglm/cmd/internal/fitstore"
 	"github.com/bglm/bglm/cmd/internal/job"
 	"github.com/bglm/bglm/cmd/internal/quote"
 	"github.com/bglm/bglm/kernels/engine"
@@ -103,19 +107,19 @@ func (p *page) add(sec section, charts ...*chart.Chart) {
 }
 
 // Run makes the page.
-func (c *reportCommand) Run(e *env) error {
+func (c *reportCommand) Run(e *cli.Env) error {
 	began := time.Now()
 	if c.Weights < 1 || c.Weights > 500 || c.Slices < 2 || c.Slices > 500 {
-		return usageError{errors.New("--weights takes 1 to 500, --slices 2 to 500")}
+		return cli.Usage(errors.New("--weights takes 1 to 500, --slices 2 to 500"))
 	}
 	if ext := strings.ToLower(filepath.Ext(c.Out)); ext != ".html" && ext != ".htm" {
-		return usageError{fmt.Errorf("--out %s: allowed: .html", c.Out)}
+		return cli.Usage(fmt.Errorf("--out %s: allowed: .html", c.Out))
 	}
-	s, err := openSession(e, c.Quiet)
+	s, err := duck.Open(e, c.Quiet)
 	if err != nil {
 		return err
 	}
-	defer s.close()
+	defer s.Close()
 	p, sum, err := c.page(s)
 	if err != nil {
 		return err
@@ -127,7 +131,7 @@ func (c *reportCommand) Run(e *env) error {
 	put := func(b []byte) func(io.Writer) error {
 		return func(w io.Writer) error { _, err := w.Write(b); return err }
 	}
-	if err := e.create(c.Out, put(b.Bytes())); err != nil {
+	if err := files.Create(c.Out, e.Stderr, put(b.Bytes())); err != nil {
 		return err
 	}
 	if c.Plots != "" {
@@ -136,35 +140,35 @@ func (c *reportCommand) Run(e *env) error {
 		}
 		for _, ch := range p.charts {
 			base := filepath.Join(c.Plots, ch.ID)
-			if err := errors.Join(e.create(base+".svg", put([]byte(ch.SVG(true)))), e.create(base+".png", ch.PNG)); err != nil {
+			if err := errors.Join(files.Create(base+".svg", e.Stderr, put([]byte(ch.SVG(true)))), files.Create(base+".png", e.Stderr, ch.PNG)); err != nil {
 				return fmt.Errorf("--plots: %w", err)
 			}
 		}
 	}
 	sum.took(began)
 	sum.Rate = 0
-	return c.print(e, e.stdout, sum)
+	return c.print(e, e.Stdout, sum)
 }
 
-func (c *reportCommand) page(s *session) (*page, *summary, error) {
+func (c *reportCommand) page(s *duck.Session) (*page, *summary, error) {
 	hasData := len(c.Data)+len(c.Files) > 0
 	var sc *scoring
-	var f *fits
+	var f *fitstore.Fits
 	var err error
 	if hasData {
-		if sc, err = s.scoring(&c.dataFlags, &scoreFlags{Beliefs: c.Beliefs, Formula: c.Formula, Y: c.Y, X: c.X, Option: c.Option}, true); err == nil {
+		if sc, err = openScoring(s, &c.dataFlags, &scoreFlags{Beliefs: c.Beliefs, Formula: c.Formula, Y: c.Y, X: c.X, Option: c.Option}, true); err == nil {
 			f = sc.fits
 		}
 	} else {
 		var opts [][2]string
 		if opts, err = job.ParseOptions(c.Option); err == nil {
-			f, err = s.load("fits", c.Beliefs, opts)
+			f, err = fitstore.Load(s, "fits", c.Beliefs, opts)
 		}
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	if !f.isFit {
+	if !f.IsFit {
 		return nil, nil, fmt.Errorf("--beliefs %s: this method's fit has no weights to report", c.Beliefs)
 	}
 	p := &page{Title: c.Title}
@@ -176,7 +180,7 @@ func (c *reportCommand) page(s *session) (*page, *summary, error) {
 	if err := c.card(s, p, f, sum); err != nil {
 		return nil, nil, err
 	}
-	if hasData && !f.hasClass {
+	if hasData && !f.HasClass {
 		sc.rows = sc.src.Numbered()
 		if err := c.fitness(s, p, sc); err != nil {
 			return nil, nil, sc.src.Blame(err)
@@ -185,7 +189,7 @@ func (c *reportCommand) page(s *session) (*page, *summary, error) {
 	if err := c.weights(s, p, f); err != nil {
 		return nil, nil, err
 	}
-	if hasData && !f.hasClass {
+	if hasData && !f.HasClass {
 		if err := c.trajectories(s, p, sc); err != nil {
 			return nil, nil, sc.src.Blame(err)
 		}
@@ -197,13 +201,13 @@ func (c *reportCommand) page(s *session) (*page, *summary, error) {
 }
 
 // card says what the model is.
-func (c *reportCommand) card(s *session, p *page, f *fits, sum *summary) error {
-	if err := s.summarise(f, sum); err != nil {
+func (c *reportCommand) card(s *duck.Session, p *page, f *fitstore.Fits, sum *summary) error {
+	if err := summarise(s, f, sum); err != nil {
 		return err
 	}
-	formula := cmp.Or(c.Formula, f.job("formula"))
-	if formula == "" && f.job("y") != "" {
-		formula = f.job("y") + " ~ " + f.job("x")
+	formula := cmp.Or(c.Formula, f.Job("formula"))
+	if formula == "" && f.Job("y") != "" {
+		formula = f.Job("y") + " ~ " + f.Job("x")
 	}
 	p.Title = cmp.Or(p.Title, formula, filepath.Base(c.Beliefs))
 	p.Lead = fmt.Sprintf("%d weights learnt from %d rows.", sum.Weights, sum.N)
@@ -232,14 +236,14 @@ func (c *reportCommand) card(s *session, p *page, f *fits, sum *summary) error {
 		return err
 	}
 	var options []string
-	for i := 0; i+1 < len(f.meta); i += 2 {
-		if k, ok := strings.CutPrefix(f.meta[i], "option."); ok {
-			options = append(options, k+"="+f.meta[i+1])
+	for i := 0; i+1 < len(f.Meta); i += 2 {
+		if k, ok := strings.CutPrefix(f.Meta[i], "option."); ok {
+			options = append(options, k+"="+f.Meta[i+1])
 		}
 	}
 	slices.Sort(options)
 	p.about("options", strings.Join(options, ", "))
-	p.about("order", f.job("order"))
+	p.about("order", f.Job("order"))
 	converged, plural := "yes", "s"
 	if !sum.Converged {
 		converged = "no"
@@ -265,11 +269,11 @@ func (p *page) about(key, value string) {
 }
 
 // parameters adds what the fit was given or learnt besides its weights.
-func (p *page) parameters(s *session, f *fits, sum *summary) (iterations int64, err error) {
+func (p *page) parameters(s *duck.Session, f *fitstore.Fits, sum *summary) (iterations int64, err error) {
 	var shape, disp, t sql.NullFloat64
 	var pm, pv, pi float64
 	var kind string
-	err = s.row(`SELECT max(fit.shape), max(fit.dispersion), max(fit."time"), any_value(fit.prior.mean), any_value(fit.prior.variance), any_value(fit.prior.intercept_variance), max(fit.iterations), any_value(fit.covariance.kind) FROM `+f.table,
+	err = s.Row(`SELECT max(fit.shape), max(fit.dispersion), max(fit."time"), any_value(fit.prior.mean), any_value(fit.prior.variance), any_value(fit.prior.intercept_variance), max(fit.iterations), any_value(fit.covariance.kind) FROM `+f.Table,
 		&shape, &disp, &t, &pm, &pv, &pi, &iterations, &kind)
 	if err != nil {
 		return 0, err
@@ -289,21 +293,21 @@ func (p *page) parameters(s *session, f *fits, sum *summary) (iterations int64, 
 }
 
 // fitness measures the predictions of the data.
-func (c *reportCommand) fitness(s *session, p *page, sc *scoring) error {
+func (c *reportCommand) fitness(s *duck.Session, p *page, sc *scoring) error {
 	trials := "1"
 	if v, ok := sc.job.Option("trials"); ok {
 		trials = v
 	}
 	q := "CREATE OR REPLACE TEMP TABLE scored AS SELECT bglm_file, bglm_row, bglm_y AS y, d.mean AS p, d.variance AS v, d.lower AS lower, d.upper AS upper FROM (SELECT bglm_file, bglm_row, bglm_y, bglm_predict_dist(bglm_fit, bglm_x) AS d FROM " +
 		sc.subquery("", "bglm_file", "bglm_row", "("+sc.y+")::DOUBLE / ("+trials+") AS bglm_y") + ")"
-	if err := s.long("scoring", q); err != nil {
+	if err := s.Long("scoring", q); err != nil {
 		return err
 	}
 	var binary bool
-	if err := s.row("SELECT coalesce(bool_and(y IN (0, 1) AND p BETWEEN 0 AND 1) FILTER (y IS NOT NULL AND p IS NOT NULL), false) FROM scored", &binary); err != nil {
+	if err := s.Row("SELECT coalesce(bool_and(y IN (0, 1) AND p BETWEEN 0 AND 1) FILTER (y IS NOT NULL AND p IS NOT NULL), false) FROM scored", &binary); err != nil {
 		return err
 	}
-	r, err := s.quality("scored", 20, binary)
+	r, err := measure(s, "scored", 20, binary)
 	if err != nil {
 		return err
 	}
@@ -323,12 +327,12 @@ func (c *reportCommand) fitness(s *session, p *page, sc *scoring) error {
 	put("RMSE", r.RMSE)
 	put("mean absolute error", r.MAE)
 	put("coverage of 95 % intervals", r.Coverage)
-	charts, err := s.calibrationCharts(binary)
+	charts, err := calibrationCharts(s, binary)
 	if err != nil {
 		return err
 	}
 	if binary {
-		more, err := s.rocAndLift()
+		more, err := rocAndLift(s)
 		if err != nil {
 			return err
 		}
@@ -339,11 +343,11 @@ func (c *reportCommand) fitness(s *session, p *page, sc *scoring) error {
 }
 
 // calibrationCharts bins rows by their prediction, equally many a bin.
-func (s *session) calibrationCharts(binary bool) ([]*chart.Chart, error) {
+func calibrationCharts(s *duck.Session, binary bool) ([]*chart.Chart, error) {
 	c := &chart.Chart{ID: "calibration", Title: "Calibration: 20 bins of equally many rows", XLabel: "predicted", YLabel: "observed"}
 	pts := chart.Series{Kind: "points", Label: "mean of a bin, 95 % interval"}
 	lo, hi := math.Inf(1), math.Inf(-1)
-	err := s.each(`SELECT avg(p), avg(y), stddev_samp(y) / sqrt(count(*)), count(*) FROM (SELECT y, p, ntile(20) OVER (ORDER BY p, bglm_row) AS b FROM scored WHERE y IS NOT NULL AND p IS NOT NULL) GROUP BY b ORDER BY b`, func(scan func(...any) error) error {
+	err := s.Each(`SELECT avg(p), avg(y), stddev_samp(y) / sqrt(count(*)), count(*) FROM (SELECT y, p, ntile(20) OVER (ORDER BY p, bglm_row) AS b FROM scored WHERE y IS NOT NULL AND p IS NOT NULL) GROUP BY b ORDER BY b`, func(scan func(...any) error) error {
 		var p, y float64
 		var se sql.NullFloat64
 		var n int64
@@ -364,19 +368,19 @@ func (s *session) calibrationCharts(binary bool) ([]*chart.Chart, error) {
 	return []*chart.Chart{c}, err
 }
 
-func (s *session) rocAndLift() ([]*chart.Chart, error) {
+func rocAndLift(s *duck.Session) ([]*chart.Chart, error) {
 	roc := chart.Series{Kind: "line", Label: "ROC", X: []float64{0}, Y: []float64{0}}
 	lift := chart.Series{Kind: "line", Label: "share of all positives found"}
 	lift.X, lift.Y = []float64{0}, []float64{0}
 	var tp, fp, n, pos, all float64
-	if err := s.row("SELECT sum(y), count(*) FROM scored WHERE y IS NOT NULL AND p IS NOT NULL", &pos, &all); err != nil {
+	if err := s.Row("SELECT sum(y), count(*) FROM scored WHERE y IS NOT NULL AND p IS NOT NULL", &pos, &all); err != nil {
 		return nil, err
 	}
 	if pos == 0 || pos == all {
 		return nil, nil
 	}
 	// Rows of equal prediction stay in one step.
-	err := s.each(`WITH d AS (SELECT p, sum(y) AS y, count(*) AS k FROM scored WHERE y IS NOT NULL AND p IS NOT NULL GROUP BY p),
+	err := s.Each(`WITH d AS (SELECT p, sum(y) AS y, count(*) AS k FROM scored WHERE y IS NOT NULL AND p IS NOT NULL GROUP BY p),
 		e AS (SELECT p, y, k, sum(k) OVER (ORDER BY p DESC) AS upto FROM d)
 		SELECT sum(y), sum(k) FROM e GROUP BY ceil(200 * upto / (SELECT sum(k) FROM d)) ORDER BY min(upto)`, func(scan func(...any) error) error {
 		var y, k float64
@@ -398,23 +402,23 @@ func (s *session) rocAndLift() ([]*chart.Chart, error) {
 }
 
 // labelSQL names a weight with its group and class.
-func labelSQL(f *fits) string {
+func labelSQL(f *fitstore.Fits) string {
 	var parts []string
-	for _, g := range f.group {
-		parts = append(parts, quoteName(g.name)+"::VARCHAR")
+	for _, g := range f.Group {
+		parts = append(parts, quote.Name(g.Name)+"::VARCHAR")
 	}
-	if f.hasClass {
+	if f.HasClass {
 		parts = append(parts, "b.class")
 	}
 	return "concat_ws(' · ', " + strings.Join(append(parts, "b.feature"), ", ") + ")"
 }
 
-func (c *reportCommand) weights(s *session, p *page, f *fits) error {
+func (c *reportCommand) weights(s *duck.Session, p *page, f *fitstore.Fits) error {
 	ch := &chart.Chart{ID: "weights", Title: "Weights furthest from 0, with 95 % intervals", XLabel: "weight"}
 	is := chart.Series{Kind: "interval"}
 	t := &reportTable{Head: []cell{{"feature", false}, {"mean", true}, {"sd", true}, {"lower", true}, {"upper", true}, {"z", true}}}
-	err := s.each(fmt.Sprintf(`SELECT %s AS label, b.mean, sqrt(b.variance) FROM (SELECT *, unnest(fit.beliefs) AS b FROM %s)
-		ORDER BY CASE WHEN b.variance > 0 THEN abs(b.mean) / sqrt(b.variance) ELSE 0 END DESC, label LIMIT %d`, labelSQL(f), f.table, c.Weights), func(scan func(...any) error) error {
+	err := s.Each(fmt.Sprintf(`SELECT %s AS label, b.mean, sqrt(b.variance) FROM (SELECT *, unnest(fit.beliefs) AS b FROM %s)
+		ORDER BY CASE WHEN b.variance > 0 THEN abs(b.mean) / sqrt(b.variance) ELSE 0 END DESC, label LIMIT %d`, labelSQL(f), f.Table, c.Weights), func(scan func(...any) error) error {
 		var name string
 		var m, sd float64
 		if err := scan(&name, &m, &sd); err != nil {
@@ -453,8 +457,8 @@ type chartPoint struct{ x, mean, sd float64 }
 
 // trajectories learns the rows again, slice by slice, and shows the weights and the
 // evidence on the way.
-func (c *reportCommand) trajectories(s *session, p *page, sc *scoring) error {
-	if f := sc.fits; len(f.group) > 0 {
+func (c *reportCommand) trajectories(s *duck.Session, p *page, sc *scoring) error {
+	if f := sc.fits; len(f.Group) > 0 {
 		return nil
 	}
 	m, drifts, err := c.again(s, sc.fits)
@@ -475,22 +479,22 @@ func (c *reportCommand) trajectories(s *session, p *page, sc *scoring) error {
 
 // again is the model as it was fitted, nil for one that does not learn row by row, or
 // whose file does not say how it was learnt.
-func (c *reportCommand) again(s *session, f *fits) (m *modelFlags, drifts bool, err error) {
+func (c *reportCommand) again(s *duck.Session, f *fitstore.Fits) (m *modelFlags, drifts bool, err error) {
 	var method string
-	if err := s.row("SELECT any_value(fit.method) FROM fits", &method); err != nil {
+	if err := s.Row("SELECT any_value(fit.method) FROM fits", &method); err != nil {
 		return nil, false, err
 	}
 	if !job.Streams(method) {
 		return nil, false, nil
 	}
-	m = &modelFlags{Formula: f.job("formula"), Y: f.job("y"), X: f.job("x"), Order: f.job("order"), Method: method}
+	m = &modelFlags{Formula: f.Job("formula"), Y: f.Job("y"), X: f.Job("x"), Order: f.Job("order"), Method: method}
 	if c.Formula != "" {
 		m.Formula, m.Y, m.X = c.Formula, "", ""
 	}
-	for i := 0; i+1 < len(f.meta); i += 2 {
-		if k, ok := strings.CutPrefix(f.meta[i], "option."); ok {
-			m.Option = append(m.Option, k+"="+f.meta[i+1])
-			drifts = drifts || k == "process_noise" && f.meta[i+1] != "0" || k == "forgetting" && f.meta[i+1] != "1"
+	for i := 0; i+1 < len(f.Meta); i += 2 {
+		if k, ok := strings.CutPrefix(f.Meta[i], "option."); ok {
+			m.Option = append(m.Option, k+"="+f.Meta[i+1])
+			drifts = drifts || k == "process_noise" && f.Meta[i+1] != "0" || k == "forgetting" && f.Meta[i+1] != "1"
 		}
 	}
 	if m.Formula == "" && m.X == "" {
@@ -501,20 +505,20 @@ func (c *reportCommand) again(s *session, f *fits) (m *modelFlags, drifts bool, 
 
 // learnAgain runs the job over slices of the rows, each continued from the one before;
 // nil for less than two rows.
-func (c *reportCommand) learnAgain(s *session, sc *scoring, j *job.Job, drifts bool) (*course, error) {
-	fn, err := job.Function(s.Session, j.Method)
+func (c *reportCommand) learnAgain(s *duck.Session, sc *scoring, j *job.Job, drifts bool) (*course, error) {
+	fn, err := job.Function(s, j.Method)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.exec("SET threads = 1"); err != nil {
+	if err := s.Exec("SET threads = 1"); err != nil {
 		return nil, err
 	}
-	defer func() { _ = s.exec("RESET threads") }()
-	if err := s.long("ordering", "CREATE OR REPLACE TEMP TABLE slices AS SELECT *, row_number() OVER () AS bglm_k FROM ("+j.Inner(sc.src.Rows())+")"); err != nil {
+	defer func() { _ = s.Exec("RESET threads") }()
+	if err := s.Long("ordering", "CREATE OR REPLACE TEMP TABLE slices AS SELECT *, row_number() OVER () AS bglm_k FROM ("+j.Inner(sc.src.Rows())+")"); err != nil {
 		return nil, err
 	}
 	var rows int64
-	if err := s.row("SELECT count(*) FROM slices", &rows); err != nil {
+	if err := s.Row("SELECT count(*) FROM slices", &rows); err != nil {
 		return nil, err
 	}
 	n := min(int64(c.Slices), rows)
@@ -523,7 +527,7 @@ func (c *reportCommand) learnAgain(s *session, sc *scoring, j *job.Job, drifts b
 	}
 	out := &course{evidence: chart.Series{Kind: "line", Label: "log evidence per row of a slice"}, drifts: drifts, path: map[string][]chartPoint{}}
 	_, out.hasTime = j.Option("time")
-	err = s.each("SELECT b.feature FROM (SELECT unnest(fit.beliefs) AS b FROM fits) WHERE b.variance > 0 ORDER BY abs(b.mean) / sqrt(b.variance) DESC, b.feature LIMIT 6", func(scan func(...any) error) error {
+	err = s.Each("SELECT b.feature FROM (SELECT unnest(fit.beliefs) AS b FROM fits) WHERE b.variance > 0 ORDER BY abs(b.mean) / sqrt(b.variance) DESC, b.feature LIMIT 6", func(scan func(...any) error) error {
 		var name string
 		err := scan(&name)
 		out.top = append(out.top, name)
@@ -539,12 +543,12 @@ func (c *reportCommand) learnAgain(s *session, sc *scoring, j *job.Job, drifts b
 		if k > 0 {
 			more = append(more, job.Setting{Key: "prior", SQL: "(SELECT fit FROM slice_before)"})
 		}
-		if err := s.exec(fmt.Sprintf("CREATE OR REPLACE TEMP TABLE slice AS SELECT %s(bglm_y, bglm_x, %s) AS fit FROM slices WHERE bglm_k > %d AND bglm_k <= %d", fn, j.OptionsText(more...), k*rows/n, (k+1)*rows/n)); err != nil {
+		if err := s.Exec(fmt.Sprintf("CREATE OR REPLACE TEMP TABLE slice AS SELECT %s(bglm_y, bglm_x, %s) AS fit FROM slices WHERE bglm_k > %d AND bglm_k <= %d", fn, j.OptionsText(more...), k*rows/n, (k+1)*rows/n)); err != nil {
 			return nil, err
 		}
 		var logZ, t sql.NullFloat64
 		var count int64
-		if err := s.row(`SELECT fit.log_evidence, fit."time", fit.n FROM slice`, &logZ, &t, &count); err != nil {
+		if err := s.Row(`SELECT fit.log_evidence, fit."time", fit.n FROM slice`, &logZ, &t, &count); err != nil {
 			return nil, err
 		}
 		x := float64((k + 1) * rows / n)
@@ -560,7 +564,7 @@ func (c *reportCommand) learnAgain(s *session, sc *scoring, j *job.Job, drifts b
 				return nil, err
 			}
 		}
-		if err := s.exec("CREATE OR REPLACE TEMP TABLE slice_before AS FROM slice"); err != nil {
+		if err := s.Exec("CREATE OR REPLACE TEMP TABLE slice_before AS FROM slice"); err != nil {
 			return nil, err
 		}
 	}
@@ -568,8 +572,8 @@ func (c *reportCommand) learnAgain(s *session, sc *scoring, j *job.Job, drifts b
 }
 
 // visit adds the beliefs of the slice at x to the paths.
-func (c *course) visit(s *session, x float64) error {
-	return s.each("SELECT b.feature, b.mean, sqrt(b.variance) FROM (SELECT unnest(fit.beliefs) AS b FROM slice) WHERE b.feature IN ("+strings.Trim(quote.List(c.top), "[]")+")", func(scan func(...any) error) error {
+func (c *course) visit(s *duck.Session, x float64) error {
+	return s.Each("SELECT b.feature, b.mean, sqrt(b.variance) FROM (SELECT unnest(fit.beliefs) AS b FROM slice) WHERE b.feature IN ("+strings.Trim(quote.List(c.top), "[]")+")", func(scan func(...any) error) error {
 		var name string
 		pt := chartPoint{x: x}
 		err := scan(&name, &pt.mean, &pt.sd)
@@ -609,30 +613,30 @@ func (c *course) section(p *page) {
 }
 
 // worst lists the rows whose response was least expected.
-func (c *reportCommand) worst(s *session, p *page, sc *scoring) error {
+func (c *reportCommand) worst(s *duck.Session, p *page, sc *scoring) error {
 	var binary bool
-	if err := s.row("SELECT coalesce(bool_and(y IN (0, 1) AND p BETWEEN 0 AND 1) FILTER (y IS NOT NULL AND p IS NOT NULL), false) FROM scored", &binary); err != nil {
+	if err := s.Row("SELECT coalesce(bool_and(y IN (0, 1) AND p BETWEEN 0 AND 1) FILTER (y IS NOT NULL AND p IS NOT NULL), false) FROM scored", &binary); err != nil {
 		return err
 	}
 	surprise, what := "abs(y - p) / sqrt(v)", "standard deviations off"
 	if binary {
 		surprise, what = "-ln(greatest(CASE WHEN y = 1 THEN p ELSE 1 - p END, 1e-300))", "surprise (nats)"
 	}
-	cols, err := s.describe("FROM " + sc.src.Rows())
+	cols, err := s.Describe("FROM " + sc.src.Rows())
 	if err != nil {
 		return err
 	}
-	show := names(cols)
+	show := duck.Names(cols)
 	show = show[:min(len(show), 8)]
 	t := &reportTable{Head: []cell{{"file", false}, {"row", true}, {"y", true}, {"prediction", true}, {what, true}}}
 	var fields []string
 	for _, n := range show {
 		t.Head = append(t.Head, cell{n, false})
-		fields = append(fields, "left(r."+quoteName(n)+"::VARCHAR, 40)")
+		fields = append(fields, "left(r."+quote.Name(n)+"::VARCHAR, 40)")
 	}
 	q := "SELECT w.bglm_file, w.bglm_row, w.y, w.p, w.s, " + strings.Join(fields, ", ") + " FROM (SELECT *, " + surprise + " AS s FROM scored WHERE y IS NOT NULL AND p IS NOT NULL ORDER BY s DESC, bglm_file, bglm_row LIMIT 20) w JOIN " +
 		sc.src.Numbered() + " r USING (bglm_file, bglm_row) ORDER BY w.s DESC, w.bglm_file, w.bglm_row"
-	err = s.each(q, func(scan func(...any) error) error {
+	err = s.Each(q, func(scan func(...any) error) error {
 		var file string
 		var row int64
 		var y, pr, sp float64

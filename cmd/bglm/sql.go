@@ -42,17 +42,17 @@ BGLM_HISTORY names.`
 }
 
 // Run opens the shell and feeds it.
-func (c *sqlCommand) Run(e *env) (err error) {
+func (c *sqlCommand) Run(e *cli.Env) (err error) {
 	if c.ReadOnly && c.DB == "" {
-		return usageError{errors.New("--read-only needs --db FILE")}
+		return cli.Usage(errors.New("--read-only needs --db FILE"))
 	}
 	if c.MaxRows < -1 {
-		return usageError{fmt.Errorf("--max-rows is %d, allowed is 0 (all rows) or more", c.MaxRows)}
+		return cli.Usage(fmt.Errorf("--max-rows is %d, allowed is 0 (all rows) or more", c.MaxRows))
 	}
-	width, onTerminal := cli.TerminalWidth(e.stdout)
-	interactive := len(c.Files) == 0 && len(c.Command) == 0 && isTerminal(e.Stdin)
+	width, onTerminal := cli.TerminalWidth(e.Stdout)
+	interactive := len(c.Files) == 0 && len(c.Command) == 0 && cli.IsTerminal(e.Stdin)
 
-	ctx := e.ctx
+	ctx := e.Ctx
 	if !interactive {
 		var stop func()
 		ctx, stop = signal.NotifyContext(ctx, os.Interrupt)
@@ -60,12 +60,12 @@ func (c *sqlCommand) Run(e *env) (err error) {
 		// A second Ctrl-C ends the process even if a query does not give way.
 		defer context.AfterFunc(ctx, stop)()
 		defer context.AfterFunc(ctx, func() {
-			time.AfterFunc(time.Second, func() { fmt.Fprintf(e.stderr, "bglm sql: %s\n", shell.Waiting()) })
+			time.AfterFunc(time.Second, func() { fmt.Fprintf(e.Stderr, "bglm sql: %s\n", shell.Waiting()) })
 		})()
 	}
 	// Statements may read the standard input unless they come from there.
 	var data io.Reader
-	if !interactive && (len(c.Files) > 0 || len(c.Command) > 0) && !slices.Contains(c.Files, "-") && !isTerminal(e.Stdin) {
+	if !interactive && (len(c.Files) > 0 || len(c.Command) > 0) && !slices.Contains(c.Files, "-") && !cli.IsTerminal(e.Stdin) {
 		data = e.Stdin
 	}
 	sh, err := shell.Open(ctx, shell.Options{
@@ -73,8 +73,8 @@ func (c *sqlCommand) Run(e *env) (err error) {
 		ReadOnly: c.ReadOnly,
 		Format:   shell.Format{Mode: c.Mode, MaxRows: c.MaxRows, Width: width, CSVSafe: c.CSVSafe, Terminal: onTerminal},
 		Stdin:    data,
-		Stdout:   e.stdout,
-		Stderr:   e.stderr,
+		Stdout:   e.Stdout,
+		Stderr:   e.Stderr,
 	})
 	if err != nil {
 		return err
@@ -82,9 +82,9 @@ func (c *sqlCommand) Run(e *env) (err error) {
 	defer func() { err = errors.Join(err, sh.Close()) }()
 
 	if interactive {
-		prompts := e.stdout
+		prompts := e.Stdout
 		if !onTerminal {
-			prompts = e.stderr
+			prompts = e.Stderr
 		}
 		fmt.Fprintln(prompts, "bglm shell. End statements with a semicolon; .help lists the commands.")
 		return sh.REPL(ctx, prompts)

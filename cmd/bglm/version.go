@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 
+	"github.com/bglm/bglm/cmd/internal/cli"
 	"github.com/bglm/bglm/udf"
 )
 
@@ -18,16 +19,16 @@ func (*versionCommand) Help() string {
 }
 
 // Run prints one line for each part.
-func (*versionCommand) Run(e *env) error {
+func (*versionCommand) Run(e *cli.Env) error {
 	db, err := sql.Open("duckdb", "")
 	if err != nil {
 		return err
 	}
 	defer db.Close()
 	var duck string
-	if err := db.QueryRowContext(e.ctx, "SELECT version()").Scan(&duck); err != nil {
+	if err := db.QueryRowContext(e.Ctx, "SELECT version()").Scan(&duck); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(e.stdout, "bglm   %s\nGo     %s %s/%s\nDuckDB %s\n", udf.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH, duck)
+	_, err = fmt.Fprintf(e.Stdout, "bglm   %s\nGo     %s %s/%s\nDuckDB %s\n", udf.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH, duck)
 	return err
 }

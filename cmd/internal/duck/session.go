@@ -35,6 +35,8 @@ type Session struct {
 	Conn *sql.Conn
 	// Dir is removed by Close.
 	Dir string
+	// CSVSafe prefixes what a spreadsheet would run in the CSV files that are written.
+	CSVSafe bool
 
 	stop   context.CancelFunc
 	done   func() // of what makes Ctx end bglm functions

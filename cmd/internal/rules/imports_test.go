@@ -64,6 +64,7 @@ var directions = []struct{ pattern, may string }{
 	{"cmd/internal/files", "cmd/internal/shell"},
 	{"cmd/internal/duck", "cmd/internal/cli cmd/internal/files cmd/internal/quote cmd/internal/shell udf"},
 	{"cmd/internal/job", "cmd/internal/cli cmd/internal/duck cmd/internal/files cmd/internal/formula cmd/internal/quote arrowio arrowio/... kernels kernels/..."},
+	{"cmd/internal/fitstore", "cmd/internal/cli cmd/internal/duck cmd/internal/files cmd/internal/job cmd/internal/quote cmd/internal/shell arrowio arrowio/... kernels kernels/..."},
 	{"cmd/internal/*", "cmd/internal/... arrowio arrowio/... kernels kernels/... udf"},
 	{"cmd/bglm", "cmd/internal/... arrowio arrowio/... kernels kernels/... udf"},
 	{"cmd/extension", "udf udf/internal/capi"},

@@ -1,9 +1,10 @@
-package main
+package fitstore
 
 import (
 	"fmt"
 	"strings"
 
+	"github.com/bglm/bglm/cmd/internal/quote"
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/fitlayout"
 )
@@ -23,7 +24,7 @@ func structSQL[T any](fields []fitlayout.Field[T], under string, pick func(path 
 			value = pick(under+f.Name, f)
 		}
 		if value != "" {
-			parts = append(parts, quoteText(f.Name)+": "+value)
+			parts = append(parts, quote.Text(f.Name)+": "+value)
 		}
 	}
 	return "{" + strings.Join(parts, ", ") + "}"
@@ -33,7 +34,7 @@ func structSQL[T any](fields []fitlayout.Field[T], under string, pick func(path 
 func quotePath(path string) string {
 	parts := strings.Split(path, ".")
 	for k := range parts {
-		parts[k] = quoteName(parts[k])
+		parts[k] = quote.Name(parts[k])
 	}
 	return strings.Join(parts, ".")
 }
@@ -91,18 +92,19 @@ func fitSQL(rest, beliefs, values string, classes, flat bool) string {
 }
 
 // upgrade gives FITs of an earlier layout in a temporary table the newest one.
-func (s *session) upgrade(f *fits) error {
-	if !f.isFit {
+func (f *Fits) upgrade() error {
+	s := f.s
+	if !f.IsFit {
 		return nil
 	}
 	for layout := 1; layout < kernels.FitFormat; layout++ {
 		var is bool
-		err := s.row(fmt.Sprintf("SELECT coalesce(bool_and(typeof(fit) = typeof(NULL::%s)), false) FROM (SELECT fit FROM %s LIMIT 1)", fitlayout.SQL(layout, f.hasClass), f.table), &is)
+		err := s.Row(fmt.Sprintf("SELECT coalesce(bool_and(typeof(fit) = typeof(NULL::%s)), false) FROM (SELECT fit FROM %s LIMIT 1)", fitlayout.SQL(layout, f.HasClass), f.Table), &is)
 		if err != nil {
 			return err
 		}
 		if is {
-			return s.exec("CREATE OR REPLACE TEMP TABLE " + f.table + " AS SELECT * REPLACE (CAST(fit AS " + fitlayout.SQL(kernels.FitFormat, f.hasClass) + ") AS fit) FROM " + f.table)
+			return s.Exec("CREATE OR REPLACE TEMP TABLE " + f.Table + " AS SELECT * REPLACE (CAST(fit AS " + fitlayout.SQL(kernels.FitFormat, f.HasClass) + ") AS fit) FROM " + f.Table)
 		}
 	}
 	return nil

@@ -1,0 +1,132 @@
+package fitstore
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/bglm/bglm/cmd/internal/cli"
+	"github.com/bglm/bglm/cmd/internal/duck"
+	"github.com/bglm/bglm/cmd/internal/quote"
+)
+
+func open(t *testing.T) *duck.Session {
+	t.Helper()
+	s, err := duck.Open(&cli.Env{Ctx: t.Context(), Stdin: strings.NewReader(""), Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// fits makes a table of fits of two groups, or of one fit.
+func fits(t *testing.T, s *duck.Session, grouped bool) *Fits {
+	t.Helper()
+	group := ""
+	if grouped {
+		group = "'g' || i % 2 AS g, "
+	}
+	if err := s.Exec("CREATE OR REPLACE TEMP TABLE made AS SELECT " + group + "bglm_laplace(i % 3 = 0, {x: i / 10, c: 'c' || i % 2}) AS fit FROM range(40) t(i) GROUP BY ALL"); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Look(s, "made", []string{"formula", "y ~ x + c", "option.link", "it's"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// What is written is read again, bit for bit where the format holds the whole fit, and
+// the beliefs from the others.
+func TestRoundTrip(t *testing.T) {
+	s := open(t)
+	for _, grouped := range []bool{false, true} {
+		made := fits(t, s, grouped)
+		for k, name := range []string{"a.parquet", "a.arrow", "a.duckdb", "a.csv", "a.json"} {
+			path := filepath.Join(t.TempDir(), name)
+			if err := made.Save(path); err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			table := strings.Replace(name, "a.", "read_", 1)
+			if err := s.Exec("DROP TABLE IF EXISTS " + table); err != nil {
+				t.Fatal(err)
+			}
+			read, err := Load(s, table, path, nil)
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			whole := k < 3
+			q, want := "fit", "[]"
+			if !whole {
+				q = "fit.beliefs"
+			} else if got := read.Job("option.link"); got != "it's" || read.Job("formula") != "y ~ x + c" || read.Job("no") != "" {
+				t.Errorf("%s: the job is %q", name, read.Meta)
+			}
+			if len(read.Group) != len(made.Group) || !read.IsFit {
+				t.Errorf("%s: %+v", name, read)
+			}
+			var differ string
+			if err := s.Row("SELECT coalesce(list(d), [])::VARCHAR FROM (SELECT "+q+"::VARCHAR AS d FROM made EXCEPT SELECT "+q+"::VARCHAR FROM "+table+")", &differ); err != nil || differ != want {
+				t.Errorf("grouped %v, %s: %.300s (%v)", grouped, name, differ, err)
+			}
+		}
+	}
+}
+
+func TestFetchAndInsert(t *testing.T) {
+	s := open(t)
+	f, err := fits(t, s, false).Fetch()
+	if err != nil || f.N != 40 || len(f.Beliefs) != 4 || f.Method != "laplace" {
+		t.Fatalf("%+v (%v)", f, err)
+	}
+}
+
+func TestErrors(t *testing.T) {
+	s := open(t)
+	dir := t.TempDir()
+	text := filepath.Join(dir, "a.csv")
+	if err := os.WriteFile(text, []byte("feature,mean\na,1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(s, "t", text, nil); err == nil || !strings.Contains(err.Error(), "no column variance") || !strings.Contains(err.Error(), text) {
+		t.Errorf("%v", err)
+	}
+	if _, err := Load(s, "t", filepath.Join(dir, "none.parquet"), nil); err == nil {
+		t.Error("a file that is not there")
+	}
+	if err := s.Exec("CREATE TEMP TABLE plain AS SELECT 1 AS a"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Look(s, "plain", nil); err == nil || !strings.Contains(err.Error(), "no column fit; found: a") {
+		t.Errorf("%v", err)
+	}
+	if err := fits(t, s, true).Continues([]string{"G"}); err != nil {
+		t.Error(err)
+	}
+	if err := fits(t, s, true).Continues([]string{"h"}); err == nil || !strings.Contains(err.Error(), "its groups are (g), those of the job (h)") {
+		t.Errorf("%v", err)
+	}
+	for path, want := range map[string]string{"": "", "-": "", filepath.Join(dir, "a.csv"): "", filepath.Join(dir, "a.xyz"): "allowed: .parquet", filepath.Join(dir, "no", "a.csv"): "no such file", filepath.Join(text, "a.csv"): "no folder"} {
+		if err := CheckOut(path); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", path, err, want)
+		}
+	}
+}
+
+// In a CSV for spreadsheets no cell begins as a formula does.
+func TestCSVSafe(t *testing.T) {
+	s := open(t)
+	s.CSVSafe = true
+	path := filepath.Join(t.TempDir(), "a.csv")
+	if err := CopyTo(s, path, "SELECT '=1+1' AS "+quote.Name("=a")+", -1 AS n", nil); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(path); err != nil || string(b) != "'=a,n\n'=1+1,-1\n" {
+		t.Errorf("%q (%v)", b, err)
+	}
+}

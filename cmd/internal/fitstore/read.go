@@ -1,0 +1,264 @@
+package fitstore
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/bglm/bglm/arrowio"
+	"github.com/bglm/bglm/cmd/internal/duck"
+	"github.com/bglm/bglm/cmd/internal/files"
+	"github.com/bglm/bglm/cmd/internal/job"
+	"github.com/bglm/bglm/cmd/internal/quote"
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/option"
+)
+
+// Load reads fits from a file into a temporary table: a belief table (Parquet,
+// Arrow, CSV, JSON), grouped or not, a table with a column fit, or a database that
+// bglm fit made. opts say what a table without bglm's metadata is.
+func Load(s *duck.Session, table, path string, opts [][2]string) (*Fits, error) {
+	s.Env.Note(path)
+	f, err := loadAny(s, table, path, opts)
+	if err == nil && f.IsFit {
+		// Decoded here, a damaged fit is an error of this file and of no other.
+		var n int64
+		err = s.Row("SELECT count(bglm_beliefs(fit)) FROM "+f.Table, &n)
+	}
+	if err != nil {
+		return nil, files.Named(path, err)
+	}
+	return f, nil
+}
+
+func loadAny(s *duck.Session, table, path string, opts [][2]string) (*Fits, error) {
+	kind := files.KindOf(path)
+	if err := files.Check(path, kind); err != nil {
+		return nil, err
+	}
+	file, err := job.Literal(path)
+	if err != nil {
+		return nil, err
+	}
+	file = job.FileList([]string{file})
+	from := ""
+	var meta []string
+	switch kind {
+	case "duckdb":
+		alias := table + "_db"
+		if err := s.Exec("ATTACH " + quote.Text(path) + " AS " + alias + " (READ_ONLY)"); err != nil {
+			return nil, err
+		}
+		err := s.Exec("CREATE TEMP TABLE " + table + " AS FROM " + alias + ".main.fits")
+		if err == nil {
+			meta, err = pairs(s, "SELECT key, value FROM "+alias+".main.bglm_job ORDER BY key")
+		}
+		if err := errors.Join(err, s.Exec("DETACH "+alias)); err != nil {
+			return nil, fmt.Errorf("not a database of bglm fit --out: %w", err)
+		}
+		return LookNewest(s, table, meta)
+	case "arrow":
+		r, err := arrowio.OpenIPC(path)
+		if err != nil {
+			return nil, err
+		}
+		inColumn := r.Schema().HasField("fit")
+		m := r.Schema().Metadata()
+		err = jobOf(s, m.Keys(), m.Values(), &meta)
+		if err := errors.Join(err, r.Close()); err != nil {
+			return nil, err
+		}
+		if !inColumn {
+			return loadPlain(s, table, path, opts)
+		}
+		if from, err = job.SpoolArrow(s, path, nil, 1<<20); err != nil {
+			return nil, err
+		}
+		from = "read_parquet(" + quote.Text(from) + ", file_row_number = true)"
+	case "parquet":
+		cols, err := s.Describe("FROM read_parquet(" + file + ")")
+		if err != nil {
+			return nil, err
+		}
+		own, err := pairs(s, "SELECT decode(key), decode(value) FROM parquet_kv_metadata("+file+") WHERE starts_with(decode(key), 'bglm.')")
+		if err != nil {
+			return nil, err
+		}
+		var keys, values []string
+		for i := 0; i < len(own); i += 2 {
+			keys, values = append(keys, own[i]), append(values, own[i+1])
+		}
+		if err := jobOf(s, keys, values, &meta); err != nil {
+			return nil, err
+		}
+		if !slices.Contains(duck.Names(cols), "fit") {
+			return loadPlain(s, table, path, opts)
+		}
+		from = "read_parquet(" + file + ", file_row_number = true)"
+	case "csv", "json":
+		from = "(SELECT *, row_number() OVER () AS file_row_number FROM read_" + kind + "(" + file + "))"
+	default:
+		return nil, errors.New("the extension does not say what it is; allowed: .parquet, .arrow, .csv, .json, .duckdb")
+	}
+	cols, err := s.Describe("FROM " + from)
+	if err != nil {
+		return nil, err
+	}
+	have := duck.Names(cols)
+	if i := slices.Index(have, "fit"); i >= 0 && !slices.Contains(have, "feature") {
+		q := "CREATE TEMP TABLE " + table + " AS SELECT * EXCLUDE (file_row_number) FROM " + from
+		if err := s.Exec(q); err != nil {
+			return nil, err
+		}
+		return LookNewest(s, table, meta)
+	}
+	return loadFlat(s, table, from, cols, opts, meta)
+}
+
+// jobOf appends what the metadata of a file tell of the job. Errors: a version of the
+// belief table that is not known yet.
+func jobOf(s *duck.Session, keys, values []string, meta *[]string) error {
+	for i, k := range keys {
+		if k == "bglm.schema" && !slices.Contains([]string{"1", "2", arrowio.SchemaVersion}, values[i]) {
+			return fmt.Errorf("%w: metadata bglm.schema = %.40q; allowed: \"1\", \"2\" and %q; a newer bglm may read it", arrowio.ErrVersion, values[i], arrowio.SchemaVersion)
+		}
+		if k, ok := strings.CutPrefix(k, "bglm.job."); ok {
+			*meta = append(*meta, k, values[i])
+		}
+	}
+	return nil
+}
+
+// LookNewest is Look at a temporary table whose FITs may be of an earlier layout.
+func LookNewest(s *duck.Session, table string, meta []string) (*Fits, error) {
+	f, err := Look(s, table, meta)
+	if err == nil {
+		err = f.upgrade()
+	}
+	return f, err
+}
+
+func pairs(s *duck.Session, query string) ([]string, error) {
+	var out []string
+	err := s.Each(query, func(scan func(...any) error) error {
+		var k, v string
+		err := scan(&k, &v)
+		out = append(out, k, v)
+		return err
+	})
+	return out, err
+}
+
+// loadFlat reads rows of groups, class, feature, mean, variance, covariance and fit
+// (the rest of the FIT).
+func loadFlat(s *duck.Session, table, from string, cols []duck.Column, opts [][2]string, meta []string) (*Fits, error) {
+	var group []string
+	have := map[string]bool{}
+	for _, c := range cols {
+		low := strings.ToLower(c.Name)
+		have[low] = true
+		if !slices.Contains(job.Reserved, low) && low != "file_row_number" {
+			group = append(group, c.Name)
+		}
+	}
+	for _, c := range []string{"feature", "mean", "variance"} {
+		if !have[c] {
+			return nil, fmt.Errorf("no column %s; found: %s; a belief table has feature, mean and variance", c, strings.Join(duck.Names(cols), ", "))
+		}
+	}
+	keys := quote.Names(group)
+	if keys != "" {
+		keys += ", "
+	}
+	class := ""
+	if have["class"] {
+		class = ", 'class': class"
+	}
+	by := ""
+	if len(group) > 0 {
+		by = " GROUP BY " + quote.Names(group)
+	}
+	q := ""
+	if have["fit"] {
+		values := "[]"
+		if have["covariance"] {
+			values = "flatten(list(covariance ORDER BY file_row_number))"
+		}
+		// In the first layout each row of a group had the rest of its fit, as a STRUCT.
+		rest, flat := "from_json(any_value(fit), "+quote.Text(restShape())+")", false
+		if i := slices.IndexFunc(cols, func(c duck.Column) bool { return strings.EqualFold(c.Name, "fit") }); strings.HasPrefix(cols[i].Type, "STRUCT") {
+			rest, flat = "any_value(fit)", true
+		}
+		q = "SELECT " + keys + fitSQL("rest", "coalesce(beliefs, [])", `coalesce("values", [])`, have["class"], flat) + " AS fit FROM (SELECT " + keys + rest + " AS rest, " +
+			"list({'feature': feature, 'mean': mean, 'variance': variance" + class + "} ORDER BY file_row_number) FILTER (NOT (feature IS NULL AND mean IS NULL AND variance IS NULL)) AS beliefs, " +
+			values + ` AS "values" FROM ` + from + by + ")"
+	} else {
+		o := "NULL"
+		var parts []string
+		for _, kv := range opts {
+			parts = append(parts, quote.Text(kv[0])+": "+job.OptionSQL(kv[0], kv[1]))
+		}
+		if len(parts) > 0 {
+			o = "{" + strings.Join(parts, ", ") + "}"
+		}
+		q = "SELECT " + keys + "bglm_from_beliefs(list({'feature': feature::VARCHAR, 'mean': mean::DOUBLE, 'variance': variance::DOUBLE} ORDER BY file_row_number), " + o + ") AS fit FROM " + from + by
+	}
+	if err := s.Exec("CREATE OR REPLACE TEMP TABLE " + table + " AS " + q); err != nil {
+		return nil, err
+	}
+	return Look(s, table, meta)
+}
+
+// loadPlain reads a belief table in Parquet or Arrow through arrowio, which checks
+// all of it.
+func loadPlain(s *duck.Session, table, path string, opts [][2]string) (*Fits, error) {
+	set, err := job.Settings(s, option.For("from_beliefs").Without("hash_bits", "covariance"), opts)
+	if err != nil {
+		return nil, err
+	}
+	o := &arrowio.Options{Family: set.Family, Link: set.Link, Shape: set.Params.Shape, Dispersion: set.Params.Dispersion, Prior: &set.Prior}
+	if set.Given("intercept") {
+		intercept := !set.NoIntercept
+		o.Intercept = &intercept
+	}
+	f, kept, err := arrowio.ReadFitFile(path, o)
+	if err != nil {
+		return nil, err
+	}
+	var meta []string
+	for k, v := range kept {
+		meta = append(meta, k, v)
+	}
+	return Insert(s, table, &arrowio.Groups{Fits: []*kernels.Fit{f}}, meta)
+}
+
+// Insert makes the table of fits that Go has, by way of a file.
+func Insert(s *duck.Session, table string, g *arrowio.Groups, meta []string) (*Fits, error) {
+	path := filepath.Join(s.Dir, table+".parquet")
+	err := files.Create(path, s.Env.Stderr, func(w io.Writer) error { return g.WriteParquet(w) })
+	if err != nil {
+		return nil, err
+	}
+	from := "read_parquet(" + quote.Text(path) + ", file_row_number = true)"
+	cols, err := s.Describe("FROM " + from)
+	if err != nil {
+		return nil, err
+	}
+	f, err := loadFlat(s, table, from, cols, nil, meta)
+	return f, errors.Join(err, os.Remove(path))
+}
+
+// Fetch is the one fit of an ungrouped table, by way of a file.
+func (f *Fits) Fetch() (*kernels.Fit, error) {
+	s := f.s
+	path := filepath.Join(s.Dir, f.Table+"-fetched.parquet")
+	if err := CopyTo(s, path, f.Flat(true), []string{"bglm.schema", arrowio.SchemaVersion}); err != nil {
+		return nil, err
+	}
+	out, err := arrowio.ReadParquetFile(path, nil)
+	return out, errors.Join(err, os.Remove(path))
+}

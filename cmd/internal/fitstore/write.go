@@ -1,0 +1,240 @@
+package fitstore
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/bglm/bglm/arrowio"
+	"github.com/bglm/bglm/arrowio/pqrows"
+	"github.com/bglm/bglm/cmd/internal/cli"
+	"github.com/bglm/bglm/cmd/internal/duck"
+	"github.com/bglm/bglm/cmd/internal/files"
+	"github.com/bglm/bglm/cmd/internal/quote"
+	"github.com/bglm/bglm/cmd/internal/shell"
+)
+
+// Flat is the belief table of f as a query: groups, class, feature, mean, variance;
+// whole adds the covariance and the rest of the FIT.
+func (f *Fits) Flat(whole bool) string {
+	cols := ""
+	if len(f.Group) > 0 {
+		cols = quote.Names(duck.Names(f.Group)) + ", "
+	}
+	if f.HasClass {
+		cols += "b.class AS class, "
+	}
+	cols += "b.feature AS feature, b.mean AS mean, b.variance AS variance"
+	empty := ""
+	if whole {
+		cols += `, CASE fit.covariance.kind WHEN 'full' THEN fit.covariance.values[k * (k - 1) // 2 + 1 : k * (k + 1) // 2]
+			WHEN 'lowrank' THEN fit.covariance.values[(k - 1) * (fit.covariance.rank + 1) + 1 : k * (fit.covariance.rank + 1)] ELSE [] END AS covariance,
+			CASE WHEN k = 1 THEN ` + restSQL("fit") + ` END AS fit`
+		empty = " UNION ALL SELECT *, NULL, 1 FROM " + f.Table + " WHERE len(fit.beliefs) = 0" // a row without a belief
+	}
+	q := "SELECT " + cols + " FROM (SELECT *, unnest(fit.beliefs) AS b, generate_subscripts(fit.beliefs, 1) AS k FROM " + f.Table + empty + ")"
+	if len(f.Group) > 0 {
+		q += " ORDER BY " + quote.Names(duck.Names(f.Group)) + ", k"
+	}
+	return q
+}
+
+// copyOptions are DuckDB's for a file kind.
+func copyOptions(path, kind string, meta []string) string {
+	switch kind {
+	case "csv":
+		delim := ""
+		if strings.Contains(strings.ToLower(filepath.Base(path)), ".tsv") {
+			delim = ", DELIMITER '\t'"
+		}
+		return "(FORMAT csv, HEADER" + delim + packing(path) + ")"
+	case "json":
+		array := ", ARRAY true"
+		if low := strings.ToLower(path); strings.Contains(low, ".ndjson") || strings.Contains(low, ".jsonl") {
+			array = ""
+		}
+		return "(FORMAT json" + array + packing(path) + ")"
+	}
+	kv := ""
+	if len(meta) > 0 {
+		var parts []string
+		for i := 0; i+1 < len(meta); i += 2 {
+			parts = append(parts, quote.Name(meta[i])+": "+quote.Text(meta[i+1]))
+		}
+		kv = ", KV_METADATA {" + strings.Join(parts, ", ") + "}"
+	}
+	return "(FORMAT parquet, COMPRESSION zstd" + kv + ")"
+}
+
+func packing(path string) string {
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".gz":
+		return ", COMPRESSION gzip"
+	case ".zst":
+		return ", COMPRESSION zstd"
+	}
+	return ""
+}
+
+// CopyTo writes a query's rows to a file of the kind its name says.
+func CopyTo(s *duck.Session, path, query string, meta []string) (err error) {
+	kind := files.KindOf(path)
+	switch kind {
+	case "parquet", "csv", "json":
+		if kind == "csv" && s.CSVSafe {
+			if query, err = spreadsheet(s, query); err != nil {
+				return err
+			}
+		}
+		return files.Atomically(path, s.Env.Stderr, func(tmp string) error {
+			return s.Long("writing", "COPY ("+query+") TO "+quote.Text(tmp)+" "+copyOptions(path, kind, meta))
+		})
+	case "arrow":
+		spool := filepath.Join(s.Dir, "out.parquet")
+		if err := s.Long("writing", "COPY ("+query+") TO "+quote.Text(spool)+" (FORMAT parquet, COMPRESSION uncompressed)"); err != nil {
+			return err
+		}
+		return files.Create(path, s.Env.Stderr, func(f io.Writer) error {
+			w := bufio.NewWriterSize(f, 1<<20)
+			err := pqrows.ToIPC(s.Ctx, w, spool, strings.EqualFold(filepath.Ext(path), ".arrows"), meta...)
+			return s.Failed(errors.Join(err, w.Flush()))
+		})
+	case "duckdb":
+		return Database(s, path, func(db string) error {
+			return s.Long("writing", "CREATE OR REPLACE TABLE "+db+".main.predictions AS "+query)
+		})
+	}
+	return outKind(path)
+}
+
+// spreadsheet puts an apostrophe before the names and the text of a query's columns
+// that a spreadsheet would run, as shell.Format.CSVSafe does.
+func spreadsheet(s *duck.Session, query string) (string, error) {
+	cols, err := s.Describe(query)
+	if err != nil {
+		return "", err
+	}
+	var out []string
+	for _, c := range cols {
+		name, as := quote.Name(c.Name), quote.Name(shell.Tame(c.Name))
+		if numericType.MatchString(c.Type) {
+			out = append(out, name+" AS "+as)
+			continue
+		}
+		text := name + "::VARCHAR"
+		out = append(out, "CASE WHEN "+text+" <> '' AND contains("+quote.Text(shell.Formula)+", ("+text+")[1]) THEN '''' || "+text+" ELSE "+text+" END AS "+as)
+	}
+	return "SELECT " + strings.Join(out, ", ") + " FROM (" + query + ")", nil
+}
+
+var numericType = regexp.MustCompile(`^(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|BIGNUM|FLOAT|DOUBLE|DECIMAL\(.*\)|BOOLEAN)$`)
+
+func outKind(path string) error {
+	return cli.Usage(fmt.Errorf("--out %s: the extension says what is written; allowed: .parquet, .arrow, .csv, .json, .duckdb", path))
+}
+
+// CheckOut refuses early what could not be written after a long fit.
+func CheckOut(path string) error {
+	if path == "" || path == "-" {
+		return nil
+	}
+	if files.KindOf(path) == "" {
+		return outKind(path)
+	}
+	st, err := os.Stat(filepath.Dir(path))
+	if err != nil {
+		return fmt.Errorf("--out %s: %w", path, err)
+	}
+	if !st.IsDir() {
+		return fmt.Errorf("--out %s: %s is no folder", path, filepath.Dir(path))
+	}
+	return nil
+}
+
+// Database lets write make tables in the DuckDB file path: in a transaction if it is
+// there, else in a file that is renamed when it is whole.
+func Database(s *duck.Session, path string, write func(db string) error) error {
+	const db = "bglm_out"
+	attach := func(file string) error { return s.Exec("ATTACH " + quote.Text(file) + " AS " + db) }
+	inside := func() (err error) {
+		if err := s.Exec("BEGIN"); err != nil {
+			return err
+		}
+		if err := write(db); err != nil {
+			_, _ = s.Conn.ExecContext(s.Env.Ctx, "ROLLBACK")
+			return err
+		}
+		return s.Exec("COMMIT")
+	}
+	detach := func() error {
+		_, err := s.Conn.ExecContext(s.Env.Ctx, "DETACH "+db)
+		return err
+	}
+	if _, err := os.Stat(path); err == nil {
+		if err := attach(path); err != nil {
+			return files.Named(path, err)
+		}
+		return errors.Join(inside(), detach())
+	}
+	return files.Atomically(path, s.Env.Stderr, func(tmp string) error {
+		if err := attach(tmp); err != nil {
+			return err
+		}
+		return errors.Join(inside(), detach())
+	})
+}
+
+// Save writes fits to a file, as its extension says.
+func (f *Fits) Save(path string) error {
+	s := f.s
+	kind := files.KindOf(path)
+	if kind == "" {
+		return outKind(path)
+	}
+	if kind == "duckdb" {
+		return Database(s, path, func(db string) error { return f.SaveTables(db) })
+	}
+	var meta []string
+	for i := 0; i+1 < len(f.Meta); i += 2 {
+		meta = append(meta, "bglm.job."+f.Meta[i], f.Meta[i+1])
+	}
+	meta = append(meta, "bglm.schema", arrowio.SchemaVersion)
+	switch {
+	case !f.IsFit:
+		if kind == "csv" || kind == "arrow" {
+			return fmt.Errorf("--out %s: this method's fit has no belief table; allowed: .parquet, .json, .duckdb", path)
+		}
+		return CopyTo(s, path, "FROM "+f.Table, meta)
+	case kind == "csv" || kind == "json":
+		return CopyTo(s, path, f.Flat(false), nil)
+	}
+	return CopyTo(s, path, f.Flat(true), meta)
+}
+
+// SaveTables writes fits, the view beliefs over it, and the job.
+func (f *Fits) SaveTables(db string) error {
+	s := f.s
+	steps := []string{
+		"CREATE OR REPLACE TABLE " + db + ".main.fits AS FROM " + f.Table,
+		"CREATE OR REPLACE TABLE " + db + ".main.bglm_job (key VARCHAR PRIMARY KEY, value VARCHAR)",
+	}
+	if f.IsFit {
+		view := *f
+		view.Table = "main.fits"
+		steps = append(steps, "CREATE OR REPLACE VIEW "+db+".main.beliefs AS "+view.Flat(false))
+	}
+	for i := 0; i+1 < len(f.Meta); i += 2 {
+		steps = append(steps, "INSERT INTO "+db+".main.bglm_job VALUES ("+quote.Text(f.Meta[i])+", "+quote.Text(f.Meta[i+1])+")")
+	}
+	for _, q := range steps {
+		if err := s.Exec(q); err != nil {
+			return err
+		}
+	}
+	return nil
+}
