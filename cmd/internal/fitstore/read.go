@@ -49,56 +49,28 @@ func loadAny(s *duck.Session, table, path string, opts [][2]string) (*Fits, erro
 	var meta []string
 	switch kind {
 	case "duckdb":
-		alias := table + "_db"
-		if err := s.Exec("ATTACH " + quote.Text(path) + " AS " + alias + " (READ_ONLY)"); err != nil {
-			return nil, err
+		return loadDatabase(s, table, path)
+	case "arrow", "parquet":
+		from = "read_parquet(" + file + ", file_row_number = true)"
+		var inColumn bool
+		if kind == "arrow" {
+			inColumn, meta, err = arrowMeta(path)
+		} else {
+			inColumn, meta, err = parquetMeta(s, file)
 		}
-		err := s.Exec("CREATE TEMP TABLE " + table + " AS FROM " + alias + ".main.fits")
-		if err == nil {
-			meta, err = pairs(s, "SELECT key, value FROM "+alias+".main.bglm_job ORDER BY key")
-		}
-		if err := errors.Join(err, s.Exec("DETACH "+alias)); err != nil {
-			return nil, fmt.Errorf("not a database of bglm fit --out: %w", err)
-		}
-		return LookNewest(s, table, meta)
-	case "arrow":
-		r, err := arrowio.OpenIPC(path)
 		if err != nil {
-			return nil, err
-		}
-		inColumn := r.Schema().HasField("fit")
-		m := r.Schema().Metadata()
-		err = jobOf(s, m.Keys(), m.Values(), &meta)
-		if err := errors.Join(err, r.Close()); err != nil {
 			return nil, err
 		}
 		if !inColumn {
 			return loadPlain(s, table, path, opts)
 		}
-		if from, err = job.SpoolArrow(s, path, nil, 1<<20); err != nil {
-			return nil, err
+		if kind == "arrow" {
+			spool, err := job.SpoolArrow(s, path, nil, 1<<20)
+			if err != nil {
+				return nil, err
+			}
+			from = "read_parquet(" + quote.Text(spool) + ", file_row_number = true)"
 		}
-		from = "read_parquet(" + quote.Text(from) + ", file_row_number = true)"
-	case "parquet":
-		cols, err := s.Describe("FROM read_parquet(" + file + ")")
-		if err != nil {
-			return nil, err
-		}
-		own, err := pairs(s, "SELECT decode(key), decode(value) FROM parquet_kv_metadata("+file+") WHERE starts_with(decode(key), 'bglm.')")
-		if err != nil {
-			return nil, err
-		}
-		var keys, values []string
-		for i := 0; i < len(own); i += 2 {
-			keys, values = append(keys, own[i]), append(values, own[i+1])
-		}
-		if err := jobOf(s, keys, values, &meta); err != nil {
-			return nil, err
-		}
-		if !slices.Contains(duck.Names(cols), "fit") {
-			return loadPlain(s, table, path, opts)
-		}
-		from = "read_parquet(" + file + ", file_row_number = true)"
 	case "csv", "json":
 		from = "(SELECT *, row_number() OVER () AS file_row_number FROM read_" + kind + "(" + file + "))"
 	default:
@@ -109,9 +81,8 @@ func loadAny(s *duck.Session, table, path string, opts [][2]string) (*Fits, erro
 		return nil, err
 	}
 	have := duck.Names(cols)
-	if i := slices.Index(have, "fit"); i >= 0 && !slices.Contains(have, "feature") {
-		q := "CREATE TEMP TABLE " + table + " AS SELECT * EXCLUDE (file_row_number) FROM " + from
-		if err := s.Exec(q); err != nil {
+	if slices.Contains(have, "fit") && !slices.Contains(have, "feature") {
+		if err := s.Exec("CREATE TEMP TABLE " + table + " AS SELECT * EXCLUDE (file_row_number) FROM " + from); err != nil {
 			return nil, err
 		}
 		return LookNewest(s, table, meta)
@@ -119,18 +90,64 @@ func loadAny(s *duck.Session, table, path string, opts [][2]string) (*Fits, erro
 	return loadFlat(s, table, from, cols, opts, meta)
 }
 
-// jobOf appends what the metadata of a file tell of the job. Errors: a version of the
-// belief table that is not known yet.
-func jobOf(s *duck.Session, keys, values []string, meta *[]string) error {
+// loadDatabase reads the fits of a database that bglm fit made.
+func loadDatabase(s *duck.Session, table, path string) (*Fits, error) {
+	alias := table + "_db"
+	if err := s.Exec("ATTACH " + quote.Text(path) + " AS " + alias + " (READ_ONLY)"); err != nil {
+		return nil, err
+	}
+	var meta []string
+	err := s.Exec("CREATE TEMP TABLE " + table + " AS FROM " + alias + ".main.fits")
+	if err == nil {
+		meta, err = pairs(s, "SELECT key, value FROM "+alias+".main.bglm_job ORDER BY key")
+	}
+	if err := errors.Join(err, s.Exec("DETACH "+alias)); err != nil {
+		return nil, fmt.Errorf("not a database of bglm fit --out: %w", err)
+	}
+	return LookNewest(s, table, meta)
+}
+
+// arrowMeta is the job of a file, and whether it has the rest of its fits in a column.
+func arrowMeta(path string) (inColumn bool, meta []string, err error) {
+	r, err := arrowio.OpenIPC(path)
+	if err != nil {
+		return false, nil, err
+	}
+	m := r.Schema().Metadata()
+	meta, err = jobOf(m.Keys(), m.Values())
+	return r.Schema().HasField("fit"), meta, errors.Join(err, r.Close())
+}
+
+// parquetMeta is arrowMeta of Parquet; file is a list in SQL.
+func parquetMeta(s *duck.Session, file string) (inColumn bool, meta []string, err error) {
+	cols, err := s.Describe("FROM read_parquet(" + file + ")")
+	if err != nil {
+		return false, nil, err
+	}
+	all, err := pairs(s, "SELECT decode(key), decode(value) FROM parquet_kv_metadata("+file+") WHERE starts_with(decode(key), 'bglm.')")
+	if err != nil {
+		return false, nil, err
+	}
+	var keys, values []string
+	for i := 0; i < len(all); i += 2 {
+		keys, values = append(keys, all[i]), append(values, all[i+1])
+	}
+	meta, err = jobOf(keys, values)
+	return slices.Contains(duck.Names(cols), "fit"), meta, err
+}
+
+// jobOf is what the metadata of a file tell of the job, in pairs. Errors: a version of
+// the belief table that is not known yet.
+func jobOf(keys, values []string) (meta []string, err error) {
 	for i, k := range keys {
 		if k == "bglm.schema" && !slices.Contains([]string{"1", "2", arrowio.SchemaVersion}, values[i]) {
-			return fmt.Errorf("%w: metadata bglm.schema = %.40q; allowed: \"1\", \"2\" and %q; a newer bglm may read it", arrowio.ErrVersion, values[i], arrowio.SchemaVersion)
+			return nil, fmt.Errorf("%w: metadata bglm.schema = %.40q; allowed: \"1\", \"2\" and %q; a newer bglm may read it", arrowio.ErrVersion, values[i], arrowio.SchemaVersion)
 		}
 		if k, ok := strings.CutPrefix(k, "bglm.job."); ok {
-			*meta = append(*meta, k, values[i])
+			meta = append(meta, k, values[i])
 		}
 	}
-	return nil
+	return meta, nil
 }
 
 // LookNewest is Look at a temporary table whose FITs may be of an earlier layout.
