@@ -1,13 +1,8 @@
 package main
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -17,16 +12,11 @@ import (
 	"github.com/bglm/bglm/cmd/internal/files"
 	"github.com/bglm/bglm/cmd/internal/fitstore"
 	"github.com/bglm/bglm/cmd/internal/job"
-	"github.com/bglm/bglm/cmd/internal/quote"
 	"github.com/bglm/bglm/cmd/internal/shell"
 )
 
-const ledgerDB = "bglm_out"
-
 // incremental processes the files that the ledger of the output database does not
-// have, in the order of their names. Each is one transaction, of the fits and the
-// ledger's entry: a job that is killed at any moment and started again goes on where
-// the last file was done, and gives the beliefs of a job that was never killed.
+// have, in the order of their names.
 func (c *fitCommand) incremental(s *duck.Session) error {
 	switch {
 	case files.KindOf(c.Out) != "duckdb":
@@ -38,21 +28,19 @@ func (c *fitCommand) incremental(s *duck.Session) error {
 	case c.Watch < 0:
 		return cli.Usage(fmt.Errorf("--watch is %v, allowed is a duration above 0", c.Watch))
 	}
-	if err := s.Exec("ATTACH " + quote.Text(c.Out) + " AS " + ledgerDB); err != nil {
-		return files.Named(c.Out, err)
+	l, err := fitstore.OpenLedger(s, c.Out, c.identity())
+	if err != nil {
+		return err
 	}
-	defer func() { _, _ = s.Conn.ExecContext(s.Env.Ctx, "DETACH "+ledgerDB) }()
-	if err := c.openLedger(s); err != nil {
-		return fmt.Errorf("--out %s: %w", c.Out, err)
-	}
+	defer l.Close()
 	for {
 		began := time.Now()
-		done, copies, err := c.catchUp(s)
+		done, copies, err := c.catchUp(s, l)
 		if err != nil {
 			return err
 		}
 		if done+copies > 0 || c.Watch == 0 {
-			if err := c.tell(s, done, copies, began); err != nil {
+			if err := c.tell(s, l, done, copies, began); err != nil {
 				return err
 			}
 		}
@@ -75,84 +63,23 @@ func (c *fitCommand) identity() string {
 		"method=" + strings.ToLower(c.Method), "options=" + strings.Join(opts, ";"), "where=" + c.Where}, "\n")
 }
 
-func (c *fitCommand) openLedger(s *duck.Session) error {
-	err := s.Exec("CREATE TABLE IF NOT EXISTS " + ledgerDB + ".main.bglm_ledger (file VARCHAR PRIMARY KEY, bytes BIGINT, sha256 VARCHAR, n BIGINT, processed TIMESTAMP)")
-	if err != nil {
-		return err
-	}
-	var jobs int
-	if err := s.Row("SELECT count(*) FROM duckdb_tables() WHERE database_name = '"+ledgerDB+"' AND table_name = 'bglm_job'", &jobs); err != nil {
-		return err
-	}
-	if jobs == 0 {
-		return nil
-	}
-	var was string
-	if err := s.Row("SELECT coalesce(max(value), '') FROM "+ledgerDB+".main.bglm_job WHERE key = 'incremental'", &was); err != nil {
-		return err
-	}
-	if was == "" {
-		return errors.New("its fits are not those of an incremental job; give another file")
-	}
-	if now := c.identity(); was != now {
-		return fmt.Errorf("it belongs to another job; it was\n%s\nand is now\n%s", was, now)
-	}
-	return nil
-}
-
-// fresh are the files that the ledger does not have. A file that has changed since
-// it was processed is an error: its rows are in the beliefs already.
-func (c *fitCommand) fresh(s *duck.Session) ([]string, error) {
-	data := c.data()
-	found, err := data.All()
-	if err != nil {
-		return nil, err
-	}
-	slices.Sort(found)
-	bytes := map[string]int64{}
-	err = s.Each("SELECT file, bytes FROM "+ledgerDB+".main.bglm_ledger", func(scan func(...any) error) error {
-		var f string
-		var n int64
-		err := scan(&f, &n)
-		bytes[f] = n
-		return err
-	})
-	if err != nil {
-		return nil, files.Named(c.Out, err)
-	}
-	var out []string
-	for _, f := range slices.Compact(found) {
-		st, err := os.Stat(f)
-		if err != nil {
-			return nil, fmt.Errorf("--data: %w", err)
-		}
-		was, seen := bytes[ledgerName(f)]
-		switch {
-		case !seen:
-			out = append(out, f)
-		case was != st.Size():
-			return nil, fmt.Errorf("%s has %d bytes, but had %d when it was processed: its rows are in the beliefs already. Put new rows into a new file, or start again with another --out", f, st.Size(), was)
-		}
-	}
-	return out, nil
-}
-
-func ledgerName(f string) string {
-	if abs, err := filepath.Abs(f); err == nil {
-		return abs
-	}
-	return f
-}
-
 // catchUp processes the new files and says how many it learnt from, and how many
 // were copies of others.
-func (c *fitCommand) catchUp(s *duck.Session) (done, copies int, err error) {
-	files, err := c.fresh(s)
+func (c *fitCommand) catchUp(s *duck.Session, l *fitstore.Ledger) (done, copies int, err error) {
+	data := c.data()
+	all, err := data.All()
 	if err != nil {
 		return 0, 0, err
 	}
-	for _, f := range files {
-		of, err := c.oneFile(s, f)
+	fresh, err := l.Fresh(all)
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, f := range fresh {
+		e, of, err := l.Enter(f)
+		if err == nil && of == "" {
+			err = c.learn(s, l, e)
+		}
 		switch {
 		case err != nil:
 			return done, copies, err
@@ -168,36 +95,10 @@ func (c *fitCommand) catchUp(s *duck.Session) (done, copies int, err error) {
 	return done, copies, nil
 }
 
-// oneFile learns from a file that the ledger does not have. One with the bytes of a
-// file in it, a copy or a link, goes into the ledger alone; copyOf is that file.
-func (c *fitCommand) oneFile(s *duck.Session, file string) (copyOf string, err error) {
-	if err := files.Check(file, ""); err != nil {
-		return "", err
-	}
-	st, err := os.Stat(file)
-	if err != nil {
-		return "", err
-	}
-	sum, err := checksum(file)
-	if err != nil {
-		return "", err
-	}
-	err = s.Conn.QueryRowContext(s.Ctx, "SELECT coalesce(min(file), '') FROM "+ledgerDB+".main.bglm_ledger WHERE sha256 = ? AND bytes = ?", sum, st.Size()).Scan(&copyOf)
-	if err != nil {
-		return "", files.Named(c.Out, s.Failed(err))
-	}
-	if copyOf == "" {
-		return "", c.learn(s, file, st, sum)
-	}
-	return copyOf, files.Named(c.Out, s.Exec(addToLedger, ledgerName(file), st.Size(), sum, 0))
-}
-
-const addToLedger = "INSERT INTO " + ledgerDB + ".main.bglm_ledger VALUES (?, ?, ?, ?, current_timestamp::TIMESTAMP)"
-
-// learn makes the fits and the ledger's entry of one file in one transaction.
-func (c *fitCommand) learn(s *duck.Session, file string, st os.FileInfo, sum string) error {
+// learn continues the fits of the ledger with the rows of one file.
+func (c *fitCommand) learn(s *duck.Session, l *fitstore.Ledger, e *fitstore.Entry) error {
 	one := c.data()
-	one.Data, one.Files = []string{file}, nil
+	one.Data, one.Files = []string{e.Name}, nil
 	src, err := job.Open(s, one)
 	if err != nil {
 		return err
@@ -209,105 +110,36 @@ func (c *fitCommand) learn(s *duck.Session, file string, st os.FileInfo, sum str
 	if err != nil {
 		return err
 	}
-	var prior *fitstore.Fits
-	var have int
-	if err := s.Row("SELECT count(*) FROM duckdb_tables() WHERE database_name = '"+ledgerDB+"' AND table_name = 'fits'", &have); err != nil {
-		return files.Named(c.Out, err)
-	}
-	switch {
-	case have > 0:
-		if err := s.Exec("CREATE OR REPLACE TEMP TABLE prior_fits AS FROM " + ledgerDB + ".main.fits"); err != nil {
-			return files.Named(c.Out, err)
+	src.Fits = c.Out
+	prior, err := l.Prior()
+	if err == nil && prior == nil {
+		src.Fits = c.Prior
+		if c.Prior != "" {
+			prior, err = fitstore.Load(s, "prior_fits", c.Prior, nil)
 		}
-		prior, err = fitstore.LookNewest(s, "prior_fits", nil)
-	case c.Prior != "":
-		prior, err = fitstore.Load(s, "prior_fits", c.Prior, nil)
 	}
+	table := ""
 	if err == nil && prior != nil {
+		table = prior.Table
 		err = prior.Continues(j.GroupNames())
 	}
 	if err != nil {
 		return fmt.Errorf("%s: the fits to go on from: %w", c.Out, err)
 	}
-	src.Fits = c.Prior
-	if have > 0 {
-		src.Fits = c.Out
-	}
-	table := ""
-	if prior != nil {
-		table = prior.Table
-	}
 	if err := j.Fit(src, table, false); err != nil {
 		return err
 	}
-	var n, before int64
-	if err := s.Row("SELECT coalesce(sum(fit.n + fit.n_skipped), 0)::BIGINT FROM fits", &n); err != nil {
-		return err
-	}
-	if prior != nil {
-		if err := s.Row("SELECT coalesce(sum(fit.n + fit.n_skipped), 0)::BIGINT FROM prior_fits", &before); err != nil {
-			return err
-		}
-	}
-	if after, err := os.Stat(file); err != nil || after.Size() != st.Size() || after.ModTime() != st.ModTime() {
-		return fmt.Errorf("%s changed while it was read; nothing of it was kept", file)
-	}
-	if n == before && prior != nil { // no rows: the fits stay
-		if err := s.Exec("CREATE OR REPLACE TEMP TABLE fits AS FROM prior_fits"); err != nil {
-			return err
-		}
-	}
-	f, err := fitstore.Look(s, "fits", append(j.Meta, "incremental", c.identity()))
-	if err != nil {
-		return err
-	}
-	if err := s.Exec("BEGIN"); err != nil {
-		return err
-	}
-	err = f.SaveTables(ledgerDB)
-	if n == 0 {
-		err = errors.Join(err, s.Exec("DROP TABLE IF EXISTS "+ledgerDB+".main.fits CASCADE"), s.Exec("DROP VIEW IF EXISTS "+ledgerDB+".main.beliefs"))
-	}
-	if err == nil {
-		err = s.Exec(addToLedger, ledgerName(file), st.Size(), sum, n-before)
-	}
-	if err == nil {
-		err = s.Exec("COMMIT")
-	}
-	if err != nil {
-		_, _ = s.Conn.ExecContext(s.Env.Ctx, "ROLLBACK")
-		return files.Named(c.Out, files.Named(file, err))
-	}
-	return nil
+	return l.Commit(e, prior, j.Meta)
 }
 
-func checksum(file string) (string, error) {
-	f, err := os.Open(file)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(h.Sum(nil)), nil
-}
-
-func (c *fitCommand) tell(s *duck.Session, done, copies int, began time.Time) error {
+func (c *fitCommand) tell(s *duck.Session, l *fitstore.Ledger, done, copies int, began time.Time) error {
 	sum := &summary{Command: "fit", Files: done, Copies: copies, Out: c.Out}
-	var have int
-	if err := s.Row("SELECT count(*) FROM duckdb_tables() WHERE database_name = '"+ledgerDB+"' AND table_name = 'fits'", &have); err != nil {
-		return files.Named(c.Out, err)
+	f, err := l.Fits()
+	if err == nil && f != nil {
+		err = files.Named(c.Out, summarise(s, f, sum))
 	}
-	if have > 0 {
-		f, err := fitstore.Look(s, ledgerDB+".main.fits", nil)
-		if err == nil {
-			err = summarise(s, f, sum)
-		}
-		if err != nil {
-			return files.Named(c.Out, err)
-		}
+	if err != nil {
+		return err
 	}
 	sum.took(began)
 	sum.Rate = 0 // the rows are those of all files so far

@@ -118,6 +118,61 @@ func TestErrors(t *testing.T) {
 	}
 }
 
+// A ledger has each file once, whatever its name, and belongs to one job.
+func TestLedger(t *testing.T) {
+	s := open(t)
+	dir := t.TempDir()
+	path, a, b := filepath.Join(dir, "m.duckdb"), filepath.Join(dir, "a.csv"), filepath.Join(dir, "b.csv")
+	for _, name := range []string{a, b} {
+		if err := os.WriteFile(name, []byte("y,x\n1,2\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l, err := OpenLedger(s, path, "job 1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f, err := l.Fits(); err != nil || f != nil {
+		t.Errorf("a new ledger has %+v (%v)", f, err)
+	}
+	fresh, err := l.Fresh([]string{b, a, b})
+	if err != nil || len(fresh) != 2 || fresh[0] != a {
+		t.Errorf("%q (%v)", fresh, err)
+	}
+	e, of, err := l.Enter(a)
+	if err != nil || of != "" {
+		t.Fatalf("a copy of %q (%v)", of, err)
+	}
+	if err := s.Exec("CREATE TEMP TABLE fits AS SELECT bglm_adf(true, {x: 2}) AS fit"); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Commit(e, nil, []string{"formula", "y ~ x"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, of, err = l.Enter(b); err != nil || of != a {
+		t.Errorf("a copy of %q (%v), want of %q", of, err, a)
+	}
+	if fresh, err = l.Fresh([]string{a, b}); err != nil || len(fresh) != 0 {
+		t.Errorf("%q (%v)", fresh, err)
+	}
+	if p, err := l.Prior(); err != nil || p == nil || p.Table != "prior_fits" {
+		t.Errorf("%+v (%v)", p, err)
+	}
+	if err := os.WriteFile(a, []byte("y,x\n1,2\n0,3\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Fresh([]string{a}); err == nil || !strings.Contains(err.Error(), "its rows are in the beliefs already") {
+		t.Errorf("%v", err)
+	}
+	if err := l.Commit(e, nil, nil); err == nil || !strings.Contains(err.Error(), "changed while it was read") {
+		t.Errorf("%v", err)
+	}
+	l.Close()
+	if _, err := OpenLedger(s, path, "job 2"); err == nil || !strings.Contains(err.Error(), "another job") {
+		t.Errorf("%v", err)
+	}
+}
+
 // In a CSV for spreadsheets no cell begins as a formula does.
 func TestCSVSafe(t *testing.T) {
 	s := open(t)

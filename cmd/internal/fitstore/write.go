@@ -156,23 +156,25 @@ func CheckOut(path string) error {
 	return nil
 }
 
+// outDB is the name of a database that is written, while it is attached.
+const outDB = "bglm_out"
+
 // Database lets write make tables in the DuckDB file path: in a transaction if it is
 // there, else in a file that is renamed when it is whole.
 func Database(s *duck.Session, path string, write func(db string) error) error {
-	const db = "bglm_out"
-	attach := func(file string) error { return s.Exec("ATTACH " + quote.Text(file) + " AS " + db) }
+	attach := func(file string) error { return s.Exec("ATTACH " + quote.Text(file) + " AS " + outDB) }
 	inside := func() (err error) {
 		if err := s.Exec("BEGIN"); err != nil {
 			return err
 		}
-		if err := write(db); err != nil {
+		if err := write(outDB); err != nil {
 			_, _ = s.Conn.ExecContext(s.Env.Ctx, "ROLLBACK")
 			return err
 		}
 		return s.Exec("COMMIT")
 	}
 	detach := func() error {
-		_, err := s.Conn.ExecContext(s.Env.Ctx, "DETACH "+db)
+		_, err := s.Conn.ExecContext(s.Env.Ctx, "DETACH "+outDB)
 		return err
 	}
 	if _, err := os.Stat(path); err == nil {
