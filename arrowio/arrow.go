@@ -275,7 +275,7 @@ func (t *table) addRecord(rec arrow.RecordBatch, at [3]int) error {
 	return nil
 }
 
-// addRest takes what the column Rest of a record tells.
+// addRest reads the column Rest of a record.
 func (t *table) addRest(rec arrow.RecordBatch, with map[string]int) error {
 	if !t.withRest {
 		return nil
@@ -294,7 +294,7 @@ func (t *table) addRest(rec arrow.RecordBatch, with map[string]int) error {
 	return nil
 }
 
-// addMore takes the classes and covariance rows of a record.
+// addMore reads the classes and covariance rows of a record.
 func (t *table) addMore(rec arrow.RecordBatch, with map[string]int) error {
 	first := len(t.beliefs) - int(rec.NumRows())
 	if k, ok := with[Class]; ok {

@@ -9,7 +9,7 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 )
 
-// vector reads one Arrow array of any layout: the functions look into its buffers
+// vector reads one Arrow array of any layout: the functions read its buffers
 // and copy nothing. Exactly one of num, text and bool is set; for lists and NULL
 // columns none is.
 type vector struct {
@@ -63,7 +63,7 @@ func uints[T unsigned](c *vector, v func(int) T) {
 	c.int = func(dst []byte, i int) []byte { return strconv.AppendUint(dst, uint64(v(i)), 10) }
 }
 
-// newVector looks at the type of a. Types that are neither numbers nor text,
+// newVector reads the type of a. Types that are neither numbers nor text,
 // BOOLEAN or DATE have no accessor: the caller says what it allows.
 func newVector(name string, a arrow.Array) vector {
 	c := vector{name: name, arr: a, null: isNull(a), mayNull: a.NullN() > 0}

@@ -139,7 +139,7 @@ var words = rows.Words{
 	Missing:    "null",
 }
 
-// planFeatures looks at the columns in rec. Errors: columns that are not there,
+// planFeatures inspects the columns in rec. Errors: columns that are not there,
 // types that hold no features.
 func planFeatures(rec arrow.RecordBatch, x string, terms []Term) (*rows.Encoder, error) {
 	find := func(name string) (rows.Column, error) {

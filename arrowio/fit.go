@@ -96,7 +96,7 @@ func FitGroups(ctx context.Context, r array.RecordReader, job Job) (*Groups, err
 	return f.Groups(ctx)
 }
 
-// Fitter takes records one by one, for programs that get them in other ways than
+// Fitter learns from records one by one, for programs that get them in other ways than
 // from a RecordReader.
 type Fitter struct {
 	job    Job
@@ -224,7 +224,7 @@ const (
 // Rows is how many rows came.
 func (f *Fitter) Rows() int64 { return f.rows }
 
-// Add takes the rows of rec and keeps nothing of it. After an error the fitter is
+// Add absorbs the rows of rec and keeps nothing of it. After an error the fitter is
 // of no more use. Errors: a bad row, and the cause of ctx when it is cancelled.
 func (f *Fitter) Add(ctx context.Context, rec arrow.RecordBatch) (err error) {
 	// Arrays from a damaged file can point outside their buffers.

@@ -284,7 +284,7 @@ type table struct {
 	empty    bool         // the row of a fit without beliefs came
 }
 
-// rest takes the text of the column Rest in a row.
+// rest reads the text of the column Rest in a row.
 func (t *table) rest(text string, row int) (err error) {
 	if t.head != nil {
 		return fmt.Errorf("column %s, row %d: another fit; allowed here: a table of one fit, without groups", Rest, row+1)
@@ -305,7 +305,7 @@ func (t *table) room(n int) error {
 	return nil
 }
 
-// add takes a row. name is copied by the caller.
+// add appends a row. name is copied by the caller.
 func (t *table) add(name string, w kernels.Weight) error {
 	if !utf8.ValidString(name) {
 		return fmt.Errorf("column feature, row %d: %.40q is not valid UTF-8", len(t.beliefs)+1, name)

@@ -9,7 +9,7 @@ import (
 )
 
 // The Arrow library believes the lengths in a file's metadata and allocates by them:
-// a damaged one ends the process, not just the read. What follows looks at the
+// a damaged one ends the process, not just the read. What follows checks the
 // metadata (Flatbuffers; their tables and slots are those of Message.fbs, Schema.fbs
 // and File.fbs in Arrow's format 1.5) before the library does.
 
@@ -343,7 +343,7 @@ func checkPacked(packed [][2]int64, body int64, prefix func(at int64) (int64, er
 	return nil
 }
 
-// Checked passes an Arrow IPC stream on, each message after a look at the lengths in
+// Checked passes an Arrow IPC stream on, each message after a check of the lengths in
 // it: the Arrow library allocates what they say, true or not. The readers of this
 // package do so by themselves.
 func Checked(in io.Reader) io.Reader { return &stream{in: in} }
@@ -453,7 +453,7 @@ func grow(in io.Reader, b []byte, n int64) ([]byte, error) {
 	return b, nil
 }
 
-// checkFile looks at the footer of an IPC file and at the metadata of all blocks.
+// checkFile checks the footer of an IPC file and at the metadata of all blocks.
 func checkFile(r io.ReaderAt, size int64) error {
 	var tail [10]byte
 	if size < 20 {

@@ -45,7 +45,7 @@ const smallStart = 64
 type fitState struct {
 	engine.Fitter
 	plan   *fitPlan
-	failed bool // on_error: 'null' met a bad row
+	failed bool // on_error: 'null' saw a bad row
 }
 
 func newFitState(p *fitPlan) (*fitState, error) {
@@ -100,7 +100,7 @@ type together struct {
 	n      int // rows of the call
 	plan   *fitPlan
 	names  *kernels.Dict
-	lo, hi int // the rows that were looked at; those of batch where they could be read
+	lo, hi int // the rows that were read; those of batch where they could be read
 	ok     bool
 	batch  kernels.Batch
 	part   kernels.Batch
@@ -285,7 +285,7 @@ func namedMethod(opt *capi.Vec, i int) (string, error) {
 	return "adf", nil
 }
 
-// solvable is a group whose answer takes work. The zero value is a group without
+// solvable is a group whose answer costs work. The zero value is a group without
 // rows, or one that failed before: its answer is NULL.
 type solvable struct {
 	name  string       // of the method; "" = NULL

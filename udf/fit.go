@@ -297,7 +297,7 @@ type fitReader struct {
 	fields   []leaf[kernels.Fit]
 	version  *capi.Vec // of the layout; nil = the first
 	beliefs  *beliefReader
-	classes  bool // takes a softmax fit
+	classes  bool // accepts a softmax fit
 	last     kernels.Fit
 	lik      lik.Likelihood
 
@@ -510,7 +510,7 @@ func (r *fitReader) decode(i int) (*kernels.Fit, error) {
 }
 
 // refuse says what a fit with classes is good for, and why it came to the function of
-// other fits where that takes one with classes too.
+// other fits where that accepts one with classes too.
 func (r *fitReader) refuse() error {
 	err := fmt.Errorf("the FIT has classes (bglm_softmax); it can be predicted with (bglm_predict), continued (option prior of bglm_softmax) and listed (bglm_beliefs)")
 	if d := differs(r.v, classesType, ""); d != "" {

@@ -8,7 +8,7 @@ import (
 	sqlfiles "github.com/bglm/bglm/sql"
 )
 
-// Execer is what LoadMacros takes: *sql.DB, *sql.Conn and *sql.Tx.
+// Execer is what LoadMacros accepts: *sql.DB, *sql.Conn and *sql.Tx.
 type Execer interface {
 	ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error)
 }

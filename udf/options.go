@@ -166,7 +166,7 @@ func matrix(v *capi.Vec, i int) ([][]float64, error) {
 
 type rowColumns struct{ weight, offset, trials, time *capi.Vec }
 
-// findRowColumns looks for weight, offset, trials and time among the fields of a
+// findRowColumns finds weight, offset, trials and time among the fields of a
 // STRUCT: the options, or the rows of bglm_update; what names which.
 func findRowColumns(v *capi.Vec, what string) (rowColumns, error) {
 	var c rowColumns

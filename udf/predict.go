@@ -48,7 +48,7 @@ type place struct {
 
 const missing = -2
 
-// ahead is how many rows are encoded together: their names are looked up at once.
+// ahead is how many rows are encoded together: their names are found at once.
 const ahead = 256
 
 var predictors = sync.Pool{New: func() any { return new(predictor) }}

@@ -10,7 +10,7 @@ import (
 	"unsafe"
 )
 
-// Conner is what Register takes: *sql.DB and *sql.Conn.
+// Conner is what Register accepts: *sql.DB and *sql.Conn.
 type Conner interface {
 	PingContext(context.Context) error
 }

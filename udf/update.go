@@ -11,7 +11,7 @@ import (
 )
 
 // continuing is the method that goes on from a fit of another: itself where it
-// takes rows as they come, else adf.
+// absorbs rows as they come, else adf.
 func continuing(method string) *engine.Method {
 	m, err := engine.Find(method)
 	if err != nil || !m.Streams {

@@ -203,7 +203,7 @@ var (
 )
 
 // crafted passes a FIT with one or two such fields, or fields of another type, to a
-// function that takes one.
+// function that accepts one.
 func (h *Hostile) crafted() string {
 	broken := func() string {
 		if h.r.IntN(2) == 0 {
