@@ -17,11 +17,14 @@ import (
 // predictor finds the beliefs of a row's features by searching the ordered
 // belief list where it lies in DuckDB's memory. The features of a chunk are
 // numbered by a small dictionary, so that each is searched once per chunk and
-// FIT, however many rows have it.
+// FIT, however many rows have it. A small dictionary serves the next chunk too, and
+// where a name was found is where it is looked for first.
 type predictor struct {
 	fits *fitReader
 	x    *features
-	dict kernels.Dict // the intercept is 0
+	dict kernels.Dict     // the intercept is 0
+	cols *kernels.Columns // of the features it numbered
+	name []byte
 
 	// Rows [from, to) are encoded: row i is at[i-from] of b, -1 where x is NULL.
 	b         kernels.Batch
@@ -40,9 +43,10 @@ type predictor struct {
 }
 
 // place is the position of a feature's belief in the child, or missing; what an
-// earlier epoch found counts no more.
+// earlier epoch found counts no more, but for where in its list that was.
 type place struct {
 	at    int
+	hint  int32
 	epoch uint32
 }
 
@@ -65,7 +69,24 @@ func newPredictor(fit, x *capi.Vec) (*predictor, error) {
 	p := predictors.Get().(*predictor)
 	p.fits, p.x = r, f
 	p.lo, p.hi = -1, -1
+	p.from, p.to = 0, 0
+	p.next()
+	if n := p.dict.Len(); n > 0 && n <= dictLimit && p.cols == f.Columns() {
+		return p, nil
+	}
+	p.cols = f.Columns()
 	return p, p.forget(0)
+}
+
+// dictLimit is how many names a dictionary may have that another chunk goes on with.
+const dictLimit = 1 << 13
+
+// next begins another list of beliefs.
+func (p *predictor) next() {
+	if p.epoch++; p.epoch == 0 {
+		clear(p.found[:cap(p.found)])
+		p.epoch = 1
+	}
 }
 
 // forget empties the dictionary.
@@ -135,10 +156,7 @@ func (p *predictor) row(i int) (f *kernels.Fit, fs []uint32, xs []float64, ok bo
 	}
 	if lo, hi := p.fits.beliefs.list.Span(i); lo != p.lo || hi != p.hi {
 		p.lo, p.hi = lo, hi
-		if p.epoch++; p.epoch == 0 {
-			clear(p.found[:cap(p.found)])
-			p.epoch = 1
-		}
+		p.next()
 	}
 	if i < p.from || i >= p.to || f.Intercept != p.intercept {
 		if err := p.encode(i, f.Intercept); err != nil {
@@ -147,8 +165,12 @@ func (p *predictor) row(i int) (f *kernels.Fit, fs []uint32, xs []float64, ok bo
 	}
 	fs, xs = p.b.Entries(p.in[i-p.from])
 	for _, id := range fs {
-		if p.found[id].epoch != p.epoch {
-			p.found[id] = place{p.search(p.dict.Name(id)), p.epoch}
+		if w := &p.found[id]; w.epoch != p.epoch {
+			p.name = p.dict.AppendName(p.name[:0], id)
+			w.at, w.epoch = p.search(p.name, int(w.hint)), p.epoch
+			if at := w.at - p.lo; w.at != missing && at <= math.MaxInt32 {
+				w.hint = int32(at)
+			}
 		}
 	}
 	return f, fs, xs, true, nil
@@ -192,10 +214,14 @@ func (p *predictor) linear(i int) (mean, variance float64, ok bool, err error) {
 	return mean, variance, true, nil
 }
 
-func (p *predictor) search(name []byte) int {
+// search is the position of the belief of that name, perhaps hint behind the first.
+func (p *predictor) search(name []byte, hint int) int {
 	s := unsafe.String(unsafe.SliceData(name), len(name))
 	f := p.fits.beliefs.feature
 	lo, hi := p.lo, p.hi
+	if at := lo + hint; at < hi && f.Str(at) == s {
+		return at
+	}
 	// Dense positions mostly lie at their own index.
 	if n := len(s); n > 0 && n < 10 && s[0] >= '1' && s[0] <= '9' {
 		k := 0

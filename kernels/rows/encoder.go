@@ -395,6 +395,10 @@ func cloneAll(s []string) []string {
 	return out
 }
 
+// Columns are the columns that the names of the features begin with, nil for none:
+// the same for encoders of the same ones.
+func (e *Encoder) Columns() *kernels.Columns { return e.cols }
+
 // Null says whether row i has no features at all: x is NULL.
 func (e *Encoder) Null(i int) bool {
 	for _, c := range e.null {

@@ -4,6 +4,7 @@ package capi
 // #include "api.h"
 import "C"
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"strconv"
@@ -107,7 +108,7 @@ func (c *Col) next() {
 }
 
 // Float appends a DOUBLE.
-func (c *Col) Float(v float64) { c.f64 = append(c.f64, v); c.next() }
+func (c *Col) Float(v float64) { c.f64 = push(c.f64, v); c.next() }
 
 // Int appends a BIGINT or INTEGER.
 func (c *Col) Int(v int64) { c.i64 = append(c.i64, v); c.next() }
@@ -126,9 +127,20 @@ func (c *Col) Str(v string) { c.str = append(c.str, v...); c.end = append(c.end,
 
 // Bytes appends a VARCHAR.
 func (c *Col) Bytes(v []byte) {
+	if len(c.str)+len(v) > cap(c.str) {
+		c.str = slices.Grow(c.str, max(len(v), len(c.str)))
+	}
 	c.str = append(c.str, v...)
-	c.end = append(c.end, len(c.str))
+	c.end = push(c.end, len(c.str))
 	c.next()
+}
+
+// push is append to a list that may become long: one that is full grows to twice its size.
+func push[T any](s []T, v T) []T {
+	if len(s) == cap(s) {
+		s = slices.Grow(s, max(len(s), 8))
+	}
+	return append(s, v)
 }
 
 // Elem is the column of a LIST's entries.
@@ -360,23 +372,63 @@ func (f *filler) fill(c *Col, i int) {
 	}
 }
 
-// varchar hands the texts to C, which stores them when no Go frame is below.
+// varchar writes texts of up to 12 bytes of ASCII where they lie in DuckDB's entry, and
+// hands the others to C, which stores them when no Go frame is below.
 func (f *filler) varchar(c *Col, i int) {
 	if c.n == 0 {
 		return
 	}
-	t := C.bglm_text{node: C.int64_t(i), n: C.uint64_t(c.n)}
-	t.lens = (*C.uint64_t)(C.malloc(C.size_t(8 * c.n)))
-	t.bytes = (*C.char)(C.malloc(C.size_t(len(c.str) + 1)))
-	lens := unsafe.Slice((*uint64)(unsafe.Pointer(t.lens)), c.n)
+	d := &f.nodes[i]
+	dst := unsafe.Slice((*[16]byte)(d.data), int(d.base)+c.n)[int(d.base):]
+	rest, bytes := 0, 0
 	lo := 0
 	for r, hi := range c.end {
-		lens[r] = uint64(hi - lo)
-		if c.null != nil && c.null[r] {
-			lens[r] = ^uint64(0)
+		if !c.inline(r, lo, &dst[r]) {
+			rest++
+			bytes += hi - lo
 		}
 		lo = hi
 	}
-	copy(unsafe.Slice((*byte)(unsafe.Pointer(t.bytes)), len(c.str)+1), c.str)
+	if rest == 0 {
+		return
+	}
+	t := C.bglm_text{node: C.int64_t(i), n: C.uint64_t(c.n)}
+	t.lens = (*C.uint64_t)(C.malloc(C.size_t(8 * c.n)))
+	t.bytes = (*C.char)(C.malloc(C.size_t(bytes + 1)))
+	lens := unsafe.Slice((*uint64)(unsafe.Pointer(t.lens)), c.n)
+	text := unsafe.Slice((*byte)(unsafe.Pointer(t.bytes)), bytes+1)[:0]
+	lo = 0
+	var have [16]byte
+	for r, hi := range c.end {
+		if c.inline(r, lo, &have) {
+			lens[r] = ^uint64(0) // nothing to do
+		} else {
+			lens[r] = uint64(hi - lo)
+			text = append(text, c.str[lo:hi]...)
+		}
+		lo = hi
+	}
 	f.text = append(f.text, t)
+}
+
+// inline makes DuckDB's entry of the text of row r, which begins at lo, and says whether
+// that is all there is to do: the text is short, and not one that DuckDB may refuse. A
+// NULL stays as it is.
+func (c *Col) inline(r, lo int, dst *[16]byte) bool {
+	if c.null != nil && c.null[r] {
+		return true
+	}
+	t := c.str[lo:c.end[r]]
+	if len(t) > 12 {
+		return false
+	}
+	var w [16]byte
+	copy(w[4:], t)
+	head, tail := binary.LittleEndian.Uint64(w[:]), binary.LittleEndian.Uint64(w[8:])
+	if (head|tail)&0x8080808080808080 != 0 {
+		return false
+	}
+	binary.NativeEndian.PutUint32(w[:], uint32(len(t)))
+	*dst = w
+	return true
 }
