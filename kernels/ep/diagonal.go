@@ -103,6 +103,8 @@ func (d *diagonal) sweep(damp float64) (c change, err error) {
 	first := !d.ran
 	if chain {
 		d.rewind()
+	} else {
+		clear(d.tail)
 	}
 	for i := range p.N {
 		p.Stop.Row(i)
@@ -132,9 +134,7 @@ func (d *diagonal) sweep(damp float64) (c change, err error) {
 		}
 		if !proper {
 			c.skipped++
-			if chain {
-				d.keep(i)
-			}
+			d.keep(i)
 			continue
 		}
 		if !finite(m) || !finite(v) {
@@ -151,9 +151,7 @@ func (d *diagonal) sweep(damp float64) (c change, err error) {
 				return c, impossible(i, o.Y, m, v, t.LogZ)
 			}
 			c.clamped++
-			if chain {
-				d.keep(i)
-			}
+			d.keep(i)
 			continue
 		}
 		if moved := math.Abs(t.LogZ-d.logp[i]) / (1 + math.Abs(t.LogZ)); moved > c.size {
@@ -162,6 +160,7 @@ func (d *diagonal) sweep(damp float64) (c change, err error) {
 		d.logp[i] = t.LogZ
 		c.logZ += t.LogZ
 		if v == 0 {
+			d.add(i)
 			continue // no weight of this row counts
 		}
 		inv := 1 / v
@@ -207,22 +206,25 @@ func (d *diagonal) sweep(damp float64) (c change, err error) {
 				q = kernels.Weight{Mean: cm + cv*(s.Nu-s.Tau*cm)/den, Variance: cv / den}
 			}
 			sites[k] = s
-			quad -= overlap(cm, cv, s, den)
-			dens *= den
-			if chain {
+			if !chain {
+				// The site's overlap with its cavity: q.Variance is cv/den.
+				g := s.Nu - s.Tau*cm
+				quad -= cm*(g+0.5*s.Tau*cm) + 0.5*q.Variance*g*g
+				dens *= den
+				sum := &d.tail[j]
+				sum.Tau += s.Tau
+				sum.Nu += s.Nu
+			} else if b := d.back[lo+k]; b != (Site{}) { // else the two overlaps cancel
 				w := &d.w[j]
-				if b := d.back[lo+k]; b != (Site{}) {
-					fden := 1 + w.Variance*s.Tau
-					if !(fden > minCavity) { // only the rows after carry this site
-						fden, lost = minCavity, true
-					}
-					quad += overlap(w.Mean, w.Variance, s, fden)
-					dens /= fden
-					q = kernels.Weight{Mean: w.Mean + w.Variance*(s.Nu-s.Tau*w.Mean)/fden, Variance: w.Variance / fden}
-				} else {
-					quad += overlap(cm, cv, s, den)
-					dens /= den
+				quad -= overlap(cm, cv, s, den)
+				dens *= den
+				fden := 1 + w.Variance*s.Tau
+				if !(fden > minCavity) { // only the rows after carry this site
+					fden, lost = minCavity, true
 				}
+				quad += overlap(w.Mean, w.Variance, s, fden)
+				dens /= fden
+				q = kernels.Weight{Mean: w.Mean + w.Variance*(s.Nu-s.Tau*w.Mean)/fden, Variance: w.Variance / fden}
 			}
 			d.w[j] = q
 			if !(dens > 1e-200 && dens < 1e200) { // a long row
@@ -239,7 +241,7 @@ func (d *diagonal) sweep(damp float64) (c change, err error) {
 		}
 	}
 	d.ran = true
-	c.logZ += d.refresh()
+	c.logZ += d.renew()
 	for j, w := range d.w {
 		u := d.prev[j]
 		if w.Variance > 0 {
@@ -250,10 +252,31 @@ func (d *diagonal) sweep(damp float64) (c change, err error) {
 	return c, nil
 }
 
-// refresh rebuilds the beliefs from prior and sites (without drift), or the messages
-// of the rows after from the sites (with it), so that no rounding is carried from
-// sweep to sweep. Without drift it returns Σ_j log ∫ prior × sites.
-func (d *diagonal) refresh() (logZ float64) {
+// refresh is renew from the sites as they stand.
+func (d *diagonal) refresh() {
+	if d.noise == nil {
+		clear(d.tail)
+		for i := range d.p.N {
+			d.p.Stop.Row(i)
+			d.add(i)
+		}
+	}
+	d.renew()
+}
+
+// add counts the sites of row i as they stand.
+func (d *diagonal) add(i int) {
+	for e := d.p.Row[i]; e < d.p.Row[i+1]; e++ {
+		sum := &d.tail[d.p.Col[e]]
+		sum.Tau += d.site[e].Tau
+		sum.Nu += d.site[e].Nu
+	}
+}
+
+// renew rebuilds the beliefs from prior and the sums of the sites (without drift), or
+// the messages of the rows after from the sites (with it), so that no rounding is
+// carried from sweep to sweep. Without drift it returns Σ_j log ∫ prior × sites.
+func (d *diagonal) renew() (logZ float64) {
 	p := d.p
 	if d.noise != nil {
 		d.backward()
@@ -262,14 +285,7 @@ func (d *diagonal) refresh() (logZ float64) {
 		}
 		return 0
 	}
-	sum := d.tail
-	clear(sum)
-	for e, j := range p.Col {
-		s := &sum[j]
-		s.Tau += d.site[e].Tau
-		s.Nu += d.site[e].Nu
-	}
-	for j, s := range sum {
+	for j, s := range d.tail {
 		v := p.PriorVar[j]
 		den := 1 + v*s.Tau
 		if !(den > 0) {
@@ -300,8 +316,12 @@ func (d *diagonal) forward(j uint32, w *kernels.Weight, t float64) {
 	d.at[j] = t
 }
 
-// keep passes w through the old sites of row i.
+// keep leaves the sites of row i as they are; with drift w passes through them.
 func (d *diagonal) keep(i int) {
+	if d.noise == nil {
+		d.add(i)
+		return
+	}
 	for e := d.p.Row[i]; e < d.p.Row[i+1]; e++ {
 		j := d.p.Col[e]
 		w, s := &d.w[j], d.site[e]
