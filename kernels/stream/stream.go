@@ -627,9 +627,9 @@ func (s *State) status(k int) string {
 	case s.late > 0:
 		return fmt.Sprintf("%d rows came before the time already reached: no drift was applied for them", s.late)
 	case b.conflict > kernels.MaxConflict:
-		return fmt.Sprintf("parts fitted apart (several threads or window parts, no ORDER BY) were merged and disagree by up to %.0f standard deviations: log_evidence is not reliable", b.conflict)
+		return fmt.Sprintf("parts fitted apart (by several threads or over parts of a window, in no common order) were merged and disagree by up to %.0f standard deviations: log_evidence is not reliable", b.conflict)
 	case s.merged > 0 && s.plan.Drifts:
-		return "parts fitted apart (several threads or window parts, no ORDER BY) were merged: with drift the answer is approximate"
+		return "parts fitted apart (by several threads or over parts of a window, in no common order) were merged: with drift the answer is approximate"
 	case s.cut > 0:
 		return fmt.Sprintf("%d steps were cut at %d on the linear predictor, where one linearisation does not reach", s.cut, MaxStep)
 	case note != "":
