@@ -1,0 +1,514 @@
+// Package arrowhead is a Gaussian over many weights that are tied to a few: a block
+// b ~ N(μ, P) of d weights, and leaves
+//
+//	w_k = α_k + h_kᵀb + ε_k,   ε_k ~ N(0, q_k) independent.
+//
+// The precision matrix has the shape of an arrowhead: a dense block, a diagonal, and
+// what ties one to the other,
+//
+//	Λ_kk = 1/q_k,  Λ_kb = -h_k/q_k,  Λ_bb = P⁻¹ + Σ h_k h_kᵀ/q_k,
+//
+// so that the family is closed under products, quotients, powers and changes of the
+// prior. A row with block inputs x_b and leaves x_k has the predictor
+//
+//	g = x_b + Σ x_k h_k,  m = gᵀμ + Σ x_k α_k + offset,  V = gᵀPg + Σ x_k² q_k
+//
+// and with α, β the derivatives of its log Z at (m, V) it is absorbed by
+//
+//	μ += α P g            P -= β P g (P g)ᵀ      c = β/(1 - β gᵀPg),  e_k = x_k q_k
+//	h_k -= e_k c g        α_k += e_k α + e_k c gᵀμ (the new one)      q_k -= e_k² c
+//
+// which gives every pair (b, w_k) its exact moments when the leaves are independent
+// given b, as they are assumed to be. Leaves that a row does not touch need no work:
+// they follow b. Without leaves this is the filter of the full covariance, without a
+// block (d = 0) the factorised one. Cost: O(d²) a row and O(d) a leaf touched; d + 2
+// numbers a leaf.
+package arrowhead
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/lik"
+)
+
+// Belief is such a Gaussian. The zero Belief has no weights.
+type Belief struct {
+	Mean []float64 // of the block, μ
+
+	// root is L of P = L Lᵀ, column after column: L(i, j) of i >= j at start(j) + i - j.
+	root []float64
+	leaf []float64 // d+2 numbers a leaf: α, q, h
+
+	g, f, u []float64 // of the row last seen: g, Lᵀg, and room
+	vb      float64   // gᵀPg
+	ties    float64   // V less vb
+
+	past  history
+	since []uint32 // by leaf: the step of past it has been brought to
+}
+
+// New returns a block of independent weights with these means and variances > 0, and no
+// leaves.
+func New(mean, variance []float64) *Belief {
+	d := len(mean)
+	b := &Belief{Mean: append([]float64(nil), mean...), root: make([]float64, d*(d+1)/2)}
+	b.room()
+	for j, v := range variance {
+		b.col(j)[0] = math.Sqrt(v)
+	}
+	return b
+}
+
+func (b *Belief) room() {
+	d := len(b.Mean)
+	s := make([]float64, 3*d)
+	b.g, b.f, b.u = s[:d:d], s[d:2*d:2*d], s[2*d:]
+}
+
+// Dim is the size of the block.
+func (b *Belief) Dim() int { return len(b.Mean) }
+
+// Leaves is the number of leaves.
+func (b *Belief) Leaves() int { return len(b.leaf) / (b.Dim() + 2) }
+
+// Add adds a leaf of that mean and variance, independent of the block, and returns its
+// number.
+func (b *Belief) Add(mean, variance float64) int {
+	k := b.Leaves()
+	b.leaf = append(b.leaf, mean, variance)
+	for range b.Mean {
+		b.leaf = append(b.leaf, 0)
+	}
+	if n := b.past.steps; n > 0 {
+		for len(b.since) < k {
+			b.since = append(b.since, 0)
+		}
+		b.since = append(b.since, uint32(n))
+	}
+	return k
+}
+
+// Leaf is α, q and h of leaf k, h where it lies.
+func (b *Belief) Leaf(k int) (alpha, q float64, h []float64) {
+	l := b.at(k)
+	return l[0], l[1], l[2:]
+}
+
+func (b *Belief) at(k int) []float64 {
+	n := b.Dim() + 2
+	return b.leaf[k*n : k*n+n : k*n+n]
+}
+
+// col is column j of the root from the diagonal down.
+func (b *Belief) col(j int) []float64 {
+	d := len(b.Mean)
+	lo := j*d - j*(j-1)/2
+	return b.root[lo : lo+d-j : lo+d-j]
+}
+
+// Predict is mean and variance of the predictor of a row with block inputs x, d numbers,
+// and the leaves ks with values xs, each leaf once. The row is remembered for Absorb.
+func (b *Belief) Predict(x []float64, ks []uint32, xs []float64) (m, v float64) {
+	copy(b.g, x)
+	b.ties = 0
+	xs = xs[:len(ks)]
+	for i, k := range ks {
+		l, x := b.at(int(k)), xs[i]
+		m += x * l[0]
+		b.ties += x * x * l[1]
+		for j, h := range l[2:] {
+			b.g[j] += x * h
+		}
+	}
+	b.vb = 0
+	for j := range b.f {
+		s, g := 0.0, b.g[j:]
+		for i, v := range b.col(j) {
+			s += v * g[i]
+		}
+		b.f[j] = s
+		b.vb += s * s
+		m += b.g[j] * b.Mean[j]
+	}
+	return m, b.vb + b.ties
+}
+
+// least is the smallest diagonal entry of a root: its square, a variance, is a number.
+const least = 1e-150
+
+// Absorb is the update by the row last predicted, its leaves ks with values xs, whose
+// moments are t; t.Ratio is 1 - Vβ.
+func (b *Belief) Absorb(ks []uint32, xs []float64, t lik.Tilted) {
+	// 1 - βV_b without the cancellation: V = V_b + ties.
+	ratio := t.Ratio + t.Beta*b.ties
+	if t.Beta < 0 {
+		ratio = math.Max(1-t.Beta*b.vb, 1)
+	}
+	// Carlson's update of the root (filter/root.go), dense in g.
+	u := b.u
+	clear(u)
+	r := ratio
+	for j := len(b.f) - 1; j >= 0; j-- {
+		f := b.f[j]
+		if f == 0 {
+			continue
+		}
+		next := r + t.Beta*f*f
+		if t.Beta < 0 {
+			next = math.Max(next, 1)
+		}
+		shrink := math.Sqrt(r / next)
+		gain := t.Beta * f / r * shrink
+		col, u := b.col(j), u[j:]
+		first := math.Max(shrink*col[0], least)
+		for i, v := range col {
+			col[i] = shrink*v - gain*u[i]
+			u[i] += f * v
+		}
+		col[0] = first
+		r = next
+	}
+	gm := 0.0
+	for j, v := range u {
+		b.Mean[j] += t.Alpha * v
+		gm += b.g[j] * b.Mean[j]
+	}
+	c := t.Beta / ratio
+	xs = xs[:len(ks)]
+	for i, k := range ks {
+		l, x := b.at(int(k)), xs[i]
+		e := x * l[1]
+		for j, g := range b.g {
+			l[2+j] -= e * c * g
+		}
+		l[0] += e * (t.Alpha + c*gm)
+		// q (1 - x²qc), the difference of what is left without this leaf's part:
+		// ratio - βx²q = t.Ratio + β(ties - x²q).
+		part := x * e
+		if t.Beta > 0 {
+			l[1] *= (t.Ratio + t.Beta*math.Max(b.ties-part, 0)) / ratio
+		} else {
+			l[1] *= 1 - part*c
+		}
+	}
+}
+
+// Marginal is mean and variance of leaf k. Cost: O(d²).
+func (b *Belief) Marginal(k int) (mean, variance float64) {
+	alpha, q, h := b.Leaf(k)
+	mean = alpha
+	for j, x := range h {
+		mean += x * b.Mean[j]
+	}
+	return mean, q + b.quad(h)
+}
+
+// Along is mean and variance of xᵀb.
+func (b *Belief) Along(x []float64) (mean, variance float64) {
+	for j, x := range x {
+		mean += x * b.Mean[j]
+	}
+	return mean, b.quad(x)
+}
+
+// quad is hᵀPh.
+func (b *Belief) quad(h []float64) (v float64) {
+	for j := range h {
+		s := 0.0
+		for i, l := range b.col(j) {
+			s += l * h[j+i]
+		}
+		v += s * s
+	}
+	return v
+}
+
+// Cov sets dst to P.
+func (b *Belief) Cov(dst *dense.Matrix) {
+	l := b.Root()
+	dense.MulTB(dst, l, l)
+}
+
+// Root is L of P = L Lᵀ.
+func (b *Belief) Root() *dense.Matrix {
+	m := dense.New(b.Dim(), b.Dim())
+	for j := range b.Mean {
+		for i, v := range b.col(j) {
+			m.Row(j + i)[j] = v
+		}
+	}
+	return m
+}
+
+// SetRoot takes the lower triangle of m.
+func (b *Belief) SetRoot(m *dense.Matrix) {
+	for j := range b.Mean {
+		for i, c := 0, b.col(j); i < len(c); i++ {
+			c[i] = m.Row(j + i)[j]
+		}
+	}
+}
+
+// Clone returns an independent copy. It brings all leaves to the present.
+func (b *Belief) Clone() *Belief {
+	b.Bring()
+	c := &Belief{Mean: append([]float64(nil), b.Mean...), root: append([]float64(nil), b.root...), leaf: append([]float64(nil), b.leaf...)}
+	c.room()
+	return c
+}
+
+// Size is the memory held, in bytes.
+func (b *Belief) Size() int64 {
+	return 8*int64(cap(b.Mean)+cap(b.root)+cap(b.leaf)+3*cap(b.g)) + 200
+}
+
+// ---- changes of the prior, drift, products --------------------------------------------
+
+// Precise adds to the block's precision the symmetric matrix delta and to its precision
+// times mean the vector nu; both may take away what a prior has put there.
+//
+// P' = L (I + LᵀΔL)⁻¹ Lᵀ: with the middle matrix = CᵀC the new root is L C⁻¹, and
+// neither P nor P⁻¹ is formed. μ' = μ + P'(ν - Δμ). Cost: O(d³).
+// Errors: gauss.ErrNotPD where the sum is no precision; the belief is unchanged then.
+func (b *Belief) Precise(delta *dense.Matrix, nu []float64) error {
+	d := b.Dim()
+	if d == 0 {
+		return nil
+	}
+	l := b.Root()
+	dl, mid := dense.New(d, d), dense.New(d, d)
+	dense.Mul(dl, delta, l)
+	lt := l.T()
+	dense.Mul(mid, lt, dl)
+	for i := range d {
+		mid.Row(i)[i]++
+		for j := range i { // symmetric to the last bit
+			s := 0.5 * (mid.Row(i)[j] + mid.Row(j)[i])
+			mid.Row(i)[j], mid.Row(j)[i] = s, s
+		}
+	}
+	c, err := lowerRoot(mid)
+	if err != nil {
+		return fmt.Errorf("%w: %w", gauss.ErrNotPD, err)
+	}
+	dense.SolveLowerT(c, lt) // L'ᵀ = C⁻ᵀ Lᵀ
+	b.SetRoot(lt.T())
+	r := make([]float64, d)
+	dense.Gemv(r, delta, b.Mean)
+	for i := range r {
+		r[i] = nu[i] - r[i]
+	}
+	s := make([]float64, d)
+	dense.Gemv(s, lt, r) // L'ᵀ r
+	for j := range b.Mean {
+		dense.Axpy(s[j], b.col(j), b.Mean[j:])
+	}
+	return nil
+}
+
+// lowerRoot is the lower triangular C with N = CᵀC.
+func lowerRoot(n *dense.Matrix) (*dense.Matrix, error) {
+	p := n.Rows
+	rev := dense.New(p, p)
+	for i := range p {
+		for j := range p {
+			rev.Row(i)[j] = n.Row(p - 1 - i)[p-1-j]
+		}
+	}
+	if err := dense.Cholesky(rev); err != nil {
+		return nil, err
+	}
+	c := dense.New(p, p)
+	for i := range p {
+		for j := range i + 1 {
+			c.Row(i)[j] = rev.Row(p - 1 - j)[p-1-i]
+		}
+	}
+	return c, nil
+}
+
+// LeafPrecise adds Δ to the precision of leaf k about the mean m: the factor
+// exp(-Δ(w_k - m)²/2). It adds to delta and nu what the block is to be given by Precise
+// for it, once for all leaves.
+// Errors: gauss.ErrNotPD where the leaf has no precision left.
+func (b *Belief) LeafPrecise(k int, add, m float64, delta *dense.Matrix, nu []float64) error {
+	l := b.at(k)
+	r := 1 / (1 + add*l[1])
+	if !(r > 0) || math.IsInf(r, 1) {
+		return fmt.Errorf("leaf %d of variance %v less a precision of %v: %w", k, l[1], -add, gauss.ErrNotPD)
+	}
+	// The integral over w_k leaves exp(-Δr (α + hᵀb - m)²/2) on the block.
+	w := add * r
+	for i, hi := range l[2:] {
+		if hi == 0 {
+			continue
+		}
+		nu[i] += w * (m - l[0]) * hi
+		dense.Axpy(w*hi, l[2:], delta.Row(i))
+	}
+	l[0] = r * (l[0] + add*l[1]*m)
+	l[1] *= r
+	for i := range l[2:] {
+		l[2+i] *= r
+	}
+	return nil
+}
+
+// Rescale changes the units of the block: weight j becomes ratio_j > 0 times itself, and
+// weight last, if it is not negative, gains Σ shift_j of the old ones. The last weight
+// must follow those that it gains from. Leaves stay what they are. Cost: O(d²) and O(d)
+// a leaf.
+//
+// It is what new centres and scales of the columns do to the weights of standardised
+// columns and to the intercept.
+func (b *Belief) Rescale(ratio, shift []float64, last int) {
+	gain := 0.0
+	for j := range b.Mean {
+		if last >= 0 {
+			gain += shift[j] * b.Mean[j]
+		}
+	}
+	for j := range b.Mean {
+		b.Mean[j] *= ratio[j]
+		col := b.col(j)
+		if last > j {
+			s := 0.0
+			for i := j; i < last; i++ {
+				s += shift[i] * col[i-j]
+			}
+			for i := range col {
+				if j+i == last {
+					col[i] = ratio[last]*col[i] + s
+				} else {
+					col[i] *= ratio[j+i]
+				}
+			}
+			continue
+		}
+		for i := range col {
+			col[i] *= ratio[j+i]
+		}
+	}
+	if last >= 0 {
+		b.Mean[last] += gain
+	}
+	for k := range b.Leaves() {
+		h := b.at(k)[2:]
+		h0 := 0.0
+		if last >= 0 {
+			h[last] /= ratio[last]
+			h0 = h[last]
+		}
+		for j := range h {
+			if j != last {
+				if last >= 0 {
+					h[j] -= h0 * shift[j]
+				}
+				h[j] /= ratio[j]
+			}
+		}
+	}
+}
+
+// Product multiplies b by o over the prior they share, which counts once: natural
+// parameters add and subtract. Leaf k of b is leaf at[k] of o and has the prior
+// N(means[k], variances[k]), independent of the block, whose prior is prior's.
+// Leaves of o that are not in b must have been added to b before; at[k] < 0 is a leaf
+// that o does not have. A leaf whose variance is 0 in the prior stays as it is.
+//
+// logC is log ∫ b o / prior, what the sum of the parts' log evidences lacks.
+// Cost: O(d³) and O(d²) a leaf. Errors: gauss.ErrNotPD where the product is improper.
+func (b *Belief) Product(o, prior *Belief, at []int, mean, variance func(k int) float64) (logC float64, err error) {
+	d := b.Dim()
+	prec, term := dense.New(d, d), dense.New(d, d)
+	nu := make([]float64, d) // precision times mean less the prior's mean
+	diff := make([]float64, d)
+	add := func(q *Belief, sign float64) {
+		l := q.Root()
+		dense.InverseFromCholesky(term, l)
+		for i := range d {
+			dense.Axpy(sign, term.Row(i), prec.Row(i))
+			diff[i] = q.Mean[i] - prior.Mean[i]
+		}
+		u := make([]float64, d)
+		dense.Gemv(u, term, diff)
+		dense.Axpy(sign, u, nu)
+		logC -= 0.5 * sign * (dense.Dot(u, diff) + dense.LogDet(l))
+	}
+	if d > 0 {
+		add(b, 1)
+		add(o, 1)
+		add(prior, -1)
+	}
+	leaf := append([]float64(nil), b.leaf...)
+	n := d + 2
+	// The leaves' part of the block's precision and, with b measured from the prior's
+	// mean, of its precision times mean.
+	give := func(sign, q, alpha float64, h []float64) {
+		for i, hi := range h {
+			if hi != 0 {
+				dense.Axpy(sign*hi/q, h, prec.Row(i))
+				nu[i] -= sign * hi / q * alpha
+			}
+		}
+		logC -= 0.5 * sign * (alpha*alpha/q + math.Log(q))
+	}
+	for k, j := range at {
+		if j < 0 {
+			continue // what b knows times nothing
+		}
+		q0, m0 := variance(k), mean(k)
+		if q0 == 0 {
+			continue
+		}
+		l, r := leaf[k*n:k*n+n], o.at(j)
+		qa, qb := l[1], r[1]
+		// α about the prior's means, of the leaf and of the block
+		aa, ab := l[0]-m0, r[0]-m0
+		for i, m := range prior.Mean {
+			aa += l[2+i] * m
+			ab += r[2+i] * m
+		}
+		give(1, qa, aa, l[2:])
+		give(1, qb, ab, r[2:])
+		lam := 1/qa + 1/qb - 1/q0
+		if !(lam > 0) || math.IsInf(lam, 1) {
+			return 0, fmt.Errorf("leaf %d: precision %v of the product: %w", k, lam, gauss.ErrNotPD)
+		}
+		q := 1 / lam
+		alpha := q * (aa/qa + ab/qb)
+		for i := range d {
+			l[2+i] = q * (l[2+i]/qa + r[2+i]/qb)
+		}
+		give(-1, q, alpha, l[2:])
+		logC += 0.5 * math.Log(q0)
+		for i, m := range prior.Mean {
+			alpha -= l[2+i] * m
+		}
+		l[0], l[1] = alpha+m0, q
+	}
+	if d > 0 {
+		c, err := lowerRoot(prec)
+		if err != nil {
+			return 0, fmt.Errorf("no proper product of the blocks: %w: %w", gauss.ErrNotPD, err)
+		}
+		root := dense.New(d, d)
+		for i := range d {
+			root.Row(i)[i] = 1
+		}
+		dense.SolveLower(c, root) // prec = CᵀC: P = C⁻¹C⁻ᵀ
+		b.SetRoot(root)
+		mean := append([]float64(nil), nu...)
+		dense.SolveLowerTVec(c, mean)
+		dense.SolveLowerVec(c, mean)
+		logC += 0.5 * (dense.Dot(nu, mean) - dense.LogDet(c))
+		for i := range d {
+			b.Mean[i] = prior.Mean[i] + mean[i]
+		}
+	}
+	b.leaf = leaf
+	return logC, nil
+}
