@@ -1,0 +1,66 @@
+package predict
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/bglm/bglm/kernels"
+)
+
+// Term is a weight of a fit as people read it.
+type Term struct {
+	Term   string // the feature; of a fit of classes the class before it, 'a: x'
+	Column string // the column it belongs to, "" for the intercept
+	Estimate
+	// Exp is exp of the estimate, an odds or rate ratio; NaN for links whose weights add
+	// to the response itself.
+	ExpMean, ExpLower, ExpUpper float64
+	Positive                    float64 // P(w > 0)
+	// PerSD is the mean times the deviation of the column, NaN where the fit does not know it.
+	PerSD float64
+}
+
+// Summary lists the weights of a fit in belief order, with central intervals of that
+// level. scale is the standard deviation of a column of numbers, NaN where it is not
+// known; nil knows none.
+//
+// Cost: O(p). Errors: a level outside (0, 1).
+func Summary(f *kernels.Fit, level float64, scale func(column string) float64) ([]Term, error) {
+	if !(level > 0 && level < 1) {
+		return nil, fmt.Errorf("level = %v; allowed: a number between 0 and 1", level)
+	}
+	ratio := f.Link != "identity" && f.Link != "probit"
+	block := 0
+	if len(f.Classes) > 0 {
+		block = len(f.Beliefs) / len(f.Classes)
+	}
+	out := make([]Term, len(f.Beliefs))
+	for k, b := range f.Beliefs {
+		t := Term{Term: b.Feature, Estimate: gaussian(b.Mean, b.Variance, level), Positive: above(b.Mean, b.Variance),
+			ExpMean: math.NaN(), ExpLower: math.NaN(), ExpUpper: math.NaN(), PerSD: math.NaN()}
+		if b.Feature != kernels.Intercept {
+			t.Column = Column(b.Feature)
+			if scale != nil {
+				t.PerSD = b.Mean * scale(b.Feature)
+			}
+		}
+		if ratio {
+			t.ExpMean, t.ExpLower, t.ExpUpper = math.Exp(t.Mean), math.Exp(t.Lower), math.Exp(t.Upper)
+		}
+		if block > 0 {
+			t.Term = f.Classes[k/block] + ": " + b.Feature
+		}
+		out[k] = t
+	}
+	return out, nil
+}
+
+// Column is the column a feature belongs to: what stands before its first '=', or before
+// ' IS NULL', else the feature itself.
+func Column(feature string) string {
+	if c, _, ok := strings.Cut(feature, "="); ok {
+		return c
+	}
+	return strings.TrimSuffix(feature, " IS NULL")
+}
