@@ -329,11 +329,14 @@ var distType = capi.StructOf(fld("eta_mean", capi.TDouble), fld("eta_variance", 
 // levelOf is the argument level of bglm_predict_dist.
 type levelOf struct{ v *capi.Vec }
 
-func newLevel(args []capi.Vec) (levelOf, error) {
-	if len(args) < 3 {
+func newLevel(args []capi.Vec) (levelOf, error) { return levelArgument(args, 2) }
+
+// levelArgument is the level at place k, where there is one.
+func levelArgument(args []capi.Vec, k int) (levelOf, error) {
+	if len(args) <= k {
 		return levelOf{}, nil
 	}
-	v := &args[2]
+	v := &args[k]
 	if !v.IsNumber() && v.Type != capi.SQLNull {
 		return levelOf{}, fmt.Errorf("level is %s; allowed: a number between 0 and 1", v.TypeName())
 	}
@@ -341,11 +344,7 @@ func newLevel(args []capi.Vec) (levelOf, error) {
 }
 
 func (q levelOf) write(i int, l lik.Likelihood, m, v float64, out *capi.Col) error {
-	level := 0.95
-	if q.v != nil && !q.v.Null(i) {
-		level = q.v.Float(i)
-	}
-	d, err := predict.DistOf(l, m, v, level)
+	d, err := predict.DistOf(l, m, v, q.at(i))
 	if err != nil {
 		return err
 	}

@@ -140,6 +140,14 @@ func entries() []entry {
 			"SELECT late, round(i.residual, 4) AS residual, round(i.leverage, 4) AS leverage, round(i.loo_log_density, 4) AS loo FROM (SELECT late, bglm_influence(fit, late, {origin: origin}) AS i "+
 				"FROM (SELECT i % 3 = 0 AS late, 'A' || i % 2 AS origin FROM range(2) t(i)), (SELECT "+exampleXY+" AS fit "+tenRows+"));",
 			nil, []int{3, 4}, influenceType, false, callInfluence),
+		scalar("bglm_summary", "(fit [, level])",
+			"The weights as people read them: mean, standard deviation and central interval (level 0.95), the same as odds or rate ratios where the link is logit, cloglog or log (else NULL), the probability that the weight is positive, and its effect per standard deviation of the column where the fit knows that.",
+			"SELECT unnest(bglm_summary(fit), recursive := true) FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
+			nil, []int{1, 2}, summaryType, false, callSummary),
+		scalar("bglm_contrast", "(fit, a, b [, level])",
+			"The difference between two rows of features under the joint posterior: of the linear predictor (mean, sd, central interval, probability that a's is larger) and, in the field response, of the expected response. What the rows share takes no part in it.",
+			"SELECT round(bglm_contrast(fit, {origin: 'A1'}, {origin: 'A0'}).p_positive, 4) FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
+			nil, []int{3, 4}, contrastType, false, callContrast),
 		scalar("bglm_update", "(fit, rows [, options])",
 			"Continue a fit with LIST(STRUCT(y, x [, weight, offset, trials, time])) in the order of the list: the same beliefs as one uninterrupted run, bit for bit without drift.",
 			"SELECT bglm_update(fit, [{y: true, x: {origin: 'A1'}}, {y: false, x: {origin: 'A0'}}]).n FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
@@ -166,6 +174,10 @@ func entries() []entry {
 			"SELECT unnest(bglm_families(), recursive := true);", nil, []int{0}, familyType, false, callFamilies),
 		scalar("bglm_functions", "()", "All functions of bglm: LIST(STRUCT(name, kind, signature, description, options, example)).",
 			"SELECT f.name FROM (SELECT unnest(bglm_functions()) AS f) LIMIT 1;", nil, []int{0}, functionType, false, callFunctions),
+		scalar("bglm_options", "()", "All options: LIST(STRUCT(name, default, allowed, description, by_row, functions)).",
+			"SELECT o.name, o.default FROM (SELECT unnest(bglm_options()) AS o) LIMIT 1;", nil, []int{0}, optionsType, false, callOptions),
+		scalar("bglm_help", "(name)", "What there is to know of a function (with or without bglm_), an option, a family or a link, as text.",
+			"SELECT length(bglm_help('laplace')) > 100;", nil, []int{1}, capi.TVarchar, false, callHelp),
 		scalar("bglm_state", "()", "Aggregate states of this process: live, bytes they hold, leaked (live but untouched for over a second: DuckDB does not release the states of queries that end early), purged.",
 			"SELECT bglm_state().live_states >= 0;", nil, []int{0}, stateType, true, func(_ []capi.Vec, n int, out *capi.Col) error {
 				for range n {

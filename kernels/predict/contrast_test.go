@@ -91,17 +91,17 @@ func TestContrast(t *testing.T) {
 	if c, err = s.Contrast(&b, 1, 1, 0.95); err != nil || c.Mean != 0 || c.SD != 0 || c.Positive != 0.5 {
 		t.Errorf("a row less itself: %+v, %v", c, err)
 	}
-	kerneltest.Close(t, "response of a row less itself", c.Response.Mean, 0, kerneltest.Tol{Abs: 1e-12})
-	kerneltest.Close(t, "its deviation", c.Response.SD, 0, kerneltest.Tol{Abs: 1e-6})
+	if c.Response != (Estimate{}) {
+		t.Errorf("the response of a row less itself: %+v", c.Response)
+	}
 	if _, err = s.Contrast(&b, 0, 1, 1); err == nil {
 		t.Error("level 1 was taken")
 	}
-	terms, err := Summary(f, 0.9, func(string) float64 { return 2 })
+	terms, err := Summary(f, 0.9)
 	if err != nil {
 		t.Fatal(err)
 	}
 	kerneltest.Close(t, "odds ratio", terms[1].ExpUpper, math.Exp(0.5+1.6448536269514722*2), tol)
-	kerneltest.Close(t, "effect of a deviation", terms[2].PerSD, -1, tol)
 	if terms[1].Column != "g" || terms[0].Column != "" {
 		t.Errorf("columns %q, %q", terms[1].Column, terms[0].Column)
 	}

@@ -22,11 +22,10 @@ type Term struct {
 }
 
 // Summary lists the weights of a fit in belief order, with central intervals of that
-// level. scale is the standard deviation of a column of numbers, NaN where it is not
-// known; nil knows none.
+// level.
 //
 // Cost: O(p). Errors: a level outside (0, 1).
-func Summary(f *kernels.Fit, level float64, scale func(column string) float64) ([]Term, error) {
+func Summary(f *kernels.Fit, level float64) ([]Term, error) {
 	if !(level > 0 && level < 1) {
 		return nil, fmt.Errorf("level = %v; allowed: a number between 0 and 1", level)
 	}
@@ -41,9 +40,6 @@ func Summary(f *kernels.Fit, level float64, scale func(column string) float64) (
 			ExpMean: math.NaN(), ExpLower: math.NaN(), ExpUpper: math.NaN(), PerSD: math.NaN()}
 		if b.Feature != kernels.Intercept {
 			t.Column = Column(b.Feature)
-			if scale != nil {
-				t.PerSD = b.Mean * scale(b.Feature)
-			}
 		}
 		if ratio {
 			t.ExpMean, t.ExpLower, t.ExpUpper = math.Exp(t.Mean), math.Exp(t.Lower), math.Exp(t.Upper)

@@ -1,0 +1,302 @@
+package udf
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/option"
+	"github.com/bglm/bglm/kernels/predict"
+	"github.com/bglm/bglm/udf/internal/capi"
+)
+
+var summaryType = capi.ListOf(capi.StructOf(fld("term", capi.TVarchar), fld("column", capi.TVarchar), fld("mean", capi.TDouble), fld("sd", capi.TDouble),
+	fld("lower", capi.TDouble), fld("upper", capi.TDouble), fld("exp_mean", capi.TDouble), fld("exp_lower", capi.TDouble), fld("exp_upper", capi.TDouble),
+	fld("p_positive", capi.TDouble), fld("per_sd", capi.TDouble)))
+
+// at is the level of row i.
+func (q levelOf) at(i int) float64 {
+	if q.v == nil || q.v.Null(i) {
+		return 0.95
+	}
+	return q.v.Float(i)
+}
+
+func callSummary(args []capi.Vec, n int, out *capi.Col) error {
+	r, err := newFitReader(&args[0], "fit")
+	if err != nil {
+		return err
+	}
+	r.classes = true
+	level, err := levelArgument(args, 1)
+	if err != nil {
+		return err
+	}
+	for i := range n {
+		if r.null(i) {
+			out.Null()
+			continue
+		}
+		f, err := r.whole(i)
+		if err != nil {
+			return err
+		}
+		terms, err := predict.Summary(f, level.at(i))
+		if err != nil {
+			return err
+		}
+		e := out.Elem()
+		for k := range terms {
+			t := &terms[k]
+			e.Field(0).Str(t.Term)
+			if t.Column == "" {
+				e.Field(1).Null()
+			} else {
+				e.Field(1).Str(t.Column)
+			}
+			for j, v := range [...]float64{t.Mean, t.SD, t.Lower, t.Upper, t.ExpMean, t.ExpLower, t.ExpUpper, t.Positive, t.PerSD} {
+				floatOrNull(e.Field(2+j), v)
+			}
+			e.EndStruct()
+		}
+		out.EndList()
+	}
+	return nil
+}
+
+var contrastType = capi.StructOf(fld("mean", capi.TDouble), fld("sd", capi.TDouble), fld("lower", capi.TDouble), fld("upper", capi.TDouble), fld("p_positive", capi.TDouble),
+	fld("response", capi.StructOf(fld("mean", capi.TDouble), fld("sd", capi.TDouble), fld("lower", capi.TDouble), fld("upper", capi.TDouble))))
+
+// entry of a difference: the belief at a place, or an unseen feature by name.
+type differing struct {
+	weight kernels.Weight
+	x      float64
+}
+
+// less is the Gaussian of the predictor of row i less that of o's row i, both under one
+// fit. What both rows share cancels exactly.
+func (p *predictor) less(o *predictor, i int) (mean, variance float64, ok bool, err error) {
+	known := map[int]*differing{}
+	unseen := map[string]*differing{}
+	var f *kernels.Fit
+	for k, q := range []*predictor{p, o} {
+		head, fs, xs, ok, err := q.row(i)
+		if !ok {
+			return 0, 0, false, err
+		}
+		f = head
+		sign := 1 - 2*float64(k)
+		for k, id := range fs {
+			w, at := q.weight(f, id)
+			var e *differing
+			if at == missing {
+				name := string(q.dict.Name(id))
+				if e = unseen[name]; e == nil {
+					e = &differing{weight: w}
+					unseen[name] = e
+				}
+			} else if e = known[at-q.lo]; e == nil {
+				e = &differing{weight: w}
+				known[at-q.lo] = e
+			}
+			e.x += sign * xs[k]
+		}
+	}
+	joint := f.Covariance.Form != gauss.Diagonal
+	p.at, p.val = p.at[:0], p.val[:0]
+	add := func(e *differing) {
+		mean += e.x * e.weight.Mean
+		variance += e.x * e.x * e.weight.Variance
+	}
+	places := make([]int, 0, len(known))
+	for at := range known {
+		places = append(places, at)
+	}
+	slices.Sort(places) // sums in one order
+	for _, at := range places {
+		e := known[at]
+		if e.x == 0 {
+			continue
+		}
+		if joint {
+			mean += e.x * e.weight.Mean
+			p.at, p.val = append(p.at, at), append(p.val, e.x)
+			continue
+		}
+		add(e)
+	}
+	names := make([]string, 0, len(unseen))
+	for name := range unseen {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		add(unseen[name])
+	}
+	if len(p.at) > 0 {
+		variance += f.Covariance.Variance(p.at, p.val, &p.scratch)
+	}
+	return mean, variance, true, kernels.CheckPredictor(mean, variance)
+}
+
+func callContrast(args []capi.Vec, n int, out *capi.Col) error {
+	a, err := newPredictor(&args[0], &args[1])
+	if err != nil {
+		return err
+	}
+	defer a.free()
+	b, err := newPredictor(&args[0], &args[2])
+	if err != nil {
+		return err
+	}
+	defer b.free()
+	level, err := levelArgument(args, 3)
+	if err != nil {
+		return err
+	}
+	for i := range n {
+		var ms, vs [3]float64
+		var ok bool
+		for k, q := range []*predictor{a, b} {
+			if ms[k], vs[k], ok, err = q.linear(i); err != nil || !ok {
+				break
+			}
+		}
+		if err == nil && ok {
+			ms[2], vs[2], ok, err = a.less(b, i)
+		}
+		if err != nil {
+			return err
+		}
+		if !ok {
+			out.Null()
+			continue
+		}
+		c, err := predict.ContrastOf(a.fits.lik, ms, vs, level.at(i))
+		if err != nil {
+			return err
+		}
+		for k, v := range [...]float64{c.Mean, c.SD, c.Lower, c.Upper, c.Positive} {
+			out.Field(k).Float(v)
+		}
+		r := out.Field(5)
+		for k, v := range [...]float64{c.Response.Mean, c.Response.SD, c.Response.Lower, c.Response.Upper} {
+			r.Field(k).Float(v)
+		}
+		r.EndStruct()
+		out.EndStruct()
+	}
+	return nil
+}
+
+var optionsType = capi.ListOf(capi.StructOf(fld("name", capi.TVarchar), fld("default", capi.TVarchar), fld("allowed", capi.TVarchar), fld("description", capi.TVarchar),
+	fld("by_row", capi.TBoolean), fld("functions", capi.ListOf(capi.TVarchar))))
+
+func callOptions(_ []capi.Vec, n int, out *capi.Col) error {
+	for range n {
+		for _, p := range option.All() {
+			e := out.Elem()
+			e.Field(0).Str(p.Key)
+			e.Field(1).Str(p.Default)
+			e.Field(2).Str(p.Allowed)
+			e.Field(3).Str(p.Doc)
+			e.Field(4).Bool(p.Row)
+			for _, f := range Functions() {
+				if slices.Contains(f.Options, p.Key) {
+					e.Field(5).Elem().Str(f.Name)
+				}
+			}
+			e.Field(5).EndList()
+			e.EndStruct()
+		}
+		out.EndList()
+	}
+	return nil
+}
+
+// help is what is known of a function, with or without bglm_, an option, a family or a
+// link.
+// Errors: none of these, with the nearest one.
+func help(topic string) (string, error) {
+	var b strings.Builder
+	var names []string
+	word := strings.ToLower(strings.TrimSpace(topic))
+	for _, f := range Functions() {
+		short := strings.TrimPrefix(f.Name, "bglm_")
+		names = append(names, f.Name, short)
+		if word != f.Name && word != short {
+			continue
+		}
+		fmt.Fprintf(&b, "%s (%s)\n\n%s\n", f.Signature, f.Kind, f.Description)
+		if len(f.Options) > 0 {
+			b.WriteString("\noptions:\n")
+			for _, key := range f.Options {
+				p := option.Of(key)
+				fmt.Fprintf(&b, "  %-20s %s; default %s\n", p.Key, p.Doc, p.Default)
+			}
+		}
+		if f.Example != "" {
+			fmt.Fprintf(&b, "\nexample:\n  %s\n", f.Example)
+		}
+	}
+	for _, p := range option.All() {
+		names = append(names, p.Key)
+		if word != p.Key {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteString("\n")
+		}
+		fmt.Fprintf(&b, "option %s: %s\n\nallowed: %s\ndefault: %s\n", p.Key, p.Doc, p.Allowed, p.Default)
+		if p.Row {
+			b.WriteString("it may differ from row to row\n")
+		}
+		b.WriteString("used by:")
+		for _, f := range Functions() {
+			if slices.Contains(f.Options, p.Key) {
+				fmt.Fprintf(&b, " %s", f.Name)
+			}
+		}
+		b.WriteString("\n")
+	}
+	for _, f := range lik.Families() {
+		names = append(names, f.Family)
+		names = append(names, f.Links...)
+		if word == f.Family || slices.Contains(f.Links, word) {
+			if b.Len() > 0 {
+				b.WriteString("\n")
+			}
+			fmt.Fprintf(&b, "family %s, links %s: %s\n", f.Family, strings.Join(f.Links, ", "), f.Description)
+		}
+	}
+	if b.Len() > 0 {
+		return b.String(), nil
+	}
+	err := fmt.Errorf("name = '%.100s'; allowed: a function, an option, a family or a link (bglm_functions(), bglm_options() and bglm_families() list them)", topic)
+	if near := option.Nearest(word, names); near != "" {
+		err = fmt.Errorf("%w; the nearest is '%s'", err, near)
+	}
+	return "", err
+}
+
+func callHelp(args []capi.Vec, n int, out *capi.Col) error {
+	v := &args[0]
+	if v.Type != capi.Varchar && v.Type != capi.SQLNull {
+		return fmt.Errorf("name is %s; allowed: VARCHAR, such as 'laplace' or 'prior_variance'", v.TypeName())
+	}
+	for i := range n {
+		if v.Null(i) {
+			out.Null()
+			continue
+		}
+		text, err := help(v.Str(i))
+		if err != nil {
+			return err
+		}
+		out.Str(text)
+	}
+	return nil
+}
