@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/bglm/bglm/kernels/arrowhead"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/stop"
@@ -17,6 +18,8 @@ import (
 //     L(i, j) at i(i+1)/2 + j, p(p+1)/2 numbers.
 //   - lowrank: Σ = diag(d) - F Fᵀ with F p x Rank. Values has Rank+1 numbers a
 //     belief, d first, then its row of F.
+//   - arrowhead: a block of Rank weights and leaves tied to it, laid out as
+//     arrowhead.Layout says.
 type Covariance struct {
 	Form   gauss.Form
 	Rank   int
@@ -30,9 +33,14 @@ func (c *Covariance) Want(p int) int {
 		return p * (p + 1) / 2
 	case gauss.LowRank:
 		return p * (c.Rank + 1)
+	case gauss.Arrowhead:
+		return arrowhead.Want(c.Rank, p)
 	}
 	return 0
 }
+
+// Arrow is the layout of an arrowhead form.
+func (c *Covariance) Arrow() arrowhead.Layout { return arrowhead.Layout{D: c.Rank, Values: c.Values} }
 
 // Check reports a covariance whose size or values do not fit p beliefs.
 func (c *Covariance) Check(p int) error {
@@ -54,8 +62,11 @@ const MaxRank = 10_000
 // overflow within these bounds.
 func (c *Covariance) checkSize(p int) error {
 	most := 0
-	if c.Form == gauss.LowRank {
+	switch c.Form {
+	case gauss.LowRank:
 		most = min(max(p, 1000), MaxRank) // what is made of it has rank² numbers
+	case gauss.Arrowhead:
+		most = arrowhead.MaxBlock
 	}
 	if c.Rank < 0 || c.Rank > most {
 		return fmt.Errorf("covariance: rank = %d for kind '%s'; allowed: 0 to %d", c.Rank, c.Form, most)
@@ -167,6 +178,8 @@ func (f *Fit) over(place []int, mean, variance []float64, s *stop.Stop) (*gauss.
 			}
 		}
 		return gauss.NewFull(mean, l), nil
+	case gauss.Arrowhead:
+		return f.overArrow(place, mean, v, s)
 	case gauss.LowRank:
 		low := dense.NewUnder(s, len(v), c.Rank)
 		for k, j := range place {
@@ -182,6 +195,50 @@ func (f *Fit) over(place []int, mean, variance []float64, s *stop.Stop) (*gauss.
 	return gauss.NewDiagonal(mean, v), nil
 }
 
+// overArrow is over for an arrowhead form, written out in full.
+func (f *Fit) overArrow(place []int, mean, v []float64, s *stop.Stop) (*gauss.Normal, error) {
+	const most = 20_000 // a factor of 1.6 GB
+	if len(v) > most {
+		return nil, fmt.Errorf("an arrowhead posterior of %d weights, which is written out in full here; allowed: up to %d", len(v), most)
+	}
+	a := f.Covariance.Arrow()
+	rows := dense.NewUnder(s, len(v), a.D) // each weight's row of H L
+	own := make([]float64, len(v))
+	g := make([]float64, a.D)
+	copy(own, v)
+	for k, j := range place {
+		if j < 0 {
+			continue
+		}
+		s.Check()
+		clear(g)
+		_, own[j] = a.Gather(k, 1, g)
+		for i, x := range g {
+			dense.Axpy(x, a.Root(i), rows.Row(j)[:i+1])
+		}
+	}
+	l := dense.NewUnder(s, len(v), len(v))
+	dense.MulTB(l, rows, rows)
+	for j, q := range own {
+		l.Row(j)[j] += q
+	}
+	if err := dense.Cholesky(l); err != nil {
+		return nil, fmt.Errorf("covariance: %w", err)
+	}
+	return gauss.NewFull(mean, l), nil
+}
+
+// LevelMean is what an unseen level of the column that belief k belongs to has in place of
+// its prior, in an arrowhead form: the block's weight j, its mean, and by what to multiply the
+// prior variance of a weight for the rest. ok is false where there is none.
+func (c *Covariance) LevelMean(k int) (j int, mean, rest float64, ok bool) {
+	a := c.Arrow()
+	if j = a.LevelMean(k); j < 0 {
+		return 0, 0, 0, false
+	}
+	return j, a.Mean(j), 1 - 1/a.Levels(j), true
+}
+
 // Row is belief j's part of Values: row j of the packed factor, or d_j and row j of F.
 func (c *Covariance) Row(j int) []float64 {
 	if c.Form == gauss.Full {
@@ -193,9 +250,10 @@ func (c *Covariance) Row(j int) []float64 {
 
 // Variance is xᵀΣx of the sparse row with value x[k] at belief at[k], for a
 // covariance that is not diagonal. scratch is grown as needed and may be nil. It is NaN
-// where a low-rank form is not positive semi-definite (see CheckPredictor).
+// where a low-rank form is not positive semi-definite (see CheckPredictor). In an arrowhead
+// form at[k] < 0 stands for the block's weight ^at[k].
 //
-// Cost: O(Σ at) full, O(k Rank) low rank.
+// Cost: O(Σ at) full, O(k Rank) low rank, O(Rank² + k Rank) arrowhead.
 func (c *Covariance) Variance(at []int, x []float64, scratch *[]float64) float64 {
 	n := c.Rank
 	if c.Form == gauss.Full {
@@ -214,6 +272,18 @@ func (c *Covariance) Variance(at []int, x []float64, scratch *[]float64) float64
 		}
 	}
 	v := 0.0
+	if c.Form == gauss.Arrowhead {
+		a := c.Arrow()
+		for k, j := range at {
+			if j < 0 {
+				u[^j] += x[k]
+				continue
+			}
+			_, q := a.Gather(j, x[k], u)
+			v += q
+		}
+		return v + a.Quad(u)
+	}
 	for k, j := range at {
 		row := c.Row(j)
 		if c.Form == gauss.LowRank {

@@ -38,7 +38,7 @@ func TestDictAgainstMap(t *testing.T) {
 				check(name, id, err)
 			case 1:
 				col, val := word.Draw(rt, "column"), word.Draw(rt, "value")
-				d.Use(NewColumns([]string{col}))
+				d.Use(NewColumns([]string{col}, nil))
 				c, ok := d.Column(col)
 				ts, ids := []Text{NewText(val)}, []uint32{0}
 				if !ok { // the column's name holds '='
@@ -173,7 +173,7 @@ func TestHashBits(t *testing.T) {
 	if d.Len() != 16 {
 		t.Errorf("%d slots of 16", d.Len())
 	}
-	d.Use(NewColumns([]string{"f"}))
+	d.Use(NewColumns([]string{"f"}, nil))
 	c, _ := d.Column("f")
 	x := NewText("x")
 	a, _ := d.AddText(c, &x)
@@ -350,10 +350,10 @@ func TestMergeOfDictionaries(t *testing.T) {
 	for _, split := range []int{0, 1, 2, 3} { // which of the two know the column c
 		var a, b Dict
 		if split&1 > 0 {
-			a.Use(NewColumns([]string{"c"}))
+			a.Use(NewColumns([]string{"c"}, nil))
 		}
 		if split&2 > 0 {
-			b.Use(NewColumns([]string{"d", "c"}))
+			b.Use(NewColumns([]string{"d", "c"}, nil))
 		}
 		names(&a, 0, 1000)
 		names(&b, 500, 3000)

@@ -3,8 +3,10 @@ package kernels
 import (
 	"bytes"
 	"encoding/binary"
+	"maps"
 	"math"
 	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -247,22 +249,63 @@ func view(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
 // ---- columns -------------------------------------------------------------------
 
-// Columns are the columns whose levels become features column=value. They do
-// not change; many dictionaries share them.
+// Columns are the columns whose levels become features column=value, and those of
+// numbers. They do not change; many dictionaries share them.
 type Columns struct {
-	text []string // "column="
-	seed []uint64 // hash of text
-	at   map[string]uint32
+	text    []string // "column="
+	seed    []uint64 // hash of text
+	at      map[string]uint32
+	numbers map[string]int // places
 }
 
-// NewColumns returns the columns of these names. A name that holds '=' itself has
-// no place in it: its features are whole names.
-func NewColumns(names []string) *Columns {
-	c := &Columns{at: make(map[string]uint32, len(names))}
-	for _, n := range names {
+// NewColumns returns the columns of levels and of numbers of these names. A name that
+// holds '=' itself has no place among those of levels: its features are whole names.
+func NewColumns(levels, numbers []string) *Columns {
+	c := &Columns{at: make(map[string]uint32, len(levels)), numbers: make(map[string]int, len(numbers))}
+	for _, n := range levels {
 		c.join(n + "=")
 	}
+	for _, n := range numbers {
+		c.number(n)
+	}
 	return c
+}
+
+func (c *Columns) number(name string) {
+	if _, ok := c.numbers[name]; !ok {
+		c.numbers[name] = len(c.numbers)
+	}
+}
+
+// has says whether c has all columns of o.
+func (c *Columns) has(o *Columns) bool {
+	for _, t := range o.text {
+		if c.at[t] == 0 {
+			return false
+		}
+	}
+	for n := range o.numbers {
+		if _, ok := c.numbers[n]; !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// union is the columns of both; those of c keep their numbers.
+func (c *Columns) union(o *Columns) *Columns {
+	u := NewColumns(nil, nil)
+	for _, x := range []*Columns{c, o} {
+		for _, t := range x.text {
+			u.join(t)
+		}
+		names := slices.Collect(maps.Keys(x.numbers))
+		slices.SortFunc(names, func(a, b string) int { return x.numbers[a] - x.numbers[b] })
+		for _, n := range names {
+			u.number(n)
+		}
+	}
+	return u
 }
 
 func (c *Columns) join(text string) {
@@ -303,24 +346,31 @@ func (d *Dict) Use(c *Columns) bool {
 	case d.cols == nil:
 		d.resplit(c)
 	default:
-		u := d.cols
-		for _, t := range c.text {
-			if u.at[t] > 0 {
-				continue
-			}
-			if u == d.cols { // they are shared
-				u = &Columns{at: map[string]uint32{}}
-				for _, t := range d.cols.text {
-					u.join(t)
-				}
-			}
-			u.join(t)
-		}
-		if u != d.cols {
-			d.resplit(u)
+		if !d.cols.has(c) {
+			d.resplit(d.cols.union(c))
 		}
 	}
 	return d.cols == c
+}
+
+// ColumnOf is the column that feature id is a level of, counted from 1; 0 for none.
+func (d *Dict) ColumnOf(id uint32) uint32 { return d.names[id].col }
+
+// ColumnText is the name of a column of levels and '='.
+func (d *Dict) ColumnText(col uint32) string { return d.cols.text[col-1] }
+
+// NumberPlace is the place of feature id among the columns of numbers, or in a list of
+// them, from 0; MaxInt where it is no number.
+func (d *Dict) NumberPlace(id uint32) int {
+	if base := uint32(d.denseBase); d.denseN > 0 && id >= base && id < base+uint32(d.denseN) {
+		return int(id - base)
+	}
+	if d.cols != nil && d.names[id].col == 0 && len(d.cols.numbers) > 0 {
+		if at, ok := d.cols.numbers[string(d.Name(id))]; ok {
+			return at
+		}
+	}
+	return math.MaxInt
 }
 
 // resplit cuts the whole names that belong to the columns of c, whose first ones

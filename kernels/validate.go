@@ -235,8 +235,11 @@ func (c *Covariance) Validate(p int, variance func(j int) float64) error {
 	if err := c.checkSize(p); err != nil {
 		return err
 	}
-	if c.Form == gauss.Diagonal {
+	switch c.Form {
+	case gauss.Diagonal:
 		return nil
+	case gauss.Arrowhead:
+		return c.validateArrow(p, variance)
 	}
 	for j := range p {
 		r, v, left := c.Row(j), variance(j), 0.0
@@ -254,6 +257,20 @@ func (c *Covariance) Validate(p int, variance func(j int) float64) error {
 	}
 	if c.Form == gauss.LowRank && c.Rank > 0 && p > 0 && p <= definiteWork/c.Rank/c.Rank && !c.definite(p) {
 		return fmt.Errorf("covariance: diag(d) - F Fᵀ is not positive semi-definite")
+	}
+	return nil
+}
+
+// validateArrow is Validate for an arrowhead form, positive semi-definite by what it is.
+func (c *Covariance) validateArrow(p int, variance func(j int) float64) error {
+	a := c.Arrow()
+	if err := a.Check(p); err != nil {
+		return fmt.Errorf("covariance: %w", err)
+	}
+	for j := range p {
+		if all, v := a.Variance(j), variance(j); !(math.Abs(all-v) <= CovarianceTol*math.Max(all, v)+tiny) {
+			return fmt.Errorf("covariance: its variance of belief %d is %v, that in beliefs %v; allowed: the same, to %v", j+1, all, v, CovarianceTol)
+		}
 	}
 	return nil
 }

@@ -413,40 +413,165 @@ func (b *Belief) Rescale(ratio, shift []float64, last int) {
 	}
 }
 
-// Product multiplies b by o over the prior they share, which counts once: natural
-// parameters add and subtract. Leaf k of b is leaf at[k] of o and has the prior
-// N(means[k], variances[k]), independent of the block, whose prior is prior's.
-// Leaves of o that are not in b must have been added to b before; at[k] < 0 is a leaf
-// that o does not have. A leaf whose variance is 0 in the prior stays as it is.
+// Extend adds a weight to the block, independent of all others, and returns its number.
+// Cost: O(d²) and O(d) a leaf.
+func (b *Belief) Extend(mean, variance float64) int {
+	b.Bring()
+	d := b.Dim()
+	old := *b
+	b.Mean = append(append(make([]float64, 0, d+1), old.Mean...), mean)
+	b.root = make([]float64, (d+1)*(d+2)/2)
+	b.room()
+	for j := range d {
+		copy(b.col(j), old.col(j))
+	}
+	b.col(d)[0] = math.Sqrt(variance)
+	n := d + 2
+	b.leaf = make([]float64, 0, cap(old.leaf)/n*(n+1))
+	for k := range old.Leaves() {
+		b.leaf = append(append(b.leaf, old.leaf[k*n:k*n+n]...), 0)
+	}
+	b.past, b.since = history{}, nil
+	return d
+}
+
+// Permute puts weight order[j] of the block to place j. Cost: O(d³) and O(d) a leaf.
+// Errors: gauss.ErrNotPD where rounding has left no proper block.
+func (b *Belief) Permute(order []int) error {
+	same := true
+	for j, i := range order {
+		same = same && i == j
+	}
+	if same {
+		return nil
+	}
+	b.Bring()
+	d := b.Dim()
+	p, q := dense.New(d, d), dense.New(d, d)
+	b.Cov(p)
+	mean := make([]float64, d)
+	for j, i := range order {
+		mean[j] = b.Mean[i]
+		for k, l := range order {
+			q.Row(j)[k] = p.Row(i)[l]
+		}
+	}
+	if err := dense.Cholesky(q); err != nil {
+		return fmt.Errorf("%w: %w", gauss.ErrNotPD, err)
+	}
+	copy(b.Mean, mean)
+	b.SetRoot(q)
+	for k := range b.Leaves() {
+		h := b.at(k)[2:]
+		copy(mean, h)
+		for j, i := range order {
+			h[j] = mean[i]
+		}
+	}
+	return nil
+}
+
+// Leave makes leaf k what leaf rows[k] is now, for all of rows; where that is negative it
+// is independent of the block with the mean and variance that fresh says.
+func (b *Belief) Leave(rows []int, fresh func(k int) (mean, variance float64)) {
+	b.Bring()
+	n := b.Dim() + 2
+	leaf := make([]float64, n*len(rows))
+	for k, r := range rows {
+		if r >= 0 {
+			copy(leaf[k*n:], b.at(r))
+			continue
+		}
+		leaf[k*n], leaf[k*n+1] = fresh(k)
+	}
+	b.leaf = leaf
+}
+
+// Set makes leaf k independent of the block, with that mean and variance.
+func (b *Belief) Set(k int, mean, variance float64) {
+	b.Forward(k) // its past is over
+	l := b.at(k)
+	clear(l)
+	l[0], l[1] = mean, variance
+}
+
+// Put sets leaf k.
+func (b *Belief) Put(k int, alpha, q float64, h []float64) {
+	b.Set(k, alpha, q)
+	copy(b.at(k)[2:], h)
+}
+
+// Widen adds to the variance of leaf k, given the block.
+func (b *Belief) Widen(k int, add float64) { b.at(k)[1] = math.Min(b.at(k)[1]+add, math.MaxFloat64) }
+
+// Temper multiplies the precision of leaf k given the block by λ and adds 1-λ times that
+// of its prior N(m, v), independent of the block. Nothing of it reaches the block.
+func (b *Belief) Temper(k int, lambda, m, v float64) {
+	l := b.at(k)
+	q := 1 / (lambda/l[1] + (1-lambda)/v)
+	f := lambda * q / l[1]
+	l[0] = f*l[0] + (1-lambda)*q/v*m
+	for i := range l[2:] {
+		l[2+i] *= f
+	}
+	l[1] = q
+}
+
+// Scale multiplies all precisions by λ. Cost: O(d²) and O(1) a leaf.
+func (b *Belief) Scale(lambda float64) {
+	r := 1 / math.Sqrt(lambda)
+	for i := range b.root {
+		b.root[i] *= r
+	}
+	for k := range b.Leaves() {
+		b.at(k)[1] /= lambda
+	}
+}
+
+// ScaleBlock is Scale for the block alone.
+func (b *Belief) ScaleBlock(lambda float64) {
+	r := 1 / math.Sqrt(lambda)
+	for i := range b.root {
+		b.root[i] *= r
+	}
+}
+
+// Product multiplies b by o over the start they share, which counts once: natural
+// parameters add and subtract. All three have the same weights at the same places. A leaf
+// whose variance is 0 at the start is known and stays as it is.
 //
-// logC is log ∫ b o / prior, what the sum of the parts' log evidences lacks.
-// Cost: O(d³) and O(d²) a leaf. Errors: gauss.ErrNotPD where the product is improper.
-func (b *Belief) Product(o, prior *Belief, at []int, mean, variance func(k int) float64) (logC float64, err error) {
+// logC is log ∫ b o / start, what the sum of the parts' log evidences lacks; apart is
+// what of -2 logC is no determinant: the squared distance of the two.
+// Cost: O(d³) and O(d²) a leaf. Errors: gauss.ErrNotPD where the product is improper; b is
+// unchanged then.
+func (b *Belief) Product(o, start *Belief) (logC, apart float64, err error) {
+	for _, q := range []*Belief{b, o, start} {
+		q.Bring()
+	}
 	d := b.Dim()
 	prec, term := dense.New(d, d), dense.New(d, d)
-	nu := make([]float64, d) // precision times mean less the prior's mean
-	diff := make([]float64, d)
+	nu := make([]float64, d) // precision times mean, all about the start's mean
+	diff, u := make([]float64, d), make([]float64, d)
 	add := func(q *Belief, sign float64) {
 		l := q.Root()
 		dense.InverseFromCholesky(term, l)
 		for i := range d {
 			dense.Axpy(sign, term.Row(i), prec.Row(i))
-			diff[i] = q.Mean[i] - prior.Mean[i]
+			diff[i] = q.Mean[i] - start.Mean[i]
 		}
-		u := make([]float64, d)
 		dense.Gemv(u, term, diff)
 		dense.Axpy(sign, u, nu)
-		logC -= 0.5 * sign * (dense.Dot(u, diff) + dense.LogDet(l))
+		apart += sign * dense.Dot(u, diff)
+		logC -= 0.5 * sign * dense.LogDet(l)
 	}
 	if d > 0 {
 		add(b, 1)
 		add(o, 1)
-		add(prior, -1)
+		add(start, -1)
 	}
 	leaf := append([]float64(nil), b.leaf...)
 	n := d + 2
-	// The leaves' part of the block's precision and, with b measured from the prior's
-	// mean, of its precision times mean.
+	// what a leaf gives the block's precision and precision times mean
 	give := func(sign, q, alpha float64, h []float64) {
 		for i, hi := range h {
 			if hi != 0 {
@@ -454,46 +579,42 @@ func (b *Belief) Product(o, prior *Belief, at []int, mean, variance func(k int) 
 				nu[i] -= sign * hi / q * alpha
 			}
 		}
-		logC -= 0.5 * sign * (alpha*alpha/q + math.Log(q))
+		apart += sign * alpha * alpha / q
+		logC -= 0.5 * sign * math.Log(q)
 	}
-	for k, j := range at {
-		if j < 0 {
-			continue // what b knows times nothing
-		}
-		q0, m0 := variance(k), mean(k)
-		if q0 == 0 {
+	for k := range b.Leaves() {
+		s, l, r := start.at(k), leaf[k*n:k*n+n], o.at(k)
+		if s[1] == 0 {
 			continue
 		}
-		l, r := leaf[k*n:k*n+n], o.at(j)
-		qa, qb := l[1], r[1]
-		// α about the prior's means, of the leaf and of the block
-		aa, ab := l[0]-m0, r[0]-m0
-		for i, m := range prior.Mean {
-			aa += l[2+i] * m
-			ab += r[2+i] * m
+		// α about the start's means, of the block and of the leaf
+		aa, ab := l[0]-s[0], r[0]-s[0]
+		for i, m := range start.Mean {
+			aa += (l[2+i] - s[2+i]) * m
+			ab += (r[2+i] - s[2+i]) * m
 		}
-		give(1, qa, aa, l[2:])
-		give(1, qb, ab, r[2:])
-		lam := 1/qa + 1/qb - 1/q0
+		give(1, l[1], aa, l[2:])
+		give(1, r[1], ab, r[2:])
+		give(-1, s[1], 0, s[2:])
+		lam := 1/l[1] + 1/r[1] - 1/s[1]
 		if !(lam > 0) || math.IsInf(lam, 1) {
-			return 0, fmt.Errorf("leaf %d: precision %v of the product: %w", k, lam, gauss.ErrNotPD)
+			return 0, 0, fmt.Errorf("leaf %d: precision %v of the product: %w", k, lam, gauss.ErrNotPD)
 		}
 		q := 1 / lam
-		alpha := q * (aa/qa + ab/qb)
+		alpha := q * (aa/l[1] + ab/r[1])
 		for i := range d {
-			l[2+i] = q * (l[2+i]/qa + r[2+i]/qb)
+			l[2+i] = q * (l[2+i]/l[1] + r[2+i]/r[1] - s[2+i]/s[1])
 		}
 		give(-1, q, alpha, l[2:])
-		logC += 0.5 * math.Log(q0)
-		for i, m := range prior.Mean {
-			alpha -= l[2+i] * m
+		for i, m := range start.Mean {
+			alpha -= (l[2+i] - s[2+i]) * m
 		}
-		l[0], l[1] = alpha+m0, q
+		l[0], l[1] = alpha+s[0], q
 	}
 	if d > 0 {
 		c, err := lowerRoot(prec)
 		if err != nil {
-			return 0, fmt.Errorf("no proper product of the blocks: %w: %w", gauss.ErrNotPD, err)
+			return 0, 0, fmt.Errorf("no proper product of the blocks: %w: %w", gauss.ErrNotPD, err)
 		}
 		root := dense.New(d, d)
 		for i := range d {
@@ -504,11 +625,12 @@ func (b *Belief) Product(o, prior *Belief, at []int, mean, variance func(k int) 
 		mean := append([]float64(nil), nu...)
 		dense.SolveLowerTVec(c, mean)
 		dense.SolveLowerVec(c, mean)
-		logC += 0.5 * (dense.Dot(nu, mean) - dense.LogDet(c))
+		apart -= dense.Dot(nu, mean)
+		logC -= 0.5 * dense.LogDet(c)
 		for i := range d {
-			b.Mean[i] = prior.Mean[i] + mean[i]
+			b.Mean[i] = start.Mean[i] + mean[i]
 		}
 	}
 	b.leaf = leaf
-	return logC, nil
+	return logC - 0.5*apart, apart, nil
 }

@@ -187,15 +187,6 @@ func TestProduct(t *testing.T) {
 	for n := range 100 {
 		d, k := n%4, 1+n%5
 		prior := random(r, d, k)
-		for j := range d {
-			clear(prior.col(j)[1:])
-		}
-		q0, m0 := make([]float64, k), make([]float64, k)
-		for j := range k {
-			l := prior.at(j)
-			clear(l[2:])
-			m0[j], q0[j] = l[0], l[1]
-		}
 		a, b := prior.Clone().learn(r, 20), prior.Clone().learn(r, 30)
 		var parts []*gauss.Normal
 		for _, q := range []*Belief{prior, a, b} {
@@ -209,11 +200,7 @@ func TestProduct(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		at := make([]int, k)
-		for j := range at {
-			at[j] = j
-		}
-		got, err := a.Product(b, prior, at, func(k int) float64 { return m0[k] }, func(k int) float64 { return q0[k] })
+		got, _, err := a.Product(b, prior)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -337,6 +324,36 @@ func TestStaysProper(t *testing.T) {
 	for j := range 3 {
 		if v := b.col(j)[0]; !(v > 0) || v > 4 {
 			t.Fatalf("diagonal %d of the root: %v", j, v)
+		}
+	}
+}
+
+// A new weight of the block and another order of its weights change no predictor.
+func TestExtendPermute(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 1))
+	for n := range 50 {
+		b := random(r, 1+n%4, 1+n%5)
+		c := b.Clone()
+		d := c.Extend(0.3, 2)
+		order := r.Perm(d + 1)
+		if err := c.Permute(order); err != nil {
+			t.Fatal(err)
+		}
+		for range 5 {
+			x, ks, xs := sparse(r, b, 2)
+			y := make([]float64, d+1)
+			extra := r.NormFloat64()
+			for j, i := range order {
+				if i < d {
+					y[j] = x[i]
+				} else {
+					y[j] = extra
+				}
+			}
+			m0, v0 := b.Predict(x, ks, xs)
+			m1, v1 := c.Predict(y, ks, xs)
+			kerneltest.Close(t, "mean", m1, m0+0.3*extra, tol)
+			kerneltest.Close(t, "variance", v1, v0+2*extra*extra, tol)
 		}
 	}
 }

@@ -62,6 +62,10 @@ func newADF(m *kernels.Model) (Fitter, error) {
 		s, err := adf.New(m)
 		return factorised{streaming{s}}, err
 	}
+	if form == "arrowhead" {
+		s, err := adf.NewTied(m)
+		return streaming{s}, err
+	}
 	joint := *m
 	joint.Options.Covariance = form
 	return filtering(filter.ADF{})(&joint)

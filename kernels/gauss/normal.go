@@ -20,9 +20,11 @@ const (
 	Diagonal Form = iota // Σ = diag(Var)
 	Full                 // Σ = L Lᵀ
 	LowRank              // Σ = diag(D) - F Fᵀ
+	// Arrowhead is a form of fits alone (package arrowhead); as a Normal it is Full.
+	Arrowhead
 )
 
-var forms = [...]string{"diagonal", "full", "lowrank"}
+var forms = [...]string{"diagonal", "full", "lowrank", "arrowhead"}
 
 func (f Form) String() string { return forms[f] }
 

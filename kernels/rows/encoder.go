@@ -327,17 +327,20 @@ func (e *Encoder) add(t term) {
 
 // done closes the list of terms.
 func (e *Encoder) done() {
-	var cols []string
+	var cols, numbers []string
 	for k := range e.terms {
 		t := &e.terms[k]
-		if t.split() {
+		switch {
+		case t.split():
 			cols = append(cols, t.name)
+		case t.kind == number || t.kind == cross && !t.hasLevels():
+			numbers = append(numbers, t.name)
 		}
 		if t.kind >= levels && len(e.terms) > 1 {
 			e.dups = true // names of different terms can be equal
 		}
 	}
-	if e.cols = sharedColumns(cols); e.cols != nil {
+	if e.cols = sharedColumns(cols, numbers); e.cols != nil {
 		for k := range e.terms {
 			if t := &e.terms[k]; t.split() {
 				t.own, _ = e.cols.Column(t.name)
@@ -369,11 +372,11 @@ var (
 
 const columnLimit = 1024
 
-func sharedColumns(cols []string) *kernels.Columns {
-	if len(cols) == 0 {
+func sharedColumns(cols, numbers []string) *kernels.Columns {
+	if len(cols)+len(numbers) == 0 {
 		return nil
 	}
-	key := strings.Join(cols, "\x00")
+	key := strings.Join(cols, "\x00") + "\x00\x00" + strings.Join(numbers, "\x00")
 	if c, ok := columnSets.Load(key); ok {
 		return c.(*kernels.Columns)
 	}
@@ -383,7 +386,7 @@ func sharedColumns(cols []string) *kernels.Columns {
 		columnSets.Clear()
 		columnCount = 1
 	}
-	c, _ := columnSets.LoadOrStore(strings.Clone(key), kernels.NewColumns(cloneAll(cols)))
+	c, _ := columnSets.LoadOrStore(strings.Clone(key), kernels.NewColumns(cloneAll(cols), cloneAll(numbers)))
 	return c.(*kernels.Columns)
 }
 
