@@ -201,7 +201,7 @@ func callOptions(_ []capi.Vec, n int, out *capi.Col) error {
 			e := out.Elem()
 			e.Field(0).Str(p.Key)
 			e.Field(1).Str(p.Default)
-			e.Field(2).Str(p.Allowed)
+			e.Field(2).Str(p.Allowed(OptionWords))
 			e.Field(3).Str(p.Doc)
 			e.Field(4).Bool(p.Row)
 			for _, f := range Functions() {
@@ -250,7 +250,7 @@ func help(topic string) (string, error) {
 		if b.Len() > 0 {
 			b.WriteString("\n")
 		}
-		fmt.Fprintf(&b, "option %s: %s\n\nallowed: %s\ndefault: %s\n", p.Key, p.Doc, p.Allowed, p.Default)
+		fmt.Fprintf(&b, "option %s: %s\n\nallowed: %s\ndefault: %s\n", p.Key, p.Doc, p.Allowed(OptionWords), p.Default)
 		if p.Row {
 			b.WriteString("it may differ from row to row\n")
 		}

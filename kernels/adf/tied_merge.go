@@ -58,8 +58,8 @@ func (t *tied) Merge(of stream.Form, g *stream.Merging) (stream.Product, error) 
 			f        *tied
 			from, to float64
 		}{{t, g.Now, g.Clock}, {o, g.OtherNow, at}, {p.start, g.Begun, g.Clock}} {
-			if x.f == p.start {
-				x.f.Begin(g.Begun)
+			if x.f == p.start && !t.plan.Model.Forgets() {
+				continue // Multiply adds the walk, to all weights
 			}
 			if err := x.f.driftBlock(x.to - x.from); err != nil {
 				return nil, err
@@ -213,6 +213,23 @@ func (p *tiedProduct) Multiply(k int, scale [3]float64, logZ float64) (sum, apar
 	if err != nil {
 		return 0, 0, 0, err
 	}
+	if t.plan.Drifts && !t.plan.Model.Forgets() {
+		// What both walked since counts for the start they share.
+		passed := max(p.Clock-p.Begun, 0)
+		walk := make([]float64, len(t.is))
+		for j, id := range t.is {
+			if id >= 0 {
+				walk[j] = t.rate(k, uint32(id)) * passed
+			}
+		}
+		start.Drift(walk)
+		start.Bring()
+		for l, id := range t.owner {
+			if _, q, _ := start.Leaf(l); q > 0 {
+				start.Widen(l, t.rate(k, id)*passed)
+			}
+		}
+	}
 	b := t.bank[k]
 	b.Bring()
 	h := make([]float64, b.Dim())
@@ -234,7 +251,7 @@ func (p *tiedProduct) Multiply(k int, scale [3]float64, logZ float64) (sum, apar
 		far(ma, va, mb, vb)
 	}
 	strain := t.strain(b) + t.strain(o) - t.strain(start)
-	logC, apart, err := b.Product(o, start)
+	logC, apart, err := b.Product(o, start, t.plan.Drifts)
 	if err != nil {
 		return 0, 0, 0, err
 	}

@@ -542,9 +542,12 @@ func (b *Belief) ScaleBlock(lambda float64) {
 //
 // logC is log ∫ b o / start, what the sum of the parts' log evidences lacks; apart is
 // what of -2 logC is no determinant: the squared distance of the two.
+//
+// With loose set the marginals of the block are multiplied, and the leaves given the block,
+// each for itself: after drift, which acts on them one by one, the whole may be improper.
 // Cost: O(d³) and O(d²) a leaf. Errors: gauss.ErrNotPD where the product is improper; b is
 // unchanged then.
-func (b *Belief) Product(o, start *Belief) (logC, apart float64, err error) {
+func (b *Belief) Product(o, start *Belief, loose bool) (logC, apart float64, err error) {
 	for _, q := range []*Belief{b, o, start} {
 		q.Bring()
 	}
@@ -574,7 +577,7 @@ func (b *Belief) Product(o, start *Belief) (logC, apart float64, err error) {
 	// what a leaf gives the block's precision and precision times mean
 	give := func(sign, q, alpha float64, h []float64) {
 		for i, hi := range h {
-			if hi != 0 {
+			if hi != 0 && !loose {
 				dense.Axpy(sign*hi/q, h, prec.Row(i))
 				nu[i] -= sign * hi / q * alpha
 			}

@@ -200,7 +200,7 @@ func TestProduct(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, _, err := a.Product(b, prior)
+		got, _, err := a.Product(b, prior, false)
 		if err != nil {
 			t.Fatal(err)
 		}
