@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sort"
+	"strings"
 
 	"github.com/bglm/bglm/kernels/arrowhead"
 	"github.com/bglm/bglm/kernels/dense"
@@ -239,11 +241,49 @@ func (c *Covariance) LevelMean(k int) (j int, mean, rest float64, ok bool) {
 	return j, a.Mean(j), 1 - 1/a.Levels(j), true
 }
 
-// Row is belief j's part of Values: row j of the packed factor, or d_j and row j of F.
+// UnseenLevel is a belief of the column that a feature without a belief is a level of, -1
+// where there is none with a level mean. Belief k of p is called at(k).
+func (c *Covariance) UnseenLevel(name string, p int, at func(k int) string) int {
+	i := strings.IndexByte(name, '=')
+	if c.Form != gauss.Arrowhead || i < 0 {
+		return -1
+	}
+	prefix := name[:i+1]
+	k := sort.Search(p, func(k int) bool { return CompareNames(at(k), prefix) >= 0 })
+	for ; k < p && strings.HasPrefix(at(k), prefix); k++ {
+		if c.Arrow().LevelMean(k) >= 0 { // else it has a prior of its own
+			return k
+		}
+	}
+	return -1
+}
+
+// RowLen is how many values Row gives.
+func (c *Covariance) RowLen(j int) int {
+	switch c.Form {
+	case gauss.Full:
+		return j + 1
+	case gauss.Arrowhead:
+		if j == 0 {
+			return arrowhead.Want(c.Rank, 1)
+		}
+		return c.Rank + 3
+	}
+	return c.Rank + 1
+}
+
+// Row is belief j's part of Values: row j of the packed factor, d_j and row j of F, or
+// the numbers of an arrowhead's leaf, the first with the block before it.
 func (c *Covariance) Row(j int) []float64 {
-	if c.Form == gauss.Full {
+	switch c.Form {
+	case gauss.Full:
 		at := j * (j + 1) / 2
 		return c.Values[at : at+j+1]
+	case gauss.Arrowhead:
+		if j == 0 {
+			return c.Values[:arrowhead.Want(c.Rank, 1)]
+		}
+		return c.Arrow().Row(j)
 	}
 	return c.Values[j*(c.Rank+1) : (j+1)*(c.Rank+1)]
 }

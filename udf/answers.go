@@ -94,6 +94,17 @@ func (p *predictor) less(o *predictor, i int) (mean, variance float64, ok bool, 
 			var e *differing
 			if at == missing {
 				name := string(q.dict.Name(id))
+				if f.Covariance.Form == gauss.Arrowhead {
+					j := -1
+					if w, j = q.unseen(f, id, w); j >= 0 { // its level mean
+						if e = known[^j]; e == nil {
+							e = &differing{weight: kernels.Weight{Mean: w.Mean}}
+							known[^j] = e
+						}
+						e.x += sign * xs[k]
+						w.Mean = 0
+					}
+				}
 				if e = unseen[name]; e == nil {
 					e = &differing{weight: w}
 					unseen[name] = e

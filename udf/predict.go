@@ -186,6 +186,18 @@ func (p *predictor) weight(f *kernels.Fit, id uint32) (kernels.Weight, int) {
 	return kernels.Weight{Mean: r.mean.Float(at), Variance: r.variance.Float(at)}, at
 }
 
+// unseen is feature id without a belief under an arrowhead covariance, with prior w: a
+// level of a column with a level mean is weight j of the block and what w becomes.
+func (p *predictor) unseen(f *kernels.Fit, id uint32, w kernels.Weight) (kernels.Weight, int) {
+	c := &f.Covariance
+	k := c.UnseenLevel(string(p.dict.Name(id)), p.hi-p.lo, func(k int) string { return p.fits.beliefs.feature.Str(p.lo + k) })
+	if k < 0 {
+		return w, -1
+	}
+	j, mean, rest, _ := c.LevelMean(k)
+	return kernels.Weight{Mean: mean, Variance: w.Variance * rest}, j
+}
+
 // linear is the Gaussian of the linear predictor of row i; ok is false when fit
 // or x is NULL.
 func (p *predictor) linear(i int) (mean, variance float64, ok bool, err error) {
@@ -198,6 +210,12 @@ func (p *predictor) linear(i int) (mean, variance float64, ok bool, err error) {
 	for k, id := range fs {
 		w, at := p.weight(f, id)
 		v := xs[k]
+		if at == missing && f.Covariance.Form == gauss.Arrowhead {
+			var j int
+			if w, j = p.unseen(f, id, w); j >= 0 {
+				p.at, p.val = append(p.at, ^j), append(p.val, v)
+			}
+		}
 		mean += v * w.Mean
 		if joint && at != missing {
 			p.at, p.val = append(p.at, at-p.lo), append(p.val, v)

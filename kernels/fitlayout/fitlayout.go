@@ -108,7 +108,7 @@ var Fields = []Field[fit]{
 	}},
 	{Name: "time", Doc: "moment that the beliefs are valid at", At: func(f *fit) any { return &f.Time }, Optional: true, Nullable: true},
 	{Name: "beliefs", Doc: "by feature, in belief order: (Intercept), positions by number, names by bytes; bglm_softmax adds class VARCHAR, class by class", At: func(f *fit) any { return &f.Beliefs }},
-	{Name: "covariance", Doc: "kind 'diagonal', 'full' (lower Cholesky factor, row by row) or 'lowrank' (d and a row of F for each belief: diag(d) - F F')", Optional: true, Fields: []Field[fit]{
+	{Name: "covariance", Doc: "kind 'diagonal', 'full' (lower Cholesky factor, row by row), 'lowrank' (d and a row of F for each belief: diag(d) - F F') or 'arrowhead' (docs/notation.md)", Optional: true, Fields: []Field[fit]{
 		{Name: "kind", At: func(f *fit) any { return &f.Covariance.Form }},
 		{Name: "rank", At: func(f *fit) any { return &f.Covariance.Rank }},
 		{Name: "values", At: func(f *fit) any { return &f.Covariance.Values }},

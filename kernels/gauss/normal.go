@@ -28,6 +28,9 @@ var forms = [...]string{"diagonal", "full", "lowrank", "arrowhead"}
 
 func (f Form) String() string { return forms[f] }
 
+// HasRank says whether the form has a rank.
+func (f Form) HasRank() bool { return f == LowRank || f == Arrowhead }
+
 // ParseForm is the form of that name. Errors: any other name.
 func ParseForm(name string) (Form, error) {
 	for f, known := range forms {

@@ -51,6 +51,7 @@ func (k Key) hashed(name uint64) float64 {
 //
 //   - diagonal: w_j = μ_j + σ_j z_j, made when asked for;
 //   - full: w = μ + L z, each weight when asked for, in O(p);
+//   - arrowhead: the block's weights μ + L z first, by names of their own, then each leaf;
 //   - lowrank: w = μ + D^½ (z - H Hᵀz), the square root of package gauss, where Hᵀz
 //     costs O(p rank) once a draw.
 //
@@ -63,6 +64,7 @@ type Draw struct {
 	set        bool
 	z          []float64 // of the beliefs, as far as they are made
 	u          []float64 // Hᵀz
+	block      []float64 // of an arrowhead, its block's weights
 }
 
 // root is the square root of a low-rank covariance over the beliefs that are not
@@ -116,6 +118,18 @@ func (d *Draw) Set(seed, draw uint64) {
 	}
 	d.seed, d.draw, d.key, d.set = seed, draw, NewKey(seed, draw), true
 	d.z = d.z[:0]
+	if c := &d.s.Fit.Covariance; c.Form == gauss.Arrowhead {
+		a := c.Arrow()
+		if d.block == nil {
+			d.block = make([]float64, a.D)
+			d.u = make([]float64, a.D)
+		}
+		for j := range d.u {
+			d.u[j] = d.key.hashed(blockNames + uint64(j))
+			d.block[j] = a.Mean(j) + dense.Dot(a.Root(j), d.u[:j+1])
+		}
+		return
+	}
 	if r := d.s.square; r != nil && r.H != nil {
 		d.upTo(len(d.s.Fit.Beliefs))
 		if d.u == nil {
@@ -128,6 +142,30 @@ func (d *Draw) Set(seed, draw uint64) {
 			}
 		}
 	}
+}
+
+// blockNames stands for the hashes of names that a block's weights do not have.
+const blockNames = 0xA5A5_0F0F_3C3C_9696
+
+// arrow is the weight of feature id, belief at, w where it has none, under an arrowhead.
+func (d *Draw) arrow(id uint32, w kernels.Weight, at int) float64 {
+	if at < 0 {
+		j := -1
+		if w, j = d.s.unseen(id, w); j >= 0 {
+			w.Mean = d.block[j]
+		}
+		return w.Mean + math.Sqrt(w.Variance)*d.key.Normal(d.s.Features().Name(id))
+	}
+	r := d.s.Fit.Covariance.Arrow().Row(at)
+	c := int(r[0])
+	if c <= -2 {
+		return d.block[-2-c]
+	}
+	x := r[1] + dense.Dot(r[3:], d.block)
+	if c >= 0 {
+		x += d.block[c]
+	}
+	return x + math.Sqrt(r[2])*d.key.hashed(d.s.hash(at))
 }
 
 // upTo makes the normals of the first n beliefs.
@@ -163,6 +201,9 @@ func (d *Draw) weight(id uint32) float64 {
 		return w.Mean
 	}
 	c := &d.s.Fit.Covariance
+	if c.Form == gauss.Arrowhead {
+		return d.arrow(id, w, at)
+	}
 	if at < 0 || c.Form == gauss.Diagonal {
 		return w.Mean + math.Sqrt(w.Variance)*d.key.Normal(d.s.Features().Name(id))
 	}

@@ -154,6 +154,18 @@ func (s *Scorer) belief(id uint32) (kernels.Weight, int) {
 	return s.Fit.Prior.Of(s.dict.Name(id)), -1
 }
 
+// unseen is feature id without a belief under an arrowhead covariance, with prior w: a
+// level of a column with a level mean is weight j of the block and what w becomes.
+func (s *Scorer) unseen(id uint32, w kernels.Weight) (kernels.Weight, int) {
+	c := &s.Fit.Covariance
+	k := c.UnseenLevel(string(s.dict.Name(id)), len(s.Fit.Beliefs), func(k int) string { return s.Fit.Beliefs[k].Feature })
+	if k < 0 {
+		return w, -1
+	}
+	j, mean, rest, _ := c.LevelMean(k)
+	return kernels.Weight{Mean: mean, Variance: w.Variance * rest}, j
+}
+
 // Linear is the Gaussian of the linear predictor of row i of b, whose feature
 // numbers are those of Features; a feature occurs once in a row.
 //
@@ -168,6 +180,12 @@ func (s *Scorer) Linear(b *kernels.Batch, i int) (m, v float64, err error) {
 	for k, f := range fs {
 		w, at := s.belief(f)
 		x := xs[k]
+		if at < 0 && s.Fit.Covariance.Form == gauss.Arrowhead {
+			var j int
+			if w, j = s.unseen(f, w); j >= 0 {
+				s.at, s.val = append(s.at, ^j), append(s.val, x)
+			}
+		}
 		m += x * w.Mean
 		if joint && at >= 0 {
 			s.at, s.val = append(s.at, at), append(s.val, x)

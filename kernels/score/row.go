@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/predict"
 )
 
@@ -262,6 +263,14 @@ func (s *Snapshot) wide(r *Row) (m, v float64) {
 	ids, xs := b.row.Entries(0)
 	for k, id := range ids {
 		x, w := xs[k], s.weight(r, id)
+		if id > s.mask && s.fit.HashBits == 0 && s.fit.Covariance.Form == gauss.Arrowhead {
+			c := &s.fit.Covariance
+			if l := c.UnseenLevel(r.Names[id-s.mask-1], len(s.fit.Beliefs), func(k int) string { return s.fit.Beliefs[k].Feature }); l >= 0 {
+				j, mean, rest, _ := c.LevelMean(l)
+				w.Mean, w.Variance = mean, w.Variance*rest
+				b.at, b.val = append(b.at, ^j), append(b.val, x)
+			}
+		}
 		m += x * w.Mean
 		if s.place != nil && id <= s.mask && s.place[id] >= 0 {
 			b.at, b.val = append(b.at, int(s.place[id])), append(b.val, x)

@@ -127,7 +127,7 @@ func covariance(f *kernels.Fit) error {
 			return fmt.Errorf("covariance value %v", v)
 		}
 	}
-	if c.Rank < 0 || c.Form != gauss.LowRank && c.Rank != 0 {
+	if c.Rank < 0 || !c.Form.HasRank() && c.Rank != 0 {
 		return fmt.Errorf("rank %d", c.Rank)
 	}
 	want := 0.0
@@ -136,6 +136,9 @@ func covariance(f *kernels.Fit) error {
 		want = float64(p) * float64(p+1) / 2
 	case gauss.LowRank:
 		want = float64(p) * (float64(c.Rank) + 1)
+	case gauss.Arrowhead:
+		d := float64(c.Rank)
+		want = 2*d + d*(d+1)/2 + float64(p)*(d+3)
 	}
 	if float64(len(c.Values)) != want {
 		return fmt.Errorf("%d values, want %v", len(c.Values), want)
@@ -165,6 +168,46 @@ func covariance(f *kernels.Fit) error {
 				}
 				sigma.SetSym(i, j, s)
 			}
+			all[i] = sigma.At(i, i)
+		}
+	case gauss.Arrowhead:
+		d := c.Rank
+		rows := mat.NewDense(p, max(d, 1), nil) // of what each belief is in the block's weights
+		root := mat.NewDense(max(d, 1), max(d, 1), nil)
+		for i := range d {
+			if c.Values[2*d+i*(i+1)/2+i] < 0 {
+				return fmt.Errorf("diagonal %d of the block's factor is negative", i)
+			}
+			for k := range i + 1 {
+				root.Set(i, k, c.Values[2*d+i*(i+1)/2+k])
+			}
+		}
+		own := make([]float64, p)
+		for i := range p {
+			r := c.Values[2*d+d*(d+1)/2+i*(d+3):][:d+3]
+			what := int(r[0])
+			if float64(what) != r[0] || what >= d || what < -1-d || r[2] < 0 {
+				return fmt.Errorf("belief %d: what it is %v, q %v", i, r[0], r[2])
+			}
+			own[i] = r[2]
+			for k := range d {
+				rows.Set(i, k, r[3+k])
+			}
+			switch {
+			case what >= 0:
+				rows.Set(i, what, rows.At(i, what)+1)
+			case what <= -2:
+				rows.Set(i, -2-what, 1)
+			}
+		}
+		var hl, all2 mat.Dense
+		hl.Mul(rows, root)
+		all2.Mul(&hl, hl.T())
+		for i := range p {
+			for j := range p {
+				sigma.SetSym(i, j, all2.At(i, j))
+			}
+			sigma.SetSym(i, i, all2.At(i, i)+own[i])
 			all[i] = sigma.At(i, i)
 		}
 	case gauss.LowRank:
