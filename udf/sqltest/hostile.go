@@ -71,7 +71,7 @@ var (
 	hostileKeys = []string{"family: 'poisson'", "family: 'gaussian'", "family: 'gamma'", "family: 'negbinomial'", "family: 'studentt'", "link: 'probit'", "link: 'logit'", "link: 'cloglog'",
 		"link: 'identity'", "link: 'log'", "prior_mean: 0.5", "prior_variance: 2", "prior_variance: 'auto'", "intercept: false", "intercept_variance: 1", "priors: MAP {'a': {mean: 1, variance: 0}}",
 		"priors: [{feature: 's=v1', mean: 0.0, variance: 3.0}]", "dispersion: 0.5", "dispersion: 'auto'", "shape: 2", "shape: 'auto'", "process_noise: 0.01", "process_noise: 'auto'",
-		"process_noise: MAP {'a': 0.1}", "forgetting: 0.9", "quadrature: 20", "quadrature: 'auto'", "covariance: 'full'", "covariance: 'lowrank'", "covariance: 'diagonal'", "max_iter: 3",
+		"process_noise: MAP {'a': 0.1}", "forgetting: 0.9", "quadrature: 20", "quadrature: 'auto'", "covariance: 'full'", "covariance: 'arrowhead'", "covariance: 'lowrank'", "covariance: 'diagonal'", "max_iter: 3",
 		"tol: 1e-3", "damping: 0.5", "measurement_noise: 'auto'", "measurement_noise: 0.2", "noise_floor: 0.01", "rank: 2", "oversample: 0", "power_iterations: 0", "hessian: 'full'",
 		"hessian: 'diagonal'", "hessian: 'block'", "hessian: 'lowrank'", "kernel: 'matern52'", "lengthscale: 'auto'", "signal_variance: 2", "mean: 'auto'", "at: MAP {'a': 0.5}",
 		"reference: 'v1'", "standardize: true", "hash_bits: 3", "seed: 7", "max_features: 3", "on_error: 'skip'", "on_error: 'null'", "weight: k", "weight: odd", "offset: d", "offset: odd",
