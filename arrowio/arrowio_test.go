@@ -115,17 +115,40 @@ func fits() *rapid.Generator[*kernels.Fit] {
 			}
 		}
 		c := &f.Covariance
-		switch c.Form = gauss.Form(rapid.IntRange(0, 2).Draw(t, "form")); c.Form {
+		switch c.Form = gauss.Form(rapid.IntRange(0, 3).Draw(t, "form")); c.Form {
 		case gauss.LowRank:
 			c.Rank = rapid.IntRange(0, 3).Draw(t, "rank")
+		case gauss.Arrowhead:
+			if c.Rank = rapid.IntRange(0, min(3, len(f.Beliefs))).Draw(t, "block"); len(f.Beliefs) == 0 {
+				c.Form = gauss.Diagonal // a block is stored with the first belief
+			}
 		}
 		if n := c.Want(len(f.Beliefs)); n > 0 {
 			c.Values = rapid.SliceOfN(rapid.Float64Range(-1e140, 1e140), n, n).Draw(t, "covariance")
 		}
 		// One that is positive semi-definite: any triangle with a diagonal >= 0; d no less
 		// than p times the squares of its row of F.
+		if c.Form == gauss.Arrowhead {
+			for i := range c.Values {
+				c.Values[i] *= 1e-90
+			}
+			a := c.Arrow()
+			for j := range c.Rank {
+				c.Values[c.Rank+j] = 0
+				a.Root(j)[j] = math.Abs(a.Root(j)[j])
+			}
+			for j := range f.Beliefs {
+				r := a.Row(j)
+				if r[0] = -1; j < c.Rank {
+					clear(r)
+					r[0] = float64(-2 - j)
+				}
+				r[2] = math.Abs(r[2])
+				f.Beliefs[j].Variance = a.Variance(j)
+			}
+		}
 		for j := range f.Beliefs {
-			if c.Form == gauss.Diagonal {
+			if c.Form == gauss.Diagonal || c.Form == gauss.Arrowhead {
 				break
 			}
 			v := &f.Beliefs[j].Variance

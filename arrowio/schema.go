@@ -371,10 +371,7 @@ func (t *table) fit(head *kernels.Fit, o *Options) (*kernels.Fit, error) {
 			return nil, fmt.Errorf("no column %s; metadata %scovariance = %q needs it", CovarianceRow, prefix, c.Form)
 		}
 		for k, lo := 0, 0; k < len(t.rows); k++ {
-			want := c.Rank + 1
-			if c.Form == gauss.Full {
-				want = k + 1
-			}
+			want := c.RowLen(k)
 			if n := t.rows[k] - lo; n != want {
 				return nil, fmt.Errorf("column %s, row %d: %d values; allowed for kind %s: %d", CovarianceRow, k+1, n, c.Form, want)
 			}

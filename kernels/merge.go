@@ -121,6 +121,16 @@ func (f *Fit) addColumns(part, start *Fit) {
 	}
 }
 
+// mergeArrowheads is the product of fits with an arrowhead covariance: its beliefs, its
+// covariance and log ∫ Πqk / p^(K-1).
+var mergeArrowheads func(fits []*Fit, from *Fit) ([]Belief, Covariance, float64, error)
+
+// SetArrowheads sets what multiplies fits with an arrowhead covariance: the filter that
+// makes them, which knows what prior their level means have, is a package above this one.
+func SetArrowheads(merge func(fits []*Fit, from *Fit) ([]Belief, Covariance, float64, error)) {
+	mergeArrowheads = merge
+}
+
 // MergeFits multiplies posteriors of one model fitted to different rows, the
 // common prior counted once: Λ = Λ0 + Σ(Λk - Λ0), whatever the forms of their
 // covariances. from is the fit that all of them started from, nil for the default
@@ -169,6 +179,30 @@ func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) 
 				known[id] = b.Mean
 			}
 		}
+	}
+	arrows := 0
+	for _, f := range fits {
+		if f.Covariance.Form == gauss.Arrowhead {
+			arrows++
+		}
+	}
+	if arrows > 0 {
+		if arrows < len(fits) || mergeArrowheads == nil {
+			return nil, fmt.Errorf("%d of %d fits have an arrowhead covariance, whose weights share level means; allowed: all of them or none", arrows, len(fits))
+		}
+		out.N, out.Skipped, out.LogEvidence, out.Time, out.Columns = start.N, start.Skipped, start.LogEvidence, start.Time, start.Columns
+		for _, f := range fits {
+			if err := out.AddPart(f, start); err != nil {
+				return nil, err
+			}
+		}
+		bs, c, logC, err := mergeArrowheads(fits, from)
+		if err != nil {
+			return nil, fmt.Errorf("the product of %d posteriors over the prior is %w (%w)", len(fits), ErrImproper, err)
+		}
+		out.Beliefs, out.Covariance, out.LogEvidence = bs, c, out.LogEvidence+logC
+		out.Method, out.Iterations, out.Converged, out.Status = "merge", 1, true, "ok"
+		return &out, nil
 	}
 	order := d.Order()
 	col := make([]int, d.Len())

@@ -297,3 +297,85 @@ func (p *tiedProduct) Done() {
 	}
 	t.recount()
 }
+
+func init() { kernels.SetArrowheads(mergeFits) }
+
+// mergeFits is the product of fits of one model over the fit that they started from, nil
+// for the prior.
+func mergeFits(fits []*kernels.Fit, from *kernels.Fit) ([]kernels.Belief, kernels.Covariance, float64, error) {
+	var none kernels.Covariance
+	h := fits[0]
+	m := &kernels.Model{Prior: h.Prior.Literal(), NoIntercept: !h.Intercept, HashBits: h.HashBits, Options: kernels.Options{Covariance: "arrowhead"}, Start: from}
+	var err error
+	if m.Lik, err = h.Likelihood(); err != nil {
+		return nil, none, 0, err
+	}
+	var all *tied
+	var names *kernels.Dict
+	logC := 0.0
+	for _, f := range fits {
+		s, err := NewTied(m)
+		if err != nil {
+			return nil, none, 0, err
+		}
+		d := s.Features()
+		for _, b := range f.Beliefs {
+			if _, err := d.AddRaw(b.Feature); err != nil {
+				return nil, none, 0, err
+			}
+		}
+		t := s.Beliefs().(*tied)
+		*t = tied{plan: t.plan, named: t.named, dict: d, bank: []*arrowhead.Belief{arrowhead.New(nil, nil)}}
+		if err := t.resume(f); err != nil {
+			return nil, none, 0, err
+		}
+		if all == nil {
+			all, names = t, d
+			continue
+		}
+		g := &stream.Merging{Own: names, Other: d, Grown: names.Len(), Now: math.NaN(), OtherNow: math.NaN(), Clock: math.NaN(), Begun: math.NaN(), Seen: true, Brought: true}
+		if g.IDs, err = names.Merge(d); err != nil {
+			return nil, none, 0, err
+		}
+		all.adopt(t, g.IDs)
+		p, err := all.Merge(t, g)
+		if err != nil {
+			return nil, none, 0, err
+		}
+		c, _, _, err := p.Multiply(0, [3]float64{1, 1, 1}, 0)
+		if err != nil {
+			return nil, none, 0, err
+		}
+		p.Done()
+		logC += c
+	}
+	order := names.Order()
+	ws := all.Beliefs(0, math.NaN(), nil)
+	bs := make([]kernels.Belief, len(order))
+	for k, id := range order {
+		bs[k] = kernels.Belief{Feature: string(names.Name(id)), Weight: ws[id]}
+	}
+	c, err := all.Covariance(0, order)
+	return bs, c, logC, err
+}
+
+// adopt gives the features that t does not have yet, ids by o's numbers, the places that
+// they have in o.
+func (t *tied) adopt(o *tied, ids []uint32) {
+	for j, id := range ids {
+		if int(id) < len(t.place) {
+			continue
+		}
+		t.place = append(t.place, 0)
+		prior := t.prior(int(id))
+		p := o.place[j]
+		switch {
+		case p >= 0:
+			t.addBlock(int32(id), prior, prior)
+		case o.of[^p] >= 0:
+			t.addLeaf(id, int32(t.columnNamed(o.cols[o.of[^p]].text)))
+		default:
+			t.addLeaf(id, -1)
+		}
+	}
+}

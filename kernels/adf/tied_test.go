@@ -242,6 +242,25 @@ func TestTiedMerge(t *testing.T) {
 			}
 		}
 		got := fitOf(t, a)
+		// The fits of the parts, merged, are the same.
+		var parts []*kernels.Fit
+		for _, cut := range [][2]int{{lo, 230}, {800, 1200}, {230, 800}} {
+			s := newTiedState(t, m)
+			tb.feed(t, s, cut[0], cut[1])
+			parts = append(parts, fitOf(t, s))
+		}
+		merged, err := kernels.MergeFits(context.Background(), parts, m.Start)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := merged.Validate(); err != nil || merged.N != want.N {
+			t.Errorf("%d rows, %v", merged.N, err)
+		}
+		for k, w := range got.Beliefs {
+			kerneltest.Close(t, "merged mean of "+w.Feature, merged.Beliefs[k].Mean, w.Mean, kerneltest.Tol{Rel: 1e-7, Abs: 1e-8})
+			kerneltest.Close(t, "merged variance of "+w.Feature, merged.Beliefs[k].Variance, w.Variance, kerneltest.Tol{Rel: 1e-7})
+		}
+		kerneltest.Close(t, "merged log evidence", merged.LogEvidence, got.LogEvidence, kerneltest.Tol{Rel: 1e-9})
 		if got.N != want.N {
 			t.Errorf("%d rows, want %d", got.N, want.N)
 		}

@@ -151,6 +151,12 @@ func word[T ~string](at func(*Settings) *T, words ...string) form {
 	}
 }
 
+// again is a form of a field that another spec checks the range of, for other methods.
+func (f form) again() form {
+	f.outside = nil
+	return f
+}
+
 // auto is the word 'auto'.
 func auto(at func(*Settings) *bool) form {
 	return form{allowed: "'auto'", words: []string{"auto"}, read: func(s *Settings, v Source) error {

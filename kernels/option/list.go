@@ -61,7 +61,7 @@ var list = specs(
 		forms: forms{word(func(s *Settings) *string { return &s.Options.Covariance }, "diagonal", "full", "lowrank", "arrowhead")}},
 	Spec{Key: "covariance", Default: "'diagonal', or that of prior", Uses: "sequential_laplace variational ekf ep smooth",
 		Doc:   "form of the posterior covariance",
-		forms: forms{word(func(s *Settings) *string { return &s.Options.Covariance }, "diagonal", "full", "lowrank")}},
+		forms: forms{word(func(s *Settings) *string { return &s.Options.Covariance }, "diagonal", "full", "lowrank").again()}},
 	Spec{Key: "covariance", Default: "none: diagonal", Uses: "from_beliefs",
 		Doc:   "the covariance matrix of the beliefs",
 		forms: forms{symmetric(func(s *Settings, v Source) error { return v.Decode(&s.Matrix) })}},

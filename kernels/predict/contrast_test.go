@@ -97,11 +97,14 @@ func TestContrast(t *testing.T) {
 	if _, err = s.Contrast(&b, 0, 1, 1); err == nil {
 		t.Error("level 1 was taken")
 	}
+	f.Beliefs = append(f.Beliefs, kernels.Belief{Feature: "u", Weight: kernels.Weight{Mean: 0.25, Variance: 1}})
+	f.Columns = []kernels.FitColumn{{Name: "g", Kind: kernels.LevelsColumn}, {Name: "u", Kind: kernels.NumberColumn, Scale: 2}}
 	terms, err := Summary(f, 0.9)
 	if err != nil {
 		t.Fatal(err)
 	}
 	kerneltest.Close(t, "odds ratio", terms[1].ExpUpper, math.Exp(0.5+1.6448536269514722*2), tol)
+	kerneltest.Close(t, "effect of a deviation", terms[3].PerSD, 0.5, tol)
 	if terms[1].Column != "g" || terms[0].Column != "" {
 		t.Errorf("columns %q, %q", terms[1].Column, terms[0].Column)
 	}

@@ -40,6 +40,11 @@ func Summary(f *kernels.Fit, level float64) ([]Term, error) {
 			ExpMean: math.NaN(), ExpLower: math.NaN(), ExpUpper: math.NaN(), PerSD: math.NaN()}
 		if b.Feature != kernels.Intercept {
 			t.Column = Column(b.Feature)
+			for _, c := range f.Columns {
+				if c.Kind == kernels.NumberColumn && c.Name == b.Feature {
+					t.PerSD = b.Mean * c.Scale
+				}
+			}
 		}
 		if ratio {
 			t.ExpMean, t.ExpLower, t.ExpUpper = math.Exp(t.Mean), math.Exp(t.Lower), math.Exp(t.Upper)

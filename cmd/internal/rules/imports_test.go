@@ -14,7 +14,7 @@ const (
 	// ground knows nothing of models.
 	ground = "kernels/special kernels/stop kernels/memory kernels/argument kernels/internal/near kernels/kerneltest "
 	// algebra is numbers and matrices, and what a likelihood is.
-	algebra = ground + "kernels/dense kernels/gauss kernels/lik kernels/design "
+	algebra = ground + "kernels/dense kernels/gauss kernels/lik kernels/arrowhead kernels/design "
 	// model is what every engine works with.
 	model = algebra + "kernels kernels/internal/... kernels/option kernels/mode kernels/stream kernels/predict "
 )
@@ -32,6 +32,7 @@ var directions = []struct{ pattern, may string }{
 	{"kernels/dense", ground},
 	{"kernels/gauss", ground + "kernels/dense"},
 	{"kernels/lik", ground},
+	{"kernels/arrowhead", ground + "kernels/dense kernels/gauss kernels/lik"},
 	{"kernels/design", ground + "kernels/dense kernels/gauss kernels/lik"},
 	{"kernels", algebra},
 	{"kernels/internal/*", algebra + "kernels"},
