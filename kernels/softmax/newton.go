@@ -299,8 +299,17 @@ func (s *search) own(c []float64, k int) {
 	}
 }
 
+// manyClasses is from how many classes on, where they are more than the weights of each,
+// the Hessian is put together by pairs of weights: p² large products in place of A² small
+// ones.
+var manyClasses = 32 // a variable for its test
+
 // hessian sets h = XᵀWX, Ap x Ap.
 func (s *search) hessian(h *dense.Matrix) {
+	if s.a >= manyClasses && s.p < s.a {
+		s.hessianByWeights(h)
+		return
+	}
 	c, block := make([]float64, s.n), s.Matrix(s.p, s.p)
 	for a := range s.a {
 		for b := range a + 1 {
@@ -319,6 +328,38 @@ func (s *search) hessian(h *dense.Matrix) {
 				s.Stop.Check()
 				copy(h.Row(a*s.p + i)[b*s.p:(b+1)*s.p], block.Row(i))
 				copy(h.Row(b*s.p + i)[a*s.p:(a+1)*s.p], block.Row(i))
+			}
+		}
+	}
+}
+
+// hessianByWeights is hessian where classes are more than weights: its entries for weights
+// j and k of all pairs of classes are -Πᵀ diag(x_j x_k / ω) Π, Π the weighted
+// probabilities, and Πᵀ (x_j x_k) on the diagonal besides.
+func (s *search) hessianByWeights(h *dense.Matrix) {
+	x := s.Dense()
+	prob := s.now.prob
+	block, c, own := s.Matrix(s.a, s.a), make([]float64, s.n), make([]float64, s.a)
+	for j := range s.p {
+		for k := range j + 1 {
+			clear(own)
+			for i := range c {
+				row := x.Row(i)
+				c[i] = 0
+				if w := s.weight(i); w > 0 {
+					xx := row[j] * row[k]
+					c[i] = -xx / w
+					dense.Axpy(xx, prob.Row(i), own)
+				}
+			}
+			dense.Gram(block, prob, c)
+			for a := range s.a {
+				s.Stop.Check()
+				block.Row(a)[a] += own[a]
+				for b, v := range block.Row(a) {
+					h.Row(a*s.p + j)[b*s.p+k] = v
+					h.Row(a*s.p + k)[b*s.p+j] = v
+				}
 			}
 		}
 	}

@@ -783,3 +783,64 @@ func BenchmarkFit(b *testing.B) {
 		})
 	}
 }
+
+// A Hessian put together by pairs of weights is the one put together by pairs of classes:
+// weighted rows, sparse features and a pinned class included.
+func TestHessianByWeights(t *testing.T) {
+	const n, a = 300, 40
+	fit := func(pinned string) *kernels.Fit {
+		rnd := rand.New(rand.NewPCG(5, 5))
+		m := &kernels.Model{Options: kernels.Options{Reference: pinned, Hessian: "full"}}
+		r, err := kernels.NewLabelledRows(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"u", "v", "g=1", "g=2", "g=3"} {
+			if _, err := r.Dict.Add(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var b kernels.Batch
+		b.Reset()
+		for i := range n {
+			b.Add(0, 1)
+			b.Add(1, rnd.NormFloat64())
+			if i%3 > 0 {
+				b.Add(2, rnd.NormFloat64())
+			}
+			b.Add(uint32(3+i%3), 1)
+			b.EndRow()
+			b.Y = append(b.Y, float64(i*7%a))
+			b.Weight = append(b.Weight, float64(i%4))
+		}
+		if err := r.Update(&b, false); err != nil {
+			t.Fatal(err)
+		}
+		p, err := r.Problem()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for k := range a {
+			names = append(names, fmt.Sprintf("c%02d", k))
+		}
+		f, err := Fit(context.Background(), p, names)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	defer func(was int) { manyClasses = was }(manyClasses)
+	for _, pinned := range []string{"", "c07"} {
+		manyClasses = 32
+		got := fit(pinned)
+		manyClasses = 1 << 30
+		want := fit(pinned)
+		kerneltest.Close(t, "log evidence", got.LogEvidence, want.LogEvidence, kerneltest.Tol{Rel: 1e-11})
+		for k, w := range want.Beliefs {
+			// Newton ends within 1e-8 of a mode, by either route.
+			kerneltest.Close(t, "mean", got.Beliefs[k].Mean, w.Mean, kerneltest.Tol{Abs: 1e-8})
+			kerneltest.Close(t, "variance", got.Beliefs[k].Variance, w.Variance, kerneltest.Tol{Rel: 1e-8})
+		}
+	}
+}
