@@ -196,6 +196,12 @@ func updateFit(method *engine.Method) func(args []capi.Vec, slots capi.Slots) er
 	if method != nil {
 		name, kind = method.Name, method.Kind
 	}
+	return updateBy(name, kind, func(opt *capi.Vec, i int, src *rows.Source) (*fitPlan, error) { return planFit(method, opt, i, src) })
+}
+
+// updateBy is the update of the aggregate of that name, whose rows are of a kind; plan
+// reads its options at a row.
+func updateBy(name string, kind engine.Kind, plan func(opt *capi.Vec, i int, src *rows.Source) (*fitPlan, error)) func(args []capi.Vec, slots capi.Slots) error {
 	return func(args []capi.Vec, slots capi.Slots) error {
 		y := &args[0]
 		f := forms[kind]
@@ -226,13 +232,11 @@ func updateFit(method *engine.Method) func(args []capi.Vec, slots capi.Slots) er
 		block.begin(src, slots.Len())
 		return slots.Runs(func(slot capi.Slot, lo, hi int) error {
 			st, err := slot.Mutable(func() (capi.State, error) {
-				plan, err := cache.get(opt, lo, func() (*fitPlan, error) {
-					return planFit(method, opt, lo, src)
-				})
+				p, err := cache.get(opt, lo, func() (*fitPlan, error) { return plan(opt, lo, src) })
 				if err != nil {
 					return nil, err
 				}
-				return newFitState(plan)
+				return newFitState(p)
 			})
 			if err != nil {
 				return err
@@ -269,6 +273,27 @@ func planFit(method *engine.Method, opt *capi.Vec, i int, src *rows.Source) (*fi
 		return nil, err
 	}
 	return newFitPlan(method, s, src.Time != nil, src.Trials != nil)
+}
+
+// planProgressive reads the options of bglm_progressive at row i.
+func planProgressive(opt *capi.Vec, i int, src *rows.Source) (*fitPlan, error) {
+	name, err := namedMethod(opt, i)
+	if err != nil {
+		return nil, err
+	}
+	m, err := engine.Find(name, engine.Weights)
+	if err != nil {
+		return nil, err
+	}
+	p, err := m.Progressive()
+	if err != nil {
+		return nil, err
+	}
+	s, err := option.For("fit", m.Name).Decode(constants(opt, i, false))
+	if err != nil {
+		return nil, err
+	}
+	return newFitPlan(p, s, src.Time != nil, src.Trials != nil)
 }
 
 // namedMethod is the option method at row i, adf where there is none.
@@ -372,6 +397,7 @@ var forms = map[engine.Kind]form{
 		call:  "(c, {u: i / 30})",
 		write: func(out *capi.Col, r *engine.Result) { appendFit(out, r.Fit, r.Each) },
 	},
+	engine.Predictions: {y: checkResponse, result: predictionsType, write: appendPredictions},
 	engine.Process: {
 		y: checkResponse, x: checkPoints, result: gpType,
 		doc:     "Returns " + gpFields() + ", which bglm_predict and bglm_predict_dist take.",
@@ -379,6 +405,20 @@ var forms = map[engine.Kind]form{
 		call:    "(u > 0.3 AND u < 0.8, [u], {lengthscale: 0.2} ORDER BY u)",
 		write:   func(out *capi.Col, r *engine.Result) { appendGP(out, r.Process, r.Skipped) },
 	},
+}
+
+// predictionsType is what bglm_progressive returns.
+var predictionsType = capi.ListOf(capi.StructOf(fld("y", capi.TDouble), fld("mean", capi.TDouble), fld("lower", capi.TDouble), fld("upper", capi.TDouble), fld("log_density", capi.TDouble)))
+
+func appendPredictions(out *capi.Col, r *engine.Result) {
+	e := out.Elem()
+	for _, p := range r.Rows {
+		for k, v := range [...]float64{p.Y, p.Mean, p.Lower, p.Upper, p.LogDensity} {
+			e.Field(k).Float(v)
+		}
+		e.EndStruct()
+	}
+	out.EndList()
 }
 
 func checkPoints(x *capi.Vec) error { return rows.CheckPoints(columnOf(x), "x") }

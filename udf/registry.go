@@ -214,8 +214,18 @@ func fitters() []entry {
 		call := strings.NewReplacer("$link", cmp.Or(m.Link, "probit"), "$order", order).Replace("bglm_" + m.Name + f.call)
 		out = append(out, one(m.Name, doc, strings.Replace(f.example, "$call", call, 1), []string{m.Name}, &m, f.result))
 	}
+	var streams []string
+	for _, m := range engine.Methods() {
+		if m.Streams {
+			streams = append(streams, m.Name)
+		}
+	}
 	return append(out, one("fit", "The engines under one name: the option method says which (default 'adf'); the other options are those of bglm_<method>.",
-		"SELECT bglm_fit(late, {origin: origin}, {method: 'adf', link: 'probit'} ORDER BY i).method "+tenRows+";", append(engine.Names(engine.Weights), "fit"), nil, fitType))
+		"SELECT bglm_fit(late, {origin: origin}, {method: 'adf', link: 'probit'} ORDER BY i).method "+tenRows+";", append(engine.Names(engine.Weights), "fit"), nil, fitType),
+		aggregate("bglm_progressive", "(y, x [, options])",
+			"What a stream predicts of each row before it learns it: LIST(STRUCT(y, mean, lower, upper, log_density)) in the order of the rows, the first from the prior: the test of a model without data put aside. The option method names a streaming method (default 'adf'); the other options are those of bglm_<method>. lower and upper are a 95 % interval, of the probability for binary responses, of a new response otherwise. Rows that are skipped are not in the list. Give ORDER BY inside the call.",
+			"SELECT round(bglm_log_loss(p.y = 1, p.mean), 4) AS log_loss FROM (SELECT unnest(bglm_progressive(late, {origin: origin} ORDER BY i)) AS p "+tenRows+");",
+			option.For(append(streams, "fit")...).Keys(), []int{2, 3}, predictionsType, updateBy("progressive", engine.Predictions, planProgressive), finalizeFit))
 }
 
 func callFamilies(_ []capi.Vec, n int, out *capi.Col) error {

@@ -617,8 +617,7 @@ func (t *tied) Rescale(k int, lambda float64) {
 
 // Linear implements stream.Form.
 func (t *tied) Linear(k int, b *kernels.Batch, now float64, at func(int) float64, mean, variance []float64) error {
-	c, _ := t.Clone(t.dict)
-	f := c.(*tied)
+	f := t
 	for i := range b.Len() {
 		fs, xs := b.Entries(i)
 		if f.plan.Drifts {

@@ -52,10 +52,11 @@ type Kind uint8
 
 // The kinds of methods.
 const (
-	Weights Kind = iota // a belief for each feature
-	Paths               // the beliefs of each feature through time besides
-	Classes             // y is a label, for a rows.Labelled Fitter; a belief for each feature in each class
-	Process             // x is a point, for a rows.Points Fitter; a function of x and no beliefs
+	Weights     Kind = iota // a belief for each feature
+	Paths                   // the beliefs of each feature through time besides
+	Classes                 // y is a label, for a rows.Labelled Fitter; a belief for each feature in each class
+	Process                 // x is a point, for a rows.Points Fitter; a function of x and no beliefs
+	Predictions             // what was expected of each row before it was learnt, besides (Method.Progressive)
 )
 
 // Result is what rows come to.
@@ -64,6 +65,7 @@ type Result struct {
 	// covariance, and that of Paths is the last of each path.
 	*kernels.Fit
 	Path    []Moment      // of Paths, by feature in belief order, then time
+	Rows    []Prediction  // of Predictions, in the order they were learnt
 	Process *gp.Posterior // of a Process
 }
 
@@ -110,8 +112,10 @@ func Find(name string, kinds ...Kind) (*Method, error) {
 			return &methods[i], nil
 		}
 	}
-	return nil, argument.Word("method", name, names)
+	return nil, wrongMethod(name, names)
 }
+
+func wrongMethod(name string, names []string) error { return argument.Word("method", name, names) }
 
 // Model is what settings come to for the method, with rows that have times and binomial
 // trials or not. It is part of s, which serves one model only.

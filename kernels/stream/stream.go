@@ -208,6 +208,17 @@ func (s *State) Rates() (rates, logZ []float64) {
 // Model is what the fit was asked for.
 func (s *State) Model() *kernels.Model { return s.plan.Model }
 
+// Rows is how many rows have been learnt, those of a fit continued included.
+func (s *State) Rows() int64 { return s.n }
+
+// Likelihood is that of the rows: the model's, or as it has been learnt so far.
+func (s *State) Likelihood() lik.Likelihood {
+	if l := s.bank[s.Best()].learning; l != nil {
+		return l.Learning
+	}
+	return s.plan.Model.Lik
+}
+
 // Beliefs are the beliefs as they are kept.
 func (s *State) Beliefs() Form { return s.form }
 

@@ -1,0 +1,139 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
+	"github.com/bglm/bglm/kernels/predict"
+	"github.com/bglm/bglm/kernels/stream"
+)
+
+// Prediction is what was expected of a row before it was learnt.
+type Prediction struct {
+	Y            float64
+	Mean         float64 // expected response, the weights integrated out
+	Lower, Upper float64 // 95 % interval (lik.Likelihood.Interval)
+	LogDensity   float64 // of Y
+}
+
+// Progressive is a streaming method whose Result is, besides the fit, what it predicts of
+// each row before it learns it (Result.Rows): the prequential test of a stream, without a
+// part of the data put aside. Cost: 40 bytes a row.
+// Errors: a method that keeps the rows.
+func (m *Method) Progressive() (*Method, error) {
+	if !m.Streams || m.Kind != Weights {
+		var names []string
+		for i := range methods {
+			if methods[i].Streams {
+				names = append(names, methods[i].Name)
+			}
+		}
+		return nil, wrongMethod(m.Name, names)
+	}
+	p := *m
+	p.Kind = Predictions
+	p.New = func(model *kernels.Model) (Fitter, error) {
+		f, err := m.New(model)
+		if err != nil {
+			return nil, err
+		}
+		return &progressive{state: f.(interface{ filter() *stream.State }).filter()}, nil
+	}
+	return &p, nil
+}
+
+// progressive predicts every row before the filter learns it.
+type progressive struct {
+	state *stream.State
+	rows  []Prediction
+}
+
+func (p *progressive) filter() *stream.State   { return p.state }
+func (p *progressive) Features() *kernels.Dict { return p.state.Features() }
+func (p *progressive) Skip(n int64)            { p.state.Skip(n) }
+func (p *progressive) Size() int64             { return p.state.Size() + 40*int64(cap(p.rows)) }
+
+// Clone shares the rows so far, which nobody changes.
+func (p *progressive) Clone() Fitter {
+	return &progressive{p.state.Clone(), p.rows[:len(p.rows):len(p.rows)]}
+}
+
+// room asks the memory budget for more rows.
+func (p *progressive) room(more int) error {
+	if n := 40 * int64(2*(len(p.rows)+more)); n > growsFrom {
+		return memory.Room(n, fmt.Sprintf("the predictions of %d rows", len(p.rows)+more))
+	}
+	return nil
+}
+
+func (p *progressive) Update(ctx context.Context, b *kernels.Batch, skip bool) error {
+	if err := p.room(b.Len()); err != nil {
+		return err
+	}
+	var one kernels.Batch
+	var m, v [1]float64
+	for i := range b.Len() {
+		one.Reset()
+		fs, xs := b.Entries(i)
+		for k, f := range fs {
+			one.Add(f, xs[k])
+		}
+		one.EndRow()
+		o := b.Obs(i)
+		one.Y = append(one.Y[:0], o.Y)
+		one.Weight = append(one.Weight[:0], o.Weight)
+		one.Offset = append(one.Offset[:0], b.Shift(i))
+		if len(b.Trials) > 0 {
+			one.Trials = append(one.Trials[:0], o.Trials)
+		}
+		if len(b.Time) > 0 {
+			one.Time = append(one.Time[:0], b.Time[i])
+		}
+		if err := p.state.Linear(&one, m[:], v[:]); err != nil {
+			return err
+		}
+		l := p.state.Likelihood()
+		before := p.state.Rows()
+		if err := p.state.Update(ctx, &one, skip); err != nil {
+			return err
+		}
+		if p.state.Rows() == before {
+			continue // a bad row, which was skipped
+		}
+		p.rows = append(p.rows, expected(l, o, m[0], v[0]))
+	}
+	return nil
+}
+
+// expected is what a predictor N(m, v) expects of the row o.
+func expected(l lik.Likelihood, o lik.Obs, m, v float64) Prediction {
+	r := Prediction{Y: o.Y, Mean: predict.Expected(l, predict.Exact, m, v)}
+	r.Lower, r.Upper = l.Interval(m, v, 0.95)
+	o.Weight = 1
+	r.LogDensity = l.Moments(o, m, v).LogZ
+	return r
+}
+
+// Merge puts the rows of src behind the own ones.
+func (p *progressive) Merge(ctx context.Context, src Fitter) error {
+	o, ok := src.(*progressive)
+	if !ok {
+		return errMixed
+	}
+	if err := p.room(len(o.rows)); err != nil {
+		return err
+	}
+	p.rows = append(p.rows, o.rows...)
+	return p.state.Merge(ctx, o.state)
+}
+
+func (p *progressive) Fit(ctx context.Context) (*Result, error) {
+	r, err := checked(p.state.Fit(ctx))
+	if err == nil {
+		r.Rows = p.rows
+	}
+	return r, err
+}
