@@ -267,8 +267,9 @@ func (c *Covariance) validateArrow(p int, variance func(j int) float64) error {
 	if err := a.Check(p); err != nil {
 		return fmt.Errorf("covariance: %w", err)
 	}
+	g := make([]float64, a.D)
 	for j := range p {
-		if all, v := a.Variance(j), variance(j); !(math.Abs(all-v) <= CovarianceTol*math.Max(all, v)+tiny) {
+		if all, v := a.Variance(j, g), variance(j); !(math.Abs(all-v) <= CovarianceTol*math.Max(all, v)+tiny) {
 			return fmt.Errorf("covariance: its variance of belief %d is %v, that in beliefs %v; allowed: the same, to %v", j+1, all, v, CovarianceTol)
 		}
 	}

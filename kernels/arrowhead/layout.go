@@ -63,19 +63,21 @@ func (l Layout) Gather(k int, x float64, g []float64) (mean, variance float64) {
 
 // Quad is gᵀPg. Cost: O(d²).
 func (l Layout) Quad(g []float64) (v float64) {
+	root := l.Values[2*l.D : Want(l.D, 0)]
 	for j := range g {
 		s := 0.0
-		for i := j; i < l.D; i++ {
-			s += l.Root(i)[j] * g[i]
+		for i, at := j, j*(j+1)/2+j; i < l.D; i++ {
+			s += root[at] * g[i]
+			at += i + 1 // one row down
 		}
 		v += s * s
 	}
 	return v
 }
 
-// Variance is that of belief k.
-func (l Layout) Variance(k int) float64 {
-	g := make([]float64, l.D)
+// Variance is that of belief k; g is room for the block's inputs.
+func (l Layout) Variance(k int, g []float64) float64 {
+	clear(g)
 	_, q := l.Gather(k, 1, g)
 	return q + l.Quad(g)
 }
