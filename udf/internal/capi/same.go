@@ -27,13 +27,19 @@ func (v *Vec) Runs(dst []int32) []int32 {
 	return dst
 }
 
-// changes marks the entries that differ from the one before; up are the STRUCTs that v
-// is in.
-func (v *Vec) changes(dst []int32, up []*Vec) {
+// changes marks the entries that differ from the one before; dead are those where
+// neither of the two has a value, nil for none: what lies there says nothing.
+func (v *Vec) changes(dst []int32, dead []bool) {
 	if v.valid != nil {
+		up := dead
+		dead = make([]bool, len(dst))
+		copy(dead, up)
 		for i := 1; i < len(dst); i++ {
-			if v.Null(i) != v.Null(i-1) {
+			if null := v.Null(i); dead[i] {
+			} else if null != v.Null(i-1) {
 				dst[i] = 1
+			} else {
+				dead[i] = null
 			}
 		}
 	}
@@ -45,30 +51,23 @@ func (v *Vec) changes(dst []int32, up []*Vec) {
 	case SQLNull:
 	case Struct:
 		for k := range v.Kids {
-			v.Kids[k].changes(dst, append(up, v))
+			v.Kids[k].changes(dst, dead)
 		}
 	case Boolean, TinyInt, UTinyInt:
-		differ[uint8](v.data, dst)
+		differ[uint8](v.data, dst, dead)
 	case SmallInt, USmallInt:
-		differ[uint16](v.data, dst)
+		differ[uint16](v.data, dst, dead)
 	case Integer, UInteger, Float, Date:
-		differ[uint32](v.data, dst)
+		differ[uint32](v.data, dst, dead)
 	case BigInt, UBigInt, Double, Time, Timestamp, TimestampS, TimestampMS, TimestampNS, TimestampTZ, TimeTZ:
-		differ[uint64](v.data, dst)
+		differ[uint64](v.data, dst, dead)
 	case HugeInt, UHugeInt, UUID, Interval, List, Map: // of lists the place and length
-		differ[[2]uint64](v.data, dst)
+		differ[[2]uint64](v.data, dst, dead)
 	case Varchar, Blob:
 		p := unsafe.Slice((*[2]uint64)(v.data), len(dst))
 		for i := 1; i < len(p); i++ {
-			if p[i] == p[i-1] || dst[i] != 0 {
-				continue
-			}
 			// The text of a NULL is not there to be read.
-			null := v.Null(i) || v.Null(i-1)
-			for _, s := range up {
-				null = null || s.Null(i) || s.Null(i-1)
-			}
-			if null || v.Str(i) != v.Str(i-1) {
+			if dst[i] == 0 && p[i] != p[i-1] && (dead == nil || !dead[i]) && v.Str(i) != v.Str(i-1) {
 				dst[i] = 1
 			}
 		}
@@ -79,10 +78,10 @@ func (v *Vec) changes(dst []int32, up []*Vec) {
 	}
 }
 
-func differ[T comparable](data unsafe.Pointer, dst []int32) {
+func differ[T comparable](data unsafe.Pointer, dst []int32, dead []bool) {
 	p := unsafe.Slice((*T)(data), len(dst))
 	for i := 1; i < len(p); i++ {
-		if p[i] != p[i-1] {
+		if p[i] != p[i-1] && (dead == nil || !dead[i]) {
 			dst[i] = 1
 		}
 	}
