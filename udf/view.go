@@ -152,10 +152,4 @@ func source(y *capi.Vec, x *features, scalars *capi.Vec, what string) (*rows.Sou
 	return s, nil
 }
 
-// null reports whether a column that decides about row i is NULL there.
-func (c *rowColumns) null(i int) bool {
-	return c.weight != nil && c.weight.Null(i) || c.offset != nil && c.offset.Null(i) ||
-		c.trials != nil && c.trials.Null(i) || c.time != nil && c.time.Null(i)
-}
-
 func finite(v float64) bool { return math.Abs(v) <= math.MaxFloat64 }
