@@ -193,6 +193,16 @@ func (r *root) forget(lambda float64, mean, restMu, restV []float64) error {
 	if lambda == 1 || r.p == 0 {
 		return nil
 	}
+	// Weights that no row has touched are at their prior and stay there. They take no part,
+	// so that names that are known early, as a chunk of rows brings them, change no bit.
+	if live := r.live(mean, restMu, restV); len(live) < r.p {
+		return r.forgetSome(live, lambda, mean, restMu, restV)
+	}
+	return r.forgetAll(lambda, mean, restMu, restV)
+}
+
+// forgetAll is forget for all columns.
+func (r *root) forgetAll(lambda float64, mean, restMu, restV []float64) error {
 	l := r.matrix()
 	w := make([]float64, r.p)
 	for i, v := range restV {
@@ -223,6 +233,57 @@ func (r *root) forget(lambda float64, mean, restMu, restV []float64) error {
 	}
 	for i := range mean {
 		mean[i] += restMu[i]
+	}
+	return nil
+}
+
+// live are the columns that are not independent of all others and at their prior.
+func (r *root) live(mean, restMu, restV []float64) (live []int) {
+	tied := make([]bool, r.p)
+	for j := range r.p {
+		col := r.col(j)
+		if mean[j] != restMu[j] || col[0] != math.Sqrt(restV[j]) {
+			tied[j] = true
+		}
+		for i, v := range col[1:] {
+			if v != 0 {
+				tied[j], tied[j+1+i] = true, true
+			}
+		}
+	}
+	for j, is := range tied {
+		if is {
+			live = append(live, j)
+		}
+	}
+	return live
+}
+
+// forgetSome is forget for the columns live; the others are independent.
+func (r *root) forgetSome(live []int, lambda float64, mean, restMu, restV []float64) error {
+	p := len(live)
+	if p == 0 {
+		return nil
+	}
+	part := root{stop: r.stop}
+	part.size0(p)
+	mu, mu0, v0 := make([]float64, p), make([]float64, p), make([]float64, p)
+	for b, j := range live {
+		mu[b], mu0[b], v0[b] = mean[j], restMu[j], restV[j]
+		from, to := r.col(j), part.col(b)
+		for a := range to {
+			to[a] = from[live[b+a]-j]
+		}
+	}
+	if err := part.forgetAll(lambda, mu, mu0, v0); err != nil {
+		return err
+	}
+	for b, j := range live {
+		mean[j] = mu[b]
+		from, to := part.col(b), r.col(j)
+		for a, v := range from {
+			to[live[b+a]-j] = v
+		}
 	}
 	return nil
 }
