@@ -3,6 +3,8 @@ package kernels
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/bglm/bglm/kernels/lik"
 )
@@ -88,7 +90,7 @@ type Fit struct {
 	LogEvidence          float64 // nats
 	Iterations           int
 	Converged            bool
-	Status               string      // "ok" or one sentence
+	Status               string      // "ok", or sentences (Say)
 	Columns              []FitColumn // none are remembered: nil
 }
 
@@ -101,6 +103,20 @@ func (f *Fit) SetLikelihood(l lik.Likelihood) {
 	if d, ok := l.(lik.Dispersed); ok {
 		f.Dispersion = d.Dispersion()
 	}
+}
+
+// Say adds a sentence to the status, "" for none. One that is there is not said twice.
+func (f *Fit) Say(sentence string) { f.Status = Join(f.Status, sentence) }
+
+// Join is a status with a sentence more: "ok" where neither says anything.
+func Join(status, sentence string) string {
+	switch {
+	case status == "" || status == "ok":
+		return Or(sentence, "ok")
+	case sentence == "" || sentence == "ok" || slices.Contains(strings.Split(status, "; "), sentence):
+		return status
+	}
+	return status + "; " + sentence
 }
 
 // Each visits the beliefs in their order.

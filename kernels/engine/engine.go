@@ -334,12 +334,7 @@ func standardized(solve solver, centres func(*kernels.Problem) bool) solver {
 		if note == "" && !centres(p) {
 			note = "standardize scales the features but does not centre them: the posterior keeps no covariance with the intercept"
 		}
-		if note != "" {
-			if f.Status != "ok" {
-				note = f.Status + "; " + note
-			}
-			f.Status = note
-		}
+		f.Say(note)
 		return f, nil
 	}
 }
