@@ -28,6 +28,8 @@ type Model struct {
 
 	// Priors are the priors of single features by name; others have Prior.
 	Priors []Belief
+	// PriorBy are the prior variances of the weights of single columns; others have Prior's.
+	PriorBy ColumnPriors
 	// Start is the posterior to continue from, nil for a fresh fit. Features not
 	// in it start at their prior; its counts and evidence are carried on.
 	Start *Fit
@@ -92,7 +94,7 @@ func (m *Model) Agrees(o *Model) bool {
 		return a == nil && b == nil || a != nil && b != nil && a.Family() == b.Family() && a.Link() == b.Link()
 	}
 	return likes(m.Lik, o.Lik) && m.Params == o.Params && m.Prior.Complete() == o.Prior.Complete() && m.NoIntercept == o.NoIntercept && m.HashBits == o.HashBits && m.HasTime == o.HasTime &&
-		m.Noise == o.Noise && m.Forgetting == o.Forgetting && maps.Equal(m.NoiseBy, o.NoiseBy) && slices.Equal(m.Priors, o.Priors) &&
+		m.Noise == o.Noise && m.Forgetting == o.Forgetting && maps.Equal(m.NoiseBy, o.NoiseBy) && slices.Equal(m.Priors, o.Priors) && slices.Equal(m.PriorBy, o.PriorBy) &&
 		(m.Start == nil) == (o.Start == nil) && slices.Equal(m.At, o.At) && m.Options == o.Options
 }
 

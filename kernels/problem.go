@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/bglm/bglm/kernels/arrowhead"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/design"
 	"github.com/bglm/bglm/kernels/gauss"
@@ -552,6 +553,13 @@ func (p *Problem) setPosterior(f *Fit, post *gauss.Normal) {
 		f.Beliefs[k] = Belief{string(p.dict.Name(id)), w}
 	}
 	f.Covariance = pack(p.at, post)
+	if post.Form == gauss.Arrowhead { // its numbers have the known weights' means too
+		for k, j := range p.at {
+			if j < 0 {
+				f.Covariance.Arrow().Row(k)[1] = p.known[k].Mean
+			}
+		}
+	}
 }
 
 // NewFit is a fit with what the model says and the counts and columns of Start.
@@ -568,6 +576,41 @@ func (m *Model) NewFit(method string) *Fit {
 		f.Columns = s.Columns
 	}
 	return f
+}
+
+// packArrow is pack for an arrowhead, in the layout that package arrowhead has for it; known
+// weights are leaves of variance 0.
+func packArrow(c *Covariance, at []int32, g *gauss.Normal) {
+	a := g.Arrow
+	d := len(a.Block)
+	c.Rank = d
+	c.Values = stop.Make[float64](g.Arrow.L.Stop, arrowhead.Want(d, len(at)))[:0]
+	for _, j := range a.Block {
+		c.Values = append(c.Values, g.Mean[j])
+	}
+	c.Values = append(c.Values, make([]float64, d)...)
+	for i := range d {
+		c.Values = append(c.Values, a.L.Row(i)[:i+1]...)
+	}
+	none := make([]float64, d)
+	for k, j := range at {
+		a.L.Stop.Row(k)
+		if j < 0 {
+			c.Values = append(append(c.Values, -1, 0, 0), none...)
+			continue
+		}
+		place := a.At(int(j))
+		if place >= 0 {
+			c.Values = append(append(c.Values, float64(-2-place), 0, 0), none...)
+			continue
+		}
+		h := a.H.Row(^place)
+		alpha := g.Mean[j]
+		for i, b := range a.Block {
+			alpha -= h[i] * g.Mean[b]
+		}
+		c.Values = append(append(c.Values, -1, alpha, a.Q[^place]), h...)
+	}
 }
 
 // pack brings a posterior into belief order; at is the column of each belief, -1 for
@@ -600,6 +643,8 @@ func pack(at []int32, g *gauss.Normal) Covariance {
 			}
 			c.Values = append(append(c.Values, g.D[j]), g.F.Row(int(j))...)
 		}
+	case gauss.Arrowhead:
+		packArrow(&c, at, g)
 	}
 	return c
 }

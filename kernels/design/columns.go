@@ -440,3 +440,59 @@ func (c *Columns) Spread(dst []float64, g *gauss.Normal) {
 		}
 	})
 }
+
+// ColumnForms sets dst_j = x_jᵀ M x_j, x_j the columns of X and M n x n and symmetric.
+// Cost: Σ (entries of a column)², n²p dense.
+func (c *Columns) ColumnForms(dst []float64, m *dense.Matrix) {
+	clear(dst)
+	if c.block != nil {
+		const some = 256
+		mx := c.Matrix(c.N, min(some, c.P))
+		for lo := 0; lo < c.P; lo += some {
+			hi := min(lo+some, c.P)
+			x, part := c.block.Slice(0, c.N, lo, hi), mx.Slice(0, c.N, 0, hi-lo)
+			dense.Mul(part, m, x)
+			for i := range c.N {
+				c.Stop.Check()
+				from := part.Row(i)
+				for k, v := range x.Row(i) {
+					dst[lo+k] += v * from[k]
+				}
+			}
+		}
+		return
+	}
+	first := make([]int, c.P+1)
+	for i := range c.N {
+		col, _ := c.Entries(i)
+		for _, j := range col {
+			first[j+1]++
+		}
+	}
+	for j := range c.P {
+		first[j+1] += first[j]
+	}
+	row, val := make([]int32, first[c.P]), make([]float64, first[c.P])
+	next := append([]int(nil), first...)
+	for i := range c.N {
+		c.Stop.Row(i)
+		col, v := c.Entries(i)
+		for k, j := range col {
+			row[next[j]], val[next[j]] = int32(i), v[k]
+			next[j]++
+		}
+	}
+	c.Parallel(c.P, len(row)*32, func(lo, hi int) {
+		for j := lo; j < hi; j++ {
+			c.Stop.Check()
+			rows, x := row[first[j]:first[j+1]], val[first[j]:first[j+1]]
+			for a, i := range rows {
+				from, s := m.Row(int(i)), 0.0
+				for b, k := range rows[:a] {
+					s += from[k] * x[b]
+				}
+				dst[j] += x[a] * (2*s + from[i]*x[a])
+			}
+		}
+	})
+}

@@ -2,6 +2,7 @@ package design
 
 import (
 	"math"
+	"slices"
 
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
@@ -204,6 +205,9 @@ func (s *Scaling) Restore(g *gauss.Normal) (*gauss.Normal, error) {
 	n, p := g.Dim(), len(s.Scale)
 	mean := make([]float64, n)
 	s.From(mean, g.Mean)
+	if g.Form == gauss.Arrowhead && n == p {
+		return s.restoreArrow(g, mean)
+	}
 	if s.centred && g.Form != gauss.Full {
 		var err error
 		if g, err = g.ToFull(); err != nil {
@@ -241,6 +245,34 @@ func (s *Scaling) Restore(g *gauss.Normal) (*gauss.Normal, error) {
 		square[j] = v / (s.Scale[j%p] * s.Scale[j%p])
 	}
 	return gauss.NewDiagonal(mean, square), nil
+}
+
+// restoreArrow is Restore for an Arrowhead whose centred columns are all in the block, with
+// column 0: the block changes as a full one does, and w_k = h_kᵀb + ... is put in the new b.
+func (s *Scaling) restoreArrow(g *gauss.Normal, mean []float64) (*gauss.Normal, error) {
+	a := g.Arrow
+	d := len(a.Block)
+	part := Scaling{Scale: make([]float64, d), Shift: make([]float64, d), centred: s.centred}
+	for i, j := range a.Block {
+		part.Scale[i], part.Shift[i] = s.Scale[j], s.Shift[j]
+	}
+	block, err := part.Restore(gauss.NewFull(make([]float64, d), a.L))
+	if err != nil {
+		return nil, err
+	}
+	out := &gauss.Arrow{Block: a.Block, Leaf: a.Leaf, L: block.L, H: a.H.Clone(), Q: slices.Clone(a.Q)}
+	for k, j := range a.Leaf {
+		h := out.H.Row(k)
+		first := 0.0
+		if s.centred {
+			first = h[0] * part.Scale[0]
+		}
+		for i := range h {
+			h[i] = (h[i]*part.Scale[i] + first*part.Shift[i]) / s.Scale[j]
+		}
+		out.Q[k] /= s.Scale[j] * s.Scale[j]
+	}
+	return gauss.NewArrowhead(mean, out), nil
 }
 
 // triangle makes m, lower triangular but for row lo, which has numbers up to column

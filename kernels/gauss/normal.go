@@ -1,5 +1,5 @@
 // Package gauss holds multivariate Gaussian beliefs over weights: diagonal, full,
-// or diagonal minus low rank.
+// diagonal minus low rank, or a block with leaves tied to it.
 package gauss
 
 import (
@@ -17,11 +17,10 @@ import (
 type Form int
 
 const (
-	Diagonal Form = iota // Σ = diag(Var)
-	Full                 // Σ = L Lᵀ
-	LowRank              // Σ = diag(D) - F Fᵀ
-	// Arrowhead is a form of fits alone (package arrowhead); as a Normal it is Full.
-	Arrowhead
+	Diagonal  Form = iota // Σ = diag(Var)
+	Full                  // Σ = L Lᵀ
+	LowRank               // Σ = diag(D) - F Fᵀ
+	Arrowhead             // a block and leaves: see Arrow
 )
 
 var forms = [...]string{"diagonal", "full", "lowrank", "arrowhead"}
@@ -46,12 +45,13 @@ func ParseForm(name string) (Form, error) {
 // LowRank keeps what r directions of data removed from a diagonal prior, the
 // form that Woodbury's identity gives every low-rank posterior.
 type Normal struct {
-	Form Form
-	Mean []float64
-	Var  []float64     // the diagonal of Σ, whatever the form
-	L    *dense.Matrix // Full: lower Cholesky factor, p x p
-	D    []float64     // LowRank
-	F    *dense.Matrix // LowRank: p x r
+	Form  Form
+	Mean  []float64
+	Var   []float64     // the diagonal of Σ, whatever the form
+	L     *dense.Matrix // Full: lower Cholesky factor, p x p
+	D     []float64     // LowRank
+	F     *dense.Matrix // LowRank: p x r
+	Arrow *Arrow        // Arrowhead
 
 	cap *dense.Matrix // LowRank: Cholesky factor of I - FᵀD⁻¹F
 }
@@ -97,6 +97,8 @@ func (g *Normal) stop() *stop.Stop {
 		return g.L.Stop
 	case LowRank:
 		return g.F.Stop
+	case Arrowhead:
+		return g.Arrow.L.Stop
 	}
 	return nil
 }
@@ -107,7 +109,7 @@ func (g *Normal) Dim() int { return len(g.Mean) }
 // Linear gives mean and variance of Σ x_k w_{col_k} for one sparse row. scratch
 // is grown as needed and may be nil.
 //
-// Cost: O(k) diagonal, O(k r) low rank, O(k p) full.
+// Cost: O(k) diagonal, O(k r) low rank, O(k p) full, O(d² + k d) arrowhead.
 func (g *Normal) Linear(col []uint32, x []float64, scratch *[]float64) (mean, variance float64) {
 	for k, j := range col {
 		mean += x[k] * g.Mean[j]
@@ -134,6 +136,13 @@ func (g *Normal) Linear(col []uint32, x []float64, scratch *[]float64) (mean, va
 			dense.Axpy(x[k], g.F.Row(int(j)), u)
 		}
 		variance = max(variance-dense.Dot(u, u), 0)
+	case Arrowhead:
+		d := len(g.Arrow.Block)
+		u := room(scratch, 2*d)
+		for k, j := range col {
+			variance += g.Arrow.gather(int(j), x[k], u[:d])
+		}
+		variance += g.Arrow.quad(u[:d], u[d:])
 	}
 	return mean, variance
 }
@@ -174,6 +183,8 @@ func (g *Normal) MulCov(dst, x []float64) {
 		for i := range dst {
 			dst[i] = g.D[i]*x[i] - dense.Dot(g.F.Row(i), u)
 		}
+	case Arrowhead:
+		g.Arrow.mulCov(dst, x)
 	}
 }
 
@@ -204,6 +215,8 @@ func (g *Normal) MulPrec(dst, x []float64) error {
 		for i := range dst {
 			dst[i] += dense.Dot(g.F.Row(i), u) / g.D[i]
 		}
+	case Arrowhead:
+		g.Arrow.mulPrec(dst, x)
 	}
 	return nil
 }
@@ -248,6 +261,8 @@ func (g *Normal) LogDet() (float64, error) {
 		for _, d := range g.D {
 			s += math.Log(d)
 		}
+	case Arrowhead:
+		s = g.Arrow.logDet()
 	}
 	return s, nil
 }
@@ -263,6 +278,9 @@ func (g *Normal) Cov(dst *dense.Matrix) {
 		for i, d := range g.D {
 			dst.Row(i)[i] += d
 		}
+		return
+	case Arrowhead:
+		g.Arrow.cov(dst)
 		return
 	}
 	zero(dst)
@@ -280,7 +298,7 @@ func (g *Normal) Diag() []float64 {
 }
 
 // WithVariances is g with other variances for the weights of which of says so. They are
-// independent of all others in g.
+// independent of all others in g, which is no Arrowhead.
 func (g *Normal) WithVariances(of func(j int) (v float64, ok bool)) (*Normal, error) {
 	d := slices.Clone(g.Diag())
 	l := g.L
@@ -304,7 +322,7 @@ func (g *Normal) WithVariances(of func(j int) (v float64, ok bool)) (*Normal, er
 	return NewLowRank(g.Mean, d, g.F)
 }
 
-// Prec sets dst (p x p, symmetric) to Σ⁻¹.
+// Prec sets dst (p x p, symmetric) to Σ⁻¹. An Arrowhead is made Full for it.
 func (g *Normal) Prec(dst *dense.Matrix) error {
 	switch g.Form {
 	case Full:
@@ -320,6 +338,12 @@ func (g *Normal) Prec(dst *dense.Matrix) error {
 			dst.Row(i)[i] += 1 / d
 		}
 		return nil
+	case Arrowhead:
+		f, err := g.ToFull()
+		if err != nil {
+			return err
+		}
+		return f.Prec(dst)
 	}
 	zero(dst)
 	for i, v := range g.Var {
@@ -329,7 +353,7 @@ func (g *Normal) Prec(dst *dense.Matrix) error {
 }
 
 // ToFull returns g in Full form; g itself where it is full already.
-// Cost: O(p³) for LowRank.
+// Cost: O(p³) for LowRank and Arrowhead.
 func (g *Normal) ToFull() (*Normal, error) {
 	if g.Form == Full {
 		return g, nil

@@ -45,7 +45,16 @@ type learner struct {
 
 func (e *engine) learns() bool {
 	o := &e.x.Options
-	return o.AutoPrior || o.AutoDispersion || o.AutoShape
+	return e.learnsPrior() || o.AutoDispersion || o.AutoShape
+}
+
+// learnsPrior says that prior variances are learnt: not by an evidence that leaves curvature
+// out, which a larger variance hides better.
+func (e *engine) learnsPrior() bool { return e.x.Options.AutoPrior && e.hessian != "rest" }
+
+// exact says that the evidence has all curvature.
+func (e *engine) exact() bool {
+	return e.hessian == "full" || e.hessian == "rows" || e.hessian == "arrow"
 }
 
 // newLearner finds what there is to learn.
@@ -54,7 +63,7 @@ func newLearner(e *engine) (*learner, error) {
 	h := &learner{engine: e, dispersion: -1, shape: -1, prior: e.root.Of}
 	o := &p.Options
 	h.Of = slices.Repeat([]int{-1}, p.P)
-	if o.AutoPrior {
+	if e.learnsPrior() {
 		h.Groups = mode.NewGroups(p)
 		start, err := h.Groups.Start(p)
 		if err != nil {
@@ -175,7 +184,7 @@ func (h *learner) Try(theta []float64) (float64, bool, error) {
 
 // Keep makes the mode that Try found the one to start from.
 func (h *learner) Keep() {
-	h.w = append(h.w[:0], h.at.post.Mean...)
+	h.w = append(h.w[:0], h.at.mean...)
 	if h.search.space == rowSpace {
 		h.a = append(h.a[:0], h.search.u...)
 	}
@@ -189,7 +198,7 @@ func (h *learner) Slope() (g, scale []float64, err error) { return h.slope(h.at)
 func (h *learner) maximise(start []float64) (best *evidence, status, note string, err error) {
 	h.w, h.a = start, make([]float64, len(h.search.u))
 	starts := [][]float64{h.theta}
-	if h.hessian == "full" {
+	if h.exact() {
 		starts = h.Starts(h.theta, h.dispersion)
 		for _, s := range starts {
 			for k := range s {
@@ -231,8 +240,8 @@ func (h *learner) slope(ev *evidence) (g, scale []float64, err error) {
 	gamma := 0.0
 	dw := make([]float64, p)
 	for j, m := range h.root.Of.Mean {
-		dw[j] = ev.post.Mean[j] - m
-		known := min(max(1-ev.post.Var[j]/h.root.Of.Var[j], 0), 1)
+		dw[j] = ev.mean[j] - m
+		known := min(max(1-ev.variance[j]/h.root.Of.Var[j], 0), 1)
 		gamma += known
 		if k := h.Of[j]; k >= 0 {
 			g[k] += 0.5 * (dw[j]*dw[j]/v[j] - known)
@@ -255,8 +264,8 @@ func (h *learner) slope(ev *evidence) (g, scale []float64, err error) {
 		adj = make([]float64, p)
 		rhs := make([]float64, p)
 		h.x.MulT(rhs, third)
-		if h.hessian == "full" {
-			ev.post.MulCov(adj, rhs)
+		if ev.mulCov != nil {
+			ev.mulCov(adj, rhs)
 		} else {
 			s.root.MulT(rhs, rhs)
 			s.Decrement = 1e-12 // conjugate gradients to the end

@@ -50,7 +50,7 @@ func TestEvidenceMaximum(t *testing.T) {
 				}
 				p := problem(t, m, o)
 				what := fmt.Sprintf("%s %s %s %v", f.family, f.link, hessian, shape)
-				e, err := newEngine(p)
+				e, err := newEngine(planned(p))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -66,13 +66,13 @@ func TestEvidenceMaximum(t *testing.T) {
 					t.Errorf("%s: %s", what, status)
 				}
 				// an engine of its own for the evidence elsewhere
-				e2, _ := newEngine(p)
+				e2, _ := newEngine(planned(p))
 				h2, _ := newLearner(e2)
 				at := append([]float64(nil), h.theta...)
 				evidence := func(k int, x float64) float64 {
 					at[k] = x
 					defer func() { at[k] = h.theta[k] }()
-					ev, err := h2.try(at, best.post.Mean, make([]float64, len(e2.search.u)))
+					ev, err := h2.try(at, best.mean, make([]float64, len(e2.search.u)))
 					if err != nil {
 						t.Fatal(what, err)
 					}

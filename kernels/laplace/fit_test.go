@@ -448,8 +448,8 @@ func TestStaleFactor(t *testing.T) {
 	_, b := forced(t, p, krylov, "full", false)
 	kerneltest.Close(t, "evidence", a.log, b.log, close8)
 	for j := range p.P {
-		kerneltest.Close(t, "mean", a.post.Mean[j], b.post.Mean[j], close8)
-		kerneltest.Close(t, "variance", a.post.Var[j], b.post.Var[j], close8)
+		kerneltest.Close(t, "mean", a.mean[j], b.mean[j], close8)
+		kerneltest.Close(t, "variance", a.variance[j], b.variance[j], close8)
 	}
 }
 

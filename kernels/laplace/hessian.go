@@ -11,13 +11,25 @@ import (
 
 // A belief is the Gaussian taken at a point of the log posterior.
 type belief struct {
-	post   *gauss.Normal
-	logDet float64 // log |I + Σ0 H| for the Hessian H chosen
+	mean, variance []float64 // of the weights
+	logDet         float64   // log |I + Σ0 H| for the Hessian H chosen
 	// rows sets dst_i to the derivative of logDet in the curvature of row i; for all
 	// but low rank that is the posterior variance of the predictor.
-	rows    func(dst []float64)
+	rows func(dst []float64)
+	// mulCov sets dst = Σ x, nil where H leaves curvature out.
+	mulCov func(dst, x []float64)
+	// build is the Gaussian in the form that a fit keeps.
+	build   func() (*gauss.Normal, error)
 	floored bool // rows of negative curvature were set to 0
+	rank    int  // eigenpairs kept
 	note    string
+}
+
+// is makes the belief one in post.
+func (bl *belief) is(post *gauss.Normal) *belief {
+	bl.mean, bl.variance = post.Mean, post.Var
+	bl.build = func() (*gauss.Normal, error) { return post, nil }
+	return bl
 }
 
 // gaussian is the Gaussian with the chosen Hessian at weights w, curv = -l” of
@@ -26,6 +38,10 @@ func (e *engine) gaussian(w, curv []float64) (*belief, error) {
 	switch e.hessian {
 	case "full":
 		return e.fullAt(w, curv)
+	case "rows":
+		return e.rowsAt(w, curv)
+	case "arrow":
+		return e.arrowAt(w, curv)
 	case "block":
 		return e.blockAt(w, curv)
 	case "diagonal":
@@ -57,20 +73,23 @@ func (e *engine) fullAt(w, curv []float64) (*belief, error) {
 		}
 	}
 	bl.logDet = dense.LogDet(b)
-	bl.post = gauss.NewFull(w, mode.PosteriorRoot(e.root, b))
-	bl.rows = func(dst []float64) { e.x.Spread(dst, bl.post) }
-	return bl, nil
+	post := gauss.NewFull(w, mode.PosteriorRoot(e.root, b))
+	bl.rows = func(dst []float64) { e.x.Spread(dst, post) }
+	bl.mulCov = post.MulCov
+	return bl.is(post), nil
 }
 
 func (e *engine) diagonalAt(w, curv []float64) (bl *belief, err error) {
 	bl = &belief{}
 	h := make([]float64, e.x.P)
 	e.x.Squares(h, curv)
-	if bl.post, bl.logDet, bl.floored, err = mode.Diagonal(e.root, w, h); err != nil {
+	post, logDet, floored, err := mode.Diagonal(e.root, w, h)
+	if err != nil {
 		return nil, err
 	}
-	bl.rows = func(dst []float64) { e.x.Spread(dst, bl.post) }
-	return bl, nil
+	bl.logDet, bl.floored = logDet, floored
+	bl.rows = func(dst []float64) { e.x.Spread(dst, post) }
+	return bl.is(post), nil
 }
 
 // maxBlockWeights bounds the packed covariance of hessian 'block': 8 bytes times
@@ -175,15 +194,15 @@ func (e *engine) blockAt(w, curv []float64) (*belief, error) {
 			place[j] = -1
 		}
 	}
-	bl.post = gauss.NewFull(w, l)
-	bl.rows = func(dst []float64) { e.x.Spread(dst, bl.post) }
-	return bl, nil
+	post := gauss.NewFull(w, l)
+	bl.rows = func(dst []float64) { e.x.Spread(dst, post) }
+	return bl.is(post), nil
 }
 
 // lowRankAt keeps the leading eigenpairs of the whitened data Hessian TᵀXᵀWXT.
 func (e *engine) lowRankAt(w, curv []float64) (*belief, error) {
 	d, t := e.x, e.root
-	bl := &belief{}
+	bl := &belief{mean: w}
 	c := append([]float64(nil), curv...)
 	for i := range c {
 		if c[i] < 0 {
@@ -199,7 +218,18 @@ func (e *engine) lowRankAt(w, curv []float64) (*belief, error) {
 	if err != nil {
 		return nil, err
 	}
-	bl.post, bl.logDet, bl.note = low.Post, low.LogDet, low.Note
+	bl.logDet, bl.note = low.LogDet, low.Note
+	if e.hessian == "rest" && t.Of.Form == gauss.Diagonal {
+		rest := make([]float64, d.P)
+		d.Squares(rest, c)
+		post, logDet, err := low.WithRest(t, rest)
+		if err != nil {
+			return nil, err
+		}
+		bl.logDet, bl.rank = logDet, len(low.Share)
+		bl.rows = func(dst []float64) { d.Spread(dst, post) }
+		return bl.is(post), nil
+	}
 	bl.rows = func(dst []float64) {
 		keep := len(low.Share)
 		d.Parallel(d.N, len(d.Val)*keep, func(lo, hi int) {
@@ -218,5 +248,5 @@ func (e *engine) lowRankAt(w, curv []float64) (*belief, error) {
 			}
 		})
 	}
-	return bl, nil
+	return bl.is(low.Post), nil
 }

@@ -33,8 +33,14 @@ import (
 )
 
 const (
-	// fullWeights is the number of weights up to which hessian 'auto' is 'full'.
-	fullWeights = 2000
+	// fullWeights is the number of weights up to which hessian 'auto' is 'full', the number
+	// of rows up to which it is the n x n form, and that of weights left over up to which it
+	// eliminates a column of levels.
+	fullWeights = 5000
+	// Up to smallWeights nothing is gained by elimination, up to squareWeights by rows.
+	smallWeights, squareWeights = 500, 2000
+	// maxKept bounds the numbers of an exact covariance that is kept: 256 MB.
+	maxKept = 1 << 25
 	// maxFullWeights bounds the matrices of hessian 'full': three of 8 p² bytes.
 	maxFullWeights = 14000
 	// Below this many rows the n x n system beats conjugate gradients.
@@ -50,23 +56,31 @@ type engine struct {
 	params    lik.Params
 	root      *gauss.Root
 	search    *search
-	hessian   string
-	assembled bool // search.b is the factor at search.now
+	hessian   string // as asked for, or "rows", "arrow" or "rest": see plan
+	split     *split // of "arrow"
+	assembled bool   // search.b is the factor at search.now
 }
 
 // Fit is the Laplace approximation of p's posterior.
 //
-// Options read: Hessian ("auto": full up to 2,000 weights, then lowrank), Rank (50),
-// Oversample (10), PowerIterations (2) and Seed for lowrank, MaxIter (100 Newton
-// steps), Tol (1e-8: the distance to the mode in posterior deviations), At, AutoPrior,
-// PriorGroups, AutoDispersion, AutoShape, Standardize, TimeLimit.
+// Options read: Hessian, Rank (50), Oversample (10), PowerIterations (2) and Seed for
+// lowrank, MaxIter (100 Newton steps), Tol (1e-8: the distance to the mode in posterior
+// deviations), At, AutoPrior, PriorGroups, AutoDispersion, AutoShape, Standardize,
+// TimeLimit.
+//
+// Hessian "auto" is exact wherever that is affordable. Up to 5,000 weights it is full; with
+// fewer rows than weights, up to 5,000 rows, it is taken in the rows, n x n; and where
+// elimination of the column with most levels leaves up to 5,000 weights, of half of all at
+// most, it is that. All three give the same mean, variances and evidence. Else it is lowrank
+// with the diagonal of what that leaves out: the status says so, and no variance is learnt by
+// its evidence.
 //
 // At is the Gaussian at given weights (those not named at their prior mean), without
 // optimising: mean = those weights, covariance and evidence by the formulas above. It
 // is not a mode unless it was given one: the gradient there is left out of both.
 //
 // The result is Full for hessian full and block (zero between blocks), Diagonal for
-// diagonal, LowRank for lowrank; with a full prior covariance lowrank is Full too, and
+// diagonal, LowRank for lowrank and the n x n form, Arrowhead for elimination; with a full prior covariance lowrank is Full too, and
 // diagonal keeps the diagonal of Λ0 + H. A low-rank posterior has in no direction less
 // variance than the full one. Where a likelihood is not log-concave the curvatures
 // enter with their signs if the sum is positive definite, else negative ones as 0, and
@@ -90,32 +104,34 @@ func FitFrom(ctx context.Context, p *kernels.Problem, start []float64) (f *kerne
 	if err := check(p); err != nil {
 		return nil, err
 	}
-	g, err := reserve(p)
+	if start != nil && len(start) != p.P {
+		return nil, fmt.Errorf("start: %d weights for %d columns", len(start), p.P)
+	}
+	p = p.Under(s)
+	hessian, leaves := plan(p, start != nil)
+	g, err := reserve(p, hessian, leaves)
 	if err != nil {
 		return nil, err
 	}
 	defer g.Release()
-	return fitFrom(p.Under(s), start)
+	return fitFrom(p, start, hessian, leaves)
 }
 
-func fitFrom(p *kernels.Problem, start []float64) (*kernels.Fit, error) {
-	if start != nil && len(start) != p.P {
-		return nil, fmt.Errorf("start: %d weights for %d columns", len(start), p.P)
-	}
+func fitFrom(p *kernels.Problem, start []float64, h string, leaves *split) (*kernels.Fit, error) {
 	var scaling *design.Scaling
 	solved := p
 	if p.Options.Standardize {
-		h := hessianOf(p)
-		solved, scaling = p.Standardize(h == "full")
+		full := h == "full" || h == "arrow"
+		solved, scaling = p.Standardize(full)
 		if start != nil {
 			start = append([]float64(nil), start...)
 			scaling.To(start, start)
 		}
-		if h != "full" && scaling.Note == "" && p.P > 0 && p.Name(0) == kernels.Intercept {
-			scaling.Note = "standardize scales the features but does not centre them, for hessian '" + h + "' does not hold what that says about the intercept"
+		if !full && scaling.Note == "" && p.P > 0 && p.Name(0) == kernels.Intercept {
+			scaling.Note = "standardize scales the features but does not centre them, for " + called(h) + " does not hold what that says about the intercept"
 		}
 	}
-	e, err := newEngine(solved)
+	e, err := newEngine(solved, h, leaves)
 	if err != nil {
 		return nil, err
 	}
@@ -129,15 +145,36 @@ func fitFrom(p *kernels.Problem, start []float64) (*kernels.Fit, error) {
 	return e.fit(start)
 }
 
-// hessianOf is the Hessian that p asks for.
-func hessianOf(p *kernels.Problem) string {
-	switch h := p.Options.Hessian; {
-	case h != "" && h != "auto":
-		return h
-	case p.P > fullWeights:
-		return "lowrank"
+// plan is the Hessian that p asks for; 'auto' is "full", "rows" (n x n), "arrow" (leaves
+// eliminated) or "rest" (low rank, and the diagonal of what that leaves out). The search may
+// have to reach any weights: that of the rows does not.
+func plan(p *kernels.Problem, anywhere bool) (string, *split) {
+	h := p.Options.Hessian
+	if h != "" && h != "auto" {
+		return h, nil
 	}
-	return "full"
+	if p.P > smallWeights && p.Normal.Form == gauss.Diagonal {
+		if s := leaves(p); s != nil && len(s.block) <= fullWeights && 2*len(s.block) <= p.P &&
+			float64(len(s.leaf))*float64(len(s.block)+3) <= maxKept {
+			return "arrow", s
+		}
+		if !anywhere && len(p.At) == 0 && p.N < p.P && p.N <= fullWeights && p.P > squareWeights {
+			return "rows", nil
+		}
+	}
+	if p.P <= fullWeights {
+		return "full", nil
+	}
+	return "rest", nil
+}
+
+// called is what a user calls a Hessian.
+func called(h string) string {
+	switch h {
+	case "rows", "rest":
+		return "the low-rank form of the posterior"
+	}
+	return "hessian '" + h + "'"
 }
 
 func check(p *kernels.Problem) error {
@@ -165,8 +202,8 @@ func check(p *kernels.Problem) error {
 	return nil
 }
 
-func newEngine(p *kernels.Problem) (*engine, error) {
-	e := &engine{given: p, lik: p.Lik, params: p.Params, hessian: hessianOf(p)}
+func newEngine(p *kernels.Problem, hessian string, leaves *split) (*engine, error) {
+	e := &engine{given: p, lik: p.Lik, params: p.Params, hessian: hessian, split: leaves}
 	e.x = p
 	p.Fill()
 	prior := p.Normal
@@ -185,17 +222,21 @@ func newEngine(p *kernels.Problem) (*engine, error) {
 }
 
 func (e *engine) newSearch(sp space) {
-	e.search = newSearch(e.x, e.lik, e.root, sp)
+	e.search = newSearch(e.x, e.lik, e.root, sp, e.split)
 }
 
 // chooseSpace picks the cheapest form of Newton's equations that fits into memory.
 func chooseSpace(n, p int, hessian string, prior gauss.Form) space {
 	switch {
+	case hessian == "arrow":
+		return arrowSpace
+	case hessian == "rows":
+		return rowSpace
 	case prior == gauss.LowRank:
 		return krylov
-	case n < p && (n <= rowSpaceRows || p <= fullWeights):
+	case n < p && (n <= rowSpaceRows || p <= squareWeights):
 		return rowSpace
-	case p <= fullWeights || hessian == "full":
+	case p <= squareWeights || hessian == "full":
 		return weightSpace
 	}
 	return krylov
@@ -363,13 +404,21 @@ func (e *engine) at() (*kernels.Fit, error) {
 
 // result is the fit with posterior ev. status says why a search stopped early.
 func (e *engine) result(ev *evidence, iterations int, status, learnt string) (*kernels.Fit, error) {
-	post := ev.post
+	post, err := ev.build()
+	if err != nil {
+		return nil, err
+	}
 	notes := []string{status, ev.note, learnt}
+	if e.hessian == "rest" {
+		notes = append(notes, mode.RestNote)
+		if e.x.Options.AutoPrior {
+			notes = append(notes, mode.Kept(e.x.Prior.Variance))
+		}
+	}
 	if ev.floored {
 		notes = append(notes, flooredNote)
 	}
 	if e.scaling != nil {
-		var err error
 		if post, err = e.scaling.Restore(post); err != nil {
 			return nil, err
 		}

@@ -10,8 +10,7 @@ import (
 )
 
 // reserve claims what a fit of p will hold at its most from the memory budget.
-func reserve(p *kernels.Problem) (*memory.Grant, error) {
-	h := hessianOf(p)
+func reserve(p *kernels.Problem, h string, leaves *split) (*memory.Grant, error) {
 	n, w, nnz := float64(p.N), float64(p.P), float64(len(p.Val))
 	need := 12*n + 8*w
 	if p.Options.Standardize {
@@ -22,6 +21,9 @@ func reserve(p *kernels.Problem) (*memory.Grant, error) {
 	switch chooseSpace(p.N, p.P, h, p.Normal.Form) {
 	case weightSpace:
 		need += 3 * w * w // XᵀWX, B and a copy
+	case arrowSpace:
+		d, l := float64(len(leaves.block)), float64(len(leaves.leaf))
+		need += 8*d*d + 2*l*(d+3) + 2*nnz
 	case rowSpace:
 		need += 3 * n * n
 		if h == "full" {
@@ -31,11 +33,13 @@ func reserve(p *kernels.Problem) (*memory.Grant, error) {
 	switch {
 	case full:
 		need += 3.5 * w * w // the root of the covariance, twice, and what the fit gives away
-	case h == "lowrank":
+	case h == "rows":
+		need += n*n + 2*min(w*n, maxKept)
+	case h == "lowrank" || h == "rest":
 		need += mode.LowRankNeed(p, w, min(n, w))
 	}
 	if full && p.Normal.Form != gauss.Diagonal {
 		need += 2 * w * w
 	}
-	return memory.Reserve(int64(8*need), fmt.Sprintf("hessian = '%s' with %d rows and %d weights ('diagonal' takes least)", h, p.N, p.P))
+	return memory.Reserve(int64(8*need), fmt.Sprintf("%s with %d rows and %d weights ('diagonal' takes least)", called(h), p.N, p.P))
 }

@@ -18,6 +18,7 @@ const (
 	weightSpace space = iota // p x p: B = I + Tᵀ XᵀWX T
 	rowSpace                 // n x n: B = I + W½ K W½, K = XΣ0Xᵀ
 	krylov                   // conjugate gradients on the p x p B, which is never formed
+	arrowSpace               // B less its largest diagonal block
 )
 
 // maxRise is how far exp(s) may rise in one step of a link with an exponential:
@@ -50,6 +51,7 @@ type search struct {
 	factored       *gauss.Root   // weightSpace: the root that b was made with
 	k              *dense.Matrix // rowSpace: K
 	jacobi         []float64     // krylov: the diagonal of B
+	arrow          *arrow        // arrowSpace
 	sw             []float64     // W½
 	w1             []float64     // length p
 	n1             []float64     // length n
@@ -57,7 +59,7 @@ type search struct {
 	floored        bool // rows of negative curvature were taken as 0 in B
 }
 
-func newSearch(d *kernels.Problem, l lik.Likelihood, t *gauss.Root, sp space) *search {
+func newSearch(d *kernels.Problem, l lik.Likelihood, t *gauss.Root, sp space, leaves *split) *search {
 	s := &search{Problem: d, Newton: mode.NewNewton(&d.Options), data: mode.DataOf(d), root: t, space: sp}
 	s.data.Lik = l
 	n, p := d.N, d.P
@@ -81,6 +83,8 @@ func newSearch(d *kernels.Problem, l lik.Likelihood, t *gauss.Root, sp space) *s
 		s.b, s.k = d.Matrix(n, n), d.Matrix(n, n)
 	case krylov:
 		s.jacobi = make([]float64, p)
+	case arrowSpace:
+		s.arrow = newArrow(d, leaves)
 	}
 	return s
 }
@@ -166,6 +170,10 @@ func (s *search) assemble() error {
 		return nil
 	}
 	var err error
+	if s.space == arrowSpace {
+		s.floored, err = s.arrow.factor(s.root, s.now.Curv)
+		return err
+	}
 	s.factored = s.root
 	s.floored, err = s.hess.factor(s.b, s.root, s.now.Curv)
 	return err
@@ -345,6 +353,12 @@ func (s *search) solve(dst, g []float64) {
 	switch s.space {
 	case weightSpace:
 		s.precondition(dst, g)
+	case arrowSpace: // B⁻¹ = T⁻¹ (Λ0 + H)⁻¹ T⁻ᵀ, T diagonal
+		for j, t := range s.root.Scale {
+			s.w1[j] = g[j] / t
+		}
+		s.arrow.solve(dst, s.w1)
+		s.root.Solve(dst, dst)
 	case rowSpace:
 		// Woodbury: g - TᵀXᵀ W½ B⁻¹ W½ X T g
 		s.root.Mul(s.w1, g)

@@ -81,7 +81,7 @@ var list = specs(
 		Doc:   "least R that measurement_noise 'auto' gives; by default times what measures y: 1 for shares and counts, the dispersion of gaussian and studentt, the variance of gamma",
 		forms: forms{number(positive, func(s *Settings) *float64 { return &s.Options.NoiseFloor })}},
 	Spec{Key: "hessian", Default: "'auto'", Uses: "laplace softmax",
-		Doc:   "form of the Hessian; auto = full up to 2,000 weights, then lowrank",
+		Doc:   "form of the Hessian; auto = exact wherever that is affordable (full up to 5,000 weights; by rows where those are fewer; a column of levels eliminated), else lowrank and the diagonal of what it leaves out, which status says",
 		forms: forms{word(func(s *Settings) *string { return &s.Options.Hessian }, "auto", "full", "diagonal", "block", "lowrank")}},
 	Spec{Key: "rank", Default: "50", Uses: filters + searches,
 		Doc:   "rank of low-rank methods and forms",

@@ -143,6 +143,18 @@ func (e *engine) lowRankAt(w []float64) (*belief, error) {
 	if err != nil {
 		return nil, err
 	}
+	if e.hessian == "rest" && e.root.Of.Form == gauss.Diagonal {
+		h, c := make([]float64, len(w)), make([]float64, s.n)
+		for k := range s.a {
+			s.own(c, k)
+			s.Squares(h[k*s.p:(k+1)*s.p], c)
+		}
+		post, logDet, err := low.WithRest(e.root, h)
+		if err != nil {
+			return nil, err
+		}
+		return &belief{post: post, logDet: logDet, note: low.Note}, nil
+	}
 	bl := &belief{post: low.Post, logDet: low.LogDet, note: low.Note, root: low.TQ, share: make([]float64, len(low.Share))}
 	for k, v := range low.Share {
 		bl.share[k] = 1 - v

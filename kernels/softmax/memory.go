@@ -34,8 +34,8 @@ func reserve(p *kernels.Problem, classes []string) (*memory.Grant, error) {
 	switch {
 	case h == "full" || h == "block":
 		need += 6 * w * w
-	case h == "lowrank":
+	case h == "lowrank" || h == "rest":
 		need += mode.LowRankNeed(p, w, w)
 	}
-	return memory.Reserve(int64(8*need), fmt.Sprintf("hessian = '%s' with %d rows and %d weights of all classes ('diagonal' takes least)", h, p.N, int(w)))
+	return memory.Reserve(int64(8*need), fmt.Sprintf("%s with %d rows and %d weights of all classes ('diagonal' takes least)", called(h), p.N, int(w)))
 }

@@ -540,7 +540,7 @@ func chooseSpace(n, p, a int, prior gauss.Form) space {
 	switch {
 	case n < p && n <= 1500 && a*n*n <= 1<<26 && prior == gauss.Diagonal:
 		return rowSpace
-	case a*p <= fullWeights && prior != gauss.LowRank:
+	case a*p <= directWeights && prior != gauss.LowRank:
 		return weightSpace
 	}
 	return krylov

@@ -27,9 +27,9 @@ import (
 )
 
 const (
-	// fullWeights is the number of weights, of all classes, up to which hessian 'auto'
-	// is 'full' and Newton's equations are solved directly.
-	fullWeights = 2000
+	// fullWeights is the number of weights, of all classes, up to which hessian 'auto' is
+	// 'full', directWeights that up to which Newton's equations are solved directly.
+	fullWeights, directWeights = 5000, 2000
 	// maxFullWeights bounds the matrices of hessian 'full' and 'block'.
 	maxFullWeights = 14000
 )
@@ -52,8 +52,9 @@ type engine struct {
 // them; family multinomial, link softmax. The class pinned by Options.Reference has
 // weights 0 of variance 0.
 //
-// Options read: Reference, Hessian ("auto": full up to 2,000 weights of all classes,
-// then lowrank; block keeps the covariance within a class), Rank, Oversample,
+// Options read: Reference, Hessian ("auto": full up to 5,000 weights of all classes, then
+// lowrank with the diagonal of what that leaves out, which the status says, and no variance
+// is learnt; block keeps the covariance within a class), Rank, Oversample,
 // PowerIterations, Seed, MaxIter (100 Newton steps), Tol (1e-8: the distance to the
 // mode in posterior deviations), AutoPrior, PriorGroups, Standardize, TimeLimit. A
 // Start is a softmax fit of the same classes and reference.
@@ -89,7 +90,7 @@ func solve(p *kernels.Problem, classes []string) (*kernels.Fit, error) {
 		h := hessianOf(p, classes)
 		solved, e.scaling = p.Standardize(h == "full")
 		if h != "full" && e.scaling.Note == "" && p.P > 0 && p.Name(0) == kernels.Intercept {
-			e.scaling.Note = "standardize scales the features but does not centre them, for hessian '" + h + "' does not hold what that says about the intercepts"
+			e.scaling.Note = "standardize scales the features but does not centre them, for " + called(h) + " does not hold what that says about the intercepts"
 		}
 	}
 	var err error
@@ -169,13 +170,21 @@ func hessianOf(p *kernels.Problem, classes []string) string {
 	case h != "" && h != "auto":
 		return h
 	case a*p.P > fullWeights:
-		return "lowrank"
+		return "rest"
 	}
 	return "full"
 }
 
+// called is what a user calls a Hessian.
+func called(h string) string {
+	if h == "rest" {
+		return "the low-rank form of the posterior"
+	}
+	return "hessian '" + h + "'"
+}
+
 func (e *engine) fit() (*kernels.Fit, error) {
-	if !e.x.Options.AutoPrior {
+	if !e.x.Options.AutoPrior || e.hessian == "rest" {
 		ev, err := e.climbTo(nil)
 		if err != nil {
 			return nil, err
@@ -225,6 +234,12 @@ func (e *engine) climbTo(w []float64) (*evidence, error) {
 func (e *engine) result(ev *evidence, iterations int, status, learnt string) (*kernels.Fit, error) {
 	post := ev.post
 	notes := []string{status, ev.note, learnt}
+	if e.hessian == "rest" {
+		notes = append(notes, mode.RestNote)
+		if e.x.Options.AutoPrior {
+			notes = append(notes, mode.Kept(e.x.Prior.Variance))
+		}
+	}
 	c := *e.classes
 	if e.scaling != nil {
 		var err error

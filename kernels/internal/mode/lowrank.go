@@ -100,6 +100,31 @@ func NewLowRank(t *gauss.Root, w []float64, most int, o *kernels.Options, halt *
 	return x, err
 }
 
+// WithRest is the Gaussian of precision T⁻ᵀ(I + QλQᵀ + R)T⁻¹, R the diagonal of what the
+// leading eigenpairs leave of the whitened Hessian, and its log |I + Σ0 H|. h is the diagonal
+// of H, t diagonal.
+func (x *LowRank) WithRest(t *gauss.Root, h []float64) (post *gauss.Normal, logDet float64, err error) {
+	v := t.Of.Var
+	lam := make([]float64, len(v))
+	b := dense.NewUnder(x.TQ.Stop, len(x.Share), len(v))
+	for j := range lam {
+		x.TQ.Stop.Row(j)
+		own := v[j] * h[j]
+		for k, q := range x.TQ.Row(j) {
+			l := x.Share[k] / (1 - x.Share[k])
+			own -= l * q * q / v[j]
+			b.Row(k)[j] = math.Sqrt(l) * q / v[j]
+		}
+		lam[j] = (1 + max(own, 0)) / v[j]
+		logDet += math.Log(v[j])
+	}
+	if post, err = gauss.FromPrecision(x.Post.Mean, lam, b); err != nil {
+		return nil, 0, err
+	}
+	ld, err := post.LogDet()
+	return post, logDet - ld, err
+}
+
 // subtract is N(w, Σ0 - F Fᵀ), F = T Q diag(share)^½, in a form that holds it.
 func subtract(prior *gauss.Normal, w []float64, f, q *dense.Matrix, share []float64, rank int) (*gauss.Normal, error) {
 	switch prior.Form {
@@ -215,4 +240,13 @@ func nystrom(y, omega *dense.Matrix) (*dense.Matrix, []float64, error) {
 	q := dense.NewUnder(y.Stop, p, k)
 	dense.Mul(q, v, turn)
 	return q, lambda, nil
+}
+
+// RestNote is what a status says of a Hessian that has the diagonal of what its leading
+// directions leave out.
+const RestNote = "an exact Hessian is not affordable: it has its leading directions and the diagonal of the others, so that standard deviations and log_evidence are approximate"
+
+// Kept is what a status says of a prior variance that is not learnt from such a Hessian.
+func Kept(v float64) string {
+	return fmt.Sprintf("prior_variance stays %.4g, for variances are not learnt from an approximate log_evidence", v)
 }

@@ -1,0 +1,115 @@
+package kernels
+
+import (
+	"math"
+	"strings"
+)
+
+// ColumnPrior is the prior variance of the weights of a column, by its name without regard
+// to case: Variance, or with Auto the one of most evidence.
+type ColumnPrior struct {
+	Column   string
+	Variance float64
+	Auto     bool
+}
+
+// ColumnPriors are those of several columns.
+type ColumnPriors []ColumnPrior
+
+// Of is that of a column, nil where it has none of its own.
+func (all ColumnPriors) Of(column string) *ColumnPrior {
+	for k := range all {
+		if strings.EqualFold(all[k].Column, column) {
+			return &all[k]
+		}
+	}
+	return nil
+}
+
+// IsNull is what the name of a column is followed by in the feature that says that a row has
+// no value there.
+const IsNull = " IS NULL"
+
+// LevelColumn is the column of levels that feature id belongs to, "" for none: that of
+// `column=value`, and of `column IS NULL` where column has levels.
+func (d *Dict) LevelColumn(id uint32) string {
+	if col := d.ColumnOf(id); col > 0 {
+		return strings.TrimSuffix(d.ColumnText(col), "=")
+	}
+	if d.cols == nil || d.NumberPlace(id) < math.MaxInt {
+		return ""
+	}
+	if name, ok := strings.CutSuffix(string(d.Name(id)), IsNull); ok && d.cols.at[name+"="] > 0 {
+		return name
+	}
+	return ""
+}
+
+// NumberColumn is the column of numbers that feature id is the value of, or says that there
+// is none; "" for other features.
+func (d *Dict) NumberColumn(id uint32) string {
+	name := string(d.Name(id))
+	if d.NumberPlace(id) < math.MaxInt {
+		return name
+	}
+	if base, ok := strings.CutSuffix(name, IsNull); ok && d.cols != nil {
+		if _, ok := d.cols.numbers[base]; ok {
+			return base
+		}
+	}
+	return ""
+}
+
+// LevelGroups numbers the columns of levels that the features of p belong to, in order of
+// the first one; -1 for other features. A feature that belongs to no column known to the
+// dictionary belongs to what stands before '=' in its name.
+func (p *Problem) LevelGroups() (group []int, names []string) {
+	return p.group(func(j int) (string, bool) {
+		if name := p.dict.LevelColumn(p.cols[j]); name != "" {
+			return name, true
+		}
+		name, _, ok := strings.Cut(p.Name(j), "=")
+		return name, ok
+	})
+}
+
+// VarianceGroups numbers the sets of features that have a prior variance in common where
+// variances are learnt: the levels of a column, and all other features, under the name "";
+// a column of numbers that Model.PriorBy names is a set of its own. -1 is the intercept.
+func (p *Problem) VarianceGroups() (group []int, names []string) {
+	return p.group(func(j int) (string, bool) {
+		id := p.cols[j]
+		if j == 0 && !p.NoIntercept && p.Name(0) == Intercept {
+			return "", false
+		}
+		if name := p.dict.LevelColumn(id); name != "" {
+			return name, true
+		}
+		if len(p.PriorBy) > 0 {
+			if name := p.dict.NumberColumn(id); name != "" && p.PriorBy.Of(name) != nil {
+				return name, true
+			}
+		}
+		return "", true
+	})
+}
+
+func (p *Problem) group(of func(j int) (string, bool)) (group []int, names []string) {
+	group = make([]int, p.P)
+	seen := map[string]int{}
+	for j := range group {
+		name, ok := of(j)
+		if !ok {
+			group[j] = -1
+			continue
+		}
+		g, old := seen[name]
+		if !old {
+			g = len(names)
+			seen[name] = g
+			names = append(names, name)
+		}
+		group[j] = g
+	}
+	return group, names
+}

@@ -1,0 +1,192 @@
+package laplace
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/kerneltest"
+	"github.com/bglm/bglm/kernels/lik"
+)
+
+// levels are rows with numbers and columns of levels, some rows without a level.
+func levels(rng *rand.Rand, family string, n, numbers int, columns ...int) data {
+	var o data
+	for j := range numbers {
+		o.names = append(o.names, fmt.Sprintf("u%d", j))
+	}
+	for c, l := range columns {
+		for k := range l {
+			o.names = append(o.names, fmt.Sprintf("c%d=%d", c, k))
+		}
+	}
+	effect := make([]float64, len(o.names))
+	for j := range effect {
+		effect[j] = 0.6 * rng.NormFloat64()
+	}
+	for i := range n {
+		row := make([]float64, len(o.names))
+		at := numbers
+		for j := range numbers {
+			row[j] = rng.NormFloat64()
+		}
+		for c, l := range columns {
+			if rng.IntN(20) > 0 {
+				row[at+rng.IntN(l)] = 1
+				if c == 0 {
+					row[at+i%l] = 1
+					for k := range l {
+						if k != i%l {
+							row[at+k] = 0
+						}
+					}
+				}
+			}
+			at += l
+		}
+		s := -0.3
+		for j, x := range row {
+			s += x * effect[j]
+		}
+		o.x = append(o.x, row)
+		switch family {
+		case "poisson":
+			y, p := 0.0, math.Exp(-math.Exp(min(s, 3)))
+			for u := rng.Float64(); u > p && y < 50; y++ {
+				u -= p
+				p *= math.Exp(min(s, 3)) / (y + 1)
+			}
+			o.y = append(o.y, y)
+		case "bernoulli":
+			y := 0.0
+			if rng.Float64() < 1/(1+math.Exp(-s)) {
+				y = 1
+			}
+			o.y = append(o.y, y)
+		default:
+			o.y = append(o.y, s+0.8*rng.NormFloat64())
+		}
+		o.weight = append(o.weight, float64(1+i%3)/2)
+		o.offset = append(o.offset, 0.1*float64(i%5)-0.2)
+	}
+	return o
+}
+
+// Elimination and the n x n form are the full Hessian: mean, variances, evidence, the
+// variances of predictors, products with the covariance and the covariance itself.
+func TestExactForms(t *testing.T) {
+	tol := kerneltest.Tol{Rel: 1e-9, Abs: 1e-9}
+	for _, c := range []struct {
+		family  string
+		n       int
+		numbers int
+		columns []int
+	}{
+		{"bernoulli", 400, 2, []int{60, 5}}, {"poisson", 300, 3, []int{40, 7, 3}}, {"gaussian", 250, 0, []int{50}},
+		{"studentt", 250, 1, []int{30, 4}}, {"bernoulli", 60, 2, []int{55, 30}}, {"bernoulli", 40, 0, []int{80}},
+	} {
+		for _, intercept := range []bool{true, false} {
+			rng := rand.New(rand.NewPCG(6, 7))
+			m := model(t, c.family, "", lik.Params{})
+			m.NoIntercept = !intercept
+			m.Options.Tol = 1e-11
+			p := problem(t, m, levels(rng, c.family, c.n, c.numbers, c.columns...))
+			what := fmt.Sprintf("%s %v %v", c.family, c.columns, intercept)
+			_, full := forced(t, p, weightSpace, "full", false)
+			forms := map[string]space{"arrow": arrowSpace}
+			if c.n < p.P && c.family != "studentt" {
+				forms["rows"] = rowSpace
+			}
+			for h, sp := range forms {
+				_, got := forced(t, p, sp, h, false)
+				kerneltest.Close(t, what+h+" evidence", got.log, full.log, tol)
+				q, q0 := make([]float64, p.N), make([]float64, p.N)
+				got.rows(q)
+				full.rows(q0)
+				g, dst, dst0 := make([]float64, p.P), make([]float64, p.P), make([]float64, p.P)
+				for j := range g {
+					kerneltest.Close(t, what+h+" mean", got.mean[j], full.mean[j], tol)
+					kerneltest.Close(t, what+h+" variance", got.variance[j], full.variance[j], tol)
+					g[j] = rng.NormFloat64()
+				}
+				for i := range q {
+					kerneltest.Close(t, what+h+" predictor", q[i], q0[i], tol)
+				}
+				got.mulCov(dst, g)
+				full.mulCov(dst0, g)
+				for j := range g {
+					kerneltest.Close(t, what+h+" product", dst[j], dst0[j], tol)
+				}
+				post, err := got.build()
+				if err != nil {
+					t.Fatal(err)
+				}
+				want, _ := full.build()
+				a, b := dense.New(p.P, p.P), dense.New(p.P, p.P)
+				post.Cov(a)
+				want.Cov(b)
+				for k := range a.Data {
+					kerneltest.Close(t, what+h+" covariance", a.Data[k], b.Data[k], tol)
+				}
+				if h == "arrow" && post.Form != gauss.Arrowhead || h == "rows" && post.Form != gauss.LowRank {
+					t.Errorf("%s%s: form %v", what, h, post.Form)
+				}
+			}
+		}
+	}
+}
+
+// hessian 'auto' finds the form: elimination from 500 weights, the rows from 2,000, full to
+// 5,000, and says where none is affordable. With and without standardising, predictions are
+// those of the full Hessian.
+func TestAutoHessian(t *testing.T) {
+	rng := rand.New(rand.NewPCG(6, 8))
+	o := levels(rng, "bernoulli", 900, 2, 520, 6)
+	for i := range o.x {
+		o.x[i][0] = 50 + 10*o.x[i][0]
+	}
+	for _, standardize := range []bool{false, true} {
+		m := model(t, "bernoulli", "logit", lik.Params{})
+		m.NoIntercept = false
+		m.Options.Standardize = standardize
+		auto, err := Fit(context.Background(), problem(t, m, o))
+		if err != nil {
+			t.Fatal(err)
+		}
+		full, err := Fit(context.Background(), problem(t, withHessian(m, "full", 0), o))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if auto.Covariance.Form != gauss.Arrowhead || auto.Status != "ok" || full.Covariance.Form != gauss.Full {
+			t.Fatalf("%v %s, %v", auto.Covariance.Form, auto.Status, full.Covariance.Form)
+		}
+		if err := auto.Covariance.Arrow().Check(len(auto.Beliefs)); err != nil {
+			t.Fatal(err)
+		}
+		kerneltest.Close(t, "evidence", auto.LogEvidence, full.LogEvidence, close8)
+		for j, b := range full.Beliefs {
+			kerneltest.Close(t, b.Feature, auto.Beliefs[j].Mean, b.Mean, close8)
+			kerneltest.Close(t, b.Feature, auto.Beliefs[j].Variance, b.Variance, close8)
+		}
+		last := len(full.Beliefs) - 1 // levels come before u0 and u1
+		for i := range 20 {
+			at, x := []int{0, 5 + i, last - 2 - i%6, last - 1, last}, []float64{1, 1, 1, o.x[i][0], o.x[i][1]}
+			kerneltest.Close(t, "predictor", auto.Covariance.Variance(at, x, nil), full.Covariance.Variance(at, x, nil), close8)
+		}
+	}
+	for _, c := range []struct {
+		n, numbers int
+		columns    []int
+		want       string
+	}{{40, 2, []int{9}, "full"}, {600, 3, []int{560, 20, 20}, "arrow"}, {400, 0, []int{300, 290, 280}, "full"}} {
+		m := model(t, "bernoulli", "logit", lik.Params{})
+		p := problem(t, m, levels(rng, "bernoulli", c.n, c.numbers, c.columns...))
+		if _, h, _ := planned(p); h != c.want {
+			t.Errorf("%v: %s for %d rows and %d weights", c, h, p.N, p.P)
+		}
+	}
+}
