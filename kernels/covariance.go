@@ -241,6 +241,17 @@ func (c *Covariance) LevelMean(k int) (j int, mean, rest float64, ok bool) {
 	return j, a.Mean(j), 1 - 1/a.Levels(j), true
 }
 
+// hasLevelMeans says whether weights of an arrowhead form share level means.
+func (c *Covariance) hasLevelMeans() bool {
+	a := c.Arrow()
+	for j := range a.D {
+		if a.Levels(j) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // UnseenLevel is a belief of the column that a feature without a belief is a level of, -1
 // where there is none with a level mean. Belief k of p is called at(k).
 func (c *Covariance) UnseenLevel(name string, p int, at func(k int) string) int {

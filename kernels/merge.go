@@ -180,13 +180,14 @@ func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) 
 			}
 		}
 	}
-	arrows := 0
+	arrows, means := 0, false
 	for _, f := range fits {
 		if f.Covariance.Form == gauss.Arrowhead {
 			arrows++
+			means = means || f.Covariance.hasLevelMeans()
 		}
 	}
-	if arrows > 0 {
+	if arrows > 0 && (means || arrows == len(fits)) { // else they are written out in full
 		if arrows < len(fits) || mergeArrowheads == nil {
 			return nil, fmt.Errorf("%d of %d fits have an arrowhead covariance, whose weights share level means; allowed: all of them or none", arrows, len(fits))
 		}

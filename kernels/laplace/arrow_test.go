@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/kerneltest"
@@ -188,5 +189,34 @@ func TestAutoHessian(t *testing.T) {
 		if _, h, _ := planned(p); h != c.want {
 			t.Errorf("%v: %s for %d rows and %d weights", c, h, p.N, p.P)
 		}
+	}
+}
+
+// Parts whose covariances have different forms are merged as those of one form are.
+func TestMergeForms(t *testing.T) {
+	rng := rand.New(rand.NewPCG(6, 9))
+	m := model(t, "gaussian", "", lik.Params{})
+	o := levels(rng, "gaussian", 900, 2, 520, 6)
+	part := func(lo, hi int) *kernels.Fit {
+		q := o
+		q.x, q.y, q.weight, q.offset = o.x[lo:hi], o.y[lo:hi], o.weight[lo:hi], o.offset[lo:hi]
+		f, err := Fit(context.Background(), problem(t, m, q))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	a, b, all := part(0, 700), part(700, 900), part(0, 900)
+	if a.Covariance.Form != gauss.Arrowhead || b.Covariance.Form != gauss.Full {
+		t.Fatal(a.Covariance.Form, b.Covariance.Form)
+	}
+	f, err := kernels.MergeFits(context.Background(), []*kernels.Fit{a, b}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kerneltest.Close(t, "evidence", f.LogEvidence, all.LogEvidence, close8)
+	for j, b := range all.Beliefs {
+		kerneltest.Close(t, b.Feature, f.Beliefs[j].Mean, b.Mean, close8)
+		kerneltest.Close(t, b.Feature, f.Beliefs[j].Variance, b.Variance, close8)
 	}
 }
