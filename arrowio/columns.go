@@ -2,6 +2,7 @@ package arrowio
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"strconv"
 
@@ -129,6 +130,20 @@ func newVector(name string, a arrow.Array) vector {
 		return newVector(name, a.Storage())
 	}
 	return c
+}
+
+// texts are the texts of a column of them, without NULLs.
+func (c *vector) texts() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range c.arr.Len() {
+			if c.text == nil || c.inner {
+				return
+			}
+			if !c.null(i) && !yield(c.text(i)) {
+				return
+			}
+		}
+	}
 }
 
 // through reads in at the place that at gives for row i.

@@ -309,11 +309,17 @@ func (f *Fitter) columns(rec arrow.RecordBatch, x *rows.Encoder) (*rows.Source, 
 			}
 		case w.what == "y" && v.bool != nil:
 		case !v.isNumber() && !v.isNullType():
-			also := ""
-			if w.what == "y" {
-				also = " or BOOLEAN"
+			if w.what != "y" {
+				return nil, fmt.Errorf("%s: column %s is %s; allowed: a number", w.what, w.name, v.arr.DataType())
 			}
-			return nil, fmt.Errorf("%s: column %s is %s; allowed: a number%s", w.what, w.name, v.arr.DataType(), also)
+			found, sql := rows.Labels(w.name, v.texts())
+			if found != "" {
+				found = ", with " + found
+			}
+			if sql != "" {
+				sql = ", as in " + sql
+			}
+			return nil, fmt.Errorf("y: column %s is %s%s; allowed: a number or BOOLEAN%s", w.name, v.arr.DataType(), found, sql)
 		}
 		*w.to = &field{vector: v}
 	}

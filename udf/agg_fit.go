@@ -3,6 +3,7 @@ package udf
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"runtime"
 	"slices"
@@ -169,7 +170,37 @@ func checkResponse(y *capi.Vec) error {
 	if y.IsNumber() || y.Type == capi.Boolean || y.Type == capi.SQLNull {
 		return nil
 	}
-	return fmt.Errorf("y is %s; allowed: BOOLEAN or a number", y.TypeName())
+	found, sql := "", ""
+	if y.Type == capi.Varchar || y.Type == capi.Enum && y.CheckEnum() == nil {
+		found, sql = rows.Labels("y", texts(y))
+	}
+	switch {
+	case found == "":
+		return fmt.Errorf("y is %s; allowed: BOOLEAN or a number", y.TypeName())
+	case sql == "":
+		return fmt.Errorf("y is %s, such as %s; allowed: BOOLEAN or a number; labels are for bglm_softmax", y.TypeName(), found)
+	}
+	return fmt.Errorf("y is %s, with %s; allowed: BOOLEAN or a number, as in %s", y.TypeName(), found, sql)
+}
+
+// texts are those of a VARCHAR or ENUM, without NULLs.
+func texts(v *capi.Vec) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for i := range v.Len {
+			if v.Null(i) {
+				continue
+			}
+			s := ""
+			if v.Type == capi.Enum {
+				s = v.EnumText(v.EnumCode(i))
+			} else {
+				s = string(v.Str(i))
+			}
+			if !yield(s) {
+				return
+			}
+		}
+	}
 }
 
 // checkLabel says whether y can be a class.

@@ -138,7 +138,7 @@ func callInfluence(args []capi.Vec, n int, out *capi.Col) error {
 	if len(args) > 3 {
 		v := &args[3]
 		if v.Type != capi.Struct && v.Type != capi.SQLNull {
-			return fmt.Errorf("options are %s; allowed: a STRUCT such as {offset: log(exposure)}", v.TypeName())
+			return fmt.Errorf("options are %s; allowed: a STRUCT such as {\"offset\": ln(exposure)}", v.TypeName())
 		}
 		for k := range v.Kids {
 			if _, err := option.For("influence").Find(v.Kids[k].Name); err != nil {

@@ -109,6 +109,9 @@ var words = rows.Words{
 	Contents:   "numbers, VARCHAR, ENUM, BOOLEAN, DATE and lists of VARCHAR",
 	Key:        "VARCHAR or an integer",
 	Missing:    "NULL",
+	Moments: func(name string) string {
+		return fmt.Sprintf("epoch(%[1]s) for a number, hour(%[1]s)::VARCHAR or dayname(%[1]s) for levels", name)
+	},
 }
 
 // planFeatures inspects the type of x. Errors: a type that is not one of the

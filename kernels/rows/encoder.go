@@ -143,6 +143,9 @@ type Words struct {
 	Contents   string // what a column of it can be
 	Key        string // what the name of a feature can be
 	Missing    string // a place without a value
+
+	// Moments is what to write of a timestamp, by the name of its column.
+	Moments func(name string) string
 }
 
 // NewEncoder returns the encoder of the rows whose features are x: a struct of
@@ -187,7 +190,11 @@ func (e *Encoder) container(x Column, what string, alone bool) (bool, error) {
 				return false, err
 			}
 			if !ok {
-				return false, fmt.Errorf("%s field %q is %s; allowed in %s: %s", what, c.Name(), c.Type(), e.words.Struct, e.words.Contents)
+				err := fmt.Errorf("%s field %q is %s; allowed in %s: %s", what, c.Name(), c.Type(), e.words.Struct, e.words.Contents)
+				if advice := e.words.Moments; advice != nil && strings.HasPrefix(strings.ToUpper(c.Type()), "TIMESTAMP") {
+					err = fmt.Errorf("%w; write %s", err, advice(c.Name()))
+				}
+				return false, err
 			}
 		}
 		return true, nil

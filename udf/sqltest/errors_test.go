@@ -21,6 +21,10 @@ var wrongInputs = []struct {
 }{
 	{"Types of y and x", []string{
 		"SELECT bglm_adf('yes', {a: 1})",
+		"SELECT bglm_adf(y, {a: 1}) FROM (VALUES ('yes'), (NULL), ('no')) t(y)",
+		"SELECT bglm_adf(y, {a: 1}) FROM (VALUES ('0'), ('1')) t(y)",
+		"SELECT bglm_adf(y, {a: 1}) FROM (VALUES ('red'), ('green'), ('blue')) t(y)",
+		"SELECT bglm_adf(y::ENUM ('ham', 'spam'), {a: 1}) FROM (VALUES ('ham'), ('spam')) t(y)",
 		"SELECT bglm_adf(DATE '2024-01-01', {a: 1})",
 		"SELECT bglm_adf([1], {a: 1})",
 		"SELECT bglm_adf(true, 'a')",

@@ -309,6 +309,9 @@ func (p *parser) expression(minus bool) ([]Term, error) {
 		}
 		q.Column, q.Name = false, strings.Join(strings.Fields(p.text[lo:p.at]), " ")
 	}
+	if err := instead(q.SQL); err != nil {
+		return nil, err
+	}
 	for _, name := range []string{"factor", "C", "as.factor"} {
 		if inner, ok := call(q.SQL, name); ok {
 			q.SQL, q.Factor = inner, true
@@ -320,6 +323,9 @@ func (p *parser) expression(minus bool) ([]Term, error) {
 	if inner, ok := call(q.SQL, "offset"); ok {
 		if minus {
 			return nil, fmt.Errorf("an offset cannot be taken away")
+		}
+		if e, ok := call(inner, "log"); ok {
+			return nil, fmt.Errorf("log in SQL is the logarithm to base 10; write offset(ln(%s))", e)
 		}
 		p.f.Offset = append(p.f.Offset, inner)
 		return nil, nil

@@ -27,6 +27,7 @@ func TestFormula(t *testing.T) {
 		{"cbind(s, n - s) ~ x", "s / (s) + (n - s) | x | true"},
 		{"y ~ x + offset(ln(t)) + offset(z)", "y | x | true offset ln(t) z"},
 		{"y ~ . - a", "y |  | true dot"},
+		{"y ~ C(a) + s", "y | C(a) s | true"},
 	} {
 		f, err := Parse(c.text)
 		if err != nil {
@@ -55,6 +56,8 @@ func TestFormula(t *testing.T) {
 	for text, want := range map[string]string{
 		"y": "no ~", "~ a": "before the ~", "y ~": "it ends", "y ~ a +": "it ends", "y ~ a / b": "I(distance / 1000)", "y ~ f(a": "does not close",
 		"y ~ a::": "needs a type", "y ~ (a + b": "it ends", "y ~ 'a": "unexpected", "y ~ a^x": "the power", "y ~ 0": "no terms", "cbind(a) ~ b": "cbind takes",
+		"y ~ poly(a, 3)": "write its powers, as in a + I(a^2)", "y ~ bs(f(a, b))": "I(greatest(f(a, b) - 10, 0))", "y ~ C(a, Treatment)": "as in C(a)",
+		"y ~ scale(a)": "write a: numbers", "y ~ a + offset(log(t))": "write offset(ln(t))",
 		"y ~ a - .": "everything", "y ~ a) + b": "unexpected", "y ~ 17": "unexpected",
 	} {
 		if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), want) {

@@ -77,7 +77,7 @@ func KindOf(sqlType string) (Kind, error) {
 	if strings.HasPrefix(t, "DECIMAL(") {
 		return Number, nil
 	}
-	return 0, fmt.Errorf("its type is %s; allowed: numbers, text, booleans, dates, lists and maps of features; cast it, as in %s", sqlType, "hour(ts) or ts::DATE")
+	return 0, fmt.Errorf("its type is %s; allowed: numbers, text, booleans, dates, lists and maps of features; cast it, as in %s", sqlType, "hour(ts)::VARCHAR, ts::DATE or epoch(ts)")
 }
 
 // Features is the SQL of the features: a STRUCT where the terms allow it, else a list.
