@@ -26,8 +26,11 @@ type diagonal struct {
 	site []Site
 	cav  []kernels.Weight // of one row
 	logp []float64
-	tail []Site // by column: product of its sites, with drift at the time of its first row
+	tilt []kernels.Weight // of the rows' predictors given all rows
+	tail []Site           // by column: product of its sites, with drift at the time of its first row
 	ran  bool
+
+	newton *settle // nil with drift
 
 	time  []float64 // of each row, none before the prior's
 	noise []float64 // by column; nil without drift
@@ -38,12 +41,15 @@ type diagonal struct {
 func newDiagonal(p *kernels.Problem, k Kernel) *diagonal {
 	d := &diagonal{
 		w: make([]kernels.Weight, p.P), prev: make([]kernels.Weight, p.P),
-		site: make([]Site, len(p.Col)), logp: make([]float64, p.N), base: make([]float64, p.N),
+		site: make([]Site, len(p.Col)), logp: make([]float64, p.N), tilt: make([]kernels.Weight, p.N), base: make([]float64, p.N),
 		kernel: newPriorKernel(k.Prior), tail: make([]Site, p.P),
 	}
 	if d.noise = noises(p); d.noise != nil {
 		d.back = make([]Site, len(p.Col))
 		d.at = make([]float64, p.P)
+	}
+	if d.noise == nil {
+		d.newton = newSettle(p.N, p.P)
 	}
 	longest := 0
 	for i := range p.N {
@@ -163,6 +169,10 @@ func (d *diagonal) sweep(damp float64) (c change, err error) {
 			d.add(i)
 			continue // no weight of this row counts
 		}
+		c.moved(&d.tilt[i], m+v*t.Alpha, v*t.Ratio)
+		if d.newton != nil {
+			d.newton.visited(i, t.Alpha, t.Beta, t.Ratio)
+		}
 		inv := 1 / v
 		quad, dens := 0.0, 1.0 // of the row's sites under their cavities
 		size2 := 0.0
@@ -245,7 +255,7 @@ func (d *diagonal) sweep(damp float64) (c change, err error) {
 	for j, w := range d.w {
 		u := d.prev[j]
 		if w.Variance > 0 {
-			c.size = max(c.size, math.Abs(w.Mean-u.Mean)/math.Sqrt(w.Variance), math.Abs(w.Variance-u.Variance)/w.Variance)
+			c.size = max(c.size, math.Abs(w.Mean-u.Mean)/(damp*math.Sqrt(w.Variance)), math.Abs(w.Variance-u.Variance)/(damp*w.Variance))
 		}
 		d.prev[j] = w
 	}

@@ -83,16 +83,18 @@ type Kernel struct {
 // (1e-8), Damping (1), TimeLimit, AutoNoise, AutoPrior, PriorGroups, AutoDispersion,
 // AutoShape; and the model's Noise, NoiseBy and times.
 //
-// A sweep has converged when no site changes its beliefs by more than Tol standard
+// A run has converged when no site changes its beliefs by more than Tol standard
 // deviations (or Tol of the variance), no leave-one-out density by more than Tol, and
-// log Z by no more than Tol, relative to 1 + their size. Damping is halved when
-// changes grow, log Z falls or cavities fail, and recovers.
+// log Z by no more than Tol, relative to 1 + their size. Where that would take more
+// sweeps than MaxIter, it also has when the predictors of the rows stand still: see
+// trend. Damping is halved when changes grow, log Z falls or cavities fail, and
+// recovers. Factorised means are helped by Newton steps (settle).
 //
 // Errors: an option EP does not have, a row that is impossible under the model (Is
 // kernels.ErrRow), a posterior that is not finite. Stopping early is no error: see
 // Fit.Status.
 //
-// Cost of a sweep: diagonal O(nnz) time, 16 bytes a non-zero (32 with process noise);
+// Cost of a sweep: diagonal O(nnz) time, 16 bytes a non-zero (32 with process noise), 56 a row;
 // full O(n p²) time and O(p²) memory, or O(n² p) once and O(n³) a sweep where n < p;
 // with process noise O(n p²) time and O(n p + p²) memory; lowrank that of full with
 // Rank + 1 weights, and the decomposition once.
@@ -163,11 +165,24 @@ type engine interface {
 	loo() []float64
 }
 
+// newton is an engine that can take steps between sweeps which bring it nearer to the
+// same fixed point; grew says that the sweep's changes were much larger than the one's before.
+type newton interface{ settle(grew bool) }
+
 // change is what one sweep did.
 type change struct {
 	size             float64 // largest undamped change of a site or belief
+	move             float64 // square of the largest move of a row's predictor, in its deviations
 	logZ             float64
 	skipped, clamped int
+}
+
+// moved compares the predictor of a row given all rows, N(m, v), with what it was in
+// the sweep before.
+func (c *change) moved(last *kernels.Weight, m, v float64) {
+	dm, dv := m-last.Mean, (v-last.Variance)/(2*v)
+	c.move = max(c.move, dm*dm/v, dv*dv)
+	last.Mean, last.Variance = m, v
 }
 
 func newEngine(p *kernels.Problem, k Kernel) (engine, error) {
@@ -191,6 +206,10 @@ func newEngine(p *kernels.Problem, k Kernel) (engine, error) {
 	return nil, fmt.Errorf("covariance = %q is not used by ep; allowed: diagonal, full, lowrank", p.Options.Covariance)
 }
 
+// stillMoving is the change a sweep, in deviations of a weight, from which a status says
+// that there is one.
+const stillMoving = 1e-4
+
 // leastDamping is where halving ends.
 const leastDamping = 1.0 / 32
 
@@ -200,17 +219,20 @@ type outcome struct {
 	sweeps    int
 	damping   float64
 	step      float64 // last change of log Z
+	rest      float64 // how far the predictors may still move, in their deviations
 	converged bool
 	expired   bool
 }
 
-// iterate sweeps until nothing changes. first says that e has no sites yet: its first
-// sweep is the filter, undamped.
+// iterate sweeps until nothing changes, or until nothing that is predicted does and the
+// rest would take more sweeps than are allowed. first says that e has no sites yet: its
+// first sweep is the filter, undamped.
 func (s *search) iterate(e engine, o *kernels.Options, first bool) (r outcome, err error) {
 	limit := kernels.Or(o.Damping, 1)
 	tol, most := kernels.Or(o.Tol, 1e-8), kernels.Or(o.MaxIter, 100)
 	r.damping = limit
 	last := change{size: math.Inf(1), logZ: math.NaN()}
+	var t trend
 	for r.sweeps < most {
 		damp := r.damping
 		if first && r.sweeps == 0 {
@@ -238,10 +260,20 @@ func (s *search) iterate(e engine, o *kernels.Options, first bool) (r outcome, e
 				r.damping = min(r.damping*1.2, limit)
 			}
 		}
+		before := last.size
 		last, r.step = c, step
-		if s.late() {
-			r.expired = true
+		t.add(c, step)
+		r.expired = s.late()
+		left := most - r.sweeps
+		if r.expired {
+			left = 0
+		}
+		r.rest = t.rest()
+		if r.converged = t.still(tol, left); r.converged || r.expired {
 			return r, nil
+		}
+		if n, ok := e.(newton); ok && t.slow() && c.skipped+c.clamped == 0 && left > 0 {
+			n.settle(c.size > 2*before)
 		}
 	}
 	return r, nil
@@ -255,13 +287,23 @@ func (r *outcome) status(o *kernels.Options, n int) string {
 	case !r.converged && r.sweeps == 1:
 		return "stopped after 1 sweep, the assumed density filter (max_iter)"
 	case !r.converged:
-		return fmt.Sprintf("not converged after %d sweeps: sites still change by %.1g, log evidence by %.1g", r.sweeps, r.size, r.step)
+		return fmt.Sprintf("not converged after %d sweeps: sites still change by %.1g, log evidence by %.1g%s", r.sweeps, r.size, r.step, r.ahead())
+	case r.size > kernels.Or(o.Tol, 1e-8) && r.size > stillMoving:
+		return fmt.Sprintf("converged after %d sweeps in what it predicts; weights that rows see only together still move by %.1g of their standard deviations a sweep", r.sweeps, r.size)
 	case r.skipped > 0:
 		return fmt.Sprintf("%d of %d rows have no proper cavity: they kept an older site and are not in the log evidence", r.skipped, n)
 	case r.clamped > 0:
 		return fmt.Sprintf("%d of %d rows have a site that is not finite: they kept an older one", r.clamped, n)
 	}
 	return ""
+}
+
+// ahead says how far predictions may be from where they will arrive, "" where unknown.
+func (r *outcome) ahead() string {
+	if math.IsInf(r.rest, 1) {
+		return ""
+	}
+	return fmt.Sprintf("; predictors may be %.1g of their standard deviations from where they would arrive", r.rest)
 }
 
 func finite(x float64) bool { return math.Abs(x) <= math.MaxFloat64 }

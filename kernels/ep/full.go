@@ -143,7 +143,7 @@ func (f *full) sweep(damp float64) (c change, err error) {
 	for j, m := range f.mean {
 		v := f.sigma.Row(j)[j]
 		if v > 0 {
-			c.size = max(c.size, math.Abs(m-f.prev[j])/math.Sqrt(v))
+			c.size = max(c.size, math.Abs(m-f.prev[j])/(damp*math.Sqrt(v)))
 			f.gap = max(f.gap, math.Abs(before[j]-v)/v)
 		}
 		f.prev[j] = m

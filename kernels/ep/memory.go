@@ -15,7 +15,7 @@ func reserve(p *kernels.Problem, trajectories bool) (*memory.Grant, error) {
 	n, w, nnz := float64(p.N), float64(p.P), float64(len(p.Val))
 	moves := noises(p) != nil || p.Options.AutoNoise
 	form := p.Options.Covariance
-	need := 12*n + 10*w
+	need := 14*n + 10*w
 	switch {
 	case form == "full" && moves:
 		need += n*w + 5*w*w
@@ -30,7 +30,7 @@ func reserve(p *kernels.Problem, trajectories bool) (*memory.Grant, error) {
 	case moves:
 		need += 6 * nnz
 	default:
-		need += 3 * nnz
+		need += 3*nnz + 4*n + 6*w
 	}
 	if form == "" {
 		form = "diagonal"

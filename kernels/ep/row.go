@@ -14,11 +14,12 @@ type rows struct {
 	base  []float64 // predictors at the prior means
 	site  []Site
 	logp  []float64
+	tilt  []kernels.Weight // of the predictors given all rows, from the prior mean
 	ran   bool
 }
 
 func newRows(p *kernels.Problem) rows {
-	return rows{site: make([]Site, p.N), logp: make([]float64, p.N), base: make([]float64, p.N)}
+	return rows{site: make([]Site, p.N), logp: make([]float64, p.N), base: make([]float64, p.N), tilt: make([]kernels.Weight, p.N)}
 }
 
 func (r *rows) use(p *kernels.Problem) {
@@ -55,6 +56,7 @@ func (r *rows) refresh(i int, m, v, damp float64, c *change) (Site, error) {
 	if v == 0 {
 		return old, nil
 	}
+	c.moved(&r.tilt[i], m+v*t.Alpha, v*t.Ratio)
 	up := 1 / t.Ratio
 	s := Site{t.Beta * up, (t.Alpha + m*t.Beta) * up}
 	dt, dn := s.Tau-old.Tau, s.Nu-old.Nu
