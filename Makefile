@@ -11,7 +11,7 @@ ifeq ($(UNAME),Linux)
 LINK := -static-libgcc -Wl,-z,relro,-z,now -Wl,--version-script=$(CURDIR)/udf/internal/capi/exports.map
 endif
 
-.PHONY: help build extension run data test test-nocgo test-arrow test-race test-clients notebooks soak sanitize fuzz bench bench-peers latency lint generate golden docs reproduce clean
+.PHONY: help build extension run data test test-nocgo test-arrow test-race test-clients notebooks soak sanitize fuzz bench bench-peers latency lint generate golden docs reproduce newcomer clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -108,6 +108,10 @@ docs: ## make the generated pages again
 
 reproduce: ## every claim of the papers, into docs/reproduce.md (minutes)
 	$(GO) run ./docs/reproduce -write docs/reproduce.md
+
+newcomer: build ## plain first attempts against the truth and scikit-learn, into docs/comparison.md (minutes; python3-sklearn through apt-get)
+	bash udf/bench/peers/need.sh
+	$(GO) run ./docs/newcomer -bglm $(BUILD)/bglm -write docs/comparison.md
 
 clean: ## remove what was built
 	rm -rf $(BUILD)

@@ -71,6 +71,7 @@ var directions = []struct{ pattern, may string }{
 	{"cmd/extension", "udf udf/internal/capi"},
 	{"cmd/*", ""},
 	{"docs/reproduce", "kernels kernels/... udf"},
+	{"docs/newcomer", "kernels kernels/... udf"},
 	{"docs/examples/*", "kernels kernels/... arrowio"},
 	{"notebooks", ""},
 }

@@ -1,0 +1,301 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/bglm/bglm/kernels/engine"
+	"github.com/bglm/bglm/kernels/predict"
+	"github.com/bglm/bglm/kernels/rows"
+)
+
+// try is a plain first attempt.
+type try struct {
+	name string // what the newcomer does
+	call string // how
+	must string // the verdict, where only one will do
+	run  func(c *Context, s *session, t *try) *outcome
+}
+
+// people is a table as people have it: money, years and a town.
+const people = "{income: income, age: age, city: city}"
+
+// sqlTry fits and predicts by SQL; the call is the aggregate, and x what it predicts from.
+func sqlTry(name, must, family, call, x string, rows ...string) try {
+	return try{name, "`" + call + "`", must, func(c *Context, s *session, t *try) *outcome {
+		if err := s.world(7, family, 4000, 10); err != nil {
+			return failure(err)
+		}
+		for _, r := range rows {
+			if err := s.exec("CREATE OR REPLACE TABLE rows AS " + r); err != nil {
+				return failure(err)
+			}
+		}
+		return s.attempt(family, call, "bglm_predict(fit, "+x+")")
+	}}
+}
+
+var tries = []try{
+	sqlTry("columns in their own units", right, "bernoulli", "bglm_fit(y, "+people+")", people),
+	sqlTry("columns in their own units, one pass", right, "bernoulli", "bglm_adf(y, "+people+" ORDER BY i)", people),
+	sqlTry("columns in their own units, without ORDER BY", right, "bernoulli", "bglm_adf(y, "+people+")", people),
+	sqlTry("columns in their own units, factorised", "", "bernoulli", "bglm_adf(y, "+people+", {covariance: 'diagonal'} ORDER BY i)", people),
+	sqlTry("columns in their own units, full covariance", "", "bernoulli", "bglm_adf(y, "+people+", {covariance: 'full'} ORDER BY i)", people),
+	sqlTry("columns in their own units, sequential Laplace", "", "bernoulli", "bglm_sequential_laplace(y, "+people+" ORDER BY i)", people),
+	sqlTry("columns in their own units, variational", "", "bernoulli", "bglm_variational(y, "+people+" ORDER BY i)", people),
+	sqlTry("columns in their own units, EKF", "", "bernoulli", "bglm_ekf(y, "+people+" ORDER BY i)", people),
+	sqlTry("columns in their own units, EP", "", "bernoulli", "bglm_ep(y, "+people+")", people),
+	sqlTry("columns in their own units, the prior given", "", "bernoulli", "bglm_adf(y, "+people+", {prior_variance: 1.0} ORDER BY i)", people),
+	sqlTry("rows sorted by outcome", "", "bernoulli", "bglm_adf(y, "+people+" ORDER BY y)", people),
+	sqlTry("rows sorted by outcome, factorised", "", "bernoulli", "bglm_adf(y, "+people+", {covariance: 'diagonal'} ORDER BY y)", people),
+	sqlTry("rows sorted by outcome, a batch", right, "bernoulli", "bglm_fit(y, "+people+" ORDER BY y)", people),
+	sqlTry("a table row with its id", right, "bernoulli", "bglm_fit(y, {id: i, income: income, age: age, city: city})", "{id: i, income: income, age: age, city: city}"),
+	sqlTry("a table row with its id, one pass", "", "bernoulli", "bglm_adf(y, {id: i, income: income, age: age, city: city} ORDER BY i)", "{id: i, income: income, age: age, city: city}"),
+	sqlTry("fitted to columns, predicted from the whole row", right, "bernoulli", "bglm_fit(y, "+people+")", "{id: i + 1000000000, y: y, city: city, age: age, income: income, eta: eta}"),
+	sqlTry("names in another case", right, "bernoulli", "bglm_fit(y, "+people+")", "{Income: income, AGE: age, City: city}"),
+	sqlTry("a column forgotten in prediction", anError, "bernoulli", "bglm_fit(y, "+people+")", "{income: income, city: city}"),
+	sqlTry("a number where levels were learnt", anError, "bernoulli", "bglm_fit(y, "+people+")", "{income: income, age: age, city: 3}"),
+	sqlTry("a level never seen", right, "bernoulli", "bglm_fit(y, "+people+")", people, "SELECT * REPLACE (CASE WHEN i > 3900 THEN 'new' ELSE city END AS city) FROM rows"),
+	sqlTry("NULL in a list of numbers", right, "bernoulli", "bglm_fit(y, "+list+")", list,
+		"SELECT * REPLACE (CASE WHEN i % 10 = 2 THEN NULL ELSE 300 + u END AS u) FROM rows"),
+	sqlTry("NULL in a list of numbers, one pass", right, "bernoulli", "bglm_adf(y, "+list+" ORDER BY i)", list, "SELECT * REPLACE (CASE WHEN i % 10 = 2 THEN NULL ELSE 300 + u END AS u) FROM rows"),
+	sqlTry("NULL in a column of years", right, "bernoulli", "bglm_fit(y, "+people+")", people, "SELECT * REPLACE (CASE WHEN i % 10 = 2 THEN NULL ELSE age END AS age) FROM rows"),
+	sqlTry("a response of thousands", right, "gaussian", "bglm_fit(y, "+people+", {family: 'gaussian'})", people, thousands),
+	sqlTry("a response of thousands, one pass", right, "gaussian", "bglm_adf(y, "+people+", {family: 'gaussian'} ORDER BY i)", people, thousands),
+	sqlTry("a response of thousands, Laplace", right, "gaussian", "bglm_laplace(y, "+people+", {family: 'gaussian'})", people, thousands),
+	sqlTry("a response of thousands, EP", "", "gaussian", "bglm_ep(y, "+people+", {family: 'gaussian'})", people, thousands),
+	sqlTry("a response of thousands, student's t", "", "gaussian", "bglm_fit(y, "+people+", {family: 'studentt'})", people, thousands),
+	sqlTry("a response of a billionth", right, "gaussian", "bglm_fit(y, "+people+", {family: 'gaussian'})", people, "SELECT * REPLACE (1e-9 * y AS y, 1e-9 * eta AS eta) FROM rows"),
+	sqlTry("counts", right, "poisson", "bglm_fit(y, "+people+", {family: 'poisson'})", people),
+	sqlTry("counts, one pass", right, "poisson", "bglm_adf(y, "+people+", {family: 'poisson'} ORDER BY i)", people),
+	sqlTry("counts with more spread than Poisson's, drift learnt", "", "poisson", "bglm_adf(y, "+people+", {family: 'poisson', process_noise: 'auto'} ORDER BY i)", people, overdispersed),
+	sqlTry("counts with more spread than Poisson's, negbinomial, drift learnt", "", "poisson", "bglm_adf(y, "+people+", {family: 'negbinomial', process_noise: 'auto'} ORDER BY i)", people, overdispersed),
+	{"3,000 words, a list of them", "`bglm_laplace(y, x)`", right, manyWords("bglm_laplace(y, x)")},
+	{"3,000 words, the variance learnt", "`bglm_laplace(y, x, {prior_variance: 'auto'})`", right, manyWords("bglm_laplace(y, x, {prior_variance: 'auto'})")},
+	{"3,000 words, the front door", "`bglm_fit(y, x)`", right, manyWords("bglm_fit(y, x)")},
+	{"3,000 words, one pass", "`bglm_adf(y, x)`", "", manyWords("bglm_adf(y, x ORDER BY i)")},
+	{"a learnt variance and the evidence", "`{prior_variance: 'auto'}` of laplace, ep and lowrank", right, evidence},
+	{"factorised EP on an ordinary table", "`bglm_ep(y, x, {covariance: 'diagonal'})`", "", factorised},
+	{"NA in a CSV", "`bglm_fit(y, {u: u, v: v}) FROM 'rows.csv'`", "", notAvailable},
+	{"columns in their own units, Go", "`engine.Fit(ctx, \"laplace\", nil, table)`", right, inGo("laplace")},
+	{"columns in their own units, one pass, Go", "`engine.Fit(ctx, \"adf\", nil, table)`", right, inGo("adf")},
+	{"a CSV, command line", "`bglm fit --formula 'y ~ income + age + city'`", right, commandLine("y ~ income + age + city", "")},
+	{"a CSV with its id, command line", "`bglm fit --formula 'y ~ .'`", right, commandLine("y ~ .", "")},
+	{"NA in a CSV, command line", "`bglm fit --formula 'y ~ income + age + city'`", "", commandLine("y ~ income + age + city", "NA")},
+}
+
+const (
+	// list is the same table as a list of numbers.
+	list = "list_concat([u, v], [(g = 'l' || k)::INT::DOUBLE FOR k IN range(9)])"
+	// thousands is a response in thousands.
+	thousands = "SELECT * REPLACE (54000 + 8000 * y AS y, 54000 + 8000 * eta AS eta) FROM rows"
+	// overdispersed doubles every other count and drops the rest.
+	overdispersed = "SELECT * REPLACE (CASE WHEN hash(i) % 2 = 0 THEN 2 * y ELSE 0 END AS y) FROM rows"
+)
+
+var attempts = Part{
+	Name: "attempts", Title: "Plain first attempts",
+	Text: "Calls as somebody makes them who has read no manual, on simulated rows of which the second half is predicted: *right* is no worse than the base rate and within a tenth of the way from the " +
+		"truth's loss to it (and two standard errors); otherwise an error, or a status that says so (*said*). Losses are log losses, of gaussian responses squared errors.",
+	Run: func(c *Context) (*Table, error) {
+		t := &Table{Head: []string{"attempt", "call", "base rate", "truth", "bglm", "verdict", "what it says"}}
+		for _, a := range tries {
+			if c.Quick && strings.Contains(a.name, "3,000") {
+				continue
+			}
+			s, err := open()
+			if err != nil {
+				return nil, err
+			}
+			o := a.run(c, s, &a)
+			s.Close()
+			if o == nil {
+				continue // no tool
+			}
+			v := o.verdict()
+			t.add(a.name, a.call, number(o.base), number(o.truth), number(o.loss), v, o.remark())
+			if v == wrongWord || a.must != "" && v != a.must {
+				t.miss("%s, %s: %s, loss %s, base rate %s, truth %s; %s", a.name, a.call, v, number(o.loss), number(o.base), number(o.truth), o.remark())
+				fmt.Fprintln(c.Log, t.Missed[len(t.Missed)-1])
+			}
+		}
+		return t, nil
+	},
+}
+
+// manyWords are 3,000 rare words, ten a row, of which every tenth matters.
+func manyWords(call string) func(*Context, *session, *try) *outcome {
+	return func(_ *Context, s *session, _ *try) *outcome {
+		err := s.exec(`CREATE OR REPLACE MACRO word(i, k) AS (hash(i * 10 + k) % 3000);
+CREATE TABLE texts AS SELECT i, list_distinct([word(i, k) FOR k IN range(10)]) AS w FROM range(4000) t(i);
+CREATE TABLE sums AS SELECT i, w, list_sum([CASE WHEN k % 10 = 0 THEN 3.0 - 6 * (k % 20 // 10) ELSE 0 END FOR k IN w]) - 0.5 AS eta FROM texts;
+CREATE TABLE rows AS SELECT i, eta, (hash('y' || i) % 1000003 / 1000003.0 < 1 / (1 + exp(-eta)))::INT AS y, ['w' || k FOR k IN w] AS x FROM sums ORDER BY i`)
+		if err != nil {
+			return failure(err)
+		}
+		o := s.attempt("bernoulli", call, "bglm_predict(fit, x)")
+		// So many words on so few rows: the truth is far, the base rate is the bound.
+		o.bound = o.base
+		return o
+	}
+}
+
+// evidence compares what is learnt with where it started from.
+func evidence(_ *Context, s *session, _ *try) *outcome {
+	o := &outcome{loss: math.Inf(-1), base: math.NaN(), truth: math.NaN(), status: "ok"}
+	for seed := range uint64(3) {
+		for _, family := range []string{"bernoulli", "gaussian", "poisson"} {
+			if err := s.world(20+seed, family, 300, 6); err != nil {
+				return failure(err)
+			}
+			for _, method := range []string{"laplace", "ep", "lowrank"} {
+				at := func(variance string) string {
+					return fmt.Sprintf("SELECT bglm_%s(y, {u: u, v: v, g: g}, {family: '%s', standardize: true, prior_variance: %s}).log_evidence FROM rows", method, family, variance)
+				}
+				var learnt, given float64
+				if err := s.row("SELECT ("+at("'auto'")+"), ("+at("1.0")+")", &learnt, &given); err != nil {
+					return failure(fmt.Errorf("%s, %s: %w", method, family, err))
+				}
+				o.loss = max(o.loss, given-learnt)
+			}
+		}
+	}
+	o.bound = 1e-6
+	return o
+}
+
+// factorised says how many of twelve tables converge.
+func factorised(_ *Context, s *session, _ *try) *outcome {
+	o := &outcome{base: math.NaN(), truth: math.NaN(), status: "ok"}
+	for seed := range uint64(4) {
+		for _, levels := range []int{3, 20, 100} {
+			if err := s.world(30+seed, "bernoulli", 1000, levels); err != nil {
+				return failure(err)
+			}
+			var converged bool
+			var status string
+			if err := s.row("SELECT fit.converged, fit.status FROM (SELECT bglm_ep(y, {income: income, age: age, city: city}, {covariance: 'diagonal'}) AS fit FROM rows)", &converged, &status); err != nil {
+				return failure(err)
+			}
+			if !converged {
+				o.loss, o.status = o.loss+1, status
+			}
+		}
+	}
+	return o
+}
+
+// notAvailable has a number in a CSV that is NA here and there.
+func notAvailable(_ *Context, s *session, _ *try) *outcome {
+	if err := s.world(7, "bernoulli", 4000, 10); err != nil {
+		return failure(err)
+	}
+	dir, err := os.MkdirTemp("", "newcomer-")
+	if err != nil {
+		return failure(err)
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "rows.csv")
+	if err := s.exec("COPY (SELECT i, CASE WHEN i % 50 = 1 THEN 'NA' ELSE u::VARCHAR END AS u, v, eta, y FROM rows) TO '" + file + "' (HEADER); CREATE OR REPLACE TABLE rows AS FROM '" + file + "' ORDER BY i"); err != nil {
+		return failure(err)
+	}
+	return s.attempt("bernoulli", "bglm_fit(y, {u: u, v: v})", "bglm_predict(fit, {u: u, v: v})")
+}
+
+// inGo fits and predicts without SQL.
+func inGo(method string) func(*Context, *session, *try) *outcome {
+	return func(_ *Context, s *session, _ *try) *outcome {
+		if err := s.world(7, "bernoulli", 4000, 10); err != nil {
+			return failure(err)
+		}
+		x, err := s.columns("SELECT income, age, y, eta FROM rows ORDER BY i")
+		if err != nil {
+			return failure(err)
+		}
+		city, err := s.texts("SELECT city FROM rows ORDER BY i")
+		if err != nil {
+			return failure(err)
+		}
+		n := len(city) / 2
+		fit, err := engine.Fit(context.Background(), method, nil, &rows.Table{
+			X: rows.Fields(rows.Numbers("income", x[0][:n]), rows.Numbers("age", x[1][:n]), rows.Texts("city", city[:n])), Y: rows.Numbers("y", x[2][:n])})
+		if err != nil {
+			return failure(err)
+		}
+		scorer, err := predict.New(fit.Fit)
+		if err != nil {
+			return failure(err)
+		}
+		p := make([]float64, n)
+		for i := range p {
+			b, err := scorer.Row([]string{"income", "age", "city=" + city[n+i]}, []float64{x[0][n+i], x[1][n+i], 1}, 0)
+			if err == nil {
+				p[i], err = scorer.Predict(b, 0, predict.Exact)
+			}
+			if err != nil {
+				return failure(err)
+			}
+		}
+		return judgeBy("bernoulli", x[2][n:], x[3][n:], p, constant(n, mean(x[2][:n])), fit.Status)
+	}
+}
+
+// commandLine fits one CSV file and scores another; a value in fifty of income is missing,
+// where that is a word.
+func commandLine(formula, missing string) func(*Context, *session, *try) *outcome {
+	return func(c *Context, s *session, _ *try) *outcome {
+		if c.Bglm == "" {
+			return nil
+		}
+		if err := s.world(7, "bernoulli", 4000, 10); err != nil {
+			return failure(err)
+		}
+		dir, err := os.MkdirTemp("", "newcomer-")
+		if err != nil {
+			return failure(err)
+		}
+		defer os.RemoveAll(dir)
+		for name, where := range map[string]string{"train": "i < 2000", "test": "i >= 2000"} {
+			income := "income"
+			if missing != "" {
+				income = "CASE WHEN i % 50 = 1 THEN '" + missing + "' ELSE income::VARCHAR END AS income"
+			}
+			if err := s.exec("COPY (SELECT i AS id, " + income + ", age, city, y::INT AS y FROM rows WHERE " + where + " ORDER BY i) TO '" + filepath.Join(dir, name) + ".csv' (HEADER)"); err != nil {
+				return failure(err)
+			}
+		}
+		var fitted struct{ Status string }
+		if err := c.tool(&fitted, "fit", "--data", dir+"/train.csv", "--formula", formula, "--out", dir+"/beliefs.parquet", "--json"); err != nil {
+			return failure(err)
+		}
+		if err := c.tool(nil, "predict", "--beliefs", dir+"/beliefs.parquet", "--data", dir+"/test.csv", "--columns", "id", "--out", dir+"/scores.csv"); err != nil {
+			return failure(err)
+		}
+		x, err := s.columns("SELECT y, eta, prediction, (SELECT avg(y) FROM rows WHERE i < 2000) FROM rows JOIN '" + dir + "/scores.csv' s ON s.id = i ORDER BY i")
+		if err != nil {
+			return failure(err)
+		}
+		return judgeBy("bernoulli", x[0], x[1], x[2], x[3], fitted.Status)
+	}
+}
+
+// tool runs the command line tool and reads its JSON.
+func (c *Context) tool(to any, args ...string) error {
+	var said strings.Builder
+	cmd := exec.Command(c.Bglm, args...)
+	cmd.Stderr = &said
+	out, err := cmd.Output()
+	if err != nil {
+		return fmt.Errorf("bglm %s: %s", args[0], strings.TrimSpace(said.String()))
+	}
+	if to == nil {
+		return nil
+	}
+	return json.Unmarshal(out, to)
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+)
+
+// covered are the calls whose intervals are measured; %s is what a family adds.
+var covered = []struct{ name, call string }{
+	{"bglm_adf", "bglm_adf(y, {u: u, v: v, g: g}%s ORDER BY i)"},
+	{"bglm_laplace", "bglm_laplace(y, {u: u, v: v, g: g}%s)"},
+	{"bglm_ep", "bglm_ep(y, {u: u, v: v, g: g}%s)"},
+	{"bglm_fit", "bglm_fit(y, {u: u, v: v, g: g}%s)"},
+}
+
+// levels of the intervals, and how far from them their coverage may be.
+var levels = []float64{0.5, 0.8, 0.95}
+
+const coverageAim = 0.02
+
+var coverage = Part{
+	Name: "coverage", Title: "Coverage",
+	Text: "How often the intervals of `bglm_summary` hold the truth, over simulated data sets of 400 rows: two correlated numbers, a column of eight levels and the intercept, " +
+		"the weights drawn anew for each set from N(0, 1), no option but the family; the gaussian response is 1000 + 250 times the linear predictor and its noise. " +
+		"The aim is 2 points. In brackets the Monte-Carlo standard error.",
+	Run: func(c *Context) (*Table, error) {
+		t := &Table{Head: []string{"family", "call", "data sets", "50 %", "80 %", "95 %", "not ok"}}
+		s, err := open()
+		if err != nil {
+			return nil, err
+		}
+		defer s.Close()
+		n := 500
+		if c.Quick {
+			n = 100
+		}
+		for _, family := range []string{"bernoulli", "gaussian", "poisson"} {
+			if err := c.coverageLines(s, family, n, t); err != nil {
+				return nil, err
+			}
+		}
+		return t, nil
+	},
+}
+
+func (c *Context) coverageLines(s *session, family string, n int, t *Table) error {
+	r := rand.New(rand.NewPCG(1, 2))
+	shift, unit, options := 0.0, 1.0, ""
+	switch family {
+	case "gaussian":
+		shift, unit, options = 1000, 250, ", {family: 'gaussian'}"
+	case "poisson":
+		options = ", {family: 'poisson'}"
+	}
+	worlds := make([]*world, n)
+	for k := range worlds {
+		worlds[k] = newWorld(r, family, 400, 8, 1, false)
+		for i := range worlds[k].y {
+			worlds[k].y[i] = shift + unit*worlds[k].y[i]
+		}
+	}
+	if err := s.load("sims", worlds); err != nil {
+		return err
+	}
+	for _, e := range covered {
+		if err := s.exec("CREATE OR REPLACE TABLE fits AS SELECT sim, " + fmt.Sprintf(e.call, options) + " AS fit FROM sims GROUP BY sim"); err != nil {
+			t.add(family, e.name, fmt.Sprint(n), "error: "+err.Error(), "-", "-", "-")
+			t.miss("%s, %s: %v", family, e.name, err)
+			continue
+		}
+		row := []string{family, e.name, fmt.Sprint(n)}
+		for _, level := range levels {
+			share, se, err := s.coverage(worlds, level, shift, unit)
+			if err != nil {
+				return err
+			}
+			row = append(row, fmt.Sprintf("%.1f (%.1f)", 100*share, 100*se))
+			// The quick form allows for its own noise.
+			aim := coverageAim
+			if c.Quick {
+				aim += 3 * se
+			}
+			if !(math.Abs(share-level) <= aim) {
+				t.miss("%s, %s: %.0f %% intervals hold %.1f %%", family, e.name, 100*level, 100*share)
+			}
+		}
+		var said int
+		var status string
+		if err := s.row("SELECT count(*) FILTER (fit.status <> 'ok'), coalesce(mode(fit.status) FILTER (fit.status <> 'ok'), '') FROM fits", &said, &status); err != nil {
+			return err
+		}
+		row = append(row, strings.TrimSuffix(fmt.Sprintf("%d: %s", said, status), ": "))
+		fmt.Fprintln(c.Log, strings.Join(row, " | "))
+		t.add(row...)
+	}
+	return nil
+}
+
+// coverage is the share of weights that the intervals of the fits hold, and its standard
+// error over data sets.
+func (s *session) coverage(worlds []*world, level, shift, unit float64) (share, se float64, err error) {
+	rows, err := s.db.Query(fmt.Sprintf("SELECT sim, s.term, s.lower, s.upper FROM (SELECT sim, unnest(bglm_summary(fit, %v)) AS s FROM fits)", level))
+	if err != nil {
+		return 0, 0, short(err)
+	}
+	defer rows.Close()
+	held := make([]float64, len(worlds))
+	for rows.Next() {
+		var sim int
+		var term string
+		var lower, upper float64
+		if err := rows.Scan(&sim, &term, &lower, &upper); err != nil {
+			return 0, 0, err
+		}
+		truth, ok := worlds[sim].weights[term]
+		if !ok {
+			continue
+		}
+		truth *= unit
+		if term == "(Intercept)" {
+			truth += shift
+		}
+		if lower <= truth && truth <= upper {
+			held[sim] += 1 / float64(len(worlds[sim].weights))
+		}
+	}
+	if err := short(rows.Err()); err != nil {
+		return 0, 0, err
+	}
+	share, se = paired(held, constant(len(held), 0))
+	return share, se, nil
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// response is a set whose response is a number, a count or a class.
+type response struct {
+	set
+	call, predict string // of bglm
+	task          string // of the peers
+	what          string // loss
+	loss          func(y, p []float64) []float64
+	aim           float64 // largest ratio to the peer's loss; 0 = within a standard error
+}
+
+func rootMean(x []float64) float64 { return math.Sqrt(mean(x)) }
+
+// assigned are the losses of probabilities given to what was observed.
+func assigned(_, p []float64) []float64 { return logLosses(constant(len(p), 1), p) }
+
+const (
+	gaussian = "bglm_fit(y, x, {family: 'gaussian'})"
+	counts   = "bglm_fit(y, x, {family: 'poisson'})"
+	expected = "bglm_predict(fit, x)"
+)
+
+var responses = []response{
+	{set: set{name: "longley", file: "longley.csv", from: plain, loo: true}, call: gaussian, predict: expected, task: "gaussian", what: "RMSE", loss: squares, aim: 1.01},
+	{set: set{name: "abalone (rings)", file: "abalone.parquet", from: plain}, call: gaussian, predict: expected, task: "gaussian", what: "RMSE", loss: squares, aim: 1.01},
+	{set: set{name: "flights_3m (delay)", file: "flights_3m.parquet", rows: 20000,
+		from: "SELECT delay AS y, origin, destination, hour(date)::VARCHAR AS hour, distance FROM '%s'"}, call: gaussian, predict: expected, task: "gaussian", what: "RMSE", loss: squares, aim: 1.01},
+	{set: set{name: "births_2014 (weight)", file: "births_2014.parquet", rows: 10000, from: "SELECT dbwt AS y, * EXCLUDE (id, dbwt) FROM '%s'"}, call: gaussian, predict: expected, task: "gaussian", what: "RMSE", loss: squares, aim: 1.01},
+	{set: set{name: "abalone (count)", file: "abalone.parquet", from: plain}, call: counts, predict: expected, task: "poisson", what: "log loss", loss: poissonLosses},
+	{set: set{name: "doctor_visits", from: plain}, call: counts, predict: expected, task: "poisson", what: "log loss", loss: poissonLosses},
+	{set: set{name: "quine", from: plain}, call: counts, predict: expected, task: "poisson", what: "log loss", loss: poissonLosses},
+	{set: set{name: "epilepsy", from: plain}, call: counts, predict: expected, task: "poisson", what: "log loss", loss: poissonLosses},
+	{set: set{name: "car_insurance", file: "car_insurance.csv", from: "SELECT y, district::VARCHAR AS district, car_group, age, holders FROM '%s'", exposure: "holders"},
+		call: "bglm_fit(y, x, {family: 'poisson', \"offset\": ln(e)})", predict: "bglm_predict(fit, x) * e", task: "poisson", what: "log loss", loss: poissonLosses},
+	{set: set{name: "iris", from: plain}, call: "bglm_softmax(y, x)", predict: "bglm_predict(fit, x)[y::VARCHAR]", task: "classes", what: "log loss", loss: assigned},
+	{set: set{name: "wine", from: plain}, call: "bglm_softmax(y, x)", predict: "bglm_predict(fit, x)[y::VARCHAR]", task: "classes", what: "log loss", loss: assigned},
+}
+
+var numbers = Part{
+	Name: "numbers", Title: "Numbers, counts and classes",
+	Text: "The same with responses of other kinds, no option but the family: `family: 'gaussian'` against least squares, `'poisson'` (with an offset where rows have an exposure) against " +
+		"`PoissonRegressor(alpha=1e-3)`, `bglm_softmax` against `LogisticRegression`. longley leaves one row out at a time. Aims: RMSE at most 1 % above that of least squares; the log loss of " +
+		"counts (of the Poisson law at the predicted mean) and classes no worse by more than its paired standard error; all below the base rate.",
+	Run: func(c *Context) (*Table, error) {
+		t := &Table{Head: []string{"set", "rows", "loss", "base rate", "peer", "its loss", "bglm", "difference of the mean", "status"}}
+		s, err := open()
+		if err != nil {
+			return nil, err
+		}
+		defer s.Close()
+		var sets []set
+		for _, r := range responses {
+			sets = append(sets, r.set)
+		}
+		for _, d := range c.wanted(sets, t) {
+			for _, r := range responses {
+				if r.name != d.name {
+					continue
+				}
+				r.set = d
+				if err := c.numberLine(s, &r, t); err != nil {
+					return nil, fmt.Errorf("%s: %w", d.name, err)
+				}
+			}
+		}
+		return t, nil
+	},
+}
+
+func (c *Context) numberLine(s *session, r *response, t *Table) error {
+	if err := r.load(s); err != nil {
+		return err
+	}
+	f, err := s.crossValidate(r.call, r.predict)
+	if err != nil {
+		fmt.Fprintf(c.Log, "%s: %v\n", r.name, err)
+		t.add(r.name, "-", r.what, "-", "-", "-", "-", "-", "error: "+err.Error())
+		t.miss("%s: %v", r.name, err)
+		return nil
+	}
+	theirs, err := c.peers(s, r.task, r.exposure)
+	if err != nil {
+		return err
+	}
+	total := mean
+	if r.what == "RMSE" {
+		total = rootMean
+	}
+	loss := r.loss(f.y, f.p)
+	base, err := r.base(s, f.y)
+	if err != nil {
+		return err
+	}
+	name, theirLoss, difference := "-", math.NaN(), "-"
+	if len(theirs) > 0 {
+		p := theirs[0]
+		l := r.loss(f.y, p.p)
+		diff, se := paired(loss, l)
+		name, theirLoss, difference = p.name, total(l), fmt.Sprintf("%s ± %s", number(diff), number(se))
+		if bound := r.aim * theirLoss; r.aim > 0 && !(total(loss) <= bound) || r.aim == 0 && !(diff <= se) {
+			t.miss("%s: %s %s, %s has %s", r.name, r.what, number(total(loss)), p.name, number(theirLoss))
+		}
+	}
+	if !(total(loss) <= total(base)) {
+		t.miss("%s: %s %s above the base rate's %s", r.name, r.what, number(total(loss)), number(total(base)))
+	}
+	row := []string{r.name, r.cut(len(f.y)), r.what, number(total(base)), name, number(theirLoss), number(total(loss)), difference, f.method + ": " + f.status()}
+	fmt.Fprintln(c.Log, strings.Join(row, " | "))
+	t.add(row...)
+	return nil
+}
+
+// base are the losses of the mean of the other folds, or of the classes' shares in them.
+func (r *response) base(s *session, y []float64) ([]float64, error) {
+	if r.task == "classes" {
+		p, err := s.columns("SELECT count(*) FILTER (o.y = t.y) / count(*) FROM t JOIN t o ON o.fold <> t.fold GROUP BY t.i ORDER BY t.i")
+		if err != nil {
+			return nil, err
+		}
+		return r.loss(nil, p[0]), nil
+	}
+	p, err := s.baseRates()
+	if err != nil {
+		return nil, err
+	}
+	if r.exposure != "" {
+		both, err := s.columns("SELECT sum(o.y) / sum(o.e) * any_value(t.e) FROM t JOIN t o ON o.fold <> t.fold GROUP BY t.i ORDER BY t.i")
+		if err != nil {
+			return nil, err
+		}
+		p = both[0]
+	}
+	return r.loss(y, p), nil
+}
