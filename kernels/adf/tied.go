@@ -278,7 +278,7 @@ func (t *tied) put(id uint32) {
 			t.addBlock(int32(id), prior, prior)
 			return
 		}
-		if c := t.dict.ColumnOf(id); c > 0 && int(id) >= len(t.named) && (len(t.is) < arrowhead.MaxBlock || t.hasColumn(c)) {
+		if c := t.dict.ColumnOf(id); c > 0 && int(id) >= len(t.named) && (len(t.is) < maxBlock || t.hasColumn(c)) {
 			t.addLeaf(id, t.levels(c))
 			return
 		}

@@ -23,7 +23,7 @@ type Layout struct {
 }
 
 // MaxBlock is the largest block.
-const MaxBlock = 1024
+const MaxBlock = 5000
 
 // Want is how many numbers p beliefs take.
 func Want(d, p int) int { return 2*d + d*(d+1)/2 + p*(d+3) }
