@@ -1,8 +1,12 @@
 package kernels
 
 import (
+	"fmt"
 	"math"
+	"slices"
 	"strings"
+
+	"github.com/bglm/bglm/kernels/argument"
 )
 
 // ColumnPrior is the prior variance of the weights of a column, by its name without regard
@@ -22,6 +26,50 @@ func (all ColumnPriors) Of(column string) *ColumnPrior {
 		if strings.EqualFold(all[k].Column, column) {
 			return &all[k]
 		}
+	}
+	return nil
+}
+
+// of is that of the column of feature id.
+func (all ColumnPriors) of(d *Dict, id uint32) *ColumnPrior {
+	name := d.LevelColumn(id)
+	if name == "" {
+		name = d.NumberColumn(id)
+	}
+	if name == "" {
+		return nil
+	}
+	return all.Of(name)
+}
+
+// LearnsPrior says whether the prior variance of some weights is to be learnt.
+func (m *Model) LearnsPrior() bool {
+	return m.Options.AutoPrior || slices.ContainsFunc(m.PriorBy, func(c ColumnPrior) bool { return c.Auto })
+}
+
+// check reports a column that the rows do not have.
+func (all ColumnPriors) check(d *Dict) error {
+	for _, c := range all {
+		var found []string
+		known := false
+		for id := range d.Len() {
+			name := d.LevelColumn(uint32(id))
+			if name == "" {
+				name = d.NumberColumn(uint32(id))
+			}
+			if known = known || strings.EqualFold(name, c.Column); known {
+				break
+			}
+			if name != "" && !slices.Contains(found, name) && len(found) < 50 {
+				found = append(found, name)
+			}
+		}
+		if known || d.Len() == 0 {
+			continue
+		}
+		e := argument.Word("prior_variance", c.Column, found)
+		e.Found = fmt.Sprintf("column %q", c.Column)
+		return e
 	}
 	return nil
 }

@@ -118,9 +118,10 @@ type Options struct {
 	Oversample, PowerIterations Value[int] // of the randomised SVD, 10 and 2; 0 may be wanted
 
 	// AutoNoise, AutoPrior, AutoDispersion and AutoShape ask for the process noise
-	// by innovation likelihood, and for the prior variance, dispersion and shape by
-	// maximum evidence. PriorGroups learns one prior variance per group of features,
-	// a group being the name before '='.
+	// by innovation likelihood, and for the prior variances, dispersion and shape by
+	// maximum evidence: one variance for each column of levels and one for all other
+	// weights. PriorGroups learns one per group of features instead, a group being the
+	// name before '='.
 	AutoNoise, AutoPrior, PriorGroups, AutoDispersion, AutoShape bool
 
 	// MeasurementNoise is the EKF's R, a number > 0; 0 is the variance of the likelihood

@@ -71,6 +71,9 @@ func (r *Rows) problem(s *stop.Stop) (*Problem, error) {
 		return nil, errNoModel
 	}
 	p := &Problem{Columns: design.Columns{N: r.Len(), Stop: s}, Model: m, dict: &r.Dict, order: r.Dict.Order(), skipped: r.skipped}
+	if err := m.PriorBy.check(&r.Dict); err != nil {
+		return nil, err
+	}
 	prior, begun := m.startOf(&r.Dict)
 
 	col := make([]int32, len(p.order)) // by dictionary number
@@ -108,6 +111,13 @@ func (m *Model) startOf(d *Dict) (prior []Weight, named int) {
 	if !m.NoIntercept {
 		prior[0] = Weight{m.Prior.Mean, m.Prior.InterceptVariance}
 		named = 1
+	}
+	if len(m.PriorBy) > 0 {
+		for id := named; id < d.Len(); id++ {
+			if by := m.PriorBy.of(d, uint32(id)); by != nil && !by.Auto {
+				prior[id].Variance = by.Variance
+			}
+		}
 	}
 	put := func(bs []Belief) {
 		for _, b := range bs {
@@ -527,7 +537,30 @@ func (p *Problem) Fit(method string, post *gauss.Normal, logZ float64) *Fit {
 		f.Time = Later(p.Begin, p.Time[p.N-1])
 	}
 	p.setPosterior(f, post)
+	p.SetVariances(f, p.PriorVar)
 	return f
+}
+
+// SetVariances notes in the columns of f the prior variances of their weights, by column of
+// p: that of the first weight of each.
+func (p *Problem) SetVariances(f *Fit, variance []float64) {
+	if len(f.Columns) == 0 {
+		return
+	}
+	of := map[string]float64{}
+	for j := len(variance) - 1; j >= 0; j-- {
+		if id := p.cols[j]; p.dict.LevelColumn(id) != "" {
+			of[p.dict.LevelColumn(id)] = variance[j]
+		} else if name := p.dict.NumberColumn(id); name != "" {
+			of[name] = variance[j]
+		}
+	}
+	f.Columns = slices.Clone(f.Columns)
+	for k := range f.Columns {
+		if v, ok := of[f.Columns[k].Name]; ok {
+			f.Columns[k].Variance = v
+		}
+	}
 }
 
 // Posterior is the posterior over the columns that f, a fit of p, has.

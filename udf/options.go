@@ -28,6 +28,7 @@ var OptionWords = option.Words{
 	option.APosterior:      "a FIT",
 	option.Beliefs:         "MAP(VARCHAR, STRUCT(mean, variance)) or LIST(STRUCT(feature, mean, variance))",
 	option.NumbersByName:   "MAP(VARCHAR, number)",
+	option.ByColumn:        "a STRUCT of these by column",
 	option.NumbersOrWeight: "LIST(STRUCT(feature, mean, variance)) or MAP(VARCHAR, number)",
 	option.Symmetric:       "DOUBLE[][]",
 }
@@ -104,6 +105,8 @@ func (c constant) Decode(to any) (err error) {
 		}
 	case *[]option.Entry:
 		*to, err = numbersByName(c.v, c.i)
+	case *[]option.Setting:
+		*to, err = settings(c.v, c.i)
 	case *[]kernels.Belief:
 		if _, err := newBeliefReader(c.v); err != nil {
 			return option.ErrType
@@ -135,6 +138,33 @@ func numbersByName(v *capi.Vec, i int) ([]option.Entry, error) {
 			e.Value = value.Float(j)
 		}
 		out = append(out, e)
+	}
+	return out, nil
+}
+
+// settings reads a STRUCT of scalars, or a MAP(VARCHAR, number).
+func settings(v *capi.Vec, i int) ([]option.Setting, error) {
+	if v.Type != capi.Struct {
+		all, err := numbersByName(v, i)
+		out := make([]option.Setting, len(all))
+		for k, e := range all {
+			out[k].Name = e.Name
+			if !e.Null {
+				out[k].Value = e.Value
+			}
+		}
+		return out, err
+	}
+	out := make([]option.Setting, len(v.Kids))
+	for k := range v.Kids {
+		f := &v.Kids[k]
+		out[k].Name = strings.Clone(f.Name)
+		if f.Type == capi.SQLNull || f.Null(i) {
+			continue
+		}
+		if out[k].Value = (constant{v: f, i: i}).Scalar(); out[k].Value == nil {
+			return nil, option.ErrType
+		}
 	}
 	return out, nil
 }

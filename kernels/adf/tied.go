@@ -19,6 +19,9 @@ import (
 // MaxNumbers is how many columns of numbers are in the block of an arrowhead.
 const MaxNumbers = 64
 
+// maxBlock is the size of the block from which a column of levels gets no mean.
+const maxBlock = 1024
+
 // NewTied returns the filter with an arrowhead covariance before the first row
 // (package arrowhead). Its block holds the intercept, up to MaxNumbers columns of numbers
 // and a level mean for each column of levels; other weights are leaves.

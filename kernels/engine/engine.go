@@ -138,12 +138,15 @@ func (m *Method) Model(s *option.Settings, times, trials bool) (*kernels.Model, 
 				keepers = append(keepers, k.Name)
 			}
 		}
-		for key, auto := range map[string]bool{"prior_variance": s.Options.AutoPrior, "shape": s.Options.AutoShape} {
+		for key, auto := range map[string]bool{"prior_variance": s.LearnsPrior(), "shape": s.Options.AutoShape} {
 			if auto {
 				return nil, &argument.Error{Name: key, Found: "'auto'",
 					Why: fmt.Sprintf("%s sees each row once and takes a number here; 'auto' belongs to: %s", m.Name, strings.Join(keepers, ", "))}
 			}
 		}
+	}
+	if len(s.PriorBy) > 0 && m.Streams {
+		return nil, &argument.Error{Name: "prior_variance", Found: "values by column", Why: m.Name + " takes one number here; those by column belong to methods that keep the rows"}
 	}
 	p := &s.Model
 	p.HasTime = times

@@ -105,7 +105,7 @@ func solveLowRank(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error)
 // model asks for that.
 func solveHMC(ctx context.Context, r *kernels.Rows) (*kernels.Fit, error) {
 	o := &r.Model.Options
-	if !o.AutoPrior && !o.AutoDispersion && !o.AutoShape {
+	if !r.Model.LearnsPrior() && !o.AutoDispersion && !o.AutoShape {
 		p, g, err := layOut(ctx, r)
 		if err != nil {
 			return nil, err
@@ -128,7 +128,12 @@ func solveHMC(ctx context.Context, r *kernels.Rows) (*kernels.Fit, error) {
 	}
 	m.Options = *o
 	m.Options.AutoPrior, m.Options.PriorGroups, m.Options.AutoDispersion, m.Options.AutoShape = false, false, false, false
-	m.Prior = f.Prior
+	m.Prior, m.PriorBy = f.Prior, nil
+	for _, c := range f.Columns {
+		if !math.IsNaN(c.Variance) {
+			m.PriorBy = append(m.PriorBy, kernels.ColumnPrior{Column: c.Name, Variance: c.Variance})
+		}
+	}
 	m.Params.Dispersion, m.Params.Shape = f.Dispersion, f.Shape
 	if math.IsNaN(f.Shape) {
 		m.Params.Shape = 0

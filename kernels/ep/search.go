@@ -60,7 +60,7 @@ func (s *search) fit(p *kernels.Problem) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.AutoPrior || o.AutoDispersion || o.AutoShape {
+	if p.LearnsPrior() || o.AutoDispersion || o.AutoShape {
 		l := &learner{search: s, e: e, p: p, out: out}
 		if err := l.learn(); err != nil {
 			return nil, err
@@ -231,10 +231,9 @@ func (l *learner) adopt(q *kernels.Problem) (err error) {
 // not count.
 func (l *learner) elsewhere() (bool, error) {
 	p, o := l.p, &l.p.Options
-	group, _, count := l.groups()
-	g := mode.NewGroups(p)
+	g, _ := l.groups()
 	var theta []float64
-	if o.AutoPrior && len(count) > 0 {
+	if p.LearnsPrior() && len(g.Names) > 0 {
 		var err error
 		if theta, err = g.Start(p); err != nil {
 			return false, err
@@ -260,18 +259,11 @@ func (l *learner) elsewhere() (bool, error) {
 		}
 		q := p
 		if len(g.Names) > 0 {
-			v := make([]float64, len(count))
-			for j, k := range group {
-				if k >= 0 && g.Of[j] >= 0 {
-					v[k] = math.Exp(start[g.Of[j]])
-				}
+			v := make([]float64, len(g.Names))
+			for k := range v {
+				v[k] = math.Exp(start[k])
 			}
-			for j, k := range group {
-				if k >= 0 && v[k] == 0 { // a group of zeros alone
-					v[k] = p.PriorVar[j]
-				}
-			}
-			q = l.priors(q, group, v)
+			q = l.priors(q, &g, v)
 		}
 		if last >= 0 {
 			var err error
@@ -327,14 +319,14 @@ func (l *learner) learn() error {
 func (l *learner) climb() error {
 	o := &l.p.Options
 	kinds := 0
-	for _, on := range []bool{o.AutoPrior, o.AutoDispersion, o.AutoShape} {
+	for _, on := range []bool{l.p.LearnsPrior(), o.AutoDispersion, o.AutoShape} {
 		if on {
 			kinds++
 		}
 	}
 	for round := range maxRounds {
 		before := l.out.logZ
-		if o.AutoPrior {
+		if l.p.LearnsPrior() {
 			if err := l.variances(round == 0); err != nil {
 				return err
 			}
@@ -475,19 +467,15 @@ func dispersionOf(l lik.Likelihood) float64 {
 //
 // Source: MacKay (1992); Dempster, Laird and Rubin (1977) for EM.
 func (l *learner) variances(first bool) error {
-	group, names, count := l.groups()
+	groups, count := l.groups()
 	if len(count) == 0 {
 		if first {
 			l.note("no weight takes the default prior: prior_variance 'auto' has nothing to learn")
 		}
 		return nil
 	}
-	now := make([]float64, len(count))
-	for j, g := range group {
-		if g >= 0 {
-			now[g] = l.p.PriorVar[j]
-		}
-	}
+	group := groups.Of
+	now := slices.Clone(groups.Given)
 	from := append([]float64(nil), now...)
 	dev, variance := make([]float64, l.p.P), make([]float64, l.p.P)
 	last := make([]float64, len(now)) // the step before, of the logarithm
@@ -530,7 +518,7 @@ func (l *learner) variances(first bool) error {
 		old, was := l.p, l.out
 		slack := 1e-7 * (1 + math.Abs(was.logZ))
 		for _, next := range [][]float64{far, quick, em} {
-			if err := l.adopt(l.priors(old, group, next)); err != nil {
+			if err := l.adopt(l.priors(old, &groups, next)); err != nil {
 				return err
 			}
 			if l.out.logZ >= was.logZ-slack {
@@ -549,14 +537,14 @@ func (l *learner) variances(first bool) error {
 	if !done {
 		l.note("prior variances still change after %d steps", maxLearn)
 	}
-	if len(names) > 0 {
+	if l.p.Options.PriorGroups {
 		var b strings.Builder
 		for g, v := range now {
 			if g == 8 {
 				fmt.Fprintf(&b, " and %d more", len(now)-8)
 				break
 			}
-			fmt.Fprintf(&b, " %s %.3g", names[g], v)
+			fmt.Fprintf(&b, " %s %.3g", groups.Names[g], v)
 		}
 		for k := range l.notes {
 			if strings.HasPrefix(l.notes[k], "prior variances:") {
@@ -569,52 +557,42 @@ func (l *learner) variances(first bool) error {
 	return nil
 }
 
-// groups numbers the prior variances to learn by column, -1 for none, with their names
-// (none without PriorGroups) and how many columns each has.
-func (l *learner) groups() (group []int, names []string, count []float64) {
-	p := l.p
-	all, text := p.Groups()
-	group = make([]int, p.P)
-	number := map[int]int{}
-	for j := range group {
-		group[j] = -1
-		if p.Born[j] {
-			continue
+// groups numbers the prior variances to learn by column, -1 for none, with how many columns
+// each has.
+func (l *learner) groups() (g mode.Groups, count []float64) {
+	g = mode.NewGroups(l.p)
+	count = make([]float64, len(g.Names))
+	for _, k := range g.Of {
+		if k >= 0 {
+			count[k]++
 		}
-		k := 0
-		if p.Options.PriorGroups {
-			k = all[j]
-		}
-		g, ok := number[k]
-		if !ok {
-			g = len(count)
-			number[k] = g
-			count = append(count, 0)
-			if p.Options.PriorGroups {
-				names = append(names, text[k])
-			}
-		}
-		group[j] = g
-		count[g]++
 	}
-	return group, names, count
+	return g, count
 }
 
 // priors is p with other prior variances for the columns of the groups. They are
 // independent of all others: a fit that is continued does not know them.
-func (l *learner) priors(p *kernels.Problem, group []int, variance []float64) *kernels.Problem {
+func (l *learner) priors(p *kernels.Problem, g *mode.Groups, variance []float64) *kernels.Problem {
 	q := with(p, func(m *kernels.Model) {
-		if !m.Options.PriorGroups {
-			m.Prior.Variance = variance[0]
+		if v, ok := g.Default(logs(variance)); ok && !m.Options.PriorGroups {
+			m.Prior.Variance = v
 		}
 	})
 	q.PriorVar = slices.Clone(p.PriorVar)
-	for j, k := range group {
+	for j, k := range g.Of {
 		if k >= 0 {
 			q.PriorVar[j] = variance[k]
 		}
 	}
 	// Only variances that were positive change, to positive ones.
-	q.Normal, _ = p.Normal.WithVariances(func(j int) (float64, bool) { return q.PriorVar[j], group[j] >= 0 })
+	q.Normal, _ = p.Normal.WithVariances(func(j int) (float64, bool) { return q.PriorVar[j], g.Of[j] >= 0 })
 	return q
+}
+
+func logs(v []float64) []float64 {
+	out := make([]float64, len(v))
+	for k, x := range v {
+		out[k] = math.Log(x)
+	}
+	return out
 }

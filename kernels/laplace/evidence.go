@@ -50,7 +50,7 @@ func (e *engine) learns() bool {
 
 // learnsPrior says that prior variances are learnt: not by an evidence that leaves curvature
 // out, which a larger variance hides better.
-func (e *engine) learnsPrior() bool { return e.x.Options.AutoPrior && e.hessian != "rest" }
+func (e *engine) learnsPrior() bool { return e.x.LearnsPrior() && e.hessian != "rest" }
 
 // exact says that the evidence has all curvature.
 func (e *engine) exact() bool {

@@ -193,7 +193,7 @@ func check(p *kernels.Problem) error {
 		return fmt.Errorf("rank = %d; allowed: 1 and more", o.Rank)
 	case p.Lik == nil:
 		return fmt.Errorf("laplace needs a likelihood")
-	case len(p.At) > 0 && (o.AutoPrior || o.AutoDispersion || o.AutoShape):
+	case len(p.At) > 0 && (p.LearnsPrior() || o.AutoDispersion || o.AutoShape):
 		return fmt.Errorf("at takes the Gaussian at given weights; it does not go with 'auto' for prior_variance, dispersion or shape")
 	}
 	if h := o.Hessian; (h == "full" && p.P > maxFullWeights) || (h == "block" && p.P > maxBlockWeights) {
@@ -273,8 +273,11 @@ func (e *engine) fit(start []float64) (*kernels.Fit, error) {
 		note += learnt
 	}
 	f, err := e.result(ev, h.newton, status, note)
-	if err == nil && len(h.Names) == 1 && !e.x.Options.PriorGroups {
-		f.Prior.Variance = math.Exp(h.theta[0])
+	if err == nil && !e.x.Options.PriorGroups {
+		if v, ok := h.Default(h.theta); ok {
+			f.Prior.Variance = v
+		}
+		e.given.SetVariances(f, e.root.Of.Var)
 	}
 	return f, err
 }
@@ -411,7 +414,7 @@ func (e *engine) result(ev *evidence, iterations int, status, learnt string) (*k
 	notes := []string{status, ev.note, learnt}
 	if e.hessian == "rest" {
 		notes = append(notes, mode.RestNote)
-		if e.x.Options.AutoPrior {
+		if e.x.LearnsPrior() {
 			notes = append(notes, mode.Kept(e.x.Prior.Variance))
 		}
 	}

@@ -46,7 +46,8 @@ type Result struct {
 //
 // Options read: Rank (50), Oversample (10), PowerIterations (2), Seed, MaxIter (100
 // Newton steps), Tol (1e-8, the distance to the mode in posterior deviations),
-// AutoPrior (one variance for all weights without a prior of their own),
+// AutoPrior (one variance for each column of levels and one for all other weights without a
+// prior of their own),
 // AutoDispersion and AutoShape (by the evidence of the reduced problem), Standardize
 // (with centring, which makes the covariance full, up to 2,000 weights), TimeLimit.
 //
@@ -137,6 +138,7 @@ func solve(p *kernels.Problem) (*Result, error) {
 		}
 	}
 	f := p.Fit("lowrank", out.Posterior, logZ)
+	p.SetVariances(f, learnt.prior.Var)
 	f.SetLikelihood(s.data.Lik)
 	if !math.IsNaN(learnt.variance) {
 		f.Prior.Variance = learnt.variance

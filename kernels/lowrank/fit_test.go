@@ -16,6 +16,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/internal/mode"
 	fulllaplace "github.com/bglm/bglm/kernels/laplace"
 	"github.com/bglm/bglm/kernels/lik"
 )
@@ -444,7 +445,7 @@ func TestLearn(t *testing.T) {
 					t.Fatal(err)
 				}
 				if c.o.AutoPrior {
-					l := &learner{r: got.Reduced, variance: got.Fit.Prior.Variance * math.Exp(dv)}
+					l := &learner{r: got.Reduced, Groups: mode.NewGroups(p), variance: []float64{got.Fit.Prior.Variance * math.Exp(dv)}}
 					if q.Normal, err = l.prior(); err != nil {
 						t.Fatal(err)
 					}

@@ -3,6 +3,7 @@ package lowrank
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
@@ -18,12 +19,14 @@ type learner struct {
 	r      *Reduced
 	s      *solver
 	params lik.Params
-	// ŨᵀΣ0Ũ = fixed + variance * free
-	fixed, free *dense.Matrix
-	variance    float64
-	chol        *dense.Matrix // its factor L; T = Lᵀ
-	err         error         // of the latest evaluation
-	tried       bool
+	// ŨᵀΣ0Ũ = fixed + Σ variance_k free_k
+	mode.Groups
+	fixed    *dense.Matrix
+	free     []*dense.Matrix
+	variance []float64
+	chol     *dense.Matrix // its factor L; T = Lᵀ
+	err      error         // of the latest evaluation
+	tried    bool
 }
 
 // limits of what is learnt, on a log scale around where it starts.
@@ -34,7 +37,7 @@ const (
 )
 
 type learned struct {
-	variance float64 // NaN if not asked for
+	variance float64 // of weights of no column of levels; NaN if it is not learnt
 	params   lik.Params
 	lik      lik.Likelihood
 	prior    *gauss.Normal
@@ -45,26 +48,26 @@ type learned struct {
 func learn(r *Reduced, s *solver) (*learned, error) {
 	p := r.of
 	o := &p.Options
-	l := &learner{r: r, s: s, params: p.Params, variance: math.NaN()}
+	l := &learner{r: r, s: s, params: p.Params}
 	var set []func(x float64) error
 	var names []string
 	var start []float64 // in the units of the data
-	var grid mode.Groups
-	last := -1 // the dispersion
-	if o.AutoPrior {
+	last := -1          // the dispersion
+	if p.LearnsPrior() {
 		if err := l.splitPrior(); err != nil {
 			return nil, err
 		}
-		if l.free != nil {
-			names = append(names, "prior_variance")
-			g := mode.NewGroups(p)
-			if theta, err := g.Start(p); err == nil && len(theta) == 1 {
-				grid.Names = g.Names
-				start = append(start, theta[0])
-			} else {
-				start = append(start, math.Log(l.variance))
+		theta, err := l.Start(p)
+		if err != nil {
+			theta = logs(l.Given)
+		}
+		for k, name := range l.Names {
+			what := "prior_variance"
+			if name != "" {
+				what += " of column " + name
 			}
-			set = append(set, l.setVariance)
+			names, start = append(names, what), append(start, theta[k])
+			set = append(set, func(x float64) error { return l.setVariance(k, x) })
 		}
 	}
 	if o.AutoDispersion {
@@ -89,7 +92,7 @@ func learn(r *Reduced, s *solver) (*learned, error) {
 	best := math.Inf(-1)
 	at := append([]float64(nil), start...)
 	// A coarse grid first: what is learnt is not below it.
-	for _, theta := range grid.Starts(start, last) {
+	for _, theta := range l.Starts(start, last) {
 		z := l.evidence(func(float64) error {
 			for i, x := range theta {
 				if err := set[i](x); err != nil {
@@ -140,8 +143,10 @@ func learn(r *Reduced, s *solver) (*learned, error) {
 		}
 	}
 	out.params, out.lik = l.params, s.data.Lik
-	if l.free != nil {
-		out.variance = l.variance
+	if len(l.free) > 0 {
+		if v, ok := l.Default(logs(l.variance)); ok {
+			out.variance = v
+		}
 		var err error
 		if out.prior, err = l.prior(); err != nil {
 			return nil, err
@@ -184,57 +189,74 @@ func (l *learner) setLik() error {
 	return err
 }
 
-// splitPrior takes ŨᵀΣ0Ũ apart into what is given and what has the common variance:
-// the columns that no prior names, independent of the others. free is nil without any.
+// splitPrior takes ŨᵀΣ0Ũ apart into what is given and what has the variance of each group
+// (mode.NewGroups), the columns that no prior names, independent of the others.
 func (l *learner) splitPrior() error {
 	r := l.r
 	p, k := r.of, r.K()
-	given, free := r.basis.Clone(), r.basis.Clone()
-	some := false
-	for j, born := range p.Born {
-		if born {
-			clear(free.Row(j))
-		} else {
-			clear(given.Row(j))
-			l.variance, some = r.Prior.Var[j], true
+	l.Groups = mode.NewGroups(p)
+	l.variance = slices.Clone(l.Given)
+	given := r.basis.Clone()
+	for g := range l.Names {
+		free := r.basis.Clone()
+		for j, of := range l.Of {
+			if of == g {
+				clear(given.Row(j))
+			} else {
+				clear(free.Row(j))
+			}
 		}
+		m := dense.New(k, k)
+		dense.Gram(m, free, nil)
+		l.free = append(l.free, m)
 	}
-	if !some {
-		return nil
-	}
-	l.fixed, l.free = dense.New(k, k), dense.New(k, k)
-	l.chol = dense.New(k, k)
-	dense.Gram(l.free, free, nil)
+	l.fixed, l.chol = dense.New(k, k), dense.New(k, k)
 	r.root.MulTMat(given, given)
 	dense.Gram(l.fixed, given, nil)
-	return l.setVariance(math.Log(l.variance))
+	if len(l.free) == 0 {
+		return nil
+	}
+	return l.setVariance(0, math.Log(l.variance[0]))
 }
 
-// setVariance changes the coordinates to those of another prior variance; u moves so
-// that γ = Tᵀu stays.
-func (l *learner) setVariance(x float64) error {
-	v := math.Exp(x)
+// setVariance changes the coordinates to those of another prior variance of group g; u moves
+// so that γ = Tᵀu stays.
+func (l *learner) setVariance(g int, x float64) error {
+	was := l.variance[g]
+	l.variance[g] = math.Exp(x)
 	s := l.s
 	gamma := make([]float64, len(s.u))
 	dense.GemvT(gamma, s.t, s.u)
 	for i := range l.chol.Rows {
 		for j := range l.chol.Row(i) {
-			l.chol.Row(i)[j] = l.fixed.At(i, j) + v*l.free.At(i, j)
+			sum := l.fixed.At(i, j)
+			for k, v := range l.variance {
+				sum += v * l.free[k].At(i, j)
+			}
+			l.chol.Row(i)[j] = sum
 		}
 	}
 	if err := dense.Cholesky(l.chol); err != nil {
-		return fmt.Errorf("prior_variance = %g: %w", v, err)
+		l.variance[g] = was
+		return fmt.Errorf("prior_variance = %g: %w", math.Exp(x), err)
 	}
-	l.variance = v
 	s.t = l.chol.T()
 	copy(s.u, gamma)
 	dense.SolveLowerVec(l.chol, s.u)
 	return nil
 }
 
-// prior is the prior with the learnt variance.
+// prior is the prior with the learnt variances.
 func (l *learner) prior() (*gauss.Normal, error) {
-	return l.r.Prior.WithVariances(func(j int) (float64, bool) { return l.variance, !l.r.of.Born[j] })
+	return l.Prior(l.r.Prior, logs(l.variance))
+}
+
+func logs(v []float64) []float64 {
+	out := make([]float64, len(v))
+	for k, x := range v {
+		out[k] = math.Log(x)
+	}
+	return out
 }
 
 // maximise finds a maximum of f in [lo, hi]: uphill from x in growing steps until it

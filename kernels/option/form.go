@@ -197,6 +197,38 @@ func noiseBy(s *Settings, v Source) error {
 	return nil
 }
 
+// priorBy reads prior variances by column; NULL is that of no column of its own.
+func priorBy(s *Settings, v Source) error {
+	var all []Setting
+	if err := v.Decode(&all); err != nil {
+		return err
+	}
+	for _, e := range all {
+		c := kernels.ColumnPrior{Column: e.Name}
+		switch x := e.Value.(type) {
+		case nil:
+			continue
+		case float64:
+			if !nonNegative.contains(x) {
+				return fmt.Errorf("column %q has %v; allowed: %s or 'auto'", e.Name, x, nonNegative.allowed)
+			}
+			c.Variance = x
+		case string:
+			if !strings.EqualFold(x, "auto") {
+				return fmt.Errorf("column %q has '%s'; allowed: %s or 'auto'", e.Name, x, nonNegative.allowed)
+			}
+			c.Auto = true
+		default:
+			return fmt.Errorf("column %q has %v; allowed: %s or 'auto'", e.Name, x, nonNegative.allowed)
+		}
+		if s.PriorBy.Of(e.Name) != nil {
+			return fmt.Errorf("column %q is there twice", e.Name)
+		}
+		s.PriorBy = append(s.PriorBy, c)
+	}
+	return nil
+}
+
 // weightsAt reads numbers by name, or beliefs, whose means count.
 func weightsAt(s *Settings, v Source) error {
 	all, err := entries(v, anyNumber)

@@ -61,6 +61,7 @@ const (
 	APosterior      = "a fit"
 	Beliefs         = "beliefs by feature"
 	NumbersByName   = "numbers by feature"
+	ByColumn        = "these by column"
 	NumbersOrWeight = "numbers or beliefs by feature"
 	Symmetric       = "a matrix"
 )

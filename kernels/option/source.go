@@ -15,7 +15,7 @@ type Source interface {
 	Scalar() any
 	// Type is its type in the user's words.
 	Type() string
-	// Decode reads what is no scalar into a *[]Entry, *[]kernels.Belief, **kernels.Fit,
+	// Decode reads what is no scalar into a *[]Entry, *[]Setting, *[]kernels.Belief, **kernels.Fit,
 	// *Class or *[][]float64. Its error Is ErrType where the value is not of that form.
 	Decode(to any) error
 }
@@ -25,6 +25,12 @@ type Entry struct {
 	Name  string
 	Value float64
 	Null  bool
+}
+
+// Setting is a field of a STRUCT: a number, a text, a boolean, or nil for NULL.
+type Setting struct {
+	Name  string
+	Value any
 }
 
 // Class is a class as text: numbers as they print.
@@ -84,6 +90,14 @@ func (x value) Decode(to any) error {
 					e.Value = *by[name]
 				}
 				*to = append(*to, e)
+			}
+			return nil
+		}
+	case *[]Setting:
+		var by map[string]any
+		if x.is(&by) {
+			for _, name := range slices.Sorted(maps.Keys(by)) {
+				*to = append(*to, Setting{name, by[name]})
 			}
 			return nil
 		}

@@ -184,7 +184,7 @@ func called(h string) string {
 }
 
 func (e *engine) fit() (*kernels.Fit, error) {
-	if !e.x.Options.AutoPrior || e.hessian == "rest" {
+	if !e.x.LearnsPrior() || e.hessian == "rest" {
 		ev, err := e.climbTo(nil)
 		if err != nil {
 			return nil, err
@@ -203,8 +203,11 @@ func (e *engine) fit() (*kernels.Fit, error) {
 		status = e.search.Status
 	}
 	f, err := e.result(h.at, h.newton, status, h.Learnt(&e.x.Options, theta, h.lo))
-	if err == nil && len(h.Names) == 1 && !e.x.Options.PriorGroups {
-		f.Prior.Variance = math.Exp(theta[0])
+	if err == nil && !e.x.Options.PriorGroups {
+		if v, ok := h.Default(theta); ok {
+			f.Prior.Variance = v
+		}
+		e.given.SetVariances(f, e.root.Of.Var[:e.x.P])
 	}
 	return f, err
 }
@@ -236,7 +239,7 @@ func (e *engine) result(ev *evidence, iterations int, status, learnt string) (*k
 	notes := []string{status, ev.note, learnt}
 	if e.hessian == "rest" {
 		notes = append(notes, mode.RestNote)
-		if e.x.Options.AutoPrior {
+		if e.x.LearnsPrior() {
 			notes = append(notes, mode.Kept(e.x.Prior.Variance))
 		}
 	}

@@ -24,47 +24,56 @@ type Groups struct {
 	Names   []string
 	Of      []int     // group of a column, -1 = not learnt
 	Squares []float64 // of each group: Σ over its columns of their mean square
+	Given   []float64 // the prior variance that it has where none is learnt
 }
 
 // NewGroups finds the columns of p that neither are the intercept nor have a prior of
-// their own nor come from the fit that is continued: all of them one group, or with
-// PriorGroups by Problem.Groups. A group of zeros alone says nothing: its columns are in
-// none.
+// their own nor come from the fit that is continued, in the groups of Problem.VarianceGroups,
+// with PriorGroups of Problem.Groups; those that Model.PriorBy names where it says so. A
+// group of zeros alone says nothing: its columns are in none.
 func NewGroups(p *kernels.Problem) Groups {
 	g := Groups{Of: make([]int, p.P)}
-	by, names := p.Groups()
-	if !p.Options.PriorGroups {
-		names = []string{""}
+	by, names := p.VarianceGroups()
+	if p.Options.PriorGroups {
+		by, names = p.Groups()
 	}
-	at := make([]int, len(names))
-	for k := range at {
-		at[k] = -1
+	learnt := make([]bool, len(names))
+	for k, name := range names {
+		learnt[k] = p.Options.AutoPrior
+		if own := p.PriorBy.Of(name); own != nil && name != "" {
+			learnt[k] = own.Auto
+		}
 	}
 	square := make([]float64, p.P)
 	for k, j := range p.Col {
 		square[j] += p.Val[k] * p.Val[k] / float64(p.N)
 	}
-	group := func(j int) int {
-		if p.Options.PriorGroups {
-			return by[j]
+	if p.Col == nil {
+		for i := range p.N {
+			_, val := p.Entries(i)
+			for j, x := range val {
+				square[j] += x * x / float64(p.N)
+			}
 		}
-		return 0
 	}
-	for j := range g.Of {
-		if p.Born[j] || !(square[j] > 0) {
+	at := make([]int, len(names))
+	for k := range at {
+		at[k] = -1
+	}
+	for j, k := range by {
+		if k < 0 || !learnt[k] || p.Born[j] || !(square[j] > 0) {
 			continue
 		}
-		k := group(j)
 		if at[k] < 0 {
 			at[k] = len(g.Names)
-			g.Names, g.Squares = append(g.Names, names[k]), append(g.Squares, 0)
+			g.Names, g.Squares, g.Given = append(g.Names, names[k]), append(g.Squares, 0), append(g.Given, p.PriorVar[j])
 		}
 		g.Squares[at[k]] += square[j]
 	}
-	for j := range g.Of {
+	for j, k := range by {
 		g.Of[j] = -1
-		if !p.Born[j] {
-			g.Of[j] = at[group(j)]
+		if k >= 0 && !p.Born[j] {
+			g.Of[j] = at[k]
 		}
 	}
 	return g
@@ -131,7 +140,8 @@ func (g *Groups) Prior(prior *gauss.Normal, theta []float64) (*gauss.Normal, err
 var shifts = []float64{0, 4, -4, 8, -8, 13}
 
 // Starts is a coarse grid about theta: all prior variances moved together, and for each
-// of them the parameter last, if that is not negative, also e^-6 of what it was.
+// of them the parameter last, if that is not negative, also e^-6 of what it was; at the end
+// the variances that are there where none is learnt.
 func (g *Groups) Starts(theta []float64, last int) [][]float64 {
 	var out [][]float64
 	lower := []float64{0}
@@ -152,36 +162,57 @@ func (g *Groups) Starts(theta []float64, last int) [][]float64 {
 			}
 		}
 	}
+	if len(g.Given) > 0 {
+		start := slices.Clone(theta)
+		for k, v := range g.Given {
+			start[k] = math.Log(v)
+		}
+		out = append(out, start)
+	}
 	return out
 }
 
-// Learnt is what a status says about the variances, logarithms in theta: those of
-// groups, at most eight, and that a single one has fallen to its limit.
-func (g *Groups) Learnt(o *kernels.Options, theta, lo []float64) string {
-	switch {
-	case o.PriorGroups && len(g.Names) > 0:
-		var b strings.Builder
-		b.WriteString("prior variance by group: ")
-		for k, name := range g.Names {
-			if k == 8 {
-				fmt.Fprintf(&b, " and %d more", len(g.Names)-k)
-				break
-			}
-			if k > 0 {
-				b.WriteString(", ")
-			}
-			fmt.Fprintf(&b, "%s %.4g", short(name), math.Exp(theta[k]))
-			if theta[k] <= lo[k] || theta[k] >= lo[k]+2*Reach {
-				b.WriteString(" (the end of its range)")
-			}
+// Default is the learnt variance of weights of no column of levels: what a feature has that
+// was never seen. ok is false where it is not learnt.
+func (g *Groups) Default(theta []float64) (variance float64, ok bool) {
+	for k, name := range g.Names {
+		if name == "" || len(g.Names) == 1 {
+			return math.Exp(theta[k]), true
 		}
-		return b.String()
-	case len(g.Names) == 1 && theta[0] >= lo[0]+2*Reach:
-		return fmt.Sprintf("the evidence still rises at the end of the range of the prior variance, %.2g", math.Exp(theta[0]))
-	case len(g.Names) == 1 && theta[0] <= lo[0]:
-		return fmt.Sprintf("the evidence is highest at a prior variance of 0, for which %.2g stands", math.Exp(theta[0]))
 	}
-	return ""
+	return 0, false
+}
+
+// Learnt is what a status says about the variances, logarithms in theta: with PriorGroups
+// all of them, at most eight, else those at the end of their range.
+func (g *Groups) Learnt(o *kernels.Options, theta, lo []float64) string {
+	var out []string
+	for k, name := range g.Names {
+		end := theta[k] <= lo[k] || theta[k] >= lo[k]+2*Reach
+		column := ""
+		if name != "" {
+			column = " of column " + short(name)
+		}
+		switch {
+		case o.PriorGroups:
+			out = append(out, fmt.Sprintf("%s %.4g", short(name), math.Exp(theta[k])))
+			if end {
+				out[k] += " (the end of its range)"
+			}
+		case end && theta[k] > lo[k]:
+			out = append(out, fmt.Sprintf("the evidence still rises at the end of the range of the prior variance%s, %.2g", column, math.Exp(theta[k])))
+		case end:
+			out = append(out, fmt.Sprintf("the evidence is highest at a prior variance of 0%s, for which %.2g stands", column, math.Exp(theta[k])))
+		}
+	}
+	if !o.PriorGroups || len(out) == 0 {
+		return strings.Join(out, "; ")
+	}
+	more := ""
+	if len(out) > 8 {
+		out, more = out[:8], fmt.Sprintf(" and %d more", len(out)-8)
+	}
+	return "prior variance by group: " + strings.Join(out, ", ") + more
 }
 
 // short is a name cut to 40 bytes, on a whole character.
