@@ -238,7 +238,7 @@ func (c *Covariance) LevelMean(k int) (j int, mean, rest float64, ok bool) {
 	if j = a.LevelMean(k); j < 0 {
 		return 0, 0, 0, false
 	}
-	return j, a.Mean(j), 1 - 1/a.Levels(j), true
+	return j, a.Mean(j), arrowhead.OwnShare(a.Levels(j)), true
 }
 
 // hasLevelMeans says whether weights of an arrowhead form share level means.

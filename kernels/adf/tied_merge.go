@@ -76,7 +76,7 @@ func (t *tied) Merge(of stream.Form, g *stream.Merging) (stream.Product, error) 
 		if tc := &t.cols[c]; tc.mean < 0 {
 			tc.levels = max(tc.levels, oc.levels)
 			m := t.plan.Model.Prior
-			w := kernels.Weight{Mean: m.Mean, Variance: m.Variance / float64(tc.levels)}
+			w := kernels.Weight{Mean: m.Mean, Variance: m.Variance * arrowhead.MeanShare(float64(tc.levels))}
 			tc.mean = t.addBlock(-1, w, w)
 		}
 		t.widen(int32(c), oc.levels)

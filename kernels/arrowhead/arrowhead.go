@@ -358,56 +358,83 @@ func (b *Belief) LeafPrecise(k int, add, m float64, delta *dense.Matrix, nu []fl
 }
 
 // Rescale changes the units of the block: weight j becomes ratio_j > 0 times itself, and
-// weight last, if it is not negative, gains Σ shift_j of the old ones. The last weight
-// must follow those that it gains from. Leaves stay what they are. Cost: O(d²) and O(d)
-// a leaf.
+// weight to, if it is not negative, gains Σ shift_j of the old ones. Leaves stay what they
+// are. Cost: O(d²) and O(d) a leaf.
 //
 // It is what new centres and scales of the columns do to the weights of standardised
 // columns and to the intercept.
-func (b *Belief) Rescale(ratio, shift []float64, last int) {
-	gain := 0.0
-	for j := range b.Mean {
-		if last >= 0 {
-			gain += shift[j] * b.Mean[j]
-		}
-	}
-	for j := range b.Mean {
-		b.Mean[j] *= ratio[j]
-		col := b.col(j)
-		if last > j {
-			s := 0.0
-			for i := j; i < last; i++ {
-				s += shift[i] * col[i-j]
+func (b *Belief) Rescale(ratio, shift []float64, to int) {
+	b.Bring()
+	l := b.Root()
+	gain, last := make([]float64, b.Dim()), 0
+	if to >= 0 {
+		for j, s := range shift {
+			if s != 0 {
+				dense.Axpy(s, l.Row(j)[:j+1], gain[:j+1])
+				last = j
 			}
-			for i := range col {
-				if j+i == last {
-					col[i] = ratio[last]*col[i] + s
-				} else {
-					col[i] *= ratio[j+i]
-				}
-			}
-			continue
 		}
-		for i := range col {
-			col[i] *= ratio[j+i]
+		b.Mean[to] = ratio[to]*b.Mean[to] + dense.Dot(shift, b.Mean)
+	}
+	for j, r := range ratio {
+		if j != to {
+			b.Mean[j] *= r
+		}
+		for i, row := 0, l.Row(j); i <= j; i++ {
+			row[i] *= r
 		}
 	}
-	if last >= 0 {
-		b.Mean[last] += gain
+	if to >= 0 {
+		dense.Axpy(1, gain, l.Row(to))
+		lower(l, to, last)
 	}
+	b.SetRoot(l)
 	for k := range b.Leaves() {
 		h := b.at(k)[2:]
 		h0 := 0.0
-		if last >= 0 {
-			h[last] /= ratio[last]
-			h0 = h[last]
+		if to >= 0 {
+			h[to] /= ratio[to]
+			h0 = h[to]
 		}
 		for j := range h {
-			if j != last {
-				if last >= 0 {
+			if j != to {
+				if to >= 0 {
 					h[j] -= h0 * shift[j]
 				}
 				h[j] /= ratio[j]
+			}
+		}
+	}
+}
+
+// lower turns the columns of l, which is lower triangular but for row to up to column
+// last, into a lower triangular root of the same matrix with a diagonal >= 0, by Givens
+// rotations: one sweep from the right empties the row and leaves entries next above the
+// diagonal, one back takes those.
+func lower(l *dense.Matrix, to, last int) {
+	turn := func(row, j int) { // takes entry (row, j) into column j-1
+		x, y := l.Row(row)[j-1], l.Row(row)[j]
+		if y == 0 {
+			return
+		}
+		r := math.Hypot(x, y)
+		c, s := x/r, y/r
+		for i := row; i < l.Rows; i++ {
+			v := l.Row(i)
+			v[j-1], v[j] = c*v[j-1]+s*v[j], c*v[j]-s*v[j-1]
+		}
+		l.Row(row)[j] = 0
+	}
+	for j := last; j > to; j-- {
+		turn(to, j)
+	}
+	for j := to + 2; j <= last; j++ {
+		turn(j-1, j)
+	}
+	for j := range l.Rows {
+		if l.Row(j)[j] < 0 {
+			for i := j; i < l.Rows; i++ {
+				l.Row(i)[j] = -l.Row(i)[j]
 			}
 		}
 	}

@@ -275,11 +275,11 @@ func TestRescale(t *testing.T) {
 	for n := range 100 {
 		b := random(r, 1+n%5, 1+n%6)
 		d := b.Dim()
-		last := d - 1
+		last := r.IntN(d)
 		ratio, shift := make([]float64, d), make([]float64, d)
 		for j := range d {
 			ratio[j], shift[j] = 1, 0
-			if j < last && j%3 < 2 {
+			if j != last && j%3 < 2 {
 				ratio[j], shift[j] = 0.2+r.Float64(), r.NormFloat64()
 			}
 		}
@@ -289,8 +289,13 @@ func TestRescale(t *testing.T) {
 			x, ks, xs := sparse(r, b, 2)
 			// w·x with w' = ratio w and w'_last = w_last + shift·w
 			y := append([]float64(nil), x...)
-			for j := range last {
+			for j := range d {
 				y[j] = (x[j] - shift[j]*x[last]) / ratio[j]
+			}
+			for j := range d {
+				if c.col(j)[0] < 0 {
+					t.Fatalf("a diagonal below 0: %v", c.col(j)[0])
+				}
 			}
 			m0, v0 := b.Predict(x, ks, xs)
 			m1, v1 := c.Predict(y, ks, xs)
