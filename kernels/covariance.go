@@ -207,6 +207,7 @@ func (f *Fit) overArrow(place []int, mean, v []float64, s *stop.Stop) (*gauss.No
 	rows := dense.NewUnder(s, len(v), a.D) // each weight's row of H L
 	own := make([]float64, len(v))
 	g := make([]float64, a.D)
+	unit, one := a.ResponseUnit(), []float64{1}
 	copy(own, v)
 	for k, j := range place {
 		if j < 0 {
@@ -214,9 +215,9 @@ func (f *Fit) overArrow(place []int, mean, v []float64, s *stop.Stop) (*gauss.No
 		}
 		s.Check()
 		clear(g)
-		_, own[j] = a.Gather(k, 1, g)
+		own[j] = unit * unit * a.Inputs([]int{k}, one, g)
 		for i, x := range g {
-			dense.Axpy(x, a.Root(i), rows.Row(j)[:i+1])
+			dense.Axpy(unit*x, a.Root(i), rows.Row(j)[:i+1])
 		}
 	}
 	l := dense.NewUnder(s, len(v), len(v))
@@ -238,7 +239,7 @@ func (c *Covariance) LevelMean(k int) (j int, mean, rest float64, ok bool) {
 	if j = a.LevelMean(k); j < 0 {
 		return 0, 0, 0, false
 	}
-	return j, a.Mean(j), arrowhead.OwnShare(a.Levels(j)), true
+	return j, a.ResponseUnit() * a.Mean(j), arrowhead.OwnShare(a.Levels(j)), true
 }
 
 // hasLevelMeans says whether weights of an arrowhead form share level means.
@@ -324,16 +325,7 @@ func (c *Covariance) Variance(at []int, x []float64, scratch *[]float64) float64
 	}
 	v := 0.0
 	if c.Form == gauss.Arrowhead {
-		a := c.Arrow()
-		for k, j := range at {
-			if j < 0 {
-				u[^j] += x[k]
-				continue
-			}
-			_, q := a.Gather(j, x[k], u)
-			v += q
-		}
-		return v + a.Quad(u)
+		return c.Arrow().Variance(at, x, u)
 	}
 	for k, j := range at {
 		row := c.Row(j)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
 )
 
@@ -92,6 +93,16 @@ type Fit struct {
 	Converged            bool
 	Status               string      // "ok", or sentences (Say)
 	Columns              []FitColumn // none are remembered: nil
+}
+
+// Standardised says whether numbers or responses were brought to units of their own.
+func (f *Fit) Standardised() bool {
+	for _, c := range f.Columns {
+		if c.Kind == NumberColumn && !math.IsNaN(c.Scale) {
+			return true
+		}
+	}
+	return f.Covariance.Form == gauss.Arrowhead && f.Covariance.Arrow().InUnits()
 }
 
 // SetLikelihood notes the family, link and parameters of l.

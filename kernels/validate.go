@@ -100,8 +100,8 @@ func ValidateColumns(columns []FitColumn) error {
 			return fmt.Errorf("columns: %.100q is of kind %.40q; allowed: '%s', '%s'", c.Name, c.Kind, NumberColumn, LevelsColumn)
 		case c.N < 0 || c.N > MaxCount || c.Missing < 0 || c.Missing > c.N:
 			return fmt.Errorf("columns: %.100q has n = %d, missing = %d; allowed: whole numbers from 0 to %d, missing at most n", c.Name, c.N, c.Missing, int64(MaxCount))
-		case math.IsInf(c.Center, 0) || math.IsInf(c.Scale, 0) || c.Scale <= 0:
-			return fmt.Errorf("columns: %.100q has center = %v, scale = %v; allowed: finite numbers, scale > 0, or none", c.Name, c.Center, c.Scale)
+		case math.IsInf(c.Center, 0) || math.IsInf(c.Scale, 0) || c.Scale < 0:
+			return fmt.Errorf("columns: %.100q has center = %v, scale = %v; allowed: finite numbers, scale >= 0, or none", c.Name, c.Center, c.Scale)
 		case math.IsInf(c.Variance, 0) || c.Variance < 0:
 			return fmt.Errorf("columns: %.100q has variance = %v; allowed: a finite number >= 0, or none", c.Name, c.Variance)
 		}
@@ -267,9 +267,10 @@ func (c *Covariance) validateArrow(p int, variance func(j int) float64) error {
 	if err := a.Check(p); err != nil {
 		return fmt.Errorf("covariance: %w", err)
 	}
-	g := make([]float64, a.D)
+	g, at, one := make([]float64, a.D), make([]int, 1), []float64{1}
 	for j := range p {
-		if all, v := a.Variance(j, g), variance(j); !(math.Abs(all-v) <= CovarianceTol*math.Max(all, v)+tiny) {
+		at[0] = j
+		if all, v := a.Variance(at, one, g), variance(j); !(math.Abs(all-v) <= CovarianceTol*math.Max(all, v)+tiny) {
 			return fmt.Errorf("covariance: its variance of belief %d is %v, that in beliefs %v; allowed: the same, to %v", j+1, all, v, CovarianceTol)
 		}
 	}

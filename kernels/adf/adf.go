@@ -58,6 +58,7 @@ type rest struct {
 	drifted [][]float64        // with drift, by belief: how much variance it has added to each weight in all
 	known   []int64            // by belief, where the dispersion is learnt
 	dict    *kernels.Dict
+	scale   []float64 // by feature: the scale of its numbers, 0 for none
 }
 
 // few is how many weights lie beside their state.
@@ -126,13 +127,80 @@ func (c *start) first(id int) kernels.Weight {
 	return c.plan.Fresh(id)
 }
 
-// target is the prior of feature id, to which forgetting returns it.
-func (c *start) target(id int) kernels.Weight {
-	if id < len(c.prior) {
-		return c.prior[id]
+// target is the prior of feature id, to which forgetting returns it. That of numbers is
+// about them in their scale.
+func (f *factors) target(id int) kernels.Weight {
+	w := f.prior0(id)
+	if s := f.unit(id); s > 0 {
+		w.Mean /= s
+		w.Variance /= s * s
 	}
-	return c.plan.Fresh(id)
+	return w
 }
+
+// unit is the scale of feature id's numbers, 0 for none.
+func (f *factors) unit(id int) float64 {
+	if f.rest == nil || id >= len(f.rest.scale) {
+		return 0
+	}
+	return f.rest.scale[id]
+}
+
+// Numbers implements stream.Form: the numbers are as they are, for a belief of independent
+// weights at another centre is none at theirs.
+func (f *factors) Numbers(uint32) stream.Numbers { return stream.Raw }
+
+// Unit implements stream.Form.
+func (f *factors) Unit(uint32) (stream.Unit, bool) { return stream.Unit{}, false }
+
+// Recast implements stream.Form: it adds what the priors gain.
+func (f *factors) Recast(k int, r *stream.Recast) (logZ float64) {
+	if f.rest == nil {
+		f.rest = &rest{}
+	}
+	w := *f.weights(k)
+	for len(f.rest.scale) < len(w) {
+		f.rest.scale = append(f.rest.scale, 0)
+	}
+	for i, id := range r.IDs {
+		p, a := f.prior0(int(id)), &w[id]
+		old, now := r.Old[i].Scale, r.New[i].Scale
+		f.rest.scale[id] = now
+		if old == 0 {
+			*a = f.target(int(id))
+			continue
+		}
+		delta := (now - old) * (now + old) / p.Variance
+		if delta == 0 || a.Variance == 0 {
+			continue
+		}
+		about := p.Mean / (now + old)
+		if t, ok := stream.Pin(a.Mean, a.Variance, delta, about); ok {
+			a.Mean += a.Variance * t.Alpha
+			a.Variance *= t.Ratio
+			logZ += t.LogZ + math.Log(now/old)
+		}
+	}
+	return logZ
+}
+
+// prior0 is the prior of feature id about numbers in their scale.
+func (f *factors) prior0(id int) kernels.Weight {
+	if id < len(f.prior) {
+		return f.prior[id]
+	}
+	return f.plan.Fresh(id)
+}
+
+// Stretch implements stream.Form.
+func (f *factors) Stretch(k int, ratio float64) {
+	for id := range *f.weights(k) {
+		(*f.weights(k))[id].Mean *= ratio
+	}
+}
+
+// Lift implements stream.Form.
+func (f *factors) Lift(k int, shift float64) { (*f.weights(k))[0].Mean += shift }
 
 // weights are those of belief k.
 func (f *factors) weights(k int) *[]kernels.Weight {
@@ -223,6 +291,9 @@ func (f *factors) forward(k, id int, t float64) (w kernels.Weight, added float64
 	if m.NoiseBy != nil {
 		q = m.NoiseBy[string(f.rest.dict.Name(uint32(id)))]
 	}
+	if s := f.unit(id); s > 0 {
+		q /= s * s
+	}
 	added = q * dt
 	w.Variance = min(w.Variance+added, math.MaxFloat64)
 	return w, added
@@ -297,6 +368,9 @@ func (f *factors) Determined(k int) int64 { return f.rest.known[k] }
 
 // count counts all weights of belief k that the data determine.
 func (f *factors) count(k int) {
+	if !f.plan.Learns {
+		return
+	}
 	f.rest.known[k] = 0
 	for id, w := range *f.weights(k) {
 		f.rest.known[k] += lik.Determined(w.Variance, f.target(id).Variance)
@@ -367,7 +441,7 @@ func (f *factors) Clone(d *kernels.Dict) (stream.Form, *stream.State) {
 	if f.rest != nil {
 		r := *f.rest
 		r.dict = d
-		r.touched, r.known = slices.Clone(r.touched), slices.Clone(r.known)
+		r.touched, r.known, r.scale = slices.Clone(r.touched), slices.Clone(r.known), slices.Clone(r.scale)
 		r.more, r.drifted = slices.Clone(r.more), slices.Clone(r.drifted)
 		for k := range r.more {
 			r.more[k] = slices.Clone(r.more[k])
@@ -387,7 +461,7 @@ func (f *factors) Size() int64 {
 		n += 16 * int64(cap(f.w))
 	}
 	if r := f.rest; r != nil {
-		n += 128 + 8*int64(cap(r.touched)+cap(r.known))
+		n += 128 + 8*int64(cap(r.touched)+cap(r.known)+cap(r.scale))
 		for _, w := range r.more {
 			n += 24 + 16*int64(cap(w))
 		}
@@ -409,13 +483,25 @@ func (f *factors) Status(int) string { return "" }
 
 // product is that of f and o.
 type product struct {
-	f, o *factors
+	f, o  *factors
+	start *factors // in the units of both, where numbers have one
 	*stream.Merging
 }
 
 // Merge implements stream.Form.
 func (f *factors) Merge(o stream.Form, g *stream.Merging) (stream.Product, error) {
-	p := &product{f, o.(*factors), g}
+	p := &product{f, o.(*factors), nil, g}
+	if f.rest != nil && f.rest.scale != nil {
+		start, _, err := newFactors(f.plan, g.Own)
+		if err != nil {
+			return nil, err
+		}
+		if err := start.Grow(g.Own); err != nil {
+			return nil, err
+		}
+		p.start = start.(*factors)
+		g.Prepare(p.start)
+	}
 	if f.plan.Drifts {
 		for id := range g.Grown {
 			f.advance(id, g.Clock)
@@ -490,6 +576,11 @@ func (p *product) Multiply(k int, scale [3]float64, logZ float64) (sum, apart, c
 func (p *product) shared(k, id int, added, scale float64) kernels.Weight {
 	f := p.f
 	w := f.first(id)
+	if p.start != nil && f.unit(id) > 0 {
+		if w = p.start.w[id]; p.start.unit(id) == 0 {
+			w = f.target(id)
+		}
+	}
 	if scale != 1 {
 		w = rescaled(w, f.target(id), scale)
 	}

@@ -3,6 +3,7 @@ package adf
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -63,6 +64,8 @@ type tied struct {
 	of     []int32          // by leaf: its column in cols, -1 for none
 	block  []kernels.Weight // priors of the block's weights
 	is     []int32          // by weight of the block: its feature, -1 for a level mean
+	unit   []stream.Unit    // by weight of the block: of its numbers; Scale 1 and no Center where there is none
+	scale  map[int]float64  // by leaf of a column of numbers: their scale
 	cols   []levelColumn
 	column []int32 // by the dictionary's number of a column: its place in cols, plus 1
 
@@ -109,6 +112,7 @@ func newTied(p *stream.Plan, d *kernels.Dict) (stream.Form, *stream.State, error
 		if err := t.resume(f); err != nil {
 			return nil, nil, err
 		}
+		t.recount()
 	}
 	return t, &stream.State{}, nil
 }
@@ -170,12 +174,13 @@ func (t *tied) resume(f *kernels.Fit) error {
 		return fmt.Errorf("covariance: %w", err)
 	}
 	v := t.plan.Model.Prior.Variance
-	t.is = make([]int32, a.D)
+	t.is, t.unit = make([]int32, a.D), make([]stream.Unit, a.D)
 	t.block = make([]kernels.Weight, a.D)
 	one := make([]float64, a.D)
 	for j := range a.D {
 		one[j] = 1
 		t.is[j] = -1
+		t.unit[j].Center, t.unit[j].Scale = a.Unit(j)
 		if n := a.Levels(j); n > 0 {
 			t.block[j] = kernels.Weight{Mean: t.plan.Model.Prior.Mean, Variance: v * arrowhead.MeanShare(n)}
 			t.cols = append(t.cols, levelColumn{mean: int32(j), levels: int32(n)})
@@ -249,6 +254,7 @@ func zero(xs []float64) bool {
 func (t *tied) addBlock(id int32, prior, start kernels.Weight) int32 {
 	j := int32(len(t.is))
 	t.is, t.block, t.moves = append(t.is, id), append(t.block, prior), append(t.moves, false)
+	t.unit = append(t.unit, stream.Unit{Scale: 1})
 	for _, b := range t.bank {
 		b.Extend(start.Mean, start.Variance)
 	}
@@ -621,6 +627,84 @@ func (t *tied) Rescale(k int, lambda float64) {
 	t.recount()
 }
 
+// Numbers implements stream.Form: numbers beyond the block are not centred, for which a
+// leaf has no part in the intercept.
+func (t *tied) Numbers(id uint32) stream.Numbers {
+	if t.place[id] >= 0 {
+		return stream.Centred
+	}
+	return stream.Scaled
+}
+
+// Unit implements stream.Form.
+func (t *tied) Unit(id uint32) (stream.Unit, bool) {
+	if p := t.place[id]; p >= 0 {
+		return t.unit[p], true
+	}
+	return stream.Unit{}, false
+}
+
+// Recast implements stream.Form.
+func (t *tied) Recast(k int, r *stream.Recast) (logZ float64) {
+	b := t.bank[k]
+	to := -1
+	if !t.plan.Model.NoIntercept && t.place[0] >= 0 {
+		to = int(t.place[0])
+	}
+	ratio, shift := make([]float64, b.Dim()), make([]float64, b.Dim())
+	for j := range ratio {
+		ratio[j] = 1
+	}
+	for i, id := range r.IDs {
+		p := t.place[id]
+		if p < 0 {
+			b.StretchLeaf(int(^p), r.Ratio(i))
+			if t.scale == nil {
+				t.scale = map[int]float64{}
+			}
+			t.scale[int(^p)] = r.New[i].Scale
+			continue
+		}
+		ratio[p], shift[p], t.unit[p] = r.Ratio(i), r.Shift(i), r.New[i]
+	}
+	b.Rescale(ratio, shift, to)
+	if r.Bare {
+		return 0
+	}
+	row := make([]float64, b.Dim())
+	return r.Restore(func(i int) kernels.Weight {
+		if i < 0 {
+			return t.block[to]
+		}
+		return t.prior(int(r.IDs[i]))
+	}, func(js []int, xs []float64, delta, about float64) float64 {
+		clear(row)
+		var ks []uint32
+		for e, i := range js {
+			if i < 0 {
+				row[to] = xs[e]
+			} else if p := t.place[r.IDs[i]]; p >= 0 {
+				row[p] = xs[e]
+			} else {
+				ks = append(ks, uint32(^p))
+			}
+		}
+		one := []float64{1}[:len(ks)]
+		m, v := b.Predict(row, ks, one)
+		tilt, ok := stream.Pin(m, v, delta, about)
+		if ok {
+			b.Absorb(ks, one, tilt)
+		}
+		return tilt.LogZ
+	})
+}
+
+// Stretch implements stream.Form.
+func (t *tied) Stretch(k int, ratio float64) { t.bank[k].StretchMeans(ratio) }
+
+// Lift implements stream.Form.
+func (t *tied) Lift(k int, shift float64) { t.bank[k].Shift(int(t.place[0]), shift) }
+
 // Linear implements stream.Form.
 func (t *tied) Linear(k int, b *kernels.Batch, now float64, at func(int) float64, mean, variance []float64) error {
 	f := t
@@ -681,7 +765,7 @@ func (t *tied) Beliefs(k int, now float64, dst []kernels.Weight) []kernels.Weigh
 	for id, p := range t.place {
 		clear(h)
 		if p >= 0 {
-			h[p] = 1
+			t.plain(h, p)
 			m, v := b.Along(h)
 			dst = append(dst, kernels.Weight{Mean: m, Variance: v})
 			continue
@@ -700,9 +784,25 @@ func (t *tied) Beliefs(k int, now float64, dst []kernels.Weight) []kernels.Weigh
 			}
 		}
 		m, v := b.Along(h)
-		dst = append(dst, kernels.Weight{Mean: alpha + m, Variance: q + v})
+		s := 1.0
+		if t.scale != nil {
+			s = kernels.Or(t.scale[int(^p)], 1)
+		}
+		dst = append(dst, kernels.Weight{Mean: (alpha + m) / s, Variance: (q + v) / (s * s)})
 	}
 	return dst
+}
+
+// plain sets h to the row of weight p of the block, per number as it is.
+func (t *tied) plain(h []float64, p int32) {
+	h[p] = 1 / kernels.Or(t.unit[p].Scale, 1)
+	if id := t.is[p]; id == 0 && !t.plan.Model.NoIntercept {
+		for j, u := range t.unit {
+			if u.Center != 0 {
+				h[j] = -u.Center / kernels.Or(u.Scale, 1)
+			}
+		}
+	}
 }
 
 // Covariance implements stream.Form.
@@ -719,6 +819,11 @@ func (t *tied) Covariance(k int, order []uint32) (kernels.Covariance, error) {
 			levels[l.mean] = float64(l.levels)
 		}
 	}
+	for i, id := range order { // units are with their beliefs
+		if p := t.place[id]; p >= 0 && t.unit[p] != (stream.Unit{Scale: 1}) {
+			levels[p] = float64(-1 - i)
+		}
+	}
 	c.Values = append(c.Values, levels...)
 	root := b.Root()
 	for i := range d {
@@ -728,6 +833,9 @@ func (t *tied) Covariance(k int, order []uint32) (kernels.Covariance, error) {
 		p := t.place[id]
 		if p >= 0 {
 			c.Values = append(c.Values, float64(-2-p), 0, 0)
+			if u := t.unit[p]; u != (stream.Unit{Scale: 1}) {
+				c.Values[len(c.Values)-2], c.Values[len(c.Values)-1] = u.Center, u.Scale
+			}
 			c.Values = append(c.Values, make([]float64, d)...)
 			continue
 		}
@@ -742,8 +850,14 @@ func (t *tied) Covariance(k int, order []uint32) (kernels.Covariance, error) {
 			w := t.prior(int(id))
 			alpha, q = w.Mean, w.Variance
 		}
-		c.Values = append(c.Values, what, alpha, q)
-		c.Values = append(c.Values, h...)
+		s := 1.0
+		if t.scale != nil {
+			s = kernels.Or(t.scale[int(^p)], 1)
+		}
+		c.Values = append(c.Values, what, alpha/s, q/(s*s))
+		for _, x := range h {
+			c.Values = append(c.Values, x/s)
+		}
 	}
 	return c, nil
 }
@@ -754,6 +868,7 @@ func (t *tied) Clone(d *kernels.Dict) (stream.Form, *stream.State) {
 	c.dict = d
 	c.place, c.owner, c.of = slices.Clone(t.place), slices.Clone(t.owner), slices.Clone(t.of)
 	c.block, c.is, c.cols, c.column = slices.Clone(t.block), slices.Clone(t.is), slices.Clone(t.cols), slices.Clone(t.column)
+	c.unit, c.scale = slices.Clone(t.unit), maps.Clone(t.scale)
 	c.moves, c.touched, c.known = slices.Clone(t.moves), slices.Clone(t.touched), slices.Clone(t.known)
 	c.bank = make([]*arrowhead.Belief, len(t.bank))
 	for k, b := range t.bank {
@@ -765,7 +880,7 @@ func (t *tied) Clone(d *kernels.Dict) (stream.Form, *stream.State) {
 
 // Size implements stream.Form.
 func (t *tied) Size() int64 {
-	n := int64(600) + 4*int64(cap(t.place)+cap(t.owner)+cap(t.of)+cap(t.is)+cap(t.column)) + 16*int64(cap(t.block)) + 40*int64(cap(t.cols)) + 8*int64(cap(t.touched))
+	n := int64(600) + 4*int64(cap(t.place)+cap(t.owner)+cap(t.of)+cap(t.is)+cap(t.column)) + 16*int64(cap(t.block)+cap(t.unit)) + 40*int64(cap(t.cols)) + 8*int64(cap(t.touched))
 	for _, b := range t.bank {
 		n += b.Size()
 	}

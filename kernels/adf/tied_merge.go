@@ -39,6 +39,7 @@ func (t *tied) Merge(of stream.Form, g *stream.Merging) (stream.Product, error) 
 	if err := p.start.Grow(d); err != nil {
 		return nil, err
 	}
+	g.Prepare(p.start)
 	p.from, p.begun = make([]int32, len(t.place)), make([]int32, len(t.place))
 	for id := range p.from {
 		p.from[id], p.begun[id] = -1, -1
@@ -333,7 +334,7 @@ func mergeFits(fits []*kernels.Fit, from *kernels.Fit) ([]kernels.Belief, kernel
 			all, names = t, d
 			continue
 		}
-		g := &stream.Merging{Own: names, Other: d, Grown: names.Len(), Now: math.NaN(), OtherNow: math.NaN(), Clock: math.NaN(), Begun: math.NaN(), Seen: true, Brought: true}
+		g := &stream.Merging{Own: names, Other: d, Grown: names.Len(), Now: math.NaN(), OtherNow: math.NaN(), Clock: math.NaN(), Begun: math.NaN(), Seen: true, Brought: true, Prepare: func(stream.Form) {}}
 		if g.IDs, err = names.Merge(d); err != nil {
 			return nil, none, 0, err
 		}

@@ -386,7 +386,7 @@ func (b *Belief) Rescale(ratio, shift []float64, to int) {
 	}
 	if to >= 0 {
 		dense.Axpy(1, gain, l.Row(to))
-		lower(l, to, last)
+		dense.Relower(l, to, last)
 	}
 	b.SetRoot(l)
 	for k := range b.Leaves() {
@@ -407,36 +407,35 @@ func (b *Belief) Rescale(ratio, shift []float64, to int) {
 	}
 }
 
-// lower turns the columns of l, which is lower triangular but for row to up to column
-// last, into a lower triangular root of the same matrix with a diagonal >= 0, by Givens
-// rotations: one sweep from the right empties the row and leaves entries next above the
-// diagonal, one back takes those.
-func lower(l *dense.Matrix, to, last int) {
-	turn := func(row, j int) { // takes entry (row, j) into column j-1
-		x, y := l.Row(row)[j-1], l.Row(row)[j]
-		if y == 0 {
-			return
-		}
-		r := math.Hypot(x, y)
-		c, s := x/r, y/r
-		for i := row; i < l.Rows; i++ {
-			v := l.Row(i)
-			v[j-1], v[j] = c*v[j-1]+s*v[j], c*v[j]-s*v[j-1]
-		}
-		l.Row(row)[j] = 0
+// StretchLeaf makes leaf k ratio > 0 times itself.
+func (b *Belief) StretchLeaf(k int, ratio float64) {
+	b.Forward(k)
+	l := b.at(k)
+	l[0] *= ratio
+	l[1] *= ratio * ratio
+	for i := range l[2:] {
+		l[2+i] *= ratio
 	}
-	for j := last; j > to; j-- {
-		turn(to, j)
+}
+
+// Shift adds shift to weight j of the block. Leaves stay what they are. Cost: O(1) a leaf.
+func (b *Belief) Shift(j int, shift float64) {
+	b.Bring()
+	b.Mean[j] += shift
+	for k := range b.Leaves() {
+		l := b.at(k)
+		l[0] -= shift * l[2+j]
 	}
-	for j := to + 2; j <= last; j++ {
-		turn(j-1, j)
+}
+
+// StretchMeans makes all means ratio times themselves.
+func (b *Belief) StretchMeans(ratio float64) {
+	b.Bring()
+	for j := range b.Mean {
+		b.Mean[j] *= ratio
 	}
-	for j := range l.Rows {
-		if l.Row(j)[j] < 0 {
-			for i := j; i < l.Rows; i++ {
-				l.Row(i)[j] = -l.Row(i)[j]
-			}
-		}
+	for k := range b.Leaves() {
+		b.at(k)[0] *= ratio
 	}
 }
 

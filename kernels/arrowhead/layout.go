@@ -12,11 +12,16 @@ import (
 //
 //   - their means, d numbers;
 //   - what they are, d numbers: 0 for a weight that is a belief of its own, else for a
-//     level mean the power of two that the number of its column's levels is taken for;
+//     level mean the power of two that the number of its column's levels is taken for, and
+//     -1-k for belief k, whose row says in what unit it is;
 //   - L of P = L Lᵀ, row by row: L(i, j) at i(i+1)/2 + j;
 //   - d+3 numbers for each belief: what it is, then α, q and h of package arrowhead. What
 //     it is: j >= 0 for a leaf of the level mean j, which is added to it; -1 for a leaf of
-//     none; -2-j for weight j of the block, whose other numbers are 0.
+//     none; -2-j for weight j of the block, whose other numbers are 0 but for those with a
+//     unit: the weight of a column of numbers, of (u - center)/scale for a number u, has
+//     center and scale, 0 where the numbers did not vary; the intercept of a location family,
+//     belief 0, has those by which the responses were standardised, and then what all
+//     responses so far come to. All other numbers are about the rows in these units.
 type Layout struct {
 	D      int
 	Values []float64
@@ -37,7 +42,90 @@ func OwnShare(levels float64) float64  { return 1 - 0.5/levels }
 func (l Layout) Mean(j int) float64 { return l.Values[j] }
 
 // Levels is 0 for a weight that is a belief, else the power of two of level mean j.
-func (l Layout) Levels(j int) float64 { return l.Values[l.D+j] }
+func (l Layout) Levels(j int) float64 { return math.Max(l.Values[l.D+j], 0) }
+
+// Unit is the unit (u - center)/scale of the numbers that weight j of the block is about,
+// 0 and 1 where it is about none; scale is 0 where all numbers were center.
+func (l Layout) Unit(j int) (center, scale float64) {
+	if k := -1 - l.Values[l.D+j]; k >= 0 {
+		r := l.Row(int(k))
+		return r[1], r[2]
+	}
+	return 0, 1
+}
+
+// ofResponses stands for an intercept that has the unit of the responses.
+const ofResponses = -0.5
+
+// Response is the unit of the responses, 0 and 1 where they are as they come, and mean and
+// deviation of all of them. scale is 0 where all were center.
+func (l Layout) Response() (center, scale, mean, deviation float64) {
+	j := l.intercept()
+	if j < 0 || l.Values[l.D+j] != ofResponses {
+		return 0, 1, 0, 0
+	}
+	r := l.Row(0)
+	if deviation = r[2]; l.D > 1 { // else there is no room for more
+		deviation = r[4]
+	}
+	return r[1], r[2], r[3], deviation
+}
+
+// ResponseUnit is Response's scale, 1 where that is 0: what predictors are to be multiplied
+// by.
+func (l Layout) ResponseUnit() float64 {
+	if _, s, _, _ := l.Response(); s > 0 {
+		return s
+	}
+	return 1
+}
+
+// SetResponse is the reverse of Response.
+func (l Layout) SetResponse(center, scale, mean, deviation float64) {
+	if j := l.intercept(); j >= 0 {
+		l.Values[l.D+j] = ofResponses
+		r := l.Row(0)
+		r[1], r[2], r[3] = center, scale, mean
+		if l.D > 1 {
+			r[4] = deviation
+		}
+	}
+}
+
+// InUnits says whether any weight has a unit.
+func (l Layout) InUnits() bool {
+	for j := range l.D {
+		if l.Values[l.D+j] < 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// intercept is the block's weight that is belief 0, -1 for none.
+func (l Layout) intercept() int {
+	if l.D == 0 || len(l.Values) < Want(l.D, 1) {
+		return -1
+	}
+	return max(-1, -2-int(l.Row(0)[0]))
+}
+
+// inUnits turns block inputs g about the numbers as they are into those of the weights in
+// their units.
+func (l Layout) inUnits(g []float64) {
+	one := 0.0
+	if j := l.intercept(); j >= 0 {
+		one = g[j]
+	}
+	for j := range g {
+		if l.Values[l.D+j] <= -1 {
+			c, s := l.Unit(j)
+			if g[j] -= one * c; s > 0 {
+				g[j] /= s
+			}
+		}
+	}
+}
 
 // Root is row i of L.
 func (l Layout) Root(i int) []float64 {
@@ -52,18 +140,55 @@ func (l Layout) Row(k int) []float64 {
 	return l.Values[at : at+n]
 }
 
-// Gather adds x times belief k to the row g of block inputs, and returns what it brings to
-// the predictor beside gᵀb: x α and x² q.
-func (l Layout) Gather(k int, x float64, g []float64) (mean, variance float64) {
-	r := l.Row(k)
-	if c := int(r[0]); c <= -2 {
-		g[-2-c] += x
-		return 0, 0
-	} else if c >= 0 {
-		g[c] += x
+// Original sets dst to the weights w of the block for numbers and responses as they are,
+// and returns the unit of the responses, by which leaves are to be multiplied.
+func (l Layout) Original(dst, w []float64) (unit float64) {
+	to := l.intercept()
+	center, _, _, _ := l.Response()
+	unit = l.ResponseUnit()
+	for j, x := range w {
+		c, s := l.Unit(j)
+		if s > 0 {
+			x /= s
+		}
+		dst[j] = unit * x
+		if to >= 0 && c != 0 {
+			center -= unit * x * c
+		}
 	}
-	dense.Axpy(x, r[3:], g)
-	return x * r[1], x * x * r[2]
+	if to >= 0 {
+		dst[to] += center
+	}
+	return unit
+}
+
+// Inputs adds to g, d numbers, the block inputs of the predictor Σ x_i w of beliefs at_i,
+// or of the block's weight ^at_i where that is below 0, and returns what their leaves bring
+// to its variance: Σ x² q. The values are about the numbers as they are, g is about those
+// of the units.
+func (l Layout) Inputs(at []int, x []float64, g []float64) (v float64) {
+	for i, k := range at {
+		if k < 0 {
+			g[^k] += x[i]
+		} else if c := int(l.Row(k)[0]); c <= -2 {
+			g[-2-c] += x[i]
+		}
+	}
+	l.inUnits(g)
+	for i, k := range at {
+		if k < 0 {
+			continue
+		}
+		r := l.Row(k)
+		if r[0] <= -2 {
+			continue
+		} else if r[0] >= 0 {
+			g[int(r[0])] += x[i]
+		}
+		dense.Axpy(x[i], r[3:], g)
+		v += x[i] * x[i] * r[2]
+	}
+	return v
 }
 
 // Quad is gᵀPg. Cost: O(d²).
@@ -80,11 +205,12 @@ func (l Layout) Quad(g []float64) (v float64) {
 	return v
 }
 
-// Variance is that of belief k; g is room for the block's inputs.
-func (l Layout) Variance(k int, g []float64) float64 {
+// Variance is that of the predictor of Inputs; g is room for d numbers. Cost: O(d²).
+func (l Layout) Variance(at []int, x []float64, g []float64) float64 {
 	clear(g)
-	_, q := l.Gather(k, 1, g)
-	return q + l.Quad(g)
+	v := l.Inputs(at, x, g)
+	s := l.ResponseUnit()
+	return s * s * (v + l.Quad(g))
 }
 
 // LevelMean is the level mean of belief k, -1 where it has none.
@@ -104,8 +230,16 @@ func (l Layout) Check(p int) error {
 	}
 	owner := make([]bool, l.D)
 	for j := range l.D {
-		n := l.Levels(j)
-		if n != 0 && (n < 2 || n > 1<<40 || math.Exp2(math.Round(math.Log2(n))) != n) {
+		n := l.Values[l.D+j]
+		if k := -1 - n; k >= 0 {
+			if k != math.Trunc(k) || k >= float64(p) || l.Row(int(k))[0] != float64(-2-j) || l.Row(int(k))[2] < 0 {
+				return fmt.Errorf("weight %d of the block has no unit in belief %v; allowed: the belief that it is, and a scale >= 0", j+1, k+1)
+			}
+		} else if n == ofResponses {
+			if l.intercept() != j || l.Row(0)[2] < 0 {
+				return fmt.Errorf("weight %d of the block has a unit of responses; allowed: the intercept, belief 1, and a scale >= 0", j+1)
+			}
+		} else if n != 0 && (n < 2 || n > 1<<40 || math.Exp2(math.Round(math.Log2(n))) != n) {
 			return fmt.Errorf("weight %d of the block stands for %v levels; allowed: 0 or a power of two from 2", j+1, n)
 		}
 		if d := l.Root(j)[j]; d < 0 {

@@ -23,6 +23,7 @@ import (
 	"slices"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/stop"
@@ -111,6 +112,9 @@ type covariance interface {
 	absorb(mean []float64, t lik.Tilted)
 	// walk adds scale·d_j to the variance of column j.
 	walk(scale float64, d []float64)
+	// recast makes weight j ratio_j times itself and adds Σ shift_j times the old ones to
+	// weight to, -1 for none.
+	recast(ratio, shift []float64, to int)
 	// forget sets Λ = λΛ + (1-λ)Λ0 for Λ0 = diag(1/restV), and the mean alike.
 	forget(lambda float64, mean, restMu, restV []float64) error
 	// merge is the product with o, prior counted once: da and db are the two means
@@ -263,7 +267,7 @@ func (s *joint) index(d *kernels.Dict) error {
 		b.mean = spread(b.mean, moves, mean)
 		b.cov.grow(p, moves, variance)
 	}
-	if s.plan.Model.Forgets() || s.plan.Model.Options.AutoDispersion {
+	if m := s.plan.Model; m.Forgets() || m.Options.AutoDispersion || m.Options.Standardize {
 		s.restMu = spread(s.restMu, moves, mean)
 		s.restV = spread(s.restV, moves, variance)
 	}
@@ -470,6 +474,84 @@ func (s *joint) strain(mean []float64) (sum float64) {
 	return sum
 }
 
+// Numbers implements stream.Form.
+func (s *joint) Numbers(uint32) stream.Numbers { return stream.Centred }
+
+// Unit implements stream.Form.
+func (s *joint) Unit(uint32) (stream.Unit, bool) { return stream.Unit{}, false }
+
+// Recast implements stream.Form.
+func (s *joint) Recast(k int, r *stream.Recast) (logZ float64) {
+	b := s.bank[k]
+	p := len(b.mean)
+	to := -1
+	if !s.plan.Model.NoIntercept {
+		to = int(s.at[0])
+	}
+	ratio, shift := make([]float64, p), make([]float64, p)
+	for j := range ratio {
+		ratio[j] = 1
+	}
+	for i, id := range r.IDs {
+		if j := s.at[id]; j >= 0 {
+			ratio[j], shift[j] = r.Ratio(i), r.Shift(i)
+		}
+	}
+	if l, ok := b.cov.(*lowRank); ok && !r.Bare {
+		l.restore(b.mean, ratio, shift, to, s.restMu, s.restV)
+		return 0
+	} else if ok && to >= 0 {
+		l.own = 1 / s.restV[to]
+	}
+	gain := dense.Dot(shift, b.mean)
+	for j, q := range ratio {
+		b.mean[j] *= q
+	}
+	if to >= 0 {
+		b.mean[to] += gain
+	}
+	b.cov.recast(ratio, shift, to)
+	if r.Bare {
+		return 0
+	}
+	col := func(i int) int32 {
+		if i < 0 {
+			return int32(to)
+		}
+		return s.at[r.IDs[i]]
+	}
+	return r.Restore(func(i int) kernels.Weight {
+		return kernels.Weight{Mean: s.restMu[col(i)], Variance: s.restV[col(i)]}
+	}, func(js []int, xs []float64, delta, about float64) float64 {
+		fs := make([]uint32, len(js)) // the intercept is feature 0
+		for e, i := range js {
+			if i >= 0 {
+				fs[e] = r.IDs[i]
+			}
+		}
+		s.shift = s.entries(fs, xs, 0)
+		m, v := 0.0, b.cov.predict(s.cols, s.vals)
+		for e, j := range s.cols {
+			m += s.vals[e] * b.mean[j]
+		}
+		tilt, ok := stream.Pin(m, v, delta, about)
+		if ok {
+			b.cov.absorb(b.mean, tilt)
+		}
+		return tilt.LogZ
+	})
+}
+
+// Stretch implements stream.Form.
+func (s *joint) Stretch(k int, ratio float64) {
+	for j := range s.bank[k].mean {
+		s.bank[k].mean[j] *= ratio
+	}
+}
+
+// Lift implements stream.Form.
+func (s *joint) Lift(k int, shift float64) { s.bank[k].mean[s.at[0]] += shift }
+
 // Linear implements stream.Form.
 func (s *joint) Linear(k int, b *kernels.Batch, now float64, at func(int) float64, mean, variance []float64) error {
 	q, forgets := s.bank[k], s.plan.Model.Forgets()
@@ -601,6 +683,7 @@ func (s *joint) Merge(other stream.Form, g *stream.Merging) (stream.Product, err
 	if err != nil {
 		return nil, err
 	}
+	g.Prepare(prior)
 	if s.plan.Drifts && !s.plan.Model.Forgets() {
 		// A weight that one side never saw drifted on the other side only.
 		n := len(s.life)

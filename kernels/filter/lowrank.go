@@ -31,7 +31,8 @@ const DefaultRank = 50
 // extended Kalman filtering (LO-FI), with a scaled decomposition that is ours.
 type lowRank struct {
 	p, r, rank int
-	asked      int // the rank of the options
+	asked      int     // the rank of the options
+	own        float64 // the precision of the intercept's prior, for recast
 	s          []float64
 	w          []float64     // p rows of room columns, r of them used, the others zero
 	gram       *dense.Matrix // Wᵀ diag(1/s) W, lower triangle, room x room
@@ -436,6 +437,63 @@ func (l *lowRank) logDetPrec() float64 {
 		sum += 2 * math.Log(l.k.At(i, i))
 	}
 	return sum
+}
+
+// recast changes the coordinates: the intercept's part of the diagonal, which is about
+// numbers at the centres where they were, goes to W.
+func (l *lowRank) recast(ratio, shift []float64, to int) {
+	if to >= 0 && dense.Dot(shift, shift) > 0 && l.s[to] > 1e-4*l.own { // else it is there
+		if l.r+1 >= l.room() {
+			l.cut()
+		}
+		rest := 1e-8 * l.s[to]
+		l.w[to*l.room()+l.r] = math.Sqrt(l.s[to] - rest)
+		l.s[to] = rest
+		l.r++
+	}
+	l.turn(ratio, shift, to)
+	l.refactor()
+}
+
+// turn is W in other coordinates, and what the diagonal says of one weight.
+func (l *lowRank) turn(ratio, shift []float64, to int) {
+	l.diag = nil
+	for j, r := range ratio {
+		row := l.row(j)
+		if to >= 0 && shift[j] != 0 {
+			dense.Axpy(-shift[j], l.row(to), row)
+		}
+		l.s[j] /= r * r
+		for i := range row {
+			row[i] /= r
+		}
+	}
+}
+
+// restore is recast with the prior that is on the diagonal staying there, about the new
+// weights: W changes exactly, and what the cuts put on the diagonal stays too. mean is that
+// of the old weights.
+func (l *lowRank) restore(mean, ratio, shift []float64, to int, restMu, restV []float64) {
+	nu := make([]float64, l.p)
+	l.mulPrec(nu, mean)
+	for j, m := range restMu {
+		nu[j] -= m / restV[j]
+	}
+	l.turn(ratio, shift, to)
+	for j, r := range ratio {
+		if to >= 0 {
+			nu[j] -= shift[j] * nu[to]
+		}
+		nu[j] /= r
+		if s := l.s[j] + (1-1/(r*r))/restV[j]; s > 0 {
+			l.s[j] = s
+		}
+	}
+	for j, m := range restMu {
+		nu[j] += m / restV[j]
+	}
+	l.refactor()
+	l.solve(mean, nu)
 }
 
 // forget: λ(diag(s) + WWᵀ) + (1-λ) diag(1/restV).

@@ -186,6 +186,34 @@ func (r *root) walk(scale float64, _ []float64) {
 	}
 }
 
+func (r *root) recast(ratio, shift []float64, to int) {
+	l := r.matrix()
+	recastRoot(l, ratio, shift, to)
+	r.set(l)
+}
+
+// recastRoot is what recast does to a lower root.
+func recastRoot(l *dense.Matrix, ratio, shift []float64, to int) {
+	gain, last := make([]float64, l.Rows), 0
+	for j, s := range shift {
+		if s != 0 {
+			dense.Axpy(s, l.Row(j)[:j+1], gain[:j+1])
+			last = j
+		}
+	}
+	for j, r := range ratio {
+		if r != 1 {
+			for i, row := 0, l.Row(j); i <= j; i++ {
+				row[i] *= r
+			}
+		}
+	}
+	if to >= 0 {
+		dense.Axpy(1, gain, l.Row(to))
+		dense.Relower(l, to, last)
+	}
+}
+
 // forget uses Σ' = L (λI + (1-λ) LᵀΛ0L)⁻¹ Lᵀ: with the middle matrix = CᵀC, C lower
 // triangular, the new factor is L C⁻¹, and neither Σ nor Λ is formed. The mean goes
 // to μ0 + Σ'λΛ(μ - μ0) = μ0 + λ L' C⁻ᵀ L⁻¹ (μ - μ0).

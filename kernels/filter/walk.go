@@ -175,6 +175,33 @@ func (w *walk) walk(scale float64, d []float64) {
 	}
 }
 
+func (w *walk) recast(ratio, shift []float64, to int) {
+	at := func(i, j int) *float64 { return &w.s[max(i, j)*(max(i, j)+1)/2+min(i, j)] }
+	if to >= 0 {
+		gain, own := make([]float64, w.p), 0.0 // Σ shift_j Σ_ij, and the variance of that sum
+		for j, s := range shift {
+			if s != 0 {
+				for i := range gain {
+					gain[i] += s * *at(i, j)
+				}
+			}
+		}
+		own = dense.Dot(shift, gain)
+		*at(to, to) += gain[to] + own
+		for i, g := range gain {
+			*at(to, i) += g
+		}
+	}
+	for i, r := range ratio {
+		if r != 1 {
+			for j := range w.p {
+				*at(i, j) *= r
+			}
+			*at(i, i) *= r
+		}
+	}
+}
+
 // forget goes through a root.
 func (w *walk) forget(lambda float64, mean, restMu, restV []float64) error {
 	l, _, err := w.cholesky()

@@ -15,6 +15,19 @@ type Shaped interface{ Shape() float64 }
 // gaussian, the squared scale of studentt.
 type Dispersed interface{ Dispersion() float64 }
 
+// WithDispersion is l, made with p, with another dispersion > 0.
+func WithDispersion(l Likelihood, p Params, dispersion float64) Likelihood {
+	p.Dispersion = dispersion
+	if s, ok := l.(Shaped); ok {
+		p.Shape = s.Shape()
+	}
+	w, err := New(l.Family(), l.Link(), p)
+	if err != nil { // out of the range of numbers
+		return l
+	}
+	return w
+}
+
 // shapeOr returns a family's shape, its default where p has none (0 or NaN).
 //
 // The work of a predictive interval grows as 1/shape, the width of the law's tail: without

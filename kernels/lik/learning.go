@@ -158,6 +158,12 @@ func (g *Learning) Note(known int64) string {
 	return ""
 }
 
+// Recast brings the variance to responses that are ratio times themselves.
+func (g *Learning) Recast(ratio float64) {
+	g.dispersion *= ratio * ratio
+	g.d0 *= ratio * ratio
+}
+
 // Clone returns an independent copy.
 func (g *Learning) Clone() *Learning { c := *g; return &c }
 

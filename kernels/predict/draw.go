@@ -64,7 +64,10 @@ type Draw struct {
 	set        bool
 	z          []float64 // of the beliefs, as far as they are made
 	u          []float64 // Hᵀz
-	block      []float64 // of an arrowhead, its block's weights
+	// Of an arrowhead: its block's weights, the same in the units that it keeps, and the
+	// unit of the responses.
+	block, inner []float64
+	unit         float64
 }
 
 // root is the square root of a low-rank covariance over the beliefs that are not
@@ -121,13 +124,14 @@ func (d *Draw) Set(seed, draw uint64) {
 	if c := &d.s.Fit.Covariance; c.Form == gauss.Arrowhead {
 		a := c.Arrow()
 		if d.block == nil {
-			d.block = make([]float64, a.D)
+			d.block, d.inner = make([]float64, a.D), make([]float64, a.D)
 			d.u = make([]float64, a.D)
 		}
 		for j := range d.u {
 			d.u[j] = d.key.hashed(blockNames + uint64(j))
-			d.block[j] = a.Mean(j) + dense.Dot(a.Root(j), d.u[:j+1])
+			d.inner[j] = a.Mean(j) + dense.Dot(a.Root(j), d.u[:j+1])
 		}
+		d.unit = a.Original(d.block, d.inner)
 		return
 	}
 	if r := d.s.square; r != nil && r.H != nil {
@@ -161,11 +165,11 @@ func (d *Draw) arrow(id uint32, w kernels.Weight, at int) float64 {
 	if c <= -2 {
 		return d.block[-2-c]
 	}
-	x := r[1] + dense.Dot(r[3:], d.block)
+	x := r[1] + dense.Dot(r[3:], d.inner)
 	if c >= 0 {
-		x += d.block[c]
+		x += d.inner[c]
 	}
-	return x + math.Sqrt(r[2])*d.key.hashed(d.s.hash(at))
+	return d.unit * (x + math.Sqrt(r[2])*d.key.hashed(d.s.hash(at)))
 }
 
 // upTo makes the normals of the first n beliefs.

@@ -42,6 +42,18 @@ type Form interface {
 	Determined(k int) int64
 	Rescale(k int, lambda float64)
 
+	// Numbers is how the form takes the numbers of feature id. Recast brings belief k to
+	// other units of them and says by what its log evidence changes.
+	Numbers(id uint32) Numbers
+	Recast(k int, r *Recast) (logZ float64)
+	// Unit is the unit of feature id in the fit that the form continues, and true where its
+	// Covariance has the weights in their units; else they are per number as it is.
+	Unit(id uint32) (u Unit, kept bool)
+	// Stretch makes the means of belief k ratio times themselves, and Lift adds shift to
+	// that of the intercept, which is feature 0.
+	Stretch(k int, ratio float64)
+	Lift(k int, shift float64)
+
 	// Linear is Predict for all rows of b with the drift from now to at(i), and changes
 	// no belief.
 	Linear(k int, b *kernels.Batch, now float64, at func(i int) float64, mean, variance []float64) error
@@ -76,6 +88,10 @@ type Merging struct {
 	Now, OtherNow float64 // the times of their last rows, NaN where there was none
 	Clock, Begun  float64 // of both together: the latest row and the first
 	Seen, Brought bool    // whether the own state has seen a row, whether the other has
+
+	// Prepare brings a form as it was before the first row, over the same features by the
+	// same numbers up to those that it has, to the units of both.
+	Prepare func(Form)
 }
 
 // ID is the own number of the other's feature j.

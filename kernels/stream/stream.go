@@ -38,12 +38,13 @@ type Plan struct {
 	Learns bool      // the dispersion is learnt from the rows
 	Named  int       // how many features the model names; they come first
 
-	rule  Rule
-	up    Update // bound to the model's own likelihood
-	noise bool   // the rows' noise is what is learnt
-	slow  bool
-	names *kernels.Dict // the features that the model names
-	head  kernels.Fit   // what all fits say alike
+	rule      Rule
+	up        Update // bound to the model's own likelihood
+	noise     bool   // the rows' noise is what is learnt
+	unitNoise bool   // the noise is 1 in the unit of the responses
+	slow      bool
+	names     *kernels.Dict // the features that the model names
+	head      kernels.Fit   // what all fits say alike
 }
 
 // Config says what a State is made of.
@@ -68,6 +69,7 @@ type State struct {
 	one  [1]member
 
 	begun, clock float64 // times of the start and of the latest row; NaN before the first
+	units        *units  // nil: numbers are taken as they are
 	n, skipped   int64
 	late, cut    int64
 	merged       int32
@@ -94,7 +96,7 @@ type learning struct {
 // Errors: an automatic dispersion of a family that has none to learn by rows; those of
 // the rule and of the form; more start beliefs than MaxFeatures.
 func New(c Config) (*State, error) {
-	m := c.Model.Complete()
+	m, reply := standardised(c.Model.Complete())
 	p := &Plan{Model: m, Rates: []float64{m.Noise}, Drifts: m.Drifts() || m.Options.AutoNoise, rule: c.Rule, slow: c.Slow}
 	if m.Options.AutoNoise {
 		p.Rates = m.NoiseGrid()
@@ -106,11 +108,14 @@ func New(c Config) (*State, error) {
 		if m.Start != nil {
 			n = m.Start.N
 		}
-		if learn, err = lik.NewLearning(m.Lik, n); err != nil {
+		if reply != nil && !m.Lik.Traits().Gaussian {
+			p.unitNoise = true // nobody learns it from rows
+		} else if learn, err = lik.NewLearning(m.Lik, n); err != nil {
 			return nil, err
+		} else {
+			learn.Dear = c.Dear
+			p.Learns = true
 		}
-		learn.Dear = c.Dear
-		p.Learns = true
 		p.noise = c.Rule.Name() != "ekf" || m.Options.MeasurementNoise == 0 && !m.Options.AutoMeasurementNoise
 	}
 	if p.up, err = c.Rule.Bind(m); err != nil {
@@ -131,6 +136,9 @@ func New(c Config) (*State, error) {
 		s.bank = make([]member, len(p.Rates))
 	}
 	s.rows()
+	if m.Options.Standardize {
+		s.units = &units{centred: !m.NoIntercept && m.Prior.InterceptVariance > 0, y: reply}
+	}
 	if f := m.Start; f != nil {
 		s.n, s.skipped = f.N, f.Skipped
 		for k := range s.bank {
@@ -146,8 +154,14 @@ func New(c Config) (*State, error) {
 	if learn != nil {
 		for k := range s.bank {
 			s.bank[k].learning = p.learning(learn)
+			if reply != nil {
+				s.bank[k].learning.Recast(1 / reply.unit.scale())
+			}
 			form.Determined(k)
 		}
+	}
+	if reply != nil {
+		s.bind()
 	}
 	if p.Drifts && !math.IsNaN(s.clock) {
 		form.Begin(s.clock)
@@ -213,10 +227,23 @@ func (s *State) Rows() int64 { return s.n }
 
 // Likelihood is that of the rows: the model's, or as it has been learnt so far.
 func (s *State) Likelihood() lik.Likelihood {
-	if l := s.bank[s.Best()].learning; l != nil {
-		return l.Learning
+	m := s.plan.Model
+	scale := 1.0
+	if s.units != nil && s.units.y != nil {
+		scale = s.units.y.unit.scale()
 	}
-	return s.plan.Model.Lik
+	if l := s.bank[s.Best()].learning; l != nil {
+		if scale == 1 {
+			return l.Learning
+		}
+		l := l.Learning.Clone()
+		l.Recast(scale)
+		return l
+	}
+	if s.plan.unitNoise {
+		return lik.WithDispersion(m.Lik, m.Params, scale*scale)
+	}
+	return m.Lik
 }
 
 // Beliefs are the beliefs as they are kept.
@@ -319,7 +346,13 @@ func (s *State) row(b *kernels.Batch, i int) error {
 		}
 	}
 	var one met
-	shift := b.Shift(i)
+	shift, up, unit := b.Shift(i), p.up, 0.0
+	if s.units != nil {
+		if fs, xs = s.tell(fs, xs, o.Weight > 0); s.units.y != nil {
+			o = s.respond(o)
+			up, shift, unit = s.units.y.up, shift/s.units.y.unit.scale(), math.Log(s.units.y.unit.scale())
+		}
+	}
 	cut := false
 	for k := range s.bank {
 		r := s.bank[k].row
@@ -332,7 +365,7 @@ func (s *State) row(b *kernels.Batch, i int) error {
 		}
 		r.t = lik.Tilted{Ratio: 1}
 		if o.Weight > 0 {
-			up, learn := p.up, s.bank[k].learning
+			up, learn := up, s.bank[k].learning
 			if learn != nil {
 				learn.Begin(o, r.m, r.v)
 				up = learn.up
@@ -358,7 +391,7 @@ func (s *State) row(b *kernels.Batch, i int) error {
 		if r == nil {
 			r = &one
 		}
-		c.logZ += r.t.LogZ
+		c.logZ += r.t.LogZ - o.Weight*unit
 		before := int64(0)
 		if c.learning != nil {
 			before = s.form.Known(k)
@@ -419,6 +452,13 @@ func (s *State) Linear(b *kernels.Batch, mean, variance []float64) error {
 	if err := s.Grow(); err != nil {
 		return err
 	}
+	if s.units != nil {
+		return s.linearIn(b, mean, variance)
+	}
+	return s.linear(b, mean, variance)
+}
+
+func (s *State) linear(b *kernels.Batch, mean, variance []float64) error {
 	at := func(i int) float64 {
 		switch {
 		case !s.plan.Model.HasTime:
@@ -439,7 +479,7 @@ func (s *State) Clone() *State {
 	}
 	form, c := s.form.Clone(d)
 	*c = *s
-	c.form, c.dict = form, d
+	c.form, c.dict, c.units = form, d, s.units.clone()
 	c.bank = append(c.one[:0], s.bank...)
 	for k := range c.bank {
 		if b := &c.bank[k]; b.learning != nil {
@@ -452,7 +492,7 @@ func (s *State) Clone() *State {
 
 // Size is the memory held, in bytes.
 func (s *State) Size() int64 {
-	n := s.form.Size()
+	n := s.form.Size() + s.units.size()
 	if s.own {
 		n += s.dict.Size()
 	}
@@ -504,6 +544,12 @@ func (s *State) merge(src *State) error {
 	g.Own = s.dict
 	if err := s.Grow(); err != nil {
 		return err
+	}
+	g.Prepare = func(Form) {}
+	if s.units != nil {
+		if src, err = s.meet(src, &g); err != nil {
+			return err
+		}
 	}
 	g.Clock, g.Begun = s.together(src)
 	product, err := s.form.Merge(src.form, &g)
@@ -590,7 +636,7 @@ func (s *State) Each(visit func(name []byte, w kernels.Weight)) error {
 	r.w = s.form.Beliefs(s.Best(), s.clock, r.w[:0])
 	for _, id := range r.order {
 		r.name = s.dict.AppendName(r.name[:0], id)
-		visit(r.name, r.w[id])
+		visit(r.name, s.units.original(id, r.w[id]))
 	}
 	if cap(r.w) > maxReader {
 		*r = reader{}
@@ -615,9 +661,11 @@ func (s *State) Summary() kernels.Fit {
 	p, k := s.plan, s.Best()
 	b := &s.bank[k]
 	f := p.head
-	if b.learning != nil {
-		f.SetLikelihood(b.learning.Learning)
+	if b.learning != nil || p.unitNoise {
+		f.SetLikelihood(s.Likelihood())
 	}
+	s.units.prior(&f.Prior)
+	f.Columns = s.columns()
 	f.N, f.Skipped, f.LogEvidence = s.n, s.skipped, b.logZ
 	if p.Model.HasTime {
 		f.Time = s.clock
@@ -673,15 +721,20 @@ func (s *State) fit() (*kernels.Fit, error) {
 	}
 	f, k := s.Summary(), s.Best()
 	order := s.dict.Order()
-	w := s.form.Beliefs(k, s.clock, make([]kernels.Weight, 0, len(order)))
+	form := s.form
+	if s.units != nil && len(s.units.cols) > 0 {
+		form = s.leave()
+	}
+	w := form.Beliefs(k, s.clock, make([]kernels.Weight, 0, len(order)))
 	f.Beliefs = make([]kernels.Belief, len(order))
 	for i, id := range order {
 		f.Beliefs[i] = kernels.Belief{Feature: string(s.dict.Name(id)), Weight: w[id]}
 	}
 	var err error
-	if f.Covariance, err = s.form.Covariance(k, order); err != nil {
+	if f.Covariance, err = form.Covariance(k, order); err != nil {
 		return nil, err
 	}
+	s.units.put(&f)
 	if err := f.Check(); err != nil {
 		return nil, err
 	}

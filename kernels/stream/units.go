@@ -2,10 +2,10 @@ package stream
 
 import (
 	"math"
-	"math/bits"
 	"slices"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
 )
 
@@ -36,7 +36,8 @@ const (
 //
 // With ratio r = New.Scale/Old.Scale the weight of a feature becomes r times itself, and
 // the intercept gains (New.Center - Old.Center)/Old.Scale times the old one: no predictor
-// changes. Old.Scale 0 is New.Scale: there is no data on the weight yet. The priors of
+// changes. Old.Scale 0 is New.Scale: there is no data on the weight yet; nor on its
+// column where Old is Unseen. The priors of
 // these weights and of the intercept are about the units in force, so that what the old
 // priors gave is taken back and the new ones are added, which is exact; with Bare they
 // stay as they came.
@@ -45,6 +46,9 @@ type Recast struct {
 	Old, New []Unit
 	Bare     bool
 }
+
+// Unseen is the unit of a column that no row has had a number of.
+var Unseen = Unit{Center: math.NaN()}
 
 // Ratio is by what the weight of feature k is multiplied.
 func (r *Recast) Ratio(k int) float64 {
@@ -56,6 +60,9 @@ func (r *Recast) Ratio(k int) float64 {
 
 // Shift is by what the old weight of feature k is multiplied to move the intercept.
 func (r *Recast) Shift(k int) float64 {
+	if math.IsNaN(r.Old[k].Center) {
+		return 0
+	}
 	return (r.New[k].Center - r.Old[k].Center) / kernels.Or(r.Old[k].Scale, r.New[k].scale())
 }
 
@@ -114,6 +121,7 @@ const freeze = 1 << 16
 type units struct {
 	cols    []column
 	at      []int32 // by feature: its column, -1 for none
+	order   []int32 // the columns by their places
 	centred bool    // there is an intercept to take up what centring moves
 	y       *response
 
@@ -126,9 +134,10 @@ type units struct {
 // column is a column of numbers.
 type column struct {
 	kernels.ColumnStats
-	id   uint32
-	unit Unit // in force
-	how  Numbers
+	id    uint32
+	place int  // among the columns
+	unit  Unit // in force
+	how   Numbers
 }
 
 // running is the unit that the statistics come to.
@@ -149,7 +158,7 @@ func (u *units) clone() *units {
 		return nil
 	}
 	c := *u
-	c.cols, c.at = slices.Clone(u.cols), slices.Clone(u.at)
+	c.cols, c.at, c.order = slices.Clone(u.cols), slices.Clone(u.at), slices.Clone(u.order)
 	c.fs, c.xs, c.here, c.r = nil, nil, nil, Recast{}
 	if u.y != nil {
 		y := *u.y
@@ -162,19 +171,83 @@ func (u *units) size() int64 {
 	if u == nil {
 		return 0
 	}
-	return 120 + 80*int64(cap(u.cols)) + 4*int64(cap(u.at)+cap(u.fs)) + 8*int64(cap(u.xs)) + int64(cap(u.here))
+	return 120 + 88*int64(cap(u.cols)) + 4*int64(cap(u.at)+cap(u.order)+cap(u.fs)) + 8*int64(cap(u.xs)) + int64(cap(u.here))
 }
 
 // grow finds the columns of numbers among the features that the dictionary has learnt.
 func (s *State) number() {
 	u := s.units
+	r := &u.r
+	r.reset(true)
 	for id := len(u.at); id < s.dict.Len(); id++ {
 		u.at = append(u.at, -1)
-		if s.dict.NumberPlace(uint32(id)) == math.MaxInt || s.plan.Fresh(id).Variance == 0 || id < s.plan.Named && s.plan.asIs[id] {
+		place := s.dict.NumberPlace(uint32(id))
+		if place == math.MaxInt || s.plan.Fresh(id).Variance == 0 {
+			continue
+		}
+		c := column{id: uint32(id), place: place, unit: Unseen, how: s.form.Numbers(uint32(id))}
+		if id < s.plan.Named && s.plan.Model.Start != nil && !s.resume(&c) {
 			continue
 		}
 		u.at[id] = int32(len(u.cols))
-		u.cols = append(u.cols, column{id: uint32(id), how: s.form.Numbers(uint32(id))})
+		u.cols = append(u.cols, c)
+		u.order = append(u.order, int32(len(u.order)))
+	}
+	slices.SortFunc(u.order, func(a, b int32) int { return u.cols[a].place - u.cols[b].place })
+	if len(r.IDs) > 0 {
+		for k := range s.bank {
+			s.form.Recast(k, r)
+		}
+	}
+}
+
+func (r *Recast) reset(bare bool) {
+	r.IDs, r.Old, r.New, r.Bare = r.IDs[:0], r.Old[:0], r.New[:0], bare
+}
+
+func (r *Recast) add(id uint32, old, now Unit) {
+	r.IDs, r.Old, r.New = append(r.IDs, id), append(r.Old, old), append(r.New, now)
+}
+
+// resume gives a column what the fit continued knows of it; false where that has the
+// weight and has not standardised it.
+func (s *State) resume(c *column) bool {
+	name := string(s.dict.Name(c.id))
+	f := s.plan.Model.Start
+	at := slices.IndexFunc(f.Columns, func(k kernels.FitColumn) bool { return k.Name == name && k.Kind == kernels.NumberColumn })
+	if at < 0 || math.IsNaN(f.Columns[at].Scale) {
+		return !slices.ContainsFunc(f.Beliefs, func(b kernels.Belief) bool { return b.Feature == name })
+	}
+	k := &f.Columns[at]
+	c.ColumnStats = kernels.ColumnStats{N: k.N, Missing: k.Missing, Center: k.Center, Scale: k.Scale}
+	was, kept := s.form.Unit(c.id)
+	if c.unit = was; kept {
+		if c.N == c.Missing {
+			c.unit = Unseen
+		}
+		return true
+	}
+	if c.N == c.Missing {
+		c.unit = Unseen
+		return true
+	}
+	if c.unit = s.units.running(c); c.how != Raw {
+		r := &s.units.r
+		r.add(c.id, Unit{Scale: 1}, c.unit)
+	}
+	return true
+}
+
+// plain brings all numbers of the form, which is a copy, to themselves.
+func (s *State) plain(form Form) {
+	r := Recast{Bare: true}
+	for _, c := range s.units.cols {
+		if c.how != Raw && c.N > c.Missing {
+			r.add(c.id, c.unit, Unit{Scale: 1})
+		}
+	}
+	for k := range s.bank {
+		form.Recast(k, &r)
 	}
 }
 
@@ -217,9 +290,6 @@ func (u *units) learn(fs []uint32, xs []float64) {
 		}
 		c := &u.cols[k]
 		c.Add(xs[e])
-		if c.N-c.Missing == 1 && c.unit == (Unit{}) && c.how == Centred && u.centred {
-			c.unit.Center = c.Center
-		}
 	}
 }
 
@@ -228,17 +298,19 @@ func (s *State) follow() {
 	u := s.units
 	n := s.n + 1
 	r := &u.r
-	r.IDs, r.Old, r.New, r.Bare = r.IDs[:0], r.Old[:0], r.New[:0], false
-	for k := range u.cols {
+	r.reset(false)
+	for _, k := range u.order {
 		c := &u.cols[k]
-		if now := u.running(c); due(n, c.unit, now) || c.how == Raw && n <= freeze && now != c.unit {
-			r.IDs, r.Old, r.New = append(r.IDs, c.id), append(r.Old, c.unit), append(r.New, now)
+		first := math.IsNaN(c.unit.Center) && c.N > c.Missing && c.how != Raw
+		if now := u.running(c); first || due(n, c.unit, now) || c.how == Raw && n <= freeze && now != c.unit {
+			r.add(c.id, c.unit, now)
 			c.unit = now
 		}
 	}
 	s.recast(r)
 }
 
+// recast brings the form to other units.
 func (s *State) recast(r *Recast) {
 	if len(r.IDs) == 0 {
 		return
@@ -305,6 +377,10 @@ func (s *State) respond(o lik.Obs) lik.Obs {
 	y.Add(o.Y)
 	if y.N == 1 && y.unit == (Unit{}) && s.units.centred {
 		y.unit.Center = o.Y
+		if !s.plan.Learns && !s.plan.unitNoise { // a given noise is in a unit
+			y.unit.Scale = math.Sqrt(s.plan.Model.Lik.(lik.Dispersed).Dispersion())
+			s.bind()
+		}
 	}
 	now := Unit{0, math.Hypot(y.Center, y.Scale)}
 	if s.units.centred {
@@ -312,6 +388,9 @@ func (s *State) respond(o lik.Obs) lik.Obs {
 	}
 	if due(s.n+1, y.unit, now) {
 		s.reply(now)
+	}
+	if y.unit.Scale == 0 {
+		y.owed += o.Weight
 	}
 	o.Y = y.unit.of(o.Y)
 	return o
@@ -381,5 +460,308 @@ func (s *State) bind() {
 	y.up = up
 }
 
-// log2 of a row count, for tests of the schedule.
-func log2(n int64) int { return bits.Len64(uint64(n)) - 1 }
+// standardised is m as its form is to have it, and the unit of its responses where they
+// have one. A fit that is continued goes on as it began: its columns as they were, its
+// responses in the unit that an arrowhead keeps, else in that of its prior.
+func standardised(m *kernels.Model) (*kernels.Model, *response) {
+	f := m.Start
+	if f != nil && f.Standardised() != m.Options.Standardize {
+		c := *m
+		c.Options.Standardize = f.Standardised()
+		m = &c
+	}
+	if !m.Options.Standardize || !m.Lik.Traits().Located {
+		return m, nil
+	}
+	if f == nil {
+		return m, &response{}
+	}
+	if f.Covariance.Form != gauss.Arrowhead {
+		return m, nil
+	}
+	a := f.Covariance.Arrow()
+	r := &response{}
+	r.unit.Center, r.unit.Scale, r.Center, r.Scale = a.Response()
+	if r.unit.Scale == 0 && r.unit.Center == 0 && f.N > 0 {
+		return m, nil
+	}
+	r.N = f.N
+	c := *m
+	q := r.unit.scale()
+	c.Prior.Variance /= q * q
+	c.Prior.InterceptVariance /= q * q
+	return &c, r
+}
+
+// prior is a prior in the unit of the responses as they come.
+func (u *units) prior(p *kernels.Prior) {
+	if u != nil && u.y != nil {
+		q := u.y.unit.scale()
+		p.Variance *= q * q
+		p.InterceptVariance *= q * q
+	}
+}
+
+// original is the belief of feature id for responses as they come.
+func (u *units) original(id uint32, w kernels.Weight) kernels.Weight {
+	if u == nil || u.y == nil {
+		return w
+	}
+	q := u.y.unit.scale()
+	w.Mean *= q
+	w.Variance *= q * q
+	if id == 0 && u.centred {
+		w.Mean += u.y.unit.Center
+	}
+	return w
+}
+
+// put brings the posterior of f to responses as they come.
+func (u *units) put(f *kernels.Fit) {
+	if u == nil || u.y == nil {
+		return
+	}
+	for k := range f.Beliefs {
+		id := uint32(1)
+		if f.Beliefs[k].Feature == kernels.Intercept {
+			id = 0
+		}
+		f.Beliefs[k].Weight = u.original(id, f.Beliefs[k].Weight)
+	}
+	c, q := &f.Covariance, u.y.unit.scale()
+	switch c.Form {
+	case gauss.Arrowhead:
+		c.Arrow().SetResponse(u.y.unit.Center, u.y.unit.Scale, u.y.Center, u.y.Scale)
+	case gauss.Full:
+		for k := range c.Values {
+			c.Values[k] *= q
+		}
+	case gauss.LowRank:
+		for j := range f.Beliefs {
+			for k := range c.Row(j) {
+				if c.Row(j)[k] *= q; k == 0 {
+					c.Row(j)[k] *= q
+				}
+			}
+		}
+	}
+}
+
+// linearIn is Linear of rows as they are told.
+func (s *State) linearIn(b *kernels.Batch, mean, variance []float64) error {
+	var told kernels.Batch
+	told.Reset()
+	unit := Unit{Scale: 1}
+	if y := s.units.y; y != nil {
+		unit = Unit{y.unit.Center, y.unit.scale()}
+	}
+	for i := range b.Len() {
+		fs, xs := b.Entries(i)
+		fs, xs = s.tell(fs, xs, false)
+		for e, id := range fs {
+			told.Add(id, xs[e])
+		}
+		told.EndRow()
+		told.Offset = append(told.Offset, b.Shift(i)/unit.Scale)
+	}
+	told.Time = b.Time
+	if err := s.linear(&told, mean, variance); err != nil {
+		return err
+	}
+	for i := range b.Len() {
+		mean[i] = unit.Center + unit.Scale*mean[i]
+		variance[i] *= unit.Scale * unit.Scale
+	}
+	return nil
+}
+
+// leave is a form for the fit: one that does not keep units has the weights per number as
+// it is, under the prior of the units that the statistics have come to.
+func (s *State) leave() Form {
+	if len(s.units.at) < s.dict.Len() {
+		s.number()
+	}
+	if _, kept := s.form.Unit(s.units.cols[0].id); kept || s.units.cols[0].how == Raw {
+		return s.form
+	}
+	form, _ := s.form.Clone(s.dict)
+	c := *s
+	c.form, c.units, c.bank = form, s.units.clone(), slices.Clone(s.bank)
+	for k := range c.bank {
+		c.bank[k].learning = nil
+	}
+	if s.n < freeze {
+		var r Recast
+		for k := range c.units.cols {
+			col := &c.units.cols[k]
+			if now := c.units.running(col); now != col.unit && now.Scale != 0 {
+				r.add(col.id, col.unit, now)
+				col.unit = now
+			}
+		}
+		c.recast(&r)
+	}
+	c.plain(form)
+	return form
+}
+
+// meet brings s and a copy of src, whose features are numbered by g, to common units:
+// those of one where the other has no rows, else what the statistics of both come to.
+func (s *State) meet(src *State, g *Merging) (*State, error) {
+	src = src.Clone()
+	if err := src.Grow(); err != nil {
+		return nil, err
+	}
+	s.number()
+	src.number()
+	start := s.plan.Model.Start
+	var own, other, first Recast
+	to := func(r *Recast, c *column, id uint32, now Unit) {
+		if c.unit != now {
+			r.add(id, c.unit, now)
+		}
+		c.unit = now
+	}
+	for j := range src.units.cols {
+		o := &src.units.cols[j]
+		k := s.units.at[g.ID(int(o.id))]
+		if k < 0 {
+			continue
+		}
+		c := &s.units.cols[k]
+		begun := column{how: c.how, unit: Unseen}
+		if int(c.id) < s.plan.Named && start != nil {
+			s.knew(&begun, c.id)
+		}
+		switch stats := begun.ColumnStats; {
+		case o.N == stats.N: // nothing was learnt there
+			to(&other, o, o.id, c.unit)
+		case c.N == stats.N:
+			to(&own, c, c.id, o.unit)
+			c.ColumnStats = o.ColumnStats
+		default:
+			c.Merge(less(o.ColumnStats, stats))
+			now := s.units.running(c)
+			to(&own, c, c.id, now)
+			to(&other, o, o.id, now)
+		}
+		if begun.N > begun.Missing {
+			first.add(c.id, begun.unit, c.unit)
+		}
+	}
+	s.recast(&own)
+	src.recast(&other)
+	unit := Unit{}
+	if y := s.units.y; y != nil {
+		if start != nil {
+			unit.Center, unit.Scale, _, _ = start.Covariance.Arrow().Response()
+		}
+		s.meetResponses(src)
+	}
+	g.Prepare = func(f Form) {
+		t := *s
+		t.form, t.bank = f, slices.Clone(s.bank)
+		for k := range t.bank {
+			t.bank[k].learning = nil
+		}
+		t.recast(&first)
+		if y := s.units.y; y != nil && start != nil && y.unit != unit {
+			u, r := *s.units, *y
+			t.units, u.y, r.unit = &u, &r, unit
+			t.reply(y.unit)
+		}
+	}
+	return src, nil
+}
+
+// meetResponses is meet for the unit of the responses.
+func (s *State) meetResponses(src *State) {
+	y, o := s.units.y, src.units.y
+	var start kernels.ColumnStats
+	if f := s.plan.Model.Start; f != nil {
+		start.N = f.N
+		_, _, start.Center, start.Scale = f.Covariance.Arrow().Response()
+	}
+	switch {
+	case o.N == start.N:
+		src.adopt(y.unit)
+	case y.N == start.N:
+		s.adopt(o.unit)
+		y.ColumnStats = o.ColumnStats
+	default:
+		y.Merge(less(o.ColumnStats, start))
+		now := Unit{0, math.Hypot(y.Center, y.Scale)}
+		if s.units.centred {
+			now = Unit{y.Center, y.Scale}
+		}
+		s.adopt(now)
+		src.adopt(now)
+	}
+}
+
+// adopt makes now the unit of the responses, which there may be none of yet.
+func (s *State) adopt(now Unit) {
+	switch y := s.units.y; {
+	case now == y.unit:
+	case y.N == 0:
+		y.unit = now
+		s.bind()
+	default:
+		s.reply(now)
+	}
+}
+
+// knew is what the fit continued knew of feature id.
+func (s *State) knew(c *column, id uint32) {
+	name := string(s.dict.Name(id))
+	for _, k := range s.plan.Model.Start.Columns {
+		if k.Name == name && k.Kind == kernels.NumberColumn && !math.IsNaN(k.Scale) {
+			c.ColumnStats = kernels.ColumnStats{N: k.N, Missing: k.Missing, Center: k.Center, Scale: k.Scale}
+			if u, kept := s.form.Unit(id); kept {
+				c.unit = u
+			} else {
+				c.unit = s.units.running(c)
+			}
+		}
+	}
+}
+
+// less is a without the rows of o, with which it began.
+func less(a, o kernels.ColumnStats) kernels.ColumnStats {
+	n, m := float64(a.N-a.Missing), float64(o.N-o.Missing)
+	r := kernels.ColumnStats{N: a.N - o.N, Missing: a.Missing - o.Missing}
+	if m == 0 {
+		return a
+	}
+	k := n - m
+	if !(k > 0) {
+		return r
+	}
+	r.Center = a.Center + (a.Center-o.Center)*(m/k)
+	d := r.Center - o.Center
+	r.Scale = math.Sqrt(math.Max(0, (n*a.Scale*a.Scale-m*o.Scale*o.Scale)/k-d*d*(m/n)))
+	return r
+}
+
+// columns are the columns of numbers as a fit remembers them.
+func (s *State) columns() (out []kernels.FitColumn) {
+	if f := s.plan.Model.Start; f != nil {
+		out = slices.Clone(f.Columns)
+	}
+	if s.units == nil {
+		return out
+	}
+	if len(s.units.at) < s.dict.Len() {
+		s.number()
+	}
+	for _, c := range s.units.cols {
+		name := string(s.dict.Name(c.id))
+		k := kernels.FitColumn{Name: name, Kind: kernels.NumberColumn, N: c.N, Missing: c.Missing, Center: c.Center, Scale: c.Scale, Variance: s.plan.Fresh(int(c.id)).Variance}
+		if at := slices.IndexFunc(out, func(o kernels.FitColumn) bool { return o.Name == name }); at >= 0 {
+			out[at] = k
+		} else {
+			out = append(out, k)
+		}
+	}
+	return out
+}
