@@ -73,3 +73,9 @@ func States() capi.StateCounts { return capi.States() }
 
 // RawConnection exposes the search for the driver's connection.
 func RawConnection(c any) (unsafe.Pointer, error) { return rawConnection(c) }
+
+// Rules turns the rules for DuckDB 2 on or off.
+func Rules(on bool) { capi.Rules(on) }
+
+// Lanes are the counters of those rules.
+func Lanes() capi.LaneCounts { return capi.Lanes() }

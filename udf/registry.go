@@ -322,6 +322,14 @@ var warmup = capi.WarmUp{Queries: []string{
 }, SortedWindow: []string{
 	"SELECT bglm_adf(true, %s ORDER BY i) OVER (ORDER BY i ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) FROM range(64) t(i)",
 	"SELECT bglm_adf(true, %s ORDER BY i) OVER (PARTITION BY i // 32), sum(i) OVER (PARTITION BY i // 32 ORDER BY i) FROM range(640) t(i)",
+}, Grouped: []string{ // groups that are hashed, computed ones and constant ones
+	"SELECT bglm_adf(true, %s) FROM range(64) t(i) GROUP BY (i %% 2)::VARCHAR",
+	"SELECT bglm_adf(true, %s) FROM (VALUES ('a'), ('b')) g(k), range(64) t(i) GROUP BY k",
+}, Filtered: []string{
+	"SELECT bglm_adf(true, %s) FILTER (i %% 3 = 0) FROM range(64) t(i) GROUP BY (i %% 2)::VARCHAR",
+	"SELECT bglm_adf(true, %s) FILTER (i %% 3 = 0) FROM (VALUES ('a'), ('b')) g(k), range(64) t(i) GROUP BY k",
+}, Distinct: []string{
+	"SELECT bglm_adf(DISTINCT true, %s) FROM range(64) t(i) GROUP BY (i %% 2)::VARCHAR",
 }}
 
 // registerAll adds the functions to the database behind a duckdb_connection.

@@ -159,17 +159,34 @@ typedef struct {
 	void *self;      // address at init, for sanity checks only
 	uint64_t handle; // slab index and generation; 0 = no Go state yet
 	_Atomic uint32_t flags;
-	uint32_t tid; // thread that ran init
+	uint32_t tid; // number of the thread that ran init
 	// Place among states that one thread initialised one behind the other: 0 for the
-	// first. A size of 40 bytes keeps states that were allocated singly apart.
+	// first. A size of 56 bytes keeps states that were allocated singly apart.
 	uint64_t place;
+	// Which aggregate of a SELECT it belongs to (lanes.go). Update calls are numbered by
+	// thread; first and sig are noted where the rules for DuckDB 2 are on.
+	uint32_t epoch; // the last call of the thread before init
+	uint32_t first; // the first call for this state, BGLM_ELSEWHERE by another thread, 0 = none
+	uint32_t fid;   // the function
+	uint32_t sig;   // hash of its argument types, 0 = no call yet
 } bglm_state;
+
+#define BGLM_ELSEWHERE UINT32_MAX
 
 // How update was called, by the code that called it.
 typedef struct {
 	bool constant; // only states[0] is valid and stands for all rows
 	int window;    // BGLM_WINDOW, BGLM_SORTED_WINDOW or 0
+	int lanes;     // BGLM_PLAIN and so on where lanes.go decides on constant, else 0
+	uint32_t call, tid; // number of the call and its thread; 0 where the rules for DuckDB 2 are off
 } bglm_caller;
+
+enum {
+	BGLM_PLAIN = 1,    // a GROUP BY without FILTER
+	BGLM_FILTERED = 2, // a GROUP BY with FILTER
+	BGLM_UNTAUGHT = 3, // a GROUP BY with DISTINCT, or that no lesson has shown
+	BGLM_STRANGE = 4,  // an unknown caller
+};
 
 enum {
 	BGLM_WINDOW = 1,        // a window whose frame is the whole partition, row by row
@@ -184,8 +201,21 @@ typedef struct {
 
 // bglm_lesson: until the next call, an update whose second argument is a list that
 // begins with token comes from a caller of this kind.
-enum { BGLM_LESSON_WINDOW = 1, BGLM_LESSON_SORTED = 2, BGLM_LESSON_SORTED_WINDOW = 3 };
+enum {
+	BGLM_LESSON_WINDOW = 1,
+	BGLM_LESSON_SORTED = 2,
+	BGLM_LESSON_SORTED_WINDOW = 3,
+	BGLM_LESSON_GROUPED = 4,
+	BGLM_LESSON_FILTERED = 5,
+	BGLM_LESSON_DISTINCT = 6
+};
 void bglm_lesson(int kind, double token);
+// bglm_rules turns the rules for DuckDB 2 (lanes.go) on or off.
+void bglm_rules(bool on);
+bool bglm_ruled(void);
+// bglm_warming: queries that show the callers run, none of them with a constant chunk of
+// several aggregates.
+void bglm_warming(bool on);
 // bglm_readable reports whether n bytes at p can be read.
 int bglm_readable(const void *p, uint64_t n);
 
@@ -212,6 +242,7 @@ const char *bglm_version(void);
 // known as whole-partition windows, as ordered aggregates, and as windows above these.
 typedef struct {
 	uint64_t flat, constant, conflict, fast, unwound, inspected, windows, sorted, parents;
+	uint64_t grouped, filtered, distinct; // routes known as GROUP BY without FILTER, with it, with DISTINCT
 } bglm_sites;
 void bglm_site_counts(bglm_sites *out);
 #endif

@@ -75,13 +75,19 @@ func firstLines(b []byte, n int) []byte {
 func enter() { states.last.Store(now()) }
 
 //export bglmGoUpdate
-func bglmGoUpdate(fid C.uint64_t, nodes *C.bglm_node, ncol, nnode C.int64_t, n C.uint64_t, sts unsafe.Pointer, constant, caller C.int, shard C.uint64_t, out *C.bglm_out) {
+func bglmGoUpdate(fid C.uint64_t, nodes *C.bglm_node, ncol, nnode C.int64_t, n C.uint64_t, sts unsafe.Pointer, by *C.bglm_caller, shard C.uint64_t, out *C.bglm_out) {
 	states.gate.RLock()
 	defer states.gate.RUnlock()
 	enter()
 	f := aggregateByID(uint64(fid))
 	guard(f.Name, out, func() error {
-		args, slots := views(nodes, int(ncol), int(nnode)), Slots{sts, int(n), constant != 0, uint64(shard)}
+		args, slots := views(nodes, int(ncol), int(nnode)), Slots{sts, int(n), bool(by.constant), uint64(shard)}
+		if by.call != 0 {
+			if err := slots.toLanes(args, uint32(fid), by); err != nil {
+				return err
+			}
+		}
+		caller := by.window
 		if caller == 0 {
 			return f.Update(args, slots)
 		}

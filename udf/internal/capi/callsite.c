@@ -4,7 +4,8 @@
 // (ordered aggregates and constant window frames) pass an array in which only
 // the first entry is valid. The entries behind it are not random: they are
 // often live states of other threads, so looking at them cannot decide. The
-// code that called DuckDB's C-API wrapper can: each caller is of one kind.
+// code that called DuckDB's C-API wrapper can: each caller is of one kind. In DuckDB 2
+// GROUP BY is of both kinds; lanes.go tells them apart.
 //
 // The same two callers matter once more. A window whose frame is the whole partition
 // slices the chunk partition by partition; after the first one, constant children of
@@ -149,21 +150,28 @@ static int inspect(void **states, idx_t n, bool *sure) {
 
 // ---- the caller of the wrapper ---------------------------------------------
 
+#define NABOVE 8
+
 struct walk {
 	uintptr_t wrapper; // return address into DuckDB's C-API wrapper
+	int want;          // how many frames above the wrapper, 0 = two
 	bool seen;
 	uintptr_t ip, cfa;     // of the wrapper's caller
 	uintptr_t up, up_cfa;  // of the caller's caller
-	int depth;
+	uintptr_t above[NABOVE]; // return addresses from up on
+	int n, depth;
 };
 
 static _Unwind_Reason_Code step(struct _Unwind_Context *ctx, void *arg) {
 	struct walk *w = arg;
 	uintptr_t ip = _Unwind_GetIP(ctx);
 	if (w->ip) {
-		w->up = ip;
-		w->up_cfa = _Unwind_GetCFA(ctx);
-		return _URC_END_OF_STACK;
+		if (!w->up) {
+			w->up = ip;
+			w->up_cfa = _Unwind_GetCFA(ctx);
+		}
+		w->above[w->n++] = ip;
+		return w->n < w->want ? _URC_NO_REASON : _URC_END_OF_STACK;
 	}
 	if (w->seen) {
 		w->ip = ip;
@@ -212,7 +220,7 @@ static void learn_offset(uintptr_t info, const struct walk *w) {
 
 // Return addresses above the ordered aggregate, when a window finalises it and when
 // anything else does.
-#define NPARENT 16u
+#define NPARENT 64u
 static _Atomic uintptr_t window_up[NPARENT], other_up[NPARENT];
 static _Atomic bool window_known; // a window site has been shown
 
@@ -239,7 +247,59 @@ static void add_to(_Atomic uintptr_t *set, uintptr_t ip) { // under site_mu
 	}
 }
 
+// ---- routes -----------------------------------------------------------------
+
+// In DuckDB 2 a GROUP BY can pass one state for the whole chunk from the same call site
+// (lanes.go), but not where it filters rows: there the two return addresses above the
+// wrapper are other ones. Rows of DISTINCT come from another function further above.
+static _Atomic bool rules, warming;
+static _Atomic uintptr_t plain_route[NPARENT], filtered_route[NPARENT];
+static _Atomic uintptr_t plain_above[NPARENT], distinct_above[NPARENT];
+
+void bglm_rules(bool on) { atomic_store(&rules, on); }
+void bglm_warming(bool on) { atomic_store(&warming, on); }
+bool bglm_ruled(void) { return atomic_load(&rules); }
+
+static uintptr_t route_of(const struct walk *w) { return (w->ip * 0x9E3779B97F4A7C15ull ^ w->up) | 1; }
+
+// one_tail: all entries but the first are equal, and differ from it.
+static bool one_tail(void **states, idx_t n) {
+	if (n < 2 || states[1] == states[0])
+		return false;
+	for (idx_t i = 2; i < n; i++)
+		if (states[i] != states[1])
+			return false;
+	return true;
+}
+
+static int lanes_of(uintptr_t wrapper) {
+	struct walk w = {.wrapper = wrapper, .want = NABOVE};
+	_Unwind_Backtrace(step, &w);
+	for (int i = 0; i < w.n; i++)
+		if (in_set(distinct_above, w.above[i]) && !in_set(plain_above, w.above[i]))
+			return BGLM_UNTAUGHT;
+	bool plain = in_set(plain_route, route_of(&w)), filtered = in_set(filtered_route, route_of(&w));
+	return plain == filtered ? BGLM_UNTAUGHT : plain ? BGLM_PLAIN : BGLM_FILTERED;
+}
+
+static void learn_route(int lesson, uintptr_t wrapper) {
+	struct walk w = {.wrapper = wrapper, .want = NABOVE};
+	_Unwind_Backtrace(step, &w);
+	if (!w.up || kind_at(site_find(w.ip)) != FLAT)
+		return;
+	pthread_mutex_lock(&site_mu);
+	if (lesson != BGLM_LESSON_DISTINCT)
+		add_to(lesson == BGLM_LESSON_GROUPED ? plain_route : filtered_route, route_of(&w));
+	for (int i = 0; i < w.n; i++)
+		add_to(lesson == BGLM_LESSON_DISTINCT ? distinct_above : plain_above, w.above[i]);
+	pthread_mutex_unlock(&site_mu);
+}
+
 void bglm_learn(int lesson, duckdb_ptr info, uintptr_t wrapper) {
+	if (lesson >= BGLM_LESSON_GROUPED) {
+		learn_route(lesson, wrapper);
+		return;
+	}
 	struct walk w = {.wrapper = wrapper};
 	_Unwind_Backtrace(step, &w);
 	int site = w.ip ? site_find(w.ip) : -1;
@@ -293,6 +353,7 @@ static int window_of(int site, bool constant, duckdb_ptr info, uintptr_t wrapper
 
 bglm_caller bglm_classify(duckdb_ptr info, uintptr_t wrapper, void **states, idx_t n) {
 	int site = -1, kind = UNKNOWN;
+	bool lanes = bglm_ruled() && one_tail(states, n);
 	intptr_t off = atomic_load_explicit(&ret_offset, memory_order_relaxed);
 	if (off)
 		kind = kind_at(site = site_find(*(uintptr_t *)((char *)info + off)));
@@ -308,6 +369,8 @@ bglm_caller bglm_classify(duckdb_ptr info, uintptr_t wrapper, void **states, idx
 			learn_offset((uintptr_t)info, &w);
 		}
 		if (kind != FLAT && kind != CONSTANT && n > 1) {
+			if (lanes && !atomic_load(&warming)) // says nothing of the caller
+				return (bglm_caller){.lanes = BGLM_STRANGE};
 			bool sure = false;
 			int got = inspect(states, n, &sure);
 			if (w.ip && sure && kind == UNKNOWN)
@@ -316,6 +379,8 @@ bglm_caller bglm_classify(duckdb_ptr info, uintptr_t wrapper, void **states, idx
 		}
 	}
 	bglm_caller c = {.constant = kind == CONSTANT, .window = 0};
+	if (lanes && kind == FLAT)
+		c.lanes = lanes_of(wrapper);
 	// One row of an unknown caller has one state either way.
 	if (kind != FLAT && (kind == CONSTANT || n == 1))
 		c.window = window_of(site, c.constant, info, wrapper);
@@ -344,6 +409,11 @@ void bglm_site_counts(bglm_sites *out) {
 		int role = atomic_load(&site_role[i]);
 		out->windows += (role & WINDOW) != 0;
 		out->sorted += (role & SORTED) != 0;
+	}
+	for (unsigned i = 0; i < NPARENT; i++) {
+		out->grouped += atomic_load(&plain_route[i]) && !in_set(filtered_route, atomic_load(&plain_route[i]));
+		out->filtered += atomic_load(&filtered_route[i]) && !in_set(plain_route, atomic_load(&filtered_route[i]));
+		out->distinct += atomic_load(&distinct_above[i]) && !in_set(plain_above, atomic_load(&distinct_above[i]));
 	}
 	for (unsigned i = 0; i < NPARENT; i++)
 		out->parents += atomic_load(&window_up[i]) && !in_set(other_up, atomic_load(&window_up[i]));

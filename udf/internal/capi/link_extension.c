@@ -78,15 +78,6 @@ __attribute__((visibility("default"))) bool bglm_init_c_api(duckdb_ptr info, bgl
 		access->set_error(info, msg);
 		return false;
 	}
-	const char *v = bglm_api.library_version();
-	if (strncmp(v, "v1.", 3) != 0 || atoi(v + 3) < 2) {
-		snprintf(msg, sizeof msg,
-		         "bglm: found DuckDB %s; this build is verified for 1.2 to 1.5 and refuses others, because DuckDB 2.0 changes "
-		         "how aggregate states are passed",
-		         v);
-		access->set_error(info, msg);
-		return false;
-	}
 	pass_urg_on();
 	duckdb_ptr *db = access->get_database(info), con = NULL;
 	if (!db || bglm_api.connect(*db, &con) != 0) {

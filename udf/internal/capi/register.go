@@ -144,6 +144,8 @@ type WarmUp struct {
 	// Lessons are queries whose aggregate is called as their name says; in each %s
 	// stands for a list argument, the aggregate's second one.
 	Window, Sorted, SortedWindow []string
+	// The others are run where DuckDB's version is 2.
+	Grouped, Filtered, Distinct []string
 }
 
 // Register adds the functions to the database behind con (a duckdb_connection)
@@ -151,6 +153,13 @@ type WarmUp struct {
 func Register(con unsafe.Pointer, aggs []*Aggregate, scalars []*Scalar, warm WarmUp) error {
 	if err := linkFor(); err != nil {
 		return err
+	}
+	rules, err := admit(Version())
+	if err != nil {
+		return err
+	}
+	if rules {
+		Rules(true)
 	}
 	startJanitor()
 	had := 0
@@ -196,16 +205,22 @@ func Register(con unsafe.Pointer, aggs []*Aggregate, scalars []*Scalar, warm War
 			return fmt.Errorf("registering %s: %s", f.Name, C.GoString(m))
 		}
 	}
+	lessonMu.Lock()
+	defer lessonMu.Unlock()
+	C.bglm_warming(true)
+	defer C.bglm_warming(false)
 	for _, q := range warm.Queries {
 		if err := Exec(con, q); err != nil {
 			return fmt.Errorf("warming up: %w", err)
 		}
 	}
-	lessonMu.Lock()
-	defer lessonMu.Unlock()
 	defer C.bglm_lesson(0, 0)
-	for kind, queries := range map[C.int][]string{C.BGLM_LESSON_WINDOW: warm.Window, C.BGLM_LESSON_SORTED: warm.Sorted,
-		C.BGLM_LESSON_SORTED_WINDOW: warm.SortedWindow} {
+	lessons := map[C.int][]string{C.BGLM_LESSON_WINDOW: warm.Window, C.BGLM_LESSON_SORTED: warm.Sorted,
+		C.BGLM_LESSON_SORTED_WINDOW: warm.SortedWindow}
+	if C.bglm_ruled() {
+		lessons[C.BGLM_LESSON_GROUPED], lessons[C.BGLM_LESSON_FILTERED], lessons[C.BGLM_LESSON_DISTINCT] = warm.Grouped, warm.Filtered, warm.Distinct
+	}
+	for kind, queries := range lessons {
 		for _, q := range queries {
 			token := 1 + rand.Float64() // no other query has this number
 			C.bglm_lesson(kind, C.double(token))
@@ -217,7 +232,7 @@ func Register(con unsafe.Pointer, aggs []*Aggregate, scalars []*Scalar, warm War
 	return nil
 }
 
-var lessonMu sync.Mutex // one lesson at a time
+var lessonMu sync.Mutex // one warm-up at a time
 
 // Exec runs a statement on con and drops its result.
 func Exec(con unsafe.Pointer, sql string) error {
@@ -241,10 +256,12 @@ func Version() string {
 // SiteCounts are the call-site classifier's counters: callers known as flat,
 // constant and contradictory, and updates decided by the fast path, by
 // unwinding and by inspection; then callers known as windows over whole partitions,
-// as ordered aggregates, and as windows above these.
+// as ordered aggregates, and as windows above these, and as GROUP BY without
+// FILTER, with it, and with DISTINCT.
 type SiteCounts struct {
 	Flat, Constant, Conflict, Fast, Unwound, Inspected uint64
 	Windows, Sorted, Parents                           uint64
+	Grouped, Filtered, Distinct                        uint64
 }
 
 // Sites returns the classifier's counters.
@@ -252,5 +269,5 @@ func Sites() SiteCounts {
 	var c C.bglm_sites
 	C.bglm_site_counts(&c)
 	return SiteCounts{uint64(c.flat), uint64(c.constant), uint64(c.conflict), uint64(c.fast), uint64(c.unwound), uint64(c.inspected),
-		uint64(c.windows), uint64(c.sorted), uint64(c.parents)}
+		uint64(c.windows), uint64(c.sorted), uint64(c.parents), uint64(c.grouped), uint64(c.filtered), uint64(c.distinct)}
 }

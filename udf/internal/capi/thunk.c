@@ -7,10 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#if defined(__linux__)
-#include <sys/syscall.h>
-#include <unistd.h>
-#endif
 
 #include "api.h"
 #include "callsite.h"
@@ -18,8 +14,8 @@
 bglm_api_table bglm_api;
 
 // Go side; each returns without unwinding, whatever happens.
-extern void bglmGoUpdate(uint64_t fid, bglm_node *nodes, int64_t ncol, int64_t nnode, uint64_t n, void *states, int constant,
-                         int window, uint64_t shard, bglm_out *out);
+extern void bglmGoUpdate(uint64_t fid, bglm_node *nodes, int64_t ncol, int64_t nnode, uint64_t n, void *states,
+                         bglm_caller *by, uint64_t shard, bglm_out *out);
 extern void bglmGoCombine(uint64_t fid, void *source, void *target, uint64_t n, uint64_t shard, bglm_out *out);
 extern void bglmGoFinalize(uint64_t fid, void *source, uint64_t n, uint64_t offset, bglm_first *first, bglm_out *out);
 extern void bglmGoDestroy(void *states, uint64_t n);
@@ -33,16 +29,13 @@ enum {
 	MAX_NODES = 1 << 20, MAX_DEPTH_NODES = 64
 };
 
+// Threads are numbered as they come: the system gives a number again when its thread ends.
 static uint32_t thread_id(void) {
-#if defined(__linux__)
-	return (uint32_t)syscall(SYS_gettid);
-#else
-	static _Atomic uint32_t next;
+	static _Atomic uint32_t last;
 	static _Thread_local uint32_t id;
 	if (!id)
-		id = atomic_fetch_add(&next, 1) + 1;
+		id = atomic_fetch_add(&last, 1) + 1;
 	return id;
-#endif
 }
 
 // ---- node trees --------------------------------------------------------------
@@ -259,9 +252,9 @@ static idx_t agg_size(duckdb_ptr info) {
 // The state this thread initialised last.
 static _Thread_local char *last_init;
 static _Thread_local uint64_t last_place;
+static _Thread_local uint32_t calls; // of agg_update, by this thread
 
 static void agg_init(duckdb_ptr info, void *p) {
-	(void)info;
 	bglm_state *s = p;
 	// Memory used again after a combine that DuckDB never destroyed
 	// (EXCLUDE frames): the old handle is nobody's any more.
@@ -273,6 +266,9 @@ static void agg_init(duckdb_ptr info, void *p) {
 	s->handle = 0;
 	atomic_store_explicit(&s->flags, 0, memory_order_relaxed);
 	s->tid = thread_id();
+	s->epoch = calls;
+	s->first = s->sig = 0;
+	s->fid = (uint32_t)FID(aggregate_function_get_extra_info);
 	s->place = (char *)p == last_init + sizeof *s ? last_place + 1 : 0;
 	last_init = p;
 	last_place = s->place;
@@ -304,6 +300,12 @@ static void agg_update(duckdb_ptr info, duckdb_ptr chunk, void **states) {
 		return;
 	OUT;
 	bglm_caller by = bglm_classify(info, wrapper, states, n);
+	if (++calls >= BGLM_ELSEWHERE)
+		calls = 1;
+	if (bglm_ruled()) {
+		by.call = calls;
+		by.tid = thread_id();
+	}
 	__attribute__((cleanup(tree_free))) tree t = {0};
 	tree_read(&t, chunk, n);
 	if (t.err) {
@@ -314,7 +316,7 @@ static void agg_update(duckdb_ptr info, duckdb_ptr chunk, void **states) {
 	int kind = taught(&t, ncol);
 	if (kind)
 		bglm_learn(kind, info, wrapper);
-	bglmGoUpdate(FID(aggregate_function_get_extra_info), t.v, (int64_t)ncol, t.n, n, states, by.constant, by.window,
+	bglmGoUpdate(FID(aggregate_function_get_extra_info), t.v, (int64_t)ncol, t.n, n, states, &by,
 	             ((bglm_state *)states[0])->tid, &out);
 	if (out.err)
 		bglm_api.aggregate_function_set_error(info, out.err);
