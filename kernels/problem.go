@@ -436,31 +436,6 @@ func (p *Problem) Under(s *stop.Stop) *Problem {
 	return &q
 }
 
-// Standardize is p with standardised columns (see design.Columns). The prior of the new
-// problem is that of p: it now speaks of the standardised columns, which on the
-// original scale is a Gaussian prior too, in which centring correlates the intercept
-// with the other weights. p is not changed.
-//
-// Features of the fit that p continues, whose beliefs speak of the original scale, are
-// left as they are. Centring needs an intercept that is to be learnt and is not
-// continued; Note says so.
-func (p *Problem) Standardize(center bool) (*Problem, *design.Scaling) {
-	started := map[string]bool{}
-	if p.Start != nil {
-		for _, b := range p.Start.Beliefs {
-			started[b.Feature] = true
-		}
-	}
-	alone := center && (p.P == 0 || p.Name(0) != Intercept || started[Intercept])
-	q := *p
-	var s *design.Scaling
-	q.Columns, s = p.Columns.Standardize(p.Weight, func(j int) bool { return started[p.Name(j)] }, center && !alone)
-	if alone {
-		s.Note = "standardize scales the features but does not centre them, for there is no new intercept to take up their means"
-	}
-	return &q, s
-}
-
 // Name is the feature of column j.
 func (p *Problem) Name(j int) string { return string(p.dict.Name(p.cols[j])) }
 
@@ -571,9 +546,6 @@ func (p *Problem) Posterior(f *Fit) (*gauss.Normal, error) {
 	}
 	return f.over(place, make([]float64, p.P), make([]float64, p.P), p.Stop)
 }
-
-// SetPosterior gives f, a fit of p, another posterior over the columns.
-func (p *Problem) SetPosterior(f *Fit, post *gauss.Normal) { p.setPosterior(f, post) }
 
 // setPosterior gives f the beliefs and the covariance of a posterior over the columns.
 func (p *Problem) setPosterior(f *Fit, post *gauss.Normal) {

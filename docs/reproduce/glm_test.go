@@ -148,11 +148,15 @@ func designOf(m *kernels.Model, y []float64, x []column, offset []float64, keep 
 	var b kernels.Batch
 	b.Reset()
 	first := map[string]string{}
+	var numbers []string
 	for _, c := range x {
 		if c.text != nil {
 			first[c.name] = slices.Min(c.text)
+		} else {
+			numbers = append(numbers, c.name)
 		}
 	}
+	rows.Dict.Use(kernels.NewColumns(nil, numbers))
 	for i, v := range y {
 		if keep != nil && !keep(i) {
 			continue

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -249,10 +250,24 @@ func (t *Table) problem(l lik.Likelihood, y []float64) (*kernels.Problem, error)
 	if err != nil {
 		return nil, err
 	}
+	r.Dict.Use(kernels.NewColumns(nil, t.numbers()))
 	p, err := r.Problem()
 	if err != nil {
 		return nil, err
 	}
-	p, _ = p.Standardize(true)
-	return p, nil
+	p, _, err = p.Standardize(0)
+	return p, err
+}
+
+// numbers are the features that have a value other than 0 and 1.
+func (t *Table) numbers() []string {
+	var out []string
+	for _, row := range t.lists {
+		for _, p := range row {
+			if p.value != 0 && p.value != 1 && !slices.Contains(out, p.feature) {
+				out = append(out, p.feature)
+			}
+		}
+	}
+	return out
 }

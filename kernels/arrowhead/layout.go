@@ -54,6 +54,13 @@ func (l Layout) Unit(j int) (center, scale float64) {
 	return 0, 1
 }
 
+// SetUnit makes center and scale the unit of belief k, a weight of the block.
+func (l Layout) SetUnit(k int, center, scale float64) {
+	r := l.Row(k)
+	l.Values[l.D-2-int(r[0])] = float64(-1 - k)
+	r[1], r[2] = center, scale
+}
+
 // ofResponses stands for an intercept that has the unit of the responses.
 const ofResponses = -0.5
 

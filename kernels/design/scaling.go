@@ -2,50 +2,201 @@ package design
 
 import (
 	"math"
-	"slices"
 
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/stop"
 )
 
-// Scaling is how Standardize changed the columns: x' = (x - Shift) / Scale.
-// The weights of x' are w'_j = Scale_j w_j and b' = b + Σ Shift_j w_j.
+// Scaling is how Standardize changed the columns, x' = (x - Shift) / Scale, and how the
+// predictor was measured in other units: η = Unit η' + Origin. The weights of x' are
+// w'_j = Scale_j w_j / Unit and b' = (b + Σ Shift_j w_j - Origin) / Unit.
 type Scaling struct {
 	Scale, Shift []float64 // by column; 1 and 0 where nothing changed
+	Unit, Origin float64   // 1 and 0 where nothing changed; Origin needs an intercept, column 0
 	centred      bool
 	// Note says what could not be done, "" if nothing.
 	Note string
 }
 
-// maxFill bounds the entries that centring makes of absent ones, zeros of a sparse X.
-const maxFill = 1 << 26
+const (
+	// maxFill bounds the entries that centring makes of absent ones, zeros of a sparse X.
+	maxFill = 1 << 26
+	// least and most bound the standard deviations that are divided by: the square of what
+	// is beyond is no number.
+	least, most = 1e-140, 1e140
+	// Beyond this many standard deviations between mean and 0 the variances of a centred
+	// low-rank form cancel; a full one does not.
+	farthest = 1e5
+	// maxTies and maxRank bound the numbers and columns that centring adds to a low-rank form.
+	maxTies, maxRank = 1 << 25, 500
+	// fullRestore is the number of weights up to which Restore makes a centred form full.
+	fullRestore = 500
+)
 
-// Standardize returns X with its numeric columns divided by their standard deviation and,
-// with center, less their mean, which column 0 takes up. A column is numeric when it
-// holds a value other than 0 and 1. Rows count by their weight (nil = 1), absent entries
-// are zeros. Columns without spread and those of which fixed says so are left as they
-// are, and those whose zeros would become more than 2^26 entries are not centred, which
-// Note says. c is not changed.
+// Moments are the mean and standard deviation of numbers x, each times its weight (nil = 1),
+// without overflow: 0, 0 for none. spread is 0 where all are equal.
+func Moments(x, weight []float64) (mean, spread float64) {
+	var m moments
+	for i, v := range x {
+		m.first(v, weightOf(weight, i))
+	}
+	m.settle()
+	for i, v := range x {
+		m.second(v, weightOf(weight, i))
+	}
+	return m.mean, m.spread()
+}
+
+func weightOf(weight []float64, i int) float64 {
+	if weight == nil {
+		return 1
+	}
+	return weight[i]
+}
+
+// moments are two passes over numbers; those of weight 0 do not count.
+type moments struct {
+	origin, sum, total, mean, squares float64
+	n                                 int
+}
+
+func (m *moments) first(x, w float64) {
+	m.n++
+	if w == 0 {
+		return
+	}
+	if m.total == 0 {
+		m.origin = x // what is summed is small where the numbers are alike
+	}
+	m.sum += w * (x - m.origin)
+	m.total += w
+}
+
+// absent counts entries that are 0, of a weight in all.
+func (m *moments) absent(n int, weight float64) {
+	m.n += n
+	if n > 0 && weight > 0 {
+		m.sum -= weight * m.origin
+		m.total += weight
+	}
+}
+
+func (m *moments) settle() {
+	if m.total > 0 {
+		m.mean = m.origin + m.sum/m.total
+	}
+}
+
+func (m *moments) second(x, w float64) {
+	d := x - m.mean
+	m.squares += w * d * d
+}
+
+func (m *moments) spread() float64 {
+	if m.total > 0 {
+		return math.Sqrt(m.squares / m.total)
+	}
+	return 0
+}
+
+// Unit is what numbers of this mean and spread are divided by, less their mean or not: the
+// spread, about 0 where the mean stays; the size of numbers that are all equal. It is 1 for
+// zeros and for what cannot be squared.
+func Unit(mean, spread float64, centred bool) float64 {
+	if s := math.Hypot(mean, spread); !centred || spread <= 1e-15*s {
+		spread = s
+	}
+	if !(spread > least && spread < most) {
+		return 1
+	}
+	return spread
+}
+
+// Standardize returns X with the columns of which number says so divided by their standard
+// deviation and less their mean, which column 0 takes up where center says that it can;
+// else divided by their root mean square. Rows count by their weight (nil = 1), absent
+// entries are zeros. A column of equal numbers is divided by their size.
+//
+// loose is how many blocks of these columns, as of the classes of a softmax, a posterior has
+// that does not keep all covariances; 0 is a full one. With a loose posterior columns whose
+// mean is 1e5 standard deviations from 0 are not centred, nor are any where that would take
+// a rank above 500 or 2^25 numbers; Note says so, as where the zeros of absent entries would
+// become more than 2^26. c is not changed.
 //
 // Cost: O(nnz) and a copy of the values, n entries for each centred column.
-func (c *Columns) Standardize(weight []float64, fixed func(j int) bool, center bool) (Columns, *Scaling) {
-	s := &Scaling{Scale: make([]float64, c.P), Shift: make([]float64, c.P)}
-	// visit calls f with the entries of every row in order; of whole rows each processor
-	// has its own columns.
-	visit := func(f func(w float64, col []uint32, val []float64)) {
+func (c *Columns) Standardize(weight []float64, number func(j int) bool, center bool, loose int) (Columns, *Scaling) {
+	s := &Scaling{Scale: make([]float64, c.P), Shift: make([]float64, c.P), Unit: 1}
+	numbers := 0
+	at := make([]int32, c.P) // place among the numbers, -1
+	for j := range at {
+		s.Scale[j], at[j] = 1, -1
+		if number(j) {
+			at[j] = int32(numbers)
+			numbers++
+		}
+	}
+	if numbers == 0 {
+		return *c, s
+	}
+	m := c.moments(weight, at, numbers)
+	if loose > 0 && loose*c.P <= fullRestore {
+		loose = 0
+	}
+	if n := loose * numbers; center && (n*loose*c.P > maxTies || n > maxRank) {
+		center = false
+		s.Note = "standardize scales the numbers but does not centre them: there are too many for a posterior that keeps no covariance with the intercept"
+	}
+	fill := 0
+	for j, k := range at {
+		if k < 0 {
+			continue
+		}
+		mean, spread := m[k].mean, m[k].spread()
+		if spread < least && spread > 0 || !(spread < most) || !(math.Abs(mean) < most) {
+			continue
+		}
+		here := center
+		switch missing := c.N - m[k].n; {
+		case !here:
+		case loose > 0 && spread > 0 && math.Abs(mean) > farthest*spread:
+			here = false
+			s.Note = "standardize leaves numbers whose mean is more than 100,000 standard deviations from 0 where they are, for this posterior keeps no covariances; subtract a constant from them"
+		case fill+missing > maxFill:
+			here = false
+			s.Note = "standardize scales the numbers that are mostly absent but does not centre them, for that would fill in their zeros"
+		default:
+			fill += missing
+		}
+		s.Scale[j] = Unit(mean, spread, here)
+		if here {
+			s.Shift[j] = mean
+			s.centred = true
+		}
+	}
+	return c.scaled(s, fill), s
+}
+
+// moments are those of the columns that have a place in at.
+func (c *Columns) moments(weight []float64, at []int32, numbers int) []moments {
+	all := make([]moments, numbers)
+	count := make([]int, numbers)
+	// visit calls f for every entry in the order of rows; of whole rows each processor has
+	// its own columns.
+	visit := func(f func(m *moments, x, w float64)) {
 		part := func(lo, hi int) {
-			w := 1.0
 			for i := range c.N {
 				c.Stop.Row(i)
-				if weight != nil {
-					w = weight[i]
-				}
+				w := weightOf(weight, i)
 				col, val := c.Entries(i)
 				if c.whole() {
 					col, val = col[lo:hi], val[lo:hi]
 				}
-				f(w, col, val)
+				for k, j := range col {
+					if a := at[j]; a >= 0 {
+						f(&all[a], val[k], w)
+					}
+				}
 			}
 		}
 		if c.whole() {
@@ -54,18 +205,7 @@ func (c *Columns) Standardize(weight []float64, fixed func(j int) bool, center b
 			part(0, c.P)
 		}
 	}
-	numeric := make([]bool, c.P)
-	sum, seen, squares := make([]float64, c.P), make([]float64, c.P), make([]float64, c.P)
-	count := make([]int, c.P)
-	visit(func(w float64, col []uint32, val []float64) {
-		for k, j := range col {
-			x := val[k]
-			numeric[j] = numeric[j] || x != 0 && x != 1
-			sum[j] += w * x
-			seen[j] += w
-			count[j]++
-		}
-	})
+	visit((*moments).first)
 	total := float64(c.N)
 	if weight != nil {
 		total = 0
@@ -73,47 +213,22 @@ func (c *Columns) Standardize(weight []float64, fixed func(j int) bool, center b
 			total += w
 		}
 	}
-	mean := sum
-	for j := range mean {
-		if total > 0 {
-			mean[j] /= total
+	missing := make([]float64, numbers) // weight of absent entries
+	for k := range all {
+		m := &all[k]
+		count[k] = m.n
+		if m.n < c.N {
+			missing[k] = max(total-m.total, 0)
+			m.absent(c.N-m.n, missing[k])
 		}
-		squares[j] = (total - seen[j]) * mean[j] * mean[j]
+		m.settle()
 	}
-	visit(func(w float64, col []uint32, val []float64) {
-		for k, j := range col {
-			d := val[k] - mean[j]
-			squares[j] += w * d * d
-		}
-	})
-	fill, unfilled := 0, 0
-	for j := range c.P {
-		s.Scale[j] = 1
-		if !numeric[j] || fixed(j) {
-			continue
-		}
-		sd := math.Sqrt(squares[j] / total)
-		// the rounding of a constant column is no spread
-		if !(sd > 1e-14*math.Abs(mean[j])) || math.IsInf(sd, 0) || math.IsInf(1/sd, 0) {
-			continue
-		}
-		s.Scale[j] = sd
-		if !center {
-			continue
-		}
-		if missing := c.N - count[j]; fill+missing > maxFill {
-			unfilled++
-			continue
-		} else {
-			fill += missing
-		}
-		s.Shift[j] = mean[j]
-		s.centred = true
+	visit((*moments).second)
+	for k := range all {
+		all[k].second(0, missing[k])
+		all[k].n = count[k]
 	}
-	if unfilled > 0 {
-		s.Note = "standardize scales the sparse features but does not centre them, for that would fill in their zeros"
-	}
-	return c.scaled(s, fill), s
+	return all
 }
 
 // scaled is X on the new scale, which has so many entries more.
@@ -173,10 +288,10 @@ func (s *Scaling) To(dst, w []float64) {
 		b := 0.0
 		for j, v := range w[at : at+p] {
 			b += s.Shift[j] * v
-			dst[at+j] = v * s.Scale[j]
+			dst[at+j] = v * s.Scale[j] / s.Unit
 		}
-		if s.centred {
-			dst[at] += b
+		if b -= s.Origin; b != 0 {
+			dst[at] += b / s.Unit
 		}
 	}
 }
@@ -187,92 +302,115 @@ func (s *Scaling) From(dst, w []float64) {
 	for at := 0; at < len(w); at += p {
 		b := 0.0
 		for j, v := range w[at : at+p] {
-			dst[at+j] = v / s.Scale[j]
+			dst[at+j] = v * s.Unit / s.Scale[j]
 			b += s.Shift[j] * dst[at+j]
 		}
-		if s.centred {
+		if b -= s.Origin; b != 0 {
 			dst[at] -= b
 		}
 	}
 }
 
-// Restore is the belief g about the standardised columns on the original scale. A
-// scaling with shifts makes it Full, any other keeps its form.
+// Restore is the belief g about the standardised columns on the original scale. Where columns
+// were centred, Diagonal and LowRank become Full up to 500 weights, and beyond that LowRank
+// with a column more for each that was centred; else forms stay. An Arrowhead becomes Full.
 //
 // Cost: O(p²) for Full: the factor's first row changes, and two sweeps of rotations
 // make it triangular again.
 func (s *Scaling) Restore(g *gauss.Normal) (*gauss.Normal, error) {
-	n, p := g.Dim(), len(s.Scale)
+	n := g.Dim()
 	mean := make([]float64, n)
 	s.From(mean, g.Mean)
-	if g.Form == gauss.Arrowhead && n == p {
-		return s.restoreArrow(g, mean)
-	}
-	if s.centred && g.Form != gauss.Full {
+	if g.Form == gauss.Arrowhead || s.centred && (n <= fullRestore || rankOf(g)+s.ties(n) >= n) {
 		var err error
 		if g, err = g.ToFull(); err != nil {
 			return nil, err
 		}
 	}
-	square := make([]float64, n)
-	rows := func(m *dense.Matrix) *dense.Matrix {
-		m = m.Clone()
-		for j := range m.Rows {
-			for k := range m.Row(j) {
-				m.Row(j)[k] /= s.Scale[j%p]
-			}
-		}
-		return m
+	if g.Form == gauss.Full {
+		return gauss.NewFull(mean, s.factor(g.L)), nil
 	}
-	switch g.Form {
-	case gauss.Full:
-		l := rows(g.L)
-		for at := 0; s.centred && at < n; at += p {
-			for j := 1; j < p; j++ {
-				k := at + j
-				dense.Axpy(-s.Shift[j], l.Row(k)[:k+1], l.Row(at)[:k+1])
-			}
-			triangle(l, at, at+p)
-		}
-		return gauss.NewFull(mean, l), nil
-	case gauss.LowRank:
-		for j, d := range g.D {
-			square[j] = d / (s.Scale[j%p] * s.Scale[j%p])
-		}
-		return gauss.NewLowRank(mean, square, rows(g.F))
+	d := make([]float64, n)
+	for j, v := range g.Diag() {
+		by := s.Unit / s.Scale[j%len(s.Scale)]
+		d[j] = v * by * by
 	}
-	for j, v := range g.Var {
-		square[j] = v / (s.Scale[j%p] * s.Scale[j%p])
+	if g.Form == gauss.Diagonal && !s.centred {
+		return gauss.NewDiagonal(mean, d), nil
 	}
-	return gauss.NewDiagonal(mean, square), nil
+	return gauss.NewLowRank(mean, d, s.tied(g, d))
 }
 
-// restoreArrow is Restore for an Arrowhead whose centred columns are all in the block, with
-// column 0: the block changes as a full one does, and w_k = h_kᵀb + ... is put in the new b.
-func (s *Scaling) restoreArrow(g *gauss.Normal, mean []float64) (*gauss.Normal, error) {
-	a := g.Arrow
-	d := len(a.Block)
-	part := Scaling{Scale: make([]float64, d), Shift: make([]float64, d), centred: s.centred}
-	for i, j := range a.Block {
-		part.Scale[i], part.Shift[i] = s.Scale[j], s.Shift[j]
+func rankOf(g *gauss.Normal) int {
+	if g.F == nil {
+		return 0
 	}
-	block, err := part.Restore(gauss.NewFull(make([]float64, d), a.L))
-	if err != nil {
-		return nil, err
-	}
-	out := &gauss.Arrow{Block: a.Block, Leaf: a.Leaf, L: block.L, H: a.H.Clone(), Q: slices.Clone(a.Q)}
-	for k, j := range a.Leaf {
-		h := out.H.Row(k)
-		first := 0.0
-		if s.centred {
-			first = h[0] * part.Scale[0]
+	return g.F.Cols
+}
+
+// ties is how many of n weights were centred.
+func (s *Scaling) ties(n int) (k int) {
+	for at := 0; at < n; at += len(s.Scale) {
+		for _, c := range s.Shift {
+			if c != 0 {
+				k++
+			}
 		}
-		for i := range h {
-			h[i] = (h[i]*part.Scale[i] + first*part.Shift[i]) / s.Scale[j]
-		}
-		out.Q[k] /= s.Scale[j] * s.Scale[j]
 	}
-	return gauss.NewArrowhead(mean, out), nil
+	return k
+}
+
+// factor is a Cholesky factor on the original scale.
+func (s *Scaling) factor(l *dense.Matrix) *dense.Matrix {
+	l = l.Clone()
+	p := len(s.Scale)
+	for j := range l.Rows {
+		by := s.Unit / s.Scale[j%p]
+		for k := range l.Row(j) {
+			l.Row(j)[k] *= by
+		}
+	}
+	for at := 0; s.centred && at < l.Rows; at += p {
+		for j, c := range s.Shift {
+			if k := at + j; c != 0 {
+				dense.Axpy(-c, l.Row(k)[:k+1], l.Row(at)[:k+1])
+			}
+		}
+		triangle(l, at, at+p)
+	}
+	return l
+}
+
+// tied is F of diag(d) - F Fᵀ on the original scale, d being that of g there, to which it
+// adds. A number of variance v that was centred at c is tied to the intercept,
+//
+//	v (c²  -c; -c  1) = 2 v diag(c², 1) - v (c; 1) (c  1),
+//
+// a column of F for each.
+func (s *Scaling) tied(g *gauss.Normal, d []float64) *dense.Matrix {
+	p, rank := len(s.Scale), rankOf(g)
+	f := dense.New(len(d), rank+s.ties(len(d)))
+	for j := range len(d) {
+		if rank > 0 {
+			dense.Axpy(s.Unit/s.Scale[j%p], g.F.Row(j), f.Row(j)[:rank])
+		}
+	}
+	k := rank
+	for at := 0; at < len(d); at += p {
+		for j, c := range s.Shift {
+			if c == 0 {
+				continue
+			}
+			v := d[at+j]
+			dense.Axpy(-c, f.Row(at + j)[:rank], f.Row(at)[:rank])
+			sd := math.Sqrt(v)
+			f.Row(at)[k], f.Row(at + j)[k] = c*sd, sd
+			d[at] += 2 * c * c * v
+			d[at+j] = 2 * v
+			k++
+		}
+	}
+	return f
 }
 
 // triangle makes m, lower triangular but for row lo, which has numbers up to column

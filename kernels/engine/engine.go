@@ -126,6 +126,7 @@ func (m *Method) Model(s *option.Settings, times, trials bool) (*kernels.Model, 
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
+	unshaped := s.Params.Shape == 0
 	if m.Kind != Classes { // of which each has a predictor
 		if err := s.LikelihoodOf(trials); err != nil {
 			return nil, err
@@ -148,6 +149,7 @@ func (m *Method) Model(s *option.Settings, times, trials bool) (*kernels.Model, 
 	if len(s.PriorBy) > 0 && m.Streams {
 		return nil, &argument.Error{Name: "prior_variance", Found: "values by column", Why: m.Name + " takes one number here; those by column belong to methods that keep the rows"}
 	}
+	m.defaults(s, unshaped)
 	p := &s.Model
 	p.HasTime = times
 	if m.Kind == Process { // it has a mean instead
@@ -305,40 +307,6 @@ func keepingRows(solve func(context.Context, *kernels.Rows) (*kernels.Fit, error
 			return nil, err
 		}
 		return batch{r, solve}, nil
-	}
-}
-
-// standardized solves a problem on standardised columns where the model asks for
-// it, and returns the posterior to the original scale. centres says whether the
-// posterior will keep the covariance that centring gives it; else the columns are
-// only scaled, and the status says so.
-func standardized(solve solver, centres func(*kernels.Problem) bool) solver {
-	return func(ctx context.Context, p *kernels.Problem) (f *kernels.Fit, err error) {
-		if !p.Options.Standardize {
-			return solve(ctx, p)
-		}
-		halt := stop.Watch(ctx, p.Options.TimeLimit)
-		defer halt.End(&err)
-		p = p.Under(halt)
-		q, s := p.Standardize(centres(p))
-		f, err = solve(halt.Context(), q)
-		if err != nil {
-			return nil, err
-		}
-		post, err := q.Posterior(f)
-		if err != nil {
-			return nil, err
-		}
-		if post, err = s.Restore(post); err != nil {
-			return nil, err
-		}
-		p.SetPosterior(f, post)
-		note := s.Note
-		if note == "" && !centres(p) {
-			note = "standardize scales the features but does not centre them: the posterior keeps no covariance with the intercept"
-		}
-		f.Say(note)
-		return f, nil
 	}
 }
 

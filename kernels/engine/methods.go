@@ -13,6 +13,7 @@ import (
 	"github.com/bglm/bglm/kernels/laplace"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/lowrank"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 var methods = []Method{
@@ -21,7 +22,7 @@ var methods = []Method{
 		New:     newADF},
 	{Name: "ep", Source: "Zoeter (2007), section 3",
 		Summary: "Quadrature expectation propagation to convergence, forward and backward over weights that drift, with factorised beliefs or a full covariance. Factorised beliefs of correlated features have good means and too small variances.",
-		New:     keeping(standardized(solveEP, func(p *kernels.Problem) bool { return p.Options.Covariance == "full" }))},
+		New:     keeping(solveEP)},
 	{Name: "laplace", Source: "Hennig (2020); MacKay (1992)",
 		Summary: "Most probable weights by Newton's method and a Gaussian with the curvature there; log evidence, and prior variance, dispersion and shape that maximise it.",
 		New:     keeping(laplace.Fit)},
@@ -85,12 +86,20 @@ func filtering(rule filter.Rule) func(*kernels.Model) (Fitter, error) {
 	}
 }
 
-func solveEP(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error) {
-	r, err := ep.Fit(ctx, p)
-	if err != nil {
-		return nil, err
+func solveEP(ctx context.Context, p *kernels.Problem) (f *kernels.Fit, err error) {
+	halt := stop.Watch(ctx, p.Options.TimeLimit)
+	defer halt.End(&err)
+	loose := 1
+	if p.Options.Covariance == "full" {
+		loose = 0
 	}
-	return r.Fit, nil
+	return kernels.Standardized(p.Under(halt), loose, func(q *kernels.Problem) (*kernels.Fit, error) {
+		r, err := ep.Fit(halt.Context(), q)
+		if err != nil {
+			return nil, err
+		}
+		return r.Fit, nil
+	})
 }
 
 func solveLowRank(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error) {
@@ -121,19 +130,25 @@ func solveHMC(ctx context.Context, r *kernels.Rows) (*kernels.Fit, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := laplace.Fit(ctx, p)
+	f, err := kernels.Standardized(p, 0, func(q *kernels.Problem) (*kernels.Fit, error) {
+		f, err := laplace.Fit(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		m.Prior, m.PriorBy = f.Prior, nil // on the scale that they are given on
+		for _, c := range f.Columns {
+			if !math.IsNaN(c.Variance) {
+				m.PriorBy = append(m.PriorBy, kernels.ColumnPrior{Column: c.Name, Variance: c.Variance})
+			}
+		}
+		return f, nil
+	})
 	g.Release()
 	if err != nil {
 		return nil, err
 	}
 	m.Options = *o
 	m.Options.AutoPrior, m.Options.PriorGroups, m.Options.AutoDispersion, m.Options.AutoShape = false, false, false, false
-	m.Prior, m.PriorBy = f.Prior, nil
-	for _, c := range f.Columns {
-		if !math.IsNaN(c.Variance) {
-			m.PriorBy = append(m.PriorBy, kernels.ColumnPrior{Column: c.Name, Variance: c.Variance})
-		}
-	}
 	m.Params.Dispersion, m.Params.Shape = f.Dispersion, f.Shape
 	if math.IsNaN(f.Shape) {
 		m.Params.Shape = 0

@@ -81,7 +81,7 @@ func TestAgrees(t *testing.T) {
 		{"lowrank", []any{"oversample", 0}, []any{"oversample", 0}, true},
 		{"laplace", []any{"at", map[string]float64{"a": 1}}, []any{"at", map[string]float64{"a": 1}}, true},
 		{"laplace", []any{"at", map[string]float64{"a": 1}}, []any{"at", map[string]float64{"a": 2}}, false},
-		{"laplace", []any{"family", "gamma"}, []any{"family", "gamma", "shape", 1}, true},
+		{"laplace", []any{"family", "gamma", "shape", 1}, []any{"family", "gamma", "shape", 1}, true},
 		{"laplace", []any{}, []any{}, true},
 	} {
 		a, errA := modelOf(t, c.method, c.a...)

@@ -21,7 +21,6 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
-	"github.com/bglm/bglm/kernels/design"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/kernels/stop"
@@ -101,7 +100,47 @@ func Fit(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error) {
 func Sample(ctx context.Context, p *kernels.Problem) (r *Result, err error) {
 	s := stop.Watch(ctx, p.Options.TimeLimit)
 	defer s.End(&err)
-	return draw(p.Under(s))
+	p = p.Under(s)
+	if !p.Options.Standardize {
+		return draw(p)
+	}
+	loose := 1
+	if p.Options.Rank == 0 && p.P <= FullCovariance {
+		loose = 0
+	}
+	q, sc, err := p.Standardize(loose)
+	if err != nil {
+		return nil, err
+	}
+	if r, err = draw(q); err != nil {
+		return nil, err
+	}
+	return r, r.restore(sc)
+}
+
+// restore brings what was drawn on standardised scales to the original ones.
+func (r *Result) restore(s *kernels.Standard) error {
+	was := r.Fit.LogEvidence
+	if err := s.Restore(r.Fit); err != nil {
+		return fmt.Errorf("hmc: %w", err)
+	}
+	r.LogEvidence += r.Fit.LogEvidence - was
+	if lift := r.lift; lift != nil {
+		r.lift = func(dst, u []float64, rng *rand.Rand) {
+			w := make([]float64, len(dst))
+			lift(w, u, rng)
+			s.From(dst, w)
+		}
+		return nil
+	}
+	for _, d := range r.Draws {
+		w := make([]float64, d.Cols)
+		for i := range d.Rows {
+			copy(w, d.Row(i))
+			s.From(d.Row(i), w)
+		}
+	}
+	return nil
 }
 
 func draw(p *kernels.Problem) (*Result, error) {
@@ -118,12 +157,6 @@ func draw(p *kernels.Problem) (*Result, error) {
 	}
 	defer g.Release()
 	s := &sampling{settings: o, of: p, lifted: func(g *gauss.Normal) (*gauss.Normal, error) { return g, nil }}
-	if p.Options.Standardize {
-		p, s.scaling = p.Standardize(o.rank == 0 && p.P <= FullCovariance)
-		if s.scaling.Note != "" {
-			s.note = "; " + s.scaling.Note
-		}
-	}
 	if o.rank > 0 {
 		err = s.reduce(p)
 	} else {
@@ -186,10 +219,9 @@ type chain struct {
 type sampling struct {
 	*settings
 	*model
-	of      *kernels.Problem
-	scaling *design.Scaling // nil unless the columns are standardised
-	nnz     int             // what the data cost a step
-	note    string          // for the status
+	of   *kernels.Problem
+	nnz  int    // what the data cost a step
+	note string // for the status
 
 	lift   func(dst, u []float64, rng *rand.Rand)     // low rank: weights given coordinates; nil else
 	lifted func(*gauss.Normal) (*gauss.Normal, error) // the Gaussian of the weights
@@ -353,17 +385,9 @@ func (s *sampling) result() (*Result, error) {
 		s.root.Mul(z, c)
 		dense.Axpy(1, z, g.Mean)
 	}
-	post, err := s.keep(g)
+	post, err := s.lifted(g)
 	if err != nil {
 		return nil, err
-	}
-	if s.scaling != nil && s.lift == nil {
-		for _, d := range s.draws {
-			for i := range d.Rows {
-				copy(z, d.Row(i))
-				s.scaling.From(d.Row(i), z)
-			}
-		}
 	}
 	r.diagnose()
 	s.finish(r, post)
@@ -412,16 +436,6 @@ func (s *sampling) control() []float64 {
 		return nil
 	}
 	return shift
-}
-
-// keep is the Gaussian of the weights on their own scale, given that of the
-// coordinates that were sampled.
-func (s *sampling) keep(g *gauss.Normal) (*gauss.Normal, error) {
-	g, err := s.lifted(g)
-	if err != nil || s.scaling == nil {
-		return g, err
-	}
-	return s.scaling.Restore(g)
 }
 
 // Weights sets dst to draw i of chain c as weights, in the order of the problem's
@@ -535,7 +549,7 @@ func (s *sampling) early() (*Result, error) {
 		}
 		post = gauss.NewDiagonal(w, v)
 	}
-	post, err := s.keep(post)
+	post, err := s.lifted(post)
 	if err != nil {
 		return nil, err
 	}

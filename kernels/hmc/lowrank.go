@@ -64,10 +64,6 @@ func (s *sampling) reduce(p *kernels.Problem) error {
 		for j, m := range r.Prior.Mean {
 			dst[j] += m
 		}
-		if s.scaling != nil {
-			copy(b, dst)
-			s.scaling.From(dst, b)
-		}
 	}
 	s.lifted = func(g *gauss.Normal) (*gauss.Normal, error) {
 		w, held, err := r.Lift(g)

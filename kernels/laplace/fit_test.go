@@ -296,6 +296,7 @@ func TestStandardize(t *testing.T) {
 			raw.x[i][j] = scale * (raw.x[i][j] + 5)
 		}
 	}
+	raw.flags = 1
 	n := float64(len(raw.x))
 	for i := range raw.x {
 		raw.x[i] = append(raw.x[i], float64(i%2))
@@ -344,7 +345,7 @@ func TestStandardize(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !strings.Contains(f.Status, "does not centre") || !f.Converged {
+		if strings.Contains(f.Status, "standardize") || !f.Converged {
 			t.Errorf("%s: %q", h, f.Status)
 		}
 	}

@@ -24,7 +24,6 @@ import (
 	"strings"
 
 	"github.com/bglm/bglm/kernels"
-	"github.com/bglm/bglm/kernels/design"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
@@ -49,8 +48,6 @@ const (
 
 // engine is one fit.
 type engine struct {
-	given     *kernels.Problem
-	scaling   *design.Scaling // nil unless x is standardised
 	x         *kernels.Problem
 	lik       lik.Likelihood
 	params    lik.Params
@@ -114,28 +111,33 @@ func FitFrom(ctx context.Context, p *kernels.Problem, start []float64) (f *kerne
 		return nil, err
 	}
 	defer g.Release()
-	return fitFrom(p, start, hessian, leaves)
-}
-
-func fitFrom(p *kernels.Problem, start []float64, h string, leaves *split) (*kernels.Fit, error) {
-	var scaling *design.Scaling
-	solved := p
-	if p.Options.Standardize {
-		full := h == "full" || h == "arrow"
-		solved, scaling = p.Standardize(full)
-		if start != nil {
-			start = append([]float64(nil), start...)
-			scaling.To(start, start)
-		}
-		if !full && scaling.Note == "" && p.P > 0 && p.Name(0) == kernels.Intercept {
-			scaling.Note = "standardize scales the features but does not centre them, for " + called(h) + " does not hold what that says about the intercept"
-		}
+	if !p.Options.Standardize {
+		return fitFrom(p, start, hessian, leaves)
 	}
-	e, err := newEngine(solved, h, leaves)
+	loose := 1
+	if hessian == "full" || hessian == "arrow" {
+		loose = 0
+	}
+	q, sc, err := p.Standardize(loose)
 	if err != nil {
 		return nil, err
 	}
-	e.given, e.scaling = p, scaling
+	if start != nil {
+		from := make([]float64, len(start))
+		sc.To(from, start)
+		start = from
+	}
+	if f, err = fitFrom(q, start, hessian, leaves); err != nil {
+		return nil, err
+	}
+	return f, sc.Restore(f)
+}
+
+func fitFrom(p *kernels.Problem, start []float64, hessian string, leaves *split) (*kernels.Fit, error) {
+	e, err := newEngine(p, hessian, leaves)
+	if err != nil {
+		return nil, err
+	}
 	if start != nil && e.search.space == rowSpace { // its unknowns do not reach every start
 		e.newSearch(krylov)
 		if p.P <= fullWeights {
@@ -203,8 +205,7 @@ func check(p *kernels.Problem) error {
 }
 
 func newEngine(p *kernels.Problem, hessian string, leaves *split) (*engine, error) {
-	e := &engine{given: p, lik: p.Lik, params: p.Params, hessian: hessian, split: leaves}
-	e.x = p
+	e := &engine{x: p, lik: p.Lik, params: p.Params, hessian: hessian, split: leaves}
 	p.Fill()
 	prior := p.Normal
 	if prior.Form == gauss.LowRank && (e.hessian == "full" || e.hessian == "block") {
@@ -277,7 +278,7 @@ func (e *engine) fit(start []float64) (*kernels.Fit, error) {
 		if v, ok := h.Default(h.theta); ok {
 			f.Prior.Variance = v
 		}
-		e.given.SetVariances(f, e.root.Of.Var)
+		e.x.SetVariances(f, e.root.Of.Var)
 	}
 	return f, err
 }
@@ -381,14 +382,8 @@ func (c *climber) LogEvidence() (float64, error) {
 func (e *engine) at() (*kernels.Fit, error) {
 	p := e.x
 	w := append([]float64(nil), e.root.Of.Mean...)
-	if e.scaling != nil {
-		e.scaling.From(w, w)
-	}
 	if err := p.Place(w, p.At); err != nil {
 		return nil, fmt.Errorf("at: %w", err)
-	}
-	if e.scaling != nil {
-		e.scaling.To(w, w)
 	}
 	if e.search.space == rowSpace { // its unknowns do not reach every w
 		e.newSearch(krylov)
@@ -421,13 +416,7 @@ func (e *engine) result(ev *evidence, iterations int, status, learnt string) (*k
 	if ev.floored {
 		notes = append(notes, flooredNote)
 	}
-	if e.scaling != nil {
-		if post, err = e.scaling.Restore(post); err != nil {
-			return nil, err
-		}
-		notes = append(notes, e.scaling.Note)
-	}
-	f := e.given.Fit("laplace", post, ev.log)
+	f := e.x.Fit("laplace", post, ev.log)
 	f.SetLikelihood(e.lik)
 	f.Iterations = iterations
 	f.Converged = status == ""

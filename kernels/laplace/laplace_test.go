@@ -24,6 +24,7 @@ type data struct {
 	weight, offset []float64
 	trials         []float64
 	names          []string // of the columns; nil: 1, 2, ...
+	flags          int      // how many of the last columns are no numbers
 }
 
 func newLik(t testing.TB, family, link string, q lik.Params) lik.Likelihood {
@@ -51,6 +52,19 @@ func problem(t testing.TB, m *kernels.Model, d data) *kernels.Problem {
 	if err != nil {
 		t.Fatal(err)
 	}
+	name := func(j int) string {
+		if d.names != nil {
+			return d.names[j]
+		}
+		return fmt.Sprintf("x%03d", j)
+	}
+	var numbers []string
+	if len(d.x) > 0 && d.names == nil {
+		for j := range d.x[0][:len(d.x[0])-d.flags] {
+			numbers = append(numbers, name(j))
+		}
+	}
+	r.Dict.Use(kernels.NewColumns(nil, numbers))
 	var b kernels.Batch
 	b.Reset()
 	for i, row := range d.x {
@@ -61,11 +75,7 @@ func problem(t testing.TB, m *kernels.Model, d data) *kernels.Problem {
 			if v == 0 {
 				continue
 			}
-			name := fmt.Sprintf("x%03d", j)
-			if d.names != nil {
-				name = d.names[j]
-			}
-			id, err := r.Dict.Add(name)
+			id, err := r.Dict.Add(name(j))
 			if err != nil {
 				t.Fatal(err)
 			}

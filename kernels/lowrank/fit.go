@@ -8,7 +8,6 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
-	"github.com/bglm/bglm/kernels/design"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/kernels/stop"
@@ -47,9 +46,8 @@ type Result struct {
 // Options read: Rank (50), Oversample (10), PowerIterations (2), Seed, MaxIter (100
 // Newton steps), Tol (1e-8, the distance to the mode in posterior deviations),
 // AutoPrior (one variance for each column of levels and one for all other weights without a
-// prior of their own),
-// AutoDispersion and AutoShape (by the evidence of the reduced problem), Standardize
-// (with centring, which makes the covariance full, up to 2,000 weights), TimeLimit.
+// prior of their own), AutoDispersion and AutoShape (by the evidence of the reduced problem),
+// Standardize, TimeLimit.
 //
 // Fit.Status names λ(M+1) and Result.Bound. The bound is a posteriori: with J the
 // negative log posterior under the whole design, J - ½ (w-μ0)ᵀΣ0⁻¹(w-μ0) is convex, so
@@ -81,19 +79,21 @@ func Fit(ctx context.Context, p *kernels.Problem) (r *Result, err error) {
 		return nil, err
 	}
 	defer g.Release()
-	return solve(p.Under(s))
+	p = p.Under(s)
+	_, err = kernels.Standardized(p, 1, func(q *kernels.Problem) (*kernels.Fit, error) {
+		if r, err = solve(q); err != nil {
+			return nil, err
+		}
+		return r.Fit, nil
+	})
+	if err == nil && p.Options.Standardize {
+		r.Posterior, err = p.Posterior(r.Fit)
+	}
+	return r, err
 }
 
 func solve(p *kernels.Problem) (*Result, error) {
-	solved := p
-	var scaling *design.Scaling
-	if p.Options.Standardize {
-		solved, scaling = p.Standardize(p.P <= centredWeights)
-		if p.P > centredWeights {
-			scaling.Note = "standardize scales the features but does not centre them, for a low-rank covariance does not hold what that says about the intercept"
-		}
-	}
-	r, err := Reduce(solved)
+	r, err := Reduce(p)
 	if err != nil {
 		return nil, err
 	}
@@ -132,11 +132,6 @@ func solve(p *kernels.Problem) (*Result, error) {
 	if s.data.Lik.Traits().Concave {
 		out.Bound, out.Spectral = bound(r, s), spectral(r, s)
 	}
-	if scaling != nil {
-		if out.Posterior, err = scaling.Restore(post); err != nil {
-			return nil, fmt.Errorf("standardize: %w", err)
-		}
-	}
 	f := p.Fit("lowrank", out.Posterior, logZ)
 	p.SetVariances(f, learnt.prior.Var)
 	f.SetLikelihood(s.data.Lik)
@@ -146,7 +141,7 @@ func solve(p *kernels.Problem) (*Result, error) {
 	f.Iterations = max(s.total, 1)
 	f.Converged = stopped == ""
 	f.Status = status(r, out, s, held, stopped)
-	for _, note := range []string{rivals, learnt.status, noteOf(scaling)} {
+	for _, note := range []string{rivals, learnt.status} {
 		if note != "" {
 			f.Status += "; " + note
 		}
@@ -156,17 +151,6 @@ func solve(p *kernels.Problem) (*Result, error) {
 	}
 	out.Fit = f
 	return out, f.Check()
-}
-
-// centredWeights is the number of weights up to which Standardize also centres: the
-// covariance on the original scale is full by it.
-const centredWeights = 2000
-
-func noteOf(s *design.Scaling) string {
-	if s == nil {
-		return ""
-	}
-	return s.Note
 }
 
 func check(p *kernels.Problem) error {

@@ -3,6 +3,7 @@ package lowrank
 import (
 	"math"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 
 	"github.com/bglm/bglm/kernels"
@@ -30,12 +31,14 @@ func problem(t testing.TB, m *kernels.Model, x *dense.Matrix, y, offset []float6
 	if err != nil {
 		t.Fatal(err)
 	}
-	ids := make([]uint32, x.Cols)
+	ids, numbers := make([]uint32, x.Cols), make([]string, x.Cols)
 	for j := range ids {
+		numbers[j] = strconv.Itoa(j + 1)
 		if ids[j], err = r.Dict.AddInt(j + 1); err != nil {
 			t.Fatal(err)
 		}
 	}
+	r.Dict.Use(kernels.NewColumns(nil, numbers))
 	var b kernels.Batch
 	b.Reset()
 	for i := range x.Rows {

@@ -100,6 +100,18 @@ func boolean(at func(*Settings) *bool) form {
 	}}
 }
 
+// chosen is boolean for a field that the method sets where auto says so.
+func chosen(at, auto func(*Settings) *bool) form {
+	f := boolean(at)
+	read := f.read
+	f.read = func(s *Settings, v Source) error {
+		err := read(s, v)
+		*auto(s) = *auto(s) && err != nil
+		return err
+	}
+	return f
+}
+
 // unless is boolean for a field that says the opposite.
 func unless(at func(*Settings) *bool) form {
 	f := boolean(at)

@@ -11,6 +11,13 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
+// OwnPrior says whether a prior was given: a number, priors of features by name, or a fit.
+func (s *Settings) OwnPrior() bool {
+	number := func(c kernels.ColumnPrior) bool { return !c.Auto }
+	return s.given["prior_mean"] || s.given["prior_variance"] && !s.LearnsPrior() || s.given["intercept_variance"] ||
+		slices.ContainsFunc(s.PriorBy, number) || s.Prior.Complete() != kernels.DefaultPrior || len(s.Priors) > 0 || s.Start != nil
+}
+
 // Continue starts from the posterior f: what was not given is that of f, and what was given
 // must agree with it.
 func (s *Settings) Continue(f *kernels.Fit) error {

@@ -223,12 +223,15 @@ type Settings struct {
 	OnError      OnError
 	Matrix       [][]float64 // from_beliefs: the covariance
 
+	// AutoStandardize leaves Options.Standardize to Method.Model of package engine.
+	AutoStandardize bool
+
 	given map[string]bool
 }
 
 // Defaults are the settings of a call without options.
 func Defaults() *Settings {
-	return &Settings{OnError: Fail, given: map[string]bool{}, Model: kernels.Model{
+	return &Settings{OnError: Fail, AutoStandardize: true, given: map[string]bool{}, Model: kernels.Model{
 		Prior: kernels.DefaultPrior, Params: lik.Params{Dispersion: 1}, Forgetting: 1, MaxFeatures: 50_000_000}}
 }
 

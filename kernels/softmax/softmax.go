@@ -19,7 +19,6 @@ import (
 	"strings"
 
 	"github.com/bglm/bglm/kernels"
-	"github.com/bglm/bglm/kernels/design"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/special"
@@ -35,8 +34,6 @@ const (
 )
 
 type engine struct {
-	given   *kernels.Problem
-	scaling *design.Scaling
 	x       *kernels.Problem
 	classes *kernels.Classes
 	label   []int
@@ -78,23 +75,18 @@ func Fit(ctx context.Context, p *kernels.Problem, classes []string) (f *kernels.
 		return nil, err
 	}
 	defer g.Release()
-	return solve(p.Under(s), classes)
+	loose := len(classes)
+	if hessianOf(p, classes) == "full" {
+		loose = 0
+	}
+	return kernels.Standardized(p.Under(s), loose, func(q *kernels.Problem) (*kernels.Fit, error) { return solve(q, classes) })
 }
 
 func solve(p *kernels.Problem, classes []string) (*kernels.Fit, error) {
 	o := &p.Options
-	e := &engine{given: p}
-	solved := p
-	if o.Standardize {
-		// the number of learnt classes does not depend on the scaling
-		h := hessianOf(p, classes)
-		solved, e.scaling = p.Standardize(h == "full")
-		if h != "full" && e.scaling.Note == "" && p.P > 0 && p.Name(0) == kernels.Intercept {
-			e.scaling.Note = "standardize scales the features but does not centre them, for " + called(h) + " does not hold what that says about the intercepts"
-		}
-	}
+	e := &engine{x: p}
 	var err error
-	if e.classes, err = kernels.NewClasses(solved, classes, o.Reference); err != nil {
+	if e.classes, err = kernels.NewClasses(p, classes, o.Reference); err != nil {
 		return nil, err
 	}
 	e.hessian = hessianOf(p, classes)
@@ -102,8 +94,7 @@ func solve(p *kernels.Problem, classes []string) (*kernels.Fit, error) {
 	if (e.hessian == "full" || e.hessian == "block") && weights > maxFullWeights {
 		return nil, fmt.Errorf("hessian = '%s' with %d weights of all classes; allowed: up to %d; use 'lowrank' or 'diagonal'", e.hessian, weights, maxFullWeights)
 	}
-	e.x = solved
-	solved.Fill()
+	p.Fill()
 	if e.prior, err = e.classes.Prior(); err != nil {
 		return nil, err
 	}
@@ -207,7 +198,7 @@ func (e *engine) fit() (*kernels.Fit, error) {
 		if v, ok := h.Default(theta); ok {
 			f.Prior.Variance = v
 		}
-		e.given.SetVariances(f, e.root.Of.Var[:e.x.P])
+		e.x.SetVariances(f, e.root.Of.Var[:e.x.P])
 	}
 	return f, err
 }
@@ -235,7 +226,6 @@ func (e *engine) climbTo(w []float64) (*evidence, error) {
 }
 
 func (e *engine) result(ev *evidence, iterations int, status, learnt string) (*kernels.Fit, error) {
-	post := ev.post
 	notes := []string{status, ev.note, learnt}
 	if e.hessian == "rest" {
 		notes = append(notes, mode.RestNote)
@@ -243,16 +233,7 @@ func (e *engine) result(ev *evidence, iterations int, status, learnt string) (*k
 			notes = append(notes, mode.Kept(e.x.Prior.Variance))
 		}
 	}
-	c := *e.classes
-	if e.scaling != nil {
-		var err error
-		if post, err = e.scaling.Restore(post); err != nil {
-			return nil, err
-		}
-		notes = append(notes, e.scaling.Note)
-		c.Problem = e.given
-	}
-	f := c.Fit("softmax", post, ev.log)
+	f := e.classes.Fit("softmax", ev.post, ev.log)
 	f.Iterations = iterations
 	f.Converged = status == ""
 	notes = slices.DeleteFunc(notes, func(s string) bool { return s == "" })

@@ -1,0 +1,242 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/design"
+	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/lik"
+)
+
+// Standard is how Standardize changed a problem.
+type Standard struct {
+	*design.Scaling
+	of       *Problem
+	response float64 // y = response y', less the mean where the link is the identity
+}
+
+// Standardized is what solve makes of p, or of p on standardised scales where its options ask
+// for that: then the fit is brought back to the original ones. See Problem.Standardize.
+func Standardized(p *Problem, loose int, solve func(q *Problem) (*Fit, error)) (*Fit, error) {
+	if !p.Options.Standardize {
+		return solve(p)
+	}
+	q, s, err := p.Standardize(loose)
+	if err != nil {
+		return nil, err
+	}
+	f, err := solve(q)
+	if err != nil {
+		return nil, err
+	}
+	return f, s.Restore(f)
+}
+
+// Standardize is p with its columns of numbers (Dict.NumberPlace) centred and scaled and,
+// where the family is one of real numbers (identity link, or gaussian with link log), the
+// responses too: less their mean and divided by their standard deviation, with link log only
+// divided by their root mean square. Rows count by their weights. p is not changed.
+//
+// The prior of the new problem is that of p: it now speaks of the standardised scales, which
+// on the original ones is a Gaussian prior too, in which centring correlates the intercept
+// with the weights of numbers. Weights that are known, process noise of named features
+// and what the fit holds that p continues speak of the original scale: continued features are
+// left as they are, and so are the responses. Weights of Model.At are brought to the new
+// scales, dispersion and offsets too.
+//
+// Means are taken out where column 0 is an intercept that is to be learnt. loose is as in
+// design.Columns.Standardize.
+// Errors: an At that p does not have.
+func (p *Problem) Standardize(loose int) (*Problem, *Standard, error) {
+	continued := map[string]bool{}
+	if p.Start != nil {
+		for _, b := range p.Start.Beliefs {
+			continued[b.Feature] = true
+		}
+	}
+	number := func(j int) bool {
+		return p.dict.NumberPlace(p.cols[j]) < math.MaxInt && !continued[p.Name(j)]
+	}
+	q, m := *p, *p.Model
+	q.Model, m.Options.Standardize = &m, false
+	s := &Standard{of: p, response: 1}
+	q.Columns, s.Scaling = p.Columns.Standardize(p.Weight, number, p.centres(), loose)
+	if err := s.responses(&q); err != nil {
+		return nil, nil, err
+	}
+	return &q, s, s.at(&q)
+}
+
+// centres says whether an intercept that is learnt can take up means.
+func (p *Problem) centres() bool { return p.P > 0 && p.Name(0) == Intercept }
+
+// responses puts the responses of q on their own scale.
+func (s *Standard) responses(q *Problem) error {
+	m := q.Model
+	l, ok := m.Lik.(lik.Dispersed)
+	if !ok || m.Start != nil || q.N == 0 {
+		return nil
+	}
+	y := make([]float64, q.N)
+	b := q.Batch()
+	mean, unit := 0.0, 1.0
+	located := m.Lik.Traits().Located
+	switch {
+	case located:
+		for i, v := range q.Y {
+			y[i] = v - b.Shift(i)
+		}
+		var spread float64
+		mean, spread = design.Moments(y, q.Weight)
+		unit = design.Unit(mean, spread, q.centres())
+		if !q.centres() {
+			mean = 0
+		}
+		s.Unit, s.Origin = unit, mean
+	case q.centres():
+		unit = design.Unit(0, math.Hypot(design.Moments(q.Y, q.Weight)), true)
+		s.Origin = math.Log(unit)
+	}
+	if unit == 1 && mean == 0 {
+		return nil
+	}
+	s.response = unit
+	for i, v := range q.Y {
+		y[i] = (v - mean) / unit
+	}
+	q.Y = y
+	if located && q.Offset != nil {
+		q.Offset = make([]float64, q.N)
+		for i := range q.Offset {
+			q.Offset[i] = b.Shift(i) / unit
+		}
+	}
+	m.Params.Dispersion = l.Dispersion() / unit / unit
+	if shaped, ok := m.Lik.(lik.Shaped); ok {
+		m.Params.Shape = shaped.Shape()
+	}
+	var err error
+	if m.Lik, err = lik.New(m.Lik.Family(), m.Lik.Link(), m.Params); err != nil {
+		return fmt.Errorf("on the scale of the responses, whose standard deviation is %.3g: %w", unit, err)
+	}
+	return nil
+}
+
+// at brings the weights of Model.At to the scales of q.
+func (s *Standard) at(q *Problem) error {
+	if len(q.At) == 0 {
+		return nil
+	}
+	w := make([]float64, q.P)
+	s.From(w, q.PriorMean)
+	if err := q.Place(w, q.At); err != nil {
+		return fmt.Errorf("at: %w", err)
+	}
+	s.To(w, w)
+	q.At = make([]Belief, q.P)
+	for j, x := range w {
+		q.At[j] = Belief{Feature: q.Name(j), Weight: Weight{Mean: x}}
+	}
+	return nil
+}
+
+// Restore brings f, a fit of the standardised problem, to the original scales: beliefs and
+// their covariance, dispersion, default prior and log evidence.
+func (s *Standard) Restore(f *Fit) error {
+	place, at := make([]int, len(f.Beliefs)), make([]int32, len(f.Beliefs))
+	n := 0
+	for k, b := range f.Beliefs {
+		place[k] = -1
+		if b.Variance > 0 {
+			place[k] = n
+			n++
+		}
+		at[k] = int32(place[k])
+	}
+	if f.Covariance.Form != gauss.Arrowhead || f.Covariance.Rank == 0 || !s.restoreArrow(f, place) {
+		post, err := f.over(place, make([]float64, n), make([]float64, n), s.of.Stop)
+		if err != nil {
+			return err
+		}
+		if post, err = s.Scaling.Restore(post); err != nil {
+			return err
+		}
+		for k, j := range place {
+			if j >= 0 {
+				f.Beliefs[k].Weight = Weight{post.Mean[j], post.Var[j]}
+			}
+		}
+		f.Covariance = pack(at, post)
+	}
+	f.Dispersion *= s.response * s.response
+	f.Prior.Mean *= s.Unit
+	f.Prior.Variance *= s.Unit * s.Unit
+	f.Prior.InterceptVariance *= s.Unit * s.Unit
+	f.Columns = slices.Clone(f.Columns)
+	for k := range f.Columns {
+		f.Columns[k].Variance *= s.Unit * s.Unit
+	}
+	rows := float64(s.of.N)
+	if s.of.Weight != nil {
+		rows = 0
+		for _, w := range s.of.Weight {
+			rows += w
+		}
+	}
+	f.LogEvidence -= rows * math.Log(s.response)
+	f.Say(s.Note)
+	return f.Check()
+}
+
+// restoreArrow is Restore for an arrowhead whose block has the intercept, first, and all
+// columns that changed, false for another: the layout has units of its own. place is by belief
+// the column, -1 for a known weight.
+func (s *Standard) restoreArrow(f *Fit, place []int) bool {
+	l := f.Covariance.Arrow()
+	inBlock := func(k int) bool { return l.Row(k)[0] <= -2 }
+	if (s.Unit != 1 || s.centred()) && !(len(place) > 0 && inBlock(0) && f.Beliefs[0].Feature == Intercept) || l.InUnits() {
+		return false
+	}
+	changed := func(j int) bool { return j >= 0 && (s.Scale[j] != 1 || s.Shift[j] != 0) }
+	for k, j := range place {
+		if changed(j) && !inBlock(k) {
+			return false
+		}
+	}
+	for k, j := range place {
+		if changed(j) {
+			l.SetUnit(k, s.Shift[j], s.Scale[j])
+		}
+	}
+	if s.Unit != 1 || s.Origin != 0 {
+		l.SetResponse(s.Origin, s.Unit, s.Origin, s.Unit)
+	}
+	w, g := make([]float64, l.D), make([]float64, l.D)
+	unit := l.Original(w, l.Values[:l.D])
+	for k, j := range place {
+		s.of.Stop.Row(k)
+		if j < 0 {
+			continue
+		}
+		b, r := &f.Beliefs[k], l.Row(k)
+		if c := int(r[0]); c <= -2 {
+			b.Mean = w[-2-c]
+		} else {
+			b.Mean = r[1] + dense.Dot(r[3:], l.Values[:l.D])
+			if c >= 0 {
+				b.Mean += l.Mean(c)
+			}
+			b.Mean *= unit
+		}
+		b.Variance = l.Variance([]int{k}, []float64{1}, g)
+	}
+	return true
+}
+
+// centred says whether the intercept took up means.
+func (s *Standard) centred() bool {
+	return s.Origin != 0 || slices.ContainsFunc(s.Shift, func(c float64) bool { return c != 0 })
+}
