@@ -1,0 +1,153 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/engine"
+	"github.com/bglm/bglm/kernels/kerneltest"
+	"github.com/bglm/bglm/kernels/option"
+	"github.com/bglm/bglm/kernels/predict"
+	"github.com/bglm/bglm/kernels/rows"
+)
+
+// affine is a change of units: what was x is By x + Plus.
+type affine struct{ Plus, By float64 }
+
+func (a affine) of(x float64) float64 { return a.Plus + a.By*x }
+
+// sample is rows of two numbers and a text with a response of the family.
+type sample struct {
+	u, v, y []float64
+	g       []string
+	weight  []float64
+}
+
+func draw(n int, family string) *sample {
+	rng := rand.New(rand.NewPCG(5, uint64(n)))
+	s := &sample{}
+	for i := range n {
+		u, v, g := rng.Float64(), rng.NormFloat64(), i*31%7
+		eta := 2*u - 0.5*v + 0.2*float64(g) - 1.2
+		y := 0.0
+		switch family {
+		case "bernoulli":
+			if rng.Float64() < 1/(1+math.Exp(-eta)) {
+				y = 1
+			}
+		case "poisson", "negbinomial":
+			for at, mu := rng.ExpFloat64(), math.Exp(0.5*eta); at < mu; at += rng.ExpFloat64() {
+				y++
+			}
+		case "gamma":
+			y = (rng.ExpFloat64() + rng.ExpFloat64()) * math.Exp(0.5*eta)
+		default:
+			y = eta + 0.5*rng.NormFloat64()
+		}
+		s.u, s.v, s.y, s.g = append(s.u, u), append(s.v, v), append(s.y, y), append(s.g, fmt.Sprint("g", g))
+		s.weight = append(s.weight, float64(i%3)) // a third count for nothing
+	}
+	return s
+}
+
+// fit fits the sample in other units.
+func (s *sample) fit(t *testing.T, method string, set func(*option.Settings), u, v, y affine) *kernels.Fit {
+	t.Helper()
+	in := func(a affine, x []float64) []float64 {
+		out := make([]float64, len(x))
+		for i := range x {
+			out[i] = a.of(x[i])
+		}
+		return out
+	}
+	o := option.Defaults()
+	set(o)
+	tab := &rows.Table{X: rows.Fields(rows.Numbers("u", in(u, s.u)), rows.Numbers("v", in(v, s.v)), rows.Texts("g", s.g)), Y: rows.Numbers("y", in(y, s.y)), Weight: rows.Numbers("weight", s.weight)}
+	r, err := engine.Fit(context.Background(), method, o, tab)
+	if err != nil {
+		t.Fatalf("%s: %v", method, err)
+	}
+	return r.Fit
+}
+
+// eta is the predictor's Gaussian at a row in those units.
+func eta(t *testing.T, f *kernels.Fit, u, v affine, g string) (mean, variance float64) {
+	t.Helper()
+	s, err := predict.New(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	row, err := s.Row([]string{"u", "v", "g=" + g}, []float64{u.of(0.3), v.of(0.5), 1}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mean, variance, err = s.Linear(row, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mean, variance
+}
+
+// No prior is given: a fit is the same in whatever units its numbers and real responses
+// are, predictions, deviations and evidence, in all forms of the posterior.
+func TestUnitsDoNotMatter(t *testing.T) {
+	type form struct {
+		method string
+		family string
+		o      kernels.Options
+	}
+	forms := []form{{"laplace", "poisson", kernels.Options{}}, {"laplace", "gamma", kernels.Options{}}, {"laplace", "negbinomial", kernels.Options{}},
+		{"laplace", "studentt", kernels.Options{}}, {"lowrank", "studentt", kernels.Options{Rank: 3}}}
+	for _, family := range []string{"bernoulli", "gaussian"} {
+		for _, o := range []kernels.Options{{}, {Hessian: "diagonal"}, {Hessian: "block"}, {Hessian: "lowrank", Rank: 3}, {AutoPrior: true}} {
+			forms = append(forms, form{"laplace", family, o})
+		}
+		for _, o := range []kernels.Options{{}, {Covariance: "full"}} {
+			o.MaxIter = 30
+			forms = append(forms, form{"ep", family, o})
+		}
+		forms = append(forms, form{"lowrank", family, kernels.Options{Rank: 20}}, form{"lowrank", family, kernels.Options{Rank: 2}},
+			form{"hmc", family, kernels.Options{Samples: 60, Warmup: 100, Chains: 1}})
+	}
+	for _, c := range forms {
+		what := fmt.Sprintf("%s %s %+v", c.method, c.family, c.o.Hessian+c.o.Covariance)
+		s := draw(150, c.family)
+		set := func(o *option.Settings) { o.Family, o.Options = c.family, c.o }
+		one := affine{0, 1}
+		located := c.family == "gaussian" || c.family == "studentt"
+		y := one
+		if located {
+			y = affine{5e4, 300}
+		}
+		tol := kerneltest.Tol{Rel: 1e-9, Abs: 1e-9}
+		switch {
+		case c.method == "hmc":
+			tol = kerneltest.Tol{Rel: 1e-4, Abs: 1e-4} // rounding that chains amplify
+		case c.method == "ep" && located: // its search ends at changes of 1e-4
+			tol = kerneltest.Tol{Rel: 1e-4, Abs: 1e-4}
+		case c.method == "ep" || c.o.AutoPrior || c.family != "bernoulli": // where searches end
+			tol = kerneltest.Tol{Rel: 1e-6, Abs: 1e-6}
+		}
+		want := s.fit(t, c.method, set, one, one, one)
+		got := s.fit(t, c.method, set, affine{2013, 1e4}, affine{0, 1e-6}, y)
+		for _, g := range []string{"g1", "g5", "never"} {
+			m, v := eta(t, want, one, one, g)
+			n, w := eta(t, got, affine{2013, 1e4}, affine{0, 1e-6}, g)
+			kerneltest.Close(t, what+" mean at "+g, n, y.of(m), kerneltest.Tol{Rel: tol.Rel, Abs: tol.Abs * y.By})
+			kerneltest.Close(t, what+" variance at "+g, w/y.By/y.By, v, kerneltest.Tol{Rel: 10 * tol.Rel, Abs: tol.Abs})
+		}
+		rows := 150.0 // of weight 0, 1 and 2
+		kerneltest.Close(t, what+" evidence", got.LogEvidence, want.LogEvidence-rows*math.Log(y.By), kerneltest.Tol{Rel: tol.Rel, Abs: 1e-6})
+		if located {
+			kerneltest.Close(t, what+" dispersion", got.Dispersion/y.By/y.By, want.Dispersion, kerneltest.Tol{Rel: 10 * tol.Rel})
+			kerneltest.Close(t, what+" prior", got.Prior.Variance/y.By/y.By, want.Prior.Variance, kerneltest.Tol{Rel: 1e3 * tol.Rel})
+		}
+		if t.Failed() {
+			return
+		}
+	}
+}
