@@ -41,6 +41,7 @@ func New(m *kernels.Model) (*stream.State, error) {
 type factors struct {
 	*start
 	w    []kernels.Weight // of the first belief
+	meet bool             // a row has tied weights, which the beliefs do not tell
 	rest *rest            // nil where there is one belief, no drift and nothing learnt
 }
 
@@ -331,6 +332,9 @@ func (f *factors) Absorb(k int, fs []uint32, xs []float64, v float64, t lik.Tilt
 	}
 	xs = xs[:len(fs)]
 	w := *f.weights(k)
+	if !f.meet {
+		f.meet = meet(w, fs, xs)
+	}
 	inv := 1 / v
 	for e, id := range fs {
 		x, wf := xs[e], &w[id]
@@ -478,8 +482,24 @@ func (f *factors) Reserve(int64, string) (*memory.Grant, error) { return nil, ni
 // Under implements stream.Form: no step is long.
 func (f *factors) Under(*stop.Stop) {}
 
+// meet says whether a row ties weights: two or more of them are uncertain and not times 0.
+func meet(w []kernels.Weight, fs []uint32, xs []float64) bool {
+	n := 0
+	for e, id := range fs {
+		if xs[e] != 0 && w[id].Variance > 0 {
+			n++
+		}
+	}
+	return n > 1
+}
+
 // Status implements stream.Form.
-func (f *factors) Status(int) string { return "" }
+func (f *factors) Status(int) string {
+	if f.meet {
+		return kernels.FactorisedNote
+	}
+	return ""
+}
 
 // product is that of f and o.
 type product struct {
@@ -491,6 +511,7 @@ type product struct {
 // Merge implements stream.Form.
 func (f *factors) Merge(o stream.Form, g *stream.Merging) (stream.Product, error) {
 	p := &product{f, o.(*factors), nil, g}
+	f.meet = f.meet || p.o.meet
 	if f.rest != nil && f.rest.scale != nil {
 		start, _, err := newFactors(f.plan, g.Own)
 		if err != nil {

@@ -43,6 +43,8 @@ type Plan struct {
 	noise     bool   // the rows' noise is what is learnt
 	unitNoise bool   // the noise is 1 in the unit of the responses
 	slow      bool
+	answers   answers
+	begins    int64         // rows, those of a fit continued included, before a course
 	names     *kernels.Dict // the features that the model names
 	head      kernels.Fit   // what all fits say alike
 }
@@ -73,13 +75,15 @@ type State struct {
 	n, skipped   int64
 	late, cut    int64
 	merged       int32
-	seen         bool // a row has come
+	course       *course // nil before Plan.begins rows
+	seen         bool    // a row has come
 	own          bool
 }
 
 // member is what belongs to one belief of the bank.
 type member struct {
 	logZ     float64
+	score    float64 // log density of the rows of the course before they were learnt
 	conflict float64 // largest |μa - μb| / sqrt(σa² + σb²) seen in a merge
 	learning *learning
 	row      *met // memory for the row at hand; nil where there is one member
@@ -97,7 +101,11 @@ type learning struct {
 // the rule and of the form; more start beliefs than MaxFeatures.
 func New(c Config) (*State, error) {
 	m, reply := standardised(c.Model.Complete())
-	p := &Plan{Model: m, Rates: []float64{m.Noise}, Drifts: m.Drifts() || m.Options.AutoNoise, rule: c.Rule, slow: c.Slow}
+	p := &Plan{Model: m, Rates: []float64{m.Noise}, Drifts: m.Drifts() || m.Options.AutoNoise, rule: c.Rule, slow: c.Slow,
+		answers: answersOf(m.Lik.Family()), begins: courseBegins}
+	if m.Start != nil {
+		p.begins += m.Start.N
+	}
 	if m.Options.AutoNoise {
 		p.Rates = m.NoiseGrid()
 	}
@@ -381,6 +389,12 @@ func (s *State) row(b *kernels.Batch, i int) error {
 			return kernels.RowError(fmt.Errorf("y = %v with weight %v is impossible under a linear predictor of mean %v, variance %v: log Z = %v", o.Y, o.Weight, r.m, r.v, t.LogZ))
 		}
 	}
+	if o.Weight > 0 && s.n >= p.begins {
+		if s.course == nil {
+			s.course = &course{}
+		}
+		s.course.see(b.Obs(i), p.answers)
+	}
 	s.n++
 	if cut {
 		s.cut++
@@ -391,7 +405,11 @@ func (s *State) row(b *kernels.Batch, i int) error {
 		if r == nil {
 			r = &one
 		}
-		c.logZ += r.t.LogZ - o.Weight*unit
+		logZ := r.t.LogZ - o.Weight*unit
+		c.logZ += logZ
+		if s.course != nil {
+			c.score += logZ
+		}
 		before := int64(0)
 		if c.learning != nil {
 			before = s.form.Known(k)
@@ -480,6 +498,10 @@ func (s *State) Clone() *State {
 	form, c := s.form.Clone(d)
 	*c = *s
 	c.form, c.dict, c.units = form, d, s.units.clone()
+	if s.course != nil {
+		own := *s.course
+		c.course = &own
+	}
 	c.bank = append(c.one[:0], s.bank...)
 	for k := range c.bank {
 		if b := &c.bank[k]; b.learning != nil {
@@ -498,6 +520,9 @@ func (s *State) Size() int64 {
 	}
 	if len(s.bank) > 1 || s.plan.Learns {
 		n += 200 * int64(len(s.bank))
+	}
+	if s.course != nil {
+		n += courseSize
 	}
 	return n
 }
@@ -592,8 +617,10 @@ func (s *State) merge(src *State) error {
 	for k := range s.bank {
 		b, o := &s.bank[k], &src.bank[k]
 		b.logZ += o.logZ - logZ0
+		b.score += o.score
 		b.conflict = max(b.conflict, o.conflict)
 	}
+	s.course = merged(s.course, src.course)
 	s.late += src.late
 	s.cut += src.cut
 	s.merged += src.merged + 1
@@ -671,32 +698,33 @@ func (s *State) Summary() kernels.Fit {
 		f.Time = s.clock
 	}
 	f.Status = s.status(k)
+	f.Say(s.course.says(&f, p, b.score))
+	f.Say(kernels.SkippedNote(f.Skipped))
 	return f
 }
 
-func (s *State) status(k int) string {
-	b, note := &s.bank[k], ""
+func (s *State) status(k int) (status string) {
+	b := &s.bank[k]
+	say := func(is bool, sentence string, args ...any) {
+		if is {
+			status = kernels.Join(status, fmt.Sprintf(sentence, args...))
+		}
+	}
+	say(s.late > 0, "%d rows came before the time already reached: no drift was applied for them", s.late)
+	if conflict := b.conflict > kernels.MaxConflict; conflict {
+		say(true, "parts fitted apart (by several threads or over parts of a window, in no common order) were merged and disagree by up to %.0f standard deviations: log_evidence is not reliable", b.conflict)
+	} else {
+		say(s.merged > 0 && s.plan.Drifts, "parts fitted apart (by several threads or over parts of a window, in no common order) were merged: with drift the answer is approximate")
+	}
+	say(s.cut > 0, "%d steps were cut at %d on the linear predictor, where one linearisation does not reach", s.cut, MaxStep)
 	if b.learning != nil {
-		note = b.learning.Note(s.form.Known(k))
+		status = kernels.Join(status, b.learning.Note(s.form.Known(k)))
 	}
-	if note == "" {
-		note = s.form.Status(k)
+	status = kernels.Join(status, s.form.Status(k))
+	if len(s.bank) > 1 {
+		status = kernels.Join(status, kernels.NoiseStatus(s.plan.Rates[k], len(s.bank)))
 	}
-	switch {
-	case s.late > 0:
-		return fmt.Sprintf("%d rows came before the time already reached: no drift was applied for them", s.late)
-	case b.conflict > kernels.MaxConflict:
-		return fmt.Sprintf("parts fitted apart (by several threads or over parts of a window, in no common order) were merged and disagree by up to %.0f standard deviations: log_evidence is not reliable", b.conflict)
-	case s.merged > 0 && s.plan.Drifts:
-		return "parts fitted apart (by several threads or over parts of a window, in no common order) were merged: with drift the answer is approximate"
-	case s.cut > 0:
-		return fmt.Sprintf("%d steps were cut at %d on the linear predictor, where one linearisation does not reach", s.cut, MaxStep)
-	case note != "":
-		return note
-	case len(s.bank) > 1:
-		return kernels.NoiseStatus(s.plan.Rates[k], len(s.bank))
-	}
-	return "ok"
+	return kernels.Join(status, "")
 }
 
 // Fit returns the posterior with its covariance, in belief order.

@@ -1,0 +1,145 @@
+package kernels
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Separation is the sentence about binary responses that weights tell apart without an
+// error, "" for none: the likelihood then grows without end along them, and how large they
+// are is the prior's word alone. f is a fit of p.
+//
+// Responses are separated where one feature does it, or where the mean weights put all ones
+// above 0 and all zeros below; both are proofs. They are not said to be where random labels of as many rows in as many
+// dimensions would be, too, with a chance above 1e-3 [cover1965]. A feature separates a
+// part of the rows where all that have it have one response, which by the share of the
+// others happens by chance less than once in a thousand fits.
+//
+// Cost: O(non-zeros).
+func (p *Problem) Separation(f *Fit) string {
+	if p.Lik == nil || p.Lik.Family() != "bernoulli" || p.Offset != nil || p.N == 0 {
+		return ""
+	}
+	ones := 0.0
+	for _, y := range p.Y {
+		ones += y
+	}
+	n := float64(p.N)
+	if ones == 0 || ones == n {
+		return fmt.Sprintf("all responses are %.0f: the prior alone bounds the intercept", p.Y[0])
+	}
+	w := make([]float64, p.P)
+	for k, j := range p.at {
+		if j >= 0 {
+			w[j] = f.Beliefs[k].Mean
+		}
+	}
+	eta := make([]float64, p.N)
+	p.Predictor(eta, w)
+	apart := true
+	for i, y := range p.Y {
+		apart = apart && (eta[i] > 0) == (y == 1) && eta[i] != 0
+	}
+	cols := p.sides()
+	alone := p.alone(cols, ones)
+	if apart || alone != nil {
+		m := 2*min(ones, n-ones) - 1 // signs: P(Binomial(m, 1/2) < columns)
+		if float64(p.P)-0.5*m < -1.6*math.Sqrt(m) {
+			if alone == nil {
+				alone = p.movers(cols, w)
+			}
+			return "the responses are separated by " + listed(alone) + ": how large these weights are is the prior's word alone"
+		}
+		return ""
+	}
+	var names []string
+	for j, c := range cols {
+		same, share := c.rows[1], (ones-c.rows[1])/(n-c.rows[0]-c.rows[1])
+		if c.rows[1] == 0 {
+			same, share = c.rows[0], (n-ones-c.rows[0])/(n-c.rows[0]-c.rows[1])
+		} else if c.rows[0] > 0 {
+			continue
+		}
+		if p.Name(j) == Intercept || !(same*math.Log(share) < math.Log(1e-3/float64(p.P))) {
+			continue
+		}
+		names = append(names, p.Name(j))
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "all rows with " + listed(names) + " have one response: how large these weights are is the prior's word alone"
+}
+
+// side is what a column has in the rows of each response.
+type side struct {
+	rows      [2]float64 // rows in which it is not 0
+	low, high [2]float64 // and its values there
+	sum, sq   float64
+}
+
+func (p *Problem) sides() []side {
+	out := make([]side, p.P)
+	for i, y := range p.Y {
+		k := int(y)
+		for e := p.Row[i]; e < p.Row[i+1]; e++ {
+			x, c := p.Val[e], &out[p.Col[e]]
+			if x == 0 {
+				continue
+			}
+			if c.rows[k] == 0 {
+				c.low[k], c.high[k] = x, x
+			}
+			c.rows[k]++
+			c.low[k], c.high[k] = min(c.low[k], x), max(c.high[k], x)
+			c.sum, c.sq = c.sum+x, c.sq+x*x
+		}
+	}
+	return out
+}
+
+// alone are the features that separate the responses by themselves.
+func (p *Problem) alone(cols []side, ones float64) (names []string) {
+	for j, c := range cols {
+		for k, all := range [2]float64{float64(p.N) - ones, ones} {
+			if c.rows[k] < all { // the others are 0
+				c.low[k], c.high[k] = min(c.low[k], 0), max(c.high[k], 0)
+			}
+		}
+		if c.high[0] < c.low[1] || c.high[1] < c.low[0] {
+			names = append(names, p.Name(j))
+		}
+	}
+	return names
+}
+
+// movers are up to three features that move the predictor most.
+func (p *Problem) movers(cols []side, w []float64) (names []string) {
+	n := float64(p.N)
+	spread := func(j int) float64 {
+		m := cols[j].sum / n
+		return math.Abs(w[j]) * math.Sqrt(max(cols[j].sq/n-m*m, 0))
+	}
+	all := make([]int, len(cols))
+	for j := range all {
+		all[j] = j
+	}
+	slices.SortStableFunc(all, func(a, b int) int { return cmp.Compare(spread(b), spread(a)) })
+	for _, j := range all {
+		if len(names) < 3 && spread(j) >= 0.1*spread(all[0]) {
+			names = append(names, p.Name(j))
+		}
+	}
+	return names
+}
+
+// listed is up to three names and how many more there are.
+func listed(names []string) string {
+	if n := len(names); n > 3 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:3], ", "), n-3)
+	}
+	return strings.Join(names, ", ")
+}

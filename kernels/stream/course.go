@@ -1,0 +1,227 @@
+package stream
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/special"
+)
+
+// course is what the responses were like as they came: whether the filter foretold them
+// better than their own mean does, and whether equal ones came in long runs, which ruins
+// one pass. It begins with row courseBegins: few rows show nothing, and a small group is
+// spared the memory. Cost: some ten additions a row.
+type course struct {
+	n, pairs      float64    // rows, and those that have the one before
+	first, last   float64    // responses; the sums below count from the first
+	power         [5]float64 // sums of the powers of y - first
+	product       float64    // sum of the products of neighbours' y - first
+	runs          float64    // of binary responses: runs of ones
+	w, wy, wd, wq float64    // sums of the rows' weights, of these times y, y - first and its square
+	trials, known float64    // weighted sums of the trials, and of what a log density holds besides the mean
+}
+
+// courseSize is the memory of a course, in bytes.
+const courseSize = 160
+
+// courseBegins is how many rows come before the course.
+const courseBegins = 8
+
+// answers is what a course does with the responses of a family.
+type answers uint8
+
+const (
+	others answers = iota
+	binary
+	trialled
+	counts
+	normal
+	positive
+)
+
+func answersOf(family string) answers {
+	return map[string]answers{"bernoulli": binary, "binomial": trialled, "poisson": counts, "gaussian": normal, "gamma": positive}[family]
+}
+
+// see notes a row.
+func (c *course) see(o lik.Obs, of answers) {
+	y := o.Y
+	switch of {
+	case binary:
+		if y == 1 && (c.n == 0 || c.last != 1) {
+			c.runs++
+		}
+	case trialled:
+		y /= o.Trials
+		c.trials += o.Weight * o.Trials
+		c.known += o.Weight * (special.LogFactorial(o.Trials) - special.LogFactorial(o.Y) - special.LogFactorial(o.Trials-o.Y))
+	case counts:
+		c.known -= o.Weight * special.LogFactorial(y)
+	case positive:
+		c.known += o.Weight * math.Log(y)
+	}
+	if c.n == 0 {
+		c.first = y
+	} else {
+		c.pairs++
+		c.product += (y - c.first) * (c.last - c.first)
+	}
+	c.last = y
+	d := y - c.first
+	c.n++
+	c.power[1] += d
+	c.power[2] += d * d
+	c.power[3] += d * d * d
+	c.power[4] += d * d * d * d
+	c.w += o.Weight
+	c.wy += o.Weight * o.Y
+	c.wd += o.Weight * d
+	c.wq += o.Weight * d * d
+}
+
+// from is the course counted from another first response, but for the ends in product.
+func (c course) from(first float64) course {
+	e, p := c.first-first, c.power
+	c.first = first
+	c.power[1] = p[1] + c.n*e
+	c.power[2] = p[2] + 2*e*p[1] + c.n*e*e
+	c.power[3] = p[3] + 3*e*p[2] + 3*e*e*p[1] + c.n*e*e*e
+	c.power[4] = p[4] + 4*e*p[3] + 6*e*e*p[2] + 4*e*e*e*p[1] + c.n*e*e*e*e
+	c.product += 2*e*p[1] + c.pairs*e*e
+	c.wq += 2*e*c.wd + c.w*e*e
+	c.wd += c.w * e
+	return c
+}
+
+// merged is the course of both, nil where neither has one.
+func merged(c, o *course) *course {
+	if c == nil || o == nil || o.n == 0 {
+		if c == nil && o != nil {
+			own := *o
+			return &own
+		}
+		return c
+	}
+	if c.n == 0 {
+		*c = *o
+		return c
+	}
+	t := o.from(c.first)
+	for k := range t.power {
+		c.power[k] += t.power[k]
+	}
+	c.n, c.pairs, c.runs, c.product = c.n+t.n, c.pairs+t.pairs, c.runs+t.runs, c.product+t.product
+	c.w, c.wy, c.wd, c.wq = c.w+t.w, c.wy+t.wy, c.wd+t.wd, c.wq+t.wq
+	c.trials, c.known, c.last = c.trials+t.trials, c.known+t.known, t.last
+	return c
+}
+
+// baseline is the log density of the responses under their running mean alone, nearly:
+// that under the best constant, less half the log of the rows for each parameter, which is
+// what learning it as they come costs. ok is false for families without one.
+func (c *course) baseline(of answers, dispersion, shape float64, learns bool) (logZ float64, ok bool) {
+	if !(c.w > 1) {
+		return 0, false
+	}
+	mean, cost := c.wy/c.w, 0.5*math.Log(c.w)
+	part := func(k, n float64) float64 { // k log(k/n)
+		if k <= 0 {
+			return 0
+		}
+		return k * math.Log(k/n)
+	}
+	switch of {
+	case binary:
+		return part(c.wy, c.w) + part(c.w-c.wy, c.w) - cost, true
+	case trialled:
+		return part(c.wy, c.trials) + part(c.trials-c.wy, c.trials) + c.known - cost, true
+	case counts:
+		return part(c.wy, c.w) - c.wy + c.known - cost, true
+	case normal:
+		square := c.wq - c.wd*c.wd/c.w
+		if !(square > 0) {
+			return 0, false
+		}
+		if learns {
+			return -0.5*c.w*(math.Log(2*math.Pi*square/c.w)+1) - 2*cost, true
+		}
+		return -0.5*(c.w*math.Log(2*math.Pi*dispersion)+square/dispersion) - cost, true
+	case positive:
+		g, _ := math.Lgamma(shape)
+		return c.w*(shape*math.Log(shape/mean)-shape-g) + (shape-1)*c.known - cost, true
+	}
+	return 0, false
+}
+
+// worse is the evidence in nats that the mean alone must be ahead by: under the model
+// itself that happens in less than one run of a thousand, for the mean's density over the
+// model's has the expectation 1 (Markov's inequality).
+const worse = 7
+
+// order says whether equal responses came in long runs: neighbours correlate by more than
+// a half, or runs of ones are less than half as many as in random order, and random orders
+// would do that less than once in a million.
+func (c *course) order(of answers) bool {
+	if of == binary {
+		ones := c.power[1]
+		if c.first == 1 {
+			ones += c.n
+		}
+		zeros := c.n - ones
+		if ones < 1 || zeros < 1 || c.runs > 0.5*ones*(zeros+1)/c.n {
+			return false
+		}
+		return logRuns(c.runs, ones, zeros) < math.Log(1e-6)
+	}
+	if c.pairs < 30 {
+		return false
+	}
+	p, m := &c.power, c.power[1]/c.n
+	square := p[2] - c.n*m*m
+	fourth := p[4] - 4*m*p[3] + 6*m*m*p[2] - 3*c.n*m*m*m*m
+	if !(square > 0) || square*square < 30*fourth { // of few rows that differ from the rest
+		return false
+	}
+	r := (c.product - 2*m*p[1] + c.pairs*m*m) / square
+	return r > 0.5 && r*math.Sqrt(c.pairs) > 5
+}
+
+// logRuns is the log probability that so many ones among zeros in random order have at
+// most that many runs: of k runs C(ones-1, k-1) C(zeros+1, k) / C(ones+zeros, ones).
+func logRuns(most, ones, zeros float64) float64 {
+	choose := func(n, k float64) float64 {
+		if k < 0 || k > n {
+			return math.Inf(-1)
+		}
+		return special.LogFactorial(n) - special.LogFactorial(k) - special.LogFactorial(n-k)
+	}
+	all, top, sum := choose(ones+zeros, ones), math.Inf(-1), 0.0
+	for k := most; k >= 1 && most-k < 1000; k-- {
+		p := choose(ones-1, k-1) + choose(zeros+1, k) - all
+		if math.IsInf(top, -1) {
+			top = p
+		}
+		sum += math.Exp(p - top)
+		if p < top-40 {
+			break
+		}
+	}
+	return top + math.Log(sum)
+}
+
+// says are the sentences of a course in whose rows f's filter had the log density score.
+func (c *course) says(f *kernels.Fit, p *Plan, score float64) (status string) {
+	if c == nil {
+		return ""
+	}
+	base, ok := c.baseline(p.answers, f.Dispersion, f.Shape, p.Learns || p.unitNoise)
+	if ok && p.rule.Name() != "ekf" && score < base-worse { // whose densities are those of innovations
+		status = kernels.Join(status, fmt.Sprintf("predicted before they were learnt, the rows have a log loss of %.4g, worse than the %.4g of their mean alone", -score/c.w, -base/c.w))
+	}
+	if !p.Drifts && c.order(p.answers) {
+		status = kernels.Join(status, "equal responses come in long runs, which ruins one pass over the rows: put them in random order, or take a method that keeps them, such as laplace")
+	}
+	return status
+}

@@ -1,0 +1,147 @@
+package stream
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/bglm/bglm/kernels/kerneltest"
+	"github.com/bglm/bglm/kernels/lik"
+)
+
+func courseOf(ys []float64, trials float64, of answers) *course {
+	c := &course{}
+	for _, y := range ys {
+		c.see(lik.Obs{Y: y, Weight: 1, Trials: trials}, of)
+	}
+	return c
+}
+
+// Sorted responses of every family are always said, also in parts put together; random
+// orders, rare events and outliers hardly ever are: none of 20,000.
+func TestOrder(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	draws := map[string]struct {
+		of   answers
+		draw func() float64
+	}{
+		"even":    {binary, func() float64 { return float64(r.IntN(2)) }},
+		"rare":    {binary, func() float64 { return float64(r.IntN(30) / 29) }},
+		"counts":  {counts, func() float64 { return float64(r.IntN(4) * r.IntN(4)) }},
+		"normal":  {normal, func() float64 { return 1e6 + r.NormFloat64() }},
+		"heavy":   {others, func() float64 { return math.Tan(math.Pi * (r.Float64() - 0.5)) }},
+		"gamma":   {positive, func() float64 { return r.ExpFloat64() }},
+		"shares":  {trialled, func() float64 { return float64(r.IntN(7)) }},
+		"outlier": {others, func() float64 { return math.Floor(r.Float64()*1.01) * 1e9 }},
+	}
+	said := 0
+	for name, d := range draws {
+		for k := range 2500 {
+			n := 20 + k%400
+			ys := make([]float64, n)
+			for i := range ys {
+				ys[i] = d.draw()
+			}
+			if courseOf(ys, 6, d.of).order(d.of) {
+				said++
+			}
+			if slices.Sort(ys); k == 2399 && name != "heavy" && name != "outlier" {
+				if !courseOf(ys, 6, d.of).order(d.of) {
+					t.Errorf("%s: sorted responses are not said", name)
+				}
+				a, b := courseOf(ys[:n/3], 6, d.of), courseOf(ys[n/3:], 6, d.of)
+				if !merged(a, b).order(d.of) {
+					t.Errorf("%s: sorted responses in two parts are not said", name)
+				}
+				slices.Reverse(ys)
+				if !courseOf(ys, 6, d.of).order(d.of) {
+					t.Errorf("%s: responses in falling order are not said", name)
+				}
+			}
+		}
+	}
+	if said > 0 {
+		t.Errorf("%d of 20,000 random orders are said", said)
+	}
+}
+
+// The probability of few runs is that of all orders counted one by one.
+func TestRuns(t *testing.T) {
+	const n, ones = 12, 5
+	var count [n + 1]float64
+	all := 0.0
+	for m := range 1 << n {
+		k, runs, last := 0, 0, 0
+		for i := range n {
+			b := m >> i & 1
+			k += b
+			if b == 1 && last == 0 {
+				runs++
+			}
+			last = b
+		}
+		if k == ones {
+			count[runs]++
+			all++
+		}
+	}
+	sum := 0.0
+	for k := 1; k <= ones; k++ {
+		sum += count[k]
+		kerneltest.Close(t, "probability", math.Exp(logRuns(float64(k), ones, n-ones)), sum/all, kerneltest.Tol{Rel: 1e-10})
+	}
+}
+
+// The baseline is what an exact running mean would have scored, within half a nat, and
+// parts put together have that of the whole.
+func TestBaseline(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 2))
+	beta := func(a, b float64) float64 {
+		x, _ := math.Lgamma(a)
+		y, _ := math.Lgamma(b)
+		z, _ := math.Lgamma(a + b)
+		return x + y - z
+	}
+	var ones, ys, ns []float64
+	wins, sum, fact := 0.0, 0.0, 0.0
+	for range 400 {
+		y := float64(r.IntN(3) / 2)
+		ones, wins = append(ones, y), wins+y
+		k := float64(r.IntN(6))
+		g, _ := math.Lgamma(k + 1)
+		ys, sum, fact = append(ys, k), sum+k, fact+g
+		ns = append(ns, 3+2*r.NormFloat64())
+	}
+	n := 400.0
+	// Beta(1/2, 1/2) and Gamma(1/2, 1/2) on the rate: exact by conjugacy.
+	bernoulli := beta(wins+0.5, n-wins+0.5) - beta(0.5, 0.5)
+	g1, _ := math.Lgamma(sum + 0.5)
+	g0, _ := math.Lgamma(0.5)
+	poisson := 0.5*math.Log(0.5) - g0 + g1 - (sum+0.5)*math.Log(n+0.5) - fact
+	// N(0, 100) on the mean, noise variance 4.
+	normalAt := func(ys []float64) float64 {
+		s, q := 0.0, 0.0
+		for _, y := range ys {
+			s, q = s+y, q+y*y
+		}
+		p := 1/100.0 + n/4
+		return -0.5 * (n*math.Log(2*math.Pi*4) + q/4 + math.Log(100*p) - s*s/16/p)
+	}
+	for _, c := range []struct {
+		name string
+		of   answers
+		ys   []float64
+		want float64
+		near float64
+	}{{"bernoulli", binary, ones, bernoulli, 0.7}, {"poisson", counts, ys, poisson, 1.5}, {"gaussian", normal, ns, normalAt(ns), 2}} {
+		whole := courseOf(c.ys, 0, c.of)
+		got, ok := whole.baseline(c.of, 4, math.NaN(), false)
+		if !ok || math.Abs(got-c.want) > c.near {
+			t.Errorf("%s: baseline %v, exact running mean %v", c.name, got, c.want)
+		}
+		parts := merged(courseOf(c.ys[:150], 0, c.of), courseOf(c.ys[150:], 0, c.of))
+		other, _ := parts.baseline(c.of, 4, math.NaN(), false)
+		kerneltest.Close(t, c.name+" in parts", other, got, kerneltest.Tol{Rel: 1e-10})
+	}
+}
