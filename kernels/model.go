@@ -124,14 +124,6 @@ type Options struct {
 	// name before '='.
 	AutoNoise, AutoPrior, PriorGroups, AutoDispersion, AutoShape bool
 
-	// Integrate says that the uncertainty of learnt prior variances and of a learnt dispersion
-	// enters the posterior: laplace. The square root of a prior variance has a half-t prior
-	// with SDFreedom degrees of freedom (3; 1 is the half-Cauchy) and scale SDScale, by
-	// default the one that gives the weights of the group together a predictor of 2.5 times
-	// the deviation of the responses (identity link) or 2.5.
-	Integrate          bool
-	SDScale, SDFreedom float64
-
 	// MeasurementNoise is the EKF's R, a number > 0; 0 is the variance of the likelihood
 	// at the predicted mean. AutoMeasurementNoise infers it from each row instead, at
 	// least NoiseFloor, by default 1e-3 of what measures y.
@@ -143,6 +135,8 @@ type Options struct {
 	Reference string // softmax: the class pinned at 0
 
 	Process Process // gp
+
+	RowBudget int // how many numbers of x and y are kept where rows may also be streamed; 0 is engine.DefaultRowBudget
 
 	Standardize bool
 	Seed        uint64

@@ -307,6 +307,48 @@ func (r *Rows) Relabel(to []float64) *Rows {
 	return &c
 }
 
+// Each calls f with the rows in their order, part by part, until it fails. Features have
+// the numbers of r.Dict, or those that ids has for them. f may not change the batch.
+func (r *Rows) Each(ids []uint32, f func(b *Batch) error) error {
+	for k := range r.chunks {
+		c := &r.chunks[k]
+		of := c.ids
+		if ids != nil {
+			of = make([]uint32, r.Dict.Len())
+			for j := range of {
+				if of[j] = ids[j]; c.ids != nil && j < len(c.ids) {
+					of[j] = ids[c.ids[j]]
+				}
+			}
+		}
+		b := &c.Batch
+		if of != nil {
+			b = c.renumbered(of)
+		}
+		if err := f(b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// renumbered is b with the numbers that ids has for its features.
+func (b *Batch) renumbered(ids []uint32) *Batch {
+	n := *b
+	to := func(fs []uint32) []uint32 {
+		if fs == nil {
+			return nil
+		}
+		out := make([]uint32, len(fs))
+		for k, f := range fs {
+			out[k] = ids[f]
+		}
+		return out
+	}
+	n.Feature, n.Shared, n.Keep = to(b.Feature), to(b.Shared), nil
+	return &n
+}
+
 // All is the rows of all chunks as one batch, a copy, numbered as in r.Dict.
 func (r *Rows) All() *Batch {
 	b := &Batch{Row: make([]int, 1, r.n+1), Feature: make([]uint32, 0, r.nnz), Value: make([]float64, 0, r.nnz)}

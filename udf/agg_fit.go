@@ -66,7 +66,7 @@ func (s *fitState) Merge(src capi.State) error {
 		return errMixedStates
 	}
 	a, b := s.plan, o.plan
-	if a != b && (a.method != b.method || !a.model.Agrees(b.model)) {
+	if a != b && (a.method.Name != b.method.Name || !a.model.Agrees(b.model)) {
 		return fmt.Errorf("the options differ between rows of one group; all but weight, offset, trials and time must be constant")
 	}
 	s.failed = s.failed || o.failed
@@ -286,7 +286,7 @@ func updateBy(name string, kind engine.Kind, plan func(opt *capi.Vec, i int, src
 func planFit(method *engine.Method, opt *capi.Vec, i int, src *rows.Source) (*fitPlan, error) {
 	uses := []string{"fit"}
 	if method == nil {
-		name, err := namedMethod(opt, i)
+		name, err := namedMethod(opt, i, engine.Auto)
 		if err != nil {
 			return nil, err
 		}
@@ -308,7 +308,7 @@ func planFit(method *engine.Method, opt *capi.Vec, i int, src *rows.Source) (*fi
 
 // planProgressive reads the options of bglm_progressive at row i.
 func planProgressive(opt *capi.Vec, i int, src *rows.Source) (*fitPlan, error) {
-	name, err := namedMethod(opt, i)
+	name, err := namedMethod(opt, i, "adf")
 	if err != nil {
 		return nil, err
 	}
@@ -327,8 +327,8 @@ func planProgressive(opt *capi.Vec, i int, src *rows.Source) (*fitPlan, error) {
 	return newFitPlan(p, s, src.Time != nil, src.Trials != nil)
 }
 
-// namedMethod is the option method at row i, adf where there is none.
-func namedMethod(opt *capi.Vec, i int) (string, error) {
+// namedMethod is the option method at row i, def where there is none.
+func namedMethod(opt *capi.Vec, i int, def string) (string, error) {
 	for key, value := range constants(opt, i, false) {
 		if option.Canonical(key) == "method" && value != nil {
 			s, err := option.For("fit").Decode(maps.All(map[string]option.Source{key: value}))
@@ -338,7 +338,7 @@ func namedMethod(opt *capi.Vec, i int) (string, error) {
 			return s.Method, nil
 		}
 	}
-	return "adf", nil
+	return def, nil
 }
 
 // solvable is a group whose answer costs work. The zero value is a group without

@@ -220,8 +220,8 @@ func fitters() []entry {
 			streams = append(streams, m.Name)
 		}
 	}
-	return append(out, one("fit", "The engines under one name: the option method says which (default 'adf'); the other options are those of bglm_<method>.",
-		"SELECT bglm_fit(late, {origin: origin}, {method: 'adf', link: 'probit'} ORDER BY i).method "+tenRows+";", append(engine.Names(engine.Weights), "fit"), nil, fitType),
+	return append(out, one("fit", "The front door: rows are kept while they fit row_budget and then solved by laplace, with prior variances, dispersion and shape learnt; beyond it, or where time, process_noise or forgetting ask for a stream, they go through adf with an arrowhead covariance. The FIT's method says which. The option method names another engine; its other options are those of bglm_<method>.",
+		"SELECT f.method, f.status FROM (SELECT bglm_fit(late, {origin: origin}) AS f "+tenRows+");", append(engine.Names(engine.Weights), engine.Auto, "fit"), nil, fitType),
 		aggregate("bglm_progressive", "(y, x [, options])",
 			"What a stream predicts of each row before it learns it: LIST(STRUCT(y, mean, lower, upper, log_density)) in the order of the rows, the first from the prior: the test of a model without data put aside. The option method names a streaming method (default 'adf'); the other options are those of bglm_<method>. lower and upper are a 95 % interval, of the probability for binary responses, of a new response otherwise. Rows that are skipped are not in the list. Give ORDER BY inside the call.",
 			"SELECT round(bglm_log_loss(p.y = 1, p.mean), 4) AS log_loss FROM (SELECT unnest(bglm_progressive(late, {origin: origin} ORDER BY i)) AS p "+tenRows+");",

@@ -67,8 +67,8 @@ func TestThreeWays(t *testing.T) {
 	ok(t, "predict", "-b", path("any.parquet"), data, "--out", path("rows.arrow"))
 	ok(t, "predict", "-b", path("any.parquet"), data, "--out", path("rows.arrows"))
 
-	query(t, `COPY (SELECT unnest(fit.beliefs, recursive := true) FROM (SELECT bglm_adf(y, {ad: ad, site: site, 'ad:site': ad || ':' || replace(site, ':', '\:'), x: x}, {link: 'probit', weight: w, process_noise: 0.001} ORDER BY i) AS fit FROM '`+data+"')) TO '"+path("sql.parquet")+"'")
-	opts := []string{"-f", "y ~ ad*site + x", "-o", "link=probit", "-o", "weight=w", "-o", "process_noise=0.001", "-q"}
+	query(t, `COPY (SELECT unnest(fit.beliefs, recursive := true) FROM (SELECT bglm_adf(y, {ad: ad, site: site, 'ad:site': ad || ':' || replace(site, ':', '\:'), x: x}, {link: 'probit', covariance: 'diagonal', weight: w, process_noise: 0.001} ORDER BY i) AS fit FROM '`+data+"')) TO '"+path("sql.parquet")+"'")
+	opts := []string{"-m", "adf", "-f", "y ~ ad*site + x", "-o", "link=probit", "-o", "covariance=diagonal", "-o", "weight=w", "-o", "process_noise=0.001", "-q"}
 	for _, c := range [][]string{{data}, {data, "--order", "i"}, {path("rows.csv")}, {path("rows.json")}, {path("rows.duckdb")}, {path("rows.arrow")}, {path("rows.arrows")},
 		{data, "--engine", "arrow"}, {path("rows.arrow"), "--engine", "arrow"}, {path("rows.arrows"), "--engine", "arrow"}} {
 		out := path("out.parquet")
@@ -129,7 +129,7 @@ func TestGroups(t *testing.T) {
 	data := rowsFile(t, "rows.parquet")
 	dir := filepath.Dir(data)
 	path := func(n string) string { return filepath.Join(dir, n) }
-	query(t, "COPY (SELECT g, d, unnest(fit.beliefs, recursive := true) FROM (SELECT g, i % 2 AS d, bglm_adf(y, {ad: ad, x: x} ORDER BY i) AS fit FROM '"+data+"' GROUP BY ALL)) TO '"+path("sql.parquet")+"'")
+	query(t, "COPY (SELECT g, d, unnest(fit.beliefs, recursive := true) FROM (SELECT g, i % 2 AS d, bglm_adf(y, {ad: ad, x: x}, {covariance: 'diagonal'} ORDER BY i) AS fit FROM '"+data+"' GROUP BY ALL)) TO '"+path("sql.parquet")+"'")
 	same := func(what, file string) {
 		t.Helper()
 		got := query(t, "SELECT count(*), (SELECT count(*) FROM '"+file+"') = (SELECT count(*) FROM '"+path("sql.parquet")+"') FROM (SELECT g, d, feature, mean, variance FROM '"+path("sql.parquet")+"' EXCEPT SELECT g, d, feature, mean, variance FROM '"+file+"')")
@@ -138,23 +138,23 @@ func TestGroups(t *testing.T) {
 		}
 	}
 	for _, out := range []string{"g.parquet", "g.csv", "g.json"} {
-		ok(t, "fit", data, "-f", "y ~ ad + x", "--group", "g, i % 2 AS d", "--order", "i", "--out", path(out), "-q")
+		ok(t, "fit", "-m", "adf", "-o", "covariance=diagonal", data, "-f", "y ~ ad + x", "--group", "g, i % 2 AS d", "--order", "i", "--out", path(out), "-q")
 		same(out, path(out))
 	}
 	// Half, continued with the other half from each format that keeps fits.
 	for _, out := range []string{"h.parquet", "h.arrow", "h.duckdb"} {
-		ok(t, "fit", data, "--where", "i < 3000", "-f", "y ~ ad + x", "--group", "g", "--group", "i % 2 AS d", "--out", path(out), "-q")
-		ok(t, "fit", data, "--where", "i >= 3000", "-f", "y ~ ad + x", "--group", "g", "--group", "i % 2 AS d", "--prior", path(out), "--order", "i", "--out", path("whole.parquet"), "-q")
+		ok(t, "fit", "-m", "adf", "-o", "covariance=diagonal", data, "--where", "i < 3000", "-f", "y ~ ad + x", "--group", "g", "--group", "i % 2 AS d", "--out", path(out), "-q")
+		ok(t, "fit", "-m", "adf", "-o", "covariance=diagonal", data, "--where", "i >= 3000", "-f", "y ~ ad + x", "--group", "g", "--group", "i % 2 AS d", "--prior", path(out), "--order", "i", "--out", path("whole.parquet"), "-q")
 		same("continued from "+out, path("whole.parquet"))
 		os.Remove(path("whole.parquet"))
 	}
-	ok(t, "fit", data, "-f", "y ~ ad + x", "--group", "g", "--engine", "arrow", "--out", path("a.parquet"), "-q")
-	ok(t, "fit", data, "-f", "y ~ ad + x", "--group", "g", "--out", path("s.parquet"), "-q")
+	ok(t, "fit", "-m", "adf", "-o", "covariance=diagonal", data, "-f", "y ~ ad + x", "--group", "g", "--engine", "arrow", "--out", path("a.parquet"), "-q")
+	ok(t, "fit", "-m", "adf", "-o", "covariance=diagonal", data, "-f", "y ~ ad + x", "--group", "g", "--out", path("s.parquet"), "-q")
 	if got := query(t, "SELECT count(*), (SELECT count(*) FROM '"+path("a.parquet")+"') FROM (FROM '"+path("a.parquet")+"' EXCEPT FROM '"+path("s.parquet")+"')"); !strings.HasPrefix(got, "0,6") {
 		t.Errorf("arrow engine: %s", got)
 	}
 	ok(t, "predict", "-b", path("g.parquet"), data, "--dist", "--columns", "i, g", "--out", path("p.parquet"), "-q")
-	if got := query(t, "SELECT count(*), max(abs(p.prediction - r.p)) < 1e-14, any_value(columns(p.*)) IS NOT NULL FROM '"+path("p.parquet")+"' p JOIN (SELECT i, bglm_predict(fit, {ad: ad, x: x}) AS p FROM '"+data+"' JOIN (SELECT g, i % 2 AS d, bglm_adf(y, {ad: ad, x: x} ORDER BY i) AS fit FROM '"+data+"' GROUP BY ALL) f USING (g) WHERE i % 2 = f.d) r USING (i)"); !strings.HasPrefix(got, "6000,true") {
+	if got := query(t, "SELECT count(*), max(abs(p.prediction - r.p)) < 1e-14, any_value(columns(p.*)) IS NOT NULL FROM '"+path("p.parquet")+"' p JOIN (SELECT i, bglm_predict(fit, {ad: ad, x: x}) AS p FROM '"+data+"' JOIN (SELECT g, i % 2 AS d, bglm_adf(y, {ad: ad, x: x}, {covariance: 'diagonal'} ORDER BY i) AS fit FROM '"+data+"' GROUP BY ALL) f USING (g) WHERE i % 2 = f.d) r USING (i)"); !strings.HasPrefix(got, "6000,true") {
 		t.Errorf("predictions: %s", got)
 	}
 	r := ok(t, "evaluate", "-b", path("g.parquet"), data, "--json")
@@ -169,7 +169,7 @@ func TestGroups(t *testing.T) {
 func TestMergeOfParts(t *testing.T) {
 	data := rowsFile(t, "rows.parquet")
 	path := func(n string) string { return filepath.Join(filepath.Dir(data), n) }
-	opts := []string{"--y", "x", "--x", "{ad: ad, hour: hour / 24, g: g}", "-o", "family=gaussian", "-o", "covariance=full", "-q"}
+	opts := []string{"--y", "x", "--x", "{ad: ad, hour: hour / 24, g: g}", "-m", "adf", "-o", "family=gaussian", "-o", "covariance=full", "-o", "prior_variance=1", "-q"}
 	fit := func(out string, more ...string) {
 		t.Helper()
 		ok(t, append(append([]string{"fit", data, "--out", path(out)}, opts...), more...)...)
@@ -196,7 +196,7 @@ func TestMergeOfParts(t *testing.T) {
 func TestOffsetAndTrials(t *testing.T) {
 	data := rowsFile(t, "rows.parquet")
 	path := func(n string) string { return filepath.Join(filepath.Dir(data), n) }
-	ok(t, "fit", data, "-f", "hour ~ ad + offset(o)", "-o", "family=poisson", "--out", path("b.parquet"), "-q")
+	ok(t, "fit", data, "-f", "hour ~ ad + offset(o)", "-m", "adf", "-o", "covariance=diagonal", "-o", "family=poisson", "--out", path("b.parquet"), "-q")
 	ok(t, "predict", "-b", path("b.parquet"), data, "--out", path("p.parquet"), "--dist", "-q")
 	// For the log link the offset multiplies the rate.
 	got := query(t, "SELECT count(*), max(abs(prediction / (exp(o) * bglm_predict(fit, {ad: ad})) - 1)) < 1e-12, max(abs(mean / prediction - 1)) < 1e-9 FROM '"+path("p.parquet")+
@@ -282,7 +282,7 @@ func TestBatchErrors(t *testing.T) {
 		{fit(data, "--watch", "1s"), 2, []string{"--incremental"}},
 		{fit(data, "--engine", "arrow", "--where", "x > 1"), 2, []string{"--where needs SQL"}},
 		{[]string{"fit", data, "-f", "y ~ hour(day)", "--engine", "arrow", "--out", out}, 2, []string{"SQL expression"}},
-		{fit(data, "--engine", "arrow", "-o", "tol=2x"), 2, []string{"option tol is not used here; allowed: family, link"}},
+		{fit(data, "--engine", "arrow", "-m", "adf", "-o", "tol=2x"), 2, []string{"option tol is not used here; allowed: family, link"}},
 		{fit(data, "--engine", "arrow", "-m", "laplace", "-o", "tol=2x"), 2, []string{"option tol: found '2x' (VARCHAR); allowed: a number in (0, 1)"}},
 		{fit(data, "--engine", "arrow", "-o", "linc=probit"), 2, []string{"the nearest is link"}},
 		{fit(data, "--engine", "arrow", "-o", "on_error=null"), 2, []string{"--engine arrow takes 'fail' or 'skip'"}},
@@ -340,7 +340,7 @@ func TestIncremental(t *testing.T) {
 	data := rowsFile(t, "rows.parquet")
 	dir, files := parts(t, data)
 	db, whole := filepath.Join(dir, "m.duckdb"), filepath.Join(dir, "whole.parquet")
-	opts := []string{"-f", "y ~ ad + x", "-o", "time=i", "-o", "process_noise=1e-6", "-q"}
+	opts := []string{"-m", "adf", "-f", "y ~ ad + x", "-o", "time=i", "-o", "process_noise=1e-6", "-q"}
 	run := func(more ...string) result {
 		t.Helper()
 		return ok(t, append(append([]string{"fit", "--data", filepath.Join(dir, "day-*.parquet"), "--incremental", "--out", db}, opts...), more...)...)

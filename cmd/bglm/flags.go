@@ -26,7 +26,7 @@ type modelFlags struct {
 	X       string   `name:"x" placeholder:"SQL" help:"Features, with --y: a STRUCT such as '{origin, hour: hour(date)::VARCHAR}', a MAP or a list."`
 	Group   []string `sep:"none" placeholder:"SQL" help:"A fit for each value of these columns (a,b) or expressions; may be given several times."`
 	Order   string   `placeholder:"SQL" help:"Order in which rows are absorbed; makes the answer that of one thread."`
-	Method  string   `short:"m" placeholder:"NAME" help:"adf (default), ep, laplace, ...: the name of a fitting function without bglm_."`
+	Method  string   `short:"m" placeholder:"NAME" help:"auto (default: laplace for rows that fit memory, adf for more), ep, hmc, ...: the name of a fitting function without bglm_."`
 	Option  []string `short:"o" sep:"none" placeholder:"KEY=VALUE" help:"An option of the method, such as link=probit; weight, offset, trials and time are SQL. May be given several times."`
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/bglm/bglm/cmd/internal/job"
 	"github.com/bglm/bglm/kernels/argument"
+	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/udf"
 )
@@ -38,11 +39,11 @@ func optionHelp() string {
 			}
 		}
 		by := strings.Join(uses, ", ")
+		without := slices.DeleteFunc(slices.Clone(methods), func(m string) bool { return m == engine.Auto || slices.Contains(uses, m) })
 		switch {
-		case len(uses) == len(methods):
+		case len(without) == 0:
 			by = "every method"
-		case len(uses) > len(methods)-3:
-			without := slices.DeleteFunc(slices.Clone(methods), func(m string) bool { return slices.Contains(uses, m) })
+		case len(without) < 3:
 			by = "every method but " + strings.Join(without, ", ")
 		}
 		fmt.Fprintf(&b, "  %-18s %s\n%21s%s; default %s; %s\n", p.Key, p.Doc, "", p.Allowed(udf.OptionWords), p.Default, by)

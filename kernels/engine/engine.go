@@ -103,10 +103,16 @@ func Names(kinds ...Kind) (names []string) {
 	return names
 }
 
-// Find returns the method of a name, of some kinds or of any.
+// Find returns the method of a name, of some kinds or of any; Auto is one of Weights.
 // Errors: a name that is not among those, with the nearest one.
 func Find(name string, kinds ...Kind) (*Method, error) {
 	names := Names(kinds...)
+	if len(kinds) == 0 || slices.Contains(kinds, Weights) {
+		if name == Auto {
+			return &auto, nil
+		}
+		names = append([]string{Auto}, names...)
+	}
 	for i := range methods {
 		if methods[i].Name == name && slices.Contains(names, name) {
 			return &methods[i], nil
@@ -127,6 +133,7 @@ func (m *Method) Model(s *option.Settings, times, trials bool) (*kernels.Model, 
 		return nil, err
 	}
 	unshaped := s.Params.Shape == 0
+	m = m.taken(s, times)
 	if m.Kind != Classes { // of which each has a predictor
 		if err := s.LikelihoodOf(trials); err != nil {
 			return nil, err
@@ -262,6 +269,7 @@ func checked(f *kernels.Fit, err error) (*Result, error) {
 	if err := f.Check(); err != nil {
 		return nil, fmt.Errorf("the posterior of method %s overflows: %w; scale the features down", f.Method, err)
 	}
+	f.Say(kernels.SkippedNote(f.Skipped))
 	for _, v := range f.Covariance.Values {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return nil, fmt.Errorf("the posterior of method %s overflows: its covariance holds %v; scale the features down", f.Method, v)
@@ -289,15 +297,22 @@ func layOut(ctx context.Context, r *kernels.Rows) (*kernels.Problem, *memory.Gra
 }
 
 // keeping makes the New of a batch engine.
-func keeping(solve solver) func(*kernels.Model) (Fitter, error) {
-	return keepingRows(func(ctx context.Context, r *kernels.Rows) (*kernels.Fit, error) {
+func keeping(solve solver) func(*kernels.Model) (Fitter, error) { return keepingRows(laidOut(solve)) }
+
+// laidOut is a batch engine for rows as they are kept.
+func laidOut(solve solver) func(context.Context, *kernels.Rows) (*kernels.Fit, error) {
+	return func(ctx context.Context, r *kernels.Rows) (*kernels.Fit, error) {
 		p, g, err := layOut(ctx, r)
 		if err != nil {
 			return nil, err
 		}
 		defer g.Release()
-		return solve(ctx, p)
-	})
+		f, err := solve(ctx, p)
+		if err == nil {
+			f.Say(p.Separation(f))
+		}
+		return f, err
+	}
 }
 
 func keepingRows(solve func(context.Context, *kernels.Rows) (*kernels.Fit, error)) func(*kernels.Model) (Fitter, error) {
@@ -395,5 +410,6 @@ func (s smoother) Fit(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	out.Fit = r.Fit
+	out.Say(kernels.SkippedNote(out.Skipped))
 	return out, nil
 }

@@ -68,7 +68,7 @@ func (a *Arrow) Continue(from *kernels.Fit) error { return a.set.Continue(from) 
 
 // model reads the model's flags.
 func (a *Arrow) model(m Model) error {
-	a.job.Method = cmp.Or(strings.ToLower(m.Method), "adf")
+	a.job.Method = cmp.Or(strings.ToLower(m.Method), engine.Auto)
 	if _, err := engine.Find(a.job.Method, engine.Weights); err != nil {
 		return cli.Usage(fmt.Errorf("%w; others go with --engine duckdb", err))
 	}

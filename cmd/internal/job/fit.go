@@ -90,18 +90,22 @@ func Function(s *duck.Session, method string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if known := MethodNames(); !slices.Contains(known, method) || !slices.Contains(all, "bglm_"+method) {
+	name := "bglm_" + method
+	if method == engine.Auto {
+		name = "bglm_fit"
+	}
+	if known := MethodNames(); !slices.Contains(known, method) || !slices.Contains(all, name) {
 		err := fmt.Errorf("--method %s: allowed: %s", method, strings.Join(known, ", "))
 		if n := option.Nearest(method, known); n != "" {
 			err = fmt.Errorf("%w; the nearest is %s", err, n)
 		}
 		return "", cli.Usage(err)
 	}
-	return "bglm_" + method, nil
+	return name, nil
 }
 
-// Streams says whether a method absorbs rows in their order.
+// Streams says whether a method may absorb rows in their order.
 func Streams(method string) bool {
 	m, err := engine.Find(method)
-	return err == nil && m.Streams
+	return err == nil && (m.Streams || m.Name == engine.Auto)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/bglm/bglm/cmd/internal/duck"
 	"github.com/bglm/bglm/cmd/internal/formula"
 	"github.com/bglm/bglm/cmd/internal/quote"
+	"github.com/bglm/bglm/kernels/engine"
 )
 
 // Model says what is fitted to the rows, as the flags of bglm fit do.
@@ -76,7 +77,7 @@ func New(src *Source, m Model, withY bool) (*Job, error) {
 	}
 	j := &Job{s: s, Method: strings.ToLower(m.Method), Y: m.Y, X: formula.FullStruct(m.X), Order: m.Order}
 	if j.Method == "" {
-		j.Method = "adf"
+		j.Method = engine.Auto
 	}
 	opts, err := ParseOptions(m.Option)
 	if err != nil {

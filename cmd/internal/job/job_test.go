@@ -110,7 +110,7 @@ func TestJob(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if j.Y != `"Y"` || j.X != `{'x': "x", 'NAME': "name"}` || strings.Join(j.GroupNames(), " ") != "g big" || j.Method != "adf" {
+	if j.Y != `"Y"` || j.X != `{'x': "x", 'NAME': "name"}` || strings.Join(j.GroupNames(), " ") != "g big" || j.Method != "auto" {
 		t.Errorf("%+v", j)
 	}
 	if got, want := j.OptionsText(Setting{"seed", "1"}), "{'weight': bglm_weight, 'offset': bglm_offset, 'link': 'probit', 'intercept': false, 'seed': 1}"; got != want {

@@ -108,7 +108,7 @@ func arrowAccepts(flags [][2]string) error {
 
 // MethodNames are the methods of bglm fit: those with something to store.
 func MethodNames() []string {
-	return engine.Names(engine.Weights, engine.Classes, engine.Process)
+	return append([]string{engine.Auto}, engine.Names(engine.Weights, engine.Classes, engine.Process)...)
 }
 
 // FitOptions are the options of bglm fit, without those that have a flag.

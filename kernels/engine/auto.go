@@ -1,0 +1,214 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/laplace"
+	"github.com/bglm/bglm/kernels/option"
+)
+
+// Auto is the name under which the rows choose between laplace and adf.
+const Auto = "auto"
+
+// auto keeps the rows while they fit the budget and then is laplace; beyond it, or where
+// the model asks for a stream, it is adf.
+var auto = Method{Name: Auto, New: newAuto,
+	Summary: "laplace while the rows are kept: up to row_budget numbers of x and y; adf with an arrowhead covariance beyond that, and where time, process_noise or forgetting ask for a stream. The choice depends on the rows alone."}
+
+// DefaultRowBudget is how many numbers of x and y auto keeps where the model does not say:
+// 200 MB of rows, and as much again to solve them.
+const DefaultRowBudget = 16_000_000
+
+// asksForStream says whether weights that move in time are asked for, or their time.
+func asksForStream(m *kernels.Model) bool {
+	return m.HasTime || m.Drifts() || m.Options.AutoNoise
+}
+
+// taken is the method that settings ask for under the name of m.
+func (m *Method) taken(s *option.Settings, times bool) *Method {
+	if m.Name != Auto {
+		return m
+	}
+	s.Options.RowBudget = kernels.Or(s.Options.RowBudget, DefaultRowBudget)
+	name := "laplace"
+	if times || asksForStream(&s.Model) {
+		name = "adf"
+		own := slices.DeleteFunc(slices.Clone(s.PriorBy), func(c kernels.ColumnPrior) bool { return c.Auto })
+		s.Model = *streamOf(&s.Model)
+		s.PriorBy = own // which no stream takes
+	} else if !s.OwnPrior() {
+		s.Options.AutoPrior = true
+	}
+	found, err := Find(name)
+	if err != nil {
+		panic(err) // it is in the list
+	}
+	return found
+}
+
+// streamOf is the model of auto as adf has it: what a stream does not learn is as given or
+// at its default.
+func streamOf(m *kernels.Model) *kernels.Model {
+	s := *m
+	s.At, s.PriorBy = nil, nil
+	s.Options.AutoPrior, s.Options.PriorGroups, s.Options.AutoShape = false, false, false
+	if l := s.Complete().Lik; l.Traits().Located {
+		s.Options.AutoDispersion = s.Options.AutoDispersion && (s.Options.Standardize || l.Traits().Gaussian)
+	} else {
+		s.Options.AutoDispersion = false
+	}
+	if s.Options.Covariance == "" && (s.Start == nil || s.Start.Covariance.Form == gauss.Diagonal) {
+		s.Options.Covariance = "arrowhead"
+	}
+	return &s
+}
+
+func newAuto(m *kernels.Model) (Fitter, error) {
+	if asksForStream(m) {
+		return newADF(streamOf(m))
+	}
+	r, err := kernels.NewRows(m)
+	if err != nil {
+		return nil, err
+	}
+	return &front{batch: batch{r, laidOut(laplace.Fit)}, budget: kernels.Or(m.Options.RowBudget, DefaultRowBudget)}, nil
+}
+
+// front keeps rows until they pass the budget; from then on it is a stream. What it comes
+// to is a function of the rows that it has had, not of when they came or in which parts.
+type front struct {
+	batch         // no rows where there is a stream
+	stream Fitter // nil while the rows are kept
+	budget int
+	skip   bool // bad rows are left out
+}
+
+// kept is how many numbers of x and y are kept.
+func (f *front) kept() int { return f.Rows.Values() + f.Rows.Len() }
+
+func (f *front) Features() *kernels.Dict {
+	if f.stream != nil {
+		return f.stream.Features()
+	}
+	return f.batch.Features()
+}
+
+func (f *front) Update(ctx context.Context, b *kernels.Batch, skip bool) error {
+	f.skip = skip
+	if f.stream != nil {
+		return f.stream.Update(ctx, b, skip)
+	}
+	if err := f.batch.Update(ctx, b, skip); err != nil || f.kept() <= f.budget {
+		return err
+	}
+	return f.turn(ctx)
+}
+
+// turn gives the rows kept to a stream, in their order.
+func (f *front) turn(ctx context.Context) error {
+	s, err := newADF(streamOf(f.Model))
+	if err != nil {
+		return err
+	}
+	*s.Features() = f.Dict // the features that the model names come first in both
+	if err := f.replay(ctx, f.Rows, s, nil); err != nil {
+		return err
+	}
+	if f.Rows, err = kernels.NewRows(f.Model); err != nil {
+		return err
+	}
+	f.stream = s
+	return nil
+}
+
+// replay gives rows to a stream whose features have the numbers ids, nil for those of r.
+func (f *front) replay(ctx context.Context, r *kernels.Rows, to Fitter, ids []uint32) error {
+	to.Skip(r.Skipped())
+	return r.Each(ids, func(b *kernels.Batch) error {
+		if err := ctx.Err(); err != nil {
+			return context.Cause(ctx)
+		}
+		return to.Update(ctx, b, f.skip)
+	})
+}
+
+func (f *front) Skip(n int64) {
+	if f.stream != nil {
+		f.stream.Skip(n)
+		return
+	}
+	f.batch.Skip(n)
+}
+
+// Merge adds the rows of src; a stream on either side learns the rows that the other keeps.
+func (f *front) Merge(ctx context.Context, src Fitter) error {
+	o, ok := src.(*front)
+	if !ok {
+		return errMixed
+	}
+	f.skip = f.skip || o.skip
+	if f.stream == nil && o.stream == nil {
+		if f.kept()+o.kept() <= f.budget {
+			return f.batch.Merge(ctx, o.batch)
+		}
+		if err := f.turn(ctx); err != nil {
+			return err
+		}
+	}
+	into, rows := f.stream, o.Rows
+	switch {
+	case o.stream == nil:
+	case f.stream == nil:
+		into, rows = o.stream.Clone(), f.Rows
+	default:
+		return f.stream.Merge(ctx, o.stream)
+	}
+	ids, err := into.Features().Merge(&rows.Dict)
+	if err != nil {
+		return err
+	}
+	if err := f.replay(ctx, rows, into, ids); err != nil {
+		return err
+	}
+	if f.stream == nil {
+		f.stream = into
+		f.Rows, err = kernels.NewRows(f.Model)
+	}
+	return err
+}
+
+func (f *front) Clone() Fitter {
+	c := *f
+	c.batch = f.batch.Clone().(batch)
+	if f.stream != nil {
+		c.stream = f.stream.Clone()
+	}
+	return &c
+}
+
+func (f *front) Size() int64 {
+	n := f.batch.Size()
+	if f.stream != nil {
+		n += f.stream.Size()
+	}
+	return n
+}
+
+func (f *front) Fit(ctx context.Context) (*Result, error) {
+	if f.stream == nil {
+		return f.batch.Fit(ctx)
+	}
+	r, err := f.stream.Fit(ctx)
+	if err == nil {
+		one := ""
+		if len(f.Model.PriorBy) > 0 {
+			one = ", which has one prior variance for all columns,"
+		}
+		r.Say(fmt.Sprintf("x and y are more than row_budget = %d numbers: the rows were streamed by adf%s instead of solved by laplace", f.budget, one))
+	}
+	return r, err
+}
