@@ -20,7 +20,22 @@ func (m *Model) NoiseGrid() []float64 {
 	return grid
 }
 
-// NoiseStatus says which rate automatic process noise chose, of how many.
-func NoiseStatus(q float64, tried int) string {
-	return fmt.Sprintf("process_noise %.3g per unit of time has the largest innovation likelihood of %d rates tried", q, tried)
+// NoiseStatus says which of the rates tried automatic process noise chose, and where that
+// is the edge of them.
+func NoiseStatus(q float64, rates []float64) string {
+	text := fmt.Sprintf("process_noise %.3g per unit of time has the largest innovation likelihood of %d rates tried", q, len(rates))
+	least, most := math.Inf(1), 0.0
+	for _, r := range rates {
+		if r > 0 {
+			least, most = min(least, r), max(most, r)
+		}
+	}
+	switch {
+	case q == 0 || least == most:
+	case q >= most:
+		text += ", the largest: weights forget within a unit of time, which may be too coarse"
+	case q <= least:
+		text += ", the smallest above 0: weights hardly move, or the unit of time is too fine"
+	}
+	return text
 }

@@ -195,3 +195,128 @@ func BenchmarkFamily(b *testing.B) {
 		benchUpdate(b, &kernels.Model{NoIntercept: true, Lik: like(b, "", "probit", 1), Prior: kernels.DefaultPrior, Options: kernels.Options{AutoNoise: true}}, 8, 5000)
 	})
 }
+
+// countRows are counts of rate exp(1 + Σ x_j w_j), negative binomial of that size (0 =
+// Poisson), whose intercept walks with variance q a row.
+func countRows(rnd *rand.Rand, n int, size, q float64) []row {
+	rows := make([]row, n)
+	base := 1.0
+	for i := range rows {
+		base += math.Sqrt(q) * rnd.NormFloat64()
+		a, b := rnd.NormFloat64(), rnd.NormFloat64()
+		rate := math.Exp(base + 0.5*a - 0.3*b)
+		if size > 0 {
+			rate *= gammaDraw(rnd, size) / size
+		}
+		y := 0.0
+		for u := rnd.ExpFloat64(); u < rate; u += rnd.ExpFloat64() {
+			y++
+		}
+		rows[i] = row{x: map[string]float64{"a": a, "b": b}, y: y, w: 1, t: float64(i)}
+	}
+	return rows
+}
+
+// gammaDraw is a gamma variable of that shape and scale 1, by Marsaglia and Tsang.
+func gammaDraw(rnd *rand.Rand, shape float64) float64 {
+	boost := 1.0
+	if shape < 1 {
+		boost, shape = math.Pow(rnd.Float64(), 1/shape), shape+1
+	}
+	d := shape - 1.0/3
+	for {
+		x := rnd.NormFloat64()
+		v := 1 + x/math.Sqrt(9*d)
+		if v *= v * v; v > 0 && math.Log(rnd.Float64()) < 0.5*x*x+d-d*v+d*math.Log(v) {
+			return boost * d * v
+		}
+	}
+}
+
+// Counts that vary more than poisson allows are not taken for rates that move, and the
+// status names what they are; rates that do move are found.
+func TestNoiseOfCounts(t *testing.T) {
+	for _, c := range []struct{ size, q float64 }{{0.7, 0}, {0.15, 0}, {0, 0}, {0, 1e-3}, {3, 2e-3}} {
+		rows := countRows(rand.New(rand.NewPCG(3, 9)), 1500, c.size, c.q)
+		m := kernels.Model{Lik: like(t, "poisson", "", 1), Prior: kernels.DefaultPrior, Options: kernels.Options{AutoNoise: true}}
+		s := state(t, &m)
+		feed(t, s, rows)
+		rates, logZ := s.Rates()
+		q := rates[s.Best()]
+		status, most := fit(t, s).Status, 0
+		for k := range logZ {
+			if logZ[k] > logZ[most] {
+				most = k
+			}
+		}
+		t.Logf("size %v, q %v: chosen %g, by evidence %g, %s", c.size, c.q, q, rates[most], status)
+		least := c.q / 11
+		if c.size > 0 {
+			least = 0 // poisson's own steps follow the noise
+		}
+		if c.q == 0 && q > 1e-4 || c.q > 0 && (q < least || q > c.q*10) {
+			t.Errorf("size %v, q = %v: chosen %v", c.size, c.q, q)
+		}
+		if over := c.size > 0; over != strings.Contains(status, "negbinomial") {
+			t.Errorf("size %v: status %q", c.size, status)
+		} else if over && rates[most] < 1e-2 {
+			t.Errorf("size %v: by Poisson evidence the rate is %v, which is no test", c.size, rates[most])
+		}
+	}
+}
+
+// The size of a negbinomial stream is learnt beside its weights and its drift.
+func TestStreamShape(t *testing.T) {
+	if testing.Short() {
+		t.Skip("two seconds")
+	}
+	for _, c := range []struct {
+		size, q float64
+		auto    bool
+	}{{0.7, 0, false}, {4, 0, false}, {2, 1e-3, true}} {
+		rows := countRows(rand.New(rand.NewPCG(4, 9)), 4000, c.size, c.q)
+		l, err := lik.New("negbinomial", "", lik.Params{Shape: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := kernels.Model{Lik: l, Prior: kernels.DefaultPrior, Options: kernels.Options{AutoShape: true, AutoNoise: c.auto}}
+		s := state(t, &m)
+		feed(t, s, rows)
+		f := fit(t, s)
+		t.Logf("size %v, q %v: %v, %s", c.size, c.q, f.Shape, f.Status)
+		if !(math.Abs(math.Log(f.Shape/c.size)) < 0.15) {
+			t.Errorf("size %v, q %v: learnt %v", c.size, c.q, f.Shape)
+		}
+		// Continued, the shape goes on from where it was, by the number of rows it had.
+		half := state(t, &m)
+		feed(t, half, rows[:2000])
+		going := m
+		going.Start = fit(t, half)
+		if going.Lik, err = lik.New("negbinomial", "", lik.Params{Shape: going.Start.Shape}); err != nil {
+			t.Fatal(err)
+		}
+		rest := state(t, &going)
+		feed(t, rest, rows[2000:])
+		if g := fit(t, rest); !(math.Abs(math.Log(g.Shape/f.Shape)) < 0.05) {
+			t.Errorf("size %v continued %v, at once %v", c.size, g.Shape, f.Shape)
+		}
+		// Clones learn apart; parts merge.
+		part := half.Clone()
+		feed(t, part, rows[2000:])
+		if got := fit(t, part).Shape; got != f.Shape {
+			t.Errorf("clone %v, want %v", got, f.Shape)
+		}
+		other := state(t, &m)
+		feed(t, other, rows[2000:])
+		if err := half.Merge(context.Background(), other); err != nil {
+			t.Fatal(err)
+		}
+		if g := fit(t, half); !(math.Abs(math.Log(g.Shape/f.Shape)) < 0.1) {
+			t.Errorf("size %v merged %v, at once %v", c.size, g.Shape, f.Shape)
+		}
+	}
+	m := kernels.Model{Lik: like(t, "gamma", "", 1), Prior: kernels.DefaultPrior, Options: kernels.Options{AutoShape: true}}
+	if _, err := New(&m); err == nil || !strings.Contains(err.Error(), "negbinomial") {
+		t.Errorf("gamma: error %v", err)
+	}
+}

@@ -18,6 +18,7 @@ import (
 	"github.com/bglm/bglm/kernels/argument"
 	"github.com/bglm/bglm/kernels/ep"
 	"github.com/bglm/bglm/kernels/gp"
+	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/stop"
@@ -146,7 +147,8 @@ func (m *Method) Model(s *option.Settings, times, trials bool) (*kernels.Model, 
 				keepers = append(keepers, k.Name)
 			}
 		}
-		for key, auto := range map[string]bool{"prior_variance": s.LearnsPrior(), "shape": s.Options.AutoShape} {
+		sized := s.Lik != nil && lik.Counts(s.Lik) // whose shape the filters learn
+		for key, auto := range map[string]bool{"prior_variance": s.LearnsPrior(), "shape": s.Options.AutoShape && !sized} {
 			if auto {
 				return nil, &argument.Error{Name: key, Found: "'auto'",
 					Why: fmt.Sprintf("%s sees each row once and takes a number here; 'auto' belongs to: %s", m.Name, strings.Join(keepers, ", "))}

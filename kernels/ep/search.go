@@ -115,21 +115,30 @@ func with(p *kernels.Problem, edit func(m *kernels.Model)) *kernels.Problem {
 
 // chooseNoise is p with the process noise of the largest innovation evidence, which
 // is the first sweep's: 0, or from a grid of ten decades up to the prior variance
-// lost in a mean interval between rows, refined by golden sections.
+// lost in a mean interval between rows, further where its edge is the best, refined by
+// golden sections.
 func (s *search) chooseNoise(p *kernels.Problem) (*kernels.Problem, error) {
 	at := func(q float64) *kernels.Problem {
 		return with(p, func(m *kernels.Model) { m.Noise, m.NoiseBy = q, nil })
 	}
-	tried := 0
+	var tried []float64
 	evidence := func(q float64) (float64, error) {
-		tried++
-		e, err := newEngine(at(q), s.kernel)
+		tried = append(tried, q)
+		trial := at(q)
+		counts := &counted{Likelihood: p.Lik, Overdispersion: lik.NewOverdispersion(0, 0)}
+		if lik.Counts(p.Lik) {
+			trial.Lik = counts
+		}
+		e, err := newEngine(trial, s.kernel)
 		if err != nil {
 			return 0, err
 		}
 		c, err := e.sweep(1)
 		if errors.Is(err, kernels.ErrRow) && q > 0 {
 			return math.Inf(-1), nil // weights that drift beyond all numbers
+		}
+		if lik.Counts(p.Lik) {
+			return counts.score, err
 		}
 		return c.logZ, err
 	}
@@ -147,16 +156,33 @@ func (s *search) chooseNoise(p *kernels.Problem) (*kernels.Problem, error) {
 	const decades = 10
 	best, top := 0.0, math.Inf(-1)
 	f := func(x float64) (float64, error) { return evidence(scale / span * math.Pow(10, x)) }
-	for k := range decades {
-		if s.late() {
+	grid := func(from, to int) error {
+		for k := to; k >= from && !s.late(); k-- {
+			z, err := f(float64(k))
+			if err != nil {
+				return err
+			}
+			if z > top {
+				best, top = float64(k), z
+			}
+		}
+		return nil
+	}
+	low, high := 1-decades, 0
+	if err := grid(low, high); err != nil {
+		return nil, err
+	}
+	for range decades { // beyond its edges while they are the best
+		next := int(best) - 1
+		if next >= low {
+			next = high + 1
+		}
+		if inside := best != float64(low) && best != float64(high); inside || !(top > still) {
 			break
 		}
-		z, err := f(-float64(k))
-		if err != nil {
+		low, high = min(low, next), max(high, next)
+		if err := grid(next, next); err != nil {
 			return nil, err
-		}
-		if z > top {
-			best, top = -float64(k), z
 		}
 	}
 	best, top, err = golden(f, best-1, best, best+1, top, 0.01, func() bool { return s.late() })
@@ -169,6 +195,19 @@ func (s *search) chooseNoise(p *kernels.Problem) (*kernels.Problem, error) {
 	}
 	s.notes = append(s.notes, kernels.NoiseStatus(q, tried))
 	return at(q), nil
+}
+
+// counted is a likelihood of counts in the filter's sweep: it sums up the log probabilities
+// of the rows with the overdispersion met so far, which rates that move must not stand for.
+type counted struct {
+	lik.Likelihood
+	*lik.Overdispersion
+	score float64
+}
+
+func (c *counted) Moments(o lik.Obs, m, v float64) lik.Tilted {
+	c.score += c.Learn(o, m, v)
+	return c.Likelihood.Moments(o, m, v)
 }
 
 // golden maximises f on [a, b] by golden sections from a point x inside whose value is

@@ -39,15 +39,38 @@ func ParseKind(name string) (Kind, error) {
 	return 0, fmt.Errorf("prediction: found %q; allowed: 'exact', 'mackay' or 'plugin'", name)
 }
 
-// Expected is the expected response when s ~ N(m, v).
+// mostSpread is the variance of a predictor of link log from which its own mean is no
+// guide.
+const mostSpread = 16
+
+// moments are mean and variance of a new response when s ~ N(m, v), finite numbers.
+//
+// Under the link log the mean is exp(m + v/2): it lies √v/2 deviations above the median,
+// beyond two of them where v > 16, and is made by a fortieth of the probability that no
+// row has ever seen. From there on it is taken at two deviations, exp(m + 2√v).
+func moments(l lik.Likelihood, m, v float64) (mean, variance float64) {
+	mean, variance = l.Predict(m, spread(l, v))
+	return math.Min(mean, math.MaxFloat64), math.Min(variance, math.MaxFloat64)
+}
+
+// spread is v, held where exp(m + v/2) would say nothing.
+func spread(l lik.Likelihood, v float64) float64 {
+	if v > mostSpread && l.Link() == "log" {
+		return math.Sqrt(mostSpread * v)
+	}
+	return v
+}
+
+// Expected is the expected response when s ~ N(m, v), finite; under the link log that of a
+// predictor of deviation 4 and more is held (moments).
 func Expected(l lik.Likelihood, k Kind, m, v float64) float64 {
 	switch k {
 	case MacKay:
-		return l.Moderated(m, v)
+		return math.Min(l.Moderated(m, spread(l, v)), math.MaxFloat64)
 	case Plugin:
-		return l.Response(m)
+		return math.Min(l.Response(m), math.MaxFloat64)
 	}
-	y, _ := l.Predict(m, v)
+	y, _ := moments(l, m, v)
 	return y
 }
 
@@ -62,8 +85,9 @@ func DistOf(l lik.Likelihood, m, v, level float64) (Dist, error) {
 		return Dist{}, fmt.Errorf("level = %v; allowed: a number between 0 and 1", level)
 	}
 	d := Dist{EtaMean: m, EtaVariance: v}
-	d.Mean, d.Variance = l.Predict(m, v)
+	d.Mean, d.Variance = moments(l, m, v)
 	d.Lower, d.Upper = l.Interval(m, v, level)
+	d.Lower, d.Upper = math.Min(d.Lower, math.MaxFloat64), math.Min(d.Upper, math.MaxFloat64)
 	return d, nil
 }
 

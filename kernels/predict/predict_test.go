@@ -486,3 +486,31 @@ func BenchmarkScorer(b *testing.B) {
 		})
 	}
 }
+
+// Expected counts are finite, and grow with the deviation of the predictor only as its
+// quantiles do where that is large; below it they are exact.
+func TestWidePredictor(t *testing.T) {
+	for _, c := range []struct{ family, link string }{{"poisson", ""}, {"negbinomial", ""}, {"gamma", ""}, {"gaussian", "log"}} {
+		l, err := lik.New(c.family, c.link, lik.Params{Dispersion: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range []float64{0, 1, 15.9, 16, 17, 90, 1e4, 1e300} {
+			want := math.Exp(1 + min(v/2, 2*math.Sqrt(v)))
+			if math.IsInf(want, 1) {
+				want = math.MaxFloat64
+			}
+			kerneltest.Close(t, c.family+" expected", Expected(l, Exact, 1, v), want, kerneltest.Tol{Rel: 1e-12})
+			d, err := DistOf(l, 1, v, 0.9)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, x := range []float64{d.Mean, d.Variance, d.Lower, d.Upper, Expected(l, MacKay, 1, v), Expected(l, Plugin, 800, v)} {
+				if math.IsNaN(x) || math.IsInf(x, 0) {
+					t.Errorf("%s, v = %v: %+v", c.family, v, d)
+				}
+			}
+			kerneltest.Close(t, c.family+" mean", d.Mean, want, kerneltest.Tol{Rel: 1e-12})
+		}
+	}
+}

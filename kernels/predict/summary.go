@@ -47,7 +47,7 @@ func Summary(f *kernels.Fit, level float64) ([]Term, error) {
 			}
 		}
 		if ratio {
-			t.ExpMean, t.ExpLower, t.ExpUpper = math.Exp(t.Mean), math.Exp(t.Lower), math.Exp(t.Upper)
+			t.ExpMean, t.ExpLower, t.ExpUpper = exp(t.Mean), exp(t.Lower), exp(t.Upper)
 		}
 		if block > 0 {
 			t.Term = f.Classes[k/block] + ": " + b.Feature
@@ -56,6 +56,9 @@ func Summary(f *kernels.Fit, level float64) ([]Term, error) {
 	}
 	return out, nil
 }
+
+// exp is the largest number where e^x is beyond it.
+func exp(x float64) float64 { return math.Min(math.Exp(x), math.MaxFloat64) }
 
 // Column is the column a feature belongs to: what stands before its first '=', or before
 // ' IS NULL', else the feature itself.

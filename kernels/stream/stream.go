@@ -13,7 +13,7 @@
 // Automatic process noise runs a bank of such filters side by side, one for each
 // rate of Model.NoiseGrid, over one dictionary and one reading of the rows. The
 // answer is the filter of the largest log evidence, the innovation likelihood of its
-// rate. All of them are merged and cloned, none is dropped, so that the choice is a
+// rate; of counts the one that predicts best with the overdispersion it has met (counts). All of them are merged and cloned, none is dropped, so that the choice is a
 // function of the rows alone. A run continued from a fit starts all of them from
 // its beliefs. Cost: the bank's size (10) times that of one filter.
 package stream
@@ -86,7 +86,8 @@ type member struct {
 	score    float64 // log density of the rows of the course before they were learnt
 	conflict float64 // largest |μa - μb| / sqrt(σa² + σb²) seen in a merge
 	learning *learning
-	row      *met // memory for the row at hand; nil where there is one member
+	counts   *counts // nil for other families
+	row      *met    // memory for the row at hand; nil where there is one member
 }
 
 // learning is a member's own likelihood, and the rule bound to it.
@@ -171,6 +172,11 @@ func New(c Config) (*State, error) {
 	if reply != nil {
 		s.bind()
 	}
+	for k := range s.bank {
+		if s.bank[k].counts, err = p.newCounts(); err != nil {
+			return nil, err
+		}
+	}
 	if p.Drifts && !math.IsNaN(s.clock) {
 		form.Begin(s.clock)
 	}
@@ -208,15 +214,23 @@ func (p *Plan) Fresh(id int) kernels.Weight {
 	return kernels.Weight{Mean: prior.Mean, Variance: prior.Variance}
 }
 
-// Best is the belief of the largest log evidence, the least drift among equals.
+// Best is the belief of the largest log evidence, for counts of the largest score, the
+// least drift among equals.
 func (s *State) Best() int {
 	best := 0
 	for k := range s.bank {
-		if s.bank[k].logZ > s.bank[best].logZ {
+		if s.bank[k].merit() > s.bank[best].merit() {
 			best = k
 		}
 	}
 	return best
+}
+
+func (b *member) merit() float64 {
+	if b.counts != nil {
+		return b.counts.score
+	}
+	return b.logZ
 }
 
 // Rates are the rates of random-walk variance of the bank, and the log evidence of each.
@@ -236,6 +250,9 @@ func (s *State) Rows() int64 { return s.n }
 // Likelihood is that of the rows: the model's, or as it has been learnt so far.
 func (s *State) Likelihood() lik.Likelihood {
 	m := s.plan.Model
+	if c := s.bank[s.Best()].counts; c != nil && c.sized != nil {
+		return c.sized
+	}
 	scale := 1.0
 	if s.units != nil && s.units.y != nil {
 		scale = s.units.y.unit.scale()
@@ -377,6 +394,8 @@ func (s *State) row(b *kernels.Batch, i int) error {
 			if learn != nil {
 				learn.Begin(o, r.m, r.v)
 				up = learn.up
+			} else if c := s.bank[k].counts; c != nil && c.sized != nil {
+				up = c.up
 			}
 			var held bool
 			r.t, held = up.Tilt(o, r.m, r.v)
@@ -409,6 +428,9 @@ func (s *State) row(b *kernels.Batch, i int) error {
 		c.logZ += logZ
 		if s.course != nil {
 			c.score += logZ
+		}
+		if c.counts != nil {
+			c.counts.learn(o, r.m, r.v, len(s.bank) > 1)
 		}
 		before := int64(0)
 		if c.learning != nil {
@@ -507,6 +529,7 @@ func (s *State) Clone() *State {
 		if b := &c.bank[k]; b.learning != nil {
 			b.learning = s.plan.learning(b.learning.Learning)
 		}
+		c.bank[k].counts = s.plan.cloneCounts(c.bank[k].counts)
 	}
 	c.rows()
 	return c
@@ -518,7 +541,7 @@ func (s *State) Size() int64 {
 	if s.own {
 		n += s.dict.Size()
 	}
-	if len(s.bank) > 1 || s.plan.Learns {
+	if len(s.bank) > 1 || s.plan.Learns || s.bank[0].counts != nil {
 		n += 200 * int64(len(s.bank))
 	}
 	if s.course != nil {
@@ -599,6 +622,9 @@ func (s *State) merge(src *State) error {
 		if err != nil {
 			return fmt.Errorf("merging partial states: %w", err)
 		}
+		if b.counts != nil {
+			b.counts.score += sum - b.logZ
+		}
 		b.logZ, b.conflict = sum, max(b.conflict, conflict)
 		if parts != 0 {
 			s.rescale(k, b.learning.Disagree(apart, parts, s.form.Determined(k)))
@@ -619,6 +645,9 @@ func (s *State) merge(src *State) error {
 		b.logZ += o.logZ - logZ0
 		b.score += o.score
 		b.conflict = max(b.conflict, o.conflict)
+		if b.counts != nil {
+			b.counts.merge(o.counts)
+		}
 	}
 	s.course = merged(s.course, src.course)
 	s.late += src.late
@@ -691,6 +720,9 @@ func (s *State) Summary() kernels.Fit {
 	if b.learning != nil || p.unitNoise {
 		f.SetLikelihood(s.Likelihood())
 	}
+	if b.counts != nil && b.counts.sized != nil {
+		f.SetLikelihood(b.counts.sized)
+	}
 	s.units.prior(&f.Prior)
 	f.Columns = s.columns()
 	f.N, f.Skipped, f.LogEvidence = s.n, s.skipped, b.logZ
@@ -720,9 +752,12 @@ func (s *State) status(k int) (status string) {
 	if b.learning != nil {
 		status = kernels.Join(status, b.learning.Note(s.form.Known(k)))
 	}
+	if b.counts != nil {
+		status = kernels.Join(status, b.counts.note(s.plan.Model.Lik.Family()))
+	}
 	status = kernels.Join(status, s.form.Status(k))
 	if len(s.bank) > 1 {
-		status = kernels.Join(status, kernels.NoiseStatus(s.plan.Rates[k], len(s.bank)))
+		status = kernels.Join(status, kernels.NoiseStatus(s.plan.Rates[k], s.plan.Rates))
 	}
 	return kernels.Join(status, "")
 }

@@ -1,0 +1,202 @@
+package lik
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mathext"
+)
+
+// Overdispersion learns from counts, as a filter meets them, how much more they vary than a
+// Poisson law of their expected rate allows: the size r of a negative binomial law, whose
+// variance is μ + μ²/r. A row whose predictor was N(m, v) before it came has the score
+//
+//	g = ∂ log Z/∂ log r = r E[ψ(y+r) - ψ(r) - log(1 + μ/r) + (μ-y)/(r+μ)],  μ = e^s
+//
+// with the expectation over s given y, and moves log r by g/Σg²: the natural gradient, with
+// the information that the rows so far have given, which is as good as maximum likelihood
+// once they are many.
+//
+// Without it counts that vary more than their law allows look like rates that move.
+type Overdispersion struct {
+	logSize       float64
+	rows, info    float64 // info is Σ g²
+	past          float64 // rows that came before the start
+	ratio, square float64 // sums of (y-M)²/Var y by Poisson's law and of its square
+}
+
+const (
+	// firstInfo is the information about log r at the start: a deviation of 1.5.
+	firstInfo = 1 / (1.5 * 1.5)
+	// poissonSize is where learning starts from a Poisson law, mostSize where it ends:
+	// there is no difference to one in double precision.
+	poissonSize = 10
+	mostSize    = 1e8
+)
+
+// NewOverdispersion starts from a Poisson law, size 0, or from the size of a negbinomial
+// that n rows have taught. What these said is not known, only how many they were: each
+// counts for as much as those that come after them do on average.
+func NewOverdispersion(size float64, n int64) *Overdispersion {
+	l := math.Log(math.Min(size, mostSize))
+	if !(size > 0) {
+		l = math.Log(poissonSize)
+	}
+	return &Overdispersion{logSize: l, past: float64(n)}
+}
+
+// Learn absorbs a row whose predictor was N(m, v) before it came and returns the log
+// predictive probability that it had. Rows whose rate is not a finite number teach nothing.
+func (d *Overdispersion) Learn(o Obs, m, v float64) (logZ float64) {
+	t := negbinomial{size: d.Size(), logSize: d.logSize}.Moments(o, m, v)
+	mean, spread, square := lognormal(m, v)
+	if !(o.Weight > 0) || !(square < maxDispersion) || !(spread < maxDispersion) || !(mean > 0) {
+		return t.LogZ
+	}
+	d.met(o, mean, spread)
+	g := d.slope(o.Y, m, v, t)
+	d.info += o.Weight * g * g
+	step := o.Weight * g / d.known()
+	d.logSize = math.Min(math.Max(d.logSize+math.Min(math.Max(step, -1), 1), math.Log(minShape)), math.Log(mostSize))
+	return t.LogZ
+}
+
+// Meet is Learn for the sake of Pearson alone.
+func (d *Overdispersion) Meet(o Obs, m, v float64) {
+	mean, spread, _ := lognormal(m, v)
+	if o.Weight > 0 && spread < maxDispersion && mean > 0 {
+		d.met(o, mean, spread)
+	}
+}
+
+func (d *Overdispersion) met(o Obs, mean, spread float64) {
+	d.rows += o.Weight
+	e := o.Y - mean
+	z := e * (e / (mean + spread))
+	d.ratio += o.Weight * z
+	d.square += o.Weight * z * z
+}
+
+// known is the information about log r.
+func (d *Overdispersion) known() float64 { return firstInfo + d.info*(1+d.past/d.rows) }
+
+// slopeNodes is the five-point rule for a standard normal.
+var slopeNodes = [...]struct{ x, w float64 }{{0, 8.0 / 15}, {1.3556261799742659, 0.22207592200561265}, {-1.3556261799742659, 0.22207592200561265},
+	{2.8569700138728056, 0.011257411327720689}, {-2.8569700138728056, 0.011257411327720689}}
+
+// slope is g, by the nodes moved to the moments t of s given y.
+func (d *Overdispersion) slope(y, m, v float64, t Tilted) float64 {
+	r := d.Size()
+	same := mathext.Digamma(y+r) - mathext.Digamma(r)
+	if r > 1e3*(1+y) { // the difference, without the digits it would lose
+		same = y/r - y*(y-1)/(2*r*r)
+	}
+	centre, sd := m+v*t.Alpha, math.Sqrt(v*t.Ratio)
+	var logs, gs [len(slopeNodes)]float64
+	top := math.Inf(-1)
+	for k, n := range slopeNodes {
+		s := centre + sd*n.x
+		mu := math.Exp(s)
+		log := math.Log1p(mu / r)
+		logs[k] = math.Log(n.w) + y*s - (y+r)*log
+		if v > 0 {
+			logs[k] += 0.5 * (n.x*n.x - (s-m)*((s-m)/v))
+		}
+		gs[k] = r * (same - log + (mu-y)/(r+mu))
+		top = math.Max(top, logs[k])
+	}
+	mass, sum := 0.0, 0.0
+	for k := range gs {
+		w := math.Exp(logs[k] - top)
+		mass += w
+		sum += w * gs[k]
+	}
+	return sum / mass
+}
+
+// Size is r.
+func (d *Overdispersion) Size() float64 { return math.Exp(d.logSize) }
+
+// Pearson is the mean of (y-M)²/V over the rows, 1 where they vary as a Poisson law has it,
+// and its standard error.
+func (d *Overdispersion) Pearson() (ratio, se float64) {
+	ratio = d.ratio / d.rows
+	return ratio, math.Sqrt(math.Max(d.square/d.rows-ratio*ratio, 0) / d.rows)
+}
+
+// Merge adds what o learnt from the same start.
+func (d *Overdispersion) Merge(o *Overdispersion) {
+	if o.rows == 0 {
+		return
+	}
+	mine := firstInfo
+	if d.rows > 0 {
+		mine = d.known()
+	}
+	d.logSize = (mine*d.logSize + o.info*o.logSize) / (mine + o.info)
+	d.rows += o.rows
+	d.info += o.info
+	d.ratio += o.ratio
+	d.square += o.square
+}
+
+// Clone returns an independent copy.
+func (d *Overdispersion) Clone() *Overdispersion { c := *d; return &c }
+
+// Counts says whether l is of counts whose overdispersion can be learnt: poisson and
+// negbinomial.
+func Counts(l Likelihood) bool {
+	switch l.(type) {
+	case poisson, negbinomial, *Sized:
+		return true
+	}
+	return false
+}
+
+// Sized is negbinomial with a size that is learnt from the rows as a filter absorbs them, by
+// Spread. Unlike the other likelihoods it changes with Learn.
+type Sized struct {
+	negbinomial
+	Spread *Overdispersion
+}
+
+// NewSized returns the likelihood that starts at l's size, which n rows have taught.
+// Errors: a family other than negbinomial.
+func NewSized(l Likelihood, n int64) (*Sized, error) {
+	nb, ok := l.(negbinomial)
+	if !ok {
+		return nil, fmt.Errorf("shape = 'auto' is learnt row by row for negbinomial; for %s take a method that keeps its rows", l.Family())
+	}
+	return &Sized{nb, NewOverdispersion(nb.size, n)}, nil
+}
+
+// Learn is that of Spread.
+func (l *Sized) Learn(o Obs, m, v float64) (logZ float64) {
+	logZ = l.Spread.Learn(o, m, v)
+	l.take()
+	return logZ
+}
+
+// Merge adds what o learnt.
+func (l *Sized) Merge(o *Sized) {
+	l.Spread.Merge(o.Spread)
+	l.take()
+}
+
+func (l *Sized) take() {
+	l.size, l.logSize = l.Spread.Size(), l.Spread.logSize
+}
+
+// Clone returns an independent copy.
+func (l *Sized) Clone() *Sized { return &Sized{l.negbinomial, l.Spread.Clone()} }
+
+// Note is "" or a sentence about a size at the edge of its range.
+func (l *Sized) Note() string {
+	switch r := l.size; {
+	case r >= mostSize/2:
+		return fmt.Sprintf("shape %.3g is at the edge of its range: the counts vary no more than poisson has it", r)
+	case r <= minShape*2:
+		return fmt.Sprintf("shape %.3g is at the edge of its range", r)
+	}
+	return ""
+}

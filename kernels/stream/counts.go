@@ -1,0 +1,122 @@
+package stream
+
+import (
+	"fmt"
+
+	"github.com/bglm/bglm/kernels/lik"
+)
+
+// counts is what one belief says of counts before they come.
+//
+// With automatic process noise it chooses the rate. Rates that move explain any counts that
+// vary more than their law allows, one by one, if they may move fast enough; beliefs then
+// follow the noise, and expected counts grow beyond all bounds. So beliefs compete by
+// score, the log probability of the counts with the overdispersion that each has met:
+// drift has to predict better than that.
+type counts struct {
+	*lik.Overdispersion
+	score float64
+	rows  int64
+	wide  int64      // rows, but the first, whose predictor had a deviation above widest
+	sized *lik.Sized // nil: the shape is not learnt
+	up    Update     // the rule for sized
+}
+
+// newCounts is nil for other families than counts, and where nothing is learnt or chosen
+// for those that allow for overdispersion.
+func (p *Plan) newCounts() (*counts, error) {
+	m := p.Model
+	if m.Options.AutoShape {
+		n := int64(0)
+		if m.Start != nil {
+			n = m.Start.N
+		}
+		l, err := lik.NewSized(m.Lik, n)
+		if err != nil {
+			return nil, err
+		}
+		return p.sized(l), nil
+	}
+	if !lik.Counts(m.Lik) || len(p.Rates) == 1 && m.Lik.Family() != "poisson" {
+		return nil, nil
+	}
+	return &counts{Overdispersion: lik.NewOverdispersion(0, 0)}, nil
+}
+
+func (p *Plan) sized(l *lik.Sized) *counts {
+	own := *p.Model
+	own.Lik = l
+	up, err := p.rule.Bind(&own)
+	if err != nil { // the same options bound before
+		panic(err)
+	}
+	return &counts{Overdispersion: l.Spread, sized: l, up: up}
+}
+
+func (p *Plan) cloneCounts(c *counts) *counts {
+	switch {
+	case c == nil:
+		return nil
+	case c.sized != nil:
+		d := p.sized(c.sized.Clone())
+		d.score, d.rows, d.wide = c.score, c.rows, c.wide
+		return d
+	}
+	return &counts{Overdispersion: c.Clone(), score: c.score, rows: c.rows, wide: c.wide}
+}
+
+// learn absorbs a row whose predictor was N(m, v) before it came; choosing says that beliefs
+// compete.
+func (c *counts) learn(o lik.Obs, m, v float64, choosing bool) {
+	if c.rows++; c.rows > first && v > widest*widest {
+		c.wide++
+	}
+	switch {
+	case c.sized != nil:
+		c.score += c.sized.Learn(o, m, v)
+	case choosing:
+		c.score += c.Learn(o, m, v)
+	default:
+		c.Meet(o, m, v)
+	}
+}
+
+func (c *counts) merge(o *counts) {
+	c.score += o.score
+	c.rows += o.rows
+	c.wide += o.wide
+	if c.sized != nil {
+		c.sized.Merge(o.sized)
+		return
+	}
+	c.Merge(o.Overdispersion)
+}
+
+// A status speaks of counts that vary this much more than poisson allows, by that many
+// standard errors.
+const (
+	overdispersed = 1.5
+	clearly       = 4
+)
+
+// It also speaks of rows after the first whose predictor was so wide that package predict
+// holds their expected counts.
+const (
+	first  = 100
+	widest = 4
+)
+
+// note is "" or a sentence.
+func (c *counts) note(family string) string {
+	if c.wide > 0 {
+		return fmt.Sprintf("%d rows came to a linear predictor of standard deviation above %d: their expected counts are held at two of them above the median", c.wide, widest)
+	}
+	if c.sized != nil {
+		return c.sized.Note()
+	}
+	ratio, se := c.Pearson()
+	if family != "poisson" || !(ratio > overdispersed) || !(ratio-1 > clearly*se) {
+		return ""
+	}
+	return fmt.Sprintf("the counts vary %.3g times as much as poisson allows (Pearson dispersion of the one-step predictions), so that deviations of weights are too small: family 'negbinomial' has overdispersion", ratio)
+}
