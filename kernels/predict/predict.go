@@ -43,17 +43,18 @@ func ParseKind(name string) (Kind, error) {
 // guide.
 const mostSpread = 16
 
-// moments are mean and variance of a new response when s ~ N(m, v), finite numbers.
+// moments are mean and variance of a new response when s ~ N(m, v). Both are infinite only
+// where m alone makes them so.
 //
 // Under the link log the mean is exp(m + v/2): it lies √v/2 deviations above the median,
 // beyond two of them where v > 16, and is made by a fortieth of the probability that no
 // row has ever seen. From there on it is taken at two deviations, exp(m + 2√v).
 func moments(l lik.Likelihood, m, v float64) (mean, variance float64) {
 	mean, variance = l.Predict(m, spread(l, v))
-	return math.Min(mean, math.MaxFloat64), math.Min(variance, math.MaxFloat64)
+	return held(l, v, mean), held(l, v, variance)
 }
 
-// spread is v, held where exp(m + v/2) would say nothing.
+// spread is v, less where exp(m + v/2) would say nothing.
 func spread(l lik.Likelihood, v float64) float64 {
 	if v > mostSpread && l.Link() == "log" {
 		return math.Sqrt(mostSpread * v)
@@ -61,14 +62,22 @@ func spread(l lik.Likelihood, v float64) float64 {
 	return v
 }
 
-// Expected is the expected response when s ~ N(m, v), finite; under the link log that of a
-// predictor of deviation 4 and more is held (moments).
+// held is x, a number where only v makes it infinite.
+func held(l lik.Likelihood, v, x float64) float64 {
+	if v > mostSpread && l.Link() == "log" {
+		return math.Min(x, math.MaxFloat64)
+	}
+	return x
+}
+
+// Expected is the expected response when s ~ N(m, v); under the link log that of a predictor
+// of deviation 4 and more is held (moments).
 func Expected(l lik.Likelihood, k Kind, m, v float64) float64 {
 	switch k {
 	case MacKay:
-		return math.Min(l.Moderated(m, spread(l, v)), math.MaxFloat64)
+		return held(l, v, l.Moderated(m, spread(l, v)))
 	case Plugin:
-		return math.Min(l.Response(m), math.MaxFloat64)
+		return l.Response(m)
 	}
 	y, _ := moments(l, m, v)
 	return y
@@ -87,7 +96,7 @@ func DistOf(l lik.Likelihood, m, v, level float64) (Dist, error) {
 	d := Dist{EtaMean: m, EtaVariance: v}
 	d.Mean, d.Variance = moments(l, m, v)
 	d.Lower, d.Upper = l.Interval(m, v, level)
-	d.Lower, d.Upper = math.Min(d.Lower, math.MaxFloat64), math.Min(d.Upper, math.MaxFloat64)
+	d.Lower, d.Upper = held(l, v, d.Lower), held(l, v, d.Upper)
 	return d, nil
 }
 
