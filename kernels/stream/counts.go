@@ -6,14 +6,14 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// counts is what one belief says of counts before they come.
+// spread is what one belief says of counts before they come.
 //
 // With automatic process noise it chooses the rate. Rates that move explain any counts that
 // vary more than their law allows, one by one, if they may move fast enough; beliefs then
 // follow the noise, and expected counts grow beyond all bounds. So beliefs compete by
 // score, the log probability of the counts with the overdispersion that each has met:
 // drift has to predict better than that.
-type counts struct {
+type spread struct {
 	*lik.Overdispersion
 	score float64
 	rows  int64
@@ -24,7 +24,7 @@ type counts struct {
 
 // newCounts is nil for other families than counts, and where nothing is learnt or chosen
 // for those that allow for overdispersion.
-func (p *Plan) newCounts() (*counts, error) {
+func (p *Plan) newCounts() (*spread, error) {
 	m := p.Model
 	if m.Options.AutoShape {
 		n := int64(0)
@@ -40,20 +40,20 @@ func (p *Plan) newCounts() (*counts, error) {
 	if !lik.Counts(m.Lik) || len(p.Rates) == 1 && m.Lik.Family() != "poisson" {
 		return nil, nil
 	}
-	return &counts{Overdispersion: lik.NewOverdispersion(0, 0)}, nil
+	return &spread{Overdispersion: lik.NewOverdispersion(0, 0)}, nil
 }
 
-func (p *Plan) sized(l *lik.Sized) *counts {
+func (p *Plan) sized(l *lik.Sized) *spread {
 	own := *p.Model
 	own.Lik = l
 	up, err := p.rule.Bind(&own)
 	if err != nil { // the same options bound before
 		panic(err)
 	}
-	return &counts{Overdispersion: l.Spread, sized: l, up: up}
+	return &spread{Overdispersion: l.Spread, sized: l, up: up}
 }
 
-func (p *Plan) cloneCounts(c *counts) *counts {
+func (p *Plan) cloneCounts(c *spread) *spread {
 	switch {
 	case c == nil:
 		return nil
@@ -62,12 +62,12 @@ func (p *Plan) cloneCounts(c *counts) *counts {
 		d.score, d.rows, d.wide = c.score, c.rows, c.wide
 		return d
 	}
-	return &counts{Overdispersion: c.Clone(), score: c.score, rows: c.rows, wide: c.wide}
+	return &spread{Overdispersion: c.Clone(), score: c.score, rows: c.rows, wide: c.wide}
 }
 
 // learn absorbs a row whose predictor was N(m, v) before it came; choosing says that beliefs
 // compete.
-func (c *counts) learn(o lik.Obs, m, v float64, choosing bool) {
+func (c *spread) learn(o lik.Obs, m, v float64, choosing bool) {
 	if c.rows++; c.rows > first && v > widest*widest {
 		c.wide++
 	}
@@ -81,7 +81,7 @@ func (c *counts) learn(o lik.Obs, m, v float64, choosing bool) {
 	}
 }
 
-func (c *counts) merge(o *counts) {
+func (c *spread) merge(o *spread) {
 	c.score += o.score
 	c.rows += o.rows
 	c.wide += o.wide
@@ -107,7 +107,7 @@ const (
 )
 
 // note is "" or a sentence.
-func (c *counts) note(family string) string {
+func (c *spread) note(family string) string {
 	if c.wide > 0 {
 		return fmt.Sprintf("%d rows came to a linear predictor of standard deviation above %d: their expected counts are held at two of them above the median", c.wide, widest)
 	}

@@ -86,7 +86,7 @@ type member struct {
 	score    float64 // log density of the rows of the course before they were learnt
 	conflict float64 // largest |μa - μb| / sqrt(σa² + σb²) seen in a merge
 	learning *learning
-	counts   *counts // nil for other families
+	counts   *spread // nil for other families
 	row      *met    // memory for the row at hand; nil where there is one member
 }
 
