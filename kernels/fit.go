@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"slices"
@@ -73,6 +74,43 @@ type FitColumn struct {
 	N, Missing    int64   // rows seen, and how many of them had no value there
 	Center, Scale float64 // mean and standard deviation by which a number was standardised; NaN where it was not
 	Variance      float64 // prior variance that the column's weights had or learnt; NaN where none is known
+
+	// Of levels whose variance was learnt and integrated, Center and Scale are posterior mean
+	// and deviation of the standard deviation of their weights, √Variance being where the
+	// evidence is highest.
+}
+
+// Deviation is posterior mean and deviation of the standard deviation of the weights of a
+// column of levels; false where it is not known.
+func (c *FitColumn) Deviation() (mean, sd float64, ok bool) {
+	return c.Center, c.Scale, c.Kind == LevelsColumn && c.Scale > 0 && c.Center > 0
+}
+
+// PriorOf is the prior of a feature that f has no belief about: of a level of a column whose
+// variance it knows that variance, with what is known of its spread.
+func (f *Fit) PriorOf(name []byte) Weight {
+	w := f.Prior.Of(name)
+	if len(f.Columns) == 0 {
+		return w
+	}
+	column, _, ok := bytes.Cut(name, []byte("="))
+	if !ok {
+		if column, ok = bytes.CutSuffix(name, []byte(IsNull)); !ok {
+			return w
+		}
+	}
+	for k := range f.Columns {
+		c := &f.Columns[k]
+		if c.Kind != LevelsColumn || c.Name != string(column) {
+			continue
+		}
+		if m, sd, ok := c.Deviation(); ok {
+			w.Variance = m*m + sd*sd
+		} else if c.Variance >= 0 {
+			w.Variance = c.Variance
+		}
+	}
+	return w
 }
 
 // Fit is a posterior with all that predicting, continuing and merging need. How it is

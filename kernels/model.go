@@ -124,6 +124,14 @@ type Options struct {
 	// name before '='.
 	AutoNoise, AutoPrior, PriorGroups, AutoDispersion, AutoShape bool
 
+	// Integrate says that the uncertainty of learnt prior variances and of a learnt dispersion
+	// enters the posterior: laplace. The square root of a prior variance has a half-t prior
+	// with SDFreedom degrees of freedom (3; 1 is the half-Cauchy) and scale SDScale, by
+	// default the one that gives the weights of the group together a predictor of 2.5 times
+	// the deviation of the responses (identity link) or 2.5.
+	Integrate          bool
+	SDScale, SDFreedom float64
+
 	// MeasurementNoise is the EKF's R, a number > 0; 0 is the variance of the likelihood
 	// at the predicted mean. AutoMeasurementNoise infers it from each row instead, at
 	// least NoiseFloor, by default 1e-3 of what measures y.

@@ -519,21 +519,36 @@ func (p *Problem) Fit(method string, post *gauss.Normal, logZ float64) *Fit {
 // SetVariances notes in the columns of f the prior variances of their weights, by column of
 // p: that of the first weight of each.
 func (p *Problem) SetVariances(f *Fit, variance []float64) {
+	p.eachColumn(f, func(c *FitColumn, j int) { c.Variance = variance[j] })
+}
+
+// SetSpread notes in the columns of levels of f posterior mean and deviation of the roots of
+// learnt prior variances, by column of p; those of 0 are not learnt.
+func (p *Problem) SetSpread(f *Fit, sd, deviation []float64) {
+	p.eachColumn(f, func(c *FitColumn, j int) {
+		if sd[j] > 0 && c.Kind == LevelsColumn {
+			c.Center, c.Scale = sd[j], deviation[j]
+		}
+	})
+}
+
+// eachColumn visits the columns that f remembers with the place of the first weight of each.
+func (p *Problem) eachColumn(f *Fit, visit func(c *FitColumn, j int)) {
 	if len(f.Columns) == 0 {
 		return
 	}
-	of := map[string]float64{}
-	for j := len(variance) - 1; j >= 0; j-- {
+	of := map[string]int{}
+	for j := p.P - 1; j >= 0; j-- {
 		if id := p.cols[j]; p.dict.LevelColumn(id) != "" {
-			of[p.dict.LevelColumn(id)] = variance[j]
+			of[p.dict.LevelColumn(id)] = j
 		} else if name := p.dict.NumberColumn(id); name != "" {
-			of[name] = variance[j]
+			of[name] = j
 		}
 	}
 	f.Columns = slices.Clone(f.Columns)
 	for k := range f.Columns {
-		if v, ok := of[f.Columns[k].Name]; ok {
-			f.Columns[k].Variance = v
+		if j, ok := of[f.Columns[k].Name]; ok {
+			visit(&f.Columns[k], j)
 		}
 	}
 }

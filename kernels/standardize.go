@@ -115,6 +115,7 @@ func (s *Standard) responses(q *Problem) error {
 		}
 	}
 	m.Params.Dispersion = l.Dispersion() / unit / unit
+	m.Options.SDScale /= unit
 	if shaped, ok := m.Lik.(lik.Shaped); ok {
 		m.Params.Shape = shaped.Shape()
 	}
@@ -177,7 +178,12 @@ func (s *Standard) Restore(f *Fit) error {
 	f.Prior.InterceptVariance *= s.Unit * s.Unit
 	f.Columns = slices.Clone(f.Columns)
 	for k := range f.Columns {
-		f.Columns[k].Variance *= s.Unit * s.Unit
+		c := &f.Columns[k]
+		c.Variance *= s.Unit * s.Unit
+		if c.Kind == LevelsColumn { // of a deviation of weights
+			c.Center *= s.Unit
+			c.Scale *= s.Unit
+		}
 	}
 	rows := float64(s.of.N)
 	if s.of.Weight != nil {

@@ -180,7 +180,7 @@ func (p *predictor) row(i int) (f *kernels.Fit, fs []uint32, xs []float64, ok bo
 func (p *predictor) weight(f *kernels.Fit, id uint32) (kernels.Weight, int) {
 	at := p.found[id].at
 	if at == missing {
-		return f.Prior.Of(p.dict.Name(id)), at
+		return f.PriorOf(p.dict.Name(id)), at
 	}
 	r := p.fits.beliefs
 	return kernels.Weight{Mean: r.mean.Float(at), Variance: r.variance.Float(at)}, at

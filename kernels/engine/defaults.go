@@ -21,6 +21,9 @@ func (m *Method) defaults(s *option.Settings, unshaped bool) {
 	if m.Streams || m.Kind == Classes || s.Start != nil || len(s.At) > 0 {
 		return
 	}
+	if !s.Given("integrate") {
+		o.Integrate = true
+	}
 	has := func(parameter string) bool { return slices.Contains(lik.With(parameter), s.Lik.Family()) }
 	if has("dispersion") && !s.Given("dispersion") && s.Params.Dispersion == 1 {
 		o.AutoDispersion = true

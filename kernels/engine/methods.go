@@ -123,6 +123,7 @@ func solveHMC(ctx context.Context, r *kernels.Rows) (*kernels.Fit, error) {
 		return hmc.Fit(ctx, p)
 	}
 	m := *r.Model
+	m.Options.Integrate = false
 	m.Options.Rank = 0 // it is the likelihood's here, not the Hessian's
 	learn := *r
 	learn.Model = &m

@@ -119,7 +119,7 @@ var Fields = []Field[fit]{
 	{Name: "iterations", At: func(f *fit) any { return &f.Iterations }, Optional: true},
 	{Name: "converged", At: func(f *fit) any { return &f.Converged }, Optional: true},
 	{Name: "status", Doc: "'ok', or what to mind", At: func(f *fit) any { return &f.Status }, Optional: true},
-	{Name: "columns", Doc: "what is remembered of the columns of a STRUCT or list: kind 'number' or 'levels', rows and those without a value, center and scale where standardised, prior variance of its weights", At: func(f *fit) any { return &f.Columns }, Optional: true, Nullable: true, Since: 2},
+	{Name: "columns", Doc: "what is remembered of the columns of a STRUCT or list: kind 'number' or 'levels', rows and those without a value, center and scale where standardised, prior variance of its weights; center and scale of levels with a learnt variance are posterior mean and deviation of its root", At: func(f *fit) any { return &f.Columns }, Optional: true, Nullable: true, Since: 2},
 	{Name: "format", Doc: "version of this layout; FITs of all earlier ones are read", At: func(*fit) any { return Format(kernels.FitFormat) }, Optional: true, Nullable: true, Since: 2},
 }
 

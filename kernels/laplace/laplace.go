@@ -268,6 +268,17 @@ func (e *engine) fit(start []float64) (*kernels.Fit, error) {
 	if err != nil {
 		return nil, err
 	}
+	var around *spread
+	if e.x.Options.Integrate && status == "" && len(h.Names) > 0 {
+		if around, err = h.integrate(); err != nil {
+			return nil, err
+		}
+		if around != nil && around.weights != nil {
+			bl := *around.weights
+			bl.floored, bl.note = ev.floored, ev.note
+			ev = &evidence{&bl, ev.log}
+		}
+	}
 	if learnt := h.learnt(); learnt != "" && note != "" {
 		note = learnt + "; " + note
 	} else {
@@ -279,6 +290,15 @@ func (e *engine) fit(start []float64) (*kernels.Fit, error) {
 			f.Prior.Variance = v
 		}
 		e.x.SetVariances(f, e.root.Of.Var)
+		if around != nil {
+			sd, deviation := make([]float64, e.x.P), make([]float64, e.x.P)
+			for j, k := range h.Of {
+				if k >= 0 {
+					sd[j], deviation[j] = around.mean[k], around.sd[k]
+				}
+			}
+			e.x.SetSpread(f, sd, deviation)
+		}
 	}
 	return f, err
 }

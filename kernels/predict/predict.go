@@ -184,7 +184,7 @@ func (s *Scorer) belief(id uint32) (kernels.Weight, int) {
 	if at := s.Belief(id); at >= 0 {
 		return s.Fit.Beliefs[at].Weight, at
 	}
-	return s.Fit.Prior.Of(s.dict.Name(id)), -1
+	return s.Fit.PriorOf(s.dict.Name(id)), -1
 }
 
 // unseen is feature id without a belief under an arrowhead covariance, with prior w: a

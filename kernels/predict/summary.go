@@ -5,6 +5,8 @@ import (
 	"math"
 	"strings"
 
+	"gonum.org/v1/gonum/mathext"
+
 	"github.com/bglm/bglm/kernels"
 )
 
@@ -21,8 +23,9 @@ type Term struct {
 	PerSD float64
 }
 
-// Summary lists the weights of a fit in belief order, with central intervals of that
-// level.
+// Summary lists the weights of a fit in belief order, with central intervals of that level,
+// and then as 'sd(column)' the standard deviations of the weights of columns of levels, where
+// their posterior was learnt.
 //
 // Cost: O(p). Errors: a level outside (0, 1).
 func Summary(f *kernels.Fit, level float64) ([]Term, error) {
@@ -54,7 +57,26 @@ func Summary(f *kernels.Fit, level float64) ([]Term, error) {
 		}
 		out[k] = t
 	}
-	return out, nil
+	return append(out, deviations(f, level)...), nil
+}
+
+// deviations are the standard deviations of the weights of columns of levels, where they were
+// learnt: the interval is that of the gamma distribution with their mean and deviation.
+func deviations(f *kernels.Fit, level float64) (out []Term) {
+	for k := range f.Columns {
+		c := &f.Columns[k]
+		mean, sd, ok := c.Deviation()
+		if !ok {
+			continue
+		}
+		nan := math.NaN()
+		shape := mean * mean / (sd * sd)
+		at := func(q float64) float64 { return mathext.GammaIncRegInv(shape, q) * sd * sd / mean }
+		out = append(out, Term{Term: "sd(" + c.Name + ")", Column: c.Name,
+			Estimate: Estimate{Mean: mean, SD: sd, Lower: at(0.5 - 0.5*level), Upper: at(0.5 + 0.5*level)},
+			ExpMean:  nan, ExpLower: nan, ExpUpper: nan, Positive: 1, PerSD: nan})
+	}
+	return out
 }
 
 // exp is the largest number where e^x is beyond it.

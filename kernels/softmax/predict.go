@@ -96,7 +96,7 @@ func (s *Scorer) Linear(b *kernels.Batch, i int) (mean, cov []float64, err error
 			s.at, s.val = append(s.at, at), append(s.val, x)
 			continue
 		}
-		w := f.Prior.Of(s.Features().Name(id))
+		w := f.PriorOf(s.Features().Name(id))
 		for k := range s.mean {
 			if !s.known[k] {
 				s.mean[k] += x * w.Mean

@@ -1,0 +1,220 @@
+package mode
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/special"
+)
+
+// Hyper is the prior of a standard deviation √(e^θ): half-t with DF degrees of freedom and
+// that scale. DF 1 is the half-Cauchy; an infinite scale is flat.
+type Hyper struct{ DF, Scale float64 }
+
+// Log is the log density of θ, with its slope, less a constant.
+func (h Hyper) Log(theta float64) (f, slope float64) {
+	f, slope = 0.5*theta, 0.5
+	if math.IsInf(h.Scale, 1) {
+		return f, slope
+	}
+	r := math.Exp(theta) / (h.DF * h.Scale * h.Scale)
+	return f - 0.5*(h.DF+1)*math.Log1p(r), slope - 0.5*(h.DF+1)*r/(1+r)
+}
+
+// posterior is an evidence with the priors of its parameters; those of none stay where they
+// are.
+type posterior struct {
+	Evidence
+	of     []int // parameters integrated
+	priors []Hyper
+	theta  []float64 // of all parameters, where it was last
+}
+
+func (p *posterior) at(x []float64) []float64 {
+	theta := slices.Clone(p.theta)
+	for k, j := range p.of {
+		theta[j] = x[k]
+	}
+	return theta
+}
+
+func (p *posterior) Try(x []float64) (float64, bool, error) {
+	log, ok, err := p.Evidence.Try(p.at(x))
+	for k, h := range p.priors {
+		f, _ := h.Log(x[k])
+		log += f
+	}
+	p.theta = p.at(x)
+	return log, ok, err
+}
+
+func (p *posterior) Slope() (slope, scale []float64, err error) {
+	all, sc, err := p.Evidence.Slope()
+	if err != nil {
+		return nil, nil, err
+	}
+	for k, j := range p.of {
+		_, s := p.priors[k].Log(p.theta[j])
+		slope = append(slope, all[j]+s)
+		scale = append(scale, sc[j]+0.25)
+	}
+	return slope, scale, nil
+}
+
+const (
+	// most is the number of points; where they do not suffice there is no grid.
+	most = 250
+)
+
+// Peak is the posterior of some parameters near its mode.
+type Peak struct {
+	p      *posterior
+	x      []float64
+	log    float64
+	axes   *dense.Matrix // the principal axes of its curvature there, each as long as a deviation
+	lo, hi []float64
+	late   func() bool
+}
+
+// NewPeak climbs to the mode of the posterior of the parameters of, under their priors, from
+// theta, where the evidence is highest; other parameters stay there. nil: it was not found.
+func NewPeak(e Evidence, of []int, priors []Hyper, theta, lo, hi []float64, late func() bool) (*Peak, error) {
+	k := len(of)
+	p := &posterior{Evidence: e, of: of, priors: priors, theta: slices.Clone(theta)}
+	q := &Peak{p: p, x: make([]float64, k), lo: make([]float64, k), hi: make([]float64, k), late: late}
+	for i, j := range of {
+		q.lo[i], q.hi[i] = lo[j], hi[j]
+		least := lo[j] // not at the bottom, where there is no slope
+		if s := priors[i].Scale; !math.IsInf(s, 1) {
+			least = max(least, 2*math.Log(s)-8)
+		}
+		q.x[i] = min(max(theta[j], least), hi[j])
+	}
+	x, log, ok, status, err := climb(p, q.x, q.lo, q.hi, late)
+	if err != nil || !ok || status != "" {
+		return nil, err
+	}
+	q.x, q.log = x, log
+	q.axes, err = p.axes(x)
+	return q, err
+}
+
+// Moments are mean and deviation of √(e^θ) of each parameter where θ is Gaussian.
+func (q *Peak) Moments() (mean, sd []float64) {
+	for k, x := range q.x {
+		v := 0.0
+		for a := range q.x {
+			v += q.axes.Row(a)[k] * q.axes.Row(a)[k]
+		}
+		m := math.Exp(0.5*x + 0.125*v)
+		mean, sd = append(mean, m), append(sd, m*math.Sqrt(math.Expm1(0.25*v)))
+	}
+	return mean, sd
+}
+
+// Grid visits the points of a lattice along the axes, from the mode outwards as far as the
+// density is worth it: use is called with the evidence at the point and its log density. The
+// points have the same volume. false: they would be too many, time is up, or there is no
+// evidence at one.
+//
+// Source: [rue2009], section 3.1.
+func (q *Peak) Grid(use func(theta []float64, log float64) error) (bool, error) {
+	k := len(q.x)
+	// The distance of the points, in deviations near the mode, and by how many nats below it
+	// the grid ends: deviations of what is summed are within 1 % of the integrals'.
+	step, fall := 1.0, 9.0
+	if k > 1 {
+		step, fall = 1.25, 6.5
+	}
+	queue := [][]int{make([]int, k)}
+	seen := map[string]bool{fmt.Sprint(queue[0]): true}
+	for n := 0; n < len(queue); n++ {
+		if n == most || q.late() {
+			return false, nil
+		}
+		y, out := slices.Clone(q.x), false
+		for a, v := range queue[n] {
+			dense.Axpy(step*float64(v), q.axes.Row(a), y)
+		}
+		for i := range y {
+			out = out || y[i] < q.lo[i] || y[i] > q.hi[i]
+		}
+		if out {
+			continue
+		}
+		log, ok, err := q.p.Try(y)
+		if err != nil || !ok || !special.Finite(log) {
+			return false, nil // of the parameters there, not of the fit
+		}
+		if n > 0 && log < q.log-fall {
+			continue
+		}
+		q.p.Keep()
+		if err := use(q.p.theta, log); err != nil {
+			return false, err
+		}
+		for a := range k {
+			for _, d := range []int{-1, 1} {
+				next := slices.Clone(queue[n])
+				next[a] += d
+				if s := fmt.Sprint(next); !seen[s] {
+					seen[s] = true
+					queue = append(queue, next)
+				}
+			}
+		}
+	}
+	return true, nil
+}
+
+// axes are the principal axes of the posterior's curvature at x, each as long as a
+// deviation, by differences of slopes.
+func (p *posterior) axes(x []float64) (*dense.Matrix, error) {
+	const d = 0.1
+	k := len(x)
+	c := dense.New(k, k)
+	slopes := func(y []float64) ([]float64, error) {
+		if _, _, err := p.Try(y); err != nil {
+			return nil, err
+		}
+		s, _, err := p.Slope()
+		return s, err
+	}
+	for a := range k {
+		y := slices.Clone(x)
+		y[a] += d
+		up, err := slopes(y)
+		if err != nil {
+			return nil, err
+		}
+		y[a] -= 2 * d
+		down, err := slopes(y)
+		if err != nil {
+			return nil, err
+		}
+		for b := range k {
+			c.Row(a)[b] = -(up[b] - down[b]) / (2 * d)
+		}
+	}
+	for a := range k {
+		for b := range a {
+			v := 0.5 * (c.Row(a)[b] + c.Row(b)[a])
+			c.Row(a)[b], c.Row(b)[a] = v, v
+		}
+	}
+	e, v, err := dense.Eigen(c)
+	if err != nil {
+		return nil, err
+	}
+	axes := dense.New(k, k)
+	for a, l := range e {
+		// a direction that is all but flat: the prior ends it somewhere
+		l = max(l, 0.05)
+		for b := range k {
+			axes.Row(a)[b] = v.At(b, a) / math.Sqrt(l)
+		}
+	}
+	return axes, nil
+}

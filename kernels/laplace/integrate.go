@@ -1,0 +1,235 @@
+package laplace
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/internal/mode"
+	"github.com/bglm/bglm/kernels/lik"
+)
+
+// Integration. The evidence as a function of the variances and the dispersion is a
+// likelihood of them; with a prior it is their posterior, and the posterior of the weights a
+// mixture of those at the points of a grid. Its mean and covariance are kept.
+//
+// Sources: [rue2009], nested Laplace approximations.
+
+const (
+	// maxGrid is how many parameters a grid is made for.
+	maxGrid = 3
+	// maxWork bounds the operations of integrating, as estimated.
+	maxWork = 1e10
+)
+
+// spread is what integrating finds of learnt variances: mean and deviation of their roots by
+// group, and the posterior of the weights, nil where it stays that at the maximum.
+type spread struct {
+	mean, sd []float64
+	weights  *belief
+}
+
+// hypers are the priors of what is integrated: of the deviations of prior and noise.
+func (h *learner) hypers() (of []int, priors []mode.Hyper) {
+	o := &h.x.Options
+	unit := 1.0
+	if h.lik.Traits().Located {
+		unit = math.Sqrt(mode.Variance(h.x))
+	}
+	df := 3.0
+	if o.SDFreedom > 0 {
+		df = o.SDFreedom
+	}
+	for k := range h.Names {
+		scale := 2.5 * unit / math.Sqrt(h.Squares[k])
+		if o.SDScale > 0 {
+			scale = o.SDScale
+		}
+		of, priors = append(of, k), append(priors, mode.Hyper{DF: df, Scale: scale})
+	}
+	if h.dispersion >= 0 {
+		of, priors = append(of, h.dispersion), append(priors, mode.Hyper{DF: 3, Scale: 2.5 * unit})
+	}
+	return of, priors
+}
+
+// integrate is the posterior of what was learnt, and of the weights given that. It leaves the
+// learner at the maximum of the evidence. nil where it is not found or would take too long.
+func (h *learner) integrate() (*spread, error) {
+	of, priors := h.hypers()
+	one := 3 * (20*float64(len(h.x.Val)) + 100*float64(h.x.N))
+	points, join := 40.0, 0.0
+	switch h.hessian {
+	case "full":
+		p := float64(h.x.P)
+		one += 3 * p * p * p
+		join = 2 * p * p * p
+	case "arrow":
+		d, l := float64(len(h.split.block)), float64(len(h.split.leaf))
+		one += 4 * (d*d*d + l*d*d)
+		join = 4 * l * d * d
+	}
+	if len(of) == 0 || !h.exact() || float64(4*len(of)+10)*one > maxWork {
+		return nil, nil
+	}
+	theta, at, log := slices.Clone(h.theta), h.at, h.at.log
+	defer func() { h.theta = theta }()
+	peak, err := mode.NewPeak(h, of, priors, h.theta, h.lo, h.hi, h.search.late)
+	if err != nil || peak == nil {
+		return nil, h.back(theta, at, log, err)
+	}
+	out := &spread{}
+	out.mean, out.sd = peak.Moments()
+	for range len(of) - 1 {
+		points *= 4
+	}
+	if len(of) <= maxGrid && points*(one+join) <= maxWork && h.hessian != "rows" {
+		var m mixture
+		sums := make([][3]float64, len(of))
+		whole, err := peak.Grid(func(theta []float64, log float64) error {
+			w, err := m.add(h.at, log)
+			for k, j := range of {
+				t := math.Exp(0.5 * theta[j])
+				sums[k][0] += w
+				sums[k][1] += w * t
+				sums[k][2] += w * t * t
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if whole {
+			for k, s := range sums {
+				out.mean[k] = s[1] / s[0]
+				out.sd[k] = math.Sqrt(max(s[2]/s[0]-out.mean[k]*out.mean[k], 0))
+			}
+			if out.weights, err = m.belief(); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, h.back(theta, at, log, nil)
+}
+
+// back returns to the maximum of the evidence.
+func (h *learner) back(theta []float64, at *evidence, log float64, err error) error {
+	if err != nil {
+		return err
+	}
+	h.w = append(h.w[:0], at.mean...)
+	if _, _, err := h.Try(theta); err != nil {
+		return err
+	}
+	if _, ok := h.lik.(lik.Bumpy); ok && math.Abs(h.at.log-log) > 1e-6*(1+math.Abs(log)) {
+		return fmt.Errorf("internal error: another mode after integration")
+	}
+	return nil
+}
+
+// mixture gathers Gaussians of one form: full, or with the same leaves.
+type mixture struct {
+	form  *gauss.Normal // the first
+	log   float64
+	total float64
+	mean  []float64     // Σ weight (mean - that of the first)
+	cov   *dense.Matrix // Σ weight (Σ + d dᵀ), of the block with leaves
+	tie   *dense.Matrix // of each leaf with the block
+	own   []float64     // of each leaf
+}
+
+// add is the weight of a Gaussian with that log density, which is added.
+func (m *mixture) add(bl *evidence, log float64) (float64, error) {
+	g, err := bl.build()
+	if err != nil {
+		return 0, err
+	}
+	if m.form == nil {
+		m.form, m.log = g, log
+		m.mean = make([]float64, g.Dim())
+		n := g.Dim()
+		if g.Form == gauss.Arrowhead {
+			n = len(g.Arrow.Block)
+			m.tie, m.own = dense.New(len(g.Arrow.Leaf), n), make([]float64, len(g.Arrow.Leaf))
+		}
+		m.cov = dense.New(n, n)
+	}
+	w := math.Exp(log - m.log)
+	m.total += w
+	d := make([]float64, g.Dim())
+	for j, v := range g.Mean {
+		d[j] = v - m.form.Mean[j]
+		m.mean[j] += w * d[j]
+	}
+	l, block := g.L, d
+	if a := g.Arrow; g.Form == gauss.Arrowhead {
+		l, block = a.L, make([]float64, len(a.Block))
+		for i, j := range a.Block {
+			block[i] = d[j]
+		}
+	}
+	if len(block) > 0 {
+		dense.Gemm(m.cov, w, l, false, l, true, 1)
+	}
+	for i, v := range block {
+		dense.Axpy(w*v, block, m.cov.Row(i))
+	}
+	if a := g.Arrow; g.Form == gauss.Arrowhead {
+		n := len(a.Block)
+		p, hp := dense.New(n, n), dense.New(len(a.Leaf), n)
+		if n > 0 {
+			dense.MulTB(p, l, l)
+			dense.Mul(hp, a.H, p)
+		}
+		for k, j := range a.Leaf {
+			dense.Axpy(w, hp.Row(k), m.tie.Row(k))
+			dense.Axpy(w*d[j], block, m.tie.Row(k))
+			m.own[k] += w * (g.Var[j] + d[j]*d[j])
+		}
+	}
+	return w, nil
+}
+
+// belief is the Gaussian with the mixture's mean and covariance; with leaves that of the
+// block, and of every leaf with it.
+func (m *mixture) belief() (*belief, error) {
+	mean := slices.Clone(m.form.Mean)
+	for j, s := range m.mean {
+		m.mean[j] = s / m.total
+		mean[j] += m.mean[j]
+	}
+	block := m.mean
+	a := m.form.Arrow
+	if a != nil {
+		block = make([]float64, len(a.Block))
+		for i, j := range a.Block {
+			block[i] = m.mean[j]
+		}
+	}
+	l := m.cov
+	for i, v := range block {
+		for k, u := range block {
+			l.Row(i)[k] = l.Row(i)[k]/m.total - v*u
+		}
+	}
+	if err := dense.Cholesky(l); err != nil {
+		return nil, err
+	}
+	if a == nil {
+		return (&belief{}).is(gauss.NewFull(mean, l)), nil
+	}
+	out := &gauss.Arrow{Block: a.Block, Leaf: a.Leaf, L: l, H: m.tie, Q: m.own}
+	for k, j := range a.Leaf {
+		h := m.tie.Row(k)
+		for i := range h {
+			h[i] = h[i]/m.total - m.mean[j]*block[i]
+		}
+		v := m.own[k]/m.total - m.mean[j]*m.mean[j]
+		dense.SolveLowerVec(l, h) // hᵀPh before the second half of the solution
+		m.own[k] = max(v-dense.Dot(h, h), 1e-14*v)
+		dense.SolveLowerTVec(l, h)
+	}
+	return (&belief{}).is(gauss.NewArrowhead(mean, out)), nil
+}
