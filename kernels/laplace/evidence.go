@@ -200,6 +200,19 @@ func (h *learner) maximise(start []float64) (best *evidence, status, note string
 	starts := [][]float64{h.theta}
 	if h.exact() {
 		starts = h.Starts(h.theta, h.dispersion)
+		if len(h.x.Val) > fewEntries { // one maximum, and a visit is dear
+			starts = slices.Delete(starts, 1, len(starts)-len(h.Given[:min(1, len(h.Given))]))
+			if h.x.Options.Tol == 0 {
+				h.search.loose = 0.1 * near
+				defer func() {
+					h.search.loose = 0
+					if err == nil && status == "" {
+						_, _, err = h.Try(h.theta)
+						best = h.at
+					}
+				}()
+			}
+		}
 		for _, s := range starts {
 			for k := range s {
 				s[k] = min(max(s[k], h.lo[k]), h.hi[k])
@@ -229,6 +242,9 @@ func (h *learner) maximise(start []float64) (best *evidence, status, note string
 	}
 	return h.at, status, note, nil
 }
+
+// fewEntries is up to how many entries the evidence is looked at over a grid first.
+const fewEntries = 1 << 21
 
 // slope is the derivative of the evidence in θ at ev, and the scale that divides it
 // into MacKay's step.

@@ -21,7 +21,7 @@ const (
 	// maxGrid is how many parameters a grid is made for.
 	maxGrid = 3
 	// maxWork bounds the operations of integrating, as estimated.
-	maxWork = 1e10
+	maxWork = 5e9
 )
 
 // spread is what integrating finds of learnt variances: mean and deviation of their roots by
@@ -71,8 +71,11 @@ func (h *learner) integrate() (*spread, error) {
 		one += 4 * (d*d*d + l*d*d)
 		join = 4 * l * d * d
 	}
-	if len(of) == 0 || !h.exact() || float64(4*len(of)+10)*one > maxWork {
+	if len(of) == 0 || !h.exact() {
 		return nil, nil
+	}
+	if float64(6*len(of)+6)*one > maxWork {
+		return h.known()
 	}
 	theta, at, log := slices.Clone(h.theta), h.at, h.at.log
 	defer func() { h.theta = theta }()
@@ -112,6 +115,21 @@ func (h *learner) integrate() (*spread, error) {
 		}
 	}
 	return out, h.back(theta, at, log, nil)
+}
+
+// known is what the information in many rows says about the deviations: log σ² of γ
+// weights that the data determine has that of γ squares, γ/2. The weights stay at the maximum.
+func (h *learner) known() (*spread, error) {
+	_, scale, err := h.Slope()
+	if err != nil {
+		return nil, err
+	}
+	out := &spread{}
+	for k := range h.Names {
+		sd := math.Exp(0.5 * h.theta[k])
+		out.mean, out.sd = append(out.mean, sd), append(out.sd, 0.5*sd/math.Sqrt(max(scale[k], 0.5)))
+	}
+	return out, nil
 }
 
 // back returns to the maximum of the evidence.

@@ -56,7 +56,8 @@ type search struct {
 	w1             []float64     // length p
 	n1             []float64     // length n
 	cg             mode.Conjugate
-	floored        bool // rows of negative curvature were taken as 0 in B
+	loose          float64 // a tolerance above that of the options, 0 for none
+	floored        bool    // rows of negative curvature were taken as 0 in B
 }
 
 func newSearch(d *kernels.Problem, l lik.Likelihood, t *gauss.Root, sp space, leaves *split) *search {
@@ -426,6 +427,7 @@ func (s *search) late() bool { return s.Stop.Late() }
 // finite at the start.
 func (s *search) run() error {
 	s.Newton, s.exact = mode.NewNewton(&s.Options), false
+	s.Tol = max(s.Tol, s.loose)
 	if err := s.data.Start(&s.now, "offset, prior_mean and the scale of the features"); err != nil {
 		return err
 	}
