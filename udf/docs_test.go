@@ -2,6 +2,7 @@ package udf_test
 
 import (
 	"database/sql"
+	"encoding/csv"
 	"flag"
 	"fmt"
 	"os"
@@ -55,19 +56,40 @@ func TestFunctionsDoc(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", o.Key, o.Default, strings.ReplaceAll(o.Allowed(udf.OptionWords), "|", "\\|"), doc)
 	}
-	const page = "../docs/functions.md"
+	upToDate(t, "../docs/functions.md", b.String())
+	upToDate(t, "../docs/function_descriptions.csv", descriptions(t))
+}
+
+// descriptions are the functions in the form of DuckDB's community catalogue.
+func descriptions(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	w := csv.NewWriter(&b)
+	rows := [][]string{{"function", "description", "comment", "example"}}
+	for _, f := range udf.Functions() {
+		rows = append(rows, []string{f.Name, f.Description, f.Signature + " (" + f.Kind + ")", f.Example})
+	}
+	if err := w.WriteAll(rows); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// upToDate compares a generated file with what it should be, or writes it.
+func upToDate(t *testing.T, path, want string) {
+	t.Helper()
 	if *update {
-		if err := os.WriteFile(page, []byte(b.String()), 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
 	}
-	have, err := os.ReadFile(page)
+	have, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(have) != b.String() {
-		t.Errorf("%s is out of date: run make docs", page)
+	if string(have) != want {
+		t.Errorf("%s is out of date: run make docs", path)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -149,6 +150,25 @@ func TestCancelled(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
+	set := func(kv ...string) *debug.BuildInfo {
+		info := &debug.BuildInfo{Main: debug.Module{Version: "(devel)"}}
+		for i := 0; i < len(kv); i += 2 {
+			info.Settings = append(info.Settings, debug.BuildSetting{Key: kv[i], Value: kv[i+1]})
+		}
+		return info
+	}
+	for _, c := range []struct {
+		info *debug.BuildInfo
+		want string
+	}{
+		{nil, ""}, {set(), ""}, {&debug.BuildInfo{Main: debug.Module{Version: "v0.1.0"}}, "module v0.1.0\n"},
+		{set("vcs.revision", "abc", "vcs.time", "2026-11-22T05:00:00Z", "vcs.modified", "false"), "commit abc of 2026-11-22T05:00:00Z\n"},
+		{set("vcs.revision", "abc", "vcs.time", "2026-11-22T05:00:00Z", "vcs.modified", "true"), "commit abc of 2026-11-22T05:00:00Z, with changes\n"},
+	} {
+		if got := commit(c.info); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
 	r := bglm(t, "", "version")
 	if r.code != 0 || !regexp.MustCompile(`^bglm   \S+\nGo     go1\.\S+ \S+/\S+\nDuckDB v1\.\S+\n$`).MatchString(r.stdout) {
 		t.Errorf("got %+v", r)

@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 
 	"github.com/bglm/bglm/cmd/internal/cli"
 	"github.com/bglm/bglm/udf"
@@ -18,7 +19,7 @@ func (*versionCommand) Help() string {
   bglm version`
 }
 
-// Run prints one line for each part.
+// Run prints one line for each part, and one for the commit.
 func (*versionCommand) Run(e *cli.Env) error {
 	db, err := sql.Open("duckdb", "")
 	if err != nil {
@@ -29,6 +30,30 @@ func (*versionCommand) Run(e *cli.Env) error {
 	if err := db.QueryRowContext(e.Ctx, "SELECT version()").Scan(&duck); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(e.Stdout, "bglm   %s\nGo     %s %s/%s\nDuckDB %s\n", udf.Version, runtime.Version(), runtime.GOOS, runtime.GOARCH, duck)
+	info, _ := debug.ReadBuildInfo()
+	_, err = fmt.Fprintf(e.Stdout, "bglm   %s\n%sGo     %s %s/%s\nDuckDB %s\n", udf.Version, commit(info), runtime.Version(), runtime.GOOS, runtime.GOARCH, duck)
 	return err
+}
+
+// commit is a line with the commit that the program was built from and its date, or the
+// module's version where Go fetched it; "" where neither is known.
+func commit(info *debug.BuildInfo) string {
+	if info == nil {
+		return ""
+	}
+	set := map[string]string{}
+	for _, s := range info.Settings {
+		set[s.Key] = s.Value
+	}
+	if hash := set["vcs.revision"]; hash != "" {
+		changed := ""
+		if set["vcs.modified"] == "true" {
+			changed = ", with changes"
+		}
+		return fmt.Sprintf("commit %s of %s%s\n", hash, set["vcs.time"], changed)
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		return fmt.Sprintf("module %s\n", v)
+	}
+	return ""
 }

@@ -2,6 +2,7 @@ package sqltest
 
 import (
 	"debug/elf"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -87,5 +88,40 @@ func TestHardened(t *testing.T) {
 	now := len(flags) > 0 && elf.DynFlag(flags[0])&elf.DF_BIND_NOW != 0 || len(flags1) > 0 && elf.DynFlag1(flags1[0])&elf.DF_1_NOW != 0
 	if !relro || !now {
 		t.Errorf("GNU_RELRO %v, bound at load %v", relro, now)
+	}
+}
+
+// TestGlibcFloor: the extension asks the system for nothing newer than glibc 2.28, and for
+// no library but the C library.
+//
+// covers: hosts
+func TestGlibcFloor(t *testing.T) {
+	ext := extension(t)
+	f, err := elf.Open(ext)
+	if err != nil {
+		t.Skipf("not an ELF file: %v", err)
+	}
+	defer f.Close()
+	if f.Machine != elf.EM_X86_64 {
+		t.Skipf("no floor is kept for %v", f.Machine)
+	}
+	symbols, err := f.ImportedSymbols()
+	if err != nil || len(symbols) < 10 {
+		t.Fatalf("%d imported symbols: %v", len(symbols), err)
+	}
+	for _, s := range symbols {
+		var minor int
+		if n, _ := fmt.Sscanf(s.Version, "GLIBC_2.%d", &minor); s.Version != "" && (n != 1 || minor > 28) {
+			t.Errorf("%s needs %s", s.Name, s.Version)
+		}
+	}
+	libraries, err := f.ImportedLibraries()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range libraries {
+		if !slices.Contains([]string{"libc.so.6", "libpthread.so.0", "ld-linux-x86-64.so.2"}, l) {
+			t.Errorf("needs %s", l)
+		}
 	}
 }

@@ -219,6 +219,11 @@ void bglm_warming(bool on);
 // bglm_readable reports whether n bytes at p can be read.
 int bglm_readable(const void *p, uint64_t n);
 
+// bglm_watch_forks makes bglm_forked give an error text in children of this process, else
+// NULL.
+void bglm_watch_forks(void);
+const char *bglm_forked(void);
+
 // ---- entry points used from Go ---------------------------------------------
 
 const char *bglm_register_aggregate(duckdb_ptr con, const char *name, uint64_t fid, const int32_t *arity,

@@ -1,7 +1,7 @@
 //go:build !bglm_extension
 
 // A Go program: DuckDB is linked in, the table holds its symbols.
-#include "link.h"
+#include "table.h"
 
 #define X(slot, ret, name, args) extern ret duckdb_##name args;
 BGLM_API(X)

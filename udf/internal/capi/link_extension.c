@@ -3,14 +3,13 @@
 // The loadable extension: DuckDB hands over its stable function table.
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #if defined(__linux__)
 #include <signal.h>
 #include <unistd.h>
 #endif
 
-#include "link.h"
+#include "table.h"
 
 const char *bglm_link(const void *const *slots) {
 #define X(slot, ret, name, args) bglm_api.name = (ret(*) args)slots[slot];
@@ -71,6 +70,10 @@ __attribute__((visibility("default"))) bool bglm_init_c_api(duckdb_ptr info, bgl
 	const void *const *slots = access->get_api(info, "v1.2.0");
 	if (!slots)
 		return false; // DuckDB has set the error
+	if (bglm_forked()) {
+		access->set_error(info, bglm_forked());
+		return false;
+	}
 	char msg[256];
 	const char *missing = bglm_link(slots);
 	if (missing) {
@@ -79,6 +82,7 @@ __attribute__((visibility("default"))) bool bglm_init_c_api(duckdb_ptr info, bgl
 		return false;
 	}
 	pass_urg_on();
+	bglm_watch_forks();
 	duckdb_ptr *db = access->get_database(info), con = NULL;
 	if (!db || bglm_api.connect(*db, &con) != 0) {
 		access->set_error(info, "bglm: no connection to the database");

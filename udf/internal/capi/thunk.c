@@ -3,6 +3,7 @@
 // DuckDB and DuckDB. Resources are released by cleanup handlers, which run on a
 // return and on unwinding alike (-fexceptions).
 #define _GNU_SOURCE
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,6 +38,29 @@ static uint32_t thread_id(void) {
 		id = atomic_fetch_add(&last, 1) + 1;
 	return id;
 }
+
+// ---- forked children -----------------------------------------------------------
+
+// Only the thread that called fork lives on in the child, without Go's others: a call into
+// Go would wait for ever.
+static _Atomic bool forked;
+
+static const char *const fork_error = "bglm cannot run in a process that was forked after bglm was loaded, because Go's runtime "
+                                      "does not live on there: fork first and load bglm in the child, or start a new program (exec)";
+
+const char *bglm_forked(void) { return atomic_load_explicit(&forked, memory_order_relaxed) ? fork_error : NULL; }
+
+#if defined(__unix__) || defined(__APPLE__)
+static void in_child(void) { atomic_store(&forked, true); }
+
+void bglm_watch_forks(void) {
+	static _Atomic bool watched;
+	if (!atomic_exchange(&watched, true))
+		pthread_atfork(NULL, NULL, in_child);
+}
+#else
+void bglm_watch_forks(void) {}
+#endif
 
 // ---- node trees --------------------------------------------------------------
 
@@ -259,7 +283,7 @@ static void agg_init(duckdb_ptr info, void *p) {
 	// Memory used again after a combine that DuckDB never destroyed
 	// (EXCLUDE frames): the old handle is nobody's any more.
 	if (s->magic == BGLM_MAGIC && s->self == p && s->handle &&
-	    (atomic_load_explicit(&s->flags, memory_order_relaxed) & BGLM_CONSUMED))
+	    (atomic_load_explicit(&s->flags, memory_order_relaxed) & BGLM_CONSUMED) && !bglm_forked())
 		bglmGoRelease(s->handle);
 	s->magic = BGLM_MAGIC;
 	s->self = p;
@@ -298,6 +322,10 @@ static void agg_update(duckdb_ptr info, duckdb_ptr chunk, void **states) {
 	uint64_t n = bglm_api.data_chunk_get_size(chunk);
 	if (n == 0)
 		return;
+	if (bglm_forked()) {
+		bglm_api.aggregate_function_set_error(info, fork_error);
+		return;
+	}
 	OUT;
 	bglm_caller by = bglm_classify(info, wrapper, states, n);
 	if (++calls >= BGLM_ELSEWHERE)
@@ -323,6 +351,10 @@ static void agg_update(duckdb_ptr info, duckdb_ptr chunk, void **states) {
 }
 
 static void agg_combine(duckdb_ptr info, void **source, void **target, idx_t n) {
+	if (bglm_forked()) {
+		bglm_api.aggregate_function_set_error(info, fork_error);
+		return;
+	}
 	OUT;
 	bglmGoCombine(FID(aggregate_function_get_extra_info), source, target, n, thread_id(), &out);
 	for (idx_t i = 0; i < n; i++) {
@@ -337,6 +369,10 @@ static void agg_combine(duckdb_ptr info, void **source, void **target, idx_t n) 
 static void agg_finalize(duckdb_ptr info, void **source, duckdb_ptr result, idx_t n, idx_t offset) {
 	if (n == 0)
 		return;
+	if (bglm_forked()) {
+		bglm_api.aggregate_function_set_error(info, fork_error);
+		return;
+	}
 	OUT;
 	static _Thread_local bglm_first first; // ordered aggregates finalise a window's partitions one by one
 	bglmGoFinalize(FID(aggregate_function_get_extra_info), source, n, offset, &first, &out);
@@ -346,7 +382,8 @@ static void agg_finalize(duckdb_ptr info, void **source, duckdb_ptr result, idx_
 }
 
 static void agg_destroy(void **states, idx_t n) {
-	bglmGoDestroy(states, n);
+	if (!bglm_forked())
+		bglmGoDestroy(states, n);
 	for (idx_t i = 0; i < n; i++) {
 		bglm_state *s = states[i];
 		s->handle = 0;
@@ -361,7 +398,7 @@ static void scalar_call(duckdb_ptr info, duckdb_ptr chunk, duckdb_ptr result) {
 	OUT;
 	__attribute__((cleanup(tree_free))) tree t = {0};
 	tree_read(&t, chunk, n);
-	const char *err = t.err;
+	const char *err = bglm_forked() ? fork_error : t.err;
 	if (!err) {
 		bglmGoScalar(FID(scalar_function_get_extra_info), t.v, (int64_t)bglm_api.data_chunk_get_column_count(chunk), t.n, n,
 		             &out);
