@@ -1,0 +1,127 @@
+package sqltest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// hostParts are the C host, a DuckDB library of a client, and objects with static TLS.
+type hostParts struct{ host, duckdb, ext, dir string }
+
+func buildHost(t *testing.T) hostParts {
+	t.Helper()
+	p := hostParts{ext: extension(t), dir: t.TempDir()}
+	p.host = filepath.Join(p.dir, "host")
+	compile(t, "-O1", "-Wall", "-o", p.host, "hosts/host.c", "-ldl", "-lpthread")
+	version := clientVersions[len(clientVersions)-1]
+	runNode(t, "install", "1", p.ext, version, "SELECT 1")
+	cache := os.Getenv("BGLM_CLIENT_CACHE")
+	if cache == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cache = filepath.Join(home, ".cache", "bglm-clients")
+	}
+	found, err := filepath.Glob(filepath.Join(cache, version, "node_modules/@duckdb/*/libduckdb.so"))
+	if err != nil || len(found) != 1 {
+		t.Skipf("DuckDB's library is not in the client's package: %v", found)
+	}
+	p.duckdb = found[0]
+	return p
+}
+
+func compile(t *testing.T, args ...string) {
+	t.Helper()
+	if out, err := exec.CommandContext(t.Context(), "cc", args...).CombinedOutput(); err != nil {
+		t.Fatalf("cc %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}
+
+// objects are n libraries with size bytes of static TLS each.
+func (p hostParts) objects(t *testing.T, n, size int) (out []string) {
+	t.Helper()
+	first := filepath.Join(p.dir, fmt.Sprintf("tls%d", size))
+	compile(t, "-shared", "-fPIC", fmt.Sprintf("-DSIZE=%d", size), "-o", first, "hosts/tls.c")
+	b, err := os.ReadFile(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		path := fmt.Sprintf("%s-%d.so", first, i)
+		if err := os.WriteFile(path, b, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, path)
+	}
+	return out
+}
+
+// TestHosts runs the extension in a plain C program: after twenty objects with static TLS,
+// twice, in two databases; where no static TLS is left; over fork; with the host's own
+// signal handlers; and left by exit while queries run.
+//
+// covers: hosts
+func TestHosts(t *testing.T) {
+	p := buildHost(t)
+	for _, c := range []struct {
+		scenario    string
+		count, size int
+	}{{"among", 20, 16}, {"full", 60, 64}, {"forks", 0, 0}, {"signals", 0, 0}, {"leaves", 0, 0}} {
+		t.Run(c.scenario, func(t *testing.T) {
+			var objects []string
+			if c.count > 0 {
+				objects = p.objects(t, c.count, c.size)
+			}
+			out, err := exec.CommandContext(t.Context(), p.host, append([]string{c.scenario, p.duckdb, p.ext}, objects...)...).CombinedOutput()
+			if err != nil {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
+}
+
+// TestOtherGo: another Go library in the process, loaded before. Go promises nothing here.
+//
+// covers: hosts
+func TestOtherGo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds a library")
+	}
+	p := buildHost(t)
+	lib := filepath.Join(p.dir, "libother.so")
+	text, err := os.ReadFile("hosts/othergo.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"main.go": string(text), "go.mod": "module other\n\ngo 1.26\n"} {
+		if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	build := exec.CommandContext(t.Context(), "go", "build", "-buildmode=c-shared", "-o", lib)
+	build.Dir = p.dir
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if out, err := exec.CommandContext(t.Context(), p.host, "other_go", p.duckdb, p.ext, lib).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestAmongClients: the same in Node, whose add-ons use static TLS.
+//
+// covers: hosts
+func TestAmongClients(t *testing.T) {
+	p := buildHost(t)
+	for _, v := range clientVersions {
+		out, err := exec.CommandContext(t.Context(), "node", append([]string{"clients/among.mjs", p.ext, v}, p.objects(t, 20, 16)...)...).CombinedOutput()
+		if err != nil {
+			t.Errorf("DuckDB %s: %v\n%s", v, err, out)
+		}
+	}
+}
