@@ -36,13 +36,13 @@ const (
 	others answers = iota
 	binary
 	trialled
-	counts
+	counted
 	normal
 	positive
 )
 
 func answersOf(family string) answers {
-	return map[string]answers{"bernoulli": binary, "binomial": trialled, "poisson": counts, "gaussian": normal, "gamma": positive}[family]
+	return map[string]answers{"bernoulli": binary, "binomial": trialled, "poisson": counted, "gaussian": normal, "gamma": positive}[family]
 }
 
 // see notes a row.
@@ -57,7 +57,7 @@ func (c *course) see(o lik.Obs, of answers) {
 		y /= o.Trials
 		c.trials += o.Weight * o.Trials
 		c.known += o.Weight * (special.LogFactorial(o.Trials) - special.LogFactorial(o.Y) - special.LogFactorial(o.Trials-o.Y))
-	case counts:
+	case counted:
 		c.known -= o.Weight * special.LogFactorial(y)
 	case positive:
 		c.known += o.Weight * math.Log(y)
@@ -137,7 +137,7 @@ func (c *course) baseline(of answers, dispersion, shape float64, learns bool) (l
 		return part(c.wy, c.w) + part(c.w-c.wy, c.w) - cost, true
 	case trialled:
 		return part(c.wy, c.trials) + part(c.trials-c.wy, c.trials) + c.known - cost, true
-	case counts:
+	case counted:
 		return part(c.wy, c.w) - c.wy + c.known - cost, true
 	case normal:
 		square := c.wq - c.wd*c.wd/c.w

@@ -28,7 +28,7 @@ func TestOrder(t *testing.T) {
 	}{
 		"even":    {binary, func() float64 { return float64(r.IntN(2)) }},
 		"rare":    {binary, func() float64 { return float64(r.IntN(30) / 29) }},
-		"counts":  {counts, func() float64 { return float64(r.IntN(4) * r.IntN(4)) }},
+		"counts":  {counted, func() float64 { return float64(r.IntN(4) * r.IntN(4)) }},
 		"normal":  {normal, func() float64 { return 1e6 + r.NormFloat64() }},
 		"heavy":   {others, func() float64 { return math.Tan(math.Pi * (r.Float64() - 0.5)) }},
 		"gamma":   {positive, func() float64 { return r.ExpFloat64() }},
@@ -134,7 +134,7 @@ func TestBaseline(t *testing.T) {
 		ys   []float64
 		want float64
 		near float64
-	}{{"bernoulli", binary, ones, bernoulli, 0.7}, {"poisson", counts, ys, poisson, 1.5}, {"gaussian", normal, ns, normalAt(ns), 2}} {
+	}{{"bernoulli", binary, ones, bernoulli, 0.7}, {"poisson", counted, ys, poisson, 1.5}, {"gaussian", normal, ns, normalAt(ns), 2}} {
 		whole := courseOf(c.ys, 0, c.of)
 		got, ok := whole.baseline(c.of, 4, math.NaN(), false)
 		if !ok || math.Abs(got-c.want) > c.near {
