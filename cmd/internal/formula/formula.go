@@ -21,12 +21,16 @@ import (
 // other columns, offset(e) a known part of the linear predictor, I(e) an SQL
 // expression, factor(e) one whose values are levels even if they are numbers, and
 // cbind(s, f) ~ ... counts of successes and failures.
+//
+// (1 | g) is the column of levels g whose prior variance is learnt, (1 | a/b) those of a and
+// of b within a, (0 + x | g) a slope of x for each level of g, and (x || g) both.
 type Formula struct {
 	Y, Trials string // SQL
 	Terms     []Term
 	Offset    []string
 	Intercept bool
 	Dot       bool // . was among the terms
+	Random    bool // a term in bars was there: prior variances are to be learnt
 	without   []Term
 }
 
@@ -236,6 +240,8 @@ func (p *parser) power(minus bool) ([]Term, error) {
 func (p *parser) atom(minus bool) ([]Term, error) {
 	c := p.peek()
 	switch {
+	case c == '(' && p.barred() > 0:
+		return p.random(minus)
 	case c == '(':
 		p.at++
 		out, err := p.sum()

@@ -27,6 +27,13 @@ func TestFormula(t *testing.T) {
 		{"cbind(s, n - s) ~ x", "s / (s) + (n - s) | x | true"},
 		{"y ~ x + offset(ln(t)) + offset(z)", "y | x | true offset ln(t) z"},
 		{"y ~ . - a", "y |  | true dot"},
+		{"y ~ x + (1 | g)", "y | x g | true"},
+		{"y ~ (1 | a) + (1|b)", "y | a b | true"},
+		{"y ~ x + (1 | a/b)", "y | x a a:b | true"},
+		{"y ~ (1 | a/b/c)", "y | a a:b a:b:c | true"},
+		{"y ~ x + (x || g)", "y | x g x:g | true"},
+		{"y ~ x + (0 + x | g)", "y | x x:g | true"},
+		{"y ~ (a + b)^2 + (1 | f(g, '|'))", "y | a b a:b f(g, '|') | true"},
 		{"y ~ C(a) + s", "y | C(a) s | true"},
 	} {
 		f, err := Parse(c.text)
@@ -58,7 +65,8 @@ func TestFormula(t *testing.T) {
 		"y ~ a::": "needs a type", "y ~ (a + b": "it ends", "y ~ 'a": "unexpected", "y ~ a^x": "the power", "y ~ 0": "no terms", "cbind(a) ~ b": "cbind takes",
 		"y ~ poly(a, 3)": "write its powers, as in a + I(a^2)", "y ~ bs(f(a, b))": "I(greatest(f(a, b) - 10, 0))", "y ~ C(a, Treatment)": "as in C(a)",
 		"y ~ scale(a)": "write a: numbers", "y ~ a + offset(log(t))": "write offset(ln(t))",
-		"y ~ a - .": "everything", "y ~ a) + b": "unexpected", "y ~ 17": "unexpected",
+		"y ~ a - .": "everything", "y ~ a) + b": "unexpected", "y ~ (x | g)": "(x || g) learns a variance", "y ~ (1 | g + h)": "allowed: a column, a:b or a/b",
+		"y ~ a - (1 | a)": "cannot be taken away", "y ~ (. | g)": "before its bar", "y ~ (1 | )": "behind its bar", "y ~ 17": "unexpected",
 	} {
 		if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", text, err, want)

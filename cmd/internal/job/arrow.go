@@ -138,6 +138,9 @@ func (a *Arrow) formula(text string, opts [][2]string) ([][2]string, error) {
 	if err != nil {
 		return nil, cli.Usage(err)
 	}
+	if f.Random && !slices.ContainsFunc(opts, func(o [2]string) bool { return o[0] == "prior_variance" }) {
+		opts = append(opts, [2]string{"prior_variance", "auto"})
+	}
 	if f.Dot || f.Trials != "" || len(f.Offset) > 1 {
 		return nil, cli.Usage(fmt.Errorf("formula %q: --engine arrow takes no dot, no cbind and one offset at most", text))
 	}

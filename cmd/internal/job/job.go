@@ -137,6 +137,9 @@ func (j *Job) formula(src *Source, text string, cols []duck.Column, withY bool) 
 	if j.X, err = f.Features(kind); err != nil {
 		return err
 	}
+	if _, ok := j.Option("prior_variance"); f.Random && !ok {
+		j.set("prior_variance", "'auto'")
+	}
 	j.Y = f.Y
 	if withY && slices.ContainsFunc(cols, func(c duck.Column) bool { return strings.EqualFold(c.Name, f.Y) }) {
 		j.Y = quote.Name(f.Y)
