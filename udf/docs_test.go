@@ -6,6 +6,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -90,6 +92,39 @@ func upToDate(t *testing.T, path, want string) {
 	}
 	if string(have) != want {
 		t.Errorf("%s is out of date: run make docs", path)
+	}
+}
+
+// TestPitfalls: every test that docs/duckdb.md names is there.
+func TestPitfalls(t *testing.T) {
+	page, err := os.ReadFile("../docs/duckdb.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := map[string]bool{}
+	for _, pattern := range []string{"*_test.go", "*/*_test.go", "*/*/*_test.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			b, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllStringSubmatch(string(b), -1) {
+				there[m[1]] = true
+			}
+		}
+	}
+	names := regexp.MustCompile(`\bTest[A-Z]\w+`).FindAllString(string(page), -1)
+	if len(names) < 30 {
+		t.Errorf("found %d names of tests", len(names))
+	}
+	for _, n := range names {
+		if !there[n] {
+			t.Errorf("docs/duckdb.md names %s, which is not there", n)
+		}
 	}
 }
 
