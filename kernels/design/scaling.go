@@ -21,6 +21,24 @@ type Scaling struct {
 	Beyond int
 }
 
+// NewScaling is x' = (x - shift) / scale; a shift needs an intercept, column 0.
+func NewScaling(scale, shift []float64) *Scaling {
+	s := &Scaling{Scale: scale, Shift: shift, Unit: 1, Beyond: -1}
+	for _, c := range shift {
+		s.centred = s.centred || c != 0
+	}
+	return s
+}
+
+// Inverse is the scaling back.
+func (s *Scaling) Inverse() *Scaling {
+	i := &Scaling{Scale: make([]float64, len(s.Scale)), Shift: make([]float64, len(s.Scale)), Unit: 1 / s.Unit, Origin: -s.Origin / s.Unit, centred: s.centred, Beyond: -1}
+	for j, x := range s.Scale {
+		i.Scale[j], i.Shift[j] = 1/x, -s.Shift[j]/x
+	}
+	return i
+}
+
 const (
 	// maxFill bounds the entries that centring makes of absent ones, zeros of a sparse X.
 	maxFill = 1 << 26
