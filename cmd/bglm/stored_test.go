@@ -107,10 +107,11 @@ func TestOneFormOfFiles(t *testing.T) {
 	tmp := t.TempDir()
 	in := func(name string) string { return filepath.Join(tmp, name) }
 	for _, ext := range []string{".parquet", ".arrow"} {
-		ok(t, "fit", "-q", data, "--y", "CASE WHEN g1 > 0 THEN y END", "--x", "{a: u}", "-o", "intercept=false", "-o", "covariance=diagonal", "--group", "g1", "--out", in("groups"+ext))
-		ok(t, "fit", "-q", data, "--y", "NULL::BOOLEAN", "--x", "{a: u}", "-o", "intercept=false", "-o", "covariance=diagonal", "--out", in("none"+ext))
-		ok(t, "fit", "-q", data, "--y", "y", "--x", "{a: u}", "-o", "covariance=full", "--out", in("one"+ext))
+		ok(t, "fit", "-q", data, "--y", "CASE WHEN g1 > 0 THEN y END", "--x", "{a: u}", "-m", "adf", "-o", "intercept=false", "-o", "covariance=diagonal", "--group", "g1", "--out", in("groups"+ext))
+		ok(t, "fit", "-q", data, "--y", "NULL::BOOLEAN", "--x", "{a: u}", "-m", "adf", "-o", "intercept=false", "-o", "covariance=diagonal", "--out", in("none"+ext))
+		ok(t, "fit", "-q", data, "--y", "y", "--x", "{a: u}", "-m", "adf", "-o", "covariance=full", "-o", "prior_variance=1", "--out", in("one"+ext))
 	}
+	ok(t, "fit", "-q", data, "--y", "y", "--x", "{a: u, b: CASE WHEN g1 > 0 THEN 'p' ELSE 'q' END}", "-m", "adf", "-o", "covariance=arrowhead", "--out", in("arrow.parquet"))
 	for file, want := range map[string]string{
 		"groups.parquet": "g1 BIGINT, feature VARCHAR, mean DOUBLE, variance DOUBLE, covariance DOUBLE[], fit VARCHAR",
 		"one.parquet":    "feature VARCHAR, mean DOUBLE, variance DOUBLE, covariance DOUBLE[], fit VARCHAR",
@@ -121,15 +122,18 @@ func TestOneFormOfFiles(t *testing.T) {
 		}
 	}
 	// What Go and DuckDB write of a fit is the same.
-	f, _, err := arrowio.ReadFitFile(in("one.parquet"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := arrowio.WriteParquetFile(in("go.parquet"), f); err != nil {
-		t.Fatal(err)
-	}
-	if got := query(t, "SELECT count(*) FROM (FROM '"+in("go.parquet")+"' EXCEPT ALL FROM '"+in("one.parquet")+"')"); got != "0" {
-		t.Errorf("%s rows of Go are not those of DuckDB", got)
+	var f *kernels.Fit
+	for _, name := range []string{"arrow", "one"} {
+		var err error
+		if f, _, err = arrowio.ReadFitFile(in(name+".parquet"), nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := arrowio.WriteParquetFile(in("go.parquet"), f); err != nil {
+			t.Fatal(err)
+		}
+		if got := query(t, "SELECT count(*) FROM (FROM '"+in("go.parquet")+"' EXCEPT ALL FROM '"+in(name+".parquet")+"')"); got != "0" {
+			t.Errorf("%s: %s rows of Go are not those of DuckDB", name, got)
+		}
 	}
 	for _, ext := range []string{".parquet", ".arrow"} {
 		if f, _, err := arrowio.ReadFitFile(in("none"+ext), nil); err != nil || f.Skipped != 120 || len(f.Beliefs) != 0 {
@@ -139,7 +143,7 @@ func TestOneFormOfFiles(t *testing.T) {
 			t.Errorf("groups as one fit: %v", err)
 		}
 		// Each group goes on from its own fit, the one without beliefs too.
-		ok(t, "fit", "-q", data, "--y", "CASE WHEN g1 > 0 THEN y END", "--x", "{a: u}", "-o", "covariance=diagonal", "--group", "g1", "--prior", in("groups"+ext), "--out", in("on.parquet"))
+		ok(t, "fit", "-q", data, "--y", "CASE WHEN g1 > 0 THEN y END", "--x", "{a: u}", "-m", "adf", "-o", "covariance=diagonal", "--group", "g1", "--prior", in("groups"+ext), "--out", in("on.parquet"))
 		if got := query(t, "SELECT string_agg(g1 || ':' || (fit->>'n') || ':' || (fit->>'n_skipped'), ' ' ORDER BY g1) FROM '"+in("on.parquet")+"' WHERE fit IS NOT NULL"); got != "0:0:80 1:80:0 2:80:0" {
 			t.Errorf("continued from groups%s: %s", ext, got)
 		}
@@ -150,8 +154,8 @@ func TestOneFormOfFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	ok(t, "merge", "-q", in("columns.parquet"), in("columns.parquet"), "--out", in("merged.arrow"))
-	ok(t, "fit", "-q", data, "--y", "y", "--x", "{a: u}", "-o", "covariance=full", "--prior", in("merged.arrow"), "--out", in("continued.parquet"))
-	if got := query(t, "SELECT fit->'columns' FROM '"+in("continued.parquet")+"' LIMIT 1"); got != `"[{""name"":""a"",""kind"":""number"",""n"":240,""missing"":4,""center"":0.25,""scale"":2.0,""variance"":null}]"` {
+	ok(t, "fit", "-q", data, "--y", "y", "--x", "{a: u}", "-m", "adf", "-o", "covariance=full", "--prior", in("merged.arrow"), "--out", in("continued.parquet"))
+	if got := query(t, "SELECT fit->'columns' FROM '"+in("continued.parquet")+"' LIMIT 1"); !strings.HasPrefix(got, `"[{""name"":""a"",""kind"":""number"",""n"":360,""missing"":4,`) {
 		t.Errorf("columns: %s", got)
 	}
 	// A file of a layout to come is refused with what to do.

@@ -33,11 +33,12 @@ func (f *Fits) Flat(whole bool) string {
 	empty := ""
 	if whole {
 		cols += `, CASE fit.covariance.kind WHEN 'full' THEN fit.covariance.values[k * (k - 1) // 2 + 1 : k * (k + 1) // 2]
-			WHEN 'lowrank' THEN fit.covariance.values[(k - 1) * (fit.covariance.rank + 1) + 1 : k * (fit.covariance.rank + 1)] ELSE [] END AS covariance,
+			WHEN 'lowrank' THEN fit.covariance.values[(k - 1) * (fit.covariance.rank + 1) + 1 : k * (fit.covariance.rank + 1)]
+			WHEN 'arrowhead' THEN fit.covariance.values[CASE k WHEN 1 THEN 1 ELSE r * (r + 5) // 2 + (k - 1) * (r + 3) + 1 END : r * (r + 5) // 2 + k * (r + 3)] ELSE [] END AS covariance,
 			CASE WHEN k = 1 THEN ` + restSQL("fit") + ` END AS fit`
-		empty = " UNION ALL SELECT *, NULL, 1 FROM " + f.Table + " WHERE len(fit.beliefs) = 0" // a row without a belief
+		empty = " UNION ALL SELECT *, NULL, 1, NULL FROM " + f.Table + " WHERE len(fit.beliefs) = 0" // a row without a belief
 	}
-	q := "SELECT " + cols + " FROM (SELECT *, unnest(fit.beliefs) AS b, generate_subscripts(fit.beliefs, 1) AS k FROM " + f.Table + empty + ")"
+	q := "SELECT " + cols + " FROM (SELECT *, unnest(fit.beliefs) AS b, generate_subscripts(fit.beliefs, 1) AS k, fit.covariance.rank AS r FROM " + f.Table + empty + ")"
 	if len(f.Group) > 0 {
 		q += " ORDER BY " + quote.Names(duck.Names(f.Group)) + ", k"
 	}
