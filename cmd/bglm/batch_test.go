@@ -3,11 +3,13 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -161,6 +163,56 @@ func TestGroups(t *testing.T) {
 	var q quality
 	if err := json.Unmarshal([]byte(r.stdout), &q); err != nil || q.N != 6000 || q.LogLoss == nil || *q.LogLoss > 0.7 {
 		t.Errorf("%v: %s", err, r.stdout)
+	}
+}
+
+// A fit ends with its terms and with how well it predicts what it has not seen: the mean of
+// the leave-one-out densities, for a stream its evidence a row (but for what the priors of
+// level means change in it as levels appear).
+func TestFitConcludes(t *testing.T) {
+	data := rowsFile(t, "rows.parquet")
+	path := func(n string) string { return filepath.Join(filepath.Dir(data), n) }
+	for _, c := range []struct{ method, how, want string }{
+		{"auto", "leave-one-out", "SELECT -avg(bglm_influence(fit, y, {ad: ad, x: x, g: g}).loo_log_density) FROM (SELECT bglm_fit(y, {ad: ad, x: x, g: g} ORDER BY i) AS fit FROM '" + data + "'), '" + data + "'"},
+		{"adf", "progressive", "SELECT -fit.log_evidence / fit.n FROM (SELECT bglm_adf(y, {ad: ad, x: x, g: g}, {prior_variance: 1, covariance: 'arrowhead'} ORDER BY i) AS fit FROM '" + data + "')"},
+	} {
+		args := []string{"fit", data, "-m", c.method, "-f", "y ~ ad + x + g", "--order", "i", "--out", path(c.method + ".parquet")}
+		if c.method == "adf" {
+			args = append(args, "-o", "prior_variance=1", "-o", "covariance=arrowhead")
+		}
+		var sum struct {
+			learnt
+			Terms []term
+		}
+		if err := json.Unmarshal([]byte(ok(t, append(args, "--json")...).stdout), &sum); err != nil || sum.LogLoss == nil || sum.AUC == nil {
+			t.Fatalf("%s: %v: %+v", c.method, err, sum)
+		}
+		want, err := strconv.ParseFloat(query(t, c.want), 64)
+		if err != nil || sum.How != c.how || sum.Rows != 6000 || math.Abs(*sum.LogLoss-want) > 1e-5 || !(*sum.AUC > 0.4 && *sum.AUC < 0.6) {
+			t.Errorf("%s: %s log loss %v, want %v, AUC %v", c.method, sum.How, *sum.LogLoss, want, *sum.AUC)
+		}
+		if len(sum.Terms) != 25 || sum.Terms[0].Term != "(Intercept)" {
+			t.Errorf("%s: %d terms, first %+v", c.method, len(sum.Terms), sum.Terms[0])
+		}
+		out := ok(t, args...).stdout
+		for _, w := range []string{"│ (Intercept) │", "97.5 %", "base rate 0.", c.how + " log loss 0.", "AUC 0."} {
+			if !strings.Contains(out, w) {
+				t.Errorf("%s: no %q in %s", c.method, w, out)
+			}
+		}
+	}
+	// Intervals of factorised beliefs are not the posterior's.
+	out := ok(t, "fit", data, "-m", "adf", "-o", "covariance=diagonal", "-f", "y ~ ad", "--out", path("d.parquet")).stdout
+	if strings.Contains(out, "97.5 %") || !strings.Contains(out, "(Intercept)") || !strings.Contains(out, "factorised") {
+		t.Errorf("%s", out)
+	}
+	// Nothing of it with groups, other families as they can.
+	out = ok(t, "fit", data, "-f", "x ~ ad", "-o", "family=gaussian", "--out", path("n.parquet")).stdout
+	if !strings.Contains(out, "mean response ") || strings.Contains(out, "AUC") || strings.Contains(out, "exp(mean)") {
+		t.Errorf("%s", out)
+	}
+	if out = ok(t, "fit", data, "-f", "y ~ ad", "--group", "g", "--out", path("g.parquet")).stdout; strings.Contains(out, "base rate") {
+		t.Errorf("%s", out)
 	}
 }
 

@@ -34,8 +34,8 @@ type demoCommand struct {
 
 // Help is the text below the usage line.
 func (*demoCommand) Help() string {
-	return `Learns P(delay > 15 min) from flights in time order with an assumed density filter: belief tables
-by SQL, a prediction of each row before it is learnt, calibration, and a run that stops, goes to a
+	return `Learns P(delay > 15 min) from flights: first with bglm_fit and no option, then in time order with an
+assumed density filter: belief tables by SQL, a prediction of each row before it is learnt, calibration, and a run that stops, goes to a
 Parquet file and is continued from there.
 
 Examples:
@@ -113,7 +113,7 @@ func (d *demo) run() error {
 
 // learn fits n flights and shows what came of it.
 func (d *demo) learn() (n int64, err error) {
-	d.say("Late flights: P(delay > 15 min) over origin, destination, hour, weekday and distance,\nlearnt row by row in time order by a probit assumed density filter with drifting weights.")
+	d.say("Late flights: P(delay > 15 min) over origin, destination, hour, weekday and distance.")
 	if err := d.show(fmt.Sprintf(`CREATE TABLE flights AS
   SELECT row_number() OVER () AS i, date, delay > 15 AS late, origin,
          %s AS x
@@ -130,9 +130,17 @@ func (d *demo) learn() (n int64, err error) {
 		return 0, fmt.Errorf("--data: %d flights, at least 1000 are needed", n)
 	}
 
+	d.say("\nThe front door: no option. The rows fit memory, so laplace solves them, with the prior variance of each column learnt.")
+	if err := d.show(`CREATE TABLE first AS SELECT bglm_fit(late, x) AS fit FROM flights;
+SELECT fit.method, fit.n, fit.status FROM first;
+SELECT s.term, round(s.mean, 3) AS mean, round(s.lower, 3) AS lower, round(s.upper, 3) AS upper, round(s.exp_mean, 3) AS odds, round(s.p_positive, 3) AS p_positive
+FROM (SELECT unnest(bglm_summary(fit)) AS s FROM first) ORDER BY abs(s.mean) / s.sd DESC LIMIT 10;`); err != nil {
+		return 0, err
+	}
+	d.say("\nA stream: row by row in time order by a probit assumed density filter with drifting weights, each tied to the intercept and its column's mean.")
 	start := time.Now()
 	if err := d.show(fmt.Sprintf(`CREATE TABLE fit AS
-  SELECT bglm_adf(late, x, {link: 'probit', time: date, process_noise: %v} ORDER BY i) AS fit
+  SELECT bglm_adf(late, x, {link: 'probit', covariance: 'arrowhead', prior_variance: 1, time: date, process_noise: %v} ORDER BY i) AS fit
   FROM flights;`, d.c.Noise)); err != nil {
 		return 0, err
 	}
@@ -178,7 +186,7 @@ func (d *demo) resume() error {
 	if err := d.row("SELECT strftime((SELECT max(date) - INTERVAL 1 MINUTE FROM flights), '%Y-%m-%d')", &cut); err != nil {
 		return err
 	}
-	if err := d.show(fmt.Sprintf(`COPY (SELECT bglm_adf(late, x, {link: 'probit', time: date, process_noise: %v} ORDER BY i) AS fit
+	if err := d.show(fmt.Sprintf(`COPY (SELECT bglm_adf(late, x, {link: 'probit', covariance: 'arrowhead', prior_variance: 1, time: date, process_noise: %v} ORDER BY i) AS fit
       FROM flights WHERE date < '%s') TO '%s';`, d.c.Noise, cut, d.path("fit.parquet"))); err != nil {
 		return err
 	}
@@ -203,8 +211,8 @@ FROM fit a, tomorrow b;`); err != nil {
 		return fmt.Errorf("the continued run differs from the single one by %g (means) and %g (variances); 1e-12 was promised", dm, dv)
 	}
 	d.say("The split run equals the single one to rounding (1e-12); without drift it is equal bit for bit:")
-	if err := d.show(fmt.Sprintf(`WITH whole AS (SELECT bglm_adf(late, x, {link: 'probit'} ORDER BY i) AS fit FROM flights),
-first_part AS (SELECT bglm_adf(late, x, {link: 'probit'} ORDER BY i) AS fit FROM flights WHERE date < '%[1]s'),
+	if err := d.show(fmt.Sprintf(`WITH whole AS (SELECT bglm_adf(late, x, {link: 'probit', covariance: 'arrowhead'} ORDER BY i) AS fit FROM flights),
+first_part AS (SELECT bglm_adf(late, x, {link: 'probit', covariance: 'arrowhead'} ORDER BY i) AS fit FROM flights WHERE date < '%[1]s'),
 both_parts AS (SELECT bglm_update(fit, (SELECT list({y: late, x: x} ORDER BY i) FROM flights WHERE date >= '%[1]s')) AS fit FROM first_part)
 SELECT w.fit.beliefs = b.fit.beliefs AS equal FROM whole w, both_parts b;`, cut)); err != nil {
 		return err
@@ -232,9 +240,10 @@ func (d *demo) stream(n int64) error {
 	}
 	var models [2]*stream.State // with drift, without
 	for k, noise := range []float64{d.c.Noise, 0} {
-		if models[k], err = adf.New(&kernels.Model{Lik: l, Prior: kernels.DefaultPrior, HasTime: true, Noise: noise}); err != nil {
+		if models[k], err = adf.NewTied(&kernels.Model{Lik: l, Prior: kernels.DefaultPrior, HasTime: true, Noise: noise}); err != nil {
 			return err
 		}
+		models[k].Features().Use(kernels.NewColumns([]string{"origin", "destination", "hour", "weekday"}, []string{"distance"}))
 	}
 	start := time.Now()
 	out, err := d.predictions(l, models, n)

@@ -17,6 +17,7 @@ import (
 	"github.com/bglm/bglm/cmd/internal/fitstore"
 	"github.com/bglm/bglm/cmd/internal/job"
 	"github.com/bglm/bglm/cmd/internal/shell"
+	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/engine"
 )
 
@@ -31,11 +32,16 @@ type fitCommand struct {
 	Engine      string        `placeholder:"NAME" enum:"duckdb,arrow" default:"duckdb" help:"duckdb (default), or arrow: Parquet and Arrow rows by columns, without SQL, as a stream."`
 	Incremental bool          `help:"Process only the files that the ledger in --out (a .duckdb file) does not have, one after the other, each in a transaction."`
 	Watch       time.Duration `placeholder:"DURATION" help:"With --incremental: check for new files again and again, after this pause, until Ctrl-C."`
+
+	job *job.Job // with SQL, once it is fitted
+	src *job.Source
 }
 
 // Help is the text below the usage line.
 func (*fitCommand) Help() string {
-	return `Fits a model to the rows of files and writes its belief table: feature, mean, variance.
+	return `Fits a model to the rows of files and writes its belief table: feature, mean, variance. It prints
+the terms with their intervals, and how well the fit predicts rows that it has not seen: each left
+out in turn, or, of a stream, before it was learnt; beside it what the base rate alone would score.
 
 Formulas are those of R: names of columns, functions of them in SQL (ln is the natural logarithm),
 a:b and a*b for interactions, - 1 for no intercept, factor(e) for levels that are numbers, I(e) for
@@ -69,6 +75,8 @@ type summary struct {
 	Evidence  *float64 `json:"log_evidence,omitempty"`
 	Converged bool     `json:"converged"`
 	Status    string   `json:"status,omitempty"`
+	*learnt            // of bglm fit
+	Terms     []term   `json:"terms,omitempty"` // of bglm fit, at most 1,000
 	Seconds   float64  `json:"seconds"`
 	Rate      float64  `json:"rows_per_second,omitempty"`
 	Out       string   `json:"out,omitempty"`
@@ -189,7 +197,41 @@ func (c *fitCommand) Run(e *cli.Env) error {
 	if c.Out == "" {
 		w = e.Stderr
 	}
+	if c.Quiet && !c.JSON {
+		return nil
+	}
+	if err := c.conclude(s, f, sum, w); err != nil {
+		return err
+	}
 	return c.print(e, w, sum)
+}
+
+// conclude adds to a summary what the fit comes to: its terms, printed to w unless it goes
+// out as JSON, and how well it predicts.
+func (c *fitCommand) conclude(s *duck.Session, f *fitstore.Fits, sum *summary, w io.Writer) error {
+	most := shownTerms
+	if c.JSON {
+		most = storedTerms
+	}
+	var all int64
+	var err error
+	if sum.Terms, all, err = terms(s, f, most); err != nil {
+		return err
+	}
+	if c.job != nil && f.IsFit && !f.HasClass && c.Prior == "" && sum.N > 0 {
+		if sum.learnt, err = measured(s, c.job, c.src, sum.Method); err != nil {
+			return err
+		}
+	}
+	if c.JSON {
+		return nil
+	}
+	text := termTable(sum.Terms, all, strings.Contains(sum.Status, kernels.FactorisedNote))
+	if sum.learnt != nil {
+		text += sum.learnt.line() + "\n"
+	}
+	_, err = io.WriteString(w, text)
+	return err
 }
 
 // deliver writes fits to path, or their beliefs as CSV to the standard output.
@@ -236,6 +278,7 @@ func (c *fitCommand) bySQL(s *duck.Session) (*fitstore.Fits, int, error) {
 	if err := j.Fit(src, prior, c.Parallel); err != nil {
 		return nil, 0, err
 	}
+	c.job, c.src = j, src
 	f, err := fitstore.Look(s, "fits", j.Meta)
 	if err != nil {
 		return nil, 0, err

@@ -111,7 +111,7 @@ func TestReport(t *testing.T) {
 		t.Errorf("headline %v", h)
 	}
 	for id, want := range map[string][]string{
-		"card":    {"y ~ ad + x", "bernoulli, probit", "6000", "process_noise=0.01", "log evidence", "converged", "ok"},
+		"card":    {"y ~ ad + x", "bernoulli, probit", "6000", "process_noise=0.01", "log evidence", "converged", "of their mean alone"},
 		"fitness": {"log loss", "AUC", "Brier score"},
 		"worst":   {"surprise", "rows.parquet"},
 	} {

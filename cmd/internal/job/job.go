@@ -214,8 +214,13 @@ func (j *Job) Inner(from string, extra ...string) string {
 
 // OptionsText is the STRUCT of options over Inner's columns; more are added.
 func (j *Job) OptionsText(more ...Setting) string {
+	return j.OptionsOf(func(string) bool { return true }, more...)
+}
+
+// OptionsOf is OptionsText of the options with some keys.
+func (j *Job) OptionsOf(has func(key string) bool, more ...Setting) string {
 	var out []string
-	for _, o := range slices.Concat(j.Options, more) {
+	for _, o := range append(slices.DeleteFunc(slices.Clone(j.Options), func(o Setting) bool { return !has(o.Key) }), more...) {
 		v := o.SQL
 		if slices.Contains(RowKeys, o.Key) {
 			v = "bglm_" + o.Key

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"database/sql"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+
+	"github.com/bglm/bglm/cmd/internal/duck"
+	"github.com/bglm/bglm/cmd/internal/fitstore"
+	"github.com/bglm/bglm/cmd/internal/job"
+	"github.com/bglm/bglm/cmd/internal/quote"
+	"github.com/bglm/bglm/cmd/internal/shell"
+	"github.com/bglm/bglm/kernels/engine"
+	"github.com/bglm/bglm/kernels/option"
+)
+
+// learnt is how well a fit predicts rows that it has not seen, by its own rows: each left
+// out in turn, or predicted before a stream learnt it.
+type learnt struct {
+	How      string   `json:"validation"` // "leave-one-out" or "progressive"
+	Rows     int64    `json:"validation_rows"`
+	Mean     *float64 `json:"base_rate,omitempty"` // of the responses
+	LogLoss  *float64 `json:"log_loss,omitempty"`  // minus the mean log density of a response
+	BaseLoss *float64 `json:"base_log_loss,omitempty"`
+	AUC      *float64 `json:"auc,omitempty"`
+}
+
+// validation is the predictions of the fit in the table fits for its own rows, as a query
+// of y, p (of binary responses), log_density and the rows' order i: each row left out, or
+// for a streaming method before it was learnt.
+func validation(j *job.Job, src *job.Source, method string) (how, query string) {
+	m, err := engine.Find(method)
+	if err != nil || len(j.Group) > 0 {
+		return "", ""
+	}
+	inner := "(" + j.Inner(src.Rows()) + ") q"
+	p := "CASE WHEN y = 1 THEN exp(log_density) WHEN y = 0 THEN 1 - exp(log_density) END AS p"
+	if m.Streams {
+		own := option.For("fit", m.Name).Keys()
+		text := j.OptionsOf(func(key string) bool { return slices.Contains(own, key) }, job.Setting{Key: "method", SQL: quote.Text(m.Name)})
+		return "progressive", "SELECT generate_subscripts(l, 1) AS i, unnest(l, recursive := true) " +
+			"FROM (SELECT bglm_progressive(bglm_y, bglm_x, " + text + ") AS l FROM " + inner + ")"
+	}
+	own := option.For("influence").Keys()
+	text := j.OptionsOf(func(key string) bool { return slices.Contains(own, key) })
+	args := "fit, bglm_y, bglm_x"
+	if text != "NULL" {
+		args += ", " + text
+	}
+	return "leave-one-out", "SELECT row_number() OVER () AS i, y, log_density, " + p + " FROM (SELECT bglm_y::DOUBLE AS y, bglm_influence(" + args + ").loo_log_density AS log_density FROM " + inner + ", fits)"
+}
+
+// measured is what the predictions of validation come to; nil where there are none.
+func measured(s *duck.Session, j *job.Job, src *job.Source, method string) (*learnt, error) {
+	how, q := validation(j, src, method)
+	if how == "" {
+		return nil, nil
+	}
+	r := &learnt{How: how}
+	probability := "p"
+	if how == "progressive" {
+		probability = "mean"
+	}
+	if err := s.Long("validating", "CREATE OR REPLACE TEMP TABLE validation AS SELECT i, y, log_density, "+probability+" AS p FROM ("+q+") WHERE y IS NOT NULL AND log_density IS NOT NULL"); err != nil {
+		return nil, src.Blame(err)
+	}
+	var mean, loss, base, auc sql.NullFloat64
+	var binary bool
+	if err := s.Row("SELECT count(*), avg(y), -avg(log_density), coalesce(bool_and(y IN (0, 1)), false) FROM validation", &r.Rows, &mean, &loss, &binary); err != nil {
+		return nil, err
+	}
+	if binary {
+		if err := s.Row("SELECT bglm_log_loss(y = 1, m), bglm_auc(y = 1, p) FROM validation, (SELECT avg(y) AS m FROM validation)", &base, &auc); err != nil {
+			return nil, err
+		}
+	}
+	for to, v := range map[**float64]sql.NullFloat64{&r.Mean: mean, &r.LogLoss: loss, &r.BaseLoss: base, &r.AUC: auc} {
+		if v.Valid && !math.IsNaN(v.Float64) && !math.IsInf(v.Float64, 0) {
+			*to = &v.Float64
+		}
+	}
+	return r, nil
+}
+
+// line is the sentence about it.
+func (r *learnt) line() string {
+	var parts []string
+	add := func(format string, v *float64) {
+		if v != nil {
+			parts = append(parts, fmt.Sprintf(format, *v))
+		}
+	}
+	if r.BaseLoss != nil {
+		add("base rate %.4g", r.Mean)
+		add("its log loss %.4f", r.BaseLoss)
+		add(r.How+" log loss %.4f", r.LogLoss)
+		add("AUC %.4f", r.AUC)
+	} else {
+		add("mean response %.4g", r.Mean)
+		add(r.How+" log loss a row %.4f", r.LogLoss)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// term is a row of bglm_summary.
+type term struct {
+	Term     string   `json:"term"`
+	Column   *string  `json:"column,omitempty"`
+	Mean     *float64 `json:"mean,omitempty"`
+	SD       *float64 `json:"sd,omitempty"`
+	Lower    *float64 `json:"lower,omitempty"`
+	Upper    *float64 `json:"upper,omitempty"`
+	ExpMean  *float64 `json:"exp_mean,omitempty"`
+	Positive *float64 `json:"p_positive,omitempty"`
+}
+
+// Terms shown: of more, those of the largest mean in standard deviations.
+const (
+	shownTerms  = 30
+	storedTerms = 1000
+)
+
+// terms are up to most rows of the summary of the one fit, in its order, and how many there
+// are.
+func terms(s *duck.Session, f *fitstore.Fits, most int) (out []term, all int64, err error) {
+	if !f.IsFit || f.HasClass || len(f.Group) > 0 {
+		return nil, 0, nil
+	}
+	if err := s.Exec("CREATE OR REPLACE TEMP TABLE terms AS SELECT generate_subscripts(l, 1) AS k, unnest(l, recursive := true) FROM (SELECT bglm_summary(fit) AS l FROM " + f.Table + ")"); err != nil {
+		return nil, 0, err
+	}
+	if err := s.Row("SELECT count(*) FROM terms", &all); err != nil {
+		return nil, 0, err
+	}
+	q := fmt.Sprintf(`SELECT term, "column", mean, sd, lower, upper, exp_mean, p_positive FROM (FROM terms ORDER BY k > 1, abs(mean) / sd DESC NULLS LAST, k LIMIT %d) ORDER BY k`, most)
+	err = s.Each(q, func(scan func(...any) error) error {
+		var x term
+		err := scan(&x.Term, &x.Column, &x.Mean, &x.SD, &x.Lower, &x.Upper, &x.ExpMean, &x.Positive)
+		out = append(out, x)
+		return err
+	})
+	return out, all, err
+}
+
+// termTable prints terms; exp_mean only where there is one, and no deviations where the
+// posterior is factorised and they are not those of the weights.
+func termTable(all []term, of int64, factorised bool) string {
+	if len(all) == 0 {
+		return ""
+	}
+	exp := slices.ContainsFunc(all, func(x term) bool { return x.ExpMean != nil })
+	t := newTable()
+	row := func(first, mean, exponential string, more ...any) table.Row {
+		r := table.Row{first, mean}
+		if exp {
+			r = append(r, exponential)
+		}
+		if !factorised {
+			r = append(r, more...)
+		}
+		return r
+	}
+	t.AppendHeader(row("term", "mean", "exp(mean)", "sd", "2.5 %", "97.5 %", "P(> 0)"))
+	number := func(v *float64, format string) string {
+		if v == nil {
+			return ""
+		}
+		return fmt.Sprintf(format, *v)
+	}
+	for _, x := range all {
+		t.AppendRow(row(shell.Visible(x.Term), number(x.Mean, "%.4g"), number(x.ExpMean, "%.4g"),
+			number(x.SD, "%.3g"), number(x.Lower, "%.4g"), number(x.Upper, "%.4g"), number(x.Positive, "%.3f")))
+	}
+	out := t.Render() + "\n"
+	if n := of - int64(len(all)); n > 0 {
+		out += fmt.Sprintf("and %d terms more, whose means are fewer standard deviations from 0\n", n)
+	}
+	return out
+}
