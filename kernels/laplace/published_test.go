@@ -153,6 +153,7 @@ func TestEightSchools(t *testing.T) {
 		t.Errorf("the evidence is highest at tau = %v", math.Exp(0.5*h.theta[0]))
 	}
 	// the sum, with the closed form given tau
+	t.Logf("tau %.3f ± %.3f, mu %.3f ± %.3f", got.mean[0], got.sd[0], got.weights.mean[0], math.Sqrt(got.weights.variance[0]))
 	total, tau, tau2 := 0.0, 0.0, 0.0
 	mean, square := make([]float64, p.P), make([]float64, p.P)
 	for x := 0.005; x < 200; x *= 1.03 {
