@@ -47,6 +47,7 @@ func TestThreeClassesExact(t *testing.T) {
 		{{3, 0, -2}, {3, 0.1, 3}},
 		{{0, 0, 0}, {0, 0, 0}},
 		{{0.3, 0.2, 0.1}, {0, 0, 3}},
+		{{0.3, -0.2, 40}, {0.2, 0.01, 0.4}},
 	} {
 		want := brute3(c[0], c[1])
 		cov := make([]float64, 9)
@@ -260,5 +261,37 @@ func TestLattice(t *testing.T) {
 	}
 	if p := normals(60); len(p) != n || len(p[7]) != 60 || math.IsNaN(p[7][59]) {
 		t.Error("60 dimensions")
+	}
+}
+
+// Narrow predictors of up to 16 classes: the rule of degree 5 against the lattice.
+func TestDegree5(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 2))
+	for _, c := range []int{4, 7, 10, 16} {
+		for _, scale := range []float64{0.01, 0.1, 0.2} {
+			mean, root, cov := make([]float64, c), make([]float64, c*c), make([]float64, c*c)
+			for k := range root {
+				root[k] = rng.NormFloat64() * scale / math.Sqrt(float64(c))
+			}
+			for k := range c {
+				mean[k] = 2 * rng.NormFloat64()
+				for l := range c {
+					cov[k*c+l] = 3 // a common shift
+					for m := range c {
+						cov[k*c+l] += root[k*c+m] * root[l*c+m]
+					}
+				}
+			}
+			got, want, sum := make([]float64, c), make([]float64, c), 0.0
+			Probabilities(got, mean, cov, predict.Exact)
+			var x mixer
+			x.probabilities(make([]float64, c), mean, cov, predict.Plugin)
+			x.lattice(want, mean, cov)
+			for k := range got {
+				kerneltest.Close(t, "probability", got[k], want[k], kerneltest.Tol{Abs: 2e-5})
+				sum += got[k]
+			}
+			kerneltest.Close(t, "sum", sum, 1, kerneltest.Tol{Abs: 1e-12})
+		}
 	}
 }
