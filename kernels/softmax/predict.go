@@ -389,6 +389,7 @@ func (x *mixer) apart(dst, mean []float64, share float64) {
 // grid the exponentials are products of one for each axis.
 func (x *mixer) plane(dst, mean []float64, a, b float64) {
 	c := len(mean)
+	clear(dst[:c])
 	ha, na := gridOf(a)
 	hb, nb := gridOf(b)
 	rows, cols := 2*na+1, 2*nb+1
