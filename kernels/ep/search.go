@@ -464,7 +464,7 @@ func (l *learner) line(field func(*lik.Params) *float64, now float64, name strin
 		return err
 	}
 	if ran {
-		l.note("%s by evidence ran to %.3g", name, now*math.Exp(x))
+		l.note("%s by evidence ran to %.3g, the end of its range: the data do not bound it", name, now*math.Exp(x))
 	}
 	q, err := at(x)
 	if err != nil {
@@ -575,6 +575,11 @@ func (l *learner) variances(first bool) error {
 	}
 	if !done {
 		l.note("prior variances still change after %d steps", maxLearn)
+	}
+	for g, v := range now {
+		if low, high := from[g]/farthest, from[g]*farthest; v <= low*(1+learnTol) || v >= high*(1-learnTol) {
+			l.note("a prior variance, %.3g, is at the end of its range: the data do not bound it", v)
+		}
 	}
 	if l.p.Options.PriorGroups {
 		var b strings.Builder

@@ -328,3 +328,24 @@ func FuzzFit(f *testing.F) {
 		})
 	})
 }
+
+// A learnt parameter at the end of its range is said: the size of counts that do not vary
+// more than poisson has it.
+func TestEndOfRange(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 1))
+	var rows []row
+	for range 200 {
+		y := 0.0
+		for range 40 { // binomial: less than poisson
+			if r.Float64() < 0.25 {
+				y++
+			}
+		}
+		rows = append(rows, row{x: map[string]float64{"a": r.NormFloat64()}, y: y})
+	}
+	m := &kernels.Model{Lik: like(t, "negbinomial", "log", lik.Params{Shape: 1}), Prior: kernels.Prior{Variance: 1, InterceptVariance: 10},
+		Options: kernels.Options{AutoShape: true, Covariance: "full"}}
+	if f := fit(t, problem(t, m, rows)).Fit; !strings.Contains(f.Status, "the end of its range") || f.Shape < 1e3 {
+		t.Errorf("shape %v, status %q", f.Shape, f.Status)
+	}
+}
