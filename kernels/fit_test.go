@@ -1,6 +1,10 @@
 package kernels
 
-import "testing"
+import (
+	"math"
+	"strings"
+	"testing"
+)
 
 // A status is "ok" until something is said, and says nothing twice.
 func TestSay(t *testing.T) {
@@ -11,5 +15,18 @@ func TestSay(t *testing.T) {
 		if f.Say(c.say); f.Status != c.want {
 			t.Fatalf("after %q: %q, want %q", c.say, f.Status, c.want)
 		}
+	}
+}
+
+// Levels with a prior variance of their own are not multiplied as if they had the common one.
+func TestOwnVariancesAreNotMerged(t *testing.T) {
+	fit := func(v float64) *Fit {
+		return &Fit{Prior: DefaultPrior, Columns: []FitColumn{{Name: "g", Kind: LevelsColumn, Variance: v}}}
+	}
+	if err := Agree(fit(1), fit(math.NaN())); err != nil {
+		t.Error(err)
+	}
+	if err := Agree(fit(1), fit(0.2)); err == nil || !strings.Contains(err.Error(), `"g" has a prior variance of its own, 0.2`) {
+		t.Error(err)
 	}
 }

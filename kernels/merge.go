@@ -78,6 +78,13 @@ func Agree(a, b *Fit) error {
 	case len(a.Classes)+len(b.Classes) > 0:
 		return fmt.Errorf("fits with classes cannot be merged")
 	}
+	for _, f := range []*Fit{a, b} {
+		for _, c := range f.Columns {
+			if v := f.Prior.Variance; c.Kind == LevelsColumn && math.Abs(c.Variance-v) > 1e-9*v {
+				return fmt.Errorf("column %.100q has a prior variance of its own, %v, and others %v; only fits whose weights all have one can be merged", c.Name, c.Variance, v)
+			}
+		}
+	}
 	return nil
 }
 
