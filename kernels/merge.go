@@ -67,9 +67,9 @@ func Agree(a, b *Fit) error {
 		return differ("shape", a.Shape, b.Shape)
 	case a.Prior.Mean != b.Prior.Mean:
 		return differ("prior.mean", a.Prior.Mean, b.Prior.Mean)
-	case a.Prior.Variance != b.Prior.Variance:
+	case a.Prior.Variance != b.Prior.Variance && !(a.located() && b.located()):
 		return differ("prior.variance", a.Prior.Variance, b.Prior.Variance)
-	case a.Prior.InterceptVariance != b.Prior.InterceptVariance:
+	case a.Prior.InterceptVariance != b.Prior.InterceptVariance && !(a.located() && b.located()):
 		return differ("prior.intercept_variance", a.Prior.InterceptVariance, b.Prior.InterceptVariance)
 	case a.Intercept != b.Intercept:
 		return differ("intercept", a.Intercept, b.Intercept)
@@ -244,7 +244,21 @@ func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) 
 			return nil, err
 		}
 	}
-	post, logC, err := gauss.Product(base, parts)
+	product := func() (*gauss.Normal, float64, error) { return gauss.Product(base, parts) }
+	if from == nil {
+		var names []string
+		for _, id := range order {
+			if col[id] >= 0 {
+				names = append(names, string(d.Name(id)))
+			}
+		}
+		if all, own := unitsOf(fits, parts, names, mean, variance); all != nil {
+			product = func() (*gauss.Normal, float64, error) { return all.product(own, parts) }
+			out.Prior.Variance *= all.factor
+			out.Prior.InterceptVariance *= all.factor
+		}
+	}
+	post, logC, err := product()
 	if err != nil {
 		return nil, fmt.Errorf("the product of %d posteriors over the prior is %w (%w)", len(fits), ErrImproper, err)
 	}

@@ -131,6 +131,9 @@ type Options struct {
 	// the deviation of the responses (identity link) or 2.5.
 	Integrate          bool
 	SDScale, SDFreedom float64
+	// DispersionScale and DispersionFreedom are those of the prior of the root of a learnt
+	// dispersion: 2.5 times the deviation of the responses, and 3.
+	DispersionScale, DispersionFreedom float64
 
 	// MeasurementNoise is the EKF's R, a number > 0; 0 is the variance of the likelihood
 	// at the predicted mean. AutoMeasurementNoise infers it from each row instead, at

@@ -49,7 +49,7 @@ func Standardized(p *Problem, loose int, solve func(q *Problem) (*Fit, error)) (
 //
 // Means are taken out where column 0 is an intercept that is to be learnt. loose is as in
 // design.Columns.Standardize.
-// Errors: an At that p does not have.
+// Errors: an At that p does not have, numbers whose squares are none.
 func (p *Problem) Standardize(loose int) (*Problem, *Standard, error) {
 	continued := map[string]bool{}
 	if p.Start != nil {
@@ -64,6 +64,9 @@ func (p *Problem) Standardize(loose int) (*Problem, *Standard, error) {
 	q.Model, m.Options.Standardize = &m, false
 	s := &Standard{of: p, response: 1}
 	q.Columns, s.Scaling = p.Columns.Standardize(p.Weight, number, p.centres(), loose)
+	if j := s.Beyond; j >= 0 {
+		return nil, nil, fmt.Errorf("feature %q: the spread of its numbers is beyond 1e-140 to 1e140; scale them", p.Name(j))
+	}
 	if err := s.responses(&q); err != nil {
 		return nil, nil, err
 	}
@@ -114,6 +117,8 @@ func (s *Standard) responses(q *Problem) error {
 			q.Offset[i] = b.Shift(i) / unit
 		}
 	}
+	m.Options.SDScale /= s.Unit
+	m.Options.DispersionScale /= unit
 	m.Params.Dispersion = l.Dispersion() / unit / unit
 	m.Options.SDScale /= unit
 	if shaped, ok := m.Lik.(lik.Shaped); ok {

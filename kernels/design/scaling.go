@@ -17,13 +17,33 @@ type Scaling struct {
 	centred      bool
 	// Note says what could not be done, "" if nothing.
 	Note string
+	// Beyond is a column whose numbers are too large or too small to be squared, -1 for none.
+	Beyond int
+}
+
+// NewScaling is x' = (x - shift) / scale; a shift needs an intercept, column 0.
+func NewScaling(scale, shift []float64) *Scaling {
+	s := &Scaling{Scale: scale, Shift: shift, Unit: 1, Beyond: -1}
+	for _, c := range shift {
+		s.centred = s.centred || c != 0
+	}
+	return s
+}
+
+// Inverse is the scaling back.
+func (s *Scaling) Inverse() *Scaling {
+	i := &Scaling{Scale: make([]float64, len(s.Scale)), Shift: make([]float64, len(s.Scale)), Unit: 1 / s.Unit, Origin: -s.Origin / s.Unit, centred: s.centred, Beyond: -1}
+	for j, x := range s.Scale {
+		i.Scale[j], i.Shift[j] = 1/x, -s.Shift[j]/x
+	}
+	return i
 }
 
 const (
 	// maxFill bounds the entries that centring makes of absent ones, zeros of a sparse X.
 	maxFill = 1 << 26
-	// least and most bound the standard deviations that are divided by: the square of what
-	// is beyond is no number.
+	// least and most bound the standard deviations that are divided by: squares of what is
+	// beyond are no numbers.
 	least, most = 1e-140, 1e140
 	// Beyond this many standard deviations between mean and 0 the variances of a centred
 	// low-rank form cancel; a full one does not.
@@ -58,6 +78,7 @@ func weightOf(weight []float64, i int) float64 {
 // moments are two passes over numbers; those of weight 0 do not count.
 type moments struct {
 	origin, sum, total, mean, squares float64
+	farthest                          float64 // from the mean
 	n                                 int
 }
 
@@ -91,13 +112,16 @@ func (m *moments) settle() {
 func (m *moments) second(x, w float64) {
 	d := x - m.mean
 	m.squares += w * d * d
+	if w > 0 {
+		m.farthest = max(m.farthest, math.Abs(d))
+	}
 }
 
 func (m *moments) spread() float64 {
-	if m.total > 0 {
+	if m.squares > 0 {
 		return math.Sqrt(m.squares / m.total)
 	}
-	return 0
+	return m.farthest // whose square is none
 }
 
 // Unit is what numbers of this mean and spread are divided by, less their mean or not: the
@@ -126,7 +150,7 @@ func Unit(mean, spread float64, centred bool) float64 {
 //
 // Cost: O(nnz) and a copy of the values, n entries for each centred column.
 func (c *Columns) Standardize(weight []float64, number func(j int) bool, center bool, loose int) (Columns, *Scaling) {
-	s := &Scaling{Scale: make([]float64, c.P), Shift: make([]float64, c.P), Unit: 1}
+	s := &Scaling{Scale: make([]float64, c.P), Shift: make([]float64, c.P), Unit: 1, Beyond: -1}
 	numbers := 0
 	at := make([]int32, c.P) // place among the numbers, -1
 	for j := range at {
@@ -153,7 +177,8 @@ func (c *Columns) Standardize(weight []float64, number func(j int) bool, center 
 			continue
 		}
 		mean, spread := m[k].mean, m[k].spread()
-		if spread < least && spread > 0 || !(spread < most) || !(math.Abs(mean) < most) {
+		if spread < least && spread > 0 || !(math.Hypot(mean, spread) < most) {
+			s.Beyond = j
 			continue
 		}
 		here := center

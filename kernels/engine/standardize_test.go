@@ -151,3 +151,62 @@ func TestUnitsDoNotMatter(t *testing.T) {
 		}
 	}
 }
+
+// columns notes the numbers of s in f, whose fit standardised them.
+func columns(f *kernels.Fit, s *sample, u, v affine) {
+	f.Columns = nil
+	for _, c := range []struct {
+		name string
+		x    []float64
+		in   affine
+	}{{"u", s.u, u}, {"v", s.v, v}} {
+		var stats kernels.ColumnStats
+		for _, x := range c.x {
+			stats.Add(c.in.of(x))
+		}
+		f.Columns = append(f.Columns, kernels.FitColumn{Name: c.name, Kind: kernels.NumberColumn, N: stats.N, Center: stats.Center, Scale: stats.Scale, Variance: math.NaN()})
+	}
+}
+
+// Parts that were standardised each by its own rows are merged as one fit: that of all rows
+// where the parts have equal moments, by gaussian responses exactly, and nearly where not,
+// whatever the units. The prior counts once.
+func TestMergeStandardised(t *testing.T) {
+	one := affine{0, 1}
+	for _, family := range []string{"gaussian", "bernoulli"} {
+		set := func(o *option.Settings) {
+			o.Family = family
+			o.Options.Tol = 1e-12
+			if family == "gaussian" {
+				o.Params.Dispersion = 0.25
+			}
+		}
+		for _, unit := range []affine{one, {1.7e9, 1e7}, {0, 1e-6}} {
+			half := draw(60, family)
+			half.weight = nil
+			for range half.y {
+				half.weight = append(half.weight, 1)
+			}
+			both := &sample{append(half.u, half.u...), append(half.v, half.v...), append(half.y, half.y...), append(half.g, half.g...), append(half.weight, half.weight...)}
+			part := half.fit(t, "laplace", set, unit, one, one)
+			columns(part, half, unit, one)
+			whole := both.fit(t, "laplace", set, unit, one, one)
+			merged, err := kernels.MergeFits(context.Background(), []*kernels.Fit{part, part}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			what := fmt.Sprintf("%s %v", family, unit)
+			near := kerneltest.Tol{Rel: 1e-6, Abs: 1e-6}
+			if family == "bernoulli" { // two modes are not that of all rows
+				near = kerneltest.Tol{Abs: 0.1}
+			} else {
+				kerneltest.Close(t, what+" evidence", merged.LogEvidence, whole.LogEvidence, near)
+			}
+			m, v := eta(t, whole, unit, one, "g1")
+			n, w := eta(t, merged, unit, one, "g1")
+			kerneltest.Close(t, what+" variance", w, v, near)
+			near.Abs = max(near.Abs, 1e-5) // the intercept's prior lies at the predictor's mean, not the responses'
+			kerneltest.Close(t, what+" mean", n, m, near)
+		}
+	}
+}

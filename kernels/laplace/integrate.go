@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
@@ -25,9 +26,11 @@ const (
 )
 
 // spread is what integrating finds of learnt variances: mean and deviation of their roots by
-// group, and the posterior of the weights, nil where it stays that at the maximum.
+// group, the mean of the dispersion, 0 where that stays, and the posterior of the weights, nil
+// where it stays that at the maximum.
 type spread struct {
 	mean, sd []float64
+	noise    float64
 	weights  *belief
 }
 
@@ -50,7 +53,8 @@ func (h *learner) hypers() (of []int, priors []mode.Hyper) {
 		of, priors = append(of, k), append(priors, mode.Hyper{DF: df, Scale: scale})
 	}
 	if h.dispersion >= 0 {
-		of, priors = append(of, h.dispersion), append(priors, mode.Hyper{DF: 3, Scale: 2.5 * unit})
+		scale := kernels.Or(o.DispersionScale, 2.5*unit)
+		of, priors = append(of, h.dispersion), append(priors, mode.Hyper{DF: kernels.Or(o.DispersionFreedom, 3), Scale: scale})
 	}
 	return of, priors
 }
@@ -108,6 +112,9 @@ func (h *learner) integrate() (*spread, error) {
 			for k, s := range sums {
 				out.mean[k] = s[1] / s[0]
 				out.sd[k] = math.Sqrt(max(s[2]/s[0]-out.mean[k]*out.mean[k], 0))
+				if of[k] == h.dispersion {
+					out.noise = s[2] / s[0]
+				}
 			}
 			if out.weights, err = m.belief(); err != nil {
 				return nil, err

@@ -269,7 +269,7 @@ func (e *engine) fit(start []float64) (*kernels.Fit, error) {
 		return nil, err
 	}
 	var around *spread
-	if e.x.Options.Integrate && status == "" && len(h.Names) > 0 {
+	if e.x.Options.Integrate && status == "" {
 		if around, err = h.integrate(); err != nil {
 			return nil, err
 		}
@@ -290,6 +290,9 @@ func (e *engine) fit(start []float64) (*kernels.Fit, error) {
 			f.Prior.Variance = v
 		}
 		e.x.SetVariances(f, e.root.Of.Var)
+		if around != nil && around.noise > 0 {
+			f.Dispersion = around.noise
+		}
 		if around != nil {
 			sd, deviation := make([]float64, e.x.P), make([]float64, e.x.P)
 			for j, k := range h.Of {

@@ -1,0 +1,134 @@
+package kernels
+
+import (
+	"math"
+	"slices"
+
+	"github.com/bglm/bglm/kernels/design"
+	"github.com/bglm/bglm/kernels/gauss"
+)
+
+// located says whether the responses of f were standardised too, so that its priors are in
+// units of their own.
+func (f *Fit) located() bool {
+	l, err := f.Likelihood()
+	return err == nil && l.Traits().Located && f.Standardised()
+}
+
+// mergeUnits are what fits have instead of a common prior that standardised numbers, and
+// responses, each by its own rows. All are brought to the units of all rows, where the common
+// prior is that of the first fit, its responses' unit that of all.
+type mergeUnits struct {
+	mean, variance []float64 // of the first fit's prior
+	center, factor float64   // of all responses: where the intercept's prior is, and what multiplies its variances
+	columns        []ColumnStats
+	centred, loose bool // numbers are less their mean; the parts are diagonal
+}
+
+// unitsOf are the units of parts over columns of these names, the fits of parts at; nil
+// where none was standardised. mean and variance are the prior of the first fit.
+//
+// The prior of an intercept lies at the mean of the responses where these were standardised,
+// which a fit does not keep: its predictor at the mean of the numbers is as good.
+func unitsOf(fits []*Fit, at []*gauss.Normal, names []string, mean, variance []float64) (all *mergeUnits, parts []*mergeUnits) {
+	if !slices.ContainsFunc(fits, (*Fit).Standardised) {
+		return nil, nil
+	}
+	loose := !slices.ContainsFunc(at, func(g *gauss.Normal) bool { return g.Form != gauss.Diagonal })
+	one := mergeUnits{mean: mean, variance: variance, factor: 1, centred: len(names) > 0 && names[0] == Intercept && !loose, loose: loose}
+	place := make(map[string]int, len(names))
+	for j, name := range names {
+		place[name] = j
+	}
+	sum := one
+	sum.factor, sum.columns = 0, make([]ColumnStats, len(names))
+	total := 0.0
+	for k, f := range fits {
+		u := one
+		u.columns = make([]ColumnStats, len(names))
+		for _, c := range f.Columns {
+			if j, ok := place[c.Name]; ok && c.Kind == NumberColumn && c.Scale > 0 {
+				u.columns[j] = ColumnStats{c.N, c.Missing, c.Center, c.Scale}
+				sum.columns[j].Merge(u.columns[j])
+			}
+		}
+		if f.located() {
+			u.factor = f.Prior.Variance / fits[0].Prior.Variance
+			if u.centred {
+				w := make([]float64, len(names))
+				design.NewScaling(u.scales()).To(w, at[k].Mean)
+				u.center = w[0]
+			}
+		}
+		n := float64(max(f.N, 1))
+		sum.factor += n * u.factor
+		sum.center += n * u.center
+		total += n
+		parts = append(parts, &u)
+	}
+	sum.factor /= total
+	sum.center /= total
+	return &sum, parts
+}
+
+// scales are what the columns are divided by, and what they are less.
+func (u *mergeUnits) scales() (scale, shift []float64) {
+	scale, shift = make([]float64, len(u.columns)), make([]float64, len(u.columns))
+	for j, c := range u.columns {
+		switch scale[j] = 1; {
+		case !(c.Scale > 0):
+		case u.centred:
+			scale[j], shift[j] = c.Scale, c.Center
+		case u.loose:
+			scale[j] = c.Scale
+		default:
+			scale[j] = math.Hypot(c.Center, c.Scale)
+		}
+	}
+	return scale, shift
+}
+
+// prior is the prior of the weights in the units.
+func (u *mergeUnits) prior() *gauss.Normal {
+	g := gauss.NewDiagonal(slices.Clone(u.mean), slices.Clone(u.variance))
+	for j := range g.Var {
+		g.Var[j] *= u.factor
+	}
+	if u.centred {
+		g.Mean[0] += u.center
+	}
+	return g
+}
+
+// product is that of the posteriors at of parts, each first given the common prior, Λk - Λ0k +
+// Λ0, and the evidence that goes with it; logC is as in gauss.Product.
+func (u *mergeUnits) product(parts []*mergeUnits, at []*gauss.Normal) (post *gauss.Normal, logC float64, err error) {
+	scale, shift := u.scales()
+	to := design.NewScaling(scale, shift)
+	from, common := to.Inverse(), u.prior()
+	ready := make([]*gauss.Normal, len(at))
+	for k, g := range at {
+		s, c := parts[k].scales()
+		for j := range s {
+			s[j], c[j] = s[j]/scale[j], (c[j]-shift[j])/scale[j]
+		}
+		own, err := design.NewScaling(s, c).Restore(parts[k].prior())
+		if err != nil {
+			return nil, 0, err
+		}
+		if g, err = from.Restore(g); err != nil {
+			return nil, 0, err
+		}
+		var lacks float64
+		if ready[k], lacks, err = gauss.Product(own, []*gauss.Normal{g, common}); err != nil {
+			return nil, 0, err
+		}
+		logC += lacks
+	}
+	g, lacks, err := gauss.Product(common, ready)
+	if err != nil {
+		return nil, 0, err
+	}
+	post, err = to.Restore(g)
+	return post, logC + lacks, err
+}
