@@ -144,7 +144,7 @@ func fits() *rapid.Generator[*kernels.Fit] {
 					r[0] = float64(-2 - j)
 				}
 				r[2] = math.Abs(r[2])
-				f.Beliefs[j].Variance = a.Variance(j, make([]float64, a.D))
+				f.Beliefs[j].Variance = a.Variance([]int{j}, []float64{1}, make([]float64, a.D))
 			}
 		}
 		for j := range f.Beliefs {

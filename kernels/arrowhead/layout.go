@@ -220,24 +220,6 @@ func (l Layout) Variance(at []int, x []float64, g []float64) float64 {
 	return s * s * (v + l.Quad(g))
 }
 
-// Marginal is mean and variance of belief k; g is room for d numbers. Cost: O(d²).
-func (l Layout) Marginal(k int, g []float64) (mean, variance float64) {
-	clear(g)
-	v := l.Inputs([]int{k}, []float64{1}, g)
-	r := l.Row(k)
-	mean = dense.Dot(g, l.Values[:l.D])
-	if r[0] > -2 {
-		mean += r[1]
-	}
-	s := l.ResponseUnit()
-	mean *= s
-	if int(r[0]) == -2-l.intercept() {
-		c, _, _, _ := l.Response()
-		mean += c
-	}
-	return mean, s * s * (v + l.Quad(g))
-}
-
 // LevelMean is the level mean of belief k, -1 where it has none.
 func (l Layout) LevelMean(k int) int { return max(int(l.Row(k)[0]), -1) }
 
