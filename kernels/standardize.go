@@ -117,7 +117,6 @@ func (s *Standard) responses(q *Problem) error {
 			q.Offset[i] = b.Shift(i) / unit
 		}
 	}
-	m.Options.SDScale /= s.Unit
 	m.Options.DispersionScale /= unit
 	m.Params.Dispersion = l.Dispersion() / unit / unit
 	m.Options.SDScale /= unit
