@@ -40,11 +40,11 @@ func (c *Context) binaryLine(s *session, d *set, t *Table) error {
 	if err != nil {
 		return err
 	}
-	f, err := s.crossValidate("bglm_fit(y, x)", "bglm_predict(fit, x)")
+	f, err := s.crossValidate(c.Call, "bglm_predict(fit, x)")
 	if err != nil {
 		fmt.Fprintf(c.Log, "%s: %v\n", d.name, err)
 		t.add(d.name, d.cut(len(base)), "-", "-", "-", "-", "-", "-", "-", "error: "+err.Error())
-		t.miss("%s: %v", d.name, err)
+		t.miss(d.name, "%v", err)
 		return nil
 	}
 	loss := logLosses(f.y, f.p)
@@ -69,11 +69,11 @@ func (c *Context) binaryLine(s *session, d *set, t *Table) error {
 		diff, se := paired(loss, logLosses(f.y, best.p))
 		difference, ece = fmt.Sprintf("%+.4f ± %.4f", diff, se), calibrationError(f.y, best.p)
 		if !(diff <= se) {
-			t.miss("%s: log loss %s, %s of scikit-learn's %s", d.name, number(mean(loss)), difference, best.name)
+			t.miss(d.name, "log loss %s, %s of scikit-learn's %s", number(mean(loss)), difference, best.name)
 		}
 	}
 	if !(mean(loss) <= baseLoss) {
-		t.miss("%s: log loss %s above the base rate's %s", d.name, number(mean(loss)), number(baseLoss))
+		t.miss(d.name, "log loss %s above the base rate's %s", number(mean(loss)), number(baseLoss))
 	}
 	row := []string{d.name, d.cut(len(f.y)), number(baseLoss), number(one), number(cv), number(mean(loss)), difference, number(ece), number(calibrationError(f.y, f.p)), f.method + ": " + f.status()}
 	fmt.Fprintln(c.Log, strings.Join(row, " | "))
@@ -106,7 +106,7 @@ var streams = Part{
 		if sets > 0 {
 			t.Notes = append(t.Notes, fmt.Sprintf("In random order %d of %d sets are within 2 %% of bglm_fit.", near, sets))
 			if 10*near < 9*sets && c.Sets == "" {
-				t.miss("in random order %d of %d sets are within 2 %% of bglm_fit", near, sets)
+				t.miss("all sets", "in random order %d of %d sets are within 2 %% of bglm_fit", near, sets)
 			}
 		}
 		return t, nil
@@ -129,7 +129,7 @@ func (c *Context) streamLine(s *session, d *set, t *Table) (near bool, err error
 		losses[k] = math.NaN()
 		if fits[k], err = s.crossValidate(call, "bglm_predict(fit, x)"); err != nil {
 			row = append(row, "error: "+err.Error())
-			t.miss("%s: %s: %v", d.name, call, err)
+			t.miss(d.name+", "+call, "%v", err)
 		} else {
 			losses[k] = mean(logLosses(fits[k].y, fits[k].p))
 			row = append(row, number(losses[k]))
@@ -142,7 +142,7 @@ func (c *Context) streamLine(s *session, d *set, t *Table) (near bool, err error
 	if f := fits[2]; f != nil {
 		row = append(row, f.status())
 		if !(losses[2] <= 1.02*losses[0]) && f.status() == "ok" {
-			t.miss("%s: in the order of the file log loss %s instead of %s, and status is ok", d.name, number(losses[2]), number(losses[0]))
+			t.miss(d.name, "in the order of the file log loss %s instead of %s, and status is ok", number(losses[2]), number(losses[0]))
 		}
 	} else {
 		row = append(row, "-")

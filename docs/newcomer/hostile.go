@@ -56,11 +56,11 @@ var hostile = Part{
 			return nil, err
 		}
 		defer s.Close()
-		n, calls := 8000, hostileCalls
+		calls := hostileCalls
 		if c.Quick {
-			n, calls = 4000, hostileCalls[:2]
+			calls = calls[:2]
 		}
-		if err := s.world(11, "bernoulli", n, 10); err != nil {
+		if err := s.world(11, "bernoulli", 4000, 10); err != nil {
 			return nil, err
 		}
 		for _, m := range calls {
@@ -90,7 +90,7 @@ var hostile = Part{
 				row = append(row, cell)
 				fmt.Fprintf(c.Log, "%s, %s: %s %s (%.1f s)\n", h.name, m.name, cell, o.remark(), (processorTime() - started).Seconds())
 				if o.verdict() == wrongWord {
-					t.miss("%s, %s: log loss %s, base rate %s, truth %s, and status is ok", h.name, m.name, number(o.loss), number(o.base), number(o.truth))
+					t.miss(h.name+", "+m.name, "log loss %s, base rate %s, truth %s, and status is ok", number(o.loss), number(o.base), number(o.truth))
 				}
 			}
 			t.add(row...)

@@ -34,7 +34,8 @@ type Context struct {
 	Bglm    string // the command line tool, "" where there is none
 	Python  string // Python with scikit-learn, "" where there is none
 	Peers   string // folder that keeps the peers' predictions between runs, "" = none
-	Sets    string // only the sets whose name has this
+	Sets    string // only the sets and attempts whose name has this
+	Call    string // the fit of the binary part
 	Quick   bool   // fewer rows and repetitions: the form that runs in the tests
 	Log     io.Writer
 }
@@ -44,13 +45,16 @@ type Table struct {
 	Head   []string
 	Rows   [][]string
 	Notes  []string // below the table
-	Missed []string // what is wrong or misses its aim
+	Missed []miss   // what is wrong or misses its aim
 }
+
+// miss is a figure that is not what it should be.
+type miss struct{ what, text string }
 
 func (t *Table) add(cells ...string) { t.Rows = append(t.Rows, cells) }
 
-func (t *Table) miss(format string, args ...any) {
-	t.Missed = append(t.Missed, fmt.Sprintf(format, args...))
+func (t *Table) miss(what, format string, args ...any) {
+	t.Missed = append(t.Missed, miss{what, fmt.Sprintf(format, args...)})
 }
 
 var parts = []Part{attempts, hostile, binary, streams, numbers, spread, coverage, simulation}
@@ -63,7 +67,8 @@ func main() {
 	flag.StringVar(&c.Bglm, "bglm", "", "the command line tool, whose attempts are left out without it")
 	flag.StringVar(&c.Python, "python", "/usr/bin/python3", "Python with scikit-learn")
 	flag.StringVar(&c.Peers, "peers", "", "folder that keeps the peers' predictions for the next run")
-	flag.StringVar(&c.Sets, "sets", "", "only the data sets whose name has this")
+	flag.StringVar(&c.Sets, "sets", "", "only the data sets and attempts whose name has this")
+	flag.StringVar(&c.Call, "call", "bglm_fit(y, x)", "the fit that the binary part measures")
 	flag.BoolVar(&c.Quick, "quick", false, "fewer rows and repetitions")
 	flag.Parse()
 	failed, err := run(c, *only, *write)
@@ -128,7 +133,7 @@ func (p *Part) markdown(t *Table) string {
 	if len(t.Missed) > 0 {
 		b.WriteString("\nWrong, or short of the aim:\n\n")
 		for _, m := range t.Missed {
-			fmt.Fprintf(&b, "- %s\n", m)
+			fmt.Fprintf(&b, "- %s: %s\n", m.what, strings.Join(strings.Fields(m.text), " "))
 		}
 	}
 	return b.String()

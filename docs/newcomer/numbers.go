@@ -82,7 +82,7 @@ func (c *Context) numberLine(s *session, r *response, t *Table) error {
 	if err != nil {
 		fmt.Fprintf(c.Log, "%s: %v\n", r.name, err)
 		t.add(r.name, "-", r.what, "-", "-", "-", "-", "-", "error: "+err.Error())
-		t.miss("%s: %v", r.name, err)
+		t.miss(r.name, "%v", err)
 		return nil
 	}
 	theirs, err := c.peers(s, r.task, r.exposure)
@@ -105,11 +105,11 @@ func (c *Context) numberLine(s *session, r *response, t *Table) error {
 		diff, se := paired(loss, l)
 		name, theirLoss, difference = p.name, total(l), fmt.Sprintf("%s ± %s", number(diff), number(se))
 		if bound := r.aim * theirLoss; r.aim > 0 && !(total(loss) <= bound) || r.aim == 0 && !(diff <= se) {
-			t.miss("%s: %s %s, %s has %s", r.name, r.what, number(total(loss)), p.name, number(theirLoss))
+			t.miss(r.name, "%s %s, %s has %s", r.what, number(total(loss)), p.name, number(theirLoss))
 		}
 	}
 	if !(total(loss) <= total(base)) {
-		t.miss("%s: %s %s above the base rate's %s", r.name, r.what, number(total(loss)), number(total(base)))
+		t.miss(r.name, "%s %s above the base rate's %s", r.what, number(total(loss)), number(total(base)))
 	}
 	row := []string{r.name, r.cut(len(f.y)), r.what, number(total(base)), name, number(theirLoss), number(total(loss)), difference, f.method + ": " + f.status()}
 	fmt.Fprintln(c.Log, strings.Join(row, " | "))

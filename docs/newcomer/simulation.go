@@ -77,7 +77,7 @@ var simulation = Part{
 			lik, weights, err := e.calibrate(n)
 			if err != nil {
 				t.add(e.name, fmt.Sprint(n), "error: "+err.Error(), "-", "-", e.aim)
-				t.miss("%s: %v", e.name, err)
+				t.miss(e.name, "%v", err)
 				continue
 			}
 			verdict := "pass"
@@ -88,7 +88,7 @@ var simulation = Part{
 			fmt.Fprintln(c.Log, strings.Join(row, " | "))
 			t.add(row...)
 			if e.aim != "" && verdict != e.aim {
-				t.miss("%s: %s instead of %s", e.name, verdict, e.aim)
+				t.miss(e.name, "%s instead of %s", verdict, e.aim)
 			}
 		}
 		return t, nil

@@ -76,7 +76,7 @@ func (c *Context) spreadLines(s *session, p *posterior, t *Table) error {
 	}
 	stream, err := s.beliefs(adf(""))
 	if err != nil {
-		t.miss("%s: %v", p.name, err)
+		t.miss(p.name, "%v", err)
 		t.add(p.name, "-", "-", "error: "+err.Error(), "-", "-", "-")
 		return nil
 	}
@@ -92,7 +92,7 @@ func (c *Context) spreadLines(s *session, p *posterior, t *Table) error {
 	for _, r := range references {
 		ref, err := s.beliefs(r.call)
 		if err != nil {
-			t.miss("%s: %s: %v", p.name, r.name, err)
+			t.miss(p.name+", "+r.name, "%v", err)
 			t.add(p.name, r.name, "-", "error: "+err.Error(), "-", "-", "-")
 			continue
 		}
@@ -101,7 +101,7 @@ func (c *Context) spreadLines(s *session, p *posterior, t *Table) error {
 		for name, w := range ref {
 			b, ok := stream[name]
 			if !ok {
-				t.miss("%s: the stream has no %s", p.name, name)
+				t.miss(p.name, "the stream has no %s", name)
 				continue
 			}
 			q := b.sd / w.sd
@@ -120,11 +120,11 @@ func (c *Context) spreadLines(s *session, p *posterior, t *Table) error {
 		fmt.Fprintln(c.Log, strings.Join(row, " | "))
 		t.add(row...)
 		if float64(near) < 0.95*float64(n) || float64(inside) < 0.93*float64(n) {
-			t.miss("%s against %s: %d of %d sds within 0.8 to 1.2, %d means inside", p.name, r.name, near, n, inside)
+			t.miss(p.name+" against "+r.name, "%d of %d sds within 0.8 to 1.2, %d means inside", near, n, inside)
 		}
 	}
 	if speed < 0.5 {
-		t.miss("%s: %.2f of the factorised filter's rows a second", p.name, speed)
+		t.miss(p.name, "%.2f of the factorised filter's rows a second", speed)
 	}
 	return nil
 }
