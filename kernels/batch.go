@@ -22,6 +22,12 @@ type Batch struct {
 	Offset []float64 // added to the linear predictor, nil = 0
 	Trials []float64 // binomial trials, nil = family default
 	Time   []float64 // times of the rows, nil = rows count
+
+	// Schema is the columns that the rows come from, nil where they are open: of a map or of
+	// names. Missing is how many of the rows have no value there, by column; it may be shorter.
+	// A number that is missing is NaN, for which the mean of its column stands.
+	Schema  *Schema
+	Missing []int64
 }
 
 // Len is the number of rows.
@@ -44,10 +50,10 @@ func (b *Batch) Entries(i int) ([]uint32, []float64) {
 	return b.Feature[lo:hi], b.Value[lo:hi:hi]
 }
 
-// Part makes dst a view of rows [lo, hi) of b, whose features are Shared.
+// Part makes dst a view of rows [lo, hi) of b, whose features are Shared and lack nothing.
 func (b *Batch) Part(lo, hi int, dst *Batch) {
 	w := len(b.Shared)
-	dst.Shared, dst.Value = b.Shared, b.Value[lo*w:hi*w:hi*w]
+	dst.Shared, dst.Value, dst.Schema = b.Shared, b.Value[lo*w:hi*w:hi*w], b.Schema
 	cut := func(s []float64) []float64 {
 		if len(s) == 0 {
 			return nil
@@ -80,7 +86,7 @@ func (b *Batch) Memory() int64 {
 // Reset empties the batch and keeps its memory.
 func (b *Batch) Reset() {
 	b.Row = append(b.Row[:0], 0)
-	b.Shared = nil
+	b.Shared, b.Schema, b.Missing = nil, nil, b.Missing[:0]
 	b.Feature, b.Value = b.Feature[:0], b.Value[:0]
 	b.Y, b.Weight, b.Offset, b.Trials, b.Time = b.Y[:0], b.Weight[:0], b.Offset[:0], b.Trials[:0], b.Time[:0]
 }

@@ -1,6 +1,11 @@
 package kernels
 
-import "math"
+import (
+	"bytes"
+	"math"
+	"slices"
+	"strings"
+)
 
 // ColumnStats is what is known of a column of numbers.
 type ColumnStats struct {
@@ -21,6 +26,24 @@ func (c *ColumnStats) Add(x float64) {
 	c.Scale = math.Hypot(c.Scale*math.Sqrt((n-1)/n), d*math.Sqrt(n-1)/n)
 }
 
+// AddMean is Add of a value where no deviation is wanted.
+func (c *ColumnStats) AddMean(x float64) {
+	c.N++
+	c.Center += (x - c.Center) / float64(c.N-c.Missing)
+}
+
+// begin is the mean of a column in the fit f that is continued, if it knows the column.
+func (c *ColumnStats) begin(f *Fit, name string) {
+	if f == nil {
+		return
+	}
+	for _, k := range f.Columns {
+		if k.Name == name && k.Kind == NumberColumn && !math.IsNaN(k.Center) {
+			*c = ColumnStats{N: k.N - k.Missing, Center: k.Center}
+		}
+	}
+}
+
 // Merge adds the rows of o.
 func (c *ColumnStats) Merge(o ColumnStats) {
 	a, b := float64(c.N-c.Missing), float64(o.N-o.Missing)
@@ -36,4 +59,132 @@ func (c *ColumnStats) Merge(o ColumnStats) {
 	c.Center += d * (b / n)
 	within := math.Hypot(c.Scale*math.Sqrt(a/n), o.Scale*math.Sqrt(b/n))
 	c.Scale = math.Hypot(within, d*math.Sqrt(a*b)/n)
+}
+
+// Schema is the columns that rows come from, in their order: of a STRUCT by name, of a list
+// of numbers its places '1', '2', ... It does not change; rows of equal columns share it.
+type Schema struct {
+	Names  []string
+	Levels []bool // by column: it has levels, not numbers
+}
+
+// Numbers says whether one of the columns has numbers.
+func (s *Schema) Numbers() bool { return s != nil && slices.Contains(s.Levels, false) }
+
+// Counted is how many rows there were of each column, and how many without a value there.
+// The zero value is of no columns.
+type Counted struct {
+	cols    []FitColumn // of earlier rows
+	schema  *Schema     // of n further ones
+	n       int64
+	missing []int64 // of these, by column; shorter where there are none
+}
+
+// CountFrom goes on with the columns of a fit, which must not change.
+func CountFrom(cols []FitColumn) Counted { return Counted{cols: cols} }
+
+// Add counts the rows of b.
+func (c *Counted) Add(b *Batch) {
+	if b.Schema == nil {
+		return
+	}
+	if c.schema != b.Schema {
+		if c.schema != nil {
+			*c = Counted{cols: c.Columns()}
+		}
+		c.schema = b.Schema
+	}
+	c.n += int64(b.Len())
+	c.lack(b.Missing)
+}
+
+func (c *Counted) lack(missing []int64) {
+	for k, n := range missing {
+		if n == 0 {
+			continue
+		}
+		for len(c.missing) <= k {
+			c.missing = append(c.missing, 0)
+		}
+		c.missing[k] += n
+	}
+}
+
+// Merge counts the rows of o beyond those of start, nil for none, with which both began.
+func (c *Counted) Merge(o *Counted, start *Fit) {
+	alike := len(c.cols) == len(o.cols) && (len(c.cols) == 0 || &c.cols[0] == &o.cols[0])
+	if alike && (o.schema == nil || c.schema == nil || c.schema == o.schema) {
+		if o.schema != nil {
+			c.schema = o.schema
+		}
+		c.n += o.n
+		c.lack(o.missing)
+		return
+	}
+	f := Fit{Columns: c.Columns()}
+	if start == nil {
+		start = &Fit{}
+	}
+	f.addColumns(&Fit{Columns: o.Columns()}, start)
+	*c = Counted{cols: f.Columns}
+}
+
+// Clone is an independent copy.
+func (c *Counted) Clone() Counted {
+	d := *c
+	d.missing = slices.Clone(c.missing)
+	return d
+}
+
+// Numbers says whether there is a column of numbers.
+func (c *Counted) Numbers() bool { return c.schema.Numbers() || len(c.cols) > 0 }
+
+// Columns are the columns as a fit remembers them, nil for none; centers, scales and
+// variances of new ones are not known yet.
+func (c *Counted) Columns() []FitColumn {
+	if c.schema == nil {
+		return slices.Clone(c.cols)
+	}
+	out := make([]FitColumn, len(c.cols), max(len(c.cols), len(c.schema.Names)))
+	copy(out, c.cols)
+	nan := math.NaN()
+	for k, name := range c.schema.Names {
+		missing := int64(0)
+		if k < len(c.missing) {
+			missing = c.missing[k]
+		}
+		at := k
+		if at >= len(out) || out[at].Name != name {
+			at = slices.IndexFunc(out, func(o FitColumn) bool { return strings.EqualFold(o.Name, name) })
+		}
+		if at < 0 {
+			at = len(out)
+			kind := NumberColumn
+			if c.schema.Levels[k] {
+				kind = LevelsColumn
+			}
+			out = append(out, FitColumn{Name: name, Kind: kind, Center: nan, Scale: nan, Variance: nan})
+		}
+		out[at].N += c.n
+		out[at].Missing = min(out[at].Missing+missing, out[at].N)
+	}
+	return out
+}
+
+// Stand is what stands for a number of a column that is missing: its mean, but 0 where rows
+// that lacked one were learnt without it. has says whether there is a belief about a feature.
+func (f *Fit) Stand(column string, has func(feature string) bool) float64 {
+	for k := range f.Columns {
+		if c := &f.Columns[k]; c.Name == column && !math.IsNaN(c.Center) && (c.Missing == 0 || has(column+IsNull)) {
+			return c.Center
+		}
+	}
+	return 0
+}
+
+// Void says whether a feature without a belief counts for nothing: that a value is missing,
+// where rows that lacked one were learnt without it.
+func (f *Fit) Void(feature []byte) bool {
+	column, ok := bytes.CutSuffix(feature, []byte(IsNull))
+	return ok && slices.ContainsFunc(f.Columns, func(c FitColumn) bool { return c.Missing > 0 && c.Name == string(column) })
 }

@@ -257,10 +257,14 @@ func (c *Covariance) hasLevelMeans() bool {
 // where there is none with a level mean. Belief k of p is called at(k).
 func (c *Covariance) UnseenLevel(name string, p int, at func(k int) string) int {
 	i := strings.IndexByte(name, '=')
-	if c.Form != gauss.Arrowhead || i < 0 {
+	column, missing := strings.CutSuffix(name, IsNull)
+	if c.Form != gauss.Arrowhead || i < 0 && !missing {
 		return -1
 	}
 	prefix := name[:i+1]
+	if missing {
+		prefix = column + "="
+	}
 	k := sort.Search(p, func(k int) bool { return CompareNames(at(k), prefix) >= 0 })
 	for ; k < p && strings.HasPrefix(at(k), prefix); k++ {
 		if c.Arrow().LevelMean(k) >= 0 { // else it has a prior of its own

@@ -84,12 +84,6 @@ func (d *Dict) LevelColumn(id uint32) string {
 	if col := d.ColumnOf(id); col > 0 {
 		return strings.TrimSuffix(d.ColumnText(col), "=")
 	}
-	if d.cols == nil || d.NumberPlace(id) < math.MaxInt {
-		return ""
-	}
-	if name, ok := strings.CutSuffix(string(d.Name(id)), IsNull); ok && d.cols.at[name+"="] > 0 {
-		return name
-	}
 	return ""
 }
 

@@ -150,8 +150,13 @@ type Options struct {
 	RowBudget int // how many numbers of x and y are kept where rows may also be streamed; 0 is engine.DefaultRowBudget
 
 	Standardize bool
-	Seed        uint64
-	TimeLimit   time.Duration // 0 = none
+	// Missing is what a NULL in a STRUCT or a list of numbers is: "indicator" the column's
+	// mean and a feature that says so, "absent" (the default) nothing, "error" a bad row.
+	// With AnyColumns the fit remembers no columns.
+	Missing    string
+	AnyColumns bool
+	Seed       uint64
+	TimeLimit  time.Duration // 0 = none
 }
 
 // Process is the prior of a Gaussian process; zero values mean the defaults of gp.Options.

@@ -51,6 +51,7 @@ type Problem struct {
 	cols    []uint32 // dictionary number of each column
 	known   []Weight // by place in order, only where at is -1
 	skipped int64
+	columns []FitColumn // of the rows, as a fit remembers them
 }
 
 // Problem lays the rows out for a batch engine; r is not changed and may grow
@@ -95,7 +96,9 @@ func (r *Rows) problem(s *stop.Stop) (*Problem, error) {
 		p.PriorVar = append(p.PriorVar, w.Variance)
 		p.Born = append(p.Born, int(id) < begun)
 	}
-	if err := p.layOut(r, col, prior); err != nil {
+	var center []float64
+	p.columns, center = r.columns()
+	if err := p.layOut(r, col, prior, center); err != nil {
 		return nil, err
 	}
 	return p, p.start()
@@ -136,7 +139,9 @@ func (m *Model) startOf(d *Dict) (prior []Weight, named int) {
 
 // layOut copies the rows in the order of their times, columns ascending. The rows
 // are shared among processors; each is written by one.
-func (p *Problem) layOut(r *Rows, col []int32, prior []Weight) error {
+//
+// For a number that is missing stands center, by feature; nil where none is.
+func (p *Problem) layOut(r *Rows, col []int32, prior []Weight, center []float64) error {
 	all := Batch{}
 	first := make([]int, len(r.chunks)+1) // row of each chunk
 	for k := range r.chunks {
@@ -161,7 +166,7 @@ func (p *Problem) layOut(r *Rows, col []int32, prior []Weight) error {
 	p.Row = make([]int, p.N+1)
 	lays := make([]layout, len(r.chunks))
 	for k := range r.chunks {
-		lays[k] = newLayout(&r.chunks[k], col, prior)
+		lays[k] = newLayout(&r.chunks[k], col, prior, center)
 		lays[k].count(func(i, n int) { p.Row[at(first[k]+i)+1] = n })
 	}
 	for i := range p.N {
@@ -259,9 +264,10 @@ func (p *Problem) byTime(b *Batch) (place []int, err error) {
 // layout says where the entries of a chunk's rows go.
 type layout struct {
 	c     *chunk
-	col   []int32  // by number in the chunk: the column, -1 for a known weight
-	prior []Weight // by number in the chunk, of known weights
-	known bool     // some are known
+	col   []int32   // by number in the chunk: the column, -1 for a known weight
+	prior []Weight  // by number in the chunk, of known weights
+	known bool      // some are known
+	mean  []float64 // by number in the chunk, for what is missing; nil for none
 
 	// Of shared features: the columns in order and the entry of each.
 	cols  []uint32
@@ -277,8 +283,14 @@ type badEntry struct {
 
 func (e badEntry) Error() string { return "not finite" }
 
-func newLayout(c *chunk, col []int32, prior []Weight) layout {
-	l := layout{c: c, col: col, prior: prior}
+func newLayout(c *chunk, col []int32, prior []Weight, center []float64) layout {
+	l := layout{c: c, col: col, prior: prior, mean: center}
+	if c.ids != nil && center != nil {
+		l.mean = make([]float64, len(c.ids))
+		for k, id := range c.ids {
+			l.mean[k] = center[id]
+		}
+	}
 	if c.ids != nil {
 		l.col, l.prior = make([]int32, len(c.ids)), make([]Weight, len(c.ids))
 		for k, id := range c.ids {
@@ -323,6 +335,9 @@ func (l *layout) count(f func(i, n int)) {
 // predictor.
 func (l *layout) row(i int, cols []uint32, vals []float64) (shift float64, err error) {
 	fs, xs := l.c.Entries(i)
+	if l.mean != nil {
+		xs = fillMeans(fs, xs, l.mean)
+	}
 	for k, x := range xs {
 		if !(math.Abs(x) <= math.MaxFloat64) {
 			id := fs[k]
@@ -363,6 +378,21 @@ func (l *layout) row(i int, cols []uint32, vals []float64) (shift float64, err e
 		sortEntries(cols, vals)
 	}
 	return shift, nil
+}
+
+// fillMeans is xs with means for what is missing; they are not changed.
+func fillMeans(fs []uint32, xs, mean []float64) []float64 {
+	own := false
+	for k, x := range xs {
+		if x == x {
+			continue
+		}
+		if !own {
+			xs, own = slices.Clone(xs), true
+		}
+		xs[k] = mean[fs[k]]
+	}
+	return xs
 }
 
 // sortEntries orders a row's columns; no column is there twice.
@@ -505,6 +535,7 @@ func (p *Problem) Predictor(dst, w []float64) { p.Affine(dst, w, p.Offset) }
 // Iterations, Converged and Status are set to 1, true and "ok".
 func (p *Problem) Fit(method string, post *gauss.Normal, logZ float64) *Fit {
 	f := p.Model.NewFit(method)
+	f.Columns = slices.Clone(p.columns)
 	f.N += int64(p.N)
 	f.Skipped += p.skipped
 	f.LogEvidence += logZ

@@ -54,6 +54,7 @@ type Rows struct {
 	chunks  []chunk
 	n, nnz  int
 	skipped int64
+	counted Counted
 }
 
 // chunk is rows kept together.
@@ -68,6 +69,9 @@ type chunk struct {
 // Errors: more of them than MaxFeatures.
 func NewRows(m *Model) (*Rows, error) {
 	r := &Rows{Model: m.Complete()}
+	if f := r.Model.Start; f != nil {
+		r.counted = CountFrom(f.Columns)
+	}
 	return r, r.Model.Name(&r.Dict)
 }
 
@@ -79,6 +83,9 @@ func NewLabelledRows(m *Model) (*Rows, error) {
 	own := *m.Complete()
 	own.Lik = nil
 	r := &Rows{Model: &own}
+	if own.Start != nil {
+		r.counted = CountFrom(own.Start.Columns)
+	}
 	return r, own.Name(&r.Dict)
 }
 
@@ -121,6 +128,7 @@ func (r *Rows) Update(b *Batch, skip bool) error {
 	if r.Model == nil {
 		return errNoModel
 	}
+	r.counted.Add(b)
 	l := r.Model.Lik
 	if l == nil {
 		r.keep(b, 0, n)
@@ -256,13 +264,14 @@ func (r *Rows) Merge(src *Rows) error {
 	r.n += src.n
 	r.nnz += src.nnz
 	r.skipped += src.skipped
+	r.counted.Merge(&src.counted, r.Model.Start)
 	return nil
 }
 
 // Clone returns an independent copy, which shares the rows there are.
 func (r *Rows) Clone() *Rows {
 	c := *r
-	c.Dict = r.Dict.Clone()
+	c.Dict, c.counted = r.Dict.Clone(), r.counted.Clone()
 	c.chunks = slices.Clone(r.chunks)
 	for k := range c.chunks {
 		c.chunks[k].sealed = true
@@ -284,6 +293,66 @@ func (r *Rows) Values() int { return r.nnz }
 
 // Len is the number of rows kept.
 func (r *Rows) Len() int { return r.n }
+
+// columns are the columns that a fit of the rows remembers, and by feature the mean of its
+// values, NaN for what is no number and 0 where there is no value; nil without numbers.
+func (r *Rows) columns() (cols []FitColumn, center []float64) {
+	cols = r.counted.Columns()
+	var stats []ColumnStats
+	at := []int32(nil) // by feature: its place in cols, -1
+	for k := range cols {
+		if cols[k].Kind != NumberColumn {
+			continue
+		}
+		id, ok := r.Dict.Find(cols[k].Name)
+		if !ok {
+			continue
+		}
+		if at == nil {
+			at, stats = make([]int32, r.Dict.Len()), make([]ColumnStats, len(cols))
+			for j := range at {
+				at[j] = -1
+			}
+		}
+		at[id] = int32(k)
+		stats[k].begin(r.Model.Start, cols[k].Name)
+	}
+	if at == nil {
+		return cols, nil
+	}
+	for k := range r.chunks {
+		r.chunks[k].addTo(stats, at)
+	}
+	center = make([]float64, len(at))
+	for j, k := range at {
+		switch {
+		case k < 0:
+			center[j] = math.NaN()
+		case stats[k].N > 0:
+			cols[k].Center = stats[k].Center
+			center[j] = stats[k].Center
+		}
+	}
+	return cols, center
+}
+
+// addTo adds the values of the features that have a place to the means there.
+func (c *chunk) addTo(stats []ColumnStats, at []int32) {
+	place := func(f uint32) int32 {
+		if c.ids != nil {
+			f = c.ids[f]
+		}
+		return at[f]
+	}
+	for i := range c.Len() {
+		fs, xs := c.Entries(i)
+		for e, f := range fs {
+			if k := place(f); k >= 0 && xs[e] == xs[e] {
+				stats[k].AddMean(xs[e])
+			}
+		}
+	}
+}
 
 // Responses calls f with the responses of each chunk of rows in turn.
 func (r *Rows) Responses(f func(y []float64)) {

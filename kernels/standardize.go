@@ -67,6 +67,16 @@ func (p *Problem) Standardize(loose int) (*Problem, *Standard, error) {
 	if j := s.Beyond; j >= 0 {
 		return nil, nil, fmt.Errorf("feature %q: the spread of its numbers is beyond 1e-140 to 1e140; scale them", p.Name(j))
 	}
+	q.columns = slices.Clone(p.columns)
+	at := map[string]int{}
+	for k, c := range q.columns {
+		at[c.Name] = k
+	}
+	for j, scale := range s.Scale {
+		if k, ok := at[p.Name(j)]; ok && q.columns[k].Kind == NumberColumn && number(j) {
+			q.columns[k].Scale = scale
+		}
+	}
 	if err := s.responses(&q); err != nil {
 		return nil, nil, err
 	}

@@ -353,8 +353,19 @@ func (d *Dict) Use(c *Columns) bool {
 	return d.cols == c
 }
 
-// ColumnOf is the column that feature id is a level of, counted from 1; 0 for none.
-func (d *Dict) ColumnOf(id uint32) uint32 { return d.names[id].col }
+// ColumnOf is the column that feature id is a level of, counted from 1, `column IS NULL` too;
+// 0 for none.
+func (d *Dict) ColumnOf(id uint32) uint32 {
+	n := &d.names[id]
+	if n.col > 0 || d.cols == nil || len(d.cols.text) == 0 || n.lo == numberMark || n.lo == slotMark {
+		return n.col
+	}
+	var buf [64]byte
+	if base, ok := bytes.CutSuffix(d.AppendName(buf[:0], id), []byte(IsNull)); ok {
+		return d.cols.at[string(append(base, '='))]
+	}
+	return 0
+}
 
 // ColumnText is the name of a column of levels and '='.
 func (d *Dict) ColumnText(col uint32) string { return d.cols.text[col-1] }

@@ -276,6 +276,9 @@ func updateBy(name string, kind engine.Kind, plan func(opt *capi.Vec, i int, src
 			if lo, err = block.absorb(s, lo, hi); err != nil || lo == hi {
 				return err
 			}
+			if err := x.Learn(s.plan.model); err != nil {
+				return err
+			}
 			x.Load(lo, slots.Len()) // short runs share a block
 			return s.absorb(src, lo, hi)
 		})

@@ -18,7 +18,7 @@ func callPredictClasses(args []capi.Vec, n int, out *capi.Col) error {
 		return err
 	}
 	fits.classes = true
-	x, err := planFeatures(&args[1], "x")
+	x, err := planScoring(&args[1], "x")
 	if err != nil {
 		return err
 	}
@@ -55,6 +55,9 @@ func callPredictClasses(args []capi.Vec, n int, out *capi.Col) error {
 		}
 		if len(probs) != len(s.Fit.Classes) {
 			probs = make([]float64, len(s.Fit.Classes))
+		}
+		if _, err := x.Score(s.Fit); err != nil {
+			return err
 		}
 		b.Reset()
 		if s.Fit.Intercept {

@@ -112,19 +112,33 @@ func appendStruct[T any](c *capi.Col, fields []fitlayout.Field[T], v *T, beliefs
 		case *[]kernels.Belief:
 			beliefs(c)
 		case *[]kernels.FitColumn:
-			if *p == nil {
-				c.Null()
-				continue
-			}
-			for k := range *p {
-				appendStruct(c.Elem(), fitlayout.ColumnFields, &(*p)[k], nil)
-			}
-			c.EndList()
+			appendColumns(c, *p)
 		case fitlayout.Format:
 			c.Int(int64(p))
 		}
 	}
 	c.EndStruct()
+}
+
+// appendColumns appends what a fit remembers of its columns.
+func appendColumns(l *capi.Col, columns []kernels.FitColumn) {
+	if columns == nil {
+		l.Null()
+		return
+	}
+	e := l.Elem()
+	for k := range columns {
+		c := &columns[k]
+		e.Field(0).Str(c.Name)
+		e.Field(1).Str(c.Kind)
+		e.Field(2).Int(c.N)
+		e.Field(3).Int(c.Missing)
+		floatOrNull(e.Field(4), c.Center)
+		floatOrNull(e.Field(5), c.Scale)
+		floatOrNull(e.Field(6), c.Variance)
+		e.EndStruct()
+	}
+	l.EndList()
 }
 
 func appendBeliefs(l *capi.Col, f *kernels.Fit, each beliefWalk) {

@@ -21,10 +21,10 @@ type fitsWriter struct {
 
 // varying are the places of the fields in which factorised fits of one plan differ.
 var varying = func() (v struct {
-	beliefs, time, n, skipped, logEvidence, status int
-	all                                            []int
+	beliefs, time, n, skipped, logEvidence, status, columns int
+	all                                                     []int
 }) {
-	for name, at := range map[string]*int{"beliefs": &v.beliefs, "time": &v.time, "n": &v.n, "n_skipped": &v.skipped, "log_evidence": &v.logEvidence, "status": &v.status} {
+	for name, at := range map[string]*int{"beliefs": &v.beliefs, "time": &v.time, "n": &v.n, "n_skipped": &v.skipped, "log_evidence": &v.logEvidence, "status": &v.status, "columns": &v.columns} {
 		*at = slices.IndexFunc(fitType.Fields, func(f capi.Field) bool { return f.Name == name })
 		v.all = append(v.all, *at)
 	}
@@ -85,6 +85,7 @@ func (w *fitsWriter) factorised(s *fitState, e engine.Factorised) {
 	out.Field(varying.skipped).Int(f.Skipped)
 	floatOrNull(out.Field(varying.logEvidence), f.LogEvidence)
 	out.Field(varying.status).Str(f.Status)
+	appendColumns(out.Field(varying.columns), f.Columns)
 	out.EndStruct()
 	w.more++
 }

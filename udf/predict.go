@@ -37,6 +37,7 @@ type predictor struct {
 	epoch  uint32  // of that span
 	found  []place // by local feature number
 
+	filled  []float64 // values of a row that lacks some
 	at      []int     // with a covariance: the row's known beliefs, from 0
 	val     []float64 // and their values
 	scratch []float64
@@ -62,7 +63,7 @@ func newPredictor(fit, x *capi.Vec) (*predictor, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := planFeatures(x, "x")
+	f, err := planScoring(x, "x")
 	if err != nil {
 		return nil, err
 	}
@@ -71,11 +72,21 @@ func newPredictor(fit, x *capi.Vec) (*predictor, error) {
 	p.lo, p.hi = -1, -1
 	p.from, p.to = 0, 0
 	p.next()
-	if n := p.dict.Len(); n > 0 && n <= dictLimit && p.cols == f.Columns() {
-		return p, nil
+	return p, nil
+}
+
+// score reads x for f from now on.
+func (p *predictor) score(f *kernels.Fit) error {
+	anew, err := p.x.Score(f)
+	if err != nil || !anew {
+		return err
 	}
-	p.cols = f.Columns()
-	return p, p.forget(0)
+	p.from, p.to = 0, 0
+	if n := p.dict.Len(); n > 0 && n <= dictLimit && p.cols == p.x.Columns() {
+		return nil
+	}
+	p.cols = p.x.Columns()
+	return p.forget(f.HashBits)
 }
 
 // dictLimit is how many names a dictionary may have that another chunk goes on with.
@@ -149,6 +160,9 @@ func (p *predictor) row(i int) (f *kernels.Fit, fs []uint32, xs []float64, ok bo
 	if f, err = p.fits.head(i); err != nil {
 		return nil, nil, nil, false, err
 	}
+	if err := p.score(f); err != nil {
+		return nil, nil, nil, false, err
+	}
 	if f.HashBits != p.dict.HashBits {
 		if err := p.forget(f.HashBits); err != nil {
 			return nil, nil, nil, false, err
@@ -173,7 +187,30 @@ func (p *predictor) row(i int) (f *kernels.Fit, fs []uint32, xs []float64, ok bo
 			}
 		}
 	}
+	if len(f.Columns) > 0 {
+		xs = p.stand(f, fs, xs)
+	}
 	return f, fs, xs, true, nil
+}
+
+// stand is a row's values with the means of columns for numbers that are missing.
+func (p *predictor) stand(f *kernels.Fit, fs []uint32, xs []float64) []float64 {
+	own := false
+	for k, x := range xs {
+		void := p.found[fs[k]].at == missing && f.Void(p.dict.Name(fs[k]))
+		if x == x && !void {
+			continue
+		}
+		if !own {
+			p.filled, own = append(p.filled[:0], xs...), true
+			xs = p.filled
+		}
+		xs[k] = 0
+		if !void {
+			xs[k] = f.Stand(string(p.dict.Name(fs[k])), func(feature string) bool { return p.search([]byte(feature), 0) != missing })
+		}
+	}
+	return xs
 }
 
 // weight is the belief of the row's feature id, and where it lies, or missing.

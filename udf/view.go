@@ -117,18 +117,33 @@ var words = rows.Words{
 // planFeatures inspects the type of x. Errors: a type that is not one of the
 // feature types.
 func planFeatures(x *capi.Vec, what string) (*features, error) {
-	for k := range x.Kids {
-		if v := &x.Kids[k]; v.Type == capi.Enum {
-			if err := v.CheckEnum(); err != nil {
-				return nil, fmt.Errorf("%s field %q is %w", what, v.Name, err)
-			}
-		}
+	if err := checkEnums(x, what); err != nil {
+		return nil, err
 	}
 	e, err := rows.NewEncoder(columnOf(x), what, words)
 	if err != nil {
 		return nil, err
 	}
 	return &features{e, x}, nil
+}
+
+// planScoring is planFeatures of rows for fits, which say what is read of them.
+func planScoring(x *capi.Vec, what string) (*features, error) {
+	if err := checkEnums(x, what); err != nil {
+		return nil, err
+	}
+	return &features{rows.NewScoring(columnOf(x), what, words), x}, nil
+}
+
+func checkEnums(x *capi.Vec, what string) error {
+	for k := range x.Kids {
+		if v := &x.Kids[k]; v.Type == capi.Enum {
+			if err := v.CheckEnum(); err != nil {
+				return fmt.Errorf("%s field %q is %w", what, v.Name, err)
+			}
+		}
+	}
+	return nil
 }
 
 // row appends the entries of row i to a batch; x must not be NULL there. After an

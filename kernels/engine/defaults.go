@@ -9,6 +9,8 @@ import (
 )
 
 // defaults makes options literal that settings leave to the method.
+// What is NULL is the mean of its column and a feature of its own, but for open columns: those
+// of a fit that remembers none stay so.
 //
 // Numbers are standardised where no prior was given, which would speak of the original
 // scale, or where those of the fit that is continued were. Dispersion and shape are learnt by
@@ -18,8 +20,13 @@ import (
 // is an arrowhead.
 func (m *Method) defaults(s *option.Settings, unshaped bool) {
 	o := &s.Options
+	o.AnyColumns = s.Columns == "any" || s.Columns == "" && s.Start != nil && s.Start.N > 0 && s.Start.Columns == nil
+	if o.Missing == "" && !o.AnyColumns {
+		o.Missing = "indicator"
+	}
 	if s.AutoStandardize && slices.Contains(option.For(m.Name).Keys(), "standardize") {
 		o.Standardize = o.Standardize || !s.OwnPrior() || s.Start != nil && s.Start.Standardised()
+		o.Standardize = o.Standardize && !(m.Streams && o.AnyColumns) // filters remember the scale of columns
 	}
 	if m.Name == "adf" && o.Covariance == "" {
 		o.Covariance = "arrowhead"

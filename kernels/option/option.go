@@ -230,6 +230,9 @@ type Settings struct {
 	// AutoStandardize leaves Options.Standardize to Method.Model of package engine.
 	AutoStandardize bool
 
+	// Columns is "exact", the default, or "any" for Options.AnyColumns.
+	Columns string
+
 	given map[string]bool
 }
 

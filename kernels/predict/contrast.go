@@ -48,7 +48,7 @@ type Contrast struct {
 // Errors: a level outside (0, 1); a predictor that is not finite.
 func (s *Scorer) Contrast(b *kernels.Batch, i, j int, level float64) (c Contrast, err error) {
 	var ms, vs [3]float64
-	d := difference(b, i, j)
+	d := s.difference(b, i, j)
 	for k, row := range []int{i, j, 0} {
 		of := b
 		if k == 2 {
@@ -85,14 +85,14 @@ func ContrastOf(l lik.Likelihood, mean, variance [3]float64, level float64) (c C
 }
 
 // difference is the row i of b less row j, without entries that are 0.
-func difference(b *kernels.Batch, i, j int) *kernels.Batch {
+func (s *Scorer) difference(b *kernels.Batch, i, j int) *kernels.Batch {
 	by := map[uint32]float64{}
 	var order []uint32
 	for r, sign := range map[int]float64{i: 1, j: -1} {
 		if i == j {
 			sign = 0
 		}
-		fs, xs := b.Entries(r)
+		fs, xs := s.Entries(s.Fit, b, r)
 		for k, f := range fs {
 			if _, ok := by[f]; !ok {
 				order = append(order, f)

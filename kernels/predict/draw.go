@@ -234,7 +234,7 @@ func (d *Draw) weight(id uint32) float64 {
 // Errors: a predictor that is not finite.
 func (d *Draw) Linear(b *kernels.Batch, i int) (float64, error) {
 	s := b.Shift(i)
-	fs, xs := b.Entries(i)
+	fs, xs := d.s.Entries(d.s.Fit, b, i)
 	for k, x := range xs {
 		if x != 0 {
 			s += x * d.weight(fs[k])

@@ -14,6 +14,7 @@ type Names struct {
 	intercept bool
 	row       kernels.Batch
 	dup       kernels.Scratch
+	xs        []float64 // of Entries
 }
 
 // NewNames indexes the names of beliefs, in their order. The intercept, where there is
@@ -84,4 +85,35 @@ func (n *Names) Row(names []string, values []float64, offset float64) (*kernels.
 	b.EndRow()
 	b.Offset = append(b.Offset, offset)
 	return b, nil
+}
+
+// Entries are the features and values of row i of b as f, whose names these are, takes them:
+// the mean of its column stands for a number that is missing. They are valid until the next
+// call.
+func (n *Names) Entries(f *kernels.Fit, b *kernels.Batch, i int) ([]uint32, []float64) {
+	fs, xs := b.Entries(i)
+	if len(f.Columns) == 0 {
+		return fs, xs
+	}
+	own := false
+	for k, x := range xs {
+		void := n.Belief(fs[k]) < 0 && f.Void(n.dict.Name(fs[k]))
+		if x == x && !void {
+			continue
+		}
+		if !own {
+			n.xs, own = append(n.xs[:0], xs...), true
+		}
+		n.xs[k] = 0
+		if !void {
+			n.xs[k] = f.Stand(string(n.dict.Name(fs[k])), func(feature string) bool {
+				id, ok := n.dict.Find(feature)
+				return ok && n.Belief(id) >= 0
+			})
+		}
+	}
+	if own {
+		xs = n.xs
+	}
+	return fs, xs
 }

@@ -209,7 +209,7 @@ func (s *Scorer) Linear(b *kernels.Batch, i int) (m, v float64, err error) {
 	joint := s.Fit.Covariance.Form != gauss.Diagonal
 	s.at, s.val = s.at[:0], s.val[:0]
 	m = b.Shift(i)
-	fs, xs := b.Entries(i)
+	fs, xs := s.Entries(s.Fit, b, i)
 	for k, f := range fs {
 		w, at := s.belief(f)
 		x := xs[k]

@@ -24,43 +24,35 @@ type Term []Column
 // where that is not nil.
 // Errors: a column whose type makes no feature.
 func NewTerms(x Column, terms []Term, w Words) (*Encoder, error) {
-	e := &Encoder{words: w}
-	if x != nil {
-		e.null = append(e.null, x)
-		if x.Kind() != Null {
-			ok, err := e.container(x, "column "+x.Name(), true)
-			if err != nil {
-				return nil, err
-			}
-			if !ok {
-				return nil, fmt.Errorf("column %s is %s; allowed: %s", x.Name(), x.Type(), w.Containers)
-			}
-		}
-	}
-	for _, t := range terms {
+	e := &Encoder{x: x, tail: terms, words: w}
+	return e, e.build()
+}
+
+// addTail adds the terms beside x.
+func (e *Encoder) addTail() error {
+	for _, t := range e.tail {
 		if len(t) > 1 {
 			if err := e.interaction(t); err != nil {
-				return nil, err
+				return err
 			}
 			continue
 		}
 		ok, err := e.container(t[0], "column "+t[0].Name(), false)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if ok {
 			continue
 		}
 		if ok, err = e.field(t[0]); err != nil {
-			return nil, err
+			return err
 		}
 		if !ok {
-			return nil, fmt.Errorf("column %s is %s; allowed: %s, and as the features of a row %s",
-				t[0].Name(), t[0].Type(), w.Contents, w.Containers)
+			return fmt.Errorf("column %s is %s; allowed: %s, and as the features of a row %s",
+				t[0].Name(), t[0].Type(), e.words.Contents, e.words.Containers)
 		}
 	}
-	e.done()
-	return e, nil
+	return nil
 }
 
 func (e *Encoder) interaction(parts Term) error {
@@ -76,7 +68,12 @@ func (e *Encoder) interaction(parts Term) error {
 			return fmt.Errorf("term %s: column %s is %s; allowed in an interaction: numbers, text, booleans and dates", name, c.Name(), c.Type())
 		}
 	}
-	e.add(term{kind: cross, name: name, parts: parts})
+	t := term{kind: cross, name: name, parts: parts}
+	var known *kernels.FitColumn
+	if t.name, known, _ = e.claim(name); known != nil && (known.Kind == kernels.LevelsColumn) != t.leveled() {
+		return fmt.Errorf("term %s has other kinds of columns than the fit has learnt: %s", name, kindWords(known.Kind))
+	}
+	e.add(t)
 	return nil
 }
 

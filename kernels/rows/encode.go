@@ -101,7 +101,8 @@ func (e *Encoder) block(lo, hi int, d *kernels.Dict, intercept bool, keep []bool
 	all := true
 	for k := range e.terms {
 		known := e.find(&e.terms[k], lo, hi, d)
-		all = all && known
+		nulls := e.findNulls(&e.terms[k], lo, hi, d)
+		all = all && known && nulls
 	}
 	if !all {
 		if err := e.addNew(lo, hi, keep, d); err != nil {
@@ -113,6 +114,7 @@ func (e *Encoder) block(lo, hi int, d *kernels.Dict, intercept bool, keep []bool
 	}
 	b.Unshare()
 	e.emit(lo, hi, d, intercept, keep, b)
+	e.count(lo, hi, keep, b)
 	return nil
 }
 
@@ -177,8 +179,11 @@ func (e *Encoder) addNew(lo, hi int, keep []bool, d *kernels.Dict) (err error) {
 			t := &e.terms[k]
 			if t.several() {
 				err = e.addSeveral(t, r, d)
-			} else if (len(t.miss) == 0 || !t.miss[r]) && t.id[r] == kernels.Missing {
+			} else if (len(t.miss) == 0 || !t.miss[r] || t.kind == number && e.indicates(t)) && t.id[r] == kernels.Missing {
 				t.id[r], err = e.addOne(t, r, d)
+			}
+			if err == nil {
+				err = e.addNulls(t, r, d)
 			}
 			if err != nil {
 				return err
@@ -275,7 +280,7 @@ func (e *Encoder) share(lo, hi int, intercept bool, b *kernels.Batch) bool {
 		if t.kind == number && len(t.miss) == 0 {
 			continue
 		}
-		if t.kind != dense || len(e.terms) > 1 {
+		if t.kind != dense || len(e.terms) > 1 || len(t.lack) > 0 {
 			return false
 		}
 		w := t.off[lo+1] - t.off[lo]
@@ -302,6 +307,7 @@ func (e *Encoder) share(lo, hi int, intercept bool, b *kernels.Batch) bool {
 		}
 	}
 	b.Shared, b.Keep = shared, shared
+	e.count(lo, hi, nil, b)
 	w, n := len(shared), hi-lo
 	b.Value = resize(b.Value[:0], n*w)
 	at := 0
@@ -357,7 +363,19 @@ func (e *Encoder) emit(lo, hi int, d *kernels.Dict, intercept bool, keep []bool,
 						b.Value = append(b.Value, 1)
 					}
 				}
+				if t.kind == dense && len(t.lack) > 0 {
+					e.emitLacks(t, r, d, b)
+				}
+				if e.nullAt(t, r) {
+					b.Add(t.nullID, 1)
+				}
 			case len(t.miss) > 0 && t.miss[r]:
+				if e.indicates(t) {
+					if t.kind == number {
+						b.Add(t.id[r], absent(d))
+					}
+					b.Add(t.nullID, 1)
+				}
 			case t.kind == number || t.kind == cross:
 				b.Add(t.id[r], t.x[r])
 			default:
@@ -368,6 +386,24 @@ func (e *Encoder) emit(lo, hi int, d *kernels.Dict, intercept bool, keep []bool,
 			b.SumDuplicates(&e.seen)
 		}
 		b.EndRow()
+	}
+}
+
+// emitLacks adds what says of row r that numbers of its list are NULL.
+func (e *Encoder) emitLacks(t *term, r int, d *kernels.Dict, b *kernels.Batch) {
+	if e.as.missing != "indicator" {
+		return
+	}
+	from := len(b.Value) - (t.off[r+1] - t.off[r])
+	for _, l := range t.lack {
+		if l.r == r {
+			b.Value[from+l.place] = absent(d)
+		}
+	}
+	for _, l := range t.lack {
+		if l.r == r {
+			b.Add(t.gaps[l.place], 1)
+		}
 	}
 }
 

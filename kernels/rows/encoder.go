@@ -25,12 +25,20 @@ const (
 // New names are numbered in the order of the rows and of the features in a row, so
 // that numbers do not depend on how the rows were cut.
 type Encoder struct {
+	x     Column // nil for none; tail stands beside it
+	tail  []Term
+	what  string
 	words Words
-	null  []Column // a row is NULL where one of them is
-	terms []term
-	cols  *kernels.Columns
-	dups  bool // a row can name a feature twice, the intercept included
-	wide  bool // terms hold several entries a row
+	as    reading
+	met   []bool // by column of as.known: a term reads it
+	built bool
+
+	null   []Column // a row is NULL where one of them is
+	terms  []term
+	cols   *kernels.Columns
+	schema *kernels.Schema // nil where the rows are open
+	dups   bool            // a row can name a feature twice, the intercept included
+	wide   bool            // terms hold several entries a row
 
 	lo, hi int // rows that are loaded
 	faults []fault
@@ -98,7 +106,16 @@ type term struct {
 
 	label []label // of codes
 	own   kernels.Column
+
+	place  int          // in the schema, -1 for none
+	null   kernels.Text // the feature of rows without a value
+	nullID uint32       // its number
+	gaps   []uint32     // of dense: the numbers of these features, by place
+	lack   []lack       // of dense: entries that are NULL
 }
+
+// lack is a number of a list that is NULL: entry at of row r, and its place from 0.
+type lack struct{ r, place, at int }
 
 // buffers hold what was read of a term.
 type buffers struct {
@@ -153,20 +170,44 @@ type Words struct {
 // what names it in errors.
 // Errors: another type.
 func NewEncoder(x Column, what string, w Words) (*Encoder, error) {
-	e := &Encoder{words: w}
-	e.null = append(e.null, x)
-	if x.Kind() == Null {
-		return e, nil
+	e := &Encoder{x: x, what: what, words: w}
+	return e, e.build()
+}
+
+// NewScoring is NewEncoder of rows for fits that are given to Score before the first one is
+// read: columns that they do not know are ignored.
+func NewScoring(x Column, what string, w Words) *Encoder { return &Encoder{x: x, what: what, words: w} }
+
+// build makes the terms.
+func (e *Encoder) build() error {
+	e.Release()
+	e.null, e.terms, e.cols, e.schema, e.dups, e.wide = e.null[:0], e.terms[:0], nil, nil, false, false
+	e.met = make([]bool, len(e.as.known))
+	if x := e.x; x != nil {
+		what := e.what
+		if what == "" {
+			what = "column " + x.Name()
+		}
+		e.null = append(e.null, x)
+		if x.Kind() != Null {
+			ok, err := e.container(x, what, true)
+			if err != nil {
+				return err
+			}
+			if !ok {
+				return fmt.Errorf("%s is %s; allowed: %s", what, x.Type(), e.words.Containers)
+			}
+		}
 	}
-	ok, err := e.container(x, what, true)
-	if err != nil {
-		return nil, err
+	if err := e.addTail(); err != nil {
+		return err
 	}
-	if !ok {
-		return nil, fmt.Errorf("%s is %s; allowed: %s", what, x.Type(), e.words.Containers)
+	if err := e.lost(); err != nil {
+		return err
 	}
 	e.done()
-	return e, nil
+	e.built = true
+	return nil
 }
 
 // container adds the features that x holds; it says false where x is no
@@ -203,18 +244,22 @@ func (e *Encoder) container(x Column, what string, alone bool) (bool, error) {
 		if s.Kind() != Struct || s.Children() != 2 || !fits(s.Child(0), s.Child(1)) {
 			return false, bad("")
 		}
+		e.open()
 		e.add(term{kind: pairs, col: x, entry: s, key: s.Child(0), val: s.Child(1)})
 		return true, nil
 	case List:
 		c := x.Child(0)
 		switch c.Kind() {
 		case Null:
+			e.open()
 			return true, nil
 		case Number:
+			e.claimPlaces()
 			e.add(term{kind: dense, col: x, val: c})
 			return true, nil
 		case Text:
 			if alone {
+				e.open()
 				e.add(term{kind: names, col: x, key: c})
 			}
 			return alone, nil
@@ -234,6 +279,7 @@ func (e *Encoder) container(x Column, what string, alone bool) (bool, error) {
 			if !fits(k, v) {
 				return false, bad("; feature must be " + e.words.Key + ", value a number")
 			}
+			e.open()
 			e.add(term{kind: pairs, col: x, entry: c, key: k, val: v})
 			return true, nil
 		}
@@ -288,9 +334,20 @@ func (e *Encoder) Point(i int) ([]float64, error) {
 
 // field adds a named column; it says false where that makes no feature.
 func (e *Encoder) field(c Column) (bool, error) {
-	t := term{name: c.Name(), col: c}
+	name, known, use := e.claim(c.Name())
+	if !use {
+		return true, nil
+	}
+	t := term{name: name, col: c}
 	switch c.Kind() {
 	case Null:
+		if known == nil {
+			return true, nil
+		}
+		if t.kind = number; known.Kind == kernels.LevelsColumn {
+			t.kind = level
+		}
+		e.add(t)
 		return true, nil
 	case Number:
 		t.kind = number
@@ -303,14 +360,20 @@ func (e *Encoder) field(c Column) (bool, error) {
 	case List:
 		switch in := c.Child(0); in.Kind() {
 		case Null:
-			return true, nil
+			if known == nil {
+				return true, nil
+			}
+			t.kind, t.key = levels, in
 		case Text:
 			t.kind, t.key = levels, in
 		default:
-			return false, nil
+			return false, e.otherKind(known, c)
 		}
 	default:
-		return false, nil
+		return false, e.otherKind(known, c)
+	}
+	if known != nil && (known.Kind == kernels.LevelsColumn) != t.leveled() {
+		return false, e.otherKind(known, c)
 	}
 	e.add(t)
 	return true, nil
@@ -326,6 +389,7 @@ func (e *Encoder) add(t term) {
 	}
 	t.buffers = spare.Get().(*buffers)
 	t.text = kernels.NewText(t.name)
+	t.null = kernels.NewText(t.name + kernels.IsNull)
 	t.named = kernels.Names
 	t.ints = t.kind == pairs && t.key.Integer()
 	e.wide = e.wide || t.several()
@@ -335,6 +399,9 @@ func (e *Encoder) add(t term) {
 // done closes the list of terms.
 func (e *Encoder) done() {
 	var cols, numbers []string
+	if !e.as.open {
+		e.schema = e.schemaOf()
+	}
 	for k := range e.terms {
 		t := &e.terms[k]
 		switch {
@@ -477,6 +544,15 @@ func (e *Encoder) read(t *term) {
 			t.miss[r] = !e.here(r) || t.kind != cross && t.col.Null(e.lo+r)
 		}
 	}
+	defer e.refuse(t)
+	if t.kind != cross && t.col.Kind() == Null { // of a known column: all are missing
+		t.x, t.t, t.miss = resize(t.x, n), resize(t.t, n), resize(t.miss, n)
+		clear(t.t)
+		for r := range n {
+			t.miss[r] = true
+		}
+		return
+	}
 	switch t.kind {
 	case number:
 		t.x = resize(t.x, n)
@@ -569,12 +645,19 @@ func (e *Encoder) readSeveral(t *term) {
 	n := e.hi - e.lo
 	t.off = resize(t.off, n+1)
 	t.t, t.i, t.x, t.id = t.t[:0], t.i[:0], t.x[:0], t.id[:0]
-	t.off[0], t.wide = 0, 0
+	t.off[0], t.wide, t.lack = 0, 0, t.lack[:0]
+	if t.miss = t.miss[:0]; t.kind == levels && t.col.MayNull() {
+		t.miss = resize(t.miss, n)
+		for r := range n {
+			t.miss[r] = e.here(r) && t.col.Null(e.lo+r)
+		}
+	}
+	defer e.refuse(t)
 	skip := t.kind == pairs && (t.entry.MayNull() || t.key.MayNull() || t.val.MayNull()) ||
-		t.kind == dense && t.val.MayNull() || (t.kind == levels || t.kind == names) && t.key.MayNull()
+		t.kind == dense && t.val.MayNull() && e.as.missing != "indicator" || (t.kind == levels || t.kind == names) && t.key.MayNull()
 	t.exact = t.ints
 	mayNull := t.col.MayNull()
-	if t.kind == pairs && (t.key.Kind() == Null || t.val.Kind() == Null) {
+	if t.kind == pairs && (t.key.Kind() == Null || t.val.Kind() == Null) || t.kind == levels && t.key.Kind() == Null {
 		clear(t.off)
 		return
 	}
@@ -586,6 +669,9 @@ func (e *Encoder) readSeveral(t *term) {
 			continue
 		}
 		lo, hi := t.col.Span(i)
+		if t.kind == dense {
+			hi = e.cut(r, lo, hi)
+		}
 		m := hi - lo
 		if m == 0 {
 			continue
@@ -614,6 +700,9 @@ func (e *Encoder) readSeveral(t *term) {
 			for k := range m {
 				t.i[at+k] = int64(k + 1)
 			}
+			if t.val.MayNull() {
+				e.findLacks(t, r, at, lo, hi)
+			}
 		}
 		if skip {
 			end = t.drop(at, lo, hi)
@@ -626,6 +715,11 @@ func (e *Encoder) readSeveral(t *term) {
 					break
 				}
 			}
+		}
+	}
+	if !skip {
+		for _, l := range t.lack {
+			t.x[l.at] = math.NaN()
 		}
 	}
 	t.id = resize(t.id, t.off[n])

@@ -49,8 +49,14 @@ type Points interface {
 // Feed reads rows [lo, hi) into dst, a fit of model m; b is memory to work in.
 // void says that a bad row made the fit void.
 // Errors: the first bad row with Fail, as RowError or ErrValue with its place; the
-// dictionary's limit.
+// dictionary's limit; those of Encoder.Learn.
 func (s *Source) Feed(ctx context.Context, dst Sink, m *kernels.Model, on option.OnError, lo, hi int, b *kernels.Batch) (void bool, err error) {
+	if lo >= hi {
+		return false, nil
+	}
+	if err := s.X.Learn(m); err != nil {
+		return false, err
+	}
 	for from := lo; from < hi; {
 		to := s.X.ensure(from, hi)
 		v, err := s.feed(ctx, dst, m, on, from, to, b)
@@ -130,7 +136,7 @@ func (s *Source) feed(ctx context.Context, dst Sink, m *kernels.Model, on option
 // they end. With learn, d takes names as Append gives them; else it is not changed.
 // ok is false where the rows are not like that; b is of no use then.
 func (s *Source) Together(lo, n int, dst Sink, m *kernels.Model, d *kernels.Dict, learn bool, b *kernels.Batch) (hi int, ok bool) {
-	if !s.X.alike(d) {
+	if s.X.Learn(m) != nil || !s.X.alike(d) {
 		return lo, false
 	}
 	s.X.Load(lo, n)

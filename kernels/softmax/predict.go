@@ -89,7 +89,7 @@ func (s *Scorer) Linear(b *kernels.Batch, i int) (mean, cov []float64, err error
 			s.mean[k] = b.Shift(i)
 		}
 	}
-	fs, xs := b.Entries(i)
+	fs, xs := s.Entries(f, b, i)
 	for e, id := range fs {
 		x := xs[e]
 		if at := s.Belief(id); at >= 0 {

@@ -72,6 +72,8 @@ type State struct {
 
 	begun, clock float64 // times of the start and of the latest row; NaN before the first
 	units        *units  // nil: numbers are taken as they are
+	means        *means  // of these; nil where there are none
+	counted      kernels.Counted
 	n, skipped   int64
 	late, cut    int64
 	merged       int32
@@ -150,6 +152,7 @@ func New(c Config) (*State, error) {
 	}
 	if f := m.Start; f != nil {
 		s.n, s.skipped = f.N, f.Skipped
+		s.counted = kernels.CountFrom(f.Columns)
 		for k := range s.bank {
 			s.bank[k].logZ = f.LogEvidence
 		}
@@ -337,6 +340,10 @@ func (s *State) update(halt *stop.Stop, b *kernels.Batch, skip bool) error {
 	if err := s.Grow(); err != nil {
 		return err
 	}
+	s.counted.Add(b)
+	if b.Schema.Numbers() {
+		s.averages()
+	}
 	for i := range b.Len() {
 		halt.Check()
 		if err := s.row(b, i); err != nil {
@@ -372,6 +379,9 @@ func (s *State) row(b *kernels.Batch, i int) error {
 	}
 	var one met
 	shift, up, unit := b.Shift(i), p.up, 0.0
+	if s.means != nil {
+		xs = s.means.fill(fs, xs, o.Weight > 0)
+	}
 	if s.units != nil {
 		if fs, xs = s.tell(fs, xs, o.Weight > 0); s.units.y != nil {
 			o = s.respond(o)
@@ -492,6 +502,9 @@ func (s *State) Linear(b *kernels.Batch, mean, variance []float64) error {
 	if err := s.Grow(); err != nil {
 		return err
 	}
+	if b.Schema.Numbers() {
+		b = s.averages().filled(b)
+	}
 	if s.units != nil {
 		return s.linearIn(b, mean, variance)
 	}
@@ -519,7 +532,7 @@ func (s *State) Clone() *State {
 	}
 	form, c := s.form.Clone(d)
 	*c = *s
-	c.form, c.dict, c.units = form, d, s.units.clone()
+	c.form, c.dict, c.units, c.means, c.counted = form, d, s.units.clone(), s.means.clone(), s.counted.Clone()
 	if s.course != nil {
 		own := *s.course
 		c.course = &own
@@ -537,7 +550,7 @@ func (s *State) Clone() *State {
 
 // Size is the memory held, in bytes.
 func (s *State) Size() int64 {
-	n := s.form.Size() + s.units.size()
+	n := s.form.Size() + s.units.size() + s.means.size()
 	if s.own {
 		n += s.dict.Size()
 	}
@@ -593,6 +606,8 @@ func (s *State) merge(src *State) error {
 	if err := s.Grow(); err != nil {
 		return err
 	}
+	s.counted.Merge(&src.counted, s.plan.Model.Start)
+	s.meetMeans(src, g.ID)
 	g.Prepare = func(Form) {}
 	if s.units != nil {
 		if src, err = s.meet(src, &g); err != nil {

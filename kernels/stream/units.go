@@ -742,26 +742,3 @@ func less(a, o kernels.ColumnStats) kernels.ColumnStats {
 	r.Scale = math.Sqrt(math.Max(0, (n*a.Scale*a.Scale-m*o.Scale*o.Scale)/k-d*d*(m/n)))
 	return r
 }
-
-// columns are the columns of numbers as a fit remembers them.
-func (s *State) columns() (out []kernels.FitColumn) {
-	if f := s.plan.Model.Start; f != nil {
-		out = slices.Clone(f.Columns)
-	}
-	if s.units == nil {
-		return out
-	}
-	if len(s.units.at) < s.dict.Len() {
-		s.number()
-	}
-	for _, c := range s.units.cols {
-		name := string(s.dict.Name(c.id))
-		k := kernels.FitColumn{Name: name, Kind: kernels.NumberColumn, N: c.N, Missing: c.Missing, Center: c.Center, Scale: c.Scale, Variance: s.plan.Fresh(int(c.id)).Variance}
-		if at := slices.IndexFunc(out, func(o kernels.FitColumn) bool { return o.Name == name }); at >= 0 {
-			out[at] = k
-		} else {
-			out = append(out, k)
-		}
-	}
-	return out
-}

@@ -1,0 +1,349 @@
+package rows
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/option"
+)
+
+// reading is how rows become features.
+type reading struct {
+	missing string              // "indicator", "absent" (the default) or "error"
+	open    bool                // no column is remembered
+	known   []kernels.FitColumn // what a fit has learnt, nil for none
+	joins   bool                // other columns are new ones; else they are ignored
+	places  int                 // of a list, where known are these
+}
+
+func (r *reading) same(o *reading) bool {
+	if r.missing != o.missing || r.open != o.open || r.joins != o.joins || len(r.known) != len(o.known) {
+		return false
+	}
+	return len(r.known) == 0 || &r.known[0] == &o.known[0] ||
+		slices.EqualFunc(r.known, o.known, func(a, b kernels.FitColumn) bool { return a.Name == b.Name && a.Kind == b.Kind })
+}
+
+// Learn reads rows for fits of m from now on: its Missing and AnyColumns, and the columns of the
+// fit that it continues, which the rows must have. Cost: little where nothing changes.
+// Errors: a column that is not there, or of another kind.
+func (e *Encoder) Learn(m *kernels.Model) error {
+	r := reading{missing: m.Options.Missing, open: m.Options.AnyColumns, joins: true}
+	if m.Start != nil && !r.open {
+		r.known = m.Start.Columns
+	}
+	_, err := e.follow(r)
+	return err
+}
+
+// Score reads rows to be scored by f from now on. They must have the columns that it
+// remembers; others are ignored. anew says that what was read before is void.
+// Errors: those of Learn; where f remembers none, columns of types that make no feature.
+func (e *Encoder) Score(f *kernels.Fit) (anew bool, err error) {
+	r := reading{open: true, joins: true}
+	if f.Columns != nil {
+		r = reading{missing: "indicator", known: f.Columns}
+	}
+	return e.follow(r)
+}
+
+func (e *Encoder) follow(r reading) (anew bool, err error) {
+	if e.built && r.same(&e.as) {
+		return false, nil
+	}
+	for k := range r.known {
+		if r.known[k].Name != strconv.Itoa(k+1) || r.known[k].Kind != kernels.NumberColumn {
+			r.places = 0
+			break
+		}
+		r.places = k + 1
+	}
+	e.as, e.built = r, false
+	return true, e.build()
+}
+
+// claim is what the column of that name is called in the fit, what that knows of it, and
+// whether it is to be read.
+func (e *Encoder) claim(name string) (as string, known *kernels.FitColumn, use bool) {
+	at := slices.IndexFunc(e.as.known, func(c kernels.FitColumn) bool { return c.Name == name })
+	if at < 0 {
+		at = slices.IndexFunc(e.as.known, func(c kernels.FitColumn) bool { return strings.EqualFold(c.Name, name) })
+	}
+	if at < 0 {
+		return name, nil, e.as.known == nil || e.as.joins
+	}
+	if e.met[at] {
+		return name, nil, false
+	}
+	e.met[at] = true
+	return e.as.known[at].Name, &e.as.known[at], true
+}
+
+// claimPlaces claims all columns where they are the places of a list.
+func (e *Encoder) claimPlaces() {
+	if e.as.places > 0 {
+		e.open()
+	}
+}
+
+// open takes all columns for read: what a map does not have is absent.
+func (e *Encoder) open() {
+	for k := range e.met {
+		e.met[k] = true
+	}
+}
+
+// lost reports a column of the fit that the rows do not have.
+func (e *Encoder) lost() error {
+	at := slices.Index(e.met, false)
+	if at < 0 || e.x != nil && e.x.Kind() == Null {
+		return nil
+	}
+	var found []string
+	if e.x != nil && e.x.Kind() == Struct {
+		for k := range e.x.Children() {
+			found = append(found, e.x.Child(k).Name())
+		}
+	}
+	for _, t := range e.tail {
+		if len(t) == 1 {
+			found = append(found, t[0].Name())
+		}
+	}
+	what := e.what
+	if what == "" {
+		what = "the table"
+	}
+	name := e.as.known[at].Name
+	var free []string // not what other columns of the fit are read from
+	for _, f := range found {
+		if !slices.ContainsFunc(e.as.known, func(c kernels.FitColumn) bool { return strings.EqualFold(c.Name, f) }) {
+			free = append(free, f)
+		}
+	}
+	near := option.Nearest(name, free)
+	if near == "" {
+		near = option.Nearest(name, found)
+	}
+	if near != "" {
+		near = fmt.Sprintf("; the nearest that it has is %q", near)
+	}
+	return fmt.Errorf("%s has no column %q, which the fit has learnt from%s (a fit made with columns: 'any' would go without)", what, name, near)
+}
+
+// leveled says whether the term has levels.
+func (t *term) leveled() bool {
+	return t.kind != number && (t.kind != cross || t.hasLevels())
+}
+
+func kindWords(kind string) string {
+	if kind == kernels.LevelsColumn {
+		return "levels (text, a truth value or a date)"
+	}
+	return "a number"
+}
+
+// otherKind says that a column is not what the fit has learnt; nil where it knows none.
+func (e *Encoder) otherKind(known *kernels.FitColumn, c Column) error {
+	if known == nil {
+		return nil
+	}
+	return fmt.Errorf("column %q is %s; allowed: %s, as the fit has learnt it", known.Name, c.Type(), kindWords(known.Kind))
+}
+
+// cut is where list r, from lo to hi, ends for the fit.
+func (e *Encoder) cut(r, lo, hi int) int {
+	switch d := e.as.places; {
+	case d == 0:
+	case hi-lo < d:
+		e.fault(r, ErrValue{Err: fmt.Errorf("the list has %d numbers; the fit has learnt from %d: column \"%d\" is missing", hi-lo, d, hi-lo+1)})
+	case !e.as.joins:
+		return lo + d
+	}
+	return hi
+}
+
+// findLacks notes which numbers of a list are NULL.
+func (e *Encoder) findLacks(t *term, r, at, lo, hi int) {
+	for j := lo; j < hi; j++ {
+		if t.val.Null(j) {
+			t.lack = append(t.lack, lack{r, j - lo, at + j - lo})
+			t.x[at+j-lo] = 0
+		}
+	}
+}
+
+// refuse faults the rows of t that lack a value where that is an error.
+func (e *Encoder) refuse(t *term) {
+	if e.as.missing != "error" {
+		return
+	}
+	bad := func(r int, name string) {
+		e.fault(r, ErrValue{Err: fmt.Errorf("column %q is NULL; with missing: 'error' every row needs a value", name)})
+	}
+	for r, is := range t.miss {
+		if is && e.here(r) {
+			bad(r, t.name)
+		}
+	}
+	for _, l := range t.lack {
+		bad(l.r, strconv.Itoa(l.place+1))
+	}
+}
+
+// indicates says whether rows of t without a value have a feature that says so.
+func (e *Encoder) indicates(t *term) bool {
+	return e.as.missing == "indicator" && len(t.miss) > 0 && t.kind != cross
+}
+
+// nullAt says whether row r of t has the feature of rows without a value.
+func (e *Encoder) nullAt(t *term, r int) bool { return e.indicates(t) && t.miss[r] && e.here(r) }
+
+// findNulls looks up the features of rows without a value and says whether d knows all that
+// rows [lo, hi) need.
+func (e *Encoder) findNulls(t *term, lo, hi int, d *kernels.Dict) (all bool) {
+	if e.as.missing != "indicator" {
+		return true
+	}
+	all = true
+	if t.kind == dense {
+		t.gaps = resize(t.gaps, t.wide)
+		for k := range t.gaps {
+			t.gaps[k] = kernels.Missing
+		}
+		for _, l := range t.lack {
+			if t.gaps[l.place] == kernels.Missing && lo <= l.r && l.r < hi {
+				name := [1]kernels.Text{kernels.NewText(strconv.Itoa(l.place+1) + kernels.IsNull)}
+				all = d.FindTexts(t.gaps[l.place:l.place+1], kernels.Names, name[:]) && all
+			}
+		}
+		return all
+	}
+	if !e.indicates(t) {
+		return true
+	}
+	var id [1]uint32
+	d.FindTexts(id[:], kernels.Names, []kernels.Text{t.null})
+	t.nullID = id[0]
+	return t.nullID != kernels.Missing || !slices.Contains(t.miss[lo:hi], true)
+}
+
+// addNulls numbers the features that findNulls has not found, for row r.
+func (e *Encoder) addNulls(t *term, r int, d *kernels.Dict) (err error) {
+	if t.kind == dense && e.as.missing == "indicator" {
+		for _, l := range t.lack {
+			if l.r == r && t.gaps[l.place] == kernels.Missing && err == nil {
+				name := kernels.NewText(strconv.Itoa(l.place+1) + kernels.IsNull)
+				t.gaps[l.place], err = d.AddText(kernels.Names, &name)
+			}
+		}
+		return err
+	}
+	if t.nullID == kernels.Missing && e.nullAt(t, r) {
+		t.nullID, err = d.AddText(kernels.Names, &t.null)
+	}
+	return err
+}
+
+// absent is the value of a number that is missing: in a slot that names share it is none.
+func absent(d *kernels.Dict) float64 {
+	if d.HashBits > 0 {
+		return 0
+	}
+	return math.NaN()
+}
+
+// count notes in b the columns of rows [lo, hi), and those that lack a value.
+func (e *Encoder) count(lo, hi int, keep []bool, b *kernels.Batch) {
+	if e.as.open {
+		return
+	}
+	b.Schema = e.schema
+	note := func(k, r int) {
+		if k < 0 || r < lo || r >= hi || keep != nil && !keep[r-lo] {
+			return
+		}
+		for len(b.Missing) <= k {
+			b.Missing = append(b.Missing, 0)
+		}
+		b.Missing[k]++
+	}
+	for k := range e.terms {
+		t := &e.terms[k]
+		if t.kind == dense {
+			if len(e.terms) > 1 {
+				continue
+			}
+			b.Schema = placesOf(max(t.wide, e.as.places))
+			for _, l := range t.lack {
+				note(l.place, l.r)
+			}
+			continue
+		}
+		for r, is := range t.miss {
+			if is && e.here(r) {
+				note(t.place, r)
+			}
+		}
+	}
+}
+
+// schemaOf is the columns of the terms, nil for none; it gives these their places.
+func (e *Encoder) schemaOf() *kernels.Schema {
+	s := &kernels.Schema{}
+	for k := range e.terms {
+		t := &e.terms[k]
+		t.place = -1
+		if t.kind == pairs || t.kind == names || t.kind == dense {
+			continue
+		}
+		t.place = len(s.Names)
+		s.Names, s.Levels = append(s.Names, t.name), append(s.Levels, t.leveled())
+	}
+	if len(s.Names) == 0 {
+		return nil
+	}
+	var key strings.Builder
+	for k, name := range s.Names {
+		fmt.Fprintf(&key, "%v\x00%s\x00", s.Levels[k], name)
+	}
+	return shareSchema(key.String(), func() *kernels.Schema { s.Names = cloneAll(s.Names); return s })
+}
+
+var schemas sync.Map // of kernels.Schema by key, so that fits share them
+
+// shareSchema is the schema of that key, made where there is none.
+func shareSchema(key string, create func() *kernels.Schema) *kernels.Schema {
+	if s, ok := schemas.Load(key); ok {
+		return s.(*kernels.Schema)
+	}
+	columnSetsMu.Lock()
+	defer columnSetsMu.Unlock()
+	if schemaCount++; schemaCount > columnLimit {
+		schemas.Clear()
+		schemaCount = 1
+	}
+	s, _ := schemas.LoadOrStore(strings.Clone(key), create())
+	return s.(*kernels.Schema)
+}
+
+var schemaCount int
+
+// placesOf is the columns of a list of n numbers; nil for none.
+func placesOf(n int) *kernels.Schema {
+	if n == 0 {
+		return nil
+	}
+	return shareSchema(strconv.Itoa(n), func() *kernels.Schema {
+		s := &kernels.Schema{Names: make([]string, n), Levels: make([]bool, n)}
+		for k := range s.Names {
+			s.Names[k] = strconv.Itoa(k + 1)
+		}
+		return s
+	})
+}

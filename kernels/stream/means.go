@@ -1,0 +1,185 @@
+package stream
+
+import (
+	"math"
+	"slices"
+
+	"github.com/bglm/bglm/kernels"
+)
+
+// means are the running means of columns of numbers that are told as they are: they stand
+// for what is missing.
+type means struct {
+	at   []int32 // by feature: its place in cols, -1 for none
+	cols []mean
+	xs   []float64 // memory
+}
+
+// mean is that of n values of feature id; standardised ones are kept by units.
+type mean struct {
+	id     uint32
+	n      int64
+	center float64
+}
+
+func (m *means) clone() *means {
+	if m == nil {
+		return nil
+	}
+	return &means{at: slices.Clone(m.at), cols: slices.Clone(m.cols)}
+}
+
+func (m *means) size() int64 {
+	if m == nil {
+		return 0
+	}
+	return 72 + 4*int64(cap(m.at)) + 24*int64(cap(m.cols)) + 8*int64(cap(m.xs))
+}
+
+// averages has the means of all numbers that the dictionary has and units does not keep.
+func (s *State) averages() *means {
+	if s.means == nil {
+		s.means = &means{}
+	}
+	m := s.means
+	if len(m.at) == s.dict.Len() {
+		return m
+	}
+	if s.units != nil && len(s.units.at) < s.dict.Len() {
+		s.number()
+	}
+	for id := len(m.at); id < s.dict.Len(); id++ {
+		m.at = append(m.at, -1)
+		if s.dict.NumberPlace(uint32(id)) == math.MaxInt || s.units != nil && s.units.at[id] >= 0 {
+			continue
+		}
+		c := mean{id: uint32(id)}
+		if f := s.plan.Model.Start; f != nil && id < s.plan.Named {
+			c.n, c.center = meanIn(f, string(s.dict.Name(c.id)))
+		}
+		m.at[id] = int32(len(m.cols))
+		m.cols = append(m.cols, c)
+	}
+	return m
+}
+
+// meanIn is how many values of a column a fit has seen, and their mean.
+func meanIn(f *kernels.Fit, name string) (n int64, center float64) {
+	for _, k := range f.Columns {
+		if k.Name == name && k.Kind == kernels.NumberColumn && !math.IsNaN(k.Center) {
+			return k.N - k.Missing, k.Center
+		}
+	}
+	return 0, 0
+}
+
+// fill is a row's values with means for what is missing, after they were learnt.
+func (m *means) fill(fs []uint32, xs []float64, counts bool) []float64 {
+	if len(m.cols) == 0 {
+		return xs
+	}
+	own := false
+	for e, id := range fs {
+		k := m.at[id]
+		if k < 0 {
+			continue
+		}
+		c := &m.cols[k]
+		switch x := xs[e]; {
+		case x != x:
+			if !own {
+				m.xs, own = append(m.xs[:0], xs...), true
+				xs = m.xs
+			}
+			xs[e] = c.center
+		case counts:
+			c.n++
+			c.center += (x - c.center) / float64(c.n)
+		}
+	}
+	return xs
+}
+
+// filled is b with means for what is missing.
+func (m *means) filled(b *kernels.Batch) *kernels.Batch {
+	if len(m.cols) == 0 || !slices.ContainsFunc(b.Value, func(x float64) bool { return x != x }) {
+		return b
+	}
+	c := *b
+	c.Value = slices.Clone(b.Value)
+	for i := range c.Len() {
+		fs, xs := c.Entries(i)
+		copy(xs, m.fill(fs, xs, false))
+	}
+	return &c
+}
+
+// meetMeans adds the values of src beyond those that both began with; id numbers its
+// features.
+func (s *State) meetMeans(src *State, id func(j int) int) {
+	if src.means == nil {
+		return
+	}
+	m := s.averages()
+	for _, o := range src.means.cols {
+		k := m.at[id(int(o.id))]
+		if k < 0 {
+			continue
+		}
+		c := &m.cols[k]
+		n, was := int64(0), 0.0
+		if f := s.plan.Model.Start; f != nil && int(c.id) < s.plan.Named {
+			n, was = meanIn(f, string(s.dict.Name(c.id)))
+		}
+		if o.n == n {
+			continue
+		}
+		if all := c.n + o.n - n; c.n == n {
+			c.n, c.center = o.n, o.center
+		} else {
+			c.center += (float64(o.n)*(o.center-c.center) - float64(n)*(was-c.center)) / float64(all)
+			c.n = all
+		}
+	}
+}
+
+// columns are the columns as a fit remembers them.
+func (s *State) columns() []kernels.FitColumn {
+	if s.plan.Model.Options.AnyColumns {
+		return nil
+	}
+	out := s.counted.Columns()
+	find := func(id uint32) *kernels.FitColumn {
+		name := s.dict.Name(id)
+		for k := range out {
+			if out[k].Name == string(name) {
+				return &out[k]
+			}
+		}
+		nan := math.NaN()
+		out = append(out, kernels.FitColumn{Name: string(name), Kind: kernels.NumberColumn, Center: nan, Scale: nan, Variance: nan})
+		return &out[len(out)-1]
+	}
+	if s.means != nil {
+		for _, c := range s.averages().cols {
+			if c.n > 0 {
+				k := find(c.id)
+				k.Center = c.center
+				k.N = c.n + k.Missing // rows of weight 0 are none
+			}
+		}
+	}
+	if s.units == nil {
+		return out
+	}
+	if len(s.units.at) < s.dict.Len() {
+		s.number()
+	}
+	for _, c := range s.units.cols {
+		k := find(c.id)
+		missing := max(k.Missing, c.Missing)
+		k.N, k.Missing, k.Center, k.Scale = c.N-c.Missing+missing, missing, c.Center, c.Scale
+		k.Variance = s.plan.Fresh(int(c.id)).Variance
+	}
+	return out
+}
