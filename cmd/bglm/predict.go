@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -111,7 +112,13 @@ func openScoring(s *duck.Session, d *dataFlags, m *scoreFlags, withY bool) (*sco
 		}
 		flags.Group = append(flags.Group, sql)
 	}
-	j, err := job.New(src, flags.model(), withY)
+	model := flags.model()
+	if dot := f.Job("dot"); dot != "" && m.Formula == "" {
+		if err := json.Unmarshal([]byte(dot), &model.Dot); err != nil {
+			return nil, fmt.Errorf("--beliefs %s: what . stood for: %w", m.Beliefs, err)
+		}
+	}
+	j, err := job.New(src, model, withY)
 	if err != nil {
 		// The model, or at least its groups, may come from the belief file.
 		if text := err.Error(); strings.Contains(text, "--group ") || m.Formula == "" && m.X == "" && (strings.Contains(text, "formula") || strings.Contains(text, "Binder Error")) {

@@ -29,8 +29,9 @@ type Formula struct {
 	Terms     []Term
 	Offset    []string
 	Intercept bool
-	Dot       bool // . was among the terms
-	Random    bool // a term in bars was there: prior variances are to be learnt
+	Dot       bool     // . was among the terms
+	Random    bool     // a term in bars was there: prior variances are to be learnt
+	Others    []string // the columns that . stands for, after Bind
 	without   []Term
 }
 

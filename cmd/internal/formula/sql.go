@@ -8,8 +8,10 @@ import (
 	"github.com/bglm/bglm/cmd/internal/quote"
 )
 
-// Bind resolves the columns that parts name, and adds those of a dot.
-func (f *Formula) Bind(columns []string) error {
+// Bind resolves the columns that parts name, and adds those of a dot: these where there are
+// any, else all that are not used otherwise.
+// Errors: a column that is not there.
+func (f *Formula) Bind(columns []string, dot ...string) error {
 	find := func(name string) (string, bool) {
 		for _, c := range columns {
 			if strings.EqualFold(c, name) {
@@ -32,12 +34,25 @@ func (f *Formula) Bind(columns []string) error {
 	if !f.Dot {
 		return nil
 	}
+	f.Others = []string{} // none is not unknown
+	if len(dot) > 0 {
+		for _, name := range dot {
+			c, ok := find(name)
+			if !ok {
+				return fmt.Errorf("formula: no column %s, which . stood for when the model was fitted; found: %.300s", name, strings.Join(columns, ", "))
+			}
+			f.Others = append(f.Others, name)
+			f.Terms = append(f.Terms, Term{{Name: name, SQL: quote.Name(c), Column: true}})
+		}
+		return nil
+	}
 	used := strings.ToLower(f.Y + " " + f.Trials + " " + strings.Join(f.Offset, " "))
 	for _, c := range columns {
 		t := Term{{Name: c, SQL: quote.Name(c), Column: true}}
 		taken := slices.ContainsFunc(f.without, func(w Term) bool { return len(w) == 1 && strings.EqualFold(w[0].Name, c) })
 		if !taken && !mentions(used, strings.ToLower(c)) && !slices.ContainsFunc(f.Terms, t.same) {
 			f.Terms = append(f.Terms, t)
+			f.Others = append(f.Others, c)
 		}
 	}
 	return nil

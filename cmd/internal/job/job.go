@@ -4,6 +4,7 @@
 package job
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -25,6 +26,7 @@ type Model struct {
 	Order   string
 	Method  string
 	Option  []string
+	Dot     []string // what . stood for when the model was fitted; nil: what it stands for now
 }
 
 // Job is a model with all that SQL needs.
@@ -104,20 +106,27 @@ func New(src *Source, m Model, withY bool) (*Job, error) {
 		keep("option."+o[0], o[1])
 	}
 	if m.Formula != "" {
-		if err := j.formula(src, m.Formula, cols, withY); err != nil {
+		if err := j.formula(src, m, cols, withY); err != nil {
 			return nil, src.Blame(err)
 		}
 	}
 	return j, j.groups(src, m.Group)
 }
 
-func (j *Job) formula(src *Source, text string, cols []duck.Column, withY bool) error {
-	f, err := formula.Parse(text)
+func (j *Job) formula(src *Source, m Model, cols []duck.Column, withY bool) error {
+	f, err := formula.Parse(m.Formula)
 	if err != nil {
 		return cli.Usage(err)
 	}
-	if err := f.Bind(duck.Names(cols)); err != nil {
+	if err := f.Bind(duck.Names(cols), m.Dot...); err != nil {
 		return err
+	}
+	if f.Dot {
+		dot, err := json.Marshal(f.Others)
+		if err != nil {
+			return err
+		}
+		j.Meta = append(j.Meta, "dot", string(dot))
 	}
 	kinds := map[string]formula.Kind{}
 	kind := func(p formula.Part) (formula.Kind, error) {
