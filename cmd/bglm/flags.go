@@ -30,7 +30,9 @@ type modelFlags struct {
 	Option  []string `short:"o" sep:"none" placeholder:"KEY=VALUE" help:"An option of the method, such as link=probit; weight, offset, trials and time are SQL. May be given several times."`
 }
 
-func (m *modelFlags) model() job.Model { return job.Model{Formula: m.Formula, Y: m.Y, X: m.X, Group: m.Group, Order: m.Order, Method: m.Method, Option: m.Option} }
+func (m *modelFlags) model() job.Model {
+	return job.Model{Formula: m.Formula, Y: m.Y, X: m.X, Group: m.Group, Order: m.Order, Method: m.Method, Option: m.Option}
+}
 
 // outputFlags are common to the batch commands.
 type outputFlags struct {
