@@ -148,6 +148,7 @@ func (c *Counted) Columns() []FitColumn {
 	out := make([]FitColumn, len(c.cols), max(len(c.cols), len(c.schema.Names)))
 	copy(out, c.cols)
 	nan := math.NaN()
+	var of map[string]int // by name, where the earlier rows had others
 	for k, name := range c.schema.Names {
 		missing := int64(0)
 		if k < len(c.missing) {
@@ -155,7 +156,13 @@ func (c *Counted) Columns() []FitColumn {
 		}
 		at := k
 		if at >= len(out) || out[at].Name != name {
-			at = slices.IndexFunc(out, func(o FitColumn) bool { return strings.EqualFold(o.Name, name) })
+			if of == nil && len(c.cols) > 0 {
+				of = make(map[string]int, len(out))
+				for j := range out {
+					of[strings.ToLower(out[j].Name)] = j + 1
+				}
+			}
+			at = of[strings.ToLower(name)] - 1
 		}
 		if at < 0 {
 			at = len(out)

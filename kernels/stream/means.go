@@ -149,12 +149,23 @@ func (s *State) columns() []kernels.FitColumn {
 		return nil
 	}
 	out := s.counted.Columns()
+	next := 0 // columns mostly come in the order of their features
+	var of map[string]int
 	find := func(id uint32) *kernels.FitColumn {
 		name := s.dict.Name(id)
-		for k := range out {
-			if out[k].Name == string(name) {
-				return &out[k]
+		if next < len(out) && out[next].Name == string(name) {
+			next++
+			return &out[next-1]
+		}
+		if of == nil {
+			of = make(map[string]int, len(out))
+			for k := range out {
+				of[out[k].Name] = k + 1
 			}
+		}
+		if k := of[string(name)]; k > 0 {
+			next = k
+			return &out[k-1]
 		}
 		nan := math.NaN()
 		out = append(out, kernels.FitColumn{Name: string(name), Kind: kernels.NumberColumn, Center: nan, Scale: nan, Variance: nan})
