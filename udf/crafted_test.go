@@ -159,8 +159,8 @@ func (n *node) field(name string) *node {
 
 // real FITs of every kind, by SQL.
 var realFits = []struct{ name, query string }{
-	{"adf", "SELECT bglm_adf(y, {a: u, s: s}, {link: 'probit'} ORDER BY i) FROM d"},
-	{"adf hashed", "SELECT bglm_adf(y, {a: u, s: s}, {hash_bits: 4, time: i, process_noise: 0.01} ORDER BY i) FROM d"},
+	{"adf", "SELECT bglm_adf(y, {a: u, s: s}, {link: 'probit', covariance: 'diagonal'} ORDER BY i) FROM d"},
+	{"adf hashed", "SELECT bglm_adf(y, {a: u, s: s}, {hash_bits: 4, time: i, process_noise: 0.01, covariance: 'diagonal'} ORDER BY i) FROM d"},
 	{"adf full", "SELECT bglm_adf(y, {a: u, s: s}, {covariance: 'full'} ORDER BY i) FROM d"},
 	{"adf lowrank", "SELECT bglm_adf(y, {a: u, s: s}, {covariance: 'lowrank', rank: 2} ORDER BY i) FROM d"},
 	{"ep full", "SELECT bglm_ep(y, {a: u, s: s}, {covariance: 'full'}) FROM d"},
@@ -171,7 +171,7 @@ var realFits = []struct{ name, query string }{
 	{"laplace lowrank", "SELECT bglm_laplace(y, {a: u, s: s}, {hessian: 'lowrank', rank: 2}) FROM d"},
 	{"lowrank", "SELECT bglm_lowrank(u, {a: w, s: s}, {family: 'gaussian', rank: 2}) FROM d"},
 	{"known", "SELECT bglm_laplace(y, {a: u, s: s}, {hessian: 'full', priors: MAP {'a': {mean: 0.5, variance: 0.0}}}) FROM d"},
-	{"studentt", "SELECT bglm_adf(u, {a: w}, {family: 'studentt', dispersion: 0.5}) FROM d"},
+	{"studentt", "SELECT bglm_adf(u, {a: w}, {family: 'studentt', dispersion: 0.5, covariance: 'diagonal'}) FROM d"},
 	{"merged", "SELECT bglm_merge(f) FROM (SELECT bglm_laplace(y, {a: u, s: s}, {hessian: 'full'}) AS f FROM d GROUP BY i % 2)"},
 	{"from_beliefs", "SELECT bglm_from_beliefs([{feature: 'a', mean: 0.5, variance: 1.0}, {feature: '10', mean: 1.0, variance: 2.0}, {feature: '9', mean: 0.0, variance: 0.5}], {family: 'gamma', shape: 2, covariance: [[1.0, 0.2, 0.1], [0.2, 2.0, 0.3], [0.1, 0.3, 0.5]]})"},
 	{"empty", "SELECT bglm_from_beliefs([], {intercept: false})"},

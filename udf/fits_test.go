@@ -61,7 +61,11 @@ func TestStoredFits(t *testing.T) {
 					t.Fatal(err)
 				}
 				w, ok := want[name+" "+what]
-				if err := kerneltest.SameAnswer(numbers+" "+text, w, 1e-9); err != nil || !ok {
+				tol := 1e-9
+				if strings.HasPrefix(name, "softmax") && what == "predict" {
+					tol = 1e-7 // what the quadrature of three classes promises
+				}
+				if err := kerneltest.SameAnswer(numbers+" "+text, w, tol); err != nil || !ok {
 					t.Errorf("layout %s as %s: %s of %s: %v", filepath.Base(dir), how, what, name, err)
 				}
 				seen++
@@ -82,15 +86,15 @@ func TestColumnsAreCarried(t *testing.T) {
 	with := func(f string, n int) string {
 		return fmt.Sprintf(`struct_update(%s, columns := [
 			{name: 'Ünï', kind: 'number', n: %d::BIGINT, missing: 1::BIGINT, center: 0.5::DOUBLE, scale: 2.0::DOUBLE, variance: NULL::DOUBLE},
-			{name: 's', kind: 'levels', n: %d::BIGINT, missing: 0::BIGINT, center: NULL::DOUBLE, scale: NULL::DOUBLE, variance: 1.5::DOUBLE}])`, f, n, n)
+			{name: 's', kind: 'levels', n: %d::BIGINT, missing: 0::BIGINT, center: NULL::DOUBLE, scale: NULL::DOUBLE, variance: 1.0::DOUBLE}])`, f, n, n)
 	}
 	for _, form := range []string{"diagonal", "full"} {
 		exec(t, db, `CREATE OR REPLACE TABLE plain AS SELECT bglm_adf(i % 3 = 0, {a: i / 10}, {covariance: '`+form+`', columns: 'any'} ORDER BY i) AS f FROM range(10) t(i)`)
 		exec(t, db, "CREATE OR REPLACE TABLE one AS SELECT "+with("f", 10)+" AS f FROM plain")
 		file := filepath.Join(t.TempDir(), "one.parquet")
 		exec(t, db, "COPY one TO '"+file+"'")
-		ten := "Ünï number 10 1 0.5 2.0 NULL|s levels 10 0 NULL NULL 1.5"
-		twenty := "Ünï number 20 2 0.5 2.0 NULL|s levels 20 0 NULL NULL 1.5"
+		ten := "Ünï number 10 1 0.5 2.0 NULL|s levels 10 0 NULL NULL 1.0"
+		twenty := "Ünï number 20 2 0.5 2.0 NULL|s levels 20 0 NULL NULL 1.0"
 		for q, want := range map[string]string{
 			"SELECT f FROM plain":                                                              "",
 			"SELECT f FROM one":                                                                ten,
@@ -98,7 +102,7 @@ func TestColumnsAreCarried(t *testing.T) {
 			"SELECT bglm_update(f, []) AS f FROM one":                                          ten,
 			"SELECT bglm_merge(f) AS f FROM (FROM one UNION ALL FROM one)":                     twenty,
 			"SELECT bglm_merge(f) AS f FROM (FROM one UNION ALL FROM plain)":                   ten,
-			"SELECT bglm_merge(" + with("o.f", 15) + ", p.f) AS f FROM one o, one p, range(2)": "Ünï number 20 1 0.5 2.0 NULL|s levels 20 0 NULL NULL 1.5",
+			"SELECT bglm_merge(" + with("o.f", 15) + ", p.f) AS f FROM one o, one p, range(2)": "Ünï number 20 1 0.5 2.0 NULL|s levels 20 0 NULL NULL 1.0",
 		} {
 			got := value[sql.NullString](t, db, "SELECT array_to_string([concat_ws(' ', c.name, c.kind, c.n, c.missing, coalesce(c.center::VARCHAR, 'NULL'), coalesce(c.scale::VARCHAR, 'NULL'), coalesce(c.variance::VARCHAR, 'NULL')) FOR c IN f.columns], '|') FROM ("+q+")")
 			if got.String != want {
@@ -143,7 +147,7 @@ func TestFormats(t *testing.T) {
 		"bglm_predict(struct_update(f, columns := [" + column + ", " + column + "]), {a: 1})":                       `"a" is there more than once`,
 		"bglm_predict(struct_update(f, columns := [struct_update(" + column + ", kind := 'x')]), {a: 1})":           "allowed: 'number', 'levels'",
 		"bglm_predict(struct_update(f, columns := [struct_update(" + column + ", missing := 4)]), {a: 1})":          "missing at most n",
-		"bglm_predict(struct_update(f, columns := [struct_update(" + column + ", scale := 0)]), {a: 1})":            "scale > 0",
+		"bglm_predict(struct_update(f, columns := [struct_update(" + column + ", scale := -1)]), {a: 1})":           "scale >= 0",
 		"bglm_predict(struct_update(f, columns := [struct_update(" + column + ", name := NULL::VARCHAR)]), {a: 1})": "NULL for its field columns.name",
 	} {
 		var v any

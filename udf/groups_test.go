@@ -30,7 +30,7 @@ func TestManyGroups(t *testing.T) {
 		{"y", "{a: a}", "{feature: 'a', value: a}", "{intercept: false, priors: MAP {'z': {mean: 1, variance: 2}}}"},
 		{"y", "[a, b]", "{feature: '1', value: a}, {feature: '2', value: b}", "{process_noise: 'auto'}"},
 	} {
-		c.options = strings.TrimSuffix(c.options, "}") + ", columns: 'any', covariance: 'diagonal', standardize: false}" // lists have no numbers to remember
+		c.options = strings.TrimSuffix(c.options, "}") + ", columns: 'any', missing: 'absent', covariance: 'diagonal', standardize: false}" // lists have no numbers to remember
 		for _, threads := range []int{1, 2} {
 			exec(t, db, fmt.Sprintf("SET threads = %d", threads))
 			order := ""

@@ -460,7 +460,7 @@ func (f *factors) Clone(d *kernels.Dict) (stream.Form, *stream.State) {
 
 // Size implements stream.Form.
 func (f *factors) Size() int64 {
-	n := int64(288)
+	n := int64(384)
 	if cap(f.w) > few {
 		n += 16 * int64(cap(f.w))
 	}

@@ -111,8 +111,8 @@ func TestThreadsMerge(t *testing.T) {
 		}
 		var out []string
 		for _, q := range []string{
-			"SELECT bglm_adf(u, {s: s}, {family: 'gaussian', intercept: false}) AS f FROM m",
-			"SELECT bglm_adf(y, {s: s}, {link: 'probit', intercept: false}) AS f FROM m",
+			"SELECT bglm_adf(u, {s: s}, {family: 'gaussian', intercept: false, covariance: 'diagonal', standardize: false, dispersion: 1}) AS f FROM m",
+			"SELECT bglm_adf(y, {s: s}, {link: 'probit', intercept: false, covariance: 'diagonal'}) AS f FROM m",
 		} {
 			rows, err := rowsOf(t.Context(), con, "SELECT list_transform(f.beliefs, lambda b: [b.mean, sqrt(b.variance)])::VARCHAR, f.n FROM ("+q+")")
 			if err != nil {
