@@ -23,7 +23,7 @@ func ExampleRegister() {
 	}
 	rows, err := db.Query(`
 		SELECT feature, mean, variance
-		FROM (SELECT unnest(bglm_adf(y, x, {link: 'probit'} ORDER BY i).beliefs, recursive := true)
+		FROM (SELECT unnest(bglm_adf(y, x, {link: 'probit', covariance: 'diagonal'} ORDER BY i).beliefs, recursive := true)
 		      FROM (VALUES (1, true, {site: 'a'}), (2, false, {site: 'b'}), (3, true, {site: 'a'})) t(i, y, x))`)
 	if err != nil {
 		log.Fatal(err)
