@@ -254,6 +254,9 @@ func (e *Encoder) together(lo, hi int, d *kernels.Dict, intercept, learn bool, b
 	}
 	lo, hi = lo-e.lo, hi-e.lo
 	for k := range e.terms {
+		if t := &e.terms[k]; len(t.miss) > 0 || len(t.lack) > 0 {
+			return false // rows that lack a value have features of their own
+		}
 		if !e.find(&e.terms[k], lo, hi, d) && !learn {
 			return false
 		}
