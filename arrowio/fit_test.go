@@ -95,6 +95,20 @@ func byHand(t testing.TB, link string, y []float64, rows []map[string]float64, o
 	return f
 }
 
+// numbers and levels are columns of four rows as a fit remembers them, here of the values
+// that there are, or with so many missing.
+func numbers(name string, values ...float64) kernels.FitColumn {
+	c := kernels.FitColumn{Name: name, Kind: kernels.NumberColumn, N: 4, Missing: int64(4 - len(values)), Scale: math.NaN(), Variance: math.NaN()}
+	for k, x := range values {
+		c.Center += (x - c.Center) / float64(k+1)
+	}
+	return c
+}
+
+func levels(name string, missing int64) kernels.FitColumn {
+	return kernels.FitColumn{Name: name, Kind: kernels.LevelsColumn, N: 4, Missing: missing, Center: math.NaN(), Scale: math.NaN(), Variance: math.NaN()}
+}
+
 const yJSON = `[1, 0, 1, 1]`
 
 var f64 = arrow.PrimitiveTypes.Float64
@@ -103,7 +117,9 @@ var f64 = arrow.PrimitiveTypes.Float64
 func TestSparseLayouts(t *testing.T) {
 	y := []float64{1, 0, 1, 1}
 	rows := []map[string]float64{{"a": 1, "b": 2}, {"b": -1}, {}, {"a": 3.5}}
-	want := byHand(t, "probit", y, rows, [][]string{{"a", "b"}, {"b"}, {}, {"a"}})
+	open := byHand(t, "probit", y, rows, [][]string{{"a", "b"}, {"b"}, {}, {"a"}})
+	named := *open // a struct has columns, maps and lists of pairs have none
+	named.Columns = []kernels.FitColumn{numbers("a", 1, 3.5), numbers("b", 2, -1)}
 	str, large, view := arrow.BinaryTypes.String, arrow.BinaryTypes.LargeString, arrow.BinaryTypes.StringView
 	pair := func(k, v arrow.DataType) arrow.DataType {
 		return arrow.StructOf(arrow.Field{Name: "feature", Type: k, Nullable: true}, arrow.Field{Name: "value", Type: v, Nullable: true})
@@ -123,6 +139,10 @@ func TestSparseLayouts(t *testing.T) {
 		{arrow.StructOf(arrow.Field{Name: "a", Type: f64, Nullable: true}, arrow.Field{Name: "b", Type: arrow.PrimitiveTypes.Int16, Nullable: true}),
 			`[{"a": 1, "b": 2}, {"b": -1}, {}, {"a": 3.5}]`},
 	} {
+		want := open
+		if c.t.ID() == arrow.STRUCT {
+			want = &named
+		}
 		rec := recordOf(t, col{"y", f64, yJSON}, col{"x", c.t, c.json})
 		got, err := fitOf(t, Job{Y: "y", Features: "x", Model: model(t, "probit")}, rec)
 		if err != nil {
@@ -148,6 +168,7 @@ func TestDenseLayouts(t *testing.T) {
 	rows := []map[string]float64{{"1": 1, "2": 2}, {"1": -1, "2": 0}, {"1": 4, "2": 3}, {"1": 3, "2": 1}}
 	order := [][]string{{"1", "2"}, {"1", "2"}, {"1", "2"}, {"1", "2"}}
 	want := byHand(t, "logit", y, rows, order)
+	want.Columns = []kernels.FitColumn{numbers("1", 1, -1, 4, 3), numbers("2", 2, 0, 3, 1)}
 	for _, e := range []arrow.DataType{f64, arrow.PrimitiveTypes.Float32, arrow.FixedWidthTypes.Float16, arrow.PrimitiveTypes.Int8, arrow.PrimitiveTypes.Int16, arrow.PrimitiveTypes.Int32,
 		arrow.PrimitiveTypes.Int64, &arrow.Decimal128Type{Precision: 10, Scale: 2}, &arrow.Decimal256Type{Precision: 50, Scale: 2}} {
 		for _, l := range []arrow.DataType{arrow.ListOf(e), arrow.LargeListOf(e), arrow.FixedSizeListOf(2, e), arrow.ListViewOf(e)} {
@@ -183,6 +204,8 @@ func TestTerms(t *testing.T) {
 		{"n", "s=u", "n:s=u", "n:n"},
 	}
 	want := byHand(t, "probit", y, rows, order)
+	want.Columns = []kernels.FitColumn{numbers("n", 2, 3, 0), levels("s", 1), levels("b", 1), levels("d", 2), levels("l", 1),
+		levels("n:s", 2), levels("s:b", 2), numbers("n:n", 4, 9, 0)}
 	str := arrow.BinaryTypes.String
 	dict := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Uint16, ValueType: str}
 	for _, s := range []arrow.DataType{str, arrow.BinaryTypes.LargeString, arrow.BinaryTypes.StringView, dict, arrow.RunEndEncodedOf(arrow.PrimitiveTypes.Int32, str)} {
@@ -250,7 +273,7 @@ func TestJobErrors(t *testing.T) {
 		{"no features", func(j *Job) { j.Terms = nil }},
 		{"no response", func(j *Job) { j.Y = "" }},
 		{"column of trials", func(j *Job) { j.Trials = "x" }},
-		{`method: found 'nope'; allowed: adf`, func(j *Job) { j.Method = "nope" }},
+		{`method: found 'nope'; allowed: auto, adf`, func(j *Job) { j.Method = "nope" }},
 		{"group: no column g", func(j *Job) { j.Group = []string{"g"} }},
 	} {
 		job := ok

@@ -44,6 +44,11 @@ func TestStoredFits(t *testing.T) {
 				if strings.HasPrefix(what, "predict") {
 					tol = 1e-9
 				}
+				// The answers are of a finer grid for three classes than today's, whose
+				// error softmax.Probabilities documents as below 1e-7.
+				if len(f.Classes) == 3 && what == "predict" {
+					tol = 1e-7
+				}
 				if err := kerneltest.SameAnswer(have, w, tol); err != nil || !ok {
 					t.Errorf("%s: %s: %v", path, what, err)
 				}

@@ -62,6 +62,8 @@ func TestSameAsSQL(t *testing.T) {
 		model   func(*kernels.Model)
 	}{
 		{"{tiny: tiny, dec: dec, f: f, ut: ut, ub: ub}", "", arrowio.Job{Terms: one("tiny", "dec", "f", "ut", "ub")}, nil},
+		{"{tiny: tiny, f: f, s: s}", "", arrowio.Job{Terms: one("tiny", "f", "s")}, func(m *kernels.Model) { m.Options.Missing = "indicator" }},
+		{"dense", "", arrowio.Job{Features: "dense"}, func(m *kernels.Model) { m.Options.Missing = "indicator" }},
 		{"{s: s, e: e, b: b, d: d, tags: tags}", "", arrowio.Job{Terms: one("s", "e", "b", "d", "tags")}, nil},
 		{"tags", "", arrowio.Job{Features: "tags"}, nil},
 		{"m", "", arrowio.Job{Features: "m"}, nil},
@@ -77,6 +79,7 @@ func TestSameAsSQL(t *testing.T) {
 	} {
 		job := c.job
 		job.Y, job.Model = "y", base
+		job.Model.Options.Missing = "absent"
 		if c.model != nil {
 			c.model(&job.Model)
 		}
@@ -103,9 +106,9 @@ func TestSameAsSQL(t *testing.T) {
 		}
 		var same, rows, n, skipped int64
 		var evidence float64
-		err = db.QueryRow(fmt.Sprintf(`WITH f AS (SELECT bglm_adf(y, %s, {link: 'probit'%s} ORDER BY i) AS fit FROM '%s'), b AS (SELECT unnest(fit.beliefs, recursive := true) FROM f)
+		err = db.QueryRow(fmt.Sprintf(`WITH f AS (SELECT bglm_adf(y, %s, {link: 'probit', standardize: false, covariance: 'diagonal', missing: '%s'%s} ORDER BY i) AS fit FROM '%s'), b AS (SELECT unnest(fit.beliefs, recursive := true) FROM f)
 			SELECT (SELECT count(*) FROM b JOIN '%s' c USING (feature) WHERE b.mean = c.mean AND b.variance = c.variance), (SELECT count(*) FROM b), fit.n, fit.n_skipped, fit.log_evidence FROM f`,
-			c.x, c.opts, path, back)).Scan(&same, &rows, &n, &skipped, &evidence)
+			c.x, job.Model.Options.Missing, c.opts, path, back)).Scan(&same, &rows, &n, &skipped, &evidence)
 		if err != nil {
 			t.Fatalf("%s: %v", c.x, err)
 		}
