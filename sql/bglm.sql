@@ -18,11 +18,13 @@
 --
 -- bglm_fit_by(tbl, grp, y, x, opts := NULL)
 --   One fit for each value of grp; opts as in bglm_fit, columns included
---   ({weight: w}), the option method naming the engine (default 'adf'). Several grouping columns are one STRUCT: {a: a, b: b}. Rows are
---   absorbed in no fixed order; use bglm_fit_by_ordered where the order matters
---   (drift, bit-equal repeats). Gives grp, fit, in no fixed order.
+--   ({weight: w}), the option method naming the engine (default 'auto'). Several
+--   grouping columns are one STRUCT: {a: a, b: b}. Rows are absorbed in no fixed
+--   order; use bglm_fit_by_ordered where the order matters (drift, bit-equal
+--   repeats). Gives grp, fit, in no fixed order.
 --
---     CREATE OR REPLACE TEMP TABLE fits AS FROM bglm_fit_by('visits', clinic, cured, {age: age}, opts := {link: 'probit'});
+--     CREATE OR REPLACE TEMP TABLE fits AS FROM bglm_fit_by('visits', clinic, cured, {age: age},
+--       opts := {link: 'probit', method: 'adf', covariance: 'diagonal', standardize: false});
 --     SELECT grp, fit.n, fit.link FROM fits ORDER BY grp;
 --     -- > clinic 0 | 30 | probit
 --     -- > clinic 1 | 30 | probit

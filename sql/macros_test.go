@@ -137,9 +137,9 @@ func TestFitBy(t *testing.T) {
 		SELECT i AS t, i % 3 AS grp, i % 7 < 3 AS y, [('f' || i % 5)] AS x, 1.0 + i % 2 AS w FROM range(3000) r(i)`)
 	direct := `SELECT grp, bglm_adf(y, x, {link: 'probit', weight: w} ORDER BY t) AS fit FROM "odd name" GROUP BY grp`
 	same(t, db, `SELECT count(*), count(*) FILTER (d.fit = m.fit) FROM (`+direct+`) d
-		JOIN bglm_fit_by_ordered('odd name', grp, y, x, t, opts := {link: 'probit', weight: w}) m USING (grp)`, "3 | 3\n")
+		JOIN bglm_fit_by_ordered('odd name', grp, y, x, t, opts := {link: 'probit', method: 'adf', weight: w}) m USING (grp)`, "3 | 3\n")
 	same(t, db, `SELECT count(*), count(*) FILTER (d.fit = m.fit) FROM (`+direct+`) d
-		JOIN bglm_fit_by('odd name', grp, y, x, opts := {link: 'probit', weight: w}) m USING (grp)`, "3 | 3\n")
+		JOIN bglm_fit_by('odd name', grp, y, x, opts := {link: 'probit', method: 'adf', weight: w}) m USING (grp)`, "3 | 3\n")
 	same(t, db, `SELECT grp.a, grp.b, fit.n, fit.link FROM bglm_fit_by('odd name', {a: grp, b: w > 1}, y, {s: t % 4}) ORDER BY ALL LIMIT 2`,
 		"0 | false | 500 | logit\n0 | true | 500 | logit\n")
 	same(t, db, `WITH few AS (FROM "odd name" WHERE t < 10) SELECT grp, fit.n FROM bglm_fit_by('few', grp, y, x) ORDER BY grp`, "0 | 4\n1 | 3\n2 | 3\n")
