@@ -49,7 +49,7 @@ func (h *Hostile) pair() string {
 		function = "bglm_laplace"
 		if h.r.IntN(2) == 0 {
 			function, y = "bglm_adf", pick(h, []string{"v", "h", "w"})
-			keys = append(keys, "family: 'gaussian'", "covariance: 'full'")
+			keys = append(keys, "family: 'gaussian'", "covariance: 'full'", "standardize: false", "dispersion: 1") // merges are exact
 		}
 		keys = remove(keys, "forgetting", "time")
 		if h.r.IntN(3) == 0 {
