@@ -34,9 +34,11 @@ const MaxBlock = 5000
 func Want(d, p int) int { return 2*d + d*(d+1)/2 + p*(d+3) }
 
 // MeanShare is what part of the prior variance of its weights a column of L levels has in
-// its level mean, and OwnShare the rest, in each weight alone.
+// its level mean.
 func MeanShare(levels float64) float64 { return 0.5 / levels }
-func OwnShare(levels float64) float64  { return 1 - 0.5/levels }
+
+// OwnShare is the rest, in each weight alone.
+func OwnShare(levels float64) float64 { return 1 - 0.5/levels }
 
 // Mean is that of weight j of the block.
 func (l Layout) Mean(j int) float64 { return l.Values[j] }
