@@ -17,7 +17,7 @@ import (
 // An interaction has one feature a row, named after all of its columns: a:b for
 // numbers, a:b=x:y where some are not (their values joined; a colon or backslash
 // inside a value is escaped by a backslash), its value the product of the
-// numbers. It is absent where one of its columns is NULL.
+// numbers. Where one of its columns is NULL it is NULL, of levels beside numbers absent.
 type Term []Column
 
 // NewTerms returns the encoder of rows whose features are terms, beside those of x

@@ -121,7 +121,7 @@ func (e *Encoder) block(lo, hi int, d *kernels.Dict, intercept bool, keep []bool
 // find looks the names of rows [lo, hi) up and says whether d knows them all.
 func (e *Encoder) find(t *term, lo, hi int, d *kernels.Dict) bool {
 	if !t.several() {
-		if t.kind == number || t.kind == cross && !t.hasLevels() {
+		if t.numeric() {
 			return e.findName(t, lo, hi, d)
 		}
 		return d.FindTexts(t.id[lo:hi], t.named, t.t[lo:hi]) || t.all(lo, hi)
@@ -179,7 +179,7 @@ func (e *Encoder) addNew(lo, hi int, keep []bool, d *kernels.Dict) (err error) {
 			t := &e.terms[k]
 			if t.several() {
 				err = e.addSeveral(t, r, d)
-			} else if (len(t.miss) == 0 || !t.miss[r] || t.kind == number && e.indicates(t)) && t.id[r] == kernels.Missing {
+			} else if (len(t.miss) == 0 || !t.miss[r] || t.numeric() && e.indicates(t)) && t.id[r] == kernels.Missing {
 				t.id[r], err = e.addOne(t, r, d)
 			}
 			if err == nil {
@@ -194,7 +194,7 @@ func (e *Encoder) addNew(lo, hi int, keep []bool, d *kernels.Dict) (err error) {
 }
 
 func (e *Encoder) addOne(t *term, r int, d *kernels.Dict) (uint32, error) {
-	if t.kind == number || t.kind == cross && !t.hasLevels() {
+	if t.numeric() {
 		return d.AddText(kernels.Names, &t.text)
 	}
 	return d.AddText(t.named, &t.t[r])
@@ -374,7 +374,7 @@ func (e *Encoder) emit(lo, hi int, d *kernels.Dict, intercept bool, keep []bool,
 				}
 			case len(t.miss) > 0 && t.miss[r]:
 				if e.indicates(t) {
-					if t.kind == number {
+					if t.numeric() {
 						b.Add(t.id[r], absent(d))
 					}
 					b.Add(t.nullID, 1)

@@ -407,7 +407,7 @@ func (e *Encoder) done() {
 		switch {
 		case t.split():
 			cols = append(cols, t.name)
-		case t.kind == number || t.kind == cross && !t.hasLevels():
+		case t.numeric():
 			numbers = append(numbers, t.name)
 		}
 		if t.kind >= levels && len(e.terms) > 1 {
@@ -436,6 +436,14 @@ func (t *term) split() bool {
 
 func (t *term) hasLevels() bool {
 	return slices.ContainsFunc(t.parts, func(c Column) bool { return c.Kind() != Number })
+}
+
+// numeric says whether the term is one number a row.
+func (t *term) numeric() bool { return t.kind == number || t.kind == cross && !t.hasLevels() }
+
+// mixed says whether the term is an interaction of levels and numbers.
+func (t *term) mixed() bool {
+	return t.hasLevels() && slices.ContainsFunc(t.parts, func(c Column) bool { return c.Kind() == Number })
 }
 
 var (

@@ -198,7 +198,7 @@ func (e *Encoder) refuse(t *term) {
 
 // indicates says whether rows of t without a value have a feature that says so.
 func (e *Encoder) indicates(t *term) bool {
-	return e.as.missing == "indicator" && len(t.miss) > 0 && t.kind != cross
+	return e.as.missing == "indicator" && len(t.miss) > 0 && !t.mixed()
 }
 
 // nullAt says whether row r of t has the feature of rows without a value.
