@@ -69,7 +69,8 @@ func TestThreeWays(t *testing.T) {
 	ok(t, "predict", "-b", path("any.parquet"), data, "--out", path("rows.arrow"))
 	ok(t, "predict", "-b", path("any.parquet"), data, "--out", path("rows.arrows"))
 
-	query(t, `COPY (SELECT unnest(fit.beliefs, recursive := true) FROM (SELECT bglm_adf(y, {ad: ad, site: site, 'ad:site': ad || ':' || replace(site, ':', '\:'), x: x}, {link: 'probit', covariance: 'diagonal', weight: w, process_noise: 0.001} ORDER BY i) AS fit FROM '`+data+"')) TO '"+path("sql.parquet")+"'")
+	fit := `(SELECT bglm_adf(y, {ad: ad, site: site, 'ad:site': ad || ':' || replace(site, ':', '\:'), x: x}, {link: 'probit', covariance: 'diagonal', weight: w, process_noise: 0.001} ORDER BY i) AS fit FROM '` + data + "')"
+	query(t, "COPY (SELECT unnest(fit.beliefs, recursive := true) FROM "+fit+") TO '"+path("sql.parquet")+"'")
 	opts := []string{"-m", "adf", "-f", "y ~ ad*site + x", "-o", "link=probit", "-o", "covariance=diagonal", "-o", "weight=w", "-o", "process_noise=0.001", "-q"}
 	for _, c := range [][]string{{data}, {data, "--order", "i"}, {path("rows.csv")}, {path("rows.json")}, {path("rows.duckdb")}, {path("rows.arrow")}, {path("rows.arrows")},
 		{data, "--engine", "arrow"}, {path("rows.arrow"), "--engine", "arrow"}, {path("rows.arrows"), "--engine", "arrow"}} {
@@ -116,11 +117,13 @@ func TestThreeWays(t *testing.T) {
 			}
 		}
 		args := []string{"predict", "-b", path(out), data, "--out", path("scores.parquet"), "-q"}
+		from := fit // tables without fits remember no columns
 		if ext := filepath.Ext(out); ext == ".csv" || ext == ".json" {
 			args = append(args, "-f", "y ~ ad*site + x", "-o", "link=probit")
+			from = "(SELECT bglm_from_beliefs(list({feature: feature, mean: mean, variance: variance}), {link: 'probit'}) AS fit FROM '" + path("sql.parquet") + "')"
 		}
 		ok(t, args...)
-		got := query(t, "SELECT count(*), max(abs(prediction - p)) < 1e-15 FROM '"+path("scores.parquet")+"' JOIN (SELECT i AS j, bglm_predict(fit, {ad: ad, site: site, 'ad:site': ad || ':' || replace(site, ':', '\\:'), x: x}) AS p FROM '"+data+"', (SELECT bglm_from_beliefs(list({feature: feature, mean: mean, variance: variance}), {link: 'probit'}) AS fit FROM '"+path("sql.parquet")+"')) ON i = j")
+		got := query(t, "SELECT count(*), max(abs(prediction - p)) < 1e-15 FROM '"+path("scores.parquet")+"' JOIN (SELECT i AS j, bglm_predict(fit, {ad: ad, site: site, 'ad:site': ad || ':' || replace(site, ':', '\\:'), x: x}) AS p FROM '"+data+"', "+from+") ON i = j")
 		if got != "6000,true" {
 			t.Errorf("%s: predictions: %s", out, got)
 		}
@@ -172,13 +175,23 @@ func TestGroups(t *testing.T) {
 func TestFitConcludes(t *testing.T) {
 	data := rowsFile(t, "rows.parquet")
 	path := func(n string) string { return filepath.Join(filepath.Dir(data), n) }
-	for _, c := range []struct{ method, how, want string }{
-		{"auto", "leave-one-out", "SELECT -avg(bglm_influence(fit, y, {ad: ad, x: x, g: g}).loo_log_density) FROM (SELECT bglm_fit(y, {ad: ad, x: x, g: g} ORDER BY i) AS fit FROM '" + data + "'), '" + data + "'"},
-		{"adf", "progressive", "SELECT -fit.log_evidence / fit.n FROM (SELECT bglm_adf(y, {ad: ad, x: x, g: g}, {prior_variance: 1, covariance: 'arrowhead'} ORDER BY i) AS fit FROM '" + data + "')"},
+	loo := func(options string) string {
+		return "SELECT -avg(bglm_influence(fit, y, {ad: ad, x: x, g: g}).loo_log_density) FROM (SELECT bglm_fit(y, {ad: ad, x: x, g: g}" + options + " ORDER BY i) AS fit FROM '" + data + "'), '" + data + "'"
+	}
+	for _, c := range []struct {
+		method  string
+		options []string
+		terms   int
+		how     string
+		want    string
+	}{
+		{"auto", nil, 27, "leave-one-out", loo("")}, // with the deviations of ad and g
+		{"auto", []string{"integrate=false"}, 25, "leave-one-out", loo(", {integrate: false}")},
+		{"adf", []string{"prior_variance=1", "covariance=arrowhead"}, 25, "progressive", "SELECT -fit.log_evidence / fit.n FROM (SELECT bglm_adf(y, {ad: ad, x: x, g: g}, {prior_variance: 1, covariance: 'arrowhead'} ORDER BY i) AS fit FROM '" + data + "')"},
 	} {
 		args := []string{"fit", data, "-m", c.method, "-f", "y ~ ad + x + g", "--order", "i", "--out", path(c.method + ".parquet")}
-		if c.method == "adf" {
-			args = append(args, "-o", "prior_variance=1", "-o", "covariance=arrowhead")
+		for _, o := range c.options {
+			args = append(args, "-o", o)
 		}
 		var sum struct {
 			learnt
@@ -191,7 +204,7 @@ func TestFitConcludes(t *testing.T) {
 		if err != nil || sum.How != c.how || sum.Rows != 6000 || math.Abs(*sum.LogLoss-want) > 1e-5 || !(*sum.AUC > 0.4 && *sum.AUC < 0.6) {
 			t.Errorf("%s: %s log loss %v, want %v, AUC %v", c.method, sum.How, *sum.LogLoss, want, *sum.AUC)
 		}
-		if len(sum.Terms) != 25 || sum.Terms[0].Term != "(Intercept)" {
+		if len(sum.Terms) != c.terms || sum.Terms[0].Term != "(Intercept)" {
 			t.Errorf("%s: %d terms, first %+v", c.method, len(sum.Terms), sum.Terms[0])
 		}
 		out := ok(t, args...).stdout

@@ -33,6 +33,10 @@ func TestStoredFits(t *testing.T) {
 				t.Fatal(err)
 			}
 			name := strings.TrimSuffix(filepath.Base(path), ".csv")
+			tol := 1e-9
+			if strings.HasPrefix(name, "softmax") {
+				tol = 1e-7 // the answers are of a finer grid: the error that softmax.Probabilities documents
+			}
 			if testing.Short() && !strings.Contains("adf_full softmax gp group groups", name) {
 				continue
 			}
@@ -56,7 +60,7 @@ func TestStoredFits(t *testing.T) {
 				}
 				got, err := os.ReadFile(out)
 				if err == nil {
-					err = kerneltest.SameAnswer(sorted(got), sorted(want), 1e-9) // a join by group keeps no order
+					err = kerneltest.SameAnswer(sorted(got), sorted(want), tol) // a join by group keeps no order
 				}
 				if err != nil {
 					t.Errorf("layout %s: %s: %v", filepath.Base(dir), form, err)
