@@ -1,0 +1,66 @@
+package engine
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/bglm/bglm/kernels"
+)
+
+// Levels of a column that is taken for numbers with a few texts among them: at least
+// enoughNumbers that are numbers, at most fewTexts that are none.
+const (
+	enoughNumbers = 20
+	fewTexts      = 3
+)
+
+// mixed says of the columns of levels of f which are numbers but for a few texts, such as
+// 'NA' or '-', and how to read them; "" for none.
+func mixed(f *kernels.Fit) string {
+	type column struct {
+		numbers int
+		texts   []string
+	}
+	cols := map[string]*column{}
+	for k := range f.Columns {
+		if c := &f.Columns[k]; c.Kind == kernels.LevelsColumn {
+			cols[c.Name] = new(column)
+		}
+	}
+	if len(cols) == 0 {
+		return ""
+	}
+	for k := range f.Beliefs {
+		name, level, ok := strings.Cut(f.Beliefs[k].Feature, "=")
+		c := cols[name]
+		if !ok || c == nil || len(c.texts) > fewTexts {
+			continue
+		}
+		if _, err := strconv.ParseFloat(strings.TrimSpace(level), 64); err == nil && !isWord(level) {
+			c.numbers++
+		} else {
+			c.texts = append(c.texts, level)
+		}
+	}
+	for k := range f.Columns {
+		name := f.Columns[k].Name
+		c := cols[name]
+		if c == nil || c.numbers < enoughNumbers || len(c.texts) == 0 || len(c.texts) > fewTexts {
+			continue
+		}
+		quoted := make([]string, len(c.texts))
+		for i, t := range c.texts {
+			quoted[i] = fmt.Sprintf("'%.40s'", strings.ReplaceAll(t, "'", "''"))
+		}
+		return fmt.Sprintf("column %s was learnt as levels: its texts are numbers but for %s; TRY_CAST(%s AS DOUBLE), or nullstr = %s where a CSV file is read, makes numbers of them",
+			name, strings.Join(quoted, ", "), name, quoted[0])
+	}
+	return ""
+}
+
+// isWord says whether a text that parses as a number is one of the words for none.
+func isWord(s string) bool {
+	s = strings.TrimLeft(strings.TrimSpace(s), "+-")
+	return s == "" || (s[0] < '0' || s[0] > '9') && s[0] != '.'
+}
