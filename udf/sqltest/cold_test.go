@@ -130,7 +130,7 @@ var (
 	// One weight, two gaussian rows y = g % 10: mean 2 y / 3, variance 1/3.
 	spillADF = `SELECT count(*), sum((n = 2 AND abs(m - 2 * (g % 10) / 3.0) < 1e-12 AND abs(v - 1 / 3.0) < 1e-12)::INT), sum((k = repeat('x', 150) || g)::INT) FROM (
 		SELECT g, k, f.n AS n, f.beliefs[1].mean AS m, f.beliefs[1].variance AS v FROM (
-			SELECT g, k, bglm_adf(g % 10, [1.0], {family: 'gaussian', intercept: false}) AS f FROM (
+			SELECT g, k, bglm_adf(g % 10, [1.0], {family: 'gaussian', intercept: false, covariance: 'diagonal', standardize: false, dispersion: 1}) AS f FROM (
 				SELECT i % 500000 AS g, repeat('x', 150) || g AS k FROM range(1000000) t(i))
 			GROUP BY g, k))`
 	spillADFWant = "500000\t500000\t500000"
