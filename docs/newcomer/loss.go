@@ -100,5 +100,3 @@ func number(x float64) string {
 	}
 	return fmt.Sprintf("%.4f", x)
 }
-
-func percent(x float64) string { return fmt.Sprintf("%.1f %%", 100*x) }
