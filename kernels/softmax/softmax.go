@@ -175,7 +175,7 @@ func called(h string) string {
 }
 
 func (e *engine) fit() (*kernels.Fit, error) {
-	if !e.x.LearnsPrior() || e.hessian == "rest" {
+	if !e.x.LearnsPrior() || e.hessian == "rest" || len(e.classes.Learnt) == 0 {
 		ev, err := e.climbTo(nil)
 		if err != nil {
 			return nil, err

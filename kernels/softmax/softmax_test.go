@@ -700,8 +700,11 @@ func TestEmpty(t *testing.T) {
 			}
 		}
 	}
-	if f := fit(t, model(kernels.Options{Reference: "one"}), data{x: [][]float64{{1}, {}}, y: []float64{0, 0}}, []string{"one"}); f.LogEvidence != 0 {
-		t.Errorf("%+v", f)
+	for _, learn := range []bool{false, true} {
+		o := kernels.Options{Reference: "one", AutoPrior: learn}
+		if f := fit(t, model(o), data{x: [][]float64{{1}, {}}, y: []float64{0, 0}}, []string{"one"}); f.LogEvidence != 0 {
+			t.Errorf("%+v", f)
+		}
 	}
 }
 
