@@ -32,16 +32,27 @@ func (c *ColumnStats) AddMean(x float64) {
 	c.Center += (x - c.Center) / float64(c.N-c.Missing)
 }
 
-// begin is the mean of a column in the fit f that is continued, if it knows the column.
-func (c *ColumnStats) begin(f *Fit, name string) {
+// Number is what f knows of the column of numbers of that name: nil where it has none, or is
+// nil.
+func (f *Fit) Number(name string) *FitColumn {
 	if f == nil {
-		return
+		return nil
 	}
-	for _, k := range f.Columns {
-		if k.Name == name && k.Kind == NumberColumn && !math.IsNaN(k.Center) {
-			*c = ColumnStats{N: k.N - k.Missing, Center: k.Center}
+	for k := range f.Columns {
+		if c := &f.Columns[k]; c.Name == name && c.Kind == NumberColumn {
+			return c
 		}
 	}
+	return nil
+}
+
+// Mean is that of the values seen of a column of numbers; no values where it is not known,
+// or c is nil.
+func (c *FitColumn) Mean() ColumnStats {
+	if c == nil || math.IsNaN(c.Center) {
+		return ColumnStats{}
+	}
+	return ColumnStats{N: c.N - c.Missing, Center: c.Center}
 }
 
 // Merge adds the rows of o.
@@ -181,10 +192,8 @@ func (c *Counted) Columns() []FitColumn {
 // Stand is what stands for a number of a column that is missing: its mean, but 0 where rows
 // that lacked one were learnt without it. has says whether there is a belief about a feature.
 func (f *Fit) Stand(column string, has func(feature string) bool) float64 {
-	for k := range f.Columns {
-		if c := &f.Columns[k]; c.Name == column && !math.IsNaN(c.Center) && (c.Missing == 0 || has(column+IsNull)) {
-			return c.Center
-		}
+	if c := f.Number(column); c != nil && !math.IsNaN(c.Center) && (c.Missing == 0 || has(column+IsNull)) {
+		return c.Center
 	}
 	return 0
 }

@@ -315,7 +315,7 @@ func (r *Rows) columns() (cols []FitColumn, center []float64) {
 			}
 		}
 		at[id] = int32(k)
-		stats[k].begin(r.Model.Start, cols[k].Name)
+		stats[k] = r.Model.Start.Number(cols[k].Name).Mean()
 	}
 	if at == nil {
 		return cols, nil

@@ -54,23 +54,26 @@ func (s *State) averages() *means {
 			continue
 		}
 		c := mean{id: uint32(id)}
-		if f := s.plan.Model.Start; f != nil && id < s.plan.Named {
-			c.n, c.center = meanIn(f, string(s.dict.Name(c.id)))
-		}
+		c.n, c.center = s.meanBefore(c.id)
 		m.at[id] = int32(len(m.cols))
 		m.cols = append(m.cols, c)
 	}
 	return m
 }
 
-// meanIn is how many values of a column a fit has seen, and their mean.
-func meanIn(f *kernels.Fit, name string) (n int64, center float64) {
-	for _, k := range f.Columns {
-		if k.Name == name && k.Kind == kernels.NumberColumn && !math.IsNaN(k.Center) {
-			return k.N - k.Missing, k.Center
-		}
+// meanBefore is how many values of feature id the fit that is continued has seen, and their
+// mean.
+func (s *State) meanBefore(id uint32) (n int64, center float64) {
+	k := s.columnBefore(id).Mean()
+	return k.N, k.Center
+}
+
+// columnBefore is what the fit that is continued knows of feature id, nil for nothing.
+func (s *State) columnBefore(id uint32) *kernels.FitColumn {
+	if int(id) >= s.plan.Named {
+		return nil
 	}
-	return 0, 0
+	return s.plan.Model.Start.Number(string(s.dict.Name(id)))
 }
 
 // fill is a row's values with means for what is missing, after they were learnt.
@@ -127,10 +130,7 @@ func (s *State) meetMeans(src *State, id func(j int) int) {
 			continue
 		}
 		c := &m.cols[k]
-		n, was := int64(0), 0.0
-		if f := s.plan.Model.Start; f != nil && int(c.id) < s.plan.Named {
-			n, was = meanIn(f, string(s.dict.Name(c.id)))
-		}
+		n, was := s.meanBefore(c.id)
 		if o.n == n {
 			continue
 		}

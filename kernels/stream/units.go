@@ -174,7 +174,7 @@ func (u *units) size() int64 {
 	return 120 + 88*int64(cap(u.cols)) + 4*int64(cap(u.at)+cap(u.order)+cap(u.fs)) + 8*int64(cap(u.xs)) + int64(cap(u.here))
 }
 
-// grow finds the columns of numbers among the features that the dictionary has learnt.
+// number finds the columns of numbers among the features that the dictionary has learnt.
 func (s *State) number() {
 	u := s.units
 	r := &u.r
@@ -212,28 +212,14 @@ func (r *Recast) add(id uint32, old, now Unit) {
 // resume gives a column what the fit continued knows of it; false where that has the
 // weight and has not standardised it.
 func (s *State) resume(c *column) bool {
-	name := string(s.dict.Name(c.id))
-	f := s.plan.Model.Start
-	at := slices.IndexFunc(f.Columns, func(k kernels.FitColumn) bool { return k.Name == name && k.Kind == kernels.NumberColumn })
-	if at < 0 || math.IsNaN(f.Columns[at].Scale) {
-		return !slices.ContainsFunc(f.Beliefs, func(b kernels.Belief) bool { return b.Feature == name })
-	}
-	k := &f.Columns[at]
-	c.ColumnStats = kernels.ColumnStats{N: k.N, Missing: k.Missing, Center: k.Center, Scale: k.Scale}
-	was, kept := s.form.Unit(c.id)
-	if c.unit = was; kept {
-		if c.N == c.Missing {
-			c.unit = Unseen
-		}
-		return true
+	if !s.knew(c) {
+		name := string(s.dict.Name(c.id))
+		return !slices.ContainsFunc(s.plan.Model.Start.Beliefs, func(b kernels.Belief) bool { return b.Feature == name })
 	}
 	if c.N == c.Missing {
 		c.unit = Unseen
-		return true
-	}
-	if c.unit = s.units.running(c); c.how != Raw {
-		r := &s.units.r
-		r.add(c.id, Unit{Scale: 1}, c.unit)
+	} else if _, kept := s.form.Unit(c.id); !kept && c.how != Raw {
+		s.units.r.add(c.id, Unit{Scale: 1}, c.unit)
 	}
 	return true
 }
@@ -367,7 +353,8 @@ type response struct {
 	owed float64 // rows, by weight, whose density lacks a unit that is not known yet
 }
 
-// follow tells the form a response y of a row of that weight.
+// respond is a row as it is told, after what its response changes about the unit of the
+// responses.
 func (s *State) respond(o lik.Obs) lik.Obs {
 	y := s.units.y
 	if !(o.Weight > 0) {
@@ -465,9 +452,9 @@ func (s *State) bind() {
 // responses in the unit that an arrowhead keeps, else in that of its prior.
 func standardised(m *kernels.Model) (*kernels.Model, *response) {
 	f := m.Start
-	if f != nil && f.Standardised() != m.Options.Standardize {
+	if f != nil && f.Standardized() != m.Options.Standardize {
 		c := *m
-		c.Options.Standardize = f.Standardised()
+		c.Options.Standardize = f.Standardized()
 		m = &c
 	}
 	if !m.Options.Standardize || !m.Lik.Traits().Located {
@@ -629,10 +616,8 @@ func (s *State) meet(src *State, g *Merging) (*State, error) {
 			continue
 		}
 		c := &s.units.cols[k]
-		begun := column{how: c.how, unit: Unseen}
-		if int(c.id) < s.plan.Named && start != nil {
-			s.knew(&begun, c.id)
-		}
+		begun := column{id: c.id, how: c.how, unit: Unseen}
+		s.knew(&begun)
 		switch stats := begun.ColumnStats; {
 		case o.N == stats.N: // nothing was learnt there
 			to(&other, o, o.id, c.unit)
@@ -711,19 +696,20 @@ func (s *State) adopt(now Unit) {
 	}
 }
 
-// knew is what the fit continued knew of feature id.
-func (s *State) knew(c *column, id uint32) {
-	name := string(s.dict.Name(id))
-	for _, k := range s.plan.Model.Start.Columns {
-		if k.Name == name && k.Kind == kernels.NumberColumn && !math.IsNaN(k.Scale) {
-			c.ColumnStats = kernels.ColumnStats{N: k.N, Missing: k.Missing, Center: k.Center, Scale: k.Scale}
-			if u, kept := s.form.Unit(id); kept {
-				c.unit = u
-			} else {
-				c.unit = s.units.running(c)
-			}
-		}
+// knew gives a column the statistics and the unit of the fit continued; false where that has
+// not standardised it.
+func (s *State) knew(c *column) bool {
+	k := s.columnBefore(c.id)
+	if k == nil || math.IsNaN(k.Scale) {
+		return false
 	}
+	c.ColumnStats = kernels.ColumnStats{N: k.N, Missing: k.Missing, Center: k.Center, Scale: k.Scale}
+	u, kept := s.form.Unit(c.id)
+	if !kept {
+		u = s.units.running(c)
+	}
+	c.unit = u
+	return true
 }
 
 // less is a without the rows of o, with which it began.
