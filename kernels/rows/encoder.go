@@ -446,30 +446,12 @@ func (t *term) mixed() bool {
 	return t.hasLevels() && slices.ContainsFunc(t.parts, func(c Column) bool { return c.Kind() == Number })
 }
 
-var (
-	columnSets   sync.Map // names -> *kernels.Columns, so that dictionaries share them
-	columnSetsMu sync.Mutex
-	columnCount  int
-)
-
-const columnLimit = 1024
-
 func sharedColumns(cols, numbers []string) *kernels.Columns {
 	if len(cols)+len(numbers) == 0 {
 		return nil
 	}
 	key := strings.Join(cols, "\x00") + "\x00\x00" + strings.Join(numbers, "\x00")
-	if c, ok := columnSets.Load(key); ok {
-		return c.(*kernels.Columns)
-	}
-	columnSetsMu.Lock()
-	defer columnSetsMu.Unlock()
-	if columnCount++; columnCount > columnLimit {
-		columnSets.Clear()
-		columnCount = 1
-	}
-	c, _ := columnSets.LoadOrStore(strings.Clone(key), kernels.NewColumns(cloneAll(cols), cloneAll(numbers)))
-	return c.(*kernels.Columns)
+	return columnSets.of(key, func() *kernels.Columns { return kernels.NewColumns(cloneAll(cols), cloneAll(numbers)) })
 }
 
 func cloneAll(s []string) []string {

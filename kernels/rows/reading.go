@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/option"
@@ -312,34 +311,15 @@ func (e *Encoder) schemaOf() *kernels.Schema {
 	for k, name := range s.Names {
 		fmt.Fprintf(&key, "%v\x00%s\x00", s.Levels[k], name)
 	}
-	return shareSchema(key.String(), func() *kernels.Schema { s.Names = cloneAll(s.Names); return s })
+	return schemas.of(key.String(), func() *kernels.Schema { s.Names = cloneAll(s.Names); return s })
 }
-
-var schemas sync.Map // of kernels.Schema by key, so that fits share them
-
-// shareSchema is the schema of that key, made where there is none.
-func shareSchema(key string, create func() *kernels.Schema) *kernels.Schema {
-	if s, ok := schemas.Load(key); ok {
-		return s.(*kernels.Schema)
-	}
-	columnSetsMu.Lock()
-	defer columnSetsMu.Unlock()
-	if schemaCount++; schemaCount > columnLimit {
-		schemas.Clear()
-		schemaCount = 1
-	}
-	s, _ := schemas.LoadOrStore(strings.Clone(key), create())
-	return s.(*kernels.Schema)
-}
-
-var schemaCount int
 
 // placesOf is the columns of a list of n numbers; nil for none.
 func placesOf(n int) *kernels.Schema {
 	if n == 0 {
 		return nil
 	}
-	return shareSchema(strconv.Itoa(n), func() *kernels.Schema {
+	return schemas.of(strconv.Itoa(n), func() *kernels.Schema {
 		s := &kernels.Schema{Names: make([]string, n), Levels: make([]bool, n)}
 		for k := range s.Names {
 			s.Names[k] = strconv.Itoa(k + 1)
