@@ -277,7 +277,7 @@ func checked(f *kernels.Fit, err error) (*Result, error) {
 			return nil, fmt.Errorf("the posterior of method %s overflows: its covariance holds %v; scale the features down", f.Method, v)
 		}
 	}
-	f.Say(mixed(f))
+	f.Say(f.MixedNote())
 	return &Result{Fit: f}, nil
 }
 

@@ -1,15 +1,13 @@
-package engine
+package kernels
 
 import (
 	"fmt"
 	"testing"
-
-	"github.com/bglm/bglm/kernels"
 )
 
 // Numbers with a few texts among them are said; codes that are all digits, a few numbers
 // and many texts are not.
-func TestMixed(t *testing.T) {
+func TestMixedNote(t *testing.T) {
 	for _, c := range []struct {
 		numbers int
 		texts   []string
@@ -21,9 +19,9 @@ func TestMixed(t *testing.T) {
 		{19, []string{"NA"}, ""},
 		{40, []string{"a", "b", "c", "d"}, ""},
 	} {
-		f := &kernels.Fit{Columns: []kernels.FitColumn{{Name: "g", Kind: kernels.LevelsColumn}, {Name: "u", Kind: kernels.LevelsColumn}}}
-		add := func(name string) { f.Beliefs = append(f.Beliefs, kernels.Belief{Feature: name}) }
-		add(kernels.Intercept)
+		f := &Fit{Columns: []FitColumn{{Name: "g", Kind: LevelsColumn}, {Name: "u", Kind: LevelsColumn}}}
+		add := func(name string) { f.Beliefs = append(f.Beliefs, Belief{Feature: name}) }
+		add(Intercept)
 		add("g=x")
 		add("u IS NULL")
 		for k := range c.numbers {
@@ -32,11 +30,11 @@ func TestMixed(t *testing.T) {
 		for _, s := range c.texts {
 			add("u=" + s)
 		}
-		if got := mixed(f); got != c.want {
+		if got := f.MixedNote(); got != c.want {
 			t.Errorf("%d numbers and %q: %q, want %q", c.numbers, c.texts, got, c.want)
 		}
-		f.Columns[1].Kind = kernels.NumberColumn
-		if got := mixed(f); got != "" {
+		f.Columns[1].Kind = NumberColumn
+		if got := f.MixedNote(); got != "" {
 			t.Errorf("a column of numbers: %q", got)
 		}
 	}

@@ -1,11 +1,9 @@
-package engine
+package kernels
 
 import (
 	"fmt"
 	"strconv"
 	"strings"
-
-	"github.com/bglm/bglm/kernels"
 )
 
 // Levels of a column that is taken for numbers with a few texts among them: at least
@@ -15,16 +13,16 @@ const (
 	fewTexts      = 3
 )
 
-// mixed says of the columns of levels of f which are numbers but for a few texts, such as
+// MixedNote says of the columns of levels of f which are numbers but for a few texts, such as
 // 'NA' or '-', and how to read them; "" for none.
-func mixed(f *kernels.Fit) string {
+func (f *Fit) MixedNote() string {
 	type column struct {
 		numbers int
 		texts   []string
 	}
 	cols := map[string]*column{}
 	for k := range f.Columns {
-		if c := &f.Columns[k]; c.Kind == kernels.LevelsColumn {
+		if c := &f.Columns[k]; c.Kind == LevelsColumn {
 			cols[c.Name] = new(column)
 		}
 	}
