@@ -133,8 +133,8 @@ type Fit struct {
 	Columns              []FitColumn // none are remembered: nil
 }
 
-// Standardised says whether numbers or responses were brought to units of their own.
-func (f *Fit) Standardised() bool {
+// Standardized says whether numbers or responses were brought to units of their own.
+func (f *Fit) Standardized() bool {
 	for _, c := range f.Columns {
 		if c.Kind == NumberColumn && !math.IsNaN(c.Scale) {
 			return true

@@ -117,7 +117,8 @@ func (p *Problem) LevelGroups() (group []int, names []string) {
 
 // VarianceGroups numbers the sets of features that have a prior variance in common where
 // variances are learnt: the levels of a column, where no columns are known the features with
-// the same name before '=', and all other features, under the name ""; a column of numbers that Model.PriorBy names is a set of its own. -1 is the intercept.
+// the same name before '=', and all other features, under the name ""; a column of numbers
+// that Model.PriorBy names is a set of its own. -1 is the intercept.
 func (p *Problem) VarianceGroups() (group []int, names []string) {
 	return p.group(func(j int) (string, bool) {
 		id := p.cols[j]

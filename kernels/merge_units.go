@@ -12,7 +12,7 @@ import (
 // units of their own.
 func (f *Fit) located() bool {
 	l, err := f.Likelihood()
-	return err == nil && l.Traits().Located && f.Standardised()
+	return err == nil && l.Traits().Located && f.Standardized()
 }
 
 // mergeUnits are what fits have instead of a common prior that standardised numbers, and
@@ -31,7 +31,7 @@ type mergeUnits struct {
 // The prior of an intercept lies at the mean of the responses where these were standardised,
 // which a fit does not keep: its predictor at the mean of the numbers is as good.
 func unitsOf(fits []*Fit, at []*gauss.Normal, names []string, mean, variance []float64) (all *mergeUnits, parts []*mergeUnits) {
-	if !slices.ContainsFunc(fits, (*Fit).Standardised) {
+	if !slices.ContainsFunc(fits, (*Fit).Standardized) {
 		return nil, nil
 	}
 	loose := !slices.ContainsFunc(at, func(g *gauss.Normal) bool { return g.Form != gauss.Diagonal })

@@ -72,7 +72,7 @@ var ErrPriors = errors.New("the prior differs between rows of one group; allowed
 // Joint says whether a part with the head f is to be added with AddJoint: it or the prior
 // has a covariance, or its numbers have units of their own.
 func (m *Merger) Joint(f *Fit) bool {
-	return f.Covariance.Form != gauss.Diagonal || f.Standardised() || m.from != nil && m.from.Covariance.Form != gauss.Diagonal
+	return f.Covariance.Form != gauss.Diagonal || f.Standardized() || m.from != nil && m.from.Covariance.Form != gauss.Diagonal
 }
 
 // AddJoint adds a whole fit. It is kept and must not change.

@@ -13,9 +13,9 @@ import (
 // are is the prior's word alone. f is a fit of p.
 //
 // Responses are separated where one feature does it, or where the mean weights put all ones
-// above 0 and all zeros below; both are proofs. They are not said to be where random labels of as many rows in as many
-// dimensions would be, too, with a chance above 1e-3 [cover1965]. A feature separates a
-// part of the rows where all that have it have one response, which by the share of the
+// above 0 and all zeros below; both are proofs. They are not said to be where random labels
+// of as many rows in as many dimensions would be, too, with a chance above 1e-3 [cover1965].
+// A feature separates a part of the rows where all that have it have one response, which by the share of the
 // others happens by chance less than once in a thousand fits.
 //
 // Cost: O(non-zeros).

@@ -18,9 +18,9 @@ type Standard struct {
 	response float64 // y = response y', less the mean where the link is the identity
 }
 
-// Standardized is what solve makes of p, or of p on standardised scales where its options ask
-// for that: then the fit is brought back to the original ones. See Problem.Standardize.
-func Standardized(p *Problem, loose int, solve func(q *Problem) (*Fit, error)) (*Fit, error) {
+// SolveStandardized is what solve makes of p, or of p on standardised scales where its options
+// ask for that: then the fit is brought back to the original ones. See Problem.Standardize.
+func SolveStandardized(p *Problem, loose int, solve func(q *Problem) (*Fit, error)) (*Fit, error) {
 	if !p.Options.Standardize {
 		return solve(p)
 	}

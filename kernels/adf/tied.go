@@ -33,8 +33,9 @@ const maxBlock = 1024
 // a column's weights would have all of its prior variance, v/L, in ℓ, and the own parts sum
 // to zero; the own parts are independent here and bring v/L to the mean once more. With all
 // of it in ℓ the intercept came out 1.3 times too wide, with none of it weights 0.65 times
-// too narrow; half keeps both within 0.8 to 1.2. L is a power of two; when a column grows beyond it, the priors are changed,
-// exactly, by adding precision. A weight is ℓ and its leaf; a level never seen has ℓ.
+// too narrow; half keeps both within 0.8 to 1.2. L is a power of two; when a column grows
+// beyond it, the priors are changed, exactly, by adding precision. A weight is ℓ and its leaf;
+// a level never seen has ℓ.
 //
 // A random walk moves the intercept, the numbers and each level's own part, level means
 // stay. Forgetting discounts what is known of the block, and of each leaf given the block.

@@ -8,16 +8,19 @@ import (
 	"github.com/bglm/bglm/kernels/option"
 )
 
-// defaults makes options literal that settings leave to the method.
-// What is NULL is the mean of its column and a feature of its own, but for open columns: those
-// of a fit that remembers none stay so.
+// defaults makes options literal that settings leave to the method; unshaped says that no
+// shape was given. What it chooses:
 //
-// Numbers are standardised where no prior was given, which would speak of the original
-// scale, or where those of the fit that is continued were. Dispersion and shape are learnt by
-// methods that keep the rows where neither a number nor a fit to continue says what they are;
-// unshaped says that there was no number. Filters learn the dispersion of a location family
-// where they standardise. adf goes on with the covariance of the fit that it continues; its own
-// is an arrowhead.
+//   - columns: open where the fit that is continued remembers none;
+//   - missing: the mean and a feature of its own, but absent from open columns;
+//   - standardize: where no prior was given, which would speak of the original scale, or where
+//     the fit that is continued did; not by filters of open columns, which do not remember the
+//     scale;
+//   - covariance of adf: that of the fit that is continued, else an arrowhead;
+//   - dispersion and shape: learnt by methods that keep the rows, where neither a number nor a
+//     fit to continue says what they are; filters learn the dispersion of a location family
+//     that they standardise;
+//   - integrate: true for methods that keep the rows.
 func (m *Method) defaults(s *option.Settings, unshaped bool) {
 	o := &s.Options
 	o.AnyColumns = s.Columns == "any" || s.Columns == "" && s.Start != nil && s.Start.N > 0 && s.Start.Columns == nil
@@ -25,7 +28,7 @@ func (m *Method) defaults(s *option.Settings, unshaped bool) {
 		o.Missing = "indicator"
 	}
 	if s.AutoStandardize && slices.Contains(option.For(m.Name).Keys(), "standardize") {
-		o.Standardize = o.Standardize || !s.OwnPrior() || s.Start != nil && s.Start.Standardised()
+		o.Standardize = o.Standardize || !s.OwnPrior() || s.Start != nil && s.Start.Standardized()
 		o.Standardize = o.Standardize && !(m.Streams && o.AnyColumns) // filters remember the scale of columns
 	}
 	if m.Name == "adf" && o.Covariance == "" {

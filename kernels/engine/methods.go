@@ -93,7 +93,7 @@ func solveEP(ctx context.Context, p *kernels.Problem) (f *kernels.Fit, err error
 	if p.Options.Covariance == "full" {
 		loose = 0
 	}
-	return kernels.Standardized(p.Under(halt), loose, func(q *kernels.Problem) (*kernels.Fit, error) {
+	return kernels.SolveStandardized(p.Under(halt), loose, func(q *kernels.Problem) (*kernels.Fit, error) {
 		r, err := ep.Fit(halt.Context(), q)
 		if err != nil {
 			return nil, err
@@ -131,7 +131,7 @@ func solveHMC(ctx context.Context, r *kernels.Rows) (*kernels.Fit, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := kernels.Standardized(p, 0, func(q *kernels.Problem) (*kernels.Fit, error) {
+	f, err := kernels.SolveStandardized(p, 0, func(q *kernels.Problem) (*kernels.Fit, error) {
 		f, err := laplace.Fit(ctx, q)
 		if err != nil {
 			return nil, err

@@ -137,9 +137,8 @@ func (r jaakkola) Tilt(o lik.Obs, m, v float64) (t lik.Tilted, cut bool) {
 // is: 0 the likelihood's own variance of y at m, for bernoulli g(1-g), which makes
 // the filter that of Laplace where the link is canonical; a number > 0; or, with
 // AutoMeasurementNoise, inferred from the row: R = max(NoiseFloor, e² - fᵀΣf),
-// NoiseFloor by default 1e-3 of what measures y: 1 for shares and counts, the dispersion of gaussian and studentt, the
-// variance of gamma.
-// The row's weight divides R. Nothing is ever divided by R: own variances go through
+// NoiseFloor by default 1e-3 of what measures y: 1 for shares and counts, the dispersion of
+// gaussian and studentt, the variance of gamma. The row's weight divides R. Nothing is ever divided by R: own variances go through
 // the score and the information of the row.
 //
 // MaxIter > 1 iterates from the prior, R computed anew at each iterate, until the

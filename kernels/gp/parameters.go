@@ -429,7 +429,8 @@ const (
 	maxTries    = 25
 )
 
-// climb follows the evidence up by BFGS steps, and ends where it began if there is no way. why says what ended it early.
+// climb follows the evidence up by BFGS steps, and ends where it began if there is no way.
+// why says what ended it early.
 func (c *climber) climb(from start) (to start, why string) {
 	c.kept = append(c.kept[:0], from.alpha...)
 	copy(c.alpha, c.kept)

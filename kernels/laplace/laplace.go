@@ -77,8 +77,8 @@ type engine struct {
 // is not a mode unless it was given one: the gradient there is left out of both.
 //
 // The result is Full for hessian full and block (zero between blocks), Diagonal for
-// diagonal, LowRank for lowrank and the n x n form, Arrowhead for elimination; with a full prior covariance lowrank is Full too, and
-// diagonal keeps the diagonal of Λ0 + H. A low-rank posterior has in no direction less
+// diagonal, LowRank for lowrank and the n x n form, Arrowhead for elimination; with a full
+// prior covariance lowrank is Full too, and diagonal keeps the diagonal of Λ0 + H. A low-rank posterior has in no direction less
 // variance than the full one. Where a likelihood is not log-concave the curvatures
 // enter with their signs if the sum is positive definite, else negative ones as 0, and
 // the status says so.

@@ -80,7 +80,7 @@ func Fit(ctx context.Context, p *kernels.Problem) (r *Result, err error) {
 	}
 	defer g.Release()
 	p = p.Under(s)
-	_, err = kernels.Standardized(p, 1, func(q *kernels.Problem) (*kernels.Fit, error) {
+	_, err = kernels.SolveStandardized(p, 1, func(q *kernels.Problem) (*kernels.Fit, error) {
 		if r, err = solve(q); err != nil {
 			return nil, err
 		}

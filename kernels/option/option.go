@@ -217,7 +217,8 @@ const (
 	Null OnError = "null" // its group has no fit
 )
 
-// Settings are the constants of a call: what Go sets directly, and other systems by Decode. Method.Model of package engine makes a complete model of them.
+// Settings are the constants of a call: what Go sets directly, and other systems by Decode.
+// Method.Model of package engine makes a complete model of them.
 type Settings struct {
 	// Model has the options of the engines; Lik and HasTime are filled in later.
 	kernels.Model

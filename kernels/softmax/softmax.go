@@ -79,7 +79,7 @@ func Fit(ctx context.Context, p *kernels.Problem, classes []string) (f *kernels.
 	if hessianOf(p, classes) == "full" {
 		loose = 0
 	}
-	return kernels.Standardized(p.Under(s), loose, func(q *kernels.Problem) (*kernels.Fit, error) { return solve(q, classes) })
+	return kernels.SolveStandardized(p.Under(s), loose, func(q *kernels.Problem) (*kernels.Fit, error) { return solve(q, classes) })
 }
 
 func solve(p *kernels.Problem, classes []string) (*kernels.Fit, error) {

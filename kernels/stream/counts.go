@@ -22,9 +22,9 @@ type spread struct {
 	up    Update     // the rule for sized
 }
 
-// newCounts is nil for other families than counts, and where nothing is learnt or chosen
+// newSpread is nil for other families than counts, and where nothing is learnt or chosen
 // for those that allow for overdispersion.
-func (p *Plan) newCounts() (*spread, error) {
+func (p *Plan) newSpread() (*spread, error) {
 	m := p.Model
 	if m.Options.AutoShape {
 		n := int64(0)
@@ -53,7 +53,7 @@ func (p *Plan) sized(l *lik.Sized) *spread {
 	return &spread{Overdispersion: l.Spread, sized: l, up: up}
 }
 
-func (p *Plan) cloneCounts(c *spread) *spread {
+func (p *Plan) cloneSpread(c *spread) *spread {
 	switch {
 	case c == nil:
 		return nil

@@ -13,8 +13,9 @@
 // Automatic process noise runs a bank of such filters side by side, one for each
 // rate of Model.NoiseGrid, over one dictionary and one reading of the rows. The
 // answer is the filter of the largest log evidence, the innovation likelihood of its
-// rate; of counts the one that predicts best with the overdispersion it has met (counts). All of them are merged and cloned, none is dropped, so that the choice is a
-// function of the rows alone. A run continued from a fit starts all of them from
+// rate; of counts the one that predicts best with the overdispersion it has met (spread). All
+// of them are merged and cloned, none is dropped, so that the choice is a function of the
+// rows alone. A run continued from a fit starts all of them from
 // its beliefs. Cost: the bank's size (10) times that of one filter.
 package stream
 
@@ -176,7 +177,7 @@ func New(c Config) (*State, error) {
 		s.bind()
 	}
 	for k := range s.bank {
-		if s.bank[k].counts, err = p.newCounts(); err != nil {
+		if s.bank[k].counts, err = p.newSpread(); err != nil {
 			return nil, err
 		}
 	}
@@ -542,7 +543,7 @@ func (s *State) Clone() *State {
 		if b := &c.bank[k]; b.learning != nil {
 			b.learning = s.plan.learning(b.learning.Learning)
 		}
-		c.bank[k].counts = s.plan.cloneCounts(c.bank[k].counts)
+		c.bank[k].counts = s.plan.cloneSpread(c.bank[k].counts)
 	}
 	c.rows()
 	return c
