@@ -106,7 +106,7 @@ type features struct {
 var words = rows.Words{
 	Containers: "STRUCT, MAP(VARCHAR or integer, number), LIST(STRUCT(feature, value)), LIST(VARCHAR) or a list of numbers",
 	Struct:     "a STRUCT",
-	Contents:   "numbers, VARCHAR, ENUM, BOOLEAN, DATE and lists of VARCHAR",
+	Contents:   "numbers, VARCHAR, ENUM, BOOLEAN, DATE, lists of VARCHAR, and as an interaction a STRUCT of some of these",
 	Key:        "VARCHAR or an integer",
 	Missing:    "NULL",
 	Moments: func(name string) string {
@@ -137,7 +137,13 @@ func planScoring(x *capi.Vec, what string) (*features, error) {
 
 func checkEnums(x *capi.Vec, what string) error {
 	for k := range x.Kids {
-		if v := &x.Kids[k]; v.Type == capi.Enum {
+		v := &x.Kids[k]
+		if v.Type == capi.Struct && x.Type == capi.Struct {
+			if err := checkEnums(v, what); err != nil {
+				return err
+			}
+		}
+		if v.Type == capi.Enum {
 			if err := v.CheckEnum(); err != nil {
 				return fmt.Errorf("%s field %q is %w", what, v.Name, err)
 			}

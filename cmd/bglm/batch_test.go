@@ -545,6 +545,31 @@ func TestOptionsOfBothEngines(t *testing.T) {
 	}
 }
 
+// Interactions of levels and numbers are the same to both engines, where values are missing too.
+func TestInteractionsOfBothEngines(t *testing.T) {
+	data := rowsFile(t, "rows.parquet")
+	path := func(n string) string { return filepath.Join(filepath.Dir(data), n) }
+	small := path("small.parquet")
+	query(t, "COPY (SELECT * REPLACE (CASE WHEN i % 7 > 0 THEN x END AS x) FROM '"+data+"' WHERE i < 600) TO '"+small+"'")
+	for _, text := range []string{"y ~ x + site:x", "y ~ x * site + hour:x + ad:site", "o ~ x + (x || g) + site:x:hour"} {
+		a, b := path("a.parquet"), path("b.parquet")
+		os.Remove(a)
+		os.Remove(b)
+		args := []string{"fit", small, "-f", text, "-q"}
+		if strings.HasPrefix(text, "o") {
+			args = append(args, "-o", "family=gaussian")
+		}
+		ok(t, append(args, "--out", a)...)
+		ok(t, append(args, "--engine", "arrow", "--out", b)...)
+		if got := differ(t, a, b); !strings.HasPrefix(got, "0 of ") {
+			t.Errorf("%s: %s beliefs differ between engines", text, got)
+		}
+		if n := query(t, "SELECT count(*) FROM '"+a+"' WHERE feature = 'x IS NULL'"); n != "1" {
+			t.Errorf("%s: %s features for rows without x", text, n)
+		}
+	}
+}
+
 // Every engine of the registry serves both ways of reading, goes through its files
 // and predicts.
 func TestAllMethods(t *testing.T) {

@@ -14,7 +14,8 @@ import (
 // struct, a map, a list of struct(feature, value) or of numbers stands for the
 // features it holds, under their own names.
 //
-// An interaction has one feature a row, named after all of its columns: a:b for
+// An interaction, in a struct a field that is itself a struct of the columns that interact,
+// has one feature a row, named after all of its columns, or that field: a:b for
 // numbers, a:b=x:y where some are not (their values joined; a colon or backslash
 // inside a value is escaped by a backslash), its value the product of the
 // numbers. Where one of its columns is NULL it is NULL, of levels beside numbers absent.
@@ -32,7 +33,11 @@ func NewTerms(x Column, terms []Term, w Words) (*Encoder, error) {
 func (e *Encoder) addTail() error {
 	for _, t := range e.tail {
 		if len(t) > 1 {
-			if err := e.interaction(t); err != nil {
+			names := make([]string, len(t))
+			for k, c := range t {
+				names[k] = c.Name()
+			}
+			if err := e.interaction(strings.Join(names, ":"), nil, t); err != nil {
 				return err
 			}
 			continue
@@ -55,12 +60,8 @@ func (e *Encoder) addTail() error {
 	return nil
 }
 
-func (e *Encoder) interaction(parts Term) error {
-	names := make([]string, len(parts))
-	for k, c := range parts {
-		names[k] = c.Name()
-	}
-	name := strings.Join(names, ":")
+// interaction adds that of parts, the fields of col where it is not nil.
+func (e *Encoder) interaction(name string, col Column, parts Term) error {
 	for _, c := range parts {
 		switch c.Kind() {
 		case Number, Text, Coded, Bool, Date, Null:
@@ -68,9 +69,12 @@ func (e *Encoder) interaction(parts Term) error {
 			return fmt.Errorf("term %s: column %s is %s; allowed in an interaction: numbers, text, booleans and dates", name, c.Name(), c.Type())
 		}
 	}
-	t := term{kind: cross, name: name, parts: parts}
-	var known *kernels.FitColumn
-	if t.name, known, _ = e.claim(name); known != nil && (known.Kind == kernels.LevelsColumn) != t.leveled() {
+	as, known, use := e.claim(name)
+	if !use {
+		return nil
+	}
+	t := term{kind: cross, name: as, col: col, parts: parts}
+	if known != nil && (known.Kind == kernels.LevelsColumn) != t.leveled() {
 		return fmt.Errorf("term %s has other kinds of columns than the fit has learnt: %s", name, kindWords(known.Kind))
 	}
 	e.add(t)
@@ -83,7 +87,7 @@ func (e *Encoder) readCross(t *term) {
 	t.miss, t.x, t.t = resize(t.miss, n), resize(t.x, n), resize(t.t, n)
 	hasLevels := t.hasLevels()
 	for r := range n {
-		t.miss[r] = !e.here(r)
+		t.miss[r] = !e.here(r) || t.col != nil && t.col.Null(e.lo+r)
 		if t.miss[r] {
 			continue
 		}

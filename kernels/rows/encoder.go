@@ -334,6 +334,13 @@ func (e *Encoder) Point(i int) ([]float64, error) {
 
 // field adds a named column; it says false where that makes no feature.
 func (e *Encoder) field(c Column) (bool, error) {
+	if c.Kind() == Struct {
+		parts := make(Term, c.Children())
+		for k := range parts {
+			parts[k] = c.Child(k)
+		}
+		return true, e.interaction(c.Name(), c, parts)
+	}
 	name, known, use := e.claim(c.Name())
 	if !use {
 		return true, nil

@@ -85,11 +85,11 @@ func TestFormulaSQL(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"y ~ n + S + tags", `{'n': "n", 'S': "s", 'tags': "tags"}`},
 		{"y ~ factor(n) + hour(d)", `{'factor(n)': (n)::VARCHAR, 'hour(d)': hour(d)}`},
-		{"y ~ n:k", `{'n:k': ("n")::DOUBLE * ("k")::DOUBLE}`},
+		{"y ~ n:k", `{'n:k': {'n': "n", 'k': "k"}}`},
 		{"y ~ m", `"m"`},
 		{"y ~ 1", `[]::VARCHAR[]`},
 		{"y ~ m + v", `list_concat(bglm_features("m"), bglm_features("v"))`},
-		{"y ~ s + n:s", `list_concat(bglm_features({'s': "s"}), bglm_features([{'feature': 'n:s=' || replace(replace(("s")::VARCHAR, '\', '\\'), ':', '\:'), 'value': ("n")::DOUBLE}]))`},
+		{"y ~ s + n:s", `{'s': "s", 'n:s': {'n': "n", 's': "s"}}`},
 		{"y + n > 2 ~ . - V - k", `list_concat(bglm_features({'s': "s", 'b': "b", 'tags': "tags"}), bglm_features("m"))`},
 	} {
 		f, err := Parse(c.text)

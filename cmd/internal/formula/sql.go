@@ -95,44 +95,35 @@ func KindOf(sqlType string) (Kind, error) {
 	return 0, fmt.Errorf("its type is %s; allowed: numbers, text, booleans, dates, lists and maps of features; cast it, as in %s", sqlType, "hour(ts)::VARCHAR, ts::DATE or epoch(ts)")
 }
 
-// Features is the SQL of the features: a STRUCT where the terms allow it, else a list.
-// kind gives the kind of a part.
+// Features is the SQL of the features: a STRUCT, in which an interaction is a STRUCT of its
+// parts; a list where terms are containers. kind gives the kind of a part.
 func (f *Formula) Features(kind func(Part) (Kind, error)) (string, error) {
 	var fields, lists []string
 	for _, t := range f.Terms {
-		var levels, numbers []string
+		var parts []string
 		for _, p := range t {
 			k, err := kind(p)
 			if err != nil {
 				return "", fmt.Errorf("formula: term %s: %w", t.Name(), err)
 			}
-			if p.Factor && k == Number {
-				k = Level
-			}
-			switch {
-			case len(t) == 1 && k == Container:
-				lists = append(lists, p.SQL)
-			case len(t) == 1 && k == Level && p.Factor:
-				fields = append(fields, quote.Text(t.Name())+": ("+p.SQL+")::VARCHAR")
-			case len(t) == 1:
-				fields = append(fields, quote.Text(t.Name())+": "+p.SQL)
-			case k == Level:
-				levels = append(levels, `replace(replace((`+p.SQL+`)::VARCHAR, '\', '\\'), ':', '\:')`)
-			case k == Number:
-				numbers = append(numbers, "("+p.SQL+")::DOUBLE")
-			default:
+			if k >= Levels && len(t) > 1 {
 				return "", fmt.Errorf("formula: term %s: %s holds several features; allowed in an interaction: numbers and levels", t.Name(), p.Name)
 			}
+			if k == Container {
+				lists = append(lists, p.SQL)
+				continue
+			}
+			sql := p.SQL
+			if p.Factor && k <= Level {
+				sql = "(" + sql + ")::VARCHAR"
+			}
+			parts = append(parts, quote.Text(p.Name)+": "+sql)
 		}
-		level, number := strings.Join(levels, " || ':' || "), strings.Join(numbers, " * ")
 		switch {
-		case len(t) == 1:
-		case number == "":
-			fields = append(fields, quote.Text(t.Name())+": "+level)
-		case level == "":
-			fields = append(fields, quote.Text(t.Name())+": "+number)
-		default:
-			lists = append(lists, fmt.Sprintf("[{'feature': %s || %s, 'value': %s}]", quote.Text(t.Name()+"="), level, number))
+		case len(t) > 1:
+			fields = append(fields, quote.Text(t.Name())+": {"+strings.Join(parts, ", ")+"}")
+		case len(parts) == 1:
+			fields = append(fields, parts[0])
 		}
 	}
 	if len(lists) == 0 && len(fields) == 0 {
