@@ -60,11 +60,14 @@ func (h *learner) hypers() (of []int, priors []mode.Hyper) {
 }
 
 // integrate is the posterior of what was learnt, and of the weights given that. It leaves the
-// learner at the maximum of the evidence. nil where it is not found or would take too long.
+// learner at the mode of that posterior: the evidence of a variance that the data hardly know
+// is often highest at 0, where its weights would be known. nil where the mode is not found;
+// where it would take too long and the data know the variances, the learner stays at the
+// maximum of the evidence.
 func (h *learner) integrate() (*spread, error) {
 	of, priors := h.hypers()
 	one := 3 * (20*float64(len(h.x.Val)) + 100*float64(h.x.N))
-	points, join := 40.0, 0.0
+	points, join := 15.0, 0.0
 	switch h.hessian {
 	case "full":
 		p := float64(h.x.P)
@@ -79,10 +82,11 @@ func (h *learner) integrate() (*spread, error) {
 		return nil, nil
 	}
 	if float64(6*len(of)+6)*one > maxWork {
-		return h.known()
+		if out, err := h.known(); out != nil || err != nil {
+			return out, err
+		}
 	}
 	theta, at, log := slices.Clone(h.theta), h.at, h.at.log
-	defer func() { h.theta = theta }()
 	peak, err := mode.NewPeak(h, of, priors, h.theta, h.lo, h.hi, h.search.late)
 	if err != nil || peak == nil {
 		return nil, h.back(theta, at, log, err)
@@ -90,7 +94,7 @@ func (h *learner) integrate() (*spread, error) {
 	out := &spread{}
 	out.mean, out.sd = peak.Moments()
 	for range len(of) - 1 {
-		points *= 4
+		points *= 3.5
 	}
 	if len(of) <= maxGrid && points*(one+join) <= maxWork && h.hessian != "rows" {
 		var m mixture
@@ -121,15 +125,21 @@ func (h *learner) integrate() (*spread, error) {
 			}
 		}
 	}
-	return out, h.back(theta, at, log, nil)
+	return out, h.settle(peak.Mode())
 }
 
 // known is what the information in many rows says about the deviations: log σ² of γ
 // weights that the data determine has that of γ squares, γ/2. The weights stay at the maximum.
+// nil where γ is below 1 for a variance.
 func (h *learner) known() (*spread, error) {
 	_, scale, err := h.Slope()
 	if err != nil {
 		return nil, err
+	}
+	for k := range h.Names {
+		if scale[k] < 0.5 {
+			return nil, nil
+		}
 	}
 	out := &spread{}
 	for k := range h.Names {
@@ -137,6 +147,16 @@ func (h *learner) known() (*spread, error) {
 		out.mean, out.sd = append(out.mean, sd), append(out.sd, 0.5*sd/math.Sqrt(max(scale[k], 0.5)))
 	}
 	return out, nil
+}
+
+// settle goes to theta, near where the learner stands.
+func (h *learner) settle(theta []float64) error {
+	if _, ok, err := h.Try(theta); err != nil || !ok {
+		return err
+	}
+	h.Keep()
+	h.theta = theta
+	return nil
 }
 
 // back returns to the maximum of the evidence.

@@ -273,11 +273,12 @@ func (e *engine) fit(start []float64) (*kernels.Fit, error) {
 		if around, err = h.integrate(); err != nil {
 			return nil, err
 		}
+		bl := *h.at.belief
 		if around != nil && around.weights != nil {
-			bl := *around.weights
+			bl = *around.weights
 			bl.floored, bl.note = ev.floored, ev.note
-			ev = &evidence{&bl, ev.log}
 		}
+		ev = &evidence{&bl, ev.log}
 	}
 	if learnt := h.learnt(); learnt != "" && note != "" {
 		note = learnt + "; " + note

@@ -1,7 +1,9 @@
 package laplace
 
 import (
+	"context"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -145,12 +147,12 @@ func eightSchools(t *testing.T) *kernels.Problem {
 func TestEightSchools(t *testing.T) {
 	p := eightSchools(t)
 	h := learnt(t, p)
+	if h.theta[0] > 0 {
+		t.Errorf("the evidence is highest at tau = %v", math.Exp(0.5*h.theta[0]))
+	}
 	got, err := h.integrate()
 	if err != nil || got == nil || got.weights == nil {
 		t.Fatal(got, err)
-	}
-	if h.theta[0] > 0 {
-		t.Errorf("the evidence is highest at tau = %v", math.Exp(0.5*h.theta[0]))
 	}
 	// the sum, with the closed form given tau
 	t.Logf("tau %.3f ± %.3f, mu %.3f ± %.3f", got.mean[0], got.sd[0], got.weights.mean[0], math.Sqrt(got.weights.variance[0]))
@@ -184,4 +186,58 @@ func TestEightSchools(t *testing.T) {
 	kerneltest.Close(t, "published mu", got.weights.mean[0], 4.41, kerneltest.Tol{Abs: 0.05 * 3.32})
 	theta := got.weights.mean[0] + got.weights.mean[1]
 	kerneltest.Close(t, "published theta[1]", theta, 6.15, kerneltest.Tol{Abs: 0.05 * 5.59})
+}
+
+// A variance that the data hardly know: its evidence is highest at 0, where the weights would
+// be known. Integrated on a grid, and at the mode of its posterior where columns are too many
+// for one, they keep most of the deviation that they have under a given prior.
+func TestWeakVariances(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 1))
+	const n = 400
+	for _, columns := range []int{1, 5} {
+		y := make([]float64, n)
+		names, levels := make([]string, columns), make([][]string, columns)
+		for i := range y {
+			y[i] = float64(rng.IntN(2))
+		}
+		for c := range columns {
+			names[c] = string(rune('a' + c))
+			for range n {
+				levels[c] = append(levels[c], string(rune('A'+rng.IntN(4))))
+			}
+		}
+		m := model(t, "bernoulli", "logit", lik.Params{})
+		m.Prior.Variance = 0.04
+		given, err := Fit(context.Background(), byLevels(t, m, y, nil, names, levels...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Prior.Variance = 1
+		m.Options = kernels.Options{AutoPrior: true}
+		low, err := Fit(context.Background(), byLevels(t, m, y, nil, names, levels...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Options.Integrate = true
+		got, err := Fit(context.Background(), byLevels(t, m, y, nil, names, levels...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.LogEvidence < low.LogEvidence-1e-6 {
+			t.Errorf("%d columns: log evidence %v, at its maximum %v", columns, got.LogEvidence, low.LogEvidence)
+		}
+		least, collapsed := math.Inf(1), math.Inf(1)
+		for j := 1; j < len(got.Beliefs); j++ {
+			sd := math.Sqrt(given.Beliefs[j].Variance)
+			least = min(least, math.Sqrt(got.Beliefs[j].Variance)/sd)
+			collapsed = min(collapsed, math.Sqrt(low.Beliefs[j].Variance)/sd)
+		}
+		t.Logf("%d columns: deviations %.3f, at the maximum %.3f of those with variance 0.04", columns, least, collapsed)
+		if !(collapsed < 0.2) {
+			t.Errorf("%d columns: the evidence is not highest near 0: %v", columns, collapsed)
+		}
+		if !(least > 0.4) {
+			t.Errorf("%d columns: deviations %v of those of a given prior", columns, least)
+		}
+	}
 }

@@ -101,6 +101,9 @@ func NewPeak(e Evidence, of []int, priors []Hyper, theta, lo, hi []float64, late
 	return q, err
 }
 
+// Mode is where the posterior is highest, for all parameters of the evidence.
+func (q *Peak) Mode() []float64 { return q.p.at(q.x) }
+
 // Moments are mean and deviation of √(e^θ) of each parameter where θ is Gaussian.
 func (q *Peak) Moments() (mean, sd []float64) {
 	for k, x := range q.x {
