@@ -79,43 +79,44 @@ func TestReadme(t *testing.T) {
 }
 
 // checkSession runs the SQL blocks of a document as one session and compares what each
-// prints with the text block below it; with BGLM_UPDATE=1 it writes the document.
+// prints with the text block below it, nothing where there is none; with BGLM_UPDATE=1 it
+// writes the document.
 func checkSession(t *testing.T, path, text string, blocks []readmeBlock) {
 	t.Helper()
 	// One session: a marker between blocks parts the output.
 	var script strings.Builder
-	type pair struct{ want readmeBlock }
-	var pairs []pair
+	var wants []readmeBlock
 	const marker = "----next----"
 	for i, b := range blocks {
 		if b.lang != "sql" {
 			continue
 		}
-		if i+1 >= len(blocks) || blocks[i+1].lang != "text" {
-			t.Fatalf("no text block after the SQL block %q", b.text)
-		}
 		script.WriteString(b.text + "\n.mode csv\nSELECT '" + marker + "';\n.mode box\n")
-		pairs = append(pairs, pair{blocks[i+1]})
+		want := readmeBlock{}
+		if i+1 < len(blocks) && blocks[i+1].lang == "text" {
+			want = blocks[i+1]
+		}
+		wants = append(wants, want)
 	}
 	var stdout, stderr bytes.Buffer
 	if code := run(context.Background(), []string{"sql"}, strings.NewReader(script.String()), &stdout, &stderr); code != exitDone {
 		t.Fatalf("exit code %d: %s", code, stderr.String())
 	}
 	parts := regexp.MustCompile(`\n?[^\n]*\n`+marker+`\n`).Split("\n"+stdout.String(), -1)
-	if len(parts) != len(pairs)+1 {
-		t.Fatalf("%d results, want %d: %s", len(parts)-1, len(pairs), stdout.String())
+	if len(parts) != len(wants)+1 {
+		t.Fatalf("%d results, want %d: %s", len(parts)-1, len(wants), stdout.String())
 	}
 	updated, shift := text, 0
-	for i, p := range pairs {
+	for i, want := range wants {
 		got := strings.TrimLeft(parts[i], "\n")
-		if !strings.HasSuffix(got, "\n") {
+		if got != "" && !strings.HasSuffix(got, "\n") {
 			got += "\n"
 		}
-		if os.Getenv("BGLM_UPDATE") != "" {
-			updated = updated[:p.want.lo+shift] + got + updated[p.want.hi+shift:]
-			shift += len(got) - (p.want.hi - p.want.lo)
-		} else if got != p.want.text {
-			t.Errorf("%s prints\n%s\nbut the session\n%s", path, p.want.text, got)
+		if os.Getenv("BGLM_UPDATE") != "" && want.lang != "" {
+			updated = updated[:want.lo+shift] + got + updated[want.hi+shift:]
+			shift += len(got) - (want.hi - want.lo)
+		} else if got != want.text {
+			t.Errorf("%s prints\n%s\nbut the session\n%s", path, want.text, got)
 		}
 	}
 	if updated != text {
@@ -125,15 +126,41 @@ func checkSession(t *testing.T, path, text string, blocks []readmeBlock) {
 	}
 }
 
-// docs/methods.md is a session too.
-func TestMethodsDoc(t *testing.T) {
+// Each of these pages is a session too, from its first SQL block to its last.
+func TestPages(t *testing.T) {
 	top, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Chdir(top)
-	text, blocks := readmeBlocks(t, "docs/methods.md")
-	checkSession(t, "docs/methods.md", text, blocks)
+	if err := os.MkdirAll("build", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	pages, err := filepath.Glob("docs/cookbook/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range append(pages, "docs/methods.md", "docs/tutorial.md", "docs/data.md", "docs/coefficients.md") {
+		t.Run(filepath.Base(page), func(t *testing.T) {
+			text, blocks := readmeBlocks(t, page)
+			checkSession(t, page, text, blocks)
+			for _, b := range blocks {
+				if b.lang != "sh" {
+					continue
+				}
+				for _, line := range strings.Split(strings.TrimSpace(b.text), "\n") {
+					args, ok := strings.CutPrefix(line, "bglm ")
+					if !ok {
+						t.Errorf("not a command of bglm: %s", line)
+					}
+					var out, errs bytes.Buffer
+					if code := run(context.Background(), shellWords(args), strings.NewReader(""), &out, &errs); code != exitDone {
+						t.Errorf("%s: exit code %d, %s", line, code, errs.String())
+					}
+				}
+			}
+		})
+	}
 }
 
 // words cuts a line at blanks outside double quotes.
