@@ -338,6 +338,44 @@ func checkScalar(what string, v float64) error {
 	return ErrValue{Err: fmt.Errorf("%s = %v; allowed: %s", what, v, allowed)}
 }
 
+// Score reads rows [lo, hi) that have all they need into b, to be scored under f, with their
+// responses where Y is not nil. d numbers the features. It returns how many there are.
+// Errors: those of Encoder.Score and Append; a response, weight or offset that is not finite.
+func (s *Source) Score(f *kernels.Fit, d *kernels.Dict, lo, hi int, b *kernels.Batch) (n int, err error) {
+	b.Reset()
+	if _, err := s.X.Score(f); err != nil {
+		return 0, err
+	}
+	keep := []bool(nil)
+	if dropped := s.nulls(lo, hi); dropped == hi-lo {
+		return 0, nil
+	} else if dropped > 0 {
+		keep = s.keep
+	}
+	if err := s.X.Append(lo, hi, d, f.Intercept, keep, b); err != nil {
+		return 0, err
+	}
+	n = b.Len()
+	column := func(c Column, what string, to *[]float64) {
+		if c == nil || err != nil {
+			return
+		}
+		x := make([]float64, hi-lo)
+		c.Floats(x, lo)
+		*to = compact((*to)[:0], x, keep)
+		for _, v := range *to {
+			if what != "trials" && err == nil { // the likelihood checks these
+				err = checkScalar(what, v)
+			}
+		}
+	}
+	column(s.Y, "y", &b.Y)
+	column(s.Weight, "weight", &b.Weight)
+	column(s.Offset, "offset", &b.Offset)
+	column(s.Trials, "trials", &b.Trials)
+	return n, err
+}
+
 // Obs is the observation of row i and its offset; ok is false where one of its
 // columns is NULL. Errors: a weight or offset that is not allowed.
 func (s *Source) Obs(i int) (o lik.Obs, offset float64, ok bool, err error) {
