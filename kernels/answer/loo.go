@@ -1,0 +1,242 @@
+package answer
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/predict"
+)
+
+// Point is what one row says of the predictions of its fit, logs in nats.
+type Point struct {
+	// LOO is the log density of the response given all other rows (predict.Influence), NaN
+	// where taking the row out leaves no proper posterior.
+	LOO float64
+	LPD float64 // the same given all rows: log ∫ p(y | s) N(s; m, v) ds
+	// Penalty is the variance of log p(y | s) under N(m, v), the row's part of p_waic.
+	Penalty float64
+	// Reach says how far LOO can be trusted, as the Pareto k of package loo does: the lesser
+	// of two numbers that both are large where other rows would change with this one. The
+	// leverage is the tail index of the ratios 1/p(y | s) while p is Gaussian in s; the other
+	// is how far the predictor moves when the row is taken out, in units over which the
+	// curvature of log p changes. It is 0 where LOO is exact.
+	Reach float64
+}
+
+// MaxReach is the largest Reach of a LOO that is not warned of.
+const MaxReach = 0.5
+
+// PointOf is the Point of a row with s ~ N(m, v) under the posterior that it is part of. A
+// weight counts as so many equal rows, of which LOO leaves out all.
+//
+// Cost: some 64 evaluations of the likelihood for Penalty.
+// Errors: those of predict.InfluenceOf.
+//
+// Sources: [vehtari2017] for Penalty (eq. 12) and the role of Pareto's k.
+func PointOf(l lik.Likelihood, o lik.Obs, m, v float64) (Point, error) {
+	f, err := predict.InfluenceOf(l, o, m, v)
+	if err != nil {
+		return Point{}, err
+	}
+	o.Weight = 1
+	p := Point{LOO: f.LOO, LPD: l.Moments(o, m, v).LogZ, Penalty: penalty(l, o, m, v)}
+	if t := l.Traits(); !t.Gaussian {
+		moved := math.Abs(v/(1-f.Leverage)*f.Residual) / t.Scale
+		p.Reach = math.Min(math.Max(f.Leverage, 0), moved)
+	}
+	return p, nil
+}
+
+// reach is over how many standard deviations a Gaussian is summed: the rest weighs 1e-16.
+const reach = 8.5
+
+// nodes is how many nodes over ±reach resolve what changes over a unit of s under a
+// deviation sd: the trapezoid rule converges faster than any power.
+func nodes(sd float64) int { return int(min(max(64, 24*sd), 1024)) }
+
+// penalty is Var log p(y | s), s ~ N(m, v).
+func penalty(l lik.Likelihood, o lik.Obs, m, v float64) float64 {
+	if v == 0 {
+		return 0
+	}
+	sd := math.Sqrt(v)
+	at, _, _ := l.LogLik(o, m)
+	n := nodes(sd)
+	var total, mean, second float64
+	for k := range n {
+		z := reach * (2*(float64(k)+0.5)/float64(n) - 1)
+		w := math.Exp(-0.5 * z * z)
+		log, _, _ := l.LogLik(o, m+sd*z)
+		d := log - at
+		total += w
+		mean += w * d
+		second += w * d * d
+	}
+	mean /= total
+	return max(second/total-mean*mean, 0)
+}
+
+// LOO adds up the leave-one-out predictions of a fit for its own rows.
+//
+// A LOO is used by one goroutine at a time; the parts of several are merged. A row counts
+// once, whatever its weight.
+type LOO struct {
+	*predict.Scorer
+	loo, lpd, penalty moments
+	warned, failed    int64
+	worst             float64
+	keep              bool
+	points            []float64 // LOO of each row, if kept
+}
+
+// NewLOO adds up no rows yet. keep has it remember the rows one by one, as Compare needs.
+// Errors: those of predict.New.
+func NewLOO(f *kernels.Fit, keep bool) (*LOO, error) {
+	s, err := predict.New(f)
+	if err != nil {
+		return nil, err
+	}
+	return &LOO{Scorer: s, keep: keep}, nil
+}
+
+// Add takes the rows of b, whose feature numbers are those of Features.
+//
+// Errors: a response outside the support, a predictor that is not finite; with kernels.ErrRow,
+// and the rows before are taken.
+func (l *LOO) Add(b *kernels.Batch) error {
+	for i := range b.Len() {
+		m, v, err := l.Linear(b, i)
+		if err != nil {
+			return err
+		}
+		p, err := PointOf(l.Lik, b.Obs(i), m, v)
+		if err != nil {
+			return err
+		}
+		l.lpd.add(p.LPD)
+		l.penalty.add(p.Penalty)
+		l.worst = max(l.worst, p.Reach)
+		if l.keep {
+			l.points = append(l.points, p.LOO)
+		}
+		switch {
+		case math.IsNaN(p.LOO):
+			l.failed++
+			continue
+		case p.Reach > MaxReach:
+			l.warned++
+		}
+		l.loo.add(p.LOO)
+	}
+	return nil
+}
+
+// Merge adds the rows of o, which is of the same fit.
+func (l *LOO) Merge(o *LOO) {
+	l.loo.merge(o.loo)
+	l.lpd.merge(o.lpd)
+	l.penalty.merge(o.penalty)
+	l.warned, l.failed, l.worst = l.warned+o.warned, l.failed+o.failed, max(l.worst, o.worst)
+	l.points = append(l.points, o.points...)
+}
+
+// Clone is an independent copy.
+func (l *LOO) Clone() *LOO {
+	c := *l
+	c.Scorer, c.points = l.Scorer.Clone(), append([]float64(nil), l.points...)
+	return &c
+}
+
+// Size is the memory held, in bytes, roughly.
+func (l *LOO) Size() int64 { return 256 + fitSize(l.Fit) + 8*int64(cap(l.points)) }
+
+// LOOSummary is what the rows of a LOO come to, in the names of R's package loo; logs in
+// nats. Numbers are NaN where no row says anything.
+type LOOSummary struct {
+	N int64 // rows
+	// ELPD is the sum of Point.LOO, SE its standard error √(n Var), LooIC -2 ELPD, PLoo the
+	// effective number of weights: the sum of Point.LPD less ELPD.
+	ELPD, SE, PLoo, LooIC float64
+	// ELPDWaic is the sum of Point.LPD less PWaic, the sum of Point.Penalty; Waic is -2 ELPDWaic.
+	ELPDWaic, PWaic, Waic float64
+	Warned                int64   // rows whose Reach is over MaxReach
+	Failed                int64   // rows without a LOO; ELPD, SE, PLoo and LooIC are NaN if there are any
+	Worst                 float64 // the largest Reach
+	Status                string  // "ok", or what is wrong with the sums
+}
+
+// Summary is what the rows come to.
+func (l *LOO) Summary() LOOSummary {
+	n := float64(l.lpd.n)
+	s := LOOSummary{N: l.lpd.n, Warned: l.warned, Failed: l.failed, Worst: l.worst}
+	nan := math.NaN()
+	s.ELPD, s.SE, s.PLoo, s.LooIC, s.ELPDWaic, s.PWaic, s.Waic = nan, nan, nan, nan, nan, nan, nan
+	if s.N > 0 {
+		s.PWaic = n * l.penalty.mean
+		s.ELPDWaic = n*l.lpd.mean - s.PWaic
+		s.Waic = -2 * s.ELPDWaic
+		if s.Failed == 0 {
+			s.ELPD = n * l.loo.mean
+			s.SE = math.Sqrt(n * l.loo.variance())
+			s.PLoo = n*l.lpd.mean - s.ELPD
+			s.LooIC = -2 * s.ELPD
+		}
+	}
+	if l.failed > 0 {
+		s.Status = kernels.Join(s.Status, fmt.Sprintf("%s no proper posterior without it: this fit's variances are not those of its rows (fit with method 'laplace' or a full covariance)", rowsHave(l.failed)))
+	}
+	if l.warned > 0 {
+		s.Status = kernels.Join(s.Status, fmt.Sprintf("%s so much weight that its left-out density is not reliable: fit again without it to be sure", rowsHave(l.warned)))
+	}
+	s.Status = kernels.Join(s.Status, "")
+	return s
+}
+
+func rowsHave(n int64) string {
+	if n == 1 {
+		return "1 row has"
+	}
+	return fmt.Sprintf("%d rows each have", n)
+}
+
+// moments are the mean and the spread of numbers.
+type moments struct {
+	n        int64
+	mean, m2 float64
+}
+
+func (a *moments) add(x float64) {
+	a.n++
+	d := x - a.mean
+	a.mean += d / float64(a.n)
+	a.m2 += d * (x - a.mean)
+}
+
+func (a *moments) merge(b moments) {
+	if b.n == 0 {
+		return
+	}
+	if a.n == 0 {
+		*a = b
+		return
+	}
+	n, k, d := float64(a.n+b.n), float64(b.n), b.mean-a.mean
+	a.m2 += b.m2 + d*d*float64(a.n)*k/n
+	a.mean += d * k / n
+	a.n += b.n
+}
+
+// variance is that of a sample; NaN of fewer than two numbers.
+func (a *moments) variance() float64 {
+	if a.n < 2 {
+		return math.NaN()
+	}
+	return a.m2 / float64(a.n-1)
+}
+
+// fitSize is what a fit and its names hold, in bytes, roughly.
+func fitSize(f *kernels.Fit) int64 {
+	return 96*int64(len(f.Beliefs)) + 8*int64(len(f.Covariance.Values))
+}
