@@ -86,6 +86,20 @@
 --     -- > age | 0.5 | 1 | 0.9431
 --     -- > smoker | NULL | NULL | NULL
 --
+-- bglm_compare_fits(fits, rows, y, x)
+--   Fits (a table with the columns name and fit) compared by how well each predicts
+--   the rows that it learnt from, every row left out in turn: a row for each fit, the
+--   best first, with the fields of bglm_loo_compare. y and x are expressions over the
+--   table rows; x has the columns of all the fits. (bglm_compare(a, b) is about two
+--   tables of weights.)
+--
+--     CREATE OR REPLACE TEMP TABLE models AS
+--       SELECT 'age' AS name, bglm_fit(cured, {age: age}) AS fit FROM visits
+--       UNION ALL SELECT 'age and clinic', bglm_fit(cured, {age: age, clinic: clinic}) FROM visits;
+--     SELECT name, round(elpd_diff, 1), round(se_diff, 1), n FROM bglm_compare_fits('models', 'visits', cured, {age: age, clinic: clinic});
+--     -- > age | 0 | 0 | 60
+--     -- > age and clinic | -0.6 | 0 | 60
+--
 -- bglm_evaluate(tbl, y, p)
 --   How good the probabilities p of the outcomes y are: n (rows where neither is
 --   NULL), log_loss, auc, brier.
@@ -171,6 +185,11 @@ CREATE OR REPLACE MACRO bglm_compare(a, b) AS TABLE
                l.mean::DOUBLE AS mean_a, l.variance::DOUBLE AS variance_a, r.mean::DOUBLE AS mean_b, r.variance::DOUBLE AS variance_b
         FROM query_table(a) l FULL JOIN query_table(b) r ON l.feature = r.feature)
   ORDER BY bglm_belief_rank(feature), feature;
+
+CREATE OR REPLACE MACRO bglm_compare_fits(fits, rows, y, x) AS TABLE
+  SELECT unnest(bglm_c_, recursive := true)
+  FROM (SELECT unnest(bglm_loo_compare(bglm_m_, y, x)) AS bglm_c_
+        FROM query_table(rows), (SELECT map(list(name), list(fit)) AS bglm_m_ FROM query_table(fits)));
 
 CREATE OR REPLACE MACRO bglm_evaluate(tbl, y, p) AS TABLE
   SELECT count(*) FILTER (y IS NOT NULL AND p IS NOT NULL) AS n,

@@ -21,5 +21,6 @@ func Example() {
 	// bglm_weights
 	// bglm_score
 	// bglm_compare
+	// bglm_compare_fits
 	// bglm_evaluate
 }

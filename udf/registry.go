@@ -94,8 +94,9 @@ var familyType = capi.ListOf(capi.StructOf(fld("family", capi.TVarchar), fld("li
 var stateType = capi.StructOf(fld("live_states", capi.TBigInt), fld("bytes", capi.TBigInt), fld("leaked", capi.TBigInt), fld("purged", capi.TBigInt))
 
 const (
-	tenRows   = "FROM (SELECT i, i % 3 = 0 AS late, 'A' || i % 2 AS origin FROM range(10) t(i))"
-	exampleXY = "bglm_adf(late, {origin: origin}, {link: 'probit'} ORDER BY i)"
+	tenRows        = "FROM (SELECT i, i % 3 = 0 AS late, 'A' || i % 2 AS origin FROM range(10) t(i))"
+	exampleLaplace = "bglm_laplace(late, {origin: origin})"
+	exampleXY      = "bglm_adf(late, {origin: origin}, {link: 'probit'} ORDER BY i)"
 )
 
 // entries is the list of all functions; adding one is a line here.
@@ -119,6 +120,14 @@ func entries() []entry {
 			updateMetric([]metric.Arg{metric.Outcome, metric.Probability}, freshCalibration), finalizeMetric(appendBins)),
 		numberMetric("bglm_coverage", "(y, lo, hi)", "Share of observations inside their interval, ends included.",
 			"SELECT bglm_coverage(y, lo, hi) FROM (VALUES (1.0, 0.5, 1.5), (3.0, 0.0, 1.0)) t(y, lo, hi);", metric.Coverage, metric.Response, metric.Lower, metric.Upper),
+		aggregate("bglm_loo", "(fit, y, x [, {weight, offset, trials}])",
+			"How well the fit predicts each of its own rows from all others, in the names of R's package loo: elpd_loo is the sum of the leave-one-out log densities (those of bglm_influence, in nats), se_elpd_loo its standard error, p_loo the effective number of weights, looic -2 elpd_loo; elpd_waic, p_waic and waic are those of WAIC. n_warned counts rows that weigh so much that their density is not reliable (worst is over 0.5 for them, as Pareto's k would be: refit without them to be sure), n_failed those that have none, for which the sums are NULL; status says so. No row is learnt again.",
+			"SELECT round(l.elpd_loo, 3) AS elpd_loo, round(l.se_elpd_loo, 3) AS se, round(l.p_loo, 3) AS p_loo, l.status FROM (SELECT bglm_loo(fit, late, {origin: origin}) AS l "+tenRows+", (SELECT "+exampleLaplace+" AS fit "+tenRows+"));",
+			option.For("loo").Keys(), []int{3, 4}, looType, updateLOO, written(writeLOO)),
+		aggregate("bglm_loo_compare", "(fits, y, x [, {weight, offset, trials}])",
+			"Several fits of the same rows beside one another, the best leave-one-out density first: fits is a STRUCT of FITs by name, or MAP(VARCHAR, FIT); x has the columns of all of them. LIST(STRUCT) of name, the fields of bglm_loo, elpd_diff (the sum of the differences from the best) with its standard error se_diff, weight (by stacking: the mixture of the fits that predicts left-out rows best) and log_evidence. A difference of less than two or three se_diff says little.",
+			"SELECT c.name, round(c.elpd_diff, 3) AS elpd_diff, round(c.se_diff, 3) AS se_diff, round(c.weight, 3) AS weight FROM (SELECT unnest(bglm_loo_compare({with_origin: a, without: b}, late, {origin: origin, one: 1})) AS c "+tenRows+", (SELECT "+exampleLaplace+" AS a, bglm_laplace(late, {one: 1}, {intercept: false}) AS b "+tenRows+"));",
+			option.For("loo_compare").Keys(), []int{3, 4}, compareType, updateCompare, written(writeCompare)),
 
 		scalar("bglm_predict", "(fit, x [, prediction])",
 			"Expected response, the weights integrated out ('exact', the default), by MacKay's moderation ('mackay') or at the mean weights ('plugin'). Features the fit has not seen have their prior.",

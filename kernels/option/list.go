@@ -10,6 +10,7 @@ const (
 	searches = " ep laplace lowrank hmc softmax " // by a randomised SVD, on standardised columns
 	stored   = fits + "softmax from_beliefs "
 	observed = fits + "gp from_beliefs "
+	over     = " loo loo_compare " // rows under a fit
 )
 
 // list is every option, in the order of the documentation.
@@ -161,13 +162,13 @@ var list = specs(
 	Spec{Key: "on_error", Default: "'fail'", Uses: fits + "softmax gp",
 		Doc:   "what a bad row does: fail, be skipped and counted, or leave its group without a fit; 'null' also leaves a group that cannot be fitted without one",
 		forms: forms{word(func(s *Settings) *OnError { return &s.OnError }, string(Fail), string(Skip), string(Null))}},
-	Spec{Key: "weight", Default: "1", Uses: fits + "softmax gp influence", Row: true,
+	Spec{Key: "weight", Default: "1", Uses: fits + "softmax gp influence" + over, Row: true,
 		Doc:   "exponent of the row's likelihood",
 		forms: forms{column(Number, " >= 0")}},
-	Spec{Key: "offset", Default: "0", Uses: fits + "softmax gp influence", Row: true, Reserved: true,
+	Spec{Key: "offset", Default: "0", Uses: fits + "softmax gp influence" + over, Row: true, Reserved: true,
 		Doc:   "added to the linear predictor",
 		forms: forms{column(Number, "")}},
-	Spec{Key: "trials", Default: "none", Uses: fits + "gp influence", Row: true,
+	Spec{Key: "trials", Default: "none", Uses: fits + "gp influence" + over, Row: true,
 		Doc:   "binomial trials: y counts the successes among them; the family is then binomial",
 		forms: forms{column("a whole number", " >= 1")}},
 	Spec{Key: "time", Default: "none", Uses: fits + "softmax", Row: true,

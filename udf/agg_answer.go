@@ -1,0 +1,409 @@
+package udf
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"strings"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/answer"
+	"github.com/bglm/bglm/kernels/option"
+	"github.com/bglm/bglm/kernels/rows"
+	"github.com/bglm/bglm/udf/internal/capi"
+)
+
+// sums is what an aggregate over rows of one FIT keeps for a group, T itself.
+type sums[T any] interface {
+	Clone() T
+	Merge(o T)
+	Size() int64
+}
+
+// sumState is the aggregate state of sums.
+type sumState[T sums[T]] struct {
+	of  T
+	key uint64 // of the FIT
+}
+
+func (s *sumState[T]) Clone() capi.State { return &sumState[T]{s.of.Clone(), s.key} }
+func (s *sumState[T]) Size() int64       { return s.of.Size() }
+
+func (s *sumState[T]) Merge(src capi.State) error {
+	o, ok := src.(*sumState[T])
+	if !ok {
+		return errMixedStates
+	}
+	if s.key != o.key {
+		return errManyFits
+	}
+	s.of.Merge(o.of)
+	return nil
+}
+
+var errManyFits = fmt.Errorf("the FIT differs between rows of one group; allowed: one FIT for each group (GROUP BY what names the fit)")
+
+// keyed is a column of FITs that a group must have one of.
+type keyed struct {
+	*fitReader
+	keys decoded[uint64]
+}
+
+func newKeyed(v *capi.Vec, arg string) (*keyed, error) {
+	r, err := newFitReader(v, arg)
+	if err != nil {
+		return nil, err
+	}
+	k := &keyed{fitReader: r}
+	k.keys.of(v, k.hash)
+	return k, nil
+}
+
+// hash is a number that FITs share only if they are the same.
+func (k *keyed) hash(i int) (uint64, error) {
+	if k.null(i) {
+		return 0, nil
+	}
+	f, err := k.head(i)
+	if err != nil {
+		return 0, err
+	}
+	h := kernels.HashName([]byte(f.Method + f.Family + f.Link))
+	mix := func(x float64) { h = bits.RotateLeft64((h^math.Float64bits(x))*0x9E3779B97F4A7C15, 29) }
+	for _, x := range [...]float64{f.Dispersion, f.Shape, f.LogEvidence, float64(f.N)} {
+		mix(x)
+	}
+	for j, hi := k.beliefs.list.Span(i); j < hi; j++ {
+		mix(k.beliefs.mean.Float(j))
+		mix(k.beliefs.variance.Float(j))
+	}
+	return h, nil
+}
+
+// sumRows gives the rows of a call to the sums of their groups. fresh makes those of a
+// group whose first row is i, feed gives them rows [lo, hi), which have the same FITs. Rows
+// without all of these are left out; at says where FIT k of row i is, -1 for nowhere.
+func sumRows[T sums[T]](fits []*keyed, at func(k, i int) int, slots capi.Slots, fresh func(i int) (T, error), feed func(t T, lo, hi int) error) error {
+	key := func(i int) (h uint64, null bool, err error) {
+		for k, f := range fits {
+			j := at(k, i)
+			if j < 0 || f.null(j) {
+				return 0, true, nil
+			}
+			x, err := f.keys.at(j)
+			if err != nil {
+				return 0, false, err
+			}
+			h = h*0x100000001B3 ^ x
+		}
+		return h, false, nil
+	}
+	return slots.Runs(func(slot capi.Slot, lo, hi int) error {
+		for lo < hi {
+			h, null, err := key(lo)
+			if err != nil {
+				return err
+			}
+			end := lo + 1
+			for ; end < hi; end++ {
+				if g, none, err := key(end); err != nil || g != h || none != null {
+					break
+				}
+			}
+			if !null {
+				st, err := slot.Mutable(func() (capi.State, error) {
+					t, err := fresh(lo)
+					return &sumState[T]{t, h}, err
+				})
+				if err != nil {
+					return err
+				}
+				s := st.(*sumState[T])
+				if s.key != h {
+					return errManyFits
+				}
+				if err := feed(s.of, lo, end); err != nil {
+					return err
+				}
+			}
+			lo = end
+		}
+		return nil
+	})
+}
+
+// underOne is sumRows with one FIT, the first argument.
+func underOne[T sums[T]](args []capi.Vec, slots capi.Slots, fresh func(f *kernels.Fit, i int) (T, error), feed func(t T, lo, hi int) error) error {
+	fits, err := newKeyed(&args[0], "fit")
+	if err != nil {
+		return err
+	}
+	return sumRows([]*keyed{fits}, func(_, i int) int { return i }, slots, func(i int) (none T, err error) {
+		f, err := fits.whole(i)
+		if err != nil {
+			return none, err
+		}
+		return fresh(f, i)
+	}, feed)
+}
+
+// rowOptions checks the options of a function whose options are all by row. nil stands for
+// none.
+func rowOptions(args []capi.Vec, k int, function string) (*capi.Vec, error) {
+	if len(args) <= k {
+		return nil, nil
+	}
+	v := &args[k]
+	if v.Type != capi.Struct && v.Type != capi.SQLNull {
+		return nil, fmt.Errorf("options are %s; allowed: a STRUCT such as {\"offset\": ln(exposure)}", v.TypeName())
+	}
+	for j := range v.Kids {
+		if _, err := option.For(function).Find(v.Kids[j].Name); err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
+// scoredRows are the columns y and x of rows under a fit; y may be nil.
+func scoredRows(y, x, options *capi.Vec) (*rows.Source, error) {
+	f, err := planScoring(x, "x")
+	if err != nil {
+		return nil, err
+	}
+	if y == nil {
+		src, err := source(x, f, options, "option")
+		if err == nil {
+			src.Y = nil
+		}
+		return src, err
+	}
+	if err := checkResponse(y); err != nil {
+		return nil, err
+	}
+	return source(y, f, options, "option")
+}
+
+// written is the finalize of sums: NULL for groups without rows.
+func written[T sums[T]](write func(t T, out *capi.Col) error) func([]capi.State, *capi.Col) error {
+	return func(states []capi.State, out *capi.Col) error {
+		for _, st := range states {
+			s, _ := st.(*sumState[T])
+			if s == nil {
+				out.Null()
+				continue
+			}
+			if err := write(s.of, out); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+var looFields = []capi.Field{fld("n", capi.TBigInt), fld("elpd_loo", capi.TDouble), fld("se_elpd_loo", capi.TDouble), fld("p_loo", capi.TDouble), fld("looic", capi.TDouble),
+	fld("elpd_waic", capi.TDouble), fld("p_waic", capi.TDouble), fld("waic", capi.TDouble), fld("n_warned", capi.TBigInt), fld("n_failed", capi.TBigInt), fld("worst", capi.TDouble), fld("status", capi.TVarchar)}
+
+var looType = capi.StructOf(looFields...)
+
+func appendLOO(s *answer.LOOSummary, out *capi.Col, from int) {
+	out.Field(from).Int(s.N)
+	for k, x := range [...]float64{s.ELPD, s.SE, s.PLoo, s.LooIC, s.ELPDWaic, s.PWaic, s.Waic} {
+		floatOrNull(out.Field(from+1+k), x)
+	}
+	out.Field(from + 8).Int(s.Warned)
+	out.Field(from + 9).Int(s.Failed)
+	out.Field(from + 10).Float(s.Worst)
+	out.Field(from + 11).Str(s.Status)
+}
+
+func updateLOO(args []capi.Vec, slots capi.Slots) error {
+	options, err := rowOptions(args, 3, "loo")
+	if err != nil {
+		return err
+	}
+	src, err := scoredRows(&args[1], &args[2], options)
+	if err != nil {
+		return err
+	}
+	defer src.X.Release()
+	var b kernels.Batch
+	return underOne(args, slots, func(f *kernels.Fit, _ int) (*answer.LOO, error) { return answer.NewLOO(f, false) },
+		func(l *answer.LOO, lo, hi int) error {
+			if n, err := src.Score(l.Fit, l.Features(), lo, hi, &b); err != nil || n == 0 {
+				return err
+			}
+			return l.Add(&b)
+		})
+}
+
+// writeLOO writes the sums of a group.
+func writeLOO(l *answer.LOO, out *capi.Col) error {
+	s := l.Summary()
+	appendLOO(&s, out, 0)
+	out.EndStruct()
+	return nil
+}
+
+// rivals are fits that are added the same rows.
+type rivals struct {
+	names []string
+	fits  []*answer.LOO
+}
+
+func (r *rivals) Clone() *rivals {
+	c := &rivals{names: r.names}
+	for _, l := range r.fits {
+		c.fits = append(c.fits, l.Clone())
+	}
+	return c
+}
+
+func (r *rivals) Merge(o *rivals) {
+	for k, l := range r.fits {
+		l.Merge(o.fits[k])
+	}
+}
+
+func (r *rivals) Size() (n int64) {
+	for _, l := range r.fits {
+		n += l.Size()
+	}
+	return n
+}
+
+var compareType = capi.ListOf(capi.StructOf(append(append([]capi.Field{fld("name", capi.TVarchar)}, looFields...),
+	fld("elpd_diff", capi.TDouble), fld("se_diff", capi.TDouble), fld("weight", capi.TDouble), fld("log_evidence", capi.TDouble))...))
+
+// readRivals are the FITs of a STRUCT, or of a MAP by name: a column each, and where row i
+// has its own in it.
+func readRivals(v *capi.Vec) (names []string, fits []*keyed, at func(k, i int) int, err error) {
+	bad := fmt.Errorf("fits are %s; allowed: a STRUCT of FITs by name, such as {small: a, large: b}, or MAP(VARCHAR, FIT)", v.TypeName())
+	switch {
+	case v.Type == capi.SQLNull:
+		return nil, nil, nil, nil
+	case v.Type == capi.Struct && v.Field("beliefs") == nil:
+		for k := range v.Kids {
+			f, err := newKeyed(&v.Kids[k], "the FIT "+v.Kids[k].Name)
+			if err != nil {
+				return nil, nil, nil, err
+			}
+			names, fits = append(names, strings.Clone(v.Kids[k].Name)), append(fits, f)
+		}
+		return names, fits, func(_, i int) int {
+			if v.Null(i) {
+				return -1
+			}
+			return i
+		}, nil
+	case v.Type != capi.Map || len(v.Kids[0].Kids) != 2 || v.Kids[0].Kids[0].Type != capi.Varchar:
+		return nil, nil, nil, bad
+	}
+	first := -1 // a MAP has one list of names for all rows of a call
+	for i := range v.Len {
+		if !v.Null(i) {
+			first = i
+			break
+		}
+	}
+	if first < 0 {
+		return nil, nil, nil, nil
+	}
+	lo, hi := v.Span(first)
+	for j := lo; j < hi; j++ {
+		names = append(names, strings.Clone(v.Kids[0].Kids[0].Str(j)))
+	}
+	for i := range v.Len {
+		if v.Null(i) {
+			continue
+		}
+		a, z := v.Span(i)
+		same := z-a == len(names)
+		for k := 0; same && k < len(names); k++ {
+			same = v.Kids[0].Kids[0].Str(a+k) == names[k]
+		}
+		if !same {
+			return nil, nil, nil, fmt.Errorf("fits have other names in some rows; allowed: the same fits for all rows")
+		}
+	}
+	all, err := newKeyed(&v.Kids[0].Kids[1], "fits")
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	for range names {
+		fits = append(fits, all)
+	}
+	return names, fits, func(k, i int) int {
+		if v.Null(i) {
+			return -1
+		}
+		a, _ := v.Span(i)
+		return a + k
+	}, nil
+}
+
+func updateCompare(args []capi.Vec, slots capi.Slots) error {
+	options, err := rowOptions(args, 3, "loo_compare")
+	if err != nil {
+		return err
+	}
+	names, fits, at, err := readRivals(&args[0])
+	if err != nil || fits == nil {
+		return err
+	}
+	if len(fits) == 0 {
+		return fmt.Errorf("fits are empty; allowed: one FIT and more")
+	}
+	src := make([]*rows.Source, len(fits))
+	for k := range fits {
+		if src[k], err = scoredRows(&args[1], &args[2], options); err != nil {
+			return err
+		}
+		defer src[k].X.Release()
+	}
+	var b kernels.Batch
+	return sumRows(fits, at, slots, func(i int) (*rivals, error) {
+		r := &rivals{names: names}
+		for k, f := range fits {
+			fit, err := f.whole(at(k, i))
+			if err != nil {
+				return nil, err
+			}
+			l, err := answer.NewLOO(fit, true)
+			if err != nil {
+				return nil, err
+			}
+			r.fits = append(r.fits, l)
+		}
+		return r, nil
+	}, func(r *rivals, lo, hi int) error {
+		for k, l := range r.fits {
+			if n, err := src[k].Score(l.Fit, l.Features(), lo, hi, &b); err != nil || n == 0 {
+				return err
+			}
+			if err := l.Add(&b); err != nil {
+				return fmt.Errorf("the FIT %s: %w", r.names[k], err)
+			}
+		}
+		return nil
+	})
+}
+
+func writeCompare(r *rivals, out *capi.Col) error {
+	all, err := answer.Compare(r.names, r.fits)
+	if err != nil {
+		return err
+	}
+	e := out.Elem()
+	for k := range all {
+		c := &all[k]
+		e.Field(0).Str(c.Name)
+		appendLOO(&c.LOOSummary, e, 1)
+		for j, x := range [...]float64{c.Diff, c.SEDiff, c.Weight, c.LogEvidence} {
+			floatOrNull(e.Field(1+len(looFields)+j), x)
+		}
+		e.EndStruct()
+	}
+	out.EndList()
+	return nil
+}
