@@ -179,4 +179,3 @@ func newtonStep(p [][]float64, w []float64, mu float64) float64 {
 	copy(w, next)
 	return change
 }
-
