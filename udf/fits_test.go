@@ -1,10 +1,8 @@
 package udf_test
 
 import (
-	"compress/gzip"
 	"database/sql"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -167,21 +165,8 @@ func TestFormats(t *testing.T) {
 // unpacked is the path of an unpacked copy of a gzip file.
 func unpacked(t *testing.T, path string) string {
 	t.Helper()
-	in, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.Close()
-	z, err := gzip.NewReader(in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
 	out := filepath.Join(t.TempDir(), strings.TrimSuffix(filepath.Base(path), ".gz"))
-	if err := os.WriteFile(out, b, 0o600); err != nil {
+	if err := os.WriteFile(out, kerneltest.Gunzip(t, path), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return out

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"compress/gzip"
 	"errors"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -181,18 +179,5 @@ func sorted(text []byte) string {
 // gunzip is the path of an unpacked copy.
 func gunzip(t *testing.T, path string) string {
 	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return file(t, strings.TrimSuffix(filepath.Base(path), ".gz"), string(b))
+	return file(t, strings.TrimSuffix(filepath.Base(path), ".gz"), string(kerneltest.Gunzip(t, path)))
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"compress/gzip"
 	"crypto"
 	"crypto/rand"
 	"crypto/rsa"
@@ -11,11 +10,12 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/bglm/bglm/kernels/kerneltest"
 )
 
 // TestRepository: the signed extension of the repository verifies with the key that the
@@ -53,18 +53,9 @@ func TestRepository(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, v := range []string{"v2.0.0", "v2.0.1"} {
-		f, err := os.Open(filepath.Join(dir, "repository", v, "linux_amd64", extensionFile+".gz"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		z, err := gzip.NewReader(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := io.ReadAll(z)
-		if err != nil || len(got) != len(extension) || !bytes.Equal(got[:len(got)-256], extension[:len(got)-256]) {
-			t.Fatalf("%d bytes of %d (%v)", len(got), len(extension), err)
+		got := kerneltest.Gunzip(t, filepath.Join(dir, "repository", v, "linux_amd64", extensionFile+".gz"))
+		if len(got) != len(extension) || !bytes.Equal(got[:len(got)-256], extension[:len(got)-256]) {
+			t.Fatalf("%d bytes of %d", len(got), len(extension))
 		}
 		verify := func() error {
 			h := sha256.New()

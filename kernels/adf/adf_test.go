@@ -46,11 +46,7 @@ func feed(t testing.TB, s *stream.State, rows []row) {
 			b.Add(0, 1)
 		}
 		for _, name := range sorted(r.x) {
-			id, err := s.Features().Add(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			b.Add(id, r.x[name])
+			add(t, s.Features(), &b, name, r.x[name])
 		}
 		b.EndRow()
 		b.Y = append(b.Y, r.y)
@@ -69,6 +65,16 @@ func fit(t testing.TB, s *stream.State) *kernels.Fit {
 		t.Fatal(err)
 	}
 	return f
+}
+
+// add gives the row of b a feature by name.
+func add(t testing.TB, d *kernels.Dict, b *kernels.Batch, name string, x float64) {
+	t.Helper()
+	id, err := d.Add(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Add(id, x)
 }
 
 func sorted(m map[string]float64) []string {

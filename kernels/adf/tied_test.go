@@ -63,13 +63,7 @@ func (tb *table) feed(t *testing.T, s *stream.State, lo, hi int) {
 		} else if i == lo {
 			b.Reset()
 		}
-		add := func(name string, x float64) {
-			id, err := d.Add(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			b.Add(id, x)
-		}
+		add := func(name string, x float64) { add(t, d, &b, name, x) }
 		b.Add(0, 1)
 		add("u", tb.u[i])
 		add("v", tb.v[i])

@@ -4,7 +4,9 @@
 package kerneltest
 
 import (
+	"compress/gzip"
 	"encoding/csv"
+	"io"
 	"math"
 	"os"
 	"strconv"
@@ -120,4 +122,23 @@ func HighestMode(logLik func(float64) float64, variance, lo, hi float64) (at, lo
 func Gradient(t testing.TB, what string, f func(float64) float64, x, h, want float64, tol Tol) bool {
 	t.Helper()
 	return Close(t, what, Derivative(f, x, h), want, tol)
+}
+
+// Gunzip is what a gzip file holds.
+func Gunzip(t testing.TB, path string) []byte {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }
