@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Levels of a column that is taken for numbers with a few texts among them: at least
@@ -13,12 +14,16 @@ const (
 	fewTexts      = 3
 )
 
+// manyDays is how many days a column may have as levels before a status asks whether they are
+// meant to be.
+const manyDays = 100
+
 // MixedNote says of the columns of levels of f which are numbers but for a few texts, such as
-// 'NA' or '-', and how to read them; "" for none.
+// 'NA' or '-', and how to read them, or are many days; "" for none.
 func (f *Fit) MixedNote() string {
 	type column struct {
-		numbers int
-		texts   []string
+		numbers, days int
+		texts         []string
 	}
 	cols := map[string]*column{}
 	for k := range f.Columns {
@@ -32,7 +37,13 @@ func (f *Fit) MixedNote() string {
 	for k := range f.Beliefs {
 		name, level, ok := strings.Cut(f.Beliefs[k].Feature, "=")
 		c := cols[name]
-		if !ok || c == nil || len(c.texts) > fewTexts {
+		if !ok || c == nil {
+			continue
+		}
+		if _, err := time.Parse(time.DateOnly, level); err == nil {
+			c.days++
+		}
+		if len(c.texts) > fewTexts {
 			continue
 		}
 		if _, err := strconv.ParseFloat(strings.TrimSpace(level), 64); err == nil && !isWord(level) {
@@ -44,6 +55,9 @@ func (f *Fit) MixedNote() string {
 	for k := range f.Columns {
 		name := f.Columns[k].Name
 		c := cols[name]
+		if c != nil && c.days >= manyDays {
+			return fmt.Sprintf("column %s was learnt as %d days, each a level of its own: date_diff('day', DATE '2000-01-01', %s) makes a number of it, dayname(%s) or month(%s)::VARCHAR few levels", name, c.days, name, name, name)
+		}
 		if c == nil || c.numbers < enoughNumbers || len(c.texts) == 0 || len(c.texts) > fewTexts {
 			continue
 		}

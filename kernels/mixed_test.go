@@ -3,6 +3,7 @@ package kernels
 import (
 	"fmt"
 	"testing"
+	"time"
 )
 
 // Numbers with a few texts among them are said; codes that are all digits, a few numbers
@@ -36,6 +37,22 @@ func TestMixedNote(t *testing.T) {
 		f.Columns[1].Kind = NumberColumn
 		if got := f.MixedNote(); got != "" {
 			t.Errorf("a column of numbers: %q", got)
+		}
+	}
+}
+
+// Hundreds of days as levels are said; a year's quarter of them is not.
+func TestDaysNote(t *testing.T) {
+	for n, want := range map[int]string{
+		90:  "",
+		100: "column u was learnt as 100 days, each a level of its own: date_diff('day', DATE '2000-01-01', u) makes a number of it, dayname(u) or month(u)::VARCHAR few levels",
+	} {
+		f := &Fit{Columns: []FitColumn{{Name: "u", Kind: LevelsColumn}}}
+		for k := range n {
+			f.Beliefs = append(f.Beliefs, Belief{Feature: "u=" + time.Date(2021, 1, k, 0, 0, 0, 0, time.UTC).Format(time.DateOnly)})
+		}
+		if got := f.MixedNote(); got != want {
+			t.Errorf("%d days: %q, want %q", n, got, want)
 		}
 	}
 }

@@ -321,7 +321,7 @@ func (r *Rows) columns() (cols []FitColumn, center []float64) {
 		return cols, nil
 	}
 	for k := range r.chunks {
-		r.chunks[k].addTo(stats, at)
+		r.chunks[k].visit(at, func(k int32, x float64) { stats[k].AddMean(x) })
 	}
 	center = make([]float64, len(at))
 	for j, k := range at {
@@ -336,19 +336,17 @@ func (r *Rows) columns() (cols []FitColumn, center []float64) {
 	return cols, center
 }
 
-// addTo adds the values of the features that have a place to the means there.
-func (c *chunk) addTo(stats []ColumnStats, at []int32) {
-	place := func(f uint32) int32 {
-		if c.ids != nil {
-			f = c.ids[f]
-		}
-		return at[f]
-	}
+// visit calls f with the place and the value of each entry whose feature has a place in at,
+// but for values that are missing.
+func (c *chunk) visit(at []int32, f func(place int32, x float64)) {
 	for i := range c.Len() {
 		fs, xs := c.Entries(i)
-		for e, f := range fs {
-			if k := place(f); k >= 0 && xs[e] == xs[e] {
-				stats[k].AddMean(xs[e])
+		for e, id := range fs {
+			if c.ids != nil {
+				id = c.ids[id]
+			}
+			if k := at[id]; k >= 0 && xs[e] == xs[e] {
+				f(k, xs[e])
 			}
 		}
 	}

@@ -259,7 +259,11 @@ func (b batch) Merge(_ context.Context, src Fitter) error {
 func (b batch) Fit(ctx context.Context) (*Result, error) {
 	ctx, cancel := stop.WithLimit(ctx, b.Model.Options.TimeLimit) // from here on
 	defer cancel()
-	return checked(b.solve(ctx, b.Rows))
+	f, err := b.solve(ctx, b.Rows)
+	if err == nil {
+		f.Say(b.Rows.ScaleNote(f))
+	}
+	return checked(f, err)
 }
 
 // checked is the last check of a fit: no belief and no covariance that is not a

@@ -147,5 +147,9 @@ func (c *Classifier) Fit(ctx context.Context) (*Result, error) {
 	for i, y := range p.Y {
 		p.Y[i] = float64(place[int(y)])
 	}
-	return checked(softmax.Fit(ctx, p, names))
+	f, err := softmax.Fit(ctx, p, names)
+	if err == nil {
+		f.Say(c.ScaleNote(f))
+	}
+	return checked(f, err)
 }

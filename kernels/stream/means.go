@@ -17,9 +17,10 @@ type means struct {
 
 // mean is that of n values of feature id; standardised ones are kept by units.
 type mean struct {
-	id     uint32
-	n      int64
-	center float64
+	id             uint32
+	n              int64
+	before         int64   // of the n: values of the fit that is continued
+	center, square float64 // means: of the values, and of the squares of those that are new
 }
 
 func (m *means) clone() *means {
@@ -33,7 +34,7 @@ func (m *means) size() int64 {
 	if m == nil {
 		return 0
 	}
-	return 72 + 4*int64(cap(m.at)) + 24*int64(cap(m.cols)) + 8*int64(cap(m.xs))
+	return 72 + 4*int64(cap(m.at)) + 40*int64(cap(m.cols)) + 8*int64(cap(m.xs))
 }
 
 // averages has the means of all numbers that the dictionary has and units does not keep.
@@ -55,6 +56,7 @@ func (s *State) averages() *means {
 		}
 		c := mean{id: uint32(id)}
 		c.n, c.center = s.meanBefore(c.id)
+		c.before = c.n
 		m.at[id] = int32(len(m.cols))
 		m.cols = append(m.cols, c)
 	}
@@ -98,6 +100,7 @@ func (m *means) fill(fs []uint32, xs []float64, counts bool) []float64 {
 		case counts:
 			c.n++
 			c.center += (x - c.center) / float64(c.n)
+			c.square += (x*x - c.square) / float64(c.n-c.before)
 		}
 	}
 	return xs
@@ -134,6 +137,7 @@ func (s *State) meetMeans(src *State, id func(j int) int) {
 		if o.n == n {
 			continue
 		}
+		c.square += (o.square - c.square) * (float64(o.n-n) / float64(c.n-n+o.n-n))
 		if all := c.n + o.n - n; c.n == n {
 			c.n, c.center = o.n, o.center
 		} else {
@@ -141,6 +145,24 @@ func (s *State) meetMeans(src *State, id func(j int) int) {
 			c.n = all
 		}
 	}
+}
+
+// scaleNote is kernels.Fit.ScaleNote of f, which has the columns of s. A family of real numbers
+// has a scale of its own, which is not known here.
+func (s *State) scaleNote(f *kernels.Fit) string {
+	if s.means == nil || s.units != nil || s.plan.Model.Lik.Traits().Located {
+		return ""
+	}
+	rms := make([]float64, len(f.Columns))
+	for k := range rms {
+		rms[k] = math.NaN()
+		if id, ok := s.dict.Find(f.Columns[k].Name); ok && int(id) < len(s.means.at) && s.means.at[id] >= 0 {
+			if c := s.means.cols[s.means.at[id]]; c.before == 0 && c.n > 0 {
+				rms[k] = math.Sqrt(c.square)
+			}
+		}
+	}
+	return f.ScaleNote(rms, 1)
 }
 
 // columns are the columns as a fit remembers them.

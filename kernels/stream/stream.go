@@ -747,6 +747,7 @@ func (s *State) Summary() kernels.Fit {
 	}
 	f.Status = s.status(k)
 	f.Say(s.course.says(&f, p, b.score))
+	f.Say(s.scaleNote(&f))
 	f.Say(kernels.SkippedNote(f.Skipped))
 	return f
 }
