@@ -58,7 +58,8 @@
 --   eta_mean and eta_variance (of the linear predictor) and prediction (the
 --   expected response), the same as bglm_predict and bglm_predict_dist to
 --   rounding: features without a belief have their prior, the intercept too;
---   what a row names twice is summed first; NULL features give NULL. ids may repeat.
+--   what a row names twice is summed first; NULL features give NULL, a NULL among
+--   them counts for nothing, since beliefs alone remember no columns. ids may repeat.
 --   A feature with two beliefs, or a belief that is not a finite mean and a
 --   variance >= 0, is an error. Cost: one pass over both tables and a hash join
 --   that spills; the rows come in no fixed order.
@@ -146,8 +147,8 @@ CREATE OR REPLACE MACRO bglm_score(rows, beliefs, link := 'logit', intercept := 
          -- every row has at least one entry, so that none is lost
          SELECT k, id, unnest(CASE
              WHEN features IS NULL THEN [{feature: NULL::VARCHAR, value: NULL::DOUBLE}]
-             WHEN intercept THEN bglm_features(list_append(bglm_features(features), {feature: '(Intercept)', value: 1.0::DOUBLE}))
-             ELSE list_append(bglm_features(features), {feature: NULL::VARCHAR, value: 0.0::DOUBLE}) END) AS e
+             WHEN intercept THEN bglm_features(list_append(bglm_features(features, {missing: 'absent'}), {feature: '(Intercept)', value: 1.0::DOUBLE}))
+             ELSE list_append(bglm_features(features, {missing: 'absent'}), {feature: NULL::VARCHAR, value: 0.0::DOUBLE}) END) AS e
          FROM bglm_rows),
        bglm_known AS (
          SELECT feature, CASE

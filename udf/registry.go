@@ -169,9 +169,9 @@ func entries() []entry {
 			"A FIT with n = 0 from LIST(STRUCT(feature, mean, variance)), to predict with or to serve as a prior. There is an intercept unless the option intercept is false; one that the list does not have is at its prior.",
 			"SELECT bglm_predict(bglm_from_beliefs([{feature: 'a', mean: 0.0, variance: 1.0}], {link: 'probit'}), {a: 1});",
 			option.For("from_beliefs").Keys(), []int{1, 2}, fitType, false, callFromBeliefs),
-		scalar("bglm_features", "(x)", "What a row turns into: LIST(STRUCT(feature, value)), duplicates summed.",
-			"SELECT bglm_features({origin: 'ATL', distance: 0.6, weekend: true});",
-			nil, []int{1}, pairsType, false, callFeatures),
+		scalar("bglm_features", "(x [, {missing}])", "What a row turns into: LIST(STRUCT(feature, value)), duplicates summed. A NULL in a STRUCT or a list of numbers is the feature `column IS NULL`; a number has the mean of its column besides, which only a fit knows.",
+			"SELECT bglm_features({origin: 'ATL', distance: NULL::DOUBLE, weekend: true});",
+			option.For("features").Keys(), []int{1, 2}, pairsType, false, callFeatures),
 		scalar("bglm_version", "()", "Version of bglm, of Go and of the DuckDB it runs in.", "SELECT bglm_version() LIKE 'bglm v%';",
 			nil, []int{0}, capi.TVarchar, false, func(_ []capi.Vec, n int, out *capi.Col) error {
 				for range n {

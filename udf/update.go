@@ -260,6 +260,12 @@ func callFeatures(args []capi.Vec, n int, out *capi.Col) error {
 	if err != nil {
 		return err
 	}
+	var opt *capi.Vec
+	if len(args) > 1 {
+		if opt = &args[1]; opt.Type != capi.Struct && opt.Type != capi.SQLNull {
+			return fmt.Errorf("options are %s; allowed: a STRUCT such as {missing: 'absent'}", opt.TypeName())
+		}
+	}
 	var d kernels.Dict
 	var b kernels.Batch
 	for i := range n {
@@ -267,12 +273,22 @@ func callFeatures(args []capi.Vec, n int, out *capi.Col) error {
 			out.Null()
 			continue
 		}
+		o, err := option.For("features").Decode(constants(opt, i, false))
+		if err != nil {
+			return err
+		}
+		if err := x.Show(kernels.Or(o.Options.Missing, "indicator")); err != nil {
+			return err
+		}
 		b.Reset()
 		if err := x.row(i, &d, &b); err != nil {
 			return err
 		}
 		e := out.Elem()
 		for k, id := range b.Feature {
+			if b.Value[k] != b.Value[k] { // the mean of its column
+				continue
+			}
 			e.Field(0).Bytes(d.Name(id))
 			e.Field(1).Float(b.Value[k])
 			e.EndStruct()

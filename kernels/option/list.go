@@ -138,7 +138,7 @@ var list = specs(
 	Spec{Key: "standardize", Default: "'auto'", Uses: filters + searches,
 		Doc:   "centre and scale numbers of STRUCTs and number lists inside, and the responses of gaussian and studentt: priors are on that scale, beliefs on the original one; auto = where no prior is given",
 		forms: forms{chosen(func(s *Settings) *bool { return &s.Options.Standardize }, func(s *Settings) *bool { return &s.AutoStandardize }), auto(func(s *Settings) *bool { return &s.AutoStandardize })}},
-	Spec{Key: "missing", Default: "'indicator'", Uses: fits + "softmax",
+	Spec{Key: "missing", Default: "'indicator'", Uses: fits + "softmax features",
 		Doc:   "what a NULL in a STRUCT or a list of numbers is: 'indicator' the mean of a column of numbers, and a feature `column IS NULL`; 'absent' nothing; 'error' a bad row",
 		forms: forms{word(func(s *Settings) *string { return &s.Options.Missing }, "indicator", "absent", "error")}},
 	Spec{Key: "columns", Default: "'exact'", Uses: fits + "softmax",

@@ -102,7 +102,7 @@ func specs(all ...Spec) Specs {
 func All() Specs { return slices.Clone(list) }
 
 // For lists the options of methods and of other functions that have any: fit (under which a
-// method is named), from_beliefs and influence. Those of auto are its own and those of the
+// method is named), from_beliefs, influence and features. Those of auto are its own and those of the
 // methods that it takes.
 func For(functions ...string) Specs {
 	if slices.Contains(functions, "auto") {

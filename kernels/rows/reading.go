@@ -51,6 +51,13 @@ func (e *Encoder) Score(f *kernels.Fit) (anew bool, err error) {
 	return e.follow(r)
 }
 
+// Show reads rows of no fit from now on, with what is missing as the option of that name says.
+// A number that is missing is NaN under "indicator".
+func (e *Encoder) Show(missing string) error {
+	_, err := e.follow(reading{missing: missing, joins: true})
+	return err
+}
+
 func (e *Encoder) follow(r reading) (anew bool, err error) {
 	if e.built && r.same(&e.as) {
 		return false, nil
