@@ -7,17 +7,16 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/gauss"
-	"github.com/bglm/bglm/kernels/laplace"
 	"github.com/bglm/bglm/kernels/option"
 )
 
 // Auto is the name under which the rows choose between laplace and adf.
 const Auto = "auto"
 
-// auto keeps the rows while they fit the budget and then is laplace; beyond it, or where
-// the model asks for a stream, it is adf.
+// auto keeps the rows while they fit the budget and then is laplace, or ep (solveAuto); beyond
+// it, or where the model asks for a stream, it is adf.
 var auto = Method{Name: Auto, New: newAuto,
-	Summary: "laplace while the rows are kept: up to row_budget numbers of x and y; adf with an arrowhead covariance beyond that, and where time, process_noise or forgetting ask for a stream. The choice depends on the rows alone."}
+	Summary: "laplace while the rows are kept: up to row_budget numbers of x and y; ep with a full covariance under the variances that laplace learnt where the likelihood is flat at the mode, as with separated responses, and the problem is small; adf with an arrowhead covariance beyond the budget, and where time, process_noise or forgetting ask for a stream. The choice depends on the rows alone."}
 
 // DefaultRowBudget is how many numbers of x and y auto keeps where the model does not say:
 // 200 MB of rows, and as much again to solve them.
@@ -75,7 +74,7 @@ func newAuto(m *kernels.Model) (Fitter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &front{batch: batch{r, laidOut(laplace.Fit)}, budget: kernels.Or(m.Options.RowBudget, DefaultRowBudget)}, nil
+	return &front{batch: batch{r, laidOut(solveAuto)}, budget: kernels.Or(m.Options.RowBudget, DefaultRowBudget)}, nil
 }
 
 // front keeps rows until they pass the budget; from then on it is a stream. What it comes

@@ -303,9 +303,6 @@ func layOut(ctx context.Context, r *kernels.Rows) (*kernels.Problem, *memory.Gra
 	return p, g, nil
 }
 
-// keeping makes the New of a batch engine.
-func keeping(solve solver) func(*kernels.Model) (Fitter, error) { return keepingRows(laidOut(solve)) }
-
 // laidOut is a batch engine for rows as they are kept.
 func laidOut(solve solver) func(context.Context, *kernels.Rows) (*kernels.Fit, error) {
 	return func(ctx context.Context, r *kernels.Rows) (*kernels.Fit, error) {
@@ -322,13 +319,14 @@ func laidOut(solve solver) func(context.Context, *kernels.Rows) (*kernels.Fit, e
 	}
 }
 
-func keepingRows(solve func(context.Context, *kernels.Rows) (*kernels.Fit, error)) func(*kernels.Model) (Fitter, error) {
+// keeping makes the New of a batch engine.
+func keeping(solve solver) func(*kernels.Model) (Fitter, error) {
 	return func(m *kernels.Model) (Fitter, error) {
 		r, err := kernels.NewRows(m)
 		if err != nil {
 			return nil, err
 		}
-		return batch{r, solve}, nil
+		return batch{r, laidOut(solve)}, nil
 	}
 }
 

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"math"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/adf"
@@ -11,7 +10,6 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/hmc"
 	"github.com/bglm/bglm/kernels/laplace"
-	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/lowrank"
 	"github.com/bglm/bglm/kernels/stop"
 )
@@ -40,7 +38,7 @@ var methods = []Method{
 		New:     filtering(filter.EKF{})},
 	{Name: "hmc", Source: "Hoffman and Gelman (2014); Trippe et al. (2019) for rank",
 		Summary: "No-U-turn Hamiltonian Monte Carlo, the referee: means, variances and covariance of the draws, log evidence by bridge sampling, R-hat and effective sample sizes in status. With rank it samples the low-rank likelihood; parameters asked for as auto are those of laplace.",
-		New:     keepingRows(solveHMC)},
+		New:     keeping(solveHMC)},
 	{Name: "smooth", Kind: Paths, Source: "Zoeter (2007), section 3",
 		Summary: "The smoothed trajectories of weights that drift: expectation propagation forward and backward, each belief given all rows.",
 		New:     newSmoother},
@@ -112,50 +110,19 @@ func solveLowRank(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error)
 
 // solveHMC samples under the parameters that maximise Laplace's evidence where the
 // model asks for that.
-func solveHMC(ctx context.Context, r *kernels.Rows) (*kernels.Fit, error) {
-	o := &r.Model.Options
-	if !r.Model.LearnsPrior() && !o.AutoDispersion && !o.AutoShape {
-		p, g, err := layOut(ctx, r)
-		if err != nil {
-			return nil, err
-		}
-		defer g.Release()
+func solveHMC(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error) {
+	o := &p.Options
+	if !p.LearnsPrior() && !o.AutoDispersion && !o.AutoShape {
 		return hmc.Fit(ctx, p)
 	}
-	m := *r.Model
+	q, m := *p, *p.Model
+	q.Model = &m
 	m.Options.Integrate = false
 	m.Options.Rank = 0 // it is the likelihood's here, not the Hessian's
-	learn := *r
-	learn.Model = &m
-	p, g, err := layOut(ctx, &learn)
+	_, known, err := laplace.Learn(ctx, &q)
 	if err != nil {
 		return nil, err
 	}
-	f, err := kernels.SolveStandardized(p, 0, func(q *kernels.Problem) (*kernels.Fit, error) {
-		f, err := laplace.Fit(ctx, q)
-		if err != nil {
-			return nil, err
-		}
-		m.Prior, m.PriorBy = f.Prior, nil // on the scale that they are given on
-		for _, c := range f.Columns {
-			if !math.IsNaN(c.Variance) {
-				m.PriorBy = append(m.PriorBy, kernels.ColumnPrior{Column: c.Name, Variance: c.Variance})
-			}
-		}
-		return f, nil
-	})
-	g.Release()
-	if err != nil {
-		return nil, err
-	}
-	m.Options = *o
-	m.Options.AutoPrior, m.Options.PriorGroups, m.Options.AutoDispersion, m.Options.AutoShape = false, false, false, false
-	m.Params.Dispersion, m.Params.Shape = f.Dispersion, f.Shape
-	if math.IsNaN(f.Shape) {
-		m.Params.Shape = 0
-	}
-	if m.Lik, err = lik.New(f.Family, f.Link, m.Params); err != nil {
-		return nil, err
-	}
-	return solveHMC(ctx, &learn)
+	known.Options.Rank = o.Rank
+	return hmc.Fit(ctx, known)
 }

@@ -52,6 +52,7 @@ type engine struct {
 	lik       lik.Likelihood
 	params    lik.Params
 	root      *gauss.Root
+	prior     kernels.Prior // of the fit
 	search    *search
 	hessian   string // as asked for, or "rows", "arrow" or "rest": see plan
 	split     *split // of "arrow"
@@ -95,20 +96,45 @@ func Fit(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error) { return
 // FitFrom is Fit with the search for the mode started at weights start, by column of
 // p; nil starts at the prior mean. It matters only where the log posterior may have
 // several modes: studentt, gaussian with link log. The one found is uphill from there.
-func FitFrom(ctx context.Context, p *kernels.Problem, start []float64) (f *kernels.Fit, err error) {
+func FitFrom(ctx context.Context, p *kernels.Problem, start []float64) (*kernels.Fit, error) {
+	f, _, err := learnFrom(ctx, p, start)
+	return f, err
+}
+
+// Learn is Fit, and p as if what was learnt of prior variances, dispersion and shape had been
+// given: the problem of a method that learns none itself. They share all else.
+func Learn(ctx context.Context, p *kernels.Problem) (*kernels.Fit, *kernels.Problem, error) {
+	f, e, err := learnFrom(ctx, p, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	known, m := *p, *p.Model
+	known.Model = &m
+	m.Options.AutoPrior, m.Options.PriorGroups, m.Options.AutoDispersion, m.Options.AutoShape, m.Options.Integrate = false, false, false, false, false
+	m.Prior, m.PriorBy = e.prior, nil
+	known.Normal, known.PriorVar = e.root.Of, e.root.Of.Var
+	m.Params.Dispersion = f.Dispersion
+	if s, ok := e.lik.(lik.Shaped); ok {
+		m.Params.Shape = s.Shape()
+	}
+	m.Lik, err = lik.New(f.Family, f.Link, m.Params)
+	return f, &known, err
+}
+
+func learnFrom(ctx context.Context, p *kernels.Problem, start []float64) (f *kernels.Fit, e *engine, err error) {
 	s := stop.Watch(ctx, p.Options.TimeLimit)
 	defer s.End(&err)
 	if err := check(p); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if start != nil && len(start) != p.P {
-		return nil, fmt.Errorf("start: %d weights for %d columns", len(start), p.P)
+		return nil, nil, fmt.Errorf("start: %d weights for %d columns", len(start), p.P)
 	}
 	p = p.Under(s)
 	hessian, leaves := plan(p, start != nil)
 	g, err := reserve(p, hessian, leaves)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer g.Release()
 	if !p.Options.Standardize {
@@ -120,23 +146,23 @@ func FitFrom(ctx context.Context, p *kernels.Problem, start []float64) (f *kerne
 	}
 	q, sc, err := p.Standardize(loose)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if start != nil {
 		from := make([]float64, len(start))
 		sc.To(from, start)
 		start = from
 	}
-	if f, err = fitFrom(q, start, hessian, leaves); err != nil {
-		return nil, err
+	if f, e, err = fitFrom(q, start, hessian, leaves); err != nil {
+		return nil, nil, err
 	}
-	return f, sc.Restore(f)
+	return f, e, sc.Restore(f)
 }
 
-func fitFrom(p *kernels.Problem, start []float64, hessian string, leaves *split) (*kernels.Fit, error) {
+func fitFrom(p *kernels.Problem, start []float64, hessian string, leaves *split) (*kernels.Fit, *engine, error) {
 	e, err := newEngine(p, hessian, leaves)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if start != nil && e.search.space == rowSpace { // its unknowns do not reach every start
 		e.newSearch(krylov)
@@ -144,7 +170,11 @@ func fitFrom(p *kernels.Problem, start []float64, hessian string, leaves *split)
 			e.newSearch(weightSpace)
 		}
 	}
-	return e.fit(start)
+	f, err := e.fit(start)
+	if err == nil {
+		e.prior = f.Prior
+	}
+	return f, e, err
 }
 
 // plan is the Hessian that p asks for; 'auto' is "full", "rows" (n x n), "arrow" (leaves

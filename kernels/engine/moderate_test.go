@@ -1,0 +1,153 @@
+package engine
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/option"
+	"github.com/bglm/bglm/kernels/predict"
+)
+
+// plane gives n rows of two numbers to f, y = 1 on one side of a line, up to noise.
+func plane(t *testing.T, f Fitter, n int, noise float64) (x [][2]float64, y []float64) {
+	t.Helper()
+	var b kernels.Batch
+	b.Reset()
+	var id [2]uint32
+	for j, name := range []string{"u", "v"} {
+		var err error
+		if id[j], err = f.Features().Add(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := rand.New(rand.NewPCG(5, 3))
+	for range n {
+		u := [2]float64{r.NormFloat64(), r.NormFloat64()}
+		b.Add(id[0], u[0])
+		b.Add(id[1], u[1])
+		b.EndRow()
+		s := 0.0
+		if u[0]+0.5*u[1]+noise*r.NormFloat64() > 0 {
+			s = 1
+		}
+		x, y = append(x, u), append(y, s)
+	}
+	b.Y = y
+	if err := f.Update(context.Background(), &b, false); err != nil {
+		t.Fatal(err)
+	}
+	return x, y
+}
+
+// exactly is the probability of new rows under N(0, variance) weights, integrated over angle
+// and length of the weights.
+func exactly(x [][2]float64, y []float64, variance float64, at [][2]float64) []float64 {
+	const angles, lengths, reach = 4000, 80, 5.5
+	total, p := 0.0, make([]float64, len(at))
+	for a := range angles {
+		sin, cos := math.Sincos(2 * math.Pi * float64(a) / angles)
+		for k := range lengths {
+			z := reach * (float64(k) + 0.5) / lengths
+			w, length := math.Log(z)-0.5*z*z, z*math.Sqrt(variance)
+			for r := 0; r < len(x) && w > -40; r++ {
+				s := length * (x[r][0]*cos + x[r][1]*sin) * (2*y[r] - 1)
+				w -= math.Log1p(math.Exp(-math.Abs(s))) + max(-s, 0)
+			}
+			if w <= -40 {
+				continue
+			}
+			w = math.Exp(w)
+			total += w
+			for r, u := range at {
+				p[r] += w / (1 + math.Exp(-length*(u[0]*cos+u[1]*sin)))
+			}
+		}
+	}
+	for r := range p {
+		p[r] /= total
+	}
+	return p
+}
+
+// Where responses are separated bglm_fit's probabilities are those of exact integration, which
+// laplace's are not; where they are not it is laplace.
+func TestAutoSeparated(t *testing.T) {
+	var at [][2]float64
+	r := rand.New(rand.NewPCG(8, 8))
+	for range 200 {
+		at = append(at, [2]float64{r.NormFloat64(), r.NormFloat64()})
+	}
+	fit := func(method string, n int, noise float64, set func(*option.Settings)) (f *kernels.Fit, p, exact []float64) {
+		d := door(t, method, func(s *option.Settings) {
+			s.NoIntercept = true
+			s.Prior.Variance = 1000
+			if set != nil {
+				set(s)
+			}
+		})
+		x, y := plane(t, d, n, noise)
+		f = fitted(t, d)
+		s, err := predict.New(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, u := range at {
+			row, err := s.Row([]string{"u", "v"}, u[:], 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			q, err := s.Predict(row, 0, predict.Exact)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p = append(p, q)
+		}
+		return f, p, exactly(x, y, f.Prior.Variance, at)
+	}
+	loss := func(p, q []float64) (sum float64) { // of what q says about rows of probability p
+		for i := range p {
+			sum -= (p[i]*math.Log(q[i]) + (1-p[i])*math.Log(1-q[i])) / float64(len(p))
+		}
+		return sum
+	}
+	for _, n := range []int{20, 100} {
+		f, p, exact := fit(Auto, n, 0, nil)
+		_, lp, _ := fit("laplace", n, 0, nil)
+		if f.Method != "ep" || f.Prior.Variance != 1000 || !strings.Contains(f.Status, "laplace") {
+			t.Errorf("%d separated rows: %s under variance %v: %s", n, f.Method, f.Prior.Variance, f.Status)
+		}
+		far := 0.0
+		for i := range p {
+			far = max(far, math.Abs(p[i]-exact[i]))
+		}
+		ours, theirs := loss(exact, p)-loss(exact, exact), loss(exact, lp)-loss(exact, exact)
+		if far > 0.05 || ours > 0.004 || theirs < 20*ours {
+			t.Errorf("%d separated rows: probabilities up to %.3f from exact ones, %.5f nats; laplace %.5f", n, far, ours, theirs)
+		}
+	}
+	learn := func(s *option.Settings) { s.Options.AutoPrior = true }
+	for _, n := range []int{20, 100, 400} {
+		f, _, _ := fit(Auto, n, 0, learn)
+		l, _, _ := fit("laplace", n, 0, learn)
+		if f.Method != "ep" || f.Prior.Variance != l.Prior.Variance {
+			t.Errorf("%d separated rows: %s under variance %v, laplace's %v: %s", n, f.Method, f.Prior.Variance, l.Prior.Variance, f.Status)
+		}
+	}
+	for name, set := range map[string]func(*option.Settings){
+		"not separated":      nil,
+		"a Hessian by name":  func(s *option.Settings) { s.Options.Hessian = "full" },
+		"few that determine": func(s *option.Settings) { s.Prior.Variance = 0.1 },
+	} {
+		noise := 0.0
+		if set == nil {
+			noise = 1
+		}
+		if f, _, _ := fit(Auto, 100, noise, set); f.Method != "laplace" {
+			t.Errorf("%s: method %s: %s", name, f.Method, f.Status)
+		}
+	}
+}
