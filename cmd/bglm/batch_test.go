@@ -169,6 +169,34 @@ func TestGroups(t *testing.T) {
 	}
 }
 
+// Predictions go down a pipe, the summary beside it; a failure has no output.
+func TestStandardOutput(t *testing.T) {
+	dir := t.TempDir()
+	data, fit := filepath.Join(dir, "d.csv"), filepath.Join(dir, "f.parquet")
+	if err := os.WriteFile(data, []byte("y,x\n1,0.5\n0,-0.5\n1,0.2\n0,0.1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ok(t, "fit", data, "-f", "y ~ x", "--out", fit, "-q")
+	r := ok(t, "predict", "-b", fit, data, "--columns", "y", "--out", "-")
+	if lines := strings.Split(strings.TrimSpace(r.stdout), "\n"); len(lines) != 5 || lines[0] != "y,prediction" || r.stderr == "" {
+		t.Errorf("%q %q", r.stdout, r.stderr)
+	}
+	r = ok(t, "predict", "-b", fit, data, "--columns", "y", "--out=-.arrows", "-q")
+	r = bglm(t, r.stdout, "evaluate", "--data", "-", "--y", "y = 1", "--p", "prediction", "--json")
+	var q quality
+	if err := json.Unmarshal([]byte(r.stdout), &q); err != nil || q.N != 4 {
+		t.Errorf("%v: %q %q", err, r.stdout, r.stderr)
+	}
+	for args, want := range map[string]string{"--out=-.duckdb": "a database is a file", "--out=-.txt": "-.txt"} {
+		if r := bglm(t, "", "predict", "-b", fit, data, args); r.code == 0 || r.stdout != "" || !strings.Contains(r.stderr, want) {
+			t.Errorf("%s: %+v", args, r)
+		}
+	}
+	if r := bglm(t, "", "predict", "-b", fit, data, "--columns", "nosuch", "--out", "-"); r.code == 0 || r.stdout != "" {
+		t.Errorf("%+v", r)
+	}
+}
+
 // A fit ends with its terms and with how well it predicts what it has not seen: the mean of
 // the leave-one-out densities, for a stream its evidence a row (but for what the priors of
 // level means change in it as levels appear).

@@ -46,7 +46,7 @@ type csvFlags struct {
 }
 
 func (c *csvFlags) check(out string) error {
-	if c.CSVSafe && out != "" && files.KindOf(out) != "csv" {
+	if c.CSVSafe && out != "" && out != "-" && files.KindOf(out) != "csv" {
 		return cli.Usage(fmt.Errorf("--csv-safe belongs to CSV output, but --out is %s", out))
 	}
 	return nil

@@ -35,7 +35,7 @@ type predictCommand struct {
 	Dist       bool    `help:"Also write eta_mean, eta_variance, mean, variance, lower, upper of the predictive distribution."`
 	Level      float64 `placeholder:"P" default:"0.95" help:"Probability of the interval lower to upper (default: 0.95)."`
 	Columns    string  `placeholder:"SQL" default:"*" help:"Columns of the data to keep: names or expressions, or none (default: all)."`
-	Out        string  `placeholder:"FILE" required:"" help:"Where the scored rows go: .parquet, .arrow, .csv, .json or .duckdb (table predictions)."`
+	Out        string  `placeholder:"FILE" required:"" help:"Where the scored rows go: .parquet, .arrow, .csv, .json or .duckdb (table predictions); - for the standard output as CSV, --out=-.json and so on for other forms."`
 }
 
 // Help is the text below the usage line.
@@ -228,6 +228,9 @@ func (c *predictCommand) Run(e *cli.Env) error {
 		return sc.src.Blame(err)
 	}
 	sum.took(began)
+	if fitstore.Stdout(c.Out) {
+		return c.print(e, e.Stderr, sum)
+	}
 	return c.print(e, e.Stdout, sum)
 }
 

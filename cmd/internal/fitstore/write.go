@@ -84,6 +84,9 @@ func packing(path string) string {
 
 // CopyTo writes a query's rows to a file of the kind its name says.
 func CopyTo(s *duck.Session, path, query string, meta []string) (err error) {
+	if Stdout(path) {
+		return toStdout(s, path, query, meta)
+	}
 	kind := files.KindOf(path)
 	switch kind {
 	case "parquet", "csv", "json":
@@ -111,6 +114,28 @@ func CopyTo(s *duck.Session, path, query string, meta []string) (err error) {
 		})
 	}
 	return outKind(path)
+}
+
+// Stdout tells whether path stands for the standard output: "-", in CSV, or "-.json" and
+// so on for another form.
+func Stdout(path string) bool { return path == "-" || strings.HasPrefix(path, "-.") }
+
+// toStdout spools what it writes, so that a query that fails has no output.
+func toStdout(s *duck.Session, path, query string, meta []string) error {
+	if path == "-" {
+		path += ".csv"
+	}
+	spool := filepath.Join(s.Dir, "stdout"+path[1:])
+	if err := CopyTo(s, spool, query, meta); err != nil {
+		return err
+	}
+	f, err := os.Open(spool)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = io.Copy(s.Env.Stdout, f)
+	return err
 }
 
 // spreadsheet puts an apostrophe before the names and the text of a query's columns
@@ -144,8 +169,12 @@ func CheckOut(path string) error {
 	if path == "" || path == "-" {
 		return nil
 	}
-	if files.KindOf(path) == "" {
+	kind := files.KindOf(path)
+	if kind == "" {
 		return outKind(path)
+	}
+	if Stdout(path) && kind == "duckdb" {
+		return fmt.Errorf("--out %s: a database is a file; allowed for the standard output: --out - (CSV), --out=-.json, -.ndjson, -.arrows, -.parquet", path)
 	}
 	st, err := os.Stat(filepath.Dir(path))
 	if err != nil {

@@ -3,8 +3,12 @@ package shell
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -21,7 +25,12 @@ func dotCommands() []dotCommand {
 	return []dotCommand{
 		{".functions", "", "list the bglm functions", (*Shell).dotFunctions},
 		{".help", "", "show this list", (*Shell).dotHelp},
+		{".import", "FILE TABLE", "append the rows of a CSV, Parquet or JSON file to a table, new or old", (*Shell).dotImport},
+		{".maxrows", "N", "print at most N rows of a result, 0 for all", (*Shell).dotMaxRows},
 		{".mode", strings.Join(Modes, "|"), "set how results are printed", (*Shell).dotMode},
+		{".open", "[FILE]", "close the database and open another, in memory without a name", (*Shell).dotOpen},
+		{".output", "[FILE]", "write results into a file, back to the screen without a name", (*Shell).dotOutput},
+		{".pager", "on|off", "show whole results in $PAGER (less), on a terminal", (*Shell).dotPager},
 		{".quit", "", "leave (also .exit, Ctrl-D)", (*Shell).dotQuit},
 		{".read", "FILE", "run the statements of a file", (*Shell).dotRead},
 		{".schema", "[TABLE]", "show CREATE statements", (*Shell).dotSchema},
@@ -95,10 +104,7 @@ func (s *Shell) dotTimer(_ context.Context, arg string) error {
 const maxReadDepth = 16
 
 func (s *Shell) dotRead(ctx context.Context, arg string) error {
-	if len(arg) >= 2 && (arg[0] == '\'' || arg[0] == '"') && arg[len(arg)-1] == arg[0] {
-		arg = arg[1 : len(arg)-1]
-	}
-	if arg == "" {
+	if arg = unquoted(arg); arg == "" {
 		return fmt.Errorf(".read needs a file name")
 	}
 	if s.depth == maxReadDepth {
@@ -108,6 +114,117 @@ func (s *Shell) dotRead(ctx context.Context, arg string) error {
 	defer func() { s.depth-- }()
 	if err := s.RunFile(ctx, arg); err != nil {
 		return fmt.Errorf(".read: %w", err)
+	}
+	return nil
+}
+
+// unquoted is a file name without the quotes around it.
+func unquoted(arg string) string {
+	if len(arg) >= 2 && (arg[0] == '\'' || arg[0] == '"') && arg[len(arg)-1] == arg[0] {
+		return arg[1 : len(arg)-1]
+	}
+	return arg
+}
+
+func (s *Shell) dotMaxRows(_ context.Context, arg string) error {
+	if arg == "" {
+		_, err := fmt.Fprintln(s.out, s.format.maxRows())
+		return err
+	}
+	n, err := strconv.Atoi(arg)
+	if err != nil || n < 0 {
+		return fmt.Errorf(".maxrows is %q, allowed are 0 (all rows) and more", arg)
+	}
+	s.format.MaxRows = n
+	return nil
+}
+
+func (s *Shell) dotPager(_ context.Context, arg string) error {
+	switch arg {
+	case "on":
+		if s.screen == nil {
+			return errors.New(".pager needs a terminal")
+		}
+		s.pager = true
+		return nil
+	case "off":
+		s.pager = false
+		return nil
+	}
+	return fmt.Errorf(".pager is %q, allowed are on, off", arg)
+}
+
+// dotOutput sends results elsewhere. A file holds them whole, whatever the terminal's width.
+func (s *Shell) dotOutput(_ context.Context, arg string) error {
+	if err := s.closeOutput(); err != nil {
+		return err
+	}
+	arg = unquoted(arg)
+	if arg == "" || arg == "stdout" {
+		return nil
+	}
+	f, err := os.Create(arg)
+	if err != nil {
+		return fmt.Errorf(".output: %w", err)
+	}
+	s.file, s.kept, s.keptFormat = f, s.out, s.format
+	s.out, s.format.Width, s.format.Terminal, s.printed = f, 0, false, false
+	if s.format.MaxRows < 0 {
+		s.format.MaxRows = 0
+	}
+	return nil
+}
+
+// closeOutput ends what .output began; the mode chosen since then stays.
+func (s *Shell) closeOutput() error {
+	if s.file == nil {
+		return nil
+	}
+	err := s.file.Close()
+	mode := s.format.Mode
+	s.out, s.format, s.file, s.printed = s.kept, s.keptFormat, nil, true
+	s.format.Mode = mode
+	if err != nil {
+		return fmt.Errorf(".output: %w", err)
+	}
+	return nil
+}
+
+func (s *Shell) dotOpen(ctx context.Context, arg string) error {
+	o := Options{DB: unquoted(arg)}
+	db, conn, err := connect(ctx, ".open", o)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(s.conn.Close(), s.db.Close())
+	s.db, s.conn = db, conn
+	return err
+}
+
+// dotImport appends to a table by the names of columns.
+func (s *Shell) dotImport(ctx context.Context, arg string) error {
+	at := strings.LastIndexByte(arg, ' ')
+	if at < 0 {
+		return errors.New(".import needs a file and a table: .import rows.csv rows")
+	}
+	file, table := unquoted(strings.TrimSpace(arg[:at])), strings.Trim(arg[at+1:], `"`)
+	from := "'" + strings.ReplaceAll(file, "'", "''") + "'"
+	name := `"` + strings.ReplaceAll(table, `"`, `""`) + `"`
+	if filepath.Ext(file) == ".tsv" {
+		from = "read_csv(" + from + ")"
+	}
+	known := false
+	err := query(ctx, s.conn, "SELECT 1 FROM duckdb_tables() WHERE lower(table_name) = lower('"+strings.ReplaceAll(table, "'", "''")+"')", false,
+		rowFunc(func([]driver.Value) error { known = true; return nil }))
+	if err != nil {
+		return err
+	}
+	text := "CREATE TABLE " + name + " AS FROM " + from
+	if known {
+		text = "INSERT INTO " + name + " BY NAME FROM " + from
+	}
+	if err := s.Exec(ctx, text); err != nil {
+		return fmt.Errorf(".import: %w", err)
 	}
 	return nil
 }

@@ -311,6 +311,7 @@ type tableWriter struct {
 	rows   [][]string
 	n      int
 	buf    []byte
+	fit    fitValue // the last value of the only column, if that has FITs
 }
 
 func (w *tableWriter) begin(cols []column) error {
@@ -329,6 +330,13 @@ func (w *tableWriter) row(values []driver.Value) error {
 	}
 	cells := make([]string, len(values))
 	for i, v := range values {
+		if f, ok := v.(map[string]any); ok && isFit(w.cols[i].info) {
+			cells[i] = fitValue(f).line()
+			if len(values) == 1 {
+				w.fit = f
+			}
+			continue
+		}
 		w.buf = w.cols[i].appendText(w.buf[:0], v)
 		cells[i] = string(w.buf)
 		if len(cells[i]) > 4*maxCell {
@@ -346,6 +354,13 @@ func (w *tableWriter) end() error {
 		for _, r := range w.rows {
 			fmt.Fprintln(w.out, Message(strings.TrimRight(r[1], "\n")))
 		}
+	case w.n == 1 && w.fit != nil:
+		for _, line := range w.fit.card() {
+			if w.format.Width > 0 {
+				line = cut(line, w.format.Width)
+			}
+			fmt.Fprintln(w.out, Message(line))
+		}
 	default:
 		w.box()
 	}
@@ -360,6 +375,9 @@ func (w *tableWriter) box() {
 	widths := make([]int, len(w.cols))
 	for i, c := range w.cols {
 		heads[i], types[i] = visible(c.name), visible(strings.ToLower(c.typ))
+		if isFit(c.info) {
+			types[i] = "fit"
+		}
 		widths[i] = text.StringWidth(heads[i])
 		// A nested type's name can be far longer than its values.
 		widths[i] = max(widths[i], min(text.StringWidth(types[i]), 20))
@@ -418,10 +436,7 @@ func (w *tableWriter) box() {
 }
 
 func plural(n int, unit string) string {
-	if n == 1 {
-		return "1 " + unit
-	}
-	return fmt.Sprintf("%d %ss", n, unit)
+	return plural64(int64(n), unit)
 }
 
 // pick cuts the cells of the shown columns to their widths; -1 stands for the

@@ -47,6 +47,9 @@ func (s *Shell) REPL(ctx context.Context, terminal io.Writer) error {
 		return err
 	}
 	defer rl.Close()
+	if f, ok := terminal.(*os.File); ok && s.format.Terminal {
+		s.screen = f
+	}
 	// SIGTERM ends the wait for a line, so that the terminal is restored.
 	defer context.AfterFunc(ctx, func() { rl.Close() })()
 

@@ -9,12 +9,14 @@ package shell
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"regexp"
 	"strconv"
 	"strings"
@@ -53,6 +55,12 @@ type Shell struct {
 	depth   int  // nesting of .read
 	stdin   io.Reader
 	spool   string // the temporary copy of stdin
+
+	file       *os.File // of .output, with what it took the place of
+	kept       io.Writer
+	keptFormat Format
+	screen     *os.File // the terminal of REPL, nil elsewhere
+	pager      bool
 }
 
 // Open opens the database and loads the bglm functions.
@@ -62,38 +70,47 @@ func Open(ctx context.Context, o Options) (*Shell, error) {
 			return nil, err
 		}
 	}
+	db, conn, err := connect(ctx, "--db", o)
+	if err != nil {
+		return nil, err
+	}
+	return &Shell{db: db, conn: conn, format: o.Format, stdin: o.Stdin, out: o.Stdout, errOut: o.Stderr}, nil
+}
+
+// connect opens a database with the bglm functions; errors begin with what.
+func connect(ctx context.Context, what string, o Options) (*sql.DB, *sql.Conn, error) {
 	name := o.DB
 	if name == "" {
 		name = ":memory:"
 	}
 	source, err := dsn(o)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	db, err := sql.Open("duckdb", source)
 	if err != nil {
-		return nil, openError(name, err)
+		return nil, nil, openError(what, name, err)
 	}
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		db.Close()
-		return nil, openError(name, err)
+		return nil, nil, openError(what, name, err)
 	}
 	if err := register(ctx, db, conn); err != nil {
 		conn.Close()
 		db.Close()
-		return nil, fmt.Errorf("load the bglm functions: %w", err)
+		return nil, nil, fmt.Errorf("load the bglm functions: %w", err)
 	}
-	return &Shell{db: db, conn: conn, format: o.Format, stdin: o.Stdin, out: o.Stdout, errOut: o.Stderr}, nil
+	return db, conn, nil
 }
 
 // openError drops the driver's words in front of DuckDB's message.
-func openError(name string, err error) error {
+func openError(what, name string, err error) error {
 	msg := err.Error()
 	if _, rest, ok := strings.Cut(msg, "could not connect to database: "); ok {
 		msg = rest
 	}
-	return &messageError{fmt.Sprintf("--db %s: %s", name, msg), err}
+	return &messageError{fmt.Sprintf("%s %s: %s", what, name, msg), err}
 }
 
 // dsn names the database for the driver, which reads what follows a question
@@ -113,7 +130,7 @@ func (s *Shell) Close() error {
 	if s.spool != "" {
 		os.Remove(s.spool)
 	}
-	return errors.Join(s.conn.Close(), s.db.Close())
+	return errors.Join(s.closeOutput(), s.conn.Close(), s.db.Close())
 }
 
 // Error is a failure with the place of the statement that caused it.
@@ -215,9 +232,11 @@ func (s *Shell) Exec(ctx context.Context, text string) error {
 	if err != nil {
 		return err
 	}
-	w := &watched{resultWriter: newWriter(s.out, s.format, !s.printed)}
+	out, format, shown := s.paged()
+	w := &watched{resultWriter: newWriter(out, format, !s.printed)}
 	defer udf.Interruptible(ctx)()
 	err = query(ctx, s.conn, text, s.format.Mode == "json", w)
+	shown(ctx)
 	s.printed = s.printed || w.begun
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("interrupted after %.1f s", time.Since(began).Seconds())
@@ -229,6 +248,33 @@ func (s *Shell) Exec(ctx context.Context, text string) error {
 		fmt.Fprintf(s.errOut, "Time: %.3f s\n", time.Since(began).Seconds())
 	}
 	return nil
+}
+
+// paged is where results go: with a pager whole into a buffer, which shown displays.
+func (s *Shell) paged() (out io.Writer, f Format, shown func(context.Context)) {
+	if !s.pager || s.file != nil {
+		return s.out, s.format, func(context.Context) {}
+	}
+	f = s.format
+	f.MaxRows, f.Width = 0, 0
+	var b bytes.Buffer
+	return &b, f, func(ctx context.Context) {
+		if b.Len() == 0 {
+			return
+		}
+		words := strings.Fields(os.Getenv("PAGER"))
+		if len(words) == 0 {
+			words = []string{"less", "-S", "-R", "-F", "-X"} // long lines are not folded; what fits is printed
+		}
+		cmd := exec.CommandContext(ctx, words[0], words[1:]...)
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = &b, s.screen, s.errOut
+		text := b.Bytes()
+		if err := cmd.Run(); err != nil && cmd.ProcessState == nil { // there is no such program
+			fmt.Fprintf(s.errOut, "%s: %v; .pager off\n", words[0], err)
+			s.out.Write(text)
+			s.pager = false
+		}
+	}
 }
 
 var lineMark = regexp.MustCompile(`(?m)^LINE (\d+): `)
