@@ -26,10 +26,12 @@ func (c *ColumnStats) Add(x float64) {
 	c.Scale = math.Hypot(c.Scale*math.Sqrt((n-1)/n), d*math.Sqrt(n-1)/n)
 }
 
-// AddMean is Add of a value where no deviation is wanted.
-func (c *ColumnStats) AddMean(x float64) {
-	c.N++
-	c.Center += (x - c.Center) / float64(c.N-c.Missing)
+// center is the mean of a column's numbers. A row that stands for several counts as so many.
+type center struct{ n, mean float64 }
+
+func (c *center) add(x, rows float64) {
+	c.n += rows
+	c.mean += (x - c.mean) * (rows / c.n)
 }
 
 // Number is what f knows of the column of numbers of that name: nil where it has none, or is

@@ -149,6 +149,9 @@ type Options struct {
 
 	RowBudget int // how many numbers of x and y are kept where rows may also be streamed; 0 is engine.DefaultRowBudget
 
+	// Compress keeps rows of equal features once, with sums of their responses from which
+	// the likelihood of all of them is known: see lik.Pooled.
+	Compress    bool
 	Standardize bool
 	// Missing is what a NULL in a STRUCT or a list of numbers is: "indicator" the column's
 	// mean and a feature that says so, "absent" (the default) nothing, "error" a bad row.

@@ -33,6 +33,7 @@ type Problem struct {
 	Offset []float64 // nil = 0
 	Trials []float64 // nil = none
 	Time   []float64 // length n; without times 1, 2, ...
+	Count  []float64 // how many rows of the table each one is, nil = 1: see Options.Compress
 
 	// PriorMean is the mean of the prior, PriorVar the diagonal of its covariance;
 	// Normal is all of it, with the covariance of the fit it starts from.
@@ -52,6 +53,9 @@ type Problem struct {
 	known   []Weight // by place in order, only where at is -1
 	skipped int64
 	columns []FitColumn // of the rows, as a fit remembers them
+
+	stood    int64   // rows of the table, where Count is not nil
+	constant float64 // of their log likelihood
 }
 
 // Problem lays the rows out for a batch engine; r is not changed and may grow
@@ -71,7 +75,10 @@ func (r *Rows) problem(s *stop.Stop) (*Problem, error) {
 	if m == nil {
 		return nil, errNoModel
 	}
-	p := &Problem{Columns: design.Columns{N: r.Len(), Stop: s}, Model: m, dict: &r.Dict, order: r.Dict.Order(), skipped: r.skipped}
+	if r.pools != nil {
+		r = r.pooled()
+	}
+	p := &Problem{Columns: design.Columns{N: r.Len(), Stop: s}, Model: m, dict: &r.Dict, order: r.Dict.Order(), skipped: r.skipped, stood: r.stood, constant: r.constant}
 	if err := m.PriorBy.check(&r.Dict); err != nil {
 		return nil, err
 	}
@@ -150,6 +157,7 @@ func (p *Problem) layOut(r *Rows, col []int32, prior []Weight, center []float64)
 			*x.to = x.extended(first[k], c.Len())
 		}
 		all.Y = append(all.Y, c.Y...)
+		p.Count = append(p.Count, c.count...)
 		first[k+1] = first[k] + c.Len()
 	}
 	place, err := p.byTime(&all)
@@ -526,6 +534,22 @@ func (p *Problem) Batch() *Batch {
 	return &Batch{Row: p.Row, Feature: p.Col, Value: p.Val, Y: p.Y, Weight: p.Weight, Offset: p.Offset, Trials: p.Trials, Time: p.Time}
 }
 
+// Rows is how many rows of the table row i is.
+func (p *Problem) Rows(i int) float64 {
+	if p.Count == nil {
+		return 1
+	}
+	return p.Count[i]
+}
+
+// Table is how many rows the table has that p is made of.
+func (p *Problem) Table() float64 {
+	if p.Count == nil {
+		return float64(p.N)
+	}
+	return float64(p.stood)
+}
+
 // Predictor sets dst = X w + offset.
 func (p *Problem) Predictor(dst, w []float64) { p.Affine(dst, w, p.Offset) }
 
@@ -536,9 +560,9 @@ func (p *Problem) Predictor(dst, w []float64) { p.Affine(dst, w, p.Offset) }
 func (p *Problem) Fit(method string, post *gauss.Normal, logZ float64) *Fit {
 	f := p.Model.NewFit(method)
 	f.Columns = slices.Clone(p.columns)
-	f.N += int64(p.N)
+	f.N += int64(p.Table())
 	f.Skipped += p.skipped
-	f.LogEvidence += logZ
+	f.LogEvidence += logZ + p.constant
 	if p.HasTime && p.N > 0 {
 		f.Time = Later(p.Begin, p.Time[p.N-1])
 	}

@@ -46,6 +46,9 @@ func (b *Batch) Shift(i int) float64 {
 // Rows keeps the rows of one fit for the engines that read them more than once.
 // The intercept, where the model has one, is feature 0.
 //
+// With Options.Compress rows of equal features are kept once, with what lik.Pooled sums of
+// their responses: the memory is that of the rows that differ.
+//
 // Rows lie in chunks that are never moved or changed once they are written, so
 // that clones and merged parts share them.
 type Rows struct {
@@ -55,13 +58,20 @@ type Rows struct {
 	n, nnz  int
 	skipped int64
 	counted Counted
+
+	pools *pools // of Options.Compress, instead of chunks
+	// Of rows made from pools: how many rows these are, and by how much the log likelihood of
+	// those is higher.
+	stood    int64
+	constant float64
 }
 
 // chunk is rows kept together.
 type chunk struct {
 	Batch
-	ids    []uint32 // number in Rows.Dict of each feature of the batch, nil = as it stands
-	sealed bool     // others have it too: nothing is appended
+	ids    []uint32  // number in Rows.Dict of each feature of the batch, nil = as it stands
+	sealed bool      // others have it too: nothing is appended
+	count  []float64 // how many rows each one is, nil = 1
 }
 
 // NewRows returns rows without any, with the features that the model names; nil is
@@ -71,6 +81,9 @@ func NewRows(m *Model) (*Rows, error) {
 	r := &Rows{Model: m.Complete()}
 	if f := r.Model.Start; f != nil {
 		r.counted = CountFrom(f.Columns)
+	}
+	if r.Model.Options.Compress {
+		r.pools = newPools(r.Model.Lik)
 	}
 	return r, r.Model.Name(&r.Dict)
 }
@@ -163,6 +176,11 @@ func (r *Rows) keep(b *Batch, lo, hi int) {
 	if lo >= hi {
 		return
 	}
+	if r.pools != nil {
+		r.pools.add(b, lo, hi)
+		r.n, r.nnz = len(r.pools.sums), len(r.pools.value)
+		return
+	}
 	var fs []uint32
 	var xs []float64
 	if w := len(b.Shared); b.Shared != nil {
@@ -243,6 +261,13 @@ func (r *Rows) Merge(src *Rows) error {
 	if err != nil {
 		return err
 	}
+	if r.pools != nil {
+		r.pools.merge(src.pools, ids)
+		r.n, r.nnz = len(r.pools.sums), len(r.pools.value)
+		r.skipped += src.skipped
+		r.counted.Merge(&src.counted, r.Model.Start)
+		return nil
+	}
 	same := true
 	for j, id := range ids {
 		same = same && int(id) == j
@@ -276,12 +301,18 @@ func (r *Rows) Clone() *Rows {
 	for k := range c.chunks {
 		c.chunks[k].sealed = true
 	}
+	if r.pools != nil {
+		c.pools = r.pools.clone()
+	}
 	return &c
 }
 
 // Size is the memory held, in bytes, shared chunks included.
 func (r *Rows) Size() int64 {
 	n := r.Dict.Size() + 200
+	if r.pools != nil {
+		n += r.pools.memory()
+	}
 	for k := range r.chunks {
 		n += r.chunks[k].Memory() + 32 + 4*int64(cap(r.chunks[k].ids))
 	}
@@ -291,14 +322,14 @@ func (r *Rows) Size() int64 {
 // Values is the number of entries kept.
 func (r *Rows) Values() int { return r.nnz }
 
-// Len is the number of rows kept.
+// Len is the number of rows kept, with Options.Compress of those that differ.
 func (r *Rows) Len() int { return r.n }
 
 // columns are the columns that a fit of the rows remembers, and by feature the mean of its
 // values, NaN for what is no number and 0 where there is no value; nil without numbers.
-func (r *Rows) columns() (cols []FitColumn, center []float64) {
+func (r *Rows) columns() (cols []FitColumn, means []float64) {
 	cols = r.counted.Columns()
-	var stats []ColumnStats
+	var stats []center
 	at := []int32(nil) // by feature: its place in cols, -1
 	for k := range cols {
 		if cols[k].Kind != NumberColumn {
@@ -309,36 +340,37 @@ func (r *Rows) columns() (cols []FitColumn, center []float64) {
 			continue
 		}
 		if at == nil {
-			at, stats = make([]int32, r.Dict.Len()), make([]ColumnStats, len(cols))
+			at, stats = make([]int32, r.Dict.Len()), make([]center, len(cols))
 			for j := range at {
 				at[j] = -1
 			}
 		}
 		at[id] = int32(k)
-		stats[k] = r.Model.Start.Number(cols[k].Name).Mean()
+		before := r.Model.Start.Number(cols[k].Name).Mean()
+		stats[k] = center{float64(before.N), before.Center}
 	}
 	if at == nil {
 		return cols, nil
 	}
 	for k := range r.chunks {
-		r.chunks[k].visit(at, func(k int32, x float64) { stats[k].AddMean(x) })
+		r.chunks[k].visit(at, func(k int32, x, rows float64) { stats[k].add(x, rows) })
 	}
-	center = make([]float64, len(at))
+	means = make([]float64, len(at))
 	for j, k := range at {
 		switch {
 		case k < 0:
-			center[j] = math.NaN()
-		case stats[k].N > 0:
-			cols[k].Center = stats[k].Center
-			center[j] = stats[k].Center
+			means[j] = math.NaN()
+		case stats[k].n > 0:
+			cols[k].Center = stats[k].mean
+			means[j] = stats[k].mean
 		}
 	}
-	return cols, center
+	return cols, means
 }
 
 // visit calls f with the place and the value of each entry whose feature has a place in at,
-// but for values that are missing.
-func (c *chunk) visit(at []int32, f func(place int32, x float64)) {
+// and the number of rows that have it, but for values that are missing.
+func (c *chunk) visit(at []int32, f func(place int32, x, rows float64)) {
 	for i := range c.Len() {
 		fs, xs := c.Entries(i)
 		for e, id := range fs {
@@ -346,10 +378,18 @@ func (c *chunk) visit(at []int32, f func(place int32, x float64)) {
 				id = c.ids[id]
 			}
 			if k := at[id]; k >= 0 && xs[e] == xs[e] {
-				f(k, xs[e])
+				f(k, xs[e], c.rows(i))
 			}
 		}
 	}
+}
+
+// rows is how many rows row i is.
+func (c *chunk) rows(i int) float64 {
+	if c.count == nil {
+		return 1
+	}
+	return c.count[i]
 }
 
 // Responses calls f with the responses of each chunk of rows in turn.

@@ -24,10 +24,10 @@ func (p *Problem) Separation(f *Fit) string {
 		return ""
 	}
 	ones := 0.0
-	for _, y := range p.Y {
-		ones += y
+	for i, y := range p.Y {
+		ones += y * p.Rows(i)
 	}
-	n := float64(p.N)
+	n := p.Table()
 	if ones == 0 || ones == n {
 		return fmt.Sprintf("all responses are %.0f: the prior alone bounds the intercept", p.Y[0])
 	}
@@ -84,7 +84,7 @@ type side struct {
 func (p *Problem) sides() []side {
 	out := make([]side, p.P)
 	for i, y := range p.Y {
-		k := int(y)
+		k, rows := int(y), p.Rows(i)
 		for e := p.Row[i]; e < p.Row[i+1]; e++ {
 			x, c := p.Val[e], &out[p.Col[e]]
 			if x == 0 {
@@ -93,9 +93,9 @@ func (p *Problem) sides() []side {
 			if c.rows[k] == 0 {
 				c.low[k], c.high[k] = x, x
 			}
-			c.rows[k]++
+			c.rows[k] += rows
 			c.low[k], c.high[k] = min(c.low[k], x), max(c.high[k], x)
-			c.sum, c.sq = c.sum+x, c.sq+x*x
+			c.sum, c.sq = c.sum+rows*x, c.sq+rows*x*x
 		}
 	}
 	return out
@@ -104,7 +104,7 @@ func (p *Problem) sides() []side {
 // alone are the features that separate the responses by themselves.
 func (p *Problem) alone(cols []side, ones float64) (names []string) {
 	for j, c := range cols {
-		for k, all := range [2]float64{float64(p.N) - ones, ones} {
+		for k, all := range [2]float64{p.Table() - ones, ones} {
 			if c.rows[k] < all { // the others are 0
 				c.low[k], c.high[k] = min(c.low[k], 0), max(c.high[k], 0)
 			}
@@ -118,7 +118,7 @@ func (p *Problem) alone(cols []side, ones float64) (names []string) {
 
 // movers are up to three features that move the predictor most.
 func (p *Problem) movers(cols []side, w []float64) (names []string) {
-	n := float64(p.N)
+	n := p.Table()
 	spread := func(j int) float64 {
 		m := cols[j].sum / n
 		return math.Abs(w[j]) * math.Sqrt(max(cols[j].sq/n-m*m, 0))

@@ -70,6 +70,9 @@ func newAuto(m *kernels.Model) (Fitter, error) {
 	if asksForStream(m) {
 		return newADF(streamOf(m))
 	}
+	if m.Options.Compress { // rows that differ are few
+		return keeping(laplace.Fit)(m)
+	}
 	r, err := kernels.NewRows(m)
 	if err != nil {
 		return nil, err

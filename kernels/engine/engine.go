@@ -155,6 +155,13 @@ func (m *Method) Model(s *option.Settings, times, trials bool) (*kernels.Model, 
 			}
 		}
 	}
+	if o := &s.Options; o.Compress && (times || s.Drifts() || o.AutoNoise || m.Streams || m.Name == "hmc" && o.Rank > 0) {
+		why := "rows that differ in time cannot be one"
+		if m.Name == "hmc" {
+			why = "rank takes singular values of all rows"
+		}
+		return nil, &argument.Error{Name: "compress", Found: "true", Why: why}
+	}
 	if len(s.PriorBy) > 0 && m.Streams {
 		return nil, &argument.Error{Name: "prior_variance", Found: "values by column", Why: m.Name + " takes one number here; those by column belong to methods that keep the rows"}
 	}

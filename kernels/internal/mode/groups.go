@@ -45,15 +45,12 @@ func NewGroups(p *kernels.Problem) Groups {
 		}
 	}
 	square := make([]float64, p.P)
-	for k, j := range p.Col {
-		square[j] += p.Val[k] * p.Val[k] / float64(p.N)
-	}
-	if p.Col == nil {
-		for i := range p.N {
-			_, val := p.Entries(i)
-			for j, x := range val {
-				square[j] += x * x / float64(p.N)
-			}
+	n := p.Table()
+	for i := range p.N {
+		rows := p.Rows(i)
+		col, val := p.Entries(i)
+		for k, j := range col {
+			square[j] += val[k] * val[k] * rows / n
 		}
 	}
 	at := make([]int, len(names))
@@ -80,10 +77,11 @@ func NewGroups(p *kernels.Problem) Groups {
 }
 
 // Variance is a robust variance of the responses less their offsets: (IQR/1.349)², or
-// their mean square where half of them are equal, 1 where all are 0.
+// their mean square where half of them are equal, 1 where all are 0. Of rows that stand for
+// several it is their mean square about the mean: the responses of those are not known.
 func Variance(p *kernels.Problem) float64 {
 	r := make([]float64, p.N)
-	sum := 0.0
+	sum, mean := 0.0, 0.0
 	b := p.Batch()
 	located := p.Lik.Traits().Located
 	for i, y := range p.Y {
@@ -91,10 +89,14 @@ func Variance(p *kernels.Problem) float64 {
 		if located {
 			r[i] -= b.Shift(i)
 		}
-		sum += r[i] * r[i] / float64(p.N)
+		sum += r[i] * r[i] * p.Rows(i) / p.Table()
+		mean += r[i] * p.Rows(i) / p.Table()
+	}
+	if p.Count != nil && sum-mean*mean > 1e-12*sum {
+		sum -= mean * mean
 	}
 	slices.Sort(r)
-	if p.N > 3 {
+	if p.N > 3 && p.Count == nil {
 		if q := (r[3*p.N/4] - r[p.N/4]) / 1.349; q > 0 && special.Finite(q*q) && q*q > 1e-20*sum {
 			return q * q
 		}

@@ -1,0 +1,193 @@
+package lik
+
+import "math"
+
+// A Pool is what rows with one and the same linear predictor, offsets apart, say about it:
+// sums from which fewer rows are made whose likelihood is theirs.
+type Pool struct {
+	Rows, Weight float64 // how many rows, and their weights
+	Sum, Extra   float64 // of responses by weight, and of trials or exposures
+	// Mean is that of real responses, and Spread the weighted squares about it or, of
+	// positive ones, the weighted logarithms of mean over response.
+	Mean, Spread float64
+	// Log is the part of the log likelihood that no predictor changes, of the rows that
+	// are pooled; that of the rows made from them is still to be taken off.
+	Log float64
+}
+
+// Pooling is how a likelihood pools rows.
+type Pooling struct {
+	// ByOffset and ByResponse say that only rows of equal offsets, of equal responses and
+	// trials, are pooled.
+	ByOffset, ByResponse bool
+	// Add adds a row.
+	Add func(p *Pool, o Obs, offset float64)
+	// Make is the rows that say the same, one or two, at an offset that is 0 where rows are
+	// pooled ByOffset, and the constant by which the pooled rows' log likelihood is higher.
+	Make func(p *Pool) (rows []Obs, offset, constant float64)
+}
+
+// Pooled is how l pools rows without loss, at every predictor and for every dispersion and
+// shape:
+//
+//	bernoulli          rows of y = 1 and of y = 0, with their weights
+//	binomial           successes and trials, Σ w k log p + Σ w (n-k) log(1-p)
+//	poisson            responses and exposures, Σ w y s - Σ w exp(offset) e^s
+//	gaussian           mean and square about it: rows at mean ± deviation; with the identity
+//	                   link the offset is taken off the response
+//	gamma              Σ w y exp(-offset) and Σ w log y: the two responses with the same
+//	                   arithmetic and geometric mean
+//	others             rows of equal responses, with their weights
+//
+// The rows made have together the weight of those pooled, so that weighted moments of
+// features stay what they are.
+func Pooled(l Likelihood) Pooling {
+	switch t := l.Traits(); {
+	case t.Binary:
+		return Pooling{ByOffset: true, Add: (*Pool).sum, Make: twoOutcomes}
+	case t.Trials:
+		return Pooling{ByOffset: true, Add: func(p *Pool, o Obs, _ float64) {
+			p.sum(o, 0)
+			p.Extra += o.Weight * o.Trials
+			p.at0(l, o, 0)
+		}, Make: func(p *Pool) ([]Obs, float64, float64) {
+			if p.Weight == 0 {
+				return []Obs{{Trials: 1}}, 0, 0
+			}
+			row := Obs{Y: p.Sum / p.Weight, Weight: p.Weight, Trials: p.Extra / p.Weight}
+			return []Obs{row}, 0, p.constant(l, row, 0)
+		}}
+	case l.Family() == poissonFamily.Family:
+		return Pooling{Add: func(p *Pool, o Obs, offset float64) {
+			p.sum(o, 0)
+			p.Extra += o.Weight * math.Exp(offset)
+			p.at0(l, o, offset)
+		}, Make: func(p *Pool) ([]Obs, float64, float64) {
+			if p.Weight == 0 {
+				return []Obs{{}}, 0, 0
+			}
+			row := Obs{Y: p.Sum / p.Weight, Weight: p.Weight}
+			offset := math.Log(p.Extra / p.Weight)
+			return []Obs{row}, offset, p.constant(l, row, offset)
+		}}
+	case l.Family() == gaussianFamily.Family:
+		return Pooling{ByOffset: !t.Located, Add: func(p *Pool, o Obs, offset float64) {
+			if t.Located {
+				o.Y -= offset
+			}
+			p.mean(o)
+		}, Make: func(p *Pool) ([]Obs, float64, float64) {
+			if !(p.Spread > 0) {
+				return []Obs{{Y: p.Mean, Weight: p.Weight}}, 0, 0
+			}
+			d := math.Sqrt(p.Spread / p.Weight)
+			return []Obs{{Y: p.Mean - d, Weight: p.Weight / 2}, {Y: p.Mean + d, Weight: p.Weight / 2}}, 0, 0
+		}}
+	case t.Relative:
+		return Pooling{Add: (*Pool).ratio, Make: twoRatios}
+	}
+	return Pooling{ByOffset: true, ByResponse: true, Add: func(p *Pool, o Obs, _ float64) {
+		p.Rows++
+		p.Weight += o.Weight
+		p.Mean, p.Extra = o.Y, o.Trials // of all of them
+	}, Make: func(p *Pool) ([]Obs, float64, float64) {
+		return []Obs{{Y: p.Mean, Weight: p.Weight, Trials: p.Extra}}, 0, 0
+	}}
+}
+
+func (p *Pool) sum(o Obs, _ float64) {
+	p.Rows++
+	p.Weight += o.Weight
+	p.Sum += o.Weight * o.Y
+}
+
+// mean adds a row to the mean of the responses and the squares about it.
+func (p *Pool) mean(o Obs) {
+	p.Rows++
+	if o.Weight == 0 {
+		return
+	}
+	p.Weight += o.Weight
+	d := o.Y - p.Mean
+	p.Mean += d * (o.Weight / p.Weight)
+	p.Spread += o.Weight * d * (o.Y - p.Mean)
+}
+
+// ratio is mean for responses that vary as their mean: log(mean/y) sums as squares do.
+func (p *Pool) ratio(o Obs, offset float64) {
+	p.Rows++
+	if o.Weight == 0 {
+		return
+	}
+	y, was, w := o.Y*math.Exp(-offset), p.Mean, p.Weight
+	p.Weight += o.Weight
+	p.Mean += (y - was) * (o.Weight / p.Weight)
+	p.Spread += o.Weight * math.Log(p.Mean/y)
+	if w > 0 {
+		p.Spread += w * math.Log(p.Mean/was)
+	}
+	p.Log -= o.Weight * offset
+}
+
+func (p *Pool) at0(l Likelihood, o Obs, offset float64) {
+	logp, _, _ := l.LogLik(o, offset)
+	p.Log += logp
+}
+
+func (p *Pool) constant(l Likelihood, row Obs, offset float64) float64 {
+	logp, _, _ := l.LogLik(row, offset)
+	return p.Log - logp
+}
+
+// Merge adds the rows of o, which belong to the same pool under l.
+func (p *Pool) Merge(o *Pool, l Likelihood) {
+	a, b := p.Weight, o.Weight
+	was := *p
+	p.Rows += o.Rows
+	p.Weight += b
+	p.Sum += o.Sum
+	p.Log += o.Log
+	if Pooled(l).ByResponse {
+		p.Mean, p.Extra = o.Mean, o.Extra
+		return
+	}
+	p.Extra += o.Extra
+	if b == 0 {
+		return
+	}
+	d := o.Mean - was.Mean
+	p.Mean += d * (b / p.Weight)
+	p.Spread += o.Spread
+	switch {
+	case a == 0:
+	case l.Traits().Relative:
+		p.Spread += a*math.Log(p.Mean/was.Mean) + b*math.Log(p.Mean/o.Mean)
+	default:
+		p.Spread += d * d * a * (b / p.Weight)
+	}
+}
+
+// twoOutcomes are the rows of successes and of failures.
+func twoOutcomes(p *Pool) ([]Obs, float64, float64) {
+	switch zeros := p.Weight - p.Sum; {
+	case !(p.Sum > 0):
+		return []Obs{{Weight: p.Weight}}, 0, 0
+	case !(zeros > 0):
+		return []Obs{{Y: 1, Weight: p.Weight}}, 0, 0
+	default:
+		return []Obs{{Weight: zeros}, {Y: 1, Weight: p.Sum}}, 0, 0
+	}
+}
+
+// twoRatios are two responses of half the weight: their means are y cosh(x) and y, y the
+// geometric one, so that they are y e^-x and y e^x.
+func twoRatios(p *Pool) ([]Obs, float64, float64) {
+	if !(p.Spread > 0) {
+		return []Obs{{Y: max(p.Mean, math.SmallestNonzeroFloat64), Weight: p.Weight}}, 0, p.Log
+	}
+	r := p.Spread / p.Weight // log cosh x
+	// cosh x - 1 = 2 sinh²(x/2)
+	x := 2 * math.Asinh(math.Sqrt(0.5*math.Expm1(r)))
+	y := p.Mean * math.Exp(-r)
+	return []Obs{{Y: y * math.Exp(-x), Weight: p.Weight / 2}, {Y: y * math.Exp(x), Weight: p.Weight / 2}}, 0, p.Log
+}
