@@ -17,6 +17,7 @@ func Example() {
 	// Output:
 	// bglm_fit_by
 	// bglm_fit_by_ordered
+	// bglm_compress
 	// bglm_belief_rank
 	// bglm_weights
 	// bglm_score

@@ -231,3 +231,37 @@ func TestWeightsAndEvaluate(t *testing.T) {
 	ll := -(math.Log(0.8) + math.Log(0.7) + math.Log(0.6) + math.Log(0.3)) / 4
 	same(t, db, "FROM bglm_evaluate('scored', y, p)", fmt.Sprintf("4 | %.12g | 0.75 | %.12g\n", ll, (0.04+0.09+0.16+0.49)/4))
 }
+
+// Compressed rows have the fit of all rows, to rounding: families, weights and offsets.
+// covers: macro.compress
+func TestCompress(t *testing.T) {
+	db := open(t)
+	exec(t, db, `CREATE TEMP TABLE r AS SELECT 'g' || i % 3 AS g, i % 4 AS u, (1 + i % 2)::DOUBLE AS w, (i % 5) / 5 AS o, 1 + i % 4 AS t,
+		i % 7 < 3 AS bernoulli, i * 31 % (2 + i % 4) AS binomial, i * 37 % 11 AS poisson, 1e5 + sin(i) AS gaussian, exp(sin(i)) AS gamma, CASE WHEN i < 399 THEN i * 37 % 11 END AS gaps FROM range(400) t(i)`)
+	for family, c := range map[string]struct{ compress, fit string }{
+		"bernoulli":   {", offset_ := o", ", offset_: %s"},
+		"binomial":    {", trials := t", ", trials: %s"},
+		"poisson":     {", offset_ := o", ", offset_: %s, family: 'poisson'"},
+		"negbinomial": {", offset_ := o", ", offset_: %s, family: 'negbinomial', shape: 2"},
+		"gaussian":    {", offset_ := o", ", offset_: %s, link: 'identity', dispersion: 1.5"},
+		"gamma":       {", offset_ := o", ", offset_: %s, family: 'gamma', shape: 3"},
+	} {
+		y, column := family, map[bool][2]string{true: {"t", "trials"}, false: {"o", "offset_"}}[family == "binomial"]
+		if y == "negbinomial" {
+			y = "poisson"
+		}
+		exec(t, db, "CREATE OR REPLACE TEMP TABLE few AS FROM bglm_compress('r', "+y+", {g: g, u: u}, family := '"+family+"', weight := w"+c.compress+")",
+			"CREATE OR REPLACE TEMP TABLE a AS SELECT bglm_laplace("+y+", {g: g, u: u}, {weight: w"+fmt.Sprintf(c.fit, column[0])+"}) AS f FROM r",
+			"CREATE OR REPLACE TEMP TABLE b AS SELECT bglm_laplace(y, x, {weight: weight"+fmt.Sprintf(c.fit, column[1])+"}) AS f FROM few")
+		same(t, db, `SELECT count(*), max(abs(p.mean - q.mean) / sqrt(p.variance)) < 1e-9, max(abs(p.variance / q.variance - 1)) < 1e-9
+			FROM (SELECT unnest(f.beliefs, recursive := true) FROM a) p JOIN (SELECT unnest(f.beliefs, recursive := true) FROM b) q USING (feature)`, "5 | true | true\n")
+		same(t, db, "SELECT sum(n) FROM few", "400\n")
+		constant := "0"
+		if family == "gamma" {
+			constant = "(SELECT sum(w * o) FROM r)"
+		}
+		same(t, db, "SELECT abs(a.f.log_evidence + "+constant+" - b.f.log_evidence) < 1e-9 * abs(a.f.log_evidence) FROM a, b", "true\n")
+	}
+	same(t, db, "SELECT sum(n) FROM bglm_compress('r', gaps, {g: g}, family := 'poisson')", "399\n")
+	fails(t, db, "FROM bglm_compress('r', gaussian, {g: g}, family := 'studentt')", "allowed: bernoulli, binomial, poisson")
+}

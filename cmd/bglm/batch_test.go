@@ -647,3 +647,27 @@ func TestAllMethods(t *testing.T) {
 		t.Error("a gp was written as CSV")
 	}
 }
+
+// Compressed rows have the fit of all rows, counts and evidence included, with either engine.
+func TestCompress(t *testing.T) {
+	data := rowsFile(t, "rows.parquet")
+	fit := func(args ...string) (sum summary) {
+		out := filepath.Join(t.TempDir(), "beliefs.parquet")
+		args = append([]string{"fit", "--data", data, "--formula", "y ~ site + hour + g", "--json", "--out", out}, args...)
+		if err := json.Unmarshal([]byte(ok(t, args...).stdout), &sum); err != nil {
+			t.Fatal(err)
+		}
+		return sum
+	}
+	for _, engine := range []string{"duckdb", "arrow"} {
+		a, b := fit("--engine", engine), fit("--engine", engine, "--compress")
+		if a.N != b.N || a.Skipped != b.Skipped || a.Status != b.Status || len(a.Terms) != len(b.Terms) || math.Abs(*a.Evidence-*b.Evidence) > 1e-7 {
+			t.Errorf("%s: %+v, want %+v", engine, b, a)
+		}
+		for i := range a.Terms {
+			if x, y := a.Terms[i], b.Terms[i]; x.Term != y.Term || math.Abs(*x.Mean-*y.Mean) > 1e-4**x.SD || math.Abs(*x.SD-*y.SD) > 1e-4**x.SD {
+				t.Errorf("%s: %s %v, want %v", engine, x.Term, *y.Mean, *x.Mean)
+			}
+		}
+	}
+}

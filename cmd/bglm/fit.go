@@ -29,6 +29,7 @@ type fitCommand struct {
 	Prior       string        `placeholder:"FILE" help:"Continue from the beliefs in this file, or start from them."`
 	Out         string        `placeholder:"FILE" help:"Where the belief table goes: .parquet, .arrow, .csv, .json or .duckdb. Without it: CSV on the standard output."`
 	Parallel    bool          `help:"Let all threads absorb rows, in no fixed order, and merge what they learnt: faster, repeatable only to the accuracy of the merge. Methods that keep their rows always read with all threads."`
+	Compress    bool          `help:"Keep rows of equal features once, with sums of their responses: the fit is that of all rows, memory and time are those of the rows that differ. The same as --option compress=true."`
 	Engine      string        `placeholder:"NAME" enum:"duckdb,arrow" default:"duckdb" help:"duckdb (default), or arrow: Parquet and Arrow rows by columns, without SQL, as a stream."`
 	Incremental bool          `help:"Process only the files that the ledger in --out (a .duckdb file) does not have, one after the other, each in a transaction."`
 	Watch       time.Duration `placeholder:"DURATION" help:"With --incremental: check for new files again and again, after this pause, until Ctrl-C."`
@@ -157,6 +158,9 @@ func writeJSON(w io.Writer, v any) error {
 // Run fits and writes.
 func (c *fitCommand) Run(e *cli.Env) error {
 	began := time.Now()
+	if c.Compress {
+		c.Option = append(c.Option, "compress=true")
+	}
 	model := c.model()
 	if err := errors.Join(model.Check(), fitstore.CheckOut(c.Out), c.csvFlags.check(c.Out)); err != nil {
 		return err
