@@ -651,7 +651,13 @@ func TestAllMethods(t *testing.T) {
 // Compressed rows have the fit of all rows, counts and evidence included, with either engine.
 func TestCompress(t *testing.T) {
 	data := rowsFile(t, "rows.parquet")
-	fit := func(args ...string) (sum summary) {
+	type result struct {
+		N, Skipped int64
+		Status     string
+		Evidence   float64 `json:"log_evidence"`
+		Terms      []term
+	}
+	fit := func(args ...string) (sum result) {
 		out := filepath.Join(t.TempDir(), "beliefs.parquet")
 		args = append([]string{"fit", "--data", data, "--formula", "y ~ site + hour + g", "--json", "--out", out}, args...)
 		if err := json.Unmarshal([]byte(ok(t, args...).stdout), &sum); err != nil {
@@ -661,7 +667,7 @@ func TestCompress(t *testing.T) {
 	}
 	for _, engine := range []string{"duckdb", "arrow"} {
 		a, b := fit("--engine", engine), fit("--engine", engine, "--compress")
-		if a.N != b.N || a.Skipped != b.Skipped || a.Status != b.Status || len(a.Terms) != len(b.Terms) || math.Abs(*a.Evidence-*b.Evidence) > 1e-7 {
+		if a.N != b.N || a.Skipped != b.Skipped || a.Status != b.Status || len(a.Terms) != len(b.Terms) || math.Abs(a.Evidence-b.Evidence) > 1e-7 {
 			t.Errorf("%s: %+v, want %+v", engine, b, a)
 		}
 		for i := range a.Terms {
