@@ -177,8 +177,11 @@ func (p *pools) share(s *lik.Pool, o lik.Obs, made int) float64 {
 	return s.Rows * (o.Weight / s.Weight)
 }
 
-// pooled is r with rows made of what was pooled.
-func (r *Rows) pooled() *Rows {
+// Pooled is r, of Options.Compress with the rows made of what was pooled.
+func (r *Rows) Pooled() *Rows {
+	if r.pools == nil {
+		return r
+	}
 	q := *r
 	c, constant := r.pools.chunk()
 	q.pools, q.chunks = nil, []chunk{c}

@@ -75,9 +75,7 @@ func (r *Rows) problem(s *stop.Stop) (*Problem, error) {
 	if m == nil {
 		return nil, errNoModel
 	}
-	if r.pools != nil {
-		r = r.pooled()
-	}
+	r = r.Pooled()
 	p := &Problem{Columns: design.Columns{N: r.Len(), Stop: s}, Model: m, dict: &r.Dict, order: r.Dict.Order(), skipped: r.skipped, stood: r.stood, constant: r.constant}
 	if err := m.PriorBy.check(&r.Dict); err != nil {
 		return nil, err

@@ -57,9 +57,9 @@ func (r *Rows) ScaleNote(f *Fit) string {
 		}
 	}
 	for k := range r.chunks {
-		r.chunks[k].visit(at, func(k int32, x float64) {
-			n[k]++
-			rms[k] += (x*x - rms[k]) / n[k]
+		r.chunks[k].visit(at, func(k int32, x, rows float64) {
+			n[k] += rows
+			rms[k] += (x*x - rms[k]) * (rows / n[k])
 		})
 	}
 	for k := range rms {
@@ -76,9 +76,10 @@ func (r *Rows) ScaleNote(f *Fit) string {
 func (r *Rows) responseUnit() float64 {
 	s, n := 0.0, 0.0
 	for k := range r.chunks {
-		for _, y := range r.chunks[k].Y {
-			n++
-			s += (y*y - s) / n
+		for i, y := range r.chunks[k].Y {
+			rows := r.chunks[k].rows(i)
+			n += rows
+			s += (y*y - s) * (rows / n)
 		}
 	}
 	return Or(math.Sqrt(s), 1)

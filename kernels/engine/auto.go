@@ -71,7 +71,7 @@ func newAuto(m *kernels.Model) (Fitter, error) {
 		return newADF(streamOf(m))
 	}
 	if m.Options.Compress { // rows that differ are few
-		return keeping(laplace.Fit)(m)
+		return keeping(solveAuto)(m)
 	}
 	r, err := kernels.NewRows(m)
 	if err != nil {

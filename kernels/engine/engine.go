@@ -266,9 +266,10 @@ func (b batch) Merge(_ context.Context, src Fitter) error {
 func (b batch) Fit(ctx context.Context) (*Result, error) {
 	ctx, cancel := stop.WithLimit(ctx, b.Model.Options.TimeLimit) // from here on
 	defer cancel()
-	f, err := b.solve(ctx, b.Rows)
+	rows := b.Rows.Pooled()
+	f, err := b.solve(ctx, rows)
 	if err == nil {
-		f.Say(b.Rows.ScaleNote(f))
+		f.Say(rows.ScaleNote(f))
 	}
 	return checked(f, err)
 }
