@@ -187,7 +187,7 @@ func TestStandardOutput(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.stdout), &q); err != nil || q.N != 4 {
 		t.Errorf("%v: %q %q", err, r.stdout, r.stderr)
 	}
-	for args, want := range map[string]string{"--out=-.duckdb": "a database is a file", "--out=-.txt": "-.txt"} {
+	for args, want := range map[string]string{"--out=-.duckdb": "a database is a file", "--out=-.xyz": "-.xyz"} {
 		if r := bglm(t, "", "predict", "-b", fit, data, args); r.code == 0 || r.stdout != "" || !strings.Contains(r.stderr, want) {
 			t.Errorf("%s: %+v", args, r)
 		}
