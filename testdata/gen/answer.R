@@ -36,6 +36,17 @@ models <- list(
   plain = lm(num ~ x + z, d),
   levels = glm(bin ~ g + h, binomial, d, epsilon = 1e-14),
   small = glm(cnt ~ g + x, poisson, d, epsilon = 1e-14))
+# Links that are not canonical have another observed than expected information. R takes the
+# expected one; the posterior's curvature, and what a robust covariance of an estimate of
+# maximum likelihood asks for, is the observed one: both are written out here.
+observed <- function(m) {
+  X <- model.matrix(m); f <- m$family; y <- m$y; b <- coef(m); k <- length(b)
+  score <- function(b) { e <- drop(X %*% b); mu <- f$linkinv(e); colSums(X * ((y - mu) * f$mu.eta(e) / f$variance(mu))) }
+  A <- sapply(1:k, function(j) { h <- 1e-5; p <- b; q <- b; p[j] <- p[j] + h; q[j] <- q[j] - h; -(score(p) - score(q)) / (2 * h) })
+  solve((A + t(A)) / 2)
+}
+canonical <- function(m) !inherits(m, "glm") || m$family$link %in% c("logit", "log")
+V0 <- function(m) if (canonical(m)) vcov(m) else observed(m)
 # average comparison or slope with its error by the delta method, at given weights
 effect <- function(m, lo, hi, per = 1) {
   X <- function(data) model.matrix(delete.response(terms(m)), data, xlev = m$xlevels)
@@ -44,7 +55,7 @@ effect <- function(m, lo, hi, per = 1) {
   f <- function(b) mean(inv(X(hi) %*% b + o) - inv(X(lo) %*% b + o)) / per
   b <- coef(m)
   grad <- sapply(seq_along(b), function(j) { e <- 1e-5; p <- b; q <- b; p[j] <- p[j] + e; q[j] <- q[j] - e; (f(p) - f(q)) / (2 * e) })
-  c(f(b), sqrt(drop(grad %*% vcov(m) %*% grad)))
+  c(f(b), sqrt(drop(grad %*% V0(m) %*% grad)))
 }
 for (k in names(models)) {
   m <- models[[k]]
@@ -52,6 +63,11 @@ for (k in names(models)) {
   nm <- name(nm)
   V <- list(vcov = vcov(m), HC0 = vcovHC(m, "HC0"), HC1 = vcovHC(m, "HC1"), HC2 = vcovHC(m, "HC2"), HC3 = vcovHC(m, "HC3"),
             CL0 = vcovCL(m, d$cl, "HC0"), CL1 = vcovCL(m, d$cl, "HC1"))
+  if (!canonical(m)) {
+    A <- observed(m)
+    S <- function(meat) sandwich(m, bread. = A * n, meat. = meat)
+    V <- list(vcov = A, HC0 = S(meatHC(m, type = "HC0")), HC1 = S(meatHC(m, type = "HC1")), CL0 = S(meatCL(m, d$cl, "HC0")), CL1 = S(meatCL(m, d$cl, "HC1")))
+  }
   for (j in seq_along(nm)) {
     say(k, "coef", nm[j], coef(m)[j])
     for (v in names(V)) say(k, v, nm[j], sqrt(V[[v]][j, j]))
@@ -74,7 +90,7 @@ for (k in names(models)) {
     }
   }
   if ("g" %in% vars && k != "interaction") {
-    p <- as.data.frame(summary(pairs(emmeans(m, "g", data = d)), infer = c(TRUE, FALSE), adjust = "none", df = Inf))
+    p <- as.data.frame(summary(pairs(emmeans(m, "g", data = d, vcov. = V0(m))), infer = c(TRUE, FALSE), adjust = "none", df = Inf))
     for (r in seq_len(nrow(p))) { say(k, "pair", as.character(p$contrast[r]), p$estimate[r]); say(k, "pair_sd", as.character(p$contrast[r]), p$SE[r]) }
   }
 }

@@ -1,0 +1,306 @@
+package answer
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/predict"
+	"github.com/bglm/bglm/kernels/special"
+)
+
+// EffectOptions are how an effect is measured.
+type EffectOptions struct {
+	Level  float64      // of the interval; 0 is 0.95
+	Kind   predict.Kind // Exact: weights integrated out; Plugin: at their mean, as R's delta method
+	Draws  int          // 0: by the delta method; else of so many joint draws of the weights
+	Seed   uint64       // of the draws
+	Slopes bool         // dY/dX: rows come as a step to either side
+	Step   float64      // of Slopes: that step
+}
+
+// Effect is the average over rows of what a change of one column does to the expected
+// response.
+type Effect struct {
+	N int64 // rows; the other numbers are NaN where there are none
+	predict.Estimate
+	Positive float64 // P(effect > 0)
+}
+
+// Effects adds up, for one comparison, the change of the expected response from a low to a
+// high version of each row: an average comparison; or its slope, an average slope, where
+// the two versions are a step to either side.
+//
+//	comparison  f = g⁻¹(s_hi) - g⁻¹(s_lo),  ∂f/∂w = g⁻¹'(s_hi) x_hi - g⁻¹'(s_lo) x_lo
+//	slope       f = g⁻¹'(s) δ,              ∂f/∂w = g⁻¹'(s) d + g⁻¹''(s) δ x,   δ = dᵀw, d = dx/dz
+//
+// With Exact, functions of s are replaced by their expectations under the posterior, and the
+// slope has its own: E[g⁻¹'(s) δ] = E[g⁻¹'] E[δ] + E[g⁻¹”] Cov(s, δ). The average has the
+// gradient's average G, and the variance GᵀΣG: exact for the identity link, else to first
+// order in the posterior's spread.
+//
+// Cost: O(k) a row for k features, O(p²) at the end under a full covariance; with draws as
+// much for each of them.
+//
+// Source: the definitions of average comparisons and slopes of R's package marginaleffects.
+type Effects struct {
+	*predict.Scorer
+	o      EffectOptions
+	n      int64
+	weight float64
+	sum    float64
+	grad   []float64 // by feature
+	draws  []float64
+	draw   *predict.Draw
+}
+
+// NewEffects adds up no rows yet. Errors: those of predict.New.
+func NewEffects(f *kernels.Fit, o EffectOptions) (*Effects, error) {
+	s, err := predict.New(f)
+	if err != nil {
+		return nil, err
+	}
+	if o.Level == 0 {
+		o.Level = 0.95
+	}
+	if !(o.Level > 0 && o.Level < 1) {
+		return nil, fmt.Errorf("level = %v; allowed: a number between 0 and 1", o.Level)
+	}
+	e := &Effects{Scorer: s, o: o}
+	if o.Draws > 0 {
+		e.draws = make([]float64, o.Draws)
+		e.draw, err = s.NewDraw()
+	}
+	return e, err
+}
+
+// Add takes the rows of lo and hi, two versions of the same rows, whose feature numbers are
+// those of Features. Weights are those of lo; a row of weight 2 counts twice.
+// Errors: a predictor that is not finite.
+func (e *Effects) Add(lo, hi *kernels.Batch) error {
+	for i := range lo.Len() {
+		w := weight(lo, i)
+		if w == 0 {
+			continue
+		}
+		if err := e.add(lo, hi, i, w); err != nil {
+			return err
+		}
+		e.n++
+		e.weight += w
+	}
+	for k := range e.draws {
+		e.draw.Set(e.o.Seed, uint64(k))
+		for i := range lo.Len() {
+			a, err := e.draw.Linear(lo, i)
+			if err != nil {
+				return err
+			}
+			b, err := e.draw.Linear(hi, i)
+			if err != nil {
+				return err
+			}
+			e.draws[k] += weight(lo, i) * e.change(a, b)
+		}
+	}
+	return nil
+}
+
+// weight is that of row i.
+func weight(b *kernels.Batch, i int) float64 {
+	if len(b.Weight) == 0 {
+		return 1
+	}
+	return b.Weight[i]
+}
+
+// change is f at known predictors.
+func (e *Effects) change(lo, hi float64) float64 {
+	if !e.o.Slopes {
+		return e.Lik.Response(hi) - e.Lik.Response(lo)
+	}
+	return responses(e.Lik, 0.5*(lo+hi), 0)[1] * (hi - lo) / (2 * e.o.Step)
+}
+
+func (e *Effects) add(lo, hi *kernels.Batch, i int, w float64) error {
+	ml, vl, err := e.Linear(lo, i)
+	if err != nil {
+		return err
+	}
+	mh, vh, err := e.Linear(hi, i)
+	if err != nil {
+		return err
+	}
+	if !e.o.Slopes {
+		if e.o.Kind == predict.Plugin {
+			vl, vh = 0, 0
+		}
+		a, b := responses(e.Lik, ml, vl), responses(e.Lik, mh, vh)
+		e.sum += w * (b[0] - a[0])
+		e.gradient(lo, i, -w*a[1])
+		e.gradient(hi, i, w*b[1])
+		return nil
+	}
+	// s is quadratic in the step, m linear: with v(h) = v + 2 h c + h² u, and v known
+	// only at ±h, c is exact and v = (v(h) + v(-h))/2 - h² u.
+	h := e.o.Step
+	slope, m := (mh-ml)/(2*h), 0.5*(ml+mh)
+	v, c := 0.0, 0.0
+	if e.o.Kind != predict.Plugin {
+		c = (vh - vl) / (4 * h)
+		u, err := e.spread(lo, hi, i)
+		if err != nil {
+			return err
+		}
+		v = max(0.5*(vh+vl)-u/4, 0)
+	}
+	d := responses(e.Lik, m, v)
+	e.sum += w * (d[1]*slope + d[2]*c)
+	// x is the mean of the two versions, d their difference over 2h.
+	x, dx := 0.5*(d[2]*slope+d[3]*c), d[1]/(2*h)
+	e.gradient(lo, i, w*(x-dx))
+	e.gradient(hi, i, w*(x+dx))
+	return nil
+}
+
+// spread is the variance of the difference of the two versions' predictors.
+func (e *Effects) spread(lo, hi *kernels.Batch, i int) (float64, error) {
+	var b kernels.Batch
+	b.Reset()
+	signed := func(from *kernels.Batch, sign float64) {
+		fs, xs := e.Entries(e.Fit, from, i)
+		for k, f := range fs {
+			b.Add(f, sign*xs[k])
+		}
+	}
+	signed(lo, -1)
+	signed(hi, 1)
+	var s kernels.Scratch
+	b.SumDuplicates(&s)
+	b.EndRow()
+	_, v, err := e.Linear(&b, 0)
+	return v, err
+}
+
+// gradient adds by times row i of b.
+func (e *Effects) gradient(b *kernels.Batch, i int, by float64) {
+	fs, xs := e.Entries(e.Fit, b, i)
+	for k, f := range fs {
+		for int(f) >= len(e.grad) {
+			e.grad = append(e.grad, 0)
+		}
+		e.grad[f] += by * xs[k]
+	}
+}
+
+// Merge adds the rows of o, which is of the same fit and options.
+func (e *Effects) Merge(o *Effects) {
+	e.n, e.weight, e.sum = e.n+o.n, e.weight+o.weight, e.sum+o.sum
+	for f, x := range o.grad {
+		if x == 0 {
+			continue
+		}
+		id, err := e.Features().AddRaw(string(o.Features().Name(uint32(f))))
+		if err != nil {
+			continue // a dictionary as large as that of o
+		}
+		for int(id) >= len(e.grad) {
+			e.grad = append(e.grad, 0)
+		}
+		e.grad[id] += x
+	}
+	for k, x := range o.draws {
+		e.draws[k] += x
+	}
+}
+
+// Clone is an independent copy.
+func (e *Effects) Clone() *Effects {
+	c := *e
+	c.Scorer = e.Scorer.Clone()
+	c.grad, c.draws = slices.Clone(e.grad), slices.Clone(e.draws)
+	if e.draw != nil {
+		c.draw, _ = c.Scorer.NewDraw() // e has one
+	}
+	return &c
+}
+
+// Size is the memory held, in bytes, roughly.
+func (e *Effects) Size() int64 {
+	return 512 + fitSize(e.Fit) + 8*int64(cap(e.grad)+cap(e.draws))
+}
+
+// Effect is what the rows come to: with draws their mean, deviation and quantiles.
+// Errors: a gradient that is not finite.
+func (e *Effects) Effect() (Effect, error) {
+	nan := math.NaN()
+	out := Effect{N: e.n, Estimate: predict.Estimate{Mean: nan, SD: nan, Lower: nan, Upper: nan}, Positive: nan}
+	if e.n == 0 {
+		return out, nil
+	}
+	if len(e.draws) > 0 {
+		out.Estimate, out.Positive = ofDraws(e.draws, 1/e.weight, e.o.Level)
+		return out, nil
+	}
+	var b kernels.Batch
+	b.Reset()
+	for f, x := range e.grad {
+		if x != 0 {
+			b.Add(uint32(f), x/e.weight)
+		}
+	}
+	b.EndRow()
+	_, v, err := e.Linear(&b, 0)
+	if err != nil {
+		return out, err
+	}
+	out.Estimate, out.Positive = normal(e.sum/e.weight, math.Sqrt(v), e.o.Level)
+	return out, nil
+}
+
+// normal is the estimate of a Gaussian, and P(x > 0).
+func normal(mean, sd, level float64) (predict.Estimate, float64) {
+	z := special.PhiInv(0.5 + 0.5*level)
+	positive := 0.5
+	switch {
+	case sd > 0:
+		positive = special.Phi(mean / sd)
+	case mean > 0:
+		positive = 1
+	case mean < 0:
+		positive = 0
+	}
+	return predict.Estimate{Mean: mean, SD: sd, Lower: mean - z*sd, Upper: mean + z*sd}, positive
+}
+
+// ofDraws is the estimate of draws, each times unit, and the share above 0.
+func ofDraws(draws []float64, unit, level float64) (predict.Estimate, float64) {
+	x := make([]float64, len(draws))
+	var s moments
+	positive := 0.0
+	for k, d := range draws {
+		x[k] = d * unit
+		s.add(x[k])
+		switch {
+		case d > 0:
+			positive++
+		case d == 0:
+			positive += 0.5
+		}
+	}
+	slices.Sort(x)
+	at := func(p float64) float64 { // R's type 7
+		k := p * float64(len(x)-1)
+		j := int(k)
+		if j+1 == len(x) {
+			return x[j]
+		}
+		return x[j] + (k-float64(j))*(x[j+1]-x[j])
+	}
+	sd := 0.0
+	if len(x) > 1 {
+		sd = math.Sqrt(s.variance())
+	}
+	return predict.Estimate{Mean: s.mean, SD: sd, Lower: at(0.5 - 0.5*level), Upper: at(0.5 + 0.5*level)}, positive / float64(len(x))
+}
