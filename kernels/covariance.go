@@ -197,6 +197,21 @@ func (f *Fit) over(place []int, mean, variance []float64, s *stop.Stop) (*gauss.
 	return gauss.NewDiagonal(mean, v), nil
 }
 
+// Joint is the posterior over the beliefs whose variance is not 0: its weight k is belief at[k].
+// Errors: a covariance that does not fit the beliefs, or an arrowhead of too many.
+func (f *Fit) Joint() (post *gauss.Normal, at []int, err error) {
+	place := make([]int, len(f.Beliefs))
+	var mean, variance []float64
+	for k, b := range f.Beliefs {
+		if place[k] = -1; b.Variance > 0 {
+			place[k] = len(at)
+			at, mean, variance = append(at, k), append(mean, b.Mean), append(variance, b.Variance)
+		}
+	}
+	post, err = f.over(place, mean, variance, nil)
+	return post, at, err
+}
+
 // overArrow is over for an arrowhead form, written out in full.
 func (f *Fit) overArrow(place []int, mean, v []float64, s *stop.Stop) (*gauss.Normal, error) {
 	const most = 20_000 // a factor of 1.6 GB

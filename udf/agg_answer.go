@@ -230,7 +230,7 @@ func updateLOO(args []capi.Vec, slots capi.Slots) error {
 	var b kernels.Batch
 	return underOne(args, slots, func(f *kernels.Fit, _ int) (*answer.LOO, error) { return answer.NewLOO(f, false) },
 		func(l *answer.LOO, lo, hi int) error {
-			if n, err := src.Score(l.Fit, l.Features(), lo, hi, &b); err != nil || n == 0 {
+			if at, err := src.Score(l.Fit, l.Features(), lo, hi, &b); err != nil || len(at) == 0 {
 				return err
 			}
 			return l.Add(&b)
@@ -378,7 +378,7 @@ func updateCompare(args []capi.Vec, slots capi.Slots) error {
 		return r, nil
 	}, func(r *rivals, lo, hi int) error {
 		for k, l := range r.fits {
-			if n, err := src[k].Score(l.Fit, l.Features(), lo, hi, &b); err != nil || n == 0 {
+			if at, err := src[k].Score(l.Fit, l.Features(), lo, hi, &b); err != nil || len(at) == 0 {
 				return err
 			}
 			if err := l.Add(&b); err != nil {

@@ -55,19 +55,16 @@ type Effects struct {
 	draw   *predict.Draw
 }
 
-// NewEffects adds up no rows yet. Errors: those of predict.New.
-func NewEffects(f *kernels.Fit, o EffectOptions) (*Effects, error) {
-	s, err := predict.New(f)
-	if err != nil {
-		return nil, err
-	}
+// NewEffects adds up no rows yet; effects of one fit may share a Scorer.
+// Errors: a level outside (0, 1); those of predict.Scorer.NewDraw.
+func NewEffects(s *predict.Scorer, o EffectOptions) (e *Effects, err error) {
 	if o.Level == 0 {
 		o.Level = 0.95
 	}
 	if !(o.Level > 0 && o.Level < 1) {
 		return nil, fmt.Errorf("level = %v; allowed: a number between 0 and 1", o.Level)
 	}
-	e := &Effects{Scorer: s, o: o}
+	e = &Effects{Scorer: s, o: o}
 	if o.Draws > 0 {
 		e.draws = make([]float64, o.Draws)
 		e.draw, err = s.NewDraw()
@@ -215,21 +212,19 @@ func (e *Effects) Merge(o *Effects) {
 	}
 }
 
-// Clone is an independent copy.
-func (e *Effects) Clone() *Effects {
+// Clone is an independent copy with s, a clone of its Scorer.
+func (e *Effects) Clone(s *predict.Scorer) *Effects {
 	c := *e
-	c.Scorer = e.Scorer.Clone()
+	c.Scorer = s
 	c.grad, c.draws = slices.Clone(e.grad), slices.Clone(e.draws)
 	if e.draw != nil {
-		c.draw, _ = c.Scorer.NewDraw() // e has one
+		c.draw, _ = s.NewDraw() // e has one
 	}
 	return &c
 }
 
-// Size is the memory held, in bytes, roughly.
-func (e *Effects) Size() int64 {
-	return 512 + fitSize(e.Fit) + 8*int64(cap(e.grad)+cap(e.draws))
-}
+// Size is the memory held beside the Scorer, in bytes, roughly.
+func (e *Effects) Size() int64 { return 512 + 8*int64(cap(e.grad)+cap(e.draws)) }
 
 // Effect is what the rows come to: with draws their mean, deviation and quantiles.
 // Errors: a gradient that is not finite.

@@ -72,6 +72,15 @@ func encoded(t testing.TB, f *kernels.Fit, dict *kernels.Dict, x rows.Column, n 
 	return &b
 }
 
+func scorer(t testing.TB, f *kernels.Fit) *predict.Scorer {
+	t.Helper()
+	s, err := predict.New(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 // pair are the low and the high version of the rows under a key of facts.csv such as "x:dY/dX".
 func (d *data) pair(t testing.TB, e *Effects, names, key string) (lo, hi *kernels.Batch) {
 	column, contrast, _ := strings.Cut(key, ":")
@@ -111,7 +120,7 @@ func TestEffectsAgainstR(t *testing.T) {
 		for key, want := range by[m.name+" effect"] {
 			sd := by[m.name+" effect_sd"][key]
 			o := EffectOptions{Kind: predict.Plugin, Slopes: strings.HasSuffix(key, "dY/dX"), Step: 0.8}
-			e, err := NewEffects(f, o)
+			e, err := NewEffects(scorer(t, f), o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -134,6 +143,37 @@ func TestEffectsAgainstR(t *testing.T) {
 	}
 }
 
+// Differences between levels are R's, of emmeans, within 1e-3 of their errors.
+func TestContrastsAgainstR(t *testing.T) {
+	d, by, _ := facts(t)
+	for _, m := range rModels {
+		f, _ := m.fit(t, d, by)
+		s, err := predict.New(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for key, want := range by[m.name+" pair"] {
+			var b kernels.Batch
+			b.Reset()
+			for _, l := range strings.Split(key, " - ") {
+				id, ok := s.Features().Find("g=" + l)
+				if !ok {
+					t.Fatal(m.name, key)
+				}
+				b.Add(id, 1)
+				b.EndRow()
+			}
+			c, err := s.Contrast(&b, 0, 1, 0.95)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sd := by[m.name+" pair_sd"][key]
+			kerneltest.Close(t, m.name+" "+key, c.Mean, want, kerneltest.Tol{Abs: 1e-3 * sd})
+			kerneltest.Close(t, m.name+" "+key+" sd", c.SD, sd, kerneltest.Tol{Rel: 1e-3})
+		}
+	}
+}
+
 // With the weights integrated out the mean is that of draws of them, and the deviation that
 // of draws up to the curvature of the link.
 func TestEffectsAgainstDraws(t *testing.T) {
@@ -145,7 +185,7 @@ func TestEffectsAgainstDraws(t *testing.T) {
 		for key := range by[m.name+" effect"] {
 			var got [2]Effect
 			for k, n := range []int{0, draws} {
-				e, err := NewEffects(f, EffectOptions{Draws: n, Seed: 5, Slopes: strings.HasSuffix(key, "dY/dX"), Step: 0.8})
+				e, err := NewEffects(scorer(t, f), EffectOptions{Draws: n, Seed: 5, Slopes: strings.HasSuffix(key, "dY/dX"), Step: 0.8})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -200,13 +240,13 @@ func TestMergeEffects(t *testing.T) {
 		var got [2]Effect
 		for part := range 2 {
 			var es []*Effects
-			whole, err := NewEffects(f, EffectOptions{Draws: n, Slopes: true, Step: 1})
+			whole, err := NewEffects(scorer(t, f), EffectOptions{Draws: n, Slopes: true, Step: 1})
 			if err != nil {
 				t.Fatal(err)
 			}
 			es = append(es, whole)
 			if part == 1 {
-				es = append(es, whole.Clone())
+				es = append(es, whole.Clone(whole.Scorer.Clone()))
 			}
 			for k, e := range es {
 				rest := d.only(func(i int) bool { return (i*7)%len(es) == k })

@@ -150,7 +150,7 @@ func (l *LOO) Clone() *LOO {
 }
 
 // Size is the memory held, in bytes, roughly.
-func (l *LOO) Size() int64 { return 256 + fitSize(l.Fit) + 8*int64(cap(l.points)) }
+func (l *LOO) Size() int64 { return 256 + FitSize(l.Fit) + 8*int64(cap(l.points)) }
 
 // LOOSummary is what the rows of a LOO come to, in the names of R's package loo; logs in
 // nats. Numbers are NaN where no row says anything.
@@ -236,7 +236,7 @@ func (a *moments) variance() float64 {
 	return a.m2 / float64(a.n-1)
 }
 
-// fitSize is what a fit and its names hold, in bytes, roughly.
-func fitSize(f *kernels.Fit) int64 {
+// FitSize is what a fit and its names hold, in bytes, roughly.
+func FitSize(f *kernels.Fit) int64 {
 	return 96*int64(len(f.Beliefs)) + 8*int64(len(f.Covariance.Values))
 }

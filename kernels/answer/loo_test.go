@@ -98,7 +98,7 @@ func (d *data) fit(t testing.TB, y, x string, o map[string]any, offset []float64
 	if err != nil {
 		t.Fatal(err)
 	}
-	table := &rows.Table{X: rows.Fields(d.cols(x)...), Y: rows.Numbers("y", d.number[y])}
+	table := &rows.Table{X: d.fields(x), Y: rows.Numbers("y", d.number[y])}
 	if offset != nil {
 		table.Offset = rows.Numbers("offset", offset)
 	}
@@ -112,19 +112,11 @@ func (d *data) fit(t testing.TB, y, x string, o map[string]any, offset []float64
 // batch is the rows of d with the features of dict, which must have an intercept.
 func (d *data) batch(t testing.TB, f *kernels.Fit, dict *kernels.Dict, y, x string) *kernels.Batch {
 	t.Helper()
-	e := rows.NewScoring(rows.Fields(d.cols(x)...), "x", rows.Words{})
-	if _, err := e.Score(f); err != nil {
-		t.Fatal(err)
-	}
-	var b kernels.Batch
-	b.Reset()
-	if err := e.Append(0, d.n, dict, f.Intercept, nil, &b); err != nil {
-		t.Fatal(err)
-	}
+	b := encoded(t, f, dict, d.fields(x), d.n)
 	if y != "" {
 		b.Y = d.number[y]
 	}
-	return &b
+	return b
 }
 
 func exact(err float64) kerneltest.Tol { return kerneltest.Tol{Abs: err} }

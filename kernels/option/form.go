@@ -44,6 +44,7 @@ var (
 	anyNumber   = interval{"a finite number", func(float64) bool { return true }}
 	nonNegative = interval{"a finite number >= 0", func(x float64) bool { return x >= 0 }}
 	positive    = interval{"a finite number > 0", func(x float64) bool { return x > 0 }}
+	nonZero     = interval{"a finite number, not 0", func(x float64) bool { return x != 0 }}
 	share       = interval{"a number in (0, 1]", func(x float64) bool { return x > 0 && x <= 1 }}
 	between     = interval{"a number in (0, 1)", func(x float64) bool { return x > 0 && x < 1 }}
 )

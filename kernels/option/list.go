@@ -10,7 +10,7 @@ const (
 	searches = " ep laplace lowrank hmc softmax " // by a randomised SVD, on standardised columns
 	stored   = fits + "softmax from_beliefs "
 	observed = fits + "gp from_beliefs "
-	over     = " loo loo_compare " // rows under a fit
+	over     = " loo loo_compare robust " // rows under a fit
 )
 
 // list is every option, in the order of the documentation.
@@ -123,6 +123,24 @@ var list = specs(
 	Spec{Key: "reference", Default: "none", Uses: "softmax",
 		Doc:   "class whose weights are pinned at 0",
 		forms: forms{decoded("a class", func(s *Settings, v Source) error { return v.Decode((*Class)(&s.Options.Reference)) })}},
+	Spec{Key: "reference", Default: "the first level, in byte order", Uses: "effects",
+		Doc:   "level of the column that others are compared with",
+		forms: forms{decoded("a level", func(s *Settings, v Source) error { return v.Decode((*Class)(&s.Answer.Reference)) })}},
+	Spec{Key: "step", Default: "none: the slope", Uses: "effects",
+		Doc:   "number that is added to the column: the effect is that of the step, not the slope",
+		forms: forms{number(nonZero, func(s *Settings) *float64 { return &s.Answer.Step })}},
+	Spec{Key: "prediction", Default: "'exact'", Uses: "effects",
+		Doc:   "expected responses with the weights integrated out, or at their mean as the delta method of R's marginaleffects has them",
+		forms: forms{word(func(s *Settings) *string { return &s.Answer.Prediction }, "exact", "plugin")}},
+	Spec{Key: "level", Default: "0.95", Uses: "effects",
+		Doc:   "of the interval",
+		forms: forms{number(between, func(s *Settings) *float64 { return &s.Answer.Level })}},
+	Spec{Key: "draws", Default: "0: the delta method", Uses: "effects",
+		Doc:   "joint draws of the weights that mean, deviation and interval are of",
+		forms: forms{whole(0, 1_000_000, func(s *Settings) *int { return &s.Answer.Draws })}},
+	Spec{Key: "type", Default: "'hc0'", Uses: "robust",
+		Doc:   "correction of a robust covariance for few rows, in the names of R's sandwich; HC2 and HC3 are for rows without clusters",
+		forms: forms{word(func(s *Settings) *string { return &s.Answer.Type }, "hc0", "hc1", "hc2", "hc3")}},
 	Spec{Key: "kernel", Default: "'rbf'", Uses: "gp",
 		Doc:   "covariance function",
 		forms: forms{word(func(s *Settings) *string { return &s.Options.Process.Kernel }, "rbf", "matern32", "matern52", "linear")}},
@@ -144,7 +162,7 @@ var list = specs(
 	Spec{Key: "columns", Default: "'exact'", Uses: fits + "softmax",
 		Doc:   "whether the fit remembers the columns of a STRUCT or a list of numbers, which rows must then have; 'any' = they are open as a map is: what is absent is absent, NULL too",
 		forms: forms{word(func(s *Settings) *string { return &s.Columns }, "exact", "any")}},
-	Spec{Key: "seed", Default: "0", Uses: searches,
+	Spec{Key: "seed", Default: "0", Uses: searches + "effects",
 		Doc:   "every random step is a function of it",
 		forms: forms{whole(0, 1<<53, func(s *Settings) *uint64 { return &s.Options.Seed })}},
 	Spec{Key: "time_limit", Default: "none", Uses: "ep laplace lowrank hmc smooth softmax gp",
@@ -165,10 +183,10 @@ var list = specs(
 	Spec{Key: "on_error", Default: "'fail'", Uses: fits + "softmax gp",
 		Doc:   "what a bad row does: fail, be skipped and counted, or leave its group without a fit; 'null' also leaves a group that cannot be fitted without one",
 		forms: forms{word(func(s *Settings) *OnError { return &s.OnError }, string(Fail), string(Skip), string(Null))}},
-	Spec{Key: "weight", Default: "1", Uses: fits + "softmax gp influence" + over, Row: true,
+	Spec{Key: "weight", Default: "1", Uses: fits + "softmax gp influence effects" + over, Row: true,
 		Doc:   "exponent of the row's likelihood",
 		forms: forms{column(Number, " >= 0")}},
-	Spec{Key: "offset", Default: "0", Uses: fits + "softmax gp influence" + over, Row: true, Reserved: true,
+	Spec{Key: "offset", Default: "0", Uses: fits + "softmax gp influence effects" + over, Row: true, Reserved: true,
 		Doc:   "added to the linear predictor",
 		forms: forms{column(Number, "")}},
 	Spec{Key: "trials", Default: "none", Uses: fits + "gp influence" + over, Row: true,

@@ -231,10 +231,22 @@ type Settings struct {
 	// AutoStandardize leaves Options.Standardize to Method.Model of package engine.
 	AutoStandardize bool
 
+	Answer Answer
+
 	// Columns is "exact", the default, or "any" for Options.AnyColumns.
 	Columns string
 
 	given map[string]bool
+}
+
+// Answer is what the tables over rows under a fit are asked for.
+type Answer struct {
+	Level      float64 // 0 is 0.95
+	Step       float64 // 0 for slopes
+	Reference  string  // a level; the first where not given
+	Prediction string  // "" is exact
+	Draws      int
+	Type       string // of bglm_robust, "" is HC0
 }
 
 // Defaults are the settings of a call without options.

@@ -18,6 +18,8 @@ type Source struct {
 	X                            *Encoder
 	Y                            Column
 	Weight, Offset, Trials, Time Column
+	// Need are further columns that Score leaves rows out for where they are NULL.
+	Need []Column
 	// Check asks the likelihood about each response with Fail too, to name the row.
 	Check bool
 
@@ -25,6 +27,7 @@ type Source struct {
 	y      []float64
 	fault  []fault
 	scalar [4][]float64
+	at     []int
 }
 
 // Sink is a fit that learns from rows, such as an engine's Fitter.
@@ -193,7 +196,7 @@ func (s *Source) nulls(lo, hi int) (dropped int) {
 			drop(c.Null)
 		}
 	}
-	for _, c := range s.X.null {
+	for _, c := range slices.Concat(s.X.null, s.Need) {
 		if c.MayNull() {
 			drop(c.Null)
 		}
@@ -339,23 +342,30 @@ func checkScalar(what string, v float64) error {
 }
 
 // Score reads rows [lo, hi) that have all they need into b, to be scored under f, with their
-// responses where Y is not nil. d numbers the features. It returns how many there are.
+// responses where Y is not nil. d numbers the features. It returns which rows these are, in a
+// list that is valid until the next call.
 // Errors: those of Encoder.Score and Append; a response, weight or offset that is not finite.
-func (s *Source) Score(f *kernels.Fit, d *kernels.Dict, lo, hi int, b *kernels.Batch) (n int, err error) {
+func (s *Source) Score(f *kernels.Fit, d *kernels.Dict, lo, hi int, b *kernels.Batch) (at []int, err error) {
 	b.Reset()
+	s.at = s.at[:0]
 	if _, err := s.X.Score(f); err != nil {
-		return 0, err
+		return nil, err
 	}
 	keep := []bool(nil)
-	if dropped := s.nulls(lo, hi); dropped == hi-lo {
-		return 0, nil
-	} else if dropped > 0 {
+	if s.nulls(lo, hi) > 0 {
 		keep = s.keep
 	}
-	if err := s.X.Append(lo, hi, d, f.Intercept, keep, b); err != nil {
-		return 0, err
+	for i := lo; i < hi; i++ {
+		if s.keep[i-lo] {
+			s.at = append(s.at, i)
+		}
 	}
-	n = b.Len()
+	if len(s.at) == 0 {
+		return nil, nil
+	}
+	if err := s.X.Append(lo, hi, d, f.Intercept, keep, b); err != nil {
+		return nil, err
+	}
 	column := func(c Column, what string, to *[]float64) {
 		if c == nil || err != nil {
 			return
@@ -373,7 +383,7 @@ func (s *Source) Score(f *kernels.Fit, d *kernels.Dict, lo, hi int, b *kernels.B
 	column(s.Weight, "weight", &b.Weight)
 	column(s.Offset, "offset", &b.Offset)
 	column(s.Trials, "trials", &b.Trials)
-	return n, err
+	return s.at, err
 }
 
 // Obs is the observation of row i and its offset; ok is false where one of its

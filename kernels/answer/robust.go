@@ -1,0 +1,291 @@
+package answer
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/argument"
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/predict"
+)
+
+// RobustTypes are the corrections of Robust for few rows, in the names of R's sandwich.
+var RobustTypes = []string{"hc0", "hc1", "hc2", "hc3"}
+
+// MaxRobust is the largest number of weights whose robust covariance is written out.
+const MaxRobust = 5000
+
+// Robust gives a fit the covariance that its weights have when the rows vary otherwise than
+// the likelihood says, or in clusters: the sandwich
+//
+//	V = Σ (Σ⁻¹ - H + M) Σ,   H = Σ_i c_i x_i x_iᵀ,   M = Σ_i r_i² x_i x_iᵀ,
+//
+// with residual r and curvature c of the log likelihood at the mean weights, Σ the
+// posterior's covariance. Σ⁻¹ - H is what the prior knows; it stays as it is, so that V is Σ
+// where the model is true (M = H) and R's sandwich where the prior says nothing. With clusters
+// g, M = Σ_g u_g u_gᵀ, u_g = Σ_{i in g} r_i x_i.
+//
+// Type hc0 takes M as it is, times G/(G-1) for G clusters; hc1 times n/(n-k), with clusters
+// (n-1)/(n-k) G/(G-1), k the sum of the leverages: the number of weights where the prior says
+// nothing, and what the rows determine of them where it says something; hc2 and hc3 divide r²
+// by 1-h and (1-h)², h the row's leverage, and are for rows without clusters. hc0 is the
+// default, as that of R's sandwich() and of vcovCL() for a GLM; with few rows hc3 is safer.
+//
+// Cost: O(k²) a row for k features, O(p³) at the end; memory O(p²), with clusters O(p) for
+// each.
+//
+// Sources: [zeileis2006]; [zeileis2020] for clusters.
+type Robust struct {
+	*predict.Scorer
+	kind     string
+	grouped  bool
+	n        int64
+	unknown  int64     // rows with features that the fit has no belief about
+	leverage float64   // of all rows
+	h, m     []float64 // packed lower triangles
+	clusters map[string][]float64
+	at       []int
+	val      []float64
+}
+
+// NewRobust adds up no rows yet; kind is one of RobustTypes, "" for hc0.
+// Errors: those of predict.New; a kind that is none; a fit whose covariance is diagonal, or
+// of more than MaxRobust weights.
+func NewRobust(f *kernels.Fit, kind string, grouped bool) (*Robust, error) {
+	if kind == "" {
+		kind = RobustTypes[0]
+	}
+	if !slices.Contains(RobustTypes, kind) {
+		return nil, argument.Word("type", kind, RobustTypes)
+	}
+	if grouped && kind > "hc1" {
+		return nil, &argument.Error{Name: "type", Found: "'" + kind + "'", For: "clusters", Allowed: "hc0, hc1"}
+	}
+	p := len(f.Beliefs)
+	switch {
+	case f.Covariance.Form == gauss.Diagonal && p > 1:
+		return nil, fmt.Errorf("the FIT has a diagonal covariance, which says nothing of how its weights go together; allowed: a fit with all of it, such as bglm_laplace, or adf with covariance: 'full'")
+	case p > MaxRobust:
+		return nil, fmt.Errorf("the FIT has %d weights; allowed: up to %d, whose covariance is written out", p, MaxRobust)
+	}
+	s, err := predict.New(f)
+	if err != nil {
+		return nil, err
+	}
+	r := &Robust{Scorer: s, kind: kind, grouped: grouped, h: make([]float64, p*(p+1)/2)}
+	if grouped {
+		r.clusters = map[string][]float64{}
+	} else {
+		r.m = make([]float64, len(r.h))
+	}
+	return r, nil
+}
+
+// Add takes the rows of b, whose feature numbers are those of Features; with clusters,
+// cluster[i] names that of row i.
+// Errors: a response outside the support, a predictor that is not finite.
+func (r *Robust) Add(b *kernels.Batch, cluster []string) error {
+	for i := range b.Len() {
+		m, v, err := r.Linear(b, i)
+		if err != nil {
+			return err
+		}
+		f, err := predict.InfluenceOf(r.Lik, b.Obs(i), m, v)
+		if err != nil {
+			return err
+		}
+		r.n++
+		r.leverage += f.Leverage
+		r.entries(b, i)
+		spread(r.h, r.at, r.val, f.Curvature)
+		if r.grouped {
+			u := r.clusters[cluster[i]]
+			if u == nil {
+				u = make([]float64, len(r.Fit.Beliefs))
+				r.clusters[cluster[i]] = u
+			}
+			for k, j := range r.at {
+				u[j] += f.Residual * r.val[k]
+			}
+			continue
+		}
+		rest := math.Max(1-f.Leverage, 1e-8)
+		square := f.Residual * f.Residual
+		switch r.kind {
+		case "hc2":
+			square /= rest
+		case "hc3":
+			square /= rest * rest
+		}
+		spread(r.m, r.at, r.val, square)
+	}
+	return nil
+}
+
+// entries are the beliefs that row i touches, in their order.
+func (r *Robust) entries(b *kernels.Batch, i int) {
+	fs, xs := r.Entries(r.Fit, b, i)
+	r.at, r.val = r.at[:0], r.val[:0]
+	seen := true
+	for k, f := range fs {
+		j := r.Belief(f)
+		if j < 0 {
+			seen = false
+			continue
+		}
+		at, _ := slices.BinarySearch(r.at, j)
+		r.at, r.val = slices.Insert(r.at, at, j), slices.Insert(r.val, at, xs[k])
+	}
+	if !seen {
+		r.unknown++
+	}
+}
+
+// spread adds by x xᵀ to a packed triangle; at ascends.
+func spread(to []float64, at []int, x []float64, by float64) {
+	for k, i := range at {
+		row := to[i*(i+1)/2:]
+		for l, j := range at[:k+1] {
+			row[j] += by * x[k] * x[l]
+		}
+	}
+}
+
+// Merge adds the rows of o, which is of the same fit and type.
+func (r *Robust) Merge(o *Robust) {
+	r.n, r.unknown, r.leverage = r.n+o.n, r.unknown+o.unknown, r.leverage+o.leverage
+	dense.Axpy(1, o.h, r.h)
+	dense.Axpy(1, o.m, r.m)
+	for name, u := range o.clusters {
+		if own := r.clusters[name]; own != nil {
+			dense.Axpy(1, u, own)
+		} else {
+			r.clusters[name] = slices.Clone(u)
+		}
+	}
+}
+
+// Clone is an independent copy.
+func (r *Robust) Clone() *Robust {
+	c := *r
+	c.Scorer, c.h, c.m = r.Scorer.Clone(), slices.Clone(r.h), slices.Clone(r.m)
+	c.at, c.val = nil, nil
+	if r.grouped {
+		c.clusters = make(map[string][]float64, len(r.clusters))
+		for name, u := range r.clusters {
+			c.clusters[name] = slices.Clone(u)
+		}
+	}
+	return &c
+}
+
+// Size is the memory held, in bytes, roughly.
+func (r *Robust) Size() int64 {
+	return 512 + FitSize(r.Fit) + 8*int64(len(r.h)+len(r.m)) + int64(len(r.clusters))*(64+8*int64(len(r.Fit.Beliefs)))
+}
+
+// Robustly is the fit with the robust covariance, which is full. Its status says so where
+// the rows are not as many as the fit learnt from, or the clusters too few.
+// Errors: a single cluster; rows that the posterior's covariance does not fit.
+func (r *Robust) Robustly() (*kernels.Fit, error) {
+	out := *r.Fit
+	out.Beliefs = slices.Clone(r.Fit.Beliefs)
+	post, at, err := r.Fit.Joint()
+	if err != nil {
+		return nil, err
+	}
+	p := len(at)
+	if r.grouped && len(r.clusters) < 2 {
+		return nil, fmt.Errorf("cluster: found %d of them; allowed: two and more", len(r.clusters))
+	}
+	if r.n != out.N {
+		out.Say(fmt.Sprintf("the robust covariance is of %d rows, the fit of %d", r.n, out.N))
+	}
+	if r.unknown > 0 {
+		out.Say(fmt.Sprintf("%s features that the fit has no belief about: they take no part in the robust covariance", rowsHave(r.unknown)))
+	}
+	if r.grouped && float64(len(r.clusters)) <= r.leverage {
+		out.Say(fmt.Sprintf("%d clusters are few where the rows determine %.3g weights: the robust covariance has no more directions than clusters", len(r.clusters), r.leverage))
+	}
+	if p == 0 {
+		return &out, nil
+	}
+	m := r.meat()
+	sigma, d := dense.New(p, p), dense.New(p, p)
+	post.Cov(sigma)
+	for a, i := range at {
+		for b, j := range at[:a+1] {
+			k := i*(i+1)/2 + j
+			d.Set(a, b, m[k]-r.h[k])
+			d.Set(b, a, m[k]-r.h[k])
+		}
+	}
+	half, v := dense.New(p, p), dense.New(p, p)
+	dense.Gemm(half, 1, sigma, false, d, false, 0)
+	dense.Gemm(v, 1, half, false, sigma, false, 0)
+	for a := range p {
+		dense.Axpy(1, sigma.Row(a), v.Row(a))
+	}
+	return &out, r.factor(&out, at, v)
+}
+
+// meat is M as the type has it.
+func (r *Robust) meat() []float64 {
+	n, m, by := float64(r.n), slices.Clone(r.m), 1.0
+	if r.kind == "hc1" {
+		by = n / math.Max(n-r.leverage, 1)
+	}
+	if r.grouped {
+		g := float64(len(r.clusters))
+		if by = g / (g - 1); r.kind == "hc1" {
+			by *= (n - 1) / math.Max(n-r.leverage, 1)
+		}
+		m = make([]float64, len(r.h))
+		all := make([]int, len(r.Fit.Beliefs))
+		for k := range all {
+			all[k] = k
+		}
+		for _, name := range slices.Sorted(maps.Keys(r.clusters)) { // sums in one order
+			spread(m, all, r.clusters[name], 1)
+		}
+	}
+	for k := range m {
+		m[k] *= by
+	}
+	return m
+}
+
+// factor sets the covariance of f, that of its beliefs at, to v.
+func (r *Robust) factor(f *kernels.Fit, at []int, v *dense.Matrix) error {
+	var l *dense.Matrix
+	err := error(nil)
+	for _, more := range []float64{0, 1e-13, 1e-10} { // rounding, of a prior that says little
+		l = dense.New(v.Rows, v.Cols)
+		for a := range v.Rows {
+			copy(l.Row(a), v.Row(a))
+			for b := range a {
+				l.Row(a)[b] = 0.5 * (v.At(a, b) + v.At(b, a))
+			}
+			l.Row(a)[a] *= 1 + more
+		}
+		if err = dense.Cholesky(l); err == nil {
+			break
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("the FIT's covariance is not that of these rows, of which it would leave less than nothing (%w); allowed: the rows that it has learnt from, and a fit whose covariance is not approximate, such as bglm_laplace", err)
+	}
+	p := len(f.Beliefs)
+	f.Covariance = kernels.Covariance{Form: gauss.Full, Values: make([]float64, p*(p+1)/2)}
+	for a, i := range at {
+		for b, j := range at[:a+1] {
+			f.Covariance.Values[i*(i+1)/2+j] = l.At(a, b)
+		}
+		f.Beliefs[i].Variance = v.At(a, a)
+	}
+	return nil
+}

@@ -1,0 +1,386 @@
+package udf
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/answer"
+	"github.com/bglm/bglm/kernels/option"
+	"github.com/bglm/bglm/kernels/predict"
+	"github.com/bglm/bglm/kernels/rows"
+	"github.com/bglm/bglm/udf/internal/capi"
+)
+
+// effect is a comparison of two versions of each row.
+type effect struct {
+	column   string
+	contrast string
+	lo, hi   version
+}
+
+// version is what a column is in one version of the rows.
+type version struct {
+	level  string
+	shift  float64
+	number bool
+}
+
+func (v version) of(c rows.Column) rows.Column {
+	if v.number {
+		return rows.Shifted(c, v.shift)
+	}
+	return rows.Fixed(c, v.level)
+}
+
+// effectSums are the effects of a group.
+type effectSums struct {
+	*predict.Scorer
+	what []effect
+	of   []*answer.Effects
+}
+
+func (e *effectSums) Clone() *effectSums {
+	c := &effectSums{Scorer: e.Scorer.Clone(), what: e.what}
+	for _, x := range e.of {
+		c.of = append(c.of, x.Clone(c.Scorer))
+	}
+	return c
+}
+
+func (e *effectSums) Merge(o *effectSums) {
+	for k, x := range e.of {
+		x.Merge(o.of[k])
+	}
+}
+
+func (e *effectSums) Size() int64 {
+	n := answer.FitSize(e.Fit)
+	for _, x := range e.of {
+		n += x.Size()
+	}
+	return n
+}
+
+// effectsOf are the comparisons of a column of x under f, of all columns where it is '*'.
+func effectsOf(f *kernels.Fit, x rows.Column, column string, o *option.Settings) ([]effect, []answer.EffectOptions, error) {
+	var names, fields []string
+	for k := range x.Children() {
+		if c := x.Child(k); c.Kind() != rows.Struct {
+			fields = append(fields, strings.Clone(c.Name()))
+		}
+	}
+	if names = []string{column}; column == "*" {
+		names = fields
+	}
+	var out []effect
+	var how []answer.EffectOptions
+	kind, err := predict.ParseKind(orWord(o.Answer.Prediction, "exact"))
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, name := range names {
+		part := rows.Part(x, name)
+		if part == nil {
+			err := fmt.Errorf("column = '%.100s', which x does not have; allowed: '*' for all, or one of %s", name, strings.Join(fields, ", "))
+			if near := option.Nearest(name, fields); near != "" {
+				err = fmt.Errorf("%w; the nearest is '%s'", err, near)
+			}
+			return nil, nil, err
+		}
+		known := knownColumn(f, name)
+		if column == "*" && known == nil && f.Columns != nil {
+			continue // the fit has not learnt from it
+		}
+		e := answer.EffectOptions{Level: o.Answer.Level, Kind: kind, Draws: o.Answer.Draws, Seed: o.Options.Seed}
+		var found []effect
+		if part.Kind() == rows.Number {
+			found = []effect{numberEffect(name, known, o.Answer.Step, &e)}
+		} else if found, err = levelEffects(f, name, known, o); err != nil {
+			return nil, nil, err
+		}
+		for range found {
+			how = append(how, e)
+		}
+		out = append(out, found...)
+	}
+	return out, how, nil
+}
+
+func orWord(word, other string) string {
+	if word == "" {
+		return other
+	}
+	return word
+}
+
+// knownColumn is what f knows of a column; nil for nothing.
+func knownColumn(f *kernels.Fit, name string) *kernels.FitColumn {
+	for k := range f.Columns {
+		if strings.EqualFold(f.Columns[k].Name, name) {
+			return &f.Columns[k]
+		}
+	}
+	return nil
+}
+
+// numberEffect is the effect of a step, or the slope where that is 0.
+func numberEffect(name string, known *kernels.FitColumn, step float64, e *answer.EffectOptions) effect {
+	if step != 0 {
+		text := strconv.FormatFloat(step, 'g', -1, 64)
+		if step > 0 {
+			text = "+" + text
+		}
+		return effect{name, text, version{number: true}, version{number: true, shift: step}}
+	}
+	e.Slopes, e.Step = true, 1
+	if known != nil && known.Scale > 0 {
+		e.Step = known.Scale
+	}
+	return effect{name, "dY/dX", version{number: true, shift: -e.Step}, version{number: true, shift: e.Step}}
+}
+
+// levelEffects compare each level with the reference.
+func levelEffects(f *kernels.Fit, name string, known *kernels.FitColumn, o *option.Settings) ([]effect, error) {
+	if known != nil {
+		name = known.Name
+	}
+	var levels []string
+	for _, b := range f.Beliefs {
+		if level, ok := strings.CutPrefix(b.Feature, name+"="); ok {
+			levels = append(levels, level)
+		}
+	}
+	if len(levels) == 0 {
+		return nil, fmt.Errorf("column = '%.100s', of which the FIT knows no level", name)
+	}
+	reference := levels[0]
+	if o.Given("reference") {
+		reference = o.Answer.Reference
+		found := false
+		for _, l := range levels {
+			found = found || l == reference
+		}
+		if !found {
+			err := fmt.Errorf("option reference: found '%.100s', which is no level of %s", reference, name)
+			if near := option.Nearest(reference, levels); near != "" {
+				err = fmt.Errorf("%w; the nearest is '%s'", err, near)
+			}
+			return nil, err
+		}
+	}
+	var out []effect
+	for _, l := range levels {
+		if l != reference {
+			out = append(out, effect{name, "mean(" + l + ") - mean(" + reference + ")", version{level: reference}, version{level: l}})
+		}
+	}
+	return out, nil
+}
+
+var effectsType = capi.ListOf(capi.StructOf(fld("column", capi.TVarchar), fld("contrast", capi.TVarchar), fld("n", capi.TBigInt), fld("mean", capi.TDouble), fld("sd", capi.TDouble),
+	fld("lower", capi.TDouble), fld("upper", capi.TDouble), fld("p_positive", capi.TDouble)))
+
+// versions reads the rows of a call with other values of a column.
+type versions struct {
+	x       *capi.Vec
+	options *capi.Vec
+	known   map[string]*rows.Source
+}
+
+func (v *versions) release() {
+	for _, s := range v.known {
+		s.X.Release()
+	}
+}
+
+// source is the rows with a version of a column; rows without a number there are left out.
+func (v *versions) source(column string, as version) (*rows.Source, error) {
+	key := fmt.Sprintf("%s\x00%v", column, as)
+	if s := v.known[key]; s != nil {
+		return s, nil
+	}
+	col := columnOf(v.x)
+	with, _, _ := rows.Change(col, column, as.of)
+	s := &rows.Source{X: rows.NewScoring(with, "x", words)}
+	if as.number {
+		s.Need = []rows.Column{rows.Part(col, column)}
+	}
+	c, err := findRowColumns(v.options, "option")
+	if err != nil {
+		return nil, err
+	}
+	s.Weight, s.Offset = columnOr(c.weight), columnOr(c.offset)
+	v.known[key] = s
+	return s, nil
+}
+
+func updateEffects(args []capi.Vec, slots capi.Slots) error {
+	x, column := &args[1], &args[2]
+	if x.Type != capi.Struct && x.Type != capi.SQLNull {
+		return fmt.Errorf("x is %s; allowed: a STRUCT, whose columns can be changed", x.TypeName())
+	}
+	if column.Type != capi.Varchar && column.Type != capi.SQLNull {
+		return fmt.Errorf("column is %s; allowed: VARCHAR, the name of a column of x, or '*'", column.TypeName())
+	}
+	if err := checkEnums(x, "x"); err != nil {
+		return err
+	}
+	var options *capi.Vec
+	if len(args) > 3 {
+		options = &args[3]
+		if options.Type != capi.Struct && options.Type != capi.SQLNull {
+			return fmt.Errorf("options are %s; allowed: a STRUCT such as {step: 10}", options.TypeName())
+		}
+	}
+	if x.Type == capi.SQLNull || column.Type == capi.SQLNull {
+		return nil
+	}
+	vs := &versions{x: x, options: options, known: map[string]*rows.Source{}}
+	defer vs.release()
+	var lo, hi kernels.Batch
+	return underOne(args, slots, func(f *kernels.Fit, i int) (*effectSums, error) {
+		o, err := option.For("effects").Decode(constants(options, i, false))
+		if err != nil {
+			return nil, err
+		}
+		if column.Null(i) {
+			return nil, fmt.Errorf("column is NULL; allowed: the name of a column of x, or '*'")
+		}
+		what, how, err := effectsOf(f, columnOf(x), strings.Clone(column.Str(i)), o)
+		if err != nil {
+			return nil, err
+		}
+		s, err := predict.New(f)
+		if err != nil {
+			return nil, err
+		}
+		e := &effectSums{Scorer: s, what: what}
+		for k := range what {
+			one, err := answer.NewEffects(s, how[k])
+			if err != nil {
+				return nil, err
+			}
+			e.of = append(e.of, one)
+		}
+		return e, nil
+	}, func(e *effectSums, from, to int) error {
+		read := func(column string, as version, b *kernels.Batch) error {
+			src, err := vs.source(column, as)
+			if err == nil {
+				_, err = src.Score(e.Fit, e.Features(), from, to, b)
+			}
+			return err
+		}
+		for k, one := range e.of {
+			w := &e.what[k]
+			if k == 0 || w.column != e.what[k-1].column || w.lo != e.what[k-1].lo { // levels share theirs
+				if err := read(w.column, w.lo, &lo); err != nil {
+					return err
+				}
+			}
+			if err := read(w.column, w.hi, &hi); err != nil {
+				return err
+			}
+			if err := one.Add(&lo, &hi); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func writeEffects(e *effectSums, out *capi.Col) error {
+	c := out.Elem()
+	for k, one := range e.of {
+		x, err := one.Effect()
+		if err != nil {
+			return err
+		}
+		c.Field(0).Str(e.what[k].column)
+		c.Field(1).Str(e.what[k].contrast)
+		c.Field(2).Int(x.N)
+		for j, v := range [...]float64{x.Mean, x.SD, x.Lower, x.Upper, x.Positive} {
+			floatOrNull(c.Field(3+j), v)
+		}
+		c.EndStruct()
+	}
+	out.EndList()
+	return nil
+}
+
+// updateRobust reads (fit, y, x [, cluster] [, options]).
+func updateRobust(args []capi.Vec, slots capi.Slots) error {
+	var cluster, options *capi.Vec
+	for k := 3; k < len(args); k++ {
+		v := &args[k]
+		switch {
+		case v.Type == capi.SQLNull:
+		case k == len(args)-1 && v.Type == capi.Struct:
+			options = v
+		case k == 3:
+			if err := checkClass(v, "cluster"); err != nil {
+				return err
+			}
+			cluster = v
+		default:
+			return fmt.Errorf("options are %s; allowed: a STRUCT such as {type: 'hc3'}", v.TypeName())
+		}
+	}
+	src, err := scoredRows(&args[1], &args[2], options)
+	if err != nil {
+		return err
+	}
+	defer src.X.Release()
+	fits, err := newKeyed(&args[0], "fit")
+	if err != nil {
+		return err
+	}
+	var b kernels.Batch
+	var names []string
+	return sumRows([]*keyed{fits}, func(_, i int) int { return i }, slots, func(i int) (*answer.Robust, error) {
+		o, err := option.For("robust").Decode(constants(options, i, false))
+		if err != nil {
+			return nil, err
+		}
+		f, err := fits.whole(i)
+		if err != nil {
+			return nil, err
+		}
+		h, err := fits.head(i)
+		if err != nil {
+			return nil, err
+		}
+		f.Iterations, f.Converged, f.Status = h.Iterations, h.Converged, h.Status
+		return answer.NewRobust(f, o.Answer.Type, cluster != nil)
+	}, func(r *answer.Robust, lo, hi int) error {
+		at, err := src.Score(r.Fit, r.Features(), lo, hi, &b)
+		if err != nil || len(at) == 0 {
+			return err
+		}
+		if cluster != nil {
+			names = names[:0]
+			for _, i := range at {
+				if cluster.Null(i) {
+					return fmt.Errorf("cluster is NULL in a row; allowed: a value for every row")
+				}
+				name, err := rows.Label(columnOf(cluster), i)
+				if err != nil {
+					return err
+				}
+				names = append(names, name)
+			}
+		}
+		return r.Add(&b, names)
+	})
+}
+
+func writeRobust(r *answer.Robust, out *capi.Col) error {
+	f, err := r.Robustly()
+	if err != nil {
+		return err
+	}
+	appendFit(out, f, f.Each)
+	return nil
+}
