@@ -353,6 +353,9 @@ func (d *Dict) Use(c *Columns) bool {
 	return d.cols == c
 }
 
+// Uses says whether names are split by the columns c, as after Use.
+func (d *Dict) Uses(c *Columns) bool { return d.cols == c }
+
 // ColumnOf is the column that feature id is a level of, counted from 1, `column IS NULL` too;
 // 0 for none.
 func (d *Dict) ColumnOf(id uint32) uint32 {
@@ -377,7 +380,8 @@ func (d *Dict) NumberPlace(id uint32) int {
 		return int(id - base)
 	}
 	if d.cols != nil && d.names[id].col == 0 && len(d.cols.numbers) > 0 {
-		if at, ok := d.cols.numbers[string(d.Name(id))]; ok {
+		var buf [64]byte
+		if at, ok := d.cols.numbers[string(d.AppendName(buf[:0], id))]; ok {
 			return at
 		}
 	}

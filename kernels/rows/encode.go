@@ -242,13 +242,16 @@ func (e *Encoder) alike(d *kernels.Dict) bool {
 			return false
 		}
 	}
-	return e.cols == nil && !e.dups && d.HashBits == 0
+	return !e.dups && d.HashBits == 0
 }
 
 // together makes rows [lo, hi), which are loaded, a batch of shared features that are all
 // of d's in their order, and says false where they are not. Without learn d is not
 // changed.
 func (e *Encoder) together(lo, hi int, d *kernels.Dict, intercept, learn bool, b *kernels.Batch) bool {
+	if !learn && e.cols != nil && !d.Uses(e.cols) {
+		return false
+	}
 	if e.dict != d {
 		e.attach(d)
 	}
