@@ -233,6 +233,16 @@ func TestVectors(t *testing.T) {
 			if z[n] != 7 {
 				t.Errorf("Axpy of %d numbers wrote one more", n)
 			}
+			v, w := append(slices.Clone(x), 7), append(slices.Clone(y), 7)
+			Rotate(v[:n], w[:n], 0.7, -1.3, 0.4)
+			for i := range x {
+				if math.Abs(v[i]-(0.7*x[i]+1.3*y[i])) > 4*u*(math.Abs(x[i])+math.Abs(y[i])) || math.Abs(w[i]-(y[i]+0.4*x[i])) > 2*u*(math.Abs(x[i])+math.Abs(y[i])) {
+					t.Errorf("Rotate of %d numbers, number %d: %v, %v", n, i, v[i], w[i])
+				}
+			}
+			if v[n] != 7 || w[n] != 7 {
+				t.Errorf("Rotate of %d numbers wrote one more", n)
+			}
 		}
 		for _, s := range [][2]int{{0, 3}, {3, 0}, {1, 1}, {7, 50}, {5000, 3}, {4500, 77}} {
 			a := random(rng, s[0], s[1], 2, 1)

@@ -32,6 +32,7 @@ func TestBounds(t *testing.T) {
 		for n := 1; n <= 60; n += 1 + n/20 {
 			x, y := guarded(t, n), guarded(t, n)
 			Axpy(1, x, y)
+			Rotate(x, y, 1, 1, 1)
 			if Dot(x, y) != 0 {
 				t.Error("Dot of zeros")
 			}

@@ -110,3 +110,12 @@ func axpyGo(a float64, x, y []float64) {
 		y[i] += a * v
 	}
 }
+
+func rotateGo(x, y []float64, a, b, c float64) {
+	y = y[:len(x)]
+	for i, v := range x {
+		w := y[i]
+		x[i] = a*v - b*w
+		y[i] = w + c*v
+	}
+}

@@ -125,3 +125,17 @@ func axpy(a float64, x, y []float64) {
 		axpyGo(a, x, y)
 	}
 }
+
+func rotate(x, y []float64, a, b, c float64) {
+	if len(x) == 0 {
+		return
+	}
+	switch used {
+	case avx512:
+		rotate512(&x[0], &y[0], len(x), a, b, c)
+	case avx2:
+		rotate2(&x[0], &y[0], len(x), a, b, c)
+	default:
+		rotateGo(x, y, a, b, c)
+	}
+}

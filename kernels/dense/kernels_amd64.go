@@ -182,6 +182,11 @@ func peak512(n int)
 //go:noescape
 func axpy512(a float64, x, y *float64, n int)
 
+// rotate512 sets x to a x - b y and adds c times the old x to y, n numbers.
+//
+//go:noescape
+func rotate512(x, y *float64, n int, a, b, c float64)
+
 // tile2_1x1 adds to 1 x 4 numbers of C the product of A, 1 x k with row stride ars and
 // column stride acs, and B, k x 4 with row stride bs. Meanwhile it fetches k cache lines,
 // ns apart, from next on.
@@ -275,6 +280,11 @@ func peak2(n int)
 //
 //go:noescape
 func axpy2(a float64, x, y *float64, n int)
+
+// rotate2 sets x to a x - b y and adds c times the old x to y, n numbers.
+//
+//go:noescape
+func rotate2(x, y *float64, n int, a, b, c float64)
 
 // packRows512 copies rows of cols numbers, row i times s[i], into panels of 24 columns, ps
 // apart, with row stride ds, and fills up the last eight columns with 0 s[i].

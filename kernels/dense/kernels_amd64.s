@@ -2273,6 +2273,72 @@ end:
 	VZEROUPPER
 	RET
 
+// func rotate512(x *float64, y *float64, n int, a float64, b float64, c float64)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·rotate512(SB), NOSPLIT, $0-48
+	MOVQ         x+0(FP), AX
+	MOVQ         y+8(FP), CX
+	MOVQ         n+16(FP), DX
+	VBROADCASTSD a+24(FP), Z0
+	VBROADCASTSD b+32(FP), Z1
+	VBROADCASTSD c+40(FP), Z2
+
+two:
+	CMPQ        DX, $0x10
+	JL          two_end
+	VMOVUPD     (AX), Z3
+	VMOVUPD     (CX), Z4
+	VMOVUPD     64(AX), Z6
+	VMOVUPD     64(CX), Z7
+	VMULPD      Z1, Z4, Z5
+	VFMADD231PD Z3, Z2, Z4
+	VFMSUB132PD Z0, Z5, Z3
+	VMULPD      Z1, Z7, Z5
+	VFMADD231PD Z6, Z2, Z7
+	VFMSUB132PD Z0, Z5, Z6
+	VMOVUPD     Z3, (AX)
+	VMOVUPD     Z4, (CX)
+	VMOVUPD     Z6, 64(AX)
+	VMOVUPD     Z7, 64(CX)
+	ADDQ        $+128, AX
+	ADDQ        $+128, CX
+	SUBQ        $+16, DX
+	JMP         two
+
+two_end:
+one:
+	CMPQ        DX, $0x08
+	JL          one_end
+	VMOVUPD     (AX), Z3
+	VMOVUPD     (CX), Z4
+	VMULPD      Z1, Z4, Z5
+	VFMADD231PD Z3, Z2, Z4
+	VFMSUB132PD Z0, Z5, Z3
+	VMOVUPD     Z3, (AX)
+	VMOVUPD     Z4, (CX)
+	ADDQ        $+64, AX
+	ADDQ        $+64, CX
+	SUBQ        $+8, DX
+	JMP         one
+
+one_end:
+	TESTQ       DX, DX
+	JE          end
+	MOVL        $-1, BX
+	BZHIL       DX, BX, BX
+	KMOVW       BX, K1
+	VMOVUPD.Z   (AX), K1, Z3
+	VMOVUPD.Z   (CX), K1, Z4
+	VMULPD      Z1, Z4, Z1
+	VFMADD231PD Z3, Z2, Z4
+	VFMSUB132PD Z0, Z1, Z3
+	VMOVUPD     Z3, K1, (AX)
+	VMOVUPD     Z4, K1, (CX)
+
+end:
+	VZEROUPPER
+	RET
+
 // func tile2_1x1(c *float64, cs int, a *float64, ars int, acs int, b *float64, bs int, k int, next *float64, ns int)
 // Requires: AVX, FMA3, MMX+
 TEXT ·tile2_1x1(SB), NOSPLIT, $0-80
@@ -3086,6 +3152,74 @@ single:
 	VMOVSD      (CX), X1
 	VFMADD231SD (AX), X0, X1
 	VMOVSD      X1, (CX)
+	ADDQ        $0x08, AX
+	ADDQ        $0x08, CX
+	DECQ        DX
+	JMP         single
+
+end:
+	VZEROUPPER
+	RET
+
+// func rotate2(x *float64, y *float64, n int, a float64, b float64, c float64)
+// Requires: AVX, FMA3
+TEXT ·rotate2(SB), NOSPLIT, $0-48
+	MOVQ         x+0(FP), AX
+	MOVQ         y+8(FP), CX
+	MOVQ         n+16(FP), DX
+	VBROADCASTSD a+24(FP), Y0
+	VBROADCASTSD b+32(FP), Y1
+	VBROADCASTSD c+40(FP), Y2
+
+two:
+	CMPQ        DX, $0x08
+	JL          two_end
+	VMOVUPD     (AX), Y3
+	VMOVUPD     (CX), Y4
+	VMOVUPD     32(AX), Y6
+	VMOVUPD     32(CX), Y7
+	VMULPD      Y1, Y4, Y5
+	VFMADD231PD Y3, Y2, Y4
+	VFMSUB132PD Y0, Y5, Y3
+	VMULPD      Y1, Y7, Y5
+	VFMADD231PD Y6, Y2, Y7
+	VFMSUB132PD Y0, Y5, Y6
+	VMOVUPD     Y3, (AX)
+	VMOVUPD     Y4, (CX)
+	VMOVUPD     Y6, 32(AX)
+	VMOVUPD     Y7, 32(CX)
+	ADDQ        $+64, AX
+	ADDQ        $+64, CX
+	SUBQ        $+8, DX
+	JMP         two
+
+two_end:
+one:
+	CMPQ        DX, $0x04
+	JL          one_end
+	VMOVUPD     (AX), Y3
+	VMOVUPD     (CX), Y4
+	VMULPD      Y1, Y4, Y5
+	VFMADD231PD Y3, Y2, Y4
+	VFMSUB132PD Y0, Y5, Y3
+	VMOVUPD     Y3, (AX)
+	VMOVUPD     Y4, (CX)
+	ADDQ        $+32, AX
+	ADDQ        $+32, CX
+	SUBQ        $+4, DX
+	JMP         one
+
+one_end:
+single:
+	TESTQ       DX, DX
+	JE          end
+	VMOVSD      (AX), X3
+	VMOVSD      (CX), X4
+	VMULSD      X1, X4, X5
+	VFMADD231SD X3, X2, X4
+	VFMSUB132SD X0, X5, X3
+	VMOVSD      X3, (AX)
+	VMOVSD      X4, (CX)
 	ADDQ        $0x08, AX
 	ADDQ        $0x08, CX
 	DECQ        DX

@@ -35,6 +35,7 @@ func main() {
 		}
 		peak(s)
 		axpy(s)
+		rotate(s)
 	}
 	packRows512()
 	packRows2(masks)
@@ -280,6 +281,83 @@ func axpy(s isa) {
 	VMOVSD(Mem{Base: y}, v)
 	VFMADD231SD(Mem{Base: x}, a.AsX(), v)
 	VMOVSD(v, Mem{Base: y})
+	ADDQ(Imm(8), x)
+	ADDQ(Imm(8), y)
+	DECQ(n)
+	JMP(LabelRef("single"))
+	Label("end")
+	done()
+}
+
+// rotate writes x = a x - b y and y += c (the old x).
+func rotate(s isa) {
+	function("rotate"+s.name, "(x, y *float64, n int, a, b, c float64)",
+		"rotate"+s.name+" sets x to a x - b y and adds c times the old x to y, n numbers.")
+	x, y, n := load("x"), load("y"), load("n")
+	broadcast := func(name string) VecVirtual {
+		mem, err := Param(name).Resolve()
+		if err != nil {
+			panic(err)
+		}
+		v := s.vec()
+		VBROADCASTSD(mem.Addr, v)
+		return v
+	}
+	a, b, c := broadcast("a"), broadcast("b"), broadcast("c")
+	step := func(label string, vectors int) {
+		Label(label)
+		CMPQ(n, Imm(uint64(vectors*s.lanes())))
+		JL(LabelRef(label + "_end"))
+		var v, w, z []VecVirtual
+		for j := range vectors {
+			v, w, z = append(v, s.vec()), append(w, s.vec()), append(z, s.vec())
+			VMOVUPD(Mem{Base: x, Disp: j * s.bytes}, v[j])
+			VMOVUPD(Mem{Base: y, Disp: j * s.bytes}, w[j])
+		}
+		for j := range vectors {
+			VMULPD(b, w[j], z[j])
+			VFMADD231PD(v[j], c, w[j])
+			VFMSUB132PD(a, z[j], v[j])
+		}
+		for j := range vectors {
+			VMOVUPD(v[j], Mem{Base: x, Disp: j * s.bytes})
+			VMOVUPD(w[j], Mem{Base: y, Disp: j * s.bytes})
+		}
+		ADDQ(I32(vectors*s.bytes), x)
+		ADDQ(I32(vectors*s.bytes), y)
+		SUBQ(I32(vectors*s.lanes()), n)
+		JMP(LabelRef(label))
+		Label(label + "_end")
+	}
+	step("two", 2)
+	step("one", 1)
+	if s.bytes == 64 {
+		TESTQ(n, n)
+		JE(LabelRef("end"))
+		k := mask(n)
+		v, w, z := ZMM(), ZMM(), ZMM()
+		VMOVUPD_Z(Mem{Base: x}, k, v)
+		VMOVUPD_Z(Mem{Base: y}, k, w)
+		VMULPD(b, w, z)
+		VFMADD231PD(v, c, w)
+		VFMSUB132PD(a, z, v)
+		VMOVUPD(v, k, Mem{Base: x})
+		VMOVUPD(w, k, Mem{Base: y})
+		Label("end")
+		done()
+		return
+	}
+	Label("single")
+	TESTQ(n, n)
+	JE(LabelRef("end"))
+	v, w, z := XMM(), XMM(), XMM()
+	VMOVSD(Mem{Base: x}, v)
+	VMOVSD(Mem{Base: y}, w)
+	VMULSD(b.AsX(), w, z)
+	VFMADD231SD(v, c.AsX(), w)
+	VFMSUB132SD(a.AsX(), z, v)
+	VMOVSD(v, Mem{Base: x})
+	VMOVSD(w, Mem{Base: y})
 	ADDQ(Imm(8), x)
 	ADDQ(Imm(8), y)
 	DECQ(n)
