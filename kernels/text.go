@@ -353,6 +353,13 @@ func (d *Dict) Use(c *Columns) bool {
 	return d.cols == c
 }
 
+// UseOf makes the columns of o those that names are split by, as Use does.
+func (d *Dict) UseOf(o *Dict) {
+	if o.cols != nil {
+		d.Use(o.cols)
+	}
+}
+
 // Uses says whether names are split by the columns c, as after Use.
 func (d *Dict) Uses(c *Columns) bool { return d.cols == c }
 

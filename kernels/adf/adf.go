@@ -355,6 +355,9 @@ func (f *factors) Absorb(k int, fs []uint32, xs []float64, v float64, t lik.Tilt
 	}
 }
 
+// Rest implements stream.Form.
+func (f *factors) Rest() {}
+
 // among is how many of the weights fs the data determine, in units of lik.Determined.
 func (f *factors) among(k int, fs []uint32) (known int64) {
 	w := *f.weights(k)

@@ -6,6 +6,9 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
+	"sync"
+	"unsafe"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/arrowhead"
@@ -20,12 +23,24 @@ import (
 // MaxNumbers is how many columns of numbers are in the block of an arrowhead.
 const MaxNumbers = 64
 
+// Other weights join the block while it has less than maxJoined, in the order in which rows
+// have them first. They leave it, for good, when there are more than crowd leaves: a large
+// model would pay for a dense block in each row, and gain little from a part of its weights
+// in it. With drift a block costs the cube of its size in each row and is kept small.
+const (
+	maxJoined  = 64
+	crowd      = 192
+	maxDrifter = 16
+)
+
 // maxBlock is the size of the block from which a column of levels gets no mean.
 const maxBlock = 1024
 
 // NewTied returns the filter with an arrowhead covariance before the first row
 // (package arrowhead). Its block holds the intercept, up to MaxNumbers columns of numbers
-// and a level mean for each column of levels; other weights are leaves.
+// and, while there is room, all other weights: with no more than 64 it is the filter of the
+// full covariance. What finds no room is a leaf, and from 193 leaves on only the intercept,
+// the numbers and a level mean for each column of levels are in the block.
 //
 // A level mean ℓ of a column with L levels has the prior variance v/2L and its levels' own
 // parts v(1 - 1/2L): the prior N(0, v) of every weight. It takes the directions in which
@@ -34,8 +49,8 @@ const maxBlock = 1024
 // to zero; the own parts are independent here and bring v/L to the mean once more. With all
 // of it in ℓ the intercept came out 1.3 times too wide, with none of it weights 0.65 times
 // too narrow; half keeps both within 0.8 to 1.2. L is a power of two; when a column grows
-// beyond it, the priors are changed, exactly, by adding precision. A weight is ℓ and its leaf;
-// a level never seen has ℓ.
+// beyond it, the priors are changed, exactly, by adding precision, and so they are when a
+// level leaves the block. A weight is ℓ and its leaf; a level never seen has ℓ.
 //
 // A random walk moves the intercept, the numbers and each level's own part, level means
 // stay. Forgetting discounts what is known of the block, and of each leaf given the block.
@@ -51,7 +66,7 @@ func NewTied(m *kernels.Model) (*stream.State, error) {
 	if f := m.Start; f != nil && f.Covariance.Form != gauss.Diagonal && f.Covariance.Form != gauss.Arrowhead {
 		return nil, fmt.Errorf("covariance = 'arrowhead': the fit to continue has covariance '%s'; allowed here: 'arrowhead', 'diagonal'", f.Covariance.Form)
 	}
-	return stream.New(stream.Config{Model: m, Rule: stream.ADF{}, Form: newTied})
+	return stream.New(stream.Config{Model: m, Rule: stream.ADF{}, Form: newTied, Dear: true})
 }
 
 // tied is a bank of arrowhead beliefs over the same features.
@@ -60,41 +75,71 @@ type tied struct {
 	named []kernels.Weight // priors of the named features; nobody changes it
 	dict  *kernels.Dict
 
-	place  []int32          // by feature: j >= 0 is weight j of the block, else leaf ^place
-	owner  []uint32         // by leaf: its feature
-	of     []int32          // by leaf: its column in cols, -1 for none
-	block  []kernels.Weight // priors of the block's weights
-	is     []int32          // by weight of the block: its feature, -1 for a level mean
-	unit   []stream.Unit    // by weight of the block: of its numbers; Scale 1 and no Center where there is none
-	scale  map[int]float64  // by leaf of a column of numbers: their scale
+	place  []int32            // by feature: j >= 0 is weight j of the block, absent that no row has had it, else leaf ^place
+	owner  []uint32           // by leaf: its feature
+	of     []int32            // by leaf: its column in cols, -1 for none
+	is     []int32            // by weight of the block: its feature, or ^c for the level mean of column c
+	unit   []stream.Unit      // by weight of the block: of its numbers; Scale 1 and no Center where there is none; nil for no numbers
+	scale  map[uint32]float64 // by feature, leaves of columns of numbers: their scale
 	cols   []levelColumn
 	column []int32 // by the dictionary's number of a column: its place in cols, plus 1
 
 	bank []*arrowhead.Belief
 
+	now     float64   // with drift: when the block was last brought forward
 	moves   []bool    // by weight of the block, with drift: does it run yet
 	touched []float64 // by leaf, with drift: when it was last brought forward, NaN = not yet
 	known   []int64   // by belief, where the dispersion is learnt: leaves that the data determine
 
-	x, rates []float64 // scratch: block inputs of the row at hand, its leaves and their values
+	*hand // nil at rest
+}
+
+// hand is memory for a row, which forms at rest do not keep: block inputs of the row, its
+// leaves and their values, rates of drift.
+type hand struct {
+	x, rates []float64
 	ks       []uint32
 	xs       []float64
+}
+
+var hands = sync.Pool{New: func() any { return new(hand) }}
+
+// Rest implements stream.Form.
+func (t *tied) Rest() {
+	if t.hand != nil {
+		hands.Put(t.hand)
+		t.hand = nil
+	}
+	for _, b := range t.bank {
+		b.Rest()
+	}
 }
 
 // levelColumn is a column of levels.
 type levelColumn struct {
 	text   string // "column="
 	mean   int32  // the block's weight
-	seen   int32  // levels that a row has had
+	seen   int32  // levels that are leaves
 	levels int32  // the power of two that is taken for their number
 }
 
-// unborn is q of a leaf that no row has had: its prior depends on how many levels there
+// absent is the place of a feature that no row has had: its prior depends on how many there
 // are when one comes.
-const unborn = -1
+const absent = math.MinInt32
+
+// smallTied is a state of few weights, one allocation.
+type smallTied struct {
+	state stream.State
+	tied
+	belief arrowhead.Belief
+	bank   [1]*arrowhead.Belief
+	place  [few]int32
+	is     [few]int32
+	spare  [few + few*(few+1)/2]float64
+}
 
 func newTied(p *stream.Plan, d *kernels.Dict) (stream.Form, *stream.State, error) {
-	t := &tied{plan: p, dict: d}
+	t := &tied{plan: p, dict: d, now: math.NaN()}
 	for id := range d.Len() {
 		t.named = append(t.named, p.Fresh(id))
 	}
@@ -126,10 +171,28 @@ func (t *tied) prior(id int) kernels.Weight {
 	return t.plan.Fresh(id)
 }
 
+// blockPrior is that of weight j of the block.
+func (t *tied) blockPrior(j int) kernels.Weight {
+	if id := t.is[j]; id >= 0 {
+		return t.prior(int(id))
+	}
+	return t.meanPrior(^t.is[j])
+}
+
+// meanPrior is that of the level mean of column c, and ownPrior that of its levels given it.
+func (t *tied) meanPrior(c int32) kernels.Weight {
+	p := &t.plan.Model.Prior
+	return kernels.Weight{Mean: p.Mean, Variance: p.Variance * arrowhead.MeanShare(float64(t.cols[c].levels))}
+}
+
+func (t *tied) ownPrior(c int32) kernels.Weight {
+	return kernels.Weight{Variance: t.plan.Model.Prior.Variance * arrowhead.OwnShare(float64(t.cols[c].levels))}
+}
+
 // leafPrior is that of leaf k given the block.
 func (t *tied) leafPrior(k int) kernels.Weight {
 	if c := t.of[k]; c >= 0 {
-		return kernels.Weight{Variance: t.plan.Model.Prior.Variance * arrowhead.OwnShare(float64(t.cols[c].levels))}
+		return t.ownPrior(c)
 	}
 	return t.prior(int(t.owner[k]))
 }
@@ -137,35 +200,28 @@ func (t *tied) leafPrior(k int) kernels.Weight {
 // resume takes the beliefs of a fit.
 func (t *tied) resume(f *kernels.Fit) error {
 	ids := make([]uint32, len(f.Beliefs))
+	t.place = make([]int32, t.dict.Len())
+	for id := range t.place {
+		t.place[id] = absent
+	}
+	given := make([]bool, t.dict.Len())
 	for k, b := range f.Beliefs {
 		id, ok := t.dict.Find(b.Feature)
 		if !ok {
 			return fmt.Errorf("feature %q of the fit to continue is not numbered", b.Feature)
 		}
-		ids[k] = id
-	}
-	t.place = make([]int32, t.dict.Len())
-	given := make([]bool, t.dict.Len())
-	for _, id := range ids {
-		given[id] = true
+		ids[k], given[id] = id, true
 	}
 	if f.Covariance.Form != gauss.Arrowhead {
-		for id := range t.place {
-			w := t.prior(id)
-			if given[id] {
-				for k := range ids {
-					if int(ids[k]) == id {
-						w = f.Beliefs[k].Weight
-					}
-				}
-			}
+		start := slices.Clone(t.named)
+		for k, b := range f.Beliefs {
+			start[ids[k]] = b.Weight
+		}
+		for id, w := range start {
 			if id == 0 && !t.plan.Model.NoIntercept && w.Variance > 0 && t.prior(0).Variance > 0 {
-				t.addBlock(0, t.prior(0), w)
-				continue
-			}
-			k := t.addLeaf(uint32(id), -1)
-			for _, b := range t.bank {
-				b.Set(k, w.Mean, w.Variance)
+				t.addBlock(0, w)
+			} else {
+				t.addLeaf(uint32(id), -1, w)
 			}
 		}
 		return nil
@@ -174,61 +230,36 @@ func (t *tied) resume(f *kernels.Fit) error {
 	if err := a.Check(len(f.Beliefs)); err != nil {
 		return fmt.Errorf("covariance: %w", err)
 	}
-	v := t.plan.Model.Prior.Variance
-	t.is, t.unit = make([]int32, a.D), make([]stream.Unit, a.D)
-	t.block = make([]kernels.Weight, a.D)
-	one := make([]float64, a.D)
-	for j := range a.D {
-		one[j] = 1
-		t.is[j] = -1
-		t.unit[j].Center, t.unit[j].Scale = a.Unit(j)
-		if n := a.Levels(j); n > 0 {
-			t.block[j] = kernels.Weight{Mean: t.plan.Model.Prior.Mean, Variance: v * arrowhead.MeanShare(n)}
-			t.cols = append(t.cols, levelColumn{mean: int32(j), levels: int32(n)})
-		}
-		t.moves = append(t.moves, true)
-	}
-	at := make(map[int]int, len(t.cols))
+	t.resumeBlock(a)
+	at := make(map[int]int32, len(t.cols))
 	for c := range t.cols {
-		at[int(t.cols[c].mean)] = c
+		at[int(t.cols[c].mean)] = int32(c)
 	}
-	root := dense.New(a.D, a.D)
-	for i := range a.D {
-		copy(root.Row(i), a.Root(i))
-	}
-	for k := range t.bank {
-		t.bank[k] = arrowhead.New(a.Values[:a.D], one)
-		t.bank[k].SetRoot(root)
+	number := make(map[string]bool)
+	for _, c := range f.Columns {
+		number[c.Name] = c.Kind == kernels.NumberColumn
 	}
 	for k, id := range ids {
 		r := a.Row(k)
 		if c := int(r[0]); c <= -2 {
 			j := -2 - c
-			t.place[id], t.is[j], t.block[j] = int32(j), int32(id), t.prior(int(id))
+			t.place[id], t.is[j] = int32(j), int32(id)
 			continue
 		}
-		col := int32(-1)
+		col, p := int32(-1), t.prior(int(id))
 		if c := a.LevelMean(k); c >= 0 {
-			col = int32(at[c])
+			col = at[c]
+			p = t.ownPrior(col)
 			text := f.Beliefs[k].Feature
-			for i := range text {
-				if text[i] == '=' {
-					text = text[:i+1]
-					break
-				}
-			}
-			t.cols[col].text = text
+			t.cols[col].text = text[:strings.IndexByte(text+"=", '=')+1]
 		}
-		l := t.addLeaf(id, col)
+		if r[2] > 0 && r[1] == p.Mean && r[2] == p.Variance && zero(r[3:]) && t.joins(id) && !number[f.Beliefs[k].Feature] {
+			continue // no row has had it
+		}
 		if col >= 0 {
-			if p := t.leafPrior(l); r[1] == 0 && r[2] == p.Variance && zero(r[3:]) {
-				for _, b := range t.bank {
-					b.Set(l, 0, unborn)
-				}
-				continue
-			}
 			t.cols[col].seen++
 		}
+		l := t.addLeaf(id, col, kernels.Weight{Mean: r[1], Variance: r[2]})
 		for _, b := range t.bank {
 			b.Put(l, r[1], r[2], r[3:])
 		}
@@ -241,6 +272,31 @@ func (t *tied) resume(f *kernels.Fit) error {
 	return nil
 }
 
+// resumeBlock takes the block of a, whose weights get their features later.
+func (t *tied) resumeBlock(a arrowhead.Layout) {
+	t.is, t.unit = make([]int32, a.D), make([]stream.Unit, a.D)
+	one := make([]float64, a.D)
+	for j := range a.D {
+		one[j] = 1
+		t.unit[j].Center, t.unit[j].Scale = a.Unit(j)
+		if n := a.Levels(j); n > 0 {
+			t.is[j] = ^int32(len(t.cols))
+			t.cols = append(t.cols, levelColumn{mean: int32(j), levels: int32(n)})
+		}
+		if t.plan.Drifts {
+			t.moves = append(t.moves, true)
+		}
+	}
+	root := dense.New(a.D, a.D)
+	for i := range a.D {
+		copy(root.Row(i), a.Root(i))
+	}
+	for k := range t.bank {
+		t.bank[k] = arrowhead.New(a.Values[:a.D], one)
+		t.bank[k].SetRoot(root)
+	}
+}
+
 func zero(xs []float64) bool {
 	for _, x := range xs {
 		if x != 0 {
@@ -250,14 +306,19 @@ func zero(xs []float64) bool {
 	return true
 }
 
-// addBlock adds a weight to the block, with its prior and where it starts; feature -1
-// for a level mean.
-func (t *tied) addBlock(id int32, prior, start kernels.Weight) int32 {
+// addBlock adds a weight to the block, with where it starts: that of feature id, or ^c of
+// the level mean of column c.
+func (t *tied) addBlock(id int32, start kernels.Weight) int32 {
 	j := int32(len(t.is))
-	t.is, t.block, t.moves = append(t.is, id), append(t.block, prior), append(t.moves, false)
-	t.unit = append(t.unit, stream.Unit{Scale: 1})
+	t.is = append(t.is, id)
+	if t.plan.Drifts {
+		t.moves = append(t.moves, false)
+	}
+	if t.unit != nil {
+		t.unit = append(t.unit, stream.Unit{Scale: 1})
+	}
 	for _, b := range t.bank {
-		b.Extend(start.Mean, start.Variance)
+		b.Extend([]float64{start.Mean}, []float64{start.Variance})
 	}
 	if id >= 0 {
 		t.place[id] = j
@@ -265,16 +326,12 @@ func (t *tied) addBlock(id int32, prior, start kernels.Weight) int32 {
 	return j
 }
 
-// addLeaf adds a leaf, unborn where it is a level.
-func (t *tied) addLeaf(id uint32, col int32) int {
+// addLeaf adds a leaf, of a column that has its level mean or of none.
+func (t *tied) addLeaf(id uint32, col int32, start kernels.Weight) int {
 	k := len(t.owner)
 	t.owner, t.of = append(t.owner, id), append(t.of, col)
-	w := t.prior(int(id))
-	if col >= 0 {
-		w = kernels.Weight{Variance: unborn}
-	}
 	for _, b := range t.bank {
-		b.Add(w.Mean, w.Variance)
+		b.Add(start.Mean, start.Variance)
 	}
 	if t.plan.Drifts {
 		t.touched = append(t.touched, math.NaN())
@@ -283,39 +340,91 @@ func (t *tied) addLeaf(id uint32, col int32) int {
 	return k
 }
 
-// put gives a new feature its place.
-func (t *tied) put(id uint32) {
-	prior := t.prior(int(id))
-	if prior.Variance > 0 {
-		if id == 0 && !t.plan.Model.NoIntercept || t.dict.NumberPlace(id) < MaxNumbers {
-			t.addBlock(int32(id), prior, prior)
-			return
-		}
-		if c := t.dict.ColumnOf(id); c > 0 && int(id) >= len(t.named) && (len(t.is) < maxBlock || t.hasColumn(c)) {
-			t.addLeaf(id, t.levels(c))
-			return
-		}
-	}
-	t.addLeaf(id, -1)
+// joins says whether feature id may join the block with a row that has it: it is no number
+// and no intercept, and not known.
+func (t *tied) joins(id uint32) bool {
+	return t.prior(int(id)).Variance > 0 && !(id == 0 && !t.plan.Model.NoIntercept) && t.dict.NumberPlace(id) == math.MaxInt
 }
 
-func (t *tied) hasColumn(c uint32) bool { return int(c) < len(t.column) && t.column[c] > 0 }
+// parted says whether weights that had joined have left the block.
+func (t *tied) parted() bool { return len(t.owner) > t.mostLeaves() }
 
-// levels is the column in cols of the dictionary's column c, new where it is not there.
-func (t *tied) levels(c uint32) int32 {
-	for len(t.column) <= int(c) {
-		t.column = append(t.column, 0)
+// mostJoined is how large a block other weights may join up to.
+func (t *tied) mostJoined() int {
+	if t.plan.Drifts {
+		return maxDrifter
 	}
-	if t.column[c] == 0 {
-		text := t.dict.ColumnText(c)
-		at := slices.IndexFunc(t.cols, func(l levelColumn) bool { return l.text == text })
-		if at < 0 {
-			at = len(t.cols)
-			t.cols = append(t.cols, levelColumn{text: text, mean: -1, levels: 2})
+	return maxJoined
+}
+
+// mostLeaves is how many leaves there may be beside weights that joined.
+func (t *tied) mostLeaves() int {
+	if t.plan.Drifts {
+		return 0
+	}
+	return crowd
+}
+
+// put gives a new feature its place if that does not depend on rows.
+func (t *tied) put(id uint32) {
+	prior := t.prior(int(id))
+	switch {
+	case t.joins(id):
+		if t.place[id] = absent; int(id) < len(t.named) {
+			t.settle(id)
 		}
+	case prior.Variance > 0 && (id == 0 && !t.plan.Model.NoIntercept || t.dict.NumberPlace(id) < MaxNumbers):
+		t.addBlock(int32(id), prior)
+	default:
+		t.addLeaf(id, -1, prior)
+		t.part()
+	}
+}
+
+// settle gives feature id, which a row has, its place.
+func (t *tied) settle(id uint32) {
+	if len(t.is) < t.mostJoined() && !t.parted() {
+		t.addBlock(int32(id), t.prior(int(id)))
+		return
+	}
+	start := t.prior(int(id))
+	c := t.columnOf(id)
+	if c >= 0 {
+		t.meanOf(c)
+		t.cols[c].seen++
+		t.widen(c, t.cols[c].seen)
+		start = t.ownPrior(c)
+	}
+	t.addLeaf(id, c, start)
+	t.part()
+}
+
+// columnOf is the column in cols of the level that feature id is, -1 where it is none or
+// there is no room for a level mean.
+func (t *tied) columnOf(id uint32) int32 {
+	c := t.dict.ColumnOf(id)
+	if c == 0 || t.prior(int(id)) != t.plan.Fresh(int(id)) {
+		return -1
+	}
+	if int(c) >= len(t.column) || t.column[c] == 0 {
+		for len(t.column) <= int(c) {
+			t.column = append(t.column, 0)
+		}
+		at := t.columnNamed(t.dict.ColumnText(c))
 		t.column[c] = int32(at + 1)
 	}
-	return t.column[c] - 1
+	at := t.column[c] - 1
+	if t.cols[at].mean < 0 && len(t.is) >= maxBlock {
+		return -1
+	}
+	return at
+}
+
+// meanOf makes sure that column c has its level mean.
+func (t *tied) meanOf(c int32) {
+	if t.cols[c].mean < 0 {
+		t.cols[c].mean = t.addBlock(^c, t.meanPrior(c))
+	}
 }
 
 // Grow implements stream.Form.
@@ -332,28 +441,10 @@ func (t *tied) Grow(d *kernels.Dict) error {
 		}
 	}
 	for id := len(t.place); id < d.Len(); id++ {
-		t.place = append(t.place, 0)
+		t.place = append(t.place, absent)
 		t.put(uint32(id))
 	}
 	return nil
-}
-
-// level makes sure that leaf k, which a row has, is born.
-func (t *tied) level(k uint32) {
-	if _, q, _ := t.bank[0].Leaf(int(k)); q != unborn {
-		return
-	}
-	c := &t.cols[t.of[k]]
-	c.seen++
-	if c.mean < 0 {
-		p := t.plan.Model.Prior
-		w := kernels.Weight{Mean: p.Mean, Variance: p.Variance * arrowhead.MeanShare(float64(c.levels))}
-		c.mean = t.addBlock(-1, w, w)
-	}
-	t.widen(t.of[k], c.seen)
-	for _, b := range t.bank {
-		b.Set(int(k), 0, t.leafPrior(int(k)).Variance)
-	}
 }
 
 // widen changes the priors of column c to those of at least n levels.
@@ -368,7 +459,6 @@ func (t *tied) widen(c, n int32) {
 	}
 	now := float64(l.levels)
 	p := t.plan.Model.Prior
-	t.block[l.mean].Variance = p.Variance * arrowhead.MeanShare(now)
 	less := (1/arrowhead.OwnShare(now) - 1/arrowhead.OwnShare(was)) / p.Variance
 	for _, b := range t.bank {
 		d := b.Dim()
@@ -377,8 +467,11 @@ func (t *tied) widen(c, n int32) {
 		delta.Row(int(l.mean))[l.mean] = add
 		nu[l.mean] = add * p.Mean
 		b.Bring()
-		for k, of := range t.of {
-			if _, q, _ := b.Leaf(k); of == c && q != unborn {
+		for _, id := range t.dict.Order() { // in which sums are the same in a run that is continued
+			if int(id) >= len(t.place) || t.place[id] >= 0 || t.place[id] == absent {
+				continue
+			}
+			if k := int(^t.place[id]); t.of[k] == c {
 				// A leaf that drifted far past its prior has no precision to give.
 				_ = b.LeafPrecise(k, less, 0, delta, nu)
 			}
@@ -391,28 +484,36 @@ func (t *tied) widen(c, n int32) {
 // gather reads a row: block inputs into x, leaves into ks and xs.
 func (t *tied) gather(fs []uint32, xs []float64) {
 	for _, id := range fs {
-		if p := t.place[id]; p < 0 && t.of[^p] >= 0 {
-			t.level(uint32(^p))
+		if t.place[id] == absent {
+			t.settle(id)
 		}
 	}
 	t.scatter(fs, xs)
 }
 
+// scatter is gather where features that no row has had are left out.
 func (t *tied) scatter(fs []uint32, xs []float64) {
-	t.x = resize(t.x, len(t.is))
-	clear(t.x)
-	t.ks, t.xs = t.ks[:0], t.xs[:0]
+	if t.hand == nil {
+		t.hand = hands.Get().(*hand)
+	}
+	h := t.hand
+	h.x = resize(h.x, len(t.is))
+	clear(h.x)
+	h.ks, h.xs = h.ks[:0], h.xs[:0]
 	for e, id := range fs {
 		p := t.place[id]
 		if p >= 0 {
-			t.x[p] += xs[e]
+			h.x[p] += xs[e]
+			continue
+		}
+		if p == absent {
 			continue
 		}
 		k := uint32(^p)
-		if c := t.of[k]; c >= 0 && t.cols[c].mean >= 0 {
-			t.x[t.cols[c].mean] += xs[e]
+		if c := t.of[k]; c >= 0 {
+			h.x[t.cols[c].mean] += xs[e]
 		}
-		t.ks, t.xs = append(t.ks, k), append(t.xs, xs[e])
+		h.ks, h.xs = append(h.ks, k), append(h.xs, xs[e])
 	}
 }
 
@@ -425,6 +526,7 @@ func resize(s []float64, n int) []float64 {
 
 // Begin implements stream.Form.
 func (t *tied) Begin(now float64) {
+	t.now = now
 	for id := range min(t.plan.Named, len(t.place)) {
 		t.begin(t.place[id], now)
 	}
@@ -432,10 +534,12 @@ func (t *tied) Begin(now float64) {
 
 // begin starts the drift of a weight.
 func (t *tied) begin(place int32, now float64) {
-	if place >= 0 {
-		t.moves[place] = t.is[place] >= 0
-	} else if k := ^place; math.IsNaN(t.touched[k]) {
-		t.touched[k] = now
+	switch {
+	case place == absent:
+	case place >= 0:
+		t.moves[place] = true
+	case math.IsNaN(t.touched[^place]):
+		t.touched[^place] = now
 	}
 }
 
@@ -452,17 +556,18 @@ func (t *tied) Drift(from, to float64, fs []uint32) error {
 	if err := t.driftBlock(to - from); err != nil {
 		return err
 	}
+	t.now = to
 	for _, id := range fs {
-		p := t.place[id]
-		if p >= 0 {
+		if t.place[id] == absent {
+			t.settle(id)
+		}
+	}
+	for _, id := range fs {
+		if p := t.place[id]; p >= 0 {
 			t.begin(p, to)
-			continue
+		} else {
+			t.driftLeaf(int(^p), to)
 		}
-		k := int(^p)
-		if t.of[k] >= 0 {
-			t.level(uint32(k))
-		}
-		t.driftLeaf(k, to)
 	}
 	return nil
 }
@@ -473,6 +578,7 @@ func (t *tied) driftBlock(dt float64) error {
 		return nil
 	}
 	m := t.plan.Model
+	rates := make([]float64, len(t.is))
 	for k, b := range t.bank {
 		if m.Forgets() {
 			if err := t.forget(b, math.Pow(m.Forgetting, dt)); err != nil {
@@ -480,14 +586,12 @@ func (t *tied) driftBlock(dt float64) error {
 			}
 			continue
 		}
-		t.rates = resize(t.rates, len(t.is))
 		for j, id := range t.is {
-			t.rates[j] = 0
 			if id >= 0 && t.moves[j] {
-				t.rates[j] = t.rate(k, uint32(id)) * dt
+				rates[j] = t.rate(k, uint32(id)) * dt
 			}
 		}
-		b.Drift(t.rates)
+		b.Drift(rates)
 	}
 	return nil
 }
@@ -499,7 +603,8 @@ func (t *tied) forget(b *arrowhead.Belief, lambda float64) error {
 	}
 	d := b.Dim()
 	delta, nu := dense.New(d, d), make([]float64, d)
-	for j, w := range t.block {
+	for j := range d {
+		w := t.blockPrior(j)
 		delta.Row(j)[j] = (1 - lambda) / w.Variance
 		nu[j] = delta.Row(j)[j] * w.Mean
 	}
@@ -542,6 +647,10 @@ func (t *tied) Predict(k int, fs []uint32, xs []float64, shift float64) (m, v fl
 
 // Absorb implements stream.Form.
 func (t *tied) Absorb(k int, _ []uint32, _ []float64, _ float64, tilt lik.Tilted) {
+	if t.known == nil {
+		t.bank[k].Absorb(t.ks, t.xs, tilt)
+		return
+	}
 	for _, l := range t.ks {
 		t.count(k, int(l), -1)
 	}
@@ -574,12 +683,10 @@ func (t *tied) recount() {
 // Known implements stream.Form: a leaf counts by its variance given the block.
 func (t *tied) Known(k int) int64 {
 	n := t.known[k]
-	one := make([]float64, len(t.is))
-	for j, w := range t.block {
-		one[j] = 1
-		_, v := t.bank[k].Along(one)
-		one[j] = 0
-		n += lik.Determined(v, w.Variance)
+	v := make([]float64, len(t.is))
+	t.bank[k].Variances(v)
+	for j, v := range v {
+		n += lik.Determined(v, t.blockPrior(j).Variance)
 	}
 	return n
 }
@@ -597,13 +704,14 @@ func (t *tied) Rescale(k int, lambda float64) {
 	before := b.Clone()
 	d := b.Dim()
 	delta, nu := dense.New(d, d), make([]float64, d)
-	for j, w := range t.block {
+	for j := range d {
+		w := t.blockPrior(j)
 		delta.Row(j)[j] = (1 - lambda) / w.Variance
 		nu[j] = delta.Row(j)[j] * w.Mean
 	}
 	var known []int
 	for l := range t.owner {
-		if _, q, _ := b.Leaf(l); q == 0 || q == unborn {
+		if _, q, _ := b.Leaf(l); q == 0 {
 			known = append(known, l)
 		}
 	}
@@ -640,9 +748,24 @@ func (t *tied) Numbers(id uint32) stream.Numbers {
 // Unit implements stream.Form.
 func (t *tied) Unit(id uint32) (stream.Unit, bool) {
 	if p := t.place[id]; p >= 0 {
-		return t.unit[p], true
+		return t.unitOf(p), true
 	}
 	return stream.Unit{}, false
+}
+
+// unitOf is the unit of weight p of the block, 1 where it has none.
+func (t *tied) unitOf(p int32) stream.Unit {
+	if t.unit == nil {
+		return stream.Unit{Scale: 1}
+	}
+	return t.unit[p]
+}
+
+// units makes sure that weights of the block have units.
+func (t *tied) units() {
+	for len(t.unit) < len(t.is) {
+		t.unit = append(t.unit, stream.Unit{Scale: 1})
+	}
 }
 
 // Recast implements stream.Form.
@@ -652,18 +775,22 @@ func (t *tied) Recast(k int, r *stream.Recast) (logZ float64) {
 	if !t.plan.Model.NoIntercept && t.place[0] >= 0 {
 		to = int(t.place[0])
 	}
+	t.units()
 	ratio, shift := make([]float64, b.Dim()), make([]float64, b.Dim())
 	for j := range ratio {
 		ratio[j] = 1
 	}
 	for i, id := range r.IDs {
 		p := t.place[id]
+		if p == absent {
+			continue
+		}
 		if p < 0 {
 			b.StretchLeaf(int(^p), r.Ratio(i))
 			if t.scale == nil {
-				t.scale = map[int]float64{}
+				t.scale = map[uint32]float64{}
 			}
-			t.scale[int(^p)] = r.New[i].Scale
+			t.scale[id] = r.New[i].Scale
 			continue
 		}
 		ratio[p], shift[p], t.unit[p] = r.Ratio(i), r.Shift(i), r.New[i]
@@ -675,7 +802,7 @@ func (t *tied) Recast(k int, r *stream.Recast) (logZ float64) {
 	row := make([]float64, b.Dim())
 	return r.Restore(func(i int) kernels.Weight {
 		if i < 0 {
-			return t.block[to]
+			return t.prior(0)
 		}
 		return t.prior(int(r.IDs[i]))
 	}, func(js []int, xs []float64, delta, about float64) float64 {
@@ -709,6 +836,7 @@ func (t *tied) Lift(k int, shift float64) { t.bank[k].Shift(int(t.place[0]), shi
 // Linear implements stream.Form.
 func (t *tied) Linear(k int, b *kernels.Batch, now float64, at func(int) float64, mean, variance []float64) error {
 	f := t
+	defer t.Rest()
 	for i := range b.Len() {
 		fs, xs := b.Entries(i)
 		if f.plan.Drifts {
@@ -723,24 +851,22 @@ func (t *tied) Linear(k int, b *kernels.Batch, now float64, at func(int) float64
 	return nil
 }
 
-// predict is Predict of a row that is not learnt: a level that is new has its prior.
+// predict is Predict of a row that is not learnt: what no row has had has its prior.
 func (t *tied) predict(k int, fs []uint32, xs []float64, shift float64) (m, v float64) {
 	t.scatter(fs, xs)
-	ks, vs := t.ks[:0], t.xs[:0]
-	for e, l := range t.ks {
-		if _, q, _ := t.bank[k].Leaf(int(l)); q == unborn {
-			x := t.xs[e]
-			v += x * x * t.leafPrior(int(l)).Variance
-			if c := &t.cols[t.of[l]]; c.mean < 0 {
-				p := t.plan.Model.Prior
-				m += x * p.Mean
-				v += x * x * p.Variance * arrowhead.MeanShare(float64(c.levels))
-			}
+	for e, id := range fs {
+		if t.place[id] != absent {
 			continue
 		}
-		ks, vs = append(ks, l), append(vs, t.xs[e])
+		p, x := t.prior(int(id)), xs[e]
+		if c := t.columnOf(id); c >= 0 && t.cols[c].mean >= 0 {
+			t.x[t.cols[c].mean] += x
+			p = t.ownPrior(c)
+		}
+		m += x * p.Mean
+		v += x * x * p.Variance
 	}
-	m0, v0 := t.bank[k].Predict(t.x, ks, vs)
+	m0, v0 := t.bank[k].Predict(t.x, t.ks, t.xs)
 	return shift + m + m0, v + v0
 }
 
@@ -762,8 +888,15 @@ func (t *tied) Beliefs(k int, now float64, dst []kernels.Weight) []kernels.Weigh
 		t.bring(now)
 	}
 	b := t.bank[k]
-	h := make([]float64, b.Dim())
+	d := b.Dim()
+	memory := make([]float64, 2*d)
+	h, v := memory[:d], memory[d:]
+	b.Variances(v)
 	for id, p := range t.place {
+		if p >= 0 && t.unit == nil {
+			dst = append(dst, kernels.Weight{Mean: b.Mean[p], Variance: v[p]})
+			continue
+		}
 		clear(h)
 		if p >= 0 {
 			t.plain(h, p)
@@ -771,32 +904,42 @@ func (t *tied) Beliefs(k int, now float64, dst []kernels.Weight) []kernels.Weigh
 			dst = append(dst, kernels.Weight{Mean: m, Variance: v})
 			continue
 		}
-		alpha, q, own := b.Leaf(int(^p))
-		copy(h, own)
-		c := t.of[^p]
-		if q == unborn {
-			alpha, q = 0, t.leafPrior(int(^p)).Variance
-		}
+		c, w := t.leafAt(b, uint32(id), h)
 		if c >= 0 {
-			if j := t.cols[c].mean; j >= 0 {
-				h[j]++
-			} else { // nor has any level of its column been seen
-				alpha, q = t.prior(id).Mean, t.prior(id).Variance
-			}
+			h[t.cols[c].mean]++
 		}
 		m, v := b.Along(h)
-		s := 1.0
-		if t.scale != nil {
-			s = kernels.Or(t.scale[int(^p)], 1)
-		}
-		dst = append(dst, kernels.Weight{Mean: (alpha + m) / s, Variance: (q + v) / (s * s)})
+		s := t.scaleOf(uint32(id))
+		dst = append(dst, kernels.Weight{Mean: (w.Mean + m) / s, Variance: (w.Variance + v) / (s * s)})
 	}
 	return dst
 }
 
+// leafAt is feature id, which is not in the block, given the block of b: its column, -1 for
+// none, α and q, and h, which comes as zeros.
+func (t *tied) leafAt(b *arrowhead.Belief, id uint32, h []float64) (col int32, w kernels.Weight) {
+	if p := t.place[id]; p != absent {
+		alpha, q, own := b.Leaf(int(^p))
+		copy(h, own)
+		return t.of[^p], kernels.Weight{Mean: alpha, Variance: q}
+	}
+	if c := t.columnOf(id); c >= 0 && t.cols[c].mean >= 0 {
+		return c, t.ownPrior(c)
+	}
+	return -1, t.prior(int(id))
+}
+
+// scaleOf is the scale of feature id's numbers where it is a leaf, 1 for none.
+func (t *tied) scaleOf(id uint32) float64 {
+	if t.scale == nil {
+		return 1
+	}
+	return kernels.Or(t.scale[id], 1)
+}
+
 // plain sets h to the row of weight p of the block, per number as it is.
 func (t *tied) plain(h []float64, p int32) {
-	h[p] = 1 / kernels.Or(t.unit[p].Scale, 1)
+	h[p] = 1 / kernels.Or(t.unitOf(p).Scale, 1)
 	if id := t.is[p]; id == 0 && !t.plan.Model.NoIntercept {
 		for j, u := range t.unit {
 			if u.Center != 0 {
@@ -821,7 +964,7 @@ func (t *tied) Covariance(k int, order []uint32) (kernels.Covariance, error) {
 		}
 	}
 	for i, id := range order { // units are with their beliefs
-		if p := t.place[id]; p >= 0 && t.unit[p] != (stream.Unit{Scale: 1}) {
+		if p := t.place[id]; p >= 0 && t.unitOf(p) != (stream.Unit{Scale: 1}) {
 			levels[p] = float64(-1 - i)
 		}
 	}
@@ -830,32 +973,25 @@ func (t *tied) Covariance(k int, order []uint32) (kernels.Covariance, error) {
 	for i := range d {
 		c.Values = append(c.Values, root.Row(i)[:i+1]...)
 	}
+	h := make([]float64, d)
 	for _, id := range order {
 		p := t.place[id]
 		if p >= 0 {
 			c.Values = append(c.Values, float64(-2-p), 0, 0)
-			if u := t.unit[p]; u != (stream.Unit{Scale: 1}) {
+			if u := t.unitOf(p); u != (stream.Unit{Scale: 1}) {
 				c.Values[len(c.Values)-2], c.Values[len(c.Values)-1] = u.Center, u.Scale
 			}
 			c.Values = append(c.Values, make([]float64, d)...)
 			continue
 		}
-		alpha, q, h := b.Leaf(int(^p))
+		clear(h)
+		col, w := t.leafAt(b, id, h)
 		what := -1.0
-		if col := t.of[^p]; col >= 0 && t.cols[col].mean >= 0 {
+		if col >= 0 {
 			what = float64(t.cols[col].mean)
-			if q == unborn {
-				alpha, q = 0, t.leafPrior(int(^p)).Variance
-			}
-		} else if q == unborn {
-			w := t.prior(int(id))
-			alpha, q = w.Mean, w.Variance
 		}
-		s := 1.0
-		if t.scale != nil {
-			s = kernels.Or(t.scale[int(^p)], 1)
-		}
-		c.Values = append(c.Values, what, alpha/s, q/(s*s))
+		s := t.scaleOf(id)
+		c.Values = append(c.Values, what, w.Mean/s, w.Variance/(s*s))
 		for _, x := range h {
 			c.Values = append(c.Values, x/s)
 		}
@@ -865,23 +1001,33 @@ func (t *tied) Covariance(k int, order []uint32) (kernels.Covariance, error) {
 
 // Clone implements stream.Form.
 func (t *tied) Clone(d *kernels.Dict) (stream.Form, *stream.State) {
-	c := *t
-	c.dict = d
-	c.place, c.owner, c.of = slices.Clone(t.place), slices.Clone(t.owner), slices.Clone(t.of)
-	c.block, c.is, c.cols, c.column = slices.Clone(t.block), slices.Clone(t.is), slices.Clone(t.cols), slices.Clone(t.column)
+	s := &smallTied{tied: *t}
+	c := &s.tied
+	c.dict, c.hand = d, nil
+	c.place, c.is = append(s.place[:0], t.place...), append(s.is[:0], t.is...)
+	c.owner, c.of = slices.Clone(t.owner), slices.Clone(t.of)
+	c.cols, c.column = slices.Clone(t.cols), slices.Clone(t.column)
 	c.unit, c.scale = slices.Clone(t.unit), maps.Clone(t.scale)
 	c.moves, c.touched, c.known = slices.Clone(t.moves), slices.Clone(t.touched), slices.Clone(t.known)
-	c.bank = make([]*arrowhead.Belief, len(t.bank))
-	for k, b := range t.bank {
-		c.bank[k] = b.Clone()
+	c.bank = append(s.bank[:0], t.bank...)
+	t.bank[0].CloneTo(&s.belief, s.spare[:])
+	c.bank[0] = &s.belief
+	for k, b := range t.bank[1:] {
+		c.bank[k+1] = b.Clone()
 	}
-	c.x, c.rates, c.ks, c.xs = nil, nil, nil, nil
-	return &c, &stream.State{}
+	return c, &s.state
 }
 
 // Size implements stream.Form.
 func (t *tied) Size() int64 {
-	n := int64(600) + 4*int64(cap(t.place)+cap(t.owner)+cap(t.of)+cap(t.is)+cap(t.column)) + 16*int64(cap(t.block)+cap(t.unit)) + 40*int64(cap(t.cols)) + 8*int64(cap(t.touched))
+	n := int64(unsafe.Sizeof(smallTied{}))
+	if cap(t.place) > few {
+		n += 4 * int64(cap(t.place))
+	}
+	if cap(t.is) > few {
+		n += 4 * int64(cap(t.is))
+	}
+	n += 4*int64(cap(t.owner)+cap(t.of)+cap(t.column)) + 16*int64(cap(t.unit)) + 40*int64(cap(t.cols)) + 8*int64(cap(t.touched)+cap(t.known))
 	for _, b := range t.bank {
 		n += b.Size()
 	}

@@ -1,11 +1,12 @@
 package adf
 
 import (
-	"fmt"
+	"errors"
 	"math"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/arrowhead"
+	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/stream"
 )
 
@@ -14,7 +15,6 @@ type tiedProduct struct {
 	t, o, start *tied
 	from        []int32 // by own feature: o's, -1 for none
 	begun       []int32 // by own feature: start's
-	idle        []int   // leaves that no row of either has had
 	*stream.Merging
 }
 
@@ -26,11 +26,11 @@ func (t *tied) Merge(of stream.Form, g *stream.Merging) (stream.Product, error) 
 	}
 	c, _ := of.Clone(g.Other)
 	p := &tiedProduct{t: t, o: c.(*tied), Merging: g}
-	o := p.o
 	d := &kernels.Dict{}
 	if err := t.plan.Model.Name(d); err != nil {
 		return nil, err
 	}
+	d.UseOf(g.Own)
 	s, _, err := newTied(t.plan, d)
 	if err != nil {
 		return nil, err
@@ -40,78 +40,121 @@ func (t *tied) Merge(of stream.Form, g *stream.Merging) (stream.Product, error) 
 		return nil, err
 	}
 	g.Prepare(p.start)
-	p.from, p.begun = make([]int32, len(t.place)), make([]int32, len(t.place))
+	if err := p.meet(); err != nil {
+		return nil, err
+	}
+	p.number(d)
+	p.shape()
+	t.recount()
+	return p, nil
+}
+
+// number notes which features of the other and of the start are which own ones.
+func (p *tiedProduct) number(d *kernels.Dict) {
+	n := len(p.t.place)
+	p.from, p.begun = make([]int32, n), make([]int32, n)
 	for id := range p.from {
 		p.from[id], p.begun[id] = -1, -1
 		if id < d.Len() {
 			p.begun[id] = int32(id) // the names of the model come first in every state
 		}
 	}
-	for j, id := range g.IDs[:len(o.place)] {
-		p.from[id] = int32(j)
+	for j := range p.o.place {
+		p.from[p.ID(j)] = int32(j)
 	}
-	if t.plan.Drifts {
-		at := g.OtherNow
-		if t.plan.Model.HasTime {
-			at = g.Clock
+}
+
+// meet brings all to a common time.
+func (p *tiedProduct) meet() error {
+	t, o, g := p.t, p.o, p.Merging
+	if !t.plan.Drifts {
+		return nil
+	}
+	at := g.OtherNow
+	if t.plan.Model.HasTime {
+		at = g.Clock
+	}
+	for _, x := range []struct {
+		f        *tied
+		from, to float64
+	}{{t, g.Now, g.Clock}, {o, g.OtherNow, at}, {p.start, g.Begun, g.Clock}} {
+		if x.f == p.start && !t.plan.Model.Forgets() {
+			continue // Multiply adds the walk, to all weights
 		}
-		for _, x := range []struct {
-			f        *tied
-			from, to float64
-		}{{t, g.Now, g.Clock}, {o, g.OtherNow, at}, {p.start, g.Begun, g.Clock}} {
-			if x.f == p.start && !t.plan.Model.Forgets() {
-				continue // Multiply adds the walk, to all weights
-			}
-			if err := x.f.driftBlock(x.to - x.from); err != nil {
-				return nil, err
-			}
-			x.f.bring(x.to)
+		if err := x.f.driftBlock(x.to - x.from); err != nil {
+			return err
+		}
+		x.f.now = x.to
+		x.f.bring(x.to)
+	}
+	return nil
+}
+
+// shape gives all three the same weights in the block and the same columns of levels, and t
+// all weights that o has.
+func (p *tiedProduct) shape() {
+	t, o, all := p.t, p.o, []*tied{p.t, p.o, p.start}
+	if t.parted() || o.parted() {
+		for _, f := range all {
+			f.shed(f.joined())
 		}
 	}
-	// One number of levels a column, and every level mean in t.
+	var up [3][]int
+	for id := range t.place {
+		in := false
+		at := [3]int32{t.place[id], absent, absent}
+		if j := p.from[id]; j >= 0 {
+			at[1] = o.place[j]
+		}
+		if j := p.begun[id]; j >= 0 {
+			at[2] = p.start.place[j]
+		}
+		for _, q := range at {
+			in = in || q >= 0
+		}
+		for k, q := range at {
+			if in && q < 0 && q != absent {
+				up[k] = append(up[k], int(^q))
+			}
+		}
+	}
+	for k, f := range all {
+		f.raise(up[k])
+	}
 	for _, oc := range o.cols {
 		if oc.mean < 0 {
 			continue
 		}
-		c := t.columnNamed(oc.text)
-		if tc := &t.cols[c]; tc.mean < 0 {
-			tc.levels = max(tc.levels, oc.levels)
-			m := t.plan.Model.Prior
-			w := kernels.Weight{Mean: m.Mean, Variance: m.Variance * arrowhead.MeanShare(float64(tc.levels))}
-			tc.mean = t.addBlock(-1, w, w)
+		c := int32(t.columnNamed(oc.text))
+		if t.cols[c].mean < 0 {
+			t.cols[c].levels = max(t.cols[c].levels, oc.levels)
+			t.meanOf(c)
 		}
-		t.widen(int32(c), oc.levels)
+		t.widen(c, oc.levels)
 	}
-	for _, f := range []*tied{o, p.start} {
+	for id, j := range p.from {
+		if j < 0 || t.place[id] != absent || o.place[j] == absent {
+			continue
+		}
+		if q := o.place[j]; q >= 0 {
+			t.addBlock(int32(id), t.prior(id))
+		} else {
+			c, start := int32(-1), t.prior(id)
+			if oc := o.of[^q]; oc >= 0 {
+				c = int32(t.columnNamed(o.cols[oc].text))
+				start = t.ownPrior(c)
+			}
+			k := t.addLeaf(uint32(id), c, start)
+			if t.plan.Drifts {
+				t.touched[k] = p.Clock
+			}
+		}
+	}
+	for _, f := range all[1:] {
 		for c := range f.cols {
 			f.widen(int32(c), t.cols[t.columnNamed(f.cols[c].text)].levels)
 		}
 	}
-	// Leaves that one of them has had are born in both.
-	for k, id := range t.owner {
-		if t.of[k] < 0 {
-			continue
-		}
-		_, q, _ := t.bank[0].Leaf(k)
-		if q != unborn {
-			continue
-		}
-		if j := p.from[id]; j < 0 || o.place[j] >= 0 || o.unborn(int(^o.place[j])) {
-			p.idle = append(p.idle, k)
-		} else if t.plan.Drifts {
-			t.touched[k] = g.Clock
-		}
-		for _, b := range t.bank {
-			b.Set(k, 0, t.leafPrior(k).Variance)
-		}
-	}
-	t.recount()
-	return p, nil
-}
-
-func (t *tied) unborn(k int) bool {
-	_, q, _ := t.bank[0].Leaf(k)
-	return q == unborn
 }
 
 // columnNamed is the place in cols of a column, new where it is not there.
@@ -125,76 +168,6 @@ func (t *tied) columnNamed(text string) int {
 	return len(t.cols) - 1
 }
 
-// aligned is belief k of f with the weights of t at the places of t; ids are f's features
-// by t's.
-func (p *tiedProduct) aligned(f *tied, k int, ids []int32) (*arrowhead.Belief, error) {
-	t := p.t
-	b := f.bank[k].Clone()
-	used := make([]bool, b.Dim())
-	order := make([]int, len(t.is))
-	for j, id := range t.is {
-		at := -1
-		if id < 0 {
-			for _, c := range t.cols {
-				if int(c.mean) != j {
-					continue
-				}
-				for _, fc := range f.cols {
-					if fc.text == c.text {
-						at = int(fc.mean)
-					}
-				}
-			}
-		} else if own := ids[id]; own >= 0 {
-			if at = int(f.place[own]); at < 0 {
-				l := ^at
-				alpha, q, h := b.Leaf(l)
-				if !zero(h) {
-					return nil, fmt.Errorf("feature %q is a leaf in one part and in the block of the other", t.dict.Name(uint32(id)))
-				}
-				at = b.Extend(alpha, q)
-			} else {
-				used[at] = true
-			}
-			order[j] = at
-			continue
-		}
-		if at < 0 {
-			w := t.block[j]
-			at = b.Extend(w.Mean, w.Variance)
-		} else if at < len(used) {
-			used[at] = true
-		}
-		order[j] = at
-	}
-	for at, is := range used {
-		if !is {
-			return nil, fmt.Errorf("weight %d of the block is in one part only", at+1)
-		}
-	}
-	if err := b.Permute(order); err != nil {
-		return nil, err
-	}
-	rows := make([]int, len(t.owner))
-	for l, id := range t.owner {
-		rows[l] = -1
-		if own := ids[id]; own >= 0 && f.place[own] < 0 {
-			if m := int(^f.place[own]); !f.unborn(m) {
-				rows[l] = m
-			}
-		}
-	}
-	b.Leave(rows, func(l int) (float64, float64) {
-		w := t.leafPrior(l)
-		if _, q, _ := t.bank[k].Leaf(l); q == 0 {
-			w = kernels.Weight{}
-			w.Mean, _, _ = t.bank[k].Leaf(l)
-		}
-		return w.Mean, w.Variance
-	})
-	return b, nil
-}
-
 // Known implements stream.Product.
 func (p *tiedProduct) Known(k int) [3]int64 {
 	return [3]int64{p.t.Known(k), p.o.Known(k), p.start.Known(k)}
@@ -206,11 +179,11 @@ func (p *tiedProduct) Multiply(k int, scale [3]float64, logZ float64) (sum, apar
 	t.Rescale(k, scale[0])
 	p.o.Rescale(k, scale[1])
 	p.start.Rescale(k, scale[2])
-	o, err := p.aligned(p.o, k, p.from)
+	o, err := t.aligned(p.o, k, p.from)
 	if err != nil {
 		return 0, 0, 0, err
 	}
-	start, err := p.aligned(p.start, k, p.begun)
+	start, err := t.aligned(p.start, k, p.begun)
 	if err != nil {
 		return 0, 0, 0, err
 	}
@@ -253,6 +226,12 @@ func (p *tiedProduct) Multiply(k int, scale [3]float64, logZ float64) (sum, apar
 	}
 	strain := t.strain(b) + t.strain(o) - t.strain(start)
 	logC, apart, err := b.Product(o, start, t.plan.Drifts)
+	if !t.plan.Drifts && errors.Is(err, gauss.ErrNotPD) {
+		// What a part leaves out of its leaves' covariance the family as a whole takes for
+		// knowledge of the block, and a part of few rows over many leaves then has less of it
+		// than none. Its marginals have not.
+		logC, apart, err = b.Product(o, start, true)
+	}
 	if err != nil {
 		return 0, 0, 0, err
 	}
@@ -261,8 +240,9 @@ func (p *tiedProduct) Multiply(k int, scale [3]float64, logZ float64) (sum, apar
 
 // strain is the squared distance of the means of b from the priors', in prior variances.
 func (t *tied) strain(b *arrowhead.Belief) (sum float64) {
-	for j, w := range t.block {
-		d := b.Mean[j] - w.Mean
+	for j, m := range b.Mean {
+		w := t.blockPrior(j)
+		d := m - w.Mean
 		sum += d * (d / w.Variance)
 	}
 	for l := range t.owner {
@@ -274,19 +254,14 @@ func (t *tied) strain(b *arrowhead.Belief) (sum float64) {
 	return sum
 }
 
-// Done implements stream.Product.
+// Done implements stream.Product: what the block has no room for leaves it.
 func (p *tiedProduct) Done() {
 	t := p.t
-	for _, k := range p.idle {
-		for _, b := range t.bank {
-			b.Set(k, 0, unborn)
-		}
-	}
 	for c := range t.cols {
 		t.cols[c].seen = 0
 	}
-	for k, c := range t.of {
-		if c >= 0 && !t.unborn(k) {
+	for _, c := range t.of {
+		if c >= 0 {
 			t.cols[c].seen++
 		}
 	}
@@ -294,7 +269,19 @@ func (p *tiedProduct) Done() {
 		t.widen(int32(c), t.cols[c].seen)
 	}
 	for j, is := range t.is {
-		t.moves[j] = t.moves[j] || is >= 0 && t.plan.Drifts
+		if t.plan.Drifts && is >= 0 {
+			t.moves[j] = true
+		}
+	}
+	js := t.joined()
+	switch most := t.mostJoined(); {
+	case t.parted():
+		t.shed(js)
+	case len(t.is) > most:
+		t.shed(js[max(0, len(js)-(len(t.is)-most)):])
+		if t.parted() {
+			t.shed(t.joined())
+		}
 	}
 	t.recount()
 }
@@ -320,13 +307,14 @@ func mergeFits(fits []*kernels.Fit, from *kernels.Fit) ([]kernels.Belief, kernel
 			return nil, none, 0, err
 		}
 		d := s.Features()
+		d.Use(columnsOf(f))
 		for _, b := range f.Beliefs {
 			if _, err := d.AddRaw(b.Feature); err != nil {
 				return nil, none, 0, err
 			}
 		}
 		t := s.Beliefs().(*tied)
-		*t = tied{plan: t.plan, named: t.named, dict: d, bank: []*arrowhead.Belief{arrowhead.New(nil, nil)}}
+		*t = tied{plan: t.plan, named: t.named, dict: d, bank: []*arrowhead.Belief{arrowhead.New(nil, nil)}, now: math.NaN()}
 		if err := t.resume(f); err != nil {
 			return nil, none, 0, err
 		}
@@ -338,7 +326,9 @@ func mergeFits(fits []*kernels.Fit, from *kernels.Fit) ([]kernels.Belief, kernel
 		if g.IDs, err = names.Merge(d); err != nil {
 			return nil, none, 0, err
 		}
-		all.adopt(t, g.IDs)
+		for range names.Len() - len(all.place) {
+			all.place = append(all.place, absent)
+		}
 		p, err := all.Merge(t, g)
 		if err != nil {
 			return nil, none, 0, err
@@ -360,23 +350,15 @@ func mergeFits(fits []*kernels.Fit, from *kernels.Fit) ([]kernels.Belief, kernel
 	return bs, c, logC, err
 }
 
-// adopt gives the features that t does not have yet, ids by o's numbers, the places that
-// they have in o.
-func (t *tied) adopt(o *tied, ids []uint32) {
-	for j, id := range ids {
-		if int(id) < len(t.place) {
-			continue
-		}
-		t.place = append(t.place, 0)
-		prior := t.prior(int(id))
-		p := o.place[j]
-		switch {
-		case p >= 0:
-			t.addBlock(int32(id), prior, prior)
-		case o.of[^p] >= 0:
-			t.addLeaf(id, int32(t.columnNamed(o.cols[o.of[^p]].text)))
-		default:
-			t.addLeaf(id, -1)
+// columnsOf are the columns that f remembers.
+func columnsOf(f *kernels.Fit) *kernels.Columns {
+	var levels, numbers []string
+	for _, c := range f.Columns {
+		if c.Kind == kernels.NumberColumn {
+			numbers = append(numbers, c.Name)
+		} else {
+			levels = append(levels, c.Name)
 		}
 	}
+	return kernels.NewColumns(levels, numbers)
 }

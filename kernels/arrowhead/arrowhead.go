@@ -28,6 +28,7 @@ package arrowhead
 import (
 	"fmt"
 	"math"
+	"sync"
 
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
@@ -42,9 +43,9 @@ type Belief struct {
 	root []float64
 	leaf []float64 // d+2 numbers a leaf: α, q, h
 
-	g, f, u []float64 // of the row last seen: g, Lᵀg, and room
-	vb      float64   // gᵀPg
-	ties    float64   // V less vb
+	row  *row    // memory for a row; nil at rest
+	vb   float64 // gᵀPg of the row last seen
+	ties float64 // V less vb
 
 	past  history
 	since []uint32 // by leaf: the step of past it has been brought to
@@ -55,17 +56,44 @@ type Belief struct {
 func New(mean, variance []float64) *Belief {
 	d := len(mean)
 	b := &Belief{Mean: append([]float64(nil), mean...), root: make([]float64, d*(d+1)/2)}
-	b.room()
 	for j, v := range variance {
 		b.col(j)[0] = math.Sqrt(v)
 	}
 	return b
 }
 
-func (b *Belief) room() {
+// row is memory for the row last seen, which beliefs at rest do not keep: g, Lᵀg, room, and
+// for each column of the root by what it shrinks and what it gains.
+type row struct {
+	g, f, u, shrink, gain []float64
+	all                   []float64
+}
+
+var rows = sync.Pool{New: func() any { return new(row) }}
+
+func (b *Belief) room() *row {
 	d := len(b.Mean)
-	s := make([]float64, 3*d)
-	b.g, b.f, b.u = s[:d:d], s[d:2*d:2*d], s[2*d:]
+	r := b.row
+	if r == nil {
+		r = rows.Get().(*row)
+		b.row = r
+	}
+	if len(r.g) != d {
+		if cap(r.all) < 5*d {
+			r.all = make([]float64, 5*d, 10*d)
+		}
+		s := r.all[:5*d]
+		r.g, r.f, r.u, r.shrink, r.gain = s[:d:d], s[d:2*d:2*d], s[2*d:3*d:3*d], s[3*d:4*d:4*d], s[4*d:]
+	}
+	return r
+}
+
+// Rest gives back memory that rows need; Predict takes it again.
+func (b *Belief) Rest() {
+	if b.row != nil {
+		rows.Put(b.row)
+		b.row = nil
+	}
 }
 
 // Dim is the size of the block.
@@ -112,28 +140,57 @@ func (b *Belief) col(j int) []float64 {
 // Predict is mean and variance of the predictor of a row with block inputs x, d numbers,
 // and the leaves ks with values xs, each leaf once. The row is remembered for Absorb.
 func (b *Belief) Predict(x []float64, ks []uint32, xs []float64) (m, v float64) {
-	copy(b.g, x)
-	b.ties = 0
+	row := b.room()
+	g := row.g
+	copy(g, x)
+	ties := 0.0
+	n := len(g) + 2
 	xs = xs[:len(ks)]
 	for i, k := range ks {
-		l, x := b.at(int(k)), xs[i]
+		at, x := int(k)*n, xs[i]
+		l := b.leaf[at : at+n : at+n]
 		m += x * l[0]
-		b.ties += x * x * l[1]
-		for j, h := range l[2:] {
-			b.g[j] += x * h
-		}
+		ties += x * x * l[1]
+		addTo(g, x, l[2:])
 	}
-	b.vb = 0
-	for j := range b.f {
-		s, g := 0.0, b.g[j:]
-		for i, v := range b.col(j) {
-			s += v * g[i]
-		}
-		b.f[j] = s
-		b.vb += s * s
-		m += b.g[j] * b.Mean[j]
+	b.ties = ties
+	vb, at := 0.0, 0
+	for j, x := range g {
+		col := b.root[at : at+len(g)-j]
+		at += len(col)
+		s := dot(col, g[j:])
+		row.f[j] = s
+		vb += s * s
+		m += x * b.Mean[j]
 	}
-	return m, b.vb + b.ties
+	b.vb = vb
+	return m, vb + ties
+}
+
+// long is from how many numbers on a vector is worth a call.
+const long = 8
+
+func dot(x, y []float64) (s float64) {
+	if len(x) >= long {
+		return dense.Dot(x, y[:len(x)])
+	}
+	y = y[:len(x)]
+	for i, v := range x {
+		s += v * y[i]
+	}
+	return s
+}
+
+// addTo adds a x to y.
+func addTo(y []float64, a float64, x []float64) {
+	if len(y) >= long {
+		dense.Axpy(a, x, y)
+		return
+	}
+	y = y[:len(x)]
+	for i, v := range x {
+		y[i] += a * v
+	}
 }
 
 // least is the smallest diagonal entry of a root: its square, a variance, is a number.
@@ -147,52 +204,74 @@ func (b *Belief) Absorb(ks []uint32, xs []float64, t lik.Tilted) {
 	if t.Beta < 0 {
 		ratio = math.Max(1-t.Beta*b.vb, 1)
 	}
-	// Carlson's update of the root (filter/root.go), dense in g.
-	u := b.u
-	clear(u)
-	r := ratio
-	for j := len(b.f) - 1; j >= 0; j-- {
-		f := b.f[j]
-		if f == 0 {
-			continue
-		}
-		next := r + t.Beta*f*f
-		if t.Beta < 0 {
-			next = math.Max(next, 1)
-		}
-		shrink := math.Sqrt(r / next)
-		gain := t.Beta * f / r * shrink
-		col, u := b.col(j), u[j:]
-		first := math.Max(shrink*col[0], least)
-		for i, v := range col {
-			col[i] = shrink*v - gain*u[i]
-			u[i] += f * v
-		}
-		col[0] = first
-		r = next
-	}
+	b.turn(ratio, t.Beta)
+	g, u := b.row.g, b.row.u
+	mean := b.Mean[:len(g)]
 	gm := 0.0
-	for j, v := range u {
-		b.Mean[j] += t.Alpha * v
-		gm += b.g[j] * b.Mean[j]
+	for j, v := range u[:len(g)] {
+		mean[j] += t.Alpha * v
+		gm += g[j] * mean[j]
 	}
 	c := t.Beta / ratio
+	n := len(g) + 2
 	xs = xs[:len(ks)]
 	for i, k := range ks {
-		l, x := b.at(int(k)), xs[i]
+		at, x := int(k)*n, xs[i]
+		l := b.leaf[at : at+n : at+n]
 		e := x * l[1]
-		for j, g := range b.g {
-			l[2+j] -= e * c * g
-		}
+		addTo(l[2:], -e*c, g)
 		l[0] += e * (t.Alpha + c*gm)
 		// q (1 - x²qc), the difference of what is left without this leaf's part:
 		// ratio - βx²q = t.Ratio + β(ties - x²q).
 		part := x * e
 		if t.Beta > 0 {
-			l[1] *= (t.Ratio + t.Beta*math.Max(b.ties-part, 0)) / ratio
+			l[1] *= (t.Ratio + t.Beta*max(b.ties-part, 0)) / ratio
 		} else {
 			l[1] *= 1 - part*c
 		}
+	}
+}
+
+// turn is Carlson's update of the root by P -= βPg(Pg)ᵀ (filter/root.go), dense in g; it
+// leaves Pg, of the P before, in u. ratio is 1 - βgᵀPg.
+func (b *Belief) turn(ratio, beta float64) {
+	row := b.row
+	f, shrink, gain, u := row.f, row.shrink, row.gain, row.u
+	r := ratio
+	for j := len(f) - 1; j >= 0; j-- {
+		next := r + beta*f[j]*f[j]
+		if beta < 0 {
+			next = max(next, 1)
+		}
+		shrink[j] = math.Sqrt(r / next)
+		gain[j] = beta * f[j] / r * shrink[j]
+		r = next
+	}
+	clear(u)
+	at := len(b.root)
+	for j := len(f) - 1; j >= 0; j-- {
+		at -= len(f) - j
+		if f[j] == 0 {
+			continue
+		}
+		col := b.root[at : at+len(f)-j]
+		first := max(shrink[j]*col[0], least)
+		rotate(col, u[j:], shrink[j], gain[j], f[j])
+		col[0] = first
+	}
+}
+
+// rotate sets col to shrink col - gain u and adds f times the old col to u.
+func rotate(col, u []float64, shrink, gain, f float64) {
+	if len(col) >= long {
+		dense.Rotate(col, u, shrink, gain, f)
+		return
+	}
+	u = u[:len(col)]
+	for i, v := range col {
+		w := u[i]
+		col[i] = shrink*v - gain*w
+		u[i] = w + f*v
 	}
 }
 
@@ -226,6 +305,16 @@ func (b *Belief) quad(h []float64) (v float64) {
 	return v
 }
 
+// Variances sets dst, d numbers, to those of the block. Cost: O(d²).
+func (b *Belief) Variances(dst []float64) {
+	clear(dst)
+	for j := range dst {
+		for i, l := range b.col(j) {
+			dst[j+i] += l * l
+		}
+	}
+}
+
 // Cov sets dst to P.
 func (b *Belief) Cov(dst *dense.Matrix) {
 	l := b.Root()
@@ -254,15 +343,24 @@ func (b *Belief) SetRoot(m *dense.Matrix) {
 
 // Clone returns an independent copy. It brings all leaves to the present.
 func (b *Belief) Clone() *Belief {
-	b.Bring()
-	c := &Belief{Mean: append([]float64(nil), b.Mean...), root: append([]float64(nil), b.root...), leaf: append([]float64(nil), b.leaf...)}
-	c.room()
+	c := new(Belief)
+	b.CloneTo(c, nil)
 	return c
+}
+
+// CloneTo makes c an independent copy that takes memory from spare as far as it reaches.
+func (b *Belief) CloneTo(c *Belief, spare []float64) {
+	b.Bring()
+	*c = Belief{}
+	if at := int(math.Sqrt(float64(2*len(spare)))) - 1; at >= len(b.Mean) { // at weights are at means and at(at+1)/2 of the root
+		c.Mean, c.root = spare[:0:at], spare[at:at:len(spare)]
+	}
+	c.Mean, c.root, c.leaf = append(c.Mean, b.Mean...), append(c.root, b.root...), append(c.leaf, b.leaf...)
 }
 
 // Size is the memory held, in bytes.
 func (b *Belief) Size() int64 {
-	return 8*int64(cap(b.Mean)+cap(b.root)+cap(b.leaf)+3*cap(b.g)) + 200
+	return 8*int64(cap(b.Mean)+cap(b.root)+cap(b.leaf)) + 200
 }
 
 // ---- changes of the prior, drift, products --------------------------------------------
@@ -439,23 +537,34 @@ func (b *Belief) StretchMeans(ratio float64) {
 	}
 }
 
-// Extend adds a weight to the block, independent of all others, and returns its number.
-// Cost: O(d²) and O(d) a leaf.
-func (b *Belief) Extend(mean, variance float64) int {
+// Extend adds weights to the block, independent of all others, and returns the number of the
+// first. Cost: O(d²) and O(d) a leaf.
+func (b *Belief) Extend(mean, variance []float64) int {
 	b.Bring()
-	d := b.Dim()
-	old := *b
-	b.Mean = append(append(make([]float64, 0, d+1), old.Mean...), mean)
-	b.root = make([]float64, (d+1)*(d+2)/2)
-	b.room()
-	for j := range d {
-		copy(b.col(j), old.col(j))
+	d, m := b.Dim(), len(mean)
+	b.Mean = append(b.Mean, mean...)
+	old, n := b.root, (d+m)*(d+m+1)/2
+	if b.root = old[:min(n, cap(old))]; len(b.root) < n {
+		b.root = make([]float64, n)
 	}
-	b.col(d)[0] = math.Sqrt(variance)
-	n := d + 2
-	b.leaf = make([]float64, 0, cap(old.leaf)/n*(n+1))
-	for k := range old.Leaves() {
-		b.leaf = append(append(b.leaf, old.leaf[k*n:k*n+n]...), 0)
+	for j := d - 1; j >= 0; j-- { // each column moves up, the last one first
+		from := j*d - j*(j-1)/2
+		col := b.col(j)
+		copy(col, old[from:from+d-j])
+		clear(col[d-j:])
+	}
+	for i, v := range variance {
+		col := b.col(d + i)
+		clear(col)
+		col[0] = math.Sqrt(v)
+	}
+	if leaf := b.leaf; len(leaf) > 0 {
+		n := d + 2
+		b.leaf = make([]float64, 0, cap(leaf)/n*(n+m))
+		for ; len(leaf) > 0; leaf = leaf[n:] {
+			b.leaf = append(b.leaf, leaf[:n]...)
+			b.leaf = append(b.leaf, make([]float64, m)...)
+		}
 	}
 	b.past, b.since = history{}, nil
 	return d
@@ -570,7 +679,8 @@ func (b *Belief) ScaleBlock(lambda float64) {
 // what of -2 logC is no determinant: the squared distance of the two.
 //
 // With loose set the marginals of the block are multiplied, and the leaves given the block,
-// each for itself: after drift, which acts on them one by one, the whole may be improper.
+// each for itself: the whole may be improper after drift, which acts on them one by one, and
+// where many leaves met in few rows.
 // Cost: O(d³) and O(d²) a leaf. Errors: gauss.ErrNotPD where the product is improper; b is
 // unchanged then.
 func (b *Belief) Product(o, start *Belief, loose bool) (logC, apart float64, err error) {

@@ -339,7 +339,7 @@ func TestExtendPermute(t *testing.T) {
 	for n := range 50 {
 		b := random(r, 1+n%4, 1+n%5)
 		c := b.Clone()
-		d := c.Extend(0.3, 2)
+		d := c.Extend([]float64{0.3}, []float64{2})
 		order := r.Perm(d + 1)
 		if err := c.Permute(order); err != nil {
 			t.Fatal(err)

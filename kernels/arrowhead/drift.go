@@ -145,6 +145,7 @@ func (b *Belief) Forward(k int) {
 	l := b.at(k)
 	h := l[2:]
 	d := b.Dim()
+	u := b.room().u
 	for from < n {
 		level := 0
 		for from>>level&1 == 0 && from+2<<level <= n {
@@ -152,7 +153,6 @@ func (b *Belief) Forward(k int) {
 		}
 		s := &b.past.levels[level][from>>level]
 		from += 1 << level
-		u := b.u
 		clear(u)
 		quad := 0.0
 		for i, x := range h {

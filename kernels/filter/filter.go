@@ -441,6 +441,9 @@ func (s *joint) Absorb(k int, _ []uint32, _ []float64, _ float64, t lik.Tilted) 
 	s.bank[k].cov.absorb(s.bank[k].mean, t)
 }
 
+// Rest implements stream.Form.
+func (s *joint) Rest() {}
+
 // Known implements stream.Form.
 func (s *joint) Known(k int) int64 { return s.bank[k].known }
 

@@ -34,6 +34,9 @@ type Form interface {
 	// v was above 0: μ += Σx α, Σ -= Σx (Σx)ᵀ β.
 	Absorb(k int, fs []uint32, xs []float64, v float64, t lik.Tilted)
 
+	// Rest follows the last row of a batch: memory that only rows need may go.
+	Rest()
+
 	// Known is how many weights the data determine, in units of lik.Determined, as of
 	// the last row absorbed; Determined counts anew. Rescale multiplies by λ what the
 	// data have added to the precision of belief k. All are called only where

@@ -345,6 +345,7 @@ func (s *State) update(halt *stop.Stop, b *kernels.Batch, skip bool) error {
 	if b.Schema.Numbers() {
 		s.averages()
 	}
+	defer s.form.Rest()
 	for i := range b.Len() {
 		halt.Check()
 		if err := s.row(b, i); err != nil {
