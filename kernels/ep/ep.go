@@ -88,7 +88,8 @@ type Kernel struct {
 // log Z by no more than Tol, relative to 1 + their size. Where that would take more
 // sweeps than MaxIter, it also has when the predictors of the rows stand still: see
 // trend. Damping is halved when changes grow, log Z falls or cavities fail, and
-// recovers. Factorised means are helped by Newton steps (settle).
+// recovers. Factorised means are helped by Newton steps (settle), sites of full EP by
+// extrapolation.
 //
 // Errors: an option EP does not have, a row that is impossible under the model (Is
 // kernels.ErrRow), a posterior that is not finite. Stopping early is no error: see
@@ -167,7 +168,7 @@ type engine interface {
 
 // newton is an engine that can take steps between sweeps which bring it nearer to the
 // same fixed point; grew says that the sweep's changes were much larger than the one's before.
-type newton interface{ settle(grew bool) }
+type newton interface{ settle(grew bool) (taken bool) }
 
 // change is what one sweep did.
 type change struct {
@@ -210,8 +211,11 @@ func newEngine(p *kernels.Problem, k Kernel) (engine, error) {
 // that there is one.
 const stillMoving = 1e-4
 
-// leastDamping is where halving ends.
-const leastDamping = 1.0 / 32
+const (
+	defaultTol = 1e-8
+	// leastDamping is where halving ends.
+	leastDamping = 1.0 / 32
+)
 
 // outcome is how a run of sweeps ended.
 type outcome struct {
@@ -229,10 +233,11 @@ type outcome struct {
 // first sweep is the filter, undamped.
 func (s *search) iterate(e engine, o *kernels.Options, first bool) (r outcome, err error) {
 	limit := kernels.Or(o.Damping, 1)
-	tol, most := kernels.Or(o.Tol, 1e-8), kernels.Or(o.MaxIter, 100)
+	tol, most := kernels.Or(o.Tol, defaultTol), kernels.Or(o.MaxIter, 100)
 	r.damping = limit
 	last := change{size: math.Inf(1), logZ: math.NaN()}
 	var t trend
+	settled := false // before the sweep, sites went where no sweep had put them
 	for r.sweeps < most {
 		damp := r.damping
 		if first && r.sweeps == 0 {
@@ -252,7 +257,7 @@ func (s *search) iterate(e engine, o *kernels.Options, first bool) (r outcome, e
 			r.step, r.converged = step, true
 			return r, nil
 		}
-		if r.sweeps > 2 {
+		if r.sweeps > 2 && !settled {
 			fell := step < -0.1 && -step > math.Abs(r.step)
 			if c.size >= last.size || fell || c.skipped > last.skipped {
 				r.damping = max(r.damping/2, min(leastDamping, limit))
@@ -272,8 +277,9 @@ func (s *search) iterate(e engine, o *kernels.Options, first bool) (r outcome, e
 		if r.converged = t.still(tol, left); r.converged || r.expired {
 			return r, nil
 		}
+		settled = false
 		if n, ok := e.(newton); ok && t.slow() && c.skipped+c.clamped == 0 && left > 0 {
-			n.settle(c.size > 2*before)
+			settled = n.settle(c.size > 2*before)
 		}
 	}
 	return r, nil
@@ -288,7 +294,7 @@ func (r *outcome) status(o *kernels.Options, n int) string {
 		return "stopped after 1 sweep, the assumed density filter (max_iter)"
 	case !r.converged:
 		return fmt.Sprintf("not converged after %d sweeps: sites still change by %.1g, log evidence by %.1g%s", r.sweeps, r.size, r.step, r.ahead())
-	case r.size > kernels.Or(o.Tol, 1e-8) && r.size > stillMoving:
+	case r.size > kernels.Or(o.Tol, defaultTol) && r.size > stillMoving:
 		return fmt.Sprintf("converged after %d sweeps in what it predicts; weights that rows see only together still move by %.1g of their standard deviations a sweep", r.sweeps, r.size)
 	case r.skipped > 0:
 		return fmt.Sprintf("%d of %d rows have no proper cavity: they kept an older site and are not in the log evidence", r.skipped, n)

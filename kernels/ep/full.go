@@ -18,8 +18,9 @@ const (
 	// fullWeights is the number of weights up to which a posterior from fewer rows
 	// than weights is kept as a triangle where that is the smaller form.
 	fullWeights = 4000
-	// blockRows is how many rows go through the belief at a time.
-	blockRows = 96
+	// blockRows is how many rows go through the belief at a time, at most: a quarter of the
+	// weights takes least time, with at least leastRows.
+	blockRows, leastRows = 96, 16
 )
 
 // full is EP with a joint Gaussian over variables u, of which every row sees one
@@ -48,17 +49,19 @@ type full struct {
 
 	g, h, hc, v, a      *dense.Matrix // one block
 	z, step, pull, half []float64
+
+	past *extrapolation
 }
 
 func newFull(p *kernels.Problem) (*full, error) {
-	f := &full{rows: newRows(p), dual: p.P > p.N, dim: min(p.N, p.P)}
+	f := &full{past: &extrapolation{}, rows: newRows(p), dual: p.P > p.N, dim: min(p.N, p.P)}
 	if f.dim > maxDim {
 		return nil, fmt.Errorf("covariance = 'full' with %d rows and %d weights; allowed: up to %d of one of them; use 'diagonal' or 'lowrank'", p.N, p.P, maxDim)
 	}
 	if f.dual && p.P > fullWeights && p.Normal.Form != gauss.Full && p.N*p.P > maxKept {
 		return nil, fmt.Errorf("covariance = 'full' with %d rows and %d weights keeps %d numbers; allowed: up to %d; use 'diagonal' or 'lowrank'", p.N, p.P, p.N*p.P, maxKept)
 	}
-	b := max(1, min(blockRows, f.dim, p.N))
+	b := max(1, min(max(f.dim/4, leastRows), blockRows, f.dim, p.N))
 	f.g, f.h, f.hc = p.Matrix(b, f.dim), p.Matrix(b, f.dim), p.Matrix(b, f.dim)
 	f.v, f.a = p.Matrix(b, b), p.Matrix(b, b)
 	f.z, f.step, f.pull, f.half = make([]float64, b), make([]float64, b), make([]float64, b), make([]float64, p.N)
@@ -70,6 +73,7 @@ func newFull(p *kernels.Problem) (*full, error) {
 func (f *full) reset(p *kernels.Problem) error {
 	same := f.p != nil && f.p.Normal == p.Normal
 	f.use(p)
+	f.past.forget()
 	var err error
 	if !f.dual {
 		f.x = p.Fill()
@@ -124,6 +128,7 @@ func times(p *kernels.Problem, m *dense.Matrix) *dense.Matrix {
 }
 
 func (f *full) sweep(damp float64) (c change, err error) {
+	f.past.begin(f.site)
 	for lo := 0; lo < f.p.N; lo += f.g.Rows {
 		if err := f.block(lo, min(lo+f.g.Rows, f.p.N), damp, &c); err != nil {
 			return c, err

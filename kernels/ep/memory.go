@@ -23,7 +23,7 @@ func reserve(p *kernels.Problem, trajectories bool) (*memory.Grant, error) {
 			need += (w*w+2*w)*2*float64(isqrt(p.N)) + 2*nnz
 		}
 	case form == "full":
-		need += fullNeed(p, n, w) + p.Need()
+		need += fullNeed(p, n, w) + p.Need() + 30*n
 	case form == "lowrank":
 		k := float64(min(kernels.Or(p.Options.Rank, 50), p.N, p.P) + 1)
 		need += float64(lowrank.Need(p))/8 + 2.5*n*k + fullNeed(p, n, k)

@@ -15,15 +15,19 @@ import (
 )
 
 const (
-	// maxLearn bounds the steps of the prior variances in one round, maxRounds the
-	// rounds over the kinds of hyperparameters, maxTries the fits of one line search.
-	maxLearn  = 60
+	// maxRounds bounds the rounds over the kinds of hyperparameters, maxTries the fits of
+	// one line search.
 	maxRounds = 8
 	maxTries  = 40
 	// learnTol is the change of the logarithm of a hyperparameter that ends a search.
 	learnTol = 1e-4
-	// farthest is how far a prior variance may go from where it was, as a factor.
-	farthest = 1e10
+	// farthest is how far the logarithm of a prior variance may go from where it was.
+	farthest = 23
+	// looseTol is the tolerance of the fits on the way to the best variances. The evidence
+	// is stationary in the sites: it is off by the square of that.
+	looseTol = 1e-4
+	// sameEvidence is the gain, in nats, of steps that are too small to go on.
+	sameEvidence = 1e-3
 )
 
 // search is one call of Fit: what may end it and what it found out.
@@ -251,11 +255,16 @@ type learner struct {
 func (l *learner) stop() bool { return l.late() }
 
 // try fits q.
-func (l *learner) try(q *kernels.Problem) (outcome, error) {
+func (l *learner) try(q *kernels.Problem) (outcome, error) { return l.tryTo(q, 0) }
+
+// tryTo fits q to a tolerance that is at least tol.
+func (l *learner) tryTo(q *kernels.Problem, tol float64) (outcome, error) {
 	if err := l.e.reset(q); err != nil {
 		return outcome{}, err
 	}
-	return l.iterate(l.e, &q.Options, false)
+	o := q.Options
+	o.Tol = max(kernels.Or(o.Tol, defaultTol), tol)
+	return l.iterate(l.e, &o, false)
 }
 
 // adopt makes q the problem fitted, whether it was fitted last or not.
@@ -310,7 +319,7 @@ func (l *learner) elsewhere() (bool, error) {
 				continue
 			}
 		}
-		out, err := l.try(q)
+		out, err := l.tryTo(q, 10*looseTol)
 		if err == nil && out.converged && out.logZ > top {
 			best, top = q, out.logZ
 		}
@@ -492,19 +501,7 @@ func dispersionOf(l lik.Likelihood) float64 {
 }
 
 // variances climbs the evidence over the prior variances: of all weights that take the
-// default prior but the intercept, or one for each group of features. With γ the sum
-// of 1 - var_j/σ² over the weights, a step is MacKay's
-//
-//	σ² = Σ (E[w_j] - μ0)² / γ
-//
-// and, where that does not raise the evidence, EM's
-//
-//	σ² = mean of E[(w_j - μ0)²].
-//
-// Both have the stationary points of the evidence as fixed points. Steps that shrink
-// slowly are extrapolated first.
-//
-// Source: MacKay (1992); Dempster, Laird and Rubin (1977) for EM.
+// default prior but the intercept, or one for each group of features.
 func (l *learner) variances(first bool) error {
 	groups, count := l.groups()
 	if len(count) == 0 {
@@ -513,92 +510,102 @@ func (l *learner) variances(first bool) error {
 		}
 		return nil
 	}
-	group := groups.Of
-	now := slices.Clone(groups.Given)
-	from := append([]float64(nil), now...)
-	dev, variance := make([]float64, l.p.P), make([]float64, l.p.P)
-	last := make([]float64, len(now)) // the step before, of the logarithm
-	done := false
-	for range maxLearn {
-		if done = l.stop(); done {
-			break
-		}
-		if err := l.e.initial(dev, variance); err != nil {
-			return err
-		}
-		sq, gamma, em := make([]float64, len(now)), make([]float64, len(now)), make([]float64, len(now))
-		for j, g := range group {
-			if g >= 0 {
-				sq[g] += dev[j] * dev[j]
-				gamma[g] += 1 - variance[j]/now[g]
-				em[g] += (dev[j]*dev[j] + variance[j]) / count[g]
-			}
-		}
-		far, quick, moved := make([]float64, len(now)), make([]float64, len(now)), 0.0
-		for g := range now {
-			low, high := from[g]/farthest, from[g]*farthest
-			em[g] = min(max(em[g], low), high)
-			quick[g] = em[g]
-			if q := sq[g] / gamma[g]; gamma[g] > 1e-6*count[g] && q > 0 {
-				quick[g] = min(max(q, em[g]/1e3, low), em[g]*1e3, high)
-			}
-			// Steps that shrink by a constant share have this sum (Aitken).
-			step := math.Log(quick[g] / now[g])
-			sum := step
-			if share := step / last[g]; share > 0 && share < 0.99 {
-				sum = min(max(step/(1-share), -2), 2)
-			}
-			far[g], last[g] = min(max(now[g]*math.Exp(sum), low), high), step
-			moved = max(moved, math.Abs(step))
-		}
-		if done = moved < learnTol; done {
-			break
-		}
-		old, was := l.p, l.out
-		slack := 1e-7 * (1 + math.Abs(was.logZ))
-		for _, next := range [][]float64{far, quick, em} {
-			if err := l.adopt(l.priors(old, &groups, next)); err != nil {
-				return err
-			}
-			if l.out.logZ >= was.logZ-slack {
-				copy(now, next)
-				break
-			}
-		}
-		if l.out.logZ < was.logZ-slack { // EP's evidence is not EM's bound: stay
-			done = true
-			if err := l.adopt(old); err != nil {
-				return err
-			}
-			break
-		}
+	theta := logs(groups.Given)
+	lo, hi := slices.Clone(theta), slices.Clone(theta)
+	for g := range theta {
+		lo[g] -= farthest
+		hi[g] += farthest
 	}
-	if !done {
-		l.note("prior variances still change after %d steps", maxLearn)
+	v := &varied{learner: l, groups: &groups, from: l.p, strict: l.out.converged, dev: make([]float64, l.p.P), variance: make([]float64, l.p.P)}
+	best, status, err := mode.Maximise(v, theta, lo, hi, l.late)
+	if err != nil {
+		return err
 	}
-	for g, v := range now {
-		if low, high := from[g]/farthest, from[g]*farthest; v <= low*(1+learnTol) || v >= high*(1-learnTol) {
-			l.note("a prior variance, %.3g, is at the end of its range: the data do not bound it", v)
+	copy(l.e.sites(), v.best)
+	if err := l.adopt(v.at(best)); err != nil {
+		return err
+	}
+	if status != "" && !l.late() {
+		l.note("%s", status)
+	}
+	for g, x := range best {
+		if x <= lo[g]+learnTol || x >= hi[g]-learnTol {
+			l.note("a prior variance, %.3g, is at the end of its range: the data do not bound it", math.Exp(x))
 		}
 	}
 	if l.p.Options.PriorGroups {
-		var b strings.Builder
-		for g, v := range now {
-			if g == 8 {
-				fmt.Fprintf(&b, " and %d more", len(now)-8)
-				break
-			}
-			fmt.Fprintf(&b, " %s %.3g", groups.Names[g], v)
-		}
-		for k := range l.notes {
-			if strings.HasPrefix(l.notes[k], "prior variances:") {
-				l.notes[k] = "prior variances:" + b.String()
-				return nil
-			}
-		}
-		l.note("prior variances:%s", b.String())
+		l.noteGroups(&groups, best)
 	}
 	return nil
+}
+
+// noteGroups says what the prior variances are, at most eight of them.
+func (l *learner) noteGroups(g *mode.Groups, theta []float64) {
+	var b strings.Builder
+	for k, x := range theta {
+		if k == 8 {
+			fmt.Fprintf(&b, " and %d more", len(theta)-8)
+			break
+		}
+		fmt.Fprintf(&b, " %s %.3g", g.Names[k], math.Exp(x))
+	}
+	l.notes = slices.DeleteFunc(l.notes, func(s string) bool { return strings.HasPrefix(s, "prior variances:") })
+	l.note("prior variances:%s", b.String())
+}
+
+// varied is EP's evidence as a function of the logarithms of the prior variances. EP's
+// evidence is stationary in the sites, so that its slope is that with the sites held, which
+// with the posterior N(m, s) of the weights of a group is
+//
+//	½ Σ (((m - μ0)² + s)/v - 1)
+//
+// whose zero is the fixed point of EM, and Σ (1 - s/v) is what makes MacKay's step of it.
+//
+// Source: [mackay1992]; [rasmussen2006], section 5.5.2, for EP.
+type varied struct {
+	*learner
+	groups        *mode.Groups
+	from          *kernels.Problem
+	strict        bool // only fits that converged count
+	dev, variance []float64
+	best          []Site // where every fit starts
+}
+
+func (v *varied) at(theta []float64) *kernels.Problem {
+	variance := make([]float64, len(theta))
+	for k, x := range theta {
+		variance[k] = math.Exp(x)
+	}
+	return v.priors(v.from, v.groups, variance)
+}
+
+// Try fits with the variances e^θ.
+func (v *varied) Try(theta []float64) (float64, bool, error) {
+	var err error
+	v.p = v.at(theta)
+	if v.best != nil {
+		copy(v.e.sites(), v.best)
+	}
+	v.out, err = v.tryTo(v.p, looseTol)
+	return v.out.logZ, v.out.converged || !v.strict, err
+}
+
+func (v *varied) Keep()         { v.best = append(v.best[:0], v.e.sites()...) }
+func (v *varied) Same() float64 { return sameEvidence }
+
+func (v *varied) Slope() (slope, scale []float64, err error) {
+	if err := v.e.initial(v.dev, v.variance); err != nil {
+		return nil, nil, err
+	}
+	slope, scale = make([]float64, len(v.groups.Names)), make([]float64, len(v.groups.Names))
+	for j, g := range v.groups.Of {
+		if g >= 0 {
+			known := 1 - v.variance[j]/v.p.PriorVar[j]
+			slope[g] += 0.5 * (v.dev[j]*v.dev[j]/v.p.PriorVar[j] - known)
+			scale[g] += 0.5 * max(known, 0)
+		}
+	}
+	return slope, scale, nil
 }
 
 // groups numbers the prior variances to learn by column, -1 for none, with how many columns

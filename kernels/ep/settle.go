@@ -60,10 +60,10 @@ func (s *settle) visited(i int, alpha, beta, ratio float64) {
 
 // settle takes the step from the sites as the last sweep left them. After steps that
 // made the changes grow it waits, each time longer.
-func (d *diagonal) settle(grew bool) {
+func (d *diagonal) settle(grew bool) bool {
 	s, p := d.newton, d.p
 	if s == nil {
-		return
+		return false
 	}
 	if grew && s.taken {
 		s.hold = 2*s.hold + 1
@@ -71,7 +71,7 @@ func (d *diagonal) settle(grew bool) {
 	}
 	if s.taken = s.wait == 0; !s.taken {
 		s.wait--
-		return
+		return false
 	}
 	for j, w := range d.w {
 		s.mean[j] = w.Mean
@@ -110,6 +110,7 @@ func (d *diagonal) settle(grew bool) {
 		d.w[j].Mean = d.w[j].Variance * d.tail[j].Nu
 		d.prev[j] = d.w[j]
 	}
+	return true
 }
 
 // solve sets step by conjugate gradients, preconditioned by the weights' variances.

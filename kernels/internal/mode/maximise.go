@@ -16,7 +16,7 @@ const (
 	memory   = 8    // pairs of L-BFGS
 	// Two steps in a row that gain less than this, in nats, end the search: for low
 	// rank the slope is that of exact eigenpairs, which those found only come close to.
-	sameEvidence = 1e-8
+	sameEvidence = 1e-8 // of an Evidence that is no Rough
 )
 
 // Evidence is a log evidence as a function of parameters θ.
@@ -28,6 +28,13 @@ type Evidence interface {
 	// Slope is the derivative where Try was last, and positive numbers that divide it
 	// into a good step.
 	Slope() (slope, scale []float64, err error)
+}
+
+// Rough is an Evidence whose values or slopes are less exact: Same is what a step must
+// gain at least.
+type Rough interface {
+	Evidence
+	Same() float64
 }
 
 // rival is how many nats below the best maximum a second start may lie and still be
@@ -98,6 +105,10 @@ func climb(e Evidence, theta, lo, hi []float64, late func() bool) (best []float6
 		return nil, 0, false, "", err
 	}
 	var hist history
+	same := sameEvidence
+	if r, ok := e.(Rough); ok {
+		same = r.Same()
+	}
 	still := 0 // steps in a row that hardly raised the evidence
 	for outer := 0; ; outer++ {
 		free := make([]bool, len(theta))
@@ -137,7 +148,7 @@ func climb(e Evidence, theta, lo, hi []float64, late func() bool) (best []float6
 		if err != nil {
 			return nil, 0, false, "", err
 		}
-		if next-log < sameEvidence {
+		if next-log < same {
 			still++
 		} else {
 			still = 0
