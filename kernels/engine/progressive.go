@@ -82,6 +82,9 @@ func (p *progressive) Update(ctx context.Context, b *kernels.Batch, skip bool) e
 			one.Add(f, xs[k])
 		}
 		one.EndRow()
+		if one.Schema = b.Schema; i == 0 {
+			one.Missing = append(one.Missing[:0], b.Missing...) // of all rows
+		}
 		o := b.Obs(i)
 		one.Y = append(one.Y[:0], o.Y)
 		one.Weight = append(one.Weight[:0], o.Weight)
