@@ -41,6 +41,7 @@ Examples:
 
 // quality is what evaluate reports.
 type quality struct {
+	How         string   `json:"validation,omitempty"` // how the rows are predicted
 	N           int64    `json:"n"`
 	Missing     int64    `json:"missing"` // rows without response or prediction
 	Mean        *float64 `json:"mean,omitempty"`
@@ -52,6 +53,7 @@ type quality struct {
 	MAE         *float64 `json:"mae,omitempty"`
 	Coverage    *float64 `json:"coverage_95,omitempty"`
 	Calibration []bin    `json:"calibration,omitempty"`
+	Course      []period `json:"course,omitempty"` // of a stream
 	Seconds     float64  `json:"seconds"`
 }
 
@@ -77,13 +79,18 @@ func (c *evaluateCommand) Run(e *cli.Env) error {
 		return err
 	}
 	defer s.Close()
-	q, err := c.scored(s)
+	how, err := c.scored(s)
 	if err != nil {
 		return err
 	}
-	r, err := measure(s, "scored", c.Bins, q)
+	r, err := measure(s, c.Bins)
 	if err != nil {
 		return err
+	}
+	if r.How = how; how == progressive {
+		if r.Course, err = periods(s, c.Bins, r.LogLoss != nil); err != nil {
+			return err
+		}
 	}
 	r.Seconds = math.Round(time.Since(began).Seconds()*1000) / 1000
 	if c.JSON {
@@ -95,57 +102,51 @@ func (c *evaluateCommand) Run(e *cli.Env) error {
 	return r.print(e)
 }
 
-// scored makes the table scored (y, p, lower, upper) and says whether the
-// response is binary.
-func (c *evaluateCommand) scored(s *duck.Session) (binary bool, err error) {
-	var q string
-	var src *job.Source
-	if c.P != "" {
-		if c.Y == "" {
-			return false, cli.Usage(errors.New("--p needs --y, what was observed"))
-		}
-		if src, err = job.Open(s, c.data()); err != nil {
-			return false, err
-		}
-		cols, err := s.Describe("FROM " + src.Rows())
-		if err == nil {
-			err = src.Misread(duck.Names(cols))
-		}
-		if err != nil {
-			return false, src.Blame(err)
-		}
-		q = "SELECT (" + c.Y + ")::DOUBLE AS y, (" + c.P + ")::DOUBLE AS p, NULL::DOUBLE AS lower, NULL::DOUBLE AS upper FROM " + src.Rows()
-	} else {
+// scored makes the table scored of scoring.judge and says how rows are predicted, "" where
+// the predictions are the user's.
+func (c *evaluateCommand) scored(s *duck.Session) (how string, err error) {
+	if c.P == "" {
 		sc, err := openScoring(s, &c.dataFlags, &scoreFlags{Beliefs: c.Beliefs, Formula: c.Formula, Y: c.Y, X: c.X, Option: c.Option}, true)
 		if err != nil {
-			return false, err
+			return "", err
 		}
 		if sc.fits.HasClass || !sc.fits.IsFit {
-			return false, fmt.Errorf("--beliefs %s: these predict classes or functions; evaluate their scores with --p", c.Beliefs)
+			return "", fmt.Errorf("--beliefs %s: these predict classes or functions; evaluate their scores with --p", c.Beliefs)
 		}
-		src = sc.src
-		trials := "1"
-		if v, ok := sc.job.Option("trials"); ok {
-			trials = v
-		}
-		q = "SELECT bglm_y AS y, d.mean AS p, d.lower AS lower, d.upper AS upper FROM (SELECT bglm_y, bglm_predict_dist(bglm_fit, bglm_x) AS d FROM " +
-			sc.subquery("", "("+sc.y+")::DOUBLE / ("+trials+") AS bglm_y") + ")"
+		how, err = sc.judge(s)
+		return how, sc.src.Blame(err)
 	}
-	if err := s.Long("scoring", "CREATE OR REPLACE TEMP TABLE scored AS "+q); err != nil {
-		return false, src.Blame(err)
+	if c.Y == "" {
+		return "", cli.Usage(errors.New("--p needs --y, what was observed"))
 	}
-	return binary, s.Row("SELECT coalesce(bool_and(y IN (0, 1) AND p BETWEEN 0 AND 1) FILTER (y IS NOT NULL AND p IS NOT NULL), false) FROM scored", &binary)
+	src, err := job.Open(s, c.data())
+	if err != nil {
+		return "", err
+	}
+	cols, err := s.Describe("FROM " + src.Rows())
+	if err == nil {
+		err = src.Misread(duck.Names(cols))
+	}
+	if err == nil {
+		err = s.Long("scoring", "CREATE OR REPLACE TEMP TABLE scored AS SELECT ("+c.Y+")::DOUBLE AS y, ("+c.P+")::DOUBLE AS p, NULL::DOUBLE AS lower, NULL::DOUBLE AS upper FROM "+src.Rows())
+	}
+	return "", src.Blame(err)
 }
 
-func measure(s *duck.Session, table string, bins int, binary bool) (*quality, error) {
+// measure is the quality of the predictions in the table scored.
+func measure(s *duck.Session, bins int) (*quality, error) {
 	r := &quality{}
+	binary, err := isBinary(s)
+	if err != nil {
+		return nil, err
+	}
 	var mean, predicted, a, b, c sql.NullFloat64
 	set := func(to **float64, v sql.NullFloat64) {
 		if v.Valid && !math.IsNaN(v.Float64) && !math.IsInf(v.Float64, 0) {
 			*to = &v.Float64
 		}
 	}
-	err := s.Row("SELECT count(*) FILTER (y IS NOT NULL AND p IS NOT NULL), count(*) FILTER (y IS NULL OR p IS NULL), avg(y) FILTER (p IS NOT NULL), avg(p) FILTER (y IS NOT NULL) FROM "+table, &r.N, &r.Missing, &mean, &predicted)
+	err = s.Row("SELECT count(*) FILTER (y IS NOT NULL AND p IS NOT NULL), count(*) FILTER (y IS NULL OR p IS NULL), avg(y) FILTER (p IS NOT NULL), avg(p) FILTER (y IS NOT NULL) FROM scored", &r.N, &r.Missing, &mean, &predicted)
 	if err != nil {
 		return nil, err
 	}
@@ -155,26 +156,32 @@ func measure(s *duck.Session, table string, bins int, binary bool) (*quality, er
 	set(&r.Mean, mean)
 	set(&r.Predicted, predicted)
 	if !binary {
-		err := s.Row("SELECT bglm_rmse(y, p), avg(abs(y - p)), bglm_coverage(y, lower, upper) FROM "+table+" WHERE y IS NOT NULL AND p IS NOT NULL", &a, &b, &c)
+		err := s.Row("SELECT bglm_rmse(y, p), avg(abs(y - p)), bglm_coverage(y, lower, upper) FROM scored WHERE y IS NOT NULL AND p IS NOT NULL", &a, &b, &c)
 		set(&r.RMSE, a)
 		set(&r.MAE, b)
 		set(&r.Coverage, c)
 		return r, err
 	}
-	err = s.Row("SELECT bglm_log_loss(y::INT::BOOLEAN, p), bglm_auc(y::INT::BOOLEAN, p), bglm_brier(y::INT::BOOLEAN, p) FROM "+table+" WHERE y IS NOT NULL AND p IS NOT NULL", &a, &b, &c)
+	err = s.Row("SELECT bglm_log_loss(y::INT::BOOLEAN, p), bglm_auc(y::INT::BOOLEAN, p), bglm_brier(y::INT::BOOLEAN, p) FROM scored WHERE y IS NOT NULL AND p IS NOT NULL", &a, &b, &c)
 	if err != nil {
 		return nil, err
 	}
 	set(&r.LogLoss, a)
 	set(&r.AUC, b)
 	set(&r.Brier, c)
-	err = s.Each(fmt.Sprintf("SELECT b.lower, b.upper, b.n, b.predicted, b.observed FROM (SELECT unnest(bglm_calibration(y::INT::BOOLEAN, p, %d)) AS b FROM %s WHERE y IS NOT NULL AND p IS NOT NULL) WHERE b.n > 0", bins, table), func(scan func(...any) error) error {
+	err = s.Each(fmt.Sprintf("SELECT b.lower, b.upper, b.n, b.predicted, b.observed FROM (SELECT unnest(bglm_calibration(y::INT::BOOLEAN, p, %d)) AS b FROM scored WHERE y IS NOT NULL AND p IS NOT NULL) WHERE b.n > 0", bins), func(scan func(...any) error) error {
 		var x bin
 		err := scan(&x.Lower, &x.Upper, &x.N, &x.Predicted, &x.Observed)
 		r.Calibration = append(r.Calibration, x)
 		return err
 	})
 	return r, err
+}
+
+// isBinary says whether the responses in the table scored are 0 and 1, and their predictions
+// probabilities.
+func isBinary(s *duck.Session) (binary bool, err error) {
+	return binary, s.Row("SELECT coalesce(bool_and(y IN (0, 1) AND p BETWEEN 0 AND 1) FILTER (y IS NOT NULL AND p IS NOT NULL), false) FROM scored", &binary)
 }
 
 func newTable() table.Writer {
@@ -187,6 +194,9 @@ func newTable() table.Writer {
 func (r *quality) print(e *cli.Env) error {
 	t := newTable()
 	t.AppendHeader(table.Row{"measure", "value"})
+	if r.How != "" {
+		t.AppendRow(table.Row{"predictions", r.How})
+	}
 	t.AppendRow(table.Row{"rows", r.N})
 	if r.Missing > 0 {
 		t.AppendRow(table.Row{"rows without y or prediction", r.Missing})
@@ -207,6 +217,17 @@ func (r *quality) print(e *cli.Env) error {
 			t.AppendRow(table.Row{fmt.Sprintf("%.3f", b.Lower), fmt.Sprintf("%.3f", b.Upper), b.N, fmt.Sprintf("%.4f", b.Predicted), fmt.Sprintf("%.4f", b.Observed)})
 		}
 		out += t.Render() + "\n"
+	}
+	if len(r.Course) > 0 {
+		t := newTable()
+		t.AppendHeader(table.Row{"from row", "rows", "predicted", "observed", "log loss", "AUC"})
+		for _, p := range r.Course {
+			t.AppendRow(table.Row{p.From, p.N, number(p.Predicted, "%.4f"), number(p.Observed, "%.4f"), number(p.LogLoss, "%.4f"), number(p.AUC, "%.4f")})
+		}
+		out += t.Render() + "\n"
+	}
+	if r.How != "" {
+		out += explained[r.How] + "\n"
 	}
 	_, err := fmt.Fprint(e.Stdout, strings.TrimLeft(out, "\n"))
 	return err

@@ -223,7 +223,7 @@ func (c *fitCommand) conclude(s *duck.Session, f *fitstore.Fits, sum *summary, w
 		return err
 	}
 	if c.job != nil && f.IsFit && !f.HasClass && c.Prior == "" && sum.N > 0 {
-		if sum.learnt, err = measured(s, c.job, c.src, sum.Method); err != nil {
+		if sum.learnt, err = measured(s, f, c.job, c.src); err != nil {
 			return err
 		}
 	}
@@ -283,6 +283,11 @@ func (c *fitCommand) bySQL(s *duck.Session) (*fitstore.Fits, int, error) {
 		return nil, 0, err
 	}
 	c.job, c.src = j, src
+	mark, err := rowsMark(s, j.Y, j.X, src.Rows())
+	if err != nil {
+		return nil, 0, src.Blame(err)
+	}
+	j.Meta = append(j.Meta, rowsKey, mark)
 	f, err := fitstore.Look(s, "fits", j.Meta)
 	if err != nil {
 		return nil, 0, err

@@ -12,10 +12,7 @@ import (
 	"github.com/bglm/bglm/cmd/internal/duck"
 	"github.com/bglm/bglm/cmd/internal/fitstore"
 	"github.com/bglm/bglm/cmd/internal/job"
-	"github.com/bglm/bglm/cmd/internal/quote"
 	"github.com/bglm/bglm/cmd/internal/shell"
-	"github.com/bglm/bglm/kernels/engine"
-	"github.com/bglm/bglm/kernels/option"
 )
 
 // learnt is how well a fit predicts rows that it has not seen, by its own rows: each left
@@ -29,52 +26,27 @@ type learnt struct {
 	AUC      *float64 `json:"auc,omitempty"`
 }
 
-// validation is the predictions of the fit in the table fits for its own rows, as a query
-// of y, p (of binary responses), log_density and the rows' order i: each row left out, or
-// for a streaming method before it was learnt.
-func validation(j *job.Job, src *job.Source, method string) (how, query string) {
-	m, err := engine.Find(method)
-	if err != nil || len(j.Group) > 0 {
-		return "", ""
-	}
-	inner := "(" + j.Inner(src.Rows()) + ") q"
-	p := "CASE WHEN y = 1 THEN exp(log_density) WHEN y = 0 THEN 1 - exp(log_density) END AS p"
-	if m.Streams {
-		own := option.For("fit", m.Name).Keys()
-		text := j.OptionsOf(func(key string) bool { return slices.Contains(own, key) }, job.Setting{Key: "method", SQL: quote.Text(m.Name)})
-		return "progressive", "SELECT generate_subscripts(l, 1) AS i, unnest(l, recursive := true) " +
-			"FROM (SELECT bglm_progressive(bglm_y, bglm_x, " + text + ") AS l FROM " + inner + ")"
-	}
-	own := option.For("influence").Keys()
-	text := j.OptionsOf(func(key string) bool { return slices.Contains(own, key) })
-	args := "fit, bglm_y, bglm_x"
-	if text != "NULL" {
-		args += ", " + text
-	}
-	return "leave-one-out", "SELECT row_number() OVER () AS i, y, log_density, " + p + " FROM (SELECT bglm_y::DOUBLE AS y, bglm_influence(" + args + ").loo_log_density AS log_density FROM " + inner + ", fits)"
-}
-
-// measured is what the predictions of validation come to; nil where there are none.
-func measured(s *duck.Session, j *job.Job, src *job.Source, method string) (*learnt, error) {
-	how, q := validation(j, src, method)
-	if how == "" {
+// measured is what the fit predicts of its own rows, as they were without them; nil where
+// there is none of that.
+func measured(s *duck.Session, f *fitstore.Fits, j *job.Job, src *job.Source) (*learnt, error) {
+	if len(j.Group) > 0 {
 		return nil, nil
 	}
-	r := &learnt{How: how}
-	probability := "p"
-	if how == "progressive" {
-		probability = "mean"
+	sc, err := newScoring(s, f, src, j)
+	if err != nil {
+		return nil, err
 	}
-	if err := s.Long("validating", "CREATE OR REPLACE TEMP TABLE validation AS SELECT i, y, log_density, "+probability+" AS p FROM ("+q+") WHERE y IS NOT NULL AND log_density IS NOT NULL"); err != nil {
+	r := &learnt{}
+	if r.How, err = sc.without(s, j); err != nil || r.How == "" {
 		return nil, src.Blame(err)
 	}
 	var mean, loss, base, auc sql.NullFloat64
 	var binary bool
-	if err := s.Row("SELECT count(*), avg(y), -avg(log_density), coalesce(bool_and(y IN (0, 1)), false) FROM validation", &r.Rows, &mean, &loss, &binary); err != nil {
+	if err := s.Row("SELECT count(*), avg(y), -avg(log_density), coalesce(bool_and(y IN (0, 1)), false) FROM scored WHERE y IS NOT NULL AND log_density IS NOT NULL", &r.Rows, &mean, &loss, &binary); err != nil {
 		return nil, err
 	}
 	if binary {
-		if err := s.Row("SELECT bglm_log_loss(y = 1, m), bglm_auc(y = 1, p) FROM validation, (SELECT avg(y) AS m FROM validation)", &base, &auc); err != nil {
+		if err := s.Row("SELECT bglm_log_loss(y = 1, m), bglm_auc(y = 1, p) FROM scored, (SELECT avg(y) AS m FROM scored WHERE log_density IS NOT NULL) WHERE y IS NOT NULL AND log_density IS NOT NULL", &base, &auc); err != nil {
 			return nil, err
 		}
 	}
@@ -165,12 +137,6 @@ func termTable(all []term, of int64, factorised bool) string {
 		return r
 	}
 	t.AppendHeader(row("term", "mean", "exp(mean)", "sd", "2.5 %", "97.5 %", "P(> 0)"))
-	number := func(v *float64, format string) string {
-		if v == nil {
-			return ""
-		}
-		return fmt.Sprintf(format, *v)
-	}
 	for _, x := range all {
 		t.AppendRow(row(shell.Visible(x.Term), number(x.Mean, "%.4g"), number(x.ExpMean, "%.4g"),
 			number(x.SD, "%.3g"), number(x.Lower, "%.4g"), number(x.Upper, "%.4g"), number(x.Positive, "%.3f")))
@@ -180,4 +146,12 @@ func termTable(all []term, of int64, factorised bool) string {
 		out += fmt.Sprintf("and %d terms more, whose means are fewer standard deviations from 0\n", n)
 	}
 	return out
+}
+
+// number is v as text, "" for none.
+func number(v *float64, format string) string {
+	if v == nil {
+		return ""
+	}
+	return fmt.Sprintf(format, *v)
 }

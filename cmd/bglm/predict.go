@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -55,7 +54,8 @@ type scoring struct {
 	src  *job.Source
 	job  *job.Job
 	x, y string
-	rows string // SQL: the rows, those of src
+	rows string   // SQL: the rows, those of src
+	keep []string // columns of the rows that go with their predictions
 
 	offset, eta string // SQL: of the rows, and of the fit for them; see etaFit
 }
@@ -113,10 +113,12 @@ func openScoring(s *duck.Session, d *dataFlags, m *scoreFlags, withY bool) (*sco
 		flags.Group = append(flags.Group, sql)
 	}
 	model := flags.model()
-	if dot := f.Job("dot"); dot != "" && m.Formula == "" {
-		if err := json.Unmarshal([]byte(dot), &model.Dot); err != nil {
-			return nil, fmt.Errorf("--beliefs %s: what . stood for: %w", m.Beliefs, err)
+	if m.Formula == "" {
+		own, _, err := modelOf(f)
+		if err != nil {
+			return nil, fmt.Errorf("--beliefs %s: %w", m.Beliefs, err)
 		}
+		model.Dot = own.Dot
 	}
 	j, err := job.New(src, model, withY)
 	if err != nil {
@@ -126,10 +128,16 @@ func openScoring(s *duck.Session, d *dataFlags, m *scoreFlags, withY bool) (*sco
 		}
 		return nil, err
 	}
-	sc := &scoring{fits: f, src: src, job: j, x: j.X, y: j.Y, rows: src.Rows()}
-	if y != "" {
+	sc, err := newScoring(s, f, src, j)
+	if err == nil && y != "" {
 		sc.y = y
 	}
+	return sc, err
+}
+
+// newScoring scores the rows of j, those of src, by fits.
+func newScoring(s *duck.Session, f *fitstore.Fits, src *job.Source, j *job.Job) (*scoring, error) {
+	sc := &scoring{fits: f, src: src, job: j, x: j.X, y: j.Y, rows: src.Rows()}
 	if v, ok := j.Option("offset"); ok && v != "" {
 		sc.offset = v
 		return sc, etaFit(s, sc)
@@ -139,10 +147,15 @@ func openScoring(s *duck.Session, d *dataFlags, m *scoreFlags, withY bool) (*sco
 
 // etaFit makes the fit that predicts from the row [m, sd] of a linear predictor
 // N(m, sd²): a weight known to be 1 and one N(0, 1). With it an offset is added
-// where it belongs, to m.
+// where it belongs, to m. Groups have their own dispersion and shape.
 func etaFit(s *duck.Session, sc *scoring) error {
+	dispersion, shape := "fit.dispersion", "fit.shape"
+	if len(sc.fits.Group) > 0 {
+		dispersion, shape = "'bglm_fit.dispersion'", "'bglm_fit.shape'"
+	}
 	return s.Row(`SELECT format('bglm_from_beliefs([{{feature: ''1'', mean: 1.0, variance: 0.0}}, {{feature: ''2'', mean: 0.0, variance: 1.0}}], {{intercept: false, family: ''{}'', link: ''{}''{}{}}})',
-		fit.family, fit.link, CASE WHEN fit.family IN ('gaussian', 'studentt') THEN ', dispersion: ' || fit.dispersion ELSE '' END, coalesce(', shape: ' || fit.shape, '')) FROM fits LIMIT 1`, &sc.eta)
+		fit.family, fit.link, CASE WHEN fit.family IN ('gaussian', 'studentt') THEN ', dispersion: ' || `+dispersion+` ELSE '' END,
+		CASE WHEN fit.shape IS NOT NULL THEN ', shape: ' || `+shape+` ELSE '' END) FROM fits LIMIT 1`, &sc.eta)
 }
 
 // subquery evaluates the features over the data alone, where no column of the

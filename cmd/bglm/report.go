@@ -181,7 +181,7 @@ func (c *reportCommand) page(s *duck.Session) (*page, *summary, error) {
 		return nil, nil, err
 	}
 	if hasData && !f.HasClass {
-		sc.rows = sc.src.Numbered()
+		sc.rows, sc.keep = sc.src.Numbered(), []string{"bglm_file", "bglm_row"}
 		if err := c.fitness(s, p, sc); err != nil {
 			return nil, nil, sc.src.Blame(err)
 		}
@@ -294,25 +294,19 @@ func (p *page) parameters(s *duck.Session, f *fitstore.Fits, sum *summary) (iter
 
 // fitness measures the predictions of the data.
 func (c *reportCommand) fitness(s *duck.Session, p *page, sc *scoring) error {
-	trials := "1"
-	if v, ok := sc.job.Option("trials"); ok {
-		trials = v
-	}
-	q := "CREATE OR REPLACE TEMP TABLE scored AS SELECT bglm_file, bglm_row, bglm_y AS y, d.mean AS p, d.variance AS v, d.lower AS lower, d.upper AS upper FROM (SELECT bglm_file, bglm_row, bglm_y, bglm_predict_dist(bglm_fit, bglm_x) AS d FROM " +
-		sc.subquery("", "bglm_file", "bglm_row", "("+sc.y+")::DOUBLE / ("+trials+") AS bglm_y") + ")"
-	if err := s.Long("scoring", q); err != nil {
-		return err
-	}
-	var binary bool
-	if err := s.Row("SELECT coalesce(bool_and(y IN (0, 1) AND p BETWEEN 0 AND 1) FILTER (y IS NOT NULL AND p IS NOT NULL), false) FROM scored", &binary); err != nil {
-		return err
-	}
-	r, err := measure(s, "scored", 20, binary)
+	how, err := sc.judge(s)
 	if err != nil {
 		return err
 	}
-	sec := section{ID: "fitness", Title: "Predictions of the data",
-		Text: "The rows given are predicted with the weights integrated out. If they are those the model learnt from, these figures flatter it."}
+	binary, err := isBinary(s)
+	if err != nil {
+		return err
+	}
+	r, err := measure(s, 20)
+	if err != nil {
+		return err
+	}
+	sec := section{ID: "fitness", Title: "Predictions of the data", Text: "The rows given are predicted with the weights integrated out. " + explained[how]}
 	put := func(k string, v *float64) {
 		if v != nil {
 			sec.Facts = append(sec.Facts, fact{Key: k, Value: fmt.Sprintf("%.5g", *v)})
@@ -338,8 +332,34 @@ func (c *reportCommand) fitness(s *duck.Session, p *page, sc *scoring) error {
 		}
 		charts = append(charts, more...)
 	}
+	if how == progressive {
+		parts, err := periods(s, c.Slices, binary)
+		if err != nil {
+			return err
+		}
+		charts = append(charts, courseCharts(parts)...)
+	}
 	p.add(sec, charts...)
 	return nil
+}
+
+// courseCharts show how a stream predicted its rows before it learnt them.
+func courseCharts(periods []period) []*chart.Chart {
+	observed, predicted := chart.Series{Kind: "line", Label: "observed"}, chart.Series{Kind: "line", Label: "predicted"}
+	auc := chart.Series{Kind: "line", Label: "AUC"}
+	for _, p := range periods {
+		x := float64(p.From + p.N - 1)
+		for to, v := range map[*chart.Series]*float64{&observed: p.Observed, &predicted: p.Predicted, &auc: p.AUC} {
+			if v != nil {
+				to.X, to.Y = append(to.X, x), append(to.Y, *v)
+			}
+		}
+	}
+	out := []*chart.Chart{{ID: "calibration-course", Title: "Calibration over the course: means of each slice before it was learnt", XLabel: "rows learnt", YLabel: "mean response", Series: []chart.Series{observed, predicted}}}
+	if len(auc.X) > 0 {
+		out = append(out, &chart.Chart{ID: "auc-course", Title: "Progressive AUC of each slice", XLabel: "rows learnt", YLabel: "AUC", Series: []chart.Series{auc}})
+	}
+	return out
 }
 
 // calibrationCharts bins rows by their prediction, equally many a bin.
@@ -465,7 +485,7 @@ func (c *reportCommand) trajectories(s *duck.Session, p *page, sc *scoring) erro
 	if err != nil || m == nil {
 		return err
 	}
-	j, err := job.New(sc.src, m.model(), true)
+	j, err := job.New(sc.src, *m, true)
 	if err != nil {
 		return err
 	}
@@ -479,7 +499,7 @@ func (c *reportCommand) trajectories(s *duck.Session, p *page, sc *scoring) erro
 
 // again is the model as it was fitted, nil for one that does not learn row by row, or
 // whose file does not say how it was learnt.
-func (c *reportCommand) again(s *duck.Session, f *fitstore.Fits) (m *modelFlags, drifts bool, err error) {
+func (c *reportCommand) again(s *duck.Session, f *fitstore.Fits) (m *job.Model, drifts bool, err error) {
 	var method string
 	if err := s.Row("SELECT any_value(fit.method) FROM fits", &method); err != nil {
 		return nil, false, err
@@ -487,20 +507,18 @@ func (c *reportCommand) again(s *duck.Session, f *fitstore.Fits) (m *modelFlags,
 	if !job.Streams(method) {
 		return nil, false, nil
 	}
-	m = &modelFlags{Formula: f.Job("formula"), Y: f.Job("y"), X: f.Job("x"), Order: f.Job("order"), Method: method}
-	if c.Formula != "" {
-		m.Formula, m.Y, m.X = c.Formula, "", ""
+	own, ok, err := modelOf(f)
+	if err != nil || !ok && c.Formula == "" {
+		return nil, false, err
 	}
-	for i := 0; i+1 < len(f.Meta); i += 2 {
-		if k, ok := strings.CutPrefix(f.Meta[i], "option."); ok {
-			m.Option = append(m.Option, k+"="+f.Meta[i+1])
-			drifts = drifts || k == "process_noise" && f.Meta[i+1] != "0" || k == "forgetting" && f.Meta[i+1] != "1"
-		}
+	if own.Method = method; c.Formula != "" {
+		own.Formula, own.Y, own.X, own.Dot = c.Formula, "", "", nil
 	}
-	if m.Formula == "" && m.X == "" {
-		return nil, false, nil
+	for _, o := range own.Option {
+		k, v, _ := strings.Cut(o, "=")
+		drifts = drifts || k == "process_noise" && v != "0" || k == "forgetting" && v != "1"
 	}
-	return m, drifts, nil
+	return &own, drifts, nil
 }
 
 // learnAgain runs the job over slices of the rows, each continued from the one before;
@@ -614,8 +632,8 @@ func (c *course) section(p *page) {
 
 // worst lists the rows whose response was least expected.
 func (c *reportCommand) worst(s *duck.Session, p *page, sc *scoring) error {
-	var binary bool
-	if err := s.Row("SELECT coalesce(bool_and(y IN (0, 1) AND p BETWEEN 0 AND 1) FILTER (y IS NOT NULL AND p IS NOT NULL), false) FROM scored", &binary); err != nil {
+	binary, err := isBinary(s)
+	if err != nil {
 		return err
 	}
 	surprise, what := "abs(y - p) / sqrt(v)", "standard deviations off"

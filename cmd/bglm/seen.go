@@ -1,0 +1,237 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bglm/bglm/cmd/internal/duck"
+	"github.com/bglm/bglm/cmd/internal/fitstore"
+	"github.com/bglm/bglm/cmd/internal/job"
+	"github.com/bglm/bglm/cmd/internal/quote"
+	"github.com/bglm/bglm/kernels/engine"
+	"github.com/bglm/bglm/kernels/option"
+)
+
+// How rows that are judged were predicted.
+const (
+	leaveOneOut = "leave-one-out"
+	progressive = "progressive"
+	fitted      = "fitted" // by the fit as it is, which has learnt them
+	otherRows   = "other rows"
+	unknownRows = "unknown rows"
+)
+
+// explained says what figures of rows predicted like that are worth.
+var explained = map[string]string{
+	leaveOneOut: "These are the rows that the model learnt from: each is predicted by all the others, its own part taken out of the posterior.",
+	progressive: "These are the rows that the model learnt from, in the order in which it did: each is predicted by those before it.",
+	fitted:      "These are the rows that the model learnt from, predicted after it had learnt them: the figures flatter it.",
+	otherRows:   "These are not exactly the rows that the model learnt from; where some of those are among them, the figures flatter it.",
+	unknownRows: "The belief file does not say which rows the model learnt from; where they are among these, the figures flatter it.",
+}
+
+// rowsKey is the mark of the rows learnt, among the metadata of a job.
+const rowsKey = "rows"
+
+// rowsMark identifies rows in any order: their number and the sum of DuckDB's hashes of
+// response and features, which are those of one version of DuckDB.
+func rowsMark(s *duck.Session, y, x, rows string) (mark string, err error) {
+	err = s.Row("SELECT count(*) || ' ' || coalesce(sum(hash(("+y+"), ("+x+"))), 0) || ' ' || version() FROM "+rows, &mark)
+	return mark, err
+}
+
+// sameRows says whether two marks are of the same rows; as many of them are taken for the
+// same where the versions differ.
+func sameRows(a, b string) bool {
+	x, y := strings.Fields(a), strings.Fields(b)
+	if len(x) == 3 && len(y) == 3 && x[2] != y[2] {
+		return x[0] == y[0]
+	}
+	return a == b
+}
+
+// judge makes the table scored of the rows: y, of binomial ones the share; p, its expectation;
+// v, lower and upper of its distribution; log_density, NULL where it is not known; k, their
+// order in the course of a stream, else NULL; and the columns keep. It says how rows are
+// predicted: those that the fits have learnt as they are without them.
+func (sc *scoring) judge(s *duck.Session) (how string, err error) {
+	mark := sc.fits.Job(rowsKey)
+	if mark == "" {
+		return unknownRows, sc.predicted(s)
+	}
+	now, err := rowsMark(s, sc.y, sc.x, sc.rows)
+	if err != nil {
+		return "", err
+	}
+	if !sameRows(mark, now) {
+		return otherRows, sc.predicted(s)
+	}
+	m, ok, err := modelOf(sc.fits)
+	if err != nil || !ok {
+		return fitted, sc.predicted(s)
+	}
+	j, err := job.New(sc.src, m, true)
+	if err != nil {
+		return "", err
+	}
+	how, err = sc.without(s, j)
+	if err == nil && how == "" {
+		return fitted, sc.predicted(s)
+	}
+	return how, err
+}
+
+// without is judge of the rows of j, which the fits have learnt; "" where their method does
+// not say what it would have been without some of them.
+func (sc *scoring) without(s *duck.Session, j *job.Job) (how string, err error) {
+	var method string
+	if err := s.Row("SELECT any_value(fit.method) FROM fits", &method); err != nil {
+		return "", err
+	}
+	m, err := engine.Find(method)
+	switch {
+	case err != nil:
+		return "", nil
+	case !m.Streams:
+		return leaveOneOut, sc.leftOut(s, j)
+	}
+	if ok, err := sc.progressive(s, j, m.Name); !ok || err != nil {
+		return "", err
+	}
+	return progressive, nil
+}
+
+// scored makes the table scored.
+func (sc *scoring) scored(s *duck.Session, columns, from string) error {
+	return s.Long("scoring", "CREATE OR REPLACE TEMP TABLE scored AS SELECT "+sc.kept("")+columns+" FROM "+from)
+}
+
+// kept are the columns keep, of a STRUCT or a table of that name, and a comma.
+func (sc *scoring) kept(of string) string {
+	var b strings.Builder
+	for _, c := range sc.keep {
+		b.WriteString(of + c + ", ")
+	}
+	return b.String()
+}
+
+// predicted scores the rows by the fits as they are.
+func (sc *scoring) predicted(s *duck.Session) error {
+	from := sc.subquery("", append(slices.Clone(sc.keep), shareOf(sc.job, sc.y)+" AS bglm_y")...)
+	return sc.scored(s, "bglm_y AS y, d.mean AS p, d.variance AS v, d.lower AS lower, d.upper AS upper, NULL::DOUBLE AS log_density, NULL::BIGINT AS k",
+		"(SELECT "+sc.kept("")+"bglm_y, bglm_predict_dist(bglm_fit, bglm_x) AS d FROM "+from+")")
+}
+
+// shareOf is a response, of binomial ones the share of successes.
+func shareOf(j *job.Job, y string) string {
+	if t, ok := j.Option("trials"); ok {
+		return "(" + y + ")::DOUBLE / (" + t + ")"
+	}
+	return "(" + y + ")::DOUBLE"
+}
+
+// leftOut scores each row by the posterior without it: the row's own factor, a Gaussian in
+// the predictor N(m, v) of residual r and curvature c, is divided out, which leaves
+// N(m - r v/(1 - cv), v/(1 - cv)). See predict.InfluenceOf.
+func (sc *scoring) leftOut(s *duck.Session, j *job.Job) error {
+	if sc.eta == "" {
+		if err := etaFit(s, sc); err != nil {
+			return err
+		}
+	}
+	extra := append(slices.Clone(sc.keep), shareOf(j, j.Y)+" AS bglm_share", "("+j.Y+")::DOUBLE AS bglm_y")
+	args := "bglm_fit, bglm_y, bglm_x"
+	var fields []string
+	for _, key := range []string{"weight", "trials"} {
+		if v, ok := j.Option(key); ok {
+			extra, fields = append(extra, "("+v+") AS bglm_"+key), append(fields, key+": bglm_"+key)
+		}
+	}
+	if fields != nil {
+		args += ", {" + strings.Join(fields, ", ") + "}"
+	}
+	from := "(SELECT " + sc.kept("") + "bglm_share, bglm_fit, bglm_predict_dist(bglm_fit, bglm_x) AS d, bglm_influence(" + args + ") AS i FROM " + sc.subquery("", extra...) + ")"
+	from = "(SELECT " + sc.kept("") + "bglm_share, i, bglm_predict_dist(" + sc.eta + ", CASE WHEN i.loo_log_density IS NOT NULL THEN " +
+		"[d.eta_mean - i.residual * d.eta_variance / (1 - i.leverage), sqrt(d.eta_variance / (1 - i.leverage))] END) AS d FROM " + from + ")"
+	return sc.scored(s, "bglm_share AS y, d.mean AS p, d.variance AS v, d.lower AS lower, d.upper AS upper, i.loo_log_density AS log_density, NULL::BIGINT AS k", from)
+}
+
+// progressive learns the rows of j as the fits did and scores each before it is learnt; false
+// where they have learnt others too.
+func (sc *scoring) progressive(s *duck.Session, j *job.Job, method string) (ok bool, err error) {
+	if err := s.Exec("SET threads = 1"); err != nil {
+		return false, err
+	}
+	defer func() { _ = s.Exec("RESET threads") }()
+	own := option.For("fit", method).Keys()
+	options := j.OptionsOf(func(key string) bool { return slices.Contains(own, key) }, job.Setting{Key: "method", SQL: quote.Text(method)})
+	var fields strings.Builder
+	for _, c := range sc.keep {
+		fields.WriteString(", " + c + ": " + c)
+	}
+	q := "SELECT bglm_progressive(bglm_y, bglm_x, " + options + ") AS l, list({y: bglm_share" + fields.String() + "}) FILTER (bglm_y IS NOT NULL AND bglm_x IS NOT NULL) AS rows FROM (" +
+		j.Inner(sc.rows, append(slices.Clone(sc.keep), shareOf(j, j.Y)+" AS bglm_share")...) + ") q"
+	if names := quote.Names(j.GroupNames()); names != "" {
+		q += " GROUP BY " + names
+	}
+	if err := s.Long("scoring", "CREATE OR REPLACE TEMP TABLE course AS "+q); err != nil {
+		return false, err
+	}
+	defer func() { _ = s.Exec("DROP TABLE course") }()
+	if err := s.Row("SELECT coalesce(bool_and(len(l) = len(rows)), false) AND coalesce(sum(len(l)), 0) = (SELECT coalesce(sum(fit.n), 0) FROM fits) FROM course WHERE l IS NOT NULL", &ok); err != nil || !ok {
+		return false, err
+	}
+	k := "k"
+	if len(j.Group) > 0 {
+		k = "NULL::BIGINT AS k"
+	}
+	return true, sc.scored(s, "r.y AS y, l.mean AS p, ((l.upper - l.lower) / 3.92)**2 AS v, l.lower AS lower, l.upper AS upper, l.log_density AS log_density, "+k,
+		"(SELECT "+sc.kept("r.")+"l, r, k FROM (SELECT unnest(l) AS l, unnest(rows) AS r, generate_subscripts(l, 1) AS k FROM course))")
+}
+
+// modelOf is the model of fits as their file has it; false where it does not say.
+func modelOf(f *fitstore.Fits) (m job.Model, ok bool, err error) {
+	m = job.Model{Formula: f.Job("formula"), Y: f.Job("y"), X: f.Job("x"), Order: f.Job("order")}
+	for i := 0; i+1 < len(f.Meta); i += 2 {
+		if k, ok := strings.CutPrefix(f.Meta[i], "option."); ok {
+			m.Option = append(m.Option, k+"="+f.Meta[i+1])
+		}
+	}
+	for _, g := range f.Group {
+		m.Group = append(m.Group, f.Job("group."+g.Name))
+	}
+	if dot := f.Job("dot"); dot != "" {
+		if err := json.Unmarshal([]byte(dot), &m.Dot); err != nil {
+			return m, false, fmt.Errorf("what . stood for: %w", err)
+		}
+	}
+	return m, m.Formula != "" || m.X != "", nil
+}
+
+// period is a part of the rows in the order in which a stream learnt them.
+type period struct {
+	From      int64    `json:"from"` // its first row, from 1
+	N         int64    `json:"n"`
+	Observed  *float64 `json:"observed,omitempty"` // mean response
+	Predicted *float64 `json:"predicted,omitempty"`
+	LogLoss   *float64 `json:"log_loss,omitempty"` // minus the mean log density of a response
+	AUC       *float64 `json:"auc,omitempty"`
+}
+
+// periods are the table scored in most periods of equally many rows, none without an order.
+func periods(s *duck.Session, most int, binary bool) (out []period, err error) {
+	auc := "NULL::DOUBLE"
+	if binary {
+		auc = "CASE WHEN min(y) < max(y) THEN bglm_auc(y = 1, p) END"
+	}
+	err = s.Each(fmt.Sprintf(`SELECT min(k), count(*), avg(y), avg(p), -avg(log_density), %s FROM
+		(SELECT *, (k - 1) * %d // max(k) OVER () AS part FROM scored WHERE k IS NOT NULL AND y IS NOT NULL AND p IS NOT NULL) GROUP BY part ORDER BY part`, auc, most), func(scan func(...any) error) error {
+		var p period
+		err := scan(&p.From, &p.N, &p.Observed, &p.Predicted, &p.LogLoss, &p.AUC)
+		out = append(out, p)
+		return err
+	})
+	return out, err
+}

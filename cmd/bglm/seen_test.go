@@ -1,0 +1,116 @@
+package main
+
+import (
+	"encoding/json"
+	"math"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func evaluated(t *testing.T, args ...string) (q quality) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(ok(t, append([]string{"evaluate", "--json"}, args...)...).stdout), &q); err != nil {
+		t.Fatal(err)
+	}
+	return q
+}
+
+func queried(t *testing.T, sql string) float64 {
+	t.Helper()
+	x, err := strconv.ParseFloat(query(t, sql), 64)
+	if err != nil {
+		t.Fatalf("%s: %v", sql, err)
+	}
+	return x
+}
+
+// Rows that a fit has learnt are judged by what it would have been without them: of gaussian
+// responses by the fit of all other rows, refitted; else by the cavity of bglm_influence.
+func TestEvaluateLeavesOut(t *testing.T) {
+	dir := t.TempDir()
+	data := filepath.Join(dir, "d.parquet")
+	fit := filepath.Join(dir, "f.parquet")
+	query(t, "COPY (SELECT i, i % 7 * 0.5 AS u, 'g' || i % 3 AS g, (i * 5 % 11) / 3 + u AS z, 1 + i % 4 AS t, (i * 7 % 5 % (2 + i % 4))::INT AS s, 0.5 + i % 2 AS w, i * 13 % 8 > 3 AS b FROM range(24) r(i)) TO '"+data+"'")
+	near := func(what string, got *float64, want, tol float64) {
+		t.Helper()
+		if got == nil || !(math.Abs(*got-want) <= tol*math.Abs(want)) {
+			t.Errorf("%s: %v, want %v", what, got, want)
+		}
+	}
+	base := []string{"fit", data, "--order", "i", "-m", "laplace", "-q", "--out", fit, "-o", "prior_variance=2", "-o", "standardize=false"}
+
+	ok(t, append(base, "-f", "z ~ u + g + offset(u / 3)", "-o", "family=gaussian", "-o", "dispersion=1.5")...)
+	q := evaluated(t, data, "-b", fit)
+	want := queried(t, "SELECT sqrt(avg((z - u / 3 - bglm_predict((SELECT bglm_laplace(o.z, {u: o.u, g: o.g}, {offset_: o.u / 3, family: 'gaussian', dispersion: 1.5, prior_variance: 2, standardize: false}) FROM '"+data+"' o WHERE o.i <> d.i), {u: u, g: g}))**2)) FROM '"+data+"' d")
+	if q.How != leaveOneOut || q.N != 24 {
+		t.Errorf("%+v", q)
+	}
+	near("RMSE of rows left out", q.RMSE, want, 1e-9)
+
+	// A group is judged by its own fit, with the dispersion that it has learnt.
+	ok(t, "fit", data, "-f", "z ~ u", "--group", "g", "-o", "family=gaussian", "-q", "--out", fit)
+	q = evaluated(t, data, "-b", fit)
+	near("coverage by groups", q.Coverage, queried(t, `WITH f AS (SELECT g, bglm_laplace(z, {u: u}, {family: 'gaussian'}) AS fit FROM '`+data+`' GROUP BY g),
+		r AS (SELECT z, fit, bglm_predict_dist(fit, {u: u}) AS d, bglm_influence(fit, z, {u: u}) AS i FROM '`+data+`' JOIN f USING (g)),
+		c AS (SELECT z, d.eta_mean - i.residual * d.eta_variance / (1 - i.leverage) AS m, sqrt(d.eta_variance / (1 - i.leverage) + fit.dispersion) AS sd FROM r)
+		SELECT avg((abs(z - m) <= 1.959963984540054 * sd)::INT) FROM c`), 1e-12)
+
+	ok(t, append(base, "-f", "b ~ u + g", "-o", "weight=w")...)
+	q = evaluated(t, data, "-b", fit)
+	near("log loss of rows left out", q.LogLoss, queried(t, "SELECT -avg(bglm_influence(fit, b, {u: u, g: g}, {weight: w}).loo_log_density) FROM '"+data+"', (SELECT bglm_laplace(b, {u: u, g: g}, {weight: w, prior_variance: 2, standardize: false}) AS fit FROM '"+data+"')"), 1e-6)
+
+	ok(t, append(base, "-f", "cbind(s, t - s) ~ u")...)
+	if q = evaluated(t, data, "-b", fit); q.How != leaveOneOut || q.RMSE == nil || !(*q.Mean < 1) {
+		t.Errorf("shares: %+v", q)
+	}
+
+	// Other rows are said, and so are beliefs that do not say what they have learnt.
+	if q = evaluated(t, data, "-b", fit, "--where", "i < 20"); q.How != otherRows {
+		t.Errorf("a part: %+v", q)
+	}
+	query(t, "COPY (SELECT 'u' AS feature, 0.1 AS mean, 0.1 AS variance) TO '"+filepath.Join(dir, "p.parquet")+"'")
+	if q = evaluated(t, data, "-b", filepath.Join(dir, "p.parquet"), "-f", "b ~ u"); q.How != unknownRows {
+		t.Errorf("beliefs alone: %+v", q)
+	}
+	if out := ok(t, "evaluate", data, "-b", fit).stdout; !strings.Contains(out, "predictions") || !strings.Contains(out, explained[leaveOneOut]) {
+		t.Errorf("%s", out)
+	}
+}
+
+// A stream is judged by its progressive predictions: their log loss is its evidence a row.
+func TestEvaluateProgressive(t *testing.T) {
+	data := rowsFile(t, "rows.parquet")
+	fit := filepath.Join(filepath.Dir(data), "f.parquet")
+	var sum summary
+	out := ok(t, "fit", data, "--order", "i DESC", "-m", "adf", "-f", "y ~ .- i - day", "-o", "prior_variance=1", "-o", "covariance=diagonal", "--json", "--out", fit).stdout
+	if err := json.Unmarshal([]byte(out), &sum); err != nil {
+		t.Fatal(err)
+	}
+	q := evaluated(t, data, "-b", fit, "--bins", "7")
+	want := -*sum.Evidence / 6000
+	if q.How != progressive || q.N != 6000 || q.LogLoss == nil || math.Abs(*q.LogLoss-want) > 1e-9 || len(q.Course) != 7 {
+		t.Fatalf("want %v: %+v", want, q)
+	}
+	n, loss := int64(0), 0.0
+	for _, p := range q.Course {
+		if p.From != n+1 || p.AUC == nil || p.Observed == nil || !(*p.Predicted > 0 && *p.Predicted < 1) {
+			t.Errorf("%+v after %d rows", p, n)
+		}
+		n += p.N
+		loss += *p.LogLoss * float64(p.N)
+	}
+	if n != 6000 || math.Abs(loss/6000-want) > 1e-9 {
+		t.Errorf("%d rows of loss %v, want %v", n, loss/6000, want)
+	}
+	if out = ok(t, "evaluate", data, "-b", fit).stdout; !strings.Contains(out, "from row") || !strings.Contains(out, explained[progressive]) {
+		t.Errorf("%s", out)
+	}
+	// One that has learnt more than these rows cannot say what it was before them.
+	more := filepath.Join(filepath.Dir(data), "more.parquet")
+	ok(t, "fit", data, "--prior", fit, "-m", "adf", "-f", "y ~ ad + x", "-q", "--out", more, "-o", "columns=any")
+	if q = evaluated(t, data, "-b", more); q.How != fitted {
+		t.Errorf("continued: %+v", q)
+	}
+}
