@@ -162,7 +162,7 @@ func TestGroups(t *testing.T) {
 	if got := query(t, "SELECT count(*), max(abs(p.prediction - r.p)) < 1e-14, any_value(columns(p.*)) IS NOT NULL FROM '"+path("p.parquet")+"' p JOIN (SELECT i, bglm_predict(fit, {ad: ad, x: x}) AS p FROM '"+data+"' JOIN (SELECT g, i % 2 AS d, bglm_adf(y, {ad: ad, x: x}, {covariance: 'diagonal'} ORDER BY i) AS fit FROM '"+data+"' GROUP BY ALL) f USING (g) WHERE i % 2 = f.d) r USING (i)"); !strings.HasPrefix(got, "6000,true") {
 		t.Errorf("predictions: %s", got)
 	}
-	r := ok(t, "evaluate", "-b", path("g.parquet"), data, "--json")
+	r := ok(t, "evaluate", "-b", path("g.parquet"), data, "--fitted", "--json")
 	var q quality
 	if err := json.Unmarshal([]byte(r.stdout), &q); err != nil || q.N != 6000 || q.LogLoss == nil || *q.LogLoss > 0.7 {
 		t.Errorf("%v: %s", err, r.stdout)

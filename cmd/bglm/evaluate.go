@@ -24,6 +24,7 @@ type evaluateCommand struct {
 	X       string   `name:"x" placeholder:"SQL" help:"Features, as in bglm fit."`
 	P       string   `name:"p" placeholder:"SQL" help:"Predictions, when the rows have them already."`
 	Option  []string `short:"o" sep:"none" placeholder:"KEY=VALUE" help:"As in bglm predict."`
+	Fitted  bool     `help:"Predict rows that the fit has learnt by the fit as it is: the figures flatter it."`
 	Bins    int      `placeholder:"N" default:"10" help:"Bins of the calibration table (default: 10)."`
 	outputFlags
 }
@@ -32,6 +33,9 @@ type evaluateCommand struct {
 func (*evaluateCommand) Help() string {
 	return `For a 0/1 response: log loss, AUC, Brier score and a calibration table. For others: root mean squared
 and mean absolute error, and how often the 95 % interval of the prediction holds what was observed.
+
+Rows that the fit has learnt are predicted as if it had not: each left out in turn, or, of a stream,
+before it was learnt, with the course of these predictions. The output says which.
 
 Examples:
 
@@ -113,7 +117,11 @@ func (c *evaluateCommand) scored(s *duck.Session) (how string, err error) {
 		if sc.fits.HasClass || !sc.fits.IsFit {
 			return "", fmt.Errorf("--beliefs %s: these predict classes or functions; evaluate their scores with --p", c.Beliefs)
 		}
-		how, err = sc.judge(s)
+		if how = fitted; c.Fitted {
+			err = sc.predicted(s)
+		} else {
+			how, err = sc.judge(s)
+		}
 		return how, sc.src.Blame(err)
 	}
 	if c.Y == "" {

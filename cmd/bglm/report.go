@@ -46,9 +46,10 @@ type reportCommand struct {
 
 // Help is the text below the usage line.
 func (*reportCommand) Help() string {
-	return `Writes one HTML page that needs no network: the model, calibration, ROC and lift on the data given,
-weights with 95 % intervals, their trajectories when they drift, evidence and convergence, and the
-rows that fit worst. Without data: the model and its weights.
+	return `Writes one HTML page that needs no network: the model, calibration, ROC and lift on the data given
+(rows that the model learnt from as bglm evaluate predicts them), weights with 95 % intervals, their
+trajectories when they drift, evidence and convergence, and the rows that fit worst. Without data:
+the model and its weights.
 
 Examples:
 

@@ -157,7 +157,7 @@ func TestReport(t *testing.T) {
 	if rows := p.id("worst").all("tr", ""); len(rows) != 21 {
 		t.Errorf("%d rows in the table of the worst", len(rows))
 	}
-	if left, _ := os.ReadDir(path("plots")); len(left) != 12 {
+	if left, _ := os.ReadDir(path("plots")); len(left) != 16 {
 		t.Errorf("plots: %v", left)
 	}
 	// The same input gives the same page.

@@ -27,7 +27,7 @@ const (
 var explained = map[string]string{
 	leaveOneOut: "These are the rows that the model learnt from: each is predicted by all the others, its own part taken out of the posterior.",
 	progressive: "These are the rows that the model learnt from, in the order in which it did: each is predicted by those before it.",
-	fitted:      "These are the rows that the model learnt from, predicted after it had learnt them: the figures flatter it.",
+	fitted:      "Rows that the model learnt from are predicted after it had learnt them: the figures flatter it.",
 	otherRows:   "These are not exactly the rows that the model learnt from; where some of those are among them, the figures flatter it.",
 	unknownRows: "The belief file does not say which rows the model learnt from; where they are among these, the figures flatter it.",
 }

@@ -83,13 +83,15 @@ func TestEvaluateLeavesOut(t *testing.T) {
 func TestEvaluateProgressive(t *testing.T) {
 	data := rowsFile(t, "rows.parquet")
 	fit := filepath.Join(filepath.Dir(data), "f.parquet")
-	var sum summary
+	var sum struct {
+		Evidence float64 `json:"log_evidence"`
+	}
 	out := ok(t, "fit", data, "--order", "i DESC", "-m", "adf", "-f", "y ~ .- i - day", "-o", "prior_variance=1", "-o", "covariance=diagonal", "--json", "--out", fit).stdout
 	if err := json.Unmarshal([]byte(out), &sum); err != nil {
 		t.Fatal(err)
 	}
 	q := evaluated(t, data, "-b", fit, "--bins", "7")
-	want := -*sum.Evidence / 6000
+	want := -sum.Evidence / 6000
 	if q.How != progressive || q.N != 6000 || q.LogLoss == nil || math.Abs(*q.LogLoss-want) > 1e-9 || len(q.Course) != 7 {
 		t.Fatalf("want %v: %+v", want, q)
 	}
