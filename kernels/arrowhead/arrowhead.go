@@ -57,9 +57,19 @@ func New(mean, variance []float64) *Belief {
 	d := len(mean)
 	b := &Belief{Mean: append([]float64(nil), mean...), root: make([]float64, d*(d+1)/2)}
 	for j, v := range variance {
-		b.col(j)[0] = math.Sqrt(v)
+		b.col(j)[0] = rootOf(v)
 	}
 	return b
+}
+
+// rootOf is the root of v, rounded such that its square is no more than v: a variance that
+// nothing was learnt about is not above its prior.
+func rootOf(v float64) float64 {
+	r := math.Sqrt(v)
+	if r*r > v {
+		r = math.Nextafter(r, 0)
+	}
+	return r
 }
 
 // row is memory for the row last seen, which beliefs at rest do not keep: g, Lᵀg, room, and
@@ -556,7 +566,7 @@ func (b *Belief) Extend(mean, variance []float64) int {
 	for i, v := range variance {
 		col := b.col(d + i)
 		clear(col)
-		col[0] = math.Sqrt(v)
+		col[0] = rootOf(v)
 	}
 	if leaf := b.leaf; len(leaf) > 0 {
 		n := d + 2
