@@ -71,7 +71,7 @@ func TestHostile(t *testing.T) {
 	for i := range n {
 		// An error inside an aggregate with ORDER BY leaks DuckDB's own memory until the
 		// database is closed (docs/duckdb.md), so that a memory_limit is met in the end.
-		if i%5000 == 0 && i > 0 {
+		if i%1000 == 0 && i > 0 {
 			con.Close()
 			db.Close()
 			fresh()

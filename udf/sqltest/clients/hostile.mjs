@@ -21,7 +21,7 @@ let con, close;
 // An error inside an aggregate with ORDER BY leaks DuckDB's own memory until the database
 // is closed (docs/duckdb.md), so that a memory_limit is met in the end: a fresh one now and
 // then.
-const each = 5000;
+const each = 1000;
 const fresh = async () => {
   ({con, close} = await open(api, extension));
   for (const sql of setup) await con.run(sql);
