@@ -37,24 +37,31 @@ const (
 )
 
 var budget struct {
-	once  sync.Once
-	limit atomic.Int64
-	used  atomic.Int64
-	note  string // why the environment variable was rejected
+	once    sync.Once
+	initial int64
+	limit   atomic.Int64
+	used    atomic.Int64
+	note    string // why the environment variable was rejected
 }
 
 func start() {
 	budget.once.Do(func() {
-		limit := available() / shareDen * shareNum
+		budget.initial = available() / shareDen * shareNum
 		if s := os.Getenv(Variable); s != "" {
 			if n, err := Parse(s); err != nil {
 				budget.note = fmt.Sprintf(" (%s is ignored: %v)", Variable, err)
 			} else {
-				limit = n
+				budget.initial = n
 			}
 		}
-		budget.limit.Store(limit)
+		budget.limit.Store(budget.initial)
 	})
+}
+
+// Default is the budget in bytes that is in force before SetLimit.
+func Default() int64 {
+	start()
+	return budget.initial
 }
 
 // available is the least of what the machine, the cgroup and the process have.

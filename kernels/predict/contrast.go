@@ -1,7 +1,6 @@
 package predict
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
@@ -69,8 +68,8 @@ func (s *Scorer) Contrast(b *kernels.Batch, i, j int, level float64) (c Contrast
 // of the inverse link, a millisecond or two; none for the identity.
 // Errors: a level outside (0, 1).
 func ContrastOf(l lik.Likelihood, mean, variance [3]float64, level float64) (c Contrast, err error) {
-	if !(level > 0 && level < 1) {
-		return c, fmt.Errorf("level = %v; allowed: a number between 0 and 1", level)
+	if err := CheckLevel(level); err != nil {
+		return c, err
 	}
 	m, v := mean[2], variance[2]
 	c.Estimate, c.Positive = gaussian(m, v, level), above(m, v)

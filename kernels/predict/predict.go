@@ -87,11 +87,19 @@ func Expected(l lik.Likelihood, k Kind, m, v float64) float64 {
 // a new response, and its interval (see lik.Likelihood.Interval).
 type Dist struct{ EtaMean, EtaVariance, Mean, Variance, Lower, Upper float64 }
 
+// CheckLevel says whether intervals can have a level.
+func CheckLevel(level float64) error {
+	if !(level > 0 && level < 1) {
+		return fmt.Errorf("level = %v; allowed: a number between 0 and 1", level)
+	}
+	return nil
+}
+
 // DistOf is the predictive distribution when s ~ N(m, v).
 // Errors: a level outside (0, 1).
 func DistOf(l lik.Likelihood, m, v, level float64) (Dist, error) {
-	if !(level > 0 && level < 1) {
-		return Dist{}, fmt.Errorf("level = %v; allowed: a number between 0 and 1", level)
+	if err := CheckLevel(level); err != nil {
+		return Dist{}, err
 	}
 	d := Dist{EtaMean: m, EtaVariance: v}
 	d.Mean, d.Variance = moments(l, m, v)

@@ -1,7 +1,6 @@
 package predict
 
 import (
-	"fmt"
 	"math"
 	"strings"
 
@@ -29,8 +28,8 @@ type Term struct {
 //
 // Cost: O(p). Errors: a level outside (0, 1).
 func Summary(f *kernels.Fit, level float64) ([]Term, error) {
-	if !(level > 0 && level < 1) {
-		return nil, fmt.Errorf("level = %v; allowed: a number between 0 and 1", level)
+	if err := CheckLevel(level); err != nil {
+		return nil, err
 	}
 	ratio := f.Link != "identity" && f.Link != "probit"
 	block := 0
