@@ -28,6 +28,9 @@ type fitPlan struct {
 }
 
 func newFitPlan(method *engine.Method, s *option.Settings, times, trials bool) (*fitPlan, error) {
+	if method.Name == engine.Auto && s.Options.RowBudget == 0 {
+		s.Options.RowBudget = rowBudget()
+	}
 	model, err := method.Model(s, times, trials)
 	if err != nil {
 		return nil, err

@@ -50,7 +50,7 @@ func RegisterPanics(ctx context.Context, db *sql.DB) error {
 		if err != nil {
 			return err
 		}
-		return capi.Register(p, aggs, scalars, capi.WarmUp{})
+		return capi.Register(p, capi.All{Aggregates: aggs, Scalars: scalars})
 	})
 }
 

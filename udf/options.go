@@ -41,7 +41,7 @@ func worded(err error) error {
 	case errors.Is(err, kernels.ErrImproper):
 		err = fmt.Errorf("%w; if the fits started from another common prior, give it as the second argument", err)
 	}
-	return argument.Reword(err, func(e *argument.Error) string {
+	return argument.Reword(moreMemory(err), func(e *argument.Error) string {
 		c := option.InWords(*e, OptionWords)
 		if c.Why == argument.Unknown {
 			c.Why = ""
@@ -280,7 +280,7 @@ const optionCacheLimit = 1024
 
 type callCache[T any] struct {
 	shared *optionCache[T]
-	prefix int // of key: the function's name
+	prefix int // of key: the function's name, and what settings say
 	key    []byte
 	local  map[string]T
 	last   string
@@ -290,7 +290,8 @@ type callCache[T any] struct {
 
 // call returns the cache as one call of the function name sees it.
 func (c *optionCache[T]) call(name string) *callCache[T] {
-	return &callCache[T]{shared: c, prefix: len(name) + 1, key: append([]byte(name), 0)}
+	key := binary.LittleEndian.AppendUint64(append([]byte(name), 0), uint64(rowBudget()))
+	return &callCache[T]{shared: c, prefix: len(key), key: key}
 }
 
 // get returns the parsed form of the options at row i.

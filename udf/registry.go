@@ -11,6 +11,7 @@ import (
 
 	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/metric"
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/udf/internal/capi"
@@ -78,6 +79,12 @@ func (e entry) also(result, first *capi.Type, call func([]capi.Vec, int, *capi.C
 	return e
 }
 
+// checks adds what looks at argument k when a call is planned, where it is constant.
+func (e entry) checks(k int, check func(v *capi.Vec) error) entry {
+	e.scalar.Constant, e.scalar.Check = k, func(v *capi.Vec) error { return worded(check(v)) }
+	return e
+}
+
 // alsoClasses adds overloads for the fits of bglm_softmax, in each layout.
 func (e entry) alsoClasses(result *capi.Type, call func([]capi.Vec, int, *capi.Col) error, arity ...int) entry {
 	for _, t := range append(earlier(classBelief), classesType) {
@@ -91,7 +98,8 @@ var functionType = capi.ListOf(capi.StructOf(fld("name", capi.TVarchar), fld("ki
 
 var familyType = capi.ListOf(capi.StructOf(fld("family", capi.TVarchar), fld("link", capi.TVarchar), fld("description", capi.TVarchar)))
 
-var stateType = capi.StructOf(fld("live_states", capi.TBigInt), fld("bytes", capi.TBigInt), fld("leaked", capi.TBigInt), fld("purged", capi.TBigInt))
+var stateType = capi.StructOf(fld("live_states", capi.TBigInt), fld("bytes", capi.TBigInt), fld("leaked", capi.TBigInt), fld("purged", capi.TBigInt),
+	fld("memory", capi.TBigInt), fld("max_memory", capi.TBigInt), fld("threads", capi.TBigInt), fld("row_budget", capi.TBigInt))
 
 const (
 	tenRows        = "FROM (SELECT i, i % 3 = 0 AS late, 'A' || i % 2 AS origin FROM range(10) t(i))"
@@ -142,12 +150,12 @@ func entries() []entry {
 			"SELECT round(bglm_predict(fit, {origin: 'A1'}), 6) FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
 			nil, []int{2, 3}, capi.TDouble, false, callPredict).
 			also(capi.TDouble, gpType, callPredictGP, 2, 3).
-			alsoClasses(classProbs, callPredictClasses, 2, 3),
+			alsoClasses(classProbs, callPredictClasses, 2, 3).checks(2, checkHow),
 		scalar("bglm_predict_dist", "(fit, x [, level])",
 			"Mean and variance of the linear predictor and of the response, and a central interval (level 0.95): of the probability for binary responses, of a new response otherwise.",
 			"SELECT bglm_predict_dist(fit, {origin: 'A1'}).eta_variance > 0 FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
 			nil, []int{2, 3}, distType, false, callPredictDist).
-			also(distType, gpType, callPredictDistGP, 2, 3),
+			also(distType, gpType, callPredictDistGP, 2, 3).checks(2, checkLevel),
 		scalar("bglm_sample", "(fit, x, seed, draw)",
 			"One draw of the expected response from the posterior of the weights: a function of seed, draw and the features alone, and joint over x, so that all rows with equal seed and draw see the same weights (Thompson sampling).",
 			"SELECT round(bglm_sample(fit, {origin: 'A1'}, 42, d), 6) AS p FROM (SELECT "+exampleXY+" AS fit "+tenRows+"), range(3) t(d);",
@@ -160,15 +168,15 @@ func entries() []entry {
 		scalar("bglm_summary", "(fit [, level])",
 			"The weights as people read them: mean, standard deviation and central interval (level 0.95), the same as odds or rate ratios where the link is logit, cloglog or log (else NULL), the probability that the weight is positive, and its effect per standard deviation of the column where the fit knows that.",
 			"SELECT unnest(bglm_summary(fit), recursive := true) FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
-			nil, []int{1, 2}, summaryType, false, callSummary),
+			nil, []int{1, 2}, summaryType, false, callSummary).checks(1, checkLevel),
 		scalar("bglm_contrast", "(fit, a, b [, level])",
 			"The difference between two rows of features under the joint posterior: of the linear predictor (mean, sd, central interval, probability that a's is larger) and, in the field response, of the expected response. What the rows share takes no part in it.",
 			"SELECT round(bglm_contrast(fit, {origin: 'A1'}, {origin: 'A0'}).p_positive, 4) FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
-			nil, []int{3, 4}, contrastType, false, callContrast),
+			nil, []int{3, 4}, contrastType, false, callContrast).checks(3, checkLevel),
 		scalar("bglm_update", "(fit, rows [, options])",
 			"Continue a fit with LIST(STRUCT(y, x [, weight, offset, trials, time])) in the order of the list: the same beliefs as one uninterrupted run, bit for bit without drift.",
 			"SELECT bglm_update(fit, [{y: true, x: {origin: 'A1'}}, {y: false, x: {origin: 'A0'}}]).n FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
-			option.For(continuing("adf").Name).Continuing().Keys(), []int{2, 3}, fitType, false, callUpdate),
+			option.For(continuing("adf").Name).Continuing().Keys(), []int{2, 3}, fitType, false, callUpdate).checks(2, checkContinuing),
 		scalar("bglm_beliefs", "(fit)", "The belief table of a fit as LIST(STRUCT(feature, mean, variance)).",
 			"SELECT len(bglm_beliefs(fit)) FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
 			nil, []int{1}, beliefsType, false, callBeliefs).
@@ -176,10 +184,10 @@ func entries() []entry {
 		scalar("bglm_from_beliefs", "(beliefs [, options])",
 			"A FIT with n = 0 from LIST(STRUCT(feature, mean, variance)), to predict with or to serve as a prior. There is an intercept unless the option intercept is false; one that the list does not have is at its prior.",
 			"SELECT bglm_predict(bglm_from_beliefs([{feature: 'a', mean: 0.0, variance: 1.0}], {link: 'probit'}), {a: 1});",
-			option.For("from_beliefs").Keys(), []int{1, 2}, fitType, false, callFromBeliefs),
+			option.For("from_beliefs").Keys(), []int{1, 2}, fitType, false, callFromBeliefs).checks(1, checkFromBeliefs),
 		scalar("bglm_features", "(x [, {missing}])", "What a row turns into: LIST(STRUCT(feature, value)), duplicates summed. A NULL in a STRUCT or a list of numbers is the feature `column IS NULL`; a number has the mean of its column besides, which only a fit knows.",
 			"SELECT bglm_features({origin: 'ATL', distance: NULL::DOUBLE, weekend: true});",
-			option.For("features").Keys(), []int{1, 2}, pairsType, false, callFeatures),
+			option.For("features").Keys(), []int{1, 2}, pairsType, false, callFeatures).checks(1, checkFeatures),
 		scalar("bglm_version", "()", "Version of bglm, of Go and of the DuckDB it runs in.", "SELECT bglm_version() LIKE 'bglm v%';",
 			nil, []int{0}, capi.TVarchar, false, func(_ []capi.Vec, n int, out *capi.Col) error {
 				for range n {
@@ -195,11 +203,11 @@ func entries() []entry {
 			"SELECT o.name, o.default FROM (SELECT unnest(bglm_options()) AS o) LIMIT 1;", nil, []int{0}, optionsType, false, callOptions),
 		scalar("bglm_help", "(name)", "What there is to know of a function (with or without bglm_), an option, a family or a link, as text.",
 			"SELECT length(bglm_help('laplace')) > 100;", nil, []int{1}, capi.TVarchar, false, callHelp),
-		scalar("bglm_state", "()", "Aggregate states of this process: live, bytes they hold, leaked (live but untouched for over a second: DuckDB does not release the states of queries that end early), purged.",
+		scalar("bglm_state", "()", "Aggregate states of this process: live, bytes they hold, leaked (live but untouched for over a second: DuckDB does not release the states of queries that end early), purged. Then memory, what bglm holds in all, beside its budget max_memory in bytes; threads, how many processors it uses; row_budget, that of bglm_fit.",
 			"SELECT bglm_state().live_states >= 0;", nil, []int{0}, stateType, true, func(_ []capi.Vec, n int, out *capi.Col) error {
 				for range n {
 					s := capi.States()
-					for k, v := range [...]int64{s.Live, s.Bytes, s.Leaked, s.Purged} {
+					for k, v := range [...]int64{s.Live, s.Bytes, s.Leaked, s.Purged, memory.Used(), memory.Limit(), int64(runtime.GOMAXPROCS(0)), int64(rowBudget())} {
 						out.Field(k).Int(v)
 					}
 					out.EndStruct()
@@ -347,7 +355,7 @@ var warmup = capi.WarmUp{Queries: []string{
 	"SELECT bglm_adf(true, %s) FILTER (i %% 3 = 0) FROM (VALUES ('a'), ('b')) g(k), range(64) t(i) GROUP BY k",
 }, Distinct: []string{
 	"SELECT bglm_adf(DISTINCT true, %s) FROM range(64) t(i) GROUP BY (i %% 2)::VARCHAR",
-}}
+}, Constant: "SELECT bglm_summary(NULL, (SELECT 0.5))"}
 
 // registerAll adds the functions to the database behind a duckdb_connection.
 func registerAll(con unsafe.Pointer) error {
@@ -360,7 +368,7 @@ func registerAll(con unsafe.Pointer) error {
 			scalars = append(scalars, e.scalar)
 		}
 	}
-	return capi.Register(con, aggs, scalars, warmup)
+	return capi.Register(con, capi.All{Aggregates: aggs, Scalars: scalars, Settings: hostSettings, WarmUp: warmup})
 }
 
 // Purge releases aggregate states that no callback has touched for at least

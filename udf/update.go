@@ -69,8 +69,8 @@ func callUpdate(args []capi.Vec, n int, out *capi.Col) error {
 	var opt *capi.Vec
 	if len(args) > 2 {
 		opt = &args[2]
-		if opt.Type != capi.Struct && opt.Type != capi.SQLNull {
-			return fmt.Errorf("options are %s; allowed: a STRUCT such as {process_noise: 0.001}", opt.TypeName())
+		if err := checkOptions(opt, "{process_noise: 0.001}"); err != nil {
+			return err
 		}
 	}
 	w := fitsWriter{out: out}
@@ -192,13 +192,31 @@ func listBeliefs(args []capi.Vec, n int, out *capi.Col, classes bool) error {
 }
 
 // callFromBeliefs makes a FIT with n = 0 of a list of beliefs.
+// checkOptions says whether v can be options, such as example.
+func checkOptions(v *capi.Vec, example string) error {
+	if v != nil && v.Type != capi.Struct && v.Type != capi.SQLNull {
+		return fmt.Errorf("options are %s; allowed: a STRUCT such as %s", v.TypeName(), example)
+	}
+	return nil
+}
+
+var exampleOptions = map[string]string{"from_beliefs": "{link: 'probit'}", "features": "{missing: 'absent'}"}
+
+// optionsAt are the options at row i of a scalar with examples.
+func optionsAt(use string, opt *capi.Vec, i int) (*option.Settings, error) {
+	if err := checkOptions(opt, exampleOptions[use]); err != nil {
+		return nil, err
+	}
+	return option.For(use).Decode(constants(opt, i, false))
+}
+
 func callFromBeliefs(args []capi.Vec, n int, out *capi.Col) error {
 	var opt *capi.Vec
 	if len(args) > 1 {
 		opt = &args[1]
-		if opt.Type != capi.Struct && opt.Type != capi.SQLNull {
-			return fmt.Errorf("options are %s; allowed: a STRUCT such as {link: 'probit'}", opt.TypeName())
-		}
+	}
+	if err := checkOptions(opt, exampleOptions["from_beliefs"]); err != nil {
+		return err
 	}
 	if _, err := newBeliefReader(&args[0]); err != nil {
 		return err
@@ -212,7 +230,7 @@ func callFromBeliefs(args []capi.Vec, n int, out *capi.Col) error {
 		if err != nil {
 			return err
 		}
-		o, err := option.For("from_beliefs").Decode(constants(opt, i, false))
+		o, err := optionsAt("from_beliefs", opt, i)
 		if err != nil {
 			return err
 		}
@@ -262,8 +280,9 @@ func callFeatures(args []capi.Vec, n int, out *capi.Col) error {
 	}
 	var opt *capi.Vec
 	if len(args) > 1 {
-		if opt = &args[1]; opt.Type != capi.Struct && opt.Type != capi.SQLNull {
-			return fmt.Errorf("options are %s; allowed: a STRUCT such as {missing: 'absent'}", opt.TypeName())
+		opt = &args[1]
+		if err := checkOptions(opt, exampleOptions["features"]); err != nil {
+			return err
 		}
 	}
 	var d kernels.Dict
@@ -273,7 +292,7 @@ func callFeatures(args []capi.Vec, n int, out *capi.Col) error {
 			out.Null()
 			continue
 		}
-		o, err := option.For("features").Decode(constants(opt, i, false))
+		o, err := optionsAt("features", opt, i)
 		if err != nil {
 			return err
 		}

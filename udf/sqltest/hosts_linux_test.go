@@ -5,6 +5,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -123,5 +125,77 @@ func TestAmongClients(t *testing.T) {
 		if err != nil {
 			t.Errorf("DuckDB %s: %v\n%s", v, err, out)
 		}
+	}
+}
+
+// TestSlotsClients: each function that bglm takes from DuckDB's table, stable or looked up by
+// version, lies there where the header says, in every client.
+//
+// covers: hosts
+func TestSlotsClients(t *testing.T) {
+	extension(t)
+	dir := t.TempDir()
+	object, packed := filepath.Join(dir, "libslots.so"), filepath.Join(dir, "slots.duckdb_extension")
+	compile(t, "-shared", "-fPIC", "-o", object, "hosts/slots.c", "-ldl")
+	if out, err := exec.CommandContext(t.Context(), "go", "run", "../../cmd/packext", object, packed, "v1").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	header, err := os.ReadFile("../internal/capi/api.h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wants := regexp.MustCompile(`X\((\d+), [^,]+, (\w+),`).FindAllStringSubmatch(string(header), -1)
+	if len(wants) < 80 {
+		t.Fatalf("only %d functions found in api.h", len(wants))
+	}
+	for _, v := range clientVersions {
+		names := filepath.Join(dir, v)
+		t.Setenv("SLOTS", names)
+		runNode(t, "loading", "1", packed, v, "SELECT 1")
+		text, err := os.ReadFile(names)
+		if err != nil {
+			t.Fatal(err)
+		}
+		have := strings.Fields(string(text))
+		for _, m := range wants {
+			slot, _ := strconv.Atoi(m[1])
+			if slot >= stableSlots && !hasSettings(v) {
+				continue
+			}
+			if slot >= len(have) || have[slot] != "duckdb_"+m[2] {
+				t.Errorf("DuckDB %s has %d functions; slot %d is not duckdb_%s", v, len(have), slot, m[2])
+			}
+		}
+	}
+}
+
+// stableSlots is how many functions the stable table of API v1.2.0 has.
+const stableSlots = 404
+
+// hasSettings says whether bglm looks up the options of extensions in a client's DuckDB:
+// in 1.5, from 1.5.4 on.
+func hasSettings(version string) bool {
+	return strings.HasPrefix(version, "1.5.") && version >= "1.5.4"
+}
+
+// TestSettingsClients: SET bglm_... where DuckDB has it; the budget of the environment
+// everywhere; and LOAD is refused nowhere for want of them.
+//
+// covers: hosts
+func TestSettingsClients(t *testing.T) {
+	ext := extension(t)
+	t.Setenv("BGLM_MAX_MEMORY", "300MB")
+	for _, v := range clientVersions {
+		runNode(t, "DuckDB "+v, "300000000", ext, v, "SELECT bglm_state().max_memory")
+		n := "0"
+		if hasSettings(v) {
+			n = "3"
+		}
+		runNode(t, "DuckDB "+v, n, ext, v, "SELECT count(*) FROM duckdb_settings() WHERE name LIKE 'bglm%'")
+		if n == "0" {
+			continue
+		}
+		runNode(t, "DuckDB "+v, "200000000\t300000000", ext, v, "SET bglm_max_memory = '200MB'", "CREATE TABLE t AS SELECT bglm_state().max_memory AS m",
+			"SET bglm_max_memory = 'auto'", "SELECT m, bglm_state().max_memory FROM t")
 	}
 }

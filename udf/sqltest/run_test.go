@@ -134,15 +134,31 @@ func TestCases(t *testing.T) {
 			if f.Only == "clients" {
 				t.Skip("for the clients only")
 			}
-			con := connect(t, open(t))
-			tmp := t.TempDir()
-			for _, b := range f.Blocks {
-				if bad := check(t.Context(), con, b, tmp); bad != "" {
-					t.Errorf("%s:%d: %s\n%s", f.Path, b.Line, b.SQL, bad)
-				}
-			}
+			checkFile(t, f)
 		})
 	}
+}
+
+func checkFile(t *testing.T, f *File) {
+	t.Helper()
+	con := connect(t, open(t))
+	tmp := t.TempDir()
+	for _, b := range f.Blocks {
+		if bad := check(t.Context(), con, b, tmp); bad != "" {
+			t.Errorf("%s:%d: %s\n%s", f.Path, b.Line, b.SQL, bad)
+		}
+	}
+}
+
+// TestSettings: what SET tells concerns the whole process, and so runs alone.
+//
+// covers: hosts
+func TestSettings(t *testing.T) {
+	f, err := Parse("cases/settings.test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checkFile(t, f)
 }
 
 func TestSame(t *testing.T) {

@@ -76,9 +76,9 @@ func Parse(path string) (*File, error) {
 					return nil, fail("only: found %q, allowed is embedded or clients", w[1])
 				}
 				f.Only = w[1]
-			case len(w) == 2 && w[0] == "from":
+			case len(w) == 2 && (w[0] == "from" || w[0] == "to"):
 				if !regexp.MustCompile(`^1\.\d+$`).MatchString(w[1]) {
-					return nil, fail("from: found %q, allowed is a release of DuckDB such as 1.4", w[1])
+					return nil, fail("%s: found %q, allowed is a release of DuckDB such as 1.4", w[0], w[1])
 				}
 			}
 			i++

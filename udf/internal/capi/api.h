@@ -26,6 +26,8 @@ typedef void (*bglm_combine_fn)(duckdb_ptr info, void **source, void **target, i
 typedef void (*bglm_finalize_fn)(duckdb_ptr info, void **source, duckdb_ptr result, idx_t n, idx_t offset);
 typedef void (*bglm_destroy_fn)(void **states, idx_t n);
 typedef void (*bglm_scalar_fn)(duckdb_ptr info, duckdb_ptr chunk, duckdb_ptr out);
+typedef void (*bglm_bind_fn)(duckdb_ptr info);
+typedef bool (*bglm_cast_fn)(duckdb_ptr info, idx_t n, duckdb_ptr in, duckdb_ptr out);
 
 // X(slot in the stable table, result, name without duckdb_, parameters)
 #define BGLM_API(X)                                                                                              \
@@ -36,10 +38,14 @@ typedef void (*bglm_scalar_fn)(duckdb_ptr info, duckdb_ptr chunk, duckdb_ptr out
 	X(14, void, destroy_result, (bglm_result *r))                                                                \
 	X(21, const char *, result_error, (bglm_result *r))                                                          \
 	X(25, void, free, (void *p))                                                                                 \
+	X(92, void, destroy_value, (duckdb_ptr *value))                                                              \
+	X(93, duckdb_ptr, create_varchar, (const char *text))                                                        \
 	X(156, duckdb_ptr, create_logical_type, (int type))                                                          \
+	X(158, void, logical_type_set_alias, (duckdb_ptr type, const char *alias))                                   \
 	X(159, duckdb_ptr, create_list_type, (duckdb_ptr type))                                                      \
 	X(161, duckdb_ptr, create_map_type, (duckdb_ptr key, duckdb_ptr value))                                      \
 	X(163, duckdb_ptr, create_struct_type, (duckdb_ptr *types, const char **names, idx_t n))                     \
+	X(165, duckdb_ptr, create_decimal_type, (uint8_t width, uint8_t scale))                                      \
 	X(166, int, get_type_id, (duckdb_ptr type))                                                                  \
 	X(168, uint8_t, decimal_scale, (duckdb_ptr type))                                                            \
 	X(169, int, decimal_internal_type, (duckdb_ptr type))                                                        \
@@ -50,6 +56,8 @@ typedef void (*bglm_scalar_fn)(duckdb_ptr info, duckdb_ptr chunk, duckdb_ptr out
 	X(178, idx_t, struct_type_child_count, (duckdb_ptr type))                                                    \
 	X(179, char *, struct_type_child_name, (duckdb_ptr type, idx_t i))                                           \
 	X(184, void, destroy_logical_type, (duckdb_ptr *type))                                                       \
+	X(186, duckdb_ptr, create_data_chunk, (duckdb_ptr *types, idx_t n))                                          \
+	X(187, void, destroy_data_chunk, (duckdb_ptr *chunk))                                                        \
 	X(189, idx_t, data_chunk_get_column_count, (duckdb_ptr chunk))                                               \
 	X(190, duckdb_ptr, data_chunk_get_vector, (duckdb_ptr chunk, idx_t i))                                       \
 	X(191, idx_t, data_chunk_get_size, (duckdb_ptr chunk))                                                       \
@@ -95,11 +103,46 @@ typedef void (*bglm_scalar_fn)(duckdb_ptr info, duckdb_ptr chunk, duckdb_ptr out
 	X(238, duckdb_ptr, create_aggregate_function_set, (const char *name))                                        \
 	X(239, void, destroy_aggregate_function_set, (duckdb_ptr *set))                                              \
 	X(240, int, add_aggregate_function_to_set, (duckdb_ptr set, duckdb_ptr f))                                   \
-	X(241, int, register_aggregate_function_set, (duckdb_ptr con, duckdb_ptr set))
+	X(241, int, register_aggregate_function_set, (duckdb_ptr con, duckdb_ptr set))                               \
+	X(307, duckdb_ptr, create_cast_function, (void))                                                             \
+	X(308, void, cast_function_set_source_type, (duckdb_ptr f, duckdb_ptr type))                                 \
+	X(309, void, cast_function_set_target_type, (duckdb_ptr f, duckdb_ptr type))                                 \
+	X(311, void, cast_function_set_function, (duckdb_ptr f, bglm_cast_fn fn))                                    \
+	X(312, void, cast_function_set_extra_info, (duckdb_ptr f, void *info, bglm_delete_fn del))                   \
+	X(313, void *, cast_function_get_extra_info, (duckdb_ptr info))                                              \
+	X(315, void, cast_function_set_error, (duckdb_ptr info, const char *msg))                                    \
+	X(317, int, register_cast_function, (duckdb_ptr con, duckdb_ptr f))                                          \
+	X(318, void, destroy_cast_function, (duckdb_ptr *f))
+
+// What DuckDB has from 1.5.4 on, in the slots of 1.5.4 to 1.5.6: looked up by version
+// and never needed.
+#define BGLM_MORE(X)                                                                                             \
+	X(423, duckdb_ptr, create_config_option, (void))                                                             \
+	X(424, void, destroy_config_option, (duckdb_ptr *o))                                                         \
+	X(425, void, config_option_set_name, (duckdb_ptr o, const char *name))                                       \
+	X(426, void, config_option_set_type, (duckdb_ptr o, duckdb_ptr type))                                        \
+	X(427, void, config_option_set_default_value, (duckdb_ptr o, duckdb_ptr value))                              \
+	X(428, void, config_option_set_default_scope, (duckdb_ptr o, int scope))                                     \
+	X(429, void, config_option_set_description, (duckdb_ptr o, const char *text))                                \
+	X(430, int, register_config_option, (duckdb_ptr con, duckdb_ptr o))                                          \
+	X(469, void, destroy_error_data, (duckdb_ptr *e))                                                            \
+	X(473, void, destroy_expression, (duckdb_ptr *e))                                                            \
+	X(474, duckdb_ptr, expression_return_type, (duckdb_ptr e))                                                   \
+	X(475, bool, expression_is_foldable, (duckdb_ptr e))                                                         \
+	X(476, duckdb_ptr, expression_fold, (duckdb_ptr context, duckdb_ptr e, duckdb_ptr *value))                   \
+	X(501, void, destroy_client_context, (duckdb_ptr *context))                                                  \
+	X(511, void, scalar_function_set_bind, (duckdb_ptr f, bglm_bind_fn fn))                                      \
+	X(512, void, scalar_function_bind_set_error, (duckdb_ptr info, const char *msg))                             \
+	X(513, void, scalar_function_get_client_context, (duckdb_ptr info, duckdb_ptr *context))                     \
+	X(516, void *, scalar_function_bind_get_extra_info, (duckdb_ptr info))                                       \
+	X(517, idx_t, scalar_function_bind_get_argument_count, (duckdb_ptr info))                                    \
+	X(518, duckdb_ptr, scalar_function_bind_get_argument, (duckdb_ptr info, idx_t i))                            \
+	X(539, void, vector_reference_value, (duckdb_ptr v, duckdb_ptr value))
 
 typedef struct {
 #define X(slot, ret, name, args) ret(*name) args;
 	BGLM_API(X)
+	BGLM_MORE(X) // NULL where this DuckDB is older
 #undef X
 } bglm_api_table;
 
@@ -107,6 +150,8 @@ extern bglm_api_table bglm_api;
 
 // bglm_link fills bglm_api; NULL, or the name of a function that is missing.
 const char *bglm_link(const void *const *slots);
+// bglm_more says whether the functions of BGLM_MORE are there.
+static inline bool bglm_more(void) { return bglm_api.register_config_option != NULL; }
 
 // ---- columnar views --------------------------------------------------------
 
@@ -216,6 +261,12 @@ bool bglm_ruled(void);
 // bglm_warming: queries that show the callers run, none of them with a constant chunk of
 // several aggregates.
 void bglm_warming(bool on);
+// bglm_hear: until the next call, a cast to the type of a setting whose text is token is
+// a lesson: made by SET (BGLM_HEAR_SET), or by anything else.
+enum { BGLM_HEAR_SET = 1, BGLM_HEAR_OTHER = 2 };
+void bglm_hear(int lesson, const char *token);
+// bglm_ask_constants turns the reading of constant arguments at bind on or off.
+void bglm_ask_constants(bool on);
 // bglm_readable reports whether n bytes at p can be read.
 int bglm_readable(const void *p, uint64_t n);
 
@@ -229,7 +280,9 @@ const char *bglm_forked(void);
 const char *bglm_register_aggregate(duckdb_ptr con, const char *name, uint64_t fid, const int32_t *arity,
                                     const duckdb_ptr *params, int32_t nover, duckdb_ptr ret);
 const char *bglm_register_scalar(duckdb_ptr con, const char *name, const uint64_t *fid, const int32_t *arity,
-                                 const duckdb_ptr *params, int32_t nover, const duckdb_ptr *ret, int is_volatile);
+                                 const duckdb_ptr *params, int32_t nover, const duckdb_ptr *ret, bool is_volatile, bool binds);
+// bglm_register_setting adds the option name to SET; setting k hears its values.
+const char *bglm_register_setting(duckdb_ptr con, const char *name, const char *about, uint64_t k);
 // bglm_exec runs sql and drops the result; a malloc'ed error text or NULL.
 char *bglm_exec(duckdb_ptr con, const char *sql);
 duckdb_ptr bglm_type(int id);

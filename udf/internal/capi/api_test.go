@@ -65,12 +65,12 @@ func TestPrototypes(t *testing.T) {
 	}
 }
 
-// The slots lie inside the stable table of API v1.2.0 (404 entries), each
-// function once, in the order of the table.
+// The slots lie inside the stable table of API v1.2.0 (404 entries) or, those looked up
+// by version, that of 1.5.4 to 1.5.6 (546); each function once, in the order of the table.
 func TestSlots(t *testing.T) {
 	last := -1
 	for _, e := range entriesOf(t) {
-		if e.slot <= last || e.slot >= 404 {
+		if e.slot <= last || e.slot >= 546 {
 			t.Errorf("%s has slot %d after %d", e.name, e.slot, last)
 		}
 		last = e.slot
@@ -86,7 +86,7 @@ func TestSlots(t *testing.T) {
 		}
 	}
 	for _, e := range entriesOf(t) {
-		if want[e.name] != e.slot {
+		if e.slot < 404 && want[e.name] != e.slot {
 			t.Errorf("%s has slot %d, want %d", e.name, e.slot, want[e.name])
 		}
 	}

@@ -213,6 +213,42 @@ func bglmGoScalar(fid C.uint64_t, nodes *C.bglm_node, ncol, nnode C.int64_t, n C
 	})
 }
 
+//export bglmGoConstant
+func bglmGoConstant(fid C.uint64_t) C.int64_t {
+	return C.int64_t(scalarByID(uint64(fid)).Constant)
+}
+
+//export bglmGoCheck
+func bglmGoCheck(fid C.uint64_t, nodes *C.bglm_node, nnode C.int64_t, out *C.bglm_out) {
+	f := scalarByID(uint64(fid))
+	guard(f.Name, out, func() error { return f.Check(&views(nodes, 1, int(nnode))[0]) })
+}
+
+//export bglmGoSetting
+func bglmGoSetting(k C.uint64_t, nodes *C.bglm_node, nnode C.int64_t, n C.uint64_t, set C.bool, out *C.bglm_out) {
+	s := settings[k]
+	guard(s.Name, out, func() error {
+		v, c := &views(nodes, 1, int(nnode))[0], takeCol(TVarchar)
+		for i := range int(n) {
+			text := "auto"
+			switch {
+			case v.Null(i):
+			case v.Type == Varchar:
+				text = v.Str(i)
+			default:
+				text = strconv.FormatFloat(v.Float(i), 'f', -1, 64)
+			}
+			if bool(set) {
+				if err := s.Set(text); err != nil {
+					return err
+				}
+			}
+			c.Str(text)
+		}
+		return hold(c, int(n), out)
+	})
+}
+
 //export bglmGoFill
 func bglmGoFill(token C.uint64_t, nodes *C.bglm_node, nnode C.int64_t, text **C.bglm_text, ntext *C.int64_t) {
 	v, ok := pending.Load(uint64(token))

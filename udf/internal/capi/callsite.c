@@ -351,6 +351,57 @@ static int window_of(int site, bool constant, duckdb_ptr info, uintptr_t wrapper
 	return 0;
 }
 
+// ---- SET -----------------------------------------------------------------------
+
+// DuckDB tells an extension of SET in no way but that it casts the value to the type of
+// the option. Comparisons with current_setting() do that too: the return addresses that
+// only SET has on the stack tell them apart.
+#define NSET 10
+static uintptr_t set_path[NSET]; // under site_mu; 0 = not SET's own
+static int set_paths;            // that are not 0
+
+struct stack {
+	uintptr_t ip[NSET];
+	int n;
+};
+
+static _Unwind_Reason_Code note(struct _Unwind_Context *ctx, void *arg) {
+	struct stack *s = arg;
+	s->ip[s->n++] = _Unwind_GetIP(ctx);
+	return s->n < NSET ? _URC_NO_REASON : _URC_END_OF_STACK;
+}
+
+static bool on_stack(const struct stack *s, uintptr_t ip) {
+	for (int i = 0; i < s->n; i++)
+		if (s->ip[i] == ip)
+			return true;
+	return false;
+}
+
+bool bglm_set_calls(int lesson) {
+	struct stack s = {.n = 0};
+	_Unwind_Backtrace(note, &s);
+	pthread_mutex_lock(&site_mu);
+	bool all = true;
+	if (lesson == BGLM_HEAR_SET) {
+		memcpy(set_path, s.ip, sizeof set_path);
+		set_paths = s.n;
+	}
+	for (int i = 0; i < NSET; i++) {
+		if (!set_path[i])
+			continue;
+		bool here = on_stack(&s, set_path[i]);
+		if (lesson == BGLM_HEAR_OTHER && here) {
+			set_path[i] = 0;
+			set_paths--;
+		}
+		all &= here;
+	}
+	all &= set_paths > 0;
+	pthread_mutex_unlock(&site_mu);
+	return all;
+}
+
 bglm_caller bglm_classify(duckdb_ptr info, uintptr_t wrapper, void **states, idx_t n) {
 	int site = -1, kind = UNKNOWN;
 	bool lanes = bglm_ruled() && one_tail(states, n);

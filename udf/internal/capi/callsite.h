@@ -8,4 +8,8 @@ bglm_caller bglm_classify(duckdb_ptr info, uintptr_t wrapper, void **states, idx
 
 // bglm_learn notes the caller as one of this kind of lesson.
 void bglm_learn(int lesson, duckdb_ptr info, uintptr_t wrapper);
+
+// bglm_set_calls says whether SET made the cast that asks, after a look at this thread's
+// stack. With a lesson it learns that.
+bool bglm_set_calls(int lesson);
 #endif

@@ -16,6 +16,11 @@ const char *bglm_link(const void *const *slots) {
 	BGLM_API(X)
 #undef X
 	BGLM_API(BGLM_CHECK)
+	int patch;
+	bool more = sscanf(bglm_api.library_version(), "v1.5.%d", &patch) == 1 && patch >= 4;
+#define X(slot, ret, name, args) bglm_api.name = more ? (ret(*) args)slots[slot] : NULL;
+	BGLM_MORE(X)
+#undef X
 	return NULL;
 }
 

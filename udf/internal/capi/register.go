@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"unsafe"
@@ -38,10 +39,27 @@ type Scalar struct {
 	Result   *Type
 	Volatile bool
 	Call     func(args []Vec, n int, out *Col) error
-	// Also are overloads with a result of their own; their Name, Volatile and Also
-	// are not read.
+	// Also are overloads with a result of their own; their Name, Volatile, Also and
+	// Check are not read.
 	Also []*Scalar
+	// Check looks at the value of argument Constant, where that is one, when a call is
+	// planned: its error is that of EXPLAIN and PREPARE. nil = there is nothing to look at.
+	// DuckDB before 1.5.4 does not ask.
+	Check    func(v *Vec) error
+	Constant int
 }
+
+// Setting is an option of SET that concerns the whole process. Set hears of its values as
+// text, 'auto' for NULL; RESET is not told.
+type Setting struct {
+	Name, Description string
+	Set               func(text string) error
+}
+
+var settings []Setting // set once
+
+// Settable says whether this DuckDB has settings.
+func Settable() bool { return bool(C.bglm_more()) }
 
 // functions are numbered for the life of the process: DuckDB keeps the number.
 var (
@@ -146,11 +164,22 @@ type WarmUp struct {
 	Window, Sorted, SortedWindow []string
 	// The others are run where DuckDB's version is 2.
 	Grouped, Filtered, Distinct []string
+	// Constant is a query with a subquery where a Scalar's Constant argument may be. Where it
+	// fails, constant arguments are not looked at.
+	Constant string
 }
 
-// Register adds the functions to the database behind con (a duckdb_connection)
-// and warms up. Functions that the database has already are left alone.
-func Register(con unsafe.Pointer, aggs []*Aggregate, scalars []*Scalar, warm WarmUp) error {
+// All is what Register adds.
+type All struct {
+	Aggregates []*Aggregate
+	Scalars    []*Scalar
+	Settings   []Setting // where DuckDB has them, from 1.5.4 on
+	WarmUp     WarmUp
+}
+
+// Register adds all to the database behind con (a duckdb_connection) and warms up.
+// Functions that the database has already are left alone.
+func Register(con unsafe.Pointer, all All) error {
 	if err := linkFor(); err != nil {
 		return err
 	}
@@ -162,6 +191,34 @@ func Register(con unsafe.Pointer, aggs []*Aggregate, scalars []*Scalar, warm War
 		Rules(true)
 	}
 	startJanitor()
+	done, err := addAggregates(con, all.Aggregates)
+	if err != nil || done {
+		return err
+	}
+	for _, f := range all.Scalars {
+		if err := addScalar(con, f); err != nil {
+			return err
+		}
+	}
+	lessonMu.Lock()
+	defer lessonMu.Unlock()
+	if err := warmUp(con, &all.WarmUp); err != nil {
+		return err
+	}
+	if !Settable() {
+		return nil
+	}
+	if q := all.WarmUp.Constant; q != "" {
+		C.bglm_ask_constants(true)
+		if Exec(con, q) != nil {
+			C.bglm_ask_constants(false)
+		}
+	}
+	return addSettings(con, all.Settings)
+}
+
+// addAggregates says whether they were all there, from a Register before.
+func addAggregates(con unsafe.Pointer, aggs []*Aggregate) (done bool, err error) {
 	had := 0
 	for _, f := range aggs {
 		arity, types, n, free := flatten(f.Params)
@@ -172,53 +229,53 @@ func Register(con unsafe.Pointer, aggs []*Aggregate, scalars []*Scalar, warm War
 		free()
 		if m != nil {
 			if C.GoString(m) != "exists" {
-				return fmt.Errorf("registering %s: %s", f.Name, C.GoString(m))
+				return false, fmt.Errorf("registering %s: %s", f.Name, C.GoString(m))
 			}
 			had++
 		}
 	}
-	if had > 0 && had == len(aggs) { // this instance was done before
-		return nil
-	}
-	for _, f := range scalars {
-		var params [][]*Type
-		var rets []C.duckdb_ptr
-		var ids []C.uint64_t
-		for _, g := range append([]*Scalar{f}, f.Also...) {
-			id := C.uint64_t(number(&scaList, g))
-			for _, p := range g.Params {
-				params, rets, ids = append(params, p), append(rets, g.Result.logical()), append(ids, id)
-			}
-		}
-		arity, types, n, free := flatten(params)
-		name, vol := C.CString(f.Name), C.int(0)
-		if f.Volatile {
-			vol = 1
-		}
-		m := C.bglm_register_scalar(C.duckdb_ptr(con), name, &ids[0], arity, types, C.int32_t(n), &rets[0], vol)
-		C.free(unsafe.Pointer(name))
-		for _, r := range rets {
-			C.bglm_type_destroy(r)
-		}
-		free()
-		if m != nil {
-			return fmt.Errorf("registering %s: %s", f.Name, C.GoString(m))
+	return had > 0 && had == len(aggs), nil
+}
+
+func addScalar(con unsafe.Pointer, f *Scalar) error {
+	var params [][]*Type
+	var rets []C.duckdb_ptr
+	var ids []C.uint64_t
+	for _, g := range append([]*Scalar{f}, f.Also...) {
+		g.Check, g.Constant = f.Check, f.Constant
+		id := C.uint64_t(number(&scaList, g))
+		for _, p := range g.Params {
+			params, rets, ids = append(params, p), append(rets, g.Result.logical()), append(ids, id)
 		}
 	}
-	lessonMu.Lock()
-	defer lessonMu.Unlock()
+	arity, types, n, free := flatten(params)
+	name := C.CString(f.Name)
+	m := C.bglm_register_scalar(C.duckdb_ptr(con), name, &ids[0], arity, types, C.int32_t(n), &rets[0], C.bool(f.Volatile), C.bool(f.Check != nil))
+	C.free(unsafe.Pointer(name))
+	for _, r := range rets {
+		C.bglm_type_destroy(r)
+	}
+	free()
+	if m != nil {
+		return fmt.Errorf("registering %s: %s", f.Name, C.GoString(m))
+	}
+	return nil
+}
+
+// warmUp runs the queries of w, under lessonMu.
+func warmUp(con unsafe.Pointer, w *WarmUp) error {
 	C.bglm_warming(true)
 	defer C.bglm_warming(false)
-	for _, q := range warm.Queries {
+	for _, q := range w.Queries {
 		if err := Exec(con, q); err != nil {
 			return fmt.Errorf("warming up: %w", err)
 		}
 	}
 	defer C.bglm_lesson(0, 0)
-	lessons := map[C.int][]string{C.BGLM_LESSON_WINDOW: warm.Window, C.BGLM_LESSON_SORTED: warm.Sorted,
-		C.BGLM_LESSON_SORTED_WINDOW: warm.SortedWindow}
+	lessons := map[C.int][]string{C.BGLM_LESSON_WINDOW: w.Window, C.BGLM_LESSON_SORTED: w.Sorted,
+		C.BGLM_LESSON_SORTED_WINDOW: w.SortedWindow}
 	if C.bglm_ruled() {
-		lessons[C.BGLM_LESSON_GROUPED], lessons[C.BGLM_LESSON_FILTERED], lessons[C.BGLM_LESSON_DISTINCT] = warm.Grouped, warm.Filtered, warm.Distinct
+		lessons[C.BGLM_LESSON_GROUPED], lessons[C.BGLM_LESSON_FILTERED], lessons[C.BGLM_LESSON_DISTINCT] = w.Grouped, w.Filtered, w.Distinct
 	}
 	for kind, queries := range lessons {
 		for _, q := range queries {
@@ -227,6 +284,49 @@ func Register(con unsafe.Pointer, aggs []*Aggregate, scalars []*Scalar, warm War
 			if err := Exec(con, fmt.Sprintf(q, fmt.Sprintf("[%s::DOUBLE]", strconv.FormatFloat(token, 'e', -1, 64)))); err != nil {
 				return fmt.Errorf("warming up: %w", err)
 			}
+		}
+	}
+	return nil
+}
+
+// addSettings makes the options and shows what SET looks like from inside, and what does
+// not, under lessonMu.
+func addSettings(con unsafe.Pointer, all []Setting) error {
+	if len(all) == 0 {
+		return nil
+	}
+	if settings == nil {
+		settings = all
+	}
+	for k, s := range all {
+		name, about := C.CString(s.Name), C.CString(s.Description)
+		m := C.bglm_register_setting(C.duckdb_ptr(con), name, about, C.uint64_t(k))
+		C.free(unsafe.Pointer(name))
+		C.free(unsafe.Pointer(about))
+		if m != nil {
+			return fmt.Errorf("adding the setting %s: %s", s.Name, C.GoString(m))
+		}
+	}
+	defer C.bglm_hear(0, nil)
+	for k, q := range []string{
+		"SET $s = '$t'", // the lesson of SET; no other statement may look like it
+		"SELECT current_setting('$s') = '$t'",
+		"SELECT current_setting('$s') IN ('a', '$t')",
+		"SELECT [current_setting('$s'), '$t']",
+		"SELECT current_setting('$s') UNION ALL SELECT '$t'",
+		"SELECT * FROM (SELECT current_setting('$s') AS s) WHERE s = '$t'",
+		"SELECT * FROM (SELECT current_setting('$s') AS s FROM range(3)) JOIN (SELECT '$t' AS t FROM range(3)) ON s = t",
+	} {
+		lesson := C.int(C.BGLM_HEAR_OTHER)
+		if k == 0 {
+			lesson = C.BGLM_HEAR_SET
+		}
+		token := C.CString(fmt.Sprintf("lesson %x", rand.Uint64()))
+		C.bglm_hear(lesson, token)
+		err := Exec(con, strings.NewReplacer("$s", all[0].Name, "$t", C.GoString(token)).Replace(q))
+		C.free(unsafe.Pointer(token))
+		if err != nil {
+			return fmt.Errorf("trying the settings: %w", err)
 		}
 	}
 	return nil

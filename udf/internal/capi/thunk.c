@@ -22,6 +22,9 @@ extern void bglmGoFinalize(uint64_t fid, void *source, uint64_t n, uint64_t offs
 extern void bglmGoDestroy(void *states, uint64_t n);
 extern void bglmGoRelease(uint64_t handle);
 extern void bglmGoScalar(uint64_t fid, bglm_node *nodes, int64_t ncol, int64_t nnode, uint64_t n, bglm_out *out);
+extern int64_t bglmGoConstant(uint64_t fid);
+extern void bglmGoCheck(uint64_t fid, bglm_node *nodes, int64_t nnode, bglm_out *out);
+extern void bglmGoSetting(uint64_t k, bglm_node *nodes, int64_t nnode, uint64_t n, bool set, bglm_out *out);
 extern void bglmGoFill(uint64_t token, bglm_node *nodes, int64_t nnode, bglm_text **text, int64_t *ntext);
 extern void bglmGoDrop(uint64_t token);
 
@@ -187,6 +190,13 @@ static bool tree_open(tree *t, int64_t i, const uint64_t *add, uint64_t nadd, ui
 	return t->err == NULL;
 }
 
+// tree_below opens the columns that are there, and all below them.
+static void tree_below(tree *t) {
+	for (int64_t i = 0; i < t->n; i++) // children are appended behind: breadth first
+		if (!tree_open(t, i, NULL, 0, NULL, false, false))
+			return;
+}
+
 static void tree_read(tree *t, duckdb_ptr chunk, uint64_t n) {
 	int64_t ncol = (int64_t)bglm_api.data_chunk_get_column_count(chunk);
 	if (tree_grow(t, ncol) < 0)
@@ -195,9 +205,15 @@ static void tree_read(tree *t, duckdb_ptr chunk, uint64_t n) {
 		t->v[i].vec = bglm_api.data_chunk_get_vector(chunk, (idx_t)i);
 		t->v[i].count = n;
 	}
-	for (int64_t i = 0; i < t->n; i++) // children are appended behind: breadth first
-		if (!tree_open(t, i, NULL, 0, NULL, false, false))
-			return;
+	tree_below(t);
+}
+
+static void tree_read_vector(tree *t, duckdb_ptr vec, uint64_t n) {
+	if (tree_grow(t, 1) < 0)
+		return;
+	t->v[0].vec = vec;
+	t->v[0].count = n;
+	tree_below(t);
 }
 
 // write_open opens node i and, depth first, all below it, so that lists come in
@@ -408,6 +424,112 @@ static void scalar_call(duckdb_ptr info, duckdb_ptr chunk, duckdb_ptr result) {
 		bglm_api.scalar_function_set_error(info, err);
 }
 
+// ---- constant arguments at bind ---------------------------------------------------
+
+static _Atomic bool ask_constants;
+
+void bglm_ask_constants(bool on) { atomic_store(&ask_constants, on); }
+
+// argument is argument i of a call that is bound, or NULL. DuckDB cannot copy a subquery:
+// where one is asked for, it notes an error that the API cannot take back, and the query
+// would fail. The note is a flag behind the four references with which its record of
+// the call begins: set while all is well, it is set again where just that has happened. That
+// it does so is tried when the functions are registered (bglm_ask_constants).
+static duckdb_ptr argument(duckdb_ptr info, idx_t i) {
+	unsigned char *well = (unsigned char *)info + 4 * sizeof(void *);
+	if (*well != 1)
+		return NULL;
+	duckdb_ptr e = bglm_api.scalar_function_bind_get_argument(info, i);
+	if (!e && *well == 0)
+		*well = 1;
+	return e;
+}
+
+// check reads the value of a constant expression.
+static void check(duckdb_ptr info, duckdb_ptr e, uint64_t fid, bglm_out *out) {
+	duckdb_ptr context = NULL, value = NULL;
+	bglm_api.scalar_function_get_client_context(info, &context);
+	duckdb_ptr failed = bglm_api.expression_fold(context, e, &value);
+	bglm_api.destroy_client_context(&context);
+	if (failed) // it fails again when the query runs
+		bglm_api.destroy_error_data(&failed);
+	if (!value)
+		return;
+	duckdb_ptr type = bglm_api.expression_return_type(e);
+	duckdb_ptr chunk = bglm_api.create_data_chunk(&type, 1);
+	bglm_api.destroy_logical_type(&type);
+	if (chunk) {
+		__attribute__((cleanup(tree_free))) tree t = {0};
+		bglm_api.vector_reference_value(bglm_api.data_chunk_get_vector(chunk, 0), value);
+		tree_read(&t, chunk, 1);
+		if (!t.err)
+			bglmGoCheck(fid, t.v, t.n, out);
+	}
+	bglm_api.destroy_value(&value);
+	bglm_api.destroy_data_chunk(&chunk);
+}
+
+static void scalar_bind(duckdb_ptr info) {
+	if (bglm_forked() || !atomic_load(&ask_constants))
+		return;
+	uint64_t fid = FID(scalar_function_bind_get_extra_info);
+	int64_t i = bglmGoConstant(fid);
+	if (i < 0 || (idx_t)i >= bglm_api.scalar_function_bind_get_argument_count(info))
+		return;
+	duckdb_ptr e = argument(info, (idx_t)i);
+	if (!e)
+		return;
+	OUT;
+	if (bglm_api.expression_is_foldable(e))
+		check(info, e, fid, &out);
+	bglm_api.destroy_expression(&e);
+	if (out.err)
+		bglm_api.scalar_function_bind_set_error(info, out.err);
+}
+
+// ---- settings -----------------------------------------------------------------------
+
+static _Atomic int hear_lesson;
+static char hear_token[64];
+
+void bglm_hear(int lesson, const char *token) {
+	if (token)
+		snprintf(hear_token, sizeof hear_token, "%s", token);
+	atomic_store(&hear_lesson, lesson);
+}
+
+// is_token: the first text is that of a lesson.
+static bool is_token(const bglm_node *v) {
+	if (v->type != T_VARCHAR || (v->valid && !(v->valid[0] & 1)))
+		return false;
+	uint32_t len = *(uint32_t *)v->data;
+	const char *text = len <= 12 ? (char *)v->data + 4 : *(char **)((char *)v->data + 8);
+	return len == strlen(hear_token) && memcmp(text, hear_token, len) == 0;
+}
+
+// setting_cast makes the value of a setting its text. Where SET calls, the setting hears
+// of it first, and may refuse.
+static bool setting_cast(duckdb_ptr info, idx_t n, duckdb_ptr in, duckdb_ptr result) {
+	OUT;
+	__attribute__((cleanup(tree_free))) tree t = {0};
+	tree_read_vector(&t, in, n);
+	const char *err = bglm_forked() ? fork_error : t.err;
+	int lesson = atomic_load(&hear_lesson);
+	if (!err && lesson && n > 0 && is_token(&t.v[0])) {
+		bglm_set_calls(lesson);
+		for (idx_t i = 0; i < n; i++)
+			bglm_api.vector_assign_string_element_len(result, i, "auto", 4);
+		return true;
+	}
+	if (!err) {
+		bglmGoSetting(FID(cast_function_get_extra_info) - 1, t.v, t.n, n, bglm_set_calls(0), &out);
+		err = out.err ? out.err : write_result(&out, result, n, 0);
+	}
+	if (err)
+		bglm_api.cast_function_set_error(info, err);
+	return err == NULL;
+}
+
 // ---- registration ------------------------------------------------------------------
 
 const char *bglm_register_aggregate(duckdb_ptr con, const char *name, uint64_t fid, const int32_t *arity,
@@ -436,7 +558,7 @@ const char *bglm_register_aggregate(duckdb_ptr con, const char *name, uint64_t f
 }
 
 const char *bglm_register_scalar(duckdb_ptr con, const char *name, const uint64_t *fid, const int32_t *arity,
-                                 const duckdb_ptr *params, int32_t nover, const duckdb_ptr *ret, int is_volatile) {
+                                 const duckdb_ptr *params, int32_t nover, const duckdb_ptr *ret, bool is_volatile, bool binds) {
 	duckdb_ptr set = bglm_api.create_scalar_function_set(name);
 	const char *err = NULL;
 	for (int32_t o = 0; o < nover && !err; o++) {
@@ -449,6 +571,8 @@ const char *bglm_register_scalar(duckdb_ptr con, const char *name, const uint64_
 		bglm_api.scalar_function_set_special_handling(f);
 		if (is_volatile)
 			bglm_api.scalar_function_set_volatile(f);
+		if (binds && bglm_more())
+			bglm_api.scalar_function_set_bind(f, scalar_bind);
 		bglm_api.scalar_function_set_extra_info(f, (void *)(uintptr_t)fid[o], NULL);
 		if (bglm_api.add_scalar_function_to_set(set, f) != 0)
 			err = "overload refused";
@@ -457,6 +581,40 @@ const char *bglm_register_scalar(duckdb_ptr con, const char *name, const uint64_
 	if (!err && bglm_api.register_scalar_function_set(con, set) != 0)
 		err = "refused";
 	bglm_api.destroy_scalar_function_set(&set);
+	return err;
+}
+
+// casts registers the cast of a type of values to that of setting k.
+static void casts(duckdb_ptr con, duckdb_ptr from, duckdb_ptr to, uint64_t k) {
+	duckdb_ptr f = bglm_api.create_cast_function();
+	bglm_api.cast_function_set_source_type(f, from);
+	bglm_api.cast_function_set_target_type(f, to);
+	bglm_api.cast_function_set_function(f, setting_cast);
+	bglm_api.cast_function_set_extra_info(f, (void *)(uintptr_t)(k + 1), NULL); // 0 would be none
+	bglm_api.register_cast_function(con, f);
+	bglm_api.destroy_cast_function(&f);
+	bglm_api.destroy_logical_type(&from);
+}
+
+const char *bglm_register_setting(duckdb_ptr con, const char *name, const char *about, uint64_t k) {
+	static const int plain[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, T_DOUBLE, 16, T_VARCHAR, 32, 36}; // BOOLEAN to SQLNULL
+	enum { GLOBAL = 3, LITERAL = 18 };
+	duckdb_ptr type = bglm_type(T_VARCHAR), initial = bglm_api.create_varchar("auto"), o = bglm_api.create_config_option();
+	bglm_api.logical_type_set_alias(type, name); // a type of its own, so that casts to it are ours
+	for (unsigned i = 0; i < sizeof plain / sizeof *plain; i++)
+		casts(con, bglm_type(plain[i]), type, k);
+	for (uint8_t w = 1; w <= LITERAL; w++)
+		for (uint8_t s = 0; s <= w; s++)
+			casts(con, bglm_api.create_decimal_type(w, s), type, k);
+	bglm_api.config_option_set_name(o, name);
+	bglm_api.config_option_set_type(o, type);
+	bglm_api.config_option_set_default_value(o, initial);
+	bglm_api.config_option_set_default_scope(o, GLOBAL);
+	bglm_api.config_option_set_description(o, about);
+	const char *err = bglm_api.register_config_option(con, o) != 0 ? "refused" : NULL;
+	bglm_api.destroy_config_option(&o);
+	bglm_api.destroy_value(&initial);
+	bglm_type_destroy(type);
 	return err;
 }
 

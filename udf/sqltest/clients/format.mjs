@@ -3,7 +3,7 @@
 import {readFileSync} from 'node:fs';
 
 export function parse(path) {
-  const file = {path, only: '', from: '1.0', blocks: []};
+  const file = {path, only: '', from: '1.0', to: '9.0', blocks: []};
   const lines = readFileSync(path, 'utf8').replaceAll('\r\n', '\n').split('\n');
   for (let i = 0; i < lines.length;) {
     const line = lines[i];
@@ -13,7 +13,7 @@ export function parse(path) {
       const w = line.slice(1).trim().split(/\s+/);
       if (w.length === 2 && w[0] === 'threads') file.blocks.push({line: i + 1, kind: 'ok', sql: `SET threads = ${w[1]}`});
       if (w.length === 2 && w[0] === 'only') file.only = w[1];
-      if (w.length === 2 && w[0] === 'from') file.from = w[1];
+      if (w.length === 2 && (w[0] === 'from' || w[0] === 'to')) file[w[0]] = w[1];
       i++;
       continue;
     }

@@ -50,7 +50,7 @@ const release = v => Number(v.split('.')[0]) * 1000 + Number(v.split('.')[1]);
 let passed = 0, failed = 0;
 for (const name of readdirSync(cases).filter(n => n.endsWith('.test')).sort()) {
   const file = parse(join(cases, name));
-  if (file.only === 'embedded' || release(file.from) > release(version)) continue;
+  if (file.only === 'embedded' || release(file.from) > release(version) || release(file.to) < release(version)) continue;
   const {con, close} = await open(api, extension);
   const tmp = mkdtempSync(join(tmpdir(), 'bglm-cases-'));
   for (const b of file.blocks) {
