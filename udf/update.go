@@ -191,7 +191,6 @@ func listBeliefs(args []capi.Vec, n int, out *capi.Col, classes bool) error {
 	return nil
 }
 
-// callFromBeliefs makes a FIT with n = 0 of a list of beliefs.
 // checkOptions says whether v can be options, such as example.
 func checkOptions(v *capi.Vec, example string) error {
 	if v != nil && v.Type != capi.Struct && v.Type != capi.SQLNull {
@@ -210,6 +209,7 @@ func optionsAt(use string, opt *capi.Vec, i int) (*option.Settings, error) {
 	return option.For(use).Decode(constants(opt, i, false))
 }
 
+// callFromBeliefs makes a FIT with n = 0 of a list of beliefs.
 func callFromBeliefs(args []capi.Vec, n int, out *capi.Col) error {
 	var opt *capi.Vec
 	if len(args) > 1 {
