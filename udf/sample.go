@@ -6,7 +6,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/gauss"
-	"github.com/bglm/bglm/kernels/option"
+	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/predict"
 	"github.com/bglm/bglm/udf/internal/capi"
 )
@@ -124,7 +124,16 @@ func callSample(args []capi.Vec, n int, out *capi.Col) error {
 
 var influenceType = capi.StructOf(fld("residual", capi.TDouble), fld("curvature", capi.TDouble), fld("leverage", capi.TDouble), fld("loo_log_density", capi.TDouble))
 
-func callInfluence(args []capi.Vec, n int, out *capi.Col) error {
+// observation is a row with its response, and the Gaussian of its predictor.
+type observation struct {
+	i int
+	lik.Obs
+	m, v float64
+}
+
+// observed calls write with the rows of (fit, y, x [, options]) that have all they need; others
+// are NULL. The options are those of function, all by row.
+func observed(args []capi.Vec, n int, out *capi.Col, function string, write func(p *predictor, row observation) error) error {
 	p, err := newPredictor(&args[0], &args[2])
 	if err != nil {
 		return err
@@ -134,18 +143,9 @@ func callInfluence(args []capi.Vec, n int, out *capi.Col) error {
 	if err := checkResponse(y); err != nil {
 		return err
 	}
-	var options *capi.Vec
-	if len(args) > 3 {
-		v := &args[3]
-		if v.Type != capi.Struct && v.Type != capi.SQLNull {
-			return fmt.Errorf("options are %s; allowed: a STRUCT such as {\"offset\": ln(exposure)}", v.TypeName())
-		}
-		for k := range v.Kids {
-			if _, err := option.For("influence").Find(v.Kids[k].Name); err != nil {
-				return err
-			}
-		}
-		options = v
+	options, err := rowOptions(args, 3, function)
+	if err != nil {
+		return err
 	}
 	src, err := source(y, p.x, options, "option")
 	if err != nil {
@@ -168,7 +168,16 @@ func callInfluence(args []capi.Vec, n int, out *capi.Col) error {
 			out.Null()
 			continue
 		}
-		f, err := predict.InfluenceOf(p.fits.lik, o, m+offset, v)
+		if err := write(p, observation{i, o, m + offset, v}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func callInfluence(args []capi.Vec, n int, out *capi.Col) error {
+	return observed(args, n, out, "influence", func(p *predictor, row observation) error {
+		f, err := predict.InfluenceOf(p.fits.lik, row.Obs, row.m, row.v)
 		if err != nil {
 			return err
 		}
@@ -177,6 +186,6 @@ func callInfluence(args []capi.Vec, n int, out *capi.Col) error {
 		out.Field(2).Float(f.Leverage)
 		floatOrNull(out.Field(3), f.LOO)
 		out.EndStruct()
-	}
-	return nil
+		return nil
+	})
 }

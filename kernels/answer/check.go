@@ -1,0 +1,312 @@
+package answer
+
+import (
+	"cmp"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"gonum.org/v1/gonum/mathext"
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/argument"
+	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/predict"
+	"github.com/bglm/bglm/kernels/special"
+)
+
+// Statistics are the names of what Check compares: of the responses the mean, the standard
+// deviation, the share of zeros, the least and the largest.
+var Statistics = []string{"mean", "sd", "zeros", "min", "max"}
+
+// DefaultDraws is how often Check repeats the responses where nothing is said.
+const DefaultDraws = 500
+
+// Checked is a statistic of the responses beside the same of responses that the fit makes.
+type Checked struct {
+	N        int64
+	Observed float64 // NaN where there are no rows
+	predict.Estimate
+	P float64 // share of the repetitions whose statistic is larger, equal ones counted half
+}
+
+// Check is a posterior predictive check: joint draws of the weights, for each of them new
+// responses of all rows, and a statistic of these. Where the observed one lies in the tails
+// (P near 0 or 1) the model does not make data like these.
+//
+// The rows are kept, with their features; the answer is a function of the rows and the seed,
+// whatever their order and however they were cut. Cost: draws times that of a prediction and
+// a random number a row.
+//
+// Source: [gelman2013], section 6.3.
+type Check struct {
+	*predict.Scorer
+	statistic string
+	level     float64
+	draws     int
+	seed      uint64
+	rows      kernels.Batch
+}
+
+// NewCheck has no rows yet. A level of 0 is 0.95, 0 draws are DefaultDraws.
+// Errors: those of predict.New; a statistic that is none.
+func NewCheck(f *kernels.Fit, statistic string, level float64, draws int, seed uint64) (*Check, error) {
+	if !slices.Contains(Statistics, statistic) {
+		return nil, argument.Word("statistic", statistic, Statistics)
+	}
+	s, err := predict.New(f)
+	if err != nil {
+		return nil, err
+	}
+	return &Check{Scorer: s, statistic: statistic, level: cmp.Or(level, 0.95), draws: cmp.Or(draws, DefaultDraws), seed: seed}, nil
+}
+
+// Add takes the rows of b, whose feature numbers are those of Features.
+// Errors: a response outside the support.
+func (c *Check) Add(b *kernels.Batch) error {
+	for i := range b.Len() {
+		if err := c.Lik.Check(b.Obs(i)); err != nil {
+			return err
+		}
+		fs, xs := c.Entries(c.Fit, b, i)
+		c.take(b, i, fs, xs)
+	}
+	return nil
+}
+
+func (c *Check) take(b *kernels.Batch, i int, fs []uint32, xs []float64) {
+	for k, f := range fs {
+		c.rows.Add(f, xs[k])
+	}
+	c.rows.EndRow()
+	c.rows.Y = append(c.rows.Y, b.Y[i])
+	c.rows.Offset = append(c.rows.Offset, b.Shift(i))
+	c.rows.Trials = append(c.rows.Trials, b.Obs(i).Trials)
+}
+
+// Merge adds the rows of o, which is of the same fit and statistic.
+func (c *Check) Merge(o *Check) {
+	id := make([]uint32, o.Features().Len())
+	for k := range id {
+		var err error
+		if id[k], err = c.Features().AddRaw(string(o.Features().Name(uint32(k)))); err != nil {
+			return // a dictionary as large as that of o
+		}
+	}
+	for i := range o.rows.Len() {
+		fs, xs := o.rows.Entries(i)
+		own := make([]uint32, len(fs))
+		for k, f := range fs {
+			own[k] = id[f]
+		}
+		c.take(&o.rows, i, own, xs)
+	}
+}
+
+// Clone is an independent copy.
+func (c *Check) Clone() *Check {
+	d := *c
+	d.Scorer = c.Scorer.Clone()
+	d.rows = kernels.Batch{Row: slices.Clone(c.rows.Row), Feature: slices.Clone(c.rows.Feature), Value: slices.Clone(c.rows.Value),
+		Y: slices.Clone(c.rows.Y), Offset: slices.Clone(c.rows.Offset), Trials: slices.Clone(c.rows.Trials)}
+	return &d
+}
+
+// Size is the memory held, in bytes, roughly.
+func (c *Check) Size() int64 { return 512 + FitSize(c.Fit) + c.rows.Memory() }
+
+// Checked repeats the responses. stop, asked once a draw, ends it with its error.
+func (c *Check) Checked(stop func() error) (Checked, error) {
+	n := c.rows.Len()
+	out := Checked{N: int64(n), Observed: math.NaN()}
+	out.Mean, out.SD, out.Lower, out.Upper, out.P = out.Observed, out.Observed, out.Observed, out.Observed, out.Observed
+	if n == 0 {
+		return out, nil
+	}
+	order := c.order()
+	y, all := make([]float64, n), make([]float64, c.draws)
+	for k, i := range order { // sums in one order
+		y[k] = c.rows.Y[i]
+	}
+	out.Observed = statistic(c.statistic, y)
+	draw, err := c.NewDraw()
+	if err != nil {
+		return out, err
+	}
+	for d := range all {
+		if err := stop(); err != nil {
+			return out, err
+		}
+		draw.Set(c.seed, uint64(d))
+		noise := newNoise(c.seed, uint64(d))
+		for k, i := range order {
+			s, err := draw.Linear(&c.rows, i)
+			if err != nil {
+				return out, err
+			}
+			y[k] = repeat(c.Lik, c.Fit, s, c.rows.Trials[i], noise)
+		}
+		all[d] = statistic(c.statistic, y)
+	}
+	out.P = 0
+	for _, x := range all {
+		switch {
+		case x > out.Observed:
+			out.P++
+		case x == out.Observed:
+			out.P += 0.5
+		}
+	}
+	out.P /= float64(len(all))
+	out.Estimate, _ = ofDraws(all, 1, c.level)
+	return out, nil
+}
+
+// order is the rows in an order that does not depend on how they came: rows at the same
+// place are the same.
+func (c *Check) order() []int {
+	key, order := make([]uint64, c.rows.Len()), make([]int, c.rows.Len())
+	name := make([]uint64, c.Features().Len())
+	for k := range name {
+		name[k] = kernels.HashName(c.Features().Name(uint32(k)))
+	}
+	for i := range order {
+		order[i] = i
+		fs, xs := c.rows.Entries(i)
+		h := math.Float64bits(c.rows.Y[i]) ^ math.Float64bits(c.rows.Offset[i])*3 ^ math.Float64bits(c.rows.Trials[i])*5
+		for k, f := range fs { // in any order
+			x := (name[f] ^ math.Float64bits(xs[k])) * 0x9E3779B97F4A7C15
+			h += x ^ x>>31
+		}
+		key[i] = h
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(key[a], key[b]) })
+	return order
+}
+
+// newNoise is the stream of a draw's responses, apart from that of its weights.
+func newNoise(seed, draw uint64) rand.Source { return rand.NewPCG(seed^0x5851F42D4C957F2D, draw) }
+
+func statistic(name string, y []float64) float64 {
+	switch name {
+	case "min":
+		return slices.Min(y)
+	case "max":
+		return slices.Max(y)
+	}
+	var s moments
+	zeros := 0.0
+	for _, x := range y {
+		s.add(x)
+		if x == 0 {
+			zeros++
+		}
+	}
+	switch name {
+	case "zeros":
+		return zeros / float64(len(y))
+	case "sd":
+		return math.Sqrt(s.variance())
+	}
+	return s.mean
+}
+
+// repeat is a new response at the predictor s.
+func repeat(l lik.Likelihood, f *kernels.Fit, s, trials float64, src rand.Source) float64 {
+	g := l.Response(s)
+	switch l.Family() {
+	case "bernoulli":
+		if rand.New(src).Float64() < g {
+			return 1
+		}
+		return 0
+	case "binomial":
+		return distuv.Binomial{N: trials, P: g, Src: src}.Rand()
+	case "poisson":
+		return poisson(g, src)
+	case "negbinomial":
+		return poisson(distuv.Gamma{Alpha: f.Shape, Beta: f.Shape / g, Src: src}.Rand(), src)
+	case "gamma":
+		return distuv.Gamma{Alpha: f.Shape, Beta: f.Shape / g, Src: src}.Rand()
+	case "studentt":
+		return distuv.StudentsT{Mu: g, Sigma: math.Sqrt(f.Dispersion), Nu: f.Shape, Src: src}.Rand()
+	}
+	return g + math.Sqrt(f.Dispersion)*rand.New(src).NormFloat64()
+}
+
+func poisson(rate float64, src rand.Source) float64 {
+	if !(rate > 0) {
+		return 0
+	}
+	return distuv.Poisson{Lambda: math.Min(rate, 1e15), Src: src}.Rand()
+}
+
+// PIT is the probability integral transform of a response: where its predictive distribution
+// function, s ~ N(m, v), steps from and to; a continuous one does not step. Over rows that
+// were not learnt a draw between the two is uniform if the model is right.
+//
+// Errors: a response outside the support.
+//
+// Source: [czado2009].
+func PIT(l lik.Likelihood, f *kernels.Fit, o lik.Obs, m, v float64) (below, upTo float64, err error) {
+	if err := l.Check(o); err != nil {
+		return 0, 0, err
+	}
+	sd, n, total := math.Sqrt(v), 1, 0.0
+	if v > 0 {
+		n = nodes(sd)
+	}
+	for k := range n {
+		z := 0.0
+		if n > 1 {
+			z = reach * (2*(float64(k)+0.5)/float64(n) - 1)
+		}
+		w := math.Exp(-0.5 * z * z)
+		a, b := distribution(l, f, o, m+sd*z)
+		total += w
+		below += w * a
+		upTo += w * b
+	}
+	return min(below/total, 1), min(upTo/total, 1), nil
+}
+
+// distribution is P(Y < y) and P(Y <= y) at the predictor s.
+func distribution(l lik.Likelihood, f *kernels.Fit, o lik.Obs, s float64) (below, upTo float64) {
+	g, y := l.Response(s), o.Y
+	steps := func(cdf func(k float64) float64) (float64, float64) {
+		if y == 0 {
+			return 0, cdf(0)
+		}
+		return cdf(y - 1), cdf(y)
+	}
+	switch l.Family() {
+	case "bernoulli":
+		if y == 0 {
+			return 0, 1 - g
+		}
+		return 1 - g, 1
+	case "binomial":
+		return steps(func(k float64) float64 {
+			if k >= o.Trials {
+				return 1
+			}
+			return mathext.RegIncBeta(o.Trials-k, k+1, 1-g)
+		})
+	case "poisson":
+		if math.IsInf(g, 1) {
+			return 0, 0
+		}
+		return steps(func(k float64) float64 { return mathext.GammaIncRegComp(k+1, g) })
+	case "negbinomial":
+		p := f.Shape / (f.Shape + g)
+		return steps(func(k float64) float64 { return mathext.RegIncBeta(f.Shape, k+1, p) })
+	case "gamma":
+		below = mathext.GammaIncReg(f.Shape, f.Shape*y/g)
+	case "studentt":
+		below = distuv.StudentsT{Mu: g, Sigma: math.Sqrt(f.Dispersion), Nu: f.Shape}.CDF(y)
+	default:
+		below = special.Phi((y - g) / math.Sqrt(f.Dispersion))
+	}
+	return below, below
+}

@@ -1,0 +1,286 @@
+package answer
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/kerneltest"
+	"github.com/bglm/bglm/kernels/lik"
+)
+
+// The repetitions have the mean and the deviation of the closed form: for the mean of n
+// responses Σ E[y] / n and (Σ Var[y | s] + Var[Σ s]) / n² for gaussian ones, the share of zeros
+// of counts Σ P(0) / n; and the largest of equal counts its distribution.
+func TestCheck(t *testing.T) {
+	d, _, _ := facts(t)
+	never := func() error { return nil }
+	f := d.fit(t, "num", "x g", map[string]any{"family": "gaussian", "dispersion": 0.8}, nil)
+	const draws = 3000
+	c, err := NewCheck(f, "mean", 0.9, draws, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := d.batch(t, f, c.Features(), "num", "x g")
+	if err := c.Add(b); err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.Checked(never)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sum kernels.Batch
+	sum.Reset()
+	for i := range d.n {
+		fs, xs := c.Entries(f, b, i)
+		for k := range fs {
+			sum.Add(fs[k], xs[k]/float64(d.n))
+		}
+	}
+	var s kernels.Scratch
+	sum.SumDuplicates(&s)
+	sum.EndRow()
+	m, v, err := c.Linear(&sum, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sd := math.Sqrt(v + 0.8/float64(d.n))
+	kerneltest.Close(t, "mean", got.Mean, m, exact(4*sd/math.Sqrt(draws)))
+	kerneltest.Close(t, "sd", got.SD, sd, kerneltest.Tol{Rel: 0.06})
+	kerneltest.Close(t, "lower", got.Lower, m-1.645*sd, exact(0.12*sd))
+
+	// One count, whose rate is known: Y ~ Poisson(2), n times.
+	known, err := kernels.FromBeliefs([]kernels.Belief{{Feature: "(Intercept)", Weight: kernels.Weight{Mean: math.Log(2)}}}, &kernels.Model{Lik: poissonOf(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var one kernels.Batch
+	one.Reset()
+	for range 5 {
+		one.Add(0, 1)
+		one.EndRow()
+		one.Y = append(one.Y, 3)
+	}
+	p0 := math.Exp(-2)
+	cdf := 0.0 // P(Y <= 3)
+	for k, p := 0, p0; k <= 3; k++ {
+		cdf += p
+		p *= 2 / float64(k+1)
+	}
+	below := cdf - p0*8/6
+	for what, want := range map[string]float64{
+		"zeros": 1 - 0.5*math.Pow(1-p0, 5), // observed 0: larger unless none is zero, then equal
+		"max":   1 - math.Pow(cdf, 5) + 0.5*(math.Pow(cdf, 5)-math.Pow(below, 5)),
+		"mean":  -1} {
+		c, err := NewCheck(known, what, 0, draws, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Add(&one); err != nil {
+			t.Fatal(err)
+		}
+		got, err := c.Checked(never)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want >= 0 {
+			kerneltest.Close(t, what+" P", got.P, want, exact(4*0.5/math.Sqrt(draws)))
+		}
+		if what == "zeros" {
+			kerneltest.Close(t, what, got.Mean, p0, exact(4*math.Sqrt(p0/5/draws)))
+		}
+	}
+	if _, err := NewCheck(f, "median", 0, 0, 0); err == nil || !strings.Contains(err.Error(), "allowed: mean, sd, zeros") {
+		t.Error(err)
+	}
+}
+
+func poissonOf(t testing.TB) lik.Likelihood {
+	l, err := lik.New("poisson", "", lik.Params{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// New responses have the mean and the variance that the likelihood says, and their
+// distribution function at them is uniform.
+func TestRepeatAndPIT(t *testing.T) {
+	for _, info := range lik.Families() {
+		for _, link := range info.Links {
+			l, err := lik.New(info.Family, link, lik.Params{Dispersion: 0.7, Shape: 6})
+			if err != nil {
+				t.Fatal(err)
+			}
+			trials := 0.0
+			if l.Traits().Trials {
+				trials = 8
+			}
+			f := &kernels.Fit{Family: info.Family, Link: link, Dispersion: 0.7, Shape: 6, Intercept: true,
+				Beliefs: []kernels.Belief{{Feature: kernels.Intercept, Weight: kernels.Weight{Mean: 0.4, Variance: 0.2}}}}
+			c, err := NewCheck(f, "mean", 0, 0, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.draws = 4000
+			// y of one row, repeated: draws of the predictive distribution
+			draw, _ := c.NewDraw()
+			var b kernels.Batch
+			b.Reset()
+			b.Add(0, 1)
+			b.EndRow()
+			var s, u moments
+			for k := range c.draws {
+				draw.Set(3, uint64(k))
+				eta, _ := draw.Linear(&b, 0)
+				y := repeat(l, f, eta, trials, newNoise(3, uint64(k)))
+				below, upTo, err := PIT(l, f, lik.Obs{Y: y, Weight: 1, Trials: trials}, 0.4, 0.2)
+				if err != nil || below > upTo || below < 0 || upTo > 1 {
+					t.Fatal(l.Family(), link, y, below, upTo, err)
+				}
+				u.add(0.5 * (below + upTo))
+				if trials > 0 {
+					y /= trials
+				}
+				s.add(y)
+			}
+			mean, variance := l.Predict(0.4, 0.2)
+			what := info.Family + " " + link
+			root := math.Sqrt(s.variance() / float64(c.draws))
+			kerneltest.Close(t, what+" mean", s.mean, mean, exact(4*root))
+			if trials == 0 {
+				kerneltest.Close(t, what+" variance", s.variance(), variance, kerneltest.Tol{Rel: 0.15})
+			}
+			kerneltest.Close(t, what+" PIT", u.mean, 0.5, exact(4*0.3/math.Sqrt(float64(c.draws))))
+		}
+	}
+}
+
+// The order of the rows and how they were cut make no difference.
+func TestMergeCheck(t *testing.T) {
+	d, _, _ := facts(t)
+	f := d.fit(t, "cnt", "x g", map[string]any{"family": "poisson"}, nil)
+	for i := range d.n {
+		if i > 90 {
+			d.text["g"][i] = "new" + string(rune('a'+i%3))
+		}
+	}
+	check := func(parts int) Checked {
+		var whole *Check
+		for k := range parts {
+			c, err := NewCheck(f, "sd", 0, 30, 4)
+			if err != nil {
+				t.Fatal(err)
+			}
+			part := d.only(func(i int) bool { return i*i%parts == k })
+			if part.n > 0 {
+				if err := c.Add(part.batch(t, f, c.Features(), "cnt", "x g")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if whole == nil {
+				whole = c.Clone()
+				continue
+			}
+			whole.Merge(c)
+		}
+		got, err := whole.Checked(func() error { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	a, b := check(1), check(4)
+	kerneltest.Close(t, "mean", b.Mean, a.Mean, kerneltest.Tol{Rel: 1e-12})
+	kerneltest.Close(t, "upper", b.Upper, a.Upper, kerneltest.Tol{Rel: 1e-12})
+	if a.P != b.P || a.N != 120 || b.N != 120 {
+		t.Error(a, b)
+	}
+}
+
+// Shares are those of the variance over the rows, computed anew, their errors those of draws
+// of the weights.
+func TestDrivers(t *testing.T) {
+	all, _, _ := facts(t)
+	f := all.fit(t, "bin", "x z g h", nil, nil)
+	d, err := NewDrivers(f, 0.95)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := d.Clone()
+	for k, e := range []*Drivers{d, other} {
+		part := all.only(func(i int) bool { return i%2 == k })
+		e.Add(part.batch(t, f, e.Features(), "", "x z g h"))
+	}
+	d.Merge(other)
+	got, err := d.Drivers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := scorer(t, f)
+	b := all.batch(t, f, s.Features(), "", "x z g h")
+	draw, _ := s.NewDraw()
+	shares := func(weight func(id uint32) float64) map[string]float64 {
+		cols := []string{"g", "h", "x", "z"}
+		part := map[string][]float64{}
+		sum := make([]float64, all.n)
+		for i := range all.n {
+			fs, xs := s.Entries(f, b, i)
+			for k, id := range fs {
+				c, _, _ := strings.Cut(string(s.Features().Name(id)), "=")
+				if part[c] == nil {
+					part[c] = make([]float64, all.n)
+				}
+				part[c][i] += xs[k] * weight(id)
+				if slices.Contains(cols, c) {
+					sum[i] += xs[k] * weight(id)
+				}
+			}
+		}
+		out, total := map[string]float64{}, 0.0
+		for _, c := range cols {
+			var a, e, both moments
+			for i := range sum {
+				a.add(part[c][i])
+				e.add(sum[i])
+				both.add(part[c][i] * sum[i])
+			}
+			out[c] = both.mean - a.mean*e.mean
+			total += out[c]
+		}
+		for _, c := range cols {
+			out[c] /= total
+		}
+		return out
+	}
+	want := shares(func(id uint32) float64 { return f.Beliefs[s.Belief(id)].Mean })
+	var spread [4]moments
+	for k := range 600 {
+		draw.Set(9, uint64(k))
+		w := make([]float64, s.Features().Len())
+		for id := range w {
+			var one kernels.Batch
+			one.Reset()
+			one.Add(uint32(id), 1)
+			one.EndRow()
+			w[id], _ = draw.Linear(&one, 0)
+		}
+		of := shares(func(id uint32) float64 { return w[id] })
+		for j := range got {
+			spread[j].add(of[got[j].Column])
+		}
+	}
+	sum := 0.0
+	for j, x := range got {
+		kerneltest.Close(t, x.Column, x.Mean, want[x.Column], exact(1e-10))
+		// a ratio of quadratic forms is far from linear: half to twice
+		if r := x.SD / math.Sqrt(spread[j].variance()); r < 0.5 || r > 2 {
+			t.Error(fmt.Sprint(x.Column, " sd ", x.SD, " of draws ", math.Sqrt(spread[j].variance())))
+		}
+		sum += x.Mean
+	}
+	kerneltest.Close(t, "sum", sum, 1, exact(1e-12))
+}
