@@ -131,6 +131,7 @@ type Fit struct {
 	Converged            bool
 	Status               string      // "ok", or sentences (Say)
 	Columns              []FitColumn // none are remembered: nil
+	Correlations         []Correlation
 }
 
 // Standardized says whether numbers or responses were brought to units of their own.

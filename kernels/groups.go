@@ -44,7 +44,7 @@ func (all ColumnPriors) of(d *Dict, id uint32) *ColumnPrior {
 
 // LearnsPrior says whether the prior variance of some weights is to be learnt.
 func (m *Model) LearnsPrior() bool {
-	return m.Options.AutoPrior || slices.ContainsFunc(m.PriorBy, func(c ColumnPrior) bool { return c.Auto })
+	return m.Options.AutoPrior || len(m.Correlated) > 0 || slices.ContainsFunc(m.PriorBy, func(c ColumnPrior) bool { return c.Auto })
 }
 
 // check reports a column that the rows do not have.

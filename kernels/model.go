@@ -30,6 +30,9 @@ type Model struct {
 	Priors []Belief
 	// PriorBy are the prior variances of the weights of single columns; others have Prior's.
 	PriorBy ColumnPriors
+	// Correlated are sets of columns of levels, each in one set at most: the weights that the
+	// columns of a set have for one level have a covariance, which is learnt.
+	Correlated [][]string
 	// Start is the posterior to continue from, nil for a fresh fit. Features not
 	// in it start at their prior; its counts and evidence are carried on.
 	Start *Fit
@@ -95,6 +98,7 @@ func (m *Model) Agrees(o *Model) bool {
 	}
 	return likes(m.Lik, o.Lik) && m.Params == o.Params && m.Prior.Complete() == o.Prior.Complete() && m.NoIntercept == o.NoIntercept && m.HashBits == o.HashBits && m.HasTime == o.HasTime &&
 		m.Noise == o.Noise && m.Forgetting == o.Forgetting && maps.Equal(m.NoiseBy, o.NoiseBy) && slices.Equal(m.Priors, o.Priors) && slices.Equal(m.PriorBy, o.PriorBy) &&
+		slices.EqualFunc(m.Correlated, o.Correlated, slices.Equal[[]string]) &&
 		(m.Start == nil) == (o.Start == nil) && slices.Equal(m.At, o.At) && m.Options == o.Options
 }
 

@@ -75,7 +75,10 @@ func (r *Rows) problem(s *stop.Stop) (*Problem, error) {
 	if m == nil {
 		return nil, errNoModel
 	}
-	r = r.Pooled()
+	r, err := r.Pooled().tied()
+	if err != nil {
+		return nil, err
+	}
 	p := &Problem{Columns: design.Columns{N: r.Len(), Stop: s}, Model: m, dict: &r.Dict, order: r.Dict.Order(), skipped: r.skipped, stood: r.stood, constant: r.constant}
 	if err := m.PriorBy.check(&r.Dict); err != nil {
 		return nil, err
@@ -474,6 +477,9 @@ func (p *Problem) Under(s *stop.Stop) *Problem {
 
 // Name is the feature of column j.
 func (p *Problem) Name(j int) string { return string(p.dict.Name(p.cols[j])) }
+
+// IsNumber says whether column j is one of numbers, which Standardize scales.
+func (p *Problem) IsNumber(j int) bool { return p.dict.NumberPlace(p.cols[j]) < math.MaxInt }
 
 // Place sets w, by column, to the means of at for the features it names. A known
 // weight may be named with the value it has.

@@ -134,6 +134,22 @@ func (c *Columns) Fill() *dense.Matrix {
 	return c.block
 }
 
+// Refill says that entries have new values.
+func (c *Columns) Refill() {
+	if c.block == nil || c.whole() && len(c.Val) > 0 && &c.block.Data[0] == &c.Val[0] {
+		return
+	}
+	for i := range c.N {
+		c.Stop.Row(i)
+		row := c.block.Row(i)
+		clear(row)
+		col, val := c.Entries(i)
+		for k, j := range col {
+			row[j] = val[k]
+		}
+	}
+}
+
 // Need is how many numbers Fill adds to the entries.
 func (c *Columns) Need() float64 {
 	if c.whole() || c.Density() < denseShare {

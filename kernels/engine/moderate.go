@@ -31,7 +31,7 @@ func solveAuto(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error) {
 	}
 	const wide = "the likelihood is flat at the mode, where laplace's Gaussian is too wide"
 	n, dim := float64(p.N), float64(min(p.N, p.P))
-	if n*dim*dim > epWork {
+	if n*dim*dim > epWork || len(p.Correlated) > 0 { // whose prior ep does not have
 		f.Say(wide + ": predictions are drawn to the base rate")
 		return f, nil
 	}

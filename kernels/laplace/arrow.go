@@ -21,52 +21,73 @@ import (
 //
 // P is the covariance of the block and h_k the regression of a leaf on it: the posterior
 // is an arrowhead. C_k has entries where a row has the leaf and the other weight together.
+//
+// Where columns of levels are correlated, a leaf is the weights that all of them have for
+// one level: v_k and q_k are matrices then, and with q_k = R_k R_kᵀ the rows E_k = R_kᵀ C_k are
+// what enters S. Weights in the coordinates R_k⁻¹ w_k are independent given the block again.
 
-// split says which columns are leaves.
+// split says which columns are leaves, wide of them for each level.
 type split struct {
 	block, leaf []int
 	at          []int32 // by column: its place in block, or ^ its place in leaf
+	wide        int
 }
 
 // leaves finds the column with the most levels whose levels are never two in a row and are
-// not standardised; nil without one.
-func leaves(p *kernels.Problem) *split {
+// not standardised, with those that ties bind to it; nil without one.
+func leaves(p *kernels.Problem, ties []kernels.Tie) *split {
 	group, names := p.LevelGroups()
 	if len(names) == 0 {
 		return nil
 	}
-	count, last := make([]int, len(names)), make([]int, len(names))
-	bad := make([]bool, len(names))
-	for _, g := range group {
+	level := make([]int, p.P) // by column: a number of its level
+	order := make([][]int, len(names))
+	wide := make([]int, len(names))
+	for j, g := range group {
+		level[j] = j
 		if g >= 0 {
-			count[g]++
+			order[g], wide[g] = append(order[g], j), 1
 		}
 	}
+	for _, t := range ties {
+		g := group[t.Levels[0][0]]
+		order[g], wide[g] = nil, len(t.Names)
+		for _, of := range t.Levels {
+			for _, j := range of {
+				if group[j] != g {
+					order[group[j]] = nil
+				}
+				group[j], level[j] = g, of[0]
+			}
+			order[g] = append(order[g], of...)
+		}
+	}
+	last, at, bad := make([]int, len(names)), make([]int, len(names)), make([]bool, len(names))
 	for i := range p.N {
 		p.Stop.Row(i)
 		col, val := p.Entries(i)
 		for k, j := range col {
 			if g := group[j]; g >= 0 && val[k] != 0 {
-				bad[g] = bad[g] || last[g] == i+1 || p.Options.Standardize && val[k] != 1
-				last[g] = i + 1
+				bad[g] = bad[g] || last[g] == i+1 && at[g] != level[j] || p.Options.Standardize && p.IsNumber(int(j))
+				last[g], at[g] = i+1, level[j]
 			}
 		}
 	}
 	best := -1
-	for g, n := range count {
-		if !bad[g] && n > 1 && (best < 0 || n > count[best]) {
+	for g, of := range order {
+		if !bad[g] && len(of) > wide[g] && (best < 0 || len(of) > len(order[best])) {
 			best = g
 		}
 	}
 	if best < 0 {
 		return nil
 	}
-	s := &split{at: make([]int32, p.P)}
+	s := &split{at: make([]int32, p.P), leaf: order[best], wide: wide[best]}
+	for k, j := range s.leaf {
+		s.at[j] = ^int32(k)
+	}
 	for j, g := range group {
-		if g == best {
-			s.at[j] = ^int32(len(s.leaf))
-			s.leaf = append(s.leaf, j)
-		} else {
+		if g != best {
 			s.at[j] = int32(len(s.block))
 			s.block = append(s.block, j)
 		}
@@ -80,16 +101,19 @@ type arrow struct {
 	*split
 	xb   design.Columns // the rows' entries in the block
 	leaf []int32        // leaf of each row, -1 for none
-	x    []float64      // its entry
-	tie  design.Columns // C, a row for each leaf
-	slot []uint32       // where the product of a row's leaf and block entry is in tie.Val
+	x    []float64      // its entries
+	tie  design.Columns // C, wide rows for each leaf
+	slot []uint32       // where the product of a row's leaf and block entry is in tie.Val, less the leaf's other rows
 	h    *dense.Matrix  // Σ w x_b x_bᵀ
-	d    []float64      // D by leaf
+	d    []float64      // D by leaf, row by row
 	w    []float64      // the curvatures of h, d and tie; empty before the first
 
 	root *gauss.Root // of the block's prior
 	v    []float64   // prior variances of the leaves
-	q    []float64
+	r    []float64   // R by leaf, upper triangular
+	det  float64     // log |I + v D| of all leaves
+	e    design.Columns
+	ones []float64
 	s    *dense.Matrix // S less Λ_b
 	b    *dense.Matrix // the factor of I + TᵀST, in reverse order
 	u    []float64     // room for the block
@@ -97,12 +121,12 @@ type arrow struct {
 
 // newArrow lays out the products. Cost: O(nnz log nnz).
 func newArrow(p *kernels.Problem, s *split) *arrow {
-	n, d := p.N, len(s.block)
-	a := &arrow{Problem: p, split: s, leaf: make([]int32, n), x: make([]float64, n)}
+	n, d, q := p.N, len(s.block), s.wide
+	a := &arrow{Problem: p, split: s, leaf: make([]int32, n), x: make([]float64, n*q)}
 	a.xb = design.Columns{N: n, P: d, Row: make([]int, 1, n+1), Stop: p.Stop}
-	size := max(len(p.Val)-n, 0)
-	a.xb.Col, a.xb.Val = make([]uint32, 0, size), make([]float64, 0, size)
-	rows := make([]int, len(s.leaf)+1)
+	a.xb.Col = make([]uint32, 0, max(len(p.Val)-n*q, 0))
+	all := len(s.leaf) / q
+	rows := make([]int, all+1)
 	for i := range n {
 		p.Stop.Row(i)
 		a.leaf[i] = -1
@@ -111,9 +135,9 @@ func newArrow(p *kernels.Problem, s *split) *arrow {
 			at := s.at[j]
 			switch {
 			case at >= 0:
-				a.xb.Col, a.xb.Val = append(a.xb.Col, uint32(at)), append(a.xb.Val, val[k])
-			case val[k] != 0:
-				a.leaf[i], a.x[i] = ^at, val[k]
+				a.xb.Col = append(a.xb.Col, uint32(at))
+			case val[k] != 0 || q > 1:
+				a.leaf[i] = ^at / int32(q)
 			}
 		}
 		a.xb.Row = append(a.xb.Row, len(a.xb.Col))
@@ -121,10 +145,10 @@ func newArrow(p *kernels.Problem, s *split) *arrow {
 			rows[k+1]++
 		}
 	}
-	for k := range s.leaf {
+	for k := range all {
 		rows[k+1] += rows[k]
 	}
-	of := make([]int32, rows[len(s.leaf)]) // the rows of each leaf
+	of := make([]int32, rows[all]) // the rows of each leaf
 	next := slices.Clone(rows)
 	for i, k := range a.leaf {
 		if k >= 0 {
@@ -135,7 +159,7 @@ func newArrow(p *kernels.Problem, s *split) *arrow {
 	a.tie = design.Columns{N: len(s.leaf), P: d, Row: make([]int, 1, len(s.leaf)+1), Stop: p.Stop}
 	a.slot = make([]uint32, len(a.xb.Col))
 	place := make([]int, d) // of a block weight in the leaf's row, + 1
-	for k := range s.leaf {
+	for k := range all {
 		p.Stop.Row(k)
 		first := len(a.tie.Col)
 		for _, i := range of[rows[k]:rows[k+1]] {
@@ -146,8 +170,9 @@ func newArrow(p *kernels.Problem, s *split) *arrow {
 				}
 			}
 		}
-		slices.Sort(a.tie.Col[first:])
-		for e, j := range a.tie.Col[first:] {
+		pattern := a.tie.Col[first:]
+		slices.Sort(pattern)
+		for e, j := range pattern {
 			place[j] = first + e + 1
 		}
 		for _, i := range of[rows[k]:rows[k+1]] {
@@ -155,14 +180,45 @@ func newArrow(p *kernels.Problem, s *split) *arrow {
 				a.slot[e] = uint32(place[a.xb.Col[e]] - 1)
 			}
 		}
+		for range q - 1 {
+			a.tie.Row = append(a.tie.Row, len(a.tie.Col))
+			a.tie.Col = append(a.tie.Col, pattern...)
+		}
 		a.tie.Row = append(a.tie.Row, len(a.tie.Col))
 	}
 	a.tie.Val = make([]float64, len(a.tie.Col))
+	a.xb.Val = make([]float64, len(a.xb.Col))
+	a.load()
 	a.xb.Fill()
 	a.h, a.s, a.b = p.Matrix(d, d), p.Matrix(d, d), p.Matrix(d, d)
-	a.d, a.q, a.v = make([]float64, len(s.leaf)), make([]float64, len(s.leaf)), make([]float64, len(s.leaf))
+	a.d, a.r, a.v = make([]float64, all*q*q), make([]float64, all*q*q), make([]float64, len(s.leaf))
+	a.e, a.ones = a.tie, make([]float64, len(s.leaf))
+	a.e.Val = make([]float64, len(a.tie.Col))
+	for k := range a.ones {
+		a.ones[k] = 1
+	}
 	a.u = make([]float64, d)
 	return a
+}
+
+// load reads the entries of the rows.
+func (a *arrow) load() {
+	e, q := 0, int32(a.wide)
+	for i := range a.N {
+		a.Stop.Row(i)
+		col, val := a.Entries(i)
+		for k, j := range col {
+			switch at := a.at[j]; {
+			case at >= 0:
+				a.xb.Val[e] = val[k]
+				e++
+			case ^at/q == a.leaf[i]:
+				a.x[int32(i)*q+^at%q] = val[k]
+			}
+		}
+	}
+	a.xb.Refill()
+	a.w = a.w[:0]
 }
 
 // factor is that of Λ0 + Xᵀ diag(curv) X under the diagonal prior of t: with the signs of
@@ -222,33 +278,104 @@ func (a *arrow) set(w []float64) {
 	}
 	clear(a.d)
 	clear(a.tie.Val)
+	q := a.wide
 	for i, k := range a.leaf {
 		a.Stop.Row(i)
 		if k < 0 || w[i] == 0 {
 			continue
 		}
-		wx := w[i] * a.x[i]
-		a.d[k] += wx * a.x[i]
+		x, d := a.x[i*q:(i+1)*q], a.d[int(k)*q*q:]
 		lo, hi := a.xb.Row[i], a.xb.Row[i+1]
 		val := a.xb.Val[lo:hi]
-		for e, s := range a.slot[lo:hi] {
-			a.tie.Val[s] += wx * val[e]
+		length := a.tie.Row[int(k)*q+1] - a.tie.Row[int(k)*q]
+		for r, v := range x {
+			wx := w[i] * v
+			for c, o := range x {
+				d[r*q+c] += wx * o
+			}
+			to := a.tie.Val[r*length:]
+			for e, s := range a.slot[lo:hi] {
+				to[s] += wx * val[e]
+			}
 		}
 	}
 }
 
-// complement makes q and the whitened S, false where a leaf has no precision.
+// roots makes R of leaf k: R Rᵀ = (v⁻¹ + D)⁻¹, and returns log |I + v D|; false where a leaf
+// has no precision.
+func (a *arrow) roots(k int, b *dense.Matrix) (logDet float64, ok bool) {
+	q := a.wide
+	d, r, v := a.d[k*q*q:(k+1)*q*q], a.r[k*q*q:(k+1)*q*q], a.v[k*q:(k+1)*q]
+	if q == 1 {
+		s := 1 + v[0]*d[0]
+		r[0] = math.Sqrt(v[0] / s)
+		return math.Log1p(v[0] * d[0]), s > 0
+	}
+	for i := range q {
+		for j := range i + 1 {
+			b.Row(i)[j] = math.Sqrt(v[i]) * d[i*q+j] * math.Sqrt(v[j])
+		}
+		b.Row(i)[i]++
+	}
+	if dense.Cholesky(b) != nil {
+		return 0, false
+	}
+	// R = v^½ L⁻ᵀ, a column of L⁻¹ at a time
+	for c := range q {
+		for i := c; i < q; i++ {
+			s := 0.0
+			if i == c {
+				s = 1
+			}
+			for j := c; j < i; j++ {
+				s -= b.Row(i)[j] * r[c*q+j]
+			}
+			r[c*q+i] = s / b.Row(i)[i]
+		}
+		for i := range c {
+			r[c*q+i] = 0
+		}
+	}
+	for i := range q {
+		for j := i; j < q; j++ {
+			r[i*q+j] *= math.Sqrt(v[i])
+		}
+	}
+	return dense.LogDet(b), true
+}
+
+// complement makes R, E and the whitened S, false where a leaf has no precision.
 func (a *arrow) complement() bool {
-	fine := true
-	for k, d := range a.d {
-		r := 1 + a.v[k]*d
-		fine = fine && r > 0
-		a.q[k] = a.v[k] / r
+	q := a.wide
+	a.det = 0
+	b := dense.New(q, q)
+	for k := range len(a.v) / q {
+		logDet, ok := a.roots(k, b)
+		if !ok {
+			return false
+		}
+		a.det += logDet
+		length := a.tie.Row[k*q+1] - a.tie.Row[k*q]
+		from, to := a.tie.Val[a.tie.Row[k*q]:], a.e.Val[a.tie.Row[k*q]:]
+		r := a.r[k*q*q:]
+		if q == 1 {
+			for e := range length {
+				to[e] = r[0] * from[e]
+			}
+			continue
+		}
+		for c := range q { // Rᵀ C
+			row := to[c*length : (c+1)*length]
+			clear(row)
+			for i := range c + 1 {
+				dense.Axpy(r[i*q+c], from[i*length:(i+1)*length], row)
+			}
+		}
 	}
 	if len(a.block) == 0 {
-		return fine
+		return true
 	}
-	a.tie.Gram(a.s, a.q)
+	a.e.Gram(a.s, a.ones)
 	for i := range a.s.Rows {
 		a.Stop.Check()
 		row, h := a.s.Row(i), a.h.Row(i)
@@ -257,16 +384,26 @@ func (a *arrow) complement() bool {
 		}
 	}
 	mode.Whiten(a.b, a.s, a.root)
-	return fine
+	return true
 }
 
 // logDet is log |I + Σ0 H|.
-func (a *arrow) logDet() float64 {
-	sum := dense.LogDet(a.b)
-	for k, d := range a.d {
-		sum += math.Log1p(a.v[k] * d)
+func (a *arrow) logDet() float64 { return dense.LogDet(a.b) + a.det }
+
+// turn sets dst = R u of leaf k, turnT dst = Rᵀ g; both of weights by column.
+func (a *arrow) turn(k int, dst, u []float64) {
+	q := a.wide
+	for i, j := range a.split.leaf[k*q : (k+1)*q] {
+		dst[j] = dense.Dot(a.r[(k*q+i)*q+i:(k*q+i+1)*q], u[i:])
 	}
-	return sum
+}
+
+func (a *arrow) turnT(k int, dst, g []float64) {
+	q := a.wide
+	clear(dst)
+	for i, j := range a.split.leaf[k*q : (k+1)*q] {
+		dense.Axpy(g[j], a.r[(k*q+i)*q:(k*q+i+1)*q], dst)
+	}
 }
 
 // solve sets dst = (Λ0 + H)⁻¹ g.
@@ -274,12 +411,18 @@ func (a *arrow) solve(dst, g []float64) {
 	for i, j := range a.block {
 		a.u[i] = g[j]
 	}
-	for k, j := range a.split.leaf {
+	q := a.wide
+	all := len(a.v) / q
+	f := make([]float64, len(a.v))
+	for k := range all {
 		a.Stop.Row(k)
-		f := a.q[k] * g[j]
-		col, c := a.tie.Entries(k)
-		for e, b := range col {
-			a.u[b] -= c[e] * f
+		f := f[k*q : (k+1)*q]
+		a.turnT(k, f, g)
+		for r, x := range f {
+			col, c := a.e.Entries(k*q + r)
+			for e, b := range col {
+				a.u[b] -= c[e] * x
+			}
 		}
 	}
 	a.root.MulT(a.u, a.u)
@@ -291,41 +434,77 @@ func (a *arrow) solve(dst, g []float64) {
 	for i, j := range a.block {
 		dst[j] = a.u[i]
 	}
-	for k, j := range a.split.leaf {
+	for k := range all {
 		a.Stop.Row(k)
-		col, c := a.tie.Entries(k)
-		s := g[j]
-		for e, b := range col {
-			s -= c[e] * a.u[b]
+		f := f[k*q : (k+1)*q]
+		for r := range f {
+			col, c := a.e.Entries(k*q + r)
+			for e, b := range col {
+				f[r] -= c[e] * a.u[b]
+			}
 		}
-		dst[j] = a.q[k] * s
+		a.turn(k, dst, f)
 	}
 }
 
-// covariance is P, and by leaf (P h_k) at the entries of tie and the variance.
-func (a *arrow) covariance() (root, p *dense.Matrix, ph, variance []float64) {
-	d := len(a.block)
+// covariance is P, and by leaf its covariance with the block at the entries of tie, and its
+// own, q x q.
+func (a *arrow) covariance() (root, p *dense.Matrix, ph, own []float64) {
+	d, q := len(a.block), a.wide
 	root = mode.PosteriorRoot(a.root, a.b)
 	p = a.Matrix(d, d)
 	dense.MulTB(p, root, root)
-	ph, variance = make([]float64, len(a.tie.Val)), make([]float64, len(a.d))
-	a.Parallel(len(a.d), len(a.tie.Val)*8, func(lo, hi int) {
+	ph, own = make([]float64, len(a.tie.Val)), make([]float64, len(a.r))
+	a.Parallel(len(a.v)/q, len(a.tie.Val)*8, func(lo, hi int) {
+		turned := make([]float64, q*q) // of the leaf's coordinates
 		for k := lo; k < hi; k++ {
 			a.Stop.Check()
-			col, c := a.tie.Entries(k)
-			first := a.tie.Row[k]
-			variance[k] = a.q[k]
-			for e, b := range col {
-				s, row := 0.0, p.Row(int(b))
-				for f, o := range col {
-					s += row[o] * c[f]
+			first, length := a.tie.Row[k*q], a.tie.Row[k*q+1]-a.tie.Row[k*q]
+			col := a.tie.Col[first : first+length]
+			pe := make([]float64, q*length)
+			for r := range q {
+				c := a.e.Val[first+r*length:][:length]
+				for e, b := range col {
+					row := p.Row(int(b))
+					s := 0.0
+					for f, o := range col {
+						s += row[o] * c[f]
+					}
+					pe[r*length+e] = s
 				}
-				ph[first+e] = -a.q[k] * s
-				variance[k] += a.q[k] * a.q[k] * c[e] * s
+				for o := range r + 1 {
+					v := dense.Dot(a.e.Val[first+o*length:][:length], pe[r*length:(r+1)*length])
+					if o == r {
+						v++
+					}
+					turned[r*q+o], turned[o*q+r] = v, v
+				}
 			}
+			r, to := a.r[k*q*q:(k+1)*q*q], own[k*q*q:(k+1)*q*q]
+			for i := range q {
+				for c := i; c < q; c++ {
+					dense.Axpy(-r[i*q+c], pe[c*length:(c+1)*length], ph[first+i*length:][:length])
+				}
+			}
+			sandwich(to, r, turned, q)
 		}
 	})
-	return root, p, ph, variance
+	return root, p, ph, own
+}
+
+// sandwich sets dst = r m rᵀ, all q x q.
+func sandwich(dst, r, m []float64, q int) {
+	for i := range q {
+		for j := range q {
+			s := 0.0
+			for a := range q {
+				for b := range q {
+					s += r[i*q+a] * m[a*q+b] * r[j*q+b]
+				}
+			}
+			dst[i*q+j] = s
+		}
+	}
 }
 
 // arrowAt is the Gaussian with the exact Hessian, by elimination.
@@ -341,22 +520,30 @@ func (e *engine) arrowAt(w, curv []float64) (*belief, error) {
 		}
 	}
 	bl.logDet = a.logDet()
-	root, p, ph, variance := a.covariance()
+	root, p, ph, own := a.covariance()
+	q := a.wide
 	bl.mean, bl.variance = w, make([]float64, len(w))
 	for i, j := range a.block {
 		bl.variance[j] = p.Row(i)[i]
 	}
 	for k, j := range a.split.leaf {
-		bl.variance[j] = variance[k]
+		bl.variance[j] = own[k*q+k%q]
 	}
 	bl.mulCov = a.solve
-	bl.rows = func(dst []float64) { a.spread(dst, p, ph, variance) }
-	bl.build = func() (*gauss.Normal, error) { return a.normal(w, root), nil }
+	bl.between = func(i, j int) float64 {
+		if k := int(a.at[i]); k >= 0 {
+			return p.Row(k)[a.at[j]]
+		}
+		return own[int(^a.at[i])*q+int(^a.at[j])%q]
+	}
+	bl.rows = func(dst []float64) { a.spread(dst, p, ph, own) }
+	bl.build = func() (*gauss.Normal, error) { return e.arrowNormal(w, root, p) }
 	return bl, nil
 }
 
 // spread sets dst to the variances of the predictors.
-func (a *arrow) spread(dst []float64, p *dense.Matrix, ph, variance []float64) {
+func (a *arrow) spread(dst []float64, p *dense.Matrix, ph, own []float64) {
+	q := a.wide
 	part := func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			a.Stop.Row(i)
@@ -370,12 +557,16 @@ func (a *arrow) spread(dst []float64, p *dense.Matrix, ph, variance []float64) {
 				}
 				s += val[e] * (2*t + row[j]*val[e])
 			}
-			if k := a.leaf[i]; k >= 0 {
-				t := 0.0
-				for e, x := range val {
-					t += x * ph[a.slot[first+e]]
+			if k := int(a.leaf[i]); k >= 0 {
+				length := a.tie.Row[k*q+1] - a.tie.Row[k*q]
+				x := a.x[i*q : (i+1)*q]
+				for r, v := range x {
+					t := 0.0
+					for e, b := range val {
+						t += b * ph[int(a.slot[first+e])+r*length]
+					}
+					s += v * (2*t + dense.Dot(own[(k*q+r)*q:(k*q+r+1)*q], x))
 				}
-				s += a.x[i] * (2*t + a.x[i]*variance[k])
 			}
 			dst[i] = s
 		}
@@ -383,16 +574,81 @@ func (a *arrow) spread(dst []float64, p *dense.Matrix, ph, variance []float64) {
 	a.Parallel(a.N, len(a.xb.Val)*4+a.N, part)
 }
 
-// normal is the posterior with mean w, root that of the block.
-func (a *arrow) normal(w []float64, root *dense.Matrix) *gauss.Normal {
-	h := a.Matrix(len(a.d), len(a.block))
-	for k := range a.d {
+// arrowNormal is the posterior with mean w, root and p that of the block: an arrowhead where
+// leaves are single weights, else full up to fullWeights, beyond that an arrowhead that lacks
+// the covariances between the weights of a leaf given the block.
+func (e *engine) arrowNormal(w []float64, root, p *dense.Matrix) (*gauss.Normal, error) {
+	a := e.search.arrow
+	q, d := a.wide, len(a.block)
+	h, own := a.Matrix(len(a.v), d), make([]float64, len(a.r))
+	unit := make([]float64, q*q)
+	for r := range q {
+		unit[r*q+r] = 1
+	}
+	for k := range len(a.v) / q {
 		a.Stop.Row(k)
-		row := h.Row(k)
-		col, c := a.tie.Entries(k)
-		for e, b := range col {
-			row[b] = -a.q[k] * c[e]
+		r := a.r[k*q*q : (k+1)*q*q]
+		for c := range q {
+			col, val := a.e.Entries(k*q + c)
+			for i := range c + 1 {
+				row := h.Row(k*q + i)
+				for f, b := range col {
+					row[b] -= r[i*q+c] * val[f]
+				}
+			}
+		}
+		sandwich(own[k*q*q:(k+1)*q*q], r, unit, q)
+	}
+	leaf := a.split.leaf
+	if q > 1 && len(w) <= fullWeights {
+		g, err := a.full(w, p, h, own)
+		if err != nil {
+			return nil, err
+		}
+		return e.tied.weights(g)
+	}
+	if q > 1 {
+		w = e.tied.of[slices.IndexFunc(e.tied.of, func(s *tie) bool { return s.Levels[0][0] == leaf[0] })].leaves(w, h, own)
+	}
+	diag := make([]float64, len(leaf))
+	for k := range diag {
+		diag[k] = own[k*q+k%q]
+	}
+	g := gauss.NewArrowhead(w, &gauss.Arrow{Block: a.block, Leaf: leaf, L: root, H: h, Q: diag})
+	if e.tied == nil {
+		return g, nil
+	}
+	return e.tied.weights(g)
+}
+
+// full is the posterior with mean w and all covariances: p that of the block, h the regression
+// of the leaves on it, own their covariances given it.
+func (a *arrow) full(w []float64, p, h *dense.Matrix, own []float64) (*gauss.Normal, error) {
+	q := a.wide
+	cov, hp := a.Matrix(len(w), len(w)), a.Matrix(h.Rows, h.Cols)
+	leaves := a.Matrix(h.Rows, h.Rows)
+	if len(a.block) > 0 {
+		dense.Mul(hp, h, p)
+		dense.MulTB(leaves, hp, h)
+	}
+	for i, j := range a.block {
+		for k, o := range a.block {
+			cov.Row(j)[o] = p.Row(i)[k]
 		}
 	}
-	return gauss.NewArrowhead(w, &gauss.Arrow{Block: a.block, Leaf: a.split.leaf, L: root, H: h, Q: slices.Clone(a.q)})
+	for k, j := range a.split.leaf {
+		for i, b := range a.block {
+			cov.Row(j)[b], cov.Row(b)[j] = hp.Row(k)[i], hp.Row(k)[i]
+		}
+		for m, o := range a.split.leaf {
+			cov.Row(j)[o] = leaves.Row(k)[m]
+		}
+		for r, o := range a.split.leaf[k/q*q : k/q*q+q] {
+			cov.Row(j)[o] += own[k*q+r]
+		}
+	}
+	if err := dense.Cholesky(cov); err != nil {
+		return nil, err
+	}
+	return gauss.NewFull(w, cov), nil
 }

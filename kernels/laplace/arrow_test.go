@@ -186,7 +186,7 @@ func TestAutoHessian(t *testing.T) {
 	}{{40, 2, []int{9}, "full"}, {600, 3, []int{560, 20, 20}, "arrow"}, {400, 0, []int{300, 290, 280}, "full"}} {
 		m := model(t, "bernoulli", "logit", lik.Params{})
 		p := problem(t, m, levels(rng, "bernoulli", c.n, c.numbers, c.columns...))
-		if _, h, _ := planned(p); h != c.want {
+		if _, _, h, _ := planned(p); h != c.want {
 			t.Errorf("%v: %s for %d rows and %d weights", c, h, p.N, p.P)
 		}
 	}

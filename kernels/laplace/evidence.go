@@ -86,6 +86,9 @@ func newLearner(e *engine) (*learner, error) {
 		}
 		h.shape = h.add(math.Log(l.Shape()), 16)
 	}
+	if e.tied != nil {
+		return h, e.tied.add(h)
+	}
 	return h, nil
 }
 
@@ -98,6 +101,9 @@ func (h *learner) add(start, reach float64) int {
 // set makes prior and likelihood those of θ.
 func (h *learner) set(theta []float64) error {
 	e := h.engine
+	if e.tied != nil && e.tied.set(theta) {
+		e.search.renew()
+	}
 	if len(h.Names) > 0 {
 		if err := h.setPrior(theta); err != nil {
 			return err
@@ -116,6 +122,9 @@ func (h *learner) set(theta []float64) error {
 
 // setPrior sets the variances.
 func (h *learner) setPrior(theta []float64) error {
+	if h.tied != nil {
+		theta = h.tied.independent(theta)
+	}
 	prior, err := h.Prior(h.prior, theta)
 	if err != nil {
 		return err
@@ -296,6 +305,9 @@ func (h *learner) slope(ev *evidence) (g, scale []float64, err error) {
 		xv = make([]float64, n)
 		h.x.Mul(xv, adj)
 	}
+	if h.tied != nil {
+		h.tied.slope(g, scale, ev, dw, adj)
+	}
 	for _, k := range []int{h.dispersion, h.shape} {
 		if k < 0 {
 			continue
@@ -403,6 +415,9 @@ func (h *learner) learnt() string {
 	var out []string
 	if s := h.Groups.Learnt(&h.x.Options, h.theta, h.lo); s != "" {
 		out = append(out, s)
+	}
+	if h.tied != nil {
+		out = append(out, h.tied.edges(h.theta)...)
 	}
 	for _, k := range []int{h.dispersion, h.shape} {
 		if k < 0 || h.theta[k] > h.lo[k] && h.theta[k] < h.hi[k] {

@@ -18,6 +18,8 @@ type belief struct {
 	rows func(dst []float64)
 	// mulCov sets dst = Σ x, nil where H leaves curvature out.
 	mulCov func(dst, x []float64)
+	// between is the covariance of two weights of one level; nil where there is none.
+	between func(i, j int) float64
 	// build is the Gaussian in the form that a fit keeps.
 	build   func() (*gauss.Normal, error)
 	floored bool // rows of negative curvature were set to 0
@@ -76,7 +78,15 @@ func (e *engine) fullAt(w, curv []float64) (*belief, error) {
 	post := gauss.NewFull(w, mode.PosteriorRoot(e.root, b))
 	bl.rows = func(dst []float64) { e.x.Spread(dst, post) }
 	bl.mulCov = post.MulCov
-	return bl.is(post), nil
+	bl.is(post)
+	if e.tied != nil {
+		bl.between = func(i, j int) float64 {
+			m := min(i, j) + 1
+			return dense.Dot(post.L.Row(i)[:m], post.L.Row(j)[:m])
+		}
+		bl.build = func() (*gauss.Normal, error) { return e.tied.weights(post) }
+	}
+	return bl, nil
 }
 
 func (e *engine) diagonalAt(w, curv []float64) (bl *belief, err error) {

@@ -20,43 +20,61 @@ import (
 
 const (
 	// maxGrid is how many parameters a grid is made for.
-	maxGrid = 3
+	maxGrid = 4
 	// maxWork bounds the operations of integrating, as estimated.
 	maxWork = 5e9
 )
 
 // spread is what integrating finds of learnt variances: mean and deviation of their roots by
-// group, the mean of the dispersion, 0 where that stays, and the posterior of the weights, nil
-// where it stays that at the maximum.
+// group, of what tied.spreads lists, the mean of the dispersion, 0 where that stays, and the
+// posterior of the weights, nil where it stays that at the maximum.
 type spread struct {
 	mean, sd []float64
+	tied     [2][]float64
 	noise    float64
 	weights  *belief
 }
 
-// hypers are the priors of what is integrated: of the deviations of prior and noise.
-func (h *learner) hypers() (of []int, priors []mode.Hyper) {
+// hypers are the parameters that are integrated, their prior, that of deviations being half-t,
+// and where to begin.
+func (h *learner) hypers() (of []int, prior mode.Prior, start []float64) {
 	o := &h.x.Options
 	unit := 1.0
 	if h.lik.Traits().Located {
 		unit = math.Sqrt(mode.Variance(h.x))
 	}
-	df := 3.0
-	if o.SDFreedom > 0 {
-		df = o.SDFreedom
+	df := kernels.Or(o.SDFreedom, 3)
+	start = slices.Clone(h.theta)
+	var priors []mode.Hyper
+	add := func(k int, p mode.Hyper) {
+		of, priors = append(of, k), append(priors, p)
+		if !math.IsInf(p.Scale, 1) { // not at the bottom, where there is no slope
+			start[k] = max(start[k], 2*math.Log(p.Scale)-8)
+		}
 	}
 	for k := range h.Names {
-		scale := 2.5 * unit / math.Sqrt(h.Squares[k])
-		if o.SDScale > 0 {
-			scale = o.SDScale
-		}
-		of, priors = append(of, k), append(priors, mode.Hyper{DF: df, Scale: scale})
+		add(k, mode.Hyper{DF: df, Scale: kernels.Or(o.SDScale, 2.5*unit/math.Sqrt(h.Squares[k]))})
 	}
 	if h.dispersion >= 0 {
-		scale := kernels.Or(o.DispersionScale, 2.5*unit)
-		of, priors = append(of, h.dispersion), append(priors, mode.Hyper{DF: kernels.Or(o.DispersionFreedom, 3), Scale: scale})
+		add(h.dispersion, mode.Hyper{DF: kernels.Or(o.DispersionFreedom, 3), Scale: kernels.Or(o.DispersionScale, 2.5*unit)})
 	}
-	return of, priors
+	single := slices.Clone(of)
+	if h.tied != nil {
+		of = append(of, h.tied.params()...)
+		for _, k := range of[len(single):] {
+			start[k] = min(max(start[k], -2), 2)
+		}
+	}
+	return of, func(theta, slope []float64) (f float64) {
+		for i, k := range single {
+			v, s := priors[i].Log(theta[k])
+			f, slope[k] = f+v, slope[k]+s
+		}
+		if h.tied != nil {
+			f += h.tied.prior(theta, slope)
+		}
+		return f
+	}, start
 }
 
 // integrate is the posterior of what was learnt, and of the weights given that. It leaves the
@@ -65,7 +83,7 @@ func (h *learner) hypers() (of []int, priors []mode.Hyper) {
 // where it would take too long and the data know the variances, the learner stays at the
 // maximum of the evidence.
 func (h *learner) integrate() (*spread, error) {
-	of, priors := h.hypers()
+	of, prior, start := h.hypers()
 	one := 3 * (20*float64(len(h.x.Val)) + 100*float64(h.x.N))
 	points, join := 15.0, 0.0
 	switch h.hessian {
@@ -77,6 +95,9 @@ func (h *learner) integrate() (*spread, error) {
 		d, l := float64(len(h.split.block)), float64(len(h.split.leaf))
 		one += 4 * (d*d*d + l*d*d)
 		join = 4 * l * d * d
+		if h.split.wide > 1 {
+			join = math.Pow(d+l, 3)
+		}
 	}
 	if len(of) == 0 || !h.exact() {
 		return nil, nil
@@ -87,45 +108,70 @@ func (h *learner) integrate() (*spread, error) {
 		}
 	}
 	theta, at, log := slices.Clone(h.theta), h.at, h.at.log
-	peak, err := mode.NewPeak(h, of, priors, h.theta, h.lo, h.hi, h.search.late)
+	peak, err := mode.NewPeak(h, of, prior, start, h.lo, h.hi, h.search.late)
 	if err != nil || peak == nil {
 		return nil, h.back(theta, at, log, err)
 	}
 	out := &spread{}
 	out.mean, out.sd = peak.Moments()
+	if h.tied != nil {
+		out.tied[0], out.tied[1] = peak.Expect(func(theta []float64) []float64 {
+			h.tied.set(theta)
+			return h.tied.spreads()
+		})
+		h.search.renew()
+	}
 	for range len(of) - 1 {
 		points *= 3.5
 	}
 	if len(of) <= maxGrid && points*(one+join) <= maxWork && h.hessian != "rows" {
-		var m mixture
-		sums := make([][3]float64, len(of))
-		whole, err := peak.Grid(func(theta []float64, log float64) error {
-			w, err := m.add(h.at, log)
-			for k, j := range of {
-				t := math.Exp(0.5 * theta[j])
-				sums[k][0] += w
-				sums[k][1] += w * t
-				sums[k][2] += w * t * t
-			}
-			return err
-		})
-		if err != nil {
+		if err := h.grid(peak, of, out); err != nil {
 			return nil, err
-		}
-		if whole {
-			for k, s := range sums {
-				out.mean[k] = s[1] / s[0]
-				out.sd[k] = math.Sqrt(max(s[2]/s[0]-out.mean[k]*out.mean[k], 0))
-				if of[k] == h.dispersion {
-					out.noise = s[2] / s[0]
-				}
-			}
-			if out.weights, err = m.belief(); err != nil {
-				return nil, err
-			}
 		}
 	}
 	return out, h.settle(peak.Mode())
+}
+
+// grid sums over that of the posterior of the parameters of; out stays where there is none.
+func (h *learner) grid(peak *mode.Peak, of []int, out *spread) error {
+	var m mixture
+	var values []float64 // of the roots, then those of ties
+	total := 0.0
+	var sums, squares []float64
+	whole, err := peak.Grid(func(theta []float64, log float64) error {
+		w, err := m.add(h.at, log)
+		values = values[:0]
+		for _, j := range of {
+			values = append(values, math.Exp(0.5*theta[j]))
+		}
+		if h.tied != nil {
+			values = append(values, h.tied.spreads()...)
+		}
+		if sums == nil {
+			sums, squares = make([]float64, len(values)), make([]float64, len(values))
+		}
+		total += w
+		for k, v := range values {
+			sums[k] += w * v
+			squares[k] += w * v * v
+		}
+		return err
+	})
+	if err != nil || !whole {
+		return err
+	}
+	for k := range sums {
+		sums[k] /= total
+		squares[k] /= total
+		if k < len(of) && of[k] == h.dispersion {
+			out.noise = squares[k]
+		}
+		squares[k] = math.Sqrt(max(squares[k]-sums[k]*sums[k], 0))
+	}
+	n := len(of)
+	out.mean, out.sd, out.tied = sums[:n], squares[:n], [2][]float64{sums[n:], squares[n:]}
+	out.weights, err = m.belief()
+	return err
 }
 
 // known is what the information in many rows says about the deviations: log σ² of γ
@@ -142,9 +188,13 @@ func (h *learner) known() (*spread, error) {
 		}
 	}
 	out := &spread{}
+	share := func(k int) float64 { return 0.5 / math.Sqrt(max(scale[k], 0.5)) }
 	for k := range h.Names {
 		sd := math.Exp(0.5 * h.theta[k])
-		out.mean, out.sd = append(out.mean, sd), append(out.sd, 0.5*sd/math.Sqrt(max(scale[k], 0.5)))
+		out.mean, out.sd = append(out.mean, sd), append(out.sd, sd*share(k))
+	}
+	if h.tied != nil {
+		out.tied = h.tied.known(share)
 	}
 	return out, nil
 }

@@ -56,6 +56,7 @@ type engine struct {
 	search    *search
 	hessian   string // as asked for, or "rows", "arrow" or "rest": see plan
 	split     *split // of "arrow"
+	tied      *tied  // nil where no weights are correlated
 	assembled bool   // search.b is the factor at search.now
 }
 
@@ -127,18 +128,22 @@ func learnFrom(ctx context.Context, p *kernels.Problem, start []float64) (f *ker
 	if err := check(p); err != nil {
 		return nil, nil, err
 	}
-	if start != nil && len(start) != p.P {
-		return nil, nil, fmt.Errorf("start: %d weights for %d columns", len(start), p.P)
+	if start != nil && (len(start) != p.P || len(p.Correlated) > 0) {
+		return nil, nil, fmt.Errorf("start: %d weights for %d columns, of which %d sets are correlated; allowed: one each, and none correlated", len(start), p.P, len(p.Correlated))
 	}
 	p = p.Under(s)
-	hessian, leaves := plan(p, start != nil)
+	ties, err := p.Ties()
+	if err != nil {
+		return nil, nil, err
+	}
+	hessian, leaves := plan(p, ties, start != nil)
 	g, err := reserve(p, hessian, leaves)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer g.Release()
 	if !p.Options.Standardize {
-		return fitFrom(p, start, hessian, leaves)
+		return fitFrom(p, ties, start, hessian, leaves)
 	}
 	loose := 1
 	if hessian == "full" || hessian == "arrow" {
@@ -153,14 +158,14 @@ func learnFrom(ctx context.Context, p *kernels.Problem, start []float64) (f *ker
 		sc.To(from, start)
 		start = from
 	}
-	if f, e, err = fitFrom(q, start, hessian, leaves); err != nil {
+	if f, e, err = fitFrom(q, ties, start, hessian, leaves); err != nil {
 		return nil, nil, err
 	}
 	return f, e, sc.Restore(f)
 }
 
-func fitFrom(p *kernels.Problem, start []float64, hessian string, leaves *split) (*kernels.Fit, *engine, error) {
-	e, err := newEngine(p, hessian, leaves)
+func fitFrom(p *kernels.Problem, ties []kernels.Tie, start []float64, hessian string, leaves *split) (*kernels.Fit, *engine, error) {
+	e, err := newEngine(p, ties, hessian, leaves)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -180,17 +185,17 @@ func fitFrom(p *kernels.Problem, start []float64, hessian string, leaves *split)
 // plan is the Hessian that p asks for; 'auto' is "full", "rows" (n x n), "arrow" (leaves
 // eliminated) or "rest" (low rank, and the diagonal of what that leaves out). The search may
 // have to reach any weights: that of the rows does not.
-func plan(p *kernels.Problem, anywhere bool) (string, *split) {
+func plan(p *kernels.Problem, ties []kernels.Tie, anywhere bool) (string, *split) {
 	h := p.Options.Hessian
 	if h != "" && h != "auto" {
 		return h, nil
 	}
 	if p.P > smallWeights && p.Normal.Form == gauss.Diagonal {
-		if s := leaves(p); s != nil && len(s.block) <= fullWeights && 2*len(s.block) <= p.P &&
+		if s := leaves(p, ties); s != nil && len(s.block) <= fullWeights && 2*len(s.block) <= p.P &&
 			float64(len(s.leaf))*float64(len(s.block)+3) <= maxKept {
 			return "arrow", s
 		}
-		if !anywhere && len(p.At) == 0 && p.N < p.P && p.N <= fullWeights && p.P > squareWeights {
+		if !anywhere && len(p.At)+len(ties) == 0 && p.N < p.P && p.N <= fullWeights && p.P > squareWeights {
 			return "rows", nil
 		}
 	}
@@ -225,6 +230,8 @@ func check(p *kernels.Problem) error {
 		return fmt.Errorf("rank = %d; allowed: 1 and more", o.Rank)
 	case p.Lik == nil:
 		return fmt.Errorf("laplace needs a likelihood")
+	case len(p.Correlated) > 0 && o.Hessian != "" && o.Hessian != "auto" && o.Hessian != "full":
+		return fmt.Errorf("hessian = '%s' does not go with correlated; allowed: 'auto', 'full'", o.Hessian)
 	case len(p.At) > 0 && (p.LearnsPrior() || o.AutoDispersion || o.AutoShape):
 		return fmt.Errorf("at takes the Gaussian at given weights; it does not go with 'auto' for prior_variance, dispersion or shape")
 	}
@@ -234,8 +241,13 @@ func check(p *kernels.Problem) error {
 	return nil
 }
 
-func newEngine(p *kernels.Problem, hessian string, leaves *split) (*engine, error) {
-	e := &engine{x: p, lik: p.Lik, params: p.Params, hessian: hessian, split: leaves}
+func newEngine(p *kernels.Problem, ties []kernels.Tie, hessian string, leaves *split) (*engine, error) {
+	e := &engine{lik: p.Lik, params: p.Params, hessian: hessian, split: leaves}
+	if len(ties) > 0 && hessian != "rest" {
+		e.tied = newTied(p, ties)
+		p = e.tied.own
+	}
+	e.x = p
 	p.Fill()
 	prior := p.Normal
 	if prior.Form == gauss.LowRank && (e.hessian == "full" || e.hessian == "block") {
@@ -317,24 +329,41 @@ func (e *engine) fit(start []float64) (*kernels.Fit, error) {
 	}
 	f, err := e.result(ev, h.newton, status, note)
 	if err == nil && !e.x.Options.PriorGroups {
-		if v, ok := h.Default(h.theta); ok {
-			f.Prior.Variance = v
-		}
-		e.x.SetVariances(f, e.root.Of.Var)
-		if around != nil && around.noise > 0 {
-			f.Dispersion = around.noise
-		}
-		if around != nil {
-			sd, deviation := make([]float64, e.x.P), make([]float64, e.x.P)
-			for j, k := range h.Of {
-				if k >= 0 {
-					sd[j], deviation[j] = around.mean[k], around.sd[k]
-				}
-			}
-			e.x.SetSpread(f, sd, deviation)
-		}
+		h.note(f, around)
 	}
 	return f, err
+}
+
+// note keeps in f what was learnt of variances.
+func (h *learner) note(f *kernels.Fit, around *spread) {
+	x := h.x
+	if v, ok := h.Default(h.theta); ok {
+		f.Prior.Variance = v
+	}
+	variance := h.root.Of.Var
+	if h.tied != nil {
+		variance = slices.Clone(variance)
+		h.tied.variances(variance)
+		f.Correlations = h.tied.correlations(h.tied.spreads(), nil)
+	}
+	x.SetVariances(f, variance)
+	if around == nil {
+		return
+	}
+	if around.noise > 0 {
+		f.Dispersion = around.noise
+	}
+	sd, deviation := make([]float64, x.P), make([]float64, x.P)
+	for j, k := range h.Of {
+		if k >= 0 {
+			sd[j], deviation[j] = around.mean[k], around.sd[k]
+		}
+	}
+	if h.tied != nil {
+		h.tied.deviations(around.tied, sd, deviation)
+		f.Correlations = h.tied.correlations(around.tied[0], around.tied[1])
+	}
+	x.SetSpread(f, sd, deviation)
 }
 
 // evidence is the Gaussian at a mode with its log evidence.

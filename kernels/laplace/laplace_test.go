@@ -181,9 +181,13 @@ func simulated(rng *rand.Rand, family, link string, n, d int, share float64) dat
 }
 
 // planned is what newEngine takes for p.
-func planned(p *kernels.Problem) (*kernels.Problem, string, *split) {
-	h, s := plan(p, false)
-	return p, h, s
+func planned(p *kernels.Problem) (*kernels.Problem, []kernels.Tie, string, *split) {
+	ties, err := p.Ties()
+	if err != nil {
+		panic(err)
+	}
+	h, s := plan(p, ties, false)
+	return p, ties, h, s
 }
 
 func forced(t *testing.T, p *kernels.Problem, sp space, hessian string, sparse bool) (*engine, *evidence) {
@@ -199,7 +203,7 @@ func forced(t *testing.T, p *kernels.Problem, sp space, hessian string, sparse b
 	}
 	e.hessian = hessian
 	if sp == arrowSpace {
-		e.split = leaves(p)
+		e.split = leaves(p, nil)
 	}
 	e.newSearch(sp)
 	ev, err := e.climbTo(nil)

@@ -116,6 +116,17 @@ func (s *search) restart(w []float64) {
 	s.stand()
 }
 
+// renew says that the columns have new values.
+func (s *search) renew() {
+	s.exact, s.factored = false, nil
+	if s.hess != nil {
+		s.hess.w = s.hess.w[:0]
+	}
+	if s.arrow != nil {
+		s.arrow.load()
+	}
+}
+
 // stand takes predictor and likelihood at u.
 func (s *search) stand() {
 	s.toEta(s.now.Eta, s.u)

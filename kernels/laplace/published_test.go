@@ -63,7 +63,7 @@ func learnt(t *testing.T, p *kernels.Problem) *learner {
 	return h
 }
 
-func numbers(t *testing.T, text string) (out []float64) {
+func numbers(t testing.TB, text string) (out []float64) {
 	t.Helper()
 	for _, s := range strings.Split(text, ",") {
 		x, err := strconv.ParseFloat(s, 64)

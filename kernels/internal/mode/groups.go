@@ -43,6 +43,7 @@ func NewGroups(p *kernels.Problem) Groups {
 		if own := p.PriorBy.Of(name); own != nil && name != "" {
 			learnt[k] = own.Auto
 		}
+		learnt[k] = learnt[k] || p.Correlates(name)
 	}
 	square := make([]float64, p.P)
 	n := p.Table()

@@ -23,13 +23,15 @@ func (h Hyper) Log(theta float64) (f, slope float64) {
 	return f - 0.5*(h.DF+1)*math.Log1p(r), slope - 0.5*(h.DF+1)*r/(1+r)
 }
 
-// posterior is an evidence with the priors of its parameters; those of none stay where they
-// are.
+// A Prior is the log density of all parameters, less a constant, to slope its slope added.
+type Prior func(theta, slope []float64) float64
+
+// posterior is an evidence with the prior of some parameters; others stay where they are.
 type posterior struct {
 	Evidence
-	of     []int // parameters integrated
-	priors []Hyper
-	theta  []float64 // of all parameters, where it was last
+	of    []int // parameters integrated
+	prior Prior
+	theta []float64 // of all parameters, where it was last
 }
 
 func (p *posterior) at(x []float64) []float64 {
@@ -41,13 +43,9 @@ func (p *posterior) at(x []float64) []float64 {
 }
 
 func (p *posterior) Try(x []float64) (float64, bool, error) {
-	log, ok, err := p.Evidence.Try(p.at(x))
-	for k, h := range p.priors {
-		f, _ := h.Log(x[k])
-		log += f
-	}
 	p.theta = p.at(x)
-	return log, ok, err
+	log, ok, err := p.Evidence.Try(p.theta)
+	return log + p.prior(p.theta, make([]float64, len(p.theta))), ok, err
 }
 
 func (p *posterior) Slope() (slope, scale []float64, err error) {
@@ -55,10 +53,9 @@ func (p *posterior) Slope() (slope, scale []float64, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	for k, j := range p.of {
-		_, s := p.priors[k].Log(p.theta[j])
-		slope = append(slope, all[j]+s)
-		scale = append(scale, sc[j]+0.25)
+	p.prior(p.theta, all)
+	for _, j := range p.of {
+		slope, scale = append(slope, all[j]), append(scale, sc[j]+0.25)
 	}
 	return slope, scale, nil
 }
@@ -78,19 +75,14 @@ type Peak struct {
 	late   func() bool
 }
 
-// NewPeak climbs to the mode of the posterior of the parameters of, under their priors, from
-// theta, where the evidence is highest; other parameters stay there. nil: it was not found.
-func NewPeak(e Evidence, of []int, priors []Hyper, theta, lo, hi []float64, late func() bool) (*Peak, error) {
+// NewPeak climbs to the mode of the posterior of the parameters of, under their prior, from
+// theta; other parameters stay there. nil: it was not found.
+func NewPeak(e Evidence, of []int, prior Prior, theta, lo, hi []float64, late func() bool) (*Peak, error) {
 	k := len(of)
-	p := &posterior{Evidence: e, of: of, priors: priors, theta: slices.Clone(theta)}
+	p := &posterior{Evidence: e, of: of, prior: prior, theta: slices.Clone(theta)}
 	q := &Peak{p: p, x: make([]float64, k), lo: make([]float64, k), hi: make([]float64, k), late: late}
 	for i, j := range of {
-		q.lo[i], q.hi[i] = lo[j], hi[j]
-		least := lo[j] // not at the bottom, where there is no slope
-		if s := priors[i].Scale; !math.IsInf(s, 1) {
-			least = max(least, 2*math.Log(s)-8)
-		}
-		q.x[i] = min(max(theta[j], least), hi[j])
+		q.x[i], q.lo[i], q.hi[i] = min(max(theta[j], lo[j]), hi[j]), lo[j], hi[j]
 	}
 	x, log, ok, status, err := climb(p, q.x, q.lo, q.hi, late)
 	if err != nil || !ok || status != "" {
@@ -103,6 +95,31 @@ func NewPeak(e Evidence, of []int, priors []Hyper, theta, lo, hi []float64, late
 
 // Mode is where the posterior is highest, for all parameters of the evidence.
 func (q *Peak) Mode() []float64 { return q.p.at(q.x) }
+
+// Expect is mean and deviation of functions f of the parameters, to second order about the
+// mode, from points a deviation away along its axes.
+func (q *Peak) Expect(f func(theta []float64) []float64) (mean, sd []float64) {
+	mean = f(q.p.at(q.x))
+	at := slices.Clone(mean)
+	sd = make([]float64, len(mean))
+	for a := range q.x {
+		var ends [2][]float64
+		for k, sign := range []float64{1, -1} {
+			y := slices.Clone(q.x)
+			dense.Axpy(sign, q.axes.Row(a), y)
+			for i := range y {
+				y[i] = min(max(y[i], q.lo[i]), q.hi[i])
+			}
+			ends[k] = f(q.p.at(y))
+		}
+		for i, v := range at {
+			up, down := ends[0][i], ends[1][i]
+			mean[i] += 0.5 * (up + down - 2*v)
+			sd[i] = math.Hypot(sd[i], 0.5*(up-down))
+		}
+	}
+	return mean, sd
+}
 
 // Moments are mean and deviation of √(e^θ) of each parameter where θ is Gaussian.
 func (q *Peak) Moments() (mean, sd []float64) {

@@ -1,0 +1,194 @@
+package kernels
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bglm/bglm/kernels/argument"
+)
+
+// Correlation is what a fit learnt of the weights that two columns of levels have for one
+// level: mean and deviation of their correlation (SD NaN where it was not integrated), and
+// the covariance of those of a level never seen.
+type Correlation struct {
+	A, B       string
+	Mean, SD   float64
+	Covariance float64
+}
+
+// Tie is an entry of Model.Correlated over the columns of a problem.
+type Tie struct {
+	Names  []string // of the columns of levels
+	Levels [][]int  // by level: the column of the problem of each of Names
+}
+
+// Correlates says whether the weights of column have a covariance with those of other columns.
+func (m *Model) Correlates(column string) bool {
+	return slices.ContainsFunc(m.Correlated, func(set []string) bool {
+		return slices.ContainsFunc(set, func(name string) bool { return strings.EqualFold(name, column) })
+	})
+}
+
+// escaped and plain are a level as interactions write it and as it is: before ':' and '\'
+// stands a '\'.
+func escaped(level string) string { return escapes.Replace(level) }
+
+var escapes = strings.NewReplacer(`\`, `\\`, ":", `\:`)
+
+func plain(level string) string {
+	if !strings.Contains(level, `\`) {
+		return level
+	}
+	var b strings.Builder
+	for i := 0; i < len(level); i++ {
+		if level[i] == '\\' && i+1 < len(level) {
+			i++
+		}
+		b.WriteByte(level[i])
+	}
+	return b.String()
+}
+
+// sameLevel says whether two columns mean one level by what stands behind their names.
+func sameLevel(a, b string) bool { return a == b || escaped(a) == b || a == escaped(b) }
+
+// levelOf is the column of levels of a feature and what stands behind its name, "=value" or
+// IsNull; "" for none.
+func levelOf(d *Dict, id uint32) (column, level string) {
+	name := string(d.Name(id))
+	if column = d.LevelColumn(id); column == "" {
+		if column, _, _ = strings.Cut(name, "="); column == name {
+			return "", ""
+		}
+	}
+	return column, name[len(column):]
+}
+
+// levels are the features of the columns of a set: by column, what stands behind its name.
+type levels []map[string]uint32
+
+func levelsOf(d *Dict, set []string) levels {
+	all := make(levels, len(set))
+	for k := range set {
+		all[k] = map[string]uint32{}
+	}
+	for id := range d.Len() {
+		column, level := levelOf(d, uint32(id))
+		if column == "" {
+			continue
+		}
+		if k := slices.IndexFunc(set, func(name string) bool { return strings.EqualFold(name, column) }); k >= 0 {
+			all[k][level] = uint32(id)
+		}
+	}
+	return all
+}
+
+// find is the feature of column k for a level as another column writes it.
+func (all levels) find(k int, level string) (uint32, bool) {
+	id, ok := all[k][level]
+	if !ok {
+		id, ok = all[k][escaped(level)]
+	}
+	if text := plain(level); !ok && sameLevel(level, text) {
+		id, ok = all[k][text]
+	}
+	return id, ok
+}
+
+// tied is r with a feature for every level in all columns that are correlated: a weight
+// without rows learns by the others of its level.
+// Errors: a column without levels.
+func (r *Rows) tied() (*Rows, error) {
+	if len(r.Model.Correlated) == 0 || r.Dict.Len() == 0 {
+		return r, nil
+	}
+	if r.Dict.HashBits > 0 {
+		return nil, &argument.Error{Name: "correlated", Why: "needs the names of levels, which hash_bits does not keep"}
+	}
+	own := r
+	for _, set := range r.Model.Correlated {
+		all := levelsOf(&own.Dict, set)
+		for k, of := range all {
+			if len(of) == 0 {
+				return nil, r.noLevels(set[k])
+			}
+			var missing []string
+			for level := range of {
+				for o := range all {
+					if _, ok := all.find(o, level); !ok {
+						missing = append(missing, set[o]+level)
+					}
+				}
+			}
+			if len(missing) == 0 {
+				continue
+			}
+			if own == r {
+				own = r.Clone()
+			}
+			slices.Sort(missing)
+			for _, name := range missing {
+				if _, err := own.Dict.AddRaw(name); err != nil {
+					return nil, err
+				}
+			}
+			all = levelsOf(&own.Dict, set)
+		}
+	}
+	return own, nil
+}
+
+func (r *Rows) noLevels(column string) error {
+	var found []string
+	for id := range r.Dict.Len() {
+		if name, _ := levelOf(&r.Dict, uint32(id)); name != "" && !slices.Contains(found, name) && len(found) < 50 {
+			found = append(found, name)
+		}
+	}
+	e := argument.Word("correlated", column, found)
+	e.Found = fmt.Sprintf("column %q", column)
+	return e
+}
+
+// Ties are the columns of p that Model.Correlated ties, by level in belief order of the
+// first column.
+// Errors: a weight among them that has a prior of its own.
+func (p *Problem) Ties() ([]Tie, error) {
+	if len(p.Correlated) == 0 {
+		return nil, nil
+	}
+	at := make([]int, p.dict.Len())
+	for id := range at {
+		at[id] = -1
+	}
+	for j, id := range p.cols {
+		at[id] = j
+	}
+	var out []Tie
+	for _, set := range p.Correlated {
+		t := Tie{Names: make([]string, len(set))}
+		all := levelsOf(p.dict, set)
+		for _, id := range p.order {
+			column, level := levelOf(p.dict, id)
+			if !strings.EqualFold(column, set[0]) {
+				continue
+			}
+			of := make([]int, len(set))
+			for k := range set {
+				id, _ := all.find(k, level)
+				t.Names[k], _ = levelOf(p.dict, id)
+				j := at[id]
+				if j < 0 || p.Born[j] || p.PriorMean[j] != 0 {
+					return nil, &argument.Error{Name: "correlated", Found: fmt.Sprintf("feature %q with a prior of its own", p.dict.Name(id)),
+						Why: "weights whose covariance is learnt have a prior mean of 0, and no belief to start from"}
+				}
+				of[k] = j
+			}
+			t.Levels = append(t.Levels, of)
+		}
+		out = append(out, t)
+	}
+	return out, nil
+}
