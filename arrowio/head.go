@@ -54,21 +54,26 @@ func appendObject[T any](b []byte, fields []fitlayout.Field[T], v *T) []byte {
 		case fitlayout.Format:
 			b = strconv.AppendInt(b, int64(p), 10)
 		case *[]kernels.FitColumn:
-			if *p == nil {
-				b = append(b, "null"...)
-				continue
-			}
-			b = append(b, '[')
-			for k := range *p {
-				if k > 0 {
-					b = append(b, ',')
-				}
-				b = appendObject(b, fitlayout.ColumnFields, &(*p)[k])
-			}
-			b = append(b, ']')
+			b = appendList(b, fitlayout.ColumnFields, *p)
+		case *[]kernels.Correlation:
+			b = appendList(b, fitlayout.CorrelationFields, *p)
 		}
 	}
 	return append(b, '}')
+}
+
+func appendList[T any](b []byte, fields []fitlayout.Field[T], list []T) []byte {
+	if list == nil {
+		return append(b, "null"...)
+	}
+	b = append(b, '[')
+	for k := range list {
+		if k > 0 {
+			b = append(b, ',')
+		}
+		b = appendObject(b, fields, &list[k])
+	}
+	return append(b, ']')
 }
 
 func appendText(b []byte, s string) []byte {
@@ -186,23 +191,34 @@ func setObject[T any](object map[string]any, fields []fitlayout.Field[T], under 
 				return bad("true or false")
 			}
 		case *[]kernels.FitColumn:
-			if v == nil {
-				continue
+			if err := setList(v, fitlayout.ColumnFields, name, p); err != nil {
+				return err
 			}
-			list, ok := v.([]any)
-			if !ok {
-				return bad("a list")
+		case *[]kernels.Correlation:
+			if err := setList(v, fitlayout.CorrelationFields, name, p); err != nil {
+				return err
 			}
-			*p = make([]kernels.FitColumn, len(list))
-			for k, e := range list {
-				entry, ok := e.(map[string]any)
-				if !ok {
-					return bad("a list of objects")
-				}
-				if err := setObject(entry, fitlayout.ColumnFields, name+".", &(*p)[k]); err != nil {
-					return err
-				}
-			}
+		}
+	}
+	return nil
+}
+
+func setList[T any](v any, fields []fitlayout.Field[T], name string, to *[]T) error {
+	if v == nil {
+		return nil
+	}
+	list, ok := v.([]any)
+	if !ok {
+		return fmt.Errorf("field %s = %.40v; allowed: a list", name, v)
+	}
+	*to = make([]T, len(list))
+	for k, e := range list {
+		entry, ok := e.(map[string]any)
+		if !ok {
+			return fmt.Errorf("field %s = %.40v; allowed: a list of objects", name, v)
+		}
+		if err := setObject(entry, fields, name+".", &(*to)[k]); err != nil {
+			return err
 		}
 	}
 	return nil

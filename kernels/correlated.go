@@ -1,7 +1,9 @@
 package kernels
 
 import (
+	"bytes"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -15,6 +17,120 @@ type Correlation struct {
 	A, B       string
 	Mean, SD   float64
 	Covariance float64
+}
+
+// Related is an entry of a row whose feature has no belief.
+type Related struct {
+	Name []byte
+	X    float64
+}
+
+// Together is what the variance of a predictor has beyond the prior variances of entries whose
+// features have no belief: levels never seen of columns that are correlated. variance is
+// those, of which no more is taken away than there is.
+func (f *Fit) Together(unseen []Related, variance float64) float64 {
+	if len(f.Correlations) == 0 {
+		return 0
+	}
+	sum := 0.0
+	for i := range unseen {
+		for j := range unseen {
+			if cov, ok := f.covariance(unseen[i].Name, unseen[j].Name); ok {
+				sum += 2 * unseen[i].X * unseen[j].X * cov
+			}
+		}
+	}
+	return max(sum, -variance)
+}
+
+// covariance is that of features a and b, never seen, of the first and the second column of a
+// correlation; false for others.
+func (f *Fit) covariance(a, b []byte) (float64, bool) {
+	for _, c := range f.Correlations {
+		first, ok := bytes.CutPrefix(a, []byte(c.A))
+		second, too := bytes.CutPrefix(b, []byte(c.B))
+		if ok && too && isLevel(first) && isLevel(second) && sameLevel(string(first), string(second)) {
+			return c.Covariance, true
+		}
+	}
+	return 0, false
+}
+
+// isLevel says whether text can stand behind the name of a column of levels.
+func isLevel(text []byte) bool {
+	return len(text) > 0 && text[0] == '=' || string(text) == IsNull
+}
+
+// Share is the weight of a feature without a belief, a level of a column that is correlated
+// with others, by independent standard normals z of names: those of the columns before it in
+// its set have a part in it. w is its prior; false where it is correlated with none.
+func (f *Fit) Share(name []byte, w Weight, z func(name []byte) float64) (float64, bool) {
+	set, at, level := f.setOf(name)
+	if set == nil {
+		return 0, false
+	}
+	n := at + 1
+	l := make([]float64, n*n) // Cholesky factor of the covariance of set[:n]
+	x := w.Mean
+	for i := range n {
+		for j := range i + 1 {
+			s := f.prior(set[i], set[j], level)
+			for k := range j {
+				s -= l[i*n+k] * l[j*n+k]
+			}
+			if i == j {
+				l[i*n+i] = math.Sqrt(max(s, 0))
+			} else if d := l[j*n+j]; d > 0 {
+				l[i*n+j] = s / d
+			}
+		}
+	}
+	for j := range n {
+		x += l[at*n+j] * z([]byte(set[j]+plain(level)))
+	}
+	return x, true
+}
+
+// setOf is the set of columns that a feature's column is correlated with, in their order, its
+// place there, and what stands behind its name.
+func (f *Fit) setOf(name []byte) (set []string, at int, level string) {
+	at = -1
+	for _, c := range f.Correlations {
+		for _, column := range []string{c.A, c.B} {
+			if text, ok := bytes.CutPrefix(name, []byte(column)); ok && at < 0 && isLevel(text) {
+				set, at, level = []string{column}, 0, string(text)
+			}
+		}
+	}
+	if at < 0 {
+		return nil, 0, ""
+	}
+	own := set[0]
+	for more := true; more; {
+		more = false
+		for _, c := range f.Correlations {
+			for k, column := range []string{c.A, c.B} {
+				if other := []string{c.B, c.A}[k]; slices.Contains(set, column) && !slices.Contains(set, other) {
+					set, more = append(set, other), true
+				}
+			}
+		}
+	}
+	slices.Sort(set)
+	return set, slices.Index(set, own), level
+}
+
+// prior is the covariance of the weights that columns a and b have for a level never seen.
+func (f *Fit) prior(a, b, level string) float64 {
+	if a == b {
+		return f.PriorOf([]byte(a + level)).Variance
+	}
+	for _, c := range f.Correlations {
+		if c.A == a && c.B == b || c.A == b && c.B == a {
+			return c.Covariance
+		}
+	}
+	return 0
 }
 
 // Tie is an entry of Model.Correlated over the columns of a problem.

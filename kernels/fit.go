@@ -58,7 +58,7 @@ func (p Prior) Of(name []byte) Weight {
 
 // FitFormat is the version of the layout in which a Fit is stored, in SQL and in files.
 // All up to it are read; layout 1 had neither columns nor a version.
-const FitFormat = 2
+const FitFormat = 3
 
 // Kinds of a FitColumn.
 const (

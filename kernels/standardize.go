@@ -203,6 +203,10 @@ func (s *Standard) Restore(f *Fit) error {
 			c.Scale *= s.Unit
 		}
 	}
+	f.Correlations = slices.Clone(f.Correlations)
+	for k := range f.Correlations {
+		f.Correlations[k].Covariance *= s.Unit * s.Unit
+	}
 	rows := float64(s.of.N)
 	if s.of.Weight != nil {
 		rows = 0

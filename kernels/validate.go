@@ -35,6 +35,9 @@ func (f *Fit) Validate() error {
 	if err := ValidateColumns(f.Columns); err != nil {
 		return err
 	}
+	if err := ValidateCorrelations(f.Correlations); err != nil {
+		return err
+	}
 	n, p := len(f.Classes), len(f.Beliefs)
 	if n > 0 {
 		if p%n != 0 {
@@ -106,6 +109,19 @@ func ValidateColumns(columns []FitColumn) error {
 			return fmt.Errorf("columns: %.100q has variance = %v; allowed: a finite number >= 0, or none", c.Name, c.Variance)
 		}
 		seen[name] = true
+	}
+	return nil
+}
+
+// ValidateCorrelations reports a correlation that cannot be.
+func ValidateCorrelations(all []Correlation) error {
+	for _, c := range all {
+		switch {
+		case !utf8.ValidString(c.A) || !utf8.ValidString(c.B):
+			return fmt.Errorf("correlations: %.40q and %.40q; allowed: names in valid UTF-8", c.A, c.B)
+		case !(math.Abs(c.Mean) <= 1) || c.SD < 0 || math.IsInf(c.SD, 0) || math.IsNaN(c.Covariance) || math.IsInf(c.Covariance, 0):
+			return fmt.Errorf("correlations: %.100q and %.100q have mean = %v, sd = %v, covariance = %v; allowed: a mean from -1 to 1, finite numbers, sd >= 0 or none", c.A, c.B, c.Mean, c.SD, c.Covariance)
+		}
 	}
 	return nil
 }

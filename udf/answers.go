@@ -144,9 +144,14 @@ func (p *predictor) less(o *predictor, i int) (mean, variance float64, ok bool, 
 		names = append(names, name)
 	}
 	slices.Sort(names)
+	p.unknown = p.unknown[:0]
 	for _, name := range names {
 		add(unseen[name])
+		if len(f.Correlations) > 0 {
+			p.unknown = append(p.unknown, kernels.Related{Name: []byte(name), X: unseen[name].x})
+		}
 	}
+	variance += f.Together(p.unknown, variance)
 	if len(p.at) > 0 {
 		variance += f.Covariance.Variance(p.at, p.val, &p.scratch)
 	}

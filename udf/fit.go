@@ -56,6 +56,8 @@ func fieldType[T any](f *fitlayout.Field[T], layout int, belief *capi.Type) *cap
 		return capi.ListOf(capi.TDouble)
 	case fitlayout.Columns:
 		return capi.ListOf(structOf(fitlayout.ColumnFields, layout, belief))
+	case fitlayout.Correlations:
+		return capi.ListOf(structOf(fitlayout.CorrelationFields, layout, belief))
 	default: // Beliefs
 		return capi.ListOf(belief)
 	}
@@ -113,6 +115,16 @@ func appendStruct[T any](c *capi.Col, fields []fitlayout.Field[T], v *T, beliefs
 			beliefs(c)
 		case *[]kernels.FitColumn:
 			appendColumns(c, *p)
+		case *[]kernels.Correlation:
+			if *p == nil {
+				c.Null()
+				continue
+			}
+			e := c.Elem()
+			for k := range *p {
+				appendStruct(e, fitlayout.CorrelationFields, &(*p)[k], nil)
+			}
+			c.EndList()
 		case fitlayout.Format:
 			c.Int(int64(p))
 		}
@@ -318,6 +330,7 @@ type fitReader struct {
 	heads   decoded[*kernels.Fit]
 	lists   decoded[struct{}] // beliefs that are valid
 	columns decoded[[]kernels.FitColumn]
+	related decoded[[]kernels.Correlation]
 }
 
 // leaf is a field that a vector has.
@@ -349,7 +362,7 @@ func leavesOf[T any](fields []fitlayout.Field[T], v *capi.Vec, path string) []le
 // stay in DuckDB's memory if they are DOUBLE there.
 func (l *leaf[T]) read(i int, to *T) (err error) {
 	switch l.kind {
-	case fitlayout.Beliefs, fitlayout.Columns, fitlayout.Version:
+	case fitlayout.Beliefs, fitlayout.Columns, fitlayout.Correlations, fitlayout.Version:
 		return nil
 	}
 	p := l.At(to)
@@ -423,7 +436,13 @@ func newFitReader(v *capi.Vec, arg string) (*fitReader, error) {
 		case fitlayout.Version:
 			r.version = f.v
 		case fitlayout.Columns:
-			r.columns.of(f.v, func(i int) ([]kernels.FitColumn, error) { return readColumns(f.v, i) })
+			r.columns.of(f.v, func(i int) ([]kernels.FitColumn, error) {
+				return readList(f.v, i, f.path, fitlayout.ColumnFields, kernels.ValidateColumns)
+			})
+		case fitlayout.Correlations:
+			r.related.of(f.v, func(i int) ([]kernels.Correlation, error) {
+				return readList(f.v, i, f.path, fitlayout.CorrelationFields, kernels.ValidateCorrelations)
+			})
 		}
 	}
 	r.heads.of(v, r.decode)
@@ -453,24 +472,24 @@ func count(v *capi.Vec, i int, what string) (int64, error) {
 	return wholeNumber(v, i, what)
 }
 
-// readColumns are the columns that entry i of a list remembers.
-func readColumns(v *capi.Vec, i int) ([]kernels.FitColumn, error) {
+// readList is entry i of a list of structs, of the FIT's field at path.
+func readList[T any](v *capi.Vec, i int, path string, entries []fitlayout.Field[T], validate func([]T) error) ([]T, error) {
 	if v.Null(i) {
 		return nil, nil
 	}
 	if v.Type == capi.Varchar {
-		return nil, fmt.Errorf("columns are text; allowed: %s or NULL", typeAt(fitType, "columns"))
+		return nil, fmt.Errorf("%s are text; allowed: %s or NULL", path, typeAt(fitType, path))
 	}
 	lo, hi := v.Span(i)
-	out := make([]kernels.FitColumn, hi-lo)
+	out := make([]T, hi-lo)
 	if lo == hi {
 		return out, nil
 	}
 	entry := &v.Kids[0]
-	fields := leavesOf(fitlayout.ColumnFields, entry, "columns")
+	fields := leavesOf(entries, entry, path)
 	for j := range out {
 		if entry.Null(lo + j) {
-			return nil, fmt.Errorf("columns: entry %d is NULL; allowed: %s", j+1, typeAt(fitType, "columns").Elem)
+			return nil, fmt.Errorf("%s: entry %d is NULL; allowed: %s", path, j+1, typeAt(fitType, path).Elem)
 		}
 		for k := range fields {
 			f := &fields[k]
@@ -482,7 +501,7 @@ func readColumns(v *capi.Vec, i int) ([]kernels.FitColumn, error) {
 			}
 		}
 	}
-	return out, kernels.ValidateColumns(out)
+	return out, validate(out)
 }
 
 // head is the FIT at row i without its beliefs, valid until the next call.
@@ -555,7 +574,12 @@ func (r *fitReader) scalars(i int) (f *kernels.Fit, err error) {
 	}
 	f.Prior = f.Prior.Literal()
 	if r.columns.decode != nil {
-		f.Columns, err = r.columns.at(i)
+		if f.Columns, err = r.columns.at(i); err != nil {
+			return f, err
+		}
+	}
+	if r.related.decode != nil {
+		f.Correlations, err = r.related.at(i)
 	}
 	return f, err
 }

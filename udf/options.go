@@ -31,6 +31,7 @@ var OptionWords = option.Words{
 	option.ByColumn:        "a STRUCT of these by column",
 	option.NumbersOrWeight: "LIST(STRUCT(feature, mean, variance)) or MAP(VARCHAR, number)",
 	option.Symmetric:       "DOUBLE[][]",
+	option.ColumnSets:      "VARCHAR[][]: sets of two or more columns of levels, each column in one",
 }
 
 // worded is an error of the kernels in the words of SQL, with what to do about it there.
@@ -116,6 +117,8 @@ func (c constant) Decode(to any) (err error) {
 		*to, err = readFitAt(c.v, c.i, c.classes)
 	case *[][]float64:
 		*to, err = matrix(c.v, c.i)
+	case *[][]string:
+		*to, err = textLists(c.v, c.i)
 	default:
 		err = option.ErrType
 	}
@@ -187,6 +190,29 @@ func matrix(v *capi.Vec, i int) ([][]float64, error) {
 		var err error
 		if out[j], err = numbers(row, lo+j, fmt.Sprintf("row %d", j+1)); err != nil {
 			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// textLists reads VARCHAR[][].
+func textLists(v *capi.Vec, i int) ([][]string, error) {
+	list := func(v *capi.Vec) bool { return v.Type == capi.List || v.Type == capi.Array }
+	if !list(v) || !list(&v.Kids[0]) || v.Kids[0].Kids[0].Type != capi.Varchar {
+		return nil, option.ErrType
+	}
+	inner, text := &v.Kids[0], &v.Kids[0].Kids[0]
+	lo, hi := v.Span(i)
+	out := make([][]string, hi-lo)
+	for j := range out {
+		if inner.Null(lo + j) {
+			return nil, option.ErrType
+		}
+		for k, end := inner.Span(lo + j); k < end; k++ {
+			if text.Null(k) {
+				return nil, option.ErrType
+			}
+			out[j] = append(out[j], strings.Clone(text.Str(k)))
 		}
 	}
 	return out, nil

@@ -40,6 +40,7 @@ type predictor struct {
 	filled  []float64 // values of a row that lacks some
 	at      []int     // with a covariance: the row's known beliefs, from 0
 	val     []float64 // and their values
+	unknown []kernels.Related
 	scratch []float64
 }
 
@@ -243,7 +244,7 @@ func (p *predictor) linear(i int) (mean, variance float64, ok bool, err error) {
 		return 0, 0, false, err
 	}
 	joint := f.Covariance.Form != gauss.Diagonal
-	p.at, p.val = p.at[:0], p.val[:0]
+	p.at, p.val, p.unknown = p.at[:0], p.val[:0], p.unknown[:0]
 	for k, id := range fs {
 		w, at := p.weight(f, id)
 		v := xs[k]
@@ -259,7 +260,11 @@ func (p *predictor) linear(i int) (mean, variance float64, ok bool, err error) {
 			continue
 		}
 		variance += v * v * w.Variance
+		if at == missing && len(f.Correlations) > 0 {
+			p.unknown = append(p.unknown, kernels.Related{Name: p.dict.Name(id), X: v})
+		}
 	}
+	variance += f.Together(p.unknown, variance)
 	if joint {
 		variance += f.Covariance.Variance(p.at, p.val, &p.scratch)
 	}

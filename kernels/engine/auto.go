@@ -53,7 +53,7 @@ func (m *Method) taken(s *option.Settings, times bool) *Method {
 // at its default.
 func streamOf(m *kernels.Model) *kernels.Model {
 	s := *m
-	s.At, s.PriorBy = nil, nil
+	s.At, s.PriorBy, s.Correlated = nil, nil, nil
 	s.Options.AutoPrior, s.Options.PriorGroups, s.Options.AutoShape = false, false, false
 	if l := s.Complete().Lik; l.Traits().Located {
 		s.Options.AutoDispersion = s.Options.AutoDispersion && (s.Options.Standardize || l.Traits().Gaussian)
@@ -207,7 +207,7 @@ func (f *front) Fit(ctx context.Context) (*Result, error) {
 	r, err := f.stream.Fit(ctx)
 	if err == nil {
 		one := ""
-		if len(f.Model.PriorBy) > 0 {
+		if len(f.Model.PriorBy)+len(f.Model.Correlated) > 0 {
 			one = ", which has one prior variance for all columns,"
 		}
 		r.Say(fmt.Sprintf("x and y are more than row_budget = %d numbers: the rows were streamed by adf%s instead of solved by laplace", f.budget, one))

@@ -22,16 +22,17 @@ type Kind uint8
 
 // Kinds, with their SQL types and the Go types that Field.At points to.
 const (
-	Struct  Kind = iota // STRUCT of Fields
-	Text                // VARCHAR: *string, or *gauss.Form by name
-	Real                // DOUBLE: *float64, NULL is NaN
-	Whole               // INTEGER: *int, NULL is 0
-	Count               // BIGINT: *int64
-	Flag                // BOOLEAN: *bool
-	Reals               // DOUBLE[]: *[]float64
-	Beliefs             // BELIEF[]: *[]kernels.Belief, with the classes of the fit
-	Columns             // STRUCT[] of the package's variable ColumnFields: *[]kernels.FitColumn
-	Version             // INTEGER: a Format
+	Struct       Kind = iota // STRUCT of Fields
+	Text                     // VARCHAR: *string, or *gauss.Form by name
+	Real                     // DOUBLE: *float64, NULL is NaN
+	Whole                    // INTEGER: *int, NULL is 0
+	Count                    // BIGINT: *int64
+	Flag                     // BOOLEAN: *bool
+	Reals                    // DOUBLE[]: *[]float64
+	Beliefs                  // BELIEF[]: *[]kernels.Belief, with the classes of the fit
+	Columns                  // STRUCT[] of the package's variable ColumnFields: *[]kernels.FitColumn
+	Version                  // INTEGER: a Format
+	Correlations             // STRUCT[] of the package's variable CorrelationFields: *[]kernels.Correlation
 )
 
 // Format stands for the version of the layout: always written as it is, and read as at
@@ -73,6 +74,8 @@ func (f *Field[T]) Kind() Kind {
 		return Beliefs
 	case *[]kernels.FitColumn:
 		return Columns
+	case *[]kernels.Correlation:
+		return Correlations
 	case Format:
 		return Version
 	default:
@@ -121,6 +124,7 @@ var Fields = []Field[fit]{
 	{Name: "status", Doc: "'ok', or what to mind", At: func(f *fit) any { return &f.Status }, Optional: true},
 	{Name: "columns", Doc: "what is remembered of the columns of a STRUCT or list: kind 'number' or 'levels', rows and those without a value, center and scale where standardised, prior variance of its weights; center and scale of levels with a learnt variance are posterior mean and deviation of its root", At: func(f *fit) any { return &f.Columns }, Optional: true, Nullable: true, Since: 2},
 	{Name: "format", Doc: "version of this layout; FITs of all earlier ones are read", At: func(*fit) any { return Format(kernels.FitFormat) }, Optional: true, Nullable: true, Since: 2},
+	{Name: "correlations", Doc: "what was learnt of the weights that two columns of levels have for one level: mean and deviation of their correlation, and the covariance of those of a level never seen", At: func(f *fit) any { return &f.Correlations }, Optional: true, Nullable: true, Since: 3},
 }
 
 type column = kernels.FitColumn
@@ -134,6 +138,17 @@ var ColumnFields = []Field[column]{
 	{Name: "center", At: func(c *column) any { return &c.Center }, Nullable: true},
 	{Name: "scale", At: func(c *column) any { return &c.Scale }, Nullable: true},
 	{Name: "variance", At: func(c *column) any { return &c.Variance }, Nullable: true},
+}
+
+type correlation = kernels.Correlation
+
+// CorrelationFields are the fields of an entry of correlations.
+var CorrelationFields = []Field[correlation]{
+	{Name: "first", At: func(c *correlation) any { return &c.A }},
+	{Name: "second", At: func(c *correlation) any { return &c.B }},
+	{Name: "mean", At: func(c *correlation) any { return &c.Mean }},
+	{Name: "sd", At: func(c *correlation) any { return &c.SD }, Nullable: true},
+	{Name: "covariance", At: func(c *correlation) any { return &c.Covariance }},
 }
 
 // Default is what fields have that are missing: a diagonal covariance, no rows seen, a
@@ -204,6 +219,8 @@ func (f *Field[T]) sql(layout int, belief string) string {
 		return "DOUBLE[]"
 	case Columns:
 		return structSQL(ColumnFields, layout, belief) + "[]"
+	case Correlations:
+		return structSQL(CorrelationFields, layout, belief) + "[]"
 	default: // Beliefs
 		return belief + "[]"
 	}

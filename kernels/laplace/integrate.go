@@ -20,7 +20,7 @@ import (
 
 const (
 	// maxGrid is how many parameters a grid is made for.
-	maxGrid = 4
+	maxGrid = 6
 	// maxWork bounds the operations of integrating, as estimated.
 	maxWork = 5e9
 )

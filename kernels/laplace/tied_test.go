@@ -238,3 +238,136 @@ func learnerAt(t testing.TB, p *kernels.Problem, theta []float64) float64 {
 	}
 	return log
 }
+
+// The posterior of deviations, correlation and noise of sleepstudy, and of the fixed effects
+// and one subject's, against importance sampling of the parameters with the exact likelihood
+// of the responses, a Gaussian of 10 days for each subject.
+func TestTiedPosterior(t *testing.T) {
+	if testing.Short() {
+		t.Skip("100,000 likelihoods")
+	}
+	y, days, subject := sleep(t)
+	m := model(t, "gaussian", "", lik.Params{})
+	m.NoIntercept = false
+	m.Prior.InterceptVariance, m.Prior.Variance = 1e6, 1e4
+	m.Options = kernels.Options{AutoDispersion: true, Integrate: true, SDScale: 30, DispersionScale: 100}
+	for _, kind := range []string{"full", "arrow"} {
+		h := learntBy(t, slopes(t, m, y, nil, subject, []string{"days"}, days), kind)
+		theta := append([]float64(nil), h.theta...)
+		got, err := h.integrate()
+		if err != nil || got == nil || got.weights == nil {
+			t.Fatal(got, err)
+		}
+		want := sampled(t, h, theta, y, days)
+		names := []string{"sd of intercepts", "sd of slopes", "correlation"}
+		for k, name := range names {
+			kerneltest.Close(t, kind+" "+name, got.tied[0][k], want.mean[k], kerneltest.Tol{Abs: 0.05 * want.sd[k]})
+			kerneltest.Close(t, kind+" sd of "+name, got.tied[1][k], want.sd[k], kerneltest.Tol{Rel: 0.03})
+		}
+		kerneltest.Close(t, kind+" noise", got.mean[h.dispersion], want.mean[3], kerneltest.Tol{Abs: 0.05 * want.sd[3]})
+		kerneltest.Close(t, kind+" sd of noise", got.sd[h.dispersion], want.sd[3], kerneltest.Tol{Rel: 0.03})
+		for k, j := range []int{0, 1} {
+			kerneltest.Close(t, kind+" "+h.x.Name(j), got.weights.mean[j], want.mean[4+k], kerneltest.Tol{Abs: 0.03 * want.sd[4+k]})
+			kerneltest.Close(t, kind+" sd of "+h.x.Name(j), math.Sqrt(got.weights.variance[j]), want.sd[4+k], kerneltest.Tol{Rel: 0.02})
+		}
+	}
+}
+
+type sample struct{ mean, sd []float64 }
+
+// sampled is mean and deviation of the deviations of intercepts and slopes at day 0, their
+// correlation, the noise's deviation and the two fixed effects.
+func sampled(t *testing.T, h *learner, at []float64, y, days []float64) sample {
+	rng := rand.New(rand.NewPCG(1, 2))
+	of, prior, _ := h.hypers()
+	center := h.tied.of[0].center[1]
+	spread := []float64{0.55, 0.5, 0.2, 0.45}
+	order := []int{h.tied.of[0].group[0], h.tied.of[0].group[1], h.dispersion, h.tied.of[0].first}
+	if len(of) != 4 {
+		t.Fatal(of)
+	}
+	const df, draws = 6, 100_000
+	var sums, squares [6]float64
+	total, total2 := 0.0, 0.0
+	shift := math.NaN()
+	for range draws {
+		theta := append([]float64(nil), at...)
+		logq := 0.0
+		for k, j := range order {
+			z := rng.NormFloat64()
+			c := 0.0
+			for range df {
+				v := rng.NormFloat64()
+				c += v * v
+			}
+			z /= math.Sqrt(c / df)
+			logq -= 0.5 * (df + 1) * math.Log1p(z*z/df)
+			theta[j] += spread[k] * z
+		}
+		s1, s2 := math.Exp(0.5*theta[order[0]]), math.Exp(0.5*theta[order[1]])
+		noise, rho := math.Exp(theta[h.dispersion]), math.Tanh(theta[order[3]])
+		// at day 0, from those at the mean of the days
+		v2, c := s2*s2, rho*s1*s2
+		v1 := s1*s1 - 2*center*c + center*center*v2
+		c -= center * v2
+		log, mean, variance := mixedLikelihood(y, days, v1, v2, c, noise)
+		log += prior(theta, make([]float64, len(theta)))
+		if math.IsNaN(shift) {
+			shift = log
+		}
+		w := math.Exp(log - shift - logq)
+		total += w
+		total2 += w * w
+		for k, x := range []float64{math.Sqrt(v1), s2, c / math.Sqrt(v1*v2), math.Sqrt(noise), mean[0], mean[1]} {
+			sums[k] += w * x
+			squares[k] += w * x * x
+			if k > 3 {
+				squares[k] += w * variance[k-4]
+			}
+		}
+	}
+	if ess := total * total / total2; ess < 5000 {
+		t.Fatalf("%v draws are worth %v", draws, ess)
+	}
+	var out sample
+	for k := range sums {
+		mean := sums[k] / total
+		out.mean, out.sd = append(out.mean, mean), append(out.sd, math.Sqrt(squares[k]/total-mean*mean))
+	}
+	return out
+}
+
+// mixedLikelihood is log p(y) of groups of 10 rows with random intercepts and slopes, fixed
+// effects N(0, 1e6) and N(0, 1e4), and these effects' means and variances.
+func mixedLikelihood(y, days []float64, v1, v2, c, noise float64) (log float64, mean, variance [2]float64) {
+	a, b, d := 1/1e6, 0.0, 1/1e4 // precision of the fixed effects
+	var r [2]float64
+	for g := 0; g < len(y); g += 10 {
+		// with Z = (1 days): yᵀV⁻¹y and ZᵀV⁻¹(Z y) by Woodbury over the two random effects
+		n, sx, sxx, sy, sxy, syy := 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+		for i := g; i < g+10; i++ {
+			x := days[i]
+			n, sx, sxx = n+1, sx+x, sxx+x*x
+			sy, sxy, syy = sy+y[i], sxy+x*y[i], syy+y[i]*y[i]
+		}
+		det := v1*v2 - c*c
+		p11, p12, p22 := v2/det+n/noise, -c/det+sx/noise, v1/det+sxx/noise
+		pd := p11*p22 - p12*p12
+		i11, i12, i22 := p22/pd, -p12/pd, p11/pd
+		quad := func(s, t [2]float64) float64 {
+			return i11*s[0]*t[0] + i12*(s[0]*t[1]+s[1]*t[0]) + i22*s[1]*t[1]
+		}
+		z0, z1, zy := [2]float64{n, sx}, [2]float64{sx, sxx}, [2]float64{sy, sxy}
+		nn := noise * noise
+		a += n/noise - quad(z0, z0)/nn
+		b += sx/noise - quad(z0, z1)/nn
+		d += sxx/noise - quad(z1, z1)/nn
+		r[0] += sy/noise - quad(z0, zy)/nn
+		r[1] += sxy/noise - quad(z1, zy)/nn
+		log -= 0.5 * (syy/noise - quad(zy, zy)/nn + n*math.Log(noise) + math.Log(det) + math.Log(pd))
+	}
+	f := a*d - b*b
+	mean = [2]float64{(d*r[0] - b*r[1]) / f, (a*r[1] - b*r[0]) / f}
+	log += 0.5 * (r[0]*mean[0] + r[1]*mean[1] - math.Log(f))
+	return log, mean, [2]float64{d / f, a / f}
+}

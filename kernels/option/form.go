@@ -242,6 +242,29 @@ func priorBy(s *Settings, v Source) error {
 	return nil
 }
 
+// correlated reads sets of columns.
+func correlated(s *Settings, v Source) error {
+	if err := v.Decode(&s.Correlated); err != nil {
+		return err
+	}
+	seen := map[string]bool{}
+	for _, set := range s.Correlated {
+		if len(set) < 2 {
+			return fmt.Errorf("a set of %d; allowed: two columns or more", len(set))
+		}
+		for _, name := range set {
+			if seen[strings.ToLower(name)] {
+				return fmt.Errorf("column %q is there twice", name)
+			}
+			seen[strings.ToLower(name)] = true
+			if own := s.PriorBy.Of(name); own != nil && !own.Auto {
+				return fmt.Errorf("column %q has a prior variance of its own; allowed: 'auto' or none", name)
+			}
+		}
+	}
+	return nil
+}
+
 // weightsAt reads numbers by name, or beliefs, whose means count.
 func weightsAt(s *Settings, v Source) error {
 	all, err := entries(v, anyNumber)

@@ -64,6 +64,7 @@ const (
 	ByColumn        = "these by column"
 	NumbersOrWeight = "numbers or beliefs by feature"
 	Symmetric       = "a matrix"
+	ColumnSets      = "sets of columns"
 )
 
 // Allowed says which values the option may have, in a system's words or in these.

@@ -16,7 +16,7 @@ type Source interface {
 	// Type is its type in the user's words.
 	Type() string
 	// Decode reads what is no scalar into a *[]Entry, *[]Setting, *[]kernels.Belief, **kernels.Fit,
-	// *Class or *[][]float64. Its error Is ErrType where the value is not of that form.
+	// *Class, *[][]float64 or *[][]string. Its error Is ErrType where the value is not of that form.
 	Decode(to any) error
 }
 
@@ -37,7 +37,7 @@ type Setting struct {
 type Class string
 
 // Go is a value of Go as a Source: a number, text, bool, map[string]float64,
-// []kernels.Belief, *kernels.Fit, [][]float64, or what has the JSON of one.
+// []kernels.Belief, *kernels.Fit, [][]float64, [][]string, or what has the JSON of one.
 func Go(v any) Source {
 	f, _ := v.(*kernels.Fit)
 	text, err := json.Marshal(v)
@@ -108,6 +108,10 @@ func (x value) Decode(to any) error {
 			return nil
 		}
 	case *[][]float64:
+		if x.is(to) {
+			return nil
+		}
+	case *[][]string:
 		if x.is(to) {
 			return nil
 		}

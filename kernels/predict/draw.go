@@ -205,6 +205,11 @@ func (d *Draw) weight(id uint32) float64 {
 		return w.Mean
 	}
 	c := &d.s.Fit.Covariance
+	if at < 0 && len(d.s.Fit.Correlations) > 0 {
+		if x, ok := d.s.Fit.Share(d.s.Features().Name(id), w, d.key.Normal); ok {
+			return x
+		}
+	}
 	if c.Form == gauss.Arrowhead {
 		return d.arrow(id, w, at)
 	}

@@ -140,6 +140,7 @@ type Scorer struct {
 	hashes  []uint64 // of the beliefs' names, made by the first draw that needs them
 	at      []int
 	val     []float64
+	unknown []kernels.Related
 	scratch []float64
 }
 
@@ -215,7 +216,7 @@ func (s *Scorer) unseen(id uint32, w kernels.Weight) (kernels.Weight, int) {
 // Errors: a predictor that is not finite.
 func (s *Scorer) Linear(b *kernels.Batch, i int) (m, v float64, err error) {
 	joint := s.Fit.Covariance.Form != gauss.Diagonal
-	s.at, s.val = s.at[:0], s.val[:0]
+	s.at, s.val, s.unknown = s.at[:0], s.val[:0], s.unknown[:0]
 	m = b.Shift(i)
 	fs, xs := s.Entries(s.Fit, b, i)
 	for k, f := range fs {
@@ -233,7 +234,11 @@ func (s *Scorer) Linear(b *kernels.Batch, i int) (m, v float64, err error) {
 			continue
 		}
 		v += x * x * w.Variance
+		if at < 0 && len(s.Fit.Correlations) > 0 {
+			s.unknown = append(s.unknown, kernels.Related{Name: s.dict.Name(f), X: x})
+		}
 	}
+	v += s.Fit.Together(s.unknown, v)
 	if joint {
 		v += s.Fit.Covariance.Variance(s.at, s.val, &s.scratch)
 	}

@@ -23,8 +23,8 @@ type Term struct {
 }
 
 // Summary lists the weights of a fit in belief order, with central intervals of that level,
-// and then as 'sd(column)' the standard deviations of the weights of columns of levels, where
-// their posterior was learnt.
+// and then as 'sd(column)' the standard deviations of the weights of columns of levels and as
+// 'cor(column, column)' the correlations between these, where their posterior was learnt.
 //
 // Cost: O(p). Errors: a level outside (0, 1).
 func Summary(f *kernels.Fit, level float64) ([]Term, error) {
@@ -56,7 +56,25 @@ func Summary(f *kernels.Fit, level float64) ([]Term, error) {
 		}
 		out[k] = t
 	}
-	return append(out, deviations(f, level)...), nil
+	return append(append(out, deviations(f, level)...), correlations(f, level)...), nil
+}
+
+// correlations are those of columns of levels, where they were learnt: the interval is that of
+// the beta distribution, over -1 to 1, with their mean and deviation.
+func correlations(f *kernels.Fit, level float64) (out []Term) {
+	for _, c := range f.Correlations {
+		n := (1-c.Mean*c.Mean)/(c.SD*c.SD) - 1 // the beta's parameters together
+		if !(n > 0) || math.IsInf(n, 1) {
+			continue
+		}
+		nan := math.NaN()
+		up, down := 0.5*n*(1+c.Mean), 0.5*n*(1-c.Mean)
+		at := func(q float64) float64 { return 2*mathext.InvRegIncBeta(up, down, q) - 1 }
+		out = append(out, Term{Term: "cor(" + c.A + ", " + c.B + ")", Column: c.A,
+			Estimate: Estimate{Mean: c.Mean, SD: c.SD, Lower: at(0.5 - 0.5*level), Upper: at(0.5 + 0.5*level)},
+			ExpMean:  nan, ExpLower: nan, ExpUpper: nan, Positive: 1 - mathext.RegIncBeta(up, down, 0.5), PerSD: nan})
+	}
+	return out
 }
 
 // deviations are the standard deviations of the weights of columns of levels, where they were

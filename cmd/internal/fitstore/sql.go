@@ -65,6 +65,8 @@ func jsonShape[T any](fields []fitlayout.Field[T]) string {
 			t = jsonShape(f.Fields)
 		case fitlayout.Columns:
 			t = "[" + jsonShape(fitlayout.ColumnFields) + "]"
+		case fitlayout.Correlations:
+			t = "[" + jsonShape(fitlayout.CorrelationFields) + "]"
 		}
 		parts = append(parts, `"`+f.Name+`":`+t)
 	}

@@ -23,16 +23,19 @@ import (
 // cbind(s, f) ~ ... counts of successes and failures.
 //
 // (1 | g) is the column of levels g whose prior variance is learnt, (1 | a/b) those of a and
-// of b within a, (0 + x | g) a slope of x for each level of g, and (x || g) both.
+// of b within a, (0 + x | g) a slope of x for each level of g, (x | g) both, which are
+// correlated, and (x || g) both, independent of each other.
 type Formula struct {
 	Y, Trials string // SQL
 	Terms     []Term
 	Offset    []string
 	Intercept bool
-	Dot       bool     // . was among the terms
-	Random    bool     // a term in bars was there: prior variances are to be learnt
-	Others    []string // the columns that . stands for, after Bind
-	without   []Term
+	Dot       bool // . was among the terms
+	Random    bool // a term in bars was there: prior variances are to be learnt
+	// Correlated are the names of terms whose weights for one level are correlated.
+	Correlated [][]string
+	Others     []string // the columns that . stands for, after Bind
+	without    []Term
 }
 
 // Term is a part, or the interaction of several.

@@ -33,6 +33,8 @@ func TestFormula(t *testing.T) {
 		{"y ~ (1 | a/b/c)", "y | a a:b a:b:c | true"},
 		{"y ~ x + (x || g)", "y | x g x:g | true"},
 		{"y ~ x + (0 + x | g)", "y | x x:g | true"},
+		{"y ~ x + (x | g)", "y | x g x:g | true [['g', 'x:g']]"},
+		{"y ~ x + (1 + x + z | a/b)", "y | x a x:a z:a a:b x:a:b z:a:b | true [['a', 'x:a', 'z:a'], ['a:b', 'x:a:b', 'z:a:b']]"},
 		{"y ~ (a + b)^2 + (1 | f(g, '|'))", "y | a b a:b f(g, '|') | true"},
 		{"y ~ C(a) + s", "y | C(a) s | true"},
 	} {
@@ -56,6 +58,9 @@ func TestFormula(t *testing.T) {
 		if f.Dot {
 			got += " dot"
 		}
+		if len(f.Correlated) > 0 {
+			got += " " + f.CorrelatedSQL()
+		}
 		if got != c.want {
 			t.Errorf("%s: %s, want %s", c.text, got, c.want)
 		}
@@ -65,7 +70,7 @@ func TestFormula(t *testing.T) {
 		"y ~ a::": "needs a type", "y ~ (a + b": "it ends", "y ~ 'a": "unexpected", "y ~ a^x": "the power", "y ~ 0": "no terms", "cbind(a) ~ b": "cbind takes",
 		"y ~ poly(a, 3)": "write its powers, as in a + I(a^2)", "y ~ bs(f(a, b))": "I(greatest(f(a, b) - 10, 0))", "y ~ C(a, Treatment)": "as in C(a)",
 		"y ~ scale(a)": "write a: numbers", "y ~ a + offset(log(t))": "write offset(ln(t))",
-		"y ~ a - .": "everything", "y ~ a) + b": "unexpected", "y ~ (x | g)": "(x || g) learns a variance", "y ~ (1 | g + h)": "allowed: a column, a:b or a/b",
+		"y ~ a - .": "everything", "y ~ a) + b": "unexpected", "y ~ (x | g) + (z | g)": "correlates g, which another", "y ~ (1 | g + h)": "allowed: a column, a:b or a/b",
 		"y ~ a - (1 | a)": "cannot be taken away", "y ~ (. | g)": "before its bar", "y ~ (1 | )": "behind its bar", "y ~ 17": "unexpected",
 	} {
 		if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), want) {

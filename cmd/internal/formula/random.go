@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/bglm/bglm/cmd/internal/quote"
 )
 
 // barred is the length of the parentheses that begin here where a bar stands in them, as in
@@ -20,8 +22,8 @@ func (p *parser) barred() int {
 	return n
 }
 
-// random reads (1 | g), (0 + x | g) or (x || g): terms whose variance is learnt. Levels of
-// numbers are factors.
+// random reads (1 | g), (0 + x | g), (x | g) or (x || g): terms whose variance is learnt, with
+// one bar between several their correlations too. Levels of numbers are factors.
 func (p *parser) random(minus bool) ([]Term, error) {
 	text := p.text[p.at : p.at+p.barred()]
 	fail := func(why string) ([]Term, error) { return nil, fmt.Errorf("%s %s", text, why) }
@@ -42,20 +44,48 @@ func (p *parser) random(minus bool) ([]Term, error) {
 	if err != nil {
 		return fail("behind its bar: " + err.Error())
 	}
-	if intercept && len(slopes) > 0 && !apart {
-		return fail(fmt.Sprintf("asks for correlated intercepts and slopes, which are not learnt; (%s || %s) learns a variance for the intercepts and one for the slopes", strings.TrimSpace(left), strings.TrimSpace(right)))
-	}
 	p.f.Random = true
 	var out []Term
 	for _, g := range groups {
+		var set []string
+		add := func(t Term) {
+			out, set = append(out, t), append(set, t.Name())
+		}
 		if intercept {
-			out = append(out, g)
+			add(g)
 		}
 		for _, s := range slopes {
-			out = append(out, s.cross(g))
+			add(s.cross(g))
 		}
+		if len(set) < 2 || apart {
+			continue
+		}
+		for _, other := range p.f.Correlated {
+			for _, name := range set {
+				if slices.Contains(other, name) {
+					return fail("correlates " + name + ", which another term correlates too")
+				}
+			}
+		}
+		p.f.Correlated = append(p.f.Correlated, set)
 	}
 	return out, nil
+}
+
+// CorrelatedSQL is Correlated as an option in SQL, "" for none.
+func (f *Formula) CorrelatedSQL() string {
+	if len(f.Correlated) == 0 {
+		return ""
+	}
+	var sets []string
+	for _, set := range f.Correlated {
+		var names []string
+		for _, name := range set {
+			names = append(names, quote.Text(name))
+		}
+		sets = append(sets, "["+strings.Join(names, ", ")+"]")
+	}
+	return "[" + strings.Join(sets, ", ") + "]"
 }
 
 // subterms are the terms of a sum of its own, and whether that has an intercept.

@@ -141,6 +141,9 @@ func (a *Arrow) formula(text string, opts [][2]string) ([][2]string, error) {
 	if f.Random && !slices.ContainsFunc(opts, func(o [2]string) bool { return o[0] == "prior_variance" }) {
 		opts = append(opts, [2]string{"prior_variance", "auto"})
 	}
+	if sets := f.CorrelatedSQL(); sets != "" {
+		opts = append(opts, [2]string{"correlated", sets})
+	}
 	if f.Dot || f.Trials != "" || len(f.Offset) > 1 {
 		return nil, cli.Usage(fmt.Errorf("formula %q: --engine arrow takes no dot, no cbind and one offset at most", text))
 	}

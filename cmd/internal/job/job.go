@@ -149,6 +149,12 @@ func (j *Job) formula(src *Source, m Model, cols []duck.Column, withY bool) erro
 	if _, ok := j.Option("prior_variance"); f.Random && !ok {
 		j.set("prior_variance", "'auto'")
 	}
+	if sets := f.CorrelatedSQL(); sets != "" {
+		if _, ok := j.Option("correlated"); ok {
+			return cli.Usage(errors.New("formula: a bar between intercepts and slopes and --option correlated say the same; give one of them"))
+		}
+		j.set("correlated", sets)
+	}
 	j.Y = f.Y
 	if withY && slices.ContainsFunc(cols, func(c duck.Column) bool { return strings.EqualFold(c.Name, f.Y) }) {
 		j.Y = quote.Name(f.Y)

@@ -61,8 +61,9 @@ func (p *posterior) Slope() (slope, scale []float64, err error) {
 }
 
 const (
-	// most is the number of points; where they do not suffice there is no grid.
-	most = 250
+	// most is the number of points of up to three parameters, mostBeyond that of more; where
+	// they do not suffice there is no grid.
+	most, mostBeyond = 250, 3000
 )
 
 // Peak is the posterior of some parameters near its mode.
@@ -144,14 +145,17 @@ func (q *Peak) Grid(use func(theta []float64, log float64) error) (bool, error) 
 	k := len(q.x)
 	// The distance of the points, in deviations near the mode, and by how many nats below it
 	// the grid ends: deviations of what is summed are within 1 % of the integrals'.
-	step, fall := 1.0, 9.0
+	step, fall, limit := 1.0, 9.0, most
 	if k > 1 {
 		step, fall = 1.25, 6.5
+	}
+	if k > 3 {
+		step, fall, limit = 1.5, 7.5, mostBeyond
 	}
 	queue := [][]int{make([]int, k)}
 	seen := map[string]bool{fmt.Sprint(queue[0]): true}
 	for n := 0; n < len(queue); n++ {
-		if n == most || q.late() {
+		if n == limit || q.late() {
 			return false, nil
 		}
 		y, out := slices.Clone(q.x), false
