@@ -124,7 +124,8 @@ func (c *Counted) lack(missing []int64) {
 }
 
 // Merge counts the rows of o beyond those of start, nil for none, with which both began.
-func (c *Counted) Merge(o *Counted, start *Fit) {
+// Errors: columns of one name that are not of one kind; c is unchanged then.
+func (c *Counted) Merge(o *Counted, start *Fit) error {
 	alike := len(c.cols) == len(o.cols) && (len(c.cols) == 0 || &c.cols[0] == &o.cols[0])
 	if alike && (o.schema == nil || c.schema == nil || c.schema == o.schema) {
 		if o.schema != nil {
@@ -132,14 +133,17 @@ func (c *Counted) Merge(o *Counted, start *Fit) {
 		}
 		c.n += o.n
 		c.lack(o.missing)
-		return
+		return nil
 	}
 	f := Fit{Columns: c.Columns()}
 	if start == nil {
 		start = &Fit{}
 	}
-	f.addColumns(&Fit{Columns: o.Columns()}, start)
+	if err := f.addColumns(&Fit{Columns: o.Columns()}, start); err != nil {
+		return err
+	}
 	*c = Counted{cols: f.Columns}
+	return nil
 }
 
 // Clone is an independent copy.

@@ -90,7 +90,8 @@ func Agree(a, b *Fit) error {
 
 // AddPart adds to the counts, evidence, time and columns of f what a part has beyond the
 // fit that it started from.
-// Errors: a part of fewer rows than the start, more rows than MaxCount.
+// Errors: a part of fewer rows than the start, more rows than MaxCount, columns of one name
+// that are not of one kind.
 func (f *Fit) AddPart(part, start *Fit) error {
 	if part.N < start.N || part.Skipped < start.Skipped {
 		return fmt.Errorf("prior: it has n = %d, n_skipped = %d, and a fit n = %d, n_skipped = %d; allowed: the fit that all of them started from",
@@ -103,15 +104,16 @@ func (f *Fit) AddPart(part, start *Fit) error {
 	}
 	f.LogEvidence += part.LogEvidence - start.LogEvidence
 	f.Time = Later(f.Time, part.Time)
-	f.addColumns(part, start)
-	return nil
+	return f.addColumns(part, start)
 }
 
 // addColumns adds the columns of part: the rows of those that f has, less those of
 // start, and the others as they are.
-func (f *Fit) addColumns(part, start *Fit) {
+// Errors: columns of one name, without regard to case, of which one has numbers and the
+// other levels, or whose features are written differently.
+func (f *Fit) addColumns(part, start *Fit) error {
 	if part.Columns == nil {
-		return
+		return nil
 	}
 	f.Columns = append(make([]FitColumn, 0, len(f.Columns)+len(part.Columns)), f.Columns...) // others may hold them
 	for _, c := range part.Columns {
@@ -119,13 +121,22 @@ func (f *Fit) addColumns(part, start *Fit) {
 		if k := slices.IndexFunc(start.Columns, same); k >= 0 {
 			c.N, c.Missing = max(0, c.N-start.Columns[k].N), max(0, c.Missing-start.Columns[k].Missing)
 		}
-		if k := slices.IndexFunc(f.Columns, same); k >= 0 {
-			f.Columns[k].N += c.N
-			f.Columns[k].Missing = min(f.Columns[k].Missing+c.Missing, f.Columns[k].N)
-		} else {
+		k := slices.IndexFunc(f.Columns, same)
+		if k < 0 {
 			f.Columns = append(f.Columns, c)
+			continue
+		}
+		switch o := &f.Columns[k]; {
+		case o.Kind != c.Kind:
+			return fmt.Errorf("column %.100q has %ss in one fit and %s in another; only fits of one model can be merged", c.Name, NumberColumn, LevelsColumn)
+		case o.Name != c.Name:
+			return fmt.Errorf("column %.100q is called %.100q in another fit, so that their features differ; only fits of one model can be merged", c.Name, o.Name)
+		default:
+			o.N += c.N
+			o.Missing = min(o.Missing+c.Missing, o.N)
 		}
 	}
+	return nil
 }
 
 // mergeArrowheads is the product of fits with an arrowhead covariance: its beliefs, its

@@ -255,8 +255,11 @@ func (b *Batch) alike(o *Batch) bool {
 
 // Merge appends the rows of src, a state of the same model, and shares their
 // memory. src is not changed. Cost: O(features + chunks).
-// Errors: src's features exceed the dictionary's limit.
+// Errors: src's features exceed the dictionary's limit; its columns are of other kinds.
 func (r *Rows) Merge(src *Rows) error {
+	if err := r.counted.Merge(&src.counted, r.Model.Start); err != nil {
+		return err
+	}
 	ids, err := r.Dict.Merge(&src.Dict)
 	if err != nil {
 		return err
@@ -265,7 +268,6 @@ func (r *Rows) Merge(src *Rows) error {
 		r.pools.merge(src.pools, ids)
 		r.n, r.nnz = len(r.pools.sums), len(r.pools.value)
 		r.skipped += src.skipped
-		r.counted.Merge(&src.counted, r.Model.Start)
 		return nil
 	}
 	same := true
@@ -289,7 +291,6 @@ func (r *Rows) Merge(src *Rows) error {
 	r.n += src.n
 	r.nnz += src.nnz
 	r.skipped += src.skipped
-	r.counted.Merge(&src.counted, r.Model.Start)
 	return nil
 }
 

@@ -608,7 +608,9 @@ func (s *State) merge(src *State) error {
 	if err := s.Grow(); err != nil {
 		return err
 	}
-	s.counted.Merge(&src.counted, s.plan.Model.Start)
+	if err := s.counted.Merge(&src.counted, s.plan.Model.Start); err != nil {
+		return err
+	}
 	s.meetMeans(src, g.ID)
 	g.Prepare = func(Form) {}
 	if s.units != nil {
