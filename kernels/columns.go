@@ -48,6 +48,19 @@ func (f *Fit) Number(name string) *FitColumn {
 	return nil
 }
 
+// NameColumns are the columns that f remembers as names are split by them.
+func (f *Fit) NameColumns() *Columns {
+	var levels, numbers []string
+	for _, c := range f.Columns {
+		if c.Kind == NumberColumn {
+			numbers = append(numbers, c.Name)
+		} else {
+			levels = append(levels, c.Name)
+		}
+	}
+	return NewColumns(levels, numbers)
+}
+
 // Mean is that of the values seen of a column of numbers; no values where it is not known,
 // or c is nil.
 func (c *FitColumn) Mean() ColumnStats {

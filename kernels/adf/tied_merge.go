@@ -307,7 +307,7 @@ func mergeFits(fits []*kernels.Fit, from *kernels.Fit) ([]kernels.Belief, kernel
 			return nil, none, 0, err
 		}
 		d := s.Features()
-		d.Use(columnsOf(f))
+		d.Use(f.NameColumns())
 		for _, b := range f.Beliefs {
 			if _, err := d.AddRaw(b.Feature); err != nil {
 				return nil, none, 0, err
@@ -348,17 +348,4 @@ func mergeFits(fits []*kernels.Fit, from *kernels.Fit) ([]kernels.Belief, kernel
 	}
 	c, err := all.Covariance(0, order)
 	return bs, c, logC, err
-}
-
-// columnsOf are the columns that f remembers.
-func columnsOf(f *kernels.Fit) *kernels.Columns {
-	var levels, numbers []string
-	for _, c := range f.Columns {
-		if c.Kind == kernels.NumberColumn {
-			numbers = append(numbers, c.Name)
-		} else {
-			levels = append(levels, c.Name)
-		}
-	}
-	return kernels.NewColumns(levels, numbers)
 }

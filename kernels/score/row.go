@@ -11,11 +11,17 @@ import (
 	"github.com/bglm/bglm/kernels/predict"
 )
 
-// Row is named features to be scored. Names may repeat, their values add up.
+// Row is named features to be scored: the name of a number, `column=level` of a level. Names
+// may repeat, their values add up.
+//
+// A fit that remembers columns wants them all, by name without regard to case, as a STRUCT in
+// SQL: a number that is NaN, or `column IS NULL`, has no value; features of other columns are
+// left out.
 type Row struct {
 	Names  []string
 	Values []float64 // as many, or none: all are 1
 	Offset float64   // added to the linear predictor
+	Open   bool      // as a MAP in SQL: a column that is not named is absent
 }
 
 func (r *Row) check() error {
@@ -36,7 +42,8 @@ func (r *Row) value(k int) float64 {
 //
 // Cost: O(k) for k features under a diagonal covariance, O(k p) full, O(k rank) low
 // rank; no allocation once the buffers of wide rows and joint covariances are there.
-// Errors: as many values as names are needed; a predictor that is not finite.
+// Errors: as many values as names are needed; columns that the fit remembers and the row does
+// not have, or in another kind; a predictor that is not finite.
 func (s *Snapshot) Predict(r Row, kind predict.Kind) (float64, error) {
 	m, v, err := s.Linear(r)
 	if err != nil {
@@ -68,6 +75,14 @@ func (s *Snapshot) Linear(r Row) (m, v float64, err error) {
 	}
 	if err := r.check(); err != nil {
 		return 0, 0, err
+	}
+	if s.columns != nil {
+		n := s.named.Get().(*named)
+		defer s.named.Put(n)
+		if err := s.read(&r, n); err != nil {
+			return 0, 0, err
+		}
+		r.Names, r.Values = n.names, n.values
 	}
 	all := false
 	if s.simple {
@@ -165,8 +180,14 @@ func (s *Snapshot) weight(r *Row, id uint32) kernels.Weight {
 	if s.fit.HashBits == 0 && r.Names[id-s.mask-1] == kernels.Intercept {
 		return s.missing.Weight
 	}
+	if s.columns != nil && s.fit.HashBits == 0 {
+		return s.fit.PriorOf(view(r.Names[id-s.mask-1]))
+	}
 	return s.unseen.Weight
 }
+
+// view is the bytes of a text, which must not be changed.
+func view(name string) []byte { return unsafe.Slice(unsafe.StringData(name), len(name)) }
 
 // resolve finds the entries of a narrow row, each once, with the sums of their values.
 func (s *Snapshot) resolve(r *Row, ids *[narrow + 1]uint32, xs *[narrow + 1]float64) (n int) {

@@ -34,10 +34,12 @@ type Snapshot struct {
 	salt      uint64 // of the hash of short names
 	unseen    entry  // the prior of a feature that has no belief,
 	missing   entry  // of an intercept in a fit without
-	simple    bool   // diagonal, and names are not hashed into slots
+	simple    bool   // diagonal, names are not hashed into slots, no columns
 	intercept uint32 // its entry, of hash first
 	first     uint64
 	buffers   sync.Pool
+	columns   *columns // that the fit remembers, nil for none
+	named     sync.Pool
 }
 
 // entry is a feature: its key and its weight. The key of an empty one is none's.
@@ -66,9 +68,10 @@ func New(f *kernels.Fit) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Snapshot{fit: f, lik: p.Lik, seed: maphash.MakeSeed(), simple: f.Covariance.Form == gauss.Diagonal && f.HashBits == 0}
+	s := &Snapshot{fit: f, lik: p.Lik, seed: maphash.MakeSeed(), simple: f.Covariance.Form == gauss.Diagonal && f.HashBits == 0 && f.Columns == nil, columns: newColumns(f)}
 	s.unseen.Weight, s.missing.Weight = f.Prior.Of(nil), f.Prior.Of([]byte(kernels.Intercept))
 	s.salt = maphash.String(s.seed, "")
+	s.named.New = func() any { return new(named) }
 	s.buffers.New = func() any { return &buffer{unseen: map[string]uint32{}} }
 	n := 4
 	for n < 2*(len(f.Beliefs)+1) {

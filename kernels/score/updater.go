@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,6 +41,8 @@ type Updater struct {
 
 	mu      sync.Mutex // of all below; taken after building
 	model   *kernels.Model
+	columns *columns        // of the fit that is continued, nil for none
+	schema  *kernels.Schema // of these
 	state   engine.Fitter
 	batch   kernels.Batch
 	dup     kernels.Scratch
@@ -49,7 +52,9 @@ type Updater struct {
 }
 
 // NewUpdater starts from the prior of a model, or from the posterior that it continues;
-// nil is the default model. Its first Snapshot is there at once.
+// nil is the default model. Its first Snapshot is there at once. Where the fit continued
+// remembers columns, rows must have them (see Row); Options.Missing says what a value that is
+// not there is, and features of other columns join.
 //
 // Errors: a model that adf rejects.
 func NewUpdater(m *kernels.Model, when Publishing) (*Updater, error) {
@@ -66,6 +71,13 @@ func NewUpdater(m *kernels.Model, when Publishing) (*Updater, error) {
 	u := &Updater{when: when, model: m.Complete()}
 	if u.state, err = adf.New(u.model); err != nil {
 		return nil, err
+	}
+	if f := u.model.Start; !u.model.Options.AnyColumns && f != nil && f.Columns != nil {
+		u.columns, u.schema = newColumns(f), &kernels.Schema{}
+		for _, c := range f.Columns {
+			u.schema.Names, u.schema.Levels = append(u.schema.Names, c.Name), append(u.schema.Levels, c.Kind == kernels.LevelsColumn)
+		}
+		u.state.Features().Use(f.NameColumns())
 	}
 	return u, u.Publish(context.Background())
 }
@@ -103,9 +115,16 @@ func (u *Updater) learn(ctx context.Context, rows []Observation) (full bool, err
 		u.failed = nil
 		return false, err
 	}
+	missing := []int64(nil)
+	if u.columns != nil {
+		if rows, missing, err = u.columned(rows); err != nil {
+			return false, err
+		}
+	}
 	if err := u.encode(rows); err != nil {
 		return false, err
 	}
+	u.batch.Schema, u.batch.Missing = u.schema, append(u.batch.Missing[:0], missing...)
 	if err := u.state.Update(ctx, &u.batch, false); err != nil {
 		return false, err
 	}
@@ -122,6 +141,35 @@ func (u *Updater) learn(ctx context.Context, rows []Observation) (full bool, err
 	return u.pending >= u.when.Rows, nil
 }
 
+// columned is rows as the columns of the fit continued have them, and by column how many lack
+// a value.
+func (u *Updater) columned(rows []Observation) (out []Observation, missing []int64, err error) {
+	out, missing = slices.Clone(rows), make([]int64, len(u.columns.cols))
+	for i := range out {
+		r := &out[i]
+		var n named
+		if err = r.check(); err == nil {
+			err = u.columns.read(&r.Row, &n)
+		}
+		for k, is := range n.null {
+			if is {
+				missing[k]++
+			}
+			if is && err == nil && u.model.Options.Missing == "error" {
+				err = fmt.Errorf("column %q has no value; with Missing \"error\" every row needs one", u.columns.cols[k].Name)
+			}
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("row %d: %w", i+1, err)
+		}
+		r.Names, r.Values = n.names, n.values
+		if u.model.Options.Missing != "indicator" {
+			r.Names, r.Values = u.columns.present(&n)
+		}
+	}
+	return out, missing, nil
+}
+
 // encode lays rows out in the batch, all of them or none.
 func (u *Updater) encode(rows []Observation) error {
 	for i := range rows {
@@ -133,8 +181,10 @@ func (u *Updater) encode(rows []Observation) error {
 			return fmt.Errorf("row %d: %w", i+1, err)
 		}
 		sum := r.Offset + r.Time
-		for _, x := range r.Values {
-			sum += x
+		for k, x := range r.Values {
+			if u.columns == nil || x == x || u.model.Start.Number(r.Names[k]) == nil {
+				sum += x
+			}
 		}
 		if sum-sum != 0 {
 			return fmt.Errorf("row %d: its values, offset or time are not finite", i+1)

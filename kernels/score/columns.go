@@ -1,0 +1,202 @@
+package score
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/option"
+)
+
+// columns are those that a fit remembers, which rows by names are held against. They do not
+// change.
+type columns struct {
+	cols  []kernels.FitColumn
+	nulls []string         // by column: the feature of rows without a value
+	at    map[string]int32 // by name, and by name in lower case
+}
+
+// newColumns is nil for a fit that remembers none.
+func newColumns(f *kernels.Fit) *columns {
+	if f == nil || f.Columns == nil {
+		return nil
+	}
+	c := &columns{cols: f.Columns, at: map[string]int32{}}
+	for k := range c.cols {
+		c.nulls = append(c.nulls, c.cols[k].Name+kernels.IsNull)
+		c.at[c.cols[k].Name] = int32(k)
+	}
+	for k := range c.cols {
+		low := strings.ToLower(c.cols[k].Name)
+		if _, ok := c.at[low]; !ok {
+			c.at[low] = int32(k)
+		}
+	}
+	return c
+}
+
+// named is a row as its columns have it: features by the names that the fit gives them, with
+// their values; NaN is a number that is missing.
+type named struct {
+	names  []string
+	values []float64
+	met    []bool // by column: the row has it
+	null   []bool // by column: without a value
+}
+
+// What the name of a feature says.
+type saying uint8
+
+const (
+	other   saying = iota // it belongs to no column
+	number                // the column's number
+	level                 // one of its levels
+	nothing               // that there is no value
+)
+
+// read is a row as the columns have it. Names differ from theirs in case, as in SQL; all
+// columns must be named, unless the row is open.
+// Errors: a column that is not there, or of the other kind.
+func (c *columns) read(r *Row, to *named) error {
+	to.names, to.values = to.names[:0], to.values[:0]
+	to.met, to.null = append(to.met[:0], make([]bool, len(c.cols))...), append(to.null[:0], make([]bool, len(c.cols))...)
+	for k, name := range r.Names {
+		x := r.value(k)
+		at, says, end := c.find(name)
+		if says == other {
+			to.names, to.values = append(to.names, name), append(to.values, x)
+			continue
+		}
+		of := &c.cols[at]
+		switch {
+		case says == level && of.Kind == kernels.NumberColumn:
+			return fmt.Errorf("feature %q: column %q has numbers, as the fit has learnt it; allowed: the name %q and a value", name, of.Name, of.Name)
+		case says == number && of.Kind == kernels.LevelsColumn:
+			return fmt.Errorf("feature %q: column %q has levels, as the fit has learnt it; allowed: a name %q", name, of.Name, of.Name+"=level")
+		case says == nothing && x == 0:
+			continue
+		}
+		to.met[at] = true
+		if says == nothing || says == number && math.IsNaN(x) {
+			to.null[at] = true
+			continue
+		}
+		if says == number {
+			name = of.Name
+		} else if name[:end] != of.Name {
+			name = of.Name + name[end:]
+		}
+		to.names, to.values = append(to.names, name), append(to.values, x)
+	}
+	for k, is := range to.null {
+		if is && c.cols[k].Kind == kernels.NumberColumn {
+			to.names, to.values = append(to.names, c.cols[k].Name), append(to.values, math.NaN())
+		}
+		if is {
+			to.names, to.values = append(to.names, c.nulls[k]), append(to.values, 1)
+		}
+	}
+	if at := slices.Index(to.met, false); at >= 0 && !r.Open {
+		return c.lost(at, r)
+	}
+	return nil
+}
+
+// present is what n has a value of.
+func (c *columns) present(n *named) (names []string, values []float64) {
+	names, values = n.names[:0], n.values[:0]
+	for k, name := range n.names {
+		at, says, _ := c.find(name)
+		if says == nothing || says == number && n.null[at] {
+			continue
+		}
+		names, values = append(names, name), append(values, n.values[k])
+	}
+	return names, values
+}
+
+// find is the column that the name of a feature speaks of and what it says; end is where the
+// column's name ends.
+func (c *columns) find(name string) (at int32, says saying, end int) {
+	if at, says, end = c.exactly(name, kernels.IsNull); says != other {
+		return at, says, end
+	}
+	if low := strings.ToLower(name); low != name && len(low) == len(name) {
+		return c.exactly(low, lowNull)
+	}
+	return 0, other, 0
+}
+
+var lowNull = strings.ToLower(kernels.IsNull)
+
+func (c *columns) exactly(name, null string) (at int32, says saying, end int) {
+	if at, ok := c.at[name]; ok {
+		return at, number, len(name)
+	}
+	if base, ok := strings.CutSuffix(name, null); ok {
+		if at, ok := c.at[base]; ok {
+			return at, nothing, len(base)
+		}
+	}
+	for end < len(name) {
+		if name[end] == '=' {
+			if at, ok := c.at[name[:end]]; ok {
+				return at, level, end
+			}
+		}
+		end++
+	}
+	return 0, other, 0
+}
+
+// lost is the error of a row without column at.
+func (c *columns) lost(at int, r *Row) error {
+	name := c.cols[at].Name
+	var free []string // what belongs to no column
+	for _, n := range r.Names {
+		if _, says, _ := c.find(n); says == other {
+			base, _, _ := strings.Cut(n, "=")
+			free = append(free, base)
+		}
+	}
+	near := option.Nearest(name, free)
+	if near != "" {
+		near = fmt.Sprintf("; the nearest that it has is %q", near)
+	}
+	return fmt.Errorf("the row has no column %q, which the fit has learnt from%s (an open Row goes without)", name, near)
+}
+
+// read is a row as the columns of the fit have it, what it knows nothing of left out, and
+// numbers that are missing at the mean of their column.
+func (s *Snapshot) read(r *Row, n *named) error {
+	if err := s.columns.read(r, n); err != nil {
+		return err
+	}
+	k := 0
+	for j, name := range n.names {
+		x := n.values[j]
+		switch {
+		case math.IsNaN(x) && s.fit.Number(name) != nil:
+			x = s.fit.Stand(name, s.has)
+		case s.has(name) || s.fit.HashBits > 0:
+		default:
+			_, says, _ := s.columns.find(name)
+			if says == other || says == nothing && s.fit.Void(view(name)) {
+				continue
+			}
+		}
+		n.names[k], n.values[k] = name, x
+		k++
+	}
+	n.names, n.values = n.names[:k], n.values[:k]
+	return nil
+}
+
+// has says whether there is a belief about a feature.
+func (s *Snapshot) has(name string) bool {
+	k, h := s.keyOf(name)
+	_, found := s.find(k, h, name)
+	return found
+}

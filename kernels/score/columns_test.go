@@ -1,0 +1,212 @@
+package score_test
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/engine"
+	"github.com/bglm/bglm/kernels/option"
+	"github.com/bglm/bglm/kernels/predict"
+	"github.com/bglm/bglm/kernels/rows"
+	"github.com/bglm/bglm/kernels/score"
+)
+
+// trips are rows of a number far from 1, of levels and of a truth value.
+type trips struct {
+	u    []float64
+	g    []string
+	b, y []bool
+}
+
+func someTrips(n int) *trips {
+	rng := rand.New(rand.NewPCG(5, 6))
+	t := &trips{}
+	for range n {
+		u, g := 1e4+300*rng.NormFloat64(), string(rune('a'+rng.IntN(6)))
+		t.u, t.g, t.b = append(t.u, u), append(t.g, g), append(t.b, rng.IntN(2) == 0)
+		t.y = append(t.y, rng.NormFloat64() < (u-1e4)/300+float64(g[0]-'c')/2)
+	}
+	return t
+}
+
+func (t *trips) table(lo, hi int) *rows.Table {
+	return &rows.Table{X: rows.Fields(rows.Numbers("u", t.u[lo:hi]), rows.Texts("g", t.g[lo:hi]), rows.Bools("b", t.b[lo:hi])), Y: rows.Bools("y", t.y[lo:hi])}
+}
+
+func (t *trips) row(i int) score.Row {
+	b := "b=false"
+	if t.b[i] {
+		b = "b=true"
+	}
+	return score.Row{Names: []string{"u", "g=" + t.g[i], b}, Values: []float64{t.u[i], 1, 1}}
+}
+
+func fitOfTrips(t *testing.T, method string, s *option.Settings, table *rows.Table) *kernels.Fit {
+	t.Helper()
+	f, err := engine.Fit(context.Background(), method, s, table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f.Fit
+}
+
+// Rows by names are those of a table under every form of covariance, whatever the case of
+// their columns and whatever else they have.
+func TestColumns(t *testing.T) {
+	all := someTrips(300)
+	for _, method := range []string{"laplace", "adf", "ep", "lowrank", "sequential_laplace"} {
+		f := fitOfTrips(t, method, nil, all.table(0, 200))
+		if len(f.Columns) != 3 {
+			t.Fatalf("%s: columns %+v", method, f.Columns)
+		}
+		s, err := score.New(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := predict.New(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.g[250] = "never seen"
+		src, err := all.table(200, 300).Source()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b kernels.Batch
+		if _, err := src.Score(f, p.Features(), 0, 100, &b); err != nil {
+			t.Fatal(err)
+		}
+		for i := range 100 {
+			m, v, err := p.Linear(&b, i)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := all.row(200 + i)
+			if i%2 == 0 {
+				r.Names[0], r.Names[1] = "U", "G"+r.Names[1][1:]
+				r.Names, r.Values = append(r.Names, "id", "Other=x"), append(r.Values, 1e9, 1)
+			}
+			gm, gv, err := s.Linear(r)
+			if err != nil || math.Abs(gm-m) > 1e-12*(1+math.Abs(m)) || math.Abs(gv-v) > 1e-12*v {
+				t.Fatalf("%s, row %d: N(%v, %v) %v, want N(%v, %v)", method, i, gm, gv, err, m, v)
+			}
+		}
+	}
+}
+
+// A column that is not there, or of the other kind, is an error that names it; a value that is
+// missing is the mean of the column.
+func TestColumnErrors(t *testing.T) {
+	all := someTrips(200)
+	f := fitOfTrips(t, "laplace", nil, all.table(0, 200))
+	s, err := score.New(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, r := range map[string]score.Row{
+		`the row has no column "g", which the fit has learnt from; the nearest that it has is "gg"`: {Names: []string{"u", "gg=a", "b=true"}, Values: []float64{1, 1, 1}},
+		`the row has no column "u"`:             {Names: []string{"g=a", "b=true"}},
+		`feature "u=3": column "u" has numbers`: {Names: []string{"u=3", "g=a", "b=true"}},
+		`feature "g": column "g" has levels`:    {Names: []string{"u", "g", "b=true"}},
+	} {
+		if _, err := s.Predict(r, predict.Exact); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+	open, _, err := s.Linear(score.Row{Names: []string{"g=a"}, Open: true})
+	want := f.Beliefs[0].Mean
+	for _, b := range f.Beliefs {
+		if b.Feature == "g=a" {
+			want += b.Mean
+		}
+	}
+	if err != nil || math.Abs(open-want) > 1e-12 {
+		t.Errorf("an open row: %v (%v), want %v", open, err, want)
+	}
+	at, err := s.Predict(score.Row{Names: []string{"u", "g=a", "b=true"}, Values: []float64{f.Number("u").Center, 1, 1}}, predict.Plugin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, r := range map[string]score.Row{
+		"NaN":     {Names: []string{"u", "g=a", "b=true"}, Values: []float64{math.NaN(), 1, 1}},
+		"IS NULL": {Names: []string{"b=true", "g=a", "U is null"}},
+		"both":    {Names: []string{"u", "g=a", "b=true", "u IS NULL"}, Values: []float64{math.NaN(), 1, 1, 1}},
+	} {
+		if got, err := s.Predict(r, predict.Plugin); err != nil || math.Abs(got-at) > 1e-12 {
+			t.Errorf("%s: %v (%v), want %v at the mean", what, got, err, at)
+		}
+	}
+}
+
+// An Updater that continues a fit with columns is one uninterrupted run, numbers standardised
+// and rows without a value included; rows must have the columns.
+func TestUpdaterColumns(t *testing.T) {
+	all := someTrips(300)
+	for _, covariance := range []string{"arrowhead", "diagonal"} {
+		settings := func() *option.Settings {
+			s := option.Defaults()
+			s.Options.Covariance = covariance
+			return s
+		}
+		adf, err := engine.Find("adf")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := settings()
+		s.Start = fitOfTrips(t, "adf", settings(), all.table(0, 150))
+		m, err := adf.Model(s, false, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u, err := score.NewUpdater(m, score.Publishing{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		learn := func(r score.Row, y bool) error {
+			o := score.Observation{Row: r}
+			if y {
+				o.Y = 1
+			}
+			return u.Learn(t.Context(), o)
+		}
+		for i := 150; i < 300; i++ {
+			if err := learn(all.row(i), all.y[i]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := u.Publish(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		want, got := fitOfTrips(t, "adf", settings(), all.table(0, 300)), u.Snapshot().Fit()
+		if len(got.Beliefs) != len(want.Beliefs) || got.N != 300 || len(got.Columns) != 3 || got.Columns[0].N != 300 {
+			t.Fatalf("%s: %d beliefs of %d rows, columns %+v", covariance, len(got.Beliefs), got.N, got.Columns)
+		}
+		for j, b := range want.Beliefs {
+			if g := got.Beliefs[j]; g.Feature != b.Feature || math.Abs(g.Mean-b.Mean) > 1e-9*(math.Abs(b.Mean)+math.Sqrt(b.Variance)) || math.Abs(g.Variance-b.Variance) > 1e-9*b.Variance {
+				t.Errorf("%s: %+v, want %+v", covariance, g, b)
+			}
+		}
+		if err := learn(score.Row{Names: []string{"g=a", "b=true"}}, true); err == nil || !strings.Contains(err.Error(), `row 1: the row has no column "u"`) {
+			t.Errorf("%v", err)
+		}
+		// Without a value: a feature of its own, which is known afterwards.
+		null := score.Row{Names: []string{"u IS NULL", "g=a", "b=true"}}
+		before, _ := u.Snapshot().Predict(null, predict.Exact)
+		for range 40 {
+			if err := learn(null, true); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := u.Publish(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		after, err := u.Snapshot().Predict(null, predict.Exact)
+		if f := u.Snapshot().Fit(); err != nil || !(after > before) || f.Number("u").Missing != 40 || f.Number("u").N != 340 {
+			t.Errorf("%s: %v before 40 rows without a value, %v after (%v): %+v", covariance, before, after, err, f.Columns)
+		}
+	}
+}
