@@ -48,6 +48,9 @@ type Model struct {
 	HasTime bool
 	// At are the weights at which laplace computes the Gaussian, without optimising.
 	At []Belief
+	// Around is the fit at whose weights a pass over the rows looks at the likelihood: see
+	// laplace.Pass.
+	Around *Fit
 
 	Options Options
 }

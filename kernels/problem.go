@@ -56,6 +56,8 @@ type Problem struct {
 
 	stood    int64   // rows of the table, where Count is not nil
 	constant float64 // of their log likelihood
+
+	unseen *Totals // of rows that are not kept
 }
 
 // Problem lays the rows out for a batch engine; r is not changed and may grow
@@ -548,7 +550,10 @@ func (p *Problem) Rows(i int) float64 {
 
 // Table is how many rows the table has that p is made of.
 func (p *Problem) Table() float64 {
-	if p.Count == nil {
+	switch {
+	case p.unseen != nil:
+		return float64(p.unseen.Rows)
+	case p.Count == nil:
 		return float64(p.N)
 	}
 	return float64(p.stood)

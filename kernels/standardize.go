@@ -51,21 +51,13 @@ func SolveStandardized(p *Problem, loose int, solve func(q *Problem) (*Fit, erro
 // design.Columns.Standardize.
 // Errors: an At that p does not have, numbers whose squares are none.
 func (p *Problem) Standardize(loose int) (*Problem, *Standard, error) {
-	continued := map[string]bool{}
-	if p.Start != nil {
-		for _, b := range p.Start.Beliefs {
-			continued[b.Feature] = true
-		}
-	}
-	number := func(j int) bool {
-		return p.dict.NumberPlace(p.cols[j]) < math.MaxInt && !continued[p.Name(j)]
-	}
+	number := p.standardised()
 	q, m := *p, *p.Model
 	q.Model, m.Options.Standardize = &m, false
 	s := &Standard{of: p, response: 1}
 	q.Columns, s.Scaling = p.Columns.Standardize(p.Weight, number, p.centres(), loose)
 	if j := s.Beyond; j >= 0 {
-		return nil, nil, fmt.Errorf("feature %q: the spread of its numbers is beyond 1e-140 to 1e140; scale them", p.Name(j))
+		return nil, nil, p.beyond(j)
 	}
 	q.columns = slices.Clone(p.columns)
 	at := map[string]int{}
@@ -83,6 +75,20 @@ func (p *Problem) Standardize(loose int) (*Problem, *Standard, error) {
 	return &q, s, s.at(&q)
 }
 
+// standardised says of a column whether it has numbers that are put on their own scale: those
+// of the fit that is continued are left.
+func (p *Problem) standardised() func(j int) bool {
+	continued := map[string]bool{}
+	if p.Start != nil {
+		for _, b := range p.Start.Beliefs {
+			continued[b.Feature] = true
+		}
+	}
+	return func(j int) bool {
+		return p.dict.NumberPlace(p.cols[j]) < math.MaxInt && !continued[p.Name(j)]
+	}
+}
+
 // centres says whether an intercept that is learnt can take up means.
 func (p *Problem) centres() bool { return p.P > 0 && p.Name(0) == Intercept }
 
@@ -95,28 +101,17 @@ func (s *Standard) responses(q *Problem) error {
 	}
 	y := make([]float64, q.N)
 	b := q.Batch()
-	mean, unit := 0.0, 1.0
 	located := m.Lik.Traits().Located
-	switch {
-	case located:
-		for i, v := range q.Y {
-			y[i] = v - b.Shift(i)
+	for i, v := range q.Y {
+		if y[i] = v; located {
+			y[i] -= b.Shift(i)
 		}
-		var spread float64
-		mean, spread = design.Moments(y, q.Weight)
-		unit = design.Unit(mean, spread, q.centres())
-		if !q.centres() {
-			mean = 0
-		}
-		s.Unit, s.Origin = unit, mean
-	case q.centres():
-		unit = design.Unit(0, math.Hypot(design.Moments(q.Y, q.Weight)), true)
-		s.Origin = math.Log(unit)
 	}
+	mean, spread := design.Moments(y, q.Weight)
+	mean, unit := s.unitOf(q, mean, spread)
 	if unit == 1 && mean == 0 {
 		return nil
 	}
-	s.response = unit
 	for i, v := range q.Y {
 		y[i] = (v - mean) / unit
 	}
@@ -127,6 +122,32 @@ func (s *Standard) responses(q *Problem) error {
 			q.Offset[i] = b.Shift(i) / unit
 		}
 	}
+	return s.measure(q, l, unit)
+}
+
+// unitOf is what responses of q of this mean and spread are measured in, less a mean: of real
+// numbers their own and their deviation, with link log their root mean square.
+func (s *Standard) unitOf(q *Problem, mean, spread float64) (less, unit float64) {
+	switch {
+	case q.Lik.Traits().Located:
+		unit = design.Unit(mean, spread, q.centres())
+		if !q.centres() {
+			mean = 0
+		}
+		s.Unit, s.Origin = unit, mean
+		return mean, unit
+	case q.centres():
+		unit = design.Unit(0, math.Hypot(mean, spread), true)
+		s.Origin = math.Log(unit)
+		return 0, unit
+	}
+	return 0, 1
+}
+
+// measure puts the model of q, whose likelihood is l, on responses in that unit.
+func (s *Standard) measure(q *Problem, l lik.Dispersed, unit float64) error {
+	m := q.Model
+	s.response = unit
 	m.Options.DispersionScale /= unit
 	m.Params.Dispersion = l.Dispersion() / unit / unit
 	m.Options.SDScale /= unit
@@ -157,6 +178,24 @@ func (s *Standard) at(q *Problem) error {
 	}
 	return nil
 }
+
+// weight is that of all rows.
+func (p *Problem) weight() float64 {
+	switch {
+	case p.unseen != nil:
+		return p.unseen.Weight
+	case p.Weight == nil:
+		return float64(p.N)
+	}
+	rows := 0.0
+	for _, w := range p.Weight {
+		rows += w
+	}
+	return rows
+}
+
+// Response is what the responses were divided by.
+func (s *Standard) Response() float64 { return s.response }
 
 // Restore brings f, a fit of the standardised problem, to the original scales: beliefs and
 // their covariance, dispersion, default prior and log evidence.
@@ -207,14 +246,7 @@ func (s *Standard) Restore(f *Fit) error {
 	for k := range f.Correlations {
 		f.Correlations[k].Covariance *= s.Unit * s.Unit
 	}
-	rows := float64(s.of.N)
-	if s.of.Weight != nil {
-		rows = 0
-		for _, w := range s.of.Weight {
-			rows += w
-		}
-	}
-	f.LogEvidence -= rows * math.Log(s.response)
+	f.LogEvidence -= s.of.weight() * math.Log(s.response)
 	f.Say(s.Note)
 	return f.Check()
 }

@@ -137,6 +137,14 @@ func Unit(mean, spread float64, centred bool) float64 {
 	return spread
 }
 
+// Scale is Unit; false for numbers whose squares are none.
+func Scale(mean, spread float64, centred bool) (unit float64, ok bool) {
+	if spread < least && spread > 0 || !(math.Hypot(mean, spread) < most) {
+		return 1, false
+	}
+	return Unit(mean, spread, centred), true
+}
+
 // Standardize returns X with the columns of which number says so divided by their standard
 // deviation and less their mean, which column 0 takes up where center says that it can;
 // else divided by their root mean square. Rows count by their weight (nil = 1), absent
@@ -177,7 +185,7 @@ func (c *Columns) Standardize(weight []float64, number func(j int) bool, center 
 			continue
 		}
 		mean, spread := m[k].mean, m[k].spread()
-		if spread < least && spread > 0 || !(math.Hypot(mean, spread) < most) {
+		if _, ok := Scale(mean, spread, true); !ok {
 			s.Beyond = j
 			continue
 		}

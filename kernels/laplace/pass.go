@@ -1,0 +1,499 @@
+package laplace
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/argument"
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
+	"github.com/bglm/bglm/kernels/special"
+)
+
+// maxPassWeights bounds the weights of a Pass: 8 p²/2 bytes, 100 MB.
+const maxPassWeights = 5000
+
+// Pass is what one pass over rows, which are not kept, says about the log likelihood near a
+// point: its value, slope and curvature there, and what the scales of standardised numbers
+// follow from. Passes over parts of the rows at one point merge to that over all of them,
+// whatever the parts and their order, to rounding; one without rows changes nothing.
+//
+// The point is the weights of Model.Around, 0 where there are none (or the prior mean, where
+// numbers are not standardised). With an intercept the numbers of a column are taken less
+// the mean that Around remembers; a number that is missing counts as that mean until Solve
+// knows that of all rows. A feature that Around does not know joins when it is met.
+//
+// Memory: 4 p² bytes for p features, 5,000 at most. Cost of a row of k entries: k²/2
+// multiplications.
+type Pass struct {
+	head
+	dict    kernels.Dict
+	counted kernels.Counted
+	totals  kernels.Totals // Columns are those of counted
+
+	logLik float64
+	at     []float64 // the point, by feature number, on numbers less shift
+	shift  []float64
+	slope  []float64
+	curv   []float64 // packed lower triangle, by feature number
+
+	model   *kernels.Model     // nil after decoding: no more rows
+	weights map[string]float64 // of Around
+	own     int                // how many features have a shift
+	work    passWork
+}
+
+// head is what passes must agree in.
+type head struct {
+	family, link      string
+	dispersion, shape float64
+	noIntercept       bool
+	hashBits          int
+}
+
+func (h head) String() string {
+	return fmt.Sprintf("%s %s, dispersion %v, shape %v, intercept %v, hash_bits %d", h.family, h.link, h.dispersion, h.shape, !h.noIntercept, h.hashBits)
+}
+
+func headOf(m *kernels.Model) head {
+	h := head{family: m.Lik.Family(), link: m.Lik.Link(), noIntercept: m.NoIntercept, hashBits: m.HashBits}
+	if l, ok := m.Lik.(lik.Dispersed); ok {
+		h.dispersion = l.Dispersion()
+	}
+	if l, ok := m.Lik.(lik.Shaped); ok {
+		h.shape = l.Shape()
+	}
+	return h
+}
+
+// passWork is memory for a batch.
+type passWork struct {
+	z, gram *dense.Matrix
+	w       []float64
+	fs      []uint32
+	xs      []float64
+}
+
+// NewPass is a pass without rows. Errors: a model whose evidence is learnt by more than a
+// quadratic, or whose likelihood may have several modes.
+func NewPass(m *kernels.Model) (*Pass, error) {
+	m = m.Complete()
+	if err := checkPass(m); err != nil {
+		return nil, err
+	}
+	s := &Pass{head: headOf(m), model: m, weights: map[string]float64{}}
+	if err := m.Name(&s.dict); err != nil {
+		return nil, err
+	}
+	if m.Around != nil {
+		for _, b := range m.Around.Beliefs {
+			s.weights[b.Feature] = b.Mean
+			if _, err := s.dict.AddRaw(b.Feature); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return s, s.begin()
+}
+
+// begin sets the point for the features there are: those of Around, before any rows, so that
+// parts agree in it.
+func (s *Pass) begin() error {
+	if err := s.grow(); err != nil {
+		return err
+	}
+	prior := s.model.PriorOf(&s.dict)
+	for id := range s.at {
+		c := s.center(string(s.dict.Name(uint32(id))))
+		if c == 0 || s.model.NoIntercept || prior[0].Variance == 0 || prior[id].Variance == 0 {
+			continue
+		}
+		s.shift[id] = c
+		s.at[0] += s.at[id] * c
+		s.own++
+	}
+	for id := range s.at {
+		s.stand(id)
+	}
+	return nil
+}
+
+// center is the mean that Around remembers of a column of numbers, 0 for none.
+func (s *Pass) center(column string) float64 { return s.model.Around.Number(column).Mean().Center }
+
+// stand adds to the weight of `column IS NULL` what the number there adds that stands for it.
+func (s *Pass) stand(id int) {
+	if column, ok := strings.CutSuffix(string(s.dict.Name(uint32(id))), kernels.IsNull); ok {
+		if j, ok := s.dict.Find(column); ok {
+			s.at[id] += s.weights[column] * (s.center(column) - s.shift[j])
+		}
+	}
+}
+
+func checkPass(m *kernels.Model) error {
+	t, o := m.Lik.Traits(), &m.Options
+	why := "rows that are not kept say it only through all of them: give a number, such as that of a fit to a sample"
+	switch {
+	case m.LearnsPrior():
+		return &argument.Error{Name: "prior_variance", Found: "'auto'", Why: why}
+	case o.AutoShape:
+		return &argument.Error{Name: "shape", Found: "'auto'", Why: why}
+	case o.AutoDispersion && !t.Gaussian:
+		return &argument.Error{Name: "dispersion", Found: "'auto'", Why: why}
+	case !t.Concave:
+		return &argument.Error{Name: "family", Found: fmt.Sprintf("%s with link %s", m.Lik.Family(), m.Lik.Link()), Why: "its likelihood may have several modes, which passes do not look for"}
+	case m.Drifts() || m.HasTime:
+		return &argument.Error{Name: "time", Found: "given", Why: "passes take the rows in any order"}
+	}
+	return nil
+}
+
+// grow makes room for the features that joined.
+func (s *Pass) grow() error {
+	n, p := len(s.at), s.dict.Len()
+	if n == p {
+		return nil
+	}
+	if p > maxPassWeights {
+		return fmt.Errorf("%d features and more; allowed without keeping the rows: up to %d; hash_bits bounds them, adf and lowrank take more", p, maxPassWeights)
+	}
+	if more := 4 * int64(p*p-n*n); more > 1<<24 {
+		if err := memory.Room(more, fmt.Sprintf("the curvature of %d weights", p)); err != nil {
+			return err
+		}
+	}
+	s.curv = append(s.curv, make([]float64, p*(p+1)/2-n*(n+1)/2)...)
+	s.slope = append(s.slope, make([]float64, p-n)...)
+	s.at, s.shift = append(s.at, make([]float64, p-n)...), append(s.shift, make([]float64, p-n)...)
+	s.totals.Numbers = append(s.totals.Numbers, make([]kernels.NumberTotals, p-n)...)
+	prior := s.model.PriorOf(&s.dict)
+	for id := n; id < p; id++ {
+		w, known := s.weights[string(s.dict.Name(uint32(id)))]
+		switch {
+		case prior[id].Variance == 0:
+			s.at[id] = prior[id].Mean
+			continue
+		case known:
+			s.at[id] = w
+		case !s.model.Options.Standardize:
+			s.at[id] = prior[id].Mean
+		}
+		if n > 0 {
+			s.stand(id)
+		}
+	}
+	return nil
+}
+
+// Features are numbered by the dictionary.
+func (s *Pass) Features() *kernels.Dict { return &s.dict }
+
+// Skip counts rows that were left out.
+func (s *Pass) Skip(n int64) { s.totals.Skipped += n }
+
+// Size is the memory held, in bytes.
+func (s *Pass) Size() int64 {
+	return s.dict.Size() + 8*int64(cap(s.curv)+3*cap(s.at)+7*cap(s.totals.Numbers)) + 500
+}
+
+// Clone is an independent copy.
+func (s *Pass) Clone() *Pass {
+	c := *s
+	c.dict, c.counted = s.dict.Clone(), s.counted.Clone()
+	c.at, c.shift, c.slope, c.curv = slices.Clone(s.at), slices.Clone(s.shift), slices.Clone(s.slope), slices.Clone(s.curv)
+	c.totals.Numbers = slices.Clone(s.totals.Numbers)
+	c.work = passWork{}
+	return &c
+}
+
+// Update adds the rows of b. With skip, rows outside the support are counted and left out,
+// else the first one ends the update with an error that Is kernels.ErrRow.
+func (s *Pass) Update(ctx context.Context, b *kernels.Batch, skip bool) error {
+	if err := s.grow(); err != nil {
+		return err
+	}
+	l, n := s.model.Lik, b.Len()
+	s.counted.Add(b)
+	w := &s.work
+	w.w = slices.Grow(w.w[:0], n)[:n]
+	for i := range n {
+		if i%1024 == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := l.Check(b.Obs(i)); err != nil {
+			if !skip {
+				return kernels.RowError(err)
+			}
+			s.totals.Skipped++
+			w.w[i] = math.NaN()
+		}
+	}
+	if b.Shared != nil && !slices.ContainsFunc(w.w, math.IsNaN) && s.ownIn(b.Shared) == s.own {
+		s.block(b)
+	} else {
+		s.byRow(b)
+	}
+	s.responses(b)
+	s.numbers(b)
+	return nil
+}
+
+// ownIn is how many of the features have a shift.
+func (s *Pass) ownIn(fs []uint32) (k int) {
+	for _, f := range fs {
+		if s.shift[f] != 0 {
+			k++
+		}
+	}
+	return k
+}
+
+// block adds rows that have all features.
+func (s *Pass) block(b *kernels.Batch) {
+	n, k, w := b.Len(), len(b.Shared), &s.work
+	if w.z == nil || w.z.Cols != k {
+		w.z, w.gram = nil, dense.New(k, k)
+	}
+	if w.z == nil || w.z.Rows < n {
+		w.z = dense.New(n, k)
+	}
+	z := w.z.Slice(0, n, 0, k)
+	for i := range n {
+		_, xs := b.Entries(i)
+		row, eta := z.Row(i), b.Shift(i)
+		for j, x := range xs {
+			f := b.Shared[j]
+			if x -= s.shift[f]; x != x {
+				x = 0
+			}
+			row[j] = x
+			eta += x * s.at[f]
+		}
+		d1 := s.look(b, i, eta)
+		for j, x := range row {
+			s.slope[b.Shared[j]] += d1 * x
+		}
+	}
+	dense.Gram(w.gram, z, w.w[:n])
+	for a, f := range b.Shared {
+		row := w.gram.Row(a)
+		for c, g := range b.Shared[:a+1] {
+			s.curv[packed(f, g)] += row[c]
+		}
+	}
+}
+
+// byRow adds rows entry by entry; those whose curvature is NaN are left out.
+func (s *Pass) byRow(b *kernels.Batch) {
+	w := &s.work
+	for i := range b.Len() {
+		if w.w[i] != w.w[i] {
+			continue
+		}
+		fs, xs := b.Entries(i)
+		w.fs, w.xs = append(w.fs[:0], fs...), append(w.xs[:0], xs...)
+		if s.own > 0 {
+			s.less()
+		}
+		eta := b.Shift(i)
+		for k, f := range w.fs {
+			eta += w.xs[k] * s.at[f]
+		}
+		d1 := s.look(b, i, eta)
+		for k, f := range w.fs {
+			x := w.xs[k]
+			s.slope[f] += d1 * x
+			c := w.w[i] * x
+			for j, g := range w.fs[:k+1] {
+				s.curv[packed(f, g)] += c * w.xs[j]
+			}
+		}
+	}
+}
+
+// less takes the shifts off the row being worked on: a shifted number without an entry is 0.
+func (s *Pass) less() {
+	w, met := &s.work, 0
+	for k, f := range w.fs {
+		if s.shift[f] != 0 {
+			w.xs[k] -= s.shift[f]
+			met++
+		}
+		if w.xs[k] != w.xs[k] {
+			w.xs[k] = 0
+		}
+	}
+	if met == s.own {
+		return
+	}
+	for id, c := range s.shift {
+		if f := uint32(id); c != 0 && !slices.Contains(w.fs, f) {
+			w.fs, w.xs = append(w.fs, f), append(w.xs, -c)
+		}
+	}
+}
+
+// look takes the likelihood of row i at a predictor, whose curvature it notes.
+func (s *Pass) look(b *kernels.Batch, i int, eta float64) (d1 float64) {
+	logp, d1, d2 := s.model.Lik.LogLik(b.Obs(i), eta)
+	s.work.w[i] = -d2
+	if !special.Finite(logp) || !special.Finite(d1) || !special.Finite(d2) {
+		s.logLik, s.work.w[i] = math.Inf(-1), 0
+		return 0
+	}
+	s.logLik += logp
+	return d1
+}
+
+func packed(f, g uint32) int {
+	i, j := int(max(f, g)), int(min(f, g))
+	return i*(i+1)/2 + j
+}
+
+// responses adds to the totals of rows and responses.
+func (s *Pass) responses(b *kernels.Batch) {
+	located := s.model.Lik.Traits().Located
+	var y blockTotals
+	for i, v := range b.Y {
+		if s.work.w[i] != s.work.w[i] {
+			continue
+		}
+		s.totals.Rows++
+		weight := b.Obs(i).Weight
+		s.totals.Weight += weight
+		if located {
+			v -= b.Shift(i)
+		}
+		y.add(v, weight)
+	}
+	y.into(&s.totals.Y)
+}
+
+// numbers adds to the totals of features that are numbers.
+func (s *Pass) numbers(b *kernels.Batch) {
+	if b.Shared != nil {
+		for j, f := range b.Shared {
+			if s.dict.NumberPlace(f) < math.MaxInt {
+				var t blockTotals
+				for i, w := range s.work.w {
+					if w == w {
+						t.add(b.Value[i*len(b.Shared)+j], b.Obs(i).Weight)
+					}
+				}
+				t.into(&s.totals.Numbers[f])
+			}
+		}
+		return
+	}
+	all := make(map[uint32]*blockTotals)
+	none := &blockTotals{}
+	for i, w := range s.work.w {
+		if w != w {
+			continue
+		}
+		fs, xs := b.Entries(i)
+		for k, f := range fs {
+			t, ok := all[f]
+			if !ok {
+				if t = none; s.dict.NumberPlace(f) < math.MaxInt {
+					t = &blockTotals{}
+				}
+				all[f] = t
+			}
+			if t != none {
+				t.add(xs[k], b.Obs(i).Weight)
+			}
+		}
+	}
+	for f, t := range all {
+		if t != none {
+			t.into(&s.totals.Numbers[f])
+		}
+	}
+}
+
+// blockTotals sums numbers less the first of them, near which the others are.
+type blockTotals struct {
+	origin                          float64
+	rows, sum, weight, wsum, square float64
+	missing, missingByWeight        float64
+}
+
+func (t *blockTotals) add(x, weight float64) {
+	if x != x {
+		t.missing++
+		t.missingByWeight += weight
+		return
+	}
+	if t.rows == 0 {
+		t.origin = x
+	}
+	x -= t.origin
+	t.rows++
+	t.sum += x
+	t.weight += weight
+	t.wsum += weight * x
+	t.square += weight * x * x
+}
+
+func (t *blockTotals) into(n *kernels.NumberTotals) {
+	o := kernels.NumberTotals{Rows: t.rows, Weight: t.weight, Missing: t.missing, MissingByWeight: t.missingByWeight}
+	if t.rows > 0 {
+		o.Mean = t.origin + t.sum/t.rows
+	}
+	if t.weight > 0 {
+		m := t.wsum / t.weight
+		o.Center, o.Squares = t.origin+m, max(t.square-t.wsum*m, 0)
+	}
+	n.Add(o)
+}
+
+// Merge adds the rows of src, a pass at the same point; src is not changed.
+// Errors: one at another point or of another likelihood.
+func (s *Pass) Merge(src *Pass) error {
+	if s.head != src.head {
+		return fmt.Errorf("passes of different models: %v, and %v", s.head, src.head)
+	}
+	n := s.dict.Len()
+	ids, err := s.dict.Merge(&src.dict)
+	if err != nil {
+		return err
+	}
+	p := s.dict.Len()
+	if p > maxPassWeights {
+		return fmt.Errorf("%d features; allowed without keeping the rows: up to %d", p, maxPassWeights)
+	}
+	s.at = append(s.at, make([]float64, p-n)...)
+	s.shift, s.slope = append(s.shift, make([]float64, p-n)...), append(s.slope, make([]float64, p-n)...)
+	s.curv = append(s.curv, make([]float64, p*(p+1)/2-n*(n+1)/2)...)
+	s.totals.Numbers = append(s.totals.Numbers, make([]kernels.NumberTotals, p-n)...)
+	for j, id := range ids {
+		switch {
+		case int(id) >= n:
+			s.at[id] = src.at[j]
+			if src.shift[j] != 0 {
+				return fmt.Errorf("passes around different fits: only one knows %q", src.dict.Name(uint32(j)))
+			}
+		case s.at[id] != src.at[j] || s.shift[id] != src.shift[j]:
+			return fmt.Errorf("passes around different fits: the weight of %q is %v in one and %v in another", src.dict.Name(uint32(j)), s.at[id], src.at[j])
+		}
+	}
+	for j, id := range ids {
+		s.slope[id] += src.slope[j]
+		s.totals.Numbers[id].Add(src.totals.Numbers[j])
+		for k, g := range ids[:j+1] {
+			s.curv[packed(id, g)] += src.curv[j*(j+1)/2+k]
+		}
+	}
+	s.counted.Merge(&src.counted, nil)
+	s.logLik += src.logLik
+	t, o := &s.totals, &src.totals
+	t.Rows, t.Skipped, t.Weight = t.Rows+o.Rows, t.Skipped+o.Skipped, t.Weight+o.Weight
+	t.Y.Add(o.Y)
+	return nil
+}

@@ -1,0 +1,290 @@
+package laplace
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/internal/mode"
+	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/special"
+)
+
+// passTol is from how many posterior deviations to the mode on a pass is near enough: its
+// step ends at the square of that, its curvature is that share of a deviation's change off.
+const passTol = 1e-6
+
+// Step is Newton's step from where a pass looked.
+type Step struct {
+	Fit *kernels.Fit // the Gaussian there
+	// Distance is that from the pass's point to the mode in posterior deviations, as the
+	// curvature has it, and LogPosterior the height of that point: log likelihood and prior.
+	Distance, LogPosterior float64
+}
+
+// Solve takes Newton's step under model m, whose options are those that the pass was made
+// with. Fit has the mean where the step ends, the covariance of the curvature at the pass's
+// point, and the evidence by both; it has converged, and is Laplace's approximation, where
+// the point was within tol (1e-6) deviations of the mode. A dispersion that is learnt is
+// that of the highest evidence. Its result is Full; Cost: O(p³).
+//
+// Errors: a model that differs from that of the pass, a point where the likelihood is not
+// finite.
+func (s *Pass) Solve(m *kernels.Model) (*Step, error) {
+	m = m.Complete()
+	if err := checkPass(m); err != nil {
+		return nil, err
+	}
+	if h := headOf(m); h != s.head {
+		return nil, fmt.Errorf("the pass was made with other options: %v; found %v", s.head, h)
+	}
+	if math.IsInf(s.logLik, -1) || math.IsNaN(s.logLik) {
+		return nil, fmt.Errorf("the log likelihood is not finite at the weights of around; begin with the fit of a sample of the rows")
+	}
+	t, d := s.totals, s.dict.Clone()
+	t.Columns = s.counted.Columns()
+	q, std, fill, err := kernels.Unseen(m, &d, &t)
+	if err != nil {
+		return nil, err
+	}
+	if q.P > maxPassWeights {
+		return nil, fmt.Errorf("%d weights; allowed without keeping the rows: up to %d", q.P, maxPassWeights)
+	}
+	root, err := q.Normal.Root()
+	if err != nil {
+		return nil, err
+	}
+	n := &newtonStep{Pass: s, q: q, std: std, root: root, dict: &d, fill: fill}
+	n.turn()
+	f, err := n.fit()
+	if err != nil {
+		return nil, err
+	}
+	if err := std.Restore(f); err != nil {
+		return nil, err
+	}
+	out := &Step{Fit: f, Distance: n.distance, LogPosterior: n.height - t.Weight*math.Log(std.Response())}
+	f.Say(kernels.SkippedNote(f.Skipped))
+	return out, f.Check()
+}
+
+// newtonStep is a pass on the scales of the problem.
+type newtonStep struct {
+	*Pass
+	q    *kernels.Problem
+	std  *kernels.Standard
+	root *gauss.Root
+	dict *kernels.Dict
+	fill []float64
+
+	h     *dense.Matrix // curvature
+	g, u  []float64     // slope and point, by column
+	white []float64     // the slope of the log posterior, whitened
+
+	distance, height float64
+}
+
+// A mix is how a column of the problem is made of the pass's: (z_j + a z_0 + b z_k)/c, where
+// z_0 is the intercept and z_k says that the number is missing, -1 for none.
+type mix struct {
+	j, k    int
+	a, b, c float64
+}
+
+func (n *newtonStep) mix(col int) mix {
+	id := int(n.q.Feature(col))
+	m := mix{j: id, k: -1, c: n.std.Scale[col]}
+	shift := 0.0
+	if id < len(n.shift) {
+		shift = n.shift[id]
+	}
+	m.a = shift - n.std.Shift[col]
+	if n.dict.NumberPlace(uint32(id)) == math.MaxInt {
+		return m
+	}
+	if at, ok := n.dict.Find(n.q.Name(col) + kernels.IsNull); ok && int(at) < len(n.at) {
+		m.k, m.b = int(at), n.fill[id]-shift
+	}
+	return m
+}
+
+// turn brings point, slope and curvature to the columns of the problem.
+func (n *newtonStep) turn() {
+	p, d := n.q.P, len(n.at)
+	mixes := make([]mix, p)
+	half := dense.New(p, d) // mixed rows of the curvature
+	n.g, n.u, n.h = make([]float64, p), make([]float64, p), dense.New(p, p)
+	unit := n.std.Unit
+	add := func(row []float64, by float64, id int) {
+		if by == 0 || id < 0 || id >= d {
+			return
+		}
+		for k := range row {
+			row[k] += by * n.curv[packed(uint32(id), uint32(k))]
+		}
+	}
+	value := func(v []float64, id int) float64 {
+		if id < 0 || id >= len(v) {
+			return 0
+		}
+		return v[id]
+	}
+	for j := range mixes {
+		m := n.mix(j)
+		mixes[j] = m
+		add(half.Row(j), unit/m.c, m.j)
+		add(half.Row(j), unit*m.a/m.c, 0)
+		add(half.Row(j), unit*m.b/m.c, m.k)
+		n.g[j] = unit / m.c * (value(n.slope, m.j) + m.a*value(n.slope, 0) + m.b*value(n.slope, m.k))
+		n.u[j] = value(n.at, m.j)
+	}
+	place := map[int]int{}
+	for j, m := range mixes {
+		place[m.j] = j
+		row := half.Row(j)
+		to := n.h.Row(j)
+		for k, c := range mixes {
+			to[k] = unit / c.c * (value(row, c.j) + c.a*value(row, 0) + c.b*value(row, c.k))
+		}
+	}
+	// The point: weights of numbers first, whose shifts the others took up.
+	for _, m := range mixes {
+		w := value(n.at, m.j)
+		if at, ok := place[0]; ok && !n.noIntercept && m.j != 0 {
+			n.u[at] -= m.a * w
+		}
+		if at, ok := place[m.k]; ok && m.k >= 0 {
+			n.u[at] -= m.b * w
+		}
+	}
+	for j, m := range mixes {
+		if m.j == 0 && !n.noIntercept {
+			n.u[j] -= n.std.Origin
+		}
+		n.u[j] *= m.c / unit
+	}
+}
+
+// fit takes the step.
+func (n *newtonStep) fit() (*kernels.Fit, error) {
+	q, p := n.q, n.q.P
+	l := q.Lik
+	logLik := n.logLik + n.totals.Weight*math.Log(n.std.Response())
+	z, data := make([]float64, p), make([]float64, p)
+	for j, m := range q.Normal.Mean {
+		z[j] = n.u[j] - m
+	}
+	n.root.Solve(z, z)
+	n.root.MulT(data, n.g)
+	if q.Options.AutoDispersion {
+		by, learnt, at, err := n.disperse(l.(lik.Dispersed).Dispersion(), logLik, z, data)
+		if err != nil {
+			return nil, err
+		}
+		params := q.Params
+		params.Dispersion = learnt
+		if l, err = lik.New(l.Family(), l.Link(), params); err != nil {
+			return nil, err
+		}
+		logLik = at
+		for i := range p {
+			data[i] *= by
+			for j := range p {
+				n.h.Row(i)[j] *= by
+			}
+		}
+	}
+	n.white = make([]float64, p)
+	penalty := 0.0
+	for j, v := range z {
+		n.white[j] = data[j] - v
+		penalty += 0.5 * v * v
+	}
+	n.height = logLik - penalty
+	b := dense.New(p, p)
+	mode.Whiten(b, n.h, n.root)
+	if err := mode.Factor(b); err != nil {
+		return nil, err
+	}
+	step := make([]float64, p)
+	mode.ReverseVec(step, n.white)
+	dense.SolveLowerVec(b, step)
+	dense.SolveLowerTVec(b, step)
+	mode.ReverseVec(step, step)
+	slope := dense.Dot(step, n.white)
+	n.distance = math.Sqrt(max(slope, 0))
+	if !special.Finite(slope) {
+		return nil, mode.ErrOverflow
+	}
+	mean := make([]float64, p)
+	n.root.Mul(mean, step)
+	for j, v := range n.u {
+		mean[j] += v
+	}
+	evidence := n.height + 0.5*slope - 0.5*dense.LogDet(b)
+	f := q.Fit("laplace", gauss.NewFull(mean, mode.PosteriorRoot(n.root, b)), evidence)
+	f.SetLikelihood(l)
+	if f.Converged = n.distance <= max(passTol, q.Options.Tol); !f.Converged {
+		f.Status = fmt.Sprintf("no convergence yet: the pass was about %.2g posterior deviations from the mode; take another around this fit", n.distance)
+	}
+	return f, nil
+}
+
+// disperse is the dispersion of highest evidence of a likelihood that is Gaussian in the
+// predictor, now d: by is what slope and curvature change by, at the log likelihood then.
+func (n *newtonStep) disperse(d, logLik float64, z, data []float64) (by, learnt, at float64, err error) {
+	p, w := n.q.P, n.totals.Weight
+	squares := max(-2*d*(logLik+0.5*w*math.Log(2*math.Pi*d)), 0)
+	white := dense.New(p, p)
+	mode.Whiten(white, n.h, n.root) // I + TᵀHT, in reverse order
+	e, v, err := dense.Eigen(white)
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	mode.ReverseVec(z, z)
+	mode.ReverseVec(data, data)
+	zv, gv := make([]float64, p), make([]float64, p)
+	dense.GemvT(zv, v, z)
+	dense.GemvT(gv, v, data)
+	mode.ReverseVec(z, z)
+	mode.ReverseVec(data, data)
+	height := func(theta float64) float64 {
+		by := d / math.Exp(theta)
+		log := -0.5*w*(math.Log(2*math.Pi)+theta) - 0.5*squares*math.Exp(-theta)
+		for k, l := range e {
+			l = 1 + by*max(l-1, 0)
+			g := by*gv[k] - zv[k]
+			log += 0.5*g*g/l - 0.5*zv[k]*zv[k] - 0.5*math.Log(l)
+		}
+		return log
+	}
+	start := math.Log(kernels.Or(squares/max(w, 1), d))
+	theta := peak(height, start-30, start+30)
+	learnt = math.Exp(theta)
+	return d / learnt, learnt, -0.5*w*(math.Log(2*math.Pi)+theta) - 0.5*squares/learnt, nil
+}
+
+// peak is where f is highest in [lo, hi]: on a grid first, then by its slope.
+func peak(f func(float64) float64, lo, hi float64) float64 {
+	best, at := math.Inf(-1), lo
+	const cells = 240
+	for k := range cells + 1 {
+		x := lo + (hi-lo)*float64(k)/cells
+		if y := f(x); y > best {
+			best, at = y, x
+		}
+	}
+	const h = 1e-4
+	a, b := max(lo, at-(hi-lo)/cells), min(hi, at+(hi-lo)/cells)
+	for range 60 {
+		x := 0.5 * (a + b)
+		if f(x+h) > f(x-h) {
+			a = x
+		} else {
+			b = x
+		}
+	}
+	return 0.5 * (a + b)
+}

@@ -1,0 +1,144 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/bglm/bglm/kernels/design"
+	"github.com/bglm/bglm/kernels/lik"
+)
+
+// Totals are what a problem has to know of rows that are not kept.
+type Totals struct {
+	Rows    int64
+	Skipped int64
+	Weight  float64        // of all rows
+	Columns []FitColumn    // as counted; their centers are not used
+	Numbers []NumberTotals // by feature number; those of features that are no numbers are not used
+	Y       NumberTotals   // of the responses, of a family of real numbers less the offsets
+}
+
+// NumberTotals are those of the numbers of a feature. What has no number there counts by its
+// weight: rows that lack one, for which the mean stands, and rows without an entry, zeros.
+type NumberTotals struct {
+	Rows, Mean               float64 // plain
+	Weight, Center, Squares  float64 // by weight; Squares are about Center
+	Missing, MissingByWeight float64
+}
+
+// Add joins those of other rows.
+func (t *NumberTotals) Add(o NumberTotals) {
+	t.Missing += o.Missing
+	t.MissingByWeight += o.MissingByWeight
+	if o.Rows > 0 {
+		t.Rows += o.Rows
+		t.Mean += (o.Mean - t.Mean) * (o.Rows / t.Rows)
+	}
+	t.join(o.Weight, o.Center, o.Squares)
+}
+
+func (t *NumberTotals) join(weight, center, squares float64) {
+	if !(weight > 0) {
+		return
+	}
+	d, a := center-t.Center, t.Weight
+	t.Weight += weight
+	t.Center += d * (weight / t.Weight)
+	t.Squares += squares + d*d*a*(weight/t.Weight)
+}
+
+// Unseen is the problem of model m whose features are those of d, which gets those that m
+// names, without its rows: it has the prior, what a fit remembers and, where the model asks
+// to standardise, the scales, so that s.Restore brings a fit of the problem back to the
+// original ones; s.Scale and s.Shift are 1 and 0 else. fill has by feature the mean that
+// stands where a number is missing.
+// Errors: those of Rows.Problem and Problem.Standardize.
+func Unseen(m *Model, d *Dict, t *Totals) (p *Problem, s *Standard, fill []float64, err error) {
+	r := &Rows{Model: m.Complete(), counted: Counted{cols: t.Columns}, skipped: t.Skipped}
+	r.Dict = *d
+	if err := r.Model.Name(&r.Dict); err != nil {
+		return nil, nil, nil, err
+	}
+	*d = r.Dict
+	of, err := r.Problem()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	of.unseen = t
+	numbers := make([]NumberTotals, d.Len())
+	copy(numbers, t.Numbers)
+	fill = make([]float64, d.Len())
+	for k := range of.columns {
+		id, ok := d.Find(of.columns[k].Name)
+		if of.columns[k].Kind != NumberColumn || !ok || numbers[id].Rows == 0 {
+			continue
+		}
+		before := r.Model.Start.Number(of.columns[k].Name).Mean()
+		c := center{float64(before.N), before.Center}
+		c.add(numbers[id].Mean, numbers[id].Rows)
+		of.columns[k].Center, fill[id] = c.mean, c.mean
+	}
+	scale, shift := slices.Repeat([]float64{1}, of.P), make([]float64, of.P)
+	s = &Standard{of: of, response: 1, Scaling: design.NewScaling(scale, shift)}
+	if !of.Options.Standardize {
+		return of, s, fill, nil
+	}
+	q, own := *of, *of.Model
+	q.Model, own.Options.Standardize = &own, false
+	q.columns = slices.Clone(of.columns)
+	at := map[string]int{}
+	for k, c := range q.columns {
+		at[c.Name] = k
+	}
+	number := of.standardised()
+	for j, id := range of.cols {
+		if !number(j) {
+			continue
+		}
+		n := numbers[id]
+		n.join(n.MissingByWeight, fill[id], 0)
+		n.join(max(t.Weight-n.Weight, 0), 0, 0) // absent entries
+		spread := 0.0
+		if n.Weight > 0 {
+			spread = math.Sqrt(n.Squares / n.Weight)
+		}
+		var known bool
+		if scale[j], known = design.Scale(n.Center, spread, of.centres()); !known {
+			return nil, nil, nil, of.beyond(j)
+		}
+		if of.centres() {
+			shift[j] = n.Center
+		}
+		if k, ok := at[of.Name(j)]; ok && q.columns[k].Kind == NumberColumn {
+			q.columns[k].Scale = scale[j]
+		}
+	}
+	s.Scaling = design.NewScaling(scale, shift)
+	if l, ok := own.Lik.(lik.Dispersed); ok && own.Start == nil && t.Rows > 0 {
+		spread := 0.0
+		if t.Y.Weight > 0 {
+			spread = math.Sqrt(t.Y.Squares / t.Y.Weight)
+		}
+		mean, unit := s.unitOf(&q, t.Y.Center, spread)
+		if unit != 1 || mean != 0 {
+			err = s.measure(&q, l, unit)
+		}
+	}
+	return &q, s, fill, err
+}
+
+// beyond reports column j, whose numbers cannot be squared.
+func (p *Problem) beyond(j int) error {
+	return fmt.Errorf("feature %q: the spread of its numbers is beyond 1e-140 to 1e140; scale them", p.Name(j))
+}
+
+// Feature is the number of column j in the dictionary.
+func (p *Problem) Feature(j int) uint32 { return p.cols[j] }
+
+// PriorOf is by feature number the prior of the model for the features of d, which has those
+// that the model names.
+func (m *Model) PriorOf(d *Dict) []Weight {
+	prior, _ := m.startOf(d)
+	return prior
+}
