@@ -434,6 +434,13 @@ var forms = map[engine.Kind]form{
 		call:  "(c, {u: i / 30})",
 		write: func(out *capi.Col, r *engine.Result) { appendFit(out, r.Fit, r.Each) },
 	},
+	engine.Parts: {
+		y: checkResponse, result: capi.TBlob,
+		doc: "NULL without rows, which is as no part.",
+		example: "SELECT f.n, f.converged FROM (SELECT bglm_newton_solve(bglm_newton_merge(s), {link: 'probit'}) AS f FROM (SELECT $call AS s " + tenRows + " GROUP BY i % 2));",
+		call:    "(late, {origin: origin}, {link: '$link'})",
+		write:   func(out *capi.Col, r *engine.Result) { out.Bytes(r.Pass.Bytes()) },
+	},
 	engine.Predictions: {y: checkResponse, result: predictionsType, write: appendPredictions},
 	engine.Process: {
 		y: checkResponse, x: checkPoints, result: gpType,

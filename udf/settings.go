@@ -123,6 +123,11 @@ func checkFeatures(v *capi.Vec) error {
 	return err
 }
 
+func checkSolving(v *capi.Vec) error {
+	_, err := optionsAt("newton_state", v, 0)
+	return err
+}
+
 // checkContinuing accepts options that any method takes that a fit may be continued with.
 func checkContinuing(v *capi.Vec) error {
 	if err := checkOptions(v, "{process_noise: 0.001}"); err != nil {

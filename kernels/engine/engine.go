@@ -18,6 +18,7 @@ import (
 	"github.com/bglm/bglm/kernels/argument"
 	"github.com/bglm/bglm/kernels/ep"
 	"github.com/bglm/bglm/kernels/gp"
+	"github.com/bglm/bglm/kernels/laplace"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/option"
@@ -57,6 +58,7 @@ const (
 	Paths                   // the beliefs of each feature through time besides
 	Classes                 // y is a label, for a rows.Labelled Fitter; a belief for each feature in each class
 	Process                 // x is a point, for a rows.Points Fitter; a function of x and no beliefs
+	Parts                   // what a pass over them says of the likelihood near a fit, to be merged and solved
 	Predictions             // what was expected of each row before it was learnt, besides (Method.Progressive)
 )
 
@@ -68,6 +70,7 @@ type Result struct {
 	Path    []Moment      // of Paths, by feature in belief order, then time
 	Rows    []Prediction  // of Predictions, in the order they were learnt
 	Process *gp.Posterior // of a Process
+	Pass    *laplace.Pass // of Parts, whose Fit has no beliefs
 }
 
 // Moment is the belief in a weight at a time, given all rows: one for each row that touches

@@ -48,6 +48,9 @@ func TestFit(t *testing.T) {
 		if f.Method == "" || f.N != 40 || math.IsNaN(f.LogEvidence) || f.Status == "" {
 			t.Errorf("%s: %+v", m.Name, f.Fit)
 		}
+		if (f.Pass != nil) != (m.Kind == engine.Parts) {
+			t.Errorf("%s: pass %v", m.Name, f.Pass)
+		}
 		weights := map[engine.Kind]int{engine.Weights: 5, engine.Paths: 5, engine.Classes: 15}[m.Kind]
 		if len(f.Beliefs) != weights || (len(f.Path) > 0) != (m.Kind == engine.Paths) || (f.Process != nil) != (m.Kind == engine.Process) {
 			t.Errorf("%s: %d beliefs, %d moments, process %v", m.Name, len(f.Beliefs), len(f.Path), f.Process != nil)

@@ -23,8 +23,8 @@ const maxPassWeights = 5000
 // follow from. Passes over parts of the rows at one point merge to that over all of them,
 // whatever the parts and their order, to rounding; one without rows changes nothing.
 //
-// The point is the weights of Model.Around, 0 where there are none (or the prior mean, where
-// numbers are not standardised). With an intercept the numbers of a column are taken less
+// The point is the weights of Model.Around, and 0 without it; a feature that Around does not
+// have is at its prior mean, or 0 where numbers are standardised. With an intercept the numbers of a column are taken less
 // the mean that Around remembers; a number that is missing counts as that mean until Solve
 // knows that of all rows. A feature that Around does not know joins when it is met.
 //
@@ -180,7 +180,7 @@ func (s *Pass) grow() error {
 			continue
 		case known:
 			s.at[id] = w
-		case !s.model.Options.Standardize:
+		case s.model.Around != nil && !s.model.Options.Standardize:
 			s.at[id] = prior[id].Mean
 		}
 		if n > 0 {
@@ -195,6 +195,12 @@ func (s *Pass) Features() *kernels.Dict { return &s.dict }
 
 // Skip counts rows that were left out.
 func (s *Pass) Skip(n int64) { s.totals.Skipped += n }
+
+// Counts are the rows, and those that were left out.
+func (s *Pass) Counts() (rows, skipped int64) { return s.totals.Rows, s.totals.Skipped }
+
+// Trials says whether the responses are successes among trials.
+func (s *Pass) Trials() bool { return s.family == "binomial" }
 
 // Size is the memory held, in bytes.
 func (s *Pass) Size() int64 {
@@ -221,6 +227,7 @@ func (s *Pass) Update(ctx context.Context, b *kernels.Batch, skip bool) error {
 	s.counted.Add(b)
 	w := &s.work
 	w.w = slices.Grow(w.w[:0], n)[:n]
+	clear(w.w)
 	for i := range n {
 		if i%1024 == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -297,9 +304,7 @@ func (s *Pass) byRow(b *kernels.Batch) {
 		}
 		fs, xs := b.Entries(i)
 		w.fs, w.xs = append(w.fs[:0], fs...), append(w.xs[:0], xs...)
-		if s.own > 0 {
-			s.less()
-		}
+		s.less()
 		eta := b.Shift(i)
 		for k, f := range w.fs {
 			eta += w.xs[k] * s.at[f]
@@ -316,7 +321,8 @@ func (s *Pass) byRow(b *kernels.Batch) {
 	}
 }
 
-// less takes the shifts off the row being worked on: a shifted number without an entry is 0.
+// less takes the shifts off the row being worked on, where a number that is missing then is 0,
+// and one without an entry minus its shift.
 func (s *Pass) less() {
 	w, met := &s.work, 0
 	for k, f := range w.fs {

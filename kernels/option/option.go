@@ -104,10 +104,16 @@ func All() Specs { return slices.Clone(list) }
 
 // For lists the options of methods and of other functions that have any: fit (under which a
 // method is named), from_beliefs, influence and features. Those of auto are its own and those of the
-// methods that it takes.
+// methods that it takes, those of newton_state its own and laplace's but what needs all rows.
 func For(functions ...string) Specs {
 	if slices.Contains(functions, "auto") {
 		functions = append(slices.Clone(functions), "laplace", "adf")
+	}
+	if i := slices.Index(functions, "newton_state"); i >= 0 {
+		more := list.only(func(p *Spec) bool { return strings.Contains(p.Uses, " newton_state ") })
+		others := slices.Delete(slices.Clone(functions), i, i+1)
+		return append(more, For(append(others, "laplace")...).Without("integrate", "sd_scale", "sd_freedom", "dispersion_scale", "dispersion_freedom", "max_iter",
+			"hessian", "rank", "oversample", "power_iterations", "at", "time_limit", "compress", "time", "process_noise", "forgetting", "seed")...)
 	}
 	return list.only(func(p *Spec) bool {
 		return slices.ContainsFunc(functions, func(f string) bool { return strings.Contains(p.Uses, " "+f+" ") })

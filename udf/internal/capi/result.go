@@ -36,6 +36,7 @@ var (
 	TInteger = &Type{ID: Integer}
 	TBoolean = &Type{ID: Boolean}
 	TVarchar = &Type{ID: Varchar}
+	TBlob    = &Type{ID: Blob}
 	TAny     = &Type{ID: Any}
 )
 
@@ -165,7 +166,7 @@ func (c *Col) Null() {
 	switch c.Type.ID {
 	case Double:
 		c.f64 = append(c.f64, 0)
-	case Varchar:
+	case Varchar, Blob:
 		c.end = append(c.end, len(c.str))
 	case List, Map:
 		c.end = append(c.end, c.kids[0].n)
@@ -188,7 +189,7 @@ func (c *Col) Repeat(n int) {
 	switch c.Type.ID {
 	case Double:
 		c.f64 = again(c.f64, n)
-	case Varchar:
+	case Varchar, Blob:
 		lo := 0
 		if last > 0 {
 			lo = c.end[last-1]
@@ -353,7 +354,7 @@ func (f *filler) fill(c *Col, i int) {
 		for r, v := range c.i64 {
 			dst[r] = uint8(v)
 		}
-	case Varchar:
+	case Varchar, Blob:
 		f.varchar(c, i)
 	case List, Map:
 		child := int(d.child)

@@ -1,0 +1,264 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/kerneltest"
+	"github.com/bglm/bglm/kernels/laplace"
+	"github.com/bglm/bglm/kernels/option"
+	"github.com/bglm/bglm/kernels/rows"
+)
+
+// passes fits rows [0, n) of a table in parts by Newton's steps from around, nil for none, and
+// returns how many passes it took. Every state goes through bytes.
+func passes(t *testing.T, set func(*option.Settings), tab *rows.Table, parts int, around *kernels.Fit) (*kernels.Fit, int) {
+	t.Helper()
+	m, err := Find("newton_state")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k := range 30 {
+		s := option.Defaults()
+		set(s)
+		s.Around = around
+		model, err := m.Model(s, false, tab.Trials != nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var whole *laplace.Pass
+		for i := range parts {
+			f, err := m.New(model)
+			if err != nil {
+				t.Fatal(err)
+			}
+			src, err := tab.Source()
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := tab.Len()
+			if _, err := src.Feed(context.Background(), f, model, option.Skip, i*n/parts, (i+1)*n/parts, &kernels.Batch{}); err != nil {
+				t.Fatal(err)
+			}
+			r, err := f.Fit(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := laplace.DecodePass(r.Pass.Bytes())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if whole == nil {
+				whole = p
+			} else if err := whole.Merge(p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		step, err := whole.Solve(model)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if around = step.Fit; around.Converged {
+			return around, k + 1
+		}
+	}
+	t.Fatal("no convergence in 30 passes")
+	return nil, 0
+}
+
+// plain are settings of laplace that take the highest evidence, without integrating.
+func plain(t *testing.T) *option.Settings {
+	t.Helper()
+	s, err := option.For("laplace").Decode(maps.All(map[string]option.Source{"integrate": option.JSON([]byte("false"), "BOOLEAN")}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// near compares two fits of the same rows.
+func near(t *testing.T, what string, got, want *kernels.Fit, tol float64) {
+	t.Helper()
+	if got.N != want.N || got.Skipped != want.Skipped || len(got.Beliefs) != len(want.Beliefs) || len(got.Columns) != len(want.Columns) {
+		t.Fatalf("%s: %d rows, %d beliefs; want %d, %d", what, got.N, len(got.Beliefs), want.N, len(want.Beliefs))
+	}
+	kerneltest.Close(t, what+": log evidence", got.LogEvidence, want.LogEvidence, kerneltest.Tol{Rel: tol})
+	kerneltest.Close(t, what+": dispersion", got.Dispersion, want.Dispersion, kerneltest.Tol{Rel: 100 * tol})
+	for k, c := range want.Columns {
+		g := got.Columns[k]
+		if g.Name != c.Name || g.N != c.N || g.Missing != c.Missing || g.Kind != c.Kind {
+			t.Errorf("%s: column %+v, want %+v", what, g, c)
+		}
+		kerneltest.Close(t, what+": center of "+c.Name, g.Center, c.Center, kerneltest.Tol{Rel: 1e-12})
+		kerneltest.Close(t, what+": scale of "+c.Name, g.Scale, c.Scale, kerneltest.Tol{Rel: 1e-10})
+	}
+	for i, b := range want.Beliefs {
+		if got.Beliefs[i].Feature != b.Feature {
+			t.Fatalf("%s: feature %s, want %s", what, got.Beliefs[i].Feature, b.Feature)
+		}
+		kerneltest.Close(t, what+": mean of "+b.Feature, got.Beliefs[i].Mean, b.Mean, kerneltest.Tol{Rel: tol, Abs: tol * math.Sqrt(b.Variance)})
+		kerneltest.Close(t, what+": variance of "+b.Feature, got.Beliefs[i].Variance, b.Variance, kerneltest.Tol{Rel: 3 * tol})
+	}
+	for i, v := range want.Covariance.Values {
+		if math.Abs(got.Covariance.Values[i]-v) > 1e-6*math.Abs(want.Covariance.Values[0]) {
+			t.Errorf("%s: covariance value %d is %v, want %v", what, i, got.Covariance.Values[i], v)
+			break
+		}
+	}
+}
+
+// Passes end at the fit of the rows kept, for every family they go for, with weights and
+// offsets, numbers standardised or not, from nothing and from a sample's fit.
+func TestPasses(t *testing.T) {
+	for _, c := range []struct{ family, link string }{
+		{"bernoulli", "logit"}, {"bernoulli", "probit"}, {"bernoulli", "cloglog"}, {"binomial", "logit"}, {"poisson", "log"}, {"gamma", "log"}, {"gaussian", "identity"},
+	} {
+		for k := range 6 {
+			weighted, standardised := k&1 > 0, k < 4
+			set := func(s *option.Settings) {
+				s.Family, s.Link, s.Params.Shape = c.family, c.link, 3
+				s.Options.Tol = 1e-9
+				if s.AutoStandardize, s.Options.Standardize = false, standardised; !standardised {
+					s.Prior = kernels.Prior{Mean: 0.1, Variance: 2, InterceptVariance: 30}
+				}
+				s.NoIntercept = k == 3
+				if k == 5 {
+					s.Params.Dispersion = 1.3
+				}
+			}
+			tab := few(600, c.family, weighted, k&2 > 0)
+			s := plain(t)
+			set(s)
+			want, err := Fit(context.Background(), "laplace", s, tab)
+			if err != nil {
+				t.Fatal(err)
+			}
+			what := fmt.Sprintf("%s %s, %d", c.family, c.link, k)
+			tol := 1e-8
+			if c.family == "gaussian" && k < 5 {
+				tol = 1e-6 // of the search for the dispersion
+			}
+			got, n := passes(t, set, tab, 3, nil)
+			near(t, what, got, want.Fit, tol)
+			s = option.Defaults()
+			set(s)
+			sample, err := Fit(context.Background(), "laplace", s, few(150, c.family, weighted, k&2 > 0))
+			if err != nil {
+				t.Fatal(err)
+			}
+			again, fewer := passes(t, set, tab, 1, sample.Fit)
+			near(t, what+" from a sample", again, want.Fit, tol)
+			if fewer > max(n, 2) {
+				t.Errorf("%s: %d passes from a sample, %d from nothing", what, fewer, n)
+			}
+			if t.Failed() {
+				return
+			}
+		}
+	}
+}
+
+// Parts merge to the whole in any order and grouping; one of skipped rows alone changes
+// nothing but their count, and a merge not its source.
+func TestPassMerge(t *testing.T) {
+	part := func(lo, hi int) *laplace.Pass {
+		f := door(t, "newton_state", nil)
+		feed(t, f, lo, hi, 64)
+		r, err := f.Fit(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Pass
+	}
+	cuts := []int{0, 49, 50, 210, 600, 900} // the second part is a bad row
+	join := func(order ...int) *laplace.Pass {
+		all := part(0, 0)
+		for _, k := range order {
+			p := part(cuts[k], cuts[k+1])
+			before := string(p.Bytes())
+			if err := all.Merge(p); err != nil {
+				t.Fatal(err)
+			}
+			if string(p.Bytes()) != before {
+				t.Error("a merge changed its source")
+			}
+		}
+		return all
+	}
+	left, right := join(3, 1), join(4, 0, 2)
+	if err := right.Merge(left); err != nil {
+		t.Fatal(err)
+	}
+	m, err := Find("newton_state")
+	if err != nil {
+		t.Fatal(err)
+	}
+	model, err := m.Model(option.Defaults(), false, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := part(0, 900).Solve(model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []*laplace.Pass{right, join(4, 3, 2, 1, 0), join(0, 1, 2, 3, 4)} {
+		got, err := p.Solve(model)
+		if err != nil {
+			t.Fatal(err)
+		}
+		near(t, "merged", got.Fit, want.Fit, 1e-12)
+	}
+}
+
+// What passes cannot say is an error that names the argument; so are states that do not
+// belong together, and bytes that are none.
+func TestPassErrors(t *testing.T) {
+	for want, set := range map[string]func(*option.Settings){
+		"prior_variance: found 'auto'":         func(s *option.Settings) { s.Options.AutoPrior = true },
+		"shape: found 'auto'":                  func(s *option.Settings) { s.Family = "gamma" },
+		"dispersion: found 'auto'":             func(s *option.Settings) { s.Family, s.Params.Shape = "studentt", 4 },
+		"gaussian with link log":               func(s *option.Settings) { s.Family, s.Link, s.Params.Dispersion = "gaussian", "log", 2 },
+		"time: found given; passes take the r": func(s *option.Settings) { s.Noise = 0.1 },
+	} {
+		s := option.Defaults()
+		set(s)
+		if _, err := Fit(context.Background(), "newton_state", s, few(40, "bernoulli", false, false)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	pass := func(set func(*option.Settings)) *laplace.Pass {
+		f := door(t, "newton_state", set)
+		feed(t, f, 0, 100, 100)
+		r, err := f.Fit(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Pass
+	}
+	start := fitted(t, func() Fitter { f := door(t, "laplace", nil); feed(t, f, 0, 100, 100); return f }())
+	plain := pass(nil)
+	for want, other := range map[string]*laplace.Pass{
+		"passes of different models": pass(func(s *option.Settings) { s.Link = "probit" }),
+		"around different fits":      pass(func(s *option.Settings) { s.Around = start }),
+	} {
+		if err := plain.Clone().Merge(other); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	b := plain.Bytes()
+	later := slices.Clone(b)
+	later[9]++
+	changed := slices.Clone(b)
+	changed[len(b)/2] ^= 1
+	for what, bad := range map[string][]byte{"no bytes": nil, "cut": b[:len(b)-9], "another layout": later, "changed": changed, "longer": append(slices.Clone(b), 0)} {
+		if _, err := laplace.DecodePass(bad); err == nil {
+			t.Errorf("%s: no error", what)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package udf
+
+import (
+	"fmt"
+
+	"github.com/bglm/bglm/kernels/engine"
+	"github.com/bglm/bglm/kernels/laplace"
+	"github.com/bglm/bglm/udf/internal/capi"
+)
+
+// passState is the aggregate state of bglm_newton_merge.
+type passState struct{ *laplace.Pass }
+
+func (s *passState) Clone() capi.State { return &passState{s.Pass.Clone()} }
+
+func (s *passState) Merge(src capi.State) error {
+	o, ok := src.(*passState)
+	if !ok {
+		return errMixedStates
+	}
+	return s.Pass.Merge(o.Pass)
+}
+
+// readPass is the state in entry i of v.
+func readPass(v *capi.Vec, i int) (*laplace.Pass, error) {
+	p, err := laplace.DecodePass([]byte(v.Str(i)))
+	if err != nil {
+		return nil, fmt.Errorf("state: %w", err)
+	}
+	return p, nil
+}
+
+func checkPasses(v *capi.Vec) error {
+	if v.Type != capi.Blob && v.Type != capi.SQLNull {
+		return fmt.Errorf("state is %s; allowed: BLOB, from bglm_newton_state or bglm_newton_merge", v.TypeName())
+	}
+	return nil
+}
+
+func updatePasses(args []capi.Vec, slots capi.Slots) error {
+	if err := checkPasses(&args[0]); err != nil {
+		return err
+	}
+	return slots.Runs(func(slot capi.Slot, lo, hi int) error {
+		for i := lo; i < hi; i++ {
+			if args[0].Null(i) {
+				continue // as sum: NULL is no part
+			}
+			p, err := readPass(&args[0], i)
+			if err != nil {
+				return err
+			}
+			fresh := false
+			st, err := slot.Mutable(func() (capi.State, error) { fresh = true; return &passState{p}, nil })
+			if err == nil && !fresh {
+				err = st.(*passState).Pass.Merge(p)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func finalizePasses(states []capi.State, out *capi.Col) error {
+	for _, st := range states {
+		if s, _ := st.(*passState); s != nil {
+			out.Bytes(s.Bytes())
+		} else {
+			out.Null()
+		}
+	}
+	return nil
+}
+
+// callSolve is bglm_newton_solve.
+func callSolve(args []capi.Vec, n int, out *capi.Col) error {
+	if err := checkPasses(&args[0]); err != nil {
+		return err
+	}
+	var opt *capi.Vec
+	if len(args) > 1 {
+		opt = &args[1]
+	}
+	m, err := engine.Find("newton_state")
+	if err != nil {
+		return err
+	}
+	for i := range n {
+		if args[0].Null(i) {
+			out.Null()
+			continue
+		}
+		p, err := readPass(&args[0], i)
+		if err != nil {
+			return err
+		}
+		s, err := optionsAt("newton_state", opt, i)
+		if err != nil {
+			return err
+		}
+		model, err := m.Model(s, false, p.Trials())
+		if err != nil {
+			return err
+		}
+		step, err := p.Solve(model)
+		if err != nil {
+			return err
+		}
+		appendFit(out, step.Fit, step.Fit.Each)
+	}
+	return nil
+}
