@@ -199,7 +199,7 @@ func checkOptions(v *capi.Vec, example string) error {
 	return nil
 }
 
-var exampleOptions = map[string]string{"from_beliefs": "{link: 'probit'}", "features": "{missing: 'absent'}"}
+var exampleOptions = map[string]string{"newton_state": "{link: 'probit'}, that of bglm_newton_state", "from_beliefs": "{link: 'probit'}", "features": "{missing: 'absent'}"}
 
 // optionsAt are the options at row i of a scalar with examples.
 func optionsAt(use string, opt *capi.Vec, i int) (*option.Settings, error) {
