@@ -126,10 +126,14 @@ func (c *canvas) Y(v float64) float64 {
 }
 
 // SVG draws the chart. Colours are classes, which the page's style gives, light and
-// dark; alone adds a style of its own.
+// dark; alone adds a style of its own, and title and legend, which the page has beside it.
 func (c *Chart) SVG(alone bool) string {
 	d := &canvas{left: 56, top: 12, right: 16, bottom: 44, width: chartWidth, height: chartHeight, down: len(c.Names) > 0}
 	d.x, d.y = c.bounds()
+	if alone {
+		d.top += headHeight
+		d.height += headHeight
+	}
 	if n := len(c.Names); n > 0 {
 		long := 0
 		for _, s := range c.Names {
@@ -141,6 +145,7 @@ func (c *Chart) SVG(alone bool) string {
 	d.print(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %.0f" role="img" aria-label="%s" class="chart">`, chartWidth, d.height, html.EscapeString(c.Title))
 	if alone {
 		d.print("<style>%s</style><rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>", svgStyle)
+		c.head(d)
 	}
 	c.axes(d)
 	for k := range c.Series {
@@ -148,6 +153,19 @@ func (c *Chart) SVG(alone bool) string {
 	}
 	d.print("</svg>")
 	return d.String()
+}
+
+// headHeight is what title and legend take.
+const headHeight = 36
+
+// head writes the title, and below it the names of the series.
+func (c *Chart) head(d *canvas) {
+	d.print(`<text class="label" x="%d" y="18" text-anchor="middle">%s</text>`, chartWidth/2, html.EscapeString(c.Title))
+	x := d.left
+	for _, k := range c.Legend() {
+		d.print(`<rect class="%s key" x="%.1f" y="29" width="10" height="10"/><text class="tick" x="%.1f" y="38">%s</text>`, k.Class, x, x+15, html.EscapeString(k.Label))
+		x += 33 + 6.6*float64(len([]rune(k.Label)))
+	}
 }
 
 // axes draws the grid, what is written at it, and the labels.
@@ -245,9 +263,9 @@ var Palette = []string{"#2563a8", "#c2571a", "#2e7d4f", "#8e44ad", "#b8860b", "#
 
 var svgStyle = func() string {
 	var b strings.Builder
-	b.WriteString(`text{font:12px system-ui,sans-serif;fill:#444}.grid{stroke:#e3e6ea}.line{fill:none;stroke-width:2}.ref{stroke:#888;stroke-dasharray:5 4}.band{opacity:.18;stroke:none}`)
+	b.WriteString(`text{font:12px system-ui,sans-serif;fill:#444}.grid{stroke:#e3e6ea}.line{fill:none;stroke-width:2}.ref{stroke:#888;stroke-dasharray:5 4}.band{opacity:.18;stroke:none}.ref.key{fill:#888}`)
 	for i, c := range Palette {
-		fmt.Fprintf(&b, `.s%d{stroke:%s}.s%d.dot,.s%d.band{fill:%s}`, i, c, i, i, c)
+		fmt.Fprintf(&b, `.s%d{stroke:%s}.s%d.dot,.s%d.band,.s%d.key{fill:%s}`, i, c, i, i, i, c)
 	}
 	return b.String()
 }()

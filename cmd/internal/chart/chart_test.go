@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/xml"
 	"errors"
+	"fmt"
+	"image/color"
 	"image/png"
 	"io"
 	"math"
@@ -80,7 +82,10 @@ func (c *Chart) places(t *testing.T, tip string) string {
 }
 
 func TestPNG(t *testing.T) {
-	for _, c := range []*Chart{every(), intervals()} {
+	odd := []float64{math.NaN(), math.Inf(1), 1, 1e30}
+	far := &Chart{ID: "far", X: &[2]float64{0, 1}, Y: &[2]float64{0, 1}, Series: []Series{
+		{Kind: "line", X: odd, Y: odd}, {Kind: "points", X: odd, Y: odd}, {Kind: "reference", X: odd, Y: odd}, {Kind: "band", X: odd, Lo: odd, Hi: odd}}}
+	for _, c := range []*Chart{every(), intervals(), far} {
 		var b bytes.Buffer
 		if err := c.PNG(&b); err != nil {
 			t.Fatal(err)
@@ -92,6 +97,38 @@ func TestPNG(t *testing.T) {
 		if w := m.Bounds().Dx(); w != 1280 {
 			t.Errorf("%s: %d pixels wide", c.ID, w)
 		}
+	}
+}
+
+// A picture has the colours of the SVG where that has its shapes.
+func TestPNGPlaces(t *testing.T) {
+	c := intervals()
+	var b bytes.Buffer
+	if err := c.PNG(&b); err != nil {
+		t.Fatal(err)
+	}
+	m, err := png.Decode(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dots := 0
+	for _, shape := range strings.Split(c.SVG(true), "<circle ")[1:] {
+		var x, y float64
+		if _, err := fmt.Sscanf(shape, `class="s0 dot" cx="%f" cy="%f"`, &x, &y); err != nil {
+			t.Fatal(err)
+		}
+		for _, dx := range []float64{0, 8} { // the dot, and the line on its right
+			if got, want := color.NRGBAModel.Convert(m.At(int(2*(x+dx)), int(2*y))), parseColour(Palette[0]); got != color.Color(want) {
+				t.Errorf("%v pixels beside the dot at (%v, %v): %v, want %v", dx, x, y, got, want)
+			}
+		}
+		if got := color.NRGBAModel.Convert(m.At(int(2*x), int(2*y)+20)); got == color.Color(parseColour(Palette[0])) {
+			t.Error("below the dot there is its colour, too")
+		}
+		dots++
+	}
+	if dots != 2 {
+		t.Errorf("%d dots, want 2", dots)
 	}
 }
 
