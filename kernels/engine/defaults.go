@@ -20,6 +20,7 @@ import (
 //   - dispersion and shape: learnt by methods that keep the rows, where neither a number nor a
 //     fit to continue says what they are; filters learn the dispersion of a location family
 //     that they standardise;
+//   - prior_variance of classes: learnt, where neither a prior nor the scale was given;
 //   - integrate: true for methods that keep the rows.
 func (m *Method) defaults(s *option.Settings, unshaped bool) {
 	o := &s.Options
@@ -40,6 +41,9 @@ func (m *Method) defaults(s *option.Settings, unshaped bool) {
 	has := func(parameter string) bool { return slices.Contains(lik.With(parameter), s.Lik.Family()) }
 	if f := s.Start; m.Streams && o.Standardize && s.Lik.Traits().Located && !s.Given("dispersion") && o.MeasurementNoise == 0 && !o.AutoMeasurementNoise {
 		o.AutoDispersion = o.AutoDispersion || f == nil && s.Params.Dispersion == 1 || f != nil && f.Covariance.Form == gauss.Arrowhead && f.Covariance.Arrow().ResponseUnit() != 1
+	}
+	if m.Kind == Classes && s.AutoStandardize && !s.OwnPrior() {
+		o.AutoPrior = true
 	}
 	if m.Streams || m.Kind == Classes || s.Start != nil || len(s.At) > 0 {
 		return

@@ -43,7 +43,7 @@ var methods = []Method{
 		Summary: "The smoothed trajectories of weights that drift: expectation propagation forward and backward, each belief given all rows.",
 		New:     newSmoother},
 	{Name: "softmax", Kind: Classes, Source: "Hennig (2020)",
-		Summary: "Multi-class regression by Laplace's approximation: each class has weights of its own, one joint Gaussian over all of them; log evidence.",
+		Summary: "Multi-class regression by Laplace's approximation: each class has weights of its own, one joint Gaussian over all of them; log evidence. Without options the prior variance is learnt, and the Gaussian is the one nearest to the posterior, which does not grow dull where classes are separated; log_evidence is its lower bound then.",
 		New:     NewClassifier},
 	{Name: "newton_state", Kind: Parts, Source: "Rasmussen and Williams (2006), chapter 3, for the step",
 		Summary: "What one pass over rows, which are not kept, says about Laplace's approximation near the weights of the fit around: value, slope and curvature of the log likelihood there, as a BLOB. States of parts of the rows merge (bglm_newton_merge), in any order and on any machine, and bglm_newton_solve makes of them the fit after Newton's step, around which the next pass looks.",

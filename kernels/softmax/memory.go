@@ -32,6 +32,8 @@ func reserve(p *kernels.Problem, classes []string) (*memory.Grant, error) {
 		need += (3*c + 3) * n * n
 	}
 	switch {
+	case h == "full" && p.LearnsPrior() && w <= nearestWeights:
+		need += 10*w*w + n*c*(c+3)
 	case h == "full" || h == "block":
 		need += 6 * w * w
 	case h == "lowrank" || h == "rest":

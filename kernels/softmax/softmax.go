@@ -4,7 +4,8 @@
 //	p(y_i = c) = exp(f_ic) / Σ_k exp(f_ik),  f_ik = x_iᵀw_k + offset_i
 //
 // with independent Gaussian priors, and the posterior over all of them is the Gaussian
-// at the mode with the curvature there. The likelihood does not change when all f of a
+// at the mode with the curvature there; where the prior variance is learnt, the Gaussian
+// nearest to the posterior. The likelihood does not change when all f of a
 // row move together: the prior decides, or one class is pinned at 0, in which case an
 // offset counts against that class (without one it cancels).
 //
@@ -51,7 +52,9 @@ type engine struct {
 //
 // Options read: Reference, Hessian ("auto": full up to 5,000 weights of all classes, then
 // lowrank with the diagonal of what that leaves out, which the status says, and no variance
-// is learnt; block keeps the covariance within a class), Rank, Oversample,
+// is learnt; where it is learnt auto is, up to 2,000 weights, the Gaussian of least
+// Kullback-Leibler divergence from the posterior, and LogEvidence its lower bound; block
+// keeps the covariance within a class), Rank, Oversample,
 // PowerIterations, Seed, MaxIter (100 Newton steps), Tol (1e-8: the distance to the
 // mode in posterior deviations), AutoPrior, PriorGroups, Standardize, TimeLimit. A
 // Start is a softmax fit of the same classes and reference.
@@ -193,6 +196,11 @@ func (e *engine) fit() (*kernels.Fit, error) {
 	if status == "" {
 		status = e.search.Status
 	}
+	if e.refines() {
+		if h.at, err = e.refine(h.at); err != nil {
+			return nil, err
+		}
+	}
 	f, err := e.result(h.at, h.newton, status, h.Learnt(&e.x.Options, theta, h.lo))
 	if err == nil && !e.x.Options.PriorGroups {
 		if v, ok := h.Default(theta); ok {
@@ -201,6 +209,13 @@ func (e *engine) fit() (*kernels.Fit, error) {
 		e.x.SetVariances(f, e.root.Of.Var[:e.x.P])
 	}
 	return f, err
+}
+
+// refines says whether the fit is the Gaussian nearest to the posterior: where the variance is
+// learnt and no Hessian is asked for.
+func (e *engine) refines() bool {
+	h := e.x.Options.Hessian
+	return (h == "" || h == "auto") && e.hessian == "full" && e.x.N > 0 && e.prior.Form == gauss.Diagonal && len(e.classes.Learnt)*e.x.P <= nearestWeights
 }
 
 // evidence is the Gaussian at a mode with its log evidence.

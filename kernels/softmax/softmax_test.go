@@ -171,7 +171,7 @@ func covariance(t *testing.T, f *kernels.Fit) *dense.Matrix {
 // turned), in every Hessian and with learnt variances.
 func TestTwoClassesAreLogit(t *testing.T) {
 	for _, shape := range [][2]int{{70, 5}, {9, 20}} {
-		for _, o := range []kernels.Options{{}, {Hessian: "diagonal"}, {Hessian: "lowrank", Rank: 4}, {AutoPrior: true, Tol: 1e-11}, {Standardize: true}} {
+		for _, o := range []kernels.Options{{}, {Hessian: "diagonal"}, {Hessian: "lowrank", Rank: 4}, {AutoPrior: true, Hessian: "full", Tol: 1e-11}, {Standardize: true}} {
 			rng := rand.New(rand.NewPCG(1, 2))
 			d := simulate(rng, shape[0], shape[1], 2, 0.8)
 			l, err := lik.New("bernoulli", "logit", lik.Params{})

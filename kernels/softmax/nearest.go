@@ -1,0 +1,332 @@
+package softmax
+
+import (
+	"math"
+
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/internal/mode"
+	"github.com/bglm/bglm/kernels/special"
+)
+
+const (
+	// nearestWeights bounds the weights of the nearest Gaussian, whose steps factor their
+	// Hessian.
+	nearestWeights = 2000
+	// pairs is how many points, each with its negative, a row's averages are taken over.
+	pairs = 64
+	// maxSteps bounds the steps to the nearest Gaussian; they end when one moves it by less
+	// than nearTol of its deviations and gains less than nearTol² nats.
+	maxSteps = 60
+	nearTol  = 1e-2
+)
+
+// nearest is the search for the Gaussian N(w, S) of least Kullback-Leibler divergence from
+// the posterior. With averages over it for the values at the mode its equations are
+// Newton's:
+//
+//	Σ0⁻¹ (w - μ0) = Σ_i x_i ⊗ (y_i - E π_i),  S⁻¹ = Σ0⁻¹ + Σ_i x_i x_iᵀ ⊗ E W_i
+//
+// and the bound on the log evidence is E log p(y | f) - KL(N(w, S), prior). Where classes
+// are separated the likelihood is flat at the mode: the Gaussian there is as wide as the
+// prior also towards where the likelihood is nothing. The average sees it.
+//
+// Source: [opper2009].
+type nearest struct {
+	*engine
+	z     *dense.Matrix // pairs x A, moments of order 2 those of N(0, I)
+	resid *dense.Matrix // n x A: ω (y - E π)
+	curve *dense.Matrix // n x A (A + 1)/2: ω E W, lower triangle row by row
+	h     *dense.Matrix // the data's part of S⁻¹
+	at    *evidence     // its log is the bound
+}
+
+// refine replaces Laplace's Gaussian at ev by the nearest one, as far as that raises the
+// bound; late or stuck it keeps the best.
+func (e *engine) refine(ev *evidence) (*evidence, error) {
+	s := e.search
+	d := len(ev.post.Mean)
+	x := &nearest{engine: e, z: pointsOf(s.a), resid: dense.New(s.n, s.a), curve: dense.New(s.n, s.a*(s.a+1)/2), h: s.Matrix(d, d)}
+	s.hessian(x.h)
+	x.look(ev.belief, ev.post.Mean)
+	grad, step, next := make([]float64, d), make([]float64, d), s.Matrix(d, d)
+	for range maxSteps {
+		x.gradient(grad)
+		x.average(next)
+		moved, gain, err := x.step(grad, step, next)
+		if err != nil {
+			return nil, err
+		}
+		if moved < nearTol && gain < nearTol*nearTol || s.late() {
+			break
+		}
+	}
+	return x.at, nil
+}
+
+// step goes along the natural gradient, halved until the bound rises: moved is its length
+// in deviations, 0 where there is none that raises it.
+func (x *nearest) step(grad, step []float64, next *dense.Matrix) (moved, gain float64, err error) {
+	const least = 1.0 / 64
+	was, h, resid, curve := x.at, x.h, x.resid, x.curve
+	x.resid, x.curve = dense.New(resid.Rows, resid.Cols), dense.New(curve.Rows, curve.Cols)
+	for t := 1.0; t >= least; t /= 2 {
+		x.h = x.search.Matrix(h.Rows, h.Cols)
+		for i := range h.Rows {
+			x.search.Stop.Row(i)
+			row, a, b := x.h.Row(i), h.Row(i), next.Row(i)
+			for j := range row {
+				row[j] = (1-t)*a[j] + t*b[j]
+			}
+		}
+		bl, err := x.belief(was.post.Mean)
+		if err != nil {
+			return 0, 0, err
+		}
+		bl.post.MulCov(step, grad)
+		moved = t * math.Sqrt(max(dense.Dot(step, grad), 0))
+		dense.Axpy(t, step, bl.post.Mean)
+		x.look(bl, bl.post.Mean)
+		if gain = x.at.log - was.log; gain > 0 {
+			return moved, gain, nil
+		}
+	}
+	x.at, x.h, x.resid, x.curve = was, h, resid, curve
+	return 0, 0, nil
+}
+
+// belief is the Gaussian of precision Σ0⁻¹ + h about w.
+func (x *nearest) belief(w []float64) (*belief, error) {
+	d := len(w)
+	b := x.search.Matrix(d, d)
+	mode.Whiten(b, x.h, x.root)
+	if err := mode.Factor(b); err != nil {
+		return nil, err
+	}
+	bl := &belief{logDet: dense.LogDet(b)}
+	bl.post = gauss.NewFull(append([]float64(nil), w...), mode.PosteriorRoot(x.root, b))
+	bl.root = bl.post.L
+	return bl, nil
+}
+
+// look takes the averages over the rows' predictors and the bound.
+func (x *nearest) look(bl *belief, w []float64) {
+	s := x.search
+	base := dense.New(s.n, s.a)
+	s.product(base, w)
+	prior := x.root.Of
+	kl := bl.logDet - float64(len(w))
+	for j, m := range w {
+		d := m - prior.Mean[j]
+		kl += (d*d + bl.post.Var[j]) / prior.Var[j]
+	}
+	logLik := mode.Sum(s.Stop, s.n, s.a*s.a*pairs, func(lo, hi int) float64 {
+		r := newRowAverage(s.a, len(w), x.z)
+		sum := 0.0
+		for i := lo; i < hi; i++ {
+			mean, curve, resid := base.Row(i), x.curve.Row(i), x.resid.Row(i)
+			clear(curve)
+			clear(resid)
+			omega := s.weight(i)
+			if !(omega > 0) {
+				continue
+			}
+			if s.Offset != nil {
+				for k := range mean {
+					mean[k] += s.Offset[i]
+				}
+			}
+			cols, vals := s.Entries(i)
+			r.covariance(bl.root, s.p, cols, vals)
+			sum += omega * r.average(mean, s.label[i], s.classes.Pinned >= 0)
+			at := 0
+			for a := range s.a {
+				for b := range a + 1 {
+					v := -r.pair[at]
+					if a == b {
+						v += r.prob[a]
+					}
+					curve[at] = omega * v
+					at++
+				}
+				resid[a] = -omega * r.prob[a]
+			}
+			if l := s.label[i]; l >= 0 {
+				resid[l] += omega
+			}
+		}
+		return sum
+	})
+	x.at = &evidence{bl, logLik - 0.5*kl}
+	if !special.Finite(x.at.log) {
+		x.at.log = math.Inf(-1)
+	}
+}
+
+// gradient is that of the bound in the mean.
+func (x *nearest) gradient(g []float64) {
+	s := x.search
+	s.productT(g, x.resid)
+	prior := x.root.Of
+	for j, m := range x.at.post.Mean {
+		g[j] -= (m - prior.Mean[j]) / prior.Var[j]
+	}
+}
+
+// average sets h to Σ_i x_i x_iᵀ ⊗ E W_i.
+func (x *nearest) average(h *dense.Matrix) {
+	s := x.search
+	c, block := make([]float64, s.n), s.Matrix(s.p, s.p)
+	at := 0
+	for a := range s.a {
+		for b := range a + 1 {
+			column(c, x.curve, at)
+			at++
+			s.Gram(block, c)
+			for i := range s.p {
+				s.Stop.Check()
+				copy(h.Row(a*s.p + i)[b*s.p:(b+1)*s.p], block.Row(i))
+				copy(h.Row(b*s.p + i)[a*s.p:(a+1)*s.p], block.Row(i))
+			}
+		}
+	}
+}
+
+// rowAverage averages over the predictors of a row.
+type rowAverage struct {
+	z          *dense.Matrix
+	y          *dense.Matrix // A x weights: a row's part of the root
+	l          []float64     // A x A: root of the predictors' covariance
+	f, e       []float64
+	prob, pair []float64 // E π, E π πᵀ (lower triangle)
+}
+
+func newRowAverage(a, weights int, z *dense.Matrix) *rowAverage {
+	return &rowAverage{z: z, y: dense.New(a, weights), l: make([]float64, a*a), f: make([]float64, a), e: make([]float64, a),
+		prob: make([]float64, a), pair: make([]float64, a*(a+1)/2)}
+}
+
+// covariance takes the covariance of a row's predictors and its root, whose columns are 0
+// where it has no rank.
+func (r *rowAverage) covariance(root *dense.Matrix, p int, cols []uint32, vals []float64) {
+	n := len(r.f)
+	for a := range n {
+		y := r.y.Row(a)
+		clear(y)
+		for k, j := range cols {
+			l := root.Row(a*p + int(j))[:a*p+int(j)+1]
+			dense.Axpy(vals[k], l, y[:len(l)])
+		}
+	}
+	for a := range n {
+		for b := range a + 1 {
+			v := dense.Dot(r.y.Row(a), r.y.Row(b))
+			full := v
+			for k := range b {
+				v -= r.l[a*n+k] * r.l[b*n+k]
+			}
+			switch {
+			case a == b && v > 1e-12*full:
+				r.l[a*n+a] = math.Sqrt(v)
+			case a != b && r.l[b*n+b] > 0:
+				r.l[a*n+b] = v / r.l[b*n+b]
+			default:
+				r.l[a*n+b] = 0
+			}
+		}
+	}
+}
+
+// average sets prob and pair and returns E log p of the class label, -1 being the one that
+// is pinned at 0.
+func (r *rowAverage) average(mean []float64, label int, pinned bool) float64 {
+	n := len(mean)
+	clear(r.prob)
+	clear(r.pair)
+	sum := 0.0
+	for i := range r.z.Rows {
+		z := r.z.Row(i)
+		for a := range n {
+			r.e[a] = dense.Dot(r.l[a*n:a*n+a+1], z[:a+1])
+		}
+		for _, sign := range [2]float64{1, -1} {
+			top := math.Inf(-1)
+			if pinned {
+				top = 0
+			}
+			for a, u := range r.e {
+				r.f[a] = mean[a] + sign*u
+				top = max(top, r.f[a])
+			}
+			total, own := 0.0, 0.0
+			if pinned {
+				total = math.Exp(-top)
+			}
+			if label >= 0 {
+				own = r.f[label]
+			}
+			for a, f := range r.f {
+				r.f[a] = math.Exp(f - top)
+				total += r.f[a]
+			}
+			sum += own - top - math.Log(total)
+			share := 1 / total
+			at := 0
+			for a := range n {
+				r.f[a] *= share
+				r.prob[a] += r.f[a]
+				for b := range a + 1 {
+					r.pair[at] += r.f[a] * r.f[b]
+					at++
+				}
+			}
+		}
+	}
+	share := 1 / float64(2*r.z.Rows)
+	for a := range r.prob {
+		r.prob[a] *= share
+	}
+	for k := range r.pair {
+		r.pair[k] *= share
+	}
+	return sum * share
+}
+
+// pointsOf are the points of which each stands for itself and its negative, in dim
+// dimensions: an additive recurrence by powers of the root of x^(dim+1) = x + 1 through the
+// normal quantile function, made linear combinations of each other that have covariance I.
+//
+// Source: [roberts2018].
+func pointsOf(dim int) *dense.Matrix {
+	n := max(pairs, 2*dim)
+	g := 2.0
+	for range 60 {
+		g = math.Pow(1+g, 1/float64(dim+1))
+	}
+	z := dense.New(n, dim)
+	for k, a := 0, 1.0; k < dim; k++ {
+		a /= g
+		for i := range n {
+			_, u := math.Modf(0.5 + float64(i+1)*a)
+			z.Row(i)[k] = special.PhiInv(min(max(u, 1e-12), 1-1e-12))
+		}
+	}
+	return unitCovariance(z)
+}
+
+// unitCovariance makes zᵀz = n I, as far as z has rank, by the Cholesky factor of what it
+// is.
+func unitCovariance(z *dense.Matrix) *dense.Matrix {
+	g := dense.New(z.Cols, z.Cols)
+	n := make([]float64, z.Rows)
+	for i := range n {
+		n[i] = 1 / float64(z.Rows)
+	}
+	dense.Gram(g, z, n)
+	if dense.Cholesky(g) != nil {
+		return z
+	}
+	t := z.T()
+	dense.SolveLower(g, t)
+	return t.T()
+}
