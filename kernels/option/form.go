@@ -139,6 +139,16 @@ func text(allowed string, at func(*Settings) *string) form {
 	}}
 }
 
+// verbatim reads a text as it stands.
+func verbatim(v Source, to *string) error {
+	w, ok := v.Scalar().(string)
+	if !ok {
+		return ErrType
+	}
+	*to = w
+	return nil
+}
+
 // word is one of words; at is nil where it stands for the default.
 func word[T ~string](at func(*Settings) *T, words ...string) form {
 	return form{allowed: quoted(words), words: words,

@@ -254,6 +254,8 @@ type Answer struct {
 	Prediction string  // "" is exact
 	Draws      int
 	Type       string // of bglm_robust, "" is HC0
+
+	Table, Keep, Form string // of bglm_sql
 }
 
 // Defaults are the settings of a call without options.

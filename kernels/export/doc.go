@@ -1,0 +1,3 @@
+// Package export writes a fit as text that scores rows without bglm: SQL for databases that
+// do not have its functions.
+package export

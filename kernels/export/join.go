@@ -1,0 +1,102 @@
+package export
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// numbered are the states of the model, and where those of each column are.
+type numbered struct {
+	all    []*state
+	first  []int // by column: its first level, or the unit of a number
+	nulls  []int
+	others []int
+}
+
+func (m *model) numbered() *numbered {
+	n := &numbered{}
+	add := func(s *state) int {
+		n.all = append(n.all, s)
+		return len(n.all) - 1
+	}
+	if m.intercept != nil {
+		add(m.intercept)
+	}
+	for k := range m.columns {
+		c := &m.columns[k]
+		n.first = append(n.first, len(n.all))
+		if c.number {
+			add(&c.unit)
+		}
+		for j := range c.levels {
+			add(&c.levels[j])
+		}
+		n.nulls = append(n.nulls, add(&c.null))
+		n.others = append(n.others, add(&c.other))
+	}
+	return n
+}
+
+// join writes the states as tables of values: rows are numbered, taken apart into states,
+// joined with what these bring, and added up.
+func (w *writer) join() string {
+	n := w.m.numbered()
+	id := strconv.Itoa
+	var names, values, factors [][]string
+	for k, c := range w.m.columns {
+		for j := range c.levels {
+			names = append(names, []string{id(k), w.string(c.levels[j].level), id(n.first[k] + j)})
+		}
+	}
+	for k, s := range n.all {
+		values = append(values, []string{id(k), w.number(s.mean), w.number(s.own)})
+		for j, r := range s.r {
+			if r != 0 {
+				factors = append(factors, []string{id(k), id(j), w.number(r)})
+			}
+		}
+	}
+	with := []string{fmt.Sprintf("bglm_rows AS (SELECT row_number() OVER (ORDER BY 1) AS bglm_k, bglm_0.* FROM (SELECT %s%s FROM %s AS bglm_t) AS bglm_0)", w.keep("bglm_t."), w.cells(), w.table())}
+	if len(names) > 0 {
+		with = append(with, w.values("bglm_names", []string{"c", "level", "id"}, names))
+	}
+	with = append(with, w.values("bglm_values", []string{"id", "mean", "own"}, values))
+	if len(factors) > 0 {
+		with = append(with, w.values("bglm_factors", []string{"id", "j", "r"}, factors))
+	}
+	with = append(with, "bglm_states AS (\n    "+strings.Join(w.states(n), "\n    UNION ALL ")+")",
+		"bglm_sums AS (SELECT s.bglm_k, sum(s.x * v.mean) AS m, sum(s.x * s.x * v.own) AS own FROM bglm_states AS s JOIN bglm_values AS v ON v.id = s.id GROUP BY s.bglm_k)")
+	variance, from := "s.own", "bglm_rows AS r JOIN bglm_sums AS s ON s.bglm_k = r.bglm_k"
+	if len(factors) > 0 {
+		with = append(with, "bglm_squares AS (SELECT bglm_k, sum(u * u) AS q FROM (SELECT s.bglm_k, f.j, sum(s.x * f.r) AS u FROM bglm_states AS s JOIN bglm_factors AS f ON f.id = s.id GROUP BY s.bglm_k, f.j) AS bglm_3 GROUP BY bglm_k)")
+		from += " LEFT JOIN bglm_squares AS q ON q.bglm_k = r.bglm_k"
+		q := "coalesce(q.q, " + w.number(0) + ")"
+		if variance = "s.own + " + q; w.m.sign < 0 {
+			variance = w.most + "(s.own - " + q + ", " + w.number(0) + ")"
+		}
+	}
+	return "WITH " + strings.Join(with, ",\n  ") + "\n" +
+		w.scored(fmt.Sprintf("SELECT %ss.m AS bglm_m, %s AS bglm_v\n    FROM %s", w.keep("r."), variance, from))
+}
+
+// states are queries of the states that rows are sums of: bglm_k, id, x.
+func (w *writer) states(n *numbered) []string {
+	one := w.number(1)
+	var out []string
+	if w.m.intercept != nil {
+		out = append(out, "SELECT bglm_k, 0 AS id, "+one+" AS x FROM bglm_rows")
+	}
+	for k, c := range w.m.columns {
+		x := cell(k)
+		if c.number {
+			out = append(out, fmt.Sprintf("SELECT bglm_k, %d AS id, coalesce(%s, %s) AS x FROM bglm_rows", n.first[k], x, w.number(c.stand)))
+		} else if len(c.levels) > 0 {
+			out = append(out, fmt.Sprintf("SELECT r.bglm_k, coalesce(n.id, %d) AS id, %s AS x FROM bglm_rows AS r LEFT JOIN bglm_names AS n ON n.c = %d AND n.level = r.%s WHERE r.%s IS NOT NULL", n.others[k], one, k, x, x))
+		} else {
+			out = append(out, fmt.Sprintf("SELECT bglm_k, %d AS id, %s AS x FROM bglm_rows WHERE %s IS NOT NULL", n.others[k], one, x))
+		}
+		out = append(out, fmt.Sprintf("SELECT bglm_k, %d AS id, %s AS x FROM bglm_rows WHERE %s IS NULL", n.nulls[k], one, x))
+	}
+	return out
+}

@@ -1,0 +1,293 @@
+package export
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/argument"
+	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/predict"
+	"github.com/bglm/bglm/kernels/special"
+)
+
+// Options are what SQL is asked for.
+type Options struct {
+	Table      string       // that has the rows; "" is rows
+	Keep       []string     // columns of it that the result keeps; none: those of the fit
+	Prediction predict.Kind // of the expected response
+	Level      float64      // of the interval; 0 is 0.95
+	Form       string       // "query" with expressions, "join" over tables of values; "" by size
+}
+
+// Forms are the values of Options.Form.
+var Forms = []string{"query", "join"}
+
+// narrow is up to how many numbers of a fit are written into expressions.
+const narrow = 3000
+
+// SQL is a query in the words of a database (Dialects) that scores the rows of a table without
+// bglm: of each row the columns kept, the Gaussian of the linear predictor, eta_mean and
+// eta_variance, the expected response, prediction, and the central interval of the expected
+// response, lower and upper.
+//
+// The table has the columns of the fit by name: numbers, and levels as text, truth values or
+// dates; an interaction is a column of its own, the product or 'x:y'. NULL and levels never
+// seen are what they are for bglm_predict, to whose numbers these are equal up to rounding:
+// eta_*, 'plugin', 'mackay', lower and upper of every link, and 'exact' of the links
+// identity, log and probit. 'exact' of logit and cloglog is a sum over 65 nodes: right to 1e-10
+// (cloglog 1e-9) up to a deviation of the predictor of 2, to 1e-8 (2e-5) up to 4, to 1e-5 (1e-3) up
+// to 7 (TestNodes). The normal distribution is Cody's rational approximation, right to 1e-14.
+//
+// A fit of many weights, or of wide covariance, is written as tables of values that rows are
+// joined with, for which they are numbered.
+//
+// Errors: a dialect that is none; a fit with classes or hashed features, or with features
+// that belong to no column.
+//
+// Source: [cody1969] for the normal distribution.
+func SQL(f *kernels.Fit, name string, o Options) (string, error) {
+	d, err := dialectOf(name)
+	if err != nil {
+		return "", err
+	}
+	if o.Form != "" && !slices.Contains(Forms, o.Form) {
+		return "", argument.Word("form", o.Form, Forms)
+	}
+	o.Level = cmp.Or(o.Level, 0.95)
+	if !(o.Level > 0 && o.Level < 1) {
+		return "", fmt.Errorf("level = %v; allowed: a number between 0 and 1", o.Level)
+	}
+	m, err := newModel(f)
+	if err != nil {
+		return "", err
+	}
+	l, err := f.Likelihood()
+	if err != nil {
+		return "", err
+	}
+	for _, c := range append(slices.Clone(o.Keep), o.Table) {
+		if err := checkText("name", c); err != nil {
+			return "", err
+		}
+	}
+	o.Table = cmp.Or(o.Table, "rows")
+	if len(o.Keep) == 0 {
+		for _, c := range m.columns {
+			o.Keep = append(o.Keep, c.name)
+		}
+	}
+	w := &writer{d, m, o, l}
+	if (o.Form == "join" || o.Form == "" && m.numbers() > narrow) && len(m.columns) > 0 {
+		return w.join(), nil
+	}
+	return w.query(), nil
+}
+
+// writer writes the query of a model.
+type writer struct {
+	*dialect
+	m *model
+	o Options
+	l lik.Likelihood
+}
+
+// keep lists the kept columns, with a prefix each.
+func (w *writer) keep(prefix string) string {
+	var out []string
+	for _, c := range w.o.Keep {
+		out = append(out, prefix+w.ident(c))
+	}
+	if len(out) == 0 {
+		return ""
+	}
+	return strings.Join(out, ", ") + ", "
+}
+
+// table is the name of the table, whose parts stand between dots outside of quotes.
+func (w *writer) table() string {
+	parts := strings.Split(w.o.Table, ".")
+	for k := range parts {
+		parts[k] = w.ident(parts[k])
+	}
+	return strings.Join(parts, ".")
+}
+
+// cell names the value of column k of the fit.
+func cell(k int) string { return fmt.Sprintf("bglm_x%d", k+1) }
+
+// cells reads the columns of the fit as numbers and text.
+func (w *writer) cells() string {
+	var out []string
+	for k, c := range w.m.columns {
+		x := "bglm_t." + w.ident(c.name)
+		switch {
+		case c.number:
+			x = w.cast(x, w.real)
+		case c.truth && w.name == "sqlite": // which has 1 and 0
+			t := w.cast(x, w.text)
+			x = "CASE " + t + " WHEN '1' THEN 'true' WHEN '0' THEN 'false' ELSE " + t + " END"
+		case c.truth && w.name == "postgres", c.truth && w.name == "snowflake":
+			x = "lower(" + w.cast(x, w.text) + ")"
+		default:
+			x = w.cast(x, w.text)
+		}
+		out = append(out, x+" AS "+cell(k))
+	}
+	return strings.Join(out, ", ")
+}
+
+// sum is the sum over the columns of what of says of their states, times the values; squared
+// values where square. It is "" where all of it is 0.
+func (w *writer) sum(square bool, of func(*state) float64) string {
+	var terms []string
+	if s := w.m.intercept; s != nil && of(s) != 0 {
+		terms = append(terms, w.number(of(s)))
+	}
+	for k := range w.m.columns {
+		if t := w.term(k, square, of); t != "" {
+			terms = append(terms, t)
+		}
+	}
+	return strings.Join(terms, " + ")
+}
+
+// term is what column k brings.
+func (w *writer) term(k int, square bool, of func(*state) float64) string {
+	c, x := &w.m.columns[k], cell(k)
+	if c.number {
+		unit, stand := of(&c.unit), c.stand
+		value := x + " * " + w.number(unit)
+		if square {
+			stand *= stand
+			value = x + " * " + value
+		}
+		null := stand*unit + of(&c.null)
+		switch {
+		case unit == 0 && null == 0:
+			return ""
+		case null == 0:
+			return "coalesce(" + value + ", " + w.number(0) + ")"
+		}
+		return "coalesce(" + value + ", " + w.number(null) + ")"
+	}
+	var whens []string
+	for j := range c.levels {
+		s := &c.levels[j]
+		if v := of(s); v != of(&c.other) {
+			whens = append(whens, " WHEN "+w.string(s.level)+" THEN "+w.number(v))
+		}
+	}
+	null, other := of(&c.null), of(&c.other)
+	if len(whens) == 0 && null == other {
+		if other == 0 {
+			return ""
+		}
+		return w.number(other)
+	}
+	all := w.number(other)
+	if len(whens) > 0 {
+		all = "CASE " + x + strings.Join(whens, "") + " ELSE " + all + " END"
+	}
+	if null == other {
+		return all
+	}
+	return "CASE WHEN " + x + " IS NULL THEN " + w.number(null) + " ELSE " + all + " END"
+}
+
+// query writes mean and variance as expressions.
+func (w *writer) query() string {
+	mean := cmp.Or(w.sum(false, func(s *state) float64 { return s.mean }), w.number(0))
+	own := cmp.Or(w.sum(true, func(s *state) float64 { return s.own }), w.number(0))
+	var factors []string
+	for k := range w.m.rank {
+		if u := w.sum(false, func(s *state) float64 { return s.at(k) }); u != "" {
+			factors = append(factors, "power("+u+", 2)")
+		}
+	}
+	variance := own
+	if len(factors) > 0 {
+		all := strings.Join(factors, "\n      + ")
+		if w.m.sign < 0 {
+			variance = w.most + "(" + own + " - (" + all + "), " + w.number(0) + ")"
+		} else {
+			variance = own + "\n      + " + all
+		}
+	}
+	inner := fmt.Sprintf("SELECT %s%s FROM %s AS bglm_t", w.keep("bglm_t."), w.cells(), w.table())
+	if len(w.m.columns) == 0 {
+		inner = fmt.Sprintf("SELECT %s1 AS bglm_x0 FROM %s AS bglm_t", w.keep("bglm_t."), w.table())
+	}
+	return w.scored(fmt.Sprintf("SELECT %s\n      %s AS bglm_m,\n      %s AS bglm_v\n    FROM (%s) AS bglm_0", w.keep(""), mean, variance, inner))
+}
+
+// scored adds the responses to a query of bglm_m and bglm_v.
+func (w *writer) scored(moments string) string {
+	z := special.PhiInv(0.5 + 0.5*w.o.Level)
+	at := "bglm_m"
+	if w.l.Link() == "probit" && w.o.Prediction != predict.Plugin {
+		at = "bglm_m / sqrt(" + w.number(1) + " + bglm_v)"
+	}
+	step := w.number(z) + " * sqrt(bglm_v)"
+	return fmt.Sprintf("SELECT %sbglm_m AS eta_mean, bglm_v AS eta_variance,\n  %s AS prediction,\n  %s AS %s,\n  %s AS %s\nFROM (SELECT %sbglm_m, bglm_v, sqrt(bglm_v) AS bglm_s, %s AS bglm_a, bglm_m - %s AS bglm_l, bglm_m + %s AS bglm_u\n  FROM (\n    %s\n  ) AS bglm_1\n) AS bglm_2",
+		w.keep(""), w.prediction(), w.inverse("bglm_l"), w.ident("lower"), w.inverse("bglm_u"), w.ident("upper"),
+		w.keep(""), at, step, step, moments)
+}
+
+// inverse is the inverse link of a column.
+func (w *writer) inverse(x string) string {
+	one := w.number(1)
+	switch w.l.Link() {
+	case "identity":
+		return x
+	case "log":
+		return w.exp(x)
+	case "probit":
+		return w.phi(x)
+	case "cloglog":
+		return one + " - exp(-" + w.least + "(" + w.exp(x) + ", " + w.number(700) + "))"
+	}
+	return one + " / (" + one + " + " + w.exp("-("+x+")") + ")"
+}
+
+// prediction is the expected response of bglm_m, bglm_v, bglm_s and bglm_a.
+func (w *writer) prediction() string {
+	link := w.l.Link()
+	if w.o.Prediction == predict.Plugin || link == "identity" {
+		return w.inverse("bglm_m")
+	}
+	switch link {
+	case "probit":
+		return w.phi("bglm_a")
+	case "log": // as predict.Expected holds it
+		return "CASE WHEN bglm_v > " + w.number(16) + " THEN " + w.exp("bglm_m + "+w.number(2)+" * bglm_s") + " ELSE " + w.exp("bglm_m + "+w.number(0.5)+" * bglm_v") + " END"
+	case "logit":
+		if w.o.Prediction == predict.MacKay {
+			return w.inverse("bglm_m / sqrt(" + w.number(1) + " + " + w.number(math.Pi/8) + " * bglm_v)")
+		}
+	}
+	var terms []string
+	zs, ws := Nodes()
+	for k, z := range zs {
+		terms = append(terms, w.number(ws[k])+" * ("+w.inverse("bglm_m + "+w.number(z)+" * bglm_s")+")")
+	}
+	return strings.Join(terms, "\n    + ")
+}
+
+// Nodes are those of the sum that stands for an integral over a standard normal, and their
+// weights: the trapezoid rule from -8 to 8.
+func Nodes() (z, weight []float64) {
+	total := 0.0
+	for k := -32; k <= 32; k++ {
+		x := float64(k) / 4
+		z, weight = append(z, x), append(weight, math.Exp(-0.5*x*x))
+		total += weight[len(weight)-1]
+	}
+	for k := range weight {
+		weight[k] /= total
+	}
+	return z, weight
+}

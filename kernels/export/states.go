@@ -1,0 +1,208 @@
+package export
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/gauss"
+)
+
+// state is what a column can say in a row: a level, that it has none, a level never seen, or
+// a unit of a number. A row is a sum of states, each times a value; with their factors r the
+// predictor has the mean Σ x mean and the variance Σ x² own + sign |Σ x r|².
+type state struct {
+	level string
+	mean  float64
+	own   float64
+	r     []float64
+}
+
+// column is a column of the rows to score.
+type column struct {
+	name   string
+	number bool
+	truth  bool // its levels are true and false
+	stand  float64
+	unit   state   // of a number
+	levels []state // of levels
+	null   state   // the row has no value
+	other  state   // a level never seen
+}
+
+// model is a fit laid out by columns.
+type model struct {
+	fit       *kernels.Fit
+	place     map[string]int
+	sign      float64 // of the factors: -1 where they are taken away
+	rank      int
+	intercept *state
+	columns   []column
+}
+
+// newModel lays a fit out.
+// Errors: a fit with classes or hashed features, of points, or of features that no column of
+// a table has.
+func newModel(f *kernels.Fit) (*model, error) {
+	switch {
+	case len(f.Classes) > 0:
+		return nil, fmt.Errorf("the FIT has classes (bglm_softmax); allowed: a fit of one response")
+	case f.HashBits > 0:
+		return nil, fmt.Errorf("the FIT has hashed features (hash_bits), which SQL cannot name; allowed: a fit without")
+	}
+	if err := f.Check(); err != nil {
+		return nil, err
+	}
+	if err := f.Covariance.Check(len(f.Beliefs)); err != nil {
+		return nil, err
+	}
+	m := &model{fit: f, place: map[string]int{}, sign: 1}
+	if f.Covariance.Form == gauss.LowRank {
+		m.sign = -1
+	}
+	for k, b := range f.Beliefs {
+		m.place[b.Feature] = k
+		if err := checkText("feature", b.Feature); err != nil {
+			return nil, err
+		}
+	}
+	if f.Intercept {
+		s := m.of(kernels.Intercept)
+		m.intercept = &s
+	}
+	m.columns = columnsOf(f)
+	used := map[string]bool{kernels.Intercept: true}
+	for k := range m.columns {
+		m.fill(&m.columns[k], used)
+	}
+	for _, b := range f.Beliefs {
+		if !used[b.Feature] {
+			return nil, fmt.Errorf("the FIT has the feature %q, which belongs to none of its columns; allowed: fits of STRUCTs and of lists of numbers", b.Feature)
+		}
+	}
+	return m, nil
+}
+
+// columnsOf are the columns that a fit remembers; of others the names before '=', and the
+// features without.
+func columnsOf(f *kernels.Fit) []column {
+	var out []column
+	if f.Columns != nil {
+		for _, c := range f.Columns {
+			out = append(out, column{name: c.Name, number: c.Kind == kernels.NumberColumn})
+		}
+		return out
+	}
+	seen := map[string]bool{}
+	for _, b := range f.Beliefs {
+		name, _, levels := strings.Cut(b.Feature, "=")
+		if b.Feature == kernels.Intercept || strings.HasSuffix(b.Feature, kernels.IsNull) || seen[name] {
+			continue
+		}
+		seen[name] = true
+		out = append(out, column{name: name, number: !levels})
+	}
+	return out
+}
+
+// fill finds the states of a column and notes the features that they are of.
+func (m *model) fill(c *column, used map[string]bool) {
+	isNull := c.name + kernels.IsNull
+	_, known := m.place[isNull]
+	used[isNull] = true
+	if m.fit.Columns != nil && (known || !m.fit.Void([]byte(isNull))) {
+		c.null = m.of(isNull)
+	}
+	if c.number {
+		used[c.name] = true
+		c.unit = m.of(c.name)
+		c.stand = m.fit.Stand(c.name, func(feature string) bool { _, ok := m.place[feature]; return ok })
+		return
+	}
+	c.truth = true
+	for _, b := range m.fit.Beliefs {
+		level, ok := strings.CutPrefix(b.Feature, c.name+"=")
+		if !ok {
+			continue
+		}
+		used[b.Feature] = true
+		s := m.of(b.Feature)
+		s.level = level
+		c.levels = append(c.levels, s)
+		c.truth = c.truth && (level == "true" || level == "false")
+	}
+	c.truth = c.truth && len(c.levels) > 0
+	c.other = m.of(c.name + "=\x01") // no level is called so
+}
+
+// of is the state of a feature, with its prior where there is no belief about it.
+func (m *model) of(feature string) state {
+	f, c := m.fit, &m.fit.Covariance
+	at, known := m.place[feature]
+	if !known {
+		w := f.PriorOf([]byte(feature))
+		s := state{mean: w.Mean, own: w.Variance}
+		k := -1
+		if c.Form == gauss.Arrowhead {
+			k = c.UnseenLevel(feature, len(f.Beliefs), func(k int) string { return f.Beliefs[k].Feature })
+		}
+		if k >= 0 {
+			j, mean, rest, _ := c.LevelMean(k)
+			_, r := m.arrow(^j)
+			s = state{mean: mean, own: w.Variance * rest, r: r}
+		}
+		return m.noted(s)
+	}
+	s := state{mean: f.Beliefs[at].Mean}
+	switch c.Form {
+	case gauss.Full:
+		s.r = c.Row(at)
+	case gauss.LowRank:
+		row := c.Row(at)
+		s.own, s.r = row[0], row[1:]
+	case gauss.Arrowhead:
+		s.own, s.r = m.arrow(at)
+	default:
+		s.own = f.Beliefs[at].Variance
+	}
+	return m.noted(s)
+}
+
+// arrow is belief at of an arrowhead form, or the block's weight ^at: what its leaf brings,
+// and its factor.
+func (m *model) arrow(at int) (own float64, r []float64) {
+	a := m.fit.Covariance.Arrow()
+	g, unit := make([]float64, a.D), a.ResponseUnit()
+	own = unit * unit * a.Inputs([]int{at}, []float64{1}, g)
+	r = make([]float64, a.D)
+	for i, x := range g {
+		dense.Axpy(unit*x, a.Root(i), r[:i+1])
+	}
+	return own, r
+}
+
+func (m *model) noted(s state) state {
+	for len(s.r) > 0 && s.r[len(s.r)-1] == 0 {
+		s.r = s.r[:len(s.r)-1]
+	}
+	m.rank = max(m.rank, len(s.r))
+	return s
+}
+
+// at is factor k of a state.
+func (s *state) at(k int) float64 {
+	if k < len(s.r) {
+		return s.r[k]
+	}
+	return 0
+}
+
+// numbers is how many numbers the states have.
+func (m *model) numbers() int {
+	n := 1
+	for _, c := range m.columns {
+		n += len(c.levels) + 2
+	}
+	return n * (m.rank + 2)
+}

@@ -1,0 +1,60 @@
+package udf
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/bglm/bglm/kernels/export"
+	"github.com/bglm/bglm/kernels/option"
+	"github.com/bglm/bglm/kernels/predict"
+	"github.com/bglm/bglm/udf/internal/capi"
+)
+
+// callSQL writes the query that scores rows elsewhere.
+func callSQL(args []capi.Vec, n int, out *capi.Col) error {
+	fits, err := newFitReader(&args[0], "fit")
+	if err != nil {
+		return err
+	}
+	dialect := &args[1]
+	if dialect.Type != capi.Varchar && dialect.Type != capi.SQLNull {
+		return fmt.Errorf("dialect is %s; allowed: '%s'", dialect.TypeName(), strings.Join(export.Dialects(), "', '"))
+	}
+	var options *capi.Vec
+	if len(args) > 2 {
+		options = &args[2]
+		if options.Type != capi.Struct && options.Type != capi.SQLNull {
+			return fmt.Errorf("options are %s; allowed: a STRUCT such as {table: 'flights', keep: 'id'}", options.TypeName())
+		}
+	}
+	for i := range n {
+		if fits.null(i) || dialect.Null(i) {
+			out.Null()
+			continue
+		}
+		o, err := option.For("sql").Decode(constants(options, i, false))
+		if err != nil {
+			return err
+		}
+		f, err := fits.whole(i)
+		if err != nil {
+			return err
+		}
+		kind, err := predict.ParseKind(orWord(o.Answer.Prediction, "exact"))
+		if err != nil {
+			return err
+		}
+		var keep []string
+		for _, c := range strings.Split(o.Answer.Keep, ",") {
+			if c = strings.TrimSpace(c); c != "" {
+				keep = append(keep, c)
+			}
+		}
+		text, err := export.SQL(f, dialect.Str(i), export.Options{Table: o.Answer.Table, Keep: keep, Prediction: kind, Level: o.Answer.Level, Form: o.Answer.Form})
+		if err != nil {
+			return err
+		}
+		out.Str(text)
+	}
+	return nil
+}

@@ -1,0 +1,236 @@
+package udf_test
+
+import (
+	"database/sql"
+	"fmt"
+	"math"
+	osexec "os/exec"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// hostileLevels are names that SQL has to quote.
+var hostileLevels = []string{"a", "O'Hare", `back\slash`, `"quoted"`, "", "größe ✓", "'); DROP TABLE t; --", "new\nline", "a`b", "%s", "$1", "\\'"}
+
+// exported are fits of the table t, each a query; a few have columns of names that need quotes.
+var exported = []struct{ name, fit, x string }{
+	{"logit, full", `bglm_laplace(y, x)`, `{n: n, "we""ird 'name'": w, g: g, flag: flag, day: day}`},
+	{"logit, without NULLs", `bglm_laplace(y, x) FILTER (id % 7 <> 3 AND g IS NOT NULL AND n IS NOT NULL)`, `{n: n, g: g}`},
+	{"probit, arrowhead", `bglm_adf(y, x, {link: 'probit'} ORDER BY id)`, `{n: n, "we""ird 'name'": w, g: g, flag: flag}`},
+	{"logit, arrowhead without block numbers", `bglm_adf(y, x ORDER BY id)`, `{g: g}`},
+	{"cloglog, diagonal", `bglm_adf(y, x, {link: 'cloglog', covariance: 'diagonal', standardize: false} ORDER BY id)`, `{n: n, g: g}`},
+	{"poisson, low rank", `bglm_lowrank(c, x, {family: 'poisson', rank: 3})`, `{n: n, w: w, g: g}`},
+	{"gaussian", `bglm_laplace(w, x, {family: 'gaussian'})`, `{n: n, g: g}`},
+	{"absent", `bglm_laplace(y, x, {missing: 'absent'})`, `{n: n, g: g}`},
+	{"known weight, no intercept", `bglm_laplace(y, x, {intercept: false, prior_variance: {n: 0, g: 2}})`, `{n: n, g: g}`},
+	{"any columns", `bglm_laplace(y, x, {columns: 'any'})`, `{n: n, g: g}`},
+	{"list", `bglm_laplace(y, x)`, `[n, w]`},
+	{"robust", `(SELECT bglm_robust(f, y, {n: n, g: g}) FROM t, (SELECT bglm_laplace(y, {n: n, g: g}) AS f FROM t))`, ``},
+}
+
+func makeRows(t *testing.T, db *sql.DB) {
+	t.Helper()
+	do := func(q string, args ...any) {
+		if _, err := db.Exec(q, args...); err != nil {
+			t.Fatal(err, q)
+		}
+	}
+	do(`CREATE TABLE t(id INTEGER, n DOUBLE, "we""ird 'name'" INTEGER, w INTEGER, g VARCHAR, flag BOOLEAN, day VARCHAR, y BOOLEAN, c INTEGER, "1" DOUBLE, "2" DOUBLE)`)
+	for i := range 90 {
+		var n, g, flag any = math.Sin(float64(7*i)) * 2, hostileLevels[i%(len(hostileLevels)-2)], i%3 == 0
+		if i%11 == 5 {
+			n = nil
+		}
+		if i%13 == 4 {
+			g = nil
+		}
+		if i%17 == 2 {
+			flag = nil
+		}
+		do(`INSERT INTO t VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, i, n, i*i%23, i*i%23, g, flag, fmt.Sprintf("2024-01-%02d", 1+i%3), (i*i%7) < 3, i*i%9, n, i*i%23)
+	}
+}
+
+// score are rows that include levels never seen, and what lacks values.
+func scoreRows(t *testing.T, db *sql.DB) (insert string) {
+	t.Helper()
+	if _, err := db.Exec(`CREATE TABLE score AS SELECT id + 1000 AS id, n, "we""ird 'name'", w, CASE WHEN id % 5 = 2 THEN 'never ' || id ELSE g END AS g, flag, day, "1", "2" FROM t WHERE id < 40`); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range hostileLevels[len(hostileLevels)-2:] {
+		if _, err := db.Exec(`INSERT INTO score VALUES (?, 0.5, 3, 3, ?, true, '2024-01-01', 0.5, 3)`, 2000+len(l), l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var lines []string
+	rows, err := db.Query(`SELECT 'INSERT INTO score VALUES (' || id || ',' || coalesce(printf('%.17e', n), 'NULL') || ',' || w || ',' || w || ',' || coalesce('''' || replace(g, '''', '''''') || '''', 'NULL') || ',' || coalesce(flag::INT::VARCHAR, 'NULL') || ',''' || day || ''',' || coalesce(printf('%.17e', "1"), 'NULL') || ',' || "2" || ');' FROM score`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var s string
+		if err := rows.Scan(&s); err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, s)
+	}
+	return `CREATE TABLE score(id INTEGER, n DOUBLE, "we""ird 'name'" INTEGER, w INTEGER, g TEXT, flag BOOLEAN, day TEXT, "1" DOUBLE, "2" DOUBLE);` + "\n" + strings.Join(lines, "\n") + "\n"
+}
+
+// covers: sql opt.table opt.keep opt.form
+//
+// The queries of bglm_sql give, in a DuckDB that does not know bglm and in SQLite, what
+// bglm_predict gives: 1e-12 relative to the size of the predictor, 1e-8 for the sums over
+// nodes. In all forms of covariance, links and ways of writing; with NULLs, levels never
+// seen and names full of quotes.
+func TestSQLScoresElsewhere(t *testing.T) {
+	db, plain := open(t), func() *sql.DB {
+		db, err := sql.Open("duckdb", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { db.Close() })
+		db.SetMaxOpenConns(1)
+		return db
+	}()
+	db.SetMaxOpenConns(1)
+	makeRows(t, db)
+	insert := scoreRows(t, db)
+	if _, err := plain.Exec(insert); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := plain.Exec("ALTER TABLE score ALTER flag TYPE BOOLEAN"); err != nil {
+		t.Fatal(err)
+	}
+	sqlite, lite := osexec.LookPath("sqlite3")
+	if lite != nil {
+		t.Log("SQLite is not checked: no sqlite3")
+	}
+	for k, c := range exported {
+		x, fit := c.x, "SELECT "+strings.Replace(c.fit, "x", c.x, 1)+" AS f FROM t"
+		if x == "" {
+			x, fit = "{n: n, g: g}", "SELECT "+c.fit+" AS f"
+		}
+		if _, err := db.Exec("CREATE OR REPLACE TABLE fit AS " + fit); err != nil {
+			t.Fatal(c.name, err)
+		}
+		for _, form := range []string{"query", "join"} {
+			for _, kind := range []string{"exact", "mackay", "plugin"} {
+				if k > 0 && (kind == "mackay" || testing.Short() && kind == "plugin") {
+					continue // written in the same way for all
+				}
+				want := fetch(t, db, fmt.Sprintf(`SELECT id, d.eta_mean, d.eta_variance, bglm_predict(f, %[1]s, '%[2]s'), CASE f.link WHEN 'log' THEN exp(d.eta_mean - z * sqrt(d.eta_variance)) WHEN 'identity' THEN d.eta_mean - z * sqrt(d.eta_variance) ELSE d.lower END,
+				 CASE f.link WHEN 'log' THEN exp(d.eta_mean + z * sqrt(d.eta_variance)) WHEN 'identity' THEN d.eta_mean + z * sqrt(d.eta_variance) ELSE d.upper END FROM (SELECT *, bglm_predict_dist(f, %[1]s, 0.9) AS d, 1.6448536269514722 AS z FROM score, fit) ORDER BY id`, x, kind))
+				text := func(dialect string) string {
+					var s string
+					if err := db.QueryRow(`SELECT bglm_sql(f, ?, {"table": 'score', keep: 'id', prediction: ?, level: 0.9, form: ?}) FROM fit`, dialect, kind, form).Scan(&s); err != nil {
+						t.Fatal(c.name, err)
+					}
+					return s
+				}
+				what := fmt.Sprintf("%s, %s, %s", c.name, form, kind)
+				nodes := kind == "exact" || kind == "mackay" && strings.Contains(c.name, "cloglog")
+				for _, closed := range []string{"probit", "poisson", "gaussian"} {
+					nodes = nodes && !strings.Contains(c.name, closed)
+				}
+				compareRows(t, what+", DuckDB", fetch(t, plain, "SELECT id, eta_mean, eta_variance, prediction, lower, upper FROM ("+text("duckdb")+") ORDER BY id"), want, nodes)
+				if lite != nil {
+					continue
+				}
+				out := run(t, sqlite, insert+".mode list\n.separator \"|\"\nSELECT id, printf('%.17g', eta_mean), printf('%.17g', eta_variance), printf('%.17g', prediction), printf('%.17g', lower), printf('%.17g', upper) FROM ("+text("sqlite")+") ORDER BY id;\n")
+				compareRows(t, what+", SQLite", out, want, nodes)
+			}
+		}
+	}
+	var s string
+	if err := db.QueryRow(`SELECT bglm_sql(f, 'oracle') FROM fit`).Scan(&s); err == nil || !strings.Contains(err.Error(), "dialect: found 'oracle'; allowed: duckdb, sqlite") {
+		t.Error(err)
+	}
+	for _, d := range []string{"postgres", "bigquery", "snowflake"} { // no such database is here: they are written
+		if err := db.QueryRow(`SELECT bglm_sql(f, ?) FROM fit`, d).Scan(&s); err != nil || len(s) < 500 {
+			t.Error(d, err, len(s))
+		}
+	}
+}
+
+// The normal distribution of the queries is right to 1e-14 everywhere, relative to it in the
+// lower tail.
+func TestPhiElsewhere(t *testing.T) {
+	db := open(t)
+	var text string
+	if err := db.QueryRow(`SELECT bglm_sql(bglm_from_beliefs([{feature: 'x', mean: 1.0, variance: 0.0}], {link: 'probit', intercept: false}), 'duckdb', {"table": 'grid'})`).Scan(&text); err != nil {
+		t.Fatal(err)
+	}
+	var worst float64
+	if err := db.QueryRow(`WITH grid AS (SELECT (i - 3700) / 100.0::DOUBLE AS x FROM range(7401) t(i)), f AS (SELECT bglm_from_beliefs([{feature: 'x', mean: 1.0, variance: 0.0}], {link: 'probit', intercept: false}) AS f)
+		SELECT max(abs(prediction / bglm_predict(f, {x: x}) - 1)) FROM (` + text + `), f`).Scan(&worst); err != nil {
+		t.Fatal(err)
+	}
+	if !(worst < 1e-13) { // e^(-x²/2) has a rounding of x²/2 in its exponent
+		t.Error(worst)
+	}
+	t.Log(worst)
+}
+
+func fetch(t *testing.T, db *sql.DB, q string) (out [][]float64) {
+	t.Helper()
+	rows, err := db.Query(q)
+	if err != nil {
+		t.Fatalf("%v\n%.3000s", err, q)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		r := make([]float64, 6)
+		if err := rows.Scan(&r[0], &r[1], &r[2], &r[3], &r[4], &r[5]); err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, r)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func run(t *testing.T, sqlite, script string) (out [][]float64) {
+	t.Helper()
+	cmd := osexec.Command(sqlite, "-bail", ":memory:")
+	cmd.Stdin = strings.NewReader(script)
+	b, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%.2000s", err, b)
+	}
+	for _, line := range strings.Split(strings.TrimSpace(string(b)), "\n") {
+		var r []float64
+		for _, cell := range strings.Split(line, "|") {
+			x, err := strconv.ParseFloat(cell, 64)
+			if err != nil {
+				t.Fatalf("%v\n%.2000s", err, b)
+			}
+			r = append(r, x)
+		}
+		out = append(out, r)
+	}
+	return out
+}
+
+func compareRows(t *testing.T, what string, got, want [][]float64, nodes bool) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%s: %d rows, want %d", what, len(got), len(want))
+	}
+	for i, w := range want {
+		for k, x := range w {
+			tol := 1e-12 * (1 + math.Abs(x))
+			if k == 3 && nodes {
+				tol = 1e-8
+			}
+			if d := math.Abs(got[i][k] - x); !(d <= tol) {
+				t.Errorf("%s: row %v, column %d: %.17g, want %.17g", what, w[0], k, got[i][k], x)
+				return
+			}
+		}
+	}
+}
