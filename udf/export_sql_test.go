@@ -155,7 +155,7 @@ func TestSQLScoresElsewhere(t *testing.T) {
 	}
 }
 
-// The normal distribution of the queries is right to 1e-14 everywhere, relative to it in the
+// The normal distribution of the queries is right to 5e-13 everywhere, relative to it in the
 // lower tail.
 func TestPhiElsewhere(t *testing.T) {
 	db := open(t)
@@ -168,7 +168,7 @@ func TestPhiElsewhere(t *testing.T) {
 		SELECT max(abs(prediction / bglm_predict(f, {x: x}) - 1)) FROM (` + text + `), f`).Scan(&worst); err != nil {
 		t.Fatal(err)
 	}
-	if !(worst < 1e-13) { // e^(-x²/2) has a rounding of x²/2 in its exponent
+	if !(worst < 5e-13) { // far out, where e^(-x²/2) multiplies a rounding of x²/2, up to 684
 		t.Error(worst)
 	}
 	t.Log(worst)
