@@ -147,7 +147,7 @@ func (q *Peak) Grid(use func(theta []float64, log float64) error) (bool, error) 
 	// the grid ends: deviations of what is summed are within 1 % of the integrals'.
 	step, fall, limit := 1.0, 9.0, most
 	if k > 1 {
-		step, fall = 1.25, 6.5
+		step, fall = 1.5, 8
 	}
 	if k > 3 {
 		step, fall, limit = 1.5, 7.5, mostBeyond
