@@ -24,6 +24,7 @@ import (
 	"github.com/bglm/bglm/cmd/internal/fitstore"
 	"github.com/bglm/bglm/cmd/internal/job"
 	"github.com/bglm/bglm/cmd/internal/quote"
+	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/udf"
@@ -187,11 +188,12 @@ func (c *reportCommand) page(s *duck.Session) (*page, *summary, error) {
 			return nil, nil, sc.src.Blame(err)
 		}
 	}
-	if err := c.weights(s, p, f); err != nil {
+	factorised := strings.Contains(sum.Status, kernels.FactorisedNote)
+	if err := c.weights(s, p, f, factorised); err != nil {
 		return nil, nil, err
 	}
 	if hasData && !f.HasClass {
-		if err := c.trajectories(s, p, sc); err != nil {
+		if err := c.trajectories(s, p, sc, factorised); err != nil {
 			return nil, nil, sc.src.Blame(err)
 		}
 		if err := c.worst(s, p, sc); err != nil {
@@ -434,10 +436,18 @@ func labelSQL(f *fitstore.Fits) string {
 	return "concat_ws(' · ', " + strings.Join(append(parts, "b.feature"), ", ") + ")"
 }
 
-func (c *reportCommand) weights(s *duck.Session, p *page, f *fitstore.Fits) error {
+// weights shows the weights; without deviations and intervals where the posterior is factorised,
+// whose are not those of the weights.
+func (c *reportCommand) weights(s *duck.Session, p *page, f *fitstore.Fits, factorised bool) error {
 	ch := &chart.Chart{ID: "weights", Title: "Weights furthest from 0, with 95 % intervals", XLabel: "weight"}
 	is := chart.Series{Kind: "interval"}
 	t := &reportTable{Head: []cell{{"feature", false}, {"mean", true}, {"sd", true}, {"lower", true}, {"upper", true}, {"z", true}}}
+	text := "On the scale of the linear predictor. z is the mean in posterior standard deviations."
+	if factorised {
+		ch.Title, t.Head = "Weights furthest from 0 (factorised: no intervals)", t.Head[:2]
+		text = "On the scale of the linear predictor. The posterior is factorised: its standard deviations are too small where rows tie weights together, and are not shown. " +
+			"A fit with covariance 'arrowhead', or of method 'laplace', has those of the weights."
+	}
 	err := s.Each(fmt.Sprintf(`SELECT %s AS label, b.mean, sqrt(b.variance) FROM (SELECT *, unnest(fit.beliefs) AS b FROM %s)
 		ORDER BY CASE WHEN b.variance > 0 THEN abs(b.mean) / sqrt(b.variance) ELSE 0 END DESC, label LIMIT %d`, labelSQL(f), f.Table, c.Weights), func(scan func(...any) error) error {
 		var name string
@@ -446,9 +456,14 @@ func (c *reportCommand) weights(s *duck.Session, p *page, f *fitstore.Fits) erro
 			return err
 		}
 		is.X, is.Y = append(is.X, m), append(is.Y, float64(len(ch.Names)))
+		ch.Names = append(ch.Names, name)
+		if factorised {
+			is.Lo, is.Hi, is.Tip = append(is.Lo, m), append(is.Hi, m), append(is.Tip, fmt.Sprintf("%s: %.4g", name, m))
+			t.Rows = append(t.Rows, []cell{{name, false}, {fmt.Sprintf("%.4f", m), true}})
+			return nil
+		}
 		is.Lo, is.Hi = append(is.Lo, m-1.96*sd), append(is.Hi, m+1.96*sd)
 		is.Tip = append(is.Tip, fmt.Sprintf("%s: %.4g ± %.3g", name, m, sd))
-		ch.Names = append(ch.Names, name)
 		z := "known"
 		if sd > 0 {
 			z = fmt.Sprintf("%.1f", m/sd)
@@ -461,7 +476,7 @@ func (c *reportCommand) weights(s *duck.Session, p *page, f *fitstore.Fits) erro
 	}
 	n := float64(len(ch.Names))
 	ch.Series = []chart.Series{is, {Kind: "reference", X: []float64{0, 0}, Y: []float64{-0.5, n - 0.5}}}
-	p.add(section{ID: "coefficients", Title: "Weights", Text: "On the scale of the linear predictor. z is the mean in posterior standard deviations.", Table: t}, ch)
+	p.add(section{ID: "coefficients", Title: "Weights", Text: text, Table: t}, ch)
 	return nil
 }
 
@@ -478,7 +493,7 @@ type chartPoint struct{ x, mean, sd float64 }
 
 // trajectories learns the rows again, slice by slice, and shows the weights and the
 // evidence on the way.
-func (c *reportCommand) trajectories(s *duck.Session, p *page, sc *scoring) error {
+func (c *reportCommand) trajectories(s *duck.Session, p *page, sc *scoring, factorised bool) error {
 	if f := sc.fits; len(f.Group) > 0 {
 		return nil
 	}
@@ -494,7 +509,7 @@ func (c *reportCommand) trajectories(s *duck.Session, p *page, sc *scoring) erro
 	if err != nil || learnt == nil {
 		return err
 	}
-	learnt.section(p)
+	learnt.section(p, factorised)
 	return nil
 }
 
@@ -601,8 +616,8 @@ func (c *course) visit(s *duck.Session, x float64) error {
 	})
 }
 
-// section draws the course.
-func (c *course) section(p *page) {
+// section draws the course; that of factorised weights without bands.
+func (c *course) section(p *page, factorised bool) {
 	xl := "rows learnt"
 	if c.hasTime {
 		xl = "time"
@@ -611,6 +626,9 @@ func (c *course) section(p *page) {
 	text := "The rows are learnt again in their order, slice by slice."
 	if c.drifts {
 		tr := &chart.Chart{ID: "trajectories", Title: "Trajectories of the weights furthest from 0", XLabel: xl, YLabel: "weight, ± 1 sd"}
+		if factorised {
+			tr.YLabel = "weight"
+		}
 		var bands []chart.Series
 		for _, name := range c.top {
 			l, b := chart.Series{Kind: "line", Label: name}, chart.Series{Kind: "band"}
@@ -624,7 +642,9 @@ func (c *course) section(p *page) {
 		for len(tr.Series) < 8 { // bands have the colours of their lines
 			tr.Series = append(tr.Series, chart.Series{Kind: "line"})
 		}
-		tr.Series = append(tr.Series, bands...)
+		if !factorised {
+			tr.Series = append(tr.Series, bands...)
+		}
 		charts = append([]*chart.Chart{tr}, charts...)
 		text += " Weights drift between rows; what is shown is the filter's belief at the time."
 	}

@@ -173,6 +173,17 @@ func TestReport(t *testing.T) {
 	if n := parsePage(t, b).id("fitness"); n == nil || !strings.Contains(n.content(), "RMSE") {
 		t.Error("no RMSE for counts")
 	}
+	// Deviations of factorised beliefs are not the posterior's.
+	ok(t, "fit", data, "-f", "y ~ ad + x", "-m", "adf", "-o", "covariance=diagonal", "-o", "process_noise=0.01", "--out", path("d.parquet"), "-q")
+	ok(t, "report", "-b", path("d.parquet"), data, "--out", path("d.html"), "-q")
+	b, _ = os.ReadFile(path("d.html"))
+	d := parsePage(t, b)
+	if n := d.id("coefficients"); n == nil || strings.Contains(n.content(), "upper") || !strings.Contains(n.content(), "The posterior is factorised") {
+		t.Error("intervals of factorised beliefs")
+	}
+	if n := d.id("trajectories"); n == nil || len(n.all("polygon", "band")) > 0 || len(n.all("polyline", "")) < 6 {
+		t.Error("bands of factorised beliefs")
+	}
 	query(t, "COPY (SELECT '<script>alert(1)</script>' AS feature, 1.0::DOUBLE AS mean, 0.1::DOUBLE AS variance) TO '"+path("x.parquet")+"'")
 	ok(t, "report", "-b", path("x.parquet"), "--out", path("x.html"), "-q")
 	if b, _ := os.ReadFile(path("x.html")); bytes.Contains(b, []byte("<script")) {
