@@ -16,7 +16,8 @@ import (
 var gpType = capi.StructOf(fld("family", capi.TVarchar), fld("link", capi.TVarchar), fld("kernel", capi.TVarchar), fld("lengthscale", capi.TDouble),
 	fld("signal_variance", capi.TDouble), fld("mean", capi.TDouble), fld("x", capi.ListOf(capi.ListOf(capi.TDouble))), fld("alpha", capi.ListOf(capi.TDouble)),
 	fld("n", capi.TBigInt), fld("log_evidence", capi.TDouble), fld("iterations", capi.TInteger), fld("converged", capi.TBoolean), fld("status", capi.TVarchar),
-	fld("root", capi.ListOf(capi.TDouble)), fld("negative", capi.TInteger), fld("shape", capi.TDouble), fld("dispersion", capi.TDouble), fld("n_skipped", capi.TBigInt), fld("format", capi.TInteger))
+	fld("root", capi.ListOf(capi.TDouble)), fld("negative", capi.TInteger), fld("shape", capi.TDouble), fld("dispersion", capi.TDouble), fld("n_skipped", capi.TBigInt), fld("format", capi.TInteger),
+	fld("center", capi.ListOf(capi.TDouble)), fld("scale", capi.ListOf(capi.TDouble)))
 
 // gpFields is gpType as its documentation has it.
 func gpFields() string {
@@ -59,13 +60,20 @@ func appendGP(c *capi.Col, p *gp.Posterior, skipped int64) {
 	next().Float(p.Dispersion)
 	next().Int(skipped)
 	next().Int(kernels.FitFormat)
+	for _, v := range [][]float64{p.Center, p.Scale} {
+		if c := next(); v == nil {
+			c.Null()
+		} else {
+			floats(c, v)
+		}
+	}
 	c.EndStruct()
 }
 
 var gpLayout = layout{
 	what: "the Gaussian process", t: gpType,
-	optional: fieldSet("n log_evidence iterations converged status n_skipped format"),
-	nullable: fieldSet("shape log_evidence format"),
+	optional: fieldSet("n log_evidence iterations converged status n_skipped format center scale"),
+	nullable: fieldSet("shape log_evidence format center scale"),
 }
 
 // isProcess says whether v is a Gaussian process, maybe with other types of numbers
@@ -122,6 +130,16 @@ func (r *gpReader) posterior(i int) (*gp.Posterior, error) {
 	}
 	if p.Root, err = numbers(f("root"), i, "root"); err != nil {
 		return nil, err
+	}
+	for _, c := range []struct {
+		name string
+		to   *[]float64
+	}{{"center", &p.Center}, {"scale", &p.Scale}} {
+		if v := f(c.name); v != nil && !v.Null(i) {
+			if *c.to, err = numbers(v, i, c.name); err != nil {
+				return nil, err
+			}
+		}
 	}
 	for _, c := range []struct {
 		name string

@@ -477,7 +477,7 @@ func validProcess(n *node) error {
 	for i, f := range n.t.Fields {
 		k := n.kids[i]
 		delete(want, f.Name)
-		if field(gpType, f.Name) != nil && k.null && f.Name != "shape" && f.Name != "log_evidence" {
+		if field(gpType, f.Name) != nil && k.null && !slices.Contains([]string{"shape", "log_evidence", "center", "scale"}, f.Name) {
 			return fmt.Errorf("NULL in %s", f.Name)
 		}
 		for _, e := range k.leaves(nil)[1:] {
@@ -508,6 +508,24 @@ func validProcess(n *node) error {
 	for _, r := range n.field("x").kids {
 		if len(r.kids) != len(n.field("x").kids[0].kids) {
 			return fmt.Errorf("rows of different lengths")
+		}
+	}
+	units := 0
+	for k, name := range []string{"center", "scale"} {
+		var has []*node
+		if l := n.field(name); l != nil && !l.null {
+			has = l.kids
+		}
+		if k == 0 {
+			units = len(has)
+		}
+		if len(has) != units || units > 0 && rows > 0 && units != len(n.field("x").kids[0].kids) || units > 0 && rows == 0 {
+			return fmt.Errorf("%d numbers in %s", len(has), name)
+		}
+		for _, v := range has {
+			if k == 1 && !(v.f > 0) {
+				return fmt.Errorf("a scale of %v", v.f)
+			}
 		}
 	}
 	if s := n.field("shape"); !s.null && !(val("shape") > 0 && val("shape") <= math.MaxFloat64) {

@@ -15,7 +15,7 @@ import (
 //   - missing: the mean and a feature of its own, but absent from open columns;
 //   - standardize: where no prior was given, which would speak of the original scale, or where
 //     the fit that is continued did; not by filters of open columns, which do not remember the
-//     scale;
+//     scale, and never by a Gaussian process;
 //   - covariance of adf: that of the fit that is continued, else an arrowhead;
 //   - dispersion and shape: learnt by methods that keep the rows, where neither a number nor a
 //     fit to continue says what they are; filters learn the dispersion of a location family
@@ -28,7 +28,7 @@ func (m *Method) defaults(s *option.Settings, unshaped bool) {
 	if o.Missing == "" && !o.AnyColumns {
 		o.Missing = "indicator"
 	}
-	if s.AutoStandardize && slices.Contains(option.For(m.Name).Keys(), "standardize") {
+	if s.AutoStandardize && m.Kind != Process && slices.Contains(option.For(m.Name).Keys(), "standardize") {
 		o.Standardize = o.Standardize || !s.OwnPrior() || s.Start != nil && s.Start.Standardized()
 		o.Standardize = o.Standardize && !(m.Streams && o.AnyColumns) // filters remember the scale of columns
 	}

@@ -73,7 +73,7 @@ func (s process) Fit(ctx context.Context) (*Result, error) {
 	p, err := gp.Fit(ctx, m.Lik, x, b.Y, b.Weight, b.Offset, b.Trials, gp.Options{
 		Kernel: o.Kernel, Lengthscale: o.Lengthscale, SignalVariance: o.SignalVariance, Mean: o.Mean,
 		AutoLengthscale: o.AutoLengthscale, AutoSignalVariance: o.AutoSignalVariance, AutoMean: o.AutoMean,
-		AutoDispersion: m.Options.AutoDispersion, AutoShape: m.Options.AutoShape,
+		Standardize: m.Options.Standardize, AutoDispersion: m.Options.AutoDispersion, AutoShape: m.Options.AutoShape,
 		MaxIter: m.Options.MaxIter, Tol: m.Options.Tol, TimeLimit: m.Options.TimeLimit})
 	if err != nil {
 		return nil, err

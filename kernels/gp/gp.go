@@ -8,6 +8,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/design"
 	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/memory"
@@ -38,6 +39,10 @@ type Options struct {
 	// point; only for families that have one.
 	AutoDispersion, AutoShape bool
 
+	// Standardize takes the columns of x less their mean and in standard deviations, by the
+	// rows' weights: lengthscales are in that unit. y stays as it is.
+	Standardize bool
+
 	MaxIter int     // Newton steps of one mode search, and steps of the parameter search; default 100
 	Tol     float64 // the mode is found when it is this near in posterior deviations; default 1e-8
 	// TimeLimit ends the search with the best found so far and a status that says so; 0 = none.
@@ -57,6 +62,9 @@ type Posterior struct {
 	// X holds the rows of the fit in their order; rows of negative curvature, which
 	// only likelihoods that are not log-concave have, come last.
 	X *dense.Matrix
+	// Center and Scale are by column what X is less, and then divided by; nil where it is the
+	// rows as they came.
+	Center, Scale []float64
 	// Alpha is K⁻¹(f̂ - mean) = ∇ log p(y | f̂), in the order of X: what each row pulls.
 	Alpha []float64
 	// Root is T = L⁻¹ |W|½, lower triangular, packed row by row: T(i, j) at i(i+1)/2 + j,
@@ -110,13 +118,17 @@ func fit(l lik.Likelihood, x *dense.Matrix, y, weight, offset, trials []float64,
 	if o.auto() {
 		need += 2
 	}
+	var center, scale []float64
+	if o.Standardize && x.Rows > 0 {
+		d.x, center, scale = standardized(x, weight)
+	}
 	n := float64(len(y))
 	g, err := memory.Reserve(int64(8*(need*n*n+(20+3*float64(x.Cols))*n)), fmt.Sprintf("%d rows, whose covariance is kept several times", len(y)))
 	if err != nil {
 		return nil, err
 	}
 	defer g.Release()
-	s := newSearch(d, newGeometry(k, x), o)
+	s := newSearch(d, newGeometry(k, d.x), o)
 	if n := x.Rows; n > 0 && o.auto() {
 		err = s.byEvidence(o)
 	} else if err = s.fit(o.parameters(l)); err == nil {
@@ -125,7 +137,29 @@ func fit(l lik.Likelihood, x *dense.Matrix, y, weight, offset, trials []float64,
 	if err != nil {
 		return nil, err
 	}
-	return s.posterior(), nil
+	p := s.posterior()
+	p.Center, p.Scale = center, scale
+	return p, nil
+}
+
+// standardized is x with each column less its mean and in standard deviations; a column of
+// equal numbers is 0.
+func standardized(x *dense.Matrix, weight []float64) (z *dense.Matrix, center, scale []float64) {
+	z = dense.New(x.Rows, x.Cols)
+	z.Stop = x.Stop
+	column := make([]float64, x.Rows)
+	for j := range x.Cols {
+		for i := range column {
+			column[i] = x.At(i, j)
+		}
+		mean, spread := design.Moments(column, weight)
+		unit := design.Unit(mean, spread, true)
+		center, scale = append(center, mean), append(scale, unit)
+		for i, v := range column {
+			z.Row(i)[j] = (v - mean) / unit
+		}
+	}
+	return z, center, scale
 }
 
 func (o *Options) auto() bool {

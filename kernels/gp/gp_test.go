@@ -878,3 +878,66 @@ func ExampleFit() {
 	// P(y = 1 | x = 20) = 0.500
 	// log evidence -3.121, ok
 }
+
+// Standardised points are points that were standardised before, lengthscales in that unit,
+// whatever scale they came in; a column of equal numbers says nothing.
+func TestStandardize(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 12))
+	l, err := lik.New("bernoulli", "logit", lik.Params{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const n = 40
+	raw, z := dense.New(n, 3), dense.New(n, 2)
+	y, w := make([]float64, n), make([]float64, n)
+	var mean, square [2]float64
+	total := 0.0
+	for i := range n {
+		w[i] = 0.5 + rng.Float64()
+		u, v := rng.NormFloat64(), rng.NormFloat64()
+		raw.Row(i)[0], raw.Row(i)[1], raw.Row(i)[2] = 1.6e9+3e6*u, 1e-7*v, 7
+		if u*v > 0 {
+			y[i] = 1
+		}
+		total += w[i]
+		for j := range 2 {
+			d := (raw.At(i, j) - mean[j]) * w[i] / total
+			square[j] += (total - w[i]) * d * (raw.At(i, j) - mean[j])
+			mean[j] += d
+		}
+	}
+	for i := range n {
+		for j := range 2 {
+			z.Row(i)[j] = (raw.At(i, j) - mean[j]) / math.Sqrt(square[j]/total)
+		}
+	}
+	for _, kernel := range Kernels {
+		o := Options{Kernel: kernel, Lengthscale: 0.7}
+		want, err := Fit(context.Background(), l, z, y, w, nil, nil, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Standardize = true
+		got, err := Fit(context.Background(), l, raw, y, w, nil, nil, o)
+		if err != nil || got.Check() != nil {
+			t.Fatal(err, got.Check())
+		}
+		tol := kerneltest.Tol{Rel: 1e-6, Abs: 1e-7} // u comes back from 1.6e9 + 3e6 u
+		kerneltest.Close(t, kernel+": evidence", got.LogEvidence, want.LogEvidence, tol)
+		var s Scratch
+		for i := range 5 {
+			m, v := got.Predict(raw.Row(i), &s)
+			wm, wv := want.Predict(z.Row(i), &s)
+			kerneltest.Close(t, kernel+": mean", m, wm, tol)
+			kerneltest.Close(t, kernel+": variance", v, wv, tol)
+		}
+		got.Scale[1] = 0
+		if got.Check() == nil {
+			t.Error("a scale of 0")
+		}
+		got.Scale = got.Scale[:2]
+		if got.Check() == nil {
+			t.Error("a column without a scale")
+		}
+	}
+}

@@ -13,7 +13,7 @@ import (
 
 // Scratch is memory that predictions reuse, one for each goroutine. The zero Scratch is
 // ready.
-type Scratch struct{ k []float64 }
+type Scratch struct{ k, x []float64 }
 
 // Predict is the mean and variance of the latent f at x, the offset not included. x has
 // as many numbers as a row of X; if it has not, or if one of them is not finite or beyond
@@ -27,6 +27,13 @@ func (p *Posterior) Predict(x []float64, s *Scratch) (mean, variance float64) {
 	k, err := newKernel(p.Kernel)
 	if err != nil || p.CheckInput(x) != nil {
 		return math.NaN(), math.NaN()
+	}
+	if len(p.Center) > 0 {
+		s.x = s.x[:0]
+		for j, v := range x {
+			s.x = append(s.x, (v-p.Center[j])/p.Scale[j])
+		}
+		x = s.x
 	}
 	n := len(p.Alpha)
 	if cap(s.k) < n {
@@ -84,6 +91,14 @@ func (p *Posterior) Check() error {
 			rows = p.X.Rows
 		}
 		return fmt.Errorf("x has %d rows, alpha %d values, root %d, negative = %d; allowed for n rows: n, n, n(n+1)/2, and 0 to n", rows, n, len(p.Root), p.Negative)
+	}
+	if len(p.Center) != len(p.Scale) || len(p.Center) > 0 && len(p.Center) != p.X.Cols {
+		return fmt.Errorf("x has %d columns, center %d values, scale %d; allowed: as many of all, or neither center nor scale", p.X.Cols, len(p.Center), len(p.Scale))
+	}
+	for j, s := range p.Scale {
+		if !(s > 0) || !special.Finite(s) || !special.Finite(p.Center[j]) {
+			return fmt.Errorf("center = %v, scale = %v; allowed: finite numbers, scales > 0", p.Center[j], s)
+		}
 	}
 	for i := range n {
 		if err := checkInput(p.X.Row(i)); err != nil {
