@@ -229,7 +229,11 @@ func (s streaming) Skip(n int64)  { s.state.Skip(n) }
 func (s streaming) Clone() Fitter { return streaming{s.state.Clone()} }
 func (s streaming) Size() int64   { return s.state.Size() }
 func (s streaming) Fit(ctx context.Context) (*Result, error) {
-	return checked(s.state.Fit(ctx))
+	f, err := s.state.Fit(ctx)
+	if m := s.state.Model(); err == nil && !m.Drifts() && !m.Options.AutoNoise {
+		f.Say(f.PriorNote(m))
+	}
+	return checked(f, err)
 }
 func (s streaming) Merge(ctx context.Context, src Fitter) error {
 	o, ok := src.(interface{ filter() *stream.State })

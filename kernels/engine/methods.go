@@ -20,7 +20,7 @@ var methods = []Method{
 		New:     newADF},
 	{Name: "ep", Source: "Zoeter (2007), section 3",
 		Summary: "Quadrature expectation propagation to convergence, forward and backward over weights that drift, with factorised beliefs or a full covariance. Factorised beliefs of correlated features have good means and too small variances.",
-		New:     keeping(solveEP)},
+		New:     keeping(solveByEP)},
 	{Name: "laplace", Source: "Hennig (2020); MacKay (1992)",
 		Summary: "Most probable weights by Newton's method and a Gaussian with the curvature there; log evidence, and prior variance, dispersion and shape that maximise it.",
 		New:     keeping(laplace.Fit)},
@@ -101,6 +101,15 @@ func solveEP(ctx context.Context, p *kernels.Problem) (f *kernels.Fit, err error
 		}
 		return r.Fit, nil
 	})
+}
+
+// solveByEP is solveEP as a method of its own, whose prior variances may not fit.
+func solveByEP(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error) {
+	f, err := solveEP(ctx, p)
+	if err == nil && !p.LearnsPrior() && !p.Drifts() {
+		f.Say(f.PriorNote(p.Model))
+	}
+	return f, err
 }
 
 func solveLowRank(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error) {

@@ -1,0 +1,162 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// PriorNote is the sentence about the prior variance that fits its weights worst: that of the
+// weights of a column of levels, or of all others; "" where each fits. m is the model of f,
+// whose prior variances are literal and whose weights do not drift.
+//
+// Too narrow: a weight of posterior N(μ, s²) under the prior N(m, v) was told about by the
+// rows as by one observation μ̂ of variance e = 1/(1/s² - 1/v), and under a prior of variance
+// cv the weights have the evidence Σ log N(μ̂; m, cv + e). The best c > 1 is ahead of 1 by as
+// many nats as the rows would have been foretold better by.
+//
+// Too wide: under the prior, the mean of (μ - m)² over all data is v - s², whatever the
+// likelihood. Where many weights fall short of that together, much of what they learnt is
+// noise.
+func (f *Fit) PriorNote(m *Model) string {
+	if f.N < enoughForPrior || len(f.Classes) > 0 {
+		return ""
+	}
+	own := make(map[string]bool, len(m.Priors))
+	for _, b := range m.Priors {
+		own[b.Feature] = true
+	}
+	cols := make(map[string]*FitColumn, len(f.Columns))
+	for k := range f.Columns {
+		cols[f.Columns[k].Name] = &f.Columns[k]
+	}
+	groups := make(map[string]*scatter)
+	var names []string // in order of the beliefs
+	prior := m.Prior.Complete()
+	unit := math.Sqrt(f.Prior.Variance / prior.Variance) // of responses
+	if !(unit > 0) || math.IsInf(unit, 1) {
+		return ""
+	}
+	for k := range f.Beliefs {
+		b := &f.Beliefs[k]
+		if b.Feature == Intercept && f.Intercept || own[b.Feature] {
+			continue
+		}
+		name, _, _ := strings.Cut(b.Feature, "=")
+		of, v, scale := "", prior.Variance, 1.0
+		if c := cols[strings.TrimSuffix(name, IsNull)]; c != nil {
+			if c.Kind == LevelsColumn {
+				of = c.Name
+			} else if c.Name == b.Feature && c.Scale > 0 {
+				scale = c.Scale
+			}
+			if by := m.PriorBy.Of(c.Name); by != nil {
+				of, v = c.Name, by.Variance
+			}
+		}
+		g := groups[of]
+		if g == nil {
+			g = &scatter{v: v}
+			groups[of], names = g, append(names, of)
+		}
+		to := unit * math.Sqrt(v)
+		g.add((b.Mean*scale-prior.Mean*unit)/to, b.Variance*(scale/to)*(scale/to))
+	}
+	worst, note := 0.0, ""
+	for _, name := range names {
+		g := groups[name]
+		what := "the weights"
+		if name != "" {
+			what += " of column " + name
+		}
+		c, gain := g.wider()
+		how := fmt.Sprintf("narrow for %s: %.2g fits them better", what, c*g.v)
+		if loss := g.noise(); name != "" || len(g.r) >= manyWeights {
+			if loss > gain {
+				gain = loss
+				how = fmt.Sprintf("wide for %s, which vary less than it says and take up noise: rows like these are foretold worse", what)
+			}
+		}
+		if gain <= max(worst, leastGain, gainByRow*float64(f.N)) {
+			continue
+		}
+		worst = gain
+		note = fmt.Sprintf("prior_variance %.3g is too %s by about %.2g nats a row; methods that keep the rows learn it ('auto')", g.v, how, gain/float64(f.N))
+	}
+	return note
+}
+
+// A status speaks of a prior variance from so many rows on, and where another is ahead by so
+// many nats in all and for each row. Of features that meet in rows only many are thought too
+// free: of few, what all know together is not in what is known of each.
+const (
+	enoughForPrior = 50
+	leastGain      = 7
+	gainByRow      = 0.0025
+	manyWeights    = 256
+)
+
+// scatter are weights of one prior variance, in units of its deviation about its mean: means
+// and variances < 1.
+type scatter struct {
+	v    float64
+	z, r []float64
+}
+
+// most is how many weights are enough to judge by.
+const most = 1 << 15
+
+func (s *scatter) add(z, r float64) {
+	if len(s.z) < most && r > 0 && 1-r > 1e-6 { // not known, and something was learnt
+		s.z, s.r = append(s.z, z), append(s.r, r)
+	}
+}
+
+// wider is the c >= 1 of most evidence, and by how many nats it is ahead of 1.
+func (s *scatter) wider() (c, gain float64) {
+	c = 1
+	for range 50 {
+		num, den := 0.0, 0.0
+		for k, r := range s.r {
+			mu, e := s.z[k]/(1-r), r/(1-r)
+			w := 1 / (c + e)
+			num += w * w * (mu*mu - e)
+			den += w * w
+		}
+		next := min(max(num/den, 1), 1e4)
+		if !(math.Abs(next-c) > 1e-3*c) { // also no weights
+			break
+		}
+		c = next
+	}
+	for k, r := range s.r {
+		q, e := s.z[k]/(1-r)*(s.z[k]/(1-r)), r/(1-r)
+		gain += 0.5 * (math.Log((1+e)/(c+e)) + q/(1+e) - q/(c+e))
+	}
+	return c, gain
+}
+
+// noise is how many nats the weights cost where they vary less than their prior says by more
+// than three standard errors, else 0.
+func (s *scatter) noise() (loss float64) {
+	short, square, most, weight := 0.0, 0.0, 0.0, 0.0
+	for k, r := range s.r {
+		q := s.z[k] * s.z[k]
+		d := 1 - r - q
+		short += d
+		square += d * d
+		most += q - r*(1-r)
+		weight += (1 - r) * (1 - r)
+	}
+	if !(short > 3*math.Sqrt(square)) {
+		return 0
+	}
+	// A weight of variance c is estimated with the squared error (1-r)²e + r²c, and
+	// ce/(c+e) at best: half of the difference for each e is what rows like these lose.
+	c := max(most/weight, 0)
+	for _, r := range s.r {
+		e := r / (1 - r)
+		loss += 0.5 * ((1-r)*(1-r) + r*r*c/e - c/(c+e))
+	}
+	return loss
+}
