@@ -30,6 +30,17 @@ func (all ColumnPriors) Of(column string) *ColumnPrior {
 	return nil
 }
 
+// OfFeature is that of the column that a feature is named after: what stands before '=' or
+// " IS NULL", or all of it.
+func (all ColumnPriors) OfFeature(name string) *ColumnPrior {
+	if column, _, ok := strings.Cut(name, "="); ok {
+		if c := all.Of(column); c != nil {
+			return c
+		}
+	}
+	return all.Of(strings.TrimSuffix(name, IsNull))
+}
+
 // of is that of the column of feature id.
 func (all ColumnPriors) of(d *Dict, id uint32) *ColumnPrior {
 	name := d.LevelColumn(id)
@@ -47,8 +58,8 @@ func (m *Model) LearnsPrior() bool {
 	return m.Options.AutoPrior || len(m.Correlated) > 0 || slices.ContainsFunc(m.PriorBy, func(c ColumnPrior) bool { return c.Auto })
 }
 
-// check reports a column that the rows do not have.
-func (all ColumnPriors) check(d *Dict) error {
+// Check reports a column that the rows do not have.
+func (all ColumnPriors) Check(d *Dict) error {
 	for _, c := range all {
 		var found []string
 		known := false

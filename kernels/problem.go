@@ -82,7 +82,7 @@ func (r *Rows) problem(s *stop.Stop) (*Problem, error) {
 		return nil, err
 	}
 	p := &Problem{Columns: design.Columns{N: r.Len(), Stop: s}, Model: m, dict: &r.Dict, order: r.Dict.Order(), skipped: r.skipped, stood: r.stood, constant: r.constant}
-	if err := m.PriorBy.check(&r.Dict); err != nil {
+	if err := m.PriorBy.Check(&r.Dict); err != nil {
 		return nil, err
 	}
 	prior, begun := m.startOf(&r.Dict)

@@ -42,7 +42,7 @@ type factors struct {
 	*start
 	w    []kernels.Weight // of the first belief
 	meet bool             // a row has tied weights, which the beliefs do not tell
-	rest *rest            // nil where there is one belief, no drift and nothing learnt
+	rest *rest            // nil where there is one belief, no drift, nothing learnt and one prior
 }
 
 // start is what the beliefs of one model began with. Nobody changes it.
@@ -75,7 +75,7 @@ type small struct {
 func newFactors(p *stream.Plan, d *kernels.Dict) (stream.Form, *stream.State, error) {
 	c := &start{plan: p}
 	for id := range d.Len() {
-		c.prior = append(c.prior, p.Fresh(id))
+		c.prior = append(c.prior, p.Fresh(d, id))
 	}
 	put := func(w []kernels.Weight, bs []kernels.Belief) {
 		for _, b := range bs {
@@ -93,7 +93,7 @@ func newFactors(p *stream.Plan, d *kernels.Dict) (stream.Form, *stream.State, er
 	s := &small{factors: factors{start: c}}
 	f := &s.factors
 	f.w = append(s.w[:0], c.from()...)
-	if p.Drifts || p.Learns || len(p.Rates) > 1 {
+	if p.Drifts || p.Learns || len(p.Rates) > 1 || len(m.PriorBy) > 0 {
 		f.rest = &rest{dict: d}
 	}
 	for range p.Rates[1:] {
@@ -121,11 +121,19 @@ func (c *start) from() []kernels.Weight {
 }
 
 // first is where feature id started: the prior that parts of a run share.
-func (c *start) first(id int) kernels.Weight {
-	if w := c.from(); id < len(w) {
+func (f *factors) first(id int) kernels.Weight {
+	if w := f.from(); id < len(w) {
 		return w[id]
 	}
-	return c.plan.Fresh(id)
+	return f.fresh(id)
+}
+
+// fresh is the prior of feature id, which is not named.
+func (f *factors) fresh(id int) kernels.Weight {
+	if f.rest == nil {
+		return f.plan.Fresh(nil, id)
+	}
+	return f.plan.Fresh(f.rest.dict, id)
 }
 
 // target is the prior of feature id, to which forgetting returns it. That of numbers is
@@ -190,7 +198,7 @@ func (f *factors) prior0(id int) kernels.Weight {
 	if id < len(f.prior) {
 		return f.prior[id]
 	}
-	return f.plan.Fresh(id)
+	return f.fresh(id)
 }
 
 // Stretch implements stream.Form.
@@ -223,7 +231,7 @@ func (f *factors) Grow(d *kernels.Dict) error {
 	for k := range f.plan.Rates {
 		w := f.weights(k)
 		for id := len(*w); id < n; id++ {
-			*w = append(*w, f.plan.Fresh(id))
+			*w = append(*w, f.plan.Fresh(d, id))
 		}
 	}
 	if f.plan.Drifts {

@@ -121,6 +121,8 @@ type levelColumn struct {
 	mean   int32  // the block's weight
 	seen   int32  // levels that are leaves
 	levels int32  // the power of two that is taken for their number
+
+	variance float64 // prior variance of its weights
 }
 
 // absent is the place of a feature that no row has had: its prior depends on how many there
@@ -141,7 +143,7 @@ type smallTied struct {
 func newTied(p *stream.Plan, d *kernels.Dict) (stream.Form, *stream.State, error) {
 	t := &tied{plan: p, dict: d, now: math.NaN()}
 	for id := range d.Len() {
-		t.named = append(t.named, p.Fresh(id))
+		t.named = append(t.named, p.Fresh(d, id))
 	}
 	for _, b := range p.Model.Priors {
 		if id, ok := d.Find(b.Feature); ok {
@@ -168,7 +170,7 @@ func (t *tied) prior(id int) kernels.Weight {
 	if id < len(t.named) {
 		return t.named[id]
 	}
-	return t.plan.Fresh(id)
+	return t.plan.Fresh(t.dict, id)
 }
 
 // blockPrior is that of weight j of the block.
@@ -181,12 +183,13 @@ func (t *tied) blockPrior(j int) kernels.Weight {
 
 // meanPrior is that of the level mean of column c, and ownPrior that of its levels given it.
 func (t *tied) meanPrior(c int32) kernels.Weight {
-	p := &t.plan.Model.Prior
-	return kernels.Weight{Mean: p.Mean, Variance: p.Variance * arrowhead.MeanShare(float64(t.cols[c].levels))}
+	l := &t.cols[c]
+	return kernels.Weight{Mean: t.plan.Model.Prior.Mean, Variance: l.variance * arrowhead.MeanShare(float64(l.levels))}
 }
 
 func (t *tied) ownPrior(c int32) kernels.Weight {
-	return kernels.Weight{Variance: t.plan.Model.Prior.Variance * arrowhead.OwnShare(float64(t.cols[c].levels))}
+	l := &t.cols[c]
+	return kernels.Weight{Variance: l.variance * arrowhead.OwnShare(float64(l.levels))}
 }
 
 // leafPrior is that of leaf k given the block.
@@ -249,9 +252,10 @@ func (t *tied) resume(f *kernels.Fit) error {
 		col, p := int32(-1), t.prior(int(id))
 		if c := a.LevelMean(k); c >= 0 {
 			col = at[c]
-			p = t.ownPrior(col)
 			text := f.Beliefs[k].Feature
 			t.cols[col].text = text[:strings.IndexByte(text+"=", '=')+1]
+			t.cols[col].variance = t.plan.Fresh(t.dict, int(id)).Variance
+			p = t.ownPrior(col)
 		}
 		if r[2] > 0 && r[1] == p.Mean && r[2] == p.Variance && zero(r[3:]) && t.joins(id) && !number[f.Beliefs[k].Feature] {
 			continue // no row has had it
@@ -403,14 +407,14 @@ func (t *tied) settle(id uint32) {
 // there is no room for a level mean.
 func (t *tied) columnOf(id uint32) int32 {
 	c := t.dict.ColumnOf(id)
-	if c == 0 || t.prior(int(id)) != t.plan.Fresh(int(id)) {
+	if c == 0 || t.prior(int(id)) != t.plan.Fresh(t.dict, int(id)) {
 		return -1
 	}
 	if int(c) >= len(t.column) || t.column[c] == 0 {
 		for len(t.column) <= int(c) {
 			t.column = append(t.column, 0)
 		}
-		at := t.columnNamed(t.dict.ColumnText(c))
+		at := t.columnNamed(t.dict.ColumnText(c), t.prior(int(id)).Variance)
 		t.column[c] = int32(at + 1)
 	}
 	at := t.column[c] - 1
@@ -459,11 +463,11 @@ func (t *tied) widen(c, n int32) {
 	}
 	now := float64(l.levels)
 	p := t.plan.Model.Prior
-	less := (1/arrowhead.OwnShare(now) - 1/arrowhead.OwnShare(was)) / p.Variance
+	less := (1/arrowhead.OwnShare(now) - 1/arrowhead.OwnShare(was)) / l.variance
 	for _, b := range t.bank {
 		d := b.Dim()
 		delta, nu := dense.New(d, d), make([]float64, d)
-		add := (1/arrowhead.MeanShare(now) - 1/arrowhead.MeanShare(was)) / p.Variance
+		add := (1/arrowhead.MeanShare(now) - 1/arrowhead.MeanShare(was)) / l.variance
 		delta.Row(int(l.mean))[l.mean] = add
 		nu[l.mean] = add * p.Mean
 		b.Bring()

@@ -125,7 +125,7 @@ func (p *tiedProduct) shape() {
 		if oc.mean < 0 {
 			continue
 		}
-		c := int32(t.columnNamed(oc.text))
+		c := int32(t.columnNamed(oc.text, oc.variance))
 		if t.cols[c].mean < 0 {
 			t.cols[c].levels = max(t.cols[c].levels, oc.levels)
 			t.meanOf(c)
@@ -141,7 +141,7 @@ func (p *tiedProduct) shape() {
 		} else {
 			c, start := int32(-1), t.prior(id)
 			if oc := o.of[^q]; oc >= 0 {
-				c = int32(t.columnNamed(o.cols[oc].text))
+				c = int32(t.columnNamed(o.cols[oc].text, o.cols[oc].variance))
 				start = t.ownPrior(c)
 			}
 			k := t.addLeaf(uint32(id), c, start)
@@ -152,19 +152,19 @@ func (p *tiedProduct) shape() {
 	}
 	for _, f := range all[1:] {
 		for c := range f.cols {
-			f.widen(int32(c), t.cols[t.columnNamed(f.cols[c].text)].levels)
+			f.widen(int32(c), t.cols[t.columnNamed(f.cols[c].text, f.cols[c].variance)].levels)
 		}
 	}
 }
 
 // columnNamed is the place in cols of a column, new where it is not there.
-func (t *tied) columnNamed(text string) int {
+func (t *tied) columnNamed(text string, variance float64) int {
 	for c := range t.cols {
 		if t.cols[c].text == text {
 			return c
 		}
 	}
-	t.cols = append(t.cols, levelColumn{text: text, mean: -1, levels: 2})
+	t.cols = append(t.cols, levelColumn{text: text, mean: -1, levels: 2, variance: variance})
 	return len(t.cols) - 1
 }
 

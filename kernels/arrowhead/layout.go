@@ -200,19 +200,27 @@ func (l Layout) Inputs(at []int, x []float64, g []float64) (v float64) {
 	return v
 }
 
-// Quad is gᵀPg. Cost: O(d²).
+// Quad is gᵀPg, to the last bit as Belief.Predict has it. Cost: O(d²).
 func (l Layout) Quad(g []float64) (v float64) {
 	root := l.Values[2*l.D : Want(l.D, 0)]
+	var room [maxColumn]float64
+	col := room[:]
+	if l.D > len(col) {
+		col = make([]float64, l.D)
+	}
 	for j := range g {
-		s := 0.0
 		for i, at := j, j*(j+1)/2+j; i < l.D; i++ {
-			s += root[at] * g[i]
+			col[i-j] = root[at]
 			at += i + 1 // one row down
 		}
+		s := dot(col[:l.D-j], g[j:])
 		v += s * s
 	}
 	return v
 }
+
+// maxColumn is the longest column of a root that takes no memory to be read.
+const maxColumn = 128
 
 // Variance is that of the predictor of Inputs; g is room for d numbers. Cost: O(d²).
 func (l Layout) Variance(at []int, x []float64, g []float64) float64 {

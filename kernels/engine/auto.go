@@ -38,7 +38,7 @@ func (m *Method) taken(s *option.Settings, times bool) *Method {
 		name = "adf"
 		own := slices.DeleteFunc(slices.Clone(s.PriorBy), func(c kernels.ColumnPrior) bool { return c.Auto })
 		s.Model = *streamOf(&s.Model)
-		s.PriorBy = own // which no stream takes
+		s.PriorBy = own // a stream takes them as they are
 	} else if !s.OwnPrior() {
 		s.Options.AutoPrior = true
 	}
@@ -53,7 +53,8 @@ func (m *Method) taken(s *option.Settings, times bool) *Method {
 // at its default.
 func streamOf(m *kernels.Model) *kernels.Model {
 	s := *m
-	s.At, s.PriorBy, s.Correlated = nil, nil, nil
+	s.At, s.Correlated = nil, nil
+	s.PriorBy = slices.DeleteFunc(slices.Clone(m.PriorBy), func(c kernels.ColumnPrior) bool { return c.Auto })
 	s.Options.AutoPrior, s.Options.PriorGroups, s.Options.AutoShape = false, false, false
 	if l := s.Complete().Lik; l.Traits().Located {
 		s.Options.AutoDispersion = s.Options.AutoDispersion && (s.Options.Standardize || l.Traits().Gaussian)
@@ -207,8 +208,8 @@ func (f *front) Fit(ctx context.Context) (*Result, error) {
 	r, err := f.stream.Fit(ctx)
 	if err == nil {
 		one := ""
-		if len(f.Model.PriorBy)+len(f.Model.Correlated) > 0 {
-			one = ", which has one prior variance for all columns,"
+		if slices.ContainsFunc(f.Model.PriorBy, func(c kernels.ColumnPrior) bool { return c.Auto }) || len(f.Model.Correlated) > 0 {
+			one = ", which learns no prior variance,"
 		}
 		r.Say(fmt.Sprintf("x and y are more than row_budget = %d numbers: the rows were streamed by adf%s instead of solved by laplace", f.budget, one))
 	}

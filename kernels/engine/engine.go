@@ -165,9 +165,6 @@ func (m *Method) Model(s *option.Settings, times, trials bool) (*kernels.Model, 
 		}
 		return nil, &argument.Error{Name: "compress", Found: "true", Why: why}
 	}
-	if len(s.PriorBy) > 0 && m.Streams {
-		return nil, &argument.Error{Name: "prior_variance", Found: "values by column", Why: m.Name + " takes one number here; those by column belong to methods that keep the rows"}
-	}
 	m.defaults(s, unshaped)
 	p := &s.Model
 	p.HasTime = times

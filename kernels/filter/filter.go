@@ -145,7 +145,9 @@ func newJoint(plan *stream.Plan, d *kernels.Dict) (*joint, error) {
 	}
 	// The batch engines' problem without rows: the start, columns in our order.
 	m := plan.Model
-	r, err := kernels.NewRows(m)
+	named := *m
+	named.PriorBy = nil // the columns are not known yet, and what is named has its own prior
+	r, err := kernels.NewRows(&named)
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +212,7 @@ func (s *joint) index(d *kernels.Dict) error {
 	n, old := d.Len(), len(s.at)
 	prior := make([]kernels.Weight, n)
 	for id := old; id < n; id++ {
-		prior[id] = s.plan.Model.Prior.Of(d.Name(uint32(id)))
+		prior[id] = s.plan.Fresh(d, id)
 	}
 	start := prior
 	if old == 0 {

@@ -27,7 +27,7 @@ var list = specs(
 	Spec{Key: "prior_mean", Default: "0", Uses: stored,
 		Doc:   "prior mean of every weight",
 		forms: forms{number(anyNumber, func(s *Settings) *float64 { return &s.Prior.Mean })}},
-	Spec{Key: "prior_variance", Default: "1", Uses: stored, Note: " (methods that keep the rows)",
+	Spec{Key: "prior_variance", Default: "1", Uses: stored, Note: " ('auto': methods that keep the rows)",
 		Doc:   "prior variance of every weight but the intercept, or of the weights of single columns; 0 = a known weight that never moves, 'auto' = by maximum evidence, one for each column of levels and one for all other weights. bglm_softmax, as bglm_fit, learns it where neither a prior nor standardize is given",
 		forms: forms{number(nonNegative, func(s *Settings) *float64 { return &s.Prior.Variance }), auto(func(s *Settings) *bool { return &s.Options.AutoPrior }), decoded(ByColumn, priorBy)}},
 	Spec{Key: "correlated", Default: "none", Uses: "laplace",

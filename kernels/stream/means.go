@@ -212,7 +212,7 @@ func (s *State) columns() []kernels.FitColumn {
 		k := find(c.id)
 		missing := max(k.Missing, c.Missing)
 		k.N, k.Missing, k.Center, k.Scale = c.N-c.Missing+missing, missing, c.Center, c.Scale
-		k.Variance = s.plan.Fresh(int(c.id)).Variance
+		k.Variance = s.plan.Fresh(s.dict, int(c.id)).Variance
 	}
 	return out
 }

@@ -209,13 +209,20 @@ func (p *Plan) learning(l *lik.Learning) *learning {
 	return &learning{l, up}
 }
 
-// Fresh is the prior of a feature that is not named.
-func (p *Plan) Fresh(id int) kernels.Weight {
+// Fresh is the prior of feature id of d that is not named by itself: that of its column where
+// it has one.
+func (p *Plan) Fresh(d *kernels.Dict, id int) kernels.Weight {
 	prior := &p.Model.Prior
 	if id == 0 && !p.Model.NoIntercept {
 		return kernels.Weight{Mean: prior.Mean, Variance: prior.InterceptVariance}
 	}
-	return kernels.Weight{Mean: prior.Mean, Variance: prior.Variance}
+	w := kernels.Weight{Mean: prior.Mean, Variance: prior.Variance}
+	if len(p.Model.PriorBy) > 0 {
+		if by := p.Model.PriorBy.OfFeature(string(d.Name(uint32(id)))); by != nil {
+			w.Variance = by.Variance
+		}
+	}
+	return w
 }
 
 // Best is the belief of the largest log evidence, for counts of the largest score, the
@@ -744,6 +751,14 @@ func (s *State) Summary() kernels.Fit {
 	}
 	s.units.prior(&f.Prior)
 	f.Columns = s.columns()
+	for j := range f.Columns {
+		if c := &f.Columns[j]; c.Kind == kernels.LevelsColumn {
+			if by := p.Model.PriorBy.Of(c.Name); by != nil {
+				q := s.units.responses()
+				c.Variance = by.Variance * q * q
+			}
+		}
+	}
 	f.N, f.Skipped, f.LogEvidence = s.n, s.skipped, b.logZ
 	if p.Model.HasTime {
 		f.Time = s.clock
@@ -800,6 +815,9 @@ func (s *State) Fit(ctx context.Context) (f *kernels.Fit, err error) {
 
 func (s *State) fit() (*kernels.Fit, error) {
 	if err := s.Grow(); err != nil {
+		return nil, err
+	}
+	if err := s.plan.Model.PriorBy.Check(s.dict); err != nil {
 		return nil, err
 	}
 	f, k := s.Summary(), s.Best()

@@ -182,7 +182,7 @@ func (s *State) number() {
 	for id := len(u.at); id < s.dict.Len(); id++ {
 		u.at = append(u.at, -1)
 		place := s.dict.NumberPlace(uint32(id))
-		if place == math.MaxInt || s.plan.Fresh(id).Variance == 0 {
+		if place == math.MaxInt || s.plan.Fresh(s.dict, id).Variance == 0 {
 			continue
 		}
 		c := column{id: uint32(id), place: place, unit: Unseen, how: s.form.Numbers(uint32(id))}
@@ -423,7 +423,7 @@ func (s *State) lift(k int, shift float64) {
 	for j := 0; j <= k; j++ { // forms read a row with the first
 		_, v := s.form.Predict(j, id, one, 0)
 		if j == k && v > 0 {
-			s.form.Absorb(k, id, one, v, lik.Tilted{Alpha: -shift / s.plan.Fresh(0).Variance, Ratio: 1})
+			s.form.Absorb(k, id, one, v, lik.Tilted{Alpha: -shift / s.plan.Fresh(s.dict, 0).Variance, Ratio: 1})
 		}
 	}
 }
@@ -482,11 +482,17 @@ func standardised(m *kernels.Model) (*kernels.Model, *response) {
 
 // prior is a prior in the unit of the responses as they come.
 func (u *units) prior(p *kernels.Prior) {
-	if u != nil && u.y != nil {
-		q := u.y.unit.scale()
-		p.Variance *= q * q
-		p.InterceptVariance *= q * q
+	q := u.responses()
+	p.Variance *= q * q
+	p.InterceptVariance *= q * q
+}
+
+// responses is the scale of the responses' unit, 1 for none.
+func (u *units) responses() float64 {
+	if u == nil || u.y == nil {
+		return 1
 	}
+	return u.y.unit.scale()
 }
 
 // original is the belief of feature id for responses as they come.
