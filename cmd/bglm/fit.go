@@ -30,6 +30,9 @@ type fitCommand struct {
 	Out         string        `placeholder:"FILE" help:"Where the belief table goes: .parquet, .arrow, .csv, .json or .duckdb. Without it: CSV on the standard output."`
 	Parallel    bool          `help:"Let all threads absorb rows, in no fixed order, and merge what they learnt: faster, repeatable only to the accuracy of the merge. Methods that keep their rows always read with all threads."`
 	Compress    bool          `help:"Keep rows of equal features once, with sums of their responses: the fit is that of all rows, memory and time are those of the rows that differ. The same as --option compress=true."`
+	OutOfCore   bool          `name:"out-of-core" help:"Laplace's approximation by passes over the rows, none of which is kept: from the fit of a sample on, two to four of them. A run that was killed goes on where it was."`
+	Partial     bool          `help:"Take one pass over these rows, a part of all, and write what it says to --out FILE.parquet, for bglm merge and bglm finish."`
+	Around      string        `placeholder:"FILE" help:"With --partial or --out-of-core: the fit at whose weights the pass looks, such as that of a sample or of the pass before."`
 	Engine      string        `placeholder:"NAME" enum:"duckdb,arrow" default:"duckdb" help:"duckdb (default), or arrow: Parquet and Arrow rows by columns, without SQL, as a stream."`
 	Incremental bool          `help:"Process only the files that the ledger in --out (a .duckdb file) does not have, one after the other, each in a transaction."`
 	Watch       time.Duration `placeholder:"DURATION" help:"With --incremental: check for new files again and again, after this pause, until Ctrl-C."`
@@ -171,20 +174,29 @@ func (c *fitCommand) Run(e *cli.Env) error {
 	if c.Out == "" && c.JSON {
 		return cli.Usage(errors.New("--json prints the summary on the standard output, where the beliefs would go: give --out FILE"))
 	}
+	if err := c.checkPasses(); err != nil {
+		return err
+	}
 	s, err := duck.Open(e, c.Quiet)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
 	s.CSVSafe = c.CSVSafe
+	if c.Partial {
+		return c.partial(s)
+	}
 	if c.Incremental {
 		return c.incremental(s)
 	}
 	sum := &summary{Command: "fit", Out: c.Out}
 	var f *fitstore.Fits
-	if c.Engine == "arrow" {
+	switch {
+	case c.OutOfCore:
+		f, sum.Files, err = c.byPasses(s)
+	case c.Engine == "arrow":
 		f, sum.Files, err = c.byArrow(s)
-	} else {
+	default:
 		f, sum.Files, err = c.bySQL(s)
 	}
 	if err != nil {
@@ -195,6 +207,11 @@ func (c *fitCommand) Run(e *cli.Env) error {
 	}
 	if err := deliver(s, f, c.Out); err != nil {
 		return err
+	}
+	if c.OutOfCore && c.Out != "" {
+		if err := os.Remove(passFile(c.Out)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
 	}
 	sum.took(began)
 	w := e.Stdout

@@ -22,7 +22,7 @@ type mergeCommand struct {
 	csvFlags
 	Prior string   `placeholder:"FILE" help:"The fit that all parts started from; without it their default prior."`
 	Out   string   `placeholder:"FILE" help:"Where the belief table goes: .parquet, .arrow, .csv, .json or .duckdb. Without it: CSV on the standard output."`
-	Files []string `arg:"" name:"file" help:"Belief tables of parts of the rows: at least two."`
+	Files []string `arg:"" name:"file" help:"Belief tables of parts of the rows, or files of bglm fit --partial: at least two."`
 }
 
 // Help is the text below the usage line.
@@ -30,6 +30,8 @@ func (*mergeCommand) Help() string {
 	return `Multiplies posteriors fitted to different rows by the same model, the common prior counted once:
 precisions add up, less the prior's for all but one. Exact for Gaussian responses with full
 covariances; to the accuracy of the parts' Gaussians for others.
+
+Files of bglm fit --partial are added up instead, exactly, into one for bglm finish.
 
 Example:
 
@@ -54,6 +56,9 @@ func (c *mergeCommand) Run(e *cli.Env) error {
 	}
 	defer s.Close()
 	s.CSVSafe = c.CSVSafe
+	if fitstore.IsPart(s, c.Files[0]) {
+		return c.mergeParts(s)
+	}
 	f, err := c.merge(s)
 	if err != nil {
 		return err
@@ -71,6 +76,24 @@ func (c *mergeCommand) Run(e *cli.Env) error {
 		w = e.Stderr
 	}
 	return c.print(e, w, sum)
+}
+
+// mergeParts merges passes over parts of the rows.
+func (c *mergeCommand) mergeParts(s *duck.Session) error {
+	if c.Prior != "" || files.KindOf(c.Out) != "parquet" {
+		return cli.Usage(errors.New("passes of bglm fit --partial merge into a Parquet file: give --out FILE.parquet, and no --prior"))
+	}
+	p, err := fitstore.MergeParts(s, c.Files)
+	if err != nil {
+		return err
+	}
+	if err := p.SavePass(s, c.Out); err != nil {
+		return err
+	}
+	if !c.Quiet {
+		fmt.Fprintf(s.Env.Stderr, "merged %d files; wrote %s\n", len(c.Files), c.Out)
+	}
+	return nil
 }
 
 func (c *mergeCommand) merge(s *duck.Session) (*fitstore.Fits, error) {

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/bglm/bglm/cmd/internal/cli"
+	"github.com/bglm/bglm/cmd/internal/duck"
+	"github.com/bglm/bglm/cmd/internal/files"
+	"github.com/bglm/bglm/cmd/internal/fitstore"
+	"github.com/bglm/bglm/cmd/internal/job"
+)
+
+// maxPasses bounds the passes over the rows: from a sample's fit two to four do.
+const maxPasses = 30
+
+// passFile is where an unfinished fit by passes is kept beside its output.
+func passFile(out string) string { return out + ".pass.parquet" }
+
+func (c *fitCommand) checkPasses() error {
+	switch {
+	case c.OutOfCore && c.Partial:
+		return cli.Usage(errors.New("--out-of-core takes all passes, --partial one of a part of the rows; give one of them"))
+	case !c.OutOfCore && !c.Partial:
+		if c.Around != "" {
+			return cli.Usage(errors.New("--around belongs to --out-of-core and --partial"))
+		}
+		return nil
+	case c.Engine == "arrow" || c.Incremental || c.Compress || c.Prior != "":
+		return cli.Usage(errors.New("--out-of-core and --partial go without --engine arrow, --incremental, --compress and --prior"))
+	case c.Partial && files.KindOf(c.Out) != "parquet":
+		return cli.Usage(errors.New("--partial writes what its pass says to a Parquet file: give --out FILE.parquet"))
+	}
+	return nil
+}
+
+// plan is the job that passes go for, its rows, and whether there is a fit to look around, in
+// the table around.
+func (c *fitCommand) plan(s *duck.Session, unfinished string) (j *job.Job, src *job.Source, around bool, err error) {
+	if src, err = job.Open(s, c.data()); err != nil {
+		return nil, nil, false, err
+	}
+	if j, err = job.New(src, c.model(), true); err != nil {
+		return nil, nil, false, err
+	}
+	if err := j.CheckPasses(); err != nil {
+		return nil, nil, false, err
+	}
+	from, flag := c.Around, "--around"
+	if _, err := os.Stat(unfinished); unfinished != "" && err == nil {
+		from, flag = unfinished, "unfinished fit"
+	}
+	if from == "" {
+		return j, src, false, nil
+	}
+	f, err := fitstore.Load(s, "around", from, nil)
+	if err != nil {
+		return nil, nil, false, fmt.Errorf("%s: %w", flag, err)
+	}
+	for i := 0; i+1 < len(j.Meta); i += 2 {
+		if key := j.Meta[i]; (key == "formula" || key == "y" || key == "x") && f.Job(key) != j.Meta[i+1] {
+			return nil, nil, false, fmt.Errorf("%s %s was fitted with the %s %q, not with %q", flag, from, key, f.Job(key), j.Meta[i+1])
+		}
+	}
+	return j, src, true, nil
+}
+
+// byPasses fits by passes over the rows, none of which is kept. After each pass the fit so far
+// is kept beside the output, from which a run that was killed goes on.
+func (c *fitCommand) byPasses(s *duck.Session) (*fitstore.Fits, int, error) {
+	unfinished := ""
+	if c.Out != "" {
+		unfinished = passFile(c.Out)
+	}
+	j, src, around, err := c.plan(s, unfinished)
+	if err != nil {
+		return nil, 0, err
+	}
+	if !around {
+		if err := j.Sample(src); err != nil {
+			return nil, 0, err
+		}
+	}
+	p := &fitstore.Parts{Options: j.Constants(), Meta: j.Meta}
+	for k := 1; k <= maxPasses; k++ {
+		if err := j.Pass(src, fmt.Sprintf("pass %d", k), true); err != nil {
+			return nil, 0, err
+		}
+		f, err := p.Solve(s)
+		if err != nil {
+			return nil, 0, fmt.Errorf("%s: %w", strings.Join(src.Files, ", "), err)
+		}
+		var converged bool
+		var status string
+		if err := s.Row("SELECT fit.converged, fit.status FROM fits", &converged, &status); err != nil {
+			return nil, 0, err
+		}
+		if converged {
+			return f, len(src.Files), nil
+		}
+		if !c.Quiet {
+			why, _, _ := strings.Cut(status, ";")
+			fmt.Fprintf(s.Env.Stderr, "pass %d: %s\n", k, why)
+		}
+		if unfinished != "" {
+			if err := f.Save(unfinished); err != nil {
+				return nil, 0, err
+			}
+		}
+		if err := s.Exec("CREATE OR REPLACE TEMP TABLE around AS FROM fits"); err != nil {
+			return nil, 0, err
+		}
+	}
+	return nil, 0, fmt.Errorf("no convergence in %d passes; begin nearer, with --around and the fit of a larger sample", maxPasses)
+}
+
+// partial takes one pass and writes what it says.
+func (c *fitCommand) partial(s *duck.Session) error {
+	began := time.Now()
+	j, src, around, err := c.plan(s, "")
+	if err != nil {
+		return err
+	}
+	if err := j.Pass(src, "pass", around); err != nil {
+		return err
+	}
+	p := &fitstore.Parts{Options: j.Constants(), Meta: j.Meta}
+	if err := p.SavePass(s, c.Out); err != nil {
+		return err
+	}
+	if !c.Quiet {
+		fmt.Fprintf(s.Env.Stderr, "pass over %d files; %.2f s; wrote %s\n", len(src.Files), time.Since(began).Seconds(), c.Out)
+	}
+	return nil
+}
+
+// finishCommand makes a fit of passes over parts of the rows.
+type finishCommand struct {
+	outputFlags
+	csvFlags
+	Out   string   `placeholder:"FILE" help:"Where the belief table goes: .parquet, .arrow, .csv, .json or .duckdb. Without it: CSV on the standard output."`
+	Files []string `arg:"" name:"file" help:"What bglm fit --partial or bglm merge wrote for all parts of the rows."`
+}
+
+// Help is the text below the usage line.
+func (*finishCommand) Help() string {
+	return `Takes Newton's step from where a pass over all parts of the rows looked. The fit has converged, and is
+that of bglm fit --method laplace, when the pass was near enough to it; else it goes into another
+pass, with --around, as "converged" in --json and the status say.
+
+Example:
+
+  bglm fit --partial --data day-1.parquet --formula 'late ~ origin' --around sample.parquet --out part-1.parquet
+  bglm finish part-*.parquet --out fit.parquet`
+}
+
+// Run merges, solves and writes.
+func (c *finishCommand) Run(e *cli.Env) error {
+	began := time.Now()
+	if c.Out == "" && c.JSON {
+		return cli.Usage(errors.New("--json prints the summary on the standard output, where the beliefs would go: give --out FILE"))
+	}
+	if err := errors.Join(fitstore.CheckOut(c.Out), c.csvFlags.check(c.Out)); err != nil {
+		return err
+	}
+	s, err := duck.Open(e, c.Quiet)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	s.CSVSafe = c.CSVSafe
+	p, err := fitstore.MergeParts(s, c.Files)
+	if err != nil {
+		return err
+	}
+	f, err := p.Solve(s)
+	if err != nil {
+		return fmt.Errorf("%s: %w", strings.Join(c.Files, ", "), err)
+	}
+	if err := deliver(s, f, c.Out); err != nil {
+		return err
+	}
+	sum := &summary{Command: "finish", Files: len(c.Files), Out: c.Out}
+	if err := summarise(s, f, sum); err != nil {
+		return err
+	}
+	sum.took(began)
+	w := e.Stdout
+	if c.Out == "" {
+		w = e.Stderr
+	}
+	return c.print(e, w, sum)
+}

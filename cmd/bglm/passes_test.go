@@ -1,0 +1,167 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+const passFormula = "y ~ ad + site + x + hour"
+
+// apart is how far the fit in file a is from that in b: means in deviations, variances in
+// shares, and whether n, features and columns are the same.
+func apart(t *testing.T, a, b string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for k, f := range []string{a, b} {
+		ok(t, "sql", "-c", fmt.Sprintf("COPY (SELECT feature, mean, variance, fit.n AS n, fit.log_evidence AS e FROM '%s') TO '%s/%d.parquet'", f, dir, k))
+	}
+	return query(t, fmt.Sprintf(`SELECT count(a.feature) = count(*) AND count(b.feature) = count(*) AND count(*) > 25, max(abs(a.mean - b.mean) / sqrt(b.variance)) < 1e-8, max(abs(a.variance / b.variance - 1)) < 1e-8,
+		sum(a.n) = sum(b.n), abs(sum(a.e) / sum(b.e) - 1) < 1e-9 FROM '%[1]s/0.parquet' a FULL JOIN '%[1]s/1.parquet' b USING (feature)`, dir))
+}
+
+const same = "true,true,true,true,true"
+
+// By passes the fit is that of the rows kept, whatever the files, and one that was stopped
+// goes on from where it was.
+func TestOutOfCore(t *testing.T) {
+	data := rowsFile(t, "rows.parquet")
+	dir := filepath.Dir(data)
+	csv := filepath.Join(dir, "rows.csv")
+	query(t, "COPY (FROM '"+data+"') TO '"+csv+"'")
+	kept := filepath.Join(dir, "kept.parquet")
+	ok(t, "fit", "--data", data, "--formula", passFormula, "--method", "laplace", "--out", kept, "-q")
+	for name, args := range map[string][]string{
+		"parquet": {"--data", data},
+		"csv":     {"--data", csv, "--method", "laplace"},
+		"around":  {"--data", data, "--around", kept},
+	} {
+		out := filepath.Join(dir, name+".parquet")
+		r := ok(t, append([]string{"fit", "--formula", passFormula, "--out-of-core", "--out", out}, args...)...)
+		if got := apart(t, out, kept); got != same {
+			t.Errorf("%s: %s", name, got)
+		}
+		if passes := strings.Count(r.stderr, "posterior deviations from the mode"); name == "around" && passes != 0 || passes > 3 {
+			t.Errorf("%s: %s", name, r.stderr)
+		}
+		if _, err := os.Stat(passFile(out)); err == nil {
+			t.Errorf("%s: the unfinished fit is still there", name)
+		}
+	}
+	// What a run that was killed leaves: the next one needs one pass.
+	out := filepath.Join(dir, "again.parquet")
+	b, err := os.ReadFile(kept)
+	if err == nil {
+		err = os.WriteFile(passFile(out), b, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := ok(t, "fit", "--data", data, "--formula", passFormula, "--out-of-core", "--out", out); strings.Contains(r.stderr, "pass 1") {
+		t.Error(r.stderr)
+	}
+	if err := os.WriteFile(passFile(out), b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, args := range map[string][]string{
+		"was fitted with the formula":   {"--out-of-core", "--out", out, "--formula", "y ~ x"},
+		"passes are laplace's":          {"--out-of-core", "--method", "adf", "--formula", "y ~ x"},
+		"one fit at a time":             {"--out-of-core", "--group", "g", "--formula", "y ~ x"},
+		"go without --engine arrow":     {"--out-of-core", "--engine", "arrow", "--formula", "y ~ x"},
+		"give one of them":              {"--out-of-core", "--partial", "--formula", "y ~ x"},
+		"give --out FILE.parquet":       {"--partial", "--formula", "y ~ x"},
+		"--around belongs to":           {"--around", kept, "--formula", "y ~ x"},
+		"prior_variance: found 'auto'":  {"--partial", "--formula", "y ~ x", "--option", "prior_variance=auto", "--out", out},
+		"option hessian is not used he": {"--partial", "--formula", "y ~ x", "--option", "hessian=full", "--out", out},
+	} {
+		if r := bglm(t, "", append([]string{"fit", "--data", data}, args...)...); r.code == 0 || !strings.Contains(r.stderr, want) {
+			t.Errorf("%v: %d: %s", args, r.code, r.stderr)
+		}
+	}
+}
+
+// Sixteen processes take a pass over a part of the rows each, some are killed and start
+// again; their parts, merged in any order, are the pass of one process.
+func TestPartsOfProcesses(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no SIGKILL")
+	}
+	data := rowsFile(t, "rows.parquet")
+	dir := filepath.Dir(data)
+	around := filepath.Join(dir, "around.parquet")
+	ok(t, "fit", "--data", data, "--where", "i % 11 = 0", "--formula", passFormula, "--method", "laplace", "--out", around, "-q")
+	part := func(out string, where string) []string {
+		return []string{"fit", "--partial", "--data", data, "--where", where, "--formula", passFormula, "--around", around, "--out", filepath.Join(dir, out), "-q"}
+	}
+	ok(t, part("whole.parquet", "true")...)
+	const parts = 16
+	kills, mu := 0, sync.Mutex{}
+	one := func(k int) error {
+		rng := rand.New(rand.NewPCG(uint64(k), 5))
+		for try := range 4 {
+			cmd := exec.Command(os.Args[0], part(fmt.Sprintf("part-%d.parquet", k), fmt.Sprintf("i %% %d = %d", parts, k))...)
+			cmd.Env = append(os.Environ(), beMain+"=1")
+			if err := cmd.Start(); err != nil {
+				return err
+			}
+			if k%4 == 1 && try < 2 {
+				time.AfterFunc(time.Duration(rng.IntN(80))*time.Millisecond, func() { cmd.Process.Kill() })
+			}
+			if err := cmd.Wait(); err == nil {
+				return nil
+			}
+			mu.Lock()
+			kills++
+			mu.Unlock()
+		}
+		return fmt.Errorf("part %d does not get through", k)
+	}
+	var wg sync.WaitGroup
+	for w := range 2 {
+		wg.Go(func() {
+			for k := w; k < parts; k += 2 {
+				if err := one(k); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if t.Failed() {
+		return
+	}
+	t.Logf("%d kills", kills)
+	files := func(lo, hi int) (out []string) {
+		for k := hi - 1; k >= lo; k-- {
+			out = append(out, filepath.Join(dir, fmt.Sprintf("part-%d.parquet", k)))
+		}
+		return out
+	}
+	merged := filepath.Join(dir, "merged.parquet")
+	ok(t, append(append([]string{"merge"}, files(3, parts)...), "--out", merged, "-q")...)
+	fits := []string{filepath.Join(dir, "fit-1.parquet"), filepath.Join(dir, "fit-16.parquet")}
+	ok(t, "finish", filepath.Join(dir, "whole.parquet"), "--out", fits[0], "-q")
+	ok(t, append(append([]string{"finish"}, files(0, 3)...), merged, "--out", fits[1], "-q")...)
+	if got := apart(t, fits[1], fits[0]); got != same {
+		t.Error(got)
+	}
+	for want, args := range map[string][]string{
+		"has no states of passes": {"finish", around},
+		"give --out FILE.parquet": append([]string{"merge"}, files(0, 2)...),
+		"are of different jobs":   {"finish", merged, filepath.Join(dir, "other.parquet")},
+	} {
+		if want == "are of different jobs" {
+			ok(t, "fit", "--partial", "--data", data, "--formula", "y ~ x", "--out", filepath.Join(dir, "other.parquet"), "-q")
+		}
+		if r := bglm(t, "", args...); r.code == 0 || !strings.Contains(r.stderr, want) {
+			t.Errorf("%v: %d: %s", args, r.code, r.stderr)
+		}
+	}
+}
