@@ -21,7 +21,7 @@ func apart(t *testing.T, a, b string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for k, f := range []string{a, b} {
-		ok(t, "sql", "-c", fmt.Sprintf("COPY (SELECT feature, mean, variance, fit.n AS n, fit.log_evidence AS e FROM '%s') TO '%s/%d.parquet'", f, dir, k))
+		ok(t, "sql", "-c", fmt.Sprintf("COPY (SELECT feature, mean, variance, (fit->>'$.n')::BIGINT AS n, (fit->>'$.log_evidence')::DOUBLE AS e FROM '%s') TO '%s/%d.parquet'", f, dir, k))
 	}
 	return query(t, fmt.Sprintf(`SELECT count(a.feature) = count(*) AND count(b.feature) = count(*) AND count(*) > 25, max(abs(a.mean - b.mean) / sqrt(b.variance)) < 1e-8, max(abs(a.variance / b.variance - 1)) < 1e-8,
 		sum(a.n) = sum(b.n), abs(sum(a.e) / sum(b.e) - 1) < 1e-9 FROM '%[1]s/0.parquet' a FULL JOIN '%[1]s/1.parquet' b USING (feature)`, dir))

@@ -19,7 +19,7 @@ type Parts struct {
 
 // SavePass writes the table pass.
 func (p *Parts) SavePass(s *duck.Session, path string) error {
-	return CopyTo(s, path, "SELECT state, "+quote.Text(p.Options)+" AS options FROM pass", p.Meta)
+	return CopyTo(s, path, "SELECT state, "+quote.Text(p.Options)+" AS options FROM pass", jobMeta(p.Meta))
 }
 
 // IsPart says whether a file has states of passes.

@@ -221,6 +221,14 @@ func Database(s *duck.Session, path string, write func(db string) error) error {
 	})
 }
 
+// jobMeta is the metadata of a file for the pairs of its job.
+func jobMeta(job []string) (meta []string) {
+	for i := 0; i+1 < len(job); i += 2 {
+		meta = append(meta, "bglm.job."+job[i], job[i+1])
+	}
+	return append(meta, "bglm.schema", arrowio.SchemaVersion)
+}
+
 // Save writes fits to a file, as its extension says.
 func (f *Fits) Save(path string) error {
 	s := f.s
@@ -231,11 +239,7 @@ func (f *Fits) Save(path string) error {
 	if kind == "duckdb" {
 		return Database(s, path, func(db string) error { return f.SaveTables(db) })
 	}
-	var meta []string
-	for i := 0; i+1 < len(f.Meta); i += 2 {
-		meta = append(meta, "bglm.job."+f.Meta[i], f.Meta[i+1])
-	}
-	meta = append(meta, "bglm.schema", arrowio.SchemaVersion)
+	meta := jobMeta(f.Meta)
 	switch {
 	case !f.IsFit:
 		if kind == "csv" || kind == "arrow" {
