@@ -120,6 +120,14 @@
 --     -- > age | 0 | 0 | 60
 --     -- > age and clinic | -0.6 | 0 | 60
 --
+-- bglm_contrasts(fit_table, x, column)
+--   All pairs of the levels of a column (bglm_pairs) for the fits in the column fit of
+--   a table: its other columns, then a, b, mean, sd, lower, upper, p_positive and
+--   response. x is a STRUCT with the columns of the fits: where everything else is.
+--
+--     SELECT name, a, b, round(p_positive, 2) FROM bglm_contrasts('models', {age: 4, clinic: 'clinic 0'}, 'clinic') WHERE name = 'age and clinic';
+--     -- > age and clinic | clinic 0 | clinic 1 | 0.5
+--
 -- bglm_evaluate(tbl, y, p)
 --   How good the probabilities p of the outcomes y are: n (rows where neither is
 --   NULL), log_loss, auc, brier.
@@ -235,6 +243,10 @@ CREATE OR REPLACE MACRO bglm_compare_fits(fits, rows, y, x) AS TABLE
   SELECT unnest(bglm_c_, recursive := true)
   FROM (SELECT unnest(bglm_loo_compare(bglm_m_, y, x)) AS bglm_c_
         FROM query_table(rows), (SELECT map(list(name), list(fit)) AS bglm_m_ FROM query_table(fits)));
+
+CREATE OR REPLACE MACRO bglm_contrasts(fit_table, x, "column") AS TABLE
+  SELECT * EXCLUDE (fit, bglm_p_), unnest(bglm_p_)
+  FROM (SELECT *, unnest(bglm_pairs(fit, x, "column")) AS bglm_p_ FROM query_table(fit_table));
 
 CREATE OR REPLACE MACRO bglm_evaluate(tbl, y, p) AS TABLE
   SELECT count(*) FILTER (y IS NOT NULL AND p IS NOT NULL) AS n,

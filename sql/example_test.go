@@ -23,5 +23,6 @@ func Example() {
 	// bglm_score
 	// bglm_compare
 	// bglm_compare_fits
+	// bglm_contrasts
 	// bglm_evaluate
 }

@@ -342,6 +342,26 @@ func readRivals(v *capi.Vec) (names []string, fits []*keyed, at func(k, i int) i
 	}, nil
 }
 
+// xOf is the x of FIT k: one for all, or the field of its name where x is a STRUCT of an x for
+// each.
+func xOf(x *capi.Vec, names []string, k int) *capi.Vec {
+	if x.Type != capi.Struct || len(x.Kids) != len(names) {
+		return x
+	}
+	for _, name := range names {
+		f := x.Field(name)
+		if f == nil {
+			return x
+		}
+		switch f.Type {
+		case capi.Struct, capi.Map, capi.List, capi.Array:
+		default:
+			return x
+		}
+	}
+	return x.Field(names[k])
+}
+
 func updateCompare(args []capi.Vec, slots capi.Slots) error {
 	options, err := rowOptions(args, 3, "loo_compare")
 	if err != nil {
@@ -356,7 +376,7 @@ func updateCompare(args []capi.Vec, slots capi.Slots) error {
 	}
 	src := make([]*rows.Source, len(fits))
 	for k := range fits {
-		if src[k], err = scoredRows(&args[1], &args[2], options); err != nil {
+		if src[k], err = scoredRows(&args[1], xOf(&args[2], names, k), options); err != nil {
 			return err
 		}
 		defer src[k].X.Release()

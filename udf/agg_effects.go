@@ -141,19 +141,30 @@ func numberEffect(name string, known *kernels.FitColumn, step float64, e *answer
 	return effect{name, "dY/dX", version{number: true, shift: -e.Step}, version{number: true, shift: e.Step}}
 }
 
-// levelEffects compare each level with the reference.
-func levelEffects(f *kernels.Fit, name string, known *kernels.FitColumn, o *option.Settings) ([]effect, error) {
+// levelsOf are the levels of a column that f has beliefs about, in their order.
+func levelsOf(f *kernels.Fit, name string, known *kernels.FitColumn) (levels []string, err error) {
 	if known != nil {
 		name = known.Name
 	}
-	var levels []string
 	for _, b := range f.Beliefs {
 		if level, ok := strings.CutPrefix(b.Feature, name+"="); ok {
 			levels = append(levels, level)
 		}
 	}
 	if len(levels) == 0 {
-		return nil, fmt.Errorf("column = '%.100s', of which the FIT knows no level", name)
+		err = fmt.Errorf("column = '%.100s', of which the FIT knows no level", name)
+	}
+	return levels, err
+}
+
+// levelEffects compare each level with the reference.
+func levelEffects(f *kernels.Fit, name string, known *kernels.FitColumn, o *option.Settings) ([]effect, error) {
+	levels, err := levelsOf(f, name, known)
+	if err != nil {
+		return nil, err
+	}
+	if known != nil {
+		name = known.Name
 	}
 	reference := levels[0]
 	if o.Given("reference") {

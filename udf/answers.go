@@ -1,6 +1,7 @@
 package udf
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,12 +11,13 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/predict"
+	"github.com/bglm/bglm/kernels/rows"
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
 var summaryType = capi.ListOf(capi.StructOf(fld("term", capi.TVarchar), fld("column", capi.TVarchar), fld("mean", capi.TDouble), fld("sd", capi.TDouble),
 	fld("lower", capi.TDouble), fld("upper", capi.TDouble), fld("exp_mean", capi.TDouble), fld("exp_lower", capi.TDouble), fld("exp_upper", capi.TDouble),
-	fld("p_positive", capi.TDouble), fld("per_sd", capi.TDouble)))
+	fld("p_positive", capi.TDouble), fld("per_sd", capi.TDouble), fld("rope", capi.TDouble)))
 
 // at is the level of row i.
 func (q levelOf) at(i int) float64 {
@@ -31,9 +33,12 @@ func callSummary(args []capi.Vec, n int, out *capi.Col) error {
 		return err
 	}
 	r.classes = true
-	level, err := levelArgument(args, 1)
-	if err != nil {
-		return err
+	var options *capi.Vec
+	var level levelOf
+	if len(args) > 1 && args[1].Type == capi.Struct {
+		options = &args[1]
+	} else if level, err = levelArgument(args, 1); err != nil {
+		return fmt.Errorf("%w, or a STRUCT such as {rope: 0.1}", err)
 	}
 	for i := range n {
 		if r.null(i) {
@@ -44,7 +49,15 @@ func callSummary(args []capi.Vec, n int, out *capi.Col) error {
 		if err != nil {
 			return err
 		}
-		terms, err := predict.Summary(f, level.at(i))
+		at, rope := level.at(i), 0.0
+		if options != nil {
+			o, err := option.For("summary").Decode(constants(options, i, false))
+			if err != nil {
+				return err
+			}
+			at, rope = cmp.Or(o.Answer.Level, at), o.Answer.Rope
+		}
+		terms, err := predict.Summary(f, at, rope)
 		if err != nil {
 			return err
 		}
@@ -57,7 +70,7 @@ func callSummary(args []capi.Vec, n int, out *capi.Col) error {
 			} else {
 				e.Field(1).Str(t.Column)
 			}
-			for j, v := range [...]float64{t.Mean, t.SD, t.Lower, t.Upper, t.ExpMean, t.ExpLower, t.ExpUpper, t.Positive, t.PerSD} {
+			for j, v := range [...]float64{t.Mean, t.SD, t.Lower, t.Upper, t.ExpMean, t.ExpLower, t.ExpUpper, t.Positive, t.PerSD, t.Rope} {
 				floatOrNull(e.Field(2+j), v)
 			}
 			e.EndStruct()
@@ -195,17 +208,115 @@ func callContrast(args []capi.Vec, n int, out *capi.Col) error {
 		if err != nil {
 			return err
 		}
-		for k, v := range [...]float64{c.Mean, c.SD, c.Lower, c.Upper, c.Positive} {
-			out.Field(k).Float(v)
-		}
-		r := out.Field(5)
-		for k, v := range [...]float64{c.Response.Mean, c.Response.SD, c.Response.Lower, c.Response.Upper} {
-			r.Field(k).Float(v)
-		}
-		r.EndStruct()
-		out.EndStruct()
+		appendContrast(&c, out, 0)
 	}
 	return nil
+}
+
+// maxPairs is how many levels bglm_pairs compares: the response's difference is an integral
+// of a millisecond or two for each pair.
+const maxPairs = 64
+
+var pairsOfLevels = capi.ListOf(capi.StructOf(append([]capi.Field{fld("a", capi.TVarchar), fld("b", capi.TVarchar)}, contrastType.Fields...)...))
+
+// callPairs contrasts the levels of a column, each with those behind it, at rows of x.
+func callPairs(args []capi.Vec, n int, out *capi.Col) error {
+	fits, err := newFitReader(&args[0], "fit")
+	if err != nil {
+		return err
+	}
+	x, column := &args[1], &args[2]
+	if x.Type != capi.Struct && x.Type != capi.SQLNull {
+		return fmt.Errorf("x is %s; allowed: a STRUCT, whose columns can be changed", x.TypeName())
+	}
+	if column.Type != capi.Varchar && column.Type != capi.SQLNull {
+		return fmt.Errorf("column is %s; allowed: VARCHAR, the name of a column of x", column.TypeName())
+	}
+	level, err := levelArgument(args, 3)
+	if err != nil {
+		return err
+	}
+	if err := checkEnums(x, "x"); err != nil {
+		return err
+	}
+	for i := range n {
+		if fits.null(i) || x.Null(i) || column.Null(i) {
+			out.Null()
+			continue
+		}
+		f, err := fits.whole(i)
+		if err != nil {
+			return err
+		}
+		if err := pairsAt(f, x, strings.Clone(column.Str(i)), i, level.at(i), out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pairsAt writes the contrasts of the levels of a column at row i of x.
+func pairsAt(f *kernels.Fit, x *capi.Vec, column string, i int, level float64, out *capi.Col) error {
+	col := columnOf(x)
+	part := rows.Part(col, column)
+	if part == nil || part.Kind() == rows.Number {
+		return fmt.Errorf("column = '%.100s', which is no column of levels of x", column)
+	}
+	levels, err := levelsOf(f, column, knownColumn(f, column))
+	if err != nil {
+		return err
+	}
+	if len(levels) > maxPairs {
+		return fmt.Errorf("column = '%.100s' has %d levels; allowed: up to %d, all of whose pairs are compared (bglm_contrast compares two)", column, len(levels), maxPairs)
+	}
+	s, err := predict.New(f)
+	if err != nil {
+		return err
+	}
+	var b kernels.Batch
+	b.Reset()
+	for _, l := range levels {
+		with, _, _ := rows.Change(col, column, func(c rows.Column) rows.Column { return rows.Fixed(c, l) })
+		e := rows.NewScoring(with, "x", words)
+		if _, err := e.Score(f); err != nil {
+			return err
+		}
+		err := e.Append(i, i+1, s.Features(), f.Intercept, nil, &b)
+		e.Release()
+		if err != nil {
+			return err
+		}
+	}
+	e := out.Elem()
+	for j, a := range levels {
+		for k := j + 1; k < len(levels); k++ {
+			if err := running().Err(); err != nil {
+				return err
+			}
+			c, err := s.Contrast(&b, j, k, level)
+			if err != nil {
+				return err
+			}
+			e.Field(0).Str(a)
+			e.Field(1).Str(levels[k])
+			appendContrast(&c, e, 2)
+		}
+	}
+	out.EndList()
+	return nil
+}
+
+// appendContrast writes the fields of contrastType from field from on, and ends the STRUCT.
+func appendContrast(c *predict.Contrast, out *capi.Col, from int) {
+	for k, v := range [...]float64{c.Mean, c.SD, c.Lower, c.Upper, c.Positive} {
+		out.Field(from + k).Float(v)
+	}
+	r := out.Field(from + 5)
+	for k, v := range [...]float64{c.Response.Mean, c.Response.SD, c.Response.Lower, c.Response.Upper} {
+		r.Field(k).Float(v)
+	}
+	r.EndStruct()
+	out.EndStruct()
 }
 
 var optionsType = capi.ListOf(capi.StructOf(fld("name", capi.TVarchar), fld("default", capi.TVarchar), fld("allowed", capi.TVarchar), fld("description", capi.TVarchar),

@@ -110,6 +110,15 @@ func checkLevel(v *capi.Vec) error {
 	return err
 }
 
+// checkSummary checks the level of bglm_summary, or its options.
+func checkSummary(v *capi.Vec) error {
+	if v.Type == capi.Struct {
+		_, err := optionsAt("summary", v, 0)
+		return err
+	}
+	return checkLevel(v)
+}
+
 func checkFromBeliefs(v *capi.Vec) error {
 	o, err := optionsAt("from_beliefs", v, 0)
 	if err == nil {

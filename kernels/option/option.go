@@ -249,6 +249,7 @@ type Settings struct {
 // Answer is what the tables over rows under a fit are asked for.
 type Answer struct {
 	Level      float64 // 0 is 0.95
+	Rope       float64 // 0 for none
 	Step       float64 // 0 for slopes
 	Reference  string  // a level; the first where not given
 	Prediction string  // "" is exact

@@ -99,7 +99,7 @@ func TestContrast(t *testing.T) {
 	}
 	f.Beliefs = append(f.Beliefs, kernels.Belief{Feature: "u", Weight: kernels.Weight{Mean: 0.25, Variance: 1}})
 	f.Columns = []kernels.FitColumn{{Name: "g", Kind: kernels.LevelsColumn}, {Name: "u", Kind: kernels.NumberColumn, Scale: 2}}
-	terms, err := Summary(f, 0.9)
+	terms, err := Summary(f, 0.9, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

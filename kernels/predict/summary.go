@@ -18,6 +18,7 @@ type Term struct {
 	// to the response itself.
 	ExpMean, ExpLower, ExpUpper float64
 	Positive                    float64 // P(w > 0)
+	Rope                        float64 // P(|w| < rope), the region of practical equivalence; NaN where none is given
 	// PerSD is the mean times the deviation of the column, NaN where the fit does not know it.
 	PerSD float64
 }
@@ -26,8 +27,10 @@ type Term struct {
 // and then as 'sd(column)' the standard deviations of the weights of columns of levels and as
 // 'cor(column, column)' the correlations between these, where their posterior was learnt.
 //
+// A rope > 0 asks for the probability that a weight is between -rope and rope.
+//
 // Cost: O(p). Errors: a level outside (0, 1).
-func Summary(f *kernels.Fit, level float64) ([]Term, error) {
+func Summary(f *kernels.Fit, level, rope float64) ([]Term, error) {
 	if err := CheckLevel(level); err != nil {
 		return nil, err
 	}
@@ -38,7 +41,7 @@ func Summary(f *kernels.Fit, level float64) ([]Term, error) {
 	}
 	out := make([]Term, len(f.Beliefs))
 	for k, b := range f.Beliefs {
-		t := Term{Term: b.Feature, Estimate: gaussian(b.Mean, b.Variance, level), Positive: above(b.Mean, b.Variance),
+		t := Term{Term: b.Feature, Estimate: gaussian(b.Mean, b.Variance, level), Positive: above(b.Mean, b.Variance), Rope: within(b.Mean, b.Variance, rope),
 			ExpMean: math.NaN(), ExpLower: math.NaN(), ExpUpper: math.NaN(), PerSD: math.NaN()}
 		if b.Feature != kernels.Intercept {
 			t.Column = Column(b.Feature)
@@ -72,7 +75,7 @@ func correlations(f *kernels.Fit, level float64) (out []Term) {
 		at := func(q float64) float64 { return 2*mathext.InvRegIncBeta(up, down, q) - 1 }
 		out = append(out, Term{Term: "cor(" + c.A + ", " + c.B + ")", Column: c.A,
 			Estimate: Estimate{Mean: c.Mean, SD: c.SD, Lower: at(0.5 - 0.5*level), Upper: at(0.5 + 0.5*level)},
-			ExpMean:  nan, ExpLower: nan, ExpUpper: nan, Positive: 1 - mathext.RegIncBeta(up, down, 0.5), PerSD: nan})
+			ExpMean:  nan, ExpLower: nan, ExpUpper: nan, Positive: 1 - mathext.RegIncBeta(up, down, 0.5), Rope: nan, PerSD: nan})
 	}
 	return out
 }
@@ -91,9 +94,17 @@ func deviations(f *kernels.Fit, level float64) (out []Term) {
 		at := func(q float64) float64 { return mathext.GammaIncRegInv(shape, q) * sd * sd / mean }
 		out = append(out, Term{Term: "sd(" + c.Name + ")", Column: c.Name,
 			Estimate: Estimate{Mean: mean, SD: sd, Lower: at(0.5 - 0.5*level), Upper: at(0.5 + 0.5*level)},
-			ExpMean:  nan, ExpLower: nan, ExpUpper: nan, Positive: 1, PerSD: nan})
+			ExpMean:  nan, ExpLower: nan, ExpUpper: nan, Positive: 1, Rope: nan, PerSD: nan})
 	}
 	return out
+}
+
+// within is P(|x| < rope) for x ~ N(m, v), NaN without a rope.
+func within(m, v, rope float64) float64 {
+	if !(rope > 0) {
+		return math.NaN()
+	}
+	return above(m+rope, v) - above(m-rope, v)
 }
 
 // exp is the largest number where e^x is beyond it.
