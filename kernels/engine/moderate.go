@@ -18,6 +18,13 @@ const epWork = 2e9
 // where the Gaussian at the mode is not the posterior's: the likelihood of separated
 // responses is flat at the mode, so that its curvature there says that the data know nothing.
 func solveAuto(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error) {
+	return solveWithin(ctx, p, epWork)
+}
+
+// solveWithin is solveAuto with a full covariance up to so much work, else with factorised
+// beliefs: their means and what they predict are near those of the full ones, and a sweep
+// costs O(nnz).
+func solveWithin(ctx context.Context, p *kernels.Problem, work float64) (*kernels.Fit, error) {
 	f, known, err := laplace.Learn(ctx, p)
 	if err != nil {
 		return nil, err
@@ -29,30 +36,33 @@ func solveAuto(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error) {
 	if err != nil || !dull {
 		return f, err
 	}
-	const wide = "the likelihood is flat at the mode, where laplace's Gaussian is too wide"
-	n, dim := float64(p.N), float64(min(p.N, p.P))
-	if n*dim*dim > epWork || len(p.Correlated) > 0 { // whose prior ep does not have
-		f.Say(wide + ": predictions are drawn to the base rate")
+	const wide = "the likelihood is flat at the mode, where laplace's Gaussian is too wide: "
+	if len(p.Correlated) > 0 { // whose prior ep does not have
+		f.Say(wide + "predictions are drawn to the base rate")
 		return f, nil
 	}
 	known.Options.Covariance = "full"
+	if n, dim := float64(p.N), float64(min(p.N, p.P)); n*dim*dim > work {
+		known.Options.Covariance = "diagonal"
+	}
 	e, err := solveEP(ctx, known)
 	if err != nil {
 		if ctx.Err() == nil {
-			f.Say(fmt.Sprintf("%s: predictions are drawn to the base rate, and %v", wide, err))
+			f.Say(fmt.Sprintf(wide+"predictions are drawn to the base rate (ep: %v)", err))
 			err = nil
 		}
 		return f, err
 	}
 	e.Columns = f.Columns
-	e.Say(wide + ": solved by ep under the prior variances that laplace learnt")
+	e.Say(wide + "solved by ep under the prior variances that laplace learnt")
 	return e, nil
 }
 
-// tooWide says whether f, laplace's fit of p, predicts the rows that it was made of much worse
-// by its Gaussian than by the mode. Both losses are short of that of new rows by what fitting
-// takes out of them, γ nats in all, γ = Σ W_i v_i being the number of weights that the
-// data determine; so they are of one size where their difference is below that and a tenth of them.
+// tooWide says whether f, laplace's fit of p, foretells the rows that it was made of much worse
+// by its Gaussian than by the mode. To second order the log losses differ by ½Σ v_i(W_i - l'_i²),
+// v_i being the variances of the predictors and W_i = -l”_i: by γ/2 at most, γ = Σ W_i v_i the
+// number of weights that the data determine. Where it is more, and more than a tenth
+// of the loss, the log likelihood is no parabola over the Gaussian's width.
 func tooWide(p *kernels.Problem, f *kernels.Fit) (bool, error) {
 	if _, scaled := p.Lik.(lik.Dispersed); scaled || p.N == 0 {
 		return false, nil
@@ -78,5 +88,5 @@ func tooWide(p *kernels.Problem, f *kernels.Fit) (bool, error) {
 		moderated -= l.Moments(o, s, v[i]).LogZ
 		known += math.Max(-d2*v[i], 0)
 	}
-	return moderated-plugIn > 0.1*plugIn+math.Min(known, float64(p.P)), nil
+	return moderated-plugIn > 0.1*plugIn+0.5*math.Min(known, float64(p.P)), nil
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/predict"
 )
@@ -128,6 +129,17 @@ func TestAutoSeparated(t *testing.T) {
 		if far > 0.05 || ours > 0.004 || theirs < 20*ours {
 			t.Errorf("%d separated rows: probabilities up to %.3f from exact ones, %.5f nats; laplace %.5f", n, far, ours, theirs)
 		}
+	}
+	// Beyond the work that is allowed beliefs are factorised.
+	d := door(t, Auto, func(s *option.Settings) { s.NoIntercept, s.Prior.Variance = true, 1000 })
+	plane(t, d, 100, 0)
+	problem, err := d.(*front).batch.Rows.Problem()
+	if err != nil {
+		t.Fatal(err)
+	}
+	within, err := solveWithin(context.Background(), problem, 0)
+	if err != nil || within.Method != "ep" || within.Covariance.Form != gauss.Diagonal {
+		t.Errorf("beyond the work: %v, %v", within, err)
 	}
 	learn := func(s *option.Settings) { s.Options.AutoPrior = true }
 	for _, n := range []int{20, 100, 400} {

@@ -522,12 +522,16 @@ func (e *engine) arrowAt(w, curv []float64) (*belief, error) {
 	bl.logDet = a.logDet()
 	root, p, ph, own := a.covariance()
 	q := a.wide
-	bl.mean, bl.variance = w, make([]float64, len(w))
-	for i, j := range a.block {
-		bl.variance[j] = p.Row(i)[i]
-	}
-	for k, j := range a.split.leaf {
-		bl.variance[j] = own[k*q+k%q]
+	bl.mean = w
+	bl.vars = func() []float64 {
+		v := make([]float64, len(w))
+		for i, j := range a.block {
+			v[j] = p.Row(i)[i]
+		}
+		for k, j := range a.split.leaf {
+			v[j] = own[k*q+k%q]
+		}
+		return v
 	}
 	bl.mulCov = a.solve
 	bl.between = func(i, j int) float64 {

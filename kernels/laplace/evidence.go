@@ -209,7 +209,7 @@ func (h *learner) maximise(start []float64) (best *evidence, status, note string
 	starts := [][]float64{h.theta}
 	if h.exact() {
 		starts = h.Starts(h.theta, h.dispersion)
-		if len(h.x.Val) > fewEntries { // one maximum, and a visit is dear
+		if h.dear() { // one maximum will do
 			starts = slices.Delete(starts, 1, len(starts)-len(h.Given[:min(1, len(h.Given))]))
 			if h.x.Options.Tol == 0 {
 				h.search.loose = 0.1 * near
@@ -255,6 +255,23 @@ func (h *learner) maximise(start []float64) (best *evidence, status, note string
 // fewEntries is up to how many entries the evidence is looked at over a grid first.
 const fewEntries = 1 << 21
 
+// dear says that an evidence takes long.
+func (h *learner) dear() bool {
+	return len(h.x.Val) > fewEntries || h.hessian == "rows" && h.x.N > fewRows
+}
+
+// fewRows is that for the n x n form.
+const fewRows = 1000
+
+// Tolerance is how near to its maximum a logarithm is to be: at a hundredth the evidence,
+// of γ/2 times half its square, is within γ/40,000 nats.
+func (h *learner) Tolerance() float64 {
+	if h.dear() && h.hessian == "rows" {
+		return 1e-2
+	}
+	return mode.SlopeTol
+}
+
 // slope is the derivative of the evidence in θ at ev, and the scale that divides it
 // into MacKay's step.
 func (h *learner) slope(ev *evidence) (g, scale []float64, err error) {
@@ -264,9 +281,10 @@ func (h *learner) slope(ev *evidence) (g, scale []float64, err error) {
 	v := h.root.Of.Diag()
 	gamma := 0.0
 	dw := make([]float64, p)
+	variance := ev.vars()
 	for j, m := range h.root.Of.Mean {
 		dw[j] = ev.mean[j] - m
-		known := min(max(1-ev.variance[j]/h.root.Of.Var[j], 0), 1)
+		known := min(max(1-variance[j]/h.root.Of.Var[j], 0), 1)
 		gamma += known
 		if k := h.Of[j]; k >= 0 {
 			g[k] += 0.5 * (dw[j]*dw[j]/v[j] - known)

@@ -450,7 +450,7 @@ func TestStaleFactor(t *testing.T) {
 	kerneltest.Close(t, "evidence", a.log, b.log, close8)
 	for j := range p.P {
 		kerneltest.Close(t, "mean", a.mean[j], b.mean[j], close8)
-		kerneltest.Close(t, "variance", a.variance[j], b.variance[j], close8)
+		kerneltest.Close(t, "variance", a.vars()[j], b.vars()[j], close8)
 	}
 }
 

@@ -11,8 +11,9 @@ import (
 
 // A belief is the Gaussian taken at a point of the log posterior.
 type belief struct {
-	mean, variance []float64 // of the weights
-	logDet         float64   // log |I + Σ0 H| for the Hessian H chosen
+	mean   []float64
+	vars   func() []float64 // variances of the weights
+	logDet float64          // log |I + Σ0 H| for the Hessian H chosen
 	// rows sets dst_i to the derivative of logDet in the curvature of row i; for all
 	// but low rank that is the posterior variance of the predictor.
 	rows func(dst []float64)
@@ -29,7 +30,8 @@ type belief struct {
 
 // is makes the belief one in post.
 func (bl *belief) is(post *gauss.Normal) *belief {
-	bl.mean, bl.variance = post.Mean, post.Var
+	bl.mean = post.Mean
+	bl.vars = func() []float64 { return post.Var }
 	bl.build = func() (*gauss.Normal, error) { return post, nil }
 	return bl
 }

@@ -91,6 +91,9 @@ func (h *learner) integrate() (*spread, error) {
 		p := float64(h.x.P)
 		one += 3 * p * p * p
 		join = 2 * p * p * p
+	case "rows":
+		n := float64(h.x.N)
+		one += 4 * n * n * n
 	case "arrow":
 		d, l := float64(len(h.split.block)), float64(len(h.split.leaf))
 		one += 4 * (d*d*d + l*d*d)

@@ -44,6 +44,9 @@ const (
 	maxFullWeights = 14000
 	// Below this many rows the n x n system beats conjugate gradients.
 	rowSpaceRows = 1500
+	// sparseRows steps of conjugate gradients, which read the entries of X four times, are
+	// cheaper than a factor of the n x n form.
+	sparseRows = 20
 )
 
 // engine is one fit.
@@ -260,19 +263,22 @@ func newEngine(p *kernels.Problem, ties []kernels.Tie, hessian string, leaves *s
 	if e.root, err = prior.Root(); err != nil {
 		return nil, err
 	}
-	e.newSearch(chooseSpace(p.N, p.P, e.hessian, prior.Form))
+	e.newSearch(chooseSpace(p, e.hessian, prior.Form))
 	return e, nil
 }
 
 func (e *engine) newSearch(sp space) {
-	e.search = newSearch(e.x, e.lik, e.root, sp, e.split)
+	e.search = newSearch(e.x, e.lik, e.root, sp, e.split, e.hessian == "rows")
 }
 
 // chooseSpace picks the cheapest form of Newton's equations that fits into memory.
-func chooseSpace(n, p int, hessian string, prior gauss.Form) space {
+func chooseSpace(x *kernels.Problem, hessian string, prior gauss.Form) space {
+	n, p := x.N, x.P
 	switch {
 	case hessian == "arrow":
 		return arrowSpace
+	case hessian == "rows" && len(x.Val) < n*n/sparseRows:
+		return krylov
 	case hessian == "rows":
 		return rowSpace
 	case prior == gauss.LowRank:

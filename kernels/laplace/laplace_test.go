@@ -391,7 +391,7 @@ func TestSpacesAgree(t *testing.T) {
 						kerneltest.Close(t, what+" evidence", got.log, want.log, close8)
 						for j := range p.P {
 							kerneltest.Close(t, what+" mean", got.mean[j], want.mean[j], close8)
-							kerneltest.Close(t, what+" variance", got.variance[j], want.variance[j], close8)
+							kerneltest.Close(t, what+" variance", got.vars()[j], want.vars()[j], close8)
 						}
 						checkSolve(t, what, e, e0)
 					}

@@ -18,14 +18,16 @@ func reserve(p *kernels.Problem, h string, leaves *split) (*memory.Grant, error)
 	}
 	need += p.Need()
 	full := h == "full" || h == "block"
-	switch chooseSpace(p.N, p.P, h, p.Normal.Form) {
+	switch chooseSpace(p, h, p.Normal.Form) {
 	case weightSpace:
 		need += 3 * w * w // XᵀWX, B and a copy
 	case arrowSpace:
 		d, l := float64(len(leaves.block)), float64(len(leaves.leaf))
 		need += 8*d*d + 2*l*(d+3) + 2*nnz
 	case rowSpace:
-		need += 3 * n * n
+		if h != "rows" {
+			need += 3 * n * n
+		}
 		if h == "full" {
 			need += 3 * w * w
 		}
@@ -34,7 +36,7 @@ func reserve(p *kernels.Problem, h string, leaves *split) (*memory.Grant, error)
 	case full:
 		need += 3.5 * w * w // the root of the covariance, twice, and what the fit gives away
 	case h == "rows":
-		need += n*n + 2*min(w*n, maxKept)
+		need += 4*n*n + 2*min(w*n, maxKept)
 	case h == "lowrank" || h == "rest":
 		need += mode.LowRankNeed(p, w, min(n, w))
 	}

@@ -45,14 +45,15 @@ type search struct {
 
 	grad, du, dEta []float64
 	pd, dd         float64       // the slope and bend of ½ zᵀz along du
-	b              *dense.Matrix // the factored B, columns in reverse order in weightSpace
+	b              *dense.Matrix // the factored B, columns in reverse order in weightSpace; krylov: that of n x n, if any
 	hess           *hessian      // weightSpace: XᵀWX
 	exact          bool          // b is that of the present point and root
 	factored       *gauss.Root   // weightSpace: the root that b was made with
-	k              *dense.Matrix // rowSpace: K
+	k              *dense.Matrix // rowSpace, and krylov for a Gaussian by rows: K
+	kOf            []float64     // the prior variances of K, where it is diagonal
 	jacobi         []float64     // krylov: the diagonal of B
 	arrow          *arrow        // arrowSpace
-	sw             []float64     // W½
+	sw             []float64     // W½ of the n x n B
 	w1             []float64     // length p
 	n1             []float64     // length n
 	cg             mode.Conjugate
@@ -60,7 +61,8 @@ type search struct {
 	floored        bool    // rows of negative curvature were taken as 0 in B
 }
 
-func newSearch(d *kernels.Problem, l lik.Likelihood, t *gauss.Root, sp space, leaves *split) *search {
+// newSearch makes a search in a space; rows says that a Gaussian by the n x n form is wanted.
+func newSearch(d *kernels.Problem, l lik.Likelihood, t *gauss.Root, sp space, leaves *split, rows bool) *search {
 	s := &search{Problem: d, Newton: mode.NewNewton(&d.Options), data: mode.DataOf(d), root: t, space: sp}
 	s.data.Lik = l
 	n, p := d.N, d.P
@@ -71,7 +73,10 @@ func newSearch(d *kernels.Problem, l lik.Likelihood, t *gauss.Root, sp space, le
 	dim := p
 	if sp == rowSpace {
 		dim = n
-		s.sw, s.pu = make([]float64, n), make([]float64, n)
+		s.pu = make([]float64, n)
+	}
+	if sp == rowSpace || rows {
+		s.sw, s.b, s.k = make([]float64, n), d.Matrix(n, n), d.Matrix(n, n)
 	}
 	s.u, s.du, s.grad = make([]float64, dim), make([]float64, dim), make([]float64, dim)
 	if sp != rowSpace {
@@ -80,8 +85,6 @@ func newSearch(d *kernels.Problem, l lik.Likelihood, t *gauss.Root, sp space, le
 	switch sp {
 	case weightSpace:
 		s.b, s.hess = d.Matrix(p, p), newHessian(d)
-	case rowSpace:
-		s.b, s.k = d.Matrix(n, n), d.Matrix(n, n)
 	case krylov:
 		s.jacobi = make([]float64, p)
 	case arrowSpace:
@@ -93,13 +96,47 @@ func newSearch(d *kernels.Problem, l lik.Likelihood, t *gauss.Root, sp space, le
 // setKernel makes K = XΣ0Xᵀ for the root as it is, of a diagonal or full prior.
 func (s *search) setKernel() {
 	prior := s.root.Of
-	if prior.Form == gauss.Diagonal {
-		s.Kernel(s.k, prior.Var)
+	if prior.Form != gauss.Diagonal {
+		xl := s.Matrix(s.N, s.P) // K = (XL)(XL)ᵀ; chooseSpace leaves low rank to krylov
+		s.MulMat(xl, prior.L)
+		dense.GramT(s.k, xl, nil)
 		return
 	}
-	xl := s.Matrix(s.N, s.P) // K = (XL)(XL)ᵀ; chooseSpace leaves low rank to krylov
-	s.MulMat(xl, prior.L)
-	dense.GramT(s.k, xl, nil)
+	if !s.rescale(prior.Var) {
+		s.Kernel(s.k, prior.Var)
+	}
+	s.kOf = append(s.kOf[:0], prior.Var...)
+}
+
+// rescale makes K that of prior variances v where these are a multiple of what they were, but
+// for the intercept's; false where they are not.
+func (s *search) rescale(v []float64) bool {
+	if len(v) < 2 || len(s.kOf) != len(v) {
+		return false
+	}
+	f, ok := multiple(v[1:], s.kOf[1:])
+	if !ok {
+		return false
+	}
+	more := v[0] - f*s.kOf[0]
+	if f == 1 && more == 0 {
+		return true
+	}
+	x := make([]float64, s.N) // column 0, the first in its rows
+	for i := range x {
+		if col, val := s.Entries(i); len(col) > 0 && col[0] == 0 {
+			x[i] = val[0]
+		}
+	}
+	for i, a := range x {
+		s.Stop.Check()
+		row := s.k.Row(i)
+		a *= more
+		for j, b := range x {
+			row[j] = f*row[j] + a*b
+		}
+	}
+	return true
 }
 
 // restart goes to weights w, in rowSpace or without any it stays at u.
@@ -160,19 +197,7 @@ func (s *search) logPosterior() float64 { return s.now.LogLik - s.penalty() }
 func (s *search) assemble() error {
 	s.floored, s.exact = false, true
 	if s.space == rowSpace {
-		for i, c := range s.now.Curv {
-			s.floored = s.floored || c < 0
-			s.sw[i] = math.Sqrt(max(c, 0))
-		}
-		for i := range s.N {
-			s.Stop.Check()
-			row, from, a := s.b.Row(i), s.k.Row(i), s.sw[i]
-			for j, v := range s.sw[:i+1] {
-				row[j] = a * from[j] * v
-			}
-			row[i]++
-		}
-		return mode.Factor(s.b)
+		return s.assembleRows(s.now.Curv)
 	}
 	if s.space == krylov {
 		s.Squares(s.jacobi, s.floor())
@@ -189,6 +214,23 @@ func (s *search) assemble() error {
 	s.factored = s.root
 	s.floored, err = s.hess.factor(s.b, s.root, s.now.Curv)
 	return err
+}
+
+// assembleRows factors the n x n B, negative curvatures as 0.
+func (s *search) assembleRows(curv []float64) error {
+	for i, c := range curv {
+		s.floored = s.floored || c < 0
+		s.sw[i] = math.Sqrt(max(c, 0))
+	}
+	for i := range s.N {
+		s.Stop.Check()
+		row, from, a := s.b.Row(i), s.k.Row(i), s.sw[i]
+		for j, v := range s.sw[:i+1] {
+			row[j] = a * from[j] * v
+		}
+		row[i]++
+	}
+	return mode.Factor(s.b)
 }
 
 const (
@@ -325,13 +367,9 @@ func (s *search) direction() (slope float64, err error) {
 			b[i] = s.sw[i]*s.sw[i]*s.pu[i] + s.now.D1[i]
 		}
 		dense.Gemv(kb, s.k, b)
-		for i, w := range s.sw {
-			kb[i] *= w
-		}
-		dense.SolveLowerVec(s.b, kb)
-		dense.SolveLowerTVec(s.b, kb)
+		s.halfSolve(kb)
 		for i := range b {
-			b[i] += -s.sw[i]*kb[i] - s.u[i]
+			b[i] -= kb[i] + s.u[i]
 		}
 		s.toEta(s.dEta, s.du)
 		for i, v := range s.dEta {
@@ -375,14 +413,7 @@ func (s *search) solve(dst, g []float64) {
 		// Woodbury: g - TᵀXᵀ W½ B⁻¹ W½ X T g
 		s.root.Mul(s.w1, g)
 		s.Mul(s.n1, s.w1)
-		for i, w := range s.sw {
-			s.n1[i] *= w
-		}
-		dense.SolveLowerVec(s.b, s.n1)
-		dense.SolveLowerTVec(s.b, s.n1)
-		for i, w := range s.sw {
-			s.n1[i] *= w
-		}
+		s.halfSolve(s.n1)
 		s.MulT(s.w1, s.n1)
 		s.root.MulT(s.w1, s.w1)
 		for j := range dst {
@@ -390,6 +421,18 @@ func (s *search) solve(dst, g []float64) {
 		}
 	case krylov:
 		s.conjugate(dst, g, min(0.1, math.Sqrt(s.Decrement)), maxInner)
+	}
+}
+
+// halfSolve sets y = W½ B⁻¹ W½ y, B the n x n form.
+func (s *search) halfSolve(y []float64) {
+	for i, w := range s.sw {
+		y[i] *= w
+	}
+	dense.SolveLowerVec(s.b, y)
+	dense.SolveLowerTVec(s.b, y)
+	for i, w := range s.sw {
+		y[i] *= w
 	}
 }
 

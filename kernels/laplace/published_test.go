@@ -155,7 +155,7 @@ func TestEightSchools(t *testing.T) {
 		t.Fatal(got, err)
 	}
 	// the sum, with the closed form given tau
-	t.Logf("tau %.3f ± %.3f, mu %.3f ± %.3f", got.mean[0], got.sd[0], got.weights.mean[0], math.Sqrt(got.weights.variance[0]))
+	t.Logf("tau %.3f ± %.3f, mu %.3f ± %.3f", got.mean[0], got.sd[0], got.weights.mean[0], math.Sqrt(got.weights.vars()[0]))
 	total, tau, tau2 := 0.0, 0.0, 0.0
 	mean, square := make([]float64, p.P), make([]float64, p.P)
 	for x := 0.005; x < 200; x *= 1.03 {
@@ -169,7 +169,7 @@ func TestEightSchools(t *testing.T) {
 		tau2 += w * x * x
 		for j, m := range ev.mean {
 			mean[j] += w * m
-			square[j] += w * (ev.variance[j] + m*m)
+			square[j] += w * (ev.vars()[j] + m*m)
 		}
 	}
 	tau, tau2 = tau/total, tau2/total
@@ -181,7 +181,7 @@ func TestEightSchools(t *testing.T) {
 		m := mean[j] / total
 		sd := math.Sqrt(square[j]/total - m*m)
 		kerneltest.Close(t, p.Name(j), got.weights.mean[j], m, kerneltest.Tol{Abs: 0.01 * sd})
-		kerneltest.Close(t, p.Name(j), math.Sqrt(got.weights.variance[j]), sd, kerneltest.Tol{Rel: 0.01})
+		kerneltest.Close(t, p.Name(j), math.Sqrt(got.weights.vars()[j]), sd, kerneltest.Tol{Rel: 0.01})
 	}
 	kerneltest.Close(t, "published mu", got.weights.mean[0], 4.41, kerneltest.Tol{Abs: 0.05 * 3.32})
 	theta := got.weights.mean[0] + got.weights.mean[1]

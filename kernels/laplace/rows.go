@@ -2,6 +2,7 @@ package laplace
 
 import (
 	"fmt"
+	"sync"
 
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
@@ -11,64 +12,94 @@ import (
 // M = W½B⁻¹W½,
 //
 //	Σ = Σ0 - Σ0 XᵀMX Σ0,  |I + Σ0H| = |B|
+//
+// What more than mean and determinant is asked for takes the inverse of B, once, before the
+// search goes on.
 func (e *engine) rowsAt(w, curv []float64) (*belief, error) {
 	s, x := e.search, e.x
-	bl := &belief{mean: w}
-	if !e.assembled {
-		if err := s.assemble(); err != nil {
+	if s.space != rowSpace {
+		s.setKernel()
+	}
+	if s.space != rowSpace || !e.assembled {
+		s.floored = false
+		if err := s.assembleRows(curv); err != nil {
 			return nil, err
 		}
 	}
-	bl.floored = s.floored
-	bl.logDet = dense.LogDet(s.b)
-	inv := x.Matrix(x.N, x.N)
-	dense.InverseFromCholesky(inv, s.b)
-	own := make([]float64, x.N) // (B⁻¹)_ii
-	for i := range own {
-		own[i] = inv.Row(i)[i]
-	}
-	m := inv
-	for i, a := range s.sw {
-		x.Stop.Check()
-		row := m.Row(i)
-		for k, b := range s.sw {
-			row[k] *= a * b
-		}
-	}
-	v := e.root.Of.Var
-	bl.variance = make([]float64, x.P)
-	e.x.ColumnForms(bl.variance, m)
-	for j, f := range bl.variance {
-		// what rounding leaves of a variance that the data make tiny
-		bl.variance[j] = v[j] * max(1-v[j]*f, 1e-14)
-	}
-	bl.rows = func(dst []float64) {
-		u := make([]float64, x.N)
-		for i := range dst {
+	bl := &belief{mean: w, floored: s.floored, logDet: dense.LogDet(s.b)}
+	inverse := sync.OnceValue(func() *dense.Matrix {
+		inv := x.Matrix(x.N, x.N)
+		dense.InverseFromCholesky(inv, s.b)
+		return inv
+	})
+	bl.vars = func() []float64 {
+		m := inverse().Clone()
+		for i, a := range s.sw {
 			x.Stop.Check()
-			if own[i] < 0.5 { // else the difference would be nothing but rounding
-				dst[i] = (1 - own[i]) / (s.sw[i] * s.sw[i])
-				continue
+			row := m.Row(i)
+			for k, b := range s.sw {
+				row[k] *= a * b
 			}
-			dense.Gemv(u, m, s.k.Row(i))
-			dst[i] = max(s.k.Row(i)[i]-dense.Dot(u, s.k.Row(i)), 0)
 		}
+		variance := make([]float64, x.P)
+		x.ColumnForms(variance, m)
+		for j, f := range variance {
+			// what rounding leaves of a variance that the data make tiny
+			v := e.root.Of.Var[j]
+			variance[j] = v * max(1-v*f, 1e-14)
+		}
+		return variance
 	}
-	bl.mulCov = func(dst, g []float64) {
-		y, u := make([]float64, x.N), make([]float64, x.N)
-		for j, c := range g {
-			dst[j] = v[j] * c
-		}
-		x.Mul(y, dst)
-		dense.Gemv(u, m, y)
+	bl.rows = func(dst []float64) { s.rowVariances(dst, inverse()) }
+	bl.mulCov = func(dst, g []float64) { // by Woodbury's formula
+		v := e.root.Of.Var
 		z := make([]float64, x.P)
-		x.MulT(z, u)
+		for j, c := range g {
+			z[j] = v[j] * c
+		}
+		y := make([]float64, x.N)
+		x.Mul(y, z)
+		s.halfSolve(y)
+		copy(dst, z)
+		x.MulT(z, y)
 		for j := range dst {
 			dst[j] -= v[j] * z[j]
 		}
 	}
 	bl.build = func() (*gauss.Normal, error) { return e.rowsNormal(bl, curv) }
 	return bl, nil
+}
+
+// certain is the least share that a row has in B_ii⁻¹ for its variance to be the difference
+// from 1: rounding is far below it.
+const certain = 1e-6
+
+// rowVariances sets dst to the variances of the predictors, (1 - B⁻¹_ii)/W_i, and where that
+// is nothing but rounding to the diagonal of K - KMK.
+func (s *search) rowVariances(dst []float64, inv *dense.Matrix) {
+	const some = 128
+	var hard []int
+	for i, w := range s.sw {
+		if share := 1 - inv.Row(i)[i]; share > certain {
+			dst[i] = share / (w * w)
+		} else {
+			hard = append(hard, i)
+		}
+	}
+	for len(hard) > 0 {
+		part := hard[:min(some, len(hard))]
+		hard = hard[len(part):]
+		a, b := s.Matrix(len(part), s.N), s.Matrix(len(part), s.N)
+		for r, i := range part {
+			for k, w := range s.sw {
+				a.Row(r)[k] = s.k.Row(i)[k] * w
+			}
+		}
+		dense.Mul(b, a, inv)
+		for r, i := range part {
+			dst[i] = max(s.k.Row(i)[i]-dense.Dot(a.Row(r), b.Row(r)), 0)
+		}
+	}
 }
 
 // rowsNormal is the posterior Σ0 - F Fᵀ, F = Σ0 Xᵀ W½ C⁻ᵀ for B = C Cᵀ, or what is kept of

@@ -268,7 +268,7 @@ func TestTiedPosterior(t *testing.T) {
 		kerneltest.Close(t, kind+" sd of noise", got.sd[h.dispersion], want.sd[3], kerneltest.Tol{Rel: 0.03})
 		for k, j := range []int{0, 1} {
 			kerneltest.Close(t, kind+" "+h.x.Name(j), got.weights.mean[j], want.mean[4+k], kerneltest.Tol{Abs: 0.03 * want.sd[4+k]})
-			kerneltest.Close(t, kind+" sd of "+h.x.Name(j), math.Sqrt(got.weights.variance[j]), want.sd[4+k], kerneltest.Tol{Rel: 0.02})
+			kerneltest.Close(t, kind+" sd of "+h.x.Name(j), math.Sqrt(got.weights.vars()[j]), want.sd[4+k], kerneltest.Tol{Rel: 0.02})
 		}
 	}
 }

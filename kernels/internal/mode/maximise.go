@@ -11,9 +11,11 @@ import (
 const (
 	maxOuter = 50
 	// MaxStep is the largest step of a parameter: a factor of 20 for a logarithm.
-	MaxStep  = 3
-	slopeTol = 1e-6 // of the slope, relative to its scale: the relative error of a variance
-	memory   = 8    // pairs of L-BFGS
+	MaxStep = 3
+	// SlopeTol is the largest slope at a maximum, relative to its scale: the relative error of
+	// a variance. An Evidence may have its own, Tolerance() float64.
+	SlopeTol = 1e-6
+	memory   = 8 // pairs of L-BFGS
 	// Two steps in a row that gain less than this, in nats, end the search: for low
 	// rank the slope is that of exact eigenpairs, which those found only come close to.
 	sameEvidence = 1e-8 // of an Evidence that is no Rough
@@ -104,6 +106,10 @@ func climb(e Evidence, theta, lo, hi []float64, late func() bool) (best []float6
 	if err != nil {
 		return nil, 0, false, "", err
 	}
+	tol := SlopeTol
+	if t, ok := e.(interface{ Tolerance() float64 }); ok {
+		tol = t.Tolerance()
+	}
 	var hist history
 	same := sameEvidence
 	if r, ok := e.(Rough); ok {
@@ -115,7 +121,7 @@ func climb(e Evidence, theta, lo, hi []float64, late func() bool) (best []float6
 		done := true
 		for k, g := range slope {
 			free[k] = !(g < 0 && theta[k] <= lo[k]) && !(g > 0 && theta[k] >= hi[k])
-			done = done && (!free[k] || math.Abs(g) <= slopeTol*max(scale[k], 0.1))
+			done = done && (!free[k] || math.Abs(g) <= tol*max(scale[k], 0.1))
 		}
 		switch {
 		case done || still == 2:
