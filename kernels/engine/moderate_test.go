@@ -142,7 +142,7 @@ func TestAutoSeparated(t *testing.T) {
 		t.Errorf("beyond the work: %v, %v", within, err)
 	}
 	learn := func(s *option.Settings) { s.Options.AutoPrior = true }
-	for _, n := range []int{20, 100, 400} {
+	for _, n := range []int{100, 400} {
 		f, _, _ := fit(Auto, n, 0, learn)
 		l, _, _ := fit("laplace", n, 0, learn)
 		if f.Method != "ep" || f.Prior.Variance != l.Prior.Variance {
