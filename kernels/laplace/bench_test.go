@@ -180,3 +180,66 @@ func BenchmarkAutoPrior(b *testing.B) {
 		})
 	}
 }
+
+// A random effect of 100,000 groups with ten rows each: variance learnt and integrated.
+func BenchmarkGroups(b *testing.B) {
+	for _, family := range []string{"bernoulli", "gaussian"} {
+		b.Run(family, func(b *testing.B) {
+			o := kernels.Options{AutoPrior: true, Integrate: true, AutoDispersion: family == "gaussian"}
+			p := groupProblem(b, family, 100_000, 10, o)
+			b.ReportAllocs()
+			steps := 0
+			for b.Loop() {
+				f, err := Fit(context.Background(), p)
+				if err != nil {
+					b.Fatal(err)
+				}
+				steps = f.Iterations
+			}
+			b.ReportMetric(float64(steps), "steps")
+		})
+	}
+}
+
+// groupProblem is rows of one column of levels, whose weights have deviation 0.7.
+func groupProblem(b testing.TB, family string, groups, each int, o kernels.Options) *kernels.Problem {
+	b.Helper()
+	m := model(b, family, "", lik.Params{Dispersion: 1})
+	m.NoIntercept = false
+	m.Options = o
+	r, err := kernels.NewRows(m)
+	if err != nil {
+		b.Fatal(err)
+	}
+	r.Dict.Use(kernels.NewColumns([]string{"g"}, nil))
+	rng := rand.New(rand.NewPCG(4, 1))
+	var t kernels.Batch
+	for g := range groups {
+		id, err := r.Dict.Add(fmt.Sprintf("g=%d", g))
+		if err != nil {
+			b.Fatal(err)
+		}
+		s := -0.5 + 0.7*rng.NormFloat64()
+		for range each {
+			t.Add(0, 1)
+			t.Add(id, 1)
+			t.EndRow()
+			y := s + rng.NormFloat64()
+			if family == "bernoulli" {
+				y = 0
+				if rng.Float64() < 1/(1+math.Exp(-s)) {
+					y = 1
+				}
+			}
+			t.Y = append(t.Y, y)
+		}
+	}
+	if err := r.Update(&t, false); err != nil {
+		b.Fatal(err)
+	}
+	p, err := r.Problem()
+	if err != nil {
+		b.Fatal(err)
+	}
+	return p
+}

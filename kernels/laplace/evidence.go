@@ -253,7 +253,7 @@ func (h *learner) maximise(start []float64) (best *evidence, status, note string
 }
 
 // fewEntries is up to how many entries the evidence is looked at over a grid first.
-const fewEntries = 1 << 21
+const fewEntries = 1 << 20
 
 // dear says that an evidence takes long.
 func (h *learner) dear() bool {
@@ -263,13 +263,13 @@ func (h *learner) dear() bool {
 // fewRows is that for the n x n form.
 const fewRows = 1000
 
-// Tolerance is how near to its maximum a logarithm is to be: at a hundredth the evidence,
-// of γ/2 times half its square, is within γ/40,000 nats.
+// Tolerance is how many nats below its maximum the evidence may end, where it is dear: its
+// parameters are then within 0.03 of their posterior deviations.
 func (h *learner) Tolerance() float64 {
-	if h.dear() && h.hessian == "rows" {
-		return 1e-2
+	if h.dear() {
+		return 5e-4
 	}
-	return mode.SlopeTol
+	return 0
 }
 
 // slope is the derivative of the evidence in θ at ev, and the scale that divides it

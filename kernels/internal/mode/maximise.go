@@ -12,9 +12,10 @@ const (
 	maxOuter = 50
 	// MaxStep is the largest step of a parameter: a factor of 20 for a logarithm.
 	MaxStep = 3
-	// SlopeTol is the largest slope at a maximum, relative to its scale: the relative error of
-	// a variance. An Evidence may have its own, Tolerance() float64.
-	SlopeTol = 1e-6
+	// slopeTol is the largest slope at a maximum, relative to its scale: the relative error of
+	// a variance. An Evidence may say besides how many nats below it will do, each parameter
+	// for itself, by Tolerance() float64.
+	slopeTol = 1e-6
 	memory   = 8 // pairs of L-BFGS
 	// Two steps in a row that gain less than this, in nats, end the search: for low
 	// rank the slope is that of exact eigenpairs, which those found only come close to.
@@ -106,9 +107,9 @@ func climb(e Evidence, theta, lo, hi []float64, late func() bool) (best []float6
 	if err != nil {
 		return nil, 0, false, "", err
 	}
-	tol := SlopeTol
+	nats := 0.0
 	if t, ok := e.(interface{ Tolerance() float64 }); ok {
-		tol = t.Tolerance()
+		nats = t.Tolerance()
 	}
 	var hist history
 	same := sameEvidence
@@ -121,7 +122,7 @@ func climb(e Evidence, theta, lo, hi []float64, late func() bool) (best []float6
 		done := true
 		for k, g := range slope {
 			free[k] = !(g < 0 && theta[k] <= lo[k]) && !(g > 0 && theta[k] >= hi[k])
-			done = done && (!free[k] || math.Abs(g) <= tol*max(scale[k], 0.1))
+			done = done && (!free[k] || math.Abs(g) <= slopeTol*max(scale[k], 0.1) || g*g <= 2*nats*scale[k])
 		}
 		switch {
 		case done || still == 2:
