@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/bglm/bglm/kernels"
@@ -98,11 +99,12 @@ func TestExactForms(t *testing.T) {
 			p := problem(t, m, levels(rng, c.family, c.n, c.numbers, c.columns...))
 			what := fmt.Sprintf("%s %v %v", c.family, c.columns, intercept)
 			_, full := forced(t, p, weightSpace, "full", false)
-			forms := map[string]space{"arrow": arrowSpace}
+			forms := []space{arrowSpace}
 			if c.n < p.P && c.family != "studentt" {
-				forms["rows"] = rowSpace
+				forms = append(forms, rowSpace, krylov)
 			}
-			for h, sp := range forms {
+			for k, sp := range forms {
+				h := []string{"arrow", "rows", "rows"}[k]
 				_, got := forced(t, p, sp, h, false)
 				kerneltest.Close(t, what+h+" evidence", got.log, full.log, tol)
 				q, q0 := make([]float64, p.N), make([]float64, p.N)
@@ -138,6 +140,67 @@ func TestExactForms(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// K under other prior variances is that made anew, where it is only scaled too.
+func TestKernelScaled(t *testing.T) {
+	rng := rand.New(rand.NewPCG(6, 9))
+	for _, intercept := range []bool{true, false} {
+		m := model(t, "bernoulli", "", lik.Params{})
+		m.NoIntercept = !intercept
+		p := problem(t, m, levels(rng, "bernoulli", 40, 1, 80))
+		e, _ := forced(t, p, rowSpace, "rows", false)
+		fresh := p.Matrix(p.N, p.N)
+		for _, f := range []float64{1e4, 1, 1e-6, 3, 3} {
+			v := slices.Repeat([]float64{f}, p.P)
+			v[0] = 10
+			if f == 1e-6 {
+				v[5] = 1 // no multiple
+			}
+			root, err := gauss.NewDiagonal(make([]float64, p.P), v).Root()
+			if err != nil {
+				t.Fatal(err)
+			}
+			e.search.root = root
+			e.search.setKernel()
+			p.Kernel(fresh, v)
+			for k, want := range fresh.Data {
+				kerneltest.Close(t, "kernel", e.search.k.Data[k], want, kerneltest.Tol{Rel: 1e-12, Abs: 1e-12})
+			}
+		}
+	}
+}
+
+// Where evidences are dear fewer are taken, and the variance is the same to a tenth of its
+// posterior deviation: √(2 · 0.005).
+func TestDearEvidence(t *testing.T) {
+	if testing.Short() {
+		t.Skip("matrices of 1,100 rows")
+	}
+	p := sparseProblem(t, fewRows+100, 4000, 10, kernels.Options{AutoPrior: true})
+	var log, steps [2]float64
+	for k, dear := range []bool{false, true} {
+		e, err := newEngine(planned(p))
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := newLearner(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !h.dear || e.hessian != "rows" {
+			t.Fatalf("hessian %s, dear %v", e.hessian, h.dear)
+		}
+		h.dear = dear
+		ev, status, _, err := h.maximise(nil)
+		if err != nil || status != "" {
+			t.Fatal(status, err)
+		}
+		log[k], steps[k] = ev.log, float64(h.newton)
+	}
+	if log[1] < log[0]-0.005 || log[1] > log[0]+1e-6 || steps[1] > steps[0]/2 {
+		t.Errorf("log evidence %.6f after %v steps, %.6f after %v where each is dear", log[0], steps[0], log[1], steps[1])
 	}
 }
 

@@ -38,6 +38,7 @@ type learner struct {
 	theta, lo, hi     []float64
 	prior             *gauss.Normal // as it came
 	newton            int
+	dear              bool // an evidence takes long
 
 	at   *evidence // the latest
 	w, a []float64 // where the search for the mode starts: weights, or rows
@@ -61,6 +62,7 @@ func (e *engine) exact() bool {
 func newLearner(e *engine) (*learner, error) {
 	p := e.x
 	h := &learner{engine: e, dispersion: -1, shape: -1, prior: e.root.Of}
+	h.dear = len(p.Val) > fewEntries || e.hessian == "rows" && p.N > fewRows
 	o := &p.Options
 	h.Of = slices.Repeat([]int{-1}, p.P)
 	if e.learnsPrior() {
@@ -209,7 +211,7 @@ func (h *learner) maximise(start []float64) (best *evidence, status, note string
 	starts := [][]float64{h.theta}
 	if h.exact() {
 		starts = h.Starts(h.theta, h.dispersion)
-		if h.dear() { // one maximum will do
+		if h.dear { // one maximum will do
 			starts = slices.Delete(starts, 1, len(starts)-len(h.Given[:min(1, len(h.Given))]))
 			if h.x.Options.Tol == 0 {
 				h.search.loose = 0.1 * near
@@ -255,18 +257,14 @@ func (h *learner) maximise(start []float64) (best *evidence, status, note string
 // fewEntries is up to how many entries the evidence is looked at over a grid first.
 const fewEntries = 1 << 20
 
-// dear says that an evidence takes long.
-func (h *learner) dear() bool {
-	return len(h.x.Val) > fewEntries || h.hessian == "rows" && h.x.N > fewRows
-}
-
-// fewRows is that for the n x n form.
+// fewRows is from how many rows on an evidence by the n x n form is dear.
 const fewRows = 1000
 
-// Tolerance is how many nats below its maximum the evidence may end, where it is dear: its
-// parameters are then within 0.03 of their posterior deviations.
+// Tolerance is how many nats below its maximum the evidence may end, where it is dear, as
+// MacKay's scale has it, which is a few times the curvature: its parameters are then within a
+// tenth of their posterior deviations.
 func (h *learner) Tolerance() float64 {
-	if h.dear() {
+	if h.dear {
 		return 5e-4
 	}
 	return 0
