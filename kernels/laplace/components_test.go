@@ -215,7 +215,7 @@ func TestBinomialComponents(t *testing.T) {
 		lag := behind(h)
 		at, step, variance := make([]float64, p+1), make([]float64, p+1), make([]float64, p)
 		for k, j := range place {
-			at[k], step[k], variance[k] = s.weights.mean[j], 0.6*math.Sqrt(s.weights.variance[j]), 100
+			at[k], step[k], variance[k] = s.weights.mean[j], 0.6*math.Sqrt(s.weights.vars()[j]), 100
 		}
 		at[p], step[p] = math.Log(s.mean[0]), 0.5
 		mean, sd := metropolis(at, step, c.draws, binomialComponents(r, n, c.x, variance, 1), func(k int, x float64) float64 {
@@ -230,7 +230,7 @@ func TestBinomialComponents(t *testing.T) {
 				t.Errorf("%s: mean of %s %v, exact %v ± %v", c.name, h.x.Name(j), got, mean[k], sd[k])
 			}
 			kerneltest.Close(t, c.name+" "+h.x.Name(j), got-lag[j], mean[k], kerneltest.Tol{Abs: 0.06 * sd[k]}) // 0.01 is the sampler's
-			kerneltest.Close(t, c.name+" sd of "+h.x.Name(j), math.Sqrt(s.weights.variance[j]), sd[k], kerneltest.Tol{Rel: 0.05})
+			kerneltest.Close(t, c.name+" sd of "+h.x.Name(j), math.Sqrt(s.weights.vars()[j]), sd[k], kerneltest.Tol{Rel: 0.05})
 		}
 		kerneltest.Close(t, c.name+" sigma", s.mean[0], mean[p], kerneltest.Tol{Abs: 0.05 * sd[p]})
 		kerneltest.Close(t, c.name+" sd of sigma", s.sd[0], sd[p], kerneltest.Tol{Rel: 0.05})
@@ -384,7 +384,7 @@ func TestGaussianComponents(t *testing.T) {
 			got := [2]float64{s.mean[h.dispersion], s.sd[h.dispersion]}
 			for j := range h.x.P {
 				if h.x.Name(j) == name {
-					got = [2]float64{s.weights.mean[j], math.Sqrt(s.weights.variance[j])}
+					got = [2]float64{s.weights.mean[j], math.Sqrt(s.weights.vars()[j])}
 				}
 			}
 			kerneltest.Close(t, c.name+" published "+name, got[0], want[0], kerneltest.Tol{Abs: 0.05 * want[1]})
@@ -476,7 +476,7 @@ func TestMesquite(t *testing.T) {
 		for j, want := range mean {
 			sd := math.Sqrt(square[j] - want*want)
 			kerneltest.Close(t, "published mean of "+h.x.Name(j), s.weights.mean[j], want, kerneltest.Tol{Abs: 0.05 * sd})
-			kerneltest.Close(t, "published sd of "+h.x.Name(j), math.Sqrt(s.weights.variance[j]), sd, kerneltest.Tol{Rel: 0.05})
+			kerneltest.Close(t, "published sd of "+h.x.Name(j), math.Sqrt(s.weights.vars()[j]), sd, kerneltest.Tol{Rel: 0.05})
 		}
 	}
 }
