@@ -19,7 +19,7 @@ ifeq ($(UNAME),Linux)
 LINK := -static-libgcc -Wl,-z,relro,-z,now -Wl,--version-script=$(CURDIR)/udf/internal/capi/exports.map
 endif
 
-.PHONY: help build extension release run data test test-nocgo test-arrow test-race test-clients notebooks soak sanitize fuzz bench bench-peers latency lint generate golden docs reproduce newcomer clean
+.PHONY: help build extension release run data test test-nocgo test-arrow test-race test-clients test-install notebooks soak sanitize fuzz bench bench-peers latency lint generate golden docs reproduce newcomer clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,7 +63,10 @@ test-race: ## all tests under the race detector, the slow ones short
 	$(GO) test -race -short ./...
 
 test-clients: extension ## SQL tests in each DuckDB of clientVersions (Node clients, through npm)
-	BGLM_EXTENSION=$(CURDIR)/$(BUILD)/bglm.duckdb_extension $(GO) test ./udf/sqltest -run 'TestClients|TestEqualClients|TestHostileClients|TestNumbersClients|TestHardened|TestGlibcFloor|TestSignals' -count=1 -v -timeout 60m
+	BGLM_EXTENSION=$(CURDIR)/$(BUILD)/bglm.duckdb_extension $(GO) test ./udf/sqltest -run 'TestClients|TestEqualClients|TestHostileClients|TestNumbersClients|TestSettingsClients|TestSlotsClients|TestHosts|TestAmongClients|TestHardened|TestGlibcFloor|TestSignals' -count=1 -v -timeout 60m
+
+test-install: ## the tool as go install builds it from a tag (a minute)
+	$(GO) test ./cmd/release -run TestGoInstall -count=1 -timeout 30m -install
 
 notebooks: ## run the notebooks headless (Debian packages, gonb)
 	bash notebooks/run.sh
