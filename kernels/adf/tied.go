@@ -767,6 +767,7 @@ func (t *tied) unitOf(p int32) stream.Unit {
 
 // units makes sure that weights of the block have units.
 func (t *tied) units() {
+	t.unit = slices.Grow(t.unit, len(t.is)-len(t.unit))
 	for len(t.unit) < len(t.is) {
 		t.unit = append(t.unit, stream.Unit{Scale: 1})
 	}

@@ -473,6 +473,13 @@ func (b *Belief) LeafPrecise(k int, add, m float64, delta *dense.Matrix, nu []fl
 // columns and to the intercept.
 func (b *Belief) Rescale(ratio, shift []float64, to int) {
 	b.Bring()
+	same := true
+	for j := range ratio {
+		same = same && ratio[j] == 1 && shift[j] == 0
+	}
+	if same {
+		return
+	}
 	l := b.Root()
 	gain, last := make([]float64, b.Dim()), 0
 	if to >= 0 {

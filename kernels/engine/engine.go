@@ -225,6 +225,9 @@ func (s streaming) Update(ctx context.Context, b *kernels.Batch, skip bool) erro
 func (s streaming) Skip(n int64)  { s.state.Skip(n) }
 func (s streaming) Clone() Fitter { return streaming{s.state.Clone()} }
 func (s streaming) Size() int64   { return s.state.Size() }
+
+// Share implements Sharer.
+func (s streaming) Share(d *kernels.Dict) bool { return s.state.Share(d) }
 func (s streaming) Fit(ctx context.Context) (*Result, error) {
 	f, err := s.state.Fit(ctx)
 	if m := s.state.Model(); err == nil && !m.Drifts() && !m.Options.AutoNoise {
@@ -377,9 +380,8 @@ type Sharer interface{ Share(d *kernels.Dict) bool }
 // factorised is a filter of diagonal beliefs as a Fitter.
 type factorised struct{ streaming }
 
-func (s factorised) Clone() Fitter              { return factorised{streaming{s.state.Clone()}} }
-func (s factorised) Share(d *kernels.Dict) bool { return s.state.Share(d) }
-func (s factorised) Summary() kernels.Fit       { return s.state.Summary() }
+func (s factorised) Clone() Fitter        { return factorised{streaming{s.state.Clone()}} }
+func (s factorised) Summary() kernels.Fit { return s.state.Summary() }
 func (s factorised) Each(visit func(name []byte, w kernels.Weight)) {
 	if err := s.state.Each(visit); err != nil {
 		panic(err) // diagonal beliefs grow without one

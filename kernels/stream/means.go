@@ -37,6 +37,17 @@ func (m *means) size() int64 {
 	return 72 + 4*int64(cap(m.at)) + 40*int64(cap(m.cols)) + 8*int64(cap(m.xs))
 }
 
+// bare says whether there are numbers that units do not keep.
+func (s *State) bare() bool {
+	if s.units == nil {
+		return true
+	}
+	if len(s.units.at) < s.dict.Len() {
+		s.number()
+	}
+	return s.units.bare
+}
+
 // averages has the means of all numbers that the dictionary has and units does not keep.
 func (s *State) averages() *means {
 	if s.means == nil {

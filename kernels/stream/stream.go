@@ -349,10 +349,10 @@ func (s *State) update(halt *stop.Stop, b *kernels.Batch, skip bool) error {
 		return err
 	}
 	s.counted.Add(b)
-	if b.Schema.Numbers() {
+	if b.Schema.Numbers() && s.bare() {
 		s.averages()
 	}
-	defer s.form.Rest()
+	defer s.rest()
 	for i := range b.Len() {
 		halt.Check()
 		if err := s.row(b, i); err != nil {
@@ -364,6 +364,12 @@ func (s *State) update(halt *stop.Stop, b *kernels.Batch, skip bool) error {
 		}
 	}
 	return nil
+}
+
+// rest gives back memory that rows need.
+func (s *State) rest() {
+	s.form.Rest()
+	s.units.rest()
 }
 
 // met is what a row does to one belief of the bank.
@@ -511,7 +517,8 @@ func (s *State) Linear(b *kernels.Batch, mean, variance []float64) error {
 	if err := s.Grow(); err != nil {
 		return err
 	}
-	if b.Schema.Numbers() {
+	defer s.rest()
+	if b.Schema.Numbers() && s.bare() {
 		b = s.averages().filled(b)
 	}
 	if s.units != nil {

@@ -3,6 +3,7 @@ package stream
 import (
 	"math"
 	"slices"
+	"sync"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/gauss"
@@ -123,12 +124,37 @@ type units struct {
 	at      []int32 // by feature: its column, -1 for none
 	order   []int32 // the columns by their places
 	centred bool    // there is an intercept to take up what centring moves
+	bare    bool    // there are numbers that are told as they are
 	y       *response
 
+	*telling // nil at rest
+}
+
+// telling is memory for a row, which units at rest do not keep.
+type telling struct {
 	fs   []uint32 // the row as it is told
 	xs   []float64
 	here []bool // by column: the row has it
-	r    Recast // memory
+	r    Recast
+}
+
+var tellings = sync.Pool{New: func() any { return new(telling) }}
+
+// recast is an empty change of units.
+func (u *units) recast(bare bool) *Recast {
+	if u.telling == nil {
+		u.telling = tellings.Get().(*telling)
+	}
+	u.r.reset(bare)
+	return &u.r
+}
+
+// rest gives back memory that rows need.
+func (u *units) rest() {
+	if u != nil && u.telling != nil {
+		tellings.Put(u.telling)
+		u.telling = nil
+	}
 }
 
 // column is a column of numbers.
@@ -139,6 +165,9 @@ type column struct {
 	unit  Unit // in force
 	how   Numbers
 }
+
+// fewColumns is how many features come at once to a small group.
+const fewColumns = 8
 
 // running is the unit that the statistics come to.
 func (u *units) running(c *column) Unit {
@@ -159,7 +188,7 @@ func (u *units) clone() *units {
 	}
 	c := *u
 	c.cols, c.at, c.order = slices.Clone(u.cols), slices.Clone(u.at), slices.Clone(u.order)
-	c.fs, c.xs, c.here, c.r = nil, nil, nil, Recast{}
+	c.telling = nil
 	if u.y != nil {
 		y := *u.y
 		c.y = &y
@@ -171,22 +200,29 @@ func (u *units) size() int64 {
 	if u == nil {
 		return 0
 	}
-	return 120 + 88*int64(cap(u.cols)) + 4*int64(cap(u.at)+cap(u.order)+cap(u.fs)) + 8*int64(cap(u.xs)) + int64(cap(u.here))
+	return 120 + 88*int64(cap(u.cols)) + 4*int64(cap(u.at)+cap(u.order))
 }
 
 // number finds the columns of numbers among the features that the dictionary has learnt.
 func (s *State) number() {
 	u := s.units
-	r := &u.r
-	r.reset(true)
+	r := u.recast(true)
+	if n := s.dict.Len() - len(u.at); n <= fewColumns { // one allocation for a small group
+		u.at, u.cols, u.order = slices.Grow(u.at, n), slices.Grow(u.cols, n), slices.Grow(u.order, n)
+	}
 	for id := len(u.at); id < s.dict.Len(); id++ {
 		u.at = append(u.at, -1)
 		place := s.dict.NumberPlace(uint32(id))
-		if place == math.MaxInt || s.plan.Fresh(s.dict, id).Variance == 0 {
+		if place == math.MaxInt {
+			continue
+		}
+		if s.plan.Fresh(s.dict, id).Variance == 0 {
+			u.bare = true
 			continue
 		}
 		c := column{id: uint32(id), place: place, unit: Unseen, how: s.form.Numbers(uint32(id))}
 		if id < s.plan.Named && s.plan.Model.Start != nil && !s.resume(&c) {
+			u.bare = true
 			continue
 		}
 		u.at[id] = int32(len(u.cols))
@@ -283,8 +319,7 @@ func (u *units) learn(fs []uint32, xs []float64) {
 func (s *State) follow() {
 	u := s.units
 	n := s.n + 1
-	r := &u.r
-	r.reset(false)
+	r := u.recast(false)
 	for _, k := range u.order {
 		c := &u.cols[k]
 		first := math.IsNaN(c.unit.Center) && c.N > c.Missing && c.how != Raw
@@ -312,6 +347,7 @@ func (s *State) recast(r *Recast) {
 // told is a row in the units in force. A number that is missing is the mean of its
 // column; one that a row does not have at all is 0.
 func (u *units) told(fs []uint32, xs []float64) ([]uint32, []float64) {
+	u.recast(true)
 	u.fs, u.xs = u.fs[:0], u.xs[:0]
 	if len(u.here) < len(u.cols) {
 		u.here = make([]bool, len(u.cols))
