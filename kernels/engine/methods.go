@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/adf"
@@ -19,7 +20,7 @@ var methods = []Method{
 		Summary: "One-pass assumed density filter, the one-step unscented Kalman filter: exact moments row by row, with factorised beliefs or a full or low-rank covariance, and drift.",
 		New:     newADF},
 	{Name: "ep", Source: "Zoeter (2007), section 3",
-		Summary: "Quadrature expectation propagation to convergence, forward and backward over weights that drift, with factorised beliefs or a full covariance. Factorised beliefs of correlated features have good means and too small variances.",
+		Summary: "Quadrature expectation propagation to convergence, forward and backward over weights that drift, with a full covariance, or with factorised beliefs: these have good means and too small variances where features are correlated.",
 		New:     keeping(solveByEP)},
 	{Name: "laplace", Source: "Hennig (2020); MacKay (1992)",
 		Summary: "Most probable weights by Newton's method and a Gaussian with the curvature there; log evidence, and prior variance, dispersion and shape that maximise it.",
@@ -87,7 +88,29 @@ func filtering(rule filter.Rule) func(*kernels.Model) (Fitter, error) {
 	}
 }
 
+const (
+	// fullEP is up to how many weights ep has a full covariance where none is asked for, and
+	// fullPath up to how many rows times weights where they drift, which it keeps.
+	fullEP   = 1000
+	fullPath = 10_000_000
+)
+
+// solveEP is package ep, full where no covariance is asked for and weights are few.
 func solveEP(ctx context.Context, p *kernels.Problem) (f *kernels.Fit, err error) {
+	if p.Options.Covariance == "" {
+		m, q := *p.Model, *p
+		m.Options.Covariance = "full"
+		if p.P > fullEP || (p.Drifts() || p.Options.AutoNoise) && p.P*p.N > fullPath {
+			m.Options.Covariance = "diagonal"
+			defer func() {
+				if err == nil {
+					f.Say(fmt.Sprintf("the posterior of %d weights is factorised (covariance 'full' was not asked for): deviations are too small where columns are correlated", p.P))
+				}
+			}()
+		}
+		q.Model = &m
+		p = &q
+	}
 	halt := stop.Watch(ctx, p.Options.TimeLimit)
 	defer halt.End(&err)
 	loose := 1
