@@ -46,12 +46,49 @@ func Merge(a, b, p Weight) (w Weight, logC float64, ok bool) {
 // ErrImproper is the error of a product of posteriors that is no distribution.
 var ErrImproper = errors.New("improper")
 
-// Agree reports what keeps two fits from being parts of one: a different family,
-// link, parameter, prior, intercept or hash_bits, or classes.
-func Agree(a, b *Fit) error {
-	differ := func(what string, a, b any) error {
-		return fmt.Errorf("the fits differ in %s (%v and %v); only fits of one model can be merged", what, a, b)
+func differ(what string, a, b any) error {
+	return fmt.Errorf("the fits differ in %s (%v and %v); only fits of one model can be merged", what, a, b)
+}
+
+// noises pool the dispersions of parts: the product of their posteriors has each part's own
+// noise, and the mean of these over the rows is that of the product. A part without rows has
+// no noise of its own.
+type noises struct {
+	parts       int
+	first       float64
+	rows, sum   float64
+	bare, mixed bool
+}
+
+// add counts a part of n rows.
+func (m *noises) add(f *Fit, n int64) error {
+	return m.merge(&noises{parts: 1, first: f.Dispersion, rows: float64(n), sum: float64(n) * f.Dispersion, bare: n <= 0})
+}
+
+func (m *noises) merge(o *noises) error {
+	if m.parts == 0 {
+		*m = *o
+		return nil
 	}
+	mixed := m.mixed || o.mixed || o.parts > 0 && m.first != o.first
+	if mixed && (m.bare || o.bare) {
+		return differ("dispersion", m.first, o.first)
+	}
+	*m = noises{m.parts + o.parts, m.first, m.rows + o.rows, m.sum + o.sum, m.bare || o.bare, mixed}
+	return nil
+}
+
+// pooled is the dispersion of all parts.
+func (m *noises) pooled() float64 {
+	if m.mixed {
+		return m.sum / m.rows
+	}
+	return m.first
+}
+
+// Agree reports what keeps two fits from being parts of one: a different family,
+// link, shape, prior, intercept or hash_bits, or classes.
+func Agree(a, b *Fit) error {
 	bits := func(n int) any {
 		if n == 0 {
 			return "none"
@@ -61,14 +98,13 @@ func Agree(a, b *Fit) error {
 	switch {
 	case a.Family != b.Family || a.Link != b.Link:
 		return differ("family or link", a.Family+" "+a.Link, b.Family+" "+b.Link)
-	case a.Dispersion != b.Dispersion:
-		return differ("dispersion", a.Dispersion, b.Dispersion)
 	case a.Shape != b.Shape && !(math.IsNaN(a.Shape) && math.IsNaN(b.Shape)):
-		return differ("shape", a.Shape, b.Shape)
+		return fmt.Errorf("the fits differ in shape (%v and %v); only fits of one shape can be merged: fit the parts with the option shape, or continue one fit with the rows of the other (bglm_update)", a.Shape, b.Shape)
 	case a.Prior.Mean != b.Prior.Mean:
 		return differ("prior.mean", a.Prior.Mean, b.Prior.Mean)
 	case a.Prior.Variance != b.Prior.Variance && !(a.located() && b.located()):
-		return differ("prior.variance", a.Prior.Variance, b.Prior.Variance)
+		return fmt.Errorf("%w; where they learnt it, fit them with prior_variance: %.4g, or continue one fit with the rows of the other (bglm_update)",
+			differ("prior.variance", a.Prior.Variance, b.Prior.Variance), math.Sqrt(a.Prior.Variance*b.Prior.Variance))
 	case a.Prior.InterceptVariance != b.Prior.InterceptVariance && !(a.located() && b.located()):
 		return differ("prior.intercept_variance", a.Prior.InterceptVariance, b.Prior.InterceptVariance)
 	case a.Intercept != b.Intercept:
@@ -81,7 +117,7 @@ func Agree(a, b *Fit) error {
 	for _, f := range []*Fit{a, b} {
 		for _, c := range f.Columns {
 			if v := f.Prior.Variance; c.Kind == LevelsColumn && math.Abs(c.Variance-v) > 1e-9*v {
-				return fmt.Errorf("column %.100q has a prior variance of its own, %v, and others %v; only fits whose weights all have one can be merged", c.Name, c.Variance, v)
+				return fmt.Errorf("column %.100q has a prior variance of its own, %v, and others %v; only fits whose weights all have one can be merged: fit the parts with prior_variance as one number, or continue one fit with the rows of the other (bglm_update)", c.Name, c.Variance, v)
 			}
 		}
 	}
@@ -157,6 +193,9 @@ func SetArrowheads(merge func(fits []*Fit, from *Fit) ([]Belief, Covariance, flo
 //
 // Cost: that of gauss.Product. Errors: fits of different models, an improper product; the
 // cause of ctx when it is cancelled.
+//
+// Parts whose dispersions differ, as where each learnt its own, are multiplied as they are: the
+// posterior under noises of their own. Its dispersion is their mean over the rows.
 func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) {
 	halt := stop.Watch(ctx, 0)
 	defer halt.End(&err)
@@ -166,12 +205,22 @@ func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) 
 	out := *fits[0]
 	out.N, out.Skipped, out.LogEvidence, out.Time, out.Columns = 0, 0, 0, math.NaN(), nil
 	start := &Fit{Prior: out.Prior, Time: math.NaN()}
+	var noise noises
 	if from != nil {
 		start = from
+		if err := noise.add(from, from.N); err != nil {
+			return nil, err
+		}
 	}
+	for _, f := range fits {
+		if err := noise.add(f, f.N-start.N); err != nil {
+			return nil, err
+		}
+	}
+	out.Dispersion = noise.pooled()
 	for _, f := range append([]*Fit{start}, fits...) {
 		if f != start || from != nil {
-			if err := Agree(&out, f); err != nil {
+			if err := Agree(fits[0], f); err != nil {
 				return nil, err
 			}
 		}
@@ -198,14 +247,19 @@ func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) 
 			}
 		}
 	}
-	arrows, means := 0, false
+	arrows, means, units := 0, false, false
 	for _, f := range fits {
 		if f.Covariance.Form == gauss.Arrowhead {
 			arrows++
 			means = means || f.Covariance.hasLevelMeans()
+			units = units || f.Covariance.Arrow().InUnits()
 		}
 	}
-	if arrows > 0 && (means || arrows == len(fits)) { // else they are written out in full
+	if means && units {
+		return nil, fmt.Errorf("the fits have level means and numbers, or responses, that each standardised by its own rows; "+
+			"allowed: parts with standardize: false, or covariance: 'full', or of bglm_laplace; bglm_update continues one of them with the rows of the other")
+	}
+	if arrows > 0 && (means || arrows == len(fits) && !units) { // else they are written out in full
 		if arrows < len(fits) || mergeArrowheads == nil {
 			return nil, fmt.Errorf("%d of %d fits have an arrowhead covariance, whose weights share level means; allowed: all of them or none", arrows, len(fits))
 		}

@@ -22,6 +22,7 @@ type Merger struct {
 	from  *Fit
 	sums  []mergeSum // by feature
 	k     int64
+	noise noises // of the parts, without from
 
 	// joint are the parts with a covariance; the fields above hold the others.
 	joint []*Fit
@@ -75,9 +76,20 @@ func (m *Merger) Joint(f *Fit) bool {
 	return f.Covariance.Form != gauss.Diagonal || f.Standardized() || m.from != nil && m.from.Covariance.Form != gauss.Diagonal
 }
 
+// model is a fit that others must agree with: a joint one says whether it is in units of its own.
+func (m *Merger) model() *Fit {
+	if len(m.joint) > 0 {
+		return m.joint[0]
+	}
+	return &m.head
+}
+
 // AddJoint adds a whole fit. It is kept and must not change.
 func (m *Merger) AddJoint(f *Fit) error {
-	if err := Agree(&m.head, f); err != nil {
+	if err := Agree(m.model(), f); err != nil {
+		return err
+	}
+	if err := m.noise.add(f, f.N-m.start().N); err != nil {
 		return err
 	}
 	m.joint = append(m.joint, f)
@@ -92,6 +104,9 @@ func (m *Merger) Add(f *Fit, beliefs iter.Seq2[Belief, error]) error {
 		if err := Agree(&m.head, f); err != nil {
 			return err
 		}
+	}
+	if err := m.noise.add(f, f.N-m.start().N); err != nil {
+		return err
 	}
 	if err := m.head.AddPart(f, m.start()); err != nil {
 		return err
@@ -130,10 +145,13 @@ func (m *Merger) Add(f *Fit, beliefs iter.Seq2[Belief, error]) error {
 // Merge adds the parts of src, which is not changed.
 // Errors: those of Add; ErrPriors.
 func (m *Merger) Merge(src *Merger) error {
-	if err := Agree(&m.head, &src.head); err != nil {
+	if err := Agree(m.model(), src.model()); err != nil {
 		return err
 	}
 	if err := m.StartsFrom(src.from); err != nil {
+		return err
+	}
+	if err := m.noise.merge(&src.noise); err != nil {
 		return err
 	}
 	if err := m.head.AddPart(&src.head, m.start()); err != nil {
@@ -249,6 +267,15 @@ func (m *Merger) Fit(ctx context.Context) (f *Fit, each func(visit func(name []b
 	head := m.head
 	f = &head
 	f.Method, f.Iterations, f.Converged, f.Status = "merge", 1, true, "ok"
+	all := m.noise
+	if m.from != nil {
+		if err := all.add(m.from, m.from.N); err != nil {
+			return nil, nil, err
+		}
+	}
+	if all.parts > 0 {
+		f.Dispersion = all.pooled()
+	}
 	ws := make([]Weight, len(m.sums))
 	conflict := 0.0
 	for id := range ws {
@@ -293,5 +320,6 @@ func (m *Merger) Fit(ctx context.Context) (f *Fit, each func(visit func(name []b
 	if f, err = MergeFits(ctx, parts, m.from); err != nil {
 		return nil, nil, err
 	}
+	f.Dispersion = all.pooled()
 	return f, f.Each, nil
 }
