@@ -626,6 +626,42 @@ func (p *Problem) Posterior(f *Fit) (*gauss.Normal, error) {
 	return f.over(place, make([]float64, p.P), make([]float64, p.P), p.Stop)
 }
 
+// Predictors sets mean and variance to those of the predictors of p's rows, offsets included,
+// under f, a fit of p.
+//
+// Cost: that of Columns.Spread; of an arrowhead O(d² + d nnz) a row.
+func (p *Problem) Predictors(f *Fit, mean, variance []float64) error {
+	if f.Covariance.Form != gauss.Arrowhead {
+		post, err := p.Posterior(f)
+		if err == nil {
+			p.Predictor(mean, post.Mean)
+			p.Spread(variance, post)
+		}
+		return err
+	}
+	w, belief := make([]float64, p.P), make([]int, p.P)
+	for k, j := range p.at {
+		if j >= 0 {
+			w[j], belief[j] = f.Beliefs[k].Mean, k
+		}
+	}
+	p.Predictor(mean, w)
+	l := f.Covariance.Arrow()
+	p.Parallel(p.N, len(p.Val)*(1+l.D), func(lo, hi int) {
+		g, at := make([]float64, l.D), []int(nil)
+		for i := lo; i < hi; i++ {
+			p.Stop.Row(i)
+			col, val := p.Entries(i)
+			at = at[:0]
+			for _, j := range col {
+				at = append(at, belief[j])
+			}
+			variance[i] = l.Variance(at, val, g)
+		}
+	})
+	return nil
+}
+
 // setPosterior gives f the beliefs and the covariance of a posterior over the columns.
 func (p *Problem) setPosterior(f *Fit, post *gauss.Normal) {
 	f.Beliefs = make([]Belief, len(p.order))

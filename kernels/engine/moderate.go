@@ -68,17 +68,14 @@ func tooWide(p *kernels.Problem, f *kernels.Fit) (bool, error) {
 	if _, scaled := p.Lik.(lik.Dispersed); scaled || p.N == 0 {
 		return false, nil
 	}
-	post, err := p.Posterior(f)
-	if err != nil {
-		return false, err
-	}
 	l, err := f.Likelihood()
 	if err != nil {
 		return false, err
 	}
 	eta, v := make([]float64, p.N), make([]float64, p.N)
-	p.Predictor(eta, post.Mean)
-	p.Spread(v, post)
+	if err := p.Predictors(f, eta, v); err != nil {
+		return false, err
+	}
 	b := p.Batch()
 	plugIn, moderated := 0.0, 0.0
 	for i, s := range eta {

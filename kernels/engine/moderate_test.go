@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/kerneltest"
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/predict"
 )
@@ -47,7 +49,7 @@ func plane(t *testing.T, f Fitter, n int, noise float64) (x [][2]float64, y []fl
 // exactly is the probability of new rows under N(0, variance) weights, integrated over angle
 // and length of the weights.
 func exactly(x [][2]float64, y []float64, variance float64, at [][2]float64) []float64 {
-	const angles, lengths, reach = 4000, 80, 5.5
+	const angles, lengths, reach = 2500, 50, 5.5
 	total, p := 0.0, make([]float64, len(at))
 	for a := range angles {
 		sin, cos := math.Sincos(2 * math.Pi * float64(a) / angles)
@@ -79,7 +81,7 @@ func exactly(x [][2]float64, y []float64, variance float64, at [][2]float64) []f
 func TestAutoSeparated(t *testing.T) {
 	var at [][2]float64
 	r := rand.New(rand.NewPCG(8, 8))
-	for range 200 {
+	for range 100 {
 		at = append(at, [2]float64{r.NormFloat64(), r.NormFloat64()})
 	}
 	fit := func(method string, n int, noise float64, set func(*option.Settings)) (f *kernels.Fit, p, exact []float64) {
@@ -160,6 +162,64 @@ func TestAutoSeparated(t *testing.T) {
 		}
 		if f, _, _ := fit(Auto, 100, noise, set); f.Method != "laplace" {
 			t.Errorf("%s: method %s: %s", name, f.Method, f.Status)
+		}
+	}
+}
+
+// A column of many levels is eliminated, and its Gaussian is judged without being written out.
+func TestAutoManyLevels(t *testing.T) {
+	for _, levels := range []int{700, 20_500} {
+		d := door(t, Auto, func(s *option.Settings) { s.Prior.Variance = 0.5 })
+		var b kernels.Batch
+		b.Reset()
+		dict := d.Features()
+		dict.Use(kernels.NewColumns([]string{"g"}, []string{"u"}))
+		r := rand.New(rand.NewPCG(2, uint64(levels)))
+		for i := range 2 * levels {
+			u := 50 + 3*r.NormFloat64()
+			b.Add(0, 1)
+			for k, name := range []string{"u", fmt.Sprintf("g=%d", i/2)} {
+				id, err := dict.Add(name)
+				if err != nil {
+					t.Fatal(err)
+				}
+				b.Add(id, []float64{u, 1}[k])
+			}
+			b.EndRow()
+			y := 0.0
+			if r.Float64() < 1/(1+math.Exp(50-u)) {
+				y = 1
+			}
+			b.Y = append(b.Y, y)
+		}
+		if err := d.Update(context.Background(), &b, false); err != nil {
+			t.Fatal(err)
+		}
+		f := fitted(t, d)
+		if f.Method != "laplace" || f.Covariance.Form != gauss.Arrowhead {
+			t.Errorf("%d levels: %s with a covariance %s: %s", levels, f.Method, f.Covariance.Form, f.Status)
+		}
+		if levels > 1000 {
+			continue
+		}
+		p, err := d.(*front).batch.Rows.Problem()
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, v := make([]float64, p.N), make([]float64, p.N)
+		if err := p.Predictors(f, m, v); err != nil {
+			t.Fatal(err)
+		}
+		post, err := p.Posterior(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m0, v0 := make([]float64, p.N), make([]float64, p.N)
+		p.Predictor(m0, post.Mean)
+		p.Spread(v0, post)
+		for i := range m {
+			kerneltest.Close(t, "mean", m[i], m0[i], kerneltest.Tol{Rel: 1e-9, Abs: 1e-9})
+			kerneltest.Close(t, "variance", v[i], v0[i], kerneltest.Tol{Rel: 1e-6})
 		}
 	}
 }
