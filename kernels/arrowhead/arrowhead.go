@@ -161,17 +161,21 @@ func (b *Belief) Predict(x []float64, ks []uint32, xs []float64) (m, v float64) 
 		l := b.leaf[at : at+n : at+n]
 		m += x * l[0]
 		ties += x * x * l[1]
-		addTo(g, x, l[2:])
+		if h := l[2:]; len(h) < long { // inline: leaves are many
+			g := g[:len(h)]
+			for j, v := range h {
+				g[j] += x * v
+			}
+		} else {
+			dense.Axpy(x, h, g)
+		}
 	}
 	b.ties = ties
-	vb, at := 0.0, 0
-	for j, x := range g {
-		col := b.root[at : at+len(g)-j]
-		at += len(col)
-		s := dot(col, g[j:])
-		row.f[j] = s
+	dense.PackedTMul(row.f, b.root, g)
+	vb, mean := 0.0, b.Mean[:len(g)]
+	for j, s := range row.f[:len(g)] {
 		vb += s * s
-		m += x * b.Mean[j]
+		m += g[j] * mean[j]
 	}
 	b.vb = vb
 	return m, vb + ties
@@ -189,18 +193,6 @@ func dot(x, y []float64) (s float64) {
 		s += v * y[i]
 	}
 	return s
-}
-
-// addTo adds a x to y.
-func addTo(y []float64, a float64, x []float64) {
-	if len(y) >= long {
-		dense.Axpy(a, x, y)
-		return
-	}
-	y = y[:len(x)]
-	for i, v := range x {
-		y[i] += a * v
-	}
 }
 
 // least is the smallest diagonal entry of a root: its square, a variance, is a number.
@@ -229,7 +221,14 @@ func (b *Belief) Absorb(ks []uint32, xs []float64, t lik.Tilted) {
 		at, x := int(k)*n, xs[i]
 		l := b.leaf[at : at+n : at+n]
 		e := x * l[1]
-		addTo(l[2:], -e*c, g)
+		if h, s := l[2:], -e*c; len(h) < long {
+			g := g[:len(h)]
+			for j := range h {
+				h[j] += s * g[j]
+			}
+		} else {
+			dense.Axpy(s, g, h)
+		}
 		l[0] += e * (t.Alpha + c*gm)
 		// q (1 - x²qc), the difference of what is left without this leaf's part:
 		// ratio - βx²q = t.Ratio + β(ties - x²q).
@@ -257,31 +256,11 @@ func (b *Belief) turn(ratio, beta float64) {
 		gain[j] = beta * f[j] / r * shrink[j]
 		r = next
 	}
-	clear(u)
-	at := len(b.root)
-	for j := len(f) - 1; j >= 0; j-- {
-		at -= len(f) - j
-		if f[j] == 0 {
-			continue
-		}
-		col := b.root[at : at+len(f)-j]
-		first := max(shrink[j]*col[0], least)
-		rotate(col, u[j:], shrink[j], gain[j], f[j])
-		col[0] = first
-	}
-}
-
-// rotate sets col to shrink col - gain u and adds f times the old col to u.
-func rotate(col, u []float64, shrink, gain, f float64) {
-	if len(col) >= long {
-		dense.Rotate(col, u, shrink, gain, f)
-		return
-	}
-	u = u[:len(col)]
-	for i, v := range col {
-		w := u[i]
-		col[i] = shrink*v - gain*w
-		u[i] = w + f*v
+	clear(u) // and so no diagonal entry gets anything but its shrinkage
+	dense.PackedRotate(b.root, u, shrink, gain, f)
+	for j, at := 0, 0; j < len(f); j++ {
+		b.root[at] = max(b.root[at], least)
+		at += len(f) - j
 	}
 }
 

@@ -243,6 +243,9 @@ func TestVectors(t *testing.T) {
 			if v[n] != 7 || w[n] != 7 {
 				t.Errorf("Rotate of %d numbers wrote one more", n)
 			}
+			if n < 40 {
+				packed(t, rng, n)
+			}
 		}
 		for _, s := range [][2]int{{0, 3}, {3, 0}, {1, 1}, {7, 50}, {5000, 3}, {4500, 77}} {
 			a := random(rng, s[0], s[1], 2, 1)
@@ -583,5 +586,28 @@ func TestSlice(t *testing.T) {
 	}
 	if e := m.Slice(5, 5, 0, 6); e.Rows != 0 {
 		t.Error(e)
+	}
+}
+
+// packed compares the operations on a packed triangle with those of its columns.
+func packed(t *testing.T, rng *rand.Rand, n int) {
+	t.Helper()
+	l, g := vector(rng, n*(n+1)/2), vector(rng, n)
+	a, b, c := vector(rng, n), vector(rng, n), vector(rng, n)
+	f, want := make([]float64, n), make([]float64, n)
+	PackedTMul(f, l, g)
+	x, y := slices.Clone(l), slices.Clone(g)
+	for j, at := n-1, len(l); j >= 0; j-- {
+		at -= n - j
+		want[j] = Dot(l[at:at+n-j], g[j:])
+		Rotate(x[at:at+n-j], y[j:], a[j], b[j], c[j])
+	}
+	PackedRotate(l, g, a, b, c)
+	for _, p := range [][2][]float64{{f, want}, {l, x}, {g, y}} {
+		for i, v := range p[1] {
+			if math.Abs(p[0][i]-v) > 1e-12*(1+math.Abs(v)) {
+				t.Errorf("a packed triangle of %d, number %d: %v, want %v", n, i, p[0][i], v)
+			}
+		}
 	}
 }
