@@ -383,16 +383,30 @@ func (s *Pass) responses(b *kernels.Batch) {
 // numbers adds to the totals of features that are numbers.
 func (s *Pass) numbers(b *kernels.Batch) {
 	if b.Shared != nil {
+		k := len(b.Shared)
 		for j, f := range b.Shared {
-			if s.dict.NumberPlace(f) < math.MaxInt {
-				var t blockTotals
-				for i, w := range s.work.w {
-					if w == w {
-						t.add(b.Value[i*len(b.Shared)+j], b.Obs(i).Weight)
-					}
-				}
-				t.into(&s.totals.Numbers[f])
+			if s.dict.NumberPlace(f) == math.MaxInt {
+				continue
 			}
+			var t blockTotals
+			for i, w := range s.work.w {
+				switch x := b.Value[i*k+j]; {
+				case w != w:
+				case len(b.Weight) > 0:
+					t.add(x, b.Weight[i])
+				case x == x && t.rows > 0:
+					x -= t.origin
+					t.rows++
+					t.sum += x
+					t.square += x * x
+				default:
+					t.add(x, 1)
+				}
+			}
+			if len(b.Weight) == 0 {
+				t.weight, t.wsum = t.rows, t.sum
+			}
+			t.into(&s.totals.Numbers[f])
 		}
 		return
 	}

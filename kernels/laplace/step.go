@@ -67,7 +67,33 @@ func (s *Pass) Solve(m *kernels.Model) (*Step, error) {
 	}
 	out := &Step{Fit: f, Distance: n.distance, LogPosterior: n.height - t.Weight*math.Log(std.Response())}
 	f.Say(kernels.SkippedNote(f.Skipped))
+	if f.Converged {
+		f.Say(s.scaleNote(f, m, &d))
+		f.Say(f.PriorNote(m))
+	}
 	return out, f.Check()
+}
+
+// scaleNote is kernels.Fit.ScaleNote of f.
+func (s *Pass) scaleNote(f *kernels.Fit, m *kernels.Model, d *kernels.Dict) string {
+	if m.Options.Standardize {
+		return ""
+	}
+	size := func(t kernels.NumberTotals) float64 {
+		return math.Hypot(t.Center, math.Sqrt(t.Squares/max(t.Weight, math.SmallestNonzeroFloat64)))
+	}
+	rms := make([]float64, len(f.Columns))
+	for k := range rms {
+		rms[k] = math.NaN()
+		if id, ok := d.Find(f.Columns[k].Name); ok && int(id) < len(s.totals.Numbers) && m.Start.Number(f.Columns[k].Name) == nil {
+			rms[k] = size(s.totals.Numbers[id])
+		}
+	}
+	unit := 1.0
+	if m.Lik.Traits().Located {
+		unit = kernels.Or(size(s.totals.Y), 1)
+	}
+	return f.ScaleNote(rms, unit)
 }
 
 // newtonStep is a pass on the scales of the problem.
