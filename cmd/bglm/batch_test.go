@@ -677,3 +677,25 @@ func TestCompress(t *testing.T) {
 		}
 	}
 }
+
+// (x | g) is the option correlated: one fit from both engines, and its correlation in the summary.
+func TestCorrelatedFormula(t *testing.T) {
+	data := rowsFile(t, "rows.parquet")
+	path := func(n string) string { return filepath.Join(filepath.Dir(data), n) }
+	small := path("small.parquet")
+	query(t, "COPY (SELECT * FROM '"+data+"' WHERE i < 600) TO '"+small+"'")
+	args := []string{"fit", small, "-f", "o ~ x + (x | ad)", "-o", "family=gaussian"}
+	out := ok(t, append(args, "--out", path("a.parquet"))...).stdout
+	ok(t, append(args, "--engine", "arrow", "--out", path("b.parquet"), "-q")...)
+	if got := differ(t, path("a.parquet"), path("b.parquet")); !strings.HasPrefix(got, "0 of ") {
+		t.Errorf("%s beliefs differ between engines", got)
+	}
+	if !strings.Contains(out, "cor(ad, x:ad)") || !strings.Contains(out, "sd(x:ad)") {
+		t.Errorf("no correlation in:\n%s", out)
+	}
+	ok(t, "predict", "-b", path("a.parquet"), small, "--columns", "none", "--out", path("p.csv"), "-q")
+	want := query(t, "SELECT round(avg(bglm_predict(fit, {x: x, ad: ad, 'x:ad': {x: x, ad: ad}})), 9) FROM '"+small+"', (SELECT bglm_fit(o, {x: x, ad: ad, 'x:ad': {x: x, ad: ad}}, {family: 'gaussian', prior_variance: 'auto', correlated: [['ad', 'x:ad']]}) AS fit FROM '"+small+"')")
+	if got := query(t, "SELECT round(avg(prediction), 9) FROM '"+path("p.csv")+"'"); got != want {
+		t.Errorf("predictions of the file %s, in SQL %s", got, want)
+	}
+}

@@ -97,18 +97,18 @@ const (
 )
 
 // terms are up to most rows of the summary of the one fit, in its order, and how many there
-// are.
+// are: the intercept, what was learnt of variances, and the weights furthest from 0.
 func terms(s *duck.Session, f *fitstore.Fits, most int) (out []term, all int64, err error) {
 	if !f.IsFit || f.HasClass || len(f.Group) > 0 {
 		return nil, 0, nil
 	}
-	if err := s.Exec("CREATE OR REPLACE TEMP TABLE terms AS SELECT generate_subscripts(l, 1) AS k, unnest(l, recursive := true) FROM (SELECT bglm_summary(fit) AS l FROM " + f.Table + ")"); err != nil {
+	if err := s.Exec("CREATE OR REPLACE TEMP TABLE terms AS SELECT generate_subscripts(l, 1) AS k, unnest(l, recursive := true), weights FROM (SELECT bglm_summary(fit) AS l, len(fit.beliefs) AS weights FROM " + f.Table + ")"); err != nil {
 		return nil, 0, err
 	}
 	if err := s.Row("SELECT count(*) FROM terms", &all); err != nil {
 		return nil, 0, err
 	}
-	q := fmt.Sprintf(`SELECT term, "column", mean, sd, lower, upper, exp_mean, p_positive FROM (FROM terms ORDER BY k > 1, abs(mean) / sd DESC NULLS LAST, k LIMIT %d) ORDER BY k`, most)
+	q := fmt.Sprintf(`SELECT term, "column", mean, sd, lower, upper, exp_mean, p_positive FROM (FROM terms ORDER BY k > 1 AND k <= weights, abs(mean) / sd DESC NULLS LAST, k LIMIT %d) ORDER BY k`, most)
 	err = s.Each(q, func(scan func(...any) error) error {
 		var x term
 		err := scan(&x.Term, &x.Column, &x.Mean, &x.SD, &x.Lower, &x.Upper, &x.ExpMean, &x.Positive)
