@@ -63,22 +63,24 @@ var (
 	badY     = []string{"odd", "NULL", "-1", "1e308", "[1]", "{a: 1}", "day", "'x'", "i::HUGEINT", "0.5::DECIMAL(4,2)", "''::BLOB", "(-i)::HUGEINT", "i::UHUGEINT",
 		"(d * 1e6)::DECIMAL(38,12)", "INTERVAL 1 DAY", "TIME '12:00:00'", "'101'::BIT", "uuid()", "'b'::ENUM('a', 'b')"}
 	hostileX = []string{"{a: d}", "{a: d, s: s}", "{s: s, sn: sn, b: b}", "[d, 1.0]", "[d, d * d, k]::DOUBLE[3]", "[s, sn]", "MAP {s: d}", "MAP {k: d}",
-		"[{feature: s, value: d}, {feature: s, value: 1.0}]", "{l: [s, 'z'], d: day}", "[d]::FLOAT[]", "{a: 1, b: 2.5::DECIMAL(5,2), c: 3::TINYINT}"}
+		"[{feature: s, value: d}, {feature: s, value: 1.0}]", "{l: [s, 'z'], d: day}", "[d]::FLOAT[]", "{a: CASE WHEN k > 1 THEN d END, s: sn}", "{A: d, S: sn, b: bn}", "[d, CASE WHEN k > 1 THEN d END]", "{a: 1e6 * d + 1e9, s: s}",
+		"{a: CASE WHEN k > 2 THEN 1e-9 * d END}", "{l: CASE WHEN k > 1 THEN [s, sn] END, a: d}", "{s: s, both: {s: sn, a: d}}", "{a: 1, b: 2.5::DECIMAL(5,2), c: 3::TINYINT}"}
 	badX = []string{"NULL", "{a: odd}", "[odd]", "[]", "[NULL]", "MAP {}", "1", "s", "{a: {b: 1}}", "[[1.0]]", "[1e300, d]", "{a: 1e-300}", "struct_pack()",
 		"MAP {s: s}", "[{feature: NULL::VARCHAR, value: d}]", "[{feature: s, value: odd}]", "MAP {NULL::VARCHAR: 1}", "''::BLOB", "list_value()", "range(300)",
 		"{a: (-i)::HUGEINT, b: i::UHUGEINT, c: d::DECIMAL(38,20)}", "MAP {(-i)::HUGEINT: d}", "[(-i)::HUGEINT]", "{t: TIME '12:00:00'}", "{a: INTERVAL 1 DAY}", "{e: 'b'::ENUM('a', 'b')}",
-		"{\"a\x1b[2J\": d}", "{a: repeat('long', 100 + i % 3)}", "MAP {repeat('n', 70000): d}", "[{feature: 'ctl' || chr(27) || chr(10) || s, value: odd}]", "MAP {chr(155) || s: odd}", "{z: 0.0}", "[0.0, 0]"}
+		"{\"a\x1b[2J\": d}", "{a: repeat('long', 100 + i % 3)}", "MAP {repeat('n', 70000): d}", "[{feature: 'ctl' || chr(27) || chr(10) || s, value: odd}]", "MAP {chr(155) || s: odd}", "{z: 0.0}", "[0.0, 0]", "t",
+		"{a: NULL::DOUBLE, s: NULL::VARCHAR}", "{a: NULL, s: s}", "[NULL, NULL]::DOUBLE[]", "{\"a IS NULL\": d, a: CASE WHEN k > 1 THEN d END}", "{\"a=b\": s, a: 'b=' || s}"}
 	hostileKeys = []string{"family: 'poisson'", "family: 'gaussian'", "family: 'gamma'", "family: 'negbinomial'", "family: 'studentt'", "link: 'probit'", "link: 'logit'", "link: 'cloglog'",
 		"link: 'identity'", "link: 'log'", "prior_mean: 0.5", "prior_variance: 2", "prior_variance: 'auto'", "intercept: false", "intercept_variance: 1", "priors: MAP {'a': {mean: 1, variance: 0}}",
 		"priors: [{feature: 's=v1', mean: 0.0, variance: 3.0}]", "dispersion: 0.5", "dispersion: 'auto'", "shape: 2", "shape: 'auto'", "process_noise: 0.01", "process_noise: 'auto'",
 		"process_noise: MAP {'a': 0.1}", "forgetting: 0.9", "quadrature: 20", "quadrature: 'auto'", "covariance: 'full'", "covariance: 'arrowhead'", "covariance: 'lowrank'", "covariance: 'diagonal'", "max_iter: 3",
 		"tol: 1e-3", "damping: 0.5", "measurement_noise: 'auto'", "measurement_noise: 0.2", "noise_floor: 0.01", "rank: 2", "oversample: 0", "power_iterations: 0", "hessian: 'full'",
 		"hessian: 'diagonal'", "hessian: 'block'", "hessian: 'lowrank'", "kernel: 'matern52'", "lengthscale: 'auto'", "signal_variance: 2", "mean: 'auto'", "at: MAP {'a': 0.5}",
-		"reference: 'v1'", "standardize: true", "hash_bits: 3", "seed: 7", "max_features: 3", "on_error: 'skip'", "on_error: 'null'", "weight: k", "weight: odd", "offset: d", "offset: odd",
+		"reference: 'v1'", "standardize: true", "standardize: false", "standardize: 'auto'", "missing: 'indicator'", "missing: 'absent'", "missing: 'error'", "columns: 'any'", "columns: 'exact'", "hash_bits: 3", "seed: 7", "max_features: 3", "on_error: 'skip'", "on_error: 'null'", "weight: k", "weight: odd", "offset: d", "offset: odd",
 		"trials: k + 1", "time: i", "time: day", "time: -i", "weight: i::HUGEINT", "offset: (-k)::HUGEINT", "trials: (k + 1)::UHUGEINT", "time: d::DECIMAL(20,3)", "prior_variance: 0", "intercept_variance: 0", "method: 'ep'", "method: 'laplace'", "method: 'ekf'", "time_limit: 1"}
 	badKeys = []string{"prior_variance: -1", "prior_mean: 'nan'::DOUBLE", "link: 'lgoit'", "family: 3", "foo: 1", "weight: -1", "weight: 'a'", "prior: 1", "prior_variance: 0", "rank: 0",
 		"seed: -1", "time_limit: 0.000001", "hash_bits: 99", "prior_variance: 1e300", "prior_variance: 1e-300", "offset: 1e308", "weight: 1e300", "process_noise: 1e300", "max_iter: 0",
-		"at: 3", "kernel: 'x'", "covariance: [[1.0]]", "quadrature: 1", "tol: 2", "dispersion: 1e-300", "shape: 1e300", "intercept: NULL", "link: NULL", "prior: NULL"}
+		"at: 3", "kernel: 'x'", "covariance: [[1.0]]", "quadrature: 1", "tol: 2", "missing: 'none'", "missing: NULL", "columns: 3", "standardize: 'no'", "standardize: 2", "dispersion: 1e-300", "shape: 1e300", "intercept: NULL", "link: NULL", "prior: NULL"}
 )
 
 func (h *Hostile) options(f udf.Function) string {
@@ -164,7 +166,7 @@ func HostileSetup() []string {
 
 // Next is a statement.
 func (h *Hostile) Next() Statement {
-	switch k := h.r.IntN(24); {
+	switch k := h.r.IntN(25); {
 	case k < 6:
 		return Statement{SQL: h.pair(), Zero: true}
 	case k < 8:
@@ -175,6 +177,8 @@ func (h *Hostile) Next() Statement {
 		return Statement{SQL: h.crafted()}
 	case k < 15:
 		return Statement{SQL: h.known(), Zero: true, Must: true}
+	case k < 16:
+		return Statement{SQL: h.columned(), Zero: true}
 	}
 	return Statement{SQL: h.statement()}
 }
@@ -202,7 +206,7 @@ func (h *Hostile) statement() string {
 	case 9, 10:
 		return fmt.Sprintf("SELECT count(*) FROM (SELECT %s::VARCHAR AS p FROM %s, (SELECT %s AS f))",
 			fmt.Sprintf(pick(h, []string{"bglm_predict(f, %s)", "bglm_predict(f, %s, 'mackay')", "bglm_predict(f, %s, s)", "bglm_predict_dist(f, %s)",
-				"bglm_predict_dist(f, %s, d)", "bglm_features(%s)", "bglm_sample(f, %s, 1, i)", "bglm_influence(f, b, %s)"}), h.often(hostileX, badX)), h.small(), h.fit())
+				"bglm_predict_dist(f, %s, d)", "bglm_features(%s)", "bglm_features(%s, {missing: s})", "bglm_contrast(f, %[1]s, %[1]s)", "bglm_sample(f, %s, 1, i)", "bglm_influence(f, b, %s)"}), h.often(hostileX, badX)), h.small(), h.fit())
 	case 11:
 		return fmt.Sprintf("SELECT length(bglm_update(f, (SELECT list({y: %s, x: %s%s}) FROM %s)%s)::VARCHAR) FROM (SELECT %s AS f)",
 			h.often(hostileY, badY), h.often(hostileX, badX), pick(h, []string{"", ", time: i", ", weight: k", `, "offset": odd`}), h.small(),

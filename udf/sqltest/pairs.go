@@ -14,12 +14,12 @@ var (
 	pairX = []string{"{c: 1.5, u: u}", "{u: u, s: s}", "{s: s}", "{u: u}", "{c: 2.5}", "{s: s, c: 1.5::DECIMAL(5,2), b: b}", "{n: h, c: 3::TINYINT}", "{l: [s], u: u}", "{d: day, u: u}",
 		"{a: 1, u: u, k: k::UTINYINT}", "struct_update({u: u}, u := 0.5)", "struct_update(st, q := 2.5)", "{a: CASE WHEN i < 1000 THEN 2.5 ELSE u END, u: u}", "{a: coalesce(NULLIF(k, 2), 9), c: 0.5}", "{e: e, u: u, c: 1}",
 		"{e: e::VARCHAR}", "{w: l[1]}", "{w: m['m'], c: 1.0}", "{n: NULL::INT, u: u}", "{t: true, u: u}", "struct_insert({c: 1.5}, z := u)", "st", "sr", "arr", "l", "m", "[u, 1.0]", "[u]", "[1.5]", "MAP {'a': u, 'c': 1.5}", "MAP {s: u}", "MAP {'c': 1.0}",
-		"[s, 'z']", "[{feature: s, value: u}, {feature: 'c', value: 1.0}]", "[u, k]::DOUBLE[2]", "[h, 1]", "MAP {g: u, 99: 1.0}", "{b: b}", "{day: day}", "{q: st.q, c: 1}", "[{feature: 'c', value: 1.5}]"}
+		"[s, 'z']", "[{feature: s, value: u}, {feature: 'c', value: 1.0}]", "[u, k]::DOUBLE[2]", "[h, 1]", "MAP {g: u, 99: 1.0}", "{b: b}", "{day: day}", "{u: CASE WHEN k > 0 THEN u END, sn: sn}", "[u, CASE WHEN k > 1 THEN v END]", "{u: 1e6 * u + 1e9, sn: sn}", "{q: st.q, c: 1}", "[{feature: 'c', value: 1.5}]"}
 	// With a constant text beside a column; where the window has an order DuckDB itself
 	// follows the text's garbage pointer, so these stay without.
 	pairTextX = []string{"{t: 'a constant text of some length', u: u}", "{t: 'short', s: s}", "{l: ['a constant text of some length', 'z'], u: u}", "{t: 'a constant text of some length'}"}
 	pairKeys  = []string{"prior_variance: 0.5", "weight: w", "weight: 1.5", "time: i", "prior_mean: 0.25", `"offset": u`, "offset_: v", "intercept: false", "priors: MAP {'u': {mean: 0.5, variance: 2.0}}", "forgetting: 0.99", "weight: k",
-		"hash_bits: 6", "intercept_variance: 3", "prior_variance: g + 1", "weight: h + 20"}
+		"hash_bits: 6", "intercept_variance: 3", "prior_variance: g + 1", "weight: h + 20", "missing: 'absent'", "missing: 'indicator'", "columns: 'any'"}
 	pairFilters = []string{"", " WHERE i < 60", " WHERE i < 30", " WHERE g <> 3", " WHERE hash(i) % 5 > 1", " WHERE u > 0", " WHERE i BETWEEN 40 AND 45", " WHERE g = 2", " WHERE i % 7 IN (1, 2) AND i < 120"}
 	pairParts   = []string{"g", "s", "sn", "b", "i // 3", "i", "g, s", "k % 2", "day", "st", "e", "[g, k]"}
 	pairOrdered = []string{" ORDER BY i ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING", " ORDER BY i RANGE BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING", " ORDER BY i GROUPS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING",
@@ -108,6 +108,26 @@ func (h *Hostile) pair() string {
 	}
 	return fmt.Sprintf("SELECT count(*) FILTER (%s), any_value([a::VARCHAR, r::VARCHAR]) FILTER (%s) FROM (SELECT (%s)::VARCHAR AS p, %s OVER (PARTITION BY %s%s) AS a%s FROM %s) o JOIN (SELECT (%s)::VARCHAR AS p, %s AS r FROM %s GROUP BY %s) q ON o.p IS NOT DISTINCT FROM q.p",
 		differs, differs, row(part), call(inCall), part, frame, beside, source, row(part), call(ordered), source, part)
+}
+
+// columned counts the rows whose prediction depends on the order of the columns of x, their
+// case, or on columns that the fit does not know.
+func (h *Hostile) columned() string {
+	u, s := pick(h, []string{"u", "CASE WHEN k > 0 THEN u END", "1e6 * u + 1e9", "k", "NULL::DOUBLE"}), pick(h, []string{"s", "sn", "e", "b", "[s, sn]"})
+	var keys []string
+	for _, of := range [][]string{{"standardize: true", "standardize: false"}, {"missing: 'absent'", "missing: 'indicator'", "missing: 'error'"}, {"prior_variance: 2", "intercept: false"}} {
+		if h.r.IntN(2) == 0 {
+			keys = append(keys, pick(h, of))
+		}
+	}
+	opt := ""
+	if keys != nil {
+		opt = ", {" + strings.Join(keys, ", ") + "}"
+	}
+	use := pick(h, []string{"bglm_predict(f, %s)", "bglm_predict_dist(f, %s).eta_variance", "bglm_influence(f, b, %s).leverage"})
+	a, b := fmt.Sprintf(use, fmt.Sprintf("{u: %s, s: %s, v: v}", u, s)), fmt.Sprintf(use, fmt.Sprintf("{V: v, day: day, S: %s, k: k, U: %s, other: sr}", s, u))
+	return fmt.Sprintf("SELECT count(*) FILTER (p IS NULL <> (q IS NULL) OR abs(p - q) > 1e-9 * (1 + abs(p))) FROM (SELECT %s AS p, %s AS q FROM d1, (SELECT %s(b, {u: %s, s: %s, v: v}%s ORDER BY i) AS f FROM d1 WHERE i < 60))",
+		a, b, pick(h, []string{"bglm_adf", "bglm_fit", "bglm_ep", "bglm_laplace", "bglm_sequential_laplace", "bglm_lowrank"}), u, s, opt)
 }
 
 // row makes one value of several keys.
