@@ -56,8 +56,8 @@ func (h *Hostile) pair() string {
 			x = pick(h, pairTextX)
 		}
 	}
-	if ordered && slices.ContainsFunc(keys, func(k string) bool { return !strings.HasPrefix(k, "priors") }) {
-		keys = remove(keys, "priors") // a constant text: see pairTextX
+	if texts := []string{"priors", "missing", "columns"}; ordered && len(remove(keys, texts...)) > 0 {
+		keys = remove(keys, texts...) // constant texts beside a column: see pairTextX
 	}
 	if function == "bglm_laplace" || function == "bglm_fit" && ordered {
 		keys = remove(keys, "forgetting")
