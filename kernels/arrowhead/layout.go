@@ -101,6 +101,22 @@ func (l Layout) SetResponse(center, scale, mean, deviation float64) {
 	}
 }
 
+// Stretch makes all weights q times themselves.
+func (l Layout) Stretch(q float64) {
+	for j := range l.D {
+		l.Values[j] *= q
+	}
+	for k := 2 * l.D; k < Want(l.D, 0); k++ {
+		l.Values[k] *= q
+	}
+	for at := Want(l.D, 0); at < len(l.Values); at += l.D + 3 {
+		if r := l.Values[at:]; r[0] > -2 { // others have units, or nothing
+			r[1] *= q
+			r[2] *= q * q
+		}
+	}
+}
+
 // InUnits says whether any weight has a unit.
 func (l Layout) InUnits() bool {
 	for j := range l.D {

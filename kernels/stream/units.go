@@ -485,7 +485,8 @@ func (s *State) bind() {
 
 // standardised is m as its form is to have it, and the unit of its responses where they
 // have one. A fit that is continued goes on as it began: its columns as they were, its
-// responses in the unit that an arrowhead keeps, else in that of its prior.
+// responses in the unit that an arrowhead with an intercept keeps, else as they come, under
+// the prior that the fit has come to.
 func standardised(m *kernels.Model) (*kernels.Model, *response) {
 	f := m.Start
 	if f != nil && f.Standardized() != m.Options.Standardize {
@@ -499,7 +500,7 @@ func standardised(m *kernels.Model) (*kernels.Model, *response) {
 	if f == nil {
 		return m, &response{}
 	}
-	if f.Covariance.Form != gauss.Arrowhead {
+	if f.Covariance.Form != gauss.Arrowhead || m.NoIntercept {
 		return m, nil
 	}
 	a := f.Covariance.Arrow()
@@ -560,7 +561,11 @@ func (u *units) put(f *kernels.Fit) {
 	c, q := &f.Covariance, u.y.unit.scale()
 	switch c.Form {
 	case gauss.Arrowhead:
-		c.Arrow().SetResponse(u.y.unit.Center, u.y.unit.Scale, u.y.Center, u.y.Scale)
+		if f.Intercept {
+			c.Arrow().SetResponse(u.y.unit.Center, u.y.unit.Scale, u.y.Center, u.y.Scale)
+		} else { // which would have the unit
+			c.Arrow().Stretch(q)
+		}
 	case gauss.Full:
 		for k := range c.Values {
 			c.Values[k] *= q
