@@ -27,6 +27,11 @@ type commands struct {
 	Fit        fitCommand        `cmd:"" help:"Fit a model to the rows of files and write its belief table."`
 	Predict    predictCommand    `cmd:"" help:"Score the rows of files with a belief table."`
 	Evaluate   evaluateCommand   `cmd:"" help:"Measure predictions against what was observed."`
+	Summary    summaryCommand    `cmd:"" help:"Print the weights of a fit: intervals, ratios, P(> 0)."`
+	Contrast   contrastCommand   `cmd:"" help:"Print the difference between two rows, or between the levels of a column."`
+	Effects    effectsCommand    `cmd:"" help:"Print what columns do to the response, averaged over rows."`
+	Compare    compareCommand    `cmd:"" help:"Compare fits of the same rows by leave-one-out."`
+	Export     exportCommand     `cmd:"" help:"Write a fit as SQL that scores rows without bglm, or as JSON."`
 	Report     reportCommand     `cmd:"" help:"Write a page about a model: calibration, weights, trajectories, evidence, worst rows."`
 	Merge      mergeCommand      `cmd:"" help:"Multiply the posteriors of partial runs, their prior counted once."`
 	Finish     finishCommand     `cmd:"" help:"Make a fit of passes over parts of the rows (bglm fit --partial)."`

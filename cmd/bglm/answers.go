@@ -1,0 +1,385 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+
+	"github.com/bglm/bglm/cmd/internal/cli"
+	"github.com/bglm/bglm/cmd/internal/duck"
+	"github.com/bglm/bglm/cmd/internal/files"
+	"github.com/bglm/bglm/cmd/internal/fitstore"
+	"github.com/bglm/bglm/cmd/internal/job"
+	"github.com/bglm/bglm/cmd/internal/quote"
+	"github.com/bglm/bglm/cmd/internal/shell"
+)
+
+// answerFlags are those of commands that print a table about a fit.
+type answerFlags struct {
+	Level float64 `placeholder:"P" default:"0.95" help:"Probability of the intervals (default: 0.95)."`
+	JSON  bool    `name:"json" help:"Print the table as JSON."`
+}
+
+func (a *answerFlags) check() error {
+	if !(a.Level > 0 && a.Level < 1) {
+		return cli.Usage(fmt.Errorf("--level is %v, allowed is a number between 0 and 1", a.Level))
+	}
+	return nil
+}
+
+// print runs a query and prints its rows.
+func (a *answerFlags) print(e *cli.Env, s *duck.Session, query string) error {
+	cols, err := s.Describe(query)
+	if err != nil {
+		return err
+	}
+	t := newTable()
+	head := table.Row{}
+	for _, c := range cols {
+		head = append(head, shell.Visible(c.Name))
+	}
+	t.AppendHeader(head)
+	all := []map[string]any{}
+	err = s.Each(query, func(scan func(...any) error) error {
+		values, at := make([]any, len(cols)), make([]any, len(cols))
+		for k := range values {
+			at[k] = &values[k]
+		}
+		if err := scan(at...); err != nil {
+			return err
+		}
+		row, object := table.Row{}, map[string]any{}
+		for k, v := range values {
+			if x, ok := v.(float64); ok && (math.IsNaN(x) || math.IsInf(x, 0)) {
+				v = nil
+			}
+			object[cols[k].Name] = v
+			row = append(row, shown(v))
+		}
+		all = append(all, object)
+		t.AppendRow(row)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if a.JSON {
+		return writeJSON(e.Stdout, all)
+	}
+	_, err = fmt.Fprintln(e.Stdout, t.Render())
+	return err
+}
+
+func shown(v any) string {
+	switch v := v.(type) {
+	case nil:
+		return ""
+	case float64:
+		return fmt.Sprintf("%.4g", v)
+	case string:
+		return shell.Visible(v)
+	}
+	return fmt.Sprint(v)
+}
+
+// openFits loads the fits of a file, which have no classes; the table is fits.
+func openFits(s *duck.Session, path string, option []string) (*fitstore.Fits, error) {
+	opts, err := job.ParseOptions(option)
+	if err != nil {
+		return nil, err
+	}
+	f, err := fitstore.Load(s, "fits", path, opts)
+	if err == nil && !f.IsFit {
+		err = errors.New("this method's fit has no weights")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--beliefs %s: %w", path, err)
+	}
+	return f, nil
+}
+
+// groups are the columns of groups, each with a comma behind.
+func groups(f *fitstore.Fits) string {
+	out := ""
+	for _, g := range f.Group {
+		out += quote.Name(g.Name) + ", "
+	}
+	return out
+}
+
+type summaryCommand struct {
+	Beliefs string   `short:"b" placeholder:"FILE" required:"" help:"Belief table of the model."`
+	Option  []string `short:"o" sep:"none" placeholder:"KEY=VALUE" help:"family, link, ... of a belief table that does not say."`
+	Rope    float64  `placeholder:"W" help:"Also the probability that a weight is between -W and W: practically none."`
+	answerFlags
+}
+
+// Help is the text below the usage line.
+func (*summaryCommand) Help() string {
+	return `Prints the weights of a fit with deviations, intervals, odds or rate ratios and P(> 0): bglm_summary.
+
+Example:
+
+  bglm summary --beliefs beliefs.parquet --level 0.9 --rope 0.1`
+}
+
+// Run prints the weights.
+func (c *summaryCommand) Run(e *cli.Env) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	s, err := duck.Open(e, true)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	f, err := openFits(s, c.Beliefs, c.Option)
+	if err != nil {
+		return err
+	}
+	rope := "NULL"
+	if c.Rope != 0 {
+		rope = fmt.Sprint(c.Rope)
+	}
+	return c.print(e, s, fmt.Sprintf("SELECT %sunnest(bglm_summary(fit, {level: %v, rope: %s}), recursive := true) FROM %s", groups(f), c.Level, rope, f.Table))
+}
+
+type contrastCommand struct {
+	Beliefs string   `short:"b" placeholder:"FILE" required:"" help:"Belief table of the model."`
+	Option  []string `short:"o" sep:"none" placeholder:"KEY=VALUE" help:"family, link, ... of a belief table that does not say."`
+	A       string   `name:"row" placeholder:"STRUCT" help:"A row of features, as SQL."`
+	B       string   `name:"against" placeholder:"STRUCT" help:"The row that it is compared with."`
+	X       string   `name:"x" placeholder:"STRUCT" help:"With --column: the row, whatever its level there."`
+	Column  string   `placeholder:"NAME" help:"Compare all pairs of this column's levels."`
+	answerFlags
+}
+
+// Help is the text below the usage line.
+func (*contrastCommand) Help() string {
+	return `Prints the difference between two rows, or between all pairs of a column's levels, under the joint
+posterior: of the linear predictor and of the response (bglm_contrast, bglm_pairs).
+
+Examples:
+
+  bglm contrast --beliefs beliefs.parquet --row "{origin: 'ORD', hour: '17'}" --against "{origin: 'JFK', hour: '17'}"
+  bglm contrast --beliefs beliefs.parquet --x "{origin: 'ORD', hour: '17'}" --column origin`
+}
+
+// Run prints the differences.
+func (c *contrastCommand) Run(e *cli.Env) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	pairs := c.X != "" && c.Column != "" && c.A == "" && c.B == ""
+	if two := c.A != "" && c.B != "" && c.X == "" && c.Column == ""; !two && !pairs {
+		return cli.Usage(errors.New("give --row and --against, two rows, or --x and --column, a row and the column whose levels are compared"))
+	}
+	s, err := duck.Open(e, true)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	f, err := openFits(s, c.Beliefs, c.Option)
+	if err != nil {
+		return err
+	}
+	of := fmt.Sprintf("SELECT %sunnest([bglm_contrast(fit, %s, %s, %v)]) AS c FROM %s", groups(f), c.A, c.B, c.Level, f.Table)
+	levels := ""
+	if pairs {
+		of = fmt.Sprintf("SELECT %sunnest(bglm_pairs(fit, %s, %s, %v)) AS c FROM %s", groups(f), c.X, quote.Text(c.Column), c.Level, f.Table)
+		levels = "c.a, c.b, "
+	}
+	return c.print(e, s, fmt.Sprintf("SELECT %s%sc.mean, c.sd, c.lower, c.upper, c.p_positive, c.response.mean AS response, c.response.lower AS response_lower, c.response.upper AS response_upper FROM (%s)", groups(f), levels, of))
+}
+
+type effectsCommand struct {
+	dataFlags
+	scoreFlags
+	Column     string  `placeholder:"NAME" default:"*" help:"Column whose effect is measured (default: all)."`
+	Step       float64 `placeholder:"N" help:"Effect of adding N to a number, in place of the slope."`
+	Reference  string  `placeholder:"LEVEL" help:"Level that others are compared with (default: the first)."`
+	Prediction string  `placeholder:"KIND" enum:"exact,plugin" default:"exact" help:"Responses with the weights integrated out: exact (default), or at their mean: plugin."`
+	Draws      int     `placeholder:"N" help:"Joint draws of the weights, in place of the delta method."`
+	Seed       int64   `placeholder:"N" help:"Seed of the draws."`
+	Quiet      bool    `short:"q" help:"No progress bar."`
+	answerFlags
+}
+
+// Help is the text below the usage line.
+func (*effectsCommand) Help() string {
+	return `Prints average slopes and comparisons on the response's scale over the rows given (bglm_effects).
+
+Example:
+
+  bglm effects --beliefs beliefs.parquet --data testdata/flights.parquet --column distance --step 500`
+}
+
+// Run measures and prints.
+func (c *effectsCommand) Run(e *cli.Env) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	s, err := duck.Open(e, c.Quiet)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	sc, err := openScoring(s, &c.dataFlags, &c.scoreFlags, false)
+	if err != nil {
+		return err
+	}
+	options := []string{fmt.Sprintf("level: %v", c.Level), "prediction: " + quote.Text(c.Prediction), fmt.Sprintf("draws: %d", c.Draws), fmt.Sprintf("seed: %d", c.Seed)}
+	if c.Step != 0 {
+		options = append(options, fmt.Sprintf("step: %v", c.Step))
+	}
+	if c.Reference != "" {
+		options = append(options, "reference: "+quote.Text(c.Reference))
+	}
+	var extra []string
+	if sc.offset != "" {
+		extra, sc.offset = []string{"(" + sc.offset + ") AS bglm_o"}, ""
+		options = append(options, `"offset": bglm_o`)
+	}
+	var keys, as []string
+	for i, g := range sc.fits.Group {
+		keys = append(keys, fmt.Sprintf("bglm_g%d", i))
+		as = append(as, fmt.Sprintf("bglm_g%d AS %s, ", i, quote.Name(g.Name)))
+	}
+	q := fmt.Sprintf("SELECT %sbglm_effects(bglm_fit, bglm_x, %s, {%s}) AS l FROM %s", strings.Join(append(keys, ""), ", "), quote.Text(c.Column), strings.Join(options, ", "), sc.subquery("", extra...))
+	if len(keys) > 0 {
+		q += " GROUP BY " + strings.Join(keys, ", ")
+	}
+	if err := s.Long("measuring", "CREATE OR REPLACE TEMP TABLE effects AS "+q); err != nil {
+		return sc.src.Blame(err)
+	}
+	return c.print(e, s, "SELECT "+strings.Join(as, "")+"unnest(l, recursive := true) FROM effects")
+}
+
+type compareCommand struct {
+	dataFlags
+	Beliefs []string `short:"b" sep:"none" placeholder:"FILE" required:"" help:"Belief table of a model; several times, one for each."`
+	Quiet   bool     `short:"q" help:"No progress bar."`
+	JSON    bool     `name:"json" help:"Print the table as JSON."`
+}
+
+// Help is the text below the usage line.
+func (*compareCommand) Help() string {
+	return `Compares fits of the same rows, those of --data, by how well each predicts every row from all others:
+the best first, differences with their standard errors, WAIC, stacking weights and evidence
+(bglm_loo_compare). The rows are those that the fits have learnt from.
+
+Example:
+
+  bglm compare --beliefs small.parquet --beliefs large.parquet --data testdata/flights.parquet`
+}
+
+// Run compares and prints.
+func (c *compareCommand) Run(e *cli.Env) error {
+	s, err := duck.Open(e, c.Quiet)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	var fits, xs, from []string
+	var first *scoring
+	names := map[string]bool{}
+	for k, path := range c.Beliefs {
+		sc, err := openScoring(s, &c.dataFlags, &scoreFlags{Beliefs: path}, true)
+		if err != nil {
+			return err
+		}
+		if len(sc.fits.Group) > 0 || sc.fits.HasClass || !sc.fits.IsFit {
+			return fmt.Errorf("--beliefs %s: fits of groups or of classes are not compared; allowed: one FIT", path)
+		}
+		if first == nil {
+			first = sc
+		} else if sc.offset != first.offset {
+			return fmt.Errorf("--beliefs %s has another offset than %s; allowed: the same for all", path, c.Beliefs[0])
+		}
+		name := filepath.Base(path)
+		for names[name] {
+			name += "'"
+		}
+		names[name] = true
+		table := fmt.Sprintf("compared%d", k)
+		if err := s.Exec("CREATE OR REPLACE TEMP TABLE " + table + " AS FROM fits"); err != nil {
+			return err
+		}
+		fits = append(fits, fmt.Sprintf("%s: bglm_m%d", quote.Name(name), k))
+		xs = append(xs, fmt.Sprintf("%s: %s", quote.Name(name), sc.x))
+		from = append(from, fmt.Sprintf("(SELECT fit AS bglm_m%d FROM %s) f%d", k, table, k))
+	}
+	offset := cmp.Or(first.offset, "NULL::DOUBLE")
+	options := "NULL"
+	if first.offset != "" {
+		options = `{"offset": bglm_o}`
+	}
+	if v, ok := first.job.Option("trials"); ok && v != "" {
+		return fmt.Errorf("--beliefs %s has trials; compare with bglm_loo_compare in bglm sql", c.Beliefs[0])
+	}
+	q := fmt.Sprintf("CREATE OR REPLACE TEMP TABLE compared AS SELECT bglm_loo_compare({%s}, bglm_y, bglm_x, %s) AS l FROM (SELECT (%s) AS bglm_y, {%s} AS bglm_x, (%s) AS bglm_o FROM %s) d, %s",
+		strings.Join(fits, ", "), options, first.y, strings.Join(xs, ", "), offset, first.rows, strings.Join(from, ", "))
+	if err := s.Long("comparing", q); err != nil {
+		return first.src.Blame(err)
+	}
+	return (&answerFlags{JSON: c.JSON}).print(e, s, "SELECT name, n, elpd_loo, se_elpd_loo, elpd_diff, se_diff, weight, p_loo, waic, log_evidence, n_warned, status FROM (SELECT unnest(l, recursive := true) FROM compared)")
+}
+
+type exportCommand struct {
+	Beliefs    string   `short:"b" placeholder:"FILE" required:"" help:"Belief table of the model."`
+	Option     []string `short:"o" sep:"none" placeholder:"KEY=VALUE" help:"family, link, ... of a belief table that does not say."`
+	Format     string   `placeholder:"FORM" enum:"sql,json" default:"sql" help:"sql: a query that scores rows without bglm (default); json: the FIT."`
+	Dialect    string   `placeholder:"NAME" default:"duckdb" help:"Database of the SQL: duckdb (default), sqlite, postgres, bigquery or snowflake."`
+	Table      string   `placeholder:"NAME" default:"rows" help:"Table that the SQL reads (default: rows)."`
+	Keep       string   `placeholder:"NAMES" help:"Columns of it that the result keeps, between commas (default: those of the fit)."`
+	Prediction string   `placeholder:"KIND" enum:"exact,mackay,plugin" default:"exact" help:"Expected response: exact (default), mackay or plugin."`
+	Out        string   `placeholder:"FILE" default:"-" help:"Where it goes (default: the standard output)."`
+	Level      float64  `placeholder:"P" default:"0.95" help:"Probability of the interval (default: 0.95)."`
+}
+
+// Help is the text below the usage line.
+func (*exportCommand) Help() string {
+	return `Writes a fit in a form that others can score with (bglm_sql, or the FIT as JSON).
+
+Example:
+
+  bglm export --beliefs beliefs.parquet --dialect sqlite --table flights --keep id --out score.sql`
+}
+
+// Run writes the text.
+func (c *exportCommand) Run(e *cli.Env) error {
+	s, err := duck.Open(e, true)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	f, err := openFits(s, c.Beliefs, c.Option)
+	if err != nil {
+		return err
+	}
+	if len(f.Group) > 0 {
+		return fmt.Errorf("--beliefs %s has a fit for each group; allowed: one FIT", c.Beliefs)
+	}
+	q := fmt.Sprintf("SELECT bglm_sql(fit, %s, {\"table\": %s, keep: %s, prediction: %s, level: %v}) FROM fits", quote.Text(c.Dialect), quote.Text(c.Table), quote.Text(c.Keep), quote.Text(c.Prediction), c.Level)
+	if c.Format == "json" {
+		q = "SELECT to_json(fit)::VARCHAR FROM fits"
+	}
+	var text string
+	if err := s.Row(q, &text); err != nil {
+		return err
+	}
+	if c.Format == "sql" {
+		text += ";"
+	}
+	put := func(w io.Writer) error { _, err := fmt.Fprintln(w, text); return err }
+	if c.Out == "-" {
+		return put(e.Stdout)
+	}
+	return files.Create(c.Out, e.Stderr, put)
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The tables about fits are those of the SQL functions, and the exported query scores.
+func TestAnswers(t *testing.T) {
+	dir := t.TempDir()
+	var b strings.Builder
+	b.WriteString("y,a,g,w\n")
+	for i := range 60 {
+		fmt.Fprintf(&b, "%d,%g,%s,%d\n", (i*i%7)%2, math.Sin(float64(i)), string(rune('p'+i%3)), i%4)
+	}
+	data, small, large := filepath.Join(dir, "d.csv"), filepath.Join(dir, "small.parquet"), filepath.Join(dir, "large.parquet")
+	if err := os.WriteFile(data, []byte(b.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	ok(t, "fit", "-q", "--method", "laplace", "--formula", "y ~ a", "--data", data, "--out", small)
+	ok(t, "fit", "-q", "--method", "laplace", "--formula", "y ~ a + g", "--data", data, "--out", large)
+	rows := func(args ...string) (out []map[string]any) {
+		t.Helper()
+		r := bglm(t, "", append(args, "--json")...)
+		if r.code != 0 {
+			t.Fatal(args, r.stderr)
+		}
+		if err := json.Unmarshal([]byte(r.stdout), &out); err != nil {
+			t.Fatal(err, r.stdout)
+		}
+		return out
+	}
+	terms := rows("summary", "--beliefs", large, "--rope", "0.2")
+	if len(terms) < 5 || terms[0]["term"] != "(Intercept)" || !(terms[1]["rope"].(float64) > 0) {
+		t.Error(terms)
+	}
+	pairs := rows("contrast", "--beliefs", large, "--x", "{a: 0.5, g: 'p'}", "--column", "g")
+	two := rows("contrast", "--beliefs", large, "--row", "{a: 0.5, g: 'p'}", "--against", "{a: 0.5, g: 'q'}")
+	if len(pairs) != 3 || pairs[0]["a"] != "p" || math.Abs(pairs[0]["mean"].(float64)-two[0]["mean"].(float64)) > 1e-12 {
+		t.Error(pairs, two)
+	}
+	effects := rows("effects", "--beliefs", large, "--data", data)
+	if len(effects) != 3 || effects[0]["contrast"] != "dY/dX" || effects[1]["contrast"] != "mean(q) - mean(p)" || effects[0]["n"] != 60.0 {
+		t.Error(effects)
+	}
+	step := rows("effects", "--beliefs", large, "--data", data, "--column", "a", "--step", "0.5", "--level", "0.5")
+	if len(step) != 1 || step[0]["contrast"] != "+0.5" {
+		t.Error(step)
+	}
+	both := rows("compare", "--beliefs", small, "--beliefs", large, "--data", data)
+	if len(both) != 2 || both[0]["elpd_diff"] != 0.0 || math.Abs(both[0]["weight"].(float64)+both[1]["weight"].(float64)-1) > 1e-9 || both[0]["n"] != 60.0 {
+		t.Error(both)
+	}
+	if r := bglm(t, "", "compare", "--beliefs", small, "--beliefs", large, "--data", data); !strings.Contains(r.stdout, "elpd_diff") || !strings.Contains(r.stdout, "large.parquet") {
+		t.Error(r.stdout)
+	}
+	query := filepath.Join(dir, "score.sql")
+	ok(t, "export", "--beliefs", large, "--table", "d", "--keep", "a", "--out", query)
+	text, err := os.ReadFile(query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	scores := filepath.Join(dir, "scores.csv")
+	ok(t, "predict", "-q", "--beliefs", large, "--data", data, "--out", scores)
+	r := bglm(t, "", "sql", "-c", "CREATE TABLE d AS FROM '"+data+"'; SELECT abs(p - q) < 1e-6 AS same FROM (SELECT sum(prediction) AS p FROM ("+
+		strings.TrimSuffix(strings.TrimSpace(string(text)), ";")+")), (SELECT sum(prediction) AS q FROM '"+scores+"')")
+	if r.code != 0 || !strings.Contains(r.stdout, "true") {
+		t.Error(r.stdout, r.stderr)
+	}
+	if r := bglm(t, "", "export", "--beliefs", large, "--format", "json"); !strings.Contains(r.stdout, `"beliefs"`) {
+		t.Error(r.stdout)
+	}
+	for want, args := range map[string][]string{
+		"give --row and --against": {"contrast", "--beliefs", large, "--x", "{a: 1}"},
+		"--level is 2":             {"summary", "--beliefs", large, "--level", "2"},
+		"dialect: found 'oracle'":  {"export", "--beliefs", large, "--dialect", "oracle"},
+		"which x does not have":    {"effects", "--beliefs", large, "--data", data, "--column", "zz"},
+	} {
+		if r := bglm(t, "", args...); r.code == 0 || !strings.Contains(r.stderr, want) {
+			t.Error(args, r.code, r.stderr)
+		}
+	}
+}
