@@ -52,14 +52,15 @@ type Check struct {
 // NewCheck has no rows yet. A level of 0 is 0.95, 0 draws are DefaultDraws.
 // Errors: those of predict.New; a statistic that is none.
 func NewCheck(f *kernels.Fit, statistic string, level float64, draws int, seed uint64) (*Check, error) {
-	if !slices.Contains(Statistics, statistic) {
+	k := slices.Index(Statistics, statistic)
+	if k < 0 {
 		return nil, argument.Word("statistic", statistic, Statistics)
 	}
 	s, err := predict.New(f)
 	if err != nil {
 		return nil, err
 	}
-	return &Check{Scorer: s, statistic: statistic, level: cmp.Or(level, 0.95), draws: cmp.Or(draws, DefaultDraws), seed: seed}, nil
+	return &Check{Scorer: s, statistic: Statistics[k], level: cmp.Or(level, 0.95), draws: cmp.Or(draws, DefaultDraws), seed: seed}, nil
 }
 
 // Add takes the rows of b, whose feature numbers are those of Features.
