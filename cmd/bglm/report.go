@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"database/sql"
 	_ "embed"
+	"encoding/base64"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"html/template"
@@ -13,7 +15,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -24,6 +25,7 @@ import (
 	"github.com/bglm/bglm/cmd/internal/fitstore"
 	"github.com/bglm/bglm/cmd/internal/job"
 	"github.com/bglm/bglm/cmd/internal/quote"
+	"github.com/bglm/bglm/cmd/internal/shell"
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/kernels/lik"
@@ -32,25 +34,29 @@ import (
 
 type reportCommand struct {
 	dataFlags
-	Beliefs string   `short:"b" placeholder:"FILE" required:"" help:"Belief table of the model."`
-	Formula string   `short:"f" placeholder:"'Y ~ TERMS'" help:"The model, where the belief file does not know it."`
-	Y       string   `name:"y" placeholder:"SQL" help:"Response, as in bglm fit."`
-	X       string   `name:"x" placeholder:"SQL" help:"Features, as in bglm fit."`
-	Option  []string `short:"o" sep:"none" placeholder:"KEY=VALUE" help:"As in bglm predict."`
-	Out     string   `placeholder:"FILE" default:"report.html" help:"The page (default: report.html)."`
-	Plots   string   `placeholder:"DIR" help:"Also write the plots into this folder, as SVG and PNG."`
-	Title   string   `placeholder:"TEXT" help:"Headline (default: the formula)."`
-	Weights int      `placeholder:"N" default:"30" help:"Weights shown: those furthest from 0 in standard deviations (default: 30)."`
-	Slices  int      `placeholder:"N" default:"24" help:"Points of the trajectories of drifting weights (default: 24)."`
+	Beliefs    string   `short:"b" placeholder:"FILE" required:"" help:"Belief table of the model."`
+	Formula    string   `short:"f" placeholder:"'Y ~ TERMS'" help:"The model, where the belief file does not know it."`
+	Y          string   `name:"y" placeholder:"SQL" help:"Response, as in bglm fit."`
+	X          string   `name:"x" placeholder:"SQL" help:"Features, as in bglm fit."`
+	Option     []string `short:"o" sep:"none" placeholder:"KEY=VALUE" help:"As in bglm predict."`
+	Out        string   `placeholder:"FILE" default:"report.html" help:"The page (default: report.html)."`
+	Plots      string   `placeholder:"DIR" help:"Also write the plots into this folder, as SVG and PNG."`
+	Title      string   `placeholder:"TEXT" help:"Headline (default: the formula)."`
+	CostFalse  float64  `placeholder:"X" default:"1" help:"What it costs to take a 0 for a 1, in the table of thresholds (default: 1)."`
+	CostMissed float64  `placeholder:"X" default:"1" help:"What it costs to miss a 1 (default: 1)."`
+	Weights    int      `placeholder:"N" default:"30" help:"Weights shown: those furthest from 0 in standard deviations (default: 30)."`
+	Slices     int      `placeholder:"N" default:"24" help:"Points of the trajectories of drifting weights (default: 24)."`
 	outputFlags
 }
 
 // Help is the text below the usage line.
 func (*reportCommand) Help() string {
-	return `Writes one HTML page that needs no network: the model, calibration, ROC and lift on the data given
-(rows that the model learnt from as bglm evaluate predicts them), weights with 95 % intervals, their
-trajectories when they drift, evidence and convergence, and the rows that fit worst. Without data:
-the model and its weights.
+	return `Writes one HTML page that needs no network. It begins with whether the model is good, what drives it
+and whether it can be trusted; then come the columns by their share and the effect of each, calibration,
+ROC and lift on the data given (rows that the model learnt from as bglm evaluate predicts them), the
+table of thresholds, learnt variances, what the columns were like, the course of a stream with its
+trajectories, the rows that fit worst and why, the weights, and the model's card. Without data: the
+model and its weights.
 
 Examples:
 
@@ -84,11 +90,42 @@ type figure struct {
 	Legend    []chart.Key
 }
 
+// point is a question and its answer.
+type point struct{ Question, Answer string }
+
 type section struct {
 	ID, Title, Text string
+	Doc             string // a page of the documentation
+	Points          []point
 	Facts           []fact
 	Figures         []figure
 	Table           *reportTable
+}
+
+// DocURL is where the section's documentation stands.
+func (s section) DocURL() string { return "https://github.com/bglm/bglm/blob/main/docs/" + s.Doc }
+
+// CSV is the table as a link's target, to be stored.
+func (t *reportTable) CSV() template.URL {
+	var b bytes.Buffer
+	w := csv.NewWriter(&b)
+	line := func(cells []cell) {
+		out := make([]string, len(cells))
+		for i, c := range cells {
+			if out[i] = c.Text; c.Number {
+				out[i] = strings.ReplaceAll(out[i], ",", "")
+			} else {
+				out[i] = shell.Tame(out[i])
+			}
+		}
+		_ = w.Write(out) // into memory
+	}
+	line(t.Head)
+	for _, r := range t.Rows {
+		line(r)
+	}
+	w.Flush()
+	return template.URL("data:text/csv;charset=utf-8;base64," + base64.StdEncoding.EncodeToString(b.Bytes()))
 }
 
 type page struct {
@@ -182,25 +219,61 @@ func (c *reportCommand) page(s *duck.Session) (*page, *summary, error) {
 	if err := c.card(s, p, f, sum); err != nil {
 		return nil, nil, err
 	}
-	if hasData && !f.HasClass {
-		sc.rows, sc.keep = sc.src.Numbered(), []string{"bglm_file", "bglm_row"}
-		if err := c.fitness(s, p, sc); err != nil {
-			return nil, nil, sc.src.Blame(err)
+	if hasData {
+		hash, err := dataHash(sc.src.Files)
+		if err != nil {
+			return nil, nil, err
 		}
+		p.about("SHA-256 of the data", hash)
 	}
-	factorised := strings.Contains(sum.Status, kernels.FactorisedNote)
-	if err := c.weights(s, p, f, factorised); err != nil {
-		return nil, nil, err
+	if !hasData || f.HasClass {
+		return p, sum, errors.Join(c.variances(s, p, f), c.weights(s, p, f, sum))
 	}
-	if hasData && !f.HasClass {
-		if err := c.trajectories(s, p, sc, factorised); err != nil {
-			return nil, nil, sc.src.Blame(err)
-		}
-		if err := c.worst(s, p, sc); err != nil {
-			return nil, nil, sc.src.Blame(err)
-		}
+	if err := c.judged(s, p, sc, sum); err != nil {
+		return nil, nil, sc.src.Blame(err)
 	}
 	return p, sum, nil
+}
+
+// judged adds what the data say of the model.
+func (c *reportCommand) judged(s *duck.Session, p *page, sc *scoring, sum *summary) error {
+	sc.rows, sc.keep = sc.src.Numbered(), []string{"bglm_file", "bglm_row"}
+	how, err := sc.judge(s)
+	if err != nil {
+		return err
+	}
+	binary, err := isBinary(s)
+	if err != nil {
+		return err
+	}
+	q, err := measure(s, 20)
+	if err != nil {
+		return err
+	}
+	j, err := judged(s, q, how, binary)
+	if err != nil {
+		return err
+	}
+	ds, err := drivers(s, sc)
+	if err != nil {
+		return err
+	}
+	if err := c.verdict(s, p, sc.fits, j, ds, sum); err != nil {
+		return err
+	}
+	driverChart(p, ds)
+	if err := c.effects(s, p, sc, ds, sum.Link); err != nil {
+		return err
+	}
+	if err := c.fitness(s, p, j); err != nil {
+		return err
+	}
+	if binary {
+		if err := c.thresholds(s, p); err != nil {
+			return err
+		}
+	}
+	return errors.Join(c.variances(s, p, sc.fits), c.health(s, p, sc, sum), c.trajectories(s, p, sc, sum.factorised()), c.worst(s, p, sc), c.weights(s, p, sc.fits, sum))
 }
 
 // card says what the model is.
@@ -213,9 +286,9 @@ func (c *reportCommand) card(s *duck.Session, p *page, f *fitstore.Fits, sum *su
 		formula = f.Job("y") + " ~ " + f.Job("x")
 	}
 	p.Title = cmp.Or(p.Title, formula, filepath.Base(c.Beliefs))
-	p.Lead = fmt.Sprintf("%d weights learnt from %d rows.", sum.Weights, sum.N)
+	p.Lead = fmt.Sprintf("%s learnt from %s.", some(sum.Weights, "weight"), some(sum.N, "row"))
 	if sum.Groups != nil {
-		p.Lead = fmt.Sprintf("%d weights in %d groups, learnt from %d rows.", sum.Weights, *sum.Groups, sum.N)
+		p.Lead = fmt.Sprintf("%s in %s, learnt from %s.", some(sum.Weights, "weight"), some(*sum.Groups, "group"), some(sum.N, "row"))
 	}
 	p.about("formula", formula)
 	about := ""
@@ -224,9 +297,9 @@ func (c *reportCommand) card(s *duck.Session, p *page, f *fitstore.Fits, sum *su
 	}
 	p.about("method", sum.Method+about)
 	p.about("family and link", sum.Family+", "+sum.Link)
-	p.about("rows", strconv.FormatInt(sum.N, 10))
+	p.about("rows", count(sum.N))
 	if sum.Skipped > 0 {
-		p.about("rows skipped", strconv.FormatInt(sum.Skipped, 10))
+		p.about("rows skipped", count(sum.Skipped))
 	}
 	if sum.Evidence != nil {
 		p.about("log evidence", fmt.Sprintf("%.8g", *sum.Evidence))
@@ -247,22 +320,23 @@ func (c *reportCommand) card(s *duck.Session, p *page, f *fitstore.Fits, sum *su
 	slices.Sort(options)
 	p.about("options", strings.Join(options, ", "))
 	p.about("order", f.Job("order"))
-	converged, plural := "yes", "s"
+	converged := "yes"
 	if !sum.Converged {
 		converged = "no"
 	}
-	if iterations == 1 {
-		plural = ""
-	}
-	p.about("converged", fmt.Sprintf("%s, after %d iteration%s", converged, iterations, plural))
+	p.about("converged", converged+", after "+some(iterations, "iteration"))
 	p.about("status", sum.Status)
 	if sum.Status != "ok" {
 		p.Warnings = append(p.Warnings, sum.Status)
 	}
 	p.about("beliefs", filepath.Base(c.Beliefs))
 	p.about("made by", "bglm "+udf.Version)
+	p.about("made on", today())
 	return nil
 }
+
+// factorised says that deviations of single weights are not the posterior's.
+func (s *summary) factorised() bool { return strings.Contains(s.Status, kernels.FactorisedNote) }
 
 // about adds a fact to the card, none without a value.
 func (p *page) about(key, value string) {
@@ -296,26 +370,15 @@ func (p *page) parameters(s *duck.Session, f *fitstore.Fits, sum *summary) (iter
 }
 
 // fitness measures the predictions of the data.
-func (c *reportCommand) fitness(s *duck.Session, p *page, sc *scoring) error {
-	how, err := sc.judge(s)
-	if err != nil {
-		return err
-	}
-	binary, err := isBinary(s)
-	if err != nil {
-		return err
-	}
-	r, err := measure(s, 20)
-	if err != nil {
-		return err
-	}
-	sec := section{ID: "fitness", Title: "Predictions of the data", Text: "The rows given are predicted with the weights integrated out. " + explained[how]}
+func (c *reportCommand) fitness(s *duck.Session, p *page, j *judgement) error {
+	r, how, binary := j.quality, j.how, j.binary
+	sec := section{ID: "fitness", Title: "Predictions of the data", Doc: "guide.md", Text: "The rows given are predicted with the weights integrated out. " + explained[how]}
 	put := func(k string, v *float64) {
 		if v != nil {
 			sec.Facts = append(sec.Facts, fact{Key: k, Value: fmt.Sprintf("%.5g", *v)})
 		}
 	}
-	sec.Facts = append(sec.Facts, fact{Key: "rows", Value: strconv.FormatInt(r.N, 10)})
+	sec.Facts = append(sec.Facts, fact{Key: "rows", Value: count(r.N)})
 	put("mean of y", r.Mean)
 	put("mean prediction", r.Predicted)
 	put("log loss", r.LogLoss)
@@ -378,9 +441,12 @@ func calibrationCharts(s *duck.Session, binary bool) ([]*chart.Chart, error) {
 			return err
 		}
 		pts.X, pts.Y = append(pts.X, p), append(pts.Y, y)
-		half := 1.96 * se.Float64
-		pts.Lo, pts.Hi = append(pts.Lo, y-half), append(pts.Hi, y+half)
-		pts.Tip = append(pts.Tip, fmt.Sprintf("%d rows: predicted %.4g, observed %.4g", n, p, y))
+		low, high := y-1.96*se.Float64, y+1.96*se.Float64
+		if binary {
+			low, high = shareInterval(math.Round(y*float64(n)), float64(n))
+		}
+		pts.Lo, pts.Hi = append(pts.Lo, low), append(pts.Hi, high)
+		pts.Tip = append(pts.Tip, fmt.Sprintf("%s: predicted %.4g, observed %.4g", some(n, "row"), p, y))
 		lo, hi = min(lo, p, y), max(hi, p, y)
 		return nil
 	})
@@ -436,47 +502,76 @@ func labelSQL(f *fitstore.Fits) string {
 	return "concat_ws(' · ', " + strings.Join(append(parts, "b.feature"), ", ") + ")"
 }
 
-// weights shows the weights; without deviations and intervals where the posterior is factorised,
-// whose are not those of the weights.
-func (c *reportCommand) weights(s *duck.Session, p *page, f *fitstore.Fits, factorised bool) error {
-	ch := &chart.Chart{ID: "weights", Title: "Weights furthest from 0, with 95 % intervals", XLabel: "weight"}
-	is := chart.Series{Kind: "interval"}
-	t := &reportTable{Head: []cell{{"feature", false}, {"mean", true}, {"sd", true}, {"lower", true}, {"upper", true}, {"z", true}}}
-	text := "On the scale of the linear predictor. z is the mean in posterior standard deviations."
-	if factorised {
-		ch.Title, t.Head = "Weights furthest from 0 (factorised: no intervals)", t.Head[:2]
-		text = "On the scale of the linear predictor. The posterior is factorised: its standard deviations are too small where rows tie weights together, and are not shown. " +
-			"A fit with covariance 'arrowhead', or of method 'laplace', has those of the weights."
+// weights shows the weights furthest from 0: as odds or rate ratios where the link has them,
+// numbers by their standard deviation where the fit knows that.
+func (c *reportCommand) weights(s *duck.Session, p *page, f *fitstore.Fits, sum *summary) error {
+	factorised, link := sum.factorised(), sum.Link
+	what := map[string]string{"the odds": "odds ratio", "the rate": "rate ratio"}[ratioOf(link)]
+	ch := &chart.Chart{ID: "weights", XLabel: "weight, of numbers by standard deviation", Ratio: what != ""}
+	if ch.Ratio {
+		ch.XLabel = what + ", of numbers by standard deviation"
 	}
-	err := s.Each(fmt.Sprintf(`SELECT %s AS label, b.mean, sqrt(b.variance) FROM (SELECT *, unnest(fit.beliefs) AS b FROM %s)
-		ORDER BY CASE WHEN b.variance > 0 THEN abs(b.mean) / sqrt(b.variance) ELSE 0 END DESC, label LIMIT %d`, labelSQL(f), f.Table, c.Weights), func(scan func(...any) error) error {
+	ch.Title = "Weights furthest from 0"
+	is := chart.Series{Kind: "interval"}
+	t := &reportTable{Head: []cell{{"feature", false}, {"mean", true}}}
+	if !factorised {
+		ch.Title += ", with 95 % intervals"
+		t.Head = append(t.Head, cell{"sd", true}, cell{"lower", true}, cell{"upper", true}, cell{"z", true})
+	}
+	t.Head = append(t.Head, cell{"by sd", true})
+	if ch.Ratio {
+		t.Head = append(t.Head, cell{what, true})
+	}
+	shown := func(v float64) float64 {
+		if ch.Ratio {
+			return math.Exp(max(-50, min(v, 50)))
+		}
+		return v
+	}
+	err := s.Each(fmt.Sprintf(`SELECT %s AS label, b.mean, sqrt(b.variance), coalesce(nullif(list_filter(fit.columns, lambda c: c.kind = 'number' AND c.name = b.feature)[1].scale, 0), 1) FROM (SELECT *, unnest(fit.beliefs) AS b FROM %s)
+		ORDER BY b.feature = '(Intercept)', CASE WHEN b.variance > 0 THEN abs(b.mean) / sqrt(b.variance) ELSE 0 END DESC, label LIMIT %d`, labelSQL(f), f.Table, c.Weights), func(scan func(...any) error) error {
 		var name string
-		var m, sd float64
-		if err := scan(&name, &m, &sd); err != nil {
+		var m, sd, scale float64
+		if err := scan(&name, &m, &sd, &scale); err != nil {
 			return err
 		}
-		is.X, is.Y = append(is.X, m), append(is.Y, float64(len(ch.Names)))
-		ch.Names = append(ch.Names, name)
+		half := 1.96 * sd
+		tip := fmt.Sprintf("%s: %.4g ± %.3g", name, m, sd)
 		if factorised {
-			is.Lo, is.Hi, is.Tip = append(is.Lo, m), append(is.Hi, m), append(is.Tip, fmt.Sprintf("%s: %.4g", name, m))
-			t.Rows = append(t.Rows, []cell{{name, false}, {fmt.Sprintf("%.4f", m), true}})
-			return nil
+			half, tip = 0, fmt.Sprintf("%s: %.4g", name, m)
 		}
-		is.Lo, is.Hi = append(is.Lo, m-1.96*sd), append(is.Hi, m+1.96*sd)
-		is.Tip = append(is.Tip, fmt.Sprintf("%s: %.4g ± %.3g", name, m, sd))
-		z := "known"
-		if sd > 0 {
-			z = fmt.Sprintf("%.1f", m/sd)
+		is.X, is.Y = append(is.X, shown(scale*m)), append(is.Y, float64(len(ch.Names)))
+		is.Lo, is.Hi = append(is.Lo, shown(scale*(m-half))), append(is.Hi, shown(scale*(m+half)))
+		is.Tip = append(is.Tip, tip)
+		ch.Names = append(ch.Names, name)
+		number := func(v float64) cell { return cell{fmt.Sprintf("%.4g", v), true} }
+		row := []cell{{name, false}, number(m)}
+		if !factorised {
+			z := "known"
+			if sd > 0 {
+				z = fmt.Sprintf("%.1f", m/sd)
+			}
+			row = append(row, cell{fmt.Sprintf("%.3g", sd), true}, number(m-half), number(m+half), cell{z, true})
 		}
-		t.Rows = append(t.Rows, []cell{{name, false}, {fmt.Sprintf("%.4f", m), true}, {fmt.Sprintf("%.4f", sd), true}, {fmt.Sprintf("%.4f", m-1.96*sd), true}, {fmt.Sprintf("%.4f", m+1.96*sd), true}, {z, true}})
+		row = append(row, number(scale*m))
+		if ch.Ratio {
+			row = append(row, number(shown(scale*m)))
+		}
+		t.Rows = append(t.Rows, row)
 		return nil
 	})
 	if err != nil || len(ch.Names) == 0 {
 		return err
 	}
-	n := float64(len(ch.Names))
-	ch.Series = []chart.Series{is, {Kind: "reference", X: []float64{0, 0}, Y: []float64{-0.5, n - 0.5}}}
-	p.add(section{ID: "coefficients", Title: "Weights", Text: text, Table: t}, ch)
+	n, none := float64(len(ch.Names)), shown(0)
+	ch.Series = []chart.Series{is, {Kind: "reference", X: []float64{none, none}, Y: []float64{-0.5, n - 0.5}}}
+	text := "Means are on the scale of the linear predictor, for one unit; by sd for one standard deviation of a number."
+	if factorised {
+		text += " The posterior is factorised: deviations of single weights are not the posterior's, and not shown."
+	} else {
+		text += " z is the mean in posterior standard deviations."
+	}
+	p.add(section{ID: "coefficients", Title: "Weights", Doc: "coefficients.md", Text: text, Table: t}, ch)
 	return nil
 }
 
@@ -648,7 +743,7 @@ func (c *course) section(p *page, factorised bool) {
 		charts = append([]*chart.Chart{tr}, charts...)
 		text += " Weights drift between rows; what is shown is the filter's belief at the time."
 	}
-	p.add(section{ID: "course", Title: "Course of learning", Text: text}, charts...)
+	p.add(section{ID: "course", Title: "Course of learning", Doc: "cookbook/drift.md", Text: text}, charts...)
 }
 
 // worst lists the rows whose response was least expected.
@@ -667,13 +762,21 @@ func (c *reportCommand) worst(s *duck.Session, p *page, sc *scoring) error {
 	}
 	show := duck.Names(cols)
 	show = show[:min(len(show), 8)]
+	const keys = "SELECT bglm_file, bglm_row, y, p, s FROM (SELECT *, %s AS s FROM scored WHERE y IS NOT NULL AND p IS NOT NULL) ORDER BY s DESC, bglm_file, bglm_row LIMIT 20"
+	why, err := sc.reasons(s, fmt.Sprintf(keys, surprise))
+	if err != nil {
+		return err
+	}
 	t := &reportTable{Head: []cell{{"file", false}, {"row", true}, {"y", true}, {"prediction", true}, {what, true}}}
+	if len(why) > 0 {
+		t.Head = append(t.Head, cell{"what moved the prediction", false})
+	}
 	var fields []string
 	for _, n := range show {
 		t.Head = append(t.Head, cell{n, false})
 		fields = append(fields, "left(r."+quote.Name(n)+"::VARCHAR, 40)")
 	}
-	q := "SELECT w.bglm_file, w.bglm_row, w.y, w.p, w.s, " + strings.Join(fields, ", ") + " FROM (SELECT *, " + surprise + " AS s FROM scored WHERE y IS NOT NULL AND p IS NOT NULL ORDER BY s DESC, bglm_file, bglm_row LIMIT 20) w JOIN " +
+	q := "SELECT w.bglm_file, w.bglm_row, w.y, w.p, w.s, " + strings.Join(fields, ", ") + " FROM (" + fmt.Sprintf(keys, surprise) + ") w JOIN " +
 		sc.src.Numbered() + " r USING (bglm_file, bglm_row) ORDER BY w.s DESC, w.bglm_file, w.bglm_row"
 	err = s.Each(q, func(scan func(...any) error) error {
 		var file string
@@ -687,7 +790,10 @@ func (c *reportCommand) worst(s *duck.Session, p *page, sc *scoring) error {
 		if err := scan(dst...); err != nil {
 			return err
 		}
-		line := []cell{{filepath.Base(sc.src.FileName(file)), false}, {strconv.FormatInt(row, 10), true}, {chart.Short(y), true}, {fmt.Sprintf("%.4g", pr), true}, {fmt.Sprintf("%.3f", sp), true}}
+		line := []cell{{filepath.Base(sc.src.FileName(file)), false}, {count(row), true}, {chart.Short(y), true}, {fmt.Sprintf("%.4g", pr), true}, {fmt.Sprintf("%.3f", sp), true}}
+		if len(why) > 0 {
+			line = append(line, cell{why[fmt.Sprintf("%s %d", file, row)], false})
+		}
 		for _, v := range text {
 			line = append(line, cell{v.String, false})
 		}
@@ -697,6 +803,6 @@ func (c *reportCommand) worst(s *duck.Session, p *page, sc *scoring) error {
 	if err != nil {
 		return err
 	}
-	p.add(section{ID: "worst", Title: "Rows that fit worst", Text: "The responses that the model expected least: wrong data, or what it cannot know.", Table: t})
+	p.add(section{ID: "worst", Title: "Rows that fit worst", Doc: "functions.md#bglm_influence", Text: "The responses that the model expected least: wrong data, or what it cannot know. What moved the prediction is each feature's part of the predictor, numbers from their mean.", Table: t})
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -17,6 +18,8 @@ type Chart struct {
 	Series                    []Series
 	Names                     []string // of the rows of a chart of intervals, top first
 	X, Y                      *[2]float64
+	Ratio                     bool // x holds ratios, above 0, on a logarithmic scale
+	Same                      bool // all series have one colour
 }
 
 // Series is one line, set of points, or set of intervals.
@@ -29,11 +32,13 @@ type Series struct {
 }
 
 const (
-	chartWidth  = 640
-	chartHeight = 360
+	chartWidth  = 540
+	chartHeight = 330
+	dotRadius   = 4
 )
 
-// bounds are the smallest ranges that hold all series, widened a little.
+// bounds are the smallest ranges that hold all series, widened a little; of ratios their
+// logarithms.
 func (c *Chart) bounds() (x, y [2]float64) {
 	x, y = [2]float64{math.Inf(1), math.Inf(-1)}, [2]float64{math.Inf(1), math.Inf(-1)}
 	grow := func(r *[2]float64, vs []float64) {
@@ -53,6 +58,9 @@ func (c *Chart) bounds() (x, y [2]float64) {
 			grow(&y, s.Lo)
 			grow(&y, s.Hi)
 		}
+	}
+	if c.Ratio {
+		x[0], x[1] = math.Log(x[0]), math.Log(x[1])
 	}
 	fix := func(r, given *[2]float64) {
 		if given != nil {
@@ -95,26 +103,80 @@ func ticks(lo, hi float64, n int) []float64 {
 	return out
 }
 
+// ratioTicks are round ratios between those of the logarithms lo and hi.
+func ratioTicks(lo, hi float64) []float64 {
+	if hi-lo < math.Ln2 {
+		return ticks(math.Exp(lo), math.Exp(hi), 6)
+	}
+	for _, steps := range [][]float64{{1, 1.5, 2, 3, 5, 7}, {1, 2, 5}, {1}} {
+		var out []float64
+		for e := math.Floor(lo / math.Ln10); e <= hi/math.Ln10; e++ {
+			for _, f := range steps {
+				if t := f * math.Pow(10, e); math.Log(t) >= lo && math.Log(t) <= hi {
+					out = append(out, t)
+				}
+			}
+		}
+		if len(out) <= 9 {
+			return out
+		}
+	}
+	var out []float64
+	for _, t := range ticks(lo, hi, 6) {
+		out = append(out, math.Exp(t))
+	}
+	return out
+}
+
 // Short prints a number in a few digits.
 func Short(v float64) string {
 	if a := math.Abs(v); a >= 1e6 || a > 0 && a < 1e-3 {
 		return strconv.FormatFloat(v, 'g', 3, 64)
 	}
-	return strconv.FormatFloat(math.Round(v*1e6)/1e6, 'f', -1, 64)
+	return Thousands(strconv.FormatFloat(math.Round(v*1e6)/1e6, 'f', -1, 64))
 }
 
-// canvas draws a chart: X and Y are places of the picture for those of the chart.
+// Thousands parts the digits before the point of a number by commas.
+func Thousands(s string) string {
+	whole, rest, point := strings.Cut(s, ".")
+	sign := ""
+	if strings.HasPrefix(whole, "-") {
+		sign, whole = "-", whole[1:]
+	}
+	for i := len(whole) - 3; i > 0; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	if point {
+		whole += "." + rest
+	}
+	return sign + whole
+}
+
+// shape is a piece of a picture: of kind line, polyline, polygon, circle or text, in pixels
+// from the top left. Both files and pages are drawn from the same shapes.
+type shape struct {
+	kind, class string
+	x, y        []float64
+	text        string
+	anchor      string // of text: start, middle or end at its place
+	turned      bool   // text that reads upwards
+	tip         string
+}
+
+// canvas gathers shapes: X and Y are places of the picture for those of the chart.
 type canvas struct {
-	strings.Builder
+	shapes                          []shape
 	x, y                            [2]float64 // ranges of the chart
 	left, top, right, bottom, width float64    // margins, in pixels
 	height                          float64
 	down                            bool // y grows downwards: the first name on top
+	ratio                           bool // x has a logarithmic scale
 }
 
-func (c *canvas) print(format string, a ...any) { fmt.Fprintf(c, format, a...) }
-
 func (c *canvas) X(v float64) float64 {
+	if c.ratio {
+		v = math.Log(v)
+	}
 	return c.left + (v-c.x[0])/(c.x[1]-c.x[0])*(c.width-c.left-c.right)
 }
 
@@ -125,121 +187,203 @@ func (c *canvas) Y(v float64) float64 {
 	return c.height - c.bottom - (v-c.y[0])/(c.y[1]-c.y[0])*(c.height-c.top-c.bottom)
 }
 
-// SVG draws the chart. Colours are classes, which the page's style gives, light and
-// dark; alone adds a style of its own, and title and legend, which the page has beside it.
-func (c *Chart) SVG(alone bool) string {
-	d := &canvas{left: 56, top: 12, right: 16, bottom: 44, width: chartWidth, height: chartHeight, down: len(c.Names) > 0}
+func (c *canvas) line(class string, x1, x2, y1, y2 float64) {
+	c.shapes = append(c.shapes, shape{kind: "line", class: class, x: []float64{x1, x2}, y: []float64{y1, y2}})
+}
+
+func (c *canvas) write(class, anchor string, x, y float64, text string) {
+	c.shapes = append(c.shapes, shape{kind: "text", class: class, anchor: anchor, x: []float64{x}, y: []float64{y}, text: text})
+}
+
+const (
+	nameRow  = 20.0 // height of a row of names
+	nameLine = 14.0 // of each line of a long one
+	maxLeft  = 250.0
+)
+
+// draw lays the chart out; alone draws its title and legend too.
+func (c *Chart) draw(alone bool) *canvas {
+	d := &canvas{left: 60, top: 12, right: 18, bottom: 46, width: chartWidth, height: chartHeight, down: len(c.Names) > 0, ratio: c.Ratio}
+	if alone {
+		d.top += 24
+	}
 	d.x, d.y = c.bounds()
-	if alone {
-		d.top += headHeight
-		d.height += headHeight
-	}
-	if n := len(c.Names); n > 0 {
-		long := 0
-		for _, s := range c.Names {
-			long = max(long, len([]rune(s)))
+	names := make([][]string, len(c.Names))
+	if len(names) > 0 {
+		lines, widest := 0, 0.0
+		for i, s := range c.Names {
+			names[i] = folded(s, maxLeft-20)
+			lines += len(names[i]) - 1
+			for _, l := range names[i] {
+				widest = max(widest, textWidth(l))
+			}
 		}
-		d.left = min(260, 16+6.6*float64(long))
-		d.height = d.top + d.bottom + 20*float64(max(n, 3))
+		d.left = 16 + widest
+		d.height = d.top + d.bottom + nameRow*float64(max(len(names), 3)) + nameLine*float64(lines)
+	} else {
+		for _, t := range ticks(d.y[0], d.y[1], 6) {
+			d.left = max(d.left, 34+textWidth(Short(t)))
+		}
 	}
-	d.print(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %.0f" role="img" aria-label="%s" class="chart">`, chartWidth, d.height, html.EscapeString(c.Title))
-	if alone {
-		d.print("<style>%s</style><rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>", svgStyle)
-		c.head(d)
+	legend := c.Legend()
+	if alone && len(legend) > 0 {
+		d.bottom += 22
+		d.height += 22
 	}
-	c.axes(d)
+	c.axes(d, names)
 	for k := range c.Series {
 		d.series(&c.Series[k], c.class(k))
 	}
-	d.print("</svg>")
-	return d.String()
+	if alone {
+		d.write("title", "start", 12, 22, c.Title)
+		x := d.left
+		for _, k := range legend {
+			d.shapes = append(d.shapes, shape{kind: "circle", class: k.Class + " dot key", x: []float64{x}, y: []float64{d.height - 12}})
+			d.write("tick", "start", x+9, d.height-8, k.Label)
+			x += 26 + textWidth(k.Label)
+		}
+	}
+	return d
 }
 
-// headHeight is what title and legend take.
-const headHeight = 36
-
-// head writes the title, and below it the names of the series.
-func (c *Chart) head(d *canvas) {
-	d.print(`<text class="label" x="%d" y="18" text-anchor="middle">%s</text>`, chartWidth/2, html.EscapeString(c.Title))
-	x := d.left
-	for _, k := range c.Legend() {
-		d.print(`<rect class="%s key" x="%.1f" y="29" width="10" height="10"/><text class="tick" x="%.1f" y="38">%s</text>`, k.Class, x, x+15, html.EscapeString(k.Label))
-		x += 33 + 6.6*float64(len([]rune(k.Label)))
+// folded is a name in lines that are not wider than that, broken where words and features are.
+func folded(s string, width float64) []string {
+	var out []string
+	for line := []rune(s); ; {
+		if textWidth(string(line)) <= width {
+			return append(out, strings.TrimSpace(string(line)))
+		}
+		at, good := 1, 0
+		for at < len(line) && textWidth(string(line[:at+1])) <= width {
+			if strings.ContainsRune(" =:·,;_-/", line[at]) {
+				good = at + 1
+			}
+			at++
+		}
+		if good > at/2 {
+			at = good
+		}
+		if len(out) == 2 { // three lines say enough; the whole name is in the table
+			return append(out, string(line[:max(at-1, 1)])+"…")
+		}
+		out, line = append(out, strings.TrimSpace(string(line[:at]))), line[at:]
 	}
 }
 
 // axes draws the grid, what is written at it, and the labels.
-func (c *Chart) axes(d *canvas) {
+func (c *Chart) axes(d *canvas, names [][]string) {
 	left, right, top, bottom := d.left, d.width-d.right, d.top, d.height-d.bottom
-	for _, t := range ticks(d.x[0], d.x[1], 7) {
-		d.print(`<line class="grid" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/><text class="tick" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`, d.X(t), d.X(t), top, bottom, d.X(t), bottom+16, Short(t))
+	xs := ticks(d.x[0], d.x[1], 7)
+	if c.Ratio {
+		xs = ratioTicks(d.x[0], d.x[1])
 	}
-	if len(c.Names) == 0 {
+	for _, t := range xs {
+		d.line("grid", d.X(t), d.X(t), top, bottom)
+		d.write("tick", "middle", d.X(t), bottom+16, Short(t))
+	}
+	if len(names) == 0 {
 		for _, t := range ticks(d.y[0], d.y[1], 6) {
-			d.print(`<line class="grid" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/><text class="tick" x="%.1f" y="%.1f" text-anchor="end">%s</text>`, left, right, d.Y(t), d.Y(t), left-6, d.Y(t)+4, Short(t))
+			d.line("grid", left, right, d.Y(t), d.Y(t))
+			d.write("tick", "end", left-6, d.Y(t)+4, Short(t))
 		}
 	}
-	for i, s := range c.Names {
-		if r := []rune(s); len(r) > 38 {
-			s = string(r[:37]) + "…"
+	for i, lines := range names {
+		y := d.Y(float64(i)) + 4 - nameLine/2*float64(len(lines)-1)
+		for _, l := range lines {
+			d.write("tick", "end", left-8, y, l)
+			y += nameLine
 		}
-		d.print(`<text class="tick" x="%.1f" y="%.1f" text-anchor="end">%s</text>`, left-8, d.Y(float64(i))+4, html.EscapeString(s))
 	}
-	d.print(`<text class="label" x="%.1f" y="%.1f" text-anchor="middle">%s</text>`, left+(right-left)/2, d.height-8, html.EscapeString(c.XLabel))
+	d.write("label", "middle", left+(right-left)/2, bottom+36, c.XLabel)
 	if c.YLabel != "" {
-		d.print(`<text class="label" transform="translate(14 %.1f) rotate(-90)" text-anchor="middle">%s</text>`, top+(bottom-top)/2, html.EscapeString(c.YLabel))
+		d.shapes = append(d.shapes, shape{kind: "text", class: "label", anchor: "middle", x: []float64{14}, y: []float64{top + (bottom-top)/2}, text: c.YLabel, turned: true})
 	}
 }
 
 // series draws one series in the colour of a class.
 func (d *canvas) series(s *Series, class string) {
-	tip := func(i int) string {
-		if i < len(s.Tip) {
-			return "<title>" + html.EscapeString(s.Tip[i]) + "</title>"
-		}
-		return ""
-	}
-	line := func(x1, x2, y1, y2 float64) {
-		d.print(`<line class="%s line" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>`, class, x1, x2, y1, y2)
-	}
 	dot := func(i int) {
-		d.print(`<circle class="%s dot" cx="%.1f" cy="%.1f" r="4">%s</circle>`, class, d.X(s.X[i]), d.Y(s.Y[i]), tip(i))
+		tip := ""
+		if i < len(s.Tip) {
+			tip = s.Tip[i]
+		}
+		d.shapes = append(d.shapes, shape{kind: "circle", class: class + " dot", x: []float64{d.X(s.X[i])}, y: []float64{d.Y(s.Y[i])}, tip: tip})
+	}
+	path := func(kind, class string, xs, ys []float64) {
+		sh := shape{kind: kind, class: class}
+		for i := range xs {
+			sh.x, sh.y = append(sh.x, d.X(xs[i])), append(sh.y, d.Y(ys[i]))
+		}
+		d.shapes = append(d.shapes, sh)
 	}
 	switch s.Kind {
 	case "line", "reference":
-		d.print(`<polyline class="%s line" points="`, class)
-		for i := range s.X {
-			d.print("%.1f,%.1f ", d.X(s.X[i]), d.Y(s.Y[i]))
-		}
-		d.print(`"/>`)
+		path("polyline", class+" line", s.X, s.Y)
 	case "band":
-		d.print(`<polygon class="%s band" points="`, class)
-		for i := range s.X {
-			d.print("%.1f,%.1f ", d.X(s.X[i]), d.Y(s.Hi[i]))
-		}
+		xs, ys := slices.Clone(s.X), slices.Clone(s.Hi)
 		for i := len(s.X) - 1; i >= 0; i-- {
-			d.print("%.1f,%.1f ", d.X(s.X[i]), d.Y(s.Lo[i]))
+			xs, ys = append(xs, s.X[i]), append(ys, s.Lo[i])
 		}
-		d.print(`"/>`)
+		path("polygon", class+" band", xs, ys)
 	case "points":
 		for i := range s.X {
 			if i < len(s.Lo) {
-				line(d.X(s.X[i]), d.X(s.X[i]), d.Y(s.Lo[i]), d.Y(s.Hi[i]))
+				d.line(class+" line", d.X(s.X[i]), d.X(s.X[i]), d.Y(s.Lo[i]), d.Y(s.Hi[i]))
 			}
 			dot(i)
 		}
 	case "interval":
 		for i := range s.X {
-			line(d.X(s.Lo[i]), d.X(s.Hi[i]), d.Y(s.Y[i]), d.Y(s.Y[i]))
+			d.line(class+" line", d.X(s.Lo[i]), d.X(s.Hi[i]), d.Y(s.Y[i]), d.Y(s.Y[i]))
 			dot(i)
 		}
 	}
+}
+
+// SVG draws the chart. Colours are classes, which the page's style gives, light and
+// dark; alone adds a style of its own, the title and the legend.
+func (c *Chart) SVG(alone bool) string {
+	d := c.draw(alone)
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %.0f" role="img" aria-label="%s" class="chart">`, chartWidth, d.height, html.EscapeString(c.Title))
+	if alone {
+		fmt.Fprintf(&b, "<style>%s</style><rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>", svgStyle)
+	}
+	for _, s := range d.shapes {
+		switch s.kind {
+		case "line":
+			fmt.Fprintf(&b, `<line class="%s" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>`, s.class, s.x[0], s.x[1], s.y[0], s.y[1])
+		case "polyline", "polygon":
+			fmt.Fprintf(&b, `<%s class="%s" points="`, s.kind, s.class)
+			for i := range s.x {
+				fmt.Fprintf(&b, "%.1f,%.1f ", s.x[i], s.y[i])
+			}
+			b.WriteString(`"/>`)
+		case "circle":
+			fmt.Fprintf(&b, `<circle class="%s" cx="%.1f" cy="%.1f" r="%d">`, s.class, s.x[0], s.y[0], dotRadius)
+			if s.tip != "" {
+				b.WriteString("<title>" + html.EscapeString(s.tip) + "</title>")
+			}
+			b.WriteString("</circle>")
+		case "text":
+			place := fmt.Sprintf(`x="%.1f" y="%.1f"`, s.x[0], s.y[0])
+			if s.turned {
+				place = fmt.Sprintf(`transform="translate(%.1f %.1f) rotate(-90)"`, s.x[0], s.y[0])
+			}
+			fmt.Fprintf(&b, `<text class="%s" %s text-anchor="%s">%s</text>`, s.class, place, s.anchor, html.EscapeString(s.text))
+		}
+	}
+	b.WriteString("</svg>")
+	return b.String()
 }
 
 // class is the colour of series k.
 func (c *Chart) class(k int) string {
 	if c.Series[k].Kind == "reference" {
 		return "ref"
+	}
+	if c.Same {
+		return "s0"
 	}
 	return fmt.Sprintf("s%d", k%len(Palette))
 }
@@ -263,9 +407,9 @@ var Palette = []string{"#2563a8", "#c2571a", "#2e7d4f", "#8e44ad", "#b8860b", "#
 
 var svgStyle = func() string {
 	var b strings.Builder
-	b.WriteString(`text{font:12px system-ui,sans-serif;fill:#444}.grid{stroke:#e3e6ea}.line{fill:none;stroke-width:2}.ref{stroke:#888;stroke-dasharray:5 4}.band{opacity:.18;stroke:none}.ref.key{fill:#888}`)
+	b.WriteString(`text{font:13px "Liberation Sans",Arial,Helvetica,sans-serif;fill:#333}.title{font-weight:600;font-size:15px}.grid{stroke:#e3e6ea}.line{fill:none;stroke-width:2}.ref{stroke:#888;stroke-dasharray:5 4}.band{opacity:.18;stroke:none}.ref.dot{fill:#888}`)
 	for i, c := range Palette {
-		fmt.Fprintf(&b, `.s%d{stroke:%s}.s%d.dot,.s%d.band,.s%d.key{fill:%s}`, i, c, i, i, i, c)
+		fmt.Fprintf(&b, `.s%d{stroke:%s}.s%d.dot,.s%d.band{fill:%s}`, i, c, i, i, c)
 	}
 	return b.String()
 }()

@@ -118,11 +118,11 @@ func TestPNGPlaces(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, dx := range []float64{0, 8} { // the dot, and the line on its right
-			if got, want := color.NRGBAModel.Convert(m.At(int(2*(x+dx)), int(2*y))), parseColour(Palette[0]); got != color.Color(want) {
+			if got, want := color.NRGBAModel.Convert(m.At(int(pictureScale*(x+dx)), int(pictureScale*y))), parseColour(Palette[0]); got != color.Color(want) {
 				t.Errorf("%v pixels beside the dot at (%v, %v): %v, want %v", dx, x, y, got, want)
 			}
 		}
-		if got := color.NRGBAModel.Convert(m.At(int(2*x), int(2*y)+20)); got == color.Color(parseColour(Palette[0])) {
+		if got := color.NRGBAModel.Convert(m.At(int(pictureScale*x), int(pictureScale*y)+20)); got == color.Color(parseColour(Palette[0])) {
 			t.Error("below the dot there is its colour, too")
 		}
 		dots++
@@ -136,6 +136,44 @@ func TestLegend(t *testing.T) {
 	got := every().Legend()
 	if len(got) != 3 || got[0] != (Key{"s0", "line"}) || got[2] != (Key{"ref", "reference"}) {
 		t.Errorf("%v", got)
+	}
+}
+
+// Ratios stand at their logarithms, and ticks are round ratios; names are whole or folded.
+func TestRatios(t *testing.T) {
+	c := &Chart{ID: "r", Ratio: true, Names: []string{"half", "twice", strings.Repeat("a long name ", 6)}, Series: []Series{
+		{Kind: "interval", X: []float64{0.5, 2, 1}, Y: []float64{0, 1, 2}, Lo: []float64{0.25, 1, 1}, Hi: []float64{1, 4, 1}},
+	}}
+	d := c.draw(false)
+	if a, b := d.X(1)-d.X(0.5), d.X(2)-d.X(1); math.Abs(a-b) > 1e-9 {
+		t.Errorf("0.5 is %v from 1, 2 is %v", a, b)
+	}
+	ticks := map[string]bool{}
+	for _, s := range d.shapes {
+		if s.kind == "text" {
+			ticks[s.text] = true
+			if left := s.x[0] - textWidth(s.text); s.anchor == "end" && left < 0 {
+				t.Errorf("%q begins at %v", s.text, left)
+			}
+		}
+	}
+	for _, want := range []string{"0.5", "1", "2", "a long name a long name a long name"} {
+		if !ticks[want] {
+			t.Errorf("no text %q in %v", want, ticks)
+		}
+	}
+	for _, r := range [][2]float64{{math.Log(0.9), math.Log(1.1)}, {-7, 7}, {-300, 300}, {-1e-6, 1e-6}} {
+		if n := len(ratioTicks(r[0], r[1])); n < 1 || n > 9 {
+			t.Errorf("%v: %d ticks", r, n)
+		}
+	}
+	if got := strings.Join(folded(strings.Repeat("x", 300), 100), "|"); strings.Count(got, "|") != 2 || !strings.HasSuffix(got, "…") {
+		t.Error(got)
+	}
+	for s, want := range map[string]string{"1": "1", "-1234567.5": "-1,234,567.5", "999": "999", "1000": "1,000"} {
+		if got := Thousands(s); got != want {
+			t.Errorf("%s: %s", s, got)
+		}
 	}
 }
 

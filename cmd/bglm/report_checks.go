@@ -1,0 +1,240 @@
+package main
+
+import (
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/bglm/bglm/cmd/internal/chart"
+	"github.com/bglm/bglm/cmd/internal/duck"
+	"github.com/bglm/bglm/cmd/internal/fitstore"
+	"github.com/bglm/bglm/cmd/internal/quote"
+	"github.com/bglm/bglm/cmd/internal/shell"
+)
+
+// shareInterval is the central 95 % interval of a share after k of n, under Jeffreys' prior.
+func shareInterval(k, n float64) (lo, hi float64) {
+	d := distuv.Beta{Alpha: k + 0.5, Beta: n - k + 0.5}
+	if lo, hi = d.Quantile(0.025), d.Quantile(0.975); k == 0 {
+		lo = 0
+	} else if k == n {
+		hi = 1
+	}
+	return lo, hi
+}
+
+// thresholds say what deciding by the probability comes to.
+func (c *reportCommand) thresholds(s *duck.Session, p *page) error {
+	t := &reportTable{Head: []cell{{"threshold", true}, {"rows above", true}, {"share", true}, {"precision", true}, {"recall", true}, {"lift", true}, {"cost of 1,000 rows", true}}}
+	err := s.Each(fmt.Sprintf(`SELECT t, above, above / n, found / nullif(above, 0), found / pos, found / nullif(above, 0) / (pos / n), 1000 * (%v * (above - found) + %v * (pos - found)) / n
+		FROM (SELECT t, count(*) FILTER (p >= t) AS above, coalesce(sum(y) FILTER (p >= t), 0) AS found, count(*) AS n, sum(y) AS pos
+			FROM scored, (SELECT unnest([0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]) AS t) WHERE y IS NOT NULL AND p IS NOT NULL GROUP BY t)
+		WHERE pos > 0 AND above > 0 AND above < n ORDER BY t`, c.CostFalse, c.CostMissed), func(scan func(...any) error) error {
+		var th, share, recall, cost float64
+		var above int64
+		var precision, lift sql.NullFloat64
+		if err := scan(&th, &above, &share, &precision, &recall, &lift, &cost); err != nil {
+			return err
+		}
+		t.Rows = append(t.Rows, []cell{{fmt.Sprintf("%.2f", th), true}, {count(above), true}, {percent(share), true}, {percent(precision.Float64), true}, {percent(recall), true}, {fmt.Sprintf("%.2f", lift.Float64), true}, {chart.Thousands(fmt.Sprintf("%.1f", cost)), true}})
+		return nil
+	})
+	if err != nil || len(t.Rows) == 0 {
+		return err
+	}
+	p.add(section{ID: "thresholds", Title: "Deciding by a threshold", Doc: "cookbook/credit.md", Table: t,
+		Text: fmt.Sprintf("Rows whose probability is at least the threshold are taken for 1. Precision is the share of those that are 1, recall the share of all 1 among them, lift how many times more than among all rows. The cost counts %v for a 0 above the threshold and %v for a 1 below it (--cost-false, --cost-missed); with calibrated probabilities it is least near %.2f.", c.CostFalse, c.CostMissed, c.CostFalse/(c.CostFalse+c.CostMissed))})
+	return nil
+}
+
+func percent(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) }
+func count(n int64) string     { return chart.Thousands(strconv.FormatInt(n, 10)) }
+func some(n int64, unit string) string {
+	if n == 1 {
+		return "1 " + unit
+	}
+	return count(n) + " " + unit + "s"
+}
+
+// variances shows what was learnt besides the weights, with what is not known of it.
+func (c *reportCommand) variances(s *duck.Session, p *page, f *fitstore.Fits) error {
+	if len(f.Group) > 0 || f.HasClass {
+		return nil
+	}
+	t := &reportTable{Head: []cell{{"learnt", false}, {"mean", true}, {"sd", true}, {"lower", true}, {"upper", true}}}
+	err := s.Each(`SELECT t.term, t.mean, t.sd, t.lower, t.upper FROM (SELECT unnest(bglm_summary(fit)) AS t FROM `+f.Table+`) WHERE t.term LIKE 'sd(%)' OR t.term LIKE 'cor(%)'`, func(scan func(...any) error) error {
+		var term string
+		var v [4]sql.NullFloat64
+		if err := scan(&term, &v[0], &v[1], &v[2], &v[3]); err != nil {
+			return err
+		}
+		row := []cell{{shell.Visible(term), false}}
+		for _, x := range v {
+			text := ""
+			if x.Valid {
+				text = fmt.Sprintf("%.4g", x.Float64)
+			}
+			row = append(row, cell{text, true})
+		}
+		t.Rows = append(t.Rows, row)
+		return nil
+	})
+	if err != nil || len(t.Rows) == 0 {
+		return err
+	}
+	p.add(section{ID: "variances", Title: "How far levels lie apart", Doc: "coefficients.md#shrinkage", Table: t,
+		Text: "The standard deviation of the weights of each column of levels, learnt from the rows: near 0, the column says little, and its levels are drawn together."})
+	return nil
+}
+
+// rare is below how many rows a level counts as rare.
+const rare = 5
+
+// health shows what the rows of data were like.
+func (c *reportCommand) health(s *duck.Session, p *page, sc *scoring, sum *summary) error {
+	if len(sc.fits.Group) > 0 || sc.fits.HasClass {
+		return nil
+	}
+	t := &reportTable{Head: []cell{{"column", false}, {"kind", false}, {"rows", true}, {"missing", true}, {"mean", true}, {"sd", true}, {"levels", true}, {fmt.Sprintf("of under %d rows", rare), true}, {"mind", false}}}
+	type column struct {
+		name, kind    string
+		n, missing    int64
+		center, scale sql.NullFloat64
+	}
+	var all []column
+	err := s.Each("SELECT c.name, c.kind, c.n, c.missing, c.center, c.scale FROM (SELECT unnest(fit.columns) AS c FROM fits)", func(scan func(...any) error) error {
+		var x column
+		err := scan(&x.name, &x.kind, &x.n, &x.missing, &x.center, &x.scale)
+		all = append(all, x)
+		return err
+	})
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	fields, err := s.Describe("SELECT unnest(bglm_x) FROM " + sc.features() + " WHERE bglm_x IS NOT NULL")
+	if err != nil {
+		fields = nil // not a STRUCT
+	}
+	plain := map[string]bool{}
+	for _, f := range fields {
+		plain[f.Name] = !strings.HasPrefix(f.Type, "STRUCT") && !strings.HasSuffix(f.Type, "[]")
+	}
+	for _, x := range all {
+		row := []cell{{x.name, false}, {x.kind, false}, {count(x.n), true}, {count(x.missing), true}}
+		var mind []string
+		if x.n+x.missing > 0 && float64(x.missing) > 0.2*float64(x.n+x.missing) {
+			mind = append(mind, "often missing")
+		}
+		levels, few := "", ""
+		mean, sd := "", ""
+		if x.kind == "number" {
+			if x.center.Valid {
+				mean = fmt.Sprintf("%.4g", x.center.Float64)
+			}
+			if x.scale.Valid {
+				sd = fmt.Sprintf("%.4g", x.scale.Float64)
+				if x.scale.Float64 == 0 {
+					mind = append(mind, "does not vary")
+				}
+			}
+		} else if plain[x.name] {
+			var n, k, rows int64
+			if err := s.Row(fmt.Sprintf("SELECT count(*), count(*) FILTER (n < %d), coalesce(sum(n), 0)::BIGINT FROM (SELECT count(*) AS n FROM (FROM %s LIMIT 1000000) WHERE bglm_x.%s IS NOT NULL GROUP BY bglm_x.%s)", rare, sc.features(), quote.Name(x.name), quote.Name(x.name)), &n, &k, &rows); err != nil {
+				return err
+			}
+			levels, few = count(n), count(k)
+			switch {
+			case n > 20 && 2*n > rows:
+				mind = append(mind, "nearly as many levels as rows: an identifier?")
+			case n > 20 && 2*k > n:
+				mind = append(mind, "most levels are rare")
+			case n == 1:
+				mind = append(mind, "does not vary")
+			}
+		}
+		t.Rows = append(t.Rows, append(row, cell{mean, true}, cell{sd, true}, cell{levels, true}, cell{few, true}, cell{strings.Join(mind, "; "), false}))
+	}
+	text := fmt.Sprintf("The columns as the fit has seen them, in %s.", some(sum.N, "row"))
+	if sum.Skipped > 0 {
+		text += fmt.Sprintf(" %s skipped.", some(sum.Skipped, "row")+" "+map[bool]string{true: "was", false: "were"}[sum.Skipped == 1])
+	}
+	p.add(section{ID: "health", Title: "Data", Doc: "data.md", Text: text, Table: t})
+	return nil
+}
+
+// reasons are the features that move the predictor of each of the rows named by file and row
+// furthest from its mean: that a reader can see why.
+func (sc *scoring) reasons(s *duck.Session, keys string) (map[string]string, error) {
+	out := map[string]string{}
+	if len(sc.fits.Group) > 0 || sc.fits.HasClass {
+		return out, nil
+	}
+	err := s.Each(`SELECT bglm_file || ' ' || bglm_row, string_agg(feature || ' ' || printf('%+.2f', adds), ', ' ORDER BY abs(adds) DESC, feature) FROM (
+			SELECT *, row_number() OVER (PARTITION BY bglm_file, bglm_row ORDER BY abs(adds) DESC, feature) AS k FROM (
+				SELECT r.bglm_file, r.bglm_row, r.f.feature AS feature, b.mean * (r.f.value - CASE WHEN c.kind = 'number' THEN coalesce(c.center, 0) ELSE 0 END) AS adds
+				FROM (SELECT bglm_file, bglm_row, unnest(bglm_features(bglm_x)) AS f FROM `+sc.features("bglm_file", "bglm_row")+` SEMI JOIN (`+keys+`) USING (bglm_file, bglm_row)) r
+				JOIN (SELECT unnest(fit.beliefs, recursive := true) FROM fits) b ON b.feature = r.f.feature
+				LEFT JOIN (SELECT unnest(fit.columns, recursive := true) FROM fits) c ON c.name = r.f.feature))
+		WHERE k <= 3 GROUP BY ALL`, func(scan func(...any) error) error {
+		var key string
+		var why sql.NullString
+		err := scan(&key, &why)
+		out[key] = why.String
+		return err
+	})
+	return out, err
+}
+
+// wholeHash is up to how many bytes a file is hashed whole.
+const wholeHash = 1 << 30
+
+// dataHash is the SHA-256 of the files' bytes, of large ones of their ends and lengths.
+func dataHash(names []string) (string, error) {
+	h := sha256.New()
+	partly := false
+	for _, name := range names {
+		f, err := os.Open(name)
+		if err != nil {
+			return "", nil // standard input
+		}
+		st, err := f.Stat()
+		if err == nil && st.Size() > wholeHash {
+			partly = true
+			fmt.Fprintf(h, "%d\n", st.Size())
+			_, err = io.CopyN(h, f, 1<<20)
+			if err == nil {
+				_, err = f.Seek(-1<<20, io.SeekEnd)
+			}
+		}
+		if err == nil {
+			_, err = io.Copy(h, f)
+		}
+		if err = errors.Join(err, f.Close()); err != nil {
+			return "", fmt.Errorf("%s: %w", filepath.Base(name), err)
+		}
+	}
+	out := hex.EncodeToString(h.Sum(nil))
+	if partly {
+		out += ", of the ends of the files"
+	}
+	return out, nil
+}
+
+// today is the date of a report; SOURCE_DATE_EPOCH gives another, for pages that are made again.
+func today() string {
+	now := time.Now()
+	if n, err := strconv.ParseInt(os.Getenv("SOURCE_DATE_EPOCH"), 10, 64); err == nil {
+		now = time.Unix(n, 0)
+	}
+	return now.UTC().Format(time.DateOnly)
+}

@@ -1,0 +1,349 @@
+package main
+
+import (
+	"database/sql"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/bglm/bglm/cmd/internal/chart"
+	"github.com/bglm/bglm/cmd/internal/duck"
+	"github.com/bglm/bglm/cmd/internal/fitstore"
+	"github.com/bglm/bglm/cmd/internal/quote"
+)
+
+// columnDrive is a column's part in what the predictions vary by.
+type columnDrive struct {
+	column              string
+	share, lower, upper float64
+}
+
+// features are the rows with their features as bglm_x, without an offset.
+func (sc *scoring) features(columns ...string) string {
+	return "(SELECT " + strings.Join(append(columns, "("+sc.x+") AS bglm_x"), ", ") + " FROM " + sc.rows + ")"
+}
+
+// driverRows is how many rows the drivers are taken from.
+const driverRows = 200_000
+
+// drivers are the columns by the share that they have in the predictor's variance over the
+// rows; none for groups, classes, and features without columns.
+func drivers(s *duck.Session, sc *scoring) (out []columnDrive, err error) {
+	if len(sc.fits.Group) > 0 || sc.fits.HasClass {
+		return nil, nil
+	}
+	err = s.Each(fmt.Sprintf(`SELECT d."column", d.share, d.lower, d.upper FROM (SELECT unnest(bglm_drivers(fit, bglm_x)) AS d FROM (FROM %s LIMIT %d), (SELECT fit FROM fits)) WHERE d.share IS NOT NULL`, sc.features(), driverRows),
+		func(scan func(...any) error) error {
+			var d columnDrive
+			err := scan(&d.column, &d.share, &d.lower, &d.upper)
+			out = append(out, d)
+			return err
+		})
+	return out, err
+}
+
+// judgement is what the table scored says of the predictions.
+type judgement struct {
+	*quality
+	how              string
+	binary           bool
+	base             float64    // loss of the mean response alone: log loss, or RMSE
+	loss             float64    // that of the predictions
+	interval         [2]float64 // of loss
+	gain, gainSE     float64    // of loss against base, of squared errors for numbers
+	auc              [2]float64 // interval
+	predicted, share float64
+}
+
+// judged measures the predictions against those of the mean alone.
+func judged(s *duck.Session, q *quality, how string, binary bool) (*judgement, error) {
+	j := &judgement{quality: q, how: how, binary: binary}
+	const rows = "scored WHERE y IS NOT NULL AND p IS NOT NULL"
+	var gain, gainSE, se, base, loss, positives sql.NullFloat64
+	own, of := "-ln(greatest(CASE WHEN y = 1 THEN p ELSE 1 - p END, 1e-300))", "-ln(CASE WHEN y = 1 THEN m ELSE 1 - m END)"
+	if !binary {
+		own, of = "(y - p) * (y - p)", "(y - m) * (y - m)"
+	}
+	err := s.Row(fmt.Sprintf("SELECT avg(b - l), stddev_samp(b - l) / sqrt(count(*)), stddev_samp(l) / sqrt(count(*)), avg(b), avg(l), sum(y) FROM (SELECT y, %s AS l, %s AS b FROM %s, (SELECT avg(y) AS m FROM %s))",
+		own, of, strings.Replace(rows, "scored", "(SELECT * FROM scored", 1)+")", rows), &gain, &gainSE, &se, &base, &loss, &positives)
+	if err != nil {
+		return nil, err
+	}
+	j.gain, j.gainSE, j.base, j.loss = gain.Float64, gainSE.Float64, base.Float64, loss.Float64
+	j.interval = [2]float64{j.loss - 1.96*se.Float64, j.loss + 1.96*se.Float64}
+	if !binary {
+		for _, v := range []*float64{&j.base, &j.loss, &j.interval[0], &j.interval[1]} {
+			*v = math.Sqrt(math.Max(*v, 0))
+		}
+	} else if q.AUC != nil {
+		half := 1.96 * aucError(*q.AUC, positives.Float64, float64(q.N)-positives.Float64)
+		j.auc = [2]float64{math.Max(*q.AUC-half, 0), math.Min(*q.AUC+half, 1)}
+	}
+	return j, nil
+}
+
+// aucError is the standard error of an area under the curve over pos positive and neg negative rows.
+//
+// Source: Hanley and McNeil (1982), Radiology 143, eq. 2.
+func aucError(a, pos, neg float64) float64 {
+	q1, q2 := a/(2-a), 2*a*a/(1+a)
+	return math.Sqrt(math.Max(a*(1-a)+(pos-1)*(q1-a*a)+(neg-1)*(q2-a*a), 0) / (pos * neg))
+}
+
+// verdict answers first: is it good, what drives it, can it be trusted.
+func (c *reportCommand) verdict(s *duck.Session, p *page, f *fitstore.Fits, j *judgement, ds []columnDrive, sum *summary) error {
+	sec := section{ID: "verdict", Title: "In short", Doc: "coefficients.md"}
+	better := j.gain > 1.96*j.gainSE
+	good := "Better than the mean response alone."
+	switch {
+	case !better && j.gain < -1.96*j.gainSE:
+		good = "Worse than the mean response alone: do not use it as it is."
+	case !better:
+		good = "Not clearly better than the mean response alone."
+	}
+	unit := "RMSE"
+	if j.binary {
+		unit = "log loss"
+	}
+	good += fmt.Sprintf(" %s %s (%s to %s) against %s.", strings.ToUpper(unit[:1])+unit[1:], digits(j.loss), digits(j.interval[0]), digits(j.interval[1]), digits(j.base))
+	if j.binary && j.AUC != nil {
+		good += fmt.Sprintf(" Of two rows, one of each response, it ranks the right one higher %.0f times in 100 (AUC %.3f, %.3f to %.3f).", 100**j.AUC, *j.AUC, j.auc[0], j.auc[1])
+	}
+	if !j.binary && j.base > 0 {
+		good += fmt.Sprintf(" It explains %.0f %% of the responses' variance.", 100*(1-j.loss*j.loss/(j.base*j.base)))
+	}
+	sec.Points = append(sec.Points, point{"Is it good?", good})
+	what, err := c.driven(s, f, ds, sum.Link)
+	if err != nil {
+		return err
+	}
+	if what != "" {
+		sec.Points = append(sec.Points, point{"What drives it?", what})
+	}
+	trust := explained[j.how]
+	if j.binary && j.Mean != nil && j.Predicted != nil {
+		trust += fmt.Sprintf(" On average it predicts %.1f %%, and %.1f %% were observed.", 100**j.Predicted, 100**j.Mean)
+	} else if j.Coverage != nil {
+		trust += fmt.Sprintf(" %.1f %% of the responses are in their 95 %% intervals.", 100**j.Coverage)
+	}
+	if sum.Status == "ok" {
+		trust += " The fit's own checks have found nothing."
+	} else {
+		trust += " The fit says: " + sum.Status + "."
+	}
+	sec.Points = append(sec.Points, point{"Can it be trusted?", trust})
+	p.Sections = append(p.Sections, sec)
+	return nil
+}
+
+// digits prints a loss.
+func digits(v float64) string {
+	if a := math.Abs(v); a >= 100 || a > 0 && a < 1e-3 {
+		return chart.Short(math.Round(v*100) / 100)
+	}
+	return fmt.Sprintf("%.4f", v)
+}
+
+// driven says in words what the three strongest columns do.
+func (c *reportCommand) driven(s *duck.Session, f *fitstore.Fits, ds []columnDrive, link string) (string, error) {
+	var out []string
+	for _, d := range ds[:min(3, len(ds))] {
+		if d.share < 0.005 {
+			break
+		}
+		text := fmt.Sprintf("%s (%.0f %% of what the predictions vary by)", d.column, 100*d.share)
+		var kind sql.NullString
+		var per, expo sql.NullFloat64
+		var high, low sql.NullString
+		err := s.Row(`SELECT any_value(c.kind), any_value(t.per_sd) FILTER (t.term = `+quote.Text(d.column)+`), any_value(t.exp_mean) FILTER (t.term = `+quote.Text(d.column)+`),
+				arg_max(t.term, t.mean) FILTER (starts_with(t.term, t."column" || '=')), arg_min(t.term, t.mean) FILTER (starts_with(t.term, t."column" || '='))
+			FROM (SELECT unnest(bglm_summary(fit)) AS t FROM `+f.Table+`), (SELECT unnest(fit.columns) AS c FROM `+f.Table+`) WHERE t."column" = `+quote.Text(d.column)+` AND c.name = `+quote.Text(d.column)+` AND t.term NOT LIKE '% IS NULL'`,
+			&kind, &per, &expo, &high, &low)
+		if err != nil {
+			return "", err
+		}
+		switch {
+		case kind.String == "number" && per.Valid && expo.Valid:
+			text += fmt.Sprintf(": one standard deviation more multiplies %s by %.3g", ratioOf(link), math.Exp(per.Float64))
+		case kind.String == "number" && per.Valid:
+			text += fmt.Sprintf(": one standard deviation more adds %.3g to the predictor", per.Float64)
+		case high.Valid && low.Valid && high.String != low.String:
+			text += fmt.Sprintf(": highest for %s, lowest for %s", strings.TrimPrefix(high.String, d.column+"="), strings.TrimPrefix(low.String, d.column+"="))
+		}
+		out = append(out, text)
+	}
+	if len(out) == 0 {
+		return "", nil
+	}
+	return strings.Join(out, "; ") + ".", nil
+}
+
+// ratioOf is what a weight's exponential multiplies, "" where it has no such meaning.
+func ratioOf(link string) string {
+	switch link {
+	case "logit":
+		return "the odds"
+	case "log", "cloglog":
+		return "the rate"
+	}
+	return ""
+}
+
+// driverChart shows the shares of the columns.
+func driverChart(p *page, ds []columnDrive) {
+	if len(ds) == 0 {
+		return
+	}
+	shown := ds[:min(len(ds), 15)]
+	ch := &chart.Chart{ID: "drivers", Title: "Share of what the predictions vary by", XLabel: "share of the predictor's variance"}
+	is := chart.Series{Kind: "interval"}
+	t := &reportTable{Head: []cell{{"column", false}, {"share", true}, {"lower", true}, {"upper", true}}}
+	for i, d := range shown {
+		is.X, is.Y, is.Lo, is.Hi = append(is.X, d.share), append(is.Y, float64(i)), append(is.Lo, d.lower), append(is.Hi, d.upper)
+		is.Tip = append(is.Tip, fmt.Sprintf("%s: %.3f (%.3f to %.3f)", d.column, d.share, d.lower, d.upper))
+		ch.Names = append(ch.Names, d.column)
+		t.Rows = append(t.Rows, []cell{{d.column, false}, {fmt.Sprintf("%.3f", d.share), true}, {fmt.Sprintf("%.3f", d.lower), true}, {fmt.Sprintf("%.3f", d.upper), true}})
+	}
+	ch.Series = []chart.Series{is, {Kind: "reference", X: []float64{0, 0}, Y: []float64{-0.5, float64(len(shown)) - 0.5}}}
+	p.add(section{ID: "driving", Title: "What drives it", Doc: "coefficients.md", Table: t,
+		Text: "How much of the spread of the linear predictor over the rows goes with each column, the others' help included, with 95 % intervals."}, ch)
+}
+
+const (
+	effectColumns = 6
+	effectLevels  = 12
+	effectPoints  = 25
+)
+
+// effects show the expected response along each of the strongest columns, the others as in a
+// typical row: numbers at their mean, levels at the most frequent one.
+func (c *reportCommand) effects(s *duck.Session, p *page, sc *scoring, ds []columnDrive, link string) error {
+	if len(ds) == 0 {
+		return nil
+	}
+	fields, ok, err := typical(s, sc)
+	if err != nil || !ok {
+		return err
+	}
+	var charts []*chart.Chart
+	for _, d := range ds {
+		if len(charts) == effectColumns {
+			break
+		}
+		if d.share < 0.001 || !slices.Contains(fields, d.column) {
+			continue
+		}
+		ch, err := effect(s, sc, d.column, link, len(charts))
+		if err != nil {
+			return err
+		}
+		if ch != nil {
+			charts = append(charts, ch)
+		}
+	}
+	if len(charts) > 0 {
+		p.add(section{ID: "effects", Title: "Effect of each column", Doc: "coefficients.md#from-log-odds-to-probabilities",
+			Text: "The expected response along a column with its 95 % band, all other columns as in a typical row: numbers at their mean, levels at the most frequent one."}, charts...)
+	}
+	return nil
+}
+
+// typical makes the table typical of one row of features; false where x is no STRUCT of
+// numbers and levels, or the columns hang together as interactions.
+func typical(s *duck.Session, sc *scoring) (fields []string, ok bool, err error) {
+	cols, err := s.Describe("SELECT unnest(bglm_x) FROM " + sc.features() + " WHERE bglm_x IS NOT NULL")
+	if err != nil {
+		return nil, false, nil // no STRUCT
+	}
+	kinds := map[string]string{}
+	if err := s.Each("SELECT c.name, c.kind FROM (SELECT unnest(fit.columns) AS c FROM fits)", func(scan func(...any) error) error {
+		var name, kind string
+		err := scan(&name, &kind)
+		kinds[name] = kind
+		return err
+	}); err != nil {
+		return nil, false, err
+	}
+	var set []string
+	for _, c := range cols {
+		if strings.HasPrefix(c.Type, "STRUCT") || strings.HasSuffix(c.Type, "[]") {
+			return nil, false, nil
+		}
+		name := quote.Name(c.Name)
+		switch kinds[c.Name] {
+		case "number":
+			set = append(set, name+" := (SELECT c.center FROM (SELECT unnest(fit.columns) AS c FROM fits) WHERE c.name = "+quote.Text(c.Name)+")")
+		case "levels":
+			set = append(set, name+" := mode(bglm_x."+name+"::VARCHAR)")
+		default:
+			continue
+		}
+		fields = append(fields, c.Name)
+	}
+	if len(set) == 0 {
+		return nil, false, nil
+	}
+	return fields, true, s.Exec(fmt.Sprintf("CREATE OR REPLACE TEMP TABLE typical AS SELECT struct_pack(%s) AS x FROM (FROM %s LIMIT %d)", strings.Join(set, ", "), sc.features(), driverRows))
+}
+
+// expected is the expected response of the distribution d with its 95 % interval, which for
+// numbers and counts is narrower than that of a new response.
+func expected(link string) string {
+	switch link {
+	case "identity":
+		return "d.eta_mean, d.eta_mean - 1.96 * sqrt(d.eta_variance), d.eta_mean + 1.96 * sqrt(d.eta_variance)"
+	case "log":
+		return "d.mean, exp(d.eta_mean - 1.96 * sqrt(d.eta_variance)), exp(d.eta_mean + 1.96 * sqrt(d.eta_variance))"
+	}
+	return "d.mean, d.lower, d.upper"
+}
+
+// effect draws one column; nil for one that does not vary.
+func effect(s *duck.Session, sc *scoring, column, link string, k int) (*chart.Chart, error) {
+	name := quote.Name(column)
+	var number bool
+	if err := s.Row("SELECT bool_or(c.kind = 'number') FROM (SELECT unnest(fit.columns) AS c FROM fits) WHERE c.name = "+quote.Text(column), &number); err != nil {
+		return nil, err
+	}
+	ch := &chart.Chart{ID: fmt.Sprintf("effect-%d", k+1), Title: column}
+	if number {
+		ch.XLabel, ch.YLabel = column, "expected response"
+		line, band := chart.Series{Kind: "line"}, chart.Series{Kind: "band"}
+		q := fmt.Sprintf(`SELECT v, d FROM (SELECT v, bglm_predict_dist(fit, struct_update(x, %s := v)) AS d FROM fits, typical,
+			(SELECT lo + (hi - lo) * k / %d.0 AS v FROM (SELECT quantile_cont((bglm_x.%s)::DOUBLE, 0.02) AS lo, quantile_cont((bglm_x.%s)::DOUBLE, 0.98) AS hi FROM (FROM %s LIMIT %d)), range(%d) t(k) WHERE lo < hi)) ORDER BY v`,
+			name, effectPoints-1, name, name, sc.features(), driverRows, effectPoints)
+		err := s.Each("SELECT v, "+expected(link)+" FROM ("+q+") ORDER BY v", func(scan func(...any) error) error {
+			var v, m, lo, hi float64
+			err := scan(&v, &m, &lo, &hi)
+			line.X, line.Y = append(line.X, v), append(line.Y, m)
+			band.X, band.Lo, band.Hi = append(band.X, v), append(band.Lo, lo), append(band.Hi, hi)
+			return err
+		})
+		if err != nil || len(line.X) == 0 {
+			return nil, err
+		}
+		ch.Series, ch.Same = []chart.Series{band, line}, true
+		return ch, nil
+	}
+	ch.XLabel = "expected response"
+	is := chart.Series{Kind: "interval"}
+	q := fmt.Sprintf(`SELECT v, n, bglm_predict_dist(fit, struct_update(x, %s := v)) AS d FROM fits, typical,
+		(SELECT (bglm_x.%s)::VARCHAR AS v, count(*) AS n FROM (FROM %s LIMIT %d) WHERE bglm_x.%s IS NOT NULL GROUP BY ALL ORDER BY n DESC, v LIMIT %d)`, name, name, sc.features(), driverRows, name, effectLevels)
+	err := s.Each("SELECT v, n, "+expected(link)+" FROM ("+q+") ORDER BY d.eta_mean DESC, v", func(scan func(...any) error) error {
+		var v string
+		var n int64
+		var m, lo, hi float64
+		err := scan(&v, &n, &m, &lo, &hi)
+		is.X, is.Y = append(is.X, m), append(is.Y, float64(len(ch.Names)))
+		is.Lo, is.Hi = append(is.Lo, lo), append(is.Hi, hi)
+		is.Tip = append(is.Tip, fmt.Sprintf("%s, %s rows: %.4g (%.4g to %.4g)", v, chart.Thousands(fmt.Sprint(n)), m, lo, hi))
+		ch.Names = append(ch.Names, v)
+		return err
+	})
+	if len(ch.Names) < 2 {
+		return nil, err
+	}
+	ch.Series = []chart.Series{is}
+	return ch, err
+}
