@@ -540,10 +540,12 @@ func (c *reportCommand) weights(s *duck.Session, p *page, f *fitstore.Fits, sum 
 		if factorised {
 			half, tip = 0, fmt.Sprintf("%s: %.4g", name, m)
 		}
-		is.X, is.Y = append(is.X, shown(scale*m)), append(is.Y, float64(len(ch.Names)))
-		is.Lo, is.Hi = append(is.Lo, shown(scale*(m-half))), append(is.Hi, shown(scale*(m+half)))
-		is.Tip = append(is.Tip, tip)
-		ch.Names = append(ch.Names, name)
+		if !strings.HasSuffix(name, kernels.Intercept) { // where all numbers are 0, it may be far off
+			is.X, is.Y = append(is.X, shown(scale*m)), append(is.Y, float64(len(ch.Names)))
+			is.Lo, is.Hi = append(is.Lo, shown(scale*(m-half))), append(is.Hi, shown(scale*(m+half)))
+			is.Tip = append(is.Tip, tip)
+			ch.Names = append(ch.Names, name)
+		}
 		number := func(v float64) cell { return cell{fmt.Sprintf("%.4g", v), true} }
 		row := []cell{{name, false}, number(m)}
 		if !factorised {
@@ -560,7 +562,7 @@ func (c *reportCommand) weights(s *duck.Session, p *page, f *fitstore.Fits, sum 
 		t.Rows = append(t.Rows, row)
 		return nil
 	})
-	if err != nil || len(ch.Names) == 0 {
+	if err != nil || len(t.Rows) == 0 {
 		return err
 	}
 	n, none := float64(len(ch.Names)), shown(0)
@@ -571,7 +573,11 @@ func (c *reportCommand) weights(s *duck.Session, p *page, f *fitstore.Fits, sum 
 	} else {
 		text += " z is the mean in posterior standard deviations."
 	}
-	p.add(section{ID: "coefficients", Title: "Weights", Doc: "coefficients.md", Text: text, Table: t}, ch)
+	var charts []*chart.Chart
+	if len(ch.Names) > 0 {
+		charts = append(charts, ch)
+	}
+	p.add(section{ID: "coefficients", Title: "Weights", Doc: "coefficients.md", Text: text, Table: t}, charts...)
 	return nil
 }
 

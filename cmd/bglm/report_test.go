@@ -137,7 +137,7 @@ func TestReport(t *testing.T) {
 	for id, c := range map[string]struct {
 		name, class string
 		least       int
-	}{"calibration": {"circle", "s0", 20}, "roc": {"polyline", "s0", 1}, "lift": {"polyline", "s0", 1}, "weights": {"circle", "dot", 22}, "trajectories": {"polygon", "band", 6}, "evidence": {"polyline", "s0", 1}} {
+	}{"calibration": {"circle", "s0", 20}, "roc": {"polyline", "s0", 1}, "lift": {"polyline", "s0", 1}, "weights": {"circle", "dot", 21}, "trajectories": {"polygon", "band", 6}, "evidence": {"polyline", "s0", 1}} {
 		f := p.id(id)
 		if f == nil {
 			t.Errorf("no figure %s", id)
