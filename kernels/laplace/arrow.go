@@ -533,6 +533,9 @@ func (e *engine) arrowAt(w, curv []float64) (*belief, error) {
 		}
 		return v
 	}
+	if q > 1 && len(w) > fullWeights {
+		bl.note = looseNote
+	}
 	bl.mulCov = a.solve
 	bl.between = func(i, j int) float64 {
 		if k := int(a.at[i]); k >= 0 {
@@ -577,6 +580,9 @@ func (a *arrow) spread(dst []float64, p *dense.Matrix, ph, own []float64) {
 	}
 	a.Parallel(a.N, len(a.xb.Val)*4+a.N, part)
 }
+
+const looseNote = "of the correlated weights of a level, more than 5,000 in all, the fit keeps the variances and the covariances with other weights, but not those between them: " +
+	"intervals of predictions for these levels are of weights that are independent given the others; means and what was learnt are exact"
 
 // arrowNormal is the posterior with mean w, root and p that of the block: an arrowhead where
 // leaves are single weights, else full up to fullWeights, beyond that an arrowhead that lacks

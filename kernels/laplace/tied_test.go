@@ -1,12 +1,15 @@
 package laplace
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/kerneltest"
 	"github.com/bglm/bglm/kernels/lik"
 )
@@ -370,4 +373,14 @@ func mixedLikelihood(y, days []float64, v1, v2, c, noise float64) (log float64, 
 	mean = [2]float64{(d*r[0] - b*r[1]) / f, (a*r[1] - b*r[0]) / f}
 	log += 0.5 * (r[0]*mean[0] + r[1]*mean[1] - math.Log(f))
 	return log, mean, [2]float64{d / f, a / f}
+}
+
+// Beyond the weights that a full covariance is kept for, what a level's weights lack of one
+// another is said.
+func TestTiedBeyondFull(t *testing.T) {
+	p := tiedCase(t, "gaussian", "", 4000, 1700)
+	f, err := Fit(context.Background(), p)
+	if err != nil || !strings.Contains(f.Status, looseNote) || f.Covariance.Form != gauss.Arrowhead {
+		t.Fatal(f.Status, f.Covariance.Form, err)
+	}
 }
