@@ -256,7 +256,7 @@ func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) 
 		}
 	}
 	if means && units {
-		return nil, fmt.Errorf("the fits have level means and numbers, or responses, that each standardised by its own rows; "+
+		return nil, fmt.Errorf("the fits have level means and numbers, or responses, that each standardised by its own rows; " +
 			"allowed: parts with standardize: false, or covariance: 'full', or of bglm_laplace; bglm_update continues one of them with the rows of the other")
 	}
 	if arrows > 0 && (means || arrows == len(fits) && !units) { // else they are written out in full
