@@ -46,7 +46,7 @@ type nearest struct {
 func (e *engine) refine(ev *evidence) (*evidence, error) {
 	s := e.search
 	d := len(ev.post.Mean)
-	x := &nearest{engine: e, z: recurrence(max(pairs, 2*s.a), s.a), resid: dense.New(s.n, s.a), curve: dense.New(s.n, s.a*(s.a+1)/2), h: s.Matrix(d, d)}
+	x := &nearest{engine: e, z: pointsOf(s.a), resid: dense.New(s.n, s.a), curve: dense.New(s.n, s.a*(s.a+1)/2), h: s.Matrix(d, d)}
 	s.hessian(x.h)
 	x.look(ev.belief, ev.post.Mean)
 	grad, step, next := make([]float64, d), make([]float64, d), s.Matrix(d, d)
@@ -292,12 +292,13 @@ func (r *rowAverage) average(mean []float64, label int, pinned bool) float64 {
 	return sum * share
 }
 
-// recurrence is n points, of which each stands for itself and its negative, in dim
+// pointsOf are the points of which each stands for itself and its negative, in dim
 // dimensions: an additive recurrence by powers of the root of x^(dim+1) = x + 1 through the
 // normal quantile function, made linear combinations of each other that have covariance I.
 //
 // Source: [roberts2018].
-func recurrence(n, dim int) *dense.Matrix {
+func pointsOf(dim int) *dense.Matrix {
+	n := max(pairs, 2*dim)
 	g := 2.0
 	for range 60 {
 		g = math.Pow(1+g, 1/float64(dim+1))

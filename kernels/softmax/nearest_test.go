@@ -202,7 +202,7 @@ func TestNearestEquations(t *testing.T) {
 		w := len(at) * p.P
 		grad, curve := make([]float64, w), dense.New(w, w)
 		feature := []string{"x000", "x001", "x002"}
-		z := normals(latticePoints, lattice[:], 4, true)
+		z := normals(4)
 		for i := range d.x {
 			b, err := s.Row(feature, d.x[i], d.offset[i])
 			if err != nil {
@@ -262,9 +262,9 @@ func TestNearestEquations(t *testing.T) {
 }
 
 // manyAverages is E π and E π πᵀ over N(mean, cov) by points and their negatives.
-func manyAverages(mean, cov []float64, z *dense.Matrix) (prob, pair []float64) {
+func manyAverages(mean, cov []float64, z [][]float64) (prob, pair []float64) {
 	c := len(mean)
-	r := newRowAverage(c, c, z)
+	r := newRowAverage(c, c, dense.New(len(z), c))
 	root := make([]float64, c*c)
 	for a := range c {
 		for b := range a + 1 {
@@ -281,6 +281,9 @@ func manyAverages(mean, cov []float64, z *dense.Matrix) (prob, pair []float64) {
 		}
 	}
 	copy(r.l, root)
+	for i, p := range z {
+		copy(r.z.Row(i), p)
+	}
 	r.average(mean, 0, false)
 	pair = make([]float64, c*c)
 	at := 0

@@ -179,8 +179,7 @@ func (s *Scorer) Predict(dst []float64, b *kernels.Batch, i int, kind predict.Ki
 //     1e-7 while deviations are below 10, 1e-3 at 30; up to 16 whose differences have
 //     deviations of at most 0.35 by a rule of degree 5, error about 1e-5; others by 4,078
 //     points of a lattice, the same for all rows, error about 1e-5 for deviations of 0.3,
-//     1e-4 of 1, 2e-3 of 3, 5e-3 from 10 on; by 502 where up to 16 classes have no
-//     deviation above 0.45 along any axis, error about 3e-5.
+//     1e-4 of 1, 2e-3 of 3, 5e-3 from 10 on.
 //
 // Sources: [mackay1992] for the moderation; [niederreiter1992], chapter 5, for lattice
 // rules.
@@ -192,9 +191,8 @@ func Probabilities(dst, mean, cov []float64, kind predict.Kind) {
 // mixer has the memory of the integrals.
 type mixer struct {
 	m, f, root []float64
-	table, one []float64     // exponentials of the axes, and ones
-	few, many  *dense.Matrix // lattices
-	block      *dense.Matrix // predictors of some points
+	table, one []float64   // exponentials of the axes, and ones
+	points     [][]float64 // lattice by dimension
 }
 
 func (x *mixer) probabilities(dst, mean, cov []float64, kind predict.Kind) {
@@ -247,17 +245,6 @@ const latticePoints = 2039
 
 var lattice = [...]int{1, 462, 753, 595, 780, 237, 864, 49, 213, 684, 738, 624, 259, 859, 869, 153, 348, 743, 948, 669,
 	385, 469, 343, 279, 659, 985, 380, 74, 200, 32, 970, 353, 928, 632, 42, 827, 116, 274, 501, 553}
-
-// fewLattice is one of 251 points for up to narrowClasses, whose linear combinations of unit
-// covariance integrate cubics exactly: enough where the widest axis has a deviation of at
-// most medium.
-const (
-	fewPoints   = 251
-	medium      = 0.45
-	blockPoints = 64
-)
-
-var fewLattice = [narrowClasses - 1]int{1, 70, 19, 102, 96, 62, 15, 49, 106, 66, 117, 34, 13, 113, 81}
 
 // gridOf is the step of the trapezoid rule along an axis of deviation sd, and how many
 // there are on each side. Its error is about exp(y²/2 - 2πy/step) for any height y up to
@@ -351,69 +338,46 @@ func (x *mixer) lattice(dst, mean, cov []float64) {
 		}
 	}
 	clear(dst[:c])
-	z := x.points(dim, val[c-1])
-	if x.block == nil {
-		x.block = dense.New(blockPoints, c)
+	if x.points == nil {
+		x.points = normals(dim)
 	}
-	root := &dense.Matrix{Rows: dim, Cols: c, Stride: c, Data: x.root[:dim*c]}
-	q := make([]float64, c)
-	softmaxTo(q, mean)
-	for lo := 0; lo < z.Rows; lo += blockPoints {
-		hi := min(lo+blockPoints, z.Rows)
-		f := x.block.Slice(0, hi-lo, 0, c)
-		dense.Mul(f, z.Slice(lo, hi, 0, dim), root)
-		for i := range hi - lo {
-			x.pair(dst[:c], q, f.Row(i), mean, 1/float64(2*z.Rows))
+	// A point and its negative share their exponentials, e and 1/e, where these are numbers.
+	q := make([]float64, 2*c)
+	softmaxTo(q[:c], mean)
+	share := 1 / (2 * float64(len(x.points)))
+	for _, z := range x.points {
+		clear(x.f)
+		for k, v := range z {
+			for l, r := range x.root[k*c : (k+1)*c] {
+				x.f[l] += v * r
+			}
+		}
+		far := false
+		up, down := 0.0, 0.0
+		for l, u := range x.f {
+			far = far || !(math.Abs(u) < 300)
+			e := math.Exp(u)
+			x.m[l], q[c+l] = q[l]*e, q[l]/e
+			up += x.m[l]
+			down += q[c+l]
+		}
+		if far || !(up > 1e-280) || !(down > 1e-280) {
+			x.apart(dst, mean, share)
+			continue
+		}
+		up, down = share/up, share/down
+		for l := range x.f {
+			dst[l] += up*x.m[l] + down*q[c+l]
 		}
 	}
-}
-
-// pair adds the shares of the point f and of its negative, which have their exponentials, e
-// and 1/e, in common where these are numbers.
-func (x *mixer) pair(dst, q, f, mean []float64, share float64) {
-	c := len(q)
-	m, d := x.m[:c], x.f[:c]
-	up, down := 0.0, 0.0
-	for l, u := range f[:c] {
-		if !(math.Abs(u) < 300) {
-			x.apart(dst, f, mean, share)
-			return
-		}
-		e := special.ExpDown(u)
-		m[l], d[l] = q[l]*e, q[l]/e
-		up += m[l]
-		down += d[l]
-	}
-	if !(up > 1e-280) || !(down > 1e-280) {
-		x.apart(dst, f, mean, share)
-		return
-	}
-	up, down = share/up, share/down
-	for l := range dst {
-		dst[l] += up*m[l] + down*d[l]
-	}
-}
-
-// points are the lattice's for predictors whose widest axis has the variance given.
-func (x *mixer) points(dim int, widest float64) *dense.Matrix {
-	if widest <= medium*medium && dim < narrowClasses {
-		if x.few == nil {
-			x.few = unitCovariance(normals(fewPoints, fewLattice[:], dim, false))
-		}
-		return x.few
-	}
-	if x.many == nil {
-		x.many = unitCovariance(normals(latticePoints, lattice[:], dim, true))
-	}
-	return x.many
 }
 
 // apart adds the share of the point f and of its negative, each by itself.
-func (x *mixer) apart(dst, f, mean []float64, share float64) {
+func (x *mixer) apart(dst, mean []float64, share float64) {
 	c := len(mean)
 	p := make([]float64, 2*c)
 	for _, sign := range [2]float64{1, -1} {
-		for l, u := range f {
+		for l, u := range x.f {
 			p[c+l] = mean[l] + sign*u
 		}
 		softmaxTo(p[:c], p[c:])
@@ -578,27 +542,26 @@ func (x *mixer) ones(n int) []float64 {
 	return x.one[:n]
 }
 
-// normals is half of the n points of the lattice of a vector, the others being their
-// negatives: shifted by the golden section, folded by the tent map if asked, through the
-// normal quantile function. Dimensions beyond the vector's, whose share of the variance is the
-// least, go on with powers of its last number.
-func normals(n int, vector []int, dim int, fold bool) *dense.Matrix {
+// normals is half of the lattice's points, the others being their negatives: shifted
+// by the golden section, folded by the tent map, through the normal quantile function.
+// Dimensions beyond the vector's, whose share of the variance is the least, go on with
+// powers of its last number.
+func normals(dim int) [][]float64 {
 	z := make([]int, dim)
 	for k := range z {
-		if k < len(vector) {
-			z[k] = vector[k]
+		if k < len(lattice) {
+			z[k] = lattice[k]
 		} else {
-			z[k] = z[k-1] * vector[len(vector)-1] % n
+			z[k] = z[k-1] * lattice[len(lattice)-1] % latticePoints
 		}
 	}
-	out := dense.New(n, dim)
-	for i := range n {
+	out := make([][]float64, latticePoints)
+	for i := range out {
+		out[i] = make([]float64, dim)
 		for k, a := range z {
-			u := float64(i*a%n)/float64(n) + 0.618033988749895
-			if u -= math.Floor(u); fold {
-				u = 1 - math.Abs(2*u-1)
-			}
-			out.Row(i)[k] = special.PhiInv(min(max(u, 1e-12), 1-1e-12))
+			u := float64(i*a%latticePoints)/latticePoints + 0.618033988749895
+			u = 1 - math.Abs(2*(u-math.Floor(u))-1)
+			out[i][k] = special.PhiInv(min(max(u, 1e-12), 1-1e-12))
 		}
 	}
 	return out

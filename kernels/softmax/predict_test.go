@@ -259,7 +259,7 @@ func TestLattice(t *testing.T) {
 			product[i] *= 1 + weight*table[i*want%n]
 		}
 	}
-	if p := normals(latticePoints, lattice[:], 60, true); p.Rows != n || p.Cols != 60 || math.IsNaN(p.Row(7)[59]) {
+	if p := normals(60); len(p) != n || len(p[7]) != 60 || math.IsNaN(p[7][59]) {
 		t.Error("60 dimensions")
 	}
 }
@@ -292,40 +292,6 @@ func TestDegree5(t *testing.T) {
 				sum += got[k]
 			}
 			kerneltest.Close(t, "sum", sum, 1, kerneltest.Tol{Abs: 1e-12})
-		}
-	}
-}
-
-// Few points do for predictors of medium width: against 65,536 pairs of another sequence.
-func TestFewPoints(t *testing.T) {
-	pairs := 1 << 16
-	if testing.Short() {
-		pairs = 1 << 14
-	}
-	rng := rand.New(rand.NewPCG(5, 2))
-	for _, c := range []int{4, 7, 10, 16} {
-		var x, all mixer
-		x.probabilities(make([]float64, c), make([]float64, c), make([]float64, c*c), predict.Plugin)
-		all.probabilities(make([]float64, c), make([]float64, c), make([]float64, c*c), predict.Plugin)
-		all.few = recurrence(pairs, c-1)
-		for range 3 {
-			mean, cov, got, want := make([]float64, c), make([]float64, c*c), make([]float64, c), make([]float64, c)
-			for k := range c {
-				mean[k] = rng.NormFloat64()
-				cov[k*c+k] = 0.13 * (0.3 + rng.Float64())
-				for l := range k {
-					cov[k*c+l] = 0.01 * (rng.Float64() - 0.5)
-					cov[l*c+k] = cov[k*c+l]
-				}
-			}
-			x.lattice(got, mean, cov)
-			all.lattice(want, mean, cov)
-			if x.few == nil || x.many != nil {
-				t.Fatalf("%d classes: not the few points", c)
-			}
-			for k := range got {
-				kerneltest.Close(t, "probability", got[k], want[k], kerneltest.Tol{Abs: 1e-4})
-			}
 		}
 	}
 }

@@ -26,8 +26,8 @@ const (
 	expFloor = -600
 )
 
-// ExpDown is e^x for x <= 0: relative error below 1e-15, and 0 below -600. For x up to 700
-// the error is below 1e-13. For the inner loops of quadrature rules: about half the time of
+// ExpDown is e^x for x <= 0 (a rounding above 0 is fine): relative error below 1e-15,
+// and 0 below -600. For the inner loops of quadrature rules: about half the time of
 // math.Exp, by a table of 64 powers and a polynomial of degree 5.
 func ExpDown(x float64) float64 {
 	if !(x > expFloor) {

@@ -13,11 +13,6 @@ func TestExpDown(t *testing.T) {
 			return
 		}
 	}
-	for x := 0.0; x <= 700; x += 0.0137 {
-		if !kerneltest.Close(t, "exp", ExpDown(x), math.Exp(x), kerneltest.Tol{Rel: 1e-13}) {
-			return
-		}
-	}
 	if ExpDown(-1e9) != 0 || ExpDown(math.Inf(-1)) != 0 || ExpDown(0) != 1 {
 		t.Error("ends")
 	}
