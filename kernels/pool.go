@@ -24,7 +24,6 @@ type pools struct {
 
 	hash  []uint64
 	table []uint32 // open addressing by hash: 1 + pool, 0 = free; at most half full
-	key   []float64
 }
 
 func newPools(l lik.Likelihood) *pools {

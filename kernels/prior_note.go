@@ -19,6 +19,15 @@ import (
 // likelihood. Where many weights fall short of that together, much of what they learnt is
 // noise.
 func (f *Fit) PriorNote(m *Model) string {
+	return f.PriorNoteOf(m, func(visit func(feature string, w Weight)) {
+		for k := range f.Beliefs {
+			visit(f.Beliefs[k].Feature, f.Beliefs[k].Weight)
+		}
+	})
+}
+
+// PriorNoteOf is PriorNote of a fit whose beliefs are with each.
+func (f *Fit) PriorNoteOf(m *Model, each func(visit func(feature string, w Weight))) string {
 	if f.N < enoughForPrior || len(f.Classes) > 0 {
 		return ""
 	}
@@ -37,17 +46,16 @@ func (f *Fit) PriorNote(m *Model) string {
 	if !(unit > 0) || math.IsInf(unit, 1) {
 		return ""
 	}
-	for k := range f.Beliefs {
-		b := &f.Beliefs[k]
-		if b.Feature == Intercept && f.Intercept || own[b.Feature] {
-			continue
+	each(func(feature string, b Weight) {
+		if feature == Intercept && f.Intercept || own[feature] {
+			return
 		}
-		name, _, _ := strings.Cut(b.Feature, "=")
+		name, _, _ := strings.Cut(feature, "=")
 		of, v, scale := "", prior.Variance, 1.0
 		if c := cols[strings.TrimSuffix(name, IsNull)]; c != nil {
 			if c.Kind == LevelsColumn {
 				of = c.Name
-			} else if c.Name == b.Feature && c.Scale > 0 {
+			} else if c.Name == feature && c.Scale > 0 {
 				scale = c.Scale
 			}
 			if by := m.PriorBy.Of(c.Name); by != nil {
@@ -61,7 +69,7 @@ func (f *Fit) PriorNote(m *Model) string {
 		}
 		to := unit * math.Sqrt(v)
 		g.add((b.Mean*scale-prior.Mean*unit)/to, b.Variance*(scale/to)*(scale/to))
-	}
+	})
 	worst, note := 0.0, ""
 	for _, name := range names {
 		g := groups[name]

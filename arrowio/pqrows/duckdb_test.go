@@ -72,7 +72,7 @@ func TestSameAsSQL(t *testing.T) {
 		{"dense", "", arrowio.Job{Features: "dense"}, nil},
 		{"fixed", "", arrowio.Job{Features: "fixed"}, nil},
 		{"st", "", arrowio.Job{Features: "st"}, nil},
-		{"list_concat(bglm_features({s: s}), bglm_features(m), bglm_features(fixed))", "", arrowio.Job{Terms: one("s", "m", "fixed")}, nil},
+		{"list_concat(bglm_features({s: s}, {missing: 'absent'}), bglm_features(m), bglm_features(fixed))", "", arrowio.Job{Terms: one("s", "m", "fixed")}, nil},
 		{"{'e:s': e::VARCHAR || ':' || s, 'tiny:f': tiny * f}", "", arrowio.Job{Terms: one("e:s", "tiny:f")}, nil},
 		{"{s: s}", ", weight: w, 'offset': o, time: ts, process_noise: 0.01", arrowio.Job{Terms: one("s"), Weight: "w", Offset: "o", Time: "ts"}, func(m *kernels.Model) { m.Noise = 0.01 }},
 		{"{s: s, e: e}", ", hash_bits: 4", arrowio.Job{Terms: one("s", "e")}, func(m *kernels.Model) { m.HashBits = 4 }},

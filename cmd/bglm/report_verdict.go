@@ -46,14 +46,13 @@ func drivers(s *duck.Session, sc *scoring) (out []columnDrive, err error) {
 // judgement is what the table scored says of the predictions.
 type judgement struct {
 	*quality
-	how              string
-	binary           bool
-	base             float64    // loss of the mean response alone: log loss, or RMSE
-	loss             float64    // that of the predictions
-	interval         [2]float64 // of loss
-	gain, gainSE     float64    // of loss against base, of squared errors for numbers
-	auc              [2]float64 // interval
-	predicted, share float64
+	how          string
+	binary       bool
+	base         float64    // loss of the mean response alone: log loss, or RMSE
+	loss         float64    // that of the predictions
+	interval     [2]float64 // of loss
+	gain, gainSE float64    // of loss against base, of squared errors for numbers
+	auc          [2]float64 // interval
 }
 
 // judged measures the predictions against those of the mean alone.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -161,7 +162,7 @@ func TestOneFormOfFiles(t *testing.T) {
 		t.Errorf("columns: %s", got)
 	}
 	// A file of a layout to come is refused with what to do.
-	query(t, "COPY (SELECT * REPLACE (replace(fit, '\"format\":2', '\"format\":3') AS fit) FROM '"+in("one.parquet")+"') TO '"+in("newer.parquet")+"' (KV_METADATA {'bglm.schema': '3'})")
+	query(t, fmt.Sprintf("COPY (SELECT * REPLACE (replace(fit, '\"format\":%d', '\"format\":%d') AS fit) FROM '", kernels.FitFormat, kernels.FitFormat+1)+in("one.parquet")+"') TO '"+in("newer.parquet")+"' (KV_METADATA {'bglm.schema': '3'})")
 	if r := bglm(t, "", "predict", "--beliefs", in("newer.parquet"), data, "--out", in("p.csv")); r.code != 1 || !strings.Contains(r.stderr, "update bglm") {
 		t.Errorf("%+v", r)
 	}

@@ -95,11 +95,11 @@ type tied struct {
 }
 
 // hand is memory for a row, which forms at rest do not keep: block inputs of the row, its
-// leaves and their values, rates of drift.
+// leaves and their values.
 type hand struct {
-	x, rates []float64
-	ks       []uint32
-	xs       []float64
+	x  []float64
+	ks []uint32
+	xs []float64
 }
 
 var hands = sync.Pool{New: func() any { return new(hand) }}
@@ -252,8 +252,11 @@ func (t *tied) resume(f *kernels.Fit) error {
 		col, p := int32(-1), t.prior(int(id))
 		if c := a.LevelMean(k); c >= 0 {
 			col = at[c]
-			text := f.Beliefs[k].Feature
-			t.cols[col].text = text[:strings.IndexByte(text+"=", '=')+1]
+			name, _, level := strings.Cut(f.Beliefs[k].Feature, "=")
+			if !level {
+				name = strings.TrimSuffix(name, kernels.IsNull)
+			}
+			t.cols[col].text = name + "="
 			t.cols[col].variance = t.plan.Fresh(t.dict, int(id)).Variance
 			p = t.ownPrior(col)
 		}

@@ -230,11 +230,15 @@ func (s streaming) Size() int64   { return s.state.Size() }
 func (s streaming) Share(d *kernels.Dict) bool { return s.state.Share(d) }
 func (s streaming) Fit(ctx context.Context) (*Result, error) {
 	f, err := s.state.Fit(ctx)
-	if m := s.state.Model(); err == nil && !m.Drifts() && !m.Options.AutoNoise {
+	if m := s.state.Model(); err == nil && judges(m) {
 		f.Say(f.PriorNote(m))
 	}
 	return checked(f, err)
 }
+
+// judges says whether the weights of a stream are all of one time, and tell of their prior.
+func judges(m *kernels.Model) bool { return !m.Drifts() && !m.Options.AutoNoise }
+
 func (s streaming) Merge(ctx context.Context, src Fitter) error {
 	o, ok := src.(interface{ filter() *stream.State })
 	if !ok {
@@ -380,8 +384,16 @@ type Sharer interface{ Share(d *kernels.Dict) bool }
 // factorised is a filter of diagonal beliefs as a Fitter.
 type factorised struct{ streaming }
 
-func (s factorised) Clone() Fitter        { return factorised{streaming{s.state.Clone()}} }
-func (s factorised) Summary() kernels.Fit { return s.state.Summary() }
+func (s factorised) Clone() Fitter { return factorised{streaming{s.state.Clone()}} }
+func (s factorised) Summary() kernels.Fit {
+	f := s.state.Summary()
+	if m := s.state.Model(); judges(m) {
+		f.Say(f.PriorNoteOf(m, func(visit func(feature string, w kernels.Weight)) {
+			s.Each(func(name []byte, w kernels.Weight) { visit(string(name), w) })
+		}))
+	}
+	return f
+}
 func (s factorised) Each(visit func(name []byte, w kernels.Weight)) {
 	if err := s.state.Each(visit); err != nil {
 		panic(err) // diagonal beliefs grow without one
