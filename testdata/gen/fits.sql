@@ -39,6 +39,11 @@ UNION ALL SELECT 'merged', bglm_merge(f) FROM (SELECT bglm_adf(y, {a: u, s: s}, 
 UNION ALL SELECT 'merged_full', bglm_merge(f) FROM (SELECT bglm_adf(w, {a: u, s: s}, {family: 'gaussian', covariance: 'full'} ORDER BY i) AS f FROM d GROUP BY i % 2)
 UNION ALL SELECT 'from_beliefs', bglm_from_beliefs([{feature: 'a', mean: 0.5, variance: 0.25}, {feature: 's=k1', mean: -1.0, variance: 0.0}], {link: 'probit', prior_variance: 4})
 UNION ALL SELECT 'from_beliefs_full', bglm_from_beliefs([{feature: 's=k1', mean: -1.0, variance: 0.5}, {feature: 'a', mean: 0.5, variance: 0.25}], {family: 'poisson', intercept: false, covariance: [[0.5, 0.125], [0.125, 0.25]]})
+UNION ALL SELECT 'adf_arrowhead', bglm_adf(y, {a: u, s: s} ORDER BY i) FROM d
+UNION ALL SELECT 'adf_arrowhead_drift', bglm_adf(w, {a: CASE WHEN i % 9 > 0 THEN u END, s: s}, {family: 'gaussian', process_noise: 0.001, time: day} ORDER BY i) FROM d
+UNION ALL SELECT 'laplace_auto', bglm_laplace(w, {a: CASE WHEN i % 9 > 0 THEN u END, s: s}, {family: 'gaussian'} ORDER BY i) FROM d
+UNION ALL SELECT 'laplace_correlated', bglm_laplace(w, {a: u, s: s, 'a:s': {a: u, s: s}}, {family: 'gaussian', correlated: [['s', 'a:s']], columns: 'any'} ORDER BY i) FROM d
+UNION ALL SELECT 'fit', bglm_fit(y, {a: u, s: s} ORDER BY i) FROM d
 UNION ALL SELECT 'skipped', bglm_adf(NULL::BOOLEAN, {a: u, s: s}, {covariance: 'diagonal', intercept: false} ORDER BY i) FROM d
 UNION ALL SELECT 'status', bglm_laplace(y, {a: u, s: s}, {max_iter: 1} ORDER BY i) FROM d;
 
