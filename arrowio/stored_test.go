@@ -3,6 +3,7 @@ package arrowio
 import (
 	"math"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -90,6 +91,11 @@ func answers(t *testing.T, f *kernels.Fit) map[string]string {
 		names  []string
 		values []float64
 	}{{[]string{"a", "q", "s=k1"}, []float64{0.5, 0, 1}}, {[]string{"a", "q", "s=k9"}, []float64{-1.25, 0, 1}}, {[]string{"a", "q", "s=k0"}, []float64{3, 2, 1}}}
+	if f.Columns != nil { // q is none of them: SQL leaves it out
+		for i := range rows {
+			rows[i].names, rows[i].values = slices.Delete(rows[i].names, 1, 2), slices.Delete(rows[i].values, 1, 2)
+		}
+	}
 	var p, dist []float64
 	if len(f.Classes) > 0 {
 		out["head"] = kerneltest.Answer(append(prior, n...), text)

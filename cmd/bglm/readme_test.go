@@ -128,6 +128,9 @@ func checkSession(t *testing.T, path, text string, blocks []readmeBlock) {
 
 // Each of these pages is a session too, from its first SQL block to its last.
 func TestPages(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes minutes under the race detector")
+	}
 	top, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,9 @@ import (
 // A small group with an arrowhead covariance that shares its dictionary is a few allocations
 // and says how large it is; levels cost no change of priors.
 func TestSmallTied(t *testing.T) {
+	if kerneltest.Race {
+		t.Skip("the detector's allocations count too")
+	}
 	empty, err := NewTied(&kernels.Model{Lik: like(t, "", "probit", 1), Prior: kernels.DefaultPrior, Options: kernels.Options{Covariance: "arrowhead"}})
 	if err != nil {
 		t.Fatal(err)

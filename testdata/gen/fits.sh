@@ -44,15 +44,15 @@ fit() { # name y flags...
   "$bglm" fit -q d.parquet --order i --y "$y" --x '{a: u, s: s}' "$@" --out "kinds/$name.arrow"
   predict "kinds/$name.parquet" "$name"
 }
-fit adf_diagonal y -o covariance=diagonal
-fit adf_full y -o covariance=full
-fit adf_lowrank y -o covariance=lowrank -o rank=3
-fit adf_time y -o covariance=diagonal -o process_noise=0.01 -o time=i/4
-fit adf_hash y -o covariance=diagonal -o hash_bits=4
-fit adf_probit y -o covariance=diagonal -o link=probit -o prior_mean=0.25 -o prior_variance=2 -o intercept_variance=3
-fit adf_gaussian w -o family=gaussian -o covariance=full -o dispersion=0.5
-fit adf_poisson c -o family=poisson -o covariance=diagonal
-fit adf_binomial 'least(c, m)' -o family=binomial -o covariance=diagonal -o trials=m
+fit adf_diagonal y --method adf -o covariance=diagonal
+fit adf_full y --method adf -o covariance=full
+fit adf_lowrank y --method adf -o covariance=lowrank -o rank=3
+fit adf_time y --method adf -o covariance=diagonal -o process_noise=0.01 -o time=i/4
+fit adf_hash y --method adf -o covariance=diagonal -o hash_bits=4
+fit adf_probit y --method adf -o covariance=diagonal -o link=probit -o prior_mean=0.25 -o prior_variance=2 -o intercept_variance=3
+fit adf_gaussian w --method adf -o family=gaussian -o covariance=full -o dispersion=0.5
+fit adf_poisson c --method adf -o family=poisson -o covariance=diagonal
+fit adf_binomial 'least(c, m)' --method adf -o family=binomial -o covariance=diagonal -o trials=m
 fit ep_full y --method ep -o link=probit -o covariance=full
 fit laplace_full y --method laplace -o hessian=full
 fit laplace_diagonal y --method laplace -o hessian=diagonal
@@ -64,7 +64,7 @@ fit sequential_laplace y --method sequential_laplace
 fit variational y --method variational
 fit ekf y --method ekf
 fit hmc y --method hmc -o samples=200 -o warmup=200 -o chains=2 -o seed=1
-fit skipped 'NULL::BOOLEAN' -o covariance=diagonal -o intercept=false
+fit skipped 'NULL::BOOLEAN' --method adf -o covariance=diagonal -o intercept=false
 "$bglm" fit -q d.parquet --order i --y k --x '{a: u, s: s}' --method softmax --out kinds/softmax.parquet
 "$bglm" fit -q d.parquet --order i --y k --x '{a: u, s: s}' --method softmax --out kinds/softmax.arrow
 "$bglm" fit -q d.parquet --order i --y k --x '{a: u, s: s}' --method softmax -o reference=mid --out kinds/softmax_reference.parquet
@@ -75,11 +75,11 @@ predict kinds/gp.parquet gp
 
 # Groups: one column and several, of several types and with NULL.
 for out in parquet arrow duckdb csv json; do
-  "$bglm" fit -q d.parquet --order i --formula 'y ~ u + s' --group g1 --out "group.$out"
-  "$bglm" fit -q d.parquet --order i --formula 'w ~ u + s' -o family=gaussian -o covariance=full --group 'g1, g2, g3' --out "groups.$out"
+  "$bglm" fit -q d.parquet --method adf --order i --formula 'y ~ u + s' --group g1 --out "group.$out"
+  "$bglm" fit -q d.parquet --method adf --order i --formula 'w ~ u + s' -o family=gaussian -o covariance=full -o dispersion=0.5 --group 'g1, g2, g3' --out "groups.$out"
 done
 "$bglm" fit -q d.parquet --order i --y c --x '{a: u}' --method softmax -o hessian=full --group g2 --out softmax_groups.parquet
-"$bglm" fit -q d.parquet --engine arrow --formula 'y ~ u + s' --group 'g2, g3' --out arrow_groups.parquet
+"$bglm" fit -q d.parquet --method adf --engine arrow --formula 'y ~ u + s' --group 'g2, g3' --out arrow_groups.parquet
 predict group.parquet group
 predict groups.parquet groups
 predict arrow_groups.parquet arrow_groups
@@ -87,6 +87,6 @@ predict softmax_groups.parquet softmax_groups ' '
 gzip -n9 group.duckdb groups.duckdb
 
 # Plain tables: what CSV and JSON hold of a fit.
-"$bglm" fit -q d.parquet --order i --y y --x '{a: u, s: s}' -o covariance=diagonal --out plain.csv
-"$bglm" fit -q d.parquet --order i --y y --x '{a: u, s: s}' -o covariance=diagonal --out plain.json
+"$bglm" fit -q d.parquet --method adf --order i --y y --x '{a: u, s: s}' -o covariance=diagonal --out plain.csv
+"$bglm" fit -q d.parquet --method adf --order i --y y --x '{a: u, s: s}' -o covariance=diagonal --out plain.json
 du -sb .

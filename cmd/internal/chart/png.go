@@ -56,7 +56,7 @@ func textWidth(s string) float64 {
 // PNG draws what SVG does, as a picture of 1280 pixels width.
 func (c *Chart) PNG(w io.Writer) error {
 	d := c.draw(true)
-	p := picture{image.NewRGBA(image.Rect(0, 0, pictureWidth, int(d.height*pictureScale)))}
+	p := picture{img: image.NewRGBA(image.Rect(0, 0, pictureWidth, int(d.height*pictureScale)))}
 	draw.Draw(p.img, p.img.Bounds(), image.White, image.Point{}, draw.Src)
 	for _, s := range d.shapes {
 		class, _, _ := strings.Cut(s.class, " ")
@@ -87,24 +87,36 @@ type dot struct{ x, y float64 }
 func (p dot) near() bool { return math.Abs(p.x) < 1e5 && math.Abs(p.y) < 1e5 }
 
 // picture is drawn shape by shape.
-type picture struct{ img *image.RGBA }
+type picture struct {
+	img    *image.RGBA
+	raster vector.Rasterizer
+}
 
 // fill fills a polygon.
 func (p *picture) fill(ring []dot, col color.NRGBA) {
 	if len(ring) < 3 || slices.ContainsFunc(ring, func(q dot) bool { return !q.near() }) {
 		return
 	}
-	b := p.img.Bounds()
-	r := vector.NewRasterizer(b.Dx(), b.Dy())
+	// A rasterizer's cost is its area, so it gets the polygon's and not the picture's.
+	var b image.Rectangle
+	for _, q := range ring {
+		x, y := int(math.Floor(q.x)), int(math.Floor(q.y))
+		b = b.Union(image.Rect(x, y, x+2, y+2))
+	}
+	if b = b.Intersect(p.img.Bounds()); b.Empty() {
+		return
+	}
+	p.raster.Reset(b.Dx(), b.Dy())
 	for k, q := range ring {
+		x, y := float32(q.x-float64(b.Min.X)), float32(q.y-float64(b.Min.Y))
 		if k == 0 {
-			r.MoveTo(float32(q.x), float32(q.y))
+			p.raster.MoveTo(x, y)
 		} else {
-			r.LineTo(float32(q.x), float32(q.y))
+			p.raster.LineTo(x, y)
 		}
 	}
-	r.ClosePath()
-	r.Draw(p.img, b, image.NewUniform(col), image.Point{})
+	p.raster.ClosePath()
+	p.raster.Draw(p.img, b, image.NewUniform(col), image.Point{})
 }
 
 func (p *picture) disc(at dot, radius float64, col color.NRGBA) {
