@@ -104,7 +104,7 @@ type features struct {
 }
 
 var words = rows.Words{
-	Containers: "STRUCT, MAP(VARCHAR or integer, number), LIST(STRUCT(feature, value)), LIST(VARCHAR) or a list of numbers",
+	Containers: "STRUCT such as {a: a, b: b}, MAP(VARCHAR or integer, number), LIST(STRUCT(feature, value)), LIST(VARCHAR) or a list of numbers",
 	Struct:     "a STRUCT",
 	Contents:   "numbers, VARCHAR, ENUM, BOOLEAN, DATE, lists of VARCHAR, and as an interaction a STRUCT of some of these",
 	Key:        "VARCHAR or an integer",

@@ -494,7 +494,7 @@ func TestCheck(t *testing.T) {
 		o      Obs
 		want   string
 	}{
-		{"bernoulli", Obs{Y: 3, Weight: 1}, "y = 3: bernoulli takes 0 or 1"},
+		{"bernoulli", Obs{Y: 3, Weight: 1}, "y = 3: bernoulli takes 0 or 1; for other numbers there is family 'gaussian', for counts 'poisson'"},
 		{"poisson", Obs{Y: -1, Weight: 1}, "y = -1: poisson takes whole numbers >= 0"},
 		{"poisson", Obs{Y: 1.5, Weight: 1}, "y = 1.5: poisson takes whole numbers >= 0"},
 		{"gaussian", Obs{Y: math.NaN(), Weight: 1}, "y = NaN: gaussian takes finite numbers"},

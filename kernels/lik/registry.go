@@ -160,7 +160,7 @@ func checkWeight(o Obs) error {
 
 func checkBinary(o Obs) error {
 	if o.Y != 0 && o.Y != 1 {
-		return fmt.Errorf("y = %v: bernoulli takes 0 or 1", o.Y)
+		return fmt.Errorf("y = %v: bernoulli takes 0 or 1; for other numbers there is family 'gaussian', for counts 'poisson'", o.Y)
 	}
 	return checkWeight(o)
 }
