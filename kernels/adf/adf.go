@@ -363,6 +363,18 @@ func (f *factors) Absorb(k int, fs []uint32, xs []float64, v float64, t lik.Tilt
 	}
 }
 
+// Extend implements stream.Form.
+func (f *factors) Extend(p *stream.Plan, at, from int) error {
+	own, r := *f.start, f.rest
+	own.plan, f.start = p, &own
+	r.more = slices.Insert(r.more, at-1, slices.Clone(*f.weights(from)))
+	r.drifted = slices.Insert(r.drifted, at, slices.Clone(r.drifted[from]))
+	if r.known != nil {
+		r.known = slices.Insert(r.known, at, r.known[from])
+	}
+	return nil
+}
+
 // Rest implements stream.Form.
 func (f *factors) Rest() {}
 

@@ -236,10 +236,17 @@ func gammaDraw(rnd *rand.Rand, shape float64) float64 {
 // Counts that vary more than poisson allows are not taken for rates that move, and the
 // status names what they are; rates that do move are found.
 func TestNoiseOfCounts(t *testing.T) {
-	for _, c := range []struct{ size, q float64 }{{0.7, 0}, {0.15, 0}, {0, 0}, {0, 1e-3}, {3, 2e-3}} {
+	for i := range 10 {
+		c := []struct{ size, q float64 }{{0.7, 0}, {0.15, 0}, {0, 0}, {0, 1e-3}, {3, 2e-3}}[i%5]
 		rows := countRows(rand.New(rand.NewPCG(3, 9)), 1500, c.size, c.q)
 		m := kernels.Model{Lik: like(t, "poisson", "", 1), Prior: kernels.DefaultPrior, Options: kernels.Options{AutoNoise: true}}
 		s := state(t, &m)
+		if i >= 5 {
+			var err error
+			if s, err = NewTied(&m); err != nil {
+				t.Fatal(err)
+			}
+		}
 		feed(t, s, rows)
 		rates, logZ := s.Rates()
 		q := rates[s.Best()]

@@ -115,6 +115,16 @@ func (t *tied) Rest() {
 	}
 }
 
+// Extend implements stream.Form.
+func (t *tied) Extend(p *stream.Plan, at, from int) error {
+	t.plan = p
+	t.bank = slices.Insert(t.bank, at, t.bank[from].Clone())
+	if t.known != nil {
+		t.known = slices.Insert(t.known, at, t.known[from])
+	}
+	return nil
+}
+
 // levelColumn is a column of levels.
 type levelColumn struct {
 	text   string // "column="

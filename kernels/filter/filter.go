@@ -443,6 +443,17 @@ func (s *joint) Absorb(k int, _ []uint32, _ []float64, _ float64, t lik.Tilted) 
 	s.bank[k].cov.absorb(s.bank[k].mean, t)
 }
 
+// Extend implements stream.Form.
+func (s *joint) Extend(p *stream.Plan, at, from int) error {
+	b := *s.bank[from]
+	if err := memory.Room(b.cov.size(), fmt.Sprintf("one more process noise with %d weights", len(b.mean))); err != nil {
+		return err
+	}
+	b.q, b.mean, b.cov = p.Rates[at], slices.Clone(b.mean), b.cov.clone()
+	s.plan, s.bank = p, slices.Insert(s.bank, at, &b)
+	return nil
+}
+
 // Rest implements stream.Form.
 func (s *joint) Rest() {}
 

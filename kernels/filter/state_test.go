@@ -894,3 +894,46 @@ func TestInterruptedMerge(t *testing.T) {
 		}
 	}
 }
+
+// A bank goes beyond its grid with full covariances and low-rank ones too: what it learns
+// from there on is that of the filter at the rate found.
+func TestBankExtends(t *testing.T) {
+	for _, cov := range []string{"full", "lowrank"} {
+		for _, c := range []struct{ variance, unit float64 }{{1e-4, 1}, {1, 1e8}} {
+			rnd := rand.New(rand.NewPCG(4, 9))
+			var w [3]float64
+			rows := make([]row, 2000)
+			for i := range rows {
+				x, eta := map[string]float64{}, 0.0
+				for j := range w {
+					w[j] += 0.1 * rnd.NormFloat64()
+					v := rnd.NormFloat64()
+					x[string(rune('a'+j))] = v
+					eta += v * w[j]
+				}
+				rows[i] = row{x: x, y: eta + rnd.NormFloat64(), w: 1, t: float64(i) * c.unit}
+			}
+			m := kernels.Model{NoIntercept: true, HasTime: true, Lik: like(t, "gaussian", ""), Prior: kernels.Prior{Variance: c.variance}, Options: kernels.Options{Covariance: cov, Rank: 3}}
+			run := func(q float64, auto bool) *stream.State {
+				k := m
+				k.Noise, k.Options.AutoNoise = q, auto
+				s := state(t, &k, ADF{})
+				feed(t, s, rows[:900])
+				s = s.Clone()
+				feed(t, s, rows[900:])
+				return s
+			}
+			auto := run(0, true)
+			rates, _ := auto.Rates()
+			q, truth := rates[auto.Best()], 0.01/c.unit
+			if len(rates) <= 10 || q < truth/10 || q > 10*truth {
+				t.Errorf("%s: %g of %v, made with %g", cov, q, rates, truth)
+			}
+			a, b := fit(t, run(q, false)), fit(t, auto)
+			for i, w := range a.Beliefs {
+				near(t, cov+" mean", b.Beliefs[i].Mean, w.Mean, 1e-6)
+				near(t, cov+" variance", b.Beliefs[i].Variance/w.Variance, 1, 1e-6)
+			}
+		}
+	}
+}

@@ -34,6 +34,11 @@ type Form interface {
 	// v was above 0: μ += Σx α, Σ -= Σx (Σx)ᵀ β.
 	Absorb(k int, fs []uint32, xs []float64, v float64, t lik.Tilted)
 
+	// Extend inserts a copy of belief from at place at; p is the plan from here on, whose
+	// rate there is another.
+	// Errors: more than the form has memory for.
+	Extend(p *Plan, at, from int) error
+
 	// Rest follows the last row of a batch: memory that only rows need may go.
 	Rest()
 

@@ -11,12 +11,13 @@
 // random walk or by forgetting.
 //
 // Automatic process noise runs a bank of such filters side by side, one for each
-// rate of Model.NoiseGrid, over one dictionary and one reading of the rows. The
+// rate of Model.NoiseGrid, over one dictionary and one reading of the rows, and beyond the
+// grid's edges while those are clearly the best (extend). The
 // answer is the filter of the largest log evidence, the innovation likelihood of its
 // rate; of counts the one that predicts best with the overdispersion it has met (spread). All
 // of them are merged and cloned, none is dropped, so that the choice is a function of the
-// rows alone. A run continued from a fit starts all of them from
-// its beliefs. Cost: the bank's size (10) times that of one filter.
+// rows alone. A run continued from a fit starts the grid's from
+// its beliefs. Cost: the bank's size (10 and more) times that of one filter.
 package stream
 
 import (
@@ -31,14 +32,16 @@ import (
 	"github.com/bglm/bglm/kernels/stop"
 )
 
-// Plan is what the states of one model share. Nobody changes it.
+// Plan is what the states of one model share, but for the rates of a bank that went beyond its
+// grid. Nobody changes it.
 type Plan struct {
 	Model  *kernels.Model
-	Rates  []float64 // of random-walk variance, one for each belief of a bank
+	Rates  []float64 // of random-walk variance, one for each belief of a bank, ascending
 	Drifts bool      // weights move between rows
 	Learns bool      // the dispersion is learnt from the rows
 	Named  int       // how many features the model names; they come first
 
+	grid      [2]float64 // the ends of the rates that a bank starts with
 	rule      Rule
 	up        Update // bound to the model's own likelihood
 	noise     bool   // the rows' noise is what is learnt
@@ -112,6 +115,7 @@ func New(c Config) (*State, error) {
 	}
 	if m.Options.AutoNoise {
 		p.Rates = m.NoiseGrid()
+		p.grid = edges(p.Rates)
 	}
 	var learn *lik.Learning
 	var err error
@@ -468,6 +472,9 @@ func (s *State) row(b *kernels.Batch, i int) error {
 			s.rescale(k, c.learning.Learn(o, r.m, r.v, before, s.form.Determined(k)))
 		}
 	}
+	if len(s.bank) > 1 {
+		return s.extend()
+	}
 	return nil
 }
 
@@ -611,8 +618,11 @@ func (s *State) merge(src *State) error {
 	if err := s.Grow(); err != nil {
 		return err
 	}
+	src, err := s.abreast(src)
+	if err != nil {
+		return err
+	}
 	g := Merging{Other: src.dict, Grown: s.dict.Len(), Now: s.clock, OtherNow: src.clock, Seen: s.seen, Brought: src.seen}
-	var err error
 	if s.dict != src.dict {
 		if g.IDs, err = s.Features().Merge(src.dict); err != nil {
 			return err
