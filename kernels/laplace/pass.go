@@ -73,10 +73,13 @@ func headOf(m *kernels.Model) head {
 
 // passWork is memory for a batch.
 type passWork struct {
-	z, gram *dense.Matrix
-	w       []float64
-	fs      []uint32
-	xs      []float64
+	z, gram          *dense.Matrix // of rows that have all features: entries less their shifts
+	at, shift, slope []float64     // of these features
+	eta              []float64     // of these rows the predictor, then its slope
+	whole            bool          // no entry of z is missing
+	w                []float64
+	fs               []uint32
+	xs               []float64
 }
 
 // NewPass is a pass without rows. Errors: a model whose evidence is learnt by more than a
@@ -240,13 +243,14 @@ func (s *Pass) Update(ctx context.Context, b *kernels.Batch, skip bool) error {
 			w.w[i] = math.NaN()
 		}
 	}
-	if b.Shared != nil && !slices.ContainsFunc(w.w, math.IsNaN) && s.ownIn(b.Shared) == s.own {
+	block := b.Shared != nil && !slices.ContainsFunc(w.w, math.IsNaN) && s.ownIn(b.Shared) == s.own
+	if block {
 		s.block(b)
 	} else {
 		s.byRow(b)
 	}
 	s.responses(b)
-	s.numbers(b)
+	s.numbers(b, block && w.whole)
 	return nil
 }
 
@@ -263,31 +267,45 @@ func (s *Pass) ownIn(fs []uint32) (k int) {
 // block adds rows that have all features.
 func (s *Pass) block(b *kernels.Batch) {
 	n, k, w := b.Len(), len(b.Shared), &s.work
-	if w.z == nil || w.z.Cols != k {
+	if w.gram == nil || w.gram.Cols != k {
 		w.z, w.gram = nil, dense.New(k, k)
+		w.at, w.shift, w.slope = make([]float64, k), make([]float64, k), make([]float64, k)
 	}
 	if w.z == nil || w.z.Rows < n {
 		w.z = dense.New(n, k)
 	}
+	for j, f := range b.Shared {
+		w.at[j], w.shift[j], w.slope[j] = s.at[f], s.shift[f], 0
+	}
 	z := w.z.Slice(0, n, 0, k)
+	w.eta = slices.Grow(w.eta[:0], n)[:n]
+	w.whole = true
 	for i := range n {
+		row := z.Row(i)
 		_, xs := b.Entries(i)
-		row, eta := z.Row(i), b.Shift(i)
-		for j, x := range xs {
-			f := b.Shared[j]
-			if x -= s.shift[f]; x != x {
-				x = 0
+		for j, x := range xs[:len(row)] {
+			row[j] = x - w.shift[j]
+		}
+		w.eta[i] = dense.Dot(row, w.at)
+		if w.eta[i] != w.eta[i] { // a number is missing
+			w.whole = false
+			for j, x := range row {
+				if x != x {
+					row[j] = 0
+				}
 			}
-			row[j] = x
-			eta += x * s.at[f]
+			w.eta[i] = dense.Dot(row, w.at)
 		}
-		d1 := s.look(b, i, eta)
-		for j, x := range row {
-			s.slope[b.Shared[j]] += d1 * x
-		}
+	}
+	for i, eta := range w.eta { // by itself: rows overlap in the processor
+		w.eta[i] = s.look(b, i, b.Shift(i)+eta)
+	}
+	for i, d1 := range w.eta {
+		dense.Axpy(d1, z.Row(i), w.slope)
 	}
 	dense.Gram(w.gram, z, w.w[:n])
 	for a, f := range b.Shared {
+		s.slope[f] += w.slope[a]
 		row := w.gram.Row(a)
 		for c, g := range b.Shared[:a+1] {
 			s.curv[packed(f, g)] += row[c]
@@ -380,8 +398,12 @@ func (s *Pass) responses(b *kernels.Batch) {
 	y.into(&s.totals.Y)
 }
 
-// numbers adds to the totals of features that are numbers.
-func (s *Pass) numbers(b *kernels.Batch) {
+// numbers adds to the totals of features that are numbers; whole says that z has all of them.
+func (s *Pass) numbers(b *kernels.Batch, whole bool) {
+	if whole && len(b.Weight) == 0 {
+		s.wholeNumbers(b.Shared, b.Len())
+		return
+	}
 	if b.Shared != nil {
 		k := len(b.Shared)
 		for j, f := range b.Shared {
@@ -390,21 +412,9 @@ func (s *Pass) numbers(b *kernels.Batch) {
 			}
 			var t blockTotals
 			for i, w := range s.work.w {
-				switch x := b.Value[i*k+j]; {
-				case w != w:
-				case len(b.Weight) > 0:
-					t.add(x, b.Weight[i])
-				case x == x && t.rows > 0:
-					x -= t.origin
-					t.rows++
-					t.sum += x
-					t.square += x * x
-				default:
-					t.add(x, 1)
+				if w == w {
+					t.add(b.Value[i*k+j], b.Obs(i).Weight)
 				}
-			}
-			if len(b.Weight) == 0 {
-				t.weight, t.wsum = t.rows, t.sum
 			}
 			t.into(&s.totals.Numbers[f])
 		}
@@ -432,6 +442,36 @@ func (s *Pass) numbers(b *kernels.Batch) {
 	}
 	for f, t := range all {
 		if t != none {
+			t.into(&s.totals.Numbers[f])
+		}
+	}
+}
+
+// wholeNumbers is numbers of the n rows of z, which weigh 1.
+func (s *Pass) wholeNumbers(shared []uint32, n int) {
+	k := len(shared)
+	z, sum, square := s.work.z.Slice(0, n, 0, k), make([]float64, k), make([]float64, k)
+	origin := z.Row(0)
+	i := 0
+	for ; i+4 <= n; i += 4 {
+		a, b, c, d := z.Row(i)[:k], z.Row(i + 1)[:k], z.Row(i + 2)[:k], z.Row(i + 3)[:k]
+		for j, o := range origin[:k] {
+			a, b, c, d := a[j]-o, b[j]-o, c[j]-o, d[j]-o
+			sum[j] += (a + b) + (c + d)
+			square[j] += (a*a + b*b) + (c*c + d*d)
+		}
+	}
+	for ; i < n; i++ {
+		for j, x := range z.Row(i) {
+			x -= origin[j]
+			sum[j] += x
+			square[j] += x * x
+		}
+	}
+	rows := float64(n)
+	for j, f := range shared {
+		if s.dict.NumberPlace(f) < math.MaxInt {
+			t := blockTotals{origin: origin[j] + s.shift[f], rows: rows, sum: sum[j], square: square[j], weight: rows, wsum: sum[j]}
 			t.into(&s.totals.Numbers[f])
 		}
 	}

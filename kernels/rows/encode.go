@@ -162,8 +162,12 @@ func (t *term) all(lo, hi int) bool {
 func (e *Encoder) findName(t *term, lo, hi int, d *kernels.Dict) bool {
 	var id [1]uint32
 	d.FindTexts(id[:], kernels.Names, []kernels.Text{t.text})
-	for r := lo; r < hi; r++ {
-		t.id[r] = id[0]
+	ids := t.id[lo:hi]
+	if len(ids) > 0 {
+		ids[0] = id[0]
+	}
+	for n := 1; n < len(ids); n *= 2 {
+		copy(ids[n:], ids[:n])
 	}
 	return id[0] != kernels.Missing
 }
@@ -330,9 +334,15 @@ func (e *Encoder) share(lo, hi int, intercept bool, b *kernels.Batch) bool {
 		}
 		return true
 	}
-	for k := range e.terms {
-		for r, v := range e.terms[k].x[lo:hi] {
-			b.Value[r*w+at+k] = v
+	const some = 32 // rows whose lines of memory stay at hand
+	for from := lo; from < hi; from += some {
+		rows := b.Value[(from-lo)*w+at:]
+		for k := range e.terms {
+			i := k
+			for _, v := range e.terms[k].x[from:min(from+some, hi)] {
+				rows[i] = v
+				i += w
+			}
 		}
 	}
 	return true

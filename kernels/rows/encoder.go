@@ -72,6 +72,21 @@ func notFinite(name string, v float64) error {
 
 func finite(v float64) bool { return math.Abs(v) <= math.MaxFloat64 }
 
+// allFinite says whether all are: 0 times another number is none.
+func allFinite(x []float64) bool {
+	var a, b, c, d float64
+	for ; len(x) >= 4; x = x[4:] {
+		a += 0 * x[0]
+		b += 0 * x[1]
+		c += 0 * x[2]
+		d += 0 * x[3]
+	}
+	for _, v := range x {
+		a += 0 * v
+	}
+	return (a+b)+(c+d) == 0
+}
+
 type kind uint8
 
 const (
@@ -554,6 +569,9 @@ func (e *Encoder) read(t *term) {
 	case number:
 		t.x = resize(t.x, n)
 		t.col.Floats(t.x, e.lo)
+		if allFinite(t.x) {
+			return
+		}
 		for r, v := range t.x {
 			if !finite(v) && (len(t.miss) == 0 || !t.miss[r]) {
 				e.fault(r, notFinite(t.name, v))
