@@ -611,3 +611,63 @@ func packed(t *testing.T, rng *rand.Rand, n int) {
 		}
 	}
 }
+
+// e^x and e^-x against math.Exp, within its range, beyond it, in place and for all lengths; what
+// a number gives does not depend on where it stands.
+func TestExp(t *testing.T) {
+	const tol = 5e-16
+	eachISA(t, func(t *testing.T) {
+		rng := rand.New(rand.NewPCG(1, 5))
+		for n := range 70 {
+			x, y, z := make([]float64, n), make([]float64, n+1), make([]float64, n+1)
+			for i := range x {
+				x[i] = 700 * (2*rng.Float64() - 1)
+				if i%2 == 0 {
+					x[i] = 3 * rng.NormFloat64()
+				}
+			}
+			y[n], z[n] = -1, -2
+			Exp(y[:n], z[:n], x)
+			if y[n] != -1 || z[n] != -2 {
+				t.Fatal("wrote beyond the end")
+			}
+			for i, v := range x {
+				var one, other [1]float64
+				Exp(one[:], other[:], x[i:i+1])
+				if !(math.Abs(y[i]/math.Exp(v)-1) < tol) || one[0] != y[i] {
+					t.Fatalf("e^%v = %v, alone %v, want %v", v, y[i], one[0], math.Exp(v))
+				}
+				if !(math.Abs(z[i]/math.Exp(-v)-1) < tol) || other[0] != z[i] {
+					t.Fatalf("e^-%v = %v, alone %v, want %v", v, z[i], other[0], math.Exp(-v))
+				}
+			}
+			w := slices.Clone(x)
+			Exp(make([]float64, n), w, w)
+			Exp(x, make([]float64, n), x)
+			for i := range x {
+				if x[i] != y[i] || w[i] != z[i] {
+					t.Fatal("in place differs")
+				}
+			}
+		}
+		x := []float64{0, 710, -710, math.Inf(1), math.Inf(-1), 1e300, math.NaN(), 0.5, math.Copysign(0, -1)}
+		want := []float64{1, math.Exp(700), math.Exp(-700), math.Exp(700), math.Exp(-700), math.Exp(700), math.NaN(), math.Sqrt(math.E), 1}
+		y := make([]float64, len(x))
+		Exp(x, y, x)
+		for i, v := range want {
+			if !(math.Abs(x[i]/v-1) < tol && math.Abs(y[i]*v-1) < tol) && !(math.IsNaN(v) && math.IsNaN(x[i]) && math.IsNaN(y[i])) {
+				t.Errorf("number %d: %v and %v, want %v", i, x[i], y[i], v)
+			}
+		}
+	})
+}
+
+func BenchmarkExp(b *testing.B) {
+	x, y, z := make([]float64, 512), make([]float64, 512), make([]float64, 512)
+	for i := range x {
+		x[i] = float64(i-256) / 50
+	}
+	for b.Loop() {
+		Exp(y, z, x)
+	}
+}

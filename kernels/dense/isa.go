@@ -1,5 +1,7 @@
 package dense
 
+import "math"
+
 //go:generate go run -C gen main.go -go ../kernels_amd64.go -out ../kernels_amd64.s -pkg dense
 
 // isa is an instruction set that has kernels.
@@ -117,5 +119,12 @@ func rotateGo(x, y []float64, a, b, c float64) {
 		w := y[i]
 		x[i] = a*v - b*w
 		y[i] = w + c*v
+	}
+}
+
+func expGo(up, down, x []float64) {
+	for i, v := range x {
+		v = math.Exp(min(max(v, -700), 700))
+		up[i], down[i] = v, 1/v
 	}
 }

@@ -139,3 +139,25 @@ func rotate(x, y []float64, a, b, c float64) {
 		rotateGo(x, y, a, b, c)
 	}
 }
+
+func exp(up, down, x []float64) {
+	if used == portable {
+		expGo(up, down, x)
+		return
+	}
+	of := exp2
+	if used == avx512 {
+		of = exp512
+	}
+	whole := len(x) &^ 7
+	if whole > 0 {
+		of(&up[0], &down[0], &x[0], whole)
+	}
+	if rest := x[whole:]; len(rest) > 0 {
+		var last, other [8]float64
+		copy(last[:], rest)
+		of(&last[0], &other[0], &last[0], 8)
+		copy(up[whole:], last[:len(rest)])
+		copy(down[whole:], other[:len(rest)])
+	}
+}

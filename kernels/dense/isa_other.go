@@ -10,6 +10,8 @@ func axpy(a float64, x, y []float64) { axpyGo(a, x, y) }
 
 func rotate(x, y []float64, a, b, c float64) { rotateGo(x, y, a, b, c) }
 
+func exp(up, down, x []float64) { expGo(up, down, x) }
+
 func block(m, n int, c []float64, cs int, a []float64, ars, acs int, b []float64, bs, k int, next []float64, ns int) {
 	blockGo(m, n, c, cs, a, ars, acs, b, bs, k)
 }

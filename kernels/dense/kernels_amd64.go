@@ -187,6 +187,11 @@ func axpy512(a float64, x, y *float64, n int)
 //go:noescape
 func rotate512(x, y *float64, n int, a, b, c float64)
 
+// exp512 sets up to e^x and down to e^-x, n numbers, a multiple of eight; beyond 700 either way to those of 700.
+//
+//go:noescape
+func exp512(up, down, x *float64, n int)
+
 // tile2_1x1 adds to 1 x 4 numbers of C the product of A, 1 x k with row stride ars and
 // column stride acs, and B, k x 4 with row stride bs. Meanwhile it fetches k cache lines,
 // ns apart, from next on.
@@ -285,6 +290,11 @@ func axpy2(a float64, x, y *float64, n int)
 //
 //go:noescape
 func rotate2(x, y *float64, n int, a, b, c float64)
+
+// exp2 sets up to e^x and down to e^-x, n numbers, a multiple of eight; beyond 700 either way to those of 700.
+//
+//go:noescape
+func exp2(up, down, x *float64, n int)
 
 // packRows512 copies rows of cols numbers, row i times s[i], into panels of 24 columns, ps
 // apart, with row stride ds, and fills up the last eight columns with 0 s[i].

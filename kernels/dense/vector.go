@@ -12,6 +12,15 @@ func Axpy(a float64, x, y []float64) {
 	axpy(a, x, y)
 }
 
+// Exp sets up to e^x and down to e^-x, with a relative error below 5e-16, by vectors where the
+// processor has them: some ten times as fast as math.Exp of both. x may be one of them. Beyond
+// 700 it is taken for 700, below -700 for -700.
+func Exp(up, down, x []float64) {
+	length("up", up, len(x))
+	length("down", down, len(x))
+	exp(up, down, x)
+}
+
 // Rotate sets x to a x - b y and adds c times the old x to y.
 func Rotate(x, y []float64, a, b, c float64) {
 	length("y", y, len(x))

@@ -191,8 +191,11 @@ func Probabilities(dst, mean, cov []float64, kind predict.Kind) {
 // mixer has the memory of the integrals.
 type mixer struct {
 	m, f, root []float64
-	table, one []float64   // exponentials of the axes, and ones
-	points     [][]float64 // lattice by dimension
+	table, one []float64     // exponentials of the axes, and ones
+	points     *dense.Matrix // lattice, a column each
+	block      *dense.Matrix // predictors of some of the points, and their exponentials
+	inverse    *dense.Matrix // those of the points' negatives
+	total      []float64     // by point of the block
 }
 
 func (x *mixer) probabilities(dst, mean, cov []float64, kind predict.Kind) {
@@ -339,35 +342,64 @@ func (x *mixer) lattice(dst, mean, cov []float64) {
 	}
 	clear(dst[:c])
 	if x.points == nil {
-		x.points = normals(dim)
+		x.points = transposed(normals(dim))
 	}
-	// A point and its negative share their exponentials, e and 1/e, where these are numbers.
-	q := make([]float64, 2*c)
-	softmaxTo(q[:c], mean)
-	share := 1 / (2 * float64(len(x.points)))
-	for _, z := range x.points {
-		clear(x.f)
-		for k, v := range z {
-			for l, r := range x.root[k*c : (k+1)*c] {
-				x.f[l] += v * r
+	root := &dense.Matrix{Rows: dim, Cols: c, Stride: c, Data: x.root[:dim*c]}
+	x.near(dst[:c], mean, root.T())
+}
+
+// blockPoints is how many of the points are worked on at a time: their predictors stay in the
+// nearest memory.
+const blockPoints = 512
+
+// near adds to dst what the points and their negatives say. With E the exponentials of the
+// points' predictors about q, the softmax of the means, it is q ∘ E (1/Eᵀq): products and
+// exponentials that go by vectors.
+func (x *mixer) near(dst, mean []float64, root *dense.Matrix) {
+	c := len(mean)
+	q := x.m[:c]
+	softmaxTo(q, mean)
+	if x.block == nil {
+		x.block, x.inverse, x.total = dense.New(c, blockPoints), dense.New(c, blockPoints), make([]float64, blockPoints)
+	}
+	far := false // beyond it exponentials are no numbers
+	for l := range c {
+		reach := 0.0
+		for _, r := range root.Row(l) {
+			reach += math.Abs(r)
+		}
+		far = far || !(reach*farthest < 300)
+	}
+	n := x.points.Cols
+	share := 1 / (2 * float64(n))
+	for lo := 0; lo < n; lo += blockPoints {
+		hi := min(lo+blockPoints, n)
+		f, total := x.block.Slice(0, c, 0, hi-lo), x.total[:hi-lo]
+		dense.Mul(f, root, x.points.Slice(0, x.points.Rows, lo, hi))
+		if far {
+			for i := range hi - lo {
+				for l := range c {
+					x.f[l] = f.Row(l)[i]
+				}
+				x.apart(dst, mean, share)
 			}
-		}
-		far := false
-		up, down := 0.0, 0.0
-		for l, u := range x.f {
-			far = far || !(math.Abs(u) < 300)
-			e := math.Exp(u)
-			x.m[l], q[c+l] = q[l]*e, q[l]/e
-			up += x.m[l]
-			down += q[c+l]
-		}
-		if far || !(up > 1e-280) || !(down > 1e-280) {
-			x.apart(dst, mean, share)
 			continue
 		}
-		up, down = share/up, share/down
-		for l := range x.f {
-			dst[l] += up*x.m[l] + down*q[c+l]
+		for l := range c {
+			r := f.Row(l)
+			dense.Exp(r, x.inverse.Row(l)[:hi-lo], r)
+		}
+		for _, e := range [2]*dense.Matrix{f, x.inverse} {
+			clear(total)
+			for l, p := range q {
+				dense.Axpy(p, e.Row(l)[:hi-lo], total)
+			}
+			for i, t := range total {
+				total[i] = share / t
+			}
+			for l, p := range q {
+				dst[l] += p * dense.Dot(e.Row(l)[:hi-lo], total)
+			}
 		}
 	}
 }
@@ -546,6 +578,8 @@ func (x *mixer) ones(n int) []float64 {
 // by the golden section, folded by the tent map, through the normal quantile function.
 // Dimensions beyond the vector's, whose share of the variance is the least, go on with
 // powers of its last number.
+//
+// No number is larger than farthest.
 func normals(dim int) [][]float64 {
 	z := make([]int, dim)
 	for k := range z {
@@ -565,4 +599,17 @@ func normals(dim int) [][]float64 {
 		}
 	}
 	return out
+}
+
+// farthest is above the quantile of 1 - 1e-12.
+const farthest = 7.04
+
+func transposed(points [][]float64) *dense.Matrix {
+	m := dense.New(len(points[0]), len(points))
+	for i, p := range points {
+		for k, v := range p {
+			m.Row(k)[i] = v
+		}
+	}
+	return m
 }

@@ -196,7 +196,7 @@ func TestScorerErrors(t *testing.T) {
 // eigenvectors of the exact integral.
 func BenchmarkPredict(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 9))
-	for _, kind := range []predict.Kind{predict.Exact, predict.MacKay} {
+	for _, kind := range []predict.Kind{predict.Exact, predict.MacKay, predict.Plugin} {
 		for _, c := range []int{2, 3, 10} {
 			b.Run(kind.String()+"/classes="+string(rune('0'+c%10)), func(b *testing.B) {
 				d := simulate(rng, 500, 30, c, 1)
@@ -261,6 +261,45 @@ func TestLattice(t *testing.T) {
 	}
 	if p := normals(60); len(p) != n || len(p[7]) != 60 || math.IsNaN(p[7][59]) {
 		t.Error("60 dimensions")
+	}
+}
+
+// The lattice's sum by vectors is that of its points one by one, where exponentials are numbers
+// and where they would not be.
+func TestLatticeByVectors(t *testing.T) {
+	rng := rand.New(rand.NewPCG(6, 2))
+	for _, c := range []int{4, 10, 17} {
+		for _, scale := range []float64{0.4, 2, 40, 900} {
+			mean, root, cov := make([]float64, c), make([]float64, c*c), make([]float64, c*c)
+			for k := range root {
+				root[k] = rng.NormFloat64() * scale / math.Sqrt(float64(c))
+			}
+			for k := range c {
+				mean[k] = scale * rng.NormFloat64()
+				for l := range c {
+					for m := range c {
+						cov[k*c+l] += root[k*c+m] * root[l*c+m]
+					}
+				}
+			}
+			var x mixer
+			got, want := make([]float64, c), make([]float64, c)
+			x.probabilities(got, mean, cov, predict.Plugin)
+			x.lattice(got, mean, cov)
+			z := normals(c - 1)
+			for _, p := range z {
+				clear(x.f)
+				for k, v := range p {
+					for l := range c {
+						x.f[l] += v * x.root[k*c+l]
+					}
+				}
+				x.apart(want, mean, 1/float64(2*len(z)))
+			}
+			for k := range got {
+				kerneltest.Close(t, "probability", got[k], want[k], kerneltest.Tol{Abs: 1e-14, Rel: 1e-12})
+			}
+		}
 	}
 }
 

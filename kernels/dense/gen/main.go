@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"go/format"
 	"log"
+	"math"
 	"os"
 	"strings"
 
@@ -26,7 +27,7 @@ func main() {
 	out := flag.String("go", "", "output of declarations")
 	flag.Parse()
 	Constraint(buildtags.Not("purego"))
-	masks := tailMasks()
+	masks, powers := tailMasks(), exponential()
 	for _, s := range []isa{{"512", 64}, {"2", 32}} {
 		for mr := 1; mr <= s.rows(); mr++ {
 			for nv := 1; nv <= 3; nv++ {
@@ -36,6 +37,7 @@ func main() {
 		peak(s)
 		axpy(s)
 		rotate(s)
+		exp(s, powers)
 	}
 	packRows512()
 	packRows2(masks)
@@ -363,6 +365,96 @@ func rotate(s isa) {
 	DECQ(n)
 	JMP(LabelRef("single"))
 	Label("end")
+	done()
+}
+
+// Places of the constants of exp, each eight times over: the ends of the range, those of the
+// reduction to |r| <= log 2 / 2, and from the highest on the coefficients of e^r.
+const (
+	expLeast = iota
+	expMost
+	expLog2
+	expMagic // 1.5 2^52 + 1023: a sum's last bits are a rounded exponent
+	expHigh
+	expLow
+	expOpposite // less the exponent of 2^n is that of 2^-n
+	expTerms
+	expDegree = 13
+)
+
+// exponential is the memory of these constants.
+func exponential() Mem {
+	c := []float64{-700, 700, math.Log2E, 3<<51 + 1023, 6.93147180369123816490e-01, 1.90821492927058770002e-10, math.Float64frombits(2046 << 52)}
+	for k := expDegree; k >= 0; k-- {
+		c = append(c, 1/math.Gamma(float64(k+1)))
+	}
+	m := GLOBL("exponential", RODATA|NOPTR)
+	for i, v := range c {
+		for j := range 8 {
+			DATA(64*i+8*j, F64(v))
+		}
+	}
+	return m
+}
+
+// exp is e^x = 2^n e^r, x = n log 2 + r in two parts of log 2, by Taylor's polynomial, and
+// e^-x: the even powers of r are those of both, the odd ones change sign.
+func exp(s isa, constants Mem) {
+	function("exp"+s.name, "(up, down, x *float64, n int)",
+		"exp"+s.name+" sets up to e^x and down to e^-x, n numbers, a multiple of eight; beyond 700 either way to those of 700.")
+	up, down, x, n := load("up"), load("down"), load("x"), load("n")
+	at := func(k int) Mem { return constants.Offset(64 * k) }
+	least, most := s.vec(), s.vec()
+	VMOVUPD(at(expLeast), least)
+	VMOVUPD(at(expMost), most)
+	step := func(label string, vectors int) {
+		Label(label)
+		CMPQ(n, Imm(uint64(vectors*s.lanes())))
+		JL(LabelRef(label + "_end"))
+		var r, q, odd, even, t []VecVirtual
+		for j := range vectors {
+			r, q, odd, even, t = append(r, s.vec()), append(q, s.vec()), append(odd, s.vec()), append(even, s.vec()), append(t, s.vec())
+			VMOVUPD(Mem{Base: x, Disp: j * s.bytes}, r[j])
+			VMINPD(r[j], most, r[j]) // NaN is the second one and stays
+			VMAXPD(r[j], least, r[j])
+			VMOVUPD(at(expMagic), t[j])
+			VFMADD231PD(at(expLog2), r[j], t[j])
+			VSUBPD(at(expMagic), t[j], q[j])
+			VFNMADD231PD(at(expHigh), q[j], r[j])
+			VFNMADD231PD(at(expLow), q[j], r[j])
+			VMULPD(r[j], r[j], q[j])
+			VMOVUPD(at(expTerms), odd[j])
+			VMOVUPD(at(expTerms+1), even[j])
+		}
+		for k := 2; k < expDegree; k += 2 {
+			for j := range vectors {
+				VFMADD213PD(at(expTerms+k), q[j], odd[j])
+				VFMADD213PD(at(expTerms+k+1), q[j], even[j])
+			}
+		}
+		for j := range vectors {
+			VPSLLQ(Imm(52), t[j], t[j])
+			VMOVAPD(even[j], q[j])
+			VFMADD231PD(odd[j], r[j], q[j])
+			VFNMADD231PD(odd[j], r[j], even[j])
+			VMULPD(t[j], q[j], q[j])
+			VMOVUPD(q[j], Mem{Base: up, Disp: j * s.bytes})
+			VMOVUPD(at(expOpposite), q[j])
+			VPSUBQ(t[j], q[j], q[j])
+			VMULPD(q[j], even[j], even[j])
+			VMOVUPD(even[j], Mem{Base: down, Disp: j * s.bytes})
+		}
+		for _, p := range []GPVirtual{x, up, down} {
+			ADDQ(I32(vectors*s.bytes), p)
+		}
+		SUBQ(I32(vectors*s.lanes()), n)
+		JMP(LabelRef(label))
+		Label(label + "_end")
+	}
+	if s.bytes == 64 {
+		step("four", 4)
+	}
+	step("eight", 8/s.lanes())
 	done()
 }
 
