@@ -584,6 +584,7 @@ func calls() (out []call, keep []*capi.Col) {
 	add("predict", capi.TDouble, nil, callPredict, "bglm_predict(%s, "+lx+")", with(xs))
 	add("predict_dist", distType, nil, callPredictDist, "bglm_predict_dist(%s, "+lx+")", with(xs))
 	add("sample", capi.TDouble, nil, callSample, "bglm_sample(%s, "+lx+", 7, 7)", with(xs, seven, seven))
+	add("loo_predict", looPredictType, nil, callLOOPredict, "bglm_loo_predict(%s, 1.0, "+lx+")", with(y, xs))
 	add("influence", influenceType, nil, callInfluence, "bglm_influence(%s, 1.0, "+lx+")", with(y, xs))
 	add("update", fitType, nil, callUpdate, "bglm_update(%s, [{y: 1.0, x: "+lx+"}, {y: 0.0, x: "+lx+"}])", with(rows))
 	add("beliefs", beliefsType, nil, callBeliefs, "bglm_beliefs(%s)", with())

@@ -133,7 +133,7 @@ func entries() []entry {
 		numberMetric("bglm_coverage", "(y, lo, hi)", "Share of observations inside their interval, ends included.",
 			"SELECT bglm_coverage(y, lo, hi) FROM (VALUES (1.0, 0.5, 1.5), (3.0, 0.0, 1.0)) t(y, lo, hi);", metric.Coverage, metric.Response, metric.Lower, metric.Upper),
 		aggregate("bglm_loo", "(fit, y, x [, {weight, offset, trials}])",
-			"How well the fit predicts each of its own rows from all others, in the names of R's package loo: elpd_loo is the sum of the leave-one-out log densities (those of bglm_influence, in nats), se_elpd_loo its standard error, p_loo the effective number of weights, looic -2 elpd_loo; elpd_waic, p_waic and waic are those of WAIC. n_warned counts rows that weigh so much that their density is not reliable (worst is over 0.5 for them, as Pareto's k would be: refit without them to be sure), n_failed those that have none, for which the sums are NULL; status says so. No row is learnt again.",
+			"How well the fit predicts each of its own rows from all others, in the names of R's package loo: elpd_loo is the sum of the leave-one-out log densities (those of bglm_loo_predict, in nats), se_elpd_loo its standard error, p_loo the effective number of weights, looic -2 elpd_loo; elpd_waic, p_waic and waic are those of WAIC. n_warned counts rows that weigh so much that their density is not reliable (worst is over 0.5 for them, as Pareto's k would be: refit without them to be sure), n_failed those that have none, for which the sums are NULL; status says so. No row is learnt again.",
 			"SELECT round(l.elpd_loo, 3) AS elpd_loo, round(l.se_elpd_loo, 3) AS se, round(l.p_loo, 3) AS p_loo, l.status FROM (SELECT bglm_loo(fit, late, {origin: origin}) AS l "+tenRows+", (SELECT "+exampleLaplace+" AS fit "+tenRows+"));",
 			option.For("loo").Keys(), []int{3, 4}, looType, updateLOO, written(writeLOO)),
 		aggregate("bglm_loo_compare", "(fits, y, x [, {weight, offset, trials}])",
@@ -177,6 +177,11 @@ func entries() []entry {
 			"SELECT late, round(i.residual, 4) AS residual, round(i.leverage, 4) AS leverage, round(i.loo_log_density, 4) AS loo FROM (SELECT late, bglm_influence(fit, late, {origin: origin}) AS i "+
 				"FROM (SELECT i % 3 = 0 AS late, 'A' || i % 2 AS origin FROM range(2) t(i)), (SELECT "+exampleXY+" AS fit "+tenRows+"));",
 			nil, []int{3, 4}, influenceType, false, callInfluence),
+		scalar("bglm_loo_predict", "(fit, y, x [, {weight, offset, trials}])",
+			"What all other rows predict for a row that the fit has learnt, whose own part is taken out: as bglm_predict_dist, with the log density of y. reach says how far it can be trusted, as Pareto's k does: over 0.5 the row weighs so much that the others would change without it. NULL where taking the row out leaves no proper posterior. The part of a row in a fit of bglm_ep or bglm_hmc is that which keeps the posterior's moments; elsewhere its Gaussian at the mean, as in bglm_influence. Source: Vehtari and others (2016), EP-LOO and LA-LOO.",
+			"SELECT late, round(p.mean, 4) AS mean, round(p.log_density, 4) AS log_density, round(p.reach, 4) AS reach FROM (SELECT late, bglm_loo_predict(fit, late, {origin: origin}) AS p "+
+				"FROM (SELECT i % 3 = 0 AS late, 'A' || i % 2 AS origin FROM range(2) t(i)), (SELECT bglm_ep(late, {origin: origin}) AS fit "+tenRows+"));",
+			nil, []int{3, 4}, looPredictType, false, callLOOPredict),
 		scalar("bglm_pit", "(fit, y, x [, {offset, trials}])",
 			"The probability integral transform of a response: its predictive distribution function just below it and at it, which differ for counts and outcomes. Over rows that the fit has not learnt from, values between lower and upper are uniform if the model is right: a histogram with two heaps at the ends tells of intervals that are too narrow, one in the middle of too wide ones.",
 			"SELECT round(p.lower, 4) AS lower, round(p.upper, 4) AS upper FROM (SELECT bglm_pit(fit, 3, {x: 1}) AS p FROM (SELECT bglm_from_beliefs([{feature: 'x', mean: 1.0, variance: 0.1}], {family: 'poisson', intercept: false}) AS fit));",

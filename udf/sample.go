@@ -3,6 +3,7 @@ package udf
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/gauss"
@@ -185,6 +186,28 @@ func callInfluence(args []capi.Vec, n int, out *capi.Col) error {
 		out.Field(1).Float(f.Curvature)
 		out.Field(2).Float(f.Leverage)
 		floatOrNull(out.Field(3), f.LOO)
+		out.EndStruct()
+		return nil
+	})
+}
+
+var looPredictType = capi.StructOf(append(slices.Clone(distType.Fields), fld("log_density", capi.TDouble), fld("reach", capi.TDouble))...)
+
+func callLOOPredict(args []capi.Vec, n int, out *capi.Col) error {
+	return observed(args, n, out, "influence", func(p *predictor, row observation) error {
+		f, err := predict.LeaveOut(p.fits.lik, row.Obs, row.m, row.v, predict.FactorOf(p.fits.last.Method))
+		if err != nil {
+			return err
+		}
+		d := predict.Dist{EtaMean: nan, EtaVariance: nan, Mean: nan, Variance: nan, Lower: nan, Upper: nan}
+		if !math.IsNaN(f.LogDensity) {
+			if d, err = predict.DistOf(p.fits.lik, f.Mean, f.Variance, 0.95); err != nil {
+				return err
+			}
+		}
+		for k, x := range [...]float64{d.EtaMean, d.EtaVariance, d.Mean, d.Variance, d.Lower, d.Upper, f.LogDensity, f.Reach} {
+			floatOrNull(out.Field(k), x)
+		}
 		out.EndStruct()
 		return nil
 	})

@@ -46,6 +46,7 @@ Examples:
 // quality is what evaluate reports.
 type quality struct {
 	How         string   `json:"validation,omitempty"` // how the rows are predicted
+	Unsure      int64    `json:"unsure,omitempty"`     // rows of which it says little: see scoring.leftOut
 	N           int64    `json:"n"`
 	Missing     int64    `json:"missing"` // rows without response or prediction
 	Mean        *float64 `json:"mean,omitempty"`
@@ -91,7 +92,10 @@ func (c *evaluateCommand) Run(e *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	if r.How = how; how == progressive {
+	if err := r.predictedBy(s, how); err != nil {
+		return err
+	}
+	if how == progressive {
 		if r.Course, err = periods(s, c.Bins, r.LogLoss != nil); err != nil {
 			return err
 		}
@@ -186,6 +190,15 @@ func measure(s *duck.Session, bins int) (*quality, error) {
 	return r, err
 }
 
+// predictedBy notes how the rows of the table scored were predicted.
+func (r *quality) predictedBy(s *duck.Session, how string) (err error) {
+	r.How = how
+	if how == leaveOneOut {
+		r.Unsure, _, err = decisive(s)
+	}
+	return err
+}
+
 // isBinary says whether the responses in the table scored are 0 and 1, and their predictions
 // probabilities.
 func isBinary(s *duck.Session) (binary bool, err error) {
@@ -235,7 +248,7 @@ func (r *quality) print(e *cli.Env) error {
 		out += t.Render() + "\n"
 	}
 	if r.How != "" {
-		out += explained[r.How] + "\n"
+		out += explained[r.How] + unsure(r.Unsure, r.N+r.Missing) + "\n"
 	}
 	_, err := fmt.Fprint(e.Stdout, strings.TrimLeft(out, "\n"))
 	return err

@@ -20,10 +20,13 @@ import (
 type learnt struct {
 	How      string   `json:"validation"` // "leave-one-out" or "progressive"
 	Rows     int64    `json:"validation_rows"`
-	Mean     *float64 `json:"base_rate,omitempty"` // of the responses
-	LogLoss  *float64 `json:"log_loss,omitempty"`  // minus the mean log density of a response
+	Unsure   int64    `json:"validation_unsure,omitempty"` // rows that weigh too much to be left out by a formula
+	Mean     *float64 `json:"base_rate,omitempty"`         // of the responses
+	LogLoss  *float64 `json:"log_loss,omitempty"`          // minus the mean log density of a response
 	BaseLoss *float64 `json:"base_log_loss,omitempty"`
 	AUC      *float64 `json:"auc,omitempty"`
+
+	none bool // some rows have no prediction
 }
 
 // measured is what the fit predicts of its own rows, as they were without them; nil where
@@ -40,15 +43,27 @@ func measured(s *duck.Session, f *fitstore.Fits, j *job.Job, src *job.Source) (*
 	if r.How, err = sc.without(s, j); err != nil || r.How == "" {
 		return nil, src.Blame(err)
 	}
+	rows := "scored WHERE y IS NOT NULL AND log_density IS NOT NULL"
+	if r.How == leaveOneOut {
+		rows = "scored WHERE y IS NOT NULL AND reach IS NOT NULL" // with those that have no density
+		var none int64
+		if r.Unsure, none, err = decisive(s); err != nil {
+			return nil, err
+		}
+		r.none = none > 0
+	}
 	var mean, loss, base, auc sql.NullFloat64
 	var binary bool
-	if err := s.Row("SELECT count(*), avg(y), -avg(log_density), coalesce(bool_and(y IN (0, 1)), false) FROM scored WHERE y IS NOT NULL AND log_density IS NOT NULL", &r.Rows, &mean, &loss, &binary); err != nil {
+	if err := s.Row("SELECT count(*), avg(y), -avg(log_density), coalesce(bool_and(y IN (0, 1)), false) FROM "+rows, &r.Rows, &mean, &loss, &binary); err != nil {
 		return nil, err
 	}
 	if binary {
-		if err := s.Row("SELECT bglm_log_loss(y = 1, m), bglm_auc(y = 1, p) FROM scored, (SELECT avg(y) AS m FROM scored WHERE log_density IS NOT NULL) WHERE y IS NOT NULL AND log_density IS NOT NULL", &base, &auc); err != nil {
+		if err := s.Row("SELECT bglm_log_loss(y = 1, m), bglm_auc(y = 1, p) FILTER (p IS NOT NULL) FROM (SELECT *, avg(y) OVER () AS m FROM "+rows+")", &base, &auc); err != nil {
 			return nil, err
 		}
+	}
+	if r.none { // sums over the others would be those of easier rows
+		loss, auc = sql.NullFloat64{}, sql.NullFloat64{}
 	}
 	for to, v := range map[**float64]sql.NullFloat64{&r.Mean: mean, &r.LogLoss: loss, &r.BaseLoss: base, &r.AUC: auc} {
 		if v.Valid && !math.IsNaN(v.Float64) && !math.IsInf(v.Float64, 0) {
@@ -75,7 +90,14 @@ func (r *learnt) line() string {
 		add("mean response %.4g", r.Mean)
 		add(r.How+" log loss a row %.4f", r.LogLoss)
 	}
-	return strings.Join(parts, ", ")
+	if r.none {
+		parts = append(parts, "no "+r.How+" figure")
+	}
+	out := strings.Join(parts, ", ")
+	if more := unsure(r.Unsure, r.Rows); more != "" {
+		out += "." + more
+	}
+	return out
 }
 
 // term is a row of bglm_summary.

@@ -158,9 +158,14 @@ func etaFit(s *duck.Session, sc *scoring) error {
 		CASE WHEN fit.shape IS NOT NULL THEN ', shape: ' || `+shape+` ELSE '' END) FROM fits LIMIT 1`, &sc.eta)
 }
 
-// subquery evaluates the features over the data alone, where no column of the
-// Fits can be mistaken for one of theirs.
+// subquery is joined with the offset in the linear predictor.
 func (sc *scoring) subquery(columns string, extra ...string) string {
+	return sc.shifted(sc.joined(columns, extra...))
+}
+
+// joined evaluates the features over the data alone, where no column of the
+// Fits can be mistaken for one of theirs.
+func (sc *scoring) joined(columns string, extra ...string) string {
 	cols := []string{}
 	if columns != "" {
 		cols = append(cols, columns)
@@ -175,14 +180,14 @@ func (sc *scoring) subquery(columns string, extra ...string) string {
 	}
 	q := "(SELECT " + strings.Join(cols, ", ") + " FROM " + sc.rows + ") d"
 	if len(sc.fits.Group) == 0 {
-		return sc.shifted(q + ", (SELECT fit AS bglm_fit FROM fits) f")
+		return q + ", (SELECT fit AS bglm_fit FROM fits) f"
 	}
 	var on, keys []string
 	for i, g := range sc.fits.Group {
 		on = append(on, fmt.Sprintf("d.bglm_g%d IS NOT DISTINCT FROM f.bglm_k%d", i, i))
 		keys = append(keys, fmt.Sprintf("%s AS bglm_k%d", quote.Name(g.Name), i))
 	}
-	return sc.shifted(q + " LEFT JOIN (SELECT fit AS bglm_fit, " + strings.Join(keys, ", ") + " FROM fits) f ON " + strings.Join(on, " AND "))
+	return q + " LEFT JOIN (SELECT fit AS bglm_fit, " + strings.Join(keys, ", ") + " FROM fits) f ON " + strings.Join(on, " AND ")
 }
 
 // shifted replaces the features by the linear predictor with its offset.

@@ -247,6 +247,9 @@ func (c *reportCommand) judged(s *duck.Session, p *page, sc *scoring, sum *summa
 		return err
 	}
 	q, err := measure(s, 20)
+	if err == nil {
+		err = q.predictedBy(s, how)
+	}
 	if err != nil {
 		return err
 	}
@@ -372,7 +375,7 @@ func (p *page) parameters(s *duck.Session, f *fitstore.Fits, sum *summary) (iter
 // fitness measures the predictions of the data.
 func (c *reportCommand) fitness(s *duck.Session, p *page, j *judgement) error {
 	r, how, binary := j.quality, j.how, j.binary
-	sec := section{ID: "fitness", Title: "Predictions of the data", Doc: "guide.md", Text: "The rows given are predicted with the weights integrated out. " + explained[how]}
+	sec := section{ID: "fitness", Title: "Predictions of the data", Doc: "guide.md", Text: "The rows given are predicted with the weights integrated out. " + explained[how] + unsure(r.Unsure, r.N+r.Missing)}
 	put := func(k string, v *float64) {
 		if v != nil {
 			sec.Facts = append(sec.Facts, fact{Key: k, Value: fmt.Sprintf("%.5g", *v)})

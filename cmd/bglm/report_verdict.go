@@ -120,7 +120,7 @@ func (c *reportCommand) verdict(s *duck.Session, p *page, f *fitstore.Fits, j *j
 	if what != "" {
 		sec.Points = append(sec.Points, point{"What drives it?", what})
 	}
-	trust := explained[j.how]
+	trust := explained[j.how] + unsure(j.Unsure, j.N+j.Missing)
 	if j.binary && j.Mean != nil && j.Predicted != nil {
 		trust += fmt.Sprintf(" On average it predicts %.1f %%, and %.1f %% were observed.", 100**j.Predicted, 100**j.Mean)
 	} else if j.Coverage != nil {

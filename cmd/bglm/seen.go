@@ -12,6 +12,7 @@ import (
 	"github.com/bglm/bglm/cmd/internal/quote"
 	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/kernels/option"
+	"github.com/bglm/bglm/kernels/predict"
 )
 
 // How rows that are judged were predicted.
@@ -132,15 +133,8 @@ func shareOf(j *job.Job, y string) string {
 	return "(" + y + ")::DOUBLE"
 }
 
-// leftOut scores each row by the posterior without it: the row's own factor, a Gaussian in
-// the predictor N(m, v) of residual r and curvature c, is divided out, which leaves
-// N(m - r v/(1 - cv), v/(1 - cv)). See predict.InfluenceOf.
+// leftOut scores each row by the posterior without it.
 func (sc *scoring) leftOut(s *duck.Session, j *job.Job) error {
-	if sc.eta == "" {
-		if err := etaFit(s, sc); err != nil {
-			return err
-		}
-	}
 	extra := append(slices.Clone(sc.keep), shareOf(j, j.Y)+" AS bglm_share", "("+j.Y+")::DOUBLE AS bglm_y")
 	args := "bglm_fit, bglm_y, bglm_x"
 	var fields []string
@@ -149,13 +143,32 @@ func (sc *scoring) leftOut(s *duck.Session, j *job.Job) error {
 			extra, fields = append(extra, "("+v+") AS bglm_"+key), append(fields, key+": bglm_"+key)
 		}
 	}
+	if sc.offset != "" {
+		fields = append(fields, "offset_: bglm_offset")
+	}
 	if fields != nil {
 		args += ", {" + strings.Join(fields, ", ") + "}"
 	}
-	from := "(SELECT " + sc.kept("") + "bglm_share, bglm_fit, bglm_predict_dist(bglm_fit, bglm_x) AS d, bglm_influence(" + args + ") AS i FROM " + sc.subquery("", extra...) + ")"
-	from = "(SELECT " + sc.kept("") + "bglm_share, i, bglm_predict_dist(" + sc.eta + ", CASE WHEN i.loo_log_density IS NOT NULL THEN " +
-		"[d.eta_mean - i.residual * d.eta_variance / (1 - i.leverage), sqrt(d.eta_variance / (1 - i.leverage))] END) AS d FROM " + from + ")"
-	return sc.scored(s, "bglm_share AS y, d.mean AS p, d.variance AS v, d.lower AS lower, d.upper AS upper, i.loo_log_density AS log_density, NULL::BIGINT AS k", from)
+	from := "(SELECT " + sc.kept("") + "bglm_share, bglm_loo_predict(" + args + ") AS d FROM " + sc.joined("", extra...) + ")"
+	return sc.scored(s, "bglm_share AS y, d.mean AS p, d.variance AS v, d.lower AS lower, d.upper AS upper, d.log_density AS log_density, NULL::BIGINT AS k, d.reach AS reach", from)
+}
+
+// decisive counts the rows that leftOut cannot take out without the others changing, and those
+// of them that it cannot take out at all.
+func decisive(s *duck.Session) (n, none int64, err error) {
+	err = s.Row(fmt.Sprintf("SELECT count(*) FILTER (log_density IS NULL OR reach > %g), count(*) FILTER (log_density IS NULL) FROM scored WHERE y IS NOT NULL AND reach IS NOT NULL", predict.MaxReach), &n, &none)
+	return n, none, err
+}
+
+// unsure is the sentence about n decisive rows of all, "" for none.
+func unsure(n, all int64) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf(" 1 of the %s rows weighs so much that what the others predict for it is not reliable.", count(all))
+	}
+	return fmt.Sprintf(" %s of the %s rows weigh so much that what the others predict for them is not reliable.", count(n), count(all))
 }
 
 // progressive learns the rows of j as the fits did and scores each before it is learnt; false

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"math"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -114,5 +115,37 @@ func TestEvaluateProgressive(t *testing.T) {
 	ok(t, "fit", data, "--prior", fit, "-m", "adf", "-f", "y ~ ad + x", "-q", "--out", more, "-o", "columns=any")
 	if q = evaluated(t, data, "-b", more); q.How != fitted {
 		t.Errorf("continued: %+v", q)
+	}
+}
+
+// A newcomer's file of a few rows, where every column is of levels that one row has: what others
+// predict of a row is near the base rate, whatever the fit says of it, and rows that cannot be
+// left out are said, not dropped.
+func TestDecisiveRows(t *testing.T) {
+	dir := t.TempDir()
+	csv := filepath.Join(dir, "own.csv")
+	if err := os.WriteFile(csv, []byte("id,age,city,income,bought\n1,34,Berlin,52000,yes\n2,45,Paris,61000,no\n3,NA,Berlin,48000,yes\n4,29,Rome,-,no\n5,51,Paris,75000,yes\n6,38,Rome,50000,no\n7,27,Berlin,39000,no\n8,60,Paris,90000,yes\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	fit := filepath.Join(dir, "f.parquet")
+	for formula, want := range map[string]string{"bought ~ .": "leave-one-out log loss", "bought ~ age + city": "no leave-one-out figure"} {
+		args := []string{"fit", csv, "-f", formula, "--out", fit}
+		out := ok(t, args...).stdout
+		for _, w := range []string{"base rate 0.5, its log loss 0.6931", want, "8 of the 8 rows weigh so much"} {
+			if !strings.Contains(out, w) {
+				t.Errorf("%s does not say %q:\n%s", formula, w, out)
+			}
+		}
+		var sum learnt
+		if err := json.Unmarshal([]byte(ok(t, append(args, "--json")...).stdout), &sum); err != nil {
+			t.Fatal(err)
+		}
+		// Refits without each row give 0.81.
+		if sum.Rows != 8 || sum.Unsure != 8 || sum.LogLoss != nil && math.Abs(*sum.LogLoss-0.81) > 0.1 {
+			t.Errorf("%s: %+v, log loss %v", formula, sum, number(sum.LogLoss, "%v"))
+		}
+		if q := evaluated(t, csv, "-b", fit); q.Unsure != 8 || q.N+q.Missing != 8 {
+			t.Errorf("%s: %+v", formula, q)
+		}
 	}
 }

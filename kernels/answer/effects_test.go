@@ -50,9 +50,11 @@ func (m *rModel) fit(t testing.TB, d *data, by map[string]map[string]float64) (*
 
 // fields are the columns of a model, x_by_z the interaction of x and z.
 func (d *data) fields(names string) *rows.Slice {
-	d.number["x_by_z"] = make([]float64, d.n)
-	for i := range d.n {
-		d.number["x_by_z"][i] = d.number["x"][i] * d.number["z"][i]
+	if d.number["z"] != nil {
+		d.number["x_by_z"] = make([]float64, d.n)
+		for i := range d.n {
+			d.number["x_by_z"][i] = d.number["x"][i] * d.number["z"][i]
+		}
 	}
 	return rows.Fields(d.cols(names)...)
 }

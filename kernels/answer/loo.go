@@ -11,42 +11,31 @@ import (
 
 // Point is what one row says of the predictions of its fit, logs in nats.
 type Point struct {
-	// LOO is the log density of the response given all other rows (predict.Influence), NaN
+	// LOO is the log density of the response given all other rows (predict.LeaveOut), NaN
 	// where taking the row out leaves no proper posterior.
 	LOO float64
 	LPD float64 // the same given all rows: log ∫ p(y | s) N(s; m, v) ds
 	// Penalty is the variance of log p(y | s) under N(m, v), the row's part of p_waic.
 	Penalty float64
-	// Reach says how far LOO can be trusted, as the Pareto k of package loo does: the lesser
-	// of two numbers that both are large where other rows would change with this one. The
-	// leverage is the tail index of the ratios 1/p(y | s) while p is Gaussian in s; the other
-	// is how far the predictor moves when the row is taken out, in units over which the
-	// curvature of log p changes. It is 0 where LOO is exact.
+	// Reach says how far LOO can be trusted (predict.LeftOut).
 	Reach float64
 }
 
-// MaxReach is the largest Reach of a LOO that is not warned of.
-const MaxReach = 0.5
-
 // PointOf is the Point of a row with s ~ N(m, v) under the posterior that it is part of. A
-// weight counts as so many equal rows, of which LOO leaves out all.
+// weight counts as so many equal rows, of which LOO leaves out all. by is the factor that
+// rows have in the fit.
 //
-// Cost: some 64 evaluations of the likelihood for Penalty.
-// Errors: those of predict.InfluenceOf.
+// Cost: some 64 evaluations of the likelihood for Penalty, and that of predict.LeaveOut.
+// Errors: those of predict.LeaveOut.
 //
 // Sources: [vehtari2017] for Penalty (eq. 12) and the role of Pareto's k.
-func PointOf(l lik.Likelihood, o lik.Obs, m, v float64) (Point, error) {
-	f, err := predict.InfluenceOf(l, o, m, v)
+func PointOf(l lik.Likelihood, o lik.Obs, m, v float64, by predict.Factor) (Point, error) {
+	f, err := predict.LeaveOut(l, o, m, v, by)
 	if err != nil {
 		return Point{}, err
 	}
 	o.Weight = 1
-	p := Point{LOO: f.LOO, LPD: l.Moments(o, m, v).LogZ, Penalty: penalty(l, o, m, v)}
-	if t := l.Traits(); !t.Gaussian {
-		moved := math.Abs(v/(1-f.Leverage)*f.Residual) / t.Scale
-		p.Reach = math.Min(math.Max(f.Leverage, 0), moved)
-	}
-	return p, nil
+	return Point{LOO: f.LogDensity, LPD: l.Moments(o, m, v).LogZ, Penalty: penalty(l, o, m, v), Reach: f.Reach}, nil
 }
 
 // reach is over how many standard deviations a Gaussian is summed: the rest weighs 1e-16.
@@ -111,7 +100,7 @@ func (l *LOO) Add(b *kernels.Batch) error {
 		if err != nil {
 			return err
 		}
-		p, err := PointOf(l.Lik, b.Obs(i), m, v)
+		p, err := PointOf(l.Lik, b.Obs(i), m, v, predict.FactorOf(l.Fit.Method))
 		if err != nil {
 			return err
 		}
@@ -125,7 +114,7 @@ func (l *LOO) Add(b *kernels.Batch) error {
 		case math.IsNaN(p.LOO):
 			l.failed++
 			continue
-		case p.Reach > MaxReach:
+		case p.Reach > predict.MaxReach:
 			l.warned++
 		}
 		l.loo.add(p.LOO)
@@ -161,7 +150,7 @@ type LOOSummary struct {
 	ELPD, SE, PLoo, LooIC float64
 	// ELPDWaic is the sum of Point.LPD less PWaic, the sum of Point.Penalty; Waic is -2 ELPDWaic.
 	ELPDWaic, PWaic, Waic float64
-	Warned                int64   // rows whose Reach is over MaxReach
+	Warned                int64   // rows whose Reach is over predict.MaxReach
 	Failed                int64   // rows without a LOO; ELPD, SE, PLoo and LooIC are NaN if there are any
 	Worst                 float64 // the largest Reach
 	Status                string  // "ok", or what is wrong with the sums

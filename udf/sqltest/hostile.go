@@ -206,7 +206,7 @@ func (h *Hostile) statement() string {
 	case 9, 10:
 		return fmt.Sprintf("SELECT count(*) FROM (SELECT %s::VARCHAR AS p FROM %s, (SELECT %s AS f))",
 			fmt.Sprintf(pick(h, []string{"bglm_predict(f, %s)", "bglm_predict(f, %s, 'mackay')", "bglm_predict(f, %s, s)", "bglm_predict_dist(f, %s)",
-				"bglm_predict_dist(f, %s, d)", "bglm_features(%s)", "bglm_features(%s, {missing: s})", "bglm_contrast(f, %[1]s, %[1]s)", "bglm_sample(f, %s, 1, i)", "bglm_influence(f, b, %s)"}), h.often(hostileX, badX)), h.small(), h.fit())
+				"bglm_predict_dist(f, %s, d)", "bglm_features(%s)", "bglm_features(%s, {missing: s})", "bglm_contrast(f, %[1]s, %[1]s)", "bglm_sample(f, %s, 1, i)", "bglm_influence(f, b, %s)", "bglm_loo_predict(f, b, %s)"}), h.often(hostileX, badX)), h.small(), h.fit())
 	case 11:
 		return fmt.Sprintf("SELECT length(bglm_update(f, (SELECT list({y: %s, x: %s%s}) FROM %s)%s)::VARCHAR) FROM (SELECT %s AS f)",
 			h.often(hostileY, badY), h.often(hostileX, badX), pick(h, []string{"", ", time: i", ", weight: k", `, "offset": odd`}), h.small(),

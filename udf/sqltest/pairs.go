@@ -50,7 +50,7 @@ func (h *Hostile) pair() string {
 		if h.r.IntN(2) == 0 {
 			function, y = "bglm_adf", pick(h, []string{"v", "h", "w"})
 			keys = append(keys, "family: 'gaussian'", "covariance: 'full'", "standardize: false", "dispersion: 1") // merges are exact
-			for strings.Contains(x, "CASE WHEN k > ") { // but a missing number stands at the mean of the rows before it
+			for strings.Contains(x, "CASE WHEN k > ") {                                                            // but a missing number stands at the mean of the rows before it
 				x = pick(h, pairX)
 			}
 		}

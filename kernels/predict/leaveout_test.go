@@ -1,0 +1,98 @@
+package predict
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/bglm/bglm/kernels/kerneltest"
+	"github.com/bglm/bglm/kernels/lik"
+)
+
+// What a likelihood makes of a Gaussian is led back to it, over rows of little weight and
+// rows that say nearly all.
+func TestCavityIsFoundAgain(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for _, c := range []struct {
+		family, link string
+		y            func() float64
+		trials       float64
+	}{
+		{"bernoulli", "logit", func() float64 { return float64(r.IntN(2)) }, 0},
+		{"bernoulli", "probit", func() float64 { return float64(r.IntN(2)) }, 0},
+		{"bernoulli", "cloglog", func() float64 { return float64(r.IntN(2)) }, 0},
+		{"binomial", "logit", func() float64 { return float64(r.IntN(6)) }, 5},
+		{"poisson", "log", func() float64 { return float64(r.IntN(9)) }, 0},
+		{"negbinomial", "log", func() float64 { return float64(r.IntN(9)) }, 0},
+		{"gamma", "log", func() float64 { return math.Exp(r.NormFloat64()) }, 0},
+	} {
+		l := like(t, c.family, c.link)
+		var failed int
+		const n = 300
+		for range n {
+			o := lik.Obs{Y: c.y(), Weight: 1, Trials: c.trials}
+			mc, vc := 2*r.NormFloat64(), math.Exp(-4+7*r.Float64())
+			s := l.Moments(o, mc, vc)
+			f, err := LeaveOut(l, o, mc+vc*s.Alpha, vc*s.Ratio, OfMoments)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// The moments of a row that leaves 1e-3 of the variance say little of what it was
+			// taken from: the tolerance is that of the moments over what is left.
+			tol := 1e-7 / s.Ratio
+			if math.Abs(f.Mean-mc) > tol*math.Sqrt(vc) || math.Abs(f.Variance/vc-1) > tol || math.Abs(f.LogDensity-s.LogZ) > tol {
+				failed++
+				t.Logf("%s %+v: N(%v, %v), found %+v", c.link, o, mc, vc, f)
+			}
+		}
+		if failed > 0 {
+			t.Errorf("%s %s: %d of %d are not found again", c.family, c.link, failed, n)
+		}
+	}
+}
+
+// A posterior wider than any Gaussian's that has seen the row has no cavity.
+func TestNoCavity(t *testing.T) {
+	f, err := LeaveOut(like(t, "bernoulli", "logit"), lik.Obs{Y: 1, Weight: 1}, 0.2, 20, OfMoments)
+	if err != nil || !math.IsNaN(f.Mean+f.Variance+f.LogDensity) || f.Reach <= MaxReach {
+		t.Errorf("%+v, %v", f, err)
+	}
+}
+
+// Laplace's factor is that of InfluenceOf, and so is any of a Gaussian likelihood.
+func TestLeaveOutAtMode(t *testing.T) {
+	for _, by := range []Factor{AtMode, OfMoments} {
+		l := like(t, "gaussian", "")
+		o := lik.Obs{Y: 1.5, Weight: 2}
+		f, err := LeaveOut(l, o, 0.25, 0.125, by)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := InfluenceOf(l, o, 0.25, 0.125)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kerneltest.Close(t, "density", f.LogDensity, want.LOO, kerneltest.Tol{Rel: 1e-14})
+		if f.Reach != 0 {
+			t.Errorf("reach %v of what is exact", f.Reach)
+		}
+	}
+	f, err := LeaveOut(like(t, "bernoulli", "logit"), lik.Obs{Y: 1, Weight: 1}, 0.5, 0.2, AtMode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// 1/v' = 1/v - p(1 - p), m' = m - v'(1 - p).
+	p := 1 / (1 + math.Exp(-0.5))
+	v := 1 / (5 - p*(1-p))
+	kerneltest.Close(t, "variance", f.Variance, v, kerneltest.Tol{Rel: 1e-14})
+	kerneltest.Close(t, "mean", f.Mean, 0.5-v*(1-p), kerneltest.Tol{Rel: 1e-14})
+}
+
+func like(t *testing.T, family, link string) lik.Likelihood {
+	t.Helper()
+	l, err := lik.New(family, link, lik.Params{Dispersion: 0.7, Shape: 1.5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
