@@ -23,8 +23,8 @@ type fitPlan struct {
 	method  *engine.Method
 	model   *kernels.Model
 	onError option.OnError
-	empty   engine.Fitter                // without rows; groups begin as its clones. nil where it is not small
-	names   atomic.Pointer[kernels.Dict] // the features of rows that all have the same; groups share it
+	empty   engine.Fitter         // without rows; groups begin as its clones. nil where it is not small
+	alike   atomic.Pointer[alike] // rows that all have the same features; nil before the first
 }
 
 func newFitPlan(method *engine.Method, s *option.Settings, times, trials bool) (*fitPlan, error) {
@@ -47,21 +47,41 @@ const smallStart = 64
 
 // fitState is the aggregate state of one group.
 type fitState struct {
-	engine.Fitter
-	plan   *fitPlan
+	engine.Fitter // nil while the rows wait
+	plan          *fitPlan
+	waiting
 	failed bool // on_error: 'null' saw a bad row
 }
 
 func newFitState(p *fitPlan) (*fitState, error) {
+	s := &fitState{plan: p}
 	if p.empty != nil {
-		return &fitState{Fitter: p.empty.Clone(), plan: p}, nil
+		if _, ok := p.empty.(engine.Sharer); !ok {
+			s.Fitter = p.empty.Clone()
+		}
+		return s, nil
 	}
 	f, err := p.method.New(p.model)
-	return &fitState{Fitter: f, plan: p}, err
+	s.Fitter = f
+	return s, err
 }
 
-func (s *fitState) Clone() capi.State { return &fitState{s.Fitter.Clone(), s.plan, s.failed} }
-func (s *fitState) Size() int64       { return s.Fitter.Size() + 48 }
+func (s *fitState) Clone() capi.State {
+	c := *s
+	c.rows = slices.Clone(s.rows)
+	if s.Fitter != nil {
+		c.Fitter = s.Fitter.Clone()
+	}
+	return &c
+}
+
+func (s *fitState) Size() int64 {
+	n := 64 + 8*int64(cap(s.rows))
+	if s.Fitter != nil {
+		n += s.Fitter.Size()
+	}
+	return n
+}
 
 func (s *fitState) Merge(src capi.State) error {
 	o, ok := src.(*fitState)
@@ -73,7 +93,17 @@ func (s *fitState) Merge(src capi.State) error {
 		return fmt.Errorf("the options differ between rows of one group; all but weight, offset, trials and time must be constant")
 	}
 	s.failed = s.failed || o.failed
-	return s.Fitter.Merge(running(), o.Fitter)
+	if o.Fitter == nil && !a.model.HasTime { // what follows in order needs no product of beliefs
+		return s.follow(o)
+	}
+	f, err := o.fitter()
+	if err != nil {
+		return err
+	}
+	if err := s.wake(); err != nil {
+		return err
+	}
+	return s.Fitter.Merge(running(), f)
 }
 
 var errMixedStates = errors.New("internal error: merging states of different functions")
@@ -103,7 +133,7 @@ type together struct {
 	src    *rows.Source
 	n      int // rows of the call
 	plan   *fitPlan
-	names  *kernels.Dict
+	alike  *alike
 	lo, hi int // the rows that were read; those of batch where they could be read
 	ok     bool
 	batch  kernels.Batch
@@ -123,20 +153,22 @@ const patience = 2
 
 // absorb gives rows [lo, hi) to s as far as they are there, and returns where it ended.
 func (t *together) absorb(s *fitState, lo, hi int) (int, error) {
-	f, ok := s.Fitter.(engine.Sharer)
-	if !ok {
-		return lo, nil
-	}
-	for lo < hi && t.have(s, lo) && f.Share(t.names) {
+	for lo < hi && s.shares() && t.have(s, lo) {
 		end := min(hi, t.hi)
 		t.batch.Part(lo-t.lo, end-t.lo, &t.part)
-		lo = end
-		err := s.Fitter.Update(running(), &t.part, s.plan.onError == option.Skip)
-		if s.plan.onError == option.Null && errors.Is(err, kernels.ErrRow) {
-			s.failed, err = true, nil
+		if s.wait(t.alike, &t.part) {
+			lo = end
+			continue
 		}
-		if err != nil {
-			return lo, advised(err)
+		if err := s.wake(); err != nil {
+			return lo, err
+		}
+		if !s.Fitter.(engine.Sharer).Share(t.alike.names) {
+			break
+		}
+		lo = end
+		if err := s.update(&t.part); err != nil {
+			return lo, err
 		}
 	}
 	return lo, nil
@@ -151,16 +183,16 @@ func (t *together) have(s *fitState, i int) bool {
 		return false
 	}
 	t.plan, t.lo = s.plan, i
-	t.names = s.plan.names.Load()
-	if t.names == nil {
+	t.alike = s.plan.alike.Load()
+	if t.alike == nil {
 		names := s.plan.empty.Clone().Features()
 		if t.hi, t.ok = t.src.Together(i, t.n, s, s.plan.model, names, true, &t.batch); t.ok {
-			s.plan.names.CompareAndSwap(nil, names)
-			t.names = s.plan.names.Load()
-			t.ok = t.names == names
+			s.plan.alike.CompareAndSwap(nil, alikeOf(names, &t.batch))
+			t.alike = s.plan.alike.Load()
+			t.ok = t.alike.names == names
 		}
 	} else {
-		t.hi, t.ok = t.src.Together(i, t.n, s, s.plan.model, t.names, false, &t.batch)
+		t.hi, t.ok = t.src.Together(i, t.n, s, s.plan.model, t.alike.names, false, &t.batch)
 	}
 	if !t.ok {
 		t.gone++
@@ -277,6 +309,9 @@ func updateBy(name string, kind engine.Kind, plan func(opt *capi.Vec, i int, src
 			}
 			s := st.(*fitState)
 			if lo, err = block.absorb(s, lo, hi); err != nil || lo == hi {
+				return err
+			}
+			if err := s.wake(); err != nil {
 				return err
 			}
 			if err := x.Learn(s.plan.model); err != nil {
@@ -470,6 +505,7 @@ func checkPoints(x *capi.Vec) error { return rows.CheckPoints(columnOf(x), "x") 
 // finalizeFit writes the results; factorised fits are read belief by belief.
 func finalizeFit(states []capi.State, out *capi.Col) error {
 	results := make([]*engine.Result, len(states))
+	fits := make([]engine.Factorised, len(states))
 	groups := make([]solvable, len(states))
 	for i, st := range states {
 		s, _ := st.(*fitState)
@@ -477,19 +513,31 @@ func finalizeFit(states []capi.State, out *capi.Col) error {
 			continue
 		}
 		g := solvable{name: s.plan.method.Name, null: s.plan.onError == option.Null}
-		if _, ok := s.Fitter.(engine.Factorised); !ok {
-			g.solve = func() (err error) { results[i], err = s.Fit(running()); return err }
+		if e, ok := s.Fitter.(engine.Factorised); ok {
+			fits[i] = e
+		} else {
+			g.solve = func() error {
+				f, err := s.fitter()
+				if err != nil {
+					return err
+				}
+				if e, ok := f.(engine.Factorised); ok {
+					fits[i] = e
+					return nil
+				}
+				results[i], err = f.Fit(running())
+				return err
+			}
 		}
 		groups[i] = g
 	}
 	w := fitsWriter{out: out}
 	defer w.flush()
 	return solveAll(groups, w.null, func(i int) {
-		s := states[i].(*fitState)
-		if results[i] != nil {
+		if s := states[i].(*fitState); results[i] != nil {
 			w.result(s.plan, results[i])
 		} else {
-			w.factorised(s, s.Fitter.(engine.Factorised))
+			w.factorised(s, fits[i])
 		}
 	})
 }

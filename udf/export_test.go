@@ -8,6 +8,13 @@ import (
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
+// Waiting sets how many numbers wait for a small group, and returns what sets it back.
+func Waiting(n int) (restore func()) {
+	was := maxWaiting
+	maxWaiting = n
+	return func() { maxWaiting = was }
+}
+
 // RegisterPanics adds functions that panic in a callback: update, combine,
 // finalize, scalar.
 func RegisterPanics(ctx context.Context, db *sql.DB) error {

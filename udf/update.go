@@ -97,6 +97,9 @@ func callUpdate(args []capi.Vec, n int, out *capi.Col) error {
 			return err
 		}
 		s, err := newFitState(plan)
+		if err == nil {
+			err = s.wake()
+		}
 		if err != nil {
 			return err
 		}
