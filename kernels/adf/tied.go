@@ -95,11 +95,15 @@ type tied struct {
 }
 
 // hand is memory for a row, which forms at rest do not keep: block inputs of the row, its
-// leaves and their values.
+// leaves and their values, and for a change of units what the block's weights are multiplied
+// by and what they give the intercept.
 type hand struct {
 	x  []float64
 	ks []uint32
 	xs []float64
+
+	ratio, shift []float64
+	restorer     restorer
 }
 
 var hands = sync.Pool{New: func() any { return new(hand) }}
@@ -510,10 +514,7 @@ func (t *tied) gather(fs []uint32, xs []float64) {
 
 // scatter is gather where features that no row has had are left out.
 func (t *tied) scatter(fs []uint32, xs []float64) {
-	if t.hand == nil {
-		t.hand = hands.Get().(*hand)
-	}
-	h := t.hand
+	h := t.grip()
 	h.x = resize(h.x, len(t.is))
 	clear(h.x)
 	h.ks, h.xs = h.ks[:0], h.xs[:0]
@@ -532,6 +533,14 @@ func (t *tied) scatter(fs []uint32, xs []float64) {
 		}
 		h.ks, h.xs = append(h.ks, k), append(h.xs, xs[e])
 	}
+}
+
+// grip is the hand, taken where there is none.
+func (t *tied) grip() *hand {
+	if t.hand == nil {
+		t.hand = hands.Get().(*hand)
+	}
+	return t.hand
 }
 
 func resize(s []float64, n int) []float64 {
@@ -794,9 +803,10 @@ func (t *tied) Recast(k int, r *stream.Recast) (logZ float64) {
 		to = int(t.place[0])
 	}
 	t.units()
-	ratio, shift := make([]float64, b.Dim()), make([]float64, b.Dim())
-	for j := range ratio {
-		ratio[j] = 1
+	h := t.grip()
+	h.ratio, h.shift = resize(h.ratio, b.Dim()), resize(h.shift, b.Dim())
+	for j := range h.ratio {
+		h.ratio[j], h.shift[j] = 1, 0
 	}
 	for i, id := range r.IDs {
 		p := t.place[id]
@@ -811,38 +821,55 @@ func (t *tied) Recast(k int, r *stream.Recast) (logZ float64) {
 			t.scale[id] = r.New[i].Scale
 			continue
 		}
-		ratio[p], shift[p], t.unit[p] = r.Ratio(i), r.Shift(i), r.New[i]
+		h.ratio[p], h.shift[p], t.unit[p] = r.Ratio(i), r.Shift(i), r.New[i]
 	}
-	b.Rescale(ratio, shift, to)
+	b.Rescale(h.ratio, h.shift, to)
 	if r.Bare {
 		return 0
 	}
-	row := make([]float64, b.Dim())
-	return r.Restore(func(i int) kernels.Weight {
+	h.restorer = restorer{t, b, r, to}
+	logZ = r.Restore(&h.restorer)
+	h.restorer = restorer{}
+	return logZ
+}
+
+// restorer is belief b of t as Recast.Restore changes it.
+type restorer struct {
+	t  *tied
+	b  *arrowhead.Belief
+	r  *stream.Recast
+	to int // the intercept
+}
+
+// Prior implements stream.Restorer.
+func (p *restorer) Prior(i int) kernels.Weight {
+	if i < 0 {
+		return p.t.prior(0)
+	}
+	return p.t.prior(int(p.r.IDs[i]))
+}
+
+// Pin implements stream.Restorer.
+func (p *restorer) Pin(js []int, xs []float64, delta, about float64) float64 {
+	h := p.t.hand
+	h.x = resize(h.x, p.b.Dim())
+	clear(h.x)
+	h.ks, h.xs = h.ks[:0], h.xs[:0]
+	for e, i := range js {
 		if i < 0 {
-			return t.prior(0)
+			h.x[p.to] = xs[e]
+		} else if at := p.t.place[p.r.IDs[i]]; at >= 0 {
+			h.x[at] = xs[e]
+		} else {
+			h.ks, h.xs = append(h.ks, uint32(^at)), append(h.xs, 1)
 		}
-		return t.prior(int(r.IDs[i]))
-	}, func(js []int, xs []float64, delta, about float64) float64 {
-		clear(row)
-		var ks []uint32
-		for e, i := range js {
-			if i < 0 {
-				row[to] = xs[e]
-			} else if p := t.place[r.IDs[i]]; p >= 0 {
-				row[p] = xs[e]
-			} else {
-				ks = append(ks, uint32(^p))
-			}
-		}
-		one := []float64{1}[:len(ks)]
-		m, v := b.Predict(row, ks, one)
-		tilt, ok := stream.Pin(m, v, delta, about)
-		if ok {
-			b.Absorb(ks, one, tilt)
-		}
-		return tilt.LogZ
-	})
+	}
+	m, v := p.b.Predict(h.x, h.ks, h.xs)
+	tilt, ok := stream.Pin(m, v, delta, about)
+	if ok {
+		p.b.Absorb(h.ks, h.xs, tilt)
+	}
+	return tilt.LogZ
 }
 
 // Stretch implements stream.Form.
@@ -907,8 +934,12 @@ func (t *tied) Beliefs(k int, now float64, dst []kernels.Weight) []kernels.Weigh
 	}
 	b := t.bank[k]
 	d := b.Dim()
-	memory := make([]float64, 2*d)
-	h, v := memory[:d], memory[d:]
+	var room [16]float64
+	memory := room[:]
+	if 2*d > len(room) {
+		memory = make([]float64, 2*d)
+	}
+	h, v := memory[:d], memory[d:2*d]
 	b.Variances(v)
 	for id, p := range t.place {
 		if p >= 0 && t.unit == nil {
@@ -975,7 +1006,8 @@ func (t *tied) Covariance(k int, order []uint32) (kernels.Covariance, error) {
 	c := kernels.Covariance{Form: gauss.Arrowhead, Rank: d}
 	c.Values = make([]float64, 0, arrowhead.Want(d, len(order)))
 	c.Values = append(c.Values, b.Mean...)
-	levels := make([]float64, d)
+	c.Values = append(c.Values, make([]float64, d)...)
+	levels := c.Values[d:]
 	for _, l := range t.cols {
 		if l.mean >= 0 {
 			levels[l.mean] = float64(l.levels)
@@ -986,12 +1018,8 @@ func (t *tied) Covariance(k int, order []uint32) (kernels.Covariance, error) {
 			levels[p] = float64(-1 - i)
 		}
 	}
-	c.Values = append(c.Values, levels...)
-	root := b.Root()
-	for i := range d {
-		c.Values = append(c.Values, root.Row(i)[:i+1]...)
-	}
-	h := make([]float64, d)
+	c.Values = b.AppendRoot(c.Values)
+	var h []float64
 	for _, id := range order {
 		p := t.place[id]
 		if p >= 0 {
@@ -1002,6 +1030,7 @@ func (t *tied) Covariance(k int, order []uint32) (kernels.Covariance, error) {
 			c.Values = append(c.Values, make([]float64, d)...)
 			continue
 		}
+		h = resize(h, d)
 		clear(h)
 		col, w := t.leafAt(b, id, h)
 		what := -1.0

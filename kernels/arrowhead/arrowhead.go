@@ -77,6 +77,8 @@ func rootOf(v float64) float64 {
 type row struct {
 	g, f, u, shrink, gain []float64
 	all                   []float64
+
+	root dense.Matrix // memory for a root while it is turned
 }
 
 var rows = sync.Pool{New: func() any { return new(row) }}
@@ -321,6 +323,35 @@ func (b *Belief) Root() *dense.Matrix {
 	return m
 }
 
+// AppendRoot appends L row by row, each up to its diagonal.
+func (b *Belief) AppendRoot(dst []float64) []float64 {
+	d := b.Dim()
+	for i := range d {
+		for j, at := 0, i; j <= i; j++ {
+			dst = append(dst, b.root[at])
+			at += d - 1 - j
+		}
+	}
+	return dst
+}
+
+// square is the root of b as a matrix, in memory of r.
+func (r *row) square(b *Belief) *dense.Matrix {
+	d := b.Dim()
+	m := &r.root
+	if cap(m.Data) < d*d {
+		m.Data = make([]float64, d*d, 2*d*d)
+	}
+	m.Rows, m.Cols, m.Stride, m.Data = d, d, d, m.Data[:d*d]
+	clear(m.Data)
+	for j := range d {
+		for i, v := range b.col(j) {
+			m.Data[(j+i)*d+j] = v
+		}
+	}
+	return m
+}
+
 // SetRoot takes the lower triangle of m.
 func (b *Belief) SetRoot(m *dense.Matrix) {
 	for j := range b.Mean {
@@ -459,8 +490,9 @@ func (b *Belief) Rescale(ratio, shift []float64, to int) {
 	if same {
 		return
 	}
-	l := b.Root()
-	gain, last := make([]float64, b.Dim()), 0
+	r := b.room()
+	l, gain, last := r.square(b), r.u, 0
+	clear(gain)
 	if to >= 0 {
 		for j, s := range shift {
 			if s != 0 {

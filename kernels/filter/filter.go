@@ -530,32 +530,45 @@ func (s *joint) Recast(k int, r *stream.Recast) (logZ float64) {
 	if r.Bare {
 		return 0
 	}
-	col := func(i int) int32 {
-		if i < 0 {
-			return int32(to)
-		}
-		return s.at[r.IDs[i]]
+	return r.Restore(&restorer{s, b, r, to})
+}
+
+// restorer is belief b of s as Recast.Restore changes it.
+type restorer struct {
+	s  *joint
+	b  *member
+	r  *stream.Recast
+	to int // the intercept
+}
+
+// Prior implements stream.Restorer.
+func (p *restorer) Prior(i int) kernels.Weight {
+	j := p.to
+	if i >= 0 {
+		j = int(p.s.at[p.r.IDs[i]])
 	}
-	return r.Restore(func(i int) kernels.Weight {
-		return kernels.Weight{Mean: s.restMu[col(i)], Variance: s.restV[col(i)]}
-	}, func(js []int, xs []float64, delta, about float64) float64 {
-		fs := make([]uint32, len(js)) // the intercept is feature 0
-		for e, i := range js {
-			if i >= 0 {
-				fs[e] = r.IDs[i]
-			}
+	return kernels.Weight{Mean: p.s.restMu[j], Variance: p.s.restV[j]}
+}
+
+// Pin implements stream.Restorer.
+func (p *restorer) Pin(js []int, xs []float64, delta, about float64) float64 {
+	s, b := p.s, p.b
+	fs := make([]uint32, len(js)) // the intercept is feature 0
+	for e, i := range js {
+		if i >= 0 {
+			fs[e] = p.r.IDs[i]
 		}
-		s.shift = s.entries(fs, xs, 0)
-		m, v := 0.0, b.cov.predict(s.cols, s.vals)
-		for e, j := range s.cols {
-			m += s.vals[e] * b.mean[j]
-		}
-		tilt, ok := stream.Pin(m, v, delta, about)
-		if ok {
-			b.cov.absorb(b.mean, tilt)
-		}
-		return tilt.LogZ
-	})
+	}
+	s.shift = s.entries(fs, xs, 0)
+	m, v := 0.0, b.cov.predict(s.cols, s.vals)
+	for e, j := range s.cols {
+		m += s.vals[e] * b.mean[j]
+	}
+	tilt, ok := stream.Pin(m, v, delta, about)
+	if ok {
+		b.cov.absorb(b.mean, tilt)
+	}
+	return tilt.LogZ
 }
 
 // Stretch implements stream.Form.

@@ -184,8 +184,9 @@ func (s *State) columns() []kernels.FitColumn {
 	out := s.counted.Columns()
 	next := 0 // columns mostly come in the order of their features
 	var of map[string]int
+	var room [64]byte
 	find := func(id uint32) *kernels.FitColumn {
-		name := s.dict.Name(id)
+		name := s.dict.AppendName(room[:0], id)
 		if next < len(out) && out[next].Name == string(name) {
 			next++
 			return &out[next-1]

@@ -724,21 +724,12 @@ func (s *State) Each(visit func(name []byte, w kernels.Weight)) error {
 	if err := s.Grow(); err != nil {
 		return err
 	}
-	r := readers.Get().(*reader)
-	defer readers.Put(r)
-	if s.own || r.dict != s.dict { // one that is shared does not change
-		r.order, r.dict = s.dict.Order(), nil
-		if !s.own {
-			r.dict = s.dict
-		}
-	}
+	r := s.reader()
+	defer r.done()
 	r.w = s.form.Beliefs(s.Best(), s.clock, r.w[:0])
 	for _, id := range r.order {
 		r.name = s.dict.AppendName(r.name[:0], id)
 		visit(r.name, s.units.original(id, r.w[id]))
-	}
-	if cap(r.w) > maxReader {
-		*r = reader{}
 	}
 	return nil
 }
@@ -747,8 +738,41 @@ func (s *State) Each(visit func(name []byte, w kernels.Weight)) error {
 type reader struct {
 	w     []kernels.Weight
 	name  []byte
-	dict  *kernels.Dict // whose order it is
+	dict  *kernels.Dict // whose order and names they are
 	order []uint32
+	names []string // in this order
+}
+
+// reader has the order of the features.
+func (s *State) reader() *reader {
+	r := readers.Get().(*reader)
+	if s.own || r.dict != s.dict { // one that is shared does not change
+		r.order, r.names, r.dict = s.dict.Order(), nil, nil
+		if !s.own {
+			r.dict = s.dict
+		}
+	}
+	return r
+}
+
+// done gives the memory back.
+func (r *reader) done() {
+	if cap(r.w) > maxReader {
+		*r = reader{}
+	}
+	readers.Put(r)
+}
+
+// named are the names of the features in their order.
+func (r *reader) named(d *kernels.Dict) []string {
+	if len(r.names) < len(r.order) {
+		r.names = make([]string, 0, len(r.order))
+		for _, id := range r.order {
+			r.name = d.AppendName(r.name[:0], id)
+			r.names = append(r.names, string(r.name))
+		}
+	}
+	return r.names
 }
 
 var readers = sync.Pool{New: func() any { return new(reader) }}
@@ -838,18 +862,19 @@ func (s *State) fit() (*kernels.Fit, error) {
 		return nil, err
 	}
 	f, k := s.Summary(), s.Best()
-	order := s.dict.Order()
+	r := s.reader()
+	defer r.done()
 	form := s.form
 	if s.units != nil && len(s.units.cols) > 0 {
 		form = s.leave()
 	}
-	w := form.Beliefs(k, s.clock, make([]kernels.Weight, 0, len(order)))
-	f.Beliefs = make([]kernels.Belief, len(order))
-	for i, id := range order {
-		f.Beliefs[i] = kernels.Belief{Feature: string(s.dict.Name(id)), Weight: w[id]}
+	r.w = form.Beliefs(k, s.clock, r.w[:0])
+	f.Beliefs = make([]kernels.Belief, len(r.order))
+	for i, name := range r.named(s.dict) {
+		f.Beliefs[i] = kernels.Belief{Feature: name, Weight: r.w[r.order[i]]}
 	}
 	var err error
-	if f.Covariance, err = form.Covariance(k, order); err != nil {
+	if f.Covariance, err = form.Covariance(k, r.order); err != nil {
 		return nil, err
 	}
 	s.units.put(&f)

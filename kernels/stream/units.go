@@ -46,6 +46,9 @@ type Recast struct {
 	IDs      []uint32
 	Old, New []Unit
 	Bare     bool
+
+	js []int // memory of Restore
+	xs []float64
 }
 
 // Unseen is the unit of a column that no row has had a number of.
@@ -79,39 +82,52 @@ func Pin(m, v, delta, a float64) (t lik.Tilted, ok bool) {
 	return lik.Tilted{LogZ: -0.5 * (math.Log(r) + delta*e*(e/r)), Alpha: delta * e / r, Beta: delta / r, Ratio: 1 / r}, true
 }
 
+// Restorer is a belief whose priors Recast.Restore changes. Weights are those of a Recast by
+// their place, -1 is the intercept.
+type Restorer interface {
+	Prior(j int) kernels.Weight
+	// Pin adds δ to the precision along the row of weights js with values xs about the mean
+	// a, and says by what the log evidence changes.
+	Pin(js []int, xs []float64, delta, a float64) float64
+}
+
 // Restore gives the weights of r and the intercept the priors of the new units, after the
-// weights were brought to these. prior is that of a weight, -1 the intercept's; absorb adds
-// δ to the precision along the row of weights js with values xs (-1 the intercept) about
-// the mean a, and says by what the log evidence changes.
-func (r *Recast) Restore(prior func(j int) kernels.Weight, absorb func(js []int, xs []float64, delta, a float64) float64) (logZ float64) {
-	pin := func(k int) (delta, a float64) {
-		w, q := prior(k), r.Ratio(k)
-		return (1 - 1/(q*q)) / w.Variance, w.Mean * q / (1 + q)
-	}
-	one := []float64{1}
+// weights were brought to these, and says by what the log evidence changes.
+func (r *Recast) Restore(b Restorer) (logZ float64) {
+	js, xs := append(r.js[:0], -1), append(r.xs[:0], 1)
 	for k := range r.IDs {
 		logZ += math.Log(r.Ratio(k))
-		if delta, a := pin(k); delta > 0 {
-			logZ += absorb([]int{k}, one, delta, a)
+		if delta, a := r.gains(b, k); delta > 0 {
+			js[0], xs[0] = k, 1
+			logZ += b.Pin(js[:1], xs[:1], delta, a)
 		}
 	}
-	js, xs := []int{-1}, []float64{1}
+	js[0], xs[0] = -1, 1
 	for k := range r.IDs {
 		if s := r.Shift(k); s != 0 {
 			js, xs = append(js, k), append(xs, -s/r.Ratio(k))
 		}
 	}
 	if len(js) > 1 { // the intercept at the new centres has the prior that it had at the old ones
-		w := prior(-1)
-		logZ += absorb(js[:1], one, 1/w.Variance, w.Mean)
-		logZ += absorb(js, xs, -1/w.Variance, w.Mean)
+		w := b.Prior(-1)
+		logZ += b.Pin(js[:1], xs[:1], 1/w.Variance, w.Mean)
+		logZ += b.Pin(js, xs, -1/w.Variance, w.Mean)
 	}
 	for k := range r.IDs {
-		if delta, a := pin(k); delta < 0 {
-			logZ += absorb([]int{k}, one, delta, a)
+		if delta, a := r.gains(b, k); delta < 0 {
+			js[0], xs[0] = k, 1
+			logZ += b.Pin(js[:1], xs[:1], delta, a)
 		}
 	}
+	r.js, r.xs = js, xs
 	return logZ
+}
+
+// gains is the precision that the prior of weight k gains with the new units, and about what
+// mean.
+func (r *Recast) gains(b Restorer, k int) (delta, a float64) {
+	w, q := b.Prior(k), r.Ratio(k)
+	return (1 - 1/(q*q)) / w.Variance, w.Mean * q / (1 + q)
 }
 
 // freeze is the number of rows from which units stay, but for columns that begin to vary
