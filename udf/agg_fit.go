@@ -187,9 +187,12 @@ func (t *together) have(s *fitState, i int) bool {
 	if t.alike == nil {
 		names := s.plan.empty.Clone().Features()
 		if t.hi, t.ok = t.src.Together(i, t.n, s, s.plan.model, names, true, &t.batch); t.ok {
-			s.plan.alike.CompareAndSwap(nil, alikeOf(names, &t.batch))
-			t.alike = s.plan.alike.Load()
-			t.ok = t.alike.names == names
+			a, err := alikeOf(s.plan.empty, names, &t.batch)
+			if t.ok = err == nil; t.ok {
+				s.plan.alike.CompareAndSwap(nil, a)
+				t.alike = s.plan.alike.Load()
+				t.ok = t.alike == a
+			}
 		}
 	} else {
 		t.hi, t.ok = t.src.Together(i, t.n, s, s.plan.model, t.alike.names, false, &t.batch)
@@ -405,20 +408,26 @@ func solveAll(groups []solvable, null func(), write func(i int)) error {
 				errs[i] = fmt.Errorf("internal error in method %s: %v", g.name, r)
 			}
 		}()
-		defer solves(g.name)()
 		errs[i] = g.solve()
 	}
+	var next atomic.Int64
+	some := func() {
+		name, ended := "", func() {}
+		defer func() { ended() }()
+		for i := next.Add(1) - 1; i < int64(len(groups)); i = next.Add(1) - 1 {
+			if g := &groups[i]; g.name != name && g.solve != nil {
+				ended()
+				name, ended = g.name, solves(g.name)
+			}
+			one(int(i))
+		}
+	}
 	if len(groups) == 1 {
-		one(0)
+		some()
 	} else if work {
-		var next atomic.Int64
 		var wg sync.WaitGroup
 		for range min(runtime.GOMAXPROCS(0), len(groups)) {
-			wg.Go(func() {
-				for i := next.Add(1) - 1; i < int64(len(groups)); i = next.Add(1) - 1 {
-					one(int(i))
-				}
-			})
+			wg.Go(some)
 		}
 		wg.Wait()
 	}
@@ -537,7 +546,7 @@ func finalizeFit(states []capi.State, out *capi.Col) error {
 		if s := states[i].(*fitState); results[i] != nil {
 			w.result(s.plan, results[i])
 		} else {
-			w.factorised(s, fits[i])
+			w.factorised(fits[i])
 		}
 	})
 }

@@ -106,11 +106,7 @@ func appendStruct[T any](c *capi.Col, fields []fitlayout.Field[T], v *T, beliefs
 		case *bool:
 			c.Bool(*p)
 		case *[]float64:
-			e := c.Elem()
-			for _, x := range *p {
-				e.Float(x)
-			}
-			c.EndList()
+			c.Floats(*p)
 		case *[]kernels.Belief:
 			beliefs(c)
 		case *[]kernels.FitColumn:

@@ -1,6 +1,7 @@
 package udf
 
 import (
+	"math"
 	"slices"
 
 	"github.com/bglm/bglm/kernels"
@@ -8,28 +9,36 @@ import (
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
-// fitsWriter appends the results of groups to a column. Of factorised fits that follow
-// each other with one plan it writes only what differs, and the rest a column at a time.
+// fitsWriter appends the results of groups to a column. Of fits that follow each other and
+// say the same but for what was learnt it writes only that, and the rest a column at a time.
 type fitsWriter struct {
 	out  *capi.Col
-	last kernels.Fit // the fit written last; its fields but the varying ones are those of the plan
-	plan *fitPlan    // nil where the next fit is written whole
+	last kernels.Fit // the fit written last
+	open bool        // the next fit may be written in part
 	more int         // fits for which the other columns have no entry yet
 
 	visit func(name []byte, w kernels.Weight)
 }
 
-// varying are the places of the fields in which factorised fits of one plan differ.
+// varying are the places of the fields in which fits of one plan differ.
 var varying = func() (v struct {
-	beliefs, time, n, skipped, logEvidence, status, columns int
-	all                                                     []int
+	beliefs, covariance, time, n, skipped, logEvidence, status, columns int
+	all                                                                 []int
 }) {
-	for name, at := range map[string]*int{"beliefs": &v.beliefs, "time": &v.time, "n": &v.n, "n_skipped": &v.skipped, "log_evidence": &v.logEvidence, "status": &v.status, "columns": &v.columns} {
+	for name, at := range map[string]*int{"beliefs": &v.beliefs, "covariance": &v.covariance, "time": &v.time, "n": &v.n, "n_skipped": &v.skipped, "log_evidence": &v.logEvidence, "status": &v.status, "columns": &v.columns} {
 		*at = slices.IndexFunc(fitType.Fields, func(f capi.Field) bool { return f.Name == name })
 		v.all = append(v.all, *at)
 	}
 	return v
 }()
+
+// alikeButLearnt says whether two fits differ in varying fields only.
+func alikeButLearnt(a, b *kernels.Fit) bool {
+	same := func(x, y float64) bool { return math.Float64bits(x) == math.Float64bits(y) }
+	return a.Method == b.Method && a.Family == b.Family && a.Link == b.Link && same(a.Shape, b.Shape) && same(a.Dispersion, b.Dispersion) &&
+		a.Intercept == b.Intercept && a.HashBits == b.HashBits && a.Prior == b.Prior && a.Iterations == b.Iterations && a.Converged == b.Converged &&
+		len(a.Classes) == 0 && len(b.Classes) == 0 && a.Correlations == nil && b.Correlations == nil
+}
 
 // flush completes the columns.
 func (w *fitsWriter) flush() {
@@ -41,7 +50,7 @@ func (w *fitsWriter) flush() {
 		}
 		w.more = 0
 	}
-	w.plan = nil
+	w.open = false
 }
 
 // null appends a group without a result.
@@ -52,19 +61,28 @@ func (w *fitsWriter) null() {
 
 // result appends what took work.
 func (w *fitsWriter) result(p *fitPlan, r *engine.Result) {
+	if p.method.Kind == engine.Weights {
+		w.fit(r.Fit, r.Each)
+		return
+	}
 	w.flush()
 	forms[p.method.Kind].write(w.out, r)
 }
 
-// factorised appends the fit of s, which it reads belief by belief.
-func (w *fitsWriter) factorised(s *fitState, e engine.Factorised) {
-	dispersion := w.last.Dispersion
-	w.last = e.Summary()
-	f := &w.last
-	if s.plan != w.plan || f.Dispersion != dispersion {
+// factorised appends a fit that is read belief by belief.
+func (w *fitsWriter) factorised(e engine.Factorised) {
+	f := e.Summary()
+	w.fit(&f, e.Each)
+}
+
+// fit appends f, whose beliefs each visits.
+func (w *fitsWriter) fit(f *kernels.Fit, each beliefWalk) {
+	alike := w.open && alikeButLearnt(&w.last, f)
+	w.last = *f
+	if !alike {
 		w.flush()
-		appendFit(w.out, f, e.Each)
-		w.plan = s.plan
+		appendFit(w.out, f, each)
+		w.open = true
 		return
 	}
 	out := w.out
@@ -78,8 +96,13 @@ func (w *fitsWriter) factorised(s *fitState, e engine.Factorised) {
 			c.EndStruct()
 		}
 	}
-	e.Each(w.visit)
+	each(w.visit)
 	beliefs.EndList()
+	covariance := out.Field(varying.covariance)
+	covariance.Field(0).Str(f.Covariance.Form.String())
+	covariance.Field(1).Int(int64(f.Covariance.Rank))
+	covariance.Field(2).Floats(f.Covariance.Values)
+	covariance.EndStruct()
 	floatOrNull(out.Field(varying.time), f.Time)
 	out.Field(varying.n).Int(f.N)
 	out.Field(varying.skipped).Int(f.Skipped)

@@ -129,7 +129,7 @@ func callUpdate(args []capi.Vec, n int, out *capi.Col) error {
 			continue
 		}
 		if e, ok := s.Fitter.(engine.Factorised); ok {
-			w.factorised(s, e)
+			w.factorised(e)
 			continue
 		}
 		f, err := s.Fit(running())

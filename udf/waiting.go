@@ -14,19 +14,27 @@ type alike struct {
 	names  *kernels.Dict // their features; groups share it
 	shared []uint32
 	schema *kernels.Schema
-	has    [4]bool // weight, offset, trials, time
-	width  int     // numbers a row: the values, the response and what it has of these
+	has    [4]bool       // weight, offset, trials, time
+	width  int           // numbers a row: the values, the response and what it has of these
+	ready  engine.Fitter // for such rows, of which it has none; groups begin as its clones
 }
 
-// alikeOf is what the rows of b have in common, whose features names has.
-func alikeOf(names *kernels.Dict, b *kernels.Batch) *alike {
-	a := &alike{names: names, shared: slices.Clone(b.Shared), schema: b.Schema, width: len(b.Shared) + 1}
+// alikeOf is what the rows of b have in common, whose features names has, for groups that
+// begin as empty. Errors: no room for so many features.
+func alikeOf(empty engine.Fitter, names *kernels.Dict, b *kernels.Batch) (*alike, error) {
+	a := &alike{names: names, shared: slices.Clone(b.Shared), schema: b.Schema, width: len(b.Shared) + 1, ready: empty.Clone()}
+	if f, ok := a.ready.(engine.Sharer); ok {
+		f.Share(names)
+		if err := a.ready.Update(running(), &kernels.Batch{Shared: a.shared, Schema: a.schema}, false); err != nil {
+			return nil, err
+		}
+	}
 	for k, s := range scalarsOf(b) {
 		if a.has[k] = len(*s) > 0; a.has[k] {
 			a.width++
 		}
 	}
-	return a
+	return a, nil
 }
 
 func scalarsOf(b *kernels.Batch) [4]*[]float64 {
@@ -92,10 +100,12 @@ func (s *fitState) wake() error {
 		return nil
 	}
 	w := s.waiting
-	s.Fitter, s.waiting = s.plan.empty.Clone(), waiting{}
-	if w.alike != nil {
-		s.Fitter.(engine.Sharer).Share(w.alike.names) // it has no rows
+	s.waiting = waiting{}
+	if w.alike == nil {
+		s.Fitter = s.plan.empty.Clone()
+		return nil
 	}
+	s.Fitter = w.alike.ready.Clone()
 	return s.learn(w)
 }
 

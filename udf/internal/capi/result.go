@@ -111,6 +111,17 @@ func (c *Col) next() {
 // Float appends a DOUBLE.
 func (c *Col) Float(v float64) { c.f64 = push(c.f64, v); c.next() }
 
+// Floats appends a LIST of DOUBLE.
+func (c *Col) Floats(v []float64) {
+	e := c.kids[0]
+	e.f64 = append(slices.Grow(e.f64, len(v)), v...)
+	e.n += len(v)
+	if e.null != nil {
+		e.null = append(e.null, make([]bool, len(v))...)
+	}
+	c.EndList()
+}
+
 // Int appends a BIGINT or INTEGER.
 func (c *Col) Int(v int64) { c.i64 = append(c.i64, v); c.next() }
 
