@@ -2,19 +2,16 @@ package laplace
 
 import (
 	"context"
-	"encoding/csv"
 	"fmt"
 	"math"
-	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/bglm/bglm/kernels"
-	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/kerneltest"
+	"github.com/bglm/bglm/kernels/kerneltest/components"
 	"github.com/bglm/bglm/kernels/lik"
 )
 
@@ -81,74 +78,6 @@ func integrated(t *testing.T, p *kernels.Problem) (f *kernels.Fit, h *learner, s
 	return f, h, s
 }
 
-// metropolis is mean and deviation of the parameters under a log density, from at, steps as
-// deviations of each, one after the other.
-func metropolis(at, step []float64, draws int, log func(x []float64) float64, value func(k int, x float64) float64) (mean, sd []float64) {
-	rng := rand.New(rand.NewPCG(11, 12))
-	x := append([]float64(nil), at...)
-	now := log(x)
-	mean, sd = make([]float64, len(x)), make([]float64, len(x))
-	for n := range draws {
-		for k := range x {
-			was := x[k]
-			x[k] += 2.2 * step[k] * rng.NormFloat64()
-			if next := log(x); math.Log(rng.Float64()) < next-now {
-				now = next
-			} else {
-				x[k] = was
-			}
-		}
-		if n < draws/20 {
-			continue
-		}
-		for k, v := range x {
-			v = value(k, v)
-			mean[k] += v
-			sd[k] += v * v
-		}
-	}
-	n := float64(draws - draws/20)
-	for k := range mean {
-		mean[k] /= n
-		sd[k] = math.Sqrt(sd[k]/n - mean[k]*mean[k])
-	}
-	return mean, sd
-}
-
-// binomialComponents is log p(y | β, σ) of counts r of n with predictors xᵀβ + u, u ~ N(0, σ²)
-// of each row, and the prior: β_j ~ N(0, variance_j), σ half-Cauchy(scale), x's last number
-// being log σ.
-func binomialComponents(r, n []float64, x [][]float64, variance []float64, scale float64) func(q []float64) float64 {
-	return func(q []float64) float64 {
-		p := len(q) - 1
-		sigma := math.Exp(q[p])
-		log := q[p] - math.Log1p(sigma*sigma/scale/scale)
-		for j, b := range q[:p] {
-			log -= 0.5 * b * b / variance[j]
-		}
-		for i := range r {
-			eta := q[0]
-			for j := 1; j < p; j++ {
-				eta += q[j] * x[j-1][i]
-			}
-			sum, top := 0.0, math.Inf(-1)
-			const half = 15
-			var logs [2*half + 1]float64
-			for k := range logs {
-				z := 5.5 * float64(k-half) / half
-				s := eta + sigma*z
-				logs[k] = r[i]*s - n[i]*math.Log1p(math.Exp(s)) - 0.5*z*z
-				top = max(top, logs[k])
-			}
-			for _, l := range logs {
-				sum += math.Exp(l - top)
-			}
-			log += top + math.Log(sum)
-		}
-		return log
-	}
-}
-
 // behind is by how much the mode of the weights, which Laplace's Gaussian has for its mean, is
 // off the mean of a skew posterior: ½ Σ Xᵀ (q ∘ dW/dη), q being the variances of the predictors.
 //
@@ -174,13 +103,7 @@ func TestBinomialComponents(t *testing.T) {
 	if testing.Short() {
 		t.Skip("some 10^8 likelihoods")
 	}
-	bit := func(s string) (x []float64) {
-		for _, c := range s {
-			x = append(x, float64(c-'0'))
-		}
-		return x
-	}
-	seed, extract := bit("000000000001111111111"), bit("000001111110000011111")
+	seed, extract := numbers(t, components.Seeds[2]), numbers(t, components.Seeds[3])
 	both := make([]float64, len(seed))
 	for i := range both {
 		both[i] = seed[i] * extract[i]
@@ -191,8 +114,8 @@ func TestBinomialComponents(t *testing.T) {
 		x     [][]float64
 		draws int
 	}{
-		{"surgical", "0,18,8,46,8,13,9,31,14,8,29,24", "47,148,119,810,211,196,148,215,207,97,256,360", nil, 60_000},
-		{"seeds", "10,23,23,26,17,5,53,55,32,46,10,8,10,8,23,0,3,22,15,32,3", "39,62,81,51,39,6,74,72,51,79,13,16,30,28,45,4,12,41,30,51,7", [][]float64{seed, extract, both}, 30_000},
+		{"surgical", components.Surgical[0], components.Surgical[1], nil, 60_000},
+		{"seeds", components.Seeds[0], components.Seeds[1], [][]float64{seed, extract, both}, 30_000},
 	} {
 		r, n := numbers(t, c.r), numbers(t, c.n)
 		var g []string
@@ -218,12 +141,16 @@ func TestBinomialComponents(t *testing.T) {
 			at[k], step[k], variance[k] = s.weights.mean[j], 0.6*math.Sqrt(s.weights.vars()[j]), 100
 		}
 		at[p], step[p] = math.Log(s.mean[0]), 0.5
-		mean, sd := metropolis(at, step, c.draws, binomialComponents(r, n, c.x, variance, 1), func(k int, x float64) float64 {
-			if k == p {
-				return math.Exp(x)
-			}
-			return x
-		})
+		draws := components.Metropolis(at, step, c.draws, components.Binomial(r, n, c.x, variance, 1))
+		mean, sd := make([]float64, p+1), make([]float64, p+1)
+		for k := range mean {
+			mean[k], sd[k] = components.Moments(draws, func(x []float64) float64 {
+				if k == p {
+					return math.Exp(x[k])
+				}
+				return x[k]
+			})
+		}
 		for k, j := range place {
 			got := s.weights.mean[j]
 			if math.Abs(got-mean[k]) > 0.2*sd[k] {
@@ -238,90 +165,6 @@ func TestBinomialComponents(t *testing.T) {
 	}
 }
 
-// gaussianComponents is log p(y | σ...) with fixed effects x, N(0, 1e6) each, and for the rows
-// of each group intercepts and slopes of z of deviations σ1, σ2 (z nil: none), noise σ0, all
-// half-Cauchy(scale); q are log σ0, log σ1, log σ2. fixed has the fixed effects' means and
-// variances.
-func gaussianComponents(y []float64, x [][]float64, g []int, z []float64, scale float64) func(q []float64) (log float64, mean, variance []float64) {
-	p, groups := len(x), 0
-	for _, k := range g {
-		groups = max(groups, k+1)
-	}
-	return func(q []float64) (log float64, mean, variance []float64) {
-		noise := math.Exp(2 * q[0])
-		prec := dense.New(p, p)
-		r := make([]float64, p)
-		for j := range p {
-			prec.Row(j)[j] = 1e-6
-		}
-		for _, s := range q {
-			log += s - math.Log1p(math.Exp(2*s)/scale/scale)
-		}
-		// with e the columns x and y, and the sums of their products with 1 and z by group
-		cols := append(append([][]float64{}, x...), y)
-		sums := make([][2]float64, groups*(p+1))
-		counts := make([][3]float64, groups)
-		total := dense.New(p+1, p+1)
-		for i, k := range g {
-			w := 0.0
-			if z != nil {
-				w = z[i]
-			}
-			counts[k][0]++
-			counts[k][1] += w
-			counts[k][2] += w * w
-			for a := range cols {
-				sums[k*(p+1)+a][0] += cols[a][i]
-				sums[k*(p+1)+a][1] += w * cols[a][i]
-				for b := range a + 1 {
-					total.Row(a)[b] += cols[a][i] * cols[b][i] / noise
-				}
-			}
-		}
-		log -= q[0] * float64(len(y))
-		p1, p2 := math.Exp(-2*q[1]), 1e30
-		if z != nil {
-			p2 = math.Exp(-2 * q[2])
-		}
-		for k, c := range counts {
-			a11, a12, a22 := p1+c[0]/noise, c[1]/noise, p2+c[2]/noise
-			det := a11*a22 - a12*a12
-			log -= 0.5 * math.Log(det/p1/p2)
-			for a := range cols {
-				s := sums[k*(p+1)+a]
-				for b := range a + 1 {
-					t := sums[k*(p+1)+b]
-					total.Row(a)[b] -= (a22*s[0]*t[0] - a12*(s[0]*t[1]+s[1]*t[0]) + a11*s[1]*t[1]) / det / noise / noise
-				}
-			}
-		}
-		for a := range p {
-			for b := range a + 1 {
-				prec.Row(a)[b] += total.Row(a)[b]
-				prec.Row(b)[a] = prec.Row(a)[b]
-			}
-			r[a] = total.Row(p)[a]
-		}
-		if dense.Cholesky(prec) != nil {
-			return math.Inf(-1), r, r
-		}
-		mean = append([]float64{}, r...)
-		dense.SolveLowerVec(prec, mean)
-		log += 0.5*dense.Dot(mean, mean) - 0.5*dense.LogDet(prec) - 0.5*total.Row(p)[p]
-		dense.SolveLowerTVec(prec, mean)
-		inv := dense.New(p, p)
-		dense.InverseFromCholesky(inv, prec)
-		for j := range p {
-			variance = append(variance, inv.Row(j)[j])
-		}
-		return log, mean, variance
-	}
-}
-
-// Weights in g of 30 young rats, weekly from day 8 to 36 (Gelfand et al. 1990, table 3; BUGS
-// examples, volume 1).
-const rats = "151,199,246,283,320,145,199,249,293,354,147,214,263,312,328,155,200,237,272,297,135,188,230,280,323,159,210,252,298,331,141,189,231,275,305,159,201,248,297,338,177,236,285,350,376,134,182,220,260,296,160,208,261,313,352,143,188,220,273,314,154,200,244,289,325,171,221,270,326,358,163,216,242,281,312,160,207,248,288,324,142,187,234,280,316,156,203,243,283,317,157,212,259,307,336,152,203,246,286,321,154,205,253,298,334,139,190,225,267,302,146,191,229,272,302,157,211,250,285,323,132,185,237,286,331,160,207,257,303,345,169,216,261,295,333,157,205,248,289,316,137,180,219,258,291,153,200,244,286,324"
-
 // Rats: independent intercepts and slopes at day 22. Published (BUGS): mean weight 242.7 ± 2.7,
 // growth 6.186 ± 0.109 a day, noise 6.09 ± 0.47. Radon: levels in 919 houses of 85 counties
 // (Gelman and Hill 2007, chapter 12), the floor as number.
@@ -329,13 +172,16 @@ func TestGaussianComponents(t *testing.T) {
 	if testing.Short() {
 		t.Skip("100,000 likelihoods")
 	}
-	y := numbers(t, rats)
+	y := numbers(t, components.Rats)
 	var day []float64
 	var rat []int
 	for i := range y {
 		day, rat = append(day, float64(7*(i%5)-14)), append(rat, i/5)
 	}
-	houses, floor, county := radon(t)
+	houses, floor, county, err := components.Radon(filepath.Join("..", "..", "testdata", "radon.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	one := func(n int) []float64 { return slices.Repeat([]float64{1}, n) }
 	for _, c := range []struct {
 		name      string
@@ -360,7 +206,7 @@ func TestGaussianComponents(t *testing.T) {
 			g = append(g, fmt.Sprint(k))
 		}
 		_, h, s := integrated(t, mixed(t, m, c.y, nil, g, [][]float64{c.x}, c.z))
-		log := gaussianComponents(c.y, [][]float64{one(len(c.y)), c.x}, c.g, c.z, c.scale)
+		log := components.Gaussian(c.y, [][]float64{one(len(c.y)), c.x}, c.g, c.z, c.scale)
 		at, step := []float64{math.Log(s.mean[h.dispersion])}, []float64{0.5 * s.sd[h.dispersion] / s.mean[h.dispersion]}
 		order := []int{h.dispersion}
 		for _, name := range []string{"g", "slope:g"} {
@@ -368,13 +214,13 @@ func TestGaussianComponents(t *testing.T) {
 				at, step, order = append(at, math.Log(s.mean[k])), append(step, s.sd[k]/s.mean[k]), append(order, k)
 			}
 		}
-		mean, sd := metropolis(at, step, 16000, func(q []float64) float64 {
+		draws := components.Metropolis(at, step, 16000, func(q []float64) float64 {
 			l, _, _ := log(q)
 			return l
-		}, func(k int, x float64) float64 {
-			return math.Exp(x)
 		})
+		mean, sd := make([]float64, len(order)), make([]float64, len(order))
 		for k, j := range order {
+			mean[k], sd[k] = components.Moments(draws, func(x []float64) float64 { return math.Exp(x[k]) })
 			name := append([]string{"noise"}, h.Names...)[k]
 			kerneltest.Close(t, c.name+" "+name, s.mean[j], mean[k], kerneltest.Tol{Abs: 0.07 * sd[k]})
 			kerneltest.Close(t, c.name+" sd of "+name, s.sd[j], sd[k], kerneltest.Tol{Rel: 0.05})
@@ -391,28 +237,6 @@ func TestGaussianComponents(t *testing.T) {
 			kerneltest.Close(t, c.name+" published sd of "+name, got[1], want[1], kerneltest.Tol{Rel: 0.05})
 		}
 	}
-}
-
-// radon is the logarithms of testdata/radon.csv, the floor (0 the basement) and the county.
-func radon(t *testing.T) (y, floor []float64, county []int) {
-	f, err := os.Open(filepath.Join("..", "..", "testdata", "radon.csv"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	all, err := csv.NewReader(f).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := map[string]int{}
-	for _, r := range all[1:] {
-		if _, ok := at[r[0]]; !ok {
-			at[r[0]] = len(at)
-		}
-		x := numbers(t, r[1]+","+r[2])
-		y, floor, county = append(y, math.Log(x[1])), append(floor, x[0]), append(county, at[r[0]])
-	}
-	return y, floor, county
 }
 
 // Mesquite bushes: the production of leaves in g by two diameters, height of canopy, height in
@@ -478,5 +302,46 @@ func TestMesquite(t *testing.T) {
 			kerneltest.Close(t, "published mean of "+h.x.Name(j), s.weights.mean[j], want, kerneltest.Tol{Abs: 0.05 * sd})
 			kerneltest.Close(t, "published sd of "+h.x.Name(j), math.Sqrt(s.weights.vars()[j]), sd, kerneltest.Tol{Rel: 0.05})
 		}
+	}
+}
+
+// Scores of 434 children of three or four years, by whether the mother finished high school
+// (Gelman and Hill 2007, section 3.1).
+const (
+	scoresWithout = "98,102,101,99,106,103,56,78,76,79,100,94,73,78,94,83,92,109,95,49,85,104,89,67,103,114,93,87,111,64,78,97,95,91,97,82,100,136,95,78,83,89,98,50,57,106,40,42,80,58,73,75,20,71,46,54,54,58,76,43,60,43,42,75,62,41,100,42,41,82,50,88,87,54,49,80,42,78,80,67,96,65,75,86,104,41,106,76,100,59,93,94,50"
+	scoresWith    = "65,98,85,83,115,69,106,102,95,91,58,84,78,110,102,99,105,102,115,100,87,96,72,78,77,98,69,130,109,92,100,107,86,90,110,107,113,65,102,111,42,100,67,92,100,110,56,107,97,95,86,79,81,79,56,52,63,80,87,88,92,117,102,107,99,56,110,109,86,92,91,123,102,105,114,96,66,104,108,84,83,93,114,106,87,65,95,61,73,112,113,105,122,96,97,94,117,136,116,106,99,94,89,119,112,92,86,69,45,57,94,104,144,52,102,106,98,97,94,111,100,105,90,98,121,106,121,102,64,99,81,69,84,104,104,107,88,94,109,94,98,102,104,87,102,77,109,94,86,97,97,88,103,87,90,65,109,87,58,87,113,75,99,108,95,100,85,108,90,100,94,95,119,98,112,122,126,116,98,94,93,90,70,110,104,83,99,81,104,109,113,74,81,89,93,102,95,85,97,92,104,120,105,68,104,80,120,94,81,101,61,68,110,113,86,83,106,104,78,99,91,69,84,58,42,72,52,101,63,73,68,60,69,56,49,44,74,46,58,89,94,88,79,87,46,95,92,62,52,101,97,85,98,94,90,72,92,83,64,101,82,77,101,50,90,103,96,50,47,73,77,64,52,61,86,83,64,83,116,74,76,92,98,96,67,84,111,68,107,89,83,73,74,94,58,76,61,38,100,84,99,86,94,90,112,58,87,76,68,110,56,79,82,60,102,87,119,84,86,113,72,104,94,104,64,95,56,91,106,76,90,108,85,87,89,42,102,104,76,88,70"
+)
+
+// Published: posteriordb's reference draws of kidiq-kidscore_momhs, flat priors of coefficients,
+// σ half-Cauchy(2.5); their own error is below 0.03 deviations of each.
+func TestKidScores(t *testing.T) {
+	without, with := numbers(t, scoresWithout), numbers(t, scoresWith)
+	d := data{y: append(without, with...)}
+	for i := range d.y {
+		x := 0.0
+		if i >= len(without) {
+			x = 1
+		}
+		d.x = append(d.x, []float64{x})
+	}
+	m := model(t, "gaussian", "", lik.Params{})
+	m.NoIntercept = false
+	m.Prior = kernels.Prior{Variance: 1e9, InterceptVariance: 1e9}
+	m.Options = kernels.Options{AutoDispersion: true, Integrate: true, DispersionScale: 2.5, DispersionFreedom: 1}
+	h := learnt(t, problem(t, m, d))
+	s, err := h.integrate()
+	if err != nil || s == nil || s.weights == nil {
+		t.Fatal(s, err)
+	}
+	// means, and means of squares
+	for k, want := range [3][2]float64{{77.5146, 6012.661}, {11.81317, 144.8276}, {19.86599, 395.1092}} {
+		mean, sd, name := s.mean[0], s.sd[0], "sigma"
+		if k < 2 {
+			mean, sd, name = s.weights.mean[k], math.Sqrt(s.weights.vars()[k]), h.x.Name(k)
+		}
+		deviation := math.Sqrt(want[1] - want[0]*want[0])
+		t.Logf("%s: %.4f ± %.4f, published %.4f ± %.4f", name, mean, sd, want[0], deviation)
+		kerneltest.Close(t, "published mean of "+name, mean, want[0], kerneltest.Tol{Abs: 0.05 * deviation})
+		kerneltest.Close(t, "published sd of "+name, sd, deviation, kerneltest.Tol{Rel: 0.05})
 	}
 }
