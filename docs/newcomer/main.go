@@ -33,6 +33,7 @@ type Context struct {
 	Data    string // folder of the real data sets; those that are not there are left out
 	Bglm    string // the command line tool, "" where there is none
 	Python  string // Python with scikit-learn, "" where there is none
+	R       string // Rscript, whose lme4 is a peer, "" for none
 	Peers   string // folder that keeps the peers' predictions between runs, "" = none
 	Sets    string // only the sets and attempts whose name has this
 	Call    string // the fit of the binary part
@@ -57,7 +58,7 @@ func (t *Table) miss(what, format string, args ...any) {
 	t.Missed = append(t.Missed, miss{what, fmt.Sprintf(format, args...)})
 }
 
-var parts = []Part{attempts, hostile, binary, streams, numbers, spread, coverage, simulation}
+var parts = []Part{attempts, hostile, binary, streams, numbers, spread, variances, coverage, simulation}
 
 func main() {
 	c := &Context{Project: ".", Log: os.Stderr}
@@ -66,6 +67,7 @@ func main() {
 	flag.StringVar(&c.Data, "data", "../shared/data", "folder of the data sets")
 	flag.StringVar(&c.Bglm, "bglm", "", "the command line tool, whose attempts are left out without it")
 	flag.StringVar(&c.Python, "python", "/usr/bin/python3", "Python with scikit-learn")
+	flag.StringVar(&c.R, "r", "/usr/bin/Rscript", "Rscript, whose lme4 is a peer where it is installed")
 	flag.StringVar(&c.Peers, "peers", "", "folder that keeps the peers' predictions for the next run")
 	flag.StringVar(&c.Sets, "sets", "", "only the data sets and attempts whose name has this")
 	flag.StringVar(&c.Call, "call", "bglm_fit(y, x)", "the fit that the binary part measures")

@@ -53,6 +53,9 @@ func TestSimulation(t *testing.T) {
 	check(t, simulation)
 }
 
+// Learnt variances of published data are those published.
+func TestComponents(t *testing.T) { check(t, variances) }
+
 // The page has a place for each part.
 func TestPage(t *testing.T) {
 	page, err := os.ReadFile("../comparison.md")
