@@ -57,7 +57,10 @@ type Problem struct {
 	stood    int64   // rows of the table, where Count is not nil
 	constant float64 // of their log likelihood
 
-	unseen *Totals // of rows that are not kept
+	// Of rows that are not kept.
+	unseen  *Totals
+	squares []float64 // mean square of each column
+	spread  float64   // mean square of the responses about their mean, less their offsets
 }
 
 // Problem lays the rows out for a batch engine; r is not changed and may grow

@@ -16,6 +16,7 @@ type Totals struct {
 	Weight  float64        // of all rows
 	Columns []FitColumn    // as counted; their centers are not used
 	Numbers []NumberTotals // by feature number; those of features that are no numbers are not used
+	Squares []float64      // by feature number: sums of the squares of entries; those of numbers are not used
 	Y       NumberTotals   // of the responses, of a family of real numbers less the offsets
 }
 
@@ -79,8 +80,20 @@ func Unseen(m *Model, d *Dict, t *Totals) (p *Problem, s *Standard, fill []float
 		c.add(numbers[id].Mean, numbers[id].Rows)
 		of.columns[k].Center, fill[id] = c.mean, c.mean
 	}
+	for k := range numbers {
+		n := &numbers[k]
+		n.join(n.MissingByWeight, fill[k], 0)
+		n.join(max(t.Weight-n.Weight, 0), 0, 0) // absent entries
+	}
+	of.spread = t.Y.square(t.Y.Center)
 	scale, shift := slices.Repeat([]float64{1}, of.P), make([]float64, of.P)
 	s = &Standard{of: of, response: 1, Scaling: design.NewScaling(scale, shift)}
+	defer func() {
+		if err == nil {
+			p.squares = s.squares(numbers, t)
+			p.spread = of.spread / s.response / s.response
+		}
+	}()
 	if !of.Options.Standardize {
 		return of, s, fill, nil
 	}
@@ -97,14 +110,8 @@ func Unseen(m *Model, d *Dict, t *Totals) (p *Problem, s *Standard, fill []float
 			continue
 		}
 		n := numbers[id]
-		n.join(n.MissingByWeight, fill[id], 0)
-		n.join(max(t.Weight-n.Weight, 0), 0, 0) // absent entries
-		spread := 0.0
-		if n.Weight > 0 {
-			spread = math.Sqrt(n.Squares / n.Weight)
-		}
 		var known bool
-		if scale[j], known = design.Scale(n.Center, spread, of.centres()); !known {
+		if scale[j], known = design.Scale(n.Center, math.Sqrt(n.square(n.Center)), of.centres()); !known {
 			return nil, nil, nil, of.beyond(j)
 		}
 		if of.centres() {
@@ -116,17 +123,59 @@ func Unseen(m *Model, d *Dict, t *Totals) (p *Problem, s *Standard, fill []float
 	}
 	s.Scaling = design.NewScaling(scale, shift)
 	if l, ok := own.Lik.(lik.Dispersed); ok && own.Start == nil && t.Rows > 0 {
-		spread := 0.0
-		if t.Y.Weight > 0 {
-			spread = math.Sqrt(t.Y.Squares / t.Y.Weight)
-		}
-		mean, unit := s.unitOf(&q, t.Y.Center, spread)
+		mean, unit := s.unitOf(&q, t.Y.Center, math.Sqrt(of.spread))
 		if unit != 1 || mean != 0 {
 			err = s.measure(&q, l, unit)
 		}
 	}
 	return &q, s, fill, err
 }
+
+// square is the mean square of numbers about a point.
+func (t *NumberTotals) square(about float64) float64 {
+	if !(t.Weight > 0) {
+		return 0
+	}
+	d := t.Center - about
+	return t.Squares/t.Weight + d*d
+}
+
+// squares are the mean squares of the columns, on their new scales.
+func (s *Standard) squares(numbers []NumberTotals, t *Totals) []float64 {
+	out := make([]float64, s.of.P)
+	for j, id := range s.of.cols {
+		switch {
+		case s.of.dict.NumberPlace(id) < math.MaxInt:
+			out[j] = numbers[id].square(s.Shift[j]) / s.Scale[j] / s.Scale[j]
+		case int(id) < len(t.Squares):
+			out[j] = t.Squares[id] / float64(max(t.Rows, 1))
+		case id == 0 && s.of.centres():
+			out[j] = 1
+		}
+	}
+	return out
+}
+
+// MeanSquares are those of the columns, over the rows of the table.
+func (p *Problem) MeanSquares() []float64 {
+	if p.unseen != nil {
+		return p.squares
+	}
+	square := make([]float64, p.P)
+	n := p.Table()
+	for i := range p.N {
+		rows := p.Rows(i)
+		col, val := p.Entries(i)
+		for k, j := range col {
+			square[j] += val[k] * val[k] * rows / n
+		}
+	}
+	return square
+}
+
+// ResponseSpread is the mean square of the responses about their mean, less their offsets, of rows
+// that are not kept; ok is false for others.
+func (p *Problem) ResponseSpread() (square float64, ok bool) { return p.spread, p.unseen != nil }
 
 // beyond reports column j, whose numbers cannot be squared.
 func (p *Problem) beyond(j int) error {

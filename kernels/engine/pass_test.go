@@ -20,13 +20,22 @@ import (
 // returns how many passes it took. Every state goes through bytes.
 func passes(t *testing.T, set func(*option.Settings), tab *rows.Table, parts int, around *kernels.Fit) (*kernels.Fit, int) {
 	t.Helper()
+	return passesBy(t, func() *option.Settings {
+		s := plain(t)
+		set(s)
+		return s
+	}, tab, parts, around)
+}
+
+// passesBy is passes with settings made anew for each.
+func passesBy(t *testing.T, settings func() *option.Settings, tab *rows.Table, parts int, around *kernels.Fit) (*kernels.Fit, int) {
+	t.Helper()
 	m, err := Find("newton_state")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for k := range 30 {
-		s := option.Defaults()
-		set(s)
+		s := settings()
 		s.Around = around
 		model, err := m.Model(s, false, tab.Trials != nil)
 		if err != nil {
@@ -164,6 +173,88 @@ func TestPasses(t *testing.T) {
 	}
 }
 
+// Prior variances and dispersions that are learnt are those of the rows kept, from nothing and
+// from a sample's fit, to what the search for the highest evidence leaves open; where they are
+// integrated over, to second order in the width of the posterior.
+func TestPassesLearn(t *testing.T) {
+	for _, c := range []struct {
+		family, link string
+		n            int
+		integrated   float64 // in deviations
+	}{
+		{"bernoulli", "logit", 2000, 0.02}, {"binomial", "probit", 1000, 0.02}, {"poisson", "log", 1000, 0.02}, {"gaussian", "identity", 500, 1e-4},
+	} {
+		for k := range 6 {
+			integrate, standardised := k&1 > 0, k < 4
+			if c.family == "poisson" && k == 4 {
+				continue // the evidence has two maxima, apart by 2 nats, of which passes find one
+			}
+			tab := few(c.n, c.family, k == 2, k&2 > 0)
+			set := func(s *option.Settings) {
+				s.Family, s.Link = c.family, c.link
+				s.AutoStandardize, s.Options.Standardize = false, standardised
+				s.Options.AutoPrior, s.Options.Integrate = k != 3, integrate
+				if k == 3 { // of one column
+					s.PriorBy = kernels.ColumnPriors{{Column: "g", Auto: true}}
+				}
+				s.NoIntercept = k == 2
+				if c.family == "gaussian" { // else by quartiles, which passes do not have
+					s.Options.SDScale, s.Options.DispersionScale = 2, 3
+				}
+			}
+			decoded := func() *option.Settings {
+				s, err := option.For("laplace").Decode(maps.All(map[string]option.Source{"integrate": option.JSON(fmt.Append(nil, integrate), "BOOLEAN")}))
+				if err != nil {
+					t.Fatal(err)
+				}
+				set(s)
+				return s
+			}
+			want, err := Fit(context.Background(), "laplace", decoded(), tab)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sample, err := Fit(context.Background(), "laplace", decoded(), few(200, c.family, k == 2, k&2 > 0))
+			if err != nil {
+				t.Fatal(err)
+			}
+			tol := 1e-5
+			if integrate {
+				tol = c.integrated
+			}
+			for what, around := range map[string]*kernels.Fit{"nothing": nil, "a sample": sample.Fit} {
+				what = fmt.Sprintf("%s %s, %d, from %s", c.family, c.link, k, what)
+				got, n := passesBy(t, decoded, tab, 3, around)
+				if n > 8 {
+					t.Errorf("%s: %d passes", what, n)
+				}
+				likes(t, what, got, want.Fit, tol)
+			}
+		}
+	}
+}
+
+// likes compares two fits of the same rows that learn variances: means in deviations, others
+// in shares.
+func likes(t *testing.T, what string, got, want *kernels.Fit, tol float64) {
+	t.Helper()
+	share := kerneltest.Tol{Rel: 3 * tol}
+	kerneltest.Close(t, what+": log evidence", got.LogEvidence, want.LogEvidence, kerneltest.Tol{Abs: 3 * tol})
+	kerneltest.Close(t, what+": dispersion", got.Dispersion, want.Dispersion, share)
+	kerneltest.Close(t, what+": prior variance", got.Prior.Variance, want.Prior.Variance, kerneltest.Tol{Rel: 10 * tol})
+	for i, b := range want.Beliefs {
+		kerneltest.Close(t, what+": mean of "+b.Feature, got.Beliefs[i].Mean, b.Mean, kerneltest.Tol{Abs: tol * math.Sqrt(b.Variance)})
+		kerneltest.Close(t, what+": variance of "+b.Feature, got.Beliefs[i].Variance, b.Variance, share)
+	}
+	for k, c := range want.Columns {
+		kerneltest.Close(t, what+": prior variance of "+c.Name, got.Columns[k].Variance, c.Variance, kerneltest.Tol{Rel: 10 * tol})
+		if _, sd, ok := c.Deviation(); ok {
+			kerneltest.Close(t, what+": deviation of "+c.Name, got.Columns[k].Center, c.Center, share)
+			kerneltest.Close(t, what+": its deviation", got.Columns[k].Scale, sd, kerneltest.Tol{Rel: 10 * tol})
+		}
+	}
+}
+
 // Parts merge to the whole in any order and grouping; one of skipped rows alone changes
 // nothing but their count, and a merge not its source.
 func TestPassMerge(t *testing.T) {
@@ -220,7 +311,7 @@ func TestPassMerge(t *testing.T) {
 // belong together, and bytes that are none.
 func TestPassErrors(t *testing.T) {
 	for want, set := range map[string]func(*option.Settings){
-		"prior_variance: found 'auto'":         func(s *option.Settings) { s.Options.AutoPrior = true },
+		`correlated: found ["g" "x"]`:          func(s *option.Settings) { s.Correlated = [][]string{{"g", "x"}} },
 		"shape: found 'auto'":                  func(s *option.Settings) { s.Family = "gamma" },
 		"dispersion: found 'auto'":             func(s *option.Settings) { s.Family, s.Params.Shape = "studentt", 4 },
 		"gaussian with link log":               func(s *option.Settings) { s.Family, s.Link, s.Params.Dispersion = "gaussian", "log", 2 },

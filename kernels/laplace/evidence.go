@@ -40,8 +40,10 @@ type learner struct {
 	newton            int
 	dear              bool // an evidence takes long
 
-	at   *evidence // the latest
-	w, a []float64 // where the search for the mode starts: weights, or rows
+	at     *evidence   // the latest
+	w, a   []float64   // where the search for the mode starts: weights, or rows
+	pass   *newtonStep // in place of the rows; nil
+	coarse bool        // integrate makes no grid
 }
 
 func (e *engine) learns() bool {
@@ -185,6 +187,9 @@ const near = 1e-3
 
 // Try is the log evidence at θ, the mode sought from where Keep was last called.
 func (h *learner) Try(theta []float64) (float64, bool, error) {
+	if h.pass != nil {
+		return h.pass.try(h, theta)
+	}
 	ev, err := h.try(theta, h.w, h.a)
 	if err != nil {
 		return 0, false, err
@@ -195,6 +200,9 @@ func (h *learner) Try(theta []float64) (float64, bool, error) {
 
 // Keep makes the mode that Try found the one to start from.
 func (h *learner) Keep() {
+	if h.pass != nil {
+		return
+	}
 	h.w = append(h.w[:0], h.at.mean...)
 	if h.search.space == rowSpace {
 		h.a = append(h.a[:0], h.search.u...)
@@ -275,19 +283,10 @@ func (h *learner) Tolerance() float64 {
 func (h *learner) slope(ev *evidence) (g, scale []float64, err error) {
 	n, p := h.x.N, h.x.P
 	s := h.search
-	g, scale = make([]float64, len(h.theta)), make([]float64, len(h.theta))
-	v := h.root.Of.Diag()
-	gamma := 0.0
-	dw := make([]float64, p)
-	variance := ev.vars()
-	for j, m := range h.root.Of.Mean {
-		dw[j] = ev.mean[j] - m
-		known := min(max(1-variance[j]/h.root.Of.Var[j], 0), 1)
-		gamma += known
-		if k := h.Of[j]; k >= 0 {
-			g[k] += 0.5 * (dw[j]*dw[j]/v[j] - known)
-			scale[k] += 0.5 * known
-		}
+	g, scale, dw, gamma := h.mackay(ev)
+	if h.pass != nil {
+		h.pass.slopes(h, g, scale, dw, gamma)
+		return g, scale, nil
 	}
 	third := make([]float64, n) // dW/dη, later q dW/dη
 	bent := h.third(third, ev.floored)
@@ -313,11 +312,7 @@ func (h *learner) slope(ev *evidence) (g, scale []float64, err error) {
 			s.solve(adj, rhs)
 			s.root.Mul(adj, adj)
 		}
-		for j, k := range h.Of {
-			if k >= 0 {
-				g[k] -= 0.5 * adj[j] * dw[j] / v[j]
-			}
-		}
+		h.moved(g, adj, dw)
 		xv = make([]float64, n)
 		h.x.Mul(xv, adj)
 	}
@@ -348,6 +343,36 @@ func (h *learner) slope(ev *evidence) (g, scale []float64, err error) {
 	return g, scale, nil
 }
 
+// mackay is the part of the slope that does not go through the mode, with the scales, the weights
+// less their prior means, and how many of them the data determine.
+func (h *learner) mackay(ev *evidence) (g, scale, dw []float64, gamma float64) {
+	g, scale = make([]float64, len(h.theta)), make([]float64, len(h.theta))
+	v := h.root.Of.Diag()
+	dw = make([]float64, len(v))
+	variance := ev.vars()
+	for j, m := range h.root.Of.Mean {
+		dw[j] = ev.mean[j] - m
+		known := min(max(1-variance[j]/h.root.Of.Var[j], 0), 1)
+		gamma += known
+		if k := h.Of[j]; k >= 0 {
+			g[k] += 0.5 * (dw[j]*dw[j]/v[j] - known)
+			scale[k] += 0.5 * known
+		}
+	}
+	return g, scale, dw, gamma
+}
+
+// moved adds to g what the mode adds: adj is Σ times the derivative of log |Λ0 + H| in the
+// weights.
+func (h *learner) moved(g, adj, dw []float64) {
+	v := h.root.Of.Diag()
+	for j, k := range h.Of {
+		if k >= 0 {
+			g[k] -= 0.5 * adj[j] * dw[j] / v[j]
+		}
+	}
+}
+
 // current is the present value of a likelihood parameter's θ.
 func (h *learner) current(k int) float64 {
 	if k == h.dispersion {
@@ -359,28 +384,41 @@ func (h *learner) current(k int) float64 {
 // third sets dst to dW/dη by central differences; false where all are 0.
 func (h *learner) third(dst []float64, floored bool) (bent bool) {
 	s := h.search
-	b := h.x.Batch()
-	unit, far := 1.0, 1e-3 // of a predictor, and how much of it a step is at least
-	if d, ok := h.lik.(lik.Dispersed); ok && h.lik.Traits().Located {
-		unit, far = math.Sqrt(d.Dispersion()), 1e-5
-	}
+	b, t := h.x.Batch(), thirdOf(h.lik)
 	for i, eta := range s.now.Eta {
 		s.Stop.Row(i)
-		o := b.Obs(i)
-		if floored && s.now.Curv[i] < 0 {
-			dst[i] = 0
-			continue
-		}
-		step := 1e-4 * max(unit, far*math.Abs(eta))
-		_, _, up := h.lik.LogLik(o, eta+step)
-		_, _, dn := h.lik.LogLik(o, eta-step)
-		dst[i] = -(up - dn) / (2 * step)
-		if !special.Finite(dst[i]) || math.Abs(up-dn) < 1e-14*math.Abs(up) {
-			dst[i] = 0
+		if dst[i] = 0; !floored || s.now.Curv[i] >= 0 {
+			dst[i] = t.at(b.Obs(i), eta)
 		}
 		bent = bent || dst[i] != 0
 	}
 	return bent
+}
+
+// third is dW/dη of a likelihood.
+type third struct {
+	lik.Likelihood
+	unit, far float64 // of a predictor, and how much of it a step is at least
+}
+
+func thirdOf(l lik.Likelihood) third {
+	t := third{l, 1, 1e-3}
+	if d, ok := l.(lik.Dispersed); ok && l.Traits().Located {
+		t.unit, t.far = math.Sqrt(d.Dispersion()), 1e-5
+	}
+	return t
+}
+
+// at is by central differences; 0 where they are nothing but rounding.
+func (t third) at(o lik.Obs, eta float64) float64 {
+	step := 1e-4 * max(t.unit, t.far*math.Abs(eta))
+	_, _, up := t.LogLik(o, eta+step)
+	_, _, dn := t.LogLik(o, eta-step)
+	d := -(up - dn) / (2 * step)
+	if !special.Finite(d) || math.Abs(up-dn) < 1e-14*math.Abs(up) {
+		return 0
+	}
+	return d
 }
 
 // likSlope is the slope in a parameter φ of the likelihood: through log p, through the

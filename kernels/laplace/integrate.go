@@ -84,7 +84,11 @@ func (h *learner) hypers() (of []int, prior mode.Prior, start []float64) {
 // maximum of the evidence.
 func (h *learner) integrate() (*spread, error) {
 	of, prior, start := h.hypers()
-	one := 3 * (20*float64(len(h.x.Val)) + 100*float64(h.x.N))
+	n, entries := float64(h.x.N), float64(len(h.x.Val))
+	if h.pass != nil { // as if the rows were there: the answer is theirs
+		n, entries = float64(h.pass.totals.Rows), float64(h.pass.entries)
+	}
+	one := 3 * (20*entries + 100*n)
 	points, join := 15.0, 0.0
 	switch h.hessian {
 	case "full":
@@ -92,7 +96,6 @@ func (h *learner) integrate() (*spread, error) {
 		one += 3 * p * p * p
 		join = 2 * p * p * p
 	case "rows":
-		n := float64(h.x.N)
 		one += 4 * n * n * n
 	case "arrow":
 		d, l := float64(len(h.split.block)), float64(len(h.split.leaf))
@@ -127,7 +130,7 @@ func (h *learner) integrate() (*spread, error) {
 	for range len(of) - 1 {
 		points *= 3.5
 	}
-	if len(of) <= maxGrid && points*(one+join) <= maxWork && h.hessian != "rows" {
+	if !h.coarse && len(of) <= maxGrid && points*(one+join) <= maxWork && h.hessian != "rows" {
 		if err := h.grid(peak, of, out); err != nil {
 			return nil, err
 		}

@@ -28,8 +28,11 @@ const maxPassWeights = 5000
 // the mean that Around remembers; a number that is missing counts as that mean until Solve
 // knows that of all rows. A feature that Around does not know joins when it is met.
 //
-// Memory: 4 p² bytes for p features, 5,000 at most. Cost of a row of k entries: k²/2
-// multiplications.
+// Where prior variances are learnt it also says by what the curvature changes with the weights,
+// each row counting by the variance that its predictor has in Around.
+//
+// Memory: 4 p² bytes for p features, 5,000 at most, where variances are learnt 12 p². Cost of a
+// row of k entries: k²/2 multiplications, where variances are learnt k² more.
 type Pass struct {
 	head
 	dict    kernels.Dict
@@ -42,9 +45,15 @@ type Pass struct {
 	slope  []float64
 	curv   []float64 // packed lower triangle, by feature number
 
+	entries int64     // of all rows
+	bend    []float64 // where a prior is learnt: Σ q x dW/dη, of variances q of the predictor under cov
+	around  starting
+
 	model   *kernels.Model     // nil after decoding: no more rows
 	weights map[string]float64 // of Around
 	own     int                // how many features have a shift
+	cov     *dense.Matrix      // of Around, at the point's coordinates; nil for none
+	third   third
 	work    passWork
 }
 
@@ -54,14 +63,15 @@ type head struct {
 	dispersion, shape float64
 	noIntercept       bool
 	hashBits          int
+	learns            bool // prior variances
 }
 
 func (h head) String() string {
-	return fmt.Sprintf("%s %s, dispersion %v, shape %v, intercept %v, hash_bits %d", h.family, h.link, h.dispersion, h.shape, !h.noIntercept, h.hashBits)
+	return fmt.Sprintf("%s %s, dispersion %v, shape %v, intercept %v, hash_bits %d, prior variances learnt %v", h.family, h.link, h.dispersion, h.shape, !h.noIntercept, h.hashBits, h.learns)
 }
 
 func headOf(m *kernels.Model) head {
-	h := head{family: m.Lik.Family(), link: m.Lik.Link(), noIntercept: m.NoIntercept, hashBits: m.HashBits}
+	h := head{family: m.Lik.Family(), link: m.Lik.Link(), noIntercept: m.NoIntercept, hashBits: m.HashBits, learns: m.LearnsPrior()}
 	if l, ok := m.Lik.(lik.Dispersed); ok {
 		h.dispersion = l.Dispersion()
 	}
@@ -77,19 +87,21 @@ type passWork struct {
 	at, shift, slope []float64     // of these features
 	eta              []float64     // of these rows the predictor, then its slope
 	whole            bool          // no entry of z is missing
-	w                []float64
+	cov, covz        *dense.Matrix // of these features, and times z
+	w                []float64     // of all rows: their curvature, NaN where they are left out
+	third            []float64     // by what it changes
 	fs               []uint32
 	xs               []float64
 }
 
-// NewPass is a pass without rows. Errors: a model whose evidence is learnt by more than a
-// quadratic, or whose likelihood may have several modes.
+// NewPass is a pass without rows. Errors: a model with a shape or correlations that are learnt,
+// or whose likelihood may have several modes.
 func NewPass(m *kernels.Model) (*Pass, error) {
 	m = m.Complete()
 	if err := checkPass(m); err != nil {
 		return nil, err
 	}
-	s := &Pass{head: headOf(m), model: m, weights: map[string]float64{}}
+	s := &Pass{head: headOf(m), model: m, weights: map[string]float64{}, around: startOf(m.Around), third: thirdOf(m.Lik)}
 	if err := m.Name(&s.dict); err != nil {
 		return nil, err
 	}
@@ -123,7 +135,7 @@ func (s *Pass) begin() error {
 	for id := range s.at {
 		s.stand(id)
 	}
-	return nil
+	return s.spread()
 }
 
 // center is the mean that Around remembers of a column of numbers, 0 for none.
@@ -131,19 +143,27 @@ func (s *Pass) center(column string) float64 { return s.model.Around.Number(colu
 
 // stand adds to the weight of `column IS NULL` what the number there adds that stands for it.
 func (s *Pass) stand(id int) {
-	if column, ok := strings.CutSuffix(string(s.dict.Name(uint32(id))), kernels.IsNull); ok {
-		if j, ok := s.dict.Find(column); ok {
-			s.at[id] += s.weights[column] * (s.center(column) - s.shift[j])
-		}
+	if column, j, ok := s.column(id); ok {
+		s.at[id] += s.weights[column] * (s.center(column) - s.shift[j])
 	}
+}
+
+// column is that of numbers, feature j, for which feature id says that there is none.
+func (s *Pass) column(id int) (name string, j int, ok bool) {
+	if name, ok = strings.CutSuffix(string(s.dict.Name(uint32(id))), kernels.IsNull); ok {
+		var at uint32
+		at, ok = s.dict.Find(name)
+		j = int(at)
+	}
+	return name, j, ok
 }
 
 func checkPass(m *kernels.Model) error {
 	t, o := m.Lik.Traits(), &m.Options
 	why := "rows that are not kept say it only through all of them: give a number, such as that of a fit to a sample"
 	switch {
-	case m.LearnsPrior():
-		return &argument.Error{Name: "prior_variance", Found: "'auto'", Why: why}
+	case len(m.Correlated) > 0:
+		return &argument.Error{Name: "correlated", Found: fmt.Sprintf("%q", m.Correlated[0]), Why: "passes learn variances, but no correlations: these need the rows together"}
 	case o.AutoShape:
 		return &argument.Error{Name: "shape", Found: "'auto'", Why: why}
 	case o.AutoDispersion && !t.Gaussian:
@@ -173,6 +193,7 @@ func (s *Pass) grow() error {
 	s.curv = append(s.curv, make([]float64, p*(p+1)/2-n*(n+1)/2)...)
 	s.slope = append(s.slope, make([]float64, p-n)...)
 	s.at, s.shift = append(s.at, make([]float64, p-n)...), append(s.shift, make([]float64, p-n)...)
+	s.bend, s.totals.Squares = append(s.bend, make([]float64, p-n)...), append(s.totals.Squares, make([]float64, p-n)...)
 	s.totals.Numbers = append(s.totals.Numbers, make([]kernels.NumberTotals, p-n)...)
 	prior := s.model.PriorOf(&s.dict)
 	for id := n; id < p; id++ {
@@ -207,7 +228,7 @@ func (s *Pass) Trials() bool { return s.family == "binomial" }
 
 // Size is the memory held, in bytes.
 func (s *Pass) Size() int64 {
-	return s.dict.Size() + 8*int64(cap(s.curv)+3*cap(s.at)+7*cap(s.totals.Numbers)) + 500
+	return s.dict.Size() + 8*int64(cap(s.curv)+5*cap(s.at)+7*cap(s.totals.Numbers)) + 500
 }
 
 // Clone is an independent copy.
@@ -215,6 +236,7 @@ func (s *Pass) Clone() *Pass {
 	c := *s
 	c.dict, c.counted = s.dict.Clone(), s.counted.Clone()
 	c.at, c.shift, c.slope, c.curv = slices.Clone(s.at), slices.Clone(s.shift), slices.Clone(s.slope), slices.Clone(s.curv)
+	c.bend, c.totals.Squares = slices.Clone(s.bend), slices.Clone(s.totals.Squares)
 	c.totals.Numbers = slices.Clone(s.totals.Numbers)
 	c.work = passWork{}
 	return &c
@@ -229,8 +251,9 @@ func (s *Pass) Update(ctx context.Context, b *kernels.Batch, skip bool) error {
 	l, n := s.model.Lik, b.Len()
 	s.counted.Add(b)
 	w := &s.work
-	w.w = slices.Grow(w.w[:0], n)[:n]
+	w.w, w.third = slices.Grow(w.w[:0], n)[:n], slices.Grow(w.third[:0], n)[:n]
 	clear(w.w)
+	s.entries += int64(len(b.Value))
 	for i := range n {
 		if i%1024 == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -250,6 +273,9 @@ func (s *Pass) Update(ctx context.Context, b *kernels.Batch, skip bool) error {
 		s.byRow(b)
 	}
 	s.responses(b)
+	if s.learns {
+		s.squares(b)
+	}
 	s.numbers(b, block && w.whole)
 	return nil
 }
@@ -303,6 +329,9 @@ func (s *Pass) block(b *kernels.Batch) {
 	for i, d1 := range w.eta {
 		dense.Axpy(d1, z.Row(i), w.slope)
 	}
+	if s.cov != nil {
+		s.bendBlock(b.Shared, z)
+	}
 	dense.Gram(w.gram, z, w.w[:n])
 	for a, f := range b.Shared {
 		s.slope[f] += w.slope[a]
@@ -328,6 +357,9 @@ func (s *Pass) byRow(b *kernels.Batch) {
 			eta += w.xs[k] * s.at[f]
 		}
 		d1 := s.look(b, i, eta)
+		if s.cov != nil {
+			s.bendRow(w.third[i])
+		}
 		for k, f := range w.fs {
 			x := w.xs[k]
 			s.slope[f] += d1 * x
@@ -364,19 +396,36 @@ func (s *Pass) less() {
 
 // look takes the likelihood of row i at a predictor, whose curvature it notes.
 func (s *Pass) look(b *kernels.Batch, i int, eta float64) (d1 float64) {
-	logp, d1, d2 := s.model.Lik.LogLik(b.Obs(i), eta)
-	s.work.w[i] = -d2
+	o := b.Obs(i)
+	logp, d1, d2 := s.model.Lik.LogLik(o, eta)
+	s.work.w[i], s.work.third[i] = -d2, 0
 	if !special.Finite(logp) || !special.Finite(d1) || !special.Finite(d2) {
 		s.logLik, s.work.w[i] = math.Inf(-1), 0
 		return 0
 	}
 	s.logLik += logp
+	if s.cov != nil {
+		s.work.third[i] = s.third.at(o, eta)
+	}
 	return d1
 }
 
 func packed(f, g uint32) int {
 	i, j := int(max(f, g)), int(min(f, g))
 	return i*(i+1)/2 + j
+}
+
+// squares adds to those of features that are no numbers.
+func (s *Pass) squares(b *kernels.Batch) {
+	for i, w := range s.work.w {
+		if w != w {
+			continue
+		}
+		fs, xs := b.Entries(i)
+		for k, f := range fs {
+			s.totals.Squares[f] += xs[k] * xs[k]
+		}
+	}
 }
 
 // responses adds to the totals of rows and responses.
@@ -531,6 +580,7 @@ func (s *Pass) Merge(src *Pass) error {
 	s.at = append(s.at, make([]float64, p-n)...)
 	s.shift, s.slope = append(s.shift, make([]float64, p-n)...), append(s.slope, make([]float64, p-n)...)
 	s.curv = append(s.curv, make([]float64, p*(p+1)/2-n*(n+1)/2)...)
+	s.bend, s.totals.Squares = append(s.bend, make([]float64, p-n)...), append(s.totals.Squares, make([]float64, p-n)...)
 	s.totals.Numbers = append(s.totals.Numbers, make([]kernels.NumberTotals, p-n)...)
 	for j, id := range ids {
 		switch {
@@ -545,6 +595,8 @@ func (s *Pass) Merge(src *Pass) error {
 	}
 	for j, id := range ids {
 		s.slope[id] += src.slope[j]
+		s.bend[id] += src.bend[j]
+		s.totals.Squares[id] += src.totals.Squares[j]
 		s.totals.Numbers[id].Add(src.totals.Numbers[j])
 		for k, g := range ids[:j+1] {
 			s.curv[packed(id, g)] += src.curv[j*(j+1)/2+k]
@@ -552,6 +604,7 @@ func (s *Pass) Merge(src *Pass) error {
 	}
 	s.counted.Merge(&src.counted, nil)
 	s.logLik += src.logLik
+	s.entries += src.entries
 	t, o := &s.totals, &src.totals
 	t.Rows, t.Skipped, t.Weight = t.Rows+o.Rows, t.Skipped+o.Skipped, t.Weight+o.Weight
 	t.Y.Add(o.Y)

@@ -11,7 +11,7 @@ import (
 )
 
 // passMark begins a pass in bytes; the last one is the version of the layout.
-const passMark = "bglm pass\x01"
+const passMark = "bglm pass\x02"
 
 var errPass = errors.New("the bytes are no pass of bglm, or were cut or changed on their way")
 
@@ -25,6 +25,14 @@ func (s *Pass) Bytes() []byte {
 	w.floats(s.dispersion, s.shape)
 	w.whole(int64(btoi(s.noIntercept)))
 	w.whole(int64(s.hashBits))
+	w.whole(int64(btoi(s.learns)))
+	w.whole(s.entries)
+	w.floats(s.around.rows, s.around.variance)
+	w.whole(int64(len(s.around.by)))
+	for _, c := range s.around.by {
+		w.text(c.Column)
+		w.floats(c.Variance)
+	}
 	cols := s.counted.Columns()
 	w.whole(int64(len(cols)))
 	for _, c := range cols {
@@ -52,6 +60,10 @@ func (s *Pass) Bytes() []byte {
 	w.floats(s.shift...)
 	w.floats(s.slope...)
 	w.floats(s.curv...)
+	if s.learns {
+		w.floats(s.bend...)
+		w.floats(t.Squares...)
+	}
 	return binary.LittleEndian.AppendUint32(w, crc32.ChecksumIEEE(w))
 }
 
@@ -152,7 +164,12 @@ func DecodePass(b []byte) (*Pass, error) {
 		return nil, errPass
 	}
 	r := &passReader{b: b[mark+1 : end]}
-	s := &Pass{head: head{family: r.text(), link: r.text(), dispersion: r.float(), shape: r.float(), noIntercept: r.whole() == 1, hashBits: int(r.whole())}}
+	s := &Pass{head: head{family: r.text(), link: r.text(), dispersion: r.float(), shape: r.float(), noIntercept: r.whole() == 1, hashBits: int(r.whole()), learns: r.whole() == 1}}
+	s.entries, s.around.rows, s.around.variance = r.whole(), r.float(), r.float()
+	s.around.by = make(kernels.ColumnPriors, r.count(16))
+	for k := range s.around.by {
+		s.around.by[k] = kernels.ColumnPrior{Column: r.text(), Variance: r.float()}
+	}
 	var levels, numbers []string
 	cols := make([]kernels.FitColumn, r.count(32))
 	for k := range cols {
@@ -180,6 +197,10 @@ func DecodePass(b []byte) (*Pass, error) {
 		}
 	}
 	s.at, s.shift, s.slope, s.curv = r.floats(p), r.floats(p), r.floats(p), r.floats(p*(p+1)/2)
+	s.bend, t.Squares = make([]float64, p), make([]float64, p)
+	if s.learns {
+		s.bend, t.Squares = r.floats(p), r.floats(p)
+	}
 	if r.bad || len(r.b) > 0 {
 		return nil, errPass
 	}

@@ -6,10 +6,6 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
-	"github.com/bglm/bglm/kernels/gauss"
-	"github.com/bglm/bglm/kernels/internal/mode"
-	"github.com/bglm/bglm/kernels/lik"
-	"github.com/bglm/bglm/kernels/special"
 )
 
 // passTol is from how many posterior deviations to the mode on a pass is near enough: its
@@ -27,8 +23,11 @@ type Step struct {
 // Solve takes Newton's step under model m, whose options are those that the pass was made
 // with. Fit has the mean where the step ends, the covariance of the curvature at the pass's
 // point, and the evidence by both; it has converged, and is Laplace's approximation, where
-// the point was within tol (1e-6) deviations of the mode. A dispersion that is learnt is
-// that of the highest evidence. Its result is Full; Cost: O(p³).
+// the point was within tol (1e-6) deviations of the mode. Prior variances and a dispersion that
+// are learnt are those of the highest evidence, or, with Integrate, integrated over, as by Fit:
+// of the log likelihood's parabola at the point, and the slope of log |Λ0 + H| there, which at
+// the mode has the evidence's own slope. Its result is Full. Cost: O(p³), where something is
+// learnt some tens of times.
 //
 // Errors: a model that differs from that of the pass, a point where the likelihood is not
 // finite.
@@ -52,11 +51,7 @@ func (s *Pass) Solve(m *kernels.Model) (*Step, error) {
 	if q.P > maxPassWeights {
 		return nil, fmt.Errorf("%d weights; allowed without keeping the rows: up to %d", q.P, maxPassWeights)
 	}
-	root, err := q.Normal.Root()
-	if err != nil {
-		return nil, err
-	}
-	n := &newtonStep{Pass: s, q: q, std: std, root: root, dict: &d, fill: fill}
+	n := &newtonStep{Pass: s, q: q, std: std, dict: &d, fill: fill}
 	n.turn()
 	f, err := n.fit()
 	if err != nil {
@@ -69,7 +64,9 @@ func (s *Pass) Solve(m *kernels.Model) (*Step, error) {
 	f.Say(kernels.SkippedNote(f.Skipped))
 	if f.Converged {
 		f.Say(s.scaleNote(f, m, &d))
-		f.Say(f.PriorNote(m))
+		if !m.LearnsPrior() {
+			f.Say(f.PriorNote(m))
+		}
 	}
 	return out, f.Check()
 }
@@ -101,15 +98,17 @@ type newtonStep struct {
 	*Pass
 	q    *kernels.Problem
 	std  *kernels.Standard
-	root *gauss.Root
 	dict *kernels.Dict
 	fill []float64
 
-	h     *dense.Matrix // curvature
-	g, u  []float64     // slope and point, by column
-	white []float64     // the slope of the log posterior, whitened
+	h       *dense.Matrix // curvature
+	g, u    []float64     // slope and point, by column
+	bent    []float64     // the slope of log |Λ0 + H|
+	logLik  float64       // at the point
+	noise   float64       // the dispersion that these are of
+	squares float64       // Gaussian: Σ w (y - η)² at the point
 
-	distance, height float64
+	distance, height float64 // of the last evidence
 }
 
 // A mix is how a column of the problem is made of the pass's: (z_j + a z_0 + b z_k)/c, where
@@ -141,7 +140,7 @@ func (n *newtonStep) turn() {
 	p, d := n.q.P, len(n.at)
 	mixes := make([]mix, p)
 	half := dense.New(p, d) // mixed rows of the curvature
-	n.g, n.u, n.h = make([]float64, p), make([]float64, p), dense.New(p, p)
+	n.g, n.u, n.h, n.bent = make([]float64, p), make([]float64, p), dense.New(p, p), make([]float64, p)
 	unit := n.std.Unit
 	add := func(row []float64, by float64, id int) {
 		if by == 0 || id < 0 || id >= d {
@@ -164,6 +163,7 @@ func (n *newtonStep) turn() {
 		add(half.Row(j), unit*m.a/m.c, 0)
 		add(half.Row(j), unit*m.b/m.c, m.k)
 		n.g[j] = unit / m.c * (value(n.slope, m.j) + m.a*value(n.slope, 0) + m.b*value(n.slope, m.k))
+		n.bent[j] = unit / m.c * (value(n.bend, m.j) + m.a*value(n.bend, 0) + m.b*value(n.bend, m.k))
 		n.u[j] = value(n.at, m.j)
 	}
 	place := map[int]int{}
@@ -191,126 +191,4 @@ func (n *newtonStep) turn() {
 		}
 		n.u[j] *= m.c / unit
 	}
-}
-
-// fit takes the step.
-func (n *newtonStep) fit() (*kernels.Fit, error) {
-	q, p := n.q, n.q.P
-	l := q.Lik
-	logLik := n.logLik + n.totals.Weight*math.Log(n.std.Response())
-	z, data := make([]float64, p), make([]float64, p)
-	for j, m := range q.Normal.Mean {
-		z[j] = n.u[j] - m
-	}
-	n.root.Solve(z, z)
-	n.root.MulT(data, n.g)
-	if q.Options.AutoDispersion {
-		by, learnt, at, err := n.disperse(l.(lik.Dispersed).Dispersion(), logLik, z, data)
-		if err != nil {
-			return nil, err
-		}
-		params := q.Params
-		params.Dispersion = learnt
-		if l, err = lik.New(l.Family(), l.Link(), params); err != nil {
-			return nil, err
-		}
-		logLik = at
-		for i := range p {
-			data[i] *= by
-			for j := range p {
-				n.h.Row(i)[j] *= by
-			}
-		}
-	}
-	n.white = make([]float64, p)
-	penalty := 0.0
-	for j, v := range z {
-		n.white[j] = data[j] - v
-		penalty += 0.5 * v * v
-	}
-	n.height = logLik - penalty
-	b := dense.New(p, p)
-	mode.Whiten(b, n.h, n.root)
-	if err := mode.Factor(b); err != nil {
-		return nil, err
-	}
-	step := make([]float64, p)
-	mode.ReverseVec(step, n.white)
-	dense.SolveLowerVec(b, step)
-	dense.SolveLowerTVec(b, step)
-	mode.ReverseVec(step, step)
-	slope := dense.Dot(step, n.white)
-	n.distance = math.Sqrt(max(slope, 0))
-	if !special.Finite(slope) {
-		return nil, mode.ErrOverflow
-	}
-	mean := make([]float64, p)
-	n.root.Mul(mean, step)
-	for j, v := range n.u {
-		mean[j] += v
-	}
-	evidence := n.height + 0.5*slope - 0.5*dense.LogDet(b)
-	f := q.Fit("laplace", gauss.NewFull(mean, mode.PosteriorRoot(n.root, b)), evidence)
-	f.SetLikelihood(l)
-	if f.Converged = n.distance <= max(passTol, q.Options.Tol); !f.Converged {
-		f.Status = fmt.Sprintf("no convergence yet: the pass was about %.2g posterior deviations from the mode; take another around this fit", n.distance)
-	}
-	return f, nil
-}
-
-// disperse is the dispersion of highest evidence of a likelihood that is Gaussian in the
-// predictor, now d: by is what slope and curvature change by, at the log likelihood then.
-func (n *newtonStep) disperse(d, logLik float64, z, data []float64) (by, learnt, at float64, err error) {
-	p, w := n.q.P, n.totals.Weight
-	squares := max(-2*d*(logLik+0.5*w*math.Log(2*math.Pi*d)), 0)
-	white := dense.New(p, p)
-	mode.Whiten(white, n.h, n.root) // I + TᵀHT, in reverse order
-	e, v, err := dense.Eigen(white)
-	if err != nil {
-		return 0, 0, 0, err
-	}
-	mode.ReverseVec(z, z)
-	mode.ReverseVec(data, data)
-	zv, gv := make([]float64, p), make([]float64, p)
-	dense.GemvT(zv, v, z)
-	dense.GemvT(gv, v, data)
-	mode.ReverseVec(z, z)
-	mode.ReverseVec(data, data)
-	height := func(theta float64) float64 {
-		by := d / math.Exp(theta)
-		log := -0.5*w*(math.Log(2*math.Pi)+theta) - 0.5*squares*math.Exp(-theta)
-		for k, l := range e {
-			l = 1 + by*max(l-1, 0)
-			g := by*gv[k] - zv[k]
-			log += 0.5*g*g/l - 0.5*zv[k]*zv[k] - 0.5*math.Log(l)
-		}
-		return log
-	}
-	start := math.Log(kernels.Or(squares/max(w, 1), d))
-	theta := peak(height, start-30, start+30)
-	learnt = math.Exp(theta)
-	return d / learnt, learnt, -0.5*w*(math.Log(2*math.Pi)+theta) - 0.5*squares/learnt, nil
-}
-
-// peak is where f is highest in [lo, hi]: on a grid first, then by its slope.
-func peak(f func(float64) float64, lo, hi float64) float64 {
-	best, at := math.Inf(-1), lo
-	const cells = 240
-	for k := range cells + 1 {
-		x := lo + (hi-lo)*float64(k)/cells
-		if y := f(x); y > best {
-			best, at = y, x
-		}
-	}
-	const h = 1e-4
-	a, b := max(lo, at-(hi-lo)/cells), min(hi, at+(hi-lo)/cells)
-	for range 60 {
-		x := 0.5 * (a + b)
-		if f(x+h) > f(x-h) {
-			a = x
-		} else {
-			b = x
-		}
-	}
-	return 0.5 * (a + b)
 }

@@ -45,15 +45,7 @@ func NewGroups(p *kernels.Problem) Groups {
 		}
 		learnt[k] = learnt[k] || p.Correlates(name)
 	}
-	square := make([]float64, p.P)
-	n := p.Table()
-	for i := range p.N {
-		rows := p.Rows(i)
-		col, val := p.Entries(i)
-		for k, j := range col {
-			square[j] += val[k] * val[k] * rows / n
-		}
-	}
+	square := p.MeanSquares()
 	at := make([]int, len(names))
 	for k := range at {
 		at[k] = -1
@@ -79,8 +71,12 @@ func NewGroups(p *kernels.Problem) Groups {
 
 // Variance is a robust variance of the responses less their offsets: (IQR/1.349)², or
 // their mean square where half of them are equal, 1 where all are 0. Of rows that stand for
-// several it is their mean square about the mean: the responses of those are not known.
+// several, or are not kept, it is their mean square about the mean: the responses of those
+// are not known.
 func Variance(p *kernels.Problem) float64 {
+	if square, ok := p.ResponseSpread(); ok {
+		return kernels.Or(square, 1)
+	}
 	r := make([]float64, p.N)
 	sum, mean := 0.0, 0.0
 	b := p.Batch()

@@ -1,0 +1,328 @@
+package laplace
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/internal/mode"
+	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/special"
+)
+
+// Learning by passes. With value, slope g and curvature H of the log likelihood at a point u the
+// log evidence under prior variances θ is, to second order about u,
+//
+//	max_w [ℓ + gᵀ(w-u) - ½ (w-u)ᵀH(w-u) - ½ (w-μ0)ᵀΛ0(w-μ0)] - ½ log |I + Σ0H| - ½ tᵀ(w-u)
+//
+// with t = Σ q x dW/dη, by what log |Λ0 + H| changes with the weights, q = xᵀΣx being the variances
+// of the predictors. It needs no rows. Where u is the mode under θ, and q of the posterior there,
+// its slope in θ is that of the Laplace evidence itself (learner): steps of u and θ together,
+// a pass each, end where the rows kept would.
+
+// starting is what a pass keeps of Around for those who learn: prior variances to begin with, and
+// of how many rows its covariance is. No rows: it has none.
+type starting struct {
+	rows, variance float64
+	by             kernels.ColumnPriors
+}
+
+func startOf(f *kernels.Fit) (s starting) {
+	if f == nil {
+		return s
+	}
+	s.rows, s.variance = float64(f.N), f.Prior.Variance
+	for _, c := range f.Columns {
+		if c.Variance > 0 {
+			s.by = append(s.by, kernels.ColumnPrior{Column: c.Name, Variance: c.Variance})
+		}
+	}
+	return s
+}
+
+// of is the variance to begin with of a group of weights, 0 where there is none.
+func (s *starting) of(group string) float64 {
+	if s.rows == 0 || group == "" {
+		return s.variance
+	}
+	if c := s.by.Of(group); c != nil {
+		return c.Variance
+	}
+	return 0
+}
+
+// spread makes the covariance of Around at the point's coordinates, as begin brings its weights
+// there. Cost: p³.
+func (s *Pass) spread() error {
+	if !s.learns || s.model.Around == nil || s.model.Lik.Traits().Gaussian {
+		return nil
+	}
+	post, at, err := s.model.Around.Joint()
+	if err == nil {
+		post, err = post.ToFull()
+	}
+	if err != nil {
+		return fmt.Errorf("around: %w", err)
+	}
+	p := len(s.at)
+	root := dense.New(p, len(at))
+	for k, i := range at {
+		if id, ok := s.dict.Find(s.model.Around.Beliefs[i].Feature); ok {
+			copy(root.Row(int(id)), post.L.Row(k)[:k+1])
+		}
+	}
+	own := root.Clone()
+	for id, c := range s.shift {
+		if c != 0 {
+			dense.Axpy(c, own.Row(id), root.Row(0))
+		}
+	}
+	for id := range p {
+		if column, j, ok := s.column(id); ok {
+			dense.Axpy(s.center(column)-s.shift[j], own.Row(j), root.Row(id))
+		}
+	}
+	s.cov = dense.New(p, p)
+	dense.MulTB(s.cov, root, root)
+	return nil
+}
+
+// bendRow adds the row being worked on, whose curvature changes by third.
+func (s *Pass) bendRow(third float64) {
+	w, q := &s.work, 0.0
+	if third == 0 {
+		return
+	}
+	for k, f := range w.fs {
+		if int(f) >= s.cov.Rows {
+			continue // not in Around
+		}
+		row, sum := s.cov.Row(int(f)), 0.0
+		for j, g := range w.fs[:k] {
+			if int(g) < len(row) {
+				sum += row[g] * w.xs[j]
+			}
+		}
+		q += w.xs[k] * (2*sum + row[f]*w.xs[k])
+	}
+	for k, f := range w.fs {
+		s.bend[f] += q * third * w.xs[k]
+	}
+}
+
+// bendBlock adds the rows z of the features shared.
+func (s *Pass) bendBlock(shared []uint32, z *dense.Matrix) {
+	w, k := &s.work, len(shared)
+	if w.cov == nil || w.cov.Rows != k {
+		w.cov = dense.New(k, k)
+	}
+	if w.covz == nil || w.covz.Cols != k || w.covz.Rows < z.Rows {
+		w.covz = dense.New(z.Rows, k)
+	}
+	for a, f := range shared {
+		row := w.cov.Row(a)
+		for c, g := range shared {
+			if row[c] = 0; int(max(f, g)) < s.cov.Rows {
+				row[c] = s.cov.Row(int(f))[g]
+			}
+		}
+	}
+	covz := w.covz.Slice(0, z.Rows, 0, k)
+	dense.Mul(covz, z, w.cov)
+	clear(w.slope)
+	for i := range z.Rows {
+		dense.Axpy(w.third[i]*dense.Dot(covz.Row(i), z.Row(i)), z.Row(i), w.slope)
+	}
+	for a, f := range shared {
+		s.bend[f] += w.slope[a]
+	}
+}
+
+// fit takes the step.
+func (n *newtonStep) fit() (*kernels.Fit, error) {
+	q := n.q
+	root, err := q.Normal.Root()
+	if err != nil {
+		return nil, err
+	}
+	n.logLik, n.noise = n.Pass.logLik+n.totals.Weight*math.Log(n.std.Response()), 1
+	if l, ok := q.Lik.(lik.Dispersed); ok {
+		n.noise = l.Dispersion()
+	}
+	w := n.totals.Weight
+	n.squares = max(-2*n.noise*(n.logLik+0.5*w*math.Log(2*math.Pi*n.noise)), 0)
+	if n.around.rows > 0 { // its covariance as that of all rows would be
+		share := min(1, n.around.rows/float64(n.totals.Rows))
+		for j := range n.bent {
+			n.bent[j] *= share
+		}
+	}
+	h, err := newLearner(&engine{x: q, lik: q.Lik, params: q.Params, root: root, hessian: "full", search: &search{Problem: q}})
+	if err != nil {
+		return nil, err
+	}
+	h.pass = n
+	ev, around, note, err := n.learn(h)
+	if err != nil {
+		return nil, err
+	}
+	converged := n.distance <= max(passTol, q.Options.Tol)
+	if distance := n.distance; converged && around != nil {
+		h.coarse = false
+		if around, err = h.integrate(); err != nil {
+			return nil, err
+		}
+		log := ev.log
+		if ev = (&evidence{h.at.belief, log}); around != nil && around.weights != nil {
+			ev.belief = around.weights
+		}
+		n.distance = distance
+	}
+	post, err := ev.build()
+	if err != nil {
+		return nil, err
+	}
+	f := q.Fit("laplace", post, ev.log)
+	f.SetLikelihood(h.lik)
+	if len(h.theta) > 0 && !q.Options.PriorGroups {
+		h.note(f, around)
+	}
+	f.Say(note)
+	if f.Converged = converged; !converged {
+		f.Status = fmt.Sprintf("no convergence yet: the pass was about %.2g posterior deviations from the mode; take another around this fit", n.distance)
+	}
+	return f, nil
+}
+
+// learn goes to the θ where the next pass is to look: that of the highest evidence, or with
+// Integrate the mode of its posterior, where around is not nil. The log evidence is the highest.
+func (n *newtonStep) learn(h *learner) (ev *evidence, around *spread, note string, err error) {
+	starts := [][]float64{h.theta}
+	if len(h.Names) > 0 && n.around.rows > 0 {
+		unit := n.std.Unit
+		for k, name := range h.Names {
+			if v := n.around.of(name); v > 0 {
+				h.theta[k] = math.Log(v / unit / unit)
+			}
+		}
+	} else if len(h.theta) > 0 {
+		starts = h.Starts(h.theta, h.dispersion)
+	}
+	for _, s := range starts {
+		for k := range s {
+			s[k] = min(max(s[k], h.lo[k]), h.hi[k])
+		}
+	}
+	theta, status, err := mode.Search(h, starts, h.lo, h.hi, h.search.late)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	h.theta = theta
+	highest := h.at.log
+	note = kernels.Join(status, h.learnt())
+	if h.x.Options.Integrate && status == "" && len(h.theta) > 0 {
+		h.coarse = true
+		if around, err = h.integrate(); err != nil {
+			return nil, nil, "", err
+		}
+	}
+	return &evidence{h.at.belief, highest}, around, note, nil
+}
+
+// try is the evidence at θ.
+func (n *newtonStep) try(h *learner, theta []float64) (float64, bool, error) {
+	if err := h.set(theta); err != nil {
+		return 0, false, err
+	}
+	ev, err := n.evidence(h)
+	if err != nil {
+		return 0, false, err
+	}
+	h.at = ev
+	return ev.log, special.Finite(ev.log), nil
+}
+
+// evidence is the Gaussian of the parabola under prior and likelihood of h.
+func (n *newtonStep) evidence(h *learner) (*evidence, error) {
+	p, root := n.q.P, h.root
+	by, logLik := 1.0, n.logLik
+	if h.dispersion >= 0 { // Gaussian in the predictor
+		d := h.lik.(lik.Dispersed).Dispersion()
+		by, logLik = n.noise/d, -0.5*n.totals.Weight*math.Log(2*math.Pi*d)-0.5*n.squares/d
+	}
+	z, white := make([]float64, p), make([]float64, p)
+	for j, m := range root.Of.Mean {
+		z[j] = n.u[j] - m
+	}
+	root.Solve(z, z)
+	root.MulT(white, n.g)
+	n.height = logLik
+	for j, v := range z {
+		white[j] = by*white[j] - v
+		n.height -= 0.5 * v * v
+	}
+	b := dense.New(p, p)
+	mode.Whiten(b, n.h, root)
+	if by != 1 {
+		for i := range p {
+			row := b.Row(i)
+			row[i]--
+			for j := range row {
+				row[j] *= by
+			}
+			row[i]++
+		}
+	}
+	if err := mode.Factor(b); err != nil {
+		return nil, err
+	}
+	step := make([]float64, p)
+	mode.ReverseVec(step, white)
+	dense.SolveLowerVec(b, step)
+	dense.SolveLowerTVec(b, step)
+	mode.ReverseVec(step, step)
+	slope := dense.Dot(step, white)
+	if !special.Finite(slope) {
+		return nil, mode.ErrOverflow
+	}
+	n.distance = math.Sqrt(max(slope, 0))
+	mean := make([]float64, p)
+	root.Mul(mean, step)
+	logDet := dense.LogDet(b)
+	log := n.height + 0.5*slope - 0.5*logDet - 0.5*dense.Dot(n.bent, mean)
+	for j, v := range n.u {
+		mean[j] += v
+	}
+	post := sync.OnceValue(func() *gauss.Normal { return gauss.NewFull(mean, mode.PosteriorRoot(root, b)) })
+	bl := &belief{mean: mean, logDet: logDet}
+	bl.vars = func() []float64 { return post().Var }
+	bl.mulCov = func(dst, x []float64) { post().MulCov(dst, x) }
+	bl.build = func() (*gauss.Normal, error) { return post(), nil }
+	return &evidence{bl, log}, nil
+}
+
+// slopes adds what rows add to learner.slope.
+func (n *newtonStep) slopes(h *learner, g, scale, dw []float64, gamma float64) {
+	p := n.q.P
+	if slices.ContainsFunc(n.bent, func(v float64) bool { return v != 0 }) {
+		adj := make([]float64, p)
+		h.at.mulCov(adj, n.bent)
+		h.moved(g, adj, dw)
+	}
+	if k := h.dispersion; k >= 0 {
+		d := make([]float64, p)
+		for j, m := range h.at.mean {
+			d[j] = m - n.u[j]
+		}
+		hd := make([]float64, p)
+		dense.Gemv(hd, n.h, d)
+		rss := n.squares - 2*n.noise*dense.Dot(n.g, d) + n.noise*dense.Dot(d, hd)
+		sum := n.totals.Weight
+		g[k] = 0.5 * (max(rss, 0)/math.Exp(h.current(k)) - (sum - gamma))
+		scale[k] = 0.5 * max(sum-gamma, 1e-3*sum)
+	}
+}
