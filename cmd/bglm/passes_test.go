@@ -39,9 +39,9 @@ func TestOutOfCore(t *testing.T) {
 	kept := filepath.Join(dir, "kept.parquet")
 	ok(t, "fit", "--data", data, "--formula", passFormula, "--method", "laplace", "--out", kept, "-q")
 	for name, args := range map[string][]string{
-		"parquet": {"--data", data},
+		"parquet": {"--data", data, "--method", "laplace"},
 		"csv":     {"--data", csv, "--method", "laplace"},
-		"around":  {"--data", data, "--around", kept},
+		"around":  {"--data", data, "--around", kept, "--method", "laplace"},
 	} {
 		out := filepath.Join(dir, name+".parquet")
 		r := ok(t, append([]string{"fit", "--formula", passFormula, "--out-of-core", "--out", out}, args...)...)
@@ -64,7 +64,7 @@ func TestOutOfCore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := ok(t, "fit", "--data", data, "--formula", passFormula, "--out-of-core", "--out", out); strings.Contains(r.stderr, "pass 1") {
+	if r := ok(t, "fit", "--data", data, "--formula", passFormula, "--method", "laplace", "--out-of-core", "--out", out); strings.Contains(r.stderr, "pass 1") {
 		t.Error(r.stderr)
 	}
 	if err := os.WriteFile(passFile(out), b, 0o600); err != nil {
@@ -78,11 +78,34 @@ func TestOutOfCore(t *testing.T) {
 		"give one of them":              {"--out-of-core", "--partial", "--formula", "y ~ x"},
 		"give --out FILE.parquet":       {"--partial", "--formula", "y ~ x"},
 		"--around belongs to":           {"--around", kept, "--formula", "y ~ x"},
-		"prior_variance: found 'auto'":  {"--partial", "--formula", "y ~ x", "--option", "prior_variance=auto", "--out", out},
+		"shape: found 'auto'":           {"--partial", "--formula", "hour ~ x", "--option", "family=negbinomial", "--out", out},
 		"option hessian is not used he": {"--partial", "--formula", "y ~ x", "--option", "hessian=full", "--out", out},
 	} {
 		if r := bglm(t, "", append([]string{"fit", "--data", data}, args...)...); r.code == 0 || !strings.Contains(r.stderr, want) {
 			t.Errorf("%v: %d: %s", args, r.code, r.stderr)
+		}
+	}
+}
+
+// Without further options it is bglm fit without further options: prior variances are learnt
+// and integrated over. The sample is all rows here, so that passes begin at the answer.
+func TestOutOfCoreDefault(t *testing.T) {
+	data := rowsFile(t, "rows.parquet")
+	dir := filepath.Dir(data)
+	for name, args := range map[string][]string{
+		"bernoulli": {"--formula", passFormula},
+		"poisson":   {"--formula", "hour ~ ad + x", "--option", "family=poisson"},
+		// the scales of priors are measured by quartiles of y, which passes do not have
+		"gaussian": {"--formula", "x ~ ad + site + hour", "--option", "family=gaussian", "--option", "sd_scale=1", "--option", "dispersion_scale=1"},
+		"column":   {"--formula", passFormula, "--option", "prior_variance={'ad': 'auto', 'site': 2.0}"},
+	} {
+		a, b := filepath.Join(dir, name+"-a.parquet"), filepath.Join(dir, name+"-b.parquet")
+		ok(t, append([]string{"fit", "--data", data, "--out", a, "-q"}, args...)...)
+		r := ok(t, append([]string{"fit", "--data", data, "--out-of-core", "--out", b}, args...)...)
+		got := query(t, fmt.Sprintf(`SELECT count(a.feature) = count(*) AND count(b.feature) = count(*), max(abs(a.mean - b.mean) / sqrt(a.variance)) < 5e-3, max(abs(a.variance / b.variance - 1)) < 1e-2
+			FROM (SELECT feature, mean, variance FROM '%s') a FULL JOIN (SELECT feature, mean, variance FROM '%s') b USING (feature)`, a, b))
+		if got != "true,true,true" {
+			t.Errorf("%s: %s %s", name, got, r.stderr)
 		}
 	}
 }

@@ -12,13 +12,21 @@ import (
 // sampleRows is how many rows the fit is of that the first pass looks around.
 const sampleRows = 100_000
 
-// CheckPasses reports a job that is not fitted by passes over rows that are not kept.
+// priorKeys are options that give a prior.
+var priorKeys = []string{"prior_mean", "prior_variance", "intercept_variance"}
+
+// CheckPasses reports a job that is not fitted by passes over rows that are not kept, and says
+// what method 'auto' asks of laplace: prior variances that are learnt where no prior is given.
 func (j *Job) CheckPasses() error {
 	switch {
 	case len(j.Group) > 0:
 		return cli.Usage(errors.New("--group: one fit at a time goes by passes; groups fit memory one by one"))
 	case j.Method != engine.Auto && j.Method != "laplace":
 		return cli.Usage(fmt.Errorf("--method %s: passes are laplace's; allowed: laplace", j.Method))
+	}
+	given := func(o Setting) bool { return slices.Contains(priorKeys, o.Key) }
+	if j.Method == engine.Auto && !slices.ContainsFunc(j.Options, given) {
+		j.set("prior_variance", "'auto'")
 	}
 	j.Method = "laplace"
 	return nil
