@@ -18,7 +18,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bglm/bglm/cmd/internal/chart"
+	"github.com/bglm/bglm/internal/chart"
 	"github.com/bglm/bglm/cmd/internal/cli"
 	"github.com/bglm/bglm/cmd/internal/duck"
 	"github.com/bglm/bglm/cmd/internal/files"

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bglm/bglm/cmd/internal/chart"
+	"github.com/bglm/bglm/internal/chart"
 	"github.com/bglm/bglm/cmd/internal/duck"
 	"github.com/bglm/bglm/cmd/internal/fitstore"
 	"github.com/bglm/bglm/cmd/internal/quote"

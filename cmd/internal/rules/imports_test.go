@@ -47,6 +47,7 @@ var directions = []struct{ pattern, may string }{
 	{"kernels/score", "kernels kernels/..."},
 	{"kernels/*", model + "kernels/lowrank"}, // an engine; ep and hmc build on the low rank
 
+	{"internal/chart", ""},
 	{"sql", ""},
 	{"arrowio", "kernels kernels/..."},
 	{"arrowio/internal/*", "kernels kernels/..."},
@@ -57,7 +58,6 @@ var directions = []struct{ pattern, may string }{
 	{"udf/...", "udf udf/bench sql kernels kernels/..."},
 
 	{"cmd/internal/quote", ""},
-	{"cmd/internal/chart", ""},
 	{"cmd/internal/rules", ""},
 	{"cmd/internal/formula", "cmd/internal/quote"},
 	{"cmd/internal/shell", "sql udf"},
@@ -67,13 +67,12 @@ var directions = []struct{ pattern, may string }{
 	{"cmd/internal/job", "cmd/internal/cli cmd/internal/duck cmd/internal/files cmd/internal/formula cmd/internal/quote arrowio arrowio/... kernels kernels/..."},
 	{"cmd/internal/fitstore", "cmd/internal/cli cmd/internal/duck cmd/internal/files cmd/internal/job cmd/internal/quote cmd/internal/shell arrowio arrowio/... kernels kernels/..."},
 	{"cmd/internal/*", "cmd/internal/... arrowio arrowio/... kernels kernels/... udf"},
-	{"cmd/bglm", "cmd/internal/... arrowio arrowio/... kernels kernels/... udf"},
+	{"cmd/bglm", "cmd/internal/... internal/chart arrowio arrowio/... kernels kernels/... udf"},
 	{"cmd/extension", "udf udf/internal/capi"},
 	{"cmd/*", ""},
 	{"docs/reproduce", "kernels kernels/... udf"},
 	{"docs/newcomer", "kernels kernels/... udf"},
 	{"docs/examples/*", "kernels kernels/... arrowio"},
-	{"notebooks", ""},
 }
 
 // foreign says which modules of others the packages of a pattern may import; the first
@@ -82,6 +81,7 @@ var directions = []struct{ pattern, may string }{
 var foreign = []struct{ pattern, may string }{
 	{"kernels", "gonum.org/v1/gonum/..."},
 	{"kernels/...", "gonum.org/v1/gonum/... golang.org/x/sys/cpu"},
+	{"internal/chart", "golang.org/x/image/..."},
 	{"sql", ""},
 	{"arrowio/duckdb", "github.com/duckdb/... github.com/apache/arrow-go/v18/..."},
 	{"arrowio", "github.com/apache/arrow-go/v18/..."},
@@ -89,7 +89,6 @@ var foreign = []struct{ pattern, may string }{
 	{"udf/internal/capi", "C github.com/duckdb/duckdb-go-bindings github.com/duckdb/duckdb-go-bindings/..."},
 	{"udf", ""},
 	{"cmd/extension", "C"},
-	{"notebooks", "..."},
 	{"udf/...", "..."},
 	{"cmd/...", "..."},
 	{"docs/...", "..."},

@@ -17,6 +17,7 @@ type Chart struct {
 	ID, Title, XLabel, YLabel string
 	Series                    []Series
 	Names                     []string // of the rows of a chart of intervals, top first
+	Row                       float64  // least height of a row of names in pixels
 	X, Y                      *[2]float64
 	Ratio                     bool // x holds ratios, above 0, on a logarithmic scale
 	Same                      bool // all series have one colour
@@ -27,7 +28,7 @@ type Series struct {
 	Label  string
 	Kind   string // line, points, interval, reference, band
 	X, Y   []float64
-	Lo, Hi []float64 // interval: in x; band: in y
+	Lo, Hi []float64 // interval: in x; band, points and around a line: in y
 	Tip    []string
 }
 
@@ -85,9 +86,12 @@ func (c *Chart) bounds() (x, y [2]float64) {
 }
 
 // ticks are about n round numbers in a range.
-func ticks(lo, hi float64, n int) []float64 {
+func ticks(lo, hi float64, n int) []float64 { return ticksBy(lo, hi, n, 1, 2, 2.5, 5, 10) }
+
+// ticksBy are ticks whose steps are one of the factors times a power of ten.
+func ticksBy(lo, hi float64, n int, factors ...float64) []float64 {
 	step := math.Pow(10, math.Floor(math.Log10((hi-lo)/float64(n))))
-	for _, f := range []float64{1, 2, 2.5, 5, 10} {
+	for _, f := range factors {
 		if (hi-lo)/(f*step) <= float64(n) {
 			step *= f
 			break
@@ -101,6 +105,16 @@ func ticks(lo, hi float64, n int) []float64 {
 		out = append(out, v)
 	}
 	return out
+}
+
+// whole says whether all places of the horizontal axis are whole numbers, as hours are.
+func (c *Chart) whole() bool {
+	for _, s := range c.Series {
+		if slices.ContainsFunc(s.X, func(x float64) bool { return x != math.Trunc(x) }) || s.Kind == "interval" {
+			return false
+		}
+	}
+	return true
 }
 
 // ratioTicks are round ratios between those of the logarithms lo and hi.
@@ -219,16 +233,26 @@ func (c *Chart) draw(alone bool) *canvas {
 			}
 		}
 		d.left = 16 + widest
-		d.height = d.top + d.bottom + nameRow*float64(max(len(names), 3)) + nameLine*float64(lines)
+		d.height = d.top + d.bottom + max(nameRow, c.Row)*float64(max(len(names), 3)) + nameLine*float64(lines)
 	} else {
 		for _, t := range ticks(d.y[0], d.y[1], 6) {
 			d.left = max(d.left, 34+textWidth(Short(t)))
 		}
 	}
 	legend := c.Legend()
+	const legendLine = 22
+	keys := make([][2]float64, len(legend)) // places, from the left and the first line
 	if alone && len(legend) > 0 {
-		d.bottom += 22
-		d.height += 22
+		x, line := d.left, 0.0
+		for i, k := range legend {
+			if end := x + 9 + textWidth(k.Label); i > 0 && end > d.width-8 {
+				x, line = d.left, line+1
+			}
+			keys[i] = [2]float64{x, line * legendLine}
+			x += 26 + textWidth(k.Label)
+		}
+		d.bottom += legendLine * (line + 1)
+		d.height += legendLine * (line + 1)
 	}
 	c.axes(d, names)
 	for k := range c.Series {
@@ -236,11 +260,10 @@ func (c *Chart) draw(alone bool) *canvas {
 	}
 	if alone {
 		d.write("title", "start", 12, 22, c.Title)
-		x := d.left
-		for _, k := range legend {
-			d.shapes = append(d.shapes, shape{kind: "circle", class: k.Class + " dot key", x: []float64{x}, y: []float64{d.height - 12}})
-			d.write("tick", "start", x+9, d.height-8, k.Label)
-			x += 26 + textWidth(k.Label)
+		for i, k := range legend {
+			x, y := keys[i][0], d.height-d.bottom+46+10+keys[i][1]
+			d.shapes = append(d.shapes, shape{kind: "circle", class: k.Class + " dot key", x: []float64{x}, y: []float64{y}})
+			d.write("tick", "start", x+9, y+4, k.Label)
 		}
 	}
 	return d
@@ -274,6 +297,9 @@ func folded(s string, width float64) []string {
 func (c *Chart) axes(d *canvas, names [][]string) {
 	left, right, top, bottom := d.left, d.width-d.right, d.top, d.height-d.bottom
 	xs := ticks(d.x[0], d.x[1], 7)
+	if c.whole() && d.x[1]-d.x[0] > 5 {
+		xs = ticksBy(d.x[0], d.x[1], 9, 1, 2, 5, 10)
+	}
 	if c.Ratio {
 		xs = ratioTicks(d.x[0], d.x[1])
 	}
@@ -316,15 +342,16 @@ func (d *canvas) series(s *Series, class string) {
 		}
 		d.shapes = append(d.shapes, sh)
 	}
-	switch s.Kind {
-	case "line", "reference":
-		path("polyline", class+" line", s.X, s.Y)
-	case "band":
+	if s.Kind == "band" || s.Kind == "line" && len(s.Lo) > 0 {
 		xs, ys := slices.Clone(s.X), slices.Clone(s.Hi)
 		for i := len(s.X) - 1; i >= 0; i-- {
 			xs, ys = append(xs, s.X[i]), append(ys, s.Lo[i])
 		}
 		path("polygon", class+" band", xs, ys)
+	}
+	switch s.Kind {
+	case "line", "reference":
+		path("polyline", class+" line", s.X, s.Y)
 	case "points":
 		for i := range s.X {
 			if i < len(s.Lo) {

@@ -190,9 +190,40 @@ func TestBounds(t *testing.T) {
 			t.Errorf("%v: %d ticks", r, n)
 		}
 	}
+	hours := &Chart{Series: []Series{{Kind: "line", X: []float64{6, 22}, Y: []float64{0, 1}}}}
+	for _, s := range hours.draw(true).shapes {
+		if s.kind == "text" && s.y[0] > chartHeight-40 && strings.Contains(s.text, ".") {
+			t.Errorf("tick %s between whole numbers", s.text)
+		}
+	}
 	for v, want := range map[float64]string{0: "0", 0.1 + 0.2: "0.3", 1e-5: "1e-05", 2.5e7: "2.5e+07"} {
 		if got := Short(v); got != want {
 			t.Errorf("Short(%v) = %s, want %s", v, got, want)
 		}
+	}
+}
+
+// A line with Lo and Hi has a band of its own colour, and a long legend has several lines,
+// none wider than the picture.
+func TestBandsAndLegends(t *testing.T) {
+	c := &Chart{}
+	for range 6 {
+		c.Series = append(c.Series, Series{Kind: "line", Label: "a rather long label", X: []float64{0, 1}, Y: []float64{1, 2}, Lo: []float64{0, 1}, Hi: []float64{2, 3}})
+	}
+	n := count(t, c.SVG(true))
+	if n["polygon s5 band"] != 1 || n["polyline s5 line"] != 1 {
+		t.Errorf("no band: %v", n)
+	}
+	d, lines := c.draw(true), map[float64]bool{}
+	for _, s := range d.shapes {
+		if s.text == "a rather long label" {
+			lines[s.y[0]] = true
+			if s.x[0]+textWidth(s.text) > d.width || s.y[0] > d.height {
+				t.Errorf("%s at %v, %v is outside %v x %v", s.text, s.x, s.y, d.width, d.height)
+			}
+		}
+	}
+	if len(lines) != 2 {
+		t.Errorf("%d lines of a legend, want 2", len(lines))
 	}
 }
