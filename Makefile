@@ -68,7 +68,7 @@ test-clients: extension ## SQL tests in each DuckDB of clientVersions (Node clie
 test-install: ## the tool as go install builds it from a tag (a minute)
 	$(GO) test ./cmd/release -run TestGoInstall -count=1 -timeout 30m -install
 
-notebooks: ## run the notebooks headless (Debian packages, gonb)
+notebooks: ## run the notebooks headless and compare with what is stored (Debian packages, gonb)
 	bash notebooks/run.sh
 
 SOAK ?= 20000

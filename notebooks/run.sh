@@ -1,15 +1,31 @@
 #!/usr/bin/env bash
-# Run the notebooks headless and fail on any error in them.
+# Run the notebooks headless; fail on any error in them, and where what comes out is not
+# what is stored in them.
 #
-# usage: notebooks/run.sh [OUTPUT_DIRECTORY]
+# usage: notebooks/run.sh [-w] [-o DIRECTORY] [NAME...]
+#
+#   -w  store what comes out in the notebooks instead of comparing
+#   -o  folder in which the executed notebooks stay
+#   NAME of a notebook without .ipynb; all of them when none is given
 #
 # Needs Go with a C compiler and Jupyter's nbconvert; on Debian and its kin the
 # latter is installed when it is missing and the user may. Where it cannot be
 # had, the run fails, or with NOTEBOOKS_OPTIONAL=1 says why it skips and
-# succeeds. The executed notebooks and their pictures stay in OUTPUT_DIRECTORY
-# if one is given.
+# succeeds.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
+write='' out=''
+while getopts wo: flag; do
+  case $flag in
+    w) write=1 ;;
+    o) mkdir -p "$OPTARG" && out=$(cd "$OPTARG" && pwd) ;;
+    *) exit 2 ;;
+  esac
+done
+shift $((OPTIND - 1))
+if [ $# = 0 ]; then
+  for nb in "$here"/*.ipynb; do set -- "$@" "$(basename "$nb" .ipynb)"; done
+fi
 
 skip() {
   echo "notebooks: $1" >&2
@@ -35,7 +51,7 @@ fi
 
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
-out=${1:-$tmp/out}
+out=${out:-$tmp/out}
 mkdir -p "$out" "$tmp/bin" "$tmp/kernels/kernels/gonb"
 
 # gonb and goimports at the versions of go.mod, seen by this run only. They are
@@ -49,13 +65,13 @@ cat >"$tmp/kernels/kernels/gonb/kernel.json" <<JSON
 {"argv": ["$tmp/bin/gonb", "--kernel", "{connection_file}"], "display_name": "Go (gonb)", "language": "go"}
 JSON
 
-for nb in "$here"/*.ipynb; do
-  name=$(basename "$nb" .ipynb)
-  echo "notebooks: $name" >&2
+for name in "$@"; do
+  start=$SECONDS
   (cd "$here" && jupyter-nbconvert --to notebook --execute --log-level=ERROR \
     --ExecutePreprocessor.kernel_name=gonb --ExecutePreprocessor.timeout=600 --ExecutePreprocessor.record_timing=False \
-    --output-dir "$out" --output "$name.ipynb" "$nb") 2>"$tmp/log" ||
+    --output-dir "$out" --output "$name.ipynb" "$name.ipynb") 2>"$tmp/log" ||
     { cat "$tmp/log" >&2; echo "notebooks: $name did not run" >&2; exit 1; }
-  python3 "$here/check.py" "$out/$name.ipynb"
+  python3 "$here/check.py" ${write:+-w} "$out/$name.ipynb" "$here/$name.ipynb"
+  echo "notebooks: $name ($((SECONDS - start)) s)" >&2
 done
 echo "notebooks: all ran without errors" >&2
