@@ -50,7 +50,7 @@ type Section struct {
 	Claims        []Claim
 }
 
-var sections = []Section{zoeter, lrglm, niranjan, hennig.with(hennigGP), referee}
+var sections = []Section{zoeter, lrglm, niranjan, hennig.with(hennigGP), referee, tiedSites}
 
 func main() {
 	only := flag.String("only", "", "comma-separated claims to run, all when empty")
