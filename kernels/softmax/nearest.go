@@ -13,6 +13,9 @@ const (
 	// nearestWeights bounds the weights of the nearest Gaussian, whose steps factor their
 	// Hessian.
 	nearestWeights = 2000
+	// nearestWork bounds the products that its averages over the rows take, of which there are
+	// ten and more: a second or two each.
+	nearestWork = 2e9
 	// pairs is how many points, each with its negative, a row's averages are taken over.
 	pairs = 64
 	// maxSteps bounds the steps to the nearest Gaussian; they end when one moves it by less

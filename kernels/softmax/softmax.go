@@ -214,8 +214,10 @@ func (e *engine) fit() (*kernels.Fit, error) {
 // refines says whether the fit is the Gaussian nearest to the posterior: where the variance is
 // learnt and no Hessian is asked for.
 func (e *engine) refines() bool {
-	h := e.x.Options.Hessian
-	return (h == "" || h == "auto") && e.hessian == "full" && e.x.N > 0 && e.prior.Form == gauss.Diagonal && len(e.classes.Learnt)*e.x.P <= nearestWeights
+	h, a := e.x.Options.Hessian, len(e.classes.Learnt)
+	d := a * e.x.P
+	work := float64(e.x.N) * float64(a*a) * float64(d/2+pairs)
+	return (h == "" || h == "auto") && e.hessian == "full" && e.x.N > 0 && e.prior.Form == gauss.Diagonal && d <= nearestWeights && work <= nearestWork
 }
 
 // evidence is the Gaussian at a mode with its log evidence.
