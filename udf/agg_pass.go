@@ -5,6 +5,7 @@ import (
 
 	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/kernels/laplace"
+	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
@@ -74,6 +75,15 @@ func finalizePasses(states []capi.State, out *capi.Col) error {
 	return nil
 }
 
+// solvingAt are the options of bglm_newton_solve: those of the pass, without what was read by
+// row.
+func solvingAt(opt *capi.Vec, i int) (*option.Settings, error) {
+	if err := checkOptions(opt, exampleOptions["newton_state"]); err != nil {
+		return nil, err
+	}
+	return option.For("newton_state").Without(option.RowFields()...).Decode(constants(opt, i, false))
+}
+
 // callSolve is bglm_newton_solve.
 func callSolve(args []capi.Vec, n int, out *capi.Col) error {
 	if err := checkPasses(&args[0]); err != nil {
@@ -96,7 +106,7 @@ func callSolve(args []capi.Vec, n int, out *capi.Col) error {
 		if err != nil {
 			return err
 		}
-		s, err := optionsAt("newton_state", opt, i)
+		s, err := solvingAt(opt, i)
 		if err != nil {
 			return err
 		}

@@ -59,12 +59,12 @@ const ahead = 256
 
 var predictors = sync.Pool{New: func() any { return new(predictor) }}
 
-func newPredictor(fit, x *capi.Vec) (*predictor, error) {
+func newPredictor(fit, x *capi.Vec, name string) (*predictor, error) {
 	r, err := newFitReader(fit, "fit")
 	if err != nil {
 		return nil, err
 	}
-	f, err := planScoring(x, "x")
+	f, err := planScoring(x, name)
 	if err != nil {
 		return nil, err
 	}
@@ -371,7 +371,7 @@ func callPredict(args []capi.Vec, n int, out *capi.Col) error {
 	if isProcess(&args[0]) {
 		return callPredictGP(args, n, out)
 	}
-	p, err := newPredictor(&args[0], &args[1])
+	p, err := newPredictor(&args[0], &args[1], "x")
 	if err != nil {
 		return err
 	}
@@ -419,7 +419,7 @@ func callPredictDist(args []capi.Vec, n int, out *capi.Col) error {
 	if isProcess(&args[0]) {
 		return callPredictDistGP(args, n, out)
 	}
-	p, err := newPredictor(&args[0], &args[1])
+	p, err := newPredictor(&args[0], &args[1], "x")
 	if err != nil {
 		return err
 	}

@@ -74,7 +74,7 @@ func (s *sampler) linear(i int, f *kernels.Fit, fs []uint32, xs []float64, seed,
 }
 
 func callSample(args []capi.Vec, n int, out *capi.Col) error {
-	p, err := newPredictor(&args[0], &args[1])
+	p, err := newPredictor(&args[0], &args[1], "x")
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ type observation struct {
 // observed calls write with the rows of (fit, y, x [, options]) that have all they need; others
 // are NULL. The options are those of function, all by row.
 func observed(args []capi.Vec, n int, out *capi.Col, function string, write func(p *predictor, row observation) error) error {
-	p, err := newPredictor(&args[0], &args[2])
+	p, err := newPredictor(&args[0], &args[2], "x")
 	if err != nil {
 		return err
 	}

@@ -133,7 +133,7 @@ func checkFeatures(v *capi.Vec) error {
 }
 
 func checkSolving(v *capi.Vec) error {
-	_, err := optionsAt("newton_state", v, 0)
+	_, err := solvingAt(v, 0)
 	return err
 }
 

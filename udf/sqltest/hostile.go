@@ -94,6 +94,9 @@ func (h *Hostile) options(f udf.Function) string {
 	if f.Name == "bglm_hmc" || f.Name == "bglm_fit" { // the defaults take seconds
 		keys = append(keys, "samples: 20", "warmup: 20", "chains: 2")
 	}
+	if f.Name == "bglm_softmax" { // numbers as labels are hundreds of classes
+		keys = append(keys, "time_limit: 5")
+	}
 	for range 1 + h.r.IntN(3) {
 		k := h.often(hostileKeys, badKeys)
 		name, _, _ := strings.Cut(k, ":")
@@ -109,6 +112,17 @@ func (h *Hostile) options(f udf.Function) string {
 		return ""
 	}
 	return ", {" + reserved.Replace(strings.Join(keys, ", ")) + "}"
+}
+
+// bounded gives the methods whose defaults take long what they have in options.
+func (h *Hostile) bounded(f udf.Function, opt string) string {
+	switch {
+	case f.Name == "bglm_hmc" && !strings.Contains(opt, "samples"):
+		return ", {samples: 20, warmup: 20, chains: 2}"
+	case f.Name == "bglm_softmax" && !strings.Contains(opt, "time_limit"):
+		return ", {time_limit: 5}"
+	}
+	return opt
 }
 
 // reserved quotes the option names that are words of SQL.
@@ -127,10 +141,7 @@ func (h *Hostile) call(f udf.Function, order bool) string {
 	if f.Name == "bglm_gp" && h.r.IntN(3) > 0 {
 		x = "[d, k]::DOUBLE[]"
 	}
-	opt := h.options(f)
-	if f.Name == "bglm_hmc" && !strings.Contains(opt, "samples") {
-		opt = ", {samples: 20, warmup: 20, chains: 2}"
-	}
+	opt := h.bounded(f, h.options(f))
 	return fmt.Sprintf("%s(%s%s, %s%s%s)", f.Name, distinct, h.often(hostileY, badY), x, opt, o)
 }
 
@@ -161,12 +172,16 @@ func HostileSetup() []string {
 		// Equal but for rounding: the order of the rows is free.
 		`CREATE OR REPLACE TEMP MACRO far(a, b) AS a.n IS DISTINCT FROM b.n OR len(a.beliefs) IS DISTINCT FROM len(b.beliefs) OR coalesce(list_bool_or(list_transform(list_zip(a.beliefs, b.beliefs),
  lambda z: z[1].feature <> z[2].feature OR abs(z[1].mean - z[2].mean) > 1e-5 * (1 + abs(z[2].mean)) OR abs(z[1].variance - z[2].variance) > 1e-5 * (1 + z[2].variance))), false)`,
+		// Columns a billion times farther from 0 than they are wide leave some digits less: measured by
+		// what the data say.
+		`CREATE OR REPLACE TEMP MACRO apart(a, b) AS a.n IS DISTINCT FROM b.n OR len(a.beliefs) IS DISTINCT FROM len(b.beliefs) OR coalesce(list_bool_or(list_transform(list_zip(a.beliefs, b.beliefs),
+ lambda z: z[1].feature <> z[2].feature OR abs(z[1].mean - z[2].mean) > 1e-3 * sqrt(z[2].variance) OR abs(z[1].variance / z[2].variance - 1) > 1e-5)), false)`,
 	}
 }
 
 // Next is a statement.
 func (h *Hostile) Next() Statement {
-	switch k := h.r.IntN(25); {
+	switch k := h.r.IntN(35); {
 	case k < 6:
 		return Statement{SQL: h.pair(), Zero: true}
 	case k < 8:
@@ -179,6 +194,16 @@ func (h *Hostile) Next() Statement {
 		return Statement{SQL: h.known(), Zero: true, Must: true}
 	case k < 16:
 		return Statement{SQL: h.columned(), Zero: true}
+	case k < 21:
+		return Statement{SQL: h.answered()}
+	case k < 23:
+		return Statement{SQL: h.asksAlike(), Zero: true}
+	case k < 24:
+		return Statement{SQL: h.passed(), Zero: true}
+	case k < 25:
+		return Statement{SQL: h.compressed(), Zero: true}
+	case k < 26:
+		return Statement{SQL: h.states()}
 	}
 	return Statement{SQL: h.statement()}
 }

@@ -104,6 +104,8 @@ func (h *Hostile) pair() string {
 	differs := "far(a, r)"
 	if ordered {
 		differs = "a IS DISTINCT FROM r"
+	} else if strings.Contains(x, "1e9") && function == "bglm_adf" {
+		differs = "apart(a, r)"
 	}
 	if h.r.IntN(8) == 0 {
 		return fmt.Sprintf("SELECT count(*) FILTER (%s), any_value([a::VARCHAR, r::VARCHAR]) FILTER (%s) FROM (SELECT %s OVER (%s) AS a%s FROM %s), (SELECT %s AS r FROM %s)",
@@ -191,7 +193,8 @@ var fitOf = []string{"bglm_adf(b, {u: u, s: s} ORDER BY i)", "bglm_adf(b, {u: u,
 	"bglm_gp(b, [u] ORDER BY i)", "bglm_gp(v, [u], {family: 'gaussian'} ORDER BY i)", "bglm_softmax(s, {u: u} ORDER BY i)", "bglm_softmax(s, {u: u}, {hessian: 'full'} ORDER BY i)", "bglm_laplace(k, {u: u}, {family: 'negbinomial', shape: 2} ORDER BY i)",
 	"bglm_lowrank(b, {u: u, s: s}, {rank: 2} ORDER BY i)"}
 
-var fitUses = []string{"bglm_predict(c, %s)", "bglm_predict(c, %s, 'plugin')", "bglm_predict_dist(c, %s)", "bglm_sample(c, %s, 7, 3)", "bglm_influence(c, true, %s)", "bglm_beliefs(c)", "bglm_update(c, [{y: 1, x: %s}])"}
+var fitUses = []string{"bglm_predict(c, %s)", "bglm_predict(c, %s, 'plugin')", "bglm_predict_dist(c, %s)", "bglm_sample(c, %s, 7, 3)", "bglm_influence(c, true, %s)", "bglm_beliefs(c)", "bglm_update(c, [{y: 1, x: %s}])",
+	"bglm_summary(c)", "bglm_contrast(c, %[1]s, %[1]s)", "bglm_contrast(c, %s, {u: 1.0, s: 'k2'})", "bglm_pairs(c, %s, 's')", "bglm_pit(c, 1, %s)", "bglm_sql(c, 'sqlite')", "bglm_sql(c, 'postgres', {form: 'join'})"}
 
 // changed counts the rows where a FIT that differs from row to row is served
 // otherwise when the rows come in the opposite order. DuckDB 1.3 has no struct_update.
@@ -239,8 +242,10 @@ func (h *Hostile) crafted() string {
 		f = fmt.Sprintf("struct_update(%s, %s)", f, broken())
 	}
 	x := pick(h, []string{"{u: 0.5, s: 'k1'}", "[0.5]", "[0.5, 0.25]", "{u: 0.5, zz: 3}", "MAP {'u': 1.0}", "NULL"})
-	use := pick(h, append(fitUses, "bglm_predict(c, %s, 'mackay')", "bglm_merge(c)", "bglm_merge(c, c)", "bglm_adf(true, %s, {prior: c})", "bglm_laplace(1, %s, {prior: c})", "bglm_softmax('k1', %s, {prior: c})",
-		"bglm_adf(true, %s, {prior: c, covariance: 'full'})", "bglm_update(c, [{y: 1, x: %s}], {covariance: 'full'})"))
+	use := pick(h, slices.Concat(fitUses, []string{"bglm_predict(c, %s, 'mackay')", "bglm_merge(c)", "bglm_merge(c, c)", "bglm_adf(true, %s, {prior: c})", "bglm_laplace(1, %s, {prior: c})", "bglm_softmax('k1', %s, {prior: c})",
+		"bglm_adf(true, %s, {prior: c, covariance: 'full'})", "bglm_update(c, [{y: 1, x: %s}], {covariance: 'full'})",
+		"bglm_loo(c, 1, %s)", "bglm_loo_compare({a: c}, 1, %s)", "bglm_loo_compare(MAP {'a': c}, 1, %s)", "bglm_effects(c, %s, '*')", "bglm_effects(c, %s, 'u')", "bglm_robust(c, 1, %s)", "bglm_robust(c, 1, %s, 3)", "bglm_ppc(c, 1, %s, 'mean', {draws: 9})",
+		"bglm_drivers(c, %s)", "bglm_newton_state(1, %s, {around: c})"}))
 	if strings.Contains(use, "%s") {
 		use = fmt.Sprintf(use, x)
 	}
