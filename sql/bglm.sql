@@ -3,10 +3,18 @@
 --     LOAD 'bglm.duckdb_extension';
 --     .read bglm.sql
 --
--- The script only makes macros, in the current schema; running it again replaces
--- them. Tables and views are given by name, as text, also 'file.parquet' and the
--- name of a CTE; columns are expressions over that table and need no quotes.
--- Arguments with a default are named with :=.
+-- The script only makes macros with their comments, in the current schema; running it
+-- again replaces them. A client without .read has its text from bglm_macros().
+--
+-- A table is given by its name, as text, also 'file.parquet' and the name of a CTE; or as
+-- a query in quotes that begins with SELECT, FROM, WITH or a bracket, for which dollar
+-- quotes are handy: $$SELECT * FROM visits WHERE age > 3$$. Columns are expressions over
+-- that table and need no quotes. Arguments with a default are named with :=.
+--
+-- One name means one thing: tbl and rows are tables of rows; fits is a table with FITs, in
+-- its column fit; beliefs is a table of beliefs, with the columns feature, mean and
+-- variance, and so are a and b. One in place of the other is an error that says so:
+-- bglm_weights(fits) makes a table of beliefs of a table with FITs.
 --
 -- The examples below run in this order as part of the tests; "-- >" lines are
 -- what they print.
@@ -58,7 +66,7 @@
 --            (SELECT bglm_laplace(cured, {clinic: clinic, age: age}) AS fit FROM visits) b;
 --     -- > true
 --
--- bglm_weights(fit_table, sd := 1.959963984540054)
+-- bglm_weights(fits, sd := 1.959963984540054)
 --   The weights of all fits in the column fit of a table: its other columns, then
 --   feature, mean, variance, lower and upper (mean -+ sd standard deviations, by
 --   default the central 95 %), z = mean / standard deviation (NULL for a known
@@ -107,7 +115,7 @@
 --     -- > smoker | NULL | NULL | NULL
 --
 -- bglm_compare_fits(fits, rows, y, x)
---   Fits (a table with the columns name and fit) compared by how well each predicts
+--   Fits, each with its name in the column name, compared by how well each predicts
 --   the rows that it learnt from, every row left out in turn: a row for each fit, the
 --   best first, with the fields of bglm_loo_compare. y and x are expressions over the
 --   table rows; x has the columns of all the fits. (bglm_compare(a, b) is about two
@@ -120,7 +128,7 @@
 --     -- > age | 0 | 0 | 60
 --     -- > age and clinic | -0.7 | 0 | 60
 --
--- bglm_contrasts(fit_table, x, column)
+-- bglm_contrasts(fits, x, column)
 --   All pairs of the levels of a column (bglm_pairs) for the fits in the column fit of
 --   a table: its other columns, then a, b, mean, sd, lower, upper, p_positive and
 --   response. x is a STRUCT with the columns of the fits: where everything else is.
@@ -141,15 +149,44 @@
 --
 --     SELECT list(f ORDER BY bglm_belief_rank(f), f) FROM (VALUES ('10'), ('9'), ('b'), ('(Intercept)'), ('Z')) t(f);
 --     -- > [(Intercept), 9, 10, Z, b]
+--
+-- bglm_source(tbl)
+--   What the others read a table by: the query that its name or text stands for.
+--
+--     SELECT feature FROM bglm_weights($$SELECT fit FROM fits WHERE grp = 'clinic 1'$$);
+--     -- > (Intercept)
+--     -- > age
+--
+-- bglm_needs(fit, name)
+--   The FIT, or an error of the macro name where its table has no column fit.
+--
+-- bglm_is_belief(feature, mean, variance, name)
+--   Whether a row is a belief, or an error of the argument name where its table has none.
+
+CREATE OR REPLACE MACRO bglm_source(tbl) AS
+  CASE WHEN regexp_matches(tbl, '^\s*(\(|(select|from|with)\s)', 'i') THEN 'FROM (' || tbl || chr(10) || ')'
+       ELSE 'FROM query_table(''' || replace(tbl, '''', '''''') || ''')' END;
+
+-- A table without the column fit has that of the one row before it, of this type.
+CREATE OR REPLACE MACRO bglm_needs(fit, name) AS
+  CASE WHEN typeof(fit) LIKE 'STRUCT(bglm_none%'
+       THEN error(name || ': fits has no column fit; allowed: a table with FITs in its column fit, such as CREATE TABLE fits AS SELECT bglm_fit(y, x) AS fit FROM rows (a table of beliefs is for bglm_score and bglm_compare)')
+       ELSE fit END;
+
+CREATE OR REPLACE MACRO bglm_is_belief(feature, mean, variance, name) AS
+  CASE WHEN feature IS NOT NULL THEN true
+       WHEN mean IS NULL AND variance IS NULL
+       THEN error(name || ' has neither feature nor mean nor variance; allowed: a table of beliefs with these columns, which bglm_weights makes of a table with FITs')::BOOLEAN
+       ELSE false END;
 
 CREATE OR REPLACE MACRO bglm_fit_by(tbl, grp, y, x, opts := NULL) AS TABLE
   SELECT grp AS grp, bglm_fit(y, x, opts) AS fit
-  FROM query_table(tbl)
+  FROM query(bglm_source(tbl))
   GROUP BY ALL;
 
 CREATE OR REPLACE MACRO bglm_fit_by_ordered(tbl, grp, y, x, ord, opts := NULL) AS TABLE
   SELECT grp AS grp, bglm_fit(y, x, opts ORDER BY ord) AS fit
-  FROM query_table(tbl)
+  FROM query(bglm_source(tbl))
   GROUP BY ALL;
 
 -- Of a family only its own branch has rows. Squares are taken about the mean of all
@@ -157,7 +194,7 @@ CREATE OR REPLACE MACRO bglm_fit_by_ordered(tbl, grp, y, x, ord, opts := NULL) A
 CREATE OR REPLACE MACRO bglm_compress(tbl, y, x, family := 'bernoulli', weight := 1, offset_ := 0, trials := 1) AS TABLE
   WITH bglm_rows AS (
          SELECT x AS x_, y::DOUBLE AS y_, weight::DOUBLE AS w_, offset_::DOUBLE AS o_, trials::DOUBLE AS t_
-         FROM query_table(tbl) WHERE y IS NOT NULL AND x IS NOT NULL AND weight IS NOT NULL AND offset_ IS NOT NULL AND trials IS NOT NULL),
+         FROM query(bglm_source(tbl)) WHERE y IS NOT NULL AND x IS NOT NULL AND weight IS NOT NULL AND offset_ IS NOT NULL AND trials IS NOT NULL),
        bglm_center AS (
          SELECT avg(y_ - o_) AS c_ FROM bglm_rows WHERE lower(family) = 'gaussian'),
        bglm_two AS (
@@ -182,11 +219,14 @@ CREATE OR REPLACE MACRO bglm_belief_rank(feature) AS
        WHEN regexp_full_match(feature, '[1-9][0-9]{0,17}') THEN TRY_CAST(feature AS BIGINT)
        ELSE 9223372036854775807 END;
 
-CREATE OR REPLACE MACRO bglm_weights(fit_table, sd := 1.959963984540054) AS TABLE
-  SELECT * EXCLUDE (fit, bglm_b_), bglm_b_.feature AS feature, bglm_b_.mean AS mean, bglm_b_.variance AS variance,
-         bglm_b_.mean - sd * sqrt(bglm_b_.variance) AS lower, bglm_b_.mean + sd * sqrt(bglm_b_.variance) AS upper,
-         CASE WHEN bglm_b_.variance > 0 THEN bglm_b_.mean / sqrt(bglm_b_.variance) END AS z
-  FROM (SELECT *, unnest(fit.beliefs) AS bglm_b_ FROM query_table(fit_table));
+CREATE OR REPLACE MACRO bglm_weights(fits, sd := 1.959963984540054) AS TABLE
+  SELECT COLUMNS(lambda c: lower(c) NOT IN ('fit', 'bglm_f_', 'bglm_b_'))
+  FROM (SELECT *, bglm_b_.feature AS feature, bglm_b_.mean AS mean, bglm_b_.variance AS variance,
+               bglm_b_.mean - sd * sqrt(bglm_b_.variance) AS lower, bglm_b_.mean + sd * sqrt(bglm_b_.variance) AS upper,
+               CASE WHEN bglm_b_.variance > 0 THEN bglm_b_.mean / sqrt(bglm_b_.variance) END AS z
+        FROM (SELECT bglm_1.*, unnest(bglm_needs(bglm_f_, 'bglm_weights').beliefs) AS bglm_b_
+              FROM (SELECT NULL::STRUCT(bglm_none BOOLEAN, beliefs STRUCT(feature VARCHAR, mean DOUBLE, variance DOUBLE)[]) AS fit) bglm_0,
+                   LATERAL (SELECT *, fit AS bglm_f_ FROM query(bglm_source(fits))) bglm_1));
 
 -- The prediction for a linear predictor N(m, v) asks a fit of two weights, one
 -- known to be 1 and one N(0, 1), about the row [m, sqrt(v)]: the fit is the same
@@ -194,7 +234,7 @@ CREATE OR REPLACE MACRO bglm_weights(fit_table, sd := 1.959963984540054) AS TABL
 CREATE OR REPLACE MACRO bglm_score(rows, beliefs, link := 'logit', intercept := true, prior_mean := 0.0, prior_variance := 1.0,
                                    intercept_variance := 10.0, dispersion := 1.0, family := NULL) AS TABLE
   WITH bglm_rows AS (
-         SELECT row_number() OVER () AS k, id AS id, features AS features FROM query_table(rows)),
+         SELECT row_number() OVER () AS k, id AS id, features AS features FROM query(bglm_source(rows))),
        bglm_pairs AS (
          -- every row has at least one entry, so that none is lost
          SELECT k, id, unnest(CASE
@@ -210,7 +250,8 @@ CREATE OR REPLACE MACRO bglm_score(rows, beliefs, link := 'logit', intercept := 
              WHEN NOT coalesce(isfinite(any_value(variance::DOUBLE)) AND any_value(variance) >= 0, false)
                THEN error('bglm_score: feature "' || feature || '" has the variance ' || coalesce(any_value(variance)::VARCHAR, 'NULL') || '; a finite number >= 0 is needed')
              ELSE any_value(mean::DOUBLE) END AS mean, any_value(variance::DOUBLE) AS variance
-         FROM query_table(beliefs) WHERE feature IS NOT NULL GROUP BY feature),
+         FROM (FROM query(bglm_source(beliefs)) UNION ALL BY NAME SELECT NULL::VARCHAR AS feature, NULL::DOUBLE AS mean, NULL::DOUBLE AS variance WHERE false)
+         WHERE bglm_is_belief(feature, mean, variance, 'bglm_score: beliefs') GROUP BY feature),
        bglm_eta AS (
          SELECT any_value(p.id) AS id,
                 sum(p.e.value * coalesce(b.mean, prior_mean)) AS eta_mean,
@@ -236,19 +277,40 @@ CREATE OR REPLACE MACRO bglm_compare(a, b) AS TABLE
               WHEN variance_a IS NOT NULL AND variance_b IS NOT NULL THEN 'Infinity'::DOUBLE END AS kl
   FROM (SELECT coalesce(l.feature, r.feature) AS feature,
                l.mean::DOUBLE AS mean_a, l.variance::DOUBLE AS variance_a, r.mean::DOUBLE AS mean_b, r.variance::DOUBLE AS variance_b
-        FROM query_table(a) l FULL JOIN query_table(b) r ON l.feature = r.feature)
+        FROM (FROM (FROM query(bglm_source(a)) UNION ALL BY NAME SELECT NULL::VARCHAR AS feature, NULL::DOUBLE AS mean, NULL::DOUBLE AS variance WHERE false)
+              WHERE bglm_is_belief(feature, mean, variance, 'bglm_compare: a')) l
+             FULL JOIN (FROM (FROM query(bglm_source(b)) UNION ALL BY NAME SELECT NULL::VARCHAR AS feature, NULL::DOUBLE AS mean, NULL::DOUBLE AS variance WHERE false)
+              WHERE bglm_is_belief(feature, mean, variance, 'bglm_compare: b')) r ON l.feature = r.feature)
   ORDER BY bglm_belief_rank(feature), feature;
 
 CREATE OR REPLACE MACRO bglm_compare_fits(fits, rows, y, x) AS TABLE
   SELECT unnest(bglm_c_, recursive := true)
   FROM (SELECT unnest(bglm_loo_compare(bglm_m_, y, x)) AS bglm_c_
-        FROM query_table(rows), (SELECT map(list(name), list(fit)) AS bglm_m_ FROM query_table(fits)));
+        FROM query(bglm_source(rows)), 
+             (SELECT map(list(bglm_n_), list(bglm_needs(bglm_f_, 'bglm_compare_fits'))) AS bglm_m_
+              FROM (SELECT NULL::STRUCT(bglm_none BOOLEAN) AS fit, '' AS name) bglm_0, LATERAL (SELECT name AS bglm_n_, fit AS bglm_f_ FROM query(bglm_source(fits))) bglm_1));
 
-CREATE OR REPLACE MACRO bglm_contrasts(fit_table, x, "column") AS TABLE
-  SELECT * EXCLUDE (fit, bglm_p_), unnest(bglm_p_)
-  FROM (SELECT *, unnest(bglm_pairs(fit, x, "column")) AS bglm_p_ FROM query_table(fit_table));
+CREATE OR REPLACE MACRO bglm_contrasts(fits, x, "column") AS TABLE
+  SELECT COLUMNS(lambda c: lower(c) NOT IN ('fit', 'bglm_f_', 'bglm_p_'))
+  FROM (SELECT *, unnest(bglm_p_)
+        FROM (SELECT bglm_1.*, unnest(bglm_pairs(bglm_needs(bglm_f_, 'bglm_contrasts'), x, "column")) AS bglm_p_
+              FROM (SELECT NULL::STRUCT(bglm_none BOOLEAN) AS fit) bglm_0, LATERAL (SELECT *, fit AS bglm_f_ FROM query(bglm_source(fits))) bglm_1));
 
 CREATE OR REPLACE MACRO bglm_evaluate(tbl, y, p) AS TABLE
   SELECT count(*) FILTER (y IS NOT NULL AND p IS NOT NULL) AS n,
          bglm_log_loss(y, p) AS log_loss, bglm_auc(y, p) AS auc, bglm_brier(y, p) AS brier
-  FROM query_table(tbl);
+  FROM query(bglm_source(tbl));
+
+COMMENT ON MACRO TABLE bglm_fit_by IS 'bglm_fit_by(tbl, grp, y, x, opts := NULL): a fit for each value of grp';
+COMMENT ON MACRO TABLE bglm_fit_by_ordered IS 'bglm_fit_by_ordered(tbl, grp, y, x, ord, opts := NULL): a fit for each value of grp, rows in the order of ord';
+COMMENT ON MACRO TABLE bglm_compress IS 'bglm_compress(tbl, y, x, family := ''bernoulli'', weight := 1, offset_ := 0, trials := 1): rows with equal x as few, without loss';
+COMMENT ON MACRO TABLE bglm_weights IS 'bglm_weights(fits, sd := 1.959963984540054): the weights of a table with FITs, with intervals';
+COMMENT ON MACRO TABLE bglm_score IS 'bglm_score(rows, beliefs, link := ''logit'', ...): predictions by a join, for millions of weights';
+COMMENT ON MACRO TABLE bglm_compare IS 'bglm_compare(a, b): two tables of beliefs side by side, the older one first';
+COMMENT ON MACRO TABLE bglm_compare_fits IS 'bglm_compare_fits(fits, rows, y, x): fits of the same rows by leave-one-out, the best first';
+COMMENT ON MACRO TABLE bglm_contrasts IS 'bglm_contrasts(fits, x, column): all pairs of the levels of a column';
+COMMENT ON MACRO TABLE bglm_evaluate IS 'bglm_evaluate(tbl, y, p): log loss, AUC and Brier score of probabilities';
+COMMENT ON MACRO bglm_belief_rank IS 'bglm_belief_rank(feature): a number to sort features by as beliefs are';
+COMMENT ON MACRO bglm_source IS 'bglm_source(tbl): the query that a table''s name or text stands for; for the other macros';
+COMMENT ON MACRO bglm_needs IS 'bglm_needs(fit, name): the FIT, or an error where the table has none; for the other macros';
+COMMENT ON MACRO bglm_is_belief IS 'bglm_is_belief(feature, mean, variance, name): whether a row is a belief, an error where the table has none; for the other macros';

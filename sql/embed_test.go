@@ -32,6 +32,9 @@ func TestScriptDocumentsItsMacros(t *testing.T) {
 		if code == "" {
 			continue
 		}
+		if strings.HasPrefix(code, "COMMENT ON MACRO ") {
+			continue
+		}
 		statements++
 		if !strings.HasPrefix(code, "CREATE OR REPLACE MACRO bglm_") {
 			t.Errorf("a statement that makes no macro:\n%.200s", code)
@@ -39,6 +42,30 @@ func TestScriptDocumentsItsMacros(t *testing.T) {
 	}
 	if statements != len(names) {
 		t.Errorf("%d statements, %d macros", statements, len(names))
+	}
+}
+
+// Each macro is listed with its head, its statement and a comment that begins with its name.
+func TestList(t *testing.T) {
+	all := sqlfiles.List()
+	if n := len(macroName.FindAllString(sqlfiles.Macros, -1)); len(all) != n {
+		t.Errorf("%d macros listed, %d made", len(all), n)
+	}
+	for _, m := range all {
+		if !strings.HasPrefix(m.Signature, m.Name+"(") || !strings.HasSuffix(m.Signature, ")") || len(m.Doc) < 40 || strings.Contains(m.Doc, "-- >") {
+			t.Errorf("%+v", m)
+		}
+		kind := "MACRO "
+		if m.Table {
+			kind = "MACRO TABLE "
+		}
+		one := sqlfiles.SQL(m.Name)
+		if !strings.Contains(one, "CREATE OR REPLACE MACRO "+m.Name+"(") || !strings.Contains(one, "COMMENT ON "+kind+m.Name+" IS '"+m.Name+"(") {
+			t.Errorf("%s: %s", m.Name, one)
+		}
+	}
+	if sqlfiles.SQL("bglm_no_such") != "" {
+		t.Error("a macro that is none has statements")
 	}
 }
 

@@ -15,6 +15,9 @@ func Example() {
 		}
 	}
 	// Output:
+	// bglm_source
+	// bglm_needs
+	// bglm_is_belief
 	// bglm_fit_by
 	// bglm_fit_by_ordered
 	// bglm_compress

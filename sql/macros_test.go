@@ -220,6 +220,49 @@ func TestCompare(t *testing.T) {
 		""}, "\n"))
 }
 
+// A table with FITs and one of beliefs are not taken for one another; tables may be queries.
+func TestTablesOfMacros(t *testing.T) {
+	db := open(t)
+	exec(t, db, `CREATE TABLE rows AS SELECT i AS id, {x: i} AS features, i % 3 = 0 AS y FROM range(9) t(i)`,
+		`CREATE TABLE fits AS SELECT 'a' AS name, bglm_from_beliefs([{feature: 'x', mean: 1.0, variance: 4.0}]) AS fit`,
+		"CREATE TABLE beliefs AS FROM bglm_weights('fits')")
+	for _, q := range []string{"bglm_weights('beliefs')", "bglm_contrasts('beliefs', {x: 1}, 'x')", "bglm_compare_fits('beliefs', 'rows', y, features)", "bglm_weights('SELECT feature FROM beliefs')"} {
+		name, _, _ := strings.Cut(q, "(")
+		fails(t, db, "FROM "+q, name+": fits has no column fit; allowed: a table with FITs")
+	}
+	for q, arg := range map[string]string{"bglm_score('rows', 'fits')": "bglm_score: beliefs", "bglm_compare('fits', 'beliefs')": "bglm_compare: a", "bglm_compare('beliefs', 'fits')": "bglm_compare: b"} {
+		fails(t, db, "SELECT count(COLUMNS(*)) FROM "+q, arg+" has neither feature nor mean nor variance; allowed: a table of beliefs")
+	}
+	want := rows(t, db, "FROM bglm_score('rows', 'beliefs') ORDER BY id LIMIT 4")
+	for _, b := range []string{"'SELECT * FROM beliefs'", "' (FROM beliefs)'", "$$with b AS (FROM beliefs) FROM b -- all$$", "beliefs"} {
+		same(t, db, "FROM bglm_score($$FROM rows WHERE id < 4$$, "+b+") ORDER BY id", want)
+	}
+	same(t, db, "WITH few AS (FROM rows WHERE id < 4) FROM bglm_score('SELECT * FROM few', 'beliefs') ORDER BY id", want)
+	same(t, db, "SELECT grp, fit.n FROM bglm_fit_by('SELECT *, id % 2 AS odd FROM rows', odd, y, features) ORDER BY grp", "0 | 5\n1 | 4\n")
+	same(t, db, "SELECT n FROM bglm_evaluate('(SELECT y, 0.3 AS p FROM rows)', y, p)", "9\n")
+	same(t, db, "SELECT count(*) FROM duckdb_functions() WHERE function_name LIKE 'bglm%' AND function_type LIKE '%macro' AND comment IS NULL", "0\n")
+}
+
+// The statements of one macro make it, whatever else is there.
+func TestOneMacro(t *testing.T) {
+	for _, m := range sqlfiles.List() {
+		db, err := sql.Open("duckdb", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		db.SetMaxOpenConns(1)
+		if err := udf.Register(context.Background(), db); err != nil {
+			t.Fatal(err)
+		}
+		exec(t, db, sqlfiles.SQL(m.Name))
+		if m.Name == "bglm_compare" {
+			exec(t, db, "CREATE TABLE b AS SELECT 'x' AS feature, 1.0 AS mean, 2.0 AS variance")
+			same(t, db, "SELECT z FROM bglm_compare('b', 'b')", "0\n")
+		}
+		db.Close()
+	}
+}
+
 func TestWeightsAndEvaluate(t *testing.T) {
 	db := open(t)
 	exec(t, db, `CREATE TABLE one AS SELECT bglm_from_beliefs([{feature: 'b', mean: 1.0, variance: 4.0}, {feature: '2', mean: 3.0, variance: 0.0}], {intercept: false}) AS fit`,

@@ -12,6 +12,7 @@ import (
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/predict"
 	"github.com/bglm/bglm/kernels/rows"
+	sqlfiles "github.com/bglm/bglm/sql"
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
@@ -172,12 +173,12 @@ func (p *predictor) less(o *predictor, i int) (mean, variance float64, ok bool, 
 }
 
 func callContrast(args []capi.Vec, n int, out *capi.Col) error {
-	a, err := newPredictor(&args[0], &args[1])
+	a, err := newPredictor(&args[0], &args[1], "a")
 	if err != nil {
 		return err
 	}
 	defer a.free()
-	b, err := newPredictor(&args[0], &args[2])
+	b, err := newPredictor(&args[0], &args[2], "b")
 	if err != nil {
 		return err
 	}
@@ -344,8 +345,8 @@ func callOptions(_ []capi.Vec, n int, out *capi.Col) error {
 	return nil
 }
 
-// help is what is known of a function, with or without bglm_, an option, a family or a
-// link.
+// help is what is known of a function or a macro, with or without bglm_, an option, a family
+// or a link.
 // Errors: none of these, with the nearest one.
 func help(topic string) (string, error) {
 	var b strings.Builder
@@ -368,6 +369,18 @@ func help(topic string) (string, error) {
 		if f.Example != "" {
 			fmt.Fprintf(&b, "\nexample:\n  %s\n", f.Example)
 		}
+	}
+	for _, m := range sqlfiles.List() {
+		short := strings.TrimPrefix(m.Name, "bglm_")
+		names = append(names, m.Name, short)
+		if word != m.Name && word != short {
+			continue
+		}
+		kind := "macro"
+		if m.Table {
+			kind = "table macro"
+		}
+		fmt.Fprintf(&b, "%s (%s)\n\n%s\n\nmade by: bglm_macros('%s')\n", m.Signature, kind, m.Doc, m.Name)
 	}
 	for _, p := range option.All() {
 		names = append(names, p.Key)
@@ -402,7 +415,7 @@ func help(topic string) (string, error) {
 	if b.Len() > 0 {
 		return b.String(), nil
 	}
-	err := fmt.Errorf("name = '%.100s'; allowed: a function, an option, a family or a link (bglm_functions(), bglm_options() and bglm_families() list them)", topic)
+	err := fmt.Errorf("name = '%.100s'; allowed: a function, a macro, an option, a family or a link (bglm_functions(), bglm_options() and bglm_families() list them)", topic)
 	if near := option.Nearest(word, names); near != "" {
 		err = fmt.Errorf("%w; the nearest is '%s'", err, near)
 	}

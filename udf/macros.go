@@ -4,8 +4,11 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 
+	"github.com/bglm/bglm/kernels/argument"
 	sqlfiles "github.com/bglm/bglm/sql"
+	"github.com/bglm/bglm/udf/internal/capi"
 )
 
 // Execer is what LoadMacros accepts: *sql.DB, *sql.Conn and *sql.Tx.
@@ -20,6 +23,48 @@ type Execer interface {
 func LoadMacros(ctx context.Context, db Execer) error {
 	if _, err := db.ExecContext(ctx, sqlfiles.Macros); err != nil {
 		return fmt.Errorf("bglm: making the table macros: %w", err)
+	}
+	return nil
+}
+
+// MacroSQL is the statements that make the table macros, all where name is empty, or the one
+// called name, with or without bglm_, and those that it is made of.
+// Errors: no macro is called so.
+func MacroSQL(name string) (string, error) {
+	if name == "" {
+		return sqlfiles.Macros, nil
+	}
+	word := strings.ToLower(strings.TrimSpace(name))
+	var names []string
+	for _, m := range sqlfiles.List() {
+		short := strings.TrimPrefix(m.Name, "bglm_")
+		if word == m.Name || word == short {
+			return sqlfiles.SQL(m.Name), nil
+		}
+		names = append(names, m.Name)
+	}
+	return "", argument.Word("name", name, names)
+}
+
+// callMacros is bglm_macros.
+func callMacros(args []capi.Vec, n int, out *capi.Col) error {
+	if len(args) > 0 && args[0].Type != capi.Varchar && args[0].Type != capi.SQLNull {
+		return fmt.Errorf("name is %s; allowed: VARCHAR, such as 'bglm_score'", args[0].TypeName())
+	}
+	for i := range n {
+		name := ""
+		if len(args) > 0 {
+			if args[0].Null(i) {
+				out.Null()
+				continue
+			}
+			name = args[0].Str(i)
+		}
+		text, err := MacroSQL(name)
+		if err != nil {
+			return err
+		}
+		out.Str(text)
 	}
 	return nil
 }

@@ -176,12 +176,12 @@ func entries() []entry {
 			"What a row of the fit did to it: residual and curvature (first derivative of its log likelihood at the mean predictor, and minus the second), leverage (curvature times the predictor's variance), and the log density of y given all other rows, NULL where taking the row out leaves no proper posterior. Exact for gaussian; else the rows' Gaussian factors at the mean stand for them.",
 			"SELECT late, round(i.residual, 4) AS residual, round(i.leverage, 4) AS leverage, round(i.loo_log_density, 4) AS loo FROM (SELECT late, bglm_influence(fit, late, {origin: origin}) AS i "+
 				"FROM (SELECT i % 3 = 0 AS late, 'A' || i % 2 AS origin FROM range(2) t(i)), (SELECT "+exampleXY+" AS fit "+tenRows+"));",
-			nil, []int{3, 4}, influenceType, false, callInfluence),
+			option.For("influence").Keys(), []int{3, 4}, influenceType, false, callInfluence),
 		scalar("bglm_loo_predict", "(fit, y, x [, {weight, offset, trials}])",
 			"What all other rows predict for a row that the fit has learnt, whose own part is taken out: as bglm_predict_dist, with the log density of y. reach says how far it can be trusted, as Pareto's k does: over 0.5 the row weighs so much that the others would change without it. NULL where taking the row out leaves no proper posterior. The part of a row in a fit of bglm_ep or bglm_hmc is that which keeps the posterior's moments; elsewhere its Gaussian at the mean, as in bglm_influence. Source: Vehtari and others (2016), EP-LOO and LA-LOO.",
 			"SELECT late, round(p.mean, 4) AS mean, round(p.log_density, 4) AS log_density, round(p.reach, 4) AS reach FROM (SELECT late, bglm_loo_predict(fit, late, {origin: origin}) AS p "+
 				"FROM (SELECT i % 3 = 0 AS late, 'A' || i % 2 AS origin FROM range(2) t(i)), (SELECT bglm_ep(late, {origin: origin}) AS fit "+tenRows+"));",
-			nil, []int{3, 4}, looPredictType, false, callLOOPredict),
+			option.For("influence").Keys(), []int{3, 4}, looPredictType, false, callLOOPredict),
 		scalar("bglm_pit", "(fit, y, x [, {offset, trials}])",
 			"The probability integral transform of a response: its predictive distribution function just below it and at it, which differ for counts and outcomes. Over rows that the fit has not learnt from, values between lower and upper are uniform if the model is right: a histogram with two heaps at the ends tells of intervals that are too narrow, one in the middle of too wide ones.",
 			"SELECT round(p.lower, 4) AS lower, round(p.upper, 4) AS upper FROM (SELECT bglm_pit(fit, 3, {x: 1}) AS p FROM (SELECT bglm_from_beliefs([{feature: 'x', mean: 1.0, variance: 0.1}], {family: 'poisson', intercept: false}) AS fit));",
@@ -234,8 +234,10 @@ func entries() []entry {
 			"SELECT f.name FROM (SELECT unnest(bglm_functions()) AS f) LIMIT 1;", nil, []int{0}, functionType, false, callFunctions),
 		scalar("bglm_options", "()", "All options: LIST(STRUCT(name, default, allowed, description, by_row, functions)).",
 			"SELECT o.name, o.default FROM (SELECT unnest(bglm_options()) AS o) LIMIT 1;", nil, []int{0}, optionsType, false, callOptions),
-		scalar("bglm_help", "(name)", "What there is to know of a function (with or without bglm_), an option, a family or a link, as text.",
+		scalar("bglm_help", "(name)", "What there is to know of a function or a macro (with or without bglm_), an option, a family or a link, as text.",
 			"SELECT length(bglm_help('laplace')) > 100;", nil, []int{1}, capi.TVarchar, false, callHelp),
+		scalar("bglm_macros", "([name])", "The SQL that makes the table macros (bglm_score and others), or the one of that name: a script for clients that have no .read to run as it stands. bglm_help shows what a macro does.",
+			"SELECT bglm_macros('bglm_evaluate') LIKE 'CREATE OR REPLACE MACRO %';", nil, []int{0, 1}, capi.TVarchar, false, callMacros),
 		scalar("bglm_state", "()", "Aggregate states of this process: live, bytes they hold, leaked (live but untouched for over a second: DuckDB does not release the states of queries that end early), purged. Then memory, what bglm holds in all, beside its budget max_memory in bytes; threads, how many processors it uses; row_budget, that of bglm_fit.",
 			"SELECT bglm_state().live_states >= 0;", nil, []int{0}, stateType, true, func(_ []capi.Vec, n int, out *capi.Col) error {
 				for range n {

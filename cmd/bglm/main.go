@@ -35,6 +35,7 @@ type commands struct {
 	Report     reportCommand     `cmd:"" help:"Write a page about a model: calibration, weights, trajectories, evidence, worst rows."`
 	Merge      mergeCommand      `cmd:"" help:"Multiply the posteriors of partial runs, their prior counted once."`
 	Finish     finishCommand     `cmd:"" help:"Make a fit of passes over parts of the rows (bglm fit --partial)."`
+	Macros     macrosCommand     `cmd:"" help:"Print the SQL of the table macros."`
 	Completion completionCommand `cmd:"" help:"Print the completion script of a shell."`
 	Demo       demoCommand       `cmd:"" help:"Learn late flights from real data: belief tables, predictions, calibration, a continued run."`
 	Version    versionCommand    `cmd:"" help:"Print the versions of bglm, Go and DuckDB."`
