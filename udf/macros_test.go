@@ -11,6 +11,8 @@ import (
 )
 
 // bglm_macros gives a client without .read what it has to run.
+//
+// covers: macros
 func TestMacrosFunction(t *testing.T) {
 	db := open(t)
 	db.SetMaxOpenConns(1)
@@ -42,6 +44,8 @@ func TestMacrosFunction(t *testing.T) {
 
 // Everything there is has its help: every function, macro and option; what a signature says
 // has options lists them, and no others do.
+//
+// covers: help options
 func TestHelpOfAll(t *testing.T) {
 	db := open(t)
 	help := func(name string) (s string) {

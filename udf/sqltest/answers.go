@@ -12,7 +12,7 @@ var asked = []string{"bglm_loo(f, %[1]s, %[2]s%[3]s)", "bglm_loo_compare({a: f, 
 	"bglm_ppc(f, %[1]s, %[2]s, STATISTIC%[3]s)", "bglm_drivers(f, %[2]s%[3]s)"}
 
 // askedOnce are the same of single rows.
-var askedOnce = []string{"bglm_pit(f, %[1]s, %[2]s%[3]s)", "bglm_influence(f, %[1]s, %[2]s%[3]s)", "bglm_pairs(f, %[2]s, COLUMN%[3]s)", "bglm_contrast(f, %[2]s, OTHER%[3]s)", "bglm_summary(f%[3]s)",
+var askedOnce = []string{"bglm_pit(f, %[1]s, %[2]s%[3]s)", "bglm_influence(f, %[1]s, %[2]s%[3]s)", "bglm_loo_predict(f, %[1]s, %[2]s%[3]s)", "bglm_pairs(f, %[2]s, COLUMN%[3]s)", "bglm_contrast(f, %[2]s, OTHER%[3]s)", "bglm_summary(f%[3]s)",
 	"bglm_sql(f, DIALECT%[3]s)", "bglm_features(%[2]s%[3]s)", "bglm_sample(f, %[2]s, i, 3)"}
 
 // last are trailing arguments by function: options, a level.
@@ -25,6 +25,7 @@ var last = map[string][]string{
 	"bglm_drivers":     {"", "", ", 0.5", ", 0", ", NULL", ", 'x'"},
 	"bglm_pit":         {"", "", `, {"offset": d}`, ", {trials: k}", ", {weight: 1}", ", NULL"},
 	"bglm_influence":   {"", ", {weight: odd}", `, {"offset": d}`, ", {trials: k}"},
+	"bglm_loo_predict": {"", ", {weight: odd}", `, {"offset": d}`, ", {trials: k}"},
 	"bglm_pairs":       {"", "", ", 0.9", ", d", ", NULL", ", 'x'"},
 	"bglm_contrast":    {"", "", ", 0.9", ", d", ", NULL"},
 	"bglm_summary":     {"", ", 0.9", ", d", ", {rope: 0.1}", ", {level: 0.5, rope: d}", ", {rope: 'x'}", ", {foo: 1}", ", s"},
