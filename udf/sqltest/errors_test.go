@@ -326,7 +326,7 @@ var wrongInputs = []struct {
 	}},
 	{"Passes and compression", []string{
 		"SELECT bglm_newton_state(true, {a: 1}, {around: 3})",
-		"SELECT bglm_newton_state(true, {a: 1}, {prior_variance: 'auto'})",
+		"SELECT bglm_newton_state(true, {a: 1}, {prior_variance: -1})",
 		"SELECT bglm_newton_merge(3)",
 		"SELECT bglm_newton_merge('abc'::BLOB)",
 		"SELECT bglm_newton_merge(s) FROM (SELECT bglm_newton_state(true, {a: 1}) AS s UNION ALL SELECT bglm_newton_state(true, {a: 1}, {link: 'probit'}))",
