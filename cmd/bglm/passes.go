@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,23 +50,39 @@ func (c *fitCommand) plan(s *duck.Session, unfinished string) (j *job.Job, src *
 	if err := j.CheckPasses(); err != nil {
 		return nil, nil, false, err
 	}
-	from, flag := c.Around, "--around"
+	from, what, keys, anew := c.Around, "--around", []string{"formula", "y", "x"}, ""
 	if _, err := os.Stat(unfinished); unfinished != "" && err == nil {
-		from, flag = unfinished, "unfinished fit"
+		from, what, keys, anew = unfinished, "unfinished fit", nil, "; remove it to begin anew"
 	}
 	if from == "" {
 		return j, src, false, nil
 	}
 	f, err := fitstore.Load(s, "around", from, nil)
-	if err != nil {
-		return nil, nil, false, fmt.Errorf("%s: %w", flag, err)
+	if err == nil {
+		err = agree(f, &fitstore.Fits{Meta: j.Meta}, from, keys)
 	}
-	for i := 0; i+1 < len(j.Meta); i += 2 {
-		if key := j.Meta[i]; (key == "formula" || key == "y" || key == "x") && f.Job(key) != j.Meta[i+1] {
-			return nil, nil, false, fmt.Errorf("%s %s was fitted with the %s %q, not with %q", flag, from, key, f.Job(key), j.Meta[i+1])
-		}
+	if err != nil {
+		return nil, nil, false, fmt.Errorf("%s: %w%s", what, err, anew)
 	}
 	return j, src, true, nil
+}
+
+// agree says whether fits of a file were made by the job of others: with the same keys, nil
+// for all of them.
+func agree(f, with *fitstore.Fits, file string, keys []string) error {
+	if keys == nil {
+		for i, key := range slices.Concat(f.Meta, with.Meta) {
+			if i%2 == 0 && key != rowsKey {
+				keys = append(keys, key)
+			}
+		}
+	}
+	for _, key := range keys {
+		if was, is := f.Job(key), with.Job(key); was != is {
+			return fmt.Errorf("%s was fitted with the %s %q, not with %q", file, strings.Replace(key, "option.", "option ", 1), was, is)
+		}
+	}
+	return nil
 }
 
 // byPasses fits by passes over the rows, none of which is kept. After each pass the fit so far

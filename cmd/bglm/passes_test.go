@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -72,6 +74,7 @@ func TestOutOfCore(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		"was fitted with the formula":   {"--out-of-core", "--out", out, "--formula", "y ~ x"},
+		`with the option link ""`:       {"--out-of-core", "--out", out, "--method", "laplace", "--formula", passFormula, "--option", "link=probit"},
 		"passes are laplace's":          {"--out-of-core", "--method", "adf", "--formula", "y ~ x"},
 		"one fit at a time":             {"--out-of-core", "--group", "g", "--formula", "y ~ x"},
 		"go without --engine arrow":     {"--out-of-core", "--engine", "arrow", "--formula", "y ~ x"},
@@ -84,6 +87,85 @@ func TestOutOfCore(t *testing.T) {
 		if r := bglm(t, "", append([]string{"fit", "--data", data}, args...)...); r.code == 0 || !strings.Contains(r.stderr, want) {
 			t.Errorf("%v: %d: %s", args, r.code, r.stderr)
 		}
+	}
+}
+
+// A state that is damaged, or no state, is an error that names it and says what to do.
+func TestOutOfCoreDamaged(t *testing.T) {
+	data := rowsFile(t, "rows.parquet")
+	out := filepath.Join(filepath.Dir(data), "fit.parquet")
+	args := []string{"fit", "--data", data, "--formula", "y ~ ad", "--method", "laplace", "--out", out, "-q"}
+	ok(t, args...)
+	whole, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := slices.Clone(whole)
+	for k := range damaged[:len(damaged)/2] {
+		damaged[len(damaged)/4+k] ^= byte(k)
+	}
+	rows, err := os.ReadFile(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, b := range map[string][]byte{"cut": whole[:len(whole)/2], "empty": nil, "damaged": damaged, "rows": rows} {
+		if err := os.WriteFile(passFile(out), b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r := bglm(t, "", append(args, "--out-of-core")...)
+		if r.code != 1 || !strings.Contains(r.stderr, "unfinished fit: ") || !strings.Contains(r.stderr, passFile(out)) || !strings.Contains(r.stderr, "remove it to begin anew") {
+			t.Errorf("%s: %d: %s", what, r.code, r.stderr)
+		}
+	}
+}
+
+// A fit that is killed at random points, again and again, and begun again, is that of one
+// run; BGLM_KILLS sets how often.
+func TestOutOfCoreKilled(t *testing.T) {
+	if runtime.GOOS == "windows" || testing.Short() {
+		t.Skip("no SIGKILL, or short")
+	}
+	kills := 2
+	if n, err := strconv.Atoi(os.Getenv("BGLM_KILLS")); err == nil {
+		kills = n
+	}
+	dir := t.TempDir()
+	data := filepath.Join(dir, "rows.parquet")
+	query(t, `COPY (SELECT hash(i) % 5 < 1 + hash(i + 7) % 60 // 20 AS y, 'a' || hash(i + 7) % 60 AS ad, (hash(i + 3) % 100) / 50.0 AS x FROM range(150000) t(i)) TO '`+data+`'`)
+	args := func(out string) []string {
+		return []string{"fit", "--data", data, "--formula", "y ~ ad + x", "--out-of-core", "--out", filepath.Join(dir, out)}
+	}
+	began := time.Now()
+	ok(t, args("whole.parquet")...)
+	took := time.Since(began)
+	rng := rand.New(rand.NewPCG(uint64(began.UnixNano()), 1))
+	out := filepath.Join(dir, "killed.parquet")
+	left, resumed := 0, 0
+	for k := 0; k < kills; {
+		if _, err := os.Stat(passFile(out)); err == nil {
+			resumed++
+		}
+		cmd := exec.Command(os.Args[0], args("killed.parquet")...)
+		cmd.Env = append(os.Environ(), beMain+"=1")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		stop := time.AfterFunc(time.Duration(rng.Int64N(int64(took))), func() { cmd.Process.Kill() })
+		err := cmd.Wait()
+		if stop.Stop(); err == nil { // it was through: what it wrote is whole, and another one begins
+			if got := apart(t, out, filepath.Join(dir, "whole.parquet")); got != same {
+				t.Fatalf("after %d kills: %s", k, got)
+			}
+			os.Remove(out)
+			left++
+			continue
+		}
+		k++
+	}
+	t.Logf("%d kills, %d runs went on from a pass, %d got through", kills, resumed, left)
+	ok(t, args("killed.parquet")...)
+	if got := apart(t, out, filepath.Join(dir, "whole.parquet")); got != same {
+		t.Error(got)
 	}
 }
 

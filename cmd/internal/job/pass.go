@@ -27,6 +27,7 @@ func (j *Job) CheckPasses() error {
 	given := func(o Setting) bool { return slices.Contains(priorKeys, o.Key) }
 	if j.Method == engine.Auto && !slices.ContainsFunc(j.Options, given) {
 		j.set("prior_variance", "'auto'")
+		j.Meta = append(j.Meta, "option.prior_variance", "auto")
 	}
 	j.Method = "laplace"
 	return nil
@@ -37,10 +38,10 @@ func (j *Job) Constants() string {
 	return j.OptionsOf(func(key string) bool { return !slices.Contains(RowKeys, key) })
 }
 
-// Sample makes the table around, the fit of rows drawn from those of src.
+// Sample makes the table around, the fit of rows drawn from those of src, at the mode.
 func (j *Job) Sample(src *Source) error {
 	err := j.s.Long("fitting a sample", fmt.Sprintf("CREATE OR REPLACE TEMP TABLE around AS SELECT bglm_laplace(bglm_y, bglm_x, %s) AS fit FROM (FROM (%s) USING SAMPLE reservoir(%d ROWS) REPEATABLE (1)) q",
-		j.OptionsText(), j.Inner(src.Rows()), sampleRows))
+		j.OptionsOf(func(key string) bool { return key != "integrate" }, Setting{"integrate", "false"}), j.Inner(src.Rows()), sampleRows))
 	if err != nil {
 		return j.locate(src, err)
 	}
