@@ -2,17 +2,29 @@ package kernels
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
 // Levels of a column that is taken for numbers with a few texts among them: at least
-// enoughNumbers that are numbers, at most fewTexts that are none.
+// enoughNumbers that are numbers, at most fewTexts that are none; where these are words for
+// a value that is missing, someNumbers are enough.
 const (
 	enoughNumbers = 20
+	someNumbers   = 5
 	fewTexts      = 3
 )
+
+// noValue says whether a text is what files have where a value is missing.
+func noValue(s string) bool {
+	switch strings.ToLower(strings.TrimSpace(s)) {
+	case "", "na", "n/a", "#n/a", "nan", "null", "nil", "none", "missing", "unknown", "-", "--", "?", ".":
+		return true
+	}
+	return false
+}
 
 // manyDays is how many days a column may have as levels before a status asks whether they are
 // meant to be.
@@ -58,7 +70,10 @@ func (f *Fit) MixedNote() string {
 		if c != nil && c.days >= manyDays {
 			return fmt.Sprintf("column %s was learnt as %d days, each a level of its own: date_diff('day', DATE '2000-01-01', %s) makes a number of it, dayname(%s) or month(%s)::VARCHAR few levels", name, c.days, name, name, name)
 		}
-		if c == nil || c.numbers < enoughNumbers || len(c.texts) == 0 || len(c.texts) > fewTexts {
+		if c == nil || len(c.texts) == 0 || len(c.texts) > fewTexts {
+			continue
+		}
+		if c.numbers < someNumbers || c.numbers < enoughNumbers && slices.ContainsFunc(c.texts, func(t string) bool { return !noValue(t) }) {
 			continue
 		}
 		quoted := make([]string, len(c.texts))

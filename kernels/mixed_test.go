@@ -17,7 +17,9 @@ func TestMixedNote(t *testing.T) {
 		{40, []string{"NA"}, "column u was learnt as levels: its texts are numbers but for 'NA'; TRY_CAST(u AS DOUBLE), or nullstr = 'NA' where a CSV file is read, makes numbers of them"},
 		{20, []string{"-", "n'a", "nan"}, "column u was learnt as levels: its texts are numbers but for '-', 'n''a', 'nan'; TRY_CAST(u AS DOUBLE), or nullstr = '-' where a CSV file is read, makes numbers of them"},
 		{40, nil, ""},
-		{19, []string{"NA"}, ""},
+		{5, []string{" n/A ", "?"}, "column u was learnt as levels: its texts are numbers but for ' n/A ', '?'; TRY_CAST(u AS DOUBLE), or nullstr = ' n/A ' where a CSV file is read, makes numbers of them"},
+		{19, []string{"NA", "x"}, ""},
+		{4, []string{"NA"}, ""},
 		{40, []string{"a", "b", "c", "d"}, ""},
 	} {
 		f := &Fit{Columns: []FitColumn{{Name: "g", Kind: LevelsColumn}, {Name: "u", Kind: LevelsColumn}}}
