@@ -45,21 +45,25 @@ Examples:
 
 // quality is what evaluate reports.
 type quality struct {
-	How         string   `json:"validation,omitempty"` // how the rows are predicted
-	Unsure      int64    `json:"unsure,omitempty"`     // rows of which it says little: see scoring.leftOut
-	N           int64    `json:"n"`
-	Missing     int64    `json:"missing"` // rows without response or prediction
-	Mean        *float64 `json:"mean,omitempty"`
-	Predicted   *float64 `json:"mean_prediction,omitempty"`
-	LogLoss     *float64 `json:"log_loss,omitempty"`
-	AUC         *float64 `json:"auc,omitempty"`
-	Brier       *float64 `json:"brier,omitempty"`
-	RMSE        *float64 `json:"rmse,omitempty"`
-	MAE         *float64 `json:"mae,omitempty"`
-	Coverage    *float64 `json:"coverage_95,omitempty"`
-	Calibration []bin    `json:"calibration,omitempty"`
-	Course      []period `json:"course,omitempty"` // of a stream
-	Seconds     float64  `json:"seconds"`
+	How          string   `json:"validation,omitempty"` // how the rows are predicted
+	Unsure       int64    `json:"unsure,omitempty"`     // rows of which it says little: see scoring.leftOut
+	N            int64    `json:"n"`
+	Missing      int64    `json:"missing"` // rows without response or prediction
+	Mean         *float64 `json:"mean,omitempty"`
+	Predicted    *float64 `json:"mean_prediction,omitempty"`
+	LogLoss      *float64 `json:"log_loss,omitempty"`
+	BaseLoss     *float64 `json:"base_log_loss,omitempty"` // of classes: that of their shares
+	AUC          *float64 `json:"auc,omitempty"`
+	Brier        *float64 `json:"brier,omitempty"`
+	RMSE         *float64 `json:"rmse,omitempty"`
+	MAE          *float64 `json:"mae,omitempty"`
+	Coverage     *float64 `json:"coverage_95,omitempty"`
+	Accuracy     *float64 `json:"accuracy,omitempty"`
+	BaseAccuracy *float64 `json:"base_accuracy,omitempty"` // that of the most frequent class
+	Calibration  []bin    `json:"calibration,omitempty"`
+	Classes      []class  `json:"classes,omitempty"`
+	Course       []period `json:"course,omitempty"` // of a stream
+	Seconds      float64  `json:"seconds"`
 }
 
 type bin struct {
@@ -84,11 +88,16 @@ func (c *evaluateCommand) Run(e *cli.Env) error {
 		return err
 	}
 	defer s.Close()
-	how, err := c.scored(s)
+	how, classes, err := c.scored(s)
 	if err != nil {
 		return err
 	}
-	r, err := measure(s, c.Bins)
+	var r *quality
+	if classes {
+		r, err = measureClasses(s)
+	} else {
+		r, err = measure(s, c.Bins)
+	}
 	if err != nil {
 		return err
 	}
@@ -110,30 +119,30 @@ func (c *evaluateCommand) Run(e *cli.Env) error {
 	return r.print(e)
 }
 
-// scored makes the table scored of scoring.judge and says how rows are predicted, "" where
-// the predictions are the user's.
-func (c *evaluateCommand) scored(s *duck.Session) (how string, err error) {
+// scored makes the table scored of scoring.judge or judgeFolds, and says how rows are
+// predicted, "" where the predictions are the user's, and whether they are classes.
+func (c *evaluateCommand) scored(s *duck.Session) (how string, classes bool, err error) {
 	if c.P == "" {
 		sc, err := openScoring(s, &c.dataFlags, &scoreFlags{Beliefs: c.Beliefs, Formula: c.Formula, Y: c.Y, X: c.X, Option: c.Option}, true)
 		if err != nil {
-			return "", err
+			return "", false, err
 		}
-		if sc.fits.HasClass || !sc.fits.IsFit {
-			return "", fmt.Errorf("--beliefs %s: these predict classes or functions; evaluate their scores with --p", c.Beliefs)
-		}
-		if how = fitted; c.Fitted {
-			err = sc.predicted(s)
-		} else {
+		switch {
+		case sc.fits.HasClass || !sc.fits.IsFit:
+			how, err = sc.judgeFolds(s, c.Fitted)
+		case c.Fitted:
+			how, err = fitted, sc.predicted(s)
+		default:
 			how, err = sc.judge(s)
 		}
-		return how, sc.src.Blame(err)
+		return how, sc.fits.HasClass, sc.src.Blame(err)
 	}
 	if c.Y == "" {
-		return "", cli.Usage(errors.New("--p needs --y, what was observed"))
+		return "", false, cli.Usage(errors.New("--p needs --y, what was observed"))
 	}
 	src, err := job.Open(s, c.data())
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	cols, err := s.Describe("FROM " + src.Rows())
 	if err == nil {
@@ -142,7 +151,7 @@ func (c *evaluateCommand) scored(s *duck.Session) (how string, err error) {
 	if err == nil {
 		err = s.Long("scoring", "CREATE OR REPLACE TEMP TABLE scored AS SELECT ("+c.Y+")::DOUBLE AS y, ("+c.P+")::DOUBLE AS p, NULL::DOUBLE AS lower, NULL::DOUBLE AS upper FROM "+src.Rows())
 	}
-	return "", src.Blame(err)
+	return "", false, src.Blame(err)
 }
 
 // measure is the quality of the predictions in the table scored.
@@ -225,7 +234,7 @@ func (r *quality) print(e *cli.Env) error {
 	for _, m := range []struct {
 		name string
 		v    *float64
-	}{{"mean of y", r.Mean}, {"mean prediction", r.Predicted}, {"log loss", r.LogLoss}, {"AUC", r.AUC}, {"Brier score", r.Brier}, {"RMSE", r.RMSE}, {"mean absolute error", r.MAE}, {"coverage of 95 % intervals", r.Coverage}} {
+	}{{"mean of y", r.Mean}, {"mean prediction", r.Predicted}, {"log loss", r.LogLoss}, {"log loss of the classes' shares", r.BaseLoss}, {"accuracy", r.Accuracy}, {"accuracy of the most frequent class", r.BaseAccuracy}, {"AUC", r.AUC}, {"Brier score", r.Brier}, {"RMSE", r.RMSE}, {"mean absolute error", r.MAE}, {"coverage of 95 % intervals", r.Coverage}} {
 		if m.v != nil {
 			t.AppendRow(table.Row{m.name, fmt.Sprintf("%.6g", *m.v)})
 		}
@@ -238,6 +247,9 @@ func (r *quality) print(e *cli.Env) error {
 			t.AppendRow(table.Row{fmt.Sprintf("%.3f", b.Lower), fmt.Sprintf("%.3f", b.Upper), b.N, fmt.Sprintf("%.4f", b.Predicted), fmt.Sprintf("%.4f", b.Observed)})
 		}
 		out += t.Render() + "\n"
+	}
+	if len(r.Classes) > 0 {
+		out += r.classMeasures()
 	}
 	if len(r.Course) > 0 {
 		t := newTable()

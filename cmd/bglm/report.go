@@ -226,6 +226,11 @@ func (c *reportCommand) page(s *duck.Session) (*page, *summary, error) {
 		}
 		p.about("SHA-256 of the data", hash)
 	}
+	if hasData && f.HasClass {
+		if err := c.judgedClasses(s, p, sc); err != nil {
+			return nil, nil, sc.src.Blame(err)
+		}
+	}
 	if !hasData || f.HasClass {
 		return p, sum, errors.Join(c.variances(s, p, f), c.weights(s, p, f, sum))
 	}

@@ -26,11 +26,12 @@ const (
 
 // explained says what figures of rows predicted like that are worth.
 var explained = map[string]string{
-	leaveOneOut: "These are the rows that the model learnt from: each is predicted by all the others, its own part taken out of the posterior.",
-	progressive: "These are the rows that the model learnt from, in the order in which it did: each is predicted by those before it.",
-	fitted:      "Rows that the model learnt from are predicted after it had learnt them: the figures flatter it.",
-	otherRows:   "These are not exactly the rows that the model learnt from; where some of those are among them, the figures flatter it.",
-	unknownRows: "The belief file does not say which rows the model learnt from; where they are among these, the figures flatter it.",
+	leaveOneOut:    "These are the rows that the model learnt from: each is predicted by all the others, its own part taken out of the posterior.",
+	progressive:    "These are the rows that the model learnt from, in the order in which it did: each is predicted by those before it.",
+	crossValidated: "These are the rows that the model learnt from: each fifth of them is predicted by a fit of the other four, made as it was.",
+	fitted:         "Rows that the model learnt from are predicted after it had learnt them: the figures flatter it.",
+	otherRows:      "These are not exactly the rows that the model learnt from; where some of those are among them, the figures flatter it.",
+	unknownRows:    "The belief file does not say which rows the model learnt from; where they are among these, the figures flatter it.",
 }
 
 // rowsKey is the mark of the rows learnt, among the metadata of a job.

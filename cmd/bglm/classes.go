@@ -1,0 +1,246 @@
+package main
+
+import (
+	"database/sql"
+	"fmt"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+
+	"github.com/bglm/bglm/cmd/internal/duck"
+	"github.com/bglm/bglm/cmd/internal/job"
+	"github.com/bglm/bglm/cmd/internal/shell"
+)
+
+// crossValidated says that rows were predicted by fits of the parts that do not hold them.
+const crossValidated = "cross-validation"
+
+// folds is how many parts cross-validation makes, and leastFolded of how many rows.
+const (
+	folds       = 5
+	leastFolded = 10
+)
+
+// judgeFolds is judge for fits that have no formula for a row left out, of classes and
+// functions: the rows that they have learnt are predicted by fits of four fifths of them. Of
+// classes the table scored has y, a class as text, and p, the MAP of their probabilities.
+func (sc *scoring) judgeFolds(s *duck.Session, asFitted bool) (how string, err error) {
+	mark := sc.fits.Job(rowsKey)
+	how = unknownRows
+	if mark != "" {
+		now, err := rowsMark(s, sc.y, sc.x, sc.rows)
+		if err != nil {
+			return "", err
+		}
+		if how = otherRows; sameRows(mark, now) {
+			how = fitted
+		}
+	}
+	if how == fitted && !asFitted && len(sc.fits.Group) == 0 && sc.offset == "" {
+		done, err := sc.folded(s)
+		if err != nil {
+			return "", err
+		}
+		if done {
+			return crossValidated, nil
+		}
+	}
+	return how, sc.scoreAny(s, sc.subquery("", "("+sc.y+") AS bglm_y"))
+}
+
+// scoreAny makes the table scored from rows with bglm_y, bglm_fit and bglm_x.
+func (sc *scoring) scoreAny(s *duck.Session, from string) error {
+	if sc.fits.HasClass {
+		return sc.scored(s, "bglm_y::VARCHAR AS y, bglm_predict(bglm_fit, bglm_x) AS p", from)
+	}
+	return sc.scored(s, "bglm_y::DOUBLE AS y, d.mean AS p, d.lower AS lower, d.upper AS upper", "(SELECT bglm_y, bglm_predict_dist(bglm_fit, bglm_x) AS d FROM "+from+")")
+}
+
+// folded predicts each part of the rows by the fit of all others; false where the fits do not
+// say how they were made, or of few rows. A row's part depends on its place alone.
+func (sc *scoring) folded(s *duck.Session) (done bool, err error) {
+	m, ok, err := modelOf(sc.fits)
+	if err != nil || !ok {
+		return false, err
+	}
+	if m.Method = "gp"; sc.fits.HasClass {
+		m.Method = "softmax"
+	}
+	j, err := job.New(sc.src, m, true)
+	if err != nil {
+		return false, err
+	}
+	fn, err := job.Function(s, j.Method)
+	if err != nil {
+		return false, err
+	}
+	var n int64
+	if err := s.Row("SELECT count(*) FROM "+sc.rows, &n); err != nil || n < leastFolded {
+		return false, err
+	}
+	defer func() { _ = s.Exec("DROP TABLE IF EXISTS folded; DROP TABLE IF EXISTS fold_fits") }()
+	q := fmt.Sprintf("CREATE OR REPLACE TEMP TABLE folded AS SELECT *, row_number() OVER (ORDER BY hash(bglm_at), bglm_at) %% %d AS bglm_fold FROM (SELECT *, row_number() OVER () AS bglm_at FROM (%s))", folds, j.Inner(sc.rows))
+	if err := s.Exec(q); err != nil {
+		return false, err
+	}
+	q = fmt.Sprintf("CREATE OR REPLACE TEMP TABLE fold_fits AS SELECT f AS bglm_left, %s(bglm_y, bglm_x, %s) AS bglm_fit FROM folded, range(%d) t(f) WHERE bglm_fold <> f GROUP BY f", fn, j.OptionsText(), folds)
+	if err := s.Long("cross-validating", q); err != nil {
+		return false, err
+	}
+	return true, sc.scoreAny(s, "(SELECT bglm_y, bglm_x, bglm_fit FROM folded JOIN fold_fits ON bglm_fold = bglm_left)")
+}
+
+// class is what is predicted of the rows of one class.
+type class struct {
+	Class     string           `json:"class"`
+	N         int64            `json:"n"`
+	Share     float64          `json:"share"`               // of the rows
+	Predicted float64          `json:"predicted"`           // mean probability
+	Recall    float64          `json:"recall"`              // of its rows those for which it is the likeliest
+	Precision *float64         `json:"precision,omitempty"` // of the rows for which it is the likeliest its own
+	Taken     map[string]int64 `json:"taken_for"`           // rows by likeliest class
+}
+
+// measureClasses is the quality of the probabilities in the table scored. A row's class that
+// the fit does not know counts as one of probability 0 does: the log loss is infinite, and
+// not shown.
+func measureClasses(s *duck.Session) (*quality, error) {
+	r := &quality{}
+	// Numbers are the same class however they are written.
+	if err := s.Exec(`CREATE OR REPLACE TEMP TABLE labelled AS WITH k AS (SELECT DISTINCT unnest(map_keys(p)) AS class FROM scored WHERE p IS NOT NULL),
+		t AS (SELECT y, coalesce(max(class) FILTER (class = y), max(class) FILTER (TRY_CAST(class AS DOUBLE) = TRY_CAST(y AS DOUBLE)), y) AS class FROM (SELECT DISTINCT y FROM scored WHERE y IS NOT NULL), k GROUP BY y)
+		SELECT row_number() OVER () AS k, class, p, coalesce(p[class], 0) AS own, list_reduce(map_entries(p), lambda a, b: CASE WHEN b.value > a.value THEN b ELSE a END).key AS likeliest
+		FROM scored JOIN t USING (y) WHERE p IS NOT NULL`); err != nil {
+		return nil, err
+	}
+	defer func() { _ = s.Exec("DROP TABLE labelled") }()
+	var loss, base, accuracy, most, brier sql.NullFloat64
+	err := s.Row(`SELECT count(*), (SELECT count(*) FROM scored) - count(*), CASE WHEN min(own) > 0 THEN -avg(ln(nullif(own, 0))) END, avg((class = likeliest)::INT),
+		avg(list_sum(list_transform(map_entries(p), lambda e: (e.value - (e.key = class)::INT)**2))), (SELECT max(n) / sum(n) FROM (SELECT count(*) AS n FROM labelled GROUP BY class)),
+		(SELECT -sum(n * ln(n / t)) / any_value(t) FROM (SELECT count(*) AS n, sum(count(*)) OVER () AS t FROM labelled GROUP BY class)) FROM labelled`,
+		&r.N, &r.Missing, &loss, &accuracy, &brier, &most, &base)
+	if err != nil {
+		return nil, err
+	}
+	if r.N == 0 {
+		return nil, fmt.Errorf("no row has both a class and a prediction")
+	}
+	for to, v := range map[**float64]sql.NullFloat64{&r.LogLoss: loss, &r.BaseLoss: base, &r.Accuracy: accuracy, &r.BaseAccuracy: most, &r.Brier: brier} {
+		if v.Valid {
+			*to = &v.Float64
+		}
+	}
+	err = s.Each(`SELECT class, coalesce(n, 0), coalesce(n, 0) / t, coalesce(predicted, 0), coalesce(hit, 0) / nullif(n, 0), coalesce(hit, 0) / nullif(taken, 0)
+		FROM (SELECT class, count(*) AS n, count(*) FILTER (class = likeliest) AS hit FROM labelled GROUP BY class)
+		FULL JOIN (SELECT e.key AS class, avg(e.value) AS predicted FROM (SELECT unnest(map_entries(p)) AS e FROM labelled) GROUP BY ALL) USING (class)
+		LEFT JOIN (SELECT likeliest AS class, count(*) AS taken FROM labelled GROUP BY likeliest) USING (class), (SELECT count(*) AS t FROM labelled) ORDER BY class`, func(scan func(...any) error) error {
+		c := class{Taken: map[string]int64{}}
+		var recall sql.NullFloat64
+		err := scan(&c.Class, &c.N, &c.Share, &c.Predicted, &recall, &c.Precision)
+		c.Recall = recall.Float64
+		r.Classes = append(r.Classes, c)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	of := map[string]int{}
+	for i, c := range r.Classes {
+		of[c.Class] = i
+	}
+	return r, s.Each("SELECT class, likeliest, count(*) FROM labelled GROUP BY ALL", func(scan func(...any) error) error {
+		var class, taken string
+		var n int64
+		err := scan(&class, &taken, &n)
+		r.Classes[of[class]].Taken[taken] = n
+		return err
+	})
+}
+
+// mostConfused is up to how many classes a table of all pairs is shown.
+const mostConfused = 12
+
+// classTables are the measures by class, and what classes are taken for one another.
+func (r *quality) classTables() []*reportTable {
+	text := func(s string) cell { return cell{shell.Visible(s), false} }
+	number := func(format string, v ...any) cell { return cell{fmt.Sprintf(format, v...), true} }
+	t := &reportTable{Head: []cell{{"class", false}, {"rows", true}, {"share", true}, {"mean probability", true}, {"recall", true}, {"precision", true}}}
+	for _, c := range r.Classes {
+		precision := cell{"", true}
+		if c.Precision != nil {
+			precision = number("%.3f", *c.Precision)
+		}
+		t.Rows = append(t.Rows, []cell{text(c.Class), {count(c.N), true}, number("%.4f", c.Share), number("%.4f", c.Predicted), number("%.3f", c.Recall), precision})
+	}
+	if len(r.Classes) > mostConfused {
+		return []*reportTable{t}
+	}
+	pairs := &reportTable{Head: []cell{{"observed, by likeliest class", false}}}
+	for _, c := range r.Classes {
+		pairs.Head = append(pairs.Head, cell{shell.Visible(c.Class), true})
+		row := []cell{text(c.Class)}
+		for _, d := range r.Classes {
+			row = append(row, cell{count(c.Taken[d.Class]), true})
+		}
+		pairs.Rows = append(pairs.Rows, row)
+	}
+	return []*reportTable{t, pairs}
+}
+
+// String is a table for the terminal.
+func (t *reportTable) String() string {
+	line := func(cells []cell) table.Row {
+		out := make(table.Row, len(cells))
+		for i, c := range cells {
+			out[i] = c.Text
+		}
+		return out
+	}
+	w := newTable()
+	w.AppendHeader(line(t.Head))
+	for _, r := range t.Rows {
+		w.AppendRow(line(r))
+	}
+	return w.Render() + "\n"
+}
+
+// judgedClasses adds what the data say of a model of classes.
+func (c *reportCommand) judgedClasses(s *duck.Session, p *page, sc *scoring) error {
+	how, err := sc.judgeFolds(s, false)
+	if err != nil {
+		return err
+	}
+	r, err := measureClasses(s)
+	if err != nil {
+		return err
+	}
+	better, loss := "Better than the shares of the classes alone.", "infinite: a row has a class to which the fit gives no probability"
+	switch {
+	case r.LogLoss == nil:
+		better = "It rules out classes that occur."
+	case *r.LogLoss >= *r.BaseLoss:
+		better = "No better than the shares of the classes alone: do not use it as it is."
+	}
+	if r.LogLoss != nil {
+		loss = digits(*r.LogLoss)
+	}
+	good := fmt.Sprintf("%s Log loss %s against %s. The likeliest class is right in %s of the rows; the most frequent one is in %s.", better, loss, digits(*r.BaseLoss), percent(*r.Accuracy), percent(*r.BaseAccuracy))
+	p.add(section{ID: "verdict", Title: "In short", Doc: "coefficients.md", Points: []point{{"Is it good?", good}, {"Can I trust it?", explained[how]}}})
+	for i, t := range r.classTables() {
+		sec := section{ID: "classes", Title: "Classes", Doc: "cli.md", Text: "Recall is the share of a class's rows for which it is the likeliest; precision, of the rows for which it is the likeliest, the share that is of the class.", Table: t}
+		if i == 1 {
+			sec.ID, sec.Title, sec.Text = "taken", "What is taken for what", "Rows of the observed class by the class that is the likeliest for them."
+		}
+		p.add(sec)
+	}
+	return nil
+}
+
+// classMeasures are the rows of the table that evaluate prints.
+func (r *quality) classMeasures() string {
+	var b strings.Builder
+	for _, t := range r.classTables() {
+		b.WriteString(t.String())
+	}
+	return b.String()
+}

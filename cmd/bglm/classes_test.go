@@ -1,0 +1,76 @@
+package main
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Rows that a fit of classes has learnt are judged by fits of four fifths of them, the same as
+// are made by hand; measures are those of their definitions.
+func TestEvaluateClasses(t *testing.T) {
+	dir := t.TempDir()
+	data, fit := filepath.Join(dir, "d.parquet"), filepath.Join(dir, "f.parquet")
+	query(t, "COPY (SELECT i, (i * 37 % 100) / 25.0 - 2 AS u, 'k' || i * 13 % 5 AS s, 1 + (i * 17 % 100 + i % 13 * 5) // 55 AS k FROM range(90) t(i)) TO '"+data+"'")
+	ok(t, "fit", data, "-f", "k ~ u + s", "-m", "softmax", "-o", "prior_variance=2", "-q", "--out", fit)
+	q := evaluated(t, data, "-b", fit)
+	if q.How != crossValidated || q.N != 90 || len(q.Classes) != 3 {
+		t.Fatalf("%+v", q)
+	}
+	byHand := `WITH r AS (SELECT *, row_number() OVER (ORDER BY hash(a), a) % 5 AS fold FROM (SELECT *, row_number() OVER () AS a FROM '` + data + `')),
+		f AS (SELECT t.f, bglm_softmax(k, {u: u, s: s}, {prior_variance: 2}) AS fit FROM r, range(5) t(f) WHERE fold <> t.f GROUP BY t.f),
+		p AS (SELECT k::VARCHAR AS k, bglm_predict(fit, {u: u, s: s}) AS p FROM r JOIN f ON fold = f) `
+	for _, c := range []struct {
+		what string
+		got  *float64
+		sql  string
+	}{
+		{"log loss", q.LogLoss, "SELECT -avg(ln(p[k])) FROM p"},
+		{"log loss of the shares", q.BaseLoss, "SELECT -avg(ln(n)) FROM (SELECT count(*) OVER (PARTITION BY k) / 90 AS n FROM p)"},
+		{"Brier score", q.Brier, "SELECT avg(((k = '1')::INT - p['1'])**2 + ((k = '2')::INT - p['2'])**2 + ((k = '3')::INT - p['3'])**2) FROM p"},
+		{"accuracy", q.Accuracy, "SELECT avg((p[k] = greatest(p['1'], p['2'], p['3']))::INT) FROM p"},
+		{"accuracy of the most frequent", q.BaseAccuracy, "SELECT max(n) / 90 FROM (SELECT count(*) AS n FROM p GROUP BY k)"},
+		{"precision of 2", q.Classes[1].Precision, "SELECT avg((k = '2')::INT) FILTER (p['2'] = greatest(p['1'], p['2'], p['3'])) FROM p"},
+		{"recall of 2", &q.Classes[1].Recall, "SELECT avg((p['2'] = greatest(p['1'], p['2'], p['3']))::INT) FILTER (k = '2') FROM p"},
+		{"mean probability of 3", &q.Classes[2].Predicted, "SELECT avg(p['3']) FROM p"},
+	} {
+		if want := queried(t, byHand+c.sql); c.got == nil || math.Abs(*c.got-want) > 1e-9 {
+			t.Errorf("%s: %s, want %v", c.what, number(c.got, "%v"), want)
+		}
+	}
+	if n := q.Classes[0].Taken["1"] + q.Classes[0].Taken["2"] + q.Classes[0].Taken["3"]; n != q.Classes[0].N {
+		t.Errorf("%d rows of class 1, %v", q.Classes[0].N, q.Classes[0].Taken)
+	}
+	own := evaluated(t, data, "-b", fit, "--fitted")
+	if own.How != fitted || !(*own.LogLoss < *q.LogLoss) {
+		t.Errorf("rows as fitted: %+v", own)
+	}
+	// A number is the same class as 2 and 2.0; a class that the fit has not seen is said.
+	query(t, "COPY (SELECT u, s, k::DOUBLE AS k FROM '"+data+"') TO '"+filepath.Join(dir, "e.parquet")+"'")
+	if q = evaluated(t, filepath.Join(dir, "e.parquet"), "-b", fit); q.How != otherRows && q.How != fitted || math.Abs(*q.LogLoss-*own.LogLoss) > 1e-9 {
+		t.Errorf("numbers: %+v", q)
+	}
+	query(t, "COPY (SELECT u, s, CASE WHEN i = 7 THEN 4 ELSE k END AS k FROM '"+data+"' WHERE i < 60) TO '"+filepath.Join(dir, "o.parquet")+"'")
+	if q = evaluated(t, filepath.Join(dir, "o.parquet"), "-b", fit); q.How != otherRows || q.LogLoss != nil || q.Accuracy == nil || len(q.Classes) != 4 || q.Classes[3].Recall != 0 {
+		t.Errorf("a class unknown: %+v", q)
+	}
+	ok(t, "report", "-b", fit, data, "--out", filepath.Join(dir, "r.html"))
+	page, err := os.ReadFile(filepath.Join(dir, "r.html"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := parsePage(t, page)
+	for id, want := range map[string]string{"verdict": "Log loss", "classes": "recall", "taken": "likeliest class"} {
+		if n := p.id(id); n == nil || !strings.Contains(n.content(), want) {
+			t.Errorf("the report's section %s lacks %q", id, want)
+		}
+	}
+	// A Gaussian process is judged in the same way.
+	query(t, "COPY (SELECT sin(i / 5) + (i * 7 % 5) / 20 AS y, i / 5 AS u FROM range(40) t(i)) TO '"+data+"'")
+	ok(t, "fit", data, "--y", "y", "--x", "[u]", "-m", "gp", "-o", "family=gaussian", "-q", "--out", fit)
+	if q = evaluated(t, data, "-b", fit); q.How != crossValidated || q.RMSE == nil || !(*q.RMSE < 0.3) {
+		t.Errorf("a process: %+v", q)
+	}
+}
