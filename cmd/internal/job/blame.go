@@ -15,6 +15,9 @@ func (src *Source) Blame(err error) error {
 		return err
 	}
 	text := err.Error()
+	if head, shown, ok := strings.Cut(text, "\n\nLINE "); ok && (strings.Contains(shown, "bglm_") || strings.Contains(shown, "(DESCRIBE SELECT ")) {
+		text = head // the SQL shown is not the user's
+	}
 	name := ""
 	for i, read := range src.Read {
 		if strings.Contains(text, read) {
