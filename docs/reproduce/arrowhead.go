@@ -33,7 +33,7 @@ func (k Claim) fails(why string) Claim {
 }
 
 func tiedClaim(id, file, what string, problem func(*Context) (*kernels.Problem, error)) Claim {
-	return Claim{ID: id, Data: file, Text: what, Slow: true,
+	return Claim{ID: id, Data: file, Text: what, Slow: id > "T2",
 		Expected: "means no further from full EP's than the factorised ones, sds nearer",
 		Run: func(c *Context) Found {
 			p, err := problem(c)
