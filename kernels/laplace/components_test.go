@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -162,6 +163,59 @@ func TestBinomialComponents(t *testing.T) {
 		kerneltest.Close(t, c.name+" sigma", s.mean[0], mean[p], kerneltest.Tol{Abs: 0.05 * sd[p]})
 		kerneltest.Close(t, c.name+" sd of sigma", s.sd[0], sd[p], kerneltest.Tol{Rel: 0.05})
 		t.Logf("%s: sigma %.4f ± %.4f, exact %.4f ± %.4f", c.name, s.mean[0], s.sd[0], mean[p], sd[p])
+	}
+}
+
+// Few and rare events in groups: a mode is up to 0.8 deviations off the mean of the exact
+// marginal posterior, and what behind says of it leaves a tenth.
+func TestModesLagBehind(t *testing.T) {
+	if testing.Short() {
+		t.Skip("some 10^8 likelihoods")
+	}
+	rng := rand.New(rand.NewPCG(5, 6))
+	worst := 0.0
+	for c := range 6 {
+		trials := []float64{3, 6, 20}[c%3]
+		var r, n, x []float64
+		var g []string
+		for i := range []int{8, 20}[c/3] {
+			g, n, x = append(g, fmt.Sprint(i)), append(n, trials), append(x, rng.NormFloat64())
+			eta, k := -2+0.5*x[i]+0.7*rng.NormFloat64(), 0.0
+			for range int(trials) {
+				if rng.Float64() < 1/(1+math.Exp(-eta)) {
+					k++
+				}
+			}
+			r = append(r, k)
+		}
+		m := model(t, "binomial", "", lik.Params{})
+		m.NoIntercept = false
+		m.Prior = kernels.Prior{Variance: 4, InterceptVariance: 10}
+		m.PriorBy = kernels.ColumnPriors{{Column: "g", Auto: true}}
+		m.Options = kernels.Options{Integrate: true, SDScale: 1, SDFreedom: 1}
+		_, h, s := integrated(t, mixed(t, m, r, n, g, [][]float64{x}, nil))
+		lag := behind(h)
+		at, step := make([]float64, 3), make([]float64, 3)
+		var place []int
+		for j := range h.x.P {
+			if name := h.x.Name(j); name == kernels.Intercept || name == "x1" {
+				k := len(place)
+				at[k], step[k] = s.weights.mean[j], 0.6*math.Sqrt(s.weights.vars()[j])
+				place = append(place, j)
+			}
+		}
+		at[2], step[2] = math.Log(s.mean[0]), 0.8
+		draws := components.Metropolis(at, step, 15_000, components.Binomial(r, n, [][]float64{x}, []float64{10, 4}, 1))
+		for k, j := range place {
+			mean, sd := components.Moments(draws, func(x []float64) float64 { return x[k] })
+			off, left := (s.weights.mean[j]-mean)/sd, (s.weights.mean[j]-lag[j]-mean)/sd
+			t.Logf("%d groups of %v, %s: the mode is %+.3f deviations off, %+.3f with the term of third order", len(g), trials, h.x.Name(j), off, left)
+			worst = max(worst, math.Abs(off))
+			kerneltest.Close(t, h.x.Name(j), left, 0, kerneltest.Tol{Abs: 0.15})
+		}
+	}
+	if worst < 0.3 {
+		t.Errorf("modes are at most %v deviations off, which is no test", worst)
 	}
 }
 
