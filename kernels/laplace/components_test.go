@@ -359,36 +359,46 @@ func TestMesquite(t *testing.T) {
 	}
 }
 
-// Scores of 434 children of three or four years, by whether the mother finished high school
-// (Gelman and Hill 2007, section 3.1).
-const (
-	scoresWithout = "98,102,101,99,106,103,56,78,76,79,100,94,73,78,94,83,92,109,95,49,85,104,89,67,103,114,93,87,111,64,78,97,95,91,97,82,100,136,95,78,83,89,98,50,57,106,40,42,80,58,73,75,20,71,46,54,54,58,76,43,60,43,42,75,62,41,100,42,41,82,50,88,87,54,49,80,42,78,80,67,96,65,75,86,104,41,106,76,100,59,93,94,50"
-	scoresWith    = "65,98,85,83,115,69,106,102,95,91,58,84,78,110,102,99,105,102,115,100,87,96,72,78,77,98,69,130,109,92,100,107,86,90,110,107,113,65,102,111,42,100,67,92,100,110,56,107,97,95,86,79,81,79,56,52,63,80,87,88,92,117,102,107,99,56,110,109,86,92,91,123,102,105,114,96,66,104,108,84,83,93,114,106,87,65,95,61,73,112,113,105,122,96,97,94,117,136,116,106,99,94,89,119,112,92,86,69,45,57,94,104,144,52,102,106,98,97,94,111,100,105,90,98,121,106,121,102,64,99,81,69,84,104,104,107,88,94,109,94,98,102,104,87,102,77,109,94,86,97,97,88,103,87,90,65,109,87,58,87,113,75,99,108,95,100,85,108,90,100,94,95,119,98,112,122,126,116,98,94,93,90,70,110,104,83,99,81,104,109,113,74,81,89,93,102,95,85,97,92,104,120,105,68,104,80,120,94,81,101,61,68,110,113,86,83,106,104,78,99,91,69,84,58,42,72,52,101,63,73,68,60,69,56,49,44,74,46,58,89,94,88,79,87,46,95,92,62,52,101,97,85,98,94,90,72,92,83,64,101,82,77,101,50,90,103,96,50,47,73,77,64,52,61,86,83,64,83,116,74,76,92,98,96,67,84,111,68,107,89,83,73,74,94,58,76,61,38,100,84,99,86,94,90,112,58,87,76,68,110,56,79,82,60,102,87,119,84,86,113,72,104,94,104,64,95,56,91,106,76,90,108,85,87,89,42,102,104,76,88,70"
-)
+// Regressions on one number whose rows of equal x are given by what a gaussian likelihood knows
+// of them: x, their count, mean and root mean squared deviation. Published are posteriordb's
+// reference draws, means and means of squares of intercept, slope and noise, whose own error is
+// below 0.03 deviations.
+//
+// kidiq-kidscore_momhs: scores of 434 children by whether the mother finished high school (Gelman
+// and Hill 2007, section 3.1), σ half-Cauchy(2.5). earnings-earn_height: earnings in dollars of
+// 1,192 Americans by their height in inches (section 4.1), flat priors.
+func TestPublishedNoise(t *testing.T) {
+	kids := [][4]float64{{0, 93, 77.5484, 22.4521}, {1, 341, 89.3196, 19.0215}}
+	earnings := [][4]float64{
+		{58, 3, 15166.6667, 17617.8571}, {59, 7, 18228.5714, 9735.0199}, {60, 31, 14483.871, 11435.77}, {61, 29, 22431.0345, 23566.3861}, {62, 75, 15849.4933, 12080.5128},
+		{63, 92, 19224.1304, 14769.1169}, {64, 142, 18854.5915, 12639.19}, {65, 94, 17257.5, 11575.4359}, {66, 128, 20884.6797, 20028.963}, {67, 86, 24238.8372, 19759.3751},
+		{68, 108, 22995.3704, 13357.6957}, {69, 69, 26594.2029, 16147.2561}, {70, 85, 31813.2941, 27379.8376}, {71, 60, 28446.6667, 29965.7219}, {72, 80, 31896.25, 22999.1654},
+		{73, 41, 26475.6098, 19352.3022}, {74, 38, 30392.1053, 21494.1654}, {75, 14, 30478, 25313.3506}, {76, 5, 23000, 9838.6991}, {77, 5, 50000, 22405.3565},
+	}
+	asPublished(t, kids, 1e9, 1, 2.5, [3][2]float64{{77.5146, 6012.661}, {11.81317, 144.8276}, {19.86599, 395.1092}})
+	asPublished(t, earnings, 1e16, 3, 1e15, [3][2]float64{{-61285.2243, 3849337888}, {1261.79525, 1612917}, {18887.3545, 356880882}})
+}
 
-// Published: posteriordb's reference draws of kidiq-kidscore_momhs, flat priors of coefficients,
-// σ half-Cauchy(2.5); their own error is below 0.03 deviations of each.
-func TestKidScores(t *testing.T) {
-	without, with := numbers(t, scoresWithout), numbers(t, scoresWith)
-	d := data{y: append(without, with...)}
-	for i := range d.y {
-		x := 0.0
-		if i >= len(without) {
-			x = 1
+// asPublished compares under a flat prior of the weights and a half-t prior of the noise's
+// deviation.
+func asPublished(t *testing.T, rows [][4]float64, variance, df, scale float64, published [3][2]float64) {
+	t.Helper()
+	var d data
+	for _, r := range rows {
+		for _, sign := range [2]float64{-1, 1} {
+			d.x, d.y, d.weight = append(d.x, r[:1]), append(d.y, r[2]+sign*r[3]), append(d.weight, r[1]/2)
 		}
-		d.x = append(d.x, []float64{x})
 	}
 	m := model(t, "gaussian", "", lik.Params{})
 	m.NoIntercept = false
-	m.Prior = kernels.Prior{Variance: 1e9, InterceptVariance: 1e9}
-	m.Options = kernels.Options{AutoDispersion: true, Integrate: true, DispersionScale: 2.5, DispersionFreedom: 1}
+	m.Prior = kernels.Prior{Variance: variance, InterceptVariance: variance}
+	m.Options = kernels.Options{AutoDispersion: true, Integrate: true, DispersionScale: scale, DispersionFreedom: df}
 	h := learnt(t, problem(t, m, d))
 	s, err := h.integrate()
 	if err != nil || s == nil || s.weights == nil {
 		t.Fatal(s, err)
 	}
-	// means, and means of squares
-	for k, want := range [3][2]float64{{77.5146, 6012.661}, {11.81317, 144.8276}, {19.86599, 395.1092}} {
+	for k, want := range published {
 		mean, sd, name := s.mean[0], s.sd[0], "sigma"
 		if k < 2 {
 			mean, sd, name = s.weights.mean[k], math.Sqrt(s.weights.vars()[k]), h.x.Name(k)
