@@ -77,6 +77,7 @@ func rootOf(v float64) float64 {
 type row struct {
 	g, f, u, shrink, gain []float64
 	all                   []float64
+	by                    []float64 // by leaf: what of g its h gains
 
 	root dense.Matrix // memory for a root while it is turned
 }
@@ -163,14 +164,15 @@ func (b *Belief) Predict(x []float64, ks []uint32, xs []float64) (m, v float64) 
 		l := b.leaf[at : at+n : at+n]
 		m += x * l[0]
 		ties += x * x * l[1]
-		if h := l[2:]; len(h) < long { // inline: leaves are many
-			g := g[:len(h)]
-			for j, v := range h {
+		if len(g) < long { // inline: leaves are many
+			g := g[:n-2]
+			for j, v := range l[2:] {
 				g[j] += x * v
 			}
-		} else {
-			dense.Axpy(x, h, g)
 		}
+	}
+	if len(g) >= long && len(ks) > 0 {
+		dense.AddRows(g, b.leaf[2:], n, ks, xs)
 	}
 	b.ties = ties
 	dense.PackedTMul(row.f, b.root, g)
@@ -219,17 +221,21 @@ func (b *Belief) Absorb(ks []uint32, xs []float64, t lik.Tilted) {
 	c := t.Beta / ratio
 	n := len(g) + 2
 	xs = xs[:len(ks)]
+	if cap(b.row.by) < len(ks) {
+		b.row.by = make([]float64, 2*len(ks))
+	}
+	by := b.row.by[:len(ks)]
 	for i, k := range ks {
 		at, x := int(k)*n, xs[i]
 		l := b.leaf[at : at+n : at+n]
 		e := x * l[1]
-		if h, s := l[2:], -e*c; len(h) < long {
+		by[i] = -e * c
+		if len(g) < long {
+			h, s := l[2:], by[i]
 			g := g[:len(h)]
 			for j := range h {
 				h[j] += s * g[j]
 			}
-		} else {
-			dense.Axpy(s, g, h)
 		}
 		l[0] += e * (t.Alpha + c*gm)
 		// q (1 - x²qc), the difference of what is left without this leaf's part:
@@ -240,6 +246,9 @@ func (b *Belief) Absorb(ks []uint32, xs []float64, t lik.Tilted) {
 		} else {
 			l[1] *= 1 - part*c
 		}
+	}
+	if len(g) >= long && len(ks) > 0 {
+		dense.AddToRows(b.leaf[2:], n, ks, by, g)
 	}
 }
 

@@ -210,6 +210,26 @@ func symmetric(t fataler, m *Matrix) {
 	}
 }
 
+// rowsOf checks AddRows and AddToRows against Axpy of each row, to the bit.
+func rowsOf(t *testing.T, rng *rand.Rand, n int) {
+	const rows, gap = 7, 3
+	m := vector(rng, rows*(n+gap)-gap)
+	for _, k := range [][]uint32{{}, {6}, {2, 0, 5}, {1, 6, 0, 3, 2, 5, 4}} {
+		a, x := vector(rng, len(k)), append(vector(rng, n), 7)
+		y, to, into, both := slices.Clone(x), slices.Clone(x), slices.Clone(m), slices.Clone(m)
+		AddRows(y[:n], m, n+gap, k, a)
+		AddToRows(into, n+gap, k, a, x[:n])
+		for i, r := range k {
+			row := int(r) * (n + gap)
+			Axpy(a[i], m[row:row+n], to[:n])
+			Axpy(a[i], x[:n], both[row:row+n])
+		}
+		if !slices.Equal(y, to) || !slices.Equal(into, both) {
+			t.Errorf("%d rows of %d numbers: %v and %v, one by one %v and %v", len(k), n, y, into, to, both)
+		}
+	}
+}
+
 func TestVectors(t *testing.T) {
 	eachISA(t, func(t *testing.T) {
 		rng := newRand(1)
@@ -245,6 +265,7 @@ func TestVectors(t *testing.T) {
 			}
 			if n < 40 {
 				packed(t, rng, n)
+				rowsOf(t, rng, n)
 			}
 		}
 		for _, s := range [][2]int{{0, 3}, {3, 0}, {1, 1}, {7, 50}, {5000, 3}, {4500, 77}} {

@@ -33,6 +33,8 @@ func TestBounds(t *testing.T) {
 			x, y := guarded(t, n), guarded(t, n)
 			Axpy(1, x, y)
 			Rotate(x, y, 1, 1, 1)
+			AddRows(x, y, 0, []uint32{0, 0}, []float64{1, 1})
+			AddToRows(x, 0, []uint32{0, 0}, []float64{1, 1}, y)
 			if Dot(x, y) != 0 {
 				t.Error("Dot of zeros")
 			}

@@ -113,6 +113,18 @@ func axpyGo(a float64, x, y []float64) {
 	}
 }
 
+func addRowsGo(y, m []float64, stride int, k []uint32, a []float64) {
+	for i, k := range k {
+		axpy(a[i], m[int(k)*stride:][:len(y)], y)
+	}
+}
+
+func addToRowsGo(m []float64, stride int, k []uint32, a, x []float64) {
+	for i, k := range k {
+		axpy(a[i], x, m[int(k)*stride:][:len(x)])
+	}
+}
+
 func rotateGo(x, y []float64, a, b, c float64) {
 	y = y[:len(x)]
 	for i, v := range x {

@@ -161,3 +161,19 @@ func exp(up, down, x []float64) {
 		copy(down[whole:], other[:len(rest)])
 	}
 }
+
+func addRows(y, m []float64, stride int, k []uint32, a []float64) {
+	if used == avx512 && len(y) > 0 && len(k) > 0 {
+		addRows512(&y[0], len(y), &m[0], 8*stride, &k[0], &a[0], len(k))
+		return
+	}
+	addRowsGo(y, m, stride, k, a)
+}
+
+func addToRows(m []float64, stride int, k []uint32, a, x []float64) {
+	if used == avx512 && len(x) > 0 && len(k) > 0 {
+		addToRows512(&m[0], 8*stride, &k[0], &a[0], len(k), &x[0], len(x))
+		return
+	}
+	addToRowsGo(m, stride, k, a, x)
+}

@@ -8,6 +8,10 @@ func dot(x, y []float64) float64 { return dotGo(x, y) }
 
 func axpy(a float64, x, y []float64) { axpyGo(a, x, y) }
 
+func addRows(y, m []float64, stride int, k []uint32, a []float64) { addRowsGo(y, m, stride, k, a) }
+
+func addToRows(m []float64, stride int, k []uint32, a, x []float64) { addToRowsGo(m, stride, k, a, x) }
+
 func rotate(x, y []float64, a, b, c float64) { rotateGo(x, y, a, b, c) }
 
 func exp(up, down, x []float64) { expGo(up, down, x) }

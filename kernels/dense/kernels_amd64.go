@@ -296,6 +296,16 @@ func rotate2(x, y *float64, n int, a, b, c float64)
 //go:noescape
 func exp2(up, down, x *float64, n int)
 
+// addRows512 adds to y, n numbers, a_i times row k_i of m, each by one fused multiply-add in the order of the rows.
+//
+//go:noescape
+func addRows512(y *float64, n int, m *float64, stride int, k *uint32, a *float64, rows int)
+
+// addToRows512 adds a_i x, n numbers, to row k_i of m, each by one fused multiply-add.
+//
+//go:noescape
+func addToRows512(m *float64, stride int, k *uint32, a *float64, rows int, x *float64, n int)
+
 // packRows512 copies rows of cols numbers, row i times s[i], into panels of 24 columns, ps
 // apart, with row stride ds, and fills up the last eight columns with 0 s[i].
 //

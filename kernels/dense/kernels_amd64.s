@@ -3686,6 +3686,104 @@ eight_end:
 	VZEROUPPER
 	RET
 
+// func addRows512(y *float64, n int, m *float64, stride int, k *uint32, a *float64, rows int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·addRows512(SB), NOSPLIT, $0-56
+	MOVQ y+0(FP), AX
+	MOVQ n+8(FP), CX
+	MOVQ m+16(FP), DX
+	MOVQ stride+24(FP), BX
+	MOVQ k+32(FP), SI
+	MOVQ a+40(FP), DI
+	MOVQ rows+48(FP), R8
+
+block:
+	MOVQ  $-1, R9
+	CMPQ  CX, $0x10
+	JGE   whole
+	BZHIQ CX, R9, R9
+
+whole:
+	KMOVW     R9, K1
+	SHRQ      $0x08, R9
+	KMOVW     R9, K2
+	VMOVUPD.Z (AX), K1, Z0
+	VMOVUPD.Z 64(AX), K2, Z1
+	MOVQ      R8, R9
+	MOVQ      SI, R10
+	MOVQ      DI, R11
+
+row:
+	MOVL         (R10), R12
+	IMULQ        BX, R12
+	ADDQ         DX, R12
+	VBROADCASTSD (R11), Z2
+	VMOVUPD.Z    (R12), K1, Z3
+	VFMADD231PD  Z3, Z2, Z0
+	VMOVUPD.Z    64(R12), K2, Z3
+	VFMADD231PD  Z3, Z2, Z1
+	ADDQ         $0x04, R10
+	ADDQ         $0x08, R11
+	DECQ         R9
+	JNE          row
+	VMOVUPD      Z0, K1, (AX)
+	VMOVUPD      Z1, K2, 64(AX)
+	ADDQ         $+128, AX
+	ADDQ         $+128, DX
+	SUBQ         $0x10, CX
+	JG           block
+	VZEROUPPER
+	RET
+
+// func addToRows512(m *float64, stride int, k *uint32, a *float64, rows int, x *float64, n int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·addToRows512(SB), NOSPLIT, $0-56
+	MOVQ x+40(FP), AX
+	MOVQ n+48(FP), CX
+	MOVQ m+0(FP), DX
+	MOVQ stride+8(FP), BX
+	MOVQ k+16(FP), SI
+	MOVQ a+24(FP), DI
+	MOVQ rows+32(FP), R8
+
+block:
+	MOVQ  $-1, R9
+	CMPQ  CX, $0x10
+	JGE   whole
+	BZHIQ CX, R9, R9
+
+whole:
+	KMOVW     R9, K1
+	SHRQ      $0x08, R9
+	KMOVW     R9, K2
+	VMOVUPD.Z (AX), K1, Z0
+	VMOVUPD.Z 64(AX), K2, Z1
+	MOVQ      R8, R9
+	MOVQ      SI, R10
+	MOVQ      DI, R11
+
+row:
+	MOVL         (R10), R12
+	IMULQ        BX, R12
+	ADDQ         DX, R12
+	VBROADCASTSD (R11), Z2
+	VMOVUPD.Z    (R12), K1, Z3
+	VFMADD231PD  Z0, Z2, Z3
+	VMOVUPD      Z3, K1, (R12)
+	VMOVUPD.Z    64(R12), K2, Z3
+	VFMADD231PD  Z1, Z2, Z3
+	VMOVUPD      Z3, K2, 64(R12)
+	ADDQ         $0x04, R10
+	ADDQ         $0x08, R11
+	DECQ         R9
+	JNE          row
+	ADDQ         $+128, AX
+	ADDQ         $+128, DX
+	SUBQ         $0x10, CX
+	JG           block
+	VZEROUPPER
+	RET
+
 // func packRows512(dst *float64, ds int, ps int, src *float64, ss int, rows int, cols int, s *float64)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·packRows512(SB), NOSPLIT, $0-64

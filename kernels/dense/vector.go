@@ -1,5 +1,7 @@
 package dense
 
+import "fmt"
+
 // Dot is Σ x_i y_i.
 func Dot(x, y []float64) float64 {
 	length("y", y, len(x))
@@ -19,6 +21,31 @@ func Exp(up, down, x []float64) {
 	length("up", up, len(x))
 	length("down", down, len(x))
 	exp(up, down, x)
+}
+
+// AddRows is Axpy of a_i and row k_i of m into y, one after the other: the row's first len(y)
+// numbers, at k_i times stride.
+func AddRows(y, m []float64, stride int, k []uint32, a []float64) {
+	length("a", a, len(k))
+	reach(m, stride, k, len(y))
+	addRows(y, m, stride, k, a)
+}
+
+// AddToRows is Axpy of a_i and x into row k_i of m, one after the other: into the row's first
+// len(x) numbers, at k_i times stride.
+func AddToRows(m []float64, stride int, k []uint32, a, x []float64) {
+	length("a", a, len(k))
+	reach(m, stride, k, len(x))
+	addToRows(m, stride, k, a, x)
+}
+
+// reach panics where m ends before n numbers of a row.
+func reach(m []float64, stride int, k []uint32, n int) {
+	for _, k := range k {
+		if int(k)*stride+n > len(m) {
+			panic(fmt.Sprintf("dense: row %d of %d numbers at a stride of %d in %d numbers", k, n, stride, len(m)))
+		}
+	}
 }
 
 // Rotate sets x to a x - b y and adds c times the old x to y.

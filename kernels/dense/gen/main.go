@@ -39,6 +39,8 @@ func main() {
 		rotate(s)
 		exp(s, powers)
 	}
+	addRows512()
+	addToRows512()
 	packRows512()
 	packRows2(masks)
 	packTrans512()
@@ -288,6 +290,98 @@ func axpy(s isa) {
 	DECQ(n)
 	JMP(LabelRef("single"))
 	Label("end")
+	done()
+}
+
+// columns are the masks of the first 16 of n columns, in two vectors.
+func columns(n Register, label string) [2]Register {
+	r := GP64()
+	MOVQ(I32(-1), r)
+	CMPQ(n, Imm(16))
+	JGE(LabelRef(label))
+	BZHIQ(n, r, r)
+	Label(label)
+	lo, hi := K(), K()
+	KMOVW(r.As32(), lo)
+	SHRQ(Imm(8), r)
+	KMOVW(r.As32(), hi)
+	return [2]Register{lo, hi}
+}
+
+// eachRow runs body for the rows of m whose numbers are at k, with the address of the row's
+// numbers and its factor in all lanes.
+func eachRow(m, stride, k, a, rows Register, body func(row Register, factor VecVirtual)) {
+	i, kp, ap := GP64(), GP64(), GP64()
+	MOVQ(rows, i)
+	MOVQ(k, kp)
+	MOVQ(a, ap)
+	Label("row")
+	row, w := GP64(), ZMM()
+	MOVL(Mem{Base: kp}, row.As32())
+	IMULQ(stride, row)
+	ADDQ(m, row)
+	VBROADCASTSD(Mem{Base: ap}, w)
+	body(row, w)
+	ADDQ(Imm(4), kp)
+	ADDQ(Imm(8), ap)
+	DECQ(i)
+	JNE(LabelRef("row"))
+}
+
+// addRows512 keeps 16 numbers of y in registers through all rows.
+func addRows512() {
+	function("addRows512", "(y *float64, n int, m *float64, stride int, k *uint32, a *float64, rows int)",
+		"addRows512 adds to y, n numbers, a_i times row k_i of m, each by one fused multiply-add in the order of the rows.")
+	y, n, m, stride, k, a, rows := load("y"), load("n"), load("m"), load("stride"), load("k"), load("a"), load("rows")
+	Label("block")
+	masks := columns(n, "whole")
+	var sum [2]VecVirtual
+	for j := range sum {
+		sum[j] = ZMM()
+		VMOVUPD_Z(Mem{Base: y, Disp: 64 * j}, masks[j], sum[j])
+	}
+	eachRow(m, stride, k, a, rows, func(row Register, factor VecVirtual) {
+		for j := range sum {
+			v := ZMM()
+			VMOVUPD_Z(Mem{Base: row, Disp: 64 * j}, masks[j], v)
+			VFMADD231PD(v, factor, sum[j])
+		}
+	})
+	for j := range sum {
+		VMOVUPD(sum[j], masks[j], Mem{Base: y, Disp: 64 * j})
+	}
+	next(n, y, m)
+}
+
+// addToRows512 keeps 16 numbers of x in registers through all rows.
+func addToRows512() {
+	function("addToRows512", "(m *float64, stride int, k *uint32, a *float64, rows int, x *float64, n int)",
+		"addToRows512 adds a_i x, n numbers, to row k_i of m, each by one fused multiply-add.")
+	x, n, m, stride, k, a, rows := load("x"), load("n"), load("m"), load("stride"), load("k"), load("a"), load("rows")
+	Label("block")
+	masks := columns(n, "whole")
+	var add [2]VecVirtual
+	for j := range add {
+		add[j] = ZMM()
+		VMOVUPD_Z(Mem{Base: x, Disp: 64 * j}, masks[j], add[j])
+	}
+	eachRow(m, stride, k, a, rows, func(row Register, factor VecVirtual) {
+		for j := range add {
+			v := ZMM()
+			VMOVUPD_Z(Mem{Base: row, Disp: 64 * j}, masks[j], v)
+			VFMADD231PD(add[j], factor, v)
+			VMOVUPD(v, masks[j], Mem{Base: row, Disp: 64 * j})
+		}
+	})
+	next(n, x, m)
+}
+
+// next goes on with the columns behind the block.
+func next(n, x, m Register) {
+	ADDQ(I32(128), x)
+	ADDQ(I32(128), m)
+	SUBQ(Imm(16), n)
+	JG(LabelRef("block"))
 	done()
 }
 
