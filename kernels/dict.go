@@ -399,6 +399,25 @@ func (d *Dict) findSlot(h uint64) uint32 {
 	return Missing
 }
 
+// findSlots is findSlot for several hashes, and says whether all were found. Where direct
+// knows all slots nothing is done between its reads, so that their misses overlap.
+func (d *Dict) findSlots(ids []uint32, hs []uint64) (all bool) {
+	all = true
+	ids = ids[:len(hs)]
+	if !d.complete {
+		for k, h := range hs {
+			ids[k] = d.findSlot(h)
+			all = all && ids[k] != Missing
+		}
+		return all
+	}
+	direct, shift := d.direct[:1<<d.HashBits], 64-uint(d.HashBits)
+	for k, h := range hs {
+		ids[k] = direct[h>>shift&uint64(len(direct)-1)] - 1 // Missing for 0
+	}
+	return !slices.Contains(ids, Missing)
+}
+
 // slotShare of the slots make a dictionary that has an entry for each of them: the
 // entries are a small part of its names then.
 const slotShare = 32
@@ -479,10 +498,15 @@ const Missing = math.MaxUint32
 func (d *Dict) FindInts(ids []uint32, vs []int64) (all bool) {
 	all = true
 	if d.HashBits > 0 {
-		for k, v := range vs {
-			t := intText(v)
-			ids[k] = d.findSlot(t.hash(k0))
-			all = all && ids[k] != Missing
+		var hs [ahead]uint64
+		for len(vs) > 0 {
+			n := min(len(vs), ahead)
+			for k, v := range vs[:n] {
+				t := intText(v)
+				hs[k] = t.hash(k0)
+			}
+			all = d.findSlots(ids[:n], hs[:n]) && all
+			ids, vs = ids[n:], vs[n:]
 		}
 		return all
 	}
@@ -518,9 +542,9 @@ func (d *Dict) FindInts(ids []uint32, vs []int64) (all bool) {
 // it knows them all.
 func (d *Dict) FindTexts(ids []uint32, c Column, ts []Text) (all bool) {
 	all = true
-	if d.HashBits > 0 || c.whole && d.cols != nil {
+	if d.HashBits == 0 && c.whole && d.cols != nil {
 		for k := range ts {
-			ids[k] = d.findText(c, &ts[k])
+			ids[k] = d.findWhole(&ts[k])
 			all = all && ids[k] != Missing
 		}
 		return all
@@ -528,9 +552,9 @@ func (d *Dict) FindTexts(ids []uint32, c Column, ts []Text) (all bool) {
 	var hs [ahead]uint64
 	for lo := 0; lo < len(ts); lo += ahead {
 		some := ts[lo:min(lo+ahead, len(ts))]
-		known := false
-		if c.whole && slices.ContainsFunc(some, maybeNumber) {
-			known = d.findKeys(ids[lo:lo+len(some)], some)
+		known, found := false, ids[lo:lo+len(some)]
+		if d.HashBits == 0 && c.whole && slices.ContainsFunc(some, maybeNumber) {
+			known = d.findKeys(found, some)
 		} else {
 			for k := range some {
 				if c.whole {
@@ -539,7 +563,11 @@ func (d *Dict) FindTexts(ids []uint32, c Column, ts []Text) (all bool) {
 					hs[k] = some[k].hash(c.seed)
 				}
 			}
-			known = d.findSome(ids[lo:lo+len(some)], hs[:len(some)], c.id, some)
+			if d.HashBits > 0 {
+				known = d.findSlots(found, hs[:len(some)])
+			} else {
+				known = d.findSome(found, hs[:len(some)], c.id, some)
+			}
 		}
 		all = all && known
 	}
@@ -560,19 +588,13 @@ func (d *Dict) findKeys(ids []uint32, ts []Text) (all bool) {
 	return d.findSome(ids, hs[:len(ts)], 0, keys[:len(ts)])
 }
 
-// findText is FindTexts where names are slots, or may hold the column that they belong to.
-func (d *Dict) findText(c Column, t *Text) uint32 {
-	switch {
-	case d.HashBits == 0:
-		h, col, v := d.split(t.String())
-		if id, _, ok := d.find(h, col, &v); ok {
-			return id
-		}
-		return Missing
-	case c.whole:
-		return d.findSlot(t.hashName())
+// findWhole is FindTexts of a name that may hold the column that it belongs to.
+func (d *Dict) findWhole(t *Text) uint32 {
+	h, col, v := d.split(t.String())
+	if id, _, ok := d.find(h, col, &v); ok {
+		return id
 	}
-	return d.findSlot(t.hash(c.seed))
+	return Missing
 }
 
 // AddText numbers the value t of column c, or the name t where c is Names.

@@ -1,10 +1,12 @@
 package kernels
 
 import (
+	"bytes"
 	"fmt"
 	"math"
-	"strings"
 )
+
+var equals, isNull = []byte("="), []byte(IsNull)
 
 // PriorNote is the sentence about the prior variance that fits its weights worst: that of the
 // weights of a column of levels, or of all others; "" where each fits. m is the model of f,
@@ -19,15 +21,18 @@ import (
 // likelihood. Where many weights fall short of that together, much of what they learnt is
 // noise.
 func (f *Fit) PriorNote(m *Model) string {
-	return f.PriorNoteOf(m, func(visit func(feature string, w Weight)) {
+	return f.PriorNoteOf(m, func(visit func(feature []byte, w Weight) bool) {
 		for k := range f.Beliefs {
-			visit(f.Beliefs[k].Feature, f.Beliefs[k].Weight)
+			if !visit(view(f.Beliefs[k].Feature), f.Beliefs[k].Weight) {
+				return
+			}
 		}
 	})
 }
 
-// PriorNoteOf is PriorNote of a fit whose beliefs are with each.
-func (f *Fit) PriorNoteOf(m *Model, each func(visit func(feature string, w Weight))) string {
+// PriorNoteOf is PriorNote of a fit whose beliefs are with each, in their order; visit says
+// whether it needs more of them.
+func (f *Fit) PriorNoteOf(m *Model, each func(visit func(feature []byte, w Weight) (more bool))) string {
 	if f.N < enoughForPrior || len(f.Classes) > 0 {
 		return ""
 	}
@@ -36,8 +41,10 @@ func (f *Fit) PriorNoteOf(m *Model, each func(visit func(feature string, w Weigh
 		own[b.Feature] = true
 	}
 	cols := make(map[string]*FitColumn, len(f.Columns))
+	one := len(m.PriorBy) == 0 // all weights are one group
 	for k := range f.Columns {
 		cols[f.Columns[k].Name] = &f.Columns[k]
+		one = one && f.Columns[k].Kind != LevelsColumn
 	}
 	groups := make(map[string]*scatter)
 	var names []string // in order of the beliefs
@@ -46,16 +53,16 @@ func (f *Fit) PriorNoteOf(m *Model, each func(visit func(feature string, w Weigh
 	if !(unit > 0) || math.IsInf(unit, 1) {
 		return ""
 	}
-	each(func(feature string, b Weight) {
-		if feature == Intercept && f.Intercept || own[feature] {
-			return
+	each(func(feature []byte, b Weight) bool {
+		if string(feature) == Intercept && f.Intercept || own[string(feature)] {
+			return true
 		}
-		name, _, _ := strings.Cut(feature, "=")
+		name, _, _ := bytes.Cut(feature, equals)
 		of, v, scale := "", prior.Variance, 1.0
-		if c := cols[strings.TrimSuffix(name, IsNull)]; c != nil {
+		if c := cols[string(bytes.TrimSuffix(name, isNull))]; c != nil {
 			if c.Kind == LevelsColumn {
 				of = c.Name
-			} else if c.Name == feature && c.Scale > 0 {
+			} else if c.Name == string(feature) && c.Scale > 0 {
 				scale = c.Scale
 			}
 			if by := m.PriorBy.Of(c.Name); by != nil {
@@ -69,6 +76,7 @@ func (f *Fit) PriorNoteOf(m *Model, each func(visit func(feature string, w Weigh
 		}
 		to := unit * math.Sqrt(v)
 		g.add((b.Mean*scale-prior.Mean*unit)/to, b.Variance*(scale/to)*(scale/to))
+		return !one || len(g.z) < most
 	})
 	worst, note := 0.0, ""
 	for _, name := range names {

@@ -71,8 +71,7 @@ func (w *fitsWriter) result(p *fitPlan, r *engine.Result) {
 
 // factorised appends a fit that is read belief by belief.
 func (w *fitsWriter) factorised(e engine.Factorised) {
-	f := e.Summary()
-	w.fit(&f, e.Each)
+	e.Read(func(f *kernels.Fit, each func(visit func(name []byte, w kernels.Weight))) { w.fit(f, each) })
 }
 
 // fit appends f, whose beliefs each visits.

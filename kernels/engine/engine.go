@@ -373,8 +373,9 @@ func roomToMerge(r, src *kernels.Rows) error {
 // Factorised is implemented by fits of diagonal beliefs, which can be read one by
 // one without making a Fit of a million names.
 type Factorised interface {
-	Summary() kernels.Fit // the fit without its beliefs
-	Each(visit func(name []byte, w kernels.Weight))
+	// Read calls write with the fit without its beliefs, and with what visits these in their
+	// order. A name is valid during its visit only.
+	Read(write func(f *kernels.Fit, each func(visit func(name []byte, w kernels.Weight))))
 }
 
 // Sharer is a fit that can have its dictionary together with other fits of its model, as
@@ -385,17 +386,20 @@ type Sharer interface{ Share(d *kernels.Dict) bool }
 type factorised struct{ streaming }
 
 func (s factorised) Clone() Fitter { return factorised{streaming{s.state.Clone()}} }
-func (s factorised) Summary() kernels.Fit {
-	f := s.state.Summary()
-	if m := s.state.Model(); judges(m) {
-		f.Say(f.PriorNoteOf(m, func(visit func(feature string, w kernels.Weight)) {
-			s.Each(func(name []byte, w kernels.Weight) { visit(string(name), w) })
-		}))
-	}
-	return f
-}
-func (s factorised) Each(visit func(name []byte, w kernels.Weight)) {
-	if err := s.state.Each(visit); err != nil {
+func (s factorised) Read(write func(f *kernels.Fit, each func(visit func(name []byte, w kernels.Weight)))) {
+	err := s.state.Read(func(each func(visit func(name []byte, w kernels.Weight) bool)) {
+		f := s.state.Summary()
+		if m := s.state.Model(); judges(m) {
+			f.Say(f.PriorNoteOf(m, each))
+		}
+		write(&f, func(visit func(name []byte, w kernels.Weight)) {
+			each(func(name []byte, w kernels.Weight) bool {
+				visit(name, w)
+				return true
+			})
+		})
+	})
+	if err != nil {
 		panic(err) // diagonal beliefs grow without one
 	}
 }

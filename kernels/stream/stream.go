@@ -721,16 +721,31 @@ func (s *State) together(src *State) (clock, begun float64) {
 // Each visits the beliefs in their fixed order, drift applied up to the latest
 // row; the state is not changed. A name is valid during its visit only. Cost: O(p log p).
 func (s *State) Each(visit func(name []byte, w kernels.Weight)) error {
+	return s.Read(func(each func(func([]byte, kernels.Weight) bool)) {
+		each(func(name []byte, w kernels.Weight) bool {
+			visit(name, w)
+			return true
+		})
+	})
+}
+
+// Read calls read with what is Each while visit gives true, which puts the beliefs in order
+// once for all its calls.
+func (s *State) Read(read func(each func(visit func(name []byte, w kernels.Weight) bool))) error {
 	if err := s.Grow(); err != nil {
 		return err
 	}
 	r := s.reader()
 	defer r.done()
 	r.w = s.form.Beliefs(s.Best(), s.clock, r.w[:0])
-	for _, id := range r.order {
-		r.name = s.dict.AppendName(r.name[:0], id)
-		visit(r.name, s.units.original(id, r.w[id]))
-	}
+	read(func(visit func(name []byte, w kernels.Weight) bool) {
+		for _, id := range r.order {
+			r.name = s.dict.AppendName(r.name[:0], id)
+			if !visit(r.name, s.units.original(id, r.w[id])) {
+				return
+			}
+		}
+	})
 	return nil
 }
 
