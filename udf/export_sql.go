@@ -58,3 +58,34 @@ func callSQL(args []capi.Vec, n int, out *capi.Col) error {
 	}
 	return nil
 }
+
+// callPMML writes the document that other programs score with.
+func callPMML(args []capi.Vec, n int, out *capi.Col) error {
+	fits, err := newFitReader(&args[0], "fit")
+	if err != nil {
+		return err
+	}
+	if len(args) > 1 && args[1].Type != capi.Varchar && args[1].Type != capi.SQLNull {
+		return fmt.Errorf("response is %s; allowed: VARCHAR, the name of the field that is predicted", args[1].TypeName())
+	}
+	for i := range n {
+		if fits.null(i) {
+			out.Null()
+			continue
+		}
+		f, err := fits.whole(i)
+		if err != nil {
+			return err
+		}
+		response := ""
+		if len(args) > 1 && !args[1].Null(i) {
+			response = strings.Clone(args[1].Str(i))
+		}
+		text, err := export.PMML(f, response)
+		if err != nil {
+			return err
+		}
+		out.Str(text)
+	}
+	return nil
+}

@@ -334,22 +334,24 @@ func (c *compareCommand) Run(e *cli.Env) error {
 type exportCommand struct {
 	Beliefs    string   `short:"b" placeholder:"FILE" required:"" help:"Belief table of the model."`
 	Option     []string `short:"o" sep:"none" placeholder:"KEY=VALUE" help:"family, link, ... of a belief table that does not say."`
-	Format     string   `placeholder:"FORM" enum:"sql,json" default:"sql" help:"sql: a query that scores rows without bglm (default); json: the FIT."`
+	Format     string   `placeholder:"FORM" enum:"sql,json,pmml" default:"sql" help:"sql: a query that scores rows without bglm (default); pmml: PMML 4.4 with the mean weights; json: the FIT."`
 	Dialect    string   `placeholder:"NAME" default:"duckdb" help:"Database of the SQL: duckdb (default), sqlite, postgres, bigquery or snowflake."`
 	Table      string   `placeholder:"NAME" default:"rows" help:"Table that the SQL reads (default: rows)."`
 	Keep       string   `placeholder:"NAMES" help:"Columns of it that the result keeps, between commas (default: those of the fit)."`
 	Prediction string   `placeholder:"KIND" enum:"exact,mackay,plugin" default:"exact" help:"Expected response: exact (default), mackay or plugin."`
 	Out        string   `placeholder:"FILE" default:"-" help:"Where it goes (default: the standard output)."`
 	Level      float64  `placeholder:"P" default:"0.95" help:"Probability of the interval (default: 0.95)."`
+	Response   string   `placeholder:"NAME" default:"y" help:"Name of the field that the PMML predicts (default: y)."`
 }
 
 // Help is the text below the usage line.
 func (*exportCommand) Help() string {
-	return `Writes a fit in a form that others can score with (bglm_sql, or the FIT as JSON).
+	return `Writes a fit in a form that others can score with (bglm_sql, bglm_pmml, or the FIT as JSON).
 
-Example:
+Examples:
 
-  bglm export --beliefs beliefs.parquet --dialect sqlite --table flights --keep id --out score.sql`
+  bglm export --beliefs beliefs.parquet --dialect sqlite --table flights --keep id --out score.sql
+  bglm export --beliefs beliefs.parquet --format pmml --response late --out late.pmml`
 }
 
 // Run writes the text.
@@ -367,8 +369,11 @@ func (c *exportCommand) Run(e *cli.Env) error {
 		return fmt.Errorf("--beliefs %s has a fit for each group; allowed: one FIT", c.Beliefs)
 	}
 	q := fmt.Sprintf("SELECT bglm_sql(fit, %s, {\"table\": %s, keep: %s, prediction: %s, level: %v}) FROM fits", quote.Text(c.Dialect), quote.Text(c.Table), quote.Text(c.Keep), quote.Text(c.Prediction), c.Level)
-	if c.Format == "json" {
+	switch c.Format {
+	case "json":
 		q = "SELECT to_json(fit)::VARCHAR FROM fits"
+	case "pmml":
+		q = fmt.Sprintf("SELECT bglm_pmml(fit, %s) FROM fits", quote.Text(c.Response))
 	}
 	var text string
 	if err := s.Row(q, &text); err != nil {
@@ -377,6 +382,7 @@ func (c *exportCommand) Run(e *cli.Env) error {
 	if c.Format == "sql" {
 		text += ";"
 	}
+	text = strings.TrimSuffix(text, "\n")
 	put := func(w io.Writer) error { _, err := fmt.Fprintln(w, text); return err }
 	if c.Out == "-" {
 		return put(e.Stdout)

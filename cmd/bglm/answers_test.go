@@ -75,6 +75,9 @@ func TestAnswers(t *testing.T) {
 	if r := bglm(t, "", "export", "--beliefs", large, "--format", "json"); !strings.Contains(r.stdout, `"beliefs"`) {
 		t.Error(r.stdout)
 	}
+	if r := bglm(t, "", "export", "--beliefs", large, "--format", "pmml", "--response", "late"); !strings.HasPrefix(r.stdout, "<?xml") || !strings.Contains(r.stdout, `<MiningField name="late" usageType="target"/>`) {
+		t.Error(r.stdout, r.stderr)
+	}
 	for want, args := range map[string][]string{
 		"give --row and --against": {"contrast", "--beliefs", large, "--x", "{a: 1}"},
 		"--level is 2":             {"summary", "--beliefs", large, "--level", "2"},

@@ -31,7 +31,7 @@ type commands struct {
 	Contrast   contrastCommand   `cmd:"" help:"Print the difference between two rows, or between the levels of a column."`
 	Effects    effectsCommand    `cmd:"" help:"Print what columns do to the response, averaged over rows."`
 	Compare    compareCommand    `cmd:"" help:"Compare fits of the same rows by leave-one-out."`
-	Export     exportCommand     `cmd:"" help:"Write a fit as SQL that scores rows without bglm, or as JSON."`
+	Export     exportCommand     `cmd:"" help:"Write a fit as SQL or PMML that scores rows without bglm, or as JSON."`
 	Report     reportCommand     `cmd:"" help:"Write a page about a model: calibration, weights, trajectories, evidence, worst rows."`
 	Merge      mergeCommand      `cmd:"" help:"Multiply the posteriors of partial runs, their prior counted once."`
 	Finish     finishCommand     `cmd:"" help:"Make a fit of passes over parts of the rows (bglm fit --partial)."`

@@ -35,7 +35,7 @@ const narrow = 3000
 // response, lower and upper.
 //
 // The table has the columns of the fit by name: numbers, and levels as text, truth values or
-// dates; an interaction is a column of its own, the product or 'x:y'. NULL and levels never
+// dates; an interaction of levels or of numbers is a column of its own, 'x:y' or the product. NULL and levels never
 // seen are what they are for bglm_predict, to whose numbers these are equal up to rounding:
 // eta_*, 'plugin', 'mackay', lower and upper of every link, and 'exact' of the links
 // identity, log and probit. 'exact' of logit and cloglog is a sum over 65 nodes: right to 1e-10
@@ -45,8 +45,8 @@ const narrow = 3000
 // A fit of many weights, or of wide covariance, is written as tables of values that rows are
 // joined with, for which they are numbered.
 //
-// Errors: a dialect that is none; a fit with classes or hashed features, or with features
-// that belong to no column.
+// Errors: a dialect that is none; a fit with classes or hashed features, with features that
+// belong to no column, or with an interaction of levels and numbers named after its columns.
 //
 // Source: [cody1969] for the normal distribution.
 func SQL(f *kernels.Fit, name string, o Options) (string, error) {
@@ -64,6 +64,11 @@ func SQL(f *kernels.Fit, name string, o Options) (string, error) {
 	m, err := newModel(f)
 	if err != nil {
 		return "", err
+	}
+	for k := range m.columns {
+		if c := &m.columns[k]; m.scaled(c) {
+			return "", fmt.Errorf("the FIT has the interaction %q of levels and numbers, which is no one column of a table; allowed: interactions of levels alone or of numbers alone (PMML has both)", c.name)
+		}
 	}
 	l, err := f.Likelihood()
 	if err != nil {

@@ -13,7 +13,7 @@ var asked = []string{"bglm_loo(f, %[1]s, %[2]s%[3]s)", "bglm_loo_compare({a: f, 
 
 // askedOnce are the same of single rows.
 var askedOnce = []string{"bglm_pit(f, %[1]s, %[2]s%[3]s)", "bglm_influence(f, %[1]s, %[2]s%[3]s)", "bglm_loo_predict(f, %[1]s, %[2]s%[3]s)", "bglm_pairs(f, %[2]s, COLUMN%[3]s)", "bglm_contrast(f, %[2]s, OTHER%[3]s)", "bglm_summary(f%[3]s)",
-	"bglm_sql(f, DIALECT%[3]s)", "bglm_features(%[2]s%[3]s)", "bglm_sample(f, %[2]s, i, 3)"}
+	"bglm_sql(f, DIALECT%[3]s)", "bglm_pmml(f%[3]s)", "bglm_features(%[2]s%[3]s)", "bglm_sample(f, %[2]s, i, 3)"}
 
 // last are trailing arguments by function: options, a level.
 var last = map[string][]string{
@@ -30,6 +30,7 @@ var last = map[string][]string{
 	"bglm_contrast":    {"", "", ", 0.9", ", d", ", NULL"},
 	"bglm_summary":     {"", ", 0.9", ", d", ", {rope: 0.1}", ", {level: 0.5, rope: d}", ", {rope: 'x'}", ", {foo: 1}", ", s"},
 	"bglm_sql":         {"", ", {form: 'join'}", ", {form: 'query', prediction: 'mackay'}", `, {"table": s, keep: 'a, s', level: 0.5}`, `, {"table": ''}`, ", {keep: ',,'}", ", {form: s}", ", {prediction: 'plugin', level: d}", ", NULL"},
+	"bglm_pmml":        {"", ", 'late'", ", s", ", NULL", ", 3"},
 	"bglm_features":    {"", ", {missing: 'absent'}", ", {missing: s}"},
 	"bglm_sample":      {""},
 }

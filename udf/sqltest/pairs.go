@@ -194,7 +194,7 @@ var fitOf = []string{"bglm_adf(b, {u: u, s: s} ORDER BY i)", "bglm_adf(b, {u: u,
 	"bglm_lowrank(b, {u: u, s: s}, {rank: 2} ORDER BY i)"}
 
 var fitUses = []string{"bglm_predict(c, %s)", "bglm_predict(c, %s, 'plugin')", "bglm_predict_dist(c, %s)", "bglm_sample(c, %s, 7, 3)", "bglm_influence(c, true, %s)", "bglm_beliefs(c)", "bglm_update(c, [{y: 1, x: %s}])",
-	"bglm_summary(c)", "bglm_contrast(c, %[1]s, %[1]s)", "bglm_contrast(c, %s, {u: 1.0, s: 'k2'})", "bglm_pairs(c, %s, 's')", "bglm_pit(c, 1, %s)", "bglm_loo_predict(c, 1, %s)", "bglm_sql(c, 'sqlite')", "bglm_sql(c, 'postgres', {form: 'join'})"}
+	"bglm_summary(c)", "bglm_contrast(c, %[1]s, %[1]s)", "bglm_contrast(c, %s, {u: 1.0, s: 'k2'})", "bglm_pairs(c, %s, 's')", "bglm_pit(c, 1, %s)", "bglm_loo_predict(c, 1, %s)", "bglm_sql(c, 'sqlite')", "bglm_sql(c, 'postgres', {form: 'join'})", "bglm_pmml(c)"}
 
 // changed counts the rows where a FIT that differs from row to row is served
 // otherwise when the rows come in the opposite order. DuckDB 1.3 has no struct_update.

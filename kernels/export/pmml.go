@@ -1,0 +1,253 @@
+package export
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/bglm/bglm/kernels"
+)
+
+// PMML is a fit as a document of PMML 4.4, a RegressionModel with the fit's mean weights: it
+// predicts what bglm_predict does with 'plugin'. Of bernoulli it is a classification, the
+// output probability being that of 1; of other families a regression. response names the
+// target field, y where it is empty.
+//
+// Its fields are the columns of the fit: numbers, and levels as text. A missing number, a
+// missing level and levels never seen are taken as bglm_predict does. An interaction named
+// after columns that the fit has besides, as those of formulas are (a:b), is made of these;
+// another one is a field of its own, the product or 'x:y'.
+//
+// Errors: a fit with classes or hashed features, or with features that belong to no column;
+// an interaction of levels and numbers whose columns the fit does not have by themselves;
+// names and levels that XML cannot hold.
+//
+// Source: [dmg2019], RegressionModel, Transformations and MiningSchema.
+func PMML(f *kernels.Fit, response string) (string, error) {
+	m, err := newModel(f)
+	if err != nil {
+		return "", err
+	}
+	l, err := f.Likelihood()
+	if err != nil {
+		return "", err
+	}
+	p := &pmml{m: m, taken: map[string]bool{}, made: map[string]string{}}
+	for k := range m.columns {
+		p.taken[m.columns[k].name] = m.parts(&m.columns[k]) == nil
+	}
+	for k := range m.columns {
+		if err := p.column(&m.columns[k]); err != nil {
+			return "", err
+		}
+	}
+	target := p.name(cmp.Or(response, "y"))
+	if err := checkXML(target); err != nil {
+		return "", err
+	}
+	return p.document(f, l.Link(), target), nil
+}
+
+// pmml gathers the parts of a document.
+type pmml struct {
+	m                   *model
+	taken               map[string]bool   // names of fields
+	made                map[string]string // derived fields by expression
+	fields, transformed []string
+	numbers, kinds, by  []string // NumericPredictor, CategoricalPredictor, PredictorTerm
+}
+
+// name is want, or with marks behind where a field is called so.
+func (p *pmml) name(want string) string {
+	for p.taken[want] {
+		want += "'"
+	}
+	p.taken[want] = true
+	return want
+}
+
+// column adds a column's field, what is derived of it and its terms.
+func (p *pmml) column(c *column) error {
+	if err := checkXML(c.name); err != nil {
+		return err
+	}
+	for j := range c.levels {
+		if err := checkXML(c.levels[j].level); err != nil {
+			return err
+		}
+	}
+	if parts := p.m.parts(c); parts != nil {
+		return p.interaction(c, parts)
+	}
+	if c.mixed() {
+		return fmt.Errorf("the FIT has the interaction %q of levels and numbers, but not its columns by themselves, whose kinds are not known; allowed: a fit that has them too", c.name)
+	}
+	missing := func(yes, no string) string { return isMissing(c.name, yes, no) }
+	null := derived{c.name + kernels.IsNull, missing(constant(1), constant(0))}
+	if c.number {
+		p.fields = append(p.fields, element("DataField", "", "name", c.name, "optype", "continuous", "dataType", "double"))
+		p.numeric(derived{c.name + ", its mean where missing", missing(constant(c.stand), fieldRef(c.name))}, c.unit.mean)
+		p.numeric(null, c.null.mean)
+		return nil
+	}
+	p.fields = append(p.fields, element("DataField", "", "name", c.name, "optype", "categorical", "dataType", "string"))
+	for j := range c.levels {
+		if w := c.levels[j].mean - c.other.mean; w != 0 {
+			p.kinds = append(p.kinds, element("CategoricalPredictor", "", "name", c.name, "value", c.levels[j].level, "coefficient", double(w)))
+		}
+	}
+	p.numeric(derived{c.name + " is there", missing(constant(0), constant(1))}, c.other.mean)
+	p.numeric(null, c.null.mean)
+	return nil
+}
+
+// interaction adds the terms of a column that is the interaction of others: products of
+// numbers and of indicators of levels.
+func (p *pmml) interaction(c *column, parts []*column) error {
+	var numbers []derived
+	none, there := constant(0), constant(1)
+	for k := len(parts) - 1; k >= 0; k-- {
+		q := parts[k]
+		none, there = isMissing(q.name, constant(1), none), isMissing(q.name, constant(0), there)
+		if q.number {
+			numbers = append(numbers, derived{q.name + ", 0 where missing", isMissing(q.name, constant(0), fieldRef(q.name))})
+		}
+	}
+	null := derived{c.name + kernels.IsNull, none}
+	if c.number {
+		p.product(c.unit.mean, numbers...)
+		p.numeric(null, c.stand*c.unit.mean+c.null.mean)
+		return nil
+	}
+	for j := range c.levels {
+		s := &c.levels[j]
+		values, fields := valuesOf(s.level), slices.Clone(numbers)
+		if len(values)+len(numbers) != len(parts) {
+			return fmt.Errorf("the FIT has the level %q of the interaction %q, which has not a value for each of its columns of levels", s.level, c.name)
+		}
+		for _, q := range parts {
+			if !q.number {
+				is := element("NormDiscrete", "", "field", q.name, "value", values[0], "mapMissingTo", "0")
+				fields, values = append(fields, derived{q.name + "=" + values[0], is}), values[1:]
+			}
+		}
+		p.product(s.mean-c.other.mean, fields...)
+	}
+	p.product(c.other.mean, append(numbers, derived{c.name + " is there", there})...)
+	if len(numbers) == 0 { // of levels beside numbers a missing value is nothing
+		p.numeric(null, c.null.mean)
+	}
+	return nil
+}
+
+// derived is a field that an expression makes, by the name it has if that is free.
+type derived struct{ name, expression string }
+
+// use adds a derived field to the document, once, and gives its name there.
+func (p *pmml) use(d derived) string {
+	name, ok := p.made[d.expression]
+	if !ok {
+		name = p.name(d.name)
+		p.made[d.expression] = name
+		p.transformed = append(p.transformed, element("DerivedField", d.expression, "name", name, "optype", "continuous", "dataType", "double"))
+	}
+	return name
+}
+
+func (p *pmml) numeric(d derived, weight float64) {
+	if weight != 0 {
+		p.numbers = append(p.numbers, element("NumericPredictor", "", "name", p.use(d), "coefficient", double(weight)))
+	}
+}
+
+// product adds a weight times fields.
+func (p *pmml) product(weight float64, fields ...derived) {
+	if weight == 0 {
+		return
+	}
+	refs := ""
+	for _, d := range fields {
+		refs += fieldRef(p.use(d))
+	}
+	p.by = append(p.by, element("PredictorTerm", refs, "coefficient", double(weight)))
+}
+
+// document puts the parts together.
+func (p *pmml) document(f *kernels.Fit, link, target string) string {
+	method := map[string]string{"identity": "none", "log": "exp"}[link]
+	function, intercept := "regression", 0.0
+	field := element("DataField", "", "name", target, "optype", "continuous", "dataType", "double")
+	output := element("OutputField", "", "name", p.name("prediction"), "optype", "continuous", "dataType", "double", "feature", "predictedValue")
+	if p.m.intercept != nil {
+		intercept = p.m.intercept.mean
+	}
+	table := []string{"intercept", double(intercept)}
+	other := ""
+	if f.Family == "bernoulli" {
+		function = "classification"
+		field = element("DataField", element("Value", "", "value", "0")+element("Value", "", "value", "1"), "name", target, "optype", "categorical", "dataType", "integer")
+		output = element("OutputField", "", "name", p.name("probability"), "optype", "continuous", "dataType", "double", "feature", "probability", "value", "1")
+		table = append(table, "targetCategory", "1")
+		other = element("RegressionTable", "", "intercept", "0", "targetCategory", "0")
+	}
+	mining := element("MiningField", "", "name", target, "usageType", "target")
+	for k := range p.m.columns {
+		if c := &p.m.columns[k]; p.m.parts(c) == nil {
+			mining += element("MiningField", "", "name", c.name, "usageType", "active", "missingValueTreatment", "asIs", "invalidValueTreatment", "asIs")
+		}
+	}
+	transformations := ""
+	if len(p.transformed) > 0 {
+		transformations = element("LocalTransformations", strings.Join(p.transformed, ""))
+	}
+	model := element("RegressionModel", element("MiningSchema", mining)+element("Output", output)+transformations+
+		element("RegressionTable", strings.Join(p.numbers, "")+strings.Join(p.kinds, "")+strings.Join(p.by, ""), table...)+other,
+		"modelName", "bglm", "functionName", function, "algorithmName", "bglm "+f.Method, "normalizationMethod", cmp.Or(method, link))
+	return `<?xml version="1.0" encoding="UTF-8"?>` + "\n" + element("PMML", element("Header", element("Application", "", "name", "bglm"), "description", f.Family+" "+link+", weights at their posterior mean")+
+		element("DataDictionary", strings.Join(p.fields, "")+field, "numberOfFields", strconv.Itoa(len(p.fields)+1))+model,
+		"xmlns", "http://www.dmg.org/PMML-4_4", "version", "4.4")
+}
+
+// element is an XML element on lines of its own; attributes come in pairs.
+func element(name, content string, attributes ...string) string {
+	var b strings.Builder
+	b.WriteString("<" + name)
+	for k := 0; k < len(attributes); k += 2 {
+		b.WriteString(" " + attributes[k] + `="` + escapeXML.Replace(attributes[k+1]) + `"`)
+	}
+	switch {
+	case content == "":
+		b.WriteString("/>\n")
+	case strings.HasPrefix(content, "<"):
+		b.WriteString(">\n" + content + "</" + name + ">\n")
+	default:
+		b.WriteString(">" + content + "</" + name + ">\n")
+	}
+	return b.String()
+}
+
+// escapeXML keeps the white space of attributes, too.
+var escapeXML = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "\n", "&#10;", "\r", "&#13;", "\t", "&#9;")
+
+// checkXML refuses what XML 1.0 has no way to write.
+func checkXML(s string) error {
+	for _, r := range s {
+		if r == utf8.RuneError || r < 0x20 && r != '\n' && r != '\r' && r != '\t' || r == 0xFFFE || r == 0xFFFF {
+			return fmt.Errorf("the name or level %q has a character that XML cannot write; allowed: text without control characters", s)
+		}
+	}
+	return nil
+}
+
+func double(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
+
+func constant(x float64) string { return element("Constant", double(x), "dataType", "double") }
+
+func fieldRef(name string) string { return element("FieldRef", "", "field", name) }
+
+func isMissing(field, yes, no string) string {
+	return element("Apply", element("Apply", fieldRef(field), "function", "isMissing")+yes+no, "function", "if")
+}
