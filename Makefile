@@ -60,7 +60,7 @@ test-arrow: ## Arrow to and from the Go driver, over the C data interface
 	$(GO) test -tags duckdb_arrow ./arrowio/duckdb
 
 test-race: ## all tests under the race detector, the slow ones short
-	$(GO) test -race -short ./...
+	$(GO) test -race -short -timeout 25m ./...
 
 test-clients: extension ## SQL tests in each DuckDB of clientVersions (Node clients, through npm)
 	BGLM_EXTENSION=$(CURDIR)/$(BUILD)/bglm.duckdb_extension $(GO) test ./udf/sqltest -run 'TestClients|TestEqualClients|TestHostileClients|TestNumbersClients|TestSettingsClients|TestSlotsClients|TestHosts|TestAmongClients|TestHardened|TestGlibcFloor|TestSignals' -count=1 -v -timeout 60m
