@@ -14,10 +14,47 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/fitlayout"
 	"github.com/bglm/bglm/kernels/option"
+	sqlfiles "github.com/bglm/bglm/sql"
 	"github.com/bglm/bglm/udf"
 )
 
 var update = flag.Bool("update", false, "write the generated pages")
+
+// tasks are the functions by what one wants of them, in the order of the page.
+var tasks = []struct{ title, functions string }{
+	{"Fitting", "fit laplace ep adf lowrank sequential_laplace variational ekf hmc smooth softmax gp"},
+	{"Predicting", "predict predict_dist sample loo_predict"},
+	{"Reading a fit", "summary contrast pairs effects drivers influence robust beliefs"},
+	{"Is it good?", "progressive loo loo_compare ppc pit auc log_loss brier rmse calibration coverage"},
+	{"Going on, merging, passes", "update merge from_beliefs newton_state newton_merge newton_solve"},
+	{"Scoring without bglm", "sql pmml"},
+	{"What there is", "help functions options families features macros version state purge"},
+}
+
+// byTask are the functions in the order of tasks, with the title before the first of each.
+func byTask(t *testing.T) (titles []string, functions [][]udf.Function) {
+	t.Helper()
+	left := map[string]udf.Function{}
+	for _, f := range udf.Functions() {
+		left[f.Name] = f
+	}
+	for _, task := range tasks {
+		var all []udf.Function
+		for _, name := range strings.Fields(task.functions) {
+			f, ok := left["bglm_"+name]
+			if !ok {
+				t.Errorf("no function bglm_%s", name)
+			}
+			delete(left, "bglm_"+name)
+			all = append(all, f)
+		}
+		titles, functions = append(titles, task.title), append(functions, all)
+	}
+	for name := range left {
+		t.Errorf("%s is of no task of docs/functions.md", name)
+	}
+	return titles, functions
+}
 
 // docs/functions.md is the registry printed, each example with its result; the
 // test fails when the page is not what the code says.
@@ -30,15 +67,25 @@ func TestFunctionsDoc(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("# SQL functions\n\nGenerated from the registry by `make docs`; a test keeps it true. Every example runs as it stands.\n\n")
 	b.WriteString("`y` is BOOLEAN or a number. `x` is a STRUCT, a MAP(VARCHAR or integer, number), a LIST(STRUCT(feature, value)), a LIST(VARCHAR) or a list of numbers.\n")
-	for _, f := range udf.Functions() {
-		fmt.Fprintf(&b, "\n## %s\n\n`%s` (%s)\n\n%s\n\n```sql\n%s\n```\n", f.Name, f.Signature, f.Kind, f.Description, f.Example)
-		if len(f.Options) > 0 {
-			fmt.Fprintf(&b, "\nOptions: %s.\n", strings.Join(f.Options, ", "))
+	titles, functions := byTask(t)
+	b.WriteString("\n| to | functions |\n|---|---|\n")
+	for k, title := range titles {
+		var links []string
+		for _, f := range functions[k] {
+			links = append(links, fmt.Sprintf("[%s](#%s)", f.Name, f.Name))
 		}
-		b.WriteString("\n" + markdown(t, db, f.Example))
-		if n := strings.Count(string(wrong), f.Name+"("); n > 0 {
-			fmt.Fprintf(&b, "\nErrors: [%d wrong statements and what they print](errors.md).\n", n)
+		fmt.Fprintf(&b, "| %s | %s |\n", title, strings.Join(links, ", "))
+	}
+	b.WriteString("| tables in, tables out | [table macros](#table-macros) |\n| look up | [the FIT](#the-fit), [options](#options) |\n")
+	for k := range titles {
+		fmt.Fprintf(&b, "\n## %s\n", titles[k])
+		for _, f := range functions[k] {
+			function(t, db, &b, &f, string(wrong))
 		}
+	}
+	b.WriteString("\n## Table macros\n\nMade by the script of `bglm_macros()`, `sql/bglm.sql`, whose head has an example of each; `bglm sql` has them.\n\n| macro | does |\n|---|---|\n")
+	for _, m := range sqlfiles.List() {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", m.Signature, strings.ReplaceAll(m.Doc, "|", "\\|"))
 	}
 	b.WriteString("\n## The FIT\n\nWhat fitting returns and all that predicting, continuing and merging need. BELIEF is STRUCT(feature VARCHAR, mean DOUBLE, variance DOUBLE).\n\n| field | type | NULL | meaning |\n|---|---|---|---|\n")
 	for k := range fitlayout.Fields {
@@ -60,6 +107,19 @@ func TestFunctionsDoc(t *testing.T) {
 	}
 	upToDate(t, "../docs/functions.md", b.String())
 	upToDate(t, "../docs/function_descriptions.csv", descriptions(t))
+}
+
+// function writes the paragraph of one function.
+func function(t *testing.T, db *sql.DB, b *strings.Builder, f *udf.Function, wrong string) {
+	t.Helper()
+	fmt.Fprintf(b, "\n### %s\n\n`%s` → `%s` (%s)\n\n%s\n\n```sql\n%s\n```\n", f.Name, f.Signature, f.Result, f.Kind, f.Description, f.Example)
+	if len(f.Options) > 0 {
+		fmt.Fprintf(b, "\nOptions: %s.\n", strings.Join(f.Options, ", "))
+	}
+	b.WriteString("\n" + markdown(t, db, f.Example))
+	if n := strings.Count(wrong, f.Name+"("); n > 0 {
+		fmt.Fprintf(b, "\nErrors: [%d wrong statements and what they print](errors.md).\n", n)
+	}
 }
 
 // descriptions are the functions in the form of DuckDB's community catalogue.

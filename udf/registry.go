@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 	"unsafe"
@@ -28,6 +29,7 @@ type Function struct {
 	Description string
 	Example     string // a statement that runs as it stands
 	Options     []string
+	Result      string // its type, or types; FIT is that of the fitting functions
 }
 
 type entry struct {
@@ -52,7 +54,7 @@ var argNames = regexp.MustCompile(`\w+`)
 
 func aggregate(name, sig, doc, example string, options []string, arity []int, result *capi.Type,
 	update func([]capi.Vec, capi.Slots) error, finalize func([]capi.State, *capi.Col) error) entry {
-	return entry{Function: Function{name, "aggregate", name + sig, doc, example, options},
+	return entry{Function: Function{name, "aggregate", name + sig, doc, example, options, typeName(result)},
 		agg: &capi.Aggregate{Name: name, Params: anys(arity...), Result: result,
 			Update:   func(args []capi.Vec, slots capi.Slots) error { return worded(update(args, slots)) },
 			Finalize: func(states []capi.State, out *capi.Col) error { return worded(finalize(states, out)) },
@@ -61,7 +63,7 @@ func aggregate(name, sig, doc, example string, options []string, arity []int, re
 
 func scalar(name, sig, doc, example string, options []string, arity []int, result *capi.Type, volatile bool,
 	call func([]capi.Vec, int, *capi.Col) error) entry {
-	return entry{Function: Function{name, "scalar", name + sig, doc, example, options},
+	return entry{Function: Function{name, "scalar", name + sig, doc, example, options, typeName(result)},
 		scalar: &capi.Scalar{Name: name, Params: anys(arity...), Result: result, Volatile: volatile, Call: inWords(call)}}
 }
 
@@ -69,11 +71,27 @@ func inWords(call func([]capi.Vec, int, *capi.Col) error) func([]capi.Vec, int, 
 	return func(args []capi.Vec, n int, out *capi.Col) error { return worded(call(args, n, out)) }
 }
 
+// typeName is the type of a result as a person would call it.
+func typeName(t *capi.Type) string {
+	switch t {
+	case fitType:
+		return "FIT"
+	case classesType:
+		return "FIT of classes"
+	case gpType:
+		return "FIT of a process"
+	}
+	return strings.ReplaceAll(t.String(), beliefsType.String(), "BELIEF[]")
+}
+
 // also adds overloads to a scalar whose first argument has just this type.
 func (e entry) also(result, first *capi.Type, call func([]capi.Vec, int, *capi.Col) error, arity ...int) entry {
 	params := anys(arity...)
 	for _, p := range params {
 		p[0] = first
+	}
+	if t := typeName(result); !slices.Contains(strings.Split(e.Result, " or "), t) {
+		e.Result += " or " + t
 	}
 	e.scalar.Also = append(e.scalar.Also, &capi.Scalar{Name: e.Name, Params: params, Result: result, Call: inWords(call)})
 	return e
