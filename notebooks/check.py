@@ -114,6 +114,8 @@ def same_picture(a, b):
 
 def changes(executed, stored):
     old, new = code_cells(stored), code_cells(executed)
+    if len(old) != len(new):
+        yield f"{len(new)} code cells, stored {len(old)}"
     for number, (a, b) in enumerate(zip(old, new), 1):
         a_parts, b_parts = list(parts(a)), list(parts(b))
         if [k for k, _ in a_parts] != [k for k, _ in b_parts]:

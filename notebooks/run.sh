@@ -49,6 +49,8 @@ if ! command -v jupyter-nbconvert >/dev/null; then
     skip "apt-get could not install jupyter-nbconvert"
 fi
 
+python3 -B "$here/check_test.py" 2>/dev/null || { python3 -B "$here/check_test.py"; exit 1; }
+
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 out=${out:-$tmp/out}
@@ -57,9 +59,7 @@ mkdir -p "$out" "$tmp/bin" "$tmp/kernels/kernels/gonb"
 # gonb and goimports at the versions of go.mod, seen by this run only. They are
 # built from a copy, as the cells are, so that the repository stays as it is.
 mkdir "$tmp/module"
-cp "$here/go.mod" "$here/go.sum" "$tmp/module"
-sed -i.orig "s|=> ../\$|=> $(dirname "$here")|" "$tmp/module/go.mod"
-(cd "$tmp/module" && GOBIN="$tmp/bin" go install -mod=mod tool)
+(cd "$tmp/module" && "$here/cells.sh" && GOBIN="$tmp/bin" go install -mod=mod tool)
 export PATH="$tmp/bin:$PATH" JUPYTER_PATH="$tmp/kernels" IPYTHONDIR="$tmp/ipython"
 cat >"$tmp/kernels/kernels/gonb/kernel.json" <<JSON
 {"argv": ["$tmp/bin/gonb", "--kernel", "{connection_file}"], "display_name": "Go (gonb)", "language": "go"}

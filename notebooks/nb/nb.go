@@ -52,15 +52,21 @@ type table struct {
 	rows  [][]any
 }
 
-// query runs statements in the notebook's database and returns the rows of the last one.
-func query(statements string) *table {
+// open opens the notebook's database with bglm's functions and macros.
+func open() *sql.DB {
 	must(os.Chdir(os.Getenv("GONB_DIR")))
 	db, err := sql.Open("duckdb", filepath.Join(os.Getenv("GONB_TMP_DIR"), "notebook.duckdb"))
 	must(err)
-	defer db.Close()
 	must(udf.Register(context.Background(), db))
 	_, err = db.Exec(sqlfiles.Macros + macros)
 	must(err)
+	return db
+}
+
+// query runs statements in the notebook's database and returns the rows of the last one.
+func query(statements string) *table {
+	db := open()
+	defer db.Close()
 	rows, err := db.Query(statements)
 	must(err)
 	defer rows.Close()
@@ -88,22 +94,19 @@ func SQL(statements string) {
 	}
 	var b strings.Builder
 	b.WriteString("<table>\n<tr>")
-	for _, n := range t.names {
-		fmt.Fprintf(&b, "<th>%s</th>", html.EscapeString(n))
+	texts, align := make([][]string, len(t.names)), make([]string, len(t.names))
+	for j, name := range t.names {
+		texts[j], align[j] = t.texts(j), "right"
+		if _, isText := t.rows[0][j].(string); isText {
+			align[j] = "left"
+		}
+		fmt.Fprintf(&b, `<th style="text-align:%s">%s</th>`, align[j], html.EscapeString(name))
 	}
 	b.WriteString("</tr>\n")
-	texts := make([][]string, len(t.names))
-	for j := range texts {
-		texts[j] = t.texts(j)
-	}
-	for i, row := range t.rows {
+	for i := range t.rows {
 		b.WriteString("<tr>")
-		for j := range row {
-			align := "right"
-			if _, isText := row[j].(string); isText {
-				align = "left"
-			}
-			fmt.Fprintf(&b, `<td style="text-align:%s">%s</td>`, align, html.EscapeString(texts[j][i]))
+		for j := range texts {
+			fmt.Fprintf(&b, `<td style="text-align:%s">%s</td>`, align[j], html.EscapeString(texts[j][i]))
 		}
 		b.WriteString("</tr>\n")
 	}
@@ -114,10 +117,13 @@ func SQL(statements string) {
 
 // Timed runs statements and adds their processor time in seconds to the table times(what, seconds).
 func Timed(what, statements string) {
+	db := open()
+	defer db.Close()
 	start := seconds()
-	query(statements)
-	took := seconds() - start
-	query(fmt.Sprintf(`CREATE TABLE IF NOT EXISTS times(what VARCHAR, seconds DOUBLE); INSERT INTO times VALUES ('%s', %g)`, what, took))
+	_, err := db.Exec(statements)
+	must(err)
+	_, err = db.Exec(`CREATE TABLE IF NOT EXISTS times(what VARCHAR, seconds DOUBLE); INSERT INTO times VALUES (?, ?)`, what, seconds()-start)
+	must(err)
 }
 
 // seconds is the processor time of this program so far.
@@ -194,7 +200,7 @@ func (t *table) texts(j int) []string {
 			switch {
 			case math.IsInf(v, 0) || math.IsNaN(v):
 				out[i] = fmt.Sprint(v)
-			case most < 0.01 && v != 0:
+			case v != 0 && math.Abs(v) < 0.5*math.Pow10(-decimals):
 				out[i] = strconv.FormatFloat(v, 'g', 2, 64)
 			default:
 				out[i] = chart.Thousands(strconv.FormatFloat(v, 'f', decimals, 64))

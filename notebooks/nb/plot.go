@@ -42,9 +42,26 @@ func Diagonal(c *chart.Chart) {
 // Ratios makes the horizontal axis logarithmic; its values are above 0.
 func Ratios(c *chart.Chart) { c.Ratio = true }
 
+// Dots draws the rows of one kind as points.
+func Dots(kind string) Mark {
+	return func(c *chart.Chart) {
+		for k := range c.Series {
+			if s := &c.Series[k]; s.Label == kind {
+				s.Kind = "points"
+			}
+		}
+	}
+}
+
 // Heights sets the range of the vertical axis.
 func Heights(low, high float64) Mark {
 	return func(c *chart.Chart) { c.Y = &[2]float64{low, high} }
+}
+
+// FromZero begins the vertical axis at 0.
+func FromZero(c *chart.Chart) {
+	_, y := ranges(c)
+	c.Y = &[2]float64{0, 1.1 * y[1]}
 }
 
 // ranges are those of the values of a chart.
@@ -64,7 +81,7 @@ func ranges(c *chart.Chart) (x, y [2]float64) {
 // Line draws the rows of a query as lines: the first column is the horizontal axis, the
 // second the vertical one, and their names are its labels. A column of texts parts the
 // rows into lines of their own, in the order in which they come. Columns lower and upper
-// are a band around each line.
+// are a band around each line; lines without one have NULL there.
 func Line(title, question string, marks ...Mark) { draw(title, question, "line", marks) }
 
 // Points draws the rows of a query as points, with bars from lower to upper; its columns
@@ -133,7 +150,7 @@ func draw(title, question, drawn string, marks []Mark) {
 		} else {
 			s.X, s.Y = append(s.X, value(row, at.x)), append(s.Y, value(row, at.y))
 		}
-		if at.lower >= 0 && at.upper >= 0 {
+		if at.lower >= 0 && at.upper >= 0 && row[at.lower] != nil {
 			s.Lo, s.Hi = append(s.Lo, value(row, at.lower)), append(s.Hi, value(row, at.upper))
 		}
 	}
