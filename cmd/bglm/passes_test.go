@@ -150,9 +150,23 @@ func TestOutOfCoreKilled(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		stop := time.AfterFunc(time.Duration(rng.Int64N(int64(took))), func() { cmd.Process.Kill() })
+		anytime, before := rng.IntN(2) == 0, stamp(passFile(out))
+		any, soon := time.Duration(rng.Int64N(int64(took))), time.Duration(rng.Int64N(int64(took/10)))
+		done := make(chan struct{})
+		go func() { // at any time, or soon after the next pass has ended
+			after := any
+			for began := time.Now(); !anytime && stamp(passFile(out)) == before && time.Since(began) < 2*took; time.Sleep(time.Millisecond) {
+				after = soon
+			}
+			select {
+			case <-done:
+			case <-time.After(after):
+				cmd.Process.Kill()
+			}
+		}()
 		err := cmd.Wait()
-		if stop.Stop(); err == nil { // it was through: what it wrote is whole, and another one begins
+		close(done)
+		if err == nil { // it was through: what it wrote is whole, and another one begins
 			if got := apart(t, out, filepath.Join(dir, "whole.parquet")); got != same {
 				t.Fatalf("after %d kills: %s", k, got)
 			}
@@ -167,6 +181,14 @@ func TestOutOfCoreKilled(t *testing.T) {
 	if got := apart(t, out, filepath.Join(dir, "whole.parquet")); got != same {
 		t.Error(got)
 	}
+}
+
+// stamp says whether a file is another one than before; of none it is 0.
+func stamp(path string) int64 {
+	if st, err := os.Stat(path); err == nil {
+		return st.ModTime().UnixNano()
+	}
+	return 0
 }
 
 // Without further options it is bglm fit without further options: prior variances are learnt
