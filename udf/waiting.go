@@ -80,6 +80,9 @@ func (s *fitState) wait(a *alike, b *kernels.Batch) bool {
 		return false
 	}
 	s.alike = a
+	if s.rows == nil { // few groups have a single row
+		s.rows = make([]float64, 0, max(n, 2)*a.width)
+	}
 	w := len(a.shared)
 	scalars := scalarsOf(b)
 	for i := range n {

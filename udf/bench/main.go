@@ -294,6 +294,8 @@ func manyGroups(threads, groups, repeats int) error {
 	for _, q := range []query{
 		{Name: "sum, count: DuckDB alone", SQL: "SELECT sum(s), sum(n) FROM (SELECT g, sum(y::INT) s, count(*) n FROM " + src + " GROUP BY g)"},
 		{Name: "list: DuckDB alone", SQL: "SELECT sum(len(l)) FROM (SELECT g, list({y: y, a: i % 7, b: 1.5}) l FROM " + src + " GROUP BY g)"},
+		{Name: "bglm_log_loss: an aggregate of ours that does little", SQL: "SELECT sum(l) FROM (SELECT g, bglm_log_loss(y, 0.5) l FROM " + src + " GROUP BY g)"},
+		{Name: "bglm_adf, diagonal", SQL: "SELECT sum(f.n) FROM (SELECT g, bglm_adf(y, {a: i % 7, b: 1.5}, {link: 'probit', covariance: 'diagonal'}) f FROM " + src + " GROUP BY g)"},
 		{Name: "bglm_adf", SQL: "SELECT sum(f.n) FROM (SELECT g, bglm_adf(y, {a: i % 7, b: 1.5}, {link: 'probit'}) f FROM " + src + " GROUP BY g)"},
 	} {
 		n := min(repeats, 3)
