@@ -72,6 +72,7 @@ var directions = []struct{ pattern, may string }{
 	{"cmd/*", ""},
 	{"docs/reproduce", "kernels kernels/... udf"},
 	{"docs/newcomer", "kernels kernels/... udf"},
+	{"docs/scale", "kernels kernels/..."},
 	{"docs/examples/*", "kernels kernels/... arrowio"},
 }
 
