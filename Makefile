@@ -107,7 +107,7 @@ bench-peers: ## scikit-learn beside bglm through SQL in one run, into docs/bench
 latency: ## how long each engine goes on after it is cancelled, as a table (minutes)
 	go test ./kernels/engine -run TestLatencyTable -count=1 -timeout 1h -latency $(abspath build)/latency.md && cat build/latency.md
 
-lint: ## gofmt, go vet, staticcheck, tidy requirements, imports and comments
+lint: ## gofmt, go vet, staticcheck, tidy requirements, imports, comments and spelling (wbritish, through apt-get)
 	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "not gofmt-ed: $$out"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) vet -tags bglm_extension ./cmd/extension ./udf/internal/capi
