@@ -314,7 +314,7 @@ func appendContrast(c *predict.Contrast, out *capi.Col, from int) {
 	}
 	r := out.Field(from + 5)
 	for k, v := range [...]float64{c.Response.Mean, c.Response.SD, c.Response.Lower, c.Response.Upper} {
-		r.Field(k).Float(v)
+		floatOrNull(r.Field(k), v) // none of responses that are both beyond all numbers
 	}
 	r.EndStruct()
 	out.EndStruct()

@@ -592,6 +592,16 @@ func calls() (out []call, keep []*capi.Col) {
 	add("beliefs softmax", capi.ListOf(classBelief), classesType, callBeliefsClasses, "", with())
 	add("predict gp", capi.TDouble, nil, callPredict, "bglm_predict(%s, [0.25])", with(point))
 	add("predict_dist gp", distType, nil, callPredictDist, "bglm_predict_dist(%s, [0.25, -0.5])", with(point2))
+	text := func(s string) capi.Vec { return arg(&node{t: capi.TVarchar, s: s}) }
+	add("summary", summaryType, nil, callSummary, "", with())
+	add("contrast", contrastType, nil, callContrast, "bglm_contrast(%s, "+lx+", [{feature: 'b', value: 1.0}])", with(xs, arg(&node{t: x.t, kids: []*node{one("b", 1)}})))
+	add("pit", pitType, nil, callPIT, "bglm_pit(%s, 1.0, "+lx+")", with(y, xs))
+	add("loo_predict", looPredictType, nil, callLOOPredict, "bglm_loo_predict(%s, 1.0, "+lx+")", with(y, xs))
+	named := capi.StructOf(fld("a", capi.TDouble), fld("s", capi.TVarchar))
+	row := &node{t: named, kids: []*node{{t: capi.TDouble, f: 0.5}, {t: capi.TVarchar, s: "k1"}}}
+	add("pairs", pairsOfLevels, nil, callPairs, "bglm_pairs(%s, {a: 0.5::DOUBLE, s: 'k1'}, 's')", with(arg(row), text("s")))
+	add("sql", capi.TVarchar, nil, callSQL, "bglm_sql(%s, 'sqlite')", with(text("sqlite")))
+	add("pmml", capi.TVarchar, nil, callPMML, "bglm_pmml(%s)", with())
 	return out, keep
 }
 
@@ -729,7 +739,8 @@ func TestCraftedFitsSQL(t *testing.T) {
 	c := craftedDB(t)
 	real := readReal(t, c)
 	picked, _ := calls()
-	forms := []string{"bglm_merge(%s)", "bglm_merge(%[1]s, %[1]s)", "bglm_adf(true, {a: 1.0}, {prior: %s})", "bglm_softmax('k1', {a: 1.0, b: 2.0}, {prior: %s})", "bglm_summary(%s)"}
+	forms := []string{"bglm_loo(%s, 1.0, {a: 1.0})", "bglm_loo_compare({a: %[1]s, b: %[1]s}, 1.0, {a: 1.0})", "bglm_effects(%s, {a: 1.0, s: 'k1'}, '*')", "bglm_robust(%s, 1.0, {a: 1.0, s: 'k1'})",
+		"bglm_ppc(%s, 1.0, {a: 1.0}, 'mean', {draws: 9})", "bglm_drivers(%s, {a: 1.0, s: 'k1'})", "bglm_newton_state(1.0, {a: 1.0}, {around: %s})", "bglm_merge(%s)", "bglm_merge(%[1]s, %[1]s)", "bglm_adf(true, {a: 1.0}, {prior: %s})", "bglm_softmax('k1', {a: 1.0, b: 2.0}, {prior: %s})", "bglm_summary(%s)"}
 	for _, f := range picked {
 		if f.sql != "" {
 			forms = append(forms, f.sql)
