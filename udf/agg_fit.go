@@ -96,13 +96,14 @@ func (s *fitState) Merge(src capi.State) error {
 	if o.Fitter == nil && !a.model.HasTime { // what follows in order needs no product of beliefs
 		return s.follow(o)
 	}
-	f, err := o.fitter()
+	f, void, err := o.fitter()
 	if err != nil {
 		return err
 	}
 	if err := s.wake(); err != nil {
 		return err
 	}
+	s.failed = s.failed || void
 	return s.Fitter.Merge(running(), f)
 }
 
@@ -526,8 +527,8 @@ func finalizeFit(states []capi.State, out *capi.Col) error {
 			fits[i] = e
 		} else {
 			g.solve = func() error {
-				f, err := s.fitter()
-				if err != nil {
+				f, void, err := s.fitter()
+				if err != nil || void {
 					return err
 				}
 				if e, ok := f.(engine.Factorised); ok {
@@ -543,10 +544,13 @@ func finalizeFit(states []capi.State, out *capi.Col) error {
 	w := fitsWriter{out: out}
 	defer w.flush()
 	return solveAll(groups, w.null, func(i int) {
-		if s := states[i].(*fitState); results[i] != nil {
-			w.result(s.plan, results[i])
-		} else {
+		switch {
+		case results[i] != nil:
+			w.result(states[i].(*fitState).plan, results[i])
+		case fits[i] != nil:
 			w.factorised(fits[i])
+		default: // a row made it void
+			w.null()
 		}
 	})
 }

@@ -112,14 +112,14 @@ func (s *fitState) wake() error {
 	return s.learn(w)
 }
 
-// fitter is the fit of all rows; s stays as it is.
-func (s *fitState) fitter() (engine.Fitter, error) {
+// fitter is the fit of all rows, and whether one of them made it void; s stays as it is.
+func (s *fitState) fitter() (f engine.Fitter, void bool, err error) {
 	if s.Fitter != nil {
-		return s.Fitter, nil
+		return s.Fitter, s.failed, nil
 	}
 	c := *s
-	err := c.wake()
-	return c.Fitter, err
+	err = c.wake()
+	return c.Fitter, c.failed, err
 }
 
 // follow adds the rows that wait in o.
@@ -134,10 +134,11 @@ func (s *fitState) follow(o *fitState) error {
 	if a := o.alike; a == nil || s.Fitter.(engine.Sharer).Share(a.names) {
 		return s.learn(o.waiting)
 	}
-	f, err := o.fitter()
+	f, void, err := o.fitter()
 	if err != nil {
 		return err
 	}
+	s.failed = s.failed || void
 	return s.Fitter.Merge(running(), f)
 }
 

@@ -2,6 +2,7 @@ package udf_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/bglm/bglm/udf"
@@ -29,11 +30,18 @@ func TestWaiting(t *testing.T) {
 		{"y", "{forgetting: 0.9}"},
 		{"CASE WHEN i % 50 = 7 THEN -1 ELSE count END", "{family: 'poisson', on_error: 'skip'}"},
 		{"CASE WHEN i % 50 = 7 THEN -1 ELSE count END", "{family: 'poisson', on_error: 'null'}"},
+		{"y", "{standardize: false, on_error: 'skip'}"},
+		{"y", "{standardize: false, on_error: 'null'}"},
+		{"y", "{standardize: false, covariance: 'diagonal', on_error: 'null'}"},
 		{"y", "{prior: f}"},
 	} {
 		for _, by := range []string{"g", "big"} {
 			all := func() string {
-				q := fmt.Sprintf("SELECT string_agg(f, ' ' ORDER BY k) FROM (SELECT %s AS k, bglm_adf(%s, {a: a, b: b}, %s)::VARCHAR AS f FROM t, base GROUP BY k)", by, c.y, c.options)
+				a := "a"
+				if c.y == "y" && strings.Contains(c.options, "on_error") { // also rows that are found bad by learning them
+					a = "CASE WHEN i % 60 = 8 THEN 1e300 ELSE a END"
+				}
+				q := fmt.Sprintf("SELECT string_agg(coalesce(f, 'NULL'), ' ' ORDER BY k) FROM (SELECT %s AS k, bglm_adf(%s, {a: %s, b: b}, %s)::VARCHAR AS f FROM t, base GROUP BY k)", by, c.y, a, c.options)
 				return value[string](t, db, q)
 			}
 			waiting := all()
