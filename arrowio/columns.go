@@ -200,7 +200,15 @@ func (c *vector) days() error {
 
 // findColumnIn finds a top-level column of rec; exactly, or else in another case.
 func findColumnIn(rec arrow.RecordBatch, name string) (vector, error) {
-	s := rec.Schema()
+	at, err := findField(rec.Schema(), name)
+	if err != nil {
+		return vector{}, err
+	}
+	return newVector(name, rec.Column(at)), nil
+}
+
+// findField is the place of the one column of a name, in whatever case it is written.
+func findField(s *arrow.Schema, name string) (int, error) {
 	at := s.FieldIndices(name)
 	if len(at) == 0 {
 		for i, f := range s.Fields() {
@@ -211,9 +219,9 @@ func findColumnIn(rec arrow.RecordBatch, name string) (vector, error) {
 	}
 	switch len(at) {
 	case 1:
-		return newVector(name, rec.Column(at[0])), nil
+		return at[0], nil
 	case 0:
-		return vector{}, fmt.Errorf("no column %s; found: %s", name, listNames(columnNames(s)))
+		return 0, fmt.Errorf("no column %s; found: %s", name, listNames(columnNames(s)))
 	}
-	return vector{}, fmt.Errorf("column %s is there %d times; allowed: once", name, len(at))
+	return 0, fmt.Errorf("column %s is there %d times; allowed: once", name, len(at))
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/engine"
+	"github.com/bglm/bglm/kernels/laplace"
 	"github.com/bglm/bglm/kernels/lik"
 	budget "github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/option"
@@ -32,10 +33,14 @@ type Job struct {
 	// Group names columns: each combination of their values has a fit of its own.
 	Group []string
 
-	Method string // engine.Find; default "adf"
+	// Method is that of engine.Find, by default "adf"; with "newton_state" groups have Passes.
+	Method string
 	// Model is the model. HasTime is set where Time is; a Start carries on from a
 	// fit.
 	Model kernels.Model
+	// ModelOf, where it is not nil, gives the model of a group by its Groups.Key, of the
+	// likelihood of Model; nil leaves the rows of the group out.
+	ModelOf func(key string) (*kernels.Model, error)
 
 	// SkipBad counts rows with a bad value in Skipped instead of failing. Rows with
 	// a NULL in Y, a container of features, or a column by row are always counted
@@ -74,6 +79,8 @@ type Groups struct {
 	// releases it.
 	Keys arrow.RecordBatch
 	Fits []*kernels.Fit
+	// Passes are those of method newton_state, one for each of Fits, which have no beliefs then.
+	Passes []*laplace.Pass
 }
 
 // FitGroups is Fit for each group of rows. Cost in memory: an engine's state a group.
@@ -104,7 +111,8 @@ type Fitter struct {
 	rows   int64
 
 	state []engine.Fitter
-	order map[string]int // of a group, by its key
+	model []*kernels.Model
+	order map[string]int // of a group, by its key; -1 of one left out
 	keys  *array.RecordBuilder
 	key   []byte
 	batch kernels.Batch
@@ -133,7 +141,7 @@ func newFitter(s *arrow.Schema, job Job) (f *Fitter, err error) {
 	if f.job.Method == "" {
 		f.job.Method = "adf"
 	}
-	if f.method, err = engine.Find(f.job.Method, engine.Weights); err != nil {
+	if f.method, err = engine.Find(f.job.Method, engine.Weights, engine.Parts); err != nil {
 		return nil, err
 	}
 	if job.Features == "" && len(job.Terms) == 0 {
@@ -157,13 +165,9 @@ func newFitter(s *arrow.Schema, job Job) (f *Fitter, err error) {
 		return nil, err
 	}
 	if len(job.Group) > 0 {
-		var fields []arrow.Field
-		for _, name := range job.Group {
-			c, err := findColumnIn(rec, name)
-			if err != nil {
-				return nil, fmt.Errorf("group: %w", err)
-			}
-			fields = append(fields, arrow.Field{Name: name, Type: plainType(c.arr.DataType()), Nullable: true})
+		fields, err := groupFields(part, job.Group)
+		if err != nil {
+			return nil, err
 		}
 		f.keys = array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema(fields, nil))
 	}
@@ -205,15 +209,6 @@ func (f *Fitter) columnsOf(s *arrow.Schema) (*arrow.Schema, error) {
 		}
 	}
 	return arrow.NewSchema(fields, nil), nil
-}
-
-// plainType is the type group values are kept in.
-func plainType(t arrow.DataType) arrow.DataType {
-	switch t.ID() {
-	case arrow.LARGE_STRING, arrow.STRING_VIEW:
-		return arrow.BinaryTypes.String
-	}
-	return t
 }
 
 const (
@@ -260,14 +255,13 @@ func (f *Fitter) add(ctx context.Context, rec arrow.RecordBatch) error {
 		return nil
 	}
 	if len(f.state) == 0 {
-		if err := f.open(); err != nil {
+		if err := f.open(&f.job.Model); err != nil {
 			return err
 		}
 	}
-	st := f.state[0]
 	for lo := 0; lo < n; lo += batchOf {
 		hi := min(n, lo+batchOf)
-		if err := f.feed(ctx, st, src, lo, hi); err != nil {
+		if err := f.feed(ctx, 0, src, lo, hi); err != nil {
 			return err
 		}
 	}
@@ -275,12 +269,12 @@ func (f *Fitter) add(ctx context.Context, rec arrow.RecordBatch) error {
 	return nil
 }
 
-func (f *Fitter) open() error {
-	st, err := f.method.New(&f.job.Model)
+func (f *Fitter) open(m *kernels.Model) error {
+	st, err := f.method.New(m)
 	if err != nil {
 		return err
 	}
-	f.state = append(f.state, st)
+	f.state, f.model = append(f.state, st), append(f.model, m)
 	return nil
 }
 
@@ -326,14 +320,15 @@ func (f *Fitter) columns(rec arrow.RecordBatch, x *rows.Encoder) (*rows.Source, 
 	return s, nil
 }
 
-// feed gives rows [lo, hi) to a state.
-func (f *Fitter) feed(ctx context.Context, st engine.Fitter, src *rows.Source, lo, hi int) error {
+// feed gives rows [lo, hi) to group g.
+func (f *Fitter) feed(ctx context.Context, g int, src *rows.Source, lo, hi int) error {
 	on := option.Fail
 	if f.job.SkipBad {
 		on = option.Skip
 	}
+	st := f.state[g]
 	size := st.Size()
-	_, err := src.Feed(ctx, st, &f.job.Model, on, lo, hi, &f.batch)
+	_, err := src.Feed(ctx, st, f.model[g], on, lo, hi, &f.batch)
 	var v rows.ErrValue
 	if errors.As(err, &v) {
 		return fmt.Errorf("row %d: %w", f.rows+int64(v.Row)+1, v.Err)
@@ -369,9 +364,11 @@ func (f *Fitter) addByGroup(ctx context.Context, rec arrow.RecordBatch, src *row
 				break
 			}
 		}
-		src.X.Load(lo, n) // short runs share a block
-		if err := f.feed(ctx, f.state[g], src, lo, hi); err != nil {
-			return err
+		if g >= 0 {
+			src.X.Load(lo, n) // short runs share a block
+			if err := f.feed(ctx, g, src, lo, hi); err != nil {
+				return err
+			}
 		}
 		lo = hi
 	}
@@ -405,7 +402,7 @@ func (f *Fitter) column(rec arrow.RecordBatch, k int) arrow.Array {
 	return nil
 }
 
-// group is the number of row i's group, which may be new.
+// group is the number of row i's group, which may be new; -1 where it is left out.
 func (f *Fitter) group(by []vector, i int, rec arrow.RecordBatch) (int, error) {
 	f.keyOf(by, i, rec)
 	if g, ok := f.order[string(f.key)]; ok {
@@ -415,7 +412,12 @@ func (f *Fitter) group(by []vector, i int, rec arrow.RecordBatch) (int, error) {
 	if g >= maxGroups {
 		return 0, fmt.Errorf("row %d: more than %d groups", f.rows+int64(i)+1, maxGroups)
 	}
-	if err := f.open(); err != nil {
+	m, err := f.modelOf(rec, i)
+	if err != nil || m == nil {
+		f.order[string(f.key)] = -1
+		return -1, err
+	}
+	if err := f.open(m); err != nil {
 		return 0, err
 	}
 	f.order[string(f.key)] = g
@@ -430,6 +432,22 @@ func (f *Fitter) group(by []vector, i int, rec arrow.RecordBatch) (int, error) {
 	return g, nil
 }
 
+// modelOf is the model of row i's group, nil where it is left out.
+func (f *Fitter) modelOf(rec arrow.RecordBatch, i int) (*kernels.Model, error) {
+	if f.job.ModelOf == nil {
+		return &f.job.Model, nil
+	}
+	by := make([]arrow.Array, len(f.job.Group))
+	for k := range by {
+		by[k] = f.column(rec, k)
+	}
+	key, err := keyText(by, i)
+	if err != nil {
+		return nil, err
+	}
+	return f.job.ModelOf(key)
+}
+
 // Groups are the posteriors of the rows so far; more may follow. Errors: those of the
 // method, and the cause of ctx when it is cancelled. Without groups
 // there is one fit, or none when no row came.
@@ -441,6 +459,9 @@ func (f *Fitter) Groups(ctx context.Context) (*Groups, error) {
 			return nil, fmt.Errorf("arrowio: method %s: %w", f.method.Name, err)
 		}
 		out.Fits[i] = fit.Fit
+		if fit.Pass != nil {
+			out.Passes = append(out.Passes, fit.Pass)
+		}
 	}
 	if f.keys != nil {
 		out.Keys = f.keys.NewRecordBatch()

@@ -64,7 +64,12 @@ func (g *Groups) writeParquet(w io.Writer, meta []string) error {
 //
 // Errors: as WriteParquet, and those of the file system, with the path.
 func WriteParquetFile(path string, f *kernels.Fit, meta ...string) error {
-	return writeFile(path, func(w io.Writer) error { return (&Groups{Fits: []*kernels.Fit{f}}).writeParquet(w, meta) })
+	return (&Groups{Fits: []*kernels.Fit{f}}).WriteParquetFile(path, meta...)
+}
+
+// WriteParquetFile is WriteParquet to the file path, as the function WriteParquetFile does.
+func (g *Groups) WriteParquetFile(path string, meta ...string) error {
+	return writeFile(path, func(w io.Writer) error { return g.writeParquet(w, meta) })
 }
 
 func writeFile(path string, write func(io.Writer) error) (err error) {

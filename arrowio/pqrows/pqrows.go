@@ -42,6 +42,7 @@ type Reader struct {
 	wg     sync.WaitGroup
 	slots  chan struct{}
 
+	first  int // row group
 	groups []chan result
 	at     int
 	rec    arrow.RecordBatch
@@ -66,11 +67,16 @@ const (
 // ahead: memory does not grow with the file. Errors: a file that is not Parquet
 // or damaged, columns that are not there.
 func Open(ctx context.Context, path string, columns []string) (*Reader, error) {
+	return OpenGroups(ctx, path, columns, 0, math.MaxInt)
+}
+
+// OpenGroups is Open for the row groups [lo, hi) of the file, from 0, as far as there are.
+func OpenGroups(ctx context.Context, path string, columns []string, lo, hi int) (*Reader, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	r, err := open(ctx, path, f, columns)
+	r, err := open(ctx, path, f, columns, lo, hi)
 	if err != nil {
 		f.Close()
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -78,8 +84,30 @@ func Open(ctx context.Context, path string, columns []string) (*Reader, error) {
 	return r, nil
 }
 
-func open(ctx context.Context, path string, f *os.File, columns []string) (r *Reader, err error) {
+// RowGroups is how many rows each row group of a Parquet file has. Errors name the file.
+func RowGroups(path string) (rows []int64, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%s: %w", path, err)
+		}
+	}()
 	defer guard(&err)
+	pr, err := footer(f)
+	if err != nil {
+		return nil, err
+	}
+	for g := range pr.NumRowGroups() {
+		rows = append(rows, pr.MetaData().RowGroup(g).NumRows())
+	}
+	return rows, nil
+}
+
+func footer(f *os.File) (*file.Reader, error) {
 	st, err := f.Stat()
 	if err != nil {
 		return nil, err
@@ -90,7 +118,12 @@ func open(ctx context.Context, path string, f *os.File, columns []string) (r *Re
 	props := parquet.NewReaderProperties(memory.DefaultAllocator)
 	props.BufferedStreamEnabled = true
 	props.MaxCompressedPageSize = min(st.Size(), math.MaxInt32)
-	pr, err := file.NewParquetReader(f, file.WithReadProps(props))
+	return file.NewParquetReader(f, file.WithReadProps(props))
+}
+
+func open(ctx context.Context, path string, f *os.File, columns []string, lo, hi int) (r *Reader, err error) {
+	defer guard(&err)
+	pr, err := footer(f)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +151,8 @@ func open(ctx context.Context, path string, f *os.File, columns []string) (r *Re
 	}
 	r = &Reader{name: path, f: f, pr: pr, leaves: leaves, slots: make(chan struct{}, runtime.GOMAXPROCS(0))}
 	r.ctx, r.stop = context.WithCancel(ctx)
-	r.groups = make([]chan result, pr.NumRowGroups())
+	r.first = min(max(lo, 0), pr.NumRowGroups())
+	r.groups = make([]chan result, max(min(hi, pr.NumRowGroups())-r.first, 0))
 	for g := range r.groups {
 		r.groups[g] = make(chan result, ahead)
 	}
@@ -127,7 +161,9 @@ func open(ctx context.Context, path string, f *os.File, columns []string) (r *Re
 		r.stop()
 		return nil, err
 	}
-	r.schema = rr.Schema()
+	kv := pr.MetaData().KeyValueMetadata()
+	meta := arrow.NewMetadata(kv.Keys(), kv.Values())
+	r.schema = arrow.NewSchema(rr.Schema().Fields(), &meta)
 	rr.Release()
 	r.wg.Go(r.decode)
 	return r, nil
@@ -207,6 +243,7 @@ func (r *Reader) decode() {
 
 func (r *Reader) decodeGroup(g int) {
 	out := r.groups[g]
+	g += r.first
 	defer func() { <-r.slots }()
 	defer close(out)
 	send := func(v result) bool {
@@ -250,9 +287,14 @@ func (r *Reader) decodeGroup(g int) {
 }
 
 // NumRows is how many rows the file's footer promises.
-func (r *Reader) NumRows() int64 { return r.pr.NumRows() }
+func (r *Reader) NumRows() (n int64) {
+	for g := range r.groups {
+		n += r.pr.MetaData().RowGroup(r.first + g).NumRows()
+	}
+	return n
+}
 
-// Schema is that of the columns read.
+// Schema is that of the columns read, with the metadata of the file.
 func (r *Reader) Schema() *arrow.Schema { return r.schema }
 
 // Next moves to the next record.

@@ -1,0 +1,157 @@
+package arrowio
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/kerneltest"
+	"github.com/bglm/bglm/kernels/laplace"
+)
+
+// grouped are rows with groups of a text, a number and a date, some of them NULL.
+func grouped(t testing.TB) arrow.RecordBatch {
+	return recordOf(t,
+		col{"y", f64, "[1, 0, 1, 1, 0, 1, 0, 0]"},
+		col{"x", f64, "[0.5, -1, 2, 0.1, 1.5, -0.3, 0.7, -2]"},
+		col{"g", arrow.BinaryTypes.String, `["a", "a", null, "b", "a", null, "b\"", "a"]`},
+		col{"k", arrow.PrimitiveTypes.Int16, "[1, 2, 1, 1, 1, 1, null, 2]"},
+		col{"d", arrow.FixedWidthTypes.Date32, `["2001-02-03", "2001-02-03", "2001-02-03", null, "2001-02-03", "2001-02-03", "1969-01-01", "2001-02-03"]`})
+}
+
+func groupsOf(t testing.TB, job Job, recs ...arrow.RecordBatch) *Groups {
+	t.Helper()
+	r, err := array.NewRecordReader(recs[0].Schema(), recs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := FitGroups(t.Context(), r, job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// Groups go through texts and through files and come back.
+func TestGroupKeys(t *testing.T) {
+	rec := grouped(t)
+	by := []string{"g", "k", "D"}
+	g := groupsOf(t, Job{Y: "y", Terms: []Term{{"x"}}, Group: by, Model: model(t, "logit")}, rec)
+	want := []string{`["a","1","2001-02-03"]`, `["a","2","2001-02-03"]`, `[null,"1","2001-02-03"]`, `["b","1",null]`, `["b\"",null,"1969-01-01"]`}
+	keys := make([]string, len(g.Fits))
+	for k := range keys {
+		var err error
+		if keys[k], err = g.Key(k); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if fmt.Sprint(keys) != fmt.Sprint(want) {
+		t.Fatalf("%q, want %q", keys, want)
+	}
+	again, err := GroupKeys(rec.Schema(), by, keys)
+	if err != nil || !array.RecordEqual(again, g.Keys) {
+		t.Errorf("%v: %v, want %v", err, again, g.Keys)
+	}
+	if key, err := (&Groups{}).Key(0); key != "[]" || err != nil {
+		t.Errorf("without groups: %q, %v", key, err)
+	}
+	for _, bad := range []string{"", "[]", `{"g": 1}`, `["a","1"]`, `["a","one",null]`} {
+		if _, err := GroupKeys(rec.Schema(), by, []string{bad}); err == nil {
+			t.Errorf("%q: no error", bad)
+		}
+	}
+	if _, err := GroupKeys(rec.Schema(), []string{"nosuch"}, nil); err == nil {
+		t.Error("no error of a column that is not there")
+	}
+
+	// The table, in records that cut through fits.
+	var recs []arrow.RecordBatch
+	if err := g.records(nil, nil, 3, func(rec arrow.RecordBatch) error {
+		rec.Retain()
+		recs = append(recs, rec)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := array.NewRecordReader(recs[0].Schema(), recs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := ReadGroups(r, by, nil)
+	if err != nil || !array.RecordEqual(back.Keys, g.Keys) {
+		t.Fatalf("%v: %v", err, back)
+	}
+	for k, f := range back.Fits {
+		var a, b bytes.Buffer
+		if err := WriteParquet(&a, f); err != nil {
+			t.Fatal(err)
+		}
+		if err := WriteParquet(&b, g.Fits[k]); err != nil || !bytes.Equal(a.Bytes(), b.Bytes()) {
+			t.Errorf("%v: fit %d differs", err, k)
+		}
+	}
+}
+
+// Groups have passes around fits of their own, which Newton's steps bring to the fit of all
+// their rows; a group without a model is left out.
+func TestPassesByGroup(t *testing.T) {
+	rec := grouped(t)
+	m := model(t, "logit")
+	whole := groupsOf(t, Job{Y: "y", Terms: []Term{{"x"}}, Group: []string{"g"}, Method: "laplace", Model: m}, rec)
+	around := map[string]*kernels.Fit{}
+	job := Job{Y: "y", Terms: []Term{{"x"}}, Group: []string{"g"}, Method: "newton_state", Model: m}
+	job.ModelOf = func(key string) (*kernels.Model, error) {
+		if key == `["b"]` {
+			return nil, nil
+		}
+		own := m
+		own.Around = around[key]
+		return &own, nil
+	}
+	for range 8 {
+		passes := map[string]*laplace.Pass{}
+		for _, cut := range [][2]int64{{0, 3}, {3, 8}} {
+			part := rec.NewSlice(cut[0], cut[1])
+			g := groupsOf(t, job, part)
+			for k, p := range g.Passes {
+				key, err := g.Key(k)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if passes[key] == nil {
+					passes[key] = p
+				} else if err := passes[key].Merge(p); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for key, p := range passes {
+			step, err := p.Solve(&m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			around[key] = step.Fit
+		}
+	}
+	if len(around) != len(whole.Fits)-1 || around[`["b"]`] != nil {
+		t.Fatalf("%d groups of %d, one of which was left out", len(around), len(whole.Fits))
+	}
+	for k, want := range whole.Fits {
+		key, err := whole.Key(k)
+		if err != nil || key == `["b"]` {
+			continue
+		}
+		for i, b := range want.Beliefs {
+			g := around[key].Beliefs[i]
+			kerneltest.Close(t, key+" "+b.Feature, g.Mean, b.Mean, kerneltest.Tol{Rel: 1e-8, Abs: 1e-9})
+			kerneltest.Close(t, key+" variance of "+b.Feature, g.Variance, b.Variance, kerneltest.Tol{Rel: 1e-8})
+		}
+		if around[key].N != want.N {
+			t.Errorf("%s: %d rows, want %d", key, around[key].N, want.N)
+		}
+	}
+}
