@@ -1,0 +1,114 @@
+package parts
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/apache/arrow-go/v18/arrow/ipc"
+
+	"github.com/bglm/bglm/arrowio"
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/laplace"
+)
+
+// State is what parts of the rows of one group say together. The zero State is that of no
+// rows, and the identity of Merge, which is associative and commutative up to rounding.
+type State struct {
+	pass *laplace.Pass // of Laplace
+	fit  *kernels.Fit  // of ADF
+}
+
+// The first byte of a State in bytes. What follows has a version of its own: laplace.Pass.Bytes
+// and the belief table of package arrowio.
+const (
+	none   = 'n'
+	passOf = 'p'
+	table  = 't'
+)
+
+// Bytes is the state in bytes, which DecodeState reads on any machine.
+func (s State) Bytes() ([]byte, error) {
+	switch {
+	case s.pass != nil:
+		return append([]byte{passOf}, s.pass.Bytes()...), nil
+	case s.fit != nil:
+		b, err := encodeFit(s.fit)
+		return append([]byte{table}, b...), err
+	}
+	return []byte{none}, nil
+}
+
+// DecodeState reads Bytes. Errors: bytes that are none, or of a later version.
+func DecodeState(b []byte) (State, error) {
+	if len(b) == 0 {
+		return State{}, errors.New("the bytes are no state of bglm: there are none")
+	}
+	switch b[0] {
+	case passOf:
+		p, err := laplace.DecodePass(b[1:])
+		return State{pass: p}, err
+	case table:
+		f, err := decodeFit(b[1:])
+		return State{fit: f}, err
+	case none:
+		if len(b) == 1 {
+			return State{}, nil
+		}
+	}
+	return State{}, fmt.Errorf("the bytes are no state of bglm: they begin with %#x", b[0])
+}
+
+// encodeFit is a belief table as an Arrow IPC stream: it costs less than a Parquet
+// file, which counts where there are many groups.
+func encodeFit(f *kernels.Fit) ([]byte, error) {
+	rec, err := arrowio.FitRecord(f, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer rec.Release()
+	var b bytes.Buffer
+	w := ipc.NewWriter(&b, ipc.WithSchema(rec.Schema()))
+	err = errors.Join(w.Write(rec), w.Close())
+	return b.Bytes(), err
+}
+
+func decodeFit(b []byte) (*kernels.Fit, error) {
+	r, err := ipc.NewReader(bytes.NewReader(b))
+	if err != nil {
+		return nil, fmt.Errorf("a fit of the pipeline: %w", err)
+	}
+	defer r.Release()
+	return arrowio.ReadFit(r, nil)
+}
+
+// A Merger merges states of a job.
+type Merger struct{ from *kernels.Fit }
+
+// NewMerger returns one. Errors: those of the fit that the job starts from.
+func NewMerger(j *Job) (*Merger, error) {
+	if j.Method != ADF {
+		return &Merger{}, nil
+	}
+	from, err := j.from()
+	return &Merger{from[""]}, err
+}
+
+// Merge is a and b together; a may change. Fits are multiplied, the prior or the fit that they
+// continue counted once: Λ = Λa + Λb - Λ0. Cost: that of laplace.Pass.Merge or
+// kernels.MergeFits. Errors: theirs, of states of different jobs.
+func (m *Merger) Merge(ctx context.Context, a, b State) (State, error) {
+	switch {
+	case b == State{}:
+		return a, nil
+	case a == State{}:
+		return b, nil
+	case (a.pass == nil) != (b.pass == nil):
+		return a, errors.New("states of different methods")
+	case a.pass != nil:
+		return a, a.pass.Merge(b.pass)
+	}
+	f, err := kernels.MergeFits(ctx, []*kernels.Fit{a.fit, b.fit}, m.from)
+	return State{fit: f}, err
+}
