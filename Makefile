@@ -19,7 +19,7 @@ ifeq ($(UNAME),Linux)
 LINK := -static-libgcc -Wl,-z,relro,-z,now -Wl,--version-script=$(CURDIR)/udf/internal/capi/exports.map
 endif
 
-.PHONY: help build extension release run data test test-nocgo test-arrow test-race test-clients test-install notebooks soak sanitize fuzz bench bench-peers latency lint generate golden docs reproduce newcomer clean
+.PHONY: help build extension release run data test test-nocgo test-arrow test-beam test-race test-clients test-install notebooks soak sanitize fuzz bench bench-peers latency lint generate golden docs reproduce newcomer clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +58,10 @@ test-nocgo: ## the numerics without a C compiler
 test-arrow: ## Arrow to and from the Go driver, over the C data interface
 	$(GO) vet -tags duckdb_arrow ./arrowio/duckdb
 	$(GO) test -tags duckdb_arrow ./arrowio/duckdb
+
+# A module of its own, for Beam's is large: a cold build takes minutes.
+test-beam: build ## fits on Apache Beam's runner Prism, in this process
+	cd arrowio/beam && $(GO) mod tidy -diff && CGO_ENABLED=0 $(GO) vet ./... && BGLM=$(CURDIR)/$(BUILD)/bglm CGO_ENABLED=0 $(GO) test ./...
 
 test-race: ## all tests under the race detector, the slow ones short
 	$(GO) test -race -short -timeout 25m ./...
