@@ -165,7 +165,7 @@ type finishCommand struct {
 // Help is the text below the usage line.
 func (*finishCommand) Help() string {
 	return `Takes Newton's step from where a pass over all parts of the rows looked. The fit has converged, and is
-that of bglm fit --method laplace, when the pass was near enough to it; else it goes into another
+that of bglm fit with their options, when the pass was near enough to it; else it goes into another
 pass, with --around, as "converged" in --json and the status say.
 
 Example:
