@@ -22,8 +22,7 @@ import (
 )
 
 // DefaultRounds is how many passes over the rows a pipeline of Laplace's approximation has, at
-// most: about three are needed from the fit of a sample (Job.From) and six from nothing, and
-// those after them read no rows.
+// most: six to nine were needed for flights, from nothing, and those after them read no rows.
 const DefaultRounds = 10
 
 // Fit adds the fits of a job to a pipeline: a collection of KV<string, []byte>, the text of a
