@@ -15,11 +15,11 @@ import (
 
 	"gonum.org/v1/gonum/stat/distuv"
 
+	"github.com/bglm/bglm/cmd/chart"
 	"github.com/bglm/bglm/cmd/internal/duck"
 	"github.com/bglm/bglm/cmd/internal/fitstore"
 	"github.com/bglm/bglm/cmd/internal/quote"
 	"github.com/bglm/bglm/cmd/internal/shell"
-	"github.com/bglm/bglm/internal/chart"
 )
 
 // shareInterval is the central 95 % interval of a share after k of n, under Jeffreys' prior.

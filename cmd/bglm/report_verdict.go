@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bglm/bglm/cmd/chart"
 	"github.com/bglm/bglm/cmd/internal/duck"
 	"github.com/bglm/bglm/cmd/internal/fitstore"
 	"github.com/bglm/bglm/cmd/internal/quote"
-	"github.com/bglm/bglm/internal/chart"
 )
 
 // columnDrive is a column's part in what the predictions vary by.

@@ -28,7 +28,7 @@ import (
 	_ "github.com/duckdb/duckdb-go/v2" // the driver
 	"github.com/janpfeifer/gonb/gonbui"
 
-	"github.com/bglm/bglm/internal/chart"
+	"github.com/bglm/bglm/cmd/chart"
 	sqlfiles "github.com/bglm/bglm/sql"
 	"github.com/bglm/bglm/udf"
 )

@@ -8,7 +8,7 @@ import (
 
 	"github.com/janpfeifer/gonb/gonbui"
 
-	"github.com/bglm/bglm/internal/chart"
+	"github.com/bglm/bglm/cmd/chart"
 )
 
 // Mark adds to a picture what does not come from a query.

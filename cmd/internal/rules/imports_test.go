@@ -47,7 +47,7 @@ var directions = []struct{ pattern, may string }{
 	{"kernels/score", "kernels kernels/..."},
 	{"kernels/*", model + "kernels/lowrank"}, // an engine; ep and hmc build on the low rank
 
-	{"internal/chart", ""},
+	{"cmd/chart", ""},
 	{"sql", ""},
 	{"arrowio", "kernels kernels/..."},
 	{"arrowio/internal/*", "kernels kernels/..."},
@@ -67,7 +67,7 @@ var directions = []struct{ pattern, may string }{
 	{"cmd/internal/job", "cmd/internal/cli cmd/internal/duck cmd/internal/files cmd/internal/formula cmd/internal/quote arrowio arrowio/... kernels kernels/..."},
 	{"cmd/internal/fitstore", "cmd/internal/cli cmd/internal/duck cmd/internal/files cmd/internal/job cmd/internal/quote cmd/internal/shell arrowio arrowio/... kernels kernels/..."},
 	{"cmd/internal/*", "cmd/internal/... arrowio arrowio/... kernels kernels/... udf"},
-	{"cmd/bglm", "cmd/internal/... internal/chart arrowio arrowio/... kernels kernels/... udf"},
+	{"cmd/bglm", "cmd/internal/... cmd/chart arrowio arrowio/... kernels kernels/... udf"},
 	{"cmd/extension", "udf udf/internal/capi"},
 	{"cmd/*", ""},
 	{"docs/reproduce", "kernels kernels/... udf"},
@@ -82,7 +82,7 @@ var directions = []struct{ pattern, may string }{
 var foreign = []struct{ pattern, may string }{
 	{"kernels", "gonum.org/v1/gonum/..."},
 	{"kernels/...", "gonum.org/v1/gonum/... golang.org/x/sys/cpu"},
-	{"internal/chart", "golang.org/x/image/..."},
+	{"cmd/chart", "golang.org/x/image/..."},
 	{"sql", ""},
 	{"arrowio/duckdb", "github.com/duckdb/... github.com/apache/arrow-go/v18/..."},
 	{"arrowio", "github.com/apache/arrow-go/v18/..."},
