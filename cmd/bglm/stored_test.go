@@ -36,6 +36,9 @@ func TestStoredFits(t *testing.T) {
 			if strings.HasPrefix(name, "softmax") {
 				tol = 1e-7 // the answers are of a finer grid: the error that softmax.Probabilities documents
 			}
+			if name == "softmax_groups" {
+				tol = 3e-5 // four classes: of 0.25, the error of the lattice that made them and of today's rule
+			}
 			if testing.Short() && !strings.Contains("adf_full softmax gp group groups", name) {
 				continue
 			}

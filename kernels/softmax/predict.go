@@ -178,7 +178,7 @@ func (s *Scorer) Predict(dst []float64, b *kernels.Batch, i int, kind predict.Ki
 //     over C-1 dimensions: three classes by the trapezoid rule on a grid, error below
 //     1e-7 while deviations are below 10, 1e-3 at 30; up to 16 whose differences have
 //     deviations of at most 0.35 by a rule of degree 5, error about 1e-6, of at most 0.7 by
-//     one of degree 7, error below 1e-5; others by 4,078
+//     one of degree 7, error about 1e-5; others by 4,078
 //     points of a lattice, the same for all rows, error about 1e-5 for deviations of 0.3,
 //     1e-4 of 1, 2e-3 of 3, 5e-3 from 10 on.
 //

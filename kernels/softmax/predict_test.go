@@ -7,7 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"gonum.org/v1/gonum/integrate/quad"
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/kerneltest"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/predict"
@@ -439,6 +443,71 @@ func TestDegree5(t *testing.T) {
 				sum += got[k]
 			}
 			kerneltest.Close(t, "sum", sum, 1, kerneltest.Tol{Abs: 1e-12})
+		}
+	}
+}
+
+// Four classes against the product of Gauss-Hermite rules over the differences of their
+// predictors, of 48 points each: both rules have the error that Probabilities documents,
+// whatever the covariance.
+func TestFourClasses(t *testing.T) {
+	const n, c = 48, 4
+	x, w := make([]float64, n), make([]float64, n)
+	quad.Hermite{}.FixedLocations(x, w, math.Inf(-1), math.Inf(1))
+	r := rand.New(rand.NewPCG(1, 5))
+	for _, q := range []struct{ sd, tol float64 }{{0.2, 2e-7}, {0.3, 1e-6}, {0.4, 5e-6}, {0.5, 5e-6}, {0.69, 2e-5}} {
+		for range 8 {
+			a := make([]float64, c*c)
+			for i := range a {
+				a[i] = r.NormFloat64()
+			}
+			mean, cov := make([]float64, c), make([]float64, c*c)
+			widest := 0.0
+			for i := range c {
+				mean[i] = r.NormFloat64()
+				for j := range c {
+					cov[i*c+j] = dense.Dot(a[i*c:(i+1)*c], a[j*c:(j+1)*c])
+				}
+			}
+			for i := range c {
+				for j := range i {
+					widest = max(widest, cov[i*c+i]+cov[j*c+j]-2*cov[i*c+j])
+				}
+			}
+			for i := range cov {
+				cov[i] *= q.sd * q.sd / widest
+			}
+			d := mat.NewSymDense(c-1, nil) // of the differences from the last
+			for i := range c - 1 {
+				for j := range i + 1 {
+					d.SetSym(i, j, cov[i*c+j]-cov[i*c+3]-cov[j*c+3]+cov[15])
+				}
+			}
+			var chol mat.Cholesky
+			if !chol.Factorize(d) {
+				t.Fatal("no covariance")
+			}
+			var l mat.TriDense
+			chol.LTo(&l)
+			want, f, p := make([]float64, c), make([]float64, c), make([]float64, c)
+			total := 0.0
+			for at := range n * n * n {
+				i, j, k := at/n/n, at/n%n, at%n
+				f[0] = mean[0] - mean[3] + math.Sqrt2*l.At(0, 0)*x[i]
+				f[1] = mean[1] - mean[3] + math.Sqrt2*(l.At(1, 0)*x[i]+l.At(1, 1)*x[j])
+				f[2] = mean[2] - mean[3] + math.Sqrt2*(l.At(2, 0)*x[i]+l.At(2, 1)*x[j]+l.At(2, 2)*x[k])
+				softmaxTo(p, f)
+				weight := w[i] * w[j] * w[k]
+				total += weight
+				dense.Axpy(weight, p, want)
+			}
+			got := make([]float64, c)
+			Probabilities(got, mean, cov, predict.Exact)
+			for k := range got {
+				if math.Abs(got[k]-want[k]/total) > q.tol {
+					t.Errorf("deviation %v, class %d: %v, want %v", q.sd, k, got[k], want[k]/total)
+				}
+			}
 		}
 	}
 }
