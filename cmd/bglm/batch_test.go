@@ -16,6 +16,7 @@ import (
 
 	"github.com/bglm/bglm/cmd/internal/job"
 	"github.com/bglm/bglm/kernels/engine"
+	"github.com/bglm/bglm/kernels/kerneltest"
 	"github.com/bglm/bglm/udf"
 )
 
@@ -575,6 +576,9 @@ func TestOptionsOfBothEngines(t *testing.T) {
 
 // Interactions of levels and numbers are the same to both engines, where values are missing too.
 func TestInteractionsOfBothEngines(t *testing.T) {
+	if kerneltest.Race {
+		t.Skip("a session, one command after another: the detector only makes it long")
+	}
 	data := rowsFile(t, "rows.parquet")
 	path := func(n string) string { return filepath.Join(filepath.Dir(data), n) }
 	small := path("small.parquet")

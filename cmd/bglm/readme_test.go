@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/bglm/bglm/kernels/kerneltest"
 )
 
 // readmeBlock is a fenced block of the README.
@@ -35,6 +37,9 @@ func readmeBlocks(t *testing.T, path string) (string, []readmeBlock) {
 // BGLM_UPDATE=1 the README is written instead. Its bglm commands succeed, and
 // its Go lines are those of the package's example.
 func TestReadme(t *testing.T) {
+	if kerneltest.Race {
+		t.Skip("a session, one command after another: the detector only makes it long")
+	}
 	top, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
