@@ -353,9 +353,7 @@ func (r *Rows) columns() (cols []FitColumn, means []float64) {
 	if at == nil {
 		return cols, nil
 	}
-	for k := range r.chunks {
-		r.chunks[k].visit(at, func(k int32, x, rows float64) { stats[k].add(x, rows) })
-	}
+	r.running(at, stats, false)
 	means = make([]float64, len(at))
 	for j, k := range at {
 		switch {

@@ -49,21 +49,16 @@ func (r *Rows) ScaleNote(f *Fit) string {
 	for j := range at {
 		at[j] = -1
 	}
-	rms, n := make([]float64, len(f.Columns)), make([]float64, len(f.Columns))
+	rms, squares := make([]float64, len(f.Columns)), make([]center, len(f.Columns))
 	for k := range f.Columns {
 		rms[k] = math.NaN()
 		if id, ok := r.Dict.Find(f.Columns[k].Name); ok && r.Model.Start.Number(f.Columns[k].Name) == nil {
 			at[id], rms[k] = int32(k), 0
 		}
 	}
-	for k := range r.chunks {
-		r.chunks[k].visit(at, func(k int32, x, rows float64) {
-			n[k] += rows
-			rms[k] += (x*x - rms[k]) * (rows / n[k])
-		})
-	}
+	r.running(at, squares, true)
 	for k := range rms {
-		rms[k] = math.Sqrt(rms[k])
+		rms[k] += math.Sqrt(squares[k].mean)
 	}
 	unit := 1.0
 	if r.Model.Lik != nil && r.Model.Lik.Traits().Located {

@@ -1,0 +1,129 @@
+package kernels
+
+import (
+	"slices"
+
+	"github.com/bglm/bglm/kernels/dense"
+)
+
+// running goes on with the means, of the squares where square says so, of the features that
+// have a place in stats, by number; values that are missing do not count. Each mean is that of
+// its rows one after the other: where all rows have the same features the columns are shared
+// among processors.
+func (r *Rows) running(at []int32, stats []center, square bool) {
+	for k := 0; k < len(r.chunks); {
+		first, place := r.chunks[k].span(at)
+		if place == nil {
+			r.chunks[k].visit(at, func(k int32, x, rows float64) {
+				if square {
+					x *= x
+				}
+				stats[k].add(x, rows)
+			})
+			k++
+			continue
+		}
+		end := k + 1
+		for ; end < len(r.chunks); end++ {
+			if e, p := r.chunks[end].span(at); e != first || !slices.Equal(p, place) {
+				break
+			}
+		}
+		part := func(lo, hi int) {
+			some := make(centers, hi-lo)
+			for j, p := range place[lo:hi] {
+				some[j] = stats[p]
+			}
+			some.add(r.chunks[k:end], first+lo, square)
+			for j, p := range place[lo:hi] {
+				stats[p] = some[j]
+			}
+		}
+		if r.nnz < 1<<15 {
+			part(0, len(place))
+		} else {
+			dense.Parallel(len(place), part)
+		}
+		k = end
+	}
+}
+
+// span is the places that at has for the features of c: of entries that follow one another in
+// every row, from the first on. nil where they do not, or where two have one place.
+func (c *chunk) span(at []int32) (first int, place []int32) {
+	for e, id := range c.Shared {
+		if c.ids != nil {
+			id = c.ids[id]
+		}
+		switch k := at[id]; {
+		case k < 0:
+		case place == nil:
+			first, place = e, append(place, k)
+		case e != first+len(place):
+			return 0, nil
+		default:
+			place = append(place, k)
+		}
+	}
+	sorted := slices.Sorted(slices.Values(place))
+	if len(slices.Compact(sorted)) < len(place) {
+		return 0, nil
+	}
+	return first, place
+}
+
+type centers []center
+
+// add adds the entries from the first on of the rows of chunks.
+func (s centers) add(chunks []chunk, first int, square bool) {
+	n, alike := s[0].n, true // all have as many rows
+	for _, c := range s {
+		alike = alike && c.n == n
+	}
+	mean := make([]float64, len(s))
+	for j, c := range s {
+		mean[j] = c.mean
+	}
+	for k := range chunks {
+		c := &chunks[k]
+		w := len(c.Shared)
+		for i := range c.Len() {
+			xs, rows := c.Value[i*w+first:][:len(mean)], c.rows(i)
+			if alike && slices.ContainsFunc(xs, func(x float64) bool { return x != x }) {
+				alike = false
+				for j := range s {
+					s[j].n = n
+				}
+			}
+			if !alike {
+				for j, x := range xs {
+					if x != x {
+						continue
+					}
+					if square {
+						x *= x
+					}
+					s[j].n += rows
+					mean[j] += (x - mean[j]) * (rows / s[j].n)
+				}
+				continue
+			}
+			n += rows
+			share := rows / n
+			if square {
+				for j, x := range xs {
+					mean[j] += (float64(x*x) - mean[j]) * share
+				}
+				continue
+			}
+			for j, x := range xs {
+				mean[j] += (x - mean[j]) * share
+			}
+		}
+	}
+	for j := range s {
+		if s[j].mean = mean[j]; alike {
+			s[j].n = n
+		}
+	}
+}
