@@ -37,13 +37,8 @@ func (p *Problem) Separation(f *Fit) string {
 			w[j] = f.Beliefs[k].Mean
 		}
 	}
-	eta := make([]float64, p.N)
-	p.Predictor(eta, w)
-	apart := true
-	for i, y := range p.Y {
-		apart = apart && (eta[i] > 0) == (y == 1) && eta[i] != 0
-	}
-	cols := p.sides()
+	apart := p.apart(w)
+	cols := p.sides(apart)
 	alone := p.alone(cols, ones)
 	if apart || alone != nil {
 		m := 2*min(ones, n-ones) - 1 // signs: P(Binomial(m, 1/2) < columns)
@@ -74,6 +69,30 @@ func (p *Problem) Separation(f *Fit) string {
 	return "all rows with " + listed(names) + " have one response: how large these weights are is the prior's word alone"
 }
 
+// apart says whether weights w put all ones above 0 and all zeros below. Most rows are not
+// looked at where the first ones are mixed.
+func (p *Problem) apart(w []float64) bool {
+	const some = 1024
+	for i, y := range p.Y[:min(some, p.N)] {
+		eta := 0.0
+		col, val := p.Entries(i)
+		for k, j := range col {
+			eta += val[k] * w[j]
+		}
+		if (eta > 0) != (y == 1) {
+			return false
+		}
+	}
+	eta := make([]float64, p.N)
+	p.Predictor(eta, w)
+	for i, y := range p.Y {
+		if (eta[i] > 0) != (y == 1) || eta[i] == 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // side is what a column has in the rows of each response.
 type side struct {
 	rows      [2]float64 // rows in which it is not 0
@@ -81,14 +100,29 @@ type side struct {
 	sum, sq   float64
 }
 
-func (p *Problem) sides() []side {
+// mixed says that the column can no longer tell responses apart: it is in rows of both, and no
+// number is between its values in these.
+func (c *side) mixed() bool {
+	return c.rows[0] > 0 && c.rows[1] > 0 && c.low[0] <= c.high[1] && c.low[1] <= c.high[0]
+}
+
+// sides is that of each column; where not all is asked for, of one that is mixed what it was
+// until that was seen.
+func (p *Problem) sides(all bool) []side {
+	const some = 256 // rows after which columns that are mixed are left out
 	out := make([]side, p.P)
+	open := make([]uint32, p.P) // the columns that are not
+	for j := range open {
+		open[j] = uint32(j)
+	}
+	done := make([]bool, p.P)
+	from, entries := 0, 0 // since columns were left out last
 	for i, y := range p.Y {
 		k, rows := int(y), p.Rows(i)
-		for e := p.Row[i]; e < p.Row[i+1]; e++ {
-			x, c := p.Val[e], &out[p.Col[e]]
-			if x == 0 {
-				continue
+		add := func(j uint32, x float64) {
+			c := &out[j]
+			if x == 0 || done[j] {
+				return
 			}
 			if c.rows[k] == 0 {
 				c.low[k], c.high[k] = x, x
@@ -96,6 +130,30 @@ func (p *Problem) sides() []side {
 			c.rows[k] += rows
 			c.low[k], c.high[k] = min(c.low[k], x), max(c.high[k], x)
 			c.sum, c.sq = c.sum+rows*x, c.sq+rows*x*x
+		}
+		col, val := p.Entries(i)
+		if len(col) == p.P {
+			for _, j := range open {
+				add(j, val[j])
+			}
+		} else {
+			for e, j := range col {
+				add(j, val[e])
+			}
+		}
+		entries += len(col)
+		if all || i-from < some || entries < len(open) {
+			continue
+		}
+		from, entries = i, 0
+		left := open[:0]
+		for _, j := range open {
+			if done[j] = out[j].mixed(); !done[j] {
+				left = append(left, j)
+			}
+		}
+		if open = left; len(open) == 0 {
+			break
 		}
 	}
 	return out

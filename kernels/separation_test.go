@@ -42,6 +42,45 @@ func separation(t *testing.T, rows []map[string]float64, ys []float64, w map[str
 	return p.Separation(f)
 }
 
+// What is known of a column that no longer tells responses apart need not be all of it: the
+// others are known in full.
+func TestSides(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 1))
+	for trial := range 40 {
+		p := &Problem{}
+		p.N, p.P = 3000, 6
+		whole := trial%2 == 0
+		p.Row = []int{0}
+		turn := rng.IntN(p.N)
+		for i := range p.N {
+			y := float64(rng.IntN(2))
+			x := []float64{1, rng.NormFloat64(), y - 0.5, y * rng.Float64(), 2*y - 1 + 1e-3*rng.NormFloat64(), rng.Float64() - 0.5}
+			if i == turn { // the one row that mixes column 2
+				x[2] = -x[2]
+			}
+			for j, v := range x {
+				if whole || rng.IntN(3) > 0 {
+					p.Col, p.Val = append(p.Col, uint32(j)), append(p.Val, v)
+				}
+			}
+			p.Row, p.Y = append(p.Row, len(p.Col)), append(p.Y, y)
+		}
+		full, some := p.sides(true), p.sides(false)
+		left := 0
+		for j := range full {
+			if full[j] != some[j] {
+				left++
+				if !full[j].mixed() || !some[j].mixed() {
+					t.Errorf("column %d: %+v, in part %+v", j, full[j], some[j])
+				}
+			}
+		}
+		if left < 3 {
+			t.Errorf("%d columns were left out early; want the three that are mixed at random", left)
+		}
+	}
+}
+
 func TestSeparation(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(4, 4))
 	var apart, mixed, level []map[string]float64
