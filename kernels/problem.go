@@ -177,19 +177,24 @@ func (p *Problem) layOut(r *Rows, col []int32, prior []Weight, center []float64)
 		}
 		return place[row]
 	}
-	p.Row = make([]int, p.N+1)
 	lays := make([]layout, len(r.chunks))
+	shifted, whole := false, true
 	for k := range r.chunks {
 		lays[k] = newLayout(&r.chunks[k], col, prior, center)
-		lays[k].count(func(i, n int) { p.Row[at(first[k]+i)+1] = n })
-	}
-	for i := range p.N {
-		p.Row[i+1] += p.Row[i]
-	}
-	p.Col, p.Val = stop.Make[uint32](p.Stop, p.Row[p.N]), stop.Make[float64](p.Stop, p.Row[p.N])
-	shifted := false
-	for k := range lays {
 		shifted = shifted || lays[k].known
+		whole = whole && lays[k].whole && len(lays[k].cols) == p.P
+	}
+	if whole && p.N > 0 && p.P > 0 {
+		p.Columns = design.Every(p.N, p.P, p.Stop)
+	} else {
+		p.Row = make([]int, p.N+1)
+		for k := range lays {
+			lays[k].count(func(i, n int) { p.Row[at(first[k]+i)+1] = n })
+		}
+		for i := range p.N {
+			p.Row[i+1] += p.Row[i]
+		}
+		p.Col, p.Val = stop.Make[uint32](p.Stop, p.Row[p.N]), stop.Make[float64](p.Stop, p.Row[p.N])
 	}
 	if shifted && p.Offset == nil {
 		p.Offset = make([]float64, p.N)
@@ -204,8 +209,15 @@ func (p *Problem) layOut(r *Rows, col []int32, prior []Weight, center []float64)
 			}
 			p.Stop.Row(row)
 			to := at(row)
-			a, z := p.Row[to], p.Row[to+1]
-			shift, err := lays[k].row(row-first[k], p.Col[a:z], p.Val[a:z])
+			var cols []uint32
+			var vals []float64
+			if p.Row == nil {
+				vals = p.Val[to*p.P:][:p.P:p.P]
+			} else {
+				a, z := p.Row[to], p.Row[to+1]
+				cols, vals = p.Col[a:z], p.Val[a:z]
+			}
+			shift, err := lays[k].row(row-first[k], cols, vals)
 			if err != nil {
 				mu.Lock()
 				if row < bad {
@@ -346,9 +358,13 @@ func (l *layout) count(f func(i, n int)) {
 }
 
 // row writes row i of the chunk and returns what its known weights add to the
-// predictor.
+// predictor. Without cols all rows have all columns.
 func (l *layout) row(i int, cols []uint32, vals []float64) (shift float64, err error) {
 	fs, xs := l.c.Entries(i)
+	if cols == nil && !l.known && finite(xs) {
+		copy(vals, xs)
+		return 0, nil
+	}
 	if l.mean != nil {
 		xs = fillMeans(fs, xs, l.mean)
 	}
@@ -392,6 +408,21 @@ func (l *layout) row(i int, cols []uint32, vals []float64) (shift float64, err e
 		sortEntries(cols, vals)
 	}
 	return shift, nil
+}
+
+// finite says whether all numbers are.
+func finite(xs []float64) bool {
+	var a, b, c, d float64 // stay 0, or become NaN
+	for ; len(xs) >= 4; xs = xs[4:] {
+		a += xs[0] - xs[0]
+		b += xs[1] - xs[1]
+		c += xs[2] - xs[2]
+		d += xs[3] - xs[3]
+	}
+	for _, x := range xs {
+		a += x - x
+	}
+	return a+b+c+d == 0
 }
 
 // fillMeans is xs with means for what is missing; they are not changed.
@@ -540,7 +571,7 @@ func (p *Problem) Groups() (group []int, names []string) {
 
 // Batch is the rows as a batch that shares p's memory; features are columns.
 func (p *Problem) Batch() *Batch {
-	return &Batch{Row: p.Row, Feature: p.Col, Value: p.Val, Y: p.Y, Weight: p.Weight, Offset: p.Offset, Trials: p.Trials, Time: p.Time}
+	return &Batch{Row: p.Row, Feature: p.Col, Shared: p.All(), Value: p.Val, Y: p.Y, Weight: p.Weight, Offset: p.Offset, Trials: p.Trials, Time: p.Time}
 }
 
 // Rows is how many rows of the table row i is.

@@ -23,10 +23,10 @@ const (
 type Columns struct {
 	N, P int
 
-	Row []int    // n+1 offsets
+	Row []int    // n+1 offsets; nil, as Col, where every row has all columns: see All, Index
 	Col []uint32 // columns, ascending in each row
 	Val []float64
-	all []uint32 // 0, 1, ..., p-1 where every row has all columns and Row and Col are nil
+	all []uint32 // 0, 1, ..., p-1 where Row and Col are nil
 
 	// Stop ends long products with the panic of Stop.Check; nil = never.
 	Stop *stop.Stop
@@ -41,11 +41,40 @@ func Dense(x *dense.Matrix) *Columns {
 
 // Whole is the columns of a dense matrix, which is kept and has no gap between its rows.
 func Whole(x *dense.Matrix) Columns {
-	c := Columns{N: x.Rows, P: x.Cols, Val: x.Data, Stop: x.Stop, all: make([]uint32, x.Cols), block: x}
+	c := every(x.Rows, x.Cols)
+	c.Val, c.Stop, c.block = x.Data, x.Stop, x
+	return c
+}
+
+// Every is columns of which each row has all, their values yet to be written.
+func Every(n, p int, s *stop.Stop) Columns {
+	c := every(n, p)
+	c.Val, c.Stop = stop.Make[float64](s, n*p), s
+	return c
+}
+
+func every(n, p int) Columns {
+	c := Columns{N: n, P: p, all: make([]uint32, p)}
 	for j := range c.all {
 		c.all[j] = uint32(j)
 	}
 	return c
+}
+
+// All are the columns of every row where Row and Col are nil, for every row has all.
+func (c *Columns) All() []uint32 { return c.all }
+
+// Index makes Row and Col where they are nil.
+func (c *Columns) Index() {
+	if c.all == nil {
+		return
+	}
+	c.Row, c.Col = make([]int, c.N+1), stop.Make[uint32](c.Stop, len(c.Val))
+	for i := range c.N {
+		c.Row[i+1] = (i + 1) * c.P
+		copy(c.Col[i*c.P:], c.all)
+	}
+	c.all = nil
 }
 
 // Tail is X without its first skip columns. Sparse ones are copied.

@@ -113,7 +113,9 @@ func FitWith(ctx context.Context, p *kernels.Problem, k Kernel) (r *Result, err 
 	return fitWith(p.Under(s), k)
 }
 
+// fitWith may change the columns of p.
 func fitWith(p *kernels.Problem, k Kernel) (*Result, error) {
+	p.Index()
 	if p.Forgets() {
 		return nil, fmt.Errorf("forgetting = %v is not used by ep; allowed: 1, or process_noise for weights that move", p.Forgetting)
 	}
