@@ -130,13 +130,17 @@ func (e *Encoder) find(t *term, lo, hi int, d *kernels.Dict) bool {
 	switch {
 	case t.kind == dense:
 		base, ok := d.DenseBase(t.wide) // where they are there already, numbers follow one another
-		for k := a; k < z; k++ {
-			t.id[k] = uint32(base + int(t.i[k]) - 1)
-			if !ok {
+		if !ok {
+			for k := a; k < z; k++ {
 				t.id[k] = kernels.Missing
 			}
+			return false
 		}
-		return ok
+		ids := t.id[a:z]
+		for k, i := range t.i[a:z] {
+			ids[k] = uint32(base + int(i) - 1)
+		}
+		return true
 	case a == z:
 		return true
 	case t.exact:

@@ -140,6 +140,8 @@ type buffers struct {
 	i    []int64
 	x    []float64
 	id   []uint32
+
+	run, upto int // entries of i before upto are 1 to run, again and again
 }
 
 // spare buffers: an encoder lives as long as a chunk of rows, and fresh ones would
@@ -661,6 +663,9 @@ func (e *Encoder) readSeveral(t *term) {
 	t.off = resize(t.off, n+1)
 	t.t, t.i, t.x, t.id = t.t[:0], t.i[:0], t.x[:0], t.id[:0]
 	t.off[0], t.wide, t.lack = 0, 0, t.lack[:0]
+	if t.kind != dense {
+		t.upto = 0
+	}
 	if t.miss = t.miss[:0]; t.kind == levels && t.col.MayNull() {
 		t.miss = resize(t.miss, n)
 		for r := range n {
@@ -711,10 +716,7 @@ func (e *Encoder) readSeveral(t *term) {
 			t.key.Texts(t.t[at:end], lo)
 		}
 		if t.kind == dense {
-			t.i = slices.Grow(t.i, m)[:end]
-			for k := range m {
-				t.i[at+k] = int64(k + 1)
-			}
+			t.number(at, m)
 			if t.val.MayNull() {
 				e.findLacks(t, r, at, lo, hi)
 			}
@@ -723,7 +725,7 @@ func (e *Encoder) readSeveral(t *term) {
 			end = t.drop(at, lo, hi)
 		}
 		t.off[r+1] = end
-		if t.kind == pairs || t.kind == dense {
+		if (t.kind == pairs || t.kind == dense) && !allFinite(t.x[at:end]) {
 			for k := at; k < end; k++ {
 				if !finite(t.x[k]) {
 					e.fault(r, notFinite(e.keyOf(t, k), t.x[k]))
@@ -742,6 +744,30 @@ func (e *Encoder) readSeveral(t *term) {
 		for k := range t.t {
 			t.t[k] = kernels.NewText(t.name + "=" + t.t[k].String())
 		}
+	}
+}
+
+// number makes the entries from at on 1 to m, as they may be already.
+func (t *term) number(at, m int) {
+	end := at + m
+	if cap(t.i) < end {
+		t.upto = min(t.upto, at) // what is beyond is not copied
+	}
+	t.i = slices.Grow(t.i, m)[:end]
+	again := m == t.run && at <= t.upto && at%m == 0
+	if again && end <= t.upto {
+		return
+	}
+	for k := range m {
+		t.i[at+k] = int64(k + 1)
+	}
+	switch {
+	case again:
+		t.upto = end
+	case at == 0:
+		t.run, t.upto = m, end
+	default:
+		t.upto = min(t.upto, at)
 	}
 }
 
@@ -774,6 +800,7 @@ func (e *Encoder) appendIntTexts(t *term, lo, hi int) {
 
 // drop closes the gaps of entries that are NULL, from at on, and returns the end.
 func (t *term) drop(at, lo, hi int) int {
+	t.upto = min(t.upto, at)
 	end := at
 	for j := lo; j < hi; j++ {
 		switch t.kind {
