@@ -80,7 +80,15 @@ func NewPoint(n int) Point {
 // Look takes the likelihood at pt.Eta. Where it or a derivative is not finite, the
 // log likelihood is -Inf: no step goes there.
 func (d *Data) Look(pt *Point) {
+	many := lik.Many(d.Lik)
 	pt.LogLik = Sum(d.Stop, len(d.Y), 16, func(lo, hi int) float64 {
+		if many != nil && d.Only == nil {
+			var weight []float64
+			if d.Weight != nil {
+				weight = d.Weight[lo:hi]
+			}
+			return many(d.Y[lo:hi], weight, pt.Eta[lo:hi], pt.D1[lo:hi], pt.Curv[lo:hi])
+		}
 		sum := 0.0
 		for i := lo; i < hi; i++ {
 			d.Stop.Row(i)
@@ -97,7 +105,7 @@ func (d *Data) Look(pt *Point) {
 		}
 		return sum
 	})
-	if math.IsNaN(pt.LogLik) || math.IsInf(pt.LogLik, 1) {
+	if !special.Finite(pt.LogLik) {
 		pt.LogLik = math.Inf(-1)
 	}
 }
