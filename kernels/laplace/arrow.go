@@ -99,62 +99,47 @@ func leaves(p *kernels.Problem, ties []kernels.Tie) *split {
 type arrow struct {
 	*kernels.Problem
 	*split
-	xb   design.Columns // the rows' entries in the block
-	leaf []int32        // leaf of each row, -1 for none
-	x    []float64      // its entries
+	row  []int32        // the rows by leaf, those of none at the end; nil where they come so
+	own  []int          // where the rows of a leaf begin, and at the end those of none
+	xb   design.Columns // entries in the block, in that order
+	x    []float64      // and in the leaf
 	tie  design.Columns // C, wide rows for each leaf
 	slot []uint32       // where the product of a row's leaf and block entry is in tie.Val, less the leaf's other rows
 	h    *dense.Matrix  // Σ w x_b x_bᵀ
 	d    []float64      // D by leaf, row by row
 	w    []float64      // the curvatures of h, d and tie; empty before the first
+	by   []float64      // room for them by leaf
 
-	root *gauss.Root // of the block's prior
-	v    []float64   // prior variances of the leaves
-	r    []float64   // R by leaf, upper triangular
-	det  float64     // log |I + v D| of all leaves
-	e    design.Columns
-	ones []float64
-	s    *dense.Matrix // S less Λ_b
-	b    *dense.Matrix // the factor of I + TᵀST, in reverse order
-	u    []float64     // room for the block
+	root  *gauss.Root // of the block's prior
+	noise float64     // that sums.go factored it with
+	v     []float64   // prior variances of the leaves
+	r     []float64   // R by leaf, upper triangular
+	det   float64     // log |I + v D| of all leaves
+	e     design.Columns
+	ones  []float64
+	s     *dense.Matrix // S less Λ_b
+	b     *dense.Matrix // the factor of I + TᵀST, in reverse order
+	u     []float64     // room for the block
+	part  []float64     // of each leaf
 }
 
 // newArrow lays out the products. Cost: O(nnz log nnz).
 func newArrow(p *kernels.Problem, s *split) *arrow {
 	n, d, q := p.N, len(s.block), s.wide
-	a := &arrow{Problem: p, split: s, leaf: make([]int32, n), x: make([]float64, n*q)}
+	a := &arrow{Problem: p, split: s, x: make([]float64, n*q)}
+	all := len(s.leaf) / q
+	a.order(all)
 	a.xb = design.Columns{N: n, P: d, Row: make([]int, 1, n+1), Stop: p.Stop}
 	a.xb.Col = make([]uint32, 0, max(len(p.Val)-n*q, 0))
-	all := len(s.leaf) / q
-	rows := make([]int, all+1)
-	for i := range n {
-		p.Stop.Row(i)
-		a.leaf[i] = -1
-		col, val := p.Entries(i)
-		for k, j := range col {
-			at := s.at[j]
-			switch {
-			case at >= 0:
+	for r := range n {
+		p.Stop.Row(r)
+		col, _ := p.Entries(a.place(r))
+		for _, j := range col {
+			if at := s.at[j]; at >= 0 {
 				a.xb.Col = append(a.xb.Col, uint32(at))
-			case val[k] != 0 || q > 1:
-				a.leaf[i] = ^at / int32(q)
 			}
 		}
 		a.xb.Row = append(a.xb.Row, len(a.xb.Col))
-		if k := a.leaf[i]; k >= 0 {
-			rows[k+1]++
-		}
-	}
-	for k := range all {
-		rows[k+1] += rows[k]
-	}
-	of := make([]int32, rows[all]) // the rows of each leaf
-	next := slices.Clone(rows)
-	for i, k := range a.leaf {
-		if k >= 0 {
-			of[next[k]] = int32(i)
-			next[k]++
-		}
 	}
 	a.tie = design.Columns{N: len(s.leaf), P: d, Row: make([]int, 1, len(s.leaf)+1), Stop: p.Stop}
 	a.slot = make([]uint32, len(a.xb.Col))
@@ -162,12 +147,11 @@ func newArrow(p *kernels.Problem, s *split) *arrow {
 	for k := range all {
 		p.Stop.Row(k)
 		first := len(a.tie.Col)
-		for _, i := range of[rows[k]:rows[k+1]] {
-			for _, j := range a.xb.Col[a.xb.Row[i]:a.xb.Row[i+1]] {
-				if place[j] <= first {
-					place[j] = 1 + len(a.tie.Col)
-					a.tie.Col = append(a.tie.Col, j)
-				}
+		lo, hi := a.xb.Row[a.own[k]], a.xb.Row[a.own[k+1]]
+		for _, j := range a.xb.Col[lo:hi] {
+			if place[j] <= first {
+				place[j] = 1 + len(a.tie.Col)
+				a.tie.Col = append(a.tie.Col, j)
 			}
 		}
 		pattern := a.tie.Col[first:]
@@ -175,10 +159,8 @@ func newArrow(p *kernels.Problem, s *split) *arrow {
 		for e, j := range pattern {
 			place[j] = first + e + 1
 		}
-		for _, i := range of[rows[k]:rows[k+1]] {
-			for e := a.xb.Row[i]; e < a.xb.Row[i+1]; e++ {
-				a.slot[e] = uint32(place[a.xb.Col[e]] - 1)
-			}
+		for e := lo; e < hi; e++ {
+			a.slot[e] = uint32(place[a.xb.Col[e]] - 1)
 		}
 		for range q - 1 {
 			a.tie.Row = append(a.tie.Row, len(a.tie.Col))
@@ -197,23 +179,81 @@ func newArrow(p *kernels.Problem, s *split) *arrow {
 	for k := range a.ones {
 		a.ones[k] = 1
 	}
-	a.u = make([]float64, d)
+	a.u, a.part = make([]float64, d), make([]float64, len(a.tie.Col))
 	return a
 }
 
-// load reads the entries of the rows.
-func (a *arrow) load() {
-	e, q := 0, int32(a.wide)
-	for i := range a.N {
+// order makes the order of the rows by leaf, of which there are as many.
+func (a *arrow) order(all int) {
+	leaf := make([]int32, a.N)
+	a.own = make([]int, all+2)
+	sorted, q := true, int32(a.wide)
+	for i := range leaf {
 		a.Stop.Row(i)
+		leaf[i] = int32(all)
 		col, val := a.Entries(i)
 		for k, j := range col {
+			if at := a.at[j]; at < 0 && (val[k] != 0 || q > 1) {
+				leaf[i] = ^at / q
+			}
+		}
+		a.own[leaf[i]+1]++
+		sorted = sorted && (i == 0 || leaf[i-1] <= leaf[i])
+	}
+	for k := range all + 1 {
+		a.own[k+1] += a.own[k]
+	}
+	a.own = a.own[:all+1]
+	if sorted {
+		return
+	}
+	a.row = make([]int32, a.N)
+	next := slices.Clone(a.own)
+	for i, k := range leaf {
+		a.row[next[k]] = int32(i)
+		next[k]++
+	}
+	a.by = make([]float64, a.N)
+}
+
+// place is the row that is r-th by leaf.
+func (a *arrow) place(r int) int {
+	if a.row == nil {
+		return r
+	}
+	return int(a.row[r])
+}
+
+// byLeaf is v of all rows in their order by leaf.
+func (a *arrow) byLeaf(v []float64) []float64 {
+	if a.row == nil {
+		return v
+	}
+	for r, i := range a.row {
+		a.by[r] = v[i]
+	}
+	return a.by
+}
+
+// leaves calls f on parts of the leaves.
+func (a *arrow) leaves(f func(lo, hi int)) { a.Parallel(len(a.own)-1, len(a.Val), f) }
+
+// load reads the entries of the rows.
+func (a *arrow) load() {
+	e, q, k := 0, int32(a.wide), int32(0)
+	for r := range a.N {
+		a.Stop.Row(r)
+		for int(k) < len(a.own)-1 && r >= a.own[k+1] {
+			k++
+		}
+		col, val := a.Entries(a.place(r))
+		for c, j := range col {
 			switch at := a.at[j]; {
 			case at >= 0:
-				a.xb.Val[e] = val[k]
+				a.xb.Val[e] = val[c]
 				e++
-			case ^at/q == a.leaf[i]:
-				a.x[int32(i)*q+^at%q] = val[k]
+			case ^at/q == k:
+				a.x[int32(r)*q+^at%q] = val[c]
 			}
 		}
 	}
@@ -221,9 +261,8 @@ func (a *arrow) load() {
 	a.w = a.w[:0]
 }
 
-// factor is that of Λ0 + Xᵀ diag(curv) X under the diagonal prior of t: with the signs of
-// curv if it is positive definite, else with negative ones as 0.
-func (a *arrow) factor(t *gauss.Root, curv []float64) (floored bool, err error) {
+// under takes the prior.
+func (a *arrow) under(t *gauss.Root) {
 	scale := make([]float64, len(a.block))
 	for i, j := range a.block {
 		scale[i] = t.Scale[j]
@@ -232,6 +271,12 @@ func (a *arrow) factor(t *gauss.Root, curv []float64) (floored bool, err error) 
 		a.v[k] = t.Of.Var[j]
 	}
 	a.root = gauss.Scaled(scale)
+}
+
+// factor is that of Λ0 + Xᵀ diag(curv) X under the diagonal prior of t: with the signs of
+// curv if it is positive definite, else with negative ones as 0.
+func (a *arrow) factor(t *gauss.Root, curv []float64) (floored bool, err error) {
+	a.under(t)
 	negative := slices.ContainsFunc(curv, func(c float64) bool { return c < 0 })
 	a.set(curv)
 	if negative {
@@ -242,6 +287,18 @@ func (a *arrow) factor(t *gauss.Root, curv []float64) (floored bool, err error) 
 	}
 	a.complement()
 	return negative, mode.Factor(a.b)
+}
+
+// arrowFactor is that of elimination at curvatures curv, or where sums stand for the rows.
+func (s *search) arrowFactor(curv []float64) (floored bool, err error) {
+	a := s.arrow
+	if s.sums == nil {
+		return a.factor(s.root, curv)
+	}
+	a.under(s.root)
+	a.noise = s.sums.noise
+	a.complement()
+	return false, mode.Factor(a.b)
 }
 
 func floorOf(curv []float64) []float64 {
@@ -256,50 +313,97 @@ func floorOf(curv []float64) []float64 {
 func (a *arrow) set(w []float64) {
 	if f, ok := multiple(w, a.w); ok {
 		if f != 1 {
-			for i := range a.h.Rows {
-				row := a.h.Row(i)
-				for j := range row {
-					row[j] *= f
-				}
-			}
-			for k := range a.d {
-				a.d[k] *= f
-			}
-			for k := range a.tie.Val {
-				a.tie.Val[k] *= f
-			}
+			a.scale(f)
 		}
 		a.w = append(a.w[:0], w...)
 		return
 	}
 	a.w = append(a.w[:0], w...)
+	w = a.byLeaf(w)
 	if len(a.block) > 0 {
 		a.xb.Gram(a.h, w)
 	}
-	clear(a.d)
-	clear(a.tie.Val)
 	q := a.wide
-	for i, k := range a.leaf {
-		a.Stop.Row(i)
-		if k < 0 || w[i] == 0 {
-			continue
-		}
-		x, d := a.x[i*q:(i+1)*q], a.d[int(k)*q*q:]
-		lo, hi := a.xb.Row[i], a.xb.Row[i+1]
-		val := a.xb.Val[lo:hi]
-		length := a.tie.Row[int(k)*q+1] - a.tie.Row[int(k)*q]
-		for r, v := range x {
-			wx := w[i] * v
-			for c, o := range x {
-				d[r*q+c] += wx * o
+	a.leaves(func(lo, hi int) {
+		clear(a.d[lo*q*q : hi*q*q])
+		clear(a.tie.Val[a.tie.Row[lo*q]:a.tie.Row[hi*q]])
+		for k := lo; k < hi; k++ {
+			a.Stop.Row(k)
+			d := a.d[k*q*q : (k+1)*q*q]
+			length := a.tie.Row[k*q+1] - a.tie.Row[k*q]
+			for r := a.own[k]; r < a.own[k+1]; r++ {
+				x := a.x[r*q : (r+1)*q]
+				first, end := a.xb.Row[r], a.xb.Row[r+1]
+				val := a.xb.Val[first:end]
+				for i, v := range x {
+					wx := w[r] * v
+					for c, o := range x {
+						d[i*q+c] += wx * o
+					}
+					to := a.tie.Val[i*length:]
+					for e, s := range a.slot[first:end] {
+						to[s] += wx * val[e]
+					}
+				}
 			}
-			to := a.tie.Val[r*length:]
-			for e, s := range a.slot[lo:hi] {
-				to[s] += wx * val[e]
+		}
+	})
+}
+
+// mulT sets dst = Xᵀ v, v by row.
+func (a *arrow) mulT(dst, v []float64) {
+	v = a.byLeaf(v)
+	q, all := a.wide, len(a.own)-1
+	narrow := len(a.xb.Col) <= fewBlock*a.N // else a product by vectors is faster
+	if !narrow {
+		a.xb.MulT(a.u, v)
+	}
+	a.leaves(func(lo, hi int) {
+		if narrow {
+			clear(a.part[a.tie.Row[lo*q]:a.tie.Row[hi*q]])
+		}
+		for k := lo; k < hi; k++ {
+			a.Stop.Row(k)
+			first, end := a.own[k], a.own[k+1]
+			for c, j := range a.split.leaf[k*q : (k+1)*q] {
+				s := 0.0
+				for r := first; r < end; r++ {
+					s += a.x[r*q+c] * v[r]
+				}
+				dst[j] = s
+			}
+			if narrow {
+				e := a.xb.Row[first]
+				for r := first; r < end; r++ {
+					for ; e < a.xb.Row[r+1]; e++ {
+						a.part[a.slot[e]] += a.xb.Val[e] * v[r]
+					}
+				}
+			}
+		}
+	})
+	if narrow {
+		clear(a.u)
+		for k := range all {
+			lo, hi := a.tie.Row[k*q], a.tie.Row[k*q+1]
+			for e, j := range a.tie.Col[lo:hi] {
+				a.u[j] += a.part[lo+e]
+			}
+		}
+		for r := a.own[all]; r < a.N; r++ {
+			col, val := a.xb.Entries(r)
+			for e, j := range col {
+				a.u[j] += val[e] * v[r]
 			}
 		}
 	}
+	for i, j := range a.block {
+		dst[j] = a.u[i]
+	}
 }
+
+// fewBlock is up to how many entries a row has in the block where they are added leaf by leaf.
+const fewBlock = 16
 
 // roots makes R of leaf k: R Rᵀ = (v⁻¹ + D)⁻¹, and returns log |I + v D|; false where a leaf
 // has no precision.
@@ -350,6 +454,7 @@ func (a *arrow) complement() bool {
 	a.det = 0
 	b := dense.New(q, q)
 	for k := range len(a.v) / q {
+		a.Stop.Row(k)
 		logDet, ok := a.roots(k, b)
 		if !ok {
 			return false
@@ -414,6 +519,10 @@ func (a *arrow) solve(dst, g []float64) {
 	q := a.wide
 	all := len(a.v) / q
 	f := make([]float64, len(a.v))
+	if q == 1 {
+		a.solveSingle(dst, g, f)
+		return
+	}
 	for k := range all {
 		a.Stop.Row(k)
 		f := f[k*q : (k+1)*q]
@@ -425,15 +534,7 @@ func (a *arrow) solve(dst, g []float64) {
 			}
 		}
 	}
-	a.root.MulT(a.u, a.u)
-	mode.ReverseVec(a.u, a.u)
-	dense.SolveLowerVec(a.b, a.u)
-	dense.SolveLowerTVec(a.b, a.u)
-	mode.ReverseVec(a.u, a.u)
-	a.root.Mul(a.u, a.u)
-	for i, j := range a.block {
-		dst[j] = a.u[i]
-	}
+	a.solveBlock(dst)
 	for k := range all {
 		a.Stop.Row(k)
 		f := f[k*q : (k+1)*q]
@@ -444,6 +545,44 @@ func (a *arrow) solve(dst, g []float64) {
 			}
 		}
 		a.turn(k, dst, f)
+	}
+}
+
+// solveBlock sets u = S⁻¹ u, and the block's part of dst to it.
+func (a *arrow) solveBlock(dst []float64) {
+	a.root.MulT(a.u, a.u)
+	mode.ReverseVec(a.u, a.u)
+	dense.SolveLowerVec(a.b, a.u)
+	dense.SolveLowerTVec(a.b, a.u)
+	mode.ReverseVec(a.u, a.u)
+	a.root.Mul(a.u, a.u)
+	for i, j := range a.block {
+		dst[j] = a.u[i]
+	}
+}
+
+// solveSingle is solve where a leaf is one weight.
+func (a *arrow) solveSingle(dst, g, f []float64) {
+	for k, j := range a.split.leaf {
+		a.Stop.Row(k)
+		x := a.r[k] * g[j]
+		f[k] = x
+		lo, hi := a.e.Row[k], a.e.Row[k+1]
+		val := a.e.Val[lo:hi]
+		for e, b := range a.e.Col[lo:hi] {
+			a.u[b] -= val[e] * x
+		}
+	}
+	a.solveBlock(dst)
+	for k, j := range a.split.leaf {
+		a.Stop.Row(k)
+		x := f[k]
+		lo, hi := a.e.Row[k], a.e.Row[k+1]
+		val := a.e.Val[lo:hi]
+		for e, b := range a.e.Col[lo:hi] {
+			x -= val[e] * a.u[b]
+		}
+		dst[j] = a.r[k] * x
 	}
 }
 
@@ -515,7 +654,7 @@ func (e *engine) arrowAt(w, curv []float64) (*belief, error) {
 		bl.floored = e.search.floored
 	} else {
 		var err error
-		if bl.floored, err = a.factor(e.root, curv); err != nil {
+		if bl.floored, err = e.search.arrowFactor(curv); err != nil {
 			return nil, err
 		}
 	}
@@ -551,9 +690,8 @@ func (e *engine) arrowAt(w, curv []float64) (*belief, error) {
 // spread sets dst to the variances of the predictors.
 func (a *arrow) spread(dst []float64, p *dense.Matrix, ph, own []float64) {
 	q := a.wide
-	part := func(lo, hi int) {
+	part := func(k, lo, hi int) { // of leaf k
 		for i := lo; i < hi; i++ {
-			a.Stop.Row(i)
 			first := a.xb.Row[i]
 			col, val := a.xb.Entries(i)
 			s := 0.0
@@ -564,7 +702,7 @@ func (a *arrow) spread(dst []float64, p *dense.Matrix, ph, own []float64) {
 				}
 				s += val[e] * (2*t + row[j]*val[e])
 			}
-			if k := int(a.leaf[i]); k >= 0 {
+			if k < len(a.own)-1 {
 				length := a.tie.Row[k*q+1] - a.tie.Row[k*q]
 				x := a.x[i*q : (i+1)*q]
 				for r, v := range x {
@@ -575,10 +713,16 @@ func (a *arrow) spread(dst []float64, p *dense.Matrix, ph, own []float64) {
 					s += v * (2*t + dense.Dot(own[(k*q+r)*q:(k*q+r+1)*q], x))
 				}
 			}
-			dst[i] = s
+			dst[a.place(i)] = s
 		}
 	}
-	a.Parallel(a.N, len(a.xb.Val)*4+a.N, part)
+	a.leaves(func(lo, hi int) {
+		for k := lo; k < hi; k++ {
+			a.Stop.Row(k)
+			part(k, a.own[k], a.own[k+1])
+		}
+	})
+	part(len(a.own)-1, a.own[len(a.own)-1], a.N)
 }
 
 const looseNote = "of the correlated weights of a level, more than 5,000 in all, the fit keeps the variances and the covariances with other weights, but not those between them: " +

@@ -283,3 +283,28 @@ func TestMergeForms(t *testing.T) {
 		kerneltest.Close(t, b.Feature, f.Beliefs[j].Variance, b.Variance, close8)
 	}
 }
+
+// Sums over the rows lose nothing where the predictor is all but the response.
+func TestSumsOfSmallNoise(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 2))
+	o := levels(rng, "gaussian", 600, 2, 80, 6)
+	for i, y := range o.y {
+		o.y[i] = 1e5 * y
+		s := 0.0
+		for j, x := range o.x[i] {
+			s += x * float64(j%7-3) * 1e5
+		}
+		o.y[i] = s + 1e-2*rng.NormFloat64()
+	}
+	m := model(t, "gaussian", "", lik.Params{Dispersion: 1e-4})
+	m.Prior = kernels.Prior{Variance: 1e12, InterceptVariance: 1e12}
+	p := problem(t, m, o)
+	_, full := forced(t, p, weightSpace, "full", false)
+	_, got := forced(t, p, arrowSpace, "arrow", false)
+	kerneltest.Close(t, "evidence", got.log, full.log, kerneltest.Tol{Rel: 1e-7})
+	v, w := full.vars(), got.vars()
+	for j := range v {
+		kerneltest.Close(t, fmt.Sprintf("mean %d", j), got.mean[j], full.mean[j], kerneltest.Tol{Abs: 1e-3 * math.Sqrt(v[j]), Rel: 1e-12})
+		kerneltest.Close(t, fmt.Sprintf("variance %d", j), w[j], v[j], kerneltest.Tol{Rel: 1e-6})
+	}
+}

@@ -120,7 +120,7 @@ func (h *learner) set(theta []float64) error {
 	if err != nil {
 		return err
 	}
-	e.lik, e.search.data.Lik = l, l
+	e.lik, e.search.data.Lik, e.search.looked = l, l, e.search.looked[:0]
 	return nil
 }
 
@@ -211,8 +211,18 @@ func (h *learner) Keep() {
 
 func (h *learner) Slope() (g, scale []float64, err error) { return h.slope(h.at) }
 
+// exactly goes to the mode itself where it stands only near it.
+func (h *learner) exactly() error {
+	if h.search.loose == 0 {
+		return nil
+	}
+	h.search.loose = 0
+	_, _, err := h.Try(h.theta)
+	return err
+}
+
 // maximise returns the Gaussian at the θ of highest evidence, and why it stopped
-// before that, if it did. Where the Hessian leaves curvature out, which a larger variance
+// before that, if it did. Where an evidence is dear it is one near the mode: see exactly. Where the Hessian leaves curvature out, which a larger variance
 // hides better, it climbs from the one start only.
 func (h *learner) maximise(start []float64) (best *evidence, status, note string, err error) {
 	h.w, h.a = start, make([]float64, len(h.search.u))
@@ -223,13 +233,6 @@ func (h *learner) maximise(start []float64) (best *evidence, status, note string
 			starts = slices.Delete(starts, 1, len(starts)-len(h.Given[:min(1, len(h.Given))]))
 			if h.x.Options.Tol == 0 {
 				h.search.loose = 0.1 * near
-				defer func() {
-					h.search.loose = 0
-					if err == nil && status == "" {
-						_, _, err = h.Try(h.theta)
-						best = h.at
-					}
-				}()
 			}
 		}
 		for _, s := range starts {
@@ -288,8 +291,12 @@ func (h *learner) slope(ev *evidence) (g, scale []float64, err error) {
 		h.pass.slopes(h, g, scale, dw, gamma)
 		return g, scale, nil
 	}
-	third := make([]float64, n) // dW/dη, later q dW/dη
-	bent := h.third(third, ev.floored)
+	var third []float64 // dW/dη, later q dW/dη
+	bent := false
+	if !h.lik.Traits().Gaussian {
+		third = make([]float64, n)
+		bent = h.third(third, ev.floored)
+	}
 	var q []float64
 	diagonal := h.root.Of.Form == gauss.Diagonal
 	if bent || h.shape >= 0 || h.dispersion >= 0 && !(h.lik.Traits().Gaussian && diagonal) {
@@ -303,7 +310,7 @@ func (h *learner) slope(ev *evidence) (g, scale []float64, err error) {
 		}
 		adj = make([]float64, p)
 		rhs := make([]float64, p)
-		h.x.MulT(rhs, third)
+		s.mulT(rhs, third)
 		if ev.mulCov != nil {
 			ev.mulCov(adj, rhs)
 		} else {
@@ -325,6 +332,9 @@ func (h *learner) slope(ev *evidence) (g, scale []float64, err error) {
 		}
 		if q == nil { // gaussian: ∂W/∂log D = -W and tr ΣH = γ
 			sum, rss := 0.0, 0.0
+			if s.sums != nil {
+				sum, rss = s.sums.weight, s.sums.of()
+			}
 			b := h.x.Batch()
 			d := math.Exp(h.current(k))
 			for i, e := range s.now.Eta {
@@ -381,36 +391,43 @@ func (h *learner) current(k int) float64 {
 	return math.Log(h.lik.(lik.Shaped).Shape())
 }
 
-// third sets dst to dW/dη by central differences; false where all are 0.
+// third sets dst to dW/dη; false where all are 0.
 func (h *learner) third(dst []float64, floored bool) (bent bool) {
 	s := h.search
 	b, t := h.x.Batch(), thirdOf(h.lik)
-	for i, eta := range s.now.Eta {
-		s.Stop.Row(i)
-		if dst[i] = 0; !floored || s.now.Curv[i] >= 0 {
-			dst[i] = t.at(b.Obs(i), eta)
+	return mode.Sum(s.Stop, len(dst), 16, func(lo, hi int) (some float64) {
+		for i := lo; i < hi; i++ {
+			if dst[i] = 0; !floored || s.now.Curv[i] >= 0 {
+				dst[i] = t.at(b.Obs(i), s.now.Eta[i])
+			}
+			if dst[i] != 0 {
+				some = 1
+			}
 		}
-		bent = bent || dst[i] != 0
-	}
-	return bent
+		return some
+	}) > 0
 }
 
 // third is dW/dη of a likelihood.
 type third struct {
 	lik.Likelihood
-	unit, far float64 // of a predictor, and how much of it a step is at least
+	known     func(o lik.Obs, s float64) float64 // nil where differences say it
+	unit, far float64                            // of a predictor, and how much of it a step is at least
 }
 
 func thirdOf(l lik.Likelihood) third {
-	t := third{l, 1, 1e-3}
+	t := third{l, lik.Third(l), 1, 1e-3}
 	if d, ok := l.(lik.Dispersed); ok && l.Traits().Located {
 		t.unit, t.far = math.Sqrt(d.Dispersion()), 1e-5
 	}
 	return t
 }
 
-// at is by central differences; 0 where they are nothing but rounding.
+// at is by central differences where it is not known; 0 where they are nothing but rounding.
 func (t third) at(o lik.Obs, eta float64) float64 {
+	if t.known != nil {
+		return -t.known(o, eta)
+	}
 	step := 1e-4 * max(t.unit, t.far*math.Abs(eta))
 	_, _, up := t.LogLik(o, eta+step)
 	_, _, dn := t.LogLik(o, eta-step)

@@ -321,12 +321,20 @@ func (e *engine) fit(start []float64) (*kernels.Fit, error) {
 		if around, err = h.integrate(); err != nil {
 			return nil, err
 		}
+		if err := h.exactly(); err != nil {
+			return nil, err
+		}
 		bl := *h.at.belief
 		if around != nil && around.weights != nil {
 			bl = *around.weights
 			bl.floored, bl.note = ev.floored, ev.note
 		}
 		ev = &evidence{&bl, ev.log}
+	} else if status == "" && h.search.loose > 0 {
+		if err := h.exactly(); err != nil {
+			return nil, err
+		}
+		ev = h.at
 	}
 	if learnt := h.learnt(); learnt != "" && note != "" {
 		note = learnt + "; " + note
@@ -395,6 +403,9 @@ func (e *engine) here() (*evidence, error) {
 	e.assembled = s.Status == "" && s.exact
 	w := make([]float64, e.x.P)
 	s.weights(w)
+	if s.space == arrowSpace {
+		s.looked = append(s.looked[:0], w...)
+	}
 	bl, err := e.gaussian(w, s.now.Curv)
 	if err != nil {
 		return nil, err

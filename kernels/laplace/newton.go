@@ -2,6 +2,7 @@ package laplace
 
 import (
 	"math"
+	"slices"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
@@ -53,12 +54,14 @@ type search struct {
 	kOf            []float64     // the prior variances of K, where it is diagonal
 	jacobi         []float64     // krylov: the diagonal of B
 	arrow          *arrow        // arrowSpace
+	sums           *sums         // in place of the rows of a Gaussian likelihood
 	sw             []float64     // W½ of the n x n B
-	w1             []float64     // length p
+	w1, tried      []float64     // length p
 	n1             []float64     // length n
 	cg             mode.Conjugate
-	loose          float64 // a tolerance above that of the options, 0 for none
-	floored        bool    // rows of negative curvature were taken as 0 in B
+	looked         []float64 // the weights where now is, empty if they are not known
+	loose          float64   // a tolerance above that of the options, 0 for none
+	floored        bool      // rows of negative curvature were taken as 0 in B
 }
 
 // newSearch makes a search in a space; rows says that a Gaussian by the n x n form is wanted.
@@ -66,10 +69,18 @@ func newSearch(d *kernels.Problem, l lik.Likelihood, t *gauss.Root, sp space, le
 	s := &search{Problem: d, Newton: mode.NewNewton(&d.Options), data: mode.DataOf(d), root: t, space: sp}
 	s.data.Lik = l
 	n, p := d.N, d.P
+	if sp == arrowSpace {
+		s.arrow = newArrow(d, leaves)
+		if s.sums = newSums(s); s.sums != nil {
+			n = 0
+		}
+	}
 	s.base, s.now, s.next = make([]float64, n), mode.NewPoint(n), mode.NewPoint(n)
 	s.dEta, s.n1 = make([]float64, n), make([]float64, n)
 	s.w1 = make([]float64, p)
-	s.Predictor(s.base, t.Of.Mean)
+	if s.sums == nil {
+		s.Predictor(s.base, t.Of.Mean)
+	}
 	dim := p
 	if sp == rowSpace {
 		dim = n
@@ -82,13 +93,14 @@ func newSearch(d *kernels.Problem, l lik.Likelihood, t *gauss.Root, sp space, le
 	if sp != rowSpace {
 		s.pu = s.u
 	}
+	if s.sums != nil {
+		s.tried = make([]float64, p)
+	}
 	switch sp {
 	case weightSpace:
 		s.b, s.hess = d.Matrix(p, p), newHessian(d)
 	case krylov:
 		s.jacobi = make([]float64, p)
-	case arrowSpace:
-		s.arrow = newArrow(d, leaves)
 	}
 	return s
 }
@@ -149,23 +161,34 @@ func (s *search) restart(w []float64) {
 			s.u[j] = w[j] - s.root.Of.Mean[j]
 		}
 		s.root.Solve(s.u, s.u)
+		if s.sums == nil && slices.Equal(w, s.looked) {
+			return // whatever the prior, the rows say what they said
+		}
 	}
 	s.stand()
 }
 
 // renew says that the columns have new values.
 func (s *search) renew() {
-	s.exact, s.factored = false, nil
+	s.exact, s.factored, s.looked = false, nil, s.looked[:0]
 	if s.hess != nil {
 		s.hess.w = s.hess.w[:0]
 	}
 	if s.arrow != nil {
 		s.arrow.load()
 	}
+	if s.sums != nil {
+		s.sums.known = false
+	}
 }
 
 // stand takes predictor and likelihood at u.
 func (s *search) stand() {
+	s.looked = s.looked[:0]
+	if s.sums != nil {
+		s.look(&s.now, s.u)
+		return
+	}
 	s.toEta(s.now.Eta, s.u)
 	if s.space == rowSpace {
 		copy(s.pu, s.now.Eta)
@@ -208,7 +231,11 @@ func (s *search) assemble() error {
 	}
 	var err error
 	if s.space == arrowSpace {
-		s.floored, err = s.arrow.factor(s.root, s.now.Curv)
+		if s.sums != nil && s.factored == s.root && s.arrow.noise == s.sums.noise {
+			return nil
+		}
+		s.factored = s.root
+		s.floored, err = s.arrowFactor(s.now.Curv)
 		return err
 	}
 	s.factored = s.root
@@ -377,7 +404,11 @@ func (s *search) direction() (slope float64, err error) {
 		}
 		return slope, nil
 	}
-	s.MulT(s.w1, s.now.D1)
+	if s.sums != nil {
+		s.sums.slope(s.w1)
+	} else {
+		s.mulT(s.w1, s.now.D1)
+	}
 	s.root.MulT(s.grad, s.w1)
 	for j, z := range s.u {
 		s.grad[j] -= z
@@ -394,8 +425,19 @@ func (s *search) direction() (slope float64, err error) {
 		}
 		s.solve(s.du, s.grad)
 	}
-	s.toEta(s.dEta, s.du)
+	if s.sums == nil {
+		s.toEta(s.dEta, s.du)
+	}
 	return dense.Dot(s.grad, s.du), nil
+}
+
+// mulT sets dst = Xᵀ v.
+func (s *search) mulT(dst, v []float64) {
+	if s.arrow != nil {
+		s.arrow.mulT(dst, v)
+		return
+	}
+	s.MulT(dst, v)
 }
 
 // solve sets dst = B⁻¹ g in the whitened weights, B = I + TᵀXᵀWXT as it was assembled.
@@ -482,7 +524,11 @@ func (s *search) late() bool { return s.Stop.Late() }
 func (s *search) run() error {
 	s.Newton, s.exact = mode.NewNewton(&s.Options), false
 	s.Tol = max(s.Tol, s.loose)
-	if err := s.data.Start(&s.now, "offset, prior_mean and the scale of the features"); err != nil {
+	const check = "offset, prior_mean and the scale of the features"
+	if s.sums != nil {
+		return s.runSums(check)
+	}
+	if err := s.data.Start(&s.now, check); err != nil {
 		return err
 	}
 	if err := s.Climb(s, s.Stop); err != nil || s.Status != "" {
@@ -509,6 +555,12 @@ func (s *search) Longest() (t float64, capped bool) {
 }
 
 func (s *search) Gain(t float64) float64 {
+	if s.sums != nil {
+		copy(s.tried, s.u)
+		dense.Axpy(t, s.du, s.tried)
+		s.look(&s.next, s.tried)
+		return s.next.LogLik - s.now.LogLik - t*(s.pd+0.5*t*s.dd)
+	}
 	for i, e := range s.now.Eta {
 		s.next.Eta[i] = e + t*s.dEta[i]
 	}
@@ -518,6 +570,7 @@ func (s *search) Gain(t float64) float64 {
 
 func (s *search) Go(t float64) bool {
 	s.now, s.next = s.next, s.now
+	s.looked = s.looked[:0]
 	dense.Axpy(t, s.du, s.u)
 	if s.space == rowSpace {
 		dense.Axpy(t, s.dEta, s.pu)

@@ -92,9 +92,9 @@ func Variance(p *kernels.Problem) float64 {
 	if p.Count != nil && sum-mean*mean > 1e-12*sum {
 		sum -= mean * mean
 	}
-	slices.Sort(r)
 	if p.N > 3 && p.Count == nil {
-		if q := (r[3*p.N/4] - r[p.N/4]) / 1.349; q > 0 && special.Finite(q*q) && q*q > 1e-20*sum {
+		low := smallest(r, p.N/4)
+		if q := (smallest(r, 3*p.N/4) - low) / 1.349; q > 0 && special.Finite(q*q) && q*q > 1e-20*sum {
 			return q * q
 		}
 	}
@@ -102,6 +102,37 @@ func Variance(p *kernels.Problem) float64 {
 		return sum
 	}
 	return 1
+}
+
+// smallest is the number that sorting x would put in place k; it changes the order of x.
+func smallest(x []float64, k int) float64 {
+	lo, hi := 0, len(x)-1
+	for lo < hi {
+		a, b, c := x[lo], x[lo+(hi-lo)/2], x[hi]
+		pivot := max(min(a, b), min(max(a, b), c))
+		i, j := lo, hi
+		for i <= j {
+			for x[i] < pivot {
+				i++
+			}
+			for x[j] > pivot {
+				j--
+			}
+			if i <= j {
+				x[i], x[j] = x[j], x[i]
+				i, j = i+1, j-1
+			}
+		}
+		switch {
+		case k <= j:
+			hi = j
+		case k >= i:
+			lo = i
+		default:
+			return x[k]
+		}
+	}
+	return x[k]
 }
 
 // Start is the logarithms of the prior variances under which each group makes a

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/bglm/bglm/kernels/dense"
@@ -120,5 +121,21 @@ func TestMaximise(t *testing.T) {
 	}
 	if _, status, _ := Maximise(h, make([]float64, 4), []float64{-20, -5, -20, -20}, []float64{20, 5, 20, 20}, func() bool { return true }); status == "" {
 		t.Error("did not say that it was late")
+	}
+}
+
+func TestSmallest(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for n := 1; n < 200; n++ {
+		x := make([]float64, n)
+		for i := range x {
+			x[i] = math.Floor(rng.NormFloat64() * float64(n%13))
+		}
+		sorted := slices.Sorted(slices.Values(x))
+		for _, k := range []int{0, n / 4, n / 2, 3 * n / 4, n - 1} {
+			if got := smallest(x, k); got != sorted[k] {
+				t.Fatalf("of %d numbers: %v in place %d, want %v", n, got, k, sorted[k])
+			}
+		}
 	}
 }

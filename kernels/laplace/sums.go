@@ -1,0 +1,179 @@
+package laplace
+
+import (
+	"math"
+
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/internal/mode"
+	"github.com/bglm/bglm/kernels/lik"
+)
+
+// A Gaussian likelihood needs no rows once their sums are known. With residuals r at weights
+// w0, weights W of the rows, noise variance D and w = w0 + δ
+//
+//	log p = -½ (Σ W log 2πD + (rᵀWr - 2 δᵀXᵀWr + δᵀXᵀWXδ)/D)
+//
+// XᵀWX is what elimination keeps by leaf, so that a look at other weights, prior variances or
+// noise costs as much as there are leaves. w0 is the first mode found: the squares there are
+// small, and their sum loses nothing to those of the responses.
+type sums struct {
+	known   bool    // for the columns as they are
+	at      bool    // it was looked for a mode
+	weight  float64 // Σ W
+	squares float64 // rᵀWr
+	w0, g   []float64
+	step, h []float64 // δ and XᵀWXδ/D at the point last looked at
+	noise   float64   // D there
+}
+
+// newSums is nil where the likelihood is none, or rows are not eliminated.
+func newSums(s *search) *sums {
+	if s.arrow == nil || !s.data.Lik.Traits().Gaussian {
+		return nil
+	}
+	p := s.P
+	return &sums{w0: make([]float64, p), g: make([]float64, p), step: make([]float64, p), h: make([]float64, p)}
+}
+
+// gather makes the sums over the rows at weights w.
+func (s *search) gather(w []float64) {
+	m := s.sums
+	eta, one := make([]float64, s.N), make([]float64, s.N)
+	s.Predictor(eta, w)
+	m.squares, m.weight = 0, 0
+	for i, y := range s.Y {
+		s.Stop.Row(i)
+		r := y - eta[i]
+		one[i] = 1
+		if s.Weight != nil {
+			one[i] = s.Weight[i]
+		}
+		if one[i] == 0 {
+			r = 0 // whatever it says
+		}
+		m.weight += one[i]
+		m.squares += one[i] * r * r
+		eta[i] = one[i] * r
+	}
+	if !m.known {
+		s.arrow.set(one)
+		s.arrow.w = nil
+		m.known, m.noise = true, 1
+	}
+	s.arrow.mulT(m.g, eta)
+	copy(m.w0, w)
+}
+
+// look takes the likelihood at u.
+func (s *search) look(pt *mode.Point, u []float64) {
+	m := s.sums
+	w := make([]float64, s.P)
+	s.root.Mul(w, u)
+	for j, v := range s.root.Of.Mean {
+		w[j] += v
+	}
+	if !m.known {
+		s.gather(w)
+	}
+	d := s.data.Lik.(lik.Dispersed).Dispersion()
+	if d != m.noise {
+		s.arrow.scale(m.noise / d)
+		m.noise = d
+	}
+	for j, v := range w {
+		m.step[j] = v - m.w0[j]
+	}
+	s.arrow.mul(m.h, m.step)
+	pt.LogLik = -0.5 * (m.weight*math.Log(2*math.Pi*d) + m.of()/d)
+	if math.IsNaN(pt.LogLik) || math.IsInf(pt.LogLik, 0) {
+		pt.LogLik = math.Inf(-1)
+	}
+}
+
+// runSums is run without rows.
+func (s *search) runSums(check string) error {
+	if math.IsInf(s.now.LogLik, -1) { // which row it is
+		pt, w := mode.NewPoint(s.N), make([]float64, s.P)
+		s.weights(w)
+		s.Predictor(pt.Eta, w)
+		s.data.Look(&pt)
+		pt.LogLik = math.Inf(-1)
+		return s.data.Start(&pt, check)
+	}
+	steps := 0
+	for {
+		if err := s.Climb(s, s.Stop); err != nil {
+			return err
+		}
+		s.Iterations += steps
+		if s.sums.at || s.Status != "" {
+			break
+		}
+		s.sums.at, steps = true, s.Iterations
+		w := make([]float64, s.P)
+		s.weights(w)
+		s.gather(w)
+		s.stand()
+	}
+	s.stand() // where a step was looked at and not taken
+	return nil
+}
+
+// of is the sum of squares where it was last looked.
+func (m *sums) of() float64 {
+	return max(m.squares+dense.Dot(m.step, m.h)*m.noise-2*dense.Dot(m.step, m.g), 0)
+}
+
+// slope sets dst to the derivative of log p in the weights there.
+func (m *sums) slope(dst []float64) {
+	for j, g := range m.g {
+		dst[j] = g/m.noise - m.h[j]
+	}
+}
+
+// scale multiplies the curvatures by f.
+func (a *arrow) scale(f float64) {
+	for i := range a.h.Rows {
+		row := a.h.Row(i)
+		for j := range row {
+			row[j] *= f
+		}
+	}
+	for k := range a.d {
+		a.d[k] *= f
+	}
+	for k := range a.tie.Val {
+		a.tie.Val[k] *= f
+	}
+}
+
+// mul sets dst = H x.
+func (a *arrow) mul(dst, x []float64) {
+	q := a.wide
+	b, u := make([]float64, len(a.block)), a.u
+	for i, j := range a.block {
+		b[i] = x[j]
+	}
+	if len(b) > 0 {
+		dense.Gemv(u, a.h, b)
+	}
+	for k := range len(a.own) - 1 {
+		a.Stop.Row(k)
+		leaf := a.split.leaf[k*q : (k+1)*q]
+		for r, j := range leaf {
+			col, val := a.tie.Entries(k*q + r)
+			s := 0.0
+			for e, c := range col {
+				s += val[e] * b[c]
+				u[c] += val[e] * x[j]
+			}
+			for c, o := range leaf {
+				s += a.d[(k*q+r)*q+c] * x[o]
+			}
+			dst[j] = s
+		}
+	}
+	for i, j := range a.block {
+		dst[j] = u[i]
+	}
+}
