@@ -10,6 +10,7 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/special"
 )
 
 // Integration. The evidence as a function of the variances and the dispersion is a
@@ -113,6 +114,9 @@ func (h *learner) integrate() (*spread, error) {
 			return out, err
 		}
 	}
+	if h.dear {
+		h.approach(start)
+	}
 	theta, at, log := slices.Clone(h.theta), h.at, h.at.log
 	peak, err := mode.NewPeak(h, of, prior, start, h.lo, h.hi, h.search.late)
 	if err != nil || peak == nil {
@@ -127,6 +131,7 @@ func (h *learner) integrate() (*spread, error) {
 		})
 		h.search.renew()
 	}
+	h.search.loose = 0
 	for range len(of) - 1 {
 		points *= 3.5
 	}
@@ -137,6 +142,59 @@ func (h *learner) integrate() (*spread, error) {
 	}
 	return out, h.settle(peak.Mode())
 }
+
+// approach moves the start of variances of few weights, far from those of the highest evidence,
+// to about the mode of their posterior: as it is where the data said of each weight what they
+// say now and of all of them independently.
+func (h *learner) approach(start []float64) {
+	v, variance := h.root.Of.Var, h.at.vars()
+	_, prior, _ := h.hypers()
+	slope := make([]float64, len(h.theta))
+	for k := range h.Names {
+		var squares, noise []float64
+		known := 0.0
+		for j, g := range h.Of {
+			if g != k {
+				continue
+			}
+			if len(squares) == few {
+				known = few
+				break
+			}
+			known += 1 - variance[j]/v[j]
+			if s := 1 / (1/variance[j] - 1/v[j]); s > 0 && special.Finite(s) {
+				b := (h.at.mean[j] - h.root.Of.Mean[j]) * s / variance[j]
+				squares, noise = append(squares, b*b), append(noise, s)
+			}
+		}
+		if known >= few {
+			continue
+		}
+		theta := slices.Clone(start)
+		height := func(x float64) float64 {
+			theta[k] = x
+			f := prior(theta, slope)
+			for i, s := range noise {
+				all := math.Exp(x) + s
+				f -= 0.5 * (math.Log(all) + squares[i]/all)
+			}
+			return f
+		}
+		best, high := start[k], height(start[k])
+		for step := 1.0; step > 1e-3; step /= 4 {
+			for at, d := best, -8; d <= 8; d++ {
+				x := min(max(at+step*float64(d), h.lo[k]), h.hi[k])
+				if f := height(x); f > high {
+					best, high = x, f
+				}
+			}
+		}
+		start[k] = best
+	}
+}
+
+// few is up to how many weights, as far as the data know them, approach looks at.
+const few = 10
 
 // grid sums over that of the posterior of the parameters of; out stays where there is none.
 func (h *learner) grid(peak *mode.Peak, of []int, out *spread) error {
@@ -220,6 +278,7 @@ func (h *learner) back(theta []float64, at *evidence, log float64, err error) er
 	if err != nil {
 		return err
 	}
+	h.search.loose = 0
 	h.w = append(h.w[:0], at.mean...)
 	if _, _, err := h.Try(theta); err != nil {
 		return err

@@ -48,6 +48,10 @@ func (p *posterior) Try(x []float64) (float64, bool, error) {
 	return log + p.prior(p.theta, make([]float64, len(p.theta))), ok, err
 }
 
+// Tolerance is a tenth of that of the evidence: its scale, where a parameter's posterior is
+// little more than its prior, is many times the curvature.
+func (p *posterior) Tolerance() float64 { return 0.1 * tolerance(p.Evidence) }
+
 func (p *posterior) Slope() (slope, scale []float64, err error) {
 	all, sc, err := p.Evidence.Slope()
 	if err != nil {
@@ -90,7 +94,10 @@ func NewPeak(e Evidence, of []int, prior Prior, theta, lo, hi []float64, late fu
 		return nil, err
 	}
 	q.x, q.log = x, log
-	q.axes, err = p.axes(x)
+	at, _, err := p.Slope() // it is still there
+	if err == nil {
+		q.axes, err = p.axes(x, at)
+	}
 	return q, err
 }
 
@@ -193,12 +200,17 @@ func (q *Peak) Grid(use func(theta []float64, log float64) error) (bool, error) 
 	return true, nil
 }
 
-// axes are the principal axes of the posterior's curvature at x, each as long as a
-// deviation, by differences of slopes.
-func (p *posterior) axes(x []float64) (*dense.Matrix, error) {
-	const d = 0.1
+// axes are the principal axes of the posterior's curvature at x, where its slope is at, each as
+// long as a deviation, by differences of slopes.
+func (p *posterior) axes(x, at []float64) (*dense.Matrix, error) {
+	d := 0.1
 	k := len(x)
 	c := dense.New(k, k)
+	// Where an evidence takes long, from one side, so near that the third derivative hardly counts.
+	var here []float64
+	if tolerance(p.Evidence) > 0 {
+		d, here = 0.02, at
+	}
 	slopes := func(y []float64) ([]float64, error) {
 		if _, _, err := p.Try(y); err != nil {
 			return nil, err
@@ -213,13 +225,16 @@ func (p *posterior) axes(x []float64) (*dense.Matrix, error) {
 		if err != nil {
 			return nil, err
 		}
-		y[a] -= 2 * d
-		down, err := slopes(y)
-		if err != nil {
-			return nil, err
+		down, wide := here, d
+		if down == nil {
+			y[a] -= 2 * d
+			wide *= 2
+			if down, err = slopes(y); err != nil {
+				return nil, err
+			}
 		}
 		for b := range k {
-			c.Row(a)[b] = -(up[b] - down[b]) / (2 * d)
+			c.Row(a)[b] = -(up[b] - down[b]) / wide
 		}
 	}
 	for a := range k {

@@ -33,12 +33,22 @@ type Evidence interface {
 	Slope() (slope, scale []float64, err error)
 }
 
+func tolerance(e Evidence) float64 {
+	if t, ok := e.(interface{ Tolerance() float64 }); ok {
+		return t.Tolerance()
+	}
+	return 0
+}
+
 // Rough is an Evidence whose values or slopes are less exact: Same is what a step must
 // gain at least.
 type Rough interface {
 	Evidence
 	Same() float64
 }
+
+// beside is how near the first start another is the same.
+const beside = 1e-3
 
 // rival is how many nats below the best maximum a second start may lie and still be
 // climbed from, and apart by how much, on the logarithmic scale of a parameter.
@@ -59,15 +69,20 @@ func Search(e Evidence, starts [][]float64, lo, hi []float64, late func() bool) 
 	if err != nil || !ok {
 		log = math.Inf(-1)
 	}
-	next, top := -1, math.Inf(-1)
+	next, top, tried := -1, math.Inf(-1), false
 	for k, theta := range starts[1:] {
 		if late() {
 			break
 		}
-		away := math.IsInf(log, -1)
+		away, same := math.IsInf(log, -1), ok && err == nil
 		for j, v := range theta {
+			same = same && math.Abs(v-starts[0][j]) < beside
 			away = away || v < min(starts[0][j], best[j])-apart || v > max(starts[0][j], best[j])+apart
 		}
+		if same {
+			continue // what it rose from
+		}
+		tried = true
 		z, fine, err := e.Try(theta)
 		if err == nil && fine && z > top && (z > log || away && z > log-rival) {
 			next, top = k+1, z
@@ -82,7 +97,9 @@ func Search(e Evidence, starts [][]float64, lo, hi []float64, late func() bool) 
 	if first != nil {
 		return nil, "", first
 	}
-	_, _, err = e.Try(best)
+	if tried {
+		_, _, err = e.Try(best)
+	}
 	return best, status, err
 }
 
@@ -107,10 +124,7 @@ func climb(e Evidence, theta, lo, hi []float64, late func() bool) (best []float6
 	if err != nil {
 		return nil, 0, false, "", err
 	}
-	nats := 0.0
-	if t, ok := e.(interface{ Tolerance() float64 }); ok {
-		nats = t.Tolerance()
-	}
+	nats := tolerance(e)
 	var hist history
 	same := sameEvidence
 	if r, ok := e.(Rough); ok {
