@@ -1,0 +1,61 @@
+package laplace
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/kerneltest"
+	"github.com/bglm/bglm/kernels/lik"
+)
+
+// Where an evidence takes long, fewer of them find the same variances and deviations, to a
+// part of what the data leave open.
+func TestFewerEvidences(t *testing.T) {
+	for _, family := range []string{"gaussian", "bernoulli", "poisson"} {
+		o := levels(rand.New(rand.NewPCG(3, 9)), family, 4000, 1, 500, 12)
+		m := model(t, family, "", lik.Params{Dispersion: 1})
+		m.NoIntercept = false
+		m.Options = kernels.Options{AutoPrior: true, AutoDispersion: family == "gaussian", Integrate: true}
+		p := problem(t, m, o)
+		var steps [2]int
+		var found [2]*spread
+		var means [2][]float64
+		for k, dear := range []bool{false, true} {
+			e, err := newEngine(p, nil, "arrow", leaves(p, nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			h, err := newLearner(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h.dear, h.coarse = dear, true
+			if _, status, _, err := h.maximise(nil); err != nil || status != "" {
+				t.Fatal(status, err)
+			}
+			if found[k], err = h.integrate(); err != nil {
+				t.Fatal(err)
+			}
+			if err := h.exactly(); err != nil {
+				t.Fatal(err)
+			}
+			steps[k], means[k] = h.newton, h.at.mean
+		}
+		if 2*steps[1] > steps[0] {
+			t.Errorf("%s: %d steps, %d where evidences are cheap", family, steps[1], steps[0])
+		}
+		for k, sd := range found[0].sd {
+			what := fmt.Sprintf("%s, parameter %d", family, k)
+			kerneltest.Close(t, what+": mean", found[1].mean[k], found[0].mean[k], kerneltest.Tol{Abs: 0.1 * sd})
+			kerneltest.Close(t, what+": deviation", found[1].sd[k], sd, kerneltest.Tol{Rel: 0.05})
+		}
+		_, full := forced(t, p, arrowSpace, "arrow", false)
+		sd := full.vars()
+		for j, w := range means[0] {
+			kerneltest.Close(t, fmt.Sprintf("%s, weight %d", family, j), means[1][j], w, kerneltest.Tol{Abs: 0.02 * math.Sqrt(sd[j])})
+		}
+	}
+}
