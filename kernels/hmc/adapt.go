@@ -10,11 +10,11 @@ import (
 // probability wantAccept on average.
 //
 // Source: [hoffman2014], section 3.2, with its constants.
-type stepper struct{ mu, gap, logEps, logAvg, n float64 }
+type stepper struct{ mu, gap, logEps, logAvg, n, guess float64 }
 
 const wantAccept = 0.8
 
-func newStepper(eps float64) stepper { return stepper{mu: math.Log(10 * eps)} }
+func newStepper(eps float64) stepper { return stepper{mu: math.Log(10 * eps), guess: eps} }
 
 func (d *stepper) next(accept float64) (eps float64) {
 	const gamma, t0, kappa = 0.05, 10, 0.75
@@ -27,7 +27,15 @@ func (d *stepper) next(accept float64) (eps float64) {
 	return math.Exp(d.logEps)
 }
 
-func (d *stepper) average() float64 { return math.Exp(d.logAvg) }
+// average is the step size after adaptation. The first steps try about ten times the guess:
+// an average of a few of them would be of steps that are too long. Half the guess, which may
+// be the first step that was too long, is safe then.
+func (d *stepper) average() float64 {
+	if d.n < 5 {
+		return d.guess / 2
+	}
+	return math.Exp(d.logAvg)
+}
 
 // windows are the iterations at which the metric is renewed: draws from first on
 // count, in windows that double, and the last iterations are left for the step size.

@@ -684,3 +684,22 @@ func BenchmarkLeapfrog(b *testing.B) {
 		})
 	}
 }
+
+// However short the adaptation is, the step size that it leaves lets the chains move.
+func TestShortWarmup(t *testing.T) {
+	rng := rand.New(rand.NewPCG(20, 2))
+	x := normals(rng, 60, 5)
+	y := make([]float64, 60)
+	for i := range y {
+		y[i] = float64(rng.IntN(2))
+	}
+	for _, warmup := range []int{1, 2, 3, 4, 5, 10, 19, 20, 21, 25, 29, 30, 40, 50} {
+		for seed := range uint64(4) {
+			m := &kernels.Model{Lik: family(t, "bernoulli", "", lik.Params{}), Prior: kernels.DefaultPrior}
+			m.Options = kernels.Options{Samples: 50, Warmup: warmup, Chains: 1, Seed: seed}
+			if r := sample(t, problem(t, m, x, y)); r.Divergences > 0 || warmup >= 10 && r.Acceptance < 0.4 {
+				t.Errorf("warmup %d, seed %d: %d divergences, acceptance %.2f", warmup, seed, r.Divergences, r.Acceptance)
+			}
+		}
+	}
+}
