@@ -446,13 +446,35 @@ func (l *lowRank) recast(ratio, shift []float64, to int) {
 		if l.r+1 >= l.room() {
 			l.cut()
 		}
-		rest := 1e-8 * l.s[to]
+		rest := l.rest(shift, to)
 		l.w[to*l.room()+l.r] = math.Sqrt(l.s[to] - rest)
 		l.s[to] = rest
 		l.r++
 	}
 	l.turn(ratio, shift, to)
 	l.refactor()
+}
+
+// rest is what of the intercept's part of the diagonal stays there. It stays about the wrong
+// centres, which takes rest times the variance of the intercept at the new ones from what is
+// right, but variances are differences from 1/rest, which rounding spoils by ε/rest: between
+// the two where the weights are known well, when the prior says little anyhow.
+func (l *lowRank) rest(shift []float64, to int) float64 {
+	cols, x := make([]int32, l.p), make([]float64, l.p)
+	for j := range cols {
+		cols[j], x[j] = int32(j), shift[j]
+	}
+	moved := l.variance(cols, x, to)
+	clear(x)
+	here := l.variance(cols, x, to)
+	r := math.Sqrt(0x1p-52 / (here * moved))
+	return min(max(r, 1e-8*l.s[to]), 0.99e-4*l.own)
+}
+
+// variance is that of the row x with the intercept.
+func (l *lowRank) variance(cols []int32, x []float64, to int) float64 {
+	x[to]++
+	return l.predict(cols, x)
 }
 
 // turn is W in other coordinates, and what the diagonal says of one weight.
