@@ -93,9 +93,15 @@ func effectsOf(f *kernels.Fit, x rows.Column, column string, o *option.Settings)
 		if column == "*" && known == nil && f.Columns != nil {
 			continue // the fit has not learnt from it
 		}
+		number := part.Kind() == rows.Number
+		if column != "*" {
+			if err := unusedBy(name, number, o); err != nil {
+				return nil, nil, err
+			}
+		}
 		e := answer.EffectOptions{Level: o.Answer.Level, Kind: kind, Draws: o.Answer.Draws, Seed: o.Options.Seed}
 		var found []effect
-		if part.Kind() == rows.Number {
+		if number {
 			found = []effect{numberEffect(name, known, o.Answer.Step, &e)}
 		} else if found, err = levelEffects(f, name, known, o); err != nil {
 			return nil, nil, err
@@ -106,6 +112,18 @@ func effectsOf(f *kernels.Fit, x rows.Column, column string, o *option.Settings)
 		out = append(out, found...)
 	}
 	return out, how, nil
+}
+
+// unusedBy is the error of an option that the effect of a column of numbers, or of levels,
+// has no use for.
+func unusedBy(name string, number bool, o *option.Settings) error {
+	switch {
+	case number && o.Given("reference"):
+		return fmt.Errorf("option reference is not used by %s, a column of numbers; it is the level that other levels are compared with; allowed here: step", name)
+	case !number && o.Given("step"):
+		return fmt.Errorf("option step is not used by %s, a column of levels; it is added to a number; allowed here: reference", name)
+	}
+	return nil
 }
 
 func orWord(word, other string) string {
