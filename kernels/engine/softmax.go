@@ -142,6 +142,7 @@ func (c *Classifier) Fit(ctx context.Context) (*Result, error) {
 	if len(names) == 0 { // no row was good
 		f := p.Fit("softmax", p.Normal, 0)
 		f.Family, f.Link, f.Beliefs, f.Covariance = kernels.Multinomial, "softmax", nil, kernels.Covariance{}
+		f.Say(kernels.SkippedNote(f.Skipped))
 		return &Result{Fit: f}, nil
 	}
 	for i, y := range p.Y {
