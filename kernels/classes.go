@@ -3,6 +3,7 @@ package kernels
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/bglm/bglm/kernels/argument"
 	"github.com/bglm/bglm/kernels/gauss"
@@ -31,11 +32,15 @@ func NewClasses(p *Problem, names []string, pinned string) (*Classes, error) {
 		c.Learnt = append(c.Learnt, k)
 	}
 	if pinned != "" && c.Pinned < 0 {
-		shown := names
-		if len(shown) > 20 {
-			shown = shown[:20]
+		shown := make([]string, 0, 20)
+		for k, name := range names {
+			if k == cap(shown) {
+				shown = append(shown, "...")
+				break
+			}
+			shown = append(shown, fmt.Sprintf("'%.100s'", name))
 		}
-		return nil, &argument.Error{Name: "reference", Found: "'" + pinned + "'", Allowed: fmt.Sprintf("a class, such as %q", shown)}
+		return nil, &argument.Error{Name: "reference", Found: "'" + pinned + "'", Allowed: "a class: " + strings.Join(shown, ", ")}
 	}
 	return c, nil
 }

@@ -129,7 +129,7 @@ func TestSQLScoresElsewhere(t *testing.T) {
 				 CASE f.link WHEN 'log' THEN exp(d.eta_mean + z * sqrt(d.eta_variance)) WHEN 'identity' THEN d.eta_mean + z * sqrt(d.eta_variance) ELSE d.upper END FROM (SELECT *, bglm_predict_dist(f, %[1]s, 0.9) AS d, 1.6448536269514722 AS z FROM score, fit) ORDER BY id`, x, kind))
 				text := func(dialect string) string {
 					var s string
-					if err := db.QueryRow(`SELECT bglm_sql(f, ?, {"table": 'score', keep: 'id', prediction: ?, level: 0.9, form: ?}) FROM fit`, dialect, kind, form).Scan(&s); err != nil {
+					if err := db.QueryRow(`SELECT bglm_sql(f, ?, {table_: 'score', keep: 'id', prediction: ?, level: 0.9, form: ?}) FROM fit`, dialect, kind, form).Scan(&s); err != nil {
 						t.Fatal(c.name, err)
 					}
 					return s

@@ -2,6 +2,7 @@ package udf
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/engine"
@@ -270,6 +271,12 @@ func setCovariance(f *kernels.Fit, bs []kernels.Belief, cov [][]float64) error {
 	}
 	if err := f.SetCovariance(bs, cov); err != nil {
 		return bad(err)
+	}
+	for j, b := range bs {
+		if v := cov[j][j]; math.Abs(b.Variance-v) > 1e-6*v {
+			f.Say(fmt.Sprintf("the list has the variance %v for \"%.100s\", the option covariance %v, which was taken", b.Variance, b.Feature, v))
+			break
+		}
 	}
 	return nil
 }
