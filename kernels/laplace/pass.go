@@ -92,6 +92,8 @@ type passWork struct {
 	third            []float64     // by what it changes
 	fs               []uint32
 	xs               []float64
+	number           []int32       // by feature: 1 + its place in numbers, -1 for what is no number
+	numbers          []blockTotals // of a batch
 }
 
 // NewPass is a pass without rows. Errors: a model with a shape or correlations that are learnt,
@@ -349,49 +351,64 @@ func (s *Pass) byRow(b *kernels.Batch) {
 		if w.w[i] != w.w[i] {
 			continue
 		}
-		fs, xs := b.Entries(i)
-		w.fs, w.xs = append(w.fs[:0], fs...), append(w.xs[:0], xs...)
-		s.less()
+		s.take(b.Entries(i))
+		fs, xs := w.fs, w.xs[:len(w.fs)]
 		eta := b.Shift(i)
-		for k, f := range w.fs {
-			eta += w.xs[k] * s.at[f]
+		for k, f := range fs {
+			eta += xs[k] * s.at[f]
 		}
 		d1 := s.look(b, i, eta)
 		if s.cov != nil {
 			s.bendRow(w.third[i])
 		}
-		for k, f := range w.fs {
-			x := w.xs[k]
+		curv := w.w[i]
+		for k, f := range fs {
+			x := xs[k]
 			s.slope[f] += d1 * x
-			c := w.w[i] * x
-			for j, g := range w.fs[:k+1] {
-				s.curv[packed(f, g)] += c * w.xs[j]
+			c := curv * x
+			row := s.curv[packed(f, 0):][:f+1]
+			for j, g := range fs[:k+1] {
+				row[g] += c * xs[j]
 			}
 		}
 	}
 }
 
-// less takes the shifts off the row being worked on, where a number that is missing then is 0,
-// and one without an entry minus its shift.
-func (s *Pass) less() {
+// take makes a row the one being worked on: in the order of its features, so that what it adds
+// to a row of the curvature lies before its diagonal, and less the shifts, where a number that is
+// missing then is 0, and one without an entry minus its shift.
+func (s *Pass) take(fs []uint32, xs []float64) {
 	w, met := &s.work, 0
-	for k, f := range w.fs {
-		if s.shift[f] != 0 {
-			w.xs[k] -= s.shift[f]
+	w.fs, w.xs = w.fs[:0], w.xs[:0]
+	for k, f := range fs {
+		x := xs[k]
+		if c := s.shift[f]; c != 0 {
+			x -= c
 			met++
 		}
-		if w.xs[k] != w.xs[k] {
-			w.xs[k] = 0
+		if x != x {
+			x = 0
 		}
+		w.insert(f, x)
 	}
 	if met == s.own {
 		return
 	}
 	for id, c := range s.shift {
 		if f := uint32(id); c != 0 && !slices.Contains(w.fs, f) {
-			w.fs, w.xs = append(w.fs, f), append(w.xs, -c)
+			w.insert(f, -c)
 		}
 	}
+}
+
+// insert puts an entry into the row being worked on, where it belongs.
+func (w *passWork) insert(f uint32, x float64) {
+	k := len(w.fs)
+	w.fs, w.xs = append(w.fs, f), append(w.xs, x)
+	for ; k > 0 && w.fs[k-1] > f; k-- {
+		w.fs[k], w.xs[k] = w.fs[k-1], w.xs[k-1]
+	}
+	w.fs[k], w.xs[k] = f, x
 }
 
 // look takes the likelihood of row i at a predictor, whose curvature it notes.
@@ -469,29 +486,31 @@ func (s *Pass) numbers(b *kernels.Batch, whole bool) {
 		}
 		return
 	}
-	all := make(map[uint32]*blockTotals)
-	none := &blockTotals{}
-	for i, w := range s.work.w {
+	m := &s.work
+	m.number, m.numbers = slices.Grow(m.number[:0], len(s.at))[:len(s.at)], m.numbers[:0]
+	clear(m.number)
+	for i, w := range m.w {
 		if w != w {
 			continue
 		}
 		fs, xs := b.Entries(i)
 		for k, f := range fs {
-			t, ok := all[f]
-			if !ok {
-				if t = none; s.dict.NumberPlace(f) < math.MaxInt {
-					t = &blockTotals{}
+			at := m.number[f]
+			if at == 0 {
+				if at = -1; s.dict.NumberPlace(f) < math.MaxInt {
+					m.numbers = append(m.numbers, blockTotals{})
+					at = int32(len(m.numbers))
 				}
-				all[f] = t
+				m.number[f] = at
 			}
-			if t != none {
-				t.add(xs[k], b.Obs(i).Weight)
+			if at > 0 {
+				m.numbers[at-1].add(xs[k], b.Obs(i).Weight)
 			}
 		}
 	}
-	for f, t := range all {
-		if t != none {
-			t.into(&s.totals.Numbers[f])
+	for f, at := range m.number {
+		if at > 0 {
+			m.numbers[at-1].into(&s.totals.Numbers[f])
 		}
 	}
 }
