@@ -50,6 +50,9 @@ func (c *fitCommand) plan(s *duck.Session, unfinished string) (j *job.Job, src *
 	if err := j.CheckPasses(); err != nil {
 		return nil, nil, false, err
 	}
+	if c.Partial && len(j.Group) > 0 {
+		return nil, nil, false, cli.Usage(errors.New("--group: --partial takes a pass for one fit; --out-of-core makes one for each group"))
+	}
 	from, what, keys, anew := c.Around, "--around", []string{"formula", "y", "x"}, ""
 	if _, err := os.Stat(unfinished); unfinished != "" && err == nil {
 		from, what, keys, anew = unfinished, "unfinished fit", nil, "; remove it to begin anew"
@@ -60,6 +63,9 @@ func (c *fitCommand) plan(s *duck.Session, unfinished string) (j *job.Job, src *
 	f, err := fitstore.Load(s, "around", from, nil)
 	if err == nil {
 		err = agree(f, &fitstore.Fits{Meta: j.Meta}, from, keys)
+	}
+	if err == nil {
+		err = f.Continues(j.GroupNames())
 	}
 	if err != nil {
 		return nil, nil, false, fmt.Errorf("%s: %w%s", what, err, anew)
@@ -96,6 +102,10 @@ func (c *fitCommand) byPasses(s *duck.Session) (*fitstore.Fits, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
+	if len(j.Group) > 0 {
+		f, err := c.groupsByPasses(s, j, src, around, unfinished)
+		return f, len(src.Files), err
+	}
 	if !around {
 		if err := j.Sample(src); err != nil {
 			return nil, 0, err
@@ -121,6 +131,11 @@ func (c *fitCommand) byPasses(s *duck.Session) (*fitstore.Fits, int, error) {
 		if !c.Quiet {
 			why, _, _ := strings.Cut(status, ";")
 			fmt.Fprintf(s.Env.Stderr, "pass %d: %s\n", k, why)
+		}
+		if steps := 3 - k; !around && steps > 0 { // passes after these begin near enough
+			if err := j.Nearer(steps, func() error { _, err := p.Solve(s); return err }); err != nil {
+				return nil, 0, err
+			}
 		}
 		if unfinished != "" {
 			if err := f.Save(unfinished); err != nil {

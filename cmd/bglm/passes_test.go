@@ -76,7 +76,6 @@ func TestOutOfCore(t *testing.T) {
 		"was fitted with the formula":   {"--out-of-core", "--out", out, "--formula", "y ~ x"},
 		`with the option link ""`:       {"--out-of-core", "--out", out, "--method", "laplace", "--formula", passFormula, "--option", "link=probit"},
 		"passes are laplace's":          {"--out-of-core", "--method", "adf", "--formula", "y ~ x"},
-		"one fit at a time":             {"--out-of-core", "--group", "g", "--formula", "y ~ x"},
 		"go without --engine arrow":     {"--out-of-core", "--engine", "arrow", "--formula", "y ~ x"},
 		"give one of them":              {"--out-of-core", "--partial", "--formula", "y ~ x"},
 		"give --out FILE.parquet":       {"--partial", "--formula", "y ~ x"},
@@ -289,6 +288,61 @@ func TestPartsOfProcesses(t *testing.T) {
 		}
 		if r := bglm(t, "", args...); r.code == 0 || !strings.Contains(r.stderr, want) {
 			t.Errorf("%v: %d: %s", args, r.code, r.stderr)
+		}
+	}
+}
+
+// One fit a group: with the rows of groups that have room, by passes over those of others; a run
+// that was killed goes on with those that are not done.
+func TestOutOfCoreGroups(t *testing.T) {
+	dir := t.TempDir()
+	data := filepath.Join(dir, "rows.parquet")
+	query(t, `COPY (SELECT hash(i) % 5 < 1 + hash(i + 7) % 30 // 10 + hash(i + 9) % 3 // 2 AS y, 'a' || hash(i + 7) % 30 AS ad, (hash(i + 3) % 100) / 50.0 AS x,
+		CASE WHEN i < 6000 THEN 'big ' || i % 2 WHEN i % 11 > 0 THEN 'g' || i % 11 END AS g, i % 3 = 0 AND i > 6000 AS h FROM range(9000) t(i)) TO '`+data+`'`)
+	old := roomForRows
+	defer func() { roomForRows = old }()
+	args := func(out string, more ...string) []string {
+		return append([]string{"fit", "--data", data, "--formula", "y ~ ad + x", "--group", "g, h", "--method", "laplace", "--out", filepath.Join(dir, out)}, more...)
+	}
+	kept := filepath.Join(dir, "kept.parquet")
+	ok(t, args("kept.parquet", "-q")...)
+	compare := func(what, out string) {
+		t.Helper()
+		got := query(t, fmt.Sprintf(`SELECT count(a.feature) = count(*) AND count(b.feature) = count(*) AND count(*) > 500, max(abs(a.mean - b.mean) / sqrt(b.variance)) < 1e-8, max(abs(a.variance / b.variance - 1)) < 1e-8,
+			sum((a.fit->>'$.n')::INTEGER) = sum((b.fit->>'$.n')::INTEGER), max(abs((a.fit->>'$.log_evidence')::DOUBLE / (b.fit->>'$.log_evidence')::DOUBLE - 1)) < 1e-9
+			FROM '%s' a FULL JOIN '%s' b ON a.feature = b.feature AND a.g IS NOT DISTINCT FROM b.g AND a.h = b.h`, filepath.Join(dir, out), kept))
+		if got != same {
+			t.Errorf("%s: %s", what, got)
+		}
+	}
+	for what, room := range map[string]int64{"all at once": 0, "parts": 7000, "passes": 2000, "passes alone": 1} {
+		roomForRows = room
+		r := ok(t, args("got.parquet", "--out-of-core")...)
+		compare(what, "got.parquet")
+		if by := strings.Contains(r.stderr, "groups go on"); by && room == 0 {
+			t.Errorf("%s: %s", what, r.stderr)
+		}
+		if !strings.Contains(r.stdout, "groups") {
+			t.Errorf("%s: %s", what, r.stdout)
+		}
+	}
+	// What a run leaves that was killed: small groups, one large one, and another around a fit
+	// that is not the last.
+	roomForRows = 2000
+	out := filepath.Join(dir, "again.parquet")
+	ok(t, "fit", "--data", data, "--formula", "y ~ ad + x", "--group", "g, h", "--method", "laplace", "--where", "g <> 'g3' OR h", "--out", passFile(out), "-q")
+	r := ok(t, args("again.parquet", "--out-of-core")...)
+	compare("again", "again.parquet")
+	if strings.Contains(r.stderr, "pass 1") {
+		t.Error(r.stderr)
+	}
+	for want, more := range map[string][]string{
+		"--partial takes a pass for one fit": {"--partial"},
+		"its groups are (":                   {"--out-of-core", "--around", filepath.Join(dir, "one.parquet")},
+	} {
+		ok(t, "fit", "--data", data, "--formula", "y ~ ad + x", "--method", "laplace", "--out", filepath.Join(dir, "one.parquet"), "-q")
+		if r := bglm(t, "", args("no.parquet", more...)...); r.code == 0 || !strings.Contains(r.stderr, want) {
+			t.Errorf("%v: %d: %s", more, r.code, r.stderr)
 		}
 	}
 }

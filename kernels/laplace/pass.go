@@ -225,6 +225,12 @@ func (s *Pass) Skip(n int64) { s.totals.Skipped += n }
 // Counts are the rows, and those that were left out.
 func (s *Pass) Counts() (rows, skipped int64) { return s.totals.Rows, s.totals.Skipped }
 
+// Weights is how many features there are.
+func (s *Pass) Weights() int { return len(s.at) }
+
+// Learns says whether prior variances are learnt.
+func (s *Pass) Learns() bool { return s.learns }
+
 // Trials says whether the responses are successes among trials.
 func (s *Pass) Trials() bool { return s.family == "binomial" }
 
