@@ -125,15 +125,21 @@ func (c *fitCommand) byPasses(s *duck.Session) (*fitstore.Fits, int, error) {
 		if err := s.Row("SELECT fit.converged, fit.status FROM fits", &converged, &status); err != nil {
 			return nil, 0, err
 		}
-		if converged {
-			return f, len(src.Files), nil
+		nearer := func(steps int) error {
+			if around {
+				return nil // by a run before, or by hand: there is no sample
+			}
+			return j.Nearer(steps, func() error { _, err := p.Solve(s); return err })
+		}
+		if converged { // the curvature is that where the pass looked: a step brings it to the mode
+			return f, len(src.Files), nearer(1)
 		}
 		if !c.Quiet {
 			why, _, _ := strings.Cut(status, ";")
 			fmt.Fprintf(s.Env.Stderr, "pass %d: %s\n", k, why)
 		}
-		if steps := 3 - k; !around && steps > 0 { // passes after these begin near enough
-			if err := j.Nearer(steps, func() error { _, err := p.Solve(s); return err }); err != nil {
+		if k < 4 { // passes after these begin near enough
+			if err := nearer(max(3-k, 1)); err != nil {
 				return nil, 0, err
 			}
 		}

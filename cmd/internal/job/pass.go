@@ -9,8 +9,9 @@ import (
 	"github.com/bglm/bglm/kernels/laplace"
 )
 
-// sampleRows is how many rows the fit is of that the first pass looks around.
-const sampleRows = 100_000
+// sampleRows is how many rows at least the fit is of that the first pass looks around: as many more
+// as have sampleEntries, up to three times as many.
+const sampleRows, sampleEntries = 100_000, 2_000_000
 
 // priorKeys are options that give a prior.
 var priorKeys = []string{"prior_mean", "prior_variance", "intercept_variance"}
@@ -39,7 +40,12 @@ func (j *Job) Constants() string {
 // Sample makes the table sample of rows drawn from those of src, and the table around of its fit
 // at the mode.
 func (j *Job) Sample(src *Source) error {
-	err := j.s.Long("drawing a sample", fmt.Sprintf("CREATE OR REPLACE TEMP TABLE sample AS FROM (FROM (%s) USING SAMPLE reservoir(%d ROWS) REPEATABLE (1)) q", j.Inner(src.Rows()), sampleRows))
+	k, err := j.entries(src)
+	if err != nil {
+		return err
+	}
+	rows := int(min(max(sampleRows, sampleEntries/k), 3*sampleRows))
+	err = j.s.Long("drawing a sample", fmt.Sprintf("CREATE OR REPLACE TEMP TABLE sample AS FROM (FROM (%s) USING SAMPLE reservoir(%d ROWS) REPEATABLE (1)) q", j.Inner(src.Rows()), rows))
 	if err == nil {
 		err = j.s.Long("fitting a sample", fmt.Sprintf("CREATE OR REPLACE TEMP TABLE around AS SELECT bglm_laplace(bglm_y, bglm_x, %s) AS fit FROM sample",
 			j.OptionsOf(func(key string) bool { return key != "integrate" }, Setting{"integrate", "false"})))
