@@ -401,6 +401,26 @@ func TestSpacesAgree(t *testing.T) {
 	}
 }
 
+// Predictors of a billion before the first step: the rows' form of Newton's equations keeps
+// the digits that the mode needs, in either order of the rows. By 60-digit arithmetic.
+func TestLargePredictors(t *testing.T) {
+	want := [][2]float64{{-2.3438276498797984e-8, 3.9964560905999044e-9}, {0.24999999991665222, 0.99999999994446175}, {0.24999999983356923, 0.99999999994446928}}
+	x := [][]float64{{1e9 + 841471, 1, 0}, {1e9 + 909297, 0, 1}}
+	for _, o := range [][2]int{{0, 1}, {1, 0}} {
+		m := model(t, "bernoulli", "logit", lik.Params{})
+		m.Prior.Mean = 0.25
+		p := problem(t, m, data{x: [][]float64{x[o[0]], x[o[1]]}, y: []float64{0, 0}, weight: []float64{float64(1 + o[0]), float64(1 + o[1])}})
+		_, got := forced(t, p, rowSpace, "full", false)
+		// The curvature follows the predictor, 1e9 times the weight, whose deviation is 6e-5:
+		// a mode at rounding still moves it a little.
+		kerneltest.Close(t, "evidence", got.log, -9.7001789291774616, kerneltest.Tol{Abs: 1e-4})
+		for j := range p.P {
+			kerneltest.Close(t, "mean", got.mean[j], want[j][0], kerneltest.Tol{Abs: 1e-8 * math.Sqrt(want[j][1])})
+			kerneltest.Close(t, "variance", got.vars()[j], want[j][1], kerneltest.Tol{Rel: 1e-4})
+		}
+	}
+}
+
 // solve is B⁻¹ in every space.
 func checkSolve(t *testing.T, what string, e, e0 *engine) {
 	t.Helper()

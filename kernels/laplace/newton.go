@@ -388,15 +388,17 @@ func (s *search) direction() (slope float64, err error) {
 		if err := s.assemble(); err != nil {
 			return 0, err
 		}
-		// a' = b - W½ B⁻¹ W½ K b, b = W(η - base) + l'
-		b, kb := s.du, s.dEta
-		for i := range b {
-			b[i] = s.sw[i]*s.sw[i]*s.pu[i] + s.now.D1[i]
+		// (I + WK) a' = W(η - base) + l' less (I + WK) a is (I + WK) da = l' - a, so that
+		// da = r - W½ B⁻¹ W½ K r, r = l' - a: the difference of two solutions would lose
+		// the digits that they share, which K may be large enough to need.
+		r, kr := s.du, s.dEta
+		for i := range r {
+			r[i] = s.now.D1[i] - s.u[i]
 		}
-		dense.Gemv(kb, s.k, b)
-		s.halfSolve(kb)
-		for i := range b {
-			b[i] -= kb[i] + s.u[i]
+		dense.Gemv(kr, s.k, r)
+		s.halfSolve(kr)
+		for i := range r {
+			r[i] -= kr[i]
 		}
 		s.toEta(s.dEta, s.du)
 		for i, v := range s.dEta {

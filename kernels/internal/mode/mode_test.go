@@ -139,3 +139,24 @@ func TestSmallest(t *testing.T) {
 		}
 	}
 }
+
+// rounded is a hill whose slope comes out below 0 at its second look.
+type rounded struct{ looks int }
+
+func (r *rounded) Direction() (float64, error) {
+	if r.looks++; r.looks > 1 {
+		return -0.01, nil
+	}
+	return 1, nil
+}
+func (r *rounded) Gain(t float64) float64          { return t * (1 - t/2) }
+func (r *rounded) Go(float64) bool                 { return true }
+func (r *rounded) Height() (float64, float64, int) { return -1, 1, 10 }
+
+// A slope that rounding has made negative is not the top.
+func TestNegativeSlope(t *testing.T) {
+	n := Newton{MaxIter: 100, Tol: 1e-8}
+	if err := n.Climb(&rounded{}, nil); err != nil || n.Status == "" || n.Iterations != 1 || n.Decrement != 0.1 {
+		t.Errorf("%v, status %q, %d steps, decrement %v", err, n.Status, n.Iterations, n.Decrement)
+	}
+}

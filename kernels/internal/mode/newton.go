@@ -49,6 +49,8 @@ const (
 	hidden = 1e-8
 	// maxHalvings of a step: an exponential link can ask for a step of 1e15.
 	maxHalvings = 60
+
+	noHigher = "no higher log posterior along Newton's direction after %d steps"
 )
 
 // Climb goes up h. It has converged when the top is within Tol posterior deviations, by
@@ -69,12 +71,17 @@ func (n *Newton) Climb(h Hill, halt *stop.Stop) error {
 			return ErrOverflow
 		}
 		last := n.Decrement
-		n.Decrement = math.Sqrt(max(slope, 0))
+		n.Decrement = math.Sqrt(math.Abs(slope)) // a slope below 0 is rounding, not the top
 		there := n.Decrement <= n.Tol || n.Decrement < 1e-4 && n.Decrement > 0.5*last && (n.Decrement < n.Stall || n.atRounding(h))
 		switch {
 		case there && !n.Final:
 			return nil
 		case there:
+		case slope < 0:
+			if n.Decrement > 1e-4 && !n.atRounding(h) {
+				return short(noHigher)
+			}
+			return nil
 		case n.Iterations >= n.MaxIter:
 			return short("no convergence in %d Newton steps")
 		case halt.Late():
@@ -87,7 +94,7 @@ func (n *Newton) Climb(h Hill, halt *stop.Stop) error {
 		}
 		if !moved {
 			if n.Decrement > 1e-4 && !n.atRounding(h) {
-				return short("no higher log posterior along Newton's direction after %d steps")
+				return short(noHigher)
 			}
 			return nil
 		}
