@@ -100,7 +100,7 @@ func (h *Hostile) asksAlike() string {
 	}
 	form := pick(h, sameAnswers)
 	from := fmt.Sprintf("d1, (SELECT %s(b, %s ORDER BY i) AS f FROM d1)", pick(h, []string{"bglm_laplace", "bglm_fit", "bglm_adf"}), x)
-	return fmt.Sprintf("SELECT count(*) FILTER (differ), any_value([a, r]) FILTER (differ) FROM (SELECT a, r, a IS NULL <> (r IS NULL) OR abs(a - r) > 1e-6 * (1 + abs(r)) AS differ FROM (SELECT (%[1]s)::VARCHAR AS p, %[2]s AS a FROM %[3]s) o JOIN (SELECT (%[1]s)::VARCHAR AS p, %[4]s AS r FROM %[3]s GROUP BY %[5]s) q ON o.p IS NOT DISTINCT FROM q.p)",
+	return fmt.Sprintf(counted("differ")+" FROM (SELECT a, r, a IS NULL <> (r IS NULL) OR abs(a - r) > 1e-6 * (1 + abs(r)) AS differ FROM (SELECT (%[1]s)::VARCHAR AS p, %[2]s AS a FROM %[3]s) o JOIN (SELECT (%[1]s)::VARCHAR AS p, %[4]s AS r FROM %[3]s GROUP BY %[5]s) q ON o.p IS NOT DISTINCT FROM q.p)",
 		row(part), fmt.Sprintf(form, x, " OVER (PARTITION BY "+part+")"), from, fmt.Sprintf(form, x, ""), part)
 }
 
@@ -121,7 +121,7 @@ func (h *Hostile) passed() string {
 	}
 	x := pick(h, pairX)
 	state := fmt.Sprintf("bglm_newton_state(%s, %s%s)", y, x, braced(all))
-	return fmt.Sprintf("SELECT count(*) FILTER (far(a, r)), any_value([a::VARCHAR, r::VARCHAR]) FILTER (far(a, r)) FROM (SELECT bglm_newton_solve(bglm_newton_merge(s)%[1]s) AS a FROM (SELECT %[2]s AS s FROM d1 GROUP BY %[3]s)), (SELECT bglm_newton_solve(%[2]s%[1]s) AS r FROM d1)",
+	return fmt.Sprintf(counted("far(a, r)")+" FROM (SELECT bglm_newton_solve(bglm_newton_merge(s)%[1]s) AS a FROM (SELECT %[2]s AS s FROM d1 GROUP BY %[3]s)), (SELECT bglm_newton_solve(%[2]s%[1]s) AS r FROM d1)",
 		braced(opt), state, pick(h, []string{"g", "s", "i // 3", "k % 2"}))
 }
 
@@ -133,7 +133,7 @@ func (h *Hostile) compressed() string {
 	}
 	opt = "prior_variance: 2" + opt + pick(h, []string{"", ", weight: w", `, "offset": w / 4`, ", missing: 'absent'", ", standardize: false"})
 	x := pick(h, []string{"{s: s}", "{s: s, b: b}", "{w: w, g: g, sn: sn}", "[w, k]", "MAP {s: w}", "[s, 'z']", "{e: e, w: CASE WHEN k > 0 THEN w END}", "[{feature: s, value: 1.0}, {feature: 'c', value: w}]", "{s: s, both: {e: e, w: w}}"})
-	return fmt.Sprintf("SELECT count(*) FILTER (far(a, r)), any_value([a::VARCHAR, r::VARCHAR]) FILTER (far(a, r)) FROM (SELECT bglm_laplace(%[1]s, %[2]s, {%[3]s}) AS a, bglm_laplace(%[1]s, %[2]s, {%[3]s, compress: true}) AS r FROM %[4]s GROUP BY %[5]s)",
+	return fmt.Sprintf(counted("far(a, r)")+" FROM (SELECT bglm_laplace(%[1]s, %[2]s, {%[3]s}) AS a, bglm_laplace(%[1]s, %[2]s, {%[3]s, compress: true}) AS r FROM %[4]s GROUP BY %[5]s)",
 		y, x, opt, pick(h, []string{"d1", "d2"}), pick(h, []string{"1 = 1", "g", "k"}))
 }
 

@@ -181,7 +181,7 @@ func HostileSetup() []string {
 
 // Next is a statement.
 func (h *Hostile) Next() Statement {
-	switch k := h.r.IntN(35); {
+	switch k := h.r.IntN(36); {
 	case k < 6:
 		return Statement{SQL: h.pair(), Zero: true}
 	case k < 8:
@@ -204,6 +204,8 @@ func (h *Hostile) Next() Statement {
 		return Statement{SQL: h.compressed(), Zero: true}
 	case k < 26:
 		return Statement{SQL: h.states()}
+	case k < 27:
+		return Statement{SQL: h.shuffled(), Zero: true}
 	}
 	return Statement{SQL: h.statement()}
 }
