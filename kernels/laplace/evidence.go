@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
@@ -41,7 +42,9 @@ type learner struct {
 	dear              bool // an evidence takes long
 
 	at     *evidence   // the latest
+	stood  []float64   // the θ last set
 	w, a   []float64   // where the search for the mode starts: weights, or rows
+	drift  *drift      // how w moves with θ; nil where that is not followed
 	pass   *newtonStep // in place of the rows; nil
 	coarse bool        // integrate makes no grid
 }
@@ -90,10 +93,20 @@ func newLearner(e *engine) (*learner, error) {
 		}
 		h.shape = h.add(math.Log(l.Shape()), 16)
 	}
+	if h.dear {
+		h.follow()
+	}
 	if e.tied != nil {
 		return h, e.tied.add(h)
 	}
 	return h, nil
+}
+
+// follow follows the mode, where that costs less than a step of Newton's method.
+func (h *learner) follow() {
+	if n := len(h.Names); h.hessian == "arrow" && h.tied == nil && h.search.sums == nil && n > 0 && n <= mostDrift {
+		h.drift = &drift{}
+	}
 }
 
 func (h *learner) add(start, reach float64) int {
@@ -105,6 +118,7 @@ func (h *learner) add(start, reach float64) int {
 // set makes prior and likelihood those of θ.
 func (h *learner) set(theta []float64) error {
 	e := h.engine
+	h.stood = append(h.stood[:0], theta...)
 	if e.tied != nil && e.tied.set(theta) {
 		e.search.renew()
 	}
@@ -190,7 +204,7 @@ func (h *learner) Try(theta []float64) (float64, bool, error) {
 	if h.pass != nil {
 		return h.pass.try(h, theta)
 	}
-	ev, err := h.try(theta, h.w, h.a)
+	ev, err := h.try(theta, h.drift.to(theta, h.w, max(h.search.loose, h.search.Tol)), h.a)
 	if err != nil {
 		return 0, false, err
 	}
@@ -207,6 +221,65 @@ func (h *learner) Keep() {
 	if h.search.space == rowSpace {
 		h.a = append(h.a[:0], h.search.u...)
 	}
+	if h.drift != nil {
+		h.drift.keep(h)
+	}
+}
+
+// drift is how the mode moves with the logarithms of prior variances: dw/dθ_k is the covariance
+// of the weights times (w - μ)/σ² in group k.
+type drift struct {
+	theta     []float64
+	push, way [][]float64 // (w - μ)/σ² of each group, and dw/dθ
+}
+
+const (
+	farDrift  = 1.5 // up to which change of a parameter drift is followed
+	mostDrift = 4   // of how many: two numbers a weight for each
+)
+
+func (d *drift) keep(h *learner) {
+	d.theta = d.theta[:0]
+	if h.at.mulCov == nil || h.search.Status != "" {
+		return
+	}
+	for k := range h.Names {
+		d.theta = append(d.theta, h.stood[k])
+		if k == len(d.push) {
+			d.push, d.way = append(d.push, make([]float64, h.x.P)), append(d.way, make([]float64, h.x.P))
+		}
+		clear(d.push[k])
+	}
+	for j, k := range h.Of {
+		if k >= 0 {
+			d.push[k][j] = (h.at.mean[j] - h.root.Of.Mean[j]) / h.root.Of.Var[j]
+		}
+	}
+	for k, push := range d.push {
+		h.at.mulCov(d.way[k], push)
+	}
+}
+
+// to is about the mode at θ, w the one that was kept; w itself where it moves by less than tol
+// of a posterior deviation.
+func (d *drift) to(theta, w []float64, tol float64) []float64 {
+	if d == nil || len(d.theta) == 0 || len(w) == 0 {
+		return w
+	}
+	far := 0.0
+	move := make([]float64, len(w))
+	for k, at := range d.theta {
+		by := min(max(theta[k]-at, -farDrift), farDrift)
+		dense.Axpy(by, d.way[k], move)
+	}
+	for k, at := range d.theta {
+		far += (theta[k] - at) * dense.Dot(d.push[k], move)
+	}
+	if !(far > tol*tol) {
+		return w
+	}
+	dense.Axpy(1, w, move)
+	return move
 }
 
 func (h *learner) Slope() (g, scale []float64, err error) { return h.slope(h.at) }
@@ -320,8 +393,10 @@ func (h *learner) slope(ev *evidence) (g, scale []float64, err error) {
 			s.root.Mul(adj, adj)
 		}
 		h.moved(g, adj, dw)
-		xv = make([]float64, n)
-		h.x.Mul(xv, adj)
+		if h.shape >= 0 || h.dispersion >= 0 {
+			xv = make([]float64, n)
+			h.x.Mul(xv, adj)
+		}
 	}
 	if h.tied != nil {
 		h.tied.slope(g, scale, ev, dw, adj)

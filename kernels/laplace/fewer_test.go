@@ -33,6 +33,9 @@ func TestFewerEvidences(t *testing.T) {
 				t.Fatal(err)
 			}
 			h.dear, h.coarse = dear, true
+			if dear {
+				h.follow()
+			}
 			if _, status, _, err := h.maximise(nil); err != nil || status != "" {
 				t.Fatal(status, err)
 			}

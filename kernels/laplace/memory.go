@@ -23,7 +23,7 @@ func reserve(p *kernels.Problem, h string, leaves *split) (*memory.Grant, error)
 		need += 3 * w * w // XᵀWX, B and a copy
 	case arrowSpace:
 		d, l := float64(len(leaves.block)), float64(len(leaves.leaf))
-		need += 8*d*d + 2*l*(d+3) + 2*nnz
+		need += 8*d*d + 2*l*(d+3+mostDrift) + 2*nnz
 	case rowSpace:
 		if h != "rows" {
 			need += 3 * n * n

@@ -550,6 +550,9 @@ func (s *search) factorAtMode() error {
 // Longest is how much of the step the first one is, for links with an exponential.
 func (s *search) Longest() (t float64, capped bool) {
 	side, far := s.data.Lik.Traits().Growth, 0.0
+	if side == 0 {
+		return 1, false
+	}
 	for _, d := range s.dEta {
 		far = max(far, side*d)
 	}
