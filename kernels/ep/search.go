@@ -413,6 +413,9 @@ func (l *learner) line(field func(*lik.Params) *float64, now float64, name strin
 		params := p.Params
 		params.Shape, params.Dispersion = shapeOf(p.Lik), dispersionOf(p.Lik)
 		*field(&params) = now * math.Exp(x)
+		if name == "shape" {
+			params.Shape = max(params.Shape, lik.MinShape)
+		}
 		lk, err := lik.New(p.Lik.Family(), p.Lik.Link(), params)
 		if err != nil {
 			return nil, err
@@ -433,10 +436,13 @@ func (l *learner) line(field func(*lik.Params) *float64, now float64, name strin
 		return out.logZ, nil
 	}
 	stop := func() bool { return tries >= maxTries || l.stop() }
-	top := math.Inf(1) // of x
+	top, low := math.Inf(1), math.Inf(-1) // of x
 	if name == "shape" {
 		if top = math.Log(mostShape / now); top <= 0 {
 			return nil // it ran there in an earlier round
+		}
+		if low = math.Log(lik.MinShape / now); low >= 0 {
+			return nil
 		}
 	}
 	a, x, fx, b := 0.0, 0.0, l.out.logZ, 0.0
@@ -445,7 +451,7 @@ func (l *learner) line(field func(*lik.Params) *float64, now float64, name strin
 	for _, step := range []float64{0.7, -0.7} {
 		y := step
 		last := x
-		for !stop() && math.Abs(y) < limit && y <= top {
+		for !stop() && math.Abs(y) < limit && y <= top && y >= low {
 			fy, err := f(y)
 			if err != nil {
 				return err
@@ -466,8 +472,8 @@ func (l *learner) line(field func(*lik.Params) *float64, now float64, name strin
 	if x == 0 {
 		a, b = -0.7, 0.7
 	}
-	b = math.Min(b, top)
-	ran = ran || b == top
+	a, b = math.Max(a, low), math.Min(b, top)
+	ran = ran || b == top || a == low
 	x, _, err := golden(f, a, x, b, fx, learnTol*10, stop)
 	if err != nil {
 		return err

@@ -92,6 +92,7 @@ func newLearner(e *engine) (*learner, error) {
 			return nil, lik.Lacks(e.lik, "shape")
 		}
 		h.shape = h.add(math.Log(l.Shape()), 16)
+		h.lo[h.shape] = max(h.lo[h.shape], math.Log(lik.MinShape))
 	}
 	if h.dear {
 		h.follow()
@@ -161,7 +162,7 @@ func (h *learner) likelihood(theta []float64) (lik.Likelihood, error) {
 		q.Dispersion = math.Exp(theta[h.dispersion])
 	}
 	if h.shape >= 0 {
-		q.Shape = math.Exp(theta[h.shape])
+		q.Shape = max(math.Exp(theta[h.shape]), lik.MinShape)
 	}
 	return lik.New(h.lik.Family(), h.lik.Link(), q)
 }

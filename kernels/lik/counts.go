@@ -39,8 +39,8 @@ func shapeOr(p Params, def float64, family, what string) (float64, error) {
 	if !(p.Shape > 0) || math.IsInf(p.Shape, 1) {
 		return 0, fmt.Errorf("shape = %v: %s takes %s > 0, finite (default %v)", p.Shape, family, what, def)
 	}
-	if p.Shape < minShape {
-		return 0, fmt.Errorf("shape = %v: %s takes %s from %v on (default %v)", p.Shape, family, what, minShape, def)
+	if p.Shape < MinShape {
+		return 0, fmt.Errorf("shape = %v: %s takes %s from %v on (default %v)", p.Shape, family, what, MinShape, def)
 	}
 	return p.Shape, nil
 }
@@ -267,6 +267,6 @@ func quantile(guess, step float64, f func(x float64) float64) float64 {
 	return 0.5 * (lo + hi)
 }
 
-// minShape is the least shape of a family that has one. A predictive interval takes 0.1 s
+// MinShape is the least shape of a family that has one. A predictive interval takes 0.1 s
 // there.
-const minShape = 1e-3
+const MinShape = 1e-3

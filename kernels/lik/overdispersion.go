@@ -57,7 +57,7 @@ func (d *Overdispersion) Learn(o Obs, m, v float64) (logZ float64) {
 	g := d.slope(o.Y, m, v, t)
 	d.info += o.Weight * g * g
 	step := o.Weight * g / d.known()
-	d.logSize = math.Min(math.Max(d.logSize+math.Min(math.Max(step, -1), 1), math.Log(minShape)), math.Log(mostSize))
+	d.logSize = math.Min(math.Max(d.logSize+math.Min(math.Max(step, -1), 1), math.Log(MinShape)), math.Log(mostSize))
 	return t.LogZ
 }
 
@@ -195,7 +195,7 @@ func (l *Sized) Note() string {
 	switch r := l.size; {
 	case r >= mostSize/2:
 		return fmt.Sprintf("shape %.3g is at the edge of its range: the counts vary no more than poisson has it", r)
-	case r <= minShape*2:
+	case r <= MinShape*2:
 		return fmt.Sprintf("shape %.3g is at the edge of its range", r)
 	}
 	return ""
