@@ -477,7 +477,8 @@ func validProcess(n *node) error {
 	for i, f := range n.t.Fields {
 		k := n.kids[i]
 		delete(want, f.Name)
-		if field(gpType, f.Name) != nil && k.null && !slices.Contains([]string{"shape", "log_evidence", "center", "scale"}, f.Name) {
+		// Without a format a process is of the first layout, NULL or not there: see fitlayout.
+		if field(gpType, f.Name) != nil && k.null && !slices.Contains([]string{"shape", "log_evidence", "center", "scale", "format"}, f.Name) {
 			return fmt.Errorf("NULL in %s", f.Name)
 		}
 		for _, e := range k.leaves(nil)[1:] {
