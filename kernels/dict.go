@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"unsafe"
+
+	"github.com/bglm/bglm/kernels/memory"
 )
 
 // Intercept is the feature that every row has with value 1.
@@ -245,7 +247,7 @@ func (d *Dict) add(h uint64, col uint32, t *Text) (uint32, error) {
 	}
 	id = uint32(len(d.names))
 	if len(d.names) == cap(d.names) {
-		d.names = slices.Grow(d.names, max(4, len(d.names))) // one allocation for a small group
+		d.names = memory.Grow(d.names, 4) // one allocation for a small group
 	}
 	d.names = append(d.names, n)
 	switch {
@@ -275,7 +277,7 @@ func (d *Dict) index(size int) {
 // rehash makes the table larger.
 func (d *Dict) rehash(size int) {
 	old := d.table
-	d.table = make([]uint64, size)
+	d.table = memory.Make[uint64](size, size)
 	for _, e := range old {
 		if e != 0 {
 			d.enter(e)
@@ -428,7 +430,7 @@ func (d *Dict) rememberSlot(s uint64, id uint32) {
 		d.remember(s, id)
 		return
 	}
-	d.direct, d.complete = make([]uint32, 1<<d.HashBits), true
+	d.direct, d.complete = memory.Make[uint32](1<<d.HashBits, 1<<d.HashBits), true
 	d.table = make([]uint64, 4*smallDict)
 	others := 0
 	for id := range d.names {
@@ -458,7 +460,7 @@ func (d *Dict) remember(v uint64, id uint32) {
 		for n <= v {
 			n *= 2
 		}
-		d.direct = append(d.direct, make([]uint32, n-uint64(len(d.direct)))...)
+		d.direct = memory.Grow(d.direct, int(n)-len(d.direct))[:n]
 	}
 	d.direct[v] = id + 1
 }

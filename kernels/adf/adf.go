@@ -230,6 +230,7 @@ func (f *factors) Grow(d *kernels.Dict) error {
 	}
 	for k := range f.plan.Rates {
 		w := f.weights(k)
+		*w = memory.Grow(*w, n-len(*w))
 		for id := len(*w); id < n; id++ {
 			*w = append(*w, f.plan.Fresh(d, id))
 		}

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/bglm/bglm/kernels/memory"
 )
 
 func appendInt(dst []byte, i int64) []byte { return strconv.AppendInt(dst, i, 10) }
@@ -140,7 +142,7 @@ func (c *Col) Str(v string) { c.str = append(c.str, v...); c.end = append(c.end,
 // Bytes appends a VARCHAR.
 func (c *Col) Bytes(v []byte) {
 	if len(c.str)+len(v) > cap(c.str) {
-		c.str = slices.Grow(c.str, max(len(v), len(c.str)))
+		c.str = memory.Grow(c.str, len(v))
 	}
 	c.str = append(c.str, v...)
 	c.end = push(c.end, len(c.str))
@@ -150,7 +152,7 @@ func (c *Col) Bytes(v []byte) {
 // push is append to a list that may become long: one that is full grows to twice its size.
 func push[T any](s []T, v T) []T {
 	if len(s) == cap(s) {
-		s = slices.Grow(s, max(len(s), 8))
+		s = memory.Grow(s, 8)
 	}
 	return append(s, v)
 }
