@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/bglm/bglm/kernels/memory"
@@ -73,8 +74,9 @@ func (d *Dict) Len() int { return len(d.names) }
 func (d *Dict) Name(id uint32) []byte { return d.AppendName(nil, id) }
 
 // AppendName appends the name of feature id.
-func (d *Dict) AppendName(dst []byte, id uint32) []byte {
-	n := &d.names[id]
+func (d *Dict) AppendName(dst []byte, id uint32) []byte { return d.appendName(dst, &d.names[id]) }
+
+func (d *Dict) appendName(dst []byte, n *name) []byte {
 	if n.col > 0 {
 		dst = append(dst, d.cols.text[n.col-1]...)
 	}
@@ -82,6 +84,24 @@ func (d *Dict) AppendName(dst []byte, id uint32) []byte {
 		return append(dst, d.long(n)...)
 	}
 	return appendInline(dst, n.lo, n.hi)
+}
+
+// AppendNames appends the names of features to text, and where each ends to ends. They are
+// read together, so that the misses of a large dictionary overlap.
+func (d *Dict) AppendNames(text []byte, ends []int, ids []uint32) ([]byte, []int) {
+	var some [64]name
+	for len(ids) > 0 {
+		n := min(len(ids), len(some))
+		for k, id := range ids[:n] {
+			some[k] = d.names[id]
+		}
+		for k := range some[:n] {
+			text = d.appendName(text, &some[k])
+			ends = append(ends, len(text))
+		}
+		ids = ids[n:]
+	}
+	return text, ends
 }
 
 // isLong says whether the name has over 12 bytes of text.
@@ -348,25 +368,52 @@ func (d *Dict) Merge(src *Dict) (ids []uint32, err error) {
 		}
 		return ids, nil
 	}
-	var hs [ahead]uint64
-	var ts [ahead]Text
-	for lo := 0; lo < len(ids); {
-		hi := lo
-		for col := src.names[lo].col; hi < len(ids) && hi < lo+ahead && src.names[hi].col == col; hi++ {
-			ts[hi-lo], hs[hi-lo] = src.text(&src.names[hi]), src.hash(uint32(hi))
+	all := int64(1)
+	each(len(ids), func(lo, hi int) {
+		if !d.findOf(src, ids, lo, hi) {
+			atomic.StoreInt64(&all, 0)
 		}
-		if some := ids[lo:hi]; !d.findSome(some, hs[:hi-lo], src.names[lo].col, ts[:hi-lo]) {
-			for k, id := range some {
-				if id == Missing {
-					if some[k], err = d.add(hs[k], src.names[lo].col, &ts[k]); err != nil {
-						return nil, err
-					}
-				}
+	})
+	if all == 1 {
+		return ids, nil
+	}
+	for j, id := range ids { // src has each name once: those that are new stay so until their turn
+		if id == Missing {
+			n := &src.names[j]
+			t := src.text(n)
+			if ids[j], err = d.add(src.hash(uint32(j)), n.col, &t); err != nil {
+				return nil, err
 			}
 		}
-		lo = hi
 	}
 	return ids, nil
+}
+
+// findOf sets ids[lo:hi] to the numbers of these features of src, whose columns are those of
+// d, Missing where there is none. It says whether it has found all.
+func (d *Dict) findOf(src *Dict, ids []uint32, lo, hi int) (all bool) {
+	var hs [ahead]uint64
+	var ts [ahead]Text
+	all = true
+	for lo < hi {
+		n, col := 0, src.names[lo].col
+		if d.complete && src.names[lo].lo == slotMark {
+			for ; lo < hi && src.names[lo].lo == slotMark && src.names[lo].hi < uint64(len(d.direct)); lo++ {
+				ids[lo] = d.direct[src.names[lo].hi] - 1 // Missing for 0
+				all = all && ids[lo] != Missing
+			}
+			if lo == hi {
+				break
+			}
+			col = src.names[lo].col
+		}
+		for ; lo+n < hi && n < ahead && src.names[lo+n].col == col && (n == 0 || !d.complete || src.names[lo+n].lo != slotMark); n++ {
+			ts[n], hs[n] = src.text(&src.names[lo+n]), src.hash(uint32(lo+n))
+		}
+		all = d.findSome(ids[lo:lo+n], hs[:n], col, ts[:n]) && all
+		lo += n
+	}
+	return all
 }
 
 // slotOf is the slot that a hash falls into, as a name and with its hash.

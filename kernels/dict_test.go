@@ -370,3 +370,63 @@ func TestMergeOfDictionaries(t *testing.T) {
 		}
 	}
 }
+
+// Dictionaries so large that goroutines share their work: their order, the names that are read
+// together, and a merge are those of one name after the other.
+func TestManyNames(t *testing.T) {
+	fill := func(d *Dict, from, to int) {
+		d.Use(NewColumns([]string{"c"}, nil))
+		for i := from; i < to; i++ {
+			switch i % 5 {
+			case 0:
+				d.AddInt(i - 50)
+			case 1:
+				d.Add(fmt.Sprint("a name of more than twelve bytes ", i))
+			case 2:
+				d.Add(fmt.Sprint("c=", i))
+			default:
+				d.Add(fmt.Sprint("f", i))
+			}
+		}
+	}
+	for _, bits := range []int{0, 17} {
+		var a, b Dict
+		for _, d := range []*Dict{&a, &b} {
+			d.AddRaw(Intercept)
+			d.HashBits = bits
+		}
+		fill(&a, 0, 1<<17)
+		fill(&b, 1<<16, 3<<16)
+		if bits > 0 && !a.complete {
+			t.Fatal("a has few slots")
+		}
+		want := a.Clone()
+		ids, err := a.Merge(&b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for j, got := range ids {
+			id, err := want.AddRaw(string(b.Name(uint32(j))))
+			if err != nil || got != id {
+				t.Fatalf("%d: %q is %d, want %d %v", bits, b.Name(uint32(j)), got, id, err)
+			}
+		}
+		order := a.Order()
+		if len(order) != a.Len() || a.Len() != want.Len() {
+			t.Fatalf("%d: %d in order of %d, want %d", bits, len(order), a.Len(), want.Len())
+		}
+		text, ends := a.AppendNames(nil, nil, order)
+		for k, id := range order {
+			lo := 0
+			if k > 0 {
+				lo = ends[k-1]
+				if CompareNames(string(a.Name(order[k-1])), string(a.Name(id))) >= 0 {
+					t.Fatalf("%d: %q before %q", bits, a.Name(order[k-1]), a.Name(id))
+				}
+			}
+			if got := string(text[lo:ends[k]]); got != string(a.Name(id)) {
+				t.Fatalf("%d: %q, want %q", bits, got, a.Name(id))
+			}
+		}
+	}
+}

@@ -6,7 +6,11 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"unsafe"
+
+	"github.com/bglm/bglm/kernels/dense"
 )
 
 // The fixed order of beliefs: the intercept, dense positions by number, names by
@@ -53,33 +57,57 @@ func (d *Dict) Order() []uint32 {
 	if d.Len() <= smallDict {
 		return d.orderFew()
 	}
-	numbers := make([]place, 0, d.Len())
-	names := make([]place, 0, 16)
-	var buf []byte
-	last := uint64(0)
-	for id := range uint32(d.Len()) {
-		r := uint64(className)
-		if n := &d.names[id]; n.lo == numberMark {
-			r = n.hi
-		} else if n.col == 0 && n.lo != slotMark {
-			buf = d.AppendName(buf[:0], id)
-			r = rank(unsafe.String(unsafe.SliceData(buf), len(buf)))
+	all := make([]place, d.Len())
+	var last, numbers atomic.Uint64 // the largest number of a feature that is one, and how many are
+	each(d.Len(), func(lo, hi int) {
+		var buf []byte
+		own, n := uint64(0), uint64(0)
+		for id := uint32(lo); id < uint32(hi); id++ {
+			r := uint64(className)
+			if n := &d.names[id]; n.lo == numberMark {
+				r = n.hi
+			} else if n.col == 0 && n.lo != slotMark {
+				buf = d.AppendName(buf[:0], id)
+				r = rank(unsafe.String(unsafe.SliceData(buf), len(buf)))
+			}
+			if all[id] = (place{r, id}); r != className {
+				own = max(own, r)
+				n++
+			}
 		}
-		if r == className {
-			names = append(names, place{id: id})
-			continue
+		numbers.Add(n)
+		for old := last.Load(); old < own && !last.CompareAndSwap(old, own); old = last.Load() {
 		}
-		numbers = append(numbers, place{r, id})
-		last = max(last, r)
+	})
+	names := all
+	var first []place
+	if n := int(numbers.Load()); n > 0 {
+		first, names = make([]place, 0, n), all[:0]
+		for _, p := range all {
+			if p.key != className {
+				first = append(first, p)
+			} else {
+				names = append(names, p)
+			}
+		}
 	}
 	ids := make([]uint32, 0, d.Len())
-	for _, p := range sortPlaces(numbers, bits.Len64(last)) {
+	for _, p := range sortPlaces(first, bits.Len64(last.Load())) {
 		ids = append(ids, p.id)
 	}
 	for _, p := range d.orderNames(names) {
 		ids = append(ids, p.id)
 	}
 	return ids
+}
+
+// each calls f for parts of [0, n) that it covers, side by side where they are large.
+func each(n int, f func(lo, hi int)) {
+	if n < 1<<15 {
+		f(0, n)
+		return
+	}
+	dense.Parallel(n, f)
 }
 
 // place is where a feature belongs in the order: before those of a larger key.
@@ -96,14 +124,30 @@ const headBytes = 32 // of a name, that its key can hold
 func (d *Dict) orderNames(ps []place) []place {
 	var occurs [headBytes][4]uint64
 	var ends [headBytes + 1]bool // a name has that many bytes
-	var buf []byte
-	for _, p := range ps {
-		buf = d.AppendName(buf[:0], p.id)
-		ends[min(len(buf), headBytes)] = true
-		for i, c := range buf[:min(len(buf), headBytes)] {
-			occurs[i][c>>6] |= 1 << (c & 63)
+	var mu sync.Mutex
+	each(len(ps), func(lo, hi int) {
+		var own [headBytes][4]uint64
+		var end [headBytes + 1]bool
+		var buf []byte
+		for _, p := range ps[lo:hi] {
+			buf = d.AppendName(buf[:0], p.id)
+			n := min(len(buf), headBytes)
+			end[n] = true
+			for i, c := range buf[:n] {
+				own[i][c>>6] |= 1 << (c & 63)
+			}
 		}
-	}
+		mu.Lock()
+		defer mu.Unlock()
+		for n, is := range end {
+			ends[n] = ends[n] || is
+		}
+		for i := range own {
+			for k, is := range own[i] {
+				occurs[i][k] |= is
+			}
+		}
+	})
 	var code [headBytes][256]uint16
 	var shift [headBytes]uint8
 	used, width := 0, 0
@@ -130,17 +174,20 @@ func (d *Dict) orderNames(ps []place) []place {
 		width += w
 		shift[used] = uint8(w)
 	}
-	for k := range ps {
-		buf = d.AppendName(buf[:0], ps[k].id)
-		key := uint64(0)
-		for i := range used {
-			key <<= shift[i]
-			if i < len(buf) {
-				key |= uint64(code[i][buf[i]])
+	each(len(ps), func(lo, hi int) {
+		var buf []byte
+		for k := lo; k < hi; k++ {
+			buf = d.AppendName(buf[:0], ps[k].id)
+			key := uint64(0)
+			for i := range used {
+				key <<= shift[i]
+				if i < len(buf) {
+					key |= uint64(code[i][buf[i]])
+				}
 			}
+			ps[k].key = key
 		}
-		ps[k].key = key
-	}
+	})
 	ps = sortPlaces(ps, width)
 	for lo := 0; lo < len(ps); {
 		hi := lo + 1

@@ -21,6 +21,7 @@ import (
 	"slices"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/stop"
@@ -570,6 +571,9 @@ func (p *product) Multiply(k int, scale [3]float64, logZ float64) (sum, apart, c
 	if scale[0] != 1 {
 		f.Rescale(k, scale[0])
 	}
+	if !f.plan.Drifts && !f.plan.Learns && scale == [3]float64{1, 1, 1} && len(*o.weights(k)) > mergeBlock {
+		return p.plain(k, logZ)
+	}
 	at := p.OtherNow
 	if f.plan.Model.HasTime {
 		at = p.Clock
@@ -614,6 +618,63 @@ func (p *product) Multiply(k int, scale [3]float64, logZ float64) (sum, apart, c
 		f.count(k)
 	}
 	return logZ, apart, conflict, nil
+}
+
+// mergeBlock is how many weights are worth a goroutine.
+const mergeBlock = 1 << 14
+
+// plain is Multiply where nothing drifts and nothing is learnt: large parts of the weights
+// side by side, the evidence summed up in their order.
+func (p *product) plain(k int, logZ float64) (sum, _, conflict float64, err error) {
+	const block = mergeBlock
+	own, other := *p.f.weights(k), *p.o.weights(k)
+	gain := make([]float64, min(len(other), 4*block))
+	type part struct {
+		conflict float64
+		bad      int // the first weight without a product, -1 for none
+	}
+	for lo := 0; lo < len(other); lo += len(gain) {
+		n := min(len(gain), len(other)-lo)
+		parts := make([]part, (n+block-1)/block)
+		dense.Each(len(parts), func(i int) {
+			from, to := i*block, min((i+1)*block, n)
+			parts[i].bad = -1
+			for j := from; j < to; j++ {
+				q, id := other[lo+j], p.ID(lo+j)
+				if gain[j] = 0; id >= p.Grown {
+					own[id] = q
+					continue
+				}
+				a := own[id]
+				if v := a.Variance + q.Variance; v > 0 {
+					parts[i].conflict = max(parts[i].conflict, math.Abs(a.Mean-q.Mean)/math.Sqrt(v))
+				}
+				w, c, ok := kernels.Merge(a, q, p.shared(k, id, 0, 1))
+				if !ok {
+					parts[i].bad = j
+					return
+				}
+				own[id], gain[j] = w, c
+			}
+		})
+		for i := range parts {
+			if j := parts[i].bad; j >= 0 {
+				return 0, 0, 0, p.improper(k, lo+j)
+			}
+			conflict = max(conflict, parts[i].conflict)
+		}
+		for _, c := range gain[:n] {
+			logZ += c
+		}
+	}
+	return logZ, 0, conflict, nil
+}
+
+// improper is the error of weight j of the other part, which has no product with the own one.
+func (p *product) improper(k, j int) error {
+	id := p.ID(j)
+	return fmt.Errorf("feature %q has no proper product (variances %v and %v, prior %v)",
+		p.Own.Name(uint32(id)), (*p.f.weights(k))[id].Variance, (*p.o.weights(k))[j].Variance, p.shared(k, id, 0, 1).Variance)
 }
 
 // shared is where both parts started with feature id, to whose variance the other's

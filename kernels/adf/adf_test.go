@@ -319,6 +319,80 @@ func TestMergeExact(t *testing.T) {
 	})
 }
 
+// A merge of so many weights that goroutines share them is, bit for bit, that of one after the
+// other, its evidence too; and what is read of it is what it holds.
+func TestMergeOfMany(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(3, 4))
+	part := func(from, to int) *stream.State {
+		s := state(t, &kernels.Model{Lik: like(t, "", "logit", 1), Prior: kernels.DefaultPrior})
+		var b kernels.Batch
+		b.Reset()
+		for i := from; i < to; {
+			b.Add(0, 1)
+			for range 50 {
+				add(t, s.Features(), &b, fmt.Sprint("f", i), 1+rnd.Float64())
+				i++
+			}
+			b.EndRow()
+			b.Y = append(b.Y, float64(rnd.IntN(2)))
+		}
+		if err := s.Update(context.Background(), &b, false); err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	a, b := part(0, 90_000), part(30_000, 200_000)
+	if b.Len() < 8*mergeBlock {
+		t.Fatal("few weights")
+	}
+	want, logZ := map[string]kernels.Weight{}, a.Summary().LogEvidence
+	visit := func(s *stream.State, f func(name string, w kernels.Weight)) {
+		if err := s.Each(func(name []byte, w kernels.Weight) { f(string(name), w) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	visit(a, func(name string, w kernels.Weight) { want[name] = w })
+	other := map[string]kernels.Weight{}
+	visit(b, func(name string, w kernels.Weight) { other[name] = w })
+	for id := range b.Len() {
+		name := string(b.Features().Name(uint32(id)))
+		q := other[name]
+		w, ok := want[name]
+		if !ok {
+			want[name] = q
+			continue
+		}
+		m, c, ok := kernels.Merge(w, q, kernels.DefaultPrior.Of([]byte(name)))
+		if !ok {
+			t.Fatal("improper")
+		}
+		want[name], logZ = m, logZ+c
+	}
+	logZ += b.Summary().LogEvidence
+	if err := a.Merge(context.Background(), b); err != nil {
+		t.Fatal(err)
+	}
+	if got := a.Summary().LogEvidence; got != logZ {
+		t.Errorf("log evidence %v, want %v", got, logZ)
+	}
+	n := 0
+	visit(a, func(name string, w kernels.Weight) {
+		if n++; w != want[name] {
+			t.Fatalf("%s is %v, want %v", name, w, want[name])
+		}
+	})
+	if f := fit(t, a); n != len(want) || len(f.Beliefs) != n {
+		t.Errorf("%d and %d beliefs, want %d", n, len(f.Beliefs), len(want))
+	}
+	seen := 0
+	a.Read(func(each func(visit func([]byte, kernels.Weight) bool)) {
+		each(func([]byte, kernels.Weight) bool { seen++; return seen < 50_000 })
+	})
+	if seen != 50_000 {
+		t.Errorf("%d beliefs were read after the last one wanted", seen)
+	}
+}
+
 // Merging is associative and commutative to rounding, drift or not, and never
 // gives an improper belief.
 func TestMergeLaws(t *testing.T) {

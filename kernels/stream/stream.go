@@ -25,9 +25,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"sync"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/stop"
 )
@@ -739,6 +741,10 @@ func (s *State) Read(read func(each func(visit func(name []byte, w kernels.Weigh
 	defer r.done()
 	r.w = s.form.Beliefs(s.Best(), s.clock, r.w[:0])
 	read(func(visit func(name []byte, w kernels.Weight) bool) {
+		if len(r.order) >= manyBeliefs {
+			s.readMany(r, visit)
+			return
+		}
 		for _, id := range r.order {
 			r.name = s.dict.AppendName(r.name[:0], id)
 			if !visit(r.name, s.units.original(id, r.w[id])) {
@@ -747,6 +753,46 @@ func (s *State) Read(read func(each func(visit func(name []byte, w kernels.Weigh
 		}
 	})
 	return nil
+}
+
+// manyBeliefs are so many that their names lie in no near cache: blocks of aBlock are read
+// side by side.
+const (
+	manyBeliefs = 1 << 15
+	aBlock      = 1 << 12
+)
+
+// readMany visits the beliefs in their order while visit gives true.
+func (s *State) readMany(r *reader, visit func(name []byte, w kernels.Weight) bool) {
+	blocks := make([]struct {
+		text []byte
+		ends []int
+		w    []kernels.Weight
+	}, 2*runtime.GOMAXPROCS(0))
+	for order := r.order; len(order) > 0; {
+		n := min(len(blocks), (len(order)+aBlock-1)/aBlock)
+		dense.Each(n, func(k int) {
+			b, ids := &blocks[k], order[k*aBlock:min((k+1)*aBlock, len(order))]
+			b.text, b.ends = s.dict.AppendNames(b.text[:0], b.ends[:0], ids)
+			b.w = b.w[:0]
+			for _, id := range ids {
+				b.w = append(b.w, r.w[id])
+			}
+			for i, id := range ids {
+				b.w[i] = s.units.original(id, b.w[i])
+			}
+		})
+		for k := range blocks[:n] {
+			b, lo := &blocks[k], 0
+			for i, hi := range b.ends {
+				if !visit(b.text[lo:hi:hi], b.w[i]) {
+					return
+				}
+				lo = hi
+			}
+		}
+		order = order[min(n*aBlock, len(order)):]
+	}
 }
 
 // reader is memory for visits of beliefs: small groups come by the million.
