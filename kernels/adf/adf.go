@@ -320,6 +320,18 @@ func (f *factors) forget(w, p kernels.Weight, dt float64) kernels.Weight {
 	return kernels.Weight{Mean: p.Mean + l*(w.Mean-p.Mean)/(w.Variance*lam), Variance: 1 / lam}
 }
 
+// nearWeights is how many weights the near caches hold.
+const nearWeights = 1 << 15
+
+// Fetch implements stream.Far.
+func (f *factors) Fetch(fs []uint32) bool {
+	if len(f.w) > nearWeights {
+		dense.Fetch(f.w, fs)
+		return true
+	}
+	return false
+}
+
 // Predict implements stream.Form.
 func (f *factors) Predict(k int, fs []uint32, xs []float64, shift float64) (m, v float64) {
 	xs = xs[:len(fs)]

@@ -692,3 +692,17 @@ func BenchmarkExp(b *testing.B) {
 		Exp(y, z, x)
 	}
 }
+
+// Fetch changes nothing, whatever it is asked for.
+func TestFetch(t *testing.T) {
+	m := []float64{1, 2, 3, 4, 5, 6, 7, 8, 9}
+	Fetch(m, []uint32{8, 0, 3, 3})
+	Fetch(m, nil)
+	Fetch([]float64(nil), []uint32{1})
+	Fetch(make([][3]byte, 100), []uint32{99})
+	for i, x := range m {
+		if x != float64(i+1) {
+			t.Errorf("number %d is %v", i, x)
+		}
+	}
+}

@@ -126,6 +126,8 @@ func axpy(a float64, x, y []float64) {
 	}
 }
 
+func fetch(p *byte, size int, k []uint32) { fetchLines(p, size, &k[0], len(k)) }
+
 func rotate(x, y []float64, a, b, c float64) {
 	if len(x) == 0 {
 		return

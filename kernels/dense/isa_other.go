@@ -14,6 +14,8 @@ func addToRows(m []float64, stride int, k []uint32, a, x []float64) { addToRowsG
 
 func rotate(x, y []float64, a, b, c float64) { rotateGo(x, y, a, b, c) }
 
+func fetch(*byte, int, []uint32) {}
+
 func exp(up, down, x []float64) { expGo(up, down, x) }
 
 func block(m, n int, c []float64, cs int, a []float64, ars, acs int, b []float64, bs, k int, next []float64, ns int) {

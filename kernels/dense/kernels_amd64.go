@@ -306,6 +306,11 @@ func addRows512(y *float64, n int, m *float64, stride int, k *uint32, a *float64
 //go:noescape
 func addToRows512(m *float64, stride int, k *uint32, a *float64, rows int, x *float64, n int)
 
+// fetchLines asks for the cache lines at size times k_i behind p.
+//
+//go:noescape
+func fetchLines(p *byte, size int, k *uint32, n int)
+
 // packRows512 copies rows of cols numbers, row i times s[i], into panels of 24 columns, ps
 // apart, with row stride ds, and fills up the last eight columns with 0 s[i].
 //

@@ -3784,6 +3784,23 @@ row:
 	VZEROUPPER
 	RET
 
+// func fetchLines(p *byte, size int, k *uint32, n int)
+// Requires: MMX+
+TEXT ·fetchLines(SB), NOSPLIT, $0-32
+	MOVQ p+0(FP), AX
+	MOVQ size+8(FP), CX
+	MOVQ k+16(FP), DX
+	MOVQ n+24(FP), BX
+
+each:
+	MOVL       (DX), SI
+	IMULQ      CX, SI
+	PREFETCHT0 (AX)(SI*1)
+	ADDQ       $0x04, DX
+	DECQ       BX
+	JNZ        each
+	RET
+
 // func packRows512(dst *float64, ds int, ps int, src *float64, ss int, rows int, cols int, s *float64)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·packRows512(SB), NOSPLIT, $0-64

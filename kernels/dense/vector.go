@@ -1,6 +1,9 @@
 package dense
 
-import "fmt"
+import (
+	"fmt"
+	"unsafe"
+)
 
 // Dot is Σ x_i y_i.
 func Dot(x, y []float64) float64 {
@@ -37,6 +40,14 @@ func AddToRows(m []float64, stride int, k []uint32, a, x []float64) {
 	length("a", a, len(k))
 	reach(m, stride, k, len(x))
 	addToRows(m, stride, k, a, x)
+}
+
+// Fetch asks the processor for elements k_i of m, which are read soon: their misses overlap
+// with what is done until then. Nothing else happens.
+func Fetch[T any](m []T, k []uint32) {
+	if len(m) > 0 && len(k) > 0 {
+		fetch((*byte)(unsafe.Pointer(&m[0])), int(unsafe.Sizeof(m[0])), k)
+	}
 }
 
 // reach panics where m ends before n numbers of a row.

@@ -87,6 +87,12 @@ type Form interface {
 	Status(k int) string
 }
 
+// Far is a Form that may be larger than the near caches.
+type Far interface {
+	// Fetch asks for the weights fs, which are read soon; false means that they are near.
+	Fetch(fs []uint32) bool
+}
+
 // Merging is what two forms need to know of their states to be multiplied.
 type Merging struct {
 	Own, Other *kernels.Dict // after the merge of Other's names into Own

@@ -359,8 +359,10 @@ func (s *State) update(halt *stop.Stop, b *kernels.Batch, skip bool) error {
 		s.averages()
 	}
 	defer s.rest()
+	next := s.ahead(b)
 	for i := range b.Len() {
 		halt.Check()
+		next.fetch(b, i)
 		if err := s.row(b, i); err != nil {
 			if skip && errors.Is(err, kernels.ErrRow) {
 				s.skipped++
@@ -370,6 +372,35 @@ func (s *State) update(halt *stop.Stop, b *kernels.Batch, skip bool) error {
 		}
 	}
 	return nil
+}
+
+// fetchAhead is how many entries behind a row are asked for: a row of many, several of few.
+const fetchAhead = 64
+
+// ahead asks for the weights of the rows that follow. Its form is nil where nothing is far.
+type ahead struct {
+	form  Far
+	asked int // entries of the batch
+}
+
+func (s *State) ahead(b *kernels.Batch) (a ahead) {
+	if b.Shared == nil && b.Len() > 0 {
+		a.form, _ = s.form.(Far)
+		a.asked = b.Row[0]
+	}
+	return a
+}
+
+// fetch asks for what follows row i.
+func (a *ahead) fetch(b *kernels.Batch, i int) {
+	if a.form == nil || b.Row[i+1]+fetchAhead <= a.asked || a.asked >= len(b.Feature) {
+		return
+	}
+	to := min(max(b.Row[i+1], a.asked)+fetchAhead, len(b.Feature))
+	if !a.form.Fetch(b.Feature[a.asked:to]) {
+		a.form = nil
+	}
+	a.asked = to
 }
 
 // rest gives back memory that rows need.

@@ -41,6 +41,7 @@ func main() {
 	}
 	addRows512()
 	addToRows512()
+	fetch()
 	packRows512()
 	packRows2(masks)
 	packTrans512()
@@ -351,6 +352,22 @@ func addRows512() {
 		VMOVUPD(sum[j], masks[j], Mem{Base: y, Disp: 64 * j})
 	}
 	next(n, y, m)
+}
+
+// fetch is one instruction that every processor has, and its address.
+func fetch() {
+	function("fetchLines", "(p *byte, size int, k *uint32, n int)",
+		"fetchLines asks for the cache lines at size times k_i behind p.")
+	p, size, k, n := load("p"), load("size"), load("k"), load("n")
+	Label("each")
+	at := GP64()
+	MOVL(Mem{Base: k}, at.As32())
+	IMULQ(size, at)
+	PREFETCHT0(Mem{Base: p, Index: at, Scale: 1})
+	ADDQ(Imm(4), k)
+	DECQ(n)
+	JNZ(LabelRef("each"))
+	RET()
 }
 
 // addToRows512 keeps 16 numbers of x in registers through all rows.
