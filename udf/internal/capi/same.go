@@ -1,6 +1,9 @@
 package capi
 
-import "unsafe"
+import (
+	"bytes"
+	"unsafe"
+)
 
 // Runs numbers the entries of v by the first of the neighbours that are the same:
 // run[i] is the least j such that entries j to i are all equal, in every field, bit by
@@ -65,6 +68,9 @@ func (v *Vec) changes(dst []int32, dead []bool) {
 		differ[[2]uint64](v.data, dst, dead)
 	case Varchar, Blob:
 		p := unsafe.Slice((*[2]uint64)(v.data), len(dst))
+		if uniform(p) {
+			return
+		}
 		for i := 1; i < len(p); i++ {
 			// The text of a NULL is not there to be read.
 			if dst[i] == 0 && p[i] != p[i-1] && (dead == nil || !dead[i]) && v.Str(i) != v.Str(i-1) {
@@ -78,8 +84,21 @@ func (v *Vec) changes(dst []int32, dead []bool) {
 	}
 }
 
+// uniform says whether all entries are the same, bit by bit: a FIT beside every row is.
+func uniform[T any](p []T) bool {
+	if len(p) < 2 {
+		return true
+	}
+	size := int(unsafe.Sizeof(p[0]))
+	b := unsafe.Slice((*byte)(unsafe.Pointer(&p[0])), len(p)*size)
+	return bytes.Equal(b[size:], b[:len(b)-size])
+}
+
 func differ[T comparable](data unsafe.Pointer, dst []int32, dead []bool) {
 	p := unsafe.Slice((*T)(data), len(dst))
+	if uniform(p) {
+		return
+	}
 	for i := 1; i < len(p); i++ {
 		if p[i] != p[i-1] && (dead == nil || !dead[i]) {
 			dst[i] = 1
