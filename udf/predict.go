@@ -50,6 +50,7 @@ type place struct {
 	at    int
 	hint  int32
 	epoch uint32
+	w     kernels.Weight // where there is one
 }
 
 const missing = -2
@@ -183,7 +184,12 @@ func (p *predictor) row(i int) (f *kernels.Fit, fs []uint32, xs []float64, ok bo
 		if w := &p.found[id]; w.epoch != p.epoch {
 			p.name = p.dict.AppendName(p.name[:0], id)
 			w.at, w.epoch = p.search(p.name, int(w.hint)), p.epoch
-			if at := w.at - p.lo; w.at != missing && at <= math.MaxInt32 {
+			if w.at == missing {
+				continue
+			}
+			r := p.fits.beliefs
+			w.w = kernels.Weight{Mean: r.mean.Float(w.at), Variance: r.variance.Float(w.at)}
+			if at := w.at - p.lo; at <= math.MaxInt32 {
 				w.hint = int32(at)
 			}
 		}
@@ -216,12 +222,11 @@ func (p *predictor) stand(f *kernels.Fit, fs []uint32, xs []float64) []float64 {
 
 // weight is the belief of the row's feature id, and where it lies, or missing.
 func (p *predictor) weight(f *kernels.Fit, id uint32) (kernels.Weight, int) {
-	at := p.found[id].at
-	if at == missing {
-		return f.PriorOf(p.dict.Name(id)), at
+	w := &p.found[id]
+	if w.at == missing {
+		return f.PriorOf(p.dict.Name(id)), missing
 	}
-	r := p.fits.beliefs
-	return kernels.Weight{Mean: r.mean.Float(at), Variance: r.variance.Float(at)}, at
+	return w.w, w.at
 }
 
 // unseen is feature id without a belief under an arrowhead covariance, with prior w: a
@@ -315,10 +320,18 @@ func (p *predictor) search(name []byte, hint int) int {
 // rows calls f with the Gaussian of each row's linear predictor; rows without
 // fit or x are NULL.
 func (p *predictor) rows(n int, out *capi.Col, f func(i int, m, v float64) error) error {
+	near := 0 // rows up to here are encoded, for the FIT of the row before them
 	for i := range n {
-		m, v, ok, err := p.linear(i)
-		if err != nil {
-			return err
+		m, v, ok := 0.0, 0.0, false
+		if i < near {
+			m, v, ok = p.again(i)
+		}
+		if !ok {
+			var err error
+			if m, v, ok, err = p.linear(i); err != nil {
+				return err
+			}
+			near = p.alike(i, ok)
 		}
 		if !ok {
 			out.Null()
@@ -329,6 +342,40 @@ func (p *predictor) rows(n int, out *capi.Col, f func(i int, m, v float64) error
 		}
 	}
 	return nil
+}
+
+// alike is where the rows behind i end that are encoded and have its FIT, as far as again
+// serves for it; i where it does not. ok says that row i was not NULL.
+func (p *predictor) alike(i int, ok bool) int {
+	if !ok || p.fits.last.Covariance.Form != gauss.Diagonal {
+		return i
+	}
+	run := p.fits.heads.run
+	end := i + 1
+	for end < p.to && run[end] == run[i] {
+		end++
+	}
+	return end
+}
+
+// again is linear of row i, whose FIT is that of the row before: ok is false where that has
+// more to say, for a feature that is new here or has no belief, or a number that is missing.
+func (p *predictor) again(i int) (mean, variance float64, ok bool) {
+	at := p.in[i-p.from]
+	if at < 0 {
+		return 0, 0, false
+	}
+	fs, xs := p.b.Entries(at)
+	xs = xs[:len(fs)]
+	for k, id := range fs {
+		w, x := &p.found[id], xs[k]
+		if w.epoch != p.epoch || w.at == missing || x != x {
+			return 0, 0, false
+		}
+		mean += x * w.w.Mean
+		variance += x * x * w.w.Variance
+	}
+	return mean, variance, kernels.CheckPredictor(mean, variance) == nil
 }
 
 // howTo is the argument prediction of bglm_predict.
