@@ -150,6 +150,39 @@ func TestGemm(t *testing.T) {
 	})
 }
 
+// GramBy is Gram to the last bit, for rows and weights that are made as it goes, on any number
+// of processors; each part's blocks follow one another.
+func TestGramBy(t *testing.T) {
+	eachISA(t, func(t *testing.T) {
+		rng := newRand(3)
+		for _, shape := range [][2]int{{16384, 1}, {20001, 51}, {16500, 263}} {
+			n, p := shape[0], shape[1]
+			x, w := random(rng, n, p, 0, 0), vector(rng, n)
+			want := New(p, p)
+			Gram(want, x, w)
+			for _, procs := range []int{1, 2, 5} {
+				old := runtime.GOMAXPROCS(procs)
+				made, ends := make([]float64, n), make([]int, GramParts(n, p))
+				got := New(p, p)
+				GramBy(got, x, made, func(part, lo, hi int) {
+					if ends[part] > 0 && ends[part] != lo {
+						t.Errorf("part %d: rows from %d after those up to %d", part, lo, ends[part])
+					}
+					copy(made[lo:hi], w[lo:hi])
+					ends[part] = hi
+				})
+				runtime.GOMAXPROCS(old)
+				if !slices.Equal(got.Data, want.Data) || !slices.Equal(made, w) || slices.Max(ends) != n {
+					t.Errorf("%d x %d on %d processors: not what Gram makes", n, p, procs)
+				}
+			}
+		}
+		if GramParts(16383-2048, 5) != 0 || GramParts(1<<20, tileRows+1) != 0 {
+			t.Error("GramBy takes shapes that it should leave")
+		}
+	})
+}
+
 func TestGramSyrk(t *testing.T) {
 	eachISA(t, func(t *testing.T) {
 		rapid.Check(t, func(r *rapid.T) {

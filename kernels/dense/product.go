@@ -1,6 +1,9 @@
 package dense
 
-import "sync"
+import (
+	"fmt"
+	"sync"
+)
 
 // Mul sets dst = A B.
 func Mul(dst, a, b *Matrix) { Gemm(dst, 1, a, false, b, false, 0) }
@@ -51,6 +54,35 @@ func Gram(dst, x *Matrix, w []float64) {
 	p.run()
 }
 
+// GramParts is into how many parts GramBy cuts n rows of p columns; 0: it does not do these.
+func GramParts(n, p int) int {
+	q := product{m: p, n: p, k: n}
+	if p > tileRows || q.segments() < minParts {
+		return 0
+	}
+	return ceil(n, q.long(q.segments()))
+}
+
+// minParts is from how many parts on GramBy has work for several processors.
+const minParts = 8
+
+// GramBy is Gram for X of GramParts parts, to the same bits, whose rows are read from memory
+// once for all that is made of them: before a block of rows [lo, hi) of a part is added,
+// before(part, lo, hi) is called on the same goroutine. It may write w there. Blocks of a part
+// follow one another; parts do not wait for each other.
+func GramBy(dst, x *Matrix, w []float64, before func(part, lo, hi int)) {
+	x.check("x")
+	dst.shape("dst", x.Cols, x.Cols)
+	dst.adopt(x)
+	length("w", w, x.Rows)
+	if GramParts(x.Rows, x.Cols) == 0 {
+		panic(fmt.Sprintf("dense: GramBy of %d x %d", x.Rows, x.Cols))
+	}
+	p := product{m: x.Cols, n: x.Cols, k: x.Rows, a: *x, b: *x, ta: true, w: w, alpha: 1, dst: *dst, lower: true, both: true, before: before}
+	p.workers = workersFor(2 * float64(p.m) * float64(p.n) * float64(p.k))
+	p.segmented(p.segments())
+}
+
 // GramT sets dst = X diag(w) Xᵀ, both triangles. X is n x p, dst n x n; w has length p, or
 // is nil for ones. dst does not overlap X.
 func GramT(dst, x *Matrix, w []float64) {
@@ -87,6 +119,7 @@ type product struct {
 	upperA      bool // op(A)_ik = 0 for k < i: most of these terms are left out
 	lowerB      bool // op(B)_kj = 0 for k < j: the same
 
+	before  func(part, lo, hi int) // of GramBy
 	workers int
 }
 
@@ -137,15 +170,12 @@ func (p *product) run() {
 		p.tiny()
 		return
 	}
-	segments := 1
-	if p.k >= 2*segment && p.m*p.n <= maxSplit {
-		segments = min(ceil(p.k, segment), maxSegments, max(1, maxPartial/(p.m*p.n)))
-	}
+	segments := p.segments()
 	workers := workersFor(2 * work)
 	if workers == 1 && segments == 1 && p.m <= tileRows && p.n <= tileCols {
 		t := tile{0, p.m, 0, p.n}
 		s := scratch.Get().(*space)
-		p.sum(s, t, 0, p.k)
+		p.sum(s, t, 0, 0, p.k)
 		p.store(s.c, t)
 		scratch.Put(s)
 		return
@@ -159,12 +189,23 @@ func (p *product) run() {
 	}
 }
 
+// segments is into how many the sum is cut.
+func (p *product) segments() int {
+	if p.k >= 2*segment && p.m*p.n <= maxSplit {
+		return min(ceil(p.k, segment), maxSegments, max(1, maxPartial/(p.m*p.n)))
+	}
+	return 1
+}
+
+// long is the length of that many segments.
+func (p *product) long(segments int) int { return roundUp(ceil(p.k, segments), depth) }
+
 // whole computes each tile of C in one go.
 func (p *product) whole() {
 	work := p.cut(1)
 	tasks(len(work), p.workers, func(i int) {
 		s := scratch.Get().(*space)
-		p.sum(s, work[i], 0, p.k)
+		p.sum(s, work[i], 0, 0, p.k)
 		p.store(s.c, work[i])
 		scratch.Put(s)
 	})
@@ -172,14 +213,17 @@ func (p *product) whole() {
 
 // segmented computes C for each segment of the sum and adds them in order.
 func (p *product) segmented(segments int) {
-	work := p.cut(segments)
-	long := roundUp(ceil(p.k, segments), depth)
+	work := []tile{{0, p.m, 0, p.n}}
+	if p.before == nil {
+		work = p.cut(segments)
+	}
+	long := p.long(segments)
 	segments = ceil(p.k, long)
 	parts := make([]*space, segments*len(work))
 	tasks(len(parts), p.workers, func(i int) {
 		s := scratch.Get().(*space)
 		k0 := i / len(work) * long
-		p.sum(s, work[i%len(work)], k0, min(k0+long, p.k))
+		p.sum(s, work[i%len(work)], i/len(work), k0, min(k0+long, p.k))
 		parts[i] = s
 	})
 	tasks(len(work), p.workers, func(i int) {
@@ -247,9 +291,9 @@ func grow(x []float64, n int) []float64 {
 	return x[:n]
 }
 
-// sum sets s.c, with rows of roundUp(j1-j0, lanes) numbers, to the terms [k0, k1) of tile
-// t. Columns beyond the edge hold anything.
-func (p *product) sum(s *space, t tile, k0, k1 int) {
+// sum sets s.c, with rows of roundUp(j1-j0, lanes) numbers, to the terms [k0, k1), which are
+// that part, of tile t. Columns beyond the edge hold anything.
+func (p *product) sum(s *space, t tile, part, k0, k1 int) {
 	rows, cols := t.i1-t.i0, t.j1-t.j0
 	cs := roundUp(cols, lanes)
 	s.c = grow(s.c, rows*cs)
@@ -265,6 +309,9 @@ func (p *product) sum(s *space, t tile, k0, k1 int) {
 	for ; k0 < k1; k0 += depth {
 		p.dst.Stop.Check()
 		k := min(depth, k1-k0)
+		if p.before != nil {
+			p.before(part, k0, k0+k)
+		}
 		p.packB(s, t.j0, t.j1, k0, k)
 		a, ars, acs := p.packA(s, t.i0, t.i1, cols, k0, k)
 		ahead := p.ahead(t, k0+k, min(depth, k1-k0-k))
