@@ -371,6 +371,21 @@ func (c *Columns) Gram(dst *dense.Matrix, w []float64) {
 	dense.Mirror(dst)
 }
 
+// GramParts is into how many parts GramBy cuts the rows, 0: it does not.
+func (c *Columns) GramParts() int {
+	if c.block == nil {
+		return 0
+	}
+	return dense.GramParts(c.N, c.P)
+}
+
+// GramBy is Gram with before(part, lo, hi) called for each block of rows, which may use them
+// while they are near: see dense.GramBy.
+func (c *Columns) GramBy(dst *dense.Matrix, w []float64, before func(x *dense.Matrix, part, lo, hi int)) {
+	dst.Stop = c.Stop
+	dense.GramBy(dst, c.block, w, func(part, lo, hi int) { before(c.block, part, lo, hi) })
+}
+
 // Squares sets dst_j = Σ_i w_i x_ij².
 func (c *Columns) Squares(dst, w []float64) {
 	clear(dst)

@@ -59,6 +59,7 @@ type search struct {
 	w1, tried      []float64     // length p
 	n1             []float64     // length n
 	cg             mode.Conjugate
+	once           *once     // of rows that are read once a step, nil where they are not
 	looked         []float64 // the weights where now is, empty if they are not known
 	loose          float64   // a tolerance above that of the options, 0 for none
 	floored        bool      // rows of negative curvature were taken as 0 in B
@@ -99,6 +100,7 @@ func newSearch(d *kernels.Problem, l lik.Likelihood, t *gauss.Root, sp space, le
 	switch sp {
 	case weightSpace:
 		s.b, s.hess = d.Matrix(p, p), newHessian(d)
+		s.once = newOnce(d, l)
 	case krylov:
 		s.jacobi = make([]float64, p)
 	}
@@ -171,6 +173,7 @@ func (s *search) restart(w []float64) {
 // renew says that the columns have new values.
 func (s *search) renew() {
 	s.exact, s.factored, s.looked = false, nil, s.looked[:0]
+	s.once.forget()
 	if s.hess != nil {
 		s.hess.w = s.hess.w[:0]
 	}
@@ -203,6 +206,10 @@ func (s *search) stand() {
 func (s *search) toEta(dst, u []float64) {
 	if s.space == rowSpace {
 		dense.Gemv(dst, s.k, u)
+		return
+	}
+	if !slices.ContainsFunc(u, func(v float64) bool { return v != 0 }) {
+		clear(dst)
 		return
 	}
 	s.root.Mul(s.w1, u)
@@ -406,9 +413,12 @@ func (s *search) direction() (slope float64, err error) {
 		}
 		return slope, nil
 	}
-	if s.sums != nil {
+	switch {
+	case s.sums != nil:
 		s.sums.slope(s.w1)
-	} else {
+	case s.once != nil:
+		copy(s.w1, s.slopes())
+	default:
 		s.mulT(s.w1, s.now.D1)
 	}
 	s.root.MulT(s.grad, s.w1)
@@ -427,7 +437,9 @@ func (s *search) direction() (slope float64, err error) {
 		}
 		s.solve(s.du, s.grad)
 	}
-	if s.sums == nil {
+	if s.once.waits() {
+		s.once.todo = true
+	} else if s.sums == nil {
 		s.toEta(s.dEta, s.du)
 	}
 	return dense.Dot(s.grad, s.du), nil
@@ -525,6 +537,7 @@ func (s *search) late() bool { return s.Stop.Late() }
 // finite at the start.
 func (s *search) run() error {
 	s.Newton, s.exact = mode.NewNewton(&s.Options), false
+	s.once.begin(s.data.Lik)
 	s.Tol = max(s.Tol, s.loose)
 	const check = "offset, prior_mean and the scale of the features"
 	if s.sums != nil {
@@ -556,7 +569,7 @@ func (s *search) Longest() (t float64, capped bool) {
 	for _, d := range s.dEta {
 		far = max(far, side*d)
 	}
-	return min(1, maxRise/far), side != 0
+	return min(1, maxRise/far), true
 }
 
 func (s *search) Gain(t float64) float64 {
@@ -565,6 +578,13 @@ func (s *search) Gain(t float64) float64 {
 		dense.Axpy(t, s.du, s.tried)
 		s.look(&s.next, s.tried)
 		return s.next.LogLik - s.now.LogLik - t*(s.pd+0.5*t*s.dd)
+	}
+	if s.once != nil {
+		if t == 1 && !s.once.tried {
+			s.ahead()
+			return s.next.LogLik - s.now.LogLik - (s.pd + 0.5*s.dd)
+		}
+		s.once.next = false
 	}
 	for i, e := range s.now.Eta {
 		s.next.Eta[i] = e + t*s.dEta[i]
@@ -576,6 +596,7 @@ func (s *search) Gain(t float64) float64 {
 func (s *search) Go(t float64) bool {
 	s.now, s.next = s.next, s.now
 	s.looked = s.looked[:0]
+	s.once.move()
 	dense.Axpy(t, s.du, s.u)
 	if s.space == rowSpace {
 		dense.Axpy(t, s.dEta, s.pu)

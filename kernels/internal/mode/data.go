@@ -81,31 +81,39 @@ func NewPoint(n int) Point {
 // log likelihood is -Inf: no step goes there.
 func (d *Data) Look(pt *Point) {
 	many := lik.Many(d.Lik)
-	pt.LogLik = Sum(d.Stop, len(d.Y), 16, func(lo, hi int) float64 {
-		if many != nil && d.Only == nil {
-			var weight []float64
-			if d.Weight != nil {
-				weight = d.Weight[lo:hi]
-			}
-			return many(d.Y[lo:hi], weight, pt.Eta[lo:hi], pt.D1[lo:hi], pt.Curv[lo:hi])
+	pt.Sums(Sum(d.Stop, len(d.Y), 16, func(lo, hi int) float64 { return d.LookAt(pt, many, lo, hi) }))
+}
+
+// LookAt is Look at rows [lo, hi), whose part of the log likelihood it returns; many is
+// lik.Many of the likelihood.
+func (d *Data) LookAt(pt *Point, many func(y, weight, s, d1, curv []float64) float64, lo, hi int) float64 {
+	if many != nil && d.Only == nil {
+		var weight []float64
+		if d.Weight != nil {
+			weight = d.Weight[lo:hi]
 		}
-		sum := 0.0
-		for i := lo; i < hi; i++ {
-			d.Stop.Row(i)
-			if d.Only != nil && !d.Only[i] {
-				pt.D1[i], pt.Curv[i] = 0, 0
-				continue
-			}
-			logp, d1, d2 := d.Lik.LogLik(d.Obs(i), pt.Eta[i])
-			if !special.Finite(logp) || !special.Finite(d1) || !special.Finite(d2) {
-				return math.Inf(-1)
-			}
-			sum += logp
-			pt.D1[i], pt.Curv[i] = d1, -d2
+		return many(d.Y[lo:hi], weight, pt.Eta[lo:hi], pt.D1[lo:hi], pt.Curv[lo:hi])
+	}
+	sum := 0.0
+	for i := lo; i < hi; i++ {
+		d.Stop.Row(i)
+		if d.Only != nil && !d.Only[i] {
+			pt.D1[i], pt.Curv[i] = 0, 0
+			continue
 		}
-		return sum
-	})
-	if !special.Finite(pt.LogLik) {
+		logp, d1, d2 := d.Lik.LogLik(d.Obs(i), pt.Eta[i])
+		if !special.Finite(logp) || !special.Finite(d1) || !special.Finite(d2) {
+			return math.Inf(-1)
+		}
+		sum += logp
+		pt.D1[i], pt.Curv[i] = d1, -d2
+	}
+	return sum
+}
+
+// Sums sets the log likelihood to that sum of LookAt over all rows.
+func (pt *Point) Sums(logLik float64) {
+	if pt.LogLik = logLik; !special.Finite(logLik) {
 		pt.LogLik = math.Inf(-1)
 	}
 }
