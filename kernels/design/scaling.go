@@ -214,9 +214,9 @@ func (c *Columns) Standardize(weight []float64, number func(j int) bool, center 
 func (c *Columns) moments(weight []float64, at []int32, numbers int) []moments {
 	all := make([]moments, numbers)
 	count := make([]int, numbers)
-	// visit calls f for every entry in the order of rows; of whole rows each processor has
-	// its own columns.
-	visit := func(f func(m *moments, x, w float64)) {
+	// visit calls f for the entries of each row, in the order of rows; of whole rows each
+	// processor has its own columns.
+	visit := func(f func(at []int32, col []uint32, val []float64, w float64)) {
 		part := func(lo, hi int) {
 			for i := range c.N {
 				c.Stop.Row(i)
@@ -225,11 +225,7 @@ func (c *Columns) moments(weight []float64, at []int32, numbers int) []moments {
 				if c.whole() {
 					col, val = col[lo:hi], val[lo:hi]
 				}
-				for k, j := range col {
-					if a := at[j]; a >= 0 {
-						f(&all[a], val[k], w)
-					}
-				}
+				f(at, col, val, w)
 			}
 		}
 		if c.whole() {
@@ -238,7 +234,13 @@ func (c *Columns) moments(weight []float64, at []int32, numbers int) []moments {
 			part(0, c.P)
 		}
 	}
-	visit((*moments).first)
+	visit(func(at []int32, col []uint32, val []float64, w float64) {
+		for k, j := range col {
+			if a := at[j]; a >= 0 {
+				all[a].first(val[k], w)
+			}
+		}
+	})
 	total := float64(c.N)
 	if weight != nil {
 		total = 0
@@ -256,7 +258,13 @@ func (c *Columns) moments(weight []float64, at []int32, numbers int) []moments {
 		}
 		m.settle()
 	}
-	visit((*moments).second)
+	visit(func(at []int32, col []uint32, val []float64, w float64) {
+		for k, j := range col {
+			if a := at[j]; a >= 0 {
+				all[a].second(val[k], w)
+			}
+		}
+	})
 	for k := range all {
 		all[k].second(0, missing[k])
 		all[k].n = count[k]
