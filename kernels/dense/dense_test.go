@@ -150,6 +150,27 @@ func TestGemm(t *testing.T) {
 	})
 }
 
+// GramVec is Gemv, a product and GemvT to the last bit.
+func TestGramVec(t *testing.T) {
+	eachISA(t, func(t *testing.T) {
+		rng := newRand(4)
+		for _, shape := range [][2]int{{0, 3}, {5, 0}, {7, 3}, {300, 41}, {9001, 130}} {
+			n, p := shape[0], shape[1]
+			a, x, w := random(rng, n, p, 2, 1), vector(rng, p), vector(rng, n)
+			ax, want, got := make([]float64, n), make([]float64, p), make([]float64, p)
+			Gemv(ax, a, x)
+			for i := range ax {
+				ax[i] *= w[i]
+			}
+			GemvT(want, a, ax)
+			GramVec(got, a, x, w)
+			if !slices.Equal(got, want) {
+				t.Errorf("%d x %d: %v, want %v", n, p, got, want)
+			}
+		}
+	})
+}
+
 // GramBy is Gram to the last bit, for rows and weights that are made as it goes, on any number
 // of processors; each part's blocks follow one another.
 func TestGramBy(t *testing.T) {

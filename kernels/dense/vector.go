@@ -86,25 +86,38 @@ func Gemv(y []float64, a *Matrix, x []float64) {
 // segments in order.
 func GemvT(y []float64, a *Matrix, x []float64) {
 	a.shape("a", len(x), len(y))
+	a.sumRows(y, func(i int) float64 { return x[i] })
+}
+
+// GramVec sets y = Aᵀ diag(w) A x, rows being read from memory once. It is Gemv, a product with w
+// and GemvT to the last bit. y does not overlap x.
+func GramVec(y []float64, a *Matrix, x, w []float64) {
+	a.shape("a", len(w), len(x))
+	length("y", y, len(x))
+	a.sumRows(y, func(i int) float64 { return w[i] * dot(a.Row(i), x) })
+}
+
+// sumRows sets y to the sum of all rows of A, each times its f.
+func (a *Matrix) sumRows(y []float64, f func(i int) float64) {
 	add := func(y []float64, lo, hi int) {
 		for i := lo; i < hi; {
 			for end := a.upTo(i, hi); i < end; i++ {
-				axpy(x[i], a.Row(i), y)
+				axpy(f(i), a.Row(i), y)
 			}
 		}
 	}
 	clear(y)
 	segments := 1
 	if len(y) > 0 {
-		segments = min(len(x)/segment, maxSegments, maxPartial/len(y))
+		segments = min(a.Rows/segment, maxSegments, maxPartial/len(y))
 	}
 	if segments <= 1 {
-		add(y, 0, len(x))
+		add(y, 0, a.Rows)
 		return
 	}
 	parts := New(segments, roundUp(len(y), lanes))
-	f := func(i int) { add(parts.Row(i)[:len(y)], i*len(x)/segments, (i+1)*len(x)/segments) }
-	tasks(segments, workersFor(2*float64(len(x))*float64(len(y))), f)
+	part := func(i int) { add(parts.Row(i)[:len(y)], i*a.Rows/segments, (i+1)*a.Rows/segments) }
+	tasks(segments, workersFor(2*float64(a.Rows)*float64(len(y))), part)
 	for i := range segments {
 		axpy(1, parts.Row(i)[:len(y)], y)
 	}

@@ -243,6 +243,19 @@ func (c *Columns) MulT(dst, r []float64) {
 	}
 }
 
+// GramVec sets dst = Xᵀ diag(w) X v; scratch is n numbers.
+func (c *Columns) GramVec(dst, v, w, scratch []float64) {
+	if c.block != nil {
+		dense.GramVec(dst, c.block, v, w)
+		return
+	}
+	c.Mul(scratch, v)
+	for i, x := range w {
+		scratch[i] *= x
+	}
+	c.MulT(dst, scratch)
+}
+
 // MulMat sets dst (n x k) = X m, m p x k.
 func (c *Columns) MulMat(dst, m *dense.Matrix) {
 	dst.Stop = c.Stop

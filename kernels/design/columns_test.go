@@ -75,6 +75,14 @@ func TestProducts(t *testing.T) {
 			}
 			e.Squares(got.Data, w)
 			same(t, "Squares", got, want)
+			scratch := make([]float64, n)
+			e.GramVec(got.Data, v, w, scratch)
+			e.Mul(scratch, v)
+			for i := range scratch {
+				scratch[i] *= w[i]
+			}
+			e.MulT(want.Data, scratch)
+			same(t, "GramVec", got, want)
 			got, want = dense.New(n, 9), dense.New(n, 9)
 			e.MulMat(got, r)
 			dense.Mul(want, x, r)

@@ -57,7 +57,7 @@ type search struct {
 	sums           *sums         // in place of the rows of a Gaussian likelihood
 	sw             []float64     // W½ of the n x n B
 	w1, tried      []float64     // length p
-	n1             []float64     // length n
+	n1, n2         []float64     // length n
 	cg             mode.Conjugate
 	once           *once     // of rows that are read once a step, nil where they are not
 	looked         []float64 // the weights where now is, empty if they are not known
@@ -495,12 +495,14 @@ func (s *search) halfSolve(y []float64) {
 // applyB sets dst = B x without forming B, W floored at 0.
 func (s *search) applyB(dst, x []float64) {
 	s.root.Mul(s.w1, x)
-	s.Mul(s.n1, s.w1)
-	for i, c := range s.now.Curv {
-		s.n1[i] *= max(c, 0)
+	if s.n2 == nil {
+		s.n2 = make([]float64, s.N)
 	}
-	s.MulT(s.w1, s.n1)
-	s.root.MulT(dst, s.w1)
+	for i, c := range s.now.Curv {
+		s.n1[i] = max(c, 0)
+	}
+	s.GramVec(dst, s.w1, s.n1, s.n2)
+	s.root.MulT(dst, dst)
 	for j := range dst {
 		dst[j] += x[j]
 	}
