@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,12 +31,61 @@ func noValue(s string) bool {
 // meant to be.
 const manyDays = 100
 
+// dressed matches numbers as people write them: with a sign of a currency or its three letters,
+// a percent sign, thousands that are parted, a comma before the decimals.
+var dressed = regexp.MustCompile(`^[-+]?(?:\p{Sc}|[A-Z]{3})?\s?[-+]?(\d+|\d{1,3}(?:[.,'\s\x{a0}\x{202f}]\d{3})+)([.,]\d+)?\s?(?:%|\p{Sc}|[A-Z]{3})?$`)
+
+// dressing is what the numbers of a column wear.
+type dressing struct {
+	numbers int
+	example string // the first, in the order of the levels
+	comma   bool   // before the decimals
+}
+
+// add takes a level in; false where it is no such number, or one that needs no undressing.
+func (d *dressing) add(level string) bool {
+	m := dressed.FindStringSubmatch(strings.TrimSpace(level))
+	if m == nil {
+		return false
+	}
+	d.numbers++
+	if d.example == "" {
+		d.example = level
+	}
+	// 1,234 may be either: a comma is decimal where other than three digits follow, or points part the thousands.
+	if strings.HasPrefix(m[2], ",") && (len(m[2]) != 4 || strings.Contains(m[1], ".")) || strings.Count(m[1], ".") > 1 {
+		d.comma = true
+	}
+	return true
+}
+
+var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z_0-9]*$`)
+
+// inSQL is the name of a column as SQL has it.
+func inSQL(name string) string {
+	if plainName.MatchString(name) {
+		return name
+	}
+	return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
+}
+
+// note says how to read a column of that name.
+func (d *dressing) note(name string) string {
+	quoted := inSQL(name)
+	sql := fmt.Sprintf("TRY_CAST(regexp_replace(%s, '[^-0-9.]', '', 'g') AS DOUBLE)", quoted)
+	if d.comma {
+		sql = fmt.Sprintf("TRY_CAST(replace(regexp_replace(%s, '[^-0-9,]', '', 'g'), ',', '.') AS DOUBLE)", quoted)
+	}
+	return fmt.Sprintf("column %s was learnt as levels: its texts are numbers written as '%.40s'; %s makes numbers of them", name, strings.ReplaceAll(d.example, "'", "''"), sql)
+}
+
 // MixedNote says of the columns of levels of f which are numbers but for a few texts, such as
-// 'NA' or '-', and how to read them, or are many days; "" for none.
+// 'NA' or '-', or for how they are written, and how to read them, or are many days; "" for none.
 func (f *Fit) MixedNote() string {
 	type column struct {
 		numbers, days int
-		texts         []string
+		dressing
+		texts []string
 	}
 	cols := map[string]*column{}
 	for k := range f.Columns {
@@ -60,7 +110,7 @@ func (f *Fit) MixedNote() string {
 		}
 		if _, err := strconv.ParseFloat(strings.TrimSpace(level), 64); err == nil && !isWord(level) {
 			c.numbers++
-		} else {
+		} else if !c.add(level) {
 			c.texts = append(c.texts, level)
 		}
 	}
@@ -68,7 +118,10 @@ func (f *Fit) MixedNote() string {
 		name := f.Columns[k].Name
 		c := cols[name]
 		if c != nil && c.days >= manyDays {
-			return fmt.Sprintf("column %s was learnt as %d days, each a level of its own: date_diff('day', DATE '2000-01-01', %s) makes a number of it, dayname(%s) or month(%s)::VARCHAR few levels", name, c.days, name, name, name)
+			return fmt.Sprintf("column %s was learnt as %d days, each a level of its own: date_diff('day', DATE '2000-01-01', %s) makes a number of it, dayname(%s) or month(%s)::VARCHAR few levels", name, c.days, inSQL(name), inSQL(name), inSQL(name))
+		}
+		if c != nil && len(c.texts) <= fewTexts && c.dressing.numbers > 0 && c.numbers+c.dressing.numbers >= enoughNumbers {
+			return c.note(name)
 		}
 		if c == nil || len(c.texts) == 0 || len(c.texts) > fewTexts {
 			continue
@@ -81,7 +134,7 @@ func (f *Fit) MixedNote() string {
 			quoted[i] = fmt.Sprintf("'%.40s'", strings.ReplaceAll(t, "'", "''"))
 		}
 		return fmt.Sprintf("column %s was learnt as levels: its texts are numbers but for %s; TRY_CAST(%s AS DOUBLE), or nullstr = %s where a CSV file is read, makes numbers of them",
-			name, strings.Join(quoted, ", "), name, quoted[0])
+			name, strings.Join(quoted, ", "), inSQL(name), quoted[0])
 	}
 	return ""
 }

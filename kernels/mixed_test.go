@@ -43,6 +43,66 @@ func TestMixedNote(t *testing.T) {
 	}
 }
 
+// Numbers with a decimal comma, parted thousands, or the sign of a currency or a share are
+// said with what reads them; codes and few levels are not.
+func TestDressedNote(t *testing.T) {
+	point, comma := "TRY_CAST(regexp_replace(u, '[^-0-9.]', '', 'g') AS DOUBLE)", "TRY_CAST(replace(regexp_replace(u, '[^-0-9,]', '', 'g'), ',', '.') AS DOUBLE)"
+	for _, c := range []struct {
+		levels func(k int) string
+		n      int
+		want   string // what reads them
+		as     string
+	}{
+		{func(k int) string { return fmt.Sprintf("%d,5", k) }, 20, comma, "0,5"},
+		{func(k int) string { return fmt.Sprintf("%d,5", k) }, 19, "", ""},
+		{func(k int) string { return fmt.Sprintf("%d%%", k) }, 40, point, "0%"},
+		{func(k int) string { return fmt.Sprintf("%d.5 %%", k) }, 40, point, "0.5 %"},
+		{func(k int) string { return fmt.Sprintf("$%d,%03d.50", k+1, k) }, 40, point, "$1,000.50"},
+		{func(k int) string { return fmt.Sprintf("-$%d.50", k+1) }, 40, point, "-$1.50"},
+		{func(k int) string { return fmt.Sprintf("%d,%03d", k+1, k) }, 40, point, "1,000"},
+		{func(k int) string { return fmt.Sprintf("%d.%03d,50 €", k+1, k) }, 40, comma, "1.000,50 €"},
+		{func(k int) string { return fmt.Sprintf("1.%03d.%03d", k, k) }, 40, comma, "1.000.000"},
+		{func(k int) string { return fmt.Sprintf("%d\u00a0%03d,5", k+1, k) }, 40, comma, "1\u00a0000,5"},
+		{func(k int) string { return fmt.Sprintf("%d'%03d CHF", k+1, k) }, 40, point, "1''000 CHF"},
+		{func(k int) string { return []string{"n.a.", "?"}[k%2] }, 2, "", ""},
+		{func(k int) string { return fmt.Sprintf("%d-%d", k, k) }, 40, "", ""},
+		{func(k int) string { return fmt.Sprintf("A%d", k) }, 40, "", ""},
+		{func(k int) string { return fmt.Sprintf("ORD%d", k) }, 0, "", ""},
+		{func(k int) string { return fmt.Sprint(k) }, 40, "", ""}, // codes that were made text
+	} {
+		f := &Fit{Columns: []FitColumn{{Name: "g", Kind: LevelsColumn}, {Name: "u", Kind: LevelsColumn}}, Beliefs: []Belief{{Feature: Intercept}, {Feature: "g=x"}, {Feature: "u IS NULL"}}}
+		for k := range c.n {
+			f.Beliefs = append(f.Beliefs, Belief{Feature: "u=" + c.levels(k)})
+		}
+		want := ""
+		if c.want != "" {
+			want = "column u was learnt as levels: its texts are numbers written as '" + c.as + "'; " + c.want + " makes numbers of them"
+		}
+		if got := f.MixedNote(); got != want {
+			t.Errorf("%q: %q, want %q", c.levels(0), got, want)
+		}
+		// A few texts among them change nothing, many do.
+		for i, text := range []string{"NA", "-", "x", "y"} {
+			f.Beliefs = append(f.Beliefs, Belief{Feature: "u=" + text})
+			if got := f.MixedNote(); want != "" && (got == want) != (i < 3) {
+				t.Errorf("%q and %d texts: %q", c.levels(0), i+1, got)
+			}
+		}
+	}
+}
+
+// A name that SQL needs in quotation marks has them in what is to be written.
+func TestNoteQuotes(t *testing.T) {
+	f := &Fit{Columns: []FitColumn{{Name: `monthly "net"`, Kind: LevelsColumn}}}
+	for k := range 30 {
+		f.Beliefs = append(f.Beliefs, Belief{Feature: fmt.Sprintf(`monthly "net"=%d,5`, k)})
+	}
+	want := `column monthly "net" was learnt as levels: its texts are numbers written as '0,5'; TRY_CAST(replace(regexp_replace("monthly ""net""", '[^-0-9,]', '', 'g'), ',', '.') AS DOUBLE) makes numbers of them`
+	if got := f.MixedNote(); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // Hundreds of days as levels are said; a year's quarter of them is not.
 func TestDaysNote(t *testing.T) {
 	for n, want := range map[int]string{
