@@ -68,6 +68,8 @@ func TestDamagedData(t *testing.T) {
 		{put("cut.arrow", part("d.arrow")), "d.arrow", "cut off"},
 		{put("cut.arrows", part("d.arrows")), "d.arrows", "EOF"},
 		{put("cut.duckdb", part("d.duckdb")), "", ""},
+		{put("utf16.csv", []byte("\xff\xfei\x00,\x00y\x00\n\x001\x00,\x001\x00\n\x00")), "d.csv", "text in UTF-16; allowed: UTF-8"},
+		{put("latin.csv", []byte(head+"2,false,K\xf6ln,1.0\n"+strings.Repeat("3,true,a3,1.5\n", 20))), "d.csv", "not UTF-8; allowed: UTF-8"},
 		{put("text.duckdb", bytes.Repeat([]byte("no database "), 1000)), "", "not a DuckDB database"},
 		{put("red\x1b[31m\nred.csv", []byte(head+"2,fa")), "d.csv", `red\x1B[31m\nred.csv: cut off`},
 	}

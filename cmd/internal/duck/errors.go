@@ -1,6 +1,11 @@
 package duck
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
+
+var csvLine = regexp.MustCompile(`CSV Error on Line: (\d+)`)
 
 // reworded is an error whose text was made clearer.
 type reworded struct {
@@ -26,6 +31,13 @@ func Plainly(err error) error {
 	if i := strings.Index(msg, "INTERNAL Error:"); i >= 0 {
 		what, _, _ := strings.Cut(strings.TrimSpace(msg[i+len("INTERNAL Error:"):]), "\n")
 		return Reword(err, msg[:i]+"damaged, or a fault of DuckDB, which says: "+what)
+	}
+	if strings.Contains(msg, "This file is not utf-8 encoded") {
+		where := ""
+		if m := csvLine.FindStringSubmatch(msg); m != nil {
+			where = "line " + m[1] + " is "
+		}
+		return Reword(err, where+"not UTF-8; allowed: UTF-8, as iconv -f LATIN1 -t UTF-8 makes of a file from Western Europe")
 	}
 	if i := strings.Index(msg, "\n\nLINE 1: "); i > 0 && !AboutSQL(msg) {
 		return Reword(err, strings.TrimSpace(msg[:i]))

@@ -54,6 +54,24 @@ func Check(path, kind string) error {
 	return nil
 }
 
+// Twice is a path whose file another one before it is too, "" for none.
+func Twice(paths []string) string {
+	var seen []os.FileInfo
+	for _, path := range paths {
+		st, err := os.Stat(path)
+		if err != nil || !st.Mode().IsRegular() {
+			continue
+		}
+		for _, s := range seen {
+			if os.SameFile(s, st) {
+				return path
+			}
+		}
+		seen = append(seen, st)
+	}
+	return ""
+}
+
 func checkParquetEnds(f io.ReaderAt, size int64) error {
 	mark := func(b []byte) bool { return string(b) == "PAR1" || string(b) == "PARE" }
 	var b [8]byte
@@ -102,6 +120,10 @@ func checkText(f *os.File, path, kind string, size int64) error {
 		return fmt.Errorf("not a compressed file, or damaged: %w", err)
 	}
 	if !packed {
+		var first [2]byte
+		if n, _ := f.ReadAt(first[:], 0); n == 2 && (first == [2]byte{0xff, 0xfe} || first == [2]byte{0xfe, 0xff}) {
+			return errors.New("text in UTF-16; allowed: UTF-8, as iconv -f UTF-16 -t UTF-8 makes of it")
+		}
 		var last [1]byte
 		if _, err := f.ReadAt(last[:], size-1); err != nil {
 			return err

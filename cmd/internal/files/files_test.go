@@ -130,6 +130,9 @@ func TestCheck(t *testing.T) {
 		"line.csv":    {"y,x\n1,2\n3", "its last line, 3, has 1 of 2 fields"},
 		"quote.csv":   {"y,x\n1,\"2", "the quotation in line 2 has no end"},
 		"whole.csv":   {"y,x\n1,2\n3,4", ""},
+		"little.csv":  {"\xff\xfey\x00,\x00x\x00\n\x00", "text in UTF-16; allowed: UTF-8"},
+		"big.json":    {"\xfe\xff\x00{\x00}", "text in UTF-16; allowed: UTF-8"},
+		"mark.csv":    {"\ufeffy,x\n1,2\n", ""},
 		"cut.csv.gz":  {packed.String()[:packed.Len()/2], "cut off or half-written"},
 		"good.csv.gz": {packed.String(), ""},
 	} {
