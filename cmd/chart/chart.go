@@ -21,6 +21,7 @@ type Chart struct {
 	X, Y                      *[2]float64
 	Ratio                     bool // x holds ratios, above 0, on a logarithmic scale
 	Same                      bool // all series have one colour
+	Whole                     bool // x counts, as years do: whole ticks, below 10,000 without a comma
 }
 
 // Series is one line, set of points, or set of intervals.
@@ -300,12 +301,19 @@ func (c *Chart) axes(d *canvas, names [][]string) {
 	if c.whole() && d.x[1]-d.x[0] > 5 {
 		xs = ticksBy(d.x[0], d.x[1], 9, 1, 2, 5, 10)
 	}
+	text := Short
+	if c.Whole {
+		xs = slices.DeleteFunc(ticksBy(d.x[0], d.x[1], 7, 1, 2, 5, 10), func(t float64) bool { return math.Abs(t-math.Round(t)) > 1e-9 })
+		if max(-d.x[0], d.x[1]) < 10_000 {
+			text = func(t float64) string { return strconv.FormatFloat(math.Round(t), 'f', 0, 64) }
+		}
+	}
 	if c.Ratio {
 		xs = ratioTicks(d.x[0], d.x[1])
 	}
 	for _, t := range xs {
 		d.line("grid", d.X(t), d.X(t), top, bottom)
-		d.write("tick", "middle", d.X(t), bottom+16, Short(t))
+		d.write("tick", "middle", d.X(t), bottom+16, text(t))
 	}
 	if len(names) == 0 {
 		for _, t := range ticks(d.y[0], d.y[1], 6) {

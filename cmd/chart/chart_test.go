@@ -139,6 +139,25 @@ func TestLegend(t *testing.T) {
 	}
 }
 
+// Years and other counts have whole ticks, and commas from 10,000 on.
+func TestWhole(t *testing.T) {
+	for _, c := range []struct {
+		lo, hi float64
+		want   string
+	}{{1947, 1961, "1950 1955 1960"}, {0, 1, "0 1"}, {0, 12, "0 2 4 6 8 10 12"}, {10000, 40000, "10,000 15,000 20,000 25,000 30,000 35,000 40,000"}} {
+		ch := &Chart{Whole: true, Series: []Series{{Kind: "line", X: []float64{c.lo, (c.lo+c.hi)/2 + 0.1, c.hi}, Y: []float64{0, 1, 2}}}}
+		got := ""
+		for _, s := range ch.draw(false).shapes {
+			if s.kind == "text" && s.class == "tick" && s.anchor == "middle" {
+				got += " " + s.text
+			}
+		}
+		if got != " "+c.want {
+			t.Errorf("%v to %v: %q, want %q", c.lo, c.hi, got, c.want)
+		}
+	}
+}
+
 // Ratios stand at their logarithms, and ticks are round ratios; names are whole or folded.
 func TestRatios(t *testing.T) {
 	c := &Chart{ID: "r", Ratio: true, Names: []string{"half", "twice", strings.Repeat("a long name ", 6)}, Series: []Series{
