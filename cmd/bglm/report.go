@@ -167,6 +167,9 @@ func (c *reportCommand) Run(e *cli.Env) error {
 	if err := reportTemplate.Execute(&b, p); err != nil {
 		return err
 	}
+	if err := s.Interrupted(); err != nil {
+		return err
+	}
 	put := func(b []byte) func(io.Writer) error {
 		return func(w io.Writer) error { _, err := w.Write(b); return err }
 	}
@@ -227,7 +230,7 @@ func (c *reportCommand) page(s *duck.Session) (*page, *summary, error) {
 		p.about("SHA-256 of the data", hash)
 	}
 	if hasData && f.HasClass {
-		if err := c.judgedClasses(s, p, sc); err != nil {
+		if err := c.judgedClasses(s, p, sc, sum); err != nil {
 			return nil, nil, sc.src.Blame(err)
 		}
 	}
@@ -514,7 +517,7 @@ func labelSQL(f *fitstore.Fits) string {
 // numbers by their standard deviation where the fit knows that.
 func (c *reportCommand) weights(s *duck.Session, p *page, f *fitstore.Fits, sum *summary) error {
 	factorised, link := sum.factorised(), sum.Link
-	what := map[string]string{"the odds": "odds ratio", "the rate": "rate ratio"}[ratioOf(link)]
+	what := map[string]string{"the odds": "odds ratio", "the rate": "rate ratio", "the mean": "ratio of means"}[ratioOf(sum.Family, link)]
 	ch := &chart.Chart{ID: "weights", XLabel: "weight, of numbers by standard deviation", Ratio: what != ""}
 	if ch.Ratio {
 		ch.XLabel = what + ", of numbers by standard deviation"
@@ -786,9 +789,13 @@ func (c *reportCommand) worst(s *duck.Session, p *page, sc *scoring) error {
 		t.Head = append(t.Head, cell{"what moved the prediction", false})
 	}
 	var fields []string
-	for _, n := range show {
+	for i, n := range show {
 		t.Head = append(t.Head, cell{n, false})
-		fields = append(fields, "left(r."+quote.Name(n)+"::VARCHAR, 40)")
+		value := "left(r." + quote.Name(n) + "::VARCHAR, 40)"
+		if cols[i].Type == "DOUBLE" || cols[i].Type == "FLOAT" {
+			value = "printf('%.6g', r." + quote.Name(n) + "::DOUBLE)"
+		}
+		fields = append(fields, value)
 	}
 	q := "SELECT w.bglm_file, w.bglm_row, w.y, w.p, w.s, " + strings.Join(fields, ", ") + " FROM (" + fmt.Sprintf(keys, surprise) + ") w JOIN " +
 		sc.src.Numbered() + " r USING (bglm_file, bglm_row) ORDER BY w.s DESC, w.bglm_file, w.bglm_row"

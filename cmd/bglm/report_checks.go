@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -168,8 +169,28 @@ func (c *reportCommand) health(s *duck.Session, p *page, sc *scoring, sum *summa
 	if sum.Skipped > 0 {
 		text += fmt.Sprintf(" %s skipped.", some(sum.Skipped, "row")+" "+map[bool]string{true: "was", false: "were"}[sum.Skipped == 1])
 	}
-	p.add(section{ID: "health", Title: "Data", Doc: "data.md", Text: text, Table: t})
+	p.add(section{ID: "health", Title: "Data", Doc: "data.md", Text: text, Table: t.filled()})
 	return nil
+}
+
+// filled is the table without the columns in which nothing stands.
+func (t *reportTable) filled() *reportTable {
+	some := func(k int) bool {
+		return slices.ContainsFunc(t.Rows, func(row []cell) bool { return row[k].Text != "" })
+	}
+	keep := func(row []cell) (out []cell) {
+		for k, c := range row {
+			if some(k) {
+				out = append(out, c)
+			}
+		}
+		return out
+	}
+	out := &reportTable{Head: keep(t.Head)}
+	for _, row := range t.Rows {
+		out.Rows = append(out.Rows, keep(row))
+	}
+	return out
 }
 
 // reasons are the features that move the predictor of each of the rows named by file and row

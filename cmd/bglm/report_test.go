@@ -268,6 +268,70 @@ func TestReportVerdict(t *testing.T) {
 	}
 }
 
+// A share of more than all, or below 0, says so; the strongest are so whichever way they run.
+func TestDrives(t *testing.T) {
+	ds := []columnDrive{{column: "a", share: 1.145}, {column: "b", share: 0.1}, {column: "c", share: 0.996}, {column: "d", share: -0.24}}
+	for i, want := range []string{"115 % of what the predictions vary by, of which others take some back", "10 % of what the predictions vary by", "100 % of what the predictions vary by", "it takes back 24 % of what the predictions vary by"} {
+		if got := ds[i].part(); got != want {
+			t.Errorf("%v: %q, want %q", ds[i].share, got, want)
+		}
+	}
+	got := ""
+	for _, d := range strongest(ds) {
+		got += d.column
+	}
+	if got != "acdb" || ds[1].column != "b" {
+		t.Errorf("the order is %s, of %v", got, ds)
+	}
+}
+
+// Counts that spread more than Poisson: the report does not call their intervals sound. A column
+// that runs against another is drawn too, years have whole ticks without commas, columns of a
+// table in which nothing stands are left out, and what was entered as 0.1 is not printed as
+// 0.10000000000000001.
+func TestReportDoubts(t *testing.T) {
+	dir := t.TempDir()
+	path := func(n string) string { return filepath.Join(dir, n) }
+	ok(t, "sql", "-c", `COPY (SELECT 1950 + i % 40 AS year, (i % 40) / 10.0 + (hash(i) % 1000) / 3000.0 AS u, ((hash(i + 7) % 100 < 20)::INT * (4 + hash(i + 9) % 20) + exp(0.05 * (i % 40) - 0.3 * ((hash(i) % 1000) / 3000.0)))::INT AS y FROM range(2000) t(i)) TO '`+path("d.parquet")+"'")
+	ok(t, "fit", path("d.parquet"), "-f", "y ~ year + u", "-o", "family=poisson", "--out", path("f.parquet"), "-q")
+	ok(t, "report", "-b", path("f.parquet"), path("d.parquet"), "--out", path("r.html"), "-q")
+	b, err := os.ReadFile(path("r.html"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := parsePage(t, b)
+	verdict := p.id("verdict").content()
+	for _, want := range []string{"too few, so that predictions are less sure than they say", "family=negbinomial"} {
+		if !strings.Contains(verdict, want) {
+			t.Errorf("no %q in %s", want, verdict)
+		}
+	}
+	// One deviation's factor has its interval.
+	if !regexp.MustCompile(`year \([^)]*\): one standard deviation more multiplies the rate by [0-9.]+ \([0-9.]+ to [0-9.]+\)`).MatchString(verdict) {
+		t.Error(verdict)
+	}
+	effects := p.id("effects").content()
+	if len(p.id("effects").all("figure", "")) != 2 || !strings.Contains(effects, "1960") || strings.Contains(effects, "1,960") || strings.Contains(effects, "1952.5") {
+		t.Errorf("effects: %s", effects)
+	}
+	health := p.id("health").content()
+	if strings.Contains(health, "levels") || strings.Contains(health, "mind") || !strings.Contains(health, "2,000") {
+		t.Errorf("data: %s", health)
+	}
+	if worst := p.id("worst").content(); regexp.MustCompile(`\d\.\d{8}`).MatchString(worst) {
+		t.Errorf("worst rows: %s", worst)
+	}
+	// Rows of one response have nothing to be better at.
+	ok(t, "fit", path("d.parquet"), "-f", "y > 3 ~ u", "--out", path("g.parquet"), "-q")
+	ok(t, "report", "-b", path("g.parquet"), path("d.parquet"), "--where", "y > 3", "--out", path("g.html"), "-q")
+	if b, err = os.ReadFile(path("g.html")); err != nil {
+		t.Fatal(err)
+	}
+	if verdict := parsePage(t, b).id("verdict").content(); !strings.Contains(verdict, "All these responses are alike") || strings.Contains(verdict, "do not use it") {
+		t.Error(verdict)
+	}
+}
+
 // The interval of a share is that of the beta distribution, and the error of an area under the
 // curve Hanley and McNeil's (their 51 normal and 58 abnormal images: 0.893, 0.032).
 func TestIntervals(t *testing.T) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"database/sql"
 	"fmt"
 	"math"
@@ -17,6 +18,26 @@ import (
 type columnDrive struct {
 	column              string
 	share, lower, upper float64
+}
+
+// part says how large the share is; it is that of the spread of all columns together, so that
+// one may have more than all of it where another runs against it.
+func (d columnDrive) part() string {
+	switch p := math.Round(100 * d.share); {
+	case d.share < 0:
+		return fmt.Sprintf("it takes back %.0f %% of what the predictions vary by", -p)
+	case p > 100:
+		return fmt.Sprintf("%.0f %% of what the predictions vary by, of which others take some back", p)
+	default:
+		return fmt.Sprintf("%.0f %% of what the predictions vary by", p)
+	}
+}
+
+// strongest are drives by the size of their share, whichever way they run.
+func strongest(ds []columnDrive) []columnDrive {
+	out := slices.Clone(ds)
+	slices.SortStableFunc(out, func(a, b columnDrive) int { return cmp.Compare(math.Abs(b.share), math.Abs(a.share)) })
+	return out
 }
 
 // features are the rows with their features as bglm_x, without an offset.
@@ -96,6 +117,8 @@ func (c *reportCommand) verdict(s *duck.Session, p *page, f *fitstore.Fits, j *j
 	better := j.gain > 1.96*j.gainSE
 	good := "Better than the mean response alone."
 	switch {
+	case j.base == 0:
+		good = "All these responses are alike, so that there is nothing to tell apart."
 	case !better && j.gain < -1.96*j.gainSE:
 		good = "Worse than the mean response alone: do not use it as it is."
 	case !better:
@@ -109,11 +132,11 @@ func (c *reportCommand) verdict(s *duck.Session, p *page, f *fitstore.Fits, j *j
 	if j.binary && j.AUC != nil {
 		good += fmt.Sprintf(" Of two rows, one of each response, it ranks the right one higher %.0f times in 100 (AUC %.3f, %.3f to %.3f).", 100**j.AUC, *j.AUC, j.auc[0], j.auc[1])
 	}
-	if !j.binary && j.base > 0 {
+	if !j.binary && j.loss < j.base {
 		good += fmt.Sprintf(" It explains %.0f %% of the responses' variance.", 100*(1-j.loss*j.loss/(j.base*j.base)))
 	}
 	sec.Points = append(sec.Points, point{"Is it good?", good})
-	what, err := c.driven(s, f, ds, sum.Link)
+	what, err := c.driven(s, f, ds, sum)
 	if err != nil {
 		return err
 	}
@@ -122,18 +145,36 @@ func (c *reportCommand) verdict(s *duck.Session, p *page, f *fitstore.Fits, j *j
 	}
 	trust := explained[j.how] + unsure(j.Unsure, j.N+j.Missing)
 	if j.binary && j.Mean != nil && j.Predicted != nil {
-		trust += fmt.Sprintf(" On average it predicts %.1f %%, and %.1f %% were observed.", 100**j.Predicted, 100**j.Mean)
+		trust += fmt.Sprintf(" On average it predicts %.1f %%, and %.1f %% were observed", 100**j.Predicted, 100**j.Mean)
+		if math.Abs(*j.Predicted-*j.Mean) > beyondChance*math.Sqrt(*j.Mean*(1-*j.Mean)/float64(j.N)) {
+			trust += ": more apart than chance explains"
+		}
+		trust += "."
 	} else if j.Coverage != nil {
-		trust += fmt.Sprintf(" %.1f %% of the responses are in their 95 %% intervals.", 100**j.Coverage)
+		trust += fmt.Sprintf(" %.1f %% of the responses are in their 95 %% intervals", 100**j.Coverage)
+		if 0.95-*j.Coverage > beyondChance*math.Sqrt(0.95*0.05/float64(j.N)) {
+			trust += ": too few, so that predictions are less sure than they say"
+			if sum.Family == "poisson" {
+				trust += " (counts that spread more than Poisson: family=negbinomial)"
+			}
+		}
+		trust += "."
 	}
-	if sum.Status == "ok" {
-		trust += " The fit's own checks have found nothing."
-	} else {
-		trust += " The fit says: " + sum.Status + "."
-	}
+	trust += checks(sum)
 	sec.Points = append(sec.Points, point{"Can it be trusted?", trust})
 	p.Sections = append(p.Sections, sec)
 	return nil
+}
+
+// beyondChance is how many standard errors two figures may be apart before a report says so.
+const beyondChance = 4
+
+// checks is the sentence about a fit's status.
+func checks(sum *summary) string {
+	if sum.Status == "ok" {
+		return " The fit's own checks have found nothing."
+	}
+	return " The fit says: " + sum.Status + "."
 }
 
 // digits prints a loss.
@@ -145,28 +186,35 @@ func digits(v float64) string {
 }
 
 // driven says in words what the three strongest columns do.
-func (c *reportCommand) driven(s *duck.Session, f *fitstore.Fits, ds []columnDrive, link string) (string, error) {
+func (c *reportCommand) driven(s *duck.Session, f *fitstore.Fits, ds []columnDrive, sum *summary) (string, error) {
 	var out []string
-	for _, d := range ds[:min(3, len(ds))] {
-		if d.share < 0.005 {
+	for _, d := range strongest(ds)[:min(3, len(ds))] {
+		if math.Abs(d.share) < 0.005 {
 			break
 		}
-		text := fmt.Sprintf("%s (%.0f %% of what the predictions vary by)", d.column, 100*d.share)
+		text := fmt.Sprintf("%s (%s)", d.column, d.part())
 		var kind sql.NullString
-		var per, expo sql.NullFloat64
+		var per, expo, lower, upper sql.NullFloat64 // lower and upper of per
 		var high, low sql.NullString
 		err := s.Row(`SELECT any_value(c.kind), any_value(t.per_sd) FILTER (t.term = `+quote.Text(d.column)+`), any_value(t.exp_mean) FILTER (t.term = `+quote.Text(d.column)+`),
+				any_value(t.per_sd + t.per_sd / nullif(t.mean, 0) * (t.lower - t.mean)) FILTER (t.term = `+quote.Text(d.column)+`), any_value(t.per_sd + t.per_sd / nullif(t.mean, 0) * (t.upper - t.mean)) FILTER (t.term = `+quote.Text(d.column)+`),
 				arg_max(t.term, t.mean) FILTER (starts_with(t.term, t."column" || '=')), arg_min(t.term, t.mean) FILTER (starts_with(t.term, t."column" || '='))
 			FROM (SELECT unnest(bglm_summary(fit)) AS t FROM `+f.Table+`), (SELECT unnest(fit.columns) AS c FROM `+f.Table+`) WHERE t."column" = `+quote.Text(d.column)+` AND c.name = `+quote.Text(d.column)+` AND t.term NOT LIKE '% IS NULL'`,
-			&kind, &per, &expo, &high, &low)
+			&kind, &per, &expo, &lower, &upper, &high, &low)
 		if err != nil {
 			return "", err
 		}
+		between := func(shown func(float64) float64) string {
+			if sum.factorised() || !lower.Valid || !upper.Valid {
+				return ""
+			}
+			return fmt.Sprintf(" (%.3g to %.3g)", shown(lower.Float64), shown(upper.Float64))
+		}
 		switch {
 		case kind.String == "number" && per.Valid && expo.Valid:
-			text += fmt.Sprintf(": one standard deviation more multiplies %s by %.3g", ratioOf(link), math.Exp(per.Float64))
+			text += fmt.Sprintf(": one standard deviation more multiplies %s by %.3g", ratioOf(sum.Family, sum.Link), math.Exp(per.Float64)) + between(math.Exp)
 		case kind.String == "number" && per.Valid:
-			text += fmt.Sprintf(": one standard deviation more adds %.3g to the predictor", per.Float64)
+			text += fmt.Sprintf(": one standard deviation more adds %.3g", per.Float64) + between(func(v float64) float64 { return v }) + " to the predictor"
 		case high.Valid && low.Valid && high.String != low.String:
 			text += fmt.Sprintf(": highest for %s, lowest for %s", strings.TrimPrefix(high.String, d.column+"="), strings.TrimPrefix(low.String, d.column+"="))
 		}
@@ -179,11 +227,13 @@ func (c *reportCommand) driven(s *duck.Session, f *fitstore.Fits, ds []columnDri
 }
 
 // ratioOf is what a weight's exponential multiplies, "" where it has no such meaning.
-func ratioOf(link string) string {
-	switch link {
-	case "logit":
+func ratioOf(family, link string) string {
+	switch {
+	case link == "logit":
 		return "the odds"
-	case "log", "cloglog":
+	case link == "log" && (family == "gaussian" || family == "gamma"):
+		return "the mean"
+	case link == "log", link == "cloglog":
 		return "the rate"
 	}
 	return ""
@@ -206,7 +256,7 @@ func driverChart(p *page, ds []columnDrive) {
 	}
 	ch.Series = []chart.Series{is, {Kind: "reference", X: []float64{0, 0}, Y: []float64{-0.5, float64(len(shown)) - 0.5}}}
 	p.add(section{ID: "driving", Title: "What drives it", Doc: "coefficients.md", Table: t,
-		Text: "How much of the spread of the linear predictor over the rows goes with each column, the others' help included, with 95 % intervals."}, ch)
+		Text: "How much of the spread of the linear predictor over the rows goes with each column, the others' help included, with 95 % intervals. The shares add up to 1; below 0 is a column that runs against the others."}, ch)
 }
 
 const (
@@ -226,11 +276,11 @@ func (c *reportCommand) effects(s *duck.Session, p *page, sc *scoring, ds []colu
 		return err
 	}
 	var charts []*chart.Chart
-	for _, d := range ds {
+	for _, d := range strongest(ds) {
 		if len(charts) == effectColumns {
 			break
 		}
-		if d.share < 0.001 || !slices.Contains(fields, d.column) {
+		if math.Abs(d.share) < 0.001 || !slices.Contains(fields, d.column) {
 			continue
 		}
 		ch, err := effect(s, sc, d.column, link, len(charts))
@@ -308,6 +358,9 @@ func effect(s *duck.Session, sc *scoring, column, link string, k int) (*chart.Ch
 	ch := &chart.Chart{ID: fmt.Sprintf("effect-%d", k+1), Title: column}
 	if number {
 		ch.XLabel, ch.YLabel = column, "expected response"
+		if err := s.Row(fmt.Sprintf("SELECT coalesce(bool_and((bglm_x.%s)::DOUBLE = trunc((bglm_x.%s)::DOUBLE)), false) FROM (FROM %s LIMIT %d)", name, name, sc.features(), driverRows), &ch.Whole); err != nil {
+			return nil, err
+		}
 		line, band := chart.Series{Kind: "line"}, chart.Series{Kind: "band"}
 		q := fmt.Sprintf(`SELECT v, d FROM (SELECT v, bglm_predict_dist(fit, struct_update(x, %s := v)) AS d FROM fits, typical,
 			(SELECT lo + (hi - lo) * k / %d.0 AS v FROM (SELECT quantile_cont((bglm_x.%s)::DOUBLE, 0.02) AS lo, quantile_cont((bglm_x.%s)::DOUBLE, 0.98) AS hi FROM (FROM %s LIMIT %d)), range(%d) t(k) WHERE lo < hi)) ORDER BY v`,

@@ -125,6 +125,14 @@ func (s *Session) Failed(err error) error {
 	return Plainly(err)
 }
 
+// Interrupted is an error once the user has ended the job: nothing is written from then on.
+func (s *Session) Interrupted() error {
+	if s.Ctx.Err() == nil {
+		return nil
+	}
+	return s.Failed(s.Ctx.Err())
+}
+
 // Exec runs statements.
 func (s *Session) Exec(query string, args ...any) error {
 	_, err := s.Conn.ExecContext(s.Ctx, query, args...)
