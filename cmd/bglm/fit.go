@@ -125,18 +125,18 @@ func (o *outputFlags) print(e *cli.Env, w io.Writer, sum *summary) error {
 	}
 	var b strings.Builder
 	if sum.Command == "predict" {
-		_, err := fmt.Fprintf(w, "%d rows scored; %.2f s; wrote %s\n", sum.N, sum.Seconds, shell.Visible(sum.Out))
+		_, err := fmt.Fprintf(w, "%s scored; %.2f s; wrote %s\n", some(sum.N, "row"), sum.Seconds, shell.Visible(sum.Out))
 		return err
 	}
-	fmt.Fprintf(&b, "%s %s %s: %d rows", sum.Method, sum.Family, sum.Link, sum.N)
+	fmt.Fprintf(&b, "%s %s %s: %s", sum.Method, sum.Family, sum.Link, some(sum.N, "row"))
 	if sum.Skipped > 0 {
-		fmt.Fprintf(&b, " (%d skipped)", sum.Skipped)
+		fmt.Fprintf(&b, " (%s skipped)", count(sum.Skipped))
 	}
 	if sum.Groups != nil {
-		fmt.Fprintf(&b, ", %d groups", *sum.Groups)
+		fmt.Fprintf(&b, ", %s", some(*sum.Groups, "group"))
 	}
 	if sum.Weights > 0 {
-		fmt.Fprintf(&b, ", %d weights", sum.Weights)
+		fmt.Fprintf(&b, ", %s", some(sum.Weights, "weight"))
 	}
 	if sum.Evidence != nil {
 		fmt.Fprintf(&b, ", log evidence %.6g", *sum.Evidence)

@@ -170,7 +170,7 @@ func (c *fitCommand) partial(s *duck.Session) error {
 		return err
 	}
 	if !c.Quiet {
-		fmt.Fprintf(s.Env.Stderr, "pass over %d files; %.2f s; wrote %s\n", len(src.Files), time.Since(began).Seconds(), c.Out)
+		fmt.Fprintf(s.Env.Stderr, "pass over %s; %.2f s; wrote %s\n", some(int64(len(src.Files)), "file"), time.Since(began).Seconds(), c.Out)
 	}
 	return nil
 }

@@ -167,6 +167,9 @@ func unsure(n, all int64) string {
 	case 0:
 		return ""
 	case 1:
+		if all == 1 {
+			return " The one row weighs all: nothing is left to predict it from."
+		}
 		return fmt.Sprintf(" 1 of the %s rows weighs so much that what the others predict for it is not reliable.", count(all))
 	}
 	return fmt.Sprintf(" %s of the %s rows weigh so much that what the others predict for them is not reliable.", count(n), count(all))
