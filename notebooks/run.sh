@@ -56,10 +56,11 @@ trap 'rm -rf "$tmp"' EXIT
 out=${out:-$tmp/out}
 mkdir -p "$out" "$tmp/bin" "$tmp/kernels/kernels/gonb"
 
-# gonb and goimports at the versions of go.mod, seen by this run only. They are
-# built from a copy, as the cells are, so that the repository stays as it is.
+# gonb and goimports at the versions of go.mod, seen by this run only, and the tests of
+# what cells call. They are built from a copy, as the cells are, so that the repository
+# stays as it is.
 mkdir "$tmp/module"
-(cd "$tmp/module" && "$here/cells.sh" && GOBIN="$tmp/bin" go install -mod=mod tool)
+(cd "$tmp/module" && "$here/cells.sh" && GOBIN="$tmp/bin" go install -mod=mod tool && go test -mod=mod ./nb >&2)
 export PATH="$tmp/bin:$PATH" JUPYTER_PATH="$tmp/kernels" IPYTHONDIR="$tmp/ipython"
 cat >"$tmp/kernels/kernels/gonb/kernel.json" <<JSON
 {"argv": ["$tmp/bin/gonb", "--kernel", "{connection_file}"], "display_name": "Go (gonb)", "language": "go"}

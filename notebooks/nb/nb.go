@@ -20,6 +20,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -92,12 +93,18 @@ func SQL(statements string) {
 	if len(t.rows) == 0 || len(t.names) == 1 && t.names[0] == "Count" {
 		return // a statement, not a query
 	}
+	gonbui.DisplayHTML(t.html())
+	gonbui.Sync() // a program that ends before its output is read loses it
+}
+
+// html is the table as a notebook shows it.
+func (t *table) html() string {
 	var b strings.Builder
 	b.WriteString("<table>\n<tr>")
 	texts, align := make([][]string, len(t.names)), make([]string, len(t.names))
 	for j, name := range t.names {
 		texts[j], align[j] = t.texts(j), "right"
-		if _, isText := t.rows[0][j].(string); isText {
+		if t.isText(j) {
 			align[j] = "left"
 		}
 		fmt.Fprintf(&b, `<th style="text-align:%s">%s</th>`, align[j], html.EscapeString(name))
@@ -111,8 +118,12 @@ func SQL(statements string) {
 		b.WriteString("</tr>\n")
 	}
 	b.WriteString("</table>")
-	gonbui.DisplayHTML(b.String())
-	gonbui.Sync() // a program that ends before its output is read loses it
+	return b.String()
+}
+
+// isText says whether column j has texts; NULLs are of any kind.
+func (t *table) isText(j int) bool {
+	return slices.ContainsFunc(t.rows, func(row []any) bool { _, ok := row[j].(string); return ok })
 }
 
 // Timed runs statements and adds their processor time in seconds to the table times(what, seconds).
@@ -157,6 +168,14 @@ func number(v any) (x float64, ok bool) {
 	case int16:
 		return float64(v), true
 	case int8:
+		return float64(v), true
+	case uint64:
+		return float64(v), true
+	case uint32:
+		return float64(v), true
+	case uint16:
+		return float64(v), true
+	case uint8:
 		return float64(v), true
 	case time.Time:
 		return float64(v.Unix()) / 86400, true

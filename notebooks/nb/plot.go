@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/janpfeifer/gonb/gonbui"
 
@@ -99,7 +100,7 @@ type columns struct{ x, y, kind, lower, upper int }
 func (t *table) columns() columns {
 	c := columns{0, 1, -1, slices.Index(t.names, "lower"), slices.Index(t.names, "upper")}
 	for j := 1; j < len(t.names); j++ {
-		if _, isText := t.rows[0][j].(string); isText {
+		if t.isText(j) {
 			c.kind = j
 			if j == 1 {
 				c.y = 2
@@ -110,11 +111,21 @@ func (t *table) columns() columns {
 }
 
 func draw(title, question, drawn string, marks []Mark) {
-	t := query(question)
+	var png bytes.Buffer
+	must(query(question).picture(title, drawn, marks).PNG(&png))
+	gonbui.DisplayPNG(png.Bytes())
+	gonbui.Sync()
+}
+
+// picture draws the rows in series of the kind drawn.
+func (t *table) picture(title, drawn string, marks []Mark) *chart.Chart {
 	if len(t.rows) == 0 || len(t.names) < 2 {
 		panic(fmt.Sprintf("%s: %d rows of %d columns make no picture", title, len(t.rows), len(t.names)))
 	}
 	at := t.columns()
+	if at.y >= len(t.names) {
+		panic(fmt.Sprintf("%s: columns %s have no number to draw", title, strings.Join(t.names, ", ")))
+	}
 	c := &chart.Chart{Title: title, XLabel: t.names[at.x], YLabel: t.names[at.y]}
 	if drawn == "interval" {
 		c.XLabel, c.YLabel = t.names[at.y], ""
@@ -154,6 +165,12 @@ func draw(title, question, drawn string, marks []Mark) {
 			s.Lo, s.Hi = append(s.Lo, value(row, at.lower)), append(s.Hi, value(row, at.upper))
 		}
 	}
+	for _, s := range c.Series {
+		if len(s.Lo) != len(s.X) && (len(s.Lo) > 0 || drawn == "interval") {
+			panic(fmt.Sprintf("%s: %d of %d rows%s have lower and upper; allowed: all of a kind%s", title, len(s.Lo), len(s.X),
+				map[bool]string{true: " of " + s.Label}[s.Label != ""], map[bool]string{false: ", or none"}[drawn == "interval"]))
+		}
+	}
 	if drawn == "interval" { // those of one name side by side
 		c.Row = 15 * float64(len(kinds))
 		for k := range c.Series {
@@ -165,8 +182,5 @@ func draw(title, question, drawn string, marks []Mark) {
 	for _, m := range marks {
 		m(c)
 	}
-	var png bytes.Buffer
-	must(c.PNG(&png))
-	gonbui.DisplayPNG(png.Bytes())
-	gonbui.Sync()
+	return c
 }
