@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -18,6 +19,8 @@ import (
 	"github.com/bglm/bglm/cmd/internal/job"
 	"github.com/bglm/bglm/cmd/internal/quote"
 	"github.com/bglm/bglm/cmd/internal/shell"
+	"github.com/bglm/bglm/kernels/argument"
+	"github.com/bglm/bglm/kernels/export"
 )
 
 // answerFlags are those of commands that print a table about a fit.
@@ -356,6 +359,9 @@ Examples:
 
 // Run writes the text.
 func (c *exportCommand) Run(e *cli.Env) error {
+	if word := strings.ToLower(c.Dialect); c.Format == "sql" && word != "postgresql" && !slices.Contains(export.Dialects(), word) {
+		return cli.Usage(argument.Word("--dialect", c.Dialect, export.Dialects()))
+	}
 	s, err := duck.Open(e, true)
 	if err != nil {
 		return err

@@ -345,7 +345,7 @@ func TestBatchErrors(t *testing.T) {
 		{[]string{"fit", data, "-f", "y ~", "--out", out}, 2, []string{"formula"}},
 		{fit(data, "--method", "nope"), 2, []string{"--method nope", "adf"}},
 		{fit(data, "--option", "nope"), 2, []string{"key=value"}},
-		{fit(data, "--option", "linc=probit"), 1, []string{"the nearest is link"}},
+		{fit(data, "--option", "linc=probit"), 2, []string{"the nearest is link"}},
 		{fit(data, "--option", "link=probit", "--option", "link=logit"), 2, []string{"twice"}},
 		{[]string{"fit", data, "-f", "y ~ ad", "--out", path("out.xml")}, 2, []string{".parquet, .arrow, .csv, .json, .duckdb"}},
 		{[]string{"fit", data, "-f", "y ~ ad", "--out", path("no/out.parquet")}, 1, []string{"no/out.parquet"}},
@@ -395,6 +395,9 @@ func TestBatchErrors(t *testing.T) {
 		{[]string{"evaluate", data}, 2, []string{"--beliefs"}},
 		{[]string{"evaluate", data, "--p", "x"}, 2, []string{"--y"}},
 		{[]string{"merge", path("b.parquet")}, 2, []string{"two"}},
+		{[]string{"merge", path("b.parquet"), dir + "/./b.parquet", "--out", out}, 2, []string{"./b.parquet is there twice"}},
+		{[]string{"fit", data, "--data", dir + "/rows.par*", "-f", "y ~ ad", "--out", out}, 2, []string{"rows.parquet is there twice"}},
+		{[]string{"export", "-b", path("b.parquet"), "--dialect", "sqlight", "--out", out}, 2, []string{"--dialect", "'sqlight'", "nearest is sqlite"}},
 		{[]string{"merge", path("b.parquet"), path("v9.parquet"), "--out", out}, 1, []string{"v9.parquet"}},
 	} {
 		r := bglm(t, "", c.args...)

@@ -130,9 +130,10 @@ func TestDamagedData(t *testing.T) {
 func TestFaultsAreNamed(t *testing.T) {
 	data := rowsFile(t, "rows.parquet")
 	path := func(n string) string { return filepath.Join(filepath.Dir(data), n) }
-	wide, none := path("wide.csv"), path("none.json")
+	wide, none, other := path("wide.csv"), path("none.json"), path("other.json")
+	const bare = `[{"fit": {"method": "adf", "family": "bernoulli", "beliefs": [{"feature": "x", "mean": 0, "variance": 1}]}}]`
 	if err := errors.Join(os.WriteFile(wide, []byte("feature,mean,variance\nx,0,1e308\n"), 0o600),
-		os.WriteFile(none, []byte(`[{"fit": {"method": "adf", "family": "bernoulli", "beliefs": [{"feature": "x", "mean": 0, "variance": 1}]}}]`), 0o600)); err != nil {
+		os.WriteFile(none, []byte(bare), 0o600), os.WriteFile(other, []byte(bare), 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
@@ -141,7 +142,7 @@ func TestFaultsAreNamed(t *testing.T) {
 		{"report", "-b", wide, data, "-f", "y ~ x", "--out", path("out.html")},
 		{"predict", "-b", none, data, "-f", "y ~ x", "--out", path("out.csv")},
 		{"fit", data, "-f", "y ~ x", "--prior", none},
-		{"merge", none, none},
+		{"merge", none, other},
 	} {
 		file := wide
 		if strings.Contains(strings.Join(args, " "), none) {

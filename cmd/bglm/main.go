@@ -51,7 +51,12 @@ const (
 func main() {
 	// SIGTERM always ends the program in order; Ctrl-C is the commands' affair,
 	// since the shell uses it to stop a query.
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	// A terminal that is closed ends it too, unless nohup has it ignored.
+	ends := []os.Signal{syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		ends = append(ends, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), ends...)
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)

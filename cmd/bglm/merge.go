@@ -50,6 +50,9 @@ func (c *mergeCommand) Run(e *cli.Env) error {
 	if err := errors.Join(fitstore.CheckOut(c.Out), c.csvFlags.check(c.Out)); err != nil {
 		return err
 	}
+	if twice := files.Twice(c.Files); twice != "" {
+		return cli.Usage(fmt.Errorf("%s is there twice: its rows would count twice", twice))
+	}
 	s, err := duck.Open(e, c.Quiet)
 	if err != nil {
 		return err
@@ -91,7 +94,7 @@ func (c *mergeCommand) mergeParts(s *duck.Session) error {
 		return err
 	}
 	if !c.Quiet {
-		fmt.Fprintf(s.Env.Stderr, "merged %d files; wrote %s\n", len(c.Files), c.Out)
+		fmt.Fprintf(s.Env.Stderr, "merged %s; wrote %s\n", some(int64(len(c.Files)), "file"), c.Out)
 	}
 	return nil
 }

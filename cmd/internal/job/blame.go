@@ -15,6 +15,9 @@ func (src *Source) Blame(err error) error {
 		return err
 	}
 	text := err.Error()
+	if strings.Contains(text, "Could not write file") {
+		return err // of the output, which it names
+	}
 	if head, shown, ok := strings.Cut(text, "\n\nLINE "); ok && (strings.Contains(shown, "bglm_") || strings.Contains(shown, "(DESCRIBE SELECT ")) {
 		text = head // the SQL shown is not the user's
 	}

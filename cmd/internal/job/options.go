@@ -56,6 +56,10 @@ func ParseOptions(flags []string) ([][2]string, error) {
 		if own := OwnFlags[key]; own != "" {
 			return nil, cli.Usage(fmt.Errorf("--option %s: give %s", key, own))
 		}
+		if option.Of(key) == nil {
+			_, err := FitOptions().Find(key)
+			return nil, cli.Usage(err)
+		}
 		if slices.ContainsFunc(out, func(o [2]string) bool { return o[0] == key }) {
 			return nil, cli.Usage(fmt.Errorf("--option %s is there twice", key))
 		}

@@ -93,6 +93,9 @@ func Open(s *duck.Session, d Data) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
+	if twice := files.Twice(names); twice != "" {
+		return nil, cli.Usage(fmt.Errorf("--data %s is there twice: its rows would count twice", twice))
+	}
 	s.Env.Note(names...)
 	src := &Source{Kind: kind, Files: names, where: d.Where, s: s}
 	for i, f := range names {
