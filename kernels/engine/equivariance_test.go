@@ -97,13 +97,15 @@ func TestEquivariance(t *testing.T) {
 		full.Covariance = "full"
 		all = append(all, variant{"laplace", family, both}, variant{"lowrank", family, both})
 		if family == "gaussian" { // seconds for studentt
-			all = append(all, variant{"ep", family, full})
+			dispersed := full
+			dispersed.AutoPrior = false
+			all = append(all, variant{"ep", family, full}, variant{"ep", family, dispersed})
 		}
 	}
 	for _, v := range all {
 		m := kernels.Model{NoIntercept: true, Params: lik.Params{Dispersion: 1, Shape: 4}, Prior: kernels.Prior{Mean: 0.1, Variance: 2, InterceptVariance: 10}, Options: v.o}
 		want := units{1, 0, 1}.fit(t, v.method, m, 200, v.family)
-		for _, u := range []units{{1e4, 0, 1}, {1e-5, 0, 1}, {1, 1e4, 1}, {1, 0, 1e3}, {1, 0, 1e-4}, {30, -500, 0.02}} {
+		for _, u := range []units{{1e4, 0, 1}, {1e-5, 0, 1}, {1e10, 0, 1}, {1, 1e4, 1}, {1, 0, 1e3}, {1, 0, 1e-4}, {30, -500, 0.02}} {
 			if v.o.AutoNoise && u.x != 1 {
 				continue // one rate for all weights, the intercept's too, is in one unit
 			}

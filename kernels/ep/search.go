@@ -47,6 +47,14 @@ func (s *search) note(format string, args ...any) {
 
 func (s *search) fit(p *kernels.Problem) (*Result, error) {
 	o := &p.Options
+	if _, ok := p.Lik.(lik.Dispersed); ok && o.AutoDispersion {
+		// a first run about 1 loses its digits where responses are of another size
+		q, err := dispersed(p, mode.Variance(p)/2)
+		if err != nil {
+			return nil, err
+		}
+		p = q
+	}
 	if o.AutoNoise {
 		if o.Covariance == "lowrank" {
 			return nil, fmt.Errorf("covariance = 'lowrank' with process_noise is not used by ep; allowed: diagonal, full")
@@ -250,6 +258,8 @@ type learner struct {
 	e   engine
 	p   *kernels.Problem
 	out outcome
+	// dispersion is that of the first search for one
+	dispersion float64
 }
 
 func (l *learner) stop() bool { return l.late() }
@@ -339,18 +349,6 @@ func dispersed(p *kernels.Problem, d float64) (*kernels.Problem, error) {
 }
 
 func (l *learner) learn() error {
-	if _, ok := l.p.Lik.(lik.Dispersed); ok && l.p.Options.AutoDispersion {
-		// the range of the search is about the data, not about 1
-		best := l.p
-		if q, err := dispersed(best, mode.Variance(best)/2); err == nil {
-			if out, err := l.try(q); err == nil && out.converged && out.logZ > l.out.logZ {
-				best = q
-			}
-		}
-		if err := l.adopt(best); err != nil {
-			return err
-		}
-	}
 	notes := len(l.notes)
 	if err := l.climb(); err != nil {
 		return err
@@ -445,9 +443,18 @@ func (l *learner) line(field func(*lik.Params) *float64, now float64, name strin
 			return nil
 		}
 	}
+	const limit = 23          // e^23 = 1e10
+	if name == "dispersion" { // the range is about the first, in all rounds together
+		if l.dispersion == 0 {
+			l.dispersion = now
+		}
+		center := math.Log(l.dispersion / now)
+		if low, top = center-limit, center+limit; low > -0.01 || top < 0.01 {
+			return nil
+		}
+	}
 	a, x, fx, b := 0.0, 0.0, l.out.logZ, 0.0
-	const limit = 23 // e^23 = 1e10
-	ran := false     // to the limit, still rising
+	ran := false // to the limit, still rising
 	for _, step := range []float64{0.7, -0.7} {
 		y := step
 		last := x

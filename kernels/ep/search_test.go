@@ -349,3 +349,27 @@ func TestEndOfRange(t *testing.T) {
 		t.Errorf("shape %v, status %q", f.Shape, f.Status)
 	}
 }
+
+// Responses that are all the same bound no dispersion: the search ends at the end of one
+// range, not of one after the other.
+func TestConstantResponses(t *testing.T) {
+	for _, family := range []string{"gaussian", "studentt"} {
+		params := lik.Params{Shape: 4, Dispersion: 1}
+		l, err := lik.New(family, "", params)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &kernels.Model{Lik: l, Params: params, Prior: kernels.DefaultPrior, Options: kernels.Options{Covariance: "full", AutoDispersion: true, AutoShape: family == "studentt"}}
+		var rows []row
+		for i := range 50 {
+			rows = append(rows, row{x: map[string]float64{"a": math.Sin(float64(i))}, y: 3})
+		}
+		got := fit(t, problem(t, m, rows)).Fit
+		if strings.Count(got.Status, "dispersion by evidence ran to") != 1 {
+			t.Errorf("%s: status %q", family, got.Status)
+		}
+		if d := got.Dispersion; !(d > 1e-11 && d < 1e-7) {
+			t.Errorf("%s: dispersion %v", family, d)
+		}
+	}
+}
