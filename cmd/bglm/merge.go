@@ -51,7 +51,7 @@ func (c *mergeCommand) Run(e *cli.Env) error {
 		return err
 	}
 	if twice := files.Twice(c.Files); twice != "" {
-		return cli.Usage(fmt.Errorf("%s is there twice: its rows would count twice", twice))
+		fmt.Fprintf(e.Stderr, "bglm merge: %s is there twice: its rows count twice\n", twice)
 	}
 	s, err := duck.Open(e, c.Quiet)
 	if err != nil {
