@@ -102,7 +102,7 @@ func Agree(a, b *Fit) error {
 		return fmt.Errorf("the fits differ in shape (%v and %v); only fits of one shape can be merged: fit the parts with the option shape, or continue one fit with the rows of the other (bglm_update)", a.Shape, b.Shape)
 	case a.Prior.Mean != b.Prior.Mean:
 		return differ("prior.mean", a.Prior.Mean, b.Prior.Mean)
-	case a.Prior.Variance != b.Prior.Variance && !(a.located() && b.located()):
+	case a.Prior.Variance != b.Prior.Variance && !(a.located() && b.located()) && !(a.learnsPrior() && b.learnsPrior()):
 		return fmt.Errorf("%w; where they learnt it, fit them with prior_variance: %.4g, or continue one fit with the rows of the other (bglm_update)",
 			differ("prior.variance", a.Prior.Variance, b.Prior.Variance), math.Sqrt(a.Prior.Variance*b.Prior.Variance))
 	case a.Prior.InterceptVariance != b.Prior.InterceptVariance && !(a.located() && b.located()):
@@ -116,12 +116,38 @@ func Agree(a, b *Fit) error {
 	}
 	for _, f := range []*Fit{a, b} {
 		for _, c := range f.Columns {
+			if f.learnsPrior() {
+				break
+			}
 			if v := f.Prior.Variance; c.Kind == LevelsColumn && math.Abs(c.Variance-v) > 1e-9*v {
 				return fmt.Errorf("column %.100q has a prior variance of its own, %v, and others %v; only fits whose weights all have one can be merged: fit the parts with prior_variance as one number, or continue one fit with the rows of the other (bglm_update)", c.Name, c.Variance, v)
 			}
 		}
 	}
 	return nil
+}
+
+// learnsPrior says whether f is of a stream that learnt its prior variances, which are known
+// of each of its weights.
+func (f *Fit) learnsPrior() bool {
+	return f.Covariance.Form == gauss.Arrowhead && f.Covariance.Arrow().LearnsPrior()
+}
+
+// mostFirst is fits with the one of most rows first where all learnt their prior variances:
+// those of the product are its own.
+func mostFirst(fits []*Fit) []*Fit {
+	at := 0
+	for k, f := range fits {
+		if !f.learnsPrior() {
+			return fits
+		}
+		if o := fits[at]; f.N > o.N || f.N == o.N && f.Prior.Variance > o.Prior.Variance {
+			at = k
+		}
+	}
+	out := slices.Clone(fits)
+	out[0], out[at] = out[at], out[0]
+	return out
 }
 
 // AddPart adds to the counts, evidence, time and columns of f what a part has beyond the
@@ -176,12 +202,12 @@ func (f *Fit) addColumns(part, start *Fit) error {
 }
 
 // mergeArrowheads is the product of fits with an arrowhead covariance: its beliefs, its
-// covariance and log ∫ Πqk / p^(K-1).
-var mergeArrowheads func(fits []*Fit, from *Fit) ([]Belief, Covariance, float64, error)
+// covariance and log ∫ Πqk / p^(K-1). It notes in out what prior variances it has.
+var mergeArrowheads func(fits []*Fit, from, out *Fit) ([]Belief, Covariance, float64, error)
 
 // SetArrowheads sets what multiplies fits with an arrowhead covariance: the filter that
 // makes them, which knows what prior their level means have, is a package above this one.
-func SetArrowheads(merge func(fits []*Fit, from *Fit) ([]Belief, Covariance, float64, error)) {
+func SetArrowheads(merge func(fits []*Fit, from, out *Fit) ([]Belief, Covariance, float64, error)) {
 	mergeArrowheads = merge
 }
 
@@ -199,6 +225,7 @@ func SetArrowheads(merge func(fits []*Fit, from *Fit) ([]Belief, Covariance, flo
 func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) {
 	halt := stop.Watch(ctx, 0)
 	defer halt.End(&err)
+	fits = mostFirst(fits)
 	var d Dict
 	prior := map[uint32]Weight{}
 	known := map[uint32]float64{}
@@ -231,7 +258,9 @@ func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) 
 				return nil, err
 			}
 			if _, ok := prior[id]; !ok {
-				prior[id] = out.Prior.Of(view(b.Feature))
+				if prior[id] = out.Prior.Of(view(b.Feature)); fits[0].learnsPrior() {
+					prior[id] = fits[0].PriorOf(view(b.Feature))
+				}
 				if f == start {
 					prior[id] = b.Weight
 				}
@@ -269,7 +298,7 @@ func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) 
 				return nil, err
 			}
 		}
-		bs, c, logC, err := mergeArrowheads(fits, from)
+		bs, c, logC, err := mergeArrowheads(fits, from, &out)
 		if err != nil {
 			return nil, fmt.Errorf("the product of %d posteriors over the prior is %w (%w)", len(fits), ErrImproper, err)
 		}
@@ -293,11 +322,27 @@ func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) 
 			id, _ := d.Find(b.Feature)
 			place[k] = col[id]
 		}
-		return f.over(place, append([]float64(nil), mean...), variance, halt)
+		v := variance
+		if f.learnsPrior() {
+			v = make([]float64, len(variance))
+			for _, id := range order {
+				if j := col[id]; j >= 0 {
+					v[j] = f.PriorOf(d.Name(id)).Variance
+				}
+			}
+		}
+		return f.over(place, append([]float64(nil), mean...), v, halt)
 	}
 	base, err := over(start)
 	if err != nil {
 		return nil, fmt.Errorf("prior: %w", err)
+	}
+	if from != nil && from.learnsPrior() {
+		for _, f := range fits {
+			if f.Prior.Variance != from.Prior.Variance {
+				return nil, differ("prior.variance", f.Prior.Variance, from.Prior.Variance)
+			}
+		}
 	}
 	parts := make([]*gauss.Normal, len(fits))
 	out.N, out.Skipped, out.LogEvidence, out.Time, out.Columns = start.N, start.Skipped, start.LogEvidence, start.Time, start.Columns
@@ -321,6 +366,11 @@ func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) 
 			product = func() (*gauss.Normal, float64, error) { return all.product(own, parts) }
 			out.Prior.Variance *= all.factor
 			out.Prior.InterceptVariance *= all.factor
+		}
+		for k := range out.Columns {
+			if c := &out.Columns[k]; fits[0].learnsPrior() && c.Kind == LevelsColumn {
+				c.Variance = fits[0].PriorOf([]byte(c.Name + "=")).Variance
+			}
 		}
 	}
 	post, logC, err := product()

@@ -60,6 +60,12 @@ func unitsOf(fits []*Fit, at []*gauss.Normal, names []string, mean, variance []f
 				u.center = w[0]
 			}
 		}
+		if f.learnsPrior() {
+			u.variance = make([]float64, len(names))
+			for j, name := range names {
+				u.variance[j] = f.PriorOf([]byte(name)).Variance
+			}
+		}
 		n := float64(max(f.N, 1))
 		sum.factor += n * u.factor
 		sum.center += n * u.center

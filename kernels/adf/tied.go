@@ -73,6 +73,7 @@ func NewTied(m *kernels.Model) (*stream.State, error) {
 type tied struct {
 	plan  *stream.Plan
 	named []kernels.Weight // priors of the named features; nobody changes it
+	vars  *variances       // prior variances that were learnt, which go before named; nobody changes them; nil for none
 	dict  *kernels.Dict
 
 	place  []int32            // by feature: j >= 0 is weight j of the block, absent that no row has had it, else leaf ^place
@@ -171,6 +172,7 @@ func newTied(p *stream.Plan, d *kernels.Dict) (stream.Form, *stream.State, error
 		t.known = make([]int64, len(p.Rates))
 	}
 	if f := p.Model.Start; f != nil {
+		t.vars = variancesOf(f)
 		if err := t.resume(f); err != nil {
 			return nil, nil, err
 		}
@@ -181,10 +183,10 @@ func newTied(p *stream.Plan, d *kernels.Dict) (stream.Form, *stream.State, error
 
 // prior is that of feature id by itself.
 func (t *tied) prior(id int) kernels.Weight {
-	if id < len(t.named) {
+	if id < len(t.named) && t.vars == nil {
 		return t.named[id]
 	}
-	return t.plan.Fresh(t.dict, id)
+	return t.fresh(id)
 }
 
 // blockPrior is that of weight j of the block.
@@ -271,7 +273,10 @@ func (t *tied) resume(f *kernels.Fit) error {
 				name = strings.TrimSuffix(name, kernels.IsNull)
 			}
 			t.cols[col].text = name + "="
-			t.cols[col].variance = t.plan.Fresh(t.dict, int(id)).Variance
+			t.cols[col].variance = t.fresh(int(id)).Variance
+			if t.vars != nil { // no row has told the dictionary of the column yet
+				t.cols[col].variance = t.vars.of(name)
+			}
 			p = t.ownPrior(col)
 		}
 		if r[2] > 0 && r[1] == p.Mean && r[2] == p.Variance && zero(r[3:]) && t.joins(id) && !number[f.Beliefs[k].Feature] {
@@ -424,7 +429,7 @@ func (t *tied) settle(id uint32) {
 // there is no room for a level mean.
 func (t *tied) columnOf(id uint32) int32 {
 	c := t.dict.ColumnOf(id)
-	if c == 0 || t.prior(int(id)) != t.plan.Fresh(t.dict, int(id)) {
+	if c == 0 || t.prior(int(id)) != t.fresh(int(id)) {
 		return -1
 	}
 	if int(c) >= len(t.column) || t.column[c] == 0 {
@@ -999,11 +1004,11 @@ func (t *tied) plain(h []float64, p int32) {
 }
 
 // Covariance implements stream.Form.
-func (t *tied) Covariance(k int, order []uint32) (kernels.Covariance, error) {
+func (t *tied) Covariance(k int, order []uint32) (c kernels.Covariance, err error) {
 	b := t.bank[k]
 	b.Bring()
 	d := b.Dim()
-	c := kernels.Covariance{Form: gauss.Arrowhead, Rank: d}
+	c = kernels.Covariance{Form: gauss.Arrowhead, Rank: d}
 	c.Values = make([]float64, 0, arrowhead.Want(d, len(order)))
 	c.Values = append(c.Values, b.Mean...)
 	c.Values = append(c.Values, make([]float64, d)...)
@@ -1019,6 +1024,11 @@ func (t *tied) Covariance(k int, order []uint32) (kernels.Covariance, error) {
 		}
 	}
 	c.Values = b.AppendRoot(c.Values)
+	defer func() {
+		if t.plan.Model.Options.AutoPrior {
+			c.Arrow().SetLearnsPrior()
+		}
+	}()
 	var h []float64
 	for _, id := range order {
 		p := t.place[id]

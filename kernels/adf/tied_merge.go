@@ -15,6 +15,7 @@ type tiedProduct struct {
 	t, o, start *tied
 	from        []int32 // by own feature: o's, -1 for none
 	begun       []int32 // by own feature: start's
+	gained      float64 // what the evidence of the other beyond the start's gains by the own prior
 	*stream.Merging
 }
 
@@ -39,6 +40,9 @@ func (t *tied) Merge(of stream.Form, g *stream.Merging) (stream.Product, error) 
 	if err := p.start.Grow(d); err != nil {
 		return nil, err
 	}
+	if err := p.onePrior(); err != nil {
+		return nil, err
+	}
 	g.Prepare(p.start)
 	if err := p.meet(); err != nil {
 		return nil, err
@@ -47,6 +51,32 @@ func (t *tied) Merge(of stream.Form, g *stream.Merging) (stream.Product, error) 
 	p.shape()
 	t.recount()
 	return p, nil
+}
+
+// onePrior gives all three the prior variances that t has learnt, or o where t has no rows.
+func (p *tiedProduct) onePrior() error {
+	t, o := p.t, p.o
+	if t.vars == nil && o.vars == nil {
+		return nil
+	}
+	// The narrower of two priors adds precision, which nothing can make improper.
+	v := t.narrower(o)
+	if !p.Seen && o.vars != nil {
+		v = o.vars
+	}
+	for _, f := range []*tied{t, o, p.start} {
+		gain, err := f.reprior(v)
+		if err != nil {
+			return err
+		}
+		switch f {
+		case p.start:
+			p.gained -= gain
+		default:
+			p.gained += gain
+		}
+	}
+	return nil
 }
 
 // number notes which features of the other and of the start are which own ones.
@@ -235,7 +265,7 @@ func (p *tiedProduct) Multiply(k int, scale [3]float64, logZ float64) (sum, apar
 	if err != nil {
 		return 0, 0, 0, err
 	}
-	return logZ + logC, apart + strain - t.strain(b), conflict, nil
+	return logZ + logC + p.gained, apart + strain - t.strain(b), conflict, nil
 }
 
 // strain is the squared distance of the means of b from the priors', in prior variances.
@@ -289,8 +319,8 @@ func (p *tiedProduct) Done() {
 func init() { kernels.SetArrowheads(mergeFits) }
 
 // mergeFits is the product of fits of one model over the fit that they started from, nil
-// for the prior.
-func mergeFits(fits []*kernels.Fit, from *kernels.Fit) ([]kernels.Belief, kernels.Covariance, float64, error) {
+// for the prior; out gets prior variances that parts have learnt.
+func mergeFits(fits []*kernels.Fit, from, out *kernels.Fit) ([]kernels.Belief, kernels.Covariance, float64, error) {
 	var none kernels.Covariance
 	h := fits[0]
 	m := &kernels.Model{Prior: h.Prior.Literal(), NoIntercept: !h.Intercept, HashBits: h.HashBits, Options: kernels.Options{Covariance: "arrowhead"}, Start: from}
@@ -314,7 +344,7 @@ func mergeFits(fits []*kernels.Fit, from *kernels.Fit) ([]kernels.Belief, kernel
 			}
 		}
 		t := s.Beliefs().(*tied)
-		*t = tied{plan: t.plan, named: t.named, dict: d, bank: []*arrowhead.Belief{arrowhead.New(nil, nil)}, now: math.NaN()}
+		*t = tied{plan: t.plan, named: t.named, vars: variancesOf(f), dict: d, bank: []*arrowhead.Belief{arrowhead.New(nil, nil)}, now: math.NaN()}
 		if err := t.resume(f); err != nil {
 			return nil, none, 0, err
 		}
@@ -339,6 +369,14 @@ func mergeFits(fits []*kernels.Fit, from *kernels.Fit) ([]kernels.Belief, kernel
 		}
 		p.Done()
 		logC += c
+	}
+	if all.vars != nil {
+		m.Options.AutoPrior = true // all of them say it
+		own := *all.plan
+		own.Model = m
+		all.plan = &own
+		logC += all.LearnPriors(false)
+		all.Priors(out)
 	}
 	order := names.Order()
 	ws := all.Beliefs(0, math.NaN(), nil)

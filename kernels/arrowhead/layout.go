@@ -13,7 +13,8 @@ import (
 //   - their means, d numbers;
 //   - what they are, d numbers: 0 for a weight that is a belief of its own, else for a
 //     level mean the power of two that the number of its column's levels is taken for, and
-//     -1-k for belief k, whose row says in what unit it is;
+//     -1-k for belief k, whose row says in what unit it is; the intercept, belief 0, has one
+//     of two fractions: its responses have a unit, or the prior variances are learnt;
 //   - L of P = L Lᵀ, row by row: L(i, j) at i(i+1)/2 + j;
 //   - d+3 numbers for each belief: what it is, then α, q and h of package arrowhead. What
 //     it is: j >= 0 for a leaf of the level mean j, which is added to it; -1 for a leaf of
@@ -117,10 +118,28 @@ func (l Layout) Stretch(q float64) {
 	}
 }
 
+// ofLearning stands for an intercept beside which prior variances are learnt.
+const ofLearning = -0.25
+
+// LearnsPrior says whether the prior variances of the weights are learnt from the rows, so that
+// those to come may change them.
+func (l Layout) LearnsPrior() bool {
+	j := l.intercept()
+	return j >= 0 && l.Values[l.D+j] == ofLearning
+}
+
+// SetLearnsPrior makes LearnsPrior true. It has an intercept in the block, and no unit of
+// responses.
+func (l Layout) SetLearnsPrior() {
+	if j := l.intercept(); j >= 0 {
+		l.Values[l.D+j] = ofLearning
+	}
+}
+
 // InUnits says whether any weight has a unit.
 func (l Layout) InUnits() bool {
 	for j := range l.D {
-		if l.Values[l.D+j] < 0 {
+		if n := l.Values[l.D+j]; n < 0 && n != ofLearning {
 			return true
 		}
 	}
@@ -271,6 +290,10 @@ func (l Layout) Check(p int) error {
 		} else if n == ofResponses {
 			if l.intercept() != j || l.Row(0)[2] < 0 {
 				return fmt.Errorf("weight %d of the block has a unit of responses; allowed: the intercept, belief 1, and a scale >= 0", j+1)
+			}
+		} else if n == ofLearning {
+			if l.intercept() != j {
+				return fmt.Errorf("weight %d of the block says that prior variances are learnt; allowed: the intercept, belief 1", j+1)
 			}
 		} else if n != 0 && (n < 2 || n > 1<<40 || math.Exp2(math.Round(math.Log2(n))) != n) {
 			return fmt.Errorf("weight %d of the block stands for %v levels; allowed: 0 or a power of two from 2", j+1, n)

@@ -61,9 +61,10 @@ func streamOf(m *kernels.Model) *kernels.Model {
 	} else {
 		s.Options.AutoDispersion = false
 	}
-	if s.Options.Covariance == "" && (s.Start == nil || s.Start.Covariance.Form == gauss.Diagonal) {
+	if s.Options.Covariance == "" && (s.Start == nil || s.Start.Covariance.Form == gauss.Diagonal || s.Start.Covariance.Form == gauss.Arrowhead) {
 		s.Options.Covariance = "arrowhead"
 	}
+	s.Options.AutoPrior = (m.Options.AutoPrior || m.Start != nil && s.Prior == m.Start.Prior) && streamLearns(&s)
 	return &s
 }
 

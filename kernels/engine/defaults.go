@@ -3,6 +3,7 @@ package engine
 import (
 	"slices"
 
+	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/option"
@@ -20,6 +21,8 @@ import (
 //   - dispersion and shape: learnt by methods that keep the rows, where neither a number nor a
 //     fit to continue says what they are; filters learn the dispersion of a location family
 //     that they standardise;
+//   - prior_variance of adf with an arrowhead: learnt where the fit that is continued did, a
+//     stream of bglm_fit;
 //   - prior_variance of classes: learnt, where neither a prior nor the scale was given;
 //   - integrate: true for methods that keep the rows.
 func (m *Method) defaults(s *option.Settings, unshaped bool) {
@@ -37,6 +40,9 @@ func (m *Method) defaults(s *option.Settings, unshaped bool) {
 		if s.Start != nil {
 			o.Covariance = s.Start.Covariance.Form.String()
 		}
+	}
+	if m.Name == "adf" {
+		o.AutoPrior = s.Start != nil && s.AutoStandardize && streamLearns(&s.Model) && !s.Given("prior_mean") && !s.Given("prior_variance") && !s.Given("intercept_variance")
 	}
 	has := func(parameter string) bool { return slices.Contains(lik.With(parameter), s.Lik.Family()) }
 	if f := s.Start; m.Streams && o.Standardize && s.Lik.Traits().Located && !s.Given("dispersion") && o.MeasurementNoise == 0 && !o.AutoMeasurementNoise {
@@ -57,4 +63,18 @@ func (m *Method) defaults(s *option.Settings, unshaped bool) {
 	if has("shape") && !s.Given("shape") && unshaped {
 		o.AutoShape = true
 	}
+}
+
+// streamLearns says whether a stream with an arrowhead can learn prior variances from its rows
+// where no prior is given, and is to: it has to know from the fit that it continues that this did.
+func streamLearns(m *kernels.Model) bool {
+	o := &m.Options
+	if o.Covariance != "arrowhead" || m.NoIntercept || m.Drifts() || o.AutoNoise || m.Complete().Lik.Traits().Located || len(m.PriorBy)+len(m.Priors) > 0 {
+		return false
+	}
+	p := m.Prior.Complete()
+	if f := m.Start; f != nil {
+		return f.Covariance.Form == gauss.Arrowhead && f.Covariance.Arrow().LearnsPrior()
+	}
+	return p == kernels.DefaultPrior
 }

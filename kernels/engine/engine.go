@@ -231,9 +231,42 @@ func (s streaming) Share(d *kernels.Dict) bool { return s.state.Share(d) }
 func (s streaming) Fit(ctx context.Context) (*Result, error) {
 	f, err := s.state.Fit(ctx)
 	if m := s.state.Model(); err == nil && judges(m) {
-		f.Say(f.PriorNote(m))
+		own := learntBy(m, f)
+		f.Say(f.PriorNote(own))
+		f.Say(widened(m, own))
 	}
 	return checked(f, err)
+}
+
+// learntBy is m with the prior variances that f has learnt.
+func learntBy(m *kernels.Model, f *kernels.Fit) *kernels.Model {
+	if !m.Options.AutoPrior {
+		return m
+	}
+	own := *m
+	own.Prior.Variance = f.Prior.Variance
+	for _, c := range f.Columns {
+		if c.Kind == kernels.LevelsColumn && c.Variance > 0 && c.Variance != f.Prior.Variance {
+			own.PriorBy = append(own.PriorBy, kernels.ColumnPrior{Column: c.Name, Variance: c.Variance})
+		}
+	}
+	return &own
+}
+
+// widened is what is to be said where learnt prior variances ended far above the one that the
+// first rows met: a row is taken once, under the priors of its time.
+func widened(m, own *kernels.Model) string {
+	at, v := "the weights", own.Prior.Variance
+	for _, c := range own.PriorBy {
+		if c.Variance > v {
+			at, v = "the weights of column "+c.Column, c.Variance
+		}
+	}
+	first := kernels.DefaultPrior.Variance
+	if !m.Options.AutoPrior || !(v > 2*first) {
+		return ""
+	}
+	return fmt.Sprintf("the prior variance of %s was learnt from %.3g to %.3g as rows came: what the first of them told was taken under narrower priors, and methods that keep the rows may foretell better", at, first, v)
 }
 
 // judges says whether the weights of a stream are all of one time, and tell of their prior.

@@ -1,6 +1,8 @@
 package stream
 
 import (
+	"math/bits"
+
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/memory"
@@ -91,6 +93,41 @@ type Form interface {
 type Far interface {
 	// Fetch asks for the weights fs, which are read soon; false means that they are near.
 	Fetch(fs []uint32) bool
+}
+
+// PriorLearner is a form that learns the prior variances of its weights where
+// Model.Options.AutoPrior asks for it. It keeps one belief then.
+type PriorLearner interface {
+	// LearnPriors gives the weights the prior variances of most evidence, as of the rows so far,
+	// or with once brings them nearer, and says by what the log evidence changes.
+	LearnPriors(once bool) (logZ float64)
+	// Priors notes the variances in a fit that has its columns.
+	Priors(f *kernels.Fit)
+}
+
+// LearnsFrom is the number of rows from which prior variances are learnt.
+const LearnsFrom = 16
+
+// learnsAt says whether they are learnt after n rows, and whether by one step only. That is
+// often at first, for what rows tell is taken at the beliefs of their time, and at the powers
+// of two.
+func learnsAt(n int64) (now, once bool) {
+	if n < LearnsFrom {
+		return false, false
+	}
+	part := bits.Len64(uint64(n)) - 1
+	switch {
+	case n < 128:
+		part -= 3
+	case n < 1024:
+		part -= 2
+	}
+	return n&(1<<part-1) == 0, n&(n-1) != 0
+}
+
+// learnPriors has the form learn them.
+func (s *State) learnPriors(once bool) {
+	s.bank[0].logZ += s.form.(PriorLearner).LearnPriors(once)
 }
 
 // Merging is what two forms need to know of their states to be multiplied.

@@ -106,7 +106,8 @@ type learning struct {
 
 // New returns the state before the first row.
 //
-// Errors: an automatic dispersion of a family that has none to learn by rows; those of
+// Errors: an automatic dispersion of a family that has none to learn by rows; learnt prior
+// variances of a form that does not learn them, or of weights that drift; those of
 // the rule and of the form; more start beliefs than MaxFeatures.
 func New(c Config) (*State, error) {
 	m, reply := standardised(c.Model.Complete())
@@ -147,6 +148,9 @@ func New(c Config) (*State, error) {
 	form, s, err := c.Form(p, d)
 	if err != nil {
 		return nil, err
+	}
+	if _, ok := form.(PriorLearner); m.Options.AutoPrior && (!ok || p.Drifts || len(p.Rates) > 1 || m.NoIntercept || m.Lik.Traits().Located) {
+		return nil, errors.New("prior_variance = 'auto' in one pass: allowed with covariance = 'arrowhead', an intercept, a family without a location and weights that do not move")
 	}
 	*s = State{plan: p, dict: d, form: form, begun: math.NaN(), clock: math.NaN()}
 	s.bank = s.one[:]
@@ -505,6 +509,11 @@ func (s *State) row(b *kernels.Batch, i int) error {
 			s.rescale(k, c.learning.Learn(o, r.m, r.v, before, s.form.Determined(k)))
 		}
 	}
+	if p.Model.Options.AutoPrior {
+		if now, once := learnsAt(s.n); now {
+			s.learnPriors(once)
+		}
+	}
 	if len(s.bank) > 1 {
 		return s.extend()
 	}
@@ -709,6 +718,7 @@ func (s *State) merge(src *State) error {
 	if product != nil {
 		product.Done()
 	}
+	both := s.seen && src.seen
 	s.clock, s.begun, s.seen = g.Clock, g.Begun, s.seen || src.seen
 	from, logZ0, skipped := int64(0), 0.0, int64(0)
 	if f := s.plan.Model.Start; f != nil { // the counts both continued from
@@ -724,6 +734,9 @@ func (s *State) merge(src *State) error {
 		if b.counts != nil {
 			b.counts.merge(o.counts)
 		}
+	}
+	if both && s.plan.Model.Options.AutoPrior && s.n >= LearnsFrom {
+		s.learnPriors(false)
 	}
 	s.course = merged(s.course, src.course)
 	s.late += src.late
@@ -891,6 +904,9 @@ func (s *State) Summary() kernels.Fit {
 				c.Variance = by.Variance * q * q
 			}
 		}
+	}
+	if p.Model.Options.AutoPrior {
+		s.form.(PriorLearner).Priors(&f)
 	}
 	f.N, f.Skipped, f.LogEvidence = s.n, s.skipped, b.logZ
 	if p.Model.HasTime {

@@ -1,0 +1,349 @@
+package adf
+
+import (
+	"math"
+	"strings"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/gauss"
+)
+
+// variances are prior variances that were learnt: one for each column of levels that the fit
+// remembers, one for all other weights but the intercept.
+type variances struct {
+	rest   float64
+	levels map[string]float64 // by name of the column
+}
+
+// variancesOf are those of a fit that learns them, nil for others.
+func variancesOf(f *kernels.Fit) *variances {
+	if f.Covariance.Form != gauss.Arrowhead || !f.Covariance.Arrow().LearnsPrior() {
+		return nil
+	}
+	if !(f.Prior.Variance > 0) {
+		return nil
+	}
+	v := &variances{rest: f.Prior.Variance, levels: map[string]float64{}}
+	for _, c := range f.Columns {
+		if c.Kind == kernels.LevelsColumn && c.Variance > 0 && c.Variance != v.rest {
+			v.levels[c.Name] = c.Variance
+		}
+	}
+	return v
+}
+
+// narrower has the smaller variance of t and o for each group.
+func (t *tied) narrower(o *tied) *variances {
+	a, b := t.vars, o.vars
+	if a == nil {
+		a = &variances{rest: t.plan.Model.Prior.Variance}
+	}
+	if b == nil {
+		b = &variances{rest: o.plan.Model.Prior.Variance}
+	}
+	v := &variances{rest: min(a.rest, b.rest), levels: map[string]float64{}}
+	for _, x := range []*variances{a, b} {
+		for name := range x.levels {
+			v.levels[name] = min(a.of(name), b.of(name))
+		}
+	}
+	return v
+}
+
+// of is that of a column of levels, or of none.
+func (v *variances) of(column string) float64 {
+	if own, ok := v.levels[column]; ok && column != "" {
+		return own
+	}
+	return v.rest
+}
+
+// fresh is the prior of feature id, which has none of its own.
+func (t *tied) fresh(id int) kernels.Weight {
+	w := t.plan.Fresh(t.dict, id)
+	if t.vars != nil && (id != 0 || t.plan.Model.NoIntercept) {
+		w.Variance = t.vars.rest
+		if len(t.vars.levels) > 0 {
+			w.Variance = t.vars.of(t.dict.LevelColumn(uint32(id)))
+		}
+	}
+	return w
+}
+
+// part is a weight, or a part of one, whose prior is N(m, share·v) of the variance v of a group.
+type part struct {
+	group int
+	at    int // weight of the block, or leaf ^at
+	share float64
+}
+
+// parts are all of them that learn, in an order that a run which is continued has too, and the
+// names of their groups, "" first.
+func (t *tied) parts() (ps []part, groups []string) {
+	groups = []string{""}
+	number := map[string]int{"": 0}
+	of := func(column string) int {
+		if t.plan.Model.Options.AnyColumns {
+			column = ""
+		}
+		g, ok := number[column]
+		if !ok {
+			g = len(groups)
+			number[column], groups = g, append(groups, column)
+		}
+		return g
+	}
+	for j, id := range t.is {
+		switch {
+		case id < 0:
+			c := &t.cols[^id]
+			ps = append(ps, part{of(strings.TrimSuffix(c.text, "=")), j, t.meanPrior(^id).Variance / c.variance})
+		case id > 0 || t.plan.Model.NoIntercept:
+			ps = append(ps, part{of(t.dict.LevelColumn(uint32(id))), j, 1})
+		}
+	}
+	for _, id := range t.dict.Order() {
+		if int(id) >= len(t.place) || t.place[id] >= 0 || t.place[id] == absent {
+			continue
+		}
+		k := int(^t.place[id])
+		if _, q, _ := t.bank[0].Leaf(k); q == 0 {
+			continue // known
+		}
+		p := part{of(t.dict.LevelColumn(id)), int(^k), 1}
+		if c := t.of[k]; c >= 0 {
+			p.share = t.ownPrior(c).Variance / t.cols[c].variance
+		}
+		ps = append(ps, p)
+	}
+	return ps, groups
+}
+
+// reprior gives all weights the prior variances v instead of their own, which is exact, and
+// says by what the log evidence changes. The means of the priors are the same.
+// Errors: gauss.ErrNotPD where what the rows told is no knowledge of all weights together; the
+// priors are the old ones then.
+func (t *tied) reprior(v *variances) (logZ float64, err error) {
+	ps, groups := t.parts()
+	if v == nil {
+		v = &variances{rest: t.plan.Model.Prior.Variance}
+	}
+	own := t.inForce(groups)
+	next := make([]float64, len(groups))
+	for g, name := range groups {
+		next[g] = v.of(name)
+	}
+	b := t.bank[0]
+	before := b.Clone()
+	logZ = -t.evidence(ps, own)
+	if err := t.exchange(ps, own, next); err != nil {
+		t.bank[0] = before
+		return 0, err
+	}
+	t.take(v)
+	return logZ + t.evidence(ps, next), nil
+}
+
+// inForce are the variances of the groups as they are.
+func (t *tied) inForce(groups []string) []float64 {
+	own := make([]float64, len(groups))
+	for g, name := range groups {
+		own[g] = t.plan.Model.Prior.Variance
+		if t.vars != nil {
+			own[g] = t.vars.of(name)
+		}
+	}
+	return own
+}
+
+// take makes v the variances of weights to come.
+func (t *tied) take(v *variances) {
+	t.vars = v
+	for c := range t.cols {
+		t.cols[c].variance = v.of(strings.TrimSuffix(t.cols[c].text, "="))
+	}
+}
+
+// exchange takes the priors of variances own from the belief and gives it those of next.
+func (t *tied) exchange(ps []part, own, next []float64) error {
+	b, m := t.bank[0], t.plan.Model.Prior.Mean
+	b.Bring()
+	d := b.Dim()
+	delta, nu := dense.New(d, d), make([]float64, d)
+	for _, p := range ps {
+		if own[p.group] == next[p.group] {
+			continue
+		}
+		add := (1/next[p.group] - 1/own[p.group]) / p.share
+		if p.at >= 0 {
+			delta.Row(p.at)[p.at] += add
+			nu[p.at] += add * m
+			continue
+		}
+		mean := m
+		if p.share < 1 { // the level mean has it
+			mean = 0
+		}
+		if err := b.LeafPrecise(^p.at, add, mean, delta, nu); err != nil {
+			return err
+		}
+	}
+	return b.Precise(delta, nu)
+}
+
+// evidence is the log evidence of the variances v, in force, but for what does not depend on
+// them: ½ (log |Λ0| - log |Λ| + μᵀΛμ) about the priors' means.
+func (t *tied) evidence(ps []part, v []float64) float64 {
+	b, m := t.bank[0], t.plan.Model.Prior.Mean
+	sum := 0.0
+	mean := append([]float64(nil), b.Mean...)
+	for _, p := range ps {
+		sum -= math.Log(p.share * v[p.group])
+		if p.at >= 0 {
+			mean[p.at] -= m
+		}
+	}
+	if !t.plan.Model.NoIntercept && t.place[0] >= 0 {
+		mean[t.place[0]] -= t.prior(0).Mean
+	}
+	root := b.Root()
+	sum += dense.LogDet(root)
+	for _, p := range ps {
+		if p.at >= 0 {
+			continue
+		}
+		alpha, q, h := b.Leaf(^p.at)
+		if p.share == 1 {
+			alpha -= m
+		}
+		for j, x := range h { // α about the priors' means of the block
+			alpha += x * (b.Mean[j] - mean[j])
+		}
+		sum += math.Log(q) + alpha*alpha/q
+	}
+	dense.SolveLowerVec(root, mean)
+	return 0.5 * (sum + dense.Dot(mean, mean))
+}
+
+// A learnt variance has the prior of one weight more, of the variance that weights have before
+// any row: a group of few weights stays near it. Variances are taken where they are ahead of
+// those before any row by so many nats together.
+const (
+	fewest     = 32 // weights; fewer tell too little of their variance
+	oneWeight  = 1.0
+	leastAhead = 1.0
+	mostSteps  = 50
+	nearEnough = 1e-4 // relative change of a variance that is the last
+	noChange   = 0.05 // relative change that is not worth a step
+)
+
+// LearnPriors implements stream.PriorLearner by MacKay's steps: what the rows told of the
+// weights is a Gaussian, whose evidence under other variances is known, so that nothing of the
+// rows is needed. Cost: O(d³) and O(d²) a leaf for each step.
+func (t *tied) LearnPriors(once bool) (logZ float64) {
+	ps, groups := t.parts()
+	if len(ps) < fewest {
+		return 0
+	}
+	v := t.inForce(groups)
+	next := t.step(ps, v)
+	if settled(v, next, noChange) {
+		return 0
+	}
+	before, were := t.bank[0].Clone(), t.evidence(ps, v)
+	last, err := v, error(nil)
+	for k := 0; k < mostSteps && err == nil && !settled(last, next, nearEnough) && (k == 0 || !once); k++ {
+		if err = t.exchange(ps, last, next); err == nil {
+			last, next = next, t.step(ps, next)
+		}
+	}
+	now := 0.0
+	if err == nil && !once {
+		now = t.evidence(ps, last)
+		err = t.unlessFirst(ps, &last, &now)
+	} else if err == nil {
+		now = t.evidence(ps, last)
+	}
+	if err != nil || !finite(now-were) { // parts of the leaves are no knowledge of all together
+		t.bank[0] = before
+		return 0
+	}
+	learnt := &variances{rest: last[0], levels: map[string]float64{}}
+	for g, name := range groups[1:] {
+		learnt.levels[name] = last[g+1]
+	}
+	t.take(learnt)
+	return now - were
+}
+
+// unlessFirst goes back to the variances before any row where v, of the evidence now, is not
+// clearly ahead of them.
+func (t *tied) unlessFirst(ps []part, v *[]float64, now *float64) error {
+	first := make([]float64, len(*v))
+	for g := range first {
+		first[g] = kernels.DefaultPrior.Variance
+	}
+	learnt := t.bank[0].Clone()
+	if err := t.exchange(ps, *v, first); err != nil {
+		return err
+	}
+	if base := t.evidence(ps, first); !(*now-base > leastAhead) {
+		*v, *now = first, base
+		return nil
+	}
+	t.bank[0] = learnt
+	return nil
+}
+
+func settled(a, b []float64, far float64) bool {
+	for g := range a {
+		if !(math.Abs(math.Log(b[g]/a[g])) <= far) {
+			return false
+		}
+	}
+	return true
+}
+
+func finite(x float64) bool { return math.Abs(x) <= math.MaxFloat64 }
+
+// step is MacKay's: the variance of a group is the sum of its squares over how many of its
+// weights the rows determine.
+func (t *tied) step(ps []part, v []float64) []float64 {
+	b, m, first, n := t.bank[0], t.plan.Model.Prior.Mean, kernels.DefaultPrior.Variance, len(v)
+	b.Bring()
+	squares, known := make([]float64, n), make([]float64, n)
+	vs := make([]float64, b.Dim())
+	b.Variances(vs)
+	for _, p := range ps {
+		var mean, variance float64
+		if p.at >= 0 {
+			mean, variance = b.Mean[p.at]-m, vs[p.at]
+		} else if mean, variance = b.Marginal(^p.at); p.share == 1 {
+			mean -= m
+		}
+		squares[p.group] += mean * mean / p.share
+		known[p.group] += max(0, 1-variance/(p.share*v[p.group]))
+	}
+	next := make([]float64, n)
+	for g := range next {
+		next[g] = min(max((squares[g]+oneWeight*first)/(known[g]+oneWeight), 1e-8), 1e8)
+	}
+	return next
+}
+
+// Priors implements stream.PriorLearner.
+func (t *tied) Priors(f *kernels.Fit) {
+	if t.vars == nil {
+		return
+	}
+	f.Prior.Variance = t.vars.rest
+	for k := range f.Columns {
+		switch c := &f.Columns[k]; {
+		case c.Kind == kernels.LevelsColumn:
+			c.Variance = t.vars.of(c.Name)
+		case !math.IsNaN(c.Variance):
+			c.Variance = t.vars.rest
+		}
+	}
+}
