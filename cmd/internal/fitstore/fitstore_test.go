@@ -2,6 +2,7 @@ package fitstore
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,6 +38,47 @@ func fits(t *testing.T, s *duck.Session, grouped bool) *Fits {
 		t.Fatal(err)
 	}
 	return f
+}
+
+// Fits of many weights are written as others are, but without a copy of the FIT for each
+// belief: 700 weights would take 1.4 GB.
+func TestWide(t *testing.T) {
+	s := open(t)
+	for _, q := range []string{
+		"bglm_laplace(i % 3 = 0, x, {hessian: 'full'})", "bglm_laplace(i % 3 = 0, x, {hessian: 'lowrank', rank: 2})", "bglm_adf(i % 3 = 0, x)",
+		"bglm_adf(i % 3 = 0, {c: i * 7 % 300})", "bglm_adf(i % 3 = 0, x, {covariance: 'diagonal'})", "bglm_adf(NULL::BOOLEAN, x, {intercept: false})",
+		"bglm_softmax(i % 3, x)",
+	} {
+		for _, group := range []string{"", "'g' || i % 2 AS g, i % 3 AS h, "} {
+			if err := s.Exec("CREATE OR REPLACE TEMP TABLE made AS SELECT " + group + q + " AS fit FROM (SELECT i, {x: sin(i), c: 'c' || i * 7 % 5, d: i * 11 % 9} AS x FROM range(900) t(i)) GROUP BY ALL"); err != nil {
+				t.Fatal(err)
+			}
+			f, err := Look(s, "made", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			table := func(q string) string { // without beliefs there is no covariance, or an empty one
+				return "(SELECT row_number() OVER () AS i, t FROM (SELECT * REPLACE (coalesce(covariance, []) AS covariance) FROM (" + q + ")) t)"
+			}
+			var rows, same int64
+			if err := s.Row("SELECT count(*), count(*) FILTER (a.t = b.t) FROM "+table(f.Flat(true))+" a FULL JOIN "+table(f.flatWide())+" b USING (i)", &rows, &same); err != nil {
+				t.Fatal(err)
+			}
+			if rows == 0 || same != rows {
+				t.Errorf("%s%s: %d of %d rows are the same", group, q, same, rows)
+			}
+		}
+	}
+	if err := errors.Join(s.Exec("CREATE OR REPLACE TEMP TABLE made AS SELECT bglm_laplace(i % 3 = 0, {c: 'c' || i % 700}, {hessian: 'full'}) AS fit FROM range(2000) t(i)"), s.Exec("SET memory_limit = '400MB'")); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Look(s, "made", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Save(filepath.Join(t.TempDir(), "wide.parquet")); err != nil {
+		t.Error(err)
+	}
 }
 
 // What is written is read again, bit for bit where the format holds the whole fit, and

@@ -273,7 +273,11 @@ func Insert(s *duck.Session, table string, g *arrowio.Groups, meta []string) (*F
 func (f *Fits) Fetch() (*kernels.Fit, error) {
 	s := f.s
 	path := filepath.Join(s.Dir, f.Table+"-fetched.parquet")
-	if err := CopyTo(s, path, f.Flat(true), []string{"bglm.schema", arrowio.SchemaVersion}); err != nil {
+	q, err := f.whole()
+	if err != nil {
+		return nil, err
+	}
+	if err := CopyTo(s, path, q, []string{"bglm.schema", arrowio.SchemaVersion}); err != nil {
 		return nil, err
 	}
 	out, err := arrowio.ReadParquetFile(path, nil)

@@ -45,6 +45,40 @@ func (f *Fits) Flat(whole bool) string {
 	return q
 }
 
+// wideValues is the length of a covariance from which a FIT is not written beside each of its
+// beliefs: DuckDB copies it for each.
+const wideValues = 1 << 12
+
+// whole is Flat(true). Of FITs of many weights the covariance is taken apart by number, and
+// joined to the beliefs.
+func (f *Fits) whole() (string, error) {
+	var longest int64
+	if err := f.s.Row("SELECT coalesce(max(len(fit.covariance.values)), 0) FROM "+f.Table, &longest); err != nil {
+		return "", err
+	}
+	if longest < wideValues {
+		return f.Flat(true), nil
+	}
+	return f.flatWide(), nil
+}
+
+func (f *Fits) flatWide() string {
+	groups, by, class := "", "bglm_g", ""
+	if len(f.Group) > 0 {
+		by = quote.Names(duck.Names(f.Group))
+		groups = by + ", "
+	}
+	if f.HasClass {
+		class = "b.class AS class, "
+	}
+	return `WITH w AS (SELECT row_number() OVER () AS bglm_g, ` + groups + `fit.beliefs AS beliefs, fit.covariance.kind AS kind, fit.covariance.rank AS r, fit.covariance.values AS v, ` + restSQL("fit") + ` AS rest FROM ` + f.Table + `),
+		p AS (SELECT bglm_g, k, list(x ORDER BY i) AS covariance FROM (SELECT bglm_g, x, i, CASE kind WHEN 'full' THEN ceil((sqrt(8 * i + 1) - 1) / 2)::BIGINT
+				WHEN 'lowrank' THEN (i - 1) // (r + 1) + 1 ELSE greatest((i - 1 - r * (r + 5) // 2) // (r + 3) + 1, 1) END AS k
+			FROM (SELECT bglm_g, kind, r, unnest(v) AS x, unnest(range(1, len(v) + 1)) AS i FROM w)) GROUP BY ALL)
+		SELECT ` + groups + class + `b.feature AS feature, b.mean AS mean, b.variance AS variance, coalesce(covariance, []) AS covariance, fit
+		FROM (SELECT bglm_g, ` + groups + `unnest(beliefs) AS b, unnest([rest]) AS fit, unnest(range(1, greatest(len(beliefs), 1) + 1)) AS k FROM w) LEFT JOIN p USING (bglm_g, k) ORDER BY ` + by + `, k`
+}
+
 // copyOptions are DuckDB's for a file kind.
 func copyOptions(path, kind string, meta []string) string {
 	switch kind {
@@ -249,7 +283,11 @@ func (f *Fits) Save(path string) error {
 	case kind == "csv" || kind == "json":
 		return CopyTo(s, path, f.Flat(false), nil)
 	}
-	return CopyTo(s, path, f.Flat(true), meta)
+	q, err := f.whole()
+	if err != nil {
+		return err
+	}
+	return CopyTo(s, path, q, meta)
 }
 
 // SaveTables writes fits, the view beliefs over it, and the job.
