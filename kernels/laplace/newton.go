@@ -438,7 +438,7 @@ func (s *search) direction() (slope float64, err error) {
 		s.solve(s.du, s.grad)
 	}
 	if s.once.waits() {
-		s.once.todo = true
+		s.once.due = true
 	} else if s.sums == nil {
 		s.toEta(s.dEta, s.du)
 	}

@@ -12,7 +12,7 @@ import (
 // of rows while it is in the cache, and are there where the step is taken.
 type once struct {
 	lazy    bool                                           // the step's part of the predictors waits until it is tried
-	todo    bool                                           // it does
+	due     bool                                           // it does
 	tried   bool                                           // the whole step of this direction was tried
 	at      bool                                           // grad is that of the present point
 	next    bool                                           // ahead is that of the point tried
@@ -45,7 +45,7 @@ func (n *once) waits() bool {
 // forget says that rows, likelihood or point are others.
 func (n *once) forget() {
 	if n != nil {
-		n.at, n.next, n.todo = false, false, false
+		n.at, n.next, n.due = false, false, false
 	}
 }
 
@@ -101,8 +101,8 @@ func (s *search) slopes() []float64 {
 // ahead looks at the whole step, and makes what comes next should it be taken.
 func (s *search) ahead() {
 	n := s.once
-	fresh := n.todo
-	n.todo, n.tried = false, true
+	fresh := n.due
+	n.due, n.tried = false, true
 	if fresh {
 		s.root.Mul(s.w1, s.du)
 	}
