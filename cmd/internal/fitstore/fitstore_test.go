@@ -79,6 +79,16 @@ func TestWide(t *testing.T) {
 	if err := f.Save(filepath.Join(t.TempDir(), "wide.parquet")); err != nil {
 		t.Error(err)
 	}
+	// Columns of groups may have any name.
+	if err := s.Exec("CREATE OR REPLACE TEMP TABLE made AS SELECT i % 2 AS k, i % 3 AS v, 1 AS r, 2 AS x, bglm_laplace(i % 3 = 0, {c: 'c' || i % 100}, {hessian: 'full'}) AS fit FROM range(2000) t(i) GROUP BY ALL"); err != nil {
+		t.Fatal(err)
+	}
+	if f, err = Look(s, "made", nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Save(filepath.Join(t.TempDir(), "named.parquet")); err != nil {
+		t.Error(err)
+	}
 }
 
 // What is written is read again, bit for bit where the format holds the whole fit, and

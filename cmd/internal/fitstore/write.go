@@ -69,14 +69,14 @@ func (f *Fits) flatWide() string {
 		groups = by + ", "
 	}
 	if f.HasClass {
-		class = "b.class AS class, "
+		class = "bglm_b.class AS class, "
 	}
-	return `WITH w AS (SELECT row_number() OVER () AS bglm_g, ` + groups + `fit.beliefs AS beliefs, fit.covariance.kind AS kind, fit.covariance.rank AS r, fit.covariance.values AS v, ` + restSQL("fit") + ` AS rest FROM ` + f.Table + `),
-		p AS (SELECT bglm_g, k, list(x ORDER BY i) AS covariance FROM (SELECT bglm_g, x, i, CASE kind WHEN 'full' THEN ceil((sqrt(8 * i + 1) - 1) / 2)::BIGINT
-				WHEN 'lowrank' THEN (i - 1) // (r + 1) + 1 ELSE greatest((i - 1 - r * (r + 5) // 2) // (r + 3) + 1, 1) END AS k
-			FROM (SELECT bglm_g, kind, r, unnest(v) AS x, unnest(range(1, len(v) + 1)) AS i FROM w)) GROUP BY ALL)
-		SELECT ` + groups + class + `b.feature AS feature, b.mean AS mean, b.variance AS variance, coalesce(covariance, []) AS covariance, fit
-		FROM (SELECT bglm_g, ` + groups + `unnest(beliefs) AS b, unnest([rest]) AS fit, unnest(range(1, greatest(len(beliefs), 1) + 1)) AS k FROM w) LEFT JOIN p USING (bglm_g, k) ORDER BY ` + by + `, k`
+	return `WITH w AS (SELECT row_number() OVER () AS bglm_g, ` + groups + `fit.beliefs AS bglm_beliefs, fit.covariance.kind AS bglm_kind, fit.covariance.rank AS bglm_r, fit.covariance.values AS bglm_v, ` + restSQL("fit") + ` AS bglm_rest FROM ` + f.Table + `),
+		p AS (SELECT bglm_g, bglm_k, list(x ORDER BY i) AS bglm_covariance FROM (SELECT bglm_g, x, i, CASE kind WHEN 'full' THEN ceil((sqrt(8 * i + 1) - 1) / 2)::BIGINT
+				WHEN 'lowrank' THEN (i - 1) // (r + 1) + 1 ELSE greatest((i - 1 - r * (r + 5) // 2) // (r + 3) + 1, 1) END AS bglm_k
+			FROM (SELECT bglm_g, bglm_kind AS kind, bglm_r AS r, unnest(bglm_v) AS x, unnest(range(1, len(bglm_v) + 1)) AS i FROM w)) GROUP BY ALL)
+		SELECT ` + groups + class + `bglm_b.feature AS feature, bglm_b.mean AS mean, bglm_b.variance AS variance, coalesce(bglm_covariance, []) AS covariance, bglm_fit AS fit
+		FROM (SELECT bglm_g, ` + groups + `unnest(bglm_beliefs) AS bglm_b, unnest([bglm_rest]) AS bglm_fit, unnest(range(1, greatest(len(bglm_beliefs), 1) + 1)) AS bglm_k FROM w) LEFT JOIN p USING (bglm_g, bglm_k) ORDER BY ` + by + `, bglm_k`
 }
 
 // copyOptions are DuckDB's for a file kind.
