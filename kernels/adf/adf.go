@@ -549,7 +549,10 @@ type product struct {
 func (f *factors) Merge(o stream.Form, g *stream.Merging) (stream.Product, error) {
 	p := &product{f, o.(*factors), nil, g}
 	f.meet = f.meet || p.o.meet
-	if f.rest != nil && f.rest.scale != nil {
+	if !g.Brought {
+		return nil, nil
+	}
+	if g.Seen && f.rest != nil && f.rest.scale != nil {
 		start, _, err := newFactors(f.plan, g.Own)
 		if err != nil {
 			return nil, err
@@ -570,6 +573,9 @@ func (f *factors) Merge(o stream.Form, g *stream.Merging) (stream.Product, error
 
 // Known implements stream.Product.
 func (p *product) Known(k int) (known [3]int64) {
+	if !p.Seen { // there is nothing to bring together
+		return known
+	}
 	known[0], known[1] = p.f.Known(k), p.o.Known(k)
 	for id, w := range p.f.base {
 		known[2] += lik.Determined(w.Variance, p.f.target(id).Variance)
@@ -580,17 +586,17 @@ func (p *product) Known(k int) (known [3]int64) {
 // Multiply implements stream.Product.
 func (p *product) Multiply(k int, scale [3]float64, logZ float64) (sum, apart, conflict float64, err error) {
 	f, o := p.f, p.o
+	if !p.Seen {
+		p.take(k)
+		return logZ, 0, 0, nil
+	}
 	if scale[0] != 1 {
 		f.Rescale(k, scale[0])
 	}
 	if !f.plan.Drifts && !f.plan.Learns && scale == [3]float64{1, 1, 1} && len(*o.weights(k)) > mergeBlock {
 		return p.plain(k, logZ)
 	}
-	at := p.OtherNow
-	if f.plan.Model.HasTime {
-		at = p.Clock
-	}
-	own := *f.weights(k)
+	own, at := *f.weights(k), p.otherAt()
 	for j, q := range *o.weights(k) {
 		id, added := p.ID(j), 0.0
 		if f.plan.Drifts {
@@ -630,6 +636,31 @@ func (p *product) Multiply(k int, scale [3]float64, logZ float64) (sum, apart, c
 		f.count(k)
 	}
 	return logZ, apart, conflict, nil
+}
+
+// otherAt is the time, as the other counts, that both are brought to.
+func (p *product) otherAt() float64 {
+	if p.f.plan.Model.HasTime {
+		return p.Clock
+	}
+	return p.OtherNow
+}
+
+// take makes own belief k the other's: a state without a row is where the other started.
+func (p *product) take(k int) {
+	f, o := p.f, p.o
+	own, at := *f.weights(k), p.otherAt()
+	for j, w := range *o.weights(k) {
+		id, added := p.ID(j), 0.0
+		if f.plan.Drifts {
+			w, added = o.forward(k, j, at)
+			f.rest.drifted[k][id] = added + o.rest.drifted[k][j]
+		}
+		own[id] = w
+	}
+	if f.plan.Learns {
+		f.count(k)
+	}
 }
 
 // mergeBlock is how many weights are worth a goroutine.

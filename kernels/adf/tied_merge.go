@@ -49,6 +49,9 @@ func (t *tied) Merge(of stream.Form, g *stream.Merging) (stream.Product, error) 
 	}
 	p.number(d)
 	p.shape()
+	if !g.Seen && t.plan.Drifts {
+		p.follow()
+	}
 	t.recount()
 	return p, nil
 }
@@ -187,6 +190,18 @@ func (p *tiedProduct) shape() {
 	}
 }
 
+// follow has leaves that begin with the other's rows drift on from where these left them.
+func (p *tiedProduct) follow() {
+	for l, id := range p.t.owner {
+		if j := p.from[id]; j >= 0 && p.o.place[j] < 0 && p.o.place[j] != absent {
+			p.t.touched[l] = p.o.touched[^p.o.place[j]]
+			if !math.IsNaN(p.t.touched[l]) {
+				p.t.touched[l] = p.Clock // as the own rows count
+			}
+		}
+	}
+}
+
 // columnNamed is the place in cols of a column, new where it is not there.
 func (t *tied) columnNamed(text string, variance float64) int {
 	for c := range t.cols {
@@ -200,12 +215,21 @@ func (t *tied) columnNamed(text string, variance float64) int {
 
 // Known implements stream.Product.
 func (p *tiedProduct) Known(k int) [3]int64 {
+	if !p.Seen { // there is nothing to bring together
+		return [3]int64{}
+	}
 	return [3]int64{p.t.Known(k), p.o.Known(k), p.start.Known(k)}
 }
 
 // Multiply implements stream.Product.
 func (p *tiedProduct) Multiply(k int, scale [3]float64, logZ float64) (sum, apart, conflict float64, err error) {
 	t := p.t
+	if !p.Seen { // a state without a row is where the other started
+		if t.bank[k], err = t.aligned(p.o, k, p.from); err == nil {
+			t.bank[k].Bring()
+		}
+		return logZ, 0, 0, err
+	}
 	t.Rescale(k, scale[0])
 	p.o.Rescale(k, scale[1])
 	p.start.Rescale(k, scale[2])
@@ -305,6 +329,7 @@ func (p *tiedProduct) Done() {
 	}
 	js := t.joined()
 	switch most := t.mostJoined(); {
+	case !p.Seen: // the block is the other's
 	case t.parted():
 		t.shed(js)
 	case len(t.is) > most:

@@ -741,7 +741,10 @@ func (s *State) merge(src *State) error {
 	s.course = merged(s.course, src.course)
 	s.late += src.late
 	s.cut += src.cut
-	s.merged += src.merged + 1
+	s.merged += src.merged
+	if both { // nothing was fitted apart else
+		s.merged++
+	}
 	return nil
 }
 
