@@ -52,6 +52,9 @@ func updateMetric(spec []metric.Arg, fresh func(args []capi.Vec, i int) (metric.
 						return fmt.Errorf("%s = %v; allowed: %s", a.Name, row[k], allowed(a))
 					}
 				}
+				if err := metric.Check(spec, row); err != nil {
+					return err
+				}
 				if m == nil {
 					st, err := slot.Mutable(func() (capi.State, error) {
 						m, err := fresh(args[len(spec):], i)

@@ -148,7 +148,7 @@ func entries() []entry {
 		aggregate("bglm_calibration", "(y, p [, bins])", "Observed share against mean prediction in equal-width bins of the probability (default 10); empty bins are left out.",
 			"SELECT unnest(bglm_calibration(y, p, 2), recursive := true) "+scored+";", nil, []int{2, 3}, calibrationType,
 			updateMetric([]metric.Arg{metric.Outcome, metric.Probability}, freshCalibration), finalizeMetric(appendBins)),
-		numberMetric("bglm_coverage", "(y, lo, hi)", "Share of observations inside their interval, ends included.",
+		numberMetric("bglm_coverage", "(y, lo, hi)", "Share of observations inside their interval, ends included; lo > hi is an error.",
 			"SELECT bglm_coverage(y, lo, hi) FROM (VALUES (1.0, 0.5, 1.5), (3.0, 0.0, 1.0)) t(y, lo, hi);", metric.Coverage, metric.Response, metric.Lower, metric.Upper),
 		aggregate("bglm_loo", "(fit, y, x [, {weight, offset, trials}])",
 			"How well the fit predicts each of its own rows from all others, in the names of R's package loo: elpd_loo is the sum of the leave-one-out log densities (those of bglm_loo_predict, in nats), se_elpd_loo its standard error, p_loo the effective number of weights, looic -2 elpd_loo; elpd_waic, p_waic and waic are those of WAIC. n_warned counts rows that weigh so much that their density is not reliable (worst is over 0.5 for them, as Pareto's k would be: refit without them to be sure), n_failed those that have none, for which the sums are NULL; status says so. No row is learnt again.",

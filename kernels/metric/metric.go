@@ -33,6 +33,19 @@ type Arg struct {
 	Name    string
 	OK      func(x float64) bool
 	Allowed string
+	Ends    bool // it is the upper end of an interval whose lower end is the argument before
+}
+
+// Check says what is wrong with a row of the arguments args, each allowed by itself: an
+// interval that ends before it begins holds nothing, which is no answer.
+func Check(args []Arg, row []float64) error {
+	for k, a := range args {
+		if a.Ends && row[k-1] > row[k] {
+			lower := args[k-1].Name
+			return fmt.Errorf("%s = %v is above %s = %v; allowed: %s <= %s, in this order", lower, row[k-1], a.Name, row[k], lower, a.Name)
+		}
+	}
+	return nil
 }
 
 func finite(x float64) bool { return math.Abs(x) <= math.MaxFloat64 }
@@ -40,13 +53,13 @@ func number(x float64) bool { return x == x }
 
 // The arguments: responses, predictions and the ends of intervals.
 var (
-	Outcome     = Arg{"y", func(x float64) bool { return x == 0 || x == 1 }, "0 and 1"}
-	Response    = Arg{"y", finite, "finite numbers"}
-	Probability = Arg{"p", func(x float64) bool { return x >= 0 && x <= 1 }, "probabilities from 0 to 1"}
-	Prediction  = Arg{"p", finite, "finite numbers"}
-	Score       = Arg{"p", number, "numbers"}
-	Lower       = Arg{"lo", number, "numbers"}
-	Upper       = Arg{"hi", number, "numbers"}
+	Outcome     = Arg{Name: "y", OK: func(x float64) bool { return x == 0 || x == 1 }, Allowed: "0 and 1"}
+	Response    = Arg{Name: "y", OK: finite, Allowed: "finite numbers"}
+	Probability = Arg{Name: "p", OK: func(x float64) bool { return x >= 0 && x <= 1 }, Allowed: "probabilities from 0 to 1"}
+	Prediction  = Arg{Name: "p", OK: finite, Allowed: "finite numbers"}
+	Score       = Arg{Name: "p", OK: number, Allowed: "numbers"}
+	Lower       = Arg{Name: "lo", OK: number, Allowed: "numbers"}
+	Upper       = Arg{Name: "hi", OK: number, Allowed: "numbers", Ends: true}
 )
 
 // sum accumulates with Neumaier's compensation, so that the order of rows and

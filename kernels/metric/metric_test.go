@@ -103,3 +103,18 @@ func TestArgs(t *testing.T) {
 		}
 	}
 }
+
+func TestCheck(t *testing.T) {
+	args := []Arg{Response, Lower, Upper}
+	inf := math.Inf(1)
+	for _, row := range [][]float64{{1, 0, 2}, {1, 2, 2}, {3, -inf, inf}, {3, inf, inf}} {
+		if err := Check(args, row); err != nil {
+			t.Errorf("%v: %v", row, err)
+		}
+	}
+	for _, row := range [][]float64{{1, 2, 0}, {1, inf, -inf}, {1, 0, -1e-300}} {
+		if err := Check(args, row); err == nil {
+			t.Errorf("%v is an interval", row)
+		}
+	}
+}

@@ -212,6 +212,7 @@ var wrongInputs = []struct {
 		"SELECT bglm_brier(0.5, 0.5)",
 		"SELECT bglm_rmse(1.0, 'inf'::DOUBLE)",
 		"SELECT bglm_coverage(1.0, 'nan'::DOUBLE, 2.0)",
+		"SELECT bglm_coverage(1.0, 2.0, 0.5)",
 		"SELECT bglm_coverage(1.0, 2.0)",
 		"SELECT bglm_calibration(true, -0.1)",
 		"SELECT bglm_calibration(true, 0.5, 2.5)",
