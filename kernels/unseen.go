@@ -178,8 +178,11 @@ func (p *Problem) MeanSquares() []float64 {
 func (p *Problem) ResponseSpread() (square float64, ok bool) { return p.spread, p.unseen != nil }
 
 // beyond reports column j, whose numbers cannot be squared.
-func (p *Problem) beyond(j int) error {
-	return fmt.Errorf("feature %q: the spread of its numbers is beyond 1e-140 to 1e140; scale them", p.Name(j))
+func (p *Problem) beyond(j int) error { return SpreadError(p.Name(j)) }
+
+// SpreadError reports a feature whose numbers cannot be squared: design.Squares.
+func SpreadError(name string) error {
+	return fmt.Errorf("feature %q: the spread of its numbers is beyond 1e-140 to 1e140; scale them", name)
 }
 
 // Feature is the number of column j in the dictionary.

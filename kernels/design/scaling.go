@@ -54,6 +54,12 @@ const (
 	fullRestore = 500
 )
 
+// Squares says whether numbers of that mean and standard deviation, 0 where they are all equal,
+// have squares.
+func Squares(mean, spread float64) bool {
+	return !(spread < least && spread > 0) && math.Hypot(mean, spread) < most
+}
+
 // Moments are the mean and standard deviation of numbers x, each times its weight (nil = 1),
 // without overflow: 0, 0 for none. spread is 0 where all are equal.
 func Moments(x, weight []float64) (mean, spread float64) {
@@ -139,7 +145,7 @@ func Unit(mean, spread float64, centred bool) float64 {
 
 // Scale is Unit; false for numbers whose squares are none.
 func Scale(mean, spread float64, centred bool) (unit float64, ok bool) {
-	if spread < least && spread > 0 || !(math.Hypot(mean, spread) < most) {
+	if !Squares(mean, spread) {
 		return 1, false
 	}
 	return Unit(mean, spread, centred), true

@@ -452,7 +452,7 @@ func (s *State) row(b *kernels.Batch, i int) error {
 		}
 		r.m, r.v = s.form.Predict(k, fs, xs, shift)
 		if !finite(r.m) || !finite(r.v) {
-			return kernels.RowError(fmt.Errorf("the linear predictor overflows (mean %v, variance %v); scale the features down", r.m, r.v))
+			return kernels.RowError(s.because(fmt.Errorf("the linear predictor overflows (mean %v, variance %v); scale the features down", r.m, r.v)))
 		}
 		r.t = lik.Tilted{Ratio: 1}
 		if o.Weight > 0 {
@@ -471,7 +471,7 @@ func (s *State) row(b *kernels.Batch, i int) error {
 			}
 		}
 		if t := &r.t; !finite(t.LogZ) || !finite(t.Alpha) || !finite(r.v*t.Alpha) || !finite(t.Beta) || !(t.Ratio > 0) || !finite(t.Ratio) {
-			return kernels.RowError(fmt.Errorf("y = %v with weight %v is impossible under a linear predictor of mean %v, variance %v: log Z = %v", o.Y, o.Weight, r.m, r.v, t.LogZ))
+			return kernels.RowError(s.because(fmt.Errorf("y = %v with weight %v is impossible under a linear predictor of mean %v, variance %v: log Z = %v", o.Y, o.Weight, r.m, r.v, t.LogZ)))
 		}
 	}
 	if o.Weight > 0 && s.n >= p.begins {
@@ -787,6 +787,13 @@ func (s *State) Read(read func(each func(visit func(name []byte, w kernels.Weigh
 	r := s.reader()
 	defer r.done()
 	r.w = s.form.Beliefs(s.Best(), s.clock, r.w[:0])
+	if s.units != nil {
+		for id, w := range r.w {
+			if err := kernels.CheckWeight(s.units.original(uint32(id), w)); err != nil {
+				return s.because(fmt.Errorf("feature %q: %w", s.dict.Name(uint32(id)), err))
+			}
+		}
+	}
 	read(func(visit func(name []byte, w kernels.Weight) bool) {
 		if len(r.order) >= manyBeliefs {
 			s.readMany(r, visit)
@@ -989,8 +996,11 @@ func (s *State) fit() (*kernels.Fit, error) {
 		return nil, err
 	}
 	s.units.put(&f)
-	if err := f.Check(); err != nil {
-		return nil, err
+	if err = f.Check(); err == nil {
+		err = f.Covariance.Check(len(f.Beliefs))
 	}
-	return &f, f.Covariance.Check(len(f.Beliefs))
+	if err != nil {
+		return nil, s.because(err)
+	}
+	return &f, nil
 }

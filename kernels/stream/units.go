@@ -1,11 +1,13 @@
 package stream
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"sync"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/design"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
 )
@@ -317,6 +319,26 @@ func (s *State) tell(fs []uint32, xs []float64, counts bool) ([]uint32, []float6
 		s.follow()
 	}
 	return u.told(fs, xs)
+}
+
+// because is err, of a belief or a predictor that is not finite, or what it comes from: the
+// first numbers in the order of the columns, or the responses, whose unit has no square.
+func (s *State) because(err error) error {
+	if s.units == nil {
+		return err
+	}
+	far := func(c *kernels.ColumnStats, u Unit) bool {
+		return !design.Squares(c.Center, c.Scale) || !math.IsNaN(u.Center) && !design.Squares(u.Center, u.Scale)
+	}
+	for _, k := range s.units.order {
+		if c := &s.units.cols[k]; far(&c.ColumnStats, c.unit) {
+			return kernels.SpreadError(string(s.dict.Name(c.id)))
+		}
+	}
+	if y := s.units.y; y != nil && far(&y.ColumnStats, y.unit) {
+		return fmt.Errorf("y: the spread of its numbers is beyond 1e-140 to 1e140; scale them")
+	}
+	return err
 }
 
 // learn adds a row to the statistics.
