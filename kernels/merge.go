@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/stop"
 )
@@ -86,6 +87,10 @@ func (m *noises) pooled() float64 {
 	return m.first
 }
 
+// alike says whether two prior variances are one to rounding: those of responses that were
+// standardised are products of their spread.
+func alike(a, b float64) bool { return math.Abs(a-b) <= 1e-12*max(a, b) }
+
 // Agree reports what keeps two fits from being parts of one: a different family,
 // link, shape, prior, intercept or hash_bits, or classes.
 func Agree(a, b *Fit) error {
@@ -102,10 +107,10 @@ func Agree(a, b *Fit) error {
 		return fmt.Errorf("the fits differ in shape (%v and %v); only fits of one shape can be merged: fit the parts with the option shape, or continue one fit with the rows of the other (bglm_update)", a.Shape, b.Shape)
 	case a.Prior.Mean != b.Prior.Mean:
 		return differ("prior.mean", a.Prior.Mean, b.Prior.Mean)
-	case a.Prior.Variance != b.Prior.Variance && !(a.located() && b.located()) && !(a.learnsPrior() && b.learnsPrior()):
+	case !alike(a.Prior.Variance, b.Prior.Variance) && !(a.located() && b.located()) && !(a.learnsPrior() && b.learnsPrior()):
 		return fmt.Errorf("%w; where they learnt it, fit them with prior_variance: %.4g, or continue one fit with the rows of the other (bglm_update)",
 			differ("prior.variance", a.Prior.Variance, b.Prior.Variance), math.Sqrt(a.Prior.Variance*b.Prior.Variance))
-	case a.Prior.InterceptVariance != b.Prior.InterceptVariance && !(a.located() && b.located()):
+	case !alike(a.Prior.InterceptVariance, b.Prior.InterceptVariance) && !(a.located() && b.located()):
 		return differ("prior.intercept_variance", a.Prior.InterceptVariance, b.Prior.InterceptVariance)
 	case a.Intercept != b.Intercept:
 		return differ("intercept", a.Intercept, b.Intercept)
@@ -217,14 +222,15 @@ func SetArrowheads(merge func(fits []*Fit, from, out *Fit) ([]Belief, Covariance
 // prior. Exact for Gaussian likelihoods with full covariance; log_evidence gains
 // the overlap log ∫ Πqk / p^(K-1). Known weights must agree.
 //
-// Cost: that of gauss.Product. Errors: fits of different models, an improper product; the
-// cause of ctx when it is cancelled.
+// Cost: that of gauss.Product. Errors: fits of different models, an improper product, ErrPerfect;
+// the cause of ctx when it is cancelled.
 //
 // Parts whose dispersions differ, as where each learnt its own, are multiplied as they are: the
 // posterior under noises of their own. Its dispersion is their mean over the rows.
 func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) {
 	halt := stop.Watch(ctx, 0)
 	defer halt.End(&err)
+	defer func() { err = perfect(fits, err) }()
 	fits = mostFirst(fits)
 	var d Dict
 	prior := map[uint32]Weight{}
@@ -339,7 +345,7 @@ func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) 
 	}
 	if from != nil && from.learnsPrior() {
 		for _, f := range fits {
-			if f.Prior.Variance != from.Prior.Variance {
+			if !alike(f.Prior.Variance, from.Prior.Variance) {
 				return nil, differ("prior.variance", f.Prior.Variance, from.Prior.Variance)
 			}
 		}
@@ -388,6 +394,25 @@ func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) 
 	}
 	p.setPosterior(&out, post)
 	return &out, nil
+}
+
+// ErrPerfect is the error of a product of posteriors without noise, of which doubles have no
+// digits: what the prior says beside the rows is less than their rounding.
+var ErrPerfect = errors.New("the rows are fitted without a residual")
+
+// perfect is err, that a sum of precisions has no root, or why where a fit has next to no noise.
+func perfect(fits []*Fit, err error) error {
+	const noise = 1e-13 // of the prior variance: what the rows add to it then is 1e13 times itself
+	if !errors.Is(err, gauss.ErrNotPD) && !errors.Is(err, dense.ErrNotPD) {
+		return err
+	}
+	for _, f := range fits {
+		if l, _ := f.Likelihood(); l != nil && l.Traits().Located && f.Dispersion < noise*f.Prior.Variance {
+			return fmt.Errorf("%w by a fit of dispersion %.3g under a prior variance of %.3g: the precisions of its weights are too far apart to be added; fit the parts with the option dispersion, a number, or continue one fit with the rows of the other (bglm_update)",
+				ErrPerfect, f.Dispersion, f.Prior.Variance)
+		}
+	}
+	return err
 }
 
 // Later is the larger of two times of which either may be NaN.

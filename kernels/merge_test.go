@@ -10,6 +10,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/kerneltest"
 	"github.com/bglm/bglm/kernels/stop"
 )
@@ -122,5 +123,36 @@ func TestMergeInterrupted(t *testing.T) {
 	parts := []*kernels.Fit{a, a, a, a, a, a, a, a}
 	if _, err := kernels.MergeFits(ctx, parts, nil); !errors.Is(err, stop.ErrInterrupted) {
 		t.Errorf("went on: %v", err)
+	}
+}
+
+// Priors that are one to rounding are one; a product that has no digits, for a part knows the sum
+// of two weights to 1e-10 of what the prior says of each, says why.
+func TestMergePerfect(t *testing.T) {
+	a := &kernels.Fit{Family: "gaussian", Link: "identity", Dispersion: 1e-6, Shape: math.NaN(), N: 10, Time: math.NaN(),
+		Prior:      kernels.Prior{Variance: 1e14, InterceptVariance: 1e14},
+		Beliefs:    []kernels.Belief{{Feature: "a", Weight: kernels.Weight{Variance: 1e14}}, {Feature: "b", Weight: kernels.Weight{Variance: 1e14}}},
+		Covariance: kernels.Covariance{Form: gauss.Full, Values: []float64{1e7, -1e7, 1e-3}}}
+	b := *a
+	b.Prior.Variance, b.Prior.InterceptVariance = math.Nextafter(1e14, 1), math.Nextafter(1e14, 1e15)
+	_, err := kernels.MergeFits(t.Context(), []*kernels.Fit{a, &b}, nil)
+	if !errors.Is(err, kernels.ErrPerfect) || errors.Is(err, kernels.ErrImproper) || !strings.Contains(err.Error(), "option dispersion") {
+		t.Errorf("error %v", err)
+	}
+	a.Dispersion = 1e13 // no perfect fit: the parts are to blame
+	b.Dispersion = 1e13
+	if _, err := kernels.MergeFits(t.Context(), []*kernels.Fit{a, &b}, nil); !errors.Is(err, kernels.ErrImproper) {
+		t.Errorf("error %v", err)
+	}
+	b.Prior.Variance *= 1 + 1e-9
+	if _, err := kernels.MergeFits(t.Context(), []*kernels.Fit{a, &b}, nil); err == nil || !strings.Contains(err.Error(), "differ in prior.variance") {
+		t.Errorf("error %v", err)
+	}
+	// Parts whose responses' spreads differ by a rounding have one prior.
+	c := fitOf(t, "ab", []float64{1, -1}, [][]float64{{1, 0.3}, {0.3, 0.5}})
+	d := *c
+	d.Prior.Variance = math.Nextafter(c.Prior.Variance, 3)
+	if _, err := kernels.MergeFits(t.Context(), []*kernels.Fit{c, &d}, nil); err != nil {
+		t.Error(err)
 	}
 }
