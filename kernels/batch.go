@@ -1,5 +1,7 @@
 package kernels
 
+import "slices"
+
 // Batch is a block of rows in columnar, row-compressed form. Producers may reuse
 // its memory between calls; engines keep nothing of it. The zero Batch has no rows
 // and learns from them: Add their entries, EndRow each, and append its scalars.
@@ -14,6 +16,10 @@ type Batch struct {
 	// Shared, when not nil, are the features of every row; Row and Feature are not
 	// used then, and Value holds len(Shared) numbers a row.
 	Shared []uint32
+	// Columns, where there are any, are the values of Shared in place of Value: of each
+	// feature those of all rows. ByColumn asks a producer for them; Turn undoes them.
+	Columns  [][]float64
+	ByColumn bool
 	// Keep is memory for the next Shared.
 	Keep []uint32
 
@@ -32,6 +38,9 @@ type Batch struct {
 
 // Len is the number of rows.
 func (b *Batch) Len() int {
+	if len(b.Columns) > 0 {
+		return len(b.Columns[0])
+	}
 	if b.Shared != nil {
 		return len(b.Value) / len(b.Shared)
 	}
@@ -63,8 +72,26 @@ func (b *Batch) Part(lo, hi int, dst *Batch) {
 	dst.Y, dst.Weight, dst.Offset, dst.Trials, dst.Time = cut(b.Y), cut(b.Weight), cut(b.Offset), cut(b.Trials), cut(b.Time)
 }
 
+// Turn copies Columns into Value, row by row.
+func (b *Batch) Turn() {
+	if len(b.Columns) == 0 {
+		return
+	}
+	n, w := b.Len(), len(b.Columns)
+	b.Value = slices.Grow(b.Value[:0], n*w)[:n*w]
+	for j, column := range b.Columns {
+		i := j
+		for _, v := range column {
+			b.Value[i] = v
+			i += w
+		}
+	}
+	b.Columns = b.Columns[:0]
+}
+
 // Unshare copies Shared features into an entry for each row.
 func (b *Batch) Unshare() {
+	b.Turn()
 	if b.Shared == nil {
 		return
 	}
@@ -87,6 +114,7 @@ func (b *Batch) Memory() int64 {
 func (b *Batch) Reset() {
 	b.Row = append(b.Row[:0], 0)
 	b.Shared, b.Schema, b.Missing = nil, nil, b.Missing[:0]
+	b.Columns, b.ByColumn = b.Columns[:0], false
 	b.Feature, b.Value = b.Feature[:0], b.Value[:0]
 	b.Y, b.Weight, b.Offset, b.Trials, b.Time = b.Y[:0], b.Weight[:0], b.Offset[:0], b.Trials[:0], b.Time[:0]
 }

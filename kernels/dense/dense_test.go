@@ -237,6 +237,23 @@ func TestGramSyrk(t *testing.T) {
 			compare(r, "GramT", dst, want, abs, n, false)
 			symmetric(r, dst)
 			gaps(r, dst)
+			alone := random(rng, p, p, 2, 1)
+			GramTAlone(alone, xt, w)
+			gaps(r, alone)
+			for i := range p {
+				if !slices.Equal(alone.Row(i)[:i+1], dst.Row(i)[:i+1]) {
+					r.Fatalf("GramTAlone differs from GramT in row %d", i)
+				}
+			}
+
+			dst = random(rng, p, n, 3, 1)
+			Transpose(dst, x)
+			gaps(r, dst)
+			for i := range p {
+				if !slices.Equal(dst.Row(i), xt.Row(i)) {
+					r.Fatalf("Transpose differs from T in row %d", i)
+				}
+			}
 
 			dst = random(rng, p, p, 3, 1)
 			before := dst.Clone()

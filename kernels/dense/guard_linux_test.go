@@ -45,6 +45,9 @@ func TestBounds(t *testing.T) {
 			tall, wide, square := m(k, n), m(n, k), m(n, n)
 			Gram(square, tall, nil)
 			GramT(square, wide, nil)
+			GramTAlone(square, wide, nil)
+			Transpose(wide, tall)
+			Transpose(tall, wide)
 			Mul(square, wide, tall)
 			Gemm(square, 1, tall, true, wide, true, 0)
 			for i := range n {

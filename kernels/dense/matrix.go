@@ -105,6 +105,22 @@ func (m *Matrix) T() *Matrix {
 	return t
 }
 
+// Transpose sets dst to the transpose of src, which it does not overlap.
+func Transpose(dst, src *Matrix) {
+	src.check("src")
+	dst.shape("dst", src.Cols, src.Rows)
+	dst.adopt(src)
+	i := 0
+	for ; i+lanes <= src.Rows && src.Cols > 0; i += lanes {
+		packTrans(dst.Data[i:], dst.Stride, src.Data[i*src.Stride:], src.Stride, lanes, src.Cols)
+	}
+	for ; i < src.Rows; i++ {
+		for j, v := range src.Row(i) {
+			dst.Data[j*dst.Stride+i] = v
+		}
+	}
+}
+
 // adopt gives m the Stop of an operand, if it has none.
 func (m *Matrix) adopt(operands ...*Matrix) {
 	for _, o := range operands {

@@ -96,6 +96,19 @@ func GramT(dst, x *Matrix, w []float64) {
 	p.run()
 }
 
+// GramTAlone is GramT to the same bits, of the lower triangle of dst only, on the calling
+// goroutine: for callers that are as many as there are processors.
+func GramTAlone(dst, x *Matrix, w []float64) {
+	x.check("x")
+	dst.shape("dst", x.Rows, x.Rows)
+	dst.adopt(x)
+	if w != nil {
+		length("w", w, x.Cols)
+	}
+	p := product{m: x.Rows, n: x.Rows, k: x.Cols, a: *x, b: *x, tb: true, w: w, alpha: 1, dst: *dst, lower: true, alone: true}
+	p.run()
+}
+
 // Syrk sets the lower triangle of dst = alpha A Aᵀ + beta dst; what is above the diagonal
 // is left alone. dst does not overlap A.
 func Syrk(dst *Matrix, alpha float64, a *Matrix, beta float64) {
@@ -121,6 +134,7 @@ type product struct {
 
 	before  func(part, lo, hi int) // of GramBy
 	workers int
+	alone   bool // by one worker, whatever the work
 }
 
 const (
@@ -171,7 +185,10 @@ func (p *product) run() {
 		return
 	}
 	segments := p.segments()
-	workers := workersFor(2 * work)
+	workers := 1
+	if !p.alone {
+		workers = workersFor(2 * work)
+	}
 	if workers == 1 && segments == 1 && p.m <= tileRows && p.n <= tileCols {
 		t := tile{0, p.m, 0, p.n}
 		s := scratch.Get().(*space)

@@ -54,6 +54,7 @@ type Pass struct {
 	own     int                // how many features have a shift
 	cov     *dense.Matrix      // of Around, at the point's coordinates; nil for none
 	third   third
+	many    func(y, weight, s, d1, curv []float64) float64 // lik.Many
 	work    passWork
 }
 
@@ -83,10 +84,9 @@ func headOf(m *kernels.Model) head {
 
 // passWork is memory for a batch.
 type passWork struct {
-	z, gram          *dense.Matrix // of rows that have all features: entries less their shifts
-	at, shift, slope []float64     // of these features
-	eta              []float64     // of these rows the predictor, then its slope
+	z, gram          *dense.Matrix // of rows that have all features: columns less their shifts
 	whole            bool          // no entry of z is missing
+	ones, eta, slope []float64     // by row: 1, the predictor, and log p's slope in it
 	cov, covz        *dense.Matrix // of these features, and times z
 	w                []float64     // of all rows: their curvature, NaN where they are left out
 	third            []float64     // by what it changes
@@ -104,6 +104,7 @@ func NewPass(m *kernels.Model) (*Pass, error) {
 		return nil, err
 	}
 	s := &Pass{head: headOf(m), model: m, weights: map[string]float64{}, around: startOf(m.Around), third: thirdOf(m.Lik)}
+	s.many = lik.Many(m.Lik)
 	if err := m.Name(&s.dict); err != nil {
 		return nil, err
 	}
@@ -262,6 +263,9 @@ func (s *Pass) Update(ctx context.Context, b *kernels.Batch, skip bool) error {
 	w.w, w.third = slices.Grow(w.w[:0], n)[:n], slices.Grow(w.third[:0], n)[:n]
 	clear(w.w)
 	s.entries += int64(len(b.Value))
+	if len(b.Columns) > 0 {
+		s.entries += int64(n * len(b.Columns))
+	}
 	for i := range n {
 		if i%1024 == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -278,6 +282,7 @@ func (s *Pass) Update(ctx context.Context, b *kernels.Batch, skip bool) error {
 	if block {
 		s.block(b)
 	} else {
+		b.Turn()
 		s.byRow(b)
 	}
 	s.responses(b)
@@ -296,58 +301,6 @@ func (s *Pass) ownIn(fs []uint32) (k int) {
 		}
 	}
 	return k
-}
-
-// block adds rows that have all features.
-func (s *Pass) block(b *kernels.Batch) {
-	n, k, w := b.Len(), len(b.Shared), &s.work
-	if w.gram == nil || w.gram.Cols != k {
-		w.z, w.gram = nil, dense.New(k, k)
-		w.at, w.shift, w.slope = make([]float64, k), make([]float64, k), make([]float64, k)
-	}
-	if w.z == nil || w.z.Rows < n {
-		w.z = dense.New(n, k)
-	}
-	for j, f := range b.Shared {
-		w.at[j], w.shift[j], w.slope[j] = s.at[f], s.shift[f], 0
-	}
-	z := w.z.Slice(0, n, 0, k)
-	w.eta = slices.Grow(w.eta[:0], n)[:n]
-	w.whole = true
-	for i := range n {
-		row := z.Row(i)
-		_, xs := b.Entries(i)
-		for j, x := range xs[:len(row)] {
-			row[j] = x - w.shift[j]
-		}
-		w.eta[i] = dense.Dot(row, w.at)
-		if w.eta[i] != w.eta[i] { // a number is missing
-			w.whole = false
-			for j, x := range row {
-				if x != x {
-					row[j] = 0
-				}
-			}
-			w.eta[i] = dense.Dot(row, w.at)
-		}
-	}
-	for i, eta := range w.eta { // by itself: rows overlap in the processor
-		w.eta[i] = s.look(b, i, b.Shift(i)+eta)
-	}
-	for i, d1 := range w.eta {
-		dense.Axpy(d1, z.Row(i), w.slope)
-	}
-	if s.cov != nil {
-		s.bendBlock(b.Shared, z)
-	}
-	dense.Gram(w.gram, z, w.w[:n])
-	for a, f := range b.Shared {
-		s.slope[f] += w.slope[a]
-		row := w.gram.Row(a)
-		for c, g := range b.Shared[:a+1] {
-			s.curv[packed(f, g)] += row[c]
-		}
-	}
 }
 
 // byRow adds rows entry by entry; those whose curvature is NaN are left out.
@@ -440,6 +393,12 @@ func packed(f, g uint32) int {
 
 // squares adds to those of features that are no numbers.
 func (s *Pass) squares(b *kernels.Batch) {
+	for j, column := range b.Columns {
+		s.totals.Squares[b.Shared[j]] += dense.Dot(column, column)
+	}
+	if len(b.Columns) > 0 {
+		return
+	}
 	for i, w := range s.work.w {
 		if w != w {
 			continue
@@ -477,15 +436,18 @@ func (s *Pass) numbers(b *kernels.Batch, whole bool) {
 		return
 	}
 	if b.Shared != nil {
-		k := len(b.Shared)
 		for j, f := range b.Shared {
 			if s.dict.NumberPlace(f) == math.MaxInt {
 				continue
 			}
+			values, step := b.Value[min(j, len(b.Value)):], len(b.Shared)
+			if len(b.Columns) > 0 {
+				values, step = b.Columns[j], 1
+			}
 			var t blockTotals
 			for i, w := range s.work.w {
 				if w == w {
-					t.add(b.Value[i*k+j], b.Obs(i).Weight)
+					t.add(values[i*step], b.Obs(i).Weight)
 				}
 			}
 			t.into(&s.totals.Numbers[f])
@@ -517,36 +479,6 @@ func (s *Pass) numbers(b *kernels.Batch, whole bool) {
 	for f, at := range m.number {
 		if at > 0 {
 			m.numbers[at-1].into(&s.totals.Numbers[f])
-		}
-	}
-}
-
-// wholeNumbers is numbers of the n rows of z, which weigh 1.
-func (s *Pass) wholeNumbers(shared []uint32, n int) {
-	k := len(shared)
-	z, sum, square := s.work.z.Slice(0, n, 0, k), make([]float64, k), make([]float64, k)
-	origin := z.Row(0)
-	i := 0
-	for ; i+4 <= n; i += 4 {
-		a, b, c, d := z.Row(i)[:k], z.Row(i + 1)[:k], z.Row(i + 2)[:k], z.Row(i + 3)[:k]
-		for j, o := range origin[:k] {
-			a, b, c, d := a[j]-o, b[j]-o, c[j]-o, d[j]-o
-			sum[j] += (a + b) + (c + d)
-			square[j] += (a*a + b*b) + (c*c + d*d)
-		}
-	}
-	for ; i < n; i++ {
-		for j, x := range z.Row(i) {
-			x -= origin[j]
-			sum[j] += x
-			square[j] += x * x
-		}
-	}
-	rows := float64(n)
-	for j, f := range shared {
-		if s.dict.NumberPlace(f) < math.MaxInt {
-			t := blockTotals{origin: origin[j] + s.shift[f], rows: rows, sum: sum[j], square: square[j], weight: rows, wsum: sum[j]}
-			t.into(&s.totals.Numbers[f])
 		}
 	}
 }

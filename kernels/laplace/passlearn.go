@@ -114,34 +114,6 @@ func (s *Pass) bendRow(third float64) {
 	}
 }
 
-// bendBlock adds the rows z of the features shared.
-func (s *Pass) bendBlock(shared []uint32, z *dense.Matrix) {
-	w, k := &s.work, len(shared)
-	if w.cov == nil || w.cov.Rows != k {
-		w.cov = dense.New(k, k)
-	}
-	if w.covz == nil || w.covz.Cols != k || w.covz.Rows < z.Rows {
-		w.covz = dense.New(z.Rows, k)
-	}
-	for a, f := range shared {
-		row := w.cov.Row(a)
-		for c, g := range shared {
-			if row[c] = 0; int(max(f, g)) < s.cov.Rows {
-				row[c] = s.cov.Row(int(f))[g]
-			}
-		}
-	}
-	covz := w.covz.Slice(0, z.Rows, 0, k)
-	dense.Mul(covz, z, w.cov)
-	clear(w.slope)
-	for i := range z.Rows {
-		dense.Axpy(w.third[i]*dense.Dot(covz.Row(i), z.Row(i)), z.Row(i), w.slope)
-	}
-	for a, f := range shared {
-		s.bend[f] += w.slope[a]
-	}
-}
-
 // fit takes the step.
 func (n *newtonStep) fit() (*kernels.Fit, error) {
 	q := n.q

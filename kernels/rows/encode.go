@@ -283,6 +283,14 @@ func (e *Encoder) together(lo, hi int, d *kernels.Dict, intercept, learn bool, b
 	return true
 }
 
+// ones is the column of the intercept.
+var ones = func() (one [block]float64) {
+	for i := range one {
+		one[i] = 1
+	}
+	return one
+}()
+
 // share makes b a batch of shared features where rows [lo, hi) all have the same:
 // only numbers, or one list of numbers of one length.
 func (e *Encoder) share(lo, hi int, intercept bool, b *kernels.Batch) bool {
@@ -322,6 +330,15 @@ func (e *Encoder) share(lo, hi int, intercept bool, b *kernels.Batch) bool {
 	}
 	b.Shared, b.Keep = shared, shared
 	e.count(lo, hi, nil, b)
+	if b.ByColumn && !e.wide {
+		if b.Columns = b.Columns[:0]; intercept {
+			b.Columns = append(b.Columns, ones[:hi-lo])
+		}
+		for k := range e.terms {
+			b.Columns = append(b.Columns, e.terms[k].x[lo:hi])
+		}
+		return true
+	}
 	w, n := len(shared), hi-lo
 	b.Value = resize(b.Value[:0], n*w)
 	at := 0

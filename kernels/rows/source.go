@@ -37,6 +37,9 @@ type Sink interface {
 	Skip(n int64)
 }
 
+// ByColumn is a Sink that works on columns of numbers where it says so: kernels.Batch.Columns.
+type ByColumn interface{ ByColumn() bool }
+
 // Labelled is a Sink whose responses are classes.
 type Labelled interface {
 	// Class is the number of a class; numeric says that all labels are numbers.
@@ -117,6 +120,9 @@ func (s *Source) feed(ctx context.Context, dst Sink, m *kernels.Model, on option
 		keep = nil
 	}
 	b.Reset()
+	if c, ok := dst.(ByColumn); ok {
+		b.ByColumn = c.ByColumn()
+	}
 	if err := s.X.Append(lo, hi, dst.Features(), !m.NoIntercept, keep, b); err != nil {
 		return void, err
 	}

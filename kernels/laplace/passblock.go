@@ -1,0 +1,169 @@
+package laplace
+
+import (
+	"math"
+	"slices"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/special"
+)
+
+// ByColumn says that rows which have all features are worked on by column: predictor, slope and
+// moments are then long sums over what is near in memory.
+func (s *Pass) ByColumn() bool { return true }
+
+// block adds rows that have all features.
+func (s *Pass) block(b *kernels.Batch) {
+	n, k, w := b.Len(), len(b.Shared), &s.work
+	w.eta, w.slope = slices.Grow(w.eta[:0], n)[:n], slices.Grow(w.slope[:0], n)[:n]
+	for len(w.ones) < n {
+		w.ones = append(w.ones, 1)
+	}
+	z := s.columns(b)
+	if clear(w.eta); len(b.Offset) > 0 {
+		copy(w.eta, b.Offset)
+	}
+	for j, f := range b.Shared {
+		dense.Axpy(s.at[f], z.Row(j), w.eta)
+	}
+	if w.whole = !slices.ContainsFunc(w.eta, math.IsNaN); !w.whole {
+		s.complete(b, z)
+	}
+	s.lookAll(b)
+	for j, f := range b.Shared {
+		s.slope[f] += dense.Dot(w.slope, z.Row(j))
+	}
+	if s.cov != nil {
+		s.bendBlock(b.Shared, z)
+	}
+	if w.gram == nil || w.gram.Cols != k {
+		w.gram = dense.New(k, k)
+	}
+	dense.GramTAlone(w.gram, z, w.w[:n])
+	for a, f := range b.Shared {
+		row := w.gram.Row(a)
+		for c, g := range b.Shared[:a+1] {
+			s.curv[packed(f, g)] += row[c]
+		}
+	}
+}
+
+// columns sets z to the columns of b less their shifts.
+func (s *Pass) columns(b *kernels.Batch) *dense.Matrix {
+	n, k, w := b.Len(), len(b.Shared), &s.work
+	if w.z == nil || w.z.Rows != k || w.z.Cols < n {
+		// an odd number of cache lines from row to row: a power of two would put all
+		// beginnings in the same place of a cache
+		w.z = dense.New(k, 8*(n/8|1)+16)
+	}
+	z := w.z.Slice(0, k, 0, n)
+	if len(b.Columns) == 0 {
+		dense.Transpose(z, &dense.Matrix{Rows: n, Cols: k, Stride: k, Data: b.Value})
+	}
+	for j, f := range b.Shared {
+		column := z.Row(j)
+		if len(b.Columns) > 0 {
+			copy(column, b.Columns[j])
+		}
+		if c := s.shift[f]; c != 0 {
+			dense.Axpy(-c, w.ones[:n], column)
+		}
+	}
+	return z
+}
+
+// complete sets what is missing to 0, which is the mean, and the predictors of these rows anew.
+func (s *Pass) complete(b *kernels.Batch, z *dense.Matrix) {
+	eta := s.work.eta
+	for i, v := range eta {
+		if v == v {
+			continue
+		}
+		eta[i] = b.Shift(i)
+		for j, f := range b.Shared {
+			column := z.Row(j)
+			if column[i] != column[i] {
+				column[i] = 0
+			}
+			eta[i] += s.at[f] * column[i]
+		}
+	}
+}
+
+// lookAll takes the likelihood of all rows at their predictors.
+func (s *Pass) lookAll(b *kernels.Batch) {
+	n, w := b.Len(), &s.work
+	if s.many != nil {
+		weight := b.Weight
+		if len(weight) == 0 {
+			weight = nil
+		}
+		if sum := s.many(b.Y, weight, w.eta, w.slope, w.w); special.Finite(sum) {
+			s.logLik += sum
+			for i := 0; s.cov != nil && i < n; i++ {
+				w.third[i] = s.third.at(b.Obs(i), w.eta[i])
+			}
+			return
+		}
+	}
+	for i, eta := range w.eta {
+		w.slope[i] = s.look(b, i, eta)
+	}
+}
+
+// bendBlock adds the rows whose columns of the features shared are z.
+func (s *Pass) bendBlock(shared []uint32, z *dense.Matrix) {
+	w, k, n := &s.work, len(shared), z.Cols
+	if w.cov == nil || w.cov.Rows != k {
+		w.cov = dense.New(k, k)
+	}
+	if w.covz == nil || w.covz.Rows != k || w.covz.Cols < n {
+		w.covz = dense.New(k, w.z.Cols)
+	}
+	for a, f := range shared {
+		row := w.cov.Row(a)
+		for c, g := range shared {
+			if row[c] = 0; int(max(f, g)) < s.cov.Rows {
+				row[c] = s.cov.Row(int(f))[g]
+			}
+		}
+	}
+	covz := w.covz.Slice(0, k, 0, n)
+	dense.Mul(covz, w.cov, z)
+	q := w.eta // it has done its work
+	clear(q)
+	for j := range k {
+		column := z.Row(j)
+		for i, v := range covz.Row(j) {
+			q[i] += v * column[i]
+		}
+	}
+	for i, t := range w.third[:n] {
+		q[i] *= t
+	}
+	for j, f := range shared {
+		s.bend[f] += dense.Dot(q, z.Row(j))
+	}
+}
+
+// wholeNumbers is numbers of the n rows of z, which weigh 1.
+func (s *Pass) wholeNumbers(shared []uint32, n int) {
+	w, rows := &s.work, float64(n)
+	for j, f := range shared {
+		if s.dict.NumberPlace(f) == math.MaxInt {
+			continue
+		}
+		column := w.z.Row(j)[:n]
+		origin, sum, square := 0.0, dense.Dot(w.ones[:n], column), dense.Dot(column, column)
+		if sum*sum > 0.5*rows*square { // far from 0, where the variance would be lost
+			origin = column[0]
+			less := w.eta[:n] // which has done its work
+			copy(less, column)
+			dense.Axpy(-origin, w.ones[:n], less)
+			sum, square = dense.Dot(w.ones[:n], less), dense.Dot(less, less)
+		}
+		t := blockTotals{origin: origin + s.shift[f], rows: rows, sum: sum, square: square, weight: rows, wsum: sum}
+		t.into(&s.totals.Numbers[f])
+	}
+}
