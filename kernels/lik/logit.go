@@ -179,10 +179,14 @@ func logitGrid(m, v float64) Tilted {
 }
 
 // logitTail is E logistic(s) under N(m, v), m <= 0: exp(LogZ) of Moments but for rounding,
-// without derivatives and logs. The nodes ±k of logitGrid share a division,
+// without derivatives and logs. For small v it is a series in v (logitSeries). Else the nodes
+// ±k of logitGrid share a division,
 //
 //	1/(1+a) + 1/(1+b) = (2 + a+b) / (1 + a+b + ab),  ab = e^-2m for every pair
 func logitTail(m, v float64) float64 {
+	if v > 0 && v < seriesV && m > expFar {
+		return logitSeries(m, v)
+	}
 	o := Obs{Y: 1, Weight: 1}
 	shift, c := 1.0, m
 	if m < -0.5*v {
@@ -203,6 +207,35 @@ func logitTail(m, v float64) float64 {
 		z += w * (2 + sum) / (both + sum)
 	}
 	return z * shift
+}
+
+// seriesV bounds the variance of logitSeries: the term that is left out,
+// 135135 (v/pi²)^7 where it is largest, is below an ulp.
+const seriesV = 0.013
+
+const expFar = -600 // below, special.ExpDown is 0
+
+// logitSeries is E logistic(s) = sum of logistic^(2k)(m) v^k / (2^k k!), to k = 6. With
+// p = logistic(m), u = p(1-p), t = 1-2p the derivatives of even order are u t P(u), for
+// u' = u t and t' = -2u:
+//
+//	P_1 = 1,  P_{k+1} = Q + u Q',  Q = (1-6u) P_k + u (1-4u) P_k'
+//
+// Relative to p no term is larger than v^k / (2^k k!) in the tail.
+func logitSeries(m, v float64) float64 {
+	e := special.ExpDown(m)
+	den := 1 / (1 + e)
+	p := e * den
+	u := p * den
+	a1 := 1. / 2
+	a2 := 1./8 - 3./2*u
+	a3 := 1./48 + u*(-5./4+u*(15./2))
+	a4 := 1./384 + u*(-21./32+u*(105./8-105./2*u))
+	a5 := 1./3840 + u*(-17./64+u*(441./32+u*(-315./2+u*(945./2))))
+	a6 := 1./46080 + u*(-341./3840+u*(11+u*(-4389./16+u*(17325./8-10395./2*u))))
+	v2 := v * v
+	sum := (a1 + v*a2) + v2*((a3+v*a4)+v2*(a5+v*a6))
+	return p + u*(1-e)*den*v*sum
 }
 
 func logitSplit(m, v float64) Tilted {

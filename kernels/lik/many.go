@@ -21,6 +21,32 @@ func Many(l Likelihood) func(y, weight, s, d1, curv []float64) (sum float64) {
 	return nil
 }
 
+// Means is Predict's mean of many predictors N(m, v), the same bit by bit, faster than one
+// after the other; nil where l has nothing faster.
+func Means(l Likelihood) func(m, v, mean []float64) {
+	if l, ok := l.(logit); ok {
+		return l.means
+	}
+	return nil
+}
+
+func (l logit) means(m, v, mean []float64) {
+	m, v = m[:len(mean)], v[:len(mean)]
+	for i := range mean {
+		x, v := -math.Abs(m[i]), v[i]
+		var small float64
+		if v > 0 && v < seriesV && x > expFar {
+			small = logitSeries(x, v)
+		} else {
+			small = logitTail(x, v)
+		}
+		if m[i] > 0 {
+			small = 1 - small
+		}
+		mean[i] = small
+	}
+}
+
 // Third is the third derivative of w log p in s, nil where l does not know it.
 func Third(l Likelihood) func(o Obs, s float64) float64 {
 	switch l.(type) {
