@@ -123,9 +123,9 @@ func (p *predictor) less(o *predictor, i int) (mean, variance float64, ok bool, 
 					e = &differing{weight: w}
 					unseen[name] = e
 				}
-			} else if e = known[at-q.lo]; e == nil {
+			} else if e = known[at]; e == nil {
 				e = &differing{weight: w}
-				known[at-q.lo] = e
+				known[at] = e
 			}
 			e.x += sign * xs[k]
 		}

@@ -34,8 +34,9 @@ type predictor struct {
 	intercept bool // their entries hold one
 
 	lo, hi int     // belief span that found refers to
-	epoch  uint32  // of that span
+	epoch  uint32  // of the beliefs there
 	found  []place // by local feature number
+	held   beliefCopy
 
 	filled  []float64 // values of a row that lacks some
 	at      []int     // with a covariance: the row's known beliefs, from 0
@@ -44,11 +45,10 @@ type predictor struct {
 	scratch []float64
 }
 
-// place is the position of a feature's belief in the child, or missing; what an
-// earlier epoch found counts no more, but for where in its list that was.
+// place is the position of a feature's belief in its list, or missing; what an
+// earlier epoch found counts no more, but as where to look first.
 type place struct {
-	at    int
-	hint  int32
+	at    int32
 	epoch uint32
 	w     kernels.Weight // where there is one
 }
@@ -73,7 +73,6 @@ func newPredictor(fit, x *capi.Vec, name string) (*predictor, error) {
 	p.fits, p.x = r, f
 	p.lo, p.hi = -1, -1
 	p.from, p.to = 0, 0
-	p.next()
 	return p, nil
 }
 
@@ -172,7 +171,10 @@ func (p *predictor) row(i int) (f *kernels.Fit, fs []uint32, xs []float64, ok bo
 	}
 	if lo, hi := p.fits.beliefs.list.Span(i); lo != p.lo || hi != p.hi {
 		p.lo, p.hi = lo, hi
-		p.next()
+		if !p.held.same(p.fits.beliefs, lo, hi) {
+			p.next()
+			p.held.keep(p.fits.beliefs, lo, hi, p.x.x.Len)
+		}
 	}
 	if i < p.from || i >= p.to || f.Intercept != p.intercept {
 		if err := p.encode(i, f.Intercept); err != nil {
@@ -183,15 +185,12 @@ func (p *predictor) row(i int) (f *kernels.Fit, fs []uint32, xs []float64, ok bo
 	for _, id := range fs {
 		if w := &p.found[id]; w.epoch != p.epoch {
 			p.name = p.dict.AppendName(p.name[:0], id)
-			w.at, w.epoch = p.search(p.name, int(w.hint)), p.epoch
-			if w.at == missing {
+			at := p.search(p.name, max(int(w.at), 0))
+			if w.at, w.epoch = int32(at), p.epoch; at == missing {
 				continue
 			}
 			r := p.fits.beliefs
-			w.w = kernels.Weight{Mean: r.mean.Float(w.at), Variance: r.variance.Float(w.at)}
-			if at := w.at - p.lo; at <= math.MaxInt32 {
-				w.hint = int32(at)
-			}
+			w.w = kernels.Weight{Mean: r.mean.Float(p.lo + at), Variance: r.variance.Float(p.lo + at)}
 		}
 	}
 	if len(f.Columns) > 0 {
@@ -220,13 +219,13 @@ func (p *predictor) stand(f *kernels.Fit, fs []uint32, xs []float64) []float64 {
 	return xs
 }
 
-// weight is the belief of the row's feature id, and where it lies, or missing.
+// weight is the belief of the row's feature id, and where it lies in its list, or missing.
 func (p *predictor) weight(f *kernels.Fit, id uint32) (kernels.Weight, int) {
 	w := &p.found[id]
 	if w.at == missing {
 		return f.PriorOf(p.dict.Name(id)), missing
 	}
-	return w.w, w.at
+	return w.w, int(w.at)
 }
 
 // unseen is feature id without a belief under an arrowhead covariance, with prior w: a
@@ -261,7 +260,7 @@ func (p *predictor) linear(i int) (mean, variance float64, ok bool, err error) {
 		}
 		mean += v * w.Mean
 		if joint && at != missing {
-			p.at, p.val = append(p.at, at-p.lo), append(p.val, v)
+			p.at, p.val = append(p.at, at), append(p.val, v)
 			continue
 		}
 		variance += v * v * w.Variance
@@ -279,13 +278,13 @@ func (p *predictor) linear(i int) (mean, variance float64, ok bool, err error) {
 	return mean, variance, true, nil
 }
 
-// search is the position of the belief of that name, perhaps hint behind the first.
+// search is the position in the list of the belief of that name, perhaps hint.
 func (p *predictor) search(name []byte, hint int) int {
 	s := unsafe.String(unsafe.SliceData(name), len(name))
 	f := p.fits.beliefs.feature
 	lo, hi := p.lo, p.hi
 	if at := lo + hint; at < hi && f.Str(at) == s {
-		return at
+		return hint
 	}
 	// Dense positions mostly lie at their own index.
 	if n := len(s); n > 0 && n < 10 && s[0] >= '1' && s[0] <= '9' {
@@ -299,7 +298,7 @@ func (p *predictor) search(name []byte, hint int) int {
 		}
 		for _, j := range [2]int{lo + k, lo + k - 1} {
 			if k > 0 && j < hi && f.Str(j) == s {
-				return j
+				return j - p.lo
 			}
 		}
 	}
@@ -311,15 +310,15 @@ func (p *predictor) search(name []byte, hint int) int {
 		case c > 0:
 			hi = m
 		default:
-			return m
+			return m - p.lo
 		}
 	}
 	return missing
 }
 
-// rows calls f with the Gaussian of each row's linear predictor; rows without
-// fit or x are NULL.
-func (p *predictor) rows(n int, out *capi.Col, f func(i int, m, v float64) error) error {
+// rows calls f with the Gaussian of each row's linear predictor, null for rows without
+// fit or x.
+func (p *predictor) rows(n int, null func(), f func(i int, m, v float64) error) error {
 	near := 0 // rows up to here are encoded, for the FIT of the row before them
 	for i := range n {
 		m, v, ok := 0.0, 0.0, false
@@ -331,10 +330,12 @@ func (p *predictor) rows(n int, out *capi.Col, f func(i int, m, v float64) error
 			if m, v, ok, err = p.linear(i); err != nil {
 				return err
 			}
-			near = p.alike(i, ok)
+			if i >= near {
+				near = p.alike(i, ok)
+			}
 		}
 		if !ok {
-			out.Null()
+			null()
 			continue
 		}
 		if err := f(i, m, v); err != nil {
@@ -427,7 +428,38 @@ func callPredict(args []capi.Vec, n int, out *capi.Col) error {
 	if err != nil {
 		return err
 	}
-	return p.rows(n, out, func(i int, m, v float64) error { return how.write(i, p.fits.lik, m, v, out) })
+	if how.v == nil {
+		return p.expected(n, out)
+	}
+	return p.rows(n, out.Null, func(i int, m, v float64) error { return how.write(i, p.fits.lik, m, v, out) })
+}
+
+// expected writes the expected response of each row; those under one FIT are made together.
+func (p *predictor) expected(n int, out *capi.Col) error {
+	var m, v, y [ahead]float64
+	k := 0 // rows that wait, all of the FIT of run and its likelihood
+	run, of := int32(-1), lik.Likelihood(nil)
+	flush := func() {
+		predict.ExpectedMany(of, m[:k], v[:k], y[:k])
+		for _, y := range y[:k] {
+			out.Float(y)
+		}
+		k = 0
+	}
+	defer flush()
+	null := func() {
+		flush()
+		out.Null()
+	}
+	return p.rows(n, null, func(_ int, mean, variance float64) error {
+		if now := p.fits.heads.have; k == len(m) || now != run {
+			flush()
+			run, of = now, p.fits.lik
+		}
+		m[k], v[k] = mean, variance
+		k++
+		return nil
+	})
 }
 
 var distType = capi.StructOf(fld("eta_mean", capi.TDouble), fld("eta_variance", capi.TDouble), fld("mean", capi.TDouble),
@@ -475,7 +507,7 @@ func callPredictDist(args []capi.Vec, n int, out *capi.Col) error {
 	if err != nil {
 		return err
 	}
-	return p.rows(n, out, func(i int, m, v float64) error { return level.write(i, p.fits.lik, m, v, out) })
+	return p.rows(n, out.Null, func(i int, m, v float64) error { return level.write(i, p.fits.lik, m, v, out) })
 }
 
 var nan = math.NaN()

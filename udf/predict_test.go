@@ -51,3 +51,27 @@ func TestPredictAmongRows(t *testing.T) {
 		t.Errorf("%d predictions", known)
 	}
 }
+
+// What was found under the beliefs of one chunk holds in the next only where these are the
+// same bit by bit: fits that differ in one number, or one letter of a long name, take turns.
+func TestPredictAcrossChunks(t *testing.T) {
+	db := open(t)
+	db.SetMaxOpenConns(1)
+	exec(t, db, `CREATE TABLE t AS SELECT i, hash(i) % 3 = 0 AS y, {a: 'a level of many letters ' || hash(i) % 7, g: 'g' || i % 3} AS x FROM range(400) t(i)`)
+	exec(t, db, `CREATE TABLE one AS SELECT bglm_adf(y, x, {covariance: 'diagonal'}) AS f FROM t`)
+	exec(t, db, `CREATE TABLE fits AS SELECT 0 AS k, f FROM one UNION ALL
+		SELECT 1, struct_update(f, beliefs := [CASE WHEN b.feature = 'g=g1' THEN struct_update(b, mean := b.mean + 1) ELSE b END FOR b IN f.beliefs]) FROM one UNION ALL
+		SELECT 2, struct_update(f, beliefs := [CASE WHEN b.feature = 'g=g1' THEN struct_update(b, variance := b.variance * 2) ELSE b END FOR b IN f.beliefs]) FROM one UNION ALL
+		SELECT 3, struct_update(f, beliefs := [CASE WHEN b.feature LIKE '%letters 3' THEN struct_update(b, feature := 'a=a level of many letters 3x') ELSE b END FOR b IN f.beliefs]) FROM one`)
+	exec(t, db, `CREATE TABLE r AS SELECT i, (i // 2048) * 7 // 3 % 4 AS k, {a: 'a level of many letters ' || hash(i) % 7, g: 'g' || i % 3} AS x FROM range(20 * 2048) t(i)`)
+	exec(t, db, "SET threads = 1")
+	var differ, kinds int
+	if err := db.QueryRow(`WITH p AS (SELECT i, k, x, bglm_predict(f, x) AS p FROM r JOIN fits USING (k)),
+		alone AS (SELECT k, x, bglm_predict(f, x) AS p FROM (SELECT DISTINCT x FROM r), fits)
+		SELECT count(*) FILTER (p.p IS DISTINCT FROM alone.p), count(DISTINCT p.p) FROM p JOIN alone USING (k, x)`).Scan(&differ, &kinds); err != nil {
+		t.Fatal(err)
+	}
+	if differ != 0 || kinds < 30 {
+		t.Errorf("%d rows differ, %d predictions", differ, kinds)
+	}
+}

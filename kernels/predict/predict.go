@@ -83,6 +83,17 @@ func Expected(l lik.Likelihood, k Kind, m, v float64) float64 {
 	return y
 }
 
+// ExpectedMany is Expected of the kind Exact for many predictors N(m, v).
+func ExpectedMany(l lik.Likelihood, m, v, y []float64) {
+	if means := lik.Means(l); means != nil {
+		means(m, v, y)
+		return
+	}
+	for i := range y {
+		y[i] = Expected(l, Exact, m[i], v[i])
+	}
+}
+
 // Dist is the predictive distribution of a row: Gaussian of s, mean and variance of
 // a new response, and its interval (see lik.Likelihood.Interval).
 type Dist struct{ EtaMean, EtaVariance, Mean, Variance, Lower, Upper float64 }

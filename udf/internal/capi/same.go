@@ -33,18 +33,16 @@ func (v *Vec) Runs(dst []int32) []int32 {
 // changes marks the entries that differ from the one before; dead are those where
 // neither of the two has a value, nil for none: what lies there says nothing.
 func (v *Vec) changes(dst []int32, dead []bool) {
-	if v.valid != nil {
-		up := dead
-		dead = make([]bool, len(dst))
-		copy(dead, up)
-		for i := 1; i < len(dst); i++ {
-			if null := v.Null(i); dead[i] {
-			} else if null != v.Null(i-1) {
-				dst[i] = 1
-			} else {
-				dead[i] = null
-			}
+	if v.valid != nil && dead == nil {
+		switch v.allNull(len(dst)) {
+		case -1: // no NULL
+		case 1:
+			return
+		default:
+			dead = v.nulls(dst, nil)
 		}
+	} else if v.valid != nil {
+		dead = v.nulls(dst, dead)
 	}
 	t := v.Type
 	if t == Decimal || t == Enum {
@@ -82,6 +80,44 @@ func (v *Vec) changes(dst []int32, dead []bool) {
 			dst[i] = 1
 		}
 	}
+}
+
+// nulls marks the entries that are NULL where the one before is not, or the other way round,
+// and returns those where neither of the two has a value, dead among them.
+func (v *Vec) nulls(dst []int32, dead []bool) []bool {
+	out := make([]bool, len(dst))
+	copy(out, dead)
+	for i := 1; i < len(dst); i++ {
+		if null := v.Null(i); out[i] {
+		} else if null != v.Null(i-1) {
+			dst[i] = 1
+		} else {
+			out[i] = null
+		}
+	}
+	return out
+}
+
+// allNull is 1 where the first n entries are NULL, -1 where none is, else 0.
+func (v *Vec) allNull(n int) int {
+	words := unsafe.Slice((*uint64)(unsafe.Pointer(v.valid)), (n+63)/64)
+	some, all := uint64(0), ^uint64(0)
+	for k, w := range words {
+		if rest := n - 64*k; rest < 64 {
+			some |= w & (1<<rest - 1)
+			w |= ^uint64(0) << rest
+		} else {
+			some |= w
+		}
+		all &= w
+	}
+	switch {
+	case some == 0:
+		return 1
+	case all == ^uint64(0):
+		return -1
+	}
+	return 0
 }
 
 // uniform says whether all entries are the same, bit by bit: a FIT beside every row is.
