@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/design"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/special"
@@ -41,38 +42,168 @@ type nearest struct {
 	resid *dense.Matrix // n x A: ω (y - E π)
 	curve *dense.Matrix // n x A (A + 1)/2: ω E W, lower triangle row by row
 	h     *dense.Matrix // the data's part of S⁻¹
+	mix   *dense.Matrix // n x A (A + 1)/2: the ω E W that h is made of
 	at    *evidence     // its log is the bound
 }
 
 // refine replaces Laplace's Gaussian at ev by the nearest one, as far as that raises the
 // bound; late or stuck it keeps the best.
 func (e *engine) refine(ev *evidence) (*evidence, error) {
-	s := e.search
-	d := len(ev.post.Mean)
-	x := &nearest{engine: e, z: pointsOf(s.a), resid: dense.New(s.n, s.a), curve: dense.New(s.n, s.a*(s.a+1)/2), h: s.Matrix(d, d)}
-	s.hessian(x.h)
+	if e.search.space == rowSpace && e.sameInClasses() {
+		return e.refineInRows()
+	}
+	x := e.nearest()
 	x.look(ev.belief, ev.post.Mean)
+	if err := x.climb(); err != nil {
+		return nil, err
+	}
+	return x.at, nil
+}
+
+// nearest begins with the Hessian at the mode.
+func (e *engine) nearest() *nearest {
+	s := e.search
+	d := s.a * s.p
+	pairs := s.a * (s.a + 1) / 2
+	x := &nearest{engine: e, z: pointsOf(s.a), resid: dense.New(s.n, s.a), curve: dense.New(s.n, pairs), mix: dense.New(s.n, pairs), h: s.Matrix(d, d)}
+	for i := range s.n {
+		w := s.weight(i)
+		if !(w > 0) {
+			continue
+		}
+		prob, mix := s.now.prob.Row(i), x.mix.Row(i)
+		at := 0
+		for a, q := range prob {
+			for b := range a {
+				mix[at] = -q * prob[b] / w
+				at++
+			}
+			mix[at] = q * (1 - q/w)
+			at++
+		}
+	}
+	x.average(x.h, x.mix)
+	return x
+}
+
+// climb steps from x.at as far as that raises the bound.
+func (x *nearest) climb() error {
+	s := x.search
+	d := s.a * s.p
 	grad, step, next := make([]float64, d), make([]float64, d), s.Matrix(d, d)
 	for range maxSteps {
 		x.gradient(grad)
-		x.average(next)
+		x.average(next, x.curve)
 		moved, gain, err := x.step(grad, step, next)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if moved < nearTol && gain < nearTol*nearTol || s.late() {
 			break
 		}
 	}
-	return x.at, nil
+	return nil
+}
+
+// sameInClasses says whether the prior is the same in each class.
+func (e *engine) sameInClasses() bool {
+	v, p := e.root.Of.Var, e.search.p
+	for k := p; k < len(v); k += p {
+		if !equal(v[k:k+p], v[:p]) {
+			return false
+		}
+	}
+	return true
+}
+
+// refineInRows is refine over the n predictors of each class, which are fewer than its
+// weights. With L Lᵀ = X Σ0 Xᵀ and u ~ N(0, I) they are X μ0 + L u: the weights beside the
+// span of the rows keep their prior, and the bound is the same.
+func (e *engine) refineInRows() (*evidence, error) {
+	s := e.search
+	l, inv := rootOf(s.kern[0])
+	rows := *e.x
+	rows.Columns = design.Whole(l).Under(s.Stop)
+	rows.Offset = nil // in base
+	one := make([]float64, s.a*s.n)
+	for j := range one {
+		one[j] = 1
+	}
+	r := &engine{x: &rows, classes: e.classes, label: e.label, prior: gauss.NewDiagonal(make([]float64, len(one)), one), hessian: e.hessian}
+	var err error
+	if r.root, err = r.prior.Root(); err != nil {
+		return nil, err
+	}
+	r.newSearch(weightSpace)
+	r.search.now, r.search.base = s.now, s.base
+	x := r.nearest()
+	u := make([]float64, len(one))
+	for k := range s.a {
+		part := u[k*s.n : (k+1)*s.n]
+		for i := range part { // Lᵀ a
+			for j, v := range l.Row(i)[:i+1] {
+				part[j] += v * s.z[i*s.a+k]
+			}
+		}
+	}
+	bl, err := x.belief(u)
+	if err != nil {
+		return nil, err
+	}
+	x.look(bl, bl.post.Mean)
+	if err := x.climb(); err != nil {
+		return nil, err
+	}
+
+	// The weights: μ0 + Σ0 Xᵀ a with Lᵀ a = u, and the precision of the same rows.
+	for k := range s.a {
+		part := x.at.post.Mean[k*s.n : (k+1)*s.n]
+		dense.SolveLowerTVec(inv, part)
+		for i, v := range part {
+			s.z[i*s.a+k] = v
+		}
+	}
+	w := make([]float64, s.a*s.p)
+	s.weights(w)
+	y := &nearest{engine: e, h: s.Matrix(len(w), len(w))}
+	y.average(y.h, x.mix)
+	if bl, err = y.belief(w); err != nil {
+		return nil, err
+	}
+	return &evidence{bl, x.at.log}, nil
+}
+
+// rootOf is the lower triangular root of k, which need not have full rank: where a row follows
+// from those before it its column is 0. inv is the same with 1 there, which can be solved with.
+func rootOf(k *dense.Matrix) (l, inv *dense.Matrix) {
+	n := k.Rows
+	l, inv = dense.NewUnder(k.Stop, n, n), dense.NewUnder(k.Stop, n, n)
+	for i := range n {
+		k.Stop.Row(i)
+		row := l.Row(i)
+		for j := range i + 1 {
+			v := k.Row(i)[j] - dense.Dot(row[:j], l.Row(j)[:j])
+			switch {
+			case j < i && l.Row(j)[j] > 0:
+				row[j] = v / l.Row(j)[j]
+			case j == i && v > 64*float64(n)*0x1p-52*k.Row(i)[i]:
+				row[i] = math.Sqrt(v)
+			}
+		}
+		copy(inv.Row(i), row)
+		if row[i] == 0 {
+			inv.Row(i)[i] = 1
+		}
+	}
+	return l, inv
 }
 
 // step goes along the natural gradient, halved until the bound rises: moved is its length
 // in deviations, 0 where there is none that raises it.
 func (x *nearest) step(grad, step []float64, next *dense.Matrix) (moved, gain float64, err error) {
 	const least = 1.0 / 64
-	was, h, resid, curve := x.at, x.h, x.resid, x.curve
-	x.resid, x.curve = dense.New(resid.Rows, resid.Cols), dense.New(curve.Rows, curve.Cols)
+	was, h, resid, curve, mix := x.at, x.h, x.resid, x.curve, x.mix
+	x.resid, x.curve, x.mix = dense.New(resid.Rows, resid.Cols), dense.New(curve.Rows, curve.Cols), dense.New(mix.Rows, mix.Cols)
 	for t := 1.0; t >= least; t /= 2 {
 		x.h = x.search.Matrix(h.Rows, h.Cols)
 		for i := range h.Rows {
@@ -81,6 +212,9 @@ func (x *nearest) step(grad, step []float64, next *dense.Matrix) (moved, gain fl
 			for j := range row {
 				row[j] = (1-t)*a[j] + t*b[j]
 			}
+		}
+		for i := range x.mix.Data {
+			x.mix.Data[i] = (1-t)*mix.Data[i] + t*curve.Data[i]
 		}
 		bl, err := x.belief(was.post.Mean)
 		if err != nil {
@@ -94,7 +228,7 @@ func (x *nearest) step(grad, step []float64, next *dense.Matrix) (moved, gain fl
 			return moved, gain, nil
 		}
 	}
-	x.at, x.h, x.resid, x.curve = was, h, resid, curve
+	x.at, x.h, x.resid, x.curve, x.mix = was, h, resid, curve, mix
 	return 0, 0, nil
 }
 
@@ -115,29 +249,28 @@ func (x *nearest) belief(w []float64) (*belief, error) {
 // look takes the averages over the rows' predictors and the bound.
 func (x *nearest) look(bl *belief, w []float64) {
 	s := x.search
-	base := dense.New(s.n, s.a)
-	s.product(base, w)
 	prior := x.root.Of
-	kl := bl.logDet - float64(len(w))
+	dev := make([]float64, len(w))
 	for j, m := range w {
-		d := m - prior.Mean[j]
+		dev[j] = m - prior.Mean[j]
+	}
+	eta := dense.New(s.n, s.a)
+	s.product(eta, dev)
+	dense.Axpy(1, s.base.Data, eta.Data)
+	kl := bl.logDet - float64(len(w))
+	for j, d := range dev {
 		kl += (d*d + bl.post.Var[j]) / prior.Var[j]
 	}
 	logLik := mode.Sum(s.Stop, s.n, s.a*s.a*pairs, func(lo, hi int) float64 {
 		r := newRowAverage(s.a, len(w), x.z)
 		sum := 0.0
 		for i := lo; i < hi; i++ {
-			mean, curve, resid := base.Row(i), x.curve.Row(i), x.resid.Row(i)
+			mean, curve, resid := eta.Row(i), x.curve.Row(i), x.resid.Row(i)
 			clear(curve)
 			clear(resid)
 			omega := s.weight(i)
 			if !(omega > 0) {
 				continue
-			}
-			if s.Offset != nil {
-				for k := range mean {
-					mean[k] += s.Offset[i]
-				}
 			}
 			cols, vals := s.Entries(i)
 			r.covariance(bl.root, s.p, cols, vals)
@@ -176,14 +309,14 @@ func (x *nearest) gradient(g []float64) {
 	}
 }
 
-// average sets h to Σ_i x_i x_iᵀ ⊗ E W_i.
-func (x *nearest) average(h *dense.Matrix) {
+// average sets h to Σ_i x_i x_iᵀ ⊗ W_i.
+func (x *nearest) average(h, w *dense.Matrix) {
 	s := x.search
 	c, block := make([]float64, s.n), s.Matrix(s.p, s.p)
 	at := 0
 	for a := range s.a {
 		for b := range a + 1 {
-			column(c, x.curve, at)
+			column(c, w, at)
 			at++
 			s.Gram(block, c)
 			for i := range s.p {

@@ -295,3 +295,59 @@ func manyAverages(mean, cov []float64, z [][]float64) (prob, pair []float64) {
 	}
 	return r.prob, pair
 }
+
+// Over the rows, where they are fewer than the features, the search for the nearest Gaussian
+// takes the steps that it takes over the weights: rows that repeat, weights of 0, offsets, a
+// pinned class, prior means and one class alone included.
+func TestNearestInRows(t *testing.T) {
+	for _, c := range []struct {
+		n, d, c int
+		pinned  string
+		mean    float64
+	}{{1, 12, 1, "", 0}, {1, 9, 2, "", 0}, {9, 20, 3, "", 0}, {14, 16, 3, "class1", 0}, {12, 30, 2, "class0", 0.4}} {
+		rng := rand.New(rand.NewPCG(uint64(c.n), uint64(c.d)))
+		d := separated(rng, c.n, c.d, c.c, 0.2)
+		for i := range d.x {
+			d.weight, d.offset = append(d.weight, float64(i%4)/2+0.5*float64(i%2)), append(d.offset, 0.3*float64(i%2))
+			if i%5 == 4 {
+				d.x[i] = d.x[i-2]
+			}
+		}
+		d.weight[0] = 1
+		m := model(kernels.Options{AutoPrior: true, Reference: c.pinned})
+		m.Prior.Mean = c.mean
+		var at [2]*evidence
+		for k, sp := range []space{weightSpace, rowSpace} {
+			p := problem(t, m, d)
+			e, ev := forced(t, p, names(c.c), sp, "full", false)
+			was := ev.log
+			var err error
+			if at[k], err = e.refine(ev); err != nil {
+				t.Fatal(err)
+			}
+			if at[k].log == was && c.c > 1 {
+				t.Errorf("%+v: no step", c)
+			}
+		}
+		a, b := at[0], at[1]
+		// the two begin at modes that differ by the search's own tolerance
+		if math.Abs(a.log-b.log) > 1e-6 || math.Abs(a.logDet-b.logDet) > 1e-6 {
+			t.Errorf("%+v: bound %v and %v, log det %v and %v", c, a.log, b.log, a.logDet, b.logDet)
+		}
+		for j, w := range a.post.Mean {
+			sd := math.Sqrt(a.post.Var[j])
+			if math.Abs(w-b.post.Mean[j]) > 1e-6*sd || math.Abs(b.post.Var[j]/a.post.Var[j]-1) > 1e-6 {
+				t.Errorf("%+v: weight %d: %v, variance %v; over the rows %v, %v", c, j, w, a.post.Var[j], b.post.Mean[j], b.post.Var[j])
+			}
+		}
+		if x := a.post.L; x != nil {
+			for i := range x.Rows {
+				for j := range i + 1 {
+					if math.Abs(x.Row(i)[j]-b.post.L.Row(i)[j]) > 1e-6*math.Sqrt(a.post.Var[i]) {
+						t.Fatalf("%+v: root at %d, %d: %v and %v", c, i, j, x.Row(i)[j], b.post.L.Row(i)[j])
+					}
+				}
+			}
+		}
+	}
+}
