@@ -132,12 +132,18 @@ func sumRows[T sums[T]](fits []*keyed, at func(k, i int) int, slots capi.Slots, 
 	})
 }
 
-// underOne is sumRows with one FIT, the first argument.
+// underOne is sumRows with one FIT of one response, the first argument.
 func underOne[T sums[T]](args []capi.Vec, slots capi.Slots, fresh func(f *kernels.Fit, i int) (T, error), feed func(t T, lo, hi int) error) error {
+	return underAny(args, slots, false, fresh, feed)
+}
+
+// underAny is underOne, which classes lets have a FIT of classes too.
+func underAny[T sums[T]](args []capi.Vec, slots capi.Slots, classes bool, fresh func(f *kernels.Fit, i int) (T, error), feed func(t T, lo, hi int) error) error {
 	fits, err := newKeyed(&args[0], "fit")
 	if err != nil {
 		return err
 	}
+	fits.classes = classes
 	return sumRows([]*keyed{fits}, func(_, i int) int { return i }, slots, func(i int) (none T, err error) {
 		f, err := fits.whole(i)
 		if err != nil {

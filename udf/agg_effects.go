@@ -36,32 +36,13 @@ func (v version) of(c rows.Column) rows.Column {
 
 // effectSums are the effects of a group.
 type effectSums struct {
-	*predict.Scorer
+	*answer.Comparisons
 	what []effect
-	of   []*answer.Effects
 }
 
-func (e *effectSums) Clone() *effectSums {
-	c := &effectSums{Scorer: e.Scorer.Clone(), what: e.what}
-	for _, x := range e.of {
-		c.of = append(c.of, x.Clone(c.Scorer))
-	}
-	return c
-}
+func (e *effectSums) Clone() *effectSums { return &effectSums{e.Comparisons.Clone(), e.what} }
 
-func (e *effectSums) Merge(o *effectSums) {
-	for k, x := range e.of {
-		x.Merge(o.of[k])
-	}
-}
-
-func (e *effectSums) Size() int64 {
-	n := answer.FitSize(e.Fit)
-	for _, x := range e.of {
-		n += x.Size()
-	}
-	return n
-}
+func (e *effectSums) Merge(o *effectSums) { e.Comparisons.Merge(o.Comparisons) }
 
 // effectsOf are the comparisons of a column of x under f, of all columns where it is '*'.
 func effectsOf(f *kernels.Fit, x rows.Column, column string, o *option.Settings) ([]effect, []answer.EffectOptions, error) {
@@ -164,7 +145,11 @@ func levelsOf(f *kernels.Fit, name string, known *kernels.FitColumn) (levels []s
 	if known != nil {
 		name = known.Name
 	}
-	for _, b := range f.Beliefs {
+	beliefs := f.Beliefs
+	if n := len(f.Classes); n > 0 { // each has the same
+		beliefs = beliefs[:len(beliefs)/n]
+	}
+	for _, b := range beliefs {
 		if level, ok := strings.CutPrefix(b.Feature, name+"="); ok {
 			levels = append(levels, level)
 		}
@@ -269,7 +254,7 @@ func updateEffects(args []capi.Vec, slots capi.Slots) error {
 	vs := &versions{x: x, options: options, known: map[string]*rows.Source{}}
 	defer vs.release()
 	var lo, hi kernels.Batch
-	return underOne(args, slots, func(f *kernels.Fit, i int) (*effectSums, error) {
+	return underAny(args, slots, true, func(f *kernels.Fit, i int) (*effectSums, error) {
 		o, err := option.For("effects").Decode(constants(options, i, false))
 		if err != nil {
 			return nil, err
@@ -281,19 +266,11 @@ func updateEffects(args []capi.Vec, slots capi.Slots) error {
 		if err != nil {
 			return nil, err
 		}
-		s, err := predict.New(f)
+		c, err := answer.NewComparisons(f, how)
 		if err != nil {
 			return nil, err
 		}
-		e := &effectSums{Scorer: s, what: what}
-		for k := range what {
-			one, err := answer.NewEffects(s, how[k])
-			if err != nil {
-				return nil, err
-			}
-			e.of = append(e.of, one)
-		}
-		return e, nil
+		return &effectSums{c, what}, nil
 	}, func(e *effectSums, from, to int) error {
 		read := func(column string, as version, b *kernels.Batch) error {
 			src, err := vs.source(column, as)
@@ -302,7 +279,7 @@ func updateEffects(args []capi.Vec, slots capi.Slots) error {
 			}
 			return err
 		}
-		for k, one := range e.of {
+		for k := range e.what {
 			w := &e.what[k]
 			if k == 0 || w.column != e.what[k-1].column || w.lo != e.what[k-1].lo { // levels share theirs
 				if err := read(w.column, w.lo, &lo); err != nil {
@@ -312,7 +289,7 @@ func updateEffects(args []capi.Vec, slots capi.Slots) error {
 			if err := read(w.column, w.hi, &hi); err != nil {
 				return err
 			}
-			if err := one.Add(&lo, &hi); err != nil {
+			if err := e.Add(k, &lo, &hi); err != nil {
 				return err
 			}
 		}
@@ -322,18 +299,24 @@ func updateEffects(args []capi.Vec, slots capi.Slots) error {
 
 func writeEffects(e *effectSums, out *capi.Col) error {
 	c := out.Elem()
-	for k, one := range e.of {
-		x, err := one.Effect()
+	for k, w := range e.what {
+		all, err := e.Effect(k)
 		if err != nil {
 			return err
 		}
-		c.Field(0).Str(e.what[k].column)
-		c.Field(1).Str(e.what[k].contrast)
-		c.Field(2).Int(x.N)
-		for j, v := range [...]float64{x.Mean, x.SD, x.Lower, x.Upper, x.Positive} {
-			floatOrNull(c.Field(3+j), v)
+		for _, x := range all {
+			contrast := w.contrast
+			if x.Class != "" { // as bglm_summary names terms
+				contrast = x.Class + ": " + contrast
+			}
+			c.Field(0).Str(w.column)
+			c.Field(1).Str(contrast)
+			c.Field(2).Int(x.N)
+			for j, v := range [...]float64{x.Mean, x.SD, x.Lower, x.Upper, x.Positive} {
+				floatOrNull(c.Field(3+j), v)
+			}
+			c.EndStruct()
 		}
-		c.EndStruct()
 	}
 	out.EndList()
 	return nil

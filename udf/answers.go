@@ -12,6 +12,7 @@ import (
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/predict"
 	"github.com/bglm/bglm/kernels/rows"
+	"github.com/bglm/bglm/kernels/softmax"
 	sqlfiles "github.com/bglm/bglm/sql"
 	"github.com/bglm/bglm/udf/internal/capi"
 )
@@ -222,10 +223,16 @@ var pairsOfLevels = capi.ListOf(capi.StructOf(append([]capi.Field{fld("a", capi.
 
 // callPairs contrasts the levels of a column, each with those behind it, at rows of x.
 func callPairs(args []capi.Vec, n int, out *capi.Col) error {
+	return pairs(args, n, out, false)
+}
+
+// pairs is callPairs, for fits of classes too.
+func pairs(args []capi.Vec, n int, out *capi.Col, classes bool) error {
 	fits, err := newFitReader(&args[0], "fit")
 	if err != nil {
 		return err
 	}
+	fits.classes = classes
 	x, column := &args[1], &args[2]
 	if x.Type != capi.Struct && x.Type != capi.SQLNull {
 		return fmt.Errorf("x is %s; allowed: a STRUCT, whose columns can be changed", x.TypeName())
@@ -270,7 +277,16 @@ func pairsAt(f *kernels.Fit, x *capi.Vec, column string, i int, level float64, o
 	if len(levels) > maxPairs {
 		return fmt.Errorf("column = '%.100s' has %d levels; allowed: up to %d, all of whose pairs are compared (bglm_contrast compares two)", column, len(levels), maxPairs)
 	}
-	s, err := predict.New(f)
+	var dict *kernels.Dict
+	var one *predict.Scorer
+	var many *softmax.Scorer
+	if len(f.Classes) > 0 {
+		if many, err = softmax.NewScorer(f); err == nil {
+			dict = many.Features()
+		}
+	} else if one, err = predict.New(f); err == nil {
+		dict = one.Features()
+	}
 	if err != nil {
 		return err
 	}
@@ -282,7 +298,7 @@ func pairsAt(f *kernels.Fit, x *capi.Vec, column string, i int, level float64, o
 		if _, err := e.Score(f); err != nil {
 			return err
 		}
-		err := e.Append(i, i+1, s.Features(), f.Intercept, nil, &b)
+		err := e.Append(i, i+1, dict, f.Intercept, nil, &b)
 		e.Release()
 		if err != nil {
 			return err
@@ -294,7 +310,19 @@ func pairsAt(f *kernels.Fit, x *capi.Vec, column string, i int, level float64, o
 			if err := running().Err(); err != nil {
 				return err
 			}
-			c, err := s.Contrast(&b, j, k, level)
+			if many != nil {
+				all, err := many.Contrasts(&b, j, k, level)
+				if err != nil {
+					return err
+				}
+				for c := range all {
+					e.Field(0).Str(a)
+					e.Field(1).Str(levels[k])
+					appendClassContrast(&all[c], e, 2)
+				}
+				continue
+			}
+			c, err := one.Contrast(&b, j, k, level)
 			if err != nil {
 				return err
 			}

@@ -192,11 +192,14 @@ func (c *contrastCommand) Run(e *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	of := fmt.Sprintf("SELECT %sunnest([bglm_contrast(fit, %s, %s, %v)]) AS c FROM %s", groups(f), c.A, c.B, c.Level, f.Table)
-	levels := ""
+	one, levels := "[bglm_contrast(fit, %s, %s, %v)]", ""
+	if f.HasClass {
+		one, levels = "bglm_contrast(fit, %s, %s, %v)", "c.class, "
+	}
+	of := fmt.Sprintf("SELECT %sunnest("+one+") AS c FROM %s", groups(f), c.A, c.B, c.Level, f.Table)
 	if pairs {
 		of = fmt.Sprintf("SELECT %sunnest(bglm_pairs(fit, %s, %s, %v)) AS c FROM %s", groups(f), c.X, quote.Text(c.Column), c.Level, f.Table)
-		levels = "c.a, c.b, "
+		levels = "c.a, c.b, " + levels
 	}
 	return c.print(e, s, fmt.Sprintf("SELECT %s%sc.mean, c.sd, c.lower, c.upper, c.p_positive, c.response.mean AS response, c.response.lower AS response_lower, c.response.upper AS response_upper FROM (%s)", groups(f), levels, of))
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"math"
 	"os"
 	"path/filepath"
@@ -72,5 +73,39 @@ func TestEvaluateClasses(t *testing.T) {
 	ok(t, "fit", data, "--y", "y", "--x", "[u]", "-m", "gp", "-o", "family=gaussian", "-q", "--out", fit)
 	if q = evaluated(t, data, "-b", fit); q.How != crossValidated || q.RMSE == nil || !(*q.RMSE < 0.3) {
 		t.Errorf("a process: %+v", q)
+	}
+}
+
+// The tables about a fit of classes have them by name, and probabilities that add up.
+func TestClassAnswers(t *testing.T) {
+	dir := t.TempDir()
+	data, fit := filepath.Join(dir, "d.parquet"), filepath.Join(dir, "f.parquet")
+	query(t, "COPY (SELECT i, (i * 37 % 100) / 25.0 - 2 AS u, 'k' || i * 13 % 5 AS s, ['red', 'green', 'blue'][1 + (i * 17 % 100 + i % 13 * 5) // 55] AS k FROM range(90) t(i)) TO '"+data+"'")
+	ok(t, "fit", data, "-f", "k ~ u + s", "-m", "softmax", "-q", "--out", fit)
+	rows := func(args ...string) (out []map[string]any) {
+		t.Helper()
+		r := bglm(t, "", append(args, "--json", "--beliefs", fit)...)
+		if r.code != 0 {
+			t.Fatal(args, r.stderr)
+		}
+		if err := json.Unmarshal([]byte(r.stdout), &out); err != nil {
+			t.Fatal(err, r.stdout)
+		}
+		return out
+	}
+	if terms := rows("summary"); len(terms) != 21 || terms[1]["term"] != "blue: s=k0" {
+		t.Error(terms)
+	}
+	two := rows("contrast", "--row", "{u: 1.0, s: 'k1'}", "--against", "{u: 1.0, s: 'k2'}")
+	pairs := rows("contrast", "--x", "{u: 1.0, s: 'k1'}", "--column", "s")
+	if len(two) != 3 || two[2]["class"] != "red" || len(pairs) != 30 || pairs[12]["a"] != "k1" || pairs[12]["response"] != two[0]["response"] {
+		t.Error(two, pairs)
+	}
+	if sum := two[0]["response"].(float64) + two[1]["response"].(float64) + two[2]["response"].(float64); math.Abs(sum) > 1e-9 {
+		t.Error(sum)
+	}
+	effects := rows("effects", "--data", data)
+	if len(effects) != 15 || effects[0]["contrast"] != "blue: dY/dX" || effects[3]["contrast"] != "blue: mean(k1) - mean(k0)" || effects[0]["n"] != 90.0 {
+		t.Error(effects)
 	}
 }

@@ -160,7 +160,7 @@ func (c *Check) Checked(stop func() error) (Checked, error) {
 		}
 	}
 	out.P /= float64(len(all))
-	out.Estimate, _ = ofDraws(all, 1, c.level)
+	out.Estimate, _ = predict.OfDraws(all, 1, c.level)
 	return out, nil
 }
 

@@ -224,7 +224,7 @@ func (d *Drivers) Drivers() ([]Driver, error) {
 		if err != nil {
 			return nil, err
 		}
-		out[c].Estimate, _ = normal(s, math.Sqrt(v), d.level)
+		out[c].Estimate, _ = predict.Normal(s, v, d.level)
 	}
 	slices.SortStableFunc(out, func(a, b Driver) int {
 		switch {

@@ -1,13 +1,11 @@
 package answer
 
 import (
-	"fmt"
 	"math"
 	"slices"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/predict"
-	"github.com/bglm/bglm/kernels/special"
 )
 
 // EffectOptions are how an effect is measured.
@@ -20,10 +18,18 @@ type EffectOptions struct {
 	Step   float64      // of Slopes: that step
 }
 
+func (o *EffectOptions) complete() error {
+	if o.Level == 0 {
+		o.Level = 0.95
+	}
+	return predict.CheckLevel(o.Level)
+}
+
 // Effect is the average over rows of what a change of one column does to the expected
 // response.
 type Effect struct {
-	N int64 // rows; the other numbers are NaN where there are none
+	Class string // whose probability changes; "" of one response
+	N     int64  // rows; the other numbers are NaN where there are none
 	predict.Estimate
 	Positive float64 // P(effect > 0)
 }
@@ -58,11 +64,8 @@ type Effects struct {
 // NewEffects adds up no rows yet; effects of one fit may share a Scorer.
 // Errors: a level outside (0, 1); those of predict.Scorer.NewDraw.
 func NewEffects(s *predict.Scorer, o EffectOptions) (e *Effects, err error) {
-	if o.Level == 0 {
-		o.Level = 0.95
-	}
-	if !(o.Level > 0 && o.Level < 1) {
-		return nil, fmt.Errorf("level = %v; allowed: a number between 0 and 1", o.Level)
+	if err := o.complete(); err != nil {
+		return nil, err
 	}
 	e = &Effects{Scorer: s, o: o}
 	if o.Draws > 0 {
@@ -163,10 +166,16 @@ func (e *Effects) add(lo, hi *kernels.Batch, i int, w float64) error {
 
 // spread is the variance of the difference of the two versions' predictors.
 func (e *Effects) spread(lo, hi *kernels.Batch, i int) (float64, error) {
+	_, v, err := e.Linear(apart(e.Names, e.Fit, lo, hi, i), 0)
+	return v, err
+}
+
+// apart is row i of hi less that of lo, as f takes them.
+func apart(n *predict.Names, f *kernels.Fit, lo, hi *kernels.Batch, i int) *kernels.Batch {
 	var b kernels.Batch
 	b.Reset()
 	signed := func(from *kernels.Batch, sign float64) {
-		fs, xs := e.Entries(e.Fit, from, i)
+		fs, xs := n.Entries(f, from, i)
 		for k, f := range fs {
 			b.Add(f, sign*xs[k])
 		}
@@ -176,8 +185,7 @@ func (e *Effects) spread(lo, hi *kernels.Batch, i int) (float64, error) {
 	var s kernels.Scratch
 	b.SumDuplicates(&s)
 	b.EndRow()
-	_, v, err := e.Linear(&b, 0)
-	return v, err
+	return &b
 }
 
 // gradient adds by times row i of b.
@@ -229,13 +237,12 @@ func (e *Effects) Size() int64 { return 512 + 8*int64(cap(e.grad)+cap(e.draws)) 
 // Effect is what the rows come to: with draws their mean, deviation and quantiles.
 // Errors: a gradient that is not finite.
 func (e *Effects) Effect() (Effect, error) {
-	nan := math.NaN()
-	out := Effect{N: e.n, Estimate: predict.Estimate{Mean: nan, SD: nan, Lower: nan, Upper: nan}, Positive: nan}
+	out := noEffect("", e.n)
 	if e.n == 0 {
 		return out, nil
 	}
 	if len(e.draws) > 0 {
-		out.Estimate, out.Positive = ofDraws(e.draws, 1/e.weight, e.o.Level)
+		out.Estimate, out.Positive = predict.OfDraws(e.draws, 1/e.weight, e.o.Level)
 		return out, nil
 	}
 	var b kernels.Batch
@@ -250,52 +257,11 @@ func (e *Effects) Effect() (Effect, error) {
 	if err != nil {
 		return out, err
 	}
-	out.Estimate, out.Positive = normal(e.sum/e.weight, math.Sqrt(v), e.o.Level)
+	out.Estimate, out.Positive = predict.Normal(e.sum/e.weight, v, e.o.Level)
 	return out, nil
 }
 
-// normal is the estimate of a Gaussian, and P(x > 0).
-func normal(mean, sd, level float64) (predict.Estimate, float64) {
-	z := special.PhiInv(0.5 + 0.5*level)
-	positive := 0.5
-	switch {
-	case sd > 0:
-		positive = special.Phi(mean / sd)
-	case mean > 0:
-		positive = 1
-	case mean < 0:
-		positive = 0
-	}
-	return predict.Estimate{Mean: mean, SD: sd, Lower: mean - z*sd, Upper: mean + z*sd}, positive
-}
-
-// ofDraws is the estimate of draws, each times unit, and the share above 0.
-func ofDraws(draws []float64, unit, level float64) (predict.Estimate, float64) {
-	x := make([]float64, len(draws))
-	var s moments
-	positive := 0.0
-	for k, d := range draws {
-		x[k] = d * unit
-		s.add(x[k])
-		switch {
-		case d > 0:
-			positive++
-		case d == 0:
-			positive += 0.5
-		}
-	}
-	slices.Sort(x)
-	at := func(p float64) float64 { // R's type 7
-		k := p * float64(len(x)-1)
-		j := int(k)
-		if j+1 == len(x) {
-			return x[j]
-		}
-		return x[j] + (k-float64(j))*(x[j+1]-x[j])
-	}
-	sd := 0.0
-	if len(x) > 1 {
-		sd = math.Sqrt(s.variance())
-	}
-	return predict.Estimate{Mean: s.mean, SD: sd, Lower: at(0.5 - 0.5*level), Upper: at(0.5 + 0.5*level)}, positive / float64(len(x))
+func noEffect(class string, n int64) Effect {
+	nan := math.NaN()
+	return Effect{Class: class, N: n, Estimate: predict.Estimate{Mean: nan, SD: nan, Lower: nan, Upper: nan}, Positive: nan}
 }

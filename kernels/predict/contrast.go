@@ -9,29 +9,6 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// Estimate is a posterior as people read it.
-type Estimate struct{ Mean, SD, Lower, Upper float64 }
-
-// gaussian is the Estimate of N(m, v) with its central interval.
-func gaussian(m, v, level float64) Estimate {
-	sd := math.Sqrt(v)
-	z := special.PhiInv(0.5 + 0.5*level)
-	return Estimate{m, sd, m - z*sd, m + z*sd}
-}
-
-// above is P(x > 0) for x ~ N(m, v); a known 0 is as much above as below.
-func above(m, v float64) float64 {
-	switch {
-	case v > 0:
-		return special.Phi(m / math.Sqrt(v))
-	case m > 0:
-		return 1
-	case m < 0:
-		return 0
-	}
-	return 0.5
-}
-
 // Contrast is the difference between two rows under one posterior: of the linear
 // predictor, a Gaussian, and of the expected response g⁻¹(s).
 type Contrast struct {

@@ -306,7 +306,23 @@ func (x *mixer) axes3(cov []float64) (a, b float64) {
 // of cov without the common shift.
 func (x *mixer) lattice(dst, mean, cov []float64) {
 	c := len(mean)
-	// P cov P, P = I - 11ᵀ/C
+	if !x.principal(cov) {
+		softmaxTo(dst, mean) // not met; the answer stays a probability
+		return
+	}
+	dim := c - 1
+	clear(dst[:c])
+	if x.points == nil {
+		x.points = transposed(normals(dim))
+	}
+	root := &dense.Matrix{Rows: dim, Cols: c, Stride: c, Data: x.root[:dim*c]}
+	x.near(dst[:c], mean, root.T())
+}
+
+// principal sets root to the principal axes of P cov P, P = I - 11ᵀ/C: C-1 rows of C, the
+// widest first. It is false where they are not found.
+func (x *mixer) principal(cov []float64) bool {
+	c := len(x.m)
 	total := 0.0
 	for k := range c {
 		x.m[k] = 0
@@ -323,15 +339,13 @@ func (x *mixer) lattice(dst, mean, cov []float64) {
 	}
 	var es mat.EigenSym
 	if !es.Factorize(sym, true) {
-		softmaxTo(dst, mean) // not met; the answer stays a probability
-		return
+		return false
 	}
 	var vec mat.Dense
 	es.VectorsTo(&vec)
 	val := es.Values(nil)
-	// columns of the root, widest first; the shift itself is the one left out
-	dim := c - 1
-	for k := range dim {
+	// the shift itself is the one left out
+	for k := range c - 1 {
 		sd := math.Sqrt(max(val[c-1-k], 0))
 		sign := 1.0
 		if first := vec.At(0, c-1-k); first < 0 {
@@ -341,12 +355,7 @@ func (x *mixer) lattice(dst, mean, cov []float64) {
 			x.root[k*c+l] = sign * sd * vec.At(l, c-1-k)
 		}
 	}
-	clear(dst[:c])
-	if x.points == nil {
-		x.points = transposed(normals(dim))
-	}
-	root := &dense.Matrix{Rows: dim, Cols: c, Stride: c, Data: x.root[:dim*c]}
-	x.near(dst[:c], mean, root.T())
+	return true
 }
 
 // blockPoints is how many of the points are worked on at a time: their predictors stay in the
@@ -663,7 +672,12 @@ func (x *mixer) degree7(dst, t []float64) {
 // powers of its last number.
 //
 // No number is larger than farthest.
-func normals(dim int) [][]float64 {
+func normals(dim int) [][]float64 { return shifted(dim, goldenShift) }
+
+const goldenShift = 0.618033988749895
+
+// shifted is normals by another shift of the lattice.
+func shifted(dim int, shift float64) [][]float64 {
 	z := make([]int, dim)
 	for k := range z {
 		if k < len(lattice) {
@@ -676,7 +690,7 @@ func normals(dim int) [][]float64 {
 	for i := range out {
 		out[i] = make([]float64, dim)
 		for k, a := range z {
-			u := float64(i*a%latticePoints)/latticePoints + 0.618033988749895
+			u := float64(i*a%latticePoints)/latticePoints + shift
 			u = 1 - math.Abs(2*(u-math.Floor(u))-1)
 			out[i][k] = special.PhiInv(min(max(u, 1e-12), 1-1e-12))
 		}
