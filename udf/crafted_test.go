@@ -356,7 +356,7 @@ func toFit(n *node) (*kernels.Fit, error) {
 		switch {
 		case k == nil && !needed:
 			return def
-		case k != nil && k.null && nullable && (k.t.ID == capi.Double || k.t.ID == capi.BigInt || k.t.ID == capi.Integer):
+		case k != nil && k.null && nullable && (k.t.ID == capi.Double || k.t.ID == capi.BigInt || k.t.ID == capi.Integer || k.t.ID == capi.Varchar): // JSON has no type for NULL
 			return math.NaN()
 		case k == nil || k.null:
 			fail(name)

@@ -66,8 +66,8 @@ func join(path, name string) string {
 }
 
 func (s *layout) check(v *capi.Vec, t *capi.Type, path string) error {
-	if v.Type == capi.SQLNull || v.Type == capi.Varchar && t.ID == capi.List && s.nullable[path] {
-		return nil // NULL itself is the row's matter; in JSON a list that is NULL everywhere is text
+	if v.Type == capi.SQLNull || v.Type == capi.Varchar && s.nullable[path] && (t.ID == capi.List || isNumber(t)) {
+		return nil // NULL itself is the row's matter; what is NULL everywhere in JSON is text
 	}
 	bad := func(allowed string) error {
 		return fmt.Errorf("%s has a field %s of type %s; allowed: %s", s.what, path, v.TypeName(), allowed)
@@ -104,6 +104,9 @@ func (s *layout) check(v *capi.Vec, t *capi.Type, path string) error {
 		if v.Type != capi.List && v.Type != capi.Array {
 			return bad(t.String())
 		}
+		if v.Kids[0].Type == capi.Varchar && isNumber(t.Elem) {
+			return nil // of lists that are empty everywhere in JSON: numbers looks at the others
+		}
 		return s.check(&v.Kids[0], t.Elem, path+"[]")
 	case capi.Varchar, capi.Boolean:
 		if v.Type != t.ID {
@@ -115,6 +118,16 @@ func (s *layout) check(v *capi.Vec, t *capi.Type, path string) error {
 		}
 	}
 	return nil
+}
+
+// isNumber says whether t is a type of numbers.
+func isNumber(t *capi.Type) bool {
+	return t.ID != capi.Struct && t.ID != capi.List && t.ID != capi.Varchar && t.ID != capi.Boolean
+}
+
+// textual is the error of a number, or of a list, that is text and not NULL.
+func textual(path string, t *capi.Type) error {
+	return fmt.Errorf("%s is text; allowed: %s or NULL, as a cast of the FIT or of this field gives", path, t)
 }
 
 // slipOf is the field of t that v has not, and whose name is one edit from name, of long
@@ -191,7 +204,13 @@ func missingOf(fields []named, i int) string {
 
 // numbers copies the numbers of entry i of a list. Errors: a NULL among them.
 func numbers(v *capi.Vec, i int, what string) ([]float64, error) {
+	if v.Type == capi.Varchar {
+		return nil, textual(what, capi.ListOf(capi.TDouble))
+	}
 	lo, hi := v.Span(i)
+	if lo < hi && v.Kids[0].Type == capi.Varchar {
+		return nil, textual(what, capi.ListOf(capi.TDouble))
+	}
 	out := make([]float64, 0, hi-lo)
 	for k := lo; k < hi; k++ {
 		if v.Kids[0].Null(k) {
@@ -204,8 +223,11 @@ func numbers(v *capi.Vec, i int, what string) ([]float64, error) {
 
 // wholeNumber is a number that must be a whole one of 64 bits.
 func wholeNumber(v *capi.Vec, i int, what string) (int64, error) {
-	if v.Type == capi.BigInt {
+	switch v.Type {
+	case capi.BigInt:
 		return v.Int64(i), nil
+	case capi.Varchar:
+		return 0, textual(what, capi.TBigInt)
 	}
 	if x := v.Float(i); x == float64(int64(x)) && x > -1<<63 && x < 1<<63 {
 		return int64(x), nil

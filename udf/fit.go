@@ -305,6 +305,12 @@ var fitLayout = func() layout {
 		l.optional[path], l.nullable[path] = f.Optional, f.Nullable
 		return true
 	})
+	for _, f := range fitlayout.ColumnFields {
+		l.nullable["columns[]."+f.Name] = f.Nullable
+	}
+	for _, f := range fitlayout.CorrelationFields {
+		l.nullable["correlations[]."+f.Name] = f.Nullable
+	}
 	return l
 }()
 
@@ -381,6 +387,9 @@ func (l *leaf[T]) read(i int, to *T) (err error) {
 			err = fmt.Errorf("%s = %w", l.path, err)
 		}
 	case *float64:
+		if l.v.Type == capi.Varchar {
+			return textual(l.path, capi.TDouble)
+		}
 		if *p = l.v.Float(i); l.Nullable && math.IsNaN(*p) {
 			return fmt.Errorf("%s = NaN; allowed: a number or NULL", l.path)
 		}
@@ -453,6 +462,9 @@ func optional(v *capi.Vec, i int, what string) (float64, error) {
 	if v == nil || v.Null(i) {
 		return nan, nil
 	}
+	if v.Type == capi.Varchar {
+		return nan, textual(what, capi.TDouble)
+	}
 	x := v.Float(i)
 	if math.IsNaN(x) {
 		return x, fmt.Errorf("%s = NaN; allowed: a number or NULL", what)
@@ -474,7 +486,7 @@ func readList[T any](v *capi.Vec, i int, path string, entries []fitlayout.Field[
 		return nil, nil
 	}
 	if v.Type == capi.Varchar {
-		return nil, fmt.Errorf("%s are text; allowed: %s or NULL", path, typeAt(fitType, path))
+		return nil, textual(path, typeAt(fitType, path))
 	}
 	lo, hi := v.Span(i)
 	out := make([]T, hi-lo)
