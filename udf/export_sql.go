@@ -16,6 +16,7 @@ func callSQL(args []capi.Vec, n int, out *capi.Col) error {
 	if err != nil {
 		return err
 	}
+	fits.classes = true
 	dialect := &args[1]
 	if dialect.Type != capi.Varchar && dialect.Type != capi.SQLNull {
 		return fmt.Errorf("dialect is %s; allowed: '%s'", dialect.TypeName(), strings.Join(export.Dialects(), "', '"))
@@ -40,7 +41,11 @@ func callSQL(args []capi.Vec, n int, out *capi.Col) error {
 		if err != nil {
 			return err
 		}
-		kind, err := predict.ParseKind(orWord(o.Answer.Prediction, "exact"))
+		usual := "exact"
+		if len(f.Classes) > 0 {
+			usual = "plugin"
+		}
+		kind, err := predict.ParseKind(orWord(o.Answer.Prediction, usual))
 		if err != nil {
 			return err
 		}

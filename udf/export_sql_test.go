@@ -159,6 +159,93 @@ func TestSQLScoresElsewhere(t *testing.T) {
 	}
 }
 
+// covers: sql.classes
+//
+// The queries of fits of classes give the probabilities of bglm_predict, in a DuckDB that does
+// not know bglm and in SQLite, in all forms of covariance, with or without a reference.
+func TestClassSQLScoresElsewhere(t *testing.T) {
+	db := open(t)
+	plain, err := sql.Open("duckdb", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { plain.Close() })
+	db.SetMaxOpenConns(1)
+	plain.SetMaxOpenConns(1)
+	makeRows(t, db)
+	insert := scoreRows(t, db)
+	if _, err := plain.Exec(insert); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := plain.Exec("ALTER TABLE score ALTER flag TYPE BOOLEAN"); err != nil {
+		t.Fatal(err)
+	}
+	sqlite, lite := osexec.LookPath("sqlite3")
+	if lite != nil && os.Getenv("CI") != "" {
+		t.Fatal(lite)
+	}
+	const label = `['ü', 'a b', '"b' || chr(39)][1 + (id * id + id // 7) % 3]`
+	for k, c := range []struct{ options, x string }{
+		{"", `{n: n, "we""ird 'name'": w, g: g, flag: flag, day: day}`},
+		{", {reference: 'a b'}", `{n: n, g: g}`},
+		{", {hessian: 'diagonal'}", `{n: n, g: g}`},
+		{", {hessian: 'lowrank', rank: 3}", `{n: n, w: w, g: g}`},
+		{", {missing: 'absent', intercept: false}", `{n: n, g: g}`},
+		{"", `[n, w]`},
+	} {
+		if _, err := db.Exec("CREATE OR REPLACE TABLE fit AS SELECT bglm_softmax(" + label + ", " + c.x + c.options + ") AS f FROM t"); err != nil {
+			t.Fatal(c, err)
+		}
+		for _, form := range []string{"query", "join"} {
+			for _, kind := range []string{"mackay", "plugin"} {
+				want := fetch(t, db, fmt.Sprintf(`SELECT id, p['"b' || chr(39)], p['a b'], p['ü'], 0, 0 FROM (SELECT id, bglm_predict(f, %s, '%s') AS p FROM score, fit) ORDER BY id`, c.x, kind))
+				text := func(dialect string) string {
+					var s string
+					if err := db.QueryRow(`SELECT bglm_sql(f, ?, {table_: 'score', keep: 'id', prediction: ?, form: ?}) FROM fit`, dialect, kind, form).Scan(&s); err != nil {
+						t.Fatal(c, err)
+					}
+					return s
+				}
+				what := fmt.Sprintf("%d, %s, %s", k, form, kind)
+				compareRows(t, what+", DuckDB", fetch(t, plain, `SELECT id, "prediction_""b'", "prediction_a b", "prediction_ü", 0, 0 FROM (`+text("duckdb")+`) ORDER BY id`), want, false)
+				if lite == nil {
+					compareRows(t, what+", SQLite", run(t, sqlite, insert+".mode list\n.separator \"|\"\n"+
+						`SELECT id, printf('%.17g', "prediction_""b'"), printf('%.17g', "prediction_a b"), printf('%.17g', "prediction_ü"), 0, 0 FROM (`+text("sqlite")+") ORDER BY id;\n"), want, false)
+				}
+			}
+		}
+		var plugin, moderated float64
+		if err := db.QueryRow(fmt.Sprintf(`SELECT max(list_max([abs(p[k] - e[k]) FOR k IN map_keys(e)])), max(list_max([abs(m[k] - e[k]) FOR k IN map_keys(e)]))
+			FROM (SELECT bglm_predict(f, %[1]s) AS e, bglm_predict(f, %[1]s, 'plugin') AS p, bglm_predict(f, %[1]s, 'mackay') AS m FROM score, fit)`, c.x)).Scan(&plugin, &moderated); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s %s: from the weights integrated out 'plugin' is at most %.3f, 'mackay' %.3f", c.options, c.x, plugin, moderated)
+	}
+	var s string
+	for q, want := range map[string]string{
+		"SELECT bglm_sql(f, 'duckdb', {prediction: 'exact'}) FROM fit":                                                        "allowed: 'plugin' or 'mackay'",
+		"SELECT bglm_sql(bglm_softmax('a', {a: 1}, {hash_bits: 3}), 'duckdb')":                                                "hashed features",
+		"SELECT bglm_sql(bglm_softmax('a' || chr(0), {a: 1}), 'duckdb')":                                                      "zero byte",
+		"SELECT bglm_sql(bglm_softmax(chr(97 + i::INT), {n: 1, g: 'x', 'n:g': {n: 1, g: 'x'}}), 'duckdb') FROM range(3) t(i)": "no one column",
+	} {
+		if err := db.QueryRow(q).Scan(&s); err == nil || !strings.Contains(err.Error(), want) {
+			t.Error(q, err)
+		}
+	}
+	for _, d := range []string{"postgres", "bigquery", "snowflake"} {
+		if err := db.QueryRow(`SELECT bglm_sql(f, ?) FROM fit`, d).Scan(&s); err != nil || len(s) < 300 {
+			t.Error(d, err, len(s))
+		}
+	}
+	// One class alone.
+	if err := db.QueryRow("SELECT bglm_sql(bglm_softmax('only', {n: 1}), 'duckdb', {table_: 'score', keep: 'id'})").Scan(&s); err != nil {
+		t.Fatal(err)
+	}
+	if one := fetch(t, plain, `SELECT id, prediction_only, 0, 0, 0, 0 FROM (`+s+`)`); one[0][1] != 1 {
+		t.Error(one[0])
+	}
+}
+
 // The normal distribution of the queries is right to 5e-13 everywhere, relative to it in the
 // lower tail.
 func TestPhiElsewhere(t *testing.T) {

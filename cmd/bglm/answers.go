@@ -344,7 +344,7 @@ type exportCommand struct {
 	Dialect    string   `placeholder:"NAME" default:"duckdb" help:"Database of the SQL: duckdb (default), sqlite, postgres, bigquery or snowflake."`
 	Table      string   `placeholder:"NAME" default:"rows" help:"Table that the SQL reads (default: rows)."`
 	Keep       string   `placeholder:"NAMES" help:"Columns of it that the result keeps, between commas (default: those of the fit)."`
-	Prediction string   `placeholder:"KIND" enum:"exact,mackay,plugin" default:"exact" help:"Expected response: exact (default), mackay or plugin."`
+	Prediction string   `placeholder:"KIND" enum:",exact,mackay,plugin" default:"" help:"Expected response: exact (default), mackay or plugin; of classes plugin (default) or mackay."`
 	Out        string   `placeholder:"FILE" default:"-" help:"Where it goes (default: the standard output)."`
 	Level      float64  `placeholder:"P" default:"0.95" help:"Probability of the interval (default: 0.95)."`
 	Response   string   `placeholder:"NAME" default:"y" help:"Name of the field that the PMML predicts (default: y)."`
@@ -377,7 +377,11 @@ func (c *exportCommand) Run(e *cli.Env) error {
 	if len(f.Group) > 0 {
 		return fmt.Errorf("--beliefs %s has a fit for each group; allowed: one FIT", c.Beliefs)
 	}
-	q := fmt.Sprintf("SELECT bglm_sql(fit, %s, {\"table\": %s, keep: %s, prediction: %s, level: %v}) FROM fits", quote.Text(c.Dialect), quote.Text(c.Table), quote.Text(c.Keep), quote.Text(c.Prediction), c.Level)
+	prediction := ""
+	if c.Prediction != "" {
+		prediction = "prediction: " + quote.Text(c.Prediction) + ", "
+	}
+	q := fmt.Sprintf("SELECT bglm_sql(fit, %s, {\"table\": %s, keep: %s, %slevel: %v}) FROM fits", quote.Text(c.Dialect), quote.Text(c.Table), quote.Text(c.Keep), prediction, c.Level)
 	switch c.Format {
 	case "json":
 		q = "SELECT to_json(fit)::VARCHAR FROM fits"

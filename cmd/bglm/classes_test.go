@@ -108,4 +108,10 @@ func TestClassAnswers(t *testing.T) {
 	if len(effects) != 15 || effects[0]["contrast"] != "blue: dY/dX" || effects[3]["contrast"] != "blue: mean(k1) - mean(k0)" || effects[0]["n"] != 90.0 {
 		t.Error(effects)
 	}
+	if r := bglm(t, "", "export", "--beliefs", fit, "--table", "d", "--keep", "i"); r.code != 0 || !strings.Contains(r.stdout, `AS "prediction_blue"`) {
+		t.Error(r)
+	}
+	if r := bglm(t, "", "export", "--beliefs", fit, "--prediction", "exact"); r.code == 0 || !strings.Contains(r.stderr, "allowed: 'plugin' or 'mackay'") {
+		t.Error(r)
+	}
 }

@@ -38,17 +38,28 @@ func (m *model) numbered() *numbered {
 	return n
 }
 
-// join writes the states as tables of values: rows are numbered, taken apart into states,
-// joined with what these bring, and added up.
-func (w *writer) join() string {
-	n := w.m.numbered()
+// tables are the rows, numbered, and the names of their states.
+func (w *writer) tables(n *numbered) []string {
 	id := strconv.Itoa
-	var names, values, factors [][]string
+	var names [][]string
 	for k, c := range w.m.columns {
 		for j := range c.levels {
 			names = append(names, []string{id(k), w.string(c.levels[j].level), id(n.first[k] + j)})
 		}
 	}
+	with := []string{fmt.Sprintf("bglm_rows AS (SELECT row_number() OVER (ORDER BY 1) AS bglm_k, bglm_0.* FROM (SELECT %s%s FROM %s AS bglm_t) AS bglm_0)", w.keep("bglm_t."), w.cells(), w.table())}
+	if len(names) > 0 {
+		with = append(with, w.values("bglm_names", []string{"c", "level", "id"}, names))
+	}
+	return with
+}
+
+// join writes the states as tables of values: rows are numbered, taken apart into states,
+// joined with what these bring, and added up.
+func (w *writer) join() string {
+	n := w.m.numbered()
+	id := strconv.Itoa
+	var values, factors [][]string
 	for k, s := range n.all {
 		values = append(values, []string{id(k), w.number(s.mean), w.number(s.own)})
 		for j, r := range s.r {
@@ -57,10 +68,7 @@ func (w *writer) join() string {
 			}
 		}
 	}
-	with := []string{fmt.Sprintf("bglm_rows AS (SELECT row_number() OVER (ORDER BY 1) AS bglm_k, bglm_0.* FROM (SELECT %s%s FROM %s AS bglm_t) AS bglm_0)", w.keep("bglm_t."), w.cells(), w.table())}
-	if len(names) > 0 {
-		with = append(with, w.values("bglm_names", []string{"c", "level", "id"}, names))
-	}
+	with := w.tables(n)
 	with = append(with, w.values("bglm_values", []string{"id", "mean", "own"}, values))
 	if len(factors) > 0 {
 		with = append(with, w.values("bglm_factors", []string{"id", "j", "r"}, factors))

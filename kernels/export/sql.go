@@ -45,7 +45,12 @@ const narrow = 3000
 // A fit of many weights, or of wide covariance, is written as tables of values that rows are
 // joined with, for which they are numbered.
 //
-// Errors: a dialect that is none; a fit with classes or hashed features, with features that
+// Of a fit of classes there is a column prediction_CLASS for each, in place of all these: the
+// probabilities at the mean weights ('plugin') or by MacKay's moderation, which knows nothing
+// of covariances between classes ('mackay'): those of bglm_predict to rounding. How far they
+// are from the weights integrated out depends on the posterior (TestClassSQLScoresElsewhere logs it).
+//
+// Errors: a dialect that is none; a fit with hashed features, or of classes with 'exact', with features that
 // belong to no column, or with an interaction of levels and numbers named after its columns.
 //
 // Source: [cody1969] for the normal distribution.
@@ -61,7 +66,19 @@ func SQL(f *kernels.Fit, name string, o Options) (string, error) {
 	if !(o.Level > 0 && o.Level < 1) {
 		return "", fmt.Errorf("level = %v; allowed: a number between 0 and 1", o.Level)
 	}
-	m, err := newModel(f)
+	var m *model
+	var classes []*model
+	var l lik.Likelihood
+	if len(f.Classes) > 0 {
+		if o.Prediction == predict.Exact {
+			return "", fmt.Errorf("prediction = 'exact' of a FIT of classes, an integral over all of them that SQL has no sum for; allowed: 'plugin' or 'mackay'")
+		}
+		if classes, err = classModels(f); err == nil {
+			m = classes[0]
+		}
+	} else if m, err = newModel(f); err == nil {
+		l, err = f.Likelihood()
+	}
 	if err != nil {
 		return "", err
 	}
@@ -69,10 +86,6 @@ func SQL(f *kernels.Fit, name string, o Options) (string, error) {
 		if c := &m.columns[k]; m.scaled(c) {
 			return "", fmt.Errorf("the FIT has the interaction %q of levels and numbers, which is no one column of a table; allowed: interactions of levels alone or of numbers alone (PMML has both)", c.name)
 		}
-	}
-	l, err := f.Likelihood()
-	if err != nil {
-		return "", err
 	}
 	for _, c := range append(slices.Clone(o.Keep), o.Table) {
 		if err := checkText("name", c); err != nil {
@@ -86,6 +99,21 @@ func SQL(f *kernels.Fit, name string, o Options) (string, error) {
 		}
 	}
 	w := &writer{d, m, o, l}
+	if classes != nil {
+		of := &classWriter{w, classes, f.Classes}
+		numbers := 0
+		for _, m := range classes {
+			if n := m.numbers(); o.Prediction == predict.Plugin {
+				numbers += n / (m.rank + 2)
+			} else {
+				numbers += n
+			}
+		}
+		if (o.Form == "join" || o.Form == "" && numbers > narrow) && len(m.columns) > 0 {
+			return of.join(), nil
+		}
+		return of.query(), nil
+	}
 	if (o.Form == "join" || o.Form == "" && m.numbers() > narrow) && len(m.columns) > 0 {
 		return w.join(), nil
 	}
@@ -203,9 +231,12 @@ func (w *writer) term(k int, square bool, of func(*state) float64) string {
 	return "CASE WHEN " + x + " IS NULL THEN " + w.number(null) + " ELSE " + all + " END"
 }
 
-// query writes mean and variance as expressions.
-func (w *writer) query() string {
-	mean := cmp.Or(w.sum(false, func(s *state) float64 { return s.mean }), w.number(0))
+// moments are mean and variance of the predictor as expressions.
+func (w *writer) moments(spread bool) (mean, variance string) {
+	mean = cmp.Or(w.sum(false, func(s *state) float64 { return s.mean }), w.number(0))
+	if !spread {
+		return mean, ""
+	}
 	own := cmp.Or(w.sum(true, func(s *state) float64 { return s.own }), w.number(0))
 	var factors []string
 	for k := range w.m.rank {
@@ -213,7 +244,7 @@ func (w *writer) query() string {
 			factors = append(factors, "power("+u+", 2)")
 		}
 	}
-	variance := own
+	variance = own
 	if len(factors) > 0 {
 		all := strings.Join(factors, "\n      + ")
 		if w.m.sign < 0 {
@@ -222,6 +253,12 @@ func (w *writer) query() string {
 			variance = own + "\n      + " + all
 		}
 	}
+	return mean, variance
+}
+
+// query writes mean and variance as expressions.
+func (w *writer) query() string {
+	mean, variance := w.moments(true)
 	inner := fmt.Sprintf("SELECT %s%s FROM %s AS bglm_t", w.keep("bglm_t."), w.cells(), w.table())
 	if len(w.m.columns) == 0 {
 		inner = fmt.Sprintf("SELECT %s1 AS bglm_x0 FROM %s AS bglm_t", w.keep("bglm_t."), w.table())

@@ -34,6 +34,8 @@ type column struct {
 // model is a fit laid out by columns.
 type model struct {
 	fit       *kernels.Fit
+	base      int  // the first of its beliefs among those of the covariance
+	pinned    bool // all its weights are known to be 0, those of features never seen too
 	place     map[string]int
 	sign      float64 // of the factors: -1 where they are taken away
 	rank      int
@@ -45,19 +47,24 @@ type model struct {
 // Errors: a fit with classes or hashed features, of points, or of features that no column of
 // a table has.
 func newModel(f *kernels.Fit) (*model, error) {
-	switch {
-	case len(f.Classes) > 0:
+	if len(f.Classes) > 0 {
 		return nil, fmt.Errorf("the FIT has classes (bglm_softmax); allowed: a fit of one response")
-	case f.HashBits > 0:
+	}
+	if err := f.Covariance.Check(len(f.Beliefs)); err != nil {
+		return nil, err
+	}
+	return layModel(f, 0, false)
+}
+
+// layModel is newModel of beliefs from base on among those of the covariance.
+func layModel(f *kernels.Fit, base int, pinned bool) (*model, error) {
+	if f.HashBits > 0 {
 		return nil, fmt.Errorf("the FIT has hashed features (hash_bits), which SQL cannot name; allowed: a fit without")
 	}
 	if err := f.Check(); err != nil {
 		return nil, err
 	}
-	if err := f.Covariance.Check(len(f.Beliefs)); err != nil {
-		return nil, err
-	}
-	m := &model{fit: f, place: map[string]int{}, sign: 1}
+	m := &model{fit: f, base: base, pinned: pinned, place: map[string]int{}, sign: 1}
 	if f.Covariance.Form == gauss.LowRank {
 		m.sign = -1
 	}
@@ -140,6 +147,9 @@ func (m *model) fill(c *column, used map[string]bool) {
 func (m *model) of(feature string) state {
 	f, c := m.fit, &m.fit.Covariance
 	at, known := m.place[feature]
+	if m.pinned {
+		return state{}
+	}
 	if !known {
 		w := f.PriorOf([]byte(feature))
 		s := state{mean: w.Mean, own: w.Variance}
@@ -157,9 +167,9 @@ func (m *model) of(feature string) state {
 	s := state{mean: f.Beliefs[at].Mean}
 	switch c.Form {
 	case gauss.Full:
-		s.r = c.Row(at)
+		s.r = c.Row(m.base + at)
 	case gauss.LowRank:
-		row := c.Row(at)
+		row := c.Row(m.base + at)
 		s.own, s.r = row[0], row[1:]
 	case gauss.Arrowhead:
 		s.own, s.r = m.arrow(at)

@@ -319,7 +319,7 @@ var wrongInputs = []struct {
 		"SELECT bglm_sql(bglm_from_beliefs([]), 'oracle')",
 		"SELECT bglm_sql(bglm_from_beliefs([]), 'sqlite', {form: 'long'})",
 		"SELECT bglm_sql(bglm_from_beliefs([]), 'sqlite', {tables: 'x'})",
-		"SELECT bglm_sql(bglm_softmax('a', {a: 1}), 'sqlite')",
+		"SELECT bglm_sql(bglm_softmax('a', {a: 1}), 'sqlite', {prediction: 'exact'})",
 		"SELECT bglm_sql(bglm_adf(true, {a: 1}, {hash_bits: 3}), 'sqlite')",
 		"SELECT bglm_sql(bglm_laplace(true, {n: 1, g: 'x', 'n:g': {n: 1, g: 'x'}}), 'sqlite')",
 		"SELECT bglm_pmml(bglm_softmax('a', {a: 1}))",
