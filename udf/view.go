@@ -81,6 +81,14 @@ func (c *column) Floats(dst []float64, lo int) {
 	}
 }
 
+// View is as rows.Viewed has it.
+func (c *column) View(lo, hi int) []float64 {
+	if x := c.Vec.Floats(); x != nil && !c.time {
+		return x[lo:hi:hi]
+	}
+	return nil
+}
+
 func (c *column) Ints(dst []int64, lo int) bool { return c.IntsTo(dst, lo) }
 
 func (c *column) Texts(dst []kernels.Text, lo int) {

@@ -22,6 +22,10 @@ const (
 	Struct      // Child by field
 )
 
+// Viewed is a Column that may have its numbers in memory as they are: View is entries lo to hi,
+// nil where it has not. Those of NULL entries are anything.
+type Viewed interface{ View(lo, hi int) []float64 }
+
 // Column is a view of a column of a chunk of rows. Entries of a list's child are
 // counted over all lists. A view may become invalid when the call it was made for
 // returns: nothing of it is kept.

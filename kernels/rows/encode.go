@@ -335,7 +335,7 @@ func (e *Encoder) share(lo, hi int, intercept bool, b *kernels.Batch) bool {
 			b.Columns = append(b.Columns, ones[:hi-lo])
 		}
 		for k := range e.terms {
-			b.Columns = append(b.Columns, e.terms[k].x[lo:hi])
+			b.Columns = append(b.Columns, e.terms[k].numbers()[lo:hi])
 		}
 		return true
 	}
@@ -360,7 +360,7 @@ func (e *Encoder) share(lo, hi int, intercept bool, b *kernels.Batch) bool {
 		rows := b.Value[(from-lo)*w+at:]
 		for k := range e.terms {
 			i := k
-			for _, v := range e.terms[k].x[from:min(from+some, hi)] {
+			for _, v := range e.terms[k].numbers()[from:min(from+some, hi)] {
 				rows[i] = v
 				i += w
 			}
@@ -414,7 +414,7 @@ func (e *Encoder) emit(lo, hi int, d *kernels.Dict, intercept bool, keep []bool,
 					b.Add(t.nullID, 1)
 				}
 			case t.kind == number || t.kind == cross:
-				b.Add(t.id[r], t.x[r])
+				b.Add(t.id[r], t.numbers()[r])
 			default:
 				b.Add(t.id[r], 1)
 			}
@@ -475,7 +475,7 @@ func (e *Encoder) emitFixed(lo, hi int, intercept bool, b *kernels.Batch) {
 		t := &e.terms[k]
 		p := first + k
 		if t.kind == number || t.kind == cross {
-			x := t.x[lo:hi]
+			x := t.numbers()[lo:hi]
 			for r, id := range t.id[lo:hi] {
 				fs[p], xs[p] = id, x[r]
 				p += w

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/bglm/bglm/kernels"
+	vector "github.com/bglm/bglm/kernels/dense"
 )
 
 // block is how many rows are read ahead at most, and entriesAhead about how many
@@ -74,18 +75,15 @@ func finite(v float64) bool { return math.Abs(v) <= math.MaxFloat64 }
 
 // allFinite says whether all are: 0 times another number is none.
 func allFinite(x []float64) bool {
-	var a, b, c, d float64
-	for ; len(x) >= 4; x = x[4:] {
-		a += 0 * x[0]
-		b += 0 * x[1]
-		c += 0 * x[2]
-		d += 0 * x[3]
+	for ; len(x) > block; x = x[block:] {
+		if vector.Dot(x[:block], zeros[:]) != 0 {
+			return false
+		}
 	}
-	for _, v := range x {
-		a += 0 * v
-	}
-	return (a+b)+(c+d) == 0
+	return vector.Dot(x, zeros[:len(x)]) == 0
 }
+
+var zeros [block]float64
 
 type kind uint8
 
@@ -118,6 +116,7 @@ type term struct {
 	wide  int            // of this block: the longest list
 
 	*buffers
+	view []float64 // of numbers: they themselves, where the column has them as such
 
 	label []label // of codes
 	own   kernels.Column
@@ -154,12 +153,21 @@ const spareLimit = 1 << 20 // entries of buffers worth keeping
 func (e *Encoder) Release() {
 	for k := range e.terms {
 		b := e.terms[k].buffers
+		e.terms[k].view = nil
 		if e.terms[k].buffers = nil; b != nil && cap(b.t)+cap(b.x)+cap(b.i) <= spareLimit {
 			clear(b.t[:cap(b.t)]) // texts are views
 			spare.Put(b)
 		}
 	}
 	e.Forget()
+}
+
+// numbers are those of the rows that were read.
+func (t *term) numbers() []float64 {
+	if t.view != nil {
+		return t.view
+	}
+	return t.x
 }
 
 // label is the text of a code, made when it is first seen.
@@ -551,7 +559,7 @@ func (e *Encoder) read(t *term) {
 		return
 	}
 	t.id = resize(t.id, n)
-	t.miss = t.miss[:0]
+	t.miss, t.view = t.miss[:0], nil
 	if t.kind != cross && t.col.MayNull() || len(e.present) > 0 {
 		t.miss = resize(t.miss, n)
 		for r := range n {
@@ -569,12 +577,17 @@ func (e *Encoder) read(t *term) {
 	}
 	switch t.kind {
 	case number:
-		t.x = resize(t.x, n)
-		t.col.Floats(t.x, e.lo)
-		if allFinite(t.x) {
+		if c, ok := t.col.(Viewed); ok {
+			t.view = c.View(e.lo, e.hi)
+		}
+		if t.view == nil {
+			t.x = resize(t.x, n)
+			t.col.Floats(t.x, e.lo)
+		}
+		if allFinite(t.numbers()) {
 			return
 		}
-		for r, v := range t.x {
+		for r, v := range t.numbers() {
 			if !finite(v) && (len(t.miss) == 0 || !t.miss[r]) {
 				e.fault(r, notFinite(t.name, v))
 			}

@@ -316,7 +316,13 @@ func (e *Encoder) schemaOf() *kernels.Schema {
 	}
 	var key strings.Builder
 	for k, name := range s.Names {
-		fmt.Fprintf(&key, "%v\x00%s\x00", s.Levels[k], name)
+		kind := byte('n')
+		if s.Levels[k] {
+			kind = 'l'
+		}
+		key.WriteByte(kind)
+		key.WriteString(name)
+		key.WriteByte(0)
 	}
 	return schemas.of(key.String(), func() *kernels.Schema { s.Names = cloneAll(s.Names); return s })
 }

@@ -133,6 +133,7 @@ func (s *Source) feed(ctx context.Context, dst Sink, m *kernels.Model, on option
 		}
 	}
 	err = dst.Update(ctx, b, on == option.Skip)
+	clear(b.Columns[:cap(b.Columns)]) // views
 	if on == option.Null && errors.Is(err, kernels.ErrRow) {
 		return true, nil
 	}

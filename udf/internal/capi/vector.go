@@ -190,6 +190,16 @@ func (v *Vec) FloatsTo(dst []float64, lo int) {
 		copy(dst, v.Floats()[lo:])
 	case Float:
 		convert[float32](v, dst, lo)
+	case TinyInt:
+		convert[int8](v, dst, lo)
+	case UTinyInt:
+		convert[uint8](v, dst, lo)
+	case SmallInt:
+		convert[int16](v, dst, lo)
+	case USmallInt:
+		convert[uint16](v, dst, lo)
+	case UInteger:
+		convert[uint32](v, dst, lo)
 	case Integer:
 		convert[int32](v, dst, lo)
 	case BigInt:
@@ -235,7 +245,7 @@ func (v *Vec) decimalsTo(dst []float64, lo int) bool {
 	return true
 }
 
-func convert[T uint8 | int16 | int32 | int64 | float32](v *Vec, dst []float64, lo int) {
+func convert[T int8 | uint8 | int16 | uint16 | int32 | uint32 | int64 | float32](v *Vec, dst []float64, lo int) {
 	if len(dst) == 0 {
 		return
 	}
