@@ -149,16 +149,24 @@ var spare = sync.Pool{New: func() any { return new(buffers) }}
 
 const spareLimit = 1 << 20 // entries of buffers worth keeping
 
+// spareTerms is memory for terms, cleared.
+var spareTerms sync.Pool
+
 // Release gives the encoder's memory to later ones; it is of no use afterwards.
 func (e *Encoder) Release() {
 	for k := range e.terms {
 		b := e.terms[k].buffers
-		e.terms[k].view = nil
-		if e.terms[k].buffers = nil; b != nil && cap(b.t)+cap(b.x)+cap(b.i) <= spareLimit {
+		e.terms[k] = term{} // its columns are views
+		if b != nil && cap(b.t)+cap(b.x)+cap(b.i) <= spareLimit {
 			clear(b.t[:cap(b.t)]) // texts are views
 			spare.Put(b)
 		}
 	}
+	if cap(e.terms) > 0 {
+		free := e.terms[:0]
+		spareTerms.Put(&free)
+	}
+	e.terms = nil
 	e.Forget()
 }
 
@@ -206,7 +214,10 @@ func NewScoring(x Column, what string, w Words) *Encoder { return &Encoder{x: x,
 // build makes the terms.
 func (e *Encoder) build() error {
 	e.Release()
-	e.null, e.terms, e.cols, e.schema, e.dups, e.wide = e.null[:0], e.terms[:0], nil, nil, false, false
+	e.null, e.cols, e.schema, e.dups, e.wide = e.null[:0], nil, nil, false, false
+	if free, ok := spareTerms.Get().(*[]term); ok {
+		e.terms = *free
+	}
 	e.met = make([]bool, len(e.as.known))
 	if x := e.x; x != nil {
 		what := e.what

@@ -69,7 +69,12 @@ func (e *Encoder) follow(r reading) (anew bool, err error) {
 		}
 		r.places = k + 1
 	}
-	e.as, e.built = r, false
+	same := e.built && e.as.known == nil && r.known == nil && e.as.open == r.open
+	if e.as = r; same { // the terms are those of any such reading
+		e.Forget()
+		return true, nil
+	}
+	e.built = false
 	return true, e.build()
 }
 
