@@ -90,8 +90,9 @@ type passWork struct {
 	cov, covz        *dense.Matrix // of these features, and times z
 	w                []float64     // of all rows: their curvature, NaN where they are left out
 	third            []float64     // by what it changes
-	fs               []uint32
+	fs               []uint32      // entries of rows, and where each row's end
 	xs               []float64
+	ends             []int
 	number           []int32       // by feature: 1 + its place in numbers, -1 for what is no number
 	numbers          []blockTotals // of a batch
 }
@@ -305,22 +306,31 @@ func (s *Pass) ownIn(fs []uint32) (k int) {
 
 // byRow adds rows entry by entry; those whose curvature is NaN are left out.
 func (s *Pass) byRow(b *kernels.Batch) {
-	w := &s.work
-	for i := range b.Len() {
-		if w.w[i] != w.w[i] {
+	n, w := b.Len(), &s.work
+	w.eta, w.slope = slices.Grow(w.eta[:0], n)[:n], slices.Grow(w.slope[:0], n)[:n]
+	w.fs, w.xs, w.ends = w.fs[:0], w.xs[:0], w.ends[:0]
+	for i := range n {
+		eta, from := b.Shift(i), len(w.fs)
+		if w.w[i] == w.w[i] {
+			s.take(b.Entries(i))
+			xs := w.xs[from:]
+			for k, f := range w.fs[from:] {
+				eta += xs[k] * s.at[f]
+			}
+		}
+		w.eta[i], w.ends = eta, append(w.ends, len(w.fs))
+	}
+	s.lookAll(b)
+	from := 0
+	for i, end := range w.ends {
+		fs, xs := w.fs[from:end], w.xs[from:end]
+		if from = end; len(fs) == 0 {
 			continue
 		}
-		s.take(b.Entries(i))
-		fs, xs := w.fs, w.xs[:len(w.fs)]
-		eta := b.Shift(i)
-		for k, f := range fs {
-			eta += xs[k] * s.at[f]
-		}
-		d1 := s.look(b, i, eta)
 		if s.cov != nil {
-			s.bendRow(w.third[i])
+			s.bendRow(fs, xs, w.third[i])
 		}
-		curv := w.w[i]
+		d1, curv := w.slope[i], w.w[i]
 		for k, f := range fs {
 			x := xs[k]
 			s.slope[f] += d1 * x
@@ -333,12 +343,11 @@ func (s *Pass) byRow(b *kernels.Batch) {
 	}
 }
 
-// take makes a row the one being worked on: in the order of its features, so that what it adds
+// take adds a row to those being worked on: in the order of its features, so that what it adds
 // to a row of the curvature lies before its diagonal, and less the shifts, where a number that is
 // missing then is 0, and one without an entry minus its shift.
 func (s *Pass) take(fs []uint32, xs []float64) {
-	w, met := &s.work, 0
-	w.fs, w.xs = w.fs[:0], w.xs[:0]
+	w, met, from := &s.work, 0, len(s.work.fs)
 	for k, f := range fs {
 		x := xs[k]
 		if c := s.shift[f]; c != 0 {
@@ -348,23 +357,23 @@ func (s *Pass) take(fs []uint32, xs []float64) {
 		if x != x {
 			x = 0
 		}
-		w.insert(f, x)
+		w.insert(from, f, x)
 	}
 	if met == s.own {
 		return
 	}
 	for id, c := range s.shift {
-		if f := uint32(id); c != 0 && !slices.Contains(w.fs, f) {
-			w.insert(f, -c)
+		if f := uint32(id); c != 0 && !slices.Contains(w.fs[from:], f) {
+			w.insert(from, f, -c)
 		}
 	}
 }
 
-// insert puts an entry into the row being worked on, where it belongs.
-func (w *passWork) insert(f uint32, x float64) {
+// insert puts an entry into the row that begins at from, where it belongs.
+func (w *passWork) insert(from int, f uint32, x float64) {
 	k := len(w.fs)
 	w.fs, w.xs = append(w.fs, f), append(w.xs, x)
-	for ; k > 0 && w.fs[k-1] > f; k-- {
+	for ; k > from && w.fs[k-1] > f; k-- {
 		w.fs[k], w.xs[k] = w.fs[k-1], w.xs[k-1]
 	}
 	w.fs[k], w.xs[k] = f, x

@@ -91,10 +91,11 @@ func (s *Pass) complete(b *kernels.Batch, z *dense.Matrix) {
 	}
 }
 
-// lookAll takes the likelihood of all rows at their predictors.
+// lookAll takes the likelihood of all rows at their predictors, but of those whose curvature is
+// NaN.
 func (s *Pass) lookAll(b *kernels.Batch) {
 	n, w := b.Len(), &s.work
-	if s.many != nil {
+	if s.many != nil && !slices.ContainsFunc(w.w, math.IsNaN) {
 		weight := b.Weight
 		if len(weight) == 0 {
 			weight = nil
@@ -106,9 +107,12 @@ func (s *Pass) lookAll(b *kernels.Batch) {
 			}
 			return
 		}
+		clear(w.w)
 	}
 	for i, eta := range w.eta {
-		w.slope[i] = s.look(b, i, eta)
+		if w.w[i] == w.w[i] {
+			w.slope[i] = s.look(b, i, eta)
+		}
 	}
 }
 

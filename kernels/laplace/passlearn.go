@@ -91,26 +91,26 @@ func (s *Pass) spread() error {
 	return nil
 }
 
-// bendRow adds the row being worked on, whose curvature changes by third.
-func (s *Pass) bendRow(third float64) {
-	w, q := &s.work, 0.0
+// bendRow adds a row of features fs and values xs, whose curvature changes by third.
+func (s *Pass) bendRow(fs []uint32, xs []float64, third float64) {
+	q := 0.0
 	if third == 0 {
 		return
 	}
-	for k, f := range w.fs {
+	for k, f := range fs {
 		if int(f) >= s.cov.Rows {
 			continue // not in Around
 		}
 		row, sum := s.cov.Row(int(f)), 0.0
-		for j, g := range w.fs[:k] {
+		for j, g := range fs[:k] {
 			if int(g) < len(row) {
-				sum += row[g] * w.xs[j]
+				sum += row[g] * xs[j]
 			}
 		}
-		q += w.xs[k] * (2*sum + row[f]*w.xs[k])
+		q += xs[k] * (2*sum + row[f]*xs[k])
 	}
-	for k, f := range w.fs {
-		s.bend[f] += q * third * w.xs[k]
+	for k, f := range fs {
+		s.bend[f] += q * third * xs[k]
 	}
 }
 

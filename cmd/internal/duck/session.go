@@ -77,10 +77,12 @@ func Open(e *cli.Env, quiet bool) (_ *Session, err error) {
 	if err := udf.Register(s.Ctx, s.db); err != nil {
 		return nil, err
 	}
+	progress := "" // DuckDB's thread that waits asks for it all the time
 	if s.bar {
 		s.raw = rawConnection(s.Conn)
+		progress = "; SET enable_progress_bar = true; SET enable_progress_bar_print = false"
 	}
-	return s, s.Exec("SET temp_directory = " + quote.Text(filepath.Join(s.Dir, "spill")) + "; SET enable_progress_bar = true; SET enable_progress_bar_print = false")
+	return s, s.Exec("SET temp_directory = " + quote.Text(filepath.Join(s.Dir, "spill")) + progress)
 }
 
 // Close ends the queries and removes the temporary files.
