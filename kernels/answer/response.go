@@ -5,7 +5,6 @@ import (
 
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/predict"
-	"github.com/bglm/bglm/kernels/special"
 )
 
 // responses are the expectations of the expected response g⁻¹(s) and of its first three
@@ -49,6 +48,27 @@ func responses(l lik.Likelihood, m, v float64) (d [4]float64) {
 	return d
 }
 
+// logit is the chance of 1, whose tilted moments are expectations of the inverse link and of
+// its derivative. Those of cloglog are less exact than the grid.
+var logit = func() lik.Likelihood {
+	l, err := lik.New("bernoulli", "logit", lik.Params{})
+	if err != nil {
+		panic(err) // the family is there
+	}
+	return l
+}()
+
+// rising are the first two of responses; of logit without a grid, as E g⁻¹'(s) = ∂Z/∂m with
+// Z = E g⁻¹(s).
+func rising(l lik.Likelihood, m, v float64) (value, slope float64) {
+	if l.Link() == "logit" && v > 0 {
+		t := logit.Moments(lik.Obs{Y: 1, Weight: 1}, m, v)
+		return predict.Expected(l, predict.Exact, m, v), math.Exp(t.LogZ) * t.Alpha
+	}
+	d := responses(l, m, v)
+	return d[0], d[1]
+}
+
 // slopes are the first three derivatives of the inverse of logit or cloglog at s.
 func slopes(link string, s float64) (d1, d2, d3 float64) {
 	if link == "cloglog" {
@@ -58,7 +78,8 @@ func slopes(link string, s float64) (d1, d2, d3 float64) {
 		}
 		return d1, d1 * (1 - u), d1 * (1 - 3*u + u*u)
 	}
-	p := special.Logistic(s)
-	q := special.Logistic(-s)
-	return p * q, p * q * (q - p), p * q * (1 - 6*p*q)
+	e := math.Exp(-math.Abs(s))
+	near, far := 1/(1+e), e/(1+e) // the larger chance and the smaller
+	d1 = near * far
+	return d1, math.Copysign(d1*(far-near), -s), d1 * (1 - 6*d1)
 }
