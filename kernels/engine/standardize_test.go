@@ -210,3 +210,74 @@ func TestMergeStandardised(t *testing.T) {
 		}
 	}
 }
+
+// A known weight speaks of its number and of the responses as they come, whatever is
+// standardised inside: it is an offset, in every method, of numbers, levels and the intercept.
+func TestKnownStandardised(t *testing.T) {
+	const n = 100
+	for _, family := range []string{"gaussian", "bernoulli"} {
+		d := draw(n, family)
+		for i := range d.y {
+			if family == "gaussian" {
+				d.y[i] = 50 + 8*d.y[i]
+			}
+		}
+		for _, c := range []struct {
+			method string
+			set    func(*option.Settings)
+		}{
+			{"adf", func(s *option.Settings) { s.Options.Covariance = "diagonal" }},
+			{"adf", func(s *option.Settings) { s.Options.Covariance = "arrowhead" }},
+			{"adf", func(s *option.Settings) { s.Options.Covariance = "full" }},
+			{"adf", func(s *option.Settings) { s.Options.Covariance, s.Options.Rank = "lowrank", 12 }},
+			{"ekf", func(s *option.Settings) {}},
+			{"laplace", func(s *option.Settings) {}},
+			{"ep", func(s *option.Settings) {}},
+		} {
+			fit := func(priors []kernels.Belief, fixed func(i int) float64, drop bool) *kernels.Fit {
+				s := option.Defaults()
+				s.Family, s.Options.Standardize, s.AutoStandardize = family, true, false
+				s.Priors = priors
+				c.set(s)
+				offset := make([]float64, n)
+				if fixed != nil {
+					for i := range offset {
+						offset[i] = fixed(i)
+					}
+				}
+				columns := []*rows.Slice{rows.Numbers("v", d.v), rows.Texts("g", d.g)}
+				if !drop {
+					columns = append(columns, rows.Numbers("u", d.u))
+				}
+				r, err := engine.Fit(context.Background(), c.method, s, &rows.Table{X: rows.Fields(columns...), Y: rows.Numbers("y", d.y), Offset: rows.Numbers("o", offset)})
+				if err != nil {
+					t.Fatalf("%s: %v", c.method, err)
+				}
+				return r.Fit
+			}
+			known := fit([]kernels.Belief{{Feature: "u", Weight: kernels.Weight{Mean: 3}}, {Feature: "g=g2", Weight: kernels.Weight{Mean: -2}}}, nil, false)
+			fixed := fit([]kernels.Belief{{Feature: "g=g2"}}, func(i int) float64 {
+				if d.g[i] == "g2" {
+					return 3*d.u[i] - 2
+				}
+				return 3 * d.u[i]
+			}, true)
+			what := fmt.Sprintf("%s %s %s", family, c.method, known.Covariance.Form)
+			same := kerneltest.Tol{Rel: 1e-9, Abs: 1e-9}
+			kerneltest.Close(t, what+": log evidence", known.LogEvidence, fixed.LogEvidence, same)
+			at := map[string]kernels.Weight{}
+			for _, b := range fixed.Beliefs {
+				at[b.Feature] = b.Weight
+			}
+			at["u"], at["g=g2"] = kernels.Weight{Mean: 3}, kernels.Weight{Mean: -2}
+			for _, b := range known.Beliefs {
+				kerneltest.Close(t, what+": mean of "+b.Feature, b.Mean, at[b.Feature].Mean, same)
+				kerneltest.Close(t, what+": variance of "+b.Feature, b.Variance, at[b.Feature].Variance, same)
+			}
+			// the fit goes on with what it knows
+			a, _ := eta(t, known, affine{By: 1}, affine{By: 1}, "g2")
+			b, _ := eta(t, fixed, affine{By: 1}, affine{By: 1}, "g2")
+			kerneltest.Close(t, what+": predictor", a, b+3*0.3-2, same)
+		}
+	}
+}

@@ -53,6 +53,8 @@ type Plan struct {
 	begins    int64         // rows, those of a fit continued included, before a course
 	names     *kernels.Dict // the features that the model names
 	head      kernels.Fit   // what all fits say alike
+
+	fixed map[uint32]float64 // of numbers that are standardised: fixedNamed
 }
 
 // Config says what a State is made of.
@@ -159,7 +161,9 @@ func New(c Config) (*State, error) {
 	}
 	s.rows()
 	if m.Options.Standardize {
-		s.units = &units{centred: !m.NoIntercept && m.Prior.InterceptVariance > 0, y: reply}
+		p.fixed = p.fixedNamed(d)
+		_, fixed := p.known(d, 0)
+		s.units = &units{centred: !m.NoIntercept && !fixed, y: reply}
 	}
 	if f := m.Start; f != nil {
 		s.n, s.skipped = f.N, f.Skipped
@@ -233,6 +237,46 @@ func (p *Plan) Fresh(d *kernels.Dict, id int) kernels.Weight {
 		}
 	}
 	return w
+}
+
+// fixedNamed are the means of the weights that the model names and knows, by feature.
+func (p *Plan) fixedNamed(d *kernels.Dict) map[uint32]float64 {
+	m := p.Model
+	fixed := map[uint32]float64{}
+	if m.Prior.Variance == 0 || m.Prior.InterceptVariance == 0 || len(m.PriorBy) > 0 {
+		for id := range p.Named {
+			if w := p.Fresh(d, id); w.Variance == 0 {
+				fixed[uint32(id)] = w.Mean
+			}
+		}
+	}
+	put := func(bs []kernels.Belief) {
+		for i := range bs {
+			if bs[i].Variance > 0 && len(fixed) == 0 {
+				continue
+			}
+			if id, ok := d.Find(bs[i].Feature); ok && bs[i].Variance == 0 {
+				fixed[id] = bs[i].Mean
+			} else if ok {
+				delete(fixed, id)
+			}
+		}
+	}
+	put(m.Priors)
+	if m.Start != nil {
+		put(m.Start.Beliefs)
+	}
+	return fixed
+}
+
+// known is the mean of the weight of feature id of d where the prior says it.
+func (p *Plan) known(d *kernels.Dict, id int) (mean float64, is bool) {
+	if id < p.Named {
+		mean, is = p.fixed[uint32(id)]
+		return mean, is
+	}
+	w := p.Fresh(d, id)
+	return w.Mean, w.Variance == 0
 }
 
 // Best is the belief of the largest log evidence, for counts of the largest score, the
@@ -439,8 +483,10 @@ func (s *State) row(b *kernels.Batch, i int) error {
 		xs = s.means.fill(fs, xs, o.Weight > 0)
 	}
 	if s.units != nil {
-		if fs, xs = s.tell(fs, xs, o.Weight > 0); s.units.y != nil {
-			o = s.respond(o)
+		known := 0.0
+		fs, xs, known = s.tell(fs, xs, o.Weight > 0)
+		if shift += known; s.units.y != nil {
+			o = s.respond(o, shift)
 			up, shift, unit = s.units.y.up, shift/s.units.y.unit.scale(), math.Log(s.units.y.unit.scale())
 		}
 	}
@@ -995,7 +1041,7 @@ func (s *State) fit() (*kernels.Fit, error) {
 	if f.Covariance, err = form.Covariance(k, r.order); err != nil {
 		return nil, err
 	}
-	s.units.put(&f)
+	s.units.put(&f, r.order)
 	if err = f.Check(); err == nil {
 		err = f.Covariance.Check(len(f.Beliefs))
 	}

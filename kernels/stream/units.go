@@ -144,6 +144,9 @@ type units struct {
 	centred bool    // there is an intercept to take up what centring moves
 	bare    bool    // there are numbers that are told as they are
 	y       *response
+	// fixed are the means of known weights, by feature, nil for none: these speak of numbers
+	// and responses as they come, so that a form is told their part as a shift.
+	fixed map[uint32]float64
 
 	*telling // nil at rest
 }
@@ -231,11 +234,12 @@ func (s *State) number() {
 	for id := len(u.at); id < s.dict.Len(); id++ {
 		u.at = append(u.at, -1)
 		place := s.dict.NumberPlace(uint32(id))
-		if place == math.MaxInt {
+		if mean, is := s.plan.known(s.dict, id); is {
+			u.fix(uint32(id), mean)
+			u.bare = u.bare || place < math.MaxInt
 			continue
 		}
-		if s.plan.Fresh(s.dict, id).Variance == 0 {
-			u.bare = true
+		if place == math.MaxInt {
 			continue
 		}
 		c := column{id: uint32(id), place: place, unit: Unseen, how: s.form.Numbers(uint32(id))}
@@ -253,6 +257,13 @@ func (s *State) number() {
 			s.form.Recast(k, r)
 		}
 	}
+}
+
+func (u *units) fix(id uint32, mean float64) {
+	if u.fixed == nil {
+		u.fixed = map[uint32]float64{}
+	}
+	u.fixed[id] = mean
 }
 
 func (r *Recast) reset(bare bool) {
@@ -305,14 +316,15 @@ func due(n int64, old, now Unit) bool {
 	return n <= freeze || q > 2 || q < 0.5
 }
 
-// tell is a row in the units in force, after what it changes about them.
-func (s *State) tell(fs []uint32, xs []float64, counts bool) ([]uint32, []float64) {
+// tell is a row in the units in force, after what it changes about them, and its part of
+// known weights in the unit of the responses as they come.
+func (s *State) tell(fs []uint32, xs []float64, counts bool) ([]uint32, []float64, float64) {
 	u := s.units
 	if len(u.at) < s.dict.Len() {
 		s.number()
 	}
-	if len(u.cols) == 0 {
-		return fs, xs
+	if len(u.cols) == 0 && u.fixed == nil {
+		return fs, xs, 0
 	}
 	if counts {
 		u.learn(fs, xs)
@@ -384,16 +396,22 @@ func (s *State) recast(r *Recast) {
 
 // told is a row in the units in force. A number that is missing is the mean of its
 // column; one that a row does not have at all is 0.
-func (u *units) told(fs []uint32, xs []float64) ([]uint32, []float64) {
+func (u *units) told(fs []uint32, xs []float64) ([]uint32, []float64, float64) {
 	u.recast(true)
 	u.fs, u.xs = u.fs[:0], u.xs[:0]
 	if len(u.here) < len(u.cols) {
 		u.here = make([]bool, len(u.cols))
 	}
 	clear(u.here)
-	n := 0
+	n, shift := 0, 0.0
 	for e, id := range fs {
 		x := xs[e]
+		if u.fixed != nil {
+			if w, is := u.fixed[id]; is {
+				shift += w * x
+				continue
+			}
+		}
 		if k := u.at[id]; k >= 0 {
 			c := &u.cols[k]
 			u.here[k] = true
@@ -416,7 +434,7 @@ func (u *units) told(fs []uint32, xs []float64) ([]uint32, []float64) {
 			u.fs, u.xs = append(u.fs, c.id), append(u.xs, c.unit.of(0))
 		}
 	}
-	return u.fs, u.xs
+	return u.fs, u.xs, shift
 }
 
 // response is the unit of the responses of a location family.
@@ -427,17 +445,17 @@ type response struct {
 	owed float64 // rows, by weight, whose density lacks a unit that is not known yet
 }
 
-// respond is a row as it is told, after what its response changes about the unit of the
-// responses.
-func (s *State) respond(o lik.Obs) lik.Obs {
+// respond is a row as it is told, after what its response, less the known part of its
+// predictor, changes about the unit of the responses.
+func (s *State) respond(o lik.Obs, shift float64) lik.Obs {
 	y := s.units.y
 	if !(o.Weight > 0) {
 		o.Y = y.unit.of(o.Y)
 		return o
 	}
-	y.Add(o.Y)
+	y.Add(o.Y - shift)
 	if y.N == 1 && y.unit == (Unit{}) && s.units.centred {
-		y.unit.Center = o.Y
+		y.unit.Center = o.Y - shift
 		if !s.plan.Learns && !s.plan.unitNoise { // a given noise is in a unit
 			y.unit.Scale = math.Sqrt(s.plan.Model.Lik.(lik.Dispersed).Dispersion())
 			s.bind()
@@ -575,6 +593,9 @@ func (u *units) original(id uint32, w kernels.Weight) kernels.Weight {
 	if u == nil || u.y == nil {
 		return w
 	}
+	if mean, is := u.fixed[id]; is {
+		return kernels.Weight{Mean: mean}
+	}
 	q := u.y.unit.scale()
 	w.Mean *= q
 	w.Variance *= q * q
@@ -584,16 +605,12 @@ func (u *units) original(id uint32, w kernels.Weight) kernels.Weight {
 	return w
 }
 
-// put brings the posterior of f to responses as they come.
-func (u *units) put(f *kernels.Fit) {
+// put brings the posterior of f, whose beliefs are of these features, to responses as they come.
+func (u *units) put(f *kernels.Fit, order []uint32) {
 	if u == nil || u.y == nil {
 		return
 	}
-	for k := range f.Beliefs {
-		id := uint32(1)
-		if f.Beliefs[k].Feature == kernels.Intercept {
-			id = 0
-		}
+	for k, id := range order {
 		f.Beliefs[k].Weight = u.original(id, f.Beliefs[k].Weight)
 	}
 	c, q := &f.Covariance, u.y.unit.scale()
@@ -629,12 +646,12 @@ func (s *State) linearIn(b *kernels.Batch, mean, variance []float64) error {
 	}
 	for i := range b.Len() {
 		fs, xs := b.Entries(i)
-		fs, xs = s.tell(fs, xs, false)
+		fs, xs, shift := s.tell(fs, xs, false)
 		for e, id := range fs {
 			told.Add(id, xs[e])
 		}
 		told.EndRow()
-		told.Offset = append(told.Offset, b.Shift(i)/unit.Scale)
+		told.Offset = append(told.Offset, (b.Shift(i)+shift)/unit.Scale)
 	}
 	told.Time = b.Time
 	if err := s.linear(&told, mean, variance); err != nil {
