@@ -272,6 +272,52 @@ func PIT(l lik.Likelihood, f *kernels.Fit, o lik.Obs, m, v float64) (below, upTo
 	return min(below/total, 1), min(upTo/total, 1), nil
 }
 
+// limitShape is the shape from which the incomplete gamma function has no more digits than
+// its limit.
+const limitShape = 1e13
+
+// gammaBelow is the probability below r means of a gamma of that shape. Where the shape is
+// large its cube root is normal (Wilson and Hilferty), but for about 0.01/shape.
+func gammaBelow(shape, r float64) float64 {
+	switch {
+	case !(shape > 0) || math.IsInf(shape*r, 1) && shape <= limitShape:
+		return 1
+	case shape > limitShape:
+		return special.Phi(3 * math.Sqrt(shape) * (math.Cbrt(r) - 1 + 1/(9*shape)))
+	}
+	return mathext.GammaIncReg(shape, shape*r)
+}
+
+// negBinomialUpTo is P(Y <= k) of a negative binomial of mean g. The incomplete beta function
+// loses digits as large arguments grow, 1e-7 of one at 1e8, so that three limits take its place:
+// a Poisson whose mean has variance g²/shape, to second order (1e-10); the normal with its
+// skewness (1e-4 and less); and for large counts of a small shape the gamma of the same mean and
+// variance (1e-4 and less).
+func negBinomialUpTo(k, shape, g float64) float64 {
+	switch spread := g / shape; {
+	case shape > 1e5*max(g, 1):
+		p := mathext.GammaIncRegComp(k+1, g)
+		if g > 0 && k < 1e8 {
+			log, _ := math.Lgamma(k + 1)
+			p -= 0.5 * spread * math.Exp(k*math.Log(g)-g-log) * (k - g)
+		}
+		return min(max(p, 0), 1)
+	case shape > 1e7 && g > 1e3:
+		sd := math.Sqrt(g * (1 + spread))
+		x := (k + 0.5 - g) / sd
+		if math.Abs(x) > 30 {
+			return special.Phi(x)
+		}
+		p := special.Phi(x) - (1+2*spread)/sd/6*(x*x-1)*math.Exp(-0.5*x*x)/math.Sqrt(2*math.Pi)
+		return min(max(p, 0), 1)
+	case k > 1e7:
+		return gammaBelow(g/(1+spread), (k+0.5)/g)
+	default:
+		q := g / (shape + g) // small where the shape is large: its complement would lose it
+		return 1 - mathext.RegIncBeta(k+1, shape, q)
+	}
+}
+
 // distribution is P(Y < y) and P(Y <= y) at the predictor s.
 func distribution(l lik.Likelihood, f *kernels.Fit, o lik.Obs, s float64) (below, upTo float64) {
 	g, y := l.Response(s), o.Y
@@ -279,7 +325,8 @@ func distribution(l lik.Likelihood, f *kernels.Fit, o lik.Obs, s float64) (below
 		if y == 0 {
 			return 0, cdf(0)
 		}
-		return cdf(y - 1), cdf(y)
+		below, upTo := cdf(y-1), cdf(y)
+		return below, max(below, upTo)
 	}
 	switch l.Family() {
 	case "bernoulli":
@@ -300,12 +347,21 @@ func distribution(l lik.Likelihood, f *kernels.Fit, o lik.Obs, s float64) (below
 		}
 		return steps(func(k float64) float64 { return mathext.GammaIncRegComp(k+1, g) })
 	case "negbinomial":
-		p := f.Shape / (f.Shape + g)
-		return steps(func(k float64) float64 { return mathext.RegIncBeta(f.Shape, k+1, p) })
+		if math.IsInf(g, 1) {
+			return 0, 0
+		}
+		return steps(func(k float64) float64 { return negBinomialUpTo(k, f.Shape, g) })
 	case "gamma":
-		below = mathext.GammaIncReg(f.Shape, f.Shape*y/g)
+		below = gammaBelow(f.Shape, y/g)
 	case "studentt":
-		below = distuv.StudentsT{Mu: g, Sigma: math.Sqrt(f.Dispersion), Nu: f.Shape}.CDF(y)
+		if sd := math.Sqrt(f.Dispersion); f.Shape < 1e5 {
+			below = distuv.StudentsT{Mu: g, Sigma: sd, Nu: f.Shape}.CDF(y)
+		} else { // which loses digits there; this leaves out 1/shape²
+			x := (y - g) / sd
+			if below = special.Phi(x); math.Abs(x) < 30 {
+				below -= math.Exp(-0.5*x*x) / math.Sqrt(2*math.Pi) * x * (1 + x*x) / (4 * f.Shape)
+			}
+		}
 	default:
 		below = special.Phi((y - g) / math.Sqrt(f.Dispersion))
 	}

@@ -284,3 +284,77 @@ func TestDrivers(t *testing.T) {
 	}
 	kerneltest.Close(t, "sum", sum, 1, exact(1e-12))
 }
+
+// PIT has a number for every shape, and comes to its limit without a step: Poisson, the
+// normal, one mean.
+func TestPITShapes(t *testing.T) {
+	shapes := []float64{0.001, 0.01, 0.5, 3, 1e3, 1e6, 1e9, 1e12, 0.99e13, 1.01e13, 1e14, 1e16, 1e100, 1e307, math.MaxFloat64}
+	for _, family := range []string{"gamma", "negbinomial", "studentt"} {
+		for _, m := range []float64{-700, -2, 0, 0.5, 3, 700} {
+			for _, v := range []float64{0, 1e-6, 2, 1e300} {
+				for _, y := range []float64{0, 1, 2, 40, 1e6, 1e300} {
+					for _, shape := range shapes {
+						if family == "gamma" && y == 0 {
+							continue
+						}
+						f := &kernels.Fit{Family: family, Dispersion: 1, Shape: shape}
+						l, err := lik.New(family, "", lik.Params{Dispersion: 1, Shape: shape})
+						if err != nil {
+							t.Fatal(err)
+						}
+						a, b, err := PIT(l, f, lik.Obs{Y: y, Weight: 1}, m, v)
+						if err != nil || !(a >= 0 && a <= b && b <= 1) {
+							t.Errorf("%s of shape %v, y = %v, N(%v, %v): %v to %v, %v", family, shape, y, m, v, a, b, err)
+						}
+					}
+				}
+			}
+		}
+	}
+	// Beside the limit: at shape 1e9 it is 1e-9 away.
+	for _, c := range []struct {
+		family string
+		y, m   float64
+		want   func() (float64, float64)
+	}{
+		{"negbinomial", 3, 1, func() (float64, float64) {
+			mu := math.E
+			p := math.Exp(-mu) * (1 + mu + mu*mu/2)
+			return p, p + math.Exp(-mu)*mu*mu*mu/6
+		}},
+		{"studentt", 0.7, 0.2, func() (float64, float64) { p := 0.5 * math.Erfc(-0.5/math.Sqrt2); return p, p }},
+	} {
+		lo, hi := c.want()
+		for _, shape := range []float64{1e9, 1e12, 0.99e13, 1.01e13, 1e15, 1e300} {
+			l, err := lik.New(c.family, "", lik.Params{Dispersion: 1, Shape: shape})
+			if err != nil {
+				t.Fatal(err)
+			}
+			a, b, err := PIT(l, &kernels.Fit{Family: c.family, Dispersion: 1, Shape: shape}, lik.Obs{Y: c.y, Weight: 1}, c.m, 0)
+			if err != nil || math.Abs(a-lo) > 2e-9 || math.Abs(b-hi) > 2e-9 {
+				t.Errorf("%s of shape %v: %v to %v, want %v to %v, %v", c.family, shape, a, b, lo, hi, err)
+			}
+		}
+	}
+	// The four ways meet: the sum of the masses beside each.
+	for _, c := range []struct{ k, shape, g, tol float64 }{
+		{3, 2e5, 1.5, 1e-9}, {3, 9e4, 1.5, 1e-9}, {40, 1.01e5 * 50, 50, 1e-9}, {900, 1.2e7, 990, 1e-7}, {1100, 1.2e7, 1001, 1e-4}, {1e4, 1.1e7, 1e4, 1e-4}, {2e5, 3e6, 2e5, 1e-7}, {2e5, 1.1e7, 2e5, 1e-5},
+	} {
+		sum := 0.0
+		// p(0) = (shape/(shape+g))^shape; p(j+1)/p(j) = (j+shape)/(j+1) g/(shape+g)
+		log := -c.shape * math.Log1p(c.g/c.shape)
+		for j := 0.0; j <= c.k; j++ {
+			sum += math.Exp(log)
+			log += math.Log((j+c.shape)/(j+1)) + math.Log(c.g/(c.shape+c.g))
+		}
+		if got := negBinomialUpTo(c.k, c.shape, c.g); math.Abs(got-sum) > c.tol {
+			t.Errorf("%+v: %v, the sum of masses %v, off by %.2g", c, got, sum, got-sum)
+		}
+	}
+	// One deviation above the mean a gamma of a large shape has Phi(1), to 1/sqrt(shape).
+	for _, shape := range []float64{1e10, 0.99e13, 1.01e13, 1e15} {
+		if got := gammaBelow(shape, 1+1/math.Sqrt(shape)); math.Abs(got-0.841344746068543) > 1/math.Sqrt(shape)+1e-8 {
+			t.Errorf("gamma of shape %v: %v below a deviation above its mean", shape, got)
+		}
+	}
+}
