@@ -142,6 +142,10 @@ type Options struct {
 	// dispersion: 2.5 times the deviation of the responses, and 3.
 	DispersionScale, DispersionFreedom float64
 
+	// ThirdOrder says that the mean of the weights is the posterior's to the third derivatives of
+	// the likelihood instead of the mode: laplace.
+	ThirdOrder bool
+
 	// MeasurementNoise is the EKF's R, a number > 0; 0 is the variance of the likelihood
 	// at the predicted mean. AutoMeasurementNoise infers it from each row instead, at
 	// least NoiseFloor, by default 1e-3 of what measures y.

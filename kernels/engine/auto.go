@@ -212,6 +212,9 @@ func (f *front) Fit(ctx context.Context) (*Result, error) {
 		if slices.ContainsFunc(f.Model.PriorBy, func(c kernels.ColumnPrior) bool { return c.Auto }) || len(f.Model.Correlated) > 0 {
 			one = ", which learns no prior variance,"
 		}
+		if f.Model.Options.ThirdOrder {
+			one += ", whose means are of no third order,"
+		}
 		r.Say(fmt.Sprintf("x and y are more than row_budget = %d numbers: the rows were streamed by adf%s instead of solved by laplace", f.budget, one))
 	}
 	return r, err

@@ -358,7 +358,7 @@ func (h *learner) Tolerance() float64 {
 // slope is the derivative of the evidence in θ at ev, and the scale that divides it
 // into MacKay's step.
 func (h *learner) slope(ev *evidence) (g, scale []float64, err error) {
-	n, p := h.x.N, h.x.P
+	n := h.x.N
 	s := h.search
 	g, scale, dw, gamma := h.mackay(ev)
 	if h.pass != nil {
@@ -382,17 +382,7 @@ func (h *learner) slope(ev *evidence) (g, scale []float64, err error) {
 		for i := range third {
 			third[i] *= q[i]
 		}
-		adj = make([]float64, p)
-		rhs := make([]float64, p)
-		s.mulT(rhs, third)
-		if ev.mulCov != nil {
-			ev.mulCov(adj, rhs)
-		} else {
-			s.root.MulT(rhs, rhs)
-			s.Decrement = 1e-12 // conjugate gradients to the end
-			s.solve(adj, rhs)
-			s.root.Mul(adj, adj)
-		}
+		adj = h.mulCovRows(ev, third)
 		h.moved(g, adj, dw)
 		if h.shape >= 0 || h.dispersion >= 0 {
 			xv = make([]float64, n)

@@ -67,8 +67,8 @@ type engine struct {
 //
 // Options read: Hessian, Rank (50), Oversample (10), PowerIterations (2) and Seed for
 // lowrank, MaxIter (100 Newton steps), Tol (1e-8: the distance to the mode in posterior
-// deviations), At, AutoPrior, PriorGroups, AutoDispersion, AutoShape, Standardize,
-// TimeLimit.
+// deviations), At, AutoPrior, PriorGroups, AutoDispersion, AutoShape, ThirdOrder,
+// Standardize, TimeLimit.
 //
 // Hessian "auto" is exact wherever that is affordable. Up to 5,000 weights it is full; with
 // fewer rows than weights, up to 5,000 rows, it is taken in the rows, n x n; and where
@@ -76,6 +76,10 @@ type engine struct {
 // most, it is that. All three give the same mean, variances and evidence. Else it is lowrank
 // with the diagonal of what that leaves out: the status says so, and no variance is learnt by
 // its evidence.
+//
+// ThirdOrder moves the mean from the mode to where it is by the third derivatives of the
+// likelihood too (lag); covariance and evidence stay. Without an exact Hessian it is left out, and
+// the status says so.
 //
 // At is the Gaussian at given weights (those not named at their prior mean), without
 // optimising: mean = those weights, covariance and evidence by the formulas above. It
@@ -114,7 +118,7 @@ func Learn(ctx context.Context, p *kernels.Problem) (*kernels.Fit, *kernels.Prob
 	}
 	known, m := *p, *p.Model
 	known.Model = &m
-	m.Options.AutoPrior, m.Options.PriorGroups, m.Options.AutoDispersion, m.Options.AutoShape, m.Options.Integrate = false, false, false, false, false
+	m.Options.AutoPrior, m.Options.PriorGroups, m.Options.AutoDispersion, m.Options.AutoShape, m.Options.Integrate, m.Options.ThirdOrder = false, false, false, false, false, false
 	m.Prior, m.PriorBy = e.prior, nil
 	known.Normal, known.PriorVar = e.root.Of, e.root.Of.Var
 	m.Params.Dispersion = f.Dispersion
@@ -235,6 +239,8 @@ func check(p *kernels.Problem) error {
 		return fmt.Errorf("laplace needs a likelihood")
 	case len(p.Correlated) > 0 && o.Hessian != "" && o.Hessian != "auto" && o.Hessian != "full":
 		return fmt.Errorf("hessian = '%s' does not go with correlated; allowed: 'auto', 'full'", o.Hessian)
+	case o.ThirdOrder && (len(p.At) > 0 || o.Hessian != "" && o.Hessian != "auto" && o.Hessian != "full"):
+		return fmt.Errorf("third_order does not go with at, nor with hessian = '%s': it takes the whole Hessian at the mode; allowed: 'auto', 'full'", kernels.Or(o.Hessian, "auto"))
 	case len(p.At) > 0 && (p.LearnsPrior() || o.AutoDispersion || o.AutoShape):
 		return fmt.Errorf("at takes the Gaussian at given weights; it does not go with 'auto' for prior_variance, dispersion or shape")
 	}
@@ -306,6 +312,12 @@ func (e *engine) fit(start []float64) (*kernels.Fit, error) {
 				return nil, err
 			}
 		}
+		if e.search.Status == "" {
+			var more string
+			if ev.belief, more = (&learner{engine: e}).thirdOrder(ev.belief, ev); more != "" {
+				note = kernels.Join(note, more)
+			}
+		}
 		return e.result(ev, steps, e.search.Status, note)
 	}
 	h, err := newLearner(e)
@@ -335,6 +347,12 @@ func (e *engine) fit(start []float64) (*kernels.Fit, error) {
 			return nil, err
 		}
 		ev = h.at
+	}
+	if status == "" {
+		bl, more := h.thirdOrder(ev.belief, h.at)
+		if ev = (&evidence{bl, ev.log}); more != "" {
+			note = kernels.Join(note, more)
+		}
 	}
 	if learnt := h.learnt(); learnt != "" && note != "" {
 		note = learnt + "; " + note

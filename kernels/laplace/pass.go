@@ -168,6 +168,8 @@ func checkPass(m *kernels.Model) error {
 	switch {
 	case len(m.Correlated) > 0:
 		return &argument.Error{Name: "correlated", Found: fmt.Sprintf("%q", m.Correlated[0]), Why: "passes learn variances, but no correlations: these need the rows together"}
+	case o.ThirdOrder:
+		return &argument.Error{Name: "third_order", Found: "true", Why: "passes know the mode alone: this needs the rows together"}
 	case o.AutoShape:
 		return &argument.Error{Name: "shape", Found: "'auto'", Why: why}
 	case o.AutoDispersion && !t.Gaussian:

@@ -112,7 +112,7 @@ func For(functions ...string) Specs {
 	if i := slices.Index(functions, "newton_state"); i >= 0 {
 		more := list.only(func(p *Spec) bool { return strings.Contains(p.Uses, " newton_state ") })
 		others := slices.Delete(slices.Clone(functions), i, i+1)
-		return append(more, For(append(others, "laplace")...).Without("correlated", "max_iter", "hessian", "rank", "oversample", "power_iterations", "at", "time_limit", "compress", "time", "process_noise", "forgetting", "seed")...)
+		return append(more, For(append(others, "laplace")...).Without("correlated", "third_order", "max_iter", "hessian", "rank", "oversample", "power_iterations", "at", "time_limit", "compress", "time", "process_noise", "forgetting", "seed")...)
 	}
 	return list.only(func(p *Spec) bool {
 		return slices.ContainsFunc(functions, func(f string) bool { return strings.Contains(p.Uses, " "+f+" ") })

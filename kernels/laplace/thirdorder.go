@@ -1,0 +1,93 @@
+package laplace
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/gauss"
+)
+
+// lag is by how much the mode of the weights is off the mean of a skew posterior, to the third
+// derivatives of the log likelihood:
+//
+//	½ Σ Xᵀ (q ∘ dW/dη),  q = diag(X Σ Xᵀ)
+//
+// nil where there are none. ev is the Gaussian where the search stands. Cost: O(n p²) for the
+// full form, which is that of a step of Newton's method, and for the others that of the variances
+// of all predictors.
+//
+// Source: [rue2009], section 3.2.3.
+func (h *learner) lag(ev *evidence) []float64 {
+	n := h.x.N
+	third := make([]float64, n)
+	if h.lik.Traits().Gaussian || !h.third(third, ev.floored) {
+		return nil
+	}
+	q := make([]float64, n)
+	ev.rows(q)
+	for i := range third {
+		third[i] *= 0.5 * q[i]
+	}
+	return h.mulCovRows(ev, third)
+}
+
+// mulCovRows is Σ Xᵀ v.
+func (h *learner) mulCovRows(ev *evidence, v []float64) []float64 {
+	s := h.search
+	out, rhs := make([]float64, h.x.P), make([]float64, h.x.P)
+	s.mulT(rhs, v)
+	if ev.mulCov != nil {
+		ev.mulCov(out, rhs)
+		return out
+	}
+	s.root.MulT(rhs, rhs)
+	s.Decrement = 1e-12 // conjugate gradients to the end
+	s.solve(out, rhs)
+	s.root.Mul(out, out)
+	return out
+}
+
+// Where the Hessian leaves curvature out, q does not have the posterior's variances.
+const thirdNote = "third_order is left out: the Hessian lacks curvature, and so do the variances that it is made of"
+
+// thirdOrder gives the Gaussian bl the mean to third order where the model asks for it, ev being
+// that of the mode where the search stands, bl's own or near the middle of the mixture that bl is;
+// note is what to say where that is not done.
+func (h *learner) thirdOrder(bl *belief, ev *evidence) (out *belief, note string) {
+	if !h.x.Options.ThirdOrder {
+		return bl, ""
+	}
+	if !h.exact() {
+		return bl, thirdNote
+	}
+	lag := h.lag(ev)
+	if lag == nil {
+		return bl, ""
+	}
+	if h.tied != nil {
+		h.tied.turn(lag)
+	}
+	moved := *bl
+	moved.build = sync.OnceValues(func() (*gauss.Normal, error) {
+		g, err := bl.build()
+		if err != nil {
+			return nil, err
+		}
+		own := *g
+		own.Mean = slices.Clone(g.Mean)
+		dense.Axpy(-1, lag, own.Mean)
+		return &own, nil
+	})
+	return &moved, ""
+}
+
+// turn makes the weights v that the search knows those of the fit, in place.
+func (t *tied) turn(v []float64) {
+	for _, s := range t.of {
+		a := s.matrix()
+		for _, cols := range s.Levels {
+			s.turn(a, cols, func(j int) []float64 { return v[j : j+1] })
+		}
+	}
+}
