@@ -62,3 +62,33 @@ func TestFewerEvidences(t *testing.T) {
 		}
 	}
 }
+
+// What the information of many rows says of the deviation of groups is what the grid says of it,
+// also of groups that their rows determine by a part.
+func TestKnownDeviations(t *testing.T) {
+	for _, family := range []string{"gaussian", "bernoulli", "poisson"} {
+		for _, each := range []int{4, 20} {
+			o := levels(rand.New(rand.NewPCG(3, 9)), family, 400*each, 1, 400)
+			m := model(t, family, "", lik.Params{Dispersion: 1})
+			m.NoIntercept = false
+			m.Options = kernels.Options{AutoPrior: true, AutoDispersion: family == "gaussian", Integrate: true}
+			h := learnt(t, problem(t, m, o))
+			at, err := h.known()
+			if err != nil || at == nil {
+				t.Fatal(at, err)
+			}
+			want, err := h.integrate()
+			if err != nil || want == nil {
+				t.Fatal(want, err)
+			}
+			for k, name := range h.Names {
+				t.Logf("%s, %d rows each: sd(%s) %.4f ± %.4f, by the grid %.4f ± %.4f", family, each, name, at.mean[k], at.sd[k], want.mean[k], want.sd[k])
+				tol := kerneltest.Tol{Rel: 0.12}
+				if family == "bernoulli" && each == 4 { // a larger variance flattens the likelihood: there is less to know
+					tol.Rel = 0.25
+				}
+				kerneltest.Close(t, fmt.Sprint(family, ", ", each, " rows each"), at.sd[k], want.sd[k], tol)
+			}
+		}
+	}
+}

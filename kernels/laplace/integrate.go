@@ -238,9 +238,10 @@ func (h *learner) grid(peak *mode.Peak, of []int, out *spread) error {
 	return err
 }
 
-// known is what the information in many rows says about the deviations: log σ² of γ
-// weights that the data determine has that of γ squares, γ/2. The weights stay at the maximum.
-// nil where γ is below 1 for a variance.
+// known is what the information in many rows says about the deviations, the weights staying at
+// the maximum: b = N(0, σ² + s), what the rows say of a weight alone, has the information
+// ½ ρ² of log σ², ρ = σ²/(σ² + s) being how far they determine it, 1 less the part of its prior
+// variance that is left. nil where Σ ρ is below 1 for a variance.
 func (h *learner) known() (*spread, error) {
 	_, scale, err := h.Slope()
 	if err != nil {
@@ -251,8 +252,17 @@ func (h *learner) known() (*spread, error) {
 			return nil, nil
 		}
 	}
+	information := slices.Clone(scale) // of correlated weights, γ/2
+	clear(information[:len(h.Names)])
+	variance := h.at.vars()
+	for j, k := range h.Of {
+		if k >= 0 && k < len(h.Names) {
+			known := min(max(1-variance[j]/h.root.Of.Var[j], 0), 1)
+			information[k] += 0.5 * known * known
+		}
+	}
 	out := &spread{}
-	share := func(k int) float64 { return 0.5 / math.Sqrt(max(scale[k], 0.5)) }
+	share := func(k int) float64 { return 0.5 / math.Sqrt(max(information[k], 0.5)) }
 	for k := range h.Names {
 		sd := math.Exp(0.5 * h.theta[k])
 		out.mean, out.sd = append(out.mean, sd), append(out.sd, sd*share(k))
