@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime/debug"
 	"slices"
 	"sort"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/bglm/bglm/kernels/arrowhead"
 	"github.com/bglm/bglm/kernels/dense"
@@ -66,16 +68,17 @@ type Problem struct {
 // Problem lays the rows out for a batch engine; r is not changed and may grow
 // afterwards. Cost: O(nnz + p log p) time and 12 bytes a non-zero.
 // Errors: a prior that is not a proper Gaussian, a predictor that overflows.
-func (r *Rows) Problem() (*Problem, error) { return r.problem(nil) }
+func (r *Rows) Problem() (*Problem, error) { return r.problem(nil, false) }
 
-// ProblemUnder is Problem, which ctx may end.
+// ProblemUnder is Problem, which ctx may end. Many rows of the same features move: r has them
+// where the problem does from then on, which none may change, so that they are not held twice.
 func (r *Rows) ProblemUnder(ctx context.Context) (p *Problem, err error) {
 	s := stop.Watch(ctx, 0)
 	defer s.End(&err)
-	return r.problem(s)
+	return r.problem(s, true)
 }
 
-func (r *Rows) problem(s *stop.Stop) (*Problem, error) {
+func (r *Rows) problem(s *stop.Stop, move bool) (*Problem, error) {
 	m := r.Model
 	if m == nil {
 		return nil, errNoModel
@@ -111,7 +114,7 @@ func (r *Rows) problem(s *stop.Stop) (*Problem, error) {
 	}
 	var center []float64
 	p.columns, center = r.columns()
-	if err := p.layOut(r, col, prior, center); err != nil {
+	if err := p.layOut(r, col, prior, center, move); err != nil {
 		return nil, err
 	}
 	return p, p.start()
@@ -153,8 +156,9 @@ func (m *Model) startOf(d *Dict) (prior []Weight, named int) {
 // layOut copies the rows in the order of their times, columns ascending. The rows
 // are shared among processors; each is written by one.
 //
-// For a number that is missing stands center, by feature; nil where none is.
-func (p *Problem) layOut(r *Rows, col []int32, prior []Weight, center []float64) error {
+// For a number that is missing stands center, by feature; nil where none is. With move, large
+// chunks of whole rows become views of what is laid out, a part of them after the other.
+func (p *Problem) layOut(r *Rows, col []int32, prior []Weight, center []float64, move bool) error {
 	all := Batch{}
 	first := make([]int, len(r.chunks)+1) // row of each chunk
 	for k := range r.chunks {
@@ -231,10 +235,32 @@ func (p *Problem) layOut(r *Rows, col []int32, prior []Weight, center []float64)
 			}
 		}
 	}
-	if r.nnz < 1<<15 {
-		fill(0, p.N)
-	} else {
-		dense.Parallel(p.N, fill)
+	rounds := 1
+	if move = move && p.Row == nil && place == nil && r.nnz >= movesFrom; move {
+		rounds = moveRounds
+	}
+	done := 0 // chunks
+	for round := 1; round <= rounds && failure == nil; round++ {
+		from, k := first[done], done
+		for k < len(r.chunks) && first[k] < round*p.N/rounds {
+			k++
+		}
+		if n := first[k] - from; r.nnz < 1<<15 {
+			fill(from, from+n)
+		} else {
+			dense.Parallel(n, func(lo, hi int) { fill(from+lo, from+hi) })
+		}
+		if !move || failure != nil {
+			continue
+		}
+		for ; done < k; done++ {
+			c := &r.chunks[done]
+			if atomic.LoadInt32(&lays[done].filled) > 0 {
+				continue // what is missing may have another mean later
+			}
+			c.Value, c.sealed = p.Val[first[done]*p.P:first[done+1]*p.P:first[done+1]*p.P], true
+		}
+		debug.FreeOSMemory() // else what the chunks had stays until the heap is twice as large
 	}
 	if failure != nil {
 		var e badEntry
@@ -243,6 +269,10 @@ func (p *Problem) layOut(r *Rows, col []int32, prior []Weight, center []float64)
 	}
 	return finiteOr("offset", p.Offset)
 }
+
+// movesFrom is from how many values on rows move, and moveRounds in how many parts: that part is
+// held twice for a while. A part costs a collection.
+const movesFrom, moveRounds = 1 << 22, 5
 
 // byTime sorts the scalars of the rows by time and returns where each row goes; nil
 // where they stay. Without times rows have the times 1, 2, ...
@@ -299,6 +329,8 @@ type layout struct {
 	cols  []uint32
 	entry []int
 	whole bool // the entries are the columns in order
+
+	filled int32 // 1: means stand for what is missing
 }
 
 // badEntry is a value that is not finite.
@@ -366,6 +398,7 @@ func (l *layout) row(i int, cols []uint32, vals []float64) (shift float64, err e
 		return 0, nil
 	}
 	if l.mean != nil {
+		atomic.StoreInt32(&l.filled, 1)
 		xs = fillMeans(fs, xs, l.mean)
 	}
 	for k, x := range xs {
