@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/bglm/bglm/cmd/chart"
 	"github.com/bglm/bglm/cmd/internal/cli"
@@ -78,6 +79,9 @@ type cell struct {
 	Text   string
 	Number bool
 }
+
+// Long says whether a text is broken into lines.
+func (c cell) Long() bool { return !c.Number && utf8.RuneCountInString(c.Text) > 26 }
 
 type reportTable struct {
 	Head []cell

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -139,14 +140,18 @@ func (c *reportCommand) health(s *duck.Session, p *page, sc *scoring, sum *summa
 		levels, few := "", ""
 		mean, sd := "", ""
 		if x.kind == "number" {
+			literal := !x.scale.Valid // its prior is in the column's own units
+			if literal && plain[x.name] {
+				if err := s.Row(fmt.Sprintf("SELECT avg(v), stddev_pop(v) FROM (SELECT bglm_x.%s::DOUBLE AS v FROM (FROM %s LIMIT 1000000))", quote.Name(x.name), sc.features()), &x.center, &x.scale); err != nil {
+					return err
+				}
+			}
 			if x.center.Valid {
 				mean = fmt.Sprintf("%.4g", x.center.Float64)
 			}
 			if x.scale.Valid {
 				sd = fmt.Sprintf("%.4g", x.scale.Float64)
-				if x.scale.Float64 == 0 {
-					mind = append(mind, "does not vary")
-				}
+				mind = append(mind, scaleNotes(x.center.Float64, x.scale.Float64, literal)...)
 			}
 		} else if plain[x.name] {
 			var n, k, rows int64
@@ -171,6 +176,32 @@ func (c *reportCommand) health(s *duck.Session, p *page, sc *scoring, sum *summa
 	}
 	p.add(section{ID: "health", Title: "Data", Doc: "data.md", Text: text, Table: t.filled()})
 	return nil
+}
+
+// farScale is from which factor on a column's spread is far from 1, and farMean from how many
+// deviations on its mean is far from 0.
+const (
+	farScale = 1e3
+	farMean  = 1e3
+)
+
+// scaleNotes say what to mind about a number's mean and deviation. A literal one has its prior
+// in its own units.
+func scaleNotes(mean, sd float64, literal bool) (notes []string) {
+	if sd == 0 {
+		return []string{"does not vary"}
+	}
+	far := sd >= farScale || sd <= 1/farScale
+	switch {
+	case far && literal:
+		notes = append(notes, "far from unit scale, and its prior is per unit: divide it by its sd, or standardize")
+	case far:
+		notes = append(notes, "far from unit scale: its weight is per unit, read the effect of one sd")
+	}
+	if math.Abs(mean) >= farMean*sd {
+		notes = append(notes, "far from 0 for its sd: subtract its mean, or the intercept tells of no row")
+	}
+	return notes
 }
 
 // filled is the table without the columns in which nothing stands.

@@ -345,3 +345,43 @@ func TestIntervals(t *testing.T) {
 		t.Error(se)
 	}
 }
+
+// The table of the data minds columns that are far from scale.
+func TestScaleNotes(t *testing.T) {
+	for _, c := range []struct {
+		mean, sd float64
+		literal  bool
+		want     string
+	}{{3, 2, false, ""}, {0, 0, false, "does not vary"}, {1e9, 1e3, false, "read the effect of one sd; far from 0"}, {0, 2e5, true, "its prior is per unit"}, {1e-5, 1e-5, true, "far from unit scale"}, {2024, 1.1, false, "subtract its mean"}} {
+		got := strings.Join(scaleNotes(c.mean, c.sd, c.literal), "; ")
+		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%+v: %q", c, got)
+		}
+	}
+	dir := t.TempDir()
+	data := filepath.Join(dir, "d.csv")
+	var b strings.Builder
+	b.WriteString("y,turnover,n=items\n")
+	for i := range 80 {
+		fmt.Fprintf(&b, "%d,%g,%d\n", (i*i%7)%2, 1e9+float64(i*37%50)*1e3, i%5)
+	}
+	if err := os.WriteFile(data, []byte(b.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, option := range []string{"standardize=true", "standardize=false"} {
+		fit, page := filepath.Join(dir, "f.parquet"), filepath.Join(dir, "r.html")
+		ok(t, "fit", data, "-f", "y ~ .", "-m", "laplace", "-o", option, "-q", "--out", fit)
+		ok(t, "report", "-b", fit, data, "--out", page, "-q")
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := parsePage(t, text)
+		if health := p.id("health").content(); !strings.Contains(health, "far from unit scale") || !strings.Contains(health, "1e+09") {
+			t.Errorf("%s: %s", option, health)
+		}
+		if drivers := p.id("drivers"); drivers == nil || !strings.Contains(drivers.content(), "n=items") {
+			t.Errorf("%s: the drivers lack n=items", option)
+		}
+	}
+}

@@ -151,6 +151,29 @@ func Short(v float64) string {
 	return Thousands(strconv.FormatFloat(math.Round(v*1e6)/1e6, 'f', -1, 64))
 }
 
+// labels are the ticks as text; in full where that makes some of them alike, as of numbers
+// whose spread is small beside them.
+func labels(ticks []float64, text func(float64) string) []string {
+	out := make([]string, len(ticks))
+	seen := map[string]bool{}
+	for i, t := range ticks {
+		out[i] = text(t)
+		seen[out[i]] = true
+	}
+	if len(seen) < len(ticks) && len(ticks) > 1 {
+		step := ticks[1] - ticks[0]
+		digits := min(max(2-int(math.Floor(math.Log10(step))), 0), 20)
+		for i, t := range ticks {
+			out[i] = strconv.FormatFloat(t, 'f', digits, 64)
+			if digits > 0 {
+				out[i] = strings.TrimSuffix(strings.TrimRight(out[i], "0"), ".")
+			}
+			out[i] = Thousands(out[i])
+		}
+	}
+	return out
+}
+
 // Thousands parts the digits before the point of a number by commas.
 func Thousands(s string) string {
 	whole, rest, point := strings.Cut(s, ".")
@@ -214,6 +237,7 @@ const (
 	nameRow  = 20.0 // height of a row of names
 	nameLine = 14.0 // of each line of a long one
 	maxLeft  = 250.0
+	fewNames = 12
 )
 
 // draw lays the chart out; alone draws its title and legend too.
@@ -225,19 +249,37 @@ func (c *Chart) draw(alone bool) *canvas {
 	d.x, d.y = c.bounds()
 	names := make([][]string, len(c.Names))
 	if len(names) > 0 {
-		lines, widest := 0, 0.0
+		lines, most, widest := 0, 0, 0.0
 		for i, s := range c.Names {
-			names[i] = folded(s, maxLeft-20)
+			names[i] = folded(s, maxLeft-20, 3)
 			lines += len(names[i]) - 1
+			most = max(most, len(names[i]))
+		}
+		// Rows are of one height: of few names that of the longest, of many no more than all of
+		// them need together, which cuts a long name among short ones.
+		n := float64(max(len(names), 3))
+		row := max(nameRow, c.Row) + nameLine*float64(lines)/n
+		if len(names) <= fewNames {
+			row = max(row, nameLine*float64(most)+4)
+		}
+		for i, s := range c.Names {
+			names[i] = folded(s, maxLeft-20, max(int(row/nameLine), 1))
 			for _, l := range names[i] {
 				widest = max(widest, textWidth(l))
 			}
 		}
 		d.left = 16 + widest
-		d.height = d.top + d.bottom + max(nameRow, c.Row)*float64(max(len(names), 3)) + nameLine*float64(lines)
+		d.height = d.top + d.bottom + row*n
 	} else {
-		for _, t := range ticks(d.y[0], d.y[1], 6) {
-			d.left = max(d.left, 34+textWidth(Short(t)))
+		ys := ticks(d.y[0], d.y[1], 6)
+		for _, l := range labels(ys, Short) {
+			d.left = max(d.left, 34+textWidth(l))
+		}
+	}
+	if xs := ticks(d.x[0], d.x[1], 3); len(xs) > 0 && !c.Ratio { // room for a long number at the right end
+		l := labels(xs, Short)
+		if half := 0.5 * textWidth(l[len(l)-1]); half > 30 {
+			d.right = half
 		}
 	}
 	legend := c.Legend()
@@ -270,8 +312,9 @@ func (c *Chart) draw(alone bool) *canvas {
 	return d
 }
 
-// folded is a name in lines that are not wider than that, broken where words and features are.
-func folded(s string, width float64) []string {
+// folded is a name in up to most lines that are not wider than that, broken where words and
+// features are; the whole name is in the table.
+func folded(s string, width float64, most int) []string {
 	var out []string
 	for line := []rune(s); ; {
 		if textWidth(string(line)) <= width {
@@ -287,7 +330,7 @@ func folded(s string, width float64) []string {
 		if good > at/2 {
 			at = good
 		}
-		if len(out) == 2 { // three lines say enough; the whole name is in the table
+		if len(out) == most-1 {
 			return append(out, string(line[:max(at-1, 1)])+"…")
 		}
 		out, line = append(out, strings.TrimSpace(string(line[:at]))), line[at:]
@@ -311,14 +354,20 @@ func (c *Chart) axes(d *canvas, names [][]string) {
 	if c.Ratio {
 		xs = ratioTicks(d.x[0], d.x[1])
 	}
-	for _, t := range xs {
+	written := labels(xs, text)
+	if all := strings.Join(written, "  "); textWidth(all) > right-left && !c.Ratio {
+		xs = ticks(d.x[0], d.x[1], 3)
+		written = labels(xs, text)
+	}
+	for i, t := range xs {
 		d.line("grid", d.X(t), d.X(t), top, bottom)
-		d.write("tick", "middle", d.X(t), bottom+16, text(t))
+		d.write("tick", "middle", d.X(t), bottom+16, written[i])
 	}
 	if len(names) == 0 {
-		for _, t := range ticks(d.y[0], d.y[1], 6) {
-			d.line("grid", left, right, d.Y(t), d.Y(t))
-			d.write("tick", "end", left-6, d.Y(t)+4, Short(t))
+		ys := ticks(d.y[0], d.y[1], 6)
+		for i, l := range labels(ys, Short) {
+			d.line("grid", left, right, d.Y(ys[i]), d.Y(ys[i]))
+			d.write("tick", "end", left-6, d.Y(ys[i])+4, l)
 		}
 	}
 	for i, lines := range names {

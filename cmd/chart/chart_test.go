@@ -9,6 +9,7 @@ import (
 	"image/png"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -186,7 +187,7 @@ func TestRatios(t *testing.T) {
 			t.Errorf("%v: %d ticks", r, n)
 		}
 	}
-	if got := strings.Join(folded(strings.Repeat("x", 300), 100), "|"); strings.Count(got, "|") != 2 || !strings.HasSuffix(got, "…") {
+	if got := strings.Join(folded(strings.Repeat("x", 300), 100, 3), "|"); strings.Count(got, "|") != 2 || !strings.HasSuffix(got, "…") {
 		t.Error(got)
 	}
 	for s, want := range map[string]string{"1": "1", "-1234567.5": "-1,234,567.5", "999": "999", "1000": "1,000"} {
@@ -244,5 +245,46 @@ func TestBandsAndLegends(t *testing.T) {
 	}
 	if len(lines) != 2 {
 		t.Errorf("%d lines of a legend, want 2", len(lines))
+	}
+}
+
+// Ticks of numbers far from 0 for their spread are told apart, and a long name among short ones
+// stays in its row.
+func TestCloseTicksAndLongNames(t *testing.T) {
+	c := Chart{Series: []Series{{Kind: "line", X: []float64{999_998_000, 1_000_002_000}, Y: []float64{0.9999990, 0.9999999}}}}
+	places := map[string]int{}
+	for _, s := range c.draw(false).shapes {
+		if s.kind == "text" && s.class == "tick" {
+			places[s.text]++
+		}
+	}
+	for text, n := range places {
+		if n > 1 {
+			t.Errorf("%d ticks are called %q", n, text)
+		}
+	}
+	if places["1,000,000,000"] != 1 {
+		t.Error(places)
+	}
+	for _, n := range []int{3, 6, 40} {
+		c = Chart{Series: []Series{{Kind: "interval"}}}
+		for i := range n {
+			s := &c.Series[0]
+			s.X, s.Y, s.Lo, s.Hi = append(s.X, 0), append(s.Y, float64(i)), append(s.Lo, -1), append(s.Hi, 1)
+			c.Names = append(c.Names, "a")
+		}
+		c.Names[2] = strings.Repeat("very long ", 30)
+		var ys []float64
+		for _, s := range c.draw(false).shapes {
+			if s.kind == "text" && s.anchor == "end" {
+				ys = append(ys, s.y[0])
+			}
+		}
+		slices.Sort(ys)
+		for i := 1; i < len(ys); i++ {
+			if ys[i]-ys[i-1] < nameLine-0.01 {
+				t.Errorf("names %v apart", ys[i]-ys[i-1])
+			}
+		}
 	}
 }

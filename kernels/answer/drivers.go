@@ -105,7 +105,7 @@ func (d *Drivers) columnOf(f uint32) int {
 			d.of = append(d.of, -1)
 			continue
 		}
-		d.of = append(d.of, d.named(predict.Column(name)))
+		d.of = append(d.of, d.named(predict.ColumnOf(d.Fit, name)))
 	}
 	return d.of[f]
 }

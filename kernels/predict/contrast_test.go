@@ -109,3 +109,13 @@ func TestContrast(t *testing.T) {
 		t.Errorf("columns %q, %q", terms[1].Column, terms[0].Column)
 	}
 }
+
+// A feature belongs to the longest column that its name begins with.
+func TestColumnOf(t *testing.T) {
+	f := &kernels.Fit{Columns: []kernels.FitColumn{{Name: "n"}, {Name: "n=items"}, {Name: "g"}}}
+	for feature, want := range map[string]string{"n": "n", "n=items": "n=items", "n=items IS NULL": "n=items", "n=items=3": "n=items", "n=item": "n", "g=a=b": "g", "gold": "gold", "other=x": "other", "g IS NULL": "g"} {
+		if got := ColumnOf(f, feature); got != want {
+			t.Errorf("%s: %s, want %s", feature, got, want)
+		}
+	}
+}

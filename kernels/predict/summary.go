@@ -44,7 +44,7 @@ func Summary(f *kernels.Fit, level, rope float64) ([]Term, error) {
 		t := Term{Term: b.Feature, Estimate: gaussian(b.Mean, b.Variance, level), Positive: above(b.Mean, b.Variance), Rope: within(b.Mean, b.Variance, rope),
 			ExpMean: math.NaN(), ExpLower: math.NaN(), ExpUpper: math.NaN(), PerSD: math.NaN()}
 		if b.Feature != kernels.Intercept {
-			t.Column = Column(b.Feature)
+			t.Column = ColumnOf(f, b.Feature)
 			for _, c := range f.Columns {
 				if c.Kind == kernels.NumberColumn && c.Name == b.Feature {
 					t.PerSD = b.Mean * c.Scale
@@ -109,6 +109,23 @@ func within(m, v, rope float64) float64 {
 
 // exp is the largest number where e^x is beyond it.
 func exp(x float64) float64 { return math.Min(math.Exp(x), math.MaxFloat64) }
+
+// ColumnOf is Column of a feature of f: where f remembers its columns the longest of them that
+// it can belong to, for a name may have a '=' of its own.
+func ColumnOf(f *kernels.Fit, feature string) string {
+	best := -1
+	for k := range f.Columns {
+		name := f.Columns[k].Name
+		rest, ok := strings.CutPrefix(feature, name)
+		if ok && (rest == "" || rest[0] == '=' || rest == kernels.IsNull) && (best < 0 || len(name) > len(f.Columns[best].Name)) {
+			best = k
+		}
+	}
+	if best >= 0 {
+		return f.Columns[best].Name
+	}
+	return Column(feature)
+}
 
 // Column is the column a feature belongs to: what stands before its first '=', or before
 // ' IS NULL', else the feature itself.
