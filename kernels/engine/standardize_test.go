@@ -274,6 +274,16 @@ func TestKnownStandardised(t *testing.T) {
 				kerneltest.Close(t, what+": mean of "+b.Feature, b.Mean, at[b.Feature].Mean, same)
 				kerneltest.Close(t, what+": variance of "+b.Feature, b.Variance, at[b.Feature].Variance, same)
 			}
+			// a known intercept, and a fit that others can read
+			still := fit([]kernels.Belief{{Feature: kernels.Intercept, Weight: kernels.Weight{Mean: 1.5}}}, nil, false)
+			for _, f := range []*kernels.Fit{known, still} {
+				if err := f.Validate(); err != nil {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			if b := still.Beliefs[0]; b.Feature != kernels.Intercept || b.Mean != 1.5 || b.Variance != 0 {
+				t.Errorf("%s: the intercept is %v", what, b)
+			}
 			// the fit goes on with what it knows
 			a, _ := eta(t, known, affine{By: 1}, affine{By: 1}, "g2")
 			b, _ := eta(t, fixed, affine{By: 1}, affine{By: 1}, "g2")

@@ -616,7 +616,7 @@ func (u *units) put(f *kernels.Fit, order []uint32) {
 	c, q := &f.Covariance, u.y.unit.scale()
 	switch c.Form {
 	case gauss.Arrowhead:
-		if f.Intercept {
+		if u.centred { // an intercept that is learnt
 			c.Arrow().SetResponse(u.y.unit.Center, u.y.unit.Scale, u.y.Center, u.y.Scale)
 		} else { // which would have the unit
 			c.Arrow().Stretch(q)
