@@ -385,3 +385,27 @@ func TestScaleNotes(t *testing.T) {
 		}
 	}
 }
+
+// The report of counts says what exposure its effects are at.
+func TestReportOfCounts(t *testing.T) {
+	dir := t.TempDir()
+	data, fit, page := filepath.Join(dir, "d.csv"), filepath.Join(dir, "f.parquet"), filepath.Join(dir, "r.html")
+	var b strings.Builder
+	b.WriteString("claims,months,g\n")
+	for i := range 400 {
+		fmt.Fprintf(&b, "%d,%d,%c\n", max(i*i%23-20, 0), 1+i%12, 'a'+i%3)
+	}
+	if err := os.WriteFile(data, []byte(b.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	ok(t, "fit", data, "-f", "claims ~ g + offset(ln(months))", "-o", "family=poisson", "-q", "--out", fit)
+	ok(t, "report", "-b", fit, data, "--out", page, "-q")
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := parsePage(t, text)
+	if effects := p.id("effects").content(); !strings.Contains(effects, "The offset is 0: an exposure of 1") {
+		t.Error(effects)
+	}
+}

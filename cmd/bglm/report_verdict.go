@@ -292,8 +292,11 @@ func (c *reportCommand) effects(s *duck.Session, p *page, sc *scoring, ds []colu
 		}
 	}
 	if len(charts) > 0 {
-		p.add(section{ID: "effects", Title: "Effect of each column", Doc: "coefficients.md#from-log-odds-to-probabilities",
-			Text: "The expected response along a column with its 95 % band, all other columns as in a typical row: numbers at their mean, levels at the most frequent one."}, charts...)
+		text := "The expected response along a column with its 95 % band, all other columns as in a typical row: numbers at their mean, levels at the most frequent one."
+		if sc.offset != "" {
+			text += " The offset is 0: an exposure of 1, where it is the logarithm of one."
+		}
+		p.add(section{ID: "effects", Title: "Effect of each column", Doc: "coefficients.md#from-log-odds-to-probabilities", Text: text}, charts...)
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ var directions = []struct{ pattern, may string }{
 	{"kernels/engine", "kernels kernels/..."},
 	{"kernels/score", "kernels kernels/..."},
 	{"kernels/answer", model + "kernels/softmax"}, // whose Scorer is that of classes
-	{"kernels/*", model + "kernels/lowrank"}, // an engine; ep and hmc build on the low rank
+	{"kernels/*", model + "kernels/lowrank"},      // an engine; ep and hmc build on the low rank
 
 	{"cmd/chart", ""},
 	{"sql", ""},
