@@ -12,7 +12,9 @@ import (
 // Many rows that are laid out are held once: they move into the problem, and those that follow
 // stand behind them. Where a mean stands for a number that is missing its chunk stays.
 func TestRowsMove(t *testing.T) {
-	const k, n = 64, movesFrom/64 + 4096
+	const k, n = 64, 1<<16 + 4096
+	defer func(was int) { movesFrom = was }(movesFrom)
+	movesFrom = 1 << 22
 	for _, missing := range []bool{false, true} {
 		batch := func(seed uint64) *Batch {
 			rng := rand.New(rand.NewPCG(seed, 1))

@@ -271,8 +271,11 @@ func (p *Problem) layOut(r *Rows, col []int32, prior []Weight, center []float64,
 }
 
 // movesFrom is from how many values on rows move, and moveRounds in how many parts: that part is
-// held twice for a while. A part costs a collection.
-const movesFrom, moveRounds = 1 << 22, 5
+// held twice for a while. A part costs a collection and fresh pages, of small fits a third of
+// their time.
+var movesFrom = 1 << 25 // a variable for its test
+
+const moveRounds = 5
 
 // byTime sorts the scalars of the rows by time and returns where each row goes; nil
 // where they stay. Without times rows have the times 1, 2, ...
