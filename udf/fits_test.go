@@ -140,7 +140,7 @@ func TestFormats(t *testing.T) {
 		"bglm_merge(struct_update(f, format := 4))":                                                                 "update bglm",
 		"bglm_predict(struct_update(f, columns := [" + column + "]), {a: 1})":                                       "",
 		"bglm_predict(struct_update(f, columns := []), {a: 1})":                                                     "",
-		"bglm_predict(struct_update(f, columns := 'x'), {a: 1})":                                                    "columns are text",
+		"bglm_predict(struct_update(f, columns := 'x'), {a: 1})":                                                    "columns is text",
 		"bglm_predict(struct_update(f, columns := [NULL]), {a: 1})":                                                 "entry 1 is NULL",
 		"bglm_predict(struct_update(f, columns := [" + column + ", " + column + "]), {a: 1})":                       `"a" is there more than once`,
 		"bglm_predict(struct_update(f, columns := [struct_update(" + column + ", kind := 'x')]), {a: 1})":           "allowed: 'number', 'levels'",

@@ -98,7 +98,7 @@ func TestErrorsAndDialects(t *testing.T) {
 	bad("form: found 'long'", none, "duckdb", Options{Form: "long"})
 	bad("level = 2", none, "duckdb", Options{Level: 2})
 	bad("zero byte", none, "duckdb", Options{Table: "a\x00b"})
-	bad("has classes", func(f *kernels.Fit) { f.Classes = []string{"a"} }, "duckdb", Options{})
+	bad("prediction = 'exact' of a FIT of classes", func(f *kernels.Fit) { f.Classes = []string{"a"} }, "duckdb", Options{})
 	bad("hashed features", func(f *kernels.Fit) { f.HashBits = 4 }, "duckdb", Options{})
 	bad("belongs to none of its columns", func(f *kernels.Fit) { f.Columns = f.Columns[:1] }, "duckdb", Options{})
 	bad("covariance", func(f *kernels.Fit) { f.Covariance = kernels.Covariance{Form: gauss.Full} }, "duckdb", Options{})
