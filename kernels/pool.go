@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
 )
 
 // pools are rows of which those with equal features are kept once, with sums that say of
@@ -24,6 +25,8 @@ type pools struct {
 
 	hash  []uint64
 	table []uint32 // open addressing by hash: 1 + pool, 0 = free; at most half full
+
+	tuples tuples // a shorter way to pools that are there
 }
 
 func newPools(l lik.Likelihood) *pools {
@@ -65,29 +68,33 @@ func (p *pools) same(k int, fs []uint32, xs []float64, offset float64, o *lik.Ob
 }
 
 // find is the pool of a row, made where there is none yet.
-func (p *pools) find(fs []uint32, xs []float64, offset float64, o *lik.Obs) *lik.Pool {
+func (p *pools) find(fs []uint32, xs []float64, offset float64, o *lik.Obs) uint32 {
 	h := p.hashOf(fs, xs, offset, o)
 	mask := uint64(len(p.table) - 1)
 	at := h & mask
 	for ; p.table[at] != 0; at = (at + 1) & mask {
 		if k := int(p.table[at]) - 1; p.hash[k] == h && p.same(k, fs, xs, offset, o) {
-			return &p.sums[k]
+			return uint32(k)
 		}
 	}
-	p.feature, p.value = append(p.feature, fs...), append(p.value, xs...)
-	p.row = append(p.row, len(p.feature))
+	p.feature, p.value = append(memory.Grow(p.feature, len(fs)), fs...), append(memory.Grow(p.value, len(xs)), xs...)
+	p.row = append(memory.Grow(p.row, 1), len(p.feature))
 	if p.by.ByOffset {
-		p.offset = append(p.offset, offset)
+		p.offset = append(memory.Grow(p.offset, 1), offset)
 	}
-	p.sums, p.hash = append(p.sums, lik.Pool{}), append(p.hash, h)
+	s := lik.Pool{}
+	if p.by.ByResponse { // which rows are compared with before this one is added
+		s.Mean, s.Extra = o.Y, o.Trials
+	}
+	p.sums, p.hash = append(memory.Grow(p.sums, 1), s), append(memory.Grow(p.hash, 1), h)
 	p.table[at] = uint32(len(p.sums))
 	if 2*len(p.sums) > len(p.table) {
-		p.table = make([]uint32, 2*len(p.table))
+		p.table = memory.Make[uint32](2*len(p.table), 2*len(p.table))
 		for k, h := range p.hash {
 			p.put(h, uint32(k+1))
 		}
 	}
-	return &p.sums[len(p.sums)-1]
+	return uint32(len(p.sums) - 1)
 }
 
 func (p *pools) put(h uint64, k uint32) {
@@ -101,49 +108,101 @@ func (p *pools) put(h uint64, k uint32) {
 
 // add pools rows [lo, hi) of b.
 func (p *pools) add(b *Batch, lo, hi int) {
-	for i := lo; i < hi; i++ {
-		fs, xs := b.Entries(i)
-		o, shift := b.Obs(i), b.Shift(i)
-		p.by.Add(p.find(fs, xs, shift, &o), o, shift)
+	var at [tupleRows]uint32
+	for ; lo < hi; lo += tupleRows {
+		n := min(tupleRows, hi-lo)
+		p.rows += int64(n)
+		p.findAll(b, lo, at[:n])
+		for i, k := range at[:n] {
+			p.by.Add(&p.sums[k], b.Obs(lo+i), b.Shift(lo+i))
+		}
 	}
-	p.rows += int64(hi - lo)
+}
+
+// findAll is find of the rows of b from lo on, up to tupleRows of them, in their order.
+func (p *pools) findAll(b *Batch, lo int, at []uint32) {
+	var some [tupleRows]uint64
+	keys := some[:len(at)]
+	known := p.rows > tupleFrom && p.tuples.keys(keys, b, lo, p.apart(b))
+	if known {
+		p.tuples.find(keys, at)
+	}
+	for i := range at {
+		if known && at[i] == 0 { // one of the rows before may have made it
+			p.tuples.find(keys[i:i+1], at[i:i+1])
+		}
+		if known && at[i] > 0 {
+			at[i]--
+			continue
+		}
+		fs, xs := b.Entries(lo + i)
+		o := b.Obs(lo + i)
+		at[i] = p.find(fs, xs, b.Shift(lo+i), &o)
+		if known {
+			p.tuples.put(keys[i], at[i])
+		}
+	}
+}
+
+// apart is what besides features tells rows of b apart.
+func (p *pools) apart(b *Batch) [][]float64 {
+	var s [3][]float64
+	n := 0
+	if p.by.ByOffset {
+		s[0], n = b.Offset, 1
+	}
+	if p.by.ByResponse {
+		s[n], s[n+1] = b.Y, b.Trials
+		n += 2
+	}
+	return s[:n]
 }
 
 // merge adds the rows of src, whose features have the numbers ids here.
 func (p *pools) merge(src *pools, ids []uint32) {
-	var fs []uint32
-	for k := range src.sums {
-		lo, hi := src.row[k], src.row[k+1]
-		fs = fs[:0]
-		for _, f := range src.feature[lo:hi] {
-			fs = append(fs, ids[f])
-		}
-		from, offset := &src.sums[k], 0.0
-		if p.by.ByOffset {
-			offset = src.offset[k]
-		}
-		p.find(fs, src.value[lo:hi], offset, &lik.Obs{Y: from.Mean, Trials: from.Extra}).Merge(from, p.lik)
-	}
+	var at [tupleRows]uint32
+	var b Batch
 	p.rows += src.rows
+	for from := 0; from < len(src.sums); from += tupleRows {
+		n := min(tupleRows, len(src.sums)-from)
+		b.Reset()
+		for k := from; k < from+n; k++ {
+			lo, hi := src.row[k], src.row[k+1]
+			for _, f := range src.feature[lo:hi] {
+				b.Feature = append(b.Feature, ids[f])
+			}
+			b.Value = append(b.Value, src.value[lo:hi]...)
+			b.EndRow()
+			b.Y, b.Trials = append(b.Y, src.sums[k].Mean), append(b.Trials, src.sums[k].Extra)
+		}
+		if p.by.ByOffset {
+			b.Offset = append(b.Offset, src.offset[from:from+n]...)
+		}
+		p.findAll(&b, 0, at[:n])
+		for i, k := range at[:n] {
+			p.sums[k].Merge(&src.sums[from+i], p.lik)
+		}
+	}
 }
 
 func (p *pools) clone() *pools {
 	c := *p
 	c.row, c.feature, c.value = slices.Clone(p.row), slices.Clone(p.feature), slices.Clone(p.value)
 	c.offset, c.sums, c.hash, c.table = slices.Clone(p.offset), slices.Clone(p.sums), slices.Clone(p.hash), slices.Clone(p.table)
+	c.tuples = tuples{}
 	return &c
 }
 
 // memory is what they hold, in bytes.
 func (p *pools) memory() int64 {
-	return 8*int64(cap(p.row)+cap(p.value)+cap(p.offset)+cap(p.hash)+8*cap(p.sums)) + 4*int64(cap(p.feature)+cap(p.table))
+	return 8*int64(cap(p.row)+cap(p.value)+cap(p.offset)+cap(p.hash)+8*cap(p.sums)) + 4*int64(cap(p.feature)+cap(p.table)) + p.tuples.memory()
 }
 
 // chunk is the rows that say the same as those pooled, each with how many of these it is,
 // and the constant by which the log likelihood of these is higher.
 func (p *pools) chunk() (c chunk, constant float64) {
-	c.Row = []int{0}
 	offset, trials := false, p.lik.Traits().Trials
+	p.reserve(&c, trials)
 	for k := range p.sums {
 		rows, shift, add := p.by.Make(&p.sums[k])
 		constant += add
@@ -166,6 +225,23 @@ func (p *pools) chunk() (c chunk, constant float64) {
 		c.Offset = nil
 	}
 	return c, constant
+}
+
+// reserve makes c's memory for the rows that are made of the pools.
+func (p *pools) reserve(c *chunk, trials bool) {
+	n, values := 0, 0
+	for k := range p.sums {
+		rows, _, _ := p.by.Make(&p.sums[k])
+		n += len(rows)
+		values += len(rows) * (p.row[k+1] - p.row[k])
+	}
+	numbers := func(n int) []float64 { return memory.Make[float64](0, n) }
+	c.Feature, c.Value = memory.Make[uint32](0, values), numbers(values)
+	c.Row = append(memory.Make[int](0, n+1), 0)
+	c.Y, c.Weight, c.Offset, c.count = numbers(n), numbers(n), numbers(n), numbers(n)
+	if trials {
+		c.Trials = numbers(n)
+	}
 }
 
 // share is how many of a pool's rows one of those made of it stands for.
