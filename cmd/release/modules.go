@@ -87,11 +87,14 @@ const libgccNotice = `The binaries hold parts of libgcc and libstdc++ of the GNU
 version 3 with the GCC Runtime Library Exception 3.1, which permits it.
 `
 
+// deeper are licences that do not lie at the root of their modules or just below it.
+var deeper = map[string][]string{"golang.org/x/image": {"font/gofont/ttfs/README"}} // of the fonts
+
 // notices joins the licences of the modules, of Go, and of GCC's libraries. Errors: a
 // module whose licence is not there.
 func notices(parts []component) ([]byte, error) {
 	var b bytes.Buffer
-	b.WriteString("Third-party software in bglm's binaries. DuckDB itself, with what it includes (ICU, zstd, mbed TLS, RE2 and others), comes as\nprebuilt library in github.com/duckdb/duckdb-go-bindings/lib.\n\n")
+	b.WriteString("Third-party software in bglm's binaries. DuckDB itself comes as prebuilt library in\ngithub.com/duckdb/duckdb-go-bindings/lib, whose modules hold DuckDB's licence alone. What it includes (ICU, zstd, mbed TLS, RE2\nand others) has its licences in the folders third_party and extension/icu of DuckDB's source.\n\n")
 	section := func(name string, files []string) error {
 		fmt.Fprintf(&b, "%s\n%s\n%s\n\n", strings.Repeat("=", 79), name, strings.Repeat("=", 79))
 		for _, f := range files {
@@ -118,6 +121,9 @@ func notices(parts []component) ([]byte, error) {
 		files, err := licences(strings.TrimSpace(string(dir)))
 		if err != nil {
 			return nil, err
+		}
+		for _, f := range deeper[p.path] {
+			files = append(files, filepath.Join(strings.TrimSpace(string(dir)), f))
 		}
 		if len(files) == 0 && strings.HasPrefix(p.path, "github.com/duckdb/duckdb-go-bindings/") {
 			continue // under that of github.com/duckdb/duckdb-go-bindings

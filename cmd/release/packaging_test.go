@@ -1,0 +1,46 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestFontNotices: the fonts of pictures have a licence of their own, deep in their module.
+func TestFontNotices(t *testing.T) {
+	n, err := notices([]component{{"golang.org/x/image", "v0.0.0", ""}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(n), "Copyright (c) 2016 Bigelow & Holmes Inc.") {
+		t.Error("the notices lack the licence of the fonts")
+	}
+}
+
+// TestPackaging: the image is built from a context that has the repository, which make release
+// asks for its commit; actions of the workflows are named by commit.
+func TestPackaging(t *testing.T) {
+	ignored, err := os.ReadFile("../../.dockerignore")
+	if err != nil || slices.Contains(strings.Fields(string(ignored)), ".git") {
+		t.Errorf("%v: %s", err, ignored)
+	}
+	flows, err := filepath.Glob("../../.github/workflows/*.yml")
+	if err != nil || len(flows) < 2 {
+		t.Fatalf("%v: %v", err, flows)
+	}
+	pinned := regexp.MustCompile(`^[\w-]+/[\w-]+@[0-9a-f]{40} # v[\d.]+$`)
+	for _, f := range flows {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`uses: (.*)`).FindAllSubmatch(text, -1) {
+			if !pinned.Match(m[1]) {
+				t.Errorf("%s: found %s; allowed: owner/name@commit # version", f, m[1])
+			}
+		}
+	}
+}
