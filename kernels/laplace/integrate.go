@@ -140,6 +140,11 @@ func (h *learner) integrate() (*spread, error) {
 			return nil, err
 		}
 	}
+	if !h.coarse && (out.weights == nil || len(of) > 1) {
+		if err := h.sections(peak, one, out); err != nil {
+			return nil, err
+		}
+	}
 	return out, h.settle(peak.Mode())
 }
 
@@ -236,6 +241,24 @@ func (h *learner) grid(peak *mode.Peak, of []int, out *spread) error {
 	out.mean, out.sd, out.tied = sums[:n], squares[:n], [2][]float64{sums[n:], squares[n:]}
 	out.weights, err = m.belief()
 	return err
+}
+
+// sections has moments of the variances that the data hardly know, each by itself: their
+// posteriors are far from Gaussian on any scale, and a grid of more than one parameter has few
+// points there. one is what an evidence costs.
+func (h *learner) sections(peak *mode.Peak, one float64, out *spread) error {
+	wide := peak.Wide(len(h.Names))
+	if float64(12*len(wide))*one > maxWork {
+		return nil
+	}
+	for _, k := range wide {
+		mean, sd, ok, err := peak.Section(k)
+		if err != nil || !ok {
+			return err
+		}
+		out.mean[k], out.sd[k] = mean, sd
+	}
+	return nil
 }
 
 // known is what the information in many rows says about the deviations, the weights staying at

@@ -129,17 +129,79 @@ func (q *Peak) Expect(f func(theta []float64) []float64) (mean, sd []float64) {
 	return mean, sd
 }
 
-// Moments are mean and deviation of √(e^θ) of each parameter where θ is Gaussian.
+// Moments are mean and deviation of √(e^θ) of each parameter where θ is Gaussian. One that is
+// wider than widest is taken to be as wide as that: it is then flat to one side of its mode and
+// steep to the other, where a prior of deviations ends it, and its Gaussian is far too wide there.
 func (q *Peak) Moments() (mean, sd []float64) {
 	for k, x := range q.x {
-		v := 0.0
-		for a := range q.x {
-			v += q.axes.Row(a)[k] * q.axes.Row(a)[k]
-		}
+		v := min(q.variance(k), widest)
 		m := math.Exp(0.5*x + 0.125*v)
 		mean, sd = append(mean, m), append(sd, m*math.Sqrt(math.Expm1(0.25*v)))
 	}
 	return mean, sd
+}
+
+// widest is the variance of θ under the prior of deviations with three degrees of freedom:
+// (ψ'(1/2) + ψ'(3/2)) of log √(e^θ)², rounded.
+const widest = 6
+
+// variance is that of parameter k in the Gaussian about the mode.
+func (q *Peak) variance(k int) (v float64) {
+	for a := range q.x {
+		v += q.axes.Row(a)[k] * q.axes.Row(a)[k]
+	}
+	return v
+}
+
+const (
+	// gaussianTo is the variance of θ up to which its Gaussian will do: √(e^θ) is then known to
+	// about half its size.
+	gaussianTo = 1
+	// The distance of a section's points, and by how many nats below the mode it ends. The
+	// density is analytic within π of the real line: the sum is within e^(-2π²/2) of the integral.
+	sectionStep, sectionFall = 2, 8
+)
+
+// Wide are the parameters, of the first n, that Moments takes for Gaussian although they are not.
+func (q *Peak) Wide(n int) (out []int) {
+	for k := range q.x[:n] {
+		if q.variance(k) > gaussianTo {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+// Section is mean and deviation of √(e^θ) of parameter k, others staying at the mode, by a sum
+// over its posterior. false: time is up, or there is no evidence at a point.
+func (q *Peak) Section(k int) (mean, sd float64, ok bool, err error) {
+	total, sum, square := 0.0, 0.0, 0.0
+	for _, sign := range []float64{1, -1} {
+		for n := 0; ; n++ {
+			if sign < 0 && n == 0 {
+				continue
+			}
+			y := slices.Clone(q.x)
+			if y[k] += sign * sectionStep * float64(n); y[k] < q.lo[k] || y[k] > q.hi[k] {
+				break
+			}
+			if q.late() {
+				return 0, 0, false, nil
+			}
+			log, ok, err := q.p.Try(y)
+			if err != nil || !ok || !special.Finite(log) {
+				return 0, 0, false, err
+			}
+			q.p.Keep()
+			w, s := math.Exp(log-q.log), math.Exp(0.5*y[k])
+			total, sum, square = total+w, sum+w*s, square+w*s*s
+			if log < q.log-sectionFall {
+				break
+			}
+		}
+	}
+	mean = sum / total
+	return mean, math.Sqrt(max(square/total-mean*mean, 0)), true, nil
 }
 
 // Grid visits the points of a lattice along the axes, from the mode outwards as far as the
