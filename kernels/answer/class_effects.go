@@ -22,9 +22,8 @@ import (
 // and narrow posteriors, 4,078 for wide ones of more; C² numbers for each feature.
 type classEffects struct {
 	*softmax.Scorer
+	tally
 	o      EffectOptions
-	n      int64
-	weight float64
 	sum    []float64
 	grad   []float64 // by feature, C x C of value and class
 	draws  [][]float64
@@ -51,16 +50,8 @@ func (e *classEffects) at(b *kernels.Batch, i int) (mean, cov []float64, err err
 
 // Add takes the rows of lo and hi, as Effects.Add does.
 func (e *classEffects) Add(lo, hi *kernels.Batch) error {
-	for i := range lo.Len() {
-		w := weight(lo, i)
-		if w == 0 {
-			continue
-		}
-		if err := e.add(lo, hi, i, w); err != nil {
-			return err
-		}
-		e.n++
-		e.weight += w
+	if err := e.each(lo, func(i int, w float64) error { return e.add(lo, hi, i, w) }); err != nil {
+		return err
 	}
 	if e.draw == nil {
 		return nil
@@ -190,7 +181,7 @@ func (e *classEffects) gradient(b *kernels.Batch, i int, w float64, by []float64
 
 // Merge adds the rows of o, which is of the same fit and options.
 func (e *classEffects) Merge(o *classEffects) {
-	e.n, e.weight = e.n+o.n, e.weight+o.weight
+	e.merge(o.tally)
 	dense.Axpy(1, o.sum, e.sum)
 	block := len(e.sum) * len(e.sum)
 	for f := range len(o.grad) / block {

@@ -53,14 +53,38 @@ type Effect struct {
 // Source: the definitions of average comparisons and slopes of R's package marginaleffects.
 type Effects struct {
 	*predict.Scorer
-	o      EffectOptions
+	tally
+	o     EffectOptions
+	sum   float64
+	grad  []float64 // by feature
+	draws []float64
+	draw  *predict.Draw
+}
+
+// tally is how many rows there were, and the sum of their weights.
+type tally struct {
 	n      int64
 	weight float64
-	sum    float64
-	grad   []float64 // by feature
-	draws  []float64
-	draw   *predict.Draw
 }
+
+// each calls add for the rows of b that have a weight, with it, and counts them.
+func (t *tally) each(b *kernels.Batch, add func(i int, w float64) error) error {
+	for i := range b.Len() {
+		w := weight(b, i)
+		if w == 0 {
+			continue
+		}
+		if err := add(i, w); err != nil {
+			return err
+		}
+		t.n++
+		t.weight += w
+	}
+	return nil
+}
+
+// merge adds the rows of o.
+func (t *tally) merge(o tally) { t.n, t.weight = t.n+o.n, t.weight+o.weight }
 
 // NewEffects adds up no rows yet; effects of one fit may share a Scorer.
 // Errors: a level outside (0, 1); those of predict.Scorer.NewDraw.
@@ -80,16 +104,8 @@ func NewEffects(s *predict.Scorer, o EffectOptions) (e *Effects, err error) {
 // those of Features. Weights are those of lo; a row of weight 2 counts twice.
 // Errors: a predictor that is not finite.
 func (e *Effects) Add(lo, hi *kernels.Batch) error {
-	for i := range lo.Len() {
-		w := weight(lo, i)
-		if w == 0 {
-			continue
-		}
-		if err := e.add(lo, hi, i, w); err != nil {
-			return err
-		}
-		e.n++
-		e.weight += w
+	if err := e.each(lo, func(i int, w float64) error { return e.add(lo, hi, i, w) }); err != nil {
+		return err
 	}
 	for k := range e.draws {
 		e.draw.Set(e.o.Seed, uint64(k))
@@ -203,7 +219,8 @@ func (e *Effects) gradient(b *kernels.Batch, i int, by float64) {
 
 // Merge adds the rows of o, which is of the same fit and options.
 func (e *Effects) Merge(o *Effects) {
-	e.n, e.weight, e.sum = e.n+o.n, e.weight+o.weight, e.sum+o.sum
+	e.merge(o.tally)
+	e.sum += o.sum
 	for f, x := range o.grad {
 		if x == 0 {
 			continue
