@@ -15,7 +15,8 @@ type Term struct {
 	Column string // the column it belongs to, "" for the intercept
 	Estimate
 	// Exp is exp of the estimate, an odds or rate ratio; NaN for links whose weights add
-	// to the response itself.
+	// to the response itself, and where it reaches beyond all numbers, as that of the
+	// intercept of a column that is far from 0 does: log odds are then all there is to say.
 	ExpMean, ExpLower, ExpUpper float64
 	Positive                    float64 // P(w > 0)
 	Rope                        float64 // P(|w| < rope), the region of practical equivalence; NaN where none is given
@@ -51,8 +52,8 @@ func Summary(f *kernels.Fit, level, rope float64) ([]Term, error) {
 				}
 			}
 		}
-		if ratio {
-			t.ExpMean, t.ExpLower, t.ExpUpper = exp(t.Mean), exp(t.Lower), exp(t.Upper)
+		if ratio && !math.IsInf(math.Exp(max(t.Mean, t.Upper)), 1) {
+			t.ExpMean, t.ExpLower, t.ExpUpper = math.Exp(t.Mean), math.Exp(t.Lower), math.Exp(t.Upper)
 		}
 		if block > 0 {
 			t.Term = f.Classes[k/block] + ": " + b.Feature
@@ -106,9 +107,6 @@ func within(m, v, rope float64) float64 {
 	}
 	return above(m+rope, v) - above(m-rope, v)
 }
-
-// exp is the largest number where e^x is beyond it.
-func exp(x float64) float64 { return math.Min(math.Exp(x), math.MaxFloat64) }
 
 // ColumnOf is Column of a feature of f: where f remembers its columns the longest of them that
 // it can belong to, for a name may have a '=' of its own.
