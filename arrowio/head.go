@@ -57,6 +57,8 @@ func appendObject[T any](b []byte, fields []fitlayout.Field[T], v *T) []byte {
 			b = appendList(b, fitlayout.ColumnFields, *p)
 		case *[]kernels.Correlation:
 			b = appendList(b, fitlayout.CorrelationFields, *p)
+		case *[]kernels.Learnt:
+			b = appendList(b, fitlayout.LearntFields, *p)
 		}
 	}
 	return append(b, '}')
@@ -196,6 +198,10 @@ func setObject[T any](object map[string]any, fields []fitlayout.Field[T], under 
 			}
 		case *[]kernels.Correlation:
 			if err := setList(v, fitlayout.CorrelationFields, name, p); err != nil {
+				return err
+			}
+		case *[]kernels.Learnt:
+			if err := setList(v, fitlayout.LearntFields, name, p); err != nil {
 				return err
 			}
 		}

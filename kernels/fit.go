@@ -58,7 +58,7 @@ func (p Prior) Of(name []byte) Weight {
 
 // FitFormat is the version of the layout in which a Fit is stored, in SQL and in files.
 // All up to it are read; layout 1 had neither columns nor a version.
-const FitFormat = 3
+const FitFormat = 4
 
 // Kinds of a FitColumn.
 const (
@@ -132,6 +132,7 @@ type Fit struct {
 	Status               string      // "ok", or sentences (Say)
 	Columns              []FitColumn // none are remembered: nil
 	Correlations         []Correlation
+	Learnt               []Learnt // none: nil
 }
 
 // Standardized says whether numbers or responses were brought to units of their own.

@@ -236,7 +236,7 @@ func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) 
 	prior := map[uint32]Weight{}
 	known := map[uint32]float64{}
 	out := *fits[0]
-	out.N, out.Skipped, out.LogEvidence, out.Time, out.Columns = 0, 0, 0, math.NaN(), nil
+	out.N, out.Skipped, out.LogEvidence, out.Time, out.Columns, out.Learnt = 0, 0, 0, math.NaN(), nil, nil
 	start := &Fit{Prior: out.Prior, Time: math.NaN()}
 	var noise noises
 	if from != nil {

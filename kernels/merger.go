@@ -48,7 +48,7 @@ const MaxConflict = 6
 func NewMerger(f, from *Fit) (*Merger, error) {
 	m := &Merger{head: *f}
 	m.head.N, m.head.Skipped, m.head.LogEvidence, m.head.Time = 0, 0, 0, math.NaN()
-	m.head.Beliefs, m.head.Covariance, m.head.Columns = nil, Covariance{}, nil
+	m.head.Beliefs, m.head.Covariance, m.head.Columns, m.head.Learnt = nil, Covariance{}, nil, nil
 	if from == nil {
 		return m, nil
 	}

@@ -246,6 +246,7 @@ func (s *Standard) Restore(f *Fit) error {
 	for k := range f.Correlations {
 		f.Correlations[k].Covariance *= s.Unit * s.Unit
 	}
+	f.stretchLearnt(s.response)
 	f.LogEvidence -= s.of.weight() * math.Log(s.response)
 	f.Say(s.Note)
 	return f.Check()

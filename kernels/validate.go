@@ -38,6 +38,9 @@ func (f *Fit) Validate() error {
 	if err := ValidateCorrelations(f.Correlations); err != nil {
 		return err
 	}
+	if err := ValidateLearnt(f.Learnt); err != nil {
+		return err
+	}
 	n, p := len(f.Classes), len(f.Beliefs)
 	if n > 0 {
 		if p%n != 0 {

@@ -58,6 +58,8 @@ func fieldType[T any](f *fitlayout.Field[T], layout int, belief *capi.Type) *cap
 		return capi.ListOf(structOf(fitlayout.ColumnFields, layout, belief))
 	case fitlayout.Correlations:
 		return capi.ListOf(structOf(fitlayout.CorrelationFields, layout, belief))
+	case fitlayout.Learnt:
+		return capi.ListOf(structOf(fitlayout.LearntFields, layout, belief))
 	default: // Beliefs
 		return capi.ListOf(belief)
 	}
@@ -112,20 +114,27 @@ func appendStruct[T any](c *capi.Col, fields []fitlayout.Field[T], v *T, beliefs
 		case *[]kernels.FitColumn:
 			appendColumns(c, *p)
 		case *[]kernels.Correlation:
-			if *p == nil {
-				c.Null()
-				continue
-			}
-			e := c.Elem()
-			for k := range *p {
-				appendStruct(e, fitlayout.CorrelationFields, &(*p)[k], nil)
-			}
-			c.EndList()
+			appendList(c, fitlayout.CorrelationFields, *p)
+		case *[]kernels.Learnt:
+			appendList(c, fitlayout.LearntFields, *p)
 		case fitlayout.Format:
 			c.Int(int64(p))
 		}
 	}
 	c.EndStruct()
+}
+
+// appendList appends a list of structs, NULL for none.
+func appendList[T any](c *capi.Col, fields []fitlayout.Field[T], list []T) {
+	if list == nil {
+		c.Null()
+		return
+	}
+	e := c.Elem()
+	for k := range list {
+		appendStruct(e, fields, &list[k], nil)
+	}
+	c.EndList()
 }
 
 // appendColumns appends what a fit remembers of its columns.
@@ -311,6 +320,9 @@ var fitLayout = func() layout {
 	for _, f := range fitlayout.CorrelationFields {
 		l.nullable["correlations[]."+f.Name] = f.Nullable
 	}
+	for _, f := range fitlayout.LearntFields {
+		l.nullable["learnt[]."+f.Name] = f.Nullable
+	}
 	return l
 }()
 
@@ -333,6 +345,7 @@ type fitReader struct {
 	lists   decoded[struct{}] // beliefs that are valid
 	columns decoded[[]kernels.FitColumn]
 	related decoded[[]kernels.Correlation]
+	learnt  decoded[[]kernels.Learnt]
 }
 
 // leaf is a field that a vector has.
@@ -364,7 +377,7 @@ func leavesOf[T any](fields []fitlayout.Field[T], v *capi.Vec, path string) []le
 // stay in DuckDB's memory if they are DOUBLE there.
 func (l *leaf[T]) read(i int, to *T) (err error) {
 	switch l.kind {
-	case fitlayout.Beliefs, fitlayout.Columns, fitlayout.Correlations, fitlayout.Version:
+	case fitlayout.Beliefs, fitlayout.Columns, fitlayout.Correlations, fitlayout.Learnt, fitlayout.Version:
 		return nil
 	}
 	p := l.At(to)
@@ -447,6 +460,10 @@ func newFitReader(v *capi.Vec, arg string) (*fitReader, error) {
 		case fitlayout.Correlations:
 			r.related.of(f.v, func(i int) ([]kernels.Correlation, error) {
 				return readList(f.v, i, f.path, fitlayout.CorrelationFields, kernels.ValidateCorrelations)
+			})
+		case fitlayout.Learnt:
+			r.learnt.of(f.v, func(i int) ([]kernels.Learnt, error) {
+				return readList(f.v, i, f.path, fitlayout.LearntFields, kernels.ValidateLearnt)
 			})
 		}
 	}
@@ -587,7 +604,12 @@ func (r *fitReader) scalars(i int) (f *kernels.Fit, err error) {
 		}
 	}
 	if r.related.decode != nil {
-		f.Correlations, err = r.related.at(i)
+		if f.Correlations, err = r.related.at(i); err != nil {
+			return f, err
+		}
+	}
+	if r.learnt.decode != nil {
+		f.Learnt, err = r.learnt.at(i)
 	}
 	return f, err
 }

@@ -37,7 +37,7 @@ func alikeButLearnt(a, b *kernels.Fit) bool {
 	same := func(x, y float64) bool { return math.Float64bits(x) == math.Float64bits(y) }
 	return a.Method == b.Method && a.Family == b.Family && a.Link == b.Link && same(a.Shape, b.Shape) && same(a.Dispersion, b.Dispersion) &&
 		a.Intercept == b.Intercept && a.HashBits == b.HashBits && a.Prior == b.Prior && a.Iterations == b.Iterations && a.Converged == b.Converged &&
-		len(a.Classes) == 0 && len(b.Classes) == 0 && a.Correlations == nil && b.Correlations == nil
+		len(a.Classes) == 0 && len(b.Classes) == 0 && a.Correlations == nil && b.Correlations == nil && a.Learnt == nil && b.Learnt == nil
 }
 
 // flush completes the columns.

@@ -74,7 +74,7 @@ func (c *reportCommand) variances(s *duck.Session, p *page, f *fitstore.Fits) er
 		return nil
 	}
 	t := &reportTable{Head: []cell{{"learnt", false}, {"mean", true}, {"sd", true}, {"lower", true}, {"upper", true}}}
-	err := s.Each(`SELECT t.term, t.mean, t.sd, t.lower, t.upper FROM (SELECT unnest(bglm_summary(fit)) AS t FROM `+f.Table+`) WHERE t.term LIKE 'sd(%)' OR t.term LIKE 'cor(%)'`, func(scan func(...any) error) error {
+	err := s.Each(`SELECT t.term, t.mean, t.sd, t.lower, t.upper FROM (SELECT unnest(bglm_summary(fit)) AS t FROM `+f.Table+`) WHERE regexp_full_match(t.term, '(sd|cor|scale|shape)\(.*\)')`, func(scan func(...any) error) error {
 		var term string
 		var v [4]sql.NullFloat64
 		if err := scan(&term, &v[0], &v[1], &v[2], &v[3]); err != nil {
@@ -94,8 +94,8 @@ func (c *reportCommand) variances(s *duck.Session, p *page, f *fitstore.Fits) er
 	if err != nil || len(t.Rows) == 0 {
 		return err
 	}
-	p.add(section{ID: "variances", Title: "How far levels lie apart", Doc: "coefficients.md#shrinkage", Table: t,
-		Text: "The standard deviation of the weights of each column of levels, learnt from the rows: near 0, the column says little, and its levels are drawn together."})
+	p.add(section{ID: "variances", Title: "How far levels and rows lie apart", Doc: "coefficients.md#shrinkage", Table: t,
+		Text: "Learnt from the rows. sd(column) is the standard deviation of the weights of a column of levels: near 0, the column says little, and its levels are drawn together. sd(residual) is how far responses lie from what the fit expects."})
 	return nil
 }
 

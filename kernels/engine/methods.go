@@ -154,10 +154,14 @@ func solveHMC(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error) {
 	q.Model = &m
 	m.Options.Integrate = false
 	m.Options.Rank = 0 // it is the likelihood's here, not the Hessian's
-	_, known, err := laplace.Learn(ctx, &q)
+	around, known, err := laplace.Learn(ctx, &q)
 	if err != nil {
 		return nil, err
 	}
 	known.Options.Rank = o.Rank
-	return hmc.Fit(ctx, known)
+	f, err := hmc.Fit(ctx, known)
+	if err == nil {
+		f.Learnt = around.Learnt
+	}
+	return f, err
 }

@@ -77,7 +77,11 @@ func (s *search) fit(p *kernels.Problem) (*Result, error) {
 		if err := l.learn(); err != nil {
 			return nil, err
 		}
-		p, out = l.p, l.out
+		r, err := s.result(l.p, e, l.out)
+		if err == nil && l.out.converged {
+			l.parameters(r.Fit)
+		}
+		return r, err
 	}
 	return s.result(p, e, out)
 }

@@ -33,6 +33,7 @@ const (
 	Columns                  // STRUCT[] of the package's variable ColumnFields: *[]kernels.FitColumn
 	Version                  // INTEGER: a Format
 	Correlations             // STRUCT[] of the package's variable CorrelationFields: *[]kernels.Correlation
+	Learnt                   // STRUCT[] of the package's variable LearntFields: *[]kernels.Learnt
 )
 
 // Format stands for the version of the layout: always written as it is, and read as at
@@ -76,6 +77,8 @@ func (f *Field[T]) Kind() Kind {
 		return Columns
 	case *[]kernels.Correlation:
 		return Correlations
+	case *[]kernels.Learnt:
+		return Learnt
 	case Format:
 		return Version
 	default:
@@ -125,6 +128,7 @@ var Fields = []Field[fit]{
 	{Name: "columns", Doc: "what is remembered of the columns of a STRUCT or list: kind 'number' or 'levels', rows and those without a value, center and scale where standardised, prior variance of its weights; center and scale of levels with a learnt variance are posterior mean and deviation of its root", At: func(f *fit) any { return &f.Columns }, Optional: true, Nullable: true, Since: 2},
 	{Name: "format", Doc: "version of this layout; FITs of all earlier ones are read", At: func(*fit) any { return Format(kernels.FitFormat) }, Optional: true, Nullable: true, Since: 2},
 	{Name: "correlations", Doc: "what was learnt of the weights that two columns of levels have for one level: mean and deviation of their correlation, and the covariance of those of a level never seen", At: func(f *fit) any { return &f.Correlations }, Optional: true, Nullable: true, Since: 3},
+	{Name: "learnt", Doc: "what was learnt of the responses: posterior mean and deviation of the square root of a dispersion ('deviation') and of a shape ('shape')", At: func(f *fit) any { return &f.Learnt }, Optional: true, Nullable: true, Since: 4},
 }
 
 type column = kernels.FitColumn
@@ -149,6 +153,15 @@ var CorrelationFields = []Field[correlation]{
 	{Name: "mean", At: func(c *correlation) any { return &c.Mean }},
 	{Name: "sd", At: func(c *correlation) any { return &c.SD }, Nullable: true},
 	{Name: "covariance", At: func(c *correlation) any { return &c.Covariance }},
+}
+
+type learnt = kernels.Learnt
+
+// LearntFields are the fields of an entry of learnt.
+var LearntFields = []Field[learnt]{
+	{Name: "name", At: func(l *learnt) any { return &l.Name }},
+	{Name: "mean", At: func(l *learnt) any { return &l.Mean }},
+	{Name: "sd", At: func(l *learnt) any { return &l.SD }, Nullable: true},
 }
 
 // Default is what fields have that are missing: a diagonal covariance, no rows seen, a
@@ -221,6 +234,8 @@ func (f *Field[T]) sql(layout int, belief string) string {
 		return structSQL(ColumnFields, layout, belief) + "[]"
 	case Correlations:
 		return structSQL(CorrelationFields, layout, belief) + "[]"
+	case Learnt:
+		return structSQL(LearntFields, layout, belief) + "[]"
 	default: // Beliefs
 		return belief + "[]"
 	}

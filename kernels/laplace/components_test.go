@@ -398,6 +398,13 @@ func asPublished(t *testing.T, rows [][4]float64, variance, df, scale float64, p
 	if err != nil || s == nil || s.weights == nil {
 		t.Fatal(s, err)
 	}
+	f, err := Fit(context.Background(), problem(t, m, d))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mean, sd, _ := f.LearntOf(kernels.LearntDeviation); mean != s.mean[0] || sd != s.sd[0] {
+		t.Errorf("the fit says %v ± %v, integrated %v ± %v", mean, sd, s.mean[0], s.sd[0])
+	}
 	for k, want := range published {
 		mean, sd, name := s.mean[0], s.sd[0], "sigma"
 		if k < 2 {

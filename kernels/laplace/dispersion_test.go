@@ -12,6 +12,18 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
+// inverseChi is mean and deviation of σ, ν s²/σ² ~ χ²(ν), by sums over log σ.
+func inverseChi(square, nu float64) [2]float64 {
+	var sums [3]float64
+	for x := -3.0; x < 3; x += 1e-3 {
+		s := math.Exp(x)
+		w := math.Exp(-nu*x - 0.5*nu/s/s)
+		sums[0], sums[1], sums[2] = sums[0]+w, sums[1]+w*s, sums[2]+w*s*s
+	}
+	m := sums[1] / sums[0]
+	return [2]float64{math.Sqrt(square) * m, math.Sqrt(square * (sums[2]/sums[0] - m*m))}
+}
+
 // A gaussian regression under flat priors of the weights and of the deviation σ of the noise,
 // as in posteriordb's mesquite-mesquite and earnings-earn_height: the weights' marginal is
 // Student's t, with mean of least squares and covariance RSS/(n-p-3) (XᵀX)⁻¹, and
@@ -62,8 +74,22 @@ func TestNoiseIsIntegrated(t *testing.T) {
 			kerneltest.Close(t, "mean", b.Mean, w[j], kerneltest.Tol{Abs: 1e-5})
 			kerneltest.Close(t, "deviation", math.Sqrt(b.Variance), math.Sqrt(noise*inv.At(j, j)), kerneltest.Tol{Rel: 2e-3})
 		}
+		mean, sd, _ := f.LearntOf(kernels.LearntDeviation)
+		sigma := inverseChi(rss/(n-p-1), n-p-1) // σ flat: one degree of freedom less
+		kerneltest.Close(t, "residual deviation", mean, sigma[0], kerneltest.Tol{Rel: 2e-3})
+		kerneltest.Close(t, "what is not known of it", sd, sigma[1], kerneltest.Tol{Rel: 0.02})
 		if f.Status != "ok" {
 			t.Error(f.Status)
 		}
+
+		// Not integrated, log σ is flat.
+		m.Options.Integrate = false
+		if f, err = Fit(context.Background(), problem(t, m, d)); err != nil {
+			t.Fatal(err)
+		}
+		mean, sd, _ = f.LearntOf(kernels.LearntDeviation)
+		sigma = inverseChi(rss/(n-p), n-p)
+		kerneltest.Close(t, "residual deviation by evidence", mean, sigma[0], kerneltest.Tol{Rel: 1e-4})
+		kerneltest.Close(t, "what is not known of it", sd, sigma[1], kerneltest.Tol{Rel: 2e-3}) // curvature over steps of 0.1
 	}
 }

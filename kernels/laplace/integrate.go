@@ -27,8 +27,9 @@ const (
 )
 
 // spread is what integrating finds of learnt variances: mean and deviation of their roots by
-// group, of what tied.spreads lists, the mean of the dispersion, 0 where that stays, and the
-// posterior of the weights, nil where it stays that at the maximum.
+// group, then of that of the dispersion where it is learnt, of what tied.spreads lists, the mean
+// of the dispersion, 0 where that stays, and the posterior of the weights, nil where it stays
+// that at the maximum.
 type spread struct {
 	mean, sd []float64
 	tied     [2][]float64

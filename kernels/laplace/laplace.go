@@ -360,8 +360,14 @@ func (e *engine) fit(start []float64) (*kernels.Fit, error) {
 		note += learnt
 	}
 	f, err := e.result(ev, h.newton, status, note)
-	if err == nil && !e.x.Options.PriorGroups {
+	if err != nil {
+		return nil, err
+	}
+	if !e.x.Options.PriorGroups {
 		h.note(f, around)
+	}
+	if status == "" {
+		err = h.parameters(f, around)
 	}
 	return f, err
 }

@@ -163,6 +163,9 @@ func (n *newtonStep) fit() (*kernels.Fit, error) {
 	if len(h.theta) > 0 && !q.Options.PriorGroups {
 		h.note(f, around)
 	}
+	if err := h.parameters(f, around); err != nil {
+		return nil, err
+	}
 	f.Say(note)
 	if f.Converged = converged; !converged {
 		f.Status = fmt.Sprintf("no convergence yet: the pass was about %.2g posterior deviations from the mode; take another around this fit", n.distance)

@@ -96,6 +96,9 @@ func (g *Learning) LogZ(o Obs, m, v float64, known int64) float64 {
 
 func (g *Learning) freedom(known int64) float64 { return g.rows - float64(known)/determined }
 
+// Freedom is ν, 0 before the first row.
+func (g *Learning) Freedom(known int64) float64 { return math.Max(g.freedom(known), 0) }
+
 // leastRatio is the least part of D that one row leaves.
 const leastRatio = 1e-12
 

@@ -80,6 +80,14 @@ func (d *Overdispersion) met(o Obs, mean, spread float64) {
 // known is the information about log r.
 func (d *Overdispersion) known() float64 { return firstInfo + d.info*(1+d.past/d.rows) }
 
+// Information is that about log r which rows gave, and the start.
+func (d *Overdispersion) Information() float64 {
+	if !(d.rows > 0) {
+		return firstInfo
+	}
+	return d.known()
+}
+
 // slopeNodes is the five-point rule for a standard normal.
 var slopeNodes = [...]struct{ x, w float64 }{{0, 8.0 / 15}, {1.3556261799742659, 0.22207592200561265}, {-1.3556261799742659, 0.22207592200561265},
 	{2.8569700138728056, 0.011257411327720689}, {-2.8569700138728056, 0.011257411327720689}}

@@ -9,6 +9,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/kernels/stop"
 )
@@ -138,6 +139,7 @@ func solve(p *kernels.Problem) (*Result, error) {
 	if !math.IsNaN(learnt.variance) {
 		f.Prior.Variance = learnt.variance
 	}
+	learnt.note(f, p)
 	f.Iterations = max(s.total, 1)
 	f.Converged = stopped == ""
 	f.Status = status(r, out, s, held, stopped)
@@ -151,6 +153,16 @@ func solve(p *kernels.Problem) (*Result, error) {
 	}
 	out.Fit = f
 	return out, f.Check()
+}
+
+// note keeps in f what was learnt of dispersion and shape.
+func (l *learned) note(f *kernels.Fit, p *kernels.Problem) {
+	if _, ok := p.Lik.(lik.Dispersed); ok && p.Options.AutoDispersion && p.N > 0 {
+		f.LearnDeviation(f.Dispersion, 2*l.dispersion)
+	}
+	if _, ok := p.Lik.(lik.Shaped); ok && p.Options.AutoShape && p.N > 0 {
+		f.LearnShape(f.Shape, 1/math.Sqrt(l.shape))
+	}
 }
 
 func check(p *kernels.Problem) error {

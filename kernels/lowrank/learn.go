@@ -42,6 +42,9 @@ type learned struct {
 	lik      lik.Likelihood
 	prior    *gauss.Normal
 	status   string
+	// The curvature of the log evidence in the logarithms of dispersion and shape; NaN where it is
+	// not known.
+	dispersion, shape float64
 }
 
 // learn returns the best values and leaves r whitened by the prior they make.
@@ -85,7 +88,7 @@ func learn(r *Reduced, s *solver) (*learned, error) {
 			set = append(set, func(x float64) error { l.params.Shape = math.Exp(x); return l.setLik() })
 		}
 	}
-	out := &learned{variance: math.NaN(), params: l.params, lik: p.Lik, prior: r.Prior}
+	out := &learned{variance: math.NaN(), params: l.params, lik: p.Lik, prior: r.Prior, dispersion: math.NaN(), shape: math.NaN()}
 	if len(set) == 0 || p.N == 0 {
 		return out, nil
 	}
@@ -142,6 +145,16 @@ func learn(r *Reduced, s *solver) (*learned, error) {
 			out.status = fmt.Sprintf("%s = %.3g is at the end of its range: the data do not bound it", names[i], math.Exp(x))
 		}
 	}
+	for i, what := range names {
+		if information := &out.dispersion; what == "dispersion" || what == "shape" {
+			if what == "shape" {
+				information = &out.shape
+			}
+			if *information = l.information(set[i], at[i], best); l.err != nil {
+				return nil, fmt.Errorf("learning %s: %w", what, l.err)
+			}
+		}
+	}
 	out.params, out.lik = l.params, s.data.Lik
 	if len(l.free) > 0 {
 		if v, ok := l.Default(logs(l.variance)); ok {
@@ -158,6 +171,20 @@ func learn(r *Reduced, s *solver) (*learned, error) {
 		s.t, s.offset = r.T, r.Offset
 	}
 	return out, nil
+}
+
+// information is the curvature of the log evidence, best at x, in one value, by a second
+// difference; all is as before it then.
+func (l *learner) information(set func(float64) error, x, best float64) float64 {
+	const step = 0.1
+	u := slices.Clone(l.s.u)
+	down, up := l.evidence(set, x-step), l.evidence(set, x+step)
+	l.err = set(x)
+	copy(l.s.u, u)
+	if fall := 2*best - down - up; special.Finite(fall) {
+		return max(fall, 0) / (step * step)
+	}
+	return math.NaN()
 }
 
 func (l *learner) late() bool { return l.s.data.Stop.Late() }

@@ -2,11 +2,13 @@ package predict
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"gonum.org/v1/gonum/mathext"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/special"
 )
 
 // Term is a weight of a fit as people read it.
@@ -25,8 +27,10 @@ type Term struct {
 }
 
 // Summary lists the weights of a fit in belief order, with central intervals of that level,
-// and then as 'sd(column)' the standard deviations of the weights of columns of levels and as
-// 'cor(column, column)' the correlations between these, where their posterior was learnt.
+// and then, where their posterior was learnt, as 'sd(column)' the standard deviations of the
+// weights of columns of levels, as 'cor(column, column)' the correlations between these, as
+// 'sd(residual)' that of gaussian responses, of studentt's their 'scale(residual)', and as
+// 'shape(family)' the shape. What was learnt without its deviation has no interval.
 //
 // A rope > 0 asks for the probability that a weight is between -rope and rope.
 //
@@ -60,7 +64,41 @@ func Summary(f *kernels.Fit, level, rope float64) ([]Term, error) {
 		}
 		out[k] = t
 	}
-	return append(append(out, deviations(f, level)...), correlations(f, level)...), nil
+	return slices.Concat(out, deviations(f, level), correlations(f, level), parameters(f, level)), nil
+}
+
+// parameters are those of the likelihood that were learnt: the interval of a deviation is that of
+// the square root of an inverse chi-square variable, that of a shape of a log-normal one, with
+// their mean and deviation.
+func parameters(f *kernels.Fit, level float64) (out []Term) {
+	nan := math.NaN()
+	for _, l := range f.Learnt {
+		t := Term{Estimate: Estimate{Mean: l.Mean, SD: l.SD, Lower: nan, Upper: nan}, ExpMean: nan, ExpLower: nan, ExpUpper: nan, Positive: 1, Rope: nan, PerSD: nan}
+		known := l.Mean > 0 && l.SD > 0
+		switch l.Name {
+		case kernels.LearntDeviation:
+			if t.Term = "scale(residual)"; f.Family == "gaussian" {
+				t.Term = "sd(residual)"
+			}
+			if known {
+				nu := special.InverseChiFreedom(l.SD / l.Mean)
+				mean, _ := special.InverseChi(nu)
+				at := func(q float64) float64 { return l.Mean / mean * special.InverseChiQuantile(nu, q) }
+				t.Lower, t.Upper = at(0.5-0.5*level), at(0.5+0.5*level)
+			}
+		case kernels.LearntShape:
+			t.Term = "shape(" + f.Family + ")"
+			if known {
+				v := math.Log1p(l.SD / l.Mean * (l.SD / l.Mean))
+				z := mathext.NormalQuantile(0.5+0.5*level) * math.Sqrt(v)
+				t.Lower, t.Upper = l.Mean*math.Exp(-0.5*v-z), l.Mean*math.Exp(-0.5*v+z)
+			}
+		default: // of a later version
+			continue
+		}
+		out = append(out, t)
+	}
+	return out
 }
 
 // correlations are those of columns of levels, where they were learnt: the interval is that of

@@ -951,6 +951,7 @@ func (s *State) Summary() kernels.Fit {
 	if b.counts != nil && b.counts.sized != nil {
 		f.SetLikelihood(b.counts.sized)
 	}
+	s.parameters(&f, k)
 	s.units.prior(&f.Prior)
 	f.Columns = s.columns()
 	for j := range f.Columns {
@@ -973,6 +974,23 @@ func (s *State) Summary() kernels.Fit {
 	f.Say(s.scaleNote(&f))
 	f.Say(kernels.SkippedNote(f.Skipped))
 	return f
+}
+
+// parameters notes in f what belief k learnt of dispersion and shape. That of gaussian responses
+// has the posterior of the conjugate model.
+func (s *State) parameters(f *kernels.Fit, k int) {
+	b := &s.bank[k]
+	switch {
+	case s.n == 0:
+	case b.learning != nil && s.plan.noise:
+		f.LearnDeviation(f.Dispersion, b.learning.Freedom(s.form.Known(k)))
+	case b.counts != nil && b.counts.sized != nil:
+		sd := 1 / math.Sqrt(b.counts.Information())
+		if b.counts.sized.Note() != "" { // at the edge of its range
+			sd = math.NaN()
+		}
+		f.LearnShape(f.Shape, sd)
+	}
 }
 
 func (s *State) status(k int) (status string) {

@@ -67,6 +67,8 @@ func jsonShape[T any](fields []fitlayout.Field[T]) string {
 			t = "[" + jsonShape(fitlayout.ColumnFields) + "]"
 		case fitlayout.Correlations:
 			t = "[" + jsonShape(fitlayout.CorrelationFields) + "]"
+		case fitlayout.Learnt:
+			t = "[" + jsonShape(fitlayout.LearntFields) + "]"
 		}
 		parts = append(parts, `"`+f.Name+`":`+t)
 	}

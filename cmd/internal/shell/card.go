@@ -105,7 +105,7 @@ func (f fitValue) card() []string {
 		}
 	}
 	if len(learnt) > 0 {
-		out = append(out, strings.Join(learnt, ", "))
+		out = append(out, strings.Join(append(learnt, f.residual()...), ", "))
 	}
 	if log, ok := f.number("log_evidence"); ok && !math.IsInf(log, 0) {
 		line := "log evidence " + strconv.FormatFloat(log, 'f', 2, 64)
@@ -120,6 +120,27 @@ func (f fitValue) card() []string {
 	status := strings.Split(f.text("status"), "; ")
 	status[0] = "status: " + status[0]
 	return append(append(out, status...), f.terms()...)
+}
+
+// residual is the learnt square root of the dispersion, with its deviation where that is known.
+func (f fitValue) residual() []string {
+	l, _ := f["learnt"].([]any)
+	for _, v := range l {
+		e, _ := v.(map[string]any)
+		mean, ok := fitValue(e).number("mean")
+		if !ok || fitValue(e).text("name") != "deviation" {
+			continue
+		}
+		out := fmt.Sprintf("sd(residual) %.4g", mean)
+		if f.text("family") != "gaussian" {
+			out = fmt.Sprintf("scale(residual) %.4g", mean)
+		}
+		if sd, ok := fitValue(e).number("sd"); ok {
+			out += fmt.Sprintf(" ± %.3g", sd)
+		}
+		return []string{out}
+	}
+	return nil
 }
 
 type cardTerm struct {
