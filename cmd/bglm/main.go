@@ -8,6 +8,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -98,6 +99,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	err = k.Run(e, parser)
 	if err == nil {
 		return exitDone
+	}
+	if errors.Is(err, context.Canceled) { // of a step that has no words of its own for it
+		err = cli.ErrInterrupted
 	}
 	fmt.Fprintf(stderr, "bglm %s: %s\n", k.Selected().Name, e.Message(byFlag(err)))
 	if cli.IsUsage(err) {

@@ -174,3 +174,30 @@ func TestVersion(t *testing.T) {
 		t.Errorf("got %+v", r)
 	}
 }
+
+// Whatever step a job is ended in, it says so in the same words and leaves no file.
+func TestEndedAnywhere(t *testing.T) {
+	dir := t.TempDir()
+	fit := filepath.Join(dir, "fit.parquet")
+	if r := bglm(t, "", "fit", "../../testdata/flights.parquet", "--formula", "delay > 15 ~ origin", "--method", "adf", "--quiet", "--out", fit); r.code != 0 {
+		t.Fatalf("%+v", r)
+	}
+	for _, ext := range []string{"parquet", "csv", "arrow", "json", "duckdb"} {
+		for _, after := range []time.Duration{0, 10, 40, 100, 300} {
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(after*time.Millisecond, cancel)
+			out := filepath.Join(t.TempDir(), "out."+ext)
+			r := bglmCtx(ctx, "", "predict", "../../testdata/flights.parquet", "--beliefs", fit, "--quiet", "--out", out)
+			cancel()
+			if r.code == exitDone {
+				continue
+			}
+			if want := "bglm predict: interrupted; nothing was written\n"; r.code != exitFailed || r.stderr != want {
+				t.Errorf("%s after %d ms: exit code %d, %q", ext, after, r.code, r.stderr)
+			}
+			if left, _ := filepath.Glob(filepath.Join(filepath.Dir(out), "*")); len(left) > 0 {
+				t.Errorf("%s after %d ms left %q", ext, after, left)
+			}
+		}
+	}
+}

@@ -41,6 +41,9 @@ func (e *Env) Message(err error) string {
 	return shell.Message(text)
 }
 
+// ErrInterrupted is what a command ends with once the user has ended it.
+var ErrInterrupted = errors.New("interrupted; nothing was written")
+
 type usage struct{ error }
 
 func (u usage) Unwrap() error { return u.error }

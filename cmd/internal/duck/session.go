@@ -6,7 +6,6 @@ package duck
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -122,7 +121,7 @@ func (s *Session) Failed(err error) error {
 		return nil
 	}
 	if s.Ctx.Err() != nil {
-		return errors.New("interrupted; nothing was written")
+		return cli.ErrInterrupted
 	}
 	return Plainly(err)
 }

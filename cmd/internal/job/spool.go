@@ -10,6 +10,7 @@ import (
 
 	"github.com/bglm/bglm/arrowio"
 	"github.com/bglm/bglm/arrowio/pqrows"
+	"github.com/bglm/bglm/cmd/internal/cli"
 	"github.com/bglm/bglm/cmd/internal/duck"
 	"github.com/bglm/bglm/cmd/internal/files"
 )
@@ -46,7 +47,7 @@ type untilDone struct {
 
 func (u *untilDone) Read(p []byte) (int, error) {
 	if err := u.s.Ctx.Err(); err != nil {
-		return 0, errors.New("interrupted; nothing was written")
+		return 0, cli.ErrInterrupted
 	}
 	return u.Reader.Read(p)
 }
