@@ -6,6 +6,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/lik"
 )
 
 // diagonal is factorised EP: one Gaussian per weight, one site per non-zero. Means
@@ -104,150 +105,18 @@ func (d *diagonal) loo() []float64 { return d.logp }
 // it the difference has no digits left.
 const minCavity = 1e-13
 
+// sweep visits every row once: its cavity, the moments of the likelihood under it, and
+// its new sites.
 func (d *diagonal) sweep(damp float64) (c change, err error) {
-	p, chain := d.p, d.noise != nil
-	first := !d.ran
-	if chain {
+	if d.noise != nil {
 		d.rewind()
 	} else {
 		clear(d.tail)
 	}
-	for i := range p.N {
-		p.Stop.Row(i)
-		lo, hi := p.Row[i], p.Row[i+1]
-		cols, xs := p.Col[lo:hi], p.Val[lo:hi:hi]
-		sites, cav := d.site[lo:hi:hi], d.cav[:hi-lo]
-		m, v := d.base[i], 0.0
-		proper := true
-		for k, j := range cols {
-			w := &d.w[j]
-			b := Site{-sites[k].Tau, -sites[k].Nu}
-			if chain {
-				d.forward(j, w, d.time[i])
-				b = d.back[lo+k]
-			}
-			den := 1 + w.Variance*b.Tau
-			if !(den > minCavity) {
-				proper = false
-				break
-			}
-			cv := w.Variance / den
-			cm := w.Mean + cv*(b.Nu-b.Tau*w.Mean)
-			cav[k] = kernels.Weight{Mean: cm, Variance: cv}
-			x := xs[k]
-			m += x * cm
-			v += x * x * cv
-		}
-		if !proper {
-			c.skipped++
-			d.keep(i)
-			continue
-		}
-		if !finite(m) || !finite(v) {
-			return c, impossible(i, p.Y[i], m, v, 0)
-		}
-		o := d.batch.Obs(i)
-		t := p.Lik.Moments(o, m, v)
-		if d.kernel != nil && v > 0 {
-			m0, v0 := d.prior(i)
-			t = d.kernel.moments(p.Lik, o, m, v, m0, v0)
-		}
-		if !finite(t.LogZ) || !finite(t.Alpha) || !(t.Ratio > 0) || !finite(t.Ratio) {
-			if first {
-				return c, impossible(i, o.Y, m, v, t.LogZ)
-			}
-			c.clamped++
-			d.keep(i)
-			continue
-		}
-		if moved := math.Abs(t.LogZ-d.logp[i]) / (1 + math.Abs(t.LogZ)); moved > c.size {
-			c.size = moved
-		}
-		d.logp[i] = t.LogZ
-		c.logZ += t.LogZ
-		if v == 0 {
-			d.add(i)
-			continue // no weight of this row counts
-		}
-		c.moved(&d.tilt[i], m+v*t.Alpha, v*t.Ratio)
-		if d.newton != nil {
-			d.newton.visited(i, t.Alpha, t.Beta, t.Ratio)
-		}
-		inv := 1 / v
-		quad, dens := 0.0, 1.0 // of the row's sites under their cavities
-		size2 := 0.0
-		lost := false
-		for k, j := range cols {
-			x, cv, cm := xs[k], cav[k].Variance, cav[k].Mean
-			xv := x * cv
-			a := x * xv * inv
-			rest := 1 - a
-			if rest < 0 || len(cols) == 1 {
-				rest = 0
-			}
-			if len(cols) == 1 {
-				a = 1
-			}
-			// The belief's new variance over the cavity's; adf has the same line.
-			ratio := rest + a*t.Ratio
-			q := kernels.Weight{Mean: cm + xv*t.Alpha, Variance: cv * ratio}
-			up := 1 / ratio
-			xb := x * x * t.Beta
-			s := Site{xb * up, (x*t.Alpha + cm*xb) * up}
-			old := sites[k]
-			dt, dn := s.Tau-old.Tau, s.Nu-old.Nu
-			if !finite(dt) || !finite(dn) || !(q.Variance > 0) {
-				lost = true
-				s, dt, dn = old, 0, 0
-			}
-			g := dn - q.Mean*dt
-			if e := g * g * q.Variance; e > size2 {
-				size2 = e
-			}
-			if e := dt * q.Variance; e*e > size2 {
-				size2 = e * e
-			}
-			den := up
-			if damp != 1 || lost {
-				if damp != 1 {
-					s = Site{old.Tau + damp*dt, old.Nu + damp*dn}
-				}
-				den = 1 + cv*s.Tau
-				q = kernels.Weight{Mean: cm + cv*(s.Nu-s.Tau*cm)/den, Variance: cv / den}
-			}
-			sites[k] = s
-			if !chain {
-				// The site's overlap with its cavity: q.Variance is cv/den.
-				g := s.Nu - s.Tau*cm
-				quad -= cm*(g+0.5*s.Tau*cm) + 0.5*q.Variance*g*g
-				dens *= den
-				sum := &d.tail[j]
-				sum.Tau += s.Tau
-				sum.Nu += s.Nu
-			} else if b := d.back[lo+k]; b != (Site{}) { // else the two overlaps cancel
-				w := &d.w[j]
-				quad -= overlap(cm, cv, s, den)
-				dens *= den
-				fden := 1 + w.Variance*s.Tau
-				if !(fden > minCavity) { // only the rows after carry this site
-					fden, lost = minCavity, true
-				}
-				quad += overlap(w.Mean, w.Variance, s, fden)
-				dens /= fden
-				q = kernels.Weight{Mean: w.Mean + w.Variance*(s.Nu-s.Tau*w.Mean)/fden, Variance: w.Variance / fden}
-			}
-			d.w[j] = q
-			if !(dens > 1e-200 && dens < 1e200) { // a long row
-				c.logZ += 0.5 * math.Log(dens)
-				dens = 1
-			}
-		}
-		if lost {
-			c.clamped++
-		}
-		c.logZ += quad + 0.5*math.Log(dens)
-		if size2 > c.size*c.size {
-			c.size = math.Sqrt(size2)
+	for i := range d.p.N {
+		d.p.Stop.Row(i)
+		if err := d.visit(i, damp, &c); err != nil {
+			return c, err
 		}
 	}
 	d.ran = true
@@ -260,6 +129,162 @@ func (d *diagonal) sweep(damp float64) (c change, err error) {
 		d.prev[j] = w
 	}
 	return c, nil
+}
+
+// visit is the turn of row i.
+func (d *diagonal) visit(i int, damp float64, c *change) error {
+	p := d.p
+	m, v, proper := d.cavity(i)
+	if !proper {
+		c.skipped++
+		d.keep(i)
+		return nil
+	}
+	if !finite(m) || !finite(v) {
+		return impossible(i, p.Y[i], m, v, 0)
+	}
+	o := d.batch.Obs(i)
+	t := p.Lik.Moments(o, m, v)
+	if d.kernel != nil && v > 0 {
+		m0, v0 := d.prior(i)
+		t = d.kernel.moments(p.Lik, o, m, v, m0, v0)
+	}
+	if !finite(t.LogZ) || !finite(t.Alpha) || !(t.Ratio > 0) || !finite(t.Ratio) {
+		if !d.ran {
+			return impossible(i, o.Y, m, v, t.LogZ)
+		}
+		c.clamped++
+		d.keep(i)
+		return nil
+	}
+	if moved := math.Abs(t.LogZ-d.logp[i]) / (1 + math.Abs(t.LogZ)); moved > c.size {
+		c.size = moved
+	}
+	d.logp[i] = t.LogZ
+	c.logZ += t.LogZ
+	if v == 0 { // no weight of this row counts
+		d.add(i)
+		return nil
+	}
+	c.moved(&d.tilt[i], m+v*t.Alpha, v*t.Ratio)
+	if d.newton != nil {
+		d.newton.visited(i, t.Alpha, t.Beta, t.Ratio)
+	}
+	d.replace(i, &t, v, damp, c)
+	return nil
+}
+
+// cavity leaves the weights of row i without its sites in d.cav, and returns the mean and
+// variance of its predictor there; proper is false where a cavity has no digits left.
+func (d *diagonal) cavity(i int) (m, v float64, proper bool) {
+	p, chain := d.p, d.noise != nil
+	lo, hi := p.Row[i], p.Row[i+1]
+	xs, sites, cav := p.Val[lo:hi:hi], d.site[lo:hi:hi], d.cav[:hi-lo]
+	m = d.base[i]
+	for k, j := range p.Col[lo:hi] {
+		w := &d.w[j]
+		b := Site{-sites[k].Tau, -sites[k].Nu}
+		if chain {
+			d.forward(j, w, d.time[i])
+			b = d.back[lo+k]
+		}
+		den := 1 + w.Variance*b.Tau
+		if !(den > minCavity) {
+			return m, v, false
+		}
+		cv := w.Variance / den
+		cm := w.Mean + cv*(b.Nu-b.Tau*w.Mean)
+		cav[k] = kernels.Weight{Mean: cm, Variance: cv}
+		x := xs[k]
+		m += x * cm
+		v += x * x * cv
+	}
+	return m, v, true
+}
+
+// replace gives row i the sites that carry its moments t, v being the variance of its
+// predictor under the cavity, and adds what they change of the evidence to c.
+func (d *diagonal) replace(i int, t *lik.Tilted, v, damp float64, c *change) {
+	p, chain := d.p, d.noise != nil
+	lo, hi := p.Row[i], p.Row[i+1]
+	cols, xs := p.Col[lo:hi], p.Val[lo:hi:hi]
+	sites, cav := d.site[lo:hi:hi], d.cav[:hi-lo]
+	inv := 1 / v
+	quad, dens := 0.0, 1.0 // of the row's sites under their cavities
+	size2 := 0.0
+	lost := false
+	for k, j := range cols {
+		x, cv, cm := xs[k], cav[k].Variance, cav[k].Mean
+		xv := x * cv
+		a := x * xv * inv
+		rest := 1 - a
+		if rest < 0 || len(cols) == 1 {
+			rest = 0
+		}
+		if len(cols) == 1 {
+			a = 1
+		}
+		// The belief's new variance over the cavity's; adf has the same line.
+		ratio := rest + a*t.Ratio
+		q := kernels.Weight{Mean: cm + xv*t.Alpha, Variance: cv * ratio}
+		up := 1 / ratio
+		xb := x * x * t.Beta
+		s := Site{xb * up, (x*t.Alpha + cm*xb) * up}
+		old := sites[k]
+		dt, dn := s.Tau-old.Tau, s.Nu-old.Nu
+		if !finite(dt) || !finite(dn) || !(q.Variance > 0) {
+			lost = true
+			s, dt, dn = old, 0, 0
+		}
+		g := dn - q.Mean*dt
+		if e := g * g * q.Variance; e > size2 {
+			size2 = e
+		}
+		if e := dt * q.Variance; e*e > size2 {
+			size2 = e * e
+		}
+		den := up
+		if damp != 1 || lost {
+			if damp != 1 {
+				s = Site{old.Tau + damp*dt, old.Nu + damp*dn}
+			}
+			den = 1 + cv*s.Tau
+			q = kernels.Weight{Mean: cm + cv*(s.Nu-s.Tau*cm)/den, Variance: cv / den}
+		}
+		sites[k] = s
+		if !chain {
+			// The site's overlap with its cavity: q.Variance is cv/den.
+			g := s.Nu - s.Tau*cm
+			quad -= cm*(g+0.5*s.Tau*cm) + 0.5*q.Variance*g*g
+			dens *= den
+			sum := &d.tail[j]
+			sum.Tau += s.Tau
+			sum.Nu += s.Nu
+		} else if b := d.back[lo+k]; b != (Site{}) { // else the two overlaps cancel
+			w := &d.w[j]
+			quad -= overlap(cm, cv, s, den)
+			dens *= den
+			fden := 1 + w.Variance*s.Tau
+			if !(fden > minCavity) { // only the rows after carry this site
+				fden, lost = minCavity, true
+			}
+			quad += overlap(w.Mean, w.Variance, s, fden)
+			dens /= fden
+			q = kernels.Weight{Mean: w.Mean + w.Variance*(s.Nu-s.Tau*w.Mean)/fden, Variance: w.Variance / fden}
+		}
+		d.w[j] = q
+		if !(dens > 1e-200 && dens < 1e200) { // a long row
+			c.logZ += 0.5 * math.Log(dens)
+			dens = 1
+		}
+	}
+	if lost {
+		c.clamped++
+	}
+	c.logZ += quad + 0.5*math.Log(dens)
+	if size2 > c.size*c.size {
+		c.size = math.Sqrt(size2)
+	}
 }
 
 // refresh is renew from the sites as they stand.
