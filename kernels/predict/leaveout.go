@@ -90,6 +90,7 @@ func cavity(l lik.Likelihood, o lik.Obs, m, v float64) (mc, vc float64, ok bool)
 	const (
 		most = 500
 		tol  = 1e-11 // of the moments, in deviations: far below what EP's own convergence leaves
+		left = 1e-13 // least share of the posterior's precision without the row: below, the difference has no digits
 	)
 	_, r, d2 := l.LogLik(o, m)
 	// From Laplace's factor, which may claim more precision than there is.
@@ -97,6 +98,9 @@ func cavity(l lik.Likelihood, o lik.Obs, m, v float64) (mc, vc float64, ok bool)
 	shift := precision*m - r
 	step, last := 1.0, math.Inf(1)
 	for range most {
+		if precision*v < left {
+			return 0, 0, false
+		}
 		mc, vc = shift/precision, 1/precision
 		t := l.Moments(o, mc, vc)
 		dm, dv := mc+vc*t.Alpha-m, vc*t.Ratio-v
