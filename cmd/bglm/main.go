@@ -100,7 +100,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err == nil {
 		return exitDone
 	}
-	if errors.Is(err, context.Canceled) { // of a step that has no words of its own for it
+	// Which step it was, and what that calls it, is nothing to the one who ended it.
+	if errors.Is(err, context.Canceled) || errors.Is(err, cli.ErrInterrupted) {
 		err = cli.ErrInterrupted
 	}
 	fmt.Fprintf(stderr, "bglm %s: %s\n", k.Selected().Name, e.Message(byFlag(err)))
