@@ -100,8 +100,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if err == nil {
 		return exitDone
 	}
-	// Which step it was, and what that calls it, is nothing to the one who ended it.
-	if errors.Is(err, context.Canceled) || errors.Is(err, cli.ErrInterrupted) {
+	// Which step it was, and what that calls it, is nothing to the one who ended it. Statements
+	// of bglm sql that were done have written what they did.
+	if k.Selected().Name != "sql" && (errors.Is(err, context.Canceled) || errors.Is(err, cli.ErrInterrupted)) {
 		err = cli.ErrInterrupted
 	}
 	fmt.Fprintf(stderr, "bglm %s: %s\n", k.Selected().Name, e.Message(byFlag(err)))
