@@ -591,6 +591,13 @@ func calls() (out []call, keep []*capi.Col) {
 	add("beliefs", beliefsType, nil, callBeliefs, "bglm_beliefs(%s)", with())
 	add("predict softmax", classProbs, classesType, callPredictClasses, "bglm_predict(%s, "+lx+")", with(xs))
 	add("beliefs softmax", capi.ListOf(classBelief), classesType, callBeliefsClasses, "", with())
+	for _, c := range []struct {
+		name string
+		f    func([]capi.Vec, int, *capi.Col) error
+		args func(fit capi.Vec) []capi.Vec
+	}{{"sql softmax", callSQL, with(arg(&node{t: capi.TVarchar, s: "duckdb"}))}, {"pmml softmax", callPMML, with()}} {
+		add(c.name, capi.TVarchar, classesType, c.f, "", c.args)
+	}
 	add("predict gp", capi.TDouble, nil, callPredict, "bglm_predict(%s, [0.25])", with(point))
 	add("predict_dist gp", distType, nil, callPredictDist, "bglm_predict_dist(%s, [0.25, -0.5])", with(point2))
 	text := func(s string) capi.Vec { return arg(&node{t: capi.TVarchar, s: s}) }

@@ -54,7 +54,8 @@ func TestPMMLScoresElsewhere(t *testing.T) {
 		if err := db.QueryRow("SELECT bglm_pmml(f, 'late') FROM fit").Scan(&doc); err != nil {
 			t.Fatal(c.name, err)
 		}
-		rows, want := pmmlRows(t, db, x)
+		var want []float64
+		rows := pmmlRows(t, db, x, &want)
 		got, err := pmmlScores(t, python, doc, rows)
 		if err != nil {
 			t.Errorf("%s: %v\n%.3000s", c.name, err, doc)
@@ -71,6 +72,73 @@ func TestPMMLScoresElsewhere(t *testing.T) {
 	}
 }
 
+// covers: pmml.classes
+//
+// The documents of fits of classes give, by the same reader, what bglm_predict gives with
+// 'plugin': 1e-12 relative, for each class. In all forms of covariance, two classes and more,
+// with NULLs, levels never seen, interactions and classes full of quotes.
+func TestPMMLOfClassesScoresElsewhere(t *testing.T) {
+	python, err := osexec.LookPath("python3")
+	if err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal(err)
+		}
+		t.Skip("no python3")
+	}
+	db := open(t)
+	db.SetMaxOpenConns(1)
+	makeRows(t, db)
+	scoreRows(t, db)
+	const three, two = `['ü', 'a <b>', '"b" & ' || chr(39) || chr(10)][1 + (id * id + id // 7) % 3]`, `id % 7 < 3`
+	for _, c := range []struct{ label, options, x string }{
+		{three, "", `{n: n, "we""ird 'name'": w, g: g, flag: flag, day: day}`},
+		{three, ", {reference: 'ü'}", `{n: n, g: g}`},
+		{three, ", {hessian: 'diagonal'}", `{n: n, g: g}`},
+		{three, ", {hessian: 'lowrank', rank: 3}", `{n: n, w: w, g: g}`},
+		{three, ", {missing: 'absent', intercept: false}", `{n: n, g: g}`},
+		{three, "", `{n: n, w: w, g: g, flag: flag, "n:g": {n: n, g: g}, "g:flag": {g: g, flag: flag}, "n:w": {n: n, w: w}}`},
+		{three, "", `{n: n, "probability(ü)": w, y: n}`},
+		{three, "", `[n, w]`},
+		{two, "", `{n: n, g: g}`},
+		{two, ", {reference: 'false'}", `{n: n, w: w, g: g}`},
+		{"id % 11", ", {standardize: false}", `{n: n, g: g}`},
+	} {
+		if _, err := db.Exec("CREATE OR REPLACE TABLE fit AS SELECT bglm_softmax(" + c.label + ", " + c.x + c.options + ") AS f FROM t"); err != nil {
+			t.Fatal(c, err)
+		}
+		var doc string
+		if err := db.QueryRow("SELECT bglm_pmml(f) FROM fit").Scan(&doc); err != nil {
+			t.Fatal(c, err)
+		}
+		var got, want []map[string]float64
+		rows := pmmlRows(t, db, c.x, &want)
+		if err := pmmlRead(t, python, doc, rows, &got); err != nil {
+			t.Errorf("%v: %v\n%.3000s", c, err, doc)
+			continue
+		}
+		worst := 0.0
+		for i, w := range want {
+			for class, p := range w {
+				name := "probability(" + class + ")"
+				if strings.Contains(c.x, name) {
+					name += "'" // for the column is called so
+				}
+				g, ok := got[i][name]
+				if worst = math.Max(worst, math.Abs(g-p)/p); !ok {
+					t.Fatalf("%v: no output %q among %v", c, name, got[i])
+				}
+			}
+			if len(got[i]) != len(w) {
+				t.Fatalf("%v: %d outputs for %d classes", c, len(got[i]), len(w))
+			}
+		}
+		if !(worst <= 1e-12) || len(got) != len(want) || len(want) < 40 {
+			t.Errorf("%v: %d rows, want %d; up to %.1e off\n%.3000s", c, len(got), len(want), worst, doc)
+		}
+		t.Logf("%v: %.1e", c, worst)
+	}
+}
+
 // The reader refuses what the schema does not have.
 func TestPMMLReader(t *testing.T) {
 	python, err := osexec.LookPath("python3")
@@ -78,6 +146,17 @@ func TestPMMLReader(t *testing.T) {
 		t.Skip("no python3")
 	}
 	db := open(t)
+	var classes string
+	if err := db.QueryRow("SELECT bglm_pmml(bglm_softmax(i % 3, {x: i})) FROM range(9) t(i)").Scan(&classes); err != nil {
+		t.Fatal(err)
+	}
+	for from, to := range map[string]string{`<Value value="2"/>`: ``, `targetCategory="2"`: `targetCategory="1"`, `value="2"/>
+</Output>`: `value="3"/>
+</Output>`, `"softmax"`: `"logit"`} {
+		if _, err := pmmlScores(t, python, strings.Replace(classes, from, to, 1), nil); err == nil || !strings.Contains(classes, from) {
+			t.Errorf("with %s for %s it is read:\n%s", to, from, classes)
+		}
+	}
 	var doc string
 	if err := db.QueryRow("SELECT bglm_pmml(bglm_from_beliefs([{feature: 'x', mean: 1.0, variance: 0.25}]))").Scan(&doc); err != nil {
 		t.Fatal(err)
@@ -101,7 +180,10 @@ func TestExportErrors(t *testing.T) {
 	db := open(t)
 	const d = `(SELECT i % 3 = 0 AS y, i % 5 AS n, 'g' || i % 2 AS g, chr((1 + i % 2)::INT) AS c FROM range(20) t(i))`
 	for _, e := range []struct{ query, want string }{
-		{`SELECT bglm_pmml(f) FROM (SELECT bglm_softmax(g, {n: n}) AS f FROM ` + d + `)`, "classes"},
+		{`SELECT bglm_pmml(f) FROM (SELECT bglm_softmax('only', {n: n}) AS f FROM ` + d + `)`, `the class "only" alone`},
+		{`SELECT bglm_pmml(f) FROM (SELECT bglm_softmax(c, {n: n}) AS f FROM ` + d + `)`, "a character that XML cannot write"},
+		{`SELECT bglm_pmml(f) FROM (SELECT bglm_softmax(g, {n: n}, {hash_bits: 3}) AS f FROM ` + d + `)`, "hashed features"},
+		{`SELECT bglm_pmml(f) FROM (SELECT bglm_softmax(c, {g: g, "n:g": {n: n, g: g}}) AS f FROM ` + d + `)`, `interaction "n:g" of levels and numbers, but not its columns`},
 		{`SELECT bglm_pmml(f) FROM (SELECT bglm_adf(y, {n: n}, {hash_bits: 3}) AS f FROM ` + d + `)`, "hashed features"},
 		{`SELECT bglm_pmml(f) FROM (SELECT bglm_laplace(y, {c: c}) AS f FROM ` + d + `)`, "a character that XML cannot write"},
 		{`SELECT bglm_pmml(f) FROM (SELECT bglm_laplace(y, {g: g, "n:g": {n: n, g: g}}) AS f FROM ` + d + `)`, `interaction "n:g" of levels and numbers, but not its columns`},
@@ -116,23 +198,25 @@ func TestExportErrors(t *testing.T) {
 	}
 }
 
-// pmmlRows are the rows of score as a reader sees them, and what bglm_predict says.
-func pmmlRows(t *testing.T, db *sql.DB, x string) (rows []map[string]any, want []float64) {
+// pmmlRows are the rows of score as a reader sees them; want is a list for what bglm_predict
+// says.
+func pmmlRows(t *testing.T, db *sql.DB, x string, want any) (rows []map[string]any) {
 	t.Helper()
-	r, err := db.Query(fmt.Sprintf(`SELECT bglm_predict(f, %s, 'plugin'), n, w, g, flag::VARCHAR, day, "1", "2" FROM score, fit ORDER BY id`, x))
+	r, err := db.Query(fmt.Sprintf(`SELECT to_json(bglm_predict(f, %s, 'plugin'))::VARCHAR, n, w, g, flag::VARCHAR, day, "1", "2" FROM score, fit ORDER BY id`, x))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
+	var said []string
 	for r.Next() {
-		var p float64
+		var p string
 		var n, one, two sql.NullFloat64
 		var w float64
 		var g, flag, day sql.NullString
 		if err := r.Scan(&p, &n, &w, &g, &flag, &day, &one, &two); err != nil {
 			t.Fatal(err)
 		}
-		row := map[string]any{"w": w, `we"ird 'name'`: w, "n IS NULL ": w, "n, its mean where missing": w, "probability": w}
+		row := map[string]any{"w": w, `we"ird 'name'`: w, "n IS NULL ": w, "n, its mean where missing": w, "probability": w, "probability(ü)": w}
 		for name, v := range map[string]sql.NullFloat64{"n": n, "1": one, "2": two, "y": n} {
 			if row[name] = nil; v.Valid {
 				row[name] = v.Float64
@@ -146,16 +230,25 @@ func pmmlRows(t *testing.T, db *sql.DB, x string) (rows []map[string]any, want [
 		if row["both"] = nil; g.Valid {
 			row["both"] = strings.NewReplacer(`\`, `\\`, ":", `\:`).Replace(g.String) + ":" + day.String
 		}
-		rows, want = append(rows, row), append(want, p)
+		rows, said = append(rows, row), append(said, p)
 	}
 	if err := r.Err(); err != nil {
 		t.Fatal(err)
 	}
-	return rows, want
+	if err := json.Unmarshal([]byte("["+strings.Join(said, ",")+"]"), want); err != nil {
+		t.Fatal(err)
+	}
+	return rows
 }
 
-// pmmlScores runs the reader.
+// pmmlScores runs the reader on a document of one response.
 func pmmlScores(t *testing.T, python, doc string, rows []map[string]any) (out []float64, err error) {
+	t.Helper()
+	return out, pmmlRead(t, python, doc, rows, &out)
+}
+
+// pmmlRead runs the reader; out is what it prints.
+func pmmlRead(t *testing.T, python, doc string, rows []map[string]any, out any) error {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "fit.pmml")
 	if err := os.WriteFile(path, []byte(doc), 0o644); err != nil {
@@ -171,7 +264,7 @@ func pmmlScores(t *testing.T, python, doc string, rows []map[string]any) (out []
 	cmd.Stderr = &errs
 	b, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s", err, errs.String())
+		return fmt.Errorf("%w: %s", err, errs.String())
 	}
-	return out, json.Unmarshal(b, &out)
+	return json.Unmarshal(b, out)
 }

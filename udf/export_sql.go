@@ -70,6 +70,7 @@ func callPMML(args []capi.Vec, n int, out *capi.Col) error {
 	if err != nil {
 		return err
 	}
+	fits.classes = true
 	if len(args) > 1 && args[1].Type != capi.Varchar && args[1].Type != capi.SQLNull {
 		return fmt.Errorf("response is %s; allowed: VARCHAR, the name of the field that is predicted", args[1].TypeName())
 	}

@@ -570,7 +570,7 @@ func (r *fitReader) decode(i int) (*kernels.Fit, error) {
 // refuse says what a fit with classes is good for, and why it came to the function of
 // other fits where that accepts one with classes too.
 func (r *fitReader) refuse() error {
-	err := fmt.Errorf("the FIT has classes (bglm_softmax); it can be predicted with (bglm_predict), continued (option prior of bglm_softmax), listed (bglm_beliefs, bglm_summary), asked (bglm_contrast, bglm_pairs, bglm_effects) and written as SQL (bglm_sql)")
+	err := fmt.Errorf("the FIT has classes (bglm_softmax); it can be predicted with (bglm_predict), continued (option prior of bglm_softmax), listed (bglm_beliefs, bglm_summary), asked (bglm_contrast, bglm_pairs, bglm_effects) and written as SQL or PMML (bglm_sql, bglm_pmml)")
 	if d := differs(r.v, classesType, ""); d != "" {
 		err = fmt.Errorf("%w, with the types that it had; %s", err, d)
 	}

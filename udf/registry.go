@@ -223,7 +223,7 @@ func entries() []entry {
 			"SELECT bglm_sql(bglm_from_beliefs([{feature: 'x', mean: 1.0, variance: 0.25}], {link: 'probit', intercept: false}), 'sqlite', {prediction: 'plugin'}) LIKE 'SELECT \"x\", bglm_m AS eta_mean%';",
 			option.For("sql").Keys(), []int{2, 3}, capi.TVarchar, false, callSQL),
 		scalar("bglm_pmml", "(fit [, response])",
-			"The fit as a document of PMML 4.4, a RegressionModel with the mean weights, for other programs: it predicts what bglm_predict does with 'plugin'. bernoulli is a classification whose output probability is that of 1. Missing values and levels never seen are taken as bglm_predict does, by derived fields. An interaction a:b of columns that the fit has besides is made of these; another one is a field of its own. response names the target (default 'y').",
+			"The fit as a document of PMML 4.4, a RegressionModel with the mean weights, for other programs: it predicts what bglm_predict does with 'plugin'. bernoulli is a classification whose output probability is that of 1; a fit of two classes or more (bglm_softmax) is one by softmax, with an output probability(CLASS) for each. Missing values and levels never seen are taken as bglm_predict does, by derived fields. An interaction a:b of columns that the fit has besides is made of these; another one is a field of its own. response names the target (default 'y').",
 			"SELECT bglm_pmml(bglm_from_beliefs([{feature: 'x', mean: 1.0, variance: 0.25}], {link: 'probit', intercept: false})) LIKE '%<NumericPredictor name=\"x, its mean where missing\" coefficient=\"1\"/>%';",
 			nil, []int{1, 2}, capi.TVarchar, false, callPMML),
 		scalar("bglm_update", "(fit, rows [, options])",

@@ -362,6 +362,14 @@ Examples:
 
 // Run writes the text.
 func (c *exportCommand) Run(e *cli.Env) error {
+	for _, f := range []struct {
+		flag, format string
+		given        bool
+	}{{"dialect", "sql", c.Dialect != "duckdb"}, {"table", "sql", c.Table != "rows"}, {"keep", "sql", c.Keep != ""}, {"prediction", "sql", c.Prediction != ""}, {"level", "sql", c.Level != 0.95}, {"response", "pmml", c.Response != "y"}} {
+		if f.given && c.Format != f.format {
+			return cli.Usage(fmt.Errorf("--%s with --format %s; allowed: with --format %s", f.flag, c.Format, f.format))
+		}
+	}
 	if word := strings.ToLower(c.Dialect); c.Format == "sql" && word != "postgresql" && !slices.Contains(export.Dialects(), word) {
 		return cli.Usage(argument.Word("--dialect", c.Dialect, export.Dialects()))
 	}

@@ -81,8 +81,10 @@ func TestAnswers(t *testing.T) {
 	for want, args := range map[string][]string{
 		"give --row and --against": {"contrast", "--beliefs", large, "--x", "{a: 1}"},
 		"--level is 2":             {"summary", "--beliefs", large, "--level", "2"},
-		"dialect: found 'oracle'":  {"export", "--beliefs", large, "--dialect", "oracle"},
-		"which x does not have":    {"effects", "--beliefs", large, "--data", data, "--column", "zz"},
+		"--keep with --format pmml; allowed: with --format sql":     {"export", "--beliefs", large, "--format", "pmml", "--keep", "a"},
+		"--response with --format sql; allowed: with --format pmml": {"export", "--beliefs", large, "--response", "late"},
+		"dialect: found 'oracle'":                                   {"export", "--beliefs", large, "--dialect", "oracle"},
+		"which x does not have":                                     {"effects", "--beliefs", large, "--data", data, "--column", "zz"},
 	} {
 		if r := bglm(t, "", args...); r.code == 0 || !strings.Contains(r.stderr, want) {
 			t.Error(args, r.code, r.stderr)

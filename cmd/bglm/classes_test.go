@@ -111,6 +111,9 @@ func TestClassAnswers(t *testing.T) {
 	if r := bglm(t, "", "export", "--beliefs", fit, "--table", "d", "--keep", "i"); r.code != 0 || !strings.Contains(r.stdout, `AS "prediction_blue"`) {
 		t.Error(r)
 	}
+	if r := bglm(t, "", "export", "--beliefs", fit, "--format", "pmml"); r.code != 0 || !strings.Contains(r.stdout, `value="blue"/>`) || strings.Count(r.stdout, "<RegressionTable") != 3 {
+		t.Error(r.stdout, r.stderr)
+	}
 	if r := bglm(t, "", "export", "--beliefs", fit, "--prediction", "exact"); r.code == 0 || !strings.Contains(r.stderr, "allowed: 'plugin' or 'mackay'") {
 		t.Error(r)
 	}

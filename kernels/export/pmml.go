@@ -13,34 +13,48 @@ import (
 
 // PMML is a fit as a document of PMML 4.4, a RegressionModel with the fit's mean weights: it
 // predicts what bglm_predict does with 'plugin'. Of bernoulli it is a classification, the
-// output probability being that of 1; of other families a regression. response names the
-// target field, y where it is empty.
+// output probability being that of 1; of classes one by softmax, with an output for each, the
+// field probability(CLASS); of other families a regression. response names the target field,
+// y where it is empty.
 //
 // Its fields are the columns of the fit: numbers, and levels as text. A missing number, a
 // missing level and levels never seen are taken as bglm_predict does. An interaction named
 // after columns that the fit has besides, as those of formulas are (a:b), is made of these;
 // another one is a field of its own, the product or 'x:y'.
 //
-// Errors: a fit with classes or hashed features, or with features that belong to no column;
-// an interaction of levels and numbers whose columns the fit does not have by themselves;
+// Errors: a fit with hashed features, of one class alone, or with features that belong to no
+// column; an interaction of levels and numbers whose columns the fit does not have by themselves;
 // names and levels that XML cannot hold.
 //
 // Source: [dmg2019], RegressionModel, Transformations and MiningSchema.
 func PMML(f *kernels.Fit, response string) (string, error) {
-	m, err := newModel(f)
+	models, link, err := pmmlModels(f)
 	if err != nil {
 		return "", err
 	}
-	l, err := f.Likelihood()
-	if err != nil {
-		return "", err
-	}
-	p := &pmml{m: m, taken: map[string]bool{}, made: map[string]string{}}
+	p := &pmml{taken: map[string]bool{}, made: map[string]string{}}
+	m := models[0]
 	for k := range m.columns {
-		p.taken[m.columns[k].name] = m.parts(&m.columns[k]) == nil
+		c := &m.columns[k]
+		p.taken[c.name] = m.parts(c) == nil
+		if err := p.field(m, c); err != nil {
+			return "", err
+		}
 	}
-	for k := range m.columns {
-		if err := p.column(&m.columns[k]); err != nil {
+	for k, m := range models {
+		switch {
+		case len(f.Classes) > 0:
+			if err := checkXML(f.Classes[k]); err != nil {
+				return "", err
+			}
+			err = p.table(m, "targetCategory", f.Classes[k])
+		case f.Family == "bernoulli":
+			err = p.table(m, "targetCategory", "1")
+			p.tables = append(p.tables, element("RegressionTable", "", "intercept", "0", "targetCategory", "0"))
+		default:
+			err = p.table(m)
+		}
+		if err != nil {
 			return "", err
 		}
 	}
@@ -48,16 +62,35 @@ func PMML(f *kernels.Fit, response string) (string, error) {
 	if err := checkXML(target); err != nil {
 		return "", err
 	}
-	return p.document(f, l.Link(), target), nil
+	return p.document(f, m, link, target), nil
+}
+
+// pmmlModels are a model for each table of the document, and the link.
+func pmmlModels(f *kernels.Fit) (models []*model, link string, err error) {
+	if len(f.Classes) == 1 {
+		return nil, "", fmt.Errorf("the FIT has the class %q alone, and PMML classifies among two and more; allowed: a fit of two classes or more", f.Classes[0])
+	}
+	if len(f.Classes) > 0 {
+		models, err = classModels(f)
+		return models, "softmax", err
+	}
+	m, err := newModel(f)
+	if err != nil {
+		return nil, "", err
+	}
+	l, err := f.Likelihood()
+	if err != nil {
+		return nil, "", err
+	}
+	return []*model{m}, l.Link(), nil
 }
 
 // pmml gathers the parts of a document.
 type pmml struct {
-	m                   *model
-	taken               map[string]bool   // names of fields
-	made                map[string]string // derived fields by expression
-	fields, transformed []string
-	numbers, kinds, by  []string // NumericPredictor, CategoricalPredictor, PredictorTerm
+	taken                       map[string]bool   // names of fields
+	made                        map[string]string // derived fields by expression
+	fields, transformed, tables []string
+	numbers, kinds, by          []string // of the table that is being made: NumericPredictor, CategoricalPredictor, PredictorTerm
 }
 
 // name is want, or with marks behind where a field is called so.
@@ -69,8 +102,8 @@ func (p *pmml) name(want string) string {
 	return want
 }
 
-// column adds a column's field, what is derived of it and its terms.
-func (p *pmml) column(c *column) error {
+// field adds a column's field, unless other columns make it.
+func (p *pmml) field(m *model, c *column) error {
 	if err := checkXML(c.name); err != nil {
 		return err
 	}
@@ -79,21 +112,49 @@ func (p *pmml) column(c *column) error {
 			return err
 		}
 	}
-	if parts := p.m.parts(c); parts != nil {
-		return p.interaction(c, parts)
+	optype, of := "categorical", "string"
+	if c.number {
+		optype, of = "continuous", "double"
 	}
-	if c.mixed() {
+	switch {
+	case m.parts(c) != nil:
+		return nil
+	case c.mixed():
 		return fmt.Errorf("the FIT has the interaction %q of levels and numbers, but not its columns by themselves, whose kinds are not known; allowed: a fit that has them too", c.name)
+	}
+	p.fields = append(p.fields, element("DataField", "", "name", c.name, "optype", optype, "dataType", of))
+	return nil
+}
+
+// table adds the table of a model, with attributes in pairs.
+func (p *pmml) table(m *model, attributes ...string) error {
+	p.numbers, p.kinds, p.by = nil, nil, nil
+	for k := range m.columns {
+		if err := p.column(m, &m.columns[k]); err != nil {
+			return err
+		}
+	}
+	intercept := 0.0
+	if m.intercept != nil {
+		intercept = m.intercept.mean
+	}
+	p.tables = append(p.tables, element("RegressionTable", strings.Join(p.numbers, "")+strings.Join(p.kinds, "")+strings.Join(p.by, ""),
+		append([]string{"intercept", double(intercept)}, attributes...)...))
+	return nil
+}
+
+// column adds what is derived of a column, and its terms.
+func (p *pmml) column(m *model, c *column) error {
+	if parts := m.parts(c); parts != nil {
+		return p.interaction(c, parts)
 	}
 	missing := func(yes, no string) string { return isMissing(c.name, yes, no) }
 	null := derived{c.name + kernels.IsNull, missing(constant(1), constant(0))}
 	if c.number {
-		p.fields = append(p.fields, element("DataField", "", "name", c.name, "optype", "continuous", "dataType", "double"))
 		p.numeric(derived{c.name + ", its mean where missing", missing(constant(c.stand), fieldRef(c.name))}, c.unit.mean)
 		p.numeric(null, c.null.mean)
 		return nil
 	}
-	p.fields = append(p.fields, element("DataField", "", "name", c.name, "optype", "categorical", "dataType", "string"))
 	for j := range c.levels {
 		if w := c.levels[j].mean - c.other.mean; w != 0 {
 			p.kinds = append(p.kinds, element("CategoricalPredictor", "", "name", c.name, "value", c.levels[j].level, "coefficient", double(w)))
@@ -176,26 +237,31 @@ func (p *pmml) product(weight float64, fields ...derived) {
 }
 
 // document puts the parts together.
-func (p *pmml) document(f *kernels.Fit, link, target string) string {
+func (p *pmml) document(f *kernels.Fit, m *model, link, target string) string {
 	method := map[string]string{"identity": "none", "log": "exp"}[link]
-	function, intercept := "regression", 0.0
-	field := element("DataField", "", "name", target, "optype", "continuous", "dataType", "double")
-	output := element("OutputField", "", "name", p.name("prediction"), "optype", "continuous", "dataType", "double", "feature", "predictedValue")
-	if p.m.intercept != nil {
-		intercept = p.m.intercept.mean
+	function, optype, of := "classification", "categorical", "integer"
+	values, outputs := "", ""
+	probability := func(name, category string) {
+		values += element("Value", "", "value", category)
+		outputs += element("OutputField", "", "name", p.name(name), "optype", "continuous", "dataType", "double", "feature", "probability", "value", category)
 	}
-	table := []string{"intercept", double(intercept)}
-	other := ""
-	if f.Family == "bernoulli" {
-		function = "classification"
-		field = element("DataField", element("Value", "", "value", "0")+element("Value", "", "value", "1"), "name", target, "optype", "categorical", "dataType", "integer")
-		output = element("OutputField", "", "name", p.name("probability"), "optype", "continuous", "dataType", "double", "feature", "probability", "value", "1")
-		table = append(table, "targetCategory", "1")
-		other = element("RegressionTable", "", "intercept", "0", "targetCategory", "0")
+	switch {
+	case len(f.Classes) > 0:
+		of = "string"
+		for _, class := range f.Classes {
+			probability("probability("+class+")", class)
+		}
+	case f.Family == "bernoulli":
+		values = element("Value", "", "value", "0")
+		probability("probability", "1")
+	default:
+		function, optype, of = "regression", "continuous", "double"
+		outputs = element("OutputField", "", "name", p.name("prediction"), "optype", "continuous", "dataType", "double", "feature", "predictedValue")
 	}
+	field := element("DataField", values, "name", target, "optype", optype, "dataType", of)
 	mining := element("MiningField", "", "name", target, "usageType", "target")
-	for k := range p.m.columns {
-		if c := &p.m.columns[k]; p.m.parts(c) == nil {
+	for k := range m.columns {
+		if c := &m.columns[k]; m.parts(c) == nil {
 			mining += element("MiningField", "", "name", c.name, "usageType", "active", "missingValueTreatment", "asIs", "invalidValueTreatment", "asIs")
 		}
 	}
@@ -203,10 +269,9 @@ func (p *pmml) document(f *kernels.Fit, link, target string) string {
 	if len(p.transformed) > 0 {
 		transformations = element("LocalTransformations", strings.Join(p.transformed, ""))
 	}
-	model := element("RegressionModel", element("MiningSchema", mining)+element("Output", output)+transformations+
-		element("RegressionTable", strings.Join(p.numbers, "")+strings.Join(p.kinds, "")+strings.Join(p.by, ""), table...)+other,
+	model := element("RegressionModel", element("MiningSchema", mining)+element("Output", outputs)+transformations+strings.Join(p.tables, ""),
 		"modelName", "bglm", "functionName", function, "algorithmName", "bglm "+f.Method, "normalizationMethod", cmp.Or(method, link))
-	return `<?xml version="1.0" encoding="UTF-8"?>` + "\n" + element("PMML", element("Header", element("Application", "", "name", "bglm"), "description", f.Family+" "+link+", weights at their posterior mean")+
+	return `<?xml version="1.0" encoding="UTF-8"?>` + "\n" + element("PMML", element("Header", element("Application", "", "name", "bglm"), "description", strings.TrimSpace(f.Family+" "+link)+", weights at their posterior mean")+
 		element("DataDictionary", strings.Join(p.fields, "")+field, "numberOfFields", strconv.Itoa(len(p.fields)+1))+model,
 		"xmlns", "http://www.dmg.org/PMML-4_4", "version", "4.4")
 }
@@ -236,7 +301,7 @@ var escapeXML = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`,
 func checkXML(s string) error {
 	for _, r := range s {
 		if r == utf8.RuneError || r < 0x20 && r != '\n' && r != '\r' && r != '\t' || r == 0xFFFE || r == 0xFFFF {
-			return fmt.Errorf("the name or level %q has a character that XML cannot write; allowed: text without control characters", s)
+			return fmt.Errorf("the name, level or class %q has a character that XML cannot write; allowed: text without control characters", s)
 		}
 	}
 	return nil

@@ -59,7 +59,7 @@ func newModel(f *kernels.Fit) (*model, error) {
 // layModel is newModel of beliefs from base on among those of the covariance.
 func layModel(f *kernels.Fit, base int, pinned bool) (*model, error) {
 	if f.HashBits > 0 {
-		return nil, fmt.Errorf("the FIT has hashed features (hash_bits), which SQL cannot name; allowed: a fit without")
+		return nil, fmt.Errorf("the FIT has hashed features (hash_bits), whose columns are not known; allowed: a fit without")
 	}
 	if err := f.Check(); err != nil {
 		return nil, err

@@ -323,6 +323,7 @@ var wrongInputs = []struct {
 		"SELECT bglm_sql(bglm_adf(true, {a: 1}, {hash_bits: 3}), 'sqlite')",
 		"SELECT bglm_sql(bglm_laplace(true, {n: 1, g: 'x', 'n:g': {n: 1, g: 'x'}}), 'sqlite')",
 		"SELECT bglm_pmml(bglm_softmax('a', {a: 1}))",
+		"SELECT bglm_pmml(bglm_softmax('a' || chr(1 + i::INT), {a: 1})) FROM range(2) t(i)",
 		"SELECT bglm_pmml(bglm_from_beliefs([{feature: 'a' || chr(1), mean: 0, variance: 1}]))",
 		"SELECT bglm_pmml(bglm_from_beliefs([]), 3)",
 		"SELECT bglm_features({a: NULL}, {missing: 'none'})",

@@ -2,8 +2,8 @@
 
 usage: score.py DOCUMENT.pmml < ROWS.json
 
-ROWS.json is a list of objects, a value or null for each field. Prints a list of predictions,
-of a classification the probability of 1. What stands below as SCHEMA is the part of DMG's
+ROWS.json is a list of objects, a value or null for each field. Prints a list of predictions:
+of a classification by softmax an object of its outputs, of another the probability of 1. What stands below as SCHEMA is the part of DMG's
 XML schema that RegressionModels need: the elements in their order with how many there may
 be, and the attributes with their types. Anything else is an error.
 """
@@ -104,6 +104,25 @@ def check_fields(doc):
                 raise ValueError(f"{r.attrib} is no field")
 
 
+def check_categories(model, doc):
+    """A classification has a table for each value of its target, and outputs of these alone."""
+    tables = model.findall(NS + "RegressionTable")
+    if model.get("functionName") != "classification":
+        if len(tables) != 1:
+            raise ValueError("tables of a regression")
+        return
+    target = [f.get("name") for f in model.iter(NS + "MiningField") if f.get("usageType") == "target"]
+    values = [v.get("value") for f in doc.iter(NS + "DataField") if f.get("name") in target for v in f]
+    categories = [t.get("targetCategory") for t in tables]
+    if len(target) != 1 or len(values) < 2 or len(set(values)) != len(values) or sorted(values) != sorted(categories):
+        raise ValueError(f"{len(categories)} tables of categories for {len(values)} values of {len(target)} targets")
+    for o in model.iter(NS + "OutputField"):
+        if o.get("feature") != "probability" or o.get("value") not in values:
+            raise ValueError(f"output {o.get('name')} is of no category")
+    if model.get("normalizationMethod") != "softmax" and (categories != ["1", "0"] or len(tables[1]) or float(tables[1].get("intercept"))):
+        raise ValueError("the two categories")
+
+
 def evaluate(e, row):
     """The value of an expression, None where it is missing."""
     name = tag(e)
@@ -160,17 +179,19 @@ def main():
     check_fields(doc)
     model = doc.find(NS + "RegressionModel")
     tables = model.findall(NS + "RegressionTable")
-    inverse = INVERSE[model.get("normalizationMethod", "none")]
-    if model.get("functionName") == "classification":
-        if [t.get("targetCategory") for t in tables] != ["1", "0"] or len(tables[1]) or float(tables[1].get("intercept")):
-            raise ValueError("the two categories")
-    elif len(tables) != 1:
-        raise ValueError("tables of a regression")
+    check_categories(model, doc)
     out = []
     for row in json.load(sys.stdin):
         for d in doc.iter(NS + "DerivedField"):
             row[d.get("name")] = evaluate(d[0], row)
-        out.append(inverse(table(tables[0], row)))
+        scores = [table(t, row) for t in tables]
+        if model.get("normalizationMethod") == "softmax":
+            top = max(scores)
+            total = math.fsum(math.exp(y - top) for y in scores)
+            p = {t.get("targetCategory"): math.exp(y - top) / total for t, y in zip(tables, scores)}
+            out.append({o.get("name"): p[o.get("value")] for o in model.iter(NS + "OutputField")})
+        else:
+            out.append(INVERSE[model.get("normalizationMethod", "none")](scores[0]))
     json.dump(out, sys.stdout)
 
 
