@@ -405,56 +405,18 @@ func (b *Belief) Precise(delta *dense.Matrix, nu []float64) error {
 	if d == 0 {
 		return nil
 	}
-	l := b.Root()
-	dl, mid := dense.New(d, d), dense.New(d, d)
-	dense.Mul(dl, delta, l)
-	lt := l.T()
-	dense.Mul(mid, lt, dl)
-	for i := range d {
-		mid.Row(i)[i]++
-		for j := range i { // symmetric to the last bit
-			s := 0.5 * (mid.Row(i)[j] + mid.Row(j)[i])
-			mid.Row(i)[j], mid.Row(j)[i] = s, s
-		}
-	}
-	c, err := lowerRoot(mid)
-	if err != nil {
-		return fmt.Errorf("%w: %w", gauss.ErrNotPD, err)
-	}
-	dense.SolveLowerT(c, lt) // L'ᵀ = C⁻ᵀ Lᵀ
-	b.SetRoot(lt.T())
 	r := make([]float64, d)
 	dense.Gemv(r, delta, b.Mean)
 	for i := range r {
 		r[i] = nu[i] - r[i]
 	}
-	s := make([]float64, d)
-	dense.Gemv(s, lt, r) // L'ᵀ r
-	for j := range b.Mean {
-		dense.Axpy(s[j], b.col(j), b.Mean[j:])
+	root, mean, _, _, err := gauss.Multiply(b.Root(), nil, delta, r)
+	if err != nil {
+		return err
 	}
+	b.SetRoot(root)
+	dense.Axpy(1, mean, b.Mean)
 	return nil
-}
-
-// lowerRoot is the lower triangular C with N = CᵀC.
-func lowerRoot(n *dense.Matrix) (*dense.Matrix, error) {
-	p := n.Rows
-	rev := dense.New(p, p)
-	for i := range p {
-		for j := range p {
-			rev.Row(i)[j] = n.Row(p - 1 - i)[p-1-j]
-		}
-	}
-	if err := dense.Cholesky(rev); err != nil {
-		return nil, err
-	}
-	c := dense.New(p, p)
-	for i := range p {
-		for j := range i + 1 {
-			c.Row(i)[j] = rev.Row(p - 1 - j)[p-1-i]
-		}
-	}
-	return c, nil
 }
 
 // LeafPrecise adds Δ to the precision of leaf k about the mean m: the factor
@@ -724,87 +686,81 @@ func (b *Belief) Product(o, start *Belief, loose bool) (logC, apart float64, err
 	for _, q := range []*Belief{b, o, start} {
 		q.Bring()
 	}
-	d := b.Dim()
-	prec, term := dense.New(d, d), dense.New(d, d)
-	nu := make([]float64, d) // precision times mean, all about the start's mean
-	diff, u := make([]float64, d), make([]float64, d)
-	add := func(q *Belief, sign float64) {
-		l := q.Root()
-		dense.InverseFromCholesky(term, l)
-		for i := range d {
-			dense.Axpy(sign, term.Row(i), prec.Row(i))
-			diff[i] = q.Mean[i] - start.Mean[i]
-		}
-		dense.Gemv(u, term, diff)
-		dense.Axpy(sign, u, nu)
-		apart += sign * dense.Dot(u, diff)
-		logC -= 0.5 * sign * dense.LogDet(l)
-	}
+	d, n := b.Dim(), b.Dim()+2
+	// The block is multiplied about the mean of the narrower one.
+	base, other := b, o
+	var lb, lo, ls *dense.Matrix
 	if d > 0 {
-		add(b, 1)
-		add(o, 1)
-		add(start, -1)
-	}
-	leaf := append([]float64(nil), b.leaf...)
-	n := d + 2
-	// what a leaf gives the block's precision and precision times mean
-	give := func(sign, q, alpha float64, h []float64) {
-		for i, hi := range h {
-			if hi != 0 && !loose {
-				dense.Axpy(sign*hi/q, h, prec.Row(i))
-				nu[i] -= sign * hi / q * alpha
-			}
+		lb, lo, ls = b.Root(), o.Root(), start.Root()
+		nb, no := dense.LogDet(lb), dense.LogDet(lo)
+		if no < nb {
+			base, other, lb, lo, no = o, b, lo, lb, nb
 		}
-		apart += sign * alpha * alpha / q
-		logC -= 0.5 * sign * math.Log(q)
+		logC += 0.5 * (dense.LogDet(ls) - no)
 	}
+	about := base.Mean
+	if loose {
+		about = start.Mean
+	}
+	delta, nu := dense.New(d, d), make([]float64, d)
+	leaf := append([]float64(nil), b.leaf...)
+	h := make([]float64, d)
 	for k := range b.Leaves() {
 		s, l, r := start.at(k), leaf[k*n:k*n+n], o.at(k)
 		if s[1] == 0 {
 			continue
 		}
-		// α about the start's means, of the block and of the leaf
-		aa, ab := l[0]-s[0], r[0]-s[0]
-		for i, m := range start.Mean {
-			aa += (l[2+i] - s[2+i]) * m
-			ab += (r[2+i] - s[2+i]) * m
-		}
-		give(1, l[1], aa, l[2:])
-		give(1, r[1], ab, r[2:])
-		give(-1, s[1], 0, s[2:])
-		lam := 1/l[1] + 1/r[1] - 1/s[1]
+		c := [3]float64{1 / l[1], 1 / r[1], -1 / s[1]}
+		lam := c[0] + c[1] + c[2]
 		if !(lam > 0) || math.IsInf(lam, 1) {
 			return 0, 0, fmt.Errorf("leaf %d: precision %v of the product: %w", k, lam, gauss.ErrNotPD)
 		}
-		q := 1 / lam
-		alpha := q * (aa/l[1] + ab/r[1])
-		for i := range d {
-			l[2+i] = q * (l[2+i]/l[1] + r[2+i]/r[1] - s[2+i]/s[1])
+		logC += 0.5 * math.Log(c[0]*s[1]*(c[1]/lam))
+		// What is left of Σ c (w - α - hᵀb)² when w is integrated out: Σ c c' (α - α' +
+		// (h - h')ᵀb)² / Σ c over the pairs.
+		for _, pair := range [...]struct {
+			c    float64
+			x, y []float64
+		}{{c[0] / lam * c[1], l, r}, {c[0] / lam * c[2], l, s}, {c[1] / lam * c[2], r, s}} {
+			f := pair.x[0] - pair.y[0]
+			for i, m := range about {
+				h[i] = pair.x[2+i] - pair.y[2+i]
+				f += h[i] * m
+			}
+			apart += pair.c * f * f
+			for i, hi := range h {
+				if hi != 0 && !loose {
+					dense.Axpy(pair.c*hi, h, delta.Row(i))
+					nu[i] -= pair.c * f * hi
+				}
+			}
 		}
-		give(-1, q, alpha, l[2:])
-		for i, m := range start.Mean {
-			alpha -= (l[2+i] - s[2+i]) * m
+		wr, ws := c[1]/lam, c[2]/lam
+		for i := range l {
+			if i != 1 {
+				l[i] += wr*(r[i]-l[i]) + ws*(s[i]-l[i])
+			}
 		}
-		l[0], l[1] = alpha+s[0], q
+		l[1] = 1 / lam
 	}
 	if d > 0 {
-		c, err := lowerRoot(prec)
+		less := func(m []float64) []float64 {
+			out := make([]float64, d)
+			for i := range out {
+				out[i] = m[i] - base.Mean[i]
+			}
+			return out
+		}
+		root, mean, logDet, blocks, err := gauss.Multiply(lb, []gauss.Factor{{Times: 1, Root: lo, Mean: less(other.Mean)}, {Times: -1, Root: ls, Mean: less(start.Mean)}}, delta, nu)
 		if err != nil {
-			return 0, 0, fmt.Errorf("no proper product of the blocks: %w: %w", gauss.ErrNotPD, err)
+			return 0, 0, fmt.Errorf("no proper product of the blocks: %w", err)
 		}
-		root := dense.New(d, d)
-		for i := range d {
-			root.Row(i)[i] = 1
-		}
-		dense.SolveLower(c, root) // prec = CᵀC: P = C⁻¹C⁻ᵀ
+		apart += blocks
+		logC -= 0.5 * logDet
+		mean0 := base.Mean
 		b.SetRoot(root)
-		mean := append([]float64(nil), nu...)
-		dense.SolveLowerTVec(c, mean)
-		dense.SolveLowerVec(c, mean)
-		apart -= dense.Dot(nu, mean)
-		logC -= 0.5 * dense.LogDet(c)
 		for i := range d {
-			b.Mean[i] = start.Mean[i] + mean[i]
+			b.Mean[i] = mean0[i] + mean[i]
 		}
 	}
 	b.leaf = leaf

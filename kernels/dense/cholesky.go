@@ -99,6 +99,33 @@ func choleskyPanel(a Matrix, pivot int) error {
 // half is about n/2 and a multiple of base, for n > base.
 func half(n, base int) int { return roundUp(n/2, base) }
 
+// LowerRoot is the lower triangular C with N = CᵀC, for symmetric positive definite N,
+// which is kept.
+//
+// Cost: that of Cholesky and a copy. Errors: ErrNotPD, the pivot counted from the last.
+func LowerRoot(n *Matrix) (*Matrix, error) {
+	p := n.Rows
+	rev := NewUnder(n.Stop, p, p)
+	for i := range p {
+		n.Stop.Row(i)
+		for j := range p {
+			rev.Row(i)[j] = n.Row(p - 1 - i)[p-1-j]
+		}
+	}
+	if err := Cholesky(rev); err != nil {
+		return nil, err
+	}
+	// N reversed is G Gᵀ, so N is U Uᵀ with U = G reversed, and C = Uᵀ.
+	c := NewUnder(n.Stop, p, p)
+	for i := range p {
+		n.Stop.Row(i)
+		for j := range i + 1 {
+			c.Row(i)[j] = rev.Row(p - 1 - j)[p-1-i]
+		}
+	}
+	return c, nil
+}
+
 // LogDet is log |L Lᵀ| = 2 Σ log L_ii.
 func LogDet(l *Matrix) float64 {
 	l.shape("l", l.Rows, l.Rows)

@@ -528,21 +528,24 @@ func (l *lowRank) forget(lambda float64, mean, restMu, restV []float64) error {
 	for i := range d {
 		d[i] = mean[i] - restMu[i]
 	}
-	l.mulPrec(nu, d)
+	// Λ'd' = λΛd: the mean goes back by Λ'⁻¹(1-λ)Λ0 d, in which nothing cancels.
 	root := math.Sqrt(lambda)
 	for i := range l.p {
-		if s := lambda*l.s[i] + (1-lambda)/restV[i]; s > 0 {
-			l.s[i] = s // else the weight has drifted past its prior
+		rest := (1 - lambda) / restV[i]
+		if s := lambda*l.s[i] + rest; s > 0 {
+			l.s[i] = s
+		} else { // the weight has drifted past its prior
+			rest = (1 - lambda) * l.s[i]
 		}
 		for j, v := range l.row(i) {
 			l.row(i)[j] = v * root
 		}
-		nu[i] *= lambda
+		nu[i] = rest * d[i]
 	}
 	l.refactor()
 	l.solve(d, nu)
 	for i := range mean {
-		mean[i] = restMu[i] + d[i]
+		mean[i] -= d[i]
 	}
 	return nil
 }
@@ -552,18 +555,25 @@ func (l *lowRank) forget(lambda float64, mean, restMu, restV []float64) error {
 // eigenvalues of what the two differ in.
 func (l *lowRank) merge(other, start covariance, da, db []float64) ([]float64, float64, float64, error) {
 	o, p0 := other.(*lowRank), start.(*lowRank)
-	logC, apart := 0.0, 0.0
-	nu, term := make([]float64, l.p), make([]float64, l.p)
-	for _, part := range []struct {
+	// All is about the mean of the narrower part: what the two share does not cancel.
+	nl, no := l.logDetPrec(), o.logDetPrec()
+	base, part := da, struct {
 		*lowRank
 		d []float64
-	}{{l, da}, {o, db}} {
-		part.mulPrec(term, part.d)
-		logC += 0.5 * part.logDetPrec()
-		apart += dense.Dot(term, part.d)
-		dense.Axpy(1, term, nu)
+	}{o, db}
+	if no > nl {
+		base, part.lowRank, part.d = db, l, da
 	}
-	logC -= 0.5 * p0.logDetPrec()
+	logC, apart := 0.5*(nl+no-p0.logDetPrec()), 0.0
+	nu, term, away := make([]float64, l.p), make([]float64, l.p), make([]float64, l.p)
+	for i, m := range base {
+		away[i] = part.d[i] - m
+	}
+	part.mulPrec(nu, away)
+	apart += dense.Dot(nu, away)
+	p0.mulPrec(term, base)
+	apart -= dense.Dot(term, base)
+	dense.Axpy(1, term, nu)
 	s := make([]float64, l.p)
 	for i := range s {
 		// Cuts and data only add to s, so that what one part gained counts once more.
@@ -584,6 +594,7 @@ func (l *lowRank) merge(other, start covariance, da, db []float64) ([]float64, f
 	d := make([]float64, l.p)
 	l.solve(d, nu)
 	apart -= dense.Dot(nu, d)
+	dense.Axpy(1, base, d)
 	return d, logC - 0.5*(apart+l.logDetPrec()), apart, nil
 }
 

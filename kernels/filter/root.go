@@ -241,7 +241,7 @@ func (r *root) forgetAll(lambda float64, mean, restMu, restV []float64) error {
 	for i := range r.p {
 		n.Row(i)[i] += lambda
 	}
-	c, err := lowerRoot(n)
+	c, err := dense.LowerRoot(n)
 	if err != nil {
 		return fmt.Errorf("forgetting: %w: %w", gauss.ErrNotPD, err)
 	}
@@ -316,30 +316,6 @@ func (r *root) forgetSome(live []int, lambda float64, mean, restMu, restV []floa
 	return nil
 }
 
-// lowerRoot is the lower triangular C with N = CᵀC.
-func lowerRoot(n *dense.Matrix) (*dense.Matrix, error) {
-	p := n.Rows
-	rev := dense.NewUnder(n.Stop, p, p)
-	for i := range p {
-		n.Stop.Row(i)
-		for j := range p {
-			rev.Row(i)[j] = n.Row(p - 1 - i)[p-1-j]
-		}
-	}
-	if err := dense.Cholesky(rev); err != nil {
-		return nil, err
-	}
-	// N reversed is G Gᵀ, so N is U Uᵀ with U = G reversed, and C = Uᵀ.
-	c := dense.NewUnder(n.Stop, p, p)
-	for i := range p {
-		n.Stop.Row(i)
-		for j := range i + 1 {
-			c.Row(i)[j] = rev.Row(p - 1 - j)[p-1-i]
-		}
-	}
-	return c, nil
-}
-
 // matrix is L, row by row.
 func (r *root) matrix() *dense.Matrix {
 	m := dense.NewUnder(r.stop, r.p, r.p)
@@ -375,44 +351,20 @@ func (r *root) merge(o, prior covariance, da, db []float64) ([]float64, float64,
 // its mean, the log of its integral, and that without the determinants times -2. A, B
 // and P are lower triangular.
 func product(a, b, prior *dense.Matrix, da, db []float64) (l *dense.Matrix, d []float64, logC, apart float64, err error) {
-	p := len(da)
-	prec, term := dense.NewUnder(a.Stop, p, p), dense.NewUnder(a.Stop, p, p)
-	d = make([]float64, p)
-	add := func(root *dense.Matrix, sign float64, mean []float64) {
-		dense.InverseFromCholesky(term, root)
-		for i := range p {
-			prec.Stop.Row(i)
-			dense.Axpy(sign, term.Row(i), prec.Row(i))
-		}
-		logC -= 0.5 * sign * dense.LogDet(root)
-		if mean != nil {
-			nu := make([]float64, p)
-			dense.Gemv(nu, term, mean)
-			dense.Axpy(1, nu, d)
-			apart += dense.Dot(nu, mean)
-		}
+	na, nb := dense.LogDet(a), dense.LogDet(b)
+	if nb < na {
+		a, b, da, db, nb = b, a, db, da, na
 	}
-	add(a, 1, da)
-	add(b, 1, db)
-	add(prior, -1, nil)
-	c, err := lowerRoot(prec)
+	away, back := make([]float64, len(da)), make([]float64, len(da))
+	for i, m := range da {
+		away[i], back[i] = db[i]-m, -m
+	}
+	l, d, logDet, apart, err := gauss.Multiply(a, []gauss.Factor{{Times: 1, Root: b, Mean: away}, {Times: -1, Root: prior, Mean: back}}, nil, nil)
 	if err != nil {
 		return nil, nil, 0, 0, fmt.Errorf("no proper product of the covariances: %w", err)
 	}
-	// prec = CᵀC: Σ = C⁻¹C⁻ᵀ
-	l = dense.NewUnder(a.Stop, p, p)
-	for i := range p {
-		l.Stop.Row(i)
-		l.Row(i)[i] = 1
-	}
-	dense.SolveLower(c, l)
-	nu := append([]float64(nil), d...)
-	// d = C⁻¹ C⁻ᵀ ν
-	dense.SolveLowerTVec(c, d)
-	dense.SolveLowerVec(c, d)
-	apart -= dense.Dot(nu, d)
-	logC -= 0.5 * (apart + dense.LogDet(c))
-	return l, d, logC, apart, nil
+	dense.Axpy(1, da, d)
+	return l, d, -0.5 * (apart + logDet + nb - dense.LogDet(prior)), apart, nil
 }
 
 func (r *root) variances(dst []float64) {

@@ -1,6 +1,7 @@
 package gauss
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -39,60 +40,84 @@ func Product(prior *Normal, parts []*Normal) (post *Normal, logC float64, err er
 	} else if form != Diagonal {
 		form = LowRank
 	}
-	// Precision times mean relative to the prior's mean: parts that learnt little
-	// stay small instead of cancelling.
-	nu := make([]float64, p)
-	u, d := make([]float64, p), make([]float64, p)
-	norm0, err := logNorm(prior, nil, nil)
+	norm0, err := prior.LogDet()
 	if err != nil {
 		return nil, 0, err
 	}
-	logC = -norm0 // -K + (K-1) of the prior's, the product's comes below
-	for _, q := range parts {
-		for i := range d {
-			d[i] = q.Mean[i] - prior.Mean[i]
-		}
-		if err := q.MulPrec(u, d); err != nil {
+	// All is about the narrowest part: what it shares with the others does not cancel.
+	norms, base := make([]float64, len(parts)), 0
+	for k, q := range parts {
+		if norms[k], err = q.LogDet(); err != nil {
 			return nil, 0, err
 		}
-		dense.Axpy(1, u, nu)
-		n, err := logNorm(q, d, u)
-		if err != nil {
-			return nil, 0, err
+		if norms[k] < norms[base] {
+			base = k
 		}
-		logC += norm0 - n
 	}
-	switch form {
-	case Diagonal:
+	for k, n := range norms {
+		if k != base {
+			logC += 0.5 * (norm0 - n)
+		}
+	}
+	if form == Full {
+		post, d, err := fullProduct(prior, parts, base)
+		return post, logC - 0.5*d, err
+	}
+	nu, apart, err := pull(prior, parts, base)
+	if err != nil {
+		return nil, 0, err
+	}
+	if form == Diagonal {
 		post, err = diagonalProduct(prior, parts)
-	case LowRank:
+	} else {
 		post, err = lowRankProduct(prior, parts, rank, halt)
-	default:
-		post, err = fullProduct(prior, parts, halt)
 	}
 	if err != nil {
 		return nil, 0, err
 	}
+	norm, err := post.LogDet()
+	if err != nil {
+		return nil, 0, err
+	}
+	d := make([]float64, p)
 	post.MulCov(d, nu)
-	n, err := logNorm(post, d, nu)
-	if err != nil {
-		return nil, 0, err
-	}
-	logC += n
+	logC -= 0.5 * (apart - dense.Dot(d, nu) + norms[base] - norm)
 	for i := range d {
-		post.Mean[i] = prior.Mean[i] + d[i]
+		post.Mean[i] = parts[base].Mean[i] + d[i]
 	}
 	return post, logC, nil
 }
 
-// logNorm is the log normaliser ½(dᵀΛd + log|Σ|) of a Gaussian with mean d and
-// precision times mean nu, without the constant.
-func logNorm(g *Normal, d, nu []float64) (float64, error) {
-	l, err := g.LogDet()
-	if d == nil {
-		return 0.5 * l, err
+// pull is the precision times mean of the product, and the squared distance of its factors,
+// about the mean of part base.
+func pull(prior *Normal, parts []*Normal, base int) (nu []float64, apart float64, err error) {
+	p := prior.Dim()
+	nu = make([]float64, p)
+	u := make([]float64, p)
+	add := func(q *Normal, times float64) error {
+		d := less(q.Mean, parts[base].Mean)
+		if err := q.MulPrec(u, d); err != nil {
+			return err
+		}
+		dense.Axpy(times, u, nu)
+		apart += times * dense.Dot(u, d)
+		return nil
 	}
-	return 0.5 * (dense.Dot(d, nu) + l), err
+	for k, q := range parts {
+		if k != base {
+			err = errors.Join(err, add(q, 1))
+		}
+	}
+	return nu, apart, errors.Join(err, add(prior, -float64(len(parts)-1)))
+}
+
+// less is a - b.
+func less(a, b []float64) []float64 {
+	d := make([]float64, len(a))
+	for i := range d {
+		d[i] = a[i] - b[i]
+	}
+	return d
 }
 
 // diagonals is the sum of the parts' diagonal precision terms, the prior's once.
@@ -195,33 +220,35 @@ func FromPrecision(mean, lam []float64, b *dense.Matrix) (*Normal, error) {
 	return NewLowRank(mean, d, f.T())
 }
 
-func fullProduct(prior *Normal, parts []*Normal, halt *stop.Stop) (*Normal, error) {
-	p := prior.Dim()
-	sum, one := dense.NewUnder(halt, p, p), dense.NewUnder(halt, p, p)
-	if err := prior.Prec(one); err != nil {
-		return nil, err
-	}
-	k := float64(len(parts) - 1)
-	for i := range p {
-		halt.Row(i)
-		dense.Axpy(-k, one.Row(i), sum.Row(i))
-	}
-	for _, q := range parts {
-		if err := q.Prec(one); err != nil {
-			return nil, err
+// fullProduct is the product and the squared distance of its factors, less the part of
+// logC's determinants that is not the parts'.
+func fullProduct(prior *Normal, parts []*Normal, base int) (post *Normal, d float64, err error) {
+	var factors []Factor
+	add := func(q *Normal, times float64) error {
+		f, err := q.ToFull()
+		if err == nil {
+			factors = append(factors, Factor{Times: times, Root: f.L, Mean: less(q.Mean, parts[base].Mean)})
 		}
-		for i := range p {
-			halt.Row(i)
-			dense.Axpy(1, one.Row(i), sum.Row(i))
+		return err
+	}
+	for k, q := range parts {
+		if k != base {
+			err = errors.Join(err, add(q, 1))
 		}
 	}
-	if err := dense.Cholesky(sum); err != nil {
-		return nil, fmt.Errorf("the product: %w: %w", ErrNotPD, err)
+	if err = errors.Join(err, add(prior, -float64(len(parts)-1))); err != nil {
+		return nil, 0, err
 	}
-	cov := one
-	dense.InverseFromCholesky(cov, sum)
-	if err := dense.Cholesky(cov); err != nil {
-		return nil, fmt.Errorf("the product: %w: %w", ErrNotPD, err)
+	a, err := parts[base].ToFull()
+	if err != nil {
+		return nil, 0, err
 	}
-	return NewFull(make([]float64, p), cov), nil
+	root, mean, logDet, apart, err := Multiply(a.L, factors, nil, nil)
+	if err != nil {
+		return nil, 0, fmt.Errorf("the product: %w", err)
+	}
+	for i, m := range parts[base].Mean {
+		mean[i] += m
+	}
+	return NewFull(mean, root), apart + logDet, nil
 }
