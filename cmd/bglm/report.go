@@ -14,7 +14,9 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -109,6 +111,13 @@ type section struct {
 // DocURL is where the section's documentation stands.
 func (s section) DocURL() string { return "https://github.com/bglm/bglm/blob/main/docs/" + s.Doc }
 
+var flagName = regexp.MustCompile(`--[a-z]+(-[a-z]+)*`)
+
+// Markup is the text, whose flags stay in one line.
+func (s section) Markup() template.HTML {
+	return template.HTML(flagName.ReplaceAllString(template.HTMLEscapeString(s.Text), `<span class="o">$0</span>`))
+}
+
 // CSV is the table as a link's target, to be stored.
 func (t *reportTable) CSV() template.URL {
 	var b bytes.Buffer
@@ -144,7 +153,7 @@ type page struct {
 func (p *page) add(sec section, charts ...*chart.Chart) {
 	for _, c := range charts {
 		p.charts = append(p.charts, c)
-		sec.Figures = append(sec.Figures, figure{c.ID, c.Title, template.HTML(c.SVG(false)), c.Legend()})
+		sec.Figures = append(sec.Figures, figure{c.ID, c.Title, template.HTML(c.Pair()), c.Legend()})
 	}
 	p.Sections = append(p.Sections, sec)
 }
@@ -280,7 +289,7 @@ func (c *reportCommand) judged(s *duck.Session, p *page, sc *scoring, sum *summa
 	if err := c.effects(s, p, sc, ds, sum.Link); err != nil {
 		return err
 	}
-	if err := c.fitness(s, p, j); err != nil {
+	if err := c.fitness(s, p, j, sum); err != nil {
 		return err
 	}
 	if binary {
@@ -360,6 +369,9 @@ func (p *page) about(key, value string) {
 	}
 }
 
+// validAt is what the card calls the time of a fit.
+const validAt = "valid at time"
+
 // parameters adds what the fit was given or learnt besides its weights.
 func (p *page) parameters(s *duck.Session, f *fitstore.Fits, sum *summary) (iterations int64, err error) {
 	var shape, disp, t sql.NullFloat64
@@ -379,13 +391,13 @@ func (p *page) parameters(s *duck.Session, f *fitstore.Fits, sum *summary) (iter
 		p.about("dispersion", chart.Short(disp.Float64))
 	}
 	if t.Valid {
-		p.about("valid at time", chart.Short(t.Float64))
+		p.about(validAt, chart.Short(t.Float64))
 	}
 	return iterations, nil
 }
 
 // fitness measures the predictions of the data.
-func (c *reportCommand) fitness(s *duck.Session, p *page, j *judgement) error {
+func (c *reportCommand) fitness(s *duck.Session, p *page, j *judgement, sum *summary) error {
 	r, how, binary := j.quality, j.how, j.binary
 	sec := section{ID: "fitness", Title: "Predictions of the data", Doc: "guide.md", Text: "The rows given are predicted with the weights integrated out. " + explained[how] + unsure(r.Unsure, r.N+r.Missing)}
 	put := func(k string, v *float64) {
@@ -402,7 +414,7 @@ func (c *reportCommand) fitness(s *duck.Session, p *page, j *judgement) error {
 	put("RMSE", r.RMSE)
 	put("mean absolute error", r.MAE)
 	put("coverage of 95 % intervals", r.Coverage)
-	charts, err := calibrationCharts(s, binary)
+	charts, err := calibrationCharts(s, binary, sum.Family)
 	if err != nil {
 		return err
 	}
@@ -427,7 +439,7 @@ func (c *reportCommand) fitness(s *duck.Session, p *page, j *judgement) error {
 // courseCharts show how a stream predicted its rows before it learnt them.
 func courseCharts(periods []period) []*chart.Chart {
 	observed, predicted := chart.Series{Kind: "line", Label: "observed"}, chart.Series{Kind: "line", Label: "predicted"}
-	auc := chart.Series{Kind: "line", Label: "AUC"}
+	auc := chart.Series{Kind: "line"}
 	for _, p := range periods {
 		x := float64(p.From + p.N - 1)
 		for to, v := range map[*chart.Series]*float64{&observed: p.Observed, &predicted: p.Predicted, &auc: p.AUC} {
@@ -444,7 +456,7 @@ func courseCharts(periods []period) []*chart.Chart {
 }
 
 // calibrationCharts bins rows by their prediction, equally many a bin.
-func calibrationCharts(s *duck.Session, binary bool) ([]*chart.Chart, error) {
+func calibrationCharts(s *duck.Session, binary bool, family string) ([]*chart.Chart, error) {
 	c := &chart.Chart{ID: "calibration", Title: "Calibration: 20 bins of equally many rows", XLabel: "predicted", YLabel: "observed"}
 	pts := chart.Series{Kind: "points", Label: "mean of a bin, 95 % interval"}
 	lo, hi := math.Inf(1), math.Inf(-1)
@@ -456,7 +468,7 @@ func calibrationCharts(s *duck.Session, binary bool) ([]*chart.Chart, error) {
 			return err
 		}
 		pts.X, pts.Y = append(pts.X, p), append(pts.Y, y)
-		low, high := y-1.96*se.Float64, y+1.96*se.Float64
+		low, high := meanInterval(family, y, se.Float64, float64(n))
 		if binary {
 			low, high = shareInterval(math.Round(y*float64(n)), float64(n))
 		}
@@ -561,14 +573,14 @@ func (c *reportCommand) weights(s *duck.Session, p *page, f *fitstore.Fits, sum 
 			is.Tip = append(is.Tip, tip)
 			ch.Names = append(ch.Names, name)
 		}
-		number := func(v float64) cell { return cell{fmt.Sprintf("%.4g", v), true} }
+		number := func(v float64) cell { return cell{chart.Digits(v, 4), true} }
 		row := []cell{{name, false}, number(m)}
 		if !factorised {
 			z := "known"
 			if sd > 0 {
 				z = fmt.Sprintf("%.1f", m/sd)
 			}
-			row = append(row, cell{fmt.Sprintf("%.3g", sd), true}, number(m-half), number(m+half), cell{z, true})
+			row = append(row, cell{chart.Digits(sd, 3), true}, number(m-half), number(m+half), cell{z, true})
 		}
 		row = append(row, number(scale*m))
 		if ch.Ratio {
@@ -602,7 +614,11 @@ type course struct {
 	top      []string     // features of the weights furthest from 0
 	drifts   bool
 	path     map[string][]chartPoint // of top, where they drift
+	scale    map[string]float64      // of top: the standard deviation of a number
 	hasTime  bool                    // x is the time, else rows
+	until    float64                 // the time of the last row
+	dates    bool                    // which counts in days since 1970
+	byScale  bool                    // a weight of top is a number's, shown by its standard deviation
 }
 
 type chartPoint struct{ x, mean, sd float64 }
@@ -626,6 +642,11 @@ func (c *reportCommand) trajectories(s *duck.Session, p *page, sc *scoring, fact
 		return err
 	}
 	learnt.section(p, factorised)
+	for k := range p.Card {
+		if f := &p.Card[k]; learnt.dates && f.Key == validAt {
+			f.Value = chart.Date(learnt.until)
+		}
+	}
 	return nil
 }
 
@@ -675,12 +696,22 @@ func (c *reportCommand) learnAgain(s *duck.Session, sc *scoring, j *job.Job, dri
 	if n < 2 {
 		return nil, nil
 	}
-	out := &course{evidence: chart.Series{Kind: "line", Label: "log evidence per row of a slice"}, drifts: drifts, path: map[string][]chartPoint{}}
-	_, out.hasTime = j.Option("time")
-	err = s.Each("SELECT b.feature FROM (SELECT unnest(fit.beliefs) AS b FROM fits) WHERE b.variance > 0 ORDER BY abs(b.mean) / sqrt(b.variance) DESC, b.feature LIMIT 6", func(scan func(...any) error) error {
+	out := &course{evidence: chart.Series{Kind: "line"}, drifts: drifts, path: map[string][]chartPoint{}, scale: map[string]float64{}}
+	if _, out.hasTime = j.Option("time"); out.hasTime {
+		cols, err := s.Describe("SELECT bglm_time FROM slices")
+		if err != nil {
+			return nil, err
+		}
+		out.dates = strings.HasPrefix(cols[0].Type, "DATE") || strings.HasPrefix(cols[0].Type, "TIMESTAMP")
+	}
+	err = s.Each(`SELECT b.feature, coalesce(nullif(c.scale, 0), 1), c.scale IS NOT NULL FROM (SELECT unnest(fit.beliefs) AS b FROM fits) LEFT JOIN (SELECT unnest(fit.columns, recursive := true) FROM fits) c ON c.kind = 'number' AND c.name = b.feature
+		WHERE b.variance > 0 ORDER BY abs(b.mean) / sqrt(b.variance) DESC, b.feature LIMIT 6`, func(scan func(...any) error) error {
 		var name string
-		err := scan(&name)
-		out.top = append(out.top, name)
+		var scale float64
+		var scaled bool
+		err := scan(&name, &scale, &scaled)
+		out.top, out.byScale = append(out.top, name), out.byScale || scaled
+		out.scale[name] = scale
 		return err
 	})
 	if err != nil {
@@ -703,7 +734,7 @@ func (c *reportCommand) learnAgain(s *duck.Session, sc *scoring, j *job.Job, dri
 		}
 		x := float64((k + 1) * rows / n)
 		if out.hasTime && t.Valid {
-			x = t.Float64
+			x, out.until = t.Float64, t.Float64
 		}
 		if count > lastN {
 			out.evidence.X, out.evidence.Y = append(out.evidence.X, x), append(out.evidence.Y, (logZ.Float64-last.Float64)/float64(count-lastN))
@@ -727,6 +758,7 @@ func (c *course) visit(s *duck.Session, x float64) error {
 		var name string
 		pt := chartPoint{x: x}
 		err := scan(&name, &pt.mean, &pt.sd)
+		pt.mean, pt.sd = pt.mean*c.scale[name], pt.sd*c.scale[name]
 		c.path[name] = append(c.path[name], pt)
 		return err
 	})
@@ -738,12 +770,18 @@ func (c *course) section(p *page, factorised bool) {
 	if c.hasTime {
 		xl = "time"
 	}
-	charts := []*chart.Chart{{ID: "evidence", Title: "Evidence: how well each slice was predicted before it was learnt", XLabel: xl, YLabel: "log evidence per row", Series: []chart.Series{c.evidence}}}
+	if c.dates {
+		xl = "date"
+	}
+	charts := []*chart.Chart{{ID: "evidence", Title: "Evidence: how well each slice was predicted before it was learnt", XLabel: xl, YLabel: "log evidence per row", Series: []chart.Series{c.evidence}, Dates: c.dates}}
 	text := "The rows are learnt again in their order, slice by slice."
 	if c.drifts {
-		tr := &chart.Chart{ID: "trajectories", Title: "Trajectories of the weights furthest from 0", XLabel: xl, YLabel: "weight, ± 1 sd"}
-		if factorised {
-			tr.YLabel = "weight"
+		tr := &chart.Chart{ID: "trajectories", Title: "Trajectories of the weights furthest from 0", XLabel: xl, YLabel: "weight", Dates: c.dates}
+		if c.byScale {
+			tr.YLabel += ", of numbers by sd"
+		}
+		if !factorised {
+			tr.YLabel += ", ± 1 sd"
 		}
 		var bands []chart.Series
 		for _, name := range c.top {
@@ -767,6 +805,15 @@ func (c *course) section(p *page, factorised bool) {
 	p.add(section{ID: "course", Title: "Course of learning", Doc: "cookbook/drift.md", Text: text}, charts...)
 }
 
+// predicted prints a prediction; a probability next to 1 by what it lacks, for that is what its
+// surprise comes from.
+func predicted(p float64) string {
+	if s := chart.Digits(p, 4); s != "1" || p >= 1 {
+		return s
+	}
+	return "1 - " + strconv.FormatFloat(1-p, 'g', 2, 64)
+}
+
 // worst lists the rows whose response was least expected.
 func (c *reportCommand) worst(s *duck.Session, p *page, sc *scoring) error {
 	binary, err := isBinary(s)
@@ -781,6 +828,7 @@ func (c *reportCommand) worst(s *duck.Session, p *page, sc *scoring) error {
 	if err != nil {
 		return err
 	}
+	cols = slices.DeleteFunc(cols, func(col duck.Column) bool { return strings.EqualFold(col.Name, strings.Trim(sc.y, `"`)) }) // it is y
 	show := duck.Names(cols)
 	show = show[:min(len(show), 8)]
 	const keys = "SELECT bglm_file, bglm_row, y, p, s FROM (SELECT *, %s AS s FROM scored WHERE y IS NOT NULL AND p IS NOT NULL) ORDER BY s DESC, bglm_file, bglm_row LIMIT 20"
@@ -815,7 +863,7 @@ func (c *reportCommand) worst(s *duck.Session, p *page, sc *scoring) error {
 		if err := scan(dst...); err != nil {
 			return err
 		}
-		line := []cell{{filepath.Base(sc.src.FileName(file)), false}, {count(row), true}, {chart.Short(y), true}, {fmt.Sprintf("%.4g", pr), true}, {fmt.Sprintf("%.3f", sp), true}}
+		line := []cell{{filepath.Base(sc.src.FileName(file)), false}, {count(row), true}, {chart.Short(y), true}, {predicted(pr), true}, {fmt.Sprintf("%.3f", sp), true}}
 		if len(why) > 0 {
 			line = append(line, cell{why[fmt.Sprintf("%s %d", file, row)], false})
 		}

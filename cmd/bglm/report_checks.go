@@ -22,6 +22,7 @@ import (
 	"github.com/bglm/bglm/cmd/internal/fitstore"
 	"github.com/bglm/bglm/cmd/internal/quote"
 	"github.com/bglm/bglm/cmd/internal/shell"
+	"github.com/bglm/bglm/kernels/lik"
 )
 
 // shareInterval is the central 95 % interval of a share after k of n, under Jeffreys' prior.
@@ -33,6 +34,33 @@ func shareInterval(k, n float64) (lo, hi float64) {
 		hi = 1
 	}
 	return lo, hi
+}
+
+// meanInterval is about the central 95 % interval of the mean of n responses of a family whose
+// sample mean and its standard error are given: symmetric on the scale on which they are free,
+// of responses that cannot be negative the logarithm, of shares the log odds. Without an event
+// it is that of a count, or a share, of 0 in n under Jeffreys' prior.
+func meanInterval(family string, mean, se, n float64) (lo, hi float64) {
+	switch half := 1.96 * se; {
+	case family == "bernoulli" || family == "binomial":
+		if mean <= 0 || mean >= 1 {
+			return shareInterval(mean*n, n)
+		}
+		odds, w := mean/(1-mean), half/(mean*(1-mean))
+		return 1 / (1 + math.Exp(w)/odds), 1 / (1 + math.Exp(-w)/odds)
+	case !nonnegative(family):
+		return mean - half, mean + half
+	case mean <= 0:
+		return 0, distuv.Gamma{Alpha: 0.5, Beta: n}.Quantile(0.975)
+	default:
+		return mean * math.Exp(-half/mean), mean * math.Exp(half/mean)
+	}
+}
+
+// nonnegative says whether a family's responses cannot be below 0.
+func nonnegative(family string) bool {
+	l, err := lik.New(family, "", lik.Params{Shape: 1, Dispersion: 1})
+	return err == nil && l.Check(lik.Obs{Y: -1, Weight: 1}) != nil
 }
 
 // thresholds say what deciding by the probability comes to.
@@ -73,6 +101,7 @@ func (c *reportCommand) variances(s *duck.Session, p *page, f *fitstore.Fits) er
 	if len(f.Group) > 0 || f.HasClass {
 		return nil
 	}
+	var terms []string
 	t := &reportTable{Head: []cell{{"learnt", false}, {"mean", true}, {"sd", true}, {"lower", true}, {"upper", true}}}
 	err := s.Each(`SELECT t.term, t.mean, t.sd, t.lower, t.upper FROM (SELECT unnest(bglm_summary(fit)) AS t FROM `+f.Table+`) WHERE regexp_full_match(t.term, '(sd|cor|scale|shape)\(.*\)')`, func(scan func(...any) error) error {
 		var term string
@@ -84,18 +113,34 @@ func (c *reportCommand) variances(s *duck.Session, p *page, f *fitstore.Fits) er
 		for _, x := range v {
 			text := ""
 			if x.Valid {
-				text = fmt.Sprintf("%.4g", x.Float64)
+				text = chart.Digits(x.Float64, 4)
 			}
 			row = append(row, cell{text, true})
 		}
-		t.Rows = append(t.Rows, row)
+		t.Rows, terms = append(t.Rows, row), append(terms, term)
 		return nil
 	})
 	if err != nil || len(t.Rows) == 0 {
 		return err
 	}
+	text := "Learnt from the rows."
+	for _, what := range [...]struct{ of, text string }{
+		{"sd(residual)", " sd(residual) is how far responses lie from what the fit expects."},
+		{"scale(", " scale(residual) is the same for a response with outliers, without them."},
+		{"shape(", " The shape says how far counts, or positive responses, spread around what is expected: the larger, the less."},
+	} {
+		if slices.ContainsFunc(terms, func(term string) bool { return strings.HasPrefix(term, what.of) }) {
+			text += what.text
+		}
+	}
+	if slices.ContainsFunc(terms, func(term string) bool { return strings.HasPrefix(term, "sd(") && term != "sd(residual)" }) {
+		text += " sd(column) is the standard deviation of the weights of a column of levels: near 0, the column says little, and its levels are drawn together."
+	}
+	if slices.ContainsFunc(terms, func(term string) bool { return strings.HasPrefix(term, "cor(") }) {
+		text += " cor is the correlation of intercepts and slopes."
+	}
 	p.add(section{ID: "variances", Title: "How far levels and rows lie apart", Doc: "coefficients.md#shrinkage", Table: t,
-		Text: "Learnt from the rows. sd(column) is the standard deviation of the weights of a column of levels: near 0, the column says little, and its levels are drawn together. sd(residual) is how far responses lie from what the fit expects."})
+		Text: text})
 	return nil
 }
 
@@ -147,11 +192,21 @@ func (c *reportCommand) health(s *duck.Session, p *page, sc *scoring, sum *summa
 				}
 			}
 			if x.center.Valid {
-				mean = fmt.Sprintf("%.4g", x.center.Float64)
+				mean = chart.Digits(x.center.Float64, 4)
 			}
 			if x.scale.Valid {
-				sd = fmt.Sprintf("%.4g", x.scale.Float64)
+				sd = chart.Digits(x.scale.Float64, 4)
 				mind = append(mind, scaleNotes(x.center.Float64, x.scale.Float64, literal)...)
+			}
+			if plain[x.name] {
+				var identifies bool
+				v := "(bglm_x." + quote.Name(x.name) + ")::DOUBLE"
+				if err := s.Row(fmt.Sprintf("SELECT coalesce(count(%[1]s) > 20 AND max(%[1]s) - min(%[1]s) + 1 = count(*) AND bool_and(%[1]s = trunc(%[1]s)) AND count(DISTINCT %[1]s) = count(*), false) FROM %[2]s", v, sc.features()), &identifies); err != nil {
+					return err
+				}
+				if identifies {
+					mind = append(mind, "counts the rows: an identifier?")
+				}
 			}
 		} else if plain[x.name] {
 			var n, k, rows int64

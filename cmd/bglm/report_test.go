@@ -36,6 +36,14 @@ func (n *node) all(name, class string) (out []*node) {
 	return out
 }
 
+// inside counts elements of the wide drawings of charts; the narrow ones have them again.
+func (n *node) inside(name, class string) (count int) {
+	for _, svg := range n.all("svg", "wide") {
+		count += len(svg.all(name, class))
+	}
+	return count
+}
+
 func (n *node) id(id string) *node {
 	for _, k := range n.kids {
 		if k.attrs["id"] == id {
@@ -143,7 +151,7 @@ func TestReport(t *testing.T) {
 			t.Errorf("no figure %s", id)
 			continue
 		}
-		if got := len(f.all(c.name, c.class)); got < c.least {
+		if got := f.inside(c.name, c.class); got < c.least {
 			t.Errorf("figure %s has %d %s of class %s, want %d", id, got, c.name, c.class, c.least)
 		}
 		if strings.Contains(f.content(), "NaN") {
@@ -228,7 +236,7 @@ func TestReportVerdict(t *testing.T) {
 		}
 	}
 	// u is a curve with a band, g three intervals.
-	if e := p.id("effects"); len(e.all("polygon", "band")) != 1 || len(e.all("circle", "dot")) != 3 {
+	if e := p.id("effects"); e.inside("polygon", "band") != 1 || e.inside("circle", "dot") != 3 {
 		t.Error("effects are not drawn")
 	}
 	// The table of thresholds: precision and recall of 0.5 as SQL counts them, by the link as CSV.
@@ -407,5 +415,121 @@ func TestReportOfCounts(t *testing.T) {
 	p := parsePage(t, text)
 	if effects := p.id("effects").content(); !strings.Contains(effects, "The offset is 0: an exposure of 1") {
 		t.Error(effects)
+	}
+}
+
+// A stream whose time is a date has dates on its axes and on its card, and a number's path is
+// that of the effect of a standard deviation, beside those of levels.
+func TestReportOfDates(t *testing.T) {
+	dir := t.TempDir()
+	data, fit, page := filepath.Join(dir, "d.parquet"), filepath.Join(dir, "f.parquet"), filepath.Join(dir, "r.html")
+	query(t, "COPY (SELECT TIMESTAMP '2001-01-01' + INTERVAL (i * 43) MINUTE AS moment, i, 1e6 + 1000 * (i * 37 % 101) AS far, 'l' || i % 3 AS g, (hash(i) % 1000) < 400 + 4 * (i * 37 % 101) AS y FROM range(6000) t(i)) TO '"+data+"'")
+	ok(t, "fit", data, "-f", "y ~ far + g", "-m", "adf", "-o", "time=moment", "-o", "process_noise=0.001", "--order", "moment", "-q", "--out", fit)
+	ok(t, "report", "-b", fit, data, "--out", page, "-q")
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := parsePage(t, text)
+	for id, want := range map[string][]string{"trajectories": {"2001-02", "2001-06", "weight, of numbers by sd, ± 1 sd"}, "evidence": {"2001-02", "2001-06"}, "card": {"2001-06-29 03:17"}} {
+		for _, w := range want {
+			if n := p.id(id); n == nil || !strings.Contains(n.content(), w) {
+				t.Errorf("%s lacks %q", id, w)
+			}
+		}
+	}
+	// The path of far, 0.4 to 0.8 over three and a half deviations, is no line at 0.
+	svg := p.id("trajectories").all("svg", "wide")[0]
+	for k, key := range p.id("trajectories").all("div", "legend")[0].all("span", "") {
+		if strings.TrimSpace(key.content()) != "far" {
+			continue
+		}
+		zero := math.NaN()
+		for _, tick := range svg.all("text", "tick") {
+			if tick.content() == "0" {
+				if _, err := fmt.Sscan(tick.attrs["y"], &zero); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for _, line := range svg.all("polyline", fmt.Sprintf("s%d", k/2)) {
+			for _, at := range strings.Fields(line.attrs["points"]) {
+				var x, y float64
+				if _, err := fmt.Sscanf(at, "%f,%f", &x, &y); err != nil {
+					t.Fatal(err)
+				}
+				if !(y < zero-4) {
+					t.Errorf("the path of far is at %v, 0 at %v", y, zero)
+				}
+			}
+		}
+	}
+}
+
+// Rows of numbers alone have one typical row, so that a band has as many corners as it has
+// points; a column that runs against the others is among the drivers drawn; an identifier and
+// a probability next to 1 are told.
+func TestReportOfNumbers(t *testing.T) {
+	dir := t.TempDir()
+	data, fit, page := filepath.Join(dir, "d.parquet"), filepath.Join(dir, "f.parquet"), filepath.Join(dir, "r.html")
+	var more []string
+	for k := range 16 {
+		more = append(more, fmt.Sprintf("(hash(i + %d) %% 1000) / 1000.0 AS x%02d", 1000*k+7, k))
+	}
+	query(t, "COPY (SELECT i + 1 AS id, (hash(i) % 1000) / 100.0 AS a, (hash(i) % 1000) / 100.0 + (hash(i + 3) % 100) / 50.0 AS against, "+strings.Join(more, ", ")+
+		", CASE WHEN i = 5 THEN (hash(i) % 1000) <= 500 ELSE (hash(i) % 1000) / 100.0 - 0.8 * (hash(i + 3) % 100) / 50.0 > 4.2 + (hash(i + 4) % 100) / 400.0 END AS y FROM range(800) t(i)) TO '"+data+"'")
+	ok(t, "fit", data, "-f", "y ~ .", "-m", "laplace", "-q", "--out", fit)
+	ok(t, "report", "-b", fit, data, "--out", page, "-q")
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(text) > 400_000 {
+		t.Errorf("the page has %d bytes", len(text))
+	}
+	p := parsePage(t, text)
+	for _, band := range p.id("effects").all("polygon", "band") {
+		if n := len(strings.Fields(band.attrs["points"])); n != 2*effectPoints {
+			t.Errorf("a band of %d corners", n)
+		}
+	}
+	if drivers := p.id("driving").content(); !strings.Contains(drivers, "against") || !strings.Contains(drivers, "the 15 strongest of 19 columns") || strings.Contains(drivers, "-0.000") {
+		t.Error(drivers)
+	}
+	if health := p.id("health").content(); !strings.Contains(health, "counts the rows: an identifier?") || strings.Count(health, "identifier") != 1 {
+		t.Error(health)
+	}
+	for v, want := range map[float64]string{0.5: "0.5", 0.99999999: "1 - 1e-08", 1: "1", 0: "0", 0.99994: "0.9999", 17.25: "17.25"} {
+		if got := predicted(v); got != want {
+			t.Errorf("%v: %s, want %s", v, got, want)
+		}
+	}
+}
+
+// Intervals of means stay where the responses are: symmetric on the scale of the logarithm, or of
+// the log odds; without an event those of R's qgamma and qbeta.
+func TestMeanIntervals(t *testing.T) {
+	for _, c := range []struct {
+		family       string
+		mean, se, n  float64
+		lower, upper float64
+	}{
+		{"gaussian", 0.1, 0.1, 10, -0.096, 0.296},
+		{"poisson", 0.1, 0.1, 10, 0.1 * math.Exp(-1.96), 0.1 * math.Exp(1.96)},
+		{"negbinomial", 4, 1, 10, 4 * math.Exp(-0.49), 4 * math.Exp(0.49)},
+		{"gamma", 4, 1, 10, 4 * math.Exp(-0.49), 4 * math.Exp(0.49)},
+		{"poisson", 0, 0, 10, 0, 0.2511943}, // qgamma(0.975, 0.5, 10)
+		{"binomial", 0.5, 0.1, 10, 1 / (1 + math.Exp(0.784)), 1 / (1 + math.Exp(-0.784))},
+		{"binomial", 0, 0, 10, 0, 0.2171963}, // qbeta(0.975, 0.5, 10.5)
+	} {
+		lo, hi := meanInterval(c.family, c.mean, c.se, c.n)
+		if math.Abs(lo-c.lower) > 1e-6 || math.Abs(hi-c.upper) > 1e-6 {
+			t.Errorf("%+v: %v to %v", c, lo, hi)
+		}
+	}
+	for family, want := range map[string]bool{"gaussian": false, "studentt": false, "poisson": true, "negbinomial": true, "gamma": true} {
+		if nonnegative(family) != want {
+			t.Error(family)
+		}
 	}
 }

@@ -244,19 +244,32 @@ func driverChart(p *page, ds []columnDrive) {
 	if len(ds) == 0 {
 		return
 	}
-	shown := ds[:min(len(ds), 15)]
+	shown := strongest(ds)[:min(len(ds), 15)]
+	slices.SortStableFunc(shown, func(a, b columnDrive) int { return cmp.Compare(b.share, a.share) })
 	ch := &chart.Chart{ID: "drivers", Title: "Share of what the predictions vary by", XLabel: "share of the predictor's variance"}
 	is := chart.Series{Kind: "interval"}
 	t := &reportTable{Head: []cell{{"column", false}, {"share", true}, {"lower", true}, {"upper", true}}}
 	for i, d := range shown {
 		is.X, is.Y, is.Lo, is.Hi = append(is.X, d.share), append(is.Y, float64(i)), append(is.Lo, d.lower), append(is.Hi, d.upper)
-		is.Tip = append(is.Tip, fmt.Sprintf("%s: %.3f (%.3f to %.3f)", d.column, d.share, d.lower, d.upper))
+		is.Tip = append(is.Tip, fmt.Sprintf("%s: %s (%s to %s)", d.column, thousandths(d.share), thousandths(d.lower), thousandths(d.upper)))
 		ch.Names = append(ch.Names, d.column)
-		t.Rows = append(t.Rows, []cell{{d.column, false}, {fmt.Sprintf("%.3f", d.share), true}, {fmt.Sprintf("%.3f", d.lower), true}, {fmt.Sprintf("%.3f", d.upper), true}})
+		t.Rows = append(t.Rows, []cell{{d.column, false}, {thousandths(d.share), true}, {thousandths(d.lower), true}, {thousandths(d.upper), true}})
 	}
 	ch.Series = []chart.Series{is, {Kind: "reference", X: []float64{0, 0}, Y: []float64{-0.5, float64(len(shown)) - 0.5}}}
+	text := "How much of the spread of the linear predictor over the rows goes with each column, the others' help included, with 95 % intervals. The shares add up to 1; below 0 is a column that runs against the others."
+	if len(shown) < len(ds) {
+		text += fmt.Sprintf(" Shown are the %d strongest of %s columns.", len(shown), count(int64(len(ds))))
+	}
 	p.add(section{ID: "driving", Title: "What drives it", Doc: "coefficients.md", Table: t,
-		Text: "How much of the spread of the linear predictor over the rows goes with each column, the others' help included, with 95 % intervals. The shares add up to 1; below 0 is a column that runs against the others."}, ch)
+		Text: text}, ch)
+}
+
+// thousandths prints a share.
+func thousandths(v float64) string {
+	if s := fmt.Sprintf("%.3f", v); s != "-0.000" {
+		return s
+	}
+	return "0.000"
 }
 
 const (
@@ -336,7 +349,7 @@ func typical(s *duck.Session, sc *scoring) (fields []string, ok bool, err error)
 	if len(set) == 0 {
 		return nil, false, nil
 	}
-	return fields, true, s.Exec(fmt.Sprintf("CREATE OR REPLACE TEMP TABLE typical AS SELECT struct_pack(%s) AS x FROM (FROM %s LIMIT %d)", strings.Join(set, ", "), sc.features(), driverRows))
+	return fields, true, s.Exec(fmt.Sprintf("CREATE OR REPLACE TEMP TABLE typical AS SELECT struct_pack(%s) AS x FROM (FROM %s LIMIT %d) LIMIT 1", strings.Join(set, ", "), sc.features(), driverRows))
 }
 
 // expected is the expected response of the distribution d with its 95 % interval, which for
@@ -382,6 +395,13 @@ func effect(s *duck.Session, sc *scoring, column, link string, k int) (*chart.Ch
 		return ch, nil
 	}
 	ch.XLabel = "expected response"
+	var levels int64
+	if err := s.Row(fmt.Sprintf("SELECT count(DISTINCT bglm_x.%s) FROM (FROM %s LIMIT %d)", name, sc.features(), driverRows), &levels); err != nil {
+		return nil, err
+	}
+	if levels > effectLevels {
+		ch.Title += fmt.Sprintf(": the %d most frequent of %s levels", effectLevels, count(levels))
+	}
 	is := chart.Series{Kind: "interval"}
 	q := fmt.Sprintf(`SELECT v, n, bglm_predict_dist(fit, struct_update(x, %s := v)) AS d FROM fits, typical,
 		(SELECT (bglm_x.%s)::VARCHAR AS v, count(*) AS n FROM (FROM %s LIMIT %d) WHERE bglm_x.%s IS NOT NULL GROUP BY ALL ORDER BY n DESC, v LIMIT %d)`, name, name, sc.features(), driverRows, name, effectLevels)

@@ -22,6 +22,7 @@ type Chart struct {
 	Ratio                     bool // x holds ratios, above 0, on a logarithmic scale
 	Same                      bool // all series have one colour
 	Whole                     bool // x counts, as years do: whole ticks, below 10,000 without a comma
+	Dates                     bool // x are days since 1970
 }
 
 // Series is one line, set of points, or set of intervals.
@@ -36,6 +37,7 @@ type Series struct {
 const (
 	chartWidth  = 540
 	chartHeight = 330
+	narrowWidth = 320 // of a chart for phones, whose type is read at about its own size
 	dotRadius   = 4
 )
 
@@ -76,7 +78,11 @@ func (c *Chart) bounds() (x, y [2]float64) {
 		if pad == 0 {
 			pad = max(0.5, 0.1*math.Abs(r[0]))
 		}
+		positive := r[0] >= 0
 		r[0], r[1] = r[0]-pad, r[1]+pad
+		if positive && !(r == &x && c.Ratio) { // as counts and shares are
+			r[0] = max(r[0], 0)
+		}
 	}
 	fix(&x, c.X)
 	fix(&y, c.Y)
@@ -118,10 +124,10 @@ func (c *Chart) whole() bool {
 	return true
 }
 
-// ratioTicks are round ratios between those of the logarithms lo and hi.
-func ratioTicks(lo, hi float64) []float64 {
+// ratioTicks are round ratios between those of the logarithms lo and hi, up to most.
+func ratioTicks(lo, hi float64, most int) []float64 {
 	if hi-lo < math.Ln2 {
-		return ticks(math.Exp(lo), math.Exp(hi), 6)
+		return ticks(math.Exp(lo), math.Exp(hi), min(most, 6))
 	}
 	for _, steps := range [][]float64{{1, 1.5, 2, 3, 5, 7}, {1, 2, 5}, {1}} {
 		var out []float64
@@ -132,12 +138,12 @@ func ratioTicks(lo, hi float64) []float64 {
 				}
 			}
 		}
-		if len(out) <= 9 {
+		if len(out) <= most {
 			return out
 		}
 	}
 	var out []float64
-	for _, t := range ticks(lo, hi, 6) {
+	for _, t := range ticks(lo, hi, min(most, 6)) {
 		out = append(out, math.Exp(t))
 	}
 	return out
@@ -174,6 +180,28 @@ func labels(ticks []float64, text func(float64) string) []string {
 	return out
 }
 
+// Digits prints a number to n significant digits, its thousands apart.
+func Digits(v float64, n int) string {
+	a := math.Abs(v)
+	if a >= 1e9 || a > 0 && a < 1e-4 || math.IsNaN(v) {
+		return strconv.FormatFloat(v, 'g', n, 64)
+	}
+	if a > 0 {
+		n -= 1 + int(math.Floor(math.Log10(a)))
+		if n < 0 { // the digits of a whole number are all shown
+			n = 0
+		}
+	}
+	s := strconv.FormatFloat(v, 'f', n, 64)
+	if strings.Contains(s, ".") {
+		s = strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
+	}
+	if s == "-0" {
+		s = "0"
+	}
+	return Thousands(s)
+}
+
 // Thousands parts the digits before the point of a number by commas.
 func Thousands(s string) string {
 	whole, rest, point := strings.Cut(s, ".")
@@ -207,8 +235,8 @@ type canvas struct {
 	x, y                            [2]float64 // ranges of the chart
 	left, top, right, bottom, width float64    // margins, in pixels
 	height                          float64
-	down                            bool // y grows downwards: the first name on top
-	ratio                           bool // x has a logarithmic scale
+	rows                            []float64 // of names: where each begins, from the top, and the last ends
+	ratio                           bool      // x has a logarithmic scale
 }
 
 func (c *canvas) X(v float64) float64 {
@@ -219,8 +247,9 @@ func (c *canvas) X(v float64) float64 {
 }
 
 func (c *canvas) Y(v float64) float64 {
-	if c.down {
-		v = c.y[0] + c.y[1] - v
+	if n := len(c.rows) - 1; n > 0 {
+		k := min(max(int(math.Floor(v+0.5)), 0), n-1)
+		return c.rows[k] + (v+0.5-float64(k))*(c.rows[k+1]-c.rows[k])
 	}
 	return c.height - c.bottom - (v-c.y[0])/(c.y[1]-c.y[0])*(c.height-c.top-c.bottom)
 }
@@ -234,54 +263,50 @@ func (c *canvas) write(class, anchor string, x, y float64, text string) {
 }
 
 const (
-	nameRow  = 20.0 // height of a row of names
-	nameLine = 14.0 // of each line of a long one
-	maxLeft  = 250.0
-	fewNames = 12
+	nameRow   = 20.0 // height of a row of names
+	nameLine  = 14.0 // of each line of a long one
+	mostLines = 5
 )
 
 // draw lays the chart out; alone draws its title and legend too.
-func (c *Chart) draw(alone bool) *canvas {
-	d := &canvas{left: 60, top: 12, right: 18, bottom: 46, width: chartWidth, height: chartHeight, down: len(c.Names) > 0, ratio: c.Ratio}
+func (c *Chart) draw(alone bool) *canvas { return c.layout(alone, chartWidth) }
+
+// layout is draw at a width.
+func (c *Chart) layout(alone bool, width float64) *canvas {
+	d := &canvas{left: 0.11 * width, top: 12, right: 18, bottom: 46, width: width, height: min(chartHeight, 0.85*width), ratio: c.Ratio}
+	maxLeft := 0.463 * width
 	if alone {
 		d.top += 24
 	}
 	d.x, d.y = c.bounds()
 	names := make([][]string, len(c.Names))
 	if len(names) > 0 {
-		lines, most, widest := 0, 0, 0.0
+		widest := 0.0
+		d.rows = []float64{d.top}
 		for i, s := range c.Names {
-			names[i] = folded(s, maxLeft-20, 3)
-			lines += len(names[i]) - 1
-			most = max(most, len(names[i]))
-		}
-		// Rows are of one height: of few names that of the longest, of many no more than all of
-		// them need together, which cuts a long name among short ones.
-		n := float64(max(len(names), 3))
-		row := max(nameRow, c.Row) + nameLine*float64(lines)/n
-		if len(names) <= fewNames {
-			row = max(row, nameLine*float64(most)+4)
-		}
-		for i, s := range c.Names {
-			names[i] = folded(s, maxLeft-20, max(int(row/nameLine), 1))
+			names[i] = folded(s, maxLeft-20, mostLines)
 			for _, l := range names[i] {
 				widest = max(widest, textWidth(l))
 			}
+			row := max(nameRow, c.Row, nameLine*float64(len(names[i]))+6) * max(1, 3/float64(len(names)))
+			d.rows = append(d.rows, d.rows[i]+row)
 		}
 		d.left = 16 + widest
-		d.height = d.top + d.bottom + row*n
+		d.height = d.rows[len(names)] + d.bottom
 	} else {
 		ys := ticks(d.y[0], d.y[1], 6)
 		for _, l := range labels(ys, Short) {
 			d.left = max(d.left, 34+textWidth(l))
 		}
 	}
-	if xs := ticks(d.x[0], d.x[1], 3); len(xs) > 0 && !c.Ratio { // room for a long number at the right end
-		l := labels(xs, Short)
-		if half := 0.5 * textWidth(l[len(l)-1]); half > 30 {
-			d.right = half
-		}
+	// Room for what is written at the ends.
+	if xs, l := c.xTicks(d); len(xs) > 0 {
+		d.left = max(d.left, d.left+0.5*textWidth(l[0])+4-d.X(xs[0]))
+		d.right = max(d.right, d.right+0.5*textWidth(l[len(l)-1])+4+d.X(xs[len(xs)-1])-d.width)
 	}
+	xLabel := folded(c.XLabel, d.width-16, 2)
+	d.bottom += nameLine * float64(len(xLabel)-1)
+	d.height += nameLine * float64(len(xLabel)-1)
 	legend := c.Legend()
 	const legendLine = 22
 	keys := make([][2]float64, len(legend)) // places, from the left and the first line
@@ -297,14 +322,14 @@ func (c *Chart) draw(alone bool) *canvas {
 		d.bottom += legendLine * (line + 1)
 		d.height += legendLine * (line + 1)
 	}
-	c.axes(d, names)
+	c.axes(d, names, xLabel)
 	for k := range c.Series {
 		d.series(&c.Series[k], c.class(k))
 	}
 	if alone {
 		d.write("title", "start", 12, 22, c.Title)
 		for i, k := range legend {
-			x, y := keys[i][0], d.height-d.bottom+46+10+keys[i][1]
+			x, y := keys[i][0], d.height-legendLine*(keys[len(keys)-1][1]/legendLine+1)+10+keys[i][1]
 			d.shapes = append(d.shapes, shape{kind: "circle", class: k.Class + " dot key", x: []float64{x}, y: []float64{y}})
 			d.write("tick", "start", x+9, y+4, k.Label)
 		}
@@ -327,7 +352,7 @@ func folded(s string, width float64, most int) []string {
 			}
 			at++
 		}
-		if good > at/2 {
+		if good > at/3 {
 			at = good
 		}
 		if len(out) == most-1 {
@@ -337,28 +362,41 @@ func folded(s string, width float64, most int) []string {
 	}
 }
 
-// axes draws the grid, what is written at it, and the labels.
-func (c *Chart) axes(d *canvas, names [][]string) {
-	left, right, top, bottom := d.left, d.width-d.right, d.top, d.height-d.bottom
-	xs := ticks(d.x[0], d.x[1], 7)
-	if c.whole() && d.x[1]-d.x[0] > 5 {
-		xs = ticksBy(d.x[0], d.x[1], 9, 1, 2, 5, 10)
-	}
-	text := Short
-	if c.Whole {
-		xs = slices.DeleteFunc(ticksBy(d.x[0], d.x[1], 7, 1, 2, 5, 10), func(t float64) bool { return math.Abs(t-math.Round(t)) > 1e-9 })
-		if max(-d.x[0], d.x[1]) < 10_000 {
-			text = func(t float64) string { return strconv.FormatFloat(math.Round(t), 'f', 0, 64) }
+// xTicks are the ticks of the horizontal axis and their text: as many as have room.
+func (c *Chart) xTicks(d *canvas) (xs []float64, written []string) {
+	for n := 9; n > 0; n-- {
+		text := Short
+		switch whole := c.whole() && d.x[1]-d.x[0] > 5; {
+		case c.Dates && max(-d.x[0], d.x[1]) < farDay:
+			xs, text = dateTicks(d.x[0], d.x[1], min(n, 7))
+		case c.Ratio:
+			xs = ratioTicks(d.x[0], d.x[1], n)
+		case c.Whole:
+			xs = slices.DeleteFunc(ticksBy(d.x[0], d.x[1], min(n, 7), 1, 2, 5, 10), func(t float64) bool { return math.Abs(t-math.Round(t)) > 1e-9 })
+			if max(-d.x[0], d.x[1]) < 10_000 {
+				text = func(t float64) string { return strconv.FormatFloat(math.Round(t), 'f', 0, 64) }
+			}
+		case whole:
+			xs = ticksBy(d.x[0], d.x[1], n, 1, 2, 5, 10)
+		default:
+			xs = ticks(d.x[0], d.x[1], min(n, 7))
+		}
+		written = labels(xs, text)
+		room := true
+		for i := 1; i < len(xs); i++ {
+			room = room && d.X(xs[i])-d.X(xs[i-1]) >= 0.5*(textWidth(written[i-1])+textWidth(written[i]))+8
+		}
+		if room {
+			break
 		}
 	}
-	if c.Ratio {
-		xs = ratioTicks(d.x[0], d.x[1])
-	}
-	written := labels(xs, text)
-	if all := strings.Join(written, "  "); textWidth(all) > right-left && !c.Ratio {
-		xs = ticks(d.x[0], d.x[1], 3)
-		written = labels(xs, text)
-	}
+	return xs, written
+}
+
+// axes draws the grid, what is written at it, and the labels.
+func (c *Chart) axes(d *canvas, names [][]string, xLabel []string) {
+	left, right, top, bottom := d.left, d.width-d.right, d.top, d.height-d.bottom
+	xs, written := c.xTicks(d)
 	for i, t := range xs {
 		d.line("grid", d.X(t), d.X(t), top, bottom)
 		d.write("tick", "middle", d.X(t), bottom+16, written[i])
@@ -377,7 +415,10 @@ func (c *Chart) axes(d *canvas, names [][]string) {
 			y += nameLine
 		}
 	}
-	d.write("label", "middle", left+(right-left)/2, bottom+36, c.XLabel)
+	for k, l := range xLabel {
+		half := 0.5*textWidth(l) + 4
+		d.write("label", "middle", min(max(left+(right-left)/2, half), d.width-half), bottom+36+nameLine*float64(k), l)
+	}
 	if c.YLabel != "" {
 		d.shapes = append(d.shapes, shape{kind: "text", class: "label", anchor: "middle", x: []float64{14}, y: []float64{top + (bottom-top)/2}, text: c.YLabel, turned: true})
 	}
@@ -426,10 +467,17 @@ func (d *canvas) series(s *Series, class string) {
 
 // SVG draws the chart. Colours are classes, which the page's style gives, light and
 // dark; alone adds a style of its own, the title and the legend.
-func (c *Chart) SVG(alone bool) string {
-	d := c.draw(alone)
+func (c *Chart) SVG(alone bool) string { return c.svg(c.draw(alone), alone, "chart") }
+
+// Pair draws the chart twice, of class wide and, for phones, narrow: of the two a page shows
+// one.
+func (c *Chart) Pair() string {
+	return c.svg(c.draw(false), false, "chart wide") + c.svg(c.layout(false, narrowWidth), false, "chart narrow")
+}
+
+func (c *Chart) svg(d *canvas, alone bool, class string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %.0f" role="img" aria-label="%s" class="chart">`, chartWidth, d.height, html.EscapeString(c.Title))
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" role="img" aria-label="%s" class="%s">`, d.width, d.height, html.EscapeString(c.Title), class)
 	if alone {
 		fmt.Fprintf(&b, "<style>%s</style><rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>", svgStyle)
 	}

@@ -183,7 +183,7 @@ func TestRatios(t *testing.T) {
 		}
 	}
 	for _, r := range [][2]float64{{math.Log(0.9), math.Log(1.1)}, {-7, 7}, {-300, 300}, {-1e-6, 1e-6}} {
-		if n := len(ratioTicks(r[0], r[1])); n < 1 || n > 9 {
+		if n := len(ratioTicks(r[0], r[1], 9)); n < 1 || n > 9 {
 			t.Errorf("%v: %d ticks", r, n)
 		}
 	}
@@ -285,6 +285,124 @@ func TestCloseTicksAndLongNames(t *testing.T) {
 			if ys[i]-ys[i-1] < nameLine-0.01 {
 				t.Errorf("names %v apart", ys[i]-ys[i-1])
 			}
+		}
+	}
+}
+
+// The narrow chart of a pair has type that is read on a phone of 360 pixels, whose figures are
+// 316 wide; in neither is a text outside, or one tick's over another's.
+func TestPair(t *testing.T) {
+	long := []string{"month=september, the first half of it", "a", strings.Repeat("very long ", 6), "education=university.degree"}
+	charts := []*Chart{every(), intervals(),
+		{ID: "ratios", Ratio: true, Names: long, XLabel: "odds ratio, of numbers by standard deviation", Series: []Series{{Kind: "interval", X: []float64{0.5, 2, 1, 1}, Y: []float64{0, 1, 2, 3}, Lo: []float64{0.02, 1, 1, 1}, Hi: []float64{1, 40, 1, 1}}}},
+		{ID: "dates", Dates: true, Series: []Series{{Kind: "line", X: []float64{11323, 11503}, Y: []float64{1e6, 3e6}}}},
+		{ID: "large", Series: []Series{{Kind: "line", X: []float64{1, 900_000}, Y: []float64{0.00012, 0.00013}}}},
+	}
+	for _, c := range charts {
+		pair := c.Pair()
+		if strings.Count(pair, "<svg") != 2 || !strings.Contains(pair, `viewBox="0 0 320 `) || !strings.Contains(pair, `class="chart narrow"`) {
+			t.Fatalf("%s: %.300s", c.ID, pair)
+		}
+		for _, width := range []float64{chartWidth, narrowWidth} {
+			d := c.layout(false, width)
+			end := math.Inf(-1)
+			for _, s := range d.shapes {
+				if s.kind != "text" || s.turned {
+					continue
+				}
+				w := textWidth(s.text)
+				left := s.x[0] - map[string]float64{"start": 0, "middle": w / 2, "end": w}[s.anchor]
+				if left < 0 || left+w > d.width || s.y[0] > d.height {
+					t.Errorf("%s, %v wide: %q from %v to %v, at %v of %v", c.ID, width, s.text, left, left+w, s.y[0], d.height)
+				}
+				if s.class == "tick" && s.anchor == "middle" {
+					if left < end {
+						t.Errorf("%s, %v wide: %q begins at %v, the tick before it ends at %v", c.ID, width, s.text, left, end)
+					}
+					end = left + w
+				}
+			}
+		}
+	}
+	if effective := 13.0 * (360 - 44) / narrowWidth; effective < 11 {
+		t.Errorf("type of %v pixels", effective)
+	}
+	for _, c := range charts[2:3] { // a name of up to five lines is whole
+		for _, width := range []float64{chartWidth, narrowWidth} {
+			text := ""
+			for _, s := range c.layout(false, width).shapes {
+				if s.kind == "text" && s.anchor == "end" {
+					text += s.text + " "
+				}
+			}
+			for _, name := range long {
+				for _, word := range strings.Fields(name) {
+					if !strings.Contains(text, word) && !strings.Contains(strings.ReplaceAll(text, " ", ""), word) {
+						t.Errorf("%v wide: no %q in %q", width, word, text)
+					}
+				}
+			}
+			if strings.Contains(text, "…") {
+				t.Errorf("%v wide: a name is cut: %q", width, text)
+			}
+		}
+	}
+}
+
+// Days are written as dates, by round steps from seconds to centuries.
+func TestDates(t *testing.T) {
+	for _, c := range []struct {
+		lo, hi float64
+		want   string
+	}{
+		{11323, 11503, "2001-01 2001-02 2001-03 2001-04 2001-05 2001-06"},
+		{11323, 11330.5, "2001-01-02 2001-01-04 2001-01-06 2001-01-08"},
+		{11323, 11324, "01-01 00:00 01-01 06:00 01-01 12:00 01-01 18:00 01-02 00:00"},
+		{11323.25, 11323.5, "06:00 07:00 08:00 09:00 10:00 11:00 12:00"},
+		{0, 20_000, "1970 1980 1990 2000 2010 2020"},
+		{-140_000, 20_000, "1600 1700 1800 1900 2000"},
+	} {
+		xs, text := dateTicks(c.lo, c.hi, 7)
+		if c.hi-c.lo == 1 {
+			xs, text = dateTicks(c.lo, c.hi, 5)
+		}
+		got := strings.Join(labels(xs, text), " ")
+		if got != c.want {
+			t.Errorf("%v to %v: %q, want %q", c.lo, c.hi, got, c.want)
+		}
+	}
+	for x, want := range map[float64]string{0: "1970-01-01", 11503.75: "2001-06-30 18:00", 1e9: "1e+09"} {
+		if got := Date(x); got != want {
+			t.Errorf("%v: %s, want %s", x, got, want)
+		}
+	}
+	// Numbers that are no dates of this era are numbers.
+	far := &Chart{Dates: true, Series: []Series{{Kind: "line", X: []float64{0, 1e12}, Y: []float64{0, 1}}}}
+	if _, written := far.xTicks(far.draw(false)); len(written) < 2 || !strings.Contains(written[1], "e+11") {
+		t.Error(written)
+	}
+}
+
+// What is not below 0 has no axis that is.
+func TestPositive(t *testing.T) {
+	c := &Chart{Series: []Series{{Kind: "points", X: []float64{0.01, 3}, Y: []float64{0, 2}, Lo: []float64{0, 1}, Hi: []float64{0.1, 4}}}}
+	if x, y := c.bounds(); x[0] != 0 || y[0] != 0 || y[1] <= 4 {
+		t.Error(x, y)
+	}
+	c.Series[0].Lo[0] = -0.1
+	if _, y := c.bounds(); y[0] >= -0.1 {
+		t.Error(y)
+	}
+	c = &Chart{Ratio: true, Series: []Series{{Kind: "line", X: []float64{2, 3}, Y: []float64{0, 2}}}}
+	if x, _ := c.bounds(); x[0] >= math.Log(2) {
+		t.Error(x)
+	}
+}
+
+func TestDigits(t *testing.T) {
+	for v, want := range map[float64]string{5167: "5,167", 123456: "123,456", 12345.678: "12,346", 0.081894: "0.08189", -40.5: "-40.5", 0: "0", 1e9: "1e+09", 8.2890001e-06: "8.289e-06", 0.99999: "1", -0.00012: "-0.00012", 866.51: "866.5"} {
+		if got := Digits(v, 4); got != want {
+			t.Errorf("%v: %s, want %s", v, got, want)
 		}
 	}
 }
