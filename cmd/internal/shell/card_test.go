@@ -82,6 +82,15 @@ func TestDotFiles(t *testing.T) {
 	if got := out.String(); got != "range\n0\n1\n2\nn\n4\n" {
 		t.Errorf("%q", got)
 	}
+	// A table in a schema, names in quotes; what is shown on the screen cuts no file.
+	out.Reset()
+	run(t, s, "CREATE SCHEMA s;\n.import \""+csv+"\" s.rows\n.import \""+csv+"\" s.rows\n.import "+csv+` "my ""own"" t.b"`+"\n.tables\nSELECT count(*) AS n FROM s.rows;\n.maxrows 2\n.output "+to+"\nFROM range(5);\n.output\nFROM range(5);\n.maxrows 0")
+	if got := out.String(); got != "my \"own\" t.b\ns.rows\nn\n4\nrange\n0\n1\n" {
+		t.Errorf("%q", got)
+	}
+	if text, err := os.ReadFile(to); err != nil || string(text) != "range\n0\n1\n2\n3\n4\n" {
+		t.Errorf("%v, %q", err, text)
+	}
 	for text, want := range map[string]string{
 		".maxrows x":                 `.maxrows is "x", allowed are 0 (all rows) and more`,
 		".import x.csv":              ".import needs a file and a table",

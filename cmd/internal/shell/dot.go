@@ -169,9 +169,7 @@ func (s *Shell) dotOutput(_ context.Context, arg string) error {
 	}
 	s.file, s.kept, s.keptFormat = f, s.out, s.format
 	s.out, s.format.Width, s.format.Terminal, s.printed = f, 0, false, false
-	if s.format.MaxRows < 0 {
-		s.format.MaxRows = 0
-	}
+	s.format.MaxRows = 0 // until .maxrows says otherwise of the file
 	return nil
 }
 
@@ -203,30 +201,63 @@ func (s *Shell) dotOpen(ctx context.Context, arg string) error {
 
 // dotImport appends to a table by the names of columns.
 func (s *Shell) dotImport(ctx context.Context, arg string) error {
-	at := strings.LastIndexByte(arg, ' ')
-	if at < 0 {
+	file, table, ok := lastWord(arg)
+	if !ok {
 		return errors.New(".import needs a file and a table: .import rows.csv rows")
 	}
-	file, table := unquoted(strings.TrimSpace(arg[:at])), strings.Trim(arg[at+1:], `"`)
+	file = unquoted(file)
 	from := "'" + strings.ReplaceAll(file, "'", "''") + "'"
-	name := `"` + strings.ReplaceAll(table, `"`, `""`) + `"`
 	if filepath.Ext(file) == ".tsv" {
 		from = "read_csv(" + from + ")"
 	}
-	known := false
-	err := query(ctx, s.conn, "SELECT 1 FROM duckdb_tables() WHERE lower(table_name) = lower('"+strings.ReplaceAll(table, "'", "''")+"')", false,
-		rowFunc(func([]driver.Value) error { known = true; return nil }))
-	if err != nil {
-		return err
+	var parts []string
+	for _, part := range nameParts(table) {
+		parts = append(parts, `"`+strings.ReplaceAll(part, `"`, `""`)+`"`)
 	}
+	name := strings.Join(parts, ".")
+	none := rowFunc(func([]driver.Value) error { return nil })
 	text := "CREATE TABLE " + name + " AS FROM " + from
-	if known {
+	if query(ctx, s.conn, "SELECT 1 FROM "+name+" LIMIT 0", false, none) == nil {
 		text = "INSERT INTO " + name + " BY NAME FROM " + from
 	}
 	if err := s.Exec(ctx, text); err != nil {
 		return fmt.Errorf(".import: %w", err)
 	}
 	return nil
+}
+
+// lastWord cuts the last word off, which may be in double quotes and then hold blanks.
+func lastWord(arg string) (before, word string, ok bool) {
+	quoted := false
+	for at := len(arg) - 1; at > 0; at-- {
+		switch {
+		case arg[at] == '"':
+			quoted = !quoted
+		case arg[at] == ' ' && !quoted:
+			return strings.TrimSpace(arg[:at]), arg[at+1:], true
+		}
+	}
+	return "", arg, false
+}
+
+// nameParts are the parts of a name between dots, of which those in quotes keep theirs.
+func nameParts(name string) []string {
+	out, quoted := []string{""}, false
+	for at := 0; at < len(name); at++ {
+		last := &out[len(out)-1]
+		switch c := name[at]; {
+		case c == '"' && quoted && strings.HasPrefix(name[at+1:], `"`):
+			at++
+			*last += `"`
+		case c == '"':
+			quoted = !quoted
+		case c == '.' && !quoted:
+			out = append(out, "")
+		default:
+			*last += name[at : at+1]
+		}
+	}
+	return out
 }
 
 func (s *Shell) dotTables(ctx context.Context, _ string) error {
