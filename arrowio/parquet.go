@@ -187,99 +187,123 @@ func readParquetMeta(r io.ReaderAt, size int64, o *Options) (f *kernels.Fit, kep
 		return nil, nil, err
 	}
 	kv := pr.MetaData().KeyValueMetadata()
-	head, withRest, err := readMeta(kv.Keys(), kv.Values())
-	if err != nil {
+	t := &fitTable{table: table{max: o.maxFeatures(), names: limit}, rows: -1}
+	if t.known, t.withRest, err = readMeta(kv.Keys(), kv.Values()); err != nil {
 		return nil, nil, err
 	}
-	var cols [3]column
-	for i, name := range []string{Feature, Mean, Variance} {
-		if cols[i], err = findColumn(pr.MetaData().Schema, name); err != nil {
-			return nil, nil, err
-		}
-	}
-	var class *column
-	rows := -1 // the column of covariance rows
-	if head != nil || withRest {
-		if pr.MetaData().Schema.ColumnIndexByName(Class) >= 0 {
-			c, err := findColumn(pr.MetaData().Schema, Class)
-			if err != nil {
-				return nil, nil, err
-			}
-			class = &c
-		}
-		if head != nil && correlated(head) || withRest && hasRows(pr.MetaData().Schema) {
-			if rows, err = findRows(pr.MetaData().Schema); err != nil {
-				return nil, nil, err
-			}
-		}
-	}
-	t := table{max: o.maxFeatures(), names: limit, withRest: withRest}
-	var rest column
-	if withRest {
-		if rest, err = findColumn(pr.MetaData().Schema, Rest); err != nil {
-			return nil, nil, fmt.Errorf("%w; metadata %sschema = %q needs it", err, prefix, SchemaVersion)
-		}
+	if err := t.find(pr.MetaData().Schema); err != nil {
+		return nil, nil, err
 	}
 	if n := pr.NumRows(); n < 0 || n > limit {
 		return nil, nil, fmt.Errorf("the file is damaged: %d rows in %d bytes", n, size)
 	}
-	for g := range pr.NumRowGroups() {
+	for g := 0; g < pr.NumRowGroups() && !t.empty; g++ {
 		rg := pr.RowGroup(g)
-		n := rg.NumRows()
-		if n < 0 || n > limit-int64(len(t.beliefs)) {
+		if n := rg.NumRows(); n < 0 || n > limit-int64(len(t.beliefs)) {
 			return nil, nil, fmt.Errorf("the file is damaged: row group %d has %d rows in %d bytes", g, n, size)
 		}
-		if err := t.room(int(n)); err != nil {
+		if err := t.addGroup(rg, pr.NumRows() == 1); err != nil {
 			return nil, nil, err
-		}
-		for i := range cols {
-			if err := cols[i].open(rg); err != nil {
-				return nil, nil, fmt.Errorf("column %s: %w", cols[i].name, err)
-			}
-		}
-		if withRest {
-			if err := t.addRestOf(rg, &rest, int(n)); err != nil {
-				return nil, nil, err
-			}
-			if pr.NumRows() == 1 {
-				if t.empty = cols[0].isNull(); t.empty {
-					break
-				}
-				if err := cols[0].open(rg); err != nil { // again, from its beginning
-					return nil, nil, fmt.Errorf("column %s: %w", Feature, err)
-				}
-			}
-		}
-		if class != nil {
-			if err := class.open(rg); err != nil {
-				return nil, nil, fmt.Errorf("column %s: %w", Class, err)
-			}
-		}
-		if rows >= 0 && (head != nil || t.head != nil && correlated(t.head)) {
-			if err := t.addRows(rg, rows, n, limit); err != nil {
-				return nil, nil, fmt.Errorf("column %s: %w", CovarianceRow, err)
-			}
-		}
-		for n > 0 {
-			k := min(n, batchRows)
-			if class != nil {
-				if err := t.addClasses(class, int(k)); err != nil {
-					return nil, nil, err
-				}
-			}
-			if err := t.addBatch(&cols, int(k)); err != nil {
-				return nil, nil, err
-			}
-			n -= k
 		}
 	}
 	if int64(len(t.beliefs)) != pr.NumRows() && !t.empty {
 		return nil, nil, fmt.Errorf("the file is damaged: %d rows, its footer says %d", len(t.beliefs), pr.NumRows())
 	}
-	if f, err = t.fit(head, o); err != nil {
+	if f, err = t.fit(t.known, o); err != nil {
 		return nil, nil, err
 	}
 	return f, extra(kv.Keys(), kv.Values()), nil
+}
+
+// fitTable reads a table and finds its columns.
+type fitTable struct {
+	table
+	known   *kernels.Fit // what the metadata tell
+	columns [3]column
+	tells   column  // Rest
+	class   *column // nil without classes
+	rows    int     // the column of covariance rows, -1 for none
+}
+
+// find finds the columns in the schema of a file.
+func (t *fitTable) find(s *schema.Schema) (err error) {
+	for i, name := range []string{Feature, Mean, Variance} {
+		if t.columns[i], err = findColumn(s, name); err != nil {
+			return err
+		}
+	}
+	if (t.known != nil || t.withRest) && s.ColumnIndexByName(Class) >= 0 {
+		c, err := findColumn(s, Class)
+		if err != nil {
+			return err
+		}
+		t.class = &c
+	}
+	if t.known != nil && correlated(t.known) || t.withRest && hasRows(s) {
+		if t.rows, err = findRows(s); err != nil {
+			return err
+		}
+	}
+	if t.withRest {
+		if t.tells, err = findColumn(s, Rest); err != nil {
+			return fmt.Errorf("%w; metadata %sschema = %q needs it", err, prefix, SchemaVersion)
+		}
+	}
+	return nil
+}
+
+// addGroup appends a row group; alone says that the file has one row.
+func (t *fitTable) addGroup(rg *file.RowGroupReader, alone bool) error {
+	open := func(c *column) error {
+		if err := c.open(rg); err != nil {
+			return fmt.Errorf("column %s: %w", c.name, err)
+		}
+		return nil
+	}
+	n := rg.NumRows()
+	if err := t.room(int(n)); err != nil {
+		return err
+	}
+	for i := range t.columns {
+		if err := open(&t.columns[i]); err != nil {
+			return err
+		}
+	}
+	if t.withRest {
+		if err := t.addRestOf(rg, &t.tells, int(n)); err != nil {
+			return err
+		}
+		if alone {
+			if t.empty = t.columns[0].isNull(); t.empty {
+				return nil
+			}
+			if err := open(&t.columns[0]); err != nil { // again, from its beginning
+				return err
+			}
+		}
+	}
+	if t.class != nil {
+		if err := open(t.class); err != nil {
+			return err
+		}
+	}
+	if t.rows >= 0 && (t.known != nil || t.head != nil && correlated(t.head)) {
+		if err := t.addRows(rg, t.rows, n, t.names); err != nil {
+			return fmt.Errorf("column %s: %w", CovarianceRow, err)
+		}
+	}
+	for ; n > 0; n -= min(n, batchRows) {
+		k := int(min(n, batchRows))
+		if t.class != nil {
+			if err := t.addClasses(t.class, k); err != nil {
+				return err
+			}
+		}
+		if err := t.addBatch(&t.columns, k); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // column reads one top-level column of a row group after the other.

@@ -203,71 +203,90 @@ func (p *Problem) layOut(r *Rows, col []int32, prior []Weight, center []float64,
 	if shifted && p.Offset == nil {
 		p.Offset = make([]float64, p.N)
 	}
-	var mu sync.Mutex
-	bad, failure := p.N, error(nil)
-	fill := func(lo, hi int) {
-		k := sort.SearchInts(first, lo+1) - 1
-		for row := lo; row < hi; row++ {
-			for row >= first[k+1] {
-				k++
+	f := &filler{p: p, lays: lays, first: first, at: at, bad: p.N}
+	f.all(r, move && place == nil)
+	if f.failure != nil {
+		var e badEntry
+		errors.As(f.failure, &e)
+		return RowError(fmt.Errorf("row %d: feature %q = %v; allowed: finite numbers", f.bad+1, p.dict.Name(e.feature), e.value))
+	}
+	return finiteOr("offset", p.Offset)
+}
+
+// filler writes the rows of chunks where they are laid out.
+type filler struct {
+	p     *Problem
+	lays  []layout          // by chunk
+	first []int             // row of each chunk
+	at    func(row int) int // where a row goes
+
+	mu      sync.Mutex
+	bad     int // the first row that cannot be
+	failure error
+}
+
+// rows writes rows lo to hi.
+func (f *filler) rows(lo, hi int) {
+	p, k := f.p, sort.SearchInts(f.first, lo+1)-1
+	for row := lo; row < hi; row++ {
+		for row >= f.first[k+1] {
+			k++
+		}
+		p.Stop.Row(row)
+		to := f.at(row)
+		var cols []uint32
+		var vals []float64
+		if p.Row == nil {
+			vals = p.Val[to*p.P:][:p.P:p.P]
+		} else {
+			a, z := p.Row[to], p.Row[to+1]
+			cols, vals = p.Col[a:z], p.Val[a:z]
+		}
+		shift, err := f.lays[k].row(row-f.first[k], cols, vals)
+		if err != nil {
+			f.mu.Lock()
+			if row < f.bad {
+				f.bad, f.failure = row, err
 			}
-			p.Stop.Row(row)
-			to := at(row)
-			var cols []uint32
-			var vals []float64
-			if p.Row == nil {
-				vals = p.Val[to*p.P:][:p.P:p.P]
-			} else {
-				a, z := p.Row[to], p.Row[to+1]
-				cols, vals = p.Col[a:z], p.Val[a:z]
-			}
-			shift, err := lays[k].row(row-first[k], cols, vals)
-			if err != nil {
-				mu.Lock()
-				if row < bad {
-					bad, failure = row, err
-				}
-				mu.Unlock()
-				return
-			}
-			if shift != 0 {
-				p.Offset[to] += shift
-			}
+			f.mu.Unlock()
+			return
+		}
+		if shift != 0 {
+			p.Offset[to] += shift
 		}
 	}
-	rounds := 1
-	if move = move && p.Row == nil && place == nil && r.nnz >= movesFrom; move {
+}
+
+// all writes all rows; with move, chunks of large problems become views of them.
+func (f *filler) all(r *Rows, move bool) {
+	p, rounds := f.p, 1
+	if move = move && p.Row == nil && r.nnz >= movesFrom; move {
 		rounds = moveRounds
 	}
 	done := 0 // chunks
-	for round := 1; round <= rounds && failure == nil; round++ {
-		from, k := first[done], done
-		for k < len(r.chunks) && first[k] < round*p.N/rounds {
+	for round := 1; round <= rounds && f.failure == nil; round++ {
+		from, k := f.first[done], done
+		for k < len(r.chunks) && f.first[k] < round*p.N/rounds {
 			k++
 		}
-		if n := first[k] - from; r.nnz < 1<<15 {
-			fill(from, from+n)
+		if n := f.first[k] - from; r.nnz < 1<<15 {
+			f.rows(from, from+n)
 		} else {
-			dense.Parallel(n, func(lo, hi int) { fill(from+lo, from+hi) })
+			dense.Parallel(n, func(lo, hi int) { f.rows(from+lo, from+hi) })
 		}
-		if !move || failure != nil {
+		if !move || f.failure != nil {
 			continue
 		}
 		for ; done < k; done++ {
 			c := &r.chunks[done]
-			if atomic.LoadInt32(&lays[done].filled) > 0 {
+			if atomic.LoadInt32(&f.lays[done].filled) > 0 {
 				continue // what is missing may have another mean later
 			}
-			c.Value, c.sealed = p.Val[first[done]*p.P:first[done+1]*p.P:first[done+1]*p.P], true
+			lo, hi := f.first[done]*p.P, f.first[done+1]*p.P
+			c.Value, c.sealed = p.Val[lo:hi:hi], true
 		}
 		debug.FreeOSMemory() // else what the chunks had stays until the heap is twice as large
 	}
-	if failure != nil {
-		var e badEntry
-		errors.As(failure, &e)
-		return RowError(fmt.Errorf("row %d: feature %q = %v; allowed: finite numbers", bad+1, p.dict.Name(e.feature), e.value))
-	}
-	return finiteOr("offset", p.Offset)
 }
 
 // movesFrom is from how many values on rows move, and moveRounds in how many parts: that part is

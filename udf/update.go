@@ -2,6 +2,7 @@ package udf
 
 import (
 	"fmt"
+	"iter"
 	"math"
 
 	"github.com/bglm/bglm/kernels"
@@ -28,44 +29,9 @@ func callUpdate(args []capi.Vec, n int, out *capi.Col) error {
 		return err
 	}
 	list := &args[1]
-	var y *capi.Vec
-	var x *features
-	src := &rows.Source{}
-	if list.Type != capi.SQLNull {
-		bad := func(why string) error {
-			return fmt.Errorf("rows are %s%s; allowed: LIST(STRUCT(y, x [, weight, offset, trials, time]))", list.TypeName(), why)
-		}
-		if list.Type != capi.List && list.Type != capi.Array {
-			return bad("")
-		}
-		row := &list.Kids[0]
-		if row.Type != capi.SQLNull {
-			if row.Type != capi.Struct {
-				return bad("")
-			}
-			for k := range row.Kids {
-				switch option.Canonical(row.Kids[k].Name) {
-				case "y":
-					y = &row.Kids[k]
-				case "x":
-					if x, err = planFeatures(&row.Kids[k], "x"); err != nil {
-						return err
-					}
-				case "weight", "offset", "trials", "time":
-				default:
-					return bad(fmt.Sprintf("; it has a field %q", row.Kids[k].Name))
-				}
-			}
-			if y == nil || x == nil {
-				return bad("; y and x are needed")
-			}
-			if err := checkResponse(y); err != nil {
-				return err
-			}
-			if src, err = source(y, x, row, "rows: field"); err != nil {
-				return err
-			}
-		}
+	src, x, err := updateRows(list)
+	if err != nil {
+		return err
 	}
 	var opt *capi.Vec
 	if len(args) > 2 {
@@ -85,44 +51,13 @@ func callUpdate(args []capi.Vec, n int, out *capi.Col) error {
 		if err != nil {
 			return err
 		}
-		method := continuing(from.Method)
-		o, err := option.For(method.Name).Continuing().Decode(constants(opt, i, false))
-		if err != nil {
-			return err
-		}
-		if err := o.Continue(from); err != nil {
-			return err
-		}
-		plan, err := newFitPlan(method, o, src.Time != nil, src.Trials != nil || x == nil && o.Lik != nil && o.Lik.Traits().Trials)
-		if err != nil {
-			return err
-		}
-		s, err := newFitState(plan)
-		if err == nil {
-			err = s.wake()
-		}
+		s, err := resumed(from, constants(opt, i, false), src, x == nil)
 		if err != nil {
 			return err
 		}
 		if list.Type != capi.SQLNull && !list.Null(i) {
-			// A NULL row of the list counts as skipped, as a NULL y does.
-			lo, hi := list.Span(i)
-			if x == nil { // a list of nothing but NULLs
-				s.Skip(int64(hi - lo))
-				hi = lo
-			}
-			entry := &list.Kids[0]
-			for at := lo; at < hi; {
-				end := at
-				for end < hi && !entry.Null(end) {
-					end++
-				}
-				if err := s.absorb(src, at, end); err != nil {
-					return err
-				}
-				for at = end; at < hi && entry.Null(at); at++ {
-					s.Skip(1)
-				}
+			if err := s.absorbList(list, i, src, x == nil); err != nil {
+				return err
 			}
 		}
 		if s.failed {
@@ -138,6 +73,92 @@ func callUpdate(args []capi.Vec, n int, out *capi.Col) error {
 			return err
 		}
 		w.result(s.plan, f)
+	}
+	return nil
+}
+
+// updateRows is where the rows of a list come from; x is nil where it has nothing but NULLs.
+func updateRows(list *capi.Vec) (src *rows.Source, x *features, err error) {
+	if list.Type == capi.SQLNull {
+		return &rows.Source{}, nil, nil
+	}
+	bad := func(why string) (*rows.Source, *features, error) {
+		return nil, nil, fmt.Errorf("rows are %s%s; allowed: LIST(STRUCT(y, x [, weight, offset, trials, time]))", list.TypeName(), why)
+	}
+	if list.Type != capi.List && list.Type != capi.Array {
+		return bad("")
+	}
+	row := &list.Kids[0]
+	if row.Type == capi.SQLNull {
+		return &rows.Source{}, nil, nil
+	}
+	if row.Type != capi.Struct {
+		return bad("")
+	}
+	var y *capi.Vec
+	for k := range row.Kids {
+		switch option.Canonical(row.Kids[k].Name) {
+		case "y":
+			y = &row.Kids[k]
+		case "x":
+			if x, err = planFeatures(&row.Kids[k], "x"); err != nil {
+				return nil, nil, err
+			}
+		case "weight", "offset", "trials", "time":
+		default:
+			return bad(fmt.Sprintf("; it has a field %q", row.Kids[k].Name))
+		}
+	}
+	if y == nil || x == nil {
+		return bad("; y and x are needed")
+	}
+	if err := checkResponse(y); err != nil {
+		return nil, nil, err
+	}
+	src, err = source(y, x, row, "rows: field")
+	return src, x, err
+}
+
+// resumed is the state that goes on from a fit; none says that no row has features.
+func resumed(from *kernels.Fit, opt iter.Seq2[string, option.Source], src *rows.Source, none bool) (*fitState, error) {
+	method := continuing(from.Method)
+	o, err := option.For(method.Name).Continuing().Decode(opt)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.Continue(from); err != nil {
+		return nil, err
+	}
+	plan, err := newFitPlan(method, o, src.Time != nil, src.Trials != nil || none && o.Lik != nil && o.Lik.Traits().Trials)
+	if err != nil {
+		return nil, err
+	}
+	s, err := newFitState(plan)
+	if err != nil {
+		return nil, err
+	}
+	return s, s.wake()
+}
+
+// absorbList takes the rows of list i, where a NULL counts as skipped, as a NULL y does.
+func (s *fitState) absorbList(list *capi.Vec, i int, src *rows.Source, none bool) error {
+	lo, hi := list.Span(i)
+	if none {
+		s.Skip(int64(hi - lo))
+		return nil
+	}
+	entry := &list.Kids[0]
+	for at := lo; at < hi; {
+		end := at
+		for end < hi && !entry.Null(end) {
+			end++
+		}
+		if err := s.absorb(src, at, end); err != nil {
+			return err
+		}
+		for at = end; at < hi && entry.Null(at); at++ {
+			s.Skip(1)
+		}
 	}
 	return nil
 }

@@ -84,6 +84,17 @@ func bridge(m *model, draws []*dense.Matrix, rng *rand.Rand, halt *stop.Stop) ev
 		}
 	}
 	shift := median(post[0])
+	z, e := meet(post, prop, shift)
+	if !(e <= maxEvidenceError) {
+		return unknown
+	}
+	return evidence{shift + math.Log(z), e}
+}
+
+// meet iterates to Z exp(-shift) and gives its relative standard error, infinite where there is
+// no Z: post are log l of posterior draws by chain, prop of Gaussian ones.
+func meet(post [][]float64, prop []float64, shift float64) (z, e float64) {
+	total := len(prop)
 	ne := ess(post) // draws that count
 	if ne == 0 {
 		ne = float64(total) // constant: the Gaussian is the posterior
@@ -91,10 +102,10 @@ func bridge(m *model, draws []*dense.Matrix, rng *rand.Rand, halt *stop.Stop) ev
 	ne = math.Min(ne, float64(total))
 	a := ne / (ne + float64(total))
 	b := 1 - a
-	z := 1.0
+	z = 1
 	top, bottom := make([]float64, total), make([][]float64, len(post))
 	for k := range bottom {
-		bottom[k] = make([]float64, n)
+		bottom[k] = make([]float64, len(post[k]))
 	}
 	for range 1000 {
 		num, den := 0.0, 0.0
@@ -120,7 +131,7 @@ func bridge(m *model, draws []*dense.Matrix, rng *rand.Rand, halt *stop.Stop) ev
 		}
 	}
 	if !(z > 0) || !special.Finite(z) {
-		return unknown
+		return 0, math.Inf(1)
 	}
 	mt, vt := meanVar(top)
 	all := make([]float64, 0, total)
@@ -132,9 +143,5 @@ func bridge(m *model, draws []*dense.Matrix, rng *rand.Rand, halt *stop.Stop) ev
 	if vb == 0 || nb == 0 {
 		nb = float64(total)
 	}
-	e := math.Sqrt(vt/(mt*mt)/float64(total) + vb/(mb*mb)/nb)
-	if !(e <= maxEvidenceError) {
-		return unknown
-	}
-	return evidence{shift + math.Log(z), e}
+	return z, math.Sqrt(vt/(mt*mt)/float64(total) + vb/(mb*mb)/nb)
 }

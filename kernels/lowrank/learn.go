@@ -47,18 +47,22 @@ type learned struct {
 	dispersion, shape float64
 }
 
-// learn returns the best values and leaves r whitened by the prior they make.
-func learn(r *Reduced, s *solver) (*learned, error) {
-	p := r.of
-	o := &p.Options
-	l := &learner{r: r, s: s, params: p.Params}
-	var set []func(x float64) error
-	var names []string
-	var start []float64 // in the units of the data
-	last := -1          // the dispersion
+// value is one of what is learnt, on a log scale.
+type value struct {
+	name  string
+	start float64 // in the units of the data
+	set   func(x float64) error
+	// where its information goes; nil for prior variances, which are not summed over here
+	information *float64
+}
+
+// values are what the options leave to the data; last is the place of the dispersion, -1 for none.
+func (l *learner) values(out *learned) (vs []value, last int, err error) {
+	p := l.r.of
+	last = -1
 	if p.LearnsPrior() {
 		if err := l.splitPrior(); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		theta, err := l.Start(p)
 		if err != nil {
@@ -69,90 +73,48 @@ func learn(r *Reduced, s *solver) (*learned, error) {
 			if name != "" {
 				what += " of column " + name
 			}
-			names, start = append(names, what), append(start, theta[k])
-			set = append(set, func(x float64) error { return l.setVariance(k, x) })
+			vs = append(vs, value{name: what, start: theta[k], set: func(x float64) error { return l.setVariance(k, x) }})
 		}
 	}
-	if o.AutoDispersion {
+	if p.Options.AutoDispersion {
 		if _, ok := p.Lik.(lik.Dispersed); ok {
-			last = len(names)
-			names = append(names, "dispersion")
-			start = append(start, math.Log(mode.Variance(p)/2))
-			set = append(set, func(x float64) error { l.params.Dispersion = math.Exp(x); return l.setLik() })
+			last = len(vs)
+			vs = append(vs, value{"dispersion", math.Log(mode.Variance(p) / 2), func(x float64) error { l.params.Dispersion = math.Exp(x); return l.setLik() }, &out.dispersion})
 		}
 	}
-	if o.AutoShape {
+	if p.Options.AutoShape {
 		if d, ok := p.Lik.(lik.Shaped); ok {
-			names = append(names, "shape")
-			start = append(start, math.Log(d.Shape()))
-			set = append(set, func(x float64) error { l.params.Shape = math.Exp(x); return l.setLik() })
+			vs = append(vs, value{"shape", math.Log(d.Shape()), func(x float64) error { l.params.Shape = math.Exp(x); return l.setLik() }, &out.shape})
 		}
 	}
-	out := &learned{variance: math.NaN(), params: l.params, lik: p.Lik, prior: r.Prior, dispersion: math.NaN(), shape: math.NaN()}
-	if len(set) == 0 || p.N == 0 {
-		return out, nil
+	return vs, last, nil
+}
+
+// learn returns the best values and leaves r whitened by the prior they make.
+func learn(r *Reduced, s *solver) (*learned, error) {
+	p := r.of
+	l := &learner{r: r, s: s, params: p.Params}
+	out := &learned{variance: math.NaN(), params: p.Params, lik: p.Lik, prior: r.Prior, dispersion: math.NaN(), shape: math.NaN()}
+	vs, last, err := l.values(out)
+	if err != nil || len(vs) == 0 || p.N == 0 {
+		return out, err
 	}
-	best := math.Inf(-1)
-	at := append([]float64(nil), start...)
-	// A coarse grid first: what is learnt is not below it.
-	for _, theta := range l.Starts(start, last) {
-		z := l.evidence(func(float64) error {
-			for i, x := range theta {
-				if err := set[i](x); err != nil {
-					return err
-				}
-			}
-			return nil
-		}, 0)
-		if z > best {
-			best, at = z, theta
+	at, best, err := l.grid(vs, last)
+	if err != nil {
+		return nil, err
+	}
+	if best, out.status, err = l.climb(vs, at, best); err != nil {
+		return nil, err
+	}
+	for i, v := range vs {
+		if math.Abs(at[i]-v.start) > reach-0.1 && out.status == "" {
+			out.status = fmt.Sprintf("%s = %.3g is at the end of its range: the data do not bound it", v.name, math.Exp(at[i]))
 		}
-	}
-	for i, x := range at {
-		if err := set[i](x); err != nil {
-			return nil, fmt.Errorf("learning %s: %w", names[i], err)
+		if v.information == nil {
+			continue
 		}
-	}
-	cycle := 0
-	for ; cycle < maxCycles; cycle++ {
-		before := best
-		for i := range set {
-			f := func(x float64) float64 { return l.evidence(set[i], x) }
-			at[i], best = maximise(f, at[i], start[i]-reach, start[i]+reach)
-			if math.IsInf(best, -1) {
-				if l.err == nil {
-					l.err = fmt.Errorf("the log evidence is not finite")
-				}
-				return nil, fmt.Errorf("learning %s: %w", names[i], l.err)
-			}
-			if err := set[i](at[i]); err != nil {
-				return nil, err
-			}
-			if l.late() {
-				out.status = "time_limit ended the search for " + names[i]
-				break
-			}
-		}
-		if out.status != "" || len(set) == 1 || best-before <= 1e-9*(1+math.Abs(best)) {
-			break
-		}
-	}
-	if cycle == maxCycles {
-		out.status = fmt.Sprintf("the evidence still rises after %d rounds of learning", cycle)
-	}
-	for i, x := range at {
-		if math.Abs(x-start[i]) > reach-0.1 && out.status == "" {
-			out.status = fmt.Sprintf("%s = %.3g is at the end of its range: the data do not bound it", names[i], math.Exp(x))
-		}
-	}
-	for i, what := range names {
-		if information := &out.dispersion; what == "dispersion" || what == "shape" {
-			if what == "shape" {
-				information = &out.shape
-			}
-			if *information = l.information(set[i], at[i], best); l.err != nil {
-				return nil, fmt.Errorf("learning %s: %w", what, l.err)
-			}
+		if *v.information = l.information(v.set, at[i], best); l.err != nil {
+			return nil, fmt.Errorf("learning %s: %w", v.name, l.err)
 		}
 	}
 	out.params, out.lik = l.params, s.data.Lik
@@ -160,7 +122,6 @@ func learn(r *Reduced, s *solver) (*learned, error) {
 		if v, ok := l.Default(logs(l.variance)); ok {
 			out.variance = v
 		}
-		var err error
 		if out.prior, err = l.prior(); err != nil {
 			return nil, err
 		}
@@ -171,6 +132,55 @@ func learn(r *Reduced, s *solver) (*learned, error) {
 		s.t, s.offset = r.T, r.Offset
 	}
 	return out, nil
+}
+
+// grid sets the best point of a coarse grid, which what is learnt is not below.
+func (l *learner) grid(vs []value, last int) (at []float64, best float64, err error) {
+	for _, v := range vs {
+		at = append(at, v.start)
+	}
+	best = math.Inf(-1)
+	set := func(theta []float64) error {
+		for i, x := range theta {
+			if err := vs[i].set(x); err != nil {
+				return fmt.Errorf("learning %s: %w", vs[i].name, err)
+			}
+		}
+		return nil
+	}
+	for _, theta := range l.Starts(slices.Clone(at), last) {
+		if z := l.evidence(func(float64) error { return set(theta) }, 0); z > best {
+			best, at = z, theta
+		}
+	}
+	return at, best, set(at)
+}
+
+// climb maximises over each value in turn until nothing is gained.
+func (l *learner) climb(vs []value, at []float64, best float64) (_ float64, status string, err error) {
+	for range maxCycles {
+		before := best
+		for i, v := range vs {
+			f := func(x float64) float64 { return l.evidence(v.set, x) }
+			at[i], best = maximise(f, at[i], v.start-reach, v.start+reach)
+			if math.IsInf(best, -1) {
+				if l.err == nil {
+					l.err = fmt.Errorf("the log evidence is not finite")
+				}
+				return 0, "", fmt.Errorf("learning %s: %w", v.name, l.err)
+			}
+			if err := v.set(at[i]); err != nil {
+				return 0, "", err
+			}
+			if l.late() {
+				return best, "time_limit ended the search for " + v.name, nil
+			}
+		}
+		if len(vs) == 1 || best-before <= 1e-9*(1+math.Abs(best)) {
+			return best, "", nil
+		}
+	}
+	return best, fmt.Sprintf("the evidence still rises after %d rounds of learning", maxCycles), nil
 }
 
 // information is the curvature of the log evidence, best at x, in one value, by a second

@@ -146,85 +146,12 @@ func covariance(f *kernels.Fit) error {
 	if p == 0 || c.Form == gauss.Diagonal {
 		return nil
 	}
+	sum := map[gauss.Form]func(kernels.Covariance, int, *mat.SymDense, []float64) error{gauss.Full: fullSum, gauss.Arrowhead: arrowheadSum, gauss.LowRank: lowRankSum}[c.Form]
 	// The matrix scaled by all, what each variance is before anything is taken from it.
 	all := make([]float64, p)
 	sigma := mat.NewSymDense(p, nil)
-	switch c.Form {
-	case gauss.Full:
-		at := func(i, k int) float64 {
-			if k > i {
-				return 0
-			}
-			return c.Values[i*(i+1)/2+k]
-		}
-		for i := range p {
-			if at(i, i) < 0 {
-				return fmt.Errorf("diagonal %v", at(i, i))
-			}
-			for j := range p {
-				s := 0.0
-				for k := range p {
-					s += at(i, k) * at(j, k)
-				}
-				sigma.SetSym(i, j, s)
-			}
-			all[i] = sigma.At(i, i)
-		}
-	case gauss.Arrowhead:
-		d := c.Rank
-		rows := mat.NewDense(p, max(d, 1), nil) // of what each belief is in the block's weights
-		root := mat.NewDense(max(d, 1), max(d, 1), nil)
-		for i := range d {
-			if c.Values[2*d+i*(i+1)/2+i] < 0 {
-				return fmt.Errorf("diagonal %d of the block's factor is negative", i)
-			}
-			for k := range i + 1 {
-				root.Set(i, k, c.Values[2*d+i*(i+1)/2+k])
-			}
-		}
-		own := make([]float64, p)
-		for i := range p {
-			r := c.Values[2*d+d*(d+1)/2+i*(d+3):][:d+3]
-			what := int(r[0])
-			if float64(what) != r[0] || what >= d || what < -1-d || r[2] < 0 {
-				return fmt.Errorf("belief %d: what it is %v, q %v", i, r[0], r[2])
-			}
-			own[i] = r[2]
-			for k := range d {
-				rows.Set(i, k, r[3+k])
-			}
-			switch {
-			case what >= 0:
-				rows.Set(i, what, rows.At(i, what)+1)
-			case what <= -2:
-				rows.Set(i, -2-what, 1)
-			}
-		}
-		var hl, all2 mat.Dense
-		hl.Mul(rows, root)
-		all2.Mul(&hl, hl.T())
-		for i := range p {
-			for j := range p {
-				sigma.SetSym(i, j, all2.At(i, j))
-			}
-			sigma.SetSym(i, i, all2.At(i, i)+own[i])
-			all[i] = sigma.At(i, i)
-		}
-	case gauss.LowRank:
-		at := func(i, k int) float64 { return c.Values[i*(c.Rank+1)+k] }
-		for i := range p {
-			all[i] = at(i, 0)
-			for j := range p {
-				s := 0.0
-				if i == j {
-					s = all[i]
-				}
-				for k := range c.Rank {
-					s -= at(i, k+1) * at(j, k+1)
-				}
-				sigma.SetSym(i, j, s)
-			}
-		}
+	if err := sum(c, p, sigma, all); err != nil {
+		return err
 	}
 	scaled := mat.NewSymDense(p, nil)
 	for i := range p {
@@ -243,6 +170,90 @@ func covariance(f *kernels.Fit) error {
 	}
 	if low := e.Values(nil)[0]; low < -Tolerance*float64(p) {
 		return fmt.Errorf("eigenvalue %v", low)
+	}
+	return nil
+}
+
+func fullSum(c kernels.Covariance, p int, sigma *mat.SymDense, all []float64) error {
+	at := func(i, k int) float64 {
+		if k > i {
+			return 0
+		}
+		return c.Values[i*(i+1)/2+k]
+	}
+	for i := range p {
+		if at(i, i) < 0 {
+			return fmt.Errorf("diagonal %v", at(i, i))
+		}
+		for j := range p {
+			s := 0.0
+			for k := range p {
+				s += at(i, k) * at(j, k)
+			}
+			sigma.SetSym(i, j, s)
+		}
+		all[i] = sigma.At(i, i)
+	}
+	return nil
+}
+
+func arrowheadSum(c kernels.Covariance, p int, sigma *mat.SymDense, all []float64) error {
+	d := c.Rank
+	rows := mat.NewDense(p, max(d, 1), nil) // of what each belief is in the block's weights
+	root := mat.NewDense(max(d, 1), max(d, 1), nil)
+	for i := range d {
+		if c.Values[2*d+i*(i+1)/2+i] < 0 {
+			return fmt.Errorf("diagonal %d of the block's factor is negative", i)
+		}
+		for k := range i + 1 {
+			root.Set(i, k, c.Values[2*d+i*(i+1)/2+k])
+		}
+	}
+	own := make([]float64, p)
+	for i := range p {
+		r := c.Values[2*d+d*(d+1)/2+i*(d+3):][:d+3]
+		what := int(r[0])
+		if float64(what) != r[0] || what >= d || what < -1-d || r[2] < 0 {
+			return fmt.Errorf("belief %d: what it is %v, q %v", i, r[0], r[2])
+		}
+		own[i] = r[2]
+		for k := range d {
+			rows.Set(i, k, r[3+k])
+		}
+		switch {
+		case what >= 0:
+			rows.Set(i, what, rows.At(i, what)+1)
+		case what <= -2:
+			rows.Set(i, -2-what, 1)
+		}
+	}
+	var hl, all2 mat.Dense
+	hl.Mul(rows, root)
+	all2.Mul(&hl, hl.T())
+	for i := range p {
+		for j := range p {
+			sigma.SetSym(i, j, all2.At(i, j))
+		}
+		sigma.SetSym(i, i, all2.At(i, i)+own[i])
+		all[i] = sigma.At(i, i)
+	}
+	return nil
+}
+
+func lowRankSum(c kernels.Covariance, p int, sigma *mat.SymDense, all []float64) error {
+	at := func(i, k int) float64 { return c.Values[i*(c.Rank+1)+k] }
+	for i := range p {
+		all[i] = at(i, 0)
+		for j := range p {
+			s := 0.0
+			if i == j {
+				s = all[i]
+			}
+			for k := range c.Rank {
+				s -= at(i, k+1) * at(j, k+1)
+			}
+			sigma.SetSym(i, j, s)
+		}
 	}
 	return nil
 }
