@@ -58,7 +58,16 @@ func main() {
 	only := flag.String("shapes", "", "measure only the shapes of features whose name matches this regular expression")
 	profile := flag.String("cpuprofile", "", "write a processor profile of the shapes here")
 	child := flag.Int("child", 0, "internal: run only the many-groups rows with that many threads")
+	repeated := flag.Int("kinds", 6_000_000, "rows of the table of compressed rows, written to a Parquet file for it; 0 leaves it out")
+	onlyKinds := flag.Bool("only-kinds", false, "measure only compressed rows")
 	flag.Parse()
+	if *onlyKinds {
+		if err := kinds(*repeated, runtime.GOMAXPROCS(0), min(*repeats, 3)); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	if *child > 0 {
 		if err := manyGroups(*child, *groups, *repeats); err != nil {
 			fmt.Fprintln(os.Stderr, "bench:", err)
@@ -73,7 +82,11 @@ func main() {
 		}
 		return
 	}
-	if err := run(*file, *ext, *link, *repeats, *groups); err != nil {
+	err := run(*file, *ext, *link, *repeats, *groups)
+	if err == nil && *repeated > 0 {
+		err = kinds(*repeated, runtime.GOMAXPROCS(0), min(*repeats, 3))
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
