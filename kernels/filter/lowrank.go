@@ -44,6 +44,8 @@ type lowRank struct {
 	u, y, z []float64
 	prior   float64 // xᵀ diag(1/s) x
 	v       float64
+	sx      []float64 // Σx where near is set
+	near    bool      // v is so far below prior that it was not taken as a difference
 
 	e, qe, n, turned []float64 // scratch
 	diag             []float64 // the variances, once quick has been asked; nil when they changed by more than a row
@@ -193,25 +195,57 @@ func (l *lowRank) predict(cols []int32, x []float64) float64 {
 	copy(y, u)
 	dense.SolveLowerVec(l.factor(), y)
 	l.v = l.prior - dense.Dot(y, y)
-	if least := 1e-16 * l.prior; !(l.v >= least) && l.prior <= math.MaxFloat64 {
-		l.v = least // what rounding leaves of the difference
+	if l.near = !(l.v >= nearly*l.prior) && l.prior <= math.MaxFloat64; l.near {
+		l.v = math.Max(l.objective(cols, x), 1e-30*l.prior)
 	}
 	return l.v
+}
+
+// nearly is the share of the prior variance below which a variance is no difference from it.
+const nearly = 1e-6
+
+// objective is the variance of the row predicted, and in sx and z its Σx and M⁻¹u. With z
+//
+//	v = |diag(s)^-½ (x - Wz)|² + |z|²,
+//
+// the least value that a ridge regression of the row on W reaches: a sum of squares, in which
+// an error of z counts by its square. Cost: O(p r).
+func (l *lowRank) objective(cols []int32, x []float64) float64 {
+	z := l.z[:l.r]
+	copy(z, l.y)
+	dense.SolveLowerTVec(l.factor(), z)
+	l.sx = resize(l.sx, l.p)
+	for i := range l.sx {
+		l.sx[i] = -dense.Dot(l.row(i), z)
+	}
+	for e, j := range cols {
+		l.sx[j] += x[e]
+	}
+	v := dense.Dot(z, z)
+	for i, d := range l.sx {
+		l.sx[i] = d / l.s[i]
+		v += d * l.sx[i]
+	}
+	return v
 }
 
 func (l *lowRank) factor() *dense.Matrix { return l.k.Slice(0, l.r, 0, l.r) }
 
 func (l *lowRank) absorb(mean []float64, t lik.Tilted) {
 	z := l.z[:l.r]
-	copy(z, l.y)
-	dense.SolveLowerTVec(l.factor(), z)
-	for i := range l.p {
-		if d := dense.Dot(l.row(i), z); d != 0 {
-			mean[i] -= t.Alpha * d / l.s[i]
+	if l.near {
+		dense.Axpy(t.Alpha, l.sx, mean)
+	} else {
+		copy(z, l.y)
+		dense.SolveLowerTVec(l.factor(), z)
+		for i := range l.p {
+			if d := dense.Dot(l.row(i), z); d != 0 {
+				mean[i] -= t.Alpha * d / l.s[i]
+			}
 		}
-	}
-	for e, j := range l.cols {
-		mean[j] += t.Alpha * l.x[e] / l.s[j]
+		for e, j := range l.cols {
+			mean[j] += t.Alpha * l.x[e] / l.s[j]
+		}
 	}
 	if l.diag != nil {
 		l.narrow(z, t)
@@ -494,12 +528,16 @@ func (l *lowRank) turn(ratio, shift []float64, to int) {
 
 // restore is recast with the prior that is on the diagonal staying there, about the new
 // weights: W changes exactly, and what the cuts put on the diagonal stays too. mean is that
-// of the old weights.
+// of the old weights, which in the new ones is moved by what the diagonal says otherwise: of
+// what the rows say nothing cancels.
 func (l *lowRank) restore(mean, ratio, shift []float64, to int, restMu, restV []float64) {
-	nu := make([]float64, l.p)
-	l.mulPrec(nu, mean)
-	for j, m := range restMu {
-		nu[j] -= m / restV[j]
+	nu, moved := make([]float64, l.p), make([]float64, l.p)
+	for j, m := range mean {
+		nu[j] = l.s[j]*m - restMu[j]/restV[j]
+		moved[j] = ratio[j] * m
+	}
+	if to >= 0 {
+		moved[to] += dense.Dot(shift, mean)
 	}
 	l.turn(ratio, shift, to)
 	for j, r := range ratio {
@@ -512,10 +550,11 @@ func (l *lowRank) restore(mean, ratio, shift []float64, to int, restMu, restV []
 		}
 	}
 	for j, m := range restMu {
-		nu[j] += m / restV[j]
+		nu[j] += m/restV[j] - l.s[j]*moved[j]
 	}
 	l.refactor()
 	l.solve(mean, nu)
+	dense.Axpy(1, moved, mean)
 }
 
 // forget: λ(diag(s) + WWᵀ) + (1-λ) diag(1/restV).
@@ -746,10 +785,27 @@ func (l *lowRank) normal() (d []float64, f *dense.Matrix, variance []float64) {
 	return d, f, variance
 }
 
+// variances are those of normal; where its difference has no digits, up to mostExact
+// operations, the objective's.
 func (l *lowRank) variances(dst []float64) {
-	_, _, v := l.normal()
+	d, _, v := l.normal()
 	copy(dst, v)
+	room := mostExact
+	for i := range v {
+		if !(v[i] < nearly*d[i]) {
+			continue
+		}
+		if room -= l.p * (l.r + 1); room < 0 {
+			return
+		}
+		if w := l.predict([]int32{int32(i)}, []float64{1}); w > 0 {
+			dst[i] = w
+		}
+	}
 }
+
+// mostExact is a second's work.
+const mostExact = 1_000_000_000
 
 func (l *lowRank) quick(dst []float64) {
 	if l.diag == nil {
