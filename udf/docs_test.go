@@ -188,6 +188,45 @@ func TestPitfalls(t *testing.T) {
 	}
 }
 
+// TestEmbeddedVersion: the DuckDB that is linked in is the one that go.mod, the other modules,
+// the pages and the error of Register name, and among those that the rules were tested in.
+func TestEmbeddedVersion(t *testing.T) {
+	var version string
+	if err := open(t).QueryRow("SELECT version()").Scan(&version); err != nil {
+		t.Fatal(err)
+	}
+	var major, minor, patch int
+	if _, err := fmt.Sscanf(version, "v%d.%d.%d", &major, &minor, &patch); err != nil {
+		t.Fatalf("%s: %v", version, err)
+	}
+	version, number := strings.TrimPrefix(version, "v"), fmt.Sprintf("%d%02d%02d.", major, minor, patch)
+	for file, want := range map[string]string{
+		"../go.mod":                 "github.com/duckdb/duckdb-go/v2 v2." + number,
+		"../notebooks/go.mod":       "github.com/duckdb/duckdb-go/v2 v2." + number,
+		"../arrowio/beam/go.sum":    "github.com/duckdb/duckdb-go/v2 v2." + number,
+		"register.go":               "github.com/duckdb/duckdb-go/v2 v2." + number,
+		"../README.md":              "embedded through duckdb-go v2." + number,
+		"../docs/duckdb.md":         "and " + version + " embedded.",
+		"internal/capi/releases.go": `"` + version + `"`,
+		"sqltest/clients_test.go":   `"` + version + "-",
+		"sqltest/README.md":         "cases " + version + "-",
+		"bench/client.mjs":          "const version = '" + version + "-",
+	} {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(b), want) {
+			t.Errorf("%s does not say %q, though DuckDB %s is linked in", file, want, version)
+		}
+		for _, old := range regexp.MustCompile(`duckdb-go(?:-bindings\S*|/v2)? v\d+\.(\d{5}\.)`).FindAllStringSubmatch(string(b), -1) {
+			if old[1] != number {
+				t.Errorf("%s has %s beside DuckDB %s", file, old[0], version)
+			}
+		}
+	}
+}
+
 // markdown runs a query and prints its result as a table.
 func markdown(t *testing.T, db *sql.DB, q string) string {
 	t.Helper()

@@ -61,5 +61,5 @@ func rawConnection(driverConn any) (unsafe.Pointer, error) {
 			}
 		}
 	}
-	return nil, fmt.Errorf("bglm: Register needs a connection of github.com/duckdb/duckdb-go/v2 v2.10505.0, found %T", driverConn)
+	return nil, fmt.Errorf("bglm: Register needs a connection of github.com/duckdb/duckdb-go/v2 v2.10506.0, found %T", driverConn)
 }

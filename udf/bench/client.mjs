@@ -6,7 +6,7 @@ import {createRequire} from 'node:module';
 import {homedir} from 'node:os';
 import {join, resolve} from 'node:path';
 
-const version = '1.5.5-r.5';
+const version = '1.5.6-r.1';
 const {extension, prepare, queries, threads, repeats} = JSON.parse(process.argv[2]);
 const dir = process.env.BGLM_CLIENT_CACHE ? join(process.env.BGLM_CLIENT_CACHE, version) : join(homedir(), '.cache', 'bglm-clients', version);
 if (!existsSync(join(dir, 'node_modules/@duckdb/node-api'))) {

@@ -345,7 +345,7 @@ func Exec(con unsafe.Pointer, sql string) error {
 	return nil
 }
 
-// Version is the version of the DuckDB that runs, such as v1.5.5.
+// Version is the version of the DuckDB that runs, such as v1.5.6.
 func Version() string {
 	if linkFor() != nil {
 		return ""
