@@ -56,14 +56,28 @@ func run(version, out, key, platform string, duckdb []string) error {
 		}
 		parts = merge(parts, c)
 	}
-	bom, err := cycloneDX(version, parts)
+	if err := checkTool(filepath.Join(out, toolFile)); err != nil {
+		return err
+	}
+	included, err := duckdbParts(duckdbFolder)
+	if err != nil {
+		return err
+	}
+	library, err := moduleDir(duckdbLibrary)
+	if err != nil {
+		return err
+	}
+	if err := checkParts(library, included); err != nil {
+		return err
+	}
+	bom, err := cycloneDX(version, parts, included)
 	if err != nil {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(out, "bglm.cdx.json"), bom, 0o644); err != nil {
 		return err
 	}
-	notices, err := notices(parts)
+	notices, err := notices(parts, included, "LICENSE")
 	if err != nil {
 		return err
 	}

@@ -97,24 +97,54 @@ func TestMaterials(t *testing.T) {
 		parts = []component{{"gonum.org/v1/gonum", "v0.17.0", "h1:x"}, {"github.com/apache/arrow-go/v18", "v18.8.0", ""}}
 	}
 	parts = merge(merge(nil, parts), parts)
-	b, err := cycloneDX("v1.2.3", parts)
+	included, err := duckdbParts("../../" + duckdbFolder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	library := component{path: duckdbLibrary, version: "v0.1.2"}
+	b, err := cycloneDX("v1.2.3", append(parts[:len(parts):len(parts)], library), included)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var bom struct {
 		Format     string `json:"bomFormat"`
-		Components []struct{ Name, Version, PURL string }
+		Components []struct {
+			Name, Version, PURL string
+			Components          []struct {
+				Name, Ref string
+				Licenses  []struct{ Expression string }
+			}
+		}
 	}
-	if err := json.Unmarshal(b, &bom); err != nil || bom.Format != "CycloneDX" || len(bom.Components) != len(parts)+1 {
+	if err := json.Unmarshal(b, &bom); err != nil || bom.Format != "CycloneDX" || len(bom.Components) != len(parts)+2 {
 		t.Errorf("%v: %s", err, b)
 	}
-	n, err := notices(parts)
+	for _, c := range bom.Components {
+		if c.Name != duckdbLibrary && len(c.Components) > 0 || c.Name == duckdbLibrary && len(c.Components) != len(included) {
+			t.Errorf("%s has %d parts", c.Name, len(c.Components))
+		}
+		for _, d := range c.Components {
+			if d.Name == "" || len(d.Licenses) != 1 || d.Licenses[0].Expression == "" {
+				t.Errorf("%+v", d)
+			}
+		}
+	}
+	n, err := notices(parts, included, "../../LICENSE")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range parts {
 		if !strings.Contains(string(n), p.path+" "+p.version) {
 			t.Errorf("the notices lack %s", p.path)
+		}
+	}
+	for _, d := range included {
+		text, err := os.ReadFile(d.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(n), d.name+" (in DuckDB, "+d.licence+")\n") || !bytes.Contains(n, bytes.TrimSpace(text)) {
+			t.Errorf("the notices lack %s", d.name)
 		}
 	}
 	if !strings.Contains(string(n), "Copyright") || !strings.Contains(string(n), "Apache License") {

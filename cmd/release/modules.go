@@ -48,19 +48,23 @@ func merge(a, b []component) []component {
 	return a
 }
 
-// cycloneDX is the bill of materials in the format CycloneDX 1.5.
-func cycloneDX(version string, parts []component) ([]byte, error) {
+// cycloneDX is the bill of materials in the format CycloneDX 1.5. What DuckDB's library
+// includes hangs under the module that brings it, with licences but without versions,
+// which the library does not tell.
+func cycloneDX(version string, parts []component, included []part) ([]byte, error) {
 	type property struct {
 		Name  string `json:"name"`
 		Value string `json:"value"`
 	}
 	type item struct {
-		Type       string     `json:"type"`
-		Ref        string     `json:"bom-ref"`
-		Name       string     `json:"name"`
-		Version    string     `json:"version"`
-		PURL       string     `json:"purl"`
-		Properties []property `json:"properties,omitempty"`
+		Type       string              `json:"type"`
+		Ref        string              `json:"bom-ref"`
+		Name       string              `json:"name"`
+		Version    string              `json:"version,omitempty"`
+		Licences   []map[string]string `json:"licenses,omitempty"`
+		PURL       string              `json:"purl,omitempty"`
+		Properties []property          `json:"properties,omitempty"`
+		Parts      []item              `json:"components,omitempty"`
 	}
 	golang := func(kind, path, version string) item {
 		purl := "pkg:golang/" + path + "@" + version
@@ -71,6 +75,11 @@ func cycloneDX(version string, parts []component) ([]byte, error) {
 		i := golang("library", p.path, p.version)
 		if p.sum != "" {
 			i.Properties = []property{{"go.sum", p.sum}}
+		}
+		if p.path == duckdbLibrary {
+			for _, d := range included {
+				i.Parts = append(i.Parts, item{Type: "library", Ref: i.Ref + "#" + filepath.Base(d.text) + "/" + d.name, Name: d.name, Licences: []map[string]string{{"expression": d.licence}}})
+			}
 		}
 		items = append(items, i)
 	}
@@ -90,11 +99,12 @@ version 3 with the GCC Runtime Library Exception 3.1, which permits it.
 // deeper are licences that do not lie at the root of their modules or just below it.
 var deeper = map[string][]string{"golang.org/x/image": {"font/gofont/ttfs/README"}} // of the fonts
 
-// notices joins the licences of the modules, of Go, and of GCC's libraries. Errors: a
-// module whose licence is not there.
-func notices(parts []component) ([]byte, error) {
+// notices joins the licences of the modules, of what DuckDB's library includes, of Go, and
+// of GCC's libraries; apache is the file with the text of Apache-2.0, to which many only
+// refer. Errors: a module whose licence is not there.
+func notices(parts []component, included []part, apache string) ([]byte, error) {
 	var b bytes.Buffer
-	b.WriteString("Third-party software in bglm's binaries. DuckDB itself comes as prebuilt library in\ngithub.com/duckdb/duckdb-go-bindings/lib, whose modules hold DuckDB's licence alone. What it includes (ICU, zstd, mbed TLS, RE2\nand others) has its licences in the folders third_party and extension/icu of DuckDB's source.\n\n")
+	b.WriteString("Third-party software in bglm's binaries. DuckDB comes as prebuilt library in\ngithub.com/duckdb/duckdb-go-bindings/lib; what it includes follows the Go modules.\n\n")
 	section := func(name string, files []string) error {
 		fmt.Fprintf(&b, "%s\n%s\n%s\n\n", strings.Repeat("=", 79), name, strings.Repeat("=", 79))
 		for _, f := range files {
@@ -114,16 +124,16 @@ func notices(parts []component) ([]byte, error) {
 		return nil, err
 	}
 	for _, p := range parts {
-		dir, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", p.path).Output()
+		dir, err := moduleDir(p.path)
 		if err != nil {
-			return nil, fmt.Errorf("where %s lies: %w", p.path, err)
+			return nil, err
 		}
-		files, err := licences(strings.TrimSpace(string(dir)))
+		files, err := licences(dir)
 		if err != nil {
 			return nil, err
 		}
 		for _, f := range deeper[p.path] {
-			files = append(files, filepath.Join(strings.TrimSpace(string(dir)), f))
+			files = append(files, filepath.Join(dir, f))
 		}
 		if len(files) == 0 && strings.HasPrefix(p.path, "github.com/duckdb/duckdb-go-bindings/") {
 			continue // under that of github.com/duckdb/duckdb-go-bindings
@@ -134,6 +144,14 @@ func notices(parts []component) ([]byte, error) {
 		if err := section(p.path+" "+p.version, files); err != nil {
 			return nil, err
 		}
+	}
+	for _, d := range included {
+		if err := section(d.name+" (in DuckDB, "+d.licence+")", []string{d.text}); err != nil {
+			return nil, err
+		}
+	}
+	if err := section("Apache License, version 2.0", []string{apache}); err != nil {
+		return nil, err
 	}
 	fmt.Fprintf(&b, "%s\nGCC\n%s\n\n%s", strings.Repeat("=", 79), strings.Repeat("=", 79), libgccNotice)
 	return b.Bytes(), nil

@@ -11,7 +11,7 @@ import (
 
 // TestFontNotices: the fonts of pictures have a licence of their own, deep in their module.
 func TestFontNotices(t *testing.T) {
-	n, err := notices([]component{{"golang.org/x/image", "v0.0.0", ""}})
+	n, err := notices([]component{{"golang.org/x/image", "v0.0.0", ""}}, nil, "../../LICENSE")
 	if err != nil {
 		t.Fatal(err)
 	}
