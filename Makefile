@@ -36,10 +36,13 @@ extension: ## build the loadable extension build/bglm.duckdb_extension
 # With -no-pie said outright: Go asks the linker whether it knows it with flags of ours that
 # an empty program cannot be linked with.
 RELEASE := $(BUILD)/release
+# Commit, date and whether files differ from it, which Go does not find in a linked worktree.
+BUILT = $(shell TZ=UTC git log -1 --format=%H,%cd --date=format-local:%Y-%m-%dT%H:%M:%SZ 2>/dev/null)$(if $(shell git status --porcelain 2>/dev/null),$(comma)changed)
+comma := ,
 release: extension ## all that is given away, into build/release (KEY=private.pem signs a repository for DuckDB 2)
 	@rm -rf $(RELEASE) && mkdir -p $(RELEASE) $(BUILD)/static
 	@ln -sf "$$(gcc -print-file-name=libstdc++.a)" $(BUILD)/static/libstdc++.a
-	$(GO) build -trimpath -buildvcs=auto -tags bglm_release,netgo,osusergo -ldflags "-s -w -extldflags '-no-pie -static-libgcc -L$(CURDIR)/$(BUILD)/static -Wl,-z,relro,-z,now -Wl,--no-export-dynamic -Wl,--gc-sections $(TOOLWRAP)'" -o $(RELEASE)/bglm ./cmd/bglm
+	$(GO) build -trimpath -buildvcs=auto -tags bglm_release,netgo,osusergo -ldflags "-s -w -X main.built=$(BUILT) -extldflags '-no-pie -static-libgcc -L$(CURDIR)/$(BUILD)/static -Wl,-z,relro,-z,now -Wl,--no-export-dynamic -Wl,--gc-sections $(TOOLWRAP)'" -o $(RELEASE)/bglm ./cmd/bglm
 	@cp $(BUILD)/bglm.duckdb_extension $(RELEASE)/
 	$(GO) run ./cmd/release -version $(VERSION) -out $(RELEASE) $(if $(KEY),-key $(KEY))
 

@@ -158,14 +158,17 @@ func TestVersion(t *testing.T) {
 		return info
 	}
 	for _, c := range []struct {
-		info *debug.BuildInfo
-		want string
+		info        *debug.BuildInfo
+		built, want string
 	}{
-		{nil, ""}, {set(), ""}, {&debug.BuildInfo{Main: debug.Module{Version: "v0.1.0"}}, "module v0.1.0\n"},
-		{set("vcs.revision", "abc", "vcs.time", "2026-11-22T05:00:00Z", "vcs.modified", "false"), "commit abc of 2026-11-22T05:00:00Z\n"},
-		{set("vcs.revision", "abc", "vcs.time", "2026-11-22T05:00:00Z", "vcs.modified", "true"), "commit abc of 2026-11-22T05:00:00Z, with changes\n"},
+		{nil, "", ""}, {set(), "", ""}, {&debug.BuildInfo{Main: debug.Module{Version: "v0.1.0"}}, "", "module v0.1.0\n"},
+		{set("vcs.revision", "abc", "vcs.time", "2026-11-22T05:00:00Z", "vcs.modified", "false"), "", "commit abc of 2026-11-22T05:00:00Z\n"},
+		{set("vcs.revision", "abc", "vcs.time", "2026-11-22T05:00:00Z", "vcs.modified", "true"), "", "commit abc of 2026-11-22T05:00:00Z, with changes\n"},
+		{nil, "abc,2026-11-22T05:00:00Z", "commit abc of 2026-11-22T05:00:00Z\n"},
+		{set(), "abc,2026-11-22T05:00:00Z,changed", "commit abc of 2026-11-22T05:00:00Z, with changes\n"},
+		{set("vcs.revision", "def", "vcs.time", "2026-11-22T05:00:00Z", "vcs.modified", "false"), "abc,2026-11-22T05:00:00Z,changed", "commit def of 2026-11-22T05:00:00Z\n"},
 	} {
-		if got := commit(c.info); got != c.want {
+		if got := commit(c.info, c.built); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}

@@ -5,10 +5,16 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strconv"
+	"strings"
 
 	"github.com/bglm/bglm/cmd/internal/cli"
 	"github.com/bglm/bglm/udf"
 )
+
+// built is the commit and its date, "HASH,TIME" or "HASH,TIME,changed", that make release
+// links in: Go finds none in a linked worktree of git.
+var built string
 
 type versionCommand struct{}
 
@@ -31,17 +37,22 @@ func (*versionCommand) Run(e *cli.Env) error {
 		return err
 	}
 	info, _ := debug.ReadBuildInfo()
-	_, err = fmt.Fprintf(e.Stdout, "bglm   %s\n%sGo     %s %s/%s\nDuckDB %s\n", udf.Version, commit(info), runtime.Version(), runtime.GOOS, runtime.GOARCH, duck)
+	_, err = fmt.Fprintf(e.Stdout, "bglm   %s\n%sGo     %s %s/%s\nDuckDB %s\n", udf.Version, commit(info, built), runtime.Version(), runtime.GOOS, runtime.GOARCH, duck)
 	return err
 }
 
 // commit is a line with the commit that the program was built from and its date, or the
-// module's version where Go fetched it; "" where neither is known.
-func commit(info *debug.BuildInfo) string {
+// module's version where Go fetched it; "" where neither is known. What Go itself wrote
+// goes before what was linked in.
+func commit(info *debug.BuildInfo, built string) string {
 	if info == nil {
-		return ""
+		info = &debug.BuildInfo{}
 	}
 	set := map[string]string{}
+	if linked := strings.Split(built, ","); len(linked) >= 2 {
+		set["vcs.revision"], set["vcs.time"] = linked[0], linked[1]
+		set["vcs.modified"] = strconv.FormatBool(len(linked) > 2)
+	}
 	for _, s := range info.Settings {
 		set[s.Key] = s.Value
 	}

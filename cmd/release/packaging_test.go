@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -17,6 +18,28 @@ func TestFontNotices(t *testing.T) {
 	}
 	if !strings.Contains(string(n), "Copyright (c) 2016 Bigelow & Holmes Inc.") {
 		t.Error("the notices lack the licence of the fonts")
+	}
+}
+
+// TestReleaseKnowsItsCommit: make release links the commit in, in a linked worktree too.
+func TestReleaseKnowsItsCommit(t *testing.T) {
+	run := func(name string, args ...string) string {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), name, args...)
+		cmd.Dir = "../.."
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Skipf("%s %q: %v\n%s", name, args, err, out)
+		}
+		return string(out)
+	}
+	hash := strings.TrimSpace(run("git", "rev-parse", "HEAD"))
+	want := "-X main.built=" + hash + `,\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`
+	if strings.TrimSpace(run("git", "status", "--porcelain")) != "" {
+		want += ",changed"
+	}
+	if got := run("make", "-n", "release"); !regexp.MustCompile(want + " ").MatchString(got) {
+		t.Errorf("make release does not link in %s:\n%s", want, got)
 	}
 }
 
