@@ -155,7 +155,7 @@ func upToDate(t *testing.T, path, want string) {
 	}
 }
 
-// TestPitfalls: every test that docs/duckdb.md names is there.
+// TestPitfalls: every test that docs/duckdb.md names is there, and every pitfall names one.
 func TestPitfalls(t *testing.T) {
 	page, err := os.ReadFile("../docs/duckdb.md")
 	if err != nil {
@@ -184,6 +184,15 @@ func TestPitfalls(t *testing.T) {
 	for _, n := range names {
 		if !there[n] {
 			t.Errorf("docs/duckdb.md names %s, which is not there", n)
+		}
+	}
+	rows := regexp.MustCompile(`(?m)^\| \d+ \|.*$`).FindAllString(string(page), -1)
+	if len(rows) < 25 {
+		t.Errorf("found %d pitfalls", len(rows))
+	}
+	for _, row := range rows {
+		if cells := strings.Split(row, "|"); len(cells) != 8 || !strings.Contains(cells[5], "Test") {
+			t.Errorf("docs/duckdb.md names no test for%s", row)
 		}
 	}
 }
