@@ -25,7 +25,7 @@ const versionOthers = "CREATE TABLE others AS SELECT bglm_softmax('c' || c, {u: 
 // versionQuery compares what the files hold with what the reader makes itself: the fit,
 // predictions, draws, influences, the fit continued, merged, and started from.
 const versionQuery = `SELECT count(*), bool_and(p.f = q.f), bool_and(x), bool_and(equal_update), bool_and(equal_merge), bool_and(equal_prior), any_value(o) FROM
- (SELECT name, bool_and(bglm_predict(p.f, {u: u, s: s}) = bglm_predict(q.f, {u: u, s: s}) AND bglm_predict_dist(p.f, {u: u, zz: 1}) = bglm_predict_dist(q.f, {u: u, zz: 1})
+ (SELECT name, bool_and(bglm_predict(p.f, {u: u, s: s}) = bglm_predict(q.f, {u: u, s: s}) AND bglm_predict_dist(p.f, {u: u, s: 'zz'}) = bglm_predict_dist(q.f, {u: u, s: 'zz'})
    AND bglm_sample(p.f, {u: u, s: s}, 1, i) = bglm_sample(q.f, {u: u, s: s}, 1, i) AND bglm_influence(p.f, y::INT, {u: u, s: s}) = bglm_influence(q.f, y::INT, {u: u, s: s})) AS x
   FROM '%[1]s/fits.parquet' p JOIN fits q USING (name), v GROUP BY name)
  JOIN (SELECT name, bglm_update(p.f, rows, {rank: 3}) = bglm_update(q.f, rows, {rank: 3}) AS equal_update FROM '%[1]s/fits.parquet' p JOIN fits q USING (name),
