@@ -1,12 +1,14 @@
 package udf
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/answer"
+	"github.com/bglm/bglm/kernels/argument"
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/predict"
 	"github.com/bglm/bglm/kernels/rows"
@@ -353,6 +355,9 @@ func updateRobust(args []capi.Vec, slots capi.Slots) error {
 	var names []string
 	return sumRows([]*keyed{fits}, func(_, i int) int { return i }, slots, func(i int) (*answer.Robust, error) {
 		o, err := option.For("robust").Decode(constants(options, i, false))
+		if e := (*argument.Error)(nil); errors.As(err, &e) && e.Name == "cluster" {
+			return nil, fmt.Errorf("cluster is given as an option; allowed: as an argument, bglm_robust(fit, y, x, cluster)")
+		}
 		if err != nil {
 			return nil, err
 		}

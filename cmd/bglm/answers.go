@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -294,6 +293,7 @@ func (c *compareCommand) Run(e *cli.Env) error {
 	defer s.Close()
 	var fits, xs, from []string
 	var first *scoring
+	var options map[string]string
 	names := map[string]bool{}
 	for k, path := range c.Beliefs {
 		sc, err := openScoring(s, &c.dataFlags, &scoreFlags{Beliefs: path}, true)
@@ -303,10 +303,20 @@ func (c *compareCommand) Run(e *cli.Env) error {
 		if len(sc.fits.Group) > 0 || sc.fits.HasClass || !sc.fits.IsFit {
 			return fmt.Errorf("--beliefs %s: fits of groups or of classes are not compared; allowed: one FIT", path)
 		}
+		own, err := sc.rowOptions()
+		if err != nil {
+			return err
+		}
 		if first == nil {
-			first = sc
-		} else if sc.offset != first.offset {
-			return fmt.Errorf("--beliefs %s has another offset than %s; allowed: the same for all", path, c.Beliefs[0])
+			first, options = sc, own
+		}
+		for _, key := range comparedKeys {
+			if own[key] != options[key] {
+				return fmt.Errorf("--beliefs %s has another %s than %s; allowed: the same for all", path, key, c.Beliefs[0])
+			}
+		}
+		if err := sc.sameResponse(s, first, path, c.Beliefs[0]); err != nil {
+			return err
 		}
 		name := filepath.Base(path)
 		for names[name] {
@@ -321,20 +331,74 @@ func (c *compareCommand) Run(e *cli.Env) error {
 		xs = append(xs, fmt.Sprintf("%s: %s", quote.Name(name), sc.x))
 		from = append(from, fmt.Sprintf("(SELECT fit AS bglm_m%d FROM %s) f%d", k, table, k))
 	}
-	offset := cmp.Or(first.offset, "NULL::DOUBLE")
-	options := "NULL"
-	if first.offset != "" {
-		options = `{"offset": bglm_o}`
+	of, columns := "NULL", ""
+	for _, key := range comparedKeys {
+		if v := options[key]; v != "" {
+			of += fmt.Sprintf(", %s: bglm_%s", quote.Name(key), key)
+			columns += fmt.Sprintf(", (%s) AS bglm_%s", v, key)
+		}
 	}
-	if v, ok := first.job.Option("trials"); ok && v != "" {
-		return fmt.Errorf("--beliefs %s has trials; compare with bglm_loo_compare in bglm sql", c.Beliefs[0])
+	if columns != "" {
+		of = "{" + strings.TrimPrefix(of, "NULL, ") + "}"
 	}
-	q := fmt.Sprintf("CREATE OR REPLACE TEMP TABLE compared AS SELECT bglm_loo_compare({%s}, bglm_y, bglm_x, %s) AS l FROM (SELECT (%s) AS bglm_y, {%s} AS bglm_x, (%s) AS bglm_o FROM %s) d, %s",
-		strings.Join(fits, ", "), options, first.y, strings.Join(xs, ", "), offset, first.rows, strings.Join(from, ", "))
+	q := fmt.Sprintf("CREATE OR REPLACE TEMP TABLE compared AS SELECT bglm_loo_compare({%s}, bglm_y, bglm_x, %s) AS l FROM (SELECT (%s) AS bglm_y, {%s} AS bglm_x%s FROM %s) d, %s",
+		strings.Join(fits, ", "), of, first.y, strings.Join(xs, ", "), columns, first.rows, strings.Join(from, ", "))
 	if err := s.Long("comparing", q); err != nil {
 		return first.src.Blame(err)
 	}
 	return (&answerFlags{JSON: c.JSON}).print(e, s, "SELECT name, n, elpd_loo, se_elpd_loo, elpd_diff, se_diff, weight, p_loo, waic, log_evidence, n_warned, status FROM (SELECT unnest(l, recursive := true) FROM compared)")
+}
+
+// comparedKeys are the options of rows that fits have in common where they are compared.
+var comparedKeys = []string{"offset", "weight", "trials"}
+
+// rowOptions are the SQL of comparedKeys under which the fit was made.
+func (sc *scoring) rowOptions() (map[string]string, error) {
+	out := map[string]string{"offset": sc.offset}
+	if v, ok := sc.job.Option("trials"); ok {
+		out["trials"] = v
+	}
+	m, ok, err := modelOf(sc.fits)
+	if err != nil || !ok {
+		return out, err
+	}
+	j, err := job.New(sc.src, m, true)
+	if err != nil {
+		return nil, err
+	}
+	if v, ok := j.Option("weight"); ok {
+		out["weight"] = v
+	}
+	return out, nil
+}
+
+// sameResponse checks that the fit has learnt the rows as they are, and the same response of
+// them as the first: leaving out a row that is not in a fit, or densities of two responses,
+// compare nothing.
+func (sc *scoring) sameResponse(s *duck.Session, first *scoring, path, firstPath string) error {
+	if sc.y != first.y {
+		var n int64
+		if err := s.Row(fmt.Sprintf("SELECT count(*) FILTER ((%s)::DOUBLE IS DISTINCT FROM (%s)::DOUBLE) FROM %s", sc.y, first.y, first.rows), &n); err != nil {
+			return sc.src.Blame(err)
+		}
+		if n > 0 {
+			return fmt.Errorf("--beliefs %s: its response %s is another than %s of %s in %s; allowed: fits of the same response", path, sc.y, first.y, firstPath, some(n, "row"))
+		}
+	}
+	mark := sc.fits.Job(rowsKey)
+	if mark == "" {
+		return nil
+	}
+	now, err := rowsMark(s, sc.y, sc.x, sc.rows)
+	if err != nil {
+		return sc.src.Blame(err)
+	}
+	if !sameRows(mark, now) {
+		learnt, _, _ := strings.Cut(mark, " ")
+		given, _, _ := strings.Cut(now, " ")
+		return fmt.Errorf("--data are not the rows that %s has learnt (found: %s rows; learnt: %s), so that none can be left out of it; allowed: the same rows, --where included (bglm evaluate predicts others)", path, given, learnt)
+	}
+	return nil
 }
 
 type exportCommand struct {

@@ -59,6 +59,7 @@ func TestAnswers(t *testing.T) {
 	if r := bglm(t, "", "compare", "--beliefs", small, "--beliefs", large, "--data", data); !strings.Contains(r.stdout, "elpd_diff") || !strings.Contains(r.stdout, "large.parquet") {
 		t.Error(r.stdout)
 	}
+	compared(t, dir, data)
 	query := filepath.Join(dir, "score.sql")
 	ok(t, "export", "--beliefs", large, "--table", "d", "--keep", "a", "--out", query)
 	text, err := os.ReadFile(query)
@@ -88,6 +89,52 @@ func TestAnswers(t *testing.T) {
 	} {
 		if r := bglm(t, "", args...); r.code == 0 || !strings.Contains(r.stderr, want) {
 			t.Error(args, r.code, r.stderr)
+		}
+	}
+}
+
+// compared checks what bglm compare makes of weights, trials and fits that have nothing to
+// compare.
+func compared(t *testing.T, dir, data string) {
+	t.Helper()
+	fit := func(name string, args ...string) string {
+		path := filepath.Join(dir, name)
+		ok(t, append([]string{"fit", data, "-m", "laplace", "-q", "--out", path}, args...)...)
+		return path
+	}
+	plain := fit("plain.parquet", "-f", "w ~ a", "-o", "family=poisson")
+	weighted := fit("weighted.parquet", "-f", "w ~ a", "-o", "family=poisson", "-o", "weight=1 + w")
+	trials := fit("trials.parquet", "-f", "cbind(w, 9 - w) ~ a")
+	for path, text := range map[string]string{
+		weighted: "bglm_loo(fit, w, {a: a}, {weight: 1 + w}) AS l FROM '" + data + "', (SELECT bglm_laplace(w, {a: a}, {family: 'poisson', weight: 1 + w}) AS fit FROM '" + data + "')",
+		trials:   "bglm_loo(fit, w, {a: a}, {trials: 9}) AS l FROM '" + data + "', (SELECT bglm_laplace(w, {a: a}, {trials: 9}) AS fit FROM '" + data + "')",
+	} {
+		r := bglm(t, "", "compare", "--json", "--beliefs", path, "--data", data)
+		var got []map[string]any
+		if err := json.Unmarshal([]byte(r.stdout), &got); err != nil || len(got) != 1 {
+			t.Fatal(r.stdout, r.stderr)
+		}
+		var want float64
+		if _, err := fmt.Sscan(query(t, "SELECT l.elpd_loo FROM (SELECT "+text+")"), &want); err != nil {
+			t.Fatal(err)
+		}
+		if g := got[0]["elpd_loo"].(float64); math.Abs(g-want) > 1e-9*math.Abs(want) {
+			t.Errorf("%s: %v, want %v", filepath.Base(path), g, want)
+		}
+	}
+	other := fit("other.parquet", "-f", "ln(1 + w) ~ a", "-o", "family=gaussian")
+	same := fit("same.parquet", "-f", "w + 0 ~ a", "-o", "family=poisson")
+	if r := bglm(t, "", "compare", "--beliefs", plain, "--beliefs", same, "--data", data); r.code != 0 {
+		t.Error(r.stderr)
+	}
+	for want, args := range map[string][]string{
+		"has another weight than":                      {"--beliefs", plain, "--beliefs", weighted},
+		"has another trials than":                      {"--beliefs", plain, "--beliefs", trials},
+		"its response ln(1 + w) is another than \"w\"": {"--beliefs", plain, "--beliefs", other},
+		"are not the rows that":                        {"--beliefs", plain, "--where", "a > 0"},
+	} {
+		if r := bglm(t, "", append([]string{"compare", "--data", data}, args...)...); r.code != 1 || !strings.Contains(r.stderr, want) {
+			t.Errorf("%v: %d, %s", args, r.code, r.stderr)
 		}
 	}
 }

@@ -299,6 +299,7 @@ var wrongInputs = []struct {
 		"SELECT bglm_effects(bglm_from_beliefs([]), {a: 'x'}, 'a', {reference: 'y'})",
 		"SELECT bglm_effects(bglm_from_beliefs([]), {a: 1}, 'a', {prediction: 'mackay'})",
 		"SELECT bglm_robust(bglm_from_beliefs([{feature: 'a', mean: 0, variance: 1}]), true, {a: 1})",
+		"SELECT bglm_robust(f, true, {a: 1}, {cluster: 'a'}) FROM (SELECT bglm_laplace(true, {a: 1}) AS f)",
 		"SELECT bglm_robust(f, true, {a: 1}, {type: 'hc9'}) FROM (SELECT bglm_laplace(true, {a: 1}) AS f)",
 		"SELECT bglm_robust(f, true, {a: 1}, 3, {type: 'hc3'}) FROM (SELECT bglm_laplace(true, {a: 1}) AS f)",
 		"SELECT bglm_ppc(bglm_from_beliefs([]), true, {a: 1}, 'median')",
