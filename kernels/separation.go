@@ -9,8 +9,8 @@ import (
 )
 
 // Separation is the sentence about binary responses that weights tell apart without an
-// error, "" for none: the likelihood then grows without end along them, and how large they
-// are is the prior's word alone. f is a fit of p.
+// error, and about counts that are all 0, "" for none: the likelihood then grows without end
+// along them, and how large they are is the prior's word alone. f is a fit of p.
 //
 // Responses are separated where one feature does it, or where the mean weights put all ones
 // above 0 and all zeros below; both are proofs. They are not said to be where random labels
@@ -20,7 +20,20 @@ import (
 //
 // Cost: O(non-zeros).
 func (p *Problem) Separation(f *Fit) string {
-	if p.Lik == nil || p.Lik.Family() != "bernoulli" || p.Offset != nil || p.N == 0 {
+	if p.Lik == nil || p.N == 0 {
+		return ""
+	}
+	switch p.Lik.Family() {
+	case "poisson", "negbinomial":
+		if slices.ContainsFunc(p.Y, func(y float64) bool { return y != 0 }) {
+			return ""
+		}
+		return "all responses are 0: the prior alone bounds the intercept"
+	case "bernoulli":
+	default:
+		return ""
+	}
+	if p.Offset != nil {
 		return ""
 	}
 	ones := 0.0

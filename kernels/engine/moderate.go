@@ -65,7 +65,8 @@ func solveWithin(ctx context.Context, p *kernels.Problem, work float64) (*kernel
 //
 // Cost: that of the variances of all predictors.
 func tooWide(p *kernels.Problem, f *kernels.Fit) (bool, error) {
-	if _, scaled := p.Lik.(lik.Dispersed); scaled || p.N == 0 {
+	// Densities depend on the unit of the responses, so that twice one says nothing.
+	if _, scaled := p.Lik.(lik.Dispersed); scaled || p.Lik.Traits().Relative || p.N == 0 {
 		return false, nil
 	}
 	l, err := f.Likelihood()

@@ -250,6 +250,9 @@ func (e *engine) result(ev *evidence, iterations int, status, learnt string) (*k
 			notes = append(notes, mode.Kept(e.x.Prior.Variance))
 		}
 	}
+	if names := e.classes.Names; len(names) == 1 {
+		notes = append(notes, fmt.Sprintf("all responses have the class %q: there is nothing to tell apart", names[0]))
+	}
 	f := e.classes.Fit("softmax", ev.post, ev.log)
 	f.Iterations = iterations
 	f.Converged = status == ""
