@@ -179,6 +179,9 @@ func (l *LOO) Summary() LOOSummary {
 	if l.warned > 0 {
 		s.Status = kernels.Join(s.Status, fmt.Sprintf("%s so much weight that its left-out density is not reliable: fit again without it to be sure", rowsHave(l.warned)))
 	}
+	if l.Fit.N > 0 && s.N > l.Fit.N {
+		s.Status = kernels.Join(s.Status, fmt.Sprintf("%d rows, of which the fit has learnt %d at most: a row that it has not learnt cannot be left out of it", s.N, l.Fit.N))
+	}
 	s.Status = kernels.Join(s.Status, "")
 	return s
 }

@@ -163,6 +163,12 @@ func TestGaussianLOO(t *testing.T) {
 	if s.Warned != 0 || s.Failed != 0 || s.Status != "ok" || s.Worst != 0 {
 		t.Errorf("%+v", s)
 	}
+	if err := l.Add(d.only(func(i int) bool { return i < 3 }).batch(t, f, l.Features(), "num", "x g")); err != nil {
+		t.Fatal(err)
+	}
+	if s := l.Summary(); !strings.HasPrefix(s.Status, "28 rows, of which the fit has learnt 25 at most") {
+		t.Errorf("rows that were not learnt: %q", s.Status)
+	}
 	// log p(y | s) = c - e²/2φ, e ~ N(m, v): its variance is (v² + 2 v m²) / 2φ².
 	for _, c := range [][3]float64{{0.5, 2, 1}, {3, 0.1, 4}, {0, 30, 0.1}} {
 		g, err := lik.New("gaussian", "", lik.Params{Dispersion: c[2]})
