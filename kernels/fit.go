@@ -137,6 +137,9 @@ type Fit struct {
 
 // Standardized says whether numbers or responses were brought to units of their own.
 func (f *Fit) Standardized() bool {
+	if _, _, ok := f.Kept(KeptUnit); ok {
+		return true
+	}
 	for _, c := range f.Columns {
 		if c.Kind == NumberColumn && !math.IsNaN(c.Scale) {
 			return true

@@ -4,23 +4,73 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/bglm/bglm/kernels/special"
 )
 
 // Learnt is what a fit learnt of a parameter of its likelihood beside its value: mean and
-// deviation of its posterior, SD NaN where that is not known.
+// deviation of its posterior, SD NaN where that is not known. Others are what a stream that
+// is continued goes on with (Keep), as two numbers.
 type Learnt struct {
-	Name     string // LearntDeviation, LearntShape
+	Name     string // LearntDeviation, LearntShape, or one of those that are kept
 	Mean, SD float64
 }
 
-// Names of a Learnt.
+// Names of a Learnt that people ask for.
 const (
 	LearntDeviation = "deviation" // the square root of the dispersion
 	LearntShape     = "shape"
 )
+
+// Names of a Learnt that only a stream reads which goes on from the fit. Each is there where the
+// rest of the fit does not say it, to the last bit.
+const (
+	KeptUnit       = "unit"       // what the responses are less, and what they are divided by, 0 where all were alike
+	KeptResponses  = "responses"  // mean and deviation of the responses
+	KeptRows       = "rows"       // rows that told of the responses' unit, and that taught dispersion or shape (by weight)
+	KeptOwed       = "owed"       // rows, by weight, whose density lacks a unit that is not known yet; 0
+	KeptNoise      = "noise"      // dispersion in the unit of the responses; 0
+	KeptDetermined = "determined" // weights that the rows determine, in units of lik.Determined; 0
+	KeptShape      = "log(shape)" // the logarithm of a shape, and what its rows told of it
+)
+
+// KeptUnitOf is the name of the unit that a column of numbers is told in: its center and its
+// scale, 0 where all numbers were alike.
+func KeptUnitOf(column string) string { return "unit(" + column + ")" }
+
+// kept says whether a name is of a Learnt that is not for people.
+func kept(name string) bool {
+	switch name {
+	case KeptUnit, KeptResponses, KeptRows, KeptOwed, KeptNoise, KeptDetermined, KeptShape:
+		return true
+	}
+	return strings.HasPrefix(name, "unit(") && strings.HasSuffix(name, ")")
+}
+
+// Keep notes two numbers of a stream under one of the names above, without their check.
+func (f *Fit) Keep(name string, a, b float64) {
+	f.Learnt = append(slices.Clip(f.Learnt), Learnt{name, a, b}) // others may hold it
+}
+
+// Kept is what Keep has noted; false for nothing, or for no fit.
+func (f *Fit) Kept(name string) (a, b float64, ok bool) {
+	if f == nil {
+		return 0, 0, false
+	}
+	for _, l := range f.Learnt {
+		if l.Name == name {
+			return l.Mean, l.SD, true
+		}
+	}
+	return 0, 0, false
+}
+
+// Parameters are what of l was learnt of the likelihood, without what a stream keeps.
+func Parameters(l []Learnt) []Learnt {
+	return slices.DeleteFunc(slices.Clone(l), func(l Learnt) bool { return kept(l.Name) })
+}
 
 // Learn notes in f what was learnt of a parameter; numbers that are not finite are not known.
 func (f *Fit) Learn(name string, mean, sd float64) {
@@ -93,6 +143,12 @@ func ValidateLearnt(all []Learnt) error {
 			return fmt.Errorf("learnt: %.100q is there more than once", l.Name)
 		case math.IsNaN(l.Mean) || math.IsInf(l.Mean, 0) || l.SD < 0 || math.IsInf(l.SD, 0):
 			return fmt.Errorf("learnt: %.100q has mean = %v, sd = %v; allowed: finite numbers, sd >= 0 or none", l.Name, l.Mean, l.SD)
+		case kept(l.Name) && math.IsNaN(l.SD):
+			return fmt.Errorf("learnt: %.100q has no sd; allowed: a number >= 0", l.Name)
+		case l.Mean < 0 && slices.Contains([]string{KeptRows, KeptOwed, KeptNoise, KeptDetermined}, l.Name), l.Mean == 0 && l.Name == KeptNoise:
+			return fmt.Errorf("learnt: %.100q has mean = %v; allowed: numbers >= 0, for noise above 0", l.Name, l.Mean)
+		case l.Name == KeptRows && l.Mean > MaxCount, l.Name == KeptDetermined && l.Mean > 1<<62:
+			return fmt.Errorf("learnt: %.100q has mean = %v; allowed: counts of rows, or of weights", l.Name, l.Mean)
 		}
 	}
 	return nil

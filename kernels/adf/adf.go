@@ -191,6 +191,9 @@ func (f *factors) Recast(k int, r *stream.Recast) (logZ float64) {
 			logZ += t.LogZ + math.Log(now/old)
 		}
 	}
+	if r.Enters {
+		f.count(k)
+	}
 	return logZ
 }
 
@@ -409,14 +412,21 @@ func (f *factors) Determined(k int) int64 { return f.rest.known[k] }
 
 // count counts all weights of belief k that the data determine.
 func (f *factors) count(k int) {
-	if !f.plan.Learns {
-		return
-	}
-	f.rest.known[k] = 0
-	for id, w := range *f.weights(k) {
-		f.rest.known[k] += lik.Determined(w.Variance, f.target(id).Variance)
+	if f.plan.Learns {
+		f.rest.known[k] = f.Count(k)
 	}
 }
+
+// Count implements stream.Counter.
+func (f *factors) Count(k int) (n int64) {
+	for id, w := range *f.weights(k) {
+		n += lik.Determined(w.Variance, f.target(id).Variance)
+	}
+	return n
+}
+
+// SetKnown implements stream.Counter.
+func (f *factors) SetKnown(k int, n int64) { f.rest.known[k] = n }
 
 // Rescale implements stream.Form.
 func (f *factors) Rescale(k int, lambda float64) {

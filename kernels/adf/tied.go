@@ -711,6 +711,18 @@ func (t *tied) recount() {
 	}
 }
 
+// Count implements stream.Counter.
+func (t *tied) Count(k int) int64 {
+	own := t.known
+	defer func() { t.known = own }()
+	t.known = slices.Clone(own)
+	t.recount()
+	return t.Known(k)
+}
+
+// SetKnown implements stream.Counter.
+func (t *tied) SetKnown(k int, n int64) { t.known[k] += n - t.Known(k) }
+
 // Known implements stream.Form: a leaf counts by its variance given the block.
 func (t *tied) Known(k int) int64 {
 	n := t.known[k]
@@ -829,6 +841,9 @@ func (t *tied) Recast(k int, r *stream.Recast) (logZ float64) {
 		h.ratio[p], h.shift[p], t.unit[p] = r.Ratio(i), r.Shift(i), r.New[i]
 	}
 	b.Rescale(h.ratio, h.shift, to)
+	if r.Enters {
+		t.recount()
+	}
 	if r.Bare {
 		return 0
 	}

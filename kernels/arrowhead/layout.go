@@ -70,8 +70,7 @@ const ofResponses = -0.5
 // Response is the unit of the responses, 0 and 1 where they are as they come, and mean and
 // deviation of all of them. scale is 0 where all were center.
 func (l Layout) Response() (center, scale, mean, deviation float64) {
-	j := l.intercept()
-	if j < 0 || l.Values[l.D+j] != ofResponses {
+	if !l.HasResponse() {
 		return 0, 1, 0, 0
 	}
 	r := l.Row(0)
@@ -79,6 +78,12 @@ func (l Layout) Response() (center, scale, mean, deviation float64) {
 		deviation = r[4]
 	}
 	return r[1], r[2], r[3], deviation
+}
+
+// HasResponse says whether the responses have a unit.
+func (l Layout) HasResponse() bool {
+	j := l.intercept()
+	return j >= 0 && l.Values[l.D+j] == ofResponses
 }
 
 // ResponseUnit is Response's scale, 1 where that is 0: what predictors are to be multiplied

@@ -46,7 +46,7 @@ func (m *Method) defaults(s *option.Settings, unshaped bool) {
 	}
 	has := func(parameter string) bool { return slices.Contains(lik.With(parameter), s.Lik.Family()) }
 	if f := s.Start; m.Streams && o.Standardize && s.Lik.Traits().Located && !s.Given("dispersion") && o.MeasurementNoise == 0 && !o.AutoMeasurementNoise {
-		o.AutoDispersion = o.AutoDispersion || f == nil && s.Params.Dispersion == 1 || f != nil && f.Covariance.Form == gauss.Arrowhead && f.Covariance.Arrow().ResponseUnit() != 1
+		o.AutoDispersion = o.AutoDispersion || f == nil && s.Params.Dispersion == 1 || f != nil && learnsDispersion(f)
 	}
 	if m.Kind == Classes && s.AutoStandardize && !s.OwnPrior() {
 		o.AutoPrior = true
@@ -63,6 +63,20 @@ func (m *Method) defaults(s *option.Settings, unshaped bool) {
 	if has("shape") && !s.Given("shape") && unshaped {
 		o.AutoShape = true
 	}
+}
+
+// learnsDispersion says whether f is of a stream of standardised responses that learnt their
+// dispersion.
+func learnsDispersion(f *kernels.Fit) bool {
+	learnt := slices.ContainsFunc(f.Learnt, func(l kernels.Learnt) bool { return l.Name == kernels.LearntDeviation })
+	if _, _, ok := f.Kept(kernels.KeptUnit); ok {
+		return learnt
+	}
+	if f.Covariance.Form != gauss.Arrowhead {
+		return false
+	}
+	a := f.Covariance.Arrow()
+	return a.HasResponse() && learnt || a.ResponseUnit() != 1 // layouts up to 3 do not say what was learnt
 }
 
 // streamLearns says whether a stream with an arrowhead can learn prior variances from its rows

@@ -527,6 +527,9 @@ func (s *joint) Recast(k int, r *stream.Recast) (logZ float64) {
 		b.mean[to] += gain
 	}
 	b.cov.recast(ratio, shift, to)
+	if l, ok := b.cov.(*lowRank); ok && r.Enters && to >= 0 {
+		l.settle(to)
+	}
 	if r.Bare {
 		return 0
 	}

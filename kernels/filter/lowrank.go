@@ -489,6 +489,32 @@ func (l *lowRank) recast(ratio, shift []float64, to int) {
 	l.refactor()
 }
 
+// settle takes the intercept's part of the diagonal back from W, where recast put it before a fit
+// and brings it again to the weights that it is of: the last column, of the intercept alone.
+func (l *lowRank) settle(to int) {
+	if l.r == 0 {
+		return
+	}
+	at, own, others := l.r-1, 0.0, 0.0
+	for i := range l.p {
+		x := l.row(i)[at]
+		if share := x * (x / l.s[i]); i == to {
+			own = x * x
+		} else {
+			others += share
+		}
+	}
+	if !(own > 0) || others > 1e-12 {
+		return
+	}
+	for i := range l.p {
+		l.row(i)[at] = 0
+	}
+	l.s[to] += own
+	l.r--
+	l.refactor()
+}
+
 // rest is what of the intercept's part of the diagonal stays there. It stays about the wrong
 // centres, which takes rest times the variance of the intercept at the new ones from what is
 // right, but variances are differences from 1/rest, which rounding spoils by ε/rest: between

@@ -167,6 +167,16 @@ func (g *Learning) Recast(ratio float64) {
 	g.d0 *= ratio * ratio
 }
 
+// Rows are those that came, of weight above 0.
+func (g *Learning) Rows() float64 { return g.rows }
+
+// Resume starts at the variance d, in the unit of the responses at hand, that so many rows have
+// taught.
+func (g *Learning) Resume(d, rows float64) {
+	g.dispersion, g.d0 = d, d
+	g.rows, g.rows0 = rows, rows
+}
+
 // Clone returns an independent copy.
 func (g *Learning) Clone() *Learning { c := *g; return &c }
 

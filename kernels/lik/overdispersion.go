@@ -21,7 +21,8 @@ import (
 type Overdispersion struct {
 	logSize       float64
 	rows, info    float64 // info is Σ g²
-	past          float64 // rows that came before the start
+	past          float64 // rows that came before the start, of which no more is known
+	begun, told   float64 // rows, and their info, that came before it and are known
 	ratio, square float64 // sums of (y-M)²/Var y by Poisson's law and of its square
 }
 
@@ -134,18 +135,29 @@ func (d *Overdispersion) Pearson() (ratio, se float64) {
 
 // Merge adds what o learnt from the same start.
 func (d *Overdispersion) Merge(o *Overdispersion) {
-	if o.rows == 0 {
+	if o.rows == o.begun {
 		return
 	}
 	mine := firstInfo
 	if d.rows > 0 {
 		mine = d.known()
 	}
-	d.logSize = (mine*d.logSize + o.info*o.logSize) / (mine + o.info)
-	d.rows += o.rows
-	d.info += o.info
+	info := o.info - o.told
+	d.logSize = (mine*d.logSize + info*o.logSize) / (mine + info)
+	d.rows += o.rows - o.begun
+	d.info += info
 	d.ratio += o.ratio
 	d.square += o.square
+}
+
+// Told is what the rows so far said of log r, as Resume needs it: r's logarithm, their
+// information and how many they are, by weight.
+func (d *Overdispersion) Told() (logSize, info, rows float64) { return d.logSize, d.info, d.rows }
+
+// Resume goes on where a run of Told ended.
+func (d *Overdispersion) Resume(logSize, info, rows float64) {
+	d.logSize, d.info, d.told = math.Min(math.Max(logSize, math.Log(MinShape)), math.Log(mostSize)), info, info
+	d.rows, d.begun, d.past = rows, rows, 0
 }
 
 // Clone returns an independent copy.
@@ -183,6 +195,12 @@ func (l *Sized) Learn(o Obs, m, v float64) (logZ float64) {
 	logZ = l.Spread.Learn(o, m, v)
 	l.take()
 	return logZ
+}
+
+// Resume is that of Spread.
+func (l *Sized) Resume(logSize, info, rows float64) {
+	l.Spread.Resume(logSize, info, rows)
+	l.take()
 }
 
 // Merge adds what o learnt.

@@ -35,6 +35,7 @@ func (p *Plan) newSpread() (*spread, error) {
 		if err != nil {
 			return nil, err
 		}
+		resumeShape(l, m)
 		return p.sized(l), nil
 	}
 	if !lik.Counts(m.Lik) || len(p.Rates) == 1 && m.Lik.Family() != "poisson" {

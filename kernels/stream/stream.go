@@ -87,6 +87,7 @@ type State struct {
 	merged       int32
 	course       *course // nil before Plan.begins rows
 	seen         bool    // a row has come
+	counts       bool    // determined has been
 	own          bool
 }
 
@@ -134,6 +135,7 @@ func New(c Config) (*State, error) {
 		} else if learn, err = lik.NewLearning(m.Lik, n); err != nil {
 			return nil, err
 		} else {
+			resumeNoise(learn, m, reply.scale())
 			learn.Dear = c.Dear
 			p.Learns = true
 		}
@@ -181,9 +183,6 @@ func New(c Config) (*State, error) {
 	if learn != nil {
 		for k := range s.bank {
 			s.bank[k].learning = p.learning(learn)
-			if reply != nil {
-				s.bank[k].learning.Recast(1 / reply.unit.scale())
-			}
 			form.Determined(k)
 		}
 	}
@@ -194,6 +193,9 @@ func New(c Config) (*State, error) {
 		if s.bank[k].counts, err = p.newSpread(); err != nil {
 			return nil, err
 		}
+	}
+	if s.units == nil {
+		s.determined()
 	}
 	if p.Drifts && !math.IsNaN(s.clock) {
 		form.Begin(s.clock)
@@ -401,6 +403,9 @@ func (s *State) updateUnder(ctx context.Context, b *kernels.Batch, skip bool) (e
 func (s *State) update(halt *stop.Stop, b *kernels.Batch, skip bool) error {
 	if err := s.Grow(); err != nil {
 		return err
+	}
+	if s.units != nil && len(s.units.at) < s.dict.Len() { // before the weights drift
+		s.number()
 	}
 	s.counted.Add(b)
 	if b.Schema.Numbers() && s.bare() {
@@ -940,8 +945,15 @@ var readers = sync.Pool{New: func() any { return new(reader) }}
 
 const maxReader = 1 << 16 // weights worth keeping the memory of
 
-// Summary is the fit without its beliefs and covariance.
+// Summary is the fit without its beliefs and covariance, of a form that has none.
 func (s *State) Summary() kernels.Fit {
+	f := s.summary()
+	s.keep(&f, s.Best())
+	return f
+}
+
+// summary is Summary without what is kept for a run that goes on.
+func (s *State) summary() kernels.Fit {
 	p, k := s.plan, s.Best()
 	b := &s.bank[k]
 	f := p.head
@@ -977,13 +989,16 @@ func (s *State) Summary() kernels.Fit {
 }
 
 // parameters notes in f what belief k learnt of dispersion and shape. That of gaussian responses
-// has the posterior of the conjugate model.
+// has the posterior of the conjugate model; of the unit of others, which is their spread, no
+// deviation is known.
 func (s *State) parameters(f *kernels.Fit, k int) {
 	b := &s.bank[k]
 	switch {
 	case s.n == 0:
 	case b.learning != nil && s.plan.noise:
 		f.LearnDeviation(f.Dispersion, b.learning.Freedom(s.form.Known(k)))
+	case s.plan.unitNoise:
+		f.Learn(kernels.LearntDeviation, math.Sqrt(f.Dispersion), math.NaN())
 	case b.counts != nil && b.counts.sized != nil:
 		sd := 1 / math.Sqrt(b.counts.Information())
 		if b.counts.sized.Note() != "" { // at the edge of its range
@@ -1043,7 +1058,7 @@ func (s *State) fit() (*kernels.Fit, error) {
 	if err := s.plan.Model.PriorBy.Check(s.dict); err != nil {
 		return nil, err
 	}
-	f, k := s.Summary(), s.Best()
+	f, k := s.summary(), s.Best()
 	r := s.reader()
 	defer r.done()
 	form := s.form
@@ -1060,6 +1075,7 @@ func (s *State) fit() (*kernels.Fit, error) {
 		return nil, err
 	}
 	s.units.put(&f, r.order)
+	s.keep(&f, k)
 	if err = f.Check(); err == nil {
 		err = f.Covariance.Check(len(f.Beliefs))
 	}

@@ -49,6 +49,10 @@ type Recast struct {
 	Old, New []Unit
 	Bare     bool
 
+	// Enters says that a run which goes on brings weights per number as it is to units, once;
+	// it is Bare.
+	Enters bool
+
 	js []int // memory of Restore
 	xs []float64
 }
@@ -227,7 +231,8 @@ func (u *units) size() int64 {
 // number finds the columns of numbers among the features that the dictionary has learnt.
 func (s *State) number() {
 	u := s.units
-	r := u.recast(true)
+	r, back := u.recast(true), Recast{}
+	r.Enters = true
 	if n := s.dict.Len() - len(u.at); n <= fewColumns { // one allocation for a small group
 		u.at, u.cols, u.order = slices.Grow(u.at, n), slices.Grow(u.cols, n), slices.Grow(u.order, n)
 	}
@@ -243,20 +248,38 @@ func (s *State) number() {
 			continue
 		}
 		c := column{id: uint32(id), place: place, unit: Unseen, how: s.form.Numbers(uint32(id))}
-		if id < s.plan.Named && s.plan.Model.Start != nil && !s.resume(&c) {
-			u.bare = true
-			continue
+		if id < s.plan.Named && s.plan.Model.Start != nil {
+			if !s.resume(&c) {
+				u.bare = true
+				continue
+			}
+			s.enter(&c, r, &back)
 		}
 		u.at[id] = int32(len(u.cols))
 		u.cols = append(u.cols, c)
 		u.order = append(u.order, int32(len(u.order)))
 	}
 	slices.SortFunc(u.order, func(a, b int32) int { return u.cols[a].place - u.cols[b].place })
-	if len(r.IDs) > 0 {
-		for k := range s.bank {
-			s.form.Recast(k, r)
+	for k := range s.bank {
+		entered(s.form, k, r, &back)
+		if s.bank[k].learning != nil && len(r.IDs) > 0 {
+			s.form.Determined(k)
 		}
 	}
+	s.determined()
+}
+
+// determined has the form of a run that goes on count what the rows determine as the run before
+// it did, once.
+func (s *State) determined() {
+	if n, _, ok := s.plan.Model.Start.Kept(kernels.KeptDetermined); ok && !s.counts && s.plan.Learns {
+		if c, ok := s.form.(Counter); ok {
+			for k := range s.bank {
+				c.SetKnown(k, int64(n))
+			}
+		}
+	}
+	s.counts = true
 }
 
 func (u *units) fix(id uint32, mean float64) {
@@ -267,7 +290,7 @@ func (u *units) fix(id uint32, mean float64) {
 }
 
 func (r *Recast) reset(bare bool) {
-	r.IDs, r.Old, r.New, r.Bare = r.IDs[:0], r.Old[:0], r.New[:0], bare
+	r.IDs, r.Old, r.New, r.Bare, r.Enters = r.IDs[:0], r.Old[:0], r.New[:0], bare, false
 }
 
 func (r *Recast) add(id uint32, old, now Unit) {
@@ -283,8 +306,6 @@ func (s *State) resume(c *column) bool {
 	}
 	if c.N == c.Missing {
 		c.unit = Unseen
-	} else if _, kept := s.form.Unit(c.id); !kept && c.how != Raw {
-		s.units.r.add(c.id, Unit{Scale: 1}, c.unit)
 	}
 	return true
 }
@@ -443,6 +464,17 @@ type response struct {
 	unit Unit
 	up   Update  // the rule for responses as they are told
 	owed float64 // rows, by weight, whose density lacks a unit that is not known yet
+
+	begun     kernels.ColumnStats // of the fit that is continued
+	begunUnit Unit
+}
+
+// scale is that of the unit, 1 where there is none.
+func (r *response) scale() float64 {
+	if r == nil {
+		return 1
+	}
+	return r.unit.scale()
 }
 
 // respond is a row as it is told, after what its response, less the known part of its
@@ -541,7 +573,7 @@ func (s *State) bind() {
 
 // standardised is m as its form is to have it, and the unit of its responses where they
 // have one. A fit that is continued goes on as it began: its columns as they were, its
-// responses in the unit that an arrowhead with an intercept keeps, else as they come, under
+// responses in the unit that it has; where that is not known they are taken as they come, under
 // the prior that the fit has come to.
 func standardised(m *kernels.Model) (*kernels.Model, *response) {
 	f := m.Start
@@ -556,20 +588,18 @@ func standardised(m *kernels.Model) (*kernels.Model, *response) {
 	if f == nil {
 		return m, &response{}
 	}
-	if f.Covariance.Form != gauss.Arrowhead || m.NoIntercept {
+	r, inside := responseOf(f)
+	if r == nil {
 		return m, nil
 	}
-	a := f.Covariance.Arrow()
-	r := &response{}
-	r.unit.Center, r.unit.Scale, r.Center, r.Scale = a.Response()
-	if r.unit.Scale == 0 && r.unit.Center == 0 && f.N > 0 {
-		return m, nil
-	}
-	r.N = f.N
+	r.begun, r.begunUnit = r.ColumnStats, r.unit
 	c := *m
 	q := r.unit.scale()
-	c.Prior.Variance /= q * q
-	c.Prior.InterceptVariance /= q * q
+	c.Prior.Variance = unscaled(c.Prior.Variance, q*q)
+	c.Prior.InterceptVariance = unscaled(c.Prior.InterceptVariance, q*q)
+	if !inside {
+		c.Start = r.told(f, !m.NoIntercept)
+	}
 	return &c, r
 }
 
@@ -670,8 +700,10 @@ func (s *State) leave() Form {
 	if len(s.units.at) < s.dict.Len() {
 		s.number()
 	}
-	if _, kept := s.form.Unit(s.units.cols[0].id); kept || s.units.cols[0].how == Raw {
-		return s.form
+	for _, c := range s.units.cols {
+		if _, inside := s.form.Unit(c.id); inside || c.how == Raw {
+			return s.form
+		}
 	}
 	form, _ := s.form.Clone(s.dict)
 	c := *s
@@ -704,7 +736,8 @@ func (s *State) meet(src *State, g *Merging) (*State, error) {
 	s.number()
 	src.number()
 	start := s.plan.Model.Start
-	var own, other, first Recast
+	var own, other, first, back Recast
+	bare := Recast{Bare: true, Enters: true}
 	to := func(r *Recast, c *column, id uint32, now Unit) {
 		if c.unit != now {
 			r.add(id, c.unit, now)
@@ -733,16 +766,13 @@ func (s *State) meet(src *State, g *Merging) (*State, error) {
 			to(&other, o, o.id, now)
 		}
 		if begun.N > begun.Missing {
+			s.enter(&begun, &bare, &back)
 			first.add(c.id, begun.unit, c.unit)
 		}
 	}
 	s.recast(&own)
 	src.recast(&other)
-	unit := Unit{}
-	if y := s.units.y; y != nil {
-		if start != nil {
-			unit.Center, unit.Scale, _, _ = start.Covariance.Arrow().Response()
-		}
+	if s.units.y != nil {
 		s.meetResponses(src)
 	}
 	g.Prepare = func(f Form) {
@@ -751,10 +781,13 @@ func (s *State) meet(src *State, g *Merging) (*State, error) {
 		for k := range t.bank {
 			t.bank[k].learning = nil
 		}
+		for k := range t.bank {
+			entered(f, k, &bare, &back)
+		}
 		t.recast(&first)
-		if y := s.units.y; y != nil && start != nil && y.unit != unit {
+		if y := s.units.y; y != nil && start != nil && y.unit != y.begunUnit {
 			u, r := *s.units, *y
-			t.units, u.y, r.unit = &u, &r, unit
+			t.units, u.y, r.unit = &u, &r, y.begunUnit
 			t.reply(y.unit)
 		}
 	}
@@ -764,11 +797,7 @@ func (s *State) meet(src *State, g *Merging) (*State, error) {
 // meetResponses is meet for the unit of the responses.
 func (s *State) meetResponses(src *State) {
 	y, o := s.units.y, src.units.y
-	var start kernels.ColumnStats
-	if f := s.plan.Model.Start; f != nil {
-		start.N = f.N
-		_, _, start.Center, start.Scale = f.Covariance.Arrow().Response()
-	}
+	start := y.begun
 	switch {
 	case o.N == start.N:
 		src.adopt(y.unit)
@@ -806,9 +835,12 @@ func (s *State) knew(c *column) bool {
 		return false
 	}
 	c.ColumnStats = kernels.ColumnStats{N: k.N, Missing: k.Missing, Center: k.Center, Scale: k.Scale}
-	u, kept := s.form.Unit(c.id)
-	if !kept {
+	u, inside := s.form.Unit(c.id)
+	if !inside {
 		u = s.units.running(c)
+		if center, scale, ok := s.plan.Model.Start.Kept(kernels.KeptUnitOf(k.Name)); ok {
+			u = Unit{center, scale}
+		}
 	}
 	c.unit = u
 	return true

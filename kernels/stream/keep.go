@@ -1,0 +1,235 @@
+package stream
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/lik"
+)
+
+// Counter is a Form that counts what the rows determine with every change, so that the count may
+// differ from one of all its beliefs as they are.
+type Counter interface {
+	// Count is Known counted anew, and SetKnown what it is from here on.
+	Count(k int) int64
+	SetKnown(k int, n int64)
+}
+
+// keep notes in f, the fit of belief k, what a stream that goes on from it cannot tell from the
+// rest of f.
+func (s *State) keep(f *kernels.Fit, k int) {
+	if s.n == 0 {
+		return
+	}
+	b, n := &s.bank[k], float64(s.n)
+	rows, taught := n, n
+	if s.units != nil && s.units.y != nil {
+		rows = float64(s.units.y.N)
+	}
+	sized := b.counts != nil && b.counts.sized != nil
+	logSize, info := 0.0, 0.0
+	switch {
+	case b.learning != nil:
+		taught = b.learning.Rows()
+	case sized:
+		logSize, info, taught = b.counts.Told()
+	}
+	if rows != n || taught != n {
+		f.Keep(kernels.KeptRows, rows, taught)
+	}
+	if sized {
+		f.Keep(kernels.KeptShape, logSize, info)
+	}
+	if s.units != nil {
+		s.keepUnits(f)
+	}
+	if b.learning == nil {
+		return
+	}
+	if d := b.learning.Dispersion(); noiseOf(f, s.units.responses()) != d {
+		f.Keep(kernels.KeptNoise, d, 0)
+	}
+	if c, ok := s.form.(Counter); ok && c.Count(k) != s.form.Known(k) {
+		f.Keep(kernels.KeptDetermined, float64(s.form.Known(k)), 0)
+	}
+}
+
+// keepUnits is keep of the units in force.
+func (s *State) keepUnits(f *kernels.Fit) {
+	if y := s.units.y; y != nil {
+		r, inside := responseOf(f)
+		given := !s.plan.Learns && !s.plan.unitNoise // which a layout with a unit does not say
+		if r == nil || r.unit != y.unit || inside && given {
+			f.Keep(kernels.KeptUnit, y.unit.Center, y.unit.Scale)
+			r, _ = responseOf(f)
+		}
+		if r.Center != y.Center || r.Scale != y.Scale {
+			f.Keep(kernels.KeptResponses, y.Center, y.Scale)
+		}
+		if r.owed != y.owed {
+			f.Keep(kernels.KeptOwed, y.owed, 0)
+		}
+	}
+	if s.plan.Model.Options.AnyColumns { // none are remembered
+		return
+	}
+	for j := range s.units.cols {
+		c := &s.units.cols[j]
+		if _, inside := s.form.Unit(c.id); !inside && c.N > c.Missing && c.unit != s.units.running(c) {
+			f.Keep(kernels.KeptUnitOf(string(s.dict.Name(c.id))), c.unit.Center, c.unit.Scale)
+		}
+	}
+}
+
+// responseOf is the unit of the responses of a fit, nil where it has none, and whether its
+// covariance is in that.
+func responseOf(f *kernels.Fit) (r *response, inside bool) {
+	r = &response{}
+	if f.Covariance.Form == gauss.Arrowhead && f.Covariance.Arrow().HasResponse() {
+		r.unit.Center, r.unit.Scale, r.Center, r.Scale = f.Covariance.Arrow().Response()
+		inside = true
+	} else if center, scale, ok := f.Kept(kernels.KeptUnit); ok {
+		r.unit = Unit{center, scale}
+		r.Center, r.Scale = center, scale
+	} else {
+		return nil, false
+	}
+	r.N = f.N
+	if n, _, ok := f.Kept(kernels.KeptRows); ok {
+		r.N = int64(n)
+	}
+	if mean, sd, ok := f.Kept(kernels.KeptResponses); ok {
+		r.Center, r.Scale = mean, sd
+	}
+	if r.unit.Scale == 0 {
+		r.owed = float64(r.N)
+		if n, _, ok := f.Kept(kernels.KeptOwed); ok {
+			r.owed = n
+		}
+	}
+	return r, inside
+}
+
+// noiseOf is the dispersion of a fit in that unit of the responses.
+func noiseOf(f *kernels.Fit, scale float64) float64 {
+	if scale == 1 {
+		return f.Dispersion
+	}
+	return f.Dispersion / (scale * scale)
+}
+
+// taught is how many rows have taught dispersion or shape of a fit, by weight.
+func taught(f *kernels.Fit) float64 {
+	if f == nil {
+		return 0
+	}
+	if _, n, ok := f.Kept(kernels.KeptRows); ok {
+		return n
+	}
+	return float64(f.N)
+}
+
+// resumeNoise gives l, of responses in that unit, what a fit knows of it.
+func resumeNoise(l *lik.Learning, m *kernels.Model, scale float64) {
+	f := m.Start
+	if f == nil {
+		return
+	}
+	own := *f // the dispersion may be another one, which was asked for
+	own.Dispersion = l.Dispersion()
+	d := noiseOf(&own, scale)
+	if kept, _, ok := f.Kept(kernels.KeptNoise); ok && own.Dispersion == f.Dispersion {
+		d = kept
+	}
+	l.Resume(d, taught(f))
+}
+
+// resumeShape gives l what a fit knows of its shape.
+func resumeShape(l *lik.Sized, m *kernels.Model) {
+	if logSize, info, ok := m.Start.Kept(kernels.KeptShape); ok && m.Start.Shape == l.Shape() {
+		l.Resume(logSize, info, taught(m.Start))
+	}
+}
+
+// unscaled is the number whose product with q is v: of those that rounding allows the one of
+// fewest digits, for a prior is written by people.
+func unscaled(v, q float64) float64 {
+	u := v / q
+	for digits := 1; digits < 17 && q != 1; digits++ {
+		if near, err := strconv.ParseFloat(strconv.FormatFloat(u, 'g', digits, 64), 64); err == nil && near*q == v {
+			return near
+		}
+	}
+	return u
+}
+
+// told is a copy of f for responses in the unit of r: the reverse of units.put.
+func (r *response) told(f *kernels.Fit, centred bool) *kernels.Fit {
+	c, q := *f, r.unit.scale()
+	c.Beliefs = make([]kernels.Belief, len(f.Beliefs))
+	for k, b := range f.Beliefs {
+		if c.Beliefs[k] = b; b.Variance == 0 { // it speaks of the responses as they come
+			continue
+		}
+		if centred && b.Feature == kernels.Intercept {
+			b.Mean -= r.unit.Center
+		}
+		b.Mean /= q
+		b.Variance /= q * q
+		c.Beliefs[k] = b
+	}
+	v := &c.Covariance
+	v.Values = append([]float64(nil), v.Values...)
+	switch v.Form {
+	case gauss.Arrowhead:
+		v.Arrow().Stretch(1 / q)
+	case gauss.Full:
+		for k := range v.Values {
+			v.Values[k] /= q
+		}
+	case gauss.LowRank:
+		for j := range c.Beliefs {
+			row := v.Row(j)
+			for k := range row {
+				if row[k] /= q; k == 0 {
+					row[k] /= q
+				}
+			}
+		}
+	}
+	return &c
+}
+
+// enter adds what brings the weight of a column, of numbers as they are, to its unit: bare, and
+// back where the fit is about the prior of another.
+func (s *State) enter(c *column, bare, back *Recast) {
+	_, inside := s.form.Unit(c.id)
+	switch f := s.plan.Model.Start; {
+	case inside || c.N == c.Missing || math.IsNaN(c.unit.Center):
+	case c.how == Raw:
+		if c.unit.Scale != 0 { // the form learns it
+			bare.add(c.id, c.unit, c.unit)
+		}
+	default:
+		was := c.unit
+		if left := s.units.running(c); left.Scale != 0 && f.N < freeze && (f.Covariance.Form == gauss.Full || f.Covariance.Form == gauss.LowRank) {
+			was = left // State.leave
+		}
+		bare.add(c.id, Unit{Scale: 1}, was)
+		if was != c.unit {
+			back.add(c.id, was, c.unit)
+		}
+	}
+}
+
+// entered brings belief k of a form to the units of columns.
+func entered(form Form, k int, bare, back *Recast) {
+	if len(bare.IDs) > 0 {
+		form.Recast(k, bare)
+	}
+	if len(back.IDs) > 0 {
+		form.Recast(k, back)
+	}
+}
