@@ -189,6 +189,9 @@ func TestResumeMeasure(t *testing.T) {
 			whole := c.fit(t, r, nil, true, 0, n)
 			for _, cut := range []int{1, 2, 3, 5, 6, 8, 13, 24, 50, 67, 129} {
 				for _, again := range []bool{true, false} {
+					if !again && c.family == "negbinomial" { // its shape is as given then
+						continue
+					}
 					what := fmt.Sprintf("seed %d, cut at %d, again %v", seed, cut, again)
 					far, same := apart(t, what, c.fit(t, r, c.fit(t, r, nil, true, 0, cut), again, cut, n), whole)
 					if runs++; same {

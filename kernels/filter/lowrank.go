@@ -85,10 +85,20 @@ func newLowRank(g *gauss.Normal, rank int) (*lowRank, error) {
 			}
 		}
 		dense.Gram(inner, g.F, weights)
-		for i := range r {
-			inner.Row(i)[i]++
+		// It is the inverse of M, of which rounding leaves nothing where rows say 1e16 times what
+		// the diagonal does: there it is raised, to a belief that knows less.
+		var err error
+		for raised := 1.0; raised < 1+1e-5; raised += 10 * max(raised-1, 0x1p-52) {
+			root := inner.Clone()
+			for i := range r {
+				root.Row(i)[i] += raised
+			}
+			if err = dense.Cholesky(root); err == nil {
+				inner = root
+				break
+			}
 		}
-		if err := dense.Cholesky(inner); err != nil {
+		if err != nil {
 			return nil, fmt.Errorf("%w: %w", gauss.ErrNotPD, err)
 		}
 		ft := f.T()
