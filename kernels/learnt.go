@@ -32,7 +32,7 @@ const (
 	KeptRows       = "rows"       // rows that told of the responses' unit, and that taught dispersion or shape (by weight)
 	KeptOwed       = "owed"       // rows, by weight, whose density lacks a unit that is not known yet; 0
 	KeptNoise      = "noise"      // dispersion in the unit of the responses; 0
-	KeptDetermined = "determined" // weights that the rows determine, in units of lik.Determined; 0
+	KeptDetermined = "determined" // by what a count of the weights that rows determine is off, in units of lik.Determined; 0
 	KeptShape      = "log(shape)" // the logarithm of a shape, and what its rows told of it
 )
 
@@ -145,9 +145,9 @@ func ValidateLearnt(all []Learnt) error {
 			return fmt.Errorf("learnt: %.100q has mean = %v, sd = %v; allowed: finite numbers, sd >= 0 or none", l.Name, l.Mean, l.SD)
 		case kept(l.Name) && math.IsNaN(l.SD):
 			return fmt.Errorf("learnt: %.100q has no sd; allowed: a number >= 0", l.Name)
-		case l.Mean < 0 && slices.Contains([]string{KeptRows, KeptOwed, KeptNoise, KeptDetermined}, l.Name), l.Mean == 0 && l.Name == KeptNoise:
+		case l.Mean < 0 && slices.Contains([]string{KeptRows, KeptOwed, KeptNoise}, l.Name), l.Mean == 0 && l.Name == KeptNoise:
 			return fmt.Errorf("learnt: %.100q has mean = %v; allowed: numbers >= 0, for noise above 0", l.Name, l.Mean)
-		case l.Name == KeptRows && l.Mean > MaxCount, l.Name == KeptDetermined && l.Mean > 1<<62:
+		case l.Name == KeptRows && l.Mean > MaxCount, l.Name == KeptDetermined && math.Abs(l.Mean) > 1<<62:
 			return fmt.Errorf("learnt: %.100q has mean = %v; allowed: counts of rows, or of weights", l.Name, l.Mean)
 		}
 	}

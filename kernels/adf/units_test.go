@@ -300,48 +300,6 @@ func moments(x []float64) (mean, sd float64) {
 	return mean, math.Sqrt(sd)
 }
 
-// A run that is continued from its fit is the uninterrupted one: an arrowhead keeps its
-// units, bit for bit without a response of its own; one that does not goes on in the units
-// of its statistics.
-func TestUnitsResume(t *testing.T) {
-	for _, family := range []string{"bernoulli", "gaussian"} {
-		for covariance, tol := range map[string]kerneltest.Tol{"arrowhead": {Rel: 1e-10, Abs: 1e-12}, "diagonal": {}, "full": {Rel: 0.02, Abs: 0.02}, "lowrank": {Rel: 0.02, Abs: 0.02}} {
-			if family == "gaussian" && covariance != "arrowhead" {
-				continue
-			}
-			m := unitModel(t, family, covariance)
-			s := newSample(300, family, 4)
-			whole := newUnits(t, m)
-			s.feed(t, whole, plain, 0, 300)
-			want := unitFit(t, whole)
-			for _, cut := range []int{1, 3, 50, 129} {
-				part := newUnits(t, m)
-				s.feed(t, part, plain, 0, cut)
-				next := *m
-				next.Start = unitFit(t, part)
-				if family == "gaussian" { // as Settings.Continue does
-					next.Prior = next.Start.Prior
-					next.Lik, _ = next.Start.Likelihood()
-				}
-				rest := newUnits(t, &next)
-				s.feed(t, rest, plain, cut, 300)
-				got := unitFit(t, rest)
-				for k, w := range want.Beliefs {
-					what := fmt.Sprintf("%s, %s, cut at %d: %s", family, covariance, cut, w.Feature)
-					if covariance == "arrowhead" && family == "bernoulli" && got.Beliefs[k] != w {
-						t.Errorf("%s: %v, want the bits of %v", what, got.Beliefs[k], w)
-					}
-					kerneltest.Close(t, what+": mean", got.Beliefs[k].Mean, w.Mean, tol)
-					kerneltest.Close(t, what+": variance", got.Beliefs[k].Variance, w.Variance, tol)
-				}
-				if want.Columns[0] != got.Columns[0] {
-					t.Errorf("%s: columns %v, want %v", covariance, got.Columns, want.Columns)
-				}
-			}
-		}
-	}
-}
-
 // Parts come to common units, and the prior at these counts once: with a Gaussian
 // likelihood the product is the filter of all rows.
 func TestUnitsMerge(t *testing.T) {

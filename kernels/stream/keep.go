@@ -52,7 +52,7 @@ func (s *State) keep(f *kernels.Fit, k int) {
 		f.Keep(kernels.KeptNoise, d, 0)
 	}
 	if c, ok := s.form.(Counter); ok && c.Count(k) != s.form.Known(k) {
-		f.Keep(kernels.KeptDetermined, float64(s.form.Known(k)), 0)
+		f.Keep(kernels.KeptDetermined, float64(s.form.Known(k)-c.Count(k)), 0)
 	}
 }
 

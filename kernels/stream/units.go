@@ -275,7 +275,7 @@ func (s *State) determined() {
 	if n, _, ok := s.plan.Model.Start.Kept(kernels.KeptDetermined); ok && !s.counts && s.plan.Learns {
 		if c, ok := s.form.(Counter); ok {
 			for k := range s.bank {
-				c.SetKnown(k, int64(n))
+				c.SetKnown(k, c.Count(k)+int64(n))
 			}
 		}
 	}
@@ -752,7 +752,9 @@ func (s *State) meet(src *State, g *Merging) (*State, error) {
 		}
 		c := &s.units.cols[k]
 		begun := column{id: c.id, how: c.how, unit: Unseen}
-		s.knew(&begun)
+		if s.knew(&begun) {
+			begun.unit = s.began(&begun)
+		}
 		switch stats := begun.ColumnStats; {
 		case o.N == stats.N: // nothing was learnt there
 			to(&other, o, o.id, c.unit)
@@ -844,6 +846,22 @@ func (s *State) knew(c *column) bool {
 	}
 	c.unit = u
 	return true
+}
+
+// began is the unit of a column in the fit continued, which the form may have left.
+func (s *State) began(c *column) Unit {
+	f := s.plan.Model.Start
+	if f.Covariance.Form != gauss.Arrowhead {
+		return c.unit
+	}
+	name, a := string(s.dict.Name(c.id)), f.Covariance.Arrow()
+	for k := range f.Beliefs {
+		if j := -2 - int(a.Row(k)[0]); f.Beliefs[k].Feature == name && j >= 0 {
+			center, scale := a.Unit(j)
+			return Unit{center, scale}
+		}
+	}
+	return c.unit
 }
 
 // less is a without the rows of o, with which it began.
