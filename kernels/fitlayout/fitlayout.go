@@ -128,7 +128,7 @@ var Fields = []Field[fit]{
 	{Name: "columns", Doc: "what is remembered of the columns of a STRUCT or list: kind 'number' or 'levels', rows and those without a value, center and scale where standardised, prior variance of its weights; center and scale of levels with a learnt variance are posterior mean and deviation of its root", At: func(f *fit) any { return &f.Columns }, Optional: true, Nullable: true, Since: 2},
 	{Name: "format", Doc: "version of this layout; FITs of all earlier ones are read", At: func(*fit) any { return Format(kernels.FitFormat) }, Optional: true, Nullable: true, Since: 2},
 	{Name: "correlations", Doc: "what was learnt of the weights that two columns of levels have for one level: mean and deviation of their correlation, and the covariance of those of a level never seen", At: func(f *fit) any { return &f.Correlations }, Optional: true, Nullable: true, Since: 3},
-	{Name: "learnt", Doc: "what was learnt of the responses: posterior mean and deviation of the square root of a dispersion ('deviation') and of a shape ('shape')", At: func(f *fit) any { return &f.Learnt }, Optional: true, Nullable: true, Since: 4},
+	{Name: "learnt", Doc: "what was learnt of the responses: posterior mean and deviation of the square root of a dispersion ('deviation') and of a shape ('shape'); other names are what a stream goes on with where it is continued", At: func(f *fit) any { return &f.Learnt }, Optional: true, Nullable: true, Since: 4},
 }
 
 type column = kernels.FitColumn
