@@ -103,7 +103,7 @@ func Agree(a, b *Fit) error {
 	switch {
 	case a.Family != b.Family || a.Link != b.Link:
 		return differ("family or link", a.Family+" "+a.Link, b.Family+" "+b.Link)
-	case a.Shape != b.Shape && !(math.IsNaN(a.Shape) && math.IsNaN(b.Shape)):
+	case a.Shape != b.Shape && !(math.IsNaN(a.Shape) && math.IsNaN(b.Shape)) && !(a.learntShape() && b.learntShape()):
 		return fmt.Errorf("the fits differ in shape (%v and %v); only fits of one shape can be merged: fit the parts with the option shape, or continue one fit with the rows of the other (bglm_update)", a.Shape, b.Shape)
 	case a.Prior.Mean != b.Prior.Mean:
 		return differ("prior.mean", a.Prior.Mean, b.Prior.Mean)
@@ -225,8 +225,9 @@ func SetArrowheads(merge func(fits []*Fit, from, out *Fit) ([]Belief, Covariance
 // Cost: that of gauss.Product. Errors: fits of different models, an improper product, ErrPerfect;
 // the cause of ctx when it is cancelled.
 //
-// Parts whose dispersions differ, as where each learnt its own, are multiplied as they are: the
-// posterior under noises of their own. Its dispersion is their mean over the rows.
+// Parts whose dispersions differ, or shapes that they learnt, are multiplied as they are: the
+// posterior under noises of their own. Its dispersion is their mean over the rows, its shape that
+// of most probability. What parts learnt of these is multiplied too (lessons).
 func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) {
 	halt := stop.Watch(ctx, 0)
 	defer halt.End(&err)
@@ -239,6 +240,7 @@ func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) 
 	out.N, out.Skipped, out.LogEvidence, out.Time, out.Columns, out.Learnt = 0, 0, 0, math.NaN(), nil, nil
 	start := &Fit{Prior: out.Prior, Time: math.NaN()}
 	var noise noises
+	var learnt lessons
 	if from != nil {
 		start = from
 		if err := noise.add(from, from.N); err != nil {
@@ -249,8 +251,10 @@ func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) 
 		if err := noise.add(f, f.N-start.N); err != nil {
 			return nil, err
 		}
+		learnt.add(f, f.N-start.N, 1)
 	}
 	out.Dispersion = noise.pooled()
+	learnt.note(&out, int64(len(fits)), from)
 	for _, f := range append([]*Fit{start}, fits...) {
 		if f != start || from != nil {
 			if err := Agree(fits[0], f); err != nil {

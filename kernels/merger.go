@@ -16,13 +16,14 @@ import (
 // parts does not matter beyond rounding: per feature Σ(Λk - Λ0), Σ(νk - ν0) and the parts'
 // log normalisers. It is used by one goroutine at a time.
 type Merger struct {
-	head  Fit
-	dict  Dict
-	prior map[string]Weight // features of from; nil without
-	from  *Fit
-	sums  []mergeSum // by feature
-	k     int64
-	noise noises // of the parts, without from
+	head   Fit
+	dict   Dict
+	prior  map[string]Weight // features of from; nil without
+	from   *Fit
+	sums   []mergeSum // by feature
+	k      int64
+	noise  noises  // of the parts, without from
+	learnt lessons // of the parts, without from
 
 	// joint are the parts with a covariance; the fields above hold the others.
 	joint []*Fit
@@ -48,7 +49,7 @@ const MaxConflict = 6
 func NewMerger(f, from *Fit) (*Merger, error) {
 	m := &Merger{head: *f}
 	m.head.N, m.head.Skipped, m.head.LogEvidence, m.head.Time = 0, 0, 0, math.NaN()
-	m.head.Beliefs, m.head.Covariance, m.head.Columns, m.head.Learnt = nil, Covariance{}, nil, nil
+	m.head.Beliefs, m.head.Covariance, m.head.Columns, m.head.Learnt = nil, Covariance{}, nil, Parameters(f.Learnt)
 	if from == nil {
 		return m, nil
 	}
@@ -92,6 +93,7 @@ func (m *Merger) AddJoint(f *Fit) error {
 	if err := m.noise.add(f, f.N-m.start().N); err != nil {
 		return err
 	}
+	m.learnt.add(f, f.N-m.start().N, 1)
 	m.joint = append(m.joint, f)
 	return nil
 }
@@ -111,6 +113,7 @@ func (m *Merger) Add(f *Fit, beliefs iter.Seq2[Belief, error]) error {
 	if err := m.head.AddPart(f, m.start()); err != nil {
 		return err
 	}
+	m.learnt.add(f, f.N-m.start().N, 1)
 	m.k++
 	for b, err := range beliefs {
 		if err != nil {
@@ -157,6 +160,7 @@ func (m *Merger) Merge(src *Merger) error {
 	if err := m.head.AddPart(&src.head, m.start()); err != nil {
 		return err
 	}
+	m.learnt.merge(&src.learnt)
 	m.k += src.k
 	m.joint = append(m.joint, src.joint...)
 	for j, o := range src.sums {
@@ -276,6 +280,8 @@ func (m *Merger) Fit(ctx context.Context) (f *Fit, each func(visit func(name []b
 	if all.parts > 0 {
 		f.Dispersion = all.pooled()
 	}
+	count := m.k + int64(len(m.joint))
+	m.learnt.note(f, count, m.from)
 	ws := make([]Weight, len(m.sums))
 	conflict := 0.0
 	for id := range ws {
@@ -321,5 +327,6 @@ func (m *Merger) Fit(ctx context.Context) (f *Fit, each func(visit func(name []b
 		return nil, nil, err
 	}
 	f.Dispersion = all.pooled()
+	m.learnt.note(f, count, m.from)
 	return f, f.Each, nil
 }

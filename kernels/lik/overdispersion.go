@@ -26,9 +26,11 @@ type Overdispersion struct {
 	ratio, square float64 // sums of (y-M)²/Var y by Poisson's law and of its square
 }
 
+// FirstShape is the information about log r that learning starts with: a deviation of 1.5.
+const FirstShape = 1 / (1.5 * 1.5)
+
 const (
-	// firstInfo is the information about log r at the start: a deviation of 1.5.
-	firstInfo = 1 / (1.5 * 1.5)
+	firstInfo = FirstShape
 	// poissonSize is where learning starts from a Poisson law, mostSize where it ends:
 	// there is no difference to one in double precision.
 	poissonSize = 10

@@ -1,0 +1,162 @@
+package kernels
+
+import (
+	"math"
+
+	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/special"
+)
+
+// lessons are what parts learnt of their dispersion and of their shape: the product of their
+// posteriors over the prior that they share, which counts once.
+//
+// The posterior of a dispersion is taken for a scaled inverse chi-square law under a prior that is
+// flat for its logarithm: degrees of freedom add, and these times the squared scales. That of the
+// logarithm of a shape is taken for a Gaussian, whose precisions add.
+type lessons struct{ deviation, shape lesson }
+
+type lesson struct {
+	parts         float64 // that learnt it
+	vague         float64 // of these, whose deviation is not known
+	rows, typical float64 // sums: rows, and rows times the logarithm
+	weight, sum   float64 // sums: what is known, and that times the square or the logarithm
+	streams       float64 // parts that began with lik.FirstShape
+
+	met, mixed bool    // parts, with values that differ
+	value      float64 // the first
+}
+
+// add adds a part of n rows, or times as much of what all parts began with.
+func (l *lessons) add(f *Fit, n int64, times float64) {
+	for k := range f.Learnt {
+		switch own := &f.Learnt[k]; own.Name {
+		case LearntDeviation:
+			l.deviation.typicalOf(own, n, times)
+			if own.SD > 0 && own.Mean > 0 {
+				nu, mean := freedom(own.SD / own.Mean)
+				scale := own.Mean / mean
+				l.deviation.weight += times * nu
+				l.deviation.sum += times * nu * scale * scale
+			}
+		case LearntShape:
+			l.shape.typicalOf(own, n, times)
+			l.shape.meet(f.Shape)
+			if log, info, ok := f.Kept(KeptShape); ok {
+				l.shape.streams += times
+				l.shape.weight += times * info
+				l.shape.sum += times * info * log
+			} else if own.SD > 0 && own.Mean > 0 {
+				v := math.Log1p(own.SD / own.Mean * (own.SD / own.Mean))
+				l.shape.weight += times / v
+				l.shape.sum += times / v * (math.Log(own.Mean) - 0.5*v)
+			}
+		}
+	}
+}
+
+func (l *lesson) typicalOf(own *Learnt, n int64, times float64) {
+	l.parts += times
+	if !(own.SD > 0) {
+		l.vague += math.Abs(times)
+	}
+	if w := math.Max(float64(n), 1); own.Mean > 0 && times > 0 {
+		l.rows += w
+		l.typical += w * math.Log(own.Mean)
+	}
+}
+
+func (l *lessons) merge(o *lessons) {
+	l.deviation.merge(&o.deviation)
+	l.shape.merge(&o.shape)
+}
+
+// meet notes that a part has the value x.
+func (l *lesson) meet(x float64) {
+	l.mixed = l.mixed || l.met && l.value != x
+	if !l.met {
+		l.met, l.value = true, x
+	}
+}
+
+func (l *lesson) merge(o *lesson) {
+	if l.mixed = l.mixed || o.mixed; o.met {
+		l.meet(o.value)
+	}
+	l.parts += o.parts
+	l.vague += o.vague
+	l.rows += o.rows
+	l.typical += o.typical
+	l.weight += o.weight
+	l.sum += o.sum
+	l.streams += o.streams
+}
+
+// note notes in f what parts have learnt, so many, which began with from.
+func (l lessons) note(f *Fit, parts int64, from *Fit) {
+	if from != nil {
+		l.add(from, from.N, -float64(parts-1))
+	}
+	f.Learnt = nil
+	all := func(l *lesson, name string) bool { // of the parts learnt it
+		if _, _, ok := from.Kept(name); ok {
+			return l.parts == 1
+		}
+		return l.parts > 0 && l.parts == float64(parts)
+	}
+	if d := &l.deviation; all(d, LearntDeviation) {
+		if d.vague == 0 && d.weight > 0 && d.sum > 0 {
+			f.LearnDeviation(d.sum/d.weight, d.weight)
+		} else {
+			f.Learn(LearntDeviation, math.Sqrt(f.Dispersion), math.NaN())
+		}
+	}
+	if s := &l.shape; all(s, LearntShape) {
+		info := s.weight
+		if s.streams > 0 {
+			info += lik.FirstShape
+		}
+		if s.vague == 0 && s.weight > 0 && info > 0 {
+			f.Shape = s.of(math.Exp(s.sum / s.weight))
+			f.LearnShape(f.Shape, 1/math.Sqrt(info))
+		} else if s.rows > 0 {
+			f.Shape = s.of(math.Exp(s.typical / s.rows))
+			f.LearnShape(f.Shape, math.NaN())
+		}
+	}
+}
+
+// of is the value of all parts where they have one, else x.
+func (l *lesson) of(x float64) float64 {
+	if l.mixed {
+		return x
+	}
+	return l.value
+}
+
+// freedom is special.InverseChiFreedom of a ratio, and the mean of that law, in few steps.
+func freedom(ratio float64) (nu, mean float64) {
+	nu = math.Max(0.5/(ratio*ratio), 2.5)
+	for range 8 {
+		var sd float64
+		mean, sd = special.InverseChi(nu)
+		q := sd / mean / ratio
+		next := math.Max(nu*q*q, 2+0.5*(nu-2))
+		if math.Abs(next-nu) <= 1e-13*nu {
+			return nu, mean
+		}
+		nu = next
+	}
+	nu = special.InverseChiFreedom(ratio)
+	mean, _ = special.InverseChi(nu)
+	return nu, mean
+}
+
+// learntShape says whether f learnt its shape from its rows.
+func (f *Fit) learntShape() bool {
+	for _, l := range f.Learnt {
+		if l.Name == LearntShape {
+			return true
+		}
+	}
+	return false
+}
