@@ -67,6 +67,11 @@ func (f *Fit) Kept(name string) (a, b float64, ok bool) {
 	return 0, 0, false
 }
 
+// KeepsUnits says whether f has the unit of any column of numbers.
+func (f *Fit) KeepsUnits() bool {
+	return f != nil && slices.ContainsFunc(f.Learnt, func(l Learnt) bool { return strings.HasPrefix(l.Name, "unit(") })
+}
+
 // Parameters are what of l was learnt of the likelihood, without what a stream keeps.
 func Parameters(l []Learnt) []Learnt {
 	return slices.DeleteFunc(slices.Clone(l), func(l Learnt) bool { return kept(l.Name) })

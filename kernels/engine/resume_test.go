@@ -230,6 +230,8 @@ func (c resumeCase) within(cut int) float64 {
 		return 100
 	case moves && !c.bare:
 		return 0.02
+	case !c.bare:
+		return 1e-3
 	}
 	return 1e-5
 }

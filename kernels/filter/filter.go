@@ -527,7 +527,7 @@ func (s *joint) Recast(k int, r *stream.Recast) (logZ float64) {
 		b.mean[to] += gain
 	}
 	b.cov.recast(ratio, shift, to)
-	if l, ok := b.cov.(*lowRank); ok && r.Enters && to >= 0 {
+	if l, ok := b.cov.(*lowRank); ok && r.Enters && to >= 0 && s.plan.Model.Start.KeepsUnits() {
 		l.settle(to)
 	}
 	if r.Bare {

@@ -840,7 +840,7 @@ func (s *State) knew(c *column) bool {
 	u, inside := s.form.Unit(c.id)
 	if !inside {
 		u = s.units.running(c)
-		if center, scale, ok := s.plan.Model.Start.Kept(kernels.KeptUnitOf(k.Name)); ok {
+		if center, scale, ok := s.plan.Model.Start.Kept(kernels.KeptUnitOf(k.Name)); ok && (center == 0 || s.units.centred && c.how == Centred) {
 			u = Unit{center, scale}
 		}
 	}
