@@ -138,11 +138,14 @@ func (h *Hostile) call(f udf.Function, order bool) string {
 		distinct, o = "DISTINCT ", ""
 	}
 	x := h.often(hostileX, badX)
+	y := h.often(hostileY, badY)
 	if f.Name == "bglm_gp" && h.r.IntN(3) > 0 {
 		x = "[d, k]::DOUBLE[]"
+		// Cubes of 3,000 rows take most of a minute, and DuckDB half of one to write such a FIT as text.
+		y = "CASE WHEN i < 1000 THEN " + y + " END"
 	}
 	opt := h.bounded(f, h.options(f))
-	return fmt.Sprintf("%s(%s%s, %s%s%s)", f.Name, distinct, h.often(hostileY, badY), x, opt, o)
+	return fmt.Sprintf("%s(%s%s, %s%s%s)", f.Name, distinct, y, x, opt, o)
 }
 
 // small is a source for calls that are made many times.
