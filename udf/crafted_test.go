@@ -172,6 +172,8 @@ var realFits = []struct{ name, query string }{
 	{"lowrank", "SELECT bglm_lowrank(u, {a: w, s: s}, {family: 'gaussian', rank: 2}) FROM d"},
 	{"known", "SELECT bglm_laplace(y, {a: u, s: s}, {hessian: 'full', priors: MAP {'a': {mean: 0.5, variance: 0.0}}}) FROM d"},
 	{"studentt", "SELECT bglm_adf(u, {a: w}, {family: 'studentt', dispersion: 0.5, covariance: 'diagonal'}) FROM d"},
+	{"units", "SELECT bglm_adf(100 * u, {a: 50 + 8 * w, b: u, s: s}, {family: 'gaussian', covariance: 'full', standardize: true} ORDER BY i) FROM d WHERE i < 12"},
+	{"counts", "SELECT bglm_adf(c, {a: 50 + 8 * w}, {family: 'negbinomial', shape: 'auto', covariance: 'diagonal', standardize: true} ORDER BY i) FROM d"},
 	{"merged", "SELECT bglm_merge(f) FROM (SELECT bglm_laplace(y, {a: u, s: s}, {hessian: 'full'}) AS f FROM d GROUP BY i % 2)"},
 	{"from_beliefs", "SELECT bglm_from_beliefs([{feature: 'a', mean: 0.5, variance: 1.0}, {feature: '10', mean: 1.0, variance: 2.0}, {feature: '9', mean: 0.0, variance: 0.5}], {family: 'gamma', shape: 2, covariance: [[1.0, 0.2, 0.1], [0.2, 2.0, 0.3], [0.1, 0.3, 0.5]]})"},
 	{"empty", "SELECT bglm_from_beliefs([], {intercept: false})"},

@@ -157,7 +157,7 @@ func resumeShape(l *lik.Sized, m *kernels.Model) {
 // unscaled is the number whose product with q is v: of those that rounding allows the one of
 // fewest digits, for a prior is written by people.
 func unscaled(v, q float64) float64 {
-	u := v / q
+	u := numbers(v, v/q)
 	for digits := 1; digits < 17 && q != 1; digits++ {
 		if near, err := strconv.ParseFloat(strconv.FormatFloat(u, 'g', digits, 64), 64); err == nil && near*q == v {
 			return near

@@ -606,8 +606,17 @@ func standardised(m *kernels.Model) (*kernels.Model, *response) {
 // prior is a prior in the unit of the responses as they come.
 func (u *units) prior(p *kernels.Prior) {
 	q := u.responses()
-	p.Variance *= q * q
-	p.InterceptVariance *= q * q
+	p.Variance = numbers(p.Variance, p.Variance*(q*q))
+	p.InterceptVariance = numbers(p.InterceptVariance, p.InterceptVariance*(q*q))
+}
+
+// numbers is a variance v in another unit, w, where that leaves the numbers there are, at their
+// end: a flat prior stays flat, and one that is not 0 stays that.
+func numbers(v, w float64) float64 {
+	if v > 0 {
+		return min(max(w, math.SmallestNonzeroFloat64), math.MaxFloat64)
+	}
+	return w
 }
 
 // responses is the scale of the responses' unit, 1 for none.
