@@ -232,104 +232,161 @@ func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) 
 	halt := stop.Watch(ctx, 0)
 	defer halt.End(&err)
 	defer func() { err = perfect(fits, err) }()
-	fits = mostFirst(fits)
-	var d Dict
-	prior := map[uint32]Weight{}
-	known := map[uint32]float64{}
-	out := *fits[0]
+	m := &fitMerge{halt: halt, fits: mostFirst(fits), from: from, prior: map[uint32]Weight{}, known: map[uint32]float64{}}
+	if err := m.begin(); err != nil {
+		return nil, err
+	}
+	for _, f := range append([]*Fit{m.start}, m.fits...) {
+		if err := m.gather(f); err != nil {
+			return nil, err
+		}
+	}
+	arrows, err := m.byArrowheads()
+	if err != nil {
+		return nil, err
+	}
+	if out := &m.out; from != nil {
+		out.N, out.Skipped, out.LogEvidence, out.Time, out.Columns = from.N, from.Skipped, from.LogEvidence, from.Time, from.Columns
+	}
+	for _, f := range m.fits {
+		if err := m.out.AddPart(f, m.start); err != nil {
+			return nil, err
+		}
+	}
+	m.out.Method, m.out.Iterations, m.out.Converged, m.out.Status = "merge", 1, true, "ok"
+	if arrows {
+		err = m.arrowheads()
+	} else {
+		err = m.normals()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &m.out, nil
+}
+
+// fitMerge is a MergeFits under way.
+type fitMerge struct {
+	halt        *stop.Stop
+	fits        []*Fit
+	from, start *Fit // start is from, or the default prior
+	out         Fit
+
+	d     Dict               // all features
+	prior map[uint32]Weight  // of each
+	known map[uint32]float64 // the values of those of variance 0
+}
+
+// begin starts the fit that comes out: dispersion, shape, what was learnt of them.
+func (m *fitMerge) begin() error {
+	out := &m.out
+	*out = *m.fits[0]
 	out.N, out.Skipped, out.LogEvidence, out.Time, out.Columns, out.Learnt = 0, 0, 0, math.NaN(), nil, nil
-	start := &Fit{Prior: out.Prior, Time: math.NaN()}
+	m.start = &Fit{Prior: out.Prior, Time: math.NaN()}
 	var noise noises
 	var learnt lessons
-	if from != nil {
-		start = from
-		if err := noise.add(from, from.N); err != nil {
-			return nil, err
+	if m.from != nil {
+		m.start = m.from
+		if err := noise.add(m.from, m.from.N); err != nil {
+			return err
 		}
 	}
-	for _, f := range fits {
-		if err := noise.add(f, f.N-start.N); err != nil {
-			return nil, err
+	for _, f := range m.fits {
+		if err := noise.add(f, f.N-m.start.N); err != nil {
+			return err
 		}
-		learnt.add(f, f.N-start.N, 1)
+		learnt.add(f, f.N-m.start.N, 1)
 	}
 	out.Dispersion = noise.pooled()
-	learnt.note(&out, int64(len(fits)), from)
-	for _, f := range append([]*Fit{start}, fits...) {
-		if f != start || from != nil {
-			if err := Agree(fits[0], f); err != nil {
-				return nil, err
-			}
-		}
-		for k, b := range f.Beliefs {
-			halt.Row(k)
-			id, err := d.AddRaw(b.Feature)
-			if err != nil {
-				return nil, err
-			}
-			if _, ok := prior[id]; !ok {
-				if prior[id] = out.Prior.Of(view(b.Feature)); fits[0].learnsPrior() {
-					prior[id] = fits[0].PriorOf(view(b.Feature))
-				}
-				if f == start {
-					prior[id] = b.Weight
-				}
-			}
-			if p := prior[id]; b.Variance == 0 || p.Variance == 0 {
-				if p.Variance == 0 && b.Weight != p {
-					return nil, fmt.Errorf("feature %q is known a priori (variance 0), but a fit has mean %v, variance %v", b.Feature, b.Mean, b.Variance)
-				}
-				if m, ok := known[id]; ok && m != b.Mean {
-					return nil, fmt.Errorf("feature %q is known (variance 0) as %v and as %v", b.Feature, m, b.Mean)
-				}
-				known[id] = b.Mean
-			}
+	learnt.note(out, int64(len(m.fits)), m.from)
+	return nil
+}
+
+// gather takes the features of f, which is of the same model, and checks known weights.
+func (m *fitMerge) gather(f *Fit) error {
+	first := m.fits[0]
+	if f != m.start || m.from != nil {
+		if err := Agree(first, f); err != nil {
+			return err
 		}
 	}
+	for k, b := range f.Beliefs {
+		m.halt.Row(k)
+		id, err := m.d.AddRaw(b.Feature)
+		if err != nil {
+			return err
+		}
+		if _, ok := m.prior[id]; !ok {
+			if m.prior[id] = m.out.Prior.Of(view(b.Feature)); first.learnsPrior() {
+				m.prior[id] = first.PriorOf(view(b.Feature))
+			}
+			if f == m.start {
+				m.prior[id] = b.Weight
+			}
+		}
+		if p := m.prior[id]; b.Variance == 0 || p.Variance == 0 {
+			if p.Variance == 0 && b.Weight != p {
+				return fmt.Errorf("feature %q is known a priori (variance 0), but a fit has mean %v, variance %v", b.Feature, b.Mean, b.Variance)
+			}
+			if v, ok := m.known[id]; ok && v != b.Mean {
+				return fmt.Errorf("feature %q is known (variance 0) as %v and as %v", b.Feature, v, b.Mean)
+			}
+			m.known[id] = b.Mean
+		}
+	}
+	return nil
+}
+
+// byArrowheads says whether the fits are multiplied as arrowheads; else they are written out in
+// full.
+func (m *fitMerge) byArrowheads() (bool, error) {
 	arrows, means, units := 0, false, false
-	for _, f := range fits {
+	for _, f := range m.fits {
 		if f.Covariance.Form == gauss.Arrowhead {
 			arrows++
 			means = means || f.Covariance.hasLevelMeans()
 			units = units || f.Covariance.Arrow().InUnits()
 		}
 	}
-	if means && units {
-		return nil, fmt.Errorf("the fits have level means and numbers, or responses, that each standardised by its own rows; " +
+	all := arrows == len(m.fits)
+	switch {
+	case means && units:
+		return false, fmt.Errorf("the fits have level means and numbers, or responses, that each standardised by its own rows; " +
 			"allowed: parts with standardize: false, or covariance: 'full', or of bglm_laplace; bglm_update continues one of them with the rows of the other")
+	case means && !all, means && mergeArrowheads == nil:
+		return false, fmt.Errorf("%d of %d fits have an arrowhead covariance, whose weights share level means; allowed: all of them or none", arrows, len(m.fits))
 	}
-	if arrows > 0 && (means || arrows == len(fits) && !units) { // else they are written out in full
-		if arrows < len(fits) || mergeArrowheads == nil {
-			return nil, fmt.Errorf("%d of %d fits have an arrowhead covariance, whose weights share level means; allowed: all of them or none", arrows, len(fits))
-		}
-		out.N, out.Skipped, out.LogEvidence, out.Time, out.Columns = start.N, start.Skipped, start.LogEvidence, start.Time, start.Columns
-		for _, f := range fits {
-			if err := out.AddPart(f, start); err != nil {
-				return nil, err
-			}
-		}
-		bs, c, logC, err := mergeArrowheads(fits, from, &out)
-		if err != nil {
-			return nil, fmt.Errorf("the product of %d posteriors over the prior is %w (%w)", len(fits), ErrImproper, err)
-		}
-		out.Beliefs, out.Covariance, out.LogEvidence = bs, c, out.LogEvidence+logC
-		out.Method, out.Iterations, out.Converged, out.Status = "merge", 1, true, "ok"
-		return &out, nil
+	return means || all && !units && mergeArrowheads != nil, nil
+}
+
+// arrowheads is the product of arrowheads.
+func (m *fitMerge) arrowheads() error {
+	bs, c, logC, err := mergeArrowheads(m.fits, m.from, &m.out)
+	if err != nil {
+		return fmt.Errorf("the product of %d posteriors over the prior is %w (%w)", len(m.fits), ErrImproper, err)
 	}
-	order := d.Order()
-	col := make([]int, d.Len())
+	m.out.Beliefs, m.out.Covariance, m.out.LogEvidence = bs, c, m.out.LogEvidence+logC
+	return nil
+}
+
+// normals is the product of fits written out as Gaussians over the weights that are not known.
+func (m *fitMerge) normals() error {
+	order := m.d.Order()
+	col := make([]int, m.d.Len())
+	var names []string
 	var mean, variance []float64
 	for _, id := range order {
 		col[id] = -1
-		if _, ok := known[id]; !ok {
+		if _, ok := m.known[id]; !ok {
 			col[id] = len(mean)
-			mean, variance = append(mean, prior[id].Mean), append(variance, prior[id].Variance)
+			mean, variance = append(mean, m.prior[id].Mean), append(variance, m.prior[id].Variance)
+			names = append(names, string(m.d.Name(id)))
 		}
 	}
 	over := func(f *Fit) (*gauss.Normal, error) {
 		place := make([]int, len(f.Beliefs))
 		for k, b := range f.Beliefs {
-			id, _ := d.Find(b.Feature)
+			id, _ := m.d.Find(b.Feature)
 			place[k] = col[id]
 		}
 		v := variance
@@ -337,67 +394,66 @@ func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) 
 			v = make([]float64, len(variance))
 			for _, id := range order {
 				if j := col[id]; j >= 0 {
-					v[j] = f.PriorOf(d.Name(id)).Variance
+					v[j] = f.PriorOf(m.d.Name(id)).Variance
 				}
 			}
 		}
-		return f.over(place, append([]float64(nil), mean...), v, halt)
+		return f.over(place, append([]float64(nil), mean...), v, m.halt)
 	}
-	base, err := over(start)
+	base, err := over(m.start)
 	if err != nil {
-		return nil, fmt.Errorf("prior: %w", err)
+		return fmt.Errorf("prior: %w", err)
 	}
-	if from != nil && from.learnsPrior() {
-		for _, f := range fits {
-			if !alike(f.Prior.Variance, from.Prior.Variance) {
-				return nil, differ("prior.variance", f.Prior.Variance, from.Prior.Variance)
+	if m.from != nil && m.from.learnsPrior() {
+		for _, f := range m.fits {
+			if !alike(f.Prior.Variance, m.from.Prior.Variance) {
+				return differ("prior.variance", f.Prior.Variance, m.from.Prior.Variance)
 			}
 		}
 	}
-	parts := make([]*gauss.Normal, len(fits))
-	out.N, out.Skipped, out.LogEvidence, out.Time, out.Columns = start.N, start.Skipped, start.LogEvidence, start.Time, start.Columns
-	for k, f := range fits {
+	parts := make([]*gauss.Normal, len(m.fits))
+	for k, f := range m.fits {
 		if parts[k], err = over(f); err != nil {
-			return nil, err
-		}
-		if err := out.AddPart(f, start); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	product := func() (*gauss.Normal, float64, error) { return gauss.Product(base, parts) }
-	if from == nil {
-		var names []string
-		for _, id := range order {
-			if col[id] >= 0 {
-				names = append(names, string(d.Name(id)))
-			}
-		}
-		if all, own := unitsOf(fits, parts, names, mean, variance); all != nil {
-			product = func() (*gauss.Normal, float64, error) { return all.product(own, parts) }
-			out.Prior.Variance *= all.factor
-			out.Prior.InterceptVariance *= all.factor
-		}
-		for k := range out.Columns {
-			if c := &out.Columns[k]; fits[0].learnsPrior() && c.Kind == LevelsColumn {
-				c.Variance = fits[0].PriorOf([]byte(c.Name + "=")).Variance
-			}
-		}
-	}
-	post, logC, err := product()
+	post, logC, err := m.product(base, parts, names, mean, variance)
 	if err != nil {
-		return nil, fmt.Errorf("the product of %d posteriors over the prior is %w (%w)", len(fits), ErrImproper, err)
+		return fmt.Errorf("the product of %d posteriors over the prior is %w (%w)", len(m.fits), ErrImproper, err)
 	}
-	out.LogEvidence += logC
-	out.Method, out.Iterations, out.Converged, out.Status = "merge", 1, true, "ok"
-	p := Problem{dict: &d, order: order, at: make([]int32, len(order)), known: make([]Weight, len(order))}
+	m.out.LogEvidence += logC
+	p := Problem{dict: &m.d, order: order, at: make([]int32, len(order)), known: make([]Weight, len(order))}
 	for k, id := range order {
 		p.at[k] = int32(col[id])
 		if col[id] < 0 {
-			p.known[k].Mean = known[id]
+			p.known[k].Mean = m.known[id]
 		}
 	}
-	p.setPosterior(&out, post)
-	return &out, nil
+	p.setPosterior(&m.out, post)
+	return nil
+}
+
+// product multiplies parts over base; where they began with a prior in units of their own, in
+// common ones.
+func (m *fitMerge) product(base *gauss.Normal, parts []*gauss.Normal, names []string, mean, variance []float64) (*gauss.Normal, float64, error) {
+	if m.from != nil {
+		return gauss.Product(base, parts)
+	}
+	out, first := &m.out, m.fits[0]
+	all, own := unitsOf(m.fits, parts, names, mean, variance)
+	if all != nil {
+		out.Prior.Variance *= all.factor
+		out.Prior.InterceptVariance *= all.factor
+	}
+	for k := range out.Columns {
+		if c := &out.Columns[k]; first.learnsPrior() && c.Kind == LevelsColumn {
+			c.Variance = first.PriorOf([]byte(c.Name + "=")).Variance
+		}
+	}
+	if all != nil {
+		return all.product(own, parts)
+	}
+	return gauss.Product(base, parts)
 }
 
 // ErrPerfect is the error of a product of posteriors without noise, of which doubles have no
