@@ -14,11 +14,13 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
 
 	"github.com/bglm/bglm/cmd/internal/cli"
+	"github.com/bglm/bglm/kernels/option"
 )
 
 // commands is the command line. A command is a struct with a Run(*env) error
@@ -66,6 +68,17 @@ func main() {
 // exited unwinds from kong's --help, which has already printed.
 type exited int
 
+// helpFor says where to read on about flags that are wrong; an option of the methods is no flag.
+func helpFor(err error) string {
+	if name, ok := strings.CutPrefix(err.Error(), "unknown flag --"); ok {
+		name, _, _ = strings.Cut(name, ",")
+		if key := option.Canonical(strings.ReplaceAll(name, "-", "_")); slices.ContainsFunc(option.All(), func(p *option.Spec) bool { return p.Key == key }) {
+			return fmt.Sprintf("%s is an option of the methods: --option %s=VALUE; bglm fit --help lists them.", key, key)
+		}
+	}
+	return "bglm --help lists the commands and flags."
+}
+
 // run is the whole program: it parses args, runs the command and returns the
 // exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
@@ -93,7 +106,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	e := &cli.Env{Ctx: ctx, Stdin: stdin, Stdout: stdout, Stderr: stderr, Names: slices.Clone(args)}
 	k, err := parser.Parse(args)
 	if err != nil {
-		fmt.Fprintf(stderr, "bglm: %s\nbglm --help lists the commands and flags.\n", e.Message(err))
+		fmt.Fprintf(stderr, "bglm: %s\n%s\n", e.Message(err), helpFor(err))
 		return exitUsage
 	}
 	err = k.Run(e, parser)

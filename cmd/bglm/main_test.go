@@ -50,6 +50,8 @@ func TestExitCodes(t *testing.T) {
 		{"no command", nil, 2, "", "expected one of"},
 		{"unknown command", []string{"nope"}, 2, "", "nope"},
 		{"unknown flag", []string{"sql", "--nope"}, 2, "", "--nope"},
+		{"an option as a flag", []string{"fit", "--family", "poisson"}, 2, "", "family is an option of the methods: --option family=VALUE"},
+		{"an option of two words as a flag", []string{"fit", "--prior-variance=auto"}, 2, "", "--option prior_variance=VALUE"},
 		{"unknown mode", []string{"sql", "--mode", "xml"}, 2, "", `"box","csv","json","markdown","line"`},
 		{"rows no number", []string{"sql", "--max-rows", "x"}, 2, "", "--max-rows"},
 		{"rows negative", []string{"sql", "--max-rows=-3"}, 2, "", "--max-rows is -3"},
