@@ -309,7 +309,7 @@ func TestReportDoubts(t *testing.T) {
 	}
 	p := parsePage(t, b)
 	verdict := p.id("verdict").content()
-	for _, want := range []string{"too few, so that predictions are less sure than they say", "family=negbinomial"} {
+	for _, want := range []string{"too few, so that predictions are less sure than they say", "times as much as Poisson's law allows", "family=negbinomial"} {
 		if !strings.Contains(verdict, want) {
 			t.Errorf("no %q in %s", want, verdict)
 		}
@@ -328,6 +328,24 @@ func TestReportDoubts(t *testing.T) {
 	}
 	if worst := p.id("worst").content(); regexp.MustCompile(`\d\.\d{8}`).MatchString(worst) {
 		t.Errorf("worst rows: %s", worst)
+	}
+	// Small counts are in their intervals, of whole numbers, whatever their spread; those of
+	// Poisson's law are not doubted. These are 0, 0 and 3 in turn, of mean 1 and variance 2, and
+	// the places of uniform numbers among the shares of Poisson(1).
+	for y, doubted := range map[string]bool{
+		"3 * (i % 3 = 2)::INT": true,
+		"list_sum([(hash(i) % 1000000 / 1e6 > c)::INT FOR c IN [0.367879, 0.735759, 0.919699, 0.981012, 0.996340, 0.999406, 0.999917]])": false,
+	} {
+		ok(t, "sql", "-c", "COPY (SELECT "+y+" AS y, hash(i + 5) % 100 / 100.0 AS u FROM range(3000) t(i)) TO '"+path("h.parquet")+"'")
+		ok(t, "fit", path("h.parquet"), "-f", "y ~ u", "-o", "family=poisson", "--out", path("hf.parquet"), "-q")
+		ok(t, "report", "-b", path("hf.parquet"), path("h.parquet"), "--out", path("h.html"), "-q")
+		if b, err = os.ReadFile(path("h.html")); err != nil {
+			t.Fatal(err)
+		}
+		verdict := parsePage(t, b).id("verdict").content()
+		if strings.Contains(verdict, "The counts vary 2 times as much") != doubted || strings.Contains(verdict, "too few") {
+			t.Errorf("%s: %s", y, verdict)
+		}
 	}
 	// Rows of one response have nothing to be better at.
 	ok(t, "fit", path("d.parquet"), "-f", "y > 3 ~ u", "--out", path("g.parquet"), "-q")

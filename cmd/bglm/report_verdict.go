@@ -154,17 +154,39 @@ func (c *reportCommand) verdict(s *duck.Session, p *page, f *fitstore.Fits, j *j
 		trust += fmt.Sprintf(" %.1f %% of the responses are in their 95 %% intervals", 100**j.Coverage)
 		if 0.95-*j.Coverage > beyondChance*math.Sqrt(0.95*0.05/float64(j.N)) {
 			trust += ": too few, so that predictions are less sure than they say"
-			if sum.Family == "poisson" {
-				trust += " (counts that spread more than Poisson: family=negbinomial)"
-			}
 		}
 		trust += "."
+	}
+	if sum.Family == "poisson" {
+		wide, err := overdispersion(s)
+		if err != nil {
+			return err
+		}
+		trust += wide
 	}
 	trust += checks(sum)
 	sec.Points = append(sec.Points, point{"Can it be trusted?", trust})
 	p.Sections = append(p.Sections, sec)
 	return nil
 }
+
+// overdispersion is a sentence about counts that vary more than Poisson's law allows, which the
+// intervals of small counts, whole numbers that they are, do not show: Pearson's ratio of the
+// predictions, whose standard error under that law is √(Σ (2 + 1/mean)) / n.
+func overdispersion(s *duck.Session) (string, error) {
+	var ratio, se sql.NullFloat64
+	if err := s.Row("SELECT avg((y - p) * (y - p) / p), sqrt(avg(2 + 1 / p) / count(*)) FROM scored WHERE y IS NOT NULL AND p > 1e-3", &ratio, &se); err != nil {
+		return "", err
+	}
+	r := ratio.Float64
+	if !(r > overdispersed) || !(r-1 > beyondChance*se.Float64) || math.IsInf(r, 1) {
+		return "", nil
+	}
+	return fmt.Sprintf(" The counts vary %.2g times as much as Poisson's law allows, so that the weights' intervals are too narrow, by a factor of about %.2g: family=negbinomial learns the spread, bglm_robust measures it.", r, math.Sqrt(r)), nil
+}
+
+// overdispersed is the ratio from which on a report speaks of it: intervals too narrow by a tenth.
+const overdispersed = 1.2
 
 // beyondChance is how many standard errors two figures may be apart before a report says so.
 const beyondChance = 4
