@@ -510,6 +510,31 @@ func TestSolve(t *testing.T) {
 	})
 }
 
+// N = CᵀC, C lower triangular, and N is kept.
+func TestLowerRoot(t *testing.T) {
+	rng := newRand(11)
+	for _, n := range []int{1, 2, 7, 65, 130} {
+		a := spd(rng, n)
+		was := a.Clone()
+		c, err := LowerRoot(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := New(n, n)
+		MulTA(got, c, c)
+		for i := range n {
+			for j := range n {
+				if w := was.At(i, j); a.At(i, j) != w || math.Abs(got.At(i, j)-w) > 1e-12*math.Sqrt(was.At(i, i)*was.At(j, j)) || j > i && c.At(i, j) != 0 {
+					t.Fatalf("n=%d: entry %d, %d is %v, want %v; C has %v", n, i, j, got.At(i, j), w, c.At(i, j))
+				}
+			}
+		}
+	}
+	if _, err := LowerRoot(New(3, 3)); !errors.Is(err, ErrNotPD) {
+		t.Errorf("of zeros: %v", err)
+	}
+}
+
 func TestNotPD(t *testing.T) {
 	for _, n := range []int{1, 5, 40, 100, 300} {
 		for _, bad := range []float64{0, -3, math.NaN(), math.Inf(1)} {
