@@ -22,12 +22,10 @@ var crossed = []struct{ name, fit, x string }{
 	{"names of derived fields", `bglm_laplace(y, x)`, `{n: n, "n IS NULL ": w, "n, its mean where missing": w, y: n, probability: w}`},
 }
 
-// covers: pmml
-//
-// The documents of bglm_pmml are valid and give, by a reader written in another language from
-// the specification alone, what bglm_predict gives with 'plugin': 1e-12 relative. In all forms
-// of covariance, links, with NULLs, levels never seen, interactions and names full of quotes.
-func TestPMMLScoresElsewhere(t *testing.T) {
+// pmmlReader is the interpreter of the independent reader and a database with rows to score;
+// without the one, which CI has, the test is skipped.
+func pmmlReader(t *testing.T) (python string, db *sql.DB) {
+	t.Helper()
 	python, err := osexec.LookPath("python3")
 	if err != nil {
 		if os.Getenv("CI") != "" {
@@ -35,10 +33,20 @@ func TestPMMLScoresElsewhere(t *testing.T) {
 		}
 		t.Skip("no python3")
 	}
-	db := open(t)
+	db = open(t)
 	db.SetMaxOpenConns(1)
 	makeRows(t, db)
 	scoreRows(t, db)
+	return python, db
+}
+
+// covers: pmml
+//
+// The documents of bglm_pmml are valid and give, by a reader written in another language from
+// the specification alone, what bglm_predict gives with 'plugin': 1e-12 relative. In all forms
+// of covariance, links, with NULLs, levels never seen, interactions and names full of quotes.
+func TestPMMLScoresElsewhere(t *testing.T) {
+	python, db := pmmlReader(t)
 	for k, c := range append(exported[:len(exported):len(exported)], crossed...) {
 		if testing.Short() && k%3 > 0 {
 			continue
@@ -78,17 +86,7 @@ func TestPMMLScoresElsewhere(t *testing.T) {
 // 'plugin': 1e-12 relative, for each class. In all forms of covariance, two classes and more,
 // with NULLs, levels never seen, interactions and classes full of quotes.
 func TestPMMLOfClassesScoresElsewhere(t *testing.T) {
-	python, err := osexec.LookPath("python3")
-	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal(err)
-		}
-		t.Skip("no python3")
-	}
-	db := open(t)
-	db.SetMaxOpenConns(1)
-	makeRows(t, db)
-	scoreRows(t, db)
+	python, db := pmmlReader(t)
 	const three, two = `['ü', 'a <b>', '"b" & ' || chr(39) || chr(10)][1 + (id * id + id // 7) % 3]`, `id % 7 < 3`
 	for _, c := range []struct{ label, options, x string }{
 		{three, "", `{n: n, "we""ird 'name'": w, g: g, flag: flag, day: day}`},
