@@ -1,15 +1,11 @@
 package main
 
 import (
-	"context"
-	"database/sql"
 	"fmt"
 	"os"
 	"path/filepath"
 
 	"github.com/jedib0t/go-pretty/v6/table"
-
-	"github.com/bglm/bglm/udf"
 )
 
 // kinds times fits of compressed rows against DuckDB's own GROUP BY of the same columns: rows
@@ -21,15 +17,11 @@ func kinds(rows, threads, repeats int) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	db, err := sql.Open("duckdb", "")
+	db, err := open()
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	db.SetMaxOpenConns(1)
-	if err := udf.Register(context.Background(), db); err != nil {
-		return err
-	}
 	file := filepath.Join(dir, "rows.parquet")
 	for _, q := range []string{
 		fmt.Sprintf("SET threads = %d", threads),

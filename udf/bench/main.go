@@ -9,6 +9,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -100,15 +101,11 @@ func run(file, ext, link string, repeats, groups int) error {
 		}
 	}
 	ctx := context.Background()
-	db, err := sql.Open("duckdb", "")
+	db, err := open()
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	db.SetMaxOpenConns(1)
-	if err := udf.Register(ctx, db); err != nil {
-		return err
-	}
 	if _, err := db.Exec(fmt.Sprintf(prepare, file)); err != nil {
 		return err
 	}
@@ -286,16 +283,25 @@ func clientTimes(file, ext string, qs []query, threads, repeats int) ([]float64,
 	return secs, json.Unmarshal(out, &secs)
 }
 
-func manyGroups(threads, groups, repeats int) error {
+// open is a database in memory with the functions, on one connection.
+func open() (*sql.DB, error) {
 	db, err := sql.Open("duckdb", "")
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(1)
+	if err := udf.Register(context.Background(), db); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return db, nil
+}
+
+func manyGroups(threads, groups, repeats int) error {
+	db, err := open()
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	db.SetMaxOpenConns(1)
-	if err := udf.Register(context.Background(), db); err != nil {
-		return err
-	}
 	if _, err := db.Exec(fmt.Sprintf("SET threads = %d", threads)); err != nil {
 		return err
 	}
