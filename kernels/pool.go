@@ -219,6 +219,9 @@ func (p *pools) chunk() (c chunk, constant float64) {
 				c.Trials = append(c.Trials, o.Trials)
 			}
 			c.count = append(c.count, p.share(&p.sums[k], o, len(rows)))
+			if p.by.Within != nil {
+				c.within = append(c.within, p.by.Within(&p.sums[k]))
+			}
 		}
 	}
 	if !offset {
@@ -241,6 +244,9 @@ func (p *pools) reserve(c *chunk, trials bool) {
 	c.Y, c.Weight, c.Offset, c.count = numbers(n), numbers(n), numbers(n), numbers(n)
 	if trials {
 		c.Trials = numbers(n)
+	}
+	if p.by.Within != nil {
+		c.within = numbers(n)
 	}
 }
 

@@ -56,8 +56,9 @@ type Problem struct {
 	skipped int64
 	columns []FitColumn // of the rows, as a fit remembers them
 
-	stood    int64   // rows of the table, where Count is not nil
-	constant float64 // of their log likelihood
+	within   []float64 // of rows that were pooled: see lik.Pooling
+	stood    int64     // rows of the table, where Count is not nil
+	constant float64   // of their log likelihood
 
 	// Of rows that are not kept.
 	unseen  *Totals
@@ -167,7 +168,7 @@ func (p *Problem) layOut(r *Rows, col []int32, prior []Weight, center []float64,
 			*x.to = x.extended(first[k], c.Len())
 		}
 		all.Y = append(all.Y, c.Y...)
-		p.Count = append(p.Count, c.count...)
+		p.Count, p.within = append(p.Count, c.count...), append(p.within, c.within...)
 		first[k+1] = first[k] + c.Len()
 	}
 	place, err := p.byTime(&all)

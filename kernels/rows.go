@@ -72,6 +72,7 @@ type chunk struct {
 	ids    []uint32  // number in Rows.Dict of each feature of the batch, nil = as it stands
 	sealed bool      // others have it too: nothing is appended
 	count  []float64 // how many rows each one is, nil = 1
+	within []float64 // of those, lik.Pooling's Within; nil = 0
 }
 
 // NewRows returns rows without any, with the features that the model names; nil is

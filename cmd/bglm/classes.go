@@ -225,7 +225,7 @@ func (c *reportCommand) judgedClasses(s *duck.Session, p *page, sc *scoring, sum
 		loss = digits(*r.LogLoss)
 	}
 	good := fmt.Sprintf("%s Log loss %s against %s. The likeliest class is right in %s of the rows; the most frequent one is in %s.", better, loss, digits(*r.BaseLoss), percent(*r.Accuracy), percent(*r.BaseAccuracy))
-	p.add(section{ID: "verdict", Title: "In short", Doc: "coefficients.md", Points: []point{{"Is it good?", good}, {"Can it be trusted?", explained[how] + checks(sum)}}})
+	p.add(section{ID: "verdict", Title: "In short", Doc: "coefficients.md", Points: []point{{"Is it good?", good}, {"Can it be trusted?", explained[how] + checks(sum.Status)}}})
 	for i, t := range r.classTables() {
 		sec := section{ID: "classes", Title: "Classes", Doc: "cli.md", Text: "Recall is the share of a class's rows for which it is the likeliest; precision, of the rows for which it is the likeliest, the share that is of the class.", Table: t}
 		if i == 1 {

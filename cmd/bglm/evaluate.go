@@ -88,7 +88,7 @@ func (c *evaluateCommand) Run(e *cli.Env) error {
 		return err
 	}
 	defer s.Close()
-	how, classes, err := c.scored(s)
+	src, how, classes, err := c.scored(s)
 	if err != nil {
 		return err
 	}
@@ -99,7 +99,7 @@ func (c *evaluateCommand) Run(e *cli.Env) error {
 		r, err = measure(s, c.Bins)
 	}
 	if err != nil {
-		return err
+		return src.Blame(err)
 	}
 	if err := r.predictedBy(s, how); err != nil {
 		return err
@@ -119,13 +119,13 @@ func (c *evaluateCommand) Run(e *cli.Env) error {
 	return r.print(e)
 }
 
-// scored makes the table scored of scoring.judge or judgeFolds, and says how rows are
-// predicted, "" where the predictions are the user's, and whether they are classes.
-func (c *evaluateCommand) scored(s *duck.Session) (how string, classes bool, err error) {
+// scored makes the table scored of scoring.judge or judgeFolds, and says of which rows, how they
+// are predicted, "" where the predictions are the user's, and whether they are classes.
+func (c *evaluateCommand) scored(s *duck.Session) (src *job.Source, how string, classes bool, err error) {
 	if c.P == "" {
 		sc, err := openScoring(s, &c.dataFlags, &scoreFlags{Beliefs: c.Beliefs, Formula: c.Formula, Y: c.Y, X: c.X, Option: c.Option}, true)
 		if err != nil {
-			return "", false, err
+			return nil, "", false, err
 		}
 		switch {
 		case sc.fits.HasClass || !sc.fits.IsFit:
@@ -135,14 +135,14 @@ func (c *evaluateCommand) scored(s *duck.Session) (how string, classes bool, err
 		default:
 			how, err = sc.judge(s)
 		}
-		return how, sc.fits.HasClass, sc.src.Blame(err)
+		return sc.src, how, sc.fits.HasClass, sc.src.Blame(err)
 	}
 	if c.Y == "" {
-		return "", false, cli.Usage(errors.New("--p needs --y, what was observed"))
+		return nil, "", false, cli.Usage(errors.New("--p needs --y, what was observed"))
 	}
-	src, err := job.Open(s, c.data())
+	src, err = job.Open(s, c.data())
 	if err != nil {
-		return "", false, err
+		return nil, "", false, err
 	}
 	cols, err := s.Describe("FROM " + src.Rows())
 	if err == nil {
@@ -151,7 +151,7 @@ func (c *evaluateCommand) scored(s *duck.Session) (how string, classes bool, err
 	if err == nil {
 		err = s.Long("scoring", "CREATE OR REPLACE TEMP TABLE scored AS SELECT ("+c.Y+")::DOUBLE AS y, ("+c.P+")::DOUBLE AS p, NULL::DOUBLE AS lower, NULL::DOUBLE AS upper FROM "+src.Rows())
 	}
-	return "", false, src.Blame(err)
+	return src, "", false, src.Blame(err)
 }
 
 // measure is the quality of the predictions in the table scored.

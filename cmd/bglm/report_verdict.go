@@ -12,6 +12,7 @@ import (
 	"github.com/bglm/bglm/cmd/internal/duck"
 	"github.com/bglm/bglm/cmd/internal/fitstore"
 	"github.com/bglm/bglm/cmd/internal/quote"
+	"github.com/bglm/bglm/kernels/lik"
 )
 
 // columnDrive is a column's part in what the predictions vary by.
@@ -157,14 +158,18 @@ func (c *reportCommand) verdict(s *duck.Session, p *page, f *fitstore.Fits, j *j
 		}
 		trust += "."
 	}
+	status := sum.Status
 	if sum.Family == "poisson" {
 		wide, err := overdispersion(s)
 		if err != nil {
 			return err
 		}
-		trust += wide
+		if wide != "" { // which the fit may have said, too
+			trust += wide
+			status = strings.Join(slices.DeleteFunc(strings.Split(status, "; "), lik.IsOverdispersionNote), "; ")
+		}
 	}
-	trust += checks(sum)
+	trust += checks(status)
 	sec.Points = append(sec.Points, point{"Can it be trusted?", trust})
 	p.Sections = append(p.Sections, sec)
 	return nil
@@ -191,12 +196,15 @@ const overdispersed = 1.2
 // beyondChance is how many standard errors two figures may be apart before a report says so.
 const beyondChance = 4
 
-// checks is the sentence about a fit's status.
-func checks(sum *summary) string {
-	if sum.Status == "ok" {
+// checks is the sentence about a fit's status, "" where all of it has been said.
+func checks(status string) string {
+	switch status {
+	case "":
+		return ""
+	case "ok":
 		return " The fit's own checks have found nothing."
 	}
-	return " The fit says: " + sum.Status + "."
+	return " The fit says: " + status + "."
 }
 
 // digits prints a loss.

@@ -5,11 +5,13 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/argument"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/predict"
 )
 
@@ -189,7 +191,8 @@ func (r *Robust) Size() int64 {
 }
 
 // Robustly is the fit with the robust covariance, which is full. Its status says so where
-// the rows are not as many as the fit learnt from, or the clusters too few.
+// the rows are not as many as the fit learnt from, or the clusters too few, and no longer that
+// responses vary more than their law allows, which is in the covariance now.
 // Errors: a single cluster; rows that the posterior's covariance does not fit.
 func (r *Robust) Robustly() (*kernels.Fit, error) {
 	out := *r.Fit
@@ -202,6 +205,8 @@ func (r *Robust) Robustly() (*kernels.Fit, error) {
 	if r.grouped && len(r.clusters) < 2 {
 		return nil, fmt.Errorf("cluster: found %d of them; allowed: two and more", len(r.clusters))
 	}
+	said := strings.Split(out.Status, "; ")
+	out.Status = kernels.Or(strings.Join(slices.DeleteFunc(said, lik.IsOverdispersionNote), "; "), "ok")
 	if r.n != out.N {
 		out.Say(fmt.Sprintf("the robust covariance is of %d rows, the fit of %d", r.n, out.N))
 	}

@@ -366,6 +366,7 @@ func laidOut(solve solver) func(context.Context, *kernels.Rows) (*kernels.Fit, e
 		f, err := solve(ctx, p)
 		if err == nil {
 			f.Say(p.Separation(f))
+			f.Say(p.Overdispersion(f))
 		}
 		return f, err
 	}

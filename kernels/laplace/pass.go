@@ -39,11 +39,12 @@ type Pass struct {
 	counted kernels.Counted
 	totals  kernels.Totals // Columns are those of counted
 
-	logLik float64
-	at     []float64 // the point, by feature number, on numbers less shift
-	shift  []float64
-	slope  []float64
-	curv   []float64 // packed lower triangle, by feature number
+	logLik  float64
+	pearson lik.Pearson // at the point
+	at      []float64   // the point, by feature number, on numbers less shift
+	shift   []float64
+	slope   []float64
+	curv    []float64 // packed lower triangle, by feature number
 
 	entries int64     // of all rows
 	bend    []float64 // where a prior is learnt: Σ q x dW/dη, of variances q of the predictor under cov
@@ -54,7 +55,8 @@ type Pass struct {
 	own     int                // how many features have a shift
 	cov     *dense.Matrix      // of Around, at the point's coordinates; nil for none
 	third   third
-	many    func(y, weight, s, d1, curv []float64) float64 // lik.Many
+	many    func(y, weight, s, d1, curv []float64) float64             // lik.Many
+	excess  func(sum *lik.Pearson, o lik.Obs, s, rows, within float64) // lik.PearsonOf
 	work    passWork
 }
 
@@ -105,7 +107,7 @@ func NewPass(m *kernels.Model) (*Pass, error) {
 		return nil, err
 	}
 	s := &Pass{head: headOf(m), model: m, weights: map[string]float64{}, around: startOf(m.Around), third: thirdOf(m.Lik)}
-	s.many = lik.Many(m.Lik)
+	s.many, s.excess = lik.Many(m.Lik), lik.PearsonOf(m.Lik)
 	if err := m.Name(&s.dict); err != nil {
 		return nil, err
 	}
@@ -572,6 +574,7 @@ func (s *Pass) Merge(src *Pass) error {
 	}
 	s.counted.Merge(&src.counted, nil)
 	s.logLik += src.logLik
+	s.pearson.Add(src.pearson)
 	s.entries += src.entries
 	t, o := &s.totals, &src.totals
 	t.Rows, t.Skipped, t.Weight = t.Rows+o.Rows, t.Skipped+o.Skipped, t.Weight+o.Weight

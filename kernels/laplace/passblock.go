@@ -95,6 +95,13 @@ func (s *Pass) complete(b *kernels.Batch, z *dense.Matrix) {
 // NaN.
 func (s *Pass) lookAll(b *kernels.Batch) {
 	n, w := b.Len(), &s.work
+	if s.excess != nil {
+		for i, eta := range w.eta {
+			if w.w[i] == w.w[i] {
+				s.excess(&s.pearson, b.Obs(i), eta, 1, 0)
+			}
+		}
+	}
 	if s.many != nil && !slices.ContainsFunc(w.w, math.IsNaN) {
 		weight := b.Weight
 		if len(weight) == 0 {

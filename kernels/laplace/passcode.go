@@ -8,10 +8,11 @@ import (
 	"math"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/lik"
 )
 
 // passMark begins a pass in bytes; the last one is the version of the layout.
-const passMark = "bglm pass\x02"
+const passMark = "bglm pass\x03"
 
 var errPass = errors.New("the bytes are no pass of bglm, or were cut or changed on their way")
 
@@ -45,6 +46,7 @@ func (s *Pass) Bytes() []byte {
 	w.whole(t.Rows)
 	w.whole(t.Skipped)
 	w.floats(t.Weight, s.logLik)
+	w.floats(s.pearson.Squares, s.pearson.Variance, s.pearson.Weight, s.pearson.Several)
 	w.numbers(t.Y)
 	p := len(s.at)
 	w.whole(int64(p))
@@ -183,7 +185,9 @@ func DecodePass(b []byte) (*Pass, error) {
 		s.counted = kernels.CountFrom(cols)
 	}
 	t := &s.totals
-	t.Rows, t.Skipped, t.Weight, s.logLik, t.Y = r.whole(), r.whole(), r.float(), r.float(), r.numbers()
+	t.Rows, t.Skipped, t.Weight, s.logLik = r.whole(), r.whole(), r.float(), r.float()
+	s.pearson = lik.Pearson{Squares: r.float(), Variance: r.float(), Weight: r.float(), Several: r.float()}
+	t.Y = r.numbers()
 	p := r.count(16)
 	if p > maxPassWeights {
 		return nil, errPass

@@ -64,6 +64,7 @@ func (s *Pass) Solve(m *kernels.Model) (*Step, error) {
 	f.Say(kernels.SkippedNote(f.Skipped))
 	if f.Converged {
 		f.Say(s.scaleNote(f, m, &d))
+		f.Say(s.pearson.Note(m.Lik, 0))
 		if !m.LearnsPrior() {
 			f.Say(f.PriorNote(m))
 		}

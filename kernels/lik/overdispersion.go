@@ -3,6 +3,7 @@ package lik
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"gonum.org/v1/gonum/mathext"
 )
@@ -133,6 +134,83 @@ func (d *Overdispersion) Size() float64 { return math.Exp(d.logSize) }
 func (d *Overdispersion) Pearson() (ratio, se float64) {
 	ratio = d.ratio / d.rows
 	return ratio, math.Sqrt(math.Max(d.square/d.rows-ratio*ratio, 0) / d.rows)
+}
+
+// Pearson sums what rows say at known predictors of how much more they vary than their law
+// allows.
+type Pearson struct {
+	Squares  float64 // of Pearson residuals by weight: the weight, on average
+	Variance float64 // of Squares
+	Weight   float64
+	Several  float64 // by weight the rows that tell: all but those of one trial, which have one variance only
+}
+
+// PearsonOf is how rows of l are added to a Pearson; nil for laws that do not fix the variance
+// by the mean, and for binary responses. s is the predictor of o, which may stand for rows that
+// were pooled, within being that of their Pooling.
+func PearsonOf(l Likelihood) func(sum *Pearson, o Obs, s, rows, within float64) {
+	poisson := l.Family() == poissonFamily.Family
+	if !poisson && !l.Traits().Trials {
+		return nil
+	}
+	return func(sum *Pearson, o Obs, s, rows, within float64) {
+		if o.Weight == 0 {
+			return
+		}
+		size, mean, v, kurtosis := 1.0, l.Response(s), 0.0, 0.0 // what a response is the mean of, and its law
+		if v, kurtosis = mean, 1/mean; !poisson {
+			size, v = o.Trials, mean*(1-mean)
+			kurtosis = (1 - 6*v) / (size * v)
+		}
+		d := o.Y/size - mean
+		sum.Squares += (o.Weight*size*d*d + within) / v
+		sum.Variance += o.Weight * (o.Weight / rows) * (2 + kurtosis)
+		sum.Weight += o.Weight
+		if poisson || size > 1 {
+			sum.Several += o.Weight
+		}
+	}
+}
+
+// Add joins those of other rows.
+func (p *Pearson) Add(o Pearson) {
+	p.Squares, p.Variance, p.Weight, p.Several = p.Squares+o.Squares, p.Variance+o.Variance, p.Weight+o.Weight, p.Several+o.Several
+}
+
+// Note is OverdispersionNote of the rows, whose mean weights took so many degrees of freedom.
+func (p *Pearson) Note(l Likelihood, taken float64) string {
+	left := p.Weight - taken
+	if !(left > 0) || !(p.Several > 0) {
+		return ""
+	}
+	return OverdispersionNote(l, "", p.Squares/left, math.Sqrt(p.Variance)/left)
+}
+
+// A sentence is said of responses that vary this much more than their law allows, which makes
+// intervals a tenth too narrow, by that many standard errors.
+const (
+	overdispersed = 1.2
+	clearly       = 4
+)
+
+// OverdispersionNote is the sentence about responses of l whose Pearson ratio, as of said, has
+// a standard error of se; "" where they vary no more than chance explains.
+func OverdispersionNote(l Likelihood, of string, ratio, se float64) string {
+	if !(ratio > overdispersed) || !(ratio-1 > clearly*se) || math.IsInf(ratio, 1) {
+		return ""
+	}
+	what, use := "counts", "family 'negbinomial' has overdispersion"
+	if l.Traits().Trials {
+		what, use = "successes", "a column of levels for what rows have in common allows for that"
+	}
+	return fmt.Sprintf("the %s vary %.3g times as much as %s allows (Pearson dispersion%s)%s: %s", what, ratio, l.Family(), of, tooSmall, use)
+}
+
+const tooSmall = ", so that deviations of weights are too small"
+
+// IsOverdispersionNote says whether a sentence is OverdispersionNote's.
+func IsOverdispersionNote(sentence string) bool {
+	return strings.Contains(sentence, "(Pearson dispersion") && strings.Contains(sentence, tooSmall)
 }
 
 // Merge adds what o learnt from the same start.

@@ -8,7 +8,8 @@ type Pool struct {
 	Rows, Weight float64 // how many rows, and their weights
 	Sum, Extra   float64 // of responses by weight, and of trials or exposures
 	// Mean is that of real responses, and Spread the weighted squares about it or, of
-	// positive ones, the weighted logarithms of mean over response.
+	// positive ones, the weighted logarithms of mean over response. Of responses that have
+	// trials or exposures they are those of what each trial or unit of exposure has.
 	Mean, Spread float64
 	// Log is the part of the log likelihood that no predictor changes, of the rows that
 	// are pooled; that of the rows made from them is still to be taken off.
@@ -25,6 +26,9 @@ type Pooling struct {
 	// Make is the rows that say the same, one or two, at an offset that is 0 where rows are
 	// pooled ByOffset, and the constant by which the pooled rows' log likelihood is higher.
 	Make func(p *Pool) (rows []Obs, offset, constant float64)
+	// Within is what Pearson adds to the row made for how the pooled ones vary among
+	// themselves; nil where Pearson is.
+	Within func(p *Pool) float64
 }
 
 // Pooled is how l pools rows without loss, at every predictor and for every dispersion and
@@ -46,9 +50,9 @@ func Pooled(l Likelihood) Pooling {
 	case t.Binary:
 		return Pooling{ByOffset: true, Add: (*Pool).sum, Make: twoOutcomes}
 	case t.Trials:
-		return Pooling{ByOffset: true, Add: func(p *Pool, o Obs, _ float64) {
+		return Pooling{ByOffset: true, Within: func(p *Pool) float64 { return p.Spread }, Add: func(p *Pool, o Obs, _ float64) {
 			p.sum(o, 0)
-			p.Extra += o.Weight * o.Trials
+			p.rate(o, o.Trials)
 			p.at0(l, o, 0)
 		}, Make: func(p *Pool) ([]Obs, float64, float64) {
 			if p.Weight == 0 {
@@ -58,9 +62,9 @@ func Pooled(l Likelihood) Pooling {
 			return []Obs{row}, 0, p.constant(l, row, 0)
 		}}
 	case l.Family() == poissonFamily.Family:
-		return Pooling{Add: func(p *Pool, o Obs, offset float64) {
+		return Pooling{Within: func(p *Pool) float64 { return p.Spread * (p.Extra / p.Weight) }, Add: func(p *Pool, o Obs, offset float64) {
 			p.sum(o, 0)
-			p.Extra += o.Weight * math.Exp(offset)
+			p.rate(o, math.Exp(offset))
 			p.at0(l, o, offset)
 		}, Make: func(p *Pool) ([]Obs, float64, float64) {
 			if p.Weight == 0 {
@@ -99,6 +103,19 @@ func (p *Pool) sum(o Obs, _ float64) {
 	p.Rows++
 	p.Weight += o.Weight
 	p.Sum += o.Weight * o.Y
+}
+
+// rate adds a row of e trials, or of exposure e, to the mean of what each of them has.
+func (p *Pool) rate(o Obs, e float64) {
+	w := o.Weight * e
+	p.Extra += w
+	if w == 0 {
+		return
+	}
+	y := o.Y / e
+	d := y - p.Mean
+	p.Mean += d * (w / p.Extra)
+	p.Spread += w * d * (y - p.Mean)
 }
 
 // mean adds a row to the mean of the responses and the squares about it.
@@ -141,13 +158,16 @@ func (p *Pool) constant(l Likelihood, row Obs, offset float64) float64 {
 
 // Merge adds the rows of o, which belong to the same pool under l.
 func (p *Pool) Merge(o *Pool, l Likelihood) {
-	a, b := p.Weight, o.Weight
+	by, a, b := Pooled(l), p.Weight, o.Weight
+	if by.Within != nil {
+		a, b = p.Extra, o.Extra
+	}
 	was := *p
 	p.Rows += o.Rows
-	p.Weight += b
+	p.Weight += o.Weight
 	p.Sum += o.Sum
 	p.Log += o.Log
-	if Pooled(l).ByResponse {
+	if by.ByResponse {
 		p.Mean, p.Extra = o.Mean, o.Extra
 		return
 	}
@@ -156,14 +176,14 @@ func (p *Pool) Merge(o *Pool, l Likelihood) {
 		return
 	}
 	d := o.Mean - was.Mean
-	p.Mean += d * (b / p.Weight)
+	p.Mean += d * (b / (a + b))
 	p.Spread += o.Spread
 	switch {
 	case a == 0:
 	case l.Traits().Relative:
 		p.Spread += a*math.Log(p.Mean/was.Mean) + b*math.Log(p.Mean/o.Mean)
 	default:
-		p.Spread += d * d * a * (b / p.Weight)
+		p.Spread += d * d * a * (b / (a + b))
 	}
 }
 

@@ -70,6 +70,17 @@ func TestPooled(t *testing.T) {
 									a, b, c := l.LogLik(o, s+offset)
 									got[0], got[1], got[2] = got[0]+a, got[1]+b, got[2]+c
 								}
+								if add := PearsonOf(l); add != nil {
+									var all, few Pearson
+									for i, o := range rows {
+										add(&all, o, s+offsets[i], 1, 0)
+									}
+									for _, o := range made {
+										add(&few, o, s+offset, p.Rows, by.Within(p))
+									}
+									kerneltest.Close(t, info.Family+" "+link+" Pearson", few.Squares, all.Squares, kerneltest.Tol{Rel: 1e-10})
+									kerneltest.Close(t, info.Family+" "+link+" Pearson's weight", few.Weight, all.Weight, kerneltest.Tol{Rel: 1e-12})
+								}
 								for k := range got {
 									kerneltest.Close(t, info.Family+" "+link+" "+what, got[k], want[k], kerneltest.Tol{Rel: 1e-11, Abs: 1e-10 * (1 + total)})
 								}

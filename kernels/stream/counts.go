@@ -93,14 +93,7 @@ func (c *spread) merge(o *spread) {
 	c.Merge(o.Overdispersion)
 }
 
-// A status speaks of counts that vary this much more than poisson allows, by that many
-// standard errors.
-const (
-	overdispersed = 1.5
-	clearly       = 4
-)
-
-// It also speaks of rows after the first whose predictor was so wide that package predict
+// A status speaks of rows after the first whose predictor was so wide that package predict
 // holds their expected counts.
 const (
 	first  = 100
@@ -108,16 +101,16 @@ const (
 )
 
 // note is "" or a sentence.
-func (c *spread) note(family string) string {
+func (c *spread) note(l lik.Likelihood) string {
 	if c.wide > 0 {
 		return fmt.Sprintf("%d rows came to a linear predictor of standard deviation above %d: their expected counts are held at two of them above the median", c.wide, widest)
 	}
 	if c.sized != nil {
 		return c.sized.Note()
 	}
-	ratio, se := c.Pearson()
-	if family != "poisson" || !(ratio > overdispersed) || !(ratio-1 > clearly*se) {
+	if l.Family() != "poisson" {
 		return ""
 	}
-	return fmt.Sprintf("the counts vary %.3g times as much as poisson allows (Pearson dispersion of the one-step predictions), so that deviations of weights are too small: family 'negbinomial' has overdispersion", ratio)
+	ratio, se := c.Pearson()
+	return lik.OverdispersionNote(l, " of the one-step predictions", ratio, se)
 }

@@ -1026,7 +1026,7 @@ func (s *State) status(k int) (status string) {
 		status = kernels.Join(status, b.learning.Note(s.form.Known(k)))
 	}
 	if b.counts != nil {
-		status = kernels.Join(status, b.counts.note(s.plan.Model.Lik.Family()))
+		status = kernels.Join(status, b.counts.note(s.plan.Model.Lik))
 	}
 	status = kernels.Join(status, s.form.Status(k))
 	if len(s.bank) > 1 {

@@ -1,0 +1,63 @@
+package kernels
+
+import (
+	"math"
+
+	"github.com/bglm/bglm/kernels/lik"
+)
+
+// fewWeights is the share of the rows below which weights take no more degrees of freedom from
+// Pearson's ratio than need counting.
+const fewWeights = 0.01
+
+// Overdispersion is the sentence about counts, and successes among trials, that vary more
+// than their law allows at the mean weights of f, a fit of p; "" where they do not. Weights
+// are then less certain than f says.
+//
+// Pearson's ratio has in place of the rows what weights left of them, rows less Σ W v: curvature
+// of the likelihood times variance of the predictor.
+//
+// Cost: O(non-zeros); that of Predictors where weights are not few beside the rows and the
+// answer depends on how many of them the rows determine.
+func (p *Problem) Overdispersion(f *Fit) string {
+	if p.Lik == nil || p.N == 0 || p.Drifts() || p.Options.AutoNoise {
+		return ""
+	}
+	add := lik.PearsonOf(p.Lik)
+	if add == nil {
+		return ""
+	}
+	w := make([]float64, p.P)
+	for k, j := range p.at {
+		if j >= 0 {
+			w[j] = f.Beliefs[k].Mean
+		}
+	}
+	eta := make([]float64, p.N)
+	p.Predictor(eta, w)
+	b := p.Batch()
+	var sum lik.Pearson
+	for i := range p.N {
+		within := 0.0
+		if p.within != nil {
+			within = p.within[i]
+		}
+		add(&sum, b.Obs(i), eta[i], p.Rows(i), within)
+	}
+	most := float64(p.P)
+	note := sum.Note(p.Lik, math.Min(most, sum.Weight-1))
+	if note == "" || most <= fewWeights*sum.Weight {
+		return note
+	}
+	v := make([]float64, p.N)
+	if err := p.Predictors(f, eta, v); err != nil {
+		return sum.Note(p.Lik, 0)
+	}
+	taken := 0.0
+	for i := range v {
+		if _, _, d2 := p.Lik.LogLik(b.Obs(i), eta[i]); d2 < 0 {
+			taken -= d2 * v[i]
+		}
+	}
+	return sum.Note(p.Lik, math.Min(taken, most))
+}
