@@ -483,6 +483,9 @@ func validProcess(n *node) error {
 		if field(gpType, f.Name) != nil && k.null && !slices.Contains([]string{"shape", "log_evidence", "center", "scale", "format"}, f.Name) {
 			return fmt.Errorf("NULL in %s", f.Name)
 		}
+		if k.null { // whatever its entries were
+			continue
+		}
 		for _, e := range k.leaves(nil)[1:] {
 			if e.null || e.t.ID == capi.Double && !(math.Abs(e.f) <= math.MaxFloat64) {
 				return fmt.Errorf("NULL or no number in %s", f.Name)
