@@ -86,6 +86,7 @@ func (c *craftedTable) mutate(rng *rand.Rand) {
 		} else {
 			c.rest = strings.Replace(c.rest, ":", ":"+string(odd)+",\"x\":", 1)
 		}
+	case (k < 4 || n == 0) && len(c.keys) == 0: // all of them are gone
 	case k < 4 || n == 0:
 		i := rng.IntN(len(c.keys))
 		if rng.IntN(8) == 0 {
@@ -99,6 +100,9 @@ func (c *craftedTable) mutate(rng *rand.Rand) {
 		c.vari[rng.IntN(n)] = oddFloats[rng.IntN(len(oddFloats))]
 	case k == 6 && len(c.cov) > 0:
 		r := rng.IntN(n)
+		if len(c.cov[r]) == 0 {
+			c.cov[r] = []float64{1}
+		}
 		switch j := rng.IntN(len(c.cov[r])); rng.IntN(4) {
 		case 0:
 			c.cov[r] = c.cov[r][:j]

@@ -2,6 +2,7 @@ package answer
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -148,7 +149,9 @@ func (c *Check) Checked(stop func() error) (Checked, error) {
 			}
 			y[k] = repeat(c.Lik, c.Fit, s, c.rows.Trials[i], noise)
 		}
-		all[d] = statistic(c.statistic, y)
+		if all[d] = statistic(c.statistic, y); !special.Finite(all[d]) {
+			return out, fmt.Errorf("statistic %s of repeated responses is %v: the beliefs are so wide that responses drawn from them are no numbers", c.statistic, all[d])
+		}
 	}
 	out.P = 0
 	for _, x := range all {
@@ -227,13 +230,25 @@ func repeat(l lik.Likelihood, f *kernels.Fit, s, trials float64, src rand.Source
 	case "poisson":
 		return poisson(g, src)
 	case "negbinomial":
-		return poisson(distuv.Gamma{Alpha: f.Shape, Beta: f.Shape / g, Src: src}.Rand(), src)
+		return poisson(gamma(f.Shape, g, src), src)
 	case "gamma":
-		return distuv.Gamma{Alpha: f.Shape, Beta: f.Shape / g, Src: src}.Rand()
+		return gamma(f.Shape, g, src)
 	case "studentt":
 		return distuv.StudentsT{Mu: g, Sigma: math.Sqrt(f.Dispersion), Nu: f.Shape, Src: src}.Rand()
 	}
 	return g + math.Sqrt(f.Dispersion)*rand.New(src).NormFloat64()
+}
+
+// gamma is a positive number of that mean, which a wide predictor makes 0 or infinite.
+func gamma(shape, mean float64, src rand.Source) float64 {
+	switch rate := shape / mean; {
+	case !(rate > 0):
+		return math.Inf(1)
+	case math.IsInf(rate, 1):
+		return 0
+	default:
+		return distuv.Gamma{Alpha: shape, Beta: rate, Src: src}.Rand()
+	}
 }
 
 func poisson(rate float64, src rand.Source) float64 {

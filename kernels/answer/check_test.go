@@ -3,6 +3,7 @@ package answer
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -355,6 +356,31 @@ func TestPITShapes(t *testing.T) {
 	for _, shape := range []float64{1e10, 0.99e13, 1.01e13, 1e15} {
 		if got := gammaBelow(shape, 1+1/math.Sqrt(shape)); math.Abs(got-0.841344746068543) > 1/math.Sqrt(shape)+1e-8 {
 			t.Errorf("gamma of shape %v: %v below a deviation above its mean", shape, got)
+		}
+	}
+}
+
+// Responses are drawn at every predictor and parameter that a FIT may have: a number that is
+// not NaN.
+func TestRepeatExtremes(t *testing.T) {
+	for _, info := range lik.Families() {
+		for _, link := range info.Links {
+			for _, shape := range []float64{lik.MinShape, 0.1, 3, 1e8, 1e300, math.MaxFloat64} {
+				for _, dispersion := range []float64{5e-324, 1e-300, 1, 1e300} {
+					l, err := lik.New(info.Family, link, lik.Params{Dispersion: dispersion, Shape: shape})
+					if err != nil {
+						continue
+					}
+					f := &kernels.Fit{Family: info.Family, Link: link, Shape: shape, Dispersion: dispersion}
+					for _, s := range []float64{0, -3, 30, 700, 709.9, -746, 1e5, -1e5, 1e150, -1e150, 1e308, -1e308} {
+						for _, trials := range []float64{1, 30, 1e6, 1 << 53} {
+							if y := repeat(l, f, s, trials, rand.NewPCG(1, 2)); math.IsNaN(y) {
+								t.Errorf("%s %s, shape %v, dispersion %v, predictor %v, %v trials: %v", info.Family, link, shape, dispersion, s, trials, y)
+							}
+						}
+					}
+				}
+			}
 		}
 	}
 }
