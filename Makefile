@@ -72,7 +72,7 @@ test-race: ## tests under the race detector, the slow ones short
 	$(GO) test -race -short -timeout 25m $$($(GO) list ./... | grep -vE '/docs/|/internal/rules$$')
 
 test-clients: extension ## SQL tests in each DuckDB of clientVersions (Node clients, through npm)
-	BGLM_EXTENSION=$(CURDIR)/$(BUILD)/bglm.duckdb_extension $(GO) test ./udf/sqltest -run 'TestClients|TestEqualClients|TestHostileClients|TestNumbersClients|TestFitAcrossVersions|TestSettingsClients|TestSlotsClients|TestHosts|TestAmongClients|TestHardened|TestGlibcFloor|TestSignals|TestOtherGo|TestColdClients|TestOutOfCoreClients' -count=1 -v -timeout 60m
+	BGLM_EXTENSION=$(CURDIR)/$(BUILD)/bglm.duckdb_extension $(GO) test ./udf/sqltest -run 'TestClients|TestEqualClients|TestHostileClients|TestNumbersClients|TestFitAcrossVersions|TestSettingsClients|TestSlotsClients|TestHosts|TestAmongClients|TestHardened|TestGlibcFloor|TestSignals|TestNodeExample|TestOtherGo|TestColdClients|TestOutOfCoreClients' -count=1 -v -timeout 60m
 
 test-install: ## the tool as go install builds it from a tag (a minute)
 	$(GO) test ./cmd/release -run TestGoInstall -count=1 -timeout 30m -install

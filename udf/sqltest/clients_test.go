@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -124,4 +125,57 @@ func TestGlibcFloor(t *testing.T) {
 			t.Errorf("needs %s", l)
 		}
 	}
+}
+
+// The Node example of docs/clients.md runs as it stands, and the macros come as it says.
+func TestNodeExample(t *testing.T) {
+	ext := extension(t)
+	page, err := os.ReadFile("../../docs/clients.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```js\n")
+	code, _, ok := strings.Cut(rest, "```\n")
+	macros := "await c.run((await c.runAndReadAll(\"SELECT bglm_macros()\")).getRows()[0][0])"
+	if !ok || !strings.Contains(string(page), "`"+macros+"`") {
+		t.Fatal("docs/clients.md has no Node example, or none of the macros")
+	}
+	dir := t.TempDir()
+	code += macros + "\nconsole.log((await c.runAndReadAll(\"SELECT count(*) > 12 FROM duckdb_functions() WHERE comment LIKE 'bglm_%'\")).getRows()[0][0]);\n"
+	for _, err := range []error{
+		os.Mkdir(filepath.Join(dir, "build"), 0o700), os.Symlink(ext, filepath.Join(dir, "build", filepath.Base(ext))),
+		os.WriteFile(filepath.Join(dir, "example.mjs"), []byte(code), 0o600),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, v := range clientVersions {
+		// The package is in the cache by then.
+		runNode(t, "DuckDB "+v, "1000", ext, v, "COPY (SELECT i % 3 = 0 AS y, sin(i) AS x FROM range(1000) t(i)) TO '"+filepath.Join(dir, "rows.parquet")+"'",
+			"SELECT count(*) FROM '"+filepath.Join(dir, "rows.parquet")+"'")
+		modules := filepath.Join(dir, "node_modules")
+		_ = os.Remove(modules)
+		if err := os.Symlink(filepath.Join(clientCache(t), v, "node_modules"), modules); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.CommandContext(t.Context(), "node", "example.mjs")
+		cmd.Dir = dir
+		out, err := cmd.CombinedOutput()
+		if text := string(out); err != nil || !strings.Contains(text, "term: 'x'") || !strings.HasSuffix(text, "true\n") {
+			t.Errorf("DuckDB %s: %v\n%s", v, err, out)
+		}
+	}
+}
+
+// clientCache is where clients/client.mjs installs the clients.
+func clientCache(t *testing.T) string {
+	if dir := os.Getenv("BGLM_CLIENT_CACHE"); dir != "" {
+		return dir
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(home, ".cache", "bglm-clients")
 }

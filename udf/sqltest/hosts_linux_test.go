@@ -21,15 +21,7 @@ func buildHost(t *testing.T) hostParts {
 	compile(t, "-O1", "-Wall", "-o", p.host, "hosts/host.c", "-ldl", "-lpthread")
 	version := clientVersions[len(clientVersions)-1]
 	runNode(t, "install", "1", p.ext, version, "SELECT 1")
-	cache := os.Getenv("BGLM_CLIENT_CACHE")
-	if cache == "" {
-		home, err := os.UserHomeDir()
-		if err != nil {
-			t.Fatal(err)
-		}
-		cache = filepath.Join(home, ".cache", "bglm-clients")
-	}
-	found, err := filepath.Glob(filepath.Join(cache, version, "node_modules/@duckdb/*/libduckdb.so"))
+	found, err := filepath.Glob(filepath.Join(clientCache(t), version, "node_modules/@duckdb/*/libduckdb.so"))
 	if err != nil || len(found) != 1 {
 		t.Skipf("DuckDB's library is not in the client's package: %v", found)
 	}
