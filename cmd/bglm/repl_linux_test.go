@@ -102,22 +102,66 @@ func (c *console) expect(text string) {
 	c.t.Fatalf("waited in vain for %q after\n%q", text, c.text.String()[c.seen:])
 }
 
-func TestREPL(t *testing.T) {
+// newShell is `bglm sql` on a terminal of its own, with variables of the environment; done tells
+// how it ended.
+func newShell(t *testing.T, env ...string) (c *console, done <-chan error) {
+	t.Helper()
 	c, tty := newConsole(t)
-	defer c.ptmx.Close()
-	history := filepath.Join(t.TempDir(), "history")
 	cmd := exec.Command(os.Args[0], "sql")
-	cmd.Env = append(os.Environ(), beMain+"=1", "BGLM_HISTORY="+history, "TERM=xterm")
+	cmd.Env = append(append(os.Environ(), beMain+"=1", "BGLM_HISTORY="+filepath.Join(t.TempDir(), "history"), "TERM=xterm"), env...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	tty.Close()
-	done := make(chan error, 1)
-	go func() { done <- cmd.Wait() }()
-	defer cmd.Process.Kill()
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		c.ptmx.Close()
+	})
+	return c, ended
+}
 
+// With .pager a long result is read in $PAGER and a short one printed; without that program
+// results come as before.
+func TestPagerOnTerminal(t *testing.T) {
+	const rows = "SELECT i, repeat('wide', 50) FROM range(500) t(i);\r"
+	t.Run("none", func(t *testing.T) {
+		c, _ := newShell(t, "PAGER=no-such-pager")
+		c.expect("bglm> ")
+		c.send(".pager on\r")
+		c.expect("bglm> ")
+		c.send("SELECT 'sh' || 'own' AS x;\r")
+		c.expect("no-such-pager")
+		c.expect("│ shown ")
+		c.expect("bglm> ")
+	})
+	t.Run("less", func(t *testing.T) {
+		if _, err := exec.LookPath("less"); err != nil {
+			t.Skip(err)
+		}
+		c, _ := newShell(t, "PAGER=less")
+		c.expect("bglm> ")
+		c.send(".pager on\r")
+		c.expect("bglm> ")
+		c.send("SELECT 'sh' || 'ort' AS x;\r") // fits on the screen: no key is waited for
+		c.expect("│ short ")
+		c.expect("bglm> ")
+		c.send(rows)
+		c.expect("│     30 │ widewide")
+		c.expect(":")
+		c.send("G")
+		c.expect("│    499 │ widewide")
+		c.send("q")
+		c.expect("bglm> ")
+	})
+}
+
+func TestREPL(t *testing.T) {
+	history := filepath.Join(t.TempDir(), "history")
+	c, done := newShell(t, "BGLM_HISTORY="+history)
 	c.expect("bglm> ")
 	c.send("SELECT 40 +\r")
 	c.expect(" ...> ")

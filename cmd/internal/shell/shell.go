@@ -264,9 +264,12 @@ func (s *Shell) paged() (out io.Writer, f Format, shown func(context.Context)) {
 		}
 		words := strings.Fields(os.Getenv("PAGER"))
 		if len(words) == 0 {
-			words = []string{"less", "-S", "-R", "-F", "-X"} // long lines are not folded; what fits is printed
+			words = []string{"less"}
 		}
 		cmd := exec.CommandContext(ctx, words[0], words[1:]...)
+		if _, own := os.LookupEnv("LESS"); !own {
+			cmd.Env = append(os.Environ(), "LESS=FRSX") // long lines are not folded; what fits is printed
+		}
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = &b, s.screen, s.errOut
 		text := b.Bytes()
 		if err := cmd.Run(); err != nil && cmd.ProcessState == nil { // there is no such program
