@@ -13,6 +13,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -20,6 +21,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/bglm/bglm/cmd/internal/cli"
+	"github.com/bglm/bglm/cmd/internal/files"
 	"github.com/bglm/bglm/kernels/option"
 )
 
@@ -79,6 +81,30 @@ func helpFor(err error) string {
 	return "bglm --help lists the commands and flags."
 }
 
+var (
+	flagAlone = regexp.MustCompile(`^(-[a-zA-Z]|--[a-z][a-z-]*)$`)
+	noFlag    = regexp.MustCompile(`^-[^=]*\s`)
+)
+
+// joined are args with values that begin as flags do, as SQL after a comment, joined to the flags
+// before them, which the parser would take them for; they are known by a space.
+func joined(args []string) (out []string) {
+	for i := 0; i < len(args); i++ {
+		a := args[i]
+		if a == "--" {
+			return append(out, args[i:]...)
+		}
+		if i+1 < len(args) && flagAlone.MatchString(a) && noFlag.MatchString(args[i+1]) {
+			if i++; strings.HasPrefix(a, "--") {
+				a += "="
+			}
+			a += args[i]
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
 // run is the whole program: it parses args, runs the command and returns the
 // exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
@@ -104,9 +130,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return exitFailed
 	}
 	e := &cli.Env{Ctx: ctx, Stdin: stdin, Stdout: stdout, Stderr: stderr, Names: slices.Clone(args)}
-	k, err := parser.Parse(args)
+	k, err := parser.Parse(joined(args))
 	if err != nil {
-		fmt.Fprintf(stderr, "bglm: %s\n%s\n", e.Message(err), helpFor(err))
+		fmt.Fprintf(stderr, "bglm: %s\n%s\n", files.Clip(e.Message(err), 500), helpFor(err))
 		return exitUsage
 	}
 	err = k.Run(e, parser)

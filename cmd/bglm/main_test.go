@@ -60,6 +60,8 @@ func TestExitCodes(t *testing.T) {
 		{"help of sql", []string{"sql", "--help"}, 0, "bglm sql --db flights.db", ""},
 		{"help of version", []string{"version", "--help"}, 0, "bglm version", ""},
 		{"statement", []string{"sql", "-c", "SELECT 7 AS seven"}, 0, "seven", ""},
+		{"comment first", []string{"sql", "-c", "-- nothing = yet\nSELECT 7 AS seven", "--command", "-- and\n;"}, 0, "seven", ""},
+		{"long nonsense", []string{"sql", "--max-rows", strings.Repeat("x", 5000)}, 2, "", "…\nbglm --help"},
 		{"wrong statement", []string{"sql", "-c", "SELEC"}, 1, "", "bglm sql: -c:1: Parser Error"},
 		{"wrong second -c", []string{"sql", "-c", "SELECT 1", "-c", "\nSELECT nope"}, 1, "1", "-c 2:2: Binder Error"},
 		{"wrong file", []string{"sql", bad}, 1, "1", bad + ":3: Binder Error"},
