@@ -27,14 +27,8 @@ func (p *Problem) Overdispersion(f *Fit) string {
 	if add == nil {
 		return ""
 	}
-	w := make([]float64, p.P)
-	for k, j := range p.at {
-		if j >= 0 {
-			w[j] = f.Beliefs[k].Mean
-		}
-	}
 	eta := make([]float64, p.N)
-	p.Predictor(eta, w)
+	p.Predictor(eta, p.meansOf(f))
 	b := p.Batch()
 	var sum lik.Pearson
 	for i := range p.N {

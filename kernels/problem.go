@@ -752,6 +752,17 @@ func (p *Problem) Predictors(f *Fit, mean, variance []float64) error {
 	return nil
 }
 
+// meansOf are the mean weights of f, a fit of p, by column.
+func (p *Problem) meansOf(f *Fit) []float64 {
+	w := make([]float64, p.P)
+	for k, j := range p.at {
+		if j >= 0 {
+			w[j] = f.Beliefs[k].Mean
+		}
+	}
+	return w
+}
+
 // setPosterior gives f the beliefs and the covariance of a posterior over the columns.
 func (p *Problem) setPosterior(f *Fit, post *gauss.Normal) {
 	f.Beliefs = make([]Belief, len(p.order))

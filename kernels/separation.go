@@ -44,12 +44,7 @@ func (p *Problem) Separation(f *Fit) string {
 	if ones == 0 || ones == n {
 		return fmt.Sprintf("all responses are %.0f: the prior alone bounds the intercept", p.Y[0])
 	}
-	w := make([]float64, p.P)
-	for k, j := range p.at {
-		if j >= 0 {
-			w[j] = f.Beliefs[k].Mean
-		}
-	}
+	w := p.meansOf(f)
 	apart := p.apart(w)
 	cols := p.sides(apart)
 	alone := p.alone(cols, ones)

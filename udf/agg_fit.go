@@ -395,8 +395,9 @@ type solvable struct {
 }
 
 // solveAll solves the groups side by side, each with its own recover, and appends
-// their answers in order: what write does for one that was solved, else null.
-func solveAll(groups []solvable, null func(), write func(i int)) error {
+// their answers in order: what write does for one that was solved, else null. A write that fails
+// has written nothing.
+func solveAll(groups []solvable, null func(), write func(i int) error) error {
 	errs := make([]error, len(groups))
 	work := slices.ContainsFunc(groups, func(g solvable) bool { return g.solve != nil })
 	one := func(i int) {
@@ -433,15 +434,19 @@ func solveAll(groups []solvable, null func(), write func(i int)) error {
 		wg.Wait()
 	}
 	for i, g := range groups {
+		err := errs[i]
+		if g.name != "" && err == nil {
+			if err = write(i); err == nil {
+				continue
+			}
+		}
 		switch {
-		case g.name == "" || errs[i] != nil && g.null && !interrupted(errs[i]):
+		case interrupted(err):
+			return err
+		case g.name == "" || g.null:
 			null()
-		case interrupted(errs[i]):
-			return errs[i]
-		case errs[i] != nil:
-			return fmt.Errorf("%w (on_error: 'null' would give NULL for such a group)", errs[i])
 		default:
-			write(i)
+			return fmt.Errorf("%w (on_error: 'null' would give NULL for such a group)", err)
 		}
 	}
 	return nil
@@ -543,15 +548,16 @@ func finalizeFit(states []capi.State, out *capi.Col) error {
 	}
 	w := fitsWriter{out: out}
 	defer w.flush()
-	return solveAll(groups, w.null, func(i int) {
+	return solveAll(groups, w.null, func(i int) error {
 		switch {
 		case results[i] != nil:
 			w.result(states[i].(*fitState).plan, results[i])
 		case fits[i] != nil:
-			w.factorised(fits[i])
+			return w.factorised(fits[i])
 		default: // a row made it void
 			w.null()
 		}
+		return nil
 	})
 }
 

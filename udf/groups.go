@@ -69,9 +69,9 @@ func (w *fitsWriter) result(p *fitPlan, r *engine.Result) {
 	forms[p.method.Kind].write(w.out, r)
 }
 
-// factorised appends a fit that is read belief by belief.
-func (w *fitsWriter) factorised(e engine.Factorised) {
-	e.Read(func(f *kernels.Fit, each func(visit func(name []byte, w kernels.Weight))) { w.fit(f, each) })
+// factorised appends a fit that is read belief by belief, nothing of one that cannot be read.
+func (w *fitsWriter) factorised(e engine.Factorised) error {
+	return e.Read(func(f *kernels.Fit, each func(visit func(name []byte, w kernels.Weight))) { w.fit(f, each) })
 }
 
 // fit appends f, whose beliefs each visits.

@@ -65,7 +65,9 @@ func callUpdate(args []capi.Vec, n int, out *capi.Col) error {
 			continue
 		}
 		if e, ok := s.Fitter.(engine.Factorised); ok {
-			w.factorised(e)
+			if err := w.factorised(e); err != nil {
+				return err
+			}
 			continue
 		}
 		f, err := s.Fit(running())

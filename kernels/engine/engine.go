@@ -409,7 +409,8 @@ func roomToMerge(r, src *kernels.Rows) error {
 type Factorised interface {
 	// Read calls write with the fit without its beliefs, and with what visits these in their
 	// order. A name is valid during its visit only.
-	Read(write func(f *kernels.Fit, each func(visit func(name []byte, w kernels.Weight))))
+	// Errors, before write is called: beliefs or units that are beyond all numbers, and memory.
+	Read(write func(f *kernels.Fit, each func(visit func(name []byte, w kernels.Weight)))) error
 }
 
 // Sharer is a fit that can have its dictionary together with other fits of its model, as
@@ -420,8 +421,8 @@ type Sharer interface{ Share(d *kernels.Dict) bool }
 type factorised struct{ streaming }
 
 func (s factorised) Clone() Fitter { return factorised{streaming{s.state.Clone()}} }
-func (s factorised) Read(write func(f *kernels.Fit, each func(visit func(name []byte, w kernels.Weight)))) {
-	err := s.state.Read(func(each func(visit func(name []byte, w kernels.Weight) bool)) {
+func (s factorised) Read(write func(f *kernels.Fit, each func(visit func(name []byte, w kernels.Weight)))) error {
+	return s.state.Read(func(each func(visit func(name []byte, w kernels.Weight) bool)) {
 		f := s.state.Summary()
 		if m := s.state.Model(); judges(m) {
 			f.Say(f.PriorNoteOf(m, each))
@@ -433,9 +434,6 @@ func (s factorised) Read(write func(f *kernels.Fit, each func(visit func(name []
 			})
 		})
 	})
-	if err != nil {
-		panic(err) // diagonal beliefs grow without one
-	}
 }
 func (s factorised) Update(ctx context.Context, b *kernels.Batch, skip bool) error {
 	if n := s.Size(); n > growsFrom { // tables and vectors grow by copies

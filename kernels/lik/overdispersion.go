@@ -162,13 +162,16 @@ func PearsonOf(l Likelihood) func(sum *Pearson, o Obs, s, rows, within float64) 
 			size, v = o.Trials, mean*(1-mean)
 			kurtosis = (1 - 6*v) / (size * v)
 		}
-		d := o.Y/size - mean
-		sum.Squares += (o.Weight*size*d*d + within) / v
-		sum.Variance += o.Weight * (o.Weight / rows) * (2 + kurtosis)
 		sum.Weight += o.Weight
 		if poisson || size > 1 {
 			sum.Several += o.Weight
 		}
+		d := o.Y/size - mean
+		if v == 0 && d == 0 && within == 0 { // as foretold, beyond all digits
+			return
+		}
+		sum.Squares += (o.Weight*size*d*d + within) / v
+		sum.Variance += o.Weight * (o.Weight / rows) * (2 + kurtosis)
 	}
 }
 
