@@ -67,9 +67,9 @@ test-beam: build ## fits on Apache Beam's runner Prism, in this process
 	cd arrowio/beam && $(GO) mod tidy -diff && CGO_ENABLED=0 $(GO) vet ./... && BGLM=$(CURDIR)/$(BUILD)/bglm CGO_ENABLED=0 $(GO) test ./...
 
 # Not of docs, whose programs compare numbers of engines that are under it themselves, nor of
-# the rules for texts.
+# the rules for texts, nor of packages that start no goroutine and call none that does.
 test-race: ## tests under the race detector, the slow ones short
-	$(GO) test -race -short -timeout 25m $$($(GO) list ./... | grep -vE '/docs/|/internal/rules$$')
+	$(GO) test -race -short -timeout 25m $$($(GO) list ./... | grep -vE '/docs/|/internal/rules$$|kernels/(lik|special|option|metric|fitlayout|argument|kerneltest)(/|$$)|cmd/(release|packext)$$')
 
 test-clients: extension ## SQL tests in each DuckDB of clientVersions (Node clients, through npm)
 	BGLM_EXTENSION=$(CURDIR)/$(BUILD)/bglm.duckdb_extension $(GO) test ./udf/sqltest -run 'TestClients|TestEqualClients|TestHostileClients|TestNumbersClients|TestFitAcrossVersions|TestSettingsClients|TestSlotsClients|TestHosts|TestAmongClients|TestHardened|TestGlibcFloor|TestSignals|TestNodeExample|TestOtherGo|TestColdClients|TestOutOfCoreClients' -count=1 -v -timeout 60m
