@@ -152,9 +152,9 @@ func TestFaultsAreNamed(t *testing.T) {
 			t.Errorf("%v: %+v", args, r)
 		}
 	}
-	ok(t, "fit", data, "-f", "y ~ x", "--out", path("fit.json"), "-q")
+	ok(t, "fit", data, "-f", "y ~ x", "--out", path("fit.parquet"), "-q")
 	query(t, "COPY (SELECT NULL::BOOLEAN AS y, x FROM '"+data+"') TO '"+path("no-y.parquet")+"'")
-	for _, args := range [][]string{{"-b", path("fit.json")}, {"--p", "x", "--y", "y"}} {
+	for _, args := range [][]string{{"-b", path("fit.parquet")}, {"--p", "x", "--y", "y"}} {
 		if r := bglm(t, "", append([]string{"evaluate", path("no-y.parquet")}, args...)...); r.code != 1 || !strings.Contains(r.stderr, "no-y.parquet: no row has both") {
 			t.Errorf("%v: %+v", args, r)
 		}
