@@ -131,9 +131,10 @@ func TestHostile(t *testing.T) {
 	}
 	after := resident(t)
 	t.Logf("%d statements, %.0f a second: %s; resident %d MiB after a quarter of them, %d MiB at the end; slowest %v: %s", n, float64(n)/time.Since(began).Seconds(), figures(kinds), before>>20, after>>20, slowest, slow)
-	// Go returns memory late and DuckDB keeps caches: what must not happen is growth
-	// with the number of statements.
-	if after > before+512<<20 {
+	// Go returns memory late, DuckDB keeps caches and address checks keep what is freed:
+	// what must not happen is growth with the number of statements, of which few tell
+	// nothing.
+	if n >= 1000 && after > before+512<<20 {
 		t.Errorf("resident memory grew from %d to %d MiB", before>>20, after>>20)
 	}
 }
