@@ -160,6 +160,10 @@ type Options struct {
 
 	RowBudget int // how many numbers of x and y are kept where rows may also be streamed; 0 is engine.DefaultRowBudget
 
+	// Sites says which Gaussian stands for a row in a pass over rows that are not kept:
+	// "laplace" (the default), the likelihood's at the mode, or "ep", expectation propagation's.
+	Sites string
+
 	// Compress keeps rows of equal features once, with sums of their responses from which
 	// the likelihood of all of them is known: see lik.Pooled.
 	Compress    bool

@@ -57,6 +57,25 @@ func TestOutOfCore(t *testing.T) {
 			t.Errorf("%s: the unfinished fit is still there", name)
 		}
 	}
+	sites := filepath.Join(dir, "sites.parquet")
+	ok(t, "fit", "--data", data, "--formula", passFormula, "--method", "ep", "--option", "covariance=full", "--option", "tol=1e-11", "--out", sites, "-q")
+	ep := []string{"--data", data, "--formula", passFormula, "--method", "ep", "--out", filepath.Join(dir, "ep.parquet"), "-q"}
+	ok(t, append([]string{"fit", "--out-of-core"}, ep...)...)
+	if got := apart(t, filepath.Join(dir, "ep.parquet"), sites); got != same {
+		t.Errorf("ep: %s", got)
+	}
+	part := filepath.Join(dir, "part.parquet")
+	ok(t, "fit", "--partial", "--data", data, "--formula", passFormula, "--method", "ep", "--around", sites, "--out", part, "-q")
+	ok(t, "finish", part, "--out", filepath.Join(dir, "ep.parquet"), "-q")
+	if got := apart(t, filepath.Join(dir, "ep.parquet"), sites); got != same {
+		t.Errorf("ep by a part: %s", got)
+	}
+	if err := os.Rename(filepath.Join(dir, "parquet.parquet"), passFile(filepath.Join(dir, "ep.parquet"))); err != nil {
+		t.Fatal(err)
+	}
+	if r := bglm(t, "", append([]string{"fit", "--out-of-core"}, ep...)...); r.code == 0 || !strings.Contains(r.stderr, `was fitted with the method "", not with "ep"`) {
+		t.Errorf("ep after laplace: %d: %s", r.code, r.stderr)
+	}
 	// What a run that was killed leaves: the next one needs one pass.
 	out := filepath.Join(dir, "again.parquet")
 	b, err := os.ReadFile(kept)
@@ -75,7 +94,7 @@ func TestOutOfCore(t *testing.T) {
 	for want, args := range map[string][]string{
 		"was fitted with the formula":   {"--out-of-core", "--out", out, "--formula", "y ~ x"},
 		`with the option link ""`:       {"--out-of-core", "--out", out, "--method", "laplace", "--formula", passFormula, "--option", "link=probit"},
-		"passes are laplace's":          {"--out-of-core", "--method", "adf", "--formula", "y ~ x"},
+		"passes are laplace's and ep's": {"--out-of-core", "--method", "adf", "--formula", "y ~ x"},
 		"go without --engine arrow":     {"--out-of-core", "--engine", "arrow", "--formula", "y ~ x"},
 		"give one of them":              {"--out-of-core", "--partial", "--formula", "y ~ x"},
 		"give --out FILE.parquet":       {"--partial", "--formula", "y ~ x"},
@@ -302,10 +321,12 @@ func TestOutOfCoreGroups(t *testing.T) {
 	old := roomForRows
 	defer func() { roomForRows = old }()
 	args := func(out string, more ...string) []string {
-		return append([]string{"fit", "--data", data, "--formula", "y ~ ad + x", "--group", "g, h", "--method", "laplace", "--out", filepath.Join(dir, out)}, more...)
+		if !slices.Contains(more, "--method") {
+			more = append(more, "--method", "laplace")
+		}
+		return append([]string{"fit", "--data", data, "--formula", "y ~ ad + x", "--group", "g, h", "--out", filepath.Join(dir, out)}, more...)
 	}
 	kept := filepath.Join(dir, "kept.parquet")
-	ok(t, args("kept.parquet", "-q")...)
 	compare := func(what, out string) {
 		t.Helper()
 		got := query(t, fmt.Sprintf(`SELECT count(a.feature) = count(*) AND count(b.feature) = count(*) AND count(*) > 500, max(abs(a.mean - b.mean) / sqrt(b.variance)) < 1e-8, max(abs(a.variance / b.variance - 1)) < 1e-8,
@@ -315,6 +336,11 @@ func TestOutOfCoreGroups(t *testing.T) {
 			t.Errorf("%s: %s", what, got)
 		}
 	}
+	ok(t, args("kept.parquet", "-q", "--method", "ep", "--option", "covariance=full", "--option", "tol=1e-11")...)
+	roomForRows = 2000
+	ok(t, args("got.parquet", "-q", "--method", "ep", "--out-of-core")...)
+	compare("ep", "got.parquet")
+	ok(t, args("kept.parquet", "-q")...)
 	for what, room := range map[string]int64{"all at once": 0, "parts": 7000, "passes": 2000, "passes alone": 1} {
 		roomForRows = room
 		r := ok(t, args("got.parquet", "--out-of-core")...)

@@ -47,7 +47,7 @@ var methods = []Method{
 		Summary: "Multi-class regression by Laplace's approximation: each class has weights of its own, one joint Gaussian over all of them; log evidence. Without options the prior variance is learnt, and the Gaussian is the one nearest to the posterior, which does not grow dull where classes are separated; log_evidence is its lower bound then.",
 		New:     NewClassifier},
 	{Name: "newton_state", Kind: Parts, Source: "Rasmussen and Williams (2006), chapter 3, for the step",
-		Summary: "What one pass over rows, which are not kept, says about Laplace's approximation near the weights of the fit around: value, slope and curvature of the log likelihood there, as a BLOB. States of parts of the rows merge (bglm_newton_merge), in any order and on any machine, and bglm_newton_solve makes of them the fit after Newton's step, around which the next pass looks.",
+		Summary: "What one pass over rows, which are not kept, says about Laplace's approximation near the weights of the fit around, or with method 'ep' about that of expectation propagation near its beliefs: value, slope and curvature there of the log likelihood, or of the sites that stand for it, as a BLOB. States of parts of the rows merge (bglm_newton_merge), in any order and on any machine, and bglm_newton_solve makes of them the fit after Newton's step, around which the next pass looks.",
 		New:     newPass},
 	{Name: "gp", Kind: Process, Source: "Hennig (2020); Rasmussen and Williams (2006), chapters 3 and 5",
 		Summary: "Gaussian process classification, regression or counts by Laplace's approximation; x is a list of numbers. Memory grows with the square of the rows: 10,000 at most.",

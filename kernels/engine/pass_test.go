@@ -336,6 +336,7 @@ func TestPassErrors(t *testing.T) {
 	plain := pass(nil)
 	for want, other := range map[string]*laplace.Pass{
 		"passes of different models": pass(func(s *option.Settings) { s.Link = "probit" }),
+		"method laplace, and":        pass(func(s *option.Settings) { s.Options.Sites = "ep" }),
 		"around different fits":      pass(func(s *option.Settings) { s.Around = start }),
 	} {
 		if err := plain.Clone().Merge(other); err == nil || !strings.Contains(err.Error(), want) {
@@ -350,6 +351,63 @@ func TestPassErrors(t *testing.T) {
 	for what, bad := range map[string][]byte{"no bytes": nil, "cut": b[:len(b)-9], "another layout": later, "changed": changed, "longer": append(slices.Clone(b), 0)} {
 		if _, err := laplace.DecodePass(bad); err == nil {
 			t.Errorf("%s: no error", what)
+		}
+	}
+}
+
+// Passes with the sites of expectation propagation end at the fit of the rows kept, for every
+// family they go for, from nothing and from a sample's fit, with the prior variances of the
+// highest evidence.
+func TestPassesEP(t *testing.T) {
+	for _, c := range []struct{ family, link string }{
+		{"bernoulli", "logit"}, {"bernoulli", "probit"}, {"bernoulli", "cloglog"}, {"binomial", "logit"}, {"poisson", "log"}, {"gamma", "log"}, {"gaussian", "identity"},
+	} {
+		for k := range 5 {
+			weighted, standardised := k&1 > 0, k < 3
+			decoded := func(method string) *option.Settings {
+				s := option.Defaults()
+				s.Family, s.Link, s.Params.Shape = c.family, c.link, 3
+				if method == "ep" {
+					s.Options.Covariance, s.Options.Tol = "full", 1e-11
+				} else {
+					s.Options.Sites = "ep"
+				}
+				if s.AutoStandardize, s.Options.Standardize = false, standardised; !standardised {
+					s.Prior = kernels.Prior{Mean: 0.1, Variance: 2, InterceptVariance: 30}
+				}
+				s.NoIntercept = k == 2
+				s.Params.Dispersion = 1.3
+				s.Options.AutoPrior = k == 4
+				return s
+			}
+			tab := few(600, c.family, weighted, k&2 > 0)
+			want, err := Fit(context.Background(), "ep", decoded("ep"), tab)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sample, err := Fit(context.Background(), "laplace", func() *option.Settings { s := decoded(""); s.Options.Sites = ""; return s }(), few(150, c.family, weighted, k&2 > 0))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for what, around := range map[string]*kernels.Fit{"nothing": nil, "a sample": sample.Fit} {
+				what = fmt.Sprintf("%s %s, %d, from %s", c.family, c.link, k, what)
+				got, n := passesBy(t, func() *option.Settings { return decoded("") }, tab, 3, around)
+				t.Logf("%s: %d passes, %d sweeps %v", what, n, want.Iterations, want.Status)
+				if k == 4 {
+					likes(t, what, got, want.Fit, 1e-3) // of the search by the rows kept, which ends at 1e-4 of the logarithms
+					if got.LogEvidence < want.LogEvidence-1e-9 {
+						t.Errorf("%s: log evidence %v, less than %v", what, got.LogEvidence, want.LogEvidence)
+					}
+				} else {
+					near(t, what, got, want.Fit, 1e-8)
+				}
+				if got.Method != "ep" {
+					t.Errorf("%s: method %s", what, got.Method)
+				}
+			}
+			if t.Failed() {
+				return
+			}
 		}
 	}
 }

@@ -31,8 +31,12 @@ const maxPassWeights = 5000
 // Where prior variances are learnt it also says by what the curvature changes with the weights,
 // each row counting by the variance that its predictor has in Around.
 //
-// Memory: 4 p² bytes for p features, 5,000 at most, where variances are learnt 12 p². Cost of a
-// row of k entries: k²/2 multiplications, where variances are learnt k² more.
+// With Options.Sites "ep" the Gaussian that stands for a row is that of expectation propagation
+// (sites) instead of the likelihood's value, slope and curvature at the point.
+//
+// Memory: 4 p² bytes for p features, 5,000 at most, where variances are learnt or with sites
+// 12 p². Cost of a row of k entries: k²/2 multiplications, where variances are learnt k² more; with
+// sites k² and lik.Cavity.
 type Pass struct {
 	head
 	dict    kernels.Dict
@@ -48,6 +52,8 @@ type Pass struct {
 
 	entries int64     // of all rows
 	bend    []float64 // where a prior is learnt: Σ q x dW/dη, of variances q of the predictor under cov
+	known   float64   // with sites: Σ τ q, what they say of the weights in units of cov
+	bare    int64     // with sites: rows without a cavity, which have Laplace's
 	around  starting
 
 	model   *kernels.Model     // nil after decoding: no more rows
@@ -67,14 +73,19 @@ type head struct {
 	noIntercept       bool
 	hashBits          int
 	learns            bool // prior variances
+	sites             bool // of expectation propagation
 }
 
 func (h head) String() string {
-	return fmt.Sprintf("%s %s, dispersion %v, shape %v, intercept %v, hash_bits %d, prior variances learnt %v", h.family, h.link, h.dispersion, h.shape, !h.noIntercept, h.hashBits, h.learns)
+	by := "laplace"
+	if h.sites {
+		by = "ep"
+	}
+	return fmt.Sprintf("%s %s, dispersion %v, shape %v, intercept %v, hash_bits %d, prior variances learnt %v, method %s", h.family, h.link, h.dispersion, h.shape, !h.noIntercept, h.hashBits, h.learns, by)
 }
 
 func headOf(m *kernels.Model) head {
-	h := head{family: m.Lik.Family(), link: m.Lik.Link(), noIntercept: m.NoIntercept, hashBits: m.HashBits, learns: m.LearnsPrior()}
+	h := head{family: m.Lik.Family(), link: m.Lik.Link(), noIntercept: m.NoIntercept, hashBits: m.HashBits, learns: m.LearnsPrior(), sites: bySites(m)}
 	if l, ok := m.Lik.(lik.Dispersed); ok {
 		h.dispersion = l.Dispersion()
 	}
@@ -90,6 +101,7 @@ type passWork struct {
 	whole            bool          // no entry of z is missing
 	ones, eta, slope []float64     // by row: 1, the predictor, and log p's slope in it
 	cov, covz        *dense.Matrix // of these features, and times z
+	vars             []float64     // by row: the variance of its predictor under cov
 	w                []float64     // of all rows: their curvature, NaN where they are left out
 	third            []float64     // by what it changes
 	fs               []uint32      // entries of rows, and where each row's end
@@ -164,12 +176,16 @@ func (s *Pass) column(id int) (name string, j int, ok bool) {
 	return name, j, ok
 }
 
+func bySites(m *kernels.Model) bool { return m.Options.Sites == "ep" }
+
 func checkPass(m *kernels.Model) error {
 	t, o := m.Lik.Traits(), &m.Options
 	why := "rows that are not kept say it only through all of them: give a number, such as that of a fit to a sample"
 	switch {
 	case len(m.Correlated) > 0:
 		return &argument.Error{Name: "correlated", Found: fmt.Sprintf("%q", m.Correlated[0]), Why: "passes learn variances, but no correlations: these need the rows together"}
+	case bySites(m) && o.Integrate:
+		return &argument.Error{Name: "integrate", Found: "true", Why: "sites of ep take the prior variances of the highest evidence; integrating over them is laplace's"}
 	case o.ThirdOrder:
 		return &argument.Error{Name: "third_order", Found: "true", Why: "passes know the mode alone: this needs the rows together"}
 	case o.AutoShape:
@@ -237,12 +253,19 @@ func (s *Pass) Weights() int { return len(s.at) }
 // Learns says whether prior variances are learnt.
 func (s *Pass) Learns() bool { return s.learns }
 
+// Sites says whether the Gaussians that stand for rows are those of expectation propagation.
+func (s *Pass) Sites() bool { return s.sites }
+
 // Trials says whether the responses are successes among trials.
 func (s *Pass) Trials() bool { return s.family == "binomial" }
 
 // Size is the memory held, in bytes.
 func (s *Pass) Size() int64 {
-	return s.dict.Size() + 8*int64(cap(s.curv)+5*cap(s.at)+7*cap(s.totals.Numbers)) + 500
+	size := s.dict.Size() + 8*int64(cap(s.curv)+5*cap(s.at)+7*cap(s.totals.Numbers)) + 500
+	if s.cov != nil {
+		size += 8 * int64(len(s.cov.Data))
+	}
+	return size
 }
 
 // Clone is an independent copy.
@@ -285,10 +308,14 @@ func (s *Pass) Update(ctx context.Context, b *kernels.Batch, skip bool) error {
 	}
 	block := b.Shared != nil && !slices.ContainsFunc(w.w, math.IsNaN) && s.ownIn(b.Shared) == s.own
 	if block {
-		s.block(b)
+		if err := s.block(ctx, b); err != nil {
+			return err
+		}
 	} else {
 		b.Turn()
-		s.byRow(b)
+		if err := s.byRow(ctx, b); err != nil {
+			return err
+		}
 	}
 	s.responses(b)
 	if s.learns {
@@ -309,7 +336,7 @@ func (s *Pass) ownIn(fs []uint32) (k int) {
 }
 
 // byRow adds rows entry by entry; those whose curvature is NaN are left out.
-func (s *Pass) byRow(b *kernels.Batch) {
+func (s *Pass) byRow(ctx context.Context, b *kernels.Batch) error {
 	n, w := b.Len(), &s.work
 	w.eta, w.slope = slices.Grow(w.eta[:0], n)[:n], slices.Grow(w.slope[:0], n)[:n]
 	w.fs, w.xs, w.ends = w.fs[:0], w.xs[:0], w.ends[:0]
@@ -324,15 +351,28 @@ func (s *Pass) byRow(b *kernels.Batch) {
 		}
 		w.eta[i], w.ends = eta, append(w.ends, len(w.fs))
 	}
-	s.lookAll(b)
+	if s.cov != nil {
+		w.vars = slices.Grow(w.vars[:0], n)[:n]
+		from := 0
+		for i, end := range w.ends {
+			w.vars[i] = s.variance(w.fs[from:end], w.xs[from:end])
+			from = end
+		}
+	}
+	if err := s.lookAll(ctx, b); err != nil {
+		return err
+	}
 	from := 0
 	for i, end := range w.ends {
 		fs, xs := w.fs[from:end], w.xs[from:end]
 		if from = end; len(fs) == 0 {
 			continue
 		}
-		if s.cov != nil {
-			s.bendRow(fs, xs, w.third[i])
+		if s.bends() {
+			by := w.vars[i] * w.third[i]
+			for k, f := range fs {
+				s.bend[f] += by * xs[k]
+			}
 		}
 		d1, curv := w.slope[i], w.w[i]
 		for k, f := range fs {
@@ -345,6 +385,7 @@ func (s *Pass) byRow(b *kernels.Batch) {
 			}
 		}
 	}
+	return nil
 }
 
 // take adds a row to those being worked on: in the order of its features, so that what it adds
@@ -386,6 +427,12 @@ func (w *passWork) insert(from int, f uint32, x float64) {
 // look takes the likelihood of row i at a predictor, whose curvature it notes.
 func (s *Pass) look(b *kernels.Batch, i int, eta float64) (d1 float64) {
 	o := b.Obs(i)
+	if s.sites && s.cov != nil && s.work.vars[i] > 0 {
+		if d1, ok := s.site(o, i, eta); ok {
+			return d1
+		}
+		s.bare++
+	}
 	logp, d1, d2 := s.model.Lik.LogLik(o, eta)
 	s.work.w[i], s.work.third[i] = -d2, 0
 	if !special.Finite(logp) || !special.Finite(d1) || !special.Finite(d2) {
@@ -393,10 +440,33 @@ func (s *Pass) look(b *kernels.Batch, i int, eta float64) (d1 float64) {
 		return 0
 	}
 	s.logLik += logp
-	if s.cov != nil {
+	if s.bends() {
 		s.work.third[i] = s.third.at(o, eta)
 	}
 	return d1
+}
+
+// bends says whether third derivatives are summed.
+func (s *Pass) bends() bool { return s.cov != nil && !s.sites }
+
+// site takes the Gaussian that stands for row i where its predictor is N(eta, vars[i]), whose
+// precision it notes; false where there is none. With the cavity N(m, v), the moments there and
+// r the ratio of the variances the site has the precision β/r, and at eta the slope α and the height
+// log Z - ½ log r + ½ v α².
+//
+// Source: Rasmussen and Williams (2006), section 3.6, with each row's site the one that agrees
+// with the posterior, so that no site has to be kept.
+func (s *Pass) site(o lik.Obs, i int, eta float64) (slope float64, ok bool) {
+	q := s.work.vars[i]
+	_, v, t, ok := lik.Cavity(s.model.Lik, o, eta, q)
+	height, precision := t.LogZ-0.5*math.Log(t.Ratio)+0.5*v*t.Alpha*t.Alpha, t.Beta/t.Ratio
+	if !ok || !special.Finite(height) || !special.Finite(t.Alpha) || !special.Finite(precision) {
+		return 0, false
+	}
+	s.logLik += height
+	s.known += precision * q
+	s.work.w[i] = precision
+	return t.Alpha, true
 }
 
 func packed(f, g uint32) int {
@@ -538,6 +608,9 @@ func (s *Pass) Merge(src *Pass) error {
 	if s.head != src.head {
 		return fmt.Errorf("passes of different models: %v, and %v", s.head, src.head)
 	}
+	if (s.learns || s.sites) && s.around.sum != src.around.sum {
+		return fmt.Errorf("passes around different fits: the variances of their weights add up to %v and %v", s.around.sum, src.around.sum)
+	}
 	n := s.dict.Len()
 	ids, err := s.dict.Merge(&src.dict)
 	if err != nil {
@@ -574,6 +647,8 @@ func (s *Pass) Merge(src *Pass) error {
 	}
 	s.counted.Merge(&src.counted, nil)
 	s.logLik += src.logLik
+	s.known += src.known
+	s.bare += src.bare
 	s.pearson.Add(src.pearson)
 	s.entries += src.entries
 	t, o := &s.totals, &src.totals

@@ -1,6 +1,7 @@
 package laplace
 
 import (
+	"context"
 	"math"
 	"slices"
 
@@ -14,7 +15,7 @@ import (
 func (s *Pass) ByColumn() bool { return true }
 
 // block adds rows that have all features.
-func (s *Pass) block(b *kernels.Batch) {
+func (s *Pass) block(ctx context.Context, b *kernels.Batch) error {
 	n, k, w := b.Len(), len(b.Shared), &s.work
 	w.eta, w.slope = slices.Grow(w.eta[:0], n)[:n], slices.Grow(w.slope[:0], n)[:n]
 	for len(w.ones) < n {
@@ -30,12 +31,22 @@ func (s *Pass) block(b *kernels.Batch) {
 	if w.whole = !slices.ContainsFunc(w.eta, math.IsNaN); !w.whole {
 		s.complete(b, z)
 	}
-	s.lookAll(b)
+	if s.cov != nil {
+		s.variances(b.Shared, z)
+	}
+	if err := s.lookAll(ctx, b); err != nil {
+		return err
+	}
 	for j, f := range b.Shared {
 		s.slope[f] += dense.Dot(w.slope, z.Row(j))
 	}
-	if s.cov != nil {
-		s.bendBlock(b.Shared, z)
+	if s.bends() {
+		for i, t := range w.third[:n] {
+			w.vars[i] *= t
+		}
+		for j, f := range b.Shared {
+			s.bend[f] += dense.Dot(w.vars, z.Row(j))
+		}
 	}
 	if w.gram == nil || w.gram.Cols != k {
 		w.gram = dense.New(k, k)
@@ -47,6 +58,7 @@ func (s *Pass) block(b *kernels.Batch) {
 			s.curv[packed(f, g)] += row[c]
 		}
 	}
+	return nil
 }
 
 // columns sets z to the columns of b less their shifts.
@@ -93,7 +105,7 @@ func (s *Pass) complete(b *kernels.Batch, z *dense.Matrix) {
 
 // lookAll takes the likelihood of all rows at their predictors, but of those whose curvature is
 // NaN.
-func (s *Pass) lookAll(b *kernels.Batch) {
+func (s *Pass) lookAll(ctx context.Context, b *kernels.Batch) error {
 	n, w := b.Len(), &s.work
 	if s.excess != nil {
 		for i, eta := range w.eta {
@@ -102,29 +114,33 @@ func (s *Pass) lookAll(b *kernels.Batch) {
 			}
 		}
 	}
-	if s.many != nil && !slices.ContainsFunc(w.w, math.IsNaN) {
+	if s.many != nil && !(s.sites && s.cov != nil) && !slices.ContainsFunc(w.w, math.IsNaN) {
 		weight := b.Weight
 		if len(weight) == 0 {
 			weight = nil
 		}
 		if sum := s.many(b.Y, weight, w.eta, w.slope, w.w); special.Finite(sum) {
 			s.logLik += sum
-			for i := 0; s.cov != nil && i < n; i++ {
+			for i := 0; s.bends() && i < n; i++ {
 				w.third[i] = s.third.at(b.Obs(i), w.eta[i])
 			}
-			return
+			return nil
 		}
 		clear(w.w)
 	}
 	for i, eta := range w.eta {
+		if i%64 == 0 && ctx.Err() != nil { // the search for a cavity can take a tenth of a millisecond
+			return context.Cause(ctx)
+		}
 		if w.w[i] == w.w[i] {
 			w.slope[i] = s.look(b, i, eta)
 		}
 	}
+	return nil
 }
 
-// bendBlock adds the rows whose columns of the features shared are z.
-func (s *Pass) bendBlock(shared []uint32, z *dense.Matrix) {
+// variances sets those of the predictors of rows whose columns of the features shared are z.
+func (s *Pass) variances(shared []uint32, z *dense.Matrix) {
 	w, k, n := &s.work, len(shared), z.Cols
 	if w.cov == nil || w.cov.Rows != k {
 		w.cov = dense.New(k, k)
@@ -142,19 +158,13 @@ func (s *Pass) bendBlock(shared []uint32, z *dense.Matrix) {
 	}
 	covz := w.covz.Slice(0, k, 0, n)
 	dense.Mul(covz, w.cov, z)
-	q := w.eta // it has done its work
-	clear(q)
+	w.vars = slices.Grow(w.vars[:0], n)[:n]
+	clear(w.vars)
 	for j := range k {
 		column := z.Row(j)
 		for i, v := range covz.Row(j) {
-			q[i] += v * column[i]
+			w.vars[i] += v * column[i]
 		}
-	}
-	for i, t := range w.third[:n] {
-		q[i] *= t
-	}
-	for j, f := range shared {
-		s.bend[f] += dense.Dot(q, z.Row(j))
 	}
 }
 

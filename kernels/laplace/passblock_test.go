@@ -12,15 +12,18 @@ import (
 // offsets, a likelihood that looks at many rows at once, and variances that are learnt.
 func TestPassByColumn(t *testing.T) {
 	const k, n, batches = 7, 301, 3
-	for _, learns := range []bool{false, true} {
+	for _, learns := range []string{"nothing", "variances", "sites"} {
 		for _, link := range []string{"logit", "probit"} {
 			for _, scalars := range []bool{false, true} {
 				var around *kernels.Fit
 				for round := range 2 {
-					what := fmt.Sprintf("learns %v, %s, weights and offsets %v, round %d", learns, link, scalars, round)
+					what := fmt.Sprintf("%s, %s, weights and offsets %v, round %d", learns, link, scalars, round)
 					set := func(m *kernels.Model) {
 						m.Lik = newLik(t, "bernoulli", link, m.Params)
-						m.Options.Standardize, m.Options.AutoPrior = true, learns
+						m.Options.Standardize, m.Options.AutoPrior = true, learns == "variances"
+						if learns == "sites" {
+							m.Options.Sites = "ep"
+						}
 					}
 					pass := func(form int) *Pass {
 						s, err := NewPass(passModel(t, around, set))
@@ -57,6 +60,10 @@ func TestPassByColumn(t *testing.T) {
 						same("slope", got.slope, want.slope)
 						same("curvature", got.curv, want.curv)
 						same("bend", got.bend, want.bend)
+						same("what sites say", []float64{got.known}, []float64{want.known})
+						if want.bare > 0 || (want.known > 0) != (learns == "sites" && round > 0) {
+							t.Fatalf("%s: sites say %v, %d rows have none", what, want.known, want.bare)
+						}
 						same("squares", got.totals.Squares, want.totals.Squares)
 						for j, x := range want.totals.Numbers {
 							y := got.totals.Numbers[j]

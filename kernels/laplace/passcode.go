@@ -12,7 +12,7 @@ import (
 )
 
 // passMark begins a pass in bytes; the last one is the version of the layout.
-const passMark = "bglm pass\x03"
+const passMark = "bglm pass\x04"
 
 var errPass = errors.New("the bytes are no pass of bglm, or were cut or changed on their way")
 
@@ -27,8 +27,11 @@ func (s *Pass) Bytes() []byte {
 	w.whole(int64(btoi(s.noIntercept)))
 	w.whole(int64(s.hashBits))
 	w.whole(int64(btoi(s.learns)))
+	w.whole(int64(btoi(s.sites)))
 	w.whole(s.entries)
-	w.floats(s.around.rows, s.around.variance)
+	w.whole(s.bare)
+	w.floats(s.known)
+	w.floats(s.around.rows, s.around.variance, s.around.sum)
 	w.whole(int64(len(s.around.by)))
 	for _, c := range s.around.by {
 		w.text(c.Column)
@@ -166,8 +169,9 @@ func DecodePass(b []byte) (*Pass, error) {
 		return nil, errPass
 	}
 	r := &passReader{b: b[mark+1 : end]}
-	s := &Pass{head: head{family: r.text(), link: r.text(), dispersion: r.float(), shape: r.float(), noIntercept: r.whole() == 1, hashBits: int(r.whole()), learns: r.whole() == 1}}
-	s.entries, s.around.rows, s.around.variance = r.whole(), r.float(), r.float()
+	s := &Pass{head: head{family: r.text(), link: r.text(), dispersion: r.float(), shape: r.float(), noIntercept: r.whole() == 1, hashBits: int(r.whole()), learns: r.whole() == 1, sites: r.whole() == 1}}
+	s.entries, s.bare, s.known = r.whole(), r.whole(), r.float()
+	s.around.rows, s.around.variance, s.around.sum = r.float(), r.float(), r.float()
 	s.around.by = make(kernels.ColumnPriors, r.count(16))
 	for k := range s.around.by {
 		s.around.by[k] = kernels.ColumnPrior{Column: r.text(), Variance: r.float()}

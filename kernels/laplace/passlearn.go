@@ -11,6 +11,7 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/special"
 )
 
@@ -25,10 +26,11 @@ import (
 // a pass each, end where the rows kept would.
 
 // starting is what a pass keeps of Around for those who learn: prior variances to begin with, and
-// of how many rows its covariance is. No rows: it has none.
+// of how many rows its covariance is. No rows: it has none. sum is that of the weights' variances,
+// by which two covariances are told apart.
 type starting struct {
-	rows, variance float64
-	by             kernels.ColumnPriors
+	rows, variance, sum float64
+	by                  kernels.ColumnPriors
 }
 
 func startOf(f *kernels.Fit) (s starting) {
@@ -36,6 +38,9 @@ func startOf(f *kernels.Fit) (s starting) {
 		return s
 	}
 	s.rows, s.variance = float64(f.N), f.Prior.Variance
+	for _, b := range f.Beliefs {
+		s.sum += b.Variance
+	}
 	for _, c := range f.Columns {
 		if c.Variance > 0 {
 			s.by = append(s.by, kernels.ColumnPrior{Column: c.Name, Variance: c.Variance})
@@ -58,7 +63,7 @@ func (s *starting) of(group string) float64 {
 // spread makes the covariance of Around at the point's coordinates, as begin brings its weights
 // there. Cost: p³.
 func (s *Pass) spread() error {
-	if !s.learns || s.model.Around == nil || s.model.Lik.Traits().Gaussian {
+	if !s.learns && !s.sites || s.model.Around == nil || s.model.Lik.Traits().Gaussian {
 		return nil
 	}
 	post, at, err := s.model.Around.Joint()
@@ -69,6 +74,11 @@ func (s *Pass) spread() error {
 		return fmt.Errorf("around: %w", err)
 	}
 	p := len(s.at)
+	if need := 24 * int64(p) * int64(p); need > 1<<24 {
+		if err := memory.Room(need, fmt.Sprintf("the covariance of %d weights of the fit around", p)); err != nil {
+			return err
+		}
+	}
 	root := dense.New(p, len(at))
 	for k, i := range at {
 		if id, ok := s.dict.Find(s.model.Around.Beliefs[i].Feature); ok {
@@ -91,15 +101,12 @@ func (s *Pass) spread() error {
 	return nil
 }
 
-// bendRow adds a row of features fs and values xs, whose curvature changes by third.
-func (s *Pass) bendRow(fs []uint32, xs []float64, third float64) {
-	q := 0.0
-	if third == 0 {
-		return
-	}
+// variance is that of the predictor of a row of features fs and values xs under the covariance of
+// Around; features that it does not have add nothing.
+func (s *Pass) variance(fs []uint32, xs []float64) (q float64) {
 	for k, f := range fs {
 		if int(f) >= s.cov.Rows {
-			continue // not in Around
+			continue
 		}
 		row, sum := s.cov.Row(int(f)), 0.0
 		for j, g := range fs[:k] {
@@ -109,9 +116,7 @@ func (s *Pass) bendRow(fs []uint32, xs []float64, third float64) {
 		}
 		q += xs[k] * (2*sum + row[f]*xs[k])
 	}
-	for k, f := range fs {
-		s.bend[f] += q * third * xs[k]
-	}
+	return q
 }
 
 // fit takes the step.
@@ -142,7 +147,7 @@ func (n *newtonStep) fit() (*kernels.Fit, error) {
 	if err != nil {
 		return nil, err
 	}
-	converged := n.distance <= max(passTol, q.Options.Tol)
+	converged := n.distance <= n.tol()
 	if distance := n.distance; converged && around != nil {
 		h.coarse = false
 		if around, err = h.integrate(); err != nil {
@@ -158,7 +163,17 @@ func (n *newtonStep) fit() (*kernels.Fit, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := q.Fit("laplace", post, ev.log)
+	method, end, apart := "laplace", "mode", ""
+	if n.sites {
+		method, end = "ep", "fixed point"
+		if off := n.off(post); converged && !(off <= n.tol()) {
+			converged, apart = false, fmt.Sprintf("no convergence yet: the variances of the predictors change by %.2g; take another pass around this fit", off)
+		}
+		if n.bare > 0 {
+			note = kernels.Join(note, fmt.Sprintf("%d of %d rows have no proper cavity: Laplace's Gaussian stands for them", n.bare, n.totals.Rows))
+		}
+	}
+	f := q.Fit(method, post, ev.log)
 	f.SetLikelihood(h.lik)
 	if len(h.theta) > 0 && !q.Options.PriorGroups {
 		h.note(f, around)
@@ -168,7 +183,11 @@ func (n *newtonStep) fit() (*kernels.Fit, error) {
 	}
 	f.Say(note)
 	if f.Converged = converged; !converged {
-		f.Status = fmt.Sprintf("no convergence yet: the pass was about %.2g posterior deviations from the mode; take another around this fit", n.distance)
+		if apart != "" {
+			f.Status = apart
+			return f, nil
+		}
+		f.Status = fmt.Sprintf("no convergence yet: the pass was about %.2g posterior deviations from the %s; take another around this fit", n.distance, end)
 	}
 	return f, nil
 }

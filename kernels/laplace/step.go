@@ -6,11 +6,39 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/gauss"
 )
 
 // passTol is from how many posterior deviations to the mode on a pass is near enough: its
 // step ends at the square of that, its curvature is that share of a deviation's change off.
 const passTol = 1e-6
+
+// siteTol is the same for sites, whose passes come nearer by a factor instead of by squares.
+const siteTol = 1e-8
+
+// tol is how near is near enough.
+func (n *newtonStep) tol() float64 {
+	least := passTol
+	if n.sites {
+		least = siteTol
+	}
+	return max(least, n.q.Options.Tol)
+}
+
+// off is by what share of all that they say of the weights the sites change where the posterior
+// becomes post: of tr(H Σ), which is the same in all coordinates.
+func (n *newtonStep) off(post *gauss.Normal) float64 {
+	if n.q.Lik.Traits().Gaussian {
+		return 0
+	}
+	known := 0.0
+	hl := dense.New(n.h.Rows, n.h.Cols)
+	dense.Mul(hl, n.h, post.L)
+	for j := range hl.Rows {
+		known += dense.Dot(hl.Row(j), post.L.Row(j))
+	}
+	return math.Abs(n.known-known) / max(known, 1)
+}
 
 // Step is Newton's step from where a pass looked.
 type Step struct {

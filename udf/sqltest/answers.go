@@ -110,19 +110,21 @@ func (h *Hostile) passed() string {
 	if h.r.IntN(3) == 0 {
 		y, more = "k", []string{"family: 'poisson'", "family: 'gaussian', dispersion: 2", "family: 'negbinomial', shape: 3"}
 	}
-	opt = pick(h, more)
-	by := pick(h, []string{"", "weight: w", `"offset": u`})
-	all := strings.Trim(strings.Join(slices.DeleteFunc([]string{opt, by}, func(s string) bool { return s == "" }), ", "), ", ")
-	braced := func(s string) string {
-		if s == "" {
+	opts := func(all ...string) string {
+		all = slices.DeleteFunc(all, func(s string) bool { return s == "" })
+		if len(all) == 0 {
 			return ""
 		}
-		return ", {" + s + "}"
+		return ", {" + strings.Join(all, ", ") + "}"
 	}
-	x := pick(h, pairX)
-	state := fmt.Sprintf("bglm_newton_state(%s, %s%s)", y, x, braced(all))
+	x, by, method, around := pick(h, pairX), pick(h, []string{"", "weight: w", `"offset": u`}), pick(h, []string{"", "", "method: 'ep'"}), ""
+	opt = pick(h, more)
+	if h.r.IntN(2) == 0 { // only around a fit the two methods differ
+		around = fmt.Sprintf("around: (SELECT bglm_laplace(%s, %s%s) FROM d1)", y, x, opts(opt))
+	}
+	state := fmt.Sprintf("bglm_newton_state(%s, %s%s)", y, x, opts(opt, method, by, around))
 	return fmt.Sprintf(counted("far(a, r)")+" FROM (SELECT bglm_newton_solve(bglm_newton_merge(s)%[1]s) AS a FROM (SELECT %[2]s AS s FROM d1 GROUP BY %[3]s)), (SELECT bglm_newton_solve(%[2]s%[1]s) AS r FROM d1)",
-		braced(opt), state, pick(h, []string{"g", "s", "i // 3", "k % 2"}))
+		opts(opt, method), state, pick(h, []string{"g", "s", "i // 3", "k % 2"}))
 }
 
 // compressed counts fits that the option compress changes.
@@ -143,5 +145,5 @@ func (h *Hostile) states() string {
 		fmt.Sprintf("unhex(hex(s)[1:%[1]d] || '%[2]s' || hex(s)[%[1]d + 1 + len('%[2]s'):])", 2*h.r.IntN(300), pick(h, []string{"FF", "00", "FFFFFFFFFFFFFF7F", "000000000000F07F", "000000000000F8FF"}))})
 	use := pick(h, []string{"bglm_newton_solve(%s)", "bglm_newton_solve(%s, {prior_variance: 2})", "bglm_newton_solve(%s, {family: 'poisson'})", "bglm_newton_solve(%s, {foo: 1})", "bglm_newton_solve(bglm_newton_merge(%s))", "bglm_newton_merge(%s)"})
 	return fmt.Sprintf("SELECT length((%s)::VARCHAR) FROM (SELECT bglm_newton_state(%s, %s%s) AS s FROM %s GROUP BY i %% 3)", fmt.Sprintf(use, cut), h.often(hostileY, badY), h.often(hostileX, badX),
-		pick(h, []string{"", "", ", {prior_variance: 2}", ", {family: 'poisson'}", ", {link: 'probit'}", ", {around: 3}", ", {around: " + h.fit() + "}"}), h.small())
+		pick(h, []string{"", "", ", {prior_variance: 2}", ", {family: 'poisson'}", ", {link: 'probit'}", ", {method: 'ep'}", ", {around: 3}", ", {around: " + h.fit() + "}"}), h.small())
 }

@@ -303,7 +303,7 @@ func (h *Hostile) crafted() string {
 	use := pick(h, slices.Concat(fitUses, []string{"bglm_predict(c, %s, 'mackay')", "bglm_merge(c)", "bglm_merge(c, c)", "bglm_adf(true, %s, {prior: c})", "bglm_laplace(1, %s, {prior: c})", "bglm_softmax('k1', %s, {prior: c})",
 		"bglm_adf(true, %s, {prior: c, covariance: 'full'})", "bglm_update(c, [{y: 1, x: %s}], {covariance: 'full'})",
 		"bglm_loo(c, 1, %s)", "bglm_loo_compare({a: c}, 1, %s)", "bglm_loo_compare(MAP {'a': c}, 1, %s)", "bglm_effects(c, %s, '*')", "bglm_effects(c, %s, 'u')", "bglm_robust(c, 1, %s)", "bglm_robust(c, 1, %s, 3)", "bglm_ppc(c, 1, %s, 'mean', {draws: 9})",
-		"bglm_drivers(c, %s)", "bglm_newton_state(1, %s, {around: c})"}))
+		"bglm_drivers(c, %s)", "bglm_newton_state(1, %s, {around: c})", "bglm_newton_state(1, %s, {around: c, method: 'ep'})"}))
 	if strings.Contains(use, "%s") {
 		use = fmt.Sprintf(use, x)
 	}

@@ -85,8 +85,12 @@ func (j *Job) Divide(src *Source, room int64) (parts, large int, err error) {
 // FitPart makes the table fits of the groups of a part, but for those of the table done.
 func (j *Job) FitPart(src *Source, what string, part int) error {
 	names := j.GroupNames()
-	err := j.s.Long(what, fmt.Sprintf("CREATE OR REPLACE TEMP TABLE fits AS SELECT %s, bglm_laplace(bglm_y, bglm_x, %s) AS fit FROM (%s) q SEMI JOIN (FROM sizes s ANTI JOIN done d ON %s WHERE bglm_part = %d) p ON %s GROUP BY ALL",
-		quote.Names(names), j.OptionsText(), j.Inner(src.Rows()), Matching(names, "s", "d"), part, Matching(names, "q", "p")))
+	method, options := "laplace", j.OptionsText()
+	if j.Method == "ep" { // whose passes are full
+		method, options = "ep", j.OptionsOf(func(key string) bool { return key != sites }, Setting{"covariance", "'full'"})
+	}
+	err := j.s.Long(what, fmt.Sprintf("CREATE OR REPLACE TEMP TABLE fits AS SELECT %s, bglm_%s(bglm_y, bglm_x, %s) AS fit FROM (%s) q SEMI JOIN (FROM sizes s ANTI JOIN done d ON %s WHERE bglm_part = %d) p ON %s GROUP BY ALL",
+		quote.Names(names), method, options, j.Inner(src.Rows()), Matching(names, "s", "d"), part, Matching(names, "q", "p")))
 	if err != nil {
 		return j.locate(src, err)
 	}
@@ -105,7 +109,7 @@ func numbers(ks []int) string {
 // SampleGroups adds fits of samples of the groups numbered ks to the table around.
 func (j *Job) SampleGroups(src *Source, what string, ks []int) error {
 	err := j.s.Long(what, fmt.Sprintf("INSERT INTO around SELECT bglm_k, bglm_laplace(bglm_y, bglm_x, %s) AS fit FROM (SELECT q.*, p.bglm_k FROM %s WHERE random() < %d / bglm_n) GROUP BY ALL",
-		j.OptionsOf(func(key string) bool { return key != "integrate" }, Setting{"integrate", "false"}), j.large(src, ks), sampleRows))
+		j.sampling(), j.large(src, ks), sampleRows))
 	if err != nil {
 		return j.locate(src, err)
 	}

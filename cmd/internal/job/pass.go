@@ -16,12 +16,19 @@ const sampleRows, sampleEntries = 100_000, 2_000_000
 // priorKeys are options that give a prior.
 var priorKeys = []string{"prior_mean", "prior_variance", "intercept_variance"}
 
+// sites is the option of passes that says whose they are.
+const sites = "method"
+
 // CheckPasses reports a job that is not fitted by passes over rows that are not kept, and says
 // what method 'auto' asks of laplace: prior variances that are learnt where no prior is given.
 func (j *Job) CheckPasses() error {
 	switch {
+	case j.Method == "ep":
+		j.set(sites, "'ep'")
+		j.Meta = append(j.Meta, sites, j.Method)
+		return nil
 	case j.Method != engine.Auto && j.Method != "laplace":
-		return cli.Usage(fmt.Errorf("--method %s: passes are laplace's; allowed: laplace", j.Method))
+		return cli.Usage(fmt.Errorf("--method %s: passes are laplace's and ep's; allowed: laplace, ep", j.Method))
 	}
 	given := func(o Setting) bool { return slices.Contains(priorKeys, o.Key) }
 	if j.Method == engine.Auto && !slices.ContainsFunc(j.Options, given) {
@@ -48,12 +55,17 @@ func (j *Job) Sample(src *Source) error {
 	err = j.s.Long("drawing a sample", fmt.Sprintf("CREATE OR REPLACE TEMP TABLE sample AS FROM (FROM (%s) USING SAMPLE reservoir(%d ROWS) REPEATABLE (1)) q", j.Inner(src.Rows()), rows))
 	if err == nil {
 		err = j.s.Long("fitting a sample", fmt.Sprintf("CREATE OR REPLACE TEMP TABLE around AS SELECT bglm_laplace(bglm_y, bglm_x, %s) AS fit FROM sample",
-			j.OptionsOf(func(key string) bool { return key != "integrate" }, Setting{"integrate", "false"})))
+			j.sampling()))
 	}
 	if err != nil {
 		return j.locate(src, err)
 	}
 	return nil
+}
+
+// sampling are the options of a sample's fit, Laplace's at the mode.
+func (j *Job) sampling() string {
+	return j.OptionsOf(func(key string) bool { return key != "integrate" && key != sites }, Setting{"integrate", "false"})
 }
 
 // passCost and solveCost are nanoseconds of a row in a pass, and of a step by cube of weights: by
@@ -66,7 +78,7 @@ const (
 // Nearer brings the table fits, of the step after a pass around the fit of the table around,
 // nearer to the mode: by as many steps that know from the table sample what the likelihood has
 // beyond the parabola of the pass, where these cost little beside a pass. A step that fails is none. Where prior variances are learnt, which
-// a sample's curvature would lead astray, there are none either.
+// a sample's curvature would lead astray, and for sites of ep, there are none either.
 func (j *Job) Nearer(steps int, solve func() error) error {
 	all, err := j.state("FROM pass")
 	if err != nil {
@@ -74,7 +86,7 @@ func (j *Job) Nearer(steps int, solve func() error) error {
 	}
 	rows, _ := all.Counts()
 	p := float64(all.Weights())
-	if all.Learns() || float64(rows)*passCost < worth*solveCost*p*p*p {
+	if all.Learns() || all.Sites() || float64(rows)*passCost < worth*solveCost*p*p*p {
 		return nil
 	}
 	sampled := func(around string) (*laplace.Pass, error) {
