@@ -180,12 +180,20 @@ func bySites(m *kernels.Model) bool { return m.Options.Sites == "ep" }
 
 func checkPass(m *kernels.Model) error {
 	t, o := m.Lik.Traits(), &m.Options
+	const highest = "sites of ep take the prior variances and the dispersion of the highest evidence; integrating over them is laplace's"
+	if bySites(m) {
+		for key, v := range map[string]float64{"sd_scale": o.SDScale, "sd_freedom": o.SDFreedom, "dispersion_scale": o.DispersionScale, "dispersion_freedom": o.DispersionFreedom} {
+			if v != 0 {
+				return &argument.Error{Name: key, Found: fmt.Sprint(v), Why: highest}
+			}
+		}
+	}
 	why := "rows that are not kept say it only through all of them: give a number, such as that of a fit to a sample"
 	switch {
 	case len(m.Correlated) > 0:
 		return &argument.Error{Name: "correlated", Found: fmt.Sprintf("%q", m.Correlated[0]), Why: "passes learn variances, but no correlations: these need the rows together"}
 	case bySites(m) && o.Integrate:
-		return &argument.Error{Name: "integrate", Found: "true", Why: "sites of ep take the prior variances of the highest evidence; integrating over them is laplace's"}
+		return &argument.Error{Name: "integrate", Found: "true", Why: highest}
 	case o.ThirdOrder:
 		return &argument.Error{Name: "third_order", Found: "true", Why: "passes know the mode alone: this needs the rows together"}
 	case o.AutoShape:
