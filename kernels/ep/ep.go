@@ -96,7 +96,7 @@ type Kernel struct {
 // Fit.Status.
 //
 // Cost of a sweep: diagonal O(nnz) time, 16 bytes a non-zero (32 with process noise), 56 a row;
-// full O(n p²) time and O(p²) memory, or O(n² p) once and O(n³) a sweep where n < p;
+// full O(n p²) time and O(p²) memory, of many sparse rows O(Σ nnz² + p³) time, or O(n² p) once and O(n³) a sweep where n < p;
 // with process noise O(n p²) time and O(n p + p²) memory; lowrank that of full with
 // Rank + 1 weights, and the decomposition once.
 func Fit(ctx context.Context, p *kernels.Problem) (*Result, error) { return FitWith(ctx, p, Kernel{}) }

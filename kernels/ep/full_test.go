@@ -647,3 +647,62 @@ func TestDeterministic(t *testing.T) {
 		}
 	}
 }
+
+// Sites refreshed all at once end where those end that are refreshed one after the other, by
+// some more sweeps, which are cheap; where they do not get there, as under a
+// vague prior, they are begun anew one after the other.
+func TestTogether(t *testing.T) {
+	const n, levels = 12_000, 60
+	for name, f := range families(t) {
+		for _, vague := range []bool{false, true} {
+			if vague && name != "probit" && name != "poisson" || !f.l.Traits().Concave {
+				continue
+			}
+			what := fmt.Sprintf("%s, vague %v", name, vague)
+			r := rand.New(rand.NewPCG(23, 2))
+			rows := make([]row, n)
+			for i := range rows {
+				a, b := r.IntN(levels), int(math.Exp(r.Float64()*math.Log(levels))) // levels of few rows too
+				rows[i] = row{x: map[string]float64{fmt.Sprint("a=", a): 1, fmt.Sprint("b=", b): 1}, y: f.y(r, 0.02*float64(a)-0.5+math.Sin(float64(b))), trials: f.trials}
+			}
+			m := &kernels.Model{Lik: f.l, Prior: kernels.Prior{Variance: 1, InterceptVariance: 10}, Options: kernels.Options{Covariance: "full"}}
+			if vague {
+				m.Prior.Variance = 1e4
+			}
+			q := *m
+			q.Options.Damping = 1 - 1e-12 // which keeps the order of the rows
+			all, one := fit(t, problem(t, m, rows)), fit(t, problem(t, &q, rows))
+			e := all.e.(*full)
+			if e.sweeps == 0 || one.e.(*full).sweeps != 0 {
+				t.Fatalf("%s: %d sweeps together, and %d", what, e.sweeps, one.e.(*full).sweeps)
+			}
+			t.Logf("%s: %d sweeps together %v, %d one by one; %s", what, all.Sweeps, e.together, one.Sweeps, all.Fit.Status)
+			if all.Fit.Status != one.Fit.Status {
+				t.Errorf("%s: status %q, one by one %q", what, all.Fit.Status, one.Fit.Status)
+			}
+			if one.Fit.Converged {
+				sameFit(t, what, all, one, 3e-8)
+			}
+		}
+	}
+}
+
+// sameFit compares two runs to convergence, in deviations.
+func sameFit(t *testing.T, what string, a, b *Result, tol float64) {
+	t.Helper()
+	if math.Abs(a.Fit.LogEvidence-b.Fit.LogEvidence) > tol*(1+math.Abs(b.Fit.LogEvidence)) {
+		t.Errorf("%s: log evidence %v, want %v", what, a.Fit.LogEvidence, b.Fit.LogEvidence)
+	}
+	for j, v := range b.variance {
+		if math.Abs(a.mean[j]-b.mean[j]) > tol*math.Sqrt(v) || math.Abs(a.variance[j]/v-1) > tol {
+			t.Errorf("%s: weight %d is %v, %v; want %v, %v", what, j, a.mean[j], a.variance[j], b.mean[j], v)
+			return
+		}
+	}
+	for i, v := range b.LOO {
+		if math.Abs(a.LOO[i]-v) > tol*(1+math.Abs(v)) {
+			t.Errorf("%s: leave-one-out density %d is %v, want %v", what, i, a.LOO[i], v)
+			return
+		}
+	}
+}
