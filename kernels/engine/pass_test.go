@@ -411,3 +411,40 @@ func TestPassesEP(t *testing.T) {
 		}
 	}
 }
+
+// A row that says nearly all there is of a weight has no cavity with digits: Laplace's factor stands for
+// it, which is next to its site, and status counts it.
+func TestPassesBare(t *testing.T) {
+	const n = 400
+	g, y := make([]string, n), make([]float64, n)
+	for i := range n {
+		g[i], y[i] = fmt.Sprint("g", i%4), float64(i%7)
+	}
+	g[5], y[5] = "alone", 3e8
+	tab := &rows.Table{X: rows.Fields(rows.Texts("g", g)), Y: rows.Numbers("y", y)}
+	settings := func() *option.Settings {
+		s := option.Defaults()
+		s.Family, s.Prior = "poisson", kernels.Prior{Variance: 100, InterceptVariance: 100}
+		s.AutoStandardize = false
+		return s
+	}
+	s := settings()
+	s.Options.Covariance = "full"
+	want, err := Fit(context.Background(), "ep", s, tab)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = settings()
+	around, err := Fit(context.Background(), "laplace", s, tab)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, _ := passesBy(t, func() *option.Settings { s := settings(); s.Options.Sites = "ep"; return s }, tab, 2, around.Fit)
+	if !strings.Contains(got.Status, "1 of 400 rows have no proper cavity") {
+		t.Error(got.Status)
+	}
+	for i, b := range want.Beliefs {
+		kerneltest.Close(t, "mean of "+b.Feature, got.Beliefs[i].Mean, b.Mean, kerneltest.Tol{Abs: 1e-4 * math.Sqrt(b.Variance)})
+		kerneltest.Close(t, "variance of "+b.Feature, got.Beliefs[i].Variance, b.Variance, kerneltest.Tol{Rel: 1e-4}) // the curvature is 3e10 times the prior's precision: 6e-6 and more is rounding
+	}
+}

@@ -53,6 +53,7 @@ type Pass struct {
 	entries int64     // of all rows
 	bend    []float64 // where a prior is learnt: Σ q x dW/dη, of variances q of the predictor under cov
 	known   float64   // with sites: Σ τ q, what they say of the weights in units of cov
+	rounds  float64   // Σ τ Σ x² Var w, of what known is the rest: it has that many times more rounding
 	bare    int64     // with sites: rows without a cavity, which have Laplace's
 	around  starting
 
@@ -102,6 +103,7 @@ type passWork struct {
 	ones, eta, slope []float64     // by row: 1, the predictor, and log p's slope in it
 	cov, covz        *dense.Matrix // of these features, and times z
 	vars             []float64     // by row: the variance of its predictor under cov
+	apart            []float64     // and what it were if weights were independent
 	w                []float64     // of all rows: their curvature, NaN where they are left out
 	third            []float64     // by what it changes
 	fs               []uint32      // entries of rows, and where each row's end
@@ -360,10 +362,10 @@ func (s *Pass) byRow(ctx context.Context, b *kernels.Batch) error {
 		w.eta[i], w.ends = eta, append(w.ends, len(w.fs))
 	}
 	if s.cov != nil {
-		w.vars = slices.Grow(w.vars[:0], n)[:n]
+		w.vars, w.apart = slices.Grow(w.vars[:0], n)[:n], slices.Grow(w.apart[:0], n)[:n]
 		from := 0
 		for i, end := range w.ends {
-			w.vars[i] = s.variance(w.fs[from:end], w.xs[from:end])
+			w.vars[i], w.apart[i] = s.variance(w.fs[from:end], w.xs[from:end])
 			from = end
 		}
 	}
@@ -443,6 +445,9 @@ func (s *Pass) look(b *kernels.Batch, i int, eta float64) (d1 float64) {
 	}
 	logp, d1, d2 := s.model.Lik.LogLik(o, eta)
 	s.work.w[i], s.work.third[i] = -d2, 0
+	if s.sites && s.cov != nil && special.Finite(d2) {
+		s.say(-d2, i)
+	}
 	if !special.Finite(logp) || !special.Finite(d1) || !special.Finite(d2) {
 		s.logLik, s.work.w[i] = math.Inf(-1), 0
 		return 0
@@ -472,9 +477,15 @@ func (s *Pass) site(o lik.Obs, i int, eta float64) (slope float64, ok bool) {
 		return 0, false
 	}
 	s.logLik += height
-	s.known += precision * q
+	s.say(precision, i)
 	s.work.w[i] = precision
 	return t.Alpha, true
+}
+
+// say counts what a precision of row i says of the weights.
+func (s *Pass) say(precision float64, i int) {
+	s.known += precision * s.work.vars[i]
+	s.rounds += precision * s.work.apart[i]
 }
 
 func packed(f, g uint32) int {
@@ -656,6 +667,7 @@ func (s *Pass) Merge(src *Pass) error {
 	s.counted.Merge(&src.counted, nil)
 	s.logLik += src.logLik
 	s.known += src.known
+	s.rounds += src.rounds
 	s.bare += src.bare
 	s.pearson.Add(src.pearson)
 	s.entries += src.entries

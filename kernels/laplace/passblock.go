@@ -158,12 +158,14 @@ func (s *Pass) variances(shared []uint32, z *dense.Matrix) {
 	}
 	covz := w.covz.Slice(0, k, 0, n)
 	dense.Mul(covz, w.cov, z)
-	w.vars = slices.Grow(w.vars[:0], n)[:n]
+	w.vars, w.apart = slices.Grow(w.vars[:0], n)[:n], slices.Grow(w.apart[:0], n)[:n]
 	clear(w.vars)
+	clear(w.apart)
 	for j := range k {
-		column := z.Row(j)
+		column, own := z.Row(j), w.cov.Row(j)[j]
 		for i, v := range covz.Row(j) {
 			w.vars[i] += v * column[i]
+			w.apart[i] += own * column[i] * column[i]
 		}
 	}
 }

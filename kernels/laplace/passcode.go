@@ -30,7 +30,7 @@ func (s *Pass) Bytes() []byte {
 	w.whole(int64(btoi(s.sites)))
 	w.whole(s.entries)
 	w.whole(s.bare)
-	w.floats(s.known)
+	w.floats(s.known, s.rounds)
 	w.floats(s.around.rows, s.around.variance, s.around.sum)
 	w.whole(int64(len(s.around.by)))
 	for _, c := range s.around.by {
@@ -170,7 +170,7 @@ func DecodePass(b []byte) (*Pass, error) {
 	}
 	r := &passReader{b: b[mark+1 : end]}
 	s := &Pass{head: head{family: r.text(), link: r.text(), dispersion: r.float(), shape: r.float(), noIntercept: r.whole() == 1, hashBits: int(r.whole()), learns: r.whole() == 1, sites: r.whole() == 1}}
-	s.entries, s.bare, s.known = r.whole(), r.whole(), r.float()
+	s.entries, s.bare, s.known, s.rounds = r.whole(), r.whole(), r.float(), r.float()
 	s.around.rows, s.around.variance, s.around.sum = r.float(), r.float(), r.float()
 	s.around.by = make(kernels.ColumnPriors, r.count(16))
 	for k := range s.around.by {

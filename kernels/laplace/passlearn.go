@@ -102,8 +102,8 @@ func (s *Pass) spread() error {
 }
 
 // variance is that of the predictor of a row of features fs and values xs under the covariance of
-// Around; features that it does not have add nothing.
-func (s *Pass) variance(fs []uint32, xs []float64) (q float64) {
+// Around, and what it were if weights were independent; features that it does not have add nothing.
+func (s *Pass) variance(fs []uint32, xs []float64) (q, apart float64) {
 	for k, f := range fs {
 		if int(f) >= s.cov.Rows {
 			continue
@@ -115,8 +115,9 @@ func (s *Pass) variance(fs []uint32, xs []float64) (q float64) {
 			}
 		}
 		q += xs[k] * (2*sum + row[f]*xs[k])
+		apart += xs[k] * row[f] * xs[k]
 	}
-	return q
+	return q, apart
 }
 
 // fit takes the step.

@@ -26,7 +26,9 @@ func (n *newtonStep) tol() float64 {
 }
 
 // off is by what share of all that they say of the weights the sites change where the posterior
-// becomes post: of tr(H Σ), which is the same in all coordinates.
+// becomes post: of tr(H Σ), which is the same in all coordinates. What is rounding is left out: a
+// sharp row's variance is what is left of much larger ones, which have as many digits fewer as the
+// covariance is ill-conditioned.
 func (n *newtonStep) off(post *gauss.Normal) float64 {
 	if n.q.Lik.Traits().Gaussian {
 		return 0
@@ -37,7 +39,7 @@ func (n *newtonStep) off(post *gauss.Normal) float64 {
 	for j := range hl.Rows {
 		known += dense.Dot(hl.Row(j), post.L.Row(j))
 	}
-	return math.Abs(n.known-known) / max(known, 1)
+	return max(math.Abs(n.known-known)-1e-12*n.rounds, 0) / max(known, 1)
 }
 
 // Step is Newton's step from where a pass looked.
