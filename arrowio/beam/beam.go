@@ -4,7 +4,8 @@
 //
 // Laplace's approximation takes several rounds, unrolled in one pipeline: a round is a pass
 // over the rows around the fits of the round before, which come as a side input, and Newton's
-// step. The result is that of bglm_laplace over all rows to rounding, whatever the parts.
+// step. The result is that of bglm_laplace over all rows to rounding, whatever the parts. Expectation
+// propagation takes the same rounds, and comes to the fit of bglm_ep with a full covariance.
 // ADF takes one round: a fit of each part, multiplied with the prior counted once, exactly
 // for Gaussian responses and to the accuracy of the parts' Gaussians for others.
 //
@@ -23,13 +24,14 @@ import (
 
 // DefaultRounds is how many passes over the rows a pipeline of Laplace's approximation has, at
 // most: six to nine were needed for flights, from nothing, and those after them read no rows.
-const DefaultRounds = 10
+// Expectation propagation has MoreRounds more.
+const DefaultRounds, MoreRounds = 10, 14
 
 // Fit adds the fits of a job to a pipeline: a collection of KV<string, []byte>, the text of a
-// group (arrowio.Groups.Key) and its fit (parts.DecodeIterate). rounds is for method laplace, 0
-// is DefaultRounds; a fit that has not converged in so many says so in its status.
+// group (arrowio.Groups.Key) and its fit (parts.DecodeIterate). rounds is for methods laplace and
+// ep, 0 is DefaultRounds; a fit that has not converged in so many says so in its status.
 //
-// Bytes moved: for each round, part and group a state, 4 p² bytes for p weights of laplace, and
+// Bytes moved: for each round, part and group a state, 4 p² bytes for p weights of laplace and ep, and
 // each fit to each part. Errors: those of Job.Check, and fewer than 0 rounds.
 func Fit(s beam.Scope, job *parts.Job, rounds int) (beam.PCollection, error) {
 	s = s.Scope("bglm.Fit")
@@ -41,6 +43,9 @@ func Fit(s beam.Scope, job *parts.Job, rounds int) (beam.PCollection, error) {
 	}
 	if rounds == 0 {
 		rounds = DefaultRounds
+		if job.Method == parts.EP {
+			rounds += MoreRounds
+		}
 	}
 	splits := beam.Reshuffle(s, beam.ParDo(s, &fns.SplitFn{Job: *job}, beam.Impulse(s)))
 	if job.Method == parts.ADF {

@@ -63,16 +63,19 @@ func fitted(t *testing.T, job *parts.Job) (parts.Fits, map[string]int64) {
 }
 
 // Laplace's approximation by passes on Prism is that of one process, for all flights together
-// and by origin, from the fit of a sample.
+// and by origin, from the fit of a sample; so is expectation propagation.
 func TestLaplaceOnPrism(t *testing.T) {
 	files := flights(t, 20, 13_000, 4_000)
 	for name, job := range map[string]*parts.Job{
 		"global":  {Terms: [][]string{{"origin"}, {"destination"}, {"distance"}}},
 		"origins": {Terms: [][]string{{"destination"}, {"distance"}}, Group: []string{"origin"}},
+		"ep":      {Terms: [][]string{{"origin"}, {"distance"}}, Method: parts.EP, Options: `{"link": "probit"}`},
 	} {
-		job.Files, job.Y, job.Method = []string{files}, "late", parts.Laplace
+		if job.Files, job.Y = []string{files}, "late"; job.Method == "" {
+			job.Method = parts.Laplace
+		}
 		got, n := fitted(t, job)
-		want := alone(t, job, parts.Laplace)
+		want := alone(t, job, job.Method)
 		if len(got) != len(want) {
 			t.Fatalf("%s: %d fits, want %d; %v", name, len(got), len(want), n)
 		}
@@ -200,13 +203,14 @@ func TestErrors(t *testing.T) {
 	files := flights(t, 500, 500, 500)
 	good := parts.Job{Files: []string{files}, Y: "late", Terms: [][]string{{"distance"}}, Method: parts.Laplace}
 	for want, change := range map[string]func(*parts.Job){
-		"names no files":                 func(j *parts.Job) { j.Files = nil },
-		`found "ep"; allowed: "laplace"`: func(j *parts.Job) { j.Method = "ep" },
-		"allowed: a JSON object":         func(j *parts.Job) { j.Options = "[1]" },
-		"prior_variance: found -1":       func(j *parts.Job) { j.Options = `{"prior_variance": -1}` },
-		"priorvariance is unknown":       func(j *parts.Job) { j.Options = `{"priorvariance": 1}` },
-		"none-such.parquet":              func(j *parts.Job) { j.From = "none-such.parquet" },
-		"trials":                         func(j *parts.Job) { j.Trials = "distance"; j.Options = `{"family": "poisson"}` },
+		"names no files":                  func(j *parts.Job) { j.Files = nil },
+		`found "hmc"; allowed: ["laplace`: func(j *parts.Job) { j.Method = "hmc" },
+		"method is not used here":         func(j *parts.Job) { j.Options = `{"method": "ep"}` },
+		"allowed: a JSON object":          func(j *parts.Job) { j.Options = "[1]" },
+		"prior_variance: found -1":        func(j *parts.Job) { j.Options = `{"prior_variance": -1}` },
+		"priorvariance is unknown":        func(j *parts.Job) { j.Options = `{"priorvariance": 1}` },
+		"none-such.parquet":               func(j *parts.Job) { j.From = "none-such.parquet" },
+		"trials":                          func(j *parts.Job) { j.Trials = "distance"; j.Options = `{"family": "poisson"}` },
 	} {
 		job := good
 		change(&job)

@@ -75,7 +75,8 @@ const doneWithin = 1e-8
 
 // Solve is where a group stands after a round: what its merged state comes to, and the iterate
 // before, nil for none. Newton's step is taken whole; where one led down, or to where the
-// likelihood is not finite, the next pass looks half-way back to the best point.
+// likelihood is not finite, the next pass looks half-way back to the best point. Sites of EP have no
+// height that a step must not lower.
 func (v *Solver) Solve(group string, s State, before *Iterate) (*Iterate, error) {
 	if s.pass == nil {
 		if s.fit == nil {
@@ -89,7 +90,8 @@ func (v *Solver) Solve(group string, s State, before *Iterate) (*Iterate, error)
 		return nil, err
 	}
 	step, err := s.pass.Solve(m)
-	if before != nil && len(before.best) > 0 && (err != nil || !m.LearnsPrior() && lower(step.LogPosterior, before.height)) {
+	climbs := !m.LearnsPrior() && v.job.Method == Laplace
+	if before != nil && len(before.best) > 0 && (err != nil || climbs && lower(step.LogPosterior, before.height)) {
 		return before.back()
 	}
 	if err != nil {

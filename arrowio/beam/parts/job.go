@@ -25,6 +25,7 @@ import (
 // The methods of a Job.
 const (
 	Laplace = "laplace" // by passes that add up: the fit of all rows, to rounding
+	EP      = "ep"      // the same of expectation propagation with a full covariance
 	ADF     = "adf"     // a fit of each part, multiplied with their prior counted once
 )
 
@@ -43,13 +44,13 @@ type Job struct {
 	Weight, Offset, Trials string     `json:",omitempty"`
 	Group                  []string   `json:",omitempty"`
 
-	Method string // Laplace or ADF
+	Method string // Laplace, EP or ADF
 	// Options are those of bglm_newton_state and bglm_adf that are the same in all rows, a JSON
 	// object; "" for none. ADF has
 	// standardize false where it is not given: parts that standardise by their own rows differ
 	// in what the prior says.
 	Options string `json:",omitempty"`
-	// From is the path of a belief table in Parquet, "" for none: Laplace looks around its fit of
+	// From is the path of a belief table in Parquet, "" for none: passes look around its fit of
 	// a group first, or around its one fit for all groups; ADF continues from its one fit in
 	// every part.
 	From string `json:",omitempty"`
@@ -60,8 +61,8 @@ func (j *Job) Check() error {
 	if len(j.Files) == 0 {
 		return errors.New("the job names no files")
 	}
-	if j.Method != Laplace && j.Method != ADF {
-		return fmt.Errorf("method: found %q; allowed: %q or %q", j.Method, Laplace, ADF)
+	if all := []string{Laplace, EP, ADF}; !slices.Contains(all, j.Method) {
+		return fmt.Errorf("method: found %q; allowed: %q", j.Method, all)
 	}
 	from, err := j.from()
 	if err != nil {
@@ -73,10 +74,10 @@ func (j *Job) Check() error {
 
 // method is the one that rows of a part are fed to.
 func (j *Job) method() string {
-	if j.Method == Laplace {
-		return "newton_state"
+	if j.Method == ADF {
+		return j.Method
 	}
-	return j.Method
+	return "newton_state"
 }
 
 // from are the fits that the job starts from.
@@ -100,13 +101,17 @@ func (j *Job) settings() (*option.Settings, error) {
 	if _, ok := given["standardize"]; j.Method == ADF && !ok {
 		given["standardize"] = json.RawMessage("false")
 	}
-	return option.For(j.method()).Without(append(option.RowFields(), "around", "prior")...).Decode(func(yield func(string, option.Source) bool) {
+	s, err := option.For(j.method()).Without(append(option.RowFields(), "around", "prior", "method")...).Decode(func(yield func(string, option.Source) bool) {
 		for _, key := range slices.Sorted(maps.Keys(given)) {
 			if !yield(key, option.JSON(given[key], "JSON")) {
 				return
 			}
 		}
 	})
+	if err == nil && j.Method == EP {
+		s.Options.Sites = EP
+	}
+	return s, err
 }
 
 // model is the model of the job, around or from a fit, nil for none.

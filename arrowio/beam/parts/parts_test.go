@@ -78,7 +78,7 @@ func states(t *testing.T, job *Job) (out [][]byte) {
 // states go through bytes.
 func TestMergeLaws(t *testing.T) {
 	files := []string{rowsFile(t, 500), rowsFile(t, 300), rowsFile(t, 200)}
-	for _, method := range []string{Laplace, ADF} {
+	for _, method := range []string{Laplace, EP, ADF} {
 		job := &Job{Files: files, Y: "y", Terms: [][]string{{"x"}, {"g"}}, Method: method, Options: `{"family": "gaussian", "dispersion": 2}`}
 		all := states(t, job)
 		m, err := NewMerger(job)
