@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"slices"
 
+	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/memory"
 )
@@ -113,6 +114,7 @@ func (p *pools) add(b *Batch, lo, hi int) {
 		n := min(tupleRows, hi-lo)
 		p.rows += int64(n)
 		p.findAll(b, lo, at[:n])
+		dense.Fetch(p.sums, at[:n])
 		for i, k := range at[:n] {
 			p.by.Add(&p.sums[k], b.Obs(lo+i), b.Shift(lo+i))
 		}
@@ -179,6 +181,7 @@ func (p *pools) merge(src *pools, ids []uint32) {
 			b.Offset = append(b.Offset, src.offset[from:from+n]...)
 		}
 		p.findAll(&b, 0, at[:n])
+		dense.Fetch(p.sums, at[:n])
 		for i, k := range at[:n] {
 			p.sums[k].Merge(&src.sums[from+i], p.lik)
 		}

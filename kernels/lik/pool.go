@@ -14,6 +14,8 @@ type Pool struct {
 	// Log is the part of the log likelihood that no predictor changes, of the rows that
 	// are pooled; that of the rows made from them is still to be taken off.
 	Log float64
+
+	_ float64 // a cache line
 }
 
 // Pooling is how a likelihood pools rows.
@@ -64,8 +66,14 @@ func Pooled(l Likelihood) Pooling {
 	case l.Family() == poissonFamily.Family:
 		return Pooling{Within: func(p *Pool) float64 { return p.Spread * (p.Extra / p.Weight) }, Add: func(p *Pool, o Obs, offset float64) {
 			p.sum(o, 0)
-			p.rate(o, math.Exp(offset))
-			p.at0(l, o, offset)
+			e := 1.0
+			if offset != 0 {
+				e = math.Exp(offset)
+			}
+			p.rate(o, e)
+			if o.Weight != 0 {
+				p.Log += o.Weight * poissonLogp(o.Y, offset, e)
+			}
 		}, Make: func(p *Pool) ([]Obs, float64, float64) {
 			if p.Weight == 0 {
 				return []Obs{{}}, 0, 0
