@@ -3,10 +3,12 @@ package job
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/bglm/bglm/cmd/internal/cli"
 	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/kernels/laplace"
+	"github.com/bglm/bglm/kernels/option"
 )
 
 // sampleRows is how many rows at least the fit is of that the first pass looks around: as many more
@@ -22,13 +24,25 @@ const sites = "method"
 // CheckPasses reports a job that is not fitted by passes over rows that are not kept, and says
 // what method 'auto' asks of laplace: prior variances that are learnt where no prior is given.
 func (j *Job) CheckPasses() error {
-	switch {
-	case j.Method == "ep":
+	if !slices.Contains([]string{engine.Auto, "laplace", "ep"}, j.Method) {
+		return cli.Usage(fmt.Errorf("--method %s: passes are laplace's and ep's; allowed: laplace, ep", j.Method))
+	}
+	full := func(o Setting) bool {
+		return o.Key == "covariance" && strings.Trim(strings.ToLower(o.SQL), "'") == "full"
+	}
+	if j.Method == "ep" { // which has no other covariance here
+		j.Options = slices.DeleteFunc(j.Options, full)
+	}
+	allowed := option.For("newton_state").Without("around", sites)
+	for _, o := range j.Options {
+		if _, err := allowed.Find(o.Key); err != nil {
+			return cli.Usage(err)
+		}
+	}
+	if j.Method == "ep" {
 		j.set(sites, "'ep'")
 		j.Meta = append(j.Meta, sites, j.Method)
 		return nil
-	case j.Method != engine.Auto && j.Method != "laplace":
-		return cli.Usage(fmt.Errorf("--method %s: passes are laplace's and ep's; allowed: laplace, ep", j.Method))
 	}
 	given := func(o Setting) bool { return slices.Contains(priorKeys, o.Key) }
 	if j.Method == engine.Auto && !slices.ContainsFunc(j.Options, given) {
