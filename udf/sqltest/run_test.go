@@ -14,15 +14,20 @@ import (
 	_ "github.com/duckdb/duckdb-go/v2"
 )
 
-// open returns a fresh in-memory database with bglm's functions.
+// open returns a fresh in-memory database with bglm's functions, which spills to a folder of
+// its own: see TestSpillFolders.
 func open(t testing.TB) *sql.DB {
 	t.Helper()
+	spill := t.TempDir()
 	db, err := sql.Open("duckdb", "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
 	if err := udf.Register(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.ExecContext(t.Context(), "SET temp_directory = '"+strings.ReplaceAll(spill, "'", "''")+"'"); err != nil {
 		t.Fatal(err)
 	}
 	return db

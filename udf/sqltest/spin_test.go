@@ -4,6 +4,7 @@ package sqltest
 
 import (
 	"context"
+	"database/sql"
 	"testing"
 )
 
@@ -33,4 +34,25 @@ func TestCallerSpins(t *testing.T) {
 		}
 	}
 	t.Errorf("processor time %.2f s at most, with one thread %.2f s: pitfall 26 of docs/duckdb.md is gone", most, alone)
+}
+
+// DuckDB's databases in memory spill to one folder, whatever the process, by names that they
+// count: two processes in one folder read each other's blocks.
+func TestSpillFolders(t *testing.T) {
+	var folders []string
+	for range 2 {
+		db, err := sql.Open("duckdb", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		var folder string
+		if err := db.QueryRow("SELECT current_setting('temp_directory')").Scan(&folder); err != nil {
+			t.Fatal(err)
+		}
+		folders = append(folders, folder)
+	}
+	if folders[0] != ".tmp" || folders[1] != folders[0] {
+		t.Errorf("folders %q: pitfall 27 of docs/duckdb.md is gone", folders)
+	}
 }

@@ -55,6 +55,19 @@ func TestSession(t *testing.T) {
 	if err := s.Row("SELECT bglm_version()", &version); err != nil || version == "" {
 		t.Errorf("%q (%v)", version, err)
 	}
+	other, err := Open(&cli.Env{Ctx: ctx, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	spills := map[string]bool{".tmp": true} // DuckDB's, where processes read each other's blocks
+	for _, s := range []*Session{s, other} {
+		var folder string
+		if err := s.Row("SELECT current_setting('temp_directory')", &folder); err != nil || spills[folder] {
+			t.Errorf("spills to %q (%v)", folder, err)
+		}
+		spills[folder] = true
+	}
 	bar := s.Counter("counting")
 	bar.Set(1)
 	bar.Finish()

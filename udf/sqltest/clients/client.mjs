@@ -2,7 +2,7 @@
 import {execFileSync} from 'node:child_process';
 import {existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync} from 'node:fs';
 import {createRequire} from 'node:module';
-import {homedir} from 'node:os';
+import {homedir, tmpdir} from 'node:os';
 import {dirname, join, resolve} from 'node:path';
 
 const pkg = '@duckdb/node-api';
@@ -27,10 +27,15 @@ export function install(version) {
   return createRequire(join(dir, 'package.json'))(pkg);
 }
 
-// open returns a connection to a fresh in-memory database with the extension loaded.
+// open returns a connection to a fresh in-memory database with the extension loaded. It spills
+// to a folder of its own: DuckDB's is the same for all processes in one folder, which then read
+// each other's blocks (docs/duckdb.md).
 export async function open(api, extension) {
-  const instance = await api.DuckDBInstance.create(':memory:', {allow_unsigned_extensions: 'true'});
+  const spill = mkdtempSync(join(tmpdir(), 'bglm-spill-'));
+  const remove = () => rmSync(spill, {recursive: true, force: true});
+  process.once('exit', remove);
+  const instance = await api.DuckDBInstance.create(':memory:', {allow_unsigned_extensions: 'true', temp_directory: spill});
   const con = await instance.connect();
   await con.run(`LOAD '${resolve(extension).replaceAll("'", "''")}'`);
-  return {con, close() { con.closeSync?.(); instance.closeSync?.(); }};
+  return {con, close() { con.closeSync?.(); instance.closeSync?.(); remove(); process.removeListener('exit', remove); }};
 }
