@@ -65,7 +65,8 @@ const togetherFrom = 1e8
 
 // togetherPays says whether sites are refreshed all at once: where each row is one of many, so
 // that it hardly takes more sweeps, and one costs far less. Dense rows take as long in all, by twice
-// the sweeps of half the time, and likelihoods that are not log-concave more sweeps. A run of one sweep is the filter, row by row.
+// the sweeps of half the time, and likelihoods that are not log-concave more sweeps. A run of one
+// sweep is the filter, row by row.
 func (f *full) togetherPays() bool {
 	o, n, w := &f.p.Options, float64(f.p.N), float64(f.p.P)
 	return !f.dual && f.x == nil && f.p.Lik.Traits().Concave && n >= 8*w && n*w*w >= togetherFrom && kernels.Or(o.Damping, 1) == 1 && o.MaxIter != 1
@@ -85,9 +86,7 @@ func newFull(p *kernels.Problem) (*full, error) {
 	f.z, f.step, f.pull, f.half = make([]float64, b), make([]float64, b), make([]float64, b), make([]float64, p.N)
 	f.sigma, f.mean, f.prev = p.Matrix(f.dim, f.dim), make([]float64, f.dim), make([]float64, f.dim)
 	f.root = p.Matrix(f.dim, f.dim)
-	err := f.reset(p)
-	f.together = f.togetherPays()
-	return f, err
+	return f, f.reset(p)
 }
 
 func (f *full) reset(p *kernels.Problem) error {
@@ -98,6 +97,7 @@ func (f *full) reset(p *kernels.Problem) error {
 	if !f.dual {
 		f.x = p.Fill()
 	}
+	f.together, f.sweeps = f.togetherPays(), 0
 	if same {
 		_, err = f.rebuild()
 		return err
