@@ -166,6 +166,9 @@ func (m *Method) Model(s *option.Settings, times, trials bool) (*kernels.Model, 
 		return nil, &argument.Error{Name: "compress", Found: "true", Why: why}
 	}
 	m.defaults(s, unshaped)
+	if err := checkIdle(s); err != nil {
+		return nil, err
+	}
 	p := &s.Model
 	p.HasTime = times
 	if m.Kind == Process { // it has a mean instead

@@ -18,6 +18,9 @@ const sampleRows, sampleEntries = 100_000, 2_000_000
 // priorKeys are options that give a prior.
 var priorKeys = []string{"prior_mean", "prior_variance", "intercept_variance"}
 
+// integrating are options of what is integrated over.
+var integrating = []string{"integrate", "sd_scale", "sd_freedom", "dispersion_scale", "dispersion_freedom"}
+
 // sites is the option of passes that says whose they are.
 const sites = "method"
 
@@ -79,7 +82,7 @@ func (j *Job) Sample(src *Source) error {
 
 // sampling are the options of a sample's fit, Laplace's at the mode.
 func (j *Job) sampling() string {
-	return j.OptionsOf(func(key string) bool { return key != "integrate" && key != sites }, Setting{"integrate", "false"})
+	return j.OptionsOf(func(key string) bool { return !slices.Contains(integrating, key) && key != sites }, Setting{"integrate", "false"})
 }
 
 // passCost and solveCost are nanoseconds of a row in a pass, and of a step by cube of weights: by

@@ -1,0 +1,37 @@
+package engine
+
+import (
+	"github.com/bglm/bglm/kernels/argument"
+	"github.com/bglm/bglm/kernels/option"
+)
+
+// An idle rule is what some options need beside them to have an effect.
+type idle struct {
+	keys []string
+	// works says whether they have one, and needs what else they would.
+	works func(s *option.Settings) bool
+	needs string
+}
+
+var idleRules = []idle{
+	{[]string{"sd_scale", "sd_freedom"}, func(s *option.Settings) bool {
+		return s.Options.Integrate && (s.LearnsPrior() || len(s.Correlated) > 0) || s.Options.Sites == "ep" // which says why
+	}, "prior variances that are learnt (prior_variance 'auto') and integrated over (integrate true)"},
+	{[]string{"dispersion_scale", "dispersion_freedom"}, func(s *option.Settings) bool {
+		return s.Options.Integrate && s.Options.AutoDispersion || s.Options.Sites == "ep"
+	}, "a dispersion that is learnt (gaussian or studentt, dispersion 'auto') and integrated over (integrate true)"},
+	{[]string{"noise_floor"}, func(s *option.Settings) bool { return s.Options.AutoMeasurementNoise }, "measurement_noise 'auto'"},
+}
+
+// checkIdle reports an option that was given and changes nothing beside the others. Those of forms
+// (rank and its like) are none: queries give them for several forms and methods at once.
+func checkIdle(s *option.Settings) error {
+	for _, r := range idleRules {
+		for _, key := range r.keys {
+			if s.Given(key) && !r.works(s) {
+				return &argument.Error{Name: key, Why: "would change nothing here; it needs " + r.needs}
+			}
+		}
+	}
+	return nil
+}
