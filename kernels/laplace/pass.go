@@ -10,6 +10,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/argument"
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/internal/tally"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/special"
@@ -109,8 +110,7 @@ type passWork struct {
 	fs               []uint32      // entries of rows, and where each row's end
 	xs               []float64
 	ends             []int
-	number           []int32       // by feature: 1 + its place in numbers, -1 for what is no number
-	numbers          []blockTotals // of a batch
+	tally            tally.Work
 }
 
 // NewPass is a pass without rows. Errors: a model with a shape or correlations that are learnt,
@@ -327,7 +327,7 @@ func (s *Pass) Update(ctx context.Context, b *kernels.Batch, skip bool) error {
 			return err
 		}
 	}
-	s.responses(b)
+	tally.Responses(&s.totals, b, l.Traits().Located, s.work.w)
 	if s.learns {
 		s.squares(b)
 	}
@@ -512,113 +512,13 @@ func (s *Pass) squares(b *kernels.Batch) {
 	}
 }
 
-// responses adds to the totals of rows and responses.
-func (s *Pass) responses(b *kernels.Batch) {
-	located := s.model.Lik.Traits().Located
-	var y blockTotals
-	for i, v := range b.Y {
-		if s.work.w[i] != s.work.w[i] {
-			continue
-		}
-		s.totals.Rows++
-		weight := b.Obs(i).Weight
-		s.totals.Weight += weight
-		if located {
-			v -= b.Shift(i)
-		}
-		y.add(v, weight)
-	}
-	y.into(&s.totals.Y)
-}
-
 // numbers adds to the totals of features that are numbers; whole says that z has all of them.
 func (s *Pass) numbers(b *kernels.Batch, whole bool) {
 	if whole && len(b.Weight) == 0 {
 		s.wholeNumbers(b.Shared, b.Len())
 		return
 	}
-	if b.Shared != nil {
-		for j, f := range b.Shared {
-			if s.dict.NumberPlace(f) == math.MaxInt {
-				continue
-			}
-			values, step := b.Value[min(j, len(b.Value)):], len(b.Shared)
-			if len(b.Columns) > 0 {
-				values, step = b.Columns[j], 1
-			}
-			var t blockTotals
-			for i, w := range s.work.w {
-				if w == w {
-					t.add(values[i*step], b.Obs(i).Weight)
-				}
-			}
-			t.into(&s.totals.Numbers[f])
-		}
-		return
-	}
-	m := &s.work
-	m.number, m.numbers = slices.Grow(m.number[:0], len(s.at))[:len(s.at)], m.numbers[:0]
-	clear(m.number)
-	for i, w := range m.w {
-		if w != w {
-			continue
-		}
-		fs, xs := b.Entries(i)
-		for k, f := range fs {
-			at := m.number[f]
-			if at == 0 {
-				if at = -1; s.dict.NumberPlace(f) < math.MaxInt {
-					m.numbers = append(m.numbers, blockTotals{})
-					at = int32(len(m.numbers))
-				}
-				m.number[f] = at
-			}
-			if at > 0 {
-				m.numbers[at-1].add(xs[k], b.Obs(i).Weight)
-			}
-		}
-	}
-	for f, at := range m.number {
-		if at > 0 {
-			m.numbers[at-1].into(&s.totals.Numbers[f])
-		}
-	}
-}
-
-// blockTotals sums numbers less the first of them, near which the others are.
-type blockTotals struct {
-	origin                          float64
-	rows, sum, weight, wsum, square float64
-	missing, missingByWeight        float64
-}
-
-func (t *blockTotals) add(x, weight float64) {
-	if x != x {
-		t.missing++
-		t.missingByWeight += weight
-		return
-	}
-	if t.rows == 0 {
-		t.origin = x
-	}
-	x -= t.origin
-	t.rows++
-	t.sum += x
-	t.weight += weight
-	t.wsum += weight * x
-	t.square += weight * x * x
-}
-
-func (t *blockTotals) into(n *kernels.NumberTotals) {
-	o := kernels.NumberTotals{Rows: t.rows, Weight: t.weight, Missing: t.missing, MissingByWeight: t.missingByWeight}
-	if t.rows > 0 {
-		o.Mean = t.origin + t.sum/t.rows
-	}
-	if t.weight > 0 {
-		m := t.wsum / t.weight
-		o.Center, o.Squares = t.origin+m, max(t.square-t.wsum*m, 0)
-	}
-	n.Add(o)
+	s.work.tally.Numbers(&s.totals, &s.dict, b, s.work.w)
 }
 
 // Merge adds the rows of src, a pass at the same point; src is not changed.
@@ -659,7 +559,6 @@ func (s *Pass) Merge(src *Pass) error {
 		s.slope[id] += src.slope[j]
 		s.bend[id] += src.bend[j]
 		s.totals.Squares[id] += src.totals.Squares[j]
-		s.totals.Numbers[id].Add(src.totals.Numbers[j])
 		for k, g := range ids[:j+1] {
 			s.curv[packed(id, g)] += src.curv[j*(j+1)/2+k]
 		}
@@ -671,8 +570,6 @@ func (s *Pass) Merge(src *Pass) error {
 	s.bare += src.bare
 	s.pearson.Add(src.pearson)
 	s.entries += src.entries
-	t, o := &s.totals, &src.totals
-	t.Rows, t.Skipped, t.Weight = t.Rows+o.Rows, t.Skipped+o.Skipped, t.Weight+o.Weight
-	t.Y.Add(o.Y)
+	tally.Join(&s.totals, &src.totals, ids)
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/internal/tally"
 	"github.com/bglm/bglm/kernels/special"
 )
 
@@ -186,7 +187,7 @@ func (s *Pass) wholeNumbers(shared []uint32, n int) {
 			dense.Axpy(-origin, w.ones[:n], less)
 			sum, square = dense.Dot(w.ones[:n], less), dense.Dot(less, less)
 		}
-		t := blockTotals{origin: origin + s.shift[f], rows: rows, sum: sum, square: square, weight: rows, wsum: sum}
-		t.into(&s.totals.Numbers[f])
+		t := tally.Block{Origin: origin + s.shift[f], Rows: rows, Sum: sum, Square: square, Weight: rows, Wsum: sum}
+		t.Into(&s.totals.Numbers[f])
 	}
 }

@@ -55,7 +55,11 @@ func levelRows(t testing.TB, d *kernels.Dict, n, k, levels int, number bool, see
 				eta += 0.1 * (x - 5)
 			}
 			b.EndRow()
-			b.Y = append(b.Y, float64(btoi(rng.Float64() < special.Logistic(eta))))
+			y := 0.0
+			if rng.Float64() < special.Logistic(eta) {
+				y = 1
+			}
+			b.Y = append(b.Y, y)
 			done++
 		}
 		out = append(out, b)
