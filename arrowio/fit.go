@@ -13,7 +13,6 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/engine"
-	"github.com/bglm/bglm/kernels/laplace"
 	"github.com/bglm/bglm/kernels/lik"
 	budget "github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/option"
@@ -33,7 +32,7 @@ type Job struct {
 	// Group names columns: each combination of their values has a fit of its own.
 	Group []string
 
-	// Method is that of engine.Find, by default "adf"; with "newton_state" groups have Passes.
+	// Method is that of engine.Find, by default "adf"; with "newton_state" groups have Parts.
 	Method string
 	// Model is the model. HasTime is set where Time is; a Start carries on from a
 	// fit.
@@ -79,8 +78,8 @@ type Groups struct {
 	// releases it.
 	Keys arrow.RecordBatch
 	Fits []*kernels.Fit
-	// Passes are those of method newton_state, one for each of Fits, which have no beliefs then.
-	Passes []*laplace.Pass
+	// Parts are the passes of method newton_state, one for each of Fits, which have no beliefs then.
+	Parts []engine.Part
 }
 
 // FitGroups is Fit for each group of rows. Cost in memory: an engine's state a group.
@@ -459,8 +458,8 @@ func (f *Fitter) Groups(ctx context.Context) (*Groups, error) {
 			return nil, fmt.Errorf("arrowio: method %s: %w", f.method.Name, err)
 		}
 		out.Fits[i] = fit.Fit
-		if fit.Pass != nil {
-			out.Passes = append(out.Passes, fit.Pass)
+		if fit.Part != nil {
+			out.Parts = append(out.Parts, fit.Part)
 		}
 	}
 	if f.keys != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/kernels/kerneltest"
-	"github.com/bglm/bglm/kernels/laplace"
 )
 
 // grouped are rows with groups of a text, a number and a date, some of them NULL.
@@ -113,24 +113,24 @@ func TestPassesByGroup(t *testing.T) {
 		return &own, nil
 	}
 	for range 8 {
-		passes := map[string]*laplace.Pass{}
+		passes := map[string]engine.Part{}
 		for _, cut := range [][2]int64{{0, 3}, {3, 8}} {
 			part := rec.NewSlice(cut[0], cut[1])
 			g := groupsOf(t, job, part)
-			for k, p := range g.Passes {
+			for k, p := range g.Parts {
 				key, err := g.Key(k)
 				if err != nil {
 					t.Fatal(err)
 				}
 				if passes[key] == nil {
 					passes[key] = p
-				} else if err := passes[key].Merge(p); err != nil {
+				} else if err := passes[key].Join(p); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
 		for key, p := range passes {
-			step, err := p.Solve(&m)
+			step, err := p.Step(&m)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -51,6 +51,8 @@ type Model struct {
 	// Around is the fit at whose weights a pass over the rows looks at the likelihood: see
 	// laplace.Pass.
 	Around *Fit
+	// Before is what the merged pass before says, in bytes: see lowrank.Pass.
+	Before []byte
 
 	Options Options
 }

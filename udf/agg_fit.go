@@ -489,7 +489,7 @@ var forms = map[engine.Kind]form{
 		doc:     "NULL without rows, which is as no part.",
 		example: "SELECT f.n, f.converged FROM (SELECT bglm_newton_solve(bglm_newton_merge(s), {link: 'probit'}) AS f FROM (SELECT $call AS s " + tenRows + " GROUP BY i % 2));",
 		call:    "(late, {origin: origin}, {link: '$link'})",
-		write:   func(out *capi.Col, r *engine.Result) { out.Bytes(r.Pass.Bytes()) },
+		write:   func(out *capi.Col, r *engine.Result) { out.Bytes(r.Part.Bytes()) },
 	},
 	engine.Predictions: {y: checkResponse, result: predictionsType, write: appendPredictions},
 	engine.Process: {

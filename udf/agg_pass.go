@@ -4,27 +4,26 @@ import (
 	"fmt"
 
 	"github.com/bglm/bglm/kernels/engine"
-	"github.com/bglm/bglm/kernels/laplace"
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
 // passState is the aggregate state of bglm_newton_merge.
-type passState struct{ *laplace.Pass }
+type passState struct{ engine.Part }
 
-func (s *passState) Clone() capi.State { return &passState{s.Pass.Clone()} }
+func (s *passState) Clone() capi.State { return &passState{s.Copy()} }
 
 func (s *passState) Merge(src capi.State) error {
 	o, ok := src.(*passState)
 	if !ok {
 		return errMixedStates
 	}
-	return s.Pass.Merge(o.Pass)
+	return s.Join(o.Part)
 }
 
 // readPass is the state in entry i of v.
-func readPass(v *capi.Vec, i int) (*laplace.Pass, error) {
-	p, err := laplace.DecodePass([]byte(v.Str(i)))
+func readPass(v *capi.Vec, i int) (engine.Part, error) {
+	p, err := engine.DecodePart([]byte(v.Str(i)))
 	if err != nil {
 		return nil, fmt.Errorf("state: %w", err)
 	}
@@ -54,7 +53,7 @@ func updatePasses(args []capi.Vec, slots capi.Slots) error {
 			fresh := false
 			st, err := slot.Mutable(func() (capi.State, error) { fresh = true; return &passState{p}, nil })
 			if err == nil && !fresh {
-				err = st.(*passState).Pass.Merge(p)
+				err = st.(*passState).Join(p)
 			}
 			if err != nil {
 				return err
@@ -114,7 +113,7 @@ func callSolve(args []capi.Vec, n int, out *capi.Col) error {
 		if err != nil {
 			return err
 		}
-		step, err := p.Solve(model)
+		step, err := p.Step(model)
 		if err != nil {
 			return err
 		}

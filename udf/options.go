@@ -26,6 +26,7 @@ var OptionWords = option.Words{
 	option.FamilyName:      "a name listed by bglm_families()",
 	option.LinkName:        "a name listed by bglm_families(), such as 'probit'",
 	option.APosterior:      "a FIT",
+	option.AState:          "[state] of bglm_newton_state or bglm_newton_merge",
 	option.Beliefs:         "MAP(VARCHAR, STRUCT(mean, variance)) or LIST(STRUCT(feature, mean, variance))",
 	option.NumbersByName:   "MAP(VARCHAR, number)",
 	option.ByColumn:        "a STRUCT of these by column",
@@ -115,6 +116,8 @@ func (c constant) Decode(to any) (err error) {
 		*to, err = readBeliefs(c.v, c.i)
 	case **kernels.Fit:
 		*to, err = readFitAt(c.v, c.i, c.classes)
+	case *[]byte:
+		*to, err = stateBytes(c.v, c.i)
 	case *[][]float64:
 		*to, err = matrix(c.v, c.i)
 	case *[][]string:
@@ -123,6 +126,22 @@ func (c constant) Decode(to any) (err error) {
 		err = option.ErrType
 	}
 	return err
+}
+
+// stateBytes reads a BLOB, or the one in a list: DuckDB copies a text for each chunk of rows that it
+// is joined to, of a list it copies where it is.
+func stateBytes(v *capi.Vec, i int) ([]byte, error) {
+	if v.Type == capi.List && v.Kids[0].Type == capi.Blob {
+		lo, hi := v.Span(i)
+		if hi-lo != 1 || v.Kids[0].Null(lo) {
+			return nil, fmt.Errorf("found a list of %d; allowed: [state]", hi-lo)
+		}
+		v, i = &v.Kids[0], lo
+	}
+	if v.Type != capi.Blob {
+		return nil, option.ErrType
+	}
+	return []byte(v.Str(i)), nil
 }
 
 // numbersByName reads a MAP(VARCHAR, number).

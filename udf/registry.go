@@ -231,7 +231,7 @@ func entries() []entry {
 			"SELECT bglm_update(fit, [{y: true, x: {origin: 'A1'}}, {y: false, x: {origin: 'A0'}}]).n FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
 			option.For(continuing("adf").Name).Continuing().Keys(), []int{2, 3}, fitType, false, callUpdate).checks(2, checkContinuing),
 		scalar("bglm_newton_solve", "(state [, options])",
-			"The fit after Newton's step from where a pass over the rows looked (bglm_newton_state, bglm_newton_merge), with the options of the pass. Its status says how far from the mode the pass was; give it to the next pass as around. It has converged, and is that of bglm_laplace, where the pass was within 1e-6 posterior deviations of the mode; with method 'ep' that of bglm_ep with a full covariance, within 1e-8 of where sites and posterior agree.",
+			"The fit after Newton's step from where a pass over the rows looked (bglm_newton_state, bglm_newton_merge), with the options of the pass. Its status says how far from the mode the pass was; give it to the next pass as around. It has converged, and is that of bglm_laplace, where the pass was within 1e-6 posterior deviations of the mode; with method 'ep' that of bglm_ep with a full covariance, within 1e-8 of where sites and posterior agree; with 'lowrank' that of bglm_lowrank, and the next pass takes the state itself, as [state], for around.",
 			"SELECT bglm_newton_solve(s).n FROM (SELECT bglm_newton_state(late, {origin: origin}) AS s "+tenRows+");",
 			option.For("newton_state").Without(option.RowFields()...).Keys(), []int{1, 2}, fitType, false, callSolve).checks(1, checkSolving),
 		scalar("bglm_beliefs", "(fit)", "The belief table of a fit as LIST(STRUCT(feature, mean, variance)).",

@@ -24,15 +24,15 @@ import (
 
 // DefaultRounds is how many passes over the rows a pipeline of Laplace's approximation has, at
 // most: six to nine were needed for flights, from nothing, and those after them read no rows.
-// Expectation propagation has MoreRounds more.
+// Expectation propagation and low-rank fits have MoreRounds more.
 const DefaultRounds, MoreRounds = 10, 14
 
 // Fit adds the fits of a job to a pipeline: a collection of KV<string, []byte>, the text of a
-// group (arrowio.Groups.Key) and its fit (parts.DecodeIterate). rounds is for methods laplace and
-// ep, 0 is DefaultRounds; a fit that has not converged in so many says so in its status.
+// group (arrowio.Groups.Key) and its fit (parts.DecodeIterate). rounds is for methods laplace,
+// ep and lowrank, 0 is DefaultRounds; a fit that has not converged in so many says so in its status.
 //
-// Bytes moved: for each round, part and group a state, 4 p² bytes for p weights of laplace and ep, and
-// each fit to each part. Errors: those of Job.Check, and fewer than 0 rounds.
+// Bytes moved: for each round, part and group a state, 4 p² bytes for p weights of laplace and ep, of lowrank
+// 16 p l for l directions, and each fit (of lowrank with the state) to each part. Errors: those of Job.Check, and fewer than 0 rounds.
 func Fit(s beam.Scope, job *parts.Job, rounds int) (beam.PCollection, error) {
 	s = s.Scope("bglm.Fit")
 	if rounds < 0 {
@@ -43,7 +43,7 @@ func Fit(s beam.Scope, job *parts.Job, rounds int) (beam.PCollection, error) {
 	}
 	if rounds == 0 {
 		rounds = DefaultRounds
-		if job.Method == parts.EP {
+		if job.Method == parts.EP || job.Method == parts.LowRank {
 			rounds += MoreRounds
 		}
 	}

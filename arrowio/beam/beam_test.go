@@ -63,13 +63,17 @@ func fitted(t *testing.T, job *parts.Job) (parts.Fits, map[string]int64) {
 }
 
 // Laplace's approximation by passes on Prism is that of one process, for all flights together
-// and by origin, from the fit of a sample; so is expectation propagation.
+// and by origin, from the fit of a sample; so are expectation propagation and low-rank fits (by
+// origin of full rank: levels of equal numbers of rows have equal singular values, and rounding
+// decides which of them a lower rank keeps).
 func TestLaplaceOnPrism(t *testing.T) {
 	files := flights(t, 20, 13_000, 4_000)
 	for name, job := range map[string]*parts.Job{
-		"global":  {Terms: [][]string{{"origin"}, {"destination"}, {"distance"}}},
-		"origins": {Terms: [][]string{{"destination"}, {"distance"}}, Group: []string{"origin"}},
-		"ep":      {Terms: [][]string{{"origin"}, {"distance"}}, Method: parts.EP, Options: `{"link": "probit"}`},
+		"global":             {Terms: [][]string{{"origin"}, {"destination"}, {"distance"}}},
+		"origins":            {Terms: [][]string{{"destination"}, {"distance"}}, Group: []string{"origin"}},
+		"lowrank":            {Terms: [][]string{{"origin"}, {"destination"}, {"distance"}}, Method: parts.LowRank, Options: `{"rank": 12}`},
+		"origins by lowrank": {Terms: [][]string{{"destination"}, {"distance"}}, Group: []string{"origin"}, Method: parts.LowRank, Options: `{"rank": 400, "power_iterations": 0}`},
+		"ep":                 {Terms: [][]string{{"origin"}, {"distance"}}, Method: parts.EP, Options: `{"link": "probit"}`},
 	} {
 		if job.Files, job.Y = []string{files}, "late"; job.Method == "" {
 			job.Method = parts.Laplace

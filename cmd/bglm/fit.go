@@ -30,9 +30,9 @@ type fitCommand struct {
 	Out         string        `placeholder:"FILE" help:"Where the belief table goes: .parquet, .arrow, .csv, .json or .duckdb. Without it: CSV on the standard output."`
 	Parallel    bool          `help:"Let all threads absorb rows, in no fixed order, and merge what they learnt: faster, repeatable only to the accuracy of the merge. Methods that keep their rows always read with all threads."`
 	Compress    bool          `help:"Keep rows of equal features once, with sums of their responses: the fit is that of all rows, memory and time are those of the rows that differ. The same as --option compress=true."`
-	OutOfCore   bool          `name:"out-of-core" help:"Laplace's approximation (with --method ep expectation propagation) by passes over the rows, none of which is kept: from the fit of a sample on, two to four of them, of ep some ten; with --group, of the groups whose rows have no room. A run that was killed goes on where it was."`
+	OutOfCore   bool          `name:"out-of-core" help:"Laplace's approximation (with --method ep or lowrank those) by passes over the rows, none of which is kept: from the fit of a sample on, two to four of them, of ep some ten; with --group, of the groups whose rows have no room. A run that was killed goes on where it was."`
 	Partial     bool          `help:"Take one pass over these rows, a part of all, and write what it says to --out FILE.parquet, for bglm merge and bglm finish."`
-	Around      string        `placeholder:"FILE" help:"With --partial or --out-of-core: the fit at whose weights the pass looks, such as that of a sample or of the pass before."`
+	Around      string        `placeholder:"FILE" help:"With --partial or --out-of-core: the fit at whose weights the pass looks, such as that of a sample or of the pass before; of --method lowrank the merged pass before itself."`
 	Engine      string        `placeholder:"NAME" enum:"duckdb,arrow" default:"duckdb" help:"duckdb (default), or arrow: Parquet and Arrow rows by columns, without SQL, as a stream."`
 	Incremental bool          `help:"Process only the files that the ledger in --out (a .duckdb file) does not have, one after the other, each in a transaction."`
 	Watch       time.Duration `placeholder:"DURATION" help:"With --incremental: check for new files again and again, after this pause, until Ctrl-C."`

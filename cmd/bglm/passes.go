@@ -53,12 +53,25 @@ func (c *fitCommand) plan(s *duck.Session, unfinished string) (j *job.Job, src *
 	if c.Partial && len(j.Group) > 0 {
 		return nil, nil, false, cli.Usage(errors.New("--group: --partial takes a pass for one fit; --out-of-core makes one for each group"))
 	}
+	if j.Chained() && len(j.Group) > 0 {
+		return nil, nil, false, cli.Usage(errors.New("--group: passes of --method lowrank make one fit; allowed: --method laplace, ep"))
+	}
 	from, what, keys, anew := c.Around, "--around", []string{"formula", "y", "x"}, ""
 	if _, err := os.Stat(unfinished); unfinished != "" && err == nil {
 		from, what, keys, anew = unfinished, "unfinished fit", nil, "; remove it to begin anew"
 	}
 	if from == "" {
 		return j, src, false, nil
+	}
+	if j.Chained() {
+		p, err := fitstore.MergeParts(s, []string{from})
+		if err == nil {
+			err = agree(&fitstore.Fits{Meta: p.Meta}, &fitstore.Fits{Meta: j.Meta}, from, keys)
+		}
+		if err != nil {
+			return nil, nil, false, fmt.Errorf("%s: %w%s", what, err, anew)
+		}
+		return j, src, true, s.Exec(chain)
 	}
 	f, err := fitstore.Load(s, "around", from, nil)
 	if err == nil {
@@ -72,6 +85,9 @@ func (c *fitCommand) plan(s *duck.Session, unfinished string) (j *job.Job, src *
 	}
 	return j, src, true, nil
 }
+
+// chain makes the merged state of a pass the one that the next pass goes on from.
+const chain = "CREATE OR REPLACE TEMP TABLE around AS FROM pass"
 
 // agree says whether fits of a file were made by the job of others: with the same keys, nil
 // for all of them.
@@ -92,7 +108,7 @@ func agree(f, with *fitstore.Fits, file string, keys []string) error {
 }
 
 // byPasses fits by passes over the rows, none of which is kept. After each pass the fit so far
-// is kept beside the output, from which a run that was killed goes on.
+// (of lowrank the state) is kept beside the output, from which a run that was killed goes on.
 func (c *fitCommand) byPasses(s *duck.Session) (*fitstore.Fits, int, error) {
 	unfinished := ""
 	if c.Out != "" {
@@ -106,14 +122,14 @@ func (c *fitCommand) byPasses(s *duck.Session) (*fitstore.Fits, int, error) {
 		f, err := c.groupsByPasses(s, j, src, around, unfinished)
 		return f, len(src.Files), err
 	}
-	if !around {
+	if !around && !j.Chained() {
 		if err := j.Sample(src); err != nil {
 			return nil, 0, err
 		}
 	}
 	p := &fitstore.Parts{Options: j.Constants(), Meta: j.Meta}
 	for k := 1; k <= maxPasses; k++ {
-		if err := j.Pass(src, fmt.Sprintf("pass %d", k), true); err != nil {
+		if err := j.Pass(src, fmt.Sprintf("pass %d", k), around || k > 1 || !j.Chained()); err != nil {
 			return nil, 0, err
 		}
 		f, err := p.Solve(s)
@@ -126,7 +142,7 @@ func (c *fitCommand) byPasses(s *duck.Session) (*fitstore.Fits, int, error) {
 			return nil, 0, err
 		}
 		nearer := func(steps int) error {
-			if around {
+			if around || j.Chained() {
 				return nil // by a run before, or by hand: there is no sample
 			}
 			return j.Nearer(steps, func() error { _, err := p.Solve(s); return err })
@@ -143,12 +159,16 @@ func (c *fitCommand) byPasses(s *duck.Session) (*fitstore.Fits, int, error) {
 				return nil, 0, err
 			}
 		}
+		next, keep := "CREATE OR REPLACE TEMP TABLE around AS FROM fits", f.Save
+		if j.Chained() {
+			next, keep = chain, func(path string) error { return p.SavePass(s, path) }
+		}
 		if unfinished != "" {
-			if err := f.Save(unfinished); err != nil {
+			if err := keep(unfinished); err != nil {
 				return nil, 0, err
 			}
 		}
-		if err := s.Exec("CREATE OR REPLACE TEMP TABLE around AS FROM fits"); err != nil {
+		if err := s.Exec(next); err != nil {
 			return nil, 0, err
 		}
 	}

@@ -92,16 +92,16 @@ func TestOutOfCore(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, args := range map[string][]string{
-		"was fitted with the formula":   {"--out-of-core", "--out", out, "--formula", "y ~ x"},
-		`with the option link ""`:       {"--out-of-core", "--out", out, "--method", "laplace", "--formula", passFormula, "--option", "link=probit"},
-		"passes are laplace's and ep's": {"--out-of-core", "--method", "adf", "--formula", "y ~ x"},
-		"go without --engine arrow":     {"--out-of-core", "--engine", "arrow", "--formula", "y ~ x"},
-		"covariance is not used here":   {"--out-of-core", "--method", "ep", "--option", "covariance=diagonal", "--formula", "y ~ x"},
-		"give one of them":              {"--out-of-core", "--partial", "--formula", "y ~ x"},
-		"give --out FILE.parquet":       {"--partial", "--formula", "y ~ x"},
-		"--around belongs to":           {"--around", kept, "--formula", "y ~ x"},
-		"shape: found 'auto'":           {"--partial", "--formula", "hour ~ x", "--option", "family=negbinomial", "--out", out},
-		"hessian is not used here":      {"--partial", "--formula", "y ~ x", "--option", "hessian=full", "--out", out},
+		"was fitted with the formula":    {"--out-of-core", "--out", out, "--formula", "y ~ x"},
+		`with the option link ""`:        {"--out-of-core", "--out", out, "--method", "laplace", "--formula", passFormula, "--option", "link=probit"},
+		"passes are laplace's, ep's and": {"--out-of-core", "--method", "adf", "--formula", "y ~ x"},
+		"go without --engine arrow":      {"--out-of-core", "--engine", "arrow", "--formula", "y ~ x"},
+		"covariance is not used here":    {"--out-of-core", "--method", "ep", "--option", "covariance=diagonal", "--formula", "y ~ x"},
+		"give one of them":               {"--out-of-core", "--partial", "--formula", "y ~ x"},
+		"give --out FILE.parquet":        {"--partial", "--formula", "y ~ x"},
+		"--around belongs to":            {"--around", kept, "--formula", "y ~ x"},
+		"shape: found 'auto'":            {"--partial", "--formula", "hour ~ x", "--option", "family=negbinomial", "--out", out},
+		"hessian is not used here":       {"--partial", "--formula", "y ~ x", "--option", "hessian=full", "--out", out},
 	} {
 		if r := bglm(t, "", append([]string{"fit", "--data", data}, args...)...); r.code == 0 || !strings.Contains(r.stderr, want) {
 			t.Errorf("%v: %d: %s", args, r.code, r.stderr)
@@ -110,6 +110,68 @@ func TestOutOfCore(t *testing.T) {
 }
 
 // A state that is damaged, or no state, is an error that names it and says what to do.
+func TestOutOfCoreLowRank(t *testing.T) {
+	data := rowsFile(t, "rows.parquet")
+	dir := filepath.Dir(data)
+	file := func(name string) string { return filepath.Join(dir, name+".parquet") }
+	of := func(args ...string) []string {
+		return append([]string{"--data", data, "--formula", passFormula, "--method", "lowrank", "--option", "rank=6", "-q"}, args...)
+	}
+	fit := func(args ...string) result { return ok(t, append([]string{"fit"}, of(args...)...)...) }
+	fit("--option", "tol=1e-10", "--out", file("kept"))
+	fit("--out-of-core", "--out", file("passes"))
+	if got := apart(t, file("passes"), file("kept")); got != same {
+		t.Error(got)
+	}
+	// Three parts in a pass, merged, until the fit has converged; a run out of core that was stopped after
+	// the fourth pass goes on from it.
+	var around []string
+	for k := range 20 {
+		var parts []string
+		for i := range 3 {
+			parts = append(parts, file(fmt.Sprintf("part-%d", i)))
+			fit(append([]string{"--partial", "--where", fmt.Sprintf("i %% 3 = %d", i), "--out", parts[i]}, around...)...)
+		}
+		ok(t, append([]string{"merge", "--out", file("pass"), "-q"}, parts...)...)
+		r := ok(t, "finish", file("pass"), "--out", file("parts"), "--json")
+		if around = []string{"--around", file("pass")}; strings.Contains(r.stdout, `"converged": true`) {
+			break
+		}
+		if k == 3 {
+			b, err := os.ReadFile(file("pass"))
+			if err == nil {
+				err = os.WriteFile(passFile(file("resumed")), b, 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if got := apart(t, file("parts"), file("kept")); got != same {
+		t.Errorf("by parts: %s", got)
+	}
+	if r := ok(t, "fit", "--data", data, "--formula", passFormula, "--method", "lowrank", "--option", "rank=6", "--out-of-core", "--out", file("resumed")); strings.Contains(r.stderr, "this was 4 of") {
+		t.Errorf("the run did not go on: %s", r.stderr)
+	}
+	if got := apart(t, file("resumed"), file("kept")); got != same {
+		t.Errorf("resumed: %s", got)
+	}
+	for want, args := range map[string][]string{
+		"has no states of passes":             {"--out-of-core", "--around", file("kept")},
+		"passes of --method lowrank make one": {"--out-of-core", "--group", "site"},
+		"the pass before was made with other": {"--partial", "--around", file("pass"), "--option", "rank=7", "--out", file("other")},
+		"prior_variance: found 'auto'":        {"--out-of-core", "--option", "prior_variance=auto"},
+	} {
+		all := append([]string{"fit", "--data", data, "--formula", passFormula, "--method", "lowrank"}, args...)
+		if !slices.Contains(all, "rank=7") {
+			all = append(all, "--option", "rank=6")
+		}
+		if r := bglm(t, "", all...); r.code == 0 || !strings.Contains(r.stderr, want) {
+			t.Errorf("%v: %d: %s", args, r.code, r.stderr)
+		}
+	}
+}
+
 func TestOutOfCoreDamaged(t *testing.T) {
 	data := rowsFile(t, "rows.parquet")
 	out := filepath.Join(filepath.Dir(data), "fit.parquet")
@@ -151,8 +213,16 @@ func TestOutOfCoreKilled(t *testing.T) {
 	dir := t.TempDir()
 	data := filepath.Join(dir, "rows.parquet")
 	query(t, `COPY (SELECT hash(i) % 5 < 1 + hash(i + 7) % 60 // 20 AS y, 'a' || hash(i + 7) % 60 AS ad, (hash(i + 3) % 100) / 50.0 AS x FROM range(150000) t(i)) TO '`+data+`'`)
+	t.Run("laplace", func(t *testing.T) { outOfCoreKilled(t, kills, dir, data, "--method", "auto") })
+	t.Run("lowrank", func(t *testing.T) {
+		outOfCoreKilled(t, kills, t.TempDir(), data, "--method", "lowrank", "--option", "rank=5")
+	})
+}
+
+func outOfCoreKilled(t *testing.T, kills int, dir, data string, more ...string) {
+	t.Helper()
 	args := func(out string) []string {
-		return []string{"fit", "--data", data, "--formula", "y ~ ad + x", "--out-of-core", "--out", filepath.Join(dir, out)}
+		return append([]string{"fit", "--data", data, "--formula", "y ~ ad + x", "--out-of-core", "--out", filepath.Join(dir, out)}, more...)
 	}
 	began := time.Now()
 	ok(t, args("whole.parquet")...)

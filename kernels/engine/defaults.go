@@ -24,7 +24,7 @@ import (
 //   - prior_variance of adf with an arrowhead: learnt where the fit that is continued did, a
 //     stream of bglm_fit;
 //   - prior_variance of classes: learnt, where neither a prior nor the scale was given;
-//   - integrate: true for methods that keep the rows, and passes but those of ep.
+//   - integrate: true for methods that keep the rows, and passes of laplace.
 func (m *Method) defaults(s *option.Settings, unshaped bool) {
 	o := &s.Options
 	o.AnyColumns = s.Columns == "any" || s.Columns == "" && s.Start != nil && s.Start.N > 0 && s.Start.Columns == nil
@@ -55,7 +55,7 @@ func (m *Method) defaults(s *option.Settings, unshaped bool) {
 		return
 	}
 	if !s.Given("integrate") {
-		o.Integrate = o.Sites != "ep"
+		o.Integrate = o.Sites == "" || o.Sites == "laplace"
 	}
 	if has("dispersion") && !s.Given("dispersion") && s.Params.Dispersion == 1 {
 		o.AutoDispersion = true

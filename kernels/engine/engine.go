@@ -70,7 +70,8 @@ type Result struct {
 	Path    []Moment      // of Paths, by feature in belief order, then time
 	Rows    []Prediction  // of Predictions, in the order they were learnt
 	Process *gp.Posterior // of a Process
-	Pass    *laplace.Pass // of Parts, whose Fit has no beliefs
+	Part    Part          // of Parts, whose Fit has no beliefs
+	Pass    *laplace.Pass // the same where it is one
 }
 
 // Moment is the belief in a weight at a time, given all rows: one for each row that touches
@@ -166,7 +167,7 @@ func (m *Method) Model(s *option.Settings, times, trials bool) (*kernels.Model, 
 		return nil, &argument.Error{Name: "compress", Found: "true", Why: why}
 	}
 	m.defaults(s, unshaped)
-	if err := checkIdle(s); err != nil {
+	if err := m.checkIdle(s); err != nil {
 		return nil, err
 	}
 	p := &s.Model

@@ -96,6 +96,8 @@ func excused(method string, base given, key string) string {
 	switch {
 	case key == "rank" || key == "oversample" || key == "power_iterations":
 		return "of low-rank forms"
+	case base["integrate"] == false && (strings.HasPrefix(key, "sd_") || strings.HasPrefix(key, "dispersion_")):
+		return "learning with and without a prior is compared"
 	case key == "intercept_variance" && base["intercept"] == false:
 		return "the fit keeps it"
 	case (key == "max_iter" || key == "tol") && (base["at"] != nil || method == "ekf"):
@@ -169,7 +171,8 @@ func TestIdleOptions(t *testing.T) {
 	}{
 		{"laplace", "bernoulli", given{"sd_scale": 2.0}, "sd_scale would change nothing here; it needs prior variances that are learnt"},
 		{"laplace", "bernoulli", given{"sd_scale": 2.0, "prior_variance": "auto"}, ""},
-		{"laplace", "bernoulli", given{"sd_freedom": 1.0, "prior_variance": "auto", "integrate": false}, "sd_freedom would change nothing"},
+		{"laplace", "bernoulli", given{"sd_freedom": 1.0, "prior_variance": "auto", "integrate": false}, ""},
+		{"laplace", "bernoulli", given{"sd_freedom": 1.0, "prior_variance": 2.0}, "sd_freedom would change nothing"},
 		{"laplace", "bernoulli", given{"dispersion_scale": 2.0}, "dispersion_scale would change nothing here; it needs a dispersion that is learnt"},
 		{"laplace", "gaussian", given{"family": "gaussian", "dispersion_scale": 2.0}, ""},
 		{"laplace", "gaussian", given{"family": "gaussian", "dispersion_scale": 2.0, "dispersion": 1.0}, "dispersion_scale would change nothing"},

@@ -2,20 +2,101 @@ package engine
 
 import (
 	"context"
+	"math"
+	"strings"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/argument"
 	"github.com/bglm/bglm/kernels/laplace"
+	"github.com/bglm/bglm/kernels/lowrank"
 )
+
+// Part is what a pass over a part of the rows says, which are not kept: a laplace.Pass, or with
+// method 'lowrank' a lowrank.Pass.
+type Part interface {
+	// Bytes are what DecodePart reads.
+	Bytes() []byte
+	// Counts are the rows, and those that were left out.
+	Counts() (rows, skipped int64)
+	Size() int64 // bytes
+	// Trials says whether the responses are successes among trials.
+	Trials() bool
+	// Join adds what o says, a part of the same pass; o is not changed.
+	Join(o Part) error
+	Copy() Part
+	// Step is what all parts come to, under the model that the pass was made with.
+	Step(m *kernels.Model) (*laplace.Step, error)
+}
+
+// DecodePart reads Part.Bytes.
+// Errors: bytes that are none, or of another version.
+func DecodePart(b []byte) (Part, error) {
+	if mark := lowrank.PassMark[:len(lowrank.PassMark)-1]; strings.HasPrefix(string(b[:min(len(b), len(mark))]), mark) {
+		p, err := lowrank.DecodePass(b)
+		return directions{p}, err
+	}
+	p, err := laplace.DecodePass(b)
+	return newton{p}, err
+}
+
+type newton struct{ *laplace.Pass }
+
+func (p newton) Copy() Part { return newton{p.Pass.Clone()} }
+
+func (p newton) Join(o Part) error {
+	src, ok := o.(newton)
+	if !ok {
+		return errMixed
+	}
+	return p.Pass.Merge(src.Pass)
+}
+
+func (p newton) Step(m *kernels.Model) (*laplace.Step, error) { return p.Pass.Solve(m) }
+
+type directions struct{ *lowrank.Pass }
+
+func (p directions) Copy() Part { return directions{p.Pass.Clone()} }
+
+func (p directions) Join(o Part) error {
+	src, ok := o.(directions)
+	if !ok {
+		return errMixed
+	}
+	return p.Pass.Merge(src.Pass)
+}
+
+// Step knows no height: the next pass takes a step back by itself.
+func (p directions) Step(m *kernels.Model) (*laplace.Step, error) {
+	f, distance, err := p.Pass.Solve(m)
+	if err != nil {
+		return nil, err
+	}
+	return &laplace.Step{Fit: f, Distance: distance, LogPosterior: math.NaN()}, nil
+}
+
+func newPass(m *kernels.Model) (Fitter, error) {
+	if m.Options.Sites == "lowrank" {
+		p, err := lowrank.NewPass(m)
+		return directed{p, m}, err
+	}
+	if m.Before != nil {
+		return nil, &argument.Error{Name: "around", Found: "a state", Why: "passes of laplace and ep look around a fit: bglm_newton_solve of the state"}
+	}
+	p, err := laplace.NewPass(m)
+	return pass{p, m}, err
+}
+
+// passed is the result of a pass: of a fit no more than its counts.
+func passed(m *kernels.Model, p Part) *Result {
+	f := m.Complete().NewFit("newton_state")
+	f.N, f.Skipped = p.Counts()
+	return &Result{Fit: f, Part: p}
+}
 
 // pass is a laplace.Pass as a Fitter.
 type pass struct {
 	*laplace.Pass
 	model *kernels.Model
-}
-
-func newPass(m *kernels.Model) (Fitter, error) {
-	p, err := laplace.NewPass(m)
-	return pass{p, m}, err
 }
 
 func (p pass) Clone() Fitter { return pass{p.Pass.Clone(), p.model} }
@@ -28,9 +109,28 @@ func (p pass) Merge(_ context.Context, src Fitter) error {
 	return p.Pass.Merge(o.Pass)
 }
 
-// Fit is the pass, and of a fit no more than its counts.
 func (p pass) Fit(context.Context) (*Result, error) {
-	f := p.model.Complete().NewFit("newton_state")
-	f.N, f.Skipped = p.Counts()
-	return &Result{Fit: f, Pass: p.Pass}, nil
+	r := passed(p.model, newton{p.Pass})
+	r.Pass = p.Pass
+	return r, nil
+}
+
+// directed is a lowrank.Pass as a Fitter.
+type directed struct {
+	*lowrank.Pass
+	model *kernels.Model
+}
+
+func (p directed) Clone() Fitter { return directed{p.Pass.Clone(), p.model} }
+
+func (p directed) Merge(_ context.Context, src Fitter) error {
+	o, ok := src.(directed)
+	if !ok {
+		return errMixed
+	}
+	return p.Pass.Merge(o.Pass)
+}
+
+func (p directed) Fit(context.Context) (*Result, error) {
+	return passed(p.model, directions{p.Pass}), nil
 }

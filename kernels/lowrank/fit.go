@@ -189,23 +189,10 @@ func check(p *kernels.Problem) error {
 // status is the one sentence of a fit.
 func status(r *Reduced, out *Result, s *solver, held int, stopped string) string {
 	var b strings.Builder
-	m := len(r.S)
 	if stopped != "" {
 		b.WriteString(stopped + "; ")
 	}
-	switch o := kernels.Or(r.of.Options.Rank, 50); {
-	case r.Clamped > 0 && m == min(r.of.N, r.of.P-r.Forced):
-		fmt.Fprintf(&b, "rank %d lowered to %d, the smaller number of rows and features", o, m)
-	case m < o:
-		fmt.Fprintf(&b, "rank %d lowered to %d, the rank of the features", o, m)
-	default:
-		fmt.Fprintf(&b, "rank %d", m)
-	}
-	if math.IsNaN(out.Next) {
-		fmt.Fprintf(&b, ": lambda(%d) is not known without oversample", m+1)
-	} else {
-		fmt.Fprintf(&b, ": lambda(%d) = %.3g", m+1, out.Next)
-	}
+	b.WriteString(r.rankNote())
 	if math.IsNaN(out.Bound) {
 		b.WriteString(", no bound on the mean as the likelihood is not log-concave")
 	} else {
@@ -220,4 +207,21 @@ func status(r *Reduced, out *Result, s *solver, held int, stopped string) string
 		fmt.Fprintf(&b, "; the variance of %d directions is held at the prior's", held)
 	}
 	return b.String()
+}
+
+// rankNote says what rank there is, and the first singular value left out.
+func (r *Reduced) rankNote() string {
+	m, note := len(r.S), ""
+	switch o := kernels.Or(r.of.Options.Rank, 50); {
+	case r.Clamped > 0 && m == min(r.rows, r.of.P-r.Forced):
+		note = fmt.Sprintf("rank %d lowered to %d, the smaller number of rows and features", o, m)
+	case m < o:
+		note = fmt.Sprintf("rank %d lowered to %d, the rank of the features", o, m)
+	default:
+		note = fmt.Sprintf("rank %d", m)
+	}
+	if math.IsNaN(r.Next) {
+		return note + fmt.Sprintf(": lambda(%d) is not known without oversample", m+1)
+	}
+	return note + fmt.Sprintf(": lambda(%d) = %.3g", m+1, r.Next)
 }

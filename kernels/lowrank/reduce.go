@@ -39,6 +39,7 @@ type Reduced struct {
 	root     *gauss.Root   // C
 	rounded  int           // variances that the latest lift held up, see shrink
 	of       *kernels.Problem
+	rows     int           // of the problem, also where they are not kept
 	basis    *dense.Matrix // Ũ
 }
 
@@ -48,11 +49,12 @@ type Reduced struct {
 // Cost: that of SVD, and O((n + p) k²); O(p² k) under a full prior.
 // Errors: those of SVD and of the prior, more than 2^29 numbers to keep.
 func Reduce(p *kernels.Problem) (*Reduced, error) {
-	r := &Reduced{of: p}
+	r := &Reduced{of: p, rows: p.N}
 	if p.P > 0 && p.Name(0) == kernels.Intercept {
 		r.Forced = 1
 	}
-	o := Options{p.Options.Rank, p.Options.Oversample, p.Options.PowerIterations, p.Options.Seed, p.Stop}
+	o := optionsOf(p)
+	o.Key = func(j int) uint64 { return nameKey(p.Name(j + r.Forced)) }
 	least := min(p.N, p.P-r.Forced)
 	want := kernels.Or(o.Rank, 50)
 	if want > least {
@@ -89,6 +91,20 @@ func Reduce(p *kernels.Problem) (*Reduced, error) {
 	return r, r.whiten(p.Normal)
 }
 
+func optionsOf(p *kernels.Problem) Options {
+	o := &p.Options
+	return Options{Rank: o.Rank, Oversample: o.Oversample, PowerIterations: o.PowerIterations, Seed: o.Seed, Stop: p.Stop}
+}
+
+// nameKey is FNV-1a of a name: the same on all machines and in all orders of columns.
+func nameKey(name string) uint64 {
+	h := uint64(14695981039346656037)
+	for i := range len(name) {
+		h = (h ^ uint64(name[i])) * 1099511628211
+	}
+	return h
+}
+
 // tooMany reports a decomposition of more than maxNumbers.
 func tooMany(p *kernels.Problem) error {
 	least := min(p.N, p.P)
@@ -103,10 +119,26 @@ func tooMany(p *kernels.Problem) error {
 }
 
 // K is the number of coordinates.
-func (r *Reduced) K() int { return r.Z.Cols }
+func (r *Reduced) K() int { return r.basis.Cols }
 
 // whiten sets all that depends on the prior.
 func (r *Reduced) whiten(prior *gauss.Normal) error {
+	p := r.of
+	if err := r.coordinates(prior); err != nil {
+		return err
+	}
+	r.Offset = make([]float64, p.N)
+	p.Predictor(r.Offset, prior.Mean)
+	for i, v := range r.Offset {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return fmt.Errorf("row %d: the linear predictor at the prior mean is %v; scale the features down", i+1, v)
+		}
+	}
+	return nil
+}
+
+// coordinates sets what depends on the prior, but for the rows.
+func (r *Reduced) coordinates(prior *gauss.Normal) error {
 	p := r.of
 	r.Prior = prior
 	var err error
@@ -121,13 +153,6 @@ func (r *Reduced) whiten(prior *gauss.Normal) error {
 		return fmt.Errorf("prior: variances are too large: %w", err)
 	}
 	dense.MulTA(r.T, r.H, cu)
-	r.Offset = make([]float64, p.N)
-	p.Predictor(r.Offset, prior.Mean)
-	for i, v := range r.Offset {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return fmt.Errorf("row %d: the linear predictor at the prior mean is %v; scale the features down", i+1, v)
-		}
-	}
 	return nil
 }
 

@@ -148,7 +148,7 @@ func TestForced(t *testing.T) {
 	if r.Forced != 1 || r.K() != 5 || r.Clamped != 0 {
 		t.Fatalf("forced %d, k %d, clamped %d", r.Forced, r.K(), r.Clamped)
 	}
-	alone, err := SVD(design.Dense(x), Options{Rank: 4})
+	alone, err := SVD(design.Dense(x), Options{Rank: 4, Key: func(j int) uint64 { return nameKey(p.Name(j + 1)) }})
 	if err != nil {
 		t.Fatal(err)
 	}

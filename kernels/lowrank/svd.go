@@ -17,7 +17,10 @@ type Options struct {
 	Oversample      kernels.Value[int] // directions found besides and given up, default 10
 	PowerIterations kernels.Value[int] // default 2
 	Seed            uint64
-	Stop            *stop.Stop // may end it; nil = never
+	// Key tells the columns apart for what is drawn, whatever their order: a hash of their names.
+	// nil: their places.
+	Key  func(j int) uint64
+	Stop *stop.Stop // may end it; nil = never
 }
 
 // Factors is X ≈ V diag(S) Uᵀ, n x d, of M terms.
@@ -39,17 +42,18 @@ type Factors struct {
 var errOverflow = errors.New("the features are too large: products of the design overflow; scale them down")
 
 // SVD is a randomised truncated singular value decomposition. With l = Rank +
-// Oversample random directions Ω (n x l),
+// Oversample random directions Ω (d x l),
 //
-//	W = orth(Xᵀ Ω),   q times: W = orth(Xᵀ orth(X W)),   X W = V diag(S) Rᵀ,   U = W R,
+//	W = orth(Xᵀ X Ω),   q times: W = orth(Xᵀ X W),   X W = V diag(S) Rᵀ,   U = W R,
 //
 // of which the leading Rank terms are kept. A rank above min(n, d), or above the
 // number of singular values that are not rounding of 0, is lowered to it.
 //
 // The result is a function of the matrix and the options alone: it does not depend on
-// the number of processors, and on whether the matrix is sparse only by rounding.
+// the number of processors, and on whether the matrix is sparse, on the order of its rows and
+// on whether they are kept (Pass) only by rounding.
 //
-// Cost: 2q + 2 products with X, 2 l operations per entry each, and O((n + d) l²).
+// Cost: 2q + 3 products with X, 2 l operations per entry each, and O((n + d) l²).
 // Errors: entries so large, or not finite, that products overflow.
 //
 // Source: Halko, Martinsson and Tropp (2011), algorithms 4.4 and 5.1 applied to Xᵀ, so
@@ -67,7 +71,10 @@ func SVD(x *design.Columns, o Options) (*Factors, error) {
 		}
 		return f, nil
 	}
-	y, w := random(n, l, o.Seed, o.Stop), dense.NewUnder(o.Stop, d, l)
+	y, w := dense.NewUnder(o.Stop, n, l), dense.NewUnder(o.Stop, d, l)
+	draw(w, o)
+	x.MulMat(y, w)
+	moderate(y)
 	x.MulTMat(w, y)
 	// On the way a rough basis will do, which only keeps the columns apart.
 	for range o.PowerIterations.Or(2) {
@@ -136,23 +143,39 @@ func (f *Factors) fixSigns() {
 	flip(f.XU)
 }
 
-// random is an n x l matrix of standard normals. Each block of rows has its own
-// stream, so that it may be filled in parallel.
-func random(n, l int, seed uint64, halt *stop.Stop) *dense.Matrix {
-	const block = 256
-	a := dense.NewUnder(halt, n, l)
-	dense.Parallel((n+block-1)/block, func(lo, hi int) {
-		for b := lo; b < hi; b++ {
-			halt.Check()
-			g := rand.New(rand.NewPCG(seed, uint64(b)))
-			for i := b * block; i < min((b+1)*block, n); i++ {
-				for j := range a.Row(i) {
-					a.Row(i)[j] = g.NormFloat64()
-				}
+// draw fills w with standard normals, those of a column of X by its key.
+func draw(w *dense.Matrix, o Options) {
+	key := o.Key
+	if key == nil {
+		key = func(j int) uint64 { return uint64(j) }
+	}
+	dense.Parallel(w.Rows, func(lo, hi int) {
+		for j := lo; j < hi; j++ {
+			o.Stop.Row(j)
+			g := rand.New(rand.NewPCG(o.Seed, key(j)))
+			for k := range w.Row(j) {
+				w.Row(j)[k] = g.NormFloat64()
 			}
 		}
 	})
-	return a
+}
+
+// moderate divides by what is too large or too small to be squared.
+func moderate(y *dense.Matrix) {
+	top := 0.0
+	for i := range y.Rows {
+		for _, v := range y.Row(i) {
+			top = max(top, math.Abs(v))
+		}
+	}
+	if top > 1e-100 && top < 1e100 || top == 0 || math.IsInf(top, 1) || top != top {
+		return
+	}
+	for i := range y.Rows {
+		for k := range y.Row(i) {
+			y.Row(i)[k] /= top
+		}
+	}
 }
 
 // rightSVD gives the singular values of the n x l matrix y, n >= l, and its right

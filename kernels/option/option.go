@@ -59,6 +59,7 @@ const (
 	FamilyName      = "the name of a family"
 	LinkName        = "the name of a link, such as 'probit'"
 	APosterior      = "a fit"
+	AState          = "the state of a pass"
 	Beliefs         = "beliefs by feature"
 	NumbersByName   = "numbers by feature"
 	ByColumn        = "these by column"
@@ -112,7 +113,7 @@ func For(functions ...string) Specs {
 	if i := slices.Index(functions, "newton_state"); i >= 0 {
 		more := list.only(func(p *Spec) bool { return strings.Contains(p.Uses, " newton_state ") })
 		others := slices.Delete(slices.Clone(functions), i, i+1)
-		return append(more, For(append(others, "laplace")...).Without("correlated", "third_order", "max_iter", "hessian", "rank", "oversample", "power_iterations", "at", "time_limit", "compress", "time", "process_noise", "forgetting", "seed")...)
+		return append(more, For(append(others, "laplace")...).Without("correlated", "third_order", "max_iter", "hessian", "at", "time_limit", "compress", "time", "process_noise", "forgetting")...)
 	}
 	return list.only(func(p *Spec) bool {
 		return slices.ContainsFunc(functions, func(f string) bool { return strings.Contains(p.Uses, " "+f+" ") })

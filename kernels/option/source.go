@@ -16,7 +16,7 @@ type Source interface {
 	// Type is its type in the user's words.
 	Type() string
 	// Decode reads what is no scalar into a *[]Entry, *[]Setting, *[]kernels.Belief, **kernels.Fit,
-	// *Class, *[][]float64 or *[][]string. Its error Is ErrType where the value is not of that form.
+	// *[]byte, *Class, *[][]float64 or *[][]string. Its error Is ErrType where the value is not of that form.
 	Decode(to any) error
 }
 
@@ -37,23 +37,25 @@ type Setting struct {
 type Class string
 
 // Go is a value of Go as a Source: a number, text, bool, map[string]float64,
-// []kernels.Belief, *kernels.Fit, [][]float64, [][]string, or what has the JSON of one.
+// []kernels.Belief, *kernels.Fit, []byte, [][]float64, [][]string, or what has the JSON of one.
 func Go(v any) Source {
 	f, _ := v.(*kernels.Fit)
+	state, _ := v.([]byte)
 	text, err := json.Marshal(v)
 	if f != nil || v == nil || err != nil { // of no form but a fit's
 		text = nil
 	}
-	return value{text, fmt.Sprintf("%T", v), f}
+	return value{text, fmt.Sprintf("%T", v), f, state}
 }
 
 // JSON is a value of another system by its JSON and that system's name of its type.
-func JSON(text []byte, typeName string) Source { return value{text, typeName, nil} }
+func JSON(text []byte, typeName string) Source { return value{text, typeName, nil, nil} }
 
 type value struct {
 	text     []byte
 	typeName string
 	fit      *kernels.Fit
+	state    []byte
 }
 
 func (x value) Type() string { return x.typeName }
@@ -105,6 +107,10 @@ func (x value) Decode(to any) error {
 		return x.beliefs(to)
 	case **kernels.Fit:
 		if *to = x.fit; x.fit != nil {
+			return nil
+		}
+	case *[]byte:
+		if *to = x.state; x.state != nil {
 			return nil
 		}
 	case *[][]float64:

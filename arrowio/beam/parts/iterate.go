@@ -14,7 +14,8 @@ type Iterate struct {
 	fit  []byte // what the next pass looks around, the result where Done says so
 	Done bool
 	// best is the fit that the best pass so far looked around, and height the log posterior
-	// there, but for a constant; nil before the first.
+	// there, but for a constant; nil before the first. Of LowRank it is the merged state, which
+	// the next pass goes on from.
 	best   []byte
 	height float64
 }
@@ -78,7 +79,7 @@ const doneWithin = 1e-8
 // likelihood is not finite, the next pass looks half-way back to the best point. Sites of EP have no
 // height that a step must not lower.
 func (v *Solver) Solve(group string, s State, before *Iterate) (*Iterate, error) {
-	if s.pass == nil {
+	if s.part == nil {
 		if s.fit == nil {
 			return nil, errors.New("no rows to fit")
 		}
@@ -89,7 +90,15 @@ func (v *Solver) Solve(group string, s State, before *Iterate) (*Iterate, error)
 	if err != nil {
 		return nil, err
 	}
-	step, err := s.pass.Solve(m)
+	step, err := s.part.Step(m)
+	if v.job.Method == LowRank {
+		if err != nil {
+			return nil, err
+		}
+		t := &Iterate{Done: step.Fit.Converged && (step.Distance <= doneWithin || m.Lik.Traits().Gaussian), best: s.part.Bytes()}
+		t.fit, err = encodeFit(step.Fit)
+		return t, err
+	}
 	climbs := !m.LearnsPrior() && v.job.Method == Laplace
 	if before != nil && len(before.best) > 0 && (err != nil || climbs && lower(step.LogPosterior, before.height)) {
 		return before.back()

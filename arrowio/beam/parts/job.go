@@ -26,6 +26,7 @@ import (
 const (
 	Laplace = "laplace" // by passes that add up: the fit of all rows, to rounding
 	EP      = "ep"      // the same of expectation propagation with a full covariance
+	LowRank = "lowrank" // by passes each of which goes on from the merged state of the one before
 	ADF     = "adf"     // a fit of each part, multiplied with their prior counted once
 )
 
@@ -44,7 +45,7 @@ type Job struct {
 	Weight, Offset, Trials string     `json:",omitempty"`
 	Group                  []string   `json:",omitempty"`
 
-	Method string // Laplace, EP or ADF
+	Method string // Laplace, EP, LowRank or ADF
 	// Options are those of bglm_newton_state and bglm_adf that are the same in all rows, a JSON
 	// object; "" for none. ADF has
 	// standardize false where it is not given: parts that standardise by their own rows differ
@@ -61,8 +62,11 @@ func (j *Job) Check() error {
 	if len(j.Files) == 0 {
 		return errors.New("the job names no files")
 	}
-	if all := []string{Laplace, EP, ADF}; !slices.Contains(all, j.Method) {
+	if all := []string{Laplace, EP, LowRank, ADF}; !slices.Contains(all, j.Method) {
 		return fmt.Errorf("method: found %q; allowed: %q", j.Method, all)
+	}
+	if j.Method == LowRank && j.From != "" {
+		return fmt.Errorf("from: found %s; passes of lowrank begin with the directions of all rows, not with a fit", j.From)
 	}
 	from, err := j.from()
 	if err != nil {
@@ -108,8 +112,8 @@ func (j *Job) settings() (*option.Settings, error) {
 			}
 		}
 	})
-	if err == nil && j.Method == EP {
-		s.Options.Sites = EP
+	if err == nil && (j.Method == EP || j.Method == LowRank) {
+		s.Options.Sites = j.Method
 	}
 	return s, err
 }
@@ -134,6 +138,19 @@ func (j *Job) model(f *kernels.Fit) (*kernels.Model, error) {
 		s.Around = f
 	}
 	return m.Model(s, false, j.Trials != "")
+}
+
+// after is the model of a pass of LowRank after where a group stands, nil for the first one; no
+// model where it is done.
+func (j *Job) after(t *Iterate) (*kernels.Model, error) {
+	if t != nil && t.Done {
+		return nil, nil
+	}
+	m, err := j.model(nil)
+	if err == nil && t != nil {
+		m.Before = t.best
+	}
+	return m, err
 }
 
 // rows is the job as package arrowio has it.

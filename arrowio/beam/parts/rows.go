@@ -99,6 +99,9 @@ func (r *Reader) Read(ctx context.Context, s Split, round int, around map[string
 		return 0, nil
 	}
 	modelOf := func(group string) (*kernels.Model, error) {
+		if r.job.Method == LowRank {
+			return r.job.after(around[group])
+		}
 		f, done, err := r.around(group, around[group])
 		if done || err != nil {
 			return nil, err
@@ -110,8 +113,8 @@ func (r *Reader) Read(ctx context.Context, s Split, round int, around map[string
 		return n, err
 	}
 	return n, each(g, func(k int, group string) error {
-		if len(g.Passes) > 0 {
-			return emit(group, State{pass: g.Passes[k]})
+		if len(g.Parts) > 0 {
+			return emit(group, State{part: g.Parts[k]})
 		}
 		return emit(group, State{fit: g.Fits[k]})
 	})

@@ -10,17 +10,17 @@ import (
 
 	"github.com/bglm/bglm/arrowio"
 	"github.com/bglm/bglm/kernels"
-	"github.com/bglm/bglm/kernels/laplace"
+	"github.com/bglm/bglm/kernels/engine"
 )
 
 // State is what parts of the rows of one group say together. The zero State is that of no
 // rows, and the identity of Merge, which is associative and commutative up to rounding.
 type State struct {
-	pass *laplace.Pass // of Laplace
-	fit  *kernels.Fit  // of ADF
+	part engine.Part  // of passes
+	fit  *kernels.Fit // of ADF
 }
 
-// The first byte of a State in bytes. What follows has a version of its own: laplace.Pass.Bytes
+// The first byte of a State in bytes. What follows has a version of its own: engine.Part.Bytes
 // and the belief table of package arrowio.
 const (
 	none   = 'n'
@@ -31,8 +31,8 @@ const (
 // Bytes is the state in bytes, which DecodeState reads on any machine.
 func (s State) Bytes() ([]byte, error) {
 	switch {
-	case s.pass != nil:
-		return append([]byte{passOf}, s.pass.Bytes()...), nil
+	case s.part != nil:
+		return append([]byte{passOf}, s.part.Bytes()...), nil
 	case s.fit != nil:
 		b, err := encodeFit(s.fit)
 		return append([]byte{table}, b...), err
@@ -47,8 +47,11 @@ func DecodeState(b []byte) (State, error) {
 	}
 	switch b[0] {
 	case passOf:
-		p, err := laplace.DecodePass(b[1:])
-		return State{pass: p}, err
+		p, err := engine.DecodePart(b[1:])
+		if err != nil {
+			return State{}, err
+		}
+		return State{part: p}, nil
 	case table:
 		f, err := decodeFit(b[1:])
 		return State{fit: f}, err
@@ -96,18 +99,18 @@ func NewMerger(j *Job) (*Merger, error) {
 }
 
 // Merge is a and b together; a may change. Fits are multiplied, the prior or the fit that they
-// continue counted once: Λ = Λa + Λb - Λ0. Cost: that of laplace.Pass.Merge or
+// continue counted once: Λ = Λa + Λb - Λ0. Cost: that of engine.Part.Join or
 // kernels.MergeFits. Errors: theirs, of states of different jobs.
 func (m *Merger) Merge(ctx context.Context, a, b State) (State, error) {
 	switch {
-	case b == State{}:
+	case b.part == nil && b.fit == nil:
 		return a, nil
-	case a == State{}:
+	case a.part == nil && a.fit == nil:
 		return b, nil
-	case (a.pass == nil) != (b.pass == nil):
+	case (a.part == nil) != (b.part == nil):
 		return a, errors.New("states of different methods")
-	case a.pass != nil:
-		return a, a.pass.Merge(b.pass)
+	case a.part != nil:
+		return a, a.part.Join(b.part)
 	}
 	f, err := kernels.MergeFits(ctx, []*kernels.Fit{a.fit, b.fit}, m.from)
 	return State{fit: f}, err

@@ -21,14 +21,21 @@ var priorKeys = []string{"prior_mean", "prior_variance", "intercept_variance"}
 // integrating are options of what is integrated over.
 var integrating = []string{"integrate", "sd_scale", "sd_freedom", "dispersion_scale", "dispersion_freedom"}
 
+// lowrank is the method whose passes go on from the state of the pass before, not from its fit.
+const lowrank = "lowrank"
+
+// Chained says whether a pass goes on from the merged state of the one before, the table around
+// having that, instead of its fit.
+func (j *Job) Chained() bool { return j.Method == lowrank }
+
 // sites is the option of passes that says whose they are.
 const sites = "method"
 
 // CheckPasses reports a job that is not fitted by passes over rows that are not kept, and says
 // what method 'auto' asks of laplace: prior variances that are learnt where no prior is given.
 func (j *Job) CheckPasses() error {
-	if !slices.Contains([]string{engine.Auto, "laplace", "ep"}, j.Method) {
-		return cli.Usage(fmt.Errorf("--method %s: passes are laplace's and ep's; allowed: laplace, ep", j.Method))
+	if !slices.Contains([]string{engine.Auto, "laplace", "ep", lowrank}, j.Method) {
+		return cli.Usage(fmt.Errorf("--method %s: passes are laplace's, ep's and lowrank's; allowed: laplace, ep, lowrank", j.Method))
 	}
 	full := func(o Setting) bool {
 		return o.Key == "covariance" && strings.Trim(strings.ToLower(o.SQL), "'") == "full"
@@ -42,8 +49,8 @@ func (j *Job) CheckPasses() error {
 			return cli.Usage(err)
 		}
 	}
-	if j.Method == "ep" {
-		j.set(sites, "'ep'")
+	if j.Method == "ep" || j.Method == lowrank {
+		j.set(sites, "'"+j.Method+"'")
 		j.Meta = append(j.Meta, sites, j.Method)
 		return nil
 	}
@@ -143,12 +150,16 @@ func (j *Job) state(query string) (*laplace.Pass, error) {
 	return laplace.DecodePass(b)
 }
 
-// Pass makes the table pass: the state of a pass over the rows of src around the fit of the
-// table around, where that is there, and the options to solve it.
+// Pass makes the table pass: the state of a pass over the rows of src around the fit (Chained: the
+// state) of the table around, where that is there, and the options to solve it.
 func (j *Job) Pass(src *Source, what string, around bool) error {
 	var more []Setting
 	if around {
-		more = append(more, Setting{"around", "(SELECT fit FROM around)"})
+		from := "fit"
+		if j.Chained() {
+			from = "[state]" // which is not copied for each chunk of rows
+		}
+		more = append(more, Setting{"around", "(SELECT " + from + " FROM around)"})
 	}
 	err := j.s.Long(what, "CREATE OR REPLACE TEMP TABLE pass AS SELECT bglm_newton_state(bglm_y, bglm_x, "+j.OptionsText(more...)+") AS state FROM ("+j.Inner(src.Rows())+") q")
 	if err != nil {

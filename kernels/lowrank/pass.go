@@ -1,0 +1,459 @@
+package lowrank
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/argument"
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/internal/tally"
+	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
+	"github.com/bglm/bglm/kernels/special"
+)
+
+// Pass is what one of the passes over rows, which are not kept, adds up for a low-rank fit. The
+// first one (stage 0) counts, and finds the scales of numbers. The PowerIterations + 2 passes after
+// it find the directions, as SVD does,
+//
+//	W = orth(Xᵀ X Ω),   q times W = orth(Xᵀ X W),   WᵀXᵀX W = R diag(S²) Rᵀ,   U = W R,
+//
+// and each later one is a step of Newton's method in the coordinates that are left: it has value,
+// slope and curvature of the log likelihood at a point. A pass begins with the merged state of the
+// pass before, its Before; passes over parts of the rows that begin with one state merge to that
+// over all of them, whatever the parts and their order, to rounding.
+//
+// The result is that of Fit with the rows kept but for rounding, which squares of singular values
+// have twice: directions of less than 1e-7 of the largest singular value are none.
+//
+// Memory: 16 p l bytes for p features and l = Rank + Oversample directions, as much a thread. Cost
+// of a row of k entries: 4 k l operations where directions are sought, then 2 k l + l².
+//
+// Source: Halko, Martinsson and Tropp (2011), remark 4.3; Trippe et al. (2019).
+type Pass struct {
+	head
+	stage   int
+	dict    kernels.Dict
+	counted kernels.Counted
+	totals  kernels.Totals // Columns are those of counted
+
+	// What the passes before found, by feature number where it is by feature.
+	before   int64         // their rows
+	dirs     *dense.Matrix // directions on standardised columns, 0 for the intercept: p x l
+	singular []float64     // their singular values, where these are known
+	next     float64       // and the one after them
+	exact    bool
+	clamped  int
+	at       []float64 // the point, by direction, the intercept first
+	u        []float64 // and in the coordinates that have N(0, I)
+	from     []float64 // that of the pass before, nil for none, and the log posterior there
+	height   float64
+
+	// Sums.
+	sketch  *dense.Matrix // Xᵀ X of the directions: p x l
+	slope   []float64     // of the log likelihood at the point, by coordinate
+	gram    *dense.Matrix // minus its curvature
+	logLik  float64
+	pearson lik.Pearson
+
+	model *kernels.Model // nil after decoding: no more rows
+	scale rowScale
+	work  rowWork
+}
+
+// head is what passes must agree in.
+type head struct {
+	family, link          string
+	dispersion, shape     float64
+	noIntercept           bool
+	hashBits              int
+	standardize           bool
+	rank, oversample, pow int
+	seed                  uint64
+}
+
+func (h head) String() string {
+	return fmt.Sprintf("%s %s, dispersion %v, shape %v, intercept %v, hash_bits %d, standardize %v, method lowrank, rank %d, oversample %d, power_iterations %d, seed %d",
+		h.family, h.link, h.dispersion, h.shape, !h.noIntercept, h.hashBits, h.standardize, h.rank, h.oversample, h.pow, h.seed)
+}
+
+func headOf(m *kernels.Model) head {
+	o := &m.Options
+	h := head{family: m.Lik.Family(), link: m.Lik.Link(), noIntercept: m.NoIntercept, hashBits: m.HashBits, standardize: o.Standardize,
+		rank: kernels.Or(o.Rank, 50), oversample: o.Oversample.Or(10), pow: o.PowerIterations.Or(2), seed: o.Seed}
+	if l, ok := m.Lik.(lik.Dispersed); ok {
+		h.dispersion = l.Dispersion()
+	}
+	if l, ok := m.Lik.(lik.Shaped); ok {
+		h.shape = l.Shape()
+	}
+	return h
+}
+
+// rowScale brings rows to the columns of the problem.
+type rowScale struct {
+	lik                      lik.Likelihood
+	scale, shift, fill, base []float64 // base is the prior mean
+	origin, unit             float64   // of predictors and responses
+	located                  bool
+	centred                  []uint32 // features with a shift
+	based                    bool     // some of base are not 0
+}
+
+// rowWork is memory for a row.
+type rowWork struct {
+	tally tally.Work
+	out   []float64 // of a batch: NaN for rows that are left out
+	fs    []uint32
+	xs    []float64
+	z     []float64 // by coordinate
+}
+
+// maxPassNumbers bounds features times directions: 2 GiB for each of the two matrices.
+const maxPassNumbers = 1 << 28
+
+// NewPass is a pass without rows: the first one, or with Model.Before that after it.
+// Errors: a model whose parameters but a gaussian dispersion are learnt, or whose likelihood may
+// have several modes; a Before that is none, or of another model.
+func NewPass(m *kernels.Model) (*Pass, error) {
+	m = m.Complete()
+	if err := checkPass(m); err != nil {
+		return nil, err
+	}
+	if m.Before != nil {
+		before, err := DecodePass(m.Before)
+		if err != nil {
+			return nil, &argument.Error{Name: "around", Err: err}
+		}
+		return before.after(m)
+	}
+	s := &Pass{head: headOf(m), model: m}
+	if err := m.Name(&s.dict); err != nil {
+		return nil, err
+	}
+	s.grow()
+	return s, nil
+}
+
+func checkPass(m *kernels.Model) error {
+	t, o := m.Lik.Traits(), &m.Options
+	why := "rows that are not kept say it only through all of them: give a number, such as that of a fit to a sample"
+	switch {
+	case m.LearnsPrior():
+		return &argument.Error{Name: "prior_variance", Found: "'auto'", Why: why}
+	case m.Around != nil:
+		return &argument.Error{Name: "around", Found: "a fit", Why: "passes of lowrank go on from the merged state of the pass before, which has the directions"}
+	case o.Integrate:
+		return &argument.Error{Name: "integrate", Found: "true", Why: "low-rank fits take the dispersion of the highest evidence; integrating over it is laplace's"}
+	case o.AutoShape:
+		return &argument.Error{Name: "shape", Found: "'auto'", Why: why}
+	case o.AutoDispersion && !t.Gaussian:
+		return &argument.Error{Name: "dispersion", Found: "'auto'", Why: why}
+	case !t.Concave:
+		return &argument.Error{Name: "family", Found: fmt.Sprintf("%s with link %s", m.Lik.Family(), m.Lik.Link()), Why: "its likelihood may have several modes, which passes do not look for"}
+	case m.Drifts() || m.HasTime:
+		return &argument.Error{Name: "time", Found: "given", Why: "passes take the rows in any order"}
+	case m.Prior.Variance == 0:
+		return knownError("every weight")
+	case m.Prior.InterceptVariance == 0 && !m.NoIntercept:
+		return knownError(kernels.Intercept)
+	}
+	for _, c := range m.PriorBy {
+		if c.Variance == 0 {
+			return knownError(c.Column)
+		}
+	}
+	for _, b := range m.Priors {
+		if b.Variance == 0 {
+			return knownError(b.Feature)
+		}
+	}
+	return nil
+}
+
+func knownError(what string) error {
+	return &argument.Error{Name: "prior_variance", Found: "0 for " + what, Why: "passes of lowrank have no weights that are known"}
+}
+
+// grow makes room for the features that joined.
+func (s *Pass) grow() {
+	if more := s.dict.Len() - len(s.totals.Numbers); more > 0 {
+		s.totals.Numbers = append(s.totals.Numbers, make([]kernels.NumberTotals, more)...)
+	}
+}
+
+// forced is how many coordinates are no directions: the intercept's.
+func (s *Pass) forced() int {
+	if s.noIntercept {
+		return 0
+	}
+	return 1
+}
+
+// seeks says whether directions are sought.
+func (s *Pass) seeks() bool { return s.stage > 0 && s.stage <= s.pow+2 }
+
+// steps says whether the pass is a step of Newton's method.
+func (s *Pass) steps() bool { return s.stage > s.pow+2 }
+
+// after is the pass that begins with s, the state of all rows, under model m.
+func (s *Pass) after(m *kernels.Model) (*Pass, error) {
+	if h := headOf(m); h != s.head {
+		return nil, fmt.Errorf("the pass before was made with other options: %v; found %v", s.head, h)
+	}
+	if s.stage > 0 && s.before != s.totals.Rows {
+		return nil, fmt.Errorf("around: its pass had %d rows, and the one before that %d: passes take all rows, and the same", s.totals.Rows, s.before)
+	}
+	d := &Pass{head: s.head, stage: s.stage + 1, model: m, dict: s.dict.Clone(), before: s.totals.Rows, dirs: s.dirs, singular: s.singular, next: s.next, exact: s.exact, clamped: s.clamped}
+	d.grow()
+	p, err := s.problem(m)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.rowScale(&d.scale, d.dict.Len()); err != nil {
+		return nil, err
+	}
+	switch {
+	case d.stage == 1:
+		err = d.draw(p)
+	case s.stage < s.pow+2:
+		d.dirs, err = p.spanned()
+	case s.stage == s.pow+2:
+		if err = p.decompose(d); err == nil {
+			err = p.start(d)
+		}
+	default:
+		err = p.onward(d)
+	}
+	if err != nil {
+		return nil, err
+	}
+	k := d.dirs.Cols
+	if d.steps() {
+		k += d.forced()
+		d.slope, d.gram = make([]float64, k), dense.New(k, k)
+	} else {
+		d.sketch = dense.New(d.dirs.Rows, d.dirs.Cols)
+	}
+	return d, nil
+}
+
+// draw sets the directions that the first sketch is of.
+func (s *Pass) draw(p *passProblem) error {
+	least := int(min(int64(p.P-s.forced()), s.before))
+	m := min(s.rank, least)
+	if s.rank > least {
+		s.clamped = s.rank
+	}
+	l := min(m+s.oversample, least)
+	s.exact = l == least
+	n := s.dict.Len()
+	if n*l > maxPassNumbers {
+		return fmt.Errorf("rank = %d with oversample needs %d directions of %d features; allowed: %d numbers in all, lower rank", s.rank, l, n, maxPassNumbers)
+	}
+	if need := 16 * int64(n) * int64(l); need > 1<<24 {
+		if err := memory.Room(need, fmt.Sprintf("rank = %d: %d directions of %d features", s.rank, l, n)); err != nil {
+			return err
+		}
+	}
+	s.dirs = dense.New(n, l)
+	draw(s.dirs, Options{Seed: s.seed, Key: func(j int) uint64 { return nameKey(string(s.dict.Name(uint32(j)))) }})
+	if s.forced() > 0 {
+		clear(s.dirs.Row(0))
+	}
+	return nil
+}
+
+// Features are numbered by the dictionary.
+func (s *Pass) Features() *kernels.Dict { return &s.dict }
+
+// Skip counts rows that were left out.
+func (s *Pass) Skip(n int64) { s.totals.Skipped += n }
+
+// Counts are the rows, and those that were left out.
+func (s *Pass) Counts() (rows, skipped int64) { return s.totals.Rows, s.totals.Skipped }
+
+// Trials says whether the responses are successes among trials.
+func (s *Pass) Trials() bool { return s.family == "binomial" }
+
+// Size is the memory held, in bytes.
+func (s *Pass) Size() int64 {
+	size := s.dict.Size() + 8*int64(7*cap(s.totals.Numbers)+4*len(s.scale.scale)) + 500
+	for _, m := range []*dense.Matrix{s.dirs, s.sketch, s.gram} {
+		if m != nil {
+			size += 8 * int64(len(m.Data))
+		}
+	}
+	return size
+}
+
+// Clone is an independent copy.
+func (s *Pass) Clone() *Pass {
+	c := *s
+	c.dict, c.counted = s.dict.Clone(), s.counted.Clone()
+	c.totals.Numbers, c.slope = slices.Clone(s.totals.Numbers), slices.Clone(s.slope)
+	if s.sketch != nil {
+		c.sketch = s.sketch.Clone()
+	}
+	if s.gram != nil {
+		c.gram = s.gram.Clone()
+	}
+	c.work = rowWork{}
+	return &c
+}
+
+// Update adds the rows of b. With skip, rows outside the support are counted and left out,
+// else the first one ends the update with an error that Is kernels.ErrRow.
+// Errors: features that the pass before did not meet.
+func (s *Pass) Update(ctx context.Context, b *kernels.Batch, skip bool) error {
+	s.grow()
+	s.counted.Add(b)
+	n, w := b.Len(), &s.work
+	w.out = slices.Grow(w.out[:0], n)[:n]
+	clear(w.out)
+	for i := range n {
+		if err := s.model.Lik.Check(b.Obs(i)); err != nil {
+			if !skip {
+				return kernels.RowError(err)
+			}
+			s.totals.Skipped++
+			w.out[i] = math.NaN()
+		}
+	}
+	tally.Responses(&s.totals, b, s.model.Lik.Traits().Located, w.out)
+	w.tally.Numbers(&s.totals, &s.dict, b, w.out)
+	if s.stage == 0 {
+		return nil
+	}
+	if known := s.dirs.Rows; s.dict.Len() > known {
+		return fmt.Errorf("feature %q is new: the pass before did not meet it; passes take the same rows", s.dict.Name(uint32(known)))
+	}
+	b.Turn()
+	excess := lik.PearsonOf(s.model.Lik)
+	for i := range n {
+		if i%256 == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if w.out[i] != w.out[i] {
+			continue
+		}
+		base := s.project(b.Entries(i))
+		if s.seeks() {
+			for k, f := range w.fs {
+				dense.Axpy(w.xs[k], w.z, s.sketch.Row(int(f)))
+			}
+			continue
+		}
+		eta := base + b.Shift(i)/s.scale.unit + dense.Dot(w.z, s.at)
+		o := b.Obs(i)
+		if excess != nil {
+			excess(&s.pearson, o, eta, 1, 0)
+		}
+		if s.scale.located {
+			o.Y = (o.Y - s.scale.origin) / s.scale.unit
+		}
+		s.look(o, eta)
+	}
+	return nil
+}
+
+// project sets the entries of a row on the columns of the problem and its coordinates, and returns
+// the predictor at the prior mean.
+func (s *Pass) project(fs []uint32, xs []float64) (base float64) {
+	w, c := &s.work, &s.scale
+	w.fs, w.xs = append(w.fs[:0], fs...), w.xs[:0]
+	met := 0
+	for k, f := range fs {
+		x := xs[k]
+		if x != x {
+			x = c.fill[f]
+		}
+		if c.shift[f] != 0 {
+			met++
+		}
+		w.xs = append(w.xs, (x-c.shift[f])/c.scale[f])
+	}
+	if met < len(c.centred) {
+		for _, f := range c.centred {
+			if !slices.Contains(fs, f) {
+				w.fs, w.xs = append(w.fs, f), append(w.xs, -c.shift[f]/c.scale[f])
+			}
+		}
+	}
+	k := 0
+	if s.steps() {
+		k = s.forced()
+	}
+	w.z = slices.Grow(w.z[:0], k+s.dirs.Cols)[:k+s.dirs.Cols]
+	clear(w.z)
+	for j, f := range w.fs {
+		dense.Axpy(w.xs[j], s.dirs.Row(int(f)), w.z[k:])
+		if f == 0 && k > 0 {
+			w.z[0] = w.xs[j]
+		}
+	}
+	if c.based {
+		for j, f := range w.fs {
+			base += w.xs[j] * c.base[f]
+		}
+	}
+	return base
+}
+
+// look adds the likelihood of a response at a predictor, and what it says of the coordinates.
+func (s *Pass) look(o lik.Obs, eta float64) {
+	logp, d1, d2 := s.scale.lik.LogLik(o, eta)
+	if !special.Finite(logp) || !special.Finite(d1) || !special.Finite(d2) {
+		s.logLik = math.Inf(-1)
+		return
+	}
+	s.logLik += logp
+	z := s.work.z
+	dense.Axpy(d1, z, s.slope)
+	for i, v := range z {
+		dense.Axpy(-d2*v, z[:i+1], s.gram.Row(i)[:i+1])
+	}
+}
+
+// Merge adds the rows of src, a pass of the same stage; src is not changed.
+// Errors: one of another model, or that began with another state.
+func (s *Pass) Merge(src *Pass) error {
+	switch {
+	case s.head != src.head:
+		return fmt.Errorf("passes of different models: %v, and %v", s.head, src.head)
+	case s.stage != src.stage:
+		return fmt.Errorf("passes of different stages: %d and %d", s.stage, src.stage)
+	case s.before != src.before || !slices.Equal(s.u, src.u) || (s.dirs == nil) != (src.dirs == nil) || s.dirs != nil && !slices.Equal(s.dirs.Data, src.dirs.Data):
+		return fmt.Errorf("passes that began with different states of the pass before")
+	}
+	ids, err := s.dict.Merge(&src.dict)
+	if err != nil {
+		return err
+	}
+	s.grow()
+	if s.dirs != nil {
+		for j, id := range ids {
+			if int(id) != j {
+				return fmt.Errorf("passes that began with different states of the pass before")
+			}
+		}
+	}
+	add := func(to, from *dense.Matrix) {
+		if to != nil {
+			dense.Axpy(1, from.Data, to.Data)
+		}
+	}
+	add(s.sketch, src.sketch)
+	add(s.gram, src.gram)
+	if s.slope != nil {
+		dense.Axpy(1, src.slope, s.slope)
+	}
+	s.logLik += src.logLik
+	s.pearson.Add(src.pearson)
+	s.counted.Merge(&src.counted, nil)
+	tally.Join(&s.totals, &src.totals, ids)
+	return nil
+}

@@ -1,0 +1,118 @@
+package lowrank
+
+import (
+	"errors"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/internal/wire"
+	"github.com/bglm/bglm/kernels/lik"
+)
+
+// PassMark begins a pass in bytes; the last one is the version of the layout.
+const PassMark = "bglm directions\x01"
+
+var errPass = errors.New("the bytes are no pass of lowrank of bglm, or were cut or changed on their way")
+
+// Bytes is the pass in bytes, equal on all machines, that DecodePass reads (package wire).
+func (s *Pass) Bytes() []byte {
+	w := wire.Writer(PassMark)
+	w.Text(s.family)
+	w.Text(s.link)
+	w.Floats(s.dispersion, s.shape)
+	w.Bool(s.noIntercept)
+	w.Whole(int64(s.hashBits))
+	w.Bool(s.standardize)
+	w.Whole(int64(s.rank), int64(s.oversample), int64(s.pow), int64(s.seed), int64(s.stage))
+	w.Columns(s.counted.Columns())
+	t := &s.totals
+	w.Whole(t.Rows, t.Skipped)
+	w.Floats(t.Weight)
+	w.Numbers(t.Y)
+	w.Features(&s.dict, t.Numbers)
+	w.Whole(s.before, int64(s.clamped))
+	w.Bool(s.exact)
+	w.Floats(s.next, s.height, s.logLik)
+	w.Floats(s.pearson.Squares, s.pearson.Variance, s.pearson.Weight, s.pearson.Several)
+	for _, v := range [][]float64{s.singular, s.at, s.u, s.from, s.slope} {
+		w.Whole(int64(len(v)))
+		w.Floats(v...)
+	}
+	for _, m := range []*dense.Matrix{s.dirs, s.sketch, s.gram} {
+		if m == nil {
+			m = &dense.Matrix{}
+		}
+		w.Whole(int64(m.Rows), int64(m.Cols))
+		for i := range m.Rows {
+			w.Floats(m.Row(i)...)
+		}
+	}
+	return w.Sum()
+}
+
+// DecodePass reads Bytes. It may be merged, solved and gone on from, but learns from no more rows.
+// Errors: bytes that are none, or of another version.
+func DecodePass(b []byte) (*Pass, error) {
+	r, err := wire.Open(b, PassMark, errPass)
+	if err != nil {
+		return nil, err
+	}
+	s := &Pass{head: head{family: r.Text(), link: r.Text(), dispersion: r.Float(), shape: r.Float(), noIntercept: r.Bool(), hashBits: int(r.Whole()), standardize: r.Bool(),
+		rank: int(r.Whole()), oversample: int(r.Whole()), pow: int(r.Whole()), seed: uint64(r.Whole())}, stage: int(r.Whole())}
+	cols := r.Columns()
+	if len(cols) > 0 {
+		s.counted = kernels.CountFrom(cols)
+	}
+	t := &s.totals
+	t.Rows, t.Skipped, t.Weight, t.Y = r.Whole(), r.Whole(), r.Float(), r.Numbers()
+	s.dict.HashBits = s.hashBits
+	t.Numbers = r.Features(&s.dict, cols, maxPassNumbers)
+	s.before, s.clamped, s.exact = r.Whole(), int(r.Whole()), r.Bool()
+	s.next, s.height, s.logLik = r.Float(), r.Float(), r.Float()
+	s.pearson = lik.Pearson{Squares: r.Float(), Variance: r.Float(), Weight: r.Float(), Several: r.Float()}
+	for _, to := range []*[]float64{&s.singular, &s.at, &s.u, &s.from, &s.slope} {
+		if n := r.Count(8); n > 0 {
+			*to = r.Floats(n)
+		}
+	}
+	for _, to := range []**dense.Matrix{&s.dirs, &s.sketch, &s.gram} {
+		rows, cols := r.Whole(), r.Whole()
+		if rows < 0 || cols < 0 || rows > maxPassNumbers || cols > maxPassNumbers || rows*cols > maxPassNumbers {
+			r.Fail()
+			break
+		}
+		if data := r.Floats(int(rows * cols)); rows > 0 {
+			*to = &dense.Matrix{Rows: int(rows), Cols: int(cols), Stride: int(cols), Data: data}
+		}
+	}
+	if !r.Done() || !s.sound() {
+		return nil, errPass
+	}
+	return s, nil
+}
+
+// sound says whether the parts of a pass have the sizes that its stage asks for.
+func (s *Pass) sound() bool {
+	p := s.dict.Len()
+	const most = 1 << 20 // beyond what options allow
+	for _, v := range []int{s.rank - 1, s.oversample, s.pow, s.stage, s.clamped} {
+		if v < 0 || v > most {
+			return false
+		}
+	}
+	if s.totals.Rows < 0 || s.before < 0 {
+		return false
+	}
+	if s.stage == 0 {
+		return s.dirs == nil && s.sketch == nil && s.gram == nil
+	}
+	if s.dirs == nil || s.dirs.Rows > p {
+		return false
+	}
+	if s.seeks() {
+		return s.sketch != nil && s.sketch.Rows == s.dirs.Rows && s.sketch.Cols == s.dirs.Cols && s.gram == nil
+	}
+	k := s.forced() + s.dirs.Cols
+	return s.sketch == nil && len(s.singular) == s.dirs.Cols && len(s.at) == k && len(s.u) == k && len(s.slope) == k && (s.from == nil || len(s.from) == k) &&
+		(k == 0 || s.gram != nil && s.gram.Rows == k && s.gram.Cols == k)
+}
