@@ -53,7 +53,7 @@ var lrglm = Section{
 		{ID: "L9", Slow: true, Run: lrAgainstHMC,
 			Text: "means and deviations against HMC as M grows; diagonal Laplace and random projections beside. Logistic, N = 2,500, the paper's design at D = 500, " +
 				"the largest of its 10 to 500, M = 5, 50, 100, 250, 500, 5,000 test rows from the design and 5,000 from a rotated one; one replicate of its 3, 2 chains of 500 draws, no ADVI",
-			Expected: "errors fall as M grows; deviations on average not below full Laplace's; on rotated rows diagonal Laplace is worse than the prior; random projections have larger errors at equal M"},
+			Expected: "errors of the mean fall as M grows, log loss by no more than two standard errors of 5,000 rows beside; deviations on average not below full Laplace's; on rotated rows diagonal Laplace is worse than the prior; random projections have larger errors at equal M"},
 		{ID: "L10", Slow: true, Run: lrSpeedUp,
 			Text:     "ten times as fast as full Laplace with little error: D = 5,000, N = 20,000, M = 50, logistic, dense design of 60 factors whose singular values fall as 0.85^j (and, beside, as 1/j) and 0.5 % of noise",
 			Expected: "for 0.85^j time ratio at least 10, error of the mean at most 5 %"},

@@ -43,7 +43,7 @@ func (g given) settings(method string) (*option.Settings, error) {
 // idleRows are few rows with a response that fits the family.
 func idleRows(family string) *rows.Table {
 	rnd := rand.New(rand.NewPCG(4, 2))
-	var x, z, y, n []float64
+	var x, z, y []float64
 	var g []string
 	for i := range 120 {
 		a, b := rnd.NormFloat64(), 3+rnd.NormFloat64()
@@ -56,7 +56,7 @@ func idleRows(family string) *rows.Table {
 		default:
 			y = append(y, 1+math.Round(math.Exp(s)))
 		}
-		x, z, g, n = append(x, a), append(z, b), append(g, fmt.Sprint("g", i%6)), append(n, float64(i%3))
+		x, z, g = append(x, a), append(z, b), append(g, fmt.Sprint("g", i%6))
 	}
 	return &rows.Table{X: rows.Fields(rows.Numbers("x", x), rows.Numbers("z", z), rows.Texts("g", g)), Y: rows.Numbers("y", y)}
 }

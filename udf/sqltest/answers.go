@@ -122,6 +122,12 @@ func (h *Hostile) passed() string {
 	if h.r.IntN(2) == 0 { // only around a fit the two methods differ
 		around = fmt.Sprintf("around: (SELECT bglm_laplace(%s, %s%s) FROM d1)", y, x, opts(opt))
 	}
+	if h.r.IntN(3) == 0 { // from state to state; of full rank, for equal singular values are told apart by rounding alone
+		method, around = "method: 'lowrank', power_iterations: 0, rank: 200", ""
+		for range h.r.IntN(5) {
+			around = fmt.Sprintf("around: (SELECT [bglm_newton_state(%s, %s%s)] FROM d1)", y, x, opts(opt, method, by, around))
+		}
+	}
 	state := fmt.Sprintf("bglm_newton_state(%s, %s%s)", y, x, opts(opt, method, by, around))
 	return fmt.Sprintf(counted("far(a, r)")+" FROM (SELECT bglm_newton_solve(bglm_newton_merge(s)%[1]s) AS a FROM (SELECT %[2]s AS s FROM d1 GROUP BY %[3]s)), (SELECT bglm_newton_solve(%[2]s%[1]s) AS r FROM d1)",
 		opts(opt, method), state, pick(h, []string{"g", "s", "i // 3", "k % 2"}))
@@ -143,7 +149,7 @@ func (h *Hostile) compressed() string {
 func (h *Hostile) states() string {
 	cut := pick(h, []string{"s", "s", "''::BLOB", "unhex(hex(s)[1:40])", "unhex(hex(s)[1:len(hex(s)) - 16])", "unhex(hex(s) || 'FFFFFFFF')", "unhex('FF' || hex(s)[3:])", "NULL", "NULL::BLOB", "'x'", "s || s",
 		fmt.Sprintf("unhex(hex(s)[1:%[1]d] || '%[2]s' || hex(s)[%[1]d + 1 + len('%[2]s'):])", 2*h.r.IntN(300), pick(h, []string{"FF", "00", "FFFFFFFFFFFFFF7F", "000000000000F07F", "000000000000F8FF"}))})
-	use := pick(h, []string{"bglm_newton_solve(%s)", "bglm_newton_solve(%s, {prior_variance: 2})", "bglm_newton_solve(%s, {family: 'poisson'})", "bglm_newton_solve(%s, {foo: 1})", "bglm_newton_solve(bglm_newton_merge(%s))", "bglm_newton_merge(%s)"})
+	use := pick(h, []string{"bglm_newton_solve(%s)", "bglm_newton_solve(%s, {prior_variance: 2})", "bglm_newton_solve(%s, {family: 'poisson'})", "bglm_newton_solve(%s, {foo: 1})", "bglm_newton_solve(%s, {method: 'lowrank'})", "bglm_newton_solve(bglm_newton_merge(%s), {method: 'lowrank'})", "bglm_newton_solve(bglm_newton_merge(%s))", "bglm_newton_merge(%s)"})
 	return fmt.Sprintf("SELECT length((%s)::VARCHAR) FROM (SELECT bglm_newton_state(%s, %s%s) AS s FROM %s GROUP BY i %% 3)", fmt.Sprintf(use, cut), h.often(hostileY, badY), h.often(hostileX, badX),
-		pick(h, []string{"", "", ", {prior_variance: 2}", ", {family: 'poisson'}", ", {link: 'probit'}", ", {method: 'ep'}", ", {around: 3}", ", {around: " + h.fit() + "}"}), h.small())
+		pick(h, []string{"", "", ", {prior_variance: 2}", ", {family: 'poisson'}", ", {link: 'probit'}", ", {method: 'ep'}", ", {method: 'lowrank'}", ", {around: 3}", ", {around: " + h.fit() + "}"}), h.small())
 }
