@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -706,4 +707,41 @@ func TestCorrelatedFormula(t *testing.T) {
 	if got := query(t, "SELECT round(avg(prediction), 9) FROM '"+path("p.csv")+"'"); got != want {
 		t.Errorf("predictions of the file %s, in SQL %s", got, want)
 	}
+}
+
+// A file that is read is not written to, by whatever name.
+func TestOutIsData(t *testing.T) {
+	dir := t.TempDir()
+	data, link, fit := filepath.Join(dir, "d.csv"), filepath.Join(dir, "link.csv"), filepath.Join(dir, "f.parquet")
+	query(t, "COPY (SELECT i % 3 = 0 AS y, sin(i) AS x FROM range(100) t(i)) TO '"+data+"'")
+	if err := os.Symlink(data, link); err != nil {
+		t.Skip(err)
+	}
+	ok(t, "fit", "--data", data, "--formula", "y ~ x", "--out", fit, "-q")
+	was := map[string][]byte{}
+	for _, name := range []string{data, fit} {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		was[name] = b
+	}
+	for _, args := range [][]string{
+		{"fit", "--data", data, "--formula", "y ~ x", "--out", data},
+		{"fit", "--data", filepath.Join(dir, "d*.csv"), "--formula", "y ~ x", "--out", link},
+		{"fit", "--out-of-core", "--data", data, "--formula", "y ~ x", "--out", data},
+		{"fit", "--engine", "arrow", "--data", data, "--formula", "y ~ x", "--out", data},
+		{"predict", "--beliefs", fit, "--data", data, "--out", data},
+		{"predict", "--beliefs", fit, "--data", data, "--out", fit},
+	} {
+		if r := bglm(t, "", args...); r.code != 2 || !strings.Contains(r.stderr, "it would replace") {
+			t.Errorf("%v: %d: %s", args, r.code, r.stderr)
+		}
+	}
+	for name, b := range was {
+		if now, err := os.ReadFile(name); err != nil || !bytes.Equal(now, b) {
+			t.Errorf("%s has changed: %v", name, err)
+		}
+	}
+	ok(t, "fit", "--data", data, "--formula", "y ~ x", "--prior", fit, "--out", fit, "-q") // in the place of the fit that it continues
 }

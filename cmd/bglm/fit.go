@@ -165,7 +165,7 @@ func (c *fitCommand) Run(e *cli.Env) error {
 		c.Option = append(c.Option, "compress=true")
 	}
 	model := c.model()
-	if err := errors.Join(model.Check(), fitstore.CheckOut(c.Out), c.csvFlags.check(c.Out)); err != nil {
+	if err := errors.Join(model.Check(), fitstore.CheckOut(c.Out), c.csvFlags.check(c.Out), c.spare(c.Out)); err != nil {
 		return err
 	}
 	if c.Watch != 0 && !c.Incremental {

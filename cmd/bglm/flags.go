@@ -19,6 +19,20 @@ type dataFlags struct {
 
 func (d *dataFlags) data() job.Data { return job.Data(*d) }
 
+// spare refuses an output in the place of the rows, or of other files that are read. A database may
+// get a table beside them.
+func (d *dataFlags) spare(out string, others ...string) error {
+	data := d.data()
+	names, err := data.All()
+	if err != nil || files.KindOf(out) == "duckdb" {
+		return nil // the error comes again where rows are read
+	}
+	if name := files.Among(out, append(names, others...)); name != "" {
+		return cli.Usage(fmt.Errorf("--out %s: it would replace %s, which is read; give another name", out, name))
+	}
+	return nil
+}
+
 // modelFlags say what is fitted to the rows.
 type modelFlags struct {
 	Formula string   `short:"f" placeholder:"'Y ~ TERMS'" help:"The model as in R: 'late ~ origin + hour(date) + origin:destination - 1'. Functions are SQL."`

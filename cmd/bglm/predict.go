@@ -202,7 +202,7 @@ func (sc *scoring) shifted(from string) string {
 // Run scores the rows.
 func (c *predictCommand) Run(e *cli.Env) error {
 	began := time.Now()
-	if err := errors.Join(fitstore.CheckOut(c.Out), c.csvFlags.check(c.Out)); err != nil {
+	if err := errors.Join(fitstore.CheckOut(c.Out), c.csvFlags.check(c.Out), c.spare(c.Out, c.Beliefs)); err != nil {
 		return err
 	}
 	if !(c.Level > 0 && c.Level < 1) || math.IsNaN(c.Level) {

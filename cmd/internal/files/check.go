@@ -261,3 +261,17 @@ func Clip(s string, most int) string {
 	}
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
+
+// Among says which of paths is the file path, by whatever name or link; "" for none.
+func Among(path string, paths []string) string {
+	own, err := os.Stat(path)
+	if err != nil || !own.Mode().IsRegular() {
+		return ""
+	}
+	for _, p := range paths {
+		if st, err := os.Stat(p); err == nil && os.SameFile(own, st) {
+			return p
+		}
+	}
+	return ""
+}
