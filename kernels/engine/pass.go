@@ -74,63 +74,55 @@ func (p directions) Step(m *kernels.Model) (*laplace.Step, error) {
 	return &laplace.Step{Fit: f, Distance: distance, LogPosterior: math.NaN()}, nil
 }
 
-func newPass(m *kernels.Model) (Fitter, error) {
-	if m.Options.Sites == "lowrank" {
-		p, err := lowrank.NewPass(m)
-		return directed{p, m}, err
-	}
-	if m.Before != nil {
-		return nil, &argument.Error{Name: "around", Found: "a state", Why: "passes of laplace and ep look around a fit: bglm_newton_solve of the state"}
-	}
-	p, err := laplace.NewPass(m)
-	return pass{p, m}, err
+// learning is a Part that takes rows.
+type learning interface {
+	Part
+	Features() *kernels.Dict
+	Update(ctx context.Context, b *kernels.Batch, skip bool) error
+	Skip(n int64)
 }
 
-// passed is the result of a pass: of a fit no more than its counts.
-func passed(m *kernels.Model, p Part) *Result {
-	f := m.Complete().NewFit("newton_state")
-	f.N, f.Skipped = p.Counts()
-	return &Result{Fit: f, Part: p}
-}
-
-// pass is a laplace.Pass as a Fitter.
+// pass is a Part as a Fitter.
 type pass struct {
-	*laplace.Pass
+	learning
 	model *kernels.Model
 }
 
-func (p pass) Clone() Fitter { return pass{p.Pass.Clone(), p.model} }
+func newPass(m *kernels.Model) (Fitter, error) {
+	if m.Options.Sites == "lowrank" {
+		p, err := lowrank.NewPass(m)
+		return pass{directions{p}, m}, err
+	}
+	if m.Before != nil {
+		return nil, &argument.Error{Name: "around", Found: "a state", Why: "passes of laplace and ep look around the fit that a state comes to"}
+	}
+	p, err := laplace.NewPass(m)
+	return pass{newton{p}, m}, err
+}
+
+func (p pass) Clone() Fitter { return pass{p.Copy().(learning), p.model} }
 
 func (p pass) Merge(_ context.Context, src Fitter) error {
 	o, ok := src.(pass)
 	if !ok {
 		return errMixed
 	}
-	return p.Pass.Merge(o.Pass)
+	return p.Join(o.learning)
 }
 
+// ByColumn is that of the part, for rows that have all features.
+func (p pass) ByColumn() bool {
+	c, ok := p.learning.(interface{ ByColumn() bool })
+	return ok && c.ByColumn()
+}
+
+// Fit is the pass, and of a fit no more than its counts.
 func (p pass) Fit(context.Context) (*Result, error) {
-	r := passed(p.model, newton{p.Pass})
-	r.Pass = p.Pass
-	return r, nil
-}
-
-// directed is a lowrank.Pass as a Fitter.
-type directed struct {
-	*lowrank.Pass
-	model *kernels.Model
-}
-
-func (p directed) Clone() Fitter { return directed{p.Pass.Clone(), p.model} }
-
-func (p directed) Merge(_ context.Context, src Fitter) error {
-	o, ok := src.(directed)
-	if !ok {
-		return errMixed
+	f := p.model.Complete().NewFit("newton_state")
+	f.N, f.Skipped = p.Counts()
+	r := &Result{Fit: f, Part: p.learning}
+	if n, ok := p.learning.(newton); ok {
+		r.Pass = n.Pass
 	}
-	return p.Pass.Merge(o.Pass)
-}
-
-func (p directed) Fit(context.Context) (*Result, error) {
-	return passed(p.model, directions{p.Pass}), nil
+	return r, nil
 }
