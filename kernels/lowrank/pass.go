@@ -73,17 +73,18 @@ type head struct {
 	standardize           bool
 	rank, oversample, pow int
 	seed                  uint64
+	prior                 string // the point is kept in its coordinates
 }
 
 func (h head) String() string {
-	return fmt.Sprintf("%s %s, dispersion %v, shape %v, intercept %v, hash_bits %d, standardize %v, method lowrank, rank %d, oversample %d, power_iterations %d, seed %d",
-		h.family, h.link, h.dispersion, h.shape, !h.noIntercept, h.hashBits, h.standardize, h.rank, h.oversample, h.pow, h.seed)
+	return fmt.Sprintf("%s %s, dispersion %v, shape %v, intercept %v, hash_bits %d, standardize %v, method lowrank, rank %d, oversample %d, power_iterations %d, seed %d, prior %s",
+		h.family, h.link, h.dispersion, h.shape, !h.noIntercept, h.hashBits, h.standardize, h.rank, h.oversample, h.pow, h.seed, h.prior)
 }
 
 func headOf(m *kernels.Model) head {
 	o := &m.Options
 	h := head{family: m.Lik.Family(), link: m.Lik.Link(), noIntercept: m.NoIntercept, hashBits: m.HashBits, standardize: o.Standardize,
-		rank: kernels.Or(o.Rank, 50), oversample: o.Oversample.Or(10), pow: o.PowerIterations.Or(2), seed: o.Seed}
+		rank: kernels.Or(o.Rank, 50), oversample: o.Oversample.Or(10), pow: o.PowerIterations.Or(2), seed: o.Seed, prior: priorText(m)}
 	if l, ok := m.Lik.(lik.Dispersed); ok {
 		h.dispersion = l.Dispersion()
 	}
@@ -91,6 +92,21 @@ func headOf(m *kernels.Model) head {
 		h.shape = l.Shape()
 	}
 	return h
+}
+
+// priorText tells priors apart: the default one in words, the others by a hash.
+func priorText(m *kernels.Model) string {
+	text := fmt.Sprintf("N(%v, %v)", m.Prior.Mean, m.Prior.Variance)
+	if !m.NoIntercept {
+		text += fmt.Sprintf(", intercept N(%v, %v)", m.Prior.Mean, m.Prior.InterceptVariance)
+	}
+	if len(m.PriorBy)+len(m.Priors) > 0 {
+		text += fmt.Sprintf(", of columns and features #%x", nameKey(fmt.Sprint(m.PriorBy, m.Priors)))
+	}
+	if f := m.Start; f != nil {
+		text += fmt.Sprintf(", from a fit #%x", nameKey(fmt.Sprint(f.N, f.Beliefs, f.Covariance)))
+	}
+	return text
 }
 
 // rowScale brings rows to the columns of the problem.
@@ -204,8 +220,8 @@ func (s *Pass) after(m *kernels.Model) (*Pass, error) {
 	if h := headOf(m); h != s.head {
 		return nil, fmt.Errorf("the pass before was made with other options: %v; found %v", s.head, h)
 	}
-	if s.stage > 0 && s.before != s.totals.Rows {
-		return nil, fmt.Errorf("around: its pass had %d rows, and the one before that %d: passes take all rows, and the same", s.totals.Rows, s.before)
+	if err := s.whole(); err != nil {
+		return nil, fmt.Errorf("around: %w", err)
 	}
 	d := &Pass{head: s.head, stage: s.stage + 1, model: m, dict: s.dict.Clone(), before: s.totals.Rows, dirs: s.dirs, singular: s.singular, next: s.next, exact: s.exact, clamped: s.clamped}
 	d.grow()
@@ -239,6 +255,14 @@ func (s *Pass) after(m *kernels.Model) (*Pass, error) {
 		d.sketch = dense.New(d.dirs.Rows, d.dirs.Cols)
 	}
 	return d, nil
+}
+
+// whole reports a pass of other rows than the one before.
+func (s *Pass) whole() error {
+	if s.stage > 0 && s.before != s.totals.Rows {
+		return fmt.Errorf("its pass had %d rows, and the one before that %d: passes take all rows, and the same", s.totals.Rows, s.before)
+	}
+	return nil
 }
 
 // draw sets the directions that the first sketch is of.

@@ -24,6 +24,7 @@ func (s *Pass) Bytes() []byte {
 	w.Whole(int64(s.hashBits))
 	w.Bool(s.standardize)
 	w.Whole(int64(s.rank), int64(s.oversample), int64(s.pow), int64(s.seed), int64(s.stage))
+	w.Text(s.prior)
 	w.Columns(s.counted.Columns())
 	t := &s.totals
 	w.Whole(t.Rows, t.Skipped)
@@ -59,6 +60,7 @@ func DecodePass(b []byte) (*Pass, error) {
 	}
 	s := &Pass{head: head{family: r.Text(), link: r.Text(), dispersion: r.Float(), shape: r.Float(), noIntercept: r.Bool(), hashBits: int(r.Whole()), standardize: r.Bool(),
 		rank: int(r.Whole()), oversample: int(r.Whole()), pow: int(r.Whole()), seed: uint64(r.Whole())}, stage: int(r.Whole())}
+	s.prior = r.Text()
 	cols := r.Columns()
 	if len(cols) > 0 {
 		s.counted = kernels.CountFrom(cols)

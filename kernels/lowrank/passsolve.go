@@ -310,6 +310,9 @@ func (s *Pass) Solve(m *kernels.Model) (f *kernels.Fit, distance float64, err er
 	if h := headOf(m); h != s.head {
 		return nil, 0, fmt.Errorf("the pass was made with other options: %v; found %v", s.head, h)
 	}
+	if err := s.whole(); err != nil {
+		return nil, 0, fmt.Errorf("state: %w", err)
+	}
 	p, err := s.problem(m)
 	if err != nil {
 		return nil, 0, err
