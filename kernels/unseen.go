@@ -54,8 +54,9 @@ func (t *NumberTotals) join(weight, center, squares float64) {
 // to standardise, the scales, so that s.Restore brings a fit of the problem back to the
 // original ones; s.Scale and s.Shift are 1 and 0 else. fill has by feature the mean that
 // stands where a number is missing.
+// loose is as for Problem.Standardize; for a full posterior, 0, all numbers are centred.
 // Errors: those of Rows.Problem and Problem.Standardize.
-func Unseen(m *Model, d *Dict, t *Totals) (p *Problem, s *Standard, fill []float64, err error) {
+func Unseen(m *Model, d *Dict, t *Totals, loose int) (p *Problem, s *Standard, fill []float64, err error) {
 	r := &Rows{Model: m.Complete(), counted: Counted{cols: t.Columns}, skipped: t.Skipped}
 	r.Dict = *d
 	if err := r.Model.Name(&r.Dict); err != nil {
@@ -105,16 +106,27 @@ func Unseen(m *Model, d *Dict, t *Totals) (p *Problem, s *Standard, fill []float
 		at[c.Name] = k
 	}
 	number := of.standardised()
+	all := 0
+	for j := range of.P {
+		if number(j) {
+			all++
+		}
+	}
+	centring := design.NewCentring(of.centres(), loose, of.P, all)
 	for j, id := range of.cols {
 		if !number(j) {
 			continue
 		}
 		n := numbers[id]
-		var known bool
-		if scale[j], known = design.Scale(n.Center, math.Sqrt(n.square(n.Center)), of.centres()); !known {
+		spread := math.Sqrt(n.square(n.Center))
+		if _, known := design.Scale(n.Center, spread, true); !known {
 			return nil, nil, nil, of.beyond(j)
 		}
-		if of.centres() {
+		here := of.centres()
+		if loose > 0 {
+			here = centring.Of(n.Center, spread, int(float64(t.Rows)-n.Rows-n.Missing))
+		}
+		if scale[j] = design.Unit(n.Center, spread, here); here {
 			shift[j] = n.Center
 		}
 		if k, ok := at[of.Name(j)]; ok && q.columns[k].Kind == NumberColumn {
@@ -122,6 +134,7 @@ func Unseen(m *Model, d *Dict, t *Totals) (p *Problem, s *Standard, fill []float
 		}
 	}
 	s.Scaling = design.NewScaling(scale, shift)
+	s.Note = centring.Note
 	if l, ok := own.Lik.(lik.Dispersed); ok && own.Start == nil && t.Rows > 0 {
 		mean, unit := s.unitOf(&q, t.Y.Center, math.Sqrt(of.spread))
 		if unit != 1 || mean != 0 {

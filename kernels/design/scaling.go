@@ -178,14 +178,7 @@ func (c *Columns) Standardize(weight []float64, number func(j int) bool, center 
 		return *c, s
 	}
 	m := c.moments(weight, at, numbers)
-	if loose > 0 && loose*c.P <= fullRestore {
-		loose = 0
-	}
-	if n := loose * numbers; center && (n*loose*c.P > maxTies || n > maxRank) {
-		center = false
-		s.Note = "standardize scales the numbers but does not centre them: there are too many for a posterior that keeps no covariance with the intercept"
-	}
-	fill := 0
+	centring := NewCentring(center, loose, c.P, numbers)
 	for j, k := range at {
 		if k < 0 {
 			continue
@@ -195,25 +188,55 @@ func (c *Columns) Standardize(weight []float64, number func(j int) bool, center 
 			s.Beyond = j
 			continue
 		}
-		here := center
-		switch missing := c.N - m[k].n; {
-		case !here:
-		case loose > 0 && spread > 0 && math.Abs(mean) > farthest*spread:
-			here = false
-			s.Note = "standardize leaves numbers whose mean is more than 100,000 standard deviations from 0 where they are, for this posterior keeps no covariances; subtract a constant from them"
-		case fill+missing > maxFill:
-			here = false
-			s.Note = "standardize scales the numbers that are mostly absent but does not centre them, for that would fill in their zeros"
-		default:
-			fill += missing
-		}
+		here := centring.Of(mean, spread, c.N-m[k].n)
 		s.Scale[j] = Unit(mean, spread, here)
 		if here {
 			s.Shift[j] = mean
 			s.centred = true
 		}
 	}
-	return c.scaled(s, fill), s
+	s.Note = centring.Note
+	return c.scaled(s, centring.fill), s
+}
+
+// Centring decides which columns of numbers Standardize centres, asked for each in their order.
+type Centring struct {
+	on    bool
+	loose bool
+	fill  int
+	// Note says what could not be done, "" if nothing.
+	Note string
+}
+
+// NewCentring is for that many numbers among weights, where column 0 can take up means (center),
+// and for a posterior that is loose as for Columns.Standardize.
+func NewCentring(center bool, loose, weights, numbers int) *Centring {
+	if loose > 0 && loose*weights <= fullRestore {
+		loose = 0
+	}
+	c := &Centring{on: center, loose: loose > 0}
+	if n := loose * numbers; center && (n*loose*weights > maxTies || n > maxRank) {
+		c.on = false
+		c.Note = "standardize scales the numbers but does not centre them: there are too many for a posterior that keeps no covariance with the intercept"
+	}
+	return c
+}
+
+// Of says whether a column of that mean and standard deviation, of which so many rows have no
+// entry, is centred.
+func (c *Centring) Of(mean, spread float64, absent int) bool {
+	switch {
+	case !c.on:
+		return false
+	case c.loose && spread > 0 && math.Abs(mean) > farthest*spread:
+		c.Note = "standardize leaves numbers whose mean is more than 100,000 standard deviations from 0 where they are, for this posterior keeps no covariances; subtract a constant from them"
+		return false
+	case c.fill+absent > maxFill:
+		c.Note = "standardize scales the numbers that are mostly absent but does not centre them, for that would fill in their zeros"
+		return false
+	}
+	c.fill += absent
+	return true
 }
 
 // moments are those of the columns that have a place in at.

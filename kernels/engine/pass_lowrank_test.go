@@ -284,7 +284,15 @@ func wideRows(family string, n, levels int, weighted bool) *rows.Table {
 		}
 		y, w, o = append(y, r), append(w, 0.5+rnd.Float64()), append(o, 0.1*rnd.NormFloat64())
 	}
-	t := &rows.Table{X: rows.Fields(rows.Numbers("u", u), rows.Numbers("v", v), rows.Texts("a", a), rows.Texts("b", b), rows.Texts("c", c)), Y: rows.Numbers("y", y)}
+	columns := []*rows.Slice{rows.Numbers("u", u), rows.Numbers("v", v), rows.Texts("a", a), rows.Texts("b", b), rows.Texts("c", c)}
+	if family == "far" { // from 0, which a posterior without covariances does not centre
+		far := make([]float64, n)
+		for i := range far {
+			far[i] = 1e7 + 10*u[i]*v[i]
+		}
+		columns = append(columns, rows.Numbers("far", far))
+	}
+	t := &rows.Table{X: rows.Fields(columns...), Y: rows.Numbers("y", y)}
 	if weighted {
 		t.Weight, t.Offset = rows.Numbers("weight", w), rows.Numbers("offset", o)
 	}
@@ -308,13 +316,15 @@ func TestPassesLowRank(t *testing.T) {
 		{"poisson", "log", 90, false, []any{"standardize", false, "prior_variance", 0.7}},
 		{"poisson", "log", 90, true, []any{"oversample", 0}},
 		{"gaussian", "identity", 700, false, nil},
+		{"bernoulli", "logit", 700, true, nil},
+		{"far", "identity", 700, false, []any{"dispersion", 2000.0}},
 		{"gaussian", "identity", 100, true, []any{"dispersion", 800.0}},
 		{"bernoulli", "logit", 4, false, nil}, // every direction is kept
 		{"bernoulli", "logit", 150, false, []any{"intercept", false, "prior_variance", map[string]any{"a": 0.5}}},
 	} {
 		what := fmt.Sprint(c)
 		tab := wideRows(c.family, 3000, c.levels, c.weighted)
-		options := append([]any{"family", c.family, "link", c.link, "rank", 15}, c.more...)
+		options := append([]any{"family", strings.Replace(c.family, "far", "gaussian", 1), "link", c.link, "rank", 15}, c.more...)
 		s, err := option.For("lowrank").Decode(with(append([]any{"tol", 1e-10}, options...)...))
 		if err != nil {
 			t.Fatal(err)

@@ -74,7 +74,7 @@ func (s *Pass) Solve(m *kernels.Model) (*Step, error) {
 	}
 	t, d := s.totals, s.dict.Clone()
 	t.Columns = s.counted.Columns()
-	q, std, fill, err := kernels.Unseen(m, &d, &t)
+	q, std, fill, err := kernels.Unseen(m, &d, &t, 0)
 	if err != nil {
 		return nil, err
 	}

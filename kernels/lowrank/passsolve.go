@@ -31,7 +31,7 @@ type passProblem struct {
 func (s *Pass) problem(m *kernels.Model) (*passProblem, error) {
 	t, d := s.totals, s.dict.Clone()
 	t.Numbers, t.Columns = slices.Clone(t.Numbers), s.counted.Columns()
-	q, std, fill, err := kernels.Unseen(m, &d, &t)
+	q, std, fill, err := kernels.Unseen(m, &d, &t, 1)
 	if err != nil {
 		return nil, err
 	}
