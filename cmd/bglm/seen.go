@@ -97,6 +97,17 @@ func (sc *scoring) without(s *duck.Session, j *job.Job) (how string, err error) 
 	case err != nil:
 		return "", nil
 	case !m.Streams:
+		// The likelihood of a low rank has not seen the directions that it leaves out: a row
+		// cannot be taken out of what it is not in.
+		whole := true
+		if m.Name == "lowrank" {
+			if err := s.Row("SELECT coalesce(bool_and(contains(fit.status, ' lowered to ')), false) FROM fits", &whole); err != nil {
+				return "", err
+			}
+		}
+		if !whole {
+			return "", nil
+		}
 		return leaveOneOut, sc.leftOut(s, j)
 	}
 	if ok, err := sc.progressive(s, j, m.Name); !ok || err != nil {

@@ -149,3 +149,29 @@ func TestDecisiveRows(t *testing.T) {
 		}
 	}
 }
+
+// A low-rank likelihood has not seen the directions that it leaves out: no row can be taken out of
+// them, and what was learnt is shown as it is. Of full rank it is Laplace's.
+func TestLowRankLeftOut(t *testing.T) {
+	dir := t.TempDir()
+	data, fit := filepath.Join(dir, "d.parquet"), filepath.Join(dir, "f.parquet")
+	query(t, "COPY (SELECT hash(i) % 10 < 3 + i % 40 // 10 AS y, 'l' || i % 40 AS l, sin(i) AS x FROM range(800) t(i)) TO '"+data+"'")
+	left := func(args ...string) learnt {
+		var sum learnt
+		args = append([]string{"fit", data, "-f", "y ~ l + x", "--option", "prior_variance=1", "--out", fit, "--json"}, args...)
+		if err := json.Unmarshal([]byte(ok(t, args...).stdout), &sum); err != nil {
+			t.Fatal(err)
+		}
+		return sum
+	}
+	laplace, full, low := left("--method", "laplace"), left("--method", "lowrank"), left("--method", "lowrank", "--option", "rank=2")
+	if full.How != leaveOneOut || full.LogLoss == nil || math.Abs(*full.LogLoss-*laplace.LogLoss) > 1e-6 {
+		t.Errorf("full rank: %+v, laplace %+v", full, laplace)
+	}
+	if low.How != "" || low.LogLoss != nil || low.AUC != nil {
+		t.Errorf("rank 2: %+v", low)
+	}
+	if q := evaluated(t, data, "-b", fit); q.How != fitted {
+		t.Errorf("evaluate: %+v", q)
+	}
+}

@@ -19,6 +19,7 @@ type Point struct {
 	Penalty float64
 	// Reach says how far LOO can be trusted (predict.LeftOut).
 	Reach float64
+	Share float64 // of its predictor's precision (predict.LeftOut)
 }
 
 // PointOf is the Point of a row with s ~ N(m, v) under the posterior that it is part of. A
@@ -35,7 +36,7 @@ func PointOf(l lik.Likelihood, o lik.Obs, m, v float64, by predict.Factor) (Poin
 		return Point{}, err
 	}
 	o.Weight = 1
-	return Point{LOO: f.LogDensity, LPD: l.Moments(o, m, v).LogZ, Penalty: penalty(l, o, m, v), Reach: f.Reach}, nil
+	return Point{LOO: f.LogDensity, LPD: l.Moments(o, m, v).LogZ, Penalty: penalty(l, o, m, v), Reach: f.Reach, Share: f.Share}, nil
 }
 
 // reach is over how many standard deviations a Gaussian is summed: the rest weighs 1e-16.
@@ -75,7 +76,7 @@ type LOO struct {
 	*predict.Scorer
 	loo, lpd, penalty moments
 	warned, failed    int64
-	worst             float64
+	worst, shares     float64
 	keep              bool
 	points            []float64 // LOO of each row, if kept
 }
@@ -107,6 +108,9 @@ func (l *LOO) Add(b *kernels.Batch) error {
 		l.lpd.add(p.LPD)
 		l.penalty.add(p.Penalty)
 		l.worst = max(l.worst, p.Reach)
+		if p.Share > 0 && !math.IsInf(p.Share, 1) {
+			l.shares += p.Share
+		}
 		if l.keep {
 			l.points = append(l.points, p.LOO)
 		}
@@ -128,6 +132,7 @@ func (l *LOO) Merge(o *LOO) {
 	l.lpd.merge(o.lpd)
 	l.penalty.merge(o.penalty)
 	l.warned, l.failed, l.worst = l.warned+o.warned, l.failed+o.failed, max(l.worst, o.worst)
+	l.shares += o.shares
 	l.points = append(l.points, o.points...)
 }
 
@@ -181,6 +186,9 @@ func (l *LOO) Summary() LOOSummary {
 	}
 	if l.Fit.N > 0 && s.N > l.Fit.N {
 		s.Status = kernels.Join(s.Status, fmt.Sprintf("%d rows, of which the fit has learnt %d at most: a row that it has not learnt cannot be left out of it", s.N, l.Fit.N))
+	}
+	if p := len(l.Fit.Beliefs); l.shares > 1.1*float64(p)+1 { // of approximations they are more by some per cents
+		s.Status = kernels.Join(s.Status, fmt.Sprintf("the shares of the rows in the posterior add up to %.4g, which those of the rows it is of cannot with %d weights: it is of other rows, or of a low rank or weights that move, and no row can be taken out of it; these figures mean nothing", l.shares, p))
 	}
 	s.Status = kernels.Join(s.Status, "")
 	return s

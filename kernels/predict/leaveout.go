@@ -38,6 +38,9 @@ type LeftOut struct {
 	// when the row is taken out, in units over which the curvature of log p changes. It is 0
 	// where they are exact.
 	Reach float64
+	// Share is the row's share of its predictor's precision (the leverage). Over all rows that a
+	// posterior is of they add up to fewer than it has weights.
+	Share float64
 }
 
 // MaxReach is the largest Reach of what need not be warned of.
@@ -60,7 +63,7 @@ func LeaveOut(l lik.Likelihood, o lik.Obs, m, v float64, by Factor) (LeftOut, er
 	}
 	t := l.Traits()
 	nan := math.NaN()
-	out := LeftOut{nan, nan, nan, 0}
+	out := LeftOut{Mean: nan, Variance: nan, LogDensity: nan}
 	share := f.Leverage
 	if by == OfMoments && !t.Gaussian && v > 0 {
 		if mc, vc, _, ok := lik.Cavity(l, o, m, v); ok {
@@ -74,6 +77,7 @@ func LeaveOut(l lik.Likelihood, o lik.Obs, m, v float64, by Factor) (LeftOut, er
 		out = LeftOut{Mean: m - vc*f.Residual, Variance: vc, LogDensity: f.LOO}
 		share = f.Leverage
 	}
+	out.Share = share
 	if !t.Gaussian {
 		out.Reach = max(share, 0)
 		if moved := math.Abs(m-out.Mean) / t.Scale; !math.IsNaN(moved) {
