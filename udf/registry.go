@@ -93,13 +93,16 @@ func (e entry) also(result, first *capi.Type, call func([]capi.Vec, int, *capi.C
 	if t := typeName(result); !slices.Contains(strings.Split(e.Result, " or "), t) {
 		e.Result += " or " + t
 	}
-	e.scalar.Also = append(e.scalar.Also, &capi.Scalar{Name: e.Name, Params: params, Result: result, Call: inWords(call)})
+	e.scalar.Also = append(e.scalar.Also, &capi.Scalar{Name: e.Name, Params: params, Result: result, Call: inWords(call), Constant: e.scalar.Constant, Check: e.scalar.Check})
 	return e
 }
 
-// checks adds what looks at argument k when a call is planned, where it is constant.
+// checks adds what looks at argument k when a call is planned, where it is constant, to the
+// overloads so far and those to come.
 func (e entry) checks(k int, check func(v *capi.Vec) error) entry {
-	e.scalar.Constant, e.scalar.Check = k, func(v *capi.Vec) error { return worded(check(v)) }
+	for _, f := range append([]*capi.Scalar{e.scalar}, e.scalar.Also...) {
+		f.Constant, f.Check = k, func(v *capi.Vec) error { return worded(check(v)) }
+	}
 	return e
 }
 

@@ -5,19 +5,27 @@ import (
 	"database/sql"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/bglm/bglm/udf"
 )
 
-func open(t testing.TB) *sql.DB {
+// bare is a database without bglm.
+func bare(t testing.TB) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("duckdb", "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func open(t testing.TB) *sql.DB {
+	t.Helper()
+	db := bare(t)
 	if err := udf.Register(context.Background(), db); err != nil {
 		t.Fatal(err)
 	}
@@ -105,6 +113,30 @@ func TestRegister(t *testing.T) {
 	if err := udf.Register(context.Background(), closed); err == nil {
 		t.Error("a closed database was accepted")
 	}
+}
+
+// Programs may open databases side by side, and ask one while they open another; the race
+// detector reads along.
+func TestRegisterSideBySide(t *testing.T) {
+	const q = "SELECT bglm_predict_dist(bglm_adf(i % 2 = 0, [i / 8]), [0.5], 0.5).mean FROM range(40) t(i)"
+	want := value[float64](t, open(t), q)
+	var all sync.WaitGroup
+	for range 8 {
+		con, err := bare(t).Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Go(func() {
+			var got float64
+			if err := udf.Register(t.Context(), con); err != nil {
+				t.Error(err)
+			} else if err := con.QueryRowContext(t.Context(), q).Scan(&got); err != nil || got != want {
+				t.Errorf("%v, error %v; want %v", got, err, want)
+			}
+			con.Close()
+		})
+	}
+	all.Wait()
 }
 
 // The classifier knows callers of both kinds after registration, none of them

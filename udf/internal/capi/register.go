@@ -39,8 +39,8 @@ type Scalar struct {
 	Result   *Type
 	Volatile bool
 	Call     func(args []Vec, n int, out *Col) error
-	// Also are overloads with a result of their own; their Name, Volatile, Also and
-	// Check are not read.
+	// Also are overloads with a result of their own; their Name, Volatile and Also are not
+	// read.
 	Also []*Scalar
 	// Check looks at the value of argument Constant, where that is one, when a call is
 	// planned: its error is that of EXPLAIN and PREPARE. nil = there is nothing to look at.
@@ -242,7 +242,6 @@ func addScalar(con unsafe.Pointer, f *Scalar) error {
 	var rets []C.duckdb_ptr
 	var ids []C.uint64_t
 	for _, g := range append([]*Scalar{f}, f.Also...) {
-		g.Check, g.Constant = f.Check, f.Constant
 		id := C.uint64_t(number(&scaList, g))
 		for _, p := range g.Params {
 			params, rets, ids = append(params, p), append(rets, g.Result.logical()), append(ids, id)
