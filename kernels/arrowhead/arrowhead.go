@@ -73,11 +73,12 @@ func rootOf(v float64) float64 {
 }
 
 // row is memory for the row last seen, which beliefs at rest do not keep: g, Lᵀg, room, and
-// for each column of the root by what it shrinks and what it gains.
+// for each column of the root by what it shrinks and what it gains, and what is left of the
+// ratio from it on.
 type row struct {
-	g, f, u, shrink, gain []float64
-	all                   []float64
-	by                    []float64 // by leaf: what of g its h gains
+	g, f, u, shrink, gain, left []float64
+	all                         []float64
+	by                          []float64 // by leaf: what of g its h gains
 
 	root dense.Matrix // memory for a root while it is turned
 }
@@ -91,12 +92,12 @@ func (b *Belief) room() *row {
 		r = rows.Get().(*row)
 		b.row = r
 	}
-	if len(r.g) != d {
-		if cap(r.all) < 5*d {
-			r.all = make([]float64, 5*d, 10*d)
+	if len(r.left) != d+1 {
+		if cap(r.all) < 6*d+1 {
+			r.all = make([]float64, 6*d+1, 12*d+1)
 		}
-		s := r.all[:5*d]
-		r.g, r.f, r.u, r.shrink, r.gain = s[:d:d], s[d:2*d:2*d], s[2*d:3*d:3*d], s[3*d:4*d:4*d], s[4*d:]
+		s := r.all[:6*d+1]
+		r.g, r.f, r.u, r.shrink, r.gain, r.left = s[:d:d], s[d:2*d:2*d], s[2*d:3*d:3*d], s[3*d:4*d:4*d], s[4*d:5*d:5*d], s[5*d:]
 	}
 	return r
 }
@@ -256,17 +257,16 @@ func (b *Belief) Absorb(ks []uint32, xs []float64, t lik.Tilted) {
 // leaves Pg, of the P before, in u. ratio is 1 - βgᵀPg.
 func (b *Belief) turn(ratio, beta float64) {
 	row := b.row
-	f, shrink, gain, u := row.f, row.shrink, row.gain, row.u
-	r := ratio
+	f, shrink, gain, u, left := row.f, row.shrink, row.gain, row.u, row.left
+	left[len(f)] = ratio
 	for j := len(f) - 1; j >= 0; j-- {
-		next := r + beta*f[j]*f[j]
+		ratio += beta * f[j] * f[j]
 		if beta < 0 {
-			next = max(next, 1)
+			ratio = max(ratio, 1)
 		}
-		shrink[j] = math.Sqrt(r / next)
-		gain[j] = beta * f[j] / r * shrink[j]
-		r = next
+		left[j] = ratio
 	}
+	dense.Shrinks(shrink, gain, f, left, beta)
 	clear(u) // and so no diagonal entry gets anything but its shrinkage
 	dense.PackedRotate(b.root, u, shrink, gain, f)
 	for j, at := 0, 0; j < len(f); j++ {

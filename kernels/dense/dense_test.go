@@ -729,6 +729,99 @@ func packed(t *testing.T, rng *rand.Rand, n int) {
 	}
 }
 
+// All columns at once are, to the bit, one after the other.
+func TestColumnsAtOnce(t *testing.T) {
+	eachISA(t, func(t *testing.T) {
+		rng := newRand(3)
+		for _, d := range []int{1, 2, 7, 8, 9, 15, 16, 17, 24, 25, 31, 33, 45, 64, 65, 130, 255, 256, 257, 300} {
+			l, u, f := vector(rng, d*(d+1)/2), vector(rng, d), vector(rng, d)
+			a, b, c, r := vector(rng, d), vector(rng, d), vector(rng, d), vector(rng, d+1)
+			for j := range r {
+				r[j] = r[j]*r[j] + 1e-300
+			}
+			for _, n := range []int{1, d / 2, max(1, d-7), d} {
+				if n == 0 {
+					continue
+				}
+				var was [2][]float64
+				for k, columns := range []func(l, u, a, b, c []float64, n int){rotateColumns, rotateColumnsGo} {
+					x, y := slices.Clone(l), slices.Clone(u)
+					columns(x, y, a, b, c, n)
+					was[k] = append(x, y...)
+				}
+				if !slices.Equal(was[0], was[1]) {
+					t.Errorf("%d of %d columns turned at once are not those turned one after the other", n, d)
+				}
+				x, y := make([]float64, d), make([]float64, d)
+				timesColumns(x, l, f, n)
+				timesColumnsGo(y, l, f, n)
+				if !slices.Equal(x, y) {
+					t.Errorf("products of %d of %d columns: %v, one after the other %v", n, d, x, y)
+				}
+			}
+			var was [2][]float64
+			for k, all := range []func(a, b, f, r []float64, beta float64){shrinks, shrinksGo} {
+				x, y := make([]float64, d), make([]float64, d)
+				all(x, y, f, r, -0.7)
+				was[k] = append(x, y...)
+			}
+			if !slices.Equal(was[0], was[1]) {
+				t.Errorf("shrinkages of %d columns: %v, one after the other %v", d, was[0], was[1])
+			}
+		}
+	})
+}
+
+// Carlson's update by its parts: the root of P - βPg(Pg)ᵀ.
+func TestShrinks(t *testing.T) {
+	eachISA(t, func(t *testing.T) {
+		rng := newRand(4)
+		for d := 1; d < 40; d++ {
+			root := New(d, d)
+			l, g := vector(rng, d*(d+1)/2), vector(rng, d)
+			for j, at := 0, 0; j < d; j++ {
+				l[at] = 1 + l[at]*l[at]
+				for i := j; i < d; i++ {
+					root.Set(i, j, l[at])
+					at++
+				}
+			}
+			p := New(d, d)
+			MulTB(p, root, root)
+			f, pg := make([]float64, d), make([]float64, d)
+			PackedTMul(f, l, g)
+			v := Dot(f, f)
+			beta := 0.9 / v
+			r, a, b := make([]float64, d+1), make([]float64, d), make([]float64, d)
+			r[d] = 1 - beta*v
+			for j := d - 1; j >= 0; j-- {
+				r[j] = r[j+1] + beta*f[j]*f[j]
+			}
+			Shrinks(a, b, f, r, beta)
+			PackedRotate(l, pg, a, b, f)
+			for j, at := 0, 0; j < d; j++ {
+				for i := j; i < d; i++ {
+					root.Set(i, j, l[at])
+					at++
+				}
+			}
+			got := New(d, d)
+			MulTB(got, root, root)
+			for i := range d {
+				if want := Dot(p.Row(i), g); math.Abs(pg[i]-want) > 1e-11*(1+math.Abs(want)) {
+					t.Fatalf("d = %d: Pg[%d] = %v, want %v", d, i, pg[i], want)
+				}
+				for j := range d {
+					want := p.At(i, j) - beta*Dot(p.Row(i), g)*Dot(p.Row(j), g)
+					if size := math.Sqrt(p.At(i, i) * p.At(j, j)); math.Abs(got.At(i, j)-want) > 1e-11*size {
+						t.Fatalf("d = %d: entry %d, %d is %v, want %v", d, i, j, got.At(i, j), want)
+					}
+				}
+			}
+		}
+	})
+}
+
 // e^x and e^-x against math.Exp, within its range, beyond it, in place and for all lengths; what
 // a number gives does not depend on where it stands.
 func TestExp(t *testing.T) {

@@ -35,6 +35,14 @@ func TestBounds(t *testing.T) {
 			Rotate(x, y, 1, 1, 1)
 			AddRows(x, y, 0, []uint32{0, 0}, []float64{1, 1})
 			AddToRows(x, 0, []uint32{0, 0}, []float64{1, 1}, y)
+			triangle, z, r := guarded(t, n*(n+1)/2), guarded(t, n), guarded(t, n+1)
+			PackedTMul(z, triangle, x)
+			PackedRotate(triangle, z, x, y, x)
+			for j := range r {
+				r[j] = 1
+			}
+			Shrinks(y, z, x, r, 1)
+			clear(y)
 			if Dot(x, y) != 0 {
 				t.Error("Dot of zeros")
 			}

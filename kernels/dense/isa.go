@@ -134,6 +134,31 @@ func rotateGo(x, y []float64, a, b, c float64) {
 	}
 }
 
+// rotateColumnsGo is rotate of the first n columns, from the last on.
+func rotateColumnsGo(l, u, a, b, c []float64, n int) {
+	d := len(u)
+	at := n*d - n*(n-1)/2
+	for j := n - 1; j >= 0; j-- {
+		at -= d - j
+		rotate(l[at:at+d-j], u[j:], a[j], b[j], c[j])
+	}
+}
+
+// timesColumnsGo sets the first n of f.
+func timesColumnsGo(f, l, g []float64, n int) {
+	for j := range n {
+		f[j] = dot(l[:len(g)], g)
+		l, g = l[len(g):], g[1:]
+	}
+}
+
+func shrinksGo(a, b, f, r []float64, beta float64) {
+	for j, v := range f {
+		a[j] = math.Sqrt(r[j+1] / r[j])
+		b[j] = beta * v / r[j+1] * a[j]
+	}
+}
+
 func expGo(up, down, x []float64) {
 	for i, v := range x {
 		v = math.Exp(min(max(v, -700), 700))

@@ -142,6 +142,30 @@ func rotate(x, y []float64, a, b, c float64) {
 	}
 }
 
+func rotateColumns(l, u, a, b, c []float64, n int) {
+	if used == avx512 {
+		rotateColumns512(&l[0], len(u), &u[0], &a[0], &b[0], &c[0], n)
+	} else {
+		rotateColumnsGo(l, u, a, b, c, n)
+	}
+}
+
+func timesColumns(f, l, g []float64, n int) {
+	if used == avx512 {
+		timesColumns512(&f[0], &l[0], &g[0], len(g), n)
+	} else {
+		timesColumnsGo(f, l, g, n)
+	}
+}
+
+func shrinks(a, b, f, r []float64, beta float64) {
+	if used == avx512 && len(f) >= short {
+		shrinks512(&a[0], &b[0], &f[0], &r[0], len(f), beta)
+	} else {
+		shrinksGo(a, b, f, r, beta)
+	}
+}
+
 func exp(up, down, x []float64) {
 	if used == portable {
 		expGo(up, down, x)

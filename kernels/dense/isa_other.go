@@ -14,6 +14,12 @@ func addToRows(m []float64, stride int, k []uint32, a, x []float64) { addToRowsG
 
 func rotate(x, y []float64, a, b, c float64) { rotateGo(x, y, a, b, c) }
 
+func rotateColumns(l, u, a, b, c []float64, n int) { rotateColumnsGo(l, u, a, b, c, n) }
+
+func timesColumns(f, l, g []float64, n int) { timesColumnsGo(f, l, g, n) }
+
+func shrinks(a, b, f, r []float64, beta float64) { shrinksGo(a, b, f, r, beta) }
+
 func fetch(*byte, int, []uint32) {}
 
 func exp(up, down, x []float64) { expGo(up, down, x) }

@@ -333,6 +333,23 @@ func packTrans512(dst *float64, ds int, src *float64, ss, blocks int)
 //go:noescape
 func packTrans2(dst *float64, ds int, src *float64, ss, blocks int)
 
+// rotateColumns512 is rotate512 of each column of a triangle l of d, packed by columns, and u
+// from the column's diagonal down, from the last of the first cols columns to the first.
+//
+//go:noescape
+func rotateColumns512(l *float64, d int, u, a, b, c *float64, cols int)
+
+// timesColumns512 sets f to the dot products, as dot512 has them, of the first cols columns of a
+// triangle l of d, packed by columns, and y from the column's diagonal down.
+//
+//go:noescape
+func timesColumns512(f, l, y *float64, d, cols int)
+
+// shrinks512 sets a_j to the root of r_j+1 / r_j and b_j to beta f_j / r_j+1 times that, n numbers.
+//
+//go:noescape
+func shrinks512(a, b, f, r *float64, n int, beta float64)
+
 // dot512 is the inner product of n numbers in 32 interleaved sums, added up in pairs.
 //
 //go:noescape

@@ -4092,6 +4092,225 @@ end:
 	VZEROUPPER
 	RET
 
+// func rotateColumns512(l *float64, d int, u *float64, a *float64, b *float64, c *float64, cols int)
+// Requires: AVX, AVX512F, BMI2, CMOV
+TEXT ·rotateColumns512(SB), NOSPLIT, $0-56
+	MOVQ l+0(FP), AX
+	MOVQ d+8(FP), CX
+	MOVQ u+16(FP), DX
+	MOVQ a+24(FP), BX
+	MOVQ b+32(FP), SI
+	MOVQ c+40(FP), DI
+	MOVQ cols+48(FP), R8
+	XORQ R9, R9
+
+block:
+	LEAQ      15(R9), R10
+	DECQ      R8
+	CMPQ      R10, R8
+	CMOVQGT   R8, R10
+	INCQ      R8
+	MOVQ      $-1, R11
+	MOVQ      CX, R12
+	SUBQ      R9, R12
+	MOVQ      $+16, R13
+	CMPQ      R12, R13
+	CMOVQGT   R13, R12
+	BZHIQ     R12, R11, R11
+	MOVQ      R11, R12
+	KMOVW     R12, K2
+	SHRQ      $0x08, R12
+	KMOVW     R12, K4
+	VMOVUPD.Z (DX), K2, Z0
+	VMOVUPD.Z 64(DX), K4, Z1
+	MOVQ      R10, R12
+	IMULQ     CX, R12
+	LEAQ      -1(R10), R13
+	IMULQ     R10, R13
+	SHRQ      $0x01, R13
+	SUBQ      R13, R12
+	ADDQ      R9, R12
+	SUBQ      R10, R12
+	LEAQ      (AX)(R12*8), R12
+	MOVQ      CX, R13
+	SUBQ      R10, R13
+	SHLQ      $0x03, R13
+
+triangle:
+	CMPQ         R10, R9
+	JLE          columns
+	MOVQ         R10, R14
+	SUBQ         R9, R14
+	SHRXQ        R14, R11, R15
+	SHLXQ        R14, R15, R15
+	KMOVW        R15, K1
+	SHRQ         $0x08, R15
+	KMOVW        R15, K3
+	VBROADCASTSD (BX)(R10*8), Z2
+	VBROADCASTSD (SI)(R10*8), Z3
+	VBROADCASTSD (DI)(R10*8), Z4
+	VMOVUPD.Z    (R12), K1, Z5
+	VMULPD       Z3, Z0, Z6
+	VFMADD231PD  Z5, Z4, K1, Z0
+	VFMSUB132PD  Z2, Z6, Z5
+	VMOVUPD      Z5, K1, (R12)
+	VMOVUPD.Z    64(R12), K3, Z5
+	VMULPD       Z3, Z1, Z3
+	VFMADD231PD  Z5, Z4, K3, Z1
+	VFMSUB132PD  Z2, Z3, Z5
+	VMOVUPD      Z5, K3, 64(R12)
+	SUBQ         R13, R12
+	ADDQ         $0x08, R13
+	DECQ         R10
+	JMP          triangle
+
+columns:
+	TESTQ        R10, R10
+	JL           columns_end
+	VBROADCASTSD (BX)(R10*8), Z2
+	VBROADCASTSD (SI)(R10*8), Z3
+	VBROADCASTSD (DI)(R10*8), Z4
+	VMOVUPD.Z    (R12), K2, Z5
+	VMULPD       Z3, Z0, Z6
+	VFMADD231PD  Z5, Z4, K2, Z0
+	VFMSUB132PD  Z2, Z6, Z5
+	VMOVUPD      Z5, K2, (R12)
+	VMOVUPD.Z    64(R12), K4, Z5
+	VMULPD       Z3, Z1, Z3
+	VFMADD231PD  Z5, Z4, K4, Z1
+	VFMSUB132PD  Z2, Z3, Z5
+	VMOVUPD      Z5, K4, 64(R12)
+	SUBQ         R13, R12
+	ADDQ         $0x08, R13
+	DECQ         R10
+	JMP          columns
+
+columns_end:
+	VMOVUPD Z0, K2, (DX)
+	VMOVUPD Z1, K4, 64(DX)
+	ADDQ    $+128, DX
+	ADDQ    $0x10, R9
+	CMPQ    R9, CX
+	JL      block
+	VZEROUPPER
+	RET
+
+// func timesColumns512(f *float64, l *float64, y *float64, d int, cols int)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·timesColumns512(SB), NOSPLIT, $0-40
+	MOVQ f+0(FP), AX
+	MOVQ l+8(FP), CX
+	MOVQ y+16(FP), DX
+	MOVQ d+24(FP), BX
+	MOVQ cols+32(FP), SI
+
+column:
+	VPXORQ Z0, Z0, Z0
+	VPXORQ Z2, Z2, Z2
+	VPXORQ Z4, Z4, Z4
+	VPXORQ Z5, Z5, Z5
+	MOVQ   DX, DI
+	MOVQ   BX, R8
+
+four:
+	CMPQ        R8, $0x20
+	JL          four_end
+	VMOVUPD     (CX), Z1
+	VFMADD231PD (DI), Z1, Z0
+	VMOVUPD     64(CX), Z3
+	VFMADD231PD 64(DI), Z3, Z2
+	VMOVUPD     128(CX), Z1
+	VFMADD231PD 128(DI), Z1, Z4
+	VMOVUPD     192(CX), Z1
+	VFMADD231PD 192(DI), Z1, Z5
+	ADDQ        $+256, CX
+	ADDQ        $+256, DI
+	SUBQ        $+32, R8
+	JMP         four
+
+four_end:
+one:
+	CMPQ        R8, $0x08
+	JL          one_end
+	VMOVUPD     (CX), Z1
+	VFMADD231PD (DI), Z1, Z0
+	ADDQ        $+64, CX
+	ADDQ        $+64, DI
+	SUBQ        $+8, R8
+	JMP         one
+
+one_end:
+	TESTQ       R8, R8
+	JE          sum
+	MOVL        $-1, R9
+	BZHIL       R8, R9, R9
+	KMOVW       R9, K1
+	VMOVUPD.Z   (CX), K1, Z1
+	VMOVUPD.Z   (DI), K1, Z3
+	VFMADD231PD Z1, Z3, Z2
+	LEAQ        (CX)(R8*8), CX
+
+sum:
+	VADDPD        Z2, Z0, Z0
+	VADDPD        Z5, Z4, Z4
+	VADDPD        Z4, Z0, Z0
+	VEXTRACTF64X4 $0x01, Z0, Y1
+	VADDPD        Y1, Y0, Y0
+	VEXTRACTF128  $0x01, Y0, X1
+	VADDPD        X1, X0, X0
+	VPERMILPD     $0x01, X0, X1
+	VADDSD        X1, X0, X0
+	VMOVSD        X0, (AX)
+	ADDQ          $0x08, AX
+	ADDQ          $0x08, DX
+	DECQ          BX
+	DECQ          SI
+	JNE           column
+	VZEROUPPER
+	RET
+
+// func shrinks512(a *float64, b *float64, f *float64, r *float64, n int, beta float64)
+// Requires: AVX, AVX512F, BMI2
+TEXT ·shrinks512(SB), NOSPLIT, $0-48
+	MOVQ         a+0(FP), AX
+	MOVQ         b+8(FP), CX
+	MOVQ         f+16(FP), DX
+	MOVQ         r+24(FP), BX
+	MOVQ         n+32(FP), SI
+	VBROADCASTSD beta+40(FP), Z0
+	MOVL         $-1, DI
+	KMOVW        DI, K1
+
+eight:
+	CMPQ  SI, $0x08
+	JGE   full
+	TESTQ SI, SI
+	JE    end
+	BZHIL SI, DI, DI
+	KMOVW DI, K1
+
+full:
+	VMOVUPD.Z (BX), K1, Z1
+	VMOVUPD.Z 8(BX), K1, Z2
+	VMOVUPD.Z (DX), K1, Z3
+	VMULPD    Z0, Z3, Z3
+	VDIVPD.Z  Z1, Z2, K1, Z1
+	VSQRTPD   Z1, Z1
+	VDIVPD.Z  Z2, Z3, K1, Z3
+	VMULPD    Z1, Z3, Z3
+	VMOVUPD   Z1, K1, (AX)
+	VMOVUPD   Z3, K1, (CX)
+	ADDQ      $+64, AX
+	ADDQ      $+64, CX
+	ADDQ      $+64, DX
+	ADDQ      $+64, BX
+	SUBQ      $0x08, SI
+	JG        eight
+
+end:
+	VZEROUPPER
+	RET
+
 // func dot512(x *float64, y *float64, n int) float64
 // Requires: AVX, AVX512F, BMI2, SSE2
 TEXT ·dot512(SB), NOSPLIT, $0-32

@@ -46,6 +46,9 @@ func main() {
 	packRows2(masks)
 	packTrans512()
 	packTrans2()
+	rotateColumns512()
+	timesColumns512()
+	shrinks512()
 	dot512()
 	dot2(masks)
 	if err := declare(*out); err != nil {
@@ -479,6 +482,178 @@ func rotate(s isa) {
 	done()
 }
 
+// rotateColumns512 goes down the rows sixteen at a time, whose numbers of u stay in registers
+// while the columns pass: rows do not touch one another.
+func rotateColumns512() {
+	function("rotateColumns512", "(l *float64, d int, u, a, b, c *float64, cols int)",
+		"rotateColumns512 is rotate512 of each column of a triangle l of d, packed by columns, and u",
+		"from the column's diagonal down, from the last of the first cols columns to the first.")
+	l, d, u, a, b, c, cols := load("l"), load("d"), load("u"), load("a"), load("b"), load("c"), load("cols")
+	first, last := GP64(), GP64() // row of the block, its last column
+	XORQ(first, first)
+	Label("block")
+	LEAQ(Mem{Base: first, Disp: 15}, last)
+	DECQ(cols)
+	CMPQ(last, cols)
+	CMOVQGT(cols, last)
+	INCQ(cols)
+	tail, rows := GP64(), GP64()
+	MOVQ(I32(-1), tail)
+	MOVQ(d, rows)
+	SUBQ(first, rows)
+	most := GP64()
+	MOVQ(I32(16), most)
+	CMPQ(rows, most)
+	CMOVQGT(most, rows)
+	BZHIQ(rows, tail, tail)
+	var k, whole [2]Register
+	for j := range k {
+		k[j], whole[j] = K(), K()
+	}
+	masks := func(from Register, k [2]Register) {
+		KMOVW(from.(GPVirtual).As32(), k[0])
+		SHRQ(Imm(8), from)
+		KMOVW(from.(GPVirtual).As32(), k[1])
+	}
+	MOVQ(tail, rows)
+	masks(rows, whole)
+	var w [2]VecVirtual
+	for j := range w {
+		w[j] = ZMM()
+		VMOVUPD_Z(Mem{Base: u, Disp: 64 * j}, whole[j], w[j])
+	}
+	// L(first, last) would be at start(last) + first - last, start(j) = j d - j(j-1)/2; the
+	// column before begins d - last + 1 numbers earlier, its row one further.
+	x, step, t := GP64(), GP64(), GP64()
+	MOVQ(last, x)
+	IMULQ(d, x)
+	LEAQ(Mem{Base: last, Disp: -1}, t)
+	IMULQ(last, t)
+	SHRQ(Imm(1), t)
+	SUBQ(t, x)
+	ADDQ(first, x)
+	SUBQ(last, x)
+	LEAQ(Mem{Base: l, Index: x, Scale: 8}, x)
+	MOVQ(d, step)
+	SUBQ(last, step)
+	SHLQ(Imm(3), step)
+	column := func(k [2]Register) {
+		av, bv, cv := ZMM(), ZMM(), ZMM()
+		VBROADCASTSD(Mem{Base: a, Index: last, Scale: 8}, av)
+		VBROADCASTSD(Mem{Base: b, Index: last, Scale: 8}, bv)
+		VBROADCASTSD(Mem{Base: c, Index: last, Scale: 8}, cv)
+		for j := range w {
+			v, z := ZMM(), ZMM()
+			VMOVUPD_Z(Mem{Base: x, Disp: 64 * j}, k[j], v)
+			VMULPD(bv, w[j], z)
+			VFMADD231PD(v, cv, k[j], w[j])
+			VFMSUB132PD(av, z, v)
+			VMOVUPD(v, k[j], Mem{Base: x, Disp: 64 * j})
+		}
+		SUBQ(step, x)
+		ADDQ(Imm(8), step)
+		DECQ(last)
+	}
+	Label("triangle")
+	CMPQ(last, first)
+	JLE(LabelRef("columns"))
+	above, some := GP64(), GP64()
+	MOVQ(last, above)
+	SUBQ(first, above)
+	SHRXQ(above, tail, some)
+	SHLXQ(above, some, some)
+	masks(some, k)
+	column(k)
+	JMP(LabelRef("triangle"))
+	Label("columns")
+	TESTQ(last, last)
+	JL(LabelRef("columns_end"))
+	column(whole)
+	JMP(LabelRef("columns"))
+	Label("columns_end")
+	for j := range w {
+		VMOVUPD(w[j], whole[j], Mem{Base: u, Disp: 64 * j})
+	}
+	ADDQ(I32(128), u)
+	ADDQ(Imm(16), first)
+	CMPQ(first, d)
+	JL(LabelRef("block"))
+	done()
+}
+
+// timesColumns512 is dot512 over and over.
+func timesColumns512() {
+	function("timesColumns512", "(f, l, y *float64, d, cols int)",
+		"timesColumns512 sets f to the dot products, as dot512 has them, of the first cols columns of a",
+		"triangle l of d, packed by columns, and y from the column's diagonal down.")
+	f, x, g, d, cols := load("f"), load("l"), load("y"), load("d"), load("cols")
+	Label("column")
+	var acc, v [4]VecVirtual
+	for j := range acc {
+		acc[j], v[j] = ZMM(), ZMM()
+		VPXORQ(acc[j], acc[j], acc[j])
+	}
+	y, n := GP64(), GP64()
+	MOVQ(g, y)
+	MOVQ(d, n)
+	products(x, y, n, acc, v)
+	TESTQ(n, n)
+	JE(LabelRef("sum"))
+	tail(x, y, n, acc, v)
+	LEAQ(Mem{Base: x, Index: n, Scale: 8}, x)
+	Label("sum")
+	hi := lanes(acc)
+	VMOVSD(sum(acc[0], hi), Mem{Base: f})
+	ADDQ(Imm(8), f)
+	ADDQ(Imm(8), g)
+	DECQ(d)
+	DECQ(cols)
+	JNE(LabelRef("column"))
+	done()
+}
+
+// shrinks512 divides and takes roots eight at a time.
+func shrinks512() {
+	function("shrinks512", "(a, b, f, r *float64, n int, beta float64)",
+		"shrinks512 sets a_j to the root of r_j+1 / r_j and b_j to beta f_j / r_j+1 times that, n numbers.")
+	a, b, f, r, n := load("a"), load("b"), load("f"), load("r"), load("n")
+	mem, err := Param("beta").Resolve()
+	if err != nil {
+		panic(err)
+	}
+	beta := ZMM()
+	VBROADCASTSD(mem.Addr, beta)
+	ones, some := GP32(), K()
+	MOVL(I32(-1), ones)
+	KMOVW(ones, some)
+	Label("eight")
+	CMPQ(n, Imm(8))
+	JGE(LabelRef("full"))
+	TESTQ(n, n)
+	JE(LabelRef("end"))
+	BZHIL(n.As32(), ones, ones)
+	KMOVW(ones, some)
+	Label("full")
+	now, before, t, root := ZMM(), ZMM(), ZMM(), ZMM()
+	VMOVUPD_Z(Mem{Base: r}, some, now)
+	VMOVUPD_Z(Mem{Base: r, Disp: 8}, some, before)
+	VMOVUPD_Z(Mem{Base: f}, some, t)
+	VMULPD(beta, t, t)
+	VDIVPD_Z(now, before, some, root)
+	VSQRTPD(root, root)
+	VDIVPD_Z(before, t, some, t)
+	VMULPD(root, t, t)
+	VMOVUPD(root, some, Mem{Base: a})
+	VMOVUPD(t, some, Mem{Base: b})
+	for _, p := range []Register{a, b, f, r} {
+		ADDQ(I32(64), p)
+	}
+	SUBQ(Imm(8), n)
+	JG(LabelRef("eight"))
+	Label("end")
+	done()
+}
+
 // Places of the constants of exp, each eight times over: the ends of the range, those of the
 // reduction to |r| <= log 2 / 2, and from the highest on the coefficients of e^r.
 const (
@@ -823,6 +998,17 @@ func dot512() {
 		acc[j], v[j] = ZMM(), ZMM()
 		VPXORQ(acc[j], acc[j], acc[j])
 	}
+	products(x, y, n, acc, v)
+	TESTQ(n, n)
+	JE(LabelRef("sum"))
+	tail(x, y, n, acc, v)
+	Label("sum")
+	reduce(acc[0], lanes(acc))
+}
+
+// products adds to acc the products of x and y by four vectors and then by one, and leaves
+// what is behind them.
+func products(x, y, n GPVirtual, acc, v [4]VecVirtual) {
 	step := func(label string, vectors int) {
 		Label(label)
 		CMPQ(n, Imm(uint64(8*vectors)))
@@ -839,19 +1025,24 @@ func dot512() {
 	}
 	step("four", 4)
 	step("one", 1)
-	TESTQ(n, n)
-	JE(LabelRef("sum"))
+}
+
+// tail adds the products of n < 8 numbers.
+func tail(x, y, n GPVirtual, acc, v [4]VecVirtual) {
 	k := mask(n)
 	VMOVUPD_Z(Mem{Base: x}, k, v[0])
 	VMOVUPD_Z(Mem{Base: y}, k, v[1])
 	VFMADD231PD(v[0], v[1], acc[1])
-	Label("sum")
+}
+
+// lanes adds up acc in the first, whose upper four lanes it returns.
+func lanes(acc [4]VecVirtual) (hi VecVirtual) {
 	VADDPD(acc[1], acc[0], acc[0])
 	VADDPD(acc[3], acc[2], acc[2])
 	VADDPD(acc[2], acc[0], acc[0])
-	hi := YMM()
+	hi = YMM()
 	VEXTRACTF64X4(Imm(1), acc[0], hi)
-	reduce(acc[0], hi)
+	return hi
 }
 
 func dot2(masks Mem) {
@@ -898,12 +1089,17 @@ func dot2(masks Mem) {
 
 // reduce returns the sum of the lanes of hi and of the first four lanes of lo.
 func reduce(lo, hi VecVirtual) {
+	Store(sum(lo, hi), ReturnIndex(0))
+	done()
+}
+
+// sum adds the lanes of hi and the first four lanes of lo.
+func sum(lo, hi VecVirtual) Register {
 	VADDPD(hi, lo.AsY(), lo.AsY())
 	h := XMM()
 	VEXTRACTF128(Imm(1), lo.AsY(), h)
 	VADDPD(h, lo.AsX(), lo.AsX())
 	VPERMILPD(Imm(1), lo.AsX(), h)
 	VADDSD(h, lo.AsX(), lo.AsX())
-	Store(lo.AsX(), ReturnIndex(0))
-	done()
+	return lo.AsX()
 }
