@@ -277,7 +277,7 @@ func (d *Dict) add(h uint64, col uint32, t *Text) (uint32, error) {
 		if len(d.names) > smallDict {
 			d.index(4 * smallDict)
 		}
-	case 8*len(d.names) > 5*len(d.table):
+	case d.full():
 		d.rehash(2 * len(d.table))
 		d.enter(h&^math.MaxUint32 | uint64(id+1))
 	default:
@@ -293,6 +293,18 @@ func (d *Dict) index(size int) {
 		d.enter(d.hash(uint32(id))&^math.MaxUint32 | uint64(id+1))
 	}
 }
+
+// full says whether the table is to grow. Where a cache holds it, room costs little, and a
+// second place to look at, which no processor can foretell, more than the look.
+func (d *Dict) full() bool {
+	if len(d.table) < nearTable {
+		return 4*len(d.names) > len(d.table)
+	}
+	return 8*len(d.names) > 5*len(d.table)
+}
+
+// nearTable is the size of a table, 256 KB, that a cache holds.
+const nearTable = 1 << 15
 
 // rehash makes the table larger.
 func (d *Dict) rehash(size int) {
@@ -602,15 +614,21 @@ func (d *Dict) FindTexts(ids []uint32, c Column, ts []Text) (all bool) {
 	for lo := 0; lo < len(ts); lo += ahead {
 		some := ts[lo:min(lo+ahead, len(ts))]
 		known, found := false, ids[lo:lo+len(some)]
-		if d.HashBits == 0 && c.whole && slices.ContainsFunc(some, maybeNumber) {
-			known = d.findKeys(found, some)
-		} else {
+		switch {
+		case d.HashBits == 0 && c.whole:
+			if hashNames(hs[:len(some)], some) {
+				known = d.findSome(found, hs[:len(some)], 0, some)
+			} else {
+				known = d.findKeys(found, some)
+			}
+		case c.whole:
 			for k := range some {
-				if c.whole {
-					hs[k] = some[k].hashName()
-				} else {
-					hs[k] = some[k].hash(c.seed)
-				}
+				hs[k] = some[k].hashName()
+			}
+			known = d.findSlots(found, hs[:len(some)])
+		default:
+			for k := range some {
+				hs[k] = some[k].hash(c.seed)
 			}
 			if d.HashBits > 0 {
 				known = d.findSlots(found, hs[:len(some)])
@@ -623,8 +641,24 @@ func (d *Dict) FindTexts(ids []uint32, c Column, ts []Text) (all bool) {
 	return all
 }
 
-// maybeNumber says whether a text begins as a number or a slot does.
-func maybeNumber(t Text) bool { return byte(t.Lo>>32)-'0' <= 9 || byte(t.Lo>>32) == '#' }
+// hashNames is hashName of each, but false where one begins as a number or a slot does. Most
+// names are short; a call for each would take as long as the hash.
+func hashNames(hs []uint64, ts []Text) bool {
+	hs = hs[:len(ts)]
+	for k := range ts {
+		t := &ts[k]
+		if first := byte(t.Lo >> 32); first-'0' <= 9 || first == '#' {
+			return false
+		}
+		n, w := t.Lo&0xffffffff, t.Lo>>32|t.Hi<<32
+		if n-4 > 4 || hasEquals(w) {
+			hs[k] = t.hashName()
+			continue
+		}
+		hs[k] = mix(mix(k0^(w&0xffffffff|w>>(8*(n-4))<<32), k1)^n, k2)
+	}
+	return true
+}
 
 // findKeys is findSome of whole names, some of which may be numbers or slots.
 func (d *Dict) findKeys(ids []uint32, ts []Text) (all bool) {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -426,6 +427,34 @@ func TestManyNames(t *testing.T) {
 			}
 			if got := string(text[lo:ends[k]]); got != string(a.Name(id)) {
 				t.Fatalf("%d: %q, want %q", bits, got, a.Name(id))
+			}
+		}
+	}
+}
+
+// The hashes of many names are those of each.
+func TestHashNames(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 2))
+	for range 20_000 {
+		ts := make([]Text, 1+rng.IntN(4))
+		number := false
+		for k := range ts {
+			b := make([]byte, rng.IntN(16))
+			for i := range b {
+				b[i] = "abz_=#09 \x00\xff"[rng.IntN(11)]
+			}
+			ts[k] = CopyText(b)
+			number = number || len(b) > 0 && (b[0] == '#' || b[0] >= '0' && b[0] <= '9')
+		}
+		hs := make([]uint64, len(ts))
+		if ok := hashNames(hs, ts); ok == number {
+			t.Fatalf("%v: %v", ts, ok)
+		} else if !ok {
+			continue
+		}
+		for k := range ts {
+			if want := HashName([]byte(ts[k].String())); hs[k] != want {
+				t.Fatalf("%q: %x, want %x", ts[k].String(), hs[k], want)
 			}
 		}
 	}
