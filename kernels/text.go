@@ -395,6 +395,27 @@ func (d *Dict) NumberPlace(id uint32) int {
 	return math.MaxInt
 }
 
+// IndicatorPlace is the place of the column whose missing values feature id indicates, among
+// those of its kind, numbers or levels, from 0; MaxInt where it is no such indicator.
+func (d *Dict) IndicatorPlace(id uint32) int {
+	if d.names[id].col > 0 {
+		return math.MaxInt
+	}
+	if c := d.ColumnOf(id); c > 0 {
+		return int(c - 1)
+	}
+	if d.denseN == 0 && (d.cols == nil || len(d.cols.numbers) == 0) {
+		return math.MaxInt
+	}
+	var buf [64]byte
+	if base, ok := bytes.CutSuffix(d.AppendName(buf[:0], id), []byte(IsNull)); ok {
+		if number, ok := d.Find(string(base)); ok {
+			return d.NumberPlace(number)
+		}
+	}
+	return math.MaxInt
+}
+
 // resplit cuts the whole names that belong to the columns of c, whose first ones
 // are those in use.
 func (d *Dict) resplit(c *Columns) {

@@ -35,8 +35,7 @@ var spread = Part{
 	Text: "`bglm_adf` with its default covariance against the full posterior of `bglm_laplace` (full Hessian), and of `bglm_ep` with full covariance where weights are few: the ratio of the " +
 		"weights' standard deviations, and how many reference means lie inside the stream's own 95 % interval. Prior N(0, 1) of every weight on standardised numbers for both, rows in random order " +
 		"but for the flights. Aims: a ratio within 0.8 to 1.2 for 95 % of the weights, 93 % of the means inside, and at least half the rows a second of `covariance: 'diagonal'` " +
-		"(median of three turns of the same statement in one run). Columns that are missing in the same rows have `IS NULL`s that meet in rows, of different columns, which the arrowhead takes " +
-		"to be independent given its block; with `covariance: 'full'` all deviations of births_2014 are within 0.8 to 1.2 of those of `bglm_ep`. The deviation of a14, with one value 19 standard deviations off, depends on the order of the rows.",
+		"(median of three turns of the same statement in one run). The deviation of a14, with one value 19 standard deviations off, depends on the order of the rows.",
 	Run: func(c *Context) (*Table, error) {
 		t := &Table{Head: []string{"problem", "reference", "weights", "sd ratio: min / median / max", "within 0.8 to 1.2", "reference mean inside own 95 %", "rows/s over the factorised filter's"}}
 		s, err := open()

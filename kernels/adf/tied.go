@@ -33,6 +33,10 @@ const (
 	maxDrifter = 16
 )
 
+// exactLevels is up to where the number of a column's levels is taken as it is, not as the
+// next power of two.
+const exactLevels = 8
+
 // maxBlock is the size of the block from which a column of levels gets no mean.
 const maxBlock = 1024
 
@@ -40,16 +44,17 @@ const maxBlock = 1024
 // (package arrowhead). Its block holds the intercept, up to MaxNumbers columns of numbers
 // and, while there is room, all other weights: with no more than 64 it is the filter of the
 // full covariance. What finds no room is a leaf, and from 193 leaves on only the intercept,
-// the numbers and a level mean for each column of levels are in the block.
+// the numbers, what says that a column has no value, and a level mean for each column of levels
+// are in the block.
 //
-// A level mean ℓ of a column with L levels has the prior variance v/2L and its levels' own
-// parts v(1 - 1/2L): the prior N(0, v) of every weight. It takes the directions in which
+// A level mean ℓ of a column with L levels has the prior variance 0.7 v/L and its levels' own
+// parts v(1 - 0.7/L): the prior N(0, v) of every weight. It takes the directions in which
 // whole columns trade off against each other and the intercept into the block. The mean of
 // a column's weights would have all of its prior variance, v/L, in ℓ, and the own parts sum
 // to zero; the own parts are independent here and bring v/L to the mean once more. With all
 // of it in ℓ the intercept came out 1.3 times too wide, with none of it weights 0.65 times
-// too narrow; half keeps both within 0.8 to 1.2. L is a power of two; when a column grows
-// beyond it, the priors are changed, exactly, by adding precision, and so they are when a
+// too narrow; 0.7 of it keeps both within 0.8 to 1.2, columns of two to five levels too. L is a
+// whole number up to 8, then a power of two; when a column grows beyond it, the priors are changed, exactly, by adding precision, and so they are when a
 // level leaves the block. A weight is ℓ and its leaf; a level never seen has ℓ.
 //
 // A random walk moves the intercept, the numbers and each level's own part, level means
@@ -135,7 +140,7 @@ type levelColumn struct {
 	text   string // "column="
 	mean   int32  // the block's weight
 	seen   int32  // levels that are leaves
-	levels int32  // the power of two that is taken for their number
+	levels int32  // what is taken for their number: to exactLevels itself, then a power of two
 
 	variance float64 // prior variance of its weights
 }
@@ -372,6 +377,38 @@ func (t *tied) joins(id uint32) bool {
 	return t.prior(int(id)).Variance > 0 && !(id == 0 && !t.plan.Model.NoIntercept) && t.dict.NumberPlace(id) == math.MaxInt
 }
 
+// stays says whether feature id, which joins, stays in the block however many leaves there
+// are: that a column, one of the first MaxNumbers of its kind, has no value. Columns are often
+// missing in the same rows, and what such weights say of each other leaves forget.
+func (t *tied) stays(id uint32) bool {
+	return !t.plan.Drifts && t.dict.IndicatorPlace(id) < MaxNumbers
+}
+
+// roomy says whether one more weight may join the block.
+func (t *tied) roomy() bool {
+	if len(t.is) < t.mostJoined() {
+		return true
+	}
+	_, size := t.guests()
+	return size < t.mostJoined()
+}
+
+// guests are the weights that joined the block and may have to leave it, and how large it is
+// without those that stay.
+func (t *tied) guests() (js []int, size int) {
+	size = len(t.is)
+	for j, id := range t.is {
+		switch {
+		case id < 0 || !t.joins(uint32(id)):
+		case t.stays(uint32(id)):
+			size--
+		default:
+			js = append(js, j)
+		}
+	}
+	return js, size
+}
+
 // parted says whether weights that had joined have left the block.
 func (t *tied) parted() bool { return len(t.owner) > t.mostLeaves() }
 
@@ -409,7 +446,7 @@ func (t *tied) put(id uint32) {
 
 // settle gives feature id, which a row has, its place.
 func (t *tied) settle(id uint32) {
-	if len(t.is) < t.mostJoined() && !t.parted() {
+	if !t.parted() && t.roomy() || t.stays(id) {
 		t.addBlock(int32(id), t.prior(int(id)))
 		return
 	}
@@ -481,7 +518,11 @@ func (t *tied) widen(c, n int32) {
 	}
 	was := float64(l.levels)
 	for n > l.levels {
-		l.levels *= 2
+		if l.levels < exactLevels {
+			l.levels++
+		} else {
+			l.levels *= 2
+		}
 	}
 	now := float64(l.levels)
 	p := t.plan.Model.Prior

@@ -129,7 +129,8 @@ func (p *tiedProduct) shape() {
 	t, o, all := p.t, p.o, []*tied{p.t, p.o, p.start}
 	if t.parted() || o.parted() {
 		for _, f := range all {
-			f.shed(f.joined())
+			js, _ := f.guests()
+			f.shed(js)
 		}
 	}
 	var up [3][]int
@@ -327,15 +328,16 @@ func (p *tiedProduct) Done() {
 			t.moves[j] = true
 		}
 	}
-	js := t.joined()
+	js, size := t.guests()
 	switch most := t.mostJoined(); {
 	case !p.Seen: // the block is the other's
 	case t.parted():
 		t.shed(js)
-	case len(t.is) > most:
-		t.shed(js[max(0, len(js)-(len(t.is)-most)):])
+	case size > most:
+		t.shed(js[max(0, len(js)-(size-most)):])
 		if t.parted() {
-			t.shed(t.joined())
+			js, _ = t.guests()
+			t.shed(js)
 		}
 	}
 	t.recount()

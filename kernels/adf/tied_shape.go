@@ -10,20 +10,11 @@ import (
 	"github.com/bglm/bglm/kernels/stream"
 )
 
-// joined are the weights of the block that joined with a row.
-func (t *tied) joined() (js []int) {
-	for j, id := range t.is {
-		if id >= 0 && t.joins(uint32(id)) {
-			js = append(js, j)
-		}
-	}
-	return js
-}
-
 // part takes out of the block what had joined it, once there is one leaf too many.
 func (t *tied) part() {
 	if len(t.owner) == t.mostLeaves()+1 {
-		t.shed(t.joined())
+		js, _ := t.guests()
+		t.shed(js)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 //
 //   - their means, d numbers;
 //   - what they are, d numbers: 0 for a weight that is a belief of its own, else for a
-//     level mean the power of two that the number of its column's levels is taken for, and
+//     level mean what the number of its column's levels is taken for, and
 //     -1-k for belief k, whose row says in what unit it is; the intercept, belief 0, has one
 //     of two fractions: its responses have a unit, or the prior variances are learnt;
 //   - L of P = L Lᵀ, row by row: L(i, j) at i(i+1)/2 + j;
@@ -35,16 +35,16 @@ const MaxBlock = 5000
 func Want(d, p int) int { return 2*d + d*(d+1)/2 + p*(d+3) }
 
 // MeanShare is what part of the prior variance of its weights a column of L levels has in
-// its level mean.
-func MeanShare(levels float64) float64 { return 0.5 / levels }
+// its level mean; adf.NewTied says why so much.
+func MeanShare(levels float64) float64 { return 0.7 / levels }
 
 // OwnShare is the rest, in each weight alone.
-func OwnShare(levels float64) float64 { return 1 - 0.5/levels }
+func OwnShare(levels float64) float64 { return 1 - 0.7/levels }
 
 // Mean is that of weight j of the block.
 func (l Layout) Mean(j int) float64 { return l.Values[j] }
 
-// Levels is 0 for a weight that is a belief, else the power of two of level mean j.
+// Levels is 0 for a weight that is a belief, else what the number of levels of level mean j is taken for.
 func (l Layout) Levels(j int) float64 { return math.Max(l.Values[l.D+j], 0) }
 
 // Unit is the unit (u - center)/scale of the numbers that weight j of the block is about,
@@ -300,8 +300,8 @@ func (l Layout) Check(p int) error {
 			if l.intercept() != j {
 				return fmt.Errorf("weight %d of the block says that prior variances are learnt; allowed: the intercept, belief 1", j+1)
 			}
-		} else if n != 0 && (n < 2 || n > 1<<40 || math.Exp2(math.Round(math.Log2(n))) != n) {
-			return fmt.Errorf("weight %d of the block stands for %v levels; allowed: 0 or a power of two from 2", j+1, n)
+		} else if n != 0 && (n < 2 || n > 1<<40 || n != math.Trunc(n)) {
+			return fmt.Errorf("weight %d of the block stands for %v levels; allowed: 0 or a whole number from 2", j+1, n)
 		}
 		if d := l.Root(j)[j]; d < 0 {
 			return fmt.Errorf("%v on the diagonal of the block's factor, in row %d; allowed: numbers >= 0", d, j+1)
