@@ -58,7 +58,7 @@ func (c *Context) coverageLines(s *session, family string, n int, t *Table) erro
 	}
 	worlds := make([]*world, n)
 	for k := range worlds {
-		worlds[k] = newWorld(r, family, 400, 8, 1, false)
+		worlds[k] = newWorld(r, family, 400, 8, 1, 0)
 		for i := range worlds[k].y {
 			worlds[k].y[i] = shift + unit*worlds[k].y[i]
 		}

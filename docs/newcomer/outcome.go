@@ -63,7 +63,7 @@ func failure(err error) *outcome {
 // predicted; income, age and city are u, v and g in the units that people have them in.
 func (s *session) world(seed uint64, family string, n, levels int) error {
 	r := rand.New(rand.NewPCG(seed, seed))
-	w := newWorld(r, family, n, levels, 1, false)
+	w := newWorld(r, family, n, levels, 1, 0)
 	if err := s.load("sims", []*world{w}); err != nil {
 		return err
 	}

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/bglm/bglm/kernels/arrowhead"
 )
 
 // world is a truth and rows of it: two correlated numbers, centred and scaled, and a column
@@ -20,13 +22,13 @@ type world struct {
 	eta, y  []float64
 }
 
-// newWorld has n rows; spread is the standard deviation of the weights, and tied draws
-// the levels' with a common mean as an arrowhead's prior has it.
-func newWorld(r *rand.Rand, family string, n, levels int, spread float64, tied bool) *world {
+// newWorld has n rows; spread is the standard deviation of the weights, and tied, if it is not
+// 0, draws the levels' with a common mean as an arrowhead's prior of so many has it.
+func newWorld(r *rand.Rand, family string, n, levels int, spread, tied float64) *world {
 	w := &world{family: family, weights: map[string]float64{"(Intercept)": spread * r.NormFloat64(), "u": spread * r.NormFloat64(), "v": spread * r.NormFloat64()}}
 	common, own := 0.0, spread
-	if l := float64(levels); tied {
-		common, own = spread/math.Sqrt(l)*r.NormFloat64(), spread*math.Sqrt(1-1/l)
+	if tied > 0 {
+		common, own = spread*math.Sqrt(arrowhead.MeanShare(tied))*r.NormFloat64(), spread*math.Sqrt(arrowhead.OwnShare(tied))
 	}
 	names := make([]string, levels)
 	for k := range names {

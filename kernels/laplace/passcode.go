@@ -9,7 +9,7 @@ import (
 )
 
 // passMark begins a pass in bytes; the last one is the version of the layout.
-const passMark = "bglm pass\x04"
+const passMark = "bglm pass\x05"
 
 var errPass = errors.New("the bytes are no pass of bglm, or were cut or changed on their way")
 
@@ -35,7 +35,7 @@ func (s *Pass) Bytes() []byte {
 	t := &s.totals
 	w.Whole(t.Rows, t.Skipped)
 	w.Floats(t.Weight, s.logLik)
-	w.Floats(s.pearson.Squares, s.pearson.Variance, s.pearson.Weight, s.pearson.Several)
+	w.Floats(s.pearson.Sums()...)
 	w.Numbers(t.Y)
 	w.Features(&s.dict, t.Numbers)
 	w.Floats(s.at...)
@@ -69,7 +69,7 @@ func DecodePass(b []byte) (*Pass, error) {
 	}
 	t := &s.totals
 	t.Rows, t.Skipped, t.Weight, s.logLik = r.Whole(), r.Whole(), r.Float(), r.Float()
-	s.pearson = lik.Pearson{Squares: r.Float(), Variance: r.Float(), Weight: r.Float(), Several: r.Float()}
+	s.pearson = lik.PearsonOfSums(r.Floats(lik.PearsonSums))
 	t.Y = r.Numbers()
 	s.dict.HashBits = s.hashBits
 	t.Numbers = r.Features(&s.dict, cols, maxPassWeights)

@@ -138,11 +138,20 @@ func (d *Overdispersion) Pearson() (ratio, se float64) {
 
 // Pearson sums what rows say at known predictors of how much more they vary than their law
 // allows.
+//
+// A count that is hardly ever met has a square of 1/mean: a few such rows make the ratio large by
+// chance, and its standard error so large that it tells nothing of the others. Whether the ratio
+// is clearly above 1 is asked of the squares times min(1, variance of the count), to which all
+// rows with counts contribute alike and those hardly anything.
 type Pearson struct {
-	Squares  float64 // of Pearson residuals by weight: the weight, on average
-	Variance float64 // of Squares
-	Weight   float64
-	Several  float64 // by weight the rows that tell: all but those of one trial, which have one variance only
+	Squares float64 // of Pearson residuals by weight: the weight, on average
+	Weight  float64
+	Several float64 // by weight the rows that tell: all but those of one trial, which have one variance only
+
+	Damped       float64 // the squares so multiplied,
+	DampedWeight float64 // what they are on average,
+	Variance     float64 // their variance
+	Third        float64 // and third central moment
 }
 
 // PearsonOf is how rows of l are added to a Pearson; nil for laws that do not fix the variance
@@ -157,10 +166,14 @@ func PearsonOf(l Likelihood) func(sum *Pearson, o Obs, s, rows, within float64) 
 		if o.Weight == 0 {
 			return
 		}
-		size, mean, v, kurtosis := 1.0, l.Response(s), 0.0, 0.0 // what a response is the mean of, and its law
-		if v, kurtosis = mean, 1/mean; !poisson {
+		// What a response is the mean of, and the cumulants of its law, standardised: the third's square,
+		// the fourth and the sixth.
+		size, mean, v := 1.0, l.Response(s), 0.0
+		var k3, k4, k6 float64
+		if v, k3, k4, k6 = mean, 1/mean, 1/mean, 1/(mean*mean); !poisson {
 			size, v = o.Trials, mean*(1-mean)
-			kurtosis = (1 - 6*v) / (size * v)
+			nv := size * v
+			k3, k4, k6 = (1-4*v)/nv, (1-6*v)/nv, (1-30*v+120*v*v)/(nv*nv)
 		}
 		sum.Weight += o.Weight
 		if poisson || size > 1 {
@@ -170,23 +183,48 @@ func PearsonOf(l Likelihood) func(sum *Pearson, o Obs, s, rows, within float64) 
 		if v == 0 && d == 0 && within == 0 { // as foretold, beyond all digits
 			return
 		}
-		sum.Squares += (o.Weight*size*d*d + within) / v
-		sum.Variance += o.Weight * (o.Weight / rows) * (2 + kurtosis)
+		square, a, each := (o.Weight*size*d*d+within)/v, min(size*v, 1), o.Weight/rows
+		sum.Squares += square
+		sum.Damped += a * square
+		sum.DampedWeight += a * o.Weight
+		sum.Variance += a * a * o.Weight * each * (2 + k4)
+		sum.Third += a * a * a * o.Weight * each * each * (8 + 10*k3 + 12*k4 + k6)
 	}
+}
+
+// PearsonSums is how many numbers Sums has.
+const PearsonSums = 7
+
+// Sums are the numbers of p, of which PearsonOfSums makes it again.
+func (p *Pearson) Sums() []float64 {
+	return []float64{p.Squares, p.Weight, p.Several, p.Damped, p.DampedWeight, p.Variance, p.Third}
+}
+
+// PearsonOfSums is the Pearson whose Sums are s, that of no rows for fewer numbers.
+func PearsonOfSums(s []float64) Pearson {
+	if len(s) < PearsonSums {
+		return Pearson{}
+	}
+	return Pearson{s[0], s[1], s[2], s[3], s[4], s[5], s[6]}
 }
 
 // Add joins those of other rows.
 func (p *Pearson) Add(o Pearson) {
-	p.Squares, p.Variance, p.Weight, p.Several = p.Squares+o.Squares, p.Variance+o.Variance, p.Weight+o.Weight, p.Several+o.Several
+	s := p.Sums()
+	for i, v := range o.Sums() {
+		s[i] += v
+	}
+	*p = PearsonOfSums(s)
 }
 
 // Note is OverdispersionNote of the rows, whose mean weights took so many degrees of freedom.
 func (p *Pearson) Note(l Likelihood, taken float64) string {
 	left := p.Weight - taken
-	if !(left > 0) || !(p.Several > 0) {
+	if !(left > 0) || !(p.Several > 0) || !(p.Variance > 0) {
 		return ""
 	}
-	return OverdispersionNote(l, "", p.Squares/left, math.Sqrt(p.Variance)/left)
+	clear := (p.Damped - p.DampedWeight*left/p.Weight) / math.Sqrt(p.Variance)
+	return OverdispersionNote(l, "", p.Squares/left, clear, p.Third/math.Pow(p.Variance, 1.5))
 }
 
 // A sentence is said of responses that vary this much more than their law allows, which makes
@@ -196,10 +234,12 @@ const (
 	clearly       = 4
 )
 
-// OverdispersionNote is the sentence about responses of l whose Pearson ratio, as of said, has
-// a standard error of se; "" where they vary no more than chance explains.
-func OverdispersionNote(l Likelihood, of string, ratio, se float64) string {
-	if !(ratio > overdispersed) || !(ratio-1 > clearly*se) || math.IsInf(ratio, 1) {
+// OverdispersionNote is the sentence about responses of l with this Pearson ratio, as of said,
+// which lie so many standard errors above what their law allows, by a sum of skewness skew; ""
+// where they vary no more than chance explains. To be as rare as that many of a normal law, a
+// skew sum needs more of them (Cornish and Fisher).
+func OverdispersionNote(l Likelihood, of string, ratio, errors, skew float64) string {
+	if !(ratio > overdispersed) || !(errors > clearly+(clearly*clearly-1)/6*max(skew, 0)) || math.IsInf(ratio, 1) {
 		return ""
 	}
 	what, use := "counts", "family 'negbinomial' has overdispersion"

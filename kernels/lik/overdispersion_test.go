@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"gonum.org/v1/gonum/stat/distuv"
+
 	"github.com/bglm/bglm/kernels/kerneltest"
 )
 
@@ -88,5 +90,81 @@ func TestOverdispersion(t *testing.T) {
 	}
 	if d.Size() < 10 {
 		t.Errorf("size %v of Poisson counts", d.Size())
+	}
+}
+
+// The third central moment that a row adds is that of its squared Pearson residual, by
+// summation over the law; also that of a mean of pooled rows and of trials.
+func TestPearsonMoments(t *testing.T) {
+	for _, c := range []struct {
+		family string
+		trials int
+		eta    float64
+	}{{"poisson", 1, math.Log(0.003)}, {"poisson", 1, math.Log(2.5)}, {"binomial", 7, 0.4}, {"binomial", 3, -4}, {"binomial", 1, 1}} {
+		l, err := New(c.family, "", Params{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		add := PearsonOf(l)
+		var s Pearson
+		mean := l.Response(c.eta)
+		add(&s, Obs{Y: 0, Weight: 1, Trials: float64(c.trials)}, c.eta, 1, 0)
+		var second, third float64
+		for y := 0; y <= 200 && (c.family == "poisson" || y <= c.trials); y++ {
+			n, k := float64(c.trials), float64(y)
+			v, at := n*mean*(1-mean), n*mean
+			var log float64
+			if c.family == "poisson" {
+				v, at = mean, mean
+				g, _ := math.Lgamma(k + 1)
+				log = k*math.Log(mean) - mean - g
+			} else {
+				a, _ := math.Lgamma(n + 1)
+				b, _ := math.Lgamma(k + 1)
+				d, _ := math.Lgamma(n - k + 1)
+				log = a - b - d + k*math.Log(mean) + (n-k)*math.Log1p(-mean)
+			}
+			z := min(v, 1) * ((k-at)*(k-at)/v - 1)
+			second += math.Exp(log) * z * z
+			third += math.Exp(log) * z * z * z
+		}
+		if math.Abs(s.Variance-second) > 1e-9*second || math.Abs(s.Third-third) > 1e-9*math.Max(third, 1) {
+			t.Errorf("%+v: second moment %v, third %v; by summation %v, %v", c, s.Variance, s.Third, second, third)
+		}
+	}
+}
+
+// Rates of which a few are hardly ever met are no overdispersion, and real overdispersion
+// beside them is still said.
+func TestPearsonOfRareRows(t *testing.T) {
+	l, err := New("poisson", "", Params{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	add := PearsonOf(l)
+	r := rand.New(rand.NewPCG(8, 1))
+	const sets, n = 4000, 400
+	said, found := 0, 0
+	for range sets {
+		var calm, wild Pearson
+		for range n {
+			eta := -1 + 1.7*r.NormFloat64()
+			draw := func(mean float64) float64 {
+				return distuv.Poisson{Lambda: mean, Src: r}.Rand()
+			}
+			add(&calm, Obs{Y: draw(math.Exp(eta)), Weight: 1, Trials: 1}, eta, 1, 0)
+			g := distuv.Gamma{Alpha: 1, Beta: 1, Src: r}.Rand()
+			add(&wild, Obs{Y: draw(math.Exp(eta) * g), Weight: 1, Trials: 1}, eta, 1, 0)
+		}
+		if calm.Note(l, 0) != "" {
+			said++
+		}
+		if wild.Note(l, 0) != "" {
+			found++
+		}
+	}
+	t.Logf("said of %d poisson sets, %d overdispersed ones", said, found)
+	if said > 3 || found < sets/2 {
+		t.Errorf("said of %d poisson sets of %d, and of %d overdispersed ones", said, sets, found)
 	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // PassMark begins a pass in bytes; the last one is the version of the layout.
-const PassMark = "bglm directions\x01"
+const PassMark = "bglm directions\x02"
 
 var errPass = errors.New("the bytes are no pass of lowrank of bglm, or were cut or changed on their way")
 
@@ -34,7 +34,7 @@ func (s *Pass) Bytes() []byte {
 	w.Whole(s.before, int64(s.clamped))
 	w.Bool(s.exact)
 	w.Floats(s.next, s.height, s.logLik)
-	w.Floats(s.pearson.Squares, s.pearson.Variance, s.pearson.Weight, s.pearson.Several)
+	w.Floats(s.pearson.Sums()...)
 	for _, v := range [][]float64{s.singular, s.at, s.u, s.from, s.slope} {
 		w.Whole(int64(len(v)))
 		w.Floats(v...)
@@ -71,7 +71,7 @@ func DecodePass(b []byte) (*Pass, error) {
 	t.Numbers = r.Features(&s.dict, cols, maxPassNumbers)
 	s.before, s.clamped, s.exact = r.Whole(), int(r.Whole()), r.Bool()
 	s.next, s.height, s.logLik = r.Float(), r.Float(), r.Float()
-	s.pearson = lik.Pearson{Squares: r.Float(), Variance: r.Float(), Weight: r.Float(), Several: r.Float()}
+	s.pearson = lik.PearsonOfSums(r.Floats(lik.PearsonSums))
 	for _, to := range []*[]float64{&s.singular, &s.at, &s.u, &s.from, &s.slope} {
 		if n := r.Count(8); n > 0 {
 			*to = r.Floats(n)

@@ -112,5 +112,5 @@ func (c *spread) note(l lik.Likelihood) string {
 		return ""
 	}
 	ratio, se := c.Pearson()
-	return lik.OverdispersionNote(l, " of the one-step predictions", ratio, se)
+	return lik.OverdispersionNote(l, " of the one-step predictions", ratio, (ratio-1)/se, 0)
 }
