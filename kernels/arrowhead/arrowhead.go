@@ -39,8 +39,7 @@ import (
 type Belief struct {
 	Mean []float64 // of the block, μ
 
-	// root is L of P = L Lᵀ, column after column: L(i, j) of i >= j at start(j) + i - j.
-	root []float64
+	root []float64 // L of P = L Lᵀ, as package dense packs a triangle
 	leaf []float64 // d+2 numbers a leaf: α, q, h
 
 	row  *row    // memory for a row; nil at rest
@@ -55,9 +54,9 @@ type Belief struct {
 // leaves.
 func New(mean, variance []float64) *Belief {
 	d := len(mean)
-	b := &Belief{Mean: append([]float64(nil), mean...), root: make([]float64, d*(d+1)/2)}
+	b := &Belief{Mean: append([]float64(nil), mean...), root: make([]float64, dense.PackedLen(d))}
 	for j, v := range variance {
-		b.col(j)[0] = rootOf(v)
+		*b.entry(j, j) = rootOf(v)
 	}
 	return b
 }
@@ -144,12 +143,8 @@ func (b *Belief) at(k int) []float64 {
 	return b.leaf[k*n : k*n+n : k*n+n]
 }
 
-// col is column j of the root from the diagonal down.
-func (b *Belief) col(j int) []float64 {
-	d := len(b.Mean)
-	lo := j*d - j*(j-1)/2
-	return b.root[lo : lo+d-j : lo+d-j]
-}
+// entry is L(i, j) of the root, i >= j.
+func (b *Belief) entry(i, j int) *float64 { return &b.root[dense.PackedAt(len(b.Mean), i, j)] }
 
 // Predict is mean and variance of the predictor of a row with block inputs x, d numbers,
 // and the leaves ks with values xs, each leaf once. The row is remembered for Absorb.
@@ -176,18 +171,28 @@ func (b *Belief) Predict(x []float64, ks []uint32, xs []float64) (m, v float64) 
 		dense.AddRows(g, b.leaf[2:], n, ks, xs)
 	}
 	b.ties = ties
-	dense.PackedTMul(row.f, b.root, g)
-	vb, mean := 0.0, b.Mean[:len(g)]
-	for j, s := range row.f[:len(g)] {
-		vb += s * s
-		m += g[j] * mean[j]
+	mean := b.Mean[:len(g)]
+	for j, x := range g { // one after the other, as a table of beliefs has it
+		m += x * mean[j]
 	}
-	b.vb = vb
-	return m, vb + ties
+	dense.PackedTMul(row.f, b.root, g)
+	b.vb = dot(row.f, row.f)
+	return m, b.vb + ties
 }
 
 // long is from how many numbers on a vector is worth a call.
 const long = 8
+
+func axpy(a float64, x, y []float64) {
+	if len(x) >= long {
+		dense.Axpy(a, x, y)
+		return
+	}
+	y = y[:len(x)]
+	for i, v := range x {
+		y[i] += a * v
+	}
+}
 
 func dot(x, y []float64) (s float64) {
 	if len(x) >= long {
@@ -200,9 +205,6 @@ func dot(x, y []float64) (s float64) {
 	return s
 }
 
-// least is the smallest diagonal entry of a root: its square, a variance, is a number.
-const least = 1e-150
-
 // Absorb is the update by the row last predicted, its leaves ks with values xs, whose
 // moments are t; t.Ratio is 1 - Vβ.
 func (b *Belief) Absorb(ks []uint32, xs []float64, t lik.Tilted) {
@@ -213,11 +215,10 @@ func (b *Belief) Absorb(ks []uint32, xs []float64, t lik.Tilted) {
 	}
 	b.turn(ratio, t.Beta)
 	g, u := b.row.g, b.row.u
-	mean := b.Mean[:len(g)]
+	axpy(t.Alpha, u, b.Mean)
 	gm := 0.0
-	for j, v := range u[:len(g)] {
-		mean[j] += t.Alpha * v
-		gm += g[j] * mean[j]
+	if len(ks) > 0 {
+		gm = dot(g, b.Mean)
 	}
 	c := t.Beta / ratio
 	n := len(g) + 2
@@ -259,7 +260,19 @@ func (b *Belief) turn(ratio, beta float64) {
 	row := b.row
 	f, shrink, gain, u, left := row.f, row.shrink, row.gain, row.u, row.left
 	left[len(f)] = ratio
-	for j := len(f) - 1; j >= 0; j-- {
+	j := len(f)
+	for ; j >= 4 && beta >= 0; j -= 4 { // sums of four: one waits for the other once
+		f, left := f[j-4:j:j], left[j-4:j:j]
+		c := beta * f[3] * f[3]
+		left[3] = ratio + c
+		c += beta * f[2] * f[2]
+		left[2] = ratio + c
+		c += beta * f[1] * f[1]
+		left[1] = ratio + c
+		ratio += c + beta*f[0]*f[0]
+		left[0] = ratio
+	}
+	for j--; j >= 0; j-- {
 		ratio += beta * f[j] * f[j]
 		if beta < 0 {
 			ratio = max(ratio, 1)
@@ -267,12 +280,7 @@ func (b *Belief) turn(ratio, beta float64) {
 		left[j] = ratio
 	}
 	dense.Shrinks(shrink, gain, f, left, beta)
-	clear(u) // and so no diagonal entry gets anything but its shrinkage
-	dense.PackedRotate(b.root, u, shrink, gain, f)
-	for j, at := 0, 0; j < len(f); j++ {
-		b.root[at] = max(b.root[at], least)
-		at += len(f) - j
-	}
+	dense.PackedRotate(b.root, u, shrink, gain, f) // no diagonal entry gets anything but its shrinkage
 }
 
 // Marginal is mean and variance of leaf k. Cost: O(d²).
@@ -295,11 +303,14 @@ func (b *Belief) Along(x []float64) (mean, variance float64) {
 
 // quad is hᵀPh.
 func (b *Belief) quad(h []float64) (v float64) {
-	for j := range h {
-		s := 0.0
-		for i, l := range b.col(j) {
-			s += l * h[j+i]
-		}
+	var room [64]float64
+	f := room[:]
+	if len(h) > len(f) {
+		f = make([]float64, len(h))
+	}
+	f = f[:len(h)]
+	dense.PackedTMul(f, b.root, h)
+	for _, s := range f { // in the order of Variances, whose numbers are those of unit vectors
 		v += s * s
 	}
 	return v
@@ -308,9 +319,10 @@ func (b *Belief) quad(h []float64) (v float64) {
 // Variances sets dst, d numbers, to those of the block. Cost: O(d²).
 func (b *Belief) Variances(dst []float64) {
 	clear(dst)
-	for j := range dst {
-		for i, l := range b.col(j) {
-			dst[j+i] += l * l
+	for i := range dst {
+		for j := range i + 1 {
+			l := *b.entry(i, j)
+			dst[i] += l * l
 		}
 	}
 }
@@ -324,21 +336,25 @@ func (b *Belief) Cov(dst *dense.Matrix) {
 // Root is L of P = L Lᵀ.
 func (b *Belief) Root() *dense.Matrix {
 	m := dense.New(b.Dim(), b.Dim())
-	for j := range b.Mean {
-		for i, v := range b.col(j) {
-			m.Row(j + i)[j] = v
+	b.rootTo(m)
+	return m
+}
+
+// rootTo sets the lower triangle of m to the root.
+func (b *Belief) rootTo(m *dense.Matrix) {
+	for i := range b.Mean {
+		row := m.Row(i)[:i+1]
+		for j := range row {
+			row[j] = *b.entry(i, j)
 		}
 	}
-	return m
 }
 
 // AppendRoot appends L row by row, each up to its diagonal.
 func (b *Belief) AppendRoot(dst []float64) []float64 {
-	d := b.Dim()
-	for i := range d {
-		for j, at := 0, i; j <= i; j++ {
-			dst = append(dst, b.root[at])
-			at += d - 1 - j
+	for i := range b.Mean {
+		for j := range i + 1 {
+			dst = append(dst, *b.entry(i, j))
 		}
 	}
 	return dst
@@ -353,19 +369,15 @@ func (r *row) square(b *Belief) *dense.Matrix {
 	}
 	m.Rows, m.Cols, m.Stride, m.Data = d, d, d, m.Data[:d*d]
 	clear(m.Data)
-	for j := range d {
-		for i, v := range b.col(j) {
-			m.Data[(j+i)*d+j] = v
-		}
-	}
+	b.rootTo(m)
 	return m
 }
 
 // SetRoot takes the lower triangle of m.
 func (b *Belief) SetRoot(m *dense.Matrix) {
-	for j := range b.Mean {
-		for i, c := 0, b.col(j); i < len(c); i++ {
-			c[i] = m.Row(j + i)[j]
+	for i := range b.Mean {
+		for j, v := range m.Row(i)[:i+1] {
+			*b.entry(i, j) = v
 		}
 	}
 }
@@ -381,7 +393,11 @@ func (b *Belief) Clone() *Belief {
 func (b *Belief) CloneTo(c *Belief, spare []float64) {
 	b.Bring()
 	*c = Belief{}
-	if at := int(math.Sqrt(float64(2*len(spare)))) - 1; at >= len(b.Mean) { // at weights are at means and at(at+1)/2 of the root
+	at := int(math.Sqrt(float64(2 * len(spare)))) // so many weights at most have their means and root in there
+	for at > 0 && at+dense.PackedLen(at) > len(spare) {
+		at--
+	}
+	if at >= len(b.Mean) {
 		c.Mean, c.root = spare[:0:at], spare[at:at:len(spare)]
 	}
 	c.Mean, c.root, c.leaf = append(c.Mean, b.Mean...), append(c.root, b.root...), append(c.leaf, b.leaf...)
@@ -541,21 +557,26 @@ func (b *Belief) StretchMeans(ratio float64) {
 func (b *Belief) Extend(mean, variance []float64) int {
 	b.Bring()
 	d, m := b.Dim(), len(mean)
+	old := *b
 	b.Mean = append(b.Mean, mean...)
-	old, n := b.root, (d+m)*(d+m+1)/2
-	if b.root = old[:min(n, cap(old))]; len(b.root) < n {
+	n := dense.PackedLen(d + m)
+	if d+m < 8 && n <= cap(b.root) { // by columns, and so each entry moves up
+		b.root = b.root[:n]
+	} else {
 		b.root = make([]float64, n)
 	}
-	for j := d - 1; j >= 0; j-- { // each column moves up, the last one first
-		from := j*d - j*(j-1)/2
-		col := b.col(j)
-		copy(col, old[from:from+d-j])
-		clear(col[d-j:])
+	for j := d - 1; j >= 0; j-- {
+		for i := d - 1; i >= j; i-- {
+			*b.entry(i, j) = *old.entry(i, j)
+		}
+	}
+	for j := range d + m {
+		for i := max(d, j); i < d+m; i++ {
+			*b.entry(i, j) = 0
+		}
 	}
 	for i, v := range variance {
-		col := b.col(d + i)
-		clear(col)
-		col[0] = rootOf(v)
+		*b.entry(d+i, d+i) = rootOf(v)
 	}
 	if leaf := b.leaf; len(leaf) > 0 {
 		n := d + 2

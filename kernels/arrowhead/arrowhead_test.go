@@ -24,7 +24,7 @@ func random(r *rand.Rand, d, k int) *Belief {
 	b := New(mean, variance)
 	for j := range d {
 		for i := 1; i < d-j; i++ {
-			b.col(j)[i] = 0.4 * r.NormFloat64()
+			*b.entry(j+i, j) = 0.4 * r.NormFloat64()
 		}
 	}
 	for range k {
@@ -293,8 +293,8 @@ func TestRescale(t *testing.T) {
 				y[j] = (x[j] - shift[j]*x[last]) / ratio[j]
 			}
 			for j := range d {
-				if c.col(j)[0] < 0 {
-					t.Fatalf("a diagonal below 0: %v", c.col(j)[0])
+				if v := *c.entry(j, j); v < 0 {
+					t.Fatalf("a diagonal below 0: %v", v)
 				}
 			}
 			m0, v0 := b.Predict(x, ks, xs)
@@ -327,7 +327,7 @@ func TestStaysProper(t *testing.T) {
 		}
 	}
 	for j := range 3 {
-		if v := b.col(j)[0]; !(v > 0) || v > 4 {
+		if v := *b.entry(j, j); !(v > 0) || v > 4 {
 			t.Fatalf("diagonal %d of the root: %v", j, v)
 		}
 	}

@@ -3,6 +3,7 @@ package arrowhead
 import (
 	"fmt"
 	"math"
+	"sync"
 
 	"github.com/bglm/bglm/kernels/dense"
 )
@@ -241,26 +242,28 @@ func (l Layout) Inputs(at []int, x []float64, g []float64) (v float64) {
 }
 
 // Quad is gᵀPg, to the last bit as Belief.Predict has it. Cost: O(d²).
-func (l Layout) Quad(g []float64) (v float64) {
-	root := l.Values[2*l.D : Want(l.D, 0)]
-	var room [maxColumn]float64
-	col := room[:]
-	if l.D > len(col) {
-		col = make([]float64, l.D)
+func (l Layout) Quad(g []float64) float64 {
+	room := triangles.Get().(*[]float64)
+	defer triangles.Put(room)
+	n := dense.PackedLen(l.D)
+	if len(*room) < n+l.D {
+		*room = make([]float64, n+l.D)
 	}
-	for j := range g {
-		for i, at := j, j*(j+1)/2+j; i < l.D; i++ {
-			col[i-j] = root[at]
-			at += i + 1 // one row down
+	root, f := (*room)[:n], (*room)[n:n+l.D]
+	clear(root)
+	rows := l.Values[2*l.D : Want(l.D, 0)]
+	for i := range l.D {
+		for j, v := range rows[:i+1] {
+			root[dense.PackedAt(l.D, i, j)] = v
 		}
-		s := dot(col[:l.D-j], g[j:])
-		v += s * s
+		rows = rows[i+1:]
 	}
-	return v
+	dense.PackedTMul(f, root, g)
+	return dot(f, f)
 }
 
-// maxColumn is the longest column of a root that takes no memory to be read.
-const maxColumn = 128
+// triangles are memory for a root.
+var triangles = sync.Pool{New: func() any { return new([]float64) }}
 
 // Variance is that of the predictor of Inputs; g is room for d numbers. Cost: O(d²).
 func (l Layout) Variance(at []int, x []float64, g []float64) float64 {

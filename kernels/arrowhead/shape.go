@@ -57,7 +57,7 @@ func (b *Belief) Shed(out []int) {
 	}
 	old := *b
 	b.Mean = mean[:n:n]
-	b.root = make([]float64, n*(n+1)/2)
+	b.root = make([]float64, dense.PackedLen(n))
 	b.SetRoot(m.Slice(0, n, 0, n))
 	b.leaf = make([]float64, 0, (old.Leaves()+len(out))*(n+2))
 	rest := make([]float64, d-n)
@@ -108,13 +108,11 @@ func (b *Belief) Raise(ks []int) {
 		m, _ := old.Marginal(k)
 		mean = append(mean, m)
 		row := l.Row(d + next)
-		for j := range d {
-			row[j] = dot(old.col(j), from[2+j:])
-		}
+		dense.PackedTMul(row[:d], old.root, from[2:])
 		row[d+next] = math.Sqrt(from[1])
 		next++
 	}
-	b.Mean, b.root = mean, make([]float64, len(mean)*(len(mean)+1)/2)
+	b.Mean, b.root = mean, make([]float64, dense.PackedLen(len(mean)))
 	b.SetRoot(l)
 	b.past, b.since = history{}, nil
 }
@@ -142,6 +140,6 @@ func lower(m *dense.Matrix) {
 				m.Row(k)[i] = -m.Row(k)[i]
 			}
 		}
-		row[i] = math.Max(norm, least)
+		row[i] = math.Max(norm, dense.Least)
 	}
 }

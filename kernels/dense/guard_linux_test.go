@@ -32,10 +32,9 @@ func TestBounds(t *testing.T) {
 		for n := 1; n <= 60; n += 1 + n/20 {
 			x, y := guarded(t, n), guarded(t, n)
 			Axpy(1, x, y)
-			Rotate(x, y, 1, 1, 1)
 			AddRows(x, y, 0, []uint32{0, 0}, []float64{1, 1})
 			AddToRows(x, 0, []uint32{0, 0}, []float64{1, 1}, y)
-			triangle, z, r := guarded(t, n*(n+1)/2), guarded(t, n), guarded(t, n+1)
+			triangle, z, r := guarded(t, PackedLen(n)), guarded(t, n), guarded(t, n+1)
 			PackedTMul(z, triangle, x)
 			PackedRotate(triangle, z, x, y, x)
 			for j := range r {

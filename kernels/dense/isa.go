@@ -125,30 +125,43 @@ func addToRowsGo(m []float64, stride int, k []uint32, a, x []float64) {
 	}
 }
 
-func rotateGo(x, y []float64, a, b, c float64) {
-	y = y[:len(x)]
-	for i, v := range x {
-		w := y[i]
-		x[i] = a*v - b*w
-		y[i] = w + c*v
+// timesStripsGo sets f to Lᵀ g, but for what the first rows, up to seven, have: l and g begin
+// with the strip behind them.
+func timesStripsGo(f, l, g []float64, first int) {
+	clear(f)
+	for n := first + 8; len(g) > 0; n += 8 {
+		y := (*[8]float64)(g)
+		if *y != [8]float64{} {
+			for j := range f[:n] {
+				x := (*[8]float64)(l[8*j:])
+				f[j] += ((x[0]*y[0] + x[1]*y[1]) + (x[2]*y[2] + x[3]*y[3])) + ((x[4]*y[4] + x[5]*y[5]) + (x[6]*y[6] + x[7]*y[7]))
+			}
+		}
+		l, g = l[8*n:], g[8:]
 	}
 }
 
-// rotateColumnsGo is rotate of the first n columns, from the last on.
-func rotateColumnsGo(l, u, a, b, c []float64, n int) {
-	d := len(u)
-	at := n*d - n*(n-1)/2
-	for j := n - 1; j >= 0; j-- {
-		at -= d - j
-		rotate(l[at:at+d-j], u[j:], a[j], b[j], c[j])
-	}
-}
-
-// timesColumnsGo sets the first n of f.
-func timesColumnsGo(f, l, g []float64, n int) {
-	for j := range n {
-		f[j] = dot(l[:len(g)], g)
-		l, g = l[len(g):], g[1:]
+// rotateStripsGo is PackedRotate behind the first rows, up to seven: l and u begin with the
+// strip there.
+func rotateStripsGo(l, u, a, b, c []float64, first int) {
+	for n := first + 8; len(u) > 0; n += 8 {
+		var w0, w1, w2, w3, w4, w5, w6, w7 float64 // in registers
+		for j := n - 1; j >= 0; j-- {
+			x, a, b, c := (*[8]float64)(l[8*j:]), a[j], b[j], c[j]
+			x[0], w0 = a*x[0]-b*w0, w0+c*x[0]
+			x[1], w1 = a*x[1]-b*w1, w1+c*x[1]
+			x[2], w2 = a*x[2]-b*w2, w2+c*x[2]
+			x[3], w3 = a*x[3]-b*w3, w3+c*x[3]
+			x[4], w4 = a*x[4]-b*w4, w4+c*x[4]
+			x[5], w5 = a*x[5]-b*w5, w5+c*x[5]
+			x[6], w6 = a*x[6]-b*w6, w6+c*x[6]
+			x[7], w7 = a*x[7]-b*w7, w7+c*x[7]
+			if i := j - (n - 8); i >= 0 {
+				x[i] = max(x[i], Least)
+			}
+		}
+		*(*[8]float64)(u) = [8]float64{w0, w1, w2, w3, w4, w5, w6, w7}
+		l, u = l[8*n:], u[8:]
 	}
 }
 

@@ -128,33 +128,25 @@ func axpy(a float64, x, y []float64) {
 
 func fetch(p *byte, size int, k []uint32) { fetchLines(p, size, &k[0], len(k)) }
 
-func rotate(x, y []float64, a, b, c float64) {
-	if len(x) == 0 {
-		return
-	}
-	switch used {
+func timesStrips(f, l, g []float64, first int) {
+	switch strips := len(g) / 8; used {
 	case avx512:
-		rotate512(&x[0], &y[0], len(x), a, b, c)
+		timesStrips512(&f[0], &l[0], &g[0], first, strips)
 	case avx2:
-		rotate2(&x[0], &y[0], len(x), a, b, c)
+		timesStrips2(&f[0], &l[0], &g[0], first, strips)
 	default:
-		rotateGo(x, y, a, b, c)
+		timesStripsGo(f, l, g, first)
 	}
 }
 
-func rotateColumns(l, u, a, b, c []float64, n int) {
-	if used == avx512 {
-		rotateColumns512(&l[0], len(u), &u[0], &a[0], &b[0], &c[0], n)
-	} else {
-		rotateColumnsGo(l, u, a, b, c, n)
-	}
-}
-
-func timesColumns(f, l, g []float64, n int) {
-	if used == avx512 {
-		timesColumns512(&f[0], &l[0], &g[0], len(g), n)
-	} else {
-		timesColumnsGo(f, l, g, n)
+func rotateStrips(l, u, a, b, c []float64, first int) {
+	switch strips := len(u) / 8; used {
+	case avx512:
+		rotateStrips512(&l[0], &u[0], &a[0], &b[0], &c[0], first, strips)
+	case avx2:
+		rotateStrips2(&l[0], &u[0], &a[0], &b[0], &c[0], first, strips)
+	default:
+		rotateStripsGo(l, u, a, b, c, first)
 	}
 }
 

@@ -12,11 +12,9 @@ func addRows(y, m []float64, stride int, k []uint32, a []float64) { addRowsGo(y,
 
 func addToRows(m []float64, stride int, k []uint32, a, x []float64) { addToRowsGo(m, stride, k, a, x) }
 
-func rotate(x, y []float64, a, b, c float64) { rotateGo(x, y, a, b, c) }
+func timesStrips(f, l, g []float64, first int) { timesStripsGo(f, l, g, first) }
 
-func rotateColumns(l, u, a, b, c []float64, n int) { rotateColumnsGo(l, u, a, b, c, n) }
-
-func timesColumns(f, l, g []float64, n int) { timesColumnsGo(f, l, g, n) }
+func rotateStrips(l, u, a, b, c []float64, first int) { rotateStripsGo(l, u, a, b, c, first) }
 
 func shrinks(a, b, f, r []float64, beta float64) { shrinksGo(a, b, f, r, beta) }
 

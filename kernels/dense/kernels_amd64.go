@@ -182,10 +182,16 @@ func peak512(n int)
 //go:noescape
 func axpy512(a float64, x, y *float64, n int)
 
-// rotate512 sets x to a x - b y and adds c times the old x to y, n numbers.
+// timesStrips512 sets f to Lᵀ y, but for what the first rows, up to seven, have; l begins with the
+// strip behind them, and y with its first row.
 //
 //go:noescape
-func rotate512(x, y *float64, n int, a, b, c float64)
+func timesStrips512(f, l, y *float64, first, strips int)
+
+// rotateStrips512 is rotateStripsGo.
+//
+//go:noescape
+func rotateStrips512(l, u, a, b, c *float64, first, strips int)
 
 // exp512 sets up to e^x and down to e^-x, n numbers, a multiple of eight; beyond 700 either way to those of 700.
 //
@@ -286,10 +292,16 @@ func peak2(n int)
 //go:noescape
 func axpy2(a float64, x, y *float64, n int)
 
-// rotate2 sets x to a x - b y and adds c times the old x to y, n numbers.
+// timesStrips2 sets f to Lᵀ y, but for what the first rows, up to seven, have; l begins with the
+// strip behind them, and y with its first row.
 //
 //go:noescape
-func rotate2(x, y *float64, n int, a, b, c float64)
+func timesStrips2(f, l, y *float64, first, strips int)
+
+// rotateStrips2 is rotateStripsGo.
+//
+//go:noescape
+func rotateStrips2(l, u, a, b, c *float64, first, strips int)
 
 // exp2 sets up to e^x and down to e^-x, n numbers, a multiple of eight; beyond 700 either way to those of 700.
 //
@@ -332,18 +344,6 @@ func packTrans512(dst *float64, ds int, src *float64, ss, blocks int)
 //
 //go:noescape
 func packTrans2(dst *float64, ds int, src *float64, ss, blocks int)
-
-// rotateColumns512 is rotate512 of each column of a triangle l of d, packed by columns, and u
-// from the column's diagonal down, from the last of the first cols columns to the first.
-//
-//go:noescape
-func rotateColumns512(l *float64, d int, u, a, b, c *float64, cols int)
-
-// timesColumns512 sets f to the dot products, as dot512 has them, of the first cols columns of a
-// triangle l of d, packed by columns, and y from the column's diagonal down.
-//
-//go:noescape
-func timesColumns512(f, l, y *float64, d, cols int)
 
 // shrinks512 sets a_j to the root of r_j+1 / r_j and b_j to beta f_j / r_j+1 times that, n numbers.
 //

@@ -1,51 +1,83 @@
 package dense
 
-// A lower triangular matrix packed by columns has L(i, j) of i >= j at i-j of column j, which
-// begins where column j-1 ends.
+// A packed lower triangle of d rows has its first d mod 8 rows by columns, column j from
+// L(j, j) down; behind them, from a multiple of eight numbers on, come strips of eight rows,
+// each column of a strip as eight numbers, up to the column of its last row. What is above
+// the diagonal in there is 0.
+
+// Least is the smallest diagonal entry that PackedRotate leaves: its square is a number.
+const Least = 1e-150
 
 // short is from how few numbers on a loop is faster than a call.
 const short = 8
 
-// PackedTMul sets f = Lᵀ g, L packed by columns.
-func PackedTMul(f, l, g []float64) {
-	length("f", f, len(g))
-	length("l", l, len(g)*(len(g)+1)/2)
-	if n := len(g) + 1 - short; n > 0 {
-		timesColumns(f, l, g, n)
-		l, f, g = l[n*len(g)-n*(n-1)/2:], f[n:], g[n:]
+// PackedLen is the length of a packed triangle of d rows.
+func PackedLen(d int) int {
+	if d < 8 {
+		return d * (d + 1) / 2
 	}
-	for j := range f {
-		col := l[:len(g)]
+	n := d / 8
+	return behind(d) + 8*n*(d&7) + 32*n*(n+1)
+}
+
+// behind is where the strips begin.
+func behind(d int) int { return roundUp((d&7)*(d&7+1)/2, 8) }
+
+// PackedAt is the place of L(i, j), i >= j, in a packed triangle of d rows.
+func PackedAt(d, i, j int) int {
+	first := d & 7
+	if i < first {
+		return j*first - j*(j-1)/2 + i - j
+	}
+	n := (i - first) / 8
+	return behind(d) + 8*n*first + 32*n*(n+1) + 8*j + (i-first)&7
+}
+
+// PackedTMul sets f = Lᵀ g.
+func PackedTMul(f, l, g []float64) {
+	d := len(g)
+	length("f", f, d)
+	length("l", l, PackedLen(d))
+	first := d & 7
+	if d >= 8 {
+		timesStrips(f, l[behind(d):], g[first:], first)
+	} else {
+		clear(f)
+	}
+	for g := g[:first]; len(g) > 0; l, f, g = l[len(g):], f[1:], g[1:] {
 		s := 0.0
-		for i, v := range col {
+		for i, v := range l[:len(g)] {
 			s += v * g[i]
 		}
-		f[j] = s
-		l, g = l[len(g):], g[1:]
+		f[0] += s
 	}
 }
 
-// PackedRotate is Rotate of each column of L, packed by columns, and what u has from its
-// diagonal down, from the last column to the first: with a, b and c of that column.
+// PackedRotate takes u from 0 through the columns of L, from the last to the first: a column x and what
+// u has from its diagonal down become a x - b u and u + c x, with a, b and c of that
+// column. Diagonal entries stay at Least or more.
 func PackedRotate(l, u, a, b, c []float64) {
 	d := len(u)
-	length("l", l, d*(d+1)/2)
+	length("l", l, PackedLen(d))
 	length("a", a, d)
 	length("b", b, d)
 	length("c", c, d)
-	at := len(l)
-	for j := d - 1; j >= max(0, d+1-short); j-- {
-		at -= d - j
-		x := l[at : at+d-j]
+	first := d & 7
+	if d >= 8 {
+		rotateStrips(l[behind(d):], u[first:], a, b, c, first)
+	}
+	at := first * (first + 1) / 2
+	clear(u[:first])
+	for j := first - 1; j >= 0; j-- {
+		at -= first - j
+		x := l[at : at+first-j]
 		y := u[j:][:len(x)]
 		for i, v := range x {
 			w := y[i]
 			x[i] = a[j]*v - b[j]*w
 			y[i] = w + c[j]*v
 		}
-	}
-	if n := d + 1 - short; n > 0 {
-		rotateColumns(l, u, a, b, c, n)
+		x[0] = max(x[0], Least)
 	}
 }
 

@@ -59,12 +59,6 @@ func reach(m []float64, stride int, k []uint32, n int) {
 	}
 }
 
-// Rotate sets x to a x - b y and adds c times the old x to y.
-func Rotate(x, y []float64, a, b, c float64) {
-	length("y", y, len(x))
-	rotate(x, y, a, b, c)
-}
-
 // Gemv sets y = A x.
 func Gemv(y []float64, a *Matrix, x []float64) {
 	a.shape("a", len(y), len(x))

@@ -27,7 +27,7 @@ func main() {
 	out := flag.String("go", "", "output of declarations")
 	flag.Parse()
 	Constraint(buildtags.Not("purego"))
-	masks, powers := tailMasks(), exponential()
+	masks, powers, least := tailMasks(), exponential(), floors()
 	for _, s := range []isa{{"512", 64}, {"2", 32}} {
 		for mr := 1; mr <= s.rows(); mr++ {
 			for nv := 1; nv <= 3; nv++ {
@@ -36,7 +36,8 @@ func main() {
 		}
 		peak(s)
 		axpy(s)
-		rotate(s)
+		timesStrips(s)
+		rotateStrips(s, least)
 		exp(s, powers)
 	}
 	addRows512()
@@ -46,8 +47,6 @@ func main() {
 	packRows2(masks)
 	packTrans512()
 	packTrans2()
-	rotateColumns512()
-	timesColumns512()
 	shrinks512()
 	dot512()
 	dot2(masks)
@@ -405,210 +404,211 @@ func next(n, x, m Register) {
 	done()
 }
 
-// rotate writes x = a x - b y and y += c (the old x).
-func rotate(s isa) {
-	function("rotate"+s.name, "(x, y *float64, n int, a, b, c float64)",
-		"rotate"+s.name+" sets x to a x - b y and adds c times the old x to y, n numbers.")
-	x, y, n := load("x"), load("y"), load("n")
-	broadcast := func(name string) VecVirtual {
-		mem, err := Param(name).Resolve()
-		if err != nil {
-			panic(err)
-		}
-		v := s.vec()
-		VBROADCASTSD(mem.Addr, v)
-		return v
-	}
-	a, b, c := broadcast("a"), broadcast("b"), broadcast("c")
-	step := func(label string, vectors int) {
-		Label(label)
-		CMPQ(n, Imm(uint64(vectors*s.lanes())))
-		JL(LabelRef(label + "_end"))
-		var v, w, z []VecVirtual
-		for j := range vectors {
-			v, w, z = append(v, s.vec()), append(w, s.vec()), append(z, s.vec())
-			VMOVUPD(Mem{Base: x, Disp: j * s.bytes}, v[j])
-			VMOVUPD(Mem{Base: y, Disp: j * s.bytes}, w[j])
-		}
-		for j := range vectors {
-			VMULPD(b, w[j], z[j])
-			VFMADD231PD(v[j], c, w[j])
-			VFMSUB132PD(a, z[j], v[j])
-		}
-		for j := range vectors {
-			VMOVUPD(v[j], Mem{Base: x, Disp: j * s.bytes})
-			VMOVUPD(w[j], Mem{Base: y, Disp: j * s.bytes})
-		}
-		ADDQ(I32(vectors*s.bytes), x)
-		ADDQ(I32(vectors*s.bytes), y)
-		SUBQ(I32(vectors*s.lanes()), n)
-		JMP(LabelRef(label))
-		Label(label + "_end")
-	}
-	step("two", 2)
-	step("one", 1)
-	if s.bytes == 64 {
-		TESTQ(n, n)
-		JE(LabelRef("end"))
-		k := mask(n)
-		v, w, z := ZMM(), ZMM(), ZMM()
-		VMOVUPD_Z(Mem{Base: x}, k, v)
-		VMOVUPD_Z(Mem{Base: y}, k, w)
-		VMULPD(b, w, z)
-		VFMADD231PD(v, c, w)
-		VFMSUB132PD(a, z, v)
-		VMOVUPD(v, k, Mem{Base: x})
-		VMOVUPD(w, k, Mem{Base: y})
-		Label("end")
-		done()
-		return
-	}
-	Label("single")
-	TESTQ(n, n)
-	JE(LabelRef("end"))
-	v, w, z := XMM(), XMM(), XMM()
-	VMOVSD(Mem{Base: x}, v)
-	VMOVSD(Mem{Base: y}, w)
-	VMULSD(b.AsX(), w, z)
-	VFMADD231SD(v, c.AsX(), w)
-	VFMSUB132SD(a.AsX(), z, v)
-	VMOVSD(v, Mem{Base: x})
-	VMOVSD(w, Mem{Base: y})
-	ADDQ(Imm(8), x)
-	ADDQ(Imm(8), y)
-	DECQ(n)
-	JMP(LabelRef("single"))
-	Label("end")
-	done()
-}
-
-// rotateColumns512 goes down the rows sixteen at a time, whose numbers of u stay in registers
-// while the columns pass: rows do not touch one another.
-func rotateColumns512() {
-	function("rotateColumns512", "(l *float64, d int, u, a, b, c *float64, cols int)",
-		"rotateColumns512 is rotate512 of each column of a triangle l of d, packed by columns, and u",
-		"from the column's diagonal down, from the last of the first cols columns to the first.")
-	l, d, u, a, b, c, cols := load("l"), load("d"), load("u"), load("a"), load("b"), load("c"), load("cols")
-	first, last := GP64(), GP64() // row of the block, its last column
-	XORQ(first, first)
+// timesStrips keeps the sums of eight columns in registers, lane by lane, while it goes down
+// the strips.
+func timesStrips(s isa) {
+	function("timesStrips"+s.name, "(f, l, y *float64, first, strips int)",
+		"timesStrips"+s.name+" sets f to Lᵀ y, but for what the first rows, up to seven, have; l begins with the",
+		"strip behind them, and y with its first row.")
+	f, x, g, first, n := load("f"), load("l"), load("y"), load("first"), load("strips")
+	// A strip has eight columns more than the one before, which has the first and eight.
+	step := GP64()
+	LEAQ(Mem{Base: first, Disp: 8}, step)
+	SHLQ(Imm(6), step)
 	Label("block")
-	LEAQ(Mem{Base: first, Disp: 15}, last)
-	DECQ(cols)
-	CMPQ(last, cols)
-	CMOVQGT(cols, last)
-	INCQ(cols)
-	tail, rows := GP64(), GP64()
-	MOVQ(I32(-1), tail)
-	MOVQ(d, rows)
-	SUBQ(first, rows)
-	most := GP64()
-	MOVQ(I32(16), most)
-	CMPQ(rows, most)
-	CMOVQGT(most, rows)
-	BZHIQ(rows, tail, tail)
-	var k, whole [2]Register
-	for j := range k {
-		k[j], whole[j] = K(), K()
-	}
-	masks := func(from Register, k [2]Register) {
-		KMOVW(from.(GPVirtual).As32(), k[0])
-		SHRQ(Imm(8), from)
-		KMOVW(from.(GPVirtual).As32(), k[1])
-	}
-	MOVQ(tail, rows)
-	masks(rows, whole)
-	var w [2]VecVirtual
-	for j := range w {
-		w[j] = ZMM()
-		VMOVUPD_Z(Mem{Base: u, Disp: 64 * j}, whole[j], w[j])
-	}
-	// L(first, last) would be at start(last) + first - last, start(j) = j d - j(j-1)/2; the
-	// column before begins d - last + 1 numbers earlier, its row one further.
-	x, step, t := GP64(), GP64(), GP64()
-	MOVQ(last, x)
-	IMULQ(d, x)
-	LEAQ(Mem{Base: last, Disp: -1}, t)
-	IMULQ(last, t)
-	SHRQ(Imm(1), t)
-	SUBQ(t, x)
-	ADDQ(first, x)
-	SUBQ(last, x)
-	LEAQ(Mem{Base: l, Index: x, Scale: 8}, x)
-	MOVQ(d, step)
-	SUBQ(last, step)
-	SHLQ(Imm(3), step)
-	column := func(k [2]Register) {
-		av, bv, cv := ZMM(), ZMM(), ZMM()
-		VBROADCASTSD(Mem{Base: a, Index: last, Scale: 8}, av)
-		VBROADCASTSD(Mem{Base: b, Index: last, Scale: 8}, bv)
-		VBROADCASTSD(Mem{Base: c, Index: last, Scale: 8}, cv)
-		for j := range w {
-			v, z := ZMM(), ZMM()
-			VMOVUPD_Z(Mem{Base: x, Disp: 64 * j}, k[j], v)
-			VMULPD(bv, w[j], z)
-			VFMADD231PD(v, cv, k[j], w[j])
-			VFMSUB132PD(av, z, v)
-			VMOVUPD(v, k[j], Mem{Base: x, Disp: 64 * j})
+	vectors, cols := 8/s.lanes(), s.lanes()
+	for half := range vectors {
+		at, down, y, left := GP64(), GP64(), GP64(), GP64()
+		LEAQ(Mem{Base: x, Disp: 64 * cols * half}, at)
+		MOVQ(step, down)
+		MOVQ(g, y)
+		MOVQ(n, left)
+		acc := make([]VecVirtual, 8)
+		for j := range acc {
+			acc[j] = s.vec()
+			s.zero(acc[j])
 		}
-		SUBQ(step, x)
-		ADDQ(Imm(8), step)
-		DECQ(last)
+		label := fmt.Sprintf("strip%d", half)
+		Label(label)
+		v := make([]VecVirtual, vectors)
+		for j := range v {
+			v[j] = s.vec()
+			VMOVUPD(Mem{Base: y, Disp: j * s.bytes}, v[j])
+		}
+		for j := range acc { // by column, and within it by vector
+			VFMADD231PD(Mem{Base: at, Disp: j * s.bytes}, v[j%vectors], acc[j])
+		}
+		ADDQ(down, at)
+		ADDQ(I32(512), down)
+		ADDQ(I32(64), y)
+		DECQ(left)
+		JNE(LabelRef(label))
+		VMOVUPD(across(s, acc), Mem{Base: f, Disp: half * s.bytes})
 	}
-	Label("triangle")
-	CMPQ(last, first)
-	JLE(LabelRef("columns"))
-	above, some := GP64(), GP64()
-	MOVQ(last, above)
-	SUBQ(first, above)
-	SHRXQ(above, tail, some)
-	SHLXQ(above, some, some)
-	masks(some, k)
-	column(k)
-	JMP(LabelRef("triangle"))
-	Label("columns")
-	TESTQ(last, last)
-	JL(LabelRef("columns_end"))
-	column(whole)
-	JMP(LabelRef("columns"))
-	Label("columns_end")
-	for j := range w {
-		VMOVUPD(w[j], whole[j], Mem{Base: u, Disp: 64 * j})
-	}
-	ADDQ(I32(128), u)
-	ADDQ(Imm(16), first)
-	CMPQ(first, d)
-	JL(LabelRef("block"))
+	// The first block has the first columns, and perhaps some that come again.
+	TESTQ(first, first)
+	JE(LabelRef("next"))
+	LEAQ(Mem{Base: f, Index: first, Scale: 8}, f)
+	SHLQ(Imm(6), first)
+	ADDQ(first, x)
+	XORQ(first, first)
+	JMP(LabelRef("block"))
+	Label("next")
+	LEAQ(Mem{Base: x, Index: step, Scale: 1, Disp: 512}, x)
+	ADDQ(I32(512), step)
+	ADDQ(I32(64), g)
+	ADDQ(I32(64), f)
+	DECQ(n)
+	JNE(LabelRef("block"))
 	done()
 }
 
-// timesColumns512 is dot512 over and over.
-func timesColumns512() {
-	function("timesColumns512", "(f, l, y *float64, d, cols int)",
-		"timesColumns512 sets f to the dot products, as dot512 has them, of the first cols columns of a",
-		"triangle l of d, packed by columns, and y from the column's diagonal down.")
-	f, x, g, d, cols := load("f"), load("l"), load("y"), load("d"), load("cols")
-	Label("column")
-	var acc, v [4]VecVirtual
-	for j := range acc {
-		acc[j], v[j] = ZMM(), ZMM()
-		VPXORQ(acc[j], acc[j], acc[j])
+// across is the sums over the lanes of eight, in one vector: of columns of eight lanes, or of
+// four of two times four. The order is that of four lanes.
+func across(s isa, acc []VecVirtual) VecVirtual {
+	if s.bytes == 32 {
+		var v [4]VecVirtual
+		for j := range v {
+			v[j] = acc[2*j]
+			VADDPD(acc[2*j+1], v[j], v[j])
+		}
+		for j := range 2 {
+			VHADDPD(v[2*j+1], v[2*j], v[2*j])
+		}
+		lo, hi := YMM(), YMM()
+		VPERM2F128(Imm(0x20), v[2], v[0], lo)
+		VPERM2F128(Imm(0x31), v[2], v[0], hi)
+		VADDPD(hi, lo, lo)
+		return lo
 	}
-	y, n := GP64(), GP64()
-	MOVQ(g, y)
-	MOVQ(d, n)
-	products(x, y, n, acc, v)
-	TESTQ(n, n)
-	JE(LabelRef("sum"))
-	tail(x, y, n, acc, v)
-	LEAQ(Mem{Base: x, Index: n, Scale: 8}, x)
-	Label("sum")
-	hi := lanes(acc)
-	VMOVSD(sum(acc[0], hi), Mem{Base: f})
-	ADDQ(Imm(8), f)
-	ADDQ(Imm(8), g)
-	DECQ(d)
-	DECQ(cols)
-	JNE(LabelRef("column"))
+	fold := func(x, y VecVirtual, lo, hi uint64) VecVirtual {
+		a, b := ZMM(), ZMM()
+		VSHUFF64X2(Imm(lo), y, x, a)
+		VSHUFF64X2(Imm(hi), y, x, b)
+		VADDPD(b, a, a)
+		return a
+	}
+	pairs := func(x, y VecVirtual) VecVirtual {
+		a, b := ZMM(), ZMM()
+		VUNPCKLPD(y, x, a)
+		VUNPCKHPD(y, x, b)
+		VADDPD(b, a, a)
+		return a
+	}
+	half := func(acc []VecVirtual) VecVirtual {
+		return pairs(fold(acc[0], acc[2], 0x44, 0xee), fold(acc[1], acc[3], 0x44, 0xee))
+	}
+	return fold(half(acc[:4]), half(acc[4:]), 0x88, 0xdd)
+}
+
+// floors are eight vectors of eight: the least of a diagonal in lane k of number k, nothing
+// in the others.
+func floors() Mem {
+	m := GLOBL("floors", RODATA|NOPTR)
+	for i := range 8 {
+		for j := range 8 {
+			v := -math.MaxFloat64
+			if i == j {
+				v = 1e-150
+			}
+			DATA(64*i+8*j, F64(v))
+		}
+	}
+	return m
+}
+
+// rotateStrips goes through two strips from their last column to the first with their
+// numbers of u in registers: rows do not touch one another, and so one strip need not wait for
+// the other.
+func rotateStrips(s isa, floors Mem) {
+	function("rotateStrips"+s.name, "(l, u, a, b, c *float64, first, strips int)",
+		"rotateStrips"+s.name+" is rotateStripsGo.")
+	l, u, a, b, c, first, strips := load("l"), load("u"), load("a"), load("b"), load("c"), load("first"), load("strips")
+	vectors := 8 / s.lanes()
+	floor := GP64()
+	LEAQ(floors.Offset(0), floor)
+	j := GP64()
+	type strip struct {
+		x GPVirtual
+		w []VecVirtual
+	}
+	// begin is with the column before j, to which l comes where the strip has it last.
+	begin := func() (t strip) {
+		t.x = GP64()
+		LEAQ(Mem{Base: first, Disp: 8}, j)
+		MOVQ(j, t.x)
+		SHLQ(Imm(6), t.x)
+		ADDQ(l, t.x)
+		MOVQ(t.x, l)
+		SUBQ(Imm(64), t.x)
+		ADDQ(Imm(8), first)
+		DECQ(j)
+		for range vectors {
+			w := s.vec()
+			s.zero(w)
+			t.w = append(t.w, w)
+		}
+		return t
+	}
+	// column turns column j of the strips, and sees to the diagonal in lane least of the first.
+	column := func(least int, strips ...strip) {
+		av, bv, cv := s.vec(), s.vec(), s.vec()
+		VBROADCASTSD(Mem{Base: a, Index: j, Scale: 8}, av)
+		VBROADCASTSD(Mem{Base: b, Index: j, Scale: 8}, bv)
+		VBROADCASTSD(Mem{Base: c, Index: j, Scale: 8}, cv)
+		for k, t := range strips {
+			for i, w := range t.w {
+				v, z := s.vec(), s.vec()
+				VMOVUPD(Mem{Base: t.x, Disp: i * s.bytes}, v)
+				VMULPD(bv, w, z)
+				VFMADD231PD(v, cv, w)
+				VFMSUB132PD(av, z, v)
+				if k == 0 && least >= 0 {
+					m := s.vec()
+					VMOVUPD(Mem{Base: floor, Disp: 64*least + i*s.bytes}, m)
+					VMAXPD(v, m, v)
+				}
+				VMOVUPD(v, Mem{Base: t.x, Disp: i * s.bytes})
+			}
+			SUBQ(Imm(64), t.x)
+		}
+		DECQ(j)
+	}
+	diagonal := func(strips ...strip) {
+		for k := 7; k >= 0; k-- {
+			column(k, strips...)
+		}
+	}
+	rest := func(label string, strips ...strip) {
+		TESTQ(j, j)
+		JL(LabelRef(label + "_end"))
+		Label(label)
+		column(-1, strips...)
+		JGE(LabelRef(label))
+		Label(label + "_end")
+		for _, t := range strips {
+			for i, w := range t.w {
+				VMOVUPD(w, Mem{Base: u, Disp: i * s.bytes})
+			}
+			ADDQ(Imm(64), u)
+		}
+	}
+	TESTQ(I32(1), strips)
+	JE(LabelRef("even"))
+	one := begin()
+	diagonal(one)
+	rest("one", one)
+	DECQ(strips)
+	JE(LabelRef("end"))
+	Label("even")
+	upper := begin()
+	lower := begin()
+	diagonal(lower)
+	diagonal(upper, lower)
+	rest("two", upper, lower)
+	SUBQ(Imm(2), strips)
+	JNE(LabelRef("even"))
+	Label("end")
 	done()
 }
 
