@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"math"
 	"slices"
 
 	"github.com/bglm/bglm/kernels/dense"
@@ -80,44 +81,46 @@ func (s centers) add(chunks []chunk, first int, square bool) {
 	for _, c := range s {
 		alike = alike && c.n == n
 	}
-	mean := make([]float64, len(s))
+	mean, before := make([]float64, len(s)), make([]float64, len(s))
 	for j, c := range s {
 		mean[j] = c.mean
 	}
 	for k := range chunks {
 		c := &chunks[k]
 		w := len(c.Shared)
+		if alike {
+			copy(before, mean)
+			now := n
+			for i := range c.Len() {
+				xs, rows := c.Value[i*w+first:][:len(mean)], c.rows(i)
+				now += rows
+				if square {
+					dense.TowardSquares(rows/now, xs, mean)
+				} else {
+					dense.Toward(rows/now, xs, mean)
+				}
+			}
+			if !slices.ContainsFunc(mean, math.IsNaN) {
+				n = now
+				continue
+			}
+			alike = false // numbers are missing: each column by itself, from here on
+			copy(mean, before)
+			for j := range s {
+				s[j].n = n
+			}
+		}
 		for i := range c.Len() {
-			xs, rows := c.Value[i*w+first:][:len(mean)], c.rows(i)
-			if alike && slices.ContainsFunc(xs, func(x float64) bool { return x != x }) {
-				alike = false
-				for j := range s {
-					s[j].n = n
+			rows := c.rows(i)
+			for j, x := range c.Value[i*w+first:][:len(mean)] {
+				if x != x {
+					continue
 				}
-			}
-			if !alike {
-				for j, x := range xs {
-					if x != x {
-						continue
-					}
-					if square {
-						x *= x
-					}
-					s[j].n += rows
-					mean[j] += (x - mean[j]) * (rows / s[j].n)
+				if square {
+					x *= x
 				}
-				continue
-			}
-			n += rows
-			share := rows / n
-			if square {
-				for j, x := range xs {
-					mean[j] += (float64(x*x) - mean[j]) * share
-				}
-				continue
-			}
-			for j, x := range xs {
-				mean[j] += (x - mean[j]) * share
+				s[j].n += rows
+				mean[j] += (x - mean[j]) * (rows / s[j].n)
 			}
 		}
 	}

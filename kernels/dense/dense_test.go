@@ -324,6 +324,17 @@ func TestVectors(t *testing.T) {
 			if z[n] != 7 {
 				t.Errorf("Axpy of %d numbers wrote one more", n)
 			}
+			v, w := append(slices.Clone(y), 7), append(slices.Clone(y), 7)
+			Toward(0.3, x, v[:n])
+			TowardSquares(0.3, x, w[:n])
+			for i := range x {
+				if v[i] != y[i]+float64(0.3*(x[i]-y[i])) || w[i] != y[i]+float64(0.3*(float64(x[i]*x[i])-y[i])) {
+					t.Errorf("Toward of %d numbers, number %d: %v and, of squares, %v", n, i, v[i], w[i])
+				}
+			}
+			if v[n] != 7 || w[n] != 7 {
+				t.Errorf("Toward of %d numbers wrote one more", n)
+			}
 			if n < 40 {
 				packed(t, rng, n)
 				rowsOf(t, rng, n)

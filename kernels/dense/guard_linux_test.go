@@ -32,6 +32,8 @@ func TestBounds(t *testing.T) {
 		for n := 1; n <= 60; n += 1 + n/20 {
 			x, y := guarded(t, n), guarded(t, n)
 			Axpy(1, x, y)
+			Toward(1, x, y)
+			TowardSquares(1, x, y)
 			AddRows(x, y, 0, []uint32{0, 0}, []float64{1, 1})
 			AddToRows(x, 0, []uint32{0, 0}, []float64{1, 1}, y)
 			triangle, z, r := guarded(t, PackedLen(n)), guarded(t, n), guarded(t, n+1)

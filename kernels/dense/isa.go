@@ -113,6 +113,20 @@ func axpyGo(a float64, x, y []float64) {
 	}
 }
 
+func towardGo(a float64, x, y []float64) {
+	y = y[:len(x)]
+	for i, v := range x {
+		y[i] += float64(a * (v - y[i]))
+	}
+}
+
+func towardSquaresGo(a float64, x, y []float64) {
+	y = y[:len(x)]
+	for i, v := range x {
+		y[i] += float64(a * (float64(v*v) - y[i]))
+	}
+}
+
 func addRowsGo(y, m []float64, stride int, k []uint32, a []float64) {
 	for i, k := range k {
 		axpy(a[i], m[int(k)*stride:][:len(y)], y)

@@ -126,6 +126,34 @@ func axpy(a float64, x, y []float64) {
 	}
 }
 
+func toward(a float64, x, y []float64) {
+	if len(x) == 0 {
+		return
+	}
+	switch used {
+	case avx512:
+		toward512(a, &x[0], &y[0], len(x))
+	case avx2:
+		toward2(a, &x[0], &y[0], len(x))
+	default:
+		towardGo(a, x, y)
+	}
+}
+
+func towardSquares(a float64, x, y []float64) {
+	if len(x) == 0 {
+		return
+	}
+	switch used {
+	case avx512:
+		towardSquares512(a, &x[0], &y[0], len(x))
+	case avx2:
+		towardSquares2(a, &x[0], &y[0], len(x))
+	default:
+		towardSquaresGo(a, x, y)
+	}
+}
+
 func fetch(p *byte, size int, k []uint32) { fetchLines(p, size, &k[0], len(k)) }
 
 func timesStrips(f, l, g []float64, first int) {

@@ -8,6 +8,10 @@ func dot(x, y []float64) float64 { return dotGo(x, y) }
 
 func axpy(a float64, x, y []float64) { axpyGo(a, x, y) }
 
+func toward(a float64, x, y []float64) { towardGo(a, x, y) }
+
+func towardSquares(a float64, x, y []float64) { towardSquaresGo(a, x, y) }
+
 func addRows(y, m []float64, stride int, k []uint32, a []float64) { addRowsGo(y, m, stride, k, a) }
 
 func addToRows(m []float64, stride int, k []uint32, a, x []float64) { addToRowsGo(m, stride, k, a, x) }

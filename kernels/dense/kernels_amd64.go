@@ -182,6 +182,16 @@ func peak512(n int)
 //go:noescape
 func axpy512(a float64, x, y *float64, n int)
 
+// toward512 adds a (x - y) to y, n numbers.
+//
+//go:noescape
+func toward512(a float64, x, y *float64, n int)
+
+// towardSquares512 adds a (x² - y) to y, n numbers.
+//
+//go:noescape
+func towardSquares512(a float64, x, y *float64, n int)
+
 // timesStrips512 sets f to Lᵀ y, but for what the first rows, up to seven, have; l begins with the
 // strip behind them, and y with its first row.
 //
@@ -291,6 +301,16 @@ func peak2(n int)
 //
 //go:noescape
 func axpy2(a float64, x, y *float64, n int)
+
+// toward2 adds a (x - y) to y, n numbers.
+//
+//go:noescape
+func toward2(a float64, x, y *float64, n int)
+
+// towardSquares2 adds a (x² - y) to y, n numbers.
+//
+//go:noescape
+func towardSquares2(a float64, x, y *float64, n int)
 
 // timesStrips2 sets f to Lᵀ y, but for what the first rows, up to seven, have; l begins with the
 // strip behind them, and y with its first row.

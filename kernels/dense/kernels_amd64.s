@@ -2509,6 +2509,160 @@ end:
 	VZEROUPPER
 	RET
 
+// func toward512(a float64, x *float64, y *float64, n int)
+// Requires: AVX, AVX512F
+TEXT ·toward512(SB), NOSPLIT, $0-32
+	MOVQ         x+8(FP), AX
+	MOVQ         y+16(FP), CX
+	MOVQ         n+24(FP), DX
+	VBROADCASTSD a+0(FP), Z0
+
+four:
+	CMPQ    DX, $0x20
+	JL      four_end
+	VMOVUPD (CX), Z2
+	VMOVUPD (AX), Z1
+	VSUBPD  Z2, Z1, Z1
+	VMULPD  Z0, Z1, Z1
+	VADDPD  Z1, Z2, Z2
+	VMOVUPD Z2, (CX)
+	VMOVUPD 64(CX), Z2
+	VMOVUPD 64(AX), Z1
+	VSUBPD  Z2, Z1, Z1
+	VMULPD  Z0, Z1, Z1
+	VADDPD  Z1, Z2, Z2
+	VMOVUPD Z2, 64(CX)
+	VMOVUPD 128(CX), Z2
+	VMOVUPD 128(AX), Z1
+	VSUBPD  Z2, Z1, Z1
+	VMULPD  Z0, Z1, Z1
+	VADDPD  Z1, Z2, Z2
+	VMOVUPD Z2, 128(CX)
+	VMOVUPD 192(CX), Z2
+	VMOVUPD 192(AX), Z1
+	VSUBPD  Z2, Z1, Z1
+	VMULPD  Z0, Z1, Z1
+	VADDPD  Z1, Z2, Z2
+	VMOVUPD Z2, 192(CX)
+	ADDQ    $+256, AX
+	ADDQ    $+256, CX
+	SUBQ    $+32, DX
+	JMP     four
+
+four_end:
+one:
+	CMPQ    DX, $0x08
+	JL      one_end
+	VMOVUPD (CX), Z2
+	VMOVUPD (AX), Z1
+	VSUBPD  Z2, Z1, Z1
+	VMULPD  Z0, Z1, Z1
+	VADDPD  Z1, Z2, Z2
+	VMOVUPD Z2, (CX)
+	ADDQ    $+64, AX
+	ADDQ    $+64, CX
+	SUBQ    $+8, DX
+	JMP     one
+
+one_end:
+single:
+	TESTQ  DX, DX
+	JE     end
+	VMOVSD (CX), X2
+	VMOVSD (AX), X1
+	VSUBSD X2, X1, X1
+	VMULSD X0, X1, X1
+	VADDSD X1, X2, X2
+	VMOVSD X2, (CX)
+	ADDQ   $0x08, AX
+	ADDQ   $0x08, CX
+	DECQ   DX
+	JMP    single
+
+end:
+	VZEROUPPER
+	RET
+
+// func towardSquares512(a float64, x *float64, y *float64, n int)
+// Requires: AVX, AVX512F
+TEXT ·towardSquares512(SB), NOSPLIT, $0-32
+	MOVQ         x+8(FP), AX
+	MOVQ         y+16(FP), CX
+	MOVQ         n+24(FP), DX
+	VBROADCASTSD a+0(FP), Z0
+
+four:
+	CMPQ    DX, $0x20
+	JL      four_end
+	VMOVUPD (CX), Z2
+	VMOVUPD (AX), Z1
+	VMULPD  Z1, Z1, Z1
+	VSUBPD  Z2, Z1, Z1
+	VMULPD  Z0, Z1, Z1
+	VADDPD  Z1, Z2, Z2
+	VMOVUPD Z2, (CX)
+	VMOVUPD 64(CX), Z2
+	VMOVUPD 64(AX), Z1
+	VMULPD  Z1, Z1, Z1
+	VSUBPD  Z2, Z1, Z1
+	VMULPD  Z0, Z1, Z1
+	VADDPD  Z1, Z2, Z2
+	VMOVUPD Z2, 64(CX)
+	VMOVUPD 128(CX), Z2
+	VMOVUPD 128(AX), Z1
+	VMULPD  Z1, Z1, Z1
+	VSUBPD  Z2, Z1, Z1
+	VMULPD  Z0, Z1, Z1
+	VADDPD  Z1, Z2, Z2
+	VMOVUPD Z2, 128(CX)
+	VMOVUPD 192(CX), Z2
+	VMOVUPD 192(AX), Z1
+	VMULPD  Z1, Z1, Z1
+	VSUBPD  Z2, Z1, Z1
+	VMULPD  Z0, Z1, Z1
+	VADDPD  Z1, Z2, Z2
+	VMOVUPD Z2, 192(CX)
+	ADDQ    $+256, AX
+	ADDQ    $+256, CX
+	SUBQ    $+32, DX
+	JMP     four
+
+four_end:
+one:
+	CMPQ    DX, $0x08
+	JL      one_end
+	VMOVUPD (CX), Z2
+	VMOVUPD (AX), Z1
+	VMULPD  Z1, Z1, Z1
+	VSUBPD  Z2, Z1, Z1
+	VMULPD  Z0, Z1, Z1
+	VADDPD  Z1, Z2, Z2
+	VMOVUPD Z2, (CX)
+	ADDQ    $+64, AX
+	ADDQ    $+64, CX
+	SUBQ    $+8, DX
+	JMP     one
+
+one_end:
+single:
+	TESTQ  DX, DX
+	JE     end
+	VMOVSD (CX), X2
+	VMOVSD (AX), X1
+	VMULSD X1, X1, X1
+	VSUBSD X2, X1, X1
+	VMULSD X0, X1, X1
+	VADDSD X1, X2, X2
+	VMOVSD X2, (CX)
+	ADDQ   $0x08, AX
+	ADDQ   $0x08, CX
+	DECQ   DX
+	JMP    single
+
+end:
+	VZEROUPPER
+	RET
+
 // func timesStrips512(f *float64, l *float64, y *float64, first int, strips int)
 // Requires: AVX, AVX512F
 TEXT ·timesStrips512(SB), NOSPLIT, $0-40
@@ -4037,6 +4191,160 @@ single:
 	ADDQ        $0x08, CX
 	DECQ        DX
 	JMP         single
+
+end:
+	VZEROUPPER
+	RET
+
+// func toward2(a float64, x *float64, y *float64, n int)
+// Requires: AVX
+TEXT ·toward2(SB), NOSPLIT, $0-32
+	MOVQ         x+8(FP), AX
+	MOVQ         y+16(FP), CX
+	MOVQ         n+24(FP), DX
+	VBROADCASTSD a+0(FP), Y0
+
+four:
+	CMPQ    DX, $0x10
+	JL      four_end
+	VMOVUPD (CX), Y2
+	VMOVUPD (AX), Y1
+	VSUBPD  Y2, Y1, Y1
+	VMULPD  Y0, Y1, Y1
+	VADDPD  Y1, Y2, Y2
+	VMOVUPD Y2, (CX)
+	VMOVUPD 32(CX), Y2
+	VMOVUPD 32(AX), Y1
+	VSUBPD  Y2, Y1, Y1
+	VMULPD  Y0, Y1, Y1
+	VADDPD  Y1, Y2, Y2
+	VMOVUPD Y2, 32(CX)
+	VMOVUPD 64(CX), Y2
+	VMOVUPD 64(AX), Y1
+	VSUBPD  Y2, Y1, Y1
+	VMULPD  Y0, Y1, Y1
+	VADDPD  Y1, Y2, Y2
+	VMOVUPD Y2, 64(CX)
+	VMOVUPD 96(CX), Y2
+	VMOVUPD 96(AX), Y1
+	VSUBPD  Y2, Y1, Y1
+	VMULPD  Y0, Y1, Y1
+	VADDPD  Y1, Y2, Y2
+	VMOVUPD Y2, 96(CX)
+	ADDQ    $+128, AX
+	ADDQ    $+128, CX
+	SUBQ    $+16, DX
+	JMP     four
+
+four_end:
+one:
+	CMPQ    DX, $0x04
+	JL      one_end
+	VMOVUPD (CX), Y2
+	VMOVUPD (AX), Y1
+	VSUBPD  Y2, Y1, Y1
+	VMULPD  Y0, Y1, Y1
+	VADDPD  Y1, Y2, Y2
+	VMOVUPD Y2, (CX)
+	ADDQ    $+32, AX
+	ADDQ    $+32, CX
+	SUBQ    $+4, DX
+	JMP     one
+
+one_end:
+single:
+	TESTQ  DX, DX
+	JE     end
+	VMOVSD (CX), X2
+	VMOVSD (AX), X1
+	VSUBSD X2, X1, X1
+	VMULSD X0, X1, X1
+	VADDSD X1, X2, X2
+	VMOVSD X2, (CX)
+	ADDQ   $0x08, AX
+	ADDQ   $0x08, CX
+	DECQ   DX
+	JMP    single
+
+end:
+	VZEROUPPER
+	RET
+
+// func towardSquares2(a float64, x *float64, y *float64, n int)
+// Requires: AVX
+TEXT ·towardSquares2(SB), NOSPLIT, $0-32
+	MOVQ         x+8(FP), AX
+	MOVQ         y+16(FP), CX
+	MOVQ         n+24(FP), DX
+	VBROADCASTSD a+0(FP), Y0
+
+four:
+	CMPQ    DX, $0x10
+	JL      four_end
+	VMOVUPD (CX), Y2
+	VMOVUPD (AX), Y1
+	VMULPD  Y1, Y1, Y1
+	VSUBPD  Y2, Y1, Y1
+	VMULPD  Y0, Y1, Y1
+	VADDPD  Y1, Y2, Y2
+	VMOVUPD Y2, (CX)
+	VMOVUPD 32(CX), Y2
+	VMOVUPD 32(AX), Y1
+	VMULPD  Y1, Y1, Y1
+	VSUBPD  Y2, Y1, Y1
+	VMULPD  Y0, Y1, Y1
+	VADDPD  Y1, Y2, Y2
+	VMOVUPD Y2, 32(CX)
+	VMOVUPD 64(CX), Y2
+	VMOVUPD 64(AX), Y1
+	VMULPD  Y1, Y1, Y1
+	VSUBPD  Y2, Y1, Y1
+	VMULPD  Y0, Y1, Y1
+	VADDPD  Y1, Y2, Y2
+	VMOVUPD Y2, 64(CX)
+	VMOVUPD 96(CX), Y2
+	VMOVUPD 96(AX), Y1
+	VMULPD  Y1, Y1, Y1
+	VSUBPD  Y2, Y1, Y1
+	VMULPD  Y0, Y1, Y1
+	VADDPD  Y1, Y2, Y2
+	VMOVUPD Y2, 96(CX)
+	ADDQ    $+128, AX
+	ADDQ    $+128, CX
+	SUBQ    $+16, DX
+	JMP     four
+
+four_end:
+one:
+	CMPQ    DX, $0x04
+	JL      one_end
+	VMOVUPD (CX), Y2
+	VMOVUPD (AX), Y1
+	VMULPD  Y1, Y1, Y1
+	VSUBPD  Y2, Y1, Y1
+	VMULPD  Y0, Y1, Y1
+	VADDPD  Y1, Y2, Y2
+	VMOVUPD Y2, (CX)
+	ADDQ    $+32, AX
+	ADDQ    $+32, CX
+	SUBQ    $+4, DX
+	JMP     one
+
+one_end:
+single:
+	TESTQ  DX, DX
+	JE     end
+	VMOVSD (CX), X2
+	VMOVSD (AX), X1
+	VMULSD X1, X1, X1
+	VSUBSD X2, X1, X1
+	VMULSD X0, X1, X1
+	VADDSD X1, X2, X2
+	VMOVSD X2, (CX)
+	ADDQ   $0x08, AX
+	ADDQ   $0x08, CX
+	DECQ   DX
+	JMP    single
 
 end:
 	VZEROUPPER

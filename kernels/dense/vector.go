@@ -59,6 +59,18 @@ func reach(m []float64, stride int, k []uint32, n int) {
 	}
 }
 
+// Toward adds a (x - y) to y.
+func Toward(a float64, x, y []float64) {
+	length("y", y, len(x))
+	toward(a, x, y)
+}
+
+// TowardSquares adds a (x² - y) to y.
+func TowardSquares(a float64, x, y []float64) {
+	length("y", y, len(x))
+	towardSquares(a, x, y)
+}
+
 // Gemv sets y = A x.
 func Gemv(y []float64, a *Matrix, x []float64) {
 	a.shape("a", len(y), len(x))

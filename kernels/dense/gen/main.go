@@ -36,6 +36,8 @@ func main() {
 		}
 		peak(s)
 		axpy(s)
+		toward(s, false)
+		toward(s, true)
 		timesStrips(s)
 		rotateStrips(s, least)
 		exp(s, powers)
@@ -288,6 +290,64 @@ func axpy(s isa) {
 	VMOVSD(Mem{Base: y}, v)
 	VFMADD231SD(Mem{Base: x}, a.AsX(), v)
 	VMOVSD(v, Mem{Base: y})
+	ADDQ(Imm(8), x)
+	ADDQ(Imm(8), y)
+	DECQ(n)
+	JMP(LabelRef("single"))
+	Label("end")
+	done()
+}
+
+func toward(s isa, square bool) {
+	name, of := "toward"+s.name, "x"
+	if square {
+		name, of = "towardSquares"+s.name, "x²"
+	}
+	function(name, "(a float64, x, y *float64, n int)", fmt.Sprintf("%s adds a (%s - y) to y, n numbers.", name, of))
+	x, y, n := load("x"), load("y"), load("n")
+	mem, err := Param("a").Resolve()
+	if err != nil {
+		panic(err)
+	}
+	a := s.vec()
+	VBROADCASTSD(mem.Addr, a)
+	step := func(label string, vectors int) {
+		Label(label)
+		CMPQ(n, Imm(uint64(vectors*s.lanes())))
+		JL(LabelRef(label + "_end"))
+		for j := range vectors {
+			v, w := s.vec(), s.vec()
+			VMOVUPD(Mem{Base: y, Disp: j * s.bytes}, w)
+			VMOVUPD(Mem{Base: x, Disp: j * s.bytes}, v)
+			if square {
+				VMULPD(v, v, v)
+			}
+			VSUBPD(w, v, v)
+			VMULPD(a, v, v)
+			VADDPD(v, w, w)
+			VMOVUPD(w, Mem{Base: y, Disp: j * s.bytes})
+		}
+		ADDQ(I32(vectors*s.bytes), x)
+		ADDQ(I32(vectors*s.bytes), y)
+		SUBQ(I32(vectors*s.lanes()), n)
+		JMP(LabelRef(label))
+		Label(label + "_end")
+	}
+	step("four", 4)
+	step("one", 1)
+	Label("single")
+	TESTQ(n, n)
+	JE(LabelRef("end"))
+	v, w := XMM(), XMM()
+	VMOVSD(Mem{Base: y}, w)
+	VMOVSD(Mem{Base: x}, v)
+	if square {
+		VMULSD(v, v, v)
+	}
+	VSUBSD(w, v, v)
+	VMULSD(a.AsX(), v, v)
+	VADDSD(v, w, w)
+	VMOVSD(w, Mem{Base: y})
 	ADDQ(Imm(8), x)
 	ADDQ(Imm(8), y)
 	DECQ(n)
