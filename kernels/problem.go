@@ -17,6 +17,7 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/design"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/kernels/stop"
 )
 
@@ -69,17 +70,44 @@ type Problem struct {
 // Problem lays the rows out for a batch engine; r is not changed and may grow
 // afterwards. Cost: O(nnz + p log p) time and 12 bytes a non-zero.
 // Errors: a prior that is not a proper Gaussian, a predictor that overflows.
-func (r *Rows) Problem() (*Problem, error) { return r.problem(nil, false) }
+func (r *Rows) Problem() (*Problem, error) { return r.problem(nil, copied) }
 
 // ProblemUnder is Problem, which ctx may end. Many rows of the same features move: r has them
 // where the problem does from then on, which none may change, so that they are not held twice.
 func (r *Rows) ProblemUnder(ctx context.Context) (p *Problem, err error) {
 	s := stop.Watch(ctx, 0)
 	defer s.End(&err)
-	return r.problem(s, true)
+	return r.problem(s, moved)
 }
 
-func (r *Rows) problem(s *stop.Stop, move bool) (*Problem, error) {
+// ProblemInPlace is ProblemUnder for a method that asks for no more than the products of X: where
+// all of many rows have the same features, and no value is missing, it reads them where r has them
+// (design.Pieces). nil where they are others.
+func (r *Rows) ProblemInPlace(ctx context.Context) (p *Problem, err error) {
+	if dense.GramParts(r.Len(), r.Dict.Len()) == 0 || r.nnz != r.Len()*r.Dict.Len() {
+		return nil, nil
+	}
+	s := stop.Watch(ctx, 0)
+	defer s.End(&err)
+	if p, err = r.problem(s, inPlace); err == errElsewhere {
+		return nil, nil
+	}
+	return p, err
+}
+
+// errElsewhere says that rows cannot be read in place.
+var errElsewhere = errors.New("rows that are laid out")
+
+// home is where the values of a problem are.
+type home int
+
+const (
+	copied  home = iota
+	moved        // copied, and many rows read there from then on
+	inPlace      // where the rows have them, or errElsewhere
+)
+
+func (r *Rows) problem(s *stop.Stop, to home) (*Problem, error) {
 	m := r.Model
 	if m == nil {
 		return nil, errNoModel
@@ -114,8 +142,13 @@ func (r *Rows) problem(s *stop.Stop, move bool) (*Problem, error) {
 		p.Born = append(p.Born, int(id) < begun)
 	}
 	var center []float64
-	p.columns, center = r.columns()
-	if err := p.layOut(r, col, prior, center, move); err != nil {
+	var full func(id uint32) bool
+	p.columns, center, full = r.columns()
+	lies := p.layOut
+	if to == inPlace {
+		lies = p.leave
+	}
+	if err := lies(r, &laying{col, prior, center, full, to == moved}); err != nil {
 		return nil, err
 	}
 	return p, p.start()
@@ -154,14 +187,23 @@ func (m *Model) startOf(d *Dict) (prior []Weight, named int) {
 	return prior, named
 }
 
-// layOut copies the rows in the order of their times, columns ascending. The rows
-// are shared among processors; each is written by one.
-//
-// For a number that is missing stands center, by feature; nil where none is. With move, large
-// chunks of whole rows become views of what is laid out, a part of them after the other.
-func (p *Problem) layOut(r *Rows, col []int32, prior []Weight, center []float64, move bool) error {
+// laying is what rows are laid out by: the column of each feature and what is known of those
+// that have none, by number; what stands for a number that is missing, nil where none is; which
+// features every row has; and whether large chunks of whole rows become views of what is laid
+// out, a part of them after the other.
+type laying struct {
+	col    []int32
+	prior  []Weight
+	center []float64
+	full   func(id uint32) bool
+	move   bool
+}
+
+// scalars takes what is one number for each row from the chunks, and returns the first row of
+// each of these, and where its rows go, nil where they stay.
+func (p *Problem) scalars(r *Rows) (first, place []int, err error) {
 	all := Batch{}
-	first := make([]int, len(r.chunks)+1) // row of each chunk
+	first = make([]int, len(r.chunks)+1)
 	for k := range r.chunks {
 		c := &r.chunks[k]
 		for _, x := range r.scalars(&all, c) {
@@ -171,11 +213,75 @@ func (p *Problem) layOut(r *Rows, col []int32, prior []Weight, center []float64,
 		p.Count, p.within = append(p.Count, c.count...), append(p.within, c.within...)
 		first[k+1] = first[k] + c.Len()
 	}
-	place, err := p.byTime(&all)
+	place, err = p.byTime(&all)
+	p.Y, p.Weight, p.Offset, p.Trials = all.Y, all.Weight, all.Offset, all.Trials
+	return first, place, err
+}
+
+// leave has the values of the rows where they are; errElsewhere where they are not X.
+func (p *Problem) leave(r *Rows, by *laying) error {
+	if r.Model.HasTime {
+		return errElsewhere
+	}
+	var values [][]float64
+	for k := range r.chunks {
+		c := &r.chunks[k]
+		l := newLayout(c, by.col, by.prior, nil)
+		if l.known || !l.whole || len(l.cols) != p.P {
+			return errElsewhere
+		}
+		values = append(values, c.Value[:c.Len()*p.P])
+	}
+	var bad atomic.Bool
+	dense.Each(len(r.chunks), func(k int) {
+		p.Stop.Check()
+		if !r.chunks[k].finite(by.full) {
+			bad.Store(true)
+		}
+	})
+	x, ok := design.Pieces(p.P, values, p.Stop)
+	if !ok || bad.Load() {
+		return errElsewhere
+	}
+	p.Columns = x
+	if _, _, err := p.scalars(r); err != nil {
+		return err
+	}
+	return finiteOr("offset", p.Offset)
+}
+
+// finite says that all entries of c are finite numbers, its rows having the same features; those of
+// which known says so are not looked at.
+func (c *chunk) finite(known func(id uint32) bool) bool {
+	var open []int
+	for e, id := range c.Shared {
+		if c.ids != nil {
+			id = c.ids[id]
+		}
+		if !known(id) {
+			open = append(open, e)
+		}
+	}
+	if len(open) > 2 {
+		return finite(c.Value)
+	}
+	for _, e := range open {
+		for at := e; at < len(c.Value); at += len(c.Shared) {
+			if !special.Finite(c.Value[at]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// layOut copies the rows in the order of their times, columns ascending. The rows
+// are shared among processors; each is written by one.
+func (p *Problem) layOut(r *Rows, by *laying) error {
+	first, place, err := p.scalars(r)
 	if err != nil {
 		return err
 	}
-	p.Y, p.Weight, p.Offset, p.Trials = all.Y, all.Weight, all.Offset, all.Trials
 	at := func(row int) int { // where a row goes
 		if place == nil {
 			return row
@@ -185,7 +291,7 @@ func (p *Problem) layOut(r *Rows, col []int32, prior []Weight, center []float64,
 	lays := make([]layout, len(r.chunks))
 	shifted, whole := false, true
 	for k := range r.chunks {
-		lays[k] = newLayout(&r.chunks[k], col, prior, center)
+		lays[k] = newLayout(&r.chunks[k], by.col, by.prior, by.center)
 		shifted = shifted || lays[k].known
 		whole = whole && lays[k].whole && len(lays[k].cols) == p.P
 	}
@@ -205,7 +311,7 @@ func (p *Problem) layOut(r *Rows, col []int32, prior []Weight, center []float64,
 		p.Offset = make([]float64, p.N)
 	}
 	f := &filler{p: p, lays: lays, first: first, at: at, bad: p.N}
-	f.all(r, move && place == nil)
+	f.all(r, by.move && place == nil)
 	if f.failure != nil {
 		var e badEntry
 		errors.As(f.failure, &e)
@@ -737,7 +843,7 @@ func (p *Problem) Predictors(f *Fit, mean, variance []float64) error {
 	}
 	p.Predictor(mean, w)
 	l := f.Covariance.Arrow()
-	p.Parallel(p.N, len(p.Val)*(1+l.D), func(lo, hi int) {
+	p.Parallel(p.N, p.Values()*(1+l.D), func(lo, hi int) {
 		g, at := make([]float64, l.D), []int(nil)
 		for i := lo; i < hi; i++ {
 			p.Stop.Row(i)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/special"
 )
 
 // ErrRow marks an error that concerns one row only, so that it can be skipped.
@@ -328,9 +329,11 @@ func (r *Rows) Values() int { return r.nnz }
 func (r *Rows) Len() int { return r.n }
 
 // columns are the columns that a fit of the rows remembers, and by feature the mean of its
-// values, NaN for what is no number and 0 where there is no value; nil without numbers.
-func (r *Rows) columns() (cols []FitColumn, means []float64) {
+// values, NaN for what is no number and 0 where there is no value; nil without numbers. full says
+// of a feature that every row has a finite number of it.
+func (r *Rows) columns() (cols []FitColumn, means []float64, full func(id uint32) bool) {
 	cols = r.counted.Columns()
+	full = func(uint32) bool { return false }
 	var stats []center
 	at := []int32(nil) // by feature: its place in cols, -1
 	for k := range cols {
@@ -352,9 +355,23 @@ func (r *Rows) columns() (cols []FitColumn, means []float64) {
 		stats[k] = center{float64(before.N), before.Center}
 	}
 	if at == nil {
-		return cols, nil
+		return cols, nil, full
+	}
+	before := make([]float64, len(stats))
+	for k, c := range stats {
+		before[k] = c.n
 	}
 	r.running(at, stats, false)
+	rows := 0.0
+	for k := range r.chunks {
+		for i := range r.chunks[k].Len() {
+			rows += r.chunks[k].rows(i)
+		}
+	}
+	full = func(id uint32) bool {
+		k := at[id]
+		return k >= 0 && stats[k].n == before[k]+rows && special.Finite(stats[k].mean)
+	}
 	means = make([]float64, len(at))
 	for j, k := range at {
 		switch {
@@ -365,7 +382,7 @@ func (r *Rows) columns() (cols []FitColumn, means []float64) {
 			means[j] = stats[k].mean
 		}
 	}
-	return cols, means
+	return cols, means, full
 }
 
 // visit calls f with the place and the value of each entry whose feature has a place in at,

@@ -196,6 +196,19 @@ func TestGramBy(t *testing.T) {
 				if !slices.Equal(got.Data, want.Data) || !slices.Equal(made, w) || slices.Max(ends) != n {
 					t.Errorf("%d x %d on %d processors: not what Gram makes", n, p, procs)
 				}
+				rows := New(p, p)
+				GramRows(rows, n, w, func(_, lo, hi int, buf []float64) Block {
+					if lo/BlockRows%2 == 0 {
+						return Block{X: x.Data[lo*x.Stride : (hi-1)*x.Stride+p], Stride: x.Stride}
+					}
+					for i := lo; i < hi; i++ {
+						copy(buf[(i-lo)*p:], x.Row(i))
+					}
+					return Block{X: buf[:(hi-lo)*p], Stride: p, Next: buf[:1]}
+				})
+				if !slices.Equal(rows.Data, want.Data) {
+					t.Errorf("%d x %d on %d processors: rows here and there give another matrix", n, p, procs)
+				}
 			}
 		}
 		if GramParts(16383-2048, 5) != 0 || GramParts(1<<20, tileRows+1) != 0 {

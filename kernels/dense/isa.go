@@ -127,6 +127,13 @@ func towardSquaresGo(a float64, x, y []float64) {
 	}
 }
 
+func inUnitsGo(dst, x, origin, by []float64) {
+	dst, origin, by = dst[:len(x)], origin[:len(x)], by[:len(x)]
+	for i, v := range x {
+		dst[i] = (v - origin[i]) * by[i]
+	}
+}
+
 func addRowsGo(y, m []float64, stride int, k []uint32, a []float64) {
 	for i, k := range k {
 		axpy(a[i], m[int(k)*stride:][:len(y)], y)

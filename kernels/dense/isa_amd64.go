@@ -154,6 +154,20 @@ func towardSquares(a float64, x, y []float64) {
 	}
 }
 
+func inUnits(dst, x, origin, by []float64) {
+	if len(x) == 0 {
+		return
+	}
+	switch used {
+	case avx512:
+		inUnits512(&dst[0], &x[0], &origin[0], &by[0], len(x))
+	case avx2:
+		inUnits2(&dst[0], &x[0], &origin[0], &by[0], len(x))
+	default:
+		inUnitsGo(dst, x, origin, by)
+	}
+}
+
 func fetch(p *byte, size int, k []uint32) { fetchLines(p, size, &k[0], len(k)) }
 
 func timesStrips(f, l, g []float64, first int) {

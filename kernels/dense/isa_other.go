@@ -10,6 +10,8 @@ func axpy(a float64, x, y []float64) { axpyGo(a, x, y) }
 
 func toward(a float64, x, y []float64) { towardGo(a, x, y) }
 
+func inUnits(dst, x, origin, by []float64) { inUnitsGo(dst, x, origin, by) }
+
 func towardSquares(a float64, x, y []float64) { towardSquaresGo(a, x, y) }
 
 func addRows(y, m []float64, stride int, k []uint32, a []float64) { addRowsGo(y, m, stride, k, a) }

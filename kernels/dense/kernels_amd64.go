@@ -192,6 +192,11 @@ func toward512(a float64, x, y *float64, n int)
 //go:noescape
 func towardSquares512(a float64, x, y *float64, n int)
 
+// inUnits512 sets dst = (x - origin) by, n numbers.
+//
+//go:noescape
+func inUnits512(dst, x, origin, by *float64, n int)
+
 // timesStrips512 sets f to Lᵀ y, but for what the first rows, up to seven, have; l begins with the
 // strip behind them, and y with its first row.
 //
@@ -311,6 +316,11 @@ func toward2(a float64, x, y *float64, n int)
 //
 //go:noescape
 func towardSquares2(a float64, x, y *float64, n int)
+
+// inUnits2 sets dst = (x - origin) by, n numbers.
+//
+//go:noescape
+func inUnits2(dst, x, origin, by *float64, n int)
 
 // timesStrips2 sets f to Lᵀ y, but for what the first rows, up to seven, have; l begins with the
 // strip behind them, and y with its first row.

@@ -2663,6 +2663,75 @@ end:
 	VZEROUPPER
 	RET
 
+// func inUnits512(dst *float64, x *float64, origin *float64, by *float64, n int)
+// Requires: AVX, AVX512F
+TEXT ·inUnits512(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ origin+16(FP), DX
+	MOVQ by+24(FP), BX
+	MOVQ n+32(FP), SI
+
+four:
+	CMPQ    SI, $0x20
+	JL      four_end
+	VMOVUPD (CX), Z0
+	VSUBPD  (DX), Z0, Z0
+	VMULPD  (BX), Z0, Z0
+	VMOVUPD Z0, (AX)
+	VMOVUPD 64(CX), Z0
+	VSUBPD  64(DX), Z0, Z0
+	VMULPD  64(BX), Z0, Z0
+	VMOVUPD Z0, 64(AX)
+	VMOVUPD 128(CX), Z0
+	VSUBPD  128(DX), Z0, Z0
+	VMULPD  128(BX), Z0, Z0
+	VMOVUPD Z0, 128(AX)
+	VMOVUPD 192(CX), Z0
+	VSUBPD  192(DX), Z0, Z0
+	VMULPD  192(BX), Z0, Z0
+	VMOVUPD Z0, 192(AX)
+	ADDQ    $+256, AX
+	ADDQ    $+256, CX
+	ADDQ    $+256, DX
+	ADDQ    $+256, BX
+	SUBQ    $+32, SI
+	JMP     four
+
+four_end:
+one:
+	CMPQ    SI, $0x08
+	JL      one_end
+	VMOVUPD (CX), Z0
+	VSUBPD  (DX), Z0, Z0
+	VMULPD  (BX), Z0, Z0
+	VMOVUPD Z0, (AX)
+	ADDQ    $+64, AX
+	ADDQ    $+64, CX
+	ADDQ    $+64, DX
+	ADDQ    $+64, BX
+	SUBQ    $+8, SI
+	JMP     one
+
+one_end:
+single:
+	TESTQ  SI, SI
+	JE     end
+	VMOVSD (CX), X0
+	VSUBSD (DX), X0, X0
+	VMULSD (BX), X0, X0
+	VMOVSD X0, (AX)
+	ADDQ   $0x08, AX
+	ADDQ   $0x08, CX
+	ADDQ   $0x08, DX
+	ADDQ   $0x08, BX
+	DECQ   SI
+	JMP    single
+
+end:
+	VZEROUPPER
+	RET
+
 // func timesStrips512(f *float64, l *float64, y *float64, first int, strips int)
 // Requires: AVX, AVX512F
 TEXT ·timesStrips512(SB), NOSPLIT, $0-40
@@ -4344,6 +4413,75 @@ single:
 	ADDQ   $0x08, AX
 	ADDQ   $0x08, CX
 	DECQ   DX
+	JMP    single
+
+end:
+	VZEROUPPER
+	RET
+
+// func inUnits2(dst *float64, x *float64, origin *float64, by *float64, n int)
+// Requires: AVX
+TEXT ·inUnits2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ origin+16(FP), DX
+	MOVQ by+24(FP), BX
+	MOVQ n+32(FP), SI
+
+four:
+	CMPQ    SI, $0x10
+	JL      four_end
+	VMOVUPD (CX), Y0
+	VSUBPD  (DX), Y0, Y0
+	VMULPD  (BX), Y0, Y0
+	VMOVUPD Y0, (AX)
+	VMOVUPD 32(CX), Y0
+	VSUBPD  32(DX), Y0, Y0
+	VMULPD  32(BX), Y0, Y0
+	VMOVUPD Y0, 32(AX)
+	VMOVUPD 64(CX), Y0
+	VSUBPD  64(DX), Y0, Y0
+	VMULPD  64(BX), Y0, Y0
+	VMOVUPD Y0, 64(AX)
+	VMOVUPD 96(CX), Y0
+	VSUBPD  96(DX), Y0, Y0
+	VMULPD  96(BX), Y0, Y0
+	VMOVUPD Y0, 96(AX)
+	ADDQ    $+128, AX
+	ADDQ    $+128, CX
+	ADDQ    $+128, DX
+	ADDQ    $+128, BX
+	SUBQ    $+16, SI
+	JMP     four
+
+four_end:
+one:
+	CMPQ    SI, $0x04
+	JL      one_end
+	VMOVUPD (CX), Y0
+	VSUBPD  (DX), Y0, Y0
+	VMULPD  (BX), Y0, Y0
+	VMOVUPD Y0, (AX)
+	ADDQ    $+32, AX
+	ADDQ    $+32, CX
+	ADDQ    $+32, DX
+	ADDQ    $+32, BX
+	SUBQ    $+4, SI
+	JMP     one
+
+one_end:
+single:
+	TESTQ  SI, SI
+	JE     end
+	VMOVSD (CX), X0
+	VSUBSD (DX), X0, X0
+	VMULSD (BX), X0, X0
+	VMOVSD X0, (AX)
+	ADDQ   $0x08, AX
+	ADDQ   $0x08, CX
+	ADDQ   $0x08, DX
+	ADDQ   $0x08, BX
+	DECQ   SI
 	JMP    single
 
 end:

@@ -66,21 +66,44 @@ func GramParts(n, p int) int {
 // minParts is from how many parts on GramBy has work for several processors.
 const minParts = 8
 
-// GramBy is Gram for X of GramParts parts, to the same bits, whose rows are read from memory
-// once for all that is made of them: before a block of rows [lo, hi) of a part is added,
-// before(part, lo, hi) is called on the same goroutine. It may write w there. Blocks of a part
-// follow one another; parts do not wait for each other.
+// Block is some rows of a matrix, the first at X[0], and in Next what is likely to be read for
+// the rows behind them, nil for nothing; row strides are those of X.
+type Block struct {
+	X      []float64
+	Stride int
+	Next   []float64
+}
+
+// BlockRows is how many rows GramRows asks for at once, at most.
+const BlockRows = depth
+
+// GramRows is Gram for a matrix of n rows in GramParts parts that need not exist: a block of
+// rows [lo, hi) of a part is rows(part, lo, hi, buf), where they lie or what it writes to buf,
+// which has room for them. It may write w there. Blocks of a part follow one another on one
+// goroutine; parts do not wait for each other.
+//
+// The bits are those of Gram of such a matrix.
+func GramRows(dst *Matrix, n int, w []float64, rows func(part, lo, hi int, buf []float64) Block) {
+	dst.shape("dst", dst.Cols, dst.Cols)
+	length("w", w, n)
+	if GramParts(n, dst.Cols) == 0 {
+		panic(fmt.Sprintf("dense: GramRows of %d x %d", n, dst.Cols))
+	}
+	p := product{m: dst.Cols, n: dst.Cols, k: n, ta: true, w: w, alpha: 1, dst: *dst, lower: true, both: true, rows: rows}
+	p.workers = workersFor(2 * float64(p.m) * float64(p.n) * float64(p.k))
+	p.segmented(p.segments())
+}
+
+// GramBy is GramRows of the rows of X, where before(part, lo, hi) is called for a block of rows
+// before it is added: they are read from memory once for all that is made of them.
 func GramBy(dst, x *Matrix, w []float64, before func(part, lo, hi int)) {
 	x.check("x")
 	dst.shape("dst", x.Cols, x.Cols)
 	dst.adopt(x)
-	length("w", w, x.Rows)
-	if GramParts(x.Rows, x.Cols) == 0 {
-		panic(fmt.Sprintf("dense: GramBy of %d x %d", x.Rows, x.Cols))
-	}
-	p := product{m: x.Cols, n: x.Cols, k: x.Rows, a: *x, b: *x, ta: true, w: w, alpha: 1, dst: *dst, lower: true, both: true, before: before}
-	p.workers = workersFor(2 * float64(p.m) * float64(p.n) * float64(p.k))
-	p.segmented(p.segments())
+	GramRows(dst, x.Rows, w, func(part, lo, hi int, _ []float64) Block {
+		before(part, lo, hi)
+		return Block{x.Data[lo*x.Stride:], x.Stride, x.Data[min(hi*x.Stride, len(x.Data)):]}
+	})
 }
 
 // GramT sets dst = X diag(w) Xᵀ, both triangles. X is n x p, dst n x n; w has length p, or
@@ -132,7 +155,7 @@ type product struct {
 	upperA      bool // op(A)_ik = 0 for k < i: most of these terms are left out
 	lowerB      bool // op(B)_kj = 0 for k < j: the same
 
-	before  func(part, lo, hi int) // of GramBy
+	rows    func(part, lo, hi int, buf []float64) Block // of GramRows
 	workers int
 	alone   bool // by one worker, whatever the work
 }
@@ -231,7 +254,7 @@ func (p *product) whole() {
 // segmented computes C for each segment of the sum and adds them in order.
 func (p *product) segmented(segments int) {
 	work := []tile{{0, p.m, 0, p.n}}
-	if p.before == nil {
+	if p.rows == nil {
 		work = p.cut(segments)
 	}
 	long := p.long(segments)
@@ -295,6 +318,7 @@ func (p *product) cut(segments int) []tile {
 // of the rows of B.
 type space struct {
 	a, b, c []float64
+	rows    []float64 // of GramRows
 	scale   [depth]float64
 }
 
@@ -323,15 +347,28 @@ func (p *product) sum(s *space, t tile, part, k0, k1 int) {
 	if p.lowerB {
 		k0 = max(k0, t.j0/depth*depth)
 	}
+	if p.rows != nil {
+		s.rows = grow(s.rows, min(depth, k1-k0)*p.n)
+	}
 	for ; k0 < k1; k0 += depth {
 		p.dst.Stop.Check()
 		k := min(depth, k1-k0)
-		if p.before != nil {
-			p.before(part, k0, k0+k)
+		var a []float64
+		var ars, acs int
+		var next ahead
+		if p.rows != nil {
+			x := p.rows(part, k0, k0+k, s.rows)
+			_ = x.X[(k-1)*x.Stride+p.n-1]
+			p.packRows(s, x.X, x.Stride, t.j0, t.j1, k0, k)
+			a, ars, acs = columnsOf(s, x.X, x.Stride, t.i0, t.i1, cols, k)
+			if k0+k < k1 {
+				next = ahead{data: x.Next, cols: p.n + lanes, stride: x.Stride}
+			}
+		} else {
+			p.packB(s, t.j0, t.j1, k0, k)
+			a, ars, acs = p.packA(s, t.i0, t.i1, cols, k0, k)
+			next = p.ahead(t, k0+k, min(depth, k1-k0-k))
 		}
-		p.packB(s, t.j0, t.j1, k0, k)
-		a, ars, acs := p.packA(s, t.i0, t.i1, cols, k0, k)
-		ahead := p.ahead(t, k0+k, min(depth, k1-k0-k))
 		for i := 0; i < rows; i += blockRows {
 			m := min(blockRows, rows-i)
 			end := cs
@@ -339,7 +376,7 @@ func (p *product) sum(s *space, t tile, part, k0, k1 int) {
 				end = min(cs, roundUp(max(0, t.i0+i+m-t.j0), lanes))
 			}
 			for j := 0; j < end; j += panelCols {
-				block(m, min(panelCols, end-j), s.c[i*cs+j:], cs, a[i*ars:], ars, acs, s.b[j*k:], panelCols, k, ahead.line(), ahead.stride)
+				block(m, min(panelCols, end-j), s.c[i*cs+j:], cs, a[i*ars:], ars, acs, s.b[j*k:], panelCols, k, next.line(), next.stride)
 			}
 		}
 	}
@@ -369,14 +406,19 @@ func (a *ahead) line() []float64 {
 }
 
 // packA returns rows [i0, i1) of op(A) for k terms, with strides. Rows of A are read in
-// place, eight at a time; columns of A are copied if they lie far apart and are used often
-// enough.
+// place, eight at a time.
 func (p *product) packA(s *space, i0, i1, cols, k0, k int) (a []float64, ars, acs int) {
 	st := p.a.Stride
 	if !p.ta {
 		return p.a.Data[i0*st+k0:], st, 1
 	}
-	a = p.a.Data[k0*st+i0:]
+	return columnsOf(s, p.a.Data[k0*st:], st, i0, i1, cols, k)
+}
+
+// columnsOf is packA of columns of k rows, which are copied if they lie far apart and are used
+// often enough.
+func columnsOf(s *space, x []float64, st, i0, i1, cols, k int) (a []float64, ars, acs int) {
+	a = x[i0:]
 	if st <= nearStride || cols <= 2*panelCols {
 		return a, 1, st
 	}
@@ -392,17 +434,11 @@ func (p *product) packA(s *space, i0, i1, cols, k0, k int) (a []float64, ars, ac
 // rows of panelCols numbers each.
 func (p *product) packB(s *space, j0, j1, k0, k int) {
 	st := p.b.Stride
-	f := s.scale[:k]
-	for t := range f {
-		f[t] = p.alpha
-		if p.w != nil {
-			f[t] *= p.w[k0+t]
-		}
-	}
 	if !p.tb {
-		packRows(s.b, panelCols, k*panelCols, p.b.Data[k0*st+j0:], st, k, j1-j0, f)
+		p.packRows(s, p.b.Data[k0*st:], st, j0, j1, k0, k)
 		return
 	}
+	f := p.factors(s, k0, k)
 	for j := j0; j < j1; j += panelCols {
 		panel := s.b[(j-j0)*k:][:panelCols*k]
 		cols := min(panelCols, j1-j)
@@ -413,6 +449,23 @@ func (p *product) packB(s *space, j0, j1, k0, k int) {
 			packRows(panel, panelCols, 0, panel, panelCols, k, roundUp(cols, lanes), f)
 		}
 	}
+}
+
+// packRows is packB of k rows x of B.
+func (p *product) packRows(s *space, x []float64, st, j0, j1, k0, k int) {
+	packRows(s.b, panelCols, k*panelCols, x[j0:], st, k, j1-j0, p.factors(s, k0, k))
+}
+
+// factors are alpha w of k terms.
+func (p *product) factors(s *space, k0, k int) []float64 {
+	f := s.scale[:k]
+	for t := range f {
+		f[t] = p.alpha
+		if p.w != nil {
+			f[t] *= p.w[k0+t]
+		}
+	}
+	return f
 }
 
 // store writes tile t to dst.

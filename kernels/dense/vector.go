@@ -71,6 +71,14 @@ func TowardSquares(a float64, x, y []float64) {
 	towardSquares(a, x, y)
 }
 
+// InUnits sets dst = (x - origin) by.
+func InUnits(dst, x, origin, by []float64) {
+	length("dst", dst, len(x))
+	length("origin", origin, len(x))
+	length("by", by, len(x))
+	inUnits(dst, x, origin, by)
+}
+
 // Gemv sets y = A x.
 func Gemv(y []float64, a *Matrix, x []float64) {
 	a.shape("a", len(y), len(x))

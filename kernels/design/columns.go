@@ -31,7 +31,8 @@ type Columns struct {
 	// Stop ends long products with the panic of Stop.Check; nil = never.
 	Stop *stop.Stop
 
-	block *dense.Matrix // X, nil where it stays sparse
+	block  *dense.Matrix // X, nil where it stays sparse
+	pieces *pieces       // in place of Val; nil for none
 }
 
 // Dense is the columns of a dense matrix, known by its products alone: it has no entries.
@@ -69,6 +70,7 @@ func (c *Columns) Index() {
 	if c.all == nil {
 		return
 	}
+	*c = c.Gathered()
 	c.Row, c.Col = make([]int, c.N+1), stop.Make[uint32](c.Stop, len(c.Val))
 	for i := range c.N {
 		c.Row[i+1] = (i + 1) * c.P
@@ -82,8 +84,8 @@ func (c *Columns) Tail(skip int) *Columns {
 	if skip == 0 {
 		return c
 	}
-	if c.block != nil {
-		return Dense(c.block.Slice(0, c.N, skip, c.P))
+	if c.block != nil || c.pieces != nil {
+		return Dense(c.Dense().Slice(0, c.N, skip, c.P))
 	}
 	t := &Columns{N: c.N, P: c.P - skip, Stop: c.Stop, Row: make([]int, 1, c.N+1)}
 	for i := range c.N {
@@ -112,6 +114,9 @@ func (c Columns) Under(s *stop.Stop) Columns {
 
 // Entries are the columns and values of row i.
 func (c *Columns) Entries(i int) ([]uint32, []float64) {
+	if c.pieces != nil {
+		return c.all, c.pieces.row(i)
+	}
 	if c.all != nil {
 		return c.all, c.Val[i*c.P : (i+1)*c.P : (i+1)*c.P]
 	}
@@ -129,16 +134,28 @@ func (c *Columns) Density() float64 {
 	if c.N == 0 || c.P == 0 {
 		return 0
 	}
-	return float64(len(c.Val)) / (float64(c.N) * float64(c.P))
+	return float64(c.Values()) / (float64(c.N) * float64(c.P))
+}
+
+// Values is how many entries are kept.
+func (c *Columns) Values() int {
+	if c.pieces != nil {
+		return c.N * c.P
+	}
+	return len(c.Val)
 }
 
 // whole says that every row has all columns: they ascend, and so the values are X.
-func (c *Columns) whole() bool { return len(c.Val) == c.N*c.P }
+func (c *Columns) whole() bool { return c.Values() == c.N*c.P }
 
-// Dense is X as a dense n x p matrix, made once; later products use it.
+// Dense is X as a dense n x p matrix, made once; later products use it. Of pieces it is a copy,
+// which they do not keep.
 func (c *Columns) Dense() *dense.Matrix {
 	switch {
 	case c.block != nil:
+	case c.pieces != nil:
+		g := c.Gathered()
+		return g.Dense()
 	case c.whole():
 		c.block = &dense.Matrix{Rows: c.N, Cols: c.P, Stride: c.P, Data: c.Val, Stop: c.Stop}
 	default:
@@ -155,9 +172,9 @@ func (c *Columns) Dense() *dense.Matrix {
 	return c.block
 }
 
-// Fill is Dense where products are faster for it, else nil.
+// Fill is Dense where products are faster for it, else nil, as of pieces.
 func (c *Columns) Fill() *dense.Matrix {
-	if c.block == nil && c.Density() >= denseShare {
+	if c.block == nil && c.pieces == nil && c.Density() >= denseShare {
 		c.Dense()
 	}
 	return c.block
@@ -208,6 +225,15 @@ func (c *Columns) Affine(dst, w, offset []float64) {
 		}
 		return
 	}
+	if c.pieces != nil {
+		c.Parallel(c.N, c.N*c.P, func(lo, hi int) {
+			c.each(lo, hi, func(x *dense.Matrix, lo, hi int) { dense.Gemv(dst[lo:hi], x, w) })
+		})
+		for i, v := range offset {
+			dst[i] += v
+		}
+		return
+	}
 	c.Parallel(c.N, len(c.Val), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			c.Stop.Row(i)
@@ -230,6 +256,10 @@ func (c *Columns) MulT(dst, r []float64) {
 		dense.GemvT(dst, c.block, r)
 		return
 	}
+	if c.pieces != nil {
+		c.piecesMulT(dst, r)
+		return
+	}
 	clear(dst)
 	for i, v := range r {
 		c.Stop.Row(i)
@@ -249,6 +279,10 @@ func (c *Columns) GramVec(dst, v, w, scratch []float64) {
 		dense.GramVec(dst, c.block, v, w)
 		return
 	}
+	if c.pieces != nil {
+		c.piecesGramVec(dst, v, w)
+		return
+	}
 	c.Mul(scratch, v)
 	for i, x := range w {
 		scratch[i] *= x
@@ -261,6 +295,10 @@ func (c *Columns) MulMat(dst, m *dense.Matrix) {
 	dst.Stop = c.Stop
 	if c.block != nil {
 		dense.Mul(dst, c.block, m)
+		return
+	}
+	if c.pieces != nil {
+		c.each(0, c.N, func(x *dense.Matrix, lo, hi int) { dense.Mul(dst.Slice(lo, hi, 0, dst.Cols), x, m) })
 		return
 	}
 	c.Parallel(c.N, len(c.Val)*m.Cols, func(lo, hi int) {
@@ -281,6 +319,17 @@ func (c *Columns) MulTMat(dst, m *dense.Matrix) {
 	dst.Stop = c.Stop
 	if c.block != nil {
 		dense.MulTA(dst, c.block, m)
+		return
+	}
+	if c.pieces != nil {
+		for j := range dst.Rows {
+			clear(dst.Row(j))
+		}
+		var buf []float64
+		for lo := 0; lo < c.N; lo += gramRows {
+			hi := min(lo+gramRows, c.N)
+			dense.Gemm(dst, 1, c.some(lo, hi, &buf), true, m.Slice(lo, hi, 0, m.Cols), false, 1)
+		}
 		return
 	}
 	// Each part has its own columns of the result.
@@ -305,7 +354,8 @@ const gramRows = 2048
 // GramMat sets dst (p x k) = Xᵀ diag(w) X m, without a matrix of n rows.
 func (c *Columns) GramMat(dst, m *dense.Matrix, w []float64) {
 	dst.Stop = c.Stop
-	if c.block != nil {
+	if c.block != nil || c.pieces != nil {
+		var buf []float64
 		xm := dense.New(min(gramRows, c.N), m.Cols)
 		for i := range dst.Rows {
 			clear(dst.Row(i))
@@ -313,7 +363,7 @@ func (c *Columns) GramMat(dst, m *dense.Matrix, w []float64) {
 		for lo := 0; lo < c.N; lo += gramRows {
 			c.Stop.Check()
 			hi := min(lo+gramRows, c.N)
-			x, part := c.block.Slice(lo, hi, 0, c.P), xm.Slice(0, hi-lo, 0, m.Cols)
+			x, part := c.some(lo, hi, &buf), xm.Slice(0, hi-lo, 0, m.Cols)
 			dense.Mul(part, x, m)
 			dense.ScaleRows(part, w[lo:hi])
 			dense.Gemm(dst, 1, x, true, part, false, 1)
@@ -350,6 +400,10 @@ func (c *Columns) Gram(dst *dense.Matrix, w []float64) {
 		dense.Gram(dst, c.block, w)
 		return
 	}
+	if c.pieces != nil {
+		c.gramRows(dst, w, nil)
+		return
+	}
 	work := 0
 	for i := range c.N {
 		c.Stop.Check()
@@ -384,19 +438,28 @@ func (c *Columns) Gram(dst *dense.Matrix, w []float64) {
 	dense.Mirror(dst)
 }
 
-// GramParts is into how many parts GramBy cuts the rows, 0: it does not.
+// GramParts is into how many parts GramBy cuts the rows, 0: it does not do these.
 func (c *Columns) GramParts() int {
-	if c.block == nil {
+	if c.block == nil && c.pieces == nil {
 		return 0
 	}
 	return dense.GramParts(c.N, c.P)
 }
 
-// GramBy is Gram with before(part, lo, hi) called for each block of rows, which may use them
-// while they are near: see dense.GramBy.
+// GramBy is Gram with before(x, part, lo, hi) called for each block x of rows [lo, hi), which may
+// use them while they are near: see dense.GramRows.
 func (c *Columns) GramBy(dst *dense.Matrix, w []float64, before func(x *dense.Matrix, part, lo, hi int)) {
 	dst.Stop = c.Stop
-	dense.GramBy(dst, c.block, w, func(part, lo, hi int) { before(c.block, part, lo, hi) })
+	if c.pieces != nil {
+		c.gramRows(dst, w, before)
+		return
+	}
+	xs := make([]dense.Matrix, c.GramParts())
+	dense.GramBy(dst, c.block, w, func(part, lo, hi int) {
+		x := &xs[part]
+		*x = dense.Matrix{Rows: hi - lo, Cols: c.P, Stride: c.block.Stride, Data: c.block.Data[lo*c.block.Stride:]}
+		before(x, part, lo, hi)
+	})
 }
 
 // Squares sets dst_j = Σ_i w_i x_ij².
@@ -421,8 +484,8 @@ const (
 // Kernel sets dst (n x n) = X diag(v) Xᵀ, both triangles.
 func (c *Columns) Kernel(dst *dense.Matrix, v []float64) {
 	dst.Stop = c.Stop
-	if c.block != nil {
-		dense.GramT(dst, c.block, v)
+	if c.block != nil || c.pieces != nil {
+		dense.GramT(dst, c.Dense(), v)
 		return
 	}
 	wide := min(max(panelMemory/max(c.P, 1), 4), widePanel)
@@ -488,14 +551,15 @@ func (c *Columns) BlockGram(dst *dense.Matrix, place []int, w []float64) {
 
 // Spread sets dst to the variances of the predictors under g.
 func (c *Columns) Spread(dst []float64, g *gauss.Normal) {
-	if c.block != nil && g.Form == gauss.Full {
+	if (c.block != nil || c.pieces != nil) && g.Form == gauss.Full {
 		const block = 1024
+		var rows []float64
 		buf := dense.New(min(block, c.N), c.P)
 		for lo := 0; lo < c.N; lo += block {
 			c.Stop.Check()
 			hi := min(lo+block, c.N)
 			xl := buf.Slice(0, hi-lo, 0, c.P)
-			dense.Mul(xl, c.block.Slice(lo, hi, 0, c.P), g.L)
+			dense.Mul(xl, c.some(lo, hi, &rows), g.L)
 			for i := lo; i < hi; i++ {
 				c.Stop.Check()
 				r := xl.Row(i - lo)
@@ -504,7 +568,7 @@ func (c *Columns) Spread(dst []float64, g *gauss.Normal) {
 		}
 		return
 	}
-	c.Parallel(c.N, len(c.Val)*(1+c.P/8), func(lo, hi int) {
+	c.Parallel(c.N, c.Values()*(1+c.P/8), func(lo, hi int) {
 		var scratch []float64
 		for i := lo; i < hi; i++ {
 			c.Stop.Check()
@@ -518,12 +582,13 @@ func (c *Columns) Spread(dst []float64, g *gauss.Normal) {
 // Cost: Σ (entries of a column)², n²p dense.
 func (c *Columns) ColumnForms(dst []float64, m *dense.Matrix) {
 	clear(dst)
-	if c.block != nil {
+	if c.block != nil || c.pieces != nil {
 		const some = 256
+		whole := c.Dense()
 		mx := c.Matrix(c.N, min(some, c.P))
 		for lo := 0; lo < c.P; lo += some {
 			hi := min(lo+some, c.P)
-			x, part := c.block.Slice(0, c.N, lo, hi), mx.Slice(0, c.N, 0, hi-lo)
+			x, part := whole.Slice(0, c.N, lo, hi), mx.Slice(0, c.N, 0, hi-lo)
 			dense.Mul(part, m, x)
 			for i := range c.N {
 				c.Stop.Check()

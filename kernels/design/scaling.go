@@ -242,6 +242,14 @@ func (c *Centring) Of(mean, spread float64, absent int) bool {
 // moments are those of the columns that have a place in at.
 func (c *Columns) moments(weight []float64, at []int32, numbers int) []moments {
 	all := make([]moments, numbers)
+	if c.pieces != nil {
+		for j, m := range c.piecesMoments(weight) {
+			if k := at[j]; k >= 0 {
+				all[k] = m
+			}
+		}
+		return all
+	}
 	count := make([]int, numbers)
 	// visit calls f for the entries of each row, in the order of rows; of whole rows each
 	// processor has its own columns.
@@ -304,6 +312,10 @@ func (c *Columns) moments(weight []float64, at []int32, numbers int) []moments {
 // scaled is X on the new scale, which has so many entries more.
 func (c *Columns) scaled(s *Scaling, fill int) Columns {
 	q := *c
+	if c.pieces != nil {
+		q.pieces = c.pieces.inUnits(s.Shift, s.Scale)
+		return q
+	}
 	q.block = nil
 	if fill == 0 {
 		q.Val = stop.Make[float64](c.Stop, len(c.Val))

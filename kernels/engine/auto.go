@@ -73,13 +73,13 @@ func newAuto(m *kernels.Model) (Fitter, error) {
 		return newADF(streamOf(m))
 	}
 	if m.Options.Compress { // rows that differ are few
-		return keeping(solveAuto)(m)
+		return keeping(inPlace, solveAuto)(m)
 	}
 	r, err := kernels.NewRows(m)
 	if err != nil {
 		return nil, err
 	}
-	return &front{batch: batch{r, laidOut(solveAuto)}, budget: kernels.Or(m.Options.RowBudget, DefaultRowBudget)}, nil
+	return &front{batch: batch{r, laidOut(inPlace, solveAuto)}, budget: kernels.Or(m.Options.RowBudget, DefaultRowBudget)}, nil
 }
 
 // front keeps rows until they pass the budget; from then on it is a stream. What it comes

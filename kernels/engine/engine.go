@@ -359,10 +359,31 @@ func layOut(ctx context.Context, r *kernels.Rows) (*kernels.Problem, *memory.Gra
 	return p, g, nil
 }
 
+// inPlace is layOut for a solver that needs no more than the products of X: the rows are read
+// where they are kept if they can be.
+func inPlace(ctx context.Context, r *kernels.Rows) (*kernels.Problem, *memory.Grant, error) {
+	g, err := memory.Reserve(60*int64(r.Len()), fmt.Sprintf("%d rows, to be solved", r.Len()))
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := r.ProblemInPlace(ctx)
+	if p != nil {
+		return p, g, nil
+	}
+	g.Release()
+	if err != nil {
+		return nil, nil, err
+	}
+	return layOut(ctx, r)
+}
+
+// layer makes the problem of rows: layOut, inPlace.
+type layer func(context.Context, *kernels.Rows) (*kernels.Problem, *memory.Grant, error)
+
 // laidOut is a batch engine for rows as they are kept.
-func laidOut(solve solver) func(context.Context, *kernels.Rows) (*kernels.Fit, error) {
+func laidOut(lay layer, solve solver) func(context.Context, *kernels.Rows) (*kernels.Fit, error) {
 	return func(ctx context.Context, r *kernels.Rows) (*kernels.Fit, error) {
-		p, g, err := layOut(ctx, r)
+		p, g, err := lay(ctx, r)
 		if err != nil {
 			return nil, err
 		}
@@ -377,13 +398,13 @@ func laidOut(solve solver) func(context.Context, *kernels.Rows) (*kernels.Fit, e
 }
 
 // keeping makes the New of a batch engine.
-func keeping(solve solver) func(*kernels.Model) (Fitter, error) {
+func keeping(lay layer, solve solver) func(*kernels.Model) (Fitter, error) {
 	return func(m *kernels.Model) (Fitter, error) {
 		r, err := kernels.NewRows(m)
 		if err != nil {
 			return nil, err
 		}
-		return batch{r, laidOut(solve)}, nil
+		return batch{r, laidOut(lay, solve)}, nil
 	}
 }
 

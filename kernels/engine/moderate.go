@@ -44,6 +44,7 @@ func solveWithin(ctx context.Context, p *kernels.Problem, work float64) (*kernel
 	if n, dim := float64(p.N), float64(min(p.N, p.P)); n*dim*dim > work {
 		known.Options.Covariance = "diagonal"
 	}
+	known.Columns = known.Gathered()
 	e, err := solveEP(ctx, known)
 	if err != nil {
 		if ctx.Err() == nil {

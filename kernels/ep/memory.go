@@ -12,7 +12,7 @@ import (
 // reserve claims what a fit of p will hold at its most from the memory budget;
 // trajectories adds what they hold.
 func reserve(p *kernels.Problem, trajectories bool) (*memory.Grant, error) {
-	n, w, nnz := float64(p.N), float64(p.P), float64(len(p.Val))
+	n, w, nnz := float64(p.N), float64(p.P), float64(p.Values())
 	moves := noises(p) != nil || p.Options.AutoNoise
 	form := p.Options.Covariance
 	need := 14*n + 10*w
@@ -35,7 +35,7 @@ func reserve(p *kernels.Problem, trajectories bool) (*memory.Grant, error) {
 	if form == "" {
 		form = "diagonal"
 	}
-	return memory.Reserve(int64(8*need), fmt.Sprintf("covariance = '%s' with %d rows, %d weights and %d values", form, p.N, p.P, len(p.Val)))
+	return memory.Reserve(int64(8*need), fmt.Sprintf("covariance = '%s' with %d rows, %d weights and %d values", form, p.N, p.P, p.Values()))
 }
 
 // fullNeed is how many numbers the full form holds.

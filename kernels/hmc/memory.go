@@ -23,7 +23,7 @@ func reserve(p *kernels.Problem, o *settings) (*memory.Grant, error) {
 			o.samples, o.chains, int(dim), maxNumbers)
 	}
 	if p.Options.Standardize {
-		need += 1.5 * float64(len(p.Val))
+		need += 1.5 * float64(p.Values())
 	}
 	need += float64(o.samples)*chains*dim + 40*chains*dim
 	if dim <= fullMetricMost {

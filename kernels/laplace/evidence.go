@@ -67,7 +67,7 @@ func (e *engine) exact() bool {
 func newLearner(e *engine) (*learner, error) {
 	p := e.x
 	h := &learner{engine: e, dispersion: -1, shape: -1, prior: e.root.Of}
-	h.dear = len(p.Val) > fewEntries || e.hessian == "rows" && p.N > fewRows
+	h.dear = p.Values() > fewEntries || e.hessian == "rows" && p.N > fewRows
 	o := &p.Options
 	h.Of = slices.Repeat([]int{-1}, p.P)
 	if e.learnsPrior() {

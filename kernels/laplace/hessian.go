@@ -244,7 +244,7 @@ func (e *engine) lowRankAt(w, curv []float64) (*belief, error) {
 	}
 	bl.rows = func(dst []float64) {
 		keep := len(low.Share)
-		d.Parallel(d.N, len(d.Val)*keep, func(lo, hi int) {
+		d.Parallel(d.N, d.Values()*keep, func(lo, hi int) {
 			s := make([]float64, keep)
 			for i := lo; i < hi; i++ {
 				d.Stop.Check()

@@ -86,7 +86,7 @@ func (h *learner) hypers() (of []int, prior mode.Prior, start []float64) {
 // maximum of the evidence.
 func (h *learner) integrate() (*spread, error) {
 	of, prior, start := h.hypers()
-	n, entries := float64(h.x.N), float64(len(h.x.Val))
+	n, entries := float64(h.x.N), float64(h.x.Values())
 	if h.pass != nil { // as if the rows were there: the answer is theirs
 		n, entries = float64(h.pass.totals.Rows), float64(h.pass.entries)
 	}

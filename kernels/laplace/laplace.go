@@ -144,11 +144,16 @@ func learnFrom(ctx context.Context, p *kernels.Problem, start []float64) (f *ker
 		return nil, nil, err
 	}
 	hessian, leaves := plan(p, ties, start != nil)
-	g, err := reserve(p, hessian, leaves)
+	g, err := reserve(p, ties, hessian, leaves)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer g.Release()
+	if gathers(p, ties, hessian) {
+		q := *p
+		q.Columns = p.Gathered()
+		p = &q
+	}
 	if !p.Options.Standardize {
 		return fitFrom(p, ties, start, hessian, leaves)
 	}
@@ -283,7 +288,7 @@ func chooseSpace(x *kernels.Problem, hessian string, prior gauss.Form) space {
 	switch {
 	case hessian == "arrow":
 		return arrowSpace
-	case hessian == "rows" && len(x.Val) < n*n/sparseRows:
+	case hessian == "rows" && x.Values() < n*n/sparseRows:
 		return krylov
 	case hessian == "rows":
 		return rowSpace

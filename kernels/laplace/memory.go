@@ -9,11 +9,21 @@ import (
 	"github.com/bglm/bglm/kernels/memory"
 )
 
+// gathers says whether rows that are read where they lie have to be copied: all but the products
+// in the space of the weights want them in one place.
+func gathers(p *kernels.Problem, ties []kernels.Tie, h string) bool {
+	return p.InPieces() && (h != "full" || len(ties) > 0 || chooseSpace(p, h, p.Normal.Form) != weightSpace)
+}
+
 // reserve claims what a fit of p will hold at its most from the memory budget.
-func reserve(p *kernels.Problem, h string, leaves *split) (*memory.Grant, error) {
-	n, w, nnz := float64(p.N), float64(p.P), float64(len(p.Val))
+func reserve(p *kernels.Problem, ties []kernels.Tie, h string, leaves *split) (*memory.Grant, error) {
+	n, w, nnz := float64(p.N), float64(p.P), float64(p.Values())
 	need := 12*n + 8*w
-	if p.Options.Standardize {
+	gathered := gathers(p, ties, h)
+	if gathered {
+		need += nnz
+	}
+	if p.Options.Standardize && (gathered || !p.InPieces()) {
 		need += 1.5 * nnz
 	}
 	need += p.Need()

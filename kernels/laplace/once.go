@@ -66,11 +66,11 @@ func (n *once) move() {
 	}
 }
 
-// add adds to the slopes of a part those of rows [lo, hi).
-func (n *once) add(x *dense.Matrix, part, lo, hi int, d1 []float64) {
+// add adds to the slopes of a part those of rows x.
+func (n *once) add(x *dense.Matrix, part int, d1 []float64) {
 	sum := n.slopes.Row(part)
-	for i := lo; i < hi; i++ {
-		dense.Axpy(d1[i], x.Row(i), sum)
+	for i, d := range d1 {
+		dense.Axpy(d, x.Row(i), sum)
 	}
 }
 
@@ -90,7 +90,7 @@ func (s *search) slopes() []float64 {
 			s.MulT(n.grad, s.now.D1)
 		} else {
 			clear(n.slopes.Data)
-			s.hess.by(s.now.Curv, func(x *dense.Matrix, part, lo, hi int) { n.add(x, part, lo, hi, s.now.D1) })
+			s.hess.by(s.now.Curv, func(x *dense.Matrix, part, lo, hi int) { n.add(x, part, s.now.D1[lo:hi]) })
 			n.sum(n.grad)
 		}
 		n.at = true
@@ -111,12 +111,12 @@ func (s *search) ahead() {
 	s.hess.by(s.next.Curv, func(x *dense.Matrix, part, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			if fresh {
-				s.dEta[i] = dense.Dot(x.Row(i), s.w1)
+				s.dEta[i] = dense.Dot(x.Row(i-lo), s.w1)
 			}
 			s.next.Eta[i] = s.now.Eta[i] + s.dEta[i]
 		}
 		n.logLiks[part] += s.data.LookAt(&s.next, n.many, lo, hi)
-		n.add(x, part, lo, hi, s.next.D1)
+		n.add(x, part, s.next.D1[lo:hi])
 	})
 	n.sum(n.ahead)
 	sum := 0.0

@@ -17,10 +17,10 @@ func Need(p *kernels.Problem) int64 {
 	if dense := p.Need(); dense > 0 {
 		need += dense
 	} else {
-		need += 1.5 * float64(len(p.Val)) // without the intercept
+		need += 1.5 * float64(p.Values()) // without the intercept
 	}
 	if p.Options.Standardize {
-		need += 1.5 * float64(len(p.Val))
+		need += 1.5 * float64(p.Values())
 	}
 	if p.Normal.Form == gauss.Full || w <= FullLimit && l >= w {
 		need += 3.5 * w * w

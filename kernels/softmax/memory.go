@@ -19,7 +19,7 @@ func reserve(p *kernels.Problem, classes []string) (*memory.Grant, error) {
 	n, w, c := float64(p.N), float64(p.P)*float64(a), float64(a)
 	need := 9*n*c + 10*w + p.Need()
 	if p.Options.Standardize {
-		need += 1.5 * float64(len(p.Val))
+		need += 1.5 * float64(p.Values())
 	}
 	form := gauss.Diagonal
 	if p.Start != nil {

@@ -38,6 +38,7 @@ func main() {
 		axpy(s)
 		toward(s, false)
 		toward(s, true)
+		inUnits(s)
 		timesStrips(s)
 		rotateStrips(s, least)
 		exp(s, powers)
@@ -292,6 +293,47 @@ func axpy(s isa) {
 	VMOVSD(v, Mem{Base: y})
 	ADDQ(Imm(8), x)
 	ADDQ(Imm(8), y)
+	DECQ(n)
+	JMP(LabelRef("single"))
+	Label("end")
+	done()
+}
+
+func inUnits(s isa) {
+	name := "inUnits" + s.name
+	function(name, "(dst, x, origin, by *float64, n int)", name+" sets dst = (x - origin) by, n numbers.")
+	dst, x, origin, by, n := load("dst"), load("x"), load("origin"), load("by"), load("n")
+	step := func(label string, vectors int) {
+		Label(label)
+		CMPQ(n, Imm(uint64(vectors*s.lanes())))
+		JL(LabelRef(label + "_end"))
+		for j := range vectors {
+			v := s.vec()
+			VMOVUPD(Mem{Base: x, Disp: j * s.bytes}, v)
+			VSUBPD(Mem{Base: origin, Disp: j * s.bytes}, v, v)
+			VMULPD(Mem{Base: by, Disp: j * s.bytes}, v, v)
+			VMOVUPD(v, Mem{Base: dst, Disp: j * s.bytes})
+		}
+		for _, r := range []Register{dst, x, origin, by} {
+			ADDQ(I32(vectors*s.bytes), r)
+		}
+		SUBQ(I32(vectors*s.lanes()), n)
+		JMP(LabelRef(label))
+		Label(label + "_end")
+	}
+	step("four", 4)
+	step("one", 1)
+	Label("single")
+	TESTQ(n, n)
+	JE(LabelRef("end"))
+	v := XMM()
+	VMOVSD(Mem{Base: x}, v)
+	VSUBSD(Mem{Base: origin}, v, v)
+	VMULSD(Mem{Base: by}, v, v)
+	VMOVSD(v, Mem{Base: dst})
+	for _, r := range []Register{dst, x, origin, by} {
+		ADDQ(Imm(8), r)
+	}
 	DECQ(n)
 	JMP(LabelRef("single"))
 	Label("end")

@@ -1,0 +1,250 @@
+package design
+
+import (
+	"math"
+	"slices"
+	"sort"
+
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/stop"
+)
+
+// pieces are rows that all have all columns, read where they lie. A standardised X is made of
+// them a block at a time, while it is in the cache: a copy would take as much memory again, and
+// as long as some products.
+type pieces struct {
+	p      int
+	first  []int       // row of each piece, and n
+	values [][]float64 // p for each row, one row after the other
+	// x is (value - origin) by; nil: the value
+	origin, by []float64
+}
+
+// someRows is how many rows of pieces are made at once, beside products that have a block of
+// their own.
+const someRows = dense.BlockRows
+
+// Pieces are columns of which each row has all, their values, p for each row, being left where
+// they are. Nobody may write them. ok is false for shapes that are better copied: those that
+// dense.GramRows does not take.
+func Pieces(p int, values [][]float64, s *stop.Stop) (c Columns, ok bool) {
+	q := &pieces{p: p, first: []int{0}}
+	n := 0
+	for _, v := range values {
+		if len(v) == 0 {
+			continue
+		}
+		n += len(v) / p
+		q.values, q.first = append(q.values, v), append(q.first, n)
+	}
+	if dense.GramParts(n, p) == 0 {
+		return Columns{}, false
+	}
+	c = every(n, p)
+	c.Stop, c.pieces = s, q
+	return c, true
+}
+
+// InPieces says whether the rows are read where they lie: Val, Row and Col are nil then. See
+// Pieces, Gathered.
+func (c *Columns) InPieces() bool { return c.pieces != nil }
+
+// Gathered is X with its values in one place, X itself where they are.
+func (c Columns) Gathered() Columns {
+	s := c.pieces
+	if s == nil {
+		return c
+	}
+	q := Every(c.N, c.P, c.Stop)
+	c.Parallel(c.N, c.N*c.P, func(lo, hi int) {
+		for ; lo < hi; lo += someRows {
+			c.Stop.Check()
+			end := min(lo+someRows, hi)
+			s.copy(q.Val[lo*c.P:end*c.P], lo, end)
+		}
+	})
+	return q
+}
+
+// piece is that with row i.
+func (s *pieces) piece(i int) int { return sort.SearchInts(s.first, i+1) - 1 }
+
+// row is row i, sharing memory where it can.
+func (s *pieces) row(i int) []float64 {
+	k := s.piece(i)
+	from := (i - s.first[k]) * s.p
+	v := s.values[k][from : from+s.p : from+s.p]
+	if s.by == nil {
+		return v
+	}
+	x := make([]float64, s.p)
+	dense.InUnits(x, v, s.origin, s.by)
+	return x
+}
+
+// copy writes rows [lo, hi).
+func (s *pieces) copy(dst []float64, lo, hi int) {
+	for k := s.piece(lo); lo < hi; k++ {
+		end := min(hi, s.first[k+1])
+		v := s.values[k][(lo-s.first[k])*s.p : (end-s.first[k])*s.p]
+		if s.by == nil {
+			copy(dst, v)
+		} else {
+			for i := 0; i < len(v); i += s.p {
+				dense.InUnits(dst[i:i+s.p], v[i:i+s.p], s.origin, s.by)
+			}
+		}
+		dst, lo = dst[len(v):], end
+	}
+}
+
+// block is rows [lo, hi), in buf where they do not lie together as they are.
+func (s *pieces) block(lo, hi int, buf []float64) dense.Block {
+	k := s.piece(lo)
+	from, to := (lo-s.first[k])*s.p, (hi-s.first[k])*s.p
+	whole := hi <= s.first[k+1]
+	var next []float64
+	if whole {
+		next = s.values[k][to:]
+	}
+	if whole && s.by == nil {
+		return dense.Block{X: s.values[k][from:to], Stride: s.p, Next: next}
+	}
+	x := buf[:(hi-lo)*s.p]
+	s.copy(x, lo, hi)
+	return dense.Block{X: x, Stride: s.p, Next: next}
+}
+
+// some is rows [lo, hi) of a dense X; buf is memory for them.
+func (c *Columns) some(lo, hi int, buf *[]float64) *dense.Matrix {
+	if c.block != nil {
+		return c.block.Slice(lo, hi, 0, c.P)
+	}
+	if n := (hi - lo) * c.P; cap(*buf) < n {
+		*buf = make([]float64, n)
+	}
+	b := c.pieces.block(lo, hi, (*buf)[:cap(*buf)])
+	return &dense.Matrix{Rows: hi - lo, Cols: c.P, Stride: b.Stride, Data: b.X, Stop: c.Stop}
+}
+
+// each calls f for blocks of rows [lo, hi) of pieces.
+func (c *Columns) each(lo, hi int, f func(x *dense.Matrix, lo, hi int)) {
+	var buf []float64
+	for ; lo < hi; lo += someRows {
+		c.Stop.Check()
+		end := min(lo+someRows, hi)
+		f(c.some(lo, end, &buf), lo, end)
+	}
+}
+
+// gather adds up what f adds for blocks of pieces to k numbers of its own: in parts, whatever the
+// processors, and the parts in order.
+func (c *Columns) gather(sum []float64, f func(sum []float64, x *dense.Matrix, lo, hi int)) {
+	parts := dense.New(dense.GramParts(c.N, c.P), len(sum))
+	dense.Each(parts.Rows, func(k int) {
+		own := parts.Row(k)
+		c.each(k*c.N/parts.Rows, (k+1)*c.N/parts.Rows, func(x *dense.Matrix, lo, hi int) { f(own, x, lo, hi) })
+	})
+	clear(sum)
+	for k := range parts.Rows {
+		dense.Axpy(1, parts.Row(k), sum)
+	}
+}
+
+func (c *Columns) piecesMulT(dst, r []float64) {
+	c.gather(dst, func(sum []float64, x *dense.Matrix, lo, hi int) {
+		for i, v := range r[lo:hi] {
+			dense.Axpy(v, x.Row(i), sum)
+		}
+	})
+}
+
+func (c *Columns) piecesGramVec(dst, v, w []float64) {
+	c.gather(dst, func(sum []float64, x *dense.Matrix, lo, hi int) {
+		for i, w := range w[lo:hi] {
+			row := x.Row(i)
+			dense.Axpy(w*dense.Dot(row, v), row, sum)
+		}
+	})
+}
+
+// gramRows is dense.GramRows, with before called where it is not nil.
+func (c *Columns) gramRows(dst *dense.Matrix, w []float64, before func(x *dense.Matrix, part, lo, hi int)) {
+	xs := make([]dense.Matrix, c.GramParts())
+	dense.GramRows(dst, c.N, w, func(part, lo, hi int, buf []float64) dense.Block {
+		b := c.pieces.block(lo, hi, buf)
+		if before != nil {
+			x := &xs[part]
+			*x = dense.Matrix{Rows: hi - lo, Cols: c.P, Stride: b.Stride, Data: b.X}
+			before(x, part, lo, hi)
+		}
+		return b
+	})
+}
+
+// nearRows is of how many rows the mean is that the numbers of pieces are summed about: it is
+// nearer than some of their deviations, which costs their squares a digit at most.
+const nearRows = 256
+
+// piecesMoments is moments of pieces, of all columns, in one pass.
+func (c *Columns) piecesMoments(weight []float64) []moments {
+	s, all := c.pieces, make([]moments, c.P)
+	near, one := make([]float64, c.P), slices.Repeat([]float64{1}, c.P)
+	n, total := 0.0, 0.0
+	for i := range nearRows {
+		if at := i * c.N / nearRows; weightOf(weight, at) > 0 {
+			n++
+			dense.Toward(1/n, s.row(at), near)
+		}
+	}
+	for i := range c.N {
+		total += weightOf(weight, i)
+	}
+	sums := make([]float64, 2*c.P) // Σ w (x - near), Σ w (x - near)²
+	c.gather(sums, func(sums []float64, x *dense.Matrix, lo, hi int) {
+		d, squares, n := make([]float64, c.P), make([]float64, c.P), 0.0
+		for i := range hi - lo {
+			w := weightOf(weight, lo+i)
+			if w == 0 {
+				continue
+			}
+			n += w
+			dense.InUnits(d, x.Row(i), near, one)
+			dense.Axpy(w, d, sums[:c.P])
+			dense.TowardSquares(w/n, d, squares)
+		}
+		dense.Axpy(n, squares, sums[c.P:])
+	})
+	for j := range all {
+		m := &all[j]
+		*m = moments{total: total, n: c.N}
+		if total == 0 {
+			continue
+		}
+		off := sums[j] / total
+		m.mean, m.squares = near[j]+off, max(sums[c.P+j]-total*off*off, 0)
+		if m.squares > 0 {
+			continue
+		}
+		for i := range c.N { // equal, or as near as squares can tell
+			if weightOf(weight, i) > 0 {
+				m.farthest = max(m.farthest, math.Abs(s.row(i)[j]-m.mean))
+			}
+		}
+	}
+	return all
+}
+
+// inUnits is X with (x - shift)/scale for x.
+func (s *pieces) inUnits(shift, scale []float64) *pieces {
+	q := *s
+	q.origin, q.by = make([]float64, s.p), make([]float64, s.p)
+	for j := range scale {
+		o, by := 0.0, 1.0
+		if s.by != nil {
+			o, by = s.origin[j], s.by[j]
+		}
+		q.origin[j], q.by[j] = o+shift[j]/by, by/scale[j]
+	}
+	return &q
+}
