@@ -224,12 +224,19 @@ func (p *Problem) leave(r *Rows, by *laying) error {
 		return errElsewhere
 	}
 	var values [][]float64
+	var entry []int
 	for k := range r.chunks {
 		c := &r.chunks[k]
 		l := newLayout(c, by.col, by.prior, nil)
-		if l.known || !l.whole || len(l.cols) != p.P {
+		if l.known || len(l.entry) != p.P || len(c.Shared) != p.P || k > 0 && !slices.Equal(l.entry, entry) {
 			return errElsewhere
 		}
+		for j, at := range l.cols {
+			if int(at) != j {
+				return errElsewhere
+			}
+		}
+		entry = l.entry
 		values = append(values, c.Value[:c.Len()*p.P])
 	}
 	var bad atomic.Bool
@@ -239,7 +246,7 @@ func (p *Problem) leave(r *Rows, by *laying) error {
 			bad.Store(true)
 		}
 	})
-	x, ok := design.Pieces(p.P, values, p.Stop)
+	x, ok := design.Pieces(p.P, values, entry, p.Stop)
 	if !ok || bad.Load() {
 		return errElsewhere
 	}

@@ -16,6 +16,7 @@ type pieces struct {
 	p      int
 	first  []int       // row of each piece, and n
 	values [][]float64 // p for each row, one row after the other
+	entry  []int       // by column: which of a row's values; nil for their order
 	// x is (value - origin) by; nil: the value
 	origin, by []float64
 }
@@ -25,10 +26,13 @@ type pieces struct {
 const someRows = dense.BlockRows
 
 // Pieces are columns of which each row has all, their values, p for each row, being left where
-// they are. Nobody may write them. ok is false for shapes that are better copied: those that
-// dense.GramRows does not take.
-func Pieces(p int, values [][]float64, s *stop.Stop) (c Columns, ok bool) {
+// they are. Nobody may write them. Column j is value entry[j] of each row, nil for value j. ok is
+// false for shapes that are better copied: those that dense.GramRows does not take.
+func Pieces(p int, values [][]float64, entry []int, s *stop.Stop) (c Columns, ok bool) {
 	q := &pieces{p: p, first: []int{0}}
+	if !slices.IsSorted(entry) {
+		q.entry = entry
+	}
 	n := 0
 	for _, v := range values {
 		if len(v) == 0 {
@@ -74,12 +78,36 @@ func (s *pieces) row(i int) []float64 {
 	k := s.piece(i)
 	from := (i - s.first[k]) * s.p
 	v := s.values[k][from : from+s.p : from+s.p]
-	if s.by == nil {
+	if s.asTheyAre() {
 		return v
 	}
 	x := make([]float64, s.p)
-	dense.InUnits(x, v, s.origin, s.by)
+	s.write(x, v)
 	return x
+}
+
+// asTheyAre says that the values are X.
+func (s *pieces) asTheyAre() bool { return s.by == nil && s.entry == nil }
+
+// write sets x to the rows of X whose values are v.
+func (s *pieces) write(x, v []float64) {
+	if s.asTheyAre() {
+		copy(x, v)
+		return
+	}
+	for len(v) > 0 {
+		to, from := x[:s.p], v[:s.p]
+		for j, e := range s.entry {
+			to[j] = from[e]
+		}
+		if s.entry != nil {
+			from = to
+		}
+		if s.by != nil {
+			dense.InUnits(to, from, s.origin, s.by)
+		}
+		x, v = x[s.p:], v[s.p:]
+	}
 }
 
 // copy writes rows [lo, hi).
@@ -87,13 +115,7 @@ func (s *pieces) copy(dst []float64, lo, hi int) {
 	for k := s.piece(lo); lo < hi; k++ {
 		end := min(hi, s.first[k+1])
 		v := s.values[k][(lo-s.first[k])*s.p : (end-s.first[k])*s.p]
-		if s.by == nil {
-			copy(dst, v)
-		} else {
-			for i := 0; i < len(v); i += s.p {
-				dense.InUnits(dst[i:i+s.p], v[i:i+s.p], s.origin, s.by)
-			}
-		}
+		s.write(dst, v)
 		dst, lo = dst[len(v):], end
 	}
 }
@@ -107,7 +129,7 @@ func (s *pieces) block(lo, hi int, buf []float64) dense.Block {
 	if whole {
 		next = s.values[k][to:]
 	}
-	if whole && s.by == nil {
+	if whole && s.asTheyAre() {
 		return dense.Block{X: s.values[k][from:to], Stride: s.p, Next: next}
 	}
 	x := buf[:(hi-lo)*s.p]

@@ -41,8 +41,17 @@ func TestPieces(t *testing.T) {
 		weight[i] = float64(i % 3)
 	}
 	number := func(j int) bool { return j > 0 }
-	for _, most := range []int{n, 3000, 40} {
-		raw, ok := design.Pieces(d, cut(rng, x.Data, d, most), nil)
+	for k, most := range []int{n, 3000, 40} {
+		entry, other := []int{0, 1, 2, 3, 4, 5}, x.Clone()
+		if k == 1 {
+			entry = []int{3, 5, 0, 1, 4, 2}
+			for i := range n {
+				for j, e := range entry {
+					other.Row(i)[e] = x.Row(i)[j]
+				}
+			}
+		}
+		raw, ok := design.Pieces(d, cut(rng, other.Data, d, most), entry, nil)
 		if !ok || !raw.InPieces() || raw.Values() != n*d || raw.Val != nil {
 			t.Fatal("the rows are not left where they are")
 		}
@@ -86,7 +95,7 @@ func TestPieces(t *testing.T) {
 			}
 		}
 	}
-	if _, ok := design.Pieces(3, [][]float64{make([]float64, 30)}, nil); ok {
+	if _, ok := design.Pieces(3, [][]float64{make([]float64, 30)}, nil, nil); ok {
 		t.Error("ten rows are read in pieces")
 	}
 }
@@ -188,7 +197,7 @@ func TestPiecesMoments(t *testing.T) {
 	}
 	weight[0], weight[77] = 0, 0
 	for _, w := range [][]float64{nil, weight, make([]float64, n)} {
-		c, _ := design.Pieces(d, cut(rng, x.Data, d, 900), nil)
+		c, _ := design.Pieces(d, cut(rng, x.Data, d, 900), nil, nil)
 		_, got := c.Standardize(w, func(int) bool { return true }, true, 0)
 		whole := design.Whole(x)
 		_, want := whole.Standardize(w, func(int) bool { return true }, true, 0)

@@ -24,13 +24,13 @@ func wholeRows(t testing.TB, m *kernels.Model, n, d int, missing bool) *kernels.
 	}
 	r.Dict.Use(kernels.NewColumns(nil, names))
 	schema := &kernels.Schema{Names: names, Levels: make([]bool, d)}
-	shared := []uint32{0}
-	for _, name := range names {
+	shared := make([]uint32, d+1) // behind the intercept in an order of their own
+	for j, name := range names {
 		id, err := r.Dict.Add(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		shared = append(shared, id)
+		shared[1+(7*j+2)%d] = id
 	}
 	rng := rand.New(rand.NewPCG(6, 1))
 	for done := 0; done < n; {
