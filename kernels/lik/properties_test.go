@@ -136,7 +136,7 @@ func TestDense(t *testing.T) {
 			}
 			var want Tilted
 			if concave(l.Family(), l.Link()) {
-				want, _ = dense(l, o, m, v, nil)
+				want, _ = slowly(l, o, m, v, nil)
 			} else {
 				want = denseModes(l, o, m, v)
 			}
@@ -265,7 +265,7 @@ func TestPlainRuleDivergence(t *testing.T) {
 		mean, variance := c.m+c.v*g.Alpha, c.v*g.Ratio
 		l := mustNew(t, "", "logit", Params{})
 		exact := l.Moments(o, c.m, c.v)
-		_, kl := dense(l, o, c.m, c.v, func(s, _ float64) float64 {
+		_, kl := slowly(l, o, c.m, c.v, func(s, _ float64) float64 {
 			logp, _, _ := l.LogLik(o, s)
 			return logp - (s-c.m)*(s-c.m)/(2*c.v) - exact.LogZ - 0.5*math.Log(c.v) +
 				(s-mean)*(s-mean)/(2*variance) + 0.5*math.Log(variance)
@@ -354,9 +354,9 @@ func TestPredict(t *testing.T) {
 						t.Errorf("%s: mean %v variance %v", what, mean, variance)
 					}
 					if v > 0 {
-						want, _ := dense(l, Obs{Y: 1, Weight: 1}, m, v, nil)
+						want, _ := slowly(l, Obs{Y: 1, Weight: 1}, m, v, nil)
 						kerneltest.Close(t, what, mean, math.Exp(want.LogZ), kerneltest.Tol{Rel: 1e-8})
-						other, _ := dense(l, Obs{Y: 0, Weight: 1}, m, v, nil)
+						other, _ := slowly(l, Obs{Y: 0, Weight: 1}, m, v, nil)
 						kerneltest.Close(t, what+" variance", variance, math.Exp(want.LogZ+other.LogZ), kerneltest.Tol{Rel: 1e-8, Abs: 1e-300})
 					}
 				}

@@ -7,11 +7,11 @@ import (
 	"gonum.org/v1/gonum/integrate/quad"
 )
 
-// dense is a slow integrator that shares nothing with the package but LogLik: the
+// slowly is a slow integrator that shares nothing with the package but LogLik: the
 // mode by bisection, then adaptive bisection of 20-point Gauss-Legendre between the
 // points where the tilted law has fallen 60 nats. extra, if not nil, is averaged
 // under the tilted law as a function of its log density.
-func dense(l Likelihood, o Obs, m, v float64, extra func(s, logq float64) float64) (t Tilted, mean float64) {
+func slowly(l Likelihood, o Obs, m, v float64, extra func(s, logq float64) float64) (t Tilted, mean float64) {
 	f := func(s float64) float64 {
 		p, _, _ := l.LogLik(o, s)
 		return p - (s-m)*(s-m)/(2*v)

@@ -31,7 +31,7 @@ var directions = []struct{ pattern, may string }{
 	{"kernels/internal/near", ""},
 	{"kernels/dense", ground},
 	{"kernels/gauss", ground + "kernels/dense"},
-	{"kernels/lik", ground},
+	{"kernels/lik", ground + "kernels/dense"},
 	{"kernels/arrowhead", ground + "kernels/dense kernels/gauss kernels/lik"},
 	{"kernels/design", ground + "kernels/dense kernels/gauss kernels/lik"},
 	{"kernels", algebra},
