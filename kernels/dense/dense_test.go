@@ -146,6 +146,17 @@ func TestGemm(t *testing.T) {
 			Gemm(dst, alpha, a, ta, b, tb, beta)
 			compare(r, "Gemm", dst, want, abs, k, false)
 			gaps(r, dst)
+			if !ta && !tb {
+				both, alone := New(m, n), random(rng, m, n, 2, 1)
+				Mul(both, a, b)
+				MulAlone(alone, a, b)
+				gaps(r, alone)
+				for i := range m {
+					if !slices.Equal(alone.Row(i), both.Row(i)) {
+						r.Fatalf("MulAlone differs from Mul in row %d", i)
+					}
+				}
+			}
 		})
 	})
 }
@@ -347,6 +358,17 @@ func TestVectors(t *testing.T) {
 			}
 			if v[n] != 7 || w[n] != 7 {
 				t.Errorf("Toward of %d numbers wrote one more", n)
+			}
+			by, to := vector(rng, n), append(slices.Clone(y), 7)
+			InUnits(to[:n], x, y, by)
+			for i := range x {
+				if to[i] != float64(x[i]-y[i])*by[i] {
+					t.Errorf("InUnits of %d numbers, number %d: %v", n, i, to[i])
+				}
+			}
+			InUnits(x, x, y, by)
+			if to[n] != 7 || !slices.Equal(x, to[:n]) {
+				t.Errorf("InUnits of %d numbers wrote one more, or others in place", n)
 			}
 			if n < 40 {
 				packed(t, rng, n)

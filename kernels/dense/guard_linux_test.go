@@ -34,6 +34,8 @@ func TestBounds(t *testing.T) {
 			Axpy(1, x, y)
 			Toward(1, x, y)
 			TowardSquares(1, x, y)
+			InUnits(x, y, x, y)
+			InUnits(x, x, y, y)
 			AddRows(x, y, 0, []uint32{0, 0}, []float64{1, 1})
 			AddToRows(x, 0, []uint32{0, 0}, []float64{1, 1}, y)
 			triangle, z, r := guarded(t, PackedLen(n)), guarded(t, n), guarded(t, n+1)

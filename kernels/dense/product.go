@@ -8,6 +8,16 @@ import (
 // Mul sets dst = A B.
 func Mul(dst, a, b *Matrix) { Gemm(dst, 1, a, false, b, false, 0) }
 
+// MulAlone is Mul to the same bits on the calling goroutine: for callers that are as many as there
+// are processors.
+func MulAlone(dst, a, b *Matrix) {
+	a.check("a")
+	b.shape("b", a.Cols, b.Cols)
+	dst.shape("dst", a.Rows, b.Cols)
+	p := product{m: a.Rows, n: b.Cols, k: a.Cols, a: *a, b: *b, alpha: 1, dst: *dst, alone: true}
+	p.run()
+}
+
 // MulTA sets dst = Aᵀ B.
 func MulTA(dst, a, b *Matrix) { Gemm(dst, 1, a, true, b, false, 0) }
 

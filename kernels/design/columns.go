@@ -552,20 +552,18 @@ func (c *Columns) BlockGram(dst *dense.Matrix, place []int, w []float64) {
 // Spread sets dst to the variances of the predictors under g.
 func (c *Columns) Spread(dst []float64, g *gauss.Normal) {
 	if (c.block != nil || c.pieces != nil) && g.Form == gauss.Full {
-		const block = 1024
-		var rows []float64
-		buf := dense.New(min(block, c.N), c.P)
-		for lo := 0; lo < c.N; lo += block {
-			c.Stop.Check()
-			hi := min(lo+block, c.N)
-			xl := buf.Slice(0, hi-lo, 0, c.P)
-			dense.Mul(xl, c.some(lo, hi, &rows), g.L)
-			for i := lo; i < hi; i++ {
-				c.Stop.Check()
-				r := xl.Row(i - lo)
-				dst[i] = dense.Dot(r, r)
-			}
-		}
+		parts := max(min(c.N/someRows, 16), 1)
+		dense.Each(parts, func(k int) {
+			xl := dense.New(min(someRows, c.N), c.P)
+			c.each(k*c.N/parts, (k+1)*c.N/parts, func(x *dense.Matrix, lo, hi int) {
+				part := xl.Slice(0, hi-lo, 0, c.P)
+				dense.MulAlone(part, x, g.L)
+				for i := range hi - lo {
+					r := part.Row(i)
+					dst[lo+i] = dense.Dot(r, r)
+				}
+			})
+		})
 		return
 	}
 	c.Parallel(c.N, c.Values()*(1+c.P/8), func(lo, hi int) {
