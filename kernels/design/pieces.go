@@ -159,10 +159,13 @@ func (c *Columns) each(lo, hi int, f func(x *dense.Matrix, lo, hi int)) {
 	}
 }
 
+// Sums over rows have a part for each so many, up to so many parts.
+const partRows, maxParts = 2048, 64
+
 // gather adds up what f adds for blocks of pieces to k numbers of its own: in parts, whatever the
 // processors, and the parts in order.
 func (c *Columns) gather(sum []float64, f func(sum []float64, x *dense.Matrix, lo, hi int)) {
-	parts := dense.New(dense.GramParts(c.N, c.P), len(sum))
+	parts := dense.New(max(1, min(c.N/partRows, maxParts)), len(sum))
 	dense.Each(parts.Rows, func(k int) {
 		own := parts.Row(k)
 		c.each(k*c.N/parts.Rows, (k+1)*c.N/parts.Rows, func(x *dense.Matrix, lo, hi int) { f(own, x, lo, hi) })

@@ -57,12 +57,24 @@ func TestPieces(t *testing.T) {
 		}
 		scaled, s := raw.Standardize(weight, number, true, 0)
 		copied := design.Whole(x)
+		copied.Index() // entry by entry
 		want, of := copied.Standardize(weight, number, true, 0)
 		for j := range d {
 			if math.Abs(s.Scale[j]/of.Scale[j]-1) > 1e-11 || math.Abs(s.Shift[j]-of.Shift[j]) > 1e-11*of.Scale[j] {
 				t.Errorf("column %d: (x - %v)/%v, want (x - %v)/%v", j, s.Shift[j], s.Scale[j], of.Shift[j], of.Scale[j])
 			}
 		}
+		together := design.Whole(x) // by vectors, and copied
+		vectors, v := together.Standardize(weight, number, true, 0)
+		if vectors.InPieces() {
+			t.Error("rows that lie together are in pieces")
+		}
+		for j := range d {
+			if math.Abs(v.Scale[j]/of.Scale[j]-1) > 1e-11 || math.Abs(v.Shift[j]-of.Shift[j]) > 1e-11*of.Scale[j] {
+				t.Errorf("column %d: (x - %v)/%v, want (x - %v)/%v", j, v.Shift[j], v.Scale[j], of.Shift[j], of.Scale[j])
+			}
+		}
+		productsLike(t, "vectors", &vectors, &want)
 		if !scaled.InPieces() {
 			t.Error("standardised rows were copied")
 		}
@@ -200,6 +212,7 @@ func TestPiecesMoments(t *testing.T) {
 		c, _ := design.Pieces(d, cut(rng, x.Data, d, 900), nil, nil)
 		_, got := c.Standardize(w, func(int) bool { return true }, true, 0)
 		whole := design.Whole(x)
+		whole.Index() // entry by entry
 		_, want := whole.Standardize(w, func(int) bool { return true }, true, 0)
 		if got.Beyond != want.Beyond {
 			t.Errorf("column %d is beyond squares, want %d", got.Beyond, want.Beyond)

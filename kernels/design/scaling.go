@@ -239,11 +239,18 @@ func (c *Centring) Of(mean, spread float64, absent int) bool {
 	return true
 }
 
+// vectorFrom is from how many entries on whole rows are summed by vectors.
+const vectorFrom = 1 << 16
+
 // moments are those of the columns that have a place in at.
 func (c *Columns) moments(weight []float64, at []int32, numbers int) []moments {
 	all := make([]moments, numbers)
-	if c.pieces != nil {
-		for j, m := range c.piecesMoments(weight) {
+	x := *c
+	if c.pieces == nil && c.all != nil && len(c.Val) >= vectorFrom {
+		x.pieces = &pieces{p: c.P, first: []int{0, c.N}, values: [][]float64{c.Val}}
+	}
+	if x.pieces != nil {
+		for j, m := range x.piecesMoments(weight) {
 			if k := at[j]; k >= 0 {
 				all[k] = m
 			}
@@ -317,6 +324,10 @@ func (c *Columns) scaled(s *Scaling, fill int) Columns {
 		return q
 	}
 	q.block = nil
+	by := make([]float64, c.P)
+	for j, v := range s.Scale {
+		by[j] = 1 / v
+	}
 	if fill == 0 {
 		q.Val = stop.Make[float64](c.Stop, len(c.Val))
 		c.Parallel(c.N, len(c.Val), func(lo, hi int) {
@@ -324,8 +335,12 @@ func (c *Columns) scaled(s *Scaling, fill int) Columns {
 				c.Stop.Row(i)
 				col, val := c.Entries(i)
 				_, to := q.Entries(i)
+				if c.all != nil {
+					dense.InUnits(to, val, s.Shift, by)
+					continue
+				}
 				for k, j := range col {
-					to[k] = (val[k] - s.Shift[j]) / s.Scale[j]
+					to[k] = (val[k] - s.Shift[j]) * by[j]
 				}
 			}
 		})
@@ -346,7 +361,7 @@ func (c *Columns) scaled(s *Scaling, fill int) Columns {
 		absent := func(before uint32) {
 			for ; next < len(centred) && centred[next] < before; next++ {
 				j := centred[next]
-				q.Col, q.Val = append(q.Col, j), append(q.Val, -s.Shift[j]/s.Scale[j])
+				q.Col, q.Val = append(q.Col, j), append(q.Val, -s.Shift[j]*by[j])
 			}
 		}
 		for k, j := range col {
@@ -354,7 +369,7 @@ func (c *Columns) scaled(s *Scaling, fill int) Columns {
 			if next < len(centred) && centred[next] == j {
 				next++
 			}
-			q.Col, q.Val = append(q.Col, j), append(q.Val, (val[k]-s.Shift[j])/s.Scale[j])
+			q.Col, q.Val = append(q.Col, j), append(q.Val, (val[k]-s.Shift[j])*by[j])
 		}
 		absent(uint32(c.P))
 		q.Row = append(q.Row, len(q.Col))
