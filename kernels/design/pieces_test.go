@@ -74,6 +74,7 @@ func TestPieces(t *testing.T) {
 				t.Errorf("column %d: (x - %v)/%v, want (x - %v)/%v", j, v.Shift[j], v.Scale[j], of.Shift[j], of.Scale[j])
 			}
 		}
+		vectors.Fill()
 		productsLike(t, "vectors", &vectors, &want)
 		if !scaled.InPieces() {
 			t.Error("standardised rows were copied")
