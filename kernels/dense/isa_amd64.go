@@ -205,20 +205,26 @@ func exp(up, down, x []float64) {
 		expGo(up, down, x)
 		return
 	}
-	of := exp2
-	if used == avx512 {
-		of = exp512
-	}
 	whole := len(x) &^ 7
 	if whole > 0 {
-		of(&up[0], &down[0], &x[0], whole)
+		eights(up, down, x, whole)
 	}
 	if rest := x[whole:]; len(rest) > 0 {
 		var last, other [8]float64
 		copy(last[:], rest)
-		of(&last[0], &other[0], &last[0], 8)
+		eights(last[:], other[:], last[:], 8)
 		copy(up[whole:], last[:len(rest)])
 		copy(down[whole:], other[:len(rest)])
+	}
+}
+
+// eights is exp of n numbers, a multiple of eight; called by name, the assembly lets its operands
+// stay on the stack.
+func eights(up, down, x []float64, n int) {
+	if used == avx512 {
+		exp512(&up[0], &down[0], &x[0], n)
+	} else {
+		exp2(&up[0], &down[0], &x[0], n)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 	"sort"
+	"sync"
 
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/stop"
@@ -86,6 +87,19 @@ func (s *pieces) row(i int) []float64 {
 	return x
 }
 
+// value is that of row i and column j.
+func (s *pieces) value(i, j int) float64 {
+	k, e := s.piece(i), j
+	if s.entry != nil {
+		e = s.entry[j]
+	}
+	v := s.values[k][(i-s.first[k])*s.p+e]
+	if s.by != nil {
+		v = (v - s.origin[j]) * s.by[j]
+	}
+	return v
+}
+
 // asTheyAre says that the values are X.
 func (s *pieces) asTheyAre() bool { return s.by == nil && s.entry == nil }
 
@@ -151,13 +165,17 @@ func (c *Columns) some(lo, hi int, buf *[]float64) *dense.Matrix {
 
 // each calls f for blocks of rows [lo, hi) of pieces.
 func (c *Columns) each(lo, hi int, f func(x *dense.Matrix, lo, hi int)) {
-	var buf []float64
+	buf := blocks.Get().(*[]float64)
+	defer blocks.Put(buf)
 	for ; lo < hi; lo += someRows {
 		c.Stop.Check()
 		end := min(lo+someRows, hi)
-		f(c.some(lo, end, &buf), lo, end)
+		f(c.some(lo, end, buf), lo, end)
 	}
 }
+
+// blocks are memory for each.
+var blocks = sync.Pool{New: func() any { return new([]float64) }}
 
 // Sums over rows have a part for each so many, up to so many parts.
 const partRows, maxParts = 2048, 64
@@ -211,9 +229,9 @@ func (c *Columns) gramRows(dst *dense.Matrix, w []float64, before func(x *dense.
 // nearer than some of their deviations, which costs their squares a digit at most.
 const nearRows = 256
 
-// piecesMoments is moments of pieces, of all columns, in one pass.
-func (c *Columns) piecesMoments(weight []float64) []moments {
-	s, all := c.pieces, make([]moments, c.P)
+// piecesMoments is moments of pieces, in one pass.
+func (c *Columns) piecesMoments(weight []float64, at []int32, numbers int) []moments {
+	s, all := c.pieces, make([]moments, numbers)
 	near, one := make([]float64, c.P), slices.Repeat([]float64{1}, c.P)
 	n, total := 0.0, 0.0
 	for i := range nearRows {
@@ -240,8 +258,11 @@ func (c *Columns) piecesMoments(weight []float64) []moments {
 		}
 		dense.Axpy(n, squares, sums[c.P:])
 	})
-	for j := range all {
-		m := &all[j]
+	for j, k := range at {
+		if k < 0 {
+			continue
+		}
+		m := &all[k]
 		*m = moments{total: total, n: c.N}
 		if total == 0 {
 			continue
@@ -253,7 +274,7 @@ func (c *Columns) piecesMoments(weight []float64) []moments {
 		}
 		for i := range c.N { // equal, or as near as squares can tell
 			if weightOf(weight, i) > 0 {
-				m.farthest = max(m.farthest, math.Abs(s.row(i)[j]-m.mean))
+				m.farthest = max(m.farthest, math.Abs(s.value(i, j)-m.mean))
 			}
 		}
 	}

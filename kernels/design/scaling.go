@@ -244,20 +244,14 @@ const vectorFrom = 1 << 16
 
 // moments are those of the columns that have a place in at.
 func (c *Columns) moments(weight []float64, at []int32, numbers int) []moments {
-	all := make([]moments, numbers)
 	x := *c
 	if c.pieces == nil && c.all != nil && len(c.Val) >= vectorFrom {
 		x.pieces = &pieces{p: c.P, first: []int{0, c.N}, values: [][]float64{c.Val}}
 	}
 	if x.pieces != nil {
-		for j, m := range x.piecesMoments(weight) {
-			if k := at[j]; k >= 0 {
-				all[k] = m
-			}
-		}
-		return all
+		return x.piecesMoments(weight, at, numbers)
 	}
-	count := make([]int, numbers)
+	all, count := make([]moments, numbers), make([]int, numbers)
 	// visit calls f for the entries of each row, in the order of rows; of whole rows each
 	// processor has its own columns.
 	visit := func(f func(at []int32, col []uint32, val []float64, w float64)) {
