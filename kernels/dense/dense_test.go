@@ -222,7 +222,7 @@ func TestGramBy(t *testing.T) {
 				}
 			}
 		}
-		if GramParts(16383-2048, 5) != 0 || GramParts(1<<20, tileRows+1) != 0 {
+		if GramParts(1<<20, 0) != 0 || GramParts(16383-2048, 5) != 0 || GramParts(1<<20, tileRows+1) != 0 {
 			t.Error("GramBy takes shapes that it should leave")
 		}
 	})

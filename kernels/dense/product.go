@@ -67,7 +67,7 @@ func Gram(dst, x *Matrix, w []float64) {
 // GramParts is into how many parts GramBy cuts n rows of p columns; 0: it does not do these.
 func GramParts(n, p int) int {
 	q := product{m: p, n: p, k: n}
-	if p > tileRows || q.segments() < minParts {
+	if p == 0 || p > tileRows || q.segments() < minParts {
 		return 0
 	}
 	return ceil(n, q.long(q.segments()))

@@ -7,6 +7,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/laplace"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/memory"
 )
 
 // epWork bounds n min(n, p)², a sixth of the operations of a sweep of expectation
@@ -44,8 +45,7 @@ func solveWithin(ctx context.Context, p *kernels.Problem, work float64) (*kernel
 	if n, dim := float64(p.N), float64(min(p.N, p.P)); n*dim*dim > work {
 		known.Options.Covariance = "diagonal"
 	}
-	known.Columns = known.Gathered()
-	e, err := solveEP(ctx, known)
+	e, err := epOf(ctx, known)
 	if err != nil {
 		if ctx.Err() == nil {
 			f.Say(fmt.Sprintf(wide+"predictions are drawn to the base rate (ep: %v)", err))
@@ -56,6 +56,20 @@ func solveWithin(ctx context.Context, p *kernels.Problem, work float64) (*kernel
 	e.Columns = f.Columns
 	e.Say(wide + "solved by ep under the prior variances that laplace learnt")
 	return e, nil
+}
+
+// epOf is expectation propagation for the problem that laplace was given, whose rows it wants in
+// one place.
+func epOf(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error) {
+	if p.InPieces() {
+		g, err := memory.Reserve(8*int64(p.Values()), fmt.Sprintf("%d rows with %d values, laid out for ep", p.N, p.Values()))
+		if err != nil {
+			return nil, err
+		}
+		defer g.Release()
+		p.Columns = p.Gathered()
+	}
+	return solveEP(ctx, p)
 }
 
 // tooWide says whether f, laplace's fit of p, foretells the rows that it was made of at more

@@ -165,6 +165,16 @@ func TestLaidOut(t *testing.T) {
 			t.Errorf("%s: read in place %v, want %v (%v)", c.name, p != nil, c.in, err)
 		}
 	}
+	none, err := kernels.NewRows(logit(func(m *kernels.Model) { m.NoIntercept = true }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := none.Update(&kernels.Batch{Row: make([]int, 17_001), Y: make([]float64, 17_000)}, false); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := none.ProblemInPlace(context.Background()); p != nil || err != nil {
+		t.Errorf("rows of no feature are read in place (%v)", err)
+	}
 	r := wholeRows(t, logit(func(*kernels.Model) {}), 17_000, 2, false)
 	b := &kernels.Batch{Shared: []uint32{0, 1, 2}, Value: []float64{1, math.Inf(1), 2}, Y: []float64{1}, Weight: []float64{1}, Offset: []float64{0}}
 	if err := r.Update(b, false); err != nil {
