@@ -80,8 +80,6 @@ const (
 	logitTable  = 104  // nodes up to s = 68
 	logitKappa2 = 2.9  // Phi(s/kappa) is within 0.01 of the logistic function
 	logitSmallV = 1    // below: a rule scaled by the prior
-	gridStep    = 0.64
-	gridNodes   = 12
 )
 
 // logitRest[k] = (logistic(s) - Phi(s/kappa)) e^s at s = k logitStep; the difference is
@@ -96,30 +94,53 @@ var logitRest = func() (t [logitTable]float64) {
 	return t
 }()
 
-// gridWeight[k] are weights of the trapezoid rule for N(0,1) at ±k gridStep, summing to 1.
-var gridWeight = func() (t [gridNodes + 1]float64) {
-	sum := 0.0
-	for k := range t {
-		x := float64(k) * gridStep
-		t[k] = math.Exp(-0.5 * x * x)
-		sum += t[k]
+// grid is the trapezoid rule for N(0,1) at ±k step, whose weights sum to 1.
+type grid struct {
+	step   float64
+	weight []float64
+}
+
+func newGrid(step float64, nodes int) grid {
+	g, sum := grid{step, make([]float64, nodes+1)}, 0.0
+	for k := range g.weight {
+		x := float64(k) * step
+		g.weight[k] = math.Exp(-0.5 * x * x)
+		sum += g.weight[k]
 		if k > 0 {
-			sum += t[k]
+			sum += g.weight[k]
 		}
 	}
-	for k := range t {
-		t[k] /= sum
+	for k := range g.weight {
+		g.weight[k] /= sum
 	}
-	return t
-}()
+	return g
+}
+
+// The poles of the logistic function are pi/sqrt(v) prior deviations away: the farther, the
+// wider the step for the same error, which in log Z, in deviations of the mean and relative to the
+// variance is 1e-12 for coarse below its bound and for fine below 1/2, and 2e-9 for fine at 1.
+const coarseV = 0.25
+
+var (
+	fineGrid   = newGrid(0.64, 12)
+	coarseGrid = newGrid(0.76, 9)
+)
+
+func gridOf(v float64) *grid {
+	if v < coarseV {
+		return &coarseGrid
+	}
+	return &fineGrid
+}
 
 // logitMoments is the tilted law of logistic(s) under N(m, v).
 //
 //  1. m < -v/2: e^s N(s; m, v) = e^(m+v/2) N(s; m+v, v) turns the problem into the one
 //     at -(m+v), exactly; the rest has m >= -v/2.
 //  2. m > 2.5v + 12: three terms of 1/(1+e^-s) = 1 - e^-s + ..., an alternating series.
-//  3. v < 1: trapezoid rule on m ± 7.7 sqrt(v), 25 nodes.
-//  4. v >= 1: logistic(s) = Phi(s/kappa) + rest(s). The first part is the closed form of
+//  3. v < 0.02: seven terms of the series in v, within 3e-13.
+//  4. v < 1: trapezoid rule on m ± 7 sqrt(v), 19 or 25 nodes.
+//  5. v >= 1: logistic(s) = Phi(s/kappa) + rest(s). The first part is the closed form of
 //     probit; the rest lives near 0, and the trapezoid rule integrates it with the same
 //     tabulated values for every (m, v). All powers come from recurrences.
 func logitMoments(m, v float64) Tilted {
@@ -141,6 +162,8 @@ func logitCentred(m, v float64) Tilted {
 		alpha := (e1 - 2*e2 + 3*e3) / z
 		beta := alpha*alpha + (e1-4*e2+9*e3)/z
 		return Tilted{LogZ: math.Log1p(-lost), Alpha: alpha, Beta: beta, Ratio: 1 - v*beta}
+	case v < seriesV:
+		return logitTiny(m, v)
 	case v < logitSmallV:
 		return logitGrid(m, v)
 	default:
@@ -148,34 +171,76 @@ func logitCentred(m, v float64) Tilted {
 	}
 }
 
+// logitTiny: v < seriesV and m >= -v/2. The series of logitSeries for Z, and its derivatives
+// in m: that of u t P_k is u Q_k, and the second is twice that in v (the heat equation).
+func logitTiny(m, v float64) Tilted {
+	e := expDownFrom(m)
+	p := 1 / (1 + e)
+	u := e * p * p
+	a1 := 1. / 2
+	a2 := 1./8 - 3./2*u
+	a3 := 1./48 + u*(-5./4+u*(15./2))
+	a4 := 1./384 + u*(-21./32+u*(105./8-105./2*u))
+	a5 := 1./3840 + u*(-17./64+u*(441./32+u*(-315./2+u*(945./2))))
+	a6 := 1./46080 + u*(-341./3840+u*(11+u*(-4389./16+u*(17325./8-10395./2*u))))
+	b1 := 1./2 - 3*u
+	b2 := 1./8 + u*(-15./4+15*u)
+	b3 := 1./48 + u*(-21./8+u*(35-105*u))
+	b4 := 1./384 + u*(-85./64+u*(735./16+u*(-1575./4+945*u)))
+	b5 := 1./3840 + u*(-341./640+u*(44+u*(-13167./16+u*(10395./2-10395*u))))
+	b6 := 1./46080 + u*(-91./512+u*(13013./384+u*(-5005./4+u*(63063./4+u*(-315315./4+135135*u)))))
+	v2 := v * v
+	v4 := v2 * v2
+	ut := u * (e - 1) * p
+	z := p + ut*v*((a1+v*a2)+v2*(a3+v*a4)+v4*(a5+v*a6))
+	z1 := u + u*v*((b1+v*b2)+v2*(b3+v*b4)+v4*(b5+v*b6))
+	z2 := 2 * ut * ((a1 + 2*v*a2) + v2*(3*a3+4*v*a4) + v4*(5*a5+6*v*a6))
+	inv := 1 / z
+	alpha := z1 * inv
+	beta := alpha*alpha - z2*inv
+	return finish(Tilted{LogZ: special.QuickLog(z), Alpha: alpha, Beta: beta, Ratio: 1 - v*beta})
+}
+
 // logitGrid: v < 1 and m >= -v/2. The datum shifts the law by less than one prior
-// deviation, so the prior's own grid covers it.
+// deviation, so the prior's own grid covers it. With p = 1 - logistic(s) = e^-s/(1 + e^-s) at the
+// nodes ±k, a and b their e^-s and ab = e^-2m, power sums follow from
+//
+//	sum p = (a+b + 2ab) / (1 + a+b + ab),  product p = ab / (1 + a+b + ab)
+//
+// without cancellation, for no p is negative.
 func logitGrid(m, v float64) Tilted {
-	e := math.Exp(-m)
-	q := math.Exp(-gridStep * math.Sqrt(v))
+	g := gridOf(v)
+	e := expDownFrom(m)
+	q := special.ExpDown(-g.step * math.Sqrt(v))
 	inv := 1 / q
-	sigma := 1 / (1 + e)
-	w := gridWeight[0] * sigma
-	p := e * sigma
-	z, a, b := w, w*p, w*p*p
-	up, dn := e, e
-	for k := 1; k <= gridNodes; k++ {
+	p := e / (1 + e)
+	s1 := g.weight[0] * p
+	s2 := s1 * p
+	s3 := s2 * p
+	up, dn, both := e, e, e*e
+	for _, w := range g.weight[1:] {
 		up *= q
 		dn *= inv
-		su, sd := 1/(1+up), 1/(1+dn)
-		pu, pd := up*su, dn*sd
-		wu, wd := gridWeight[k]*su, gridWeight[k]*sd
-		z += wu + wd
-		wu *= pu
-		wd *= pd
-		a += wu + wd
-		b += wu*pu + wd*pd
+		sum := up + dn
+		d := 1 / (1 + both + sum)
+		p1, product := (sum+2*both)*d, both*d
+		p2 := p1*p1 - 2*product
+		p3 := p1 * (p2 - product)
+		s1 += w * p1
+		s2 += w * p2
+		s3 += w * p3
 	}
-	a /= z
-	b /= z
-	// E[p(1-p)] - Var[p] with p = 1 - logistic
-	beta := a + a*a - 2*b
-	return finish(Tilted{LogZ: special.QuickLog(z), Alpha: a, Beta: beta, Ratio: 1 - v*beta})
+	z := 1 - s1
+	iz := 1 / z
+	alpha := (s1 - s2) * iz // E p(1-p)/E(1-p)
+	beta := alpha + alpha*alpha - 2*(s2-s3)*iz
+	return finish(Tilted{LogZ: special.QuickLog(z), Alpha: alpha, Beta: beta, Ratio: 1 - v*beta})
+}
+
+// expDownFrom is e^-m for m >= -1/2.
+func expDownFrom(m float64) float64 {
+	const rootE = 1.6487212707001282
+	return special.ExpDown(-m-0.5) * rootE
 }
 
 // logitTail is E logistic(s) under N(m, v), m <= 0: exp(LogZ) of Moments but for rounding,
@@ -196,11 +261,12 @@ func logitTail(m, v float64) float64 {
 		return math.Exp(logit{}.Moments(o, m, v).LogZ)
 	}
 	e := math.Exp(-c)
-	q := math.Exp(-gridStep * math.Sqrt(v))
+	g := gridOf(v)
+	q := math.Exp(-g.step * math.Sqrt(v))
 	inv := 1 / q
-	z := gridWeight[0] / (1 + e)
+	z := g.weight[0] / (1 + e)
 	up, dn, both := e, e, 1+e*e
-	for _, w := range gridWeight[1:] {
+	for _, w := range g.weight[1:] {
 		up *= q
 		dn *= inv
 		sum := up + dn
@@ -209,9 +275,9 @@ func logitTail(m, v float64) float64 {
 	return z * shift
 }
 
-// seriesV bounds the variance of logitSeries: the term that is left out,
-// 135135 (v/pi²)^7 where it is largest, is below an ulp.
-const seriesV = 0.013
+// seriesV bounds the variance of logitSeries and logitTiny. Of the term that is left out the
+// largest, over m, is 0.0208 v^7 of Z: 2.7e-14 there, and 3e-13 of v Z''.
+const seriesV = 0.02
 
 const expFar = -600 // below, special.ExpDown is 0
 
