@@ -10,6 +10,7 @@ import (
 	"github.com/bglm/bglm/kernels/arrowhead"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/kernels/stop"
 )
 
@@ -112,7 +113,7 @@ func (f *Fit) SetCovariance(bs []Belief, cov [][]float64) error {
 		}
 		for j, b := range bs {
 			u, v := cov[i][j], cov[j][i]
-			if math.IsNaN(u) || math.IsInf(u, 0) {
+			if !special.Finite(u) {
 				return fmt.Errorf("%v at (%d, %d)", u, i+1, j+1)
 			}
 			if math.Abs(u-v) > 1e-9*math.Sqrt(math.Abs(cov[i][i]*cov[j][j])) {

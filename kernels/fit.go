@@ -9,6 +9,7 @@ import (
 
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/special"
 )
 
 // Weight is a Gaussian belief over one weight. Variance 0 is a known weight.
@@ -208,7 +209,7 @@ func (f *Fit) Check() error {
 // CheckWeight reports a mean that is not finite or a variance that is negative
 // or not finite.
 func CheckWeight(w Weight) error {
-	if math.IsNaN(w.Mean) || math.IsInf(w.Mean, 0) {
+	if !special.Finite(w.Mean) {
 		return fmt.Errorf("mean = %v: a finite number is needed", w.Mean)
 	}
 	if !(w.Variance >= 0) || math.IsInf(w.Variance, 0) {

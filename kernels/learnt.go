@@ -146,7 +146,7 @@ func ValidateLearnt(all []Learnt) error {
 			return fmt.Errorf("learnt: %.40q is not valid UTF-8", l.Name)
 		case slices.ContainsFunc(all[:k], func(o Learnt) bool { return o.Name == l.Name }):
 			return fmt.Errorf("learnt: %.100q is there more than once", l.Name)
-		case math.IsNaN(l.Mean) || math.IsInf(l.Mean, 0) || l.SD < 0 || math.IsInf(l.SD, 0):
+		case !special.Finite(l.Mean) || l.SD < 0 || math.IsInf(l.SD, 0):
 			return fmt.Errorf("learnt: %.100q has mean = %v, sd = %v; allowed: finite numbers, sd >= 0 or none", l.Name, l.Mean, l.SD)
 		case kept(l.Name) && math.IsNaN(l.SD):
 			return fmt.Errorf("learnt: %.100q has no sd; allowed: a number >= 0", l.Name)

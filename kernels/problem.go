@@ -699,7 +699,7 @@ func (p *Problem) Place(w []float64, at []Belief) error {
 		if !ok {
 			return fmt.Errorf("feature %q is not in the fit; allowed: features of the rows, of priors and of prior", b.Feature)
 		}
-		if math.IsNaN(b.Mean) || math.IsInf(b.Mean, 0) {
+		if !special.Finite(b.Mean) {
 			return fmt.Errorf("feature %q = %v; allowed: finite numbers", b.Feature, b.Mean)
 		}
 		k := place[id]

@@ -530,7 +530,7 @@ func (x scalar) extended(n, rows int) []float64 {
 // finiteOr reports the first value that is not finite.
 func finiteOr(what string, vs []float64) error {
 	for i, v := range vs {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
+		if !special.Finite(v) {
 			return RowError(fmt.Errorf("row %d: %s = %v; allowed: finite numbers", i+1, what, v))
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/metric"
 	"github.com/bglm/bglm/kernels/option"
+	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
@@ -358,7 +359,7 @@ func callPurge(args []capi.Vec, n int, out *capi.Col) error {
 			if !args[0].IsNumber() {
 				return fmt.Errorf("idle_seconds is %s; allowed: a number >= 0", args[0].TypeName())
 			}
-			if idle = args[0].Float(i); !finite(idle) || idle < 0 {
+			if idle = args[0].Float(i); !special.Finite(idle) || idle < 0 {
 				return fmt.Errorf("idle_seconds = %v; allowed: a number >= 0", idle)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/predict"
+	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
@@ -51,7 +52,7 @@ func (s *sampler) linear(i int, f *kernels.Fit, fs []uint32, xs []float64, seed,
 			}
 			eta += xs[k] * w.Mean
 		}
-		if !finite(eta) {
+		if !special.Finite(eta) {
 			return 0, fmt.Errorf("the linear predictor of a draw is %v; scale the features down", eta)
 		}
 		return eta, nil

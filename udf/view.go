@@ -2,7 +2,6 @@ package udf
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/rows"
@@ -183,5 +182,3 @@ func source(y *capi.Vec, x *features, scalars *capi.Vec, what string) (*rows.Sou
 	}
 	return s, nil
 }
-
-func finite(v float64) bool { return math.Abs(v) <= math.MaxFloat64 }

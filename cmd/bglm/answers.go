@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,6 +19,7 @@ import (
 	"github.com/bglm/bglm/cmd/internal/shell"
 	"github.com/bglm/bglm/kernels/argument"
 	"github.com/bglm/bglm/kernels/export"
+	"github.com/bglm/bglm/kernels/special"
 )
 
 // answerFlags are those of commands that print a table about a fit.
@@ -58,7 +58,7 @@ func (a *answerFlags) print(e *cli.Env, s *duck.Session, query string) error {
 		}
 		row, object := table.Row{}, map[string]any{}
 		for k, v := range values {
-			if x, ok := v.(float64); ok && (math.IsNaN(x) || math.IsInf(x, 0)) {
+			if x, ok := v.(float64); ok && (!special.Finite(x)) {
 				v = nil
 			}
 			object[cols[k].Name] = v

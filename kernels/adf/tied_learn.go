@@ -7,6 +7,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/special"
 )
 
 // variances are prior variances that were learnt: one for each column of levels that the fit
@@ -265,7 +266,7 @@ func (t *tied) LearnPriors(once bool) (logZ float64) {
 	} else if err == nil {
 		now = t.evidence(ps, last)
 	}
-	if err != nil || !finite(now-were) { // parts of the leaves are no knowledge of all together
+	if err != nil || !special.Finite(now-were) { // parts of the leaves are no knowledge of all together
 		t.bank[0] = before
 		return 0
 	}
@@ -304,8 +305,6 @@ func settled(a, b []float64, far float64) bool {
 	}
 	return true
 }
-
-func finite(x float64) bool { return math.Abs(x) <= math.MaxFloat64 }
 
 // step is MacKay's: the variance of a group is the sum of its squares over how many of its
 // weights the rows determine.

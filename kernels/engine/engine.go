@@ -10,7 +10,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -22,6 +21,7 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/option"
+	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/kernels/stop"
 	"github.com/bglm/bglm/kernels/stream"
 )
@@ -333,7 +333,7 @@ func checked(f *kernels.Fit, err error) (*Result, error) {
 	}
 	f.Say(kernels.SkippedNote(f.Skipped))
 	for _, v := range f.Covariance.Values {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
+		if !special.Finite(v) {
 			return nil, fmt.Errorf("the posterior of method %s overflows: its covariance holds %v; scale the features down", f.Method, v)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/special"
 )
 
 // diagonal is factorised EP: one Gaussian per weight, one site per non-zero. Means
@@ -140,7 +141,7 @@ func (d *diagonal) visit(i int, damp float64, c *change) error {
 		d.keep(i)
 		return nil
 	}
-	if !finite(m) || !finite(v) {
+	if !special.Finite(m) || !special.Finite(v) {
 		return impossible(i, p.Y[i], m, v, 0)
 	}
 	o := d.batch.Obs(i)
@@ -149,7 +150,7 @@ func (d *diagonal) visit(i int, damp float64, c *change) error {
 		m0, v0 := d.prior(i)
 		t = d.kernel.moments(p.Lik, o, m, v, m0, v0)
 	}
-	if !finite(t.LogZ) || !finite(t.Alpha) || !(t.Ratio > 0) || !finite(t.Ratio) {
+	if !special.Finite(t.LogZ) || !special.Finite(t.Alpha) || !(t.Ratio > 0) || !special.Finite(t.Ratio) {
 		if !d.ran {
 			return impossible(i, o.Y, m, v, t.LogZ)
 		}
@@ -232,7 +233,7 @@ func (d *diagonal) replace(i int, t *lik.Tilted, v, damp float64, c *change) {
 		s := Site{xb * up, (x*t.Alpha + cm*xb) * up}
 		old := sites[k]
 		dt, dn := s.Tau-old.Tau, s.Nu-old.Nu
-		if !finite(dt) || !finite(dn) || !(q.Variance > 0) {
+		if !special.Finite(dt) || !special.Finite(dn) || !(q.Variance > 0) {
 			lost = true
 			s, dt, dn = old, 0, 0
 		}
@@ -374,7 +375,7 @@ func earlier(s Site, q, dt float64) Site {
 		return s
 	}
 	den := 1 + q*dt*s.Tau
-	if !(den > 0) || !finite(den) {
+	if !(den > 0) || !special.Finite(den) {
 		return Site{} // a message that widens more than drift can carry
 	}
 	return Site{s.Tau / den, s.Nu / den}

@@ -35,6 +35,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/kernels/stop"
 )
 
@@ -314,8 +315,6 @@ func (r *outcome) ahead() string {
 	return fmt.Sprintf("; predictors may be %.1g of their standard deviations from where they would arrive", r.rest)
 }
 
-func finite(x float64) bool { return math.Abs(x) <= math.MaxFloat64 }
-
 // overlap is the log of the integral of N(u; m, v) and a site; den = 1 + v τ > 0, and
 // its log is left to the caller (who adds -log(den)/2), one for many.
 func overlap(m, v float64, s Site, den float64) float64 {
@@ -325,7 +324,7 @@ func overlap(m, v float64, s Site, den float64) float64 {
 
 // impossible is the error for a row that the filter cannot absorb.
 func impossible(i int, y, m, v, logZ float64) error {
-	if !finite(m) || !finite(v) {
+	if !special.Finite(m) || !special.Finite(v) {
 		return kernels.RowError(fmt.Errorf("row %d: the linear predictor overflows (mean %v, variance %v); scale the features down", i+1, m, v))
 	}
 	return kernels.RowError(fmt.Errorf("row %d: y = %v is impossible under a linear predictor of mean %v, variance %v: log Z = %v", i+1, y, m, v, logZ))

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/special"
 )
 
 // rows is what the joint forms share: one site per row on its predictor, measured
@@ -34,7 +35,7 @@ func (r *rows) loo() []float64 { return r.logp }
 // taken. The log evidence gains log Z less the overlap of cavity and site.
 func (r *rows) refresh(i int, m, v, damp float64, c *change) (Site, error) {
 	old := r.site[i]
-	if !finite(r.base[i]+m) || !finite(v) {
+	if !special.Finite(r.base[i]+m) || !special.Finite(v) {
 		return old, impossible(i, r.p.Y[i], r.base[i]+m, v, 0)
 	}
 	if v < 0 || math.IsNaN(v) {
@@ -43,7 +44,7 @@ func (r *rows) refresh(i int, m, v, damp float64, c *change) (Site, error) {
 	}
 	o := r.batch.Obs(i)
 	t := r.p.Lik.Moments(o, r.base[i]+m, v)
-	if !finite(t.LogZ) || !finite(t.Alpha) || !(t.Ratio > 0) || !finite(t.Ratio) {
+	if !special.Finite(t.LogZ) || !special.Finite(t.Alpha) || !(t.Ratio > 0) || !special.Finite(t.Ratio) {
 		if !r.ran {
 			return old, impossible(i, o.Y, r.base[i]+m, v, t.LogZ)
 		}
@@ -60,7 +61,7 @@ func (r *rows) refresh(i int, m, v, damp float64, c *change) (Site, error) {
 	up := 1 / t.Ratio
 	s := Site{t.Beta * up, (t.Alpha + m*t.Beta) * up}
 	dt, dn := s.Tau-old.Tau, s.Nu-old.Nu
-	if !finite(dt) || !finite(dn) {
+	if !special.Finite(dt) || !special.Finite(dn) {
 		c.clamped++
 		s, dt, dn = old, 0, 0
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/kernels/stop"
 )
 
@@ -92,7 +93,7 @@ func (s *search) result(p *kernels.Problem, e engine, out outcome) (*Result, err
 		return nil, err
 	}
 	for j := range p.P {
-		if !finite(post.Mean[j]) || !(post.Var[j] > 0) || !finite(post.Var[j]) {
+		if !special.Finite(post.Mean[j]) || !(post.Var[j] > 0) || !special.Finite(post.Var[j]) {
 			return nil, fmt.Errorf("ep: feature %q has posterior mean %v and variance %v; scale the features", p.Name(j), post.Mean[j], post.Var[j])
 		}
 	}

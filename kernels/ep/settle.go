@@ -1,6 +1,10 @@
 package ep
 
-import "math"
+import (
+	"math"
+
+	"github.com/bglm/bglm/kernels/special"
+)
 
 // settle moves all means at once to where the sweeps would bring them one by one.
 //
@@ -135,7 +139,7 @@ func (s *settle) solve(d *diagonal) {
 			s.prod[j] += u / p.PriorVar[j]
 			curve += u * s.prod[j]
 		}
-		if !(curve > 0) || !finite(curve) {
+		if !(curve > 0) || !special.Finite(curve) {
 			return
 		}
 		a, next := size/curve, 0.0

@@ -419,8 +419,6 @@ func (s *joint) entries(fs []uint32, xs []float64, m float64) float64 {
 	return m
 }
 
-func finite(x float64) bool { return math.Abs(x) <= math.MaxFloat64 }
-
 // Predict implements stream.Form.
 func (s *joint) Predict(k int, fs []uint32, xs []float64, shift float64) (m, v float64) {
 	if k == 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/kernels/stop"
 )
 
@@ -769,7 +770,7 @@ func eigen(m *dense.Matrix) ([]float64, *dense.Matrix, bool) {
 	sym := mat.NewSymDense(n, nil)
 	for i := range n {
 		for j := range i + 1 {
-			if !finite(m.At(i, j)) {
+			if !special.Finite(m.At(i, j)) {
 				return nil, nil, false
 			}
 			sym.SetSym(i, j, m.At(i, j))

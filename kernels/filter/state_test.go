@@ -15,6 +15,7 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/kernels/stop"
 	"github.com/bglm/bglm/kernels/stream"
 )
@@ -808,7 +809,7 @@ func TestSecondOrderKnown(t *testing.T) {
 			before := fit(t, s)
 			feed(t, s, rows[1:])
 			after := fit(t, s)
-			if after.N != 3 || after.Beliefs[0] != before.Beliefs[0] || after.LogEvidence == before.LogEvidence || !finite(after.LogEvidence) {
+			if after.N != 3 || after.Beliefs[0] != before.Beliefs[0] || after.LogEvidence == before.LogEvidence || !special.Finite(after.LogEvidence) {
 				t.Errorf("%s %s: %+v after %+v", f.Family, link, after, before)
 			}
 		}

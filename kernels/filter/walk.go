@@ -8,6 +8,7 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/kernels/stop"
 )
 
@@ -101,7 +102,7 @@ func (w *walk) predict(cols []int32, x []float64) float64 {
 			w.v += x[e] * w.c[j]
 			zero = zero && x[e] == 0
 		}
-		if w.v > 0 || zero || try > 0 || !finite(w.v) {
+		if w.v > 0 || zero || try > 0 || !special.Finite(w.v) {
 			w.v = math.Max(w.v, 0)
 			return w.v
 		}

@@ -6,6 +6,7 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/special"
 )
 
 // A Gaussian likelihood needs no rows once their sums are known. With residuals r at weights
@@ -85,7 +86,7 @@ func (s *search) look(pt *mode.Point, u []float64) {
 	}
 	s.arrow.mul(m.h, m.step)
 	pt.LogLik = -0.5 * (m.weight*math.Log(2*math.Pi*d) + m.of()/d)
-	if math.IsNaN(pt.LogLik) || math.IsInf(pt.LogLik, 0) {
+	if !special.Finite(pt.LogLik) {
 		pt.LogLik = math.Inf(-1)
 	}
 }

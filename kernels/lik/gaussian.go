@@ -47,7 +47,7 @@ func (gaussian) Traits() Traits {
 func (g gaussian) Dispersion() float64 { return g.dispersion }
 
 func (gaussian) Check(o Obs) error {
-	if math.IsNaN(o.Y) || math.IsInf(o.Y, 0) {
+	if !special.Finite(o.Y) {
 		return fmt.Errorf("y = %v: gaussian takes finite numbers", o.Y)
 	}
 	return checkWeight(o)

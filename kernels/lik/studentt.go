@@ -70,7 +70,7 @@ func (l studentT) Information() float64 { return (l.dof + 1) / ((l.dof + 3) * l.
 func (l studentT) Dispersion() float64 { return l.dispersion }
 
 func (studentT) Check(o Obs) error {
-	if math.IsNaN(o.Y) || math.IsInf(o.Y, 0) {
+	if !special.Finite(o.Y) {
 		return fmt.Errorf("y = %v: studentt takes finite numbers", o.Y)
 	}
 	return checkWeight(o)

@@ -8,6 +8,7 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/design"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/special"
 )
 
 // FullLimit is the largest number of weights for which a full covariance is made: its
@@ -130,7 +131,7 @@ func (r *Reduced) whiten(prior *gauss.Normal) error {
 	r.Offset = make([]float64, p.N)
 	p.Predictor(r.Offset, prior.Mean)
 	for i, v := range r.Offset {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
+		if !special.Finite(v) {
 			return fmt.Errorf("row %d: the linear predictor at the prior mean is %v; scale the features down", i+1, v)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 	"sort"
+
+	"github.com/bglm/bglm/kernels/special"
 )
 
 // Metric is a number of rows of numbers, in the order of its Args. It is used by one
@@ -48,15 +50,14 @@ func Check(args []Arg, row []float64) error {
 	return nil
 }
 
-func finite(x float64) bool { return math.Abs(x) <= math.MaxFloat64 }
 func number(x float64) bool { return x == x }
 
 // The arguments: responses, predictions and the ends of intervals.
 var (
 	Outcome     = Arg{Name: "y", OK: func(x float64) bool { return x == 0 || x == 1 }, Allowed: "0 and 1"}
-	Response    = Arg{Name: "y", OK: finite, Allowed: "finite numbers"}
+	Response    = Arg{Name: "y", OK: special.Finite, Allowed: "finite numbers"}
 	Probability = Arg{Name: "p", OK: func(x float64) bool { return x >= 0 && x <= 1 }, Allowed: "probabilities from 0 to 1"}
-	Prediction  = Arg{Name: "p", OK: finite, Allowed: "finite numbers"}
+	Prediction  = Arg{Name: "p", OK: special.Finite, Allowed: "finite numbers"}
 	Score       = Arg{Name: "p", OK: number, Allowed: "numbers"}
 	Lower       = Arg{Name: "lo", OK: number, Allowed: "numbers"}
 	Upper       = Arg{Name: "hi", OK: number, Allowed: "numbers", Ends: true}

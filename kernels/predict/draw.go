@@ -245,7 +245,7 @@ func (d *Draw) Linear(b *kernels.Batch, i int) (float64, error) {
 			s += x * d.weight(fs[k])
 		}
 	}
-	if !finite(s) {
+	if !special.Finite(s) {
 		return 0, fmt.Errorf("the linear predictor of a draw is %v; scale the features down", s)
 	}
 	return s, nil

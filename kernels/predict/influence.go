@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/special"
 )
 
 // Influence is what one row of a fit did to it, read off the posterior N(m, v) of its
@@ -54,7 +55,7 @@ func InfluenceOf(l lik.Likelihood, o lik.Obs, m, v float64) (Influence, error) {
 	if rest := 1 - n.Leverage; rest > 1e-14 {
 		vc := v / rest
 		mc := m - vc*r
-		if finite(mc) && finite(vc) {
+		if special.Finite(mc) && special.Finite(vc) {
 			o.Weight = 1
 			n.LOO = l.Moments(o, mc, vc).LogZ
 		}
@@ -80,7 +81,7 @@ func fisher(l lik.Likelihood, m float64) float64 {
 		return l.Information()
 	}
 	mean, variance := l.Predict(m, 0)
-	if variance == 0 || !finite(variance) {
+	if variance == 0 || !special.Finite(variance) {
 		// A binary response that is certain: for probability p -> 0 or 1 the
 		// information goes to 0 with it. A count without bound: the weight is known.
 		if mean == 0 || mean == 1 {

@@ -259,8 +259,6 @@ func (s *Scorer) Linear(b *kernels.Batch, i int) (m, v float64, err error) {
 	return m, v, nil
 }
 
-func finite(x float64) bool { return math.Abs(x) <= math.MaxFloat64 }
-
 // Predict is the expected response of row i.
 func (s *Scorer) Predict(b *kernels.Batch, i int, k Kind) (float64, error) {
 	m, v, err := s.Linear(b, i)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/special"
 )
 
 // Term is a feature column, or the interaction of several.
@@ -99,7 +100,7 @@ func (e *Encoder) readCross(t *term) {
 			}
 			var x [1]float64
 			if c.Kind() == Number {
-				if c.Floats(x[:], e.lo+r); !finite(x[0]) {
+				if c.Floats(x[:], e.lo+r); !special.Finite(x[0]) {
 					e.fault(r, notFinite(c.Name(), x[0]))
 				}
 				v *= x[0]
@@ -115,7 +116,7 @@ func (e *Encoder) readCross(t *term) {
 		if t.miss[r] {
 			continue
 		}
-		if !finite(v) {
+		if !special.Finite(v) {
 			e.fault(r, notFinite(t.name, v))
 		}
 		t.x[r] = v

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	vector "github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/special"
 )
 
 // block is how many rows are read ahead at most, and entriesAhead about how many
@@ -70,8 +71,6 @@ func (e ErrValue) Unwrap() error { return e.Err }
 func notFinite(name string, v float64) error {
 	return ErrValue{Err: fmt.Errorf("feature %q has the value %v; allowed: finite numbers", name, v)}
 }
-
-func finite(v float64) bool { return math.Abs(v) <= math.MaxFloat64 }
 
 // allFinite says whether all are: 0 times another number is none.
 func allFinite(x []float64) bool {
@@ -599,7 +598,7 @@ func (e *Encoder) read(t *term) {
 			return
 		}
 		for r, v := range t.numbers() {
-			if !finite(v) && (len(t.miss) == 0 || !t.miss[r]) {
+			if !special.Finite(v) && (len(t.miss) == 0 || !t.miss[r]) {
 				e.fault(r, notFinite(t.name, v))
 			}
 		}
@@ -751,7 +750,7 @@ func (e *Encoder) readSeveral(t *term) {
 		t.off[r+1] = end
 		if (t.kind == pairs || t.kind == dense) && !allFinite(t.x[at:end]) {
 			for k := at; k < end; k++ {
-				if !finite(t.x[k]) {
+				if !special.Finite(t.x[k]) {
 					e.fault(r, notFinite(e.keyOf(t, k), t.x[k]))
 					break
 				}

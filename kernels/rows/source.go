@@ -11,6 +11,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/option"
+	"github.com/bglm/bglm/kernels/special"
 )
 
 // Source is the columns that rows are read from. Columns that are nil are absent.
@@ -252,7 +253,7 @@ func (s *Source) read(lo, hi int, dst Sink, m *kernels.Model, check bool) error 
 				return err
 			}
 		}
-		if !finite(s.y[r]) {
+		if !special.Finite(s.y[r]) {
 			note(r, ErrValue{Err: fmt.Errorf("y = %v; allowed: finite numbers", s.y[r])})
 			continue
 		}
@@ -322,7 +323,7 @@ func Label(c Column, i int) (string, error) {
 		if c.Integer() {
 			return string(c.AppendInt(nil, i)), nil
 		}
-		if c.Floats(x[:], i); finite(x[0]) {
+		if c.Floats(x[:], i); special.Finite(x[0]) {
 			return option.Show(x[0]), nil
 		}
 		return "", ErrValue{Err: fmt.Errorf("class = %v; allowed: finite numbers, text and truth values", x[0])}
@@ -335,14 +336,14 @@ func checkScalar(what string, v float64) error {
 	allowed := "a finite number"
 	switch what {
 	case "weight":
-		if finite(v) && v >= 0 {
+		if special.Finite(v) && v >= 0 {
 			return nil
 		}
 		allowed += " >= 0"
 	case "time":
 		allowed += " or a date"
 	}
-	if what != "weight" && finite(v) {
+	if what != "weight" && special.Finite(v) {
 		return nil
 	}
 	return ErrValue{Err: fmt.Errorf("%s = %v; allowed: %s", what, v, allowed)}

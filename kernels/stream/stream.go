@@ -31,6 +31,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/kernels/stop"
 )
 
@@ -502,7 +503,7 @@ func (s *State) row(b *kernels.Batch, i int) error {
 			r = &one
 		}
 		r.m, r.v = s.form.Predict(k, fs, xs, shift)
-		if !finite(r.m) || !finite(r.v) {
+		if !special.Finite(r.m) || !special.Finite(r.v) {
 			return kernels.RowError(s.because(fmt.Errorf("the linear predictor overflows (mean %v, variance %v); scale the features down", r.m, r.v)))
 		}
 		r.t = lik.Tilted{Ratio: 1}
@@ -521,7 +522,7 @@ func (s *State) row(b *kernels.Batch, i int) error {
 				r.t.LogZ = learn.LogZ(o, r.m, r.v, s.form.Known(k))
 			}
 		}
-		if t := &r.t; !finite(t.LogZ) || !finite(t.Alpha) || !finite(r.v*t.Alpha) || !finite(t.Beta) || !(t.Ratio > 0) || !finite(t.Ratio) {
+		if t := &r.t; !special.Finite(t.LogZ) || !special.Finite(t.Alpha) || !special.Finite(r.v*t.Alpha) || !special.Finite(t.Beta) || !(t.Ratio > 0) || !special.Finite(t.Ratio) {
 			return kernels.RowError(s.because(fmt.Errorf("y = %v with weight %v is impossible under a linear predictor of mean %v, variance %v: log Z = %v", o.Y, o.Weight, r.m, r.v, t.LogZ)))
 		}
 	}
@@ -588,7 +589,7 @@ func (s *State) tick(b *kernels.Batch, i int, fs []uint32) error {
 		if t < s.clock {
 			s.late++ // no drift for a row that comes late
 			t = s.clock
-		} else if !finite(t) {
+		} else if !special.Finite(t) {
 			return kernels.RowError(fmt.Errorf("time = %v; allowed: finite numbers", t))
 		}
 	case math.IsNaN(t):
@@ -607,8 +608,6 @@ func (s *State) tick(b *kernels.Batch, i int, fs []uint32) error {
 	}
 	return s.form.Drift(from, t, fs)
 }
-
-func finite(x float64) bool { return math.Abs(x) <= math.MaxFloat64 }
 
 // Linear gives mean and variance of the linear predictor of each row of b as
 // the state stands, drift up to the row's time included, for a prediction before
