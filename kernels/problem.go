@@ -270,7 +270,7 @@ func (c *chunk) finite(known func(id uint32) bool) bool {
 		}
 	}
 	if len(open) > 2 {
-		return finite(c.Value)
+		return dense.AllFinite(c.Value)
 	}
 	for _, e := range open {
 		for at := e; at < len(c.Value); at += len(c.Shared) {
@@ -529,7 +529,7 @@ func (l *layout) count(f func(i, n int)) {
 // predictor. Without cols all rows have all columns.
 func (l *layout) row(i int, cols []uint32, vals []float64) (shift float64, err error) {
 	fs, xs := l.c.Entries(i)
-	if cols == nil && !l.known && finite(xs) {
+	if cols == nil && !l.known && dense.AllFinite(xs) {
 		copy(vals, xs)
 		return 0, nil
 	}
@@ -577,21 +577,6 @@ func (l *layout) row(i int, cols []uint32, vals []float64) (shift float64, err e
 		sortEntries(cols, vals)
 	}
 	return shift, nil
-}
-
-// finite says whether all numbers are.
-func finite(xs []float64) bool {
-	var a, b, c, d float64 // stay 0, or become NaN
-	for ; len(xs) >= 4; xs = xs[4:] {
-		a += xs[0] - xs[0]
-		b += xs[1] - xs[1]
-		c += xs[2] - xs[2]
-		d += xs[3] - xs[3]
-	}
-	for _, x := range xs {
-		a += x - x
-	}
-	return a+b+c+d == 0
 }
 
 // fillMeans is xs with means for what is missing; they are not changed.

@@ -886,6 +886,29 @@ func TestShrinks(t *testing.T) {
 	})
 }
 
+// One number that is not finite is found wherever it stands.
+func TestAllFinite(t *testing.T) {
+	for _, n := range []int{0, 1, 15, 16, 17, 1023, 1024, 1025, 3000} {
+		x := make([]float64, n)
+		for i := range x {
+			x[i] = math.MaxFloat64 * float64(1-2*(i&1))
+		}
+		if !AllFinite(x) {
+			t.Fatalf("%d finite numbers: not finite", n)
+		}
+		for _, bad := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+			for i := range x {
+				old := x[i]
+				x[i] = bad
+				if AllFinite(x) {
+					t.Fatalf("%d numbers with %v at %d: finite", n, bad, i)
+				}
+				x[i] = old
+			}
+		}
+	}
+}
+
 // e^x and e^-x against math.Exp, within its range, beyond it, in place and for all lengths; what
 // a number gives does not depend on where it stands.
 func TestExp(t *testing.T) {

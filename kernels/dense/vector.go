@@ -11,6 +11,25 @@ func Dot(x, y []float64) float64 {
 	return dot(x, y)
 }
 
+// AllFinite says whether all numbers of x are: 0 times another number is none.
+func AllFinite(x []float64) bool {
+	if len(x) < 16 { // less than the call of a kernel costs
+		sum := 0.0 // stays 0, or becomes NaN
+		for _, v := range x {
+			sum += v - v
+		}
+		return sum == 0
+	}
+	for ; len(x) > len(zeros); x = x[len(zeros):] {
+		if dot(x[:len(zeros)], zeros[:]) != 0 {
+			return false
+		}
+	}
+	return dot(x, zeros[:len(x)]) == 0
+}
+
+var zeros [1024]float64 // never written
+
 // Axpy sets y += a x.
 func Axpy(a float64, x, y []float64) {
 	length("y", y, len(x))

@@ -295,7 +295,7 @@ func (s *sampling) chain(number uint64) *chain {
 			u[i] = wide * rng.NormFloat64()
 		}
 		t.move(u)
-		if special.Finite(t.now.logp) && allFinite(t.now.g) {
+		if special.Finite(t.now.logp) && dense.AllFinite(t.now.g) {
 			break
 		}
 		if wide < 1e-6 {
@@ -432,7 +432,7 @@ func (s *sampling) control() []float64 {
 	dense.SolveLowerTVec(gg, mean)
 	shift := make([]float64, p)
 	dense.GemvT(shift, gz, mean)
-	if !allFinite(shift) {
+	if !dense.AllFinite(shift) {
 		return nil
 	}
 	return shift

@@ -133,7 +133,7 @@ func (v *view) mode(z []float64, fullMetric bool, halt *stop.Stop) (r *metric, o
 	p := v.dim()
 	h := &hill{view: v, z: z, grad: make([]float64, p), step: make([]float64, p), next: make([]float64, p), nextGrad: make([]float64, p), t: make([]float64, len(v.obs))}
 	h.logp = v.density(z, h.grad)
-	if !special.Finite(h.logp) || !allFinite(h.grad) {
+	if !special.Finite(h.logp) || !dense.AllFinite(h.grad) {
 		return nil, false
 	}
 	if fullMetric {
@@ -173,7 +173,7 @@ func (h *hill) Direction() (slope float64, err error) {
 func (h *hill) Gain(t float64) float64 {
 	copy(h.next, h.z)
 	dense.Axpy(t, h.step, h.next)
-	if h.nextLogp = h.density(h.next, h.nextGrad); !allFinite(h.nextGrad) {
+	if h.nextLogp = h.density(h.next, h.nextGrad); !dense.AllFinite(h.nextGrad) {
 		return math.Inf(-1)
 	}
 	return h.nextLogp - h.logp
@@ -248,13 +248,4 @@ func (v *view) solve(b, c, t []float64) {
 		}
 		rr = r2
 	}
-}
-
-func allFinite(x []float64) bool {
-	for _, v := range x {
-		if !special.Finite(v) {
-			return false
-		}
-	}
-	return true
 }

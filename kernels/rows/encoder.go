@@ -72,18 +72,6 @@ func notFinite(name string, v float64) error {
 	return ErrValue{Err: fmt.Errorf("feature %q has the value %v; allowed: finite numbers", name, v)}
 }
 
-// allFinite says whether all are: 0 times another number is none.
-func allFinite(x []float64) bool {
-	for ; len(x) > block; x = x[block:] {
-		if vector.Dot(x[:block], zeros[:]) != 0 {
-			return false
-		}
-	}
-	return vector.Dot(x, zeros[:len(x)]) == 0
-}
-
-var zeros [block]float64
-
 type kind uint8
 
 const (
@@ -594,7 +582,7 @@ func (e *Encoder) read(t *term) {
 			t.x = resize(t.x, n)
 			t.col.Floats(t.x, e.lo)
 		}
-		if allFinite(t.numbers()) {
+		if vector.AllFinite(t.numbers()) {
 			return
 		}
 		for r, v := range t.numbers() {
@@ -748,7 +736,7 @@ func (e *Encoder) readSeveral(t *term) {
 			end = t.drop(at, lo, hi)
 		}
 		t.off[r+1] = end
-		if (t.kind == pairs || t.kind == dense) && !allFinite(t.x[at:end]) {
+		if (t.kind == pairs || t.kind == dense) && !vector.AllFinite(t.x[at:end]) {
 			for k := at; k < end; k++ {
 				if !special.Finite(t.x[k]) {
 					e.fault(r, notFinite(e.keyOf(t, k), t.x[k]))
