@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/lik"
@@ -21,7 +22,9 @@ type Prediction struct {
 
 // Progressive is a streaming method whose Result is, besides the fit, what it predicts of
 // each row before it learns it (Result.Rows): the prequential test of a stream, without a
-// part of the data put aside. Cost: 40 bytes a row.
+// part of the data put aside. Where the scale of responses is learnt the interval of a row
+// before two different ones have come is the whole line, and its density that which it has in
+// log_evidence. Cost: 40 bytes a row.
 // Errors: a method that keeps the rows.
 func (m *Method) Progressive() (*Method, error) {
 	if !m.Streams || m.Kind != Weights {
@@ -74,7 +77,6 @@ func (p *progressive) Update(ctx context.Context, b *kernels.Batch, skip bool) e
 		return err
 	}
 	var one kernels.Batch
-	var m, v [1]float64
 	for i := range b.Len() {
 		one.Reset()
 		fs, xs := b.Entries(i)
@@ -95,18 +97,23 @@ func (p *progressive) Update(ctx context.Context, b *kernels.Batch, skip bool) e
 		if len(b.Time) > 0 {
 			one.Time = append(one.Time[:0], b.Time[i])
 		}
-		if err := p.state.Linear(&one, m[:], v[:]); err != nil {
+		to, err := p.state.Foretell(&one)
+		if err != nil {
 			return err
 		}
-		l := p.state.Likelihood()
-		before := p.state.Rows()
+		before, evidence := p.state.Rows(), p.state.LogEvidence()
 		if err := p.state.Update(ctx, &one, skip); err != nil {
 			return err
 		}
 		if p.state.Rows() == before {
 			continue // a bad row, which was skipped
 		}
-		p.rows = append(p.rows, expected(l, o, m[0], v[0]))
+		r := expected(to.Likelihood, o, to.Mean, to.Variance)
+		if to.Blind { // any response was possible; its density is that in the unit found later
+			r.Lower, r.Upper = math.Inf(-1), math.Inf(1)
+			r.LogDensity = p.state.LogEvidence() - evidence
+		}
+		p.rows = append(p.rows, r)
 	}
 	return nil
 }

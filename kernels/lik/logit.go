@@ -276,7 +276,7 @@ func logitTail(m, v float64) float64 {
 }
 
 // seriesV bounds the variance of logitSeries and logitTiny. Of the term that is left out the
-// largest, over m, is 0.0208 v^7 of Z: 2.7e-14 there, and 3e-13 of v Z''.
+// largest, over m, is 0.0208 v^7 of Z: 2.7e-14 there, and 3e-13 of v Z”.
 const seriesV = 0.02
 
 const expFar = -600 // below, special.ExpDown is 0

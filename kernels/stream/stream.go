@@ -1007,6 +1007,15 @@ func (s *State) parameters(f *kernels.Fit, k int) {
 	}
 }
 
+// constant is the unit of responses, their scale being learnt, which have all been the same; nil
+// otherwise.
+func (s *State) constant() *response {
+	if s.units == nil || s.units.y == nil || s.units.y.N == 0 || s.units.y.Scale > 0 || !s.plan.Learns && !s.plan.unitNoise {
+		return nil
+	}
+	return s.units.y
+}
+
 func (s *State) status(k int) (status string) {
 	b := &s.bank[k]
 	say := func(is bool, sentence string, args ...any) {
@@ -1021,7 +1030,9 @@ func (s *State) status(k int) (status string) {
 		say(s.merged > 0 && s.plan.Drifts, "parts fitted apart (by several threads or over parts of a window, in no common order) were merged: with drift the answer is approximate")
 	}
 	say(s.cut > 0, "%d steps were cut at %d on the linear predictor, where one linearisation does not reach", s.cut, MaxStep)
-	if b.learning != nil {
+	if y := s.constant(); y != nil {
+		say(true, "all responses are %.6g: nothing says how far others would lie, and intervals have no width", y.Center)
+	} else if b.learning != nil {
 		status = kernels.Join(status, b.learning.Note(s.form.Known(k)))
 	}
 	if b.counts != nil {
