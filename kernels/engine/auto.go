@@ -7,6 +7,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/option"
 )
 
@@ -55,8 +56,10 @@ func streamOf(m *kernels.Model) *kernels.Model {
 	s := *m
 	s.At, s.Correlated = nil, nil
 	s.PriorBy = slices.DeleteFunc(slices.Clone(m.PriorBy), func(c kernels.ColumnPrior) bool { return c.Auto })
-	s.Options.AutoPrior, s.Options.PriorGroups, s.Options.AutoShape = false, false, false
-	if l := s.Complete().Lik; l.Traits().Located {
+	s.Options.AutoPrior, s.Options.PriorGroups = false, false
+	l := s.Complete().Lik
+	s.Options.AutoShape = s.Options.AutoShape && lik.Counts(l)
+	if l.Traits().Located {
 		s.Options.AutoDispersion = s.Options.AutoDispersion && (s.Options.Standardize || l.Traits().Gaussian)
 	} else {
 		s.Options.AutoDispersion = false

@@ -20,7 +20,7 @@ import (
 //   - covariance of adf: that of the fit that is continued, else an arrowhead;
 //   - dispersion and shape: learnt by methods that keep the rows, where neither a number nor a
 //     fit to continue says what they are; filters learn the dispersion of a location family
-//     that they standardise;
+//     that they standardise, and adf the size of negbinomial;
 //   - prior_variance of adf with an arrowhead: learnt where the fit that is continued did, a
 //     stream of bglm_fit;
 //   - prior_variance of classes: learnt, where neither a prior nor the scale was given;
@@ -51,6 +51,9 @@ func (m *Method) defaults(s *option.Settings, unshaped bool) {
 	if m.Kind == Classes && s.AutoStandardize && !s.OwnPrior() {
 		o.AutoPrior = true
 	}
+	if m.Name == "adf" && has("shape") && lik.Counts(s.Lik) && !s.Given("shape") {
+		o.AutoShape = o.AutoShape || s.Start == nil && unshaped || learnsShape(s.Start)
+	}
 	if m.Streams || m.Kind == Classes || s.Start != nil || len(s.At) > 0 {
 		return
 	}
@@ -63,6 +66,11 @@ func (m *Method) defaults(s *option.Settings, unshaped bool) {
 	if has("shape") && !s.Given("shape") && unshaped {
 		o.AutoShape = true
 	}
+}
+
+// learnsShape says whether the rows of f have taught its shape.
+func learnsShape(f *kernels.Fit) bool {
+	return f != nil && slices.ContainsFunc(f.Learnt, func(l kernels.Learnt) bool { return l.Name == kernels.LearntShape })
 }
 
 // learnsDispersion says whether f is of a stream of standardised responses that learnt their

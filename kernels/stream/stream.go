@@ -86,9 +86,10 @@ type State struct {
 	n, skipped   int64
 	late, cut    int64
 	merged       int32
-	course       *course // nil before Plan.begins rows
-	seen         bool    // a row has come
-	counts       bool    // determined has been
+	course       *course    // nil before Plan.begins rows
+	fixed        *lik.Fixed // nil for parameters that are learnt, and before Plan.begins rows
+	seen         bool       // a row has come
+	counts       bool       // determined has been
 	own          bool
 }
 
@@ -528,7 +529,7 @@ func (s *State) row(b *kernels.Batch, i int) error {
 	}
 	if o.Weight > 0 && s.n >= p.begins {
 		if s.course == nil {
-			s.course = &course{}
+			s.course, s.fixed = &course{}, lik.NewFixed(p.Model.Lik)
 		}
 		s.course.see(b.Obs(i), p.answers)
 	}
@@ -541,6 +542,13 @@ func (s *State) row(b *kernels.Batch, i int) error {
 		r := c.row
 		if r == nil {
 			r = &one
+		}
+		if k == 0 && s.fixed != nil && s.course != nil {
+			scale := 1.0
+			if !p.unitNoise {
+				scale = s.units.responses()
+			}
+			s.fixed.Meet(p.Model.Lik, o, r.m, r.v, scale)
 		}
 		logZ := r.t.LogZ - o.Weight*unit
 		c.logZ += logZ
@@ -647,7 +655,7 @@ func (s *State) Clone() *State {
 	}
 	form, c := s.form.Clone(d)
 	*c = *s
-	c.form, c.dict, c.units, c.means, c.counted = form, d, s.units.clone(), s.means.clone(), s.counted.Clone()
+	c.form, c.dict, c.units, c.means, c.counted, c.fixed = form, d, s.units.clone(), s.means.clone(), s.counted.Clone(), s.fixed.Clone()
 	if s.course != nil {
 		own := *s.course
 		c.course = &own
@@ -675,6 +683,7 @@ func (s *State) Size() int64 {
 	if s.course != nil {
 		n += courseSize
 	}
+	n += s.fixed.Size()
 	return n
 }
 
@@ -789,6 +798,11 @@ func (s *State) merge(src *State) error {
 		s.learnPriors(false)
 	}
 	s.course = merged(s.course, src.course)
+	if s.fixed == nil {
+		s.fixed = src.fixed.Clone()
+	} else if src.fixed != nil {
+		s.fixed.Merge(src.fixed)
+	}
 	s.late += src.late
 	s.cut += src.cut
 	s.merged += src.merged
@@ -1038,6 +1052,7 @@ func (s *State) status(k int) (status string) {
 	if b.counts != nil {
 		status = kernels.Join(status, b.counts.note(s.plan.Model.Lik))
 	}
+	status = kernels.Join(status, s.fixed.Note(s.Likelihood()))
 	status = kernels.Join(status, s.form.Status(k))
 	if len(s.bank) > 1 {
 		status = kernels.Join(status, kernels.NoiseStatus(s.plan.Rates[k], s.plan.Rates))

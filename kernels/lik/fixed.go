@@ -1,0 +1,186 @@
+package lik
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mathext"
+
+	"github.com/bglm/bglm/kernels/special"
+)
+
+// Fixed asks rows, as they come, whether a parameter that a filter does not learn fits them: the
+// shape k of gamma, and the dispersion D of studentt. NewFixed makes one.
+//
+// gamma: y e^-s is G, of a gamma law with mean 1 and shape k, for which E[G - 1 - log G] =
+// log k - ψ(k) =: f(k), which falls. A predictor s ~ N(m, v) known before the row adds nothing to the
+// mean of y e^(-m-v/2) - 1 - (log y - m). Rows weigh 1/(1+kv)², for where v is above 1/k they tell of
+// little but the predictor.
+//
+// studentt: with q = (y-m)²/(v+D) and ν degrees of freedom E[(ν+1) q/(νc+q)] is 1 at c = 1, and where
+// the dispersion is c times D at that c: the sum falls in c, and is kept at a grid of them.
+type Fixed struct {
+	rows, w, squares float64 // rows, and the sums of their weights and of the squares of these
+	sum              float64 // gamma
+	at               []float64
+}
+
+// The grid of studentt: factors of the dispersion, 2^(k/2 - 10).
+const fixedGrid = 41
+
+func fixedFactor(k float64) float64 { return math.Exp2(0.5*k - 10) }
+
+// NewFixed is nil for other likelihoods.
+func NewFixed(l Likelihood) *Fixed {
+	switch l.(type) {
+	case gamma:
+		return &Fixed{}
+	case studentT:
+		return &Fixed{at: make([]float64, fixedGrid)}
+	}
+	return nil
+}
+
+// Meet notes a row whose predictor was N(m, v) before it came; scale divides responses and
+// predictors of studentt as they are told.
+func (f *Fixed) Meet(l Likelihood, o Obs, m, v, scale float64) {
+	if !(o.Weight > 0) {
+		return
+	}
+	w := 1.0
+	switch l := l.(type) {
+	case gamma:
+		w = 1 / (1 + l.shape*v)
+		w *= w
+		u := math.Log(o.Y) - m
+		d := math.Exp(u-0.5*v) - 1 - u
+		if !special.Finite(w * d) {
+			return
+		}
+		f.sum += w * d
+	case studentT:
+		e := o.Y - m
+		q := e * (e / (v + l.dispersion/(scale*scale)))
+		for k := range f.at {
+			f.at[k] += (l.dof + 1) / (l.dof*fixedFactor(float64(k))/q + 1)
+		}
+	}
+	f.rows++
+	f.w += w
+	f.squares += w * w
+}
+
+// Clone returns an independent copy.
+func (f *Fixed) Clone() *Fixed {
+	if f == nil {
+		return nil
+	}
+	c := *f
+	c.at = append([]float64(nil), f.at...)
+	return &c
+}
+
+// Size is the memory held, in bytes.
+func (f *Fixed) Size() int64 {
+	if f == nil {
+		return 0
+	}
+	return 80 + 8*int64(cap(f.at))
+}
+
+// Merge adds what o has met.
+func (f *Fixed) Merge(o *Fixed) {
+	f.rows, f.w, f.squares, f.sum = f.rows+o.rows, f.w+o.w, f.squares+o.squares, f.sum+o.sum
+	for k := range o.at {
+		f.at[k] += o.at[k]
+	}
+}
+
+// farthest bounds the factor of gamma: predictors that are wide beside a large shape hide how large.
+const farthest = 1000
+
+// A parameter is said not to fit from a factor of fixedFactorSaid on, and where as many rows have
+// one so far off less than once in 30,000 times.
+const (
+	fixedFactorSaid = 1.25
+	fixedErrors     = 4
+	fixedRows       = 50
+)
+
+// Estimate is by what factor the parameter is off, and by how many standard errors; ok is false for
+// too few rows.
+func (f *Fixed) Estimate(l Likelihood) (factor, errors float64, ok bool) {
+	if f == nil || !(f.w*f.w > fixedRows*f.squares) {
+		return 0, 0, false
+	}
+	n := f.w * f.w / f.squares
+	switch l := l.(type) {
+	case gamma:
+		k := l.shape
+		mean := f.sum / f.w
+		gap, fall := gammaGap(k)
+		return math.Min(math.Exp(gammaShapeLog(mean))/k, farthest), math.Abs(mean-gap) / math.Sqrt(fall/k/n), true // the variance of G - 1 - log G is ψ'(k) - 1/k
+	case studentT:
+		one := 20 // the factor 1
+		variance := 2 * l.dof / (l.dof + 3)
+		errors = math.Abs(f.at[one]/f.w-1) / math.Sqrt(variance/n)
+		for k := range f.at {
+			if r := f.at[k] / f.w; r < 1 {
+				at := float64(k)
+				if k > 0 {
+					up := math.Log(f.at[k-1] / f.w)
+					at -= math.Log(r) / (math.Log(r) - up)
+				}
+				return fixedFactor(at), errors, true
+			}
+		}
+		return fixedFactor(fixedGrid - 1), errors, true
+	}
+	return 0, 0, false
+}
+
+// gammaGap is log k - ψ(k), and by what it falls with log k: kψ'(k) - 1.
+func gammaGap(k float64) (gap, fall float64) {
+	if k > 1e3 { // the next terms are 1e-14 of these
+		i := 1 / k
+		return i * (1./2 + i*(1./12-i*i/120)), i * (1./2 + i*(1./6-i*i/30))
+	}
+	return math.Log(k) - mathext.Digamma(k), k*mathext.Zeta(2, k) - 1
+}
+
+// gammaShapeLog is log k where log k - ψ(k) is f, by Newton's steps in log k.
+func gammaShapeLog(f float64) float64 {
+	const least, most = 1e-4, 1e12
+	if low, _ := gammaGap(least); !(f < low) {
+		return math.Log(least)
+	}
+	if high, _ := gammaGap(most); !(f > high) {
+		return math.Log(most)
+	}
+	x := math.Log((3 - f + math.Sqrt((f-3)*(f-3)+24*f)) / (12 * f)) // within 1.5 %
+	for range 4 {
+		gap, fall := gammaGap(math.Exp(x))
+		x += (gap - f) / fall
+	}
+	return x
+}
+
+// Note is "" or a sentence.
+func (f *Fixed) Note(l Likelihood) string {
+	factor, errors, ok := f.Estimate(l)
+	if !ok || errors < fixedErrors || factor < fixedFactorSaid && factor > 1/fixedFactorSaid {
+		return ""
+	}
+	name, is, less := "shape", 0.0, factor > 1
+	switch l := l.(type) {
+	case gamma:
+		is = l.shape
+	case studentT:
+		name, is, less = "dispersion", l.dispersion, factor < 1
+	}
+	wide := "narrow"
+	if less {
+		wide = "wide"
+	}
+	return fmt.Sprintf("%s %.3g is not what the rows say, which is about %.3g: deviations and intervals are too %s; give that, or take a method that keeps the rows and learns it", name, is, is*factor, wide)
+}
