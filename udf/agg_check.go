@@ -107,11 +107,7 @@ var pitType = capi.StructOf(fld("lower", capi.TDouble), fld("upper", capi.TDoubl
 
 func callPIT(args []capi.Vec, n int, out *capi.Col) error {
 	return observed(args, n, out, "pit", func(p *predictor, row observation) error {
-		f, err := p.fits.head(row.i)
-		if err != nil {
-			return err
-		}
-		lo, hi, err := answer.PIT(p.fits.lik, f, row.Obs, row.m, row.v)
+		lo, hi, err := answer.PIT(p.fits.lik, row.Obs, row.m, row.v)
 		if err != nil {
 			return err
 		}

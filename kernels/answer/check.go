@@ -7,9 +7,6 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"gonum.org/v1/gonum/mathext"
-	"gonum.org/v1/gonum/stat/distuv"
-
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/argument"
 	"github.com/bglm/bglm/kernels/lik"
@@ -43,6 +40,7 @@ type Checked struct {
 // Source: [gelman2013], section 6.3.
 type Check struct {
 	*predict.Scorer
+	of        lik.Distribution
 	statistic string
 	level     float64
 	draws     int
@@ -51,7 +49,7 @@ type Check struct {
 }
 
 // NewCheck has no rows yet. A level of 0 is 0.95, 0 draws are DefaultDraws.
-// Errors: those of predict.New; a statistic that is none.
+// Errors: those of predict.New and lik.DistributionOf; a statistic that is none.
 func NewCheck(f *kernels.Fit, statistic string, level float64, draws int, seed uint64) (*Check, error) {
 	k := slices.Index(Statistics, statistic)
 	if k < 0 {
@@ -61,7 +59,11 @@ func NewCheck(f *kernels.Fit, statistic string, level float64, draws int, seed u
 	if err != nil {
 		return nil, err
 	}
-	return &Check{Scorer: s, statistic: Statistics[k], level: cmp.Or(level, 0.95), draws: cmp.Or(draws, DefaultDraws), seed: seed}, nil
+	of, err := lik.DistributionOf(s.Lik)
+	if err != nil {
+		return nil, err
+	}
+	return &Check{Scorer: s, of: of, statistic: Statistics[k], level: cmp.Or(level, 0.95), draws: cmp.Or(draws, DefaultDraws), seed: seed}, nil
 }
 
 // Add takes the rows of b, whose feature numbers are those of Features.
@@ -147,7 +149,7 @@ func (c *Check) Checked(stop func() error) (Checked, error) {
 			if err != nil {
 				return out, err
 			}
-			y[k] = repeat(c.Lik, c.Fit, s, c.rows.Trials[i], noise)
+			y[k] = c.of.Draw(s, c.rows.Trials[i], noise)
 		}
 		if all[d] = statistic(c.statistic, y); !special.Finite(all[d]) {
 			return out, fmt.Errorf("statistic %s of repeated responses is %v: the beliefs are so wide that responses drawn from them are no numbers", c.statistic, all[d])
@@ -216,57 +218,19 @@ func statistic(name string, y []float64) float64 {
 	return s.mean
 }
 
-// repeat is a new response at the predictor s.
-func repeat(l lik.Likelihood, f *kernels.Fit, s, trials float64, src rand.Source) float64 {
-	g := l.Response(s)
-	switch l.Family() {
-	case "bernoulli":
-		if rand.New(src).Float64() < g {
-			return 1
-		}
-		return 0
-	case "binomial":
-		return distuv.Binomial{N: trials, P: g, Src: src}.Rand()
-	case "poisson":
-		return poisson(g, src)
-	case "negbinomial":
-		return poisson(gamma(f.Shape, g, src), src)
-	case "gamma":
-		return gamma(f.Shape, g, src)
-	case "studentt":
-		return distuv.StudentsT{Mu: g, Sigma: math.Sqrt(f.Dispersion), Nu: f.Shape, Src: src}.Rand()
-	}
-	return g + math.Sqrt(f.Dispersion)*rand.New(src).NormFloat64()
-}
-
-// gamma is a positive number of that mean, which a wide predictor makes 0 or infinite.
-func gamma(shape, mean float64, src rand.Source) float64 {
-	switch rate := shape / mean; {
-	case !(rate > 0):
-		return math.Inf(1)
-	case math.IsInf(rate, 1):
-		return 0
-	default:
-		return distuv.Gamma{Alpha: shape, Beta: rate, Src: src}.Rand()
-	}
-}
-
-func poisson(rate float64, src rand.Source) float64 {
-	if !(rate > 0) {
-		return 0
-	}
-	return distuv.Poisson{Lambda: math.Min(rate, 1e15), Src: src}.Rand()
-}
-
 // PIT is the probability integral transform of a response: where its predictive distribution
 // function, s ~ N(m, v), steps from and to; a continuous one does not step. Over rows that
 // were not learnt a draw between the two is uniform if the model is right.
 //
-// Errors: a response outside the support.
+// Errors: a response outside the support; those of lik.DistributionOf.
 //
 // Source: [czado2009].
-func PIT(l lik.Likelihood, f *kernels.Fit, o lik.Obs, m, v float64) (below, upTo float64, err error) {
+func PIT(l lik.Likelihood, o lik.Obs, m, v float64) (below, upTo float64, err error) {
 	if err := l.Check(o); err != nil {
+		return 0, 0, err
+	}
+	of, err := lik.DistributionOf(l)
+	if err != nil {
 		return 0, 0, err
 	}
 	sd, n, total := math.Sqrt(v), 1, 0.0
@@ -279,106 +243,10 @@ func PIT(l lik.Likelihood, f *kernels.Fit, o lik.Obs, m, v float64) (below, upTo
 			z = reach * (2*(float64(k)+0.5)/float64(n) - 1)
 		}
 		w := math.Exp(-0.5 * z * z)
-		a, b := distribution(l, f, o, m+sd*z)
+		a, b := of.CDF(o, m+sd*z)
 		total += w
 		below += w * a
 		upTo += w * b
 	}
 	return min(below/total, 1), min(upTo/total, 1), nil
-}
-
-// limitShape is the shape from which the incomplete gamma function has no more digits than
-// its limit.
-const limitShape = 1e13
-
-// gammaBelow is the probability below r means of a gamma of that shape. Where the shape is
-// large its cube root is normal (Wilson and Hilferty), but for about 0.01/shape.
-func gammaBelow(shape, r float64) float64 {
-	switch {
-	case !(shape > 0) || math.IsInf(shape*r, 1) && shape <= limitShape:
-		return 1
-	case shape > limitShape:
-		return special.Phi(3 * math.Sqrt(shape) * (math.Cbrt(r) - 1 + 1/(9*shape)))
-	}
-	return mathext.GammaIncReg(shape, shape*r)
-}
-
-// negBinomialUpTo is P(Y <= k) of a negative binomial of mean g. The incomplete beta function
-// loses digits as large arguments grow, 1e-7 of one at 1e8, so that three limits take its place:
-// a Poisson whose mean has variance g²/shape, to second order (1e-10); the normal with its
-// skewness (1e-4 and less); and for large counts of a small shape the gamma of the same mean and
-// variance (1e-4 and less).
-func negBinomialUpTo(k, shape, g float64) float64 {
-	switch spread := g / shape; {
-	case shape > 1e5*max(g, 1):
-		p := mathext.GammaIncRegComp(k+1, g)
-		if g > 0 && k < 1e8 {
-			log, _ := math.Lgamma(k + 1)
-			p -= 0.5 * spread * math.Exp(k*math.Log(g)-g-log) * (k - g)
-		}
-		return min(max(p, 0), 1)
-	case shape > 1e7 && g > 1e3:
-		sd := math.Sqrt(g * (1 + spread))
-		x := (k + 0.5 - g) / sd
-		if math.Abs(x) > 30 {
-			return special.Phi(x)
-		}
-		p := special.Phi(x) - (1+2*spread)/sd/6*(x*x-1)*math.Exp(-0.5*x*x)/math.Sqrt(2*math.Pi)
-		return min(max(p, 0), 1)
-	case k > 1e7:
-		return gammaBelow(g/(1+spread), (k+0.5)/g)
-	default:
-		q := g / (shape + g) // small where the shape is large: its complement would lose it
-		return 1 - mathext.RegIncBeta(k+1, shape, q)
-	}
-}
-
-// distribution is P(Y < y) and P(Y <= y) at the predictor s.
-func distribution(l lik.Likelihood, f *kernels.Fit, o lik.Obs, s float64) (below, upTo float64) {
-	g, y := l.Response(s), o.Y
-	steps := func(cdf func(k float64) float64) (float64, float64) {
-		if y == 0 {
-			return 0, cdf(0)
-		}
-		below, upTo := cdf(y-1), cdf(y)
-		return below, max(below, upTo)
-	}
-	switch l.Family() {
-	case "bernoulli":
-		if y == 0 {
-			return 0, 1 - g
-		}
-		return 1 - g, 1
-	case "binomial":
-		return steps(func(k float64) float64 {
-			if k >= o.Trials {
-				return 1
-			}
-			return mathext.RegIncBeta(o.Trials-k, k+1, 1-g)
-		})
-	case "poisson":
-		if math.IsInf(g, 1) {
-			return 0, 0
-		}
-		return steps(func(k float64) float64 { return mathext.GammaIncRegComp(k+1, g) })
-	case "negbinomial":
-		if math.IsInf(g, 1) {
-			return 0, 0
-		}
-		return steps(func(k float64) float64 { return negBinomialUpTo(k, f.Shape, g) })
-	case "gamma":
-		below = gammaBelow(f.Shape, y/g)
-	case "studentt":
-		if sd := math.Sqrt(f.Dispersion); f.Shape < 1e5 {
-			below = distuv.StudentsT{Mu: g, Sigma: sd, Nu: f.Shape}.CDF(y)
-		} else { // which loses digits there; this leaves out 1/shape²
-			x := (y - g) / sd
-			if below = special.Phi(x); math.Abs(x) < 30 {
-				below -= math.Exp(-0.5*x*x) / math.Sqrt(2*math.Pi) * x * (1 + x*x) / (4 * f.Shape)
-			}
-		}
-	default:
-		below = special.Phi((y - g) / math.Sqrt(f.Dispersion))
-	}
-	return below, below
 }

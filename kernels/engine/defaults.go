@@ -44,7 +44,8 @@ func (m *Method) defaults(s *option.Settings, unshaped bool) {
 	if m.Name == "adf" {
 		o.AutoPrior = s.Start != nil && s.AutoStandardize && streamLearns(&s.Model) && !s.Given("prior_mean") && !s.Given("prior_variance") && !s.Given("intercept_variance")
 	}
-	has := func(parameter string) bool { return slices.Contains(lik.With(parameter), s.Lik.Family()) }
+	_, dispersed := s.Lik.(lik.Dispersed)
+	_, shaped := s.Lik.(lik.Shaped)
 	if f := s.Start; m.Streams && o.Standardize && s.Lik.Traits().Located && !s.Given("dispersion") && o.MeasurementNoise == 0 && !o.AutoMeasurementNoise {
 		o.AutoDispersion = o.AutoDispersion || f == nil && s.Params.Dispersion == 1 || f != nil && learnsDispersion(f)
 	}
@@ -60,10 +61,10 @@ func (m *Method) defaults(s *option.Settings, unshaped bool) {
 	if !s.Given("integrate") {
 		o.Integrate = o.Sites == "" || o.Sites == "laplace"
 	}
-	if has("dispersion") && !s.Given("dispersion") && s.Params.Dispersion == 1 {
+	if dispersed && !s.Given("dispersion") && s.Params.Dispersion == 1 {
 		o.AutoDispersion = true
 	}
-	if has("shape") && !s.Given("shape") && unshaped {
+	if shaped && !s.Given("shape") && unshaped {
 		o.AutoShape = true
 	}
 }

@@ -151,7 +151,7 @@ func (m *Method) Model(s *option.Settings, times, trials bool) (*kernels.Model, 
 				keepers = append(keepers, k.Name)
 			}
 		}
-		sized := m.Name == "adf" && s.Lik != nil && lik.Counts(s.Lik) // whose shape the filter learns
+		sized := m.Name == "adf" && s.Lik != nil && lik.Overdisperses(s.Lik) // whose shape the filter learns
 		for key, auto := range map[string]bool{"prior_variance": s.LearnsPrior(), "shape": s.Options.AutoShape && !sized} {
 			if auto {
 				return nil, &argument.Error{Name: key, Found: "'auto'",

@@ -143,7 +143,7 @@ func (s *search) chooseNoise(p *kernels.Problem) (*kernels.Problem, error) {
 		tried = append(tried, q)
 		trial := at(q)
 		counts := &counted{Likelihood: p.Lik, Overdispersion: lik.NewOverdispersion(0, 0)}
-		if lik.Counts(p.Lik) {
+		if lik.Overdisperses(p.Lik) {
 			trial.Lik = counts
 		}
 		e, err := newEngine(trial, s.kernel)
@@ -154,7 +154,7 @@ func (s *search) chooseNoise(p *kernels.Problem) (*kernels.Problem, error) {
 		if errors.Is(err, kernels.ErrRow) && q > 0 {
 			return math.Inf(-1), nil // weights that drift beyond all numbers
 		}
-		if lik.Counts(p.Lik) {
+		if lik.Overdisperses(p.Lik) {
 			return counts.score, err
 		}
 		return c.logZ, err

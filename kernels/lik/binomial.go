@@ -3,6 +3,10 @@ package lik
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/mathext"
+	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/bglm/bglm/kernels/special"
 )
@@ -56,6 +60,46 @@ func (l binomial) Traits() Traits {
 	t := l.Likelihood.Traits()
 	t.Binary, t.Trials = false, true
 	return t
+}
+
+// Draw is the number of successes.
+func (l binomial) Draw(s, trials float64, src rand.Source) float64 {
+	return distuv.Binomial{N: trials, P: l.Response(s), Src: src}.Rand()
+}
+
+// CDF is an incomplete beta function: P(Y <= k) = P(B > p), B ~ Beta(k+1, n-k).
+func (l binomial) CDF(o Obs, s float64) (below, upTo float64) {
+	g := l.Response(s)
+	return steps(o.Y, func(k float64) float64 {
+		if k >= o.Trials {
+			return 1
+		}
+		return mathext.RegIncBeta(o.Trials-k, k+1, 1-g)
+	})
+}
+
+// Known is the logarithm of how many orders there are.
+func (binomial) Known(o Obs) float64 {
+	return special.LogFactorial(o.Trials) - special.LogFactorial(o.Y) - special.LogFactorial(o.Trials-o.Y)
+}
+
+// Best is at the share of successes.
+func (binomial) Best(s Sums, _ float64) (logp float64, ok bool) {
+	return part(s.Y, s.Trials) + part(s.Trials-s.Y, s.Trials) + s.Known, true
+}
+
+func (l binomial) pooling() Pooling {
+	return Pooling{ByOffset: true, Within: func(p *Pool) float64 { return p.Spread }, Add: func(p *Pool, o Obs, _ float64) {
+		p.sum(o, 0)
+		p.rate(o, o.Trials)
+		p.at0(l, o, 0)
+	}, Make: func(p *Pool) ([]Obs, float64, float64) {
+		if p.Weight == 0 {
+			return []Obs{{Trials: 1}}, 0, 0
+		}
+		row := Obs{Y: p.Sum / p.Weight, Weight: p.Weight, Trials: p.Extra / p.Weight}
+		return []Obs{row}, 0, p.constant(l, row, 0)
+	}}
 }
 
 // Check wants whole numbers: at least one trial, and successes among them.

@@ -21,7 +21,19 @@ func (cloglog) Link() string      { return "cloglog" }
 func (cloglog) Check(o Obs) error { return checkBinary(o) }
 
 func (cloglog) Traits() Traits {
-	return Traits{Concave: true, Binary: true, Growth: 1, Scale: 1, Bend: cloglogBend}
+	return Traits{Concave: true, Binary: true, LogRate: true, Growth: 1, Scale: 1, Inverse: cloglogInverse}
+}
+
+var cloglogInverse = Inverse{
+	Bend: func(s float64) float64 { return 1 - math.Exp(s) },
+	Slopes: func(s float64) (d1, d2, d3 float64) {
+		u := math.Exp(s)
+		if d1 = u * math.Exp(-u); d1 == 0 || math.IsNaN(d1) {
+			return 0, 0, 0
+		}
+		return d1, d1 * (1 - u), d1 * (1 - 3*u + u*u)
+	},
+	Predictor: chance(func(p float64) float64 { return math.Log(-math.Log1p(-p)) }),
 }
 
 func (cloglog) LogLik(o Obs, s float64) (logp, d1, d2 float64) {

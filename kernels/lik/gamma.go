@@ -3,6 +3,10 @@ package lik
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/mathext"
+	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/bglm/bglm/kernels/special"
 )
@@ -44,7 +48,7 @@ func (gamma) Link() string     { return "log" }
 func (l gamma) Shape() float64 { return l.shape }
 
 func (gamma) Traits() Traits {
-	return Traits{Concave: true, Relative: true, Growth: -1, Scale: 1, Slope: logSlope, Bend: logBend}
+	return Traits{Concave: true, Relative: true, LogMean: true, Growth: -1, Scale: 1, Inverse: logInverse}
 }
 
 func (gamma) Check(o Obs) error {
@@ -98,6 +102,56 @@ func (l gamma) Moderated(m, v float64) float64 {
 	mean, _ := l.Predict(m, v)
 	return mean
 }
+
+// Draw is a positive number of mean e^s.
+func (l gamma) Draw(s, _ float64, src rand.Source) float64 {
+	return drawGamma(l.shape, l.Response(s), src)
+}
+
+// drawGamma is a positive number of that mean, which a wide predictor makes 0 or infinite.
+func drawGamma(shape, mean float64, src rand.Source) float64 {
+	switch rate := shape / mean; {
+	case !(rate > 0):
+		return math.Inf(1)
+	case math.IsInf(rate, 1):
+		return 0
+	default:
+		return distuv.Gamma{Alpha: shape, Beta: rate, Src: src}.Rand()
+	}
+}
+
+// CDF has no steps.
+func (l gamma) CDF(o Obs, s float64) (below, upTo float64) {
+	below = gammaBelow(l.shape, o.Y/l.Response(s))
+	return below, below
+}
+
+// limitShape is the shape from which the incomplete gamma function has no more digits than
+// its limit.
+const limitShape = 1e13
+
+// gammaBelow is the probability below r means of a gamma of that shape. Where the shape is
+// large its cube root is normal (Wilson and Hilferty), but for about 0.01/shape.
+func gammaBelow(shape, r float64) float64 {
+	switch {
+	case !(shape > 0) || math.IsInf(shape*r, 1) && shape <= limitShape:
+		return 1
+	case shape > limitShape:
+		return special.Phi(3 * math.Sqrt(shape) * (math.Cbrt(r) - 1 + 1/(9*shape)))
+	}
+	return mathext.GammaIncReg(shape, shape*r)
+}
+
+// Known is log y.
+func (gamma) Known(o Obs) float64 { return math.Log(o.Y) }
+
+// Best is at the mean.
+func (l gamma) Best(s Sums, _ float64) (logp float64, ok bool) {
+	g, _ := math.Lgamma(l.shape)
+	return s.Weight*(l.shape*math.Log(l.shape/(s.Y/s.Weight))-l.shape-g) + (l.shape-1)*s.Known, true
+}
+
+func (gamma) pooling() Pooling { return Pooling{ratio: true, Add: (*Pool).ratio, Make: twoRatios} }
 
 // Interval returns quantiles of the predictive law, by the distribution function of
 // log y and a bracketing root finder: probabilities to 1e-10.

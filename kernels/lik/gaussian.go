@@ -3,6 +3,7 @@ package lik
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 
 	"github.com/bglm/bglm/kernels/special"
 )
@@ -23,7 +24,10 @@ var gaussianFamily = family{Info{
 //	alpha = (y-m)/(v + D/w),  beta = 1/(v + D/w),  ratio = (D/w)/(v + D/w)
 //
 // Accuracy: rounding only. With quadrature k > 0 the plain rule is used instead.
-type gaussian struct {
+type gaussian struct{ normal }
+
+// normal is y with a normal law of variance dispersion about its mean, whatever the link.
+type normal struct {
 	dispersion float64
 	rule       *rule
 }
@@ -33,20 +37,20 @@ func newGaussian(p Params) (Likelihood, error) {
 		return nil, fmt.Errorf("dispersion = %v: gaussian takes a finite noise variance > 0", p.Dispersion)
 	}
 	r, err := newRule(p.Quadrature)
-	return gaussian{p.Dispersion, r}, err
+	return gaussian{normal{p.Dispersion, r}}, err
 }
 
-func (gaussian) Family() string { return "gaussian" }
-func (gaussian) Link() string   { return "identity" }
+func (normal) Family() string { return "gaussian" }
+func (gaussian) Link() string { return "identity" }
 
 func (gaussian) Traits() Traits {
-	return Traits{Gaussian: true, Concave: true, Canonical: true, Located: true, Scale: 1, Slope: unitSlope, Bend: noBend}
+	return Traits{Gaussian: true, Concave: true, Canonical: true, Located: true, Homoscedastic: true, Scale: 1, Inverse: identityInverse}
 }
 
 // Dispersion is the noise variance.
-func (g gaussian) Dispersion() float64 { return g.dispersion }
+func (n normal) Dispersion() float64 { return n.dispersion }
 
-func (gaussian) Check(o Obs) error {
+func (normal) Check(o Obs) error {
 	if !special.Finite(o.Y) {
 		return fmt.Errorf("y = %v: gaussian takes finite numbers", o.Y)
 	}
@@ -89,6 +93,48 @@ func (gaussian) Moderated(m, v float64) float64 { return m }
 
 func (g gaussian) Interval(m, v, level float64) (lower, upper float64) {
 	return normalQuantiles(m, v+g.dispersion, level)
+}
+
+// Draw is s and noise.
+func (g gaussian) Draw(s, _ float64, src rand.Source) float64 { return g.draw(s, src) }
+
+// CDF has no steps.
+func (g gaussian) CDF(o Obs, s float64) (below, upTo float64) { return g.cdf(o.Y, s) }
+
+func (n normal) draw(mean float64, src rand.Source) float64 {
+	return mean + math.Sqrt(n.dispersion)*rand.New(src).NormFloat64()
+}
+
+func (n normal) cdf(y, mean float64) (below, upTo float64) {
+	below = special.Phi((y - mean) / math.Sqrt(n.dispersion))
+	return below, below
+}
+
+// Known is nothing.
+func (normal) Known(Obs) float64 { return 0 }
+
+// Best is at the mean.
+func (normal) Best(s Sums, dispersion float64) (logp float64, ok bool) {
+	square := s.Square - s.Centred*s.Centred/s.Weight
+	if !(square > 0) {
+		return 0, false
+	}
+	if dispersion == 0 {
+		return -0.5 * s.Weight * (math.Log(2*math.Pi*square/s.Weight) + 1), true
+	}
+	return -0.5 * (s.Weight*math.Log(2*math.Pi*dispersion) + square/dispersion), true
+}
+
+func (gaussian) third() func(o Obs, s float64) float64 {
+	return func(Obs, float64) float64 { return 0 }
+}
+
+// pooling takes the offset off the response where it is in its unit.
+func (gaussian) pooling() Pooling {
+	return Pooling{Add: func(p *Pool, o Obs, offset float64) {
+		o.Y -= offset
+		p.mean(o)
+	}, Make: twoNormals}
 }
 
 // centralZ is the z with P(|N(0,1)| <= z) = level.

@@ -2,6 +2,7 @@ package lik
 
 import (
 	"math"
+	"math/rand/v2"
 
 	"github.com/bglm/bglm/kernels/special"
 )
@@ -12,24 +13,35 @@ import (
 // have two modes, one near m and one near log y, and more variance than the prior.
 //
 // Accuracy: logZ 1e-10, mean and variance 1e-8; all modes count.
-type gaussianLog struct {
-	gaussian
-}
+type gaussianLog struct{ normal }
 
 func newGaussianLog(p Params) (Likelihood, error) {
 	l, err := newGaussian(p)
 	if err != nil {
 		return nil, err
 	}
-	g := l.(gaussian)
-	g.rule = g.rule.unclamped()
-	return gaussianLog{g}, nil
+	n := l.(gaussian).normal
+	n.rule = n.rule.unclamped()
+	return gaussianLog{n}, nil
 }
 
 func (gaussianLog) Link() string { return "log" }
 
 func (gaussianLog) Traits() Traits {
-	return Traits{Growth: 1, Scale: 1, Slope: logSlope, Bend: logBend}
+	return Traits{Homoscedastic: true, LogMean: true, Growth: 1, Scale: 1, Inverse: logInverse}
+}
+
+// Draw is e^s and noise.
+func (g gaussianLog) Draw(s, _ float64, src rand.Source) float64 { return g.draw(g.Response(s), src) }
+
+// CDF has no steps.
+func (g gaussianLog) CDF(o Obs, s float64) (below, upTo float64) {
+	return g.normal.cdf(o.Y, g.Response(s))
+}
+
+// pooling is of rows with one offset, of which the response's mean is no sum.
+func (gaussianLog) pooling() Pooling {
+	return Pooling{ByOffset: true, Add: func(p *Pool, o Obs, _ float64) { p.mean(o) }, Make: twoNormals}
 }
 
 func (g gaussianLog) LogLik(o Obs, s float64) (logp, d1, d2 float64) {
@@ -147,14 +159,14 @@ func (g gaussianLog) Interval(m, v, level float64) (lower, upper float64) {
 		if mid*1e-9 > noise { // the noise moves the quantile by less than a part in 1e9
 			return mid
 		}
-		return quantile(mid+z*noise, noise, func(y float64) float64 { return g.cdf(y, m, v) - p })
+		return quantile(mid+z*noise, noise, func(y float64) float64 { return g.predictive(y, m, v) - p })
 	}
 	return find(0.5*(1-level), -z), find(0.5*(1+level), z)
 }
 
-// cdf is P(Y <= y) = E Phi((y - e^s)/sqrt(D)): panels over m ± 8.5 deviations that shrink
+// predictive is P(Y <= y) = E Phi((y - e^s)/sqrt(D)): panels over m ± 8.5 deviations that shrink
 // towards the place where Phi turns.
-func (g gaussianLog) cdf(y, m, v float64) float64 {
+func (g gaussianLog) predictive(y, m, v float64) float64 {
 	noise := math.Sqrt(g.dispersion)
 	if v == 0 {
 		return special.Phi((y - math.Exp(m)) / noise)

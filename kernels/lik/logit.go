@@ -28,7 +28,18 @@ func (logit) Link() string      { return "logit" }
 func (logit) Check(o Obs) error { return checkBinary(o) }
 
 func (logit) Traits() Traits {
-	return Traits{Concave: true, Canonical: true, Binary: true, LogOdds: true, Scale: 1, Bend: logitBend}
+	return Traits{Concave: true, Canonical: true, Binary: true, LogOdds: true, Scale: 1, Inverse: logitInverse}
+}
+
+var logitInverse = Inverse{
+	Bend: func(s float64) float64 { return -math.Tanh(0.5 * s) },
+	Slopes: func(s float64) (d1, d2, d3 float64) {
+		e := math.Exp(-math.Abs(s))
+		near, far := 1/(1+e), e/(1+e) // the larger chance and the smaller
+		d1 = near * far
+		return d1, math.Copysign(d1*(far-near), -s), d1 * (1 - 6*d1)
+	},
+	Predictor: chance(func(p float64) float64 { return math.Log(p) - math.Log1p(-p) }),
 }
 
 func (logit) LogLik(o Obs, s float64) (logp, d1, d2 float64) {

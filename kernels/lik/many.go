@@ -13,10 +13,9 @@ import (
 // log p to an absolute 1e-15 of a row of weight 1. A number that is not finite makes the sum
 // not finite.
 func Many(l Likelihood) func(y, weight, s, d1, curv []float64) (sum float64) {
-	switch l := l.(type) { // of exactly this type: others are made of it
-	case gaussian:
-		return l.many
-	case logit:
+	if l, ok := l.(interface {
+		many(y, weight, s, d1, curv []float64) (sum float64)
+	}); ok {
 		return l.many
 	}
 	return nil
@@ -25,7 +24,7 @@ func Many(l Likelihood) func(y, weight, s, d1, curv []float64) (sum float64) {
 // Means is Predict's mean of many predictors N(m, v), the same bit by bit, faster than one
 // after the other; nil where l has nothing faster.
 func Means(l Likelihood) func(m, v, mean []float64) {
-	if l, ok := l.(logit); ok {
+	if l, ok := l.(interface{ means(m, v, mean []float64) }); ok {
 		return l.means
 	}
 	return nil
@@ -50,13 +49,10 @@ func (l logit) means(m, v, mean []float64) {
 
 // Third is the third derivative of w log p in s, nil where l does not know it.
 func Third(l Likelihood) func(o Obs, s float64) float64 {
-	switch l.(type) {
-	case gaussian:
-		return func(Obs, float64) float64 { return 0 }
-	case logit:
-		return logitThird
-	case poisson:
-		return poissonThird
+	if l, ok := l.(interface {
+		third() func(o Obs, s float64) float64
+	}); ok {
+		return l.third()
 	}
 	return nil
 }
@@ -145,6 +141,8 @@ func larger(big, small, x float64) float64 {
 	a, b := math.Float64bits(small), math.Float64bits(big)
 	return math.Float64frombits(a ^ (a^b)&uint64(int64(math.Float64bits(x))>>63))
 }
+
+func (logit) third() func(o Obs, s float64) float64 { return logitThird }
 
 func logitThird(o Obs, s float64) float64 {
 	e := special.ExpDown(-math.Abs(s))

@@ -3,6 +3,7 @@ package lik
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 
 	"gonum.org/v1/gonum/mathext"
 
@@ -43,7 +44,7 @@ func (negbinomial) Link() string     { return "log" }
 func (l negbinomial) Shape() float64 { return l.size }
 
 func (negbinomial) Traits() Traits {
-	return Traits{Concave: true, Growth: 1, Scale: 1, Slope: logSlope, Bend: logBend}
+	return Traits{Concave: true, Counts: true, LogMean: true, LogRate: true, Growth: 1, Scale: 1, Inverse: logInverse}
 }
 
 func (negbinomial) Check(o Obs) error {
@@ -93,6 +94,50 @@ func (l negbinomial) Predict(m, v float64) (mean, variance float64) {
 func (l negbinomial) Moderated(m, v float64) float64 {
 	mean, _ := l.Predict(m, v)
 	return mean
+}
+
+// Draw is a count whose rate is gamma.
+func (l negbinomial) Draw(s, _ float64, src rand.Source) float64 {
+	return drawPoisson(drawGamma(l.size, l.Response(s), src), src)
+}
+
+// CDF is that of negBinomialUpTo.
+func (l negbinomial) CDF(o Obs, s float64) (below, upTo float64) {
+	g := l.Response(s)
+	if math.IsInf(g, 1) {
+		return 0, 0
+	}
+	return steps(o.Y, func(k float64) float64 { return negBinomialUpTo(k, l.size, g) })
+}
+
+// negBinomialUpTo is P(Y <= k) of a negative binomial of mean g. The incomplete beta function
+// loses digits as large arguments grow, 1e-7 of one at 1e8, so that three limits take its place:
+// a Poisson whose mean has variance g²/shape, to second order (1e-10); the normal with its
+// skewness (1e-4 and less); and for large counts of a small shape the gamma of the same mean and
+// variance (1e-4 and less).
+func negBinomialUpTo(k, shape, g float64) float64 {
+	switch spread := g / shape; {
+	case shape > 1e5*max(g, 1):
+		p := mathext.GammaIncRegComp(k+1, g)
+		if g > 0 && k < 1e8 {
+			log, _ := math.Lgamma(k + 1)
+			p -= 0.5 * spread * math.Exp(k*math.Log(g)-g-log) * (k - g)
+		}
+		return min(max(p, 0), 1)
+	case shape > 1e7 && g > 1e3:
+		sd := math.Sqrt(g * (1 + spread))
+		x := (k + 0.5 - g) / sd
+		if math.Abs(x) > 30 {
+			return special.Phi(x)
+		}
+		p := special.Phi(x) - (1+2*spread)/sd/6*(x*x-1)*math.Exp(-0.5*x*x)/math.Sqrt(2*math.Pi)
+		return min(max(p, 0), 1)
+	case k > 1e7:
+		return gammaBelow(g/(1+spread), (k+0.5)/g)
+	default:
+		q := g / (shape + g) // small where the shape is large: its complement would lose it
+		return 1 - mathext.RegIncBeta(k+1, shape, q)
+	}
 }
 
 // Interval returns quantiles of the predictive law of a count, the smallest whose

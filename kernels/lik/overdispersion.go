@@ -158,7 +158,7 @@ type Pearson struct {
 // by the mean, and for binary responses. s is the predictor of o, which may stand for rows that
 // were pooled, within being that of their Pooling.
 func PearsonOf(l Likelihood) func(sum *Pearson, o Obs, s, rows, within float64) {
-	poisson := l.Family() == poissonFamily.Family
+	poisson := l.Traits().Equidispersed
 	if !poisson && !l.Traits().Trials {
 		return nil
 	}
@@ -286,14 +286,11 @@ func (d *Overdispersion) Resume(logSize, info, rows float64) {
 // Clone returns an independent copy.
 func (d *Overdispersion) Clone() *Overdispersion { c := *d; return &c }
 
-// Counts says whether l is of counts whose overdispersion can be learnt: poisson and
-// negbinomial.
-func Counts(l Likelihood) bool {
-	switch l.(type) {
-	case poisson, negbinomial, *Sized:
-		return true
-	}
-	return false
+// Overdisperses says whether l is of counts whose overdispersion can be learnt: those of
+// Poisson's law, which has none, and those with a size for it.
+func Overdisperses(l Likelihood) bool {
+	_, sized := l.(interface{ sized(rows int64) *Sized })
+	return sized || l.Traits().Equidispersed
 }
 
 // Sized is negbinomial with a size that is learnt from the rows as a filter absorbs them, by
@@ -306,12 +303,14 @@ type Sized struct {
 // NewSized returns the likelihood that starts at l's size, which n rows have taught.
 // Errors: a family other than negbinomial.
 func NewSized(l Likelihood, n int64) (*Sized, error) {
-	nb, ok := l.(negbinomial)
+	nb, ok := l.(interface{ sized(rows int64) *Sized })
 	if !ok {
 		return nil, fmt.Errorf("shape = 'auto' is learnt row by row for negbinomial; for %s take a method that keeps its rows", l.Family())
 	}
-	return &Sized{nb, NewOverdispersion(nb.size, n)}, nil
+	return nb.sized(n), nil
 }
+
+func (l negbinomial) sized(rows int64) *Sized { return &Sized{l, NewOverdispersion(l.size, rows)} }
 
 // Learn is that of Spread.
 func (l *Sized) Learn(o Obs, m, v float64) (logZ float64) {

@@ -3,8 +3,10 @@ package lik
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 
 	"gonum.org/v1/gonum/mathext"
+	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/bglm/bglm/kernels/special"
 )
@@ -30,7 +32,7 @@ func (poisson) Family() string { return "poisson" }
 func (poisson) Link() string   { return "log" }
 
 func (poisson) Traits() Traits {
-	return Traits{Concave: true, Canonical: true, Growth: 1, Scale: 1, Slope: logSlope, Bend: logBend}
+	return Traits{Concave: true, Canonical: true, Counts: true, Equidispersed: true, LogMean: true, LogRate: true, Growth: 1, Scale: 1, Inverse: logInverse}
 }
 
 func (poisson) Check(o Obs) error {
@@ -200,6 +202,56 @@ func (poisson) Predict(m, v float64) (mean, variance float64) {
 func (l poisson) Moderated(m, v float64) float64 {
 	mean, _ := l.Predict(m, v)
 	return mean
+}
+
+// Draw holds the rate below where counts are no longer whole numbers.
+func (l poisson) Draw(s, _ float64, src rand.Source) float64 { return drawPoisson(l.Response(s), src) }
+
+func drawPoisson(rate float64, src rand.Source) float64 {
+	if !(rate > 0) {
+		return 0
+	}
+	return distuv.Poisson{Lambda: math.Min(rate, hugeRate), Src: src}.Rand()
+}
+
+// CDF is an incomplete gamma function: P(Y <= k) = P(G > e^s), G ~ Gamma(k+1).
+func (l poisson) CDF(o Obs, s float64) (below, upTo float64) {
+	g := l.Response(s)
+	if math.IsInf(g, 1) {
+		return 0, 0
+	}
+	return steps(o.Y, func(k float64) float64 { return mathext.GammaIncRegComp(k+1, g) })
+}
+
+// Known is -log y!.
+func (poisson) Known(o Obs) float64 { return -special.LogFactorial(o.Y) }
+
+// Best is at the rate of the mean.
+func (poisson) Best(s Sums, _ float64) (logp float64, ok bool) {
+	return part(s.Y, s.Weight) - s.Y + s.Known, true
+}
+
+func (poisson) third() func(o Obs, s float64) float64 { return poissonThird }
+
+func (l poisson) pooling() Pooling {
+	return Pooling{Within: func(p *Pool) float64 { return p.Spread * (p.Extra / p.Weight) }, Add: func(p *Pool, o Obs, offset float64) {
+		p.sum(o, 0)
+		e := 1.0
+		if offset != 0 {
+			e = math.Exp(offset)
+		}
+		p.rate(o, e)
+		if o.Weight != 0 {
+			p.Log += o.Weight * poissonLogp(o.Y, offset, e)
+		}
+	}, Make: func(p *Pool) ([]Obs, float64, float64) {
+		if p.Weight == 0 {
+			return []Obs{{}}, 0, 0
+		}
+		row := Obs{Y: p.Sum / p.Weight, Weight: p.Weight}
+		offset := math.Log(p.Extra / p.Weight)
+		return []Obs{row}, offset, p.constant(l, row, offset)
+	}}
 }
 
 // hugeRate: above it counts are not whole numbers in a double, and the Poisson noise

@@ -31,6 +31,8 @@ type Pooling struct {
 	// Within is what Pearson adds to the row made for how the pooled ones vary among
 	// themselves; nil where Pearson is.
 	Within func(p *Pool) float64
+
+	ratio bool // Spread is of logarithms, else of squares
 }
 
 // Pooled is how l pools rows without loss, at every predictor and for every dispersion and
@@ -48,55 +50,11 @@ type Pooling struct {
 // The rows made have together the weight of those pooled, so that weighted moments of
 // features stay what they are.
 func Pooled(l Likelihood) Pooling {
-	switch t := l.Traits(); {
-	case t.Binary:
+	if by, ok := l.(interface{ pooling() Pooling }); ok {
+		return by.pooling()
+	}
+	if l.Traits().Binary {
 		return Pooling{ByOffset: true, Add: (*Pool).sum, Make: twoOutcomes}
-	case t.Trials:
-		return Pooling{ByOffset: true, Within: func(p *Pool) float64 { return p.Spread }, Add: func(p *Pool, o Obs, _ float64) {
-			p.sum(o, 0)
-			p.rate(o, o.Trials)
-			p.at0(l, o, 0)
-		}, Make: func(p *Pool) ([]Obs, float64, float64) {
-			if p.Weight == 0 {
-				return []Obs{{Trials: 1}}, 0, 0
-			}
-			row := Obs{Y: p.Sum / p.Weight, Weight: p.Weight, Trials: p.Extra / p.Weight}
-			return []Obs{row}, 0, p.constant(l, row, 0)
-		}}
-	case l.Family() == poissonFamily.Family:
-		return Pooling{Within: func(p *Pool) float64 { return p.Spread * (p.Extra / p.Weight) }, Add: func(p *Pool, o Obs, offset float64) {
-			p.sum(o, 0)
-			e := 1.0
-			if offset != 0 {
-				e = math.Exp(offset)
-			}
-			p.rate(o, e)
-			if o.Weight != 0 {
-				p.Log += o.Weight * poissonLogp(o.Y, offset, e)
-			}
-		}, Make: func(p *Pool) ([]Obs, float64, float64) {
-			if p.Weight == 0 {
-				return []Obs{{}}, 0, 0
-			}
-			row := Obs{Y: p.Sum / p.Weight, Weight: p.Weight}
-			offset := math.Log(p.Extra / p.Weight)
-			return []Obs{row}, offset, p.constant(l, row, offset)
-		}}
-	case l.Family() == gaussianFamily.Family:
-		return Pooling{ByOffset: !t.Located, Add: func(p *Pool, o Obs, offset float64) {
-			if t.Located {
-				o.Y -= offset
-			}
-			p.mean(o)
-		}, Make: func(p *Pool) ([]Obs, float64, float64) {
-			if !(p.Spread > 0) {
-				return []Obs{{Y: p.Mean, Weight: p.Weight}}, 0, 0
-			}
-			d := math.Sqrt(p.Spread / p.Weight)
-			return []Obs{{Y: p.Mean - d, Weight: p.Weight / 2}, {Y: p.Mean + d, Weight: p.Weight / 2}}, 0, 0
-		}}
-	case t.Relative:
-		return Pooling{Add: (*Pool).ratio, Make: twoRatios}
 	}
 	return Pooling{ByOffset: true, ByResponse: true, Add: func(p *Pool, o Obs, _ float64) {
 		p.Rows++
@@ -188,7 +146,7 @@ func (p *Pool) Merge(o *Pool, l Likelihood) {
 	p.Spread += o.Spread
 	switch {
 	case a == 0:
-	case l.Traits().Relative:
+	case by.ratio:
 		p.Spread += a*math.Log(p.Mean/was.Mean) + b*math.Log(p.Mean/o.Mean)
 	default:
 		p.Spread += d * d * a * (b / (a + b))
@@ -205,6 +163,15 @@ func twoOutcomes(p *Pool) ([]Obs, float64, float64) {
 	default:
 		return []Obs{{Weight: zeros}, {Y: 1, Weight: p.Sum}}, 0, 0
 	}
+}
+
+// twoNormals are responses a deviation below the mean and above it.
+func twoNormals(p *Pool) ([]Obs, float64, float64) {
+	if !(p.Spread > 0) {
+		return []Obs{{Y: p.Mean, Weight: p.Weight}}, 0, 0
+	}
+	d := math.Sqrt(p.Spread / p.Weight)
+	return []Obs{{Y: p.Mean - d, Weight: p.Weight / 2}, {Y: p.Mean + d, Weight: p.Weight / 2}}, 0, 0
 }
 
 // twoRatios are two responses of half the weight: their means are y cosh(x) and y, y the

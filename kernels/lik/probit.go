@@ -29,7 +29,24 @@ func (probit) Link() string      { return "probit" }
 func (probit) Check(o Obs) error { return checkBinary(o) }
 
 func (probit) Traits() Traits {
-	return Traits{Concave: true, Binary: true, Scale: 1, Bend: probitBend}
+	return Traits{Concave: true, Binary: true, Scale: 1, Inverse: probitInverse}
+}
+
+// probitInverse: averaged over N(m, v), Phi(s) is Phi(m/sqrt(1+v)), whose derivatives in m
+// are the expectations.
+var probitInverse = Inverse{
+	Bend: func(s float64) float64 { return -s },
+	Slopes: func(s float64) (d1, d2, d3 float64) {
+		d1 = math.Exp(-0.5*s*s) / math.Sqrt(2*math.Pi)
+		return d1, -s * d1, (s*s - 1) * d1
+	},
+	Averaged: func(m, v float64) (d1, d2, d3 float64) {
+		r := 1 / math.Sqrt(1+v)
+		z := m * r
+		f := math.Exp(-0.5*z*z) / math.Sqrt(2*math.Pi)
+		return r * f, -r * r * z * f, r * r * r * (z*z - 1) * f
+	},
+	Predictor: chance(special.PhiInv),
 }
 
 func (probit) LogLik(o Obs, s float64) (logp, d1, d2 float64) {

@@ -116,7 +116,7 @@ func denseModes(l Likelihood, o Obs, m, v float64) (t Tilted) {
 		return p - (s-m)*(s-m)/(2*v)
 	}
 	peak := o.Y
-	if l.Link() == "log" {
+	if l.Traits().LogMean {
 		peak = math.Log(math.Max(1e-3, o.Y))
 	}
 	sd := math.Sqrt(v)

@@ -3,6 +3,9 @@ package lik
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
+
+	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/bglm/bglm/kernels/special"
 )
@@ -60,7 +63,7 @@ func (studentT) Link() string     { return "identity" }
 func (l studentT) Shape() float64 { return l.dof }
 
 func (l studentT) Traits() Traits {
-	return Traits{Located: true, Scale: math.Sqrt(l.dof * l.dispersion), Slope: unitSlope, Bend: noBend}
+	return Traits{Located: true, Scale: math.Sqrt(l.dof * l.dispersion), Inverse: identityInverse}
 }
 
 // Information is (nu + 1)/((nu + 3) D), below 1 over the variance.
@@ -68,6 +71,25 @@ func (l studentT) Information() float64 { return (l.dof + 1) / ((l.dof + 3) * l.
 
 // Dispersion is the squared scale: the variance is nu/(nu-2) times it.
 func (l studentT) Dispersion() float64 { return l.dispersion }
+
+// Draw is s and a scaled T.
+func (l studentT) Draw(s, _ float64, src rand.Source) float64 {
+	return distuv.StudentsT{Mu: s, Sigma: math.Sqrt(l.dispersion), Nu: l.dof, Src: src}.Rand()
+}
+
+// CDF has no steps. That of T loses digits from 1e5 degrees of freedom on: there it is the
+// normal one and the term of 1/nu, which leaves out that of its square.
+func (l studentT) CDF(o Obs, s float64) (below, upTo float64) {
+	if sd := math.Sqrt(l.dispersion); l.dof < 1e5 {
+		below = distuv.StudentsT{Mu: s, Sigma: sd, Nu: l.dof}.CDF(o.Y)
+	} else {
+		x := (o.Y - s) / sd
+		if below = special.Phi(x); math.Abs(x) < 30 {
+			below -= math.Exp(-0.5*x*x) / math.Sqrt(2*math.Pi) * x * (1 + x*x) / (4 * l.dof)
+		}
+	}
+	return below, below
+}
 
 func (studentT) Check(o Obs) error {
 	if !special.Finite(o.Y) {

@@ -1,6 +1,7 @@
 package lik
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"testing"
@@ -108,4 +109,81 @@ func TestTraits(t *testing.T) {
 	if got := Those(func(r Traits) bool { return r.LogOdds }); got != "bernoulli or binomial with link logit" {
 		t.Error(got)
 	}
+}
+
+// What is known of the inverse link is of the function Response.
+func TestInverse(t *testing.T) {
+	every(t, func(t *testing.T, l Likelihood) {
+		r := l.Traits()
+		if r.Predictor == nil || r.Slopes == nil {
+			t.Fatal("no link, or no derivatives")
+		}
+		const h = 1e-3
+		tol := kerneltest.Tol{Rel: 1e-7, Abs: 1e-10} // central differences of fourth order
+		slope := func(k int) func(float64) float64 {
+			return func(s float64) float64 {
+				d1, d2, d3 := r.Slopes(s)
+				return [...]float64{l.Response(s), d1, d2, d3}[k]
+			}
+		}
+		for s := -4.0; s <= 4; s += 0.5 {
+			for k := range 3 {
+				kerneltest.Gradient(t, fmt.Sprintf("derivative %d at %v", k+1, s), slope(k), s, h, slope(k+1)(s), tol)
+			}
+			g := l.Response(s)
+			d1, _, _ := r.Slopes(s)
+			// rounding of g, as much as the link makes of it; of a chance of nearly 1 that is all
+			if rounding := 4e-16 * max(1, math.Abs(g)/d1); rounding < 1e-3 {
+				kerneltest.Close(t, fmt.Sprintf("link at %v", s), r.Predictor(g), s, kerneltest.Tol{Rel: 1e-13, Abs: rounding})
+			}
+			if r.Averaged == nil {
+				continue
+			}
+			for _, v := range []float64{0, 0.3, 4} {
+				var want [3]float64
+				total, sd := 0.0, math.Sqrt(v)
+				for z := -12.0; z <= 12; z += 1.0 / 32 {
+					w := math.Exp(-0.5 * z * z)
+					d1, d2, d3 := r.Slopes(s + sd*z)
+					total += w
+					want[0], want[1], want[2] = want[0]+w*d1, want[1]+w*d2, want[2]+w*d3
+				}
+				d1, d2, d3 := r.Averaged(s, v)
+				for k, got := range [...]float64{d1, d2, d3} {
+					kerneltest.Close(t, fmt.Sprintf("mean of derivative %d, N(%v, %v)", k+1, s, v), got, want[k]/total, kerneltest.Tol{Rel: 1e-12, Abs: 1e-14})
+				}
+			}
+		}
+		if r.Binary || r.Trials {
+			for g, want := range map[float64]int{0: -1, -0.1: -1, 1: 1, 1.1: 1} {
+				if !math.IsInf(r.Predictor(g), want) {
+					t.Errorf("link at %v: %v", g, r.Predictor(g))
+				}
+			}
+		}
+	})
+}
+
+// What y is, and what e^s is.
+func TestResponses(t *testing.T) {
+	every(t, func(t *testing.T, l Likelihood) {
+		r := l.Traits()
+		ok := func(y float64) bool { return l.Check(Obs{Y: y, Weight: 1}) == nil }
+		if counts := ok(0) && ok(5) && ok(1e6) && !ok(0.5) && !ok(-1); counts != r.Counts {
+			t.Errorf("counts %v", r.Counts)
+		}
+		equal, constant, logMean, logRate := true, true, true, true
+		for _, s := range []float64{-3, -0.5, 0, 1.2, 4} {
+			mean, variance := l.Predict(s, 0)
+			near := func(a, b float64) bool { return math.Abs(a-b) <= 1e-12*math.Abs(b) }
+			equal = equal && near(variance, mean)
+			d, dispersed := l.(Dispersed)
+			constant = constant && dispersed && near(variance, d.Dispersion())
+			logMean = logMean && near(l.Response(s), math.Exp(s))
+			logRate = logRate && (r.Counts && near(l.Response(s), math.Exp(s)) || (r.Binary || r.Trials) && near(l.Response(s), -math.Expm1(-math.Exp(s))))
+		}
+		if (r.Counts && equal) != r.Equidispersed || constant != r.Homoscedastic || logMean != r.LogMean || logRate != r.LogRate {
+			t.Errorf("%+v: found equidispersed %v, homoscedastic %v, log of the mean %v, of the rate %v", r, equal, constant, logMean, logRate)
+		}
+	})
 }

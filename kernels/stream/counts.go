@@ -38,7 +38,7 @@ func (p *Plan) newSpread() (*spread, error) {
 		resumeShape(l, m)
 		return p.sized(l), nil
 	}
-	if !lik.Counts(m.Lik) || len(p.Rates) == 1 && m.Lik.Family() != "poisson" {
+	if !lik.Overdisperses(m.Lik) || len(p.Rates) == 1 && !m.Lik.Traits().Equidispersed {
 		return nil, nil
 	}
 	return &spread{Overdispersion: lik.NewOverdispersion(0, 0)}, nil
@@ -108,7 +108,7 @@ func (c *spread) note(l lik.Likelihood) string {
 	if c.sized != nil {
 		return c.sized.Note()
 	}
-	if l.Family() != "poisson" {
+	if !l.Traits().Equidispersed {
 		return ""
 	}
 	ratio, se := c.Pearson()

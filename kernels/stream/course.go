@@ -29,38 +29,29 @@ const courseSize = 160
 // courseBegins is how many rows come before the course.
 const courseBegins = 8
 
-// answers is what a course does with the responses of a family.
-type answers uint8
+// answers is what a course asks of the likelihood.
+type answers struct {
+	binary, trials bool
+	constant       lik.Constant // nil where the mean alone has no score
+}
 
-const (
-	others answers = iota
-	binary
-	trialled
-	counted
-	normal
-	positive
-)
-
-func answersOf(family string) answers {
-	return map[string]answers{"bernoulli": binary, "binomial": trialled, "poisson": counted, "gaussian": normal, "gamma": positive}[family]
+func answersOf(l lik.Likelihood) answers {
+	t := l.Traits()
+	return answers{t.Binary, t.Trials, lik.ConstantOf(l)}
 }
 
 // see notes a row.
-func (c *course) see(o lik.Obs, of answers) {
+func (c *course) see(o lik.Obs, of *answers) {
 	y := o.Y
-	switch of {
-	case binary:
-		if y == 1 && (c.n == 0 || c.last != 1) {
-			c.runs++
-		}
-	case trialled:
+	if of.binary && y == 1 && (c.n == 0 || c.last != 1) {
+		c.runs++
+	}
+	if of.trials {
 		y /= o.Trials
 		c.trials += o.Weight * o.Trials
-		c.known += o.Weight * (special.LogFactorial(o.Trials) - special.LogFactorial(o.Y) - special.LogFactorial(o.Trials-o.Y))
-	case counted:
-		c.known -= o.Weight * special.LogFactorial(y)
-	case positive:
-		c.known += o.Weight * math.Log(y)
+	}
+	if of.constant != nil {
+		c.known += o.Weight * of.constant.Known(o)
 	}
 	if c.n == 0 {
 		c.first = y
@@ -120,39 +111,18 @@ func merged(c, o *course) *course {
 
 // baseline is the log density of the responses under their running mean alone, nearly:
 // that under the best constant, less half the log of the rows for each parameter, which is
-// what learning it as they come costs. ok is false for families without one.
-func (c *course) baseline(of answers, dispersion, shape float64, learns bool) (logZ float64, ok bool) {
-	if !(c.w > 1) {
+// what learning it as they come costs; a dispersion of 0 is learnt, too. ok is false for
+// families without one.
+func (c *course) baseline(of *answers, dispersion float64) (logZ float64, ok bool) {
+	if !(c.w > 1) || of.constant == nil {
 		return 0, false
 	}
-	mean, cost := c.wy/c.w, 0.5*math.Log(c.w)
-	part := func(k, n float64) float64 { // k log(k/n)
-		if k <= 0 {
-			return 0
-		}
-		return k * math.Log(k/n)
+	logZ, ok = of.constant.Best(lik.Sums{Weight: c.w, Y: c.wy, Trials: c.trials, Known: c.known, Centred: c.wd, Square: c.wq}, dispersion)
+	cost := 0.5 * math.Log(c.w)
+	if dispersion == 0 {
+		cost *= 2
 	}
-	switch of {
-	case binary:
-		return part(c.wy, c.w) + part(c.w-c.wy, c.w) - cost, true
-	case trialled:
-		return part(c.wy, c.trials) + part(c.trials-c.wy, c.trials) + c.known - cost, true
-	case counted:
-		return part(c.wy, c.w) - c.wy + c.known - cost, true
-	case normal:
-		square := c.wq - c.wd*c.wd/c.w
-		if !(square > 0) {
-			return 0, false
-		}
-		if learns {
-			return -0.5*c.w*(math.Log(2*math.Pi*square/c.w)+1) - 2*cost, true
-		}
-		return -0.5*(c.w*math.Log(2*math.Pi*dispersion)+square/dispersion) - cost, true
-	case positive:
-		g, _ := math.Lgamma(shape)
-		return c.w*(shape*math.Log(shape/mean)-shape-g) + (shape-1)*c.known - cost, true
-	}
-	return 0, false
+	return logZ - cost, ok
 }
 
 // worse is the evidence in nats that the mean alone must be ahead by: under the model
@@ -163,8 +133,8 @@ const worse = 7
 // order says whether equal responses came in long runs: neighbours correlate by more than
 // a half, or runs of ones are less than half as many as in random order, and random orders
 // would do that less than once in a million.
-func (c *course) order(of answers) bool {
-	if of == binary {
+func (c *course) order(of *answers) bool {
+	if of.binary {
 		ones := c.power[1]
 		if c.first == 1 {
 			ones += c.n
@@ -216,11 +186,15 @@ func (c *course) says(f *kernels.Fit, p *Plan, score float64) (status string) {
 	if c == nil {
 		return ""
 	}
-	base, ok := c.baseline(p.answers, f.Dispersion, f.Shape, p.Learns || p.unitNoise)
+	dispersion := f.Dispersion
+	if p.Learns || p.unitNoise {
+		dispersion = 0
+	}
+	base, ok := c.baseline(&p.answers, dispersion)
 	if ok && p.rule.Name() != "ekf" && score < base-worse { // whose densities are those of innovations
 		status = kernels.Join(status, fmt.Sprintf("predicted before they were learnt, the rows have a log loss of %.4g, worse than the %.4g of their mean alone", -score/c.w, -base/c.w))
 	}
-	if !p.Drifts && c.order(p.answers) {
+	if !p.Drifts && c.order(&p.answers) {
 		status = kernels.Join(status, "equal responses come in long runs, which ruins one pass over the rows: put them in random order, or take a method that keeps them, such as laplace")
 	}
 	return status

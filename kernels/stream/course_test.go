@@ -10,7 +10,19 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-func courseOf(ys []float64, trials float64, of answers) *course {
+var others, binary, trialled, counted, normal, positive = of("studentt"), of("bernoulli"), of("binomial"), of("poisson"), of("gaussian"), of("gamma")
+
+// of is what a course asks of a family, of shape 3.
+func of(family string) *answers {
+	l, err := lik.New(family, "", lik.Params{Dispersion: 1, Shape: 3})
+	if err != nil {
+		panic(err)
+	}
+	a := answersOf(l)
+	return &a
+}
+
+func courseOf(ys []float64, trials float64, of *answers) *course {
 	c := &course{}
 	for _, y := range ys {
 		c.see(lik.Obs{Y: y, Weight: 1, Trials: trials}, of)
@@ -23,7 +35,7 @@ func courseOf(ys []float64, trials float64, of answers) *course {
 func TestOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	draws := map[string]struct {
-		of   answers
+		of   *answers
 		draw func() float64
 	}{
 		"even":    {binary, func() float64 { return float64(r.IntN(2)) }},
@@ -136,18 +148,18 @@ func TestBaseline(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		of   answers
+		of   *answers
 		ys   []float64
 		want float64
 		near float64
 	}{{"bernoulli", binary, ones, bernoulli, 0.7}, {"poisson", counted, ys, poisson, 1.5}, {"gaussian", normal, ns, normalAt(ns), 2}} {
 		whole := courseOf(c.ys, 0, c.of)
-		got, ok := whole.baseline(c.of, 4, math.NaN(), false)
+		got, ok := whole.baseline(c.of, 4)
 		if !ok || math.Abs(got-c.want) > c.near {
 			t.Errorf("%s: baseline %v, exact running mean %v", c.name, got, c.want)
 		}
 		parts := merged(courseOf(c.ys[:150], 0, c.of), courseOf(c.ys[150:], 0, c.of))
-		other, _ := parts.baseline(c.of, 4, math.NaN(), false)
+		other, _ := parts.baseline(c.of, 4)
 		kerneltest.Close(t, c.name+" in parts", other, got, kerneltest.Tol{Rel: 1e-10})
 	}
 }

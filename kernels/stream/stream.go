@@ -117,7 +117,7 @@ type learning struct {
 func New(c Config) (*State, error) {
 	m, reply := standardised(c.Model.Complete())
 	p := &Plan{Model: m, Rates: []float64{m.Noise}, Drifts: m.Drifts() || m.Options.AutoNoise, rule: c.Rule, slow: c.Slow,
-		answers: answersOf(m.Lik.Family()), begins: courseBegins}
+		answers: answersOf(m.Lik), begins: courseBegins}
 	if m.Start != nil {
 		p.begins += m.Start.N
 	}
@@ -531,7 +531,7 @@ func (s *State) row(b *kernels.Batch, i int) error {
 		if s.course == nil {
 			s.course, s.fixed = &course{}, lik.NewFixed(p.Model.Lik)
 		}
-		s.course.see(b.Obs(i), p.answers)
+		s.course.see(b.Obs(i), &p.answers)
 	}
 	s.n++
 	if cut {
