@@ -23,14 +23,13 @@ func (p *Problem) Separation(f *Fit) string {
 	if p.Lik == nil || p.N == 0 {
 		return ""
 	}
-	switch p.Lik.Family() {
-	case "poisson", "negbinomial":
+	switch t := p.Lik.Traits(); {
+	case t.Counts:
 		if slices.ContainsFunc(p.Y, func(y float64) bool { return y != 0 }) {
 			return ""
 		}
 		return "all responses are 0: the prior alone bounds the intercept"
-	case "bernoulli":
-	default:
+	case !t.Binary:
 		return ""
 	}
 	if p.Offset != nil {

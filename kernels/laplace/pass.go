@@ -267,7 +267,7 @@ func (s *Pass) Learns() bool { return s.learns }
 func (s *Pass) Sites() bool { return s.sites }
 
 // Trials says whether the responses are successes among trials.
-func (s *Pass) Trials() bool { return s.family == "binomial" }
+func (s *Pass) Trials() bool { return s.family == lik.OfTrials() }
 
 // Size is the memory held, in bytes.
 func (s *Pass) Size() int64 {

@@ -301,7 +301,7 @@ func (s *Pass) Skip(n int64) { s.totals.Skipped += n }
 func (s *Pass) Counts() (rows, skipped int64) { return s.totals.Rows, s.totals.Skipped }
 
 // Trials says whether the responses are successes among trials.
-func (s *Pass) Trials() bool { return s.family == "binomial" }
+func (s *Pass) Trials() bool { return s.family == lik.OfTrials() }
 
 // Size is the memory held, in bytes.
 func (s *Pass) Size() int64 {

@@ -165,7 +165,7 @@ func (p *passProblem) start(d *Pass) error {
 	}
 	k := r.K()
 	u := make([]float64, k)
-	if mean := p.s.totals.Y.Center; d.forced() > 0 && p.Lik.Link() == "log" && mean > 0 {
+	if mean := p.s.totals.Y.Center; d.forced() > 0 && p.Lik.Traits().LogMean && mean > 0 {
 		gram := dense.New(k, k)
 		dense.Gram(gram, r.T, nil)
 		if dense.Cholesky(gram) == nil {

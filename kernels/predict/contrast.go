@@ -51,7 +51,7 @@ func ContrastOf(l lik.Likelihood, mean, variance [3]float64, level float64) (c C
 	m, v := mean[2], variance[2]
 	c.Estimate, c.Positive = gaussian(m, v, level), above(m, v)
 	switch {
-	case l.Link() == "identity":
+	case l.Traits().Located:
 		c.Response = c.Estimate
 	case m == 0 && v == 0: // one predictor
 	default:
@@ -154,9 +154,10 @@ func responses(l lik.Likelihood, m, v, ma, va, mb, vb, level float64) Estimate {
 	}
 	nodes := over(n)
 	gap := make([]float64, n)
+	inverse := l.Traits().Predictor
 	below := func(t float64) float64 {
 		for k, p := range nodes {
-			gap[k] = inverse(l, p.rb+t) - p.ma
+			gap[k] = inverse(p.rb+t) - p.ma
 		}
 		f := 0.0
 		for k, p := range nodes {
@@ -209,31 +210,4 @@ func quantile(f func(float64) float64, e Estimate, p float64) float64 {
 		}
 	}
 	return 0.5 * (lo + hi)
-}
-
-// inverse is the predictor whose expected response is r: infinite at and beyond the ends
-// of the responses.
-func inverse(l lik.Likelihood, r float64) float64 {
-	switch l.Link() {
-	case "identity":
-		return r
-	case "log":
-		if r <= 0 {
-			return math.Inf(-1)
-		}
-		return math.Log(r)
-	}
-	if r <= 0 {
-		return math.Inf(-1)
-	}
-	if r >= 1 {
-		return math.Inf(1)
-	}
-	switch l.Link() {
-	case "probit":
-		return special.PhiInv(r)
-	case "cloglog":
-		return math.Log(-math.Log1p(-r))
-	}
-	return math.Log(r) - math.Log1p(-r)
 }

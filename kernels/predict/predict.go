@@ -56,7 +56,7 @@ func moments(l lik.Likelihood, m, v float64) (mean, variance float64) {
 
 // spread is v, less where exp(m + v/2) would say nothing.
 func spread(l lik.Likelihood, v float64) float64 {
-	if v > mostSpread && l.Link() == "log" {
+	if v > mostSpread && l.Traits().LogMean {
 		return math.Sqrt(mostSpread * v)
 	}
 	return v
@@ -64,7 +64,7 @@ func spread(l lik.Likelihood, v float64) float64 {
 
 // held is x, a number where only v makes it infinite.
 func held(l lik.Likelihood, v, x float64) float64 {
-	if v > mostSpread && l.Link() == "log" {
+	if v > mostSpread && l.Traits().LogMean {
 		return math.Min(x, math.MaxFloat64)
 	}
 	return x

@@ -39,7 +39,11 @@ func Summary(f *kernels.Fit, level, rope float64) ([]Term, error) {
 	if err := CheckLevel(level); err != nil {
 		return nil, err
 	}
-	ratio := f.Link != "identity" && f.Link != "probit"
+	ratio := len(f.Classes) > 0 // of odds
+	if l, err := f.Likelihood(); err == nil {
+		t := l.Traits()
+		ratio = t.LogOdds || t.LogMean || t.LogRate
+	}
 	block := 0
 	if len(f.Classes) > 0 {
 		block = len(f.Beliefs) / len(f.Classes)
@@ -72,12 +76,13 @@ func Summary(f *kernels.Fit, level, rope float64) ([]Term, error) {
 // their mean and deviation.
 func parameters(f *kernels.Fit, level float64) (out []Term) {
 	nan := math.NaN()
+	of, _ := f.Likelihood()
 	for _, l := range f.Learnt {
 		t := Term{Estimate: Estimate{Mean: l.Mean, SD: l.SD, Lower: nan, Upper: nan}, ExpMean: nan, ExpLower: nan, ExpUpper: nan, Positive: 1, Rope: nan, PerSD: nan}
 		known := l.Mean > 0 && l.SD > 0
 		switch l.Name {
 		case kernels.LearntDeviation:
-			if t.Term = "scale(residual)"; f.Family == "gaussian" {
+			if t.Term = "scale(residual)"; of != nil && of.Traits().Homoscedastic {
 				t.Term = "sd(residual)"
 			}
 			if known {
