@@ -1,11 +1,13 @@
 package export
 
 import (
+	"errors"
 	"math"
 	"strings"
 	"testing"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/argument"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
 )
@@ -102,4 +104,35 @@ func TestErrorsAndDialects(t *testing.T) {
 	bad("hashed features", func(f *kernels.Fit) { f.HashBits = 4 }, "duckdb", Options{})
 	bad("belongs to none of its columns", func(f *kernels.Fit) { f.Columns = f.Columns[:1] }, "duckdb", Options{})
 	bad("covariance", func(f *kernels.Fit) { f.Covariance = kernels.Covariance{Form: gauss.Full} }, "duckdb", Options{})
+}
+
+// A link that is not in the table is refused, by name and with those that are; those of the
+// registry are there, or refused alike.
+func TestLinks(t *testing.T) {
+	_, err := linkOf("cauchit")
+	e := (*argument.Error)(nil)
+	if !errors.As(err, &e) || err.Error() != "link: found 'cauchit'; is not written for other systems; allowed: cloglog, identity, log, logit, probit" {
+		t.Error(err)
+	}
+	written := 0
+	for _, info := range lik.Families() {
+		for _, link := range info.Links {
+			f := &kernels.Fit{Family: info.Family, Link: link, Dispersion: 1, Shape: 2, Intercept: true, Prior: kernels.DefaultPrior, Time: math.NaN(),
+				Beliefs: []kernels.Belief{{Feature: kernels.Intercept, Weight: kernels.Weight{Mean: 0.4, Variance: 0.2}}}}
+			for what, write := range map[string]func() (string, error){
+				"SQL":  func() (string, error) { return SQL(f, "duckdb", Options{}) },
+				"PMML": func() (string, error) { return PMML(f, "y") },
+			} {
+				_, known := links[link]
+				if _, err := write(); (err == nil) != known || err != nil && !errors.As(err, &e) {
+					t.Errorf("%s of %s %s: %v", what, info.Family, link, err)
+				} else if known {
+					written++
+				}
+			}
+		}
+	}
+	if written == 0 {
+		t.Error("nothing is written")
+	}
 }

@@ -28,7 +28,7 @@ import (
 //
 // Source: [dmg2019], RegressionModel, Transformations and MiningSchema.
 func PMML(f *kernels.Fit, response string) (string, error) {
-	models, link, err := pmmlModels(f)
+	models, of, err := pmmlModels(f)
 	if err != nil {
 		return "", err
 	}
@@ -48,7 +48,7 @@ func PMML(f *kernels.Fit, response string) (string, error) {
 				return "", err
 			}
 			err = p.table(m, "targetCategory", f.Classes[k])
-		case f.Family == "bernoulli":
+		case of.binary:
 			err = p.table(m, "targetCategory", "1")
 			p.tables = append(p.tables, element("RegressionTable", "", "intercept", "0", "targetCategory", "0"))
 		default:
@@ -62,27 +62,33 @@ func PMML(f *kernels.Fit, response string) (string, error) {
 	if err := checkXML(target); err != nil {
 		return "", err
 	}
-	return p.document(f, m, link, target), nil
+	return p.document(f, m, of, target), nil
 }
 
-// pmmlModels are a model for each table of the document, and the link.
-func pmmlModels(f *kernels.Fit) (models []*model, link string, err error) {
+// pmmlResponse is what a document says of the response.
+type pmmlResponse struct {
+	link, method string // method is PMML's name of it
+	binary       bool
+}
+
+// pmmlModels are a model for each table of the document, and what its response is.
+func pmmlModels(f *kernels.Fit) (models []*model, of pmmlResponse, err error) {
 	if len(f.Classes) == 1 {
-		return nil, "", fmt.Errorf("the FIT has the class %q alone, and PMML classifies among two and more; allowed: a fit of two classes or more", f.Classes[0])
+		return nil, of, fmt.Errorf("the FIT has the class %q alone, and PMML classifies among two and more; allowed: a fit of two classes or more", f.Classes[0])
 	}
 	if len(f.Classes) > 0 {
 		models, err = classModels(f)
-		return models, "softmax", err
+		return models, pmmlResponse{link: "softmax", method: "softmax"}, err
 	}
 	m, err := newModel(f)
 	if err != nil {
-		return nil, "", err
+		return nil, of, err
 	}
-	l, err := f.Likelihood()
+	l, to, err := likelihoodOf(f)
 	if err != nil {
-		return nil, "", err
+		return nil, of, err
 	}
-	return []*model{m}, l.Link(), nil
+	return []*model{m}, pmmlResponse{l.Link(), to.pmml, l.Traits().Binary}, nil
 }
 
 // pmml gathers the parts of a document.
@@ -237,9 +243,8 @@ func (p *pmml) product(weight float64, fields ...derived) {
 }
 
 // document puts the parts together.
-func (p *pmml) document(f *kernels.Fit, m *model, link, target string) string {
-	method := map[string]string{"identity": "none", "log": "exp"}[link]
-	function, optype, of := "classification", "categorical", "integer"
+func (p *pmml) document(f *kernels.Fit, m *model, of pmmlResponse, target string) string {
+	function, optype, kind := "classification", "categorical", "integer"
 	values, outputs := "", ""
 	probability := func(name, category string) {
 		values += element("Value", "", "value", category)
@@ -247,18 +252,18 @@ func (p *pmml) document(f *kernels.Fit, m *model, link, target string) string {
 	}
 	switch {
 	case len(f.Classes) > 0:
-		of = "string"
+		kind = "string"
 		for _, class := range f.Classes {
 			probability("probability("+class+")", class)
 		}
-	case f.Family == "bernoulli":
+	case of.binary:
 		values = element("Value", "", "value", "0")
 		probability("probability", "1")
 	default:
-		function, optype, of = "regression", "continuous", "double"
+		function, optype, kind = "regression", "continuous", "double"
 		outputs = element("OutputField", "", "name", p.name("prediction"), "optype", "continuous", "dataType", "double", "feature", "predictedValue")
 	}
-	field := element("DataField", values, "name", target, "optype", optype, "dataType", of)
+	field := element("DataField", values, "name", target, "optype", optype, "dataType", kind)
 	mining := element("MiningField", "", "name", target, "usageType", "target")
 	for k := range m.columns {
 		if c := &m.columns[k]; m.parts(c) == nil {
@@ -270,8 +275,8 @@ func (p *pmml) document(f *kernels.Fit, m *model, link, target string) string {
 		transformations = element("LocalTransformations", strings.Join(p.transformed, ""))
 	}
 	model := element("RegressionModel", element("MiningSchema", mining)+element("Output", outputs)+transformations+strings.Join(p.tables, ""),
-		"modelName", "bglm", "functionName", function, "algorithmName", "bglm "+f.Method, "normalizationMethod", cmp.Or(method, link))
-	return `<?xml version="1.0" encoding="UTF-8"?>` + "\n" + element("PMML", element("Header", element("Application", "", "name", "bglm"), "description", strings.TrimSpace(f.Family+" "+link)+", weights at their posterior mean")+
+		"modelName", "bglm", "functionName", function, "algorithmName", "bglm "+f.Method, "normalizationMethod", of.method)
+	return `<?xml version="1.0" encoding="UTF-8"?>` + "\n" + element("PMML", element("Header", element("Application", "", "name", "bglm"), "description", strings.TrimSpace(f.Family+" "+of.link)+", weights at their posterior mean")+
 		element("DataDictionary", strings.Join(p.fields, "")+field, "numberOfFields", strconv.Itoa(len(p.fields)+1))+model,
 		"xmlns", "http://www.dmg.org/PMML-4_4", "version", "4.4")
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/argument"
-	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/predict"
 	"github.com/bglm/bglm/kernels/special"
 )
@@ -68,7 +67,7 @@ func SQL(f *kernels.Fit, name string, o Options) (string, error) {
 	}
 	var m *model
 	var classes []*model
-	var l lik.Likelihood
+	var to link
 	if len(f.Classes) > 0 {
 		if o.Prediction == predict.Exact {
 			return "", fmt.Errorf("prediction = 'exact' of a FIT of classes, an integral over all of them that SQL has no sum for; allowed: 'plugin' or 'mackay'")
@@ -77,7 +76,7 @@ func SQL(f *kernels.Fit, name string, o Options) (string, error) {
 			m = classes[0]
 		}
 	} else if m, err = newModel(f); err == nil {
-		l, err = f.Likelihood()
+		_, to, err = likelihoodOf(f)
 	}
 	if err != nil {
 		return "", err
@@ -98,7 +97,7 @@ func SQL(f *kernels.Fit, name string, o Options) (string, error) {
 			o.Keep = append(o.Keep, c.name)
 		}
 	}
-	w := &writer{d, m, o, l}
+	w := &writer{d, m, o, to}
 	if classes != nil {
 		of := &classWriter{w, classes, f.Classes}
 		numbers := 0
@@ -123,9 +122,9 @@ func SQL(f *kernels.Fit, name string, o Options) (string, error) {
 // writer writes the query of a model.
 type writer struct {
 	*dialect
-	m *model
-	o Options
-	l lik.Likelihood
+	m    *model
+	o    Options
+	link link // none of a fit of classes
 }
 
 // keep lists the kept columns, with a prefix each.
@@ -270,8 +269,8 @@ func (w *writer) query() string {
 func (w *writer) scored(moments string) string {
 	z := special.PhiInv(0.5 + 0.5*w.o.Level)
 	at := "bglm_m"
-	if w.l.Link() == "probit" && w.o.Prediction != predict.Plugin {
-		at = "bglm_m / sqrt(" + w.number(1) + " + bglm_v)"
+	if w.link.at != nil && w.o.Prediction != predict.Plugin {
+		at = w.link.at(w, "bglm_m", "bglm_v")
 	}
 	step := w.number(z) + " * sqrt(bglm_v)"
 	return fmt.Sprintf("SELECT %sbglm_m AS eta_mean, bglm_v AS eta_variance,\n  %s AS prediction,\n  %s AS %s,\n  %s AS %s\nFROM (SELECT %sbglm_m, bglm_v, sqrt(bglm_v) AS bglm_s, %s AS bglm_a, bglm_m - %s AS bglm_l, bglm_m + %s AS bglm_u\n  FROM (\n    %s\n  ) AS bglm_1\n) AS bglm_2",
@@ -280,36 +279,17 @@ func (w *writer) scored(moments string) string {
 }
 
 // inverse is the inverse link of a column.
-func (w *writer) inverse(x string) string {
-	one := w.number(1)
-	switch w.l.Link() {
-	case "identity":
-		return x
-	case "log":
-		return w.exp(x)
-	case "probit":
-		return w.phi(x)
-	case "cloglog":
-		return one + " - exp(-" + w.least + "(" + w.exp(x) + ", " + w.number(700) + "))"
-	}
-	return one + " / (" + one + " + " + w.exp("-("+x+")") + ")"
-}
+func (w *writer) inverse(x string) string { return w.link.inverse(w, x) }
 
 // prediction is the expected response of bglm_m, bglm_v, bglm_s and bglm_a.
 func (w *writer) prediction() string {
-	link := w.l.Link()
-	if w.o.Prediction == predict.Plugin || link == "identity" {
+	switch l := &w.link; {
+	case w.o.Prediction == predict.Plugin:
 		return w.inverse("bglm_m")
-	}
-	switch link {
-	case "probit":
-		return w.phi("bglm_a")
-	case "log": // as predict.Expected holds it
-		return "CASE WHEN bglm_v > " + w.number(16) + " THEN " + w.exp("bglm_m + "+w.number(2)+" * bglm_s") + " ELSE " + w.exp("bglm_m + "+w.number(0.5)+" * bglm_v") + " END"
-	case "logit":
-		if w.o.Prediction == predict.MacKay {
-			return w.inverse("bglm_m / sqrt(" + w.number(1) + " + " + w.number(math.Pi/8) + " * bglm_v)")
-		}
+	case w.o.Prediction == predict.MacKay && l.mackay != nil:
+		return l.mackay(w)
+	case l.mean != nil:
+		return l.mean(w)
 	}
 	var terms []string
 	zs, ws := Nodes()
