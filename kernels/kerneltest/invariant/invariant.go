@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -15,12 +16,8 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/lik"
 )
-
-var links = map[string]string{"bernoulli": "logit probit cloglog", "binomial": "logit probit cloglog", "gaussian": "identity log", "poisson": "log",
-	"negbinomial": "log", "gamma": "log", "studentt": "identity", "multinomial": "softmax"}
-
-var word = regexp.MustCompile(`[a-z]+`)
 
 var position = regexp.MustCompile(`^[1-9][0-9]{0,17}$`)
 
@@ -59,7 +56,7 @@ func Check(f *kernels.Fit) error {
 	if !finite(f.Dispersion) || f.Dispersion <= 0 {
 		return fmt.Errorf("dispersion %v", f.Dispersion)
 	}
-	shaped := f.Family == "negbinomial" || f.Family == "gamma" || f.Family == "studentt"
+	shaped := slices.Contains(lik.With("shape"), f.Family)
 	if math.IsNaN(f.Shape) == shaped && shaped || !math.IsNaN(f.Shape) && (!finite(f.Shape) || f.Shape <= 0) {
 		return fmt.Errorf("shape %v", f.Shape)
 	}
@@ -112,12 +109,9 @@ func Check(f *kernels.Fit) error {
 // knownLink accepts names as kernels/lik does, without regard to case and spaces around.
 func knownLink(family, link string) bool {
 	family, link = strings.ToLower(strings.TrimSpace(family)), strings.ToLower(strings.TrimSpace(link))
-	for _, l := range word.FindAllString(links[family], -1) {
-		if l == link {
-			return true
-		}
-	}
-	return false
+	return family == "multinomial" && link == "softmax" || slices.ContainsFunc(lik.Families(), func(f lik.Info) bool {
+		return f.Family == family && slices.Contains(f.Links, link)
+	})
 }
 
 func covariance(f *kernels.Fit) error {
