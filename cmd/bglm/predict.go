@@ -14,6 +14,7 @@ import (
 	"github.com/bglm/bglm/cmd/internal/formula"
 	"github.com/bglm/bglm/cmd/internal/job"
 	"github.com/bglm/bglm/cmd/internal/quote"
+	"github.com/bglm/bglm/kernels/lik"
 )
 
 // scoreFlags say which fit scores the rows.
@@ -154,7 +155,7 @@ func etaFit(s *duck.Session, sc *scoring) error {
 		dispersion, shape = "'bglm_fit.dispersion'", "'bglm_fit.shape'"
 	}
 	return s.Row(`SELECT format('bglm_from_beliefs([{{feature: ''1'', mean: 1.0, variance: 0.0}}, {{feature: ''2'', mean: 0.0, variance: 1.0}}], {{intercept: false, family: ''{}'', link: ''{}''{}{}}})',
-		fit.family, fit.link, CASE WHEN fit.family IN ('gaussian', 'studentt') THEN ', dispersion: ' || `+dispersion+` ELSE '' END,
+		fit.family, fit.link, CASE WHEN list_contains(`+quote.List(lik.With("dispersion"))+`, fit.family) THEN ', dispersion: ' || `+dispersion+` ELSE '' END,
 		CASE WHEN fit.shape IS NOT NULL THEN ', shape: ' || `+shape+` ELSE '' END) FROM fits LIMIT 1`, &sc.eta)
 }
 

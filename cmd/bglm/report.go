@@ -286,7 +286,7 @@ func (c *reportCommand) judged(s *duck.Session, p *page, sc *scoring, sum *summa
 		return err
 	}
 	driverChart(p, ds)
-	if err := c.effects(s, p, sc, ds, sum.Link); err != nil {
+	if err := c.effects(s, p, sc, ds, traitsOf(sum.Family, sum.Link)); err != nil {
 		return err
 	}
 	if err := c.fitness(s, p, j, sum); err != nil {

@@ -41,8 +41,8 @@ func shareInterval(k, n float64) (lo, hi float64) {
 // of responses that cannot be negative the logarithm, of shares the log odds. Without an event
 // it is that of a count, or a share, of 0 in n under Jeffreys' prior.
 func meanInterval(family string, mean, se, n float64) (lo, hi float64) {
-	switch half := 1.96 * se; {
-	case family == "bernoulli" || family == "binomial":
+	switch half, t := 1.96*se, traitsOf(family, ""); {
+	case t.Binary || t.Trials:
 		if mean <= 0 || mean >= 1 {
 			return shareInterval(mean*n, n)
 		}
@@ -61,6 +61,15 @@ func meanInterval(family string, mean, se, n float64) (lo, hi float64) {
 func nonnegative(family string) bool {
 	l, err := lik.New(family, "", lik.Params{Shape: 1, Dispersion: 1})
 	return err == nil && l.Check(lik.Obs{Y: -1, Weight: 1}) != nil
+}
+
+// traitsOf are those of a family and a link, that of the family where it is ""; the zero ones
+// of what is no likelihood of one predictor, such as classes.
+func traitsOf(family, link string) (t lik.Traits) {
+	if l, err := lik.New(family, link, lik.Params{Dispersion: 1}); err == nil {
+		t = l.Traits()
+	}
+	return t
 }
 
 // thresholds say what deciding by the probability comes to.

@@ -159,7 +159,7 @@ func (c *reportCommand) verdict(s *duck.Session, p *page, f *fitstore.Fits, j *j
 		trust += "."
 	}
 	status := sum.Status
-	if sum.Family == "poisson" {
+	if traitsOf(sum.Family, sum.Link).Equidispersed {
 		wide, err := overdispersion(s)
 		if err != nil {
 			return err
@@ -258,13 +258,13 @@ func (c *reportCommand) driven(s *duck.Session, f *fitstore.Fits, ds []columnDri
 
 // ratioOf is what a weight's exponential multiplies, "" where it has no such meaning.
 func ratioOf(family, link string) string {
-	switch {
-	case link == "logit":
+	switch t := traitsOf(family, link); {
+	case t.LogOdds:
 		return "the odds"
-	case link == "log" && (family == "gaussian" || family == "gamma"):
-		return "the mean"
-	case link == "log", link == "cloglog":
+	case t.LogRate:
 		return "the rate"
+	case t.LogMean:
+		return "the mean"
 	}
 	return ""
 }
@@ -310,7 +310,7 @@ const (
 
 // effects show the expected response along each of the strongest columns, the others as in a
 // typical row: numbers at their mean, levels at the most frequent one.
-func (c *reportCommand) effects(s *duck.Session, p *page, sc *scoring, ds []columnDrive, link string) error {
+func (c *reportCommand) effects(s *duck.Session, p *page, sc *scoring, ds []columnDrive, of lik.Traits) error {
 	if len(ds) == 0 {
 		return nil
 	}
@@ -326,7 +326,7 @@ func (c *reportCommand) effects(s *duck.Session, p *page, sc *scoring, ds []colu
 		if math.Abs(d.share) < 0.001 || !slices.Contains(fields, d.column) {
 			continue
 		}
-		ch, err := effect(s, sc, d.column, link, len(charts))
+		ch, err := effect(s, sc, d.column, of, len(charts))
 		if err != nil {
 			return err
 		}
@@ -384,18 +384,18 @@ func typical(s *duck.Session, sc *scoring) (fields []string, ok bool, err error)
 
 // expected is the expected response of the distribution d with its 95 % interval, which for
 // numbers and counts is narrower than that of a new response.
-func expected(link string) string {
-	switch link {
-	case "identity":
+func expected(of lik.Traits) string {
+	switch {
+	case of.Located:
 		return "d.eta_mean, d.eta_mean - 1.96 * sqrt(d.eta_variance), d.eta_mean + 1.96 * sqrt(d.eta_variance)"
-	case "log":
+	case of.LogMean:
 		return "d.mean, exp(d.eta_mean - 1.96 * sqrt(d.eta_variance)), exp(d.eta_mean + 1.96 * sqrt(d.eta_variance))"
 	}
 	return "d.mean, d.lower, d.upper"
 }
 
 // effect draws one column; nil for one that does not vary.
-func effect(s *duck.Session, sc *scoring, column, link string, k int) (*chart.Chart, error) {
+func effect(s *duck.Session, sc *scoring, column string, of lik.Traits, k int) (*chart.Chart, error) {
 	name := quote.Name(column)
 	var number bool
 	if err := s.Row("SELECT bool_or(c.kind = 'number') FROM (SELECT unnest(fit.columns) AS c FROM fits) WHERE c.name = "+quote.Text(column), &number); err != nil {
@@ -411,7 +411,7 @@ func effect(s *duck.Session, sc *scoring, column, link string, k int) (*chart.Ch
 		q := fmt.Sprintf(`SELECT v, d FROM (SELECT v, bglm_predict_dist(fit, struct_update(x, %s := v)) AS d FROM fits, typical,
 			(SELECT lo + (hi - lo) * k / %d.0 AS v FROM (SELECT quantile_cont((bglm_x.%s)::DOUBLE, 0.02) AS lo, quantile_cont((bglm_x.%s)::DOUBLE, 0.98) AS hi FROM (FROM %s LIMIT %d)), range(%d) t(k) WHERE lo < hi)) ORDER BY v`,
 			name, effectPoints-1, name, name, sc.features(), driverRows, effectPoints)
-		err := s.Each("SELECT v, "+expected(link)+" FROM ("+q+") ORDER BY v", func(scan func(...any) error) error {
+		err := s.Each("SELECT v, "+expected(of)+" FROM ("+q+") ORDER BY v", func(scan func(...any) error) error {
 			var v, m, lo, hi float64
 			err := scan(&v, &m, &lo, &hi)
 			line.X, line.Y = append(line.X, v), append(line.Y, m)
@@ -435,7 +435,7 @@ func effect(s *duck.Session, sc *scoring, column, link string, k int) (*chart.Ch
 	is := chart.Series{Kind: "interval"}
 	q := fmt.Sprintf(`SELECT v, n, bglm_predict_dist(fit, struct_update(x, %s := v)) AS d FROM fits, typical,
 		(SELECT (bglm_x.%s)::VARCHAR AS v, count(*) AS n FROM (FROM %s LIMIT %d) WHERE bglm_x.%s IS NOT NULL GROUP BY ALL ORDER BY n DESC, v LIMIT %d)`, name, name, sc.features(), driverRows, name, effectLevels)
-	err := s.Each("SELECT v, n, "+expected(link)+" FROM ("+q+") ORDER BY d.eta_mean DESC, v", func(scan func(...any) error) error {
+	err := s.Each("SELECT v, n, "+expected(of)+" FROM ("+q+") ORDER BY d.eta_mean DESC, v", func(scan func(...any) error) error {
 		var v string
 		var n int64
 		var m, lo, hi float64

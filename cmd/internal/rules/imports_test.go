@@ -61,7 +61,7 @@ var directions = []struct{ pattern, may string }{
 	{"cmd/internal/quote", ""},
 	{"cmd/internal/rules", ""},
 	{"cmd/internal/formula", "cmd/internal/quote"},
-	{"cmd/internal/shell", "sql udf"},
+	{"cmd/internal/shell", "kernels/lik sql udf"},
 	{"cmd/internal/cli", "cmd/internal/shell"},
 	{"cmd/internal/files", "cmd/internal/shell"},
 	{"cmd/internal/duck", "cmd/internal/cli cmd/internal/files cmd/internal/quote cmd/internal/shell udf"},

@@ -10,6 +10,8 @@ import (
 
 	"github.com/duckdb/duckdb-go/v2"
 	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/bglm/bglm/kernels/lik"
 )
 
 // A FIT is a STRUCT of a belief for each feature, which no one reads as text. Boxes show one
@@ -132,7 +134,7 @@ func (f fitValue) residual() []string {
 			continue
 		}
 		out := fmt.Sprintf("sd(residual) %.4g", mean)
-		if f.text("family") != "gaussian" {
+		if l, err := lik.New(f.text("family"), f.text("link"), lik.Params{Dispersion: 1}); err != nil || !l.Traits().Homoscedastic {
 			out = fmt.Sprintf("scale(residual) %.4g", mean)
 		}
 		if sd, ok := fitValue(e).number("sd"); ok {
