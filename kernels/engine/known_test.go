@@ -80,14 +80,14 @@ func checkKnown(t *testing.T, what string, m kernels.Model, method string) {
 	}
 	rnd := rand.New(rand.NewPCG(3, 3))
 	response := func() (y, trials float64) {
-		switch m.Lik.Family() {
-		case "bernoulli":
+		switch is := m.Lik.Traits(); {
+		case is.Binary:
 			return float64(rnd.IntN(2)), 0
-		case "binomial":
+		case is.Trials:
 			return float64(rnd.IntN(4)), 3
-		case "poisson", "negbinomial":
+		case is.Counts:
 			return float64(rnd.IntN(4)), 0
-		case "gamma":
+		case m.Lik.Check(lik.Obs{Y: -1, Weight: 1}) != nil:
 			return rnd.ExpFloat64() + 0.01, 0
 		}
 		return rnd.NormFloat64(), 0

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/gp"
+	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/option"
 )
 
@@ -92,6 +93,14 @@ func TestAgrees(t *testing.T) {
 	}
 }
 
+func families() string {
+	var names []string
+	for _, f := range lik.Families() {
+		names = append(names, f.Family)
+	}
+	return strings.Join(names, ", ")
+}
+
 func TestModelErrors(t *testing.T) {
 	for _, c := range []struct {
 		method string
@@ -101,7 +110,7 @@ func TestModelErrors(t *testing.T) {
 		{"adf", []any{"prior_variance", "auto"}, "adf sees each row once and takes a number here; 'auto' belongs to: ep, laplace, lowrank, hmc"},
 		{"adf", []any{"family", "binomial"}, "trials: found none"},
 		{"adf", []any{"dispersion", 2}, "dispersion is not used by bernoulli; it belongs to: gaussian, studentt"},
-		{"adf", []any{"family", "normal"}, "family: found 'normal'; allowed: bernoulli, binomial, gaussian, poisson, negbinomial, gamma, studentt; the nearest is gaussian"},
+		{"adf", []any{"family", "normal"}, "family: found 'normal'; allowed: " + families() + "; the nearest is gaussian"},
 		{"adf", []any{"process_noise", 1, "prior", &kernels.Fit{Family: "bernoulli", Link: "logit", Time: 3, N: 1, Intercept: true}}, "time: found none; the prior fit is valid at time 3"},
 	} {
 		if _, err := modelOf(t, c.method, c.o...); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -56,7 +56,7 @@ type problem struct {
 
 func random(r *rand.Rand, l lik.Likelihood, n, d int) problem {
 	p := problem{x: dense.New(n, d), y: make([]float64, n), offset: make([]float64, n), weight: make([]float64, n)}
-	if l.Family() == "binomial" {
+	if l.Traits().Trials {
 		p.trials = make([]float64, n)
 	}
 	for i := range n {
@@ -68,21 +68,21 @@ func random(r *rand.Rand, l lik.Likelihood, n, d int) problem {
 		if d > 0 {
 			s += math.Sin(2 * p.x.At(i, 0))
 		}
-		switch l.Family() {
-		case "bernoulli":
+		switch is := l.Traits(); {
+		case is.Binary:
 			if r.Float64() < l.Response(s) {
 				p.y[i] = 1
 			}
-		case "binomial":
+		case is.Trials:
 			p.trials[i] = 8
 			for range 8 {
 				if r.Float64() < l.Response(s) {
 					p.y[i]++
 				}
 			}
-		case "poisson", "negbinomial":
+		case is.Counts:
 			p.y[i] = math.Floor(math.Exp(s+0.5) * 2 * r.Float64())
-		case "gamma":
+		case l.Check(lik.Obs{Y: -1, Weight: 1}) != nil: // positive
 			p.y[i] = math.Exp(s) * r.ExpFloat64()
 		default:
 			p.y[i] = s + 0.5*r.NormFloat64()

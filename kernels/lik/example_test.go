@@ -22,15 +22,8 @@ func Example() {
 }
 
 func ExampleFamilies() {
-	for _, f := range lik.Families() {
-		fmt.Println(f.Family, f.Links)
-	}
+	f := lik.Families()[0]
+	fmt.Printf("%s: y is %s, the default link %s\n", f.Family, f.Response, f.Links[0])
 	// Output:
-	// bernoulli [logit probit cloglog]
-	// binomial [logit probit cloglog]
-	// gaussian [identity log]
-	// poisson [log]
-	// negbinomial [log]
-	// gamma [log]
-	// studentt [identity]
+	// bernoulli: y is 0 or 1, the default link logit
 }

@@ -3,6 +3,7 @@ package lik
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -456,9 +457,14 @@ func TestNew(t *testing.T) {
 			t.Errorf("New(%q, %q) is %s %s", c.family, c.link, l.Family(), l.Link())
 		}
 	}
-	var names []string
+	var names, links []string
 	for _, f := range Families() {
 		names = append(names, f.Family)
+		for _, link := range f.Links {
+			if !slices.Contains(links, link) {
+				links = append(links, link)
+			}
+		}
 		l := mustNew(t, f.Family, "", Params{Dispersion: 1})
 		if l.Family() != f.Family || l.Link() != f.Links[0] {
 			t.Errorf("New(%q) is %s %s", f.Family, l.Family(), l.Link())
@@ -471,7 +477,7 @@ func TestNew(t *testing.T) {
 	}{
 		{"bernouli", "", Params{}, "family: found 'bernouli'; allowed: " + strings.Join(names, ", ") + "; the nearest is bernoulli"},
 		{"poisson", "logit", Params{}, "link: found 'logit'; allowed for poisson: log; the nearest is log"},
-		{"", "zzzzzz", Params{}, "link: found 'zzzzzz'; allowed: logit, probit, cloglog, identity, log"},
+		{"", "zzzzzz", Params{}, "link: found 'zzzzzz'; allowed: " + strings.Join(links, ", ")},
 		{"gaussian", "", Params{}, "dispersion = 0: gaussian takes a finite noise variance > 0"},
 		{"gaussian", "", Params{Dispersion: math.NaN()}, "dispersion = NaN: gaussian takes a finite noise variance > 0"},
 		{"", "", Params{Quadrature: 1}, "quadrature = 1: 0 (auto) or 2 to 512 nodes"},
