@@ -81,11 +81,15 @@ type Sums struct {
 // Constant is a likelihood that scores rows of one mean by sums over them.
 type Constant interface {
 	Likelihood
-	// Known is a term of log p that no mean changes, as Best needs its sum.
-	Known(o Obs) float64
 	// Best is the log likelihood at the mean where it is largest, and of a dispersion that
 	// is 0 at the best one, too; ok is false where the sums have none.
 	Best(s Sums, dispersion float64) (logp float64, ok bool)
+}
+
+// Keeper is a Constant whose Best needs the sum of a term of log p that no mean changes.
+type Keeper interface {
+	Constant
+	Known(o Obs) float64
 }
 
 // ConstantOf is l as a Constant, nil where it is none. A Binary likelihood is one whatever
@@ -99,9 +103,6 @@ func ConstantOf(l Likelihood) Constant {
 	}
 	return nil
 }
-
-// Known is nothing.
-func (oneTrial) Known(Obs) float64 { return 0 }
 
 // Best is at the share of ones.
 func (oneTrial) Best(s Sums, _ float64) (logp float64, ok bool) {

@@ -184,7 +184,9 @@ func TestConstant(t *testing.T) {
 			s.Weight += o.Weight
 			s.Y += o.Weight * o.Y
 			s.Trials += o.Weight * o.Trials
-			s.Known += o.Weight * c.Known(o)
+			if k, ok := c.(Keeper); ok {
+				s.Known += o.Weight * k.Known(o)
+			}
 			s.Centred += o.Weight * e
 			s.Square += o.Weight * e * e
 		}

@@ -110,9 +110,6 @@ func (n normal) cdf(y, mean float64) (below, upTo float64) {
 	return below, below
 }
 
-// Known is nothing.
-func (normal) Known(Obs) float64 { return 0 }
-
 // Best is at the mean.
 func (normal) Best(s Sums, dispersion float64) (logp float64, ok bool) {
 	square := s.Square - s.Centred*s.Centred/s.Weight

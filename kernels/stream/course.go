@@ -33,11 +33,13 @@ const courseBegins = 8
 type answers struct {
 	binary, trials bool
 	constant       lik.Constant // nil where the mean alone has no score
+	keeper         lik.Keeper   // constant, where it needs a term of each row
 }
 
 func answersOf(l lik.Likelihood) answers {
-	t := l.Traits()
-	return answers{t.Binary, t.Trials, lik.ConstantOf(l)}
+	t, c := l.Traits(), lik.ConstantOf(l)
+	k, _ := c.(lik.Keeper)
+	return answers{t.Binary, t.Trials, c, k}
 }
 
 // see notes a row.
@@ -50,8 +52,8 @@ func (c *course) see(o lik.Obs, of *answers) {
 		y /= o.Trials
 		c.trials += o.Weight * o.Trials
 	}
-	if of.constant != nil {
-		c.known += o.Weight * of.constant.Known(o)
+	if of.keeper != nil {
+		c.known += o.Weight * of.keeper.Known(o)
 	}
 	if c.n == 0 {
 		c.first = y
