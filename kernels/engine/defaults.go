@@ -52,7 +52,7 @@ func (m *Method) defaults(s *option.Settings, unshaped bool) {
 	if m.Kind == Classes && s.AutoStandardize && !s.OwnPrior() {
 		o.AutoPrior = true
 	}
-	if m.Name == "adf" && has("shape") && lik.Counts(s.Lik) && !s.Given("shape") {
+	if m.Name == "adf" && shaped && lik.Overdisperses(s.Lik) && !s.Given("shape") {
 		o.AutoShape = o.AutoShape || s.Start == nil && unshaped || learnsShape(s.Start)
 	}
 	if m.Streams || m.Kind == Classes || s.Start != nil || len(s.At) > 0 {
