@@ -196,6 +196,9 @@ type Value[T comparable] struct {
 // Given is the Value v, which may be zero.
 func Given[T comparable](v T) Value[T] { return Value[T]{v, true} }
 
+// IsGiven says whether it is not the zero Value.
+func (x Value[T]) IsGiven() bool { return x.set }
+
 // Or returns the value that was given, else def.
 func (x Value[T]) Or(def T) T {
 	if x.set {

@@ -155,7 +155,7 @@ func (s *Standard) measure(q *Problem, l lik.Dispersed, unit float64) error {
 		m.Params.Shape = shaped.Shape()
 	}
 	var err error
-	if m.Lik, err = lik.New(m.Lik.Family(), m.Lik.Link(), m.Params); err != nil {
+	if m.Lik, err = lik.Remake(m.Lik, m.Params); err != nil {
 		return fmt.Errorf("on the scale of the responses, whose standard deviation is %.3g: %w", unit, err)
 	}
 	return nil

@@ -71,7 +71,7 @@ func TestCompress(t *testing.T) {
 		{"binomial", "logit", nil}, {"binomial", "cloglog", nil}, {"poisson", "log", nil},
 		{"poisson", "log", func(s *option.Settings) { s.Options.AutoPrior = true }},
 		{"negbinomial", "log", nil}, {"gamma", "log", nil}, {"gaussian", "identity", nil},
-		{"gaussian", "identity", func(s *option.Settings) { s.Options.Standardize, s.AutoStandardize = false, false }},
+		{"gaussian", "identity", func(s *option.Settings) { s.Standardize = kernels.Given(false) }},
 		{"studentt", "identity", func(s *option.Settings) { s.Params.Dispersion = 2 }},
 	} {
 		for k := range 4 {

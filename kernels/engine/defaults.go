@@ -9,8 +9,8 @@ import (
 	"github.com/bglm/bglm/kernels/option"
 )
 
-// defaults makes options literal that settings leave to the method; unshaped says that no
-// shape was given. What it chooses:
+// defaults makes options literal that settings leave to the method; given are the parameters
+// that were. What it chooses:
 //
 //   - columns: open where the fit that is continued remembers none;
 //   - missing: the mean and a feature of its own, but absent from open columns;
@@ -25,13 +25,13 @@ import (
 //     stream of bglm_fit;
 //   - prior_variance of classes: learnt, where neither a prior nor the scale was given;
 //   - integrate: true for methods that keep the rows, and passes of laplace.
-func (m *Method) defaults(s *option.Settings, unshaped bool) {
-	o := &s.Options
+func (m *Method) defaults(s *option.Settings, given lik.Params) {
+	o, auto := &s.Options, !s.Standardize.IsGiven()
 	o.AnyColumns = s.Columns == "any" || s.Columns == "" && s.Start != nil && s.Start.N > 0 && s.Start.Columns == nil
 	if o.Missing == "" && !o.AnyColumns {
 		o.Missing = "indicator"
 	}
-	if s.AutoStandardize && m.Kind != Process && slices.Contains(option.For(m.Name).Keys(), "standardize") {
+	if auto && m.Kind != Process && slices.Contains(option.For(m.Name).Keys(), "standardize") {
 		o.Standardize = o.Standardize || !s.OwnPrior() || s.Start != nil && s.Start.Standardized()
 		o.Standardize = o.Standardize && !(m.Streams && o.AnyColumns) // filters remember the scale of columns
 	}
@@ -42,18 +42,18 @@ func (m *Method) defaults(s *option.Settings, unshaped bool) {
 		}
 	}
 	if m.Name == "adf" {
-		o.AutoPrior = s.Start != nil && s.AutoStandardize && streamLearns(&s.Model) && !s.Given("prior_mean") && !s.Given("prior_variance") && !s.Given("intercept_variance")
+		o.AutoPrior = s.Start != nil && auto && streamLearns(&s.Model) && !s.Given("prior_mean") && !s.Given("prior_variance") && !s.Given("intercept_variance")
 	}
 	_, dispersed := s.Lik.(lik.Dispersed)
 	_, shaped := s.Lik.(lik.Shaped)
 	if f := s.Start; m.Streams && o.Standardize && s.Lik.Traits().Located && !s.Given("dispersion") && o.MeasurementNoise == 0 && !o.AutoMeasurementNoise {
-		o.AutoDispersion = o.AutoDispersion || f == nil && s.Params.Dispersion == 1 || f != nil && learnsDispersion(f)
+		o.AutoDispersion = o.AutoDispersion || f == nil && given.Dispersion == 0 || f != nil && learnsDispersion(f)
 	}
-	if m.Kind == Classes && s.AutoStandardize && !s.OwnPrior() {
+	if m.Kind == Classes && auto && !s.OwnPrior() {
 		o.AutoPrior = true
 	}
 	if m.Name == "adf" && shaped && lik.Overdisperses(s.Lik) && !s.Given("shape") {
-		o.AutoShape = o.AutoShape || s.Start == nil && unshaped || learnsShape(s.Start)
+		o.AutoShape = o.AutoShape || s.Start == nil && given.Shape == 0 || learnsShape(s.Start)
 	}
 	if m.Streams || m.Kind == Classes || s.Start != nil || len(s.At) > 0 {
 		return
@@ -61,10 +61,10 @@ func (m *Method) defaults(s *option.Settings, unshaped bool) {
 	if !s.Given("integrate") {
 		o.Integrate = o.Sites == "" || o.Sites == "laplace"
 	}
-	if dispersed && !s.Given("dispersion") && s.Params.Dispersion == 1 {
+	if dispersed && !s.Given("dispersion") && given.Dispersion == 0 {
 		o.AutoDispersion = true
 	}
-	if shaped && !s.Given("shape") && unshaped {
+	if shaped && !s.Given("shape") && given.Shape == 0 {
 		o.AutoShape = true
 	}
 }

@@ -9,6 +9,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -92,7 +93,20 @@ type Method struct {
 	// engines keep them.
 	Streams bool
 	Link    string // the one that it is for, "" = any
-	New     func(m *kernels.Model) (Fitter, error)
+
+	make func(m *kernels.Model) (Fitter, error)
+}
+
+// New is a fit of a model, nil for the default one, without rows.
+// Errors: the zero Method; what the engine does not take of the model.
+func (m *Method) New(model *kernels.Model) (Fitter, error) {
+	if m == nil || m.make == nil {
+		return nil, errors.New("the zero Method makes no fits; Find gives those of a name")
+	}
+	if model == nil {
+		model = new(kernels.Model)
+	}
+	return m.make(model)
 }
 
 // Methods lists the engines, as fresh copies.
@@ -137,7 +151,9 @@ func (m *Method) Model(s *option.Settings, times, trials bool) (*kernels.Model, 
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
-	unshaped := s.Params.Shape == 0
+	s.Complete()
+	s.Options.Standardize = s.Standardize.Or(s.Options.Standardize)
+	given := s.Params
 	m = m.taken(s, times)
 	if m.Kind != Classes { // of which each has a predictor
 		if err := s.LikelihoodOf(trials); err != nil {
@@ -166,7 +182,7 @@ func (m *Method) Model(s *option.Settings, times, trials bool) (*kernels.Model, 
 		}
 		return nil, &argument.Error{Name: "compress", Found: "true", Why: why}
 	}
-	m.defaults(s, unshaped)
+	m.defaults(s, given)
 	if err := m.checkIdle(s); err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/predict"
@@ -13,7 +14,7 @@ import (
 // A fit and a prediction without a database.
 func Example() {
 	s := option.Defaults()
-	s.AutoStandardize = false // the prior is of a weight per hour
+	s.Standardize = kernels.Given(false) // the prior is of a weight per hour
 	fit, err := engine.Fit(context.Background(), "laplace", s, &rows.Table{
 		X: rows.Fields(rows.Texts("site", []string{"a", "b", "a", "b", "a"}), rows.Numbers("hour", []float64{1, 2, 3, 4, 5})),
 		Y: rows.Bools("click", []bool{false, true, false, true, true})})

@@ -54,7 +54,7 @@ func TestMergeLearnt(t *testing.T) {
 		fit := func(start *kernels.Fit, lo, hi int) *kernels.Fit {
 			s := option.Defaults()
 			s.Family, s.Options.Covariance = c.family, c.covariance
-			if s.AutoStandardize = false; c.method == "adf" {
+			if s.Standardize = kernels.Given(false); c.method == "adf" {
 				s.Options.AutoDispersion, s.Options.AutoShape = c.family == "gaussian", c.family != "gaussian"
 			}
 			if start != nil {

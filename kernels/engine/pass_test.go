@@ -133,7 +133,7 @@ func TestPasses(t *testing.T) {
 			set := func(s *option.Settings) {
 				s.Family, s.Link, s.Params.Shape = c.family, c.link, 3
 				s.Options.Tol = 1e-9
-				if s.AutoStandardize, s.Options.Standardize = false, standardised; !standardised {
+				if s.Standardize = kernels.Given(standardised); !standardised {
 					s.Prior = kernels.Prior{Mean: 0.1, Variance: 2, InterceptVariance: 30}
 				}
 				s.NoIntercept = k == 3
@@ -192,7 +192,7 @@ func TestPassesLearn(t *testing.T) {
 			tab := few(c.n, c.family, k == 2, k&2 > 0)
 			set := func(s *option.Settings) {
 				s.Family, s.Link = c.family, c.link
-				s.AutoStandardize, s.Options.Standardize = false, standardised
+				s.Standardize = kernels.Given(standardised)
 				s.Options.AutoPrior, s.Options.Integrate = k != 3, integrate
 				if k == 3 { // of one column
 					s.PriorBy = kernels.ColumnPriors{{Column: "g", Auto: true}}
@@ -372,7 +372,7 @@ func TestPassesEP(t *testing.T) {
 				} else {
 					s.Options.Sites = "ep"
 				}
-				if s.AutoStandardize, s.Options.Standardize = false, standardised; !standardised {
+				if s.Standardize = kernels.Given(standardised); !standardised {
 					s.Prior = kernels.Prior{Mean: 0.1, Variance: 2, InterceptVariance: 30}
 				}
 				s.NoIntercept = k == 2
@@ -425,7 +425,7 @@ func TestPassesBare(t *testing.T) {
 	settings := func() *option.Settings {
 		s := option.Defaults()
 		s.Family, s.Prior = "poisson", kernels.Prior{Variance: 100, InterceptVariance: 100}
-		s.AutoStandardize = false
+		s.Standardize = kernels.Given(false)
 		return s
 	}
 	s := settings()

@@ -38,7 +38,7 @@ func (m *Method) Progressive() (*Method, error) {
 	}
 	p := *m
 	p.Kind = Predictions
-	p.New = func(model *kernels.Model) (Fitter, error) {
+	p.make = func(model *kernels.Model) (Fitter, error) {
 		f, err := m.New(model)
 		if err != nil {
 			return nil, err

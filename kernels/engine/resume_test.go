@@ -95,7 +95,7 @@ func (c resumeCase) fit(t *testing.T, r *resumeRows, start *kernels.Fit, again b
 			o.Rank = 40
 		}
 		if s.NoIntercept = c.bare; !c.auto {
-			o.Standardize, s.AutoStandardize = true, false
+			s.Standardize = kernels.Given(true)
 		}
 		o.AutoShape = c.family == "negbinomial"
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/rows"
@@ -28,7 +29,7 @@ func TestScaleNote(t *testing.T) {
 		}
 		for scale, want := range map[float64]bool{1e6: true, 1e-6: true, 0.2: false} {
 			s := option.Defaults()
-			s.Prior.Variance, s.Options.Standardize, s.AutoStandardize = 1, false, false
+			s.Prior.Variance, s.Standardize = 1, kernels.Given(false)
 			f, err := engine.Fit(context.Background(), method, s, table(scale))
 			if err != nil {
 				t.Fatalf("%s: %v", method, err)

@@ -236,7 +236,7 @@ func TestKnownStandardised(t *testing.T) {
 		} {
 			fit := func(priors []kernels.Belief, fixed func(i int) float64, drop bool) *kernels.Fit {
 				s := option.Defaults()
-				s.Family, s.Options.Standardize, s.AutoStandardize = family, true, false
+				s.Family, s.Standardize = family, kernels.Given(true)
 				s.Priors = priors
 				c.set(s)
 				offset := make([]float64, n)

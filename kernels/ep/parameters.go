@@ -38,7 +38,7 @@ func (l *learner) information(params *lik.Params, at *float64) float64 {
 	o := l.p.Options
 	for _, x := range []float64{-step, step} {
 		*at = now * math.Exp(x)
-		lk, err := lik.New(l.p.Lik.Family(), l.p.Lik.Link(), *params)
+		lk, err := lik.Remake(l.p.Lik, *params)
 		if err != nil { // the end of its range
 			return nan
 		}

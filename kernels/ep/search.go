@@ -346,7 +346,7 @@ func (l *learner) elsewhere() (bool, error) {
 func dispersed(p *kernels.Problem, d float64) (*kernels.Problem, error) {
 	params := p.Params
 	params.Shape, params.Dispersion = shapeOf(p.Lik), d
-	lk, err := lik.New(p.Lik.Family(), p.Lik.Link(), params)
+	lk, err := lik.Remake(p.Lik, params)
 	if err != nil {
 		return nil, err
 	}
@@ -419,7 +419,7 @@ func (l *learner) line(field func(*lik.Params) *float64, now float64, name strin
 		if name == "shape" {
 			params.Shape = max(params.Shape, lik.MinShape)
 		}
-		lk, err := lik.New(p.Lik.Family(), p.Lik.Link(), params)
+		lk, err := lik.Remake(p.Lik, params)
 		if err != nil {
 			return nil, err
 		}

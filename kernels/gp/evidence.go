@@ -137,7 +137,7 @@ func (c *climber) likelihoodSlope(k int, sigma, kv []float64) (slope float64) {
 }
 
 func (c *climber) withParameters(p parameters) (lik.Likelihood, error) {
-	return lik.New(c.Lik.Family(), c.Lik.Link(), lik.Params{Dispersion: p.dispersion, Shape: p.shape})
+	return lik.Remake(c.Lik, lik.Params{Dispersion: p.dispersion, Shape: p.shape})
 }
 
 func pick(src []float64, order []int) []float64 {

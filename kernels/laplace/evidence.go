@@ -164,7 +164,7 @@ func (h *learner) likelihood(theta []float64) (lik.Likelihood, error) {
 	if h.shape >= 0 {
 		q.Shape = max(math.Exp(theta[h.shape]), lik.MinShape)
 	}
-	return lik.New(h.lik.Family(), h.lik.Link(), q)
+	return lik.Remake(h.lik, q)
 }
 
 // try is the evidence at θ, the mode sought from weights w or rows a.

@@ -21,7 +21,7 @@ func WithDispersion(l Likelihood, p Params, dispersion float64) Likelihood {
 	if s, ok := l.(Shaped); ok {
 		p.Shape = s.Shape()
 	}
-	w, err := New(l.Family(), l.Link(), p)
+	w, err := Remake(l, p)
 	if err != nil { // out of the range of numbers
 		return l
 	}

@@ -59,8 +59,8 @@ type Likelihood interface {
 
 // Params are the parameters shared by all families; each reads its own.
 type Params struct {
-	Dispersion float64 // gaussian noise variance, > 0
-	Shape      float64 // negbinomial size, gamma shape, studentt degrees of freedom
+	Dispersion float64 // gaussian noise variance, squared scale of studentt; 0 is 1
+	Shape      float64 // negbinomial size, gamma shape, studentt degrees of freedom; 0 is the family's default
 	// Quadrature is 0 for 'auto' (closed forms or adaptive nodes) or k > 0 for the
 	// plain k-point Gauss-Hermite rule on N(m, v) (Zoeter 2007, section 2).
 	Quadrature int

@@ -478,7 +478,7 @@ func TestNew(t *testing.T) {
 		{"bernouli", "", Params{}, "family: found 'bernouli'; allowed: " + strings.Join(names, ", ") + "; the nearest is bernoulli"},
 		{"poisson", "logit", Params{}, "link: found 'logit'; allowed for poisson: log; the nearest is log"},
 		{"", "zzzzzz", Params{}, "link: found 'zzzzzz'; allowed: " + strings.Join(links, ", ")},
-		{"gaussian", "", Params{}, "dispersion = 0: gaussian takes a finite noise variance > 0"},
+		{"gaussian", "", Params{Dispersion: -1}, "dispersion = -1: gaussian takes a finite noise variance > 0"},
 		{"gaussian", "", Params{Dispersion: math.NaN()}, "dispersion = NaN: gaussian takes a finite noise variance > 0"},
 		{"", "", Params{Quadrature: 1}, "quadrature = 1: 0 (auto) or 2 to 512 nodes"},
 	} {

@@ -102,6 +102,17 @@ func OfTrials() string {
 // what is allowed, with the nearest name when a spelling looks like a slip: names are an
 // argument.Error.
 func New(family, link string, p Params) (Likelihood, error) {
+	if p.Dispersion == 0 {
+		p.Dispersion = 1
+	}
+	return find(family, link, p)
+}
+
+// Remake is l with the parameters p as they stand, for those that are computed: a dispersion
+// that is too small for a number is out of range, not the default.
+func Remake(l Likelihood, p Params) (Likelihood, error) { return find(l.Family(), l.Link(), p) }
+
+func find(family, link string, p Params) (Likelihood, error) {
 	family, link = strings.ToLower(strings.TrimSpace(family)), strings.ToLower(strings.TrimSpace(link))
 	if family == "" && link == "" {
 		family = families[0].Family

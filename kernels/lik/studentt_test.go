@@ -69,7 +69,11 @@ func TestStudentTLimit(t *testing.T) {
 
 func TestStudentTShape(t *testing.T) {
 	testShape(t, "studentt", 4, "shape = -1: studentt takes degrees of freedom > 0, finite (default 4)")
-	_, err := New("studentt", "", Params{})
+	l, err := New("studentt", "", Params{})
+	if err != nil || l.(Dispersed).Dispersion() != 1 {
+		t.Error(l, err)
+	}
+	_, err = Remake(l, Params{})
 	if err == nil || err.Error() != "dispersion = 0: studentt takes a finite squared scale > 0" {
 		t.Error(err)
 	}

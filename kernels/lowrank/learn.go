@@ -219,7 +219,7 @@ func (l *learner) evidence(set func(float64) error, x float64) float64 {
 }
 
 func (l *learner) setLik() error {
-	k, err := lik.New(l.s.data.Lik.Family(), l.s.data.Lik.Link(), l.params)
+	k, err := lik.Remake(l.s.data.Lik, l.params)
 	if err == nil {
 		l.s.setLik(k)
 	}

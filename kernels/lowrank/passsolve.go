@@ -355,7 +355,7 @@ func (p *passProblem) fit() (f *kernels.Fit, distance float64, err error) {
 		}
 		params := p.Params
 		params.Dispersion = noise
-		if l, err = lik.New(l.Family(), l.Link(), params); err != nil {
+		if l, err = lik.Remake(l, params); err != nil {
 			return nil, 0, err
 		}
 	}

@@ -101,14 +101,16 @@ func boolean(at func(*Settings) *bool) form {
 	}}
 }
 
-// chosen is boolean for a field that the method sets where auto says so.
-func chosen(at, auto func(*Settings) *bool) form {
-	f := boolean(at)
-	read := f.read
+// choice is boolean for a field whose default is neither.
+func choice(at func(*Settings) *kernels.Value[bool]) form {
+	f := boolean(nil)
 	f.read = func(s *Settings, v Source) error {
-		err := read(s, v)
-		*auto(s) = *auto(s) && err != nil
-		return err
+		b, ok := v.Scalar().(bool)
+		if !ok {
+			return ErrType
+		}
+		*at(s) = kernels.Given(b)
+		return nil
 	}
 	return f
 }
@@ -180,13 +182,15 @@ func (f form) again() form {
 	return f
 }
 
-// auto is the word 'auto'.
+// auto is the word 'auto'; at is nil where it stands for the default.
 func auto(at func(*Settings) *bool) form {
 	return form{allowed: "'auto'", words: []string{"auto"}, read: func(s *Settings, v Source) error {
 		if w, ok := v.Scalar().(string); !ok || !strings.EqualFold(w, "auto") {
 			return ErrType // other words are as wrong as for the number alone
 		}
-		*at(s) = true
+		if at != nil {
+			*at(s) = true
+		}
 		return nil
 	}}
 }

@@ -188,7 +188,7 @@ var list = specs(
 		forms: forms{number(anyNumber, func(s *Settings) *float64 { return &s.Options.Process.Mean }), auto(func(s *Settings) *bool { return &s.Options.Process.AutoMean })}},
 	Spec{Key: "standardize", Default: "'auto'", Uses: filters + searches + "gp",
 		Doc:   "centre and scale numbers of STRUCTs and number lists inside, and the responses of gaussian and studentt: priors are on that scale, beliefs on the original one; auto = where no prior is given, for bglm_gp never (true: the columns of x)",
-		forms: forms{chosen(func(s *Settings) *bool { return &s.Options.Standardize }, func(s *Settings) *bool { return &s.AutoStandardize }), auto(func(s *Settings) *bool { return &s.AutoStandardize })}},
+		forms: forms{choice(func(s *Settings) *kernels.Value[bool] { return &s.Standardize }), auto(nil)}},
 	Spec{Key: "missing", Default: "'indicator'", Uses: fits + "softmax features",
 		Doc:   "what a NULL in a STRUCT or a list of numbers is: 'indicator' the mean of a column of numbers, and a feature `column IS NULL`; 'absent' nothing; 'error' a bad row",
 		forms: forms{word(func(s *Settings) *string { return &s.Options.Missing }, "indicator", "absent", "error")}},

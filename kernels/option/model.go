@@ -92,6 +92,9 @@ func (s *Settings) Likelihood() error {
 	if p, ok := l.(lik.Shaped); ok {
 		s.Params.Shape = p.Shape()
 	}
+	if p, ok := l.(lik.Dispersed); ok {
+		s.Params.Dispersion = p.Dispersion()
+	}
 	s.Lik = l
 	return nil
 }

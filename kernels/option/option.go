@@ -22,7 +22,6 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/argument"
 	"github.com/bglm/bglm/kernels/internal/near"
-	"github.com/bglm/bglm/kernels/lik"
 )
 
 // Spec describes an option.
@@ -225,18 +224,20 @@ const (
 )
 
 // Settings are the constants of a call: what Go sets directly, and other systems by Decode.
-// Method.Model of package engine makes a complete model of them.
+// Method.Model of package engine makes a complete model of them. Zero Settings are those of
+// a call without options.
 type Settings struct {
 	// Model has the options of the engines; Lik and HasTime are filled in later.
 	kernels.Model
 
-	Method       string // fit
-	Family, Link string // "" by the other one; bernoulli and logit
-	OnError      OnError
+	Method       string      // fit
+	Family, Link string      // "" by the other one; bernoulli and logit
+	OnError      OnError     // "" is Fail
 	Matrix       [][]float64 // from_beliefs: the covariance
 
-	// AutoStandardize leaves Options.Standardize to Method.Model of package engine.
-	AutoStandardize bool
+	// Standardize is Options.Standardize where it is given; else Method.Model of package
+	// engine chooses that.
+	Standardize kernels.Value[bool]
 
 	Answer Answer
 
@@ -259,10 +260,21 @@ type Answer struct {
 	Table, Keep, Form string // of bglm_sql
 }
 
-// Defaults are the settings of a call without options.
+// Defaults are the settings of a call without options, with numbers for what the method does
+// not choose.
 func Defaults() *Settings {
-	return &Settings{OnError: Fail, AutoStandardize: true, given: map[string]bool{}, Model: kernels.Model{
-		Prior: kernels.DefaultPrior, Params: lik.Params{Dispersion: 1}, Forgetting: 1, MaxFeatures: 50_000_000}}
+	s := &Settings{given: map[string]bool{}}
+	s.Complete()
+	return s
+}
+
+// Complete gives zero fields of the settings the default that they stand for, where that is
+// the same for all methods and families.
+func (s *Settings) Complete() {
+	s.OnError = kernels.Or(s.OnError, Fail)
+	s.Prior = s.Prior.Complete()
+	s.Forgetting = kernels.Or(s.Forgetting, 1)
+	s.MaxFeatures = kernels.Or(s.MaxFeatures, 50_000_000)
 }
 
 // Given says whether the option was read, not left at its default.

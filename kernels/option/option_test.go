@@ -49,7 +49,7 @@ func TestDecode(t *testing.T) {
 	}
 	o := s.Options
 	if s.Link != "probit" || !o.AutoPrior || s.Prior != kernels.DefaultPrior || o.Oversample != kernels.Given(0) || o.PowerIterations.Or(2) != 2 || o.Rank != 0 ||
-		!o.AutoMeasurementNoise || o.MeasurementNoise != 0 || o.Seed != 7 || o.TimeLimit != 1500*time.Millisecond || s.Params.Quadrature != 0 || !o.Standardize ||
+		!o.AutoMeasurementNoise || o.MeasurementNoise != 0 || o.Seed != 7 || o.TimeLimit != 1500*time.Millisecond || s.Params.Quadrature != 0 || !s.Standardize.Or(false) ||
 		!s.Options.Process.AutoLengthscale || fmt.Sprint(s.At) != "[{a {1 0}} {b {2 0}}]" || !maps.Equal(s.NoiseBy, map[string]float64{"a": 0.5}) || fmt.Sprint(s.Priors) != "[{a {1 2}}]" {
 		t.Errorf("%+v", s)
 	}

@@ -82,7 +82,7 @@ func (c *Slice) Len() int { return c.n }
 // Source is the table as a Source of Len rows.
 // Errors: no X or Y, columns of other lengths or kinds than their use allows.
 func (t *Table) Source() (*Source, error) {
-	if t.X == nil || t.Y == nil {
+	if t == nil || t.X == nil || t.Y == nil {
 		return nil, fmt.Errorf("the table has no X or no Y")
 	}
 	s := &Source{Y: t.Y, Check: true}
