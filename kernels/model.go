@@ -114,7 +114,8 @@ func (m *Model) Drifts() bool { return m.Noise > 0 || m.NoiseBy != nil || m.Forg
 func (m *Model) Forgets() bool { return m.Forgetting > 0 && m.Forgetting < 1 }
 
 // Options are the options of the engines; each reads those it lists. Zero values
-// mean the engine's documented default. Package option has their ranges.
+// mean the engine's documented default. Package option has their ranges, which
+// engines ask option.Check for.
 type Options struct {
 	MaxIter int     // sweeps 100, Newton steps 100, EM steps a row 50, the EKF's iterations a row 1
 	Tol     float64 // relative change at which an iteration has converged, 1e-8

@@ -35,6 +35,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/kernels/stop"
 )
@@ -123,13 +124,8 @@ func fitWith(p *kernels.Problem, k Kernel) (*Result, error) {
 	if k.Prior < 0 || k.Prior > maxNodes {
 		return nil, fmt.Errorf("prior kernel with %d nodes; allowed: 0 (cavity kernel) to %d", k.Prior, maxNodes)
 	}
-	switch o := &p.Options; {
-	case o.MaxIter < 0:
-		return nil, fmt.Errorf("max_iter = %d; allowed: 1 and more", o.MaxIter)
-	case !(o.Tol >= 0 && o.Tol < 1):
-		return nil, fmt.Errorf("tol = %v; allowed: numbers between 0 and 1", o.Tol)
-	case !(o.Damping >= 0 && o.Damping <= 1):
-		return nil, fmt.Errorf("damping = %v; allowed: above 0, up to 1", o.Damping)
+	if err := option.Check(&p.Options); err != nil {
+		return nil, err
 	}
 	s := &search{stop: p.Stop, kernel: k}
 	return s.fit(p)

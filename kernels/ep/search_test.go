@@ -153,12 +153,12 @@ func TestErrorsAndStatus(t *testing.T) {
 		want string
 	}{
 		{func(m *kernels.Model) { m.Forgetting = 0.9 }, "forgetting = 0.9 is not used by ep"},
-		{func(m *kernels.Model) { m.Options.Covariance = "block" }, `covariance = "block" is not used by ep; allowed: diagonal, full, lowrank`},
+		{func(m *kernels.Model) { m.Options.Covariance = "arrowhead" }, `covariance = "arrowhead" is not used by ep; allowed: diagonal, full, lowrank`},
 		{func(m *kernels.Model) { m.Options.Covariance, m.Noise = "lowrank", 1 }, "covariance = 'lowrank' with process_noise"},
-		{func(m *kernels.Model) { m.Options.Damping = 1.5 }, "damping = 1.5; allowed: above 0, up to 1"},
+		{func(m *kernels.Model) { m.Options.Damping = 1.5 }, "damping: found 1.5; allowed: a number in (0, 1]"},
 		{func(m *kernels.Model) { m.Options.AutoDispersion = true }, "dispersion: found 'auto'; bernoulli has none; allowed: gaussian, studentt"},
-		{func(m *kernels.Model) { m.Options.MaxIter = -1 }, "max_iter = -1"},
-		{func(m *kernels.Model) { m.Options.Tol = -1 }, "tol = -1"},
+		{func(m *kernels.Model) { m.Options.MaxIter = -1 }, "max_iter: found -1"},
+		{func(m *kernels.Model) { m.Options.Tol = -1 }, "tol: found -1"},
 	} {
 		m := &kernels.Model{NoIntercept: true, Lik: f.l, Prior: kernels.DefaultPrior}
 		c.edit(m)

@@ -26,6 +26,7 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/memory"
+	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/stop"
 	"github.com/bglm/bglm/kernels/stream"
 )
@@ -46,15 +47,15 @@ const leastRatio = 1e-24
 // that is not a proper Gaussian; more start beliefs than MaxFeatures or MaxFull.
 func New(m *kernels.Model, rule Rule) (*stream.State, error) {
 	m = m.Complete()
+	if err := option.Check(&m.Options); err != nil {
+		return nil, err
+	}
 	return stream.New(stream.Config{Model: m, Rule: rule, Dear: m.Options.Covariance != "lowrank", Slow: true,
 		Form: func(p *stream.Plan, d *kernels.Dict) (stream.Form, *stream.State, error) {
 			switch m.Options.Covariance {
 			case "", "full", "lowrank":
 			default:
 				return nil, nil, fmt.Errorf("covariance = %q: allowed for %s here: full, lowrank", m.Options.Covariance, rule.Name())
-			}
-			if m.Options.Rank < 0 {
-				return nil, nil, fmt.Errorf("rank = %d: allowed: 1 and more", m.Options.Rank)
 			}
 			if m.Forgets() && (m.Options.AutoNoise || m.Noise > 0 || m.NoiseBy != nil) {
 				return nil, nil, errors.New("process_noise and forgetting are two models of drift; give one of them")

@@ -161,10 +161,6 @@ func (r EKF) Bind(m *kernels.Model) (stream.Update, error) {
 	k := &ekf{Likelihood: m.Lik, second: r.SecondOrder, r: o.MeasurementNoise, infer: o.AutoMeasurementNoise, floor: o.NoiseFloor,
 		maxIter: kernels.Or(o.MaxIter, 1), tol: kernels.Or(o.Tol, 1e-8), limit: stepLimit(m.Lik), traits: m.Lik.Traits()}
 	switch {
-	case !(k.r >= 0) || math.IsInf(k.r, 0):
-		return nil, fmt.Errorf("measurement_noise = %v: allowed: a finite number > 0, 'bernoulli' or 'auto'", k.r)
-	case !(k.floor >= 0) || math.IsInf(k.floor, 0):
-		return nil, fmt.Errorf("noise_floor = %v: allowed: finite numbers > 0", k.floor)
 	case k.second && k.maxIter > 1:
 		return nil, fmt.Errorf("max_iter = %d: allowed for the second-order EKF: 1", k.maxIter)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/memory"
+	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/kernels/stop"
 )
@@ -180,6 +181,11 @@ func (o *Options) parameters(l lik.Likelihood) parameters {
 
 // check fills in the defaults.
 func (o *Options) check(l lik.Likelihood) (kernel, error) {
+	err := option.Check(&kernels.Options{MaxIter: o.MaxIter, Tol: o.Tol, TimeLimit: o.TimeLimit,
+		Process: kernels.Process{Lengthscale: o.Lengthscale, SignalVariance: o.SignalVariance, Mean: o.Mean}})
+	if err != nil {
+		return kernel{}, err
+	}
 	o.Lengthscale, o.SignalVariance = kernels.Or(o.Lengthscale, 1), kernels.Or(o.SignalVariance, 1)
 	o.MaxIter, o.Tol = kernels.Or(o.MaxIter, 100), kernels.Or(o.Tol, 1e-8)
 	k, err := newKernel(o.Kernel)
@@ -191,18 +197,6 @@ func (o *Options) check(l lik.Likelihood) (kernel, error) {
 		err = lik.Lacks(l, "dispersion")
 	case o.AutoShape && !shaped:
 		err = lik.Lacks(l, "shape")
-	case !(o.Lengthscale > 0) || !special.Finite(o.Lengthscale):
-		err = fmt.Errorf("lengthscale = %v; allowed: finite numbers > 0, or 'auto'", o.Lengthscale)
-	case !(o.SignalVariance > 0) || !special.Finite(o.SignalVariance):
-		err = fmt.Errorf("signal_variance = %v; allowed: finite numbers > 0, or 'auto'", o.SignalVariance)
-	case !special.Finite(o.Mean):
-		err = fmt.Errorf("mean = %v; allowed: finite numbers, or 'auto'", o.Mean)
-	case o.MaxIter < 1:
-		err = fmt.Errorf("max_iter = %d; allowed: 1 and more", o.MaxIter)
-	case !(o.Tol > 0) || !special.Finite(o.Tol):
-		err = fmt.Errorf("tol = %v; allowed: finite numbers > 0", o.Tol)
-	case o.TimeLimit < 0:
-		err = fmt.Errorf("time_limit = %v; allowed: none, or a time > 0", o.TimeLimit)
 	}
 	return k, err
 }

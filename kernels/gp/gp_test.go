@@ -619,27 +619,27 @@ func TestErrors(t *testing.T) {
 			_, err := Fit(context.Background(), l, x, y, nil, nil, nil, Options{Kernel: "rfb"})
 			return err
 		}},
-		{"lengthscale = -1; allowed: finite numbers > 0", false, func() error {
+		{"lengthscale: found -1; allowed: a finite number > 0", false, func() error {
 			_, err := Fit(context.Background(), l, x, y, nil, nil, nil, Options{Lengthscale: -1})
 			return err
 		}},
-		{"signal_variance = +Inf", false, func() error {
+		{"signal_variance: found +Inf", false, func() error {
 			_, err := Fit(context.Background(), l, x, y, nil, nil, nil, Options{SignalVariance: math.Inf(1)})
 			return err
 		}},
-		{"mean = NaN", false, func() error {
+		{"mean: found NaN", false, func() error {
 			_, err := Fit(context.Background(), l, x, y, nil, nil, nil, Options{Mean: nan})
 			return err
 		}},
-		{"max_iter = -1", false, func() error {
+		{"max_iter: found -1", false, func() error {
 			_, err := Fit(context.Background(), l, x, y, nil, nil, nil, Options{MaxIter: -1})
 			return err
 		}},
-		{"tol = -1", false, func() error {
+		{"tol: found -1", false, func() error {
 			_, err := Fit(context.Background(), l, x, y, nil, nil, nil, Options{Tol: -1})
 			return err
 		}},
-		{"time_limit = -1s", false, func() error {
+		{"time_limit: found -1", false, func() error {
 			_, err := Fit(context.Background(), l, x, y, nil, nil, nil, Options{TimeLimit: -time.Second})
 			return err
 		}},

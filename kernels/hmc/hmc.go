@@ -22,6 +22,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/kernels/stop"
 )
@@ -38,8 +39,6 @@ const (
 	fullMetricMost = 500     // never beyond
 	FullCovariance = 500     // up to here the fit keeps the draws' covariance
 	maxNumbers     = 1 << 28 // samples x chains x weights: 2 GiB
-	maxChains      = 1 << 10
-	maxIterations  = 1 << 24
 )
 
 // Streams of the generator: chains have 1, 2, ...
@@ -188,19 +187,10 @@ func options(p *kernels.Problem) (*settings, error) {
 		samples: kernels.Or(q.Samples, Samples), warmup: kernels.Or(q.Warmup, Warmup), chains: kernels.Or(q.Chains, Chains),
 		rank: q.Rank, seed: q.Seed, limit: q.TimeLimit,
 	}
-	switch {
-	case p.Drifts():
+	if p.Drifts() {
 		return nil, errors.New("hmc: process_noise and forgetting: weights do not drift here; leave them out")
-	case o.samples < 4 || o.samples > maxIterations:
-		return nil, fmt.Errorf("samples = %d; allowed: 4 to %d", o.samples, maxIterations)
-	case o.warmup < 0 || o.warmup > maxIterations:
-		return nil, fmt.Errorf("warmup = %d; allowed: 0 to %d", o.warmup, maxIterations)
-	case o.chains < 1 || o.chains > maxChains:
-		return nil, fmt.Errorf("chains = %d; allowed: 1 to %d", o.chains, maxChains)
-	case o.rank < 0:
-		return nil, fmt.Errorf("rank = %d; allowed: 0 and more", o.rank)
 	}
-	return o, nil
+	return o, option.Check(q)
 }
 
 // chain is what one chain gave.

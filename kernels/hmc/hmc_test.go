@@ -443,7 +443,7 @@ func TestTimeLimit(t *testing.T) {
 	x := normals(rng, 100, 3)
 	y := make([]float64, len(x))
 	m := &kernels.Model{NoIntercept: true, Lik: family(t, "bernoulli", "", lik.Params{}), Prior: kernels.DefaultPrior}
-	m.Options = kernels.Options{Samples: 1 << 20, Warmup: 10, Chains: 2, TimeLimit: 300 * time.Millisecond}
+	m.Options = kernels.Options{Samples: 1_000_000, Warmup: 10, Chains: 2, TimeLimit: 300 * time.Millisecond}
 	r, err := Sample(context.Background(), problem(t, m, x, y))
 	for errors.Is(err, stop.ErrTimeLimit) && m.Options.TimeLimit < 20*time.Second { // a busy machine: not one draw yet
 		m.Options.TimeLimit *= 2
@@ -455,7 +455,7 @@ func TestTimeLimit(t *testing.T) {
 	if r.Fit.Converged || !strings.Contains(r.Fit.Status, "time limit") {
 		t.Errorf("status %q", r.Fit.Status)
 	}
-	m.Options.Warmup, m.Options.TimeLimit = 1<<20, time.Nanosecond
+	m.Options.Warmup, m.Options.TimeLimit = 1_000_000, time.Nanosecond
 	r = sample(t, problem(t, m, x, y))
 	if r.Fit.Converged || !strings.Contains(r.Fit.Status, "Laplace") || r.Fit.Check() != nil {
 		t.Errorf("status %q", r.Fit.Status)
@@ -570,16 +570,16 @@ func TestEdges(t *testing.T) {
 		t.Errorf("known weights: %+v", r.Fit)
 	}
 	for name, set := range map[string]func(*kernels.Model){
-		"samples = 3":   func(m *kernels.Model) { m.Options.Samples = 3 },
-		"warmup = -1":   func(m *kernels.Model) { m.Options.Warmup = -1 },
-		"chains = 5000": func(m *kernels.Model) { m.Options.Chains = 5000 },
-		"rank = -2":     func(m *kernels.Model) { m.Options.Rank = -2 },
-		"process_noise": func(m *kernels.Model) { m.Noise = 1 },
-		"numbers":       func(m *kernels.Model) { m.Options.Samples, m.Options.Chains = 1<<24, 1<<10 },
+		"samples: found 3; allowed: a whole number from 4 to 1000000": func(m *kernels.Model) { m.Options.Samples = 3 },
+		"warmup: found -1":   func(m *kernels.Model) { m.Options.Warmup = -1 },
+		"chains: found 5000": func(m *kernels.Model) { m.Options.Chains = 5000 },
+		"rank: found -2":     func(m *kernels.Model) { m.Options.Rank = -2 },
+		"process_noise":      func(m *kernels.Model) { m.Noise = 1 },
+		"numbers":            func(m *kernels.Model) { m.Options.Samples, m.Options.Chains = 1_000_000, 64 },
 	} {
 		m := fresh()
 		set(m)
-		if _, err := Sample(context.Background(), problem(t, m, nil, nil)); err == nil || !strings.Contains(err.Error(), name) {
+		if _, err := Sample(context.Background(), problem(t, m, [][]float64{{1, 2, 3, 4, 5}}, []float64{1})); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}

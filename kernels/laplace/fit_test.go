@@ -482,10 +482,10 @@ func TestBadOptions(t *testing.T) {
 		o    kernels.Options
 		want string
 	}{
-		{kernels.Options{Hessian: "dense"}, `hessian = "dense"; allowed: auto, full`},
-		{kernels.Options{MaxIter: -1}, "max_iter = -1"},
-		{kernels.Options{Tol: 2}, "tol = 2"},
-		{kernels.Options{Rank: -3}, "rank = -3"},
+		{kernels.Options{Hessian: "dense"}, `hessian: found 'dense'; allowed: 'auto', 'full'`},
+		{kernels.Options{MaxIter: -1}, "max_iter: found -1"},
+		{kernels.Options{Tol: 2}, "tol: found 2"},
+		{kernels.Options{Rank: -3}, "rank: found -3"},
 	} {
 		m.Options = c.o
 		if _, err := Fit(context.Background(), problem(t, m, o)); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -27,6 +27,7 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/kernels/stop"
 )
@@ -228,18 +229,10 @@ func called(h string) string {
 
 func check(p *kernels.Problem) error {
 	o := &p.Options
-	switch o.Hessian {
-	case "", "auto", "full", "diagonal", "block", "lowrank":
-	default:
-		return fmt.Errorf("hessian = %q; allowed: auto, full, diagonal, block, lowrank", o.Hessian)
+	if err := option.Check(o); err != nil {
+		return err
 	}
 	switch {
-	case o.MaxIter < 0:
-		return fmt.Errorf("max_iter = %d; allowed: 1 and more", o.MaxIter)
-	case o.Tol < 0 || math.IsNaN(o.Tol) || o.Tol >= 1:
-		return fmt.Errorf("tol = %v; allowed: numbers between 0 and 1", o.Tol)
-	case o.Rank < 0:
-		return fmt.Errorf("rank = %d; allowed: 1 and more", o.Rank)
 	case p.Lik == nil:
 		return fmt.Errorf("laplace needs a likelihood")
 	case len(p.Correlated) > 0 && o.Hessian != "" && o.Hessian != "auto" && o.Hessian != "full":

@@ -10,6 +10,7 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/kernels/stop"
 )
@@ -166,24 +167,13 @@ func (l *learned) note(f *kernels.Fit, p *kernels.Problem) {
 }
 
 func check(p *kernels.Problem) error {
-	o := &p.Options
 	switch {
 	case p.Lik == nil:
 		return fmt.Errorf("lowrank needs a likelihood")
-	case o.Rank < 0:
-		return fmt.Errorf("rank = %d; allowed: 1 and more", o.Rank)
-	case o.Oversample.Or(0) < 0:
-		return fmt.Errorf("oversample = %d; allowed: 0 and more", o.Oversample.Or(0))
-	case o.PowerIterations.Or(0) < 0:
-		return fmt.Errorf("power_iterations = %d; allowed: 0 and more", o.PowerIterations.Or(0))
-	case o.MaxIter < 0:
-		return fmt.Errorf("max_iter = %d; allowed: 1 and more", o.MaxIter)
-	case !(o.Tol >= 0 && o.Tol < 1):
-		return fmt.Errorf("tol = %v; allowed: numbers between 0 and 1", o.Tol)
-	case o.PriorGroups:
+	case p.Options.PriorGroups:
 		return fmt.Errorf("prior_variance: lowrank learns one variance for all weights, not one for each group")
 	}
-	return nil
+	return option.Check(&p.Options)
 }
 
 // status is the one sentence of a fit.

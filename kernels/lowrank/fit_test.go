@@ -581,11 +581,11 @@ func TestErrorsAndEdges(t *testing.T) {
 		o    kernels.Options
 		want string
 	}{
-		{kernels.Options{Rank: -2}, "rank = -2"},
-		{kernels.Options{Oversample: kernels.Given(-2)}, "oversample = -2"},
-		{kernels.Options{PowerIterations: kernels.Given(-3)}, "power_iterations = -3"},
-		{kernels.Options{MaxIter: -1}, "max_iter = -1"},
-		{kernels.Options{Tol: 2}, "tol = 2"},
+		{kernels.Options{Rank: -2}, "rank: found -2"},
+		{kernels.Options{Oversample: kernels.Given(-2)}, "oversample: found -2"},
+		{kernels.Options{PowerIterations: kernels.Given(-3)}, "power_iterations: found -3"},
+		{kernels.Options{MaxIter: -1}, "max_iter: found -1"},
+		{kernels.Options{Tol: 2}, "tol: found 2"},
 		{kernels.Options{AutoPrior: true, PriorGroups: true}, "prior_variance"},
 	} {
 		if _, err := Fit(context.Background(), problem(t, model(t, "gaussian", true, c.o), x, []float64{1, 2}, nil)); err == nil || !strings.Contains(err.Error(), c.want) {

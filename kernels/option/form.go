@@ -171,7 +171,7 @@ func word[T ~string](at func(*Settings) *T, words ...string) form {
 			if at == nil || *at(s) == "" {
 				return nil, false
 			}
-			return "'" + string(*at(s)) + "'", !slices.Contains(words, string(*at(s)))
+			return string(*at(s)), !slices.Contains(words, string(*at(s)))
 		},
 	}
 }

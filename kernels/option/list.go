@@ -125,7 +125,7 @@ var list = specs(
 		forms: forms{count(100, func(s *Settings) *kernels.Value[int] { return &s.Options.PowerIterations })}},
 	Spec{Key: "samples", Default: "1000", Uses: "hmc",
 		Doc:   "draws a chain",
-		forms: forms{whole(1, 1_000_000, func(s *Settings) *int { return &s.Options.Samples })}},
+		forms: forms{whole(4, 1_000_000, func(s *Settings) *int { return &s.Options.Samples })}},
 	Spec{Key: "warmup", Default: "1000", Uses: "hmc",
 		Doc:   "adaptation steps a chain",
 		forms: forms{whole(1, 1_000_000, func(s *Settings) *int { return &s.Options.Warmup })}},

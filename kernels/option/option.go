@@ -343,11 +343,16 @@ func (s *Settings) Validate() error {
 				continue
 			}
 			if x, is := f.outside(s); is {
-				return &argument.Error{Name: p.Key, Found: fmt.Sprint(x), Allowed: p.Allowed(nil)}
+				return &argument.Error{Name: p.Key, Found: Show(x), Allowed: p.Allowed(nil)}
 			}
 		}
 	}
 	return nil
+}
+
+// Check is Validate for engines that are called without Settings.
+func Check(o *kernels.Options) error {
+	return (&Settings{Model: kernels.Model{Options: *o}}).Validate()
 }
 
 // Show prints a number, a text or a boolean for a message.
