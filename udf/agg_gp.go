@@ -8,6 +8,7 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gp"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/predict"
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
@@ -101,7 +102,7 @@ func (r *gpReader) decode(i int) (*gp.Predictor, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the Gaussian process: %w", err)
 	}
-	g, err := gp.NewPredictor(p, "")
+	g, err := gp.NewPredictor(p, predict.Exact)
 	if err != nil {
 		return nil, fmt.Errorf("the Gaussian process: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/argument"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/option"
@@ -388,7 +389,7 @@ func newHow(args []capi.Vec) (howTo, error) {
 	}
 	v := &args[2]
 	if v.Type != capi.Varchar && v.Type != capi.SQLNull {
-		return howTo{}, fmt.Errorf("prediction is %s; allowed: 'exact', 'mackay' or 'plugin'", v.TypeName())
+		return howTo{}, fmt.Errorf("prediction is %s; allowed: %s", v.TypeName(), argument.Quoted(predict.Kinds()))
 	}
 	return howTo{v}, nil
 }
@@ -400,7 +401,7 @@ func (h howTo) kind(i int) (predict.Kind, error) {
 	}
 	k, err := predict.ParseKind(h.v.Str(i))
 	if err != nil {
-		if near := option.Nearest(h.v.Str(i), []string{"exact", "mackay", "plugin"}); near != "" {
+		if near := option.Nearest(h.v.Str(i), predict.Kinds()); near != "" {
 			err = fmt.Errorf("%w; the nearest is '%s'", err, near)
 		}
 	}

@@ -209,7 +209,7 @@ type effectsCommand struct {
 	Column     string  `placeholder:"NAME" default:"*" help:"Column whose effect is measured (default: all)."`
 	Step       float64 `placeholder:"N" help:"Effect of adding N to a number, in place of the slope."`
 	Reference  string  `placeholder:"LEVEL" help:"Level that others are compared with (default: the first)."`
-	Prediction string  `placeholder:"KIND" enum:"exact,plugin" default:"exact" help:"Responses with the weights integrated out: exact (default), or at their mean: plugin."`
+	Prediction string  `placeholder:"KIND" enum:"${effectpredictions}" default:"exact" help:"Responses with the weights integrated out: exact (default), or at their mean: plugin."`
 	Draws      int     `placeholder:"N" help:"Joint draws of the weights, in place of the delta method."`
 	Seed       int64   `placeholder:"N" help:"Seed of the draws."`
 	Quiet      bool    `short:"q" help:"No progress bar."`
@@ -408,7 +408,7 @@ type exportCommand struct {
 	Dialect    string   `placeholder:"NAME" default:"duckdb" help:"Database of the SQL: duckdb (default), sqlite, postgres, bigquery or snowflake."`
 	Table      string   `placeholder:"NAME" default:"rows" help:"Table that the SQL reads (default: rows)."`
 	Keep       string   `placeholder:"NAMES" help:"Columns of it that the result keeps, between commas (default: those of the fit)."`
-	Prediction string   `placeholder:"KIND" enum:",exact,mackay,plugin" default:"" help:"Expected response: exact (default), mackay or plugin; of classes plugin (default) or mackay."`
+	Prediction string   `placeholder:"KIND" enum:",${predictions}" default:"" help:"Expected response: exact (default), mackay or plugin; of classes plugin (default) or mackay."`
 	Out        string   `placeholder:"FILE" default:"-" help:"Where it goes (default: the standard output)."`
 	Level      float64  `placeholder:"P" default:"0.95" help:"Probability of the interval (default: 0.95)."`
 	Response   string   `placeholder:"NAME" default:"y" help:"Name of the field that the PMML predicts (default: y)."`

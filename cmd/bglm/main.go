@@ -23,6 +23,7 @@ import (
 	"github.com/bglm/bglm/cmd/internal/cli"
 	"github.com/bglm/bglm/cmd/internal/files"
 	"github.com/bglm/bglm/kernels/option"
+	"github.com/bglm/bglm/kernels/predict"
 )
 
 // commands is the command line. A command is a struct with a Run(*env) error
@@ -123,6 +124,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		kong.Description("Bayesian generalized linear models inside DuckDB."),
 		kong.Writers(stdout, stderr),
 		kong.Exit(func(code int) { panic(exited(code)) }),
+		kong.Vars{
+			"predictions":       strings.Join(predict.Kinds(), ","),
+			"effectpredictions": strings.Join(wordsOf("effects", "prediction"), ","),
+		},
 		kong.ConfigureHelp(kong.HelpOptions{WrapUpperBound: 100}),
 	)
 	if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -27,6 +28,15 @@ func byFlag(err error) error {
 	})
 }
 
+// wordsOf are the words that an option of a function may be.
+func wordsOf(function, key string) []string {
+	p, err := option.For(function).Find(key)
+	if err != nil {
+		panic(err) // it is in the list
+	}
+	return p.Words()
+}
+
 // optionHelp lists the options of bglm fit, two lines each.
 func optionHelp() string {
 	var b strings.Builder
@@ -47,8 +57,8 @@ func optionHelp() string {
 			by = "every method but " + strings.Join(without, ", ")
 		}
 		fmt.Fprintf(&b, "  %-18s %s\n%21s%s; default %s; %s\n", p.Key, p.Doc, "", p.Allowed(udf.OptionWords), p.Default, by)
-		if not := job.NotByArrow; p.Key == not.Key {
-			fmt.Fprintf(&b, "%21snot '%s' with --engine arrow: %s\n", "", not.Value, not.Why)
+		for _, value := range slices.Sorted(maps.Keys(p.NotByArrow)) {
+			fmt.Fprintf(&b, "%21snot '%s' with --engine arrow: %s\n", "", value, p.NotByArrow[value])
 		}
 	}
 	return b.String()

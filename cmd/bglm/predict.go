@@ -31,7 +31,7 @@ type predictCommand struct {
 	scoreFlags
 	outputFlags
 	csvFlags
-	Prediction string  `placeholder:"KIND" enum:"exact,mackay,plugin" default:"exact" help:"Expected response with the weights integrated out: exact (default), by mackay's moderation, or at their mean: plugin."`
+	Prediction string  `placeholder:"KIND" enum:"${predictions}" default:"exact" help:"Expected response with the weights integrated out: exact (default), by mackay's moderation, or at their mean: plugin."`
 	Dist       bool    `help:"Also write eta_mean, eta_variance, mean, variance, lower, upper of the predictive distribution."`
 	Level      float64 `placeholder:"P" default:"0.95" help:"Probability of the interval lower to upper (default: 0.95)."`
 	Columns    string  `placeholder:"SQL" default:"*" help:"Columns of the data to keep: names or expressions, or none (default: all)."`

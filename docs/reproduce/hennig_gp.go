@@ -12,6 +12,7 @@ import (
 	"github.com/bglm/bglm/kernels/gp"
 	"github.com/bglm/bglm/kernels/laplace"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/predict"
 )
 
 // hennigGP is the claims about Gaussian processes.
@@ -239,7 +240,7 @@ func gpIonosphere(c *Context) Found {
 	text := ""
 	for k, kernel := range []string{"rbf", "linear"} {
 		f := ok(gp.Fit(context.Background(), l, x, y, nil, nil, nil, gp.Options{Kernel: kernel, AutoLengthscale: true, AutoSignalVariance: true, AutoMean: true}))
-		r := ok(gp.NewPredictor(f, "exact"))
+		r := ok(gp.NewPredictor(f, predict.Exact))
 		score := make([]float64, len(truth))
 		for i, v := range truth {
 			p := ok(r.Response(to.Row(i), 0))

@@ -77,3 +77,20 @@ type reworded struct {
 
 func (r *reworded) Error() string { return r.text }
 func (r *reworded) Unwrap() error { return r.err }
+
+// Quoted is words in quotation marks: 'a', 'b' or 'c'.
+func Quoted(words []string) string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = "'" + w + "'"
+	}
+	return Either(out)
+}
+
+// Either joins alternatives: a, b or c.
+func Either(all []string) string {
+	if n := len(all) - 1; n > 0 {
+		return strings.Join(all[:n], ", ") + " or " + all[n]
+	}
+	return strings.Join(all, "")
+}

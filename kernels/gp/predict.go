@@ -3,11 +3,11 @@ package gp
 import (
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/predict"
 	"github.com/bglm/bglm/kernels/special"
 )
 
@@ -141,13 +141,10 @@ type Predictor struct {
 	scratch Scratch
 }
 
-// Predictions are the ways of NewPredictor, the default first: the latent value
-// integrated out exactly, by MacKay's moderation, or taken at its mean.
-var Predictions = []string{"exact", "mackay", "plugin"}
-
-// NewPredictor prepares predictions by one of Predictions, "" for the first.
-// Errors: another name, or a posterior that fails Check.
-func NewPredictor(p *Posterior, prediction string) (*Predictor, error) {
+// NewPredictor prepares predictions: the latent value integrated out, by MacKay's moderation,
+// or taken at its mean.
+// Errors: a posterior that fails Check.
+func NewPredictor(p *Posterior, k predict.Kind) (*Predictor, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
@@ -156,15 +153,13 @@ func NewPredictor(p *Posterior, prediction string) (*Predictor, error) {
 		return nil, err
 	}
 	r := &Predictor{Posterior: p, Lik: l}
-	switch strings.ToLower(prediction) {
-	case "", "exact":
-		r.respond = func(m, v float64) float64 { mean, _ := l.Predict(m, v); return mean }
-	case "mackay":
+	switch k {
+	case predict.MacKay:
 		r.respond = l.Moderated
-	case "plugin":
+	case predict.Plugin:
 		r.respond = func(m, _ float64) float64 { return l.Response(m) }
 	default:
-		return nil, fmt.Errorf("prediction: found %q; allowed: 'exact', 'mackay' or 'plugin'", prediction)
+		r.respond = func(m, v float64) float64 { mean, _ := l.Predict(m, v); return mean }
 	}
 	return r, nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/argument"
 )
 
 // form is one form that a value may have: its words for the user, how it is read into the
@@ -153,7 +154,7 @@ func verbatim(v Source, to *string) error {
 
 // word is one of words; at is nil where it stands for the default.
 func word[T ~string](at func(*Settings) *T, words ...string) form {
-	return form{allowed: quoted(words), words: words,
+	return form{allowed: argument.Quoted(words), words: words,
 		read: func(s *Settings, v Source) error {
 			w, ok := v.Scalar().(string)
 			w = strings.ToLower(w)
@@ -305,21 +306,4 @@ func entries(v Source, in interval) (all []Entry, err error) {
 		}
 	}
 	return all, nil
-}
-
-// quoted is words in quotation marks: 'a', 'b' or 'c'.
-func quoted(words []string) string {
-	out := make([]string, len(words))
-	for i, w := range words {
-		out[i] = "'" + w + "'"
-	}
-	return either(out)
-}
-
-// either joins alternatives: a, b or c.
-func either(all []string) string {
-	if n := len(all) - 1; n > 0 {
-		return strings.Join(all[:n], ", ") + " or " + all[n]
-	}
-	return strings.Join(all, "")
 }

@@ -34,6 +34,9 @@ type Spec struct {
 	Row      bool   // it may differ from row to row
 	Reserved bool   // it may be spelt with an underscore behind, where the key is a reserved word
 
+	NotByPass  string            // why a pass over rows that are not kept is without it, though laplace has it
+	NotByArrow map[string]string // values that rows of Arrow are not fitted with, and why
+
 	forms forms
 }
 
@@ -73,7 +76,7 @@ func (p *Spec) Allowed(w Words) string {
 	for _, f := range p.forms {
 		all = append(all, cmp.Or(w[f.allowed], f.allowed)+f.note)
 	}
-	return either(all) + p.Note
+	return argument.Either(all) + p.Note
 }
 
 // InWords is an error about an option in a system's words: those of the values it allows.
@@ -104,7 +107,7 @@ func All() Specs { return slices.Clone(list) }
 
 // For lists the options of methods and of other functions that have any: fit (under which a
 // method is named), from_beliefs, influence and features. Those of auto are its own and those of the
-// methods that it takes, those of newton_state its own and laplace's but what needs all rows.
+// methods that it takes, those of newton_state its own and laplace's but what NotByPass says.
 func For(functions ...string) Specs {
 	if slices.Contains(functions, "auto") {
 		functions = append(slices.Clone(functions), "laplace", "adf")
@@ -112,7 +115,7 @@ func For(functions ...string) Specs {
 	if i := slices.Index(functions, "newton_state"); i >= 0 {
 		more := list.only(func(p *Spec) bool { return strings.Contains(p.Uses, " newton_state ") })
 		others := slices.Delete(slices.Clone(functions), i, i+1)
-		return append(more, For(append(others, "laplace")...).Without("correlated", "third_order", "max_iter", "hessian", "at", "time_limit", "compress", "time", "process_noise", "forgetting")...)
+		return append(more, For(append(others, "laplace")...).only(func(p *Spec) bool { return p.NotByPass == "" })...)
 	}
 	return list.only(func(p *Spec) bool {
 		return slices.ContainsFunc(functions, func(f string) bool { return strings.Contains(p.Uses, " "+f+" ") })

@@ -10,8 +10,10 @@ package predict
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/argument"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
 )
@@ -29,6 +31,9 @@ var kinds = [...]string{"exact", "mackay", "plugin"}
 
 func (k Kind) String() string { return kinds[k] }
 
+// Kinds are the names of all kinds, the default first.
+func Kinds() []string { return slices.Clone(kinds[:]) }
+
 // ParseKind is the kind of a name. Errors: a name that is none.
 func ParseKind(name string) (Kind, error) {
 	for k, n := range kinds {
@@ -36,7 +41,7 @@ func ParseKind(name string) (Kind, error) {
 			return Kind(k), nil
 		}
 	}
-	return 0, fmt.Errorf("prediction: found %q; allowed: 'exact', 'mackay' or 'plugin'", name)
+	return 0, fmt.Errorf("prediction: found %q; allowed: %s", name, argument.Quoted(kinds[:]))
 }
 
 // mostSpread is the variance of a predictor of link log from which its own mean is no

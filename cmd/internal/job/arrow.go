@@ -66,10 +66,19 @@ func (a *Arrow) Grouped() bool { return len(a.job.Group) > 0 }
 // Continue starts from the posterior of a fit.
 func (a *Arrow) Continue(from *kernels.Fit) error { return a.set.Continue(from) }
 
+// notByArrow is why --engine arrow does not fit methods of a kind that bglm fit has.
+var notByArrow = map[engine.Kind]string{
+	engine.Classes: "y is a label, and --engine arrow reads numbers",
+	engine.Process: "x is a point and the fit a function of it, and --engine arrow stores beliefs by feature",
+}
+
 // model reads the model's flags.
 func (a *Arrow) model(m Model) error {
 	a.job.Method = cmp.Or(strings.ToLower(m.Method), engine.Auto)
 	if _, err := engine.Find(a.job.Method, engine.Weights); err != nil {
+		if m, _ := engine.Find(a.job.Method); m != nil && notByArrow[m.Kind] != "" {
+			err = fmt.Errorf("--method %s: %s", m.Name, notByArrow[m.Kind])
+		}
 		return cli.Usage(fmt.Errorf("%w; others go with --engine duckdb", err))
 	}
 	if err := m.Check(); err != nil {

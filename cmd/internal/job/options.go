@@ -10,6 +10,7 @@ import (
 	"github.com/bglm/bglm/cmd/internal/cli"
 	"github.com/bglm/bglm/cmd/internal/duck"
 	"github.com/bglm/bglm/cmd/internal/quote"
+	"github.com/bglm/bglm/kernels/argument"
 	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/kernels/option"
 )
@@ -40,9 +41,6 @@ var optionForm = regexp.MustCompile(`^[A-Za-z_]+$`)
 
 // OwnFlags are the flags of options that have one.
 var OwnFlags = map[string]string{"method": "--method NAME", "prior": "--prior FILE"}
-
-// NotByArrow is a value that --engine arrow rejects, and why.
-var NotByArrow = struct{ Key, Value, Why string }{"on_error", "null", "it gives NULL for a group in SQL; --engine arrow takes 'fail' or 'skip'"}
 
 // ParseOptions cuts flags key=value into pairs, the keys as the list of options has them.
 func ParseOptions(flags []string) ([][2]string, error) {
@@ -103,9 +101,12 @@ func Settings(s *duck.Session, specs option.Specs, flags [][2]string) (*option.S
 // arrowAccepts reports an option whose value --engine arrow rejects.
 func arrowAccepts(flags [][2]string) error {
 	for _, kv := range flags {
-		if not := NotByArrow; option.Canonical(kv[0]) == not.Key && strings.EqualFold(strings.Trim(strings.TrimSpace(kv[1]), "'"), not.Value) {
-			return cli.Usage(fmt.Errorf("--option %s: found '%s'; %s", not.Key, not.Value, not.Why))
+		p, value := option.Of(kv[0]), strings.ToLower(strings.Trim(strings.TrimSpace(kv[1]), "'"))
+		if p == nil || p.NotByArrow[value] == "" {
+			continue
 		}
+		words := slices.DeleteFunc(p.Words(), func(w string) bool { return p.NotByArrow[w] != "" })
+		return cli.Usage(fmt.Errorf("--option %s: found '%s'; %s; --engine arrow takes %s", p.Key, value, p.NotByArrow[value], argument.Quoted(words)))
 	}
 	return nil
 }

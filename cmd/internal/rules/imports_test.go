@@ -39,7 +39,7 @@ var directions = []struct{ pattern, may string }{
 	{"kernels/mode", algebra + "kernels"},
 	{"kernels/stream", algebra + "kernels"},
 	{"kernels/predict", algebra + "kernels"},
-	{"kernels/option", algebra + "kernels kernels/internal/..."},
+	{"kernels/option", algebra + "kernels kernels/internal/... kernels/predict"},
 	{"kernels/fitlayout", algebra + "kernels"},
 	{"kernels/rows", model},
 	{"kernels/kerneltest/*", model},
