@@ -305,14 +305,17 @@ func (f *Fitter) columns(rec arrow.RecordBatch, x *rows.Encoder) (*rows.Source, 
 			if w.what != "y" {
 				return nil, fmt.Errorf("%s: column %s is %s; allowed: a number", w.what, w.name, v.arr.DataType())
 			}
-			found, sql := rows.Labels(w.name, v.texts())
-			if found != "" {
-				found = ", with " + found
+			l, found, as := rows.LabelsOf(v.texts()), "", ""
+			if l.Found != "" {
+				found = ", with " + l.Found
 			}
-			if sql != "" {
-				sql = ", as in " + sql
+			switch {
+			case l.Numbers:
+				as = fmt.Sprintf(", as in %s::DOUBLE", w.name)
+			case l.One != "":
+				as = fmt.Sprintf(", as in %s = %s", w.name, rows.Quote(l.One))
 			}
-			return nil, fmt.Errorf("y: column %s is %s%s; allowed: a number or BOOLEAN%s", w.name, v.arr.DataType(), found, sql)
+			return nil, fmt.Errorf("y: column %s is %s%s; allowed: a number or BOOLEAN%s", w.name, v.arr.DataType(), found, as)
 		}
 		*w.to = &field{vector: v}
 	}

@@ -104,12 +104,12 @@ func Agree(a, b *Fit) error {
 	case a.Family != b.Family || a.Link != b.Link:
 		return differ("family or link", a.Family+" "+a.Link, b.Family+" "+b.Link)
 	case a.Shape != b.Shape && !(math.IsNaN(a.Shape) && math.IsNaN(b.Shape)) && !(a.learntShape() && b.learntShape()):
-		return fmt.Errorf("the fits differ in shape (%v and %v); only fits of one shape can be merged: fit the parts with the option shape, or continue one fit with the rows of the other (bglm_update)", a.Shape, b.Shape)
+		return fmt.Errorf("the fits differ in shape (%v and %v); only fits of one shape can be merged: fit the parts with the option shape, or %w", a.Shape, b.Shape, ErrApart)
 	case a.Prior.Mean != b.Prior.Mean:
 		return differ("prior.mean", a.Prior.Mean, b.Prior.Mean)
 	case !alike(a.Prior.Variance, b.Prior.Variance) && !(a.located() && b.located()) && !(a.learnsPrior() && b.learnsPrior()):
-		return fmt.Errorf("%w; where they learnt it, fit them with prior_variance: %.4g, or continue one fit with the rows of the other (bglm_update)",
-			differ("prior.variance", a.Prior.Variance, b.Prior.Variance), math.Sqrt(a.Prior.Variance*b.Prior.Variance))
+		return fmt.Errorf("%w; where they learnt it, fit them with prior_variance: %.4g, or %w",
+			differ("prior.variance", a.Prior.Variance, b.Prior.Variance), math.Sqrt(a.Prior.Variance*b.Prior.Variance), ErrApart)
 	case !alike(a.Prior.InterceptVariance, b.Prior.InterceptVariance) && !(a.located() && b.located()):
 		return differ("prior.intercept_variance", a.Prior.InterceptVariance, b.Prior.InterceptVariance)
 	case a.Intercept != b.Intercept:
@@ -125,7 +125,7 @@ func Agree(a, b *Fit) error {
 				break
 			}
 			if v := f.Prior.Variance; c.Kind == LevelsColumn && math.Abs(c.Variance-v) > 1e-9*v {
-				return fmt.Errorf("column %.100q has a prior variance of its own, %v, and others %v; only fits whose weights all have one can be merged: fit the parts with prior_variance as one number, or continue one fit with the rows of the other (bglm_update)", c.Name, c.Variance, v)
+				return fmt.Errorf("column %.100q has a prior variance of its own, %v, and others %v; only fits whose weights all have one can be merged: fit the parts with prior_variance as one number, or %w", c.Name, c.Variance, v, ErrApart)
 			}
 		}
 	}
@@ -351,8 +351,8 @@ func (m *fitMerge) byArrowheads() (bool, error) {
 	all := arrows == len(m.fits)
 	switch {
 	case means && units:
-		return false, fmt.Errorf("the fits have level means and numbers, or responses, that each standardised by its own rows; " +
-			"allowed: parts with standardize: false, or covariance: 'full', or of bglm_laplace; bglm_update continues one of them with the rows of the other")
+		return false, fmt.Errorf("the fits have level means and numbers, or responses, that each standardised by its own rows; "+
+			"allowed: parts with standardize: false, or covariance: 'full', or of method laplace; or %w", ErrApart)
 	case means && !all, means && mergeArrowheads == nil:
 		return false, fmt.Errorf("%d of %d fits have an arrowhead covariance, whose weights share level means; allowed: all of them or none", arrows, len(m.fits))
 	}
@@ -456,6 +456,9 @@ func (m *fitMerge) product(base *gauss.Normal, parts []*gauss.Normal, names []st
 	return gauss.Product(base, parts)
 }
 
+// ErrApart is in the errors of fits that are not merged, whose rows one of them can still learn.
+var ErrApart = errors.New("continue one fit with the rows of the other")
+
 // ErrPerfect is the error of a product of posteriors without noise, of which doubles have no
 // digits: what the prior says beside the rows is less than their rounding.
 var ErrPerfect = errors.New("the rows are fitted without a residual")
@@ -468,8 +471,8 @@ func perfect(fits []*Fit, err error) error {
 	}
 	for _, f := range fits {
 		if l, _ := f.Likelihood(); l != nil && l.Traits().Located && f.Dispersion < noise*f.Prior.Variance {
-			return fmt.Errorf("%w by a fit of dispersion %.3g under a prior variance of %.3g: the precisions of its weights are too far apart to be added; fit the parts with the option dispersion, a number, or continue one fit with the rows of the other (bglm_update)",
-				ErrPerfect, f.Dispersion, f.Prior.Variance)
+			return fmt.Errorf("%w by a fit of dispersion %.3g under a prior variance of %.3g: the precisions of its weights are too far apart to be added; fit the parts with the option dispersion, a number, or %w",
+				ErrPerfect, f.Dispersion, f.Prior.Variance, ErrApart)
 		}
 	}
 	return err

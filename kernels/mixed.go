@@ -59,29 +59,38 @@ func (d *dressing) add(level string) bool {
 	return true
 }
 
-var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z_0-9]*$`)
-
-// inSQL is the name of a column as SQL has it.
-func inSQL(name string) string {
-	if plainName.MatchString(name) {
-		return name
-	}
-	return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
+// Mixed is a column of levels that may have been meant as numbers.
+type Mixed struct {
+	Column  string
+	Texts   []string // all others are numbers
+	Written string   // or all are numbers that are written as this one,
+	Comma   bool     // with a comma before the decimals
+	Days    int      // or so many days
 }
 
-// note says how to read a column of that name.
-func (d *dressing) note(name string) string {
-	quoted := inSQL(name)
-	sql := fmt.Sprintf("TRY_CAST(regexp_replace(%s, '[^-0-9.]', '', 'g') AS DOUBLE)", quoted)
-	if d.comma {
-		sql = fmt.Sprintf("TRY_CAST(replace(regexp_replace(%s, '[^-0-9,]', '', 'g'), ',', '.') AS DOUBLE)", quoted)
+// String says what was learnt.
+func (m *Mixed) String() string {
+	switch {
+	case m.Days > 0:
+		return fmt.Sprintf("column %s was learnt as %d days, each a level of its own", m.Column, m.Days)
+	case m.Written != "":
+		return fmt.Sprintf("column %s was learnt as levels: its texts are numbers written as %s", m.Column, quoted(m.Written))
 	}
-	return fmt.Sprintf("column %s was learnt as levels: its texts are numbers written as '%.40s'; %s makes numbers of them", name, strings.ReplaceAll(d.example, "'", "''"), sql)
+	texts := make([]string, len(m.Texts))
+	for i, t := range m.Texts {
+		texts[i] = quoted(t)
+	}
+	return fmt.Sprintf("column %s was learnt as levels: its texts are numbers but for %s", m.Column, strings.Join(texts, ", "))
 }
 
-// MixedNote says of the columns of levels of f which are numbers but for a few texts, such as
-// 'NA' or '-', or for how they are written, and how to read them, or are many days; "" for none.
-func (f *Fit) MixedNote() string {
+// quoted is a level in quotation marks, at most 40 bytes of it.
+func quoted(level string) string {
+	return fmt.Sprintf("'%.40s'", strings.ReplaceAll(level, "'", "''"))
+}
+
+// Mixed is the first of the columns of levels of f that are numbers but for a few texts, such
+// as 'NA' or '-', or for how they are written, or are many days; nil for none.
+func (f *Fit) Mixed() *Mixed {
 	type column struct {
 		numbers, days int
 		dressing
@@ -94,7 +103,7 @@ func (f *Fit) MixedNote() string {
 		}
 	}
 	if len(cols) == 0 {
-		return ""
+		return nil
 	}
 	for k := range f.Beliefs {
 		name, level, ok := strings.Cut(f.Beliefs[k].Feature, "=")
@@ -118,10 +127,10 @@ func (f *Fit) MixedNote() string {
 		name := f.Columns[k].Name
 		c := cols[name]
 		if c != nil && c.days >= manyDays {
-			return fmt.Sprintf("column %s was learnt as %d days, each a level of its own: date_diff('day', DATE '2000-01-01', %s) makes a number of it, dayname(%s) or month(%s)::VARCHAR few levels", name, c.days, inSQL(name), inSQL(name), inSQL(name))
+			return &Mixed{Column: name, Days: c.days}
 		}
 		if c != nil && len(c.texts) <= fewTexts && c.dressing.numbers > 0 && c.numbers+c.dressing.numbers >= enoughNumbers {
-			return c.note(name)
+			return &Mixed{Column: name, Written: c.example, Comma: c.comma}
 		}
 		if c == nil || len(c.texts) == 0 || len(c.texts) > fewTexts {
 			continue
@@ -129,14 +138,9 @@ func (f *Fit) MixedNote() string {
 		if c.numbers < someNumbers || c.numbers < enoughNumbers && slices.ContainsFunc(c.texts, func(t string) bool { return !noValue(t) }) {
 			continue
 		}
-		quoted := make([]string, len(c.texts))
-		for i, t := range c.texts {
-			quoted[i] = fmt.Sprintf("'%.40s'", strings.ReplaceAll(t, "'", "''"))
-		}
-		return fmt.Sprintf("column %s was learnt as levels: its texts are numbers but for %s; TRY_CAST(%s AS DOUBLE), or nullstr = %s where a CSV file is read, makes numbers of them",
-			name, strings.Join(quoted, ", "), inSQL(name), quoted[0])
+		return &Mixed{Column: name, Texts: c.texts}
 	}
-	return ""
+	return nil
 }
 
 // isWord says whether a text that parses as a number is one of the words for none.

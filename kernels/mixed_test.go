@@ -6,6 +6,13 @@ import (
 	"time"
 )
 
+func said(f *Fit) string {
+	if m := f.Mixed(); m != nil {
+		return m.String()
+	}
+	return ""
+}
+
 // Numbers with a few texts among them are said; codes that are all digits, a few numbers
 // and many texts are not.
 func TestMixedNote(t *testing.T) {
@@ -14,10 +21,10 @@ func TestMixedNote(t *testing.T) {
 		texts   []string
 		want    string
 	}{
-		{40, []string{"NA"}, "column u was learnt as levels: its texts are numbers but for 'NA'; TRY_CAST(u AS DOUBLE), or nullstr = 'NA' where a CSV file is read, makes numbers of them"},
-		{20, []string{"-", "n'a", "nan"}, "column u was learnt as levels: its texts are numbers but for '-', 'n''a', 'nan'; TRY_CAST(u AS DOUBLE), or nullstr = '-' where a CSV file is read, makes numbers of them"},
+		{40, []string{"NA"}, "column u was learnt as levels: its texts are numbers but for 'NA'"},
+		{20, []string{"-", "n'a", "nan"}, "column u was learnt as levels: its texts are numbers but for '-', 'n''a', 'nan'"},
 		{40, nil, ""},
-		{5, []string{" n/A ", "?"}, "column u was learnt as levels: its texts are numbers but for ' n/A ', '?'; TRY_CAST(u AS DOUBLE), or nullstr = ' n/A ' where a CSV file is read, makes numbers of them"},
+		{5, []string{" n/A ", "?"}, "column u was learnt as levels: its texts are numbers but for ' n/A ', '?'"},
 		{19, []string{"NA", "x"}, ""},
 		{4, []string{"NA"}, ""},
 		{40, []string{"a", "b", "c", "d"}, ""},
@@ -33,24 +40,24 @@ func TestMixedNote(t *testing.T) {
 		for _, s := range c.texts {
 			add("u=" + s)
 		}
-		if got := f.MixedNote(); got != c.want {
+		if got := said(f); got != c.want {
 			t.Errorf("%d numbers and %q: %q, want %q", c.numbers, c.texts, got, c.want)
 		}
 		f.Columns[1].Kind = NumberColumn
-		if got := f.MixedNote(); got != "" {
+		if got := said(f); got != "" {
 			t.Errorf("a column of numbers: %q", got)
 		}
 	}
 }
 
 // Numbers with a decimal comma, parted thousands, or the sign of a currency or a share are
-// said with what reads them; codes and few levels are not.
+// said; codes and few levels are not.
 func TestDressedNote(t *testing.T) {
-	point, comma := "TRY_CAST(regexp_replace(u, '[^-0-9.]', '', 'g') AS DOUBLE)", "TRY_CAST(replace(regexp_replace(u, '[^-0-9,]', '', 'g'), ',', '.') AS DOUBLE)"
+	const point, comma = "point", "comma"
 	for _, c := range []struct {
 		levels func(k int) string
 		n      int
-		want   string // what reads them
+		want   string // before the decimals
 		as     string
 	}{
 		{func(k int) string { return fmt.Sprintf("%d,5", k) }, 20, comma, "0,5"},
@@ -76,30 +83,21 @@ func TestDressedNote(t *testing.T) {
 		}
 		want := ""
 		if c.want != "" {
-			want = "column u was learnt as levels: its texts are numbers written as '" + c.as + "'; " + c.want + " makes numbers of them"
+			want = "column u was learnt as levels: its texts are numbers written as '" + c.as + "'"
 		}
-		if got := f.MixedNote(); got != want {
+		if got := said(f); got != want {
 			t.Errorf("%q: %q, want %q", c.levels(0), got, want)
+		}
+		if m := f.Mixed(); m != nil && m.Comma != (c.want == comma) {
+			t.Errorf("%q: a comma is %v", c.levels(0), m.Comma)
 		}
 		// A few texts among them change nothing, many do.
 		for i, text := range []string{"NA", "-", "x", "y"} {
 			f.Beliefs = append(f.Beliefs, Belief{Feature: "u=" + text})
-			if got := f.MixedNote(); want != "" && (got == want) != (i < 3) {
+			if got := said(f); want != "" && (got == want) != (i < 3) {
 				t.Errorf("%q and %d texts: %q", c.levels(0), i+1, got)
 			}
 		}
-	}
-}
-
-// A name that SQL needs in quotation marks has them in what is to be written.
-func TestNoteQuotes(t *testing.T) {
-	f := &Fit{Columns: []FitColumn{{Name: `monthly "net"`, Kind: LevelsColumn}}}
-	for k := range 30 {
-		f.Beliefs = append(f.Beliefs, Belief{Feature: fmt.Sprintf(`monthly "net"=%d,5`, k)})
-	}
-	want := `column monthly "net" was learnt as levels: its texts are numbers written as '0,5'; TRY_CAST(replace(regexp_replace("monthly ""net""", '[^-0-9,]', '', 'g'), ',', '.') AS DOUBLE) makes numbers of them`
-	if got := f.MixedNote(); got != want {
-		t.Errorf("%q, want %q", got, want)
 	}
 }
 
@@ -107,13 +105,13 @@ func TestNoteQuotes(t *testing.T) {
 func TestDaysNote(t *testing.T) {
 	for n, want := range map[int]string{
 		90:  "",
-		100: "column u was learnt as 100 days, each a level of its own: date_diff('day', DATE '2000-01-01', u) makes a number of it, dayname(u) or month(u)::VARCHAR few levels",
+		100: "column u was learnt as 100 days, each a level of its own",
 	} {
 		f := &Fit{Columns: []FitColumn{{Name: "u", Kind: LevelsColumn}}}
 		for k := range n {
 			f.Beliefs = append(f.Beliefs, Belief{Feature: "u=" + time.Date(2021, 1, k, 0, 0, 0, 0, time.UTC).Format(time.DateOnly)})
 		}
-		if got := f.MixedNote(); got != want {
+		if got := said(f); got != want {
 			t.Errorf("%d days: %q, want %q", n, got, want)
 		}
 	}

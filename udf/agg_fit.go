@@ -209,17 +209,19 @@ func checkResponse(y *capi.Vec) error {
 	if y.IsNumber() || y.Type == capi.Boolean || y.Type == capi.SQLNull {
 		return nil
 	}
-	found, sql := "", ""
+	var l rows.Labels
 	if y.Type == capi.Varchar || y.Type == capi.Enum && y.CheckEnum() == nil {
-		found, sql = rows.Labels("y", texts(y))
+		l = rows.LabelsOf(texts(y))
 	}
 	switch {
-	case found == "":
+	case l.Found == "":
 		return fmt.Errorf("y is %s; allowed: BOOLEAN or a number", y.TypeName())
-	case sql == "":
-		return fmt.Errorf("y is %s, such as %s; allowed: BOOLEAN or a number; labels are for bglm_softmax", y.TypeName(), found)
+	case l.Numbers:
+		return fmt.Errorf("y is %s, with %s; allowed: BOOLEAN or a number, as in y::DOUBLE", y.TypeName(), l.Found)
+	case l.One != "":
+		return fmt.Errorf("y is %s, with %s; allowed: BOOLEAN or a number, as in y = %s", y.TypeName(), l.Found, rows.Quote(l.One))
 	}
-	return fmt.Errorf("y is %s, with %s; allowed: BOOLEAN or a number, as in %s", y.TypeName(), found, sql)
+	return fmt.Errorf("y is %s, such as %s; allowed: BOOLEAN or a number; labels are for bglm_softmax", y.TypeName(), l.Found)
 }
 
 // texts are those of a VARCHAR or ENUM, without NULLs.
@@ -540,7 +542,7 @@ func finalizeFit(states []capi.State, out *capi.Col) error {
 					fits[i] = e
 					return nil
 				}
-				results[i], err = f.Fit(running())
+				results[i], err = hinted(f.Fit(running()))
 				return err
 			}
 		}

@@ -356,9 +356,9 @@ func callOptions(_ []capi.Vec, n int, out *capi.Col) error {
 		for _, p := range option.All() {
 			e := out.Elem()
 			e.Field(0).Str(p.Key)
-			e.Field(1).Str(p.Default)
+			e.Field(1).Str(Told(p.Default))
 			e.Field(2).Str(p.Allowed(OptionWords))
-			e.Field(3).Str(p.Doc)
+			e.Field(3).Str(Told(p.Doc))
 			e.Field(4).Bool(p.Row)
 			for _, f := range Functions() {
 				if slices.Contains(f.Options, p.Key) {
@@ -391,7 +391,7 @@ func help(topic string) (string, error) {
 			b.WriteString("\noptions:\n")
 			for _, key := range f.Options {
 				p := option.Of(key)
-				fmt.Fprintf(&b, "  %-20s %s; default %s\n", p.Key, p.Doc, p.Default)
+				fmt.Fprintf(&b, "  %-20s %s; default %s\n", p.Key, Told(p.Doc), Told(p.Default))
 			}
 		}
 		if f.Example != "" {
@@ -418,7 +418,7 @@ func help(topic string) (string, error) {
 		if b.Len() > 0 {
 			b.WriteString("\n")
 		}
-		fmt.Fprintf(&b, "option %s: %s\n\nallowed: %s\ndefault: %s\n", p.Key, p.Doc, p.Allowed(OptionWords), p.Default)
+		fmt.Fprintf(&b, "option %s: %s\n\nallowed: %s\ndefault: %s\n", p.Key, Told(p.Doc), p.Allowed(OptionWords), Told(p.Default))
 		if p.Row {
 			b.WriteString("it may differ from row to row\n")
 		}

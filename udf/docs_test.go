@@ -94,16 +94,16 @@ func TestFunctionsDoc(t *testing.T) {
 		if f.Nullable {
 			null = "none"
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", f.Name, f.SQL(), null, f.Doc)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", f.Name, f.SQL(), null, udf.Told(f.Doc))
 	}
 	fmt.Fprintf(&b, "\n`bglm_softmax`:\n\n```\n%s\n```\n", fitlayout.SQL(kernels.FitFormat, true))
 	b.WriteString("\n## Options\n\nOne trailing STRUCT; NULL stands for all defaults. `weight`, `offset` and `time` may be columns and are read for each row, the others are constants read from a group's first row.\n\n| key | default | allowed | meaning |\n|---|---|---|---|\n")
 	for _, o := range option.All() {
-		doc := o.Doc
+		doc := udf.Told(o.Doc)
 		if o.Reserved {
 			doc += fmt.Sprintf("; the key is a word of SQL: write `%s_` or `\"%s\"`", o.Key, o.Key)
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", o.Key, o.Default, strings.ReplaceAll(o.Allowed(udf.OptionWords), "|", "\\|"), doc)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", o.Key, udf.Told(o.Default), strings.ReplaceAll(o.Allowed(udf.OptionWords), "|", "\\|"), doc)
 	}
 	upToDate(t, "../docs/functions.md", b.String())
 	upToDate(t, "../docs/function_descriptions.csv", descriptions(t))

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"unsafe"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/answer"
 	"github.com/bglm/bglm/kernels/argument"
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/rows"
@@ -40,6 +42,10 @@ func worded(err error) error {
 	switch {
 	case errors.Is(err, kernels.ErrOrder):
 		err = fmt.Errorf("%w; make the FIT with bglm_from_beliefs(beliefs, options)", err)
+	case errors.Is(err, kernels.ErrApart):
+		err = fmt.Errorf("%w (bglm_update)", err)
+	case errors.Is(err, answer.ErrForm):
+		err = &renamed{strings.Replace(err.Error(), answer.ErrForm.Error(), "such as bglm_laplace", 1), err}
 	case errors.Is(err, kernels.ErrImproper):
 		err = fmt.Errorf("%w; if the fits started from another common prior, give it as the second argument", err)
 	}
@@ -55,6 +61,20 @@ func worded(err error) error {
 		return c.Named("option " + c.Name)
 	})
 }
+
+// renamed is an error with the names that SQL has.
+type renamed struct {
+	text string
+	err  error
+}
+
+func (r *renamed) Error() string { return r.text }
+func (r *renamed) Unwrap() error { return r.err }
+
+var marked = regexp.MustCompile("`([a-z_]+)`")
+
+// Told is a text of the kernels about SQL, in which functions are marked: `laplace`.
+func Told(doc string) string { return marked.ReplaceAllString(doc, "bglm_$1") }
 
 // constants are the fields of the options STRUCT at row i. classes says that a FIT among them
 // may have classes.

@@ -290,7 +290,7 @@ func fitters() []entry {
 	var out []entry
 	for _, m := range engine.Methods() {
 		f, order := forms[m.Kind], ""
-		doc := m.Summary
+		doc := Told(m.Summary)
 		if f.doc != "" {
 			doc += " " + f.doc
 		}

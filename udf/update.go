@@ -70,7 +70,7 @@ func callUpdate(args []capi.Vec, n int, out *capi.Col) error {
 			}
 			continue
 		}
-		f, err := s.Fit(running())
+		f, err := hinted(s.Fit(running()))
 		if err != nil {
 			return err
 		}

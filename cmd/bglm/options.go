@@ -56,7 +56,7 @@ func optionHelp() string {
 		case len(without) < 3:
 			by = "every method but " + strings.Join(without, ", ")
 		}
-		fmt.Fprintf(&b, "  %-18s %s\n%21s%s; default %s; %s\n", p.Key, p.Doc, "", p.Allowed(udf.OptionWords), p.Default, by)
+		fmt.Fprintf(&b, "  %-18s %s\n%21s%s; default %s; %s\n", p.Key, udf.Told(p.Doc), "", p.Allowed(udf.OptionWords), udf.Told(p.Default), by)
 		for _, value := range slices.Sorted(maps.Keys(p.NotByArrow)) {
 			fmt.Fprintf(&b, "%21snot '%s' with --engine arrow: %s\n", "", value, p.NotByArrow[value])
 		}

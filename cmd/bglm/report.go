@@ -317,7 +317,7 @@ func (c *reportCommand) card(s *duck.Session, p *page, f *fitstore.Fits, sum *su
 	p.about("formula", formula)
 	about := ""
 	if m, err := engine.Find(sum.Method); err == nil {
-		about = ": " + m.Summary + " " + m.Source + "."
+		about = ": " + udf.Told(m.Summary) + " " + m.Source + "."
 	}
 	p.about("method", sum.Method+about)
 	p.about("family and link", sum.Family+", "+sum.Link)

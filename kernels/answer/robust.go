@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -14,6 +15,10 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/predict"
 )
+
+// ErrForm is in the errors of a posterior whose covariance tells too little, and says which
+// does not.
+var ErrForm = errors.New("such as that of laplace")
 
 // RobustTypes are the corrections of Robust for few rows, in the names of R's sandwich.
 var RobustTypes = []string{"hc0", "hc1", "hc2", "hc3"}
@@ -70,7 +75,7 @@ func NewRobust(f *kernels.Fit, kind string, grouped bool) (*Robust, error) {
 	p := len(f.Beliefs)
 	switch {
 	case f.Covariance.Form == gauss.Diagonal && p > 1:
-		return nil, fmt.Errorf("the FIT has a diagonal covariance, which says nothing of how its weights go together; allowed: a fit with all of it, such as bglm_laplace, or adf with covariance: 'full'")
+		return nil, fmt.Errorf("the FIT has a diagonal covariance, which says nothing of how its weights go together; allowed: a fit with all of it, %w, or adf with covariance: 'full'", ErrForm)
 	case p > MaxRobust:
 		return nil, fmt.Errorf("the FIT has %d weights; allowed: up to %d, whose covariance is written out", p, MaxRobust)
 	}
@@ -282,7 +287,7 @@ func (r *Robust) factor(f *kernels.Fit, at []int, v *dense.Matrix) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("the FIT's covariance is not that of these rows, of which it would leave less than nothing (%w); allowed: the rows that it has learnt from, and a fit whose covariance is not approximate, such as bglm_laplace", err)
+		return fmt.Errorf("the FIT's covariance is not that of these rows, of which it would leave less than nothing (%w); allowed: the rows that it has learnt from, and a fit whose covariance is not approximate, %w", err, ErrForm)
 	}
 	p := len(f.Beliefs)
 	f.Covariance = kernels.Covariance{Form: gauss.Full, Values: make([]float64, p*(p+1)/2)}

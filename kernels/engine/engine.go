@@ -73,6 +73,10 @@ type Result struct {
 	Process *gp.Posterior // of a Process
 	Part    Part          // of Parts, whose Fit has no beliefs
 	Pass    *laplace.Pass // the same where it is one
+
+	// Mixed is the column of which the status says that it may have been meant as numbers, nil
+	// for none.
+	Mixed *kernels.Mixed
 }
 
 // Moment is the belief in a weight at a time, given all rows: one for each row that touches
@@ -353,8 +357,11 @@ func checked(f *kernels.Fit, err error) (*Result, error) {
 			return nil, fmt.Errorf("the posterior of method %s overflows: its covariance holds %v; scale the features down", f.Method, v)
 		}
 	}
-	f.Say(f.MixedNote())
-	return &Result{Fit: f}, nil
+	m := f.Mixed()
+	if m != nil {
+		f.Say(m.String())
+	}
+	return &Result{Fit: f, Mixed: m}, nil
 }
 
 // solver is a batch engine.

@@ -113,7 +113,7 @@ var Fields = []Field[fit]{
 		{Name: "intercept_variance", At: func(f *fit) any { return &f.Prior.InterceptVariance }},
 	}},
 	{Name: "time", Doc: "moment that the beliefs are valid at", At: func(f *fit) any { return &f.Time }, Optional: true, Nullable: true},
-	{Name: "beliefs", Doc: "by feature, in belief order: (Intercept), positions by number, names by bytes; bglm_softmax adds class VARCHAR, class by class", At: func(f *fit) any { return &f.Beliefs }},
+	{Name: "beliefs", Doc: "by feature, in belief order: (Intercept), positions by number, names by bytes; `softmax` adds class VARCHAR, class by class", At: func(f *fit) any { return &f.Beliefs }},
 	{Name: "covariance", Doc: "kind 'diagonal', 'full' (lower Cholesky factor, row by row), 'lowrank' (d and a row of F for each belief: diag(d) - F F') or 'arrowhead' (docs/notation.md)", Optional: true, Fields: []Field[fit]{
 		{Name: "kind", At: func(f *fit) any { return &f.Covariance.Form }},
 		{Name: "rank", At: func(f *fit) any { return &f.Covariance.Rank }},
@@ -190,7 +190,7 @@ func walk[T any](fields []Field[T], layout int, under string, visit func(path st
 	return true
 }
 
-// SQL is the type of a FIT in a layout, as SQL writes it; classes for bglm_softmax's.
+// SQL is the type of a FIT in a layout, as SQL writes it; classes for that of bglm_softmax.
 func SQL(layout int, classes bool) string {
 	belief := "STRUCT(feature VARCHAR, mean DOUBLE, variance DOUBLE"
 	if classes {

@@ -27,7 +27,7 @@ import (
 // Spec describes an option.
 type Spec struct {
 	Key      string
-	Default  string
+	Default  string // functions are marked, `fit`, in it and in Doc
 	Doc      string
 	Uses     string // methods, and other functions with options, between blanks
 	Note     string // after Allowed
@@ -258,9 +258,9 @@ type Answer struct {
 	Reference  string  // a level; the first where not given
 	Prediction string  // "" is exact
 	Draws      int
-	Type       string // of bglm_robust, "" is HC0
+	Type       string // of a robust covariance, "" is HC0
 
-	Table, Keep, Form string // of bglm_sql
+	Table, Keep, Form string // of a query that scores
 }
 
 // Defaults are the settings of a call without options, with numbers for what the method does

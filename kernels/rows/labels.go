@@ -10,10 +10,15 @@ import (
 // shown is how many values of a response an error quotes.
 const shown = 3
 
-// Labels says of a response y that is text what its values are, and what to write instead
-// of it: the comparison with one of two values, or a cast of texts that are numbers. sql
-// is "" where there are more than two values. The values may be those of some rows.
-func Labels(y string, values iter.Seq[string]) (found, sql string) {
+// Labels are the values of a response y that is text: all up to a few, sorted.
+type Labels struct {
+	Found   string // the first of them, for a message; "" for none
+	Numbers bool   // all are numbers as text
+	One     string // of at most two that are not numbers, the last
+}
+
+// LabelsOf are the labels among values, which may be those of some rows.
+func LabelsOf(values iter.Seq[string]) (l Labels) {
 	var all []string
 	numbers := true
 	for v := range values {
@@ -27,33 +32,31 @@ func Labels(y string, values iter.Seq[string]) (found, sql string) {
 		}
 	}
 	if len(all) == 0 {
-		return "", ""
+		return l
 	}
 	more := len(all) > shown
 	all = all[:min(len(all), shown)]
 	slices.Sort(all)
 	quoted := make([]string, len(all))
 	for i, v := range all {
-		quoted[i] = quote(v)
+		quoted[i] = Quote(v)
 	}
-	last := quoted[len(quoted)-1]
-	switch {
-	case numbers:
-		sql = y + "::DOUBLE"
-	case len(all) <= 2:
-		sql = y + " = " + last
+	last := len(all) - 1
+	l.Numbers = numbers
+	if !numbers && !more && last < 2 {
+		l.One = all[last]
 	}
-	switch {
+	switch l.Found = quoted[last]; {
 	case more:
-		return strings.Join(quoted, ", ") + ", ...", sql
-	case len(quoted) == 1:
-		return last, sql
+		l.Found = strings.Join(quoted, ", ") + ", ..."
+	case last > 0:
+		l.Found = strings.Join(quoted[:last], ", ") + " and " + l.Found
 	}
-	return strings.Join(quoted[:len(quoted)-1], ", ") + " and " + last, sql
+	return l
 }
 
-// quote is a text as SQL has it, at most 40 bytes of it.
-func quote(v string) string {
+// Quote is a text in quotation marks, at most 40 bytes of it.
+func Quote(v string) string {
 	if len(v) > 40 {
 		v = strings.ToValidUTF8(v[:40], "") + "..."
 	}

@@ -8,23 +8,22 @@ import (
 
 func TestLabels(t *testing.T) {
 	for _, c := range []struct {
-		values     string
-		found, sql string
+		values string
+		want   Labels
 	}{
-		{"yes no yes", "'no' and 'yes'", "y = 'yes'"},
-		{"it's", "'it''s'", "y = 'it''s'"},
-		{"1 0 1", "'0' and '1'", "y::DOUBLE"},
-		{"1.5 -2 3 4 5", "'-2', '1.5', '3', ...", "y::DOUBLE"},
-		{"b a c", "'a', 'b' and 'c'", ""},
-		{"", "", ""},
-		{"1 x", "'1' and 'x'", "y = 'x'"},
+		{"yes no yes", Labels{Found: "'no' and 'yes'", One: "yes"}},
+		{"it's", Labels{Found: "'it''s'", One: "it's"}},
+		{"1 0 1", Labels{Found: "'0' and '1'", Numbers: true}},
+		{"1.5 -2 3 4 5", Labels{Found: "'-2', '1.5', '3', ...", Numbers: true}},
+		{"b a c", Labels{Found: "'a', 'b' and 'c'"}},
+		{"", Labels{Found: ""}},
+		{"1 x", Labels{Found: "'1' and 'x'", One: "x"}},
 	} {
-		found, sql := Labels("y", slices.Values(strings.Fields(c.values)))
-		if found != c.found || sql != c.sql {
-			t.Errorf("%s: %s; %s", c.values, found, sql)
+		if got := LabelsOf(slices.Values(strings.Fields(c.values))); got != c.want {
+			t.Errorf("%s: %+v, want %+v", c.values, got, c.want)
 		}
 	}
-	if found, _ := Labels("y", slices.Values([]string{strings.Repeat("a", 50)})); len(found) != 45 {
-		t.Error(found)
+	if l := LabelsOf(slices.Values([]string{strings.Repeat("a", 50)})); len(l.Found) != 45 {
+		t.Error(l.Found)
 	}
 }
