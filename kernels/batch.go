@@ -125,6 +125,16 @@ func (b *Batch) Add(feature uint32, value float64) {
 	b.Value = append(b.Value, value)
 }
 
+// AddNamed is Add for a feature by its name, which d numbers.
+// Errors: more features than d holds.
+func (b *Batch) AddNamed(d *Dict, name string, value float64) error {
+	id, err := d.Add(name)
+	if err == nil {
+		b.Add(id, value)
+	}
+	return err
+}
+
 // EndRow closes the open row.
 func (b *Batch) EndRow() {
 	b.open()

@@ -339,17 +339,13 @@ func learn(ctx context.Context, l lik.Likelihood, m *stream.State, batch *kernel
 	batch.Reset()
 	batch.Add(0, 1) // the intercept comes first
 	for _, name := range names {
-		id, err := m.Features().Add(string(name))
-		if err != nil {
+		if err := batch.AddNamed(m.Features(), string(name), 1); err != nil {
 			return 0, err
 		}
-		batch.Add(id, 1)
 	}
-	id, err := m.Features().Add("distance")
-	if err != nil {
+	if err := batch.AddNamed(m.Features(), "distance", distance); err != nil {
 		return 0, err
 	}
-	batch.Add(id, distance)
 	batch.EndRow()
 	batch.Y, batch.Time = append(batch.Y, target), append(batch.Time, day)
 	var mean, variance [1]float64

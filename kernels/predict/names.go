@@ -75,11 +75,9 @@ func (n *Names) Row(names []string, values []float64, offset float64) (*kernels.
 		b.Add(0, 1)
 	}
 	for k, name := range names {
-		id, err := n.dict.Add(name)
-		if err != nil {
+		if err := b.AddNamed(&n.dict, name, values[k]); err != nil {
 			return nil, err
 		}
-		b.Add(id, values[k])
 	}
 	b.SumDuplicates(&n.dup)
 	b.EndRow()

@@ -201,11 +201,9 @@ func (u *Updater) encode(rows []Observation) error {
 			b.Add(0, 1)
 		}
 		for k, name := range r.Names {
-			id, err := d.Add(name)
-			if err != nil {
+			if err := b.AddNamed(d, name, r.value(k)); err != nil {
 				return err
 			}
-			b.Add(id, r.value(k))
 		}
 		b.SumDuplicates(&u.dup)
 		b.EndRow()
