@@ -573,8 +573,8 @@ func TestOptionsOfBothEngines(t *testing.T) {
 	}
 	help := ok(t, "fit", "--help").stdout
 	for _, p := range job.FitOptions() {
-		if !strings.Contains(help, "  "+p.Key+" ") || !strings.Contains(help, p.Doc) || !strings.Contains(help, p.Allowed(udf.OptionWords)) {
-			t.Errorf("bglm fit --help has no %s: %s; %s", p.Key, p.Doc, p.Allowed(udf.OptionWords))
+		if !strings.Contains(help, "  "+p.Key+" ") || !strings.Contains(help, udf.Told(p.Doc)) || !strings.Contains(help, p.Allowed(udf.OptionWords)) {
+			t.Errorf("bglm fit --help has no %s: %s; %s", p.Key, udf.Told(p.Doc), p.Allowed(udf.OptionWords))
 		}
 	}
 }

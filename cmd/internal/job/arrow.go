@@ -77,7 +77,7 @@ func (a *Arrow) model(m Model) error {
 	a.job.Method = cmp.Or(strings.ToLower(m.Method), engine.Auto)
 	if _, err := engine.Find(a.job.Method, engine.Weights); err != nil {
 		if m, _ := engine.Find(a.job.Method); m != nil && notByArrow[m.Kind] != "" {
-			err = fmt.Errorf("--method %s: %s", m.Name, notByArrow[m.Kind])
+			return cli.Usage(fmt.Errorf("--method %s: %s; it goes with --engine duckdb", m.Name, notByArrow[m.Kind]))
 		}
 		return cli.Usage(fmt.Errorf("%w; others go with --engine duckdb", err))
 	}

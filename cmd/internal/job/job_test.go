@@ -196,6 +196,8 @@ func TestArrow(t *testing.T) {
 		{Data{Data: []string{path}}, Model{Formula: "y ~ x + hour(d)"}, "hour(d) is an SQL expression"},
 		{Data{Data: []string{path}}, Model{Formula: "y ~ ."}, "no dot"},
 		{Data{Data: []string{path}}, Model{Formula: "y ~ x", Method: "nope"}, "--engine duckdb"},
+		{Data{Data: []string{path}}, Model{Formula: "y ~ x", Method: "softmax"}, "--method softmax: y is a label, and --engine arrow reads numbers; it goes with --engine duckdb"},
+		{Data{Data: []string{path}}, Model{Formula: "y ~ x", Method: "gp"}, "--method gp: x is a point"},
 		{Data{Data: []string{csv}}, Model{Formula: "y ~ x"}, "the data are csv"},
 	} {
 		if _, err := NewArrow(s, c.d, c.m); !cli.IsUsage(err) || !strings.Contains(err.Error(), c.want) {
