@@ -254,7 +254,7 @@ func (f *Fitter) add(ctx context.Context, rec arrow.RecordBatch) error {
 		return nil
 	}
 	if len(f.state) == 0 {
-		if err := f.open(&f.job.Model); err != nil {
+		if err := f.open(ctx, &f.job.Model); err != nil {
 			return err
 		}
 	}
@@ -268,8 +268,8 @@ func (f *Fitter) add(ctx context.Context, rec arrow.RecordBatch) error {
 	return nil
 }
 
-func (f *Fitter) open(m *kernels.Model) error {
-	st, err := f.method.New(m)
+func (f *Fitter) open(ctx context.Context, m *kernels.Model) error {
+	st, err := f.method.New(ctx, m)
 	if err != nil {
 		return err
 	}
@@ -356,7 +356,7 @@ func (f *Fitter) addByGroup(ctx context.Context, rec arrow.RecordBatch, src *row
 	}
 	n := int(rec.NumRows())
 	for lo := 0; lo < n; {
-		g, err := f.group(by, lo, rec)
+		g, err := f.group(ctx, by, lo, rec)
 		if err != nil {
 			return err
 		}
@@ -405,7 +405,7 @@ func (f *Fitter) column(rec arrow.RecordBatch, k int) arrow.Array {
 }
 
 // group is the number of row i's group, which may be new; -1 where it is left out.
-func (f *Fitter) group(by []vector, i int, rec arrow.RecordBatch) (int, error) {
+func (f *Fitter) group(ctx context.Context, by []vector, i int, rec arrow.RecordBatch) (int, error) {
 	f.keyOf(by, i, rec)
 	if g, ok := f.order[string(f.key)]; ok {
 		return g, nil
@@ -419,7 +419,7 @@ func (f *Fitter) group(by []vector, i int, rec arrow.RecordBatch) (int, error) {
 		f.order[string(f.key)] = -1
 		return -1, err
 	}
-	if err := f.open(m); err != nil {
+	if err := f.open(ctx, m); err != nil {
 		return 0, err
 	}
 	f.order[string(f.key)] = g

@@ -124,13 +124,13 @@ func TestPassesByGroup(t *testing.T) {
 				}
 				if passes[key] == nil {
 					passes[key] = p
-				} else if err := passes[key].Join(p); err != nil {
+				} else if err := passes[key].Join(t.Context(), p); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
 		for key, p := range passes {
-			step, err := p.Step(&m)
+			step, err := p.Step(t.Context(), &m)
 			if err != nil {
 				t.Fatal(err)
 			}

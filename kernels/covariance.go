@@ -199,8 +199,9 @@ func (f *Fit) over(place []int, mean, variance []float64, s *stop.Stop) (*gauss.
 }
 
 // Joint is the posterior over the beliefs whose variance is not 0: its weight k is belief at[k].
+// s ends what is done with the covariance.
 // Errors: a covariance that does not fit the beliefs, or an arrowhead of too many.
-func (f *Fit) Joint() (post *gauss.Normal, at []int, err error) {
+func (f *Fit) Joint(s *stop.Stop) (post *gauss.Normal, at []int, err error) {
 	place := make([]int, len(f.Beliefs))
 	var mean, variance []float64
 	for k, b := range f.Beliefs {
@@ -209,7 +210,7 @@ func (f *Fit) Joint() (post *gauss.Normal, at []int, err error) {
 			at, mean, variance = append(at, k), append(mean, b.Mean), append(variance, b.Variance)
 		}
 	}
-	post, err = f.over(place, mean, variance, nil)
+	post, err = f.over(place, mean, variance, s)
 	return post, at, err
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/bglm/bglm/kernels/design"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 // Totals are what a problem has to know of rows that are not kept.
@@ -54,16 +55,17 @@ func (t *NumberTotals) join(weight, center, squares float64) {
 // to standardise, the scales, so that s.Restore brings a fit of the problem back to the
 // original ones; s.Scale and s.Shift are 1 and 0 else. fill has by feature the mean that
 // stands where a number is missing.
-// loose is as for Problem.Standardize; for a full posterior, 0, all numbers are centred.
+// loose is as for Problem.Standardize; for a full posterior, 0, all numbers are centred. halt ends
+// what is done with the problem.
 // Errors: those of Rows.Problem and Problem.Standardize.
-func Unseen(m *Model, d *Dict, t *Totals, loose int) (p *Problem, s *Standard, fill []float64, err error) {
+func Unseen(halt *stop.Stop, m *Model, d *Dict, t *Totals, loose int) (p *Problem, s *Standard, fill []float64, err error) {
 	r := &Rows{Model: m.Complete(), counted: Counted{cols: t.Columns}, skipped: t.Skipped}
 	r.Dict = *d
 	if err := r.Model.Name(&r.Dict); err != nil {
 		return nil, nil, nil, err
 	}
 	*d = r.Dict
-	of, err := r.Problem()
+	of, err := r.problem(halt, copied)
 	if err != nil {
 		return nil, nil, nil, err
 	}

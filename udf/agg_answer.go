@@ -239,7 +239,7 @@ func updateLOO(args []capi.Vec, slots capi.Slots) error {
 			if at, err := src.Score(l.Fit, l.Features(), lo, hi, &b); err != nil || len(at) == 0 {
 				return err
 			}
-			return l.Add(&b)
+			return l.Add(running(), &b)
 		})
 }
 
@@ -407,7 +407,7 @@ func updateCompare(args []capi.Vec, slots capi.Slots) error {
 			if at, err := src[k].Score(l.Fit, l.Features(), lo, hi, &b); err != nil || len(at) == 0 {
 				return err
 			}
-			if err := l.Add(&b); err != nil {
+			if err := l.Add(running(), &b); err != nil {
 				return fmt.Errorf("the FIT %s: %w", r.names[k], err)
 			}
 		}

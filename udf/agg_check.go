@@ -49,7 +49,7 @@ func updateCheck(args []capi.Vec, slots capi.Slots) error {
 }
 
 func writeCheck(c *answer.Check, out *capi.Col) error {
-	x, err := c.Checked(running().Err)
+	x, err := c.Checked(running())
 	if err != nil {
 		return err
 	}
@@ -80,13 +80,12 @@ func updateDrivers(args []capi.Vec, slots capi.Slots) error {
 			if at, err := src.Score(d.Fit, d.Features(), lo, hi, &b); err != nil || len(at) == 0 {
 				return err
 			}
-			d.Add(&b)
-			return nil
+			return d.Add(running(), &b)
 		})
 }
 
 func writeDrivers(d *answer.Drivers, out *capi.Col) error {
-	all, err := d.Drivers()
+	all, err := d.Drivers(running())
 	if err != nil {
 		return err
 	}

@@ -291,7 +291,7 @@ func updateEffects(args []capi.Vec, slots capi.Slots) error {
 			if err := read(w.column, w.hi, &hi); err != nil {
 				return err
 			}
-			if err := e.Add(k, &lo, &hi); err != nil {
+			if err := e.Add(running(), k, &lo, &hi); err != nil {
 				return err
 			}
 		}
@@ -389,12 +389,12 @@ func updateRobust(args []capi.Vec, slots capi.Slots) error {
 				names = append(names, name)
 			}
 		}
-		return r.Add(&b, names)
+		return r.Add(running(), &b, names)
 	})
 }
 
 func writeRobust(r *answer.Robust, out *capi.Col) error {
-	f, err := r.Robustly()
+	f, err := r.Robustly(running())
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func newFitPlan(method *engine.Method, s *option.Settings, times, trials bool) (
 	}
 	p := &fitPlan{method: method, model: model, onError: s.OnError}
 	if f := model.Start; f == nil || len(f.Beliefs) <= smallStart {
-		p.empty, err = method.New(model)
+		p.empty, err = method.New(running(), model)
 	}
 	return p, err
 }
@@ -61,7 +61,7 @@ func newFitState(p *fitPlan) (*fitState, error) {
 		}
 		return s, nil
 	}
-	f, err := p.method.New(p.model)
+	f, err := p.method.New(running(), p.model)
 	s.Fitter = f
 	return s, err
 }

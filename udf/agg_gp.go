@@ -189,6 +189,9 @@ func (r *gpReader) rows(x *capi.Vec, n int, out *capi.Col, f func(i int, l lik.L
 			out.Null()
 			continue
 		}
+		if err := going(i); err != nil {
+			return err
+		}
 		g, err := r.list.at(i)
 		if err != nil {
 			return err

@@ -18,7 +18,7 @@ func (s *passState) Merge(src capi.State) error {
 	if !ok {
 		return errMixedStates
 	}
-	return s.Join(o.Part)
+	return s.Join(running(), o.Part)
 }
 
 // readPass is the state in entry i of v.
@@ -53,7 +53,7 @@ func updatePasses(args []capi.Vec, slots capi.Slots) error {
 			fresh := false
 			st, err := slot.Mutable(func() (capi.State, error) { fresh = true; return &passState{p}, nil })
 			if err == nil && !fresh {
-				err = st.(*passState).Join(p)
+				err = st.(*passState).Join(running(), p)
 			}
 			if err != nil {
 				return err
@@ -113,7 +113,7 @@ func callSolve(args []capi.Vec, n int, out *capi.Col) error {
 		if err != nil {
 			return err
 		}
-		step, err := p.Step(model)
+		step, err := p.Step(running(), model)
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/bglm/bglm/kernels/predict"
 	"github.com/bglm/bglm/kernels/rows"
 	"github.com/bglm/bglm/kernels/softmax"
+	"github.com/bglm/bglm/kernels/stop"
 	sqlfiles "github.com/bglm/bglm/sql"
 	"github.com/bglm/bglm/udf/internal/capi"
 )
@@ -307,7 +308,7 @@ func pairsAt(f *kernels.Fit, x *capi.Vec, column string, i int, level float64, o
 	e := out.Elem()
 	for j, a := range levels {
 		for k := j + 1; k < len(levels); k++ {
-			if err := running().Err(); err != nil {
+			if err := stop.Cause(running()); err != nil {
 				return err
 			}
 			if many != nil {

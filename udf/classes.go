@@ -41,6 +41,9 @@ func newClassScorers(v *capi.Vec) (*classScorers, error) {
 
 // rows is a batch of row i of each x under the fit of row i.
 func (c *classScorers) rows(i int, xs ...*features) (*softmax.Scorer, error) {
+	if err := going(i); err != nil {
+		return nil, err
+	}
 	s, err := c.scorers.at(i)
 	if err != nil {
 		return nil, err

@@ -159,6 +159,9 @@ func (p *predictor) row(i int) (f *kernels.Fit, fs []uint32, xs []float64, ok bo
 	if p.fits.null(i) || p.x.x.Null(i) {
 		return nil, nil, nil, false, nil
 	}
+	if err := going(i); err != nil {
+		return nil, nil, nil, false, err
+	}
 	if f, err = p.fits.head(i); err != nil {
 		return nil, nil, nil, false, err
 	}

@@ -99,7 +99,7 @@ func (m method) run(p *kernels.Problem) (*kernels.Fit, error) {
 	}
 	model := *p.Model
 	m.set(&model.Options)
-	f, err := e.New(&model)
+	f, err := e.New(context.Background(), &model)
 	if err != nil {
 		return nil, err
 	}

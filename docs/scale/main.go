@@ -71,7 +71,7 @@ func model() *kernels.Model {
 
 // fitter is a worker without rows that knows the features.
 func (s shape) fitter(m *kernels.Model) engine.Fitter {
-	f := must(must(engine.Find("newton_state")).New(m))
+	f := must(must(engine.Find("newton_state")).New(context.Background(), m))
 	s.features(f.Features())
 	return f
 }
@@ -155,11 +155,11 @@ func (s shape) measure(n int) (c costs) {
 	c.bytes = float64(len(bytes))
 	c.merge = timed(3, func() {
 		p := must(laplace.DecodePass(state.Bytes()))
-		if err := state.Clone().Merge(p); err != nil {
+		if err := state.Clone().Merge(context.Background(), p); err != nil {
 			log.Fatal(err)
 		}
 	})
-	c.solve = timed(2, func() { must(state.Solve(m)) })
+	c.solve = timed(2, func() { must(state.Solve(context.Background(), m)) })
 	return c
 }
 
@@ -211,11 +211,11 @@ func (s shape) round(batches []*kernels.Batch, workers int) (longest, end, bytes
 	end = timed(2, func() {
 		all := must(laplace.DecodePass(states[0]))
 		for _, b := range states[1:] {
-			if err := all.Merge(must(laplace.DecodePass(b))); err != nil {
+			if err := all.Merge(context.Background(), must(laplace.DecodePass(b))); err != nil {
 				log.Fatal(err)
 			}
 		}
-		must(all.Solve(m))
+		must(all.Solve(context.Background(), m))
 	})
 	return longest, end, bytes
 }

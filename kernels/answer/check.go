@@ -2,6 +2,7 @@ package answer
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -12,6 +13,7 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/predict"
 	"github.com/bglm/bglm/kernels/special"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 // Statistics are the names of what Check compares: of the responses the mean, the standard
@@ -120,8 +122,9 @@ func (c *Check) Clone() *Check {
 // Size is the memory held, in bytes, roughly.
 func (c *Check) Size() int64 { return 512 + FitSize(c.Fit) + c.rows.Memory() }
 
-// Checked repeats the responses. stop, asked once a draw, ends it with its error.
-func (c *Check) Checked(stop func() error) (Checked, error) {
+// Checked repeats the responses.
+// Errors: statistics that are no numbers; the cause of ctx when it is cancelled.
+func (c *Check) Checked(ctx context.Context) (Checked, error) {
 	n := c.rows.Len()
 	out := Checked{N: int64(n), Observed: math.NaN()}
 	out.Mean, out.SD, out.Lower, out.Upper, out.P = out.Observed, out.Observed, out.Observed, out.Observed, out.Observed
@@ -139,12 +142,14 @@ func (c *Check) Checked(stop func() error) (Checked, error) {
 		return out, err
 	}
 	for d := range all {
-		if err := stop(); err != nil {
-			return out, err
-		}
 		draw.Set(c.seed, uint64(d))
 		noise := newNoise(c.seed, uint64(d))
 		for k, i := range order {
+			if k&255 == 0 {
+				if err := stop.Cause(ctx); err != nil {
+					return out, err
+				}
+			}
 			s, err := draw.Linear(&c.rows, i)
 			if err != nil {
 				return out, err

@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -18,7 +19,6 @@ import (
 // of counts Σ P(0) / n; and the largest of equal counts its distribution.
 func TestCheck(t *testing.T) {
 	d, _, _ := facts(t)
-	never := func() error { return nil }
 	f := d.fit(t, "num", "x g", map[string]any{"family": "gaussian", "dispersion": 0.8}, nil)
 	const draws = 3000
 	c, err := NewCheck(f, "mean", 0.9, draws, 1)
@@ -29,7 +29,7 @@ func TestCheck(t *testing.T) {
 	if err := c.Add(b); err != nil {
 		t.Fatal(err)
 	}
-	got, err := c.Checked(never)
+	got, err := c.Checked(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestCheck(t *testing.T) {
 		if err := c.Add(&one); err != nil {
 			t.Fatal(err)
 		}
-		got, err := c.Checked(never)
+		got, err := c.Checked(context.Background())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -188,7 +188,7 @@ func TestMergeCheck(t *testing.T) {
 			}
 			whole.Merge(c)
 		}
-		got, err := whole.Checked(func() error { return nil })
+		got, err := whole.Checked(context.Background())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -214,10 +214,12 @@ func TestDrivers(t *testing.T) {
 	other := d.Clone()
 	for k, e := range []*Drivers{d, other} {
 		part := all.only(func(i int) bool { return i%2 == k })
-		e.Add(part.batch(t, f, e.Features(), "", "x z g h"))
+		if err := e.Add(context.Background(), part.batch(t, f, e.Features(), "", "x z g h")); err != nil {
+			t.Fatal(err)
+		}
 	}
 	d.Merge(other)
-	got, err := d.Drivers()
+	got, err := d.Drivers(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"context"
 	"slices"
 
 	"github.com/bglm/bglm/kernels"
@@ -8,6 +9,7 @@ import (
 	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/predict"
 	"github.com/bglm/bglm/kernels/softmax"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 // classEffects is Effects for the probability of each class of a softmax fit:
@@ -49,8 +51,8 @@ func (e *classEffects) at(b *kernels.Batch, i int) (mean, cov []float64, err err
 }
 
 // Add takes the rows of lo and hi, as Effects.Add does.
-func (e *classEffects) Add(lo, hi *kernels.Batch) error {
-	if err := e.each(lo, func(i int, w float64) error { return e.add(lo, hi, i, w) }); err != nil {
+func (e *classEffects) Add(ctx context.Context, lo, hi *kernels.Batch) error {
+	if err := e.each(ctx, lo, func(i int, w float64) error { return e.add(lo, hi, i, w) }); err != nil {
 		return err
 	}
 	if e.draw == nil {
@@ -60,6 +62,9 @@ func (e *classEffects) Add(lo, hi *kernels.Batch) error {
 	still := make([]float64, c*c)
 	a, delta := make([]float64, c), make([]float64, c)
 	for k := range e.o.Draws {
+		if err := stop.Cause(ctx); err != nil {
+			return err
+		}
 		e.draw.Set(e.o.Seed, uint64(k))
 		for i := range lo.Len() {
 			w := weight(lo, i)

@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"context"
 	"math"
 	"strings"
 	"testing"
@@ -67,7 +68,7 @@ func compared(t *testing.T, f *kernels.Fit, o EffectOptions, lo, hi rows.Column,
 				t.Fatal(err)
 			}
 		}
-		if err := part.Add(0, &two[0], &two[1]); err != nil {
+		if err := part.Add(context.Background(), 0, &two[0], &two[1]); err != nil {
 			t.Fatal(err)
 		}
 	}

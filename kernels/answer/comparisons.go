@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"context"
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/predict"
 	"github.com/bglm/bglm/kernels/softmax"
@@ -59,11 +60,11 @@ func (c *Comparisons) Features() *kernels.Dict {
 }
 
 // Add takes rows of comparison k, as Effects.Add does.
-func (c *Comparisons) Add(k int, lo, hi *kernels.Batch) error {
+func (c *Comparisons) Add(ctx context.Context, k int, lo, hi *kernels.Batch) error {
 	if c.many != nil {
-		return c.classes[k].Add(lo, hi)
+		return c.classes[k].Add(ctx, lo, hi)
 	}
-	return c.of[k].Add(lo, hi)
+	return c.of[k].Add(ctx, lo, hi)
 }
 
 // Merge adds the rows of o, which is of the same fit and comparisons.

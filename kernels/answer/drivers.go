@@ -1,12 +1,14 @@
 package answer
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/predict"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 // Driver is what a column has to do with how the predictor varies over rows.
@@ -56,8 +58,12 @@ func NewDrivers(f *kernels.Fit, level float64) (*Drivers, error) {
 }
 
 // Add takes the rows of b, whose feature numbers are those of Features.
-func (d *Drivers) Add(b *kernels.Batch) {
+// Errors: the cause of ctx when it is cancelled.
+func (d *Drivers) Add(ctx context.Context, b *kernels.Batch) error {
 	for i := range b.Len() {
+		if err := stop.Cause(ctx); err != nil {
+			return err
+		}
 		fs, xs := d.Entries(d.Fit, b, i)
 		clear(d.part)
 		for k, f := range fs {
@@ -87,6 +93,7 @@ func (d *Drivers) Add(b *kernels.Batch) {
 			d.x[f] += xs[k]
 		}
 	}
+	return nil
 }
 
 func grown(x []float64, at int) []float64 {
@@ -175,8 +182,8 @@ func (d *Drivers) Size() int64 {
 
 // Drivers are the columns, the largest share first; shares are NaN where the predictor does
 // not vary.
-// Errors: a gradient that is not finite.
-func (d *Drivers) Drivers() ([]Driver, error) {
+// Errors: a gradient that is not finite; the cause of ctx when it is cancelled.
+func (d *Drivers) Drivers(ctx context.Context) ([]Driver, error) {
 	cov := func(c, e int) float64 {
 		if c < e {
 			c, e = e, c
@@ -185,6 +192,9 @@ func (d *Drivers) Drivers() ([]Driver, error) {
 	}
 	share, total := make([]float64, len(d.column)), 0.0
 	for c := range share {
+		if err := stop.Cause(ctx); err != nil {
+			return nil, err
+		}
 		for e := range share {
 			share[c] += cov(c, e)
 		}
@@ -194,6 +204,9 @@ func (d *Drivers) Drivers() ([]Driver, error) {
 	with := make([][]float64, len(d.column))
 	all := make([]float64, len(d.x))
 	for c := range with {
+		if err := stop.Cause(ctx); err != nil {
+			return nil, err
+		}
 		with[c] = make([]float64, len(d.x))
 		for j, v := range d.xs[c] {
 			with[c][j] = v/d.n - d.s[c]/d.n*d.x[j]/d.n
@@ -202,6 +215,9 @@ func (d *Drivers) Drivers() ([]Driver, error) {
 	}
 	out := make([]Driver, len(d.column))
 	for c, name := range d.column {
+		if err := stop.Cause(ctx); err != nil {
+			return nil, err
+		}
 		out[c].Column, out[c].Spread = name, math.Sqrt(max(cov(c, c), 0))
 		nan := math.NaN()
 		if out[c].Estimate = (predict.Estimate{Mean: nan, SD: nan, Lower: nan, Upper: nan}); !(total > 0) {

@@ -1,11 +1,13 @@
 package answer
 
 import (
+	"context"
 	"math"
 	"slices"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/predict"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 // EffectOptions are how an effect is measured.
@@ -68,8 +70,11 @@ type tally struct {
 }
 
 // each calls add for the rows of b that have a weight, with it, and counts them.
-func (t *tally) each(b *kernels.Batch, add func(i int, w float64) error) error {
+func (t *tally) each(ctx context.Context, b *kernels.Batch, add func(i int, w float64) error) error {
 	for i := range b.Len() {
+		if err := stop.Cause(ctx); err != nil {
+			return err
+		}
 		w := weight(b, i)
 		if w == 0 {
 			continue
@@ -102,12 +107,15 @@ func NewEffects(s *predict.Scorer, o EffectOptions) (e *Effects, err error) {
 
 // Add takes the rows of lo and hi, two versions of the same rows, whose feature numbers are
 // those of Features. Weights are those of lo; a row of weight 2 counts twice.
-// Errors: a predictor that is not finite.
-func (e *Effects) Add(lo, hi *kernels.Batch) error {
-	if err := e.each(lo, func(i int, w float64) error { return e.add(lo, hi, i, w) }); err != nil {
+// Errors: a predictor that is not finite; the cause of ctx when it is cancelled.
+func (e *Effects) Add(ctx context.Context, lo, hi *kernels.Batch) error {
+	if err := e.each(ctx, lo, func(i int, w float64) error { return e.add(lo, hi, i, w) }); err != nil {
 		return err
 	}
 	for k := range e.draws {
+		if err := stop.Cause(ctx); err != nil {
+			return err
+		}
 		e.draw.Set(e.o.Seed, uint64(k))
 		for i := range lo.Len() {
 			a, err := e.draw.Linear(lo, i)

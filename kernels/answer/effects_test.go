@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strings"
@@ -128,7 +129,7 @@ func TestEffectsAgainstR(t *testing.T) {
 			}
 			lo, hi := d.pair(t, e, m.x, key)
 			lo.Offset, hi.Offset = offset, offset
-			if err := e.Add(lo, hi); err != nil {
+			if err := e.Add(context.Background(), lo, hi); err != nil {
 				t.Fatal(err)
 			}
 			got, err := e.Effect()
@@ -192,7 +193,7 @@ func TestEffectsAgainstDraws(t *testing.T) {
 					t.Fatal(err)
 				}
 				lo, hi := d.pair(t, e, m.x, key)
-				if err := e.Add(lo, hi); err != nil {
+				if err := e.Add(context.Background(), lo, hi); err != nil {
 					t.Fatal(err)
 				}
 				if got[k], err = e.Effect(); err != nil {
@@ -256,7 +257,7 @@ func TestMergeEffects(t *testing.T) {
 			for k, e := range es {
 				rest := d.only(func(i int) bool { return (i*7)%len(es) == k })
 				lo, hi := rest.pair(t, e, "x g", "x:dY/dX")
-				if err := e.Add(lo, hi); err != nil {
+				if err := e.Add(context.Background(), lo, hi); err != nil {
 					t.Fatal(err)
 				}
 				if k > 0 {

@@ -35,7 +35,7 @@ func ExampleCompare() {
 			fmt.Println(err)
 			return
 		}
-		if err := l.Add(&b); err != nil {
+		if err := l.Add(context.Background(), &b); err != nil {
 			fmt.Println(err)
 			return
 		}

@@ -1,12 +1,14 @@
 package answer
 
 import (
+	"context"
 	"fmt"
 	"math"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/predict"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 // Point is what one row says of the predictions of its fit, logs in nats.
@@ -94,9 +96,12 @@ func NewLOO(f *kernels.Fit, keep bool) (*LOO, error) {
 // Add takes the rows of b, whose feature numbers are those of Features.
 //
 // Errors: a response outside the support, a predictor that is not finite; with kernels.ErrRow,
-// and the rows before are taken.
-func (l *LOO) Add(b *kernels.Batch) error {
+// and the rows before are taken; the cause of ctx when it is cancelled.
+func (l *LOO) Add(ctx context.Context, b *kernels.Batch) error {
 	for i := range b.Len() {
+		if err := stop.Cause(ctx); err != nil {
+			return err
+		}
 		m, v, err := l.Linear(b, i)
 		if err != nil {
 			return err

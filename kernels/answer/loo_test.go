@@ -139,7 +139,7 @@ func TestGaussianLOO(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Add(d.batch(t, f, l.Features(), "num", "x g")); err != nil {
+	if err := l.Add(context.Background(), d.batch(t, f, l.Features(), "num", "x g")); err != nil {
 		t.Fatal(err)
 	}
 	sum := 0.0
@@ -163,7 +163,7 @@ func TestGaussianLOO(t *testing.T) {
 	if s.Warned != 0 || s.Failed != 0 || s.Status != "ok" || s.Worst != 0 {
 		t.Errorf("%+v", s)
 	}
-	if err := l.Add(d.only(func(i int) bool { return i < 3 }).batch(t, f, l.Features(), "num", "x g")); err != nil {
+	if err := l.Add(context.Background(), d.only(func(i int) bool { return i < 3 }).batch(t, f, l.Features(), "num", "x g")); err != nil {
 		t.Fatal(err)
 	}
 	if s := l.Summary(); !strings.HasPrefix(s.Status, "28 rows, of which the fit has learnt 25 at most") {
@@ -198,7 +198,7 @@ func TestLOOAgainstRefits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := l.Add(d.batch(t, f, l.Features(), c.y, "x g")); err != nil {
+		if err := l.Add(context.Background(), d.batch(t, f, l.Features(), c.y, "x g")); err != nil {
 			t.Fatal(err)
 		}
 		sum := 0.0
@@ -251,7 +251,7 @@ func TestLOOOfSeparatedRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Add(d.batch(t, f, l.Features(), "bin", "one g")); err != nil {
+	if err := l.Add(context.Background(), d.batch(t, f, l.Features(), "bin", "one g")); err != nil {
 		t.Fatal(err)
 	}
 	var mode, sum float64
@@ -283,14 +283,14 @@ func TestMergeLOO(t *testing.T) {
 	d, _, _ := facts(t)
 	f := d.fit(t, "bin", "x g", nil, nil)
 	whole, _ := NewLOO(f, false)
-	if err := whole.Add(d.batch(t, f, whole.Features(), "bin", "x g")); err != nil {
+	if err := whole.Add(context.Background(), d.batch(t, f, whole.Features(), "bin", "x g")); err != nil {
 		t.Fatal(err)
 	}
 	a, _ := NewLOO(f, false)
 	b := a.Clone()
 	for k, l := range []*LOO{a, b} {
 		part := d.only(func(i int) bool { return i%2 == k })
-		if err := l.Add(part.batch(t, f, l.Features(), "bin", "x g")); err != nil {
+		if err := l.Add(context.Background(), part.batch(t, f, l.Features(), "bin", "x g")); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,6 +15,7 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/predict"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 // ErrForm is in the errors of a posterior whose covariance tells too little, and says which
@@ -94,9 +96,13 @@ func NewRobust(f *kernels.Fit, kind string, grouped bool) (*Robust, error) {
 
 // Add takes the rows of b, whose feature numbers are those of Features; with clusters,
 // cluster[i] names that of row i.
-// Errors: a response outside the support, a predictor that is not finite.
-func (r *Robust) Add(b *kernels.Batch, cluster []string) error {
+// Errors: a response outside the support, a predictor that is not finite; the
+// cause of ctx when it is cancelled.
+func (r *Robust) Add(ctx context.Context, b *kernels.Batch, cluster []string) error {
 	for i := range b.Len() {
+		if err := stop.Cause(ctx); err != nil {
+			return err
+		}
 		m, v, err := r.Linear(b, i)
 		if err != nil {
 			return err
@@ -198,11 +204,14 @@ func (r *Robust) Size() int64 {
 // Robustly is the fit with the robust covariance, which is full. Its status says so where
 // the rows are not as many as the fit learnt from, or the clusters too few, and no longer that
 // responses vary more than their law allows, which is in the covariance now.
-// Errors: a single cluster; rows that the posterior's covariance does not fit.
-func (r *Robust) Robustly() (*kernels.Fit, error) {
+// Errors: a single cluster; rows that the posterior's covariance does not fit; the cause of ctx
+// when it is cancelled.
+func (r *Robust) Robustly(ctx context.Context) (f *kernels.Fit, err error) {
+	halt := stop.Watch(ctx, 0)
+	defer halt.End(&err)
 	out := *r.Fit
 	out.Beliefs = slices.Clone(r.Fit.Beliefs)
-	post, at, err := r.Fit.Joint()
+	post, at, err := r.Fit.Joint(halt)
 	if err != nil {
 		return nil, err
 	}
@@ -224,17 +233,18 @@ func (r *Robust) Robustly() (*kernels.Fit, error) {
 	if p == 0 {
 		return &out, nil
 	}
-	m := r.meat()
-	sigma, d := dense.New(p, p), dense.New(p, p)
+	m := r.meat(halt)
+	sigma, d := dense.NewUnder(halt, p, p), dense.NewUnder(halt, p, p)
 	post.Cov(sigma)
 	for a, i := range at {
+		halt.Row(a)
 		for b, j := range at[:a+1] {
 			k := i*(i+1)/2 + j
 			d.Set(a, b, m[k]-r.h[k])
 			d.Set(b, a, m[k]-r.h[k])
 		}
 	}
-	half, v := dense.New(p, p), dense.New(p, p)
+	half, v := dense.NewUnder(halt, p, p), dense.NewUnder(halt, p, p)
 	dense.Gemm(half, 1, sigma, false, d, false, 0)
 	dense.Gemm(v, 1, half, false, sigma, false, 0)
 	for a := range p {
@@ -244,7 +254,7 @@ func (r *Robust) Robustly() (*kernels.Fit, error) {
 }
 
 // meat is M as the type has it.
-func (r *Robust) meat() []float64 {
+func (r *Robust) meat(halt *stop.Stop) []float64 {
 	n, m, by := float64(r.n), slices.Clone(r.m), 1.0
 	if r.kind == "hc1" {
 		by = n / math.Max(n-r.leverage, 1)
@@ -260,6 +270,7 @@ func (r *Robust) meat() []float64 {
 			all[k] = k
 		}
 		for _, name := range slices.Sorted(maps.Keys(r.clusters)) { // sums in one order
+			halt.Check()
 			spread(m, all, r.clusters[name], 1)
 		}
 	}
@@ -274,8 +285,9 @@ func (r *Robust) factor(f *kernels.Fit, at []int, v *dense.Matrix) error {
 	var l *dense.Matrix
 	err := error(nil)
 	for _, more := range []float64{0, 1e-13, 1e-10} { // rounding, of a prior that says little
-		l = dense.New(v.Rows, v.Cols)
+		l = dense.NewUnder(v.Stop, v.Rows, v.Cols)
 		for a := range v.Rows {
+			v.Stop.Row(a)
 			copy(l.Row(a), v.Row(a))
 			for b := range a {
 				l.Row(a)[b] = 0.5 * (v.At(a, b) + v.At(b, a))
@@ -292,6 +304,7 @@ func (r *Robust) factor(f *kernels.Fit, at []int, v *dense.Matrix) error {
 	p := len(f.Beliefs)
 	f.Covariance = kernels.Covariance{Form: gauss.Full, Values: make([]float64, p*(p+1)/2)}
 	for a, i := range at {
+		v.Stop.Row(a)
 		for b, j := range at[:a+1] {
 			f.Covariance.Values[i*(i+1)/2+j] = l.At(a, b)
 		}

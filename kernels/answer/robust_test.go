@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"strings"
@@ -76,10 +77,10 @@ func TestRobustAgainstR(t *testing.T) {
 			}
 			b := encoded(t, f, r.Features(), d.fields(m.x), d.n)
 			b.Y, b.Offset = d.number[m.y], offset
-			if err := r.Add(b, d.text["cl"]); err != nil {
+			if err := r.Add(context.Background(), b, d.text["cl"]); err != nil {
 				t.Fatal(err)
 			}
-			out, err := r.Robustly()
+			out, err := r.Robustly(context.Background())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -105,21 +106,21 @@ func TestRobust(t *testing.T) {
 	}
 	a, _ := NewRobust(f, "", true)
 	b := a.Clone()
-	if err := whole.Add(d.batch(t, f, whole.Features(), "num", "x g"), d.text["cl"]); err != nil {
+	if err := whole.Add(context.Background(), d.batch(t, f, whole.Features(), "num", "x g"), d.text["cl"]); err != nil {
 		t.Fatal(err)
 	}
 	for k, r := range []*Robust{a, b} {
 		part := d.only(func(i int) bool { return i%2 == k })
-		if err := r.Add(part.batch(t, f, r.Features(), "num", "x g"), part.text["cl"]); err != nil {
+		if err := r.Add(context.Background(), part.batch(t, f, r.Features(), "num", "x g"), part.text["cl"]); err != nil {
 			t.Fatal(err)
 		}
 	}
 	a.Merge(b)
-	got, err := a.Robustly()
+	got, err := a.Robustly(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := whole.Robustly()
+	want, err := whole.Robustly(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,10 +138,10 @@ func TestRobust(t *testing.T) {
 		}
 		rows.Y[i] = m + float64(1-2*(i%2))
 	}
-	if err := flat.Add(rows, nil); err != nil {
+	if err := flat.Add(context.Background(), rows, nil); err != nil {
 		t.Fatal(err)
 	}
-	same, err := flat.Robustly()
+	same, err := flat.Robustly(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,10 +160,10 @@ func TestRobust(t *testing.T) {
 		t.Error(err)
 	}
 	lone, _ := NewRobust(f, "", true)
-	if err := lone.Add(rows, make([]string, d.n)); err != nil {
+	if err := lone.Add(context.Background(), rows, make([]string, d.n)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := lone.Robustly(); err == nil || !strings.Contains(err.Error(), "cluster") {
+	if _, err := lone.Robustly(context.Background()); err == nil || !strings.Contains(err.Error(), "cluster") {
 		t.Error(err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/option"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 // Auto is the name under which the rows choose between laplace and adf.
@@ -71,12 +72,12 @@ func streamOf(m *kernels.Model) *kernels.Model {
 	return &s
 }
 
-func newAuto(m *kernels.Model) (Fitter, error) {
+func newAuto(ctx context.Context, m *kernels.Model) (Fitter, error) {
 	if asksForStream(m) {
-		return newADF(streamOf(m))
+		return newADF(ctx, streamOf(m))
 	}
 	if m.Options.Compress { // rows that differ are few
-		return keeping(inPlace, solveAuto)(m)
+		return keeping(inPlace, solveAuto)(ctx, m)
 	}
 	r, err := kernels.NewRows(m)
 	if err != nil {
@@ -117,7 +118,7 @@ func (f *front) Update(ctx context.Context, b *kernels.Batch, skip bool) error {
 
 // turn gives the rows kept to a stream, in their order.
 func (f *front) turn(ctx context.Context) error {
-	s, err := newADF(streamOf(f.Model))
+	s, err := newADF(ctx, streamOf(f.Model))
 	if err != nil {
 		return err
 	}
@@ -136,8 +137,8 @@ func (f *front) turn(ctx context.Context) error {
 func (f *front) replay(ctx context.Context, r *kernels.Rows, to Fitter, ids []uint32) error {
 	to.Skip(r.Skipped())
 	return r.Each(ids, func(b *kernels.Batch) error {
-		if err := ctx.Err(); err != nil {
-			return context.Cause(ctx)
+		if err := stop.Cause(ctx); err != nil {
+			return err
 		}
 		return to.Update(ctx, b, f.skip)
 	})

@@ -29,7 +29,7 @@ func door(t *testing.T, method string, set func(*option.Settings)) Fitter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := m.New(model)
+	f, err := m.New(context.Background(), model)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestAutoStream(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := m.New(model)
+	f, err := m.New(context.Background(), model)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -167,7 +167,7 @@ func TestCompressSize(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := m.New(model)
+	f, err := m.New(context.Background(), model)
 	if err != nil {
 		t.Fatal(err)
 	}

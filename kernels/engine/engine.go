@@ -98,19 +98,20 @@ type Method struct {
 	Streams bool
 	Link    string // the one that it is for, "" = any
 
-	make func(m *kernels.Model) (Fitter, error)
+	make func(ctx context.Context, m *kernels.Model) (Fitter, error)
 }
 
-// New is a fit of a model, nil for the default one, without rows.
+// New is a fit of a model, nil for the default one, without rows. A cancelled ctx ends it with
+// its cause: what a pass begins with may have to be decomposed.
 // Errors: the zero Method; what the engine does not take of the model.
-func (m *Method) New(model *kernels.Model) (Fitter, error) {
+func (m *Method) New(ctx context.Context, model *kernels.Model) (Fitter, error) {
 	if m == nil || m.make == nil {
 		return nil, errors.New("the zero Method makes no fits; Find gives those of a name")
 	}
 	if model == nil {
 		model = new(kernels.Model)
 	}
-	return m.make(model)
+	return m.make(ctx, model)
 }
 
 // Methods lists the engines, as fresh copies.
@@ -421,8 +422,8 @@ func laidOut(lay layer, solve solver) func(context.Context, *kernels.Rows) (*ker
 }
 
 // keeping makes the New of a batch engine.
-func keeping(lay layer, solve solver) func(*kernels.Model) (Fitter, error) {
-	return func(m *kernels.Model) (Fitter, error) {
+func keeping(lay layer, solve solver) func(context.Context, *kernels.Model) (Fitter, error) {
+	return func(_ context.Context, m *kernels.Model) (Fitter, error) {
 		r, err := kernels.NewRows(m)
 		if err != nil {
 			return nil, err
@@ -495,7 +496,7 @@ func (s factorised) Update(ctx context.Context, b *kernels.Batch, skip bool) err
 // smoother keeps the rows for the paths of their weights.
 type smoother struct{ batch }
 
-func newSmoother(m *kernels.Model) (Fitter, error) {
+func newSmoother(_ context.Context, m *kernels.Model) (Fitter, error) {
 	r, err := kernels.NewRows(m)
 	return smoother{batch{Rows: r}}, err
 }

@@ -52,7 +52,7 @@ func (u units) fit(t *testing.T, method string, m kernels.Model, n int, family s
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := e.New(&m)
+	s, err := e.New(context.Background(), &m)
 	if err != nil {
 		t.Fatal(err)
 	}

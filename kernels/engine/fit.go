@@ -31,7 +31,7 @@ func Fit(ctx context.Context, method string, s *option.Settings, t *rows.Table) 
 	if err != nil {
 		return nil, err
 	}
-	f, err := m.New(model)
+	f, err := m.New(ctx, model)
 	if err != nil {
 		return nil, err
 	}

@@ -68,7 +68,7 @@ func checkKnown(t *testing.T, what string, m kernels.Model, method string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := e.New(&m)
+	s, err := e.New(context.Background(), &m)
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}

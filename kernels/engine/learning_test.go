@@ -33,7 +33,7 @@ func fit(t *testing.T, method string, m kernels.Model, bs ...kernels.Batch) (Fit
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := e.New(&m)
+	s, err := e.New(context.Background(), &m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +213,7 @@ func TestDispersionManyWeights(t *testing.T) {
 	fitted := func(method, form string) *kernels.Fit {
 		e, _ := Find(method)
 		m := automatic(t, kernels.Options{Covariance: form}, prior)
-		s, err := e.New(&m)
+		s, err := e.New(context.Background(), &m)
 		if err != nil {
 			t.Fatal(err)
 		}

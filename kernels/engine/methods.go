@@ -45,7 +45,7 @@ var methods = []Method{
 		make:    newSmoother},
 	{Name: "softmax", Kind: Classes, Source: "Hennig (2020)",
 		Summary: "Multi-class regression by Laplace's approximation: each class has weights of its own, one joint Gaussian over all of them; log evidence. Without options the prior variance is learnt, and the Gaussian is the one nearest to the posterior, which does not grow dull where classes are separated; log_evidence is its lower bound then.",
-		make:    NewClassifier},
+		make:    newClassifier},
 	{Name: "newton_state", Kind: Parts, Source: "Rasmussen and Williams (2006), chapter 3, for the step; Halko, Martinsson and Tropp (2011) for singular vectors",
 		Summary: "What one pass over rows, which are not kept, says about Laplace's approximation near the weights of the fit around, or with method 'ep' about that of expectation propagation near its beliefs: value, slope and curvature there of the log likelihood, or of the sites that stand for it, as a BLOB; with method 'lowrank' one of the passes that look for the leading singular vectors of the rows, each going on from the merged state of the one before, and then for the mode. States of parts of the rows merge (`newton_merge`), in any order and on any machine, and `newton_solve` makes of them the fit after Newton's step, around which the next pass looks.",
 		make:    newPass},
@@ -56,7 +56,7 @@ var methods = []Method{
 
 // newADF is the factorised filter, or the joint one where the covariance asks for it
 // or the fit continued has one.
-func newADF(m *kernels.Model) (Fitter, error) {
+func newADF(ctx context.Context, m *kernels.Model) (Fitter, error) {
 	form := m.Options.Covariance
 	if form == "" && m.Start != nil && m.Start.Covariance.Form != gauss.Diagonal {
 		form = m.Start.Covariance.Form.String()
@@ -71,13 +71,13 @@ func newADF(m *kernels.Model) (Fitter, error) {
 	}
 	joint := *m
 	joint.Options.Covariance = form
-	return filtering(filter.ADF{})(&joint)
+	return filtering(filter.ADF{})(ctx, &joint)
 }
 
 // filtering is a filter with a joint belief: full, or low-rank where the options or
 // the fit continued say so.
-func filtering(rule filter.Rule) func(*kernels.Model) (Fitter, error) {
-	return func(m *kernels.Model) (Fitter, error) {
+func filtering(rule filter.Rule) func(context.Context, *kernels.Model) (Fitter, error) {
+	return func(_ context.Context, m *kernels.Model) (Fitter, error) {
 		if m.Options.Covariance == "" && m.Start != nil && m.Start.Covariance.Form == gauss.LowRank {
 			going := *m
 			going.Options.Covariance = "lowrank"

@@ -60,7 +60,7 @@ func TestMinorMode(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s, err := e.New(&kernels.Model{Lik: l, Params: par, Prior: kernels.Prior{Variance: 1, InterceptVariance: 100}, Options: c.o})
+		s, err := e.New(context.Background(), &kernels.Model{Lik: l, Params: par, Prior: kernels.Prior{Variance: 1, InterceptVariance: 100}, Options: c.o})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -21,11 +21,12 @@ type Part interface {
 	Size() int64 // bytes
 	// Trials says whether the responses are successes among trials.
 	Trials() bool
-	// Join adds what o says, a part of the same pass; o is not changed.
-	Join(o Part) error
+	// Join adds what o says, a part of the same pass; o is not changed. A cancelled ctx ends it with
+	// its cause, and here Step.
+	Join(ctx context.Context, o Part) error
 	Copy() Part
 	// Step is what all parts come to, under the model that the pass was made with.
-	Step(m *kernels.Model) (*laplace.Step, error)
+	Step(ctx context.Context, m *kernels.Model) (*laplace.Step, error)
 }
 
 // DecodePart reads Part.Bytes.
@@ -43,31 +44,33 @@ type newton struct{ *laplace.Pass }
 
 func (p newton) Copy() Part { return newton{p.Pass.Clone()} }
 
-func (p newton) Join(o Part) error {
+func (p newton) Join(ctx context.Context, o Part) error {
 	src, ok := o.(newton)
 	if !ok {
 		return errMixed
 	}
-	return p.Pass.Merge(src.Pass)
+	return p.Pass.Merge(ctx, src.Pass)
 }
 
-func (p newton) Step(m *kernels.Model) (*laplace.Step, error) { return p.Pass.Solve(m) }
+func (p newton) Step(ctx context.Context, m *kernels.Model) (*laplace.Step, error) {
+	return p.Pass.Solve(ctx, m)
+}
 
 type directions struct{ *lowrank.Pass }
 
 func (p directions) Copy() Part { return directions{p.Pass.Clone()} }
 
-func (p directions) Join(o Part) error {
+func (p directions) Join(ctx context.Context, o Part) error {
 	src, ok := o.(directions)
 	if !ok {
 		return errMixed
 	}
-	return p.Pass.Merge(src.Pass)
+	return p.Pass.Merge(ctx, src.Pass)
 }
 
 // Step knows no height: the next pass takes a step back by itself.
-func (p directions) Step(m *kernels.Model) (*laplace.Step, error) {
-	f, distance, err := p.Pass.Solve(m)
+func (p directions) Step(ctx context.Context, m *kernels.Model) (*laplace.Step, error) {
+	f, distance, err := p.Pass.Solve(ctx, m)
 	if err != nil {
 		return nil, err
 	}
@@ -88,26 +91,26 @@ type pass struct {
 	model *kernels.Model
 }
 
-func newPass(m *kernels.Model) (Fitter, error) {
+func newPass(ctx context.Context, m *kernels.Model) (Fitter, error) {
 	if m.Options.Sites == "lowrank" {
-		p, err := lowrank.NewPass(m)
+		p, err := lowrank.NewPass(ctx, m)
 		return pass{directions{p}, m}, err
 	}
 	if m.Before != nil {
 		return nil, &argument.Error{Name: "around", Found: "a state", Why: "passes of laplace and ep look around the fit that a state comes to"}
 	}
-	p, err := laplace.NewPass(m)
+	p, err := laplace.NewPass(ctx, m)
 	return pass{newton{p}, m}, err
 }
 
 func (p pass) Clone() Fitter { return pass{p.Copy().(learning), p.model} }
 
-func (p pass) Merge(_ context.Context, src Fitter) error {
+func (p pass) Merge(ctx context.Context, src Fitter) error {
 	o, ok := src.(pass)
 	if !ok {
 		return errMixed
 	}
-	return p.Join(o.learning)
+	return p.Join(ctx, o.learning)
 }
 
 // ByColumn is that of the part, for rows that have all features.

@@ -42,7 +42,7 @@ func lowRankPasses(t *testing.T, options []any, tab *rows.Table, parts int) (*ke
 		var whole Part
 		n := tab.Len()
 		for i := range parts {
-			f, err := m.New(model)
+			f, err := m.New(context.Background(), model)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -63,11 +63,11 @@ func lowRankPasses(t *testing.T, options []any, tab *rows.Table, parts int) (*ke
 			}
 			if whole == nil {
 				whole = p
-			} else if err := whole.Join(p); err != nil {
+			} else if err := whole.Join(context.Background(), p); err != nil {
 				t.Fatal(err)
 			}
 		}
-		step, err := whole.Step(model)
+		step, err := whole.Step(context.Background(), model)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +100,7 @@ func lowRankPart(t *testing.T, tab *rows.Table, before []byte, lo, hi int) (Part
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := m.New(model)
+	f, err := m.New(context.Background(), model)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func TestLowRankPassMerge(t *testing.T) {
 				p, _ := lowRankPart(t, tab, before, cuts[k], cuts[k+1])
 				was := string(p.Bytes())
 				c := all.Copy()
-				if err := all.Join(p); err != nil {
+				if err := all.Join(context.Background(), p); err != nil {
 					t.Fatal(err)
 				}
 				if rows, _ := c.Counts(); string(p.Bytes()) != was || rows != 0 && string(c.Bytes()) == string(all.Bytes()) {
@@ -154,17 +154,17 @@ func TestLowRankPassMerge(t *testing.T) {
 			return all
 		}
 		left, right := join(3, 1), join(0, 2)
-		if err := right.Join(left); err != nil {
+		if err := right.Join(context.Background(), left); err != nil {
 			t.Fatal(err)
 		}
 		whole, model := lowRankPart(t, tab, before, 0, 600)
-		step, err := whole.Step(model)
+		step, err := whole.Step(context.Background(), model)
 		if err != nil {
 			t.Fatal(err)
 		}
 		want := step.Fit
 		for _, p := range []Part{right, join(3, 2, 1, 0), join(0, 1, 2, 3)} {
-			step, err := p.Step(model)
+			step, err := p.Step(context.Background(), model)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -230,15 +230,15 @@ func TestDamagedParts(t *testing.T) {
 			}
 			read++
 			other, model := lowRankPart(t, tab, nil, 0, 10)
-			if step, err := p.Step(model); err == nil && step.Fit.Check() != nil {
+			if step, err := p.Step(context.Background(), model); err == nil && step.Fit.Check() != nil {
 				t.Errorf("%s: %v", what, step.Fit.Check())
 			}
-			_ = p.Copy().Join(p)
-			_ = other.Join(p)
+			_ = p.Copy().Join(context.Background(), p)
+			_ = other.Join(context.Background(), p)
 			own := *model
 			own.Before = bad
 			m, _ := Find("newton_state")
-			_, _ = m.New(&own)
+			_, _ = m.New(context.Background(), &own)
 		}
 	}
 	if read < 100 {

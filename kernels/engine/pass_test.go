@@ -43,7 +43,7 @@ func passesBy(t *testing.T, settings func() *option.Settings, tab *rows.Table, p
 		}
 		var whole *laplace.Pass
 		for i := range parts {
-			f, err := m.New(model)
+			f, err := m.New(context.Background(), model)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -65,11 +65,11 @@ func passesBy(t *testing.T, settings func() *option.Settings, tab *rows.Table, p
 			}
 			if whole == nil {
 				whole = p
-			} else if err := whole.Merge(p); err != nil {
+			} else if err := whole.Merge(context.Background(), p); err != nil {
 				t.Fatal(err)
 			}
 		}
-		step, err := whole.Solve(model)
+		step, err := whole.Solve(context.Background(), model)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -273,7 +273,7 @@ func TestPassMerge(t *testing.T) {
 		for _, k := range order {
 			p := part(cuts[k], cuts[k+1])
 			before := string(p.Bytes())
-			if err := all.Merge(p); err != nil {
+			if err := all.Merge(context.Background(), p); err != nil {
 				t.Fatal(err)
 			}
 			if string(p.Bytes()) != before {
@@ -283,7 +283,7 @@ func TestPassMerge(t *testing.T) {
 		return all
 	}
 	left, right := join(3, 1), join(4, 0, 2)
-	if err := right.Merge(left); err != nil {
+	if err := right.Merge(context.Background(), left); err != nil {
 		t.Fatal(err)
 	}
 	m, err := Find("newton_state")
@@ -294,12 +294,12 @@ func TestPassMerge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := part(0, 900).Solve(model)
+	want, err := part(0, 900).Solve(context.Background(), model)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range []*laplace.Pass{right, join(4, 3, 2, 1, 0), join(0, 1, 2, 3, 4)} {
-		got, err := p.Solve(model)
+		got, err := p.Solve(context.Background(), model)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -339,7 +339,7 @@ func TestPassErrors(t *testing.T) {
 		"method laplace, and":        pass(func(s *option.Settings) { s.Options.Sites = "ep" }),
 		"around different fits":      pass(func(s *option.Settings) { s.Around = start }),
 	} {
-		if err := plain.Clone().Merge(other); err == nil || !strings.Contains(err.Error(), want) {
+		if err := plain.Clone().Merge(context.Background(), other); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}

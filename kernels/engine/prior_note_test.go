@@ -39,7 +39,7 @@ func TestPriorThatDoesNotFit(t *testing.T) {
 			if method == "adf" {
 				m.Options.Covariance = "arrowhead"
 			}
-			f, err := e.New(m)
+			f, err := e.New(context.Background(), m)
 			if err != nil {
 				t.Fatal(err)
 			}

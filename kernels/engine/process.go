@@ -16,7 +16,7 @@ type process struct {
 	d *int // numbers in a point, -1 before the first
 }
 
-func newProcess(m *kernels.Model) (Fitter, error) {
+func newProcess(_ context.Context, m *kernels.Model) (Fitter, error) {
 	r, err := kernels.NewRows(m)
 	d := -1
 	return process{batch{Rows: r}, &d}, err

@@ -38,8 +38,8 @@ func (m *Method) Progressive() (*Method, error) {
 	}
 	p := *m
 	p.Kind = Predictions
-	p.make = func(model *kernels.Model) (Fitter, error) {
-		f, err := m.New(model)
+	p.make = func(ctx context.Context, model *kernels.Model) (Fitter, error) {
+		f, err := m.New(ctx, model)
 		if err != nil {
 			return nil, err
 		}

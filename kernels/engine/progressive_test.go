@@ -46,11 +46,11 @@ func TestProgressive(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		plain, err := e.New(m)
+		plain, err := e.New(context.Background(), m)
 		if err != nil {
 			t.Fatal(err)
 		}
-		fits, err := p.New(m)
+		fits, err := p.New(context.Background(), m)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +104,7 @@ func TestProgressive(t *testing.T) {
 			kerneltest.Close(t, c.method+": mean of "+w.Feature, got.Beliefs[k].Mean, w.Mean, kerneltest.Tol{Rel: 1e-12, Abs: 1e-13})
 		}
 		// A part of its own behind it.
-		more, err := p.New(m)
+		more, err := p.New(context.Background(), m)
 		if err != nil {
 			t.Fatal(err)
 		}

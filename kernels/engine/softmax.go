@@ -23,9 +23,9 @@ type Classifier struct {
 	labels  kernels.Dict
 }
 
-// NewClassifier returns a fit without rows. Model.Lik is not used. The classes of the
+// newClassifier returns a fit without rows. Model.Lik is not used. The classes of the
 // fit that is continued are classes from the start.
-func NewClassifier(m *kernels.Model) (Fitter, error) {
+func newClassifier(_ context.Context, m *kernels.Model) (Fitter, error) {
 	r, err := kernels.NewLabelledRows(m)
 	if err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/special"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 // maxPassWeights bounds the weights of a Pass: 8 p²/2 bytes, 100 MB.
@@ -114,13 +115,15 @@ type passWork struct {
 }
 
 // NewPass is a pass without rows. Errors: a model with a shape or correlations that are learnt,
-// or whose likelihood may have several modes.
-func NewPass(m *kernels.Model) (*Pass, error) {
+// or whose likelihood may have several modes; the cause of ctx when it is cancelled.
+func NewPass(ctx context.Context, m *kernels.Model) (s *Pass, err error) {
+	halt := stop.Watch(ctx, 0)
+	defer halt.End(&err)
 	m = m.Complete()
 	if err := checkPass(m); err != nil {
 		return nil, err
 	}
-	s := &Pass{head: headOf(m), model: m, weights: map[string]float64{}, around: startOf(m.Around), third: thirdOf(m.Lik)}
+	s = &Pass{head: headOf(m), model: m, weights: map[string]float64{}, around: startOf(m.Around), third: thirdOf(m.Lik)}
 	s.many, s.excess = lik.Many(m.Lik), lik.PearsonOf(m.Lik)
 	if err := m.Name(&s.dict); err != nil {
 		return nil, err
@@ -133,12 +136,12 @@ func NewPass(m *kernels.Model) (*Pass, error) {
 			}
 		}
 	}
-	return s, s.begin()
+	return s, s.begin(halt)
 }
 
 // begin sets the point for the features there are: those of Around, before any rows, so that
 // parts agree in it.
-func (s *Pass) begin() error {
+func (s *Pass) begin(halt *stop.Stop) error {
 	if err := s.grow(); err != nil {
 		return err
 	}
@@ -155,7 +158,7 @@ func (s *Pass) begin() error {
 	for id := range s.at {
 		s.stand(id)
 	}
-	return s.spread()
+	return s.spread(halt)
 }
 
 // center is the mean that Around remembers of a column of numbers, 0 for none.
@@ -291,7 +294,9 @@ func (s *Pass) Clone() *Pass {
 
 // Update adds the rows of b. With skip, rows outside the support are counted and left out,
 // else the first one ends the update with an error that Is kernels.ErrRow.
-func (s *Pass) Update(ctx context.Context, b *kernels.Batch, skip bool) error {
+func (s *Pass) Update(ctx context.Context, b *kernels.Batch, skip bool) (err error) {
+	halt := stop.Watch(ctx, 0)
+	defer halt.End(&err)
 	if err := s.grow(); err != nil {
 		return err
 	}
@@ -305,9 +310,7 @@ func (s *Pass) Update(ctx context.Context, b *kernels.Batch, skip bool) error {
 		s.entries += int64(n * len(b.Columns))
 	}
 	for i := range n {
-		if i%1024 == 0 && ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
+		halt.Row(i)
 		if err := l.Check(b.Obs(i)); err != nil {
 			if !skip {
 				return kernels.RowError(err)
@@ -318,12 +321,12 @@ func (s *Pass) Update(ctx context.Context, b *kernels.Batch, skip bool) error {
 	}
 	block := b.Shared != nil && !slices.ContainsFunc(w.w, math.IsNaN) && s.ownIn(b.Shared) == s.own
 	if block {
-		if err := s.block(ctx, b); err != nil {
+		if err := s.block(halt, b); err != nil {
 			return err
 		}
 	} else {
 		b.Turn()
-		if err := s.byRow(ctx, b); err != nil {
+		if err := s.byRow(halt, b); err != nil {
 			return err
 		}
 	}
@@ -346,7 +349,7 @@ func (s *Pass) ownIn(fs []uint32) (k int) {
 }
 
 // byRow adds rows entry by entry; those whose curvature is NaN are left out.
-func (s *Pass) byRow(ctx context.Context, b *kernels.Batch) error {
+func (s *Pass) byRow(halt *stop.Stop, b *kernels.Batch) error {
 	n, w := b.Len(), &s.work
 	w.eta, w.slope = slices.Grow(w.eta[:0], n)[:n], slices.Grow(w.slope[:0], n)[:n]
 	w.fs, w.xs, w.ends = w.fs[:0], w.xs[:0], w.ends[:0]
@@ -365,15 +368,17 @@ func (s *Pass) byRow(ctx context.Context, b *kernels.Batch) error {
 		w.vars, w.apart = slices.Grow(w.vars[:0], n)[:n], slices.Grow(w.apart[:0], n)[:n]
 		from := 0
 		for i, end := range w.ends {
+			halt.Check()
 			w.vars[i], w.apart[i] = s.variance(w.fs[from:end], w.xs[from:end])
 			from = end
 		}
 	}
-	if err := s.lookAll(ctx, b); err != nil {
+	if err := s.lookAll(halt, b); err != nil {
 		return err
 	}
 	from := 0
 	for i, end := range w.ends {
+		halt.Check()
 		fs, xs := w.fs[from:end], w.xs[from:end]
 		if from = end; len(fs) == 0 {
 			continue
@@ -522,8 +527,11 @@ func (s *Pass) numbers(b *kernels.Batch, whole bool) {
 }
 
 // Merge adds the rows of src, a pass at the same point; src is not changed.
-// Errors: one at another point or of another likelihood.
-func (s *Pass) Merge(src *Pass) error {
+// Errors: one at another point or of another likelihood; the cause of ctx, which leaves s half
+// merged.
+func (s *Pass) Merge(ctx context.Context, src *Pass) (err error) {
+	halt := stop.Watch(ctx, 0)
+	defer halt.End(&err)
 	if s.head != src.head {
 		return fmt.Errorf("passes of different models: %v, and %v", s.head, src.head)
 	}
@@ -556,6 +564,7 @@ func (s *Pass) Merge(src *Pass) error {
 		}
 	}
 	for j, id := range ids {
+		halt.Row(j)
 		s.slope[id] += src.slope[j]
 		s.bend[id] += src.bend[j]
 		s.totals.Squares[id] += src.totals.Squares[j]

@@ -3,6 +3,7 @@
 package laplace
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"syscall"
@@ -14,7 +15,7 @@ import (
 func BenchmarkPassLevels(b *testing.B) {
 	for _, number := range []bool{false, true} {
 		b.Run(fmt.Sprint(number), func(b *testing.B) {
-			s, err := NewPass(passModel(b, nil, nil))
+			s, err := NewPass(context.Background(), passModel(b, nil, nil))
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -41,7 +42,7 @@ func BenchmarkPassNumbers(b *testing.B) {
 
 func passNumbers(b *testing.B, byColumn bool) {
 	const k, n, rows = 50, 512, 80
-	s, err := NewPass(passModel(b, nil, nil))
+	s, err := NewPass(context.Background(), passModel(b, nil, nil))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package laplace
 
 import (
-	"context"
 	"math"
 	"slices"
 
@@ -9,6 +8,7 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/internal/tally"
 	"github.com/bglm/bglm/kernels/special"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 // ByColumn says that rows which have all features are worked on by column: predictor, slope and
@@ -16,13 +16,14 @@ import (
 func (s *Pass) ByColumn() bool { return true }
 
 // block adds rows that have all features.
-func (s *Pass) block(ctx context.Context, b *kernels.Batch) error {
+func (s *Pass) block(halt *stop.Stop, b *kernels.Batch) error {
 	n, k, w := b.Len(), len(b.Shared), &s.work
 	w.eta, w.slope = slices.Grow(w.eta[:0], n)[:n], slices.Grow(w.slope[:0], n)[:n]
 	for len(w.ones) < n {
 		w.ones = append(w.ones, 1)
 	}
 	z := s.columns(b)
+	z.Stop = halt
 	if clear(w.eta); len(b.Offset) > 0 {
 		copy(w.eta, b.Offset)
 	}
@@ -35,7 +36,7 @@ func (s *Pass) block(ctx context.Context, b *kernels.Batch) error {
 	if s.cov != nil {
 		s.variances(b.Shared, z)
 	}
-	if err := s.lookAll(ctx, b); err != nil {
+	if err := s.lookAll(halt, b); err != nil {
 		return err
 	}
 	for j, f := range b.Shared {
@@ -52,6 +53,7 @@ func (s *Pass) block(ctx context.Context, b *kernels.Batch) error {
 	if w.gram == nil || w.gram.Cols != k {
 		w.gram = dense.New(k, k)
 	}
+	w.gram.Stop = halt
 	dense.GramTAlone(w.gram, z, w.w[:n])
 	for a, f := range b.Shared {
 		row := w.gram.Row(a)
@@ -106,7 +108,7 @@ func (s *Pass) complete(b *kernels.Batch, z *dense.Matrix) {
 
 // lookAll takes the likelihood of all rows at their predictors, but of those whose curvature is
 // NaN.
-func (s *Pass) lookAll(ctx context.Context, b *kernels.Batch) error {
+func (s *Pass) lookAll(halt *stop.Stop, b *kernels.Batch) error {
 	n, w := b.Len(), &s.work
 	if s.excess != nil {
 		for i, eta := range w.eta {
@@ -130,9 +132,7 @@ func (s *Pass) lookAll(ctx context.Context, b *kernels.Batch) error {
 		clear(w.w)
 	}
 	for i, eta := range w.eta {
-		if i%64 == 0 && ctx.Err() != nil { // the search for a cavity can take a tenth of a millisecond
-			return context.Cause(ctx)
-		}
+		halt.Row(i) // the search for a cavity can take a tenth of a millisecond
 		if w.w[i] == w.w[i] {
 			w.slope[i] = s.look(b, i, eta)
 		}
@@ -158,6 +158,7 @@ func (s *Pass) variances(shared []uint32, z *dense.Matrix) {
 		}
 	}
 	covz := w.covz.Slice(0, k, 0, n)
+	covz.Stop = z.Stop
 	dense.Mul(covz, w.cov, z)
 	w.vars, w.apart = slices.Grow(w.vars[:0], n)[:n], slices.Grow(w.apart[:0], n)[:n]
 	clear(w.vars)

@@ -1,6 +1,7 @@
 package laplace
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -26,7 +27,7 @@ func TestPassByColumn(t *testing.T) {
 						}
 					}
 					pass := func(form int) *Pass {
-						s, err := NewPass(passModel(t, around, set))
+						s, err := NewPass(context.Background(), passModel(t, around, set))
 						if err != nil {
 							t.Fatal(err)
 						}
@@ -73,7 +74,7 @@ func TestPassByColumn(t *testing.T) {
 							t.Errorf("%s: %s, %d entries, not %d", what, name, got.entries, want.entries)
 						}
 					}
-					step, err := want.Solve(passModel(t, nil, set))
+					step, err := want.Solve(context.Background(), passModel(t, nil, set))
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -13,6 +13,7 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/special"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 // Learning by passes. With value, slope g and curvature H of the log likelihood at a point u the
@@ -62,11 +63,11 @@ func (s *starting) of(group string) float64 {
 
 // spread makes the covariance of Around at the point's coordinates, as begin brings its weights
 // there. Cost: p³.
-func (s *Pass) spread() error {
+func (s *Pass) spread(halt *stop.Stop) error {
 	if !s.learns && !s.sites || s.model.Around == nil || s.model.Lik.Traits().Gaussian {
 		return nil
 	}
-	post, at, err := s.model.Around.Joint()
+	post, at, err := s.model.Around.Joint(halt)
 	if err == nil {
 		post, err = post.ToFull()
 	}
@@ -79,7 +80,7 @@ func (s *Pass) spread() error {
 			return err
 		}
 	}
-	root := dense.New(p, len(at))
+	root := dense.NewUnder(halt, p, len(at))
 	for k, i := range at {
 		if id, ok := s.dict.Find(s.model.Around.Beliefs[i].Feature); ok {
 			copy(root.Row(int(id)), post.L.Row(k)[:k+1])
@@ -92,12 +93,14 @@ func (s *Pass) spread() error {
 		}
 	}
 	for id := range p {
+		halt.Row(id)
 		if column, j, ok := s.column(id); ok {
 			dense.Axpy(s.center(column)-s.shift[j], own.Row(j), root.Row(id))
 		}
 	}
-	s.cov = dense.New(p, p)
+	s.cov = dense.NewUnder(halt, p, p)
 	dense.MulTB(s.cov, root, root)
+	s.cov.Stop = nil // rows come under contexts of their own
 	return nil
 }
 
@@ -260,10 +263,11 @@ func (n *newtonStep) evidence(h *learner) (*evidence, error) {
 		white[j] = by*white[j] - v
 		n.height -= 0.5 * v * v
 	}
-	b := dense.New(p, p)
+	b := n.q.Matrix(p, p)
 	mode.Whiten(b, n.h, root)
 	if by != 1 {
 		for i := range p {
+			b.Stop.Row(i)
 			row := b.Row(i)
 			row[i]--
 			for j := range row {

@@ -1,12 +1,14 @@
 package laplace
 
 import (
+	"context"
 	"fmt"
 	"math"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 // passTol is from how many posterior deviations to the mode on a pass is near enough: its
@@ -34,9 +36,10 @@ func (n *newtonStep) off(post *gauss.Normal) float64 {
 		return 0
 	}
 	known := 0.0
-	hl := dense.New(n.h.Rows, n.h.Cols)
+	hl := n.q.Matrix(n.h.Rows, n.h.Cols)
 	dense.Mul(hl, n.h, post.L)
 	for j := range hl.Rows {
+		hl.Stop.Row(j)
 		known += dense.Dot(hl.Row(j), post.L.Row(j))
 	}
 	return max(math.Abs(n.known-known)-1e-12*n.rounds, 0) / max(known, 1)
@@ -60,8 +63,10 @@ type Step struct {
 // learnt some tens of times.
 //
 // Errors: a model that differs from that of the pass, a point where the likelihood is not
-// finite.
-func (s *Pass) Solve(m *kernels.Model) (*Step, error) {
+// finite; the cause of ctx when it is cancelled.
+func (s *Pass) Solve(ctx context.Context, m *kernels.Model) (out *Step, err error) {
+	halt := stop.Watch(ctx, 0)
+	defer halt.End(&err)
 	m = m.Complete()
 	if err := checkPass(m); err != nil {
 		return nil, err
@@ -74,7 +79,7 @@ func (s *Pass) Solve(m *kernels.Model) (*Step, error) {
 	}
 	t, d := s.totals, s.dict.Clone()
 	t.Columns = s.counted.Columns()
-	q, std, fill, err := kernels.Unseen(m, &d, &t, 0)
+	q, std, fill, err := kernels.Unseen(halt, m, &d, &t, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +95,7 @@ func (s *Pass) Solve(m *kernels.Model) (*Step, error) {
 	if err := std.Restore(f); err != nil {
 		return nil, err
 	}
-	out := &Step{Fit: f, Distance: n.distance, LogPosterior: n.height - t.Weight*math.Log(std.Response())}
+	out = &Step{Fit: f, Distance: n.distance, LogPosterior: n.height - t.Weight*math.Log(std.Response())}
 	f.Say(kernels.SkippedNote(f.Skipped))
 	if f.Converged {
 		f.Say(s.scaleNote(f, m, &d))
@@ -170,8 +175,8 @@ func (n *newtonStep) mix(col int) mix {
 func (n *newtonStep) turn() {
 	p, d := n.q.P, len(n.at)
 	mixes := make([]mix, p)
-	half := dense.New(p, d) // mixed rows of the curvature
-	n.g, n.u, n.h, n.bent = make([]float64, p), make([]float64, p), dense.New(p, p), make([]float64, p)
+	half := n.q.Matrix(p, d) // mixed rows of the curvature
+	n.g, n.u, n.h, n.bent = make([]float64, p), make([]float64, p), n.q.Matrix(p, p), make([]float64, p)
 	unit := n.std.Unit
 	add := func(row []float64, by float64, id int) {
 		if by == 0 || id < 0 || id >= d {
@@ -188,6 +193,7 @@ func (n *newtonStep) turn() {
 		return v[id]
 	}
 	for j := range mixes {
+		n.q.Stop.Row(j)
 		m := n.mix(j)
 		mixes[j] = m
 		add(half.Row(j), unit/m.c, m.j)
@@ -199,6 +205,7 @@ func (n *newtonStep) turn() {
 	}
 	place := map[int]int{}
 	for j, m := range mixes {
+		n.q.Stop.Row(j)
 		place[m.j] = j
 		row := half.Row(j)
 		to := n.h.Row(j)

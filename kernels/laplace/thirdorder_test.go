@@ -144,7 +144,7 @@ func TestThirdOrderForms(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		post, at, err := fits[0].Joint()
+		post, at, err := fits[0].Joint(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -204,7 +204,7 @@ func TestThirdOrderOptions(t *testing.T) {
 		}
 	}
 	m.Options.Hessian = ""
-	if _, err := NewPass(m); err == nil || !strings.Contains(err.Error(), "third_order") {
+	if _, err := NewPass(context.Background(), m); err == nil || !strings.Contains(err.Error(), "third_order") {
 		t.Errorf("a pass: %v", err)
 	}
 	// gaussian rows have no third derivative

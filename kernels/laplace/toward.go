@@ -1,12 +1,14 @@
 package laplace
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 // Toward is about what a pass over the rows of s would say at the point of there, where there
@@ -17,18 +19,20 @@ import (
 // with slope and curvature likewise; by is how many rows each of them stands for. All rows say the first two
 // orders, only what is beyond them is that of a sample: steps on it come nearer to the mode than
 // one of Newton's, and read no rows but the sample's.
-// Errors: passes of different models, here at another point.
-func (s *Pass) Toward(there, here *Pass, by float64) (*Pass, error) {
+// Errors: passes of different models, here at another point; the cause of ctx when it is cancelled.
+func (s *Pass) Toward(ctx context.Context, there, here *Pass, by float64) (out *Pass, err error) {
+	halt := stop.Watch(ctx, 0)
+	defer halt.End(&err)
 	if s.head != there.head || s.head != here.head {
 		return nil, fmt.Errorf("passes of different models: %v, %v, and %v", s.head, there.head, here.head)
 	}
-	out := s.Clone()
+	out = s.Clone()
 	out.model, out.cov = nil, nil
-	from, err := here.in(out)
+	from, err := here.in(halt, out)
 	if err != nil {
 		return nil, err
 	}
-	to, err := there.in(out)
+	to, err := there.in(halt, out)
 	if err != nil {
 		return nil, err
 	}
@@ -60,6 +64,7 @@ func (s *Pass) Toward(there, here *Pass, by float64) (*Pass, error) {
 	}
 	k := 0
 	for i, r := range root {
+		halt.Row(i)
 		for _, q := range root[:i+1] {
 			out.curv[k] += by * r * q * (to.curv[k] - from.curv[k])
 			k++
@@ -76,7 +81,7 @@ type placed struct {
 }
 
 // in brings s to the features and shifts of o; a feature that s does not have is at o's point.
-func (s *Pass) in(o *Pass) (*placed, error) {
+func (s *Pass) in(halt *stop.Stop, o *Pass) (*placed, error) {
 	p := o.dict.Len()
 	ids, err := o.dict.Merge(&s.dict)
 	if err != nil {
@@ -90,6 +95,7 @@ func (s *Pass) in(o *Pass) (*placed, error) {
 	q.at, q.slope, q.bend, q.curv = slices.Clone(o.at), make([]float64, p), make([]float64, p), make([]float64, p*(p+1)/2)
 	by := make([]float64, p)
 	for j, id := range ids {
+		halt.Row(j)
 		q.has[id] = true
 		q.at[id], q.slope[id], q.bend[id] = s.at[j], s.slope[j], s.bend[j]
 		by[id] = s.shift[j] - o.shift[id]
@@ -99,6 +105,7 @@ func (s *Pass) in(o *Pass) (*placed, error) {
 	}
 	for j, d := range by {
 		if d != 0 && q.has[j] {
+			halt.Check()
 			q.reshift(j, d)
 		}
 	}

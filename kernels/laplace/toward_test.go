@@ -1,6 +1,7 @@
 package laplace
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -80,7 +81,7 @@ func passModel(t testing.TB, around *kernels.Fit, set func(m *kernels.Model)) *k
 // numbered by base.
 func passOf(t *testing.T, m *kernels.Model, base *kernels.Dict, batches []*kernels.Batch, which func(k int) bool) *Pass {
 	t.Helper()
-	s, err := NewPass(m)
+	s, err := NewPass(context.Background(), m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +107,7 @@ func passOf(t *testing.T, m *kernels.Model, base *kernels.Dict, batches []*kerne
 
 func solved(t *testing.T, s *Pass) *Step {
 	t.Helper()
-	step, err := s.Solve(passModel(t, nil, nil))
+	step, err := s.Solve(context.Background(), passModel(t, nil, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +150,7 @@ func TestToward(t *testing.T) {
 				if !nearer {
 					break
 				}
-				about, err := whole.Toward(passOf(t, passModel(t, f, nil), base, batches, some), here, share)
+				about, err := whole.Toward(context.Background(), passOf(t, passModel(t, f, nil), base, batches, some), here, share)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -210,7 +211,7 @@ func TestTowardAll(t *testing.T) {
 	if here.shift[there.dict.Len()-2] == there.shift[there.dict.Len()-2] {
 		t.Fatal("equal shifts")
 	}
-	got, err := here.Toward(there, here, 1)
+	got, err := here.Toward(context.Background(), there, here, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,12 +224,12 @@ func TestTowardAll(t *testing.T) {
 	}
 
 	for want, try := range map[string]func() (*Pass, error){
-		"around different fits": func() (*Pass, error) { return here.Toward(there, there, 1) },
+		"around different fits": func() (*Pass, error) { return here.Toward(context.Background(), there, there, 1) },
 		"different models": func() (*Pass, error) {
-			return here.Toward(there, passOf(t, passModel(t, first, func(m *kernels.Model) { m.HashBits = 9 }), base, nil, all), 1)
+			return here.Toward(context.Background(), there, passOf(t, passModel(t, first, func(m *kernels.Model) { m.HashBits = 9 }), base, nil, all), 1)
 		},
 		"which the rows do not have": func() (*Pass, error) {
-			return passOf(t, passModel(t, nil, nil), levelsBase(t), nil, all).Toward(there, here, 1)
+			return passOf(t, passModel(t, nil, nil), levelsBase(t), nil, all).Toward(context.Background(), there, here, 1)
 		},
 	} {
 		if _, err := try(); err == nil || !strings.Contains(err.Error(), want) {

@@ -13,6 +13,7 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/special"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 // Pass is what one of the passes over rows, which are not kept, adds up for a low-rank fit. The
@@ -133,8 +134,11 @@ const maxPassNumbers = 1 << 28
 
 // NewPass is a pass without rows: the first one, or with Model.Before that after it.
 // Errors: a model whose parameters but a gaussian dispersion are learnt, or whose likelihood may
-// have several modes; a Before that is none, or of another model.
-func NewPass(m *kernels.Model) (*Pass, error) {
+// have several modes; a Before that is none, or of another model; the cause of ctx when it is
+// cancelled.
+func NewPass(ctx context.Context, m *kernels.Model) (s *Pass, err error) {
+	halt := stop.Watch(ctx, 0)
+	defer halt.End(&err)
 	m = m.Complete()
 	if err := checkPass(m); err != nil {
 		return nil, err
@@ -144,9 +148,9 @@ func NewPass(m *kernels.Model) (*Pass, error) {
 		if err != nil {
 			return nil, &argument.Error{Name: "around", Err: err}
 		}
-		return before.after(m)
+		return before.after(halt, m)
 	}
-	s := &Pass{head: headOf(m), model: m}
+	s = &Pass{head: headOf(m), model: m}
 	if err := m.Name(&s.dict); err != nil {
 		return nil, err
 	}
@@ -216,7 +220,7 @@ func (s *Pass) seeks() bool { return s.stage > 0 && s.stage <= s.pow+2 }
 func (s *Pass) steps() bool { return s.stage > s.pow+2 }
 
 // after is the pass that begins with s, the state of all rows, under model m.
-func (s *Pass) after(m *kernels.Model) (*Pass, error) {
+func (s *Pass) after(halt *stop.Stop, m *kernels.Model) (*Pass, error) {
 	if h := headOf(m); h != s.head {
 		return nil, fmt.Errorf("the pass before was made with other options: %v; found %v", s.head, h)
 	}
@@ -225,7 +229,7 @@ func (s *Pass) after(m *kernels.Model) (*Pass, error) {
 	}
 	d := &Pass{head: s.head, stage: s.stage + 1, model: m, dict: s.dict.Clone(), before: s.totals.Rows, dirs: s.dirs, singular: s.singular, next: s.next, exact: s.exact, clamped: s.clamped}
 	d.grow()
-	p, err := s.problem(m)
+	p, err := s.problem(halt, m)
 	if err != nil {
 		return nil, err
 	}
@@ -247,12 +251,14 @@ func (s *Pass) after(m *kernels.Model) (*Pass, error) {
 	if err != nil {
 		return nil, err
 	}
+	d.dirs.Stop = nil // rows come under contexts of their own
 	k := d.dirs.Cols
 	if d.steps() {
 		k += d.forced()
 		d.slope, d.gram = make([]float64, k), dense.New(k, k)
 	} else {
-		d.sketch = dense.New(d.dirs.Rows, d.dirs.Cols)
+		d.sketch = p.Matrix(d.dirs.Rows, d.dirs.Cols)
+		d.sketch.Stop = nil
 	}
 	return d, nil
 }
@@ -283,8 +289,8 @@ func (s *Pass) draw(p *passProblem) error {
 			return err
 		}
 	}
-	s.dirs = dense.New(n, l)
-	draw(s.dirs, Options{Seed: s.seed, Key: func(j int) uint64 { return nameKey(string(s.dict.Name(uint32(j)))) }})
+	s.dirs = p.Matrix(n, l)
+	draw(s.dirs, Options{Stop: p.Stop, Seed: s.seed, Key: func(j int) uint64 { return nameKey(string(s.dict.Name(uint32(j)))) }})
 	if s.forced() > 0 {
 		clear(s.dirs.Row(0))
 	}
@@ -332,7 +338,9 @@ func (s *Pass) Clone() *Pass {
 // Update adds the rows of b. With skip, rows outside the support are counted and left out,
 // else the first one ends the update with an error that Is kernels.ErrRow.
 // Errors: features that the pass before did not meet.
-func (s *Pass) Update(ctx context.Context, b *kernels.Batch, skip bool) error {
+func (s *Pass) Update(ctx context.Context, b *kernels.Batch, skip bool) (err error) {
+	halt := stop.Watch(ctx, 0)
+	defer halt.End(&err)
 	s.grow()
 	s.counted.Add(b)
 	n, w := b.Len(), &s.work
@@ -358,9 +366,7 @@ func (s *Pass) Update(ctx context.Context, b *kernels.Batch, skip bool) error {
 	b.Turn()
 	excess := lik.PearsonOf(s.model.Lik)
 	for i := range n {
-		if i%256 == 0 && ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
+		halt.Check() // a row can be a million products
 		if w.out[i] != w.out[i] {
 			continue
 		}
@@ -443,14 +449,17 @@ func (s *Pass) look(o lik.Obs, eta float64) {
 }
 
 // Merge adds the rows of src, a pass of the same stage; src is not changed.
-// Errors: one of another model, or that began with another state.
-func (s *Pass) Merge(src *Pass) error {
+// Errors: one of another model, or that began with another state; the cause of ctx, which leaves s
+// half merged.
+func (s *Pass) Merge(ctx context.Context, src *Pass) (err error) {
+	halt := stop.Watch(ctx, 0)
+	defer halt.End(&err)
 	switch {
 	case s.head != src.head:
 		return fmt.Errorf("passes of different models: %v, and %v", s.head, src.head)
 	case s.stage != src.stage:
 		return fmt.Errorf("passes of different stages: %d and %d", s.stage, src.stage)
-	case s.before != src.before || !slices.Equal(s.u, src.u) || (s.dirs == nil) != (src.dirs == nil) || s.dirs != nil && !slices.Equal(s.dirs.Data, src.dirs.Data):
+	case s.before != src.before || !slices.Equal(s.u, src.u) || (s.dirs == nil) != (src.dirs == nil) || s.dirs != nil && !equal(halt, s.dirs, src.dirs):
 		return fmt.Errorf("passes that began with different states of the pass before")
 	}
 	ids, err := s.dict.Merge(&src.dict)
@@ -466,8 +475,9 @@ func (s *Pass) Merge(src *Pass) error {
 		}
 	}
 	add := func(to, from *dense.Matrix) {
-		if to != nil {
-			dense.Axpy(1, from.Data, to.Data)
+		for i := 0; to != nil && i < to.Rows; i++ {
+			halt.Row(i)
+			dense.Axpy(1, from.Row(i), to.Row(i))
 		}
 	}
 	add(s.sketch, src.sketch)
@@ -480,4 +490,18 @@ func (s *Pass) Merge(src *Pass) error {
 	s.counted.Merge(&src.counted, nil)
 	tally.Join(&s.totals, &src.totals, ids)
 	return nil
+}
+
+// equal says whether a and b, which s ends, have the same entries.
+func equal(s *stop.Stop, a, b *dense.Matrix) bool {
+	if a.Rows != b.Rows || a.Cols != b.Cols {
+		return false
+	}
+	for i := range a.Rows {
+		s.Row(i)
+		if !slices.Equal(a.Row(i), b.Row(i)) {
+			return false
+		}
+	}
+	return true
 }

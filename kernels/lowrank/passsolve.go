@@ -1,6 +1,7 @@
 package lowrank
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 // passTol is from how many posterior deviations to the mode on a pass is near enough: its
@@ -28,10 +30,10 @@ type passProblem struct {
 }
 
 // problem is that of the rows of s, all of them.
-func (s *Pass) problem(m *kernels.Model) (*passProblem, error) {
+func (s *Pass) problem(halt *stop.Stop, m *kernels.Model) (*passProblem, error) {
 	t, d := s.totals, s.dict.Clone()
 	t.Numbers, t.Columns = slices.Clone(t.Numbers), s.counted.Columns()
-	q, std, fill, err := kernels.Unseen(m, &d, &t, 1)
+	q, std, fill, err := kernels.Unseen(halt, m, &d, &t, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +71,11 @@ func (p *passProblem) rowScale(c *rowScale, features int) error {
 
 // spanned is an orthonormal basis of the sketch.
 func (p *passProblem) spanned() (*dense.Matrix, error) {
-	out := p.s.sketch.Clone()
+	out := p.Matrix(p.s.sketch.Rows, p.s.sketch.Cols)
+	for j := range out.Rows {
+		p.Stop.Row(j)
+		copy(out.Row(j), p.s.sketch.Row(j))
+	}
 	f := p.s.forced()
 	part := out.Slice(f, out.Rows, 0, out.Cols)
 	y := part.Clone() // the intercept is no part of it
@@ -81,6 +87,7 @@ func (p *passProblem) spanned() (*dense.Matrix, error) {
 		clear(out.Row(j))
 	}
 	for j := range y.Rows {
+		y.Stop.Row(j)
 		copy(part.Row(j), y.Row(j))
 	}
 	return out, nil
@@ -91,7 +98,7 @@ func (p *passProblem) spanned() (*dense.Matrix, error) {
 func (p *passProblem) decompose(d *Pass) error {
 	s := p.s
 	l := s.dirs.Cols
-	g := dense.New(l, l)
+	g := p.Matrix(l, l)
 	dense.MulTA(g, s.dirs, s.sketch)
 	if !dense.Finite(g) {
 		return errOverflow
@@ -106,7 +113,7 @@ func (p *passProblem) decompose(d *Pass) error {
 	if err != nil {
 		return err
 	}
-	turn := dense.New(l, l) // by falling eigenvalue
+	turn := p.Matrix(l, l) // by falling eigenvalue
 	var all []float64
 	for c := range l {
 		from := l - 1 - c
@@ -130,7 +137,7 @@ func (p *passProblem) decompose(d *Pass) error {
 	}
 	m = min(m, got)
 	d.singular = all[:m:m]
-	d.dirs = dense.New(s.dirs.Rows, m)
+	d.dirs = p.Matrix(s.dirs.Rows, m)
 	dense.Mul(d.dirs, s.dirs, turn.Slice(0, l, 0, m))
 	return nil
 }
@@ -141,6 +148,7 @@ func (p *passProblem) reduced(d *Pass) (*Reduced, error) {
 	r := &Reduced{of: p.Problem, rows: int(p.s.totals.Rows), Forced: f, Clamped: d.clamped, Factors: &Factors{S: d.singular, Next: d.next, Exact: d.exact}}
 	r.basis = dense.New(p.P, f+d.dirs.Cols)
 	for j := range p.P {
+		p.Stop.Row(j)
 		id := int(p.Feature(j))
 		copy(r.basis.Row(j)[f:], d.dirs.Row(id))
 		if f > 0 && id == 0 {
@@ -166,7 +174,7 @@ func (p *passProblem) start(d *Pass) error {
 	k := r.K()
 	u := make([]float64, k)
 	if mean := p.s.totals.Y.Center; d.forced() > 0 && p.Lik.Traits().LogMean && mean > 0 {
-		gram := dense.New(k, k)
+		gram := p.Matrix(k, k)
 		dense.Gram(gram, r.T, nil)
 		if dense.Cholesky(gram) == nil {
 			g := make([]float64, k)
@@ -201,7 +209,7 @@ func (p *passProblem) newton() (*newton, error) {
 	}
 	k := r.K()
 	n := &newton{p: p, r: r, noise: 1, slope: make([]float64, k), u: make([]float64, k)}
-	g, half, curv := dense.New(k, k), dense.New(k, k), dense.New(k, k)
+	g, half, curv := p.Matrix(k, k), p.Matrix(k, k), p.Matrix(k, k)
 	for i := range k {
 		for j := range i + 1 {
 			g.Row(i)[j], g.Row(j)[i] = s.gram.At(i, j), s.gram.At(i, j)
@@ -301,8 +309,11 @@ func (p *passProblem) onward(d *Pass) error {
 // the rows kept, where the point was within tol (1e-6) deviations of the mode. Its status says no
 // bound on the mean, for which Fit asks the rows.
 // distance is that to the mode, as the curvature has it; NaN where there is none yet.
-// Errors: a model that differs from that of the pass, a point where the likelihood is not finite.
-func (s *Pass) Solve(m *kernels.Model) (f *kernels.Fit, distance float64, err error) {
+// Errors: a model that differs from that of the pass, a point where the likelihood is not finite;
+// the cause of ctx when it is cancelled.
+func (s *Pass) Solve(ctx context.Context, m *kernels.Model) (f *kernels.Fit, distance float64, err error) {
+	halt := stop.Watch(ctx, 0)
+	defer halt.End(&err)
 	m = m.Complete()
 	if err := checkPass(m); err != nil {
 		return nil, 0, err
@@ -313,7 +324,7 @@ func (s *Pass) Solve(m *kernels.Model) (f *kernels.Fit, distance float64, err er
 	if err := s.whole(); err != nil {
 		return nil, 0, fmt.Errorf("state: %w", err)
 	}
-	p, err := s.problem(m)
+	p, err := s.problem(halt, m)
 	if err != nil {
 		return nil, 0, err
 	}

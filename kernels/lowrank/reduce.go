@@ -147,7 +147,7 @@ func (r *Reduced) coordinates(prior *gauss.Normal) error {
 		return fmt.Errorf("prior: %w", err)
 	}
 	k := r.K()
-	r.H, r.T = p.Matrix(p.P, k), dense.New(k, k)
+	r.H, r.T = p.Matrix(p.P, k), p.Matrix(k, k)
 	r.root.MulTMat(r.H, r.basis)
 	cu := r.H.Clone()
 	if err := orthonormalise(r.H, 2); err != nil {

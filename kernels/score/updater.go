@@ -69,7 +69,7 @@ func NewUpdater(m *kernels.Model, when Publishing) (*Updater, error) {
 		return nil, fmt.Errorf("publishing each %d rows and %v; allowed: numbers >= 0", when.Rows, when.Interval)
 	}
 	u := &Updater{when: when, model: m.Complete()}
-	if u.state, err = adf.New(u.model); err != nil {
+	if u.state, err = adf.New(context.Background(), u.model); err != nil {
 		return nil, err
 	}
 	if f := u.model.Start; !u.model.Options.AnyColumns && f != nil && f.Columns != nil {

@@ -170,8 +170,15 @@ func (s *Stop) Err() error {
 	return s.cause()
 }
 
-func (s *Stop) cause() error {
-	err := context.Cause(s.ctx)
+func (s *Stop) cause() error { return Cause(s.ctx) }
+
+// Cause is why what runs under ctx is to end, nil while it is not: for loops over rows that call
+// nothing which takes a Stop.
+func Cause(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	err := context.Cause(ctx)
 	if errors.Is(err, ErrTimeLimit) {
 		return err
 	}

@@ -384,7 +384,7 @@ func (s *State) watch(ctx context.Context) *stop.Stop {
 // Update absorbs the rows of b in order; feature numbers are those of Features.
 // With skip, bad rows are counted and left out, else the first one ends the
 // update with an error that Is kernels.ErrRow; the rows before it stay absorbed.
-// A cancelled ctx may end a slow form's within a row: the state is of no use then.
+// A cancelled ctx ends it with its cause, a slow form's within a row: the state is of no use then.
 //
 // Cost: that of the form and the rule; no allocation a row. The result depends on the
 // order of the rows unless no two of them share a weight, or the likelihood is Gaussian,
@@ -393,16 +393,16 @@ func (s *State) Update(ctx context.Context, b *kernels.Batch, skip bool) error {
 	if s.plan.slow {
 		return s.updateUnder(ctx, b, skip)
 	}
-	return s.update(nil, b, skip)
+	return s.update(ctx, nil, b, skip)
 }
 
 func (s *State) updateUnder(ctx context.Context, b *kernels.Batch, skip bool) (err error) {
 	halt := s.watch(ctx)
 	defer halt.End(&err)
-	return s.update(halt, b, skip)
+	return s.update(ctx, halt, b, skip)
 }
 
-func (s *State) update(halt *stop.Stop, b *kernels.Batch, skip bool) error {
+func (s *State) update(ctx context.Context, halt *stop.Stop, b *kernels.Batch, skip bool) error {
 	if err := s.Grow(); err != nil {
 		return err
 	}
@@ -416,7 +416,11 @@ func (s *State) update(halt *stop.Stop, b *kernels.Batch, skip bool) error {
 	defer s.rest()
 	next := s.ahead(b)
 	for i := range b.Len() {
-		halt.Check()
+		if halt.Check(); halt == nil && i&15 == 15 { // small groups never ask
+			if err := stop.Cause(ctx); err != nil {
+				return err
+			}
+		}
 		next.fetch(b, i)
 		if err := s.row(b, i); err != nil {
 			if skip && errors.Is(err, kernels.ErrRow) {
@@ -706,6 +710,8 @@ func (s *State) Merge(ctx context.Context, src *State) (err error) {
 		halt := s.watch(ctx)
 		defer halt.End(&err)
 		halt.Check()
+	} else if err := stop.Cause(ctx); err != nil {
+		return err
 	}
 	g, err := s.form.Reserve(5, "merging fits")
 	if err != nil {
@@ -1067,6 +1073,8 @@ func (s *State) Fit(ctx context.Context) (f *kernels.Fit, err error) {
 		halt := s.watch(ctx)
 		defer halt.End(&err)
 		halt.Check()
+	} else if err := stop.Cause(ctx); err != nil {
+		return nil, err
 	}
 	g, err := s.form.Reserve(2, "a fit")
 	if err != nil {

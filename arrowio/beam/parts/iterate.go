@@ -1,12 +1,14 @@
 package parts
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"math"
 	"slices"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 // Iterate is where the fit of a group stands between two rounds.
@@ -77,8 +79,8 @@ const doneWithin = 1e-8
 // Solve is where a group stands after a round: what its merged state comes to, and the iterate
 // before, nil for none. Newton's step is taken whole; where one led down, or to where the
 // likelihood is not finite, the next pass looks half-way back to the best point. Sites of EP have no
-// height that a step must not lower.
-func (v *Solver) Solve(group string, s State, before *Iterate) (*Iterate, error) {
+// height that a step must not lower. A cancelled ctx ends it with its cause.
+func (v *Solver) Solve(ctx context.Context, group string, s State, before *Iterate) (*Iterate, error) {
 	if s.part == nil {
 		if s.fit == nil {
 			return nil, errors.New("no rows to fit")
@@ -90,7 +92,10 @@ func (v *Solver) Solve(group string, s State, before *Iterate) (*Iterate, error)
 	if err != nil {
 		return nil, err
 	}
-	step, err := s.part.Step(m)
+	step, err := s.part.Step(ctx, m)
+	if errors.Is(err, stop.ErrInterrupted) {
+		return nil, err // no step that led astray
+	}
 	if v.job.Method == LowRank {
 		if err != nil {
 			return nil, err

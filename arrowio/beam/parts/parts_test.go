@@ -109,7 +109,7 @@ func TestMergeLaws(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			it, err := v.Solve("[]", s, nil)
+			it, err := v.Solve(t.Context(), "[]", s, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -166,7 +166,7 @@ func TestStepsGoBack(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := it
-			if it, err = v.Solve("[]", all, it); err != nil {
+			if it, err = v.Solve(t.Context(), "[]", all, it); err != nil {
 				t.Fatal(err)
 			}
 			if before != nil && before.height == it.height {

@@ -110,7 +110,7 @@ func (m *Merger) Merge(ctx context.Context, a, b State) (State, error) {
 	case (a.part == nil) != (b.part == nil):
 		return a, errors.New("states of different methods")
 	case a.part != nil:
-		return a, a.part.Join(b.part)
+		return a, a.part.Join(ctx, b.part)
 	}
 	f, err := kernels.MergeFits(ctx, []*kernels.Fit{a.fit, b.fit}, m.from)
 	return State{fit: f}, err

@@ -124,7 +124,7 @@ func (j *Job) Nearer(steps int, solve func() error) error {
 	for range steps {
 		there, err := sampled("fits")
 		if err == nil {
-			there, err = all.Toward(there, here, float64(rows)/float64(max(some, 1)))
+			there, err = all.Toward(j.s.Ctx, there, here, float64(rows)/float64(max(some, 1)))
 		}
 		if err == nil {
 			if err = j.s.Exec("CREATE OR REPLACE TEMP TABLE pass (state BLOB)"); err == nil {

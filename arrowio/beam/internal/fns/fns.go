@@ -140,7 +140,7 @@ func (f *SolveFn) Setup() (err error) {
 
 // ProcessElement emits where the group stands: what its state comes to, or where it stood
 // before when it has none, because it was done.
-func (f *SolveFn) ProcessElement(group string, state, before func(*[]byte) bool, emit func(string, []byte)) error {
+func (f *SolveFn) ProcessElement(ctx context.Context, group string, state, before func(*[]byte) bool, emit func(string, []byte)) error {
 	var b []byte
 	var t *parts.Iterate
 	if before(&b) {
@@ -158,7 +158,7 @@ func (f *SolveFn) ProcessElement(group string, state, before func(*[]byte) bool,
 	if err != nil {
 		return err
 	}
-	if t, err = f.solver.Solve(group, s, t); err != nil {
+	if t, err = f.solver.Solve(ctx, group, s, t); err != nil {
 		return fmt.Errorf("group %s: %w", group, err)
 	}
 	emit(group, t.Bytes())
