@@ -171,7 +171,7 @@ func TestZeroDoor(t *testing.T) {
 				t.Errorf("%s without a table: %v", m.Name, r)
 			}
 		}
-		if _, err := m.New(nil); err != nil {
+		if _, err := m.New(t.Context(), nil); err != nil {
 			t.Errorf("%s of no model: %v", m.Name, err)
 		}
 	}

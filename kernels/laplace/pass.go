@@ -71,12 +71,9 @@ type Pass struct {
 
 // head is what passes must agree in.
 type head struct {
-	family, link      string
-	dispersion, shape float64
-	noIntercept       bool
-	hashBits          int
-	learns            bool // prior variances
-	sites             bool // of expectation propagation
+	tally.Head
+	learns bool // prior variances
+	sites  bool // of expectation propagation
 }
 
 func (h head) String() string {
@@ -84,18 +81,11 @@ func (h head) String() string {
 	if h.sites {
 		by = "ep"
 	}
-	return fmt.Sprintf("%s %s, dispersion %v, shape %v, intercept %v, hash_bits %d, prior variances learnt %v, method %s", h.family, h.link, h.dispersion, h.shape, !h.noIntercept, h.hashBits, h.learns, by)
+	return fmt.Sprintf("%v, prior variances learnt %v, method %s", h.Head, h.learns, by)
 }
 
 func headOf(m *kernels.Model) head {
-	h := head{family: m.Lik.Family(), link: m.Lik.Link(), noIntercept: m.NoIntercept, hashBits: m.HashBits, learns: m.LearnsPrior(), sites: bySites(m)}
-	if l, ok := m.Lik.(lik.Dispersed); ok {
-		h.dispersion = l.Dispersion()
-	}
-	if l, ok := m.Lik.(lik.Shaped); ok {
-		h.shape = l.Shape()
-	}
-	return h
+	return head{tally.HeadOf(m), m.LearnsPrior(), bySites(m)}
 }
 
 // passWork is memory for a batch.
@@ -184,7 +174,7 @@ func (s *Pass) column(id int) (name string, j int, ok bool) {
 func bySites(m *kernels.Model) bool { return m.Options.Sites == "ep" }
 
 func checkPass(m *kernels.Model) error {
-	t, o := m.Lik.Traits(), &m.Options
+	o := &m.Options
 	const highest = "sites of ep take the prior variances and the dispersion of the highest evidence; integrating over them is laplace's"
 	if bySites(m) {
 		for key, v := range map[string]float64{"sd_scale": o.SDScale, "sd_freedom": o.SDFreedom, "dispersion_scale": o.DispersionScale, "dispersion_freedom": o.DispersionFreedom} {
@@ -193,7 +183,6 @@ func checkPass(m *kernels.Model) error {
 			}
 		}
 	}
-	why := "rows that are not kept say it only through all of them: give a number, such as that of a fit to a sample"
 	switch {
 	case len(m.Correlated) > 0:
 		return &argument.Error{Name: "correlated", Found: fmt.Sprintf("%q", m.Correlated[0]), Why: "passes learn variances, but no correlations: these need the rows together"}
@@ -201,16 +190,8 @@ func checkPass(m *kernels.Model) error {
 		return &argument.Error{Name: "integrate", Found: "true", Why: highest}
 	case o.ThirdOrder:
 		return &argument.Error{Name: "third_order", Found: "true", Why: "passes know the mode alone: this needs the rows together"}
-	case o.AutoShape:
-		return &argument.Error{Name: "shape", Found: "'auto'", Why: why}
-	case o.AutoDispersion && !t.Gaussian:
-		return &argument.Error{Name: "dispersion", Found: "'auto'", Why: why}
-	case !t.Concave:
-		return &argument.Error{Name: "family", Found: fmt.Sprintf("%s with link %s", m.Lik.Family(), m.Lik.Link()), Why: "its likelihood may have several modes, which passes do not look for"}
-	case m.Drifts() || m.HasTime:
-		return &argument.Error{Name: "time", Found: "given", Why: "passes take the rows in any order"}
 	}
-	return nil
+	return tally.Refuse(m)
 }
 
 // grow makes room for the features that joined.
@@ -268,9 +249,6 @@ func (s *Pass) Learns() bool { return s.learns }
 
 // Sites says whether the Gaussians that stand for rows are those of expectation propagation.
 func (s *Pass) Sites() bool { return s.sites }
-
-// Trials says whether the responses are successes among trials.
-func (s *Pass) Trials() bool { return s.family == lik.OfTrials() }
 
 // Size is the memory held, in bytes.
 func (s *Pass) Size() int64 {

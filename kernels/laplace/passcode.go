@@ -16,11 +16,7 @@ var errPass = errors.New("the bytes are no pass of bglm, or were cut or changed 
 // Bytes is the pass in bytes, equal on all machines, that DecodePass reads (package wire).
 func (s *Pass) Bytes() []byte {
 	w := wire.Writer(passMark)
-	w.Text(s.family)
-	w.Text(s.link)
-	w.Floats(s.dispersion, s.shape)
-	w.Bool(s.noIntercept)
-	w.Whole(int64(s.hashBits))
+	w.Head(s.Head)
 	w.Bool(s.learns)
 	w.Bool(s.sites)
 	w.Whole(s.entries, s.bare)
@@ -31,13 +27,11 @@ func (s *Pass) Bytes() []byte {
 		w.Text(c.Column)
 		w.Floats(c.Variance)
 	}
-	w.Columns(s.counted.Columns())
 	t := &s.totals
-	w.Whole(t.Rows, t.Skipped)
-	w.Floats(t.Weight, s.logLik)
+	w.Counts(&s.counted, t)
+	w.Floats(s.logLik)
 	w.Floats(s.pearson.Sums()...)
-	w.Numbers(t.Y)
-	w.Features(&s.dict, t.Numbers)
+	w.Values(t, &s.dict)
 	w.Floats(s.at...)
 	w.Floats(s.shift...)
 	w.Floats(s.slope...)
@@ -56,23 +50,18 @@ func DecodePass(b []byte) (*Pass, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Pass{head: head{family: r.Text(), link: r.Text(), dispersion: r.Float(), shape: r.Float(), noIntercept: r.Bool(), hashBits: int(r.Whole()), learns: r.Bool(), sites: r.Bool()}}
+	s := &Pass{head: head{Head: r.Head(), learns: r.Bool(), sites: r.Bool()}}
 	s.entries, s.bare, s.known, s.rounds = r.Whole(), r.Whole(), r.Float(), r.Float()
 	s.around.rows, s.around.variance, s.around.sum = r.Float(), r.Float(), r.Float()
 	s.around.by = make(kernels.ColumnPriors, r.Count(16))
 	for k := range s.around.by {
 		s.around.by[k] = kernels.ColumnPrior{Column: r.Text(), Variance: r.Float()}
 	}
-	cols := r.Columns()
-	if len(cols) > 0 {
-		s.counted = kernels.CountFrom(cols)
-	}
 	t := &s.totals
-	t.Rows, t.Skipped, t.Weight, s.logLik = r.Whole(), r.Whole(), r.Float(), r.Float()
+	cols := r.Counts(&s.counted, t)
+	s.logLik = r.Float()
 	s.pearson = lik.PearsonOfSums(r.Floats(lik.PearsonSums))
-	t.Y = r.Numbers()
-	s.dict.HashBits = s.hashBits
-	t.Numbers = r.Features(&s.dict, cols, maxPassWeights)
+	r.Values(t, &s.dict, s.Head, cols, maxPassWeights)
 	p := len(t.Numbers)
 	s.at, s.shift, s.slope, s.curv = r.Floats(p), r.Floats(p), r.Floats(p), r.Floats(p*(p+1)/2)
 	s.bend, t.Squares = make([]float64, p), make([]float64, p)

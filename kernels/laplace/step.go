@@ -216,7 +216,7 @@ func (n *newtonStep) turn() {
 	// The point: weights of numbers first, whose shifts the others took up.
 	for _, m := range mixes {
 		w := value(n.at, m.j)
-		if at, ok := place[0]; ok && !n.noIntercept && m.j != 0 {
+		if at, ok := place[0]; ok && !n.NoIntercept && m.j != 0 {
 			n.u[at] -= m.a * w
 		}
 		if at, ok := place[m.k]; ok && m.k >= 0 {
@@ -224,7 +224,7 @@ func (n *newtonStep) turn() {
 		}
 	}
 	for j, m := range mixes {
-		if m.j == 0 && !n.noIntercept {
+		if m.j == 0 && !n.NoIntercept {
 			n.u[j] -= n.std.Origin
 		}
 		n.u[j] *= m.c / unit

@@ -67,10 +67,7 @@ type Pass struct {
 
 // head is what passes must agree in.
 type head struct {
-	family, link          string
-	dispersion, shape     float64
-	noIntercept           bool
-	hashBits              int
+	tally.Head
 	standardize           bool
 	rank, oversample, pow int
 	seed                  uint64
@@ -78,21 +75,14 @@ type head struct {
 }
 
 func (h head) String() string {
-	return fmt.Sprintf("%s %s, dispersion %v, shape %v, intercept %v, hash_bits %d, standardize %v, method lowrank, rank %d, oversample %d, power_iterations %d, seed %d, prior %s",
-		h.family, h.link, h.dispersion, h.shape, !h.noIntercept, h.hashBits, h.standardize, h.rank, h.oversample, h.pow, h.seed, h.prior)
+	return fmt.Sprintf("%v, standardize %v, method lowrank, rank %d, oversample %d, power_iterations %d, seed %d, prior %s",
+		h.Head, h.standardize, h.rank, h.oversample, h.pow, h.seed, h.prior)
 }
 
 func headOf(m *kernels.Model) head {
 	o := &m.Options
-	h := head{family: m.Lik.Family(), link: m.Lik.Link(), noIntercept: m.NoIntercept, hashBits: m.HashBits, standardize: o.Standardize,
+	return head{Head: tally.HeadOf(m), standardize: o.Standardize,
 		rank: kernels.Or(o.Rank, 50), oversample: o.Oversample.Or(10), pow: o.PowerIterations.Or(2), seed: o.Seed, prior: priorText(m)}
-	if l, ok := m.Lik.(lik.Dispersed); ok {
-		h.dispersion = l.Dispersion()
-	}
-	if l, ok := m.Lik.(lik.Shaped); ok {
-		h.shape = l.Shape()
-	}
-	return h
 }
 
 // priorText tells priors apart: the default one in words, the others by a hash.
@@ -159,23 +149,19 @@ func NewPass(ctx context.Context, m *kernels.Model) (s *Pass, err error) {
 }
 
 func checkPass(m *kernels.Model) error {
-	t, o := m.Lik.Traits(), &m.Options
-	why := "rows that are not kept say it only through all of them: give a number, such as that of a fit to a sample"
+	o := &m.Options
 	switch {
 	case m.LearnsPrior():
-		return &argument.Error{Name: "prior_variance", Found: "'auto'", Why: why}
+		return &argument.Error{Name: "prior_variance", Found: "'auto'", Why: tally.OnlyTogether}
 	case m.Around != nil:
 		return &argument.Error{Name: "around", Found: "a fit", Why: "passes of lowrank go on from the merged state of the pass before, which has the directions"}
 	case o.Integrate:
 		return &argument.Error{Name: "integrate", Found: "true", Why: "low-rank fits take the dispersion of the highest evidence; integrating over it is laplace's"}
-	case o.AutoShape:
-		return &argument.Error{Name: "shape", Found: "'auto'", Why: why}
-	case o.AutoDispersion && !t.Gaussian:
-		return &argument.Error{Name: "dispersion", Found: "'auto'", Why: why}
-	case !t.Concave:
-		return &argument.Error{Name: "family", Found: fmt.Sprintf("%s with link %s", m.Lik.Family(), m.Lik.Link()), Why: "its likelihood may have several modes, which passes do not look for"}
-	case m.Drifts() || m.HasTime:
-		return &argument.Error{Name: "time", Found: "given", Why: "passes take the rows in any order"}
+	}
+	if err := tally.Refuse(m); err != nil {
+		return err
+	}
+	switch {
 	case m.Prior.Variance == 0:
 		return knownError("every weight")
 	case m.Prior.InterceptVariance == 0 && !m.NoIntercept:
@@ -207,7 +193,7 @@ func (s *Pass) grow() {
 
 // forced is how many coordinates are no directions: the intercept's.
 func (s *Pass) forced() int {
-	if s.noIntercept {
+	if s.NoIntercept {
 		return 0
 	}
 	return 1
@@ -305,9 +291,6 @@ func (s *Pass) Skip(n int64) { s.totals.Skipped += n }
 
 // Counts are the rows, and those that were left out.
 func (s *Pass) Counts() (rows, skipped int64) { return s.totals.Rows, s.totals.Skipped }
-
-// Trials says whether the responses are successes among trials.
-func (s *Pass) Trials() bool { return s.family == lik.OfTrials() }
 
 // Size is the memory held, in bytes.
 func (s *Pass) Size() int64 {

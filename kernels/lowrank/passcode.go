@@ -3,7 +3,6 @@ package lowrank
 import (
 	"errors"
 
-	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/internal/wire"
 	"github.com/bglm/bglm/kernels/lik"
@@ -17,20 +16,12 @@ var errPass = errors.New("the bytes are no pass of lowrank of bglm, or were cut 
 // Bytes is the pass in bytes, equal on all machines, that DecodePass reads (package wire).
 func (s *Pass) Bytes() []byte {
 	w := wire.Writer(PassMark)
-	w.Text(s.family)
-	w.Text(s.link)
-	w.Floats(s.dispersion, s.shape)
-	w.Bool(s.noIntercept)
-	w.Whole(int64(s.hashBits))
+	w.Head(s.Head)
 	w.Bool(s.standardize)
 	w.Whole(int64(s.rank), int64(s.oversample), int64(s.pow), int64(s.seed), int64(s.stage))
 	w.Text(s.prior)
-	w.Columns(s.counted.Columns())
-	t := &s.totals
-	w.Whole(t.Rows, t.Skipped)
-	w.Floats(t.Weight)
-	w.Numbers(t.Y)
-	w.Features(&s.dict, t.Numbers)
+	w.Counts(&s.counted, &s.totals)
+	w.Values(&s.totals, &s.dict)
 	w.Whole(s.before, int64(s.clamped))
 	w.Bool(s.exact)
 	w.Floats(s.next, s.height, s.logLik)
@@ -58,17 +49,11 @@ func DecodePass(b []byte) (*Pass, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Pass{head: head{family: r.Text(), link: r.Text(), dispersion: r.Float(), shape: r.Float(), noIntercept: r.Bool(), hashBits: int(r.Whole()), standardize: r.Bool(),
+	s := &Pass{head: head{Head: r.Head(), standardize: r.Bool(),
 		rank: int(r.Whole()), oversample: int(r.Whole()), pow: int(r.Whole()), seed: uint64(r.Whole())}, stage: int(r.Whole())}
 	s.prior = r.Text()
-	cols := r.Columns()
-	if len(cols) > 0 {
-		s.counted = kernels.CountFrom(cols)
-	}
-	t := &s.totals
-	t.Rows, t.Skipped, t.Weight, t.Y = r.Whole(), r.Whole(), r.Float(), r.Numbers()
-	s.dict.HashBits = s.hashBits
-	t.Numbers = r.Features(&s.dict, cols, maxPassNumbers)
+	cols := r.Counts(&s.counted, &s.totals)
+	r.Values(&s.totals, &s.dict, s.Head, cols, maxPassNumbers)
 	s.before, s.clamped, s.exact = r.Whole(), int(r.Whole()), r.Bool()
 	s.next, s.height, s.logLik = r.Float(), r.Float(), r.Float()
 	s.pearson = lik.PearsonOfSums(r.Floats(lik.PearsonSums))

@@ -35,6 +35,7 @@ var directions = []struct{ pattern, may string }{
 	{"kernels/arrowhead", ground + "kernels/dense kernels/gauss kernels/lik"},
 	{"kernels/design", ground + "kernels/dense kernels/gauss kernels/lik"},
 	{"kernels", algebra},
+	{"kernels/internal/wire", "kernels kernels/internal/tally"},
 	{"kernels/internal/*", algebra + "kernels"},
 	{"kernels/stream", algebra + "kernels"},
 	{"kernels/predict", algebra + "kernels"},
