@@ -8,6 +8,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/answer"
+	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/rows"
 	"github.com/bglm/bglm/udf/internal/capi"
@@ -234,7 +235,9 @@ func updateLOO(args []capi.Vec, slots capi.Slots) error {
 	}
 	defer src.X.Release()
 	var b kernels.Batch
-	return underOne(args, slots, func(f *kernels.Fit, _ int) (*answer.LOO, error) { return answer.NewLOO(f, false) },
+	return underOne(args, slots, func(f *kernels.Fit, _ int) (*answer.LOO, error) {
+		return answer.NewLOO(f, engine.FactorOf(f.Method), false)
+	},
 		func(l *answer.LOO, lo, hi int) error {
 			if at, err := src.Score(l.Fit, l.Features(), lo, hi, &b); err != nil || len(at) == 0 {
 				return err
@@ -395,7 +398,7 @@ func updateCompare(args []capi.Vec, slots capi.Slots) error {
 			if err != nil {
 				return nil, err
 			}
-			l, err := answer.NewLOO(fit, true)
+			l, err := answer.NewLOO(fit, engine.FactorOf(fit.Method), true)
 			if err != nil {
 				return nil, err
 			}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/predict"
@@ -196,7 +197,7 @@ var looPredictType = capi.StructOf(append(slices.Clone(distType.Fields), fld("lo
 
 func callLOOPredict(args []capi.Vec, n int, out *capi.Col) error {
 	return observed(args, n, out, "influence", func(p *predictor, row observation) error {
-		f, err := predict.LeaveOut(p.fits.lik, row.Obs, row.m, row.v, predict.FactorOf(p.fits.last.Method))
+		f, err := predict.LeaveOut(p.fits.lik, row.Obs, row.m, row.v, engine.FactorOf(p.fits.last.Method))
 		if err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/bglm/bglm/cmd/internal/duck"
 	"github.com/bglm/bglm/cmd/internal/job"
 	"github.com/bglm/bglm/cmd/internal/shell"
+	"github.com/bglm/bglm/kernels/engine"
 )
 
 // crossValidated says that rows were predicted by fits of the parts that do not hold them.
@@ -63,8 +64,8 @@ func (sc *scoring) folded(s *duck.Session) (done bool, err error) {
 	if err != nil || !ok {
 		return false, err
 	}
-	if m.Method = "gp"; sc.fits.HasClass {
-		m.Method = "softmax"
+	if m.Method = engine.Names(engine.Process)[0]; sc.fits.HasClass {
+		m.Method = engine.Names(engine.Classes)[0]
 	}
 	j, err := job.New(sc.src, m, true)
 	if err != nil {

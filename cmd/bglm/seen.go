@@ -100,7 +100,7 @@ func (sc *scoring) without(s *duck.Session, j *job.Job) (how string, err error) 
 		// The likelihood of a low rank has not seen the directions that it leaves out: a row
 		// cannot be taken out of what it is not in.
 		whole := true
-		if m.Name == "lowrank" {
+		if m.Partial {
 			if err := s.Row("SELECT coalesce(bool_and(contains(fit.status, ' lowered to ')), false) FROM fits", &whole); err != nil {
 				return "", err
 			}

@@ -23,7 +23,7 @@ func ExampleCompare() {
 			fmt.Println(err)
 			return
 		}
-		l, err := answer.NewLOO(r.Fit, true)
+		l, err := answer.NewLOO(r.Fit, engine.FactorOf(r.Method), true)
 		if err != nil {
 			fmt.Println(err)
 			return

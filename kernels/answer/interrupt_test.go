@@ -10,6 +10,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/predict"
 	"github.com/bglm/bglm/kernels/stop"
 )
 
@@ -31,7 +32,7 @@ func TestInterrupt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	l, err := NewLOO(f, false)
+	l, err := NewLOO(f, predict.AtMode, false)
 	must(err)
 	b := d.batch(t, f, l.Features(), "bin", "x z g h")
 	is("LOO.Add", l.Add(ended, b))

@@ -79,18 +79,19 @@ type LOO struct {
 	loo, lpd, penalty moments
 	warned, failed    int64
 	worst, shares     float64
+	by                predict.Factor
 	keep              bool
 	points            []float64 // LOO of each row, if kept
 }
 
-// NewLOO adds up no rows yet. keep has it remember the rows one by one, as Compare needs.
+// NewLOO adds up no rows yet. by is the factor that rows have in f (engine.FactorOf), keep has it remember the rows one by one, as Compare needs.
 // Errors: those of predict.New.
-func NewLOO(f *kernels.Fit, keep bool) (*LOO, error) {
+func NewLOO(f *kernels.Fit, by predict.Factor, keep bool) (*LOO, error) {
 	s, err := predict.New(f)
 	if err != nil {
 		return nil, err
 	}
-	return &LOO{Scorer: s, keep: keep}, nil
+	return &LOO{Scorer: s, by: by, keep: keep}, nil
 }
 
 // Add takes the rows of b, whose feature numbers are those of Features.
@@ -106,7 +107,7 @@ func (l *LOO) Add(ctx context.Context, b *kernels.Batch) error {
 		if err != nil {
 			return err
 		}
-		p, err := PointOf(l.Lik, b.Obs(i), m, v, predict.FactorOf(l.Fit.Method))
+		p, err := PointOf(l.Lik, b.Obs(i), m, v, l.by)
 		if err != nil {
 			return err
 		}

@@ -135,7 +135,7 @@ func TestGaussianLOO(t *testing.T) {
 	d := all.only(func(i int) bool { return i < 25 })
 	o := map[string]any{"family": "gaussian", "dispersion": 0.7, "standardize": false, "prior_variance": 3.0}
 	f := d.fit(t, "num", "x g", o, nil)
-	l, err := NewLOO(f, true)
+	l, err := NewLOO(f, engine.FactorOf(f.Method), true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestGaussianLOO(t *testing.T) {
 	sum := 0.0
 	for i := range d.n {
 		out := d.only(func(j int) bool { return j != i }).fit(t, "num", "x g", o, nil)
-		r, err := NewLOO(out, true)
+		r, err := NewLOO(out, engine.FactorOf(out.Method), true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -194,7 +194,7 @@ func TestLOOAgainstRefits(t *testing.T) {
 		}
 		d.number["x"][3] = 5 // a row that others do not say much about
 		f := d.fit(t, c.y, "x g", o, nil)
-		l, err := NewLOO(f, true)
+		l, err := NewLOO(f, engine.FactorOf(f.Method), true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -205,7 +205,7 @@ func TestLOOAgainstRefits(t *testing.T) {
 		for i := range d.n {
 			one := d.only(func(j int) bool { return j == i })
 			out := d.only(func(j int) bool { return j != i }).fit(t, c.y, "x g", o, nil)
-			r, err := NewLOO(out, false)
+			r, err := NewLOO(out, engine.FactorOf(out.Method), false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -247,7 +247,7 @@ func TestLOOOfSeparatedRows(t *testing.T) {
 	}
 	o := map[string]any{"prior_variance": 15.0, "covariance": "full"}
 	f := d.fitBy(t, "ep", "bin", "one g", o, nil)
-	l, err := NewLOO(f, true)
+	l, err := NewLOO(f, engine.FactorOf(f.Method), true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +257,7 @@ func TestLOOOfSeparatedRows(t *testing.T) {
 	var mode, sum float64
 	for i := range d.n {
 		one := d.only(func(j int) bool { return j == i })
-		r, err := NewLOO(d.only(func(j int) bool { return j != i }).fitBy(t, "ep", "bin", "one g", o, nil), false)
+		r, err := NewLOO(d.only(func(j int) bool { return j != i }).fitBy(t, "ep", "bin", "one g", o, nil), engine.FactorOf("ep"), false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -282,11 +282,11 @@ func TestLOOOfSeparatedRows(t *testing.T) {
 func TestMergeLOO(t *testing.T) {
 	d, _, _ := facts(t)
 	f := d.fit(t, "bin", "x g", nil, nil)
-	whole, _ := NewLOO(f, false)
+	whole, _ := NewLOO(f, engine.FactorOf(f.Method), false)
 	if err := whole.Add(context.Background(), d.batch(t, f, whole.Features(), "bin", "x g")); err != nil {
 		t.Fatal(err)
 	}
-	a, _ := NewLOO(f, false)
+	a, _ := NewLOO(f, engine.FactorOf(f.Method), false)
 	b := a.Clone()
 	for k, l := range []*LOO{a, b} {
 		part := d.only(func(i int) bool { return i%2 == k })
@@ -311,7 +311,7 @@ func TestCompareAgainstR(t *testing.T) {
 	fits := make([]*LOO, 3)
 	names := []string{"1", "2", "3"}
 	for k := range fits {
-		fits[k], _ = NewLOO(&kernels.Fit{Family: "gaussian", Link: "identity", Dispersion: 1, Shape: math.NaN(), LogEvidence: math.NaN()}, true)
+		fits[k], _ = NewLOO(&kernels.Fit{Family: "gaussian", Link: "identity", Dispersion: 1, Shape: math.NaN(), LogEvidence: math.NaN()}, predict.AtMode, true)
 	}
 	for _, f := range all {
 		if f["model"] == "stacking" && f["what"] == "point" {

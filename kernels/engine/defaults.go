@@ -17,11 +17,11 @@ import (
 //   - standardize: where no prior was given, which would speak of the original scale, or where
 //     the fit that is continued did; not by filters of open columns, which do not remember the
 //     scale, and never by a Gaussian process;
-//   - covariance of adf: that of the fit that is continued, else an arrowhead;
+//   - covariance, of a method that has one there: that of the fit that is continued, else its own;
 //   - dispersion and shape: learnt by methods that keep the rows, where neither a number nor a
 //     fit to continue says what they are; filters learn the dispersion of a location family
-//     that they standardise, and adf the size of negbinomial;
-//   - prior_variance of adf with an arrowhead: learnt where the fit that is continued did, a
+//     that they standardise, and the size of negbinomial where they can;
+//   - prior_variance of a filter with an arrowhead that learns it: learnt where the fit that is continued did, a
 //     stream of bglm_fit;
 //   - prior_variance of classes: learnt, where neither a prior nor the scale was given;
 //   - integrate: true for methods that keep the rows, and passes of laplace.
@@ -35,13 +35,13 @@ func (m *Method) defaults(s *option.Settings, given lik.Params) {
 		o.Standardize = o.Standardize || !s.OwnPrior() || s.Start != nil && s.Start.Standardized()
 		o.Standardize = o.Standardize && !(m.Streams && o.AnyColumns) // filters remember the scale of columns
 	}
-	if m.Name == "adf" && o.Covariance == "" {
-		o.Covariance = "arrowhead"
+	if m.Covariance != "" && o.Covariance == "" {
+		o.Covariance = m.Covariance
 		if s.Start != nil {
 			o.Covariance = s.Start.Covariance.Form.String()
 		}
 	}
-	if m.Name == "adf" {
+	if m.LearnsPrior {
 		o.AutoPrior = s.Start != nil && auto && streamLearns(&s.Model) && !s.Given("prior_mean") && !s.Given("prior_variance") && !s.Given("intercept_variance")
 	}
 	_, dispersed := s.Lik.(lik.Dispersed)
@@ -52,7 +52,7 @@ func (m *Method) defaults(s *option.Settings, given lik.Params) {
 	if m.Kind == Classes && auto && !s.OwnPrior() {
 		o.AutoPrior = true
 	}
-	if m.Name == "adf" && shaped && lik.Overdisperses(s.Lik) && !s.Given("shape") {
+	if m.LearnsShape && shaped && lik.Overdisperses(s.Lik) && !s.Given("shape") {
 		o.AutoShape = o.AutoShape || s.Start == nil && given.Shape == 0 || learnsShape(s.Start)
 	}
 	if m.Streams || m.Kind == Classes || s.Start != nil || len(s.At) > 0 {

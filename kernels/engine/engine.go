@@ -97,6 +97,20 @@ type Method struct {
 	// engines keep them.
 	Streams bool
 	Link    string // the one that it is for, "" = any
+	// Covariance is the form of its beliefs where neither an option nor the fit that is continued
+	// says one; "" leaves it to New.
+	Covariance string
+	// LearnsShape says that a filter learns the shape of a family of counts, and LearnsPrior that
+	// one with an arrowhead learns prior variances.
+	LearnsShape, LearnsPrior bool
+	// Moments says that its posteriors have the moments that they would with each row's
+	// likelihood itself (predict.OfMoments), not those of a parabola at the mode.
+	Moments bool
+	// Partial says that a posterior has not seen all directions of the rows where its status says
+	// that it left some out, and WholeRank that the option rank takes singular values of the rows
+	// as they are, each for itself.
+	Partial, WholeRank bool
+	Passes             *Passes // over rows that are not kept; nil for a method that takes none
 
 	make func(ctx context.Context, m *kernels.Model) (Fitter, error)
 }
@@ -172,7 +186,7 @@ func (m *Method) Model(s *option.Settings, times, trials bool) (*kernels.Model, 
 				keepers = append(keepers, k.Name)
 			}
 		}
-		sized := m.Name == "adf" && s.Lik != nil && lik.Overdisperses(s.Lik) // whose shape the filter learns
+		sized := m.LearnsShape && s.Lik != nil && lik.Overdisperses(s.Lik) // whose shape the filter learns
 		for key, auto := range map[string]bool{"prior_variance": s.LearnsPrior(), "shape": s.Options.AutoShape && !sized} {
 			if auto {
 				return nil, &argument.Error{Name: key, Found: "'auto'",
@@ -180,9 +194,9 @@ func (m *Method) Model(s *option.Settings, times, trials bool) (*kernels.Model, 
 			}
 		}
 	}
-	if o := &s.Options; o.Compress && (times || s.Drifts() || o.AutoNoise || m.Streams || m.Name == "hmc" && o.Rank > 0) {
+	if o := &s.Options; o.Compress && (times || s.Drifts() || o.AutoNoise || m.Streams || m.WholeRank && o.Rank > 0) {
 		why := "rows that differ in time cannot be one"
-		if m.Name == "hmc" {
+		if m.WholeRank {
 			why = "rank takes singular values of all rows"
 		}
 		return nil, &argument.Error{Name: "compress", Found: "true", Why: why}

@@ -3,13 +3,46 @@ package engine
 import (
 	"context"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/argument"
 	"github.com/bglm/bglm/kernels/laplace"
 	"github.com/bglm/bglm/kernels/lowrank"
+	"github.com/bglm/bglm/kernels/predict"
 )
+
+// Passes are how a method is fitted without its rows (newton_state).
+type Passes struct {
+	Default bool // the option method of a pass need not name it
+	Chained bool // each pass goes on from the merged state of the one before, not from its fit
+	// Covariance is the only form that its posteriors have then, "" where the option is none of it.
+	Covariance string
+}
+
+// Passing lists the methods that passes are made for, the default one first.
+func Passing() (list []*Method) {
+	for i := range methods {
+		switch p := methods[i].Passes; {
+		case p != nil && p.Default:
+			list = slices.Insert(list, 0, &methods[i])
+		case p != nil:
+			list = append(list, &methods[i])
+		}
+	}
+	return list
+}
+
+// FactorOf is the factor that rows have in fits of a method; AtMode for one that is none.
+func FactorOf(method string) predict.Factor {
+	for i := range methods {
+		if methods[i].Name == method && methods[i].Moments {
+			return predict.OfMoments
+		}
+	}
+	return predict.AtMode
+}
 
 // Part is what a pass over a part of the rows says, which are not kept: a laplace.Pass, or with
 // method 'lowrank' a lowrank.Pass.

@@ -176,7 +176,7 @@ func TestZeroDoor(t *testing.T) {
 		}
 	}
 	var m engine.Method
-	if f, err := m.New(new(kernels.Model)); err == nil {
+	if f, err := m.New(t.Context(), new(kernels.Model)); err == nil {
 		t.Error("the zero Method made", f)
 	}
 	if _, err := m.Progressive(); err == nil {

@@ -156,6 +156,9 @@ type EKF struct{ SecondOrder bool }
 
 func (EKF) Name() string { return "ekf" }
 
+// Innovates implements stream.Innovating.
+func (EKF) Innovates() {}
+
 func (r EKF) Bind(m *kernels.Model) (stream.Update, error) {
 	o := m.Options
 	k := &ekf{Likelihood: m.Lik, second: r.SecondOrder, r: o.MeasurementNoise, infer: o.AutoMeasurementNoise, floor: o.NoiseFloor,

@@ -18,15 +18,6 @@ const (
 	OfMoments
 )
 
-// FactorOf is the factor that rows have in the fits of a method: OfMoments where these are
-// moments of the posterior (ep, hmc), AtMode elsewhere.
-func FactorOf(method string) Factor {
-	if method == "ep" || method == "hmc" {
-		return OfMoments
-	}
-	return AtMode
-}
-
 // LeftOut is what the other rows of a fit say of one.
 type LeftOut struct {
 	Mean, Variance float64 // of the row's linear predictor, given the other rows

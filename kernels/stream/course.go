@@ -193,7 +193,7 @@ func (c *course) says(f *kernels.Fit, p *Plan, score float64) (status string) {
 		dispersion = 0
 	}
 	base, ok := c.baseline(&p.answers, dispersion)
-	if ok && p.rule.Name() != "ekf" && score < base-worse { // whose densities are those of innovations
+	if ok && !innovates(p.rule) && score < base-worse {
 		status = kernels.Join(status, fmt.Sprintf("predicted before they were learnt, the rows have a log loss of %.4g, worse than the %.4g of their mean alone", -score/c.w, -base/c.w))
 	}
 	if !p.Drifts && c.order(&p.answers) {

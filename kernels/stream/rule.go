@@ -14,6 +14,15 @@ type Rule interface {
 	Bind(m *kernels.Model) (Update, error)
 }
 
+// Innovating is a Rule whose log densities are those of innovations, not of responses, and whose
+// noise is that of the measurement where the model gives one.
+type Innovating interface{ Innovates() }
+
+func innovates(r Rule) bool {
+	_, ok := r.(Innovating)
+	return ok
+}
+
 // Update is a bound rule. The weight of o is above 0. cut says that the step was held
 // back.
 type Update interface {

@@ -141,7 +141,7 @@ func New(c Config) (*State, error) {
 			learn.Dear = c.Dear
 			p.Learns = true
 		}
-		p.noise = c.Rule.Name() != "ekf" || m.Options.MeasurementNoise == 0 && !m.Options.AutoMeasurementNoise
+		p.noise = !innovates(c.Rule) || m.Options.MeasurementNoise == 0 && !m.Options.AutoMeasurementNoise
 	}
 	if p.up, err = c.Rule.Bind(m); err != nil {
 		return nil, err

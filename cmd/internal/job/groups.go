@@ -85,12 +85,13 @@ func (j *Job) Divide(src *Source, room int64) (parts, large int, err error) {
 // FitPart makes the table fits of the groups of a part, but for those of the table done.
 func (j *Job) FitPart(src *Source, what string, part int) error {
 	names := j.GroupNames()
-	method, options := "laplace", j.OptionsText()
-	if j.Method == "ep" { // whose passes are full
-		method, options = "ep", j.OptionsOf(func(key string) bool { return key != sites }, Setting{"covariance", "'full'"})
+	var more []Setting
+	if p := j.passes(); p != nil && p.Covariance != "" {
+		more = append(more, Setting{"covariance", "'" + p.Covariance + "'"})
 	}
+	options := j.OptionsOf(func(key string) bool { return key != sites }, more...)
 	err := j.s.Long(what, fmt.Sprintf("CREATE OR REPLACE TEMP TABLE fits AS SELECT %s, bglm_%s(bglm_y, bglm_x, %s) AS fit FROM (%s) q SEMI JOIN (FROM sizes s ANTI JOIN done d ON %s WHERE bglm_part = %d) p ON %s GROUP BY ALL",
-		quote.Names(names), method, options, j.Inner(src.Rows()), Matching(names, "s", "d"), part, Matching(names, "q", "p")))
+		quote.Names(names), j.Method, options, j.Inner(src.Rows()), Matching(names, "s", "d"), part, Matching(names, "q", "p")))
 	if err != nil {
 		return j.locate(src, err)
 	}

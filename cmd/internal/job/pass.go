@@ -21,12 +21,20 @@ var priorKeys = []string{"prior_mean", "prior_variance", "intercept_variance"}
 // integrating are options of what is integrated over.
 var integrating = []string{"integrate", "sd_scale", "sd_freedom", "dispersion_scale", "dispersion_freedom"}
 
-// lowrank is the method whose passes go on from the state of the pass before, not from its fit.
-const lowrank = "lowrank"
-
 // Chained says whether a pass goes on from the merged state of the one before, the table around
 // having that, instead of its fit.
-func (j *Job) Chained() bool { return j.Method == lowrank }
+func (j *Job) Chained() bool {
+	p := j.passes()
+	return p != nil && p.Chained
+}
+
+// passes is what the method says of passes, nil where it takes none.
+func (j *Job) passes() *engine.Passes {
+	if m, err := engine.Find(j.Method); err == nil {
+		return m.Passes
+	}
+	return nil
+}
 
 // sites is the option of passes that says whose they are.
 const sites = "method"
@@ -34,13 +42,23 @@ const sites = "method"
 // CheckPasses reports a job that is not fitted by passes over rows that are not kept, and says
 // what method 'auto' asks of laplace: prior variances that are learnt where no prior is given.
 func (j *Job) CheckPasses() error {
-	if !slices.Contains([]string{engine.Auto, "laplace", "ep", lowrank}, j.Method) {
-		return cli.Usage(fmt.Errorf("--method %s: passes are laplace's, ep's and lowrank's; allowed: laplace, ep, lowrank", j.Method))
+	var names []string
+	for _, m := range engine.Passing() {
+		names = append(names, m.Name)
+	}
+	asked := j.Method
+	if asked == engine.Auto {
+		j.Method = names[0]
+	}
+	p := j.passes()
+	if p == nil {
+		last := len(names) - 1
+		return cli.Usage(fmt.Errorf("--method %s: passes are %s's and %s's; allowed: %s", j.Method, strings.Join(names[:last], "'s, "), names[last], strings.Join(names, ", ")))
 	}
 	full := func(o Setting) bool {
-		return o.Key == "covariance" && strings.Trim(strings.ToLower(o.SQL), "'") == "full"
+		return o.Key == "covariance" && strings.Trim(strings.ToLower(o.SQL), "'") == p.Covariance
 	}
-	if j.Method == "ep" { // which has no other covariance here
+	if p.Covariance != "" { // there is no other here
 		j.Options = slices.DeleteFunc(j.Options, full)
 	}
 	allowed := option.For("newton_state").Without("around", sites)
@@ -49,17 +67,16 @@ func (j *Job) CheckPasses() error {
 			return cli.Usage(err)
 		}
 	}
-	if j.Method == "ep" || j.Method == lowrank {
+	if !p.Default {
 		j.set(sites, "'"+j.Method+"'")
 		j.Meta = append(j.Meta, sites, j.Method)
 		return nil
 	}
 	given := func(o Setting) bool { return slices.Contains(priorKeys, o.Key) }
-	if j.Method == engine.Auto && !slices.ContainsFunc(j.Options, given) {
+	if asked == engine.Auto && !slices.ContainsFunc(j.Options, given) {
 		j.set("prior_variance", "'auto'")
 		j.Meta = append(j.Meta, "option.prior_variance", "auto")
 	}
-	j.Method = "laplace"
 	return nil
 }
 
