@@ -13,18 +13,19 @@ import (
 // decided are the files that decide on an engine's name outside the list of engines, the names,
 // and why they may. A word that only looks like one, such as that of a covariance, is here too.
 var decided = map[string]struct{ names, why string }{
-	"arrowio/schema.go":          {"lowrank", "a form of a covariance"},
-	"kernels/ep/ep.go":           {"lowrank", "a form of a covariance"},
-	"kernels/ep/memory.go":       {"lowrank", "a form of a covariance"},
-	"kernels/ep/search.go":       {"lowrank", "a form of a covariance"},
-	"kernels/filter/filter.go":   {"lowrank", "a form of a covariance"},
-	"kernels/laplace/laplace.go": {"lowrank", "a form of a Hessian"},
-	"kernels/laplace/memory.go":  {"lowrank", "a form of a Hessian"},
-	"kernels/softmax/softmax.go": {"lowrank", "a form of a Hessian"},
-	"kernels/softmax/memory.go":  {"lowrank", "a form of a Hessian"},
-	"kernels/validate.go":        {"softmax", "a link"},
-	"kernels/laplace/pass.go":    {"ep", "the option method of a pass, whose engine this is"},
-	"kernels/option/option.go":   {"newton_state", "its options are those of laplace, but some"},
+	"arrowio/schema.go":                         {"lowrank", "a form of a covariance"},
+	"kernels/ep/ep.go":                          {"lowrank", "a form of a covariance"},
+	"kernels/ep/memory.go":                      {"lowrank", "a form of a covariance"},
+	"kernels/ep/search.go":                      {"lowrank", "a form of a covariance"},
+	"kernels/filter/filter.go":                  {"lowrank", "a form of a covariance"},
+	"kernels/laplace/memory.go":                 {"lowrank", "a form of a Hessian"},
+	"kernels/softmax/memory.go":                 {"lowrank", "a form of a Hessian"},
+	"kernels/validate.go":                       {"softmax", "a link"},
+	"kernels/kerneltest/invariant/invariant.go": {"softmax", "a link"},
+	"udf/agg_pass.go":                           {"newton_state", "an example in an error"},
+	"udf/update.go":                             {"newton_state", "an example in an error"},
+	"kernels/laplace/pass.go":                   {"ep", "the option method of a pass, whose engine this is"},
+	"kernels/option/option.go":                  {"newton_state", "its options are those of laplace, but some"},
 }
 
 // Engines are told apart by what the list of them says (engine.Method), not by their names: one
@@ -82,11 +83,12 @@ func engines(t *testing.T, files []file) (names []string) {
 	return names
 }
 
-// byName visits the words that a file compares with, switches on, or looks for in a list that it
-// spells out.
+// byName visits the words that a file compares with, switches on, keys a map by, or looks for in
+// a list that it spells out.
 func byName(f *ast.File, named map[string]string, visit func(at token.Pos, word string)) {
 	look := func(all ...ast.Expr) {
 		for _, e := range all {
+			e = ast.Unparen(e)
 			if word, ok := text(e, named); ok {
 				visit(e.Pos(), word)
 			}
@@ -100,20 +102,17 @@ func byName(f *ast.File, named map[string]string, visit func(at token.Pos, word 
 			}
 		case *ast.CaseClause:
 			look(n.List...)
+		case *ast.KeyValueExpr:
+			look(n.Key)
+		case *ast.IndexExpr:
+			look(n.Index)
 		case *ast.CallExpr:
-			if from, name := called(n); from == "slices" && (name == "Contains" || name == "Index") {
+			switch from, name := called(n); from + "." + name {
+			case "slices.Contains", "slices.Index", "strings.EqualFold":
 				look(n.Args...)
 				for _, arg := range n.Args {
 					if list, ok := arg.(*ast.CompositeLit); ok {
 						look(list.Elts...)
-					}
-				}
-			}
-		case *ast.IndexExpr: // map[string]...{"ep": ...}[method]
-			if list, ok := n.X.(*ast.CompositeLit); ok {
-				for _, e := range list.Elts {
-					if kv, ok := e.(*ast.KeyValueExpr); ok {
-						look(kv.Key)
 					}
 				}
 			}

@@ -6,15 +6,14 @@ import (
 	"go/token"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// byName are the files outside kernels/lik that may decide by the name of a family or link.
-var byName = map[string]string{
+// likely are the files outside kernels/lik that may decide by the name of a family or link.
+var likely = map[string]string{
 	"kernels/export/links.go": "languages of others have their own word for each link; one without is refused",
 }
 
@@ -30,14 +29,14 @@ func TestNoLikelihoodByName(t *testing.T) {
 		if f.test || f.dir == "kernels/lik" || strings.HasPrefix(f.dir, "docs/") {
 			continue
 		}
-		for _, n := range decisions(f.File, names) {
-			if byName[f.name] == "" {
-				t.Errorf("%s: decides by %s, the name of a family or link; ask lik.Traits", set.Position(n.Pos()), n.Value)
+		decisions(f.File, names, func(at token.Pos, word string) {
+			if likely[f.name] == "" {
+				t.Errorf("%s: decides by %s, the name of a family or link; ask lik.Traits", set.Position(at), word)
 			}
 			used[f.name] = true
-		}
+		})
 	}
-	for name := range byName {
+	for name := range likely {
 		if !used[name] {
 			t.Errorf("%s decides by no name: take it off the list", name)
 		}
@@ -52,66 +51,21 @@ func likelihoods() (names []string) {
 	return names
 }
 
-// decisions are the literals of a file by which it compares a family or link: operands of ==
-// and !=, cases, keys of maps, arguments of functions that compare or find, and comparisons
-// in SQL.
-func decisions(f *ast.File, names []string) (found []*ast.BasicLit) {
-	inSQL := regexp.MustCompile(`(?i)\b(family|link)\b\W*?(=|<>|!=|\bIN\s*\()\s*(\W?'\w+',\s*)*'(` + strings.Join(names, "|") + `)'`)
-	see := func(exprs ...ast.Expr) {
-		for _, e := range exprs {
-			for {
-				p, ok := e.(*ast.ParenExpr)
-				if !ok {
-					break
-				}
-				e = p.X
-			}
-			if l, ok := e.(*ast.BasicLit); ok && l.Kind == token.STRING {
-				if s, err := strconv.Unquote(l.Value); err == nil && slices.Contains(names, s) {
-					found = append(found, l)
-				}
-			}
+// decisions visits the names by which a file decides, as byName finds them, and comparisons in
+// SQL.
+func decisions(f *ast.File, names []string, visit func(at token.Pos, word string)) {
+	byName(f, nil, func(at token.Pos, word string) {
+		if slices.Contains(names, word) {
+			visit(at, word)
 		}
-	}
+	})
+	inSQL := regexp.MustCompile(`(?i)\b(family|link)\b\W*?(=|<>|!=|\bIN\s*\()\s*(\W?'\w+',\s*)*'(` + strings.Join(names, "|") + `)'`)
 	ast.Inspect(f, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.BinaryExpr:
-			if n.Op == token.EQL || n.Op == token.NEQ {
-				see(n.X, n.Y)
-			}
-		case *ast.CaseClause:
-			see(n.List...)
-		case *ast.KeyValueExpr:
-			see(n.Key)
-		case *ast.IndexExpr:
-			see(n.Index)
-		case *ast.CallExpr:
-			if name := called(n.Fun); name == "slices.Contains" || name == "slices.Index" || name == "strings.EqualFold" {
-				for _, a := range n.Args {
-					see(a)
-					if list, ok := a.(*ast.CompositeLit); ok {
-						see(list.Elts...)
-					}
-				}
-			}
-		case *ast.BasicLit:
-			if n.Kind == token.STRING && inSQL.MatchString(n.Value) {
-				found = append(found, n)
-			}
+		if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING && inSQL.MatchString(l.Value) {
+			visit(l.Pos(), l.Value)
 		}
 		return true
 	})
-	return found
-}
-
-// called is the name of a function of another package, as strings.EqualFold.
-func called(e ast.Expr) string {
-	if s, ok := e.(*ast.SelectorExpr); ok {
-		if p, ok := s.X.(*ast.Ident); ok {
-			return p.Name + "." + s.Sel.Name
-		}
-	}
-	return ""
 }
 
 // What the rule finds, and what it leaves alone.
@@ -141,8 +95,10 @@ func TestDecisionsAreFound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := decisions(f, names); len(got) != c.want {
-			t.Errorf("%s: %d decisions, want %d", c.text, len(got), c.want)
+		got := 0
+		decisions(f, names, func(token.Pos, string) { got++ })
+		if got != c.want {
+			t.Errorf("%s: %d decisions, want %d", c.text, got, c.want)
 		}
 	}
 }
