@@ -3,12 +3,13 @@ package udf
 import (
 	"context"
 	"errors"
-	"github.com/bglm/bglm/kernels/stop"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 // DuckDB's C API (v1) does not tell a function that its query was interrupted, so that

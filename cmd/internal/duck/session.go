@@ -74,7 +74,7 @@ func Open(e *cli.Env, quiet bool) (_ *Session, err error) {
 		return nil, err
 	}
 	if err := udf.Register(s.Ctx, s.db); err != nil {
-		return nil, err
+		return nil, s.Failed(err) // warming up runs functions, which the user's end ends too
 	}
 	progress := "" // DuckDB's thread that waits asks for it all the time
 	if s.bar {
