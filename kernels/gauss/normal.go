@@ -329,7 +329,7 @@ func (g *Normal) Prec(dst *dense.Matrix) error {
 		dense.InverseFromCholesky(dst, g.L)
 		return nil
 	case LowRank:
-		b, err := g.halfPrec()
+		b, err := g.HalfPrec()
 		if err != nil {
 			return err
 		}

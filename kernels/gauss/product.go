@@ -161,7 +161,7 @@ func lowRankProduct(prior *Normal, parts []*Normal, rank int, halt *stop.Stop) (
 		if q.Form != LowRank {
 			continue
 		}
-		h, err := q.halfPrec()
+		h, err := q.HalfPrec()
 		if err != nil {
 			return nil, err
 		}
@@ -174,8 +174,9 @@ func lowRankProduct(prior *Normal, parts []*Normal, rank int, halt *stop.Stop) (
 	return FromPrecision(make([]float64, len(lam)), lam, b)
 }
 
-// halfPrec is B with Σ⁻¹ = D⁻¹ + BᵀB, r x p.
-func (g *Normal) halfPrec() (*dense.Matrix, error) {
+// HalfPrec is B with Σ⁻¹ = D⁻¹ + BᵀB, r x p, of a LowRank covariance.
+// Cost: O(p r²). Errors: a covariance that is not positive definite.
+func (g *Normal) HalfPrec() (*dense.Matrix, error) {
 	c, err := g.capacitance()
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
@@ -54,9 +55,17 @@ func (e *engine) learns() bool {
 	return e.learnsPrior() || o.AutoDispersion || o.AutoShape
 }
 
+// learns says whether p asks for anything that is learnt.
+func learns(p *kernels.Problem) bool {
+	return p.LearnsPrior() || p.Options.AutoDispersion || p.Options.AutoShape
+}
+
+// low says that the Hessian is of low rank with the diagonal of the rest.
+func (e *engine) low() bool { return e.hessian == "rest" || e.hessian == "lowrank" }
+
 // learnsPrior says that prior variances are learnt: not by an evidence that leaves curvature
 // out, which a larger variance hides better.
-func (e *engine) learnsPrior() bool { return e.x.LearnsPrior() && e.hessian != "rest" }
+func (e *engine) learnsPrior() bool { return e.x.LearnsPrior() && !e.low() }
 
 // exact says that the evidence has all curvature.
 func (e *engine) exact() bool {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
@@ -211,7 +212,8 @@ func (e *engine) blockAt(w, curv []float64) (*belief, error) {
 	return bl.is(post), nil
 }
 
-// lowRankAt keeps the leading eigenpairs of the whitened data Hessian TᵀXᵀWXT.
+// lowRankAt keeps the leading eigenpairs of the whitened data Hessian TᵀXᵀWXT, and of what they
+// leave of XᵀWX the diagonal.
 func (e *engine) lowRankAt(w, curv []float64) (*belief, error) {
 	d, t := e.x, e.root
 	bl := &belief{mean: w}
@@ -230,35 +232,13 @@ func (e *engine) lowRankAt(w, curv []float64) (*belief, error) {
 	if err != nil {
 		return nil, err
 	}
-	bl.logDet, bl.note = low.LogDet, low.Note
-	if e.hessian == "rest" && t.Of.Form == gauss.Diagonal {
-		rest := make([]float64, d.P)
-		d.Squares(rest, c)
-		post, logDet, err := low.WithRest(t, rest)
-		if err != nil {
-			return nil, err
-		}
-		bl.logDet, bl.rank = logDet, len(low.Share)
-		bl.rows = func(dst []float64) { d.Spread(dst, post) }
-		return bl.is(post), nil
+	h := make([]float64, d.P)
+	d.Squares(h, c)
+	post, logDet, err := low.WithRest(t, h, kernels.Or(d.Options.Rank, mode.DefaultRank))
+	if err != nil {
+		return nil, err
 	}
-	bl.rows = func(dst []float64) {
-		keep := len(low.Share)
-		d.Parallel(d.N, d.Values()*keep, func(lo, hi int) {
-			s := make([]float64, keep)
-			for i := lo; i < hi; i++ {
-				d.Stop.Check()
-				clear(s)
-				col, val := d.Entries(i)
-				for k, j := range col {
-					dense.Axpy(val[k], low.TQ.Row(int(j)), s)
-				}
-				dst[i] = 0
-				for k, v := range s {
-					dst[i] += v * v * (1 - low.Share[k])
-				}
-			}
-		})
-	}
-	return bl.is(low.Post), nil
+	bl.logDet, bl.rank, bl.note = logDet, len(low.Share), kernels.Join(low.Note, low.RestNote(e.hessian == "lowrank"))
+	bl.rows = func(dst []float64) { d.Spread(dst, post) }
+	return bl.is(post), nil
 }

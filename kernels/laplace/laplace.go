@@ -76,7 +76,8 @@ type engine struct {
 // elimination of the column with most levels leaves up to 5,000 weights, of half of all at
 // most, it is that. All three give the same mean, variances and evidence. Else it is lowrank
 // with the diagonal of what that leaves out: the status says so, and no variance is learnt by
-// its evidence.
+// its evidence. So is lowrank where it is asked for, under what an exact Hessian learnt where
+// that is affordable.
 //
 // ThirdOrder moves the mean from the mode to where it is by the third derivatives of the
 // likelihood too (lag); covariance and evidence stay. Without an exact Hessian it is left out, and
@@ -88,8 +89,7 @@ type engine struct {
 //
 // The result is Full for hessian full and block (zero between blocks), Diagonal for
 // diagonal, LowRank for lowrank and the n x n form, Arrowhead for elimination; with a full
-// prior covariance lowrank is Full too, and diagonal keeps the diagonal of Λ0 + H. A low-rank posterior has in no direction less
-// variance than the full one. Where a likelihood is not log-concave the curvatures
+// prior covariance lowrank is Full too, and diagonal keeps the diagonal of Λ0 + H. Where a likelihood is not log-concave the curvatures
 // enter with their signs if the sum is positive definite, else negative ones as 0, and
 // the status says so.
 //
@@ -117,6 +117,12 @@ func Learn(ctx context.Context, p *kernels.Problem) (*kernels.Fit, *kernels.Prob
 	if err != nil {
 		return nil, nil, err
 	}
+	known, err := knownTo(p, f, e)
+	return f, known, err
+}
+
+// knownTo is p with what f, its fit by e, has learnt.
+func knownTo(p *kernels.Problem, f *kernels.Fit, e *engine) (*kernels.Problem, error) {
 	known, m := *p, *p.Model
 	known.Model = &m
 	m.Options.AutoPrior, m.Options.PriorGroups, m.Options.AutoDispersion, m.Options.AutoShape, m.Options.Integrate, m.Options.ThirdOrder = false, false, false, false, false, false
@@ -126,8 +132,34 @@ func Learn(ctx context.Context, p *kernels.Problem) (*kernels.Fit, *kernels.Prob
 	if s, ok := e.lik.(lik.Shaped); ok {
 		m.Params.Shape = s.Shape()
 	}
+	var err error
 	m.Lik, err = lik.New(f.Family, f.Link, m.Params)
-	return f, &known, err
+	return &known, err
+}
+
+// lowRankLearnt is the low-rank Gaussian of p under the variances, dispersion and shape that
+// exact, p with an exact Hessian, learns: the evidence of one that leaves curvature out is higher the more
+// there is to leave out.
+func lowRankLearnt(ctx context.Context, p, exact *kernels.Problem, start []float64) (*kernels.Fit, *engine, error) {
+	learnt, e, err := learnFrom(ctx, exact, start)
+	if err != nil {
+		return nil, nil, err
+	}
+	known, err := knownTo(p, learnt, e)
+	if err != nil {
+		return nil, nil, err
+	}
+	f, _, err := learnFrom(ctx, known, start)
+	if err != nil {
+		return nil, nil, err
+	}
+	f.Prior, f.Columns, f.Learnt = learnt.Prior, learnt.Columns, learnt.Learnt
+	f.Iterations += learnt.Iterations
+	f.Converged = f.Converged && learnt.Converged
+	if learnt.Status != "ok" {
+		f.Status = kernels.Join(learnt.Status, strings.TrimPrefix(f.Status, "ok"))
+	}
+	return f, e, nil
 }
 
 func learnFrom(ctx context.Context, p *kernels.Problem, start []float64) (f *kernels.Fit, e *engine, err error) {
@@ -145,6 +177,13 @@ func learnFrom(ctx context.Context, p *kernels.Problem, start []float64) (f *ker
 		return nil, nil, err
 	}
 	hessian, leaves := plan(p, ties, start != nil)
+	if hessian == "lowrank" && learns(p) {
+		exact, m := *p, *p.Model
+		exact.Model, m.Options.Hessian = &m, "auto"
+		if h, _ := plan(&exact, ties, start != nil); h != "rest" {
+			return lowRankLearnt(ctx, p, &exact, start)
+		}
+	}
 	g, err := reserve(p, ties, hessian, leaves)
 	if err != nil {
 		return nil, nil, err
@@ -529,10 +568,12 @@ func (e *engine) result(ev *evidence, iterations int, status, learnt string) (*k
 		return nil, err
 	}
 	notes := []string{status, ev.note, learnt}
-	if e.hessian == "rest" {
-		notes = append(notes, mode.RestNote)
+	if o := &e.x.Options; e.low() {
 		if e.x.LearnsPrior() {
 			notes = append(notes, mode.Kept(e.x.Prior.Variance))
+		}
+		if o.AutoDispersion || o.AutoShape {
+			notes = append(notes, mode.LearntNote)
 		}
 	}
 	if ev.floored {

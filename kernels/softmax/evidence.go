@@ -146,8 +146,8 @@ func (h *learner) bend(u *dense.Matrix) {
 					dense.Axpy(val[k], ev.root.Row(b*s.p+int(j)), yb)
 				}
 				q[b] = 0
-				for k, v := range yb {
-					q[b] += v * v * shareOf(ev.share, k)
+				for _, v := range yb {
+					q[b] += v * v
 				}
 			}
 			if ev.split {
@@ -166,9 +166,6 @@ func (h *learner) bend(u *dense.Matrix) {
 				dense.Axpy(pi[b], y.Row(b), mix)
 				trace += pi[b] * v
 			}
-			for k := range mix {
-				mix[k] *= shareOf(ev.share, k)
-			}
 			form := 0.0
 			for b := range qp {
 				qp[b] = dense.Dot(y.Row(b), mix)
@@ -179,11 +176,4 @@ func (h *learner) bend(u *dense.Matrix) {
 			}
 		}
 	})
-}
-
-func shareOf(share []float64, k int) float64 {
-	if share == nil {
-		return 1
-	}
-	return share[k]
 }

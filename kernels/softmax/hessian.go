@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
@@ -14,11 +15,10 @@ type belief struct {
 	post   *gauss.Normal
 	logDet float64 // log |I + Σ0 H| for the Hessian H chosen
 	note   string
-	// root and share say how logDet depends on the W of a row: its derivative in W_bc
-	// is Σ_k share_k y_bk y_ck, y_b = Σ_j x_j root's row (b, j); share nil means ones.
+	// root says how logDet depends on the W of a row: its derivative in W_bc
+	// is Σ_k y_bk y_ck, y_b = Σ_j x_j root's row (b, j).
 	// With split only b = c counts.
 	root  *dense.Matrix
-	share []float64
 	split bool
 }
 
@@ -56,14 +56,8 @@ func (e *engine) fullAt(w []float64) (*belief, error) {
 }
 
 func (e *engine) diagonalAt(w []float64) (bl *belief, err error) {
-	s := e.search
 	bl = &belief{split: true}
-	h, c := make([]float64, len(w)), make([]float64, s.n)
-	for k := range s.a {
-		s.own(c, k)
-		s.Squares(h[k*s.p:(k+1)*s.p], c)
-	}
-	if bl.post, bl.logDet, _, err = mode.Diagonal(e.root, w, h); err != nil {
+	if bl.post, bl.logDet, _, err = mode.Diagonal(e.root, w, e.ownCurvature(w)); err != nil {
 		return nil, err
 	}
 	return bl, nil
@@ -122,7 +116,8 @@ func (e *engine) blockAt(w []float64) (*belief, error) {
 	return bl, nil
 }
 
-// lowRankAt keeps the leading eigenpairs of the whitened data Hessian TᵀXᵀWXT.
+// lowRankAt keeps the leading eigenpairs of the whitened data Hessian TᵀXᵀWXT, and of what they
+// leave of XᵀWX the diagonal.
 func (e *engine) lowRankAt(w []float64) (*belief, error) {
 	s := e.search
 	most := min(s.n*min(s.a, max(len(e.classes.Names)-1, 1)), len(w))
@@ -143,21 +138,20 @@ func (e *engine) lowRankAt(w []float64) (*belief, error) {
 	if err != nil {
 		return nil, err
 	}
-	if e.hessian == "rest" && e.root.Of.Form == gauss.Diagonal {
-		h, c := make([]float64, len(w)), make([]float64, s.n)
-		for k := range s.a {
-			s.own(c, k)
-			s.Squares(h[k*s.p:(k+1)*s.p], c)
-		}
-		post, logDet, err := low.WithRest(e.root, h)
-		if err != nil {
-			return nil, err
-		}
-		return &belief{post: post, logDet: logDet, note: low.Note}, nil
+	post, logDet, err := low.WithRest(e.root, e.ownCurvature(w), kernels.Or(e.x.Options.Rank, mode.DefaultRank))
+	if err != nil {
+		return nil, err
 	}
-	bl := &belief{post: low.Post, logDet: low.LogDet, note: low.Note, root: low.TQ, share: make([]float64, len(low.Share))}
-	for k, v := range low.Share {
-		bl.share[k] = 1 - v
+	return &belief{post: post, logDet: logDet, note: kernels.Join(low.Note, low.RestNote(e.hessian == "lowrank"))}, nil
+}
+
+// ownCurvature is the diagonal of the Hessian at weights w, where the search stands.
+func (e *engine) ownCurvature(w []float64) []float64 {
+	s := e.search
+	h, c := make([]float64, len(w)), make([]float64, s.n)
+	for k := range s.a {
+		s.own(c, k)
+		s.Squares(h[k*s.p:(k+1)*s.p], c)
 	}
-	return bl, nil
+	return h
 }

@@ -43,6 +43,7 @@ type engine struct {
 	root    *gauss.Root
 	search  *search
 	hessian string
+	learnt  bool // prior variances are
 }
 
 // Fit is the Laplace approximation for rows whose Y is the index of their class in
@@ -171,7 +172,12 @@ func called(h string) string {
 }
 
 func (e *engine) fit() (*kernels.Fit, error) {
-	if !e.x.LearnsPrior() || e.hessian == "rest" || len(e.classes.Learnt) == 0 {
+	low := e.hessian == "lowrank"
+	if low && len(e.prior.Mean) <= fullWeights && e.x.LearnsPrior() {
+		e.hessian = "full" // to learn by
+	}
+	e.learnt = e.x.LearnsPrior() && e.hessian != "rest" && e.hessian != "lowrank" && len(e.classes.Learnt) > 0
+	if !e.learnt {
 		ev, err := e.climbTo(nil)
 		if err != nil {
 			return nil, err
@@ -188,6 +194,12 @@ func (e *engine) fit() (*kernels.Fit, error) {
 	}
 	if status == "" {
 		status = e.search.Status
+	}
+	if low {
+		e.hessian = "lowrank"
+		if h.at, err = e.climbTo(h.at.post.Mean); err != nil {
+			return nil, err
+		}
 	}
 	if e.refines() {
 		if h.at, err = e.refine(h.at); err != nil {
@@ -237,11 +249,8 @@ func (e *engine) climbTo(w []float64) (*evidence, error) {
 
 func (e *engine) result(ev *evidence, iterations int, status, learnt string) (*kernels.Fit, error) {
 	notes := []string{status, ev.note, learnt}
-	if e.hessian == "rest" {
-		notes = append(notes, mode.RestNote)
-		if e.x.LearnsPrior() {
-			notes = append(notes, mode.Kept(e.x.Prior.Variance))
-		}
+	if (e.hessian == "rest" || e.hessian == "lowrank") && e.x.LearnsPrior() && !e.learnt {
+		notes = append(notes, mode.Kept(e.x.Prior.Variance))
 	}
 	if names := e.classes.Names; len(names) == 1 {
 		notes = append(notes, fmt.Sprintf("all responses have the class %q: there is nothing to tell apart", names[0]))

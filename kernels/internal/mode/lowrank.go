@@ -12,6 +12,9 @@ import (
 	"github.com/bglm/bglm/kernels/stop"
 )
 
+// DefaultRank is the rank where none is asked for.
+const DefaultRank = 50
+
 // maxShare is the largest share of a prior variance that one direction of a low-rank
 // Hessian takes: what is left, 1e-12 of it, stays well above rounding.
 const maxShare = 1 - 1e-12
@@ -26,6 +29,8 @@ type LowRank struct {
 	Share  []float64     // λ/(1+λ)
 	LogDet float64
 	Note   string
+	// of WithRest: the trace of the whitened Hessian, and of what the eigenpairs leave of it
+	Trace, Rest float64
 }
 
 // NewLowRank finds the eigenpairs from products with A: apply sets dst = A m for p x k
@@ -40,7 +45,7 @@ type LowRank struct {
 func NewLowRank(t *gauss.Root, w []float64, most int, o *kernels.Options, halt *stop.Stop, apply func(dst, m *dense.Matrix)) (*LowRank, error) {
 	p := len(w)
 	x := &LowRank{}
-	rank := kernels.Or(o.Rank, 50)
+	rank := kernels.Or(o.Rank, DefaultRank)
 	if rank > most {
 		if o.Rank != 0 {
 			x.Note = fmt.Sprintf("rank %d is clamped to %d, the smaller of rows and weights", rank, most)
@@ -100,29 +105,116 @@ func NewLowRank(t *gauss.Root, w []float64, most int, o *kernels.Options, halt *
 	return x, err
 }
 
-// WithRest is the Gaussian of precision T⁻ᵀ(I + QλQᵀ + R)T⁻¹, R the diagonal of what the
-// leading eigenpairs leave of the whitened Hessian, and its log |I + Σ0 H|. h is the diagonal
-// of H, t diagonal.
-func (x *LowRank) WithRest(t *gauss.Root, h []float64) (post *gauss.Normal, logDet float64, err error) {
-	v := t.Of.Var
-	lam := make([]float64, len(v))
-	b := dense.NewUnder(x.TQ.Stop, len(x.Share), len(v))
-	for j := range lam {
-		x.TQ.Stop.Row(j)
-		own := v[j] * h[j]
-		for k, q := range x.TQ.Row(j) {
-			l := x.Share[k] / (1 - x.Share[k])
-			own -= l * q * q / v[j]
-			b.Row(k)[j] = math.Sqrt(l) * q / v[j]
-		}
-		lam[j] = (1 + max(own, 0)) / v[j]
-		logDet += math.Log(v[j])
-	}
-	if post, err = gauss.FromPrecision(x.Post.Mean, lam, b); err != nil {
+// noRest is the share of a diagonal entry of the Hessian below which what the eigenpairs leave
+// of it is rounding: a thousand units in the last place of double precision, as they are found
+// by a few products and a decomposition.
+const noRest = 1e-12
+
+// WithRest is the Gaussian of precision Λ0 + T⁻ᵀQλQᵀT⁻¹ + R, R the diagonal of what the
+// leading eigenpairs leave of the Hessian H, and its log |I + Σ0 H|. h is the diagonal of H. It
+// sets Trace and Rest. Under a low-rank prior the rank is that of the prior, or the rank asked
+// for where that is more: directions that tell least have only their diagonal then.
+func (x *LowRank) WithRest(t *gauss.Root, h []float64, rank int) (post *gauss.Normal, logDet float64, err error) {
+	prior := t.Of
+	p := len(h)
+	u, err := x.precise(prior) // Λ0 T Q = T⁻ᵀ Q
+	if err != nil {
 		return nil, 0, err
 	}
-	ld, err := post.LogDet()
-	return post, logDet - ld, err
+	v, rest := t.Variances(), make([]float64, p)
+	for j := range rest {
+		u.Stop.Row(j)
+		row := u.Row(j)
+		own := h[j]
+		for k, q := range row {
+			l := x.Share[k] / (1 - x.Share[k])
+			own -= l * q * q
+			row[k] = math.Sqrt(l) * q
+		}
+		if own > noRest*h[j] {
+			rest[j] = own
+		}
+		x.Trace += v[j] * h[j]
+		x.Rest += v[j] * rest[j]
+	}
+	if prior.Form == gauss.Full {
+		m, b := dense.NewUnder(u.Stop, p, p), dense.NewUnder(u.Stop, p, p)
+		dense.GramT(m, u, nil)
+		for j, r := range rest {
+			m.Row(j)[j] += r
+		}
+		Whiten(b, m, t)
+		if err := Factor(b); err != nil {
+			return nil, 0, err
+		}
+		return gauss.NewFull(x.Post.Mean, PosteriorRoot(t, b)), dense.LogDet(b), nil
+	}
+	b := u.T()
+	d := prior.Diag()
+	if prior.Form == gauss.LowRank {
+		own, err := prior.HalfPrec()
+		if err != nil {
+			return nil, 0, err
+		}
+		both := dense.NewUnder(u.Stop, own.Rows+b.Rows, p)
+		copy(both.Data, own.Data)
+		copy(both.Data[len(own.Data):], b.Data)
+		b = both
+		rank = max(rank, own.Rows)
+	}
+	for j := range rest {
+		rest[j] += 1 / d[j]
+	}
+	if post, err = gauss.FromPrecision(x.Post.Mean, rest, b); err != nil {
+		return nil, 0, err
+	}
+	for _, g := range []struct {
+		of   *gauss.Normal
+		sign float64
+	}{{prior, 1}, {post, -1}} {
+		ld, err := g.of.LogDet()
+		if err != nil {
+			return nil, 0, err
+		}
+		logDet += g.sign * ld
+	}
+	if post.F.Cols > rank {
+		post, err = weakened(x.Post.Mean, post.D, post.F, rank)
+	}
+	return post, logDet, err
+}
+
+// precise is Λ0 T Q.
+func (x *LowRank) precise(prior *gauss.Normal) (*dense.Matrix, error) {
+	u := x.TQ.Clone()
+	switch prior.Form {
+	case gauss.Full:
+		dense.SolveLower(prior.L, u)
+		dense.SolveLowerT(prior.L, u)
+		return u, nil
+	case gauss.LowRank:
+		b, err := prior.HalfPrec()
+		if err != nil {
+			return nil, err
+		}
+		bq := dense.NewUnder(u.Stop, b.Rows, u.Cols)
+		dense.Mul(bq, b, x.TQ)
+		divideRows(u, prior.D)
+		dense.Gemm(u, 1, b, true, bq, false, 1)
+		return u, nil
+	}
+	divideRows(u, prior.Var)
+	return u, nil
+}
+
+func divideRows(m *dense.Matrix, by []float64) {
+	for j, v := range by {
+		m.Stop.Row(j)
+		row := m.Row(j)
+		for k := range row {
+			row[k] /= v
+		}
+	}
 }
 
 // subtract is N(w, Σ0 - F Fᵀ), F = T Q diag(share)^½, in a form that holds it.
@@ -151,28 +243,38 @@ func subtract(prior *gauss.Normal, w []float64, f, q *dense.Matrix, share []floa
 	// D - F0 F0ᵀ - F Fᵀ; no more columns than the prior or the rank had, leaving out
 	// the weakest, which only widens
 	p, r0, r := len(w), prior.F.Cols, f.Cols
-	both, scaled := dense.NewUnder(f.Stop, p, r0+r), dense.NewUnder(f.Stop, p, r0+r)
+	both := dense.NewUnder(f.Stop, p, r0+r)
 	for j := range p {
 		f.Stop.Row(j)
 		copy(both.Row(j), prior.F.Row(j))
 		copy(both.Row(j)[r0:], f.Row(j))
-		for k, v := range both.Row(j) {
-			scaled.Row(j)[k] = v / math.Sqrt(prior.D[j])
+	}
+	return weakened(w, prior.D, both, max(r0, rank))
+}
+
+// weakened is N(w, D - F Fᵀ) with no more than so many columns of F, those of least weight left
+// out: no direction gets a smaller variance.
+func weakened(w, d []float64, f *dense.Matrix, most int) (*gauss.Normal, error) {
+	p, r := f.Rows, f.Cols
+	if r <= most {
+		return gauss.NewLowRank(w, d, f)
+	}
+	scaled := dense.NewUnder(f.Stop, p, r)
+	for j := range p {
+		f.Stop.Row(j)
+		for k, v := range f.Row(j) {
+			scaled.Row(j)[k] = v / math.Sqrt(d[j])
 		}
 	}
-	most := max(r0, rank)
-	if r0+r <= most {
-		return gauss.NewLowRank(w, prior.D, both)
-	}
-	m := dense.New(r0+r, r0+r)
+	m := dense.New(r, r)
 	dense.Gram(m, scaled, nil)
 	_, v, err := dense.Eigen(m)
 	if err != nil {
 		return nil, err
 	}
 	kept := dense.New(p, most)
-	dense.Mul(kept, both, v.Slice(0, r0+r, r0+r-most, r0+r))
-	return gauss.NewLowRank(w, prior.D, kept)
+	dense.Mul(kept, f, v.Slice(0, r, r-most, r))
+	return gauss.NewLowRank(w, d, kept)
 }
 
 // nystrom is the eigenvectors, in columns, and eigenvalues in rising order of
@@ -242,9 +344,26 @@ func nystrom(y, omega *dense.Matrix) (*dense.Matrix, []float64, error) {
 	return q, lambda, nil
 }
 
+// smallRest is the trace of what the leading directions leave of the whitened Hessian up to
+// which their rank is exact: with R for the rest log |I + A| is off by no more than tr R, and no
+// variance by more than that share, whatever the correlations in it.
+const smallRest = 1e-3
+
 // RestNote is what a status says of a Hessian that has the diagonal of what its leading
-// directions leave out.
-const RestNote = "an exact Hessian is not affordable: it has its leading directions and the diagonal of the others, so that standard deviations and log_evidence are approximate"
+// directions leave out, "" where that is next to nothing. asked: that rank was asked for.
+func (x *LowRank) RestNote(asked bool) string {
+	if x.Rest <= smallRest {
+		return ""
+	}
+	why := ""
+	if !asked {
+		why = "an exact Hessian is not affordable, and "
+	}
+	return fmt.Sprintf("%scurvature is left out by a low rank: the Hessian has rank %d and the diagonal of what that leaves out (%.2g of its trace), so that standard deviations and log_evidence are approximate", why, len(x.Share), x.Rest/x.Trace)
+}
+
+// LearntNote is what a status says of parameters of the likelihood that are learnt all the same.
+const LearntNote = "the dispersion or shape is learnt from an approximate log_evidence"
 
 // Kept is what a status says of a prior variance that is not learnt from such a Hessian.
 func Kept(v float64) string {
