@@ -181,6 +181,9 @@ func TestDiagonalAndBlock(t *testing.T) {
 			logDet0, _ := p.Normal.LogDet()
 			_, diag := fit("diagonal")
 			_, block := fit("block")
+			if full.Status != "ok" || diag.Status != kernels.FactorisedNote || (block.Status == kernels.FactorisedNote) == orthogonal {
+				t.Errorf("%s, orthogonal %v: full %s; diagonal %s; block %s", prior, orthogonal, full.Status, diag.Status, block.Status)
+			}
 			logJointAtMode := full.LogEvidence + 0.5*logDet0 - 0.5*dense.LogDet(l)
 			got, det := covariance(t, diag), 0.0
 			for j := range p.P {

@@ -24,6 +24,7 @@ import (
 	"strings"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
@@ -89,7 +90,8 @@ type engine struct {
 //
 // The result is Full for hessian full and block (zero between blocks), Diagonal for
 // diagonal, LowRank for lowrank and the n x n form, Arrowhead for elimination; with a full
-// prior covariance lowrank is Full too, and diagonal keeps the diagonal of Λ0 + H. Where a likelihood is not log-concave the curvatures
+// prior covariance lowrank is Full too, and diagonal keeps the diagonal of Λ0 + H. Where curvature
+// that diagonal and block leave out makes variances too small the status says so. Where a likelihood is not log-concave the curvatures
 // enter with their signs if the sum is positive definite, else negative ones as 0, and
 // the status says so.
 //
@@ -578,6 +580,15 @@ func (e *engine) result(ev *evidence, iterations int, status, learnt string) (*k
 	}
 	if ev.floored {
 		notes = append(notes, flooredNote)
+	}
+	if e.hessian == "diagonal" || e.hessian == "block" {
+		tied, err := mode.Tied(e.root.Of, post, e.x.Options.Seed, e.x.Stop, func(dst, m *dense.Matrix) { e.x.GramMat(dst, m, e.search.now.Curv) })
+		if err != nil {
+			return nil, err
+		}
+		if tied {
+			notes = append(notes, kernels.FactorisedNote)
+		}
 	}
 	f := e.x.Fit("laplace", post, ev.log)
 	f.SetLikelihood(e.lik)

@@ -121,18 +121,10 @@ func (e *engine) blockAt(w []float64) (*belief, error) {
 func (e *engine) lowRankAt(w []float64) (*belief, error) {
 	s := e.search
 	most := min(s.n*min(s.a, max(len(e.classes.Names)-1, 1)), len(w))
-	x := make([]float64, len(w))
 	low, err := mode.NewLowRank(e.root, w, most, &e.x.Options, e.x.Stop, func(dst, m *dense.Matrix) {
 		tm := s.Matrix(m.Rows, m.Cols)
 		e.root.MulMat(tm, m)
-		for k := range m.Cols {
-			s.Stop.Check()
-			column(x, tm, k)
-			s.product(s.xa, x)
-			s.curve(s.xa, s.xa)
-			s.productT(x, s.xa)
-			setColumn(dst, k, x)
-		}
+		s.curved(dst, tm)
 		e.root.MulTMat(dst, dst)
 	})
 	if err != nil {
@@ -143,6 +135,19 @@ func (e *engine) lowRankAt(w []float64) (*belief, error) {
 		return nil, err
 	}
 	return &belief{post: post, logDet: logDet, note: kernels.Join(low.Note, low.RestNote(e.hessian == "lowrank"))}, nil
+}
+
+// curved sets dst = H m for the Hessian H where the search stands.
+func (s *search) curved(dst, m *dense.Matrix) {
+	x := make([]float64, m.Rows)
+	for k := range m.Cols {
+		s.Stop.Check()
+		column(x, m, k)
+		s.product(s.xa, x)
+		s.curve(s.xa, s.xa)
+		s.productT(x, s.xa)
+		setColumn(dst, k, x)
+	}
 }
 
 // ownCurvature is the diagonal of the Hessian at weights w, where the search stands.

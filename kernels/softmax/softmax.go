@@ -56,7 +56,7 @@ type engine struct {
 // lowrank with the diagonal of what that leaves out, which the status says, and no variance
 // is learnt; where it is learnt auto is, up to 2,000 weights, the Gaussian of least
 // Kullback-Leibler divergence from the posterior, and LogEvidence its lower bound; block
-// keeps the covariance within a class), Rank, Oversample,
+// keeps the covariance within a class; where it or diagonal make variances too small the status says so), Rank, Oversample,
 // PowerIterations, Seed, MaxIter (100 Newton steps), Tol (1e-8: the distance to the
 // mode in posterior deviations), AutoPrior, PriorGroups, Standardize, TimeLimit. A
 // Start is a softmax fit of the same classes and reference.
@@ -251,6 +251,15 @@ func (e *engine) result(ev *evidence, iterations int, status, learnt string) (*k
 	notes := []string{status, ev.note, learnt}
 	if (e.hessian == "rest" || e.hessian == "lowrank") && e.x.LearnsPrior() && !e.learnt {
 		notes = append(notes, mode.Kept(e.x.Prior.Variance))
+	}
+	if e.hessian == "diagonal" || e.hessian == "block" {
+		tied, err := mode.Tied(e.root.Of, ev.post, e.x.Options.Seed, e.x.Stop, e.search.curved)
+		if err != nil {
+			return nil, err
+		}
+		if tied {
+			notes = append(notes, kernels.FactorisedNote)
+		}
 	}
 	if names := e.classes.Names; len(names) == 1 {
 		notes = append(notes, fmt.Sprintf("all responses have the class %q: there is nothing to tell apart", names[0]))

@@ -117,7 +117,7 @@ const noRest = 1e-12
 func (x *LowRank) WithRest(t *gauss.Root, h []float64, rank int) (post *gauss.Normal, logDet float64, err error) {
 	prior := t.Of
 	p := len(h)
-	u, err := x.precise(prior) // Λ0 T Q = T⁻ᵀ Q
+	u, err := precise(prior, x.TQ) // Λ0 T Q = T⁻ᵀ Q
 	if err != nil {
 		return nil, 0, err
 	}
@@ -184,9 +184,9 @@ func (x *LowRank) WithRest(t *gauss.Root, h []float64, rank int) (post *gauss.No
 	return post, logDet, err
 }
 
-// precise is Λ0 T Q.
-func (x *LowRank) precise(prior *gauss.Normal) (*dense.Matrix, error) {
-	u := x.TQ.Clone()
+// precise is Λ0 m.
+func precise(prior *gauss.Normal, m *dense.Matrix) (*dense.Matrix, error) {
+	u := m.Clone()
 	switch prior.Form {
 	case gauss.Full:
 		dense.SolveLower(prior.L, u)
@@ -198,7 +198,7 @@ func (x *LowRank) precise(prior *gauss.Normal) (*dense.Matrix, error) {
 			return nil, err
 		}
 		bq := dense.NewUnder(u.Stop, b.Rows, u.Cols)
-		dense.Mul(bq, b, x.TQ)
+		dense.Mul(bq, b, m)
 		divideRows(u, prior.D)
 		dense.Gemm(u, 1, b, true, bq, false, 1)
 		return u, nil
