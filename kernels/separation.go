@@ -53,7 +53,7 @@ func (p *Problem) Separation(f *Fit) string {
 			if alone == nil {
 				alone = p.movers(cols, w)
 			}
-			return "the responses are separated by " + listed(alone) + ": how large these weights are is the prior's word alone"
+			return "the responses are separated by " + listed(alone) + priorsWord
 		}
 		return ""
 	}
@@ -73,7 +73,7 @@ func (p *Problem) Separation(f *Fit) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return "all rows with " + listed(names) + " have one response: how large these weights are is the prior's word alone"
+	return "all rows with " + listed(names) + " have one response" + priorsWord
 }
 
 // apart says whether weights w put all ones above 0 and all zeros below. Most rows are not

@@ -150,6 +150,7 @@ func (c *Classifier) Fit(ctx context.Context) (*Result, error) {
 	}
 	f, err := softmax.Fit(ctx, p, names)
 	if err == nil {
+		f.Say(p.ClassSeparation(f))
 		f.Say(c.ScaleNote(f))
 	}
 	return checked(f, err)
