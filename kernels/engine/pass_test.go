@@ -366,6 +366,12 @@ func TestPassesEP(t *testing.T) {
 			weighted, standardised := k&1 > 0, k < 3
 			decoded := func(method string) *option.Settings {
 				s := option.Defaults()
+				if method == "ep" { // passes take the variances of the highest evidence
+					var err error
+					if s, err = option.For("ep").Decode(with("integrate", false)); err != nil {
+						t.Fatal(err)
+					}
+				}
 				s.Family, s.Link, s.Params.Shape = c.family, c.link, 3
 				if method == "ep" {
 					s.Options.Covariance, s.Options.Tol = "full", 1e-11

@@ -83,7 +83,8 @@ type Kernel struct {
 // Options read: Covariance ('diagonal', 'full', 'lowrank'; with it Rank, Oversample,
 // PowerIterations and Seed), MaxIter (sweeps, default 100), Tol
 // (1e-8), Damping (1), TimeLimit, AutoNoise, AutoPrior, PriorGroups, AutoDispersion,
-// AutoShape; and the model's Noise, NoiseBy and times.
+// AutoShape, Integrate (with SDScale and SDFreedom; with a full covariance and weights that do not
+// move); and the model's Noise, NoiseBy and times.
 //
 // A run has converged when no site changes its beliefs by more than Tol standard
 // deviations (or Tol of the variance), no leave-one-out density by more than Tol, and
@@ -140,7 +141,8 @@ func Smooth(ctx context.Context, p *kernels.Problem, visit func(feature string, 
 		return nil, err
 	}
 	defer g.Release()
-	if r, err = fitWith(p.Under(s), Kernel{}); err != nil {
+	one := with(p, func(m *kernels.Model) { m.Options.Integrate = false }) // trajectories are of one set of variances
+	if r, err = fitWith(one.Under(s), Kernel{}); err != nil {
 		return nil, err
 	}
 	return r, r.trajectories(visit)

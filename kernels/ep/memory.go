@@ -24,6 +24,9 @@ func reserve(p *kernels.Problem, trajectories bool) (*memory.Grant, error) {
 		}
 	case form == "full":
 		need += fullNeed(p, n, w) + p.Need() + 30*n
+		if p.Options.Integrate && p.LearnsPrior() {
+			need += 4 * w * w // a posterior, and the mixture
+		}
 	case form == "lowrank":
 		k := float64(min(kernels.Or(p.Options.Rank, 50), p.N, p.P) + 1)
 		need += float64(lowrank.Need(p))/8 + 2.5*n*k + fullNeed(p, n, k)

@@ -78,19 +78,39 @@ func (s *search) fit(p *kernels.Problem) (*Result, error) {
 		if err := l.learn(); err != nil {
 			return nil, err
 		}
-		r, err := s.result(l.p, e, l.out)
-		if err == nil && l.out.converged {
+		log := l.out.logZ
+		around, err := l.integrate()
+		if err != nil {
+			return nil, err
+		}
+		out := l.out
+		out.logZ = log // the highest
+		var weights *gauss.Normal
+		if around != nil {
+			weights = around.weights
+		}
+		r, err := s.result(l.p, e, out, weights)
+		if err != nil {
+			return nil, err
+		}
+		if around != nil && !o.PriorGroups {
+			around.note(r.Fit, l.p)
+		}
+		if l.out.converged {
 			l.parameters(r.Fit)
 		}
 		return r, err
 	}
-	return s.result(p, e, out)
+	return s.result(p, e, out, nil)
 }
 
-func (s *search) result(p *kernels.Problem, e engine, out outcome) (*Result, error) {
-	post, err := e.posterior()
-	if err != nil {
-		return nil, err
+// result is what e, which ended with out, comes to; post is the posterior, nil for that of e.
+func (s *search) result(p *kernels.Problem, e engine, out outcome, post *gauss.Normal) (*Result, error) {
+	if post == nil {
+		var err error
+		if post, err = e.posterior(); err != nil {
+			return nil, err
+		}
 	}
 	for j := range p.P {
 		if !special.Finite(post.Mean[j]) || !(post.Var[j] > 0) || !special.Finite(post.Var[j]) {
@@ -534,7 +554,7 @@ func (l *learner) variances(first bool) error {
 		lo[g] -= farthest
 		hi[g] += farthest
 	}
-	v := &varied{learner: l, groups: &groups, from: l.p, strict: l.out.converged, dev: make([]float64, l.p.P), variance: make([]float64, l.p.P)}
+	v := l.varied(&groups)
 	best, status, err := mode.Maximise(v, theta, lo, hi, l.late)
 	if err != nil {
 		return err
@@ -548,7 +568,7 @@ func (l *learner) variances(first bool) error {
 	}
 	for g, x := range best {
 		if x <= lo[g]+learnTol || x >= hi[g]-learnTol {
-			l.note("a prior variance, %.3g, is at the end of its range: the data do not bound it", math.Exp(x))
+			l.note("a prior variance, %.3g, "+endOfRange, math.Exp(x))
 		}
 	}
 	if l.p.Options.PriorGroups {
@@ -585,8 +605,16 @@ type varied struct {
 	groups        *mode.Groups
 	from          *kernels.Problem
 	strict        bool // only fits that converged count
+	tol           float64
 	dev, variance []float64
 	best          []Site // where every fit starts
+}
+
+// endOfRange is what a status says of a prior variance that went as far as it can.
+const endOfRange = "is at the end of its range: the data do not bound it"
+
+func (l *learner) varied(g *mode.Groups) *varied {
+	return &varied{learner: l, groups: g, from: l.p, strict: l.out.converged, tol: looseTol, dev: make([]float64, l.p.P), variance: make([]float64, l.p.P)}
 }
 
 func (v *varied) at(theta []float64) *kernels.Problem {
@@ -604,7 +632,7 @@ func (v *varied) Try(theta []float64) (float64, bool, error) {
 	if v.best != nil {
 		copy(v.e.sites(), v.best)
 	}
-	v.out, err = v.tryTo(v.p, looseTol)
+	v.out, err = v.tryTo(v.p, v.tol)
 	return v.out.logZ, v.out.converged || !v.strict, err
 }
 

@@ -174,9 +174,12 @@ func lowRankProduct(prior *Normal, parts []*Normal, rank int, halt *stop.Stop) (
 	return FromPrecision(make([]float64, len(lam)), lam, b)
 }
 
-// HalfPrec is B with Σ⁻¹ = D⁻¹ + BᵀB, r x p, of a LowRank covariance.
+// HalfPrec is B with Σ⁻¹ = D⁻¹ + BᵀB, r x p, of a LowRank covariance; of others B has no rows.
 // Cost: O(p r²). Errors: a covariance that is not positive definite.
 func (g *Normal) HalfPrec() (*dense.Matrix, error) {
+	if g.Form != LowRank || g.F == nil {
+		return dense.New(0, g.Dim()), nil
+	}
 	c, err := g.capacitance()
 	if err != nil {
 		return nil, err

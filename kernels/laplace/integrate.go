@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/bglm/bglm/kernels"
-	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
@@ -45,17 +44,14 @@ func (h *learner) hypers() (of []int, prior mode.Prior, start []float64) {
 	if h.lik.Traits().Located {
 		unit = math.Sqrt(mode.Variance(h.x))
 	}
-	df := kernels.Or(o.SDFreedom, 3)
 	start = slices.Clone(h.theta)
 	var priors []mode.Hyper
 	add := func(k int, p mode.Hyper) {
 		of, priors = append(of, k), append(priors, p)
-		if !math.IsInf(p.Scale, 1) { // not at the bottom, where there is no slope
-			start[k] = max(start[k], 2*math.Log(p.Scale)-8)
-		}
+		start[k] = max(start[k], p.Bottom())
 	}
-	for k := range h.Names {
-		add(k, mode.Hyper{DF: df, Scale: kernels.Or(o.SDScale, 2.5*unit/math.Sqrt(h.Squares[k]))})
+	for k, p := range h.Hypers(o, unit) {
+		add(k, p)
 	}
 	if h.dispersion >= 0 {
 		add(h.dispersion, mode.Hyper{DF: kernels.Or(o.DispersionFreedom, 3), Scale: kernels.Or(o.DispersionScale, 2.5*unit)})
@@ -204,12 +200,8 @@ const few = 10
 
 // grid sums over that of the posterior of the parameters of; out stays where there is none.
 func (h *learner) grid(peak *mode.Peak, of []int, out *spread) error {
-	var m mixture
 	var values []float64 // of the roots, then those of ties
-	total := 0.0
-	var sums, squares []float64
-	whole, err := peak.Grid(func(theta []float64, log float64) error {
-		w, err := m.add(h.at, log)
+	sum, err := peak.Sum(func(theta []float64) []float64 {
 		values = values[:0]
 		for _, j := range of {
 			values = append(values, math.Exp(0.5*theta[j]))
@@ -217,31 +209,21 @@ func (h *learner) grid(peak *mode.Peak, of []int, out *spread) error {
 		if h.tied != nil {
 			values = append(values, h.tied.spreads()...)
 		}
-		if sums == nil {
-			sums, squares = make([]float64, len(values)), make([]float64, len(values))
-		}
-		total += w
-		for k, v := range values {
-			sums[k] += w * v
-			squares[k] += w * v * v
-		}
-		return err
-	})
-	if err != nil || !whole {
+		return values
+	}, func() (*gauss.Normal, error) { return h.at.build() })
+	if err != nil || sum == nil {
 		return err
 	}
-	for k := range sums {
-		sums[k] /= total
-		squares[k] /= total
-		if k < len(of) && of[k] == h.dispersion {
-			out.noise = squares[k]
+	sd := make([]float64, len(sum.Mean))
+	for k := range sd {
+		if sd[k] = sum.SD(k); k < len(of) && of[k] == h.dispersion {
+			out.noise = sum.Square[k]
 		}
-		squares[k] = math.Sqrt(max(squares[k]-sums[k]*sums[k], 0))
 	}
 	n := len(of)
-	out.mean, out.sd, out.tied = sums[:n], squares[:n], [2][]float64{sums[n:], squares[n:]}
-	out.weights, err = m.belief()
-	return err
+	out.mean, out.sd, out.tied = sum.Mean[:n], sd[:n], [2][]float64{sum.Mean[n:], sd[n:]}
+	out.weights = (&belief{}).is(sum.Weights)
+	return nil
 }
 
 // sections has moments of the variances that the data hardly know, each by itself: their
@@ -263,9 +245,7 @@ func (h *learner) sections(peak *mode.Peak, one float64, out *spread) error {
 }
 
 // known is what the information in many rows says about the deviations, the weights staying at
-// the maximum: b = N(0, σ² + s), what the rows say of a weight alone, has the information
-// ½ ρ² of log σ², ρ = σ²/(σ² + s) being how far they determine it, 1 less the part of its prior
-// variance that is left. nil where Σ ρ is below 1 for a variance.
+// the maximum (mode.Groups.Information). nil where Σ ρ is below 1 for a variance.
 func (h *learner) known() (*spread, error) {
 	_, scale, err := h.Slope()
 	if err != nil {
@@ -278,13 +258,7 @@ func (h *learner) known() (*spread, error) {
 	}
 	information := slices.Clone(scale) // of correlated weights, γ/2
 	clear(information[:len(h.Names)])
-	variance := h.at.vars()
-	for j, k := range h.Of {
-		if k >= 0 && k < len(h.Names) {
-			known := min(max(1-variance[j]/h.root.Of.Var[j], 0), 1)
-			information[k] += 0.5 * known * known
-		}
-	}
+	h.Information(information, h.at.vars(), h.root.Of.Var)
 	out := &spread{}
 	share := func(k int) float64 { return 0.5 / math.Sqrt(max(information[k], 0.5)) }
 	for k := range h.Names {
@@ -321,109 +295,4 @@ func (h *learner) back(theta []float64, at *evidence, log float64, err error) er
 		return fmt.Errorf("internal error: another mode after integration")
 	}
 	return nil
-}
-
-// mixture gathers Gaussians of one form: full, or with the same leaves.
-type mixture struct {
-	form  *gauss.Normal // the first
-	log   float64
-	total float64
-	mean  []float64     // Σ weight (mean - that of the first)
-	cov   *dense.Matrix // Σ weight (Σ + d dᵀ), of the block with leaves
-	tie   *dense.Matrix // of each leaf with the block
-	own   []float64     // of each leaf
-}
-
-// add is the weight of a Gaussian with that log density, which is added.
-func (m *mixture) add(bl *evidence, log float64) (float64, error) {
-	g, err := bl.build()
-	if err != nil {
-		return 0, err
-	}
-	if m.form == nil {
-		m.form, m.log = g, log
-		m.mean = make([]float64, g.Dim())
-		n := g.Dim()
-		if g.Form == gauss.Arrowhead {
-			n = len(g.Arrow.Block)
-			m.tie, m.own = dense.New(len(g.Arrow.Leaf), n), make([]float64, len(g.Arrow.Leaf))
-		}
-		m.cov = dense.New(n, n)
-	}
-	w := math.Exp(log - m.log)
-	m.total += w
-	d := make([]float64, g.Dim())
-	for j, v := range g.Mean {
-		d[j] = v - m.form.Mean[j]
-		m.mean[j] += w * d[j]
-	}
-	l, block := g.L, d
-	if a := g.Arrow; g.Form == gauss.Arrowhead {
-		l, block = a.L, make([]float64, len(a.Block))
-		for i, j := range a.Block {
-			block[i] = d[j]
-		}
-	}
-	if len(block) > 0 {
-		dense.Gemm(m.cov, w, l, false, l, true, 1)
-	}
-	for i, v := range block {
-		dense.Axpy(w*v, block, m.cov.Row(i))
-	}
-	if a := g.Arrow; g.Form == gauss.Arrowhead {
-		n := len(a.Block)
-		p, hp := dense.New(n, n), dense.New(len(a.Leaf), n)
-		if n > 0 {
-			dense.MulTB(p, l, l)
-			dense.Mul(hp, a.H, p)
-		}
-		for k, j := range a.Leaf {
-			dense.Axpy(w, hp.Row(k), m.tie.Row(k))
-			dense.Axpy(w*d[j], block, m.tie.Row(k))
-			m.own[k] += w * (g.Var[j] + d[j]*d[j])
-		}
-	}
-	return w, nil
-}
-
-// belief is the Gaussian with the mixture's mean and covariance; with leaves that of the
-// block, and of every leaf with it.
-func (m *mixture) belief() (*belief, error) {
-	mean := slices.Clone(m.form.Mean)
-	for j, s := range m.mean {
-		m.mean[j] = s / m.total
-		mean[j] += m.mean[j]
-	}
-	block := m.mean
-	a := m.form.Arrow
-	if a != nil {
-		block = make([]float64, len(a.Block))
-		for i, j := range a.Block {
-			block[i] = m.mean[j]
-		}
-	}
-	l := m.cov
-	for i, v := range block {
-		for k, u := range block {
-			l.Row(i)[k] = l.Row(i)[k]/m.total - v*u
-		}
-	}
-	if err := dense.Cholesky(l); err != nil {
-		return nil, err
-	}
-	if a == nil {
-		return (&belief{}).is(gauss.NewFull(mean, l)), nil
-	}
-	out := &gauss.Arrow{Block: a.Block, Leaf: a.Leaf, L: l, H: m.tie, Q: m.own}
-	for k, j := range a.Leaf {
-		h := m.tie.Row(k)
-		for i := range h {
-			h[i] = h[i]/m.total - m.mean[j]*block[i]
-		}
-		v := m.own[k]/m.total - m.mean[j]*m.mean[j]
-		dense.SolveLowerVec(l, h) // hᵀPh before the second half of the solution
-		m.own[k] = max(v-dense.Dot(h, h), 1e-14*v)
-		dense.SolveLowerTVec(l, h)
-	}
-	return (&belief{}).is(gauss.NewArrowhead(mean, out)), nil
 }

@@ -52,6 +52,9 @@ func (p *posterior) Try(x []float64) (float64, bool, error) {
 // little more than its prior, is many times the curvature.
 func (p *posterior) Tolerance() float64 { return 0.1 * tolerance(p.Evidence) }
 
+// Same is that of the evidence.
+func (p *posterior) Same() float64 { return sameOf(p.Evidence) }
+
 func (p *posterior) Slope() (slope, scale []float64, err error) {
 	all, sc, err := p.Evidence.Slope()
 	if err != nil {

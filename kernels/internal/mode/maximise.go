@@ -47,6 +47,13 @@ type Rough interface {
 	Same() float64
 }
 
+func sameOf(e Evidence) float64 {
+	if r, ok := e.(Rough); ok {
+		return r.Same()
+	}
+	return sameEvidence
+}
+
 // beside is how near the first start another is the same.
 const beside = 1e-3
 
@@ -126,10 +133,7 @@ func climb(e Evidence, theta, lo, hi []float64, late func() bool) (best []float6
 	}
 	nats := tolerance(e)
 	var hist history
-	same := sameEvidence
-	if r, ok := e.(Rough); ok {
-		same = r.Same()
-	}
+	same := sameOf(e)
 	still := 0 // steps in a row that hardly raised the evidence
 	for outer := 0; ; outer++ {
 		free := make([]bool, len(theta))

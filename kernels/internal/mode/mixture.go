@@ -1,0 +1,189 @@
+package mode
+
+import (
+	"math"
+	"slices"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/gauss"
+)
+
+// Hypers are the priors of the deviations that learnt prior variances are squares of: half-t, of
+// a scale that moves the predictor by so many units, and three degrees of freedom where o does not say.
+func (g *Groups) Hypers(o *kernels.Options, unit float64) (priors []Hyper) {
+	for k := range g.Names {
+		priors = append(priors, Hyper{DF: kernels.Or(o.SDFreedom, 3), Scale: kernels.Or(o.SDScale, 2.5*unit/math.Sqrt(g.Squares[k]))})
+	}
+	return priors
+}
+
+// Bottom is where a search for the mode of the posterior of θ is to begin at least: below it there is no slope.
+func (h Hyper) Bottom() float64 {
+	if math.IsInf(h.Scale, 1) {
+		return math.Inf(-1)
+	}
+	return 2*math.Log(h.Scale) - 8
+}
+
+// Information adds to that in the logarithms of the variances of groups what many weights say of them, the
+// weights staying where they are: b = N(0, σ² + s), what the rows say of a weight alone, has the information
+// ½ ρ² of log σ², ρ = σ²/(σ² + s) being how far they determine it, 1 less the part of its prior
+// variance that is left.
+func (g *Groups) Information(to, variance, prior []float64) {
+	for j, k := range g.Of {
+		if k >= 0 && k < len(g.Names) {
+			known := min(max(1-variance[j]/prior[j], 0), 1)
+			to[k] += 0.5 * known * known
+		}
+	}
+}
+
+// Averages are what a sum over the posterior of some parameters finds: mean and mean square of the
+// values asked for, and the mixture of the Gaussians there.
+type Averages struct {
+	Mean, Square []float64
+	Weights      *gauss.Normal
+}
+
+// SD is the deviation of value k.
+func (s *Averages) SD(k int) float64 { return math.Sqrt(max(s.Square[k]-s.Mean[k]*s.Mean[k], 0)) }
+
+// Sum sums over the points of Grid; values are those of the parameters, in a slice that may be
+// used again, and gaussian is the posterior of the weights under them, full or with leaves, where the
+// evidence stands. nil where there is no grid.
+func (q *Peak) Sum(values func(theta []float64) []float64, gaussian func() (*gauss.Normal, error)) (*Averages, error) {
+	var m mixture
+	total := 0.0
+	var sums, squares []float64
+	whole, err := q.Grid(func(theta []float64, log float64) error {
+		g, err := gaussian()
+		if err != nil {
+			return err
+		}
+		w := m.add(g, log)
+		of := values(theta)
+		if sums == nil {
+			sums, squares = make([]float64, len(of)), make([]float64, len(of))
+		}
+		total += w
+		for k, v := range of {
+			sums[k] += w * v
+			squares[k] += w * v * v
+		}
+		return nil
+	})
+	if err != nil || !whole {
+		return nil, err
+	}
+	for k := range sums {
+		sums[k] /= total
+		squares[k] /= total
+	}
+	g, err := m.normal()
+	if err != nil {
+		return nil, err
+	}
+	return &Averages{sums, squares, g}, nil
+}
+
+// mixture gathers Gaussians of one form: full, or with the same leaves.
+type mixture struct {
+	form  *gauss.Normal // the first
+	log   float64
+	total float64
+	mean  []float64     // Σ weight (mean - that of the first)
+	cov   *dense.Matrix // Σ weight (Σ + d dᵀ), of the block with leaves
+	tie   *dense.Matrix // of each leaf with the block
+	own   []float64     // of each leaf
+}
+
+// add is the weight of a Gaussian with that log density, which is added.
+func (m *mixture) add(g *gauss.Normal, log float64) float64 {
+	if m.form == nil {
+		m.form, m.log = g, log
+		m.mean = make([]float64, g.Dim())
+		n := g.Dim()
+		if g.Form == gauss.Arrowhead {
+			n = len(g.Arrow.Block)
+			m.tie, m.own = dense.New(len(g.Arrow.Leaf), n), make([]float64, len(g.Arrow.Leaf))
+		}
+		m.cov = dense.New(n, n)
+	}
+	w := math.Exp(log - m.log)
+	m.total += w
+	d := make([]float64, g.Dim())
+	for j, v := range g.Mean {
+		d[j] = v - m.form.Mean[j]
+		m.mean[j] += w * d[j]
+	}
+	l, block := g.L, d
+	if a := g.Arrow; g.Form == gauss.Arrowhead {
+		l, block = a.L, make([]float64, len(a.Block))
+		for i, j := range a.Block {
+			block[i] = d[j]
+		}
+	}
+	if len(block) > 0 {
+		dense.Gemm(m.cov, w, l, false, l, true, 1)
+	}
+	for i, v := range block {
+		dense.Axpy(w*v, block, m.cov.Row(i))
+	}
+	if a := g.Arrow; g.Form == gauss.Arrowhead {
+		n := len(a.Block)
+		p, hp := dense.New(n, n), dense.New(len(a.Leaf), n)
+		if n > 0 {
+			dense.MulTB(p, l, l)
+			dense.Mul(hp, a.H, p)
+		}
+		for k, j := range a.Leaf {
+			dense.Axpy(w, hp.Row(k), m.tie.Row(k))
+			dense.Axpy(w*d[j], block, m.tie.Row(k))
+			m.own[k] += w * (g.Var[j] + d[j]*d[j])
+		}
+	}
+	return w
+}
+
+// normal is the Gaussian with the mixture's mean and covariance; with leaves that of the
+// block, and of every leaf with it.
+func (m *mixture) normal() (*gauss.Normal, error) {
+	mean := slices.Clone(m.form.Mean)
+	for j, s := range m.mean {
+		m.mean[j] = s / m.total
+		mean[j] += m.mean[j]
+	}
+	block := m.mean
+	a := m.form.Arrow
+	if a != nil {
+		block = make([]float64, len(a.Block))
+		for i, j := range a.Block {
+			block[i] = m.mean[j]
+		}
+	}
+	l := m.cov
+	for i, v := range block {
+		for k, u := range block {
+			l.Row(i)[k] = l.Row(i)[k]/m.total - v*u
+		}
+	}
+	if err := dense.Cholesky(l); err != nil {
+		return nil, err
+	}
+	if a == nil {
+		return gauss.NewFull(mean, l), nil
+	}
+	out := &gauss.Arrow{Block: a.Block, Leaf: a.Leaf, L: l, H: m.tie, Q: m.own}
+	for k, j := range a.Leaf {
+		h := m.tie.Row(k)
+		for i := range h {
+			h[i] = h[i]/m.total - m.mean[j]*block[i]
+		}
+		v := m.own[k]/m.total - m.mean[j]*m.mean[j]
+		dense.SolveLowerVec(l, h) // hᵀPh before the second half of the solution
+		m.own[k] = max(v-dense.Dot(h, h), 1e-14*v)
+		dense.SolveLowerTVec(l, h)
+	}
+	return gauss.NewArrowhead(mean, out), nil
+}
