@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/bglm/bglm/kernels"
@@ -126,6 +127,34 @@ func TestEPIntegrates(t *testing.T) {
 		if off.Fit.LogEvidence < r.Fit.LogEvidence-1e-6 {
 			t.Errorf("%s: log evidence %v at the maximum, %v", what, off.Fit.LogEvidence, r.Fit.LogEvidence)
 		}
+	}
+}
+
+// Laplace says where its evidence is too poor for the variance of groups of few rows: by more than half of
+// a deviation always, by less than a fifth never.
+func TestFewRowsAreSaid(t *testing.T) {
+	said := 0
+	for seed := range uint64(2) {
+		for _, c := range []struct {
+			groups, m int
+			sd        float64
+		}{{60, 3, 1.5}, {80, 2, 2}, {20, 10, 1}, {12, 40, 0.7}} {
+			tab, ones := trials(rand.New(rand.NewPCG(6, seed)), c.groups, c.m, c.sd)
+			sd, sdSD, _, _ := exactly(ones, c.m)
+			r, terms := fitBy(t, "laplace", tab, map[string]any{"prior_variance": "auto"})
+			off := (sd - terms["sd(g)"].Mean) / sdSD
+			alarm := strings.Contains(r.Status, "the learnt variance of column g rests on Laplace's approximation")
+			t.Logf("%+v: sd %.3f ± %.3f, exact %.3f ± %.3f: %.2f deviations off; %s", c, terms["sd(g)"].Mean, terms["sd(g)"].SD, sd, sdSD, off, r.Status)
+			if math.Abs(off) > 0.5 && !alarm || math.Abs(off) < 0.2 && alarm {
+				t.Errorf("%+v: %.2f deviations off: %s", c, off, r.Status)
+			}
+			if alarm {
+				said++
+			}
+		}
+	}
+	if said < 4 {
+		t.Errorf("%d alarms", said)
 	}
 }
 

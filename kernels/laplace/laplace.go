@@ -393,6 +393,11 @@ func (e *engine) fit(start []float64) (*kernels.Fit, error) {
 			note = kernels.Join(note, more)
 		}
 	}
+	if status == "" {
+		for _, more := range h.fewRows() {
+			note = kernels.Join(note, more)
+		}
+	}
 	if learnt := h.learnt(); learnt != "" && note != "" {
 		note = learnt + "; " + note
 	} else {
@@ -594,7 +599,7 @@ func (e *engine) result(ev *evidence, iterations int, status, learnt string) (*k
 	f.SetLikelihood(e.lik)
 	f.Iterations = iterations
 	f.Converged = status == ""
-	notes = slices.DeleteFunc(notes, func(s string) bool { return s == "" })
+	notes = slices.DeleteFunc(notes, func(s string) bool { return s == "" || s == "ok" })
 	if len(notes) > 0 {
 		f.Status = strings.Join(notes, "; ")
 	}

@@ -267,7 +267,7 @@ func (e *engine) result(ev *evidence, iterations int, status, learnt string) (*k
 	f := e.classes.Fit("softmax", ev.post, ev.log)
 	f.Iterations = iterations
 	f.Converged = status == ""
-	notes = slices.DeleteFunc(notes, func(s string) bool { return s == "" })
+	notes = slices.DeleteFunc(notes, func(s string) bool { return s == "" || s == "ok" })
 	if len(notes) > 0 {
 		f.Status = strings.Join(notes, "; ")
 	}
