@@ -426,10 +426,14 @@ func laidOut(lay layer, solve solver) func(context.Context, *kernels.Rows) (*ker
 			return nil, err
 		}
 		defer g.Release()
+		p, none := weightless(p)
 		f, err := solve(ctx, p)
-		if err == nil {
+		if err == nil && none == "" {
 			f.Say(p.Separation(f))
 			f.Say(p.Overdispersion(f))
+		}
+		if err == nil {
+			f.Say(none)
 		}
 		return f, err
 	}

@@ -148,8 +148,10 @@ func (c *Classifier) Fit(ctx context.Context) (*Result, error) {
 	for i, y := range p.Y {
 		p.Y[i] = float64(place[int(y)])
 	}
+	p, none := weightless(p)
 	f, err := softmax.Fit(ctx, p, names)
 	if err == nil {
+		f.Say(none)
 		f.Say(p.ClassSeparation(f))
 		f.Say(c.ScaleNote(f))
 	}

@@ -50,7 +50,11 @@ func (s *search) fit(p *kernels.Problem) (*Result, error) {
 	o := &p.Options
 	if _, ok := p.Lik.(lik.Dispersed); ok && o.AutoDispersion {
 		// a first run about 1 loses its digits where responses are of another size
-		q, err := dispersed(p, mode.Variance(p)/2)
+		start := mode.Variance(p) / 2
+		if far, ok := mode.FarDispersion(p); ok { // few responses have nearly all of their variance
+			start = math.Exp(far)
+		}
+		q, err := dispersed(p, start)
 		if err != nil {
 			return nil, err
 		}
@@ -98,6 +102,13 @@ func (s *search) fit(p *kernels.Problem) (*Result, error) {
 		}
 		if l.out.converged {
 			l.parameters(r.Fit)
+		}
+		if o.AutoDispersion && p.Lik.Traits().Located {
+			variance := make([]float64, p.P)
+			if err := e.initial(make([]float64, p.P), variance); err != nil {
+				return nil, err
+			}
+			r.Fit.Say(mode.Guess(p, variance, l.p.PriorVar, false))
 		}
 		return r, err
 	}
@@ -332,6 +343,7 @@ func (l *learner) elsewhere() (bool, error) {
 	if len(theta) == 0 {
 		return false, nil
 	}
+	sites := slices.Clone(l.e.sites())
 	best, top := p, l.out.logZ+1e-6*(1+math.Abs(l.out.logZ))
 	if !l.out.converged {
 		top = math.Inf(-1)
@@ -355,7 +367,11 @@ func (l *learner) elsewhere() (bool, error) {
 			}
 		}
 		out, err := l.tryTo(q, 10*looseTol)
-		if err == nil && out.converged && out.logZ > top {
+		if err != nil { // of sites that no other fit can start from
+			copy(l.e.sites(), sites)
+			continue
+		}
+		if out.converged && out.logZ > top {
 			best, top = q, out.logZ
 		}
 	}
@@ -468,13 +484,17 @@ func (l *learner) line(field func(*lik.Params) *float64, now float64, name strin
 			return nil
 		}
 	}
-	const limit = 23          // e^23 = 1e10
+	limit := 23.0             // e^23 = 1e10
 	if name == "dispersion" { // the range is about the first, in all rounds together
 		if l.dispersion == 0 {
 			l.dispersion = now
 		}
 		center := math.Log(l.dispersion / now)
-		if low, top = center-limit, center+limit; low > -0.01 || top < 0.01 {
+		low, top = center-limit, center+limit
+		if most := mode.MostDispersion(p) - math.Log(now); most > top {
+			top, limit = most, max(limit, most)
+		}
+		if low > -0.01 || top < 0.01 {
 			return nil
 		}
 	}
@@ -510,8 +530,19 @@ func (l *learner) line(field func(*lik.Params) *float64, now float64, name strin
 	if err != nil {
 		return err
 	}
+	if name == "dispersion" && x > 0 { // a step beyond the end says nothing yet
+		ran = ran && x > top-0.1
+	}
 	if ran {
-		l.note("%s by evidence ran to %.3g, the end of its range: the data do not bound it", name, now*math.Exp(x))
+		if name == "dispersion" { // whose unit may not be that of the responses as they came
+			end := "lower"
+			if top-x < x-low {
+				end = "upper"
+			}
+			l.note("dispersion by evidence ran to the %s end of its range, at which it stands: the data do not bound it", end)
+		} else {
+			l.note("%s by evidence ran to %.3g, the end of its range: the data do not bound it", name, now*math.Exp(x))
+		}
 	}
 	q, err := at(x)
 	if err != nil {

@@ -94,6 +94,7 @@ func newLearner(e *engine) (*learner, error) {
 			return nil, lik.Lacks(e.lik, "dispersion")
 		}
 		h.dispersion = h.add(math.Log(mode.Variance(p)/2), 23)
+		h.hi[h.dispersion] = max(h.hi[h.dispersion], mode.MostDispersion(p))
 	}
 	if o.AutoShape {
 		l, ok := e.lik.(lik.Shaped)
@@ -312,6 +313,15 @@ func (h *learner) maximise(start []float64) (best *evidence, status, note string
 	starts := [][]float64{h.theta}
 	if h.exact() {
 		starts = h.Starts(h.theta, h.dispersion)
+		if k := h.dispersion; k >= 0 {
+			if far, ok := mode.FarDispersion(h.x); ok {
+				start := slices.Clone(h.theta)
+				for j := range start[:k+1] { // the variances of weights are in its unit
+					start[j] += far - h.theta[k]
+				}
+				starts = slices.Insert(starts, 0, start)
+			}
+		}
 		if h.dear { // one maximum will do
 			starts = slices.Delete(starts, 1, len(starts)-len(h.Given[:min(1, len(h.Given))]))
 			if h.x.Options.Tol == 0 {
@@ -569,11 +579,15 @@ func (h *learner) learnt() string {
 		if k < 0 || h.theta[k] > h.lo[k] && h.theta[k] < h.hi[k] {
 			continue
 		}
-		what := "shape"
-		if k == h.dispersion {
-			what = "dispersion"
+		if k == h.dispersion { // whose unit may not be that of the responses as they came
+			end := "lower"
+			if h.theta[k] > h.lo[k] {
+				end = "upper"
+			}
+			out = append(out, fmt.Sprintf("the evidence rises towards the %s end of the range of the dispersion, at which it stands", end))
+			continue
 		}
-		out = append(out, fmt.Sprintf("the evidence rises towards the end of the range of the %s, %.3g", what, math.Exp(h.theta[k])))
+		out = append(out, fmt.Sprintf("the evidence rises towards the end of the range of the shape, %.3g", math.Exp(h.theta[k])))
 	}
 	return strings.Join(out, "; ")
 }

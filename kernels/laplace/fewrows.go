@@ -101,3 +101,11 @@ func (h *learner) off() (off, sd []float64) {
 	}
 	return off, sd
 }
+
+// guessed is what a status says of a dispersion of gaussian or studentt responses that the rows hardly tell of.
+func (h *learner) guessed() []string {
+	if h.dispersion < 0 || !h.lik.Traits().Located || h.pass != nil {
+		return nil
+	}
+	return []string{mode.Guess(h.x, h.at.vars(), h.root.Of.Var, h.x.Options.Integrate)}
+}

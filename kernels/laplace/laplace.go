@@ -394,8 +394,10 @@ func (e *engine) fit(start []float64) (*kernels.Fit, error) {
 		}
 	}
 	if status == "" {
-		for _, more := range h.fewRows() {
-			note = kernels.Join(note, more)
+		for _, more := range append(h.fewRows(), h.guessed()...) {
+			if more != "" {
+				note = kernels.Join(note, more)
+			}
 		}
 	}
 	if learnt := h.learnt(); learnt != "" && note != "" {

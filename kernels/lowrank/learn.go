@@ -51,10 +51,13 @@ type learned struct {
 type value struct {
 	name  string
 	start float64 // in the units of the data
+	high  float64 // how far it may go, where that is more than reach from start
 	set   func(x float64) error
 	// where its information goes; nil for prior variances, which are not summed over here
 	information *float64
 }
+
+func (v *value) most() float64 { return max(v.start+reach, v.high) }
 
 // values are what the options leave to the data; last is the place of the dispersion, -1 for none.
 func (l *learner) values(out *learned) (vs []value, last int, err error) {
@@ -73,18 +76,18 @@ func (l *learner) values(out *learned) (vs []value, last int, err error) {
 			if name != "" {
 				what += " of column " + name
 			}
-			vs = append(vs, value{name: what, start: theta[k], set: func(x float64) error { return l.setVariance(k, x) }})
+			vs = append(vs, value{name: what, start: theta[k], high: theta[k], set: func(x float64) error { return l.setVariance(k, x) }})
 		}
 	}
 	if p.Options.AutoDispersion {
 		if _, ok := p.Lik.(lik.Dispersed); ok {
 			last = len(vs)
-			vs = append(vs, value{"dispersion", math.Log(mode.Variance(p) / 2), func(x float64) error { l.params.Dispersion = math.Exp(x); return l.setLik() }, &out.dispersion})
+			vs = append(vs, value{"dispersion", math.Log(mode.Variance(p) / 2), mode.MostDispersion(p), func(x float64) error { l.params.Dispersion = math.Exp(x); return l.setLik() }, &out.dispersion})
 		}
 	}
 	if p.Options.AutoShape {
 		if d, ok := p.Lik.(lik.Shaped); ok {
-			vs = append(vs, value{"shape", math.Log(d.Shape()), func(x float64) error { l.params.Shape = math.Exp(x); return l.setLik() }, &out.shape})
+			vs = append(vs, value{"shape", math.Log(d.Shape()), math.Log(d.Shape()), func(x float64) error { l.params.Shape = math.Exp(x); return l.setLik() }, &out.shape})
 		}
 	}
 	return vs, last, nil
@@ -107,8 +110,11 @@ func learn(r *Reduced, s *solver) (*learned, error) {
 		return nil, err
 	}
 	for i, v := range vs {
-		if math.Abs(at[i]-v.start) > reach-0.1 && out.status == "" {
+		if (at[i] < v.start-reach+0.1 || at[i] > v.most()-0.1) && out.status == "" {
 			out.status = fmt.Sprintf("%s = %.3g is at the end of its range: the data do not bound it", v.name, math.Exp(at[i]))
+			if v.name == "dispersion" { // whose unit may not be that of the responses as they came
+				out.status = "the dispersion is at the end of its range: the data do not bound it"
+			}
 		}
 		if v.information == nil {
 			continue
@@ -162,7 +168,7 @@ func (l *learner) climb(vs []value, at []float64, best float64) (_ float64, stat
 		before := best
 		for i, v := range vs {
 			f := func(x float64) float64 { return l.evidence(v.set, x) }
-			at[i], best = maximise(f, at[i], v.start-reach, v.start+reach)
+			at[i], best = maximise(f, at[i], v.start-reach, v.most())
 			if math.IsInf(best, -1) {
 				if l.err == nil {
 					l.err = fmt.Errorf("the log evidence is not finite")

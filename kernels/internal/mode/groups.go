@@ -104,6 +104,44 @@ func Variance(p *kernels.Problem) float64 {
 	return 1
 }
 
+const (
+	// slack is how far MostDispersion is above the mean square.
+	slack = 3
+	// farSpread is how far it is above half of Variance where a search has to begin up there: the grid of Starts
+	// reaches 13, and a step 3.
+	farSpread = 14
+)
+
+// FarDispersion is the logarithm of the mean square of the responses about their mean where outliers put
+// that so far above Variance that a search from there does not get to it.
+func FarDispersion(p *kernels.Problem) (float64, bool) {
+	most := MostDispersion(p)
+	return most - slack, most > math.Log(Variance(p)/2)+farSpread
+}
+
+// MostDispersion is the logarithm of a dispersion that none exceeds, 20 times the mean square of the responses
+// about their mean: outliers may put that far above Variance.
+func MostDispersion(p *kernels.Problem) float64 {
+	if square, ok := p.ResponseSpread(); ok {
+		return math.Log(kernels.Or(square, 1)) + slack
+	}
+	b := p.Batch()
+	mean, square, n := 0.0, 0.0, 0.0
+	for i, y := range p.Y { // Welford
+		if p.Lik.Traits().Located {
+			y -= b.Shift(i)
+		}
+		n += p.Rows(i)
+		d := y - mean
+		mean += d * p.Rows(i) / n
+		square += d * (y - mean) * p.Rows(i)
+	}
+	if square = square / n; !(square > 0) || !special.Finite(square) {
+		return math.Inf(-1)
+	}
+	return math.Log(square) + slack
+}
+
 // smallest is the number that sorting x would put in place k; it changes the order of x.
 func smallest(x []float64, k int) float64 {
 	lo, hi := 0, len(x)-1

@@ -1,6 +1,7 @@
 package mode
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -37,6 +38,34 @@ func (g *Groups) Information(to, variance, prior []float64) {
 			to[k] += 0.5 * known * known
 		}
 	}
+}
+
+// leastFreedom is below how many rows that the weights leave a dispersion is called a guess: the logarithm of its
+// root is then uncertain by more than 1/√(2 · 1.5) = 0.6, as under its prior.
+const leastFreedom = 1.5
+
+// Guess is what a status says of a learnt dispersion that the rows hardly tell of, "" for nothing, the weights
+// having these variances after the rows and before. prior: the dispersion has a prior.
+func Guess(p *kernels.Problem, variance, before []float64, prior bool) string {
+	rows := p.Table()
+	if p.Weight != nil {
+		rows = 0
+		for _, w := range p.Weight {
+			rows += w
+		}
+	}
+	known := 0.0
+	for j, v := range variance {
+		known += min(max(1-v/before[j], 0), 1)
+	}
+	if rows-known >= leastFreedom {
+		return ""
+	}
+	why := ""
+	if prior {
+		why = ", more its prior's word than that of the rows"
+	}
+	return fmt.Sprintf("the dispersion is a guess%s: the rows determine %.2g weights and leave %.2g degrees of freedom to learn it from", why, known, max(rows-known, 0))
 }
 
 // Averages are what a sum over the posterior of some parameters finds: mean and mean square of the

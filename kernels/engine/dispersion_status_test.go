@@ -1,0 +1,63 @@
+package engine_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/bglm/bglm/kernels/kerneltest"
+	"github.com/bglm/bglm/kernels/rows"
+)
+
+// One response that is far out among fifty makes the dispersion what its square over their number is,
+// however far that is above the spread of the others.
+func TestDispersionOfOutliers(t *testing.T) {
+	for _, method := range []string{"laplace", "auto", "ep", "lowrank"} {
+		for _, out := range []float64{1e5, 1e8, 1e11} {
+			if method == "ep" && out > 1e10 {
+				continue // beyond its digits, which is an error
+			}
+			var x, y []float64
+			sum, square := 0.0, 0.0
+			for i := range 50 {
+				v := 2*float64(i) + math.Sin(float64(i*i))
+				if i == 7 {
+					v += out
+				}
+				x, y = append(x, float64(i)), append(y, v)
+				sum, square = sum+v, square+v*v
+			}
+			variance := square/50 - sum*sum/2500
+			tab := &rows.Table{X: rows.Fields(rows.Numbers("a", x)), Y: rows.Numbers("y", y)}
+			r, _ := fitBy(t, method, tab, map[string]any{"family": "gaussian"})
+			kerneltest.Close(t, method+": dispersion", r.Fit.Dispersion, variance, kerneltest.Tol{Rel: 0.1})
+			if strings.Contains(r.Status, "range") || !r.Converged {
+				t.Errorf("%s with %g: %s", method, out, r.Status)
+			}
+		}
+	}
+}
+
+// Where rows leave nothing to learn a dispersion from, or none counts, the status says so.
+func TestNothingToLearnFrom(t *testing.T) {
+	for _, method := range []string{"laplace", "auto", "ep"} {
+		for n := 1; n <= 6; n++ {
+			x, y := []float64{1, 2, 3, 4, 5, 6}, []float64{3, 5, 4, 3.5, 6, 5}
+			tab := &rows.Table{X: rows.Fields(rows.Numbers("a", x[:n])), Y: rows.Numbers("y", y[:n])}
+			r, _ := fitBy(t, method, tab, map[string]any{"family": "gaussian"})
+			if said := strings.Contains(r.Status, "the dispersion is a guess"); said != (n <= 2) && n != 3 {
+				t.Errorf("%s of %d rows: %s", method, n, r.Status)
+			}
+		}
+	}
+	x, y := []float64{1, 2, 3, 4, 5, 6}, []float64{0, 1, 0, 0, 1, 1}
+	for _, family := range []string{"gaussian", "bernoulli", "negbinomial"} {
+		for _, method := range []string{"laplace", "auto", "ep", "lowrank"} {
+			tab := &rows.Table{X: rows.Fields(rows.Numbers("a", x), rows.Texts("g", []string{"u", "v", "u", "v", "u", "v"})), Y: rows.Numbers("y", y), Weight: rows.Numbers("w", make([]float64, 6))}
+			r, _ := fitBy(t, method, tab, map[string]any{"family": family, "prior_variance": "auto"})
+			if !strings.Contains(r.Status, "no row counts, for all weights are 0") || r.Learnt != nil || r.Prior.Variance != 1 {
+				t.Errorf("%s %s: %v, prior %v, %v", method, family, r.Status, r.Prior, r.Learnt)
+			}
+		}
+	}
+}
