@@ -144,7 +144,7 @@ func solve(p *kernels.Problem) (*Result, error) {
 	f.Iterations = max(s.total, 1)
 	f.Converged = stopped == ""
 	f.Status = status(r, out, s, held, stopped)
-	for _, note := range []string{rivals, learnt.status} {
+	for _, note := range []string{rivals, learnt.status, learnt.point} {
 		if note != "" {
 			f.Status += "; " + note
 		}

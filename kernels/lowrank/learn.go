@@ -42,6 +42,7 @@ type learned struct {
 	lik      lik.Likelihood
 	prior    *gauss.Normal
 	status   string
+	point    string // what is said of variances of columns of levels
 	// The curvature of the log evidence in the logarithms of dispersion and shape; NaN where it is
 	// not known.
 	dispersion, shape float64
@@ -108,6 +109,11 @@ func learn(r *Reduced, s *solver) (*learned, error) {
 	}
 	if best, out.status, err = l.climb(vs, at, best); err != nil {
 		return nil, err
+	}
+	for _, name := range l.Names {
+		if name != "" && p.Options.Integrate {
+			out.point = "learnt prior variances are those of the highest evidence: what the rows leave open of them is not in the deviations (bglm_laplace and bglm_ep integrate over them)"
+		}
 	}
 	for i, v := range vs {
 		if (at[i] < v.start-reach+0.1 || at[i] > v.most()-0.1) && out.status == "" {
