@@ -245,6 +245,16 @@ func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) 
 	if err != nil {
 		return nil, err
 	}
+	var cols []FitColumn
+	for _, f := range m.fits {
+		own := columnsOf(f, m.start)
+		if err := differByColumns(cols, own); err != nil {
+			return nil, err
+		}
+		if len(cols) == 0 {
+			cols = own
+		}
+	}
 	if out := &m.out; from != nil {
 		out.N, out.Skipped, out.LogEvidence, out.Time, out.Columns = from.N, from.Skipped, from.LogEvidence, from.Time, from.Columns
 	}

@@ -22,8 +22,9 @@ type Merger struct {
 	from   *Fit
 	sums   []mergeSum // by feature
 	k      int64
-	noise  noises  // of the parts, without from
-	learnt lessons // of the parts, without from
+	cols   []FitColumn // of a part; nil where none remembers any
+	noise  noises      // of the parts, without from
+	learnt lessons     // of the parts, without from
 
 	// joint are the parts with a covariance; the fields above hold the others.
 	joint []*Fit
@@ -85,9 +86,23 @@ func (m *Merger) model() *Fit {
 	return &m.head
 }
 
+// same holds the columns of a part against those of the parts before it.
+func (m *Merger) same(cols []FitColumn) error {
+	if err := differByColumns(m.cols, cols); err != nil {
+		return err
+	}
+	if len(m.cols) == 0 {
+		m.cols = cols
+	}
+	return nil
+}
+
 // AddJoint adds a whole fit. It is kept and must not change.
 func (m *Merger) AddJoint(f *Fit) error {
 	if err := Agree(m.model(), f); err != nil {
+		return err
+	}
+	if err := m.same(columnsOf(f, m.start())); err != nil {
 		return err
 	}
 	if err := m.noise.add(f, f.N-m.start().N); err != nil {
@@ -106,6 +121,9 @@ func (m *Merger) Add(f *Fit, beliefs iter.Seq2[Belief, error]) error {
 		if err := Agree(&m.head, f); err != nil {
 			return err
 		}
+	}
+	if err := m.same(columnsOf(f, m.start())); err != nil {
+		return err
 	}
 	if err := m.noise.add(f, f.N-m.start().N); err != nil {
 		return err
@@ -152,6 +170,9 @@ func (m *Merger) Merge(src *Merger) error {
 		return err
 	}
 	if err := m.StartsFrom(src.from); err != nil {
+		return err
+	}
+	if err := m.same(src.cols); err != nil {
 		return err
 	}
 	if err := m.noise.merge(&src.noise); err != nil {
