@@ -206,6 +206,9 @@ func TestTerms(t *testing.T) {
 	want := byHand(t, "probit", y, rows, order)
 	want.Columns = []kernels.FitColumn{numbers("n", 2, 3, 0), levels("s", 1), levels("b", 1), levels("d", 2), levels("l", 1),
 		levels("n:s", 2), levels("s:b", 2), numbers("n:n", 4, 9, 0)}
+	for k, parts := range []string{"number n, levels s", "levels s, levels b", "number n, number n"} {
+		want.Columns[5+k].Parts = parts
+	}
 	str := arrow.BinaryTypes.String
 	dict := &arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Uint16, ValueType: str}
 	for _, s := range []arrow.DataType{str, arrow.BinaryTypes.LargeString, arrow.BinaryTypes.StringView, dict, arrow.RunEndEncodedOf(arrow.PrimitiveTypes.Int32, str)} {

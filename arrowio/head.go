@@ -39,6 +39,8 @@ func appendObject[T any](b []byte, fields []fitlayout.Field[T], v *T) []byte {
 			b = appendText(b, *p)
 		case *gauss.Form:
 			b = appendText(b, p.String())
+		case *kernels.ColumnKind:
+			b = appendText(b, p.String())
 		case *float64:
 			b = appendNumber(b, *p)
 		case *int:
@@ -164,6 +166,11 @@ func setObject[T any](object map[string]any, fields []fitlayout.Field[T], under 
 		case *string:
 			s, ok := v.(string)
 			if *p = s; !ok {
+				return bad("text")
+			}
+		case *kernels.ColumnKind:
+			s, ok := v.(string)
+			if p.Set(s); !ok {
 				return bad("text")
 			}
 		case *gauss.Form:

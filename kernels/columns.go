@@ -91,7 +91,8 @@ func (c *ColumnStats) Merge(o ColumnStats) {
 // of numbers its places '1', '2', ... It does not change; rows of equal columns share it.
 type Schema struct {
 	Names  []string
-	Levels []bool // by column: it has levels, not numbers
+	Levels []bool   // by column: it has levels, not numbers
+	Parts  []string // by column: FitColumn.Parts; nil without interactions
 }
 
 // Numbers says whether one of the columns has numbers.
@@ -200,7 +201,11 @@ func (c *Counted) Columns() []FitColumn {
 			if c.schema.Levels[k] {
 				kind = LevelsColumn
 			}
-			out = append(out, FitColumn{Name: name, Kind: kind, Center: nan, Scale: nan, Variance: nan})
+			parts := ""
+			if c.schema.Parts != nil {
+				parts = c.schema.Parts[k]
+			}
+			out = append(out, FitColumn{Name: name, Kind: kind, Parts: parts, Center: nan, Scale: nan, Variance: nan})
 		}
 		out[at].N += c.n
 		out[at].Missing = min(out[at].Missing+missing, out[at].N)

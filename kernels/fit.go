@@ -72,6 +72,7 @@ const (
 type FitColumn struct {
 	Name          string
 	Kind          string  // NumberColumn or LevelsColumn
+	Parts         string  // of an interaction: its columns (JoinParts); "" where they are not known
 	N, Missing    int64   // rows seen, and how many of them had no value there
 	Center, Scale float64 // mean and standard deviation by which a number was standardised; NaN where it was not
 	Variance      float64 // prior variance that the column's weights had or learnt; NaN where none is known

@@ -104,6 +104,8 @@ func ValidateColumns(columns []FitColumn) error {
 			return fmt.Errorf("columns: %.40q is not valid UTF-8", c.Name)
 		case c.Kind != NumberColumn && c.Kind != LevelsColumn:
 			return fmt.Errorf("columns: %.100q is of kind %.40q; allowed: '%s', '%s'", c.Name, c.Kind, NumberColumn, LevelsColumn)
+		case c.Parts != "" && !validParts(c.Parts):
+			return fmt.Errorf("columns: %.100q is of kind %.100q; allowed: the kinds and names of its columns, as in 'levels of number x, levels g'", c.Name, (*ColumnKind)(&c).String())
 		case c.N < 0 || c.N > MaxCount || c.Missing < 0 || c.Missing > c.N:
 			return fmt.Errorf("columns: %.100q has n = %d, missing = %d; allowed: whole numbers from 0 to %d, missing at most n", c.Name, c.N, c.Missing, int64(MaxCount))
 		case math.IsInf(c.Center, 0) || math.IsInf(c.Scale, 0) || c.Scale < 0:
@@ -114,6 +116,11 @@ func ValidateColumns(columns []FitColumn) error {
 		seen[name] = true
 	}
 	return nil
+}
+
+func validParts(s string) bool {
+	_, ok := SplitParts(s)
+	return ok && utf8.ValidString(s)
 }
 
 // ValidateCorrelations reports a correlation that cannot be.

@@ -95,6 +95,8 @@ func appendStruct[T any](c *capi.Col, fields []fitlayout.Field[T], v *T, beliefs
 			c.Str(*p)
 		case *gauss.Form:
 			c.Str(p.String())
+		case *kernels.ColumnKind:
+			c.Str(p.String())
 		case *float64:
 			floatOrNull(c, *p)
 		case *int:
@@ -147,7 +149,7 @@ func appendColumns(l *capi.Col, columns []kernels.FitColumn) {
 	for k := range columns {
 		c := &columns[k]
 		e.Field(0).Str(c.Name)
-		e.Field(1).Str(c.Kind)
+		e.Field(1).Str((*kernels.ColumnKind)(c).String())
 		e.Field(2).Int(c.N)
 		e.Field(3).Int(c.Missing)
 		floatOrNull(e.Field(4), c.Center)
@@ -395,6 +397,8 @@ func (l *leaf[T]) read(i int, to *T) (err error) {
 		if s := l.v.Str(i); *p != s {
 			*p = strings.Clone(s)
 		}
+	case *kernels.ColumnKind:
+		p.Set(l.v.Str(i))
 	case *gauss.Form:
 		if *p, err = gauss.ParseForm(l.v.Str(i)); err != nil {
 			err = fmt.Errorf("%s = %w", l.path, err)

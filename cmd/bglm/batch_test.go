@@ -605,6 +605,21 @@ func TestInteractionsOfBothEngines(t *testing.T) {
 			t.Errorf("%s: %s features for rows without x", text, n)
 		}
 	}
+	// A column that is text now, in an interaction alone.
+	texts := path("texts.parquet")
+	query(t, "COPY (SELECT * REPLACE (x::VARCHAR AS x) FROM '"+small+"') TO '"+texts+"'")
+	for _, engine := range []string{"duckdb", "arrow"} {
+		b := path("inter.parquet")
+		ok(t, "fit", small, "-f", "y ~ site:x", "-m", "laplace", "-q", "--out", b, "--engine", engine)
+		for _, args := range [][]string{
+			{"predict", "-b", b, texts, "--out", path("p.parquet")}, {"evaluate", "-b", b, texts},
+			{"fit", texts, "-f", "y ~ site:x", "--prior", b, "-m", "laplace", "--out", path("p.parquet"), "--engine", engine},
+		} {
+			if r := bglm(t, "", args...); r.code != 1 || !strings.Contains(r.stderr, `column "x" is `) || !strings.Contains(r.stderr, "allowed: a number, as the fit has learnt it") {
+				t.Errorf("%s: %v: %+v", engine, args, r)
+			}
+		}
+	}
 }
 
 // Every engine of the registry serves both ways of reading, goes through its files

@@ -555,7 +555,7 @@ func (c *reportCommand) weights(s *duck.Session, p *page, f *fitstore.Fits, sum 
 		}
 		return v
 	}
-	err := s.Each(fmt.Sprintf(`SELECT %s AS label, b.mean, sqrt(b.variance), coalesce(nullif(list_filter(fit.columns, lambda c: c.kind = 'number' AND c.name = b.feature)[1].scale, 0), 1) FROM (SELECT *, unnest(fit.beliefs) AS b FROM %s)
+	err := s.Each(fmt.Sprintf(`SELECT %s AS label, b.mean, sqrt(b.variance), coalesce(nullif(list_filter(fit.columns, lambda c: starts_with(c.kind, 'number') AND c.name = b.feature)[1].scale, 0), 1) FROM (SELECT *, unnest(fit.beliefs) AS b FROM %s)
 		ORDER BY b.feature = '(Intercept)', CASE WHEN b.variance > 0 THEN abs(b.mean) / sqrt(b.variance) ELSE 0 END DESC, label LIMIT %d`, labelSQL(f), f.Table, c.Weights), func(scan func(...any) error) error {
 		var name string
 		var m, sd, scale float64
@@ -704,7 +704,7 @@ func (c *reportCommand) learnAgain(s *duck.Session, sc *scoring, j *job.Job, dri
 		}
 		out.dates = strings.HasPrefix(cols[0].Type, "DATE") || strings.HasPrefix(cols[0].Type, "TIMESTAMP")
 	}
-	err = s.Each(`SELECT b.feature, coalesce(nullif(c.scale, 0), 1), c.scale IS NOT NULL FROM (SELECT unnest(fit.beliefs) AS b FROM fits) LEFT JOIN (SELECT unnest(fit.columns, recursive := true) FROM fits) c ON c.kind = 'number' AND c.name = b.feature
+	err = s.Each(`SELECT b.feature, coalesce(nullif(c.scale, 0), 1), c.scale IS NOT NULL FROM (SELECT unnest(fit.beliefs) AS b FROM fits) LEFT JOIN (SELECT unnest(fit.columns, recursive := true) FROM fits) c ON starts_with(c.kind, 'number') AND c.name = b.feature
 		WHERE b.variance > 0 ORDER BY abs(b.mean) / sqrt(b.variance) DESC, b.feature LIMIT 6`, func(scan func(...any) error) error {
 		var name string
 		var scale float64

@@ -168,7 +168,7 @@ func (c *reportCommand) health(s *duck.Session, p *page, sc *scoring, sum *summa
 		center, scale sql.NullFloat64
 	}
 	var all []column
-	err := s.Each("SELECT c.name, c.kind, c.n, c.missing, c.center, c.scale FROM (SELECT unnest(fit.columns) AS c FROM fits)", func(scan func(...any) error) error {
+	err := s.Each("SELECT c.name, split_part(c.kind, ' of ', 1), c.n, c.missing, c.center, c.scale FROM (SELECT unnest(fit.columns) AS c FROM fits)", func(scan func(...any) error) error {
 		var x column
 		err := scan(&x.name, &x.kind, &x.n, &x.missing, &x.center, &x.scale)
 		all = append(all, x)
@@ -297,7 +297,7 @@ func (sc *scoring) reasons(s *duck.Session, keys string) (map[string]string, err
 	}
 	err := s.Each(`SELECT bglm_file || ' ' || bglm_row, string_agg(feature || ' ' || printf('%+.2f', adds), ', ' ORDER BY abs(adds) DESC, feature) FROM (
 			SELECT *, row_number() OVER (PARTITION BY bglm_file, bglm_row ORDER BY abs(adds) DESC, feature) AS k FROM (
-				SELECT r.bglm_file, r.bglm_row, r.f.feature AS feature, b.mean * (r.f.value - CASE WHEN c.kind = 'number' THEN coalesce(c.center, 0) ELSE 0 END) AS adds
+				SELECT r.bglm_file, r.bglm_row, r.f.feature AS feature, b.mean * (r.f.value - CASE WHEN starts_with(c.kind, 'number') THEN coalesce(c.center, 0) ELSE 0 END) AS adds
 				FROM (SELECT bglm_file, bglm_row, unnest(bglm_features(bglm_x)) AS f FROM `+sc.features("bglm_file", "bglm_row")+` SEMI JOIN (`+keys+`) USING (bglm_file, bglm_row)) r
 				JOIN (SELECT unnest(fit.beliefs, recursive := true) FROM fits) b ON b.feature = r.f.feature
 				LEFT JOIN (SELECT unnest(fit.columns, recursive := true) FROM fits) c ON c.name = r.f.feature))

@@ -226,7 +226,7 @@ func (c *reportCommand) driven(s *duck.Session, f *fitstore.Fits, ds []columnDri
 		var kind sql.NullString
 		var per, expo, lower, upper sql.NullFloat64 // lower and upper of per
 		var high, low sql.NullString
-		err := s.Row(`SELECT any_value(c.kind), any_value(t.per_sd) FILTER (t.term = `+quote.Text(d.column)+`), any_value(t.exp_mean) FILTER (t.term = `+quote.Text(d.column)+`),
+		err := s.Row(`SELECT any_value(split_part(c.kind, ' of ', 1)), any_value(t.per_sd) FILTER (t.term = `+quote.Text(d.column)+`), any_value(t.exp_mean) FILTER (t.term = `+quote.Text(d.column)+`),
 				any_value(t.per_sd + t.per_sd / nullif(t.mean, 0) * (t.lower - t.mean)) FILTER (t.term = `+quote.Text(d.column)+`), any_value(t.per_sd + t.per_sd / nullif(t.mean, 0) * (t.upper - t.mean)) FILTER (t.term = `+quote.Text(d.column)+`),
 				arg_max(t.term, t.mean) FILTER (starts_with(t.term, t."column" || '=')), arg_min(t.term, t.mean) FILTER (starts_with(t.term, t."column" || '='))
 			FROM (SELECT unnest(bglm_summary(fit)) AS t FROM `+f.Table+`), (SELECT unnest(fit.columns) AS c FROM `+f.Table+`) WHERE t."column" = `+quote.Text(d.column)+` AND c.name = `+quote.Text(d.column)+` AND t.term NOT LIKE '% IS NULL'`,
@@ -352,7 +352,7 @@ func typical(s *duck.Session, sc *scoring) (fields []string, ok bool, err error)
 		return nil, false, nil // no STRUCT
 	}
 	kinds := map[string]string{}
-	if err := s.Each("SELECT c.name, c.kind FROM (SELECT unnest(fit.columns) AS c FROM fits)", func(scan func(...any) error) error {
+	if err := s.Each("SELECT c.name, split_part(c.kind, ' of ', 1) FROM (SELECT unnest(fit.columns) AS c FROM fits)", func(scan func(...any) error) error {
 		var name, kind string
 		err := scan(&name, &kind)
 		kinds[name] = kind
@@ -398,7 +398,7 @@ func expected(of lik.Traits) string {
 func effect(s *duck.Session, sc *scoring, column string, of lik.Traits, k int) (*chart.Chart, error) {
 	name := quote.Name(column)
 	var number bool
-	if err := s.Row("SELECT bool_or(c.kind = 'number') FROM (SELECT unnest(fit.columns) AS c FROM fits) WHERE c.name = "+quote.Text(column), &number); err != nil {
+	if err := s.Row("SELECT bool_or(starts_with(c.kind, 'number')) FROM (SELECT unnest(fit.columns) AS c FROM fits) WHERE c.name = "+quote.Text(column), &number); err != nil {
 		return nil, err
 	}
 	ch := &chart.Chart{ID: fmt.Sprintf("effect-%d", k+1), Title: column}

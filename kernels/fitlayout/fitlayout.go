@@ -23,7 +23,7 @@ type Kind uint8
 // Kinds, with their SQL types and the Go types that Field.At points to.
 const (
 	Struct       Kind = iota // STRUCT of Fields
-	Text                     // VARCHAR: *string, or *gauss.Form by name
+	Text                     // VARCHAR: *string, *gauss.Form by name, or *kernels.ColumnKind
 	Real                     // DOUBLE: *float64, NULL is NaN
 	Whole                    // INTEGER: *int, NULL is 0
 	Count                    // BIGINT: *int64
@@ -59,7 +59,7 @@ func (f *Field[T]) Kind() Kind {
 	}
 	var none T // nothing is kept: the pointer tells the type
 	switch v := f.At(&none).(type) {
-	case *string, *gauss.Form:
+	case *string, *gauss.Form, *kernels.ColumnKind:
 		return Text
 	case *float64:
 		return Real
@@ -125,7 +125,7 @@ var Fields = []Field[fit]{
 	{Name: "iterations", At: func(f *fit) any { return &f.Iterations }, Optional: true},
 	{Name: "converged", At: func(f *fit) any { return &f.Converged }, Optional: true},
 	{Name: "status", Doc: "'ok', or what to mind", At: func(f *fit) any { return &f.Status }, Optional: true},
-	{Name: "columns", Doc: "what is remembered of the columns of a STRUCT or list: kind 'number' or 'levels', rows and those without a value, center and scale where standardised, prior variance of its weights; center and scale of levels with a learnt variance are posterior mean and deviation of its root", At: func(f *fit) any { return &f.Columns }, Optional: true, Nullable: true, Since: 2},
+	{Name: "columns", Doc: "what is remembered of the columns of a STRUCT or list: kind 'number' or 'levels' (of interactions with the kinds and names of their columns: 'levels of number x, levels g'), rows and those without a value, center and scale where standardised, prior variance of its weights; center and scale of levels with a learnt variance are posterior mean and deviation of its root", At: func(f *fit) any { return &f.Columns }, Optional: true, Nullable: true, Since: 2},
 	{Name: "format", Doc: "version of this layout; FITs of all earlier ones are read", At: func(*fit) any { return Format(kernels.FitFormat) }, Optional: true, Nullable: true, Since: 2},
 	{Name: "correlations", Doc: "what was learnt of the weights that two columns of levels have for one level: mean and deviation of their correlation, and the covariance of those of a level never seen", At: func(f *fit) any { return &f.Correlations }, Optional: true, Nullable: true, Since: 3},
 	{Name: "learnt", Doc: "what was learnt of the responses: posterior mean and deviation of the square root of a dispersion ('deviation') and of a shape ('shape'); other names are what a stream goes on with where it is continued", At: func(f *fit) any { return &f.Learnt }, Optional: true, Nullable: true, Since: 4},
@@ -136,7 +136,7 @@ type column = kernels.FitColumn
 // ColumnFields are the fields of an entry of columns.
 var ColumnFields = []Field[column]{
 	{Name: "name", At: func(c *column) any { return &c.Name }},
-	{Name: "kind", At: func(c *column) any { return &c.Kind }},
+	{Name: "kind", At: func(c *column) any { return (*kernels.ColumnKind)(c) }},
 	{Name: "n", At: func(c *column) any { return &c.N }},
 	{Name: "missing", At: func(c *column) any { return &c.Missing }},
 	{Name: "center", At: func(c *column) any { return &c.Center }, Nullable: true},

@@ -74,6 +74,12 @@ func (e *Encoder) interaction(name string, col Column, parts Term) error {
 	if !use {
 		return nil
 	}
+	if known != nil {
+		var err error
+		if parts, err = inOrder(name, parts, known); err != nil {
+			return err
+		}
+	}
 	t := term{kind: cross, name: as, col: col, parts: parts}
 	if known != nil && (known.Kind == kernels.LevelsColumn) != t.leveled() {
 		return fmt.Errorf("term %s has other kinds of columns than the fit has learnt: %s", name, kindWords(known.Kind))

@@ -374,6 +374,14 @@ func (e *Encoder) field(c Column) (bool, error) {
 		if known == nil {
 			return true, nil
 		}
+		if parts, ok := kernels.SplitParts(known.Parts); ok {
+			t.kind = cross
+			for _, p := range parts {
+				t.parts = append(t.parts, lacking{c, p.Kind == kernels.NumberColumn})
+			}
+			e.add(t)
+			return true, nil
+		}
 		if t.kind = number; known.Kind == kernels.LevelsColumn {
 			t.kind = level
 		}

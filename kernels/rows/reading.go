@@ -25,7 +25,7 @@ func (r *reading) same(o *reading) bool {
 		return false
 	}
 	return len(r.known) == 0 || &r.known[0] == &o.known[0] ||
-		slices.EqualFunc(r.known, o.known, func(a, b kernels.FitColumn) bool { return a.Name == b.Name && a.Kind == b.Kind })
+		slices.EqualFunc(r.known, o.known, func(a, b kernels.FitColumn) bool { return a.Name == b.Name && a.Kind == b.Kind && a.Parts == b.Parts })
 }
 
 // Learn reads rows for fits of m from now on: its Missing and AnyColumns, and the columns of the
@@ -315,6 +315,12 @@ func (e *Encoder) schemaOf() *kernels.Schema {
 		}
 		t.place = len(s.Names)
 		s.Names, s.Levels = append(s.Names, t.name), append(s.Levels, t.leveled())
+		if t.kind == cross {
+			if s.Parts == nil {
+				s.Parts = make([]string, len(e.terms))
+			}
+			s.Parts[t.place] = partsOf(t.parts)
+		}
 	}
 	if len(s.Names) == 0 {
 		return nil
@@ -327,6 +333,9 @@ func (e *Encoder) schemaOf() *kernels.Schema {
 		}
 		key.WriteByte(kind)
 		key.WriteString(name)
+		if s.Parts != nil {
+			key.WriteString("\x01" + s.Parts[k])
+		}
 		key.WriteByte(0)
 	}
 	return schemas.of(key.String(), func() *kernels.Schema { s.Names = cloneAll(s.Names); return s })

@@ -188,6 +188,7 @@ var wrongInputs = []struct {
 		"SELECT bglm_merge(f) FROM (VALUES (bglm_from_beliefs([])), (bglm_from_beliefs([], {link: 'probit'}))) t(f)",
 		"SELECT bglm_merge(f) FROM (VALUES (bglm_from_beliefs([])), (bglm_from_beliefs([], {prior_variance: 2}))) t(f)",
 		"SELECT bglm_merge(bglm_from_beliefs([]), bglm_from_beliefs([], {link: 'probit'}))",
+		"SELECT bglm_merge(f) FROM (SELECT bglm_adf(true, {a: 1, b: 2}) AS f UNION ALL SELECT bglm_adf(true, {a: 1}))",
 		"SELECT bglm_merge(f) FROM (SELECT bglm_from_beliefs([{feature: 'a', mean: 0.0, variance: 1.9}]) AS f FROM range(3))",
 	}},
 	{"Absurd dimensions", []string{
@@ -268,6 +269,8 @@ var wrongInputs = []struct {
 		"SELECT bglm_gp(true, x) FROM (VALUES ([1.0]), ([1.0, 2.0])) t(x)",
 	}},
 	{"Predictions, draws and influences of other fits", []string{
+		"SELECT bglm_predict(bglm_adf(true, {'a:g': {a: 1, g: 'u'}}), {'a:g': {a: '1', g: 'u'}})",
+		"SELECT bglm_predict(bglm_adf(true, {'a:g': {a: 1, g: 'u'}}), {'a:g': {b: 1, g: 'u'}})",
 		"SELECT bglm_predict(bglm_gp(true, [1.0]), [1.0, 2.0])",
 		"SELECT bglm_predict(bglm_gp(true, [1.0]), {a: 1})",
 		"SELECT bglm_predict_dist(bglm_softmax('a', {a: 1}), {a: 1})",

@@ -54,7 +54,7 @@ func (w *Writer) Columns(cols []kernels.FitColumn) {
 	w.Whole(int64(len(cols)))
 	for _, c := range cols {
 		w.Text(c.Name)
-		w.Text(c.Kind)
+		w.Text((*kernels.ColumnKind)(&c).String())
 		w.Whole(c.N, c.Missing)
 	}
 }
@@ -169,7 +169,10 @@ func (r *Reader) Columns() []kernels.FitColumn {
 	cols := make([]kernels.FitColumn, r.Count(32))
 	for k := range cols {
 		nan := math.NaN()
-		cols[k] = kernels.FitColumn{Name: r.Text(), Kind: r.Text(), N: r.Whole(), Missing: r.Whole(), Center: nan, Scale: nan, Variance: nan}
+		c := &cols[k]
+		*c = kernels.FitColumn{Name: r.Text(), Center: nan, Scale: nan, Variance: nan}
+		(*kernels.ColumnKind)(c).Set(r.Text())
+		c.N, c.Missing = r.Whole(), r.Whole()
 	}
 	return cols
 }

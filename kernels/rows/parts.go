@@ -1,0 +1,86 @@
+package rows
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/bglm/bglm/kernels"
+)
+
+// partsOf is what a fit remembers of the columns of an interaction.
+func partsOf(parts Term) string {
+	out := make([]kernels.ColumnPart, len(parts))
+	for k, c := range parts {
+		out[k].Name = c.Name()
+		switch c.Kind() {
+		case Number:
+			out[k].Kind = kernels.NumberColumn
+		case Null:
+		default:
+			out[k].Kind = kernels.LevelsColumn
+		}
+	}
+	return kernels.JoinParts(out)
+}
+
+// inOrder is the columns of an interaction in the order in which a fit has learnt them, whatever
+// theirs in the rows; as they are where it does not know it.
+// Errors: a column that is not there or of another kind, a further one.
+func inOrder(term string, parts Term, known *kernels.FitColumn) (Term, error) {
+	want, ok := kernels.SplitParts(known.Parts)
+	if !ok {
+		return parts, nil
+	}
+	fail := func(why string) error {
+		var learnt, found []string
+		for _, p := range want {
+			learnt = append(learnt, p.Name)
+		}
+		for _, c := range parts {
+			found = append(found, c.Name())
+		}
+		return fmt.Errorf("term %s has %s; found: %s; the fit has learnt it from %s", term, why, strings.Join(found, ", "), strings.Join(learnt, ", "))
+	}
+	out := make(Term, 0, len(parts))
+	rest := slices.Clone(parts)
+	for _, p := range want {
+		at := slices.IndexFunc(rest, func(c Column) bool { return c.Name() == p.Name })
+		if at < 0 {
+			at = slices.IndexFunc(rest, func(c Column) bool { return strings.EqualFold(c.Name(), p.Name) })
+		}
+		if at < 0 {
+			return nil, fail(fmt.Sprintf("no column %q", p.Name))
+		}
+		c := rest[at]
+		rest = slices.Delete(rest, at, at+1)
+		switch {
+		case p.Kind == "":
+		case c.Kind() == Null:
+			c = lacking{c, p.Kind == kernels.NumberColumn}
+		case (c.Kind() == Number) != (p.Kind == kernels.NumberColumn):
+			return nil, fmt.Errorf("term %s: column %q is %s; allowed: %s, as the fit has learnt it", term, p.Name, c.Type(), kindWords(p.Kind))
+		}
+		out = append(out, c)
+	}
+	if len(rest) > 0 {
+		return nil, fail(fmt.Sprintf("a further column %q", rest[0].Name()))
+	}
+	return out, nil
+}
+
+// lacking is a column that is NULL throughout, of a kind that a fit knows.
+type lacking struct {
+	Column
+	number bool
+}
+
+func (c lacking) Kind() Kind {
+	if c.number {
+		return Number
+	}
+	return Text
+}
+
+func (lacking) MayNull() bool { return true }
+func (lacking) Null(int) bool { return true }
