@@ -141,7 +141,7 @@ var words = rows.Words{
 
 // planFeatures inspects the columns in rec. Errors: columns that are not there,
 // types that hold no features.
-func planFeatures(rec arrow.RecordBatch, x string, terms []Term) (*rows.Encoder, error) {
+func planFeatures(rec arrow.RecordBatch, x string, terms []Term, levels map[string]string) (*rows.Encoder, error) {
 	find := func(name string) (rows.Column, error) {
 		v, err := findColumnIn(rec, name)
 		return &field{vector: v}, err
@@ -157,7 +157,14 @@ func planFeatures(rec arrow.RecordBatch, x string, terms []Term) (*rows.Encoder,
 	parts := make([]rows.Term, len(terms))
 	for k, t := range terms {
 		for _, name := range t {
-			c, err := find(name)
+			from, are := levels[name]
+			if !are {
+				from = name
+			}
+			c, err := find(from)
+			if err == nil && are {
+				c, err = levelsOf(c, name)
+			}
 			if err != nil {
 				return nil, err
 			}

@@ -27,6 +27,9 @@ type Job struct {
 	// more features; one of the two is needed.
 	Features string
 	Terms    []Term
+	// Levels are names in Terms that stand for the values of a column as levels, also where
+	// they are whole numbers: Levels["factor(year)"] = "year".
+	Levels map[string]string
 
 	Weight, Offset, Trials, Time string // columns by row, "" = none
 	// Group names columns: each combination of their values has a fit of its own.
@@ -183,6 +186,9 @@ func (f *Fitter) columnsOf(s *arrow.Schema) (*arrow.Schema, error) {
 	}
 	for _, t := range j.Terms {
 		for _, name := range t {
+			if from, ok := j.Levels[name]; ok {
+				name = from
+			}
 			wanted = append(wanted, [2]string{"term " + t.String(), name})
 		}
 	}
@@ -237,7 +243,7 @@ func (f *Fitter) Add(ctx context.Context, rec arrow.RecordBatch) (err error) {
 }
 
 func (f *Fitter) add(ctx context.Context, rec arrow.RecordBatch) error {
-	x, err := planFeatures(rec, f.job.Features, f.job.Terms)
+	x, err := planFeatures(rec, f.job.Features, f.job.Terms, f.job.Levels)
 	if err != nil {
 		return err
 	}

@@ -724,6 +724,38 @@ func TestCorrelatedFormula(t *testing.T) {
 	}
 }
 
+// A number and its levels are two columns, by both engines and in every command.
+func TestNumberAndItsLevels(t *testing.T) {
+	dir := t.TempDir()
+	path := func(n string) string { return filepath.Join(dir, n) }
+	data := path("years.parquet")
+	query(t, "COPY (SELECT i % 10 AS year, (i * 7919 % 1000) / 1000.0 AS x, (i % 10 * 37 % 50) / 10.0 + sin(i) AS z FROM range(400) t(i)) TO '"+data+"'")
+	for _, c := range []struct{ text, sd string }{
+		{"z ~ year + (1 | year)", "sd(factor(year))"}, {"z ~ year + (x | year)", "cor(factor(year), x:factor(year))"}, {"z ~ (1 | year)", "sd(year)"},
+	} {
+		for _, engine := range []string{"duckdb", "arrow"} {
+			b := path(engine + ".parquet")
+			os.Remove(b)
+			if out := ok(t, "fit", data, "-f", c.text, "-o", "family=gaussian", "--engine", engine, "--out", b).stdout; !strings.Contains(out, c.sd) {
+				t.Errorf("%s, %s: no %s in\n%s", engine, c.text, c.sd, out)
+			}
+			ok(t, "predict", "-b", b, data, "--out", path(engine+".csv"), "-q")
+			ok(t, "evaluate", "-b", b, data, "-q")
+		}
+		if got := query(t, "SELECT sqrt(fit.dispersion) BETWEEN 0.6 AND 0.8 FROM (SELECT bglm_fit(z, {year: year, 'factor(year)': year::VARCHAR}, {family: 'gaussian'}) AS fit FROM '"+data+"')"); got != "true" {
+			t.Errorf("the reference has another residual: %s", got)
+		}
+		if got := query(t, "SELECT max(abs(a.prediction - b.prediction)) < 1e-9, max(abs(a.prediction - a.z)) < 1.5 FROM '"+path("duckdb.csv")+"' a POSITIONAL JOIN '"+path("arrow.csv")+"' b"); got != "true,true" && got != "true\ttrue" {
+			t.Errorf("%s: %q", c.text, got)
+		}
+	}
+	ok(t, "report", "-b", path("duckdb.parquet"), data, "--out", path("r.html"), "-q")
+	query(t, "COPY (SELECT * REPLACE (year / 2 AS year) FROM '"+data+"') TO '"+path("halves.parquet")+"'")
+	if r := bglm(t, "", "fit", path("halves.parquet"), "-f", "z ~ (1 | year)", "-o", "family=gaussian", "--engine", "arrow", "--out", path("h.parquet")); r.code != 1 || !strings.Contains(r.stderr, "the levels of column year are float64; allowed: whole numbers") {
+		t.Errorf("%+v", r)
+	}
+}
+
 // A file that is read is not written to, by whatever name.
 func TestOutIsData(t *testing.T) {
 	dir := t.TempDir()

@@ -24,7 +24,8 @@ import (
 //
 // (1 | g) is the column of levels g whose prior variance is learnt, (1 | a/b) those of a and
 // of b within a, (0 + x | g) a slope of x for each level of g, (x | g) both, which are
-// correlated, and (x || g) both, independent of each other.
+// correlated, and (x || g) both, independent of each other. The levels of a number that is a
+// term too are a column of their own: factor(year) in year + (1 | year).
 type Formula struct {
 	Y, Trials string // SQL
 	Terms     []Term
@@ -64,7 +65,7 @@ func (t Term) same(o Term) bool {
 }
 
 func (t Term) has(p Part) bool {
-	return slices.ContainsFunc(t, func(q Part) bool { return q.Name == p.Name })
+	return slices.ContainsFunc(t, func(q Part) bool { return q.Name == p.Name && q.Factor == p.Factor })
 }
 
 // cross is the interaction of two terms; a part counts once.

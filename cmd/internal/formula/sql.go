@@ -50,7 +50,7 @@ func (f *Formula) Bind(columns []string, dot ...string) error {
 	for _, c := range columns {
 		t := Term{{Name: c, SQL: quote.Name(c), Column: true}}
 		taken := slices.ContainsFunc(f.without, func(w Term) bool { return len(w) == 1 && strings.EqualFold(w[0].Name, c) })
-		if !taken && !mentions(used, strings.ToLower(c)) && !slices.ContainsFunc(f.Terms, t.same) {
+		if !taken && !mentions(used, strings.ToLower(c)) && !slices.ContainsFunc(f.Terms, func(o Term) bool { return alike(o, t) }) {
 			f.Terms = append(f.Terms, t)
 			f.Others = append(f.Others, c)
 		}
@@ -95,16 +95,21 @@ func KindOf(sqlType string) (Kind, error) {
 	return 0, fmt.Errorf("its type is %s; allowed: numbers, text, booleans, dates, lists and maps of features; cast it, as in %s", sqlType, "hour(ts)::VARCHAR, ts::DATE or epoch(ts)")
 }
 
+func termError(t Term, err error) error { return fmt.Errorf("formula: term %s: %w", t.Name(), err) }
+
 // Features is the SQL of the features: a STRUCT, in which an interaction is a STRUCT of its
 // parts; a list where terms are containers. kind gives the kind of a part.
 func (f *Formula) Features(kind func(Part) (Kind, error)) (string, error) {
+	if err := f.Resolve(kind); err != nil {
+		return "", err
+	}
 	var fields, lists []string
 	for _, t := range f.Terms {
 		var parts []string
 		for _, p := range t {
 			k, err := kind(p)
 			if err != nil {
-				return "", fmt.Errorf("formula: term %s: %w", t.Name(), err)
+				return "", termError(t, err)
 			}
 			if k >= Levels && len(t) > 1 {
 				return "", fmt.Errorf("formula: term %s: %s holds several features; allowed in an interaction: numbers and levels", t.Name(), p.Name)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 
 	"github.com/bglm/bglm/arrowio"
@@ -28,6 +29,7 @@ type Arrow struct {
 	Meta  []string // pairs, kept with the beliefs
 
 	job  arrowio.Job
+	f    *formula.Formula // nil without one
 	set  *option.Settings
 	kind string
 	s    *duck.Session
@@ -172,19 +174,75 @@ func (a *Arrow) formula(text string, opts [][2]string) ([][2]string, error) {
 		}
 	}
 	for _, t := range f.Terms {
-		var names arrowio.Term
 		for _, p := range t {
-			if !p.Column {
+			if _, ok := columnOf(p); !ok {
 				return nil, cli.Usage(fmt.Errorf("formula: %s is an SQL expression; --engine arrow takes columns by name", p.Name))
 			}
+		}
+	}
+	if len(f.Terms) == 0 {
+		return nil, cli.Usage(errors.New("formula: --engine arrow needs a term"))
+	}
+	a.f = f
+	return opts, nil
+}
+
+// columnOf is the name of the column that a part is, or whose levels it is.
+func columnOf(p formula.Part) (string, bool) {
+	name, ok := formula.Column(p.SQL)
+	return strings.ReplaceAll(name, `""`, `"`), ok
+}
+
+// terms makes terms of the formula, of columns of these types.
+func (a *Arrow) terms(s *arrow.Schema) error {
+	if a.f == nil {
+		return nil
+	}
+	kind := func(p formula.Part) (formula.Kind, error) {
+		name, _ := columnOf(p)
+		return kindIn(s, name), nil
+	}
+	if err := a.f.Resolve(kind); err != nil {
+		return err
+	}
+	a.job.Terms, a.job.Levels = nil, map[string]string{}
+	for _, t := range a.f.Terms {
+		var names arrowio.Term
+		for _, p := range t {
 			names = append(names, p.Name)
+			if name, _ := columnOf(p); p.Factor {
+				a.job.Levels[p.Name] = name
+			}
 		}
 		a.job.Terms = append(a.job.Terms, names)
 	}
-	if len(a.job.Terms) == 0 {
-		return nil, cli.Usage(errors.New("formula: --engine arrow needs a term"))
+	if len(a.f.Correlated) > 0 {
+		a.job.Model.Correlated = a.f.Correlated
 	}
-	return opts, nil
+	return nil
+}
+
+// kindIn is the kind of a column; Level where it is not there.
+func kindIn(s *arrow.Schema, name string) formula.Kind {
+	for _, f := range s.Fields() {
+		if !strings.EqualFold(f.Name, name) {
+			continue
+		}
+		t := f.Type
+		switch d := t.(type) {
+		case *arrow.DictionaryType:
+			t = d.ValueType
+		case *arrow.RunEndEncodedType:
+			t = d.Encoded()
+		}
+		if arrow.IsInteger(t.ID()) || arrow.IsFloating(t.ID()) || arrow.IsDecimal(t.ID()) {
+			return formula.Number
+		}
+		if arrow.IsNested(t.ID()) {
+			return formula.Container
+		}
+	}
+	return formula.Level
 }
 
 // Fit absorbs the rows of all files. An error names the file and the row.
@@ -209,6 +267,10 @@ func (a *Arrow) Fit() (*arrowio.Groups, error) {
 			return nil, err
 		}
 		if fitter == nil {
+			if err := a.terms(r.Schema()); err != nil {
+				r.Close()
+				return nil, err
+			}
 			if fitter, err = arrowio.NewFitter(r.Schema(), a.job); err != nil {
 				r.Close()
 				return nil, files.Named(name, err)
@@ -269,8 +331,13 @@ func (a *Arrow) open(name string) (rowReader, error) {
 func (a *Arrow) columns() []string {
 	j := &a.job
 	out := append([]string{j.Y, j.Features, j.Weight, j.Offset, j.Trials, j.Time}, j.Group...)
-	for _, t := range j.Terms {
-		out = append(out, t...)
+	if a.f != nil {
+		for _, t := range a.f.Terms {
+			for _, p := range t {
+				name, _ := columnOf(p)
+				out = append(out, name)
+			}
+		}
 	}
 	slices.Sort(out)
 	return slices.DeleteFunc(slices.Compact(out), func(c string) bool { return c == "" })

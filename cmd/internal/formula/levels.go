@@ -1,0 +1,72 @@
+package formula
+
+import (
+	"slices"
+	"strings"
+)
+
+// Resolve gives terms names of their own that have the same one by now: in year + (1 | year) the
+// number and its levels are two columns, called year and factor(year), where the values are
+// numbers; where they are levels it is one. kind gives the kind of a part.
+func (f *Formula) Resolve(kind func(Part) (Kind, error)) error {
+	both := map[string]bool{} // parts, by lower-case name, that are there as a number and as its levels
+	for i, t := range f.Terms {
+		for j, p := range t {
+			if !p.Factor {
+				continue
+			}
+			twin := func(q Part) bool { return !q.Factor && strings.EqualFold(q.Name, p.Name) }
+			shared := slices.ContainsFunc(t, twin) // (year | year)
+			for k, o := range f.Terms {
+				shared = shared || k != i && alike(o, t) && slices.ContainsFunc(o, twin)
+			}
+			if !shared {
+				continue
+			}
+			k, err := kind(p)
+			if err != nil {
+				return termError(t, err)
+			}
+			if k == Number {
+				both[strings.ToLower(p.Name)] = true
+			} else { // levels either way
+				t[j].Factor = false
+			}
+		}
+	}
+	called := map[string]string{} // terms of levels by their earlier names
+	var out []Term
+	for _, t := range f.Terms {
+		u := Term{}
+		for _, p := range t {
+			if p.Factor && both[strings.ToLower(p.Name)] {
+				p.Name = "factor(" + p.Name + ")"
+			}
+			u = u.cross(Term{p})
+		}
+		if u.Name() != t.Name() {
+			called[t.Name()] = u.Name()
+		}
+		if !slices.ContainsFunc(out, u.same) {
+			out = append(out, u)
+		}
+	}
+	f.Terms = out
+	for k, set := range f.Correlated {
+		set = slices.Clone(set)
+		for j, name := range set {
+			if to, ok := called[name]; ok {
+				set[j] = to
+			}
+		}
+		f.Correlated[k] = set
+	}
+	return nil
+}
+
+// alike says whether two terms have the same name, in any order of their parts.
+func alike(a, b Term) bool {
+	return len(a) == len(b) && !slices.ContainsFunc(a, func(p Part) bool {
+		return !slices.ContainsFunc(b, func(q Part) bool { return strings.EqualFold(q.Name, p.Name) })
+	})
+}
