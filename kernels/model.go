@@ -133,6 +133,8 @@ type Options struct {
 	// weights. PriorGroups learns one per group of features instead, a group being the
 	// name before '='.
 	AutoNoise, AutoPrior, PriorGroups, AutoDispersion, AutoShape bool
+	// PriorAsked says that AutoPrior was asked for, and is no default.
+	PriorAsked bool
 
 	// Integrate says that the uncertainty of learnt prior variances and of a learnt dispersion
 	// enters the posterior: laplace. The square root of a prior variance has a half-t prior

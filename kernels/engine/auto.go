@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/gauss"
@@ -38,10 +39,12 @@ func (m *Method) taken(s *option.Settings, times bool) *Method {
 	name := "laplace"
 	if times || asksForStream(&s.Model) {
 		name = "adf"
-		own := slices.DeleteFunc(slices.Clone(s.PriorBy), func(c kernels.ColumnPrior) bool { return c.Auto })
+		asked := s.Model // what a stream does not learn is an error where it was asked for
 		s.Model = *streamOf(&s.Model)
-		s.PriorBy = own // a stream takes them as they are
+		s.PriorBy, s.Correlated = asked.PriorBy, asked.Correlated
+		s.Options.AutoPrior, s.Options.AutoShape, s.Options.AutoDispersion = asked.Options.AutoPrior, asked.Options.AutoShape, asked.Options.AutoDispersion
 	} else if !s.OwnPrior() {
+		s.Options.PriorAsked = s.Options.AutoPrior
 		s.Options.AutoPrior = true
 	}
 	found, err := Find(name)
@@ -70,6 +73,20 @@ func streamOf(m *kernels.Model) *kernels.Model {
 	}
 	s.Options.AutoPrior = (m.Options.AutoPrior || m.Start != nil && s.Prior == m.Start.Prior) && streamLearns(&s)
 	return &s
+}
+
+// unlearnt is what m asks to be learnt that its stream takes as it is.
+func unlearnt(m *kernels.Model) (out []string) {
+	s := streamOf(m)
+	add := func(what string, is bool) {
+		if is {
+			out = append(out, what)
+		}
+	}
+	add("prior variance", slices.ContainsFunc(m.PriorBy, func(c kernels.ColumnPrior) bool { return c.Auto }) || len(m.Correlated) > 0 || m.Options.PriorAsked && !s.Options.AutoPrior)
+	add("dispersion", m.Options.AutoDispersion && !s.Options.AutoDispersion)
+	add("shape", m.Options.AutoShape && !s.Options.AutoShape)
+	return out
 }
 
 func newAuto(ctx context.Context, m *kernels.Model) (Fitter, error) {
@@ -213,8 +230,8 @@ func (f *front) Fit(ctx context.Context) (*Result, error) {
 	r, err := f.stream.Fit(ctx)
 	if err == nil {
 		one := ""
-		if slices.ContainsFunc(f.Model.PriorBy, func(c kernels.ColumnPrior) bool { return c.Auto }) || len(f.Model.Correlated) > 0 {
-			one = ", which learns no prior variance,"
+		if lacks := unlearnt(f.Model); len(lacks) > 0 {
+			one = ", which learns no " + strings.Join(lacks, " and no ") + ","
 		}
 		if f.Model.Options.ThirdOrder {
 			one += ", whose means are of no third order,"

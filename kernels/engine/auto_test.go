@@ -163,7 +163,6 @@ func TestAutoStream(t *testing.T) {
 		"by feature":    func(s *option.Settings) { s.NoiseBy = map[string]float64{"u": 1} },
 		"auto noise":    func(s *option.Settings) { s.Options.AutoNoise = true },
 		"forgetting":    func(s *option.Settings) { s.Forgetting = 0.9 },
-		"learnt":        func(s *option.Settings) { s.Noise = 0.01; s.Options.AutoPrior, s.Options.AutoShape = true, true },
 	} {
 		f := door(t, Auto, set)
 		feed(t, f, 0, 100, 100)

@@ -46,7 +46,7 @@ func (m *Method) defaults(s *option.Settings, given lik.Params) {
 	}
 	_, dispersed := s.Lik.(lik.Dispersed)
 	_, shaped := s.Lik.(lik.Shaped)
-	if f := s.Start; m.Streams && o.Standardize && s.Lik.Traits().Located && !s.Given("dispersion") && o.MeasurementNoise == 0 && !o.AutoMeasurementNoise {
+	if f := s.Start; m.Streams && o.Standardize && s.Lik.Traits().Located && (!s.Given("dispersion") || o.AutoDispersion) && o.MeasurementNoise == 0 && !o.AutoMeasurementNoise {
 		o.AutoDispersion = o.AutoDispersion || f == nil && given.Dispersion == 0 || f != nil && learnsDispersion(f)
 	}
 	if m.Kind == Classes && auto && !s.OwnPrior() {

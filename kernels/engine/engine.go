@@ -173,6 +173,7 @@ func (m *Method) Model(s *option.Settings, times, trials bool) (*kernels.Model, 
 	s.Complete()
 	s.Options.Standardize = s.Standardize.Or(s.Options.Standardize)
 	given := s.Params
+	front := m.Name == Auto
 	m = m.taken(s, times)
 	if m.Kind != Classes { // of which each has a predictor
 		if err := s.LikelihoodOf(trials); err != nil {
@@ -187,7 +188,15 @@ func (m *Method) Model(s *option.Settings, times, trials bool) (*kernels.Model, 
 			}
 		}
 		sized := m.LearnsShape && s.Lik != nil && lik.Overdisperses(s.Lik) // whose shape the filter learns
-		for key, auto := range map[string]bool{"prior_variance": s.LearnsPrior(), "shape": s.Options.AutoShape && !sized} {
+		for key, auto := range map[string]bool{"prior_variance": s.LearnsPrior() && len(s.Correlated) == 0, "shape": s.Options.AutoShape && !sized, "correlated": len(s.Correlated) > 0} {
+			if auto && front {
+				found := "'auto'"
+				if key == "correlated" {
+					found = fmt.Sprintf("%q", s.Correlated[0])
+				}
+				return nil, &argument.Error{Name: key, Found: found,
+					Why: "it is learnt from rows that are kept; time, process_noise and forgetting ask for a stream (adf), which takes it as it is given"}
+			}
 			if auto {
 				return nil, &argument.Error{Name: key, Found: "'auto'",
 					Why: fmt.Sprintf("%s sees each row once and takes a number here; 'auto' belongs to: %s", m.Name, strings.Join(keepers, ", "))}
