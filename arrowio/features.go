@@ -54,6 +54,7 @@ func (c *field) Kind() rows.Kind {
 }
 
 func (c *field) Name() string                       { return c.name }
+func (c *field) Entries() int                       { return c.arr.Len() }
 func (c *field) Type() string                       { return c.arr.DataType().String() }
 func (c *field) MayNull() bool                      { return c.mayNull }
 func (c *field) Null(i int) bool                    { return c.null(i) }

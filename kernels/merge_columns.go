@@ -36,7 +36,7 @@ func lacking(a, b []FitColumn) *FitColumn {
 }
 
 func noColumn(c *FitColumn) error {
-	return fmt.Errorf("column %.100q is in one fit and not in another; only fits of one model can be merged: fit the parts with the same columns (columns: 'any' for those that a part may go without), or continue one fit with the rows of the other (bglm_update)", c.Name)
+	return fmt.Errorf("column %.100q is in one fit and not in another; only fits of one model can be merged: fit the parts with the same columns (columns: 'any' for those that a part may go without), or %w", c.Name, ErrApart)
 }
 
 // columnsOf are the columns of a part by which others are judged: one that saw no row beyond its

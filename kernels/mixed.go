@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"fmt"
+	"iter"
 	"regexp"
 	"slices"
 	"strconv"
@@ -16,6 +17,13 @@ const (
 	enoughNumbers = 20
 	someNumbers   = 5
 	fewTexts      = 3
+)
+
+// Levels that are numbers throughout are taken for such where there are manyNumbers of them, and
+// of nearlyAll rows one each: codes, years and places come again.
+const (
+	manyNumbers = 50
+	nearlyAll   = 0.9
 )
 
 // noValue says whether a text is what files have where a value is missing.
@@ -59,28 +67,39 @@ func (d *dressing) add(level string) bool {
 	return true
 }
 
-// Mixed is a column of levels that may have been meant as numbers.
+// Mixed is a column of texts that may have been meant as numbers.
 type Mixed struct {
 	Column  string
 	Texts   []string // all others are numbers
 	Written string   // or all are numbers that are written as this one,
 	Comma   bool     // with a comma before the decimals
+	Numbers int      // or so many numbers, nearly one for each row
 	Days    int      // or so many days
 }
 
 // String says what was learnt.
 func (m *Mixed) String() string {
-	switch {
-	case m.Days > 0:
+	if m.Days > 0 {
 		return fmt.Sprintf("column %s was learnt as %d days, each a level of its own", m.Column, m.Days)
+	}
+	return fmt.Sprintf("column %s was learnt as levels: %s", m.Column, m.Reading())
+}
+
+// Reading says what the texts are.
+func (m *Mixed) Reading() string {
+	switch {
 	case m.Written != "":
-		return fmt.Sprintf("column %s was learnt as levels: its texts are numbers written as %s", m.Column, quoted(m.Written))
+		return "its texts are numbers written as " + quoted(m.Written)
+	case m.Numbers > 0:
+		return fmt.Sprintf("its texts are %d numbers, nearly one for each row", m.Numbers)
+	case len(m.Texts) == 0:
+		return "its texts are numbers"
 	}
 	texts := make([]string, len(m.Texts))
 	for i, t := range m.Texts {
 		texts[i] = quoted(t)
 	}
-	return fmt.Sprintf("column %s was learnt as levels: its texts are numbers but for %s", m.Column, strings.Join(texts, ", "))
+	return "its texts are numbers but for " + strings.Join(texts, ", ")
 }
 
 // quoted is a level in quotation marks, at most 40 bytes of it.
@@ -89,7 +108,8 @@ func quoted(level string) string {
 }
 
 // Mixed is the first of the columns of levels of f that are numbers but for a few texts, such
-// as 'NA' or '-', or for how they are written, or are many days; nil for none.
+// as 'NA' or '-', or for how they are written, are numbers nearly one for each row, or are many
+// days; nil for none.
 func (f *Fit) Mixed() *Mixed {
 	type column struct {
 		numbers, days int
@@ -98,7 +118,7 @@ func (f *Fit) Mixed() *Mixed {
 	}
 	cols := map[string]*column{}
 	for k := range f.Columns {
-		if c := &f.Columns[k]; c.Kind == LevelsColumn {
+		if c := &f.Columns[k]; c.Kind == LevelsColumn && c.asLevels() != "" {
 			cols[c.Name] = new(column)
 		}
 	}
@@ -124,13 +144,16 @@ func (f *Fit) Mixed() *Mixed {
 		}
 	}
 	for k := range f.Columns {
-		name := f.Columns[k].Name
-		c := cols[name]
+		c := cols[f.Columns[k].Name]
+		name := f.Columns[k].asLevels()
 		if c != nil && c.days >= manyDays {
 			return &Mixed{Column: name, Days: c.days}
 		}
 		if c != nil && len(c.texts) <= fewTexts && c.dressing.numbers > 0 && c.numbers+c.dressing.numbers >= enoughNumbers {
 			return &Mixed{Column: name, Written: c.example, Comma: c.comma}
+		}
+		if of := &f.Columns[k]; c != nil && len(c.texts) == 0 && c.numbers >= manyNumbers && float64(c.numbers) >= nearlyAll*float64(of.N-of.Missing) && of.N > of.Missing {
+			return &Mixed{Column: name, Numbers: c.numbers}
 		}
 		if c == nil || len(c.texts) == 0 || len(c.texts) > fewTexts {
 			continue
@@ -141,6 +164,49 @@ func (f *Fit) Mixed() *Mixed {
 		return &Mixed{Column: name, Texts: c.texts}
 	}
 	return nil
+}
+
+// asLevels is the name of the column whose texts are the levels of c: that of an interaction with
+// one column of levels, "" for one with several.
+func (c *FitColumn) asLevels() string {
+	parts, ok := SplitParts(c.Parts)
+	if !ok {
+		return c.Name
+	}
+	name, n := "", 0
+	for _, p := range parts {
+		if p.Kind != NumberColumn {
+			name, n = p.Name, n+1
+		}
+	}
+	if n != 1 {
+		return ""
+	}
+	return name
+}
+
+// TextNumbers is the column of that name if its texts are numbers, all or all but a few; nil for
+// others. named says that these few are words for no value, or that the numbers are many.
+func TextNumbers(name string, texts iter.Seq[string]) (m *Mixed, named bool) {
+	numbers := map[string]bool{}
+	var words []string
+	for t := range texts {
+		if _, err := strconv.ParseFloat(strings.TrimSpace(t), 64); err == nil && !isWord(t) {
+			if len(numbers) < enoughNumbers {
+				numbers[strings.Clone(t)] = true
+			}
+		} else if !slices.Contains(words, t) {
+			if words = append(words, strings.Clone(t)); len(words) > fewTexts {
+				return nil, false
+			}
+		}
+	}
+	if len(numbers) == 0 {
+		return nil, false
+	}
+	slices.Sort(words)
+	named = len(words) > 0 && (len(numbers) >= enoughNumbers || !slices.ContainsFunc(words, func(t string) bool { return !noValue(t) }))
+	return &Mixed{Column: name, Texts: words}, named
 }
 
 // isWord says whether a text that parses as a number is one of the words for none.

@@ -50,6 +50,39 @@ func TestMixedNote(t *testing.T) {
 	}
 }
 
+// Of an interaction the column that has the texts is named; where several have, none is.
+func TestMixedNoteOfParts(t *testing.T) {
+	for parts, want := range map[string]string{
+		"number b, levels a": "column a was learnt as levels: its texts are numbers but for 'NA'",
+		"levels b, levels a": "",
+	} {
+		f := &Fit{Columns: []FitColumn{{Name: "b:a", Kind: LevelsColumn, Parts: parts}}, Beliefs: []Belief{{Feature: "b:a=NA"}}}
+		for k := range 30 {
+			f.Beliefs = append(f.Beliefs, Belief{Feature: fmt.Sprint("b:a=", k)})
+		}
+		if got := said(f); got != want {
+			t.Errorf("%s: %q", parts, got)
+		}
+	}
+}
+
+// Levels that are numbers, nearly one a row, are said; codes that come again are not.
+func TestNumbersAsLevels(t *testing.T) {
+	for rows, is := range map[int64]bool{200: true, 220: true, 300: false, 100_000: false} {
+		f := &Fit{Columns: []FitColumn{{Name: "u", Kind: LevelsColumn, N: rows}}}
+		for k := range 200 {
+			f.Beliefs = append(f.Beliefs, Belief{Feature: fmt.Sprint("u=", k)})
+		}
+		want := ""
+		if is {
+			want = "column u was learnt as levels: its texts are 200 numbers, nearly one for each row"
+		}
+		if got := said(f); got != want {
+			t.Errorf("%d rows: %q", rows, got)
+		}
+	}
+}
+
 // Numbers with a decimal comma, parted thousands, or the sign of a currency or a share are
 // said; codes and few levels are not.
 func TestDressedNote(t *testing.T) {

@@ -216,6 +216,8 @@ func checkResponse(y *capi.Vec) error {
 	switch {
 	case l.Found == "":
 		return fmt.Errorf("y is %s; allowed: BOOLEAN or a number", y.TypeName())
+	case l.Mixed != nil:
+		return fmt.Errorf("y is %s, with %s; allowed: BOOLEAN or a number, as in %s", y.TypeName(), l.Found, castOrNull(l.Mixed))
 	case l.Numbers:
 		return fmt.Errorf("y is %s, with %s; allowed: BOOLEAN or a number, as in y::DOUBLE", y.TypeName(), l.Found)
 	case l.One != "":

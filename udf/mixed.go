@@ -9,18 +9,41 @@ import (
 	"github.com/bglm/bglm/kernels/engine"
 )
 
-// mixedSQL is what m says, and the SQL that makes numbers of its column.
+// mixedSQL is m with what to do in SQL.
 func mixedSQL(m *kernels.Mixed) string {
+	if m.Days > 0 {
+		return m.String() + ": " + HowToRead(m)
+	}
+	return m.String() + "; " + HowToRead(m)
+}
+
+// HowToRead says in SQL what makes numbers of a column that is text or a date.
+func HowToRead(m *kernels.Mixed) string {
 	name := inSQL(m.Column)
 	switch {
 	case m.Days > 0:
-		return fmt.Sprintf("%s: date_diff('day', DATE '2000-01-01', %s) makes a number of it, dayname(%s) or month(%s)::VARCHAR few levels", m, name, name, name)
+		return fmt.Sprintf("date_diff('day', DATE '2000-01-01', %s) makes a number of it, dayname(%s) or month(%s)::VARCHAR few levels", name, name, name)
 	case m.Comma:
-		return fmt.Sprintf("%s; TRY_CAST(replace(regexp_replace(%s, '[^-0-9,]', '', 'g'), ',', '.') AS DOUBLE) makes numbers of them", m, name)
+		return fmt.Sprintf("TRY_CAST(replace(regexp_replace(%s, '[^-0-9,]', '', 'g'), ',', '.') AS DOUBLE) makes numbers of them", name)
 	case m.Written != "":
-		return fmt.Sprintf("%s; TRY_CAST(regexp_replace(%s, '[^-0-9.]', '', 'g') AS DOUBLE) makes numbers of them", m, name)
+		return fmt.Sprintf("TRY_CAST(regexp_replace(%s, '[^-0-9.]', '', 'g') AS DOUBLE) makes numbers of them", name)
+	case len(m.Texts) == 0:
+		return fmt.Sprintf("TRY_CAST(%s AS DOUBLE) makes numbers of them", name)
 	}
-	return fmt.Sprintf("%s; TRY_CAST(%s AS DOUBLE), or nullstr = '%.40s' where a CSV file is read, makes numbers of them", m, name, strings.ReplaceAll(m.Texts[0], "'", "''"))
+	return castOrNull(m) + ", makes numbers of them"
+}
+
+// castOrNull reads numbers with some texts among them.
+func castOrNull(m *kernels.Mixed) string {
+	texts := make([]string, len(m.Texts))
+	for i, t := range m.Texts {
+		texts[i] = fmt.Sprintf("'%.40s'", strings.ReplaceAll(t, "'", "''"))
+	}
+	null := texts[0]
+	if len(texts) > 1 {
+		null = "[" + strings.Join(texts, ", ") + "]"
+	}
+	return fmt.Sprintf("TRY_CAST(%s AS DOUBLE), or nullstr = %s where a CSV file is read", inSQL(m.Column), null)
 }
 
 // hinted is r with a status that says in SQL what to do.

@@ -62,6 +62,8 @@ func (c *column) Kind() rows.Kind {
 }
 
 func (c *column) Name() string                   { return c.Vec.Name }
+func (c *column) Entries() int                   { return c.Vec.Len }
+func (c *column) Advice(m *kernels.Mixed) string { return HowToRead(m) }
 func (c *column) Type() string                   { return c.TypeName() }
 func (c *column) MayNull() bool                  { return !c.AllValid() }
 func (c *column) Integer() bool                  { return c.IsInteger() }

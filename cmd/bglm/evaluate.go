@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,7 +14,10 @@ import (
 
 	"github.com/bglm/bglm/cmd/internal/cli"
 	"github.com/bglm/bglm/cmd/internal/duck"
+	"github.com/bglm/bglm/cmd/internal/formula"
 	"github.com/bglm/bglm/cmd/internal/job"
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/udf"
 )
 
 type evaluateCommand struct {
@@ -135,7 +139,7 @@ func (c *evaluateCommand) scored(s *duck.Session) (src *job.Source, how string, 
 		default:
 			how, err = sc.judge(s)
 		}
-		return sc.src, how, sc.fits.HasClass, sc.src.Blame(err)
+		return sc.src, how, sc.fits.HasClass, sc.src.Blame(textResponse(s, sc.rows, sc.y, err))
 	}
 	if c.Y == "" {
 		return nil, "", false, cli.Usage(errors.New("--p needs --y, what was observed"))
@@ -151,7 +155,32 @@ func (c *evaluateCommand) scored(s *duck.Session) (src *job.Source, how string, 
 	if err == nil {
 		err = s.Long("scoring", "CREATE OR REPLACE TEMP TABLE scored AS SELECT ("+c.Y+")::DOUBLE AS y, ("+c.P+")::DOUBLE AS p, NULL::DOUBLE AS lower, NULL::DOUBLE AS upper FROM "+src.Rows())
 	}
-	return src, "", false, src.Blame(err)
+	return src, "", false, src.Blame(textResponse(s, src.Rows(), c.Y, err))
+}
+
+// textResponse is err, or where that is of a response y whose texts are numbers but for a few,
+// which and how to read them.
+func textResponse(s *duck.Session, rows, y string, err error) error {
+	if err == nil || !strings.Contains(err.Error(), "Could not convert string") {
+		return err
+	}
+	var texts []string
+	if s.Each("SELECT DISTINCT y FROM (SELECT ("+y+") AS y FROM "+rows+") WHERE typeof(y) = 'VARCHAR' AND y IS NOT NULL LIMIT 10000", func(scan func(...any) error) error {
+		var t string
+		e := scan(&t)
+		texts = append(texts, t)
+		return e
+	}) != nil {
+		return err
+	}
+	name := y
+	if column, ok := formula.Column(y); ok {
+		name = column
+	}
+	if m, _ := kernels.TextNumbers(name, slices.Values(texts)); m != nil {
+		return fmt.Errorf("y is VARCHAR; allowed: a number; %s; %s", m.Reading(), udf.HowToRead(m))
+	}
+	return err
 }
 
 // measure is the quality of the predictions in the table scored.

@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -376,5 +378,48 @@ func TestNoControlCharacters(t *testing.T) {
 		if text := r.stdout + r.stderr; strings.ContainsAny(text, "\x1b\x07\u009b\u202e") || strings.Contains(text, "\nfit: fine") {
 			t.Errorf("%q: %q", args, text)
 		}
+	}
+}
+
+// Numbers with words for no value among them, in every command that reads a CSV file.
+func TestWordsAmongNumbers(t *testing.T) {
+	text := func(y, a string) string {
+		b := strings.Builder{}
+		b.WriteString("y,a,b\n")
+		for i := range 100 {
+			cells := []string{fmt.Sprint(i % 2), fmt.Sprint(i % 17), fmt.Sprint(i % 5)}
+			if i == 50 {
+				cells[0], cells[1] = cmp.Or(y, cells[0]), cmp.Or(a, cells[1])
+			} else if i == 60 && a != "" {
+				cells[1] = "-"
+			}
+			b.WriteString(strings.Join(cells, ",") + "\n")
+		}
+		return b.String()
+	}
+	good, words, responses := file(t, "good.csv", text("", "")), file(t, "words.csv", text("", "NA")), file(t, "responses.csv", text("NA", ""))
+	path := func(n string) string { return filepath.Join(filepath.Dir(good), n) }
+	ok(t, "fit", good, "-f", "y ~ a + b", "--out", path("f.parquet"), "-q")
+	ok(t, "fit", good, "-f", "y ~ b:a", "--out", path("g.parquet"), "-q")
+	how := "its texts are numbers but for '-', 'NA'; TRY_CAST(a AS DOUBLE), or nullstr = ['-', 'NA'] where a CSV file is read"
+	for _, c := range []struct {
+		want string
+		args []string
+	}{
+		{how, []string{"predict", "-b", path("f.parquet"), words, "--out", path("p.csv")}},
+		{how, []string{"evaluate", "-b", path("f.parquet"), words}},
+		{how, []string{"report", "-b", path("f.parquet"), words, "--out", path("r.html")}},
+		{how, []string{"fit", words, "-f", "y ~ a + b", "--prior", path("f.parquet"), "--out", path("h.parquet")}},
+		{how, []string{"predict", "-b", path("g.parquet"), words, "--out", path("p.csv")}},
+		{"as in TRY_CAST(y AS DOUBLE), or nullstr = 'NA'", []string{"fit", responses, "-f", "y ~ a", "--out", path("h.parquet")}},
+		{"as in TRY_CAST(y AS DOUBLE), or nullstr = 'NA'", []string{"fit", responses, "-f", "y ~ a", "-o", "family=gaussian", "--out", path("h.parquet")}},
+		{"y is VARCHAR; allowed: a number; its texts are numbers but for 'NA'; TRY_CAST(y AS DOUBLE)", []string{"evaluate", "-b", path("f.parquet"), responses}},
+	} {
+		if r := bglm(t, "", c.args...); r.code != 1 || !strings.Contains(r.stderr, c.want) {
+			t.Errorf("%v: %+v; want %q", c.args, r, c.want)
+		}
+	}
+	if out := ok(t, "fit", words, "-f", "y ~ b:a", "--out", path("w.parquet")).stdout; !strings.Contains(out, "column a was learnt as levels: "+how) {
+		t.Errorf("the interaction: %s", out)
 	}
 }

@@ -1,9 +1,12 @@
 package rows
 
 import (
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/bglm/bglm/kernels"
 )
 
 func TestLabels(t *testing.T) {
@@ -18,8 +21,11 @@ func TestLabels(t *testing.T) {
 		{"b a c", Labels{Found: "'a', 'b' and 'c'"}},
 		{"", Labels{Found: ""}},
 		{"1 x", Labels{Found: "'1' and 'x'", One: "x"}},
+		{"0 1 NA 1", Labels{Found: "numbers but for 'NA'", Mixed: &kernels.Mixed{Column: "y", Texts: []string{"NA"}}}},
+		{"0.5 1.5 2.5 3.5 - 4.5 NA", Labels{Found: "numbers but for '-', 'NA'", Mixed: &kernels.Mixed{Column: "y", Texts: []string{"-", "NA"}}}},
+		{"0 1 maybe", Labels{Found: "'0', '1' and 'maybe'"}},
 	} {
-		if got := LabelsOf(slices.Values(strings.Fields(c.values))); got != c.want {
+		if got := LabelsOf(slices.Values(strings.Fields(c.values))); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %+v, want %+v", c.values, got, c.want)
 		}
 	}

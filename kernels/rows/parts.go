@@ -59,7 +59,7 @@ func inOrder(term string, parts Term, known *kernels.FitColumn) (Term, error) {
 		case c.Kind() == Null:
 			c = lacking{c, p.Kind == kernels.NumberColumn}
 		case (c.Kind() == Number) != (p.Kind == kernels.NumberColumn):
-			return nil, fmt.Errorf("term %s: column %q is %s; allowed: %s, as the fit has learnt it", term, p.Name, c.Type(), kindWords(p.Kind))
+			return nil, fmt.Errorf("term %s: column %q is %s; allowed: %s, as the fit has learnt it%s", term, p.Name, c.Type(), kindWords(p.Kind), howToRead(c, p.Kind))
 		}
 		out = append(out, c)
 	}

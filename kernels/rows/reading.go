@@ -164,7 +164,7 @@ func (e *Encoder) otherKind(known *kernels.FitColumn, c Column) error {
 	if known == nil {
 		return nil
 	}
-	return fmt.Errorf("column %q is %s; allowed: %s, as the fit has learnt it", known.Name, c.Type(), kindWords(known.Kind))
+	return fmt.Errorf("column %q is %s; allowed: %s, as the fit has learnt it%s", known.Name, c.Type(), kindWords(known.Kind), howToRead(c, known.Kind))
 }
 
 // cut is where list r, from lo to hi, ends for the fit.
