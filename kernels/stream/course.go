@@ -183,6 +183,10 @@ func logRuns(most, ones, zeros float64) float64 {
 	return top + math.Log(sum)
 }
 
+// farInnovation is a density of innovations, in nats a row, that no scale of responses explains
+// where their noise is that of the family.
+const farInnovation = 50
+
 // says are the sentences of a course in whose rows f's filter had the log density score.
 func (c *course) says(f *kernels.Fit, p *Plan, score float64) (status string) {
 	if c == nil {
@@ -195,6 +199,9 @@ func (c *course) says(f *kernels.Fit, p *Plan, score float64) (status string) {
 	base, ok := c.baseline(&p.answers, dispersion)
 	if ok && !innovates(p.rule) && score < base-worse {
 		status = kernels.Join(status, fmt.Sprintf("predicted before they were learnt, the rows have a log loss of %.4g, worse than the %.4g of their mean alone", -score/c.w, -base/c.w))
+	}
+	if innovates(p.rule) && !p.Model.Lik.Traits().Gaussian && f.LogEvidence < -farInnovation*float64(f.N) {
+		status = kernels.Join(status, fmt.Sprintf("log_evidence is that of innovations far beyond their variance, %.3g nats a row: one linearisation does not reach them, and measurement noise that follows the mean vanishes where that is sure", -f.LogEvidence/float64(f.N)))
 	}
 	if !p.Drifts && c.order(&p.answers) {
 		status = kernels.Join(status, "equal responses come in long runs, which ruins one pass over the rows: put them in random order, or take a method that keeps them, such as laplace")
