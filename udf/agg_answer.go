@@ -254,6 +254,34 @@ func writeLOO(l *answer.LOO, out *capi.Col) error {
 	return nil
 }
 
+func updateLOOAUC(args []capi.Vec, slots capi.Slots) error {
+	options, err := rowOptions(args, 3, "loo")
+	if err != nil {
+		return err
+	}
+	src, err := scoredRows(&args[1], &args[2], options)
+	if err != nil {
+		return err
+	}
+	defer src.X.Release()
+	var b kernels.Batch
+	return underOne(args, slots, func(f *kernels.Fit, _ int) (*answer.PairAUC, error) { return answer.NewPairAUC(f) },
+		func(a *answer.PairAUC, lo, hi int) error {
+			if at, err := src.Score(a.Fit, a.Features(), lo, hi, &b); err != nil || len(at) == 0 {
+				return err
+			}
+			return a.Add(&b)
+		})
+}
+
+func writeLOOAUC(a *answer.PairAUC, out *capi.Col) error {
+	x, err := a.Value()
+	if err == nil {
+		floatOrNull(out, x)
+	}
+	return err
+}
+
 // rivals are fits that are added the same rows.
 type rivals struct {
 	names []string

@@ -752,7 +752,7 @@ func TestCraftedFitsSQL(t *testing.T) {
 	c := craftedDB(t)
 	real := readReal(t, c)
 	picked, _ := calls()
-	forms := []string{"bglm_loo(%s, 1.0, {a: 1.0})", "bglm_loo_compare({a: %[1]s, b: %[1]s}, 1.0, {a: 1.0})", "bglm_effects(%s, {a: 1.0, s: 'k1'}, '*')", "bglm_robust(%s, 1.0, {a: 1.0, s: 'k1'})",
+	forms := []string{"bglm_loo(%s, 1.0, {a: 1.0})", "bglm_loo_auc(%s, 1.0, {a: 1.0})", "bglm_loo_compare({a: %[1]s, b: %[1]s}, 1.0, {a: 1.0})", "bglm_effects(%s, {a: 1.0, s: 'k1'}, '*')", "bglm_robust(%s, 1.0, {a: 1.0, s: 'k1'})",
 		"bglm_ppc(%s, 1.0, {a: 1.0}, 'mean', {draws: 9})", "bglm_drivers(%s, {a: 1.0, s: 'k1'})", "bglm_newton_state(1.0, {a: 1.0}, {around: %s})", "bglm_newton_state(1.0, {a: 1.0}, {around: %s, method: 'ep'})", "bglm_merge(%s)", "bglm_merge(%[1]s, %[1]s)", "bglm_adf(true, {a: 1.0}, {prior: %s})", "bglm_softmax('k1', {a: 1.0, b: 2.0}, {prior: %s})", "bglm_summary(%s)"}
 	for _, f := range picked {
 		if f.sql != "" {

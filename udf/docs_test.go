@@ -25,7 +25,7 @@ var tasks = []struct{ title, functions string }{
 	{"Fitting", "fit laplace ep adf lowrank sequential_laplace variational ekf hmc smooth softmax gp"},
 	{"Predicting", "predict predict_dist sample loo_predict"},
 	{"Reading a fit", "summary contrast pairs effects drivers influence robust beliefs"},
-	{"Is it good?", "progressive loo loo_compare ppc pit auc log_loss brier rmse calibration coverage"},
+	{"Is it good?", "progressive loo loo_auc loo_compare ppc pit auc log_loss brier rmse calibration coverage"},
 	{"Going on, merging, passes", "update merge from_beliefs newton_state newton_merge newton_solve"},
 	{"Scoring without bglm", "sql pmml"},
 	{"What there is", "help functions options families features macros version state purge"},

@@ -92,7 +92,7 @@ func (c *evaluateCommand) Run(e *cli.Env) error {
 		return err
 	}
 	defer s.Close()
-	src, how, classes, err := c.scored(s)
+	src, how, classes, pairAUC, err := c.scored(s)
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (c *evaluateCommand) Run(e *cli.Env) error {
 	if err != nil {
 		return src.Blame(err)
 	}
-	if err := r.predictedBy(s, how); err != nil {
+	if err := r.predictedBy(s, how, pairAUC); err != nil {
 		return err
 	}
 	if how == progressive {
@@ -125,11 +125,11 @@ func (c *evaluateCommand) Run(e *cli.Env) error {
 
 // scored makes the table scored of scoring.judge or judgeFolds, and says of which rows, how they
 // are predicted, "" where the predictions are the user's, and whether they are classes.
-func (c *evaluateCommand) scored(s *duck.Session) (src *job.Source, how string, classes bool, err error) {
+func (c *evaluateCommand) scored(s *duck.Session) (src *job.Source, how string, classes bool, pairAUC *float64, err error) {
 	if c.P == "" {
 		sc, err := openScoring(s, &c.dataFlags, &scoreFlags{Beliefs: c.Beliefs, Formula: c.Formula, Y: c.Y, X: c.X, Option: c.Option}, true)
 		if err != nil {
-			return nil, "", false, err
+			return nil, "", false, nil, err
 		}
 		switch {
 		case sc.fits.HasClass || !sc.fits.IsFit:
@@ -139,14 +139,14 @@ func (c *evaluateCommand) scored(s *duck.Session) (src *job.Source, how string, 
 		default:
 			how, err = sc.judge(s)
 		}
-		return sc.src, how, sc.fits.HasClass, sc.src.Blame(textResponse(s, sc.rows, sc.y, err))
+		return sc.src, how, sc.fits.HasClass, sc.pairAUC, sc.src.Blame(textResponse(s, sc.rows, sc.y, err))
 	}
 	if c.Y == "" {
-		return nil, "", false, cli.Usage(errors.New("--p needs --y, what was observed"))
+		return nil, "", false, nil, cli.Usage(errors.New("--p needs --y, what was observed"))
 	}
 	src, err = job.Open(s, c.data())
 	if err != nil {
-		return nil, "", false, err
+		return nil, "", false, nil, err
 	}
 	cols, err := s.Describe("FROM " + src.Rows())
 	if err == nil {
@@ -155,7 +155,7 @@ func (c *evaluateCommand) scored(s *duck.Session) (src *job.Source, how string, 
 	if err == nil {
 		err = s.Long("scoring", "CREATE OR REPLACE TEMP TABLE scored AS SELECT ("+c.Y+")::DOUBLE AS y, ("+c.P+")::DOUBLE AS p, NULL::DOUBLE AS lower, NULL::DOUBLE AS upper FROM "+src.Rows())
 	}
-	return src, "", false, src.Blame(textResponse(s, src.Rows(), c.Y, err))
+	return src, "", false, nil, src.Blame(textResponse(s, src.Rows(), c.Y, err))
 }
 
 // textResponse is err, or where that is of a response y whose texts are numbers but for a few,
@@ -228,10 +228,14 @@ func measure(s *duck.Session, bins int) (*quality, error) {
 	return r, err
 }
 
-// predictedBy notes how the rows of the table scored were predicted.
-func (r *quality) predictedBy(s *duck.Session, how string) (err error) {
+// predictedBy notes how the rows of the table scored were predicted; pairAUC is the area of pairs
+// left out, nil where it is not known.
+func (r *quality) predictedBy(s *duck.Session, how string, pairAUC *float64) (err error) {
 	r.How = how
 	if how == leaveOneOut {
+		if r.AUC != nil && pairAUC != nil {
+			r.AUC = pairAUC
+		}
 		r.Unsure, _, err = decisive(s)
 	}
 	return err

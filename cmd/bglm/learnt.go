@@ -62,6 +62,9 @@ func measured(s *duck.Session, f *fitstore.Fits, j *job.Job, src *job.Source) (*
 			return nil, err
 		}
 	}
+	if sc.pairAUC != nil && binary {
+		auc = sql.NullFloat64{Float64: *sc.pairAUC, Valid: true}
+	}
 	if r.none { // sums over the others would be those of easier rows
 		loss, auc = sql.NullFloat64{}, sql.NullFloat64{}
 	}

@@ -59,6 +59,8 @@ type scoring struct {
 	keep []string // columns of the rows that go with their predictions
 
 	offset, eta string // SQL: of the rows, and of the fit for them; see etaFit
+
+	pairAUC *float64 // after leftOut: the area under the ROC curve of pairs left out, nil where there is none
 }
 
 // openScoring opens the data and the beliefs. withY says that y is needed.

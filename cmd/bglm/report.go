@@ -269,7 +269,7 @@ func (c *reportCommand) judged(s *duck.Session, p *page, sc *scoring, sum *summa
 	}
 	q, err := measure(s, 20)
 	if err == nil {
-		err = q.predictedBy(s, how)
+		err = q.predictedBy(s, how, sc.pairAUC)
 	}
 	if err != nil {
 		return err

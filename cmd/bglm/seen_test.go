@@ -175,3 +175,22 @@ func TestLowRankLeftOut(t *testing.T) {
 		t.Errorf("evaluate: %+v", q)
 	}
 }
+
+// A model without features tells no row from another: pairs that are left out are ties, in every
+// command, where rows left out one by one would be ranked the wrong way round.
+func TestNoSignalIsHalf(t *testing.T) {
+	dir := t.TempDir()
+	path := func(n string) string { return filepath.Join(dir, n) }
+	data := path("rows.parquet")
+	query(t, "COPY (SELECT i * 7919 % 1000 < 300 AS y, i % 7 AS w FROM range(500) t(i)) TO '"+data+"'")
+	if out := ok(t, "fit", data, "-f", "y ~ 1 + offset(w / 10)", "-o", "weight=w + 1", "--out", path("o.parquet")).stdout; strings.Contains(out, "AUC 0.5000") {
+		t.Errorf("offsets tell rows apart: %s", out)
+	}
+	if out := ok(t, "fit", data, "-f", "y ~ 1", "--out", path("f.parquet")).stdout; !strings.Contains(out, "AUC 0.5000") {
+		t.Errorf("fit: %s", out)
+	}
+	if out := ok(t, "evaluate", "-b", path("f.parquet"), data).stdout; !strings.Contains(out, "│ AUC             │ 0.5 ") {
+		t.Errorf("evaluate: %s", out)
+	}
+	ok(t, "report", "-b", path("f.parquet"), data, "--out", path("r.html"), "-q")
+}

@@ -211,3 +211,11 @@ func quantile(f func(float64) float64, e Estimate, p float64) float64 {
 	}
 	return 0.5 * (lo + hi)
 }
+
+// Difference is mean and variance of the predictor of row i of b less that of row j: both are 0
+// where the rows are the same.
+//
+// Cost: that of Linear for the features in which they differ. Errors: those of Linear.
+func (s *Scorer) Difference(b *kernels.Batch, i, j int) (m, v float64, err error) {
+	return s.Linear(s.difference(b, i, j), 0)
+}

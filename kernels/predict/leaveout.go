@@ -77,3 +77,36 @@ func LeaveOut(l lik.Likelihood, o lik.Obs, m, v float64, by Factor) (LeftOut, er
 	}
 	return out, nil
 }
+
+// Site is what stands for a row in the posterior N(m, v) of its predictor: a Gaussian factor of
+// this precision whose slope at m is Residual. It is what LeaveOut divides out.
+type Site struct{ Residual, Precision float64 }
+
+// Site is that of the row of o, which LeaveOut has taken out of N(m, v).
+func (o LeftOut) Site(m, v float64) Site {
+	if !(v > 0) {
+		return Site{}
+	}
+	return Site{(m - o.Mean) / o.Variance, o.Share / v}
+}
+
+// LeavePairOut takes two rows out of the joint posterior of their predictors, with means m,
+// variances v and the covariance cov: it divides their sites s out,
+//
+//	V' = (V⁻¹ - C)⁻¹ = (I - V C)⁻¹ V,  m' = m - V' r,
+//
+// C and r being the sites' precisions and residuals. ok is false where that leaves no proper
+// posterior.
+func LeavePairOut(m, v [2]float64, cov float64, s [2]Site) (mean, variance [2]float64, ok bool) {
+	ra, rb := 1-v[0]*s[0].Precision, 1-v[1]*s[1].Precision
+	det := ra*rb - cov*cov*s[0].Precision*s[1].Precision
+	if !(ra > 0 && rb > 0 && det > 0) {
+		return mean, variance, false
+	}
+	// V' by its three entries
+	va := (rb*v[0] + cov*cov*s[1].Precision) / det
+	vb := (ra*v[1] + cov*cov*s[0].Precision) / det
+	vab := cov / det // (I - V C)⁻¹ V is symmetric
+	mean = [2]float64{m[0] - va*s[0].Residual - vab*s[1].Residual, m[1] - vab*s[0].Residual - vb*s[1].Residual}
+	return mean, [2]float64{va, vb}, va >= 0 && vb >= 0
+}

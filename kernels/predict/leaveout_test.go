@@ -96,3 +96,59 @@ func like(t *testing.T, family, link string) lik.Likelihood {
 	}
 	return l
 }
+
+// Under a Gaussian likelihood two rows taken out of a posterior leave that of the others, exactly.
+func TestPairIsLeftOut(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	l := like(t, "gaussian", "identity")
+	noise := l.(lik.Dispersed).Dispersion()
+	type row struct{ x, y float64 }
+	rows := make([]row, 12)
+	for i := range rows {
+		rows[i] = row{r.NormFloat64(), r.NormFloat64()}
+	}
+	// posterior of intercept and slope, both N(0, 1) before, without two rows: mean and covariance
+	posterior := func(a, b int) (m [2]float64, s [3]float64) {
+		p, h := [3]float64{1, 0, 1}, [2]float64{}
+		for i, w := range rows {
+			if i == a || i == b {
+				continue
+			}
+			p[0], p[1], p[2] = p[0]+1/noise, p[1]+w.x/noise, p[2]+w.x*w.x/noise
+			h[0], h[1] = h[0]+w.y/noise, h[1]+w.x*w.y/noise
+		}
+		det := p[0]*p[2] - p[1]*p[1]
+		s = [3]float64{p[2] / det, -p[1] / det, p[0] / det}
+		return [2]float64{s[0]*h[0] + s[1]*h[1], s[1]*h[0] + s[2]*h[1]}, s
+	}
+	at := func(m [2]float64, s [3]float64, x, z float64) (mean, cov float64) {
+		return m[0] + m[1]*x, s[0] + s[1]*(x+z) + s[2]*x*z
+	}
+	all, cov := posterior(-1, -1)
+	for i := range rows {
+		for j := range i {
+			var m, v [2]float64
+			var sites [2]Site
+			for k, w := range []row{rows[i], rows[j]} {
+				m[k], v[k] = at(all, cov, w.x, w.x)
+				f, err := LeaveOut(l, lik.Obs{Y: w.y, Weight: 1}, m[k], v[k], AtMode)
+				if err != nil {
+					t.Fatal(err)
+				}
+				sites[k] = f.Site(m[k], v[k])
+			}
+			_, between := at(all, cov, rows[i].x, rows[j].x)
+			mean, variance, ok := LeavePairOut(m, v, between, sites)
+			rest, left := posterior(i, j)
+			for k, w := range []row{rows[i], rows[j]} {
+				wantMean, wantVar := at(rest, left, w.x, w.x)
+				if !ok || math.Abs(mean[k]-wantMean) > 1e-12 || math.Abs(variance[k]-wantVar) > 1e-12 {
+					t.Errorf("rows %d and %d: N(%v, %v), want N(%v, %v)", i, j, mean[k], variance[k], wantMean, wantVar)
+				}
+			}
+		}
+	}
+	if _, _, ok := LeavePairOut([2]float64{}, [2]float64{1, 1}, 0.9, [2]Site{{0, 0.6}, {0, 0.6}}); ok {
+		t.Error("two rows that say more than there is were taken out")
+	}
+}

@@ -45,8 +45,8 @@ var directions = []struct{ pattern, may string }{
 	{"kernels/kerneltest/*", model},
 	{"kernels/engine", "kernels kernels/..."},
 	{"kernels/score", "kernels kernels/..."},
-	{"kernels/answer", model + "kernels/softmax"}, // whose Scorer is that of classes
-	{"kernels/*", model + "kernels/lowrank"},      // an engine; ep and hmc build on the low rank
+	{"kernels/answer", model + "kernels/metric kernels/softmax"}, // whose Scorer is that of classes
+	{"kernels/*", model + "kernels/lowrank"},                     // an engine; ep and hmc build on the low rank
 
 	{"cmd/chart", ""},
 	{"sql", ""},

@@ -1,0 +1,270 @@
+package answer
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/metric"
+	"github.com/bglm/bglm/kernels/predict"
+)
+
+// PairAUC is the area under the ROC curve by leaving pairs out: the share of pairs of a row with 1
+// and one with 0 in which the expected response of the former is the larger, given all other rows,
+// ties counting half. Leaving single rows out and ranking them together is biased below 1/2: each
+// row with 1 then is judged by a fit of fewer of these than any row with 0.
+//
+// All pairs are judged while they are few. Of more rows, those that are judged are drawn, and tell
+// how far the pairs that single rows left out make are off; these are of all rows.
+//
+// It is used by one goroutine at a time; the parts of several are merged, which may change what is
+// drawn.
+//
+// Source: [airola2011].
+type PairAUC struct {
+	*predict.Scorer
+	single metric.Number // of rows that are left out one by one
+	n      [2]int64      // rows by response
+	rows   [2][]pairRow  // of these, drawn
+	most   int           // of rows that are drawn of each response; 0 before the first
+	bar    [2]uint64     // by response: rows that draw more are not drawn; 0 while all are
+	pair   kernels.Batch
+}
+
+// pairRow is a row with its predictor N(m, v), its part in that, and what all others expect of it.
+type pairRow struct {
+	draw     uint64 // the least are kept
+	features []uint32
+	values   []float64
+	shift    float64
+	m, v     float64
+	site     predict.Site
+	alone    float64
+}
+
+const (
+	pairRows  = 16_384  // of each response that are drawn, fewer
+	fewRows   = 512     // but these, where they have more
+	pairKept  = 2e6     // entries together
+	mostPairs = 100_000 // that are judged
+	fewPairs  = 1000    // whatever they cost
+	pairWork  = 3e8     // products that judging them takes about
+)
+
+// NewPairAUC is of no rows yet. Errors: those of predict.New; a family whose responses are not 0 and 1.
+func NewPairAUC(f *kernels.Fit) (*PairAUC, error) {
+	s, err := predict.New(f)
+	if err != nil {
+		return nil, err
+	}
+	if family := s.Lik.Family(); family != "bernoulli" && family != "binomial" {
+		return nil, fmt.Errorf("the fit has the family %s; allowed: one whose responses are 0 and 1", family)
+	}
+	return &PairAUC{Scorer: s, single: metric.AUC()}, nil
+}
+
+// Add takes the rows of b, whose feature numbers are those of Features. Rows that cannot be left
+// out are not counted.
+// Errors: those of LOO.Add; several trials.
+func (a *PairAUC) Add(b *kernels.Batch) error {
+	for i := range b.Len() {
+		m, v, err := a.Linear(b, i)
+		if err != nil {
+			return err
+		}
+		o := b.Obs(i)
+		if o.Trials > 1 || o.Y != 0 && o.Y != 1 {
+			return fmt.Errorf("y = %v of %v trials: %w; allowed: 0 and 1 of one", o.Y, max(1, o.Trials), kernels.ErrRow)
+		}
+		out, err := predict.LeaveOut(a.Lik, o, m, v, predict.FactorOf(a.Fit.Method))
+		if err != nil {
+			return err
+		}
+		if math.IsNaN(out.Mean) {
+			continue
+		}
+		r := pairRow{shift: b.Shift(i), m: m, v: v, site: out.Site(m, v), alone: predict.Expected(a.Lik, predict.Exact, out.Mean, out.Variance)}
+		a.single.Add([]float64{o.Y, r.alone})
+		k := int(o.Y)
+		a.n[k]++
+		r.draw = mix(uint64(a.n[k])<<1 | uint64(k))
+		fs, xs := a.Entries(a.Fit, b, i)
+		if a.most == 0 {
+			a.most = min(max(pairKept/(1+len(fs)), fewRows), pairRows)
+		}
+		if a.bar[k] > 0 && r.draw > a.bar[k] {
+			continue
+		}
+		r.features, r.values = slices.Clone(fs), slices.Clone(xs)
+		if a.rows[k] = append(a.rows[k], r); len(a.rows[k]) >= 2*a.most {
+			a.keep(k)
+		}
+	}
+	return nil
+}
+
+// mix is a permutation of the numbers that scatters them (splitmix64).
+func mix(x uint64) uint64 {
+	x += 0x9E3779B97F4A7C15
+	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9
+	x = (x ^ x>>27) * 0x94D049BB133111EB
+	return x ^ x>>31
+}
+
+// keep drops the rows that are not drawn.
+func (a *PairAUC) keep(k int) {
+	rows := a.rows[k]
+	slices.SortStableFunc(rows, func(x, y pairRow) int { return cmp.Compare(x.draw, y.draw) })
+	if len(rows) > a.most {
+		clear(rows[a.most:])
+		a.rows[k], a.bar[k] = rows[:a.most], rows[a.most-1].draw
+	}
+}
+
+// Merge adds the rows of o, which is of the same fit.
+func (a *PairAUC) Merge(o *PairAUC) {
+	if err := a.single.Merge(o.single); err != nil {
+		panic(err) // both are of one kind
+	}
+	if o.most > 0 {
+		a.most = min(cmp.Or(a.most, o.most), o.most)
+	}
+	for k := range a.rows {
+		a.n[k] += o.n[k]
+		if o.bar[k] > 0 {
+			a.bar[k] = min(cmp.Or(a.bar[k], o.bar[k]), o.bar[k])
+		}
+		for _, r := range o.rows[k] {
+			r.features = slices.Clone(r.features)
+			for j, f := range r.features {
+				id, err := a.Features().AddRaw(string(o.Features().Name(f)))
+				if err != nil {
+					panic(err) // they are in a dictionary of the same limits
+				}
+				r.features[j] = id
+			}
+			a.rows[k] = append(a.rows[k], r)
+		}
+		a.keep(k)
+	}
+}
+
+// Clone is an independent copy.
+func (a *PairAUC) Clone() *PairAUC {
+	c := *a
+	c.Scorer, c.single, c.pair = a.Scorer.Clone(), a.single.Clone().(metric.Number), kernels.Batch{}
+	for k := range c.rows {
+		c.rows[k] = slices.Clone(a.rows[k])
+	}
+	return &c
+}
+
+// Size is the memory held, in bytes, roughly.
+func (a *PairAUC) Size() int64 {
+	n := 256 + FitSize(a.Fit) + a.single.Size()
+	for k := range a.rows {
+		for i := range a.rows[k] {
+			n += 120 + 12*int64(len(a.rows[k][i].values))
+		}
+	}
+	return n
+}
+
+// Value is the area; NaN where one of the responses does not occur.
+// Errors: a predictor that is not finite.
+func (a *PairAUC) Value() (float64, error) {
+	if a.n[0] == 0 || a.n[1] == 0 {
+		return math.NaN(), nil
+	}
+	a.keep(0)
+	a.keep(1)
+	zeros, ones := a.rows[0], a.rows[1]
+	most := a.pairs()
+	if int64(len(zeros)) == a.n[0] && int64(len(ones)) == a.n[1] && len(zeros)*len(ones) <= most {
+		sum := 0.0
+		for i := range ones {
+			for j := range zeros {
+				x, err := a.judge(&ones[i], &zeros[j])
+				if err != nil {
+					return 0, err
+				}
+				sum += x
+			}
+		}
+		return sum / float64(len(zeros)*len(ones)), nil
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	off := 0.0
+	for range most {
+		one, zero := &ones[rng.IntN(len(ones))], &zeros[rng.IntN(len(zeros))]
+		x, err := a.judge(one, zero)
+		if err != nil {
+			return 0, err
+		}
+		off += x - first(one.alone, zero.alone)
+	}
+	return min(max(a.single.Value()+off/float64(most), 0), 1), nil
+}
+
+// pairs is how many pairs are judged.
+func (a *PairAUC) pairs() int {
+	entries, rows := 0, 0
+	for k := range a.rows {
+		for i := range a.rows[k] {
+			entries, rows = entries+len(a.rows[k][i].values), rows+1
+		}
+	}
+	each := 20 * (1 + 2*float64(entries)/float64(rows))
+	switch f := a.Fit; f.Covariance.Form {
+	case gauss.Full:
+		each += float64(entries) / float64(rows) * float64(len(f.Beliefs))
+	case gauss.LowRank:
+		each += float64(entries) / float64(rows) * float64(f.Covariance.Rank)
+	}
+	return int(min(max(pairWork/each, fewPairs), mostPairs))
+}
+
+// first is 1 where a is the larger, 1/2 for a tie.
+func first(a, b float64) float64 {
+	switch {
+	case a > b:
+		return 1
+	case a == b:
+		return 0.5
+	}
+	return 0
+}
+
+// judge is first of the responses that all other rows expect of the two.
+func (a *PairAUC) judge(one, zero *pairRow) (float64, error) {
+	p := &a.pair
+	p.Reset()
+	for _, r := range []*pairRow{one, zero} {
+		for k, f := range r.features {
+			p.Add(f, r.values[k])
+		}
+		p.EndRow()
+		p.Offset = append(p.Offset, r.shift)
+	}
+	d, v, err := a.Difference(p, 0, 1)
+	if err != nil {
+		return 0, err
+	}
+	if v == 0 { // one predictor but for a number, whatever the other rows say
+		return first(d, 0), nil
+	}
+	cov := 0.5 * (one.v + zero.v - v)
+	mean, variance, ok := predict.LeavePairOut([2]float64{one.m, zero.m}, [2]float64{one.v, zero.v}, cov, [2]predict.Site{one.site, zero.site})
+	if !ok {
+		return first(one.alone, zero.alone), nil
+	}
+	var y [2]float64
+	for k := range y {
+		y[k] = predict.Expected(a.Lik, predict.Exact, mean[k], variance[k])
+	}
+	return first(y[0], y[1]), nil
+}
