@@ -83,10 +83,17 @@
 --   (LIST(STRUCT(feature, value)), or any other x of bglm_predict); beliefs names a
 --   table with feature, mean and variance. Gives for each row of rows its id,
 --   eta_mean and eta_variance (of the linear predictor) and prediction (the
---   expected response), the same as bglm_predict and bglm_predict_dist to
---   rounding: features without a belief have their prior, the intercept too;
---   what a row names twice is summed first; NULL features give NULL, a NULL among
---   them counts for nothing, since beliefs alone remember no columns. ids may repeat.
+--   expected response). It knows the beliefs and nothing else of a fit: the answer
+--   is that of bglm_predict and bglm_predict_dist under bglm_from_beliefs of them,
+--   to rounding. It is that under the fit itself where its covariance is 'diagonal',
+--   the options are the fit's and no value is missing; under another covariance
+--   eta_mean is equal and eta_variance, and with it prediction, is not. Features
+--   without a belief have their prior, the intercept too, levels never seen too
+--   (of a fit that learnt prior variances they have others). NULL features give
+--   NULL; a column that is NULL or not there counts for nothing and is no error, as
+--   the columns and their means are not in a table of beliefs: where there may be
+--   any, score with bglm_predict, which takes the mean or says what is missing.
+--   What a row names twice is summed first. ids may repeat.
 --   A feature with two beliefs, or a belief that is not a finite mean and a
 --   variance >= 0, is an error. Cost: one pass over both tables and a hash join
 --   that spills; the rows come in no fixed order.
