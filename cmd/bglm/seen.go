@@ -183,7 +183,7 @@ func (sc *scoring) leftOutInPairs(s *duck.Session, j *job.Job, args string) erro
 		return nil
 	}
 	var family string
-	if err := s.Row("SELECT fit.family FROM fits", &family); err != nil || family != "bernoulli" {
+	if err := s.Row("SELECT fit.family FROM fits", &family); err != nil || !traitsOf(family, "").Binary {
 		return err
 	}
 	columns := []string{"(" + j.Y + ")::DOUBLE AS bglm_y", "row_number() OVER () AS bglm_k"}

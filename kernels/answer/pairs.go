@@ -2,6 +2,7 @@ package answer
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -11,6 +12,7 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/metric"
 	"github.com/bglm/bglm/kernels/predict"
+	"github.com/bglm/bglm/kernels/stop"
 )
 
 // PairAUC is the area under the ROC curve by leaving pairs out: the share of pairs of a row with 1
@@ -27,6 +29,7 @@ import (
 // Source: [airola2011].
 type PairAUC struct {
 	*predict.Scorer
+	by     predict.Factor
 	single metric.Number // of rows that are left out one by one
 	n      [2]int64      // rows by response
 	rows   [2][]pairRow  // of these, drawn
@@ -55,23 +58,27 @@ const (
 	pairWork  = 3e8     // products that judging them takes about
 )
 
-// NewPairAUC is of no rows yet. Errors: those of predict.New; a family whose responses are not 0 and 1.
-func NewPairAUC(f *kernels.Fit) (*PairAUC, error) {
+// NewPairAUC is of no rows yet; by is the factor that rows have in f (engine.FactorOf). Errors:
+// those of predict.New; a family whose responses are not 0 and 1.
+func NewPairAUC(f *kernels.Fit, by predict.Factor) (*PairAUC, error) {
 	s, err := predict.New(f)
 	if err != nil {
 		return nil, err
 	}
-	if family := s.Lik.Family(); family != "bernoulli" && family != "binomial" {
-		return nil, fmt.Errorf("the fit has the family %s; allowed: one whose responses are 0 and 1", family)
+	if t := s.Lik.Traits(); !t.Binary && !t.Trials {
+		return nil, fmt.Errorf("the fit has the family %s; allowed: one whose responses are 0 and 1", s.Lik.Family())
 	}
-	return &PairAUC{Scorer: s, single: metric.AUC()}, nil
+	return &PairAUC{Scorer: s, by: by, single: metric.AUC()}, nil
 }
 
 // Add takes the rows of b, whose feature numbers are those of Features. Rows that cannot be left
 // out are not counted.
 // Errors: those of LOO.Add; several trials.
-func (a *PairAUC) Add(b *kernels.Batch) error {
+func (a *PairAUC) Add(ctx context.Context, b *kernels.Batch) error {
 	for i := range b.Len() {
+		if err := stop.Cause(ctx); err != nil {
+			return err
+		}
 		m, v, err := a.Linear(b, i)
 		if err != nil {
 			return err
@@ -80,7 +87,7 @@ func (a *PairAUC) Add(b *kernels.Batch) error {
 		if o.Trials > 1 || o.Y != 0 && o.Y != 1 {
 			return fmt.Errorf("y = %v of %v trials: %w; allowed: 0 and 1 of one", o.Y, max(1, o.Trials), kernels.ErrRow)
 		}
-		out, err := predict.LeaveOut(a.Lik, o, m, v, predict.FactorOf(a.Fit.Method))
+		out, err := predict.LeaveOut(a.Lik, o, m, v, a.by)
 		if err != nil {
 			return err
 		}
@@ -175,8 +182,8 @@ func (a *PairAUC) Size() int64 {
 }
 
 // Value is the area; NaN where one of the responses does not occur.
-// Errors: a predictor that is not finite.
-func (a *PairAUC) Value() (float64, error) {
+// Errors: a predictor that is not finite; a cancelled ctx, with its cause.
+func (a *PairAUC) Value(ctx context.Context) (float64, error) {
 	if a.n[0] == 0 || a.n[1] == 0 {
 		return math.NaN(), nil
 	}
@@ -187,6 +194,9 @@ func (a *PairAUC) Value() (float64, error) {
 	if int64(len(zeros)) == a.n[0] && int64(len(ones)) == a.n[1] && len(zeros)*len(ones) <= most {
 		sum := 0.0
 		for i := range ones {
+			if err := stop.Cause(ctx); err != nil {
+				return 0, err
+			}
 			for j := range zeros {
 				x, err := a.judge(&ones[i], &zeros[j])
 				if err != nil {
@@ -199,7 +209,12 @@ func (a *PairAUC) Value() (float64, error) {
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
 	off := 0.0
-	for range most {
+	for i := range most {
+		if i%64 == 0 {
+			if err := stop.Cause(ctx); err != nil {
+				return 0, err
+			}
+		}
 		one, zero := &ones[rng.IntN(len(ones))], &zeros[rng.IntN(len(zeros))]
 		x, err := a.judge(one, zero)
 		if err != nil {
