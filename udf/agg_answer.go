@@ -265,7 +265,9 @@ func updateLOOAUC(args []capi.Vec, slots capi.Slots) error {
 	}
 	defer src.X.Release()
 	var b kernels.Batch
-	return underOne(args, slots, func(f *kernels.Fit, _ int) (*answer.PairAUC, error) { return answer.NewPairAUC(f, engine.FactorOf(f.Method)) },
+	return underOne(args, slots, func(f *kernels.Fit, _ int) (*answer.PairAUC, error) {
+		return answer.NewPairAUC(f, engine.FactorOf(f.Method))
+	},
 		func(a *answer.PairAUC, lo, hi int) error {
 			if at, err := src.Score(a.Fit, a.Features(), lo, hi, &b); err != nil || len(at) == 0 {
 				return err
