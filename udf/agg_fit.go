@@ -363,7 +363,7 @@ func planProgressive(opt *capi.Vec, i int, src *rows.Source) (*fitPlan, error) {
 	}
 	m, err := engine.Find(name, engine.Weights)
 	if err != nil {
-		return nil, err
+		m = &engine.Method{Name: name} // which does not stream
 	}
 	p, err := m.Progressive()
 	if err != nil {

@@ -380,7 +380,7 @@ func callOptions(_ []capi.Vec, n int, out *capi.Col) error {
 func help(topic string) (string, error) {
 	var b strings.Builder
 	var names []string
-	word := strings.ToLower(strings.TrimSpace(topic))
+	word := strings.TrimSuffix(strings.ToLower(strings.TrimSpace(topic)), "_") // offset_ is offset
 	for _, f := range Functions() {
 		short := strings.TrimPrefix(f.Name, "bglm_")
 		names = append(names, f.Name, short)

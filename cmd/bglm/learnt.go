@@ -26,7 +26,8 @@ type learnt struct {
 	BaseLoss *float64 `json:"base_log_loss,omitempty"`
 	AUC      *float64 `json:"auc,omitempty"`
 
-	none bool // some rows have no prediction
+	none   bool // some rows have no prediction
+	binary bool
 }
 
 // measured is what the fit predicts of its own rows, as they were without them; nil where
@@ -62,8 +63,14 @@ func measured(s *duck.Session, f *fitstore.Fits, j *job.Job, src *job.Source) (*
 			return nil, err
 		}
 	}
+	r.binary = binary
 	if sc.pairAUC != nil && binary {
 		auc = sql.NullFloat64{Float64: *sc.pairAUC, Valid: true}
+	}
+	if _, offset := j.Option("offset"); !binary && !offset && mean.Valid {
+		if base, err = baseLoss(s, rows, mean.Float64); err != nil {
+			return nil, err
+		}
 	}
 	if r.none { // sums over the others would be those of easier rows
 		loss, auc = sql.NullFloat64{}, sql.NullFloat64{}
@@ -76,6 +83,23 @@ func measured(s *duck.Session, f *fitstore.Fits, j *job.Job, src *job.Source) (*
 	return r, nil
 }
 
+// baseLoss is minus the mean log density of the responses of the table scored under the law of the
+// fit's family that they have together, whatever their features: N(mean, variance) of all, Poisson
+// of their mean. It is not valid for other families.
+func baseLoss(s *duck.Session, rows string, mean float64) (base sql.NullFloat64, err error) {
+	var family, link string
+	if err := s.Row("SELECT fit.family, fit.link FROM fits", &family, &link); err != nil {
+		return base, err
+	}
+	switch {
+	case family == "gaussian":
+		err = s.Row("SELECT CASE WHEN var_pop(y) > 0 THEN 0.5 * ln(2 * pi() * var_pop(y)) + 0.5 END FROM "+rows, &base)
+	case family == "poisson" && mean > 0:
+		err = s.Row(fmt.Sprintf("SELECT %v - avg(y) * ln(%v) + avg(lgamma(y + 1)) FROM ", mean, mean)+rows, &base)
+	}
+	return base, err
+}
+
 // line is the sentence about it.
 func (r *learnt) line() string {
 	var parts []string
@@ -84,13 +108,14 @@ func (r *learnt) line() string {
 			parts = append(parts, fmt.Sprintf(format, *v))
 		}
 	}
-	if r.BaseLoss != nil {
+	if r.binary && r.BaseLoss != nil {
 		add("base rate %.4g", r.Mean)
 		add("its log loss %.4f", r.BaseLoss)
 		add(r.How+" log loss %.4f", r.LogLoss)
 		add("AUC %.4f", r.AUC)
 	} else {
 		add("mean response %.4g", r.Mean)
+		add("its log loss a row %.4f", r.BaseLoss)
 		add(r.How+" log loss a row %.4f", r.LogLoss)
 	}
 	if r.none {

@@ -194,3 +194,19 @@ func TestNoSignalIsHalf(t *testing.T) {
 	}
 	ok(t, "report", "-b", path("f.parquet"), data, "--out", path("r.html"), "-q")
 }
+
+// Responses that are not binary have a law of their own to be better than.
+func TestBaseLossOfNumbers(t *testing.T) {
+	dir := t.TempDir()
+	data := filepath.Join(dir, "rows.parquet")
+	query(t, "COPY (SELECT i % 10 AS c, sin(i) AS z FROM range(400) t(i)) TO '"+data+"'")
+	for _, c := range []struct{ text, family, base string }{
+		{"z ~ 1", "gaussian", query(t, "SELECT printf('%.4f', 0.5 * ln(2 * pi() * var_pop(z)) + 0.5) FROM '"+data+"'")},
+		{"c ~ 1", "poisson", query(t, "SELECT printf('%.4f', avg(4.5 - c * ln(4.5) + lgamma(c + 1))) FROM '"+data+"'")},
+	} {
+		out := ok(t, "fit", data, "-f", c.text, "-o", "family="+c.family, "--out", filepath.Join(dir, "f.parquet")).stdout
+		if want := "its log loss a row " + c.base + ", leave-one-out"; !strings.Contains(out, want) {
+			t.Errorf("%s: no %q in %s", c.text, want, out)
+		}
+	}
+}

@@ -152,7 +152,14 @@ func find(family, link string, p Params) (Likelihood, error) {
 		}
 		return f.make[link](p)
 	}
-	return nil, argument.Word("family", family, names)
+	err := argument.Word("family", family, names)
+	for _, f := range families {
+		if f.make[family] != nil {
+			err.Why, err.Nearest = "it is a link, which the option link names", f.Family
+			break
+		}
+	}
+	return nil, err
 }
 
 // Lacks is the error of a parameter, "dispersion" or "shape", that is to be learnt for a

@@ -274,6 +274,11 @@ func (e *Encoder) container(x Column, what string, alone bool) (bool, error) {
 		c := x.Child(0)
 		switch c.Kind() {
 		case Null:
+			if e.as.places > 0 { // the list has too few numbers, whatever their type
+				e.open()
+				e.add(term{kind: dense, col: x, val: noNumbers{c}})
+				return true, nil
+			}
 			e.open()
 			return true, nil
 		case Number:

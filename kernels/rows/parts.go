@@ -84,3 +84,13 @@ func (c lacking) Kind() Kind {
 
 func (lacking) MayNull() bool { return true }
 func (lacking) Null(int) bool { return true }
+
+// noNumbers are numbers that are NULL throughout, of no type yet.
+type noNumbers struct{ Column }
+
+func (noNumbers) Kind() Kind                    { return Number }
+func (noNumbers) MayNull() bool                 { return true }
+func (noNumbers) Null(int) bool                 { return true }
+func (noNumbers) Integer() bool                 { return false }
+func (noNumbers) Floats(dst []float64, lo int)  { clear(dst) }
+func (noNumbers) Ints(dst []int64, lo int) bool { return false }

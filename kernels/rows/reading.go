@@ -138,9 +138,6 @@ func (e *Encoder) lost() error {
 		}
 	}
 	near := option.Nearest(name, free)
-	if near == "" {
-		near = option.Nearest(name, found)
-	}
 	if near != "" {
 		near = fmt.Sprintf("; the nearest that it has is %q", near)
 	}

@@ -229,6 +229,10 @@ func (p *parser) power(minus bool) ([]Term, error) {
 	if err != nil || n < 1 || n > 9 {
 		return nil, fmt.Errorf("the power is %q; allowed: 1 to 9", p.text[lo:p.at])
 	}
+	if n > 1 && len(out) == 1 && len(out[0]) == 1 {
+		x := out[0].Name()
+		return nil, fmt.Errorf("%s^%d is %s itself, as in R, where ^ crosses terms; write I(%s^%d) for the power", x, n, x, x, n)
+	}
 	base := out
 	for range n - 1 {
 		for _, t := range crossAll(out, base) {

@@ -79,6 +79,9 @@ func KindOf(sqlType string) (Kind, error) {
 		if strings.HasPrefix(t, "VARCHAR[") {
 			return Levels, nil
 		}
+		if element, _, _ := strings.Cut(t, "["); element == "BOOLEAN" || element == "DATE" || strings.HasPrefix(element, "TIME") {
+			return 0, fmt.Errorf("its type is %s; allowed: lists of text, of numbers and of struct(feature, value); cast it, as in %s", sqlType, "tags::VARCHAR[]")
+		}
 		return Container, nil
 	case strings.HasPrefix(t, "ENUM("):
 		return Level, nil
