@@ -91,10 +91,10 @@ func baseLoss(s *duck.Session, rows string, mean float64) (base sql.NullFloat64,
 	if err := s.Row("SELECT fit.family, fit.link FROM fits", &family, &link); err != nil {
 		return base, err
 	}
-	switch {
-	case family == "gaussian":
+	switch t := traitsOf(family, link); {
+	case t.Homoscedastic:
 		err = s.Row("SELECT CASE WHEN var_pop(y) > 0 THEN 0.5 * ln(2 * pi() * var_pop(y)) + 0.5 END FROM "+rows, &base)
-	case family == "poisson" && mean > 0:
+	case t.Counts && t.Equidispersed && mean > 0:
 		err = s.Row(fmt.Sprintf("SELECT %v - avg(y) * ln(%v) + avg(lgamma(y + 1)) FROM ", mean, mean)+rows, &base)
 	}
 	return base, err
