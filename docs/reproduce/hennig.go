@@ -51,7 +51,7 @@ var hennig = Section{
 			Text:     "For links other than the logit the posterior can be skewed, and Laplace's approximation poor; EP, which matches moments, is closer",
 			Expected: "KL from the exact posterior of one weight to Laplace above that to EP for every link, above 0.05 nats for the worst"},
 		{ID: "H10", Run: cheapHessians,
-			Text:     "Cheap Hessians give usable uncertainty: with a prior ten times too wide, log loss on new rows falls from the MAP estimate to the diagonal, blocks and the full Hessian. Low rank is no rung of that ladder: it widens what it leaves out, and comes to full as its rank does",
+			Text:     "Cheap Hessians give usable uncertainty: with a prior ten times too wide, log loss on new rows falls from the MAP estimate to the diagonal, blocks and the full Hessian. Low rank, which keeps the diagonal of what it leaves out, comes to full as its rank grows",
 			Expected: "mean log loss of 40 replications, 150 rows and 30 weights: full < block < diagonal < MAP; low rank of 10, 20 and 28 falling, below MAP, the last within 0.01 of full"},
 		{ID: "H11", Run: weightDecay,
 			Text:     "The evidence picks the weight decay, and ranks models",
