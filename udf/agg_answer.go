@@ -1,6 +1,7 @@
 package udf
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/bits"
@@ -10,6 +11,7 @@ import (
 	"github.com/bglm/bglm/kernels/answer"
 	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/kernels/option"
+	"github.com/bglm/bglm/kernels/predict"
 	"github.com/bglm/bglm/kernels/rows"
 	"github.com/bglm/bglm/udf/internal/capi"
 )
@@ -224,7 +226,9 @@ func appendLOO(s *answer.LOOSummary, out *capi.Col, from int) {
 	out.Field(from + 11).Str(s.Status)
 }
 
-func updateLOO(args []capi.Vec, slots capi.Slots) error {
+// updateLeftOut adds rows that are left out of the fit under which they are; of is what takes
+// them, and its scorer.
+func updateLeftOut[T sums[T]](args []capi.Vec, slots capi.Slots, fresh func(f *kernels.Fit, by predict.Factor) (T, error), of func(t T) (*predict.Scorer, func(context.Context, *kernels.Batch) error)) error {
 	options, err := rowOptions(args, 3, "loo")
 	if err != nil {
 		return err
@@ -235,14 +239,21 @@ func updateLOO(args []capi.Vec, slots capi.Slots) error {
 	}
 	defer src.X.Release()
 	var b kernels.Batch
-	return underOne(args, slots, func(f *kernels.Fit, _ int) (*answer.LOO, error) {
-		return answer.NewLOO(f, engine.FactorOf(f.Method), false)
-	},
-		func(l *answer.LOO, lo, hi int) error {
-			if at, err := src.Score(l.Fit, l.Features(), lo, hi, &b); err != nil || len(at) == 0 {
+	return underOne(args, slots, func(f *kernels.Fit, _ int) (T, error) { return fresh(f, engine.FactorOf(f.Method)) },
+		func(t T, lo, hi int) error {
+			s, add := of(t)
+			if at, err := src.Score(s.Fit, s.Features(), lo, hi, &b); err != nil || len(at) == 0 {
 				return err
 			}
-			return l.Add(running(), &b)
+			return add(running(), &b)
+		})
+}
+
+func updateLOO(args []capi.Vec, slots capi.Slots) error {
+	return updateLeftOut(args, slots,
+		func(f *kernels.Fit, by predict.Factor) (*answer.LOO, error) { return answer.NewLOO(f, by, false) },
+		func(l *answer.LOO) (*predict.Scorer, func(context.Context, *kernels.Batch) error) {
+			return l.Scorer, l.Add
 		})
 }
 
@@ -255,24 +266,9 @@ func writeLOO(l *answer.LOO, out *capi.Col) error {
 }
 
 func updateLOOAUC(args []capi.Vec, slots capi.Slots) error {
-	options, err := rowOptions(args, 3, "loo")
-	if err != nil {
-		return err
-	}
-	src, err := scoredRows(&args[1], &args[2], options)
-	if err != nil {
-		return err
-	}
-	defer src.X.Release()
-	var b kernels.Batch
-	return underOne(args, slots, func(f *kernels.Fit, _ int) (*answer.PairAUC, error) {
-		return answer.NewPairAUC(f, engine.FactorOf(f.Method))
-	},
-		func(a *answer.PairAUC, lo, hi int) error {
-			if at, err := src.Score(a.Fit, a.Features(), lo, hi, &b); err != nil || len(at) == 0 {
-				return err
-			}
-			return a.Add(running(), &b)
+	return updateLeftOut(args, slots, answer.NewPairAUC,
+		func(a *answer.PairAUC) (*predict.Scorer, func(context.Context, *kernels.Batch) error) {
+			return a.Scorer, a.Add
 		})
 }
 
