@@ -52,7 +52,11 @@ type dressing struct {
 
 // add takes a level in; false where it is no such number, or one that needs no undressing.
 func (d *dressing) add(level string) bool {
-	m := dressed.FindStringSubmatch(strings.TrimSpace(level))
+	bare := strings.TrimSpace(level)
+	if bare == "" || 'a' <= bare[0] && bare[0] <= 'z' || !strings.ContainsAny(bare, "0123456789") {
+		return false // as most levels are, which matching would take long to say
+	}
+	m := dressed.FindStringSubmatch(bare)
 	if m == nil {
 		return false
 	}
@@ -115,6 +119,9 @@ func (f *Fit) Mixed() *Mixed {
 		numbers, days int
 		dressing
 		texts []string
+	}
+	if len(f.Beliefs) < min(someNumbers, enoughNumbers, manyNumbers, manyDays) {
+		return nil // a small group
 	}
 	cols := map[string]*column{}
 	for k := range f.Columns {

@@ -144,6 +144,17 @@ func appendInline(dst []byte, lo, hi uint64) []byte {
 	return append(dst, w[4:4+lo&0xffffffff]...)
 }
 
+// Len is how many bytes t has.
+func (t *Text) Len() int { return int(uint32(t.Lo)) }
+
+// Append appends t to dst.
+func (t *Text) Append(dst []byte) []byte {
+	if t.Long != "" {
+		return append(dst, t.Long...)
+	}
+	return appendInline(dst, t.Lo, t.Hi)
+}
+
 func (t *Text) String() string {
 	if t.Long != "" {
 		return t.Long

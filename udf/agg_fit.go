@@ -23,8 +23,8 @@ type fitPlan struct {
 	method  *engine.Method
 	model   *kernels.Model
 	onError option.OnError
-	empty   engine.Fitter         // without rows; groups begin as its clones. nil where it is not small
-	alike   atomic.Pointer[alike] // rows that all have the same features; nil before the first
+	empty   engine.Fitter // without rows; groups begin as its clones. nil where it is not small
+	alike   kinds         // of rows that all have the same features
 }
 
 func newFitPlan(method *engine.Method, s *option.Settings, times, trials bool) (*fitPlan, error) {
@@ -56,9 +56,6 @@ type fitState struct {
 func newFitState(p *fitPlan) (*fitState, error) {
 	s := &fitState{plan: p}
 	if p.empty != nil {
-		if _, ok := p.empty.(engine.Sharer); !ok {
-			s.Fitter = p.empty.Clone()
-		}
 		return s, nil
 	}
 	f, err := p.method.New(running(), p.model)
@@ -76,7 +73,7 @@ func (s *fitState) Clone() capi.State {
 }
 
 func (s *fitState) Size() int64 {
-	n := 64 + 8*int64(cap(s.rows))
+	n := 96 + int64(cap(s.rows))
 	if s.Fitter != nil {
 		n += s.Fitter.Size()
 	}
@@ -140,6 +137,7 @@ type together struct {
 	batch  kernels.Batch
 	part   kernels.Batch
 	gone   int // blocks that could not
+	packer rows.Packer
 }
 
 var blocks = sync.Pool{New: func() any { return new(together) }}
@@ -155,18 +153,13 @@ const patience = 2
 // absorb gives rows [lo, hi) to s as far as they are there, and returns where it ended.
 func (t *together) absorb(s *fitState, lo, hi int) (int, error) {
 	for lo < hi && s.shares() && t.have(s, lo) {
-		end := min(hi, t.hi)
-		t.batch.Part(lo-t.lo, end-t.lo, &t.part)
-		if s.wait(t.alike, &t.part) {
-			lo = end
-			continue
-		}
-		if err := s.wake(); err != nil {
-			return lo, err
-		}
-		if !s.Fitter.(engine.Sharer).Share(t.alike.names) {
+		if s.Fitter == nil {
+			s.Fitter = t.alike.ready.Clone()
+		} else if !s.Fitter.(engine.Sharer).Share(t.alike.names) {
 			break
 		}
+		end := min(hi, t.hi)
+		t.batch.Part(lo-t.lo, end-t.lo, &t.part)
 		lo = end
 		if err := s.update(&t.part); err != nil {
 			return lo, err
@@ -175,28 +168,61 @@ func (t *together) absorb(s *fitState, lo, hi int) (int, error) {
 	return lo, nil
 }
 
+// feed gives rows [lo, hi) to s, whose fit it makes where there is none.
+func (t *together) feed(s *fitState, lo, hi int) error {
+	lo, err := t.absorb(s, lo, hi)
+	if err != nil || lo == hi {
+		return err
+	}
+	if s.Fitter == nil {
+		s.Fitter = s.plan.empty.Clone()
+	}
+	if err := t.src.X.Learn(s.plan.model); err != nil {
+		return err
+	}
+	t.src.X.Load(lo, t.n) // short runs share a block
+	return s.absorb(t.src, lo, hi)
+}
+
+// shares says whether s can take rows of a dictionary that groups share.
+func (s *fitState) shares() bool {
+	f := s.Fitter
+	if f == nil {
+		f = s.plan.empty
+	}
+	_, ok := f.(engine.Sharer)
+	return ok
+}
+
 // have says whether row i is there for a state with the plan of s.
 func (t *together) have(s *fitState, i int) bool {
 	if t.plan == s.plan && t.lo <= i && i < t.hi {
 		return t.ok
 	}
-	if t.gone == patience || s.plan.empty == nil {
+	if t.gone == patience || s.plan.empty == nil || !t.src.X.Alike() {
 		return false
 	}
-	t.plan, t.lo = s.plan, i
-	t.alike = s.plan.alike.Load()
-	if t.alike == nil {
-		names := s.plan.empty.Clone().Features()
-		if t.hi, t.ok = t.src.Together(i, t.n, s, s.plan.model, names, true, &t.batch); t.ok {
-			a, err := alikeOf(s.plan.empty, names, &t.batch)
-			if t.ok = err == nil; t.ok {
-				s.plan.alike.CompareAndSwap(nil, a)
-				t.alike = s.plan.alike.Load()
-				t.ok = t.alike == a
+	t.plan, t.lo, t.ok = s.plan, i, false
+	seen := false // these columns, whose names are the features
+	for _, a := range s.plan.alike.all() {
+		if a.may(t.src) {
+			if t.hi, t.ok = t.src.Together(i, t.n, s, s.plan.model, a.names, false, &t.batch); t.ok && a.describes(&t.batch) {
+				t.alike = a
+				return true
 			}
+			seen = seen || t.src.X.Columns() != nil
 		}
-	} else {
-		t.hi, t.ok = t.src.Together(i, t.n, s, s.plan.model, t.alike.names, false, &t.batch)
+	}
+	if t.ok = false; seen {
+		t.gone++
+		return false
+	}
+	names := s.plan.empty.Clone().Features()
+	if t.hi, t.ok = t.src.Together(i, t.n, s, s.plan.model, names, true, &t.batch); t.ok {
+		a, err := alikeOf(s.plan.empty, names, &t.batch)
+		if t.ok = err == nil; t.ok {
+			t.alike = s.plan.alike.add(a, t.src)
+		}
 	}
 	if !t.ok {
 		t.gone++
@@ -301,6 +327,7 @@ func updateBy(name string, kind engine.Kind, plan func(opt *capi.Vec, i int, src
 			return err
 		}
 		cache := fitCache.call(name)
+		layout := src.Layout()
 		block := blocks.Get().(*together)
 		defer blocks.Put(block)
 		block.begin(src, slots.Len())
@@ -316,17 +343,18 @@ func updateBy(name string, kind engine.Kind, plan func(opt *capi.Vec, i int, src
 				return err
 			}
 			s := st.(*fitState)
-			if lo, err = block.absorb(s, lo, hi); err != nil || lo == hi {
-				return err
+			if s.Fitter == nil {
+				if err := x.Learn(s.plan.model); err != nil { // columns that are not as the model has them
+					return err
+				}
+				if s.wait(&block.packer, layout, src, lo, hi) {
+					return nil
+				}
+				if err := s.wake(); err != nil {
+					return err
+				}
 			}
-			if err := s.wake(); err != nil {
-				return err
-			}
-			if err := x.Learn(s.plan.model); err != nil {
-				return err
-			}
-			x.Load(lo, slots.Len()) // short runs share a block
-			return s.absorb(src, lo, hi)
+			return block.feed(s, lo, hi)
 		})
 	}
 }

@@ -8,7 +8,16 @@ import (
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
-// Waiting sets how many numbers wait for a small group, and returns what sets it back.
+// Kinds is how many kinds of rows the plans share names of.
+func Kinds() (n int) {
+	fitCache.all.Range(func(_, p any) bool {
+		n += len(p.(*fitPlan).alike.all())
+		return true
+	})
+	return n
+}
+
+// Waiting sets how many bytes of rows wait for a small group, and returns what sets it back.
 func Waiting(n int) (restore func()) {
 	was := maxWaiting
 	maxWaiting = n

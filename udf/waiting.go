@@ -3,10 +3,13 @@ package udf
 import (
 	"errors"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/kernels/option"
+	"github.com/bglm/bglm/kernels/rows"
 )
 
 // alike is what rows have in common that all have the same features. Nobody changes it.
@@ -15,14 +18,13 @@ type alike struct {
 	shared []uint32
 	schema *kernels.Schema
 	has    [4]bool       // weight, offset, trials, time
-	width  int           // numbers a row: the values, the response and what it has of these
 	ready  engine.Fitter // for such rows, of which it has none; groups begin as its clones
 }
 
 // alikeOf is what the rows of b have in common, whose features names has, for groups that
 // begin as empty. Errors: no room for so many features.
 func alikeOf(empty engine.Fitter, names *kernels.Dict, b *kernels.Batch) (*alike, error) {
-	a := &alike{names: names, shared: slices.Clone(b.Shared), schema: b.Schema, width: len(b.Shared) + 1, ready: empty.Clone()}
+	a := &alike{names: names, shared: slices.Clone(b.Shared), schema: b.Schema, ready: empty.Clone()}
 	if f, ok := a.ready.(engine.Sharer); ok {
 		f.Share(names)
 		if err := a.ready.Update(running(), &kernels.Batch{Shared: a.shared, Schema: a.schema}, false); err != nil {
@@ -30,15 +32,56 @@ func alikeOf(empty engine.Fitter, names *kernels.Dict, b *kernels.Batch) (*alike
 		}
 	}
 	for k, s := range scalarsOf(b) {
-		if a.has[k] = len(*s) > 0; a.has[k] {
-			a.width++
-		}
+		a.has[k] = len(*s) > 0
 	}
 	return a, nil
 }
 
 func scalarsOf(b *kernels.Batch) [4]*[]float64 {
 	return [4]*[]float64{&b.Weight, &b.Offset, &b.Trials, &b.Time}
+}
+
+// may says whether rows of src can be such rows, as far as its columns tell.
+func (a *alike) may(src *rows.Source) bool {
+	for k, c := range [...]rows.Column{src.Weight, src.Offset, src.Trials, src.Time} {
+		if a.has[k] != (c != nil) {
+			return false
+		}
+	}
+	return a.names.Uses(src.X.Columns())
+}
+
+// kinds are the rows that a plan has seen: options are read once for all queries of a
+// process, whose columns differ.
+type kinds struct {
+	seen atomic.Pointer[[]*alike]
+	mu   sync.Mutex
+}
+
+// maxKinds are kept; those seen first go when there are more.
+const maxKinds = 8
+
+func (k *kinds) all() []*alike {
+	if p := k.seen.Load(); p != nil {
+		return *p
+	}
+	return nil
+}
+
+// add keeps a, of rows of src, unless the same is there, which it returns then: another
+// thread was first.
+func (k *kinds) add(a *alike, src *rows.Source) *alike {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	old := k.all()
+	for _, o := range old {
+		if o.may(src) && o.schema == a.schema && slices.Equal(o.shared, a.shared) {
+			return o
+		}
+	}
+	list := append([]*alike{a}, old[:min(len(old), maxKinds-1)]...)
+	k.seen.Store(&list)
+	return a
 }
 
 // describes says whether the rows of b are such rows.
@@ -51,51 +94,35 @@ func (a *alike) describes(b *kernels.Batch) bool {
 	return a.schema == b.Schema && slices.Equal(a.shared, b.Shared)
 }
 
-// maxWaiting is how many numbers wait for a small group: its rows take less memory than its
-// beliefs, and with a million of them each belief is then made, used and written while it is
-// in the cache.
-var maxWaiting = 64
+// maxWaiting is how many bytes of rows wait for a small group, about: they take less memory
+// than its fit, and with a million of them each fit is then made, used and written while it
+// is in the cache.
+var maxWaiting = 512
 
-// waiting are the rows of a small group while nothing has been learnt from them: row after
-// row the values, the response and the scalars that they have.
+// waiting are the rows of a small group while nothing has been learnt from them.
 type waiting struct {
-	alike *alike
-	rows  []float64
+	layout *rows.Layout
+	rows   []byte
 }
 
-// shares says whether s can take rows of a dictionary that groups share.
-func (s *fitState) shares() bool {
-	if s.Fitter == nil {
-		return true
+// wait keeps rows [lo, hi) of src, which has that layout, for later. It says false where they
+// are to be learnt now.
+func (s *fitState) wait(p *rows.Packer, l *rows.Layout, src *rows.Source, lo, hi int) bool {
+	if s.Fitter != nil || l == nil || s.layout != nil && s.layout != l {
+		return false
 	}
-	_, ok := s.Fitter.(engine.Sharer)
+	if s.rows == nil { // of a few rows; more grow it
+		s.rows = make([]byte, 0, waitingFrom)
+	}
+	var ok bool
+	if s.rows, ok = p.Pack(l, s.rows, src, lo, hi, maxWaiting); ok {
+		s.layout = l
+	}
 	return ok
 }
 
-// wait keeps the rows of b, which a describes, for later. It says false where they are to
-// be learnt now.
-func (s *fitState) wait(a *alike, b *kernels.Batch) bool {
-	n := b.Len()
-	if s.Fitter != nil || len(s.rows)+n*a.width > maxWaiting || s.alike != nil && s.alike != a || !a.describes(b) {
-		return false
-	}
-	s.alike = a
-	if s.rows == nil { // few groups have a single row
-		s.rows = make([]float64, 0, max(n, 2)*a.width)
-	}
-	w := len(a.shared)
-	scalars := scalarsOf(b)
-	for i := range n {
-		s.rows = append(s.rows, b.Value[i*w:(i+1)*w]...)
-		s.rows = append(s.rows, b.Y[i])
-		for k, has := range a.has {
-			if has {
-				s.rows = append(s.rows, (*scalars[k])[i])
-			}
-		}
-	}
-	return true
-}
+// waitingFrom is how many bytes there is room for at first.
+const waitingFrom = 96
 
 // wake makes the fit of the rows that wait, which more will follow.
 func (s *fitState) wake() error {
@@ -104,12 +131,27 @@ func (s *fitState) wake() error {
 	}
 	w := s.waiting
 	s.waiting = waiting{}
-	if w.alike == nil {
+	if w.layout == nil {
 		s.Fitter = s.plan.empty.Clone()
 		return nil
 	}
-	s.Fitter = w.alike.ready.Clone()
 	return s.learn(w)
+}
+
+// learn feeds rows that waited to the fit.
+func (s *fitState) learn(w waiting) error {
+	if w.layout == nil {
+		return nil
+	}
+	u, n, err := w.layout.Unpack(w.rows)
+	if err != nil {
+		return err
+	}
+	defer u.Close()
+	block := blocks.Get().(*together)
+	defer blocks.Put(block)
+	block.begin(u.Source, n)
+	return block.feed(s, 0, n)
 }
 
 // fitter is the fit of all rows, and whether one of them made it void; s stays as it is.
@@ -124,48 +166,17 @@ func (s *fitState) fitter() (f engine.Fitter, void bool, err error) {
 
 // follow adds the rows that wait in o.
 func (s *fitState) follow(o *fitState) error {
-	if s.Fitter == nil && len(s.rows)+len(o.rows) <= maxWaiting && (s.alike == o.alike || s.alike == nil) {
-		s.alike, s.rows = o.alike, append(s.rows, o.rows...)
+	if s.Fitter == nil && len(s.rows)+len(o.rows) <= maxWaiting && (s.layout == nil || o.layout == nil || s.layout == o.layout) {
+		if o.layout != nil {
+			s.layout = o.layout
+		}
+		s.rows = append(s.rows, o.rows...)
 		return nil
 	}
 	if err := s.wake(); err != nil {
 		return err
 	}
-	if a := o.alike; a == nil || s.Fitter.(engine.Sharer).Share(a.names) {
-		return s.learn(o.waiting)
-	}
-	f, void, err := o.fitter()
-	if err != nil {
-		return err
-	}
-	s.failed = s.failed || void
-	return s.Fitter.Merge(running(), f)
-}
-
-// learn feeds rows that waited to the fit, which has their features.
-func (s *fitState) learn(w waiting) error {
-	a := w.alike
-	if a == nil {
-		return nil
-	}
-	b := batches.Get().(*kernels.Batch)
-	defer batches.Put(b)
-	b.Reset()
-	scalars, n := scalarsOf(b), len(a.shared)
-	for r := w.rows; len(r) > 0; r = r[a.width:] {
-		b.Value = append(b.Value, r[:n]...)
-		b.Y = append(b.Y, r[n])
-		at := n + 1
-		for k, has := range a.has {
-			if has {
-				*scalars[k] = append(*scalars[k], r[at])
-				at++
-			}
-		}
-	}
-	b.Shared, b.Schema = a.shared, a.schema
-	defer func() { b.Shared = nil }() // which is not its own
-	return s.update(b)
+	return s.learn(o.waiting)
 }
 
 // update learns from the rows of b.

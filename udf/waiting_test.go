@@ -9,7 +9,7 @@ import (
 )
 
 // Rows of a small group wait for its result; it is what they come to without, whatever the
-// family, the covariance and what comes with a row. Groups of 3 rows end while they wait,
+// method, the family, the covariance, the columns and what comes with a row. Groups of 3 rows end while they wait,
 // of 40 they do not.
 func TestWaiting(t *testing.T) {
 	db := open(t)
@@ -52,6 +52,69 @@ func TestWaiting(t *testing.T) {
 				t.Errorf("%s by %s: groups differ whose rows did not wait", c.options, by)
 			}
 		}
+	}
+}
+
+// The same for columns of every type and for methods that keep their rows.
+func TestWaitingColumns(t *testing.T) {
+	db := open(t)
+	exec(t, db, "SET threads = 1")
+	exec(t, db, "CREATE TYPE colour AS ENUM ('red', 'green', 'a colour of many bytes')")
+	exec(t, db, `CREATE TABLE t AS SELECT i, i % 400 AS g, i % 40 AS big, i % 3 = 0 AS y, (i * 7 % 11 - 5)::DOUBLE AS a,
+		CASE WHEN i % 13 <> 4 THEN i % 5 END AS n, CASE WHEN i % 17 <> 3 THEN 'level ' || i % 4 END AS s, (['red', 'green', 'a colour of many bytes'])[1 + i % 3]::colour AS e,
+		DATE '2024-01-01' + (i % 4)::INTEGER AS d, ['t' || i % 3, 'u' || i % 2] AS tags FROM range(1600) t(i)`)
+	for _, c := range []struct{ fit, x, options string }{
+		{"bglm_adf", "{a: a, s: s}", ""},
+		{"bglm_adf", "{a: a, n: n, s: s, e: e, d: d, b: i % 2 = 0}", ""},
+		{"bglm_adf", "{s: s, tags: tags, ab: {a: a, s: s}}", ", {missing: 'absent'}"},
+		{"bglm_adf", "{n: n, s: s}", ", {covariance: 'diagonal', time: d, process_noise: 0.01}"},
+		{"bglm_adf", "CASE WHEN i % 19 <> 2 THEN {n: n, s: s} END", ", {'weight': 1 + i % 2}"},
+		{"bglm_adf", "tags", ""},
+		{"bglm_adf", "map {i % 3: a, 9: 1.5}", ", {covariance: 'diagonal'}"},
+		{"bglm_adf", "[{feature: s, value: a}]", ""},
+		{"bglm_adf", "[a, n]", ", {hash_bits: 4}"},
+		{"bglm_adf", "[1.5, a]::DOUBLE[2]", ""},
+		{"bglm_laplace", "{a: a, s: s}", ", {prior_variance: 1}"},
+		{"bglm_fit", "{a: a, n: n, s: s}", ", {prior_variance: 1}"},
+		{"bglm_ep", "{n: n, e: e}", ", {link: 'probit'}"},
+		{"bglm_ekf", "{n: n, e: e}", ", {on_error: 'skip'}"},
+	} {
+		for _, by := range []string{"g", "big"} {
+			all := func() string {
+				return value[string](t, db, fmt.Sprintf("SELECT string_agg(coalesce(f, 'NULL'), ' ' ORDER BY k) FROM (SELECT %s AS k, %s(y, %s%s)::VARCHAR AS f FROM t GROUP BY k)", by, c.fit, c.x, c.options))
+			}
+			waiting := all()
+			restore := udf.Waiting(0)
+			at := all()
+			restore()
+			if waiting != at {
+				t.Errorf("%s of %s by %s: groups differ whose rows did not wait", c.fit, c.x, by)
+			}
+		}
+	}
+	for _, s := range []string{"bglm_softmax(s, {a: a, e: e})", "bglm_smooth(y, {e: e})", "bglm_gp(y, [a, i % 3]::DOUBLE[])", "bglm_progressive(y, {a: a, s: s})"} {
+		all := func() string {
+			return value[string](t, db, fmt.Sprintf("SELECT string_agg(coalesce(f, 'NULL'), ' ' ORDER BY g) FROM (SELECT g, %s::VARCHAR AS f FROM t WHERE s IS NOT NULL AND g < 50 GROUP BY g)", s))
+		}
+		waiting := all()
+		restore := udf.Waiting(0)
+		if at := all(); waiting != at {
+			t.Errorf("%s: groups differ whose rows did not wait", s)
+		}
+		restore()
+	}
+}
+
+// Statements with the same options have one plan, but groups of each share the names of their
+// own columns.
+func TestWaitingKinds(t *testing.T) {
+	db := open(t)
+	before := udf.Kinds()
+	for _, x := range []string{"{of_kind_1: a}", "{of_kind_1: a, of_kind_2: a + 1}", "[a, a + 1, 2]", "[a, 2, 3, 4, 5]", "{of_kind_1: a}", "[a, 2, 3, 4, 5]"} {
+		exec(t, db, "CREATE OR REPLACE TABLE f AS SELECT g, bglm_adf(y, "+x+") AS f FROM (SELECT i // 4 AS g, i % 3 = 0 AS y, sin(i) AS a FROM range(64) t(i)) GROUP BY g")
+	}
+	if made := udf.Kinds() - before; made != 4 {
+		t.Errorf("groups of four kinds of columns share the names of %d", made)
 	}
 }
 

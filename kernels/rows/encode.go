@@ -243,14 +243,14 @@ func (e *Encoder) addSeveral(t *term, r int, d *kernels.Dict) (err error) {
 	return nil
 }
 
-// alike says whether rows may all have the same features in d: numbers alone have.
-func (e *Encoder) alike(d *kernels.Dict) bool {
+// Alike says whether rows may all have the same features: numbers alone have.
+func (e *Encoder) Alike() bool {
 	for k := range e.terms {
 		if t := &e.terms[k]; t.kind != number && t.kind != dense {
 			return false
 		}
 	}
-	return !e.dups && d.HashBits == 0
+	return !e.dups
 }
 
 // together makes rows [lo, hi), which are loaded, a batch of shared features that are all

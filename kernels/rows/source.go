@@ -147,7 +147,7 @@ func (s *Source) feed(ctx context.Context, dst Sink, m *kernels.Model, on option
 // they end. With learn, d takes names as Append gives them; else it is not changed.
 // ok is false where the rows are not like that; b is of no use then.
 func (s *Source) Together(lo, n int, dst Sink, m *kernels.Model, d *kernels.Dict, learn bool, b *kernels.Batch) (hi int, ok bool) {
-	if s.X.Learn(m) != nil || !s.X.alike(d) {
+	if s.X.Learn(m) != nil || !s.X.Alike() || d.HashBits > 0 {
 		return lo, false
 	}
 	s.X.Load(lo, n)
