@@ -116,6 +116,22 @@ func GramBy(dst, x *Matrix, w []float64, before func(part, lo, hi int)) {
 	})
 }
 
+// Visit calls rows as GramRows does, for n rows of p columns, without a product; buf has room
+// for a block.
+func Visit(n, p int, rows func(part, lo, hi int, buf []float64)) {
+	q := product{m: p, n: p, k: n}
+	segments := q.segments()
+	long := q.long(segments)
+	tasks(ceil(n, long), workersFor(4*float64(n)*float64(p)), func(i int) {
+		s := scratch.Get().(*space)
+		s.rows = grow(s.rows, depth*p)
+		for lo, end := i*long, min((i+1)*long, n); lo < end; lo += depth {
+			rows(i, lo, min(lo+depth, end), s.rows)
+		}
+		scratch.Put(s)
+	})
+}
+
 // GramT sets dst = X diag(w) Xᵀ, both triangles. X is n x p, dst n x n; w has length p, or
 // is nil for ones. dst does not overlap X.
 func GramT(dst, x *Matrix, w []float64) {

@@ -462,6 +462,23 @@ func (c *Columns) GramBy(dst *dense.Matrix, w []float64, before func(x *dense.Ma
 	})
 }
 
+// Visit calls rows for each block x of rows [lo, hi), in GramParts parts, as GramBy does, without
+// a product.
+func (c *Columns) Visit(rows func(x *dense.Matrix, part, lo, hi int)) {
+	xs := make([]dense.Matrix, c.GramParts())
+	dense.Visit(c.N, c.P, func(part, lo, hi int, buf []float64) {
+		c.Stop.Check()
+		x := &xs[part]
+		if c.block != nil {
+			*x = dense.Matrix{Rows: hi - lo, Cols: c.P, Stride: c.block.Stride, Data: c.block.Data[lo*c.block.Stride:]}
+		} else {
+			b := c.pieces.block(lo, hi, buf)
+			*x = dense.Matrix{Rows: hi - lo, Cols: c.P, Stride: b.Stride, Data: b.X}
+		}
+		rows(x, part, lo, hi)
+	})
+}
+
 // Squares sets dst_j = Σ_i w_i x_ij².
 func (c *Columns) Squares(dst, w []float64) {
 	clear(dst)

@@ -50,6 +50,7 @@ type search struct {
 	hess           *hessian      // weightSpace: XᵀWX
 	exact          bool          // b is that of the present point and root
 	factored       *gauss.Root   // weightSpace: the root that b was made with
+	of             int           // and which XᵀWX, by hess.made
 	k              *dense.Matrix // rowSpace, and krylov for a Gaussian by rows: K
 	kOf            []float64     // the prior variances of K, where it is diagonal
 	jacobi         []float64     // krylov: the diagonal of B
@@ -247,6 +248,7 @@ func (s *search) assemble() error {
 	}
 	s.factored = s.root
 	s.floored, err = s.hess.factor(s.b, s.root, s.now.Curv)
+	s.of = s.hess.made
 	return err
 }
 
@@ -274,6 +276,7 @@ const (
 	// cost as much as a factor.
 	staleWeights = 400
 	staleSteps   = 150 // weights for each step allowed
+	enough       = 0.2 // of the tolerance is what the last step may leave
 )
 
 // stale finds Newton's step by conjugate gradients, preconditioned with B at an
@@ -296,7 +299,8 @@ func (s *search) stale() (ok bool, err error) {
 		s.factored = s.root
 	}
 	s.exact = false
-	return s.conjugate(s.du, s.grad, min(0.1, math.Sqrt(s.Decrement)), s.P/staleSteps), nil
+	rel := max(math.Sqrt(s.Decrement), enough*s.Tol/s.Decrement) // Newton's step leaves more, or the mode is near enough then
+	return s.conjugate(s.du, s.grad, min(0.1, rel), s.P/staleSteps), nil
 }
 
 // floor is the curvature with negative values as 0.
@@ -313,6 +317,7 @@ type hessian struct {
 	*kernels.Problem
 	h       *dense.Matrix
 	w       []float64 // the W of h; empty before the first
+	made    int       // how many times h was made
 	scratch []float64
 }
 
@@ -325,6 +330,7 @@ func newHessian(d *kernels.Problem) *hessian {
 func (x *hessian) set(w []float64) {
 	if f, ok := multiple(w, x.w); ok {
 		if f != 1 {
+			x.made++
 			for i := range x.P {
 				row := x.h.Row(i)
 				for j := range row {
@@ -334,6 +340,7 @@ func (x *hessian) set(w []float64) {
 		}
 	} else {
 		x.Gram(x.h, w)
+		x.made++
 	}
 	x.w = append(x.w[:0], w...)
 }
@@ -427,7 +434,12 @@ func (s *search) direction() (slope float64, err error) {
 	}
 	ok := false
 	if s.space == weightSpace {
-		if ok, err = s.stale(); err != nil {
+		if s.once != nil {
+			ok, err = s.chordStep()
+		} else {
+			ok, err = s.stale()
+		}
+		if err != nil {
 			return 0, err
 		}
 	}
@@ -442,7 +454,11 @@ func (s *search) direction() (slope float64, err error) {
 	} else if s.sums == nil {
 		s.toEta(s.dEta, s.du)
 	}
-	return dense.Dot(s.grad, s.du), nil
+	slope = dense.Dot(s.grad, s.du)
+	if s.once != nil {
+		s.once.chord.learn(math.Sqrt(math.Abs(slope)), s.Decrement)
+	}
+	return slope, nil
 }
 
 // mulT sets dst = Xᵀ v.

@@ -21,6 +21,7 @@ type once struct {
 	slopes  *dense.Matrix                                  // by part of the rows
 	logLiks []float64                                      // by part
 	many    func(y, weight, s, d1, curv []float64) float64 // lik.Many
+	chord   chord
 }
 
 // newOnce is nil where it would not pay: the Hessian of a Gaussian likelihood is one for all.
@@ -55,6 +56,7 @@ func (n *once) begin(l lik.Likelihood) {
 		n.forget()
 		n.lazy = l.Traits().Growth == 0 // how long a step is depends on its predictors else
 		n.many = lik.Many(l)
+		n.chord = chord{share: maxLeft}
 	}
 }
 
@@ -88,6 +90,8 @@ func (s *search) slopes() []float64 {
 	if !n.at {
 		if _, there := multiple(s.now.Curv, s.hess.w); there {
 			s.MulT(n.grad, s.now.D1)
+		} else if far, _ := s.changed(); far <= maxChange {
+			s.MulT(n.grad, s.now.D1)
 		} else {
 			clear(n.slopes.Data)
 			s.hess.by(s.now.Curv, func(x *dense.Matrix, part, lo, hi int) { n.add(x, part, s.now.D1[lo:hi]) })
@@ -106,9 +110,10 @@ func (s *search) ahead() {
 	if fresh {
 		s.root.Mul(s.w1, s.du)
 	}
+	makes := s.makesNext()
 	clear(n.slopes.Data)
 	clear(n.logLiks)
-	s.hess.by(s.next.Curv, func(x *dense.Matrix, part, lo, hi int) {
+	rows := func(x *dense.Matrix, part, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			if fresh {
 				s.dEta[i] = dense.Dot(x.Row(i-lo), s.w1)
@@ -117,7 +122,12 @@ func (s *search) ahead() {
 		}
 		n.logLiks[part] += s.data.LookAt(&s.next, n.many, lo, hi)
 		n.add(x, part, s.next.D1[lo:hi])
-	})
+	}
+	if makes {
+		s.hess.by(s.next.Curv, rows)
+	} else {
+		s.Visit(rows)
+	}
 	n.sum(n.ahead)
 	sum := 0.0
 	for _, v := range n.logLiks {
@@ -132,4 +142,5 @@ func (x *hessian) by(w []float64, before func(m *dense.Matrix, part, lo, hi int)
 	x.w = x.w[:0] // until it is whole
 	x.GramBy(x.h, w, before)
 	x.w = append(x.w, w...)
+	x.made++
 }

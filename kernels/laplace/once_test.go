@@ -88,8 +88,9 @@ func TestOnce(t *testing.T) {
 		}
 		f, steps := solve(false)
 		g, want := solve(true)
-		if steps != want || f.Status != g.Status {
-			t.Errorf("%s, %s: %d steps, %s; want %d, %s", c.family, c.link, steps, f.Status, want, g.Status)
+		// Steps by an earlier XᵀWX come nearer by less each.
+		if steps < want || steps > want+4 || f.Status != g.Status {
+			t.Errorf("%s, %s: %d steps, %s; want %d to 4 more, %s", c.family, c.link, steps, f.Status, want, g.Status)
 		}
 		if math.Abs(f.LogEvidence-g.LogEvidence) > 1e-11*math.Abs(g.LogEvidence) {
 			t.Errorf("%s, %s: log evidence %v, want %v", c.family, c.link, f.LogEvidence, g.LogEvidence)
@@ -98,6 +99,38 @@ func TestOnce(t *testing.T) {
 			if v := f.Beliefs[k]; math.Abs(v.Mean-w.Mean) > 1e-8*math.Sqrt(w.Variance) || math.Abs(v.Variance/w.Variance-1) > 1e-8 {
 				t.Errorf("%s, %s: %s = %v, want %v", c.family, c.link, v.Feature, v.Weight, w.Weight)
 			}
+		}
+	}
+}
+
+// With many columns steps near the mode go by the XᵀWX there is, which is made half as often,
+// and end where Newton's do.
+func TestChord(t *testing.T) {
+	p := denseProblem(t, 20_000, 150, kernels.Options{})
+	solve := func(whole bool) (f *kernels.Fit, steps, made int) {
+		e, err := newEngine(p, nil, "full", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if whole {
+			e.search.once = nil
+		}
+		if f, err = e.fit(nil); err != nil {
+			t.Fatal(err)
+		}
+		return f, e.search.Iterations, e.search.hess.made
+	}
+	f, steps, made := solve(false)
+	g, want, all := solve(true)
+	if made > 3 || all != want+1 || steps <= want {
+		t.Errorf("XᵀWX was made %d times in %d steps, without such steps %d times in %d", made, steps, all, want)
+	}
+	if math.Abs(f.LogEvidence-g.LogEvidence) > 1e-11*math.Abs(g.LogEvidence) {
+		t.Errorf("log evidence %v, want %v", f.LogEvidence, g.LogEvidence)
+	}
+	for k, w := range g.Beliefs {
+		if v := f.Beliefs[k]; math.Abs(v.Mean-w.Mean) > 1e-8*math.Sqrt(w.Variance) || math.Abs(v.Variance/w.Variance-1) > 1e-8 {
+			t.Errorf("%s = %v, want %v", v.Feature, v.Weight, w.Weight)
 		}
 	}
 }
