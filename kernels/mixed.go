@@ -138,8 +138,10 @@ func (f *Fit) Mixed() *Mixed {
 		if !ok || c == nil {
 			continue
 		}
-		if _, err := time.Parse(time.DateOnly, level); err == nil {
-			c.days++
+		if len(level) == len(time.DateOnly) {
+			if _, err := time.Parse(time.DateOnly, level); err == nil {
+				c.days++
+			}
 		}
 		if len(c.texts) > fewTexts {
 			continue

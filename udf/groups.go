@@ -71,7 +71,7 @@ func (w *fitsWriter) result(p *fitPlan, r *engine.Result) {
 
 // factorised appends a fit that is read belief by belief, nothing of one that cannot be read.
 func (w *fitsWriter) factorised(e engine.Factorised) error {
-	return e.Read(func(f *kernels.Fit, each func(visit func(name []byte, w kernels.Weight))) { w.fit(f, each) })
+	return e.Read(running(), func(f *kernels.Fit, each func(visit func(name []byte, w kernels.Weight))) { w.fit(f, each) })
 }
 
 // fit appends f, whose beliefs each visits.

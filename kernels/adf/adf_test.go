@@ -347,7 +347,7 @@ func TestMergeOfMany(t *testing.T) {
 	}
 	want, logZ := map[string]kernels.Weight{}, a.Summary().LogEvidence
 	visit := func(s *stream.State, f func(name string, w kernels.Weight)) {
-		if err := s.Each(func(name []byte, w kernels.Weight) { f(string(name), w) }); err != nil {
+		if err := s.Each(t.Context(), func(name []byte, w kernels.Weight) { f(string(name), w) }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -385,7 +385,7 @@ func TestMergeOfMany(t *testing.T) {
 		t.Errorf("%d and %d beliefs, want %d", n, len(f.Beliefs), len(want))
 	}
 	seen := 0
-	a.Read(func(each func(visit func([]byte, kernels.Weight) bool)) {
+	a.Read(t.Context(), func(each func(visit func([]byte, kernels.Weight) bool)) {
 		each(func([]byte, kernels.Weight) bool { seen++; return seen < 50_000 })
 	})
 	if seen != 50_000 {

@@ -60,7 +60,7 @@ func TestUnitsBeyond(t *testing.T) {
 				}
 			}
 			if err == nil {
-				read := s.Each(func(name []byte, w kernels.Weight) {
+				read := s.Each(t.Context(), func(name []byte, w kernels.Weight) {
 					if kernels.CheckWeight(w) != nil || math.IsNaN(w.Variance) {
 						t.Errorf("%s, %s, %v: %s is %v", form, c.family, c.rows, name, w)
 					}

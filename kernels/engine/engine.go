@@ -278,12 +278,13 @@ func (s streaming) Size() int64   { return s.state.Size() }
 func (s streaming) Share(d *kernels.Dict) bool { return s.state.Share(d) }
 func (s streaming) Fit(ctx context.Context) (*Result, error) {
 	f, err := s.state.Fit(ctx)
-	if m := s.state.Model(); err == nil && judges(m) {
-		own := learntBy(m, f)
-		f.Say(f.PriorNote(own))
-		f.Say(widened(m, own))
-	}
-	return checked(f, err)
+	return checked(ctx, f, err, func() {
+		if m := s.state.Model(); judges(m) {
+			own := learntBy(m, f)
+			f.Say(f.PriorNote(own))
+			f.Say(widened(m, own))
+		}
+	})
 }
 
 // learntBy is m with the prior variances that f has learnt.
@@ -344,7 +345,7 @@ func (b batch) Update(_ context.Context, rows *kernels.Batch, skip bool) error {
 	}
 	return b.Rows.Update(rows, skip)
 }
-func (b batch) Merge(_ context.Context, src Fitter) error {
+func (b batch) Merge(ctx context.Context, src Fitter) error {
 	o, ok := src.(batch)
 	if !ok {
 		return errMixed
@@ -352,40 +353,62 @@ func (b batch) Merge(_ context.Context, src Fitter) error {
 	if err := roomToMerge(b.Rows, o.Rows); err != nil {
 		return err
 	}
-	return b.Rows.Merge(o.Rows)
+	return stop.Leave(ctx, b.many()+o.many() >= manyEntries, func() error { return b.Rows.Merge(o.Rows) })
 }
+
+// manyEntries of rows and names are brought together beside who waits for it.
+const manyEntries = 1 << 20
+
+func (b batch) many() int { return b.Rows.Dict.Len() + b.Rows.Values() }
 
 func (b batch) Fit(ctx context.Context) (*Result, error) {
 	ctx, cancel := stop.WithLimit(ctx, b.Model.Options.TimeLimit) // from here on
 	defer cancel()
-	rows := b.Rows.Pooled()
-	f, err := b.solve(ctx, rows)
-	if err == nil {
-		f.Say(rows.ScaleNote(f))
+	rows := b.Rows
+	if err := stop.Leave(ctx, b.many() >= manyEntries, func() error { rows = b.Rows.Pooled(); return nil }); err != nil {
+		return nil, err
 	}
-	return checked(f, err)
+	f, err := b.solve(ctx, rows)
+	return checked(ctx, f, err, func() { f.Say(rows.ScaleNote(f)) })
 }
 
-// checked is the last check of a fit: no belief and no covariance that is not a
-// number leaves an engine.
-func checked(f *kernels.Fit, err error) (*Result, error) {
+// checked is the last check of a fit, after say has said what is to be said of it, nil for
+// nothing: no belief and no covariance that is not a number leaves an engine.
+func checked(ctx context.Context, f *kernels.Fit, err error, say func()) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	r := &Result{Fit: f}
+	err = stop.Leave(ctx, len(f.Beliefs) >= manyBeliefs, func() error {
+		if say != nil {
+			say()
+		}
+		return r.check()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// manyBeliefs are read beside who waits for it.
+const manyBeliefs = 1 << 17
+
+func (r *Result) check() error {
+	f := r.Fit
 	if err := f.Check(); err != nil {
-		return nil, fmt.Errorf("the posterior of method %s overflows: %w; scale the features down", f.Method, err)
+		return fmt.Errorf("the posterior of method %s overflows: %w; scale the features down", f.Method, err)
 	}
 	f.Say(kernels.SkippedNote(f.Skipped))
 	for _, v := range f.Covariance.Values {
 		if !special.Finite(v) {
-			return nil, fmt.Errorf("the posterior of method %s overflows: its covariance holds %v; scale the features down", f.Method, v)
+			return fmt.Errorf("the posterior of method %s overflows: its covariance holds %v; scale the features down", f.Method, v)
 		}
 	}
-	m := f.Mixed()
-	if m != nil {
-		f.Say(m.String())
+	if r.Mixed = f.Mixed(); r.Mixed != nil {
+		f.Say(r.Mixed.String())
 	}
-	return &Result{Fit: f, Mixed: m}, nil
+	return nil
 }
 
 // solver is a batch engine.
@@ -486,7 +509,8 @@ type Factorised interface {
 	// Read calls write with the fit without its beliefs, and with what visits these in their
 	// order. A name is valid during its visit only.
 	// Errors, before write is called: beliefs or units that are beyond all numbers, and memory.
-	Read(write func(f *kernels.Fit, each func(visit func(name []byte, w kernels.Weight)))) error
+	// A cancelled ctx ends Read with its cause, also while write visits the beliefs.
+	Read(ctx context.Context, write func(f *kernels.Fit, each func(visit func(name []byte, w kernels.Weight)))) error
 }
 
 // Sharer is a fit that can have its dictionary together with other fits of its model, as
@@ -497,8 +521,8 @@ type Sharer interface{ Share(d *kernels.Dict) bool }
 type factorised struct{ streaming }
 
 func (s factorised) Clone() Fitter { return factorised{streaming{s.state.Clone()}} }
-func (s factorised) Read(write func(f *kernels.Fit, each func(visit func(name []byte, w kernels.Weight)))) error {
-	return s.state.Read(func(each func(visit func(name []byte, w kernels.Weight) bool)) {
+func (s factorised) Read(ctx context.Context, write func(f *kernels.Fit, each func(visit func(name []byte, w kernels.Weight)))) error {
+	return s.state.Read(ctx, func(each func(visit func(name []byte, w kernels.Weight) bool)) {
 		f := s.state.Summary()
 		if m := s.state.Model(); judges(m) {
 			f.Say(f.PriorNoteOf(m, each))

@@ -37,6 +37,7 @@ type long struct {
 	m       func(m *kernels.Model)
 	gp      gp.Options
 	update  bool // cancel the update, not the fit
+	merge   bool // or the merging of two with other names
 	// Of passes, what is cancelled: begin is New, update the rows, step the solve. They look around a
 	// fit with a full covariance, and those of lowrank go on from as many passes before.
 	begin, step, around bool
@@ -73,6 +74,11 @@ var longFits = []long{
 	{name: "adf, low rank 200", method: "adf", n: 50000, p: 5000, small: [2]int{50000, 2000}, nnz: 20, link: "probit", o: kernels.Options{Covariance: "lowrank", Rank: 200}, update: true},
 	{name: "adf, diagonal", method: "adf", n: 1000000, p: 5000, small: [2]int{200000, 1000}, nnz: 20, link: "probit", o: kernels.Options{Covariance: "diagonal"}, update: true},
 	{name: "adf, arrowhead", method: "adf", n: 300000, p: 5000, small: [2]int{60000, 1000}, nnz: 20, link: "probit", o: kernels.Options{Covariance: "arrowhead"}, update: true},
+	{name: "adf, diagonal, many weights", method: "adf", n: 1000, p: 4000000, small: [2]int{1000, 400000}, nnz: 20, link: "probit", o: kernels.Options{Covariance: "diagonal"}},
+	{name: "adf, arrowhead, many weights", method: "adf", n: 1000, p: 4000000, small: [2]int{1000, 400000}, nnz: 20, link: "probit", o: kernels.Options{Covariance: "arrowhead"}},
+	{name: "adf, diagonal, many weights merged", method: "adf", n: 1000, p: 4000000, small: [2]int{1000, 400000}, nnz: 20, link: "probit", o: kernels.Options{Covariance: "diagonal"}, merge: true},
+	{name: "adf, arrowhead, many weights merged", method: "adf", n: 1000, p: 4000000, small: [2]int{1000, 400000}, nnz: 20, link: "probit", o: kernels.Options{Covariance: "arrowhead"}, merge: true},
+	{name: "laplace, rows of many names merged", method: "laplace", n: 1000, p: 4000000, small: [2]int{1000, 600000}, nnz: 20, link: "probit", merge: true},
 	{name: "sequential_laplace, full", method: "sequential_laplace", n: 20000, p: 2000, small: [2]int{5000, 500}, nnz: 20, link: "logit", o: kernels.Options{Covariance: "full"}, update: true},
 	{name: "variational, full", method: "variational", n: 20000, p: 2000, small: [2]int{5000, 500}, nnz: 20, link: "logit", o: kernels.Options{Covariance: "full"}, update: true},
 	{name: "smooth", method: "smooth", n: 300000, p: 5000, small: [2]int{5000, 1000}, nnz: 20, link: "probit", m: func(m *kernels.Model) { m.Noise = 1e-4 }},
@@ -197,6 +203,16 @@ func (c *long) prepare(n, p int) (func(ctx context.Context) error, error) {
 	}
 	if err := f.Update(context.Background(), &b, false); err != nil {
 		return nil, err
+	}
+	if c.merge {
+		o, err := method.New(context.Background(), m)
+		for j := 0; j < p && err == nil; j++ {
+			_, err = o.Features().Add("other" + name(j))
+		}
+		if err == nil {
+			err = o.Update(context.Background(), &b, false)
+		}
+		return func(ctx context.Context) error { return f.Clone().Merge(ctx, o) }, err
 	}
 	if c.step {
 		r, err := f.Fit(context.Background())

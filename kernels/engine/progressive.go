@@ -141,7 +141,8 @@ func (p *progressive) Merge(ctx context.Context, src Fitter) error {
 }
 
 func (p *progressive) Fit(ctx context.Context) (*Result, error) {
-	r, err := checked(p.state.Fit(ctx))
+	f, err := p.state.Fit(ctx)
+	r, err := checked(ctx, f, err, nil)
 	if err == nil {
 		r.Rows = p.rows
 	}

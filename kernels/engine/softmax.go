@@ -150,10 +150,9 @@ func (c *Classifier) Fit(ctx context.Context) (*Result, error) {
 	}
 	p, none := weightless(p)
 	f, err := softmax.Fit(ctx, p, names)
-	if err == nil {
+	return checked(ctx, f, err, func() {
 		f.Say(none)
 		f.Say(p.ClassSeparation(f))
 		f.Say(c.ScaleNote(f))
-	}
-	return checked(f, err)
+	})
 }

@@ -49,8 +49,8 @@ func (c *chord) pays(distance, far, tol float64, p int) bool {
 }
 
 // changed is how far curvatures w are from a multiple of old, by the mean of |scale w - old| /
-// old, over rows [lo, hi) for each of runs; infinite where one is negative
-// or there are no old ones.
+// old, over rows [lo, hi) for each of runs; infinite where one is negative or
+// there are none.
 func changed(w, old []float64, runs [][2]int) (far, scale float64) {
 	if len(old) != len(w) {
 		return math.Inf(1), 0

@@ -147,6 +147,20 @@ func (s *Stop) Beside(f func()) {
 	}
 }
 
+// Leave runs f, which works on what its caller forgets when it fails. A long one runs beside: when
+// ctx is cancelled Leave returns the cause at once and leaves f behind, which ends where it asks
+// Cause(ctx) next.
+func Leave(ctx context.Context, long bool, f func() error) (err error) {
+	if !long {
+		return f()
+	}
+	s := Watch(ctx, 0)
+	defer s.End(&err)
+	var of error
+	s.Beside(func() { of = f() })
+	return of
+}
+
 // makeBeside is the number of bytes from which Make asks for memory beside the computation:
 // they are cleared in some milliseconds.
 const makeBeside = 1 << 24

@@ -713,15 +713,22 @@ func (s *State) Merge(ctx context.Context, src *State) (err error) {
 	} else if err := stop.Cause(ctx); err != nil {
 		return err
 	}
-	g, err := s.form.Reserve(5, "merging fits")
-	if err != nil {
-		return err
-	}
-	defer g.Release()
-	return s.merge(src)
+	return stop.Leave(ctx, s.long() || src.long(), func() error {
+		g, err := s.form.Reserve(5, "merging fits")
+		if err != nil {
+			return err
+		}
+		defer g.Release()
+		return s.merge(ctx, src)
+	})
 }
 
-func (s *State) merge(src *State) error {
+// manyWeights is from how many on a step over all weights is not waited for when it is to end.
+const manyWeights = 1 << 17
+
+func (s *State) long() bool { return s.dict.Len() >= manyWeights }
+
+func (s *State) merge(ctx context.Context, src *State) error {
 	if err := s.Grow(); err != nil {
 		return err
 	}
@@ -737,6 +744,9 @@ func (s *State) merge(src *State) error {
 	}
 	g.Own = s.dict
 	if err := s.Grow(); err != nil {
+		return err
+	}
+	if err := stop.Cause(ctx); err != nil {
 		return err
 	}
 	if err := s.counted.Merge(&src.counted, s.plan.Model.Start); err != nil {
@@ -757,6 +767,9 @@ func (s *State) merge(src *State) error {
 	for k := range s.bank {
 		if product == nil {
 			break
+		}
+		if err := stop.Cause(ctx); err != nil {
+			return err
 		}
 		b, o := &s.bank[k], &src.bank[k]
 		scale, parts := [3]float64{1, 1, 1}, int64(0) // λ of b, of o and of where they started
@@ -839,8 +852,8 @@ func (s *State) together(src *State) (clock, begun float64) {
 
 // Each visits the beliefs in their fixed order, drift applied up to the latest
 // row; the state is not changed. A name is valid during its visit only. Cost: O(p log p).
-func (s *State) Each(visit func(name []byte, w kernels.Weight)) error {
-	return s.Read(func(each func(func([]byte, kernels.Weight) bool)) {
+func (s *State) Each(ctx context.Context, visit func(name []byte, w kernels.Weight)) error {
+	return s.Read(ctx, func(each func(func([]byte, kernels.Weight) bool)) {
 		each(func(name []byte, w kernels.Weight) bool {
 			visit(name, w)
 			return true
@@ -849,24 +862,21 @@ func (s *State) Each(visit func(name []byte, w kernels.Weight)) error {
 }
 
 // Read calls read with what is Each while visit gives true, which puts the beliefs in order
-// once for all its calls.
-func (s *State) Read(read func(each func(visit func(name []byte, w kernels.Weight) bool))) error {
-	if err := s.Grow(); err != nil {
+// once for all its calls. A cancelled ctx ends them and Read with its cause.
+func (s *State) Read(ctx context.Context, read func(each func(visit func(name []byte, w kernels.Weight) bool))) error {
+	var sorted *reader
+	err := stop.Leave(ctx, s.long(), func() (err error) {
+		sorted, err = s.sorted(ctx)
+		return err
+	})
+	if err != nil {
 		return err
 	}
-	r := s.reader()
+	r := sorted
 	defer r.done()
-	r.w = s.form.Beliefs(s.Best(), s.clock, r.w[:0])
-	if s.units != nil {
-		for id, w := range r.w {
-			if err := kernels.CheckWeight(s.units.original(uint32(id), w)); err != nil {
-				return s.because(fmt.Errorf("feature %q: %w", s.dict.Name(uint32(id)), err))
-			}
-		}
-	}
 	read(func(visit func(name []byte, w kernels.Weight) bool) {
 		if len(r.order) >= manyBeliefs {
-			s.readMany(r, visit)
+			s.readMany(ctx, r, visit)
 			return
 		}
 		for _, id := range r.order {
@@ -876,7 +886,28 @@ func (s *State) Read(read func(each func(visit func(name []byte, w kernels.Weigh
 			}
 		}
 	})
-	return nil
+	return stop.Cause(ctx)
+}
+
+// sorted is the beliefs with their order, for Read.
+func (s *State) sorted(ctx context.Context) (*reader, error) {
+	if err := s.Grow(); err != nil {
+		return nil, err
+	}
+	r := s.reader()
+	if err := stop.Cause(ctx); err != nil {
+		return nil, err
+	}
+	r.w = s.form.Beliefs(s.Best(), s.clock, r.w[:0])
+	if s.units != nil {
+		for id, w := range r.w {
+			if err := kernels.CheckWeight(s.units.original(uint32(id), w)); err != nil {
+				r.done()
+				return nil, s.because(fmt.Errorf("feature %q: %w", s.dict.Name(uint32(id)), err))
+			}
+		}
+	}
+	return r, nil
 }
 
 // manyBeliefs are so many that their names lie in no near cache: blocks of aBlock are read
@@ -887,13 +918,13 @@ const (
 )
 
 // readMany visits the beliefs in their order while visit gives true.
-func (s *State) readMany(r *reader, visit func(name []byte, w kernels.Weight) bool) {
+func (s *State) readMany(ctx context.Context, r *reader, visit func(name []byte, w kernels.Weight) bool) {
 	blocks := make([]struct {
 		text []byte
 		ends []int
 		w    []kernels.Weight
 	}, 2*runtime.GOMAXPROCS(0))
-	for order := r.order; len(order) > 0; {
+	for order := r.order; len(order) > 0 && ctx.Err() == nil; {
 		n := min(len(blocks), (len(order)+aBlock-1)/aBlock)
 		dense.Each(n, func(k int) {
 			b, ids := &blocks[k], order[k*aBlock:min((k+1)*aBlock, len(order))]
@@ -1076,15 +1107,23 @@ func (s *State) Fit(ctx context.Context) (f *kernels.Fit, err error) {
 	} else if err := stop.Cause(ctx); err != nil {
 		return nil, err
 	}
-	g, err := s.form.Reserve(2, "a fit")
+	var made *kernels.Fit
+	err = stop.Leave(ctx, s.long(), func() error {
+		g, err := s.form.Reserve(2, "a fit")
+		if err != nil {
+			return err
+		}
+		defer g.Release()
+		made, err = s.fit(ctx)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	defer g.Release()
-	return s.fit()
+	return made, nil
 }
 
-func (s *State) fit() (*kernels.Fit, error) {
+func (s *State) fit(ctx context.Context) (*kernels.Fit, error) {
 	if err := s.Grow(); err != nil {
 		return nil, err
 	}
@@ -1099,12 +1138,18 @@ func (s *State) fit() (*kernels.Fit, error) {
 		form = s.leave()
 	}
 	r.w = form.Beliefs(k, s.clock, r.w[:0])
+	if err := stop.Cause(ctx); err != nil {
+		return nil, err
+	}
 	f.Beliefs = make([]kernels.Belief, len(r.order))
 	for i, name := range r.named(s.dict) {
 		f.Beliefs[i] = kernels.Belief{Feature: name, Weight: r.w[r.order[i]]}
 	}
 	var err error
 	if f.Covariance, err = form.Covariance(k, r.order); err != nil {
+		return nil, err
+	}
+	if err := stop.Cause(ctx); err != nil {
 		return nil, err
 	}
 	s.units.put(&f, r.order)
