@@ -175,6 +175,9 @@ func Join(status, sentence string) string {
 	return status + "; " + sentence
 }
 
+// WeightlessNote is the status of a fit none of whose rows counts.
+const WeightlessNote = "no row counts, for all weights are 0: the posterior is the prior"
+
 // SkippedNote says how many rows were left out, "" for none.
 func SkippedNote(n int64) string {
 	switch n {

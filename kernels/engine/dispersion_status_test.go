@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/kerneltest"
 	"github.com/bglm/bglm/kernels/rows"
 )
@@ -57,6 +58,18 @@ func TestNothingToLearnFrom(t *testing.T) {
 			r, _ := fitBy(t, method, tab, map[string]any{"family": family, "prior_variance": "auto"})
 			if !strings.Contains(r.Status, "no row counts, for all weights are 0") || r.Learnt != nil || r.Prior.Variance != 1 {
 				t.Errorf("%s %s: %v, prior %v, %v", method, family, r.Status, r.Prior, r.Learnt)
+			}
+		}
+		for _, method := range []string{"adf", "ekf", "sequential_laplace"} {
+			if method != "adf" && family != "bernoulli" {
+				continue
+			}
+			for _, w := range []float64{0, 1} {
+				tab := &rows.Table{X: rows.Fields(rows.Numbers("a", x)), Y: rows.Numbers("y", y), Weight: rows.Numbers("w", []float64{0, 0, 0, w, 0, 0})}
+				r, _ := fitBy(t, method, tab, map[string]any{"family": family})
+				if strings.Contains(r.Status, kernels.WeightlessNote) != (w == 0) {
+					t.Errorf("%s %s, one weight of %v: %v", method, family, w, r.Status)
+				}
 			}
 		}
 	}

@@ -6,8 +6,6 @@ import (
 	"github.com/bglm/bglm/kernels"
 )
 
-const weightlessNote = "no row counts, for all weights are 0: the posterior is the prior"
-
 // weightless is p with nothing to learn where none of its rows has a weight, and what to say then; p and
 // "" where one has.
 func weightless(p *kernels.Problem) (*kernels.Problem, string) {
@@ -19,5 +17,5 @@ func weightless(p *kernels.Problem) (*kernels.Problem, string) {
 	o := &m.Options
 	o.AutoPrior, o.AutoDispersion, o.AutoShape, o.Integrate = false, false, false, false
 	m.PriorBy = slices.DeleteFunc(slices.Clone(m.PriorBy), func(c kernels.ColumnPrior) bool { return c.Auto })
-	return &q, weightlessNote
+	return &q, kernels.WeightlessNote
 }

@@ -89,6 +89,7 @@ type State struct {
 	course       *course    // nil before Plan.begins rows
 	fixed        *lik.Fixed // nil for parameters that are learnt, and before Plan.begins rows
 	seen         bool       // a row has come
+	weighed      bool       // and one of a weight above 0
 	counts       bool       // determined has been
 	own          bool
 }
@@ -538,6 +539,7 @@ func (s *State) row(b *kernels.Batch, i int) error {
 		s.course.see(b.Obs(i), &p.answers)
 	}
 	s.n++
+	s.weighed = s.weighed || o.Weight > 0
 	if cut {
 		s.cut++
 	}
@@ -822,6 +824,7 @@ func (s *State) merge(ctx context.Context, src *State) error {
 	} else if src.fixed != nil {
 		s.fixed.Merge(src.fixed)
 	}
+	s.weighed = s.weighed || src.weighed
 	s.late += src.late
 	s.cut += src.cut
 	s.merged += src.merged
@@ -1032,6 +1035,9 @@ func (s *State) summary() kernels.Fit {
 		f.Time = s.clock
 	}
 	f.Status = s.status(k)
+	if start := p.Model.Start; s.n > 0 && !s.weighed && (start == nil || start.N == 0) {
+		f.Say(kernels.WeightlessNote)
+	}
 	f.Say(s.course.says(&f, p, b.score))
 	f.Say(s.scaleNote(&f))
 	f.Say(kernels.SkippedNote(f.Skipped))
