@@ -20,9 +20,9 @@ import (
 // studentt: with q = (y-m)²/(v+D) and ν degrees of freedom E[(ν+1) q/(νc+q)] is 1 at c = 1, and where
 // the dispersion is c times D at that c: the sum falls in c, and is kept at a grid of them.
 type Fixed struct {
-	rows, w, squares float64 // rows, and the sums of their weights and of the squares of these
-	sum              float64 // gamma
-	at               []float64
+	w, squares float64 // the sums of the rows' weights and of the squares of these
+	sum        float64 // gamma
+	at         []float64
 }
 
 // The grid of studentt: factors of the dispersion, 2^(k/2 - 10).
@@ -42,7 +42,7 @@ func NewFixed(l Likelihood) *Fixed {
 }
 
 // Meet notes a row whose predictor was N(m, v) before it came; scale divides responses and
-// predictors of studentt as they are told.
+// predictors of studentt as they are told. A row of weight 3 counts as three.
 func (f *Fixed) Meet(l Likelihood, o Obs, m, v, scale float64) {
 	if !(o.Weight > 0) {
 		return
@@ -57,17 +57,16 @@ func (f *Fixed) Meet(l Likelihood, o Obs, m, v, scale float64) {
 		if !special.Finite(w * d) {
 			return
 		}
-		f.sum += w * d
+		f.sum += o.Weight * w * d
 	case studentT:
 		e := o.Y - m
 		q := e * (e / (v + l.dispersion/(scale*scale)))
 		for k := range f.at {
-			f.at[k] += (l.dof + 1) / (l.dof*fixedFactor(float64(k))/q + 1)
+			f.at[k] += o.Weight * (l.dof + 1) / (l.dof*fixedFactor(float64(k))/q + 1)
 		}
 	}
-	f.rows++
-	f.w += w
-	f.squares += w * w
+	f.w += o.Weight * w
+	f.squares += o.Weight * w * w
 }
 
 // Clone returns an independent copy.
@@ -85,12 +84,12 @@ func (f *Fixed) Size() int64 {
 	if f == nil {
 		return 0
 	}
-	return 80 + 8*int64(cap(f.at))
+	return 72 + 8*int64(cap(f.at))
 }
 
 // Merge adds what o has met.
 func (f *Fixed) Merge(o *Fixed) {
-	f.rows, f.w, f.squares, f.sum = f.rows+o.rows, f.w+o.w, f.squares+o.squares, f.sum+o.sum
+	f.w, f.squares, f.sum = f.w+o.w, f.squares+o.squares, f.sum+o.sum
 	for k := range o.at {
 		f.at[k] += o.at[k]
 	}

@@ -82,3 +82,24 @@ func TestGammaShapeLog(t *testing.T) {
 		}
 	}
 }
+
+// A row of weight 3 says what three rows say.
+func TestFixedWeights(t *testing.T) {
+	for _, family := range []string{"gamma", "studentt"} {
+		l := mustNew(t, family, "", Params{Dispersion: 1, Shape: 4})
+		once, thrice := NewFixed(l), NewFixed(l)
+		for i := range 60 {
+			o := Obs{Y: 0.2 + 0.1*float64(i%17), Weight: 3}
+			once.Meet(l, o, 0.1, 0.02, 1)
+			o.Weight = 1
+			for range 3 {
+				thrice.Meet(l, o, 0.1, 0.02, 1)
+			}
+		}
+		a, ea, aok := once.Estimate(l)
+		b, eb, bok := thrice.Estimate(l)
+		if !aok || !bok || math.Abs(a/b-1) > 1e-12 || math.Abs(ea/eb-1) > 1e-9 {
+			t.Errorf("%s: %v, %v errors, %v; want %v, %v, %v", family, a, ea, aok, b, eb, bok)
+		}
+	}
+}

@@ -183,8 +183,10 @@ func logRuns(most, ones, zeros float64) float64 {
 	return top + math.Log(sum)
 }
 
-// farInnovation is a density of innovations, in nats a row, that no scale of responses explains
-// where their noise is that of the family.
+// farInnovation is a mean log density of innovations, in nats a row, that is an accident of the
+// linearisation: were the innovations ten of their own deviations wide throughout, it would be
+// 10²/2 and a normalising term of a few nats, which responses that are 0 and 1 or counts, whose
+// variance follows the mean, do not reach.
 const farInnovation = 50
 
 // says are the sentences of a course in whose rows f's filter had the log density score.
