@@ -138,13 +138,14 @@ type together struct {
 	part   kernels.Batch
 	gone   int // blocks that could not
 	packer rows.Packer
+	layout *rows.Layout // of the rows where they have waited
 }
 
 var blocks = sync.Pool{New: func() any { return new(together) }}
 
 // begin forgets what was read but its memory.
 func (t *together) begin(src *rows.Source, n int) {
-	*t = together{src: src, n: n, batch: t.batch}
+	*t = together{src: src, n: n, batch: t.batch, packer: t.packer}
 }
 
 // patience is how many blocks of rows a call reads in vain.
@@ -221,6 +222,7 @@ func (t *together) have(s *fitState, i int) bool {
 	if t.hi, t.ok = t.src.Together(i, t.n, s, s.plan.model, names, true, &t.batch); t.ok {
 		a, err := alikeOf(s.plan.empty, names, &t.batch)
 		if t.ok = err == nil; t.ok {
+			a.layout = t.layout
 			t.alike = s.plan.alike.add(a, t.src)
 		}
 	}

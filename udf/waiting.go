@@ -18,6 +18,7 @@ type alike struct {
 	shared []uint32
 	schema *kernels.Schema
 	has    [4]bool       // weight, offset, trials, time
+	layout *rows.Layout  // of those that waited, nil for others
 	ready  engine.Fitter // for such rows, of which it has none; groups begin as its clones
 }
 
@@ -75,7 +76,7 @@ func (k *kinds) add(a *alike, src *rows.Source) *alike {
 	defer k.mu.Unlock()
 	old := k.all()
 	for _, o := range old {
-		if o.may(src) && o.schema == a.schema && slices.Equal(o.shared, a.shared) {
+		if o.layout == a.layout && o.may(src) && o.schema == a.schema && slices.Equal(o.shared, a.shared) {
 			return o
 		}
 	}
@@ -143,6 +144,9 @@ func (s *fitState) learn(w waiting) error {
 	if w.layout == nil {
 		return nil
 	}
+	if done, err := s.learnNumbers(w); done || err != nil {
+		return err
+	}
 	u, n, err := w.layout.Unpack(w.rows)
 	if err != nil {
 		return err
@@ -151,7 +155,37 @@ func (s *fitState) learn(w waiting) error {
 	block := blocks.Get().(*together)
 	defer blocks.Put(block)
 	block.begin(u.Source, n)
+	block.layout = w.layout
 	return block.feed(s, 0, n)
+}
+
+// learnNumbers is learn for rows of numbers like some before, whose features need not be looked
+// up; false where they are not, or one is at fault.
+func (s *fitState) learnNumbers(w waiting) (done bool, err error) {
+	m := s.plan.model
+	var a *alike
+	for _, o := range s.plan.alike.all() {
+		if o.layout == w.layout {
+			a = o
+		}
+	}
+	if a == nil || m.Start != nil {
+		return false, nil
+	}
+	b := batches.Get().(*kernels.Batch)
+	defer batches.Put(b)
+	b.Reset()
+	if !w.layout.Numbers(w.rows, !m.NoIntercept, len(a.shared), b) || !rows.Good(m.Lik, b) {
+		return false, nil
+	}
+	if s.Fitter == nil {
+		s.Fitter = a.ready.Clone()
+	} else if f, ok := s.Fitter.(engine.Sharer); !ok || !f.Share(a.names) {
+		return false, nil
+	}
+	b.Shared, b.Schema = a.shared, a.schema
+	defer func() { b.Shared = nil }() // which is not its own
+	return true, s.update(b)
 }
 
 // fitter is the fit of all rows, and whether one of them made it void; s stays as it is.

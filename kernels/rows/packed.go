@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/special"
 )
 
 // Layout is what the columns of a Source are, so that its rows can be kept as bytes: a
@@ -225,6 +226,64 @@ func (l *labels) of(code int) string {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return l.text[code]
+}
+
+// Numbers reads packed rows of numbers into b: response, scalars, and of each row as many values
+// as width says, with an intercept first. It says false, and b is of no use then, where a row has
+// other columns, an entry that is NULL or no finite number, or not as many.
+func (l *Layout) Numbers(data []byte, intercept bool, width int, b *kernels.Batch) bool {
+	x := &l.cols[len(l.cols)-1]
+	scalars := [4]*[]float64{&b.Weight, &b.Offset, &b.Trials, &b.Time}
+	for len(data) > 0 {
+		at, ok := 0, false
+		if b.Y, data, ok = l.cols[0].number(b.Y, data); !ok {
+			return false
+		}
+		for k, has := range l.has {
+			if has {
+				at++
+				if *scalars[k], data, ok = l.cols[at].number(*scalars[k], data); !ok {
+					return false
+				}
+			}
+		}
+		if x.kind != Struct || data[0] == 0 {
+			return false
+		}
+		data = data[1:]
+		from := len(b.Value)
+		if intercept {
+			b.Value = append(b.Value, 1)
+		}
+		for k := range x.kids {
+			if b.Value, data, ok = x.kids[k].number(b.Value, data); !ok {
+				return false
+			}
+		}
+		if len(b.Value)-from != width {
+			return false
+		}
+	}
+	return true
+}
+
+// number appends the number that data begins with to dst.
+func (s *shape) number(dst []float64, data []byte) ([]float64, []byte, bool) {
+	switch {
+	case data[0] == 0:
+		return dst, data, false
+	case s.kind == Bool:
+		return append(dst, float64(data[1])), data[2:], true
+	case s.kind != Number:
+		return dst, data, false
+	}
+	v, u := 0.0, binary.LittleEndian.Uint64(data[1:])
+	if s.integer {
+		v = float64(int64(u))
+	} else if v = math.Float64frombits(u); !special.Finite(v) {
+		return dst, data, false
+	}
+	return append(dst, v), data[9:], true
 }
 
 // Unpacked are packed rows as a Source has them. It is used by one goroutine at a time.

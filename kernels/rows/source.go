@@ -304,6 +304,31 @@ func (s *Source) read(lo, hi int, dst Sink, m *kernels.Model, check bool) error 
 	})
 }
 
+// Good says whether a likelihood can take the responses of b, and what comes with them is as it
+// is to be.
+func Good(l lik.Likelihood, b *kernels.Batch) bool {
+	for k, what := range [4]string{"weight", "offset", "", "time"} {
+		if what == "" {
+			continue
+		}
+		for _, v := range [4][]float64{b.Weight, b.Offset, nil, b.Time}[k] {
+			if checkScalar(what, v) != nil {
+				return false
+			}
+		}
+	}
+	for i, y := range b.Y {
+		o := lik.Obs{Y: y, Weight: 1}
+		if len(b.Trials) > 0 {
+			o.Trials = b.Trials[i]
+		}
+		if l != nil && l.Check(o) != nil {
+			return false
+		}
+	}
+	return true
+}
+
 // Label is entry i of a column as the name of a class: numbers as they print.
 // Errors: a number that is not finite (ErrValue), a column that holds no labels.
 func Label(c Column, i int) (string, error) {
