@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/bglm/bglm/cmd/internal/duck"
@@ -163,21 +162,16 @@ func (sc *scoring) leftOut(s *duck.Session, j *job.Job) error {
 	if fields != nil {
 		args += ", {" + strings.Join(fields, ", ") + "}"
 	}
-	from := "(SELECT " + sc.kept("") + "bglm_share, bglm_loo_predict(" + args + ") AS d FROM " + sc.joined("", extra...) + ")"
+	rows := sc.joined("", extra...)
+	from := "(SELECT " + sc.kept("") + "bglm_share, bglm_loo_predict(" + args + ") AS d FROM " + rows + ")"
 	if err := sc.scored(s, "bglm_share AS y, d.mean AS p, d.variance AS v, d.lower AS lower, d.upper AS upper, d.log_density AS log_density, NULL::BIGINT AS k, d.reach AS reach", from); err != nil {
 		return err
 	}
-	return sc.leftOutInPairs(s, j, args)
+	return sc.leftOutInPairs(s, rows, args)
 }
 
-// pairedRows is how many rows of each response are judged in pairs, beside all that are left out
-// one by one.
-const pairedRows = 16_384
-
-// leftOutInPairs sets pairAUC. args are those of bglm_loo_predict. Of more rows than pairedRows,
-// those that are judged in pairs are drawn by their places, and say how far the area of single rows
-// left out is off.
-func (sc *scoring) leftOutInPairs(s *duck.Session, j *job.Job, args string) error {
+// leftOutInPairs sets pairAUC. rows are those of bglm_loo_predict(args).
+func (sc *scoring) leftOutInPairs(s *duck.Session, rows, args string) error {
 	sc.pairAUC = nil
 	if len(sc.fits.Group) > 0 {
 		return nil
@@ -186,32 +180,11 @@ func (sc *scoring) leftOutInPairs(s *duck.Session, j *job.Job, args string) erro
 	if err := s.Row("SELECT fit.family FROM fits", &family); err != nil || !traitsOf(family, "").Binary {
 		return err
 	}
-	columns := []string{"(" + j.Y + ")::DOUBLE AS bglm_y", "row_number() OVER () AS bglm_k"}
-	for _, key := range []string{"weight", "trials"} {
-		if v, ok := j.Option(key); ok {
-			columns = append(columns, "("+v+") AS bglm_"+key)
-		}
-	}
-	if err := s.Exec("CREATE OR REPLACE TEMP TABLE pairs AS SELECT * EXCLUDE (bglm_fit) FROM (SELECT * FROM " + sc.joined("", columns...) + ") WHERE bglm_y IN (0, 1) QUALIFY row_number() OVER (PARTITION BY bglm_y ORDER BY hash(bglm_k)) <= " + strconv.Itoa(pairedRows) + " ORDER BY bglm_k"); err != nil {
+	var auc sql.NullFloat64
+	if err := s.Row("SELECT bglm_loo_auc("+args+") FROM "+rows, &auc); err != nil || !auc.Valid {
 		return err
 	}
-	defer func() { _ = s.Exec("DROP TABLE pairs") }()
-	var drawn, single, whole sql.NullFloat64
-	var most int64
-	if err := s.Row("SELECT bglm_loo_auc("+args+"), bglm_auc(bglm_y = 1, bglm_loo_predict("+args+").mean) FROM pairs, (SELECT fit AS bglm_fit FROM fits)", &drawn, &single); err != nil {
-		return err
-	}
-	if err := s.Row("SELECT coalesce(max(n), 0) FROM (SELECT count(*) AS n FROM pairs GROUP BY bglm_y)", &most); err != nil || !drawn.Valid {
-		return err
-	}
-	auc := drawn.Float64
-	if most == pairedRows {
-		if err := s.Row("SELECT bglm_auc(y = 1, p) FROM scored WHERE y IN (0, 1) AND p IS NOT NULL", &whole); err != nil {
-			return err
-		}
-		auc = min(max(whole.Float64+drawn.Float64-single.Float64, 0), 1)
-	}
-	sc.pairAUC = &auc
+	sc.pairAUC = &auc.Float64
 	return nil
 }
 
