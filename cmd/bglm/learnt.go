@@ -13,6 +13,7 @@ import (
 	"github.com/bglm/bglm/cmd/internal/fitstore"
 	"github.com/bglm/bglm/cmd/internal/job"
 	"github.com/bglm/bglm/cmd/internal/shell"
+	"github.com/bglm/bglm/kernels/lik"
 )
 
 // learnt is how well a fit predicts rows that it has not seen, by its own rows: each left
@@ -40,6 +41,10 @@ func measured(s *duck.Session, f *fitstore.Fits, j *job.Job, src *job.Source) (*
 	if err != nil {
 		return nil, err
 	}
+	trials, of := j.Option("trials")
+	if of {
+		sc.rows, sc.keep = "(SELECT *, ("+trials+")::DOUBLE AS bglm_n FROM "+sc.rows+")", []string{"bglm_n"}
+	}
 	r := &learnt{}
 	if r.How, err = sc.without(s, j); err != nil || r.How == "" {
 		return nil, src.Blame(err)
@@ -59,7 +64,7 @@ func measured(s *duck.Session, f *fitstore.Fits, j *job.Job, src *job.Source) (*
 		return nil, err
 	}
 	if binary {
-		if err := s.Row("SELECT bglm_log_loss(y = 1, m), bglm_auc(y = 1, p) FILTER (p IS NOT NULL) FROM (SELECT *, avg(y) OVER () AS m FROM "+rows+")", &base, &auc); err != nil {
+		if err := s.Row("SELECT bglm_auc(y = 1, p) FROM "+rows+" AND p IS NOT NULL", &auc); err != nil {
 			return nil, err
 		}
 	}
@@ -67,8 +72,8 @@ func measured(s *duck.Session, f *fitstore.Fits, j *job.Job, src *job.Source) (*
 	if sc.pairAUC != nil && binary {
 		auc = sql.NullFloat64{Float64: *sc.pairAUC, Valid: true}
 	}
-	if _, offset := j.Option("offset"); !binary && !offset && mean.Valid {
-		if base, err = baseLoss(s, rows, mean.Float64); err != nil {
+	if _, offset := j.Option("offset"); binary || !offset {
+		if base, err = baseLoss(s, rows, sc.keep); err != nil {
 			return nil, err
 		}
 	}
@@ -83,21 +88,53 @@ func measured(s *duck.Session, f *fitstore.Fits, j *job.Job, src *job.Source) (*
 	return r, nil
 }
 
+// baseRows is the most different responses that a base loss is worked out from; continuous ones with
+// a shape, gamma and studentt, may be as many as the rows, and are read into memory.
+const baseRows = 1 << 20
+
 // baseLoss is minus the mean log density of the responses of the table scored under the law of the
-// fit's family that they have together, whatever their features: N(mean, variance) of all, Poisson
-// of their mean. It is not valid for other families.
-func baseLoss(s *duck.Session, rows string, mean float64) (base sql.NullFloat64, err error) {
+// fit's family that they have together, whatever their features: lik.NullLogLik. trials names the
+// column of these, where there is one. It is not valid where there is none.
+func baseLoss(s *duck.Session, rows string, trials []string) (base sql.NullFloat64, err error) {
 	var family, link string
-	if err := s.Row("SELECT fit.family, fit.link FROM fits", &family, &link); err != nil {
+	var shape sql.NullFloat64
+	if err := s.Row("SELECT fit.family, fit.link, fit.shape FROM fits", &family, &link, &shape); err != nil {
 		return base, err
 	}
-	switch t := traitsOf(family, link); {
-	case t.Homoscedastic:
-		err = s.Row("SELECT CASE WHEN var_pop(y) > 0 THEN 0.5 * ln(2 * pi() * var_pop(y)) + 0.5 END FROM "+rows, &base)
-	case t.Counts && t.Equidispersed && mean > 0:
-		err = s.Row(fmt.Sprintf("SELECT %v - avg(y) * ln(%v) + avg(lgamma(y + 1)) FROM ", mean, mean)+rows, &base)
+	l, err := lik.New(family, link, lik.Params{Shape: shape.Float64, Dispersion: 1})
+	if err != nil {
+		return base, nil // a law of several predictors
 	}
-	return base, err
+	var n float64
+	loss := func(logp float64, ok bool) (sql.NullFloat64, error) {
+		return sql.NullFloat64{Float64: -logp / n, Valid: ok}, nil
+	}
+	if l.Traits().Homoscedastic { // its sums say all
+		var variance sql.NullFloat64
+		if err := s.Row("SELECT count(*), var_pop(y) FROM "+rows, &n, &variance); err != nil {
+			return base, err
+		}
+		return loss(lik.ConstantOf(l).Best(lik.Sums{Weight: n, Square: n * variance.Float64}, 0))
+	}
+	of := "0"
+	if len(trials) > 0 {
+		of = trials[0]
+	}
+	var obs []lik.Obs
+	err = s.Each(fmt.Sprintf("SELECT y, %s AS trials, count(*) FROM %s GROUP BY ALL ORDER BY ALL LIMIT %d", of, rows, baseRows+1), func(scan func(...any) error) error {
+		var o lik.Obs
+		err := scan(&o.Y, &o.Trials, &o.Weight)
+		if o.Trials > 0 {
+			o.Y = math.Round(o.Y * o.Trials) // of a share
+		}
+		n += o.Weight
+		obs = append(obs, o)
+		return err
+	})
+	if err != nil || len(obs) > baseRows {
+		return base, err
+	}
+	return loss(lik.NullLogLik(l, obs))
 }
 
 // line is the sentence about it.

@@ -195,18 +195,40 @@ func TestNoSignalIsHalf(t *testing.T) {
 	ok(t, "report", "-b", path("f.parquet"), data, "--out", path("r.html"), "-q")
 }
 
-// Responses that are not binary have a law of their own to be better than.
-func TestBaseLossOfNumbers(t *testing.T) {
+// Responses of every family have a law without features to be better than. A fit of the intercept
+// alone is that law, but for what leaving a row out costs: about a parameter for each row.
+func TestBaseLoss(t *testing.T) {
 	dir := t.TempDir()
 	data := filepath.Join(dir, "rows.parquet")
-	query(t, "COPY (SELECT i % 10 AS c, sin(i) AS z FROM range(400) t(i)) TO '"+data+"'")
-	for _, c := range []struct{ text, family, base string }{
-		{"z ~ 1", "gaussian", query(t, "SELECT printf('%.4f', 0.5 * ln(2 * pi() * var_pop(z)) + 0.5) FROM '"+data+"'")},
-		{"c ~ 1", "poisson", query(t, "SELECT printf('%.4f', avg(4.5 - c * ln(4.5) + lgamma(c + 1))) FROM '"+data+"'")},
+	query(t, "COPY (SELECT i % 10 AS c, i % 10 * (i % 7) AS d, sin(i) AS z, exp(sin(i * i)) AS g, tan(i) AS h, i % 3 AS s, 3 + i % 2 AS t, i % 4 = 0 AS b FROM range(400) t(i)) TO '"+data+"'")
+	for _, c := range []struct{ text, option, law string }{
+		{"b ~ 1", "family=bernoulli", "avg(-0.25 * ln(0.25) - 0.75 * ln(0.75))"},
+		{"z ~ 1", "family=gaussian", "0.5 * ln(2 * pi() * var_pop(z)) + 0.5"},
+		{"b::INT ~ 1", "family=gaussian", "0.5 * ln(2 * pi() * var_pop(b::INT)) + 0.5"}, // of 0 and 1, but a density
+		{"c ~ 1", "family=poisson", "avg(4.5 - c * ln(4.5) + lgamma(c + 1))"},
+		{"cbind(s, t - s) ~ 1", "family=binomial", "-sum(s) * ln(sum(s) / sum(t)) / count(*) - sum(t - s) * ln(1 - sum(s) / sum(t)) / count(*) - avg(lgamma(t + 1) - lgamma(s + 1) - lgamma(t - s + 1))"},
+		{"d ~ 1", "family=negbinomial", ""},
+		{"g ~ 1", "family=gamma", ""},
+		{"h ~ 1", "family=studentt", ""},
 	} {
-		out := ok(t, "fit", data, "-f", c.text, "-o", "family="+c.family, "--out", filepath.Join(dir, "f.parquet")).stdout
-		if want := "its log loss a row " + c.base + ", leave-one-out"; !strings.Contains(out, want) {
-			t.Errorf("%s: no %q in %s", c.text, want, out)
+		var sum learnt
+		if err := json.Unmarshal([]byte(ok(t, "fit", data, "-f", c.text, "-o", c.option, "--out", filepath.Join(dir, "f.parquet"), "--json").stdout), &sum); err != nil {
+			t.Fatal(err)
 		}
+		if sum.BaseLoss == nil || sum.LogLoss == nil {
+			t.Errorf("%s: %+v", c.option, sum)
+			continue
+		}
+		if more := *sum.LogLoss - *sum.BaseLoss; !(more > 0 && more < 3./400) {
+			t.Errorf("%s: %v, left out %v", c.option, *sum.BaseLoss, *sum.LogLoss)
+		}
+		if c.law != "" {
+			if want := queried(t, "SELECT "+c.law+" FROM '"+data+"'"); math.Abs(*sum.BaseLoss-want) > 1e-9 {
+				t.Errorf("%s: %v, want %v", c.option, *sum.BaseLoss, want)
+			}
+		}
+	}
+	if out := ok(t, "fit", data, "-f", "d ~ z", "-o", "family=negbinomial", "--out", filepath.Join(dir, "f.parquet")).stdout; !strings.Contains(out, "its log loss a row 3.5722, leave-one-out") {
+		t.Error(out)
 	}
 }

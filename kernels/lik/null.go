@@ -1,0 +1,138 @@
+package lik
+
+import "math"
+
+// nullFitter is a likelihood with a parameter besides its mean, whose best value has no closed form.
+type nullFitter interface {
+	nullLogLik(rows []Obs) (logp float64, ok bool)
+}
+
+// NullLogLik is the log likelihood of rows under the null model: one mean for all of them and, of a
+// family with a dispersion or a shape, its best value for the rows; the degrees of freedom of
+// studentt stay those of l. ok is false where there is no largest one, as of numbers that are all
+// equal.
+func NullLogLik(l Likelihood, rows []Obs) (logp float64, ok bool) {
+	if len(rows) == 0 {
+		return 0, false
+	}
+	if f, has := l.(nullFitter); has {
+		return f.nullLogLik(rows)
+	}
+	c := ConstantOf(l)
+	if c == nil {
+		return 0, false
+	}
+	return c.Best(sumsOf(c, rows), 0)
+}
+
+// sumsOf are the sums of rows, counted from the first.
+func sumsOf(c Constant, rows []Obs) (s Sums) {
+	k, _ := c.(Keeper)
+	for _, o := range rows {
+		d := o.Y - rows[0].Y
+		s.Weight += o.Weight
+		s.Y += o.Weight * o.Y
+		s.Trials += o.Weight * o.Trials
+		s.Centred += o.Weight * d
+		s.Square += o.Weight * d * d
+		if k != nil {
+			s.Known += o.Weight * k.Known(o)
+		}
+	}
+	return s
+}
+
+// bestShape is the largest of a function of the shape that rises and then falls, by golden section.
+func bestShape(logp func(shape float64) float64) float64 {
+	const ratio, steps = 0.6180339887498949, 45 // 3e-9 of the range
+	lo, hi := math.Log(MinShape), math.Log(mostSize)
+	a, b := hi-ratio*(hi-lo), lo+ratio*(hi-lo)
+	fa, fb := logp(math.Exp(a)), logp(math.Exp(b))
+	for range steps {
+		if fa > fb {
+			hi, b, fb = b, a, fa
+			a = hi - ratio*(hi-lo)
+			fa = logp(math.Exp(a))
+		} else {
+			lo, a, fa = a, b, fb
+			b = lo + ratio*(hi-lo)
+			fb = logp(math.Exp(b))
+		}
+	}
+	return max(fa, fb)
+}
+
+// nullLogLik is at the mean, which is the best one for every shape.
+func (l gamma) nullLogLik(rows []Obs) (logp float64, ok bool) {
+	s := sumsOf(l, rows)
+	if !(s.Square*s.Weight > s.Centred*s.Centred) {
+		return 0, false
+	}
+	return bestShape(func(shape float64) float64 {
+		logp, _ := gamma{shape: shape}.Best(s, 0)
+		return logp
+	}), true
+}
+
+// nullLogLik is at the mean, which is the best one for every size; counts that vary less than a
+// Poisson law's have the largest size.
+func (l negbinomial) nullLogLik(rows []Obs) (logp float64, ok bool) {
+	var y, weight float64
+	for _, o := range rows {
+		y, weight = y+o.Weight*o.Y, weight+o.Weight
+	}
+	if !(y > 0) {
+		return 0, false
+	}
+	s := math.Log(y / weight)
+	return bestShape(func(size float64) (logp float64) {
+		one := negbinomial{size: size, logSize: math.Log(size)}
+		for _, o := range rows {
+			p, _, _ := one.LogLik(o, s)
+			logp += p
+		}
+		return logp
+	}), true
+}
+
+// nullLogLik is at the location and the dispersion to which expectation maximisation converges, whose
+// weights of rows are (nu+1)/(nu+r²).
+func (l studentT) nullLogLik(rows []Obs) (logp float64, ok bool) {
+	const most, small = 1000, 1e-10
+	normal := sumsOf(gaussian{}, rows)
+	at := rows[0].Y + normal.Centred/normal.Weight
+	first := normal.Square/normal.Weight - (at-rows[0].Y)*(at-rows[0].Y)
+	if !(first > 0) {
+		return 0, false
+	}
+	d, before := first, math.Inf(-1)
+	for range most {
+		var w, centred, square float64
+		for _, o := range rows {
+			r := o.Y - at
+			k := o.Weight * (l.dof + 1) / (l.dof + r*r/d)
+			w, centred, square = w+k, centred+k*r, square+k*r*r
+		}
+		move := centred / w
+		at += move
+		// Over w in place of the weight of the rows: the same limit, sooner.
+		d = (square - w*move*move) / w
+		if !(d > small*small*first) { // most are one number
+			return 0, false
+		}
+		one, err := newStudentT(Params{Shape: l.dof, Dispersion: d})
+		if err != nil {
+			return 0, false
+		}
+		logp = 0
+		for _, o := range rows {
+			p, _, _ := one.LogLik(o, at)
+			logp += p
+		}
+		if logp-before < small*math.Abs(logp) {
+			return logp, true
+		}
+		before = logp
+	}
+	return logp, true
+}
