@@ -3,6 +3,7 @@ package main
 import (
 	"database/sql"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -11,6 +12,7 @@ import (
 	"github.com/bglm/bglm/cmd/internal/job"
 	"github.com/bglm/bglm/cmd/internal/shell"
 	"github.com/bglm/bglm/kernels/engine"
+	"github.com/bglm/bglm/kernels/metric"
 )
 
 // crossValidated says that rows were predicted by fits of the parts that do not hold them.
@@ -115,47 +117,56 @@ func measureClasses(s *duck.Session) (*quality, error) {
 		return nil, err
 	}
 	defer func() { _ = s.Exec("DROP TABLE labelled") }()
-	var loss, base, accuracy, most, brier sql.NullFloat64
-	err := s.Row(`SELECT count(*), (SELECT count(*) FROM scored) - count(*), CASE WHEN min(own) > 0 THEN -avg(ln(nullif(own, 0))) END, avg((class = likeliest)::INT),
-		avg(list_sum(list_transform(map_entries(p), lambda e: (e.value - (e.key = class)::INT)**2))), (SELECT max(n) / sum(n) FROM (SELECT count(*) AS n FROM labelled GROUP BY class)),
-		(SELECT -sum(n * ln(n / t)) / any_value(t) FROM (SELECT count(*) AS n, sum(count(*)) OVER () AS t FROM labelled GROUP BY class)) FROM labelled`,
-		&r.N, &r.Missing, &loss, &accuracy, &brier, &most, &base)
+	var loss, brier sql.NullFloat64
+	err := s.Row(`SELECT count(*), (SELECT count(*) FROM scored) - count(*), CASE WHEN min(own) > 0 THEN -avg(ln(nullif(own, 0))) END,
+		avg(list_sum(list_transform(map_entries(p), lambda e: (e.value - (e.key = class)::INT)**2))) FROM labelled`, &r.N, &r.Missing, &loss, &brier)
 	if err != nil {
 		return nil, err
 	}
 	if r.N == 0 {
 		return nil, fmt.Errorf("no row has both a class and a prediction")
 	}
-	for to, v := range map[**float64]sql.NullFloat64{&r.LogLoss: loss, &r.BaseLoss: base, &r.Accuracy: accuracy, &r.BaseAccuracy: most, &r.Brier: brier} {
-		if v.Valid {
-			*to = &v.Float64
-		}
-	}
-	err = s.Each(`SELECT class, coalesce(n, 0), coalesce(n, 0) / t, coalesce(predicted, 0), coalesce(hit, 0) / nullif(n, 0), coalesce(hit, 0) / nullif(taken, 0)
-		FROM (SELECT class, count(*) AS n, count(*) FILTER (class = likeliest) AS hit FROM labelled GROUP BY class)
-		FULL JOIN (SELECT e.key AS class, avg(e.value) AS predicted FROM (SELECT unnest(map_entries(p)) AS e FROM labelled) GROUP BY ALL) USING (class)
-		LEFT JOIN (SELECT likeliest AS class, count(*) AS taken FROM labelled GROUP BY likeliest) USING (class), (SELECT count(*) AS t FROM labelled) ORDER BY class`, func(scan func(...any) error) error {
+	err = s.Each(`SELECT class, coalesce(predicted, 0) FROM (SELECT DISTINCT class FROM labelled)
+		FULL JOIN (SELECT e.key AS class, avg(e.value) AS predicted FROM (SELECT unnest(map_entries(p)) AS e FROM labelled) GROUP BY ALL) USING (class) ORDER BY class`, func(scan func(...any) error) error {
 		c := class{Taken: map[string]int64{}}
-		var recall sql.NullFloat64
-		err := scan(&c.Class, &c.N, &c.Share, &c.Predicted, &recall, &c.Precision)
-		c.Recall = recall.Float64
+		err := scan(&c.Class, &c.Predicted)
 		r.Classes = append(r.Classes, c)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	of := map[string]int{}
+	of, rows := map[string]int{}, make(metric.Confusion, len(r.Classes))
 	for i, c := range r.Classes {
-		of[c.Class] = i
+		of[c.Class], rows[i] = i, make([]int64, len(r.Classes))
 	}
-	return r, s.Each("SELECT class, likeliest, count(*) FROM labelled GROUP BY ALL", func(scan func(...any) error) error {
+	err = s.Each("SELECT class, likeliest, count(*) FROM labelled GROUP BY ALL", func(scan func(...any) error) error {
 		var class, taken string
 		var n int64
 		err := scan(&class, &taken, &n)
-		r.Classes[of[class]].Taken[taken] = n
+		r.Classes[of[class]].Taken[taken], rows[of[class]][of[taken]] = n, n
 		return err
 	})
+	if err != nil {
+		return nil, err
+	}
+	for k := range r.Classes {
+		c := &r.Classes[k]
+		c.N, _ = rows.Class(k)
+		c.Share, c.Recall = float64(c.N)/float64(r.N), rows.Recall(k)
+		if v := rows.Precision(k); !math.IsNaN(v) {
+			c.Precision = &v
+		}
+	}
+	accuracy, most := rows.Accuracy()
+	base := rows.BaseLoss()
+	r.Accuracy, r.BaseAccuracy, r.BaseLoss = &accuracy, &most, &base
+	for to, v := range map[**float64]sql.NullFloat64{&r.LogLoss: loss, &r.Brier: brier} {
+		if v.Valid {
+			*to = &v.Float64
+		}
+	}
+	return r, nil
 }
 
 // mostConfused is up to how many classes a table of all pairs is shown.

@@ -32,6 +32,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/metric"
 	"github.com/bglm/bglm/udf"
 )
 
@@ -460,7 +461,11 @@ func calibrationCharts(s *duck.Session, binary bool, family string) ([]*chart.Ch
 	c := &chart.Chart{ID: "calibration", Title: "Calibration: 20 bins of equally many rows", XLabel: "predicted", YLabel: "observed"}
 	pts := chart.Series{Kind: "points", Label: "mean of a bin, 95 % interval"}
 	lo, hi := math.Inf(1), math.Inf(-1)
-	err := s.Each(`SELECT avg(p), avg(y), stddev_samp(y) / sqrt(count(*)), count(*) FROM (SELECT y, p, ntile(20) OVER (ORDER BY p, bglm_row) AS b FROM scored WHERE y IS NOT NULL AND p IS NOT NULL) GROUP BY b ORDER BY b`, func(scan func(...any) error) error {
+	l, err := lik.New(family, "", lik.Params{Dispersion: 1})
+	if err != nil {
+		return nil, err
+	}
+	err = s.Each(`SELECT avg(p), avg(y), stddev_samp(y) / sqrt(count(*)), count(*) FROM (SELECT y, p, ntile(20) OVER (ORDER BY p, bglm_row) AS b FROM scored WHERE y IS NOT NULL AND p IS NOT NULL) GROUP BY b ORDER BY b`, func(scan func(...any) error) error {
 		var p, y float64
 		var se sql.NullFloat64
 		var n int64
@@ -468,9 +473,9 @@ func calibrationCharts(s *duck.Session, binary bool, family string) ([]*chart.Ch
 			return err
 		}
 		pts.X, pts.Y = append(pts.X, p), append(pts.Y, y)
-		low, high := meanInterval(family, y, se.Float64, float64(n))
+		low, high := metric.MeanInterval(l, y, se.Float64, float64(n))
 		if binary {
-			low, high = shareInterval(math.Round(y*float64(n)), float64(n))
+			low, high = metric.ShareInterval(math.Round(y*float64(n)), float64(n))
 		}
 		pts.Lo, pts.Hi = append(pts.Lo, low), append(pts.Hi, high)
 		pts.Tip = append(pts.Tip, fmt.Sprintf("%s: predicted %.4g, observed %.4g", some(n, "row"), p, y))
@@ -484,37 +489,34 @@ func calibrationCharts(s *duck.Session, binary bool, family string) ([]*chart.Ch
 	return []*chart.Chart{c}, err
 }
 
+// rocAndLift draws both, none where one of the responses does not occur.
 func rocAndLift(s *duck.Session) ([]*chart.Chart, error) {
-	roc := chart.Series{Kind: "line", Label: "ROC", X: []float64{0}, Y: []float64{0}}
-	lift := chart.Series{Kind: "line", Label: "share of all positives found"}
-	lift.X, lift.Y = []float64{0}, []float64{0}
-	var tp, fp, n, pos, all float64
-	if err := s.Row("SELECT sum(y), count(*) FROM scored WHERE y IS NOT NULL AND p IS NOT NULL", &pos, &all); err != nil {
-		return nil, err
-	}
-	if pos == 0 || pos == all {
-		return nil, nil
-	}
+	var steps []metric.Step
 	// Rows of equal prediction stay in one step.
 	err := s.Each(`WITH d AS (SELECT p, sum(y) AS y, count(*) AS k FROM scored WHERE y IS NOT NULL AND p IS NOT NULL GROUP BY p),
 		e AS (SELECT p, y, k, sum(k) OVER (ORDER BY p DESC) AS upto FROM d)
 		SELECT sum(y), sum(k) FROM e GROUP BY ceil(200 * upto / (SELECT sum(k) FROM d)) ORDER BY min(upto)`, func(scan func(...any) error) error {
-		var y, k float64
-		if err := scan(&y, &k); err != nil {
-			return err
-		}
-		tp, fp, n = tp+y, fp+k-y, n+k
-		roc.X, roc.Y = append(roc.X, fp/(all-pos)), append(roc.Y, tp/pos)
-		lift.X, lift.Y = append(lift.X, n/all), append(lift.Y, tp/pos)
-		return nil
+		var step metric.Step
+		err := scan(&step.Positive, &step.Rows)
+		steps = append(steps, step)
+		return err
 	})
+	curve := metric.Curve(steps)
+	if err != nil || curve == nil {
+		return nil, err
+	}
+	roc, lift := chart.Series{Kind: "line", Label: "ROC"}, chart.Series{Kind: "line", Label: "share of all positives found"}
+	for _, c := range curve {
+		roc.X, roc.Y = append(roc.X, c.FalsePositive), append(roc.Y, c.TruePositive)
+		lift.X, lift.Y = append(lift.X, c.Share), append(lift.Y, c.TruePositive)
+	}
 	unit := [2]float64{0, 1}
 	diagonal := chart.Series{Kind: "reference", Label: "at random", X: []float64{0, 1}, Y: []float64{0, 1}}
-	best := chart.Series{Kind: "reference", Label: "at best", X: []float64{0, pos / all, 1}, Y: []float64{0, 1, 1}}
+	best := chart.Series{Kind: "reference", Label: "at best", X: []float64{0, metric.Prevalence(steps), 1}, Y: []float64{0, 1, 1}}
 	return []*chart.Chart{
 		{ID: "roc", Title: "ROC", XLabel: "false positive rate", YLabel: "true positive rate", Series: []chart.Series{roc, diagonal}, X: &unit, Y: &unit},
 		{ID: "lift", Title: "Lift: rows by falling prediction", XLabel: "share of rows", YLabel: "share of positives found", Series: []chart.Series{lift, diagonal, best}, X: &unit, Y: &unit},
-	}, err
+	}, nil
 }
 
 // labelSQL names a weight with its group and class.
@@ -822,7 +824,7 @@ func (c *reportCommand) worst(s *duck.Session, p *page, sc *scoring) error {
 	}
 	surprise, what := "abs(y - p) / sqrt(v)", "standard deviations off"
 	if binary {
-		surprise, what = "-ln(greatest(CASE WHEN y = 1 THEN p ELSE 1 - p END, 1e-300))", "surprise (nats)"
+		surprise, what = logLoss, "surprise (nats)"
 	}
 	cols, err := s.Describe("FROM " + sc.src.Rows())
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,53 +14,14 @@ import (
 	"strings"
 	"time"
 
-	"gonum.org/v1/gonum/stat/distuv"
-
 	"github.com/bglm/bglm/cmd/chart"
 	"github.com/bglm/bglm/cmd/internal/duck"
 	"github.com/bglm/bglm/cmd/internal/fitstore"
 	"github.com/bglm/bglm/cmd/internal/quote"
 	"github.com/bglm/bglm/cmd/internal/shell"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/metric"
 )
-
-// shareInterval is the central 95 % interval of a share after k of n, under Jeffreys' prior.
-func shareInterval(k, n float64) (lo, hi float64) {
-	d := distuv.Beta{Alpha: k + 0.5, Beta: n - k + 0.5}
-	if lo, hi = d.Quantile(0.025), d.Quantile(0.975); k == 0 {
-		lo = 0
-	} else if k == n {
-		hi = 1
-	}
-	return lo, hi
-}
-
-// meanInterval is about the central 95 % interval of the mean of n responses of a family whose
-// sample mean and its standard error are given: symmetric on the scale on which they are free,
-// of responses that cannot be negative the logarithm, of shares the log odds. Without an event
-// it is that of a count, or a share, of 0 in n under Jeffreys' prior.
-func meanInterval(family string, mean, se, n float64) (lo, hi float64) {
-	switch half, t := 1.96*se, traitsOf(family, ""); {
-	case t.Binary || t.Trials:
-		if mean <= 0 || mean >= 1 {
-			return shareInterval(mean*n, n)
-		}
-		odds, w := mean/(1-mean), half/(mean*(1-mean))
-		return 1 / (1 + math.Exp(w)/odds), 1 / (1 + math.Exp(-w)/odds)
-	case !nonnegative(family):
-		return mean - half, mean + half
-	case mean <= 0:
-		return 0, distuv.Gamma{Alpha: 0.5, Beta: n}.Quantile(0.975)
-	default:
-		return mean * math.Exp(-half/mean), mean * math.Exp(half/mean)
-	}
-}
-
-// nonnegative says whether a family's responses cannot be below 0.
-func nonnegative(family string) bool {
-	l, err := lik.New(family, "", lik.Params{Shape: 1, Dispersion: 1})
-	return err == nil && l.Check(lik.Obs{Y: -1, Weight: 1}) != nil
-}
 
 // traitsOf are those of a family and a link, that of the family where it is ""; the zero ones
 // of what is no likelihood of one predictor, such as classes.
@@ -75,17 +35,15 @@ func traitsOf(family, link string) (t lik.Traits) {
 // thresholds say what deciding by the probability comes to.
 func (c *reportCommand) thresholds(s *duck.Session, p *page) error {
 	t := &reportTable{Head: []cell{{"threshold", true}, {"rows above", true}, {"share", true}, {"precision", true}, {"recall", true}, {"lift", true}, {"cost of 1,000 rows", true}}}
-	err := s.Each(fmt.Sprintf(`SELECT t, above, above / n, found / nullif(above, 0), found / pos, found / nullif(above, 0) / (pos / n), 1000 * (%v * (above - found) + %v * (pos - found)) / n
-		FROM (SELECT t, count(*) FILTER (p >= t) AS above, coalesce(sum(y) FILTER (p >= t), 0) AS found, count(*) AS n, sum(y) AS pos
+	err := s.Each(`SELECT t, above, found, n, pos FROM (SELECT t, count(*) FILTER (p >= t) AS above, coalesce(sum(y) FILTER (p >= t), 0) AS found, count(*) AS n, sum(y) AS pos
 			FROM scored, (SELECT unnest([0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]) AS t) WHERE y IS NOT NULL AND p IS NOT NULL GROUP BY t)
-		WHERE pos > 0 AND above > 0 AND above < n ORDER BY t`, c.CostFalse, c.CostMissed), func(scan func(...any) error) error {
-		var th, share, recall, cost float64
-		var above int64
-		var precision, lift sql.NullFloat64
-		if err := scan(&th, &above, &share, &precision, &recall, &lift, &cost); err != nil {
+		WHERE pos > 0 AND above > 0 AND above < n ORDER BY t`, func(scan func(...any) error) error {
+		var at float64
+		var d metric.Threshold
+		if err := scan(&at, &d.Above, &d.Found, &d.Rows, &d.Positive); err != nil {
 			return err
 		}
-		t.Rows = append(t.Rows, []cell{{fmt.Sprintf("%.2f", th), true}, {count(above), true}, {percent(share), true}, {percent(precision.Float64), true}, {percent(recall), true}, {fmt.Sprintf("%.2f", lift.Float64), true}, {chart.Thousands(fmt.Sprintf("%.1f", cost)), true}})
+		t.Rows = append(t.Rows, []cell{{fmt.Sprintf("%.2f", at), true}, {count(int64(d.Above)), true}, {percent(d.Above / d.Rows), true}, {percent(d.Precision()), true}, {percent(d.Recall()), true}, {fmt.Sprintf("%.2f", d.Lift()), true}, {chart.Thousands(fmt.Sprintf("%.1f", 1000*d.Cost(c.CostFalse, c.CostMissed))), true}})
 		return nil
 	})
 	if err != nil || len(t.Rows) == 0 {
@@ -153,29 +111,81 @@ func (c *reportCommand) variances(s *duck.Session, p *page, f *fitstore.Fits) er
 	return nil
 }
 
-// rare is below how many rows a level counts as rare.
-const rare = 5
+// columnHealth is what the rows of data were like in a column.
+type columnHealth struct {
+	name, kind string
+	metric.Column
+	mean, sd sql.NullFloat64
+	counted  bool // its levels were
+}
+
+// doubtTexts are what the table of the data says of a column.
+var doubtTexts = map[metric.Doubt]string{
+	metric.MostlyMissing:  "often missing",
+	metric.Constant:       "does not vary",
+	metric.FarScalePrior:  "far from unit scale, and its prior is per unit: divide it by its sd, or standardize",
+	metric.FarScale:       "far from unit scale: its weight is per unit, read the effect of one sd",
+	metric.FarMean:        "far from 0 for its sd: subtract its mean, or the intercept tells of no row",
+	metric.CountsRows:     "counts the rows: an identifier?",
+	metric.LevelPerRow:    "nearly as many levels as rows: an identifier?",
+	metric.MostLevelsRare: "most levels are rare",
+}
 
 // health shows what the rows of data were like.
 func (c *reportCommand) health(s *duck.Session, p *page, sc *scoring, sum *summary) error {
 	if len(sc.fits.Group) > 0 || sc.fits.HasClass {
 		return nil
 	}
-	t := &reportTable{Head: []cell{{"column", false}, {"kind", false}, {"rows", true}, {"missing", true}, {"mean", true}, {"sd", true}, {"levels", true}, {fmt.Sprintf("of under %d rows", rare), true}, {"mind", false}}}
-	type column struct {
-		name, kind    string
-		n, missing    int64
-		center, scale sql.NullFloat64
+	all, err := sc.columns(s)
+	if err != nil || len(all) == 0 {
+		return err
 	}
-	var all []column
-	err := s.Each("SELECT c.name, split_part(c.kind, ' of ', 1), c.n, c.missing, c.center, c.scale FROM (SELECT unnest(fit.columns) AS c FROM fits)", func(scan func(...any) error) error {
-		var x column
-		err := scan(&x.name, &x.kind, &x.n, &x.missing, &x.center, &x.scale)
+	t := &reportTable{Head: []cell{{"column", false}, {"kind", false}, {"rows", true}, {"missing", true}, {"mean", true}, {"sd", true}, {"levels", true}, {fmt.Sprintf("of under %d rows", metric.RareRows), true}, {"mind", false}}}
+	for _, x := range all {
+		t.Rows = append(t.Rows, x.row())
+	}
+	text := fmt.Sprintf("The columns as the fit has seen them, in %s.", some(sum.N, "row"))
+	if sum.Skipped > 0 {
+		text += fmt.Sprintf(" %s skipped.", some(sum.Skipped, "row")+" "+map[bool]string{true: "was", false: "were"}[sum.Skipped == 1])
+	}
+	p.add(section{ID: "health", Title: "Data", Doc: "data.md", Text: text, Table: t.filled()})
+	return nil
+}
+
+// row is x as one of the table of health.
+func (x *columnHealth) row() []cell {
+	number := func(v sql.NullFloat64) cell {
+		if !v.Valid {
+			return cell{"", true}
+		}
+		return cell{chart.Digits(v.Float64, 4), true}
+	}
+	levels, rare := cell{"", true}, cell{"", true}
+	if x.counted {
+		levels, rare = cell{count(x.Levels), true}, cell{count(x.Rare), true}
+	}
+	var mind []string
+	for _, d := range x.Doubts() {
+		mind = append(mind, doubtTexts[d])
+	}
+	row := []cell{{x.name, false}, {x.kind, false}, {count(x.Rows), true}, {count(x.Missing), true}}
+	if !x.Number {
+		return append(row, cell{"", true}, cell{"", true}, levels, rare, cell{strings.Join(mind, "; "), false})
+	}
+	return append(row, number(x.mean), number(x.sd), levels, rare, cell{strings.Join(mind, "; "), false})
+}
+
+// columns are those that the fit has seen, with what the rows say of them.
+func (sc *scoring) columns(s *duck.Session) (all []*columnHealth, err error) {
+	err = s.Each("SELECT c.name, split_part(c.kind, ' of ', 1), c.n, c.missing, c.center, c.scale FROM (SELECT unnest(fit.columns) AS c FROM fits)", func(scan func(...any) error) error {
+		x := &columnHealth{}
+		err := scan(&x.name, &x.kind, &x.Rows, &x.Missing, &x.mean, &x.sd)
+		x.Number = x.kind == "number"
 		all = append(all, x)
 		return err
 	})
 	if err != nil || len(all) == 0 {
-		return err
+		return nil, err
 	}
 	fields, err := s.Describe("SELECT unnest(bglm_x) FROM " + sc.features() + " WHERE bglm_x IS NOT NULL")
 	if err != nil {
@@ -186,86 +196,35 @@ func (c *reportCommand) health(s *duck.Session, p *page, sc *scoring, sum *summa
 		plain[f.Name] = !strings.HasPrefix(f.Type, "STRUCT") && !strings.HasSuffix(f.Type, "[]")
 	}
 	for _, x := range all {
-		row := []cell{{x.name, false}, {x.kind, false}, {count(x.n), true}, {count(x.missing), true}}
-		var mind []string
-		if x.n+x.missing > 0 && float64(x.missing) > 0.2*float64(x.n+x.missing) {
-			mind = append(mind, "often missing")
-		}
-		levels, few := "", ""
-		mean, sd := "", ""
-		if x.kind == "number" {
-			literal := !x.scale.Valid // its prior is in the column's own units
-			if literal && plain[x.name] {
-				if err := s.Row(fmt.Sprintf("SELECT avg(v), stddev_pop(v) FROM (SELECT bglm_x.%s::DOUBLE AS v FROM (FROM %s LIMIT 1000000))", quote.Name(x.name), sc.features()), &x.center, &x.scale); err != nil {
-					return err
-				}
-			}
-			if x.center.Valid {
-				mean = chart.Digits(x.center.Float64, 4)
-			}
-			if x.scale.Valid {
-				sd = chart.Digits(x.scale.Float64, 4)
-				mind = append(mind, scaleNotes(x.center.Float64, x.scale.Float64, literal)...)
-			}
-			if plain[x.name] {
-				var identifies bool
-				v := "(bglm_x." + quote.Name(x.name) + ")::DOUBLE"
-				if err := s.Row(fmt.Sprintf("SELECT coalesce(count(%[1]s) > 20 AND max(%[1]s) - min(%[1]s) + 1 = count(*) AND bool_and(%[1]s = trunc(%[1]s)) AND count(DISTINCT %[1]s) = count(*), false) FROM %[2]s", v, sc.features()), &identifies); err != nil {
-					return err
-				}
-				if identifies {
-					mind = append(mind, "counts the rows: an identifier?")
-				}
-			}
-		} else if plain[x.name] {
-			var n, k, rows int64
-			if err := s.Row(fmt.Sprintf("SELECT count(*), count(*) FILTER (n < %d), coalesce(sum(n), 0)::BIGINT FROM (SELECT count(*) AS n FROM (FROM %s LIMIT 1000000) WHERE bglm_x.%s IS NOT NULL GROUP BY bglm_x.%s)", rare, sc.features(), quote.Name(x.name), quote.Name(x.name)), &n, &k, &rows); err != nil {
-				return err
-			}
-			levels, few = count(n), count(k)
-			switch {
-			case n > 20 && 2*n > rows:
-				mind = append(mind, "nearly as many levels as rows: an identifier?")
-			case n > 20 && 2*k > n:
-				mind = append(mind, "most levels are rare")
-			case n == 1:
-				mind = append(mind, "does not vary")
+		x.PerUnit = !x.sd.Valid
+		if plain[x.name] {
+			if err := sc.inspect(s, x); err != nil {
+				return nil, err
 			}
 		}
-		t.Rows = append(t.Rows, append(row, cell{mean, true}, cell{sd, true}, cell{levels, true}, cell{few, true}, cell{strings.Join(mind, "; "), false}))
+		x.Known, x.Mean, x.SD = x.sd.Valid, x.mean.Float64, x.sd.Float64
 	}
-	text := fmt.Sprintf("The columns as the fit has seen them, in %s.", some(sum.N, "row"))
-	if sum.Skipped > 0 {
-		text += fmt.Sprintf(" %s skipped.", some(sum.Skipped, "row")+" "+map[bool]string{true: "was", false: "were"}[sum.Skipped == 1])
-	}
-	p.add(section{ID: "health", Title: "Data", Doc: "data.md", Text: text, Table: t.filled()})
-	return nil
+	return all, nil
 }
 
-// farScale is from which factor on a column's spread is far from 1, and farMean from how many
-// deviations on its mean is far from 0.
-const (
-	farScale = 1e3
-	farMean  = 1e3
-)
+// healthRows is how many rows moments and levels are counted in.
+const healthRows = 1_000_000
 
-// scaleNotes say what to mind about a number's mean and deviation. A literal one has its prior
-// in its own units.
-func scaleNotes(mean, sd float64, literal bool) (notes []string) {
-	if sd == 0 {
-		return []string{"does not vary"}
+// inspect asks the rows about a column that is a field of its own.
+func (sc *scoring) inspect(s *duck.Session, x *columnHealth) error {
+	name, rows := "bglm_x."+quote.Name(x.name), sc.features()
+	some := fmt.Sprintf("(FROM %s LIMIT %d)", rows, healthRows)
+	if !x.Number {
+		x.counted = true
+		return s.Row(fmt.Sprintf("SELECT count(*), count(*) FILTER (n < %d), coalesce(sum(n), 0)::BIGINT FROM (SELECT count(*) AS n FROM %s WHERE %s IS NOT NULL GROUP BY %s)", metric.RareRows, some, name, name), &x.Levels, &x.Rare, &x.Counted)
 	}
-	far := sd >= farScale || sd <= 1/farScale
-	switch {
-	case far && literal:
-		notes = append(notes, "far from unit scale, and its prior is per unit: divide it by its sd, or standardize")
-	case far:
-		notes = append(notes, "far from unit scale: its weight is per unit, read the effect of one sd")
+	if x.PerUnit {
+		if err := s.Row(fmt.Sprintf("SELECT avg(v), stddev_pop(v) FROM (SELECT %s::DOUBLE AS v FROM %s)", name, some), &x.mean, &x.sd); err != nil {
+			return err
+		}
 	}
-	if math.Abs(mean) >= farMean*sd {
-		notes = append(notes, "far from 0 for its sd: subtract its mean, or the intercept tells of no row")
-	}
-	return notes
+	v := "(" + name + ")::DOUBLE"
+	return s.Row(fmt.Sprintf("SELECT coalesce(count(%[1]s) > 20 AND max(%[1]s) - min(%[1]s) + 1 = count(*) AND bool_and(%[1]s = trunc(%[1]s)) AND count(DISTINCT %[1]s) = count(*), false) FROM %[2]s", v, rows), &x.Counting)
 }
 
 // filled is the table without the columns in which nothing stands.

@@ -358,32 +358,8 @@ func TestReportDoubts(t *testing.T) {
 	}
 }
 
-// The interval of a share is that of the beta distribution, and the error of an area under the
-// curve Hanley and McNeil's (their 51 normal and 58 abnormal images: 0.893, 0.032).
-func TestIntervals(t *testing.T) {
-	if lo, hi := shareInterval(0, 10); lo != 0 || math.Abs(hi-0.2172) > 5e-4 {
-		t.Error(lo, hi)
-	}
-	if lo, hi := shareInterval(5, 10); math.Abs(lo-0.2235) > 5e-4 || math.Abs(hi-0.7765) > 5e-4 {
-		t.Error(lo, hi)
-	}
-	if se := aucError(0.893, 51, 58); math.Abs(se-0.032) > 1e-3 {
-		t.Error(se)
-	}
-}
-
 // The table of the data minds columns that are far from scale.
 func TestScaleNotes(t *testing.T) {
-	for _, c := range []struct {
-		mean, sd float64
-		literal  bool
-		want     string
-	}{{3, 2, false, ""}, {0, 0, false, "does not vary"}, {1e9, 1e3, false, "read the effect of one sd; far from 0"}, {0, 2e5, true, "its prior is per unit"}, {1e-5, 1e-5, true, "far from unit scale"}, {2024, 1.1, false, "subtract its mean"}} {
-		got := strings.Join(scaleNotes(c.mean, c.sd, c.literal), "; ")
-		if (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
-			t.Errorf("%+v: %q", c, got)
-		}
-	}
 	dir := t.TempDir()
 	data := filepath.Join(dir, "d.csv")
 	var b strings.Builder
@@ -520,34 +496,6 @@ func TestReportOfNumbers(t *testing.T) {
 	for v, want := range map[float64]string{0.5: "0.5", 0.99999999: "1 - 1e-08", 1: "1", 0: "0", 0.99994: "0.9999", 17.25: "17.25"} {
 		if got := predicted(v); got != want {
 			t.Errorf("%v: %s, want %s", v, got, want)
-		}
-	}
-}
-
-// Intervals of means stay where the responses are: symmetric on the scale of the logarithm, or of
-// the log odds; without an event those of R's qgamma and qbeta.
-func TestMeanIntervals(t *testing.T) {
-	for _, c := range []struct {
-		family       string
-		mean, se, n  float64
-		lower, upper float64
-	}{
-		{"gaussian", 0.1, 0.1, 10, -0.096, 0.296},
-		{"poisson", 0.1, 0.1, 10, 0.1 * math.Exp(-1.96), 0.1 * math.Exp(1.96)},
-		{"negbinomial", 4, 1, 10, 4 * math.Exp(-0.49), 4 * math.Exp(0.49)},
-		{"gamma", 4, 1, 10, 4 * math.Exp(-0.49), 4 * math.Exp(0.49)},
-		{"poisson", 0, 0, 10, 0, 0.2511943}, // qgamma(0.975, 0.5, 10)
-		{"binomial", 0.5, 0.1, 10, 1 / (1 + math.Exp(0.784)), 1 / (1 + math.Exp(-0.784))},
-		{"binomial", 0, 0, 10, 0, 0.2171963}, // qbeta(0.975, 0.5, 10.5)
-	} {
-		lo, hi := meanInterval(c.family, c.mean, c.se, c.n)
-		if math.Abs(lo-c.lower) > 1e-6 || math.Abs(hi-c.upper) > 1e-6 {
-			t.Errorf("%+v: %v to %v", c, lo, hi)
-		}
-	}
-	for family, want := range map[string]bool{"gaussian": false, "studentt": false, "poisson": true, "negbinomial": true, "gamma": true} {
-		if nonnegative(family) != want {
-			t.Error(family)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/bglm/bglm/cmd/internal/fitstore"
 	"github.com/bglm/bglm/cmd/internal/quote"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/metric"
 )
 
 // columnDrive is a column's part in what the predictions vary by.
@@ -68,73 +69,64 @@ func drivers(s *duck.Session, sc *scoring) (out []columnDrive, err error) {
 // judgement is what the table scored says of the predictions.
 type judgement struct {
 	*quality
-	how          string
-	binary       bool
-	base         float64    // loss of the mean response alone: log loss, or RMSE
-	loss         float64    // that of the predictions
-	interval     [2]float64 // of loss
-	gain, gainSE float64    // of loss against base, of squared errors for numbers
-	auc          [2]float64 // interval
+	how    string
+	binary bool
+	skill  metric.Skill // by log loss, of numbers by squared errors
+	auc    [2]float64   // interval
 }
+
+// logLoss is the log loss of a row of the table scored, finite even where it was ruled out.
+const logLoss = "-ln(greatest(CASE WHEN y = 1 THEN p ELSE 1 - p END, 1e-300))"
 
 // judged measures the predictions against those of the mean alone.
 func judged(s *duck.Session, q *quality, how string, binary bool) (*judgement, error) {
 	j := &judgement{quality: q, how: how, binary: binary}
-	const rows = "scored WHERE y IS NOT NULL AND p IS NOT NULL"
-	var gain, gainSE, se, base, loss, positives sql.NullFloat64
-	own, of := "-ln(greatest(CASE WHEN y = 1 THEN p ELSE 1 - p END, 1e-300))", "-ln(CASE WHEN y = 1 THEN m ELSE 1 - m END)"
+	const rows = "FROM scored WHERE y IS NOT NULL AND p IS NOT NULL"
+	loss, base := logLoss, "-ln(CASE WHEN y = 1 THEN m ELSE 1 - m END)"
 	if !binary {
-		own, of = "(y - p) * (y - p)", "(y - m) * (y - m)"
+		loss, base = "(y - p) * (y - p)", "(y - m) * (y - m)"
 	}
-	err := s.Row(fmt.Sprintf("SELECT avg(b - l), stddev_samp(b - l) / sqrt(count(*)), stddev_samp(l) / sqrt(count(*)), avg(b), avg(l), sum(y) FROM (SELECT y, %s AS l, %s AS b FROM %s, (SELECT avg(y) AS m FROM %s))",
-		own, of, strings.Replace(rows, "scored", "(SELECT * FROM scored", 1)+")", rows), &gain, &gainSE, &se, &base, &loss, &positives)
+	var mean, of, sd, gainSD, positives sql.NullFloat64
+	err := s.Row(fmt.Sprintf("SELECT count(*), avg(l), avg(b), stddev_samp(l), stddev_samp(b - l), sum(y) FROM (SELECT y, %s AS l, %s AS b FROM (SELECT * %s), (SELECT avg(y) AS m %s))", loss, base, rows, rows),
+		&j.skill.Rows, &mean, &of, &sd, &gainSD, &positives)
 	if err != nil {
 		return nil, err
 	}
-	j.gain, j.gainSE, j.base, j.loss = gain.Float64, gainSE.Float64, base.Float64, loss.Float64
-	j.interval = [2]float64{j.loss - 1.96*se.Float64, j.loss + 1.96*se.Float64}
-	if !binary {
-		for _, v := range []*float64{&j.base, &j.loss, &j.interval[0], &j.interval[1]} {
-			*v = math.Sqrt(math.Max(*v, 0))
-		}
-	} else if q.AUC != nil {
-		half := 1.96 * aucError(*q.AUC, positives.Float64, float64(q.N)-positives.Float64)
-		j.auc = [2]float64{math.Max(*q.AUC-half, 0), math.Min(*q.AUC+half, 1)}
+	j.skill.Loss, j.skill.Base, j.skill.LossSD, j.skill.GainSD = mean.Float64, of.Float64, sd.Float64, gainSD.Float64
+	if binary && q.AUC != nil {
+		j.auc[0], j.auc[1] = metric.AUCInterval(*q.AUC, positives.Float64, float64(q.N)-positives.Float64)
 	}
 	return j, nil
 }
 
-// aucError is the standard error of an area under the curve over pos positive and neg negative rows.
-//
-// Source: Hanley and McNeil (1982), Radiology 143, eq. 2.
-func aucError(a, pos, neg float64) float64 {
-	q1, q2 := a/(2-a), 2*a*a/(1+a)
-	return math.Sqrt(math.Max(a*(1-a)+(pos-1)*(q1-a*a)+(neg-1)*(q2-a*a), 0) / (pos * neg))
+// losses are in words the loss with its interval and that of the mean alone, of numbers as roots.
+func (j *judgement) losses() string {
+	lo, hi := j.skill.LossInterval()
+	unit, shown := "Log loss", digits
+	if !j.binary {
+		unit, shown = "RMSE", func(v float64) string { return digits(math.Sqrt(math.Max(v, 0))) }
+	}
+	return fmt.Sprintf("%s %s (%s to %s) against %s.", unit, shown(j.skill.Loss), shown(lo), shown(hi), shown(j.skill.Base))
 }
 
 // verdict answers first: is it good, what drives it, can it be trusted.
 func (c *reportCommand) verdict(s *duck.Session, p *page, f *fitstore.Fits, j *judgement, ds []columnDrive, sum *summary) error {
 	sec := section{ID: "verdict", Title: "In short", Doc: "coefficients.md"}
-	better := j.gain > 1.96*j.gainSE
-	good := "Better than the mean response alone."
-	switch {
-	case j.base == 0:
+	good := "Not clearly better than the mean response alone."
+	switch v := j.skill.Verdict(); {
+	case j.skill.Base == 0:
 		good = "All these responses are alike, so that there is nothing to tell apart."
-	case !better && j.gain < -1.96*j.gainSE:
+	case v > 0:
+		good = "Better than the mean response alone."
+	case v < 0:
 		good = "Worse than the mean response alone: do not use it as it is."
-	case !better:
-		good = "Not clearly better than the mean response alone."
 	}
-	unit := "RMSE"
-	if j.binary {
-		unit = "log loss"
-	}
-	good += fmt.Sprintf(" %s %s (%s to %s) against %s.", strings.ToUpper(unit[:1])+unit[1:], digits(j.loss), digits(j.interval[0]), digits(j.interval[1]), digits(j.base))
+	good += " " + j.losses()
 	if j.binary && j.AUC != nil {
 		good += fmt.Sprintf(" Of two rows, one of each response, it ranks the right one higher %.0f times in 100 (AUC %.3f, %.3f to %.3f).", 100**j.AUC, *j.AUC, j.auc[0], j.auc[1])
 	}
-	if !j.binary && j.loss < j.base {
-		good += fmt.Sprintf(" It explains %.0f %% of the responses' variance.", 100*(1-j.loss*j.loss/(j.base*j.base)))
+	if share := j.skill.Explained(); !j.binary && share > 0 {
+		good += fmt.Sprintf(" It explains %.0f %% of the responses' variance.", 100*share)
 	}
 	sec.Points = append(sec.Points, point{"Is it good?", good})
 	what, err := c.driven(s, f, ds, sum)
@@ -147,13 +139,13 @@ func (c *reportCommand) verdict(s *duck.Session, p *page, f *fitstore.Fits, j *j
 	trust := explained[j.how] + unsure(j.Unsure, j.N+j.Missing)
 	if j.binary && j.Mean != nil && j.Predicted != nil {
 		trust += fmt.Sprintf(" On average it predicts %.1f %%, and %.1f %% were observed", 100**j.Predicted, 100**j.Mean)
-		if math.Abs(*j.Predicted-*j.Mean) > beyondChance*math.Sqrt(*j.Mean*(1-*j.Mean)/float64(j.N)) {
+		if metric.BeyondChance(math.Abs(*j.Predicted-*j.Mean), metric.ShareError(*j.Mean, float64(j.N))) {
 			trust += ": more apart than chance explains"
 		}
 		trust += "."
 	} else if j.Coverage != nil {
 		trust += fmt.Sprintf(" %.1f %% of the responses are in their 95 %% intervals", 100**j.Coverage)
-		if 0.95-*j.Coverage > beyondChance*math.Sqrt(0.95*0.05/float64(j.N)) {
+		if metric.BeyondChance(0.95-*j.Coverage, metric.ShareError(0.95, float64(j.N))) {
 			trust += ": too few, so that predictions are less sure than they say"
 		}
 		trust += "."
@@ -184,17 +176,11 @@ func overdispersion(s *duck.Session) (string, error) {
 		return "", err
 	}
 	r := ratio.Float64
-	if !(r > overdispersed) || !(r-1 > beyondChance*se.Float64) || math.IsInf(r, 1) {
+	if !lik.Overdispersed(r, (r-1)/se.Float64, 0) {
 		return "", nil
 	}
 	return fmt.Sprintf(" The counts vary %.2g times as much as Poisson's law allows, so that the weights' intervals are too narrow, by a factor of about %.2g: family=negbinomial learns the spread, bglm_robust measures it.", r, math.Sqrt(r)), nil
 }
-
-// overdispersed is the ratio from which on a report speaks of it: intervals too narrow by a tenth.
-const overdispersed = 1.2
-
-// beyondChance is how many standard errors two figures may be apart before a report says so.
-const beyondChance = 4
 
 // checks is the sentence about a fit's status, "" where all of it has been said.
 func checks(status string) string {

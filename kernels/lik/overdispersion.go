@@ -234,12 +234,17 @@ const (
 	clearly       = 4
 )
 
-// OverdispersionNote is the sentence about responses of l with this Pearson ratio, as of said,
-// which lie so many standard errors above what their law allows, by a sum of skewness skew; ""
-// where they vary no more than chance explains. To be as rare as that many of a normal law, a
-// skew sum needs more of them (Cornish and Fisher).
+// Overdispersed says whether responses with this Pearson ratio, which lie so many standard errors
+// above what their law allows, by a sum of skewness skew, vary more than chance explains. To be as
+// rare as that many of a normal law, a skew sum needs more of them (Cornish and Fisher).
+func Overdispersed(ratio, errors, skew float64) bool {
+	return ratio > overdispersed && errors > clearly+(clearly*clearly-1)/6*max(skew, 0) && !math.IsInf(ratio, 1)
+}
+
+// OverdispersionNote is the sentence about responses of l that are Overdispersed, their ratio as of
+// said; "" where they are not.
 func OverdispersionNote(l Likelihood, of string, ratio, errors, skew float64) string {
-	if !(ratio > overdispersed) || !(errors > clearly+(clearly*clearly-1)/6*max(skew, 0)) || math.IsInf(ratio, 1) {
+	if !Overdispersed(ratio, errors, skew) {
 		return ""
 	}
 	what, use := "counts", "family 'negbinomial' has overdispersion"
