@@ -90,20 +90,31 @@ func shown(v any) string {
 	return fmt.Sprint(v)
 }
 
-// openFits loads the fits of a file, which have no classes; the table is fits.
-func openFits(s *duck.Session, path string, option []string) (*fitstore.Fits, error) {
-	opts, err := job.ParseOptions(option)
+// beliefFlags say which fits a command is about.
+type beliefFlags struct {
+	Beliefs string   `short:"b" placeholder:"FILE" required:"" help:"Belief table of the model."`
+	Option  []string `short:"o" sep:"none" placeholder:"KEY=VALUE" help:"family, link, ... of a belief table that does not say."`
+}
+
+// with runs a command over the fits, which are the table fits of a session.
+func (b *beliefFlags) with(e *cli.Env, run func(*duck.Session, *fitstore.Fits) error) error {
+	s, err := duck.Open(e, true)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	f, err := fitstore.Load(s, "fits", path, opts)
+	defer s.Close()
+	opts, err := job.ParseOptions(b.Option)
+	if err != nil {
+		return err
+	}
+	f, err := fitstore.Load(s, "fits", b.Beliefs, opts)
 	if err == nil && !f.IsFit {
 		err = errors.New("this method's fit has no weights")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("--beliefs %s: %w", path, err)
+		return fmt.Errorf("--beliefs %s: %w", b.Beliefs, err)
 	}
-	return f, nil
+	return run(s, f)
 }
 
 // groups are the columns of groups, each with a comma behind.
@@ -116,9 +127,8 @@ func groups(f *fitstore.Fits) string {
 }
 
 type summaryCommand struct {
-	Beliefs string   `short:"b" placeholder:"FILE" required:"" help:"Belief table of the model."`
-	Option  []string `short:"o" sep:"none" placeholder:"KEY=VALUE" help:"family, link, ... of a belief table that does not say."`
-	Rope    float64  `placeholder:"W" help:"Also the probability that a weight is between -W and W: practically none."`
+	beliefFlags
+	Rope float64 `placeholder:"W" help:"Also the probability that a weight is between -W and W: practically none."`
 	answerFlags
 }
 
@@ -136,29 +146,21 @@ func (c *summaryCommand) Run(e *cli.Env) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	s, err := duck.Open(e, true)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	f, err := openFits(s, c.Beliefs, c.Option)
-	if err != nil {
-		return err
-	}
 	rope := "NULL"
 	if c.Rope != 0 {
 		rope = fmt.Sprint(c.Rope)
 	}
-	return c.print(e, s, fmt.Sprintf("SELECT %sunnest(bglm_summary(fit, {level: %v, rope: %s}), recursive := true) FROM %s", groups(f), c.Level, rope, f.Table))
+	return c.with(e, func(s *duck.Session, f *fitstore.Fits) error {
+		return c.print(e, s, fmt.Sprintf("SELECT %sunnest(bglm_summary(fit, {level: %v, rope: %s}), recursive := true) FROM %s", groups(f), c.Level, rope, f.Table))
+	})
 }
 
 type contrastCommand struct {
-	Beliefs string   `short:"b" placeholder:"FILE" required:"" help:"Belief table of the model."`
-	Option  []string `short:"o" sep:"none" placeholder:"KEY=VALUE" help:"family, link, ... of a belief table that does not say."`
-	A       string   `name:"row" placeholder:"STRUCT" help:"A row of features, as SQL."`
-	B       string   `name:"against" placeholder:"STRUCT" help:"The row that it is compared with."`
-	X       string   `name:"x" placeholder:"STRUCT" help:"With --column: the row, whatever its level there."`
-	Column  string   `placeholder:"NAME" help:"Compare all pairs of this column's levels."`
+	beliefFlags
+	A      string `name:"row" placeholder:"STRUCT" help:"A row of features, as SQL."`
+	B      string `name:"against" placeholder:"STRUCT" help:"The row that it is compared with."`
+	X      string `name:"x" placeholder:"STRUCT" help:"With --column: the row, whatever its level there."`
+	Column string `placeholder:"NAME" help:"Compare all pairs of this column's levels."`
 	answerFlags
 }
 
@@ -182,25 +184,18 @@ func (c *contrastCommand) Run(e *cli.Env) error {
 	if two := c.A != "" && c.B != "" && c.X == "" && c.Column == ""; !two && !pairs {
 		return cli.Usage(errors.New("give --row and --against, two rows, or --x and --column, a row and the column whose levels are compared"))
 	}
-	s, err := duck.Open(e, true)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	f, err := openFits(s, c.Beliefs, c.Option)
-	if err != nil {
-		return err
-	}
-	one, levels := "[bglm_contrast(fit, %s, %s, %v)]", ""
-	if f.HasClass {
-		one, levels = "bglm_contrast(fit, %s, %s, %v)", "c.class, "
-	}
-	of := fmt.Sprintf("SELECT %sunnest("+one+") AS c FROM %s", groups(f), c.A, c.B, c.Level, f.Table)
-	if pairs {
-		of = fmt.Sprintf("SELECT %sunnest(bglm_pairs(fit, %s, %s, %v)) AS c FROM %s", groups(f), c.X, quote.Text(c.Column), c.Level, f.Table)
-		levels = "c.a, c.b, " + levels
-	}
-	return c.print(e, s, fmt.Sprintf("SELECT %s%sc.mean, c.sd, c.lower, c.upper, c.p_positive, c.response.mean AS response, c.response.lower AS response_lower, c.response.upper AS response_upper FROM (%s)", groups(f), levels, of))
+	return c.with(e, func(s *duck.Session, f *fitstore.Fits) error {
+		one, levels := "[bglm_contrast(fit, %s, %s, %v)]", ""
+		if f.HasClass {
+			one, levels = "bglm_contrast(fit, %s, %s, %v)", "c.class, "
+		}
+		of := fmt.Sprintf("SELECT %sunnest("+one+") AS c FROM %s", groups(f), c.A, c.B, c.Level, f.Table)
+		if pairs {
+			of = fmt.Sprintf("SELECT %sunnest(bglm_pairs(fit, %s, %s, %v)) AS c FROM %s", groups(f), c.X, quote.Text(c.Column), c.Level, f.Table)
+			levels = "c.a, c.b, " + levels
+		}
+		return c.print(e, s, fmt.Sprintf("SELECT %s%sc.mean, c.sd, c.lower, c.upper, c.p_positive, c.response.mean AS response, c.response.lower AS response_lower, c.response.upper AS response_upper FROM (%s)", groups(f), levels, of))
+	})
 }
 
 type effectsCommand struct {
@@ -402,16 +397,15 @@ func (sc *scoring) sameResponse(s *duck.Session, first *scoring, path, firstPath
 }
 
 type exportCommand struct {
-	Beliefs    string   `short:"b" placeholder:"FILE" required:"" help:"Belief table of the model."`
-	Option     []string `short:"o" sep:"none" placeholder:"KEY=VALUE" help:"family, link, ... of a belief table that does not say."`
-	Format     string   `placeholder:"FORM" enum:"sql,json,pmml" default:"sql" help:"sql: a query that scores rows without bglm (default); pmml: PMML 4.4 with the mean weights; json: the FIT."`
-	Dialect    string   `placeholder:"NAME" default:"duckdb" help:"Database of the SQL: duckdb (default), sqlite, postgres, bigquery or snowflake."`
-	Table      string   `placeholder:"NAME" default:"rows" help:"Table that the SQL reads (default: rows)."`
-	Keep       string   `placeholder:"NAMES" help:"Columns of it that the result keeps, between commas (default: those of the fit)."`
-	Prediction string   `placeholder:"KIND" enum:",${predictions}" default:"" help:"Expected response: exact (default), mackay or plugin; of classes plugin (default) or mackay."`
-	Out        string   `placeholder:"FILE" default:"-" help:"Where it goes (default: the standard output)."`
-	Level      float64  `placeholder:"P" default:"0.95" help:"Probability of the interval (default: 0.95)."`
-	Response   string   `placeholder:"NAME" default:"y" help:"Name of the field that the PMML predicts (default: y)."`
+	beliefFlags
+	Format     string  `placeholder:"FORM" enum:"sql,json,pmml" default:"sql" help:"sql: a query that scores rows without bglm (default); pmml: PMML 4.4 with the mean weights; json: the FIT."`
+	Dialect    string  `placeholder:"NAME" default:"duckdb" help:"Database of the SQL: duckdb (default), sqlite, postgres, bigquery or snowflake."`
+	Table      string  `placeholder:"NAME" default:"rows" help:"Table that the SQL reads (default: rows)."`
+	Keep       string  `placeholder:"NAMES" help:"Columns of it that the result keeps, between commas (default: those of the fit)."`
+	Prediction string  `placeholder:"KIND" enum:",${predictions}" default:"" help:"Expected response: exact (default), mackay or plugin; of classes plugin (default) or mackay."`
+	Out        string  `placeholder:"FILE" default:"-" help:"Where it goes (default: the standard output)."`
+	Level      float64 `placeholder:"P" default:"0.95" help:"Probability of the interval (default: 0.95)."`
+	Response   string  `placeholder:"NAME" default:"y" help:"Name of the field that the PMML predicts (default: y)."`
 }
 
 // Help is the text below the usage line.
@@ -437,18 +431,6 @@ func (c *exportCommand) Run(e *cli.Env) error {
 	if word := strings.ToLower(c.Dialect); c.Format == "sql" && word != "postgresql" && !slices.Contains(export.Dialects(), word) {
 		return cli.Usage(argument.Word("--dialect", c.Dialect, export.Dialects()))
 	}
-	s, err := duck.Open(e, true)
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	f, err := openFits(s, c.Beliefs, c.Option)
-	if err != nil {
-		return err
-	}
-	if len(f.Group) > 0 {
-		return fmt.Errorf("--beliefs %s has a fit for each group; allowed: one FIT", c.Beliefs)
-	}
 	prediction := ""
 	if c.Prediction != "" {
 		prediction = "prediction: " + quote.Text(c.Prediction) + ", "
@@ -461,7 +443,13 @@ func (c *exportCommand) Run(e *cli.Env) error {
 		q = fmt.Sprintf("SELECT bglm_pmml(fit, %s) FROM fits", quote.Text(c.Response))
 	}
 	var text string
-	if err := s.Row(q, &text); err != nil {
+	err := c.with(e, func(s *duck.Session, f *fitstore.Fits) error {
+		if len(f.Group) > 0 {
+			return fmt.Errorf("--beliefs %s has a fit for each group; allowed: one FIT", c.Beliefs)
+		}
+		return s.Row(q, &text)
+	})
+	if err != nil {
 		return err
 	}
 	if c.Format == "sql" {

@@ -149,6 +149,34 @@ func (o *outputFlags) print(e *cli.Env, w io.Writer, sum *summary) error {
 	return err
 }
 
+// checkOut checks where the belief table of a command goes.
+func (o *outputFlags) checkOut(out string, csv *csvFlags) error {
+	if out == "" && o.JSON {
+		return cli.Usage(errors.New("--json prints the summary on the standard output, where the beliefs would go: give --out FILE"))
+	}
+	return errors.Join(fitstore.CheckOut(out), csv.check(out))
+}
+
+// finish writes the fits of a command to sum.Out and prints its summary.
+func (o *outputFlags) finish(s *duck.Session, f *fitstore.Fits, sum *summary, began time.Time) error {
+	if err := deliver(s, f, sum.Out); err != nil {
+		return err
+	}
+	if err := summarise(s, f, sum); err != nil {
+		return err
+	}
+	sum.took(began)
+	return o.print(s.Env, sum.besideBeliefs(s.Env), sum)
+}
+
+// besideBeliefs is where a summary goes that the beliefs are not written to.
+func (sum *summary) besideBeliefs(e *cli.Env) io.Writer {
+	if sum.Out == "" {
+		return e.Stderr
+	}
+	return e.Stdout
+}
+
 func writeJSON(w io.Writer, v any) error {
 	b, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
@@ -165,14 +193,11 @@ func (c *fitCommand) Run(e *cli.Env) error {
 		c.Option = append(c.Option, "compress=true")
 	}
 	model := c.model()
-	if err := errors.Join(model.Check(), fitstore.CheckOut(c.Out), c.csvFlags.check(c.Out), c.spare(c.Out)); err != nil {
+	if err := errors.Join(model.Check(), c.checkOut(c.Out, &c.csvFlags), c.spare(c.Out)); err != nil {
 		return err
 	}
 	if c.Watch != 0 && !c.Incremental {
 		return cli.Usage(errors.New("--watch belongs to --incremental"))
-	}
-	if c.Out == "" && c.JSON {
-		return cli.Usage(errors.New("--json prints the summary on the standard output, where the beliefs would go: give --out FILE"))
 	}
 	if err := c.checkPasses(); err != nil {
 		return err
@@ -214,10 +239,7 @@ func (c *fitCommand) Run(e *cli.Env) error {
 		}
 	}
 	sum.took(began)
-	w := e.Stdout
-	if c.Out == "" {
-		w = e.Stderr
-	}
+	w := sum.besideBeliefs(e)
 	if c.Quiet && !c.JSON {
 		return nil
 	}

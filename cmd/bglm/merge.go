@@ -44,10 +44,7 @@ func (c *mergeCommand) Run(e *cli.Env) error {
 	if len(c.Files) < 2 {
 		return cli.Usage(errors.New("give at least two belief tables"))
 	}
-	if c.Out == "" && c.JSON {
-		return cli.Usage(errors.New("--json prints the summary on the standard output, where the beliefs would go: give --out FILE"))
-	}
-	if err := errors.Join(fitstore.CheckOut(c.Out), c.csvFlags.check(c.Out)); err != nil {
+	if err := c.checkOut(c.Out, &c.csvFlags); err != nil {
 		return err
 	}
 	if twice := files.Twice(c.Files); twice != "" {
@@ -66,19 +63,7 @@ func (c *mergeCommand) Run(e *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	if err := deliver(s, f, c.Out); err != nil {
-		return err
-	}
-	sum := &summary{Command: "merge", Files: len(c.Files), Out: c.Out}
-	if err := summarise(s, f, sum); err != nil {
-		return err
-	}
-	sum.took(began)
-	w := e.Stdout
-	if c.Out == "" {
-		w = e.Stderr
-	}
-	return c.print(e, w, sum)
+	return c.finish(s, f, &summary{Command: "merge", Files: len(c.Files), Out: c.Out}, began)
 }
 
 // mergeParts merges passes over parts of the rows.

@@ -218,10 +218,7 @@ Example:
 // Run merges, solves and writes.
 func (c *finishCommand) Run(e *cli.Env) error {
 	began := time.Now()
-	if c.Out == "" && c.JSON {
-		return cli.Usage(errors.New("--json prints the summary on the standard output, where the beliefs would go: give --out FILE"))
-	}
-	if err := errors.Join(fitstore.CheckOut(c.Out), c.csvFlags.check(c.Out)); err != nil {
+	if err := c.checkOut(c.Out, &c.csvFlags); err != nil {
 		return err
 	}
 	s, err := duck.Open(e, c.Quiet)
@@ -238,17 +235,5 @@ func (c *finishCommand) Run(e *cli.Env) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", strings.Join(c.Files, ", "), err)
 	}
-	if err := deliver(s, f, c.Out); err != nil {
-		return err
-	}
-	sum := &summary{Command: "finish", Files: len(c.Files), Out: c.Out}
-	if err := summarise(s, f, sum); err != nil {
-		return err
-	}
-	sum.took(began)
-	w := e.Stdout
-	if c.Out == "" {
-		w = e.Stderr
-	}
-	return c.print(e, w, sum)
+	return c.finish(s, f, &summary{Command: "finish", Files: len(c.Files), Out: c.Out}, began)
 }

@@ -115,21 +115,10 @@ func (w *classWriter) join() string {
 			}
 		}
 	}
-	with := w.tables(n)
-	with = append(with, w.values("bglm_values", []string{"id", "c", "mean", "own"}, values))
+	with, variance := w.sums(n, "c", values, factors)
+	from := "bglm_sums AS s"
 	if len(factors) > 0 {
-		with = append(with, w.values("bglm_factors", []string{"id", "c", "j", "r"}, factors))
-	}
-	with = append(with, "bglm_states AS (\n    "+strings.Join(w.states(n), "\n    UNION ALL ")+")",
-		"bglm_sums AS (SELECT s.bglm_k, v.c, sum(s.x * v.mean) AS m, sum(s.x * s.x * v.own) AS own FROM bglm_states AS s JOIN bglm_values AS v ON v.id = s.id GROUP BY s.bglm_k, v.c)")
-	variance, from := "s.own", "bglm_sums AS s"
-	if len(factors) > 0 {
-		with = append(with, "bglm_squares AS (SELECT bglm_k, c, sum(u * u) AS q FROM (SELECT s.bglm_k, f.c, f.j, sum(s.x * f.r) AS u FROM bglm_states AS s JOIN bglm_factors AS f ON f.id = s.id GROUP BY s.bglm_k, f.c, f.j) AS bglm_3 GROUP BY bglm_k, c)")
 		from += " LEFT JOIN bglm_squares AS q ON q.bglm_k = s.bglm_k AND q.c = s.c"
-		q := "coalesce(q.q, " + w.number(0) + ")"
-		if variance = "s.own + " + q; w.m.sign < 0 {
-			variance = w.most + "(s.own - " + q + ", " + w.number(0) + ")"
-		}
 	}
 	with = append(with, fmt.Sprintf("bglm_predictors AS (SELECT s.bglm_k, s.c, %s AS f FROM %s)", w.predictor("s.m", variance), from),
 		"bglm_tops AS (SELECT bglm_k, max(f) AS t FROM bglm_predictors GROUP BY bglm_k)")

@@ -68,24 +68,49 @@ func (w *writer) join() string {
 			}
 		}
 	}
-	with := w.tables(n)
-	with = append(with, w.values("bglm_values", []string{"id", "mean", "own"}, values))
+	with, variance := w.sums(n, "", values, factors)
+	from := "bglm_rows AS r JOIN bglm_sums AS s ON s.bglm_k = r.bglm_k"
 	if len(factors) > 0 {
-		with = append(with, w.values("bglm_factors", []string{"id", "j", "r"}, factors))
-	}
-	with = append(with, "bglm_states AS (\n    "+strings.Join(w.states(n), "\n    UNION ALL ")+")",
-		"bglm_sums AS (SELECT s.bglm_k, sum(s.x * v.mean) AS m, sum(s.x * s.x * v.own) AS own FROM bglm_states AS s JOIN bglm_values AS v ON v.id = s.id GROUP BY s.bglm_k)")
-	variance, from := "s.own", "bglm_rows AS r JOIN bglm_sums AS s ON s.bglm_k = r.bglm_k"
-	if len(factors) > 0 {
-		with = append(with, "bglm_squares AS (SELECT bglm_k, sum(u * u) AS q FROM (SELECT s.bglm_k, f.j, sum(s.x * f.r) AS u FROM bglm_states AS s JOIN bglm_factors AS f ON f.id = s.id GROUP BY s.bglm_k, f.j) AS bglm_3 GROUP BY bglm_k)")
 		from += " LEFT JOIN bglm_squares AS q ON q.bglm_k = r.bglm_k"
-		q := "coalesce(q.q, " + w.number(0) + ")"
-		if variance = "s.own + " + q; w.m.sign < 0 {
-			variance = w.most + "(s.own - " + q + ", " + w.number(0) + ")"
-		}
 	}
 	return "WITH " + strings.Join(with, ",\n  ") + "\n" +
 		w.scored(fmt.Sprintf("SELECT %ss.m AS bglm_m, %s AS bglm_v\n    FROM %s", w.keep("r."), variance, from))
+}
+
+// sums are the tables bglm_sums, what the states of a row bring, and bglm_squares, the part of its
+// variance that comes of factors, where there are any; by is "" or names the column by which values
+// and factors are told apart, their second. variance is that of a row, of both tables as s and q.
+func (w *writer) sums(n *numbered, by string, values, factors [][]string) (with []string, variance string) {
+	columns := func(more ...string) []string {
+		if by == "" {
+			return append([]string{"id"}, more...)
+		}
+		return append([]string{"id", by}, more...)
+	}
+	of := func(table string) (listed, grouped string) {
+		if by == "" {
+			return "", ""
+		}
+		return table + by + ", ", ", " + table + by
+	}
+	with = append(w.tables(n), w.values("bglm_values", columns("mean", "own"), values))
+	if len(factors) > 0 {
+		with = append(with, w.values("bglm_factors", columns("j", "r"), factors))
+	}
+	listed, grouped := of("v.")
+	with = append(with, "bglm_states AS (\n    "+strings.Join(w.states(n), "\n    UNION ALL ")+")",
+		"bglm_sums AS (SELECT s.bglm_k, "+listed+"sum(s.x * v.mean) AS m, sum(s.x * s.x * v.own) AS own FROM bglm_states AS s JOIN bglm_values AS v ON v.id = s.id GROUP BY s.bglm_k"+grouped+")")
+	if len(factors) == 0 {
+		return with, "s.own"
+	}
+	listed, grouped = of("f.")
+	outer, outerGrouped := of("")
+	with = append(with, "bglm_squares AS (SELECT bglm_k, "+outer+"sum(u * u) AS q FROM (SELECT s.bglm_k, "+listed+"f.j, sum(s.x * f.r) AS u FROM bglm_states AS s JOIN bglm_factors AS f ON f.id = s.id GROUP BY s.bglm_k"+grouped+", f.j) AS bglm_3 GROUP BY bglm_k"+outerGrouped+")")
+	q := "coalesce(q.q, " + w.number(0) + ")"
+	if w.m.sign < 0 {
+		return with, w.most + "(s.own - " + q + ", " + w.number(0) + ")"
+	}
+	return with, "s.own + " + q
 }
 
 // states are queries of the states that rows are sums of: bglm_k, id, x.
