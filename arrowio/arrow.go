@@ -54,21 +54,11 @@ func (g *Groups) records(mem memory.Allocator, meta []string, most int, emit fun
 			return fmt.Errorf("the column %s of the groups has a name of the belief table; allowed: other names", s.Field(i).Name)
 		}
 	}
-	b := array.NewRecordBuilder(mem, s)
-	defer b.Release()
-	column := func(name string) array.Builder {
-		if k := s.FieldIndices(name); len(k) > 0 {
-			return b.Field(k[0])
-		}
-		return nil
-	}
-	classes, _ := column(Class).(*array.StringBuilder)
-	names, means, variances := column(Feature).(*array.StringBuilder), column(Mean).(*array.Float64Builder), column(Variance).(*array.Float64Builder)
-	rows, _ := column(CovarianceRow).(*array.ListBuilder)
-	rest := column(Rest).(*array.StringBuilder)
+	w := newTableWriter(array.NewRecordBuilder(mem, s))
+	defer w.b.Release()
 	n, size := 0, 0
 	flush := func() error {
-		rec := b.NewRecordBatch()
+		rec := w.b.NewRecordBatch()
 		defer rec.Release()
 		n, size = 0, 0
 		return emit(rec)
@@ -78,7 +68,6 @@ func (g *Groups) records(mem memory.Allocator, meta []string, most int, emit fun
 		if err != nil {
 			return err
 		}
-		block := max(1, len(beliefs)/max(1, len(f.Classes)))
 		for i := range max(1, len(beliefs)) {
 			long := 0
 			if len(beliefs) > 0 {
@@ -92,39 +81,68 @@ func (g *Groups) records(mem memory.Allocator, meta []string, most int, emit fun
 			if n, size = n+1, size+long; size > maxNameBytes {
 				return fmt.Errorf("the feature names take more than the %d bytes allowed in one record", maxNameBytes)
 			}
-			if err := g.appendKey(b, k); err != nil {
+			if err := g.appendKey(w.b, k); err != nil {
 				return err
 			}
-			if i == 0 {
-				rest.Append(encodeHead(f))
-			} else {
-				rest.AppendNull()
-			}
-			if classes != nil {
-				if len(f.Classes) > 0 {
-					classes.Append(f.Classes[i/block])
-				} else {
-					classes.Append("")
-				}
-			}
-			if rows != nil {
-				rows.Append(true)
-				if correlated(f) && len(beliefs) > 0 {
-					rows.ValueBuilder().(*array.Float64Builder).AppendValues(f.Covariance.Row(i), nil)
-				}
-			}
-			if len(beliefs) == 0 {
-				names.AppendNull()
-				means.AppendNull()
-				variances.AppendNull()
-				continue
-			}
-			names.Append(beliefs[i].Feature)
-			means.Append(beliefs[i].Mean)
-			variances.Append(beliefs[i].Variance)
+			w.row(f, beliefs, i)
 		}
 	}
 	return flush()
+}
+
+// tableWriter has the columns of a belief table but those of groups; classes and rows are nil where
+// no fit has them.
+type tableWriter struct {
+	b                    *array.RecordBuilder
+	classes, names, rest *array.StringBuilder
+	means, variances     *array.Float64Builder
+	rows                 *array.ListBuilder // of the covariance
+}
+
+func newTableWriter(b *array.RecordBuilder) *tableWriter {
+	s := b.Schema()
+	column := func(name string) array.Builder {
+		if k := s.FieldIndices(name); len(k) > 0 {
+			return b.Field(k[0])
+		}
+		return nil
+	}
+	w := &tableWriter{b: b, names: column(Feature).(*array.StringBuilder), rest: column(Rest).(*array.StringBuilder),
+		means: column(Mean).(*array.Float64Builder), variances: column(Variance).(*array.Float64Builder)}
+	w.classes, _ = column(Class).(*array.StringBuilder)
+	w.rows, _ = column(CovarianceRow).(*array.ListBuilder)
+	return w
+}
+
+// row appends belief i of f, of a fit without beliefs the one row that it has.
+func (w *tableWriter) row(f *kernels.Fit, beliefs []kernels.Belief, i int) {
+	if i == 0 {
+		w.rest.Append(encodeHead(f))
+	} else {
+		w.rest.AppendNull()
+	}
+	if w.classes != nil {
+		if len(f.Classes) > 0 {
+			w.classes.Append(f.Classes[i/max(1, len(beliefs)/len(f.Classes))])
+		} else {
+			w.classes.Append("")
+		}
+	}
+	if w.rows != nil {
+		w.rows.Append(true)
+		if correlated(f) && len(beliefs) > 0 {
+			w.rows.ValueBuilder().(*array.Float64Builder).AppendValues(f.Covariance.Row(i), nil)
+		}
+	}
+	if len(beliefs) == 0 {
+		w.names.AppendNull()
+		w.means.AppendNull()
+		w.variances.AppendNull()
+		return
+	}
+	w.names.Append(beliefs[i].Feature)
+	w.means.Append(beliefs[i].Mean)
+	w.variances.Append(beliefs[i].Variance)
 }
 
 // appendKey appends the key of group k to the first columns.

@@ -8,6 +8,8 @@ import (
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
 	"github.com/apache/arrow-go/v18/arrow/memory"
+
+	"github.com/bglm/bglm/kernels"
 )
 
 // Key is the group of fit k as text, equal in all processes: a JSON list of its values as
@@ -111,51 +113,26 @@ func ReadGroups(r array.RecordReader, by []string, o *Options) (g *Groups, err e
 			err = fmt.Errorf("arrowio: %w", err)
 		}
 	}()
-	g = &Groups{}
 	if len(by) == 0 {
 		f, err := readFit(r, o)
-		g.Fits = append(g.Fits, f)
-		return g, err
+		return &Groups{Fits: []*kernels.Fit{f}}, err
 	}
+	return readGroups(r, by, o)
+}
+
+func readGroups(r array.RecordReader, by []string, o *Options) (*Groups, error) {
 	s := r.Schema()
 	rest, err := findField(s, Rest)
 	if err != nil {
 		return nil, err
 	}
-	at := make([]int, len(by))
-	for k, name := range by {
-		if at[k], err = findField(s, name); err != nil {
+	read := groupReader{schema: s, options: o}
+	for _, name := range by {
+		c, err := findField(s, name)
+		if err != nil {
 			return nil, fmt.Errorf("group: %w", err)
 		}
-	}
-	var rows []arrow.RecordBatch // of the fit that is being read
-	var keys []string
-	flush := func() error {
-		if len(rows) == 0 {
-			return nil
-		}
-		var first []arrow.Array
-		for _, c := range at {
-			first = append(first, rows[0].Column(c))
-		}
-		key, err := keyText(first, 0)
-		if err != nil {
-			return err
-		}
-		one, err := array.NewRecordReader(s, rows)
-		if err != nil {
-			return err
-		}
-		defer one.Release()
-		f, err := readFit(one, o)
-		if err != nil {
-			return fmt.Errorf("the fit of group %s: %w", key, err)
-		}
-		for _, rec := range rows {
-			rec.Release()
-		}
-		rows, keys, g.Fits = nil, append(keys, key), append(g.Fits, f)
-		return nil
+		read.by = append(read.by, c)
 	}
 	for r.Next() {
 		rec := r.RecordBatch()
@@ -164,24 +141,66 @@ func ReadGroups(r array.RecordReader, by []string, o *Options) (g *Groups, err e
 			if rec.Column(rest).IsNull(i) {
 				continue
 			}
-			if i > lo {
-				rows = append(rows, rec.NewSlice(int64(lo), int64(i)))
-			}
-			if err := flush(); err != nil {
+			read.add(rec, lo, i)
+			if err := read.fit(); err != nil {
 				return nil, err
 			}
 			lo = i
 		}
-		if n > lo {
-			rows = append(rows, rec.NewSlice(int64(lo), int64(n)))
-		}
+		read.add(rec, lo, n)
 	}
 	if err := r.Err(); err != nil {
 		return nil, err
 	}
-	if err := flush(); err != nil {
+	if err := read.fit(); err != nil {
 		return nil, err
 	}
-	g.Keys, err = groupKeys(s, by, keys)
-	return g, err
+	keys, err := groupKeys(s, by, read.keys)
+	return &Groups{Fits: read.fits, Keys: keys}, err
+}
+
+// groupReader reads the fits of a table, whose rows come in parts of one fit after the other.
+type groupReader struct {
+	schema  *arrow.Schema
+	options *Options
+	by      []int               // columns of the groups
+	rows    []arrow.RecordBatch // of the fit that is being read
+	keys    []string
+	fits    []*kernels.Fit
+}
+
+// add adds rows lo to hi to those of the fit that is being read.
+func (g *groupReader) add(rec arrow.RecordBatch, lo, hi int) {
+	if hi > lo {
+		g.rows = append(g.rows, rec.NewSlice(int64(lo), int64(hi)))
+	}
+}
+
+// fit reads the fit of the rows so far, none of no rows.
+func (g *groupReader) fit() error {
+	if len(g.rows) == 0 {
+		return nil
+	}
+	var first []arrow.Array
+	for _, c := range g.by {
+		first = append(first, g.rows[0].Column(c))
+	}
+	key, err := keyText(first, 0)
+	if err != nil {
+		return err
+	}
+	one, err := array.NewRecordReader(g.schema, g.rows)
+	if err != nil {
+		return err
+	}
+	defer one.Release()
+	f, err := readFit(one, g.options)
+	if err != nil {
+		return fmt.Errorf("the fit of group %s: %w", key, err)
+	}
+	for _, rec := range g.rows {
+		rec.Release()
+	}
+	g.rows, g.keys, g.fits = nil, append(g.keys, key), append(g.fits, f)
+	return nil
 }

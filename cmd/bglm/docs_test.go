@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -44,14 +43,7 @@ func TestCLIDoc(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a dozen jobs over the flights")
 	}
-	top, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Chdir(top)
-	if err := os.MkdirAll("build", 0o755); err != nil {
-		t.Fatal(err)
-	}
+	atTop(t)
 	for _, name := range []string{"build/model.duckdb", "build/months"} { // they would go on from there
 		if err := os.RemoveAll(name); err != nil {
 			t.Fatal(err)

@@ -164,13 +164,8 @@ func textResponse(s *duck.Session, rows, y string, err error) error {
 	if err == nil || !strings.Contains(err.Error(), "Could not convert string") {
 		return err
 	}
-	var texts []string
-	if s.Each("SELECT DISTINCT y FROM (SELECT ("+y+") AS y FROM "+rows+") WHERE typeof(y) = 'VARCHAR' AND y IS NOT NULL LIMIT 10000", func(scan func(...any) error) error {
-		var t string
-		e := scan(&t)
-		texts = append(texts, t)
-		return e
-	}) != nil {
+	texts, e := s.Texts("SELECT DISTINCT y FROM (SELECT (" + y + ") AS y FROM " + rows + ") WHERE typeof(y) = 'VARCHAR' AND y IS NOT NULL LIMIT 10000")
+	if e != nil {
 		return err
 	}
 	name := y

@@ -33,13 +33,9 @@ func readmeBlocks(t *testing.T, path string) (string, []readmeBlock) {
 	return string(b), out
 }
 
-// The README's SQL runs as one session and prints what the README says; with
-// BGLM_UPDATE=1 the README is written instead. Its bglm commands succeed, and
-// its Go lines are those of the package's example.
-func TestReadme(t *testing.T) {
-	if kerneltest.Race {
-		t.Skip("a session, one command after another: the detector only makes it long")
-	}
+// atTop runs a test where the documentation's paths begin, with a folder build.
+func atTop(t *testing.T) {
+	t.Helper()
 	top, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
@@ -48,6 +44,16 @@ func TestReadme(t *testing.T) {
 	if err := os.MkdirAll("build", 0o755); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// The README's SQL runs as one session and prints what the README says; with
+// BGLM_UPDATE=1 the README is written instead. Its bglm commands succeed, and
+// its Go lines are those of the package's example.
+func TestReadme(t *testing.T) {
+	if kerneltest.Race {
+		t.Skip("a session, one command after another: the detector only makes it long")
+	}
+	atTop(t)
 	text, blocks := readmeBlocks(t, "README.md")
 
 	checkSession(t, "README.md", text, blocks)
@@ -136,14 +142,7 @@ func TestPages(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes minutes under the race detector")
 	}
-	top, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Chdir(top)
-	if err := os.MkdirAll("build", 0o755); err != nil {
-		t.Fatal(err)
-	}
+	atTop(t)
 	pages, err := filepath.Glob("docs/cookbook/*.md")
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
+	"image"
 	"image/color"
 	"image/png"
 	"io"
@@ -82,19 +83,26 @@ func (c *Chart) places(t *testing.T, tip string) string {
 	return y
 }
 
+// decoded is the PNG of c.
+func decoded(t *testing.T, c *Chart) image.Image {
+	t.Helper()
+	var b bytes.Buffer
+	if err := c.PNG(&b); err != nil {
+		t.Fatal(err)
+	}
+	m, err := png.Decode(&b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
 func TestPNG(t *testing.T) {
 	odd := []float64{math.NaN(), math.Inf(1), 1, 1e30}
 	far := &Chart{ID: "far", X: &[2]float64{0, 1}, Y: &[2]float64{0, 1}, Series: []Series{
 		{Kind: "line", X: odd, Y: odd}, {Kind: "points", X: odd, Y: odd}, {Kind: "reference", X: odd, Y: odd}, {Kind: "band", X: odd, Lo: odd, Hi: odd}}}
 	for _, c := range []*Chart{every(), intervals(), far} {
-		var b bytes.Buffer
-		if err := c.PNG(&b); err != nil {
-			t.Fatal(err)
-		}
-		m, err := png.Decode(&b)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := decoded(t, c)
 		if w := m.Bounds().Dx(); w != 1280 {
 			t.Errorf("%s: %d pixels wide", c.ID, w)
 		}
@@ -104,14 +112,7 @@ func TestPNG(t *testing.T) {
 // A picture has the colours of the SVG where that has its shapes.
 func TestPNGPlaces(t *testing.T) {
 	c := intervals()
-	var b bytes.Buffer
-	if err := c.PNG(&b); err != nil {
-		t.Fatal(err)
-	}
-	m, err := png.Decode(&b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := decoded(t, c)
 	dots := 0
 	for _, shape := range strings.Split(c.SVG(true), "<circle ")[1:] {
 		var x, y float64

@@ -252,6 +252,39 @@ func lrPoster(c *Context) Found {
 	return Found{fmt.Sprintf("relative error of mean, of deviations, processor time: %s; full %.2f s", strings.Join(text, "; "), tf), falls && e < 1e-6}
 }
 
+// lrMoments are the means and deviations of the weights of a fit.
+func lrMoments(f *kernels.Fit) (mean, sd []float64) {
+	for _, b := range f.Beliefs {
+		mean, sd = append(mean, b.Mean), append(sd, math.Sqrt(b.Variance))
+	}
+	return mean, sd
+}
+
+// lrJudged is an approximation against HMC and the true weights.
+type lrJudged struct {
+	name           string
+	mean, sd, wide float64   // errors of mean and deviation, and the geometric mean of the deviations' ratios
+	in, out        float64   // log losses
+	cover, half    float64   // shares of the true weights in the central 90 % and 50 %
+	losses         []float64 // on rotated rows
+}
+
+// compare fills in what deviations sd and true weights beta say of g.
+func (r *lrJudged) compare(g *gauss.Normal, sd, beta []float64) {
+	d := float64(len(beta))
+	for j, v := range g.Var {
+		s := math.Sqrt(v)
+		r.wide += math.Log(s/sd[j]) / d
+		if z := math.Abs(g.Mean[j]-beta[j]) / s; z < 1.6448536269514722 {
+			r.cover += 1.0 / d
+			if z < 0.6744897501960817 {
+				r.half += 1.0 / d
+			}
+		}
+	}
+	r.wide = math.Exp(r.wide)
+}
+
 func lrAgainstHMC(c *Context) Found {
 	const n, d, test = 2500, 500, 5000
 	rng := rand.New(rand.NewPCG(11, 2))
@@ -270,40 +303,21 @@ func lrAgainstHMC(c *Context) Found {
 	start := time.Now()
 	chains := ok(hmc.Sample(context.Background(), p))
 	fmt.Fprintf(c.Log, "  HMC: %.0f s, %s\n", time.Since(start).Seconds(), chains.Fit.Status)
-	means, sd := make([]float64, d), make([]float64, d)
-	for j, b := range chains.Fit.Beliefs {
-		means[j], sd[j] = b.Mean, math.Sqrt(b.Variance)
-	}
-	type row struct {
-		name                 string
-		mean, sd, wide       float64
-		in, out, cover, half float64
-		losses               []float64 // on rotated rows
-	}
-	judge := func(name string, g *gauss.Normal) row {
-		r := row{name: name, mean: lrDistance(g.Mean, means), sd: lrDistance(lrSD(g.Var), sd), in: mean(in.score(g)), losses: out.score(g)}
+	means, sd := lrMoments(chains.Fit)
+	judge := func(name string, g *gauss.Normal) lrJudged {
+		r := lrJudged{name: name, mean: lrDistance(g.Mean, means), sd: lrDistance(lrSD(g.Var), sd), in: mean(in.score(g)), losses: out.score(g)}
 		r.out = mean(r.losses)
-		for j, v := range g.Var {
-			s := math.Sqrt(v)
-			r.wide += math.Log(s/sd[j]) / d
-			if z := math.Abs(g.Mean[j]-beta[j]) / s; z < 1.6448536269514722 {
-				r.cover += 1.0 / d
-				if z < 0.6744897501960817 {
-					r.half += 1.0 / d
-				}
-			}
-		}
-		r.wide = math.Exp(r.wide)
+		r.compare(g, sd, beta)
 		fmt.Fprintf(c.Log, "  %-18s mean %.4f, sd %.4f (ratio %.3f), log loss %.4f, rotated %.4f, true weights in 90 %% %.3f, in 50 %% %.3f\n",
 			r.name, r.mean, r.sd, r.wide, r.in, r.out, r.cover, r.half)
 		return r
 	}
-	var low []row
+	var low []lrJudged
 	for _, m := range []int{5, 50, 100, 250, 500} {
 		low = append(low, judge(fmt.Sprint("LR-Laplace ", m), ok(lowrank.Fit(context.Background(), lrRank(p, m))).Posterior))
 	}
 	poor := true
-	var random row
+	var random lrJudged
 	for i, m := range []int{50, 250} {
 		random = judge(fmt.Sprint("random ", m), lrRandom(rng, x, y, m))
 		svd := low[1+2*i]
@@ -317,10 +331,7 @@ func lrAgainstHMC(c *Context) Found {
 		q := lrRank(p, m)
 		start := time.Now()
 		r := ok(hmc.Fit(context.Background(), q))
-		mu, v := make([]float64, d), make([]float64, d)
-		for j, b := range r.Beliefs {
-			mu[j], v[j] = b.Mean, math.Sqrt(b.Variance)
-		}
+		mu, v := lrMoments(r)
 		fmt.Fprintf(c.Log, "  LR-MCMC %d: %.0f s, mean %.4f, sd %.4f; %s\n", m, time.Since(start).Seconds(), lrDistance(mu, means), lrDistance(v, sd), r.Status)
 	}
 	falls, wide := true, true

@@ -6,6 +6,7 @@
 package sqltest
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/big"
@@ -56,79 +57,98 @@ func Parse(path string) (*File, error) {
 	f := &File{Path: path}
 	lines := strings.Split(strings.ReplaceAll(string(text), "\r\n", "\n"), "\n")
 	for i := 0; i < len(lines); {
-		line := lines[i]
-		fail := func(format string, args ...any) error {
-			return fmt.Errorf("%s:%d: %s", path, i+1, fmt.Sprintf(format, args...))
-		}
-		if strings.TrimSpace(line) == "" {
+		at := i + 1
+		comment, ok := strings.CutPrefix(lines[i], "#")
+		switch {
+		case strings.TrimSpace(lines[i]) == "":
 			i++
-			continue
-		}
-		if comment, ok := strings.CutPrefix(line, "#"); ok {
-			switch w := strings.Fields(comment); {
-			case len(w) == 2 && w[0] == "threads":
-				if _, err := strconv.Atoi(w[1]); err != nil {
-					return nil, fail("threads: found %q, allowed is a whole number", w[1])
-				}
-				f.Blocks = append(f.Blocks, Block{Line: i + 1, Kind: OK, SQL: "SET threads = " + w[1]})
-			case len(w) == 2 && w[0] == "only":
-				if w[1] != "embedded" && w[1] != "clients" {
-					return nil, fail("only: found %q, allowed is embedded or clients", w[1])
-				}
-				f.Only = w[1]
-			case len(w) == 2 && (w[0] == "from" || w[0] == "to"):
-				if !regexp.MustCompile(`^1\.\d+$`).MatchString(w[1]) {
-					return nil, fail("%s: found %q, allowed is a release of DuckDB such as 1.4", w[0], w[1])
-				}
-			}
+		case ok:
+			err = f.directive(strings.Fields(comment), at)
 			i++
-			continue
-		}
-		b := Block{Line: i + 1, RTol: DefaultRTol}
-		switch words := strings.Fields(line); {
-		case line == "statement ok":
-		case strings.HasPrefix(line, "statement error "):
-			b.Kind = Error
-			if b.Pattern, err = regexp.Compile(strings.TrimPrefix(line, "statement error ")); err != nil {
-				return nil, fail("%v", err)
-			}
-		case words[0] == "query":
-			b.Kind = Query
-			for _, w := range words[1:] {
-				key, value, _ := strings.Cut(w, "=")
-				x, err := strconv.ParseFloat(value, 64)
-				switch {
-				case w == "sort":
-					b.Sort = true
-				case key == "rtol" && err == nil:
-					b.RTol = x
-				case key == "atol" && err == nil:
-					b.ATol = x
-				default:
-					return nil, fail("found %q; allowed after query: rtol=X, atol=X, sort", w)
-				}
-			}
 		default:
-			return nil, fail("found %q; a block begins with statement ok, statement error REGEX or query", line)
+			i, err = f.block(lines, i)
 		}
-		var sql []string
-		for i++; i < len(lines) && strings.TrimSpace(lines[i]) != "" && lines[i] != "----"; i++ {
-			sql = append(sql, lines[i])
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", path, at, err)
 		}
-		if b.SQL = strings.Join(sql, "\n"); b.SQL == "" {
-			return nil, fail("the block has no SQL")
-		}
-		if hasRows := i < len(lines) && lines[i] == "----"; hasRows != (b.Kind == Query) {
-			return nil, fail("a query, and nothing else, needs a line ---- and the rows it gives")
-		}
-		if b.Kind == Query {
-			for i++; i < len(lines) && strings.TrimSpace(lines[i]) != ""; i++ {
-				b.Rows = append(b.Rows, lines[i])
-			}
-		}
-		f.Blocks = append(f.Blocks, b)
 	}
 	return f, nil
+}
+
+// directive reads the words of a comment, most of which are none.
+func (f *File) directive(w []string, line int) error {
+	switch {
+	case len(w) == 2 && w[0] == "threads":
+		if _, err := strconv.Atoi(w[1]); err != nil {
+			return fmt.Errorf("threads: found %q, allowed is a whole number", w[1])
+		}
+		f.Blocks = append(f.Blocks, Block{Line: line, Kind: OK, SQL: "SET threads = " + w[1]})
+	case len(w) == 2 && w[0] == "only":
+		if w[1] != "embedded" && w[1] != "clients" {
+			return fmt.Errorf("only: found %q, allowed is embedded or clients", w[1])
+		}
+		f.Only = w[1]
+	case len(w) == 2 && (w[0] == "from" || w[0] == "to"):
+		if !regexp.MustCompile(`^1\.\d+$`).MatchString(w[1]) {
+			return fmt.Errorf("%s: found %q, allowed is a release of DuckDB such as 1.4", w[0], w[1])
+		}
+	}
+	return nil
+}
+
+// block reads the block that begins at lines[i], and says where it ends.
+func (f *File) block(lines []string, i int) (end int, err error) {
+	b := Block{Line: i + 1, RTol: DefaultRTol}
+	if err := b.begin(lines[i]); err != nil {
+		return 0, err
+	}
+	var sql []string
+	for i++; i < len(lines) && strings.TrimSpace(lines[i]) != "" && lines[i] != "----"; i++ {
+		sql = append(sql, lines[i])
+	}
+	if b.SQL = strings.Join(sql, "\n"); b.SQL == "" {
+		return 0, errors.New("the block has no SQL")
+	}
+	if hasRows := i < len(lines) && lines[i] == "----"; hasRows != (b.Kind == Query) {
+		return 0, errors.New("a query, and nothing else, needs a line ---- and the rows it gives")
+	}
+	if b.Kind == Query {
+		for i++; i < len(lines) && strings.TrimSpace(lines[i]) != ""; i++ {
+			b.Rows = append(b.Rows, lines[i])
+		}
+	}
+	f.Blocks = append(f.Blocks, b)
+	return i, nil
+}
+
+// begin reads the first line of a block.
+func (b *Block) begin(line string) (err error) {
+	switch words := strings.Fields(line); {
+	case line == "statement ok":
+	case strings.HasPrefix(line, "statement error "):
+		b.Kind = Error
+		b.Pattern, err = regexp.Compile(strings.TrimPrefix(line, "statement error "))
+		return err
+	case words[0] == "query":
+		b.Kind = Query
+		for _, w := range words[1:] {
+			key, value, _ := strings.Cut(w, "=")
+			x, err := strconv.ParseFloat(value, 64)
+			switch {
+			case w == "sort":
+				b.Sort = true
+			case key == "rtol" && err == nil:
+				b.RTol = x
+			case key == "atol" && err == nil:
+				b.ATol = x
+			default:
+				return fmt.Errorf("found %q; allowed after query: rtol=X, atol=X, sort", w)
+			}
+		}
+	default:
+		return fmt.Errorf("found %q; a block begins with statement ok, statement error REGEX or query", line)
+	}
+	return nil
 }
 
 // Cell prints a value as results are compared: NULL, true and false, numbers,

@@ -191,6 +191,17 @@ func (s *Session) Each(query string, visit func(scan func(...any) error) error) 
 	return s.Failed(rows.Err())
 }
 
+// Texts are the rows of a query of one column of texts.
+func (s *Session) Texts(query string) (out []string, err error) {
+	err = s.Each(query, func(scan func(...any) error) error {
+		var t string
+		err := scan(&t)
+		out = append(out, t)
+		return err
+	})
+	return out, err
+}
+
 // Column is a column of a relation: its name and SQL type.
 type Column struct{ Name, Type string }
 

@@ -80,13 +80,7 @@ func Matching(group []string, a, b string) string {
 
 // Function is the SQL aggregate of the method.
 func Function(s *duck.Session, method string) (string, error) {
-	var all []string
-	err := s.Each("SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_name LIKE 'bglm\\_%' ESCAPE '\\' AND function_type = 'aggregate' ORDER BY 1", func(scan func(...any) error) error {
-		var n string
-		err := scan(&n)
-		all = append(all, n)
-		return err
-	})
+	all, err := s.Texts("SELECT DISTINCT function_name FROM duckdb_functions() WHERE function_name LIKE 'bglm\\_%' ESCAPE '\\' AND function_type = 'aggregate' ORDER BY 1")
 	if err != nil {
 		return "", err
 	}

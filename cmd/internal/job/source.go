@@ -186,13 +186,7 @@ func (src *Source) relation(table string) (string, error) {
 		}
 		return "bglm_data." + table, nil
 	}
-	var tables []string
-	err := src.s.Each("SELECT schema_name || '.' || table_name FROM (SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'bglm_data' UNION ALL SELECT schema_name, view_name FROM duckdb_views() WHERE database_name = 'bglm_data' AND NOT internal) ORDER BY 1", func(scan func(...any) error) error {
-		var t string
-		err := scan(&t)
-		tables = append(tables, t)
-		return err
-	})
+	tables, err := src.s.Texts("SELECT schema_name || '.' || table_name FROM (SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'bglm_data' UNION ALL SELECT schema_name, view_name FROM duckdb_views() WHERE database_name = 'bglm_data' AND NOT internal) ORDER BY 1")
 	if err != nil {
 		return "", err
 	}
