@@ -1,0 +1,86 @@
+package rules
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"testing"
+)
+
+// mostLines is how many lines a function may have: a screen or two.
+const mostLines = 80
+
+// uncut is the reason of functions that were there before the bound.
+const uncut = "it is not cut yet"
+
+// long are the functions that may be longer, and why.
+var long = map[string]string{
+	"udf/registry.go entries": "the list of SQL functions, an entry for each",
+
+	"kernels/arrowhead/arrowhead.go Product": uncut,
+	"kernels/ep/diagonal.go replace":         uncut,
+	"kernels/ep/integrate.go integrate":      uncut,
+	"kernels/ep/search.go line":              uncut,
+	"kernels/filter/filter.go index":         uncut,
+	"kernels/filter/lowrank.go signed":       uncut,
+	"kernels/gp/parameters.go starts":        uncut,
+	"kernels/gp/parameters.go climb":         uncut,
+	"kernels/laplace/hessian.go blockAt":     uncut,
+	"kernels/laplace/laplace.go fit":         uncut,
+	"kernels/lowrank/learn.go maximise":      uncut,
+	"kernels/order.go orderNames":            uncut,
+	"kernels/predict/contrast.go responses":  uncut,
+	"kernels/rows/encoder.go readSeveral":    uncut,
+	"kernels/rows/source.go read":            uncut,
+	"kernels/softmax/contrast.go many":       uncut,
+	"kernels/stream/stream.go New":           uncut,
+	"kernels/stream/stream.go row":           uncut,
+	"kernels/stream/stream.go merge":         uncut,
+	"kernels/unseen.go Unseen":               uncut,
+}
+
+// A function is read in one piece: it has at most mostLines lines. Tests and generated code are none
+// of this.
+func TestFunctionLength(t *testing.T) {
+	set, files := source(t, parser.SkipObjectResolution|parser.ParseComments)
+	found := map[string]bool{}
+	for _, f := range files {
+		if f.test || ast.IsGenerated(f.File) {
+			continue
+		}
+		for _, d := range longer(set, f.File, mostLines) {
+			name := f.name + " " + d.Name.Name
+			if found[name] = true; long[name] == "" {
+				t.Errorf("%s: %s has more than %d lines; cut it where its sense divides", set.Position(d.Pos()), d.Name.Name, mostLines)
+			}
+		}
+	}
+	for name := range long {
+		if !found[name] {
+			t.Errorf("%s is not long: take it off the list", name)
+		}
+	}
+}
+
+// longer are the functions of a file with more than so many lines, comments in them included.
+func longer(set *token.FileSet, f *ast.File, most int) (out []*ast.FuncDecl) {
+	for _, d := range f.Decls {
+		if fn, ok := d.(*ast.FuncDecl); ok && set.Position(fn.End()).Line-set.Position(fn.Pos()).Line+1 > most {
+			out = append(out, fn)
+		}
+	}
+	return out
+}
+
+// The bound is passed by the line after it, by methods too.
+func TestLongerFunctions(t *testing.T) {
+	const code = "package p\n\n// Three lines, with another above.\nfunc three() {\n\tf()\n}\n\nfunc (T) four() {\n\t// why\n\tf()\n}\n"
+	set := token.NewFileSet()
+	f, err := parser.ParseFile(set, "p.go", code, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := longer(set, f, 3); len(got) != 1 || got[0].Name.Name != "four" {
+		t.Errorf("%v are longer than 3 lines", got)
+	}
+}
