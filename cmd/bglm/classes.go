@@ -10,6 +10,7 @@ import (
 
 	"github.com/bglm/bglm/cmd/internal/duck"
 	"github.com/bglm/bglm/cmd/internal/job"
+	"github.com/bglm/bglm/cmd/internal/page"
 	"github.com/bglm/bglm/cmd/internal/shell"
 	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/kernels/metric"
@@ -173,35 +174,35 @@ func measureClasses(s *duck.Session) (*quality, error) {
 const mostConfused = 12
 
 // classTables are the measures by class, and what classes are taken for one another.
-func (r *quality) classTables() []*reportTable {
-	text := func(s string) cell { return cell{shell.Visible(s), false} }
-	number := func(format string, v ...any) cell { return cell{fmt.Sprintf(format, v...), true} }
-	t := &reportTable{Head: []cell{{"class", false}, {"rows", true}, {"share", true}, {"mean probability", true}, {"recall", true}, {"precision", true}}}
+func (r *quality) classTables() []*page.Table {
+	text := func(s string) page.Cell { return page.Text(shell.Visible(s)) }
+	number := func(format string, v ...any) page.Cell { return page.Number(fmt.Sprintf(format, v...)) }
+	t := &page.Table{Head: []page.Cell{page.Text("class"), page.Number("rows"), page.Number("share"), page.Number("mean probability"), page.Number("recall"), page.Number("precision")}}
 	for _, c := range r.Classes {
-		precision := cell{"", true}
+		precision := page.Number("")
 		if c.Precision != nil {
 			precision = number("%.3f", *c.Precision)
 		}
-		t.Rows = append(t.Rows, []cell{text(c.Class), {count(c.N), true}, number("%.4f", c.Share), number("%.4f", c.Predicted), number("%.3f", c.Recall), precision})
+		t.Rows = append(t.Rows, []page.Cell{text(c.Class), page.Number(count(c.N)), number("%.4f", c.Share), number("%.4f", c.Predicted), number("%.3f", c.Recall), precision})
 	}
 	if len(r.Classes) > mostConfused {
-		return []*reportTable{t}
+		return []*page.Table{t}
 	}
-	pairs := &reportTable{Head: []cell{{"observed, by likeliest class", false}}}
+	pairs := &page.Table{Head: []page.Cell{page.Text("observed, by likeliest class")}}
 	for _, c := range r.Classes {
-		pairs.Head = append(pairs.Head, cell{shell.Visible(c.Class), true})
-		row := []cell{text(c.Class)}
+		pairs.Head = append(pairs.Head, page.Number(shell.Visible(c.Class)))
+		row := []page.Cell{text(c.Class)}
 		for _, d := range r.Classes {
-			row = append(row, cell{count(c.Taken[d.Class]), true})
+			row = append(row, page.Number(count(c.Taken[d.Class])))
 		}
 		pairs.Rows = append(pairs.Rows, row)
 	}
-	return []*reportTable{t, pairs}
+	return []*page.Table{t, pairs}
 }
 
-// String is a table for the terminal.
-func (t *reportTable) String() string {
-	line := func(cells []cell) table.Row {
+// forTerminal draws a table.
+func forTerminal(t *page.Table) string {
+	line := func(cells []page.Cell) table.Row {
 		out := make(table.Row, len(cells))
 		for i, c := range cells {
 			out[i] = c.Text
@@ -217,7 +218,7 @@ func (t *reportTable) String() string {
 }
 
 // judgedClasses adds what the data say of a model of classes.
-func (c *reportCommand) judgedClasses(s *duck.Session, p *page, sc *scoring, sum *summary) error {
+func (c *reportCommand) judgedClasses(s *duck.Session, p *page.Page, sc *scoring, sum *summary) error {
 	how, err := sc.judgeFolds(s, false)
 	if err != nil {
 		return err
@@ -237,13 +238,13 @@ func (c *reportCommand) judgedClasses(s *duck.Session, p *page, sc *scoring, sum
 		loss = digits(*r.LogLoss)
 	}
 	good := fmt.Sprintf("%s Log loss %s against %s. The likeliest class is right in %s of the rows; the most frequent one is in %s.", better, loss, digits(*r.BaseLoss), percent(*r.Accuracy), percent(*r.BaseAccuracy))
-	p.add(section{ID: "verdict", Title: "In short", Doc: "coefficients.md", Points: []point{{"Is it good?", good}, {"Can it be trusted?", explained[how] + checks(sum.Status)}}})
+	p.Add(page.Section{ID: "verdict", Title: "In short", Doc: "coefficients.md", Points: []page.Point{{Question: "Is it good?", Answer: good}, {Question: "Can it be trusted?", Answer: explained[how] + checks(sum.Status)}}})
 	for i, t := range r.classTables() {
-		sec := section{ID: "classes", Title: "Classes", Doc: "cli.md", Text: "Recall is the share of a class's rows for which it is the likeliest; precision, of the rows for which it is the likeliest, the share that is of the class.", Table: t}
+		sec := page.Section{ID: "classes", Title: "Classes", Doc: "cli.md", Text: "Recall is the share of a class's rows for which it is the likeliest; precision, of the rows for which it is the likeliest, the share that is of the class.", Table: t}
 		if i == 1 {
 			sec.ID, sec.Title, sec.Text = "taken", "What is taken for what", "Rows of the observed class by the class that is the likeliest for them."
 		}
-		p.add(sec)
+		p.Add(sec)
 	}
 	return nil
 }
@@ -252,7 +253,7 @@ func (c *reportCommand) judgedClasses(s *duck.Session, p *page, sc *scoring, sum
 func (r *quality) classMeasures() string {
 	var b strings.Builder
 	for _, t := range r.classTables() {
-		b.WriteString(t.String())
+		b.WriteString(forTerminal(t))
 	}
 	return b.String()
 }

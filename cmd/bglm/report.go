@@ -1,25 +1,19 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"database/sql"
 	_ "embed"
-	"encoding/base64"
-	"encoding/csv"
 	"errors"
 	"fmt"
-	"html/template"
 	"io"
 	"math"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/bglm/bglm/cmd/chart"
 	"github.com/bglm/bglm/cmd/internal/cli"
@@ -27,8 +21,8 @@ import (
 	"github.com/bglm/bglm/cmd/internal/files"
 	"github.com/bglm/bglm/cmd/internal/fitstore"
 	"github.com/bglm/bglm/cmd/internal/job"
+	"github.com/bglm/bglm/cmd/internal/page"
 	"github.com/bglm/bglm/cmd/internal/quote"
-	"github.com/bglm/bglm/cmd/internal/shell"
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/kernels/lik"
@@ -68,97 +62,6 @@ Examples:
   bglm report --beliefs beliefs.parquet --out weights.html --plots plots`
 }
 
-//go:embed report.html
-var reportPage string
-
-var reportTemplate = template.Must(template.New("report").Parse(reportPage))
-
-type fact struct {
-	Key, Value string
-	Wide       bool
-}
-
-type cell struct {
-	Text   string
-	Number bool
-}
-
-// Long says whether a text is broken into lines.
-func (c cell) Long() bool { return !c.Number && utf8.RuneCountInString(c.Text) > 26 }
-
-type reportTable struct {
-	Head []cell
-	Rows [][]cell
-}
-
-type figure struct {
-	ID, Title string
-	SVG       template.HTML
-	Legend    []chart.Key
-}
-
-// point is a question and its answer.
-type point struct{ Question, Answer string }
-
-type section struct {
-	ID, Title, Text string
-	Doc             string // a page of the documentation
-	Points          []point
-	Facts           []fact
-	Figures         []figure
-	Table           *reportTable
-}
-
-// DocURL is where the section's documentation stands.
-func (s section) DocURL() string { return "https://github.com/bglm/bglm/blob/main/docs/" + s.Doc }
-
-var flagName = regexp.MustCompile(`--[a-z]+(-[a-z]+)*`)
-
-// Markup is the text, whose flags stay in one line.
-func (s section) Markup() template.HTML {
-	return template.HTML(flagName.ReplaceAllString(template.HTMLEscapeString(s.Text), `<span class="o">$0</span>`))
-}
-
-// CSV is the table as a link's target, to be stored.
-func (t *reportTable) CSV() template.URL {
-	var b bytes.Buffer
-	w := csv.NewWriter(&b)
-	line := func(cells []cell) {
-		out := make([]string, len(cells))
-		for i, c := range cells {
-			if out[i] = c.Text; c.Number {
-				out[i] = strings.ReplaceAll(out[i], ",", "")
-			} else {
-				out[i] = shell.Tame(out[i])
-			}
-		}
-		_ = w.Write(out) // into memory
-	}
-	line(t.Head)
-	for _, r := range t.Rows {
-		line(r)
-	}
-	w.Flush()
-	return template.URL("data:text/csv;charset=utf-8;base64," + base64.StdEncoding.EncodeToString(b.Bytes()))
-}
-
-type page struct {
-	Title, Lead string
-	Warnings    []string
-	Card        []fact
-	Sections    []section
-	Light, Dark []template.CSS
-	charts      []*chart.Chart
-}
-
-func (p *page) add(sec section, charts ...*chart.Chart) {
-	for _, c := range charts {
-		p.charts = append(p.charts, c)
-		sec.Figures = append(sec.Figures, figure{c.ID, c.Title, template.HTML(c.Pair()), c.Legend()})
-	}
-	p.Sections = append(p.Sections, sec)
-}
-
 // Run makes the page.
 func (c *reportCommand) Run(e *cli.Env) error {
 	began := time.Now()
@@ -177,8 +80,8 @@ func (c *reportCommand) Run(e *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	var b bytes.Buffer
-	if err := reportTemplate.Execute(&b, p); err != nil {
+	b, err := p.HTML()
+	if err != nil {
 		return err
 	}
 	if err := s.Interrupted(); err != nil {
@@ -187,14 +90,14 @@ func (c *reportCommand) Run(e *cli.Env) error {
 	put := func(b []byte) func(io.Writer) error {
 		return func(w io.Writer) error { _, err := w.Write(b); return err }
 	}
-	if err := files.Create(c.Out, e.Stderr, put(b.Bytes())); err != nil {
+	if err := files.Create(c.Out, e.Stderr, put(b)); err != nil {
 		return err
 	}
 	if c.Plots != "" {
 		if err := os.MkdirAll(c.Plots, 0o755); err != nil {
 			return fmt.Errorf("--plots: %w", err)
 		}
-		for _, ch := range p.charts {
+		for _, ch := range p.Charts {
 			base := filepath.Join(c.Plots, ch.ID)
 			if err := errors.Join(files.Create(base+".svg", e.Stderr, put([]byte(ch.SVG(true)))), files.Create(base+".png", e.Stderr, ch.PNG)); err != nil {
 				return fmt.Errorf("--plots: %w", err)
@@ -206,7 +109,7 @@ func (c *reportCommand) Run(e *cli.Env) error {
 	return c.print(e, e.Stdout, sum)
 }
 
-func (c *reportCommand) page(s *duck.Session) (*page, *summary, error) {
+func (c *reportCommand) page(s *duck.Session) (*page.Page, *summary, error) {
 	hasData := len(c.Data)+len(c.Files) > 0
 	var sc *scoring
 	var f *fitstore.Fits
@@ -227,21 +130,17 @@ func (c *reportCommand) page(s *duck.Session) (*page, *summary, error) {
 	if !f.IsFit {
 		return nil, nil, fmt.Errorf("--beliefs %s: this method's fit has no weights to report", c.Beliefs)
 	}
-	p := &page{Title: c.Title}
-	for i := range chart.Palette {
-		p.Light = append(p.Light, template.CSS(chart.Palette[i]))
-		p.Dark = append(p.Dark, template.CSS([]string{"#6cb0f5", "#f39a5c", "#6fcf97", "#c792ea", "#e3c15a", "#ff7b6e", "#5fd0d8", "#a9b3c1"}[i]))
-	}
+	p := page.New(c.Title)
 	sum := &summary{Command: "report", Out: c.Out}
 	if err := c.card(s, p, f, sum); err != nil {
 		return nil, nil, err
 	}
 	if hasData {
-		hash, err := dataHash(sc.src.Files)
+		hash, err := files.Hash(sc.src.Files)
 		if err != nil {
 			return nil, nil, err
 		}
-		p.about("SHA-256 of the data", hash)
+		p.About("SHA-256 of the data", hash)
 	}
 	if hasData && f.HasClass {
 		if err := c.judgedClasses(s, p, sc, sum); err != nil {
@@ -258,7 +157,7 @@ func (c *reportCommand) page(s *duck.Session) (*page, *summary, error) {
 }
 
 // judged adds what the data say of the model.
-func (c *reportCommand) judged(s *duck.Session, p *page, sc *scoring, sum *summary) error {
+func (c *reportCommand) judged(s *duck.Session, p *page.Page, sc *scoring, sum *summary) error {
 	sc.rows, sc.keep = sc.src.Numbered(), []string{"bglm_file", "bglm_row"}
 	how, err := sc.judge(s)
 	if err != nil {
@@ -302,7 +201,7 @@ func (c *reportCommand) judged(s *duck.Session, p *page, sc *scoring, sum *summa
 }
 
 // card says what the model is.
-func (c *reportCommand) card(s *duck.Session, p *page, f *fitstore.Fits, sum *summary) error {
+func (c *reportCommand) card(s *duck.Session, p *page.Page, f *fitstore.Fits, sum *summary) error {
 	if err := summarise(s, f, sum); err != nil {
 		return err
 	}
@@ -315,24 +214,24 @@ func (c *reportCommand) card(s *duck.Session, p *page, f *fitstore.Fits, sum *su
 	if sum.Groups != nil {
 		p.Lead = fmt.Sprintf("%s in %s, learnt from %s.", some(sum.Weights, "weight"), some(*sum.Groups, "group"), some(sum.N, "row"))
 	}
-	p.about("formula", formula)
+	p.About("formula", formula)
 	about := ""
 	if m, err := engine.Find(sum.Method); err == nil {
 		about = ": " + udf.Told(m.Summary) + " " + m.Source + "."
 	}
-	p.about("method", sum.Method+about)
-	p.about("family and link", sum.Family+", "+sum.Link)
-	p.about("rows", count(sum.N))
+	p.About("method", sum.Method+about)
+	p.About("family and link", sum.Family+", "+sum.Link)
+	p.About("rows", count(sum.N))
 	if sum.Skipped > 0 {
-		p.about("rows skipped", count(sum.Skipped))
+		p.About("rows skipped", count(sum.Skipped))
 	}
 	if sum.Evidence != nil {
-		p.about("log evidence", fmt.Sprintf("%.8g", *sum.Evidence))
+		p.About("log evidence", fmt.Sprintf("%.8g", *sum.Evidence))
 		if sum.N > 0 {
-			p.about("log evidence per row", fmt.Sprintf("%.5f", *sum.Evidence/float64(sum.N)))
+			p.About("log evidence per row", fmt.Sprintf("%.5f", *sum.Evidence/float64(sum.N)))
 		}
 	}
-	iterations, err := p.parameters(s, f, sum)
+	iterations, err := parameters(s, p, f, sum)
 	if err != nil {
 		return err
 	}
@@ -343,38 +242,31 @@ func (c *reportCommand) card(s *duck.Session, p *page, f *fitstore.Fits, sum *su
 		}
 	}
 	slices.Sort(options)
-	p.about("options", strings.Join(options, ", "))
-	p.about("order", f.Job("order"))
+	p.About("options", strings.Join(options, ", "))
+	p.About("order", f.Job("order"))
 	converged := "yes"
 	if !sum.Converged {
 		converged = "no"
 	}
-	p.about("converged", converged+", after "+some(iterations, "iteration"))
-	p.about("status", sum.Status)
+	p.About("converged", converged+", after "+some(iterations, "iteration"))
+	p.About("status", sum.Status)
 	if sum.Status != "ok" {
 		p.Warnings = append(p.Warnings, sum.Status)
 	}
-	p.about("beliefs", filepath.Base(c.Beliefs))
-	p.about("made by", "bglm "+udf.Version)
-	p.about("made on", today())
+	p.About("beliefs", filepath.Base(c.Beliefs))
+	p.About("made by", "bglm "+udf.Version)
+	p.About("made on", today())
 	return nil
 }
 
 // factorised says that deviations of single weights are not the posterior's.
 func (s *summary) factorised() bool { return strings.Contains(s.Status, kernels.FactorisedNote) }
 
-// about adds a fact to the card, none without a value.
-func (p *page) about(key, value string) {
-	if value != "" {
-		p.Card = append(p.Card, fact{Key: key, Value: value, Wide: len(value) > 28 && key != "prior of weights"})
-	}
-}
-
 // validAt is what the card calls the time of a fit.
 const validAt = "valid at time"
 
 // parameters adds what the fit was given or learnt besides its weights.
-func (p *page) parameters(s *duck.Session, f *fitstore.Fits, sum *summary) (iterations int64, err error) {
+func parameters(s *duck.Session, p *page.Page, f *fitstore.Fits, sum *summary) (iterations int64, err error) {
 	var shape, disp, t sql.NullFloat64
 	var pm, pv, pi float64
 	var kind string
@@ -383,30 +275,31 @@ func (p *page) parameters(s *duck.Session, f *fitstore.Fits, sum *summary) (iter
 	if err != nil {
 		return 0, err
 	}
-	p.about("prior of weights", fmt.Sprintf("mean %s, variance %s; intercept variance %s", chart.Short(pm), chart.Short(pv), chart.Short(pi)))
-	p.about("covariance", kind)
+	prior := fmt.Sprintf("mean %s, variance %s; intercept variance %s", chart.Short(pm), chart.Short(pv), chart.Short(pi))
+	p.Card = append(p.Card, page.Fact{Key: "prior of weights", Value: prior}) // no line of its own, long as it is
+	p.About("covariance", kind)
 	if shape.Valid {
-		p.about("shape", chart.Short(shape.Float64))
+		p.About("shape", chart.Short(shape.Float64))
 	}
 	if disp.Valid && slices.Contains(lik.With("dispersion"), sum.Family) {
-		p.about("dispersion", chart.Short(disp.Float64))
+		p.About("dispersion", chart.Short(disp.Float64))
 	}
 	if t.Valid {
-		p.about(validAt, chart.Short(t.Float64))
+		p.About(validAt, chart.Short(t.Float64))
 	}
 	return iterations, nil
 }
 
 // fitness measures the predictions of the data.
-func (c *reportCommand) fitness(s *duck.Session, p *page, j *judgement, sum *summary) error {
+func (c *reportCommand) fitness(s *duck.Session, p *page.Page, j *judgement, sum *summary) error {
 	r, how, binary := j.quality, j.how, j.binary
-	sec := section{ID: "fitness", Title: "Predictions of the data", Doc: "guide.md", Text: "The rows given are predicted with the weights integrated out. " + explained[how] + unsure(r.Unsure, r.N+r.Missing)}
+	sec := page.Section{ID: "fitness", Title: "Predictions of the data", Doc: "guide.md", Text: "The rows given are predicted with the weights integrated out. " + explained[how] + unsure(r.Unsure, r.N+r.Missing)}
 	put := func(k string, v *float64) {
 		if v != nil {
-			sec.Facts = append(sec.Facts, fact{Key: k, Value: fmt.Sprintf("%.5g", *v)})
+			sec.Facts = append(sec.Facts, page.Fact{Key: k, Value: fmt.Sprintf("%.5g", *v)})
 		}
 	}
-	sec.Facts = append(sec.Facts, fact{Key: "rows", Value: count(r.N)})
+	sec.Facts = append(sec.Facts, page.Fact{Key: "rows", Value: count(r.N)})
 	put("mean of y", r.Mean)
 	put("mean prediction", r.Predicted)
 	put("log loss", r.LogLoss)
@@ -433,7 +326,7 @@ func (c *reportCommand) fitness(s *duck.Session, p *page, j *judgement, sum *sum
 		}
 		charts = append(charts, courseCharts(parts)...)
 	}
-	p.add(sec, charts...)
+	p.Add(sec, charts...)
 	return nil
 }
 
@@ -533,7 +426,7 @@ func labelSQL(f *fitstore.Fits) string {
 
 // weights shows the weights furthest from 0: as odds or rate ratios where the link has them,
 // numbers by their standard deviation where the fit knows that.
-func (c *reportCommand) weights(s *duck.Session, p *page, f *fitstore.Fits, sum *summary) error {
+func (c *reportCommand) weights(s *duck.Session, p *page.Page, f *fitstore.Fits, sum *summary) error {
 	factorised, link := sum.factorised(), sum.Link
 	what := map[string]string{"the odds": "odds ratio", "the rate": "rate ratio", "the mean": "ratio of means"}[ratioOf(sum.Family, link)]
 	ch := &chart.Chart{ID: "weights", XLabel: "weight, of numbers by standard deviation", Ratio: what != ""}
@@ -542,14 +435,14 @@ func (c *reportCommand) weights(s *duck.Session, p *page, f *fitstore.Fits, sum 
 	}
 	ch.Title = "Weights furthest from 0"
 	is := chart.Series{Kind: "interval"}
-	t := &reportTable{Head: []cell{{"feature", false}, {"mean", true}}}
+	t := &page.Table{Head: []page.Cell{page.Text("feature"), page.Number("mean")}}
 	if !factorised {
 		ch.Title += ", with 95 % intervals"
-		t.Head = append(t.Head, cell{"sd", true}, cell{"lower", true}, cell{"upper", true}, cell{"z", true})
+		t.Head = append(t.Head, page.Number("sd"), page.Number("lower"), page.Number("upper"), page.Number("z"))
 	}
-	t.Head = append(t.Head, cell{"by sd", true})
+	t.Head = append(t.Head, page.Number("by sd"))
 	if ch.Ratio {
-		t.Head = append(t.Head, cell{what, true})
+		t.Head = append(t.Head, page.Number(what))
 	}
 	shown := func(v float64) float64 {
 		if ch.Ratio {
@@ -575,14 +468,14 @@ func (c *reportCommand) weights(s *duck.Session, p *page, f *fitstore.Fits, sum 
 			is.Tip = append(is.Tip, tip)
 			ch.Names = append(ch.Names, name)
 		}
-		number := func(v float64) cell { return cell{chart.Digits(v, 4), true} }
-		row := []cell{{name, false}, number(m)}
+		number := func(v float64) page.Cell { return page.Number(chart.Digits(v, 4)) }
+		row := []page.Cell{page.Text(name), number(m)}
 		if !factorised {
 			z := "known"
 			if sd > 0 {
 				z = fmt.Sprintf("%.1f", m/sd)
 			}
-			row = append(row, cell{chart.Digits(sd, 3), true}, number(m-half), number(m+half), cell{z, true})
+			row = append(row, page.Number(chart.Digits(sd, 3)), number(m-half), number(m+half), page.Number(z))
 		}
 		row = append(row, number(scale*m))
 		if ch.Ratio {
@@ -606,7 +499,7 @@ func (c *reportCommand) weights(s *duck.Session, p *page, f *fitstore.Fits, sum 
 	if len(ch.Names) > 0 {
 		charts = append(charts, ch)
 	}
-	p.add(section{ID: "coefficients", Title: "Weights", Doc: "coefficients.md", Text: text, Table: t}, charts...)
+	p.Add(page.Section{ID: "coefficients", Title: "Weights", Doc: "coefficients.md", Text: text, Table: t}, charts...)
 	return nil
 }
 
@@ -627,7 +520,7 @@ type chartPoint struct{ x, mean, sd float64 }
 
 // trajectories learns the rows again, slice by slice, and shows the weights and the
 // evidence on the way.
-func (c *reportCommand) trajectories(s *duck.Session, p *page, sc *scoring, factorised bool) error {
+func (c *reportCommand) trajectories(s *duck.Session, p *page.Page, sc *scoring, factorised bool) error {
 	if f := sc.fits; len(f.Group) > 0 {
 		return nil
 	}
@@ -767,7 +660,7 @@ func (c *course) visit(s *duck.Session, x float64) error {
 }
 
 // section draws the course; that of factorised weights without bands.
-func (c *course) section(p *page, factorised bool) {
+func (c *course) section(p *page.Page, factorised bool) {
 	xl := "rows learnt"
 	if c.hasTime {
 		xl = "time"
@@ -804,7 +697,7 @@ func (c *course) section(p *page, factorised bool) {
 		charts = append([]*chart.Chart{tr}, charts...)
 		text += " Weights drift between rows; what is shown is the filter's belief at the time."
 	}
-	p.add(section{ID: "course", Title: "Course of learning", Doc: "cookbook/drift.md", Text: text}, charts...)
+	p.Add(page.Section{ID: "course", Title: "Course of learning", Doc: "cookbook/drift.md", Text: text}, charts...)
 }
 
 // predicted prints a prediction; a probability next to 1 by what it lacks, for that is what its
@@ -817,7 +710,7 @@ func predicted(p float64) string {
 }
 
 // worst lists the rows whose response was least expected.
-func (c *reportCommand) worst(s *duck.Session, p *page, sc *scoring) error {
+func (c *reportCommand) worst(s *duck.Session, p *page.Page, sc *scoring) error {
 	binary, err := isBinary(s)
 	if err != nil {
 		return err
@@ -838,13 +731,13 @@ func (c *reportCommand) worst(s *duck.Session, p *page, sc *scoring) error {
 	if err != nil {
 		return err
 	}
-	t := &reportTable{Head: []cell{{"file", false}, {"row", true}, {"y", true}, {"prediction", true}, {what, true}}}
+	t := &page.Table{Head: []page.Cell{page.Text("file"), page.Number("row"), page.Number("y"), page.Number("prediction"), page.Number(what)}}
 	if len(why) > 0 {
-		t.Head = append(t.Head, cell{"what moved the prediction", false})
+		t.Head = append(t.Head, page.Text("what moved the prediction"))
 	}
 	var fields []string
 	for i, n := range show {
-		t.Head = append(t.Head, cell{n, false})
+		t.Head = append(t.Head, page.Text(n))
 		value := "left(r." + quote.Name(n) + "::VARCHAR, 40)"
 		if cols[i].Type == "DOUBLE" || cols[i].Type == "FLOAT" {
 			value = "printf('%.6g', r." + quote.Name(n) + "::DOUBLE)"
@@ -865,12 +758,12 @@ func (c *reportCommand) worst(s *duck.Session, p *page, sc *scoring) error {
 		if err := scan(dst...); err != nil {
 			return err
 		}
-		line := []cell{{filepath.Base(sc.src.FileName(file)), false}, {count(row), true}, {chart.Short(y), true}, {predicted(pr), true}, {fmt.Sprintf("%.3f", sp), true}}
+		line := []page.Cell{page.Text(filepath.Base(sc.src.FileName(file))), page.Number(count(row)), page.Number(chart.Short(y)), page.Number(predicted(pr)), page.Number(fmt.Sprintf("%.3f", sp))}
 		if len(why) > 0 {
-			line = append(line, cell{why[fmt.Sprintf("%s %d", file, row)], false})
+			line = append(line, page.Text(why[fmt.Sprintf("%s %d", file, row)]))
 		}
 		for _, v := range text {
-			line = append(line, cell{v.String, false})
+			line = append(line, page.Text(v.String))
 		}
 		t.Rows = append(t.Rows, line)
 		return nil
@@ -878,6 +771,6 @@ func (c *reportCommand) worst(s *duck.Session, p *page, sc *scoring) error {
 	if err != nil {
 		return err
 	}
-	p.add(section{ID: "worst", Title: "Rows that fit worst", Doc: "functions.md#bglm_influence", Text: "The responses that the model expected least: wrong data, or what it cannot know. What moved the prediction is each feature's part of the predictor, numbers from their mean.", Table: t})
+	p.Add(page.Section{ID: "worst", Title: "Rows that fit worst", Doc: "functions.md#bglm_influence", Text: "The responses that the model expected least: wrong data, or what it cannot know. What moved the prediction is each feature's part of the predictor, numbers from their mean.", Table: t})
 	return nil
 }

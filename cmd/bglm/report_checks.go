@@ -1,14 +1,9 @@
 package main
 
 import (
-	"crypto/sha256"
 	"database/sql"
-	"encoding/hex"
-	"errors"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +12,7 @@ import (
 	"github.com/bglm/bglm/cmd/chart"
 	"github.com/bglm/bglm/cmd/internal/duck"
 	"github.com/bglm/bglm/cmd/internal/fitstore"
+	"github.com/bglm/bglm/cmd/internal/page"
 	"github.com/bglm/bglm/cmd/internal/quote"
 	"github.com/bglm/bglm/cmd/internal/shell"
 	"github.com/bglm/bglm/kernels/lik"
@@ -33,8 +29,8 @@ func traitsOf(family, link string) (t lik.Traits) {
 }
 
 // thresholds say what deciding by the probability comes to.
-func (c *reportCommand) thresholds(s *duck.Session, p *page) error {
-	t := &reportTable{Head: []cell{{"threshold", true}, {"rows above", true}, {"share", true}, {"precision", true}, {"recall", true}, {"lift", true}, {"cost of 1,000 rows", true}}}
+func (c *reportCommand) thresholds(s *duck.Session, p *page.Page) error {
+	t := &page.Table{Head: []page.Cell{page.Number("threshold"), page.Number("rows above"), page.Number("share"), page.Number("precision"), page.Number("recall"), page.Number("lift"), page.Number("cost of 1,000 rows")}}
 	err := s.Each(`SELECT t, above, found, n, pos FROM (SELECT t, count(*) FILTER (p >= t) AS above, coalesce(sum(y) FILTER (p >= t), 0) AS found, count(*) AS n, sum(y) AS pos
 			FROM scored, (SELECT unnest([0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]) AS t) WHERE y IS NOT NULL AND p IS NOT NULL GROUP BY t)
 		WHERE pos > 0 AND above > 0 AND above < n ORDER BY t`, func(scan func(...any) error) error {
@@ -43,13 +39,13 @@ func (c *reportCommand) thresholds(s *duck.Session, p *page) error {
 		if err := scan(&at, &d.Above, &d.Found, &d.Rows, &d.Positive); err != nil {
 			return err
 		}
-		t.Rows = append(t.Rows, []cell{{fmt.Sprintf("%.2f", at), true}, {count(int64(d.Above)), true}, {percent(d.Above / d.Rows), true}, {percent(d.Precision()), true}, {percent(d.Recall()), true}, {fmt.Sprintf("%.2f", d.Lift()), true}, {chart.Thousands(fmt.Sprintf("%.1f", 1000*d.Cost(c.CostFalse, c.CostMissed))), true}})
+		t.Rows = append(t.Rows, []page.Cell{page.Number(fmt.Sprintf("%.2f", at)), page.Number(count(int64(d.Above))), page.Number(percent(d.Above / d.Rows)), page.Number(percent(d.Precision())), page.Number(percent(d.Recall())), page.Number(fmt.Sprintf("%.2f", d.Lift())), page.Number(chart.Thousands(fmt.Sprintf("%.1f", 1000*d.Cost(c.CostFalse, c.CostMissed))))})
 		return nil
 	})
 	if err != nil || len(t.Rows) == 0 {
 		return err
 	}
-	p.add(section{ID: "thresholds", Title: "Deciding by a threshold", Doc: "cookbook/credit.md", Table: t,
+	p.Add(page.Section{ID: "thresholds", Title: "Deciding by a threshold", Doc: "cookbook/credit.md", Table: t,
 		Text: fmt.Sprintf("Rows whose probability is at least the threshold are taken for 1. Precision is the share of those that are 1, recall the share of all 1 among them, lift how many times more than among all rows. The cost counts %v for a 0 above the threshold and %v for a 1 below it (--cost-false, --cost-missed); with calibrated probabilities it is least near %.2f.", c.CostFalse, c.CostMissed, c.CostFalse/(c.CostFalse+c.CostMissed))})
 	return nil
 }
@@ -64,25 +60,25 @@ func some(n int64, unit string) string {
 }
 
 // variances shows what was learnt besides the weights, with what is not known of it.
-func (c *reportCommand) variances(s *duck.Session, p *page, f *fitstore.Fits) error {
+func (c *reportCommand) variances(s *duck.Session, p *page.Page, f *fitstore.Fits) error {
 	if len(f.Group) > 0 || f.HasClass {
 		return nil
 	}
 	var terms []string
-	t := &reportTable{Head: []cell{{"learnt", false}, {"mean", true}, {"sd", true}, {"lower", true}, {"upper", true}}}
+	t := &page.Table{Head: []page.Cell{page.Text("learnt"), page.Number("mean"), page.Number("sd"), page.Number("lower"), page.Number("upper")}}
 	err := s.Each(`SELECT t.term, t.mean, t.sd, t.lower, t.upper FROM (SELECT unnest(bglm_summary(fit)) AS t FROM `+f.Table+`) WHERE regexp_full_match(t.term, '(sd|cor|scale|shape)\(.*\)')`, func(scan func(...any) error) error {
 		var term string
 		var v [4]sql.NullFloat64
 		if err := scan(&term, &v[0], &v[1], &v[2], &v[3]); err != nil {
 			return err
 		}
-		row := []cell{{shell.Visible(term), false}}
+		row := []page.Cell{page.Text(shell.Visible(term))}
 		for _, x := range v {
 			text := ""
 			if x.Valid {
 				text = chart.Digits(x.Float64, 4)
 			}
-			row = append(row, cell{text, true})
+			row = append(row, page.Number(text))
 		}
 		t.Rows, terms = append(t.Rows, row), append(terms, term)
 		return nil
@@ -106,7 +102,7 @@ func (c *reportCommand) variances(s *duck.Session, p *page, f *fitstore.Fits) er
 	if slices.ContainsFunc(terms, func(term string) bool { return strings.HasPrefix(term, "cor(") }) {
 		text += " cor is the correlation of intercepts and slopes."
 	}
-	p.add(section{ID: "variances", Title: "How far levels and rows lie apart", Doc: "coefficients.md#shrinkage", Table: t,
+	p.Add(page.Section{ID: "variances", Title: "How far levels and rows lie apart", Doc: "coefficients.md#shrinkage", Table: t,
 		Text: text})
 	return nil
 }
@@ -132,7 +128,7 @@ var doubtTexts = map[metric.Doubt]string{
 }
 
 // health shows what the rows of data were like.
-func (c *reportCommand) health(s *duck.Session, p *page, sc *scoring, sum *summary) error {
+func (c *reportCommand) health(s *duck.Session, p *page.Page, sc *scoring, sum *summary) error {
 	if len(sc.fits.Group) > 0 || sc.fits.HasClass {
 		return nil
 	}
@@ -140,7 +136,7 @@ func (c *reportCommand) health(s *duck.Session, p *page, sc *scoring, sum *summa
 	if err != nil || len(all) == 0 {
 		return err
 	}
-	t := &reportTable{Head: []cell{{"column", false}, {"kind", false}, {"rows", true}, {"missing", true}, {"mean", true}, {"sd", true}, {"levels", true}, {fmt.Sprintf("of under %d rows", metric.RareRows), true}, {"mind", false}}}
+	t := &page.Table{Head: []page.Cell{page.Text("column"), page.Text("kind"), page.Number("rows"), page.Number("missing"), page.Number("mean"), page.Number("sd"), page.Number("levels"), page.Number(fmt.Sprintf("of under %d rows", metric.RareRows)), page.Text("mind")}}
 	for _, x := range all {
 		t.Rows = append(t.Rows, x.row())
 	}
@@ -148,31 +144,31 @@ func (c *reportCommand) health(s *duck.Session, p *page, sc *scoring, sum *summa
 	if sum.Skipped > 0 {
 		text += fmt.Sprintf(" %s skipped.", some(sum.Skipped, "row")+" "+map[bool]string{true: "was", false: "were"}[sum.Skipped == 1])
 	}
-	p.add(section{ID: "health", Title: "Data", Doc: "data.md", Text: text, Table: t.filled()})
+	p.Add(page.Section{ID: "health", Title: "Data", Doc: "data.md", Text: text, Table: t.Filled()})
 	return nil
 }
 
 // row is x as one of the table of health.
-func (x *columnHealth) row() []cell {
-	number := func(v sql.NullFloat64) cell {
+func (x *columnHealth) row() []page.Cell {
+	number := func(v sql.NullFloat64) page.Cell {
 		if !v.Valid {
-			return cell{"", true}
+			return page.Number("")
 		}
-		return cell{chart.Digits(v.Float64, 4), true}
+		return page.Number(chart.Digits(v.Float64, 4))
 	}
-	levels, rare := cell{"", true}, cell{"", true}
+	levels, rare := page.Number(""), page.Number("")
 	if x.counted {
-		levels, rare = cell{count(x.Levels), true}, cell{count(x.Rare), true}
+		levels, rare = page.Number(count(x.Levels)), page.Number(count(x.Rare))
 	}
 	var mind []string
 	for _, d := range x.Doubts() {
 		mind = append(mind, doubtTexts[d])
 	}
-	row := []cell{{x.name, false}, {x.kind, false}, {count(x.Rows), true}, {count(x.Missing), true}}
+	row := []page.Cell{page.Text(x.name), page.Text(x.kind), page.Number(count(x.Rows)), page.Number(count(x.Missing))}
 	if !x.Number {
-		return append(row, cell{"", true}, cell{"", true}, levels, rare, cell{strings.Join(mind, "; "), false})
+		return append(row, page.Number(""), page.Number(""), levels, rare, page.Text(strings.Join(mind, "; ")))
 	}
-	return append(row, number(x.mean), number(x.sd), levels, rare, cell{strings.Join(mind, "; "), false})
+	return append(row, number(x.mean), number(x.sd), levels, rare, page.Text(strings.Join(mind, "; ")))
 }
 
 // columns are those that the fit has seen, with what the rows say of them.
@@ -227,26 +223,6 @@ func (sc *scoring) inspect(s *duck.Session, x *columnHealth) error {
 	return s.Row(fmt.Sprintf("SELECT coalesce(count(%[1]s) > 20 AND max(%[1]s) - min(%[1]s) + 1 = count(*) AND bool_and(%[1]s = trunc(%[1]s)) AND count(DISTINCT %[1]s) = count(*), false) FROM %[2]s", v, rows), &x.Counting)
 }
 
-// filled is the table without the columns in which nothing stands.
-func (t *reportTable) filled() *reportTable {
-	some := func(k int) bool {
-		return slices.ContainsFunc(t.Rows, func(row []cell) bool { return row[k].Text != "" })
-	}
-	keep := func(row []cell) (out []cell) {
-		for k, c := range row {
-			if some(k) {
-				out = append(out, c)
-			}
-		}
-		return out
-	}
-	out := &reportTable{Head: keep(t.Head)}
-	for _, row := range t.Rows {
-		out.Rows = append(out.Rows, keep(row))
-	}
-	return out
-}
-
 // reasons are the features that move the predictor of each of the rows named by file and row
 // furthest from its mean: that a reader can see why.
 func (sc *scoring) reasons(s *duck.Session, keys string) (map[string]string, error) {
@@ -268,41 +244,6 @@ func (sc *scoring) reasons(s *duck.Session, keys string) (map[string]string, err
 		return err
 	})
 	return out, err
-}
-
-// wholeHash is up to how many bytes a file is hashed whole.
-const wholeHash = 1 << 30
-
-// dataHash is the SHA-256 of the files' bytes, of large ones of their ends and lengths.
-func dataHash(names []string) (string, error) {
-	h := sha256.New()
-	partly := false
-	for _, name := range names {
-		f, err := os.Open(name)
-		if err != nil {
-			return "", nil // standard input
-		}
-		st, err := f.Stat()
-		if err == nil && st.Size() > wholeHash {
-			partly = true
-			fmt.Fprintf(h, "%d\n", st.Size())
-			_, err = io.CopyN(h, f, 1<<20)
-			if err == nil {
-				_, err = f.Seek(-1<<20, io.SeekEnd)
-			}
-		}
-		if err == nil {
-			_, err = io.Copy(h, f)
-		}
-		if err = errors.Join(err, f.Close()); err != nil {
-			return "", fmt.Errorf("%s: %w", filepath.Base(name), err)
-		}
-	}
-	out := hex.EncodeToString(h.Sum(nil))
-	if partly {
-		out += ", of the ends of the files"
-	}
-	return out, nil
 }
 
 // today is the date of a report; SOURCE_DATE_EPOCH gives another, for pages that are made again.

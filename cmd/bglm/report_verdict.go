@@ -11,6 +11,7 @@ import (
 	"github.com/bglm/bglm/cmd/chart"
 	"github.com/bglm/bglm/cmd/internal/duck"
 	"github.com/bglm/bglm/cmd/internal/fitstore"
+	"github.com/bglm/bglm/cmd/internal/page"
 	"github.com/bglm/bglm/cmd/internal/quote"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/metric"
@@ -110,8 +111,8 @@ func (j *judgement) losses() string {
 }
 
 // verdict answers first: is it good, what drives it, can it be trusted.
-func (c *reportCommand) verdict(s *duck.Session, p *page, f *fitstore.Fits, j *judgement, ds []columnDrive, sum *summary) error {
-	sec := section{ID: "verdict", Title: "In short", Doc: "coefficients.md"}
+func (c *reportCommand) verdict(s *duck.Session, p *page.Page, f *fitstore.Fits, j *judgement, ds []columnDrive, sum *summary) error {
+	sec := page.Section{ID: "verdict", Title: "In short", Doc: "coefficients.md"}
 	good := "Not clearly better than the mean response alone."
 	switch v := j.skill.Verdict(); {
 	case j.skill.Base == 0:
@@ -128,13 +129,13 @@ func (c *reportCommand) verdict(s *duck.Session, p *page, f *fitstore.Fits, j *j
 	if share := j.skill.Explained(); !j.binary && share > 0 {
 		good += fmt.Sprintf(" It explains %.0f %% of the responses' variance.", 100*share)
 	}
-	sec.Points = append(sec.Points, point{"Is it good?", good})
+	sec.Points = append(sec.Points, page.Point{Question: "Is it good?", Answer: good})
 	what, err := c.driven(s, f, ds, sum)
 	if err != nil {
 		return err
 	}
 	if what != "" {
-		sec.Points = append(sec.Points, point{"What drives it?", what})
+		sec.Points = append(sec.Points, page.Point{Question: "What drives it?", Answer: what})
 	}
 	trust := explained[j.how] + unsure(j.Unsure, j.N+j.Missing)
 	if j.binary && j.Mean != nil && j.Predicted != nil {
@@ -162,7 +163,7 @@ func (c *reportCommand) verdict(s *duck.Session, p *page, f *fitstore.Fits, j *j
 		}
 	}
 	trust += checks(status)
-	sec.Points = append(sec.Points, point{"Can it be trusted?", trust})
+	sec.Points = append(sec.Points, page.Point{Question: "Can it be trusted?", Answer: trust})
 	p.Sections = append(p.Sections, sec)
 	return nil
 }
@@ -256,7 +257,7 @@ func ratioOf(family, link string) string {
 }
 
 // driverChart shows the shares of the columns.
-func driverChart(p *page, ds []columnDrive) {
+func driverChart(p *page.Page, ds []columnDrive) {
 	if len(ds) == 0 {
 		return
 	}
@@ -264,19 +265,19 @@ func driverChart(p *page, ds []columnDrive) {
 	slices.SortStableFunc(shown, func(a, b columnDrive) int { return cmp.Compare(b.share, a.share) })
 	ch := &chart.Chart{ID: "drivers", Title: "Share of what the predictions vary by", XLabel: "share of the predictor's variance"}
 	is := chart.Series{Kind: "interval"}
-	t := &reportTable{Head: []cell{{"column", false}, {"share", true}, {"lower", true}, {"upper", true}}}
+	t := &page.Table{Head: []page.Cell{page.Text("column"), page.Number("share"), page.Number("lower"), page.Number("upper")}}
 	for i, d := range shown {
 		is.X, is.Y, is.Lo, is.Hi = append(is.X, d.share), append(is.Y, float64(i)), append(is.Lo, d.lower), append(is.Hi, d.upper)
 		is.Tip = append(is.Tip, fmt.Sprintf("%s: %s (%s to %s)", d.column, thousandths(d.share), thousandths(d.lower), thousandths(d.upper)))
 		ch.Names = append(ch.Names, d.column)
-		t.Rows = append(t.Rows, []cell{{d.column, false}, {thousandths(d.share), true}, {thousandths(d.lower), true}, {thousandths(d.upper), true}})
+		t.Rows = append(t.Rows, []page.Cell{page.Text(d.column), page.Number(thousandths(d.share)), page.Number(thousandths(d.lower)), page.Number(thousandths(d.upper))})
 	}
 	ch.Series = []chart.Series{is, {Kind: "reference", X: []float64{0, 0}, Y: []float64{-0.5, float64(len(shown)) - 0.5}}}
 	text := "How much of the spread of the linear predictor over the rows goes with each column, the others' help included, with 95 % intervals. The shares add up to 1; below 0 is a column that runs against the others."
 	if len(shown) < len(ds) {
 		text += fmt.Sprintf(" Shown are the %d strongest of %s columns.", len(shown), count(int64(len(ds))))
 	}
-	p.add(section{ID: "driving", Title: "What drives it", Doc: "coefficients.md", Table: t,
+	p.Add(page.Section{ID: "driving", Title: "What drives it", Doc: "coefficients.md", Table: t,
 		Text: text}, ch)
 }
 
@@ -296,7 +297,7 @@ const (
 
 // effects show the expected response along each of the strongest columns, the others as in a
 // typical row: numbers at their mean, levels at the most frequent one.
-func (c *reportCommand) effects(s *duck.Session, p *page, sc *scoring, ds []columnDrive, of lik.Traits) error {
+func (c *reportCommand) effects(s *duck.Session, p *page.Page, sc *scoring, ds []columnDrive, of lik.Traits) error {
 	if len(ds) == 0 {
 		return nil
 	}
@@ -325,7 +326,7 @@ func (c *reportCommand) effects(s *duck.Session, p *page, sc *scoring, ds []colu
 		if sc.offset != "" {
 			text += " The offset is 0: an exposure of 1, where it is the logarithm of one."
 		}
-		p.add(section{ID: "effects", Title: "Effect of each column", Doc: "coefficients.md#from-log-odds-to-probabilities", Text: text}, charts...)
+		p.Add(page.Section{ID: "effects", Title: "Effect of each column", Doc: "coefficients.md#from-log-odds-to-probabilities", Text: text}, charts...)
 	}
 	return nil
 }

@@ -62,6 +62,7 @@ var directions = []struct{ pattern, may string }{
 	{"cmd/internal/formula", "cmd/internal/quote"},
 	{"cmd/internal/shell", "kernels/lik sql udf"},
 	{"cmd/internal/cli", "cmd/internal/shell"},
+	{"cmd/internal/page", "cmd/chart cmd/internal/shell"},
 	{"cmd/internal/files", "cmd/internal/shell"},
 	{"cmd/internal/duck", "cmd/internal/cli cmd/internal/files cmd/internal/quote cmd/internal/shell udf"},
 	{"cmd/internal/job", "cmd/internal/cli cmd/internal/duck cmd/internal/files cmd/internal/formula cmd/internal/quote arrowio arrowio/... kernels kernels/..."},
