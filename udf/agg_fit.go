@@ -73,7 +73,7 @@ func (s *fitState) Clone() capi.State {
 }
 
 func (s *fitState) Size() int64 {
-	n := 96 + int64(cap(s.rows))
+	n := 64 + int64(cap(s.rows))
 	if s.Fitter != nil {
 		n += s.Fitter.Size()
 	}
