@@ -256,7 +256,7 @@ func (c *Covariance) LevelMean(k int) (j int, mean, rest float64, ok bool) {
 	if j = a.LevelMean(k); j < 0 {
 		return 0, 0, 0, false
 	}
-	return j, a.ResponseUnit() * a.Mean(j), arrowhead.OwnShare(a.Levels(j)), true
+	return j, a.ResponseUnit() * a.Mean(j), arrowhead.LevelShare(a.Levels(j)), true
 }
 
 // hasLevelMeans says whether weights of an arrowhead form share level means.

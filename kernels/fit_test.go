@@ -19,7 +19,7 @@ func TestSay(t *testing.T) {
 }
 
 // Levels with a prior variance of their own are not multiplied as if they had the common one.
-func TestOwnVariancesAreNotMerged(t *testing.T) {
+func TestColumnVariancesAreNotMerged(t *testing.T) {
 	fit := func(v float64) *Fit {
 		return &Fit{Prior: DefaultPrior, Columns: []FitColumn{{Name: "g", Kind: LevelsColumn, Variance: v}}}
 	}

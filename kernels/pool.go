@@ -92,13 +92,13 @@ func (p *pools) find(fs []uint32, xs []float64, offset float64, o *lik.Obs) uint
 	if 2*len(p.sums) > len(p.table) {
 		p.table = memory.Make[uint32](2*len(p.table), 2*len(p.table))
 		for k, h := range p.hash {
-			p.put(h, uint32(k+1))
+			p.insert(h, uint32(k+1))
 		}
 	}
 	return uint32(len(p.sums) - 1)
 }
 
-func (p *pools) put(h uint64, k uint32) {
+func (p *pools) insert(h uint64, k uint32) {
 	mask := uint64(len(p.table) - 1)
 	at := h & mask
 	for p.table[at] != 0 {
@@ -141,7 +141,7 @@ func (p *pools) findAll(b *Batch, lo int, at []uint32) {
 		o := b.Obs(lo + i)
 		at[i] = p.find(fs, xs, b.Shift(lo+i), &o)
 		if known {
-			p.tuples.put(keys[i], at[i])
+			p.tuples.insert(keys[i], at[i])
 		}
 	}
 }

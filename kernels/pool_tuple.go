@@ -215,7 +215,7 @@ func (t *tuples) widen() {
 		for k, l := range was.places {
 			now += key / l.stride % l.radix * places[k].stride
 		}
-		t.put(now, pool)
+		t.insert(now, pool)
 	})
 }
 
@@ -243,15 +243,15 @@ func (t *tuples) room(n int) {
 	t.direct, t.table = nil, memory.Make[keyed](size, size)
 }
 
-// put tells the pool of a key that is not known.
-func (t *tuples) put(key uint64, pool uint32) {
+// insert records the pool of a key that is not known yet.
+func (t *tuples) insert(key uint64, pool uint32) {
 	t.known++
 	if t.direct == nil && 2*t.known > len(t.table) {
 		was := *t
 		t.known = 0
 		t.room(was.known)
-		was.each(t.put)
-		t.put(key, pool)
+		was.each(t.insert)
+		t.insert(key, pool)
 		return
 	}
 	if t.direct != nil {

@@ -39,7 +39,7 @@ func (p *Problem) ClassSeparation(f *Fit) string {
 		}
 	}
 	all, single := c.apart(w)
-	c.look()
+	c.fill()
 	if all && c.beyondChance(c.second(), 1) {
 		var names []string
 		for a := range k {
@@ -165,8 +165,8 @@ func (c *classSides) apart(w [][]float64) (all bool, single []bool) {
 	return all, single
 }
 
-// look fills rows, low and high.
-func (c *classSides) look() {
+// fill computes rows, low and high.
+func (c *classSides) fill() {
 	for _, m := range []*[][]float64{&c.rows, &c.low, &c.high} {
 		*m = make([][]float64, c.P)
 		all := make([]float64, c.P*c.k)

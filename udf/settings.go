@@ -71,10 +71,10 @@ func setThreads(text string) error {
 	return nil
 }
 
-var ownRowBudget atomic.Int64 // 0 is engine.DefaultRowBudget
+var givenRowBudget atomic.Int64 // 0 is engine.DefaultRowBudget
 
 func rowBudget() int {
-	if n := ownRowBudget.Load(); n > 0 {
+	if n := givenRowBudget.Load(); n > 0 {
 		return int(n)
 	}
 	return engine.DefaultRowBudget
@@ -82,12 +82,12 @@ func rowBudget() int {
 
 func setRowBudget(text string) error {
 	if auto(text) {
-		ownRowBudget.Store(0)
+		givenRowBudget.Store(0)
 		return nil
 	}
 	n, err := whole(text, 1<<40)
 	if err == nil {
-		ownRowBudget.Store(int64(n))
+		givenRowBudget.Store(int64(n))
 	}
 	return err
 }

@@ -107,7 +107,7 @@ func summarise(s *duck.Session, f *fitstore.Fits, sum *summary) error {
 	return err
 }
 
-func (sum *summary) took(began time.Time) {
+func (sum *summary) setTiming(began time.Time) {
 	sum.Seconds = time.Since(began).Seconds()
 	if sum.N > 0 && sum.Seconds > 0 {
 		sum.Rate = math.Round(float64(sum.N) / sum.Seconds)
@@ -165,7 +165,7 @@ func (o *outputFlags) finish(s *duck.Session, f *fitstore.Fits, sum *summary, be
 	if err := summarise(s, f, sum); err != nil {
 		return err
 	}
-	sum.took(began)
+	sum.setTiming(began)
 	return o.print(s.Env, sum.besideBeliefs(s.Env), sum)
 }
 
@@ -238,7 +238,7 @@ func (c *fitCommand) Run(e *cli.Env) error {
 			return err
 		}
 	}
-	sum.took(began)
+	sum.setTiming(began)
 	w := sum.besideBeliefs(e)
 	if c.Quiet && !c.JSON {
 		return nil
@@ -327,7 +327,7 @@ func (c *fitCommand) bySQL(s *duck.Session) (*fitstore.Fits, int, error) {
 		return nil, 0, src.Blame(err)
 	}
 	j.Meta = append(j.Meta, rowsKey, mark)
-	f, err := fitstore.Look(s, "fits", j.Meta)
+	f, err := fitstore.Open(s, "fits", j.Meta)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -141,7 +141,7 @@ func (c *fitCommand) tell(s *duck.Session, l *fitstore.Ledger, done, copies int,
 	if err != nil {
 		return err
 	}
-	sum.took(began)
+	sum.setTiming(began)
 	sum.Rate = 0 // the rows are those of all files so far
 	if !c.JSON && !c.Quiet {
 		fmt.Fprintf(s.Env.Stdout, "%d new files. ", done)

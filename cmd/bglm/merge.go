@@ -132,7 +132,7 @@ func (c *mergeCommand) merge(s *duck.Session) (*fitstore.Fits, error) {
 	if err := s.Exec(q); err != nil {
 		return nil, fmt.Errorf("%s: %w", strings.Join(c.Files, ", "), err)
 	}
-	return fitstore.Look(s, "fits", parts[0].Meta)
+	return fitstore.Open(s, "fits", parts[0].Meta)
 }
 
 // mergePlain merges in the order of the files, whatever the form of the

@@ -21,7 +21,7 @@ func byFlag(err error) error {
 			return e.Error()
 		}
 		c, name := option.InWords(*e, udf.OptionWords), "--option "+e.Name
-		if own, _, ok := strings.Cut(job.OwnFlags[e.Name], " "); ok {
+		if own, _, ok := strings.Cut(job.OptionFlags[e.Name], " "); ok {
 			name = own
 		}
 		return c.Named(name)

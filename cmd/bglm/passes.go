@@ -38,7 +38,7 @@ func (c *fitCommand) checkPasses() error {
 	return nil
 }
 
-// plan is the job that passes go for, its rows, and whether there is a fit to look around, in
+// plan is the job that passes go for, its rows, and whether there is a fit to expand around, in
 // the table around.
 func (c *fitCommand) plan(s *duck.Session, unfinished string) (j *job.Job, src *job.Source, around bool, err error) {
 	if src, err = job.Open(s, c.data()); err != nil {

@@ -66,7 +66,7 @@ func (c *fitCommand) groupsByPasses(s *duck.Session, j *job.Job, src *job.Source
 	if err := s.Exec("CREATE OR REPLACE TEMP TABLE fits AS FROM done"); err != nil {
 		return nil, err
 	}
-	return fitstore.Look(s, "fits", j.Meta)
+	return fitstore.Open(s, "fits", j.Meta)
 }
 
 // groupFits are the tables done, of groups and their fits; sizes (job.Divide); and around, of
@@ -111,7 +111,7 @@ func (g *groupFits) keep() error {
 	if err := g.s.Exec("CREATE OR REPLACE TEMP TABLE fits AS FROM done UNION ALL SELECT " + quote.NamesOf("p", g.j.GroupNames()) + ", a.fit FROM around a JOIN sizes p USING (bglm_k)"); err != nil {
 		return err
 	}
-	f, err := fitstore.Look(g.s, "fits", g.j.Meta)
+	f, err := fitstore.Open(g.s, "fits", g.j.Meta)
 	if err != nil {
 		return err
 	}

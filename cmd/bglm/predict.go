@@ -248,7 +248,7 @@ func (c *predictCommand) Run(e *cli.Env) error {
 	if err := s.Row("SELECT count(*) FROM "+sc.src.Rows(), &sum.N); err != nil {
 		return sc.src.Blame(err)
 	}
-	sum.took(began)
+	sum.setTiming(began)
 	if fitstore.Stdout(c.Out) {
 		return c.print(e, e.Stderr, sum)
 	}

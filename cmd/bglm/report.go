@@ -104,7 +104,7 @@ func (c *reportCommand) Run(e *cli.Env) error {
 			}
 		}
 	}
-	sum.took(began)
+	sum.setTiming(began)
 	sum.Rate = 0
 	return c.print(e, e.Stdout, sum)
 }

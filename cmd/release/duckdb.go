@@ -53,8 +53,8 @@ func duckdbParts(folder string) ([]part, error) {
 
 // What is DuckDB's own or the compiler's. Nothing of the benchmarks is linked in, see checkTool.
 var (
-	ownNames    = []string{"duckdb", "std", "__gnu_cxx"}
-	ownArchives = []string{
+	coreNames    = []string{"duckdb", "std", "__gnu_cxx"}
+	coreArchives = []string{
 		"libduckdb_static.a", "libduckdb_generated_extension_loader.a", "libautocomplete_extension.a", "libcore_functions_extension.a", "libicu_extension.a",
 		"libjson_extension.a", "libparquet_extension.a",
 	}
@@ -87,13 +87,13 @@ func checkParts(dir string, parts []part) error {
 		if err != nil {
 			return err
 		}
-		if !slices.Contains(ownArchives, name) {
+		if !slices.Contains(coreArchives, name) {
 			found[name] = true
 		}
 		for n := range found {
 			if _, ok := known[n]; ok {
 				known[n] = true
-			} else if !slices.Contains(ownNames, n) {
+			} else if !slices.Contains(coreNames, n) {
 				strange = append(strange, fmt.Sprintf("%s of %s is not in", n, name))
 			}
 		}

@@ -28,7 +28,7 @@ func newWorld(r *rand.Rand, family string, n, levels int, spread, tied float64) 
 	w := &world{family: family, weights: map[string]float64{"(Intercept)": spread * r.NormFloat64(), "u": spread * r.NormFloat64(), "v": spread * r.NormFloat64()}}
 	common, own := 0.0, spread
 	if tied > 0 {
-		common, own = spread*math.Sqrt(arrowhead.MeanShare(tied))*r.NormFloat64(), spread*math.Sqrt(arrowhead.OwnShare(tied))
+		common, own = spread*math.Sqrt(arrowhead.MeanShare(tied))*r.NormFloat64(), spread*math.Sqrt(arrowhead.LevelShare(tied))
 	}
 	names := make([]string, levels)
 	for k := range names {

@@ -563,11 +563,11 @@ func (f *factors) Merge(o stream.Form, g *stream.Merging) (stream.Product, error
 		return nil, nil
 	}
 	if g.Seen && f.rest != nil && f.rest.scale != nil {
-		start, _, err := newFactors(f.plan, g.Own)
+		start, _, err := newFactors(f.plan, g.Dict)
 		if err != nil {
 			return nil, err
 		}
-		if err := start.Grow(g.Own); err != nil {
+		if err := start.Grow(g.Dict); err != nil {
 			return nil, err
 		}
 		p.start = start.(*factors)
@@ -597,7 +597,7 @@ func (p *product) Known(k int) (known [3]int64) {
 func (p *product) Multiply(k int, scale [3]float64, logZ float64) (sum, apart, conflict float64, err error) {
 	f, o := p.f, p.o
 	if !p.Seen {
-		p.take(k)
+		p.copyBelief(k)
 		return logZ, 0, 0, nil
 	}
 	if scale[0] != 1 {
@@ -631,7 +631,7 @@ func (p *product) Multiply(k int, scale [3]float64, logZ float64) (sum, apart, c
 		w, c, ok := kernels.Merge(a, q, s)
 		if !ok {
 			return 0, 0, 0, fmt.Errorf("feature %q has no proper product (variances %v and %v, prior %v)",
-				p.Own.Name(uint32(id)), a.Variance, q.Variance, s.Variance)
+				p.Dict.Name(uint32(id)), a.Variance, q.Variance, s.Variance)
 		}
 		own[id] = w
 		logZ += c
@@ -656,8 +656,8 @@ func (p *product) otherAt() float64 {
 	return p.OtherNow
 }
 
-// take makes own belief k the other's: a state without a row is where the other started.
-func (p *product) take(k int) {
+// copyBelief makes own belief k the other's: a state without a row is where the other started.
+func (p *product) copyBelief(k int) {
 	f, o := p.f, p.o
 	own, at := *f.weights(k), p.otherAt()
 	for j, w := range *o.weights(k) {
@@ -727,7 +727,7 @@ func (p *product) plain(k int, logZ float64) (sum, _, conflict float64, err erro
 func (p *product) improper(k, j int) error {
 	id := p.ID(j)
 	return fmt.Errorf("feature %q has no proper product (variances %v and %v, prior %v)",
-		p.Own.Name(uint32(id)), (*p.f.weights(k))[id].Variance, (*p.o.weights(k))[j].Variance, p.shared(k, id, 0, 1).Variance)
+		p.Dict.Name(uint32(id)), (*p.f.weights(k))[id].Variance, (*p.o.weights(k))[j].Variance, p.shared(k, id, 0, 1).Variance)
 }
 
 // shared is where both parts started with feature id, to whose variance the other's

@@ -202,21 +202,21 @@ func (t *tied) blockPrior(j int) kernels.Weight {
 	return t.meanPrior(^t.is[j])
 }
 
-// meanPrior is that of the level mean of column c, and ownPrior that of its levels given it.
+// meanPrior is that of the level mean of column c, and levelPrior that of its levels given it.
 func (t *tied) meanPrior(c int32) kernels.Weight {
 	l := &t.cols[c]
 	return kernels.Weight{Mean: t.plan.Model.Prior.Mean, Variance: l.variance * arrowhead.MeanShare(float64(l.levels))}
 }
 
-func (t *tied) ownPrior(c int32) kernels.Weight {
+func (t *tied) levelPrior(c int32) kernels.Weight {
 	l := &t.cols[c]
-	return kernels.Weight{Variance: l.variance * arrowhead.OwnShare(float64(l.levels))}
+	return kernels.Weight{Variance: l.variance * arrowhead.LevelShare(float64(l.levels))}
 }
 
 // leafPrior is that of leaf k given the block.
 func (t *tied) leafPrior(k int) kernels.Weight {
 	if c := t.of[k]; c >= 0 {
-		return t.ownPrior(c)
+		return t.levelPrior(c)
 	}
 	return t.prior(int(t.owner[k]))
 }
@@ -282,7 +282,7 @@ func (t *tied) resume(f *kernels.Fit) error {
 			if t.vars != nil { // no row has told the dictionary of the column yet
 				t.cols[col].variance = t.vars.of(name)
 			}
-			p = t.ownPrior(col)
+			p = t.levelPrior(col)
 		}
 		if r[2] > 0 && r[1] == p.Mean && r[2] == p.Variance && zero(r[3:]) && t.joins(id) && !number[f.Beliefs[k].Feature] {
 			continue // no row has had it
@@ -292,12 +292,12 @@ func (t *tied) resume(f *kernels.Fit) error {
 		}
 		l := t.addLeaf(id, col, kernels.Weight{Mean: r[1], Variance: r[2]})
 		for _, b := range t.bank {
-			b.Put(l, r[1], r[2], r[3:])
+			b.SetLeaf(l, r[1], r[2], r[3:])
 		}
 	}
 	for id := range t.place {
 		if !given[id] {
-			t.put(uint32(id))
+			t.placeNew(uint32(id))
 		}
 	}
 	return nil
@@ -428,13 +428,13 @@ func (t *tied) mostLeaves() int {
 	return crowd
 }
 
-// put gives a new feature its place if that does not depend on rows.
-func (t *tied) put(id uint32) {
+// placeNew gives a new feature its place if that does not depend on rows.
+func (t *tied) placeNew(id uint32) {
 	prior := t.prior(int(id))
 	switch {
 	case t.joins(id):
 		if t.place[id] = absent; int(id) < len(t.named) {
-			t.settle(id)
+			t.placeSeen(id)
 		}
 	case prior.Variance > 0 && (id == 0 && !t.plan.Model.NoIntercept || t.dict.NumberPlace(id) < MaxNumbers):
 		t.addBlock(int32(id), prior)
@@ -444,8 +444,8 @@ func (t *tied) put(id uint32) {
 	}
 }
 
-// settle gives feature id, which a row has, its place.
-func (t *tied) settle(id uint32) {
+// placeSeen gives feature id, which a row has, its place.
+func (t *tied) placeSeen(id uint32) {
 	if !t.parted() && t.roomy() || t.stays(id) {
 		t.addBlock(int32(id), t.prior(int(id)))
 		return
@@ -456,7 +456,7 @@ func (t *tied) settle(id uint32) {
 		t.meanOf(c)
 		t.cols[c].seen++
 		t.widen(c, t.cols[c].seen)
-		start = t.ownPrior(c)
+		start = t.levelPrior(c)
 	}
 	t.addLeaf(id, c, start)
 	t.part()
@@ -505,7 +505,7 @@ func (t *tied) Grow(d *kernels.Dict) error {
 	}
 	for id := len(t.place); id < d.Len(); id++ {
 		t.place = append(t.place, absent)
-		t.put(uint32(id))
+		t.placeNew(uint32(id))
 	}
 	return nil
 }
@@ -526,7 +526,7 @@ func (t *tied) widen(c, n int32) {
 	}
 	now := float64(l.levels)
 	p := t.plan.Model.Prior
-	less := (1/arrowhead.OwnShare(now) - 1/arrowhead.OwnShare(was)) / l.variance
+	less := (1/arrowhead.LevelShare(now) - 1/arrowhead.LevelShare(was)) / l.variance
 	for _, b := range t.bank {
 		d := b.Dim()
 		delta, nu := dense.New(d, d), make([]float64, d)
@@ -552,7 +552,7 @@ func (t *tied) widen(c, n int32) {
 func (t *tied) gather(fs []uint32, xs []float64) {
 	for _, id := range fs {
 		if t.place[id] == absent {
-			t.settle(id)
+			t.placeSeen(id)
 		}
 	}
 	t.scatter(fs, xs)
@@ -631,7 +631,7 @@ func (t *tied) Drift(from, to float64, fs []uint32) error {
 	t.now = to
 	for _, id := range fs {
 		if t.place[id] == absent {
-			t.settle(id)
+			t.placeSeen(id)
 		}
 	}
 	for _, id := range fs {
@@ -802,7 +802,7 @@ func (t *tied) Rescale(k int, lambda float64) {
 	b.Scale(lambda)
 	for _, l := range known {
 		a, q, h := before.Leaf(l)
-		b.Put(l, a, q, h)
+		b.SetLeaf(l, a, q, h)
 	}
 	err := error(nil)
 	for l := range t.owner {
@@ -967,7 +967,7 @@ func (t *tied) predict(k int, fs []uint32, xs []float64, shift float64) (m, v fl
 		p, x := t.prior(int(id)), xs[e]
 		if c := t.columnOf(id); c >= 0 && t.cols[c].mean >= 0 {
 			t.x[t.cols[c].mean] += x
-			p = t.ownPrior(c)
+			p = t.levelPrior(c)
 		}
 		m += x * p.Mean
 		v += x * x * p.Variance
@@ -1034,7 +1034,7 @@ func (t *tied) leafAt(b *arrowhead.Belief, id uint32, h []float64) (col int32, w
 		return t.of[^p], kernels.Weight{Mean: alpha, Variance: q}
 	}
 	if c := t.columnOf(id); c >= 0 && t.cols[c].mean >= 0 {
-		return c, t.ownPrior(c)
+		return c, t.levelPrior(c)
 	}
 	return -1, t.prior(int(id))
 }

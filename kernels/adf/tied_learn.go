@@ -114,7 +114,7 @@ func (t *tied) parts() (ps []part, groups []string) {
 		}
 		p := part{of(t.dict.LevelColumn(id)), int(^k), 1}
 		if c := t.of[k]; c >= 0 {
-			p.share = t.ownPrior(c).Variance / t.cols[c].variance
+			p.share = t.levelPrior(c).Variance / t.cols[c].variance
 		}
 		ps = append(ps, p)
 	}
@@ -142,7 +142,7 @@ func (t *tied) reprior(v *variances) (logZ float64, err error) {
 		t.bank[0] = before
 		return 0, err
 	}
-	t.take(v)
+	t.setVariances(v)
 	return logZ + t.evidence(ps, next), nil
 }
 
@@ -158,8 +158,8 @@ func (t *tied) inForce(groups []string) []float64 {
 	return own
 }
 
-// take makes v the variances of weights to come.
-func (t *tied) take(v *variances) {
+// setVariances makes v the variances of weights to come.
+func (t *tied) setVariances(v *variances) {
 	t.vars = v
 	for c := range t.cols {
 		t.cols[c].variance = v.of(strings.TrimSuffix(t.cols[c].text, "="))
@@ -249,12 +249,12 @@ func (t *tied) LearnPriors(once bool) (logZ float64) {
 	}
 	v := t.inForce(groups)
 	next := t.step(ps, v)
-	if settled(v, next, noChange) {
+	if converged(v, next, noChange) {
 		return 0
 	}
 	before, were := t.bank[0].Clone(), t.evidence(ps, v)
 	last, err := v, error(nil)
-	for k := 0; k < mostSteps && err == nil && !settled(last, next, nearEnough) && (k == 0 || !once); k++ {
+	for k := 0; k < mostSteps && err == nil && !converged(last, next, nearEnough) && (k == 0 || !once); k++ {
 		if err = t.exchange(ps, last, next); err == nil {
 			last, next = next, t.step(ps, next)
 		}
@@ -274,7 +274,7 @@ func (t *tied) LearnPriors(once bool) (logZ float64) {
 	for g, name := range groups[1:] {
 		learnt.levels[name] = last[g+1]
 	}
-	t.take(learnt)
+	t.setVariances(learnt)
 	return now - were
 }
 
@@ -297,7 +297,7 @@ func (t *tied) unlessFirst(ps []part, v *[]float64, now *float64) error {
 	return nil
 }
 
-func settled(a, b []float64, far float64) bool {
+func converged(a, b []float64, far float64) bool {
 	for g := range a {
 		if !(math.Abs(math.Log(b[g]/a[g])) <= far) {
 			return false

@@ -25,13 +25,13 @@ func (t *tied) Merge(of stream.Form, g *stream.Merging) (stream.Product, error) 
 	if !g.Brought {
 		return nil, nil
 	}
-	c, _ := of.Clone(g.Other)
+	c, _ := of.Clone(g.OtherDict)
 	p := &tiedProduct{t: t, o: c.(*tied), Merging: g}
 	d := &kernels.Dict{}
 	if err := t.plan.Model.Name(d); err != nil {
 		return nil, err
 	}
-	d.UseOf(g.Own)
+	d.UseOf(g.Dict)
 	s, _, err := newTied(t.plan, d)
 	if err != nil {
 		return nil, err
@@ -176,7 +176,7 @@ func (p *tiedProduct) shape() {
 			c, start := int32(-1), t.prior(id)
 			if oc := o.of[^q]; oc >= 0 {
 				c = int32(t.columnNamed(o.cols[oc].text, o.cols[oc].variance))
-				start = t.ownPrior(c)
+				start = t.levelPrior(c)
 			}
 			k := t.addLeaf(uint32(id), c, start)
 			if t.plan.Drifts {
@@ -379,7 +379,7 @@ func mergeFits(fits []*kernels.Fit, from, out *kernels.Fit) ([]kernels.Belief, k
 			all, names = t, d
 			continue
 		}
-		g := &stream.Merging{Own: names, Other: d, Grown: names.Len(), Now: math.NaN(), OtherNow: math.NaN(), Clock: math.NaN(), Begun: math.NaN(), Seen: true, Brought: true, Prepare: func(stream.Form) {}}
+		g := &stream.Merging{Dict: names, OtherDict: d, Grown: names.Len(), Now: math.NaN(), OtherNow: math.NaN(), Clock: math.NaN(), Begun: math.NaN(), Seen: true, Brought: true, Prepare: func(stream.Form) {}}
 		if g.IDs, err = names.Merge(d); err != nil {
 			return nil, none, 0, err
 		}

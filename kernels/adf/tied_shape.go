@@ -138,7 +138,7 @@ func (t *tied) regroup(js []int, cols []int32, sign float64) {
 			continue
 		}
 		any = true
-		own, l := sign/t.ownPrior(cols[i]).Variance, int(t.cols[cols[i]].mean)
+		own, l := sign/t.levelPrior(cols[i]).Variance, int(t.cols[cols[i]].mean)
 		w := t.blockPrior(j)
 		delta.Row(j)[j] += own - sign/w.Variance
 		delta.Row(l)[l] += own

@@ -76,12 +76,12 @@ func (c *Check) Add(b *kernels.Batch) error {
 			return err
 		}
 		fs, xs := c.Entries(c.Fit, b, i)
-		c.take(b, i, fs, xs)
+		c.addRow(b, i, fs, xs)
 	}
 	return nil
 }
 
-func (c *Check) take(b *kernels.Batch, i int, fs []uint32, xs []float64) {
+func (c *Check) addRow(b *kernels.Batch, i int, fs []uint32, xs []float64) {
 	for k, f := range fs {
 		c.rows.Add(f, xs[k])
 	}
@@ -106,7 +106,7 @@ func (c *Check) Merge(o *Check) {
 		for k, f := range fs {
 			own[k] = id[f]
 		}
-		c.take(&o.rows, i, own, xs)
+		c.addRow(&o.rows, i, own, xs)
 	}
 }
 

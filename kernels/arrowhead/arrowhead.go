@@ -650,8 +650,8 @@ func (b *Belief) Set(k int, mean, variance float64) {
 	l[0], l[1] = mean, variance
 }
 
-// Put sets leaf k.
-func (b *Belief) Put(k int, alpha, q float64, h []float64) {
+// SetLeaf sets leaf k.
+func (b *Belief) SetLeaf(k int, alpha, q float64, h []float64) {
 	b.Set(k, alpha, q)
 	copy(b.at(k)[2:], h)
 }

@@ -39,8 +39,8 @@ func Want(d, p int) int { return 2*d + d*(d+1)/2 + p*(d+3) }
 // its level mean; adf.NewTied says why so much.
 func MeanShare(levels float64) float64 { return 0.7 / levels }
 
-// OwnShare is the rest, in each weight alone.
-func OwnShare(levels float64) float64 { return 1 - 0.7/levels }
+// LevelShare is the rest, in the weight of each level.
+func LevelShare(levels float64) float64 { return 1 - 0.7/levels }
 
 // Mean is that of weight j of the block.
 func (l Layout) Mean(j int) float64 { return l.Values[j] }

@@ -67,7 +67,7 @@ func Moments(x, weight []float64) (mean, spread float64) {
 	for i, v := range x {
 		m.first(v, weightOf(weight, i))
 	}
-	m.settle()
+	m.setMean()
 	for i, v := range x {
 		m.second(v, weightOf(weight, i))
 	}
@@ -109,7 +109,7 @@ func (m *moments) absent(n int, weight float64) {
 	}
 }
 
-func (m *moments) settle() {
+func (m *moments) setMean() {
 	if m.total > 0 {
 		m.mean = m.origin + m.sum/m.total
 	}
@@ -294,7 +294,7 @@ func (c *Columns) moments(weight []float64, at []int32, numbers int) []moments {
 			missing[k] = max(total-m.total, 0)
 			m.absent(c.N-m.n, missing[k])
 		}
-		m.settle()
+		m.setMean()
 	}
 	visit(func(at []int32, col []uint32, val []float64, w float64) {
 		for k, j := range col {

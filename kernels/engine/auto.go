@@ -30,8 +30,8 @@ func asksForStream(m *kernels.Model) bool {
 	return m.HasTime || m.Drifts() || m.Options.AutoNoise
 }
 
-// taken is the method that settings ask for under the name of m.
-func (m *Method) taken(s *option.Settings, times bool) *Method {
+// resolve is the method that settings ask for under the name of m.
+func (m *Method) resolve(s *option.Settings, times bool) *Method {
 	if m.Name != Auto {
 		return m
 	}
@@ -43,7 +43,7 @@ func (m *Method) taken(s *option.Settings, times bool) *Method {
 		s.Model = *streamOf(&s.Model)
 		s.PriorBy, s.Correlated = asked.PriorBy, asked.Correlated
 		s.Options.AutoPrior, s.Options.AutoShape, s.Options.AutoDispersion = asked.Options.AutoPrior, asked.Options.AutoShape, asked.Options.AutoDispersion
-	} else if !s.OwnPrior() {
+	} else if !s.PriorGiven() {
 		s.Options.PriorAsked = s.Options.AutoPrior
 		s.Options.AutoPrior = true
 	}

@@ -32,7 +32,7 @@ func (m *Method) defaults(s *option.Settings, given lik.Params) {
 		o.Missing = "indicator"
 	}
 	if auto && m.Kind != Process && slices.Contains(option.For(m.Name).Keys(), "standardize") {
-		o.Standardize = o.Standardize || !s.OwnPrior() || s.Start != nil && s.Start.Standardized()
+		o.Standardize = o.Standardize || !s.PriorGiven() || s.Start != nil && s.Start.Standardized()
 		o.Standardize = o.Standardize && !(m.Streams && o.AnyColumns) // filters remember the scale of columns
 	}
 	if m.Covariance != "" && o.Covariance == "" {
@@ -49,7 +49,7 @@ func (m *Method) defaults(s *option.Settings, given lik.Params) {
 	if f := s.Start; m.Streams && o.Standardize && s.Lik.Traits().Located && (!s.Given("dispersion") || o.AutoDispersion) && o.MeasurementNoise == 0 && !o.AutoMeasurementNoise {
 		o.AutoDispersion = o.AutoDispersion || f == nil && given.Dispersion == 0 || f != nil && learnsDispersion(f)
 	}
-	if m.Kind == Classes && auto && !s.OwnPrior() {
+	if m.Kind == Classes && auto && !s.PriorGiven() {
 		o.AutoPrior = true
 	}
 	if m.LearnsShape && shaped && lik.Overdisperses(s.Lik) && !s.Given("shape") {

@@ -174,7 +174,7 @@ func (m *Method) Model(s *option.Settings, times, trials bool) (*kernels.Model, 
 	s.Options.Standardize = s.Standardize.Or(s.Options.Standardize)
 	given := s.Params
 	front := m.Name == Auto
-	m = m.taken(s, times)
+	m = m.resolve(s, times)
 	if m.Kind != Classes { // of which each has a predictor
 		if err := s.LikelihoodOf(trials); err != nil {
 			return nil, err

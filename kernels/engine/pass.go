@@ -130,7 +130,7 @@ func newPass(ctx context.Context, m *kernels.Model) (Fitter, error) {
 		return pass{directions{p}, m}, err
 	}
 	if m.Before != nil {
-		return nil, &argument.Error{Name: "around", Found: "a state", Why: "passes of laplace and ep look around the fit that a state comes to"}
+		return nil, &argument.Error{Name: "around", Found: "a state", Why: "passes of laplace and ep expand around the fit that a state comes to"}
 	}
 	p, err := laplace.NewPass(ctx, m)
 	return pass{newton{p}, m}, err

@@ -32,7 +32,7 @@ type diagonal struct {
 	tail []Site           // by column: product of its sites, with drift at the time of its first row
 	ran  bool
 
-	newton *settle // nil with drift
+	newton *newtonStep // nil with drift
 
 	time  []float64 // of each row, none before the prior's
 	noise []float64 // by column; nil without drift
@@ -51,7 +51,7 @@ func newDiagonal(p *kernels.Problem, k Kernel) *diagonal {
 		d.at = make([]float64, p.P)
 	}
 	if d.noise == nil {
-		d.newton = newSettle(p.N, p.P)
+		d.newton = newNewtonStep(p.N, p.P)
 	}
 	longest := 0
 	for i := range p.N {

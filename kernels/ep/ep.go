@@ -91,7 +91,7 @@ type Kernel struct {
 // log Z by no more than Tol, relative to 1 + their size. Where that would take more
 // sweeps than MaxIter, it also has when the predictors of the rows stand still: see
 // trend. Damping is halved when changes grow, log Z falls or cavities fail, and
-// recovers. Factorised means are helped by Newton steps (settle), sites of full EP by
+// recovers. Factorised means are helped by steps of Newton (newtonStep), sites of full EP by
 // extrapolation.
 //
 // Errors: an option EP does not have, a row that is impossible under the model (Is
@@ -167,9 +167,9 @@ type engine interface {
 	loo() []float64
 }
 
-// newton is an engine that can take steps between sweeps which bring it nearer to the
+// accelerator is an engine that can take steps between sweeps which bring it nearer to the
 // same fixed point; grew says that the sweep's changes were much larger than the one's before.
-type newton interface{ settle(grew bool) (taken bool) }
+type accelerator interface{ accelerate(grew bool) (taken bool) }
 
 // change is what one sweep did.
 type change struct {
@@ -238,7 +238,7 @@ func (s *search) iterate(e engine, o *kernels.Options, first bool) (r outcome, e
 	r.damping = limit
 	last := change{size: math.Inf(1), logZ: math.NaN()}
 	var t trend
-	settled := false // before the sweep, sites went where no sweep had put them
+	accelerated := false // before the sweep, sites went where no sweep had put them
 	for r.sweeps < most {
 		damp := r.damping
 		if first && r.sweeps == 0 {
@@ -258,7 +258,7 @@ func (s *search) iterate(e engine, o *kernels.Options, first bool) (r outcome, e
 			r.step, r.converged = step, true
 			return r, nil
 		}
-		if r.sweeps > 2 && !settled {
+		if r.sweeps > 2 && !accelerated {
 			fell := step < -0.1 && -step > math.Abs(r.step)
 			if c.size >= last.size || fell || c.skipped > last.skipped {
 				r.damping = max(r.damping/2, min(leastDamping, limit))
@@ -278,9 +278,9 @@ func (s *search) iterate(e engine, o *kernels.Options, first bool) (r outcome, e
 		if r.converged = t.still(tol, left); r.converged || r.expired {
 			return r, nil
 		}
-		settled = false
-		if n, ok := e.(newton); ok && t.slow() && c.skipped+c.clamped == 0 && left > 0 {
-			settled = n.settle(c.size > 2*before)
+		accelerated = false
+		if n, ok := e.(accelerator); ok && t.slow() && c.skipped+c.clamped == 0 && left > 0 {
+			accelerated = n.accelerate(c.size > 2*before)
 		}
 	}
 	return r, nil

@@ -247,7 +247,7 @@ func TestZoeterFigure5(t *testing.T) {
 	}
 }
 
-// Every family settles at a fixed point: with and without drift, under a time limit,
+// Every family converges to a fixed point: with and without drift, under a time limit,
 // and the point does not depend on damping.
 func TestConverges(t *testing.T) {
 	for name, f := range families(t) {

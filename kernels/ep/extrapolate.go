@@ -48,9 +48,9 @@ func (f *full) add() {
 	x.from, x.to = append(x.from, r), append(x.to, g)
 }
 
-// settle goes on from the combination of the last sweeps, or from the last one where that
+// accelerate goes on from the combination of the last sweeps, or from the last one where that
 // is no belief.
-func (f *full) settle(grew bool) bool {
+func (f *full) accelerate(grew bool) bool {
 	x := f.past
 	if grew && x.taken {
 		x.hold = 2*x.hold + 1

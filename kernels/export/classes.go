@@ -107,7 +107,7 @@ func (w *classWriter) join() string {
 	var values, factors [][]string
 	for c, m := range w.classes {
 		for k, s := range m.numbered().all {
-			values = append(values, []string{id(k), id(c), w.number(s.mean), w.number(s.own)})
+			values = append(values, []string{id(k), id(c), w.number(s.mean), w.number(s.variance)})
 			for j, r := range s.r {
 				if r != 0 && w.o.Prediction != predict.Plugin {
 					factors = append(factors, []string{id(k), id(c), id(j), w.number(r)})

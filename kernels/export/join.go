@@ -61,7 +61,7 @@ func (w *writer) join() string {
 	id := strconv.Itoa
 	var values, factors [][]string
 	for k, s := range n.all {
-		values = append(values, []string{id(k), w.number(s.mean), w.number(s.own)})
+		values = append(values, []string{id(k), w.number(s.mean), w.number(s.variance)})
 		for j, r := range s.r {
 			if r != 0 {
 				factors = append(factors, []string{id(k), id(j), w.number(r)})

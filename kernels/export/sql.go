@@ -236,7 +236,7 @@ func (w *writer) moments(spread bool) (mean, variance string) {
 	if !spread {
 		return mean, ""
 	}
-	own := cmp.Or(w.sum(true, func(s *state) float64 { return s.own }), w.number(0))
+	own := cmp.Or(w.sum(true, func(s *state) float64 { return s.variance }), w.number(0))
 	var factors []string
 	for k := range w.m.rank {
 		if u := w.sum(false, func(s *state) float64 { return s.at(k) }); u != "" {

@@ -13,10 +13,10 @@ import (
 // a unit of a number. A row is a sum of states, each times a value; with their factors r the
 // predictor has the mean Σ x mean and the variance Σ x² own + sign |Σ x r|².
 type state struct {
-	level string
-	mean  float64
-	own   float64
-	r     []float64
+	level    string
+	mean     float64
+	variance float64
+	r        []float64
 }
 
 // column is a column of the rows to score.
@@ -152,7 +152,7 @@ func (m *model) of(feature string) state {
 	}
 	if !known {
 		w := f.PriorOf([]byte(feature))
-		s := state{mean: w.Mean, own: w.Variance}
+		s := state{mean: w.Mean, variance: w.Variance}
 		k := -1
 		if c.Form == gauss.Arrowhead {
 			k = c.UnseenLevel(feature, len(f.Beliefs), func(k int) string { return f.Beliefs[k].Feature })
@@ -160,7 +160,7 @@ func (m *model) of(feature string) state {
 		if k >= 0 {
 			j, mean, rest, _ := c.LevelMean(k)
 			_, r := m.arrow(^j)
-			s = state{mean: mean, own: w.Variance * rest, r: r}
+			s = state{mean: mean, variance: w.Variance * rest, r: r}
 		}
 		return m.noted(s)
 	}
@@ -170,11 +170,11 @@ func (m *model) of(feature string) state {
 		s.r = c.Row(m.base + at)
 	case gauss.LowRank:
 		row := c.Row(m.base + at)
-		s.own, s.r = row[0], row[1:]
+		s.variance, s.r = row[0], row[1:]
 	case gauss.Arrowhead:
-		s.own, s.r = m.arrow(at)
+		s.variance, s.r = m.arrow(at)
 	default:
-		s.own = f.Beliefs[at].Variance
+		s.variance = f.Beliefs[at].Variance
 	}
 	return m.noted(s)
 }

@@ -516,7 +516,7 @@ func (s *joint) Recast(k int, r *stream.Recast) (logZ float64) {
 		l.restore(b.mean, ratio, shift, to, s.restMu, s.restV)
 		return 0
 	} else if ok && to >= 0 {
-		l.own = 1 / s.restV[to]
+		l.interceptPrec = 1 / s.restV[to]
 	}
 	gain := dense.Dot(shift, b.mean)
 	for j, q := range ratio {
@@ -527,7 +527,7 @@ func (s *joint) Recast(k int, r *stream.Recast) (logZ float64) {
 	}
 	b.cov.recast(ratio, shift, to)
 	if l, ok := b.cov.(*lowRank); ok && r.Enters && to >= 0 && s.plan.Model.Start.KeepsUnits() {
-		l.settle(to)
+		l.restoreIntercept(to)
 	}
 	if r.Bare {
 		return 0
@@ -680,13 +680,13 @@ type merged struct {
 
 // Merge implements stream.Form. Cost of the product: O(p³), with low rank O(p rank²).
 func (s *joint) Merge(other stream.Form, g *stream.Merging) (stream.Product, error) {
-	d := g.Other.Clone()
+	d := g.OtherDict.Clone()
 	o := other.(*joint).clone(&d)
 	o.Under(s.stop)
 	if err := o.Grow(&d); err != nil {
 		return nil, err
 	}
-	if _, err := d.Merge(g.Own); err != nil {
+	if _, err := d.Merge(g.Dict); err != nil {
 		return nil, err
 	}
 	if err := o.Grow(&d); err != nil {
@@ -710,7 +710,7 @@ func (s *joint) Merge(other stream.Form, g *stream.Merging) (stream.Product, err
 		copy(s.born, o.born)
 		return &merged{s: s, o: o, taken: true}, nil
 	}
-	prior, err := s.started(g.Own)
+	prior, err := s.started(g.Dict)
 	if err != nil {
 		return nil, err
 	}

@@ -31,13 +31,13 @@ const DefaultRank = 50
 // Source: Chang, Durán-Martín, Shestopaloff, Jones and Murphy (2023), low-rank
 // extended Kalman filtering (LO-FI), with a scaled decomposition that is ours.
 type lowRank struct {
-	p, r, rank int
-	asked      int     // the rank of the options
-	own        float64 // the precision of the intercept's prior, for recast
-	s          []float64
-	w          []float64     // p rows of room columns, r of them used, the others zero
-	gram       *dense.Matrix // Wᵀ diag(1/s) W, lower triangle, room x room
-	k          *dense.Matrix // K, room x room, r used
+	p, r, rank    int
+	asked         int     // the rank of the options
+	interceptPrec float64 // the precision of the intercept's prior, for recast
+	s             []float64
+	w             []float64     // p rows of room columns, r of them used, the others zero
+	gram          *dense.Matrix // Wᵀ diag(1/s) W, lower triangle, room x room
+	k             *dense.Matrix // K, room x room, r used
 
 	// of the row last predicted
 	cols    []int32
@@ -114,9 +114,9 @@ func newLowRank(g *gauss.Normal, rank int) (*lowRank, error) {
 	switch {
 	case w == nil:
 	case g.Form == gauss.LowRank && w.Cols < l.room():
-		l.put(w) // as the fit was when it ended: the next cut comes at the row it would have come at
+		l.setFactor(w) // as the fit was when it ended: the next cut comes at the row it would have come at
 	default:
-		l.take(w, nil)
+		l.setProjected(w, nil)
 	}
 	return l, nil
 }
@@ -307,12 +307,12 @@ func (l *lowRank) cut() {
 	if l.r <= l.keep() {
 		return
 	}
-	l.take(l.matrix().Clone(), l.gram.Slice(0, l.r, 0, l.r))
+	l.setProjected(l.matrix().Clone(), l.gram.Slice(0, l.r, 0, l.r))
 }
 
-// take sets the low-rank part to w (p x any), cut to the rank if it is wider than that;
+// setProjected sets the low-rank part to w (p x any), cut to the rank if it is wider than that;
 // gram is wᵀ diag(1/s) w, nil when unknown.
-func (l *lowRank) take(w, gram *dense.Matrix) {
+func (l *lowRank) setProjected(w, gram *dense.Matrix) {
 	c, keep := w.Cols, l.keep()
 	if c > keep {
 		if gram == nil {
@@ -348,11 +348,11 @@ func (l *lowRank) take(w, gram *dense.Matrix) {
 		l.cuts++
 		w = cutW
 	}
-	l.put(w)
+	l.setFactor(w)
 }
 
-// put sets the low-rank part to w. It has less than room columns.
-func (l *lowRank) put(w *dense.Matrix) {
+// setFactor sets the low-rank part to w. It has less than room columns.
+func (l *lowRank) setFactor(w *dense.Matrix) {
 	l.diag = nil
 	clear(l.w)
 	l.r = w.Cols
@@ -487,7 +487,7 @@ func (l *lowRank) logDetPrec() float64 {
 // recast changes the coordinates: the intercept's part of the diagonal, which is about
 // numbers at the centres where they were, goes to W.
 func (l *lowRank) recast(ratio, shift []float64, to int) {
-	if to >= 0 && dense.Dot(shift, shift) > 0 && l.s[to] > 1e-4*l.own { // else it is there
+	if to >= 0 && dense.Dot(shift, shift) > 0 && l.s[to] > 1e-4*l.interceptPrec { // else it is there
 		if l.r+1 >= l.room() {
 			l.cut()
 		}
@@ -500,9 +500,9 @@ func (l *lowRank) recast(ratio, shift []float64, to int) {
 	l.refactor()
 }
 
-// settle takes the intercept's part of the diagonal back from W, where recast put it before a fit
+// restoreIntercept takes the intercept's part of the diagonal back from W, where recast put it before a fit
 // and brings it again to the weights that it is of: the last column, of the intercept alone.
-func (l *lowRank) settle(to int) {
+func (l *lowRank) restoreIntercept(to int) {
 	if l.r == 0 {
 		return
 	}
@@ -539,7 +539,7 @@ func (l *lowRank) rest(shift []float64, to int) float64 {
 	clear(x)
 	here := l.variance(cols, x, to)
 	r := math.Sqrt(0x1p-52 / (here * moved))
-	return min(max(r, 1e-8*l.s[to]), 0.99e-4*l.own)
+	return min(max(r, 1e-8*l.s[to]), 0.99e-4*l.interceptPrec)
 }
 
 // variance is that of the row x with the intercept.
@@ -666,7 +666,7 @@ func (l *lowRank) merge(other, start covariance, da, db []float64) ([]float64, f
 	l.convex += o.convex
 	l.dropped = math.Max(l.dropped, o.dropped)
 	l.r = 0
-	l.take(w, nil)
+	l.setProjected(w, nil)
 	d := make([]float64, l.p)
 	l.solve(d, nu)
 	apart -= dense.Dot(nu, d)

@@ -215,12 +215,12 @@ func (w *walk) forget(lambda float64, mean, restMu, restV []float64) error {
 	if err := r.forget(lambda, mean, restMu, restV); err != nil {
 		return err
 	}
-	w.put(r.matrix())
+	w.setFactor(r.matrix())
 	return nil
 }
 
-// put sets the factor of Σ to l.
-func (w *walk) put(l *dense.Matrix) {
+// setFactor sets the factor of Σ to l.
+func (w *walk) setFactor(l *dense.Matrix) {
 	m := dense.NewUnder(w.stop, w.p, w.p)
 	dense.MulTB(m, l, l)
 	for i := range w.p {
@@ -240,7 +240,7 @@ func (w *walk) merge(o, prior covariance, da, db []float64) ([]float64, float64,
 	if err != nil {
 		return nil, 0, 0, err
 	}
-	w.put(l)
+	w.setFactor(l)
 	return d, logC, apart, nil
 }
 

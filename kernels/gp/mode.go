@@ -111,7 +111,7 @@ func (s *search) begin() error {
 		}
 	}
 	clear(s.next.f)
-	s.look(&s.next)
+	s.evaluate(&s.next)
 	if _, bumpy := s.Lik.(lik.Bumpy); s.next.LogLik < warm || bumpy && special.Finite(warm) {
 		return nil
 	}
@@ -127,15 +127,15 @@ func (s *search) begin() error {
 // move sets f = K alpha and looks there.
 func (s *search) move() {
 	dense.Gemv(s.now.f, s.k, s.alpha)
-	s.look(&s.now)
+	s.evaluate(&s.now)
 }
 
-// look takes the likelihood at pt.f.
-func (s *search) look(pt *point) {
+// evaluate computes the likelihood at pt.f.
+func (s *search) evaluate(pt *point) {
 	for i, f := range pt.f {
 		pt.Eta[i] = s.mean + f + s.shift(i)
 	}
-	s.Look(&pt.Point)
+	s.Evaluate(&pt.Point)
 }
 
 func (s *search) logPosterior() float64 { return s.now.LogLik - 0.5*dense.Dot(s.alpha, s.now.f) }
@@ -228,7 +228,7 @@ func (s *search) Gain(t float64) float64 {
 	for i, f := range s.now.f {
 		s.next.f[i] = f + t*s.df[i]
 	}
-	s.look(&s.next)
+	s.evaluate(&s.next)
 	return s.next.LogLik - s.now.LogLik - t*(s.pull+0.5*t*s.bend)
 }
 

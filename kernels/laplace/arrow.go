@@ -99,16 +99,16 @@ func leaves(p *kernels.Problem, ties []kernels.Tie) *split {
 type arrow struct {
 	*kernels.Problem
 	*split
-	row  []int32        // the rows by leaf, those of none at the end; nil where they come so
-	own  []int          // where the rows of a leaf begin, and at the end those of none
-	xb   design.Columns // entries in the block, in that order
-	x    []float64      // and in the leaf
-	tie  design.Columns // C, wide rows for each leaf
-	slot []uint32       // where the product of a row's leaf and block entry is in tie.Val, less the leaf's other rows
-	h    *dense.Matrix  // Σ w x_b x_bᵀ
-	d    []float64      // D by leaf, row by row
-	w    []float64      // the curvatures of h, d and tie; empty before the first
-	by   []float64      // room for them by leaf
+	row   []int32        // the rows by leaf, those of none at the end; nil where they come so
+	start []int          // where the rows of a leaf begin, and at the end those of none
+	xb    design.Columns // entries in the block, in that order
+	x     []float64      // and in the leaf
+	tie   design.Columns // C, wide rows for each leaf
+	slot  []uint32       // where the product of a row's leaf and block entry is in tie.Val, less the leaf's other rows
+	h     *dense.Matrix  // Σ w x_b x_bᵀ
+	d     []float64      // D by leaf, row by row
+	w     []float64      // the curvatures of h, d and tie; empty before the first
+	by    []float64      // room for them by leaf
 
 	root  *gauss.Root // of the block's prior
 	noise float64     // that sums.go factored it with
@@ -147,7 +147,7 @@ func newArrow(p *kernels.Problem, s *split) *arrow {
 	for k := range all {
 		p.Stop.Row(k)
 		first := len(a.tie.Col)
-		lo, hi := a.xb.Row[a.own[k]], a.xb.Row[a.own[k+1]]
+		lo, hi := a.xb.Row[a.start[k]], a.xb.Row[a.start[k+1]]
 		for _, j := range a.xb.Col[lo:hi] {
 			if place[j] <= first {
 				place[j] = 1 + len(a.tie.Col)
@@ -186,7 +186,7 @@ func newArrow(p *kernels.Problem, s *split) *arrow {
 // order makes the order of the rows by leaf, of which there are as many.
 func (a *arrow) order(all int) {
 	leaf := make([]int32, a.N)
-	a.own = make([]int, all+2)
+	a.start = make([]int, all+2)
 	sorted, q := true, int32(a.wide)
 	for i := range leaf {
 		a.Stop.Row(i)
@@ -197,18 +197,18 @@ func (a *arrow) order(all int) {
 				leaf[i] = ^at / q
 			}
 		}
-		a.own[leaf[i]+1]++
+		a.start[leaf[i]+1]++
 		sorted = sorted && (i == 0 || leaf[i-1] <= leaf[i])
 	}
 	for k := range all + 1 {
-		a.own[k+1] += a.own[k]
+		a.start[k+1] += a.start[k]
 	}
-	a.own = a.own[:all+1]
+	a.start = a.start[:all+1]
 	if sorted {
 		return
 	}
 	a.row = make([]int32, a.N)
-	next := slices.Clone(a.own)
+	next := slices.Clone(a.start)
 	for i, k := range leaf {
 		a.row[next[k]] = int32(i)
 		next[k]++
@@ -236,14 +236,14 @@ func (a *arrow) byLeaf(v []float64) []float64 {
 }
 
 // leaves calls f on parts of the leaves.
-func (a *arrow) leaves(f func(lo, hi int)) { a.Parallel(len(a.own)-1, len(a.Val), f) }
+func (a *arrow) leaves(f func(lo, hi int)) { a.Parallel(len(a.start)-1, len(a.Val), f) }
 
 // load reads the entries of the rows.
 func (a *arrow) load() {
 	e, q, k := 0, int32(a.wide), int32(0)
 	for r := range a.N {
 		a.Stop.Row(r)
-		for int(k) < len(a.own)-1 && r >= a.own[k+1] {
+		for int(k) < len(a.start)-1 && r >= a.start[k+1] {
 			k++
 		}
 		col, val := a.Entries(a.place(r))
@@ -331,7 +331,7 @@ func (a *arrow) set(w []float64) {
 			a.Stop.Row(k)
 			d := a.d[k*q*q : (k+1)*q*q]
 			length := a.tie.Row[k*q+1] - a.tie.Row[k*q]
-			for r := a.own[k]; r < a.own[k+1]; r++ {
+			for r := a.start[k]; r < a.start[k+1]; r++ {
 				x := a.x[r*q : (r+1)*q]
 				first, end := a.xb.Row[r], a.xb.Row[r+1]
 				val := a.xb.Val[first:end]
@@ -353,7 +353,7 @@ func (a *arrow) set(w []float64) {
 // mulT sets dst = Xᵀ v, v by row.
 func (a *arrow) mulT(dst, v []float64) {
 	v = a.byLeaf(v)
-	q, all := a.wide, len(a.own)-1
+	q, all := a.wide, len(a.start)-1
 	narrow := len(a.xb.Col) <= fewBlock*a.N // else a product by vectors is faster
 	if !narrow {
 		a.xb.MulT(a.u, v)
@@ -364,7 +364,7 @@ func (a *arrow) mulT(dst, v []float64) {
 		}
 		for k := lo; k < hi; k++ {
 			a.Stop.Row(k)
-			first, end := a.own[k], a.own[k+1]
+			first, end := a.start[k], a.start[k+1]
 			for c, j := range a.split.leaf[k*q : (k+1)*q] {
 				s := 0.0
 				for r := first; r < end; r++ {
@@ -390,7 +390,7 @@ func (a *arrow) mulT(dst, v []float64) {
 				a.u[j] += a.part[lo+e]
 			}
 		}
-		for r := a.own[all]; r < a.N; r++ {
+		for r := a.start[all]; r < a.N; r++ {
 			col, val := a.xb.Entries(r)
 			for e, j := range col {
 				a.u[j] += val[e] * v[r]
@@ -702,7 +702,7 @@ func (a *arrow) spread(dst []float64, p *dense.Matrix, ph, own []float64) {
 				}
 				s += val[e] * (2*t + row[j]*val[e])
 			}
-			if k < len(a.own)-1 {
+			if k < len(a.start)-1 {
 				length := a.tie.Row[k*q+1] - a.tie.Row[k*q]
 				x := a.x[i*q : (i+1)*q]
 				for r, v := range x {
@@ -719,10 +719,10 @@ func (a *arrow) spread(dst []float64, p *dense.Matrix, ph, own []float64) {
 	a.leaves(func(lo, hi int) {
 		for k := lo; k < hi; k++ {
 			a.Stop.Row(k)
-			part(k, a.own[k], a.own[k+1])
+			part(k, a.start[k], a.start[k+1])
 		}
 	})
-	part(len(a.own)-1, a.own[len(a.own)-1], a.N)
+	part(len(a.start)-1, a.start[len(a.start)-1], a.N)
 }
 
 const looseNote = "of the correlated weights of a level, more than 5,000 in all, the fit keeps the variances and the covariances with other weights, but not those between them: " +

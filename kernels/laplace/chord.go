@@ -155,7 +155,7 @@ func (s *search) foresee() float64 {
 			}
 			s.next.Eta[i] = s.now.Eta[i] + d
 		}
-		if math.IsInf(s.data.LookAt(&s.next, s.once.many, lo, lo+sampleRows), -1) {
+		if math.IsInf(s.data.EvaluateRows(&s.next, s.once.many, lo, lo+sampleRows), -1) {
 			return math.Inf(1)
 		}
 	}

@@ -145,7 +145,7 @@ func (h *learner) set(theta []float64) error {
 	if err != nil {
 		return err
 	}
-	e.lik, e.search.data.Lik, e.search.looked = l, l, e.search.looked[:0]
+	e.lik, e.search.data.Lik, e.search.evaluated = l, l, e.search.evaluated[:0]
 	return nil
 }
 

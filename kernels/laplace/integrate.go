@@ -142,7 +142,7 @@ func (h *learner) integrate() (*spread, error) {
 			return nil, err
 		}
 	}
-	return out, h.settle(peak.Mode())
+	return out, h.moveTo(peak.Mode())
 }
 
 // approach moves the start of variances of few weights, far from those of the highest evidence,
@@ -271,8 +271,8 @@ func (h *learner) known() (*spread, error) {
 	return out, nil
 }
 
-// settle goes to theta, near where the learner stands.
-func (h *learner) settle(theta []float64) error {
+// moveTo goes to theta, near where the learner stands.
+func (h *learner) moveTo(theta []float64) error {
 	if _, ok, err := h.Try(theta); err != nil || !ok {
 		return err
 	}

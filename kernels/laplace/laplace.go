@@ -293,7 +293,7 @@ func newEngine(p *kernels.Problem, ties []kernels.Tie, hessian string, leaves *s
 	e := &engine{lik: p.Lik, params: p.Params, hessian: hessian, split: leaves}
 	if len(ties) > 0 && hessian != "rest" {
 		e.tied = newTied(p, ties)
-		p = e.tied.own
+		p = e.tied.problem
 	}
 	e.x = p
 	p.Fill()
@@ -474,7 +474,7 @@ func (e *engine) here() (*evidence, error) {
 	w := make([]float64, e.x.P)
 	s.weights(w)
 	if s.space == arrowSpace {
-		s.looked = append(s.looked[:0], w...)
+		s.evaluated = append(s.evaluated[:0], w...)
 	}
 	bl, err := e.gaussian(w, s.now.Curv)
 	if err != nil {
@@ -513,11 +513,11 @@ func (c *climber) Climb(l lik.Likelihood, only []bool) error {
 	s := c.search
 	c.ev = nil
 	s.data.Lik, s.data.Only = l, only
-	s.data.Look(&s.now)
+	s.data.Evaluate(&s.now)
 	err := s.run()
 	if only != nil || l != c.lik {
 		s.data.Lik, s.data.Only = c.lik, nil
-		s.data.Look(&s.now)
+		s.data.Evaluate(&s.now)
 	}
 	return err
 }

@@ -61,7 +61,7 @@ type search struct {
 	n1, n2         []float64     // length n
 	cg             mode.Conjugate
 	once           *once     // of rows that are read once a step, nil where they are not
-	looked         []float64 // the weights where now is, empty if they are not known
+	evaluated      []float64 // the weights where now is, empty if they are not known
 	loose          float64   // a tolerance above that of the options, 0 for none
 	floored        bool      // rows of negative curvature were taken as 0 in B
 }
@@ -164,7 +164,7 @@ func (s *search) restart(w []float64) {
 			s.u[j] = w[j] - s.root.Of.Mean[j]
 		}
 		s.root.Solve(s.u, s.u)
-		if s.sums == nil && slices.Equal(w, s.looked) {
+		if s.sums == nil && slices.Equal(w, s.evaluated) {
 			return // whatever the prior, the rows say what they said
 		}
 	}
@@ -173,7 +173,7 @@ func (s *search) restart(w []float64) {
 
 // renew says that the columns have new values.
 func (s *search) renew() {
-	s.exact, s.factored, s.looked = false, nil, s.looked[:0]
+	s.exact, s.factored, s.evaluated = false, nil, s.evaluated[:0]
 	s.once.forget()
 	if s.hess != nil {
 		s.hess.w = s.hess.w[:0]
@@ -188,9 +188,9 @@ func (s *search) renew() {
 
 // stand takes predictor and likelihood at u.
 func (s *search) stand() {
-	s.looked = s.looked[:0]
+	s.evaluated = s.evaluated[:0]
 	if s.sums != nil {
-		s.look(&s.now, s.u)
+		s.evaluateSums(&s.now, s.u)
 		return
 	}
 	s.toEta(s.now.Eta, s.u)
@@ -200,7 +200,7 @@ func (s *search) stand() {
 	for i, b := range s.base {
 		s.now.Eta[i] += b
 	}
-	s.data.Look(&s.now)
+	s.data.Evaluate(&s.now)
 }
 
 // toEta sets dst to the part of η that u makes.
@@ -594,7 +594,7 @@ func (s *search) Gain(t float64) float64 {
 	if s.sums != nil {
 		copy(s.tried, s.u)
 		dense.Axpy(t, s.du, s.tried)
-		s.look(&s.next, s.tried)
+		s.evaluateSums(&s.next, s.tried)
 		return s.next.LogLik - s.now.LogLik - t*(s.pd+0.5*t*s.dd)
 	}
 	if s.once != nil {
@@ -607,13 +607,13 @@ func (s *search) Gain(t float64) float64 {
 	for i, e := range s.now.Eta {
 		s.next.Eta[i] = e + t*s.dEta[i]
 	}
-	s.data.Look(&s.next)
+	s.data.Evaluate(&s.next)
 	return s.next.LogLik - s.now.LogLik - t*(s.pd+0.5*t*s.dd)
 }
 
 func (s *search) Go(t float64) bool {
 	s.now, s.next = s.next, s.now
-	s.looked = s.looked[:0]
+	s.evaluated = s.evaluated[:0]
 	s.once.move()
 	dense.Axpy(t, s.du, s.u)
 	if s.space == rowSpace {

@@ -120,7 +120,7 @@ func (s *search) ahead() {
 			}
 			s.next.Eta[i] = s.now.Eta[i] + s.dEta[i]
 		}
-		n.logLiks[part] += s.data.LookAt(&s.next, n.many, lo, hi)
+		n.logLiks[part] += s.data.EvaluateRows(&s.next, n.many, lo, hi)
 		n.add(x, part, s.next.D1[lo:hi])
 	}
 	if makes {

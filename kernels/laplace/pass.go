@@ -61,7 +61,7 @@ type Pass struct {
 
 	model   *kernels.Model     // nil after decoding: no more rows
 	weights map[string]float64 // of Around
-	own     int                // how many features have a shift
+	shifted int                // how many features have a shift
 	cov     *dense.Matrix      // of Around, at the point's coordinates; nil for none
 	third   third
 	many    func(y, weight, s, d1, curv []float64) float64             // lik.Many
@@ -143,7 +143,7 @@ func (s *Pass) begin(halt *stop.Stop) error {
 		}
 		s.shift[id] = c
 		s.at[0] += s.at[id] * c
-		s.own++
+		s.shifted++
 	}
 	for id := range s.at {
 		s.stand(id)
@@ -297,7 +297,7 @@ func (s *Pass) Update(ctx context.Context, b *kernels.Batch, skip bool) (err err
 			w.w[i] = math.NaN()
 		}
 	}
-	block := b.Shared != nil && !slices.ContainsFunc(w.w, math.IsNaN) && s.ownIn(b.Shared) == s.own
+	block := b.Shared != nil && !slices.ContainsFunc(w.w, math.IsNaN) && s.shiftedIn(b.Shared) == s.shifted
 	if block {
 		if err := s.block(halt, b); err != nil {
 			return err
@@ -316,8 +316,8 @@ func (s *Pass) Update(ctx context.Context, b *kernels.Batch, skip bool) (err err
 	return nil
 }
 
-// ownIn is how many of the features have a shift.
-func (s *Pass) ownIn(fs []uint32) (k int) {
+// shiftedIn is how many of the features have a shift.
+func (s *Pass) shiftedIn(fs []uint32) (k int) {
 	for _, f := range fs {
 		if s.shift[f] != 0 {
 			k++
@@ -334,7 +334,7 @@ func (s *Pass) byRow(halt *stop.Stop, b *kernels.Batch) error {
 	for i := range n {
 		eta, from := b.Shift(i), len(w.fs)
 		if w.w[i] == w.w[i] {
-			s.take(b.Entries(i))
+			s.addRow(b.Entries(i))
 			xs := w.xs[from:]
 			for k, f := range w.fs[from:] {
 				eta += xs[k] * s.at[f]
@@ -351,7 +351,7 @@ func (s *Pass) byRow(halt *stop.Stop, b *kernels.Batch) error {
 			from = end
 		}
 	}
-	if err := s.lookAll(halt, b); err != nil {
+	if err := s.evaluateAll(halt, b); err != nil {
 		return err
 	}
 	from := 0
@@ -381,10 +381,10 @@ func (s *Pass) byRow(halt *stop.Stop, b *kernels.Batch) error {
 	return nil
 }
 
-// take adds a row to those being worked on: in the order of its features, so that what it adds
+// addRow adds a row to those being worked on: in the order of its features, so that what it adds
 // to a row of the curvature lies before its diagonal, and less the shifts, where a number that is
 // missing then is 0, and one without an entry minus its shift.
-func (s *Pass) take(fs []uint32, xs []float64) {
+func (s *Pass) addRow(fs []uint32, xs []float64) {
 	w, met, from := &s.work, 0, len(s.work.fs)
 	for k, f := range fs {
 		x := xs[k]
@@ -397,7 +397,7 @@ func (s *Pass) take(fs []uint32, xs []float64) {
 		}
 		w.insert(from, f, x)
 	}
-	if met == s.own {
+	if met == s.shifted {
 		return
 	}
 	for id, c := range s.shift {
@@ -417,8 +417,8 @@ func (w *passWork) insert(from int, f uint32, x float64) {
 	w.fs[k], w.xs[k] = f, x
 }
 
-// look takes the likelihood of row i at a predictor, whose curvature it notes.
-func (s *Pass) look(b *kernels.Batch, i int, eta float64) (d1 float64) {
+// evaluate computes the likelihood of row i at a predictor, whose curvature it notes.
+func (s *Pass) evaluate(b *kernels.Batch, i int, eta float64) (d1 float64) {
 	o := b.Obs(i)
 	if s.sites && s.cov != nil && s.work.vars[i] > 0 {
 		if d1, ok := s.site(o, i, eta); ok {

@@ -36,7 +36,7 @@ func (s *Pass) block(halt *stop.Stop, b *kernels.Batch) error {
 	if s.cov != nil {
 		s.variances(b.Shared, z)
 	}
-	if err := s.lookAll(halt, b); err != nil {
+	if err := s.evaluateAll(halt, b); err != nil {
 		return err
 	}
 	for j, f := range b.Shared {
@@ -106,9 +106,9 @@ func (s *Pass) complete(b *kernels.Batch, z *dense.Matrix) {
 	}
 }
 
-// lookAll takes the likelihood of all rows at their predictors, but of those whose curvature is
+// evaluateAll computes the likelihood of all rows at their predictors, but of those whose curvature is
 // NaN.
-func (s *Pass) lookAll(halt *stop.Stop, b *kernels.Batch) error {
+func (s *Pass) evaluateAll(halt *stop.Stop, b *kernels.Batch) error {
 	n, w := b.Len(), &s.work
 	if s.excess != nil {
 		for i, eta := range w.eta {
@@ -134,7 +134,7 @@ func (s *Pass) lookAll(halt *stop.Stop, b *kernels.Batch) error {
 	for i, eta := range w.eta {
 		halt.Row(i) // the search for a cavity can take a tenth of a millisecond
 		if w.w[i] == w.w[i] {
-			w.slope[i] = s.look(b, i, eta)
+			w.slope[i] = s.evaluate(b, i, eta)
 		}
 	}
 	return nil

@@ -47,8 +47,8 @@ func TestPassByColumn(t *testing.T) {
 						return s
 					}
 					want := pass(2)
-					if (want.own > 0) != (round > 0) {
-						t.Fatalf("%s: %d columns are moved", what, want.own)
+					if (want.shifted > 0) != (round > 0) {
+						t.Fatalf("%s: %d columns are moved", what, want.shifted)
 					}
 					for form, name := range []string{"by row", "by column"} {
 						got := pass(form)

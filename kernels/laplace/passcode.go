@@ -73,7 +73,7 @@ func DecodePass(b []byte) (*Pass, error) {
 	}
 	for _, c := range s.shift {
 		if c != 0 {
-			s.own++
+			s.shifted++
 		}
 	}
 	return s, nil

@@ -65,8 +65,8 @@ func (s *search) gather(w []float64) {
 	copy(m.w0, w)
 }
 
-// look takes the likelihood at u.
-func (s *search) look(pt *mode.Point, u []float64) {
+// evaluateSums computes the likelihood at u from the sums.
+func (s *search) evaluateSums(pt *mode.Point, u []float64) {
 	m := s.sums
 	w := make([]float64, s.P)
 	s.root.Mul(w, u)
@@ -97,7 +97,7 @@ func (s *search) runSums(check string) error {
 		pt, w := mode.NewPoint(s.N), make([]float64, s.P)
 		s.weights(w)
 		s.Predictor(pt.Eta, w)
-		s.data.Look(&pt)
+		s.data.Evaluate(&pt)
 		pt.LogLik = math.Inf(-1)
 		return s.data.Start(&pt, check)
 	}
@@ -158,7 +158,7 @@ func (a *arrow) mul(dst, x []float64) {
 	if len(b) > 0 {
 		dense.Gemv(u, a.h, b)
 	}
-	for k := range len(a.own) - 1 {
+	for k := range len(a.start) - 1 {
 		a.Stop.Row(k)
 		leaf := a.split.leaf[k*q : (k+1)*q]
 		for r, j := range leaf {

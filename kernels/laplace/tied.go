@@ -42,8 +42,8 @@ type tie struct {
 
 // tied are all sets.
 type tied struct {
-	of  []*tie
-	own *kernels.Problem // whose columns are those of v
+	of      []*tie
+	problem *kernels.Problem // whose columns are those of v
 }
 
 // newTied is p with columns of v at independent weights. Cost: O(nnz log nnz).
@@ -103,7 +103,7 @@ func newTied(p *kernels.Problem, ties []kernels.Tie) *tied {
 			q.Val[j] = s.x[e]
 		}
 	}
-	t.own = &q
+	t.problem = &q
 	return t
 }
 
@@ -200,12 +200,12 @@ func (t *tied) set(theta []float64) (changed bool) {
 				for j := i; j < q; j++ {
 					v += s.u[j*q+i] * s.x[e+j]
 				}
-				t.own.Val[s.at[e+i]] = v
+				t.problem.Val[s.at[e+i]] = v
 			}
 		}
 	}
 	if changed {
-		t.own.Refill()
+		t.problem.Refill()
 	}
 	return changed
 }

@@ -320,23 +320,23 @@ func (l negbinomial) sized(rows int64) *Sized { return &Sized{l, NewOverdispersi
 // Learn is that of Spread.
 func (l *Sized) Learn(o Obs, m, v float64) (logZ float64) {
 	logZ = l.Spread.Learn(o, m, v)
-	l.take()
+	l.refresh()
 	return logZ
 }
 
 // Resume is that of Spread.
 func (l *Sized) Resume(logSize, info, rows float64) {
 	l.Spread.Resume(logSize, info, rows)
-	l.take()
+	l.refresh()
 }
 
 // Merge adds what o learnt.
 func (l *Sized) Merge(o *Sized) {
 	l.Spread.Merge(o.Spread)
-	l.take()
+	l.refresh()
 }
 
-func (l *Sized) take() {
+func (l *Sized) refresh() {
 	l.size, l.logSize = l.Spread.Size(), l.Spread.logSize
 }
 

@@ -88,7 +88,7 @@ func (o *bounder) gradient(g, b []float64) float64 {
 	dense.Axpy(1, o.r.Offset, o.z)
 	at := &o.s.next
 	copy(at.Eta, o.z)
-	if o.s.data.Look(at); math.IsInf(at.LogLik, -1) {
+	if o.s.data.Evaluate(at); math.IsInf(at.LogLik, -1) {
 		return math.Inf(1)
 	}
 	o.mulT(g, at.D1)

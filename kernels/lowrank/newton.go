@@ -117,7 +117,7 @@ var errStart = errors.New("the log likelihood is not finite at the prior mean; s
 func (s *solver) stand() {
 	s.predictor(s.now.Eta, s.u)
 	dense.Axpy(1, s.offset, s.now.Eta)
-	s.data.Look(&s.now)
+	s.data.Evaluate(&s.now)
 }
 
 // run climbs from s.u to the mode; S, B and the likelihood are those there.
@@ -152,7 +152,7 @@ func (s *solver) Gain(t float64) float64 {
 	for i, e := range s.now.Eta {
 		s.next.Eta[i] = e + t*s.dEta[i]
 	}
-	s.data.Look(&s.next)
+	s.data.Evaluate(&s.next)
 	return s.next.LogLik - s.now.LogLik - t*dense.Dot(s.u, s.step) - 0.5*t*t*dense.Dot(s.step, s.step)
 }
 

@@ -368,7 +368,7 @@ func (s *Pass) Update(ctx context.Context, b *kernels.Batch, skip bool) (err err
 		if s.scale.located {
 			o.Y = (o.Y - s.scale.origin) / s.scale.unit
 		}
-		s.look(o, eta)
+		s.addLikelihood(o, eta)
 	}
 	return nil
 }
@@ -416,8 +416,8 @@ func (s *Pass) project(fs []uint32, xs []float64) (base float64) {
 	return base
 }
 
-// look adds the likelihood of a response at a predictor, and what it says of the coordinates.
-func (s *Pass) look(o lik.Obs, eta float64) {
+// addLikelihood adds the likelihood of a response at a predictor, and what it says of the coordinates.
+func (s *Pass) addLikelihood(o lik.Obs, eta float64) {
 	logp, d1, d2 := s.scale.lik.LogLik(o, eta)
 	if !special.Finite(logp) || !special.Finite(d1) || !special.Finite(d2) {
 		s.logLik = math.Inf(-1)

@@ -144,9 +144,9 @@ func over(n, used, limit int64, what string) error {
 		what, ErrLimit, Size(n), Size(used), Size(limit), Variable, budget.note)
 }
 
-// Take reserves n bytes of the budget, or returns them where n is negative; nothing is
+// Charge reserves n bytes of the budget, or returns them where n is negative; nothing is
 // reserved with an error, which is as for Room.
-func Take(n int64, what string) error {
+func Charge(n int64, what string) error {
 	if n <= 0 {
 		budget.used.Add(n)
 		return nil
@@ -168,7 +168,7 @@ type Grant struct{ n atomic.Int64 }
 
 // Reserve claims n bytes until Release. Errors: as for Room.
 func Reserve(n int64, what string) (*Grant, error) {
-	if err := Take(max(n, 0), what); err != nil {
+	if err := Charge(max(n, 0), what); err != nil {
 		return nil, err
 	}
 	g := &Grant{}
@@ -179,7 +179,7 @@ func Reserve(n int64, what string) (*Grant, error) {
 // Grow claims n more bytes, or returns them where n is negative. Errors: as for Room;
 // nothing is claimed then.
 func (g *Grant) Grow(n int64, what string) error {
-	if err := Take(n, what); err != nil {
+	if err := Charge(n, what); err != nil {
 		return err
 	}
 	g.n.Add(n)

@@ -11,8 +11,8 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 )
 
-// OwnPrior says whether a prior was given: a number, priors of features by name, or a fit.
-func (s *Settings) OwnPrior() bool {
+// PriorGiven says whether a prior was given: a number, priors of features by name, or a fit.
+func (s *Settings) PriorGiven() bool {
 	number := func(c kernels.ColumnPrior) bool { return !c.Auto }
 	return s.given["prior_mean"] || s.given["prior_variance"] && !s.Options.AutoPrior && len(s.PriorBy) == 0 || s.given["intercept_variance"] ||
 		slices.ContainsFunc(s.PriorBy, number) || s.Prior.Complete() != kernels.DefaultPrior || len(s.Priors) > 0 || s.Start != nil

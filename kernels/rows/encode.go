@@ -39,7 +39,7 @@ func (e *Encoder) attach(d *kernels.Dict) {
 		case !t.split():
 			t.named = kernels.Names
 		case own:
-			t.named = t.own
+			t.named = t.column
 		default:
 			t.named, _ = d.Column(t.name)
 		}

@@ -105,8 +105,8 @@ type term struct {
 	*buffers
 	view []float64 // of numbers: they themselves, where the column has them as such
 
-	label []label // of codes
-	own   kernels.Column
+	label  []label // of codes
+	column kernels.Column
 
 	place  int          // in the schema, -1 for none
 	null   kernels.Text // the feature of rows without a value
@@ -460,7 +460,7 @@ func (e *Encoder) done() {
 	if e.cols = sharedColumns(cols, numbers); e.cols != nil {
 		for k := range e.terms {
 			if t := &e.terms[k]; t.split() {
-				t.own, _ = e.cols.Column(t.name)
+				t.column, _ = e.cols.Column(t.name)
 			}
 		}
 	}

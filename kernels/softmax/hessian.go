@@ -57,7 +57,7 @@ func (e *engine) fullAt(w []float64) (*belief, error) {
 
 func (e *engine) diagonalAt(w []float64) (bl *belief, err error) {
 	bl = &belief{split: true}
-	if bl.post, bl.logDet, _, err = mode.Diagonal(e.root, w, e.ownCurvature(w)); err != nil {
+	if bl.post, bl.logDet, _, err = mode.Diagonal(e.root, w, e.hessianDiagonal(w)); err != nil {
 		return nil, err
 	}
 	return bl, nil
@@ -83,7 +83,7 @@ func (e *engine) blockAt(w []float64) (*belief, error) {
 	l := s.Matrix(len(w), len(w))
 	h, b, c := s.Matrix(p, p), s.Matrix(p, p), make([]float64, s.n)
 	for k := range s.a {
-		s.own(c, k)
+		s.classCurvature(c, k)
 		s.Gram(h, c)
 		scale := make([]float64, p)
 		for j := range scale {
@@ -130,7 +130,7 @@ func (e *engine) lowRankAt(w []float64) (*belief, error) {
 	if err != nil {
 		return nil, err
 	}
-	post, logDet, err := low.WithRest(e.root, e.ownCurvature(w), kernels.Or(e.x.Options.Rank, mode.DefaultRank))
+	post, logDet, err := low.WithRest(e.root, e.hessianDiagonal(w), kernels.Or(e.x.Options.Rank, mode.DefaultRank))
 	if err != nil {
 		return nil, err
 	}
@@ -150,12 +150,12 @@ func (s *search) curved(dst, m *dense.Matrix) {
 	}
 }
 
-// ownCurvature is the diagonal of the Hessian at weights w, where the search stands.
-func (e *engine) ownCurvature(w []float64) []float64 {
+// hessianDiagonal is the diagonal of the Hessian at weights w, where the search stands.
+func (e *engine) hessianDiagonal(w []float64) []float64 {
 	s := e.search
 	h, c := make([]float64, len(w)), make([]float64, s.n)
 	for k := range s.a {
-		s.own(c, k)
+		s.classCurvature(c, k)
 		s.Squares(h[k*s.p:(k+1)*s.p], c)
 	}
 	return h

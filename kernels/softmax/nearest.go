@@ -53,7 +53,7 @@ func (e *engine) refine(ev *evidence) (*evidence, error) {
 		return e.refineInRows()
 	}
 	x := e.nearest()
-	x.look(ev.belief, ev.post.Mean)
+	x.evaluate(ev.belief, ev.post.Mean)
 	if err := x.climb(); err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ func (e *engine) refineInRows() (*evidence, error) {
 	if err != nil {
 		return nil, err
 	}
-	x.look(bl, bl.post.Mean)
+	x.evaluate(bl, bl.post.Mean)
 	if err := x.climb(); err != nil {
 		return nil, err
 	}
@@ -223,7 +223,7 @@ func (x *nearest) step(grad, step []float64, next *dense.Matrix) (moved, gain fl
 		bl.post.MulCov(step, grad)
 		moved = t * math.Sqrt(max(dense.Dot(step, grad), 0))
 		dense.Axpy(t, step, bl.post.Mean)
-		x.look(bl, bl.post.Mean)
+		x.evaluate(bl, bl.post.Mean)
 		if gain = x.at.log - was.log; gain > 0 {
 			return moved, gain, nil
 		}
@@ -246,8 +246,8 @@ func (x *nearest) belief(w []float64) (*belief, error) {
 	return bl, nil
 }
 
-// look takes the averages over the rows' predictors and the bound.
-func (x *nearest) look(bl *belief, w []float64) {
+// evaluate computes the averages over the rows' predictors and the bound.
+func (x *nearest) evaluate(bl *belief, w []float64) {
 	s := x.search
 	prior := x.root.Of
 	dev := make([]float64, len(w))

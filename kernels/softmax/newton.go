@@ -124,8 +124,8 @@ func (s *search) weight(i int) float64 {
 	return 1
 }
 
-// look takes the likelihood at pt.eta.
-func (s *search) look(pt *point) {
+// evaluate computes the likelihood at pt.eta.
+func (s *search) evaluate(pt *point) {
 	pt.logLik = mode.Sum(s.Stop, s.n, 16*s.a, func(lo, hi int) float64 {
 		sum := 0.0
 		for i := lo; i < hi; i++ {
@@ -194,7 +194,7 @@ func (s *search) restart(w []float64) {
 		copy(s.pz, s.now.eta.Data)
 	}
 	dense.Axpy(1, s.base.Data, s.now.eta.Data)
-	s.look(&s.now)
+	s.evaluate(&s.now)
 }
 
 func equal(a, b []float64) bool {
@@ -278,7 +278,7 @@ func (s *search) setJacobi() {
 	c := make([]float64, s.n)
 	v := s.root.Of.Diag()
 	for k := range s.a {
-		s.own(c, k)
+		s.classCurvature(c, k)
 		part := s.jacobi[k*s.p : (k+1)*s.p]
 		s.Squares(part, c)
 		for j := range part {
@@ -287,8 +287,8 @@ func (s *search) setJacobi() {
 	}
 }
 
-// own sets c to ωπ(1-π) of learnt class k, the diagonal of W.
-func (s *search) own(c []float64, k int) {
+// classCurvature sets c to ωπ(1-π) of learnt class k, the diagonal of W.
+func (s *search) classCurvature(c []float64, k int) {
 	for i := range c {
 		q := s.now.prob.Row(i)[k]
 		if w := s.weight(i); w > 0 {
@@ -314,7 +314,7 @@ func (s *search) hessian(h *dense.Matrix) {
 	for a := range s.a {
 		for b := range a + 1 {
 			if a == b {
-				s.own(c, a)
+				s.classCurvature(c, a)
 			} else {
 				for i := range c {
 					c[i] = 0
@@ -506,7 +506,7 @@ func (s *search) Gain(t float64) float64 {
 	for i, e := range s.now.eta.Data {
 		s.next.eta.Data[i] = e + t*s.dEta.Data[i]
 	}
-	s.look(&s.next)
+	s.evaluate(&s.next)
 	return s.next.logLik - s.now.logLik - t*(s.pd+0.5*t*s.dd)
 }
 

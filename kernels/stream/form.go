@@ -132,9 +132,9 @@ func (s *State) learnPriors(once bool) {
 
 // Merging is what two forms need to know of their states to be multiplied.
 type Merging struct {
-	Own, Other *kernels.Dict // after the merge of Other's names into Own
-	Grown      int           // how many features the own form had before
-	IDs        []uint32      // the own numbers of Other's features; nil where both have one dictionary
+	Dict, OtherDict *kernels.Dict // after the merge of Other's names into Own
+	Grown           int           // how many features the own form had before
+	IDs             []uint32      // the own numbers of Other's features; nil where both have one dictionary
 
 	Now, OtherNow float64 // the times of their last rows, NaN where there was none
 	Clock, Begun  float64 // of both together: the latest row and the first

@@ -75,7 +75,7 @@ func (s *State) keepUnits(f *kernels.Fit) {
 	if s.plan.Model.Options.AnyColumns { // none are remembered
 		return
 	}
-	low := f.Covariance.Form == gauss.LowRank // says by them that its intercept's part is to be settled
+	low := f.Covariance.Form == gauss.LowRank // says by them that its intercept's part is to be restored
 	for j := range s.units.cols {
 		c := &s.units.cols[j]
 		if _, inside := s.form.Unit(c.id); !inside && c.N > c.Missing && (low || c.unit != s.units.running(c)) {

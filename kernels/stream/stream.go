@@ -91,7 +91,7 @@ type State struct {
 	seen         bool       // a row has come
 	weighed      bool       // and one of a weight above 0
 	counts       bool       // determined has been
-	own          bool
+	copied       bool
 }
 
 // member is what belongs to one belief of the bank.
@@ -346,8 +346,8 @@ func (s *State) Beliefs() Form { return s.form }
 
 // Features is the dictionary that numbers the features of the batches, the state's own.
 func (s *State) Features() *kernels.Dict {
-	if !s.own {
-		s.dict, s.own = s.dict.Copy(), true
+	if !s.copied {
+		s.dict, s.copied = s.dict.Copy(), true
 	}
 	return s.dict
 }
@@ -357,7 +357,7 @@ func (s *State) Features() *kernels.Dict {
 // features of its own. d must begin with the features of a state before its first row,
 // and the row that follows must have all of d's, in their order.
 func (s *State) Share(d *kernels.Dict) bool {
-	if s.own || s.dict != d && s.dict != s.plan.names {
+	if s.copied || s.dict != d && s.dict != s.plan.names {
 		return false
 	}
 	s.dict = d
@@ -656,7 +656,7 @@ func (s *State) linear(b *kernels.Batch, mean, variance []float64) error {
 // Clone returns an independent copy.
 func (s *State) Clone() *State {
 	d := s.dict
-	if s.own {
+	if s.copied {
 		d = d.Copy()
 	}
 	form, c := s.form.Clone(d)
@@ -680,7 +680,7 @@ func (s *State) Clone() *State {
 // Size is the memory held, in bytes.
 func (s *State) Size() int64 {
 	n := s.form.Size() + s.units.size() + s.means.size()
-	if s.own {
+	if s.copied {
 		n += s.dict.Size()
 	}
 	if len(s.bank) > 1 || s.plan.Learns || s.bank[0].counts != nil {
@@ -738,13 +738,13 @@ func (s *State) merge(ctx context.Context, src *State) error {
 	if err != nil {
 		return err
 	}
-	g := Merging{Other: src.dict, Grown: s.dict.Len(), Now: s.clock, OtherNow: src.clock, Seen: s.seen, Brought: src.seen}
+	g := Merging{OtherDict: src.dict, Grown: s.dict.Len(), Now: s.clock, OtherNow: src.clock, Seen: s.seen, Brought: src.seen}
 	if s.dict != src.dict {
 		if g.IDs, err = s.Features().Merge(src.dict); err != nil {
 			return err
 		}
 	}
-	g.Own = s.dict
+	g.Dict = s.dict
 	if err := s.Grow(); err != nil {
 		return err
 	}
@@ -965,9 +965,9 @@ type reader struct {
 // reader has the order of the features.
 func (s *State) reader() *reader {
 	r := readers.Get().(*reader)
-	if s.own || r.dict != s.dict { // one that is shared does not change
+	if s.copied || r.dict != s.dict { // one that is shared does not change
 		r.order, r.names, r.dict = s.dict.Order(), nil, nil
-		if !s.own {
+		if !s.copied {
 			r.dict = s.dict
 		}
 	}
@@ -1158,7 +1158,7 @@ func (s *State) fit(ctx context.Context) (*kernels.Fit, error) {
 	if err := stop.Cause(ctx); err != nil {
 		return nil, err
 	}
-	s.units.put(&f, r.order)
+	s.units.restore(&f, r.order)
 	s.keep(&f, k)
 	if err = f.Check(); err == nil {
 		err = f.Covariance.Check(len(f.Beliefs))

@@ -644,8 +644,8 @@ func (u *units) original(id uint32, w kernels.Weight) kernels.Weight {
 	return w
 }
 
-// put brings the posterior of f, whose beliefs are of these features, to responses as they come.
-func (u *units) put(f *kernels.Fit, order []uint32) {
+// restore brings the posterior of f, whose beliefs are of these features, to responses as they come.
+func (u *units) restore(f *kernels.Fit, order []uint32) {
 	if u == nil || u.y == nil {
 		return
 	}

@@ -13,16 +13,16 @@ import (
 
 // Iterate is where the fit of a group stands between two rounds.
 type Iterate struct {
-	fit  []byte // what the next pass looks around, the result where Done says so
+	fit  []byte // what the next pass expands around, the result where Done says so
 	Done bool
-	// best is the fit that the best pass so far looked around, and height the log posterior
+	// best is the fit that the best pass so far expanded around, and height the log posterior
 	// there, but for a constant; nil before the first. Of LowRank it is the merged state, which
 	// the next pass goes on from.
 	best   []byte
 	height float64
 }
 
-// Fit is what the next pass looks around, the result where Done says so.
+// Fit is what the next pass expands around, the result where Done says so.
 func (t *Iterate) Fit() (*kernels.Fit, error) { return decodeFit(t.fit) }
 
 // iterateMark begins an Iterate in bytes; its last byte is the version of the layout.

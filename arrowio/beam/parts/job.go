@@ -51,7 +51,7 @@ type Job struct {
 	// standardize false where it is not given: parts that standardise by their own rows differ
 	// in what the prior says.
 	Options string `json:",omitempty"`
-	// From is the path of a belief table in Parquet, "" for none: passes look around its fit of
+	// From is the path of a belief table in Parquet, "" for none: passes expand around its fit of
 	// a group first, or around its one fit for all groups; ADF continues from its one fit in
 	// every part.
 	From string `json:",omitempty"`

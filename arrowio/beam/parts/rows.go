@@ -70,7 +70,7 @@ func ReadFits(ctx context.Context, path string, by []string) (Fits, error) {
 	return out, err
 }
 
-// around is the fit that a group's pass looks around; done says that it takes none. Rows of
+// around is the fit that a group's pass expands around; done says that it takes none. Rows of
 // a group come in many parts: its fit is decoded once.
 func (r *Reader) around(group string, t *Iterate) (f *kernels.Fit, done bool, err error) {
 	if t == nil || t.Done {

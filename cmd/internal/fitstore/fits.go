@@ -33,8 +33,8 @@ func (f *Fits) Job(key string) string {
 	return ""
 }
 
-// Look describes a table of fits; meta are the pairs of its job.
-func Look(s *duck.Session, table string, meta []string) (*Fits, error) {
+// Open describes a table of fits; meta are the pairs of its job.
+func Open(s *duck.Session, table string, meta []string) (*Fits, error) {
 	cols, err := s.Describe("FROM " + table)
 	if err != nil {
 		return nil, err

@@ -33,7 +33,7 @@ func fits(t *testing.T, s *duck.Session, grouped bool) *Fits {
 	if err := s.Exec("CREATE OR REPLACE TEMP TABLE made AS SELECT " + group + "bglm_laplace(i % 3 = 0, {x: i / 10, c: 'c' || i % 2}) AS fit FROM range(40) t(i) GROUP BY ALL"); err != nil {
 		t.Fatal(err)
 	}
-	f, err := Look(s, "made", []string{"formula", "y ~ x + c", "option.link", "it's"})
+	f, err := Open(s, "made", []string{"formula", "y ~ x + c", "option.link", "it's"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestWide(t *testing.T) {
 			if err := s.Exec("CREATE OR REPLACE TEMP TABLE made AS SELECT " + group + q + " AS fit FROM (SELECT i, {x: sin(i), c: 'c' || i * 7 % 5, d: i * 11 % 9} AS x FROM range(900) t(i)) GROUP BY ALL"); err != nil {
 				t.Fatal(err)
 			}
-			f, err := Look(s, "made", nil)
+			f, err := Open(s, "made", nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +72,7 @@ func TestWide(t *testing.T) {
 	if err := errors.Join(s.Exec("CREATE OR REPLACE TEMP TABLE made AS SELECT bglm_laplace(i % 3 = 0, {c: 'c' || i % 700}, {hessian: 'full'}) AS fit FROM range(2000) t(i)"), s.Exec("SET memory_limit = '400MB'")); err != nil {
 		t.Fatal(err)
 	}
-	f, err := Look(s, "made", nil)
+	f, err := Open(s, "made", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ func TestWide(t *testing.T) {
 	if err := s.Exec("CREATE OR REPLACE TEMP TABLE made AS SELECT i % 2 AS k, i % 3 AS v, 1 AS r, 2 AS x, bglm_laplace(i % 3 = 0, {c: 'c' || i % 100}, {hessian: 'full'}) AS fit FROM range(2000) t(i) GROUP BY ALL"); err != nil {
 		t.Fatal(err)
 	}
-	if f, err = Look(s, "made", nil); err != nil {
+	if f, err = Open(s, "made", nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Save(filepath.Join(t.TempDir(), "named.parquet")); err != nil {
@@ -154,7 +154,7 @@ func TestErrors(t *testing.T) {
 	if err := s.Exec("CREATE TEMP TABLE plain AS SELECT 1 AS a"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Look(s, "plain", nil); err == nil || !strings.Contains(err.Error(), "no column fit; found: a") {
+	if _, err := Open(s, "plain", nil); err == nil || !strings.Contains(err.Error(), "no column fit; found: a") {
 		t.Errorf("%v", err)
 	}
 	if err := fits(t, s, true).Continues([]string{"G"}); err != nil {

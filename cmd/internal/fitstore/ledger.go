@@ -160,7 +160,7 @@ func (l *Ledger) Fits() (*Fits, error) {
 	if err != nil || !has {
 		return nil, err
 	}
-	f, err := Look(l.s, outDB+".main.fits", nil)
+	f, err := Open(l.s, outDB+".main.fits", nil)
 	return f, files.Named(l.path, err)
 }
 
@@ -173,7 +173,7 @@ func (l *Ledger) Prior() (*Fits, error) {
 	if err := l.s.Exec("CREATE OR REPLACE TEMP TABLE prior_fits AS FROM " + outDB + ".main.fits"); err != nil {
 		return nil, files.Named(l.path, err)
 	}
-	return LookNewest(l.s, "prior_fits", nil)
+	return OpenUpgraded(l.s, "prior_fits", nil)
 }
 
 // Commit stores the table fits, which continues prior with the rows of a file, and the
@@ -198,7 +198,7 @@ func (l *Ledger) Commit(e *Entry, prior *Fits, meta []string) error {
 			return err
 		}
 	}
-	f, err := Look(s, "fits", append(slices.Clone(meta), "incremental", l.identity))
+	f, err := Open(s, "fits", append(slices.Clone(meta), "incremental", l.identity))
 	if err != nil {
 		return err
 	}

@@ -78,5 +78,5 @@ func (p *Parts) Solve(s *duck.Session) (*Fits, error) {
 	if none {
 		return nil, fmt.Errorf("no rows to fit")
 	}
-	return Look(s, "fits", p.Meta)
+	return Open(s, "fits", p.Meta)
 }

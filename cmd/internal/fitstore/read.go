@@ -85,7 +85,7 @@ func loadAny(s *duck.Session, table, path string, opts [][2]string) (*Fits, erro
 		if err := s.Exec("CREATE TEMP TABLE " + table + " AS SELECT * EXCLUDE (file_row_number) FROM " + from); err != nil {
 			return nil, err
 		}
-		return LookNewest(s, table, meta)
+		return OpenUpgraded(s, table, meta)
 	}
 	return loadFlat(s, table, from, cols, opts, meta)
 }
@@ -104,7 +104,7 @@ func loadDatabase(s *duck.Session, table, path string) (*Fits, error) {
 	if err := errors.Join(err, s.Exec("DETACH "+alias)); err != nil {
 		return nil, fmt.Errorf("not a database of bglm fit --out: %w", err)
 	}
-	return LookNewest(s, table, meta)
+	return OpenUpgraded(s, table, meta)
 }
 
 // arrowMeta is the job of a file, and whether it has the rest of its fits in a column.
@@ -150,9 +150,9 @@ func jobOf(keys, values []string) (meta []string, err error) {
 	return meta, nil
 }
 
-// LookNewest is Look at a temporary table whose FITs may be of an earlier layout.
-func LookNewest(s *duck.Session, table string, meta []string) (*Fits, error) {
-	f, err := Look(s, table, meta)
+// OpenUpgraded is Open of a temporary table whose FITs may be of an earlier layout.
+func OpenUpgraded(s *duck.Session, table string, meta []string) (*Fits, error) {
+	f, err := Open(s, table, meta)
 	if err == nil {
 		err = f.upgrade()
 	}
@@ -227,7 +227,7 @@ func loadFlat(s *duck.Session, table, from string, cols []duck.Column, opts [][2
 	if err := s.Exec("CREATE OR REPLACE TEMP TABLE " + table + " AS " + q); err != nil {
 		return nil, err
 	}
-	return Look(s, table, meta)
+	return Open(s, table, meta)
 }
 
 // loadPlain reads a belief table in Parquet or Arrow through arrowio, which checks

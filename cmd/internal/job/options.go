@@ -39,8 +39,8 @@ func OptionSQL(key, value string) string {
 
 var optionForm = regexp.MustCompile(`^[A-Za-z_]+$`)
 
-// OwnFlags are the flags of options that have one.
-var OwnFlags = map[string]string{"method": "--method NAME", "prior": "--prior FILE"}
+// OptionFlags are the flags of the options that have one of their own.
+var OptionFlags = map[string]string{"method": "--method NAME", "prior": "--prior FILE"}
 
 // ParseOptions cuts flags key=value into pairs, the keys as the list of options has them.
 func ParseOptions(flags []string) ([][2]string, error) {
@@ -51,7 +51,7 @@ func ParseOptions(flags []string) ([][2]string, error) {
 		if !ok || !optionForm.MatchString(key) {
 			return nil, cli.Usage(fmt.Errorf("--option %q: allowed: key=value, such as link=probit", f))
 		}
-		if own := OwnFlags[key]; own != "" {
+		if own := OptionFlags[key]; own != "" {
 			return nil, cli.Usage(fmt.Errorf("--option %s: give %s", key, own))
 		}
 		if option.Of(key) == nil {
@@ -118,5 +118,5 @@ func MethodNames() []string {
 
 // FitOptions are the options of bglm fit, without those that have a flag.
 func FitOptions() option.Specs {
-	return slices.DeleteFunc(option.For(MethodNames()...), func(p *option.Spec) bool { return OwnFlags[p.Key] != "" })
+	return slices.DeleteFunc(option.For(MethodNames()...), func(p *option.Spec) bool { return OptionFlags[p.Key] != "" })
 }

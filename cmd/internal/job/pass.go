@@ -11,7 +11,7 @@ import (
 	"github.com/bglm/bglm/kernels/option"
 )
 
-// sampleRows is how many rows at least the fit is of that the first pass looks around: as many more
+// sampleRows is how many rows at least the fit is of that the first pass expands around: as many more
 // as have sampleEntries, up to three times as many.
 const sampleRows, sampleEntries = 100_000, 2_000_000
 

@@ -77,16 +77,16 @@ func NewPoint(n int) Point {
 	return Point{make([]float64, n), make([]float64, n), make([]float64, n), 0}
 }
 
-// Look takes the likelihood at pt.Eta. Where it or a derivative is not finite, the
+// Evaluate computes the likelihood and its derivatives at pt.Eta. Where it or a derivative is not finite, the
 // log likelihood is -Inf: no step goes there.
-func (d *Data) Look(pt *Point) {
+func (d *Data) Evaluate(pt *Point) {
 	many := lik.Many(d.Lik)
-	pt.Sums(Sum(d.Stop, len(d.Y), 16, func(lo, hi int) float64 { return d.LookAt(pt, many, lo, hi) }))
+	pt.Sums(Sum(d.Stop, len(d.Y), 16, func(lo, hi int) float64 { return d.EvaluateRows(pt, many, lo, hi) }))
 }
 
-// LookAt is Look at rows [lo, hi), whose part of the log likelihood it returns; many is
+// EvaluateRows is Evaluate of rows [lo, hi), whose part of the log likelihood it returns; many is
 // lik.Many of the likelihood.
-func (d *Data) LookAt(pt *Point, many func(y, weight, s, d1, curv []float64) float64, lo, hi int) float64 {
+func (d *Data) EvaluateRows(pt *Point, many func(y, weight, s, d1, curv []float64) float64, lo, hi int) float64 {
 	if many != nil && d.Only == nil {
 		var weight []float64
 		if d.Weight != nil {
@@ -111,7 +111,7 @@ func (d *Data) LookAt(pt *Point, many func(y, weight, s, d1, curv []float64) flo
 	return sum
 }
 
-// Sums sets the log likelihood to that sum of LookAt over all rows.
+// Sums sets the log likelihood to that sum of EvaluateRows over all rows.
 func (pt *Point) Sums(logLik float64) {
 	if pt.LogLik = logLik; !special.Finite(logLik) {
 		pt.LogLik = math.Inf(-1)

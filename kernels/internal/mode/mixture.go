@@ -124,7 +124,7 @@ type mixture struct {
 	mean  []float64     // Σ weight (mean - that of the first)
 	cov   *dense.Matrix // Σ weight (Σ + d dᵀ), of the block with leaves
 	tie   *dense.Matrix // of each leaf with the block
-	own   []float64     // of each leaf
+	leaf  []float64     // of each leaf
 }
 
 // add is the weight of a Gaussian with that log density, which is added.
@@ -135,7 +135,7 @@ func (m *mixture) add(g *gauss.Normal, log float64) float64 {
 		n := g.Dim()
 		if g.Form == gauss.Arrowhead {
 			n = len(g.Arrow.Block)
-			m.tie, m.own = dense.New(len(g.Arrow.Leaf), n), make([]float64, len(g.Arrow.Leaf))
+			m.tie, m.leaf = dense.New(len(g.Arrow.Leaf), n), make([]float64, len(g.Arrow.Leaf))
 		}
 		m.cov = dense.New(n, n)
 	}
@@ -169,7 +169,7 @@ func (m *mixture) add(g *gauss.Normal, log float64) float64 {
 		for k, j := range a.Leaf {
 			dense.Axpy(w, hp.Row(k), m.tie.Row(k))
 			dense.Axpy(w*d[j], block, m.tie.Row(k))
-			m.own[k] += w * (g.Var[j] + d[j]*d[j])
+			m.leaf[k] += w * (g.Var[j] + d[j]*d[j])
 		}
 	}
 	return w
@@ -203,15 +203,15 @@ func (m *mixture) normal() (*gauss.Normal, error) {
 	if a == nil {
 		return gauss.NewFull(mean, l), nil
 	}
-	out := &gauss.Arrow{Block: a.Block, Leaf: a.Leaf, L: l, H: m.tie, Q: m.own}
+	out := &gauss.Arrow{Block: a.Block, Leaf: a.Leaf, L: l, H: m.tie, Q: m.leaf}
 	for k, j := range a.Leaf {
 		h := m.tie.Row(k)
 		for i := range h {
 			h[i] = h[i]/m.total - m.mean[j]*block[i]
 		}
-		v := m.own[k]/m.total - m.mean[j]*m.mean[j]
+		v := m.leaf[k]/m.total - m.mean[j]*m.mean[j]
 		dense.SolveLowerVec(l, h) // hᵀPh before the second half of the solution
-		m.own[k] = max(v-dense.Dot(h, h), 1e-14*v)
+		m.leaf[k] = max(v-dense.Dot(h, h), 1e-14*v)
 		dense.SolveLowerTVec(l, h)
 	}
 	return gauss.NewArrowhead(mean, out), nil

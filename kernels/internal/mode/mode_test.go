@@ -140,11 +140,11 @@ func TestSmallest(t *testing.T) {
 	}
 }
 
-// rounded is a hill whose slope comes out below 0 at its second look.
-type rounded struct{ looks int }
+// rounded is a hill whose slope comes out below 0 the second time it is asked for.
+type rounded struct{ calls int }
 
 func (r *rounded) Direction() (float64, error) {
-	if r.looks++; r.looks > 1 {
+	if r.calls++; r.calls > 1 {
 		return -0.01, nil
 	}
 	return 1, nil

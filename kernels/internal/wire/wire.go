@@ -106,7 +106,7 @@ func (r *Reader) Done() bool { return !r.bad && len(r.b) == 0 }
 // Fail puts the reader at fault.
 func (r *Reader) Fail() { r.bad, r.b = true, nil }
 
-func (r *Reader) take(n int64) []byte {
+func (r *Reader) next(n int64) []byte {
 	if n < 0 || n > int64(len(r.b)) {
 		r.Fail()
 		return nil
@@ -118,7 +118,7 @@ func (r *Reader) take(n int64) []byte {
 
 // Whole reads a whole number.
 func (r *Reader) Whole() int64 {
-	if b := r.take(8); b != nil {
+	if b := r.next(8); b != nil {
 		return int64(binary.LittleEndian.Uint64(b))
 	}
 	return 0
@@ -142,7 +142,7 @@ func (r *Reader) Float() float64 { return math.Float64frombits(uint64(r.Whole())
 
 // Floats reads n numbers.
 func (r *Reader) Floats(n int) []float64 {
-	b := r.take(8 * int64(n))
+	b := r.next(8 * int64(n))
 	if b == nil {
 		return nil
 	}
@@ -154,7 +154,7 @@ func (r *Reader) Floats(n int) []float64 {
 }
 
 // Text reads a text.
-func (r *Reader) Text() string { return string(r.take(r.Whole())) }
+func (r *Reader) Text() string { return string(r.next(r.Whole())) }
 
 // Numbers reads totals.
 func (r *Reader) Numbers() (t kernels.NumberTotals) {

@@ -91,7 +91,7 @@ func bglmGoUpdate(fid C.uint64_t, nodes *C.bglm_node, ncol, nnode C.int64_t, n C
 		if caller == 0 {
 			return f.Update(args, slots)
 		}
-		w, err := f.look(args, int(n), int(caller), slots.place())
+		w, err := f.inspect(args, int(n), int(caller), slots.place())
 		if err != nil {
 			return err
 		}
@@ -171,7 +171,7 @@ func bglmGoFinalize(fid C.uint64_t, source unsafe.Pointer, n, offset C.uint64_t,
 		if err := f.checkWindow(source, int(n), int(offset), first); err != nil {
 			return err
 		}
-		c := takeCol(f.Result)
+		c := acquireCol(f.Result)
 		if err := f.Finalize(sts, c); err != nil {
 			return err
 		}
@@ -205,7 +205,7 @@ func bglmGoRelease(handle C.uint64_t) {
 func bglmGoScalar(fid C.uint64_t, nodes *C.bglm_node, ncol, nnode C.int64_t, n C.uint64_t, out *C.bglm_out) {
 	f := scalarByID(uint64(fid))
 	guard(f.Name, out, func() error {
-		c := takeCol(f.Result)
+		c := acquireCol(f.Result)
 		if err := f.Call(views(nodes, int(ncol), int(nnode)), int(n), c); err != nil {
 			return err
 		}
@@ -228,7 +228,7 @@ func bglmGoCheck(fid C.uint64_t, nodes *C.bglm_node, nnode C.int64_t, out *C.bgl
 func bglmGoSetting(k C.uint64_t, nodes *C.bglm_node, nnode C.int64_t, n C.uint64_t, set C.bool, out *C.bglm_out) {
 	s := settings[k]
 	guard(s.Name, out, func() error {
-		v, c := &views(nodes, 1, int(nnode))[0], takeCol(TVarchar)
+		v, c := &views(nodes, 1, int(nnode))[0], acquireCol(TVarchar)
 		for i := range int(n) {
 			text := "auto"
 			switch {
@@ -269,7 +269,7 @@ func bglmGoFill(token C.uint64_t, nodes *C.bglm_node, nnode C.int64_t, text **C.
 //export bglmGoDrop
 func bglmGoDrop(token C.uint64_t) {
 	if c, ok := pending.LoadAndDelete(uint64(token)); ok {
-		giveCol(c.(*Col))
+		releaseCol(c.(*Col))
 	}
 }
 

@@ -288,8 +288,8 @@ var spare sync.Map // *Type -> *sync.Pool
 
 const spareLimit = 8 << 20 // bytes of a column that is worth keeping
 
-// takeCol is NewCol, in the memory of an earlier result.
-func takeCol(t *Type) *Col {
+// acquireCol is NewCol, in the memory of an earlier result.
+func acquireCol(t *Type) *Col {
 	if p, ok := spare.Load(t); ok {
 		if c, ok := p.(*sync.Pool).Get().(*Col); ok {
 			return c
@@ -298,8 +298,8 @@ func takeCol(t *Type) *Col {
 	return NewCol(t)
 }
 
-// giveCol takes back a column that nothing reads any more.
-func giveCol(c *Col) {
+// releaseCol takes back a column that nothing reads any more.
+func releaseCol(c *Col) {
 	if c.reset() > spareLimit {
 		return
 	}

@@ -46,7 +46,7 @@ func (h *holder) resize() error {
 	if n == h.held {
 		return nil
 	}
-	if err := memory.Take(n-h.held, "the states of the aggregates"); err != nil {
+	if err := memory.Charge(n-h.held, "the states of the aggregates"); err != nil {
 		return err
 	}
 	h.held = n
@@ -58,7 +58,7 @@ func (h *holder) drop() {
 	if h.refs.Add(-1) == 0 {
 		n := h.held
 		h.held = 0
-		_ = memory.Take(-n, "")
+		_ = memory.Charge(-n, "")
 	}
 }
 

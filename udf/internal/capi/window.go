@@ -38,9 +38,9 @@ const windowAdvice = "in a window over whole partitions, where DuckDB can put ga
 // maxText bounds a text whose place in memory is in doubt.
 const maxText = 1 << 20
 
-// look examines the arguments of an update that a window's caller made for a state
+// inspect examines the arguments of an update that a window's caller made for a state
 // at a place among its neighbours. Errors: what cannot be trusted, or not be read.
-func (f *Aggregate) look(args []Vec, n, caller int, place uint64) (*window, error) {
+func (f *Aggregate) inspect(args []Vec, n, caller int, place uint64) (*window, error) {
 	w := &window{caller: caller, later: caller == C.BGLM_WINDOW && place > 0}
 	for i := range args {
 		v, name := &args[i], fmt.Sprintf("argument %d", i+1)

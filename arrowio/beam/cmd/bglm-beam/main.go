@@ -60,7 +60,7 @@ func (c *command) flags(f *flag.FlagSet) {
 	f.StringVar(&c.job.Trials, "trials", "", "`column` of binomial trials")
 	f.StringVar(&c.job.Method, "method", parts.Laplace, "laplace, ep or lowrank, by passes that add up, or adf, whose parts are multiplied")
 	f.Func("option", "option of the method, as `key=value`, such as family=poisson; may be given again", c.option)
-	f.StringVar(&c.job.From, "from", "", "stored fit, a `file` that all workers see: laplace and ep look around it first, adf continues from it, lowrank has none")
+	f.StringVar(&c.job.From, "from", "", "stored fit, a `file` that all workers see: laplace and ep expand around it first, adf continues from it, lowrank has none")
 	f.StringVar(&c.out, "out", "", "Parquet `file` for the belief table, in a folder that all workers see")
 	f.IntVar(&c.rounds, "rounds", 0, fmt.Sprintf("passes over the rows, at most, of methods laplace, ep and lowrank; 0: %d, for the last two %d", bglmbeam.DefaultRounds, bglmbeam.DefaultRounds+bglmbeam.MoreRounds))
 	f.IntVar(&c.shards, "shards", 1, "files that groups are dealt out to")

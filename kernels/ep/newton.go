@@ -6,7 +6,7 @@ import (
 	"github.com/bglm/bglm/kernels/special"
 )
 
-// settle moves all means at once to where the sweeps would bring them one by one.
+// newtonStep moves all means at once to where the sweeps would bring them one by one.
 //
 // At the fixed point of factorised EP a row's sites are ν_j = x_j α + τ_j μ_j with α the
 // derivative of its log Z, so that with D the prior's precisions the means solve
@@ -21,7 +21,7 @@ import (
 // sets of indicators by a few per cent a sweep at best.
 //
 // Cost: that of a sweep or two.
-type settle struct {
+type newtonStep struct {
 	alpha, curv []float64 // of the rows, when they were last visited
 	eta, back   []float64 // n
 	mean, grad  []float64 // p
@@ -41,13 +41,13 @@ const (
 	maxMove = 4
 )
 
-func newSettle(n, p int) *settle {
+func newNewtonStep(n, p int) *newtonStep {
 	rows, cols := make([]float64, 4*n), make([]float64, 6*p)
 	part := func(s *[]float64, n int) (r []float64) {
 		r, *s = (*s)[:n:n], (*s)[n:]
 		return r
 	}
-	s := &settle{}
+	s := &newtonStep{}
 	for _, to := range []*[]float64{&s.alpha, &s.curv, &s.eta, &s.back} {
 		*to = part(&rows, n)
 	}
@@ -58,13 +58,13 @@ func newSettle(n, p int) *settle {
 }
 
 // visited remembers what a sweep found at row i.
-func (s *settle) visited(i int, alpha, beta, ratio float64) {
+func (s *newtonStep) visited(i int, alpha, beta, ratio float64) {
 	s.alpha[i], s.curv[i] = alpha, math.Max(beta/ratio, 0)
 }
 
-// settle takes the step from the sites as the last sweep left them. After steps that
+// accelerate makes the step from the sites as the last sweep left them. After steps that
 // made the changes grow it waits, each time longer.
-func (d *diagonal) settle(grew bool) bool {
+func (d *diagonal) accelerate(grew bool) bool {
 	s, p := d.newton, d.p
 	if s == nil {
 		return false
@@ -118,7 +118,7 @@ func (d *diagonal) settle(grew bool) bool {
 }
 
 // solve sets step by conjugate gradients, preconditioned by the weights' variances.
-func (s *settle) solve(d *diagonal) {
+func (s *newtonStep) solve(d *diagonal) {
 	p := d.p
 	clear(s.step)
 	copy(s.res, s.grad)

@@ -24,7 +24,7 @@ func collinear(r *rand.Rand, f family, n int) []row {
 // Collinear designs converge in some ten sweeps to the point that sweeps without Newton
 // steps approach in thousands; of a Gaussian likelihood its means are those of the joint
 // posterior.
-func TestSettle(t *testing.T) {
+func TestNewtonStep(t *testing.T) {
 	for name, f := range families(t) {
 		n := 80
 		rows := collinear(rand.New(rand.NewPCG(5, 6)), f, n)
