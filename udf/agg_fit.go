@@ -474,9 +474,12 @@ func solveAll(groups []solvable, null func(), write func(i int) error) error {
 				continue
 			}
 		}
+		var rows waitedError
 		switch {
 		case interrupted(err):
 			return err
+		case errors.As(err, &rows):
+			return rows.error
 		case g.name == "" || g.null:
 			null()
 		default:
@@ -567,8 +570,11 @@ func finalizeFit(states []capi.State, out *capi.Col) error {
 		} else {
 			g.solve = func() error {
 				f, void, err := s.fitter()
-				if err != nil || void {
-					return err
+				if err != nil {
+					return waitedError{err}
+				}
+				if void {
+					return nil
 				}
 				if e, ok := f.(engine.Factorised); ok {
 					fits[i] = e

@@ -188,6 +188,12 @@ func (s *fitState) learnNumbers(w waiting) (done bool, err error) {
 	return true, s.update(b)
 }
 
+// waitedError is what is wrong with rows that waited, of which no group is NULL instead: that
+// they are learnt late is nobody's concern.
+type waitedError struct{ error }
+
+func (e waitedError) Unwrap() error { return e.error }
+
 // fitter is the fit of all rows, and whether one of them made it void; s stays as it is.
 func (s *fitState) fitter() (f engine.Fitter, void bool, err error) {
 	if s.Fitter != nil {

@@ -150,8 +150,11 @@ func (s *search) foresee() float64 {
 		for i := lo; i < lo+sampleRows; i++ {
 			d := s.dEta[i]
 			if s.once.lazy {
-				_, x := s.Entries(i)
-				d = dense.Dot(x, s.w1)
+				d = 0
+				col, x := s.Entries(i)
+				for k, j := range col {
+					d += x[k] * s.w1[j]
+				}
 			}
 			s.next.Eta[i] = s.now.Eta[i] + d
 		}

@@ -134,3 +134,61 @@ func TestChord(t *testing.T) {
 		}
 	}
 }
+
+// Rows that are kept by their entries are read the same way where they are dense enough.
+func TestChordOfEntries(t *testing.T) {
+	m := model(t, "bernoulli", "logit", lik.Params{})
+	r, err := kernels.NewRows(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var id [3]uint32
+	for k, name := range []string{"g=a", "g=b", "x"} {
+		if id[k], err = r.Dict.Add(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var b kernels.Batch
+	b.Reset()
+	for i := range 20_000 {
+		b.Add(0, 1)
+		b.Add(id[i%2], 1)
+		b.Add(id[2], math.Sin(float64(i)))
+		b.EndRow()
+		y := 0.0
+		if (i*7919)%1000 < 400+200*(i%2) {
+			y = 1
+		}
+		b.Y = append(b.Y, y)
+	}
+	if err := r.Update(&b, false); err != nil {
+		t.Fatal(err)
+	}
+	solve := func(whole bool) *kernels.Fit {
+		p, err := r.Problem()
+		if err != nil {
+			t.Fatal(err)
+		}
+		e, err := newEngine(p, nil, "full", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.search.once == nil {
+			t.Fatal("the rows are not read once")
+		}
+		if whole {
+			e.search.once = nil
+		}
+		f, err := e.fit(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	f, g := solve(false), solve(true)
+	for k, w := range g.Beliefs {
+		if v := f.Beliefs[k]; math.Abs(v.Mean-w.Mean) > 1e-8*math.Sqrt(w.Variance) || math.Abs(v.Variance/w.Variance-1) > 1e-8 {
+			t.Errorf("%s = %v, want %v", v.Feature, v.Weight, w.Weight)
+		}
+	}
+}

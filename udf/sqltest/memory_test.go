@@ -39,7 +39,7 @@ func TestMemoryBudget(t *testing.T) {
 		{"SELECT (bglm_lowrank(i%3=0, ['f'||i%3000, 'g'||hash(i)%3000], {rank: 1000})).n FROM range(5000) t(i)", "rank = 1000"},
 		{"SELECT (bglm_hmc(i%3=0, ['f'||i%1000], {samples: 60000})).n FROM range(1000) t(i)", "samples = 60000"},
 		{"SELECT (bglm_hmc(i%3=0, ['f'||i%2000], {rank: 900})).n FROM range(3000) t(i)", "samples"},
-		{"SELECT count(f) FROM (SELECT bglm_adf(i%3=0, ['f'||i]) AS f FROM range(700000) t(i) GROUP BY i//4)", "states"},
+		{"SELECT count(f) FROM (SELECT bglm_adf(i%3=0, [repeat('f', 600)||i]) AS f FROM range(700000) t(i) GROUP BY i//4)", "states"},
 		{"SELECT len(bglm_smooth(i%3=0, [i], {covariance: 'full', process_noise: 0.1})) FROM range(2000000) t(i)", "rows"},
 	} {
 		var n any
