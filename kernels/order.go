@@ -122,45 +122,78 @@ const headBytes = 32 // of a name, that its key can hold
 // place among those that occur there, as many as 64 bits hold; comparing the names
 // themselves is left to those of equal keys.
 func (d *Dict) orderNames(ps []place) []place {
-	var occurs [headBytes][4]uint64
-	var ends [headBytes + 1]bool // a name has that many bytes
+	c := codeOf(d.heads(ps))
+	each(len(ps), func(lo, hi int) {
+		var buf []byte
+		for k := lo; k < hi; k++ {
+			buf = d.AppendName(buf[:0], ps[k].id)
+			ps[k].key = c.key(buf)
+		}
+	})
+	ps = sortPlaces(ps, c.width)
+	d.orderEqual(ps)
+	return ps
+}
+
+// heads are the first bytes of names: which ones occur at each place, and where names end.
+type heads struct {
+	occurs [headBytes][4]uint64
+	ends   [headBytes + 1]bool // a name has that many bytes
+}
+
+func (d *Dict) heads(ps []place) *heads {
+	all := &heads{}
 	var mu sync.Mutex
 	each(len(ps), func(lo, hi int) {
-		var own [headBytes][4]uint64
-		var end [headBytes + 1]bool
+		var part heads
 		var buf []byte
 		for _, p := range ps[lo:hi] {
 			buf = d.AppendName(buf[:0], p.id)
 			n := min(len(buf), headBytes)
-			end[n] = true
+			part.ends[n] = true
 			for i, c := range buf[:n] {
-				own[i][c>>6] |= 1 << (c & 63)
+				part.occurs[i][c>>6] |= 1 << (c & 63)
 			}
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		for n, is := range end {
-			ends[n] = ends[n] || is
-		}
-		for i := range own {
-			for k, is := range own[i] {
-				occurs[i][k] |= is
-			}
-		}
+		all.join(&part)
 	})
-	var code [headBytes][256]uint16
-	var shift [headBytes]uint8
-	used, width := 0, 0
+	return all
+}
+
+func (h *heads) join(o *heads) {
+	for n, is := range o.ends {
+		h.ends[n] = h.ends[n] || is
+	}
+	for i := range o.occurs {
+		for k, is := range o.occurs[i] {
+			h.occurs[i][k] |= is
+		}
+	}
+}
+
+// headCode writes the first used bytes of a name into a key of width bits.
+type headCode struct {
+	code        [headBytes][256]uint16
+	shift       [headBytes]uint8
+	used, width int
+}
+
+// codeOf is the code of names with these heads: as many bytes as a key of 64 bits has room for.
+func codeOf(h *heads) *headCode {
+	c := &headCode{}
 	short := false // a name has ended before this byte
-	for ; used < headBytes; used++ {
-		short = short || ends[used]
+	for ; c.used < headBytes; c.used++ {
+		i := c.used
+		short = short || h.ends[i]
 		n := uint16(0)
 		if short {
 			n = 1 // 0 is the end of a name
 		}
-		for c := range 256 {
-			if occurs[used][c>>6]>>(c&63)&1 != 0 {
-				code[used][c] = n
+		for b := range 256 {
+			if h.occurs[i][b>>6]>>(b&63)&1 != 0 {
+				c.code[i][b] = n
 				n++
 			}
 		}
@@ -168,27 +201,28 @@ func (d *Dict) orderNames(ps []place) []place {
 		if n > 1 {
 			w = bits.Len16(n - 1)
 		}
-		if width+w > 64 {
+		if c.width+w > 64 {
 			break
 		}
-		width += w
-		shift[used] = uint8(w)
+		c.width += w
+		c.shift[i] = uint8(w)
 	}
-	each(len(ps), func(lo, hi int) {
-		var buf []byte
-		for k := lo; k < hi; k++ {
-			buf = d.AppendName(buf[:0], ps[k].id)
-			key := uint64(0)
-			for i := range used {
-				key <<= shift[i]
-				if i < len(buf) {
-					key |= uint64(code[i][buf[i]])
-				}
-			}
-			ps[k].key = key
+	return c
+}
+
+func (c *headCode) key(name []byte) uint64 {
+	key := uint64(0)
+	for i := range c.used {
+		key <<= c.shift[i]
+		if i < len(name) {
+			key |= uint64(c.code[i][name[i]])
 		}
-	})
-	ps = sortPlaces(ps, width)
+	}
+	return key
+}
+
+// orderEqual sorts the names of equal keys, which lie side by side.
+func (d *Dict) orderEqual(ps []place) {
 	for lo := 0; lo < len(ps); {
 		hi := lo + 1
 		for hi < len(ps) && ps[hi].key == ps[lo].key {
@@ -203,7 +237,6 @@ func (d *Dict) orderNames(ps []place) []place {
 		}
 		lo = hi
 	}
-	return ps
 }
 
 // sortPlaces sorts by keys of that many bits, and returns ps or another slice.

@@ -70,39 +70,68 @@ func Unseen(halt *stop.Stop, m *Model, d *Dict, t *Totals, loose int) (p *Proble
 		return nil, nil, nil, err
 	}
 	of.unseen = t
-	numbers := make([]NumberTotals, d.Len())
+	var numbers []NumberTotals
+	numbers, fill = of.complete(d, t)
+	of.spread = t.Y.square(t.Y.Center)
+	scale, shift := slices.Repeat([]float64{1}, of.P), make([]float64, of.P)
+	s = &Standard{of: of, response: 1, Scaling: design.NewScaling(scale, shift)}
+	p = of
+	if of.Options.Standardize {
+		p, err = s.unseen(numbers, t, loose)
+	}
+	if err == nil {
+		p.squares = s.squares(numbers, t)
+		p.spread = of.spread / s.response / s.response
+	}
+	return p, s, fill, err
+}
+
+// complete gives the columns of numbers their centers, and is what numbers the rows have by
+// feature where fill stands for those that are missing.
+func (p *Problem) complete(d *Dict, t *Totals) (numbers []NumberTotals, fill []float64) {
+	numbers = make([]NumberTotals, d.Len())
 	copy(numbers, t.Numbers)
 	fill = make([]float64, d.Len())
-	for k := range of.columns {
-		id, ok := d.Find(of.columns[k].Name)
-		if of.columns[k].Kind != NumberColumn || !ok || numbers[id].Rows == 0 {
+	for k := range p.columns {
+		id, ok := d.Find(p.columns[k].Name)
+		if p.columns[k].Kind != NumberColumn || !ok || numbers[id].Rows == 0 {
 			continue
 		}
-		before := r.Model.Start.Number(of.columns[k].Name).Mean()
+		before := p.Model.Start.Number(p.columns[k].Name).Mean()
 		c := center{float64(before.N), before.Center}
 		c.add(numbers[id].Mean, numbers[id].Rows)
-		of.columns[k].Center, fill[id] = c.mean, c.mean
+		p.columns[k].Center, fill[id] = c.mean, c.mean
 	}
 	for k := range numbers {
 		n := &numbers[k]
 		n.join(n.MissingByWeight, fill[k], 0)
 		n.join(max(t.Weight-n.Weight, 0), 0, 0) // absent entries
 	}
-	of.spread = t.Y.square(t.Y.Center)
-	scale, shift := slices.Repeat([]float64{1}, of.P), make([]float64, of.P)
-	s = &Standard{of: of, response: 1, Scaling: design.NewScaling(scale, shift)}
-	defer func() {
-		if err == nil {
-			p.squares = s.squares(numbers, t)
-			p.spread = of.spread / s.response / s.response
-		}
-	}()
-	if !of.Options.Standardize {
-		return of, s, fill, nil
-	}
+	return numbers, fill
+}
+
+// unseen is s.of on the scales of the numbers, and of the responses where their dispersion is
+// learnt, which s then has.
+func (s *Standard) unseen(numbers []NumberTotals, t *Totals, loose int) (*Problem, error) {
+	of := s.of
 	q, own := *of, *of.Model
 	q.Model, own.Options.Standardize = &own, false
 	q.columns = slices.Clone(of.columns)
+	if err := s.scaleNumbers(&q, numbers, t, loose); err != nil {
+		return nil, err
+	}
+	if l, ok := own.Lik.(lik.Dispersed); ok && own.Start == nil && t.Rows > 0 {
+		mean, unit := s.unitOf(&q, t.Y.Center, math.Sqrt(of.spread))
+		if unit != 1 || mean != 0 {
+			return &q, s.measure(&q, l, unit)
+		}
+	}
+	return &q, nil
+}
+
+// scaleNumbers sets the scales and shifts of the numbers, for the columns of q too.
+func (s *Standard) scaleNumbers(q *Problem, numbers []NumberTotals, t *Totals, loose int) error {
+	of := s.of
 	at := map[string]int{}
 	for k, c := range q.columns {
 		at[c.Name] = k
@@ -114,6 +143,7 @@ func Unseen(halt *stop.Stop, m *Model, d *Dict, t *Totals, loose int) (p *Proble
 			all++
 		}
 	}
+	scale, shift := slices.Repeat([]float64{1}, of.P), make([]float64, of.P)
 	centring := design.NewCentring(of.centres(), loose, of.P, all)
 	for j, id := range of.cols {
 		if !number(j) {
@@ -122,7 +152,7 @@ func Unseen(halt *stop.Stop, m *Model, d *Dict, t *Totals, loose int) (p *Proble
 		n := numbers[id]
 		spread := math.Sqrt(n.square(n.Center))
 		if _, known := design.Scale(n.Center, spread, true); !known {
-			return nil, nil, nil, of.beyond(j)
+			return of.beyond(j)
 		}
 		here := of.centres()
 		if loose > 0 {
@@ -137,13 +167,7 @@ func Unseen(halt *stop.Stop, m *Model, d *Dict, t *Totals, loose int) (p *Proble
 	}
 	s.Scaling = design.NewScaling(scale, shift)
 	s.Note = centring.Note
-	if l, ok := own.Lik.(lik.Dispersed); ok && own.Start == nil && t.Rows > 0 {
-		mean, unit := s.unitOf(&q, t.Y.Center, math.Sqrt(of.spread))
-		if unit != 1 || mean != 0 {
-			err = s.measure(&q, l, unit)
-		}
-	}
-	return &q, s, fill, err
+	return nil
 }
 
 // square is the mean square of numbers about a point.

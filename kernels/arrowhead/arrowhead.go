@@ -723,47 +723,14 @@ func (b *Belief) Product(o, start *Belief, loose bool) (logC, apart float64, err
 	if loose {
 		about = start.Mean
 	}
-	delta, nu := dense.New(d, d), make([]float64, d)
+	x := &leafProduct{about: about, loose: loose, delta: dense.New(d, d), nu: make([]float64, d), h: make([]float64, d), logC: logC}
 	leaf := append([]float64(nil), b.leaf...)
-	h := make([]float64, d)
 	for k := range b.Leaves() {
-		s, l, r := start.at(k), leaf[k*n:k*n+n], o.at(k)
-		if s[1] == 0 {
-			continue
+		if err := x.multiply(leaf[k*n:k*n+n], o.at(k), start.at(k)); err != nil {
+			return 0, 0, fmt.Errorf("leaf %d: %w", k, err)
 		}
-		c := [3]float64{1 / l[1], 1 / r[1], -1 / s[1]}
-		lam := c[0] + c[1] + c[2]
-		if !(lam > 0) || math.IsInf(lam, 1) {
-			return 0, 0, fmt.Errorf("leaf %d: precision %v of the product: %w", k, lam, gauss.ErrNotPD)
-		}
-		logC += 0.5 * math.Log(c[0]*s[1]*(c[1]/lam))
-		// What is left of Σ c (w - α - hᵀb)² when w is integrated out: Σ c c' (α - α' +
-		// (h - h')ᵀb)² / Σ c over the pairs.
-		for _, pair := range [...]struct {
-			c    float64
-			x, y []float64
-		}{{c[0] / lam * c[1], l, r}, {c[0] / lam * c[2], l, s}, {c[1] / lam * c[2], r, s}} {
-			f := pair.x[0] - pair.y[0]
-			for i, m := range about {
-				h[i] = pair.x[2+i] - pair.y[2+i]
-				f += h[i] * m
-			}
-			apart += pair.c * f * f
-			for i, hi := range h {
-				if hi != 0 && !loose {
-					dense.Axpy(pair.c*hi, h, delta.Row(i))
-					nu[i] -= pair.c * f * hi
-				}
-			}
-		}
-		wr, ws := c[1]/lam, c[2]/lam
-		for i := range l {
-			if i != 1 {
-				l[i] += wr*(r[i]-l[i]) + ws*(s[i]-l[i])
-			}
-		}
-		l[1] = 1 / lam
 	}
+	logC, apart = x.logC, x.apart
 	if d > 0 {
 		less := func(m []float64) []float64 {
 			out := make([]float64, d)
@@ -772,7 +739,7 @@ func (b *Belief) Product(o, start *Belief, loose bool) (logC, apart float64, err
 			}
 			return out
 		}
-		root, mean, logDet, blocks, err := gauss.Multiply(lb, []gauss.Factor{{Times: 1, Root: lo, Mean: less(other.Mean)}, {Times: -1, Root: ls, Mean: less(start.Mean)}}, delta, nu)
+		root, mean, logDet, blocks, err := gauss.Multiply(lb, []gauss.Factor{{Times: 1, Root: lo, Mean: less(other.Mean)}, {Times: -1, Root: ls, Mean: less(start.Mean)}}, x.delta, x.nu)
 		if err != nil {
 			return 0, 0, fmt.Errorf("no proper product of the blocks: %w", err)
 		}
@@ -786,4 +753,57 @@ func (b *Belief) Product(o, start *Belief, loose bool) (logC, apart float64, err
 	}
 	b.leaf = leaf
 	return logC - 0.5*apart, apart, nil
+}
+
+// leafProduct multiplies leaves one by one, and gathers what that says of the block.
+type leafProduct struct {
+	about       []float64 // the point of the block at which leaves are compared
+	loose       bool
+	delta       *dense.Matrix // what the block gains in precision,
+	nu          []float64     // and in precision times mean
+	h           []float64     // memory for a pair
+	logC, apart float64       // of the leaves so far
+}
+
+// multiply makes leaf l the product with r over s, where both started.
+func (x *leafProduct) multiply(l, r, s []float64) error {
+	if s[1] == 0 {
+		return nil
+	}
+	c := [3]float64{1 / l[1], 1 / r[1], -1 / s[1]}
+	lam := c[0] + c[1] + c[2]
+	if !(lam > 0) || math.IsInf(lam, 1) {
+		return fmt.Errorf("precision %v of the product: %w", lam, gauss.ErrNotPD)
+	}
+	x.logC += 0.5 * math.Log(c[0]*s[1]*(c[1]/lam))
+	// What is left of Σ c (w - α - hᵀb)² when w is integrated out: Σ c c' (α - α' +
+	// (h - h')ᵀb)² / Σ c over the pairs.
+	x.pair(c[0]/lam*c[1], l, r)
+	x.pair(c[0]/lam*c[2], l, s)
+	x.pair(c[1]/lam*c[2], r, s)
+	wr, ws := c[1]/lam, c[2]/lam
+	for i := range l {
+		if i != 1 {
+			l[i] += wr*(r[i]-l[i]) + ws*(s[i]-l[i])
+		}
+	}
+	l[1] = 1 / lam
+	return nil
+}
+
+// pair adds c (α - α' + (h - h')ᵀb)² of leaves a and b.
+func (x *leafProduct) pair(c float64, a, b []float64) {
+	h := x.h
+	f := a[0] - b[0]
+	for i, m := range x.about {
+		h[i] = a[2+i] - b[2+i]
+		f += h[i] * m
+	}
+	x.apart += c * f * f
+	for i, hi := range h {
+		if hi != 0 && !x.loose {
+			dense.Axpy(c*hi, h, x.delta.Row(i))
+			x.nu[i] -= c * f * hi
+		}
+	}
 }

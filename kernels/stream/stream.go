@@ -117,34 +117,8 @@ type learning struct {
 // the rule and of the form; more start beliefs than MaxFeatures.
 func New(c Config) (*State, error) {
 	m, reply := standardised(c.Model.Complete())
-	p := &Plan{Model: m, Rates: []float64{m.Noise}, Drifts: m.Drifts() || m.Options.AutoNoise, rule: c.Rule, slow: c.Slow,
-		answers: answersOf(m.Lik), begins: courseBegins}
-	if m.Start != nil {
-		p.begins += m.Start.N
-	}
-	if m.Options.AutoNoise {
-		p.Rates = m.NoiseGrid()
-		p.grid = edges(p.Rates)
-	}
-	var learn *lik.Learning
-	var err error
-	if m.Options.AutoDispersion {
-		n := int64(0)
-		if m.Start != nil {
-			n = m.Start.N
-		}
-		if reply != nil && !m.Lik.Traits().Gaussian {
-			p.unitNoise = true // nobody learns it from rows
-		} else if learn, err = lik.NewLearning(m.Lik, n); err != nil {
-			return nil, err
-		} else {
-			resumeNoise(learn, m, reply.scale())
-			learn.Dear = c.Dear
-			p.Learns = true
-		}
-		p.noise = !innovates(c.Rule) || m.Options.MeasurementNoise == 0 && !m.Options.AutoMeasurementNoise
-	}
-	if p.up, err = c.Rule.Bind(m); err != nil {
+	p, learn, err := newPlan(&c, m, reply)
+	if err != nil {
 		return nil, err
 	}
 	d := &kernels.Dict{}
@@ -170,23 +144,68 @@ func New(c Config) (*State, error) {
 		_, fixed := p.known(d, 0)
 		s.units = &units{centred: !m.NoIntercept && !fixed, y: reply}
 	}
-	if f := m.Start; f != nil {
-		s.n, s.skipped = f.N, f.Skipped
-		s.counted = kernels.CountFrom(f.Columns)
-		for k := range s.bank {
-			s.bank[k].logZ = f.LogEvidence
-		}
-		if m.HasTime && !math.IsNaN(f.Time) {
-			s.clock = f.Time
-		} else if f.N > 0 && !m.HasTime {
-			s.clock = 0 // the next row is one step later
-		}
-		s.begun = s.clock
+	if m.Start != nil {
+		s.continueFrom(m.Start)
 	}
+	if err := s.ready(learn, reply); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// newPlan is the plan of model m, whose responses have their own scale where reply is one, and
+// the likelihood that rows learn, nil for none.
+func newPlan(c *Config, m *kernels.Model, reply *response) (p *Plan, learn *lik.Learning, err error) {
+	p = &Plan{Model: m, Rates: []float64{m.Noise}, Drifts: m.Drifts() || m.Options.AutoNoise, rule: c.Rule, slow: c.Slow,
+		answers: answersOf(m.Lik), begins: courseBegins}
+	n := int64(0) // rows of the fit that goes on
+	if m.Start != nil {
+		n = m.Start.N
+	}
+	p.begins += n
+	if m.Options.AutoNoise {
+		p.Rates = m.NoiseGrid()
+		p.grid = edges(p.Rates)
+	}
+	if m.Options.AutoDispersion {
+		if reply != nil && !m.Lik.Traits().Gaussian {
+			p.unitNoise = true // nobody learns it from rows
+		} else if learn, err = lik.NewLearning(m.Lik, n); err != nil {
+			return nil, nil, err
+		} else {
+			resumeNoise(learn, m, reply.scale())
+			learn.Dear = c.Dear
+			p.Learns = true
+		}
+		p.noise = !innovates(c.Rule) || m.Options.MeasurementNoise == 0 && !m.Options.AutoMeasurementNoise
+	}
+	p.up, err = c.Rule.Bind(m)
+	return p, learn, err
+}
+
+// continueFrom counts on from a fit.
+func (s *State) continueFrom(f *kernels.Fit) {
+	s.n, s.skipped = f.N, f.Skipped
+	s.counted = kernels.CountFrom(f.Columns)
+	for k := range s.bank {
+		s.bank[k].logZ = f.LogEvidence
+	}
+	timed := s.plan.Model.HasTime
+	if timed && !math.IsNaN(f.Time) {
+		s.clock = f.Time
+	} else if f.N > 0 && !timed {
+		s.clock = 0 // the next row is one step later
+	}
+	s.begun = s.clock
+}
+
+// ready gives the members what each of them learns of the likelihood, and begins.
+func (s *State) ready(learn *lik.Learning, reply *response) (err error) {
+	p := s.plan
 	if learn != nil {
 		for k := range s.bank {
 			s.bank[k].learning = p.learning(learn)
-			form.Determined(k)
+			s.form.Determined(k)
 		}
 	}
 	if reply != nil {
@@ -194,16 +213,16 @@ func New(c Config) (*State, error) {
 	}
 	for k := range s.bank {
 		if s.bank[k].counts, err = p.newSpread(); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if s.units == nil {
 		s.determined()
 	}
 	if p.Drifts && !math.IsNaN(s.clock) {
-		form.Begin(s.clock)
+		s.form.Begin(s.clock)
 	}
-	return s, nil
+	return nil
 }
 
 // rows gives the members of a bank memory for a row.
@@ -498,45 +517,35 @@ func (s *State) row(b *kernels.Batch, i int) error {
 		known := 0.0
 		fs, xs, known = s.tell(fs, xs, o.Weight > 0)
 		if shift += known; s.units.y != nil {
-			o = s.respond(o, shift)
-			up, shift, unit = s.units.y.up, shift/s.units.y.unit.scale(), math.Log(s.units.y.unit.scale())
+			o, up, shift, unit = s.inUnit(o, shift)
 		}
 	}
 	cut := false
 	for k := range s.bank {
-		r := s.bank[k].row
-		if r == nil {
-			r = &one
-		}
+		c := &s.bank[k]
+		r := c.room(&one)
 		r.m, r.v = s.form.Predict(k, fs, xs, shift)
 		if !special.Finite(r.m) || !special.Finite(r.v) {
-			return kernels.RowError(s.because(fmt.Errorf("the linear predictor overflows (mean %v, variance %v); scale the features down", r.m, r.v)))
+			return s.overflows(r)
 		}
 		r.t = lik.Tilted{Ratio: 1}
 		if o.Weight > 0 {
-			up, learn := up, s.bank[k].learning
-			if learn != nil {
-				learn.Begin(o, r.m, r.v)
-				up = learn.up
-			} else if c := s.bank[k].counts; c != nil && c.sized != nil {
-				up = c.up
+			if c.learning != nil {
+				c.learning.Begin(o, r.m, r.v)
 			}
-			var held bool
-			r.t, held = up.Tilt(o, r.m, r.v)
+			held := false
+			r.t, held = c.rule(up).Tilt(o, r.m, r.v)
 			cut = cut || held
-			if learn != nil && p.noise {
-				r.t.LogZ = learn.LogZ(o, r.m, r.v, s.form.Known(k))
+			if c.learning != nil && p.noise {
+				r.t.LogZ = c.learning.LogZ(o, r.m, r.v, s.form.Known(k))
 			}
 		}
 		if t := &r.t; !special.Finite(t.LogZ) || !special.Finite(t.Alpha) || !special.Finite(r.v*t.Alpha) || !special.Finite(t.Beta) || !(t.Ratio > 0) || !special.Finite(t.Ratio) {
-			return kernels.RowError(s.because(fmt.Errorf("y = %v with weight %v is impossible under a linear predictor of mean %v, variance %v: log Z = %v", o.Y, o.Weight, r.m, r.v, t.LogZ)))
+			return s.impossible(o, r)
 		}
 	}
-	if o.Weight > 0 && s.n >= p.begins {
-		if s.course == nil {
-			s.course, s.fixed = &course{}, lik.NewFixed(p.Model.Lik)
-		}
-		s.course.see(b.Obs(i), &p.answers)
+	if s.course != nil || o.Weight > 0 && s.n >= p.begins {
+		s.onCourse(b.Obs(i), o, s.bank[0].room(&one))
 	}
 	s.n++
 	s.weighed = s.weighed || o.Weight > 0
@@ -545,17 +554,7 @@ func (s *State) row(b *kernels.Batch, i int) error {
 	}
 	for k := range s.bank {
 		c := &s.bank[k]
-		r := c.row
-		if r == nil {
-			r = &one
-		}
-		if k == 0 && s.fixed != nil && s.course != nil {
-			scale := 1.0
-			if !p.unitNoise {
-				scale = s.units.responses()
-			}
-			s.fixed.Meet(p.Model.Lik, o, r.m, r.v, scale)
-		}
+		r, before := c.room(&one), int64(0)
 		logZ := r.t.LogZ - o.Weight*unit
 		c.logZ += logZ
 		if s.course != nil {
@@ -564,7 +563,6 @@ func (s *State) row(b *kernels.Batch, i int) error {
 		if c.counts != nil {
 			c.counts.learn(o, r.m, r.v, len(s.bank) > 1)
 		}
-		before := int64(0)
 		if c.learning != nil {
 			before = s.form.Known(k)
 		}
@@ -584,6 +582,61 @@ func (s *State) row(b *kernels.Batch, i int) error {
 		return s.extend()
 	}
 	return nil
+}
+
+// inUnit is a row in the unit of the responses: its rule, its shift and the log of the unit too.
+func (s *State) inUnit(o lik.Obs, shift float64) (lik.Obs, Update, float64, float64) {
+	y := s.units.y
+	o = s.respond(o, shift)
+	return o, y.up, shift / y.unit.scale(), math.Log(y.unit.scale())
+}
+
+// room is the member's memory for a row, one where it has none.
+func (b *member) room(one *met) *met {
+	if b.row != nil {
+		return b.row
+	}
+	return one
+}
+
+// rule is up, or that of the likelihood which the member learns.
+func (b *member) rule(up Update) Update {
+	if b.learning != nil {
+		return b.learning.up
+	}
+	if b.counts != nil && b.counts.sized != nil {
+		return b.counts.up
+	}
+	return up
+}
+
+// overflows reports a row whose predictor is not finite.
+func (s *State) overflows(r *met) error {
+	return kernels.RowError(s.because(fmt.Errorf("the linear predictor overflows (mean %v, variance %v); scale the features down", r.m, r.v)))
+}
+
+// impossible reports a row whose tilted belief is none.
+func (s *State) impossible(o lik.Obs, r *met) error {
+	return kernels.RowError(s.because(fmt.Errorf("y = %v with weight %v is impossible under a linear predictor of mean %v, variance %v: log Z = %v", o.Y, o.Weight, r.m, r.v, r.t.LogZ)))
+}
+
+// onCourse shows a response, which the state has as o, to the course, which begins with the first
+// that has weight; r is what it does to the first member.
+func (s *State) onCourse(y, o lik.Obs, r *met) {
+	p := s.plan
+	if y.Weight > 0 && s.n >= p.begins {
+		if s.course == nil {
+			s.course, s.fixed = &course{}, lik.NewFixed(p.Model.Lik)
+		}
+		s.course.see(y, &p.answers)
+	}
+	if s.fixed != nil && s.course != nil {
+		scale := 1.0
+		if !p.unitNoise {
+			scale = s.units.responses()
+		}
+		s.fixed.Meet(p.Model.Lik, o, r.m, r.v, scale)
+	}
 }
 
 func (s *State) rescale(k int, lambda float64) {
@@ -766,10 +819,18 @@ func (s *State) merge(ctx context.Context, src *State) error {
 	if err != nil {
 		return err
 	}
-	for k := range s.bank {
-		if product == nil {
-			break
+	if product != nil {
+		if err := s.multiply(ctx, product, src); err != nil {
+			return err
 		}
+	}
+	s.join(src, &g)
+	return nil
+}
+
+// multiply makes the beliefs of all members their product with those of src.
+func (s *State) multiply(ctx context.Context, product Product, src *State) error {
+	for k := range s.bank {
 		if err := stop.Cause(ctx); err != nil {
 			return err
 		}
@@ -795,9 +856,12 @@ func (s *State) merge(ctx context.Context, src *State) error {
 			s.rescale(k, b.learning.Disagree(apart, parts, s.form.Determined(k)))
 		}
 	}
-	if product != nil {
-		product.Done()
-	}
+	product.Done()
+	return nil
+}
+
+// join adds up what both states count beside the beliefs, and learns the priors anew.
+func (s *State) join(src *State, g *Merging) {
 	both := s.seen && src.seen
 	s.clock, s.begun, s.seen = g.Clock, g.Begun, s.seen || src.seen
 	from, logZ0, skipped := int64(0), 0.0, int64(0)
@@ -831,7 +895,6 @@ func (s *State) merge(ctx context.Context, src *State) error {
 	if both { // nothing was fitted apart else
 		s.merged++
 	}
-	return nil
 }
 
 // together is the clock of both states and when it began. Rows without time count on:
