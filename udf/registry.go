@@ -129,10 +129,14 @@ const (
 	exampleXY      = "bglm_adf(late, {origin: origin}, {link: 'probit'} ORDER BY i)"
 )
 
-// entries is the list of all functions; adding one is a line here.
+// entries is the list of all functions; adding one is a line in its group.
 func entries() []entry {
-	scored := "FROM (VALUES (true, 0.8), (false, 0.3), (true, 0.6), (false, 0.7)) t(y, p)"
-	return append(fitters(),
+	return slices.Concat(fitters(), mergers(), measures(), judges(), predictions(), summaries(), exports(), conversions(), about(), states())
+}
+
+// mergers join fits and passes over parts of the rows.
+func mergers() []entry {
+	return []entry{
 		aggregate("bglm_merge", "(fit [, prior])",
 			"Product of partial posteriors, the common prior counted once: Λ = ΣΛk - (K-1)Λ0. The prior is the fits' default prior, or the FIT given as second argument that all of them started from.",
 			"SELECT bglm_merge(fit).n FROM (SELECT i % 2 AS part, "+exampleXY+" AS fit "+tenRows+" GROUP BY part);",
@@ -141,6 +145,13 @@ func entries() []entry {
 			"What passes over parts of the rows say together (bglm_newton_state with the same options): as one pass over all of them, whatever the parts and their order, to rounding. NULL is no part.",
 			"SELECT octet_length(bglm_newton_merge(s)) > 0 FROM (SELECT bglm_newton_state(late, {origin: origin}) AS s "+tenRows+" GROUP BY i % 2);",
 			nil, []int{1}, capi.TBlob, updatePasses, finalizePasses),
+	}
+}
+
+// measures compare predictions with what was observed.
+func measures() []entry {
+	scored := "FROM (VALUES (true, 0.8), (false, 0.3), (true, 0.6), (false, 0.7)) t(y, p)"
+	return []entry{
 		numberMetric("bglm_auc", "(y, p)", "Area under the ROC curve, ties as in the trapezoid rule. NULL when only one class occurs.",
 			"SELECT bglm_auc(y, p) "+scored+";", metric.AUC, metric.Outcome, metric.Score),
 		numberMetric("bglm_log_loss", "(y, p)", "Mean of -log of the probability given to what was observed; Infinity where a certain prediction was wrong.",
@@ -154,6 +165,12 @@ func entries() []entry {
 			updateMetric([]metric.Arg{metric.Outcome, metric.Probability}, freshCalibration), finalizeMetric(appendBins)),
 		numberMetric("bglm_coverage", "(y, lo, hi)", "Share of observations inside their interval, ends included; lo > hi is an error.",
 			"SELECT bglm_coverage(y, lo, hi) FROM (VALUES (1.0, 0.5, 1.5), (3.0, 0.0, 1.0)) t(y, lo, hi);", metric.Coverage, metric.Response, metric.Lower, metric.Upper),
+	}
+}
+
+// judges say over rows what a fit is worth and what moves it.
+func judges() []entry {
+	return []entry{
 		aggregate("bglm_loo", "(fit, y, x [, {weight, offset, trials}])",
 			"How well the fit predicts each of its own rows from all others, in the names of R's package loo: elpd_loo is the sum of the leave-one-out log densities (those of bglm_loo_predict, in nats), se_elpd_loo its standard error, p_loo the effective number of weights, looic -2 elpd_loo; elpd_waic, p_waic and waic are those of WAIC. n_warned counts rows that weigh so much that their density is not reliable (worst is over 0.5 for them, as Pareto's k would be: refit without them to be sure), n_failed those that have none, for which the sums are NULL; status says so. No row is learnt again.",
 			"SELECT round(l.elpd_loo, 3) AS elpd_loo, round(l.se_elpd_loo, 3) AS se, round(l.p_loo, 3) AS p_loo, l.status FROM (SELECT bglm_loo(fit, late, {origin: origin}) AS l "+tenRows+", (SELECT "+exampleLaplace+" AS fit "+tenRows+"));",
@@ -182,7 +199,12 @@ func entries() []entry {
 			"Which columns move the predictions: for each column its share of the linear predictor's variance over the rows (with the other columns' help: Cov(part, whole) / Var(whole); shares add up to 1 and may be below 0), with sd and interval of the posterior, and spread, the standard deviation of its own part. The largest share first; NULL where the predictor does not vary.",
 			"SELECT d.column, round(d.share, 3) AS share, round(d.spread, 3) AS spread FROM (SELECT unnest(bglm_drivers(fit, {origin: origin, i: i})) AS d "+tenRows+", (SELECT bglm_laplace(i < 5, {origin: origin, i: i}) AS fit "+tenRows+"));",
 			nil, []int{2, 3}, driversType, updateDrivers, written(writeDrivers)),
+	}
+}
 
+// predictions predict a row.
+func predictions() []entry {
+	return []entry{
 		scalar("bglm_predict", "(fit, x [, prediction])",
 			"Expected response, the weights integrated out ('exact', the default), by MacKay's moderation ('mackay') or at the mean weights ('plugin'). Features the fit has not seen have their prior.",
 			"SELECT round(bglm_predict(fit, {origin: 'A1'}), 6) FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
@@ -212,6 +234,12 @@ func entries() []entry {
 			"The probability integral transform of a response: its predictive distribution function just below it and at it, which differ for counts and outcomes. Over rows that the fit has not learnt from, values between lower and upper are uniform if the model is right: a histogram with two heaps at the ends tells of intervals that are too narrow, one in the middle of too wide ones.",
 			"SELECT round(p.lower, 4) AS lower, round(p.upper, 4) AS upper FROM (SELECT bglm_pit(fit, 3, {x: 1}) AS p FROM (SELECT bglm_from_beliefs([{feature: 'x', mean: 1.0, variance: 0.1}], {family: 'poisson', intercept: false}) AS fit));",
 			option.For("pit").Keys(), []int{3, 4}, pitType, false, callPIT),
+	}
+}
+
+// summaries read the weights of a fit.
+func summaries() []entry {
+	return []entry{
 		scalar("bglm_summary", "(fit [, level | {level, rope}])",
 			"The weights as people read them: mean, standard deviation and central interval (level 0.95), the same as odds or rate ratios where the link is logit, cloglog or log (else NULL), the probability that the weight is positive, its effect per standard deviation of the column where the fit knows that, and with the option rope the probability that the weight is between -rope and rope: practically none. The terms of a fit of classes have the class before them ('a: x').",
 			"SELECT unnest(bglm_summary(fit), recursive := true) FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
@@ -226,6 +254,12 @@ func entries() []entry {
 			"SELECT p.a, p.b, round(p.mean, 4) AS mean, round(p.p_positive, 4) AS p_positive FROM (SELECT unnest(bglm_pairs(fit, {origin: NULL::VARCHAR}, 'origin')) AS p FROM (SELECT "+exampleLaplace+" AS fit "+tenRows+"));",
 			nil, []int{3, 4}, pairsOfLevels, false, callPairs).
 			alsoClasses(classPairs, callPairsClasses, 3, 4).checks(3, checkLevel),
+	}
+}
+
+// exports write a fit for other programs.
+func exports() []entry {
+	return []entry{
 		scalar("bglm_sql", "(fit, dialect [, options])",
 			"A query that scores rows in a database without bglm: dialect is 'duckdb', 'sqlite', 'postgres', 'bigquery' or 'snowflake'. Of each row of the option table it gives the columns of keep (default: those of the fit), eta_mean and eta_variance of the linear predictor, prediction, the expected response with the weights integrated out, and lower and upper, the interval of the expected response. Equal to bglm_predict to rounding; 'exact' under logit is a sum over 65 nodes, right to 1e-8 up to a deviation of the predictor of 4 and to 1e-5 up to 7 (cloglog: 2e-5 and 1e-3). The table has the columns of the fit by name; an interaction of levels or of numbers is a column of its own, 'x:y' or the product; one of both is an error where its name a:b tells. NULLs and levels never seen are taken as bglm_predict does. Of a fit of classes there is prediction_CLASS for each in place of eta_mean to upper: 'plugin' (the default there) or 'mackay', up to 0.001 and 0.015 from the weights integrated out in the tests' fits of full covariance, far more where posteriors are wide (bglm_predict tells; 'exact' is an error). Wide fits are written as tables of values to join with (option form). SQLite needs its mathematical functions.",
 			"SELECT bglm_sql(bglm_from_beliefs([{feature: 'x', mean: 1.0, variance: 0.25}], {link: 'probit', intercept: false}), 'sqlite', {prediction: 'plugin'}) LIKE 'SELECT \"x\", bglm_m AS eta_mean%';",
@@ -234,6 +268,12 @@ func entries() []entry {
 			"The fit as a document of PMML 4.4, a RegressionModel with the mean weights, for other programs: it predicts what bglm_predict does with 'plugin'. bernoulli is a classification whose output probability is that of 1; a fit of two classes or more (bglm_softmax) is one by softmax, with an output probability(CLASS) for each. Missing values and levels never seen are taken as bglm_predict does, by derived fields. An interaction a:b of columns that the fit has besides is made of these; another one is a field of its own. response names the target (default 'y').",
 			"SELECT bglm_pmml(bglm_from_beliefs([{feature: 'x', mean: 1.0, variance: 0.25}], {link: 'probit', intercept: false})) LIKE '%<NumericPredictor name=\"x, its mean where missing\" coefficient=\"1\"/>%';",
 			nil, []int{1, 2}, capi.TVarchar, false, callPMML),
+	}
+}
+
+// conversions make a fit of another one, or of beliefs, and show what it is made of.
+func conversions() []entry {
+	return []entry{
 		scalar("bglm_update", "(fit, rows [, options])",
 			"Continue a fit with LIST(STRUCT(y, x [, weight, offset, trials, time])) in the order of the list: the same beliefs as one uninterrupted run, bit for bit without drift.",
 			"SELECT bglm_update(fit, [{y: true, x: {origin: 'A1'}}, {y: false, x: {origin: 'A0'}}]).n FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
@@ -253,6 +293,12 @@ func entries() []entry {
 		scalar("bglm_features", "(x [, {missing}])", "What a row turns into: LIST(STRUCT(feature, value)), duplicates summed. A NULL in a STRUCT or a list of numbers is the feature `column IS NULL`; a number has the mean of its column besides, which only a fit knows.",
 			"SELECT bglm_features({origin: 'ATL', distance: NULL::DOUBLE, weekend: true});",
 			option.For("features").Keys(), []int{1, 2}, pairsType, false, callFeatures).checks(1, checkFeatures),
+	}
+}
+
+// about tells of bglm itself.
+func about() []entry {
+	return []entry{
 		scalar("bglm_version", "()", "Version of bglm, of Go and of the DuckDB it runs in.", "SELECT bglm_version() LIKE 'bglm v%';",
 			nil, []int{0}, capi.TVarchar, false, func(_ []capi.Vec, n int, out *capi.Col) error {
 				for range n {
@@ -270,6 +316,12 @@ func entries() []entry {
 			"SELECT length(bglm_help('laplace')) > 100;", nil, []int{1}, capi.TVarchar, false, callHelp),
 		scalar("bglm_macros", "([name])", "The SQL that makes the table macros (bglm_score and others), or the one of that name: a script for clients that have no .read to run as it stands. bglm_help shows what a macro does.",
 			"SELECT bglm_macros('bglm_evaluate') LIKE 'CREATE OR REPLACE MACRO %';", nil, []int{0, 1}, capi.TVarchar, false, callMacros),
+	}
+}
+
+// states show and release the memory of the process.
+func states() []entry {
+	return []entry{
 		scalar("bglm_state", "()", "Aggregate states of this process: live, bytes they hold, leaked (live but untouched for over a second: DuckDB does not release the states of queries that end early), purged. Then memory, what bglm holds in all, beside its budget max_memory in bytes; threads, how many processors it uses; row_budget, that of bglm_fit.",
 			"SELECT bglm_state().live_states >= 0;", nil, []int{0}, stateType, true, func(_ []capi.Vec, n int, out *capi.Col) error {
 				for range n {
@@ -283,7 +335,7 @@ func entries() []entry {
 			}),
 		scalar("bglm_purge", "([idle_seconds])", "Release aggregate states that nothing has touched for that many seconds (default 0: all) and return their number. A query that still uses one fails with an error.",
 			"SELECT bglm_purge(3600) >= 0;", nil, []int{0, 1}, capi.TBigInt, true, callPurge),
-	)
+	}
 }
 
 // fitters are bglm_fit and an aggregate for each method.

@@ -55,13 +55,6 @@ func (l *learner) integrate() (*spread, error) {
 		unit = math.Sqrt(mode.Variance(l.p))
 	}
 	priors := g.Hypers(o, unit)
-	start, of := logs(g.Given), make([]int, len(priors))
-	lo, hi := slices.Clone(about), slices.Clone(about)
-	for k, p := range priors {
-		of[k] = k
-		lo[k], hi[k] = about[k]-mode.Reach, about[k]+mode.Reach
-		start[k] = max(start[k], p.Bottom())
-	}
 	prior := func(theta, slope []float64) (sum float64) {
 		for k, p := range priors {
 			v, s := p.Log(theta[k])
@@ -73,12 +66,16 @@ func (l *learner) integrate() (*spread, error) {
 	v.tol = integrateTol
 	at, notes := l.p, len(l.notes)
 	out := &spread{groups: g}
-	one, points := f.work()*float64(l.out.sweeps), 15.0
-	for range len(of) - 1 {
-		points *= 3.5
-	}
-	if float64(6*len(of)+6)*one > maxWork {
+	one := f.work() * float64(l.out.sweeps)
+	if float64(6*len(priors)+6)*one > maxWork {
 		return l.known(out)
+	}
+	start, of := logs(g.Given), make([]int, len(priors))
+	lo, hi := slices.Clone(about), slices.Clone(about)
+	for k, p := range priors {
+		of[k] = k
+		lo[k], hi[k] = about[k]-mode.Reach, about[k]+mode.Reach
+		start[k] = max(start[k], p.Bottom())
 	}
 	peak, err := mode.NewPeak(v, of, prior, start, lo, hi, l.late)
 	if err != nil || peak == nil {
@@ -88,8 +85,23 @@ func (l *learner) integrate() (*spread, error) {
 		}
 		return nil, err
 	}
-	out.mean, out.sd = peak.Moments()
-	if len(of) <= maxGrid && points*one <= maxWork {
+	if err := out.measure(peak, v, len(of), one); err != nil {
+		return nil, err
+	}
+	copy(l.e.sites(), v.best)
+	l.notes = slices.DeleteFunc(l.notes[:notes], func(s string) bool { return strings.HasSuffix(s, endOfRange) }) // of the maximum, where this is not
+	return out, l.adopt(v.at(peak.Mode()))
+}
+
+// measure finds the moments of n prior variances, and the weights averaged over them, from their
+// peak: by a grid and by sections through it where they are worth it, one being the work of a point.
+func (s *spread) measure(peak *mode.Peak, v *varied, n int, one float64) error {
+	s.mean, s.sd = peak.Moments()
+	points := 15.0 // of a grid
+	for range n - 1 {
+		points *= 3.5
+	}
+	if n <= maxGrid && points*one <= maxWork {
 		sum, err := peak.Sum(func(theta []float64) []float64 {
 			var roots []float64
 			for _, x := range theta {
@@ -98,29 +110,27 @@ func (l *learner) integrate() (*spread, error) {
 			return roots
 		}, v.gaussian)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if sum != nil {
 			for k, m := range sum.Mean {
-				out.mean[k], out.sd[k] = m, sum.SD(k)
+				s.mean[k], s.sd[k] = m, sum.SD(k)
 			}
-			out.weights = sum.Weights
+			s.weights = sum.Weights
 		}
 	}
-	if wide := peak.Wide(len(of)); (out.weights == nil || len(of) > 1) && float64(12*len(wide))*one <= maxWork {
+	if wide := peak.Wide(n); (s.weights == nil || n > 1) && float64(12*len(wide))*one <= maxWork {
 		for _, k := range wide {
 			mean, sd, ok, err := peak.Section(k)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			if ok {
-				out.mean[k], out.sd[k] = mean, sd
+				s.mean[k], s.sd[k] = mean, sd
 			}
 		}
 	}
-	copy(l.e.sites(), v.best)
-	l.notes = slices.DeleteFunc(l.notes[:notes], func(s string) bool { return strings.HasSuffix(s, endOfRange) }) // of the maximum, where this is not
-	return out, l.adopt(v.at(peak.Mode()))
+	return nil
 }
 
 // work is about how many operations a sweep takes.

@@ -211,25 +211,7 @@ func (s *joint) Reserve(copies int64, what string) (*memory.Grant, error) {
 func (s *joint) index(d *kernels.Dict) error {
 	s.dict = d
 	n, old := d.Len(), len(s.at)
-	prior := make([]kernels.Weight, n)
-	for id := old; id < n; id++ {
-		prior[id] = s.plan.Fresh(d, id)
-	}
-	start := prior
-	if old == 0 {
-		put := func(ws []kernels.Weight, bs []kernels.Belief) {
-			for _, b := range bs {
-				if id, ok := d.Find(b.Feature); ok {
-					ws[id] = b.Weight
-				}
-			}
-		}
-		put(prior, s.plan.Model.Priors)
-		if f := s.plan.Model.Start; f != nil {
-			start = append([]kernels.Weight(nil), prior...)
-			put(start, f.Beliefs)
-		}
-	}
+	prior, start := s.fresh(d)
 	moves := make([]int, 0, n)
 	cols := make([]int32, n)
 	for id := range n {
@@ -274,20 +256,52 @@ func (s *joint) index(d *kernels.Dict) error {
 		s.restMu = spread(s.restMu, moves, mean)
 		s.restV = spread(s.restV, moves, variance)
 	}
-	if !s.plan.Drifts {
-		return nil
+	if s.plan.Drifts {
+		s.indexDrift(d, moves, p)
 	}
-	s.born = spread(s.born, moves, make([]bool, p))
-	s.life = spread(s.life, moves, make([]float64, p))
-	if s.plan.Model.NoiseBy != nil {
-		s.rate = make([]float64, p)
-		for id, j := range cols {
-			if j >= 0 {
-				s.rate[j] = s.plan.Model.NoiseBy[string(d.Name(uint32(id)))]
+	return nil
+}
+
+// fresh are the priors of the features of d that have no columns yet, by number, and the weights
+// that they start from.
+func (s *joint) fresh(d *kernels.Dict) (prior, start []kernels.Weight) {
+	n, old := d.Len(), len(s.at)
+	prior = make([]kernels.Weight, n)
+	for id := old; id < n; id++ {
+		prior[id] = s.plan.Fresh(d, id)
+	}
+	if old > 0 {
+		return prior, prior
+	}
+	named := func(ws []kernels.Weight, bs []kernels.Belief) {
+		for _, b := range bs {
+			if id, ok := d.Find(b.Feature); ok {
+				ws[id] = b.Weight
 			}
 		}
 	}
-	return nil
+	named(prior, s.plan.Model.Priors)
+	start = prior
+	if f := s.plan.Model.Start; f != nil {
+		start = append([]kernels.Weight(nil), prior...)
+		named(start, f.Beliefs)
+	}
+	return prior, start
+}
+
+// indexDrift is index for what drift knows of the p columns, of which the old ones are now at moves.
+func (s *joint) indexDrift(d *kernels.Dict, moves []int, p int) {
+	s.born = spread(s.born, moves, make([]bool, p))
+	s.life = spread(s.life, moves, make([]float64, p))
+	if s.plan.Model.NoiseBy == nil {
+		return
+	}
+	s.rate = make([]float64, p)
+	for id, j := range s.at {
+		if j >= 0 {
+			s.rate[j] = s.plan.Model.NoiseBy[string(d.Name(uint32(id)))]
+		}
+	}
 }
 
 // spread copies src[j] to dst[move[j]] and returns dst.

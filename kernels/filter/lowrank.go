@@ -692,9 +692,39 @@ func signed(s []float64, plus []*dense.Matrix, minus *dense.Matrix) (*dense.Matr
 	if minus.Cols == 0 {
 		return all, nil
 	}
-	// Z = diag(s)^-½ all; ZᵀZ = V Γ Vᵀ; the nonzero eigenvalues of Z J Zᵀ are those of
-	// Γ^½ Vᵀ J V Γ^½, its eigenvectors Z V Γ^-½ times theirs.
-	n := all.Cols
+	evals, dirs, err := signedDirections(s, all, c)
+	if err != nil {
+		return nil, err
+	}
+	var keep []int
+	for j := len(evals) - 1; j >= 0; j-- {
+		if evals[j] > 0 {
+			keep = append(keep, j)
+		}
+	}
+	w := dense.NewUnder(all.Stop, p, len(keep))
+	for i := range p {
+		all.Stop.Row(i)
+		for j, e := range evals {
+			if d := dirs.At(i, j); e < 0 {
+				s[i] += e * d * d
+			}
+		}
+		if !(s[i] > 0) {
+			return nil, fmt.Errorf("no proper product: precision %v on the diagonal", s[i])
+		}
+		for to, j := range keep {
+			w.Row(i)[to] = dirs.At(i, j) * math.Sqrt(evals[j])
+		}
+	}
+	return w, nil
+}
+
+// signedDirections are the directions of all J allᵀ and how much there is of each, J with 1 for the
+// first c columns and -1 for the others: with Z = diag(s)^-½ all and ZᵀZ = V Γ Vᵀ the nonzero
+// eigenvalues of Z J Zᵀ are those of Γ^½ Vᵀ J V Γ^½, its eigenvectors Z V Γ^-½ times theirs.
+func signedDirections(s []float64, all *dense.Matrix, c int) (evals []float64, dirs *dense.Matrix, err error) {
+	p, n := len(s), all.Cols
 	inv := make([]float64, p)
 	for i, v := range s {
 		inv[i] = 1 / v
@@ -703,7 +733,7 @@ func signed(s []float64, plus []*dense.Matrix, minus *dense.Matrix) (*dense.Matr
 	dense.Gram(gram, all, inv)
 	vals, vec, ok := eigen(gram)
 	if !ok {
-		return nil, fmt.Errorf("no proper product: the factors overflow")
+		return nil, nil, fmt.Errorf("no proper product: the factors overflow")
 	}
 	from := 0
 	for from < n && vals[from] <= 1e-14*vals[n-1] {
@@ -730,34 +760,13 @@ func signed(s []float64, plus []*dense.Matrix, minus *dense.Matrix) (*dense.Matr
 	dense.Gram(core, half, sign)
 	evals, evec, ok := eigen(core)
 	if !ok {
-		return nil, fmt.Errorf("no proper product: the factors overflow")
+		return nil, nil, fmt.Errorf("no proper product: the factors overflow")
 	}
 	turn := dense.NewUnder(all.Stop, n, k)
 	dense.Mul(turn, basis, evec)
-	dirs := dense.NewUnder(all.Stop, p, k)
+	dirs = dense.NewUnder(all.Stop, p, k)
 	dense.Mul(dirs, all, turn)
-	var keep []int
-	for j := k - 1; j >= 0; j-- {
-		if evals[j] > 0 {
-			keep = append(keep, j)
-		}
-	}
-	w := dense.NewUnder(all.Stop, p, len(keep))
-	for i := range p {
-		all.Stop.Row(i)
-		for j, e := range evals {
-			if d := dirs.At(i, j); e < 0 {
-				s[i] += e * d * d
-			}
-		}
-		if !(s[i] > 0) {
-			return nil, fmt.Errorf("no proper product: precision %v on the diagonal", s[i])
-		}
-		for to, j := range keep {
-			w.Row(i)[to] = dirs.At(i, j) * math.Sqrt(evals[j])
-		}
-	}
-	return w, nil
+	return evals, dirs, nil
 }
 
 // eigen is the eigenvalues of a symmetric matrix, ascending, and their vectors; the

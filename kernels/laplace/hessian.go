@@ -123,12 +123,11 @@ func (e *engine) blockAt(w, curv []float64) (*belief, error) {
 	d := e.x
 	p := d.P
 	bl := &belief{}
+	f := blockFactor{engine: e, place: make([]int, p), curv: append([]float64(nil), curv...)}
 	prior := e.root.Of
-	// The blocks of Λ0 are those of the prior where it is diagonal.
-	var lambda *dense.Matrix
 	if prior.Form != gauss.Diagonal {
-		lambda = d.Matrix(p, p)
-		if err := prior.Prec(lambda); err != nil {
+		f.lambda = d.Matrix(p, p)
+		if err := prior.Prec(f.lambda); err != nil {
 			return nil, err
 		}
 		ld, err := prior.LogDet()
@@ -138,61 +137,19 @@ func (e *engine) blockAt(w, curv []float64) (*belief, error) {
 		bl.logDet = ld
 	}
 	l := d.Matrix(p, p)
-	place := make([]int, p)
-	for j := range place {
-		place[j] = -1
+	for j := range f.place {
+		f.place[j] = -1
 	}
-	c := append([]float64(nil), curv...)
 	for _, cols := range e.blocks() {
 		if len(cols) == 0 {
 			continue
 		}
-		for k, j := range cols {
-			place[j] = k
-		}
-		n := len(cols)
-		scale := make([]float64, n)
-		for k, j := range cols {
-			scale[k] = math.Sqrt(prior.Var[j])
-		}
-		h, b := d.Matrix(n, n), d.Matrix(n, n)
-		build := func() {
-			d.BlockGram(h, place, c)
-			for a := range n {
-				d.Stop.Check()
-				for k := range a + 1 {
-					v := h.Row(a)[k]
-					if lambda != nil {
-						v += lambda.Row(cols[a])[cols[k]]
-					}
-					v *= scale[a] * scale[k]
-					if lambda == nil && a == k {
-						v++
-					}
-					h.Row(a)[k], h.Row(k)[a] = v, v
-				}
-			}
-			mode.Reverse(b, h)
-		}
-		build()
-		err := dense.Cholesky(b)
+		scale, b, err := f.of(cols)
 		if err != nil {
-			for i := range c {
-				if c[i] < 0 {
-					c[i], bl.floored = 0, true
-				}
-			}
-			build()
-			if err = dense.Cholesky(b); err != nil && lambda == nil {
-				mode.Reverse(b, h)
-				err = mode.Factor(b)
-			}
-			if err != nil {
-				return nil, fmt.Errorf("block of %q: %w", d.Name(cols[0]), err)
-			}
+			return nil, fmt.Errorf("block of %q: %w", d.Name(cols[0]), err)
 		}
 		bl.logDet += dense.LogDet(b)
-		if lambda != nil {
+		if f.lambda != nil {
 			for k := range scale {
 				bl.logDet -= 2 * math.Log(scale[k])
 			}
@@ -203,13 +160,71 @@ func (e *engine) blockAt(w, curv []float64) (*belief, error) {
 				l.Row(i)[cols[k]] = v
 			}
 		}
-		for _, j := range cols {
-			place[j] = -1
-		}
 	}
+	bl.floored = f.floored
 	post := gauss.NewFull(w, l)
 	bl.rows = func(dst []float64) { e.x.Spread(dst, post) }
 	return bl.is(post), nil
+}
+
+// blockFactor factors the blocks of the posterior's precision, one after the other.
+type blockFactor struct {
+	*engine
+	lambda  *dense.Matrix // precision of the prior, nil where it is diagonal
+	place   []int         // in the block, by column; -1 outside it
+	curv    []float64     // of the rows
+	floored bool          // negative curvatures are 0 since a block
+}
+
+// of is the factor of the precision of the block of cols, in the prior deviations scale. Where the
+// curvatures make it indefinite those below 0 are 0 from then on.
+func (f *blockFactor) of(cols []int) (scale []float64, b *dense.Matrix, err error) {
+	d, n := f.x, len(cols)
+	scale = make([]float64, n)
+	for k, j := range cols {
+		f.place[j] = k
+		scale[k] = math.Sqrt(f.root.Of.Var[j])
+	}
+	h := d.Matrix(n, n)
+	b = d.Matrix(n, n)
+	f.build(h, cols, scale)
+	mode.Reverse(b, h)
+	if err = dense.Cholesky(b); err != nil {
+		for i := range f.curv {
+			if f.curv[i] < 0 {
+				f.curv[i], f.floored = 0, true
+			}
+		}
+		f.build(h, cols, scale)
+		mode.Reverse(b, h)
+		if err = dense.Cholesky(b); err != nil && f.lambda == nil {
+			mode.Reverse(b, h)
+			err = mode.Factor(b)
+		}
+	}
+	for _, j := range cols {
+		f.place[j] = -1
+	}
+	return scale, b, err
+}
+
+// build sets h to the precision of the block of cols.
+func (f *blockFactor) build(h *dense.Matrix, cols []int, scale []float64) {
+	f.x.BlockGram(h, f.place, f.curv)
+	for a := range cols {
+		f.x.Stop.Check()
+		for k := range a + 1 {
+			v := h.Row(a)[k]
+			if f.lambda != nil {
+				v += f.lambda.Row(cols[a])[cols[k]]
+			}
+			v *= scale[a] * scale[k]
+			if f.lambda == nil && a == k {
+				v++
+			}
+			h.Row(a)[k], h.Row(k)[a] = v, v
+		}
+	}
 }
 
 // lowRankAt keeps the leading eigenpairs of the whitened data Hessian TᵀXᵀWXT, and of what they

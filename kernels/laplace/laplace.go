@@ -340,25 +340,30 @@ func (e *engine) fit(start []float64) (*kernels.Fit, error) {
 	if len(e.x.At) > 0 {
 		return e.at()
 	}
-	if !e.learns() {
-		ev, err := e.climbTo(start)
-		if err != nil {
+	if e.learns() {
+		return e.fitLearning(start)
+	}
+	ev, err := e.climbTo(start)
+	if err != nil {
+		return nil, err
+	}
+	steps, note := e.search.Iterations, ""
+	if start == nil {
+		if ev, note, err = e.highest(ev); err != nil {
 			return nil, err
 		}
-		steps, note := e.search.Iterations, ""
-		if start == nil {
-			if ev, note, err = e.highest(ev); err != nil {
-				return nil, err
-			}
-		}
-		if e.search.Status == "" {
-			var more string
-			if ev.belief, more = (&learner{engine: e}).thirdOrder(ev.belief, ev); more != "" {
-				note = kernels.Join(note, more)
-			}
-		}
-		return e.result(ev, steps, e.search.Status, note)
 	}
+	if e.search.Status == "" {
+		var more string
+		if ev.belief, more = (&learner{engine: e}).thirdOrder(ev.belief, ev); more != "" {
+			note = kernels.Join(note, more)
+		}
+	}
+	return e.result(ev, steps, e.search.Status, note)
+}
+
+// fitLearning is fit with numbers of the prior or the likelihood that are learnt.
+func (e *engine) fitLearning(start []float64) (*kernels.Fit, error) {
 	h, err := newLearner(e)
 	if err != nil {
 		return nil, err

@@ -110,22 +110,41 @@ func responses(l lik.Likelihood, m, v, ma, va, mb, vb, level float64) Estimate {
 	gain := cov / vb
 	rest := max(va-gain*cov, 0)
 	sr := math.Sqrt(rest)
-	type node struct{ w, rb, ma float64 }
-	over := func(n int) (nodes []node) {
-		total := 0.0
-		for k := range n {
-			z := reach * (2*(float64(k)+0.5)/float64(n) - 1)
-			w := math.Exp(-0.5 * z * z)
-			nodes = append(nodes, node{w, l.Response(mb + sb*z), ma + gain*sb*z})
-			total += w
-		}
-		for k := range nodes {
-			nodes[k].w /= total
-		}
-		return nodes
+	c := conditional{l: l, ma: ma, gain: gain, mb: mb, sb: sb, sr: sr}
+	e := c.moments()
+	below := c.distribution()
+	e.Lower = quantile(below, e, 0.5-0.5*level)
+	e.Upper = quantile(below, e, 0.5+0.5*level)
+	return e
+}
+
+// conditional is s_b ~ N(mb, sb²), and s_a given it: N(ma + gain (s_b - mb), sr²).
+type conditional struct {
+	l                    lik.Likelihood
+	ma, gain, mb, sb, sr float64
+}
+
+// node is a point of s_b: its weight, its response and the mean of s_a there.
+type node struct{ w, rb, ma float64 }
+
+func (c *conditional) nodes(n int) (nodes []node) {
+	total := 0.0
+	for k := range n {
+		z := reach * (2*(float64(k)+0.5)/float64(n) - 1)
+		w := math.Exp(-0.5 * z * z)
+		nodes = append(nodes, node{w, c.l.Response(c.mb + c.sb*z), c.ma + c.gain*c.sb*z})
+		total += w
 	}
-	inner := grid(sr)
-	if sr == 0 {
+	for k := range nodes {
+		nodes[k].w /= total
+	}
+	return nodes
+}
+
+// moments has the mean and deviation of the difference, without its quantiles.
+func (c *conditional) moments() (e Estimate) {
+	inner := grid(c.sr)
+	if c.sr == 0 {
 		inner = 1
 	}
 	zs, ws, sum := make([]float64, inner), make([]float64, inner), 0.0
@@ -134,12 +153,11 @@ func responses(l lik.Likelihood, m, v, ma, va, mb, vb, level float64) Estimate {
 		ws[k] = math.Exp(-0.5 * zs[k] * zs[k])
 		sum += ws[k]
 	}
-	var e Estimate
 	second := 0.0
-	for _, p := range over(grid(sb)) {
+	for _, p := range c.nodes(grid(c.sb)) {
 		a, aa := 0.0, 0.0
 		for k, z := range zs {
-			d := l.Response(p.ma+sr*z) - p.rb
+			d := c.l.Response(p.ma+c.sr*z) - p.rb
 			a += ws[k] * d
 			aa += ws[k] * d * d
 		}
@@ -147,15 +165,18 @@ func responses(l lik.Likelihood, m, v, ma, va, mb, vb, level float64) Estimate {
 		second += p.w * aa / sum
 	}
 	e.SD = math.Sqrt(max(second-e.Mean*e.Mean, 0))
+	return e
+}
 
-	n := max(512, grid(sb)) // the distribution function has narrow steps where g⁻¹ ends
-	if sr < 0.2*sb {
+// distribution is the distribution function of the difference.
+func (c *conditional) distribution() func(t float64) float64 {
+	n := max(512, grid(c.sb)) // it has narrow steps where g⁻¹ ends
+	if c.sr < 0.2*c.sb {
 		n = 2048
 	}
-	nodes := over(n)
-	gap := make([]float64, n)
-	inverse := l.Traits().Predictor
-	below := func(t float64) float64 {
+	nodes, gap := c.nodes(n), make([]float64, n)
+	inverse := c.l.Traits().Predictor
+	return func(t float64) float64 {
 		for k, p := range nodes {
 			gap[k] = inverse(p.rb+t) - p.ma
 		}
@@ -163,8 +184,8 @@ func responses(l lik.Likelihood, m, v, ma, va, mb, vb, level float64) Estimate {
 		for k, p := range nodes {
 			// Where s_b nearly determines s_a this is a step, smoothed over its cell.
 			width := 0.25 * math.Abs(gap[min(k+1, n-1)]-gap[max(k-1, 0)])
-			if !(width > sr) || math.IsInf(width, 1) {
-				width = sr
+			if !(width > c.sr) || math.IsInf(width, 1) {
+				width = c.sr
 			}
 			switch {
 			case width > 0:
@@ -175,9 +196,6 @@ func responses(l lik.Likelihood, m, v, ma, va, mb, vb, level float64) Estimate {
 		}
 		return f
 	}
-	e.Lower = quantile(below, e, 0.5-0.5*level)
-	e.Upper = quantile(below, e, 0.5+0.5*level)
-	return e
 }
 
 const reach = 8.5 // standard deviations; what lies beyond weighs 1e-16

@@ -684,22 +684,10 @@ func labelOf(c Column, code int) (string, error) {
 
 func (e *Encoder) readSeveral(t *term) {
 	n := e.hi - e.lo
-	t.off = resize(t.off, n+1)
-	t.t, t.i, t.x, t.id = t.t[:0], t.i[:0], t.x[:0], t.id[:0]
-	t.off[0], t.wide, t.lack = 0, 0, t.lack[:0]
-	if t.kind != dense {
-		t.upto = 0
-	}
-	if t.miss = t.miss[:0]; t.kind == levels && t.col.MayNull() {
-		t.miss = resize(t.miss, n)
-		for r := range n {
-			t.miss[r] = e.here(r) && t.col.Null(e.lo+r)
-		}
-	}
+	e.beginSeveral(t)
 	defer e.refuse(t)
 	skip := t.kind == pairs && (t.entry.MayNull() || t.key.MayNull() || t.val.MayNull()) ||
 		t.kind == dense && t.val.MayNull() && e.as.missing != "indicator" || (t.kind == levels || t.kind == names) && t.key.MayNull()
-	t.exact = t.ints
 	mayNull := t.col.MayNull()
 	if t.kind == pairs && (t.key.Kind() == Null || t.val.Kind() == Null) || t.kind == levels && t.key.Kind() == Null {
 		clear(t.off)
@@ -750,12 +738,7 @@ func (e *Encoder) readSeveral(t *term) {
 		}
 		t.off[r+1] = end
 		if (t.kind == pairs || t.kind == dense) && !vector.AllFinite(t.x[at:end]) {
-			for k := at; k < end; k++ {
-				if !special.Finite(t.x[k]) {
-					e.fault(r, notFinite(e.keyOf(t, k), t.x[k]))
-					break
-				}
-			}
+			e.findInfinite(t, r, at, end)
 		}
 	}
 	if !skip {
@@ -767,6 +750,34 @@ func (e *Encoder) readSeveral(t *term) {
 	if t.kind == levels && t.whole {
 		for k := range t.t {
 			t.t[k] = kernels.NewText(t.name + "=" + t.t[k].String())
+		}
+	}
+}
+
+// beginSeveral makes room for the block's rows of t, and notes which of them are NULL.
+func (e *Encoder) beginSeveral(t *term) {
+	n := e.hi - e.lo
+	t.off = resize(t.off, n+1)
+	t.t, t.i, t.x, t.id = t.t[:0], t.i[:0], t.x[:0], t.id[:0]
+	t.off[0], t.wide, t.lack = 0, 0, t.lack[:0]
+	t.exact = t.ints
+	if t.kind != dense {
+		t.upto = 0
+	}
+	if t.miss = t.miss[:0]; t.kind == levels && t.col.MayNull() {
+		t.miss = resize(t.miss, n)
+		for r := range n {
+			t.miss[r] = e.here(r) && t.col.Null(e.lo+r)
+		}
+	}
+}
+
+// findInfinite reports the first of row r's entries [at, end) that is not finite.
+func (e *Encoder) findInfinite(t *term, r, at, end int) {
+	for k := at; k < end; k++ {
+		if !special.Finite(t.x[k]) {
+			e.fault(r, notFinite(e.keyOf(t, k), t.x[k]))
+			return
 		}
 	}
 }

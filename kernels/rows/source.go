@@ -228,22 +228,56 @@ func (s *Source) read(lo, hi int, dst Sink, m *kernels.Model, check bool) error 
 			c.Floats(s.scalar[k], lo)
 		}
 	}
-	note := func(r int, err error) {
-		for _, f := range s.fault {
-			if f.row == lo+r {
-				return
-			}
-		}
-		s.fault = append(s.fault, fault{lo + r, err})
+	if err := s.responses(lo, n, classes, m, check); err != nil {
+		return err
 	}
+	points, dense := dst.(Points)
+	if !dense {
+		s.X.Bad(lo, hi, func(row int, err error) {
+			if s.keep[row-lo] {
+				s.note(row, err)
+			}
+		})
+	}
+	s.scalars(lo)
+	if !dense {
+		return nil
+	}
+	return s.X.points(lo, hi, s.keep, func(r int, x []float64, err error) {
+		if s.noted(lo + r) {
+			return
+		}
+		if err == nil {
+			err = points.CheckPoint(x)
+		}
+		if err != nil {
+			s.note(lo+r, ErrValue{Err: err})
+		}
+	})
+}
+
+// note remembers the first fault of a row.
+func (s *Source) note(row int, err error) {
+	if !s.noted(row) {
+		s.fault = append(s.fault, fault{row, err})
+	}
+}
+
+func (s *Source) noted(row int) bool {
+	return slices.ContainsFunc(s.fault, func(f fault) bool { return f.row == row })
+}
+
+// responses sets and checks the responses of n rows from lo on; classes is nil where they are
+// numbers, which have been read. Errors: those of classes.
+func (s *Source) responses(lo, n int, classes Labelled, m *kernels.Model, check bool) error {
 	for r := range n {
 		if !s.keep[r] {
 			continue
 		}
-		if labelled {
+		if classes != nil {
 			name, err := Label(s.Y, lo+r)
 			if errors.As(err, &ErrValue{}) {
-				note(r, err)
+				s.note(lo+r, err)
 				continue
 			}
 			if err == nil {
@@ -254,7 +288,7 @@ func (s *Source) read(lo, hi int, dst Sink, m *kernels.Model, check bool) error 
 			}
 		}
 		if !special.Finite(s.y[r]) {
-			note(r, ErrValue{Err: fmt.Errorf("y = %v; allowed: finite numbers", s.y[r])})
+			s.note(lo+r, ErrValue{Err: fmt.Errorf("y = %v; allowed: finite numbers", s.y[r])})
 			continue
 		}
 		if check && m.Lik != nil { // Update would find it too, but only after its features are known
@@ -263,20 +297,17 @@ func (s *Source) read(lo, hi int, dst Sink, m *kernels.Model, check bool) error 
 				o.Trials = s.scalar[2][r]
 			}
 			if err := m.Lik.Check(o); err != nil {
-				note(r, ErrValue{Err: err})
+				s.note(lo+r, ErrValue{Err: err})
 			}
 		}
 	}
-	points, dense := dst.(Points)
-	if !dense {
-		s.X.Bad(lo, hi, func(row int, err error) {
-			if s.keep[row-lo] {
-				note(row-lo, err)
-			}
-		})
-	}
+	return nil
+}
+
+// scalars checks weights, offsets and times; the likelihood checks trials.
+func (s *Source) scalars(lo int) {
 	for k, what := range [4]string{"weight", "offset", "", "time"} {
-		if s.column(k) == nil || what == "" { // the likelihood checks trials
+		if s.column(k) == nil || what == "" {
 			continue
 		}
 		for r, v := range s.scalar[k] {
@@ -284,24 +315,10 @@ func (s *Source) read(lo, hi int, dst Sink, m *kernels.Model, check bool) error 
 				continue
 			}
 			if err := checkScalar(what, v); err != nil {
-				note(r, err)
+				s.note(lo+r, err)
 			}
 		}
 	}
-	if !dense {
-		return nil
-	}
-	return s.X.points(lo, hi, s.keep, func(r int, x []float64, err error) {
-		if slices.ContainsFunc(s.fault, func(f fault) bool { return f.row == lo+r }) {
-			return
-		}
-		if err == nil {
-			err = points.CheckPoint(x)
-		}
-		if err != nil {
-			note(r, ErrValue{Err: err})
-		}
-	})
 }
 
 // Good says whether a likelihood can take the responses of b, and what comes with them is as it

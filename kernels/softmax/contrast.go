@@ -111,8 +111,27 @@ const (
 // many are the responses of three classes and more.
 func (s *Scorer) many(out []Contrast, mean, cov []float64, level float64) {
 	c := len(out)
+	points := differences(c, mean, rowsRoot(c, cov))
+	at := func(r int) (p []float64) {
+		p = make([]float64, c)
+		block := make([]float64, c*c)
+		for k := range c {
+			copy(block[k*c:(k+1)*c], cov[(r*c+k)*3*c+r*c:][:c])
+		}
+		Probabilities(p, mean[r*c:(r+1)*c], block, predict.Exact)
+		return p
+	}
+	a, b := at(0), at(1)
+	for k, d := range points {
+		out[k].Response, out[k].ResponsePositive = predict.OfDraws(d, 1, level)
+		out[k].Response.Mean = a[k] - b[k]
+	}
+}
+
+// rowsRoot are 2c-2 rows of 2c numbers whose squares sum to the covariance of the two rows'
+// predictors, the common shift of each row left out: P cov P, P the two rows' I - 11ᵀ/C.
+func rowsRoot(c int, cov []float64) []float64 {
 	n, m := 3*c, 2*c
-	// Each row's common shift changes nothing: P cov P, P the two rows' I - 11ᵀ/C.
 	half := make([]float64, m*m)
 	for a := range m {
 		for l := range m {
@@ -154,6 +173,14 @@ func (s *Scorer) many(out []Contrast, mean, cov []float64, level float64) {
 			}
 		}
 	}
+	return root
+}
+
+// differences are by class draws of the probability's difference between the two rows, on a
+// lattice and its mirror image.
+func differences(c int, mean, root []float64) [][]float64 {
+	m := 2 * c
+	dim := m - 2
 	shifts := int(min(max(shiftWork/float64(2*latticePoints*m*dim), 1), mostShifts))
 	points := make([][]float64, c) // differences by class
 	f, p, q := make([]float64, m), make([]float64, c), make([]float64, c)
@@ -175,18 +202,5 @@ func (s *Scorer) many(out []Contrast, mean, cov []float64, level float64) {
 			}
 		}
 	}
-	at := func(r int) (p []float64) {
-		p = make([]float64, c)
-		block := make([]float64, c*c)
-		for k := range c {
-			copy(block[k*c:(k+1)*c], cov[(r*c+k)*n+r*c:][:c])
-		}
-		Probabilities(p, mean[r*c:(r+1)*c], block, predict.Exact)
-		return p
-	}
-	a, b := at(0), at(1)
-	for k, d := range points {
-		out[k].Response, out[k].ResponsePositive = predict.OfDraws(d, 1, level)
-		out[k].Response.Mean = a[k] - b[k]
-	}
+	return points
 }

@@ -143,34 +143,7 @@ func tile(s isa, mr, nv int) {
 	}
 	a, acs, b, bs, k := load("a"), load("acs"), load("b"), load("bs"), load("k")
 	next, ns := load("next"), load("ns")
-	// row r of A is a row of the first or second four, at 0, 1, 2 or 3 strides
-	var a4, ars, ars3 GPVirtual
-	if mr > 1 {
-		ars = load("ars")
-	}
-	if mr > 3 {
-		ars3 = GP64()
-		LEAQ(Mem{Base: ars, Index: ars, Scale: 2}, ars3)
-	}
-	if mr > 4 {
-		a4 = GP64()
-		LEAQ(Mem{Base: a, Index: ars, Scale: 4}, a4)
-	}
-	at := func(r int) Mem {
-		m := Mem{Base: a}
-		if r >= 4 {
-			m.Base = a4
-		}
-		switch r & 3 {
-		case 1:
-			m.Index, m.Scale = ars, 1
-		case 2:
-			m.Index, m.Scale = ars, 2
-		case 3:
-			m.Index, m.Scale = ars3, 1
-		}
-		return m
-	}
+	rows := newTileRows(a, mr)
 	TESTQ(k, k)
 	JLE(LabelRef("store"))
 	Label("loop")
@@ -183,15 +156,12 @@ func tile(s isa, mr, nv int) {
 	}
 	for r := range mr {
 		av := s.vec()
-		VBROADCASTSD(at(r), av)
+		VBROADCASTSD(rows.at(r), av)
 		for j := range bv {
 			VFMADD231PD(bv[j], av, acc[r][j])
 		}
 	}
-	ADDQ(acs, a)
-	if mr > 4 {
-		ADDQ(acs, a4)
-	}
+	rows.advance(acs)
 	ADDQ(bs, b)
 	DECQ(k)
 	JNE(LabelRef("loop"))
@@ -208,6 +178,50 @@ func tile(s isa, mr, nv int) {
 		}
 	}
 	done()
+}
+
+// tileRows are the rows of A: row r is one of the first or second four, at 0, 1, 2 or 3 strides.
+type tileRows struct{ a, a4, ars, ars3 GPVirtual }
+
+func newTileRows(a GPVirtual, mr int) (t tileRows) {
+	t.a = a
+	if mr > 1 {
+		t.ars = load("ars")
+	}
+	if mr > 3 {
+		t.ars3 = GP64()
+		LEAQ(Mem{Base: t.ars, Index: t.ars, Scale: 2}, t.ars3)
+	}
+	if mr > 4 {
+		t.a4 = GP64()
+		LEAQ(Mem{Base: a, Index: t.ars, Scale: 4}, t.a4)
+	}
+	return t
+}
+
+// at is where row r has its number of the column at hand.
+func (t *tileRows) at(r int) Mem {
+	m := Mem{Base: t.a}
+	if r >= 4 {
+		m.Base = t.a4
+	}
+	switch r & 3 {
+	case 1:
+		m.Index, m.Scale = t.ars, 1
+	case 2:
+		m.Index, m.Scale = t.ars, 2
+	case 3:
+		m.Index, m.Scale = t.ars3, 1
+	}
+	return m
+}
+
+// advance goes on to the next column.
+func (t *tileRows) advance(acs GPVirtual) {
+	ADDQ(acs, t.a)
+	if t.a4 != nil {
+		ADDQ(acs, t.a4)
+	}
 }
 
 func done() {
@@ -625,93 +639,110 @@ func floors() Mem {
 func rotateStrips(s isa, floors Mem) {
 	function("rotateStrips"+s.name, "(l, u, a, b, c *float64, first, strips int)",
 		"rotateStrips"+s.name+" is rotateStripsGo.")
-	l, u, a, b, c, first, strips := load("l"), load("u"), load("a"), load("b"), load("c"), load("first"), load("strips")
-	vectors := 8 / s.lanes()
-	floor := GP64()
-	LEAQ(floors.Offset(0), floor)
-	j := GP64()
-	type strip struct {
-		x GPVirtual
-		w []VecVirtual
-	}
-	// begin is with the column before j, to which l comes where the strip has it last.
-	begin := func() (t strip) {
-		t.x = GP64()
-		LEAQ(Mem{Base: first, Disp: 8}, j)
-		MOVQ(j, t.x)
-		SHLQ(Imm(6), t.x)
-		ADDQ(l, t.x)
-		MOVQ(t.x, l)
-		SUBQ(Imm(64), t.x)
-		ADDQ(Imm(8), first)
-		DECQ(j)
-		for range vectors {
-			w := s.vec()
-			s.zero(w)
-			t.w = append(t.w, w)
-		}
-		return t
-	}
-	// column turns column j of the strips, and sees to the diagonal in lane least of the first.
-	column := func(least int, strips ...strip) {
-		av, bv, cv := s.vec(), s.vec(), s.vec()
-		VBROADCASTSD(Mem{Base: a, Index: j, Scale: 8}, av)
-		VBROADCASTSD(Mem{Base: b, Index: j, Scale: 8}, bv)
-		VBROADCASTSD(Mem{Base: c, Index: j, Scale: 8}, cv)
-		for k, t := range strips {
-			for i, w := range t.w {
-				v, z := s.vec(), s.vec()
-				VMOVUPD(Mem{Base: t.x, Disp: i * s.bytes}, v)
-				VMULPD(bv, w, z)
-				VFMADD231PD(v, cv, w)
-				VFMSUB132PD(av, z, v)
-				if k == 0 && least >= 0 {
-					m := s.vec()
-					VMOVUPD(Mem{Base: floor, Disp: 64*least + i*s.bytes}, m)
-					VMAXPD(v, m, v)
-				}
-				VMOVUPD(v, Mem{Base: t.x, Disp: i * s.bytes})
-			}
-			SUBQ(Imm(64), t.x)
-		}
-		DECQ(j)
-	}
-	diagonal := func(strips ...strip) {
-		for k := 7; k >= 0; k-- {
-			column(k, strips...)
-		}
-	}
-	rest := func(label string, strips ...strip) {
-		TESTQ(j, j)
-		JL(LabelRef(label + "_end"))
-		Label(label)
-		column(-1, strips...)
-		JGE(LabelRef(label))
-		Label(label + "_end")
-		for _, t := range strips {
-			for i, w := range t.w {
-				VMOVUPD(w, Mem{Base: u, Disp: i * s.bytes})
-			}
-			ADDQ(Imm(64), u)
-		}
-	}
+	r := rotation{isa: s, l: load("l"), u: load("u"), a: load("a"), b: load("b"), c: load("c"), first: load("first")}
+	strips := load("strips")
+	r.floor = GP64()
+	LEAQ(floors.Offset(0), r.floor)
+	r.j = GP64()
 	TESTQ(I32(1), strips)
 	JE(LabelRef("even"))
-	one := begin()
-	diagonal(one)
-	rest("one", one)
+	one := r.begin()
+	r.diagonal(one)
+	r.rest("one", one)
 	DECQ(strips)
 	JE(LabelRef("end"))
 	Label("even")
-	upper := begin()
-	lower := begin()
-	diagonal(lower)
-	diagonal(upper, lower)
-	rest("two", upper, lower)
+	upper := r.begin()
+	lower := r.begin()
+	r.diagonal(lower)
+	r.diagonal(upper, lower)
+	r.rest("two", upper, lower)
 	SUBQ(Imm(2), strips)
 	JNE(LabelRef("even"))
 	Label("end")
 	done()
+}
+
+// rotation is the registers of rotateStrips.
+type rotation struct {
+	isa
+	l, u, a, b, c GPVirtual
+	first         GPVirtual // column of the next strip's diagonal
+	floor         GPVirtual
+	j             GPVirtual // the column at hand
+}
+
+// strip is a strip at column j, with its numbers of u.
+type strip struct {
+	x GPVirtual
+	w []VecVirtual
+}
+
+// begin is with the column before j, to which l comes where the strip has it last.
+func (r *rotation) begin() (t strip) {
+	t.x = GP64()
+	LEAQ(Mem{Base: r.first, Disp: 8}, r.j)
+	MOVQ(r.j, t.x)
+	SHLQ(Imm(6), t.x)
+	ADDQ(r.l, t.x)
+	MOVQ(t.x, r.l)
+	SUBQ(Imm(64), t.x)
+	ADDQ(Imm(8), r.first)
+	DECQ(r.j)
+	for range 8 / r.lanes() {
+		w := r.vec()
+		r.zero(w)
+		t.w = append(t.w, w)
+	}
+	return t
+}
+
+// column turns column j of the strips, and sees to the diagonal in lane least of the first.
+func (r *rotation) column(least int, strips ...strip) {
+	av, bv, cv := r.vec(), r.vec(), r.vec()
+	VBROADCASTSD(Mem{Base: r.a, Index: r.j, Scale: 8}, av)
+	VBROADCASTSD(Mem{Base: r.b, Index: r.j, Scale: 8}, bv)
+	VBROADCASTSD(Mem{Base: r.c, Index: r.j, Scale: 8}, cv)
+	for k, t := range strips {
+		for i, w := range t.w {
+			v, z := r.vec(), r.vec()
+			VMOVUPD(Mem{Base: t.x, Disp: i * r.bytes}, v)
+			VMULPD(bv, w, z)
+			VFMADD231PD(v, cv, w)
+			VFMSUB132PD(av, z, v)
+			if k == 0 && least >= 0 {
+				m := r.vec()
+				VMOVUPD(Mem{Base: r.floor, Disp: 64*least + i*r.bytes}, m)
+				VMAXPD(v, m, v)
+			}
+			VMOVUPD(v, Mem{Base: t.x, Disp: i * r.bytes})
+		}
+		SUBQ(Imm(64), t.x)
+	}
+	DECQ(r.j)
+}
+
+// diagonal turns the eight columns of the first strip's diagonal.
+func (r *rotation) diagonal(strips ...strip) {
+	for k := 7; k >= 0; k-- {
+		r.column(k, strips...)
+	}
+}
+
+// rest turns the columns before, and writes u.
+func (r *rotation) rest(label string, strips ...strip) {
+	TESTQ(r.j, r.j)
+	JL(LabelRef(label + "_end"))
+	Label(label)
+	r.column(-1, strips...)
+	JGE(LabelRef(label))
+	Label(label + "_end")
+	for _, t := range strips {
+		for i, w := range t.w {
+			VMOVUPD(w, Mem{Base: r.u, Disp: i * r.bytes})
+		}
+		ADDQ(Imm(64), r.u)
+	}
 }
 
 // shrinks512 divides and takes roots eight at a time.
