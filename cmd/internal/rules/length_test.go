@@ -10,33 +10,13 @@ import (
 // mostLines is how many lines a function may have: a screen or two.
 const mostLines = 80
 
-// uncut is the reason of functions that were there before the bound.
-const uncut = "it is not cut yet"
-
 // long are the functions that may be longer, and why.
 var long = map[string]string{
-	"udf/registry.go entries": "the list of SQL functions, an entry for each",
-
-	"kernels/arrowhead/arrowhead.go Product": uncut,
-	"kernels/ep/diagonal.go replace":         uncut,
-	"kernels/ep/integrate.go integrate":      uncut,
-	"kernels/ep/search.go line":              uncut,
-	"kernels/filter/filter.go index":         uncut,
-	"kernels/filter/lowrank.go signed":       uncut,
-	"kernels/gp/parameters.go starts":        uncut,
-	"kernels/gp/parameters.go climb":         uncut,
-	"kernels/laplace/hessian.go blockAt":     uncut,
-	"kernels/laplace/laplace.go fit":         uncut,
-	"kernels/lowrank/learn.go maximise":      uncut,
-	"kernels/order.go orderNames":            uncut,
-	"kernels/predict/contrast.go responses":  uncut,
-	"kernels/rows/encoder.go readSeveral":    uncut,
-	"kernels/rows/source.go read":            uncut,
-	"kernels/softmax/contrast.go many":       uncut,
-	"kernels/stream/stream.go New":           uncut,
-	"kernels/stream/stream.go row":           uncut,
-	"kernels/stream/stream.go merge":         uncut,
-	"kernels/unseen.go Unseen":               uncut,
+	"kernels/stream/stream.go row":      "the way of one row through a filter, in which parts would share all their variables",
+	"kernels/ep/search.go line":         "a line search, one loop of cases",
+	"kernels/gp/parameters.go starts":   "the list of starts, case by case",
+	"kernels/gp/parameters.go climb":    "one loop of BFGS, whose steps share its memory",
+	"kernels/lowrank/learn.go maximise": "one loop of a maximiser, whose steps share its state",
 }
 
 // A function is read in one piece: it has at most mostLines lines. Tests and generated code are none
