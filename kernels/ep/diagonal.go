@@ -262,14 +262,16 @@ func (d *diagonal) replace(i int, t *lik.Tilted, v, damp float64, c *change) {
 			sum.Tau += s.Tau
 			sum.Nu += s.Nu
 		} else if b := d.back[lo+k]; b != (Site{}) { // else the two overlaps cancel
+			w := &d.w[j]
 			quad -= overlap(cm, cv, s, den)
 			dens *= den
-			var over, fden float64
-			var floored bool
-			q, over, fden, floored = onward(d.w[j], s)
-			quad += over
+			fden := 1 + w.Variance*s.Tau
+			if !(fden > minCavity) { // only the rows after carry this site
+				fden, lost = minCavity, true
+			}
+			quad += overlap(w.Mean, w.Variance, s, fden)
 			dens /= fden
-			lost = lost || floored
+			q = kernels.Weight{Mean: w.Mean + w.Variance*(s.Nu-s.Tau*w.Mean)/fden, Variance: w.Variance / fden}
 		}
 		d.w[j] = q
 		if !(dens > 1e-200 && dens < 1e200) { // a long row
@@ -277,24 +279,19 @@ func (d *diagonal) replace(i int, t *lik.Tilted, v, damp float64, c *change) {
 			dens = 1
 		}
 	}
+	c.replaced(size2, quad+0.5*math.Log(dens), lost)
+}
+
+// replaced counts a row whose sites changed by up to the root of size2, and log Z by logZ; lost says
+// that one was clamped.
+func (c *change) replaced(size2, logZ float64, lost bool) {
 	if lost {
 		c.clamped++
 	}
-	c.logZ += quad + 0.5*math.Log(dens)
+	c.logZ += logZ
 	if size2 > c.size*c.size {
 		c.size = math.Sqrt(size2)
 	}
-}
-
-// onward is belief w times site s, where only the rows after carry it; its overlap and the
-// determinant den, which is floored where the site is more negative than w allows.
-func onward(w kernels.Weight, s Site) (q kernels.Weight, over, den float64, floored bool) {
-	den = 1 + w.Variance*s.Tau
-	if !(den > minCavity) {
-		den, floored = minCavity, true
-	}
-	over = overlap(w.Mean, w.Variance, s, den)
-	return kernels.Weight{Mean: w.Mean + w.Variance*(s.Nu-s.Tau*w.Mean)/den, Variance: w.Variance / den}, over, den, floored
 }
 
 // refresh is renew from the sites as they stand.

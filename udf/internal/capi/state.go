@@ -4,11 +4,12 @@ package capi
 import "C"
 import (
 	"errors"
-	"github.com/bglm/bglm/kernels/memory"
 	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
+
+	"github.com/bglm/bglm/kernels/memory"
 )
 
 // State is what an aggregate keeps for one group. One goroutine uses it at a time.
