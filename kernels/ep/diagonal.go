@@ -279,16 +279,10 @@ func (d *diagonal) replace(i int, t *lik.Tilted, v, damp float64, c *change) {
 			dens = 1
 		}
 	}
-	c.replaced(size2, quad+0.5*math.Log(dens), lost)
-}
-
-// replaced counts a row whose sites changed by up to the root of size2, and log Z by logZ; lost says
-// that one was clamped.
-func (c *change) replaced(size2, logZ float64, lost bool) {
 	if lost {
 		c.clamped++
 	}
-	c.logZ += logZ
+	c.logZ += quad + 0.5*math.Log(dens)
 	if size2 > c.size*c.size {
 		c.size = math.Sqrt(size2)
 	}

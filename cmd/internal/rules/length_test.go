@@ -13,6 +13,7 @@ const mostLines = 80
 // long are the functions that may be longer, and why.
 var long = map[string]string{
 	"kernels/stream/stream.go row":      "the way of one row through a filter, in which parts would share all their variables",
+	"kernels/ep/diagonal.go replace":    "the way of one row's sites through its weights, where a call costs more than it says",
 	"kernels/ep/search.go line":         "a line search, one loop of cases",
 	"kernels/gp/parameters.go starts":   "the list of starts, case by case",
 	"kernels/gp/parameters.go climb":    "one loop of BFGS, whose steps share its memory",
