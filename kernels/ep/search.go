@@ -586,7 +586,7 @@ func (l *learner) variances(first bool) error {
 		hi[g] += farthest
 	}
 	v := l.varied(&groups)
-	best, status, err := mode.Maximise(v, theta, lo, hi, l.late)
+	best, status, err := mode.Search{Lo: lo, Hi: hi, Late: l.late}.From(v, [][]float64{theta})
 	if err != nil {
 		return err
 	}

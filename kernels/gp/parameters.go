@@ -1,13 +1,13 @@
 package gp
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 
 	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/special"
 )
@@ -29,105 +29,58 @@ const (
 	// more starts are tried there, and more of them followed.
 	fewRows               = 100
 	follow, followFewRows = 2, 5
-	// A start this many nats below what was found is not followed, nor one this near, in
-	// log parameters and units of the mean, to where an earlier climb began or ended.
-	rival  = 30
-	beside = 1
+	// apart is how far a start lies from the paths of earlier climbs, in log parameters and
+	// units of the mean, to be followed too.
+	apart = 1
+	// flat is how many nats below its maximum the evidence may end.
+	flat = 5e-9
+	// ends is with how many nats left to gain a parameter goes to the end of its range, if that
+	// is no lower.
+	ends = 1e-2
 )
 
-// start is a place to climb from.
-type start struct {
-	u     vector
-	q     float64 // log evidence
-	alpha []float64
-}
-
-// way is a climb from one place to another.
-type way struct {
-	from vector
-	to   start
-}
-
-// byEvidence maximises the log evidence over the auto parameters by a projected BFGS
-// method in log lengthscale, log signal variance and mean, within bounds, and leaves s at
-// the best fit. A grid of starts is tried, the best is followed, and then those that
-// are above what was found or apart from the ends of climbs, so that the end is not below a
-// start. Where the posterior has several modes, that of a start is the best one, a climb
-// keeps to its mode, and ends with a try at the others.
+// byEvidence maximises the log evidence over the auto parameters in log lengthscale, log
+// signal variance and mean, within bounds, and leaves s at the best fit. A grid of starts is
+// tried, and the best are followed. Where the posterior has several modes, that of a start is the
+// best one, a climb keeps to its mode, and ends with a try at the others.
 func (s *search) byEvidence(o Options) error {
 	n := len(s.Y)
 	c := newClimber(s, o)
 	c.work = workspace{dense.NewUnder(s.b.Stop, n, n), dense.NewUnder(s.b.Stop, n, n)}
-	_, bumpy := s.Lik.(lik.Bumpy)
-	var starts, stalled []start // of fits that ended at a mode, and of others
-	var first error
-	for _, u := range c.starts() {
-		if len(starts)+len(stalled) > 0 && s.late() {
+	_, c.bumpy = s.Lik.(lik.Bumpy)
+	us := c.starts()
+	up := mode.Search{Lo: c.lo[:], Hi: c.hi[:], Late: s.late, Grid: true, Climbs: follow, Apart: apart, Ends: slices.Repeat([]float64{ends}, nParameters), Steps: c.maxUp}
+	up.Ends[meanInUnits] = 0 // of responses that are all the same there would be no doubt
+	if n <= fewRows {
+		up.Climbs = followFewRows
+	}
+	var starts [][]float64
+	for k := range us {
+		c.alphas[us[k]] = nil
+		starts = append(starts, us[k][:])
+	}
+	for range 3 {
+		best, why, err := up.From(c, starts)
+		if err != nil {
+			return err
+		}
+		was := s.logEvidence
+		if err := s.highest(); err != nil {
+			return err
+		}
+		if s.outer = why; why == "" {
+			s.edge = c.edge(vector(best))
+		}
+		if !(s.logEvidence > was+1e-6*(1+math.Abs(was))) || s.late() {
 			break
 		}
-		if bumpy {
-			clear(s.alpha)
-		}
-		_, err := c.value(u)
-		if err == nil {
-			err = s.highest()
-		}
-		at := start{u, s.logEvidence, slices.Clone(s.alpha)}
-		switch {
-		case err != nil && first == nil:
-			first = err
-		case err != nil:
-		case s.Status != "":
-			stalled = append(stalled, at)
-		default:
-			starts = append(starts, at)
-		}
-	}
-	if starts = append(higherFirst(starts), higherFirst(stalled)...); len(starts) == 0 {
-		return first
-	}
-	best := starts[0]
-	climbs := follow
-	if n <= fewRows {
-		climbs = followFewRows
-	}
-	for k, from := range starts {
-		if k > 0 && (climbs == 0 || s.late() || c.seen(from, best.q)) {
-			continue
-		}
-		climbs--
-		to, why := c.climb(from)
-		for range 2 { // another mode has its own parameters
-			if !bumpy || s.late() || s.highest() != nil || !(s.logEvidence > to.q+1e-6*(1+math.Abs(to.q))) {
-				break
-			}
-			to, why = c.climb(start{to.u, s.logEvidence, slices.Clone(s.alpha)})
-		}
-		c.ways = append(c.ways, way{from.u, to})
-		if k == 0 || to.q > best.q {
-			best, s.outer = to, why
-		}
-	}
-	copy(s.alpha, best.alpha)
-	if _, err := c.value(best.u); err != nil {
-		return err
-	}
-	if err := s.highest(); err != nil {
-		return err
-	}
-	if s.outer == "" {
-		s.edge = c.edge(best.u)
+		c.Keep() // another mode has its own parameters
+		starts = [][]float64{best}
 	}
 	return nil
 }
 
-// higherFirst sorts by evidence.
-func higherFirst(s []start) []start {
-	slices.SortStableFunc(s, func(a, b start) int { return cmp.Compare(b.q, a.q) })
-	return s
-}
-
-// climber moves the free parameters of a search.
+// climber is the evidence of a search as a function of its free parameters.
 type climber struct {
 	*search
 	work   workspace
@@ -136,12 +89,14 @@ type climber struct {
 	lo, hi vector
 	unit   float64 // of the mean
 	maxUp  int
-	kept   []float64 // alpha where climb stands
-	ways   []way
+	bumpy  bool
+	alphas map[vector][]float64 // of each start, nil before it is tried, and of what was kept
+	kept   []float64            // alpha where a climb stands
+	stands vector
 }
 
 func newClimber(s *search, o Options) *climber {
-	c := &climber{search: s, fixed: o.parameters(s.Lik), maxUp: o.MaxIter}
+	c := &climber{search: s, fixed: o.parameters(s.Lik), maxUp: o.MaxIter, alphas: map[vector][]float64{}}
 	c.free = [nParameters]bool{o.AutoLengthscale, o.AutoSignalVariance, o.AutoMean, o.AutoDispersion, o.AutoShape}
 	if s.at == nil && o.AutoSignalVariance {
 		c.free[logLengthscale] = false
@@ -409,184 +364,56 @@ func (c *climber) value(u vector) (float64, error) {
 	return c.logEvidence, err
 }
 
-// slope is the gradient at the last fit, 0 for parameters that are not free or that it
-// pushes against their bound.
-func (c *climber) slope(u vector) vector {
+// Try fits at u, the first time at a start from the fit before it, then from that, and elsewhere
+// from where a climb stands. An evidence beside the mode, which has a status, says nothing.
+func (c *climber) Try(u []float64) (float64, bool, error) {
+	c.stands = vector(u)
+	alpha, known := c.alphas[c.stands]
+	switch {
+	case known && alpha == nil:
+		return c.tryStart()
+	case known:
+		copy(c.alpha, alpha)
+	default:
+		copy(c.alpha, c.kept)
+	}
+	q, err := c.value(c.stands)
+	return q, err == nil && c.Status == "", err
+}
+
+// tryStart fits at a start, at the best mode there.
+func (c *climber) tryStart() (float64, bool, error) {
+	if c.bumpy {
+		clear(c.alpha)
+	}
+	_, err := c.value(c.stands)
+	if err == nil {
+		err = c.highest()
+	}
+	if err == nil {
+		c.alphas[c.stands] = slices.Clone(c.alpha)
+	}
+	return c.logEvidence, err == nil && c.Status == "", err
+}
+
+// Keep makes the mode that Try found the one to start from.
+func (c *climber) Keep() {
+	c.kept = slices.Clone(c.alpha)
+	c.alphas[c.stands] = c.kept
+}
+
+// Tolerance is how many nats below its maximum the evidence may end.
+func (c *climber) Tolerance() float64 { return flat }
+
+// Slope is the gradient at the last fit, 0 for parameters that are not free. Its scale is not
+// known.
+func (c *climber) Slope() (slope, scale []float64, err error) {
 	g := c.gradient()
 	g[meanInUnits] *= c.unit
 	for k, free := range c.free {
-		if !free || !special.Finite(g[k]) || u[k] == c.lo[k] && g[k] < 0 || u[k] == c.hi[k] && g[k] > 0 {
+		if !free || !special.Finite(g[k]) {
 			g[k] = 0
 		}
 	}
-	return g
-}
-
-const (
-	longestStep = 3    // in log parameters and units of the mean
-	flatSlope   = 1e-4 // nats per unit: the evidence is within about 1e-8 of its maximum, 1e-4 in a tail
-	sameHill    = 0.5  // in log parameters: a second climb this near leads to the same maximum
-	maxTries    = 25
-)
-
-// climb follows the evidence up by BFGS steps, and ends where it began if there is no way.
-// why says what ended it early.
-func (c *climber) climb(from start) (to start, why string) {
-	c.kept = append(c.kept[:0], from.alpha...)
-	copy(c.alpha, c.kept)
-	u := from.u
-	q, err := c.value(u)
-	if err != nil {
-		return from, ""
-	}
-	here := func() start { return start{u, q, slices.Clone(c.kept)} }
-	copy(c.kept, c.alpha)
-	g := c.slope(u)
-	h := scaled(1 / max(1, norm(g))) // inverse curvature
-	fresh := true
-	for up := 0; ; up++ {
-		if norm(g) <= flatSlope || c.known(u, q) {
-			return here(), ""
-		}
-		if c.late() {
-			return here(), fmt.Sprintf("stopped at the time limit after %d steps of the parameters: log_evidence still rises", up)
-		}
-		if up >= c.maxUp {
-			return here(), fmt.Sprintf("no convergence of the parameters in %d steps: log_evidence still rises", up)
-		}
-		d := h.times(g)
-		for k := range d {
-			if g[k] == 0 {
-				d[k] = 0
-			}
-		}
-		if !(dot(d, g) > 0) {
-			h, fresh = scaled(1/max(1, norm(g))), true
-			d = h.times(g)
-		}
-		if far := norm(d); far > longestStep {
-			for k := range d {
-				d[k] *= longestStep / far
-			}
-		}
-		var to, step vector
-		t, next := 1.0, 0.0
-		for try := 0; ; try++ {
-			for k := range u {
-				to[k] = u[k] + t*d[k]
-			}
-			to = c.clip(to)
-			for k := range u {
-				step[k] = to[k] - u[k]
-			}
-			copy(c.alpha, c.kept)
-			// an evidence beside the mode, which has a status, says nothing
-			if next, err = c.value(to); err == nil && c.Status == "" && next > q && next >= q+1e-4*dot(g, step) {
-				break
-			}
-			if try == maxTries || c.late() || t*dot(g, d) < 1e-12*(1+math.Abs(q)) {
-				next = math.Inf(-1)
-				break
-			}
-			cut := 0.25
-			if err == nil { // the parabola through q, its slope and next
-				rise := t * dot(g, d)
-				cut = max(0.1, min(0.5, 0.5*rise/(rise-(next-q))))
-			}
-			t *= cut
-		}
-		if math.IsInf(next, -1) {
-			copy(c.alpha, c.kept)
-			if _, err := c.value(u); err != nil {
-				return from, ""
-			}
-			if c.late() {
-				continue // which says so
-			}
-			if fresh {
-				return here(), "" // no higher evidence that rounding would show
-			}
-			h, fresh = scaled(1/max(1, norm(g))), true
-			continue
-		}
-		before := g
-		u, q = to, next
-		copy(c.kept, c.alpha)
-		g = c.slope(u)
-		var y vector
-		for k := range g {
-			y[k] = before[k] - g[k] // of -q, whose curvature is positive at a maximum
-		}
-		h.update(step, y, fresh)
-		fresh = false
-	}
-}
-
-// known says that u has come to a maximum found before, of no lower evidence.
-func (c *climber) known(u vector, q float64) bool {
-	return slices.ContainsFunc(c.ways, func(w way) bool {
-		apart := u
-		for k := range apart {
-			apart[k] -= w.to.u[k]
-		}
-		return q <= w.to.q && norm(apart) < sameHill
-	})
-}
-
-// seen says that a climb from s is not worth while: it is far down, or beside an end of
-// an earlier one.
-func (c *climber) seen(s start, best float64) bool {
-	near := func(u vector) bool {
-		for k, v := range s.u {
-			if math.Abs(v-u[k]) > beside {
-				return false
-			}
-		}
-		return true
-	}
-	return s.q < best-rival || s.q <= best && slices.ContainsFunc(c.ways, func(w way) bool { return near(w.from) || near(w.to.u) })
-}
-
-func dot(a, b vector) (s float64) {
-	for k, v := range a {
-		s += v * b[k]
-	}
-	return s
-}
-
-func norm(a vector) float64 { return math.Sqrt(dot(a, a)) }
-
-type square [nParameters]vector
-
-func scaled(d float64) (h square) {
-	for k := range h {
-		h[k][k] = d
-	}
-	return h
-}
-
-func (h *square) times(g vector) (d vector) {
-	for k := range h {
-		d[k] = dot(h[k], g)
-	}
-	return d
-}
-
-// update is the BFGS update of an inverse Hessian for a step s that changed the gradient
-// by y; a first one sets the scale. Without positive curvature nothing changes.
-func (h *square) update(s, y vector, first bool) {
-	sy := dot(s, y)
-	if !(sy > 1e-10*norm(s)*norm(y)) {
-		return
-	}
-	if first {
-		*h = scaled(sy / dot(y, y))
-	}
-	hy := h.times(y)
-	c := (1 + dot(y, hy)/sy) / sy
-	for i := range h {
-		for j := range h {
-			h[i][j] += c*s[i]*s[j] - (hy[i]*s[j]+s[i]*hy[j])/sy
-		}
-	}
+	return g[:], nil, nil
 }

@@ -335,7 +335,7 @@ func (h *learner) maximise(start []float64) (best *evidence, status, note string
 		}
 	}
 	for range 3 {
-		h.theta, status, err = mode.Search(h, starts, h.lo, h.hi, h.search.late)
+		h.theta, status, err = mode.Search{Lo: h.lo, Hi: h.hi, Late: h.search.late}.From(h, starts)
 		if err != nil {
 			return nil, "", "", err
 		}

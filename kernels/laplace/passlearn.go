@@ -215,7 +215,7 @@ func (n *newtonStep) learn(h *learner) (ev *evidence, around *spread, note strin
 			s[k] = min(max(s[k], h.lo[k]), h.hi[k])
 		}
 	}
-	theta, status, err := mode.Search(h, starts, h.lo, h.hi, h.search.late)
+	theta, status, err := mode.Search{Lo: h.lo, Hi: h.hi, Late: h.search.late}.From(h, starts)
 	if err != nil {
 		return nil, nil, "", err
 	}

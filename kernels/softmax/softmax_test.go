@@ -505,7 +505,7 @@ func TestEvidenceMaximum(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				theta, status, err := mode.Maximise(h, h.theta, h.lo, h.hi, e.search.late)
+				theta, status, err := mode.Search{Lo: h.lo, Hi: h.hi, Late: e.search.late}.From(h, [][]float64{h.theta})
 				if err != nil || status != "" {
 					t.Fatal(what, err, status)
 				}

@@ -92,14 +92,14 @@ func NewPeak(e Evidence, of []int, prior Prior, theta, lo, hi []float64, late fu
 	for i, j := range of {
 		q.x[i], q.lo[i], q.hi[i] = min(max(theta[j], lo[j]), hi[j]), lo[j], hi[j]
 	}
-	x, log, ok, status, err := climb(p, q.x, q.lo, q.hi, late)
-	if err != nil || !ok || status != "" {
+	top, err := (&Search{Lo: q.lo, Hi: q.hi, Late: late}).climb(p, q.x)
+	if err != nil || !top.ok || top.status != "" {
 		return nil, err
 	}
-	q.x, q.log = x, log
+	q.x, q.log = top.to, top.log
 	at, _, err := p.Slope() // it is still there
 	if err == nil {
-		q.axes, err = p.axes(x, at)
+		q.axes, err = p.axes(q.x, at)
 	}
 	return q, err
 }

@@ -1,15 +1,16 @@
 package mode
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
 
+	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 )
 
 const (
-	maxOuter = 50
 	// MaxStep is the largest step of a parameter: a factor of 20 for a logarithm.
 	MaxStep = 3
 	// slopeTol is the largest slope at a maximum, relative to its scale: the relative error of
@@ -17,9 +18,13 @@ const (
 	// for itself, by Tolerance() float64.
 	slopeTol = 1e-6
 	memory   = 8 // pairs of L-BFGS
+	maxOuter = 50
 	// Two steps in a row that gain less than this, in nats, end the search: for low
 	// rank the slope is that of exact eigenpairs, which those found only come close to.
 	sameEvidence = 1e-8 // of an Evidence that is no Rough
+	// tail is the least slope in units of its curvature where an evidence flattens like e^-θ, whose
+	// two are the same; less than 1 as differences of slopes over a step of 3 see six times that.
+	tail = 0.1
 )
 
 // Evidence is a log evidence as a function of parameters θ.
@@ -29,7 +34,7 @@ type Evidence interface {
 	// Keep says that the θ last tried is the best one yet.
 	Keep()
 	// Slope is the derivative where Try was last, and positive numbers that divide it
-	// into a good step.
+	// into a good step; none where they are not known. It may go elsewhere.
 	Slope() (slope, scale []float64, err error)
 }
 
@@ -54,160 +59,317 @@ func sameOf(e Evidence) float64 {
 	return sameEvidence
 }
 
-// beside is how near the first start another is the same.
-const beside = 1e-3
+// Search is a search for the parameters of highest evidence within bounds.
+type Search struct {
+	Lo, Hi []float64
+	Late   func() bool // time is up: the best so far is returned
+	// Grid says that all starts are tried before the first climb, which is from the best of
+	// them; without it the first climb is from the first start.
+	Grid bool
+	// Climbs is from how many starts it climbs at most; 0 is 2.
+	Climbs int
+	// Apart is how far from the paths followed, in a parameter, a start lies that is climbed
+	// from although it is lower than what was found, by up to rival nats; 0 is 4.5.
+	Apart float64
+	// Ends is with how many nats left to gain each parameter, if its evidence flattens like
+	// e^-θ, goes to the end of its range where that is no lower; 0 or nil: it never does.
+	Ends []float64
+	// Steps is the most steps of a climb; 0 is 50.
+	Steps int
 
-// rival is how many nats below the best maximum a second start may lie and still be
-// climbed from, and apart by how much, on the logarithmic scale of a parameter.
+	ends []end // of the climbs so far
+}
+
+// end is a climb: from where, to where, and how high.
+type end struct {
+	from, to []float64
+	log      float64
+	ok       bool
+	status   string
+}
+
 const (
-	rival = 30
-	apart = 4.5
+	// beside is how near two starts are the same one, and sameHill how near to the end of an
+	// earlier climb a later one, no higher, is on its way there.
+	beside, sameHill = 1e-3, 0.5
+	// rival is how many nats below the best maximum another start may lie and still be
+	// climbed from, and apart by how much, on the logarithmic scale of a parameter.
+	rival, apart = 30, 4.5
 )
 
-// Search climbs from the first start, tries the others, and climbs from the best of
-// those that lie above what was found, or apart from the path that was followed, so that the
-// end is never below a start. It returns with e at the best θ; status is climb's.
-func Search(e Evidence, starts [][]float64, lo, hi []float64, late func() bool) (best []float64, status string, err error) {
-	best, log, ok, status, err := climb(e, starts[0], lo, hi, late)
-	if len(starts) == 1 {
-		return best, status, err
+// From climbs from the best starts: from those that lie above what was found, or apart from
+// the paths that were followed, so that the end is never below a start. It returns with e at the
+// best θ, where Slope leaves it; status says why the climb to it stopped before the maximum, "" if
+// it did not.
+func (s Search) From(e Evidence, starts [][]float64) (best []float64, status string, err error) {
+	top := end{log: math.Inf(-1)}
+	left, here := kernels.Or(s.Climbs, 2), false
+	climb := func(theta []float64) {
+		to, failed := s.climb(e, theta)
+		if err == nil {
+			err = failed
+		}
+		left--
+		here = false
+		if failed == nil {
+			if !to.ok {
+				to.log = math.Inf(-1)
+			}
+			if s.ends = append(s.ends, to); len(s.ends) == 1 || to.log > top.log {
+				top, here = to, true
+			}
+		}
 	}
-	first := err
-	if err != nil || !ok {
-		log = math.Inf(-1)
+	if !s.Grid {
+		climb(starts[0])
+		starts = starts[1:]
 	}
-	next, top, tried := -1, math.Inf(-1), false
-	for k, theta := range starts[1:] {
-		if late() {
+	tried, failed := s.try(e, starts)
+	if err == nil {
+		err = failed
+	}
+	here = here && len(tried) == 0
+	for _, t := range tried {
+		if left > 0 && (len(s.ends) == 0 || !s.Late() && s.worth(&t, top.log)) {
+			climb(t.to)
+		}
+	}
+	if math.IsInf(top.log, -1) && err != nil || len(s.ends) == 0 {
+		return nil, "", err
+	}
+	if err = nil; !here {
+		_, _, err = e.Try(top.to)
+	}
+	return top.to, top.status, err
+}
+
+// try tries starts, the best first then. Without any end yet it tries one however late it is.
+func (s *Search) try(e Evidence, starts [][]float64) (tried []end, first error) {
+	for _, theta := range starts {
+		if s.Late() && len(s.ends)+len(tried) > 0 {
 			break
 		}
-		away, same := math.IsInf(log, -1), ok && err == nil
-		for j, v := range theta {
-			same = same && math.Abs(v-starts[0][j]) < beside
-			away = away || v < min(starts[0][j], best[j])-apart || v > max(starts[0][j], best[j])+apart
+		near := func(t end) bool { return distance(theta, t.from) < beside }
+		if slices.ContainsFunc(s.ends, near) || slices.ContainsFunc(tried, near) {
+			continue
 		}
-		if same {
-			continue // what it rose from
+		log, ok, err := e.Try(theta)
+		if err != nil {
+			if first == nil {
+				first = err
+			}
+			continue
 		}
-		tried = true
-		z, fine, err := e.Try(theta)
-		if err == nil && fine && z > top && (z > log || away && z > log-rival) {
-			next, top = k+1, z
+		tried = append(tried, end{from: theta, to: theta, log: log, ok: ok})
+	}
+	slices.SortStableFunc(tried, func(a, b end) int {
+		if a.ok != b.ok {
+			if a.ok {
+				return -1
+			}
+			return 1
 		}
-	}
-	if next >= 0 && !late() {
-		other, high, ok, why, err := climb(e, starts[next], lo, hi, late)
-		if err == nil && ok && high > log {
-			return other, why, nil
-		}
-	}
-	if first != nil {
-		return nil, "", first
-	}
-	if tried {
-		_, _, err = e.Try(best)
-	}
-	return best, status, err
+		return cmp.Compare(b.log, a.log)
+	})
+	return tried, first
 }
 
-// Maximise is the climb from θ.
-func Maximise(e Evidence, theta, lo, hi []float64, late func() bool) (best []float64, status string, err error) {
-	best, _, _, status, err = climb(e, theta, lo, hi, late)
-	return best, status, err
+// worth says whether to climb from t, top being the best found.
+func (s *Search) worth(t *end, top float64) bool {
+	if !t.ok || t.log > top {
+		return t.ok
+	}
+	far := kernels.Or(s.Apart, apart)
+	return t.log > top-rival && !slices.ContainsFunc(s.ends, func(path end) bool {
+		for j, v := range t.to {
+			if v < min(path.from[j], path.to[j])-far || v > max(path.from[j], path.to[j])+far {
+				return false
+			}
+		}
+		return true
+	})
 }
 
-// climb goes from θ to the maximum of e within lo and hi, by L-BFGS started from
-// slope/scale, each step shortened until the evidence rises. It returns with e at the
-// best θ. ok is that of its first evaluation; status says why it stopped before the maximum, ""
-// if it did not.
-func climb(e Evidence, theta, lo, hi []float64, late func() bool) (best []float64, log float64, ok bool, status string, err error) {
-	theta = slices.Clone(theta)
-	log, ok, err = e.Try(theta)
-	if err != nil || !ok || len(theta) == 0 {
-		return theta, log, ok, "", err
+// distance is the largest of a parameter.
+func distance(a, b []float64) (d float64) {
+	for k, v := range a {
+		d = max(d, math.Abs(v-b[k]))
 	}
-	e.Keep()
-	slope, scale, err := e.Slope()
-	if err != nil {
-		return nil, 0, false, "", err
+	return d
+}
+
+// ascent is where a climb stands.
+type ascent struct {
+	*Search
+	e            Evidence
+	theta        []float64
+	log          float64
+	slope, scale []float64
+	free         []bool // of parameters that are not at the end of the range they push against
+	hist         history
+	ended        []bool
+}
+
+// climb goes from θ to the maximum of e, by L-BFGS started from slope/scale, each step
+// shortened until the evidence rises. It returns with e at the best θ; ok is that of its first
+// evaluation.
+func (s *Search) climb(e Evidence, theta []float64) (end, error) {
+	a := &ascent{Search: s, e: e, theta: slices.Clone(theta), ended: make([]bool, len(theta))}
+	log, ok, err := e.Try(theta)
+	at := func(status string) (end, error) {
+		return end{theta, a.theta, a.log, ok, status}, err
 	}
-	nats := tolerance(e)
-	var hist history
-	same := sameOf(e)
+	if a.log = log; err != nil || !ok || len(theta) == 0 {
+		return at("")
+	}
+	if err := a.keep(); err != nil {
+		return end{}, err
+	}
+	late := func(outer int) string {
+		return fmt.Sprintf("stopped at the time limit after %d steps of maximising the evidence", outer)
+	}
+	same, steps := sameOf(e), kernels.Or(s.Steps, maxOuter)
 	still := 0 // steps in a row that hardly raised the evidence
 	for outer := 0; ; outer++ {
-		free := make([]bool, len(theta))
-		done := true
-		for k, g := range slope {
-			free[k] = !(g < 0 && theta[k] <= lo[k]) && !(g > 0 && theta[k] >= hi[k])
-			done = done && (!free[k] || math.Abs(g) <= slopeTol*max(scale[k], 0.1) || g*g <= 2*nats*scale[k])
-		}
+		moved, next := a.toEnd()
 		switch {
-		case done || still == 2:
-			return theta, log, ok, "", nil
-		case outer == maxOuter:
-			return theta, log, ok, fmt.Sprintf("the evidence was still rising after %d steps of its maximisation", maxOuter), nil
-		case late():
-			return theta, log, ok, fmt.Sprintf("stopped at the time limit after %d steps of maximising the evidence", outer), nil
-		}
-		dir := hist.direction(slope, scale, free)
-		if !(dense.Dot(dir, slope) > 0) {
-			hist = history{}
-			dir = hist.direction(slope, scale, free)
-		}
-		moved, next, err := line(e, theta, dir, slope, lo, hi, log, late)
-		if err != nil {
-			return nil, 0, false, "", err
+		case moved != nil:
+		case a.done() || still == 2 || a.known():
+			return at("")
+		case outer == steps:
+			return at(fmt.Sprintf("the evidence was still rising after %d steps of its maximisation", steps))
+		case s.Late():
+			return at(late(outer))
+		default:
+			if moved, next, err = a.step(); err != nil {
+				return end{}, err
+			}
 		}
 		if moved == nil {
 			// not even a tiny step raises it: it is as high as rounding and the search
 			// for the mode let it be, or time is up
-			if late() {
-				status = fmt.Sprintf("stopped at the time limit after %d steps of maximising the evidence", outer)
+			status := ""
+			if s.Late() {
+				status = late(outer)
 			}
-			_, _, err = e.Try(theta)
-			return theta, log, ok, status, err
+			_, _, err = e.Try(a.theta)
+			return end{theta, a.theta, a.log, ok, status}, err
 		}
-		e.Keep()
-		g, sc, err := e.Slope()
-		if err != nil {
-			return nil, 0, false, "", err
-		}
-		if next-log < same {
-			still++
-		} else {
+		if still++; next-a.log >= same {
 			still = 0
 		}
-		hist.add(theta, moved, slope, g)
-		theta, log, slope, scale = moved, next, g, sc
+		was, slope := a.theta, a.slope
+		a.theta, a.log = moved, next
+		if err := a.keep(); err != nil {
+			return end{}, err
+		}
+		a.hist.add(was, moved, slope, a.slope)
 	}
 }
 
+// keep has the evidence kept and looks at its slope.
+func (a *ascent) keep() (err error) {
+	a.e.Keep()
+	if a.slope, a.scale, err = a.e.Slope(); err != nil {
+		return err
+	}
+	a.free = make([]bool, len(a.theta))
+	for k, g := range a.slope {
+		a.free[k] = !(g < 0 && a.theta[k] <= a.Lo[k]) && !(g > 0 && a.theta[k] >= a.Hi[k])
+	}
+	return nil
+}
+
+// done says that a maximum is reached: without scales they count as 1.
+func (a *ascent) done() bool {
+	nats := tolerance(a.e)
+	for k, g := range a.slope {
+		scale := 1.0
+		if a.scale != nil {
+			scale = a.scale[k]
+		}
+		if a.free[k] && !(math.Abs(g) <= slopeTol*max(scale, 0.1) || g*g <= 2*nats*scale) {
+			return false
+		}
+	}
+	return true
+}
+
+// known says that the climb has come to the end of an earlier one that is no lower.
+func (a *ascent) known() bool {
+	return slices.ContainsFunc(a.ends, func(t end) bool { return a.log <= t.log && distance(a.theta, t.to) < sameHill })
+}
+
+// step is where the evidence is higher, nil if nowhere.
+func (a *ascent) step() (moved []float64, log float64, err error) {
+	for {
+		dir := a.hist.direction(a.slope, a.scale, a.free)
+		if !(dense.Dot(dir, a.slope) > 0) {
+			a.hist = history{}
+			dir = a.hist.direction(a.slope, a.scale, a.free)
+		}
+		if moved, log, err = a.line(dir); moved != nil || err != nil || a.scale != nil || len(a.hist.s) == 0 || a.Late() {
+			return moved, log, err
+		}
+		a.hist = history{}
+	}
+}
+
+// toEnd has a parameter with next to nothing left to gain, but no maximum in sight, at the
+// end of its range, nil if there is none or that is lower. It is tried once for each.
+func (a *ascent) toEnd() (moved []float64, log float64) {
+	for k, g := range a.slope {
+		if a.Ends == nil || !a.free[k] || a.ended[k] || !(math.Abs(g) < a.Ends[k]) || !(math.Abs(g) > tail*a.curvature(k)) || a.Late() {
+			continue
+		}
+		a.ended[k] = true
+		moved := slices.Clone(a.theta)
+		if moved[k] = a.Lo[k]; g > 0 {
+			moved[k] = a.Hi[k]
+		}
+		if log, ok, err := a.e.Try(moved); err == nil && ok && log >= a.log && !a.Late() {
+			return moved, log
+		}
+	}
+	return nil, 0
+}
+
+// curvature is the scale of parameter k, or what the latest step has found it to be.
+func (a *ascent) curvature(k int) float64 {
+	if a.scale != nil {
+		return a.scale[k]
+	}
+	if n := len(a.hist.s); n > 0 && a.hist.s[n-1][k] != 0 {
+		return math.Abs(a.hist.y[n-1][k] / a.hist.s[n-1][k])
+	}
+	return math.Inf(1)
+}
+
 // line shortens the step until the evidence rises, nil if it does not.
-func line(e Evidence, theta, dir, slope, lo, hi []float64, was float64, late func() bool) ([]float64, float64, error) {
+func (a *ascent) line(dir []float64) ([]float64, float64, error) {
 	const tries = 12
 	t := 1.0
 	for k := range tries {
-		moved := make([]float64, len(theta))
+		moved := make([]float64, len(a.theta))
 		gain := 0.0
-		for k := range theta {
-			moved[k] = min(max(theta[k]+t*dir[k], lo[k]), hi[k])
-			gain += slope[k] * (moved[k] - theta[k])
+		for k, x := range a.theta {
+			moved[k] = min(max(x+t*dir[k], a.Lo[k]), a.Hi[k])
+			gain += a.slope[k] * (moved[k] - x)
 		}
-		log, ok, err := e.Try(moved)
+		log, ok, err := a.e.Try(moved)
 		if err != nil && k == tries-1 {
 			return nil, 0, err
 		}
-		if late() {
+		if a.Late() {
 			return nil, 0, nil
 		}
 		if err != nil || !ok {
 			t *= 0.25
 			continue
 		}
-		got := log - was
+		got := log - a.log
 		// where rounding hides the gain, the slope decides alone
-		if got >= 1e-4*gain || gain < 1e-9*(1+math.Abs(was)) && got > -1e-11*(1+math.Abs(was)) {
+		if got >= 1e-4*gain || gain < 1e-9*(1+math.Abs(a.log)) && got > -1e-11*(1+math.Abs(a.log)) {
 			return moved, log, nil
 		}
 		t *= min(max(0.5*gain/(gain-got), 0.1), 0.5) // the parabola through both ends
@@ -236,6 +398,15 @@ func (m *history) add(from, to, g0, g1 []float64) {
 	}
 }
 
+// length is what a slope is multiplied by where no scale is known: the inverse curvature along
+// the latest step; for a first one 1, of slopes above 1 that which makes them 1.
+func (m *history) length(slope []float64) float64 {
+	if n := len(m.s); n > 0 {
+		return dense.Dot(m.s[n-1], m.y[n-1]) / dense.Dot(m.y[n-1], m.y[n-1])
+	}
+	return 1 / max(1, math.Sqrt(dense.Dot(slope, slope)))
+}
+
 // direction is L-BFGS's, started from the slope divided by scale, each part at most
 // MaxStep. Parts that are not free stay.
 //
@@ -253,10 +424,17 @@ func (m *history) direction(slope, scale []float64, free []bool) []float64 {
 		alpha[i] = rho(i) * dense.Dot(m.s[i], d)
 		dense.Axpy(-alpha[i], m.y[i], d)
 	}
-	for k := range d {
-		// no part of the first step is longer than the limit: scale as small as 0 for
-		// a group of which the data say nothing
-		d[k] /= max(scale[k], math.Abs(slope[k])/MaxStep, 1e-12)
+	if scale == nil {
+		by := m.length(d)
+		for k := range d {
+			d[k] *= by
+		}
+	} else {
+		for k := range d {
+			// no part of the first step is longer than the limit: scale as small as 0 for
+			// a group of which the data say nothing
+			d[k] /= max(scale[k], math.Abs(slope[k])/MaxStep, 1e-12)
+		}
 	}
 	for i := range m.s {
 		beta := rho(i) * dense.Dot(m.y[i], d)

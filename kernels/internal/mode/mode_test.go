@@ -111,7 +111,8 @@ func (h *hill) Slope() (g, scale []float64, err error) {
 
 func TestMaximise(t *testing.T) {
 	h := &hill{top: []float64{3, -9, 0.5, 40}}
-	theta, status, err := Maximise(h, make([]float64, 4), []float64{-20, -5, -20, -20}, []float64{20, 5, 20, 20}, func() bool { return false })
+	s := Search{Lo: []float64{-20, -5, -20, -20}, Hi: []float64{20, 5, 20, 20}, Late: func() bool { return false }}
+	theta, status, err := s.From(h, [][]float64{make([]float64, 4)})
 	if err != nil || status != "" {
 		t.Fatal(err, status)
 	}
@@ -119,7 +120,8 @@ func TestMaximise(t *testing.T) {
 		kerneltest.Close(t, "θ", theta[k], want, kerneltest.Tol{Abs: 1e-5})
 		kerneltest.Close(t, "state", h.at[k], want, kerneltest.Tol{Abs: 1e-5})
 	}
-	if _, status, _ := Maximise(h, make([]float64, 4), []float64{-20, -5, -20, -20}, []float64{20, 5, 20, 20}, func() bool { return true }); status == "" {
+	s.Late = func() bool { return true }
+	if _, status, _ := s.From(h, [][]float64{make([]float64, 4)}); status == "" {
 		t.Error("did not say that it was late")
 	}
 }
