@@ -26,7 +26,7 @@ func (l *learner) information(params *lik.Params, at *float64) float64 {
 	const step = 0.1
 	nan, now, notes := math.NaN(), *at, len(l.notes)
 	defer func() { *at, l.notes = now, l.notes[:notes] }()
-	if l.stop() {
+	if l.late() {
 		return nan
 	}
 	e, err := newEngine(l.p, l.kernel)

@@ -16,14 +16,16 @@ import (
 )
 
 const (
-	// maxRounds bounds the rounds over the kinds of hyperparameters, maxTries the fits of
-	// one line search.
-	maxRounds = 8
-	maxTries  = 40
-	// learnTol is the change of the logarithm of a hyperparameter that ends a search.
+	// learnTol is how near to the end of its range the logarithm of a prior variance is there.
 	learnTol = 1e-4
-	// farthest is how far the logarithm of a prior variance may go from where it was.
+	// farthest is how far the logarithm of a hyperparameter may go from where a search for
+	// it begins: e^23 = 1e10.
 	farthest = 23
+	// differences is the step, of the logarithm, of the differences by dispersion and shape.
+	differences = 0.02
+	// flat is how many nats below its maximum the evidence may end in dispersion or shape,
+	// ends with how many left to gain they go to the end of their range.
+	flat, ends = 1e-6, 5e-2
 	// looseTol is the tolerance of the fits on the way to the best variances. The evidence
 	// is stationary in the sites: it is off by the square of that.
 	looseTol = 1e-4
@@ -163,8 +165,7 @@ func with(p *kernels.Problem, edit func(m *kernels.Model)) *kernels.Problem {
 
 // chooseNoise is p with the process noise of the largest innovation evidence, which
 // is the first sweep's: 0, or from a grid of ten decades up to the prior variance
-// lost in a mean interval between rows, further where its edge is the best, refined by
-// golden sections.
+// lost in a mean interval between rows, further where its edge is the best, climbed from there.
 func (s *search) chooseNoise(p *kernels.Problem) (*kernels.Problem, error) {
 	at := func(q float64) *kernels.Problem {
 		return with(p, func(m *kernels.Model) { m.Noise, m.NoiseBy = q, nil })
@@ -172,41 +173,25 @@ func (s *search) chooseNoise(p *kernels.Problem) (*kernels.Problem, error) {
 	var tried []float64
 	evidence := func(q float64) (float64, error) {
 		tried = append(tried, q)
-		trial := at(q)
-		counts := &counted{Likelihood: p.Lik, Overdispersion: lik.NewOverdispersion(0, 0)}
-		if lik.Overdisperses(p.Lik) {
-			trial.Lik = counts
-		}
-		e, err := newEngine(trial, s.kernel)
-		if err != nil {
-			return 0, err
-		}
-		c, err := e.sweep(1)
-		if errors.Is(err, kernels.ErrRow) && q > 0 {
-			return math.Inf(-1), nil // weights that drift beyond all numbers
-		}
-		if lik.Overdisperses(p.Lik) {
-			return counts.score, err
-		}
-		return c.logZ, err
-	}
-	scale, span := 0.0, 1.0
-	for _, v := range p.PriorVar {
-		scale += v / float64(p.P)
-	}
-	if p.N > 1 && p.Time[p.N-1] > p.Time[0] {
-		span = (p.Time[p.N-1] - p.Time[0]) / float64(p.N-1)
+		return s.innovations(at(q))
 	}
 	still, err := evidence(0)
 	if err != nil || p.P == 0 || p.N < 2 {
 		return at(0), err
 	}
+	scale, span := 0.0, 1.0
+	for _, v := range p.PriorVar {
+		scale += v / float64(p.P)
+	}
+	if p.Time[p.N-1] > p.Time[0] {
+		span = (p.Time[p.N-1] - p.Time[0]) / float64(p.N-1)
+	}
 	const decades = 10
+	rate := func(x float64) float64 { return scale / span * math.Pow(10, x) }
 	best, top := 0.0, math.Inf(-1)
-	f := func(x float64) (float64, error) { return evidence(scale / span * math.Pow(10, x)) }
 	grid := func(from, to int) error {
 		for k := to; k >= from && !s.late(); k-- {
-			z, err := f(float64(k))
+			z, err := evidence(rate(float64(k)))
 			if err != nil {
 				return err
 			}
@@ -233,16 +218,46 @@ func (s *search) chooseNoise(p *kernels.Problem) (*kernels.Problem, error) {
 			return nil, err
 		}
 	}
-	best, top, err = golden(f, best-1, best, best+1, top, 0.01, func() bool { return s.late() })
+	f := &mode.Function{Lo: []float64{best - 1}, Hi: []float64{best + 1}, Step: 0.02, Flat: 1e-3,
+		Value: func(x []float64) (float64, bool, error) {
+			z, err := evidence(rate(x[0]))
+			if err == nil {
+				top = max(top, z)
+			}
+			return z, err == nil, err
+		}}
+	x, _, err := mode.Search{Lo: f.Lo, Hi: f.Hi, Late: s.late, Stretch: true}.From(f, [][]float64{{best}})
 	if err != nil {
 		return nil, err
 	}
-	q := scale / span * math.Pow(10, best)
-	if !(top > still) {
-		q = 0
+	q := 0.0
+	if top > still {
+		q = rate(x[0])
 	}
 	s.notes = append(s.notes, kernels.NoiseStatus(q, tried))
 	return at(q), nil
+}
+
+// innovations is the evidence of p's first sweep, the filter: -Inf where weights drift beyond all
+// numbers.
+func (s *search) innovations(p *kernels.Problem) (float64, error) {
+	counts := &counted{Likelihood: p.Lik, Overdispersion: lik.NewOverdispersion(0, 0)}
+	overdispersed := lik.Overdisperses(p.Lik)
+	if overdispersed {
+		p.Lik = counts
+	}
+	e, err := newEngine(p, s.kernel)
+	if err != nil {
+		return 0, err
+	}
+	c, err := e.sweep(1)
+	if errors.Is(err, kernels.ErrRow) && p.Noise > 0 {
+		return math.Inf(-1), nil
+	}
+	if overdispersed {
+		return counts.score, err
+	}
+	return c.logZ, err
 }
 
 // counted is a likelihood of counts in the filter's sweep: it sums up the log probabilities
@@ -258,47 +273,14 @@ func (c *counted) Moments(o lik.Obs, m, v float64) lik.Tilted {
 	return c.Likelihood.Moments(o, m, v)
 }
 
-// golden maximises f on [a, b] by golden sections from a point x inside whose value is
-// fx, to a width of tol.
-func golden(f func(float64) (float64, error), a, x, b, fx, tol float64, stop func() bool) (float64, float64, error) {
-	const part = 0.3819660112501051
-	for b-a > tol && !stop() {
-		y := x + part*(b-x)
-		if x-a > b-x {
-			y = x - part*(x-a)
-		}
-		fy, err := f(y)
-		if err != nil {
-			return x, fx, err
-		}
-		if fy > fx {
-			if y > x {
-				a = x
-			} else {
-				b = x
-			}
-			x, fx = y, fy
-		} else if y > x {
-			b = y
-		} else {
-			a = y
-		}
-	}
-	return x, fx, nil
-}
-
 // learner climbs the log evidence over hyperparameters; every step is a fit that
-// starts from the sites of the one before.
+// starts from the sites of the best one before.
 type learner struct {
 	*search
 	e   engine
 	p   *kernels.Problem
 	out outcome
-	// dispersion is that of the first search for one
-	dispersion float64
 }
-
-func (l *learner) stop() bool { return l.late() }
 
 // try fits q.
 func (l *learner) try(q *kernels.Problem) (outcome, error) { return l.tryTo(q, 0) }
@@ -320,64 +302,6 @@ func (l *learner) adopt(q *kernels.Problem) (err error) {
 	return err
 }
 
-// elsewhere goes to the best of a coarse grid in the units of the data, true if that is
-// above what was found: then it is where to climb from. Fits that did not converge do
-// not count.
-func (l *learner) elsewhere() (bool, error) {
-	p, o := l.p, &l.p.Options
-	g, _ := l.groups()
-	var theta []float64
-	if p.LearnsPrior() && len(g.Names) > 0 {
-		var err error
-		if theta, err = g.Start(p); err != nil {
-			return false, err
-		}
-	} else {
-		g.Names = nil
-	}
-	last := -1
-	if _, ok := p.Lik.(lik.Dispersed); ok && o.AutoDispersion {
-		last = len(theta)
-		theta = append(theta, math.Log(mode.Variance(p)/2))
-	}
-	if len(theta) == 0 {
-		return false, nil
-	}
-	sites := slices.Clone(l.e.sites())
-	best, top := p, l.out.logZ+1e-6*(1+math.Abs(l.out.logZ))
-	if !l.out.converged {
-		top = math.Inf(-1)
-	}
-	for _, start := range g.Starts(theta, last) {
-		if l.stop() {
-			break
-		}
-		q := p
-		if len(g.Names) > 0 {
-			v := make([]float64, len(g.Names))
-			for k := range v {
-				v[k] = math.Exp(start[k])
-			}
-			q = l.priors(q, &g, v)
-		}
-		if last >= 0 {
-			var err error
-			if q, err = dispersed(q, math.Exp(start[last])); err != nil {
-				continue
-			}
-		}
-		out, err := l.tryTo(q, 10*looseTol)
-		if err != nil { // of sites that no other fit can start from
-			copy(l.e.sites(), sites)
-			continue
-		}
-		if out.converged && out.logZ > top {
-			best, top = q, out.logZ
-		}
-	}
-	return best != p, l.adopt(best)
-}
-
 // dispersed is p with another dispersion.
 func dispersed(p *kernels.Problem, d float64) (*kernels.Problem, error) {
 	params := p.Params
@@ -389,166 +313,196 @@ func dispersed(p *kernels.Problem, d float64) (*kernels.Problem, error) {
 	return with(p, func(m *kernels.Model) { m.Lik, m.Params = lk, params }), nil
 }
 
+// learn goes to the hyperparameters of the highest evidence, from where they are and from a
+// coarse grid in the units of the data.
 func (l *learner) learn() error {
-	notes := len(l.notes)
-	if err := l.climb(); err != nil {
+	v, theta, err := l.hyper()
+	if err != nil || len(theta) == 0 {
 		return err
 	}
-	higher, err := l.elsewhere()
-	if err != nil || !higher {
+	starts := [][]float64{theta}
+	if unit := slices.Clone(theta); v.dispersion >= 0 || len(v.groups.Names) > 0 {
+		about, err := v.groups.Start(l.p)
+		if err != nil {
+			return err
+		}
+		copy(unit, about)
+		if v.dispersion >= 0 {
+			unit[v.dispersion] = math.Log(mode.Variance(l.p) / 2)
+		}
+		starts = append(starts, v.groups.Starts(unit, v.dispersion)...)
+	}
+	s := mode.Search{Late: l.late, Apart: math.Inf(1), Stretch: v.dispersion >= 0 || v.shape >= 0}
+	v.lo, v.hi = v.limits(starts)
+	s.Lo, s.Hi, s.Ends = v.lo, v.hi, make([]float64, len(theta))
+	for k := len(v.groups.Names); k < len(theta); k++ {
+		s.Ends[k] = ends
+	}
+	best, status, err := s.From(v, starts)
+	if err != nil {
 		return err
 	}
-	l.notes = l.notes[:notes]
-	return l.climb()
-}
-
-// climb goes uphill in one kind of hyperparameter after the other.
-func (l *learner) climb() error {
-	o := &l.p.Options
-	kinds := 0
-	for _, on := range []bool{l.p.LearnsPrior(), o.AutoDispersion, o.AutoShape} {
-		if on {
-			kinds++
-		}
+	copy(l.e.sites(), v.best)
+	q, err := v.at(best)
+	if err != nil {
+		return err
 	}
-	for round := range maxRounds {
-		before := l.out.logZ
-		if l.p.LearnsPrior() {
-			if err := l.variances(round == 0); err != nil {
-				return err
-			}
-		}
-		if o.AutoDispersion {
-			_, ok := l.p.Lik.(lik.Dispersed)
-			if !ok {
-				return lik.Lacks(l.p.Lik, "dispersion")
-			}
-			if err := l.line(func(p *lik.Params) *float64 { return &p.Dispersion }, l.p.Lik.(lik.Dispersed).Dispersion(), "dispersion"); err != nil {
-				return err
-			}
-		}
-		if o.AutoShape {
-			_, ok := l.p.Lik.(lik.Shaped)
-			if !ok {
-				return lik.Lacks(l.p.Lik, "shape")
-			}
-			if err := l.line(func(p *lik.Params) *float64 { return &p.Shape }, l.p.Lik.(lik.Shaped).Shape(), "shape"); err != nil {
-				return err
-			}
-		}
-		if kinds < 2 || math.Abs(l.out.logZ-before) < learnTol || l.stop() {
-			return nil
-		}
+	if err := l.adopt(q); err != nil {
+		return err
 	}
-	l.note("hyperparameters stopped after %d rounds", maxRounds)
+	if status != "" && !l.late() {
+		l.note("%s", status)
+	}
+	v.noteEnds(best)
+	if l.p.Options.PriorGroups && len(v.groups.Names) > 0 {
+		l.noteGroups(v.groups, best)
+	}
 	return nil
 }
 
-// line maximises the evidence over one parameter of the likelihood, on its logarithm:
-// steps that double until it falls, then golden sections.
-func (l *learner) line(field func(*lik.Params) *float64, now float64, name string) error {
-	p := l.p
-	at := func(x float64) (*kernels.Problem, error) {
-		params := p.Params
-		params.Shape, params.Dispersion = shapeOf(p.Lik), dispersionOf(p.Lik)
-		*field(&params) = now * math.Exp(x)
-		if name == "shape" {
-			params.Shape = max(params.Shape, lik.MinShape)
-		}
-		lk, err := lik.Remake(p.Lik, params)
-		if err != nil {
-			return nil, err
-		}
-		return with(p, func(m *kernels.Model) { m.Lik, m.Params = lk, params }), nil
-	}
-	tries := 0
-	f := func(x float64) (float64, error) {
-		tries++
-		q, err := at(x)
-		if err != nil {
-			return 0, err
-		}
-		out, err := l.try(q)
-		if err != nil || math.IsNaN(out.logZ) {
-			return math.Inf(-1), err
-		}
-		return out.logZ, nil
-	}
-	stop := func() bool { return tries >= maxTries || l.stop() }
-	top, low := math.Inf(1), math.Inf(-1) // of x
-	if name == "shape" {
-		if top = math.Log(mostShape / now); top <= 0 {
-			return nil // it ran there in an earlier round
-		}
-		if low = math.Log(lik.MinShape / now); low >= 0 {
-			return nil
+// hyper is the evidence of what is to be learnt, and where that is now: the prior variances of
+// all weights that take the default prior but the intercept, or one for each group of features,
+// dispersion and shape.
+func (l *learner) hyper() (*hyper, []float64, error) {
+	o := &l.p.Options
+	v := &hyper{dispersion: -1, shape: -1}
+	var g mode.Groups
+	if l.p.LearnsPrior() {
+		if g = mode.NewGroups(l.p); len(g.Names) == 0 {
+			l.note("no weight takes the default prior: prior_variance 'auto' has nothing to learn")
 		}
 	}
-	limit := 23.0             // e^23 = 1e10
-	if name == "dispersion" { // the range is about the first, in all rounds together
-		if l.dispersion == 0 {
-			l.dispersion = now
+	v.varied = *l.varied(&g)
+	theta := logs(g.Given)
+	if o.AutoDispersion {
+		d, ok := l.p.Lik.(lik.Dispersed)
+		if !ok {
+			return nil, nil, lik.Lacks(l.p.Lik, "dispersion")
 		}
-		center := math.Log(l.dispersion / now)
-		low, top = center-limit, center+limit
-		if most := mode.MostDispersion(p) - math.Log(now); most > top {
-			top, limit = most, max(limit, most)
+		v.dispersion = len(theta)
+		theta = append(theta, math.Log(d.Dispersion()))
+	}
+	if o.AutoShape {
+		d, ok := l.p.Lik.(lik.Shaped)
+		if !ok {
+			return nil, nil, lik.Lacks(l.p.Lik, "shape")
 		}
-		if low > -0.01 || top < 0.01 {
-			return nil
+		v.shape = len(theta)
+		theta = append(theta, math.Log(d.Shape()))
+	}
+	return v, theta, nil
+}
+
+// hyper is the evidence as a function of the logarithms of prior variances and then of dispersion
+// and shape, whose slopes are differences of fits.
+type hyper struct {
+	varied
+	dispersion, shape int // where in θ; -1 if they are not learnt
+	lo, hi            []float64
+	theta             []float64 // where Try was last
+}
+
+// limits are how far the parameters may go from the starts, which are moved within: a dispersion,
+// a factor of 1e10 from the first.
+func (v *hyper) limits(starts [][]float64) (lo, hi []float64) {
+	lo, hi = slices.Clone(starts[0]), slices.Clone(starts[0])
+	for k := range lo {
+		for _, s := range starts {
+			lo[k], hi[k] = min(lo[k], s[k]), max(hi[k], s[k])
+		}
+		lo[k], hi[k] = lo[k]-farthest, hi[k]+farthest
+	}
+	if k := v.dispersion; k >= 0 {
+		now := starts[0][k]
+		lo[k], hi[k] = now-farthest, max(now+farthest, mode.MostDispersion(v.from))
+	}
+	if k := v.shape; k >= 0 {
+		lo[k], hi[k] = math.Log(lik.MinShape), math.Log(mostShape)
+	}
+	for _, s := range starts {
+		for k, x := range s {
+			s[k] = min(max(x, lo[k]), hi[k])
 		}
 	}
-	a, x, fx, b := 0.0, 0.0, l.out.logZ, 0.0
-	ran := false // to the limit, still rising
-	for _, step := range []float64{0.7, -0.7} {
-		y := step
-		last := x
-		for !stop() && math.Abs(y) < limit && y <= top && y >= low {
-			fy, err := f(y)
-			if err != nil {
-				return err
-			}
-			if fy <= fx {
-				break
-			}
-			last, x, fx = x, y, fy
-			step *= 1.6
-			y = x + step
-			ran = math.Abs(y) >= limit
-		}
-		a, b = math.Min(last, y), math.Max(last, y)
-		if x != 0 {
-			break // uphill was this way
-		}
+	return lo, hi
+}
+
+// at is the problem at θ.
+func (v *hyper) at(theta []float64) (*kernels.Problem, error) {
+	q := v.from
+	if len(v.groups.Names) > 0 {
+		q = v.varied.at(theta[:len(v.groups.Names)])
 	}
-	if x == 0 {
-		a, b = -0.7, 0.7
+	if v.dispersion < 0 && v.shape < 0 {
+		return q, nil
 	}
-	a, b = math.Max(a, low), math.Min(b, top)
-	ran = ran || b == top || a == low
-	x, _, err := golden(f, a, x, b, fx, learnTol*10, stop)
+	params := q.Params
+	params.Shape, params.Dispersion = shapeOf(q.Lik), dispersionOf(q.Lik)
+	if v.dispersion >= 0 {
+		params.Dispersion = math.Exp(theta[v.dispersion])
+	}
+	if v.shape >= 0 {
+		params.Shape = max(math.Exp(theta[v.shape]), lik.MinShape)
+	}
+	lk, err := lik.Remake(q.Lik, params)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if name == "dispersion" && x > 0 { // a step beyond the end says nothing yet
-		ran = ran && x > top-0.1
+	return with(q, func(m *kernels.Model) { m.Lik, m.Params = lk, params }), nil
+}
+
+// Try fits at θ.
+func (v *hyper) Try(theta []float64) (float64, bool, error) {
+	q, err := v.at(theta)
+	if err != nil {
+		return 0, false, err
 	}
-	if ran {
-		if name == "dispersion" { // whose unit may not be that of the responses as they came
+	v.theta = append(v.theta[:0], theta...)
+	return v.attempt(q)
+}
+
+// Tolerance is how many nats below its maximum the evidence may end, where its slopes are
+// differences.
+func (v *hyper) Tolerance() float64 {
+	if v.dispersion >= 0 || v.shape >= 0 {
+		return flat
+	}
+	return 0
+}
+
+// Slope is that of the variances with differences by dispersion and shape.
+func (v *hyper) Slope() (slope, scale []float64, err error) {
+	if slope, scale, err = v.varied.Slope(); err != nil {
+		return nil, nil, err
+	}
+	at, log := slices.Clone(v.theta), v.out.logZ
+	for _, k := range []int{v.dispersion, v.shape} {
+		if k >= 0 {
+			g, curvature := mode.Differences(v.Try, at, k, log, differences, v.lo[k], v.hi[k])
+			slope, scale = append(slope, g), append(scale, curvature)
+		}
+	}
+	return slope, scale, nil
+}
+
+// noteEnds says which parameters are at the end of their range.
+func (v *hyper) noteEnds(theta []float64) {
+	for k, x := range theta {
+		low, high := x <= v.lo[k]+learnTol, x >= v.hi[k]-learnTol
+		switch {
+		case !low && !high:
+		case k == v.dispersion: // whose unit may not be that of the responses as they came
 			end := "lower"
-			if top-x < x-low {
+			if high {
 				end = "upper"
 			}
-			l.note("dispersion by evidence ran to the %s end of its range, at which it stands: the data do not bound it", end)
-		} else {
-			l.note("%s by evidence ran to %.3g, the end of its range: the data do not bound it", name, now*math.Exp(x))
+			v.note("dispersion by evidence ran to the %s end of its range, at which it stands: the data do not bound it", end)
+		case k == v.shape:
+			v.note("shape by evidence ran to %.3g, the end of its range: the data do not bound it", math.Exp(x))
+		default:
+			v.note("a prior variance, %.3g, "+endOfRange, math.Exp(x))
 		}
 	}
-	q, err := at(x)
-	if err != nil {
-		return err
-	}
-	return l.adopt(q)
 }
 
 // mostShape is where the search for a shape ends: beyond it a student-t is a Gaussian
@@ -567,45 +521,6 @@ func dispersionOf(l lik.Likelihood) float64 {
 		return d.Dispersion()
 	}
 	return 1
-}
-
-// variances climbs the evidence over the prior variances: of all weights that take the
-// default prior but the intercept, or one for each group of features.
-func (l *learner) variances(first bool) error {
-	groups, count := l.groups()
-	if len(count) == 0 {
-		if first {
-			l.note("no weight takes the default prior: prior_variance 'auto' has nothing to learn")
-		}
-		return nil
-	}
-	theta := logs(groups.Given)
-	lo, hi := slices.Clone(theta), slices.Clone(theta)
-	for g := range theta {
-		lo[g] -= farthest
-		hi[g] += farthest
-	}
-	v := l.varied(&groups)
-	best, status, err := mode.Search{Lo: lo, Hi: hi, Late: l.late}.From(v, [][]float64{theta})
-	if err != nil {
-		return err
-	}
-	copy(l.e.sites(), v.best)
-	if err := l.adopt(v.at(best)); err != nil {
-		return err
-	}
-	if status != "" && !l.late() {
-		l.note("%s", status)
-	}
-	for g, x := range best {
-		if x <= lo[g]+learnTol || x >= hi[g]-learnTol {
-			l.note("a prior variance, %.3g, "+endOfRange, math.Exp(x))
-		}
-	}
-	if l.p.Options.PriorGroups {
-		l.noteGroups(&groups, best)
-	}
-	return nil
 }
 
 // noteGroups says what the prior variances are, at most eight of them.
@@ -645,7 +560,8 @@ type varied struct {
 const endOfRange = "is at the end of its range: the data do not bound it"
 
 func (l *learner) varied(g *mode.Groups) *varied {
-	return &varied{learner: l, groups: g, from: l.p, strict: l.out.converged, tol: looseTol, dev: make([]float64, l.p.P), variance: make([]float64, l.p.P)}
+	return &varied{learner: l, groups: g, from: l.p, strict: l.out.converged, tol: looseTol,
+		dev: make([]float64, l.p.P), variance: make([]float64, l.p.P), best: slices.Clone(l.e.sites())}
 }
 
 func (v *varied) at(theta []float64) *kernels.Problem {
@@ -657,13 +573,14 @@ func (v *varied) at(theta []float64) *kernels.Problem {
 }
 
 // Try fits with the variances e^θ.
-func (v *varied) Try(theta []float64) (float64, bool, error) {
+func (v *varied) Try(theta []float64) (float64, bool, error) { return v.attempt(v.at(theta)) }
+
+// attempt fits q from the best sites there are.
+func (v *varied) attempt(q *kernels.Problem) (float64, bool, error) {
 	var err error
-	v.p = v.at(theta)
-	if v.best != nil {
-		copy(v.e.sites(), v.best)
-	}
-	v.out, err = v.tryTo(v.p, v.tol)
+	v.p = q
+	copy(v.e.sites(), v.best)
+	v.out, err = v.tryTo(q, v.tol)
 	return v.out.logZ, v.out.converged || !v.strict, err
 }
 

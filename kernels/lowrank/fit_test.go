@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"gonum.org/v1/gonum/mat"
-	"pgregory.net/rapid"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
@@ -515,27 +514,6 @@ func freed(t testing.TB, g *gauss.Normal, born []bool) *gauss.Normal {
 		return out
 	}
 	return gauss.NewDiagonal(g.Mean, one(g.Var))
-}
-
-// Brent's search on functions whose maximum is known.
-func TestMaximise(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
-		at := rapid.Float64Range(-20, 20).Draw(rt, "at")
-		start := rapid.Float64Range(-20, 20).Draw(rt, "start")
-		skew := rapid.Float64Range(0.2, 3).Draw(rt, "skew")
-		calls := 0
-		x, _ := maximise(func(x float64) float64 {
-			calls++
-			d := x - at
-			return -math.Exp(-skew*d) - skew*d // flat to the right, a wall to the left
-		}, start, -30, 30)
-		if math.Abs(x-at) > 1e-5 || calls > 100 {
-			rt.Errorf("maximum at %v, found %v after %d calls", at, x, calls)
-		}
-	})
-	if x, _ := maximise(func(x float64) float64 { return x }, 0, -3, 3); x < 3-1e-4 {
-		t.Errorf("at the end of the range: %v", x)
-	}
 }
 
 // Student-t rows far out have negative curvature: B is positive definite with them

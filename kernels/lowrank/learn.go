@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
@@ -13,8 +14,7 @@ import (
 )
 
 // learner maximises the log evidence over what the options leave to the data: the
-// variance of the weights that no prior names, the dispersion and the shape. Each is
-// searched on a log scale with the others held, in turn until nothing is gained.
+// variance of the weights that no prior names, the dispersion and the shape, on a log scale.
 type learner struct {
 	r      *Reduced
 	s      *solver
@@ -25,15 +25,19 @@ type learner struct {
 	free     []*dense.Matrix
 	variance []float64
 	chol     *dense.Matrix // its factor L; T = Lᵀ
-	err      error         // of the latest evaluation
-	tried    bool
+	// where in θ, -1 if they are not learnt
+	dispersion, shape int
+	best              float64 // the highest evidence so far
 }
 
-// limits of what is learnt, on a log scale around where it starts.
 const (
-	reach     = 30.0 // e^±30 = 10^±13
-	learnTol  = 1e-6 // on a log scale, where the evidence is flat
-	maxCycles = 30
+	// reach is how far what is learnt may go from where it starts, on a log scale: e^±30 = 10^±13.
+	reach = 30.0
+	// differences is the step of those by which the evidence is climbed, on a log scale.
+	differences = 5e-3
+	// flat is how many nats below its maximum the evidence may end, and ends with how many left
+	// to gain a value goes to the end of its range.
+	flat, ends = 1e-9, 1e-2
 )
 
 type learned struct {
@@ -53,21 +57,18 @@ type value struct {
 	name  string
 	start float64 // in the units of the data
 	high  float64 // how far it may go, where that is more than reach from start
-	set   func(x float64) error
 	// where its information goes; nil for prior variances, which are not summed over here
 	information *float64
 }
 
 func (v *value) most() float64 { return max(v.start+reach, v.high) }
 
-// values are what the options leave to the data; last is the place of the dispersion, -1 for none.
-func (l *learner) values(out *learned) (vs []value, last int, err error) {
+// values are what the options leave to the data.
+func (l *learner) values(out *learned) (vs []value, err error) {
 	p := l.r.of
-	last = -1
+	l.dispersion, l.shape = -1, -1
 	if p.LearnsPrior() {
-		if err := l.splitPrior(); err != nil {
-			return nil, 0, err
-		}
+		l.splitPrior()
 		theta, err := l.Start(p)
 		if err != nil {
 			theta = logs(l.Given)
@@ -77,37 +78,35 @@ func (l *learner) values(out *learned) (vs []value, last int, err error) {
 			if name != "" {
 				what += " of column " + name
 			}
-			vs = append(vs, value{name: what, start: theta[k], high: theta[k], set: func(x float64) error { return l.setVariance(k, x) }})
+			vs = append(vs, value{name: what, start: theta[k], high: theta[k]})
 		}
 	}
 	if p.Options.AutoDispersion {
 		if _, ok := p.Lik.(lik.Dispersed); ok {
-			last = len(vs)
-			vs = append(vs, value{"dispersion", math.Log(mode.Variance(p) / 2), mode.MostDispersion(p), func(x float64) error { l.params.Dispersion = math.Exp(x); return l.setLik() }, &out.dispersion})
+			l.dispersion = len(vs)
+			vs = append(vs, value{"dispersion", math.Log(mode.Variance(p) / 2), mode.MostDispersion(p), &out.dispersion})
 		}
 	}
 	if p.Options.AutoShape {
 		if d, ok := p.Lik.(lik.Shaped); ok {
-			vs = append(vs, value{"shape", math.Log(d.Shape()), math.Log(d.Shape()), func(x float64) error { l.params.Shape = math.Exp(x); return l.setLik() }, &out.shape})
+			l.shape = len(vs)
+			vs = append(vs, value{"shape", math.Log(d.Shape()), math.Log(d.Shape()), &out.shape})
 		}
 	}
-	return vs, last, nil
+	return vs, nil
 }
 
 // learn returns the best values and leaves r whitened by the prior they make.
 func learn(r *Reduced, s *solver) (*learned, error) {
 	p := r.of
-	l := &learner{r: r, s: s, params: p.Params}
+	l := &learner{r: r, s: s, params: p.Params, best: math.Inf(-1)}
 	out := &learned{variance: math.NaN(), params: p.Params, lik: p.Lik, prior: r.Prior, dispersion: math.NaN(), shape: math.NaN()}
-	vs, last, err := l.values(out)
+	vs, err := l.values(out)
 	if err != nil || len(vs) == 0 || p.N == 0 {
 		return out, err
 	}
-	at, best, err := l.grid(vs, last)
+	at, err := l.climb(vs, out)
 	if err != nil {
-		return nil, err
-	}
-	if best, out.status, err = l.climb(vs, at, best); err != nil {
 		return nil, err
 	}
 	for _, name := range l.Names {
@@ -122,12 +121,12 @@ func learn(r *Reduced, s *solver) (*learned, error) {
 				out.status = "the dispersion is at the end of its range: the data do not bound it"
 			}
 		}
-		if v.information == nil {
-			continue
+		if v.information != nil {
+			*v.information = information(l.evidence, at, i)
 		}
-		if *v.information = l.information(v.set, at[i], best); l.err != nil {
-			return nil, fmt.Errorf("learning %s: %w", v.name, l.err)
-		}
+	}
+	if err := l.set(at); err != nil {
+		return nil, err
 	}
 	out.params, out.lik = l.params, s.data.Lik
 	if len(l.free) > 0 {
@@ -146,88 +145,83 @@ func learn(r *Reduced, s *solver) (*learned, error) {
 	return out, nil
 }
 
-// grid sets the best point of a coarse grid, which what is learnt is not below.
-func (l *learner) grid(vs []value, last int) (at []float64, best float64, err error) {
+// climb maximises the evidence from the best point of a coarse grid.
+func (l *learner) climb(vs []value, out *learned) (at []float64, err error) {
+	f := &mode.Function{Value: l.evidence, Step: differences, Flat: flat}
+	var start, ending []float64
+	var names []string
 	for _, v := range vs {
-		at = append(at, v.start)
+		start, names = append(start, v.start), append(names, v.name)
+		f.Lo, f.Hi, ending = append(f.Lo, v.start-reach), append(f.Hi, v.most()), append(ending, ends)
 	}
-	best = math.Inf(-1)
-	set := func(theta []float64) error {
-		for i, x := range theta {
-			if err := vs[i].set(x); err != nil {
-				return fmt.Errorf("learning %s: %w", vs[i].name, err)
-			}
-		}
-		return nil
+	s := mode.Search{Lo: f.Lo, Hi: f.Hi, Late: l.late, Grid: true, Climbs: 1, Ends: ending, Stretch: true}
+	at, out.status, err = s.From(f, l.Starts(start, l.dispersion))
+	if err == nil && math.IsInf(l.best, -1) {
+		err = fmt.Errorf("the log evidence is not finite")
 	}
-	for _, theta := range l.Starts(slices.Clone(at), last) {
-		if z := l.evidence(func(float64) error { return set(theta) }, 0); z > best {
-			best, at = z, theta
-		}
+	if err != nil {
+		return nil, fmt.Errorf("learning %s: %w", strings.Join(names, ", "), err)
 	}
-	return at, best, set(at)
+	return at, nil
 }
 
-// climb maximises over each value in turn until nothing is gained.
-func (l *learner) climb(vs []value, at []float64, best float64) (_ float64, status string, err error) {
-	for range maxCycles {
-		before := best
-		for i, v := range vs {
-			f := func(x float64) float64 { return l.evidence(v.set, x) }
-			at[i], best = maximise(f, at[i], v.start-reach, v.most())
-			if math.IsInf(best, -1) {
-				if l.err == nil {
-					l.err = fmt.Errorf("the log evidence is not finite")
-				}
-				return 0, "", fmt.Errorf("learning %s: %w", v.name, l.err)
-			}
-			if err := v.set(at[i]); err != nil {
-				return 0, "", err
-			}
-			if l.late() {
-				return best, "time_limit ended the search for " + v.name, nil
-			}
-		}
-		if len(vs) == 1 || best-before <= 1e-9*(1+math.Abs(best)) {
-			return best, "", nil
-		}
-	}
-	return best, fmt.Sprintf("the evidence still rises after %d rounds of learning", maxCycles), nil
-}
-
-// information is the curvature of the log evidence, best at x, in one value, by a second
-// difference; all is as before it then.
-func (l *learner) information(set func(float64) error, x, best float64) float64 {
+// information is the curvature of the log evidence at its maximum in parameter k, by a second
+// difference. NaN: it is not known.
+func information(evidence func(theta []float64) (float64, bool, error), at []float64, k int) float64 {
 	const step = 0.1
-	u := slices.Clone(l.s.u)
-	down, up := l.evidence(set, x-step), l.evidence(set, x+step)
-	l.err = set(x)
-	copy(l.s.u, u)
-	if fall := 2*best - down - up; special.Finite(fall) {
-		return max(fall, 0) / (step * step)
+	fall := 0.0
+	for _, c := range []struct{ by, times float64 }{{0, 2}, {-step, -1}, {step, -1}} {
+		theta := slices.Clone(at)
+		theta[k] += c.by
+		log, ok, err := evidence(theta)
+		if err != nil || !ok {
+			return math.NaN()
+		}
+		fall += c.times * log
 	}
-	return math.NaN()
+	return max(fall, 0) / (step * step)
 }
 
 func (l *learner) late() bool { return l.s.data.Stop.Late() }
 
-// evidence is the log evidence with one value set, -Inf where there is none.
-func (l *learner) evidence(set func(float64) error, x float64) float64 {
-	if l.tried && l.late() { // nothing more: the best of what was found is returned
-		return math.Inf(-1)
+// evidence is the log evidence at θ. When time is up there is none more: the best of what was
+// found is returned.
+func (l *learner) evidence(theta []float64) (float64, bool, error) {
+	if l.late() && !math.IsInf(l.best, -1) {
+		return 0, false, nil
 	}
-	l.tried = true
-	if l.err = set(x); l.err != nil {
-		return math.Inf(-1)
+	if err := l.set(theta); err != nil {
+		return 0, false, err
 	}
-	if l.err = l.s.run(); l.err != nil {
+	if err := l.s.run(); err != nil {
 		clear(l.s.u)
-		return math.Inf(-1)
+		return 0, false, err
 	}
-	if z := l.s.logZ(); !math.IsNaN(z) {
-		return z
+	z := l.s.logZ()
+	if !special.Finite(z) {
+		return 0, false, nil
 	}
-	return math.Inf(-1)
+	l.best = max(l.best, z)
+	return z, true, nil
+}
+
+// set makes prior and likelihood those of θ.
+func (l *learner) set(theta []float64) error {
+	if n := len(l.free); n > 0 {
+		if err := l.setVariances(theta[:n]); err != nil {
+			return err
+		}
+	}
+	if l.dispersion >= 0 {
+		l.params.Dispersion = math.Exp(theta[l.dispersion])
+	}
+	if l.shape >= 0 {
+		l.params.Shape = math.Exp(theta[l.shape])
+	}
+	if l.dispersion < 0 && l.shape < 0 {
+		return nil
+	}
+	return l.setLik()
 }
 
 func (l *learner) setLik() error {
@@ -240,7 +234,7 @@ func (l *learner) setLik() error {
 
 // splitPrior takes ŨᵀΣ0Ũ apart into what is given and what has the variance of each group
 // (mode.NewGroups), the columns that no prior names, independent of the others.
-func (l *learner) splitPrior() error {
+func (l *learner) splitPrior() {
 	r := l.r
 	p, k := r.of, r.K()
 	l.Groups = mode.NewGroups(p)
@@ -262,17 +256,14 @@ func (l *learner) splitPrior() error {
 	l.fixed, l.chol = dense.New(k, k), dense.New(k, k)
 	r.root.MulTMat(given, given)
 	dense.Gram(l.fixed, given, nil)
-	if len(l.free) == 0 {
-		return nil
-	}
-	return l.setVariance(0, math.Log(l.variance[0]))
 }
 
-// setVariance changes the coordinates to those of another prior variance of group g; u moves
-// so that γ = Tᵀu stays.
-func (l *learner) setVariance(g int, x float64) error {
-	was := l.variance[g]
-	l.variance[g] = math.Exp(x)
+// setVariances changes the coordinates to those of other prior variances, of logarithms theta; u
+// moves so that γ = Tᵀu stays.
+func (l *learner) setVariances(theta []float64) error {
+	for k, x := range theta {
+		l.variance[k] = math.Exp(x)
+	}
 	s := l.s
 	gamma := make([]float64, len(s.u))
 	dense.GemvT(gamma, s.t, s.u)
@@ -286,8 +277,7 @@ func (l *learner) setVariance(g int, x float64) error {
 		}
 	}
 	if err := dense.Cholesky(l.chol); err != nil {
-		l.variance[g] = was
-		return fmt.Errorf("prior_variance = %g: %w", math.Exp(x), err)
+		return fmt.Errorf("prior_variance = %g: %w", l.variance, err)
 	}
 	s.t = l.chol.T()
 	copy(s.u, gamma)
@@ -306,96 +296,4 @@ func logs(v []float64) []float64 {
 		out[k] = math.Log(x)
 	}
 	return out
-}
-
-// maximise finds a maximum of f in [lo, hi]: uphill from x in growing steps until it
-// is bracketed, then golden sections with parabolas ([brent1973]). Values of -Inf are
-// avoided.
-func maximise(f func(float64) float64, x, lo, hi float64) (at, best float64) {
-	const golden = 0.3819660112501051
-	b, fb := x, f(x)
-	dir, step := 1.0, 0.5
-	c := min(b+step, hi)
-	fc := f(c)
-	a := max(b-step, lo)
-	if fc <= fb {
-		dir = -1
-		c, a = a, c
-		fc = f(c)
-	}
-	for fc > fb { // b is the best so far, a behind it, c ahead of it
-		a, b, fb = b, c, fc
-		step *= 2
-		c = min(max(b+dir*step, lo), hi)
-		if c == b {
-			break
-		}
-		fc = f(c)
-	}
-	if a > c {
-		a, c = c, a
-	}
-	// Brent's section in [a, c] from b; w and v are the second and third best.
-	w, v, fw, fv := b, b, fb, fb
-	d, e := 0.0, 0.0
-	for range 100 {
-		mid := 0.5 * (a + c)
-		if math.Abs(b-mid)+0.5*(c-a) <= 2*learnTol {
-			break
-		}
-		parabola := false
-		if math.Abs(e) > learnTol && special.Finite(fw) && special.Finite(fv) {
-			r := (b - w) * (fb - fv)
-			q := (b - v) * (fb - fw)
-			num := (b-v)*q - (b-w)*r
-			q = 2 * (q - r)
-			if q > 0 {
-				num = -num
-			}
-			q = math.Abs(q)
-			last := e
-			e = d
-			if math.Abs(num) < math.Abs(0.5*q*last) && num > q*(a-b) && num < q*(c-b) {
-				d = num / q
-				if u := b + d; u-a < 2*learnTol || c-u < 2*learnTol {
-					d = math.Copysign(learnTol, mid-b)
-				}
-				parabola = true
-			}
-		}
-		if !parabola {
-			if b >= mid {
-				e = a - b
-			} else {
-				e = c - b
-			}
-			d = golden * e
-		}
-		u := b + d
-		if math.Abs(d) < learnTol {
-			u = b + math.Copysign(learnTol, d)
-		}
-		fu := f(u)
-		if fu >= fb {
-			if u >= b {
-				a = b
-			} else {
-				c = b
-			}
-			v, fv, w, fw, b, fb = w, fw, b, fb, u, fu
-			continue
-		}
-		if u < b {
-			a = u
-		} else {
-			c = u
-		}
-		switch {
-		case fu >= fw || w == b:
-			v, fv, w, fw = w, fw, u, fu
-		case fu >= fv || v == b || v == w:
-			v, fv = u, fu
-		}
-	}
-	return b, fb
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/kernels/stop"
 )
 
@@ -416,18 +417,22 @@ func (s *Pass) learnsNoise(p *passProblem) bool {
 
 // learn is the dispersion of the highest evidence, and its degrees of freedom there.
 func (n *newton) learn() (noise, nu float64, err error) {
-	f := func(x float64) float64 {
-		_, _, z := n.step(math.Exp(x))
-		if math.IsNaN(z) {
-			return math.Inf(-1)
+	best := math.Inf(-1)
+	value := func(x []float64) (float64, bool, error) {
+		_, _, z := n.step(math.Exp(x[0]))
+		if special.Finite(z) {
+			best = max(best, z)
 		}
-		return z
+		return z, special.Finite(z), nil
 	}
 	start := math.Log(mode.Variance(n.p.Problem) / 2)
-	x, best := maximise(f, start, start-reach, start+reach)
-	if math.IsInf(best, -1) {
-		return 0, 0, fmt.Errorf("learning dispersion: the log evidence is not finite")
+	f := &mode.Function{Value: value, Lo: []float64{start - reach}, Hi: []float64{start + reach}, Step: differences, Flat: flat}
+	at, _, err := mode.Search{Lo: f.Lo, Hi: f.Hi, Late: func() bool { return false }, Ends: []float64{ends}, Stretch: true}.From(f, [][]float64{{start}})
+	if err == nil && math.IsInf(best, -1) {
+		err = fmt.Errorf("learning dispersion: the log evidence is not finite")
 	}
-	const h = 0.1
-	return math.Exp(x), 2 * max(2*best-f(x-h)-f(x+h), 0) / (h * h), nil
+	if err != nil {
+		return 0, 0, err
+	}
+	return math.Exp(at[0]), 2 * information(value, at, 0), nil
 }

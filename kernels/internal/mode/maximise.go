@@ -25,6 +25,9 @@ const (
 	// tail is the least slope in units of its curvature where an evidence flattens like e^-θ, whose
 	// two are the same; less than 1 as differences of slopes over a step of 3 see six times that.
 	tail = 0.1
+	// stretch is the share of what the slope has it gain that a step must gain to be doubled: a
+	// parabola's top gains a half, e^-θ in a step of 1 about 0.63.
+	stretch = 0.6
 )
 
 // Evidence is a log evidence as a function of parameters θ.
@@ -74,6 +77,9 @@ type Search struct {
 	// Ends is with how many nats left to gain each parameter, if its evidence flattens like
 	// e^-θ, goes to the end of its range where that is no lower; 0 or nil: it never does.
 	Ends []float64
+	// Stretch says that a step that gains more than a parabola has it is doubled for as long as
+	// the evidence rises: where a slope is made of values.
+	Stretch bool
 	// Steps is the most steps of a climb; 0 is 50.
 	Steps int
 
@@ -207,7 +213,8 @@ type ascent struct {
 	slope, scale []float64
 	free         []bool // of parameters that are not at the end of the range they push against
 	hist         history
-	ended        []bool
+	ended        []bool // of parameters that were tried at the end of their range
+	stretched    bool   // the latest step
 }
 
 // climb goes from θ to the maximum of e, by L-BFGS started from slope/scale, each step
@@ -263,7 +270,11 @@ func (s *Search) climb(e Evidence, theta []float64) (end, error) {
 		if err := a.keep(); err != nil {
 			return end{}, err
 		}
-		a.hist.add(was, moved, slope, a.slope)
+		if a.stretched { // over ground that is no parabola
+			a.hist = history{}
+		} else {
+			a.hist.add(was, moved, slope, a.slope)
+		}
 	}
 }
 
@@ -328,6 +339,7 @@ func (a *ascent) toEnd() (moved []float64, log float64) {
 			moved[k] = a.Hi[k]
 		}
 		if log, ok, err := a.e.Try(moved); err == nil && ok && log >= a.log && !a.Late() {
+			a.stretched = false
 			return moved, log
 		}
 	}
@@ -348,14 +360,10 @@ func (a *ascent) curvature(k int) float64 {
 // line shortens the step until the evidence rises, nil if it does not.
 func (a *ascent) line(dir []float64) ([]float64, float64, error) {
 	const tries = 12
+	a.stretched = false
 	t := 1.0
 	for k := range tries {
-		moved := make([]float64, len(a.theta))
-		gain := 0.0
-		for k, x := range a.theta {
-			moved[k] = min(max(x+t*dir[k], a.Lo[k]), a.Hi[k])
-			gain += a.slope[k] * (moved[k] - x)
-		}
+		moved, gain := a.along(dir, t)
 		log, ok, err := a.e.Try(moved)
 		if err != nil && k == tries-1 {
 			return nil, 0, err
@@ -368,6 +376,10 @@ func (a *ascent) line(dir []float64) ([]float64, float64, error) {
 			continue
 		}
 		got := log - a.log
+		if a.Stretch && k == 0 && got > stretch*gain {
+			a.stretched = true
+			return a.stretch(dir, moved, log)
+		}
 		// where rounding hides the gain, the slope decides alone
 		if got >= 1e-4*gain || gain < 1e-9*(1+math.Abs(a.log)) && got > -1e-11*(1+math.Abs(a.log)) {
 			return moved, log, nil
@@ -375,6 +387,33 @@ func (a *ascent) line(dir []float64) ([]float64, float64, error) {
 		t *= min(max(0.5*gain/(gain-got), 0.1), 0.5) // the parabola through both ends
 	}
 	return nil, 0, nil
+}
+
+// along is a step of t, and what the slope has it gain.
+func (a *ascent) along(dir []float64, t float64) (moved []float64, gain float64) {
+	moved = make([]float64, len(a.theta))
+	for k, x := range a.theta {
+		moved[k] = min(max(x+t*dir[k], a.Lo[k]), a.Hi[k])
+		gain += a.slope[k] * (moved[k] - x)
+	}
+	return moved, gain
+}
+
+// stretch doubles the step to moved, where the evidence is log, until it is no higher.
+func (a *ascent) stretch(dir, moved []float64, log float64) ([]float64, float64, error) {
+	for t := 2.0; ; t *= 2 {
+		next, _ := a.along(dir, t)
+		if slices.Equal(next, moved) {
+			break
+		}
+		z, ok, err := a.e.Try(next)
+		if err != nil || !ok || !(z > log) || a.Late() {
+			break
+		}
+		moved, log = next, z
+	}
+	_, _, err := a.e.Try(moved)
+	return moved, log, err
 }
 
 // history is the memory of L-BFGS for the maximum.

@@ -10,6 +10,7 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/kerneltest"
+	"pgregory.net/rapid"
 )
 
 var tight = kerneltest.Tol{Rel: 1e-11, Abs: 1e-11}
@@ -123,6 +124,32 @@ func TestMaximise(t *testing.T) {
 	s.Late = func() bool { return true }
 	if _, status, _ := s.From(h, [][]float64{make([]float64, 4)}); status == "" {
 		t.Error("did not say that it was late")
+	}
+}
+
+// The maximum of functions without a slope, from walls and flat ground.
+func TestFunction(t *testing.T) {
+	late := func() bool { return false }
+	rapid.Check(t, func(rt *rapid.T) {
+		at := rapid.Float64Range(-20, 20).Draw(rt, "at")
+		start := rapid.Float64Range(-20, 20).Draw(rt, "start")
+		skew := rapid.Float64Range(0.2, 3).Draw(rt, "skew")
+		calls := 0
+		f := &Function{Lo: []float64{-30}, Hi: []float64{30}, Step: 1e-3, Value: func(x []float64) (float64, bool, error) {
+			calls++
+			d := x[0] - at
+			return -math.Exp(-skew*d) - skew*d, true, nil // flat to the right, a wall to the left
+		}}
+		x, status, err := Search{Lo: f.Lo, Hi: f.Hi, Late: late, Stretch: true}.From(f, [][]float64{{start}})
+		if err != nil || status != "" || math.Abs(x[0]-at) > 1e-5 || calls > 100 {
+			rt.Errorf("maximum at %v, found %v after %d calls: %q, %v", at, x, calls, status, err)
+		}
+	})
+	for _, value := range []func(x float64) float64{func(x float64) float64 { return x }, func(x float64) float64 { return -math.Exp(-x) }} {
+		f := &Function{Lo: []float64{-3}, Hi: []float64{17}, Step: 1e-3, Value: func(x []float64) (float64, bool, error) { return value(x[0]), true, nil }}
+		if x, _, err := (Search{Lo: f.Lo, Hi: f.Hi, Late: late, Ends: []float64{0.01}}.From(f, [][]float64{{0}})); err != nil || x[0] != 17 {
+			t.Errorf("at the end of the range: %v, %v", x, err)
+		}
 	}
 }
 
