@@ -16,8 +16,6 @@ import (
 )
 
 const (
-	// learnTol is how near to the end of its range the logarithm of a prior variance is there.
-	learnTol = 1e-4
 	// farthest is how far the logarithm of a hyperparameter may go from where a search for
 	// it begins: e^23 = 1e10.
 	farthest = 23
@@ -488,12 +486,12 @@ func (v *hyper) Slope() (slope, scale []float64, err error) {
 // noteEnds says which parameters are at the end of their range.
 func (v *hyper) noteEnds(theta []float64) {
 	for k, x := range theta {
-		low, high := x <= v.lo[k]+learnTol, x >= v.hi[k]-learnTol
+		at := mode.AtEnd(x, v.lo[k], v.hi[k])
 		switch {
-		case !low && !high:
+		case at == 0:
 		case k == v.dispersion: // whose unit may not be that of the responses as they came
 			end := "lower"
-			if high {
+			if at > 0 {
 				end = "upper"
 			}
 			v.note("dispersion by evidence ran to the %s end of its range, at which it stands: the data do not bound it", end)

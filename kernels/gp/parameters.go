@@ -208,95 +208,100 @@ const (
 	mostShape  = 1e4 // negbinomial is Poisson, studentt gaussian
 )
 
-// starts sets the bounds and returns where to begin: at the parameters given, and on a
-// grid of lengthscales around the middle distance and of signal variances, wider where
-// rows are few.
+// middle is where the data have the parameters: the log of the middle distance and of the
+// variance that f may have, and the spread of y.
+type middle struct{ length, signal, spread float64 }
+
+// bounds sets those of the parameters, and returns the parameters given.
 //
 // The signal variance moves within a factor 1e6 of constant's, under a link up to 100 or
 // what was given; the lengthscale from a tenth of the smallest distance (at least 1e-6 of
 // the largest) to 100 times the largest; the mean by 20 deviations of f; the dispersion
 // within a factor 1e6 of a third of the spread of y; the shape between 0.05 and 10,000.
-func (c *climber) starts() []vector {
+func (c *climber) bounds() (given vector, m middle) {
 	centre, variance, spread := c.constant()
 	c.unit = math.Sqrt(variance)
 	if !c.free[meanInUnits] {
 		centre = c.fixed.mean
 	}
 	at := vector{math.Log(c.fixed.lengthscale), math.Log(c.fixed.signal), centre / c.unit, math.Log(c.fixed.dispersion), math.Log(c.fixed.shape)}
-	c.lo, c.hi = at, at
-
-	signal := math.Log(variance)
-	traits := c.Lik.Traits()
-	least, middle, most := c.spread()
-	shortest, length, longest := math.Log(max(0.1*least, 1e-6*most)), math.Log(middle), math.Log(100*most)
+	least, typical, most := c.spread()
+	m = middle{math.Log(typical), math.Log(variance), spread}
+	shortest, longest := math.Log(max(0.1*least, 1e-6*most)), math.Log(100*most)
 	if c.at == nil { // s/ℓ² times the mean square of a row is the variance of f
 		square := 0.0
 		for i := range c.Y {
 			square += c.between.At(i, i) / float64(len(c.Y))
 		}
-		middle = square
-		signal += 2*at[logLengthscale] - math.Log(square)
-		length = 0.5 * (at[logSignal] + math.Log(square) - math.Log(variance))
-		shortest, longest = length-0.5*signalRange, length+0.5*signalRange
+		typical = square
+		m.signal += 2*at[logLengthscale] - math.Log(square)
+		m.length = 0.5 * (at[logSignal] + math.Log(square) - math.Log(variance))
+		shortest, longest = m.length-0.5*signalRange, m.length+0.5*signalRange
 		c.free[logSignal] = c.free[logSignal] && square > 0
 	}
-	c.free[logLengthscale] = c.free[logLengthscale] && middle > 0
+	c.free[logLengthscale] = c.free[logLengthscale] && typical > 0
 
-	lengths, signals := []float64{at[logLengthscale]}, []float64{at[logSignal]}
-	if c.free[logLengthscale] {
-		c.lo[logLengthscale], c.hi[logLengthscale] = shortest, longest
-		lengths = []float64{length - 2, length - 1, length, length + 1}
+	largest := m.signal + signalRange
+	if !c.Lik.Traits().Located {
+		largest = max(m.signal+2*math.Log(mostUnits), at[logSignal])
 	}
-	if c.free[logSignal] {
-		c.lo[logSignal], c.hi[logSignal] = signal-signalRange, signal+signalRange
-		if !traits.Located {
-			c.hi[logSignal] = max(signal+2*math.Log(mostUnits), at[logSignal])
+	c.lo, c.hi = at, at
+	for k, ends := range [nParameters][2]float64{
+		{shortest, longest},
+		{m.signal - signalRange, largest},
+		{at[meanInUnits] - meanRange, at[meanInUnits] + meanRange},
+		{math.Log(spread) - 1 - signalRange, math.Log(spread) - 1 + signalRange},
+		{math.Log(leastShape), math.Log(mostShape)},
+	} {
+		if c.free[k] {
+			c.lo[k], c.hi[k] = ends[0], ends[1]
 		}
-		signals = []float64{signal, signal + 2.5}
 	}
-	if c.free[meanInUnits] {
-		c.lo[meanInUnits], c.hi[meanInUnits] = at[meanInUnits]-meanRange, at[meanInUnits]+meanRange
-	}
-	given := at
-	if c.free[logDispersion] {
-		at[logDispersion] = math.Log(spread) - 1
-		c.lo[logDispersion], c.hi[logDispersion] = at[logDispersion]-signalRange, at[logDispersion]+signalRange
-	}
-	if c.free[logShape] {
-		c.lo[logShape], c.hi[logShape] = math.Log(leastShape), math.Log(mostShape)
-	}
-	us := []vector{c.clip(given)}
-	grid := func() {
+	return at, m
+}
+
+// starts sets the bounds and returns where to begin: at the parameters given, and on a
+// grid of lengthscales around the middle distance and of signal variances, wider where
+// rows are few.
+func (c *climber) starts() []vector {
+	at, m := c.bounds()
+	us := []vector{c.clip(at)}
+	grid := func(lengths, signals []float64) {
+		if !c.free[logLengthscale] {
+			lengths = at[logLengthscale : logLengthscale+1]
+		}
+		if !c.free[logSignal] {
+			signals = at[logSignal : logSignal+1]
+		}
 		for _, l := range lengths {
 			for _, v := range signals {
-				at[logLengthscale], at[logSignal] = l, v
-				us = append(us, c.clip(at))
+				u := at
+				u[logLengthscale], u[logSignal] = l, v
+				us = append(us, c.clip(u))
 			}
 		}
 	}
-	grid()
+	if c.free[logDispersion] {
+		at[logDispersion] = math.Log(m.spread) - 1
+	}
+	grid([]float64{m.length - 2, m.length - 1, m.length, m.length + 1}, []float64{m.signal, m.signal + 2.5})
 	if len(c.Y) > fewRows {
 		return us
 	}
 	// f small or nearly constant, rows nearly independent of each other, and likelihoods
 	// of little noise
-	if c.free[logLengthscale] {
-		lengths = []float64{length - 1, length + 1, length + 4}
-		if !traits.Binary { // whose rows say nothing of a variance of their own
-			lengths = append(lengths, c.neighbour(), length-3)
-		}
+	lengths, signals := []float64{m.length - 1, m.length + 1, m.length + 4}, []float64{m.signal - 4, m.signal - 1, m.signal + 3}
+	if c.free[logLengthscale] && !c.Lik.Traits().Binary { // whose rows say nothing of a variance of their own
+		lengths = append(lengths, c.neighbour(), m.length-3)
 	}
-	if c.free[logSignal] {
-		signals = []float64{signal - 4, signal - 1, signal + 3}
-	}
-	grid()
+	grid(lengths, signals)
 	if c.free[logDispersion] {
 		at[logDispersion] -= 5
-		grid()
+		grid(lengths, signals)
 	}
 	if c.free[logShape] {
 		at[logShape] = math.Log(100)
-		grid()
+		grid(lengths, signals)
 	}
 	return us
 }
@@ -313,7 +318,7 @@ func (c *climber) edge(u vector) string {
 	at := []float64{c.lengthscale, c.signal, c.mean, c.dispersion, c.shape}
 	var ends []string
 	for k, name := range []string{"lengthscale", "signal_variance", "mean", "dispersion", "shape"} {
-		if c.free[k] && (u[k] == c.lo[k] || u[k] == c.hi[k]) {
+		if c.free[k] && mode.AtEnd(u[k], c.lo[k], c.hi[k]) != 0 {
 			ends = append(ends, fmt.Sprintf("%s = %.3g", name, at[k]))
 		}
 	}

@@ -576,12 +576,16 @@ func (h *learner) learnt() string {
 		out = append(out, h.tied.edges(h.theta)...)
 	}
 	for _, k := range []int{h.dispersion, h.shape} {
-		if k < 0 || h.theta[k] > h.lo[k] && h.theta[k] < h.hi[k] {
+		if k < 0 {
+			continue
+		}
+		at := mode.AtEnd(h.theta[k], h.lo[k], h.hi[k])
+		if at == 0 {
 			continue
 		}
 		if k == h.dispersion { // whose unit may not be that of the responses as they came
 			end := "lower"
-			if h.theta[k] > h.lo[k] {
+			if at > 0 {
 				end = "upper"
 			}
 			out = append(out, fmt.Sprintf("the evidence rises towards the %s end of the range of the dispersion, at which it stands", end))

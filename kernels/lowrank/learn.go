@@ -34,10 +34,10 @@ const (
 	// reach is how far what is learnt may go from where it starts, on a log scale: e^±30 = 10^±13.
 	reach = 30.0
 	// differences is the step of those by which the evidence is climbed, on a log scale.
-	differences = 5e-3
+	differences = 1e-3
 	// flat is how many nats below its maximum the evidence may end, and ends with how many left
 	// to gain a value goes to the end of its range.
-	flat, ends = 1e-9, 1e-2
+	flat, ends = 1e-13, 1e-2
 )
 
 type learned struct {
@@ -115,7 +115,7 @@ func learn(r *Reduced, s *solver) (*learned, error) {
 		}
 	}
 	for i, v := range vs {
-		if (at[i] < v.start-reach+0.1 || at[i] > v.most()-0.1) && out.status == "" {
+		if mode.AtEnd(at[i], v.start-reach, v.most()) != 0 && out.status == "" {
 			out.status = fmt.Sprintf("%s = %.3g is at the end of its range: the data do not bound it", v.name, math.Exp(at[i]))
 			if v.name == "dispersion" { // whose unit may not be that of the responses as they came
 				out.status = "the dispersion is at the end of its range: the data do not bound it"

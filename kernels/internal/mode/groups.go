@@ -256,7 +256,7 @@ func (g *Groups) Default(theta []float64) (variance float64, ok bool) {
 func (g *Groups) Learnt(o *kernels.Options, theta, lo []float64) string {
 	var out []string
 	for k, name := range g.Names {
-		end := theta[k] <= lo[k] || theta[k] >= lo[k]+2*Reach
+		end := AtEnd(theta[k], lo[k], lo[k]+2*Reach)
 		column := ""
 		if name != "" {
 			column = " of column " + short(name)
@@ -264,12 +264,12 @@ func (g *Groups) Learnt(o *kernels.Options, theta, lo []float64) string {
 		switch {
 		case o.PriorGroups:
 			out = append(out, fmt.Sprintf("%s %.4g", short(name), math.Exp(theta[k])))
-			if end {
+			if end != 0 {
 				out[k] += " (the end of its range)"
 			}
-		case end && theta[k] > lo[k]:
+		case end > 0:
 			out = append(out, fmt.Sprintf("the evidence still rises at the end of the range of the prior variance%s, %.2g", column, math.Exp(theta[k])))
-		case end:
+		case end < 0:
 			out = append(out, fmt.Sprintf("the evidence is highest at a prior variance of 0%s, for which %.2g stands", column, math.Exp(theta[k])))
 		}
 	}

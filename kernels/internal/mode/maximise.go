@@ -103,6 +103,18 @@ const (
 	rival, apart = 30, 4.5
 )
 
+// AtEnd is the end of the range from lo to hi at which x is: -1, 1, or 0 for neither.
+func AtEnd(x, lo, hi float64) int {
+	const near = 1e-4
+	switch {
+	case x <= lo+near:
+		return -1
+	case x >= hi-near:
+		return 1
+	}
+	return 0
+}
+
 // From climbs from the best starts: from those that lie above what was found, or apart from
 // the paths that were followed, so that the end is never below a start. It returns with e at the
 // best θ, where Slope leaves it; status says why the climb to it stopped before the maximum, "" if
@@ -215,6 +227,7 @@ type ascent struct {
 	hist         history
 	ended        []bool // of parameters that were tried at the end of their range
 	stretched    bool   // the latest step
+	away         bool   // the evidence stands elsewhere
 }
 
 // climb goes from θ to the maximum of e, by L-BFGS started from slope/scale, each step
@@ -223,14 +236,17 @@ type ascent struct {
 func (s *Search) climb(e Evidence, theta []float64) (end, error) {
 	a := &ascent{Search: s, e: e, theta: slices.Clone(theta), ended: make([]bool, len(theta))}
 	log, ok, err := e.Try(theta)
-	at := func(status string) (end, error) {
-		return end{theta, a.theta, a.log, ok, status}, err
-	}
 	if a.log = log; err != nil || !ok || len(theta) == 0 {
-		return at("")
+		return end{theta, a.theta, log, ok, ""}, err
 	}
 	if err := a.keep(); err != nil {
 		return end{}, err
+	}
+	at := func(status string) (_ end, err error) {
+		if a.away {
+			_, _, err = e.Try(a.theta)
+		}
+		return end{theta, a.theta, a.log, ok, status}, err
 	}
 	late := func(outer int) string {
 		return fmt.Sprintf("stopped at the time limit after %d steps of maximising the evidence", outer)
@@ -255,12 +271,10 @@ func (s *Search) climb(e Evidence, theta []float64) (end, error) {
 		if moved == nil {
 			// not even a tiny step raises it: it is as high as rounding and the search
 			// for the mode let it be, or time is up
-			status := ""
-			if s.Late() {
-				status = late(outer)
+			if a.away = true; s.Late() {
+				return at(late(outer))
 			}
-			_, _, err = e.Try(a.theta)
-			return end{theta, a.theta, a.log, ok, status}, err
+			return at("")
 		}
 		if still++; next-a.log >= same {
 			still = 0
@@ -280,6 +294,7 @@ func (s *Search) climb(e Evidence, theta []float64) (end, error) {
 
 // keep has the evidence kept and looks at its slope.
 func (a *ascent) keep() (err error) {
+	a.away = false
 	a.e.Keep()
 	if a.slope, a.scale, err = a.e.Slope(); err != nil {
 		return err
@@ -322,7 +337,7 @@ func (a *ascent) step() (moved []float64, log float64, err error) {
 		if moved, log, err = a.line(dir); moved != nil || err != nil || a.scale != nil || len(a.hist.s) == 0 || a.Late() {
 			return moved, log, err
 		}
-		a.hist = history{}
+		a.hist = history{} // which may mislead where no scale corrects it
 	}
 }
 
@@ -333,7 +348,7 @@ func (a *ascent) toEnd() (moved []float64, log float64) {
 		if a.Ends == nil || !a.free[k] || a.ended[k] || !(math.Abs(g) < a.Ends[k]) || !(math.Abs(g) > tail*a.curvature(k)) || a.Late() {
 			continue
 		}
-		a.ended[k] = true
+		a.ended[k], a.away = true, true
 		moved := slices.Clone(a.theta)
 		if moved[k] = a.Lo[k]; g > 0 {
 			moved[k] = a.Hi[k]

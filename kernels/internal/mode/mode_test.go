@@ -153,6 +153,52 @@ func TestFunction(t *testing.T) {
 	}
 }
 
+// ridge is an evidence in one dimension that remembers where it stands.
+type ridge struct {
+	f    func(x float64) float64
+	at   float64
+	nats float64
+}
+
+func (r *ridge) Tolerance() float64 { return r.nats }
+
+func (r *ridge) Try(theta []float64) (float64, bool, error) {
+	r.at = theta[0]
+	return r.f(r.at), true, nil
+}
+
+func (r *ridge) Keep() {}
+
+func (r *ridge) Slope() (slope, scale []float64, err error) {
+	const h = 1e-4
+	return []float64{(r.f(r.at+h) - r.f(r.at-h)) / (2 * h)}, nil, nil
+}
+
+// A search ends on the higher of two hills, or at a start that is above them, and stands there, also
+// where it tried an end of the range that is lower.
+func TestSearchStarts(t *testing.T) {
+	hills := func(x float64) float64 { return math.Exp(-0.5*x*x) + 2*math.Exp(-0.5*(x-9)*(x-9)) }
+	ledge := func(x float64) float64 { return -math.Exp(-x) - 1e-7*math.Exp(max(x-9, 0)) }
+	for _, c := range []struct {
+		f      func(x float64) float64
+		starts [][]float64
+		want   float64
+		nats   float64
+	}{{hills, [][]float64{{0.5}, {7}}, 9, 1e-12}, {hills, [][]float64{{8}, {0.1}}, 9, 1e-12}, {ledge, [][]float64{{0}}, 12, 1e-4}} {
+		for _, grid := range []bool{false, true} {
+			r := &ridge{f: c.f, nats: c.nats}
+			s := Search{Lo: []float64{-20}, Hi: []float64{30}, Late: func() bool { return false }, Grid: grid, Ends: []float64{0.02}}
+			x, status, err := s.From(r, c.starts)
+			if err != nil || status != "" {
+				t.Fatal(status, err)
+			}
+			if r.at != x[0] || !(c.f(x[0]) > c.f(c.want)-1e-5-200*c.nats) {
+				t.Errorf("from %v: %v, %v high, standing at %v; want %v, %v high", c.starts, x, c.f(x[0]), r.at, c.want, c.f(c.want))
+			}
+		}
+	}
+}
+
 func TestSmallest(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for n := 1; n < 200; n++ {
