@@ -12,12 +12,8 @@ const mostLines = 80
 
 // long are the functions that may be longer, and why.
 var long = map[string]string{
-	"kernels/stream/stream.go row":      "the way of one row through a filter, in which parts would share all their variables",
-	"kernels/ep/diagonal.go replace":    "the way of one row's sites through its weights, where a call costs more than it says",
-	"kernels/ep/search.go line":         "a line search, one loop of cases",
-	"kernels/gp/parameters.go starts":   "the list of starts, case by case",
-	"kernels/gp/parameters.go climb":    "one loop of BFGS, whose steps share its memory",
-	"kernels/lowrank/learn.go maximise": "one loop of a maximiser, whose steps share its state",
+	"kernels/stream/stream.go row":   "the way of one row through a filter, in which parts would share all their variables",
+	"kernels/ep/diagonal.go replace": "the way of one row's sites through its weights, where a call costs more than it says",
 }
 
 // A function is read in one piece: it has at most mostLines lines. Tests and generated code are none
