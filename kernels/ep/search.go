@@ -468,6 +468,14 @@ func (v *hyper) Tolerance() float64 {
 	return 0
 }
 
+// Same is the gain of steps that are too small to go on: slopes by differences lead there fast.
+func (v *hyper) Same() float64 {
+	if v.Tolerance() > 0 {
+		return 0.01 * sameEvidence
+	}
+	return sameEvidence
+}
+
 // Slope is that of the variances with differences by dispersion and shape.
 func (v *hyper) Slope() (slope, scale []float64, err error) {
 	if slope, scale, err = v.varied.Slope(); err != nil {
@@ -535,6 +543,9 @@ func (l *learner) noteGroups(g *mode.Groups, theta []float64) {
 	l.note("prior variances:%s", b.String())
 }
 
+// sound says that a run converged with all rows in its evidence.
+func (r *outcome) sound() bool { return r.converged && r.skipped+r.clamped == 0 }
+
 // varied is EP's evidence as a function of the logarithms of the prior variances. EP's
 // evidence is stationary in the sites, so that its slope is that with the sites held, which
 // with the posterior N(m, s) of the weights of a group is
@@ -548,7 +559,7 @@ type varied struct {
 	*learner
 	groups        *mode.Groups
 	from          *kernels.Problem
-	strict        bool // only fits that converged count
+	strict        bool // only sound fits count
 	tol           float64
 	dev, variance []float64
 	best          []Site // where every fit starts
@@ -558,7 +569,7 @@ type varied struct {
 const endOfRange = "is at the end of its range: the data do not bound it"
 
 func (l *learner) varied(g *mode.Groups) *varied {
-	return &varied{learner: l, groups: g, from: l.p, strict: l.out.converged, tol: looseTol,
+	return &varied{learner: l, groups: g, from: l.p, strict: l.out.sound(), tol: looseTol,
 		dev: make([]float64, l.p.P), variance: make([]float64, l.p.P), best: slices.Clone(l.e.sites())}
 }
 
@@ -579,7 +590,7 @@ func (v *varied) attempt(q *kernels.Problem) (float64, bool, error) {
 	v.p = q
 	copy(v.e.sites(), v.best)
 	v.out, err = v.tryTo(q, v.tol)
-	return v.out.logZ, v.out.converged || !v.strict, err
+	return v.out.logZ, v.out.sound() || !v.strict, err
 }
 
 func (v *varied) Keep()         { v.best = append(v.best[:0], v.e.sites()...) }
