@@ -29,14 +29,14 @@ const (
 	// more starts are tried there, and more of them followed.
 	fewRows               = 100
 	follow, followFewRows = 2, 5
-	// apart is how far a start lies from the paths of earlier climbs, in log parameters and
+	// apart is how far a start lies from both ends of earlier climbs, in log parameters and
 	// units of the mean, to be followed too.
 	apart = 1
 	// flat is how many nats below its maximum the evidence may end.
 	flat = 5e-9
 	// ends is with how many nats left to gain a parameter goes to the end of its range, if that
 	// is no lower.
-	ends = 1e-2
+	ends = 3e-3
 )
 
 // byEvidence maximises the log evidence over the auto parameters in log lengthscale, log
@@ -49,8 +49,9 @@ func (s *search) byEvidence(o Options) error {
 	c.work = workspace{dense.NewUnder(s.b.Stop, n, n), dense.NewUnder(s.b.Stop, n, n)}
 	_, c.bumpy = s.Lik.(lik.Bumpy)
 	us := c.starts()
-	up := mode.Search{Lo: c.lo[:], Hi: c.hi[:], Late: s.late, Grid: true, Climbs: follow, Apart: apart, Ends: slices.Repeat([]float64{ends}, nParameters), Steps: c.maxUp}
-	up.Ends[meanInUnits] = 0 // of responses that are all the same there would be no doubt
+	up := mode.Search{Lo: c.lo[:], Hi: c.hi[:], Late: s.late, Grid: true, Climbs: follow, Apart: apart, Steps: c.maxUp,
+		Ends: slices.Repeat([]float64{ends}, nParameters)}
+	up.Ends[meanInUnits] = 0 // far out it leaves no doubt where all responses are the same
 	if n <= fewRows {
 		up.Climbs = followFewRows
 	}
@@ -59,23 +60,15 @@ func (s *search) byEvidence(o Options) error {
 		c.alphas[us[k]] = nil
 		starts = append(starts, us[k][:])
 	}
-	for range 3 {
-		best, why, err := up.From(c, starts)
-		if err != nil {
-			return err
-		}
-		was := s.logEvidence
-		if err := s.highest(); err != nil {
-			return err
-		}
-		if s.outer = why; why == "" {
-			s.edge = c.edge(vector(best))
-		}
-		if !(s.logEvidence > was+1e-6*(1+math.Abs(was))) || s.late() {
-			break
-		}
-		c.Keep() // another mode has its own parameters
-		starts = [][]float64{best}
+	best, why, err := up.From(c, starts)
+	if err != nil {
+		return err
+	}
+	if err := s.highest(); err != nil {
+		return err
+	}
+	if s.outer = why; why == "" {
+		s.edge = c.edge(vector(best))
 	}
 	return nil
 }
@@ -92,7 +85,7 @@ type climber struct {
 	bumpy  bool
 	alphas map[vector][]float64 // of each start, nil before it is tried, and of what was kept
 	kept   []float64            // alpha where a climb stands
-	stands vector
+	stands vector               // where Try was last
 }
 
 func newClimber(s *search, o Options) *climber {
@@ -405,6 +398,19 @@ func (c *climber) tryStart() (float64, bool, error) {
 func (c *climber) Keep() {
 	c.kept = slices.Clone(c.alpha)
 	c.alphas[c.stands] = c.kept
+}
+
+// Higher goes to the best mode, where that is a higher one.
+func (c *climber) Higher() (bool, error) {
+	if !c.bumpy {
+		return false, nil
+	}
+	was := c.logEvidence
+	if err := c.highest(); err != nil || !(c.logEvidence > was+1e-6*(1+math.Abs(was))) {
+		return false, err
+	}
+	c.Keep()
+	return true, nil
 }
 
 // Tolerance is how many nats below its maximum the evidence may end.

@@ -35,8 +35,8 @@ const (
 	reach = 30.0
 	// differences is the step of those by which the evidence is climbed, on a log scale.
 	differences = 1e-3
-	// flat is how many nats below its maximum the evidence may end, and ends with how many left
-	// to gain a value goes to the end of its range.
+	// flat is how many nats below its maximum the evidence may end, which has what is learnt to
+	// 1e-6; ends with how many left to gain a value goes to the end of its range.
 	flat, ends = 1e-13, 1e-2
 )
 
@@ -64,7 +64,7 @@ type value struct {
 func (v *value) most() float64 { return max(v.start+reach, v.high) }
 
 // values are what the options leave to the data.
-func (l *learner) values(out *learned) (vs []value, err error) {
+func (l *learner) values(out *learned) (vs []value) {
 	p := l.r.of
 	l.dispersion, l.shape = -1, -1
 	if p.LearnsPrior() {
@@ -93,7 +93,7 @@ func (l *learner) values(out *learned) (vs []value, err error) {
 			vs = append(vs, value{"shape", math.Log(d.Shape()), math.Log(d.Shape()), &out.shape})
 		}
 	}
-	return vs, nil
+	return vs
 }
 
 // learn returns the best values and leaves r whitened by the prior they make.
@@ -101,9 +101,9 @@ func learn(r *Reduced, s *solver) (*learned, error) {
 	p := r.of
 	l := &learner{r: r, s: s, params: p.Params, best: math.Inf(-1)}
 	out := &learned{variance: math.NaN(), params: p.Params, lik: p.Lik, prior: r.Prior, dispersion: math.NaN(), shape: math.NaN()}
-	vs, err := l.values(out)
-	if err != nil || len(vs) == 0 || p.N == 0 {
-		return out, err
+	vs := l.values(out)
+	if len(vs) == 0 || p.N == 0 {
+		return out, nil
 	}
 	at, err := l.climb(vs, out)
 	if err != nil {

@@ -62,6 +62,13 @@ func sameOf(e Evidence) float64 {
 	return sameEvidence
 }
 
+// Modal is an Evidence of a posterior that may have several modes, of which it keeps to one:
+// Higher goes to the best where it stands, and says whether that has the higher evidence.
+type Modal interface {
+	Evidence
+	Higher() (bool, error)
+}
+
 // Search is a search for the parameters of highest evidence within bounds.
 type Search struct {
 	Lo, Hi []float64
@@ -71,8 +78,8 @@ type Search struct {
 	Grid bool
 	// Climbs is from how many starts it climbs at most; 0 is 2.
 	Climbs int
-	// Apart is how far from the paths followed, in a parameter, a start lies that is climbed
-	// from although it is lower than what was found, by up to rival nats; 0 is 4.5.
+	// Apart is how far from both ends of the paths followed, in a parameter, a start lies that is
+	// climbed from although it is lower than what was found, by up to rival nats; 0 is 4.5.
 	Apart float64
 	// Ends is with how many nats left to gain each parameter, if its evidence flattens like
 	// e^-θ, goes to the end of its range where that is no lower; 0 or nil: it never does.
@@ -124,6 +131,12 @@ func (s Search) From(e Evidence, starts [][]float64) (best []float64, status str
 	left, here := kernels.Or(s.Climbs, 2), false
 	climb := func(theta []float64) {
 		to, failed := s.climb(e, theta)
+		for m, ok := e.(Modal); ok && failed == nil && to.ok && !s.Late(); {
+			higher, sure := m.Higher()
+			if ok = higher && sure == nil; ok { // another mode has its own parameters
+				to, failed = s.climb(e, to.to)
+			}
+		}
 		if err == nil {
 			err = failed
 		}
@@ -199,12 +212,7 @@ func (s *Search) worth(t *end, top float64) bool {
 	}
 	far := kernels.Or(s.Apart, apart)
 	return t.log > top-rival && !slices.ContainsFunc(s.ends, func(path end) bool {
-		for j, v := range t.to {
-			if v < min(path.from[j], path.to[j])-far || v > max(path.from[j], path.to[j])+far {
-				return false
-			}
-		}
-		return true
+		return distance(t.to, path.from) <= far || distance(t.to, path.to) <= far
 	})
 }
 
