@@ -120,6 +120,7 @@ lint: ## gofmt, go vet, staticcheck, tidy requirements, imports, comments and sp
 	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "not gofmt-ed: $$out"; exit 1; fi
 	$(GO) vet ./...
 	$(GO) vet -tags bglm_extension ./cmd/extension ./udf/internal/capi
+	for os in windows darwin; do GOOS=$$os CGO_ENABLED=0 $(GO) vet ./kernels/... ./arrowio/... || exit 1; done
 	$(GO) mod tidy -diff
 	$(GO) test ./cmd/internal/rules
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@v0.8.2 ./kernels/... ./udf/... ./cmd/... ./arrowio/... ./sql/... ./docs/...

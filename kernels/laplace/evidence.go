@@ -189,7 +189,7 @@ func (h *learner) try(theta, w, a []float64) (*evidence, error) {
 	ev, err := h.climbTo(w)
 	h.newton += h.search.Iterations
 	status := h.search.Status
-	if err == nil && status == "" || h.search.late() {
+	if err == nil && (status == "" || h.search.most > 0) || h.search.late() {
 		return ev, err
 	}
 	// It stalled, or could not start: from the prior mean, another way up.
@@ -209,6 +209,17 @@ func (h *learner) try(theta, w, a []float64) (*evidence, error) {
 // near is how far from the mode, in posterior deviations, an evidence is as good as at
 // the mode: it is off by half its square.
 const near = 1e-3
+
+// probeSteps of Newton's method find the mode where the likelihood is concave; student's t under a
+// scale far too small for it takes hundreds, which a start that is only looked at is not worth.
+const probeSteps = 40
+
+// Probe has Try give up after probeSteps.
+func (h *learner) Probe(on bool) {
+	if h.search.most = 0; on {
+		h.search.most = probeSteps
+	}
+}
 
 // Try is the log evidence at θ, the mode sought from where Keep was last called.
 func (h *learner) Try(theta []float64) (float64, bool, error) {

@@ -63,6 +63,7 @@ type search struct {
 	once           *once     // of rows that are read once a step, nil where they are not
 	evaluated      []float64 // the weights where now is, empty if they are not known
 	loose          float64   // a tolerance above that of the options, 0 for none
+	most           int       // steps of a climb, 0 for MaxIter
 	floored        bool      // rows of negative curvature were taken as 0 in B
 }
 
@@ -555,6 +556,9 @@ func (s *search) late() bool { return s.Stop.Late() }
 // finite at the start.
 func (s *search) run() error {
 	s.Newton, s.exact = mode.NewNewton(&s.Options), false
+	if s.most > 0 {
+		s.MaxIter = min(s.MaxIter, s.most)
+	}
 	s.once.begin(s.data.Lik)
 	s.Tol = max(s.Tol, s.loose)
 	const check = "offset, prior_mean and the scale of the features"

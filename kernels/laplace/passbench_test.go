@@ -5,11 +5,8 @@ package laplace
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"syscall"
 	"testing"
-
-	"github.com/bglm/bglm/kernels"
 )
 
 func BenchmarkPassLevels(b *testing.B) {
@@ -57,49 +54,6 @@ func passNumbers(b *testing.B, byColumn bool) {
 		}
 	}
 	b.ReportMetric((cpuTime(b)-began)/float64(b.N)/(n*rows), "cpu-ns/row")
-}
-
-// numberRows are batches of n rows of k numbers and the intercept, the same ones by row and by
-// column.
-func numberRows(t testing.TB, d *kernels.Dict, k, n, batches int, byColumn bool) (out []*kernels.Batch) {
-	t.Helper()
-	var names []string
-	shared := []uint32{0}
-	for c := range k {
-		names = append(names, fmt.Sprintf("x%d", c))
-	}
-	d.Use(kernels.NewColumns(nil, names))
-	for _, name := range names {
-		f, err := d.Add(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		shared = append(shared, f)
-	}
-	schema := &kernels.Schema{Names: names, Levels: make([]bool, k)}
-	rng := rand.New(rand.NewPCG(1, 2))
-	for range batches {
-		b := &kernels.Batch{Shared: shared, Schema: schema}
-		for range n {
-			b.Value = append(b.Value, 1)
-			for j := range k {
-				b.Value = append(b.Value, rng.NormFloat64()+100*float64(j%3))
-			}
-			b.Y = append(b.Y, float64(rng.IntN(2)))
-		}
-		if byColumn {
-			for j := range shared {
-				column := make([]float64, n)
-				for i := range column {
-					column[i] = b.Value[i*len(shared)+j]
-				}
-				b.Columns = append(b.Columns, column)
-			}
-			b.Value = nil
-		}
-		out = append(out, b)
-	}
-	return out
 }
 
 // cpuTime is that of the process, in nanoseconds: other processes do not count.

@@ -114,7 +114,7 @@ func (l studentT) fall(r float64) float64 {
 	if math.Abs(u) > 1e8 {
 		return 2 * math.Log(math.Abs(u))
 	}
-	return math.Log1p(u * u)
+	return special.QuickLog1p(u * u)
 }
 
 // Moments finds the modes by the turning points of the slope of the tilted law. With

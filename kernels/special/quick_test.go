@@ -29,6 +29,21 @@ func TestQuickLog(t *testing.T) {
 	}
 }
 
+func TestQuickLog1p(t *testing.T) {
+	for x := 1e-300; x < 1e20; x *= 1.00731 {
+		tol := kerneltest.Tol{Rel: 5e-16} // of 2+x, the quotient and the product, half an ulp each
+		if x >= 1./16 {
+			tol = kerneltest.Tol{Rel: 3e-16, Abs: 4e-16}
+		}
+		if !kerneltest.Close(t, "log1p", QuickLog1p(x), math.Log1p(x), tol) {
+			return
+		}
+	}
+	if QuickLog1p(0) != 0 {
+		t.Error("log1p(0) is not 0")
+	}
+}
+
 func BenchmarkQuick(b *testing.B) {
 	for _, c := range []struct {
 		name string
@@ -48,7 +63,7 @@ func BenchmarkQuick(b *testing.B) {
 	for _, c := range []struct {
 		name string
 		f    func(float64) float64
-	}{{"QuickLog", QuickLog}, {"Log", math.Log}} {
+	}{{"QuickLog", QuickLog}, {"Log", math.Log}, {"QuickLog1p", QuickLog1p}, {"Log1p", math.Log1p}} {
 		b.Run(c.name, func(b *testing.B) {
 			s, x := 0.0, 0.01
 			for b.Loop() {

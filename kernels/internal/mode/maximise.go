@@ -69,6 +69,13 @@ type Modal interface {
 	Higher() (bool, error)
 }
 
+// Prober is an Evidence that can look at θ with less effort: where it only chooses a start, a
+// value that takes long is not to be trusted.
+type Prober interface {
+	Evidence
+	Probe(on bool)
+}
+
 // Search is a search for the parameters of highest evidence within bounds.
 type Search struct {
 	Lo, Hi []float64
@@ -176,6 +183,10 @@ func (s Search) From(e Evidence, starts [][]float64) (best []float64, status str
 
 // try tries starts, the best first then. Without any end yet it tries one however late it is.
 func (s *Search) try(e Evidence, starts [][]float64) (tried []end, first error) {
+	if p, ok := e.(Prober); ok {
+		p.Probe(true)
+		defer p.Probe(false)
+	}
 	for _, theta := range starts {
 		if s.Late() && len(s.ends)+len(tried) > 0 {
 			break
