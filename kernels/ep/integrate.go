@@ -52,7 +52,7 @@ func (l *learner) integrate() (*spread, error) {
 	}
 	unit := 1.0
 	if l.p.Lik.Traits().Located {
-		unit = math.Sqrt(mode.Variance(l.p))
+		unit = mode.Deviation(l.p)
 	}
 	priors := g.Hypers(o, unit)
 	prior := func(theta, slope []float64) (sum float64) {

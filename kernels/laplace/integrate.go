@@ -40,9 +40,10 @@ type spread struct {
 // and where to begin.
 func (h *learner) hypers() (of []int, prior mode.Prior, start []float64) {
 	o := &h.x.Options
+	deviation := mode.Deviation(h.x)
 	unit := 1.0
 	if h.lik.Traits().Located {
-		unit = math.Sqrt(mode.Variance(h.x))
+		unit = deviation
 	}
 	start = slices.Clone(h.theta)
 	var priors []mode.Hyper
@@ -54,7 +55,7 @@ func (h *learner) hypers() (of []int, prior mode.Prior, start []float64) {
 		add(k, p)
 	}
 	if h.dispersion >= 0 {
-		add(h.dispersion, mode.Hyper{DF: kernels.Or(o.DispersionFreedom, 3), Scale: kernels.Or(o.DispersionScale, 2.5*unit)})
+		add(h.dispersion, mode.Hyper{DF: kernels.Or(o.DispersionFreedom, 3), Scale: kernels.Or(o.DispersionScale, 2.5*deviation)})
 	}
 	single := slices.Clone(of)
 	if h.tied != nil {

@@ -403,18 +403,13 @@ func (s *search) direction() (slope float64, err error) {
 		if err := s.assemble(); err != nil {
 			return 0, err
 		}
-		// (I + WK) a' = W(η - base) + l' less (I + WK) a is (I + WK) da = l' - a, so that
-		// da = r - W½ B⁻¹ W½ K r, r = l' - a: the difference of two solutions would lose
-		// the digits that they share, which K may be large enough to need.
-		r, kr := s.du, s.dEta
-		for i := range r {
-			r[i] = s.now.D1[i] - s.u[i]
+		// (I + WK) a' = W(η - base) + l' less (I + WK) a is (I + WK) da = l' - a: the difference
+		// of two solutions would lose the digits that they share, which K may be large enough to
+		// need.
+		for i, u := range s.u {
+			s.du[i] = s.now.D1[i] - u
 		}
-		dense.Gemv(kr, s.k, r)
-		s.halfSolve(kr)
-		for i := range r {
-			r[i] -= kr[i]
-		}
+		s.rowSolve(s.du, s.dEta)
 		s.toEta(s.dEta, s.du)
 		for i, v := range s.dEta {
 			slope += (s.now.D1[i] - s.u[i]) * v
@@ -494,6 +489,47 @@ func (s *search) solve(dst, g []float64) {
 		}
 	case krylov:
 		s.conjugate(dst, g, min(0.1, math.Sqrt(s.Decrement)), maxInner)
+	}
+}
+
+// stiff is the largest W K of a row for which rowSolve takes a difference.
+const stiff = 1e8
+
+// rowSolve sets r = (I + WK)⁻¹ r, which is r - W½ B⁻¹ W½ K r. Where rows say so much more than the
+// prior that this difference is rounding it is W½ B⁻¹ W^-½ r, of rows that say next to nothing r.
+// kr is scratch.
+func (s *search) rowSolve(r, kr []float64) {
+	far := false
+	for i, w := range s.sw {
+		far = far || w*w*s.k.Row(i)[i] > stiff
+	}
+	if !far {
+		dense.Gemv(kr, s.k, r)
+		s.halfSolve(kr)
+		for i := range r {
+			r[i] -= kr[i]
+		}
+		return
+	}
+	silent := func(i int) bool { w := s.sw[i]; return w*w*s.k.Row(i)[i] < 1e-20 }
+	known := make([]float64, len(r))
+	for i, v := range r {
+		if silent(i) {
+			known[i] = v
+		}
+	}
+	dense.Gemv(kr, s.k, known)
+	for i, w := range s.sw {
+		if kr[i] = r[i]/w - w*kr[i]; silent(i) {
+			kr[i] = 0
+		}
+	}
+	dense.SolveLowerVec(s.b, kr)
+	dense.SolveLowerTVec(s.b, kr)
+	for i, w := range s.sw {
+		if !silent(i) {
+			r[i] = w * kr[i]
+		}
 	}
 }
 

@@ -104,6 +104,35 @@ func Variance(p *kernels.Problem) float64 {
 	return 1
 }
 
+// Deviation is that of the responses, less their offsets, in which priors of deviations are
+// measured: about their mean where their own variance is what a dispersion says, robust, the root
+// of Variance, where tails may be heavy.
+func Deviation(p *kernels.Problem) float64 {
+	t := p.Lik.Traits()
+	if _, unseen := p.ResponseSpread(); unseen || !t.Homoscedastic {
+		return math.Sqrt(Variance(p))
+	}
+	b := p.Batch()
+	at := func(i int) float64 {
+		if t.Located {
+			return p.Y[i] - b.Shift(i)
+		}
+		return p.Y[i]
+	}
+	mean, square := 0.0, 0.0
+	for i := range p.Y {
+		mean += at(i) * (p.Rows(i) / p.Table())
+	}
+	for i := range p.Y {
+		d := at(i) - mean
+		square += d * d * (p.Rows(i) / p.Table())
+	}
+	if square > 1e-20*mean*mean && special.Finite(square) {
+		return math.Sqrt(square)
+	}
+	return math.Sqrt(Variance(p))
+}
+
 const (
 	// slack is how far MostDispersion is above the mean square.
 	slack = 3

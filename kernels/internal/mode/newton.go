@@ -34,6 +34,8 @@ type Newton struct {
 	// Final says that a step is also taken where the top is reached: it costs no factor.
 	Final bool
 
+	far int // steps in a row that gained more than a parabola has it
+
 	Iterations int     // of the latest climb
 	Decrement  float64 // where it last looked
 	Status     string  // why it stopped before the top, "" at the top
@@ -50,6 +52,10 @@ const (
 	// maxHalvings of a step: an exponential link can ask for a step of 1e15.
 	maxHalvings = 60
 
+	// farOff is after how many steps that gain as an exponential does, more than stretch of what
+	// the slope has it, one is doubled for as long as that pays: each takes only 1 off the exponent.
+	farOff = 8
+
 	noHigher = "no higher log posterior along Newton's direction after %d steps"
 )
 
@@ -57,7 +63,7 @@ const (
 // Newton's decrement, when rounding is all that is left of the decrement, or, if h can
 // tell, when it has arrived. Errors: those of h, a curvature that overflows.
 func (n *Newton) Climb(h Hill, halt *stop.Stop) error {
-	n.Status, n.Iterations, n.Decrement = "", 0, math.Inf(1)
+	n.Status, n.Iterations, n.Decrement, n.far = "", 0, math.Inf(1), 0
 	short := func(why string) error {
 		n.Status = fmt.Sprintf(why+": the mode is about %.2g posterior deviations away", n.Iterations, n.Decrement)
 		return nil
@@ -145,6 +151,11 @@ func (n *Newton) step(h Hill, slope float64) bool {
 		return true
 	}
 	for capped && t <= 0.5 && longer(2) {
+	}
+	if n.far++; t < 1 || !(got > stretch*slope) {
+		n.far = 0
+	}
+	for n.far > farOff && longer(2) {
 	}
 	if _, overshoots := h.(interface{ Overshoots() }); overshoots && t < 1 {
 		for longer(0.5) {
