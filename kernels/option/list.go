@@ -49,7 +49,7 @@ var list = specs(
 		Doc:   "integrate: degrees of freedom of that prior; 1 is the half-Cauchy",
 		forms: forms{number(positive, func(s *Settings) *float64 { return &s.Options.SDFreedom })}},
 	Spec{Key: "dispersion_scale", Default: "2.5 deviations of y", Uses: "laplace",
-		Doc:   "integrate: scale of the half-t prior of the noise's standard deviation, the root of a learnt dispersion; with a large one it is flat",
+		Doc:   "integrate: scale of the half-t prior of the noise's standard deviation, the root of a learnt dispersion; with a large one it is flat. The deviation of y is that about its mean, of studentt its quartiles' distance over 1.349",
 		forms: forms{number(positive, func(s *Settings) *float64 { return &s.Options.DispersionScale })}},
 	Spec{Key: "dispersion_freedom", Default: "3", Uses: "laplace",
 		Doc:   "integrate: degrees of freedom of that prior; 1 is the half-Cauchy, 100 nearly the half-normal",
