@@ -221,6 +221,7 @@ const (
 // outcome is how a run of sweeps ended.
 type outcome struct {
 	change
+	rows      int
 	sweeps    int
 	damping   float64
 	step      float64 // last change of log Z
@@ -235,7 +236,7 @@ type outcome struct {
 func (s *search) iterate(e engine, o *kernels.Options, first bool) (r outcome, err error) {
 	limit := kernels.Or(o.Damping, 1)
 	tol, most := kernels.Or(o.Tol, defaultTol), kernels.Or(o.MaxIter, 100)
-	r.damping = limit
+	r.damping, r.rows = limit, len(e.loo())
 	last := change{size: math.Inf(1), logZ: math.NaN()}
 	var t trend
 	accelerated := false // before the sweep, sites went where no sweep had put them
@@ -287,7 +288,7 @@ func (s *search) iterate(e engine, o *kernels.Options, first bool) (r outcome, e
 }
 
 // status is the sentence for an outcome.
-func (r *outcome) status(o *kernels.Options, n int) string {
+func (r *outcome) status(o *kernels.Options) string {
 	switch {
 	case r.expired && !r.converged:
 		return fmt.Sprintf("stopped after %d sweeps by time_limit = %v", r.sweeps, o.TimeLimit)
@@ -295,12 +296,17 @@ func (r *outcome) status(o *kernels.Options, n int) string {
 		return "stopped after 1 sweep, the assumed density filter (max_iter)"
 	case !r.converged:
 		return fmt.Sprintf("not converged after %d sweeps: sites still change by %.1g, log evidence by %.1g%s", r.sweeps, r.size, r.step, r.ahead())
+	case r.skipped+r.clamped > 0:
+		why, then := "have no proper cavity", "they kept an older site and are not in the log evidence"
+		if r.skipped == 0 {
+			why = "have a site that is not finite"
+		}
+		if !r.whole() {
+			then = "they kept an older site, so that this is no fixed point and there is no log evidence"
+		}
+		return fmt.Sprintf("%d of %d rows %s: %s", max(r.skipped, r.clamped), r.rows, why, then)
 	case r.size > kernels.Or(o.Tol, defaultTol) && r.size > stillMoving:
 		return fmt.Sprintf("converged after %d sweeps in what it predicts; weights that rows see only together still move by %.1g of their standard deviations a sweep", r.sweeps, r.size)
-	case r.skipped > 0:
-		return fmt.Sprintf("%d of %d rows have no proper cavity: they kept an older site and are not in the log evidence", r.skipped, n)
-	case r.clamped > 0:
-		return fmt.Sprintf("%d of %d rows have a site that is not finite: they kept an older one", r.clamped, n)
 	}
 	return ""
 }

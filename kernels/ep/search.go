@@ -77,6 +77,7 @@ func (s *search) fit(p *kernels.Problem) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	e, out, _ = s.highest(p, e, out)
 	if p.LearnsPrior() || o.AutoDispersion || o.AutoShape {
 		l := &learner{search: s, e: e, p: p, out: out}
 		if err := l.learn(); err != nil {
@@ -129,7 +130,10 @@ func (s *search) result(p *kernels.Problem, e engine, out outcome, post *gauss.N
 		}
 	}
 	f := p.Fit("ep", post, out.logZ)
-	f.Iterations, f.Converged = out.sweeps, out.converged
+	f.Iterations, f.Converged = out.sweeps, out.sound()
+	if !out.whole() {
+		f.LogEvidence = math.NaN()
+	}
 	if r, ok := e.(*reduced); ok {
 		if r.red.Clamped > 0 {
 			s.note("rank %d was lowered to %d", r.red.Clamped, len(r.red.S))
@@ -141,7 +145,7 @@ func (s *search) result(p *kernels.Problem, e engine, out outcome, post *gauss.N
 	if _, ok := e.(*diagonal); ok && p.Normal.Form != gauss.Diagonal {
 		s.note("covariance = 'diagonal' leaves the prior's covariances out")
 	}
-	if t := out.status(&p.Options, p.N); t != "" {
+	if t := out.status(&p.Options); t != "" {
 		s.notes = append([]string{t}, s.notes...)
 	}
 	if len(s.notes) > 0 {
@@ -351,6 +355,10 @@ func (l *learner) learn() error {
 	if status != "" && !l.late() {
 		l.note("%s", status)
 	}
+	if !l.out.whole() {
+		l.note("no evidence has all rows: what was to be learnt is where the search for it began")
+		return nil
+	}
 	v.noteEnds(best)
 	if l.p.Options.PriorGroups && len(v.groups.Names) > 0 {
 		l.noteGroups(v.groups, best)
@@ -543,8 +551,11 @@ func (l *learner) noteGroups(g *mode.Groups, theta []float64) {
 	l.note("prior variances:%s", b.String())
 }
 
-// sound says that a run converged with all rows in its evidence.
-func (r *outcome) sound() bool { return r.converged && r.skipped+r.clamped == 0 }
+// whole says that all rows are in a run's evidence, but for one of a thousand.
+func (r *outcome) whole() bool { return 1000*(r.skipped+r.clamped) <= r.rows }
+
+// sound says that it converged besides.
+func (r *outcome) sound() bool { return r.converged && r.whole() }
 
 // varied is EP's evidence as a function of the logarithms of the prior variances. EP's
 // evidence is stationary in the sites, so that its slope is that with the sites held, which
@@ -590,7 +601,18 @@ func (v *varied) attempt(q *kernels.Problem) (float64, bool, error) {
 	v.p = q
 	copy(v.e.sites(), v.best)
 	v.out, err = v.tryTo(q, v.tol)
-	return v.out.logZ, v.out.sound() || !v.strict, err
+	return v.out.logZ, v.out.whole() && (v.out.converged || !v.strict), err
+}
+
+// Higher implements mode.Modal.
+func (v *varied) Higher() (bool, error) {
+	e, out, moved := v.highest(v.p, v.e, v.out)
+	if moved {
+		copy(v.e.sites(), e.sites())
+		v.out, v.strict = out, true
+		v.Keep()
+	}
+	return moved, nil
 }
 
 func (v *varied) Keep()         { v.best = append(v.best[:0], v.e.sites()...) }
