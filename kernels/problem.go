@@ -817,7 +817,7 @@ func (p *Problem) Posterior(f *Fit) (*gauss.Normal, error) {
 // Predictors sets mean and variance to those of the predictors of p's rows, offsets included,
 // under f, a fit of p.
 //
-// Cost: that of Columns.Spread; of an arrowhead O(d² + d nnz) a row.
+// Cost: that of Columns.Spread, or of arrowhead.Spread.
 func (p *Problem) Predictors(f *Fit, mean, variance []float64) error {
 	if f.Covariance.Form != gauss.Arrowhead {
 		post, err := p.Posterior(f)
@@ -835,8 +835,10 @@ func (p *Problem) Predictors(f *Fit, mean, variance []float64) error {
 	}
 	p.Predictor(mean, w)
 	l := f.Covariance.Arrow()
+	s := l.NewSpread(len(f.Beliefs), p.N, p.Matrix)
 	p.Parallel(p.N, p.Values()*(1+l.D), func(lo, hi int) {
-		g, at := make([]float64, l.D), []int(nil)
+		var room arrowhead.Room
+		at := []int(nil)
 		for i := lo; i < hi; i++ {
 			p.Stop.Row(i)
 			col, val := p.Entries(i)
@@ -844,7 +846,7 @@ func (p *Problem) Predictors(f *Fit, mean, variance []float64) error {
 			for _, j := range col {
 				at = append(at, belief[j])
 			}
-			variance[i] = l.Variance(at, val, g)
+			variance[i] = s.Variance(at, val, &room)
 		}
 	})
 	return nil

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/bglm/bglm/kernels/arrowhead"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/design"
 	"github.com/bglm/bglm/kernels/gauss"
@@ -275,7 +276,9 @@ func (s *Standard) restoreArrow(f *Fit, place []int) bool {
 	if s.Unit != 1 || s.Origin != 0 {
 		l.SetResponse(s.Origin, s.Unit, s.Origin, s.Unit)
 	}
-	w, g := make([]float64, l.D), make([]float64, l.D)
+	w := make([]float64, l.D)
+	spread := l.NewSpread(len(place), len(place), s.of.Matrix)
+	var room arrowhead.Room
 	unit := l.Original(w, l.Values[:l.D])
 	for k, j := range place {
 		s.of.Stop.Row(k)
@@ -292,7 +295,7 @@ func (s *Standard) restoreArrow(f *Fit, place []int) bool {
 			}
 			b.Mean *= unit
 		}
-		b.Variance = l.Variance([]int{k}, []float64{1}, g)
+		b.Variance = spread.Variance([]int{k}, []float64{1}, &room)
 	}
 	return true
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/bglm/bglm/kernels/arrowhead"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
@@ -293,10 +294,12 @@ func (c *Covariance) validateArrow(p int, variance func(j int) float64) error {
 	if err := a.Check(p); err != nil {
 		return fmt.Errorf("covariance: %w", err)
 	}
-	g, at, one := make([]float64, a.D), make([]int, 1), []float64{1}
+	s := a.NewSpread(p, p, dense.New)
+	var room arrowhead.Room
+	at, one := make([]int, 1), []float64{1}
 	for j := range p {
 		at[0] = j
-		if all, v := a.Variance(at, one, g), variance(j); !(math.Abs(all-v) <= CovarianceTol*math.Max(all, v)+tiny) {
+		if all, v := s.Variance(at, one, &room), variance(j); !(math.Abs(all-v) <= CovarianceTol*math.Max(all, v)+tiny) {
 			return fmt.Errorf("covariance: its variance of belief %d is %v, that in beliefs %v; allowed: the same, to %v", j+1, all, v, CovarianceTol)
 		}
 	}

@@ -250,6 +250,13 @@ func (l Layout) Quad(g []float64) float64 {
 		*room = make([]float64, n+l.D)
 	}
 	root, f := (*room)[:n], (*room)[n:n+l.D]
+	l.pack(root)
+	dense.PackedTMul(f, root, g)
+	return dot(f, f)
+}
+
+// pack sets root to L in the form of package dense.
+func (l Layout) pack(root []float64) {
 	clear(root)
 	rows := l.Values[2*l.D : Want(l.D, 0)]
 	for i := range l.D {
@@ -258,8 +265,6 @@ func (l Layout) Quad(g []float64) float64 {
 		}
 		rows = rows[i+1:]
 	}
-	dense.PackedTMul(f, root, g)
-	return dot(f, f)
 }
 
 // triangles are memory for a root.
