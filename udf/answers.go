@@ -169,7 +169,7 @@ func (p *predictor) less(o *predictor, i int) (mean, variance float64, ok bool, 
 	}
 	variance += f.Together(p.unknown, variance)
 	if len(p.at) > 0 {
-		variance += f.Covariance.Variance(p.at, p.val, &p.scratch)
+		variance += p.fits.spread.Variance(p.at, p.val, &p.room)
 	}
 	return mean, variance, true, kernels.CheckPredictor(mean, variance)
 }

@@ -342,6 +342,7 @@ type fitReader struct {
 	classes  bool // accepts a softmax fit
 	last     kernels.Fit
 	lik      lik.Likelihood
+	spread   kernels.Spread // of last
 
 	heads   decoded[*kernels.Fit]
 	lists   decoded[struct{}] // beliefs that are valid
@@ -567,6 +568,7 @@ func (r *fitReader) decode(i int) (*kernels.Fit, error) {
 	if err := f.Covariance.Validate(hi-lo, func(j int) float64 { return r.beliefs.variance.Float(lo + j) }); err != nil {
 		return nil, fmt.Errorf("the FIT: %w", err)
 	}
+	r.spread.Under(&f.Covariance)
 	r.lik, err = f.Likelihood()
 	return f, err
 }

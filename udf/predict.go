@@ -43,7 +43,7 @@ type predictor struct {
 	at      []int     // with a covariance: the row's known beliefs, from 0
 	val     []float64 // and their values
 	unknown []kernels.Related
-	scratch []float64
+	room    kernels.Room
 }
 
 // place is the position of a feature's belief in its list, or missing; what an
@@ -274,7 +274,7 @@ func (p *predictor) linear(i int) (mean, variance float64, ok bool, err error) {
 	}
 	variance += f.Together(p.unknown, variance)
 	if joint {
-		variance += f.Covariance.Variance(p.at, p.val, &p.scratch)
+		variance += p.fits.spread.Variance(p.at, p.val, &p.room)
 	}
 	if err := kernels.CheckPredictor(mean, variance); err != nil {
 		return 0, 0, false, err

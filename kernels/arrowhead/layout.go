@@ -258,12 +258,8 @@ func (l Layout) Quad(g []float64) float64 {
 // pack sets root to L in the form of package dense.
 func (l Layout) pack(root []float64) {
 	clear(root)
-	rows := l.Values[2*l.D : Want(l.D, 0)]
 	for i := range l.D {
-		for j, v := range rows[:i+1] {
-			root[dense.PackedAt(l.D, i, j)] = v
-		}
-		rows = rows[i+1:]
+		dense.PackRow(root, l.D, i, l.Root(i))
 	}
 }
 

@@ -41,8 +41,7 @@ func (l Layout) NewSpread(p, n int, matrix func(rows, columns int) *dense.Matrix
 		}
 	}
 	if l.D < wideBlock || n < (l.D+leaves)/4 {
-		s.root = make([]float64, dense.PackedLen(l.D))
-		l.pack(s.root)
+		s.Pack(l)
 		return s
 	}
 	root := matrix(l.D, l.D)
@@ -75,6 +74,16 @@ func (l Layout) NewSpread(p, n int, matrix func(rows, columns int) *dense.Matrix
 		s.own[k] = dense.Dot(inputs.Row(k), s.tied.Row(k))
 	}
 	return s
+}
+
+// Pack makes s the Spread of l, without products, in the memory that it has.
+func (s *Spread) Pack(l Layout) {
+	n := dense.PackedLen(l.D)
+	if cap(s.root) < n {
+		s.root = make([]float64, n)
+	}
+	*s = Spread{l: l, root: s.root[:n]}
+	l.pack(s.root)
 }
 
 // Variance is that of Σ x_i w of beliefs at_i, as Layout.Variance. Cost: O(d²), or with

@@ -33,6 +33,20 @@ func PackedAt(d, i, j int) int {
 	return behind(d) + 8*n*first + 32*n*(n+1) + 8*j + (i-first)&7
 }
 
+// PackRow sets row i of a packed triangle of d rows.
+func PackRow(l []float64, d, i int, row []float64) {
+	if i < d&7 {
+		for j, v := range row {
+			l[PackedAt(d, i, j)] = v
+		}
+		return
+	}
+	to := l[PackedAt(d, i, 0):]
+	for j, v := range row[:i+1] {
+		to[8*j] = v
+	}
+}
+
 // PackedTMul sets f = Lᵀ g.
 func PackedTMul(f, l, g []float64) {
 	d := len(g)

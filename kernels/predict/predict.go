@@ -157,7 +157,8 @@ type Scorer struct {
 	at      []int
 	val     []float64
 	unknown []kernels.Related
-	scratch []float64
+	spread  kernels.Spread
+	room    kernels.Room
 }
 
 // New prepares a fit of one response. The fit is kept and must not change.
@@ -194,13 +195,18 @@ func NewWith(f *kernels.Fit, l lik.Likelihood) (*Scorer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Scorer{Names: n, Fit: f, Lik: l}, nil
+	return newScorer(Scorer{Names: n, Fit: f, Lik: l}), nil
 }
 
 // Clone returns a Scorer for another goroutine. What it numbered so far stays the
 // same.
 func (s *Scorer) Clone() *Scorer {
-	return &Scorer{Names: s.Names.Clone(), Fit: s.Fit, Lik: s.Lik, square: s.square, hashes: s.hashes}
+	return newScorer(Scorer{Names: s.Names.Clone(), Fit: s.Fit, Lik: s.Lik, square: s.square, hashes: s.hashes})
+}
+
+func newScorer(s Scorer) *Scorer {
+	s.spread.Under(&s.Fit.Covariance)
+	return &s
 }
 
 // belief is the weight of a feature and its place among the beliefs, -1 for an
@@ -256,7 +262,7 @@ func (s *Scorer) Linear(b *kernels.Batch, i int) (m, v float64, err error) {
 	}
 	v += s.Fit.Together(s.unknown, v)
 	if joint {
-		v += s.Fit.Covariance.Variance(s.at, s.val, &s.scratch)
+		v += s.spread.Variance(s.at, s.val, &s.room)
 	}
 	if err := kernels.CheckPredictor(m, v); err != nil {
 		return 0, 0, err

@@ -255,7 +255,7 @@ type buffer struct {
 	unseen map[string]uint32
 	at     []int
 	val    []float64
-	part   []float64
+	room   kernels.Room
 }
 
 // wide is Linear with memory from the heap, which is used again.
@@ -300,7 +300,7 @@ func (s *Snapshot) wide(r *Row) (m, v float64) {
 		v += x * x * w.Variance
 	}
 	if s.place != nil {
-		v += s.fit.Covariance.Variance(b.at, b.val, &b.part)
+		v += s.spread.Variance(b.at, b.val, &b.room)
 	}
 	clear(b.unseen) // it keeps no names of the caller's
 	return m, v

@@ -37,6 +37,7 @@ type Snapshot struct {
 	simple    bool   // diagonal, names are not hashed into slots, no columns
 	intercept uint32 // its entry, of hash first
 	first     uint64
+	spread    kernels.Spread
 	buffers   sync.Pool
 	columns   *columns // that the fit remembers, nil for none
 	named     sync.Pool
@@ -70,6 +71,8 @@ func New(f *kernels.Fit) (*Snapshot, error) {
 	}
 	s := &Snapshot{fit: f, lik: p.Lik, seed: maphash.MakeSeed(), simple: f.Covariance.Form == gauss.Diagonal && f.HashBits == 0 && f.Columns == nil, columns: newColumns(f)}
 	s.unseen.Weight, s.missing.Weight = f.Prior.Of(nil), f.Prior.Of([]byte(kernels.Intercept))
+	s.spread.Under(&f.Covariance)
+	s.spread.Prepare()
 	s.salt = maphash.String(s.seed, "")
 	s.named.New = func() any { return new(named) }
 	s.buffers.New = func() any { return &buffer{unseen: map[string]uint32{}} }

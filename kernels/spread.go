@@ -1,0 +1,47 @@
+package kernels
+
+import (
+	"github.com/bglm/bglm/kernels/arrowhead"
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/gauss"
+)
+
+// Spread has the variances of predictors under a covariance, for which the factor of an arrowhead's
+// block is laid out once. After Prepare many goroutines may ask it, each with a Room.
+type Spread struct {
+	c     *Covariance
+	arrow arrowhead.Spread
+	ready bool
+}
+
+// Room is what variances of predictors are made in.
+type Room struct {
+	arrow arrowhead.Room
+	part  []float64
+}
+
+// Under makes s the Spread of c, which must not change while s is asked.
+func (s *Spread) Under(c *Covariance) { s.c, s.ready = c, false }
+
+// Prepare does ahead what many predictors pay for; it is said again after Under.
+//
+// Cost: that of arrowhead.Layout.NewSpread for an arrowhead, nothing for others.
+func (s *Spread) Prepare() {
+	if s.c.Form == gauss.Arrowhead {
+		l := s.c.Arrow()
+		s.arrow = *l.NewSpread((len(l.Values)-arrowhead.Want(l.D, 0))/(l.D+3), len(l.Values), dense.New)
+	}
+	s.ready = true
+}
+
+// Variance is Covariance.Variance, after Prepare to rounding.
+func (s *Spread) Variance(at []int, x []float64, r *Room) float64 {
+	if s.c.Form != gauss.Arrowhead {
+		return s.c.Variance(at, x, &r.part)
+	}
+	if !s.ready {
+		s.arrow.Pack(s.c.Arrow())
+		s.ready = true
+	}
+	return s.arrow.Variance(at, x, &r.arrow)
+}
