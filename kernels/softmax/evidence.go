@@ -32,6 +32,10 @@ func newLearner(e *engine) (*learner, error) {
 	return h, nil
 }
 
+// gone is with how many nats left to gain a variance goes to the end of its range: weights that
+// the data know nothing of are 0 there.
+const gone = 1e-3
+
 // starts is a coarse grid where the Hessian has all curvature, else the one start.
 func (h *learner) starts() [][]float64 {
 	if h.hessian != "full" {
@@ -119,6 +123,11 @@ func (h *learner) bend(u *dense.Matrix) {
 	if ev.root != nil {
 		r = ev.root.Cols
 	}
+	// A triangular root's rows of class b end with its columns.
+	width := func(int) int { return r }
+	if ev.root != nil && ev.root == ev.post.L {
+		width = func(b int) int { return min(r, (b+1)*s.p) }
+	}
 	s.Parallel(s.n, len(s.Val)*s.a*(1+r/8), func(lo, hi int) {
 		y := dense.New(s.a, r)
 		q, pi, qp, mix := make([]float64, s.a), make([]float64, s.a), make([]float64, s.a), make([]float64, r)
@@ -140,15 +149,12 @@ func (h *learner) bend(u *dense.Matrix) {
 					}
 					continue
 				}
-				yb := y.Row(b)
+				yb := y.Row(b)[:width(b)]
 				clear(yb)
 				for k, j := range col {
-					dense.Axpy(val[k], ev.root.Row(b*s.p+int(j)), yb)
+					dense.Axpy(val[k], ev.root.Row(b*s.p + int(j))[:len(yb)], yb)
 				}
-				q[b] = 0
-				for _, v := range yb {
-					q[b] += v * v
-				}
+				q[b] = dense.Dot(yb, yb)
 			}
 			if ev.split {
 				mean := 0.0
@@ -163,12 +169,12 @@ func (h *learner) bend(u *dense.Matrix) {
 			clear(mix)
 			trace := 0.0
 			for b, v := range q {
-				dense.Axpy(pi[b], y.Row(b), mix)
+				dense.Axpy(pi[b], y.Row(b)[:width(b)], mix[:width(b)])
 				trace += pi[b] * v
 			}
 			form := 0.0
 			for b := range qp {
-				qp[b] = dense.Dot(y.Row(b), mix)
+				qp[b] = dense.Dot(y.Row(b)[:width(b)], mix[:width(b)])
 				form += pi[b] * qp[b]
 			}
 			for a := range out {

@@ -100,9 +100,10 @@ type Search struct {
 	ends []end // of the climbs so far
 }
 
-// end is a climb: from where, to where, and how high.
+// end is a climb: from where, to where, by which places, and how high.
 type end struct {
 	from, to []float64
+	path     [][]float64
 	log      float64
 	ok       bool
 	status   string
@@ -110,7 +111,7 @@ type end struct {
 
 const (
 	// beside is how near two starts are the same one, and sameHill how near to the end of an
-	// earlier climb a later one, no higher, is on its way there.
+	// earlier climb a later one, no higher, is on its way there, or to its path a start.
 	beside, sameHill = 1e-3, 0.5
 	// rival is how many nats below the best maximum another start may lie and still be
 	// climbed from, and apart by how much, on the logarithmic scale of a parameter.
@@ -223,7 +224,8 @@ func (s *Search) worth(t *end, top float64) bool {
 	}
 	far := kernels.Or(s.Apart, apart)
 	return t.log > top-rival && !slices.ContainsFunc(s.ends, func(path end) bool {
-		return distance(t.to, path.from) <= far || distance(t.to, path.to) <= far
+		return distance(t.to, path.from) <= far || distance(t.to, path.to) <= far ||
+			slices.ContainsFunc(path.path, func(at []float64) bool { return distance(t.to, at) < sameHill })
 	})
 }
 
@@ -256,8 +258,9 @@ func (s *Search) climb(e Evidence, theta []float64) (end, error) {
 	a := &ascent{Search: s, e: e, theta: slices.Clone(theta), ended: make([]bool, len(theta))}
 	log, ok, err := e.Try(theta)
 	if a.log = log; err != nil || !ok || len(theta) == 0 {
-		return end{theta, a.theta, log, ok, ""}, err
+		return end{from: theta, to: a.theta, log: log, ok: ok}, err
 	}
+	var path [][]float64
 	if err := a.keep(); err != nil {
 		return end{}, err
 	}
@@ -265,7 +268,7 @@ func (s *Search) climb(e Evidence, theta []float64) (end, error) {
 		if a.away {
 			_, _, err = e.Try(a.theta)
 		}
-		return end{theta, a.theta, a.log, ok, status}, err
+		return end{theta, a.theta, path, a.log, ok, status}, err
 	}
 	late := func(outer int) string {
 		return fmt.Sprintf("stopped at the time limit after %d steps of maximising the evidence", outer)
@@ -299,7 +302,7 @@ func (s *Search) climb(e Evidence, theta []float64) (end, error) {
 			still = 0
 		}
 		was, slope := a.theta, a.slope
-		a.theta, a.log = moved, next
+		a.theta, a.log, path = moved, next, append(path, moved)
 		if err := a.keep(); err != nil {
 			return end{}, err
 		}
