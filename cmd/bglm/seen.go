@@ -134,7 +134,7 @@ func (sc *scoring) kept(of string) string {
 // predicted scores the rows by the fits as they are.
 func (sc *scoring) predicted(s *duck.Session) error {
 	from := sc.subquery("", append(slices.Clone(sc.keep), shareOf(sc.job, sc.y)+" AS bglm_y")...)
-	return sc.scored(s, "bglm_y AS y, d.mean AS p, d.variance AS v, d.lower AS lower, d.upper AS upper, NULL::DOUBLE AS log_density, NULL::BIGINT AS k",
+	return sc.scored(s, "bglm_y AS y, d.mean AS p, d.variance AS v, "+intervalOf(sc.job)+", NULL::DOUBLE AS log_density, NULL::BIGINT AS k",
 		"(SELECT "+sc.kept("")+"bglm_y, bglm_predict_dist(bglm_fit, bglm_x) AS d FROM "+from+")")
 }
 
@@ -144,6 +144,15 @@ func shareOf(j *job.Job, y string) string {
 		return "(" + y + ")::DOUBLE / (" + t + ")"
 	}
 	return "(" + y + ")::DOUBLE"
+}
+
+// intervalOf is that of a response, not known of a share of successes: the distribution that is
+// predicted is that of a trial's probability.
+func intervalOf(j *job.Job) string {
+	if _, ok := j.Option("trials"); ok {
+		return "NULL::DOUBLE AS lower, NULL::DOUBLE AS upper"
+	}
+	return "d.lower AS lower, d.upper AS upper"
 }
 
 // leftOut scores each row by the posterior without it.
@@ -164,7 +173,7 @@ func (sc *scoring) leftOut(s *duck.Session, j *job.Job) error {
 	}
 	rows := sc.joined("", extra...)
 	from := "(SELECT " + sc.kept("") + "bglm_share, bglm_loo_predict(" + args + ") AS d FROM " + rows + ")"
-	if err := sc.scored(s, "bglm_share AS y, d.mean AS p, d.variance AS v, d.lower AS lower, d.upper AS upper, d.log_density AS log_density, NULL::BIGINT AS k, d.reach AS reach", from); err != nil {
+	if err := sc.scored(s, "bglm_share AS y, d.mean AS p, d.variance AS v, "+intervalOf(j)+", d.log_density AS log_density, NULL::BIGINT AS k, d.reach AS reach", from); err != nil {
 		return err
 	}
 	return sc.leftOutInPairs(s, rows, args)
