@@ -9,13 +9,13 @@ import (
 // Spread has the variances of many predictors under a Layout, to rounding those of its Variance.
 // It serves many goroutines, each with a Room.
 type Spread struct {
-	l     Layout
-	root  []float64     // packed, where the block is small or predictors are few
-	cov   *dense.Matrix // else that of the block, P
-	tied  *dense.Matrix // and P g of each leaf, g its inputs to the block
-	place []int         // of beliefs: their row there, -1 for those of the block
-	own   []float64     // by leaf: gᵀPg
-	units []int         // weights of the block that have a unit
+	l      Layout
+	root   []float64     // packed, where the block is small or predictors are few
+	cov    *dense.Matrix // else that of the block, P
+	tied   *dense.Matrix // and P g of each leaf, g its inputs to the block
+	place  []int         // of beliefs: their row there, -1 for those of the block
+	square []float64     // by leaf: gᵀPg
+	units  []int         // weights of the block that have a unit
 }
 
 // Room is what a Spread's Variance works in.
@@ -54,7 +54,7 @@ func (l Layout) NewSpread(p, n int, matrix func(rows, columns int) *dense.Matrix
 	s.cov = matrix(l.D, l.D)
 	dense.GramT(s.cov, root, nil)
 	inputs := matrix(leaves, l.D)
-	s.place, s.own = make([]int, p), make([]float64, leaves)
+	s.place, s.square = make([]int, p), make([]float64, leaves)
 	at := 0
 	for k := range p {
 		if s.place[k] = -1; l.Row(k)[0] <= -2 {
@@ -70,8 +70,8 @@ func (l Layout) NewSpread(p, n int, matrix func(rows, columns int) *dense.Matrix
 	}
 	s.tied = matrix(leaves, l.D)
 	dense.Mul(s.tied, inputs, s.cov)
-	for k := range s.own {
-		s.own[k] = dense.Dot(inputs.Row(k), s.tied.Row(k))
+	for k := range s.square {
+		s.square[k] = dense.Dot(inputs.Row(k), s.tied.Row(k))
 	}
 	return s
 }
@@ -139,7 +139,7 @@ func (s *Spread) Variance(at []int, x []float64, r *Room) float64 {
 		for _, j := range r.on {
 			sum += r.g[j] * tied[j]
 		}
-		v += x[i] * (x[i]*(s.l.Row(k)[2]+s.own[s.place[k]]) + 2*sum)
+		v += x[i] * (x[i]*(s.l.Row(k)[2]+s.square[s.place[k]]) + 2*sum)
 		for h, m := range at[:i] {
 			if m < 0 || s.place[m] < 0 {
 				continue
