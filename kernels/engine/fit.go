@@ -12,7 +12,7 @@ import (
 // Fit fits the rows of t by a method, by the name it has in Methods. s are the settings, nil
 // for the defaults; they are changed and serve one Fit only. Rows are read in their order.
 //
-// Errors: an unknown method, settings that are not allowed or do not fit the rows, columns
+// Errors: an unknown method, settings that are not allowed, that the method does not use, or that do not fit the rows, columns
 // of different lengths; a bad row, unless s.OnError is option.Skip; the cause of ctx when it
 // is cancelled, and those of the method.
 func Fit(ctx context.Context, method string, s *option.Settings, t *rows.Table) (*Result, error) {
@@ -26,6 +26,9 @@ func Fit(ctx context.Context, method string, s *option.Settings, t *rows.Table) 
 	}
 	if s == nil {
 		s = option.Defaults()
+	}
+	if err := option.For(m.Name).Unused(s); err != nil {
+		return nil, err
 	}
 	model, err := m.Model(s, t.Time != nil, t.Trials != nil)
 	if err != nil {

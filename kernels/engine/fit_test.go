@@ -27,7 +27,9 @@ func table(n int) *rows.Table {
 func TestFit(t *testing.T) {
 	for _, m := range engine.Methods() {
 		tab, s := table(40), option.Defaults()
-		s.Options.Samples, s.Options.Warmup, s.Options.Chains = 50, 50, 1
+		if m.Name == "hmc" {
+			s.Options.Samples, s.Options.Warmup, s.Options.Chains = 50, 50, 1
+		}
 		switch m.Kind {
 		case engine.Classes:
 			tab.Y = rows.Texts("y", strings.Split(strings.Repeat("red,green,blue,green,", 10), ",")[:40])
@@ -82,6 +84,11 @@ func TestFitErrors(t *testing.T) {
 		}
 	}
 	s := option.Defaults()
+	s.Options.Samples = 500
+	if _, err := engine.Fit(context.Background(), "adf", s, table(30)); err == nil || !strings.Contains(err.Error(), "samples: found 500; is not used here; allowed: family, link") {
+		t.Error(err)
+	}
+	s = option.Defaults()
 	s.OnError = option.Skip
 	f, err := engine.Fit(context.Background(), "adf", s, &rows.Table{X: rows.Fields(x), Y: rows.Numbers("y", []float64{1, 7})})
 	if err != nil || f.N != 1 || f.Skipped != 1 {

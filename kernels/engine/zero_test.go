@@ -121,7 +121,7 @@ func TestZeroSettings(t *testing.T) {
 						}
 						tab.X = rows.Lists(x)
 					}
-					if s != nil { // hmc's defaults take seconds
+					if s != nil && m.Name == "hmc" { // whose defaults take seconds
 						s.Options.Samples, s.Options.Warmup, s.Options.Chains = 20, 20, 1
 					}
 					r, err := engine.Fit(ctx, m.Name, s, tab)

@@ -20,6 +20,8 @@ type form struct {
 	words   []string // where it is a word of a list
 	read    func(s *Settings, v Source) error
 	outside func(s *Settings) (value any, is bool)
+	// differs has the value there if it is not the default; nil for lists.
+	differs func(s *Settings) (value any, is bool)
 }
 
 type forms []form
@@ -54,6 +56,20 @@ func wholeFrom(lo, hi float64) interval {
 	return interval{fmt.Sprintf("a whole number from %.0f to %.0f", lo, hi), func(x float64) bool { return x == math.Trunc(x) && x >= lo && x <= hi }}
 }
 
+// other is differs of what get finds in the settings.
+func other[T comparable](get func(*Settings) T) func(s *Settings) (any, bool) {
+	return func(s *Settings) (any, bool) {
+		var zero T
+		x := get(s)
+		return x, x != zero && x != get(Defaults())
+	}
+}
+
+// field is other of a field.
+func field[T comparable](at func(*Settings) *T) func(s *Settings) (any, bool) {
+	return other(func(s *Settings) T { return *at(s) })
+}
+
 // form reads a number of the interval; get is the number in the settings, where 0 stands
 // for the default.
 func (in interval) form(set func(*Settings, float64), get func(*Settings) float64) form {
@@ -70,6 +86,7 @@ func (in interval) form(set func(*Settings, float64), get func(*Settings) float6
 			return nil
 		},
 		outside: func(s *Settings) (any, bool) { x := get(s); return x, x != 0 && !in.contains(x) },
+		differs: other(get),
 	}
 }
 
@@ -92,7 +109,7 @@ var seconds = interval{"a number of seconds > 0", positive.has}.form(
 	func(s *Settings) float64 { return s.Options.TimeLimit.Seconds() })
 
 func boolean(at func(*Settings) *bool) form {
-	return form{allowed: Boolean, words: []string{"true", "false"}, read: func(s *Settings, v Source) error {
+	return form{allowed: Boolean, words: []string{"true", "false"}, differs: field(at), read: func(s *Settings, v Source) error {
 		b, ok := v.Scalar().(bool)
 		if !ok {
 			return ErrType
@@ -105,6 +122,7 @@ func boolean(at func(*Settings) *bool) form {
 // choice is boolean for a field whose default is neither.
 func choice(at func(*Settings) *kernels.Value[bool]) form {
 	f := boolean(nil)
+	f.differs = func(s *Settings) (any, bool) { return at(s).Or(false), at(s).IsGiven() }
 	f.read = func(s *Settings, v Source) error {
 		b, ok := v.Scalar().(bool)
 		if !ok {
@@ -119,6 +137,7 @@ func choice(at func(*Settings) *kernels.Value[bool]) form {
 // unless is boolean for a field that says the opposite.
 func unless(at func(*Settings) *bool) form {
 	f := boolean(at)
+	f.differs = func(s *Settings) (any, bool) { return !*at(s), *at(s) }
 	read := f.read
 	f.read = func(s *Settings, v Source) error {
 		if err := read(s, v); err != nil {
@@ -132,7 +151,7 @@ func unless(at func(*Settings) *bool) form {
 
 // text is any word, in lower case; who uses it knows which there are.
 func text(allowed string, at func(*Settings) *string) form {
-	return form{allowed: allowed, read: func(s *Settings, v Source) error {
+	return form{allowed: allowed, differs: field(at), read: func(s *Settings, v Source) error {
 		w, ok := v.Scalar().(string)
 		if !ok {
 			return ErrType
@@ -174,6 +193,13 @@ func word[T ~string](at func(*Settings) *T, words ...string) form {
 			}
 			return string(*at(s)), !slices.Contains(words, string(*at(s)))
 		},
+		differs: func(s *Settings) (any, bool) {
+			if at == nil {
+				return nil, false
+			}
+			x, is := field(at)(s)
+			return string(x.(T)), is
+		},
 	}
 }
 
@@ -185,7 +211,8 @@ func (f form) again() form {
 
 // auto is the word 'auto'; at is nil where it stands for the default.
 func auto(at func(*Settings) *bool) form {
-	return form{allowed: "'auto'", words: []string{"auto"}, read: func(s *Settings, v Source) error {
+	differs := func(s *Settings) (any, bool) { return "auto", at != nil && *at(s) }
+	return form{allowed: "'auto'", words: []string{"auto"}, differs: differs, read: func(s *Settings, v Source) error {
 		if w, ok := v.Scalar().(string); !ok || !strings.EqualFold(w, "auto") {
 			return ErrType // other words are as wrong as for the number alone
 		}

@@ -353,6 +353,26 @@ func (s *Settings) Validate() error {
 	return nil
 }
 
+// Unused reports a number, word or truth value that was set although no option of all has it: one
+// that the method of all would ignore. Decode has said so before; it is for settings that Go fills in.
+func (all Specs) Unused(s *Settings) error {
+	keys := all.Keys()
+	for _, p := range list {
+		if slices.Contains(keys, p.Key) || p.Key == "method" {
+			continue
+		}
+		for _, f := range p.forms {
+			if f.differs == nil {
+				continue
+			}
+			if x, is := f.differs(s); is {
+				return &argument.Error{Name: p.Key, Found: Show(x), Why: "is not used here", Allowed: strings.Join(keys, ", ")}
+			}
+		}
+	}
+	return nil
+}
+
 // Check is Validate for engines that are called without Settings.
 func Check(o *kernels.Options) error {
 	return (&Settings{Model: kernels.Model{Options: *o}}).Validate()

@@ -1,14 +1,17 @@
 package option
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/argument"
 )
 
 func given(options map[string]any) iter.Seq2[string, Source] {
@@ -125,6 +128,52 @@ func TestContinue(t *testing.T) {
 	for key, v := range map[string]any{"link": "probit", "family": "poisson", "hash_bits": 5, "intercept": true} {
 		if _, err := For("adf").Decode(given(map[string]any{"prior": f, key: v})); err == nil || !strings.Contains(err.Error(), "the prior fit has") {
 			t.Errorf("%s: %v", key, err)
+		}
+	}
+}
+
+// What an option that a method does not have was set to is an error, of every form but lists; what
+// it has, and defaults, are none.
+func TestUnused(t *testing.T) {
+	none, all := Specs{}, All()
+	if err := none.Unused(Defaults()); err != nil {
+		t.Error(err)
+	}
+	if err := none.Unused(&Settings{}); err != nil {
+		t.Error(err)
+	}
+	seen := map[string]bool{}
+	for _, p := range all {
+		if p.Key == "method" || p.Row {
+			continue
+		}
+		values := []any{0.25, 3, 5, 7.5, true, false}
+		for _, w := range p.Words() {
+			values = append(values, w)
+		}
+		for _, v := range values {
+			s, err := Specs{p}.Decode(maps.All(map[string]Source{p.Key: Go(v)}))
+			if err != nil || none.Unused(s) == nil { // not of this form, or the default
+				continue
+			}
+			seen[p.Key] = true
+			var e *argument.Error
+			if !errors.As(none.Unused(s), &e) || e.Name != p.Key || e.Found == "" {
+				t.Errorf("%s = %v: %v", p.Key, v, none.Unused(s))
+			}
+			if err := all.Unused(s); err != nil {
+				t.Errorf("%s = %v: %v", p.Key, v, err)
+			}
+			if err := (Specs{p}).Unused(s); err != nil {
+				t.Errorf("%s = %v: %v", p.Key, v, err)
+			}
+		}
+	}
+	lists := []string{"correlated", "priors", "prior", "at", "around"}
+	texts := []string{"family", "link", "reference", "table", "keep"}
+	for _, key := range all.Keys() {
+		if p := Of(key); !seen[key] && key != "method" && !p.Row && !slices.Contains(lists, key) && !slices.Contains(texts, key) {
+			t.Errorf("%s was never seen", key)
 		}
 	}
 }
