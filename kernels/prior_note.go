@@ -3,7 +3,10 @@ package kernels
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
+	"strings"
 )
 
 var equals, isNull = []byte("="), []byte(IsNull)
@@ -175,4 +178,36 @@ func (s *scatter) noise() (loss float64) {
 		loss += 0.5 * ((1-r)*(1-r) + r*r*c/e - c/(c+e))
 	}
 	return loss
+}
+
+// StrayNote says which names that priors and process noises were given for are those of a column
+// that f remembers but for their case: they are of no row.
+func (m *Model) StrayNote(f *Fit) string {
+	if len(f.Columns) == 0 || len(m.Priors)+len(m.NoiseBy) == 0 || m.HashBits > 0 {
+		return ""
+	}
+	stray := func(feature string) string {
+		name, _, _ := strings.Cut(feature, "=")
+		is := ""
+		for _, c := range f.Columns {
+			if c.Name == name {
+				return ""
+			}
+			if strings.EqualFold(c.Name, name) {
+				is = c.Name
+			}
+		}
+		return is
+	}
+	for _, b := range m.Priors {
+		if is := stray(b.Feature); is != "" {
+			return fmt.Sprintf("the prior of feature %q is of no row: its column is %q", b.Feature, is)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.NoiseBy)) {
+		if is := stray(name); is != "" {
+			return fmt.Sprintf("the process noise of feature %q is of no row: its column is %q", name, is)
+		}
+	}
+	return ""
 }

@@ -66,3 +66,19 @@ func TestPriorNote(t *testing.T) {
 		t.Errorf("by column: %q", s)
 	}
 }
+
+// A name that is a column's but for its case is told, one that is a column's, a level of one, a slot
+// or something else is not.
+func TestStrayNote(t *testing.T) {
+	f := &Fit{Columns: []FitColumn{{Name: "Age"}, {Name: "city"}}}
+	for name, want := range map[string]string{"age": `"Age"`, "CITY=Bonn": `"city"`, "Age": "", "city=BONN": "", "other": "", Intercept: ""} {
+		for _, m := range []*Model{{Priors: []Belief{{Feature: name}}}, {NoiseBy: map[string]float64{name: 1}}} {
+			if s := m.StrayNote(f); !strings.Contains(s, want) || (s == "") != (want == "") {
+				t.Errorf("%s: %q, want %q", name, s, want)
+			}
+			if s := m.StrayNote(&Fit{}); s != "" {
+				t.Errorf("no columns: %q", s)
+			}
+		}
+	}
+}

@@ -278,7 +278,7 @@ func (s streaming) Size() int64   { return s.state.Size() }
 func (s streaming) Share(d *kernels.Dict) bool { return s.state.Share(d) }
 func (s streaming) Fit(ctx context.Context) (*Result, error) {
 	f, err := s.state.Fit(ctx)
-	return checked(ctx, f, err, func() {
+	return checked(ctx, s.state.Model(), f, err, func() {
 		if m := s.state.Model(); judges(m) {
 			own := learntBy(m, f)
 			f.Say(f.PriorNote(own))
@@ -369,12 +369,12 @@ func (b batch) Fit(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	f, err := b.solve(ctx, rows)
-	return checked(ctx, f, err, func() { f.Say(rows.ScaleNote(f)) })
+	return checked(ctx, b.Model, f, err, func() { f.Say(rows.ScaleNote(f)) })
 }
 
 // checked is the last check of a fit, after say has said what is to be said of it, nil for
 // nothing: no belief and no covariance that is not a number leaves an engine.
-func checked(ctx context.Context, f *kernels.Fit, err error, say func()) (*Result, error) {
+func checked(ctx context.Context, m *kernels.Model, f *kernels.Fit, err error, say func()) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -383,6 +383,7 @@ func checked(ctx context.Context, f *kernels.Fit, err error, say func()) (*Resul
 		if say != nil {
 			say()
 		}
+		f.Say(m.StrayNote(f))
 		return r.check()
 	})
 	if err != nil {

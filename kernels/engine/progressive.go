@@ -142,7 +142,7 @@ func (p *progressive) Merge(ctx context.Context, src Fitter) error {
 
 func (p *progressive) Fit(ctx context.Context) (*Result, error) {
 	f, err := p.state.Fit(ctx)
-	r, err := checked(ctx, f, err, nil)
+	r, err := checked(ctx, p.state.Model(), f, err, nil)
 	if err == nil {
 		r.Rows = p.rows
 	}

@@ -150,7 +150,7 @@ func (c *Classifier) Fit(ctx context.Context) (*Result, error) {
 	}
 	p, none := weightless(p)
 	f, err := softmax.Fit(ctx, p, names)
-	return checked(ctx, f, err, func() {
+	return checked(ctx, p.Model, f, err, func() {
 		f.Say(none)
 		f.Say(p.ClassSeparation(f))
 		f.Say(c.ScaleNote(f))
