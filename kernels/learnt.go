@@ -117,6 +117,18 @@ func (f *Fit) LearnShape(mode, sd float64) {
 	f.Learn(LearntShape, mean, mean*math.Sqrt(math.Expm1(sd*sd)))
 }
 
+// LearnShapeBy is LearnShape where the evidence of the shape's logarithm has that curvature, NaN
+// where it is not known. Of one that the rows know to no factor of e^2 the mode alone is noted, and
+// that is said: the law of the logarithm would have moments that mean nothing.
+func (f *Fit) LearnShapeBy(mode, information float64) {
+	sd := 1 / math.Sqrt(information)
+	if sd > 2 {
+		f.Say(fmt.Sprintf("the rows hardly bound the shape: %.3g is the most likely one", mode))
+		sd = math.NaN()
+	}
+	f.LearnShape(mode, sd)
+}
+
 // LearntOf is mean and deviation of a parameter that f learnt; false where it does not know both.
 func (f *Fit) LearntOf(name string) (mean, sd float64, ok bool) {
 	for _, l := range f.Learnt {

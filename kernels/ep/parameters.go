@@ -16,7 +16,7 @@ func (l *learner) parameters(f *kernels.Fit) {
 		f.LearnDeviation(params.Dispersion, 2*l.information(&params, &params.Dispersion))
 	}
 	if _, ok := l.p.Lik.(lik.Shaped); ok && o.AutoShape {
-		f.LearnShape(params.Shape, 1/math.Sqrt(l.information(&params, &params.Shape)))
+		f.LearnShapeBy(params.Shape, l.information(&params, &params.Shape))
 	}
 }
 

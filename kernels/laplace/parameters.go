@@ -27,7 +27,7 @@ func (h *learner) parameters(f *kernels.Fit, around *spread) error {
 		if err != nil {
 			return err
 		}
-		f.LearnShape(math.Exp(h.theta[k]), 1/math.Sqrt(information))
+		f.LearnShapeBy(math.Exp(h.theta[k]), information)
 	}
 	return nil
 }

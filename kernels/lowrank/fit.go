@@ -162,7 +162,7 @@ func (l *learned) note(f *kernels.Fit, p *kernels.Problem) {
 		f.LearnDeviation(f.Dispersion, 2*l.dispersion)
 	}
 	if _, ok := p.Lik.(lik.Shaped); ok && p.Options.AutoShape && p.N > 0 {
-		f.LearnShape(f.Shape, 1/math.Sqrt(l.shape))
+		f.LearnShapeBy(f.Shape, l.shape)
 	}
 }
 
