@@ -81,7 +81,11 @@ func (t Term) cross(o Term) Term {
 
 // Parse reads a formula; its errors quote it.
 func Parse(text string) (f *Formula, err error) {
-	fail := func(err error) (*Formula, error) { return nil, fmt.Errorf("formula %q: %w", text, err) }
+	written := text
+	fail := func(err error) (*Formula, error) { return nil, fmt.Errorf("formula %q: %w", written, err) }
+	if text, err = quoted(text); err != nil {
+		return fail(err)
+	}
 	at, err := topLevel(text, '~')
 	if err != nil {
 		return fail(err)
@@ -273,7 +277,7 @@ func (p *parser) atom(minus bool) ([]Term, error) {
 		}
 		p.f.Dot = true
 		return nil, nil
-	case c == '"' || c == '`' || c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80:
+	case c == '"' || c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80:
 		return p.expression(minus)
 	}
 	return nil, p.unexpected()
@@ -283,13 +287,13 @@ func (p *parser) atom(minus bool) ([]Term, error) {
 func (p *parser) expression(minus bool) ([]Term, error) {
 	lo := p.at
 	var q Part
-	if c := p.text[p.at]; c == '"' || c == '`' {
-		end := strings.IndexByte(p.text[p.at+1:], c)
-		if end < 0 {
-			return nil, fmt.Errorf("a name begins with %c and does not end", c)
+	if p.text[p.at] == '"' {
+		n, err := name(p.text[p.at:])
+		if err != nil {
+			return nil, err
 		}
-		q.Name = p.text[p.at+1 : p.at+1+end]
-		p.at += end + 2
+		q.Name = strings.ReplaceAll(p.text[p.at+1:p.at+n-1], `""`, `"`)
+		p.at += n
 		q.SQL, q.Column = quote.Name(q.Name), true
 	} else {
 		for p.at < len(p.text) && isWord(p.text[p.at]) {

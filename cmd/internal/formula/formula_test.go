@@ -24,6 +24,8 @@ func TestFormula(t *testing.T) {
 		{"y ~ hour(date)::VARCHAR : x", "y | hour(date)::VARCHAR:x | true"},
 		{"y ~ I(a / 1000) + f('~)', b[1])", "y | I(a / 1000) f('~)', b[1]) | true"},
 		{`y ~ "my col" + ` + "`other one`", "y | my col other one | true"},
+		{`y ~ "a ""q"" name" + b`, `y | a "q" name b | true`},
+		{"ln(`y,1`) ~ ln(`x, 1`) + f('`', `a\"b`)", `ln("y,1") | ln("x, 1") f('` + "`" + `', "a""b") | true`},
 		{"cbind(s, n - s) ~ x", "s / (s) + (n - s) | x | true"},
 		{"y ~ x + offset(ln(t)) + offset(z)", "y | x | true offset ln(t) z"},
 		{"y ~ . - a", "y |  | true dot"},
@@ -67,7 +69,7 @@ func TestFormula(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"y": "no ~", "~ a": "before the ~", "y ~": "it ends", "y ~ a +": "it ends", "y ~ a / b": "I(distance / 1000)", "y ~ f(a": "does not close",
-		"y ~ a::": "needs a type", "y ~ (a + b": "it ends", "y ~ 'a": "unexpected", "y ~ a^x": "the power", "y ~ 0": "no terms", "cbind(a) ~ b": "cbind takes",
+		"y ~ a::": "needs a type", "y ~ (a + b": "it ends", "y ~ 'a": "does not end", "y ~ `a": "does not end", `y ~ "a`: "does not end", "y ~ a^x": "the power", "y ~ 0": "no terms", "cbind(a) ~ b": "cbind takes",
 		"y ~ poly(a, 3)": "write its powers, as in a + I(a^2)", "y ~ bs(f(a, b))": "I(greatest(f(a, b) - 10, 0))", "y ~ C(a, Treatment)": "as in C(a)",
 		"y ~ b + a^2": "write I(a^2) for the power", "y ~ scale(a)": "write a: numbers", "y ~ a + offset(log(t))": "write offset(ln(t))",
 		"y ~ a - .": "everything", "y ~ a) + b": "unexpected", "y ~ (x | g) + (z | g)": "correlates g, which another", "y ~ (1 | g + h)": "allowed: a column, a:b or a/b",

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/bglm/bglm/cmd/internal/quote"
 )
 
 func isWord(c byte) bool {
@@ -20,6 +22,43 @@ func call(sql, name string) (string, bool) {
 		return "", false
 	}
 	return strings.TrimSpace(sql[len(name)+1 : len(sql)-1]), true
+}
+
+// name is the length of the name in double quotes at the beginning of s; two of them stand for one.
+func name(s string) (int, error) {
+	for i := 1; i < len(s); i++ {
+		if s[i] != '"' {
+			continue
+		}
+		if i+1 == len(s) || s[i+1] != '"' {
+			return i + 1, nil
+		}
+		i++
+	}
+	return 0, fmt.Errorf("a name %.20q does not end", s)
+}
+
+// quoted is a formula with the names that R has in backticks in double quotes.
+func quoted(s string) (string, error) {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		if c != '\'' && c != '"' && c != '`' {
+			b.WriteByte(c)
+			continue
+		}
+		end := strings.IndexByte(s[i+1:], c)
+		if end < 0 {
+			return "", fmt.Errorf("a quotation %.20q does not end", s[i:])
+		}
+		if c == '`' {
+			b.WriteString(quote.Name(s[i+1 : i+1+end]))
+		} else {
+			b.WriteString(s[i : i+2+end])
+		}
+		i += end + 1
+	}
+	return b.String(), nil
 }
 
 // balanced is the length of the bracketed text at the beginning of s.
@@ -54,7 +93,7 @@ func topLevel(s string, c byte) (int, error) {
 		switch s[i] {
 		case c:
 			return i, nil
-		case '\'', '"', '`':
+		case '\'', '"':
 			end := strings.IndexByte(s[i+1:], s[i])
 			if end < 0 {
 				return 0, fmt.Errorf("a quotation %.20q does not end", s[i:])
