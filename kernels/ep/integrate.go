@@ -102,7 +102,7 @@ func (s *spread) measure(peak *mode.Peak, v *varied, n int, one float64) error {
 		points *= 3.5
 	}
 	if n <= maxGrid && points*one <= maxWork {
-		sum, err := peak.Sum(func(theta []float64) []float64 {
+		sum, err := peak.Sum(mode.Points(n, maxWork, one), func(theta []float64) []float64 {
 			var roots []float64
 			for _, x := range theta {
 				roots = append(roots, math.Exp(0.5*x))

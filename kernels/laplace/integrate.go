@@ -134,7 +134,7 @@ func (h *learner) integrate() (*spread, error) {
 		points *= 3.5
 	}
 	if !h.coarse && len(of) <= maxGrid && points*(one+join) <= maxWork && h.hessian != "rows" {
-		if err := h.grid(peak, of, out); err != nil {
+		if err := h.grid(peak, of, mode.Points(len(of), maxWork, one+join), out); err != nil {
 			return nil, err
 		}
 	}
@@ -199,10 +199,10 @@ func (h *learner) approach(start []float64) {
 // few is up to how many weights, as far as the data know them, approach looks at.
 const few = 10
 
-// grid sums over that of the posterior of the parameters of; out stays where there is none.
-func (h *learner) grid(peak *mode.Peak, of []int, out *spread) error {
+// grid sums over that of at most so many points of the posterior of the parameters of; out stays where there is none.
+func (h *learner) grid(peak *mode.Peak, of []int, points int, out *spread) error {
 	var values []float64 // of the roots, then those of ties
-	sum, err := peak.Sum(func(theta []float64) []float64 {
+	sum, err := peak.Sum(points, func(theta []float64) []float64 {
 		values = values[:0]
 		for _, j := range of {
 			values = append(values, math.Exp(0.5*theta[j]))

@@ -67,11 +67,16 @@ func (p *posterior) Slope() (slope, scale []float64, err error) {
 	return slope, scale, nil
 }
 
-const (
-	// most is the number of points of up to three parameters, mostBeyond that of more; where
-	// they do not suffice there is no grid.
-	most, mostBeyond = 250, 3000
-)
+// Points is how many points a grid of k parameters may have where that many operations are to
+// spend and a point takes one: those of few rows, which hardly know the parameters, take thousands.
+// Where they do not suffice there is no grid.
+func Points(k int, operations, one float64) int {
+	least, most := 250.0, 4000.0
+	if k > 3 {
+		least, most = 3000, 20000
+	}
+	return int(min(max(least, operations/one), most))
+}
 
 // Peak is the posterior of some parameters near its mode.
 type Peak struct {
@@ -213,17 +218,29 @@ func (q *Peak) Section(k int) (mean, sd float64, ok bool, err error) {
 // evidence at one.
 //
 // Source: [rue2009], section 3.1.
-func (q *Peak) Grid(use func(theta []float64, log float64) error) (bool, error) {
+func (q *Peak) Grid(limit int, use func(theta []float64, log float64) error) (bool, error) {
 	k := len(q.x)
 	// The distance of the points, in deviations near the mode, and by how many nats below it
 	// the grid ends: deviations of what is summed are within 1 % of the integrals'.
-	step, fall, limit := 1.0, 9.0, most
+	step, fall := 1.0, 9.0
 	if k > 1 {
 		step, fall = 1.5, 8
 	}
 	if k > 3 {
-		step, fall, limit = 1.5, 7.5, mostBeyond
+		step, fall = 1.5, 7.5
 	}
+	// In a parameter they are no farther apart than that: densities are analytic within π of the real
+	// line, so that sums over such points are within e^(-2π²/2.5) of the integrals, however flat the
+	// mode is.
+	const farthest = 2.5
+	steps := make([]float64, k)
+	for a := range steps {
+		steps[a] = step
+		for _, x := range q.axes.Row(a) {
+			steps[a] = min(steps[a], farthest/math.Abs(x))
+		}
+	}
+	const weighed = 4 // where densities count times the variance that weights have there
 	queue := [][]int{make([]int, k)}
 	seen := map[string]bool{fmt.Sprint(queue[0]): true}
 	for n := 0; n < len(queue); n++ {
@@ -232,7 +249,7 @@ func (q *Peak) Grid(use func(theta []float64, log float64) error) (bool, error) 
 		}
 		y, out := slices.Clone(q.x), false
 		for a, v := range queue[n] {
-			dense.Axpy(step*float64(v), q.axes.Row(a), y)
+			dense.Axpy(steps[a]*float64(v), q.axes.Row(a), y)
 		}
 		for i := range y {
 			out = out || y[i] < q.lo[i] || y[i] > q.hi[i]
@@ -244,7 +261,11 @@ func (q *Peak) Grid(use func(theta []float64, log float64) error) (bool, error) 
 		if err != nil || !ok || !special.Finite(log) {
 			return false, nil // of the parameters there, not of the fit
 		}
-		if n > 0 && log < q.log-fall {
+		rise := 0.0 // of a variance, to which that of its weights is in proportion
+		for i, x := range q.x {
+			rise = max(rise, y[i]-x)
+		}
+		if n > 0 && log < q.log-fall && log+rise < q.log-weighed {
 			continue
 		}
 		q.p.Keep()

@@ -78,14 +78,14 @@ type Averages struct {
 // SD is the deviation of value k.
 func (s *Averages) SD(k int) float64 { return math.Sqrt(max(s.Square[k]-s.Mean[k]*s.Mean[k], 0)) }
 
-// Sum sums over the points of Grid; values are those of the parameters, in a slice that may be
+// Sum sums over the points of Grid, limit at most; values are those of the parameters, in a slice that may be
 // used again, and gaussian is the posterior of the weights under them, full or with leaves, where the
 // evidence stands. nil where there is no grid.
-func (q *Peak) Sum(values func(theta []float64) []float64, gaussian func() (*gauss.Normal, error)) (*Averages, error) {
+func (q *Peak) Sum(limit int, values func(theta []float64) []float64, gaussian func() (*gauss.Normal, error)) (*Averages, error) {
 	var m mixture
 	total := 0.0
 	var sums, squares []float64
-	whole, err := q.Grid(func(theta []float64, log float64) error {
+	whole, err := q.Grid(limit, func(theta []float64, log float64) error {
 		g, err := gaussian()
 		if err != nil {
 			return err
