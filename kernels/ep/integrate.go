@@ -19,7 +19,7 @@ import (
 const (
 	// maxGrid is how many variances a grid is made for, maxWork bounds the operations of integrating
 	// as estimated: some seconds.
-	maxGrid = 6
+	maxGrid = 8
 	maxWork = 2e10
 	// integrateTol is the tolerance of the fits that are summed: the beliefs are within a
 	// few of it, in deviations.
@@ -99,7 +99,7 @@ func (s *spread) measure(peak *mode.Peak, v *varied, n int, one float64) error {
 	s.mean, s.sd = peak.Moments()
 	points := 15.0 // of a grid
 	for range n - 1 {
-		points *= 3.5
+		points = min(3.5*points, mode.Scattered)
 	}
 	if n <= maxGrid && points*one <= maxWork {
 		sum, err := peak.Sum(mode.Points(n, maxWork, one), func(theta []float64) []float64 {

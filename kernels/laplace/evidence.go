@@ -48,6 +48,7 @@ type learner struct {
 	drift  *drift      // how w moves with θ; nil where that is not followed
 	pass   *newtonStep // in place of the rows; nil
 	coarse bool        // integrate makes no grid
+	plain  bool        // integrate has not averaged over variances, and that matters
 }
 
 func (e *engine) learns() bool {

@@ -19,8 +19,8 @@ import (
 // Sources: [rue2009], nested Laplace approximations.
 
 const (
-	// maxGrid is how many parameters a grid is made for.
-	maxGrid = 6
+	// maxGrid is how many parameters are summed over.
+	maxGrid = 8
 	// maxWork bounds the operations of integrating, as estimated.
 	maxWork = 5e9
 )
@@ -118,7 +118,15 @@ func (h *learner) integrate() (*spread, error) {
 	theta, at, log := slices.Clone(h.theta), h.at, h.at.log
 	peak, err := mode.NewPeak(h, of, prior, start, h.lo, h.hi, h.search.late)
 	if err != nil || peak == nil {
-		return nil, h.back(theta, at, log, err)
+		err := h.back(theta, at, log, err)
+		if err == nil && !h.coarse && !h.search.late() {
+			every := make([]int, len(h.Names))
+			for k := range every {
+				every[k] = k
+			}
+			h.plain = h.matters(every)
+		}
+		return nil, err
 	}
 	out := &spread{}
 	out.mean, out.sd = peak.Moments()
@@ -131,12 +139,15 @@ func (h *learner) integrate() (*spread, error) {
 	}
 	h.search.loose = 0
 	for range len(of) - 1 {
-		points *= 3.5
+		points = min(3.5*points, mode.Scattered)
 	}
 	if !h.coarse && len(of) <= maxGrid && points*(one+join) <= maxWork && h.hessian != "rows" {
 		if err := h.grid(peak, of, mode.Points(len(of), maxWork, one+join), out); err != nil {
 			return nil, err
 		}
+	}
+	if !h.coarse && out.weights == nil {
+		h.plain = h.matters(peak.Wide(len(h.Names)))
 	}
 	if !h.coarse && (out.weights == nil || len(of) > 1) {
 		if err := h.sections(peak, one, out); err != nil {
@@ -144,6 +155,24 @@ func (h *learner) integrate() (*spread, error) {
 		}
 	}
 	return out, h.moveTo(peak.Mode())
+}
+
+// notAveraged is what a status says where learnt variances are not averaged over and that matters.
+const notAveraged = "the weights' posterior is that under one value of the learnt prior variances, which the rows hardly know: deviations leave that out"
+
+// matters says whether a variance among those, which are hardly known, is that of a weight which the
+// rows leave much of its prior.
+func (h *learner) matters(wide []int) bool {
+	if len(wide) == 0 {
+		return false
+	}
+	left, prior := h.at.vars(), h.root.Of.Var
+	for j, k := range h.Of {
+		if slices.Contains(wide, k) && left[j] > 0.05*prior[j] {
+			return true
+		}
+	}
+	return false
 }
 
 // approach moves the start of variances of few weights, far from those of the highest evidence,

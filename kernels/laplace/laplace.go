@@ -377,6 +377,9 @@ func (e *engine) fitLearning(start []float64) (*kernels.Fit, error) {
 		if around, err = h.integrate(); err != nil {
 			return nil, err
 		}
+		if h.plain {
+			note = kernels.Join(note, notAveraged)
+		}
 		if err := h.exactly(); err != nil {
 			return nil, err
 		}

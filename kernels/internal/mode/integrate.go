@@ -73,7 +73,7 @@ func (p *posterior) Slope() (slope, scale []float64, err error) {
 func Points(k int, operations, one float64) int {
 	least, most := 250.0, 4000.0
 	if k > 3 {
-		least, most = 3000, 20000
+		least, most = 3000, 3000
 	}
 	return int(min(max(least, operations/one), most))
 }

@@ -78,14 +78,15 @@ type Averages struct {
 // SD is the deviation of value k.
 func (s *Averages) SD(k int) float64 { return math.Sqrt(max(s.Square[k]-s.Mean[k]*s.Mean[k], 0)) }
 
-// Sum sums over the points of Grid, limit at most; values are those of the parameters, in a slice that may be
+// Sum sums over the points of Grid, limit at most, or where they do not suffice over those of
+// Scatter; values are those of the parameters, in a slice that may be
 // used again, and gaussian is the posterior of the weights under them, full or with leaves, where the
-// evidence stands. nil where there is no grid.
+// evidence stands. nil where neither will do.
 func (q *Peak) Sum(limit int, values func(theta []float64) []float64, gaussian func() (*gauss.Normal, error)) (*Averages, error) {
 	var m mixture
 	total := 0.0
 	var sums, squares []float64
-	whole, err := q.Grid(limit, func(theta []float64, log float64) error {
+	add := func(theta []float64, log float64) error {
 		g, err := gaussian()
 		if err != nil {
 			return err
@@ -101,7 +102,19 @@ func (q *Peak) Sum(limit int, values func(theta []float64) []float64, gaussian f
 			squares[k] += w * v * v
 		}
 		return nil
-	})
+	}
+	whole, err := false, error(nil)
+	if len(q.x) <= latticed {
+		whole, err = q.Grid(limit, add)
+	}
+	if err == nil && !whole && !q.late() {
+		if _, ok, failed := q.p.Try(q.x); failed != nil || !ok {
+			return nil, failed
+		}
+		q.p.Keep()
+		m, total, sums, squares = mixture{}, 0, nil, nil
+		whole, err = q.Scatter(min(limit, Scattered), add)
+	}
 	if err != nil || !whole {
 		return nil, err
 	}
