@@ -101,8 +101,8 @@ func (s *spread) measure(peak *mode.Peak, v *varied, n int, one float64) error {
 	for range n - 1 {
 		points = min(3.5*points, mode.Scattered)
 	}
-	if n <= maxGrid && points*one <= maxWork {
-		sum, err := peak.Sum(mode.Points(n, maxWork, one), func(theta []float64) []float64 {
+	if affordable := maxWork / one; n <= maxGrid && affordable >= mode.LeastPoints {
+		sum, err := peak.Sum(mode.Points(n, points, affordable), func(theta []float64) []float64 {
 			var roots []float64
 			for _, x := range theta {
 				roots = append(roots, math.Exp(0.5*x))

@@ -124,7 +124,7 @@ func (h *learner) integrate() (*spread, error) {
 			for k := range every {
 				every[k] = k
 			}
-			h.plain = h.matters(every)
+			h.plain = h.matters(every, func(k int) float64 { return 2 * math.Exp(h.theta[k]) })
 		}
 		return nil, err
 	}
@@ -141,18 +141,17 @@ func (h *learner) integrate() (*spread, error) {
 	for range len(of) - 1 {
 		points = min(3.5*points, mode.Scattered)
 	}
-	if !h.coarse && len(of) <= maxGrid && points*(one+join) <= maxWork && h.hessian != "rows" {
-		if err := h.grid(peak, of, mode.Points(len(of), maxWork, one+join), out); err != nil {
+	if affordable := maxWork / (one + join); !h.coarse && len(of) <= maxGrid && affordable >= mode.LeastPoints && h.hessian != "rows" {
+		if err := h.grid(peak, of, mode.Points(len(of), points, affordable), out); err != nil {
 			return nil, err
 		}
-	}
-	if !h.coarse && out.weights == nil {
-		h.plain = h.matters(peak.Wide(len(h.Names)))
 	}
 	if !h.coarse && (out.weights == nil || len(of) > 1) {
-		if err := h.sections(peak, one, out); err != nil {
+		known, err := h.sections(peak, one, out)
+		if err != nil {
 			return nil, err
 		}
+		h.plain = out.weights == nil && known && h.matters(peak.Wide(len(h.Names)), func(k int) float64 { return out.mean[k]*out.mean[k] + out.sd[k]*out.sd[k] })
 	}
 	return out, h.moveTo(peak.Mode())
 }
@@ -160,15 +159,16 @@ func (h *learner) integrate() (*spread, error) {
 // notAveraged is what a status says where learnt variances are not averaged over and that matters.
 const notAveraged = "the weights' posterior is that under one value of the learnt prior variances, which the rows hardly know: deviations leave that out"
 
-// matters says whether a variance among those, which are hardly known, is that of a weight which the
-// rows leave much of its prior.
-func (h *learner) matters(wide []int) bool {
+// matters says whether a variance among those, which are hardly known, is on average so far above
+// its value here that a weight of it would have a deviation larger by a tenth: as far as the rows
+// leave it its prior.
+func (h *learner) matters(wide []int, average func(k int) float64) bool {
 	if len(wide) == 0 {
 		return false
 	}
 	left, prior := h.at.vars(), h.root.Of.Var
 	for j, k := range h.Of {
-		if slices.Contains(wide, k) && left[j] > 0.05*prior[j] {
+		if slices.Contains(wide, k) && left[j]/prior[j]*(average(k)/prior[j]-1) > 0.2 {
 			return true
 		}
 	}
@@ -258,20 +258,20 @@ func (h *learner) grid(peak *mode.Peak, of []int, points int, out *spread) error
 
 // sections has moments of the variances that the data hardly know, each by itself: their
 // posteriors are far from Gaussian on any scale, and a grid of more than one parameter has few
-// points there. one is what an evidence costs.
-func (h *learner) sections(peak *mode.Peak, one float64, out *spread) error {
+// points there. one is what an evidence costs; all says that it has those of all of them.
+func (h *learner) sections(peak *mode.Peak, one float64, out *spread) (all bool, err error) {
 	wide := peak.Wide(len(h.Names))
 	if float64(12*len(wide))*one > maxWork {
-		return nil
+		return false, nil
 	}
 	for _, k := range wide {
 		mean, sd, ok, err := peak.Section(k)
 		if err != nil || !ok {
-			return err
+			return false, err
 		}
 		out.mean[k], out.sd[k] = mean, sd
 	}
-	return nil
+	return true, nil
 }
 
 // known is what the information in many rows says about the deviations, the weights staying at

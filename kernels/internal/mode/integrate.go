@@ -67,15 +67,25 @@ func (p *posterior) Slope() (slope, scale []float64, err error) {
 	return slope, scale, nil
 }
 
-// Points is how many points a grid of k parameters may have where that many operations are to
-// spend and a point takes one: those of few rows, which hardly know the parameters, take thousands.
-// Where they do not suffice there is no grid.
-func Points(k int, operations, one float64) int {
-	least, most := 250.0, 4000.0
+const (
+	// LeastPoints is how many points a sum over parameters is to be worth.
+	LeastPoints = 200
+	// far is how many points of a lattice one of Scatter takes as long as.
+	far = 3
+)
+
+// Points is how many points a sum over k parameters may have, of which so many are affordable: those of
+// few rows, which hardly know the parameters, take thousands. It is negative, the points of Scatter,
+// where a lattice, which takes about so many, is not affordable.
+func Points(k int, lattice, affordable float64) int {
+	most := 4000.0
 	if k > 3 {
-		least, most = 3000, 3000
+		most = Scattered
 	}
-	return int(min(max(least, operations/one), most))
+	if lattice > affordable || k > latticed {
+		return -int(min(affordable/far, most)) // without a neighbour to begin at
+	}
+	return int(min(max(250, affordable), most))
 }
 
 // Peak is the posterior of some parameters near its mode.

@@ -78,7 +78,7 @@ type Averages struct {
 // SD is the deviation of value k.
 func (s *Averages) SD(k int) float64 { return math.Sqrt(max(s.Square[k]-s.Mean[k]*s.Mean[k], 0)) }
 
-// Sum sums over the points of Grid, limit at most, or where they do not suffice over those of
+// Sum sums over the points of Grid, as many as Points has, or where they do not suffice over those of
 // Scatter; values are those of the parameters, in a slice that may be
 // used again, and gaussian is the posterior of the weights under them, full or with leaves, where the
 // evidence stands. nil where neither will do.
@@ -104,10 +104,16 @@ func (q *Peak) Sum(limit int, values func(theta []float64) []float64, gaussian f
 		return nil
 	}
 	whole, err := false, error(nil)
-	if len(q.x) <= latticed {
+	if limit > 0 {
 		whole, err = q.Grid(limit, add)
 	}
 	if err == nil && !whole && !q.late() {
+		if limit = -limit; limit < 0 {
+			limit /= -far
+		}
+		if limit < LeastPoints/2 {
+			return nil, nil
+		}
 		if _, ok, failed := q.p.Try(q.x); failed != nil || !ok {
 			return nil, failed
 		}

@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	// Scattered is how many points Scatter draws, where as many are affordable, and leastScattered
-	// how many they must count for.
-	Scattered, leastScattered = 3000, 300
+	// Scattered is how many points Scatter draws, where as many are affordable; they must count for one
+	// of leastScattered, and for 40.
+	Scattered, leastScattered = 3000, 10
 	// latticed is for how many parameters a lattice is tried.
-	latticed = 5
+	latticed = 4
 	// scatterFall is by how many nats the density falls to a scale of a draw, along an axis: as
 	// Student's t with scatterFreedom degrees of freedom does in one.
 	scatterFreedom = 5
@@ -83,7 +83,7 @@ func (q *Peak) Scatter(points int, use func(theta []float64, log float64) error)
 			return false, err
 		}
 	}
-	return sum*sum >= leastScattered*squares, nil
+	return sum*sum >= max(40, float64(points)/leastScattered)*squares, nil
 }
 
 // scales are, along each axis below and above the mode, what it takes for the density to fall as
