@@ -133,7 +133,7 @@
 --       UNION ALL SELECT 'age and clinic', bglm_fit(cured, {age: age, clinic: clinic}) FROM visits;
 --     SELECT name, round(elpd_diff, 1), round(se_diff, 1), n FROM bglm_compare_fits('models', 'visits', cured, {age: age, clinic: clinic});
 --     -- > age | 0 | 0 | 60
---     -- > age and clinic | -0.7 | 0 | 60
+--     -- > age and clinic | -0.6 | 0 | 60
 --
 -- bglm_contrasts(fits, x, column)
 --   All pairs of the levels of a column (bglm_pairs) for the fits in the column fit of
