@@ -146,14 +146,17 @@ func (h *learner) integrate() (*spread, error) {
 			return nil, err
 		}
 	}
+	known := false
 	if !h.coarse && (out.weights == nil || len(of) > 1) {
-		known, err := h.sections(peak, one, out)
-		if err != nil {
+		if known, err = h.sections(peak, one, out); err != nil {
 			return nil, err
 		}
-		h.plain = out.weights == nil && known && h.matters(peak.Wide(len(h.Names)), func(k int) float64 { return out.mean[k]*out.mean[k] + out.sd[k]*out.sd[k] })
 	}
-	return out, h.moveTo(peak.Mode())
+	if err := h.moveTo(peak.Mode()); err != nil {
+		return nil, err
+	}
+	h.plain = known && out.weights == nil && h.matters(peak.Wide(len(h.Names)), func(k int) float64 { return out.mean[k]*out.mean[k] + out.sd[k]*out.sd[k] })
+	return out, nil
 }
 
 // notAveraged is what a status says where learnt variances are not averaged over and that matters.
