@@ -574,6 +574,7 @@ type varied struct {
 	tol           float64
 	dev, variance []float64
 	best          []Site // where every fit starts
+	turns         int    // how often Higher was asked
 }
 
 // endOfRange is what a status says of a prior variance that went as far as it can.
@@ -604,8 +605,15 @@ func (v *varied) attempt(q *kernels.Problem) (float64, bool, error) {
 	return v.out.logZ, v.out.whole() && (v.out.converged || !v.strict), err
 }
 
+// mostTurns bounds how often a search turns to another fixed point: one whose evidence fails again
+// and again would have it do so for ever.
+const mostTurns = 6
+
 // Higher implements mode.Modal.
 func (v *varied) Higher() (bool, error) {
+	if v.turns++; v.turns > mostTurns {
+		return false, nil
+	}
 	e, out, moved := v.highest(v.p, v.e, v.out)
 	if moved {
 		copy(v.e.sites(), e.sites())
