@@ -102,7 +102,7 @@ func (s *spread) measure(peak *mode.Peak, v *varied, n int, one float64) error {
 		points = min(3.5*points, mode.Scattered)
 	}
 	if affordable := maxWork / one; n <= maxGrid && affordable >= mode.LeastPoints {
-		sum, err := peak.Sum(mode.Points(n, points, affordable), func(theta []float64) []float64 {
+		sum, err := peak.Sum(mode.PointsOf(n, points, affordable), func(theta []float64) []float64 {
 			var roots []float64
 			for _, x := range theta {
 				roots = append(roots, math.Exp(0.5*x))

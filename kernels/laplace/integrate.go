@@ -142,7 +142,7 @@ func (h *learner) integrate() (*spread, error) {
 		points = min(3.5*points, mode.Scattered)
 	}
 	if affordable := maxWork / (one + join); !h.coarse && len(of) <= maxGrid && affordable >= mode.LeastPoints && h.hessian != "rows" {
-		if err := h.grid(peak, of, mode.Points(len(of), points, affordable), out); err != nil {
+		if err := h.grid(peak, of, mode.PointsOf(len(of), points, affordable), out); err != nil {
 			return nil, err
 		}
 	}
@@ -231,8 +231,8 @@ func (h *learner) approach(start []float64) {
 // few is up to how many weights, as far as the data know them, approach looks at.
 const few = 10
 
-// grid sums over that of at most so many points of the posterior of the parameters of; out stays where there is none.
-func (h *learner) grid(peak *mode.Peak, of []int, points int, out *spread) error {
+// grid sums over so many points of the posterior of the parameters of; out stays where there is none.
+func (h *learner) grid(peak *mode.Peak, of []int, points mode.Points, out *spread) error {
 	var values []float64 // of the roots, then those of ties
 	sum, err := peak.Sum(points, func(theta []float64) []float64 {
 		values = values[:0]

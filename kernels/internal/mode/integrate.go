@@ -74,18 +74,22 @@ const (
 	far = 3
 )
 
-// Points is how many points a sum over k parameters may have, of which so many are affordable: those of
-// few rows, which hardly know the parameters, take thousands. It is negative, the points of Scatter,
-// where a lattice, which takes about so many, is not affordable.
-func Points(k int, lattice, affordable float64) int {
+// Points is how many points of a lattice and draws of Scatter a sum may have, 0 for none.
+type Points struct{ Lattice, Draws int }
+
+// PointsOf are those of k parameters where so many points are affordable: those of few rows, which
+// hardly know the parameters, take thousands. There is no lattice where one, of about so many points, is
+// not affordable.
+func PointsOf(k int, lattice, affordable float64) Points {
 	most := 4000.0
 	if k > 3 {
 		most = Scattered
 	}
 	if lattice > affordable || k > latticed {
-		return -int(min(affordable/far, most)) // without a neighbour to begin at
+		return Points{0, int(min(affordable/far, Scattered))} // without a neighbour to begin at
 	}
-	return int(min(max(250, affordable), most))
+	n := int(min(max(250, affordable), most))
+	return Points{n, n / far}
 }
 
 // Peak is the posterior of some parameters near its mode.

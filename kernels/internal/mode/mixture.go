@@ -78,11 +78,10 @@ type Averages struct {
 // SD is the deviation of value k.
 func (s *Averages) SD(k int) float64 { return math.Sqrt(max(s.Square[k]-s.Mean[k]*s.Mean[k], 0)) }
 
-// Sum sums over the points of Grid, as many as Points has, or where they do not suffice over those of
-// Scatter; values are those of the parameters, in a slice that may be
-// used again, and gaussian is the posterior of the weights under them, full or with leaves, where the
+// Sum sums over a lattice of at most n.Lattice points, or where they do not suffice over n.Draws draws;
+// values are those of the parameters, in a slice that may be used again, and gaussian is the posterior of the weights under them, full or with leaves, where the
 // evidence stands. nil where neither will do.
-func (q *Peak) Sum(limit int, values func(theta []float64) []float64, gaussian func() (*gauss.Normal, error)) (*Averages, error) {
+func (q *Peak) Sum(n Points, values func(theta []float64) []float64, gaussian func() (*gauss.Normal, error)) (*Averages, error) {
 	var m mixture
 	total := 0.0
 	var sums, squares []float64
@@ -104,14 +103,11 @@ func (q *Peak) Sum(limit int, values func(theta []float64) []float64, gaussian f
 		return nil
 	}
 	whole, err := false, error(nil)
-	if limit > 0 {
-		whole, err = q.Grid(limit, add)
+	if n.Lattice > 0 {
+		whole, err = q.Grid(n.Lattice, add)
 	}
 	if err == nil && !whole && !q.late() {
-		if limit = -limit; limit < 0 {
-			limit /= -far
-		}
-		if limit < LeastPoints/2 {
+		if n.Draws < LeastPoints/2 {
 			return nil, nil
 		}
 		if _, ok, failed := q.p.Try(q.x); failed != nil || !ok {
@@ -119,7 +115,7 @@ func (q *Peak) Sum(limit int, values func(theta []float64) []float64, gaussian f
 		}
 		q.p.Keep()
 		m, total, sums, squares = mixture{}, 0, nil, nil
-		whole, err = q.Scatter(min(limit, Scattered), add)
+		whole, err = q.Scatter(n.Draws, add)
 	}
 	if err != nil || !whole {
 		return nil, err
