@@ -217,7 +217,7 @@ func callContrast(args []capi.Vec, n int, out *capi.Col) error {
 }
 
 // maxPairs is how many levels bglm_pairs compares: the response's difference is an integral
-// of a millisecond or two for each pair.
+// of some tenths of a millisecond for each pair.
 const maxPairs = 64
 
 var pairsOfLevels = capi.ListOf(capi.StructOf(append([]capi.Field{fld("a", capi.TVarchar), fld("b", capi.TVarchar)}, contrastType.Fields...)...))

@@ -58,6 +58,79 @@ func TestResponses(t *testing.T) {
 	}
 }
 
+// The ends of the interval have the wanted probability below them, by the plain sum over a fine
+// grid of the second predictor: to 2e-5 of the deviation of the difference, also where
+// one predictor is all but known, where both are all but one, and where a response is at its end.
+func TestResponsesInterval(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 3))
+	for i := range 140 {
+		link := [][2]string{{"bernoulli", "logit"}, {"bernoulli", "probit"}, {"bernoulli", "cloglog"}, {"poisson", "log"}}[i%4]
+		l, err := lik.New(link[0], link[1], lik.Params{Dispersion: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sa, sb := min(math.Exp(1.5*r.NormFloat64()-1), 8), min(math.Exp(1.5*r.NormFloat64()-1), 8)
+		if link[1] == "log" {
+			sa, sb = min(sa, 2), min(sb, 2)
+		}
+		rho := 1 - math.Exp(-2*r.ExpFloat64())
+		switch {
+		case i%3 == 0:
+			rho = -rho
+		case i%7 == 0:
+			rho = 1 - 1e-5*r.Float64()
+		}
+		ma := 2 * r.NormFloat64()
+		mb := ma + r.NormFloat64()
+		// given the wider one
+		below := func(d float64) float64 {
+			const n = 40000
+			from, wide, of, narrow, sign := mb, sb, ma, sa, 1.0
+			if sb < sa {
+				from, wide, of, narrow, sign = ma, sa, mb, sb, -1
+			}
+			sum, total := 0.0, 0.0
+			for k := range n {
+				z := 8 * (2*(float64(k)+0.5)/n - 1)
+				w := math.Exp(-0.5 * z * z)
+				gap := l.Traits().Predictor(l.Response(from+wide*z)+sign*d) - of - rho*narrow*z
+				total += w
+				sum += w * 0.5 * math.Erfc(-sign*gap/(narrow*math.Sqrt(2*(1-rho*rho))))
+			}
+			return sum / total
+		}
+		for _, level := range []float64{0.5, 0.95} {
+			e := responses(l, ma-mb, sa*sa+sb*sb-2*rho*sa*sb, ma, sa*sa, mb, sb*sb, level)
+			slack := 2e-5*e.SD + 1e-14
+			for _, end := range []struct{ at, p float64 }{{e.Lower, 0.5 - 0.5*level}, {e.Upper, 0.5 + 0.5*level}} {
+				// 2e-4 for the plain sum: a step may lie anywhere between two nodes
+				if below(end.at-slack) > end.p+2e-4 || below(end.at+slack) < end.p-2e-4 {
+					t.Errorf("%v, N(%v, %v²) and N(%v, %v²), correlation %v: %v is below %v with %v, want %v", link, ma, sa, mb, sb, rho, end.at, level, below(end.at), end.p)
+				}
+			}
+		}
+	}
+}
+
+// The difference of exponentials keeps its digits where the predictors are nearly one.
+func TestExponentials(t *testing.T) {
+	l, err := lik.New("poisson", "log", lik.Params{Dispersion: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range []float64{1, 1e-3, 1e-9} {
+		for _, v := range []float64{0, 1e-4 * m * m, m * m} {
+			// s_b ~ N(0.3, 0.5), s_a = s_b + d with d ~ N(m, v) of its own: E f(s_b) and E f(d) apart
+			e := responses(l, m, v, 0.3+m, 0.5+v, 0.3, 0.5, 0.9)
+			grow := m + 0.5*v
+			rise := math.Expm1(grow)
+			first, second := math.Exp(0.3+0.25)*rise, math.Exp(0.6+1)*(rise*rise+math.Exp(2*grow)*math.Expm1(v))
+			kerneltest.Close(t, fmt.Sprintf("mean of exp(s) (exp(d) - 1), d ~ N(%v, %v)", m, v), e.Mean, first, kerneltest.Tol{Rel: 1e-12})
+			kerneltest.Close(t, fmt.Sprintf("deviation of exp(s) (exp(d) - 1), d ~ N(%v, %v)", m, v), e.SD, math.Sqrt(second-first*first), kerneltest.Tol{Rel: 1e-6})
+		}
+	}
+}
+
 // Contrasts come from the joint posterior: what two rows share does not count.
 func TestContrast(t *testing.T) {
 	f := &kernels.Fit{Method: "laplace", Family: "bernoulli", Link: "logit", Shape: math.NaN(), Dispersion: 1, Intercept: true, Prior: kernels.DefaultPrior, Time: math.NaN(),
@@ -117,5 +190,19 @@ func TestColumnOf(t *testing.T) {
 		if got := ColumnOf(f, feature); got != want {
 			t.Errorf("%s: %s, want %s", feature, got, want)
 		}
+	}
+}
+
+func BenchmarkContrast(b *testing.B) {
+	l, err := lik.New("bernoulli", "logit", lik.Params{Dispersion: 1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for name, c := range map[string][5]float64{"apart": {0.5, 1, -0.5, 2, 0.9}, "together": {0.2, 9, 0.3, 9.2, 9}, "close": {1, 0.01, 0.5, 0.02, 0.005}} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				responses(l, c[0]-c[2], c[1]+c[3]-2*c[4], c[0], c[1], c[2], c[3], 0.95)
+			}
+		})
 	}
 }
