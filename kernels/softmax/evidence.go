@@ -119,42 +119,42 @@ func (h *learner) Slope() (g, scale []float64, err error) {
 //	u_a = ω π_a [(1 - 2π_a) Q_aa - Σ_b π_b (1 - 2π_b) Q_bb]
 func (h *learner) bend(u *dense.Matrix) {
 	s, ev := h.search, h.at
+	// A triangular root's rows of class b end with its columns.
+	triangular := ev.root != nil && ev.root == ev.post.L
 	r := 1
 	if ev.root != nil {
 		r = ev.root.Cols
 	}
-	// A triangular root's rows of class b end with its columns.
-	width := func(int) int { return r }
-	if ev.root != nil && ev.root == ev.post.L {
-		width = func(b int) int { return min(r, (b+1)*s.p) }
-	}
 	s.Parallel(s.n, len(s.Val)*s.a*(1+r/8), func(lo, hi int) {
-		y := dense.New(s.a, r)
+		var y *panel
+		if ev.root != nil {
+			y = s.newPanel(ev.root, triangular)
+		}
 		q, pi, qp, mix := make([]float64, s.a), make([]float64, s.a), make([]float64, s.a), make([]float64, r)
 		for i := lo; i < hi; i++ {
 			s.Stop.Check()
+			at := (i - lo) % panelRows
+			if y != nil && at == 0 {
+				y.fill(s, i, min(i+panelRows, hi))
+			}
 			w := s.weight(i)
 			out := u.Row(i)
 			clear(out)
 			if !(w > 0) {
 				continue
 			}
-			col, val := s.Entries(i)
 			for b := range s.a {
 				pi[b] = s.now.prob.Row(i)[b] / w
-				if ev.root == nil { // diagonal
-					q[b] = 0
-					for k, j := range col {
-						q[b] += val[k] * val[k] * ev.post.Var[b*s.p+int(j)]
-					}
+				if y != nil {
+					yb := y.y[b].Row(at)
+					q[b] = dense.Dot(yb, yb)
 					continue
 				}
-				yb := y.Row(b)[:width(b)]
-				clear(yb)
+				q[b] = 0 // diagonal
+				col, val := s.Entries(i)
 				for k, j := range col {
-					dense.Axpy(val[k], ev.root.Row(b*s.p + int(j))[:len(yb)], yb)
+					q[b] += val[k] * val[k] * ev.post.Var[b*s.p+int(j)]
 				}
-				q[b] = dense.Dot(yb, yb)
 			}
 			if ev.split {
 				mean := 0.0
@@ -169,12 +169,14 @@ func (h *learner) bend(u *dense.Matrix) {
 			clear(mix)
 			trace := 0.0
 			for b, v := range q {
-				dense.Axpy(pi[b], y.Row(b)[:width(b)], mix[:width(b)])
+				yb := y.y[b].Row(at)
+				dense.Axpy(pi[b], yb, mix[:len(yb)])
 				trace += pi[b] * v
 			}
 			form := 0.0
 			for b := range qp {
-				qp[b] = dense.Dot(y.Row(b)[:width(b)], mix[:width(b)])
+				yb := y.y[b].Row(at)
+				qp[b] = dense.Dot(yb, mix[:len(yb)])
 				form += pi[b] * qp[b]
 			}
 			for a := range out {

@@ -19,6 +19,8 @@ const (
 	nearestWork = 2e9
 	// pairs is how many points, each with its negative, a row's averages are taken over.
 	pairs = 64
+	// averageRows is how many rows are averaged over in one go, a whole number of panels.
+	averageRows = 4 * panelRows
 	// maxSteps bounds the steps to the nearest Gaussian; they end when one moves it by less
 	// than nearTol of its deviations and gains less than nearTol² nats.
 	maxSteps = 60
@@ -261,29 +263,33 @@ func (x *nearest) evaluate(bl *belief, w []float64) {
 	for j, d := range dev {
 		kl += (d*d + bl.post.Var[j]) / prior.Var[j]
 	}
-	logLik := mode.Sum(s.Stop, s.n, s.a*s.a*pairs, func(lo, hi int) float64 {
-		r := newRowAverage(s.a, len(w), x.z)
+	logLik := mode.SumBy(s.Stop, s.n, averageRows, s.a*s.a*pairs, func(lo, hi int) float64 {
+		r := newRowAverage(x.z)
+		y := s.newPanel(bl.root, true)
 		sum := 0.0
 		for i := lo; i < hi; i++ {
 			mean, curve, resid := eta.Row(i), x.curve.Row(i), x.resid.Row(i)
 			clear(curve)
 			clear(resid)
+			at := (i - lo) % panelRows
+			if at == 0 {
+				y.fill(s, i, min(i+panelRows, hi))
+			}
 			omega := s.weight(i)
 			if !(omega > 0) {
 				continue
 			}
-			cols, vals := s.Entries(i)
-			r.covariance(bl.root, s.p, cols, vals)
+			r.covariance(y, at)
 			sum += omega * r.average(mean, s.label[i], s.classes.Pinned >= 0)
-			at := 0
+			k := 0
 			for a := range s.a {
 				for b := range a + 1 {
-					v := -r.pair[at]
+					v := -r.pair[k]
 					if a == b {
 						v += r.prob[a]
 					}
-					curve[at] = omega * v
-					at++
+					curve[k] = omega * v
+					k++
 				}
 				resid[a] = -omega * r.prob[a]
 			}
@@ -328,35 +334,30 @@ func (x *nearest) average(h, w *dense.Matrix) {
 	}
 }
 
-// rowAverage averages over the predictors of a row.
+// rowAverage averages over the predictors of a row: at n points and their negatives.
 type rowAverage struct {
-	z          *dense.Matrix
-	y          *dense.Matrix // A x weights: a row's part of the root
-	l          []float64     // A x A: root of the predictors' covariance
-	f, e       []float64
+	z          *dense.Matrix // A x n: the points
+	f          *dense.Matrix // A x 2n: predictors there, and what they come to
+	down       []float64
+	top, total []float64 // over the classes
+	l          []float64 // A x A: root of the predictors' covariance
 	prob, pair []float64 // E π, E π πᵀ (lower triangle)
 }
 
-func newRowAverage(a, weights int, z *dense.Matrix) *rowAverage {
-	return &rowAverage{z: z, y: dense.New(a, weights), l: make([]float64, a*a), f: make([]float64, a), e: make([]float64, a),
-		prob: make([]float64, a), pair: make([]float64, a*(a+1)/2)}
+func newRowAverage(z *dense.Matrix) *rowAverage {
+	n, a := z.Rows, z.Cols
+	return &rowAverage{z: z.T(), f: dense.New(a, 2*n), down: make([]float64, 2*n), top: make([]float64, 2*n), total: make([]float64, 2*n),
+		l: make([]float64, a*a), prob: make([]float64, a), pair: make([]float64, a*(a+1)/2)}
 }
 
-// covariance takes the covariance of a row's predictors and its root, whose columns are 0
-// where it has no rank.
-func (r *rowAverage) covariance(root *dense.Matrix, p int, cols []uint32, vals []float64) {
-	n := len(r.f)
-	for a := range n {
-		y := r.y.Row(a)
-		clear(y)
-		for k, j := range cols {
-			l := root.Row(a*p + int(j))[:a*p+int(j)+1]
-			dense.Axpy(vals[k], l, y[:len(l)])
-		}
-	}
+// covariance takes the covariance of the predictors of row i of a panel and its root, whose
+// columns are 0 where it has no rank.
+func (r *rowAverage) covariance(y *panel, i int) {
+	n := len(r.prob)
 	for a := range n {
 		for b := range a + 1 {
-			v := dense.Dot(r.y.Row(a), r.y.Row(b))
+			yb := y.y[b].Row(i)
+			v := dense.Dot(y.y[a].Row(i)[:len(yb)], yb)
 			full := v
 			for k := range b {
 				v -= r.l[a*n+k] * r.l[b*n+k]
@@ -376,56 +377,57 @@ func (r *rowAverage) covariance(root *dense.Matrix, p int, cols []uint32, vals [
 // average sets prob and pair and returns E log p of the class label, -1 being the one that
 // is pinned at 0.
 func (r *rowAverage) average(mean []float64, label int, pinned bool) float64 {
-	n := len(mean)
-	clear(r.prob)
-	clear(r.pair)
+	n := r.z.Cols
+	for i := range r.top {
+		r.top[i], r.total[i] = math.Inf(-1), 0
+	}
+	if pinned {
+		clear(r.top)
+	}
+	for a, m := range mean {
+		f := r.f.Row(a)
+		up, down := f[:n], f[n:]
+		clear(up)
+		for k, l := range r.l[a*len(mean) : a*len(mean)+a+1] {
+			dense.Axpy(l, r.z.Row(k), up)
+		}
+		for i, u := range up {
+			up[i], down[i] = m+u, m-u
+		}
+		for i, v := range f {
+			r.top[i] = max(r.top[i], v)
+		}
+	}
+	for a := range mean {
+		f := r.f.Row(a)
+		dense.Axpy(-1, r.top, f)
+		dense.Exp(f, r.down, f)
+		dense.Axpy(1, f, r.total)
+	}
 	sum := 0.0
-	for i := range r.z.Rows {
-		z := r.z.Row(i)
-		for a := range n {
-			r.e[a] = dense.Dot(r.l[a*n:a*n+a+1], z[:a+1])
+	for i, t := range r.top {
+		if pinned {
+			r.total[i] += special.ExpDown(-t)
 		}
-		for _, sign := range [2]float64{1, -1} {
-			top := math.Inf(-1)
-			if pinned {
-				top = 0
-			}
-			for a, u := range r.e {
-				r.f[a] = mean[a] + sign*u
-				top = max(top, r.f[a])
-			}
-			total, own := 0.0, 0.0
-			if pinned {
-				total = math.Exp(-top)
-			}
-			if label >= 0 {
-				own = r.f[label]
-			}
-			for a, f := range r.f {
-				r.f[a] = math.Exp(f - top)
-				total += r.f[a]
-			}
-			sum += own - top - math.Log(total)
-			share := 1 / total
-			at := 0
-			for a := range n {
-				r.f[a] *= share
-				r.prob[a] += r.f[a]
-				for b := range a + 1 {
-					r.pair[at] += r.f[a] * r.f[b]
-					at++
-				}
-			}
+		sum -= t + special.QuickLog(r.total[i])
+		r.total[i] = 1 / r.total[i]
+	}
+	share, at := 1/float64(2*n), 0
+	for a := range mean {
+		f := r.f.Row(a)
+		r.prob[a] = share * dense.Dot(f, r.total)
+		for i, s := range r.total {
+			f[i] *= s
+		}
+		for b := range a + 1 {
+			r.pair[at] = share * dense.Dot(f, r.f.Row(b))
+			at++
 		}
 	}
-	share := 1 / float64(2*r.z.Rows)
-	for a := range r.prob {
-		r.prob[a] *= share
+	if label >= 0 {
+		return mean[label] + share*sum // points and their negatives make up for each other
 	}
-	for k := range r.pair {
-		r.pair[k] *= share
-	}
-	return sum * share
+	return share * sum
 }
 
 // pointsOf are the points of which each stands for itself and its negative, in dim

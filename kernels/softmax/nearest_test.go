@@ -264,7 +264,11 @@ func TestNearestEquations(t *testing.T) {
 // manyAverages is E π and E π πᵀ over N(mean, cov) by points and their negatives.
 func manyAverages(mean, cov []float64, z [][]float64) (prob, pair []float64) {
 	c := len(mean)
-	r := newRowAverage(c, c, dense.New(len(z), c))
+	points := dense.New(len(z), c)
+	for i, p := range z {
+		copy(points.Row(i), p)
+	}
+	r := newRowAverage(points)
 	root := make([]float64, c*c)
 	for a := range c {
 		for b := range a + 1 {
@@ -281,9 +285,6 @@ func manyAverages(mean, cov []float64, z [][]float64) (prob, pair []float64) {
 		}
 	}
 	copy(r.l, root)
-	for i, p := range z {
-		copy(r.z.Row(i), p)
-	}
 	r.average(mean, 0, false)
 	pair = make([]float64, c*c)
 	at := 0

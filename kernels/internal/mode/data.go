@@ -21,12 +21,17 @@ const (
 // Sum adds up f over n rows: in blocks, each in order, the blocks in order. A row is
 // about as much work as that many entries.
 func Sum(s *stop.Stop, n, perRow int, f func(lo, hi int) float64) float64 {
-	blocks := (n + sumRows - 1) / sumRows
+	return SumBy(s, n, sumRows, perRow, f)
+}
+
+// SumBy is Sum in blocks of so many rows.
+func SumBy(s *stop.Stop, n, rows, perRow int, f func(lo, hi int) float64) float64 {
+	blocks := (n + rows - 1) / rows
 	part := make([]float64, blocks)
 	some := func(lo, hi int) {
 		for b := lo; b < hi; b++ {
 			s.Check()
-			part[b] = f(b*sumRows, min((b+1)*sumRows, n))
+			part[b] = f(b*rows, min((b+1)*rows, n))
 		}
 	}
 	if n*perRow < parallelFrom {

@@ -1,0 +1,67 @@
+package softmax
+
+import "github.com/bglm/bglm/kernels/dense"
+
+const (
+	// panelRows are multiplied with a root at once, which then comes from memory once for all.
+	panelRows = 64
+	// panelShare is from which share of entries that are kept on a panel of all is quicker.
+	panelShare = 0.1
+)
+
+// panel is some rows of X times the root of a covariance of all classes' weights: y[b] are the
+// products with its rows of class b. They are made by one goroutine.
+type panel struct {
+	x *dense.Matrix // nil: X is sparse
+	y []*dense.Matrix
+	l []*dense.Matrix // the root's rows by class, as far as they have columns
+	p int
+}
+
+// newPanel is for products with a root; triangular says that its rows of class b end with
+// column (b + 1) p.
+func (s *search) newPanel(root *dense.Matrix, triangular bool) *panel {
+	q := &panel{p: s.p}
+	rows := min(panelRows, s.n)
+	if s.Density() >= panelShare {
+		q.x = dense.New(rows, s.p)
+	}
+	for b := range s.a {
+		width := root.Cols
+		if triangular {
+			width = min(width, (b+1)*s.p)
+		}
+		q.l = append(q.l, root.Slice(b*s.p, (b+1)*s.p, 0, width))
+		q.y = append(q.y, dense.New(rows, width))
+	}
+	return q
+}
+
+// fill makes the products of rows [lo, hi), at most panelRows.
+func (q *panel) fill(s *search, lo, hi int) {
+	s.Stop.Check()
+	if q.x == nil {
+		for i := lo; i < hi; i++ {
+			cols, vals := s.Entries(i)
+			for b, y := range q.y {
+				to := y.Row(i - lo)
+				clear(to)
+				for k, j := range cols {
+					dense.Axpy(vals[k], q.l[b].Row(int(j)), to)
+				}
+			}
+		}
+		return
+	}
+	for i := lo; i < hi; i++ {
+		cols, vals := s.Entries(i)
+		row := q.x.Row(i - lo)
+		clear(row)
+		for k, j := range cols {
+			row[j] += vals[k]
+		}
+	}
+	for b, y := range q.y {
+		dense.MulAlone(y.Slice(0, hi-lo, 0, y.Cols), q.x.Slice(0, hi-lo, 0, q.p), q.l[b])
+	}
+}
