@@ -17,12 +17,21 @@ func workersFor(operations float64) int {
 	return runtime.GOMAXPROCS(0)
 }
 
-// Parallel splits [0, n) into one contiguous part per processor (GOMAXPROCS, at most n)
-// and returns when f has run on all of them. The parts depend on the machine: for results
+// shares is how many parts Parallel makes for each processor: one that other programs use, or a
+// host that waits by asking again, takes fewer of them.
+const shares = 4
+
+// Parallel splits [0, n) into contiguous parts, a few for each processor (GOMAXPROCS; at most n
+// in all), and returns when f has run on all of them. The parts depend on the machine: for results
 // that do not, f must treat each index independently. A panic in f is raised again here.
 func Parallel(n int, f func(lo, hi int)) {
-	p := min(runtime.GOMAXPROCS(0), n)
-	tasks(p, p, func(i int) { f(i*n/p, (i+1)*n/p) })
+	p := runtime.GOMAXPROCS(0)
+	if p == 1 && n > 0 {
+		f(0, n)
+		return
+	}
+	parts := min(shares*p, n)
+	tasks(parts, p, func(i int) { f(i*n/parts, (i+1)*n/parts) })
 }
 
 // Each calls f(0) ... f(n-1), each once, on as many goroutines as there are processors and

@@ -18,7 +18,7 @@ import (
 // The response and what stands inside the parentheses of a function are SQL.
 // + adds terms, - removes them, a:b is an interaction, a*b is a + b + a:b,
 // (a + b)^2 all terms up to that order, 1 and 0 (or - 1) the intercept and none, . all
-// other columns, offset(e) a known part of the linear predictor, I(e) an SQL
+// other columns, also in .^2 or .:g, offset(e) a known part of the linear predictor, I(e) an SQL
 // expression, factor(e) one whose values are levels even if they are numbers, and
 // cbind(s, f) ~ ... counts of successes and failures.
 //
@@ -37,6 +37,7 @@ type Formula struct {
 	Correlated [][]string
 	Others     []string // the columns that . stands for, after Bind
 	without    []Term
+	text       string // as written
 }
 
 // Term is a part, or the interaction of several.
@@ -79,11 +80,14 @@ func (t Term) cross(o Term) Term {
 	return out
 }
 
-// Parse reads a formula; its errors quote it.
-func Parse(text string) (f *Formula, err error) {
-	written := text
+// Parse reads a formula; its errors quote it. A dot stands for nothing until Bind.
+func Parse(text string) (*Formula, error) { return parse(text, nil) }
+
+// parse is Parse with the terms that a dot stands for.
+func parse(written string, dot []Term) (f *Formula, err error) {
 	fail := func(err error) (*Formula, error) { return nil, fmt.Errorf("formula %q: %w", written, err) }
-	if text, err = quoted(text); err != nil {
+	text, err := quoted(written)
+	if err != nil {
 		return fail(err)
 	}
 	at, err := topLevel(text, '~')
@@ -93,7 +97,7 @@ func Parse(text string) (f *Formula, err error) {
 	if at < 0 {
 		return fail(fmt.Errorf("no ~ between the response and the terms"))
 	}
-	f = &Formula{Y: strings.TrimSpace(text[:at]), Intercept: true}
+	f = &Formula{Y: strings.TrimSpace(text[:at]), Intercept: true, text: written}
 	if f.Y == "" {
 		return fail(fmt.Errorf("nothing stands before the ~"))
 	}
@@ -104,7 +108,7 @@ func Parse(text string) (f *Formula, err error) {
 		}
 		f.Y, f.Trials = args[0], "("+args[0]+") + ("+args[1]+")"
 	}
-	p := &parser{text: text[at+1:], f: f}
+	p := &parser{text: text[at+1:], f: f, dot: dot}
 	terms, err := p.sum()
 	if err == nil && p.peek() != 0 {
 		err = p.unexpected()
@@ -123,6 +127,8 @@ type parser struct {
 	text string
 	at   int
 	f    *Formula
+	dot  []Term // what . stands for
+	part string // what atom last read, where that is no term: an offset, 1 or 0
 }
 
 func (p *parser) peek() byte {
@@ -183,9 +189,11 @@ func (p *parser) sum() ([]Term, error) {
 func (p *parser) product(minus bool) ([]Term, error) {
 	out, err := p.interaction(minus)
 	for err == nil && p.peek() == '*' {
+		left := p.part
 		p.at++
 		var right []Term
 		if right, err = p.interaction(minus); err == nil {
+			err = uncrossed(left, p.part)
 			out = append(append(slices.Clone(out), right...), crossAll(out, right)...)
 		}
 	}
@@ -209,13 +217,25 @@ const maxTerms = 1000 // more terms are an error
 func (p *parser) interaction(minus bool) ([]Term, error) {
 	out, err := p.power(minus)
 	for err == nil && p.peek() == ':' {
+		left := p.part
 		p.at++
 		var right []Term
 		if right, err = p.power(minus); err == nil {
+			err = uncrossed(left, p.part)
 			out = crossAll(out, right)
 		}
 	}
 	return out, err
+}
+
+// uncrossed says that what is no term has no interactions.
+func uncrossed(parts ...string) error {
+	for _, part := range parts {
+		if part != "" {
+			return fmt.Errorf("%s has no interactions; allowed: terms", part)
+		}
+	}
+	return nil
 }
 
 func (p *parser) power(minus bool) ([]Term, error) {
@@ -252,6 +272,7 @@ func (p *parser) power(minus bool) ([]Term, error) {
 // Terms in parentheses.
 func (p *parser) atom(minus bool) ([]Term, error) {
 	c := p.peek()
+	p.part = ""
 	switch {
 	case c == '(' && p.barred() > 0:
 		return p.random(minus)
@@ -269,6 +290,7 @@ func (p *parser) atom(minus bool) ([]Term, error) {
 		}
 		p.at++
 		p.f.Intercept = (c == '1') != minus
+		p.part = string(c)
 		return nil, nil
 	case c == '.':
 		p.at++
@@ -276,7 +298,7 @@ func (p *parser) atom(minus bool) ([]Term, error) {
 			return nil, fmt.Errorf("- . takes everything away")
 		}
 		p.f.Dot = true
-		return nil, nil
+		return slices.Clone(p.dot), nil
 	case c == '"' || c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80:
 		return p.expression(minus)
 	}
@@ -347,6 +369,7 @@ func (p *parser) expression(minus bool) ([]Term, error) {
 			return nil, fmt.Errorf("log in SQL is the logarithm to base 10; write offset(ln(%s))", e)
 		}
 		p.f.Offset = append(p.f.Offset, inner)
+		p.part = q.SQL
 		return nil, nil
 	}
 	return []Term{{q}}, nil

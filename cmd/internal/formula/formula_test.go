@@ -73,7 +73,7 @@ func TestFormula(t *testing.T) {
 		"y ~ poly(a, 3)": "write its powers, as in a + I(a^2)", "y ~ bs(f(a, b))": "I(greatest(f(a, b) - 10, 0))", "y ~ C(a, Treatment)": "as in C(a)",
 		"y ~ b + a^2": "write I(a^2) for the power", "y ~ scale(a)": "write a: numbers", "y ~ a + offset(log(t))": "write offset(ln(t))",
 		"y ~ a - .": "everything", "y ~ a) + b": "unexpected", "y ~ (x | g) + (z | g)": "correlates g, which another", "y ~ (1 | g + h)": "allowed: a column, a:b or a/b",
-		"y ~ a - (1 | a)": "cannot be taken away", "y ~ (. | g)": "before its bar", "y ~ (1 | )": "behind its bar", "y ~ 17": "unexpected",
+		"y ~ a - (1 | a)": "cannot be taken away", "y ~ (. | g)": "before its bar", "y ~ offset(z):g": "offset(z) has no interactions", "y ~ g * offset(z)": "offset(z) has no interactions", "y ~ x:1": "1 has no interactions", "y ~ (1 | )": "behind its bar", "y ~ 17": "unexpected",
 	} {
 		if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", text, err, want)
@@ -106,14 +106,14 @@ func TestFormulaSQL(t *testing.T) {
 		{"y ~ s + (1 | s)", `{'s': "s"}`},
 		{"y ~ f(n) + (1 | f(n))", `{'f(n)': f(n), 'factor(f(n))': (f(n))::VARCHAR}`},
 		{"y ~ s + n:s", `{'s': "s", 'n:s': {'n': "n", 's': "s"}}`},
-		{"y + n > 2 ~ . - V - k", `list_concat(bglm_features({'s': "s", 'b': "b", 'tags': "tags"}), bglm_features("m"))`},
+		{"y + n > 2 ~ . - K", `list_concat(bglm_features({'s': "s", 'b': "b", 'tags': "tags"}), bglm_features("m"))`},
 	} {
 		f, err := Parse(c.text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := f.Bind([]string{"y", "n", "k", "s", "b", "tags", "m"}); err != nil {
-			if err = f.Bind([]string{"y", "n", "k", "s", "b", "tags", "m", "v", "hour"}); err != nil {
+		if err := f.Bind([]string{"y", "n", "k", "s", "b", "tags", "m"}, ""); err != nil {
+			if err = f.Bind([]string{"y", "n", "k", "s", "b", "tags", "m", "v", "hour"}, ""); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -122,7 +122,7 @@ func TestFormulaSQL(t *testing.T) {
 		}
 	}
 	f, _ := Parse("y ~ nope")
-	if err := f.Bind([]string{"y", "a"}); err == nil || !strings.Contains(err.Error(), "no column nope; found: y, a") {
+	if err := f.Bind([]string{"y", "a"}, ""); err == nil || !strings.Contains(err.Error(), "no column nope; found: y, a") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -136,7 +136,7 @@ func FuzzFormula(f *testing.F) {
 			return
 		}
 		if g, err := Parse(s); err == nil {
-			if err := g.Bind([]string{"a", "b"}); err == nil {
+			if err := g.Bind([]string{"a", "b"}, ""); err == nil {
 				_, _ = g.Features(func(Part) (Kind, error) { return Level, nil })
 			}
 		}
@@ -167,5 +167,61 @@ func TestColumn(t *testing.T) {
 		if got := Bare(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
+	}
+}
+
+// A dot in an operation is the terms of all other columns, as in R: terms and columns.
+func TestDot(t *testing.T) {
+	columns := []string{"y", "a", "b", "g", "w"}
+	for _, c := range []struct{ text, used, want, others string }{
+		{"y ~ .", "", "a b g w", "a b g w"},
+		{"y ~ .", "ln(w)", "a b g", "a b g"},
+		{"y ~ .", "'w'", "a b g w", "a b g w"},
+		{"y ~ .^2 - w", "", "a b g a:b a:g b:g", "a b g"},
+		{"y ~ (. - w)^2 - a:b", "", "a b g a:g b:g", "a b g"},
+		{"y ~ . * G - w", "", "a b G a:G b:G", "a b"},
+		{"y ~ .:g - w", "w", "a:g b:g g", "a b g"},
+		{"y ~ a:. + offset(w)", "", "a a:b a:g", "a b g"},
+		{"y = 'g' ~ . - w", "", "a b g", "a b g"},
+		{`"y" = 'it''s g' ~ . - w + I(a^2)`, "", "a b g I(a^2)", "a b g"},
+		{"y ~ . - w + (1 | g)", "", "a b g", "a b"},
+	} {
+		f, err := Parse(c.text)
+		if err == nil {
+			err = f.Bind(columns, c.used)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", c.text, err)
+			continue
+		}
+		var names []string
+		for _, s := range f.Terms {
+			names = append(names, s.Name())
+		}
+		if got := strings.Join(names, " "); got != c.want || strings.Join(f.Others, " ") != c.others {
+			t.Errorf("%s: %s of %v, want %s of %s", c.text, got, f.Others, c.want, c.others)
+		}
+		// As it was when the model was fitted, whatever else is there now.
+		again, err := Parse(c.text)
+		if err == nil {
+			err = again.Bind(append([]string{"more"}, columns...), "", f.Others...)
+		}
+		names = names[:0]
+		for _, s := range again.Terms {
+			names = append(names, s.Name())
+		}
+		if got := strings.Join(names, " "); err != nil || got != c.want {
+			t.Errorf("%s, again: %s, want %s (%v)", c.text, got, c.want, err)
+		}
+	}
+	f, err := Parse("y ~ . - nope")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Bind(columns, ""); err == nil || !strings.Contains(err.Error(), "no column nope to take away") {
+		t.Errorf("a column that is not there: %v", err)
+	}
+	if err := f.Bind([]string{"y", "a"}, "", "a"); err != nil {
+		t.Errorf("of a fitted model: %v", err)
 	}
 }

@@ -125,8 +125,31 @@ func SplitArgs(s string) ([]string, error) {
 	}
 }
 
-// mentions says whether name stands in the SQL text as a word.
+// unquoted is SQL without its literals of text.
+func unquoted(sql string) string {
+	var out strings.Builder
+	for {
+		at := strings.IndexAny(sql, `'"`)
+		if at < 0 {
+			return out.String() + sql
+		}
+		n := strings.IndexByte(sql[at+1:], sql[at]) + at + 2 // a doubled quote begins another
+		if n < at+2 {
+			return out.String() + sql
+		}
+		out.WriteString(sql[:at])
+		if sql[at] == '"' {
+			out.WriteString(sql[at:n])
+		} else {
+			out.WriteByte(' ')
+		}
+		sql = sql[n:]
+	}
+}
+
+// mentions says whether name stands in the SQL text as a word, outside literals.
 func mentions(sql, name string) bool {
+	sql = unquoted(sql)
 	for i := 0; ; {
 		k := strings.Index(sql[i:], name)
 		if k < 0 {

@@ -8,22 +8,31 @@ import (
 	"github.com/bglm/bglm/cmd/internal/quote"
 )
 
-// Bind resolves the columns that parts name, and adds those of a dot: these where there are
-// any, else all that are not used otherwise.
+// Bind resolves the columns that parts name, and what a dot stands for: the columns of dot where
+// there are any, else all but those that the formula uses otherwise and those that used, SQL,
+// mentions.
 // Errors: a column that is not there.
-func (f *Formula) Bind(columns []string, dot ...string) error {
-	find := func(name string) (string, bool) {
-		for _, c := range columns {
-			if strings.EqualFold(c, name) {
-				return c, true
-			}
+func (f *Formula) Bind(columns []string, used string, dot ...string) error {
+	if f.Dot {
+		if err := f.others(columns, used, dot); err != nil {
+			return err
 		}
-		return "", false
+		var terms []Term
+		for _, name := range f.Others {
+			c, _ := columnOf(columns, name)
+			terms = append(terms, Term{{Name: name, SQL: quote.Name(c), Column: true}})
+		}
+		whole, err := parse(f.text, terms)
+		if err != nil {
+			return err
+		}
+		whole.Others = f.Others
+		*f = *whole
 	}
 	for _, t := range f.Terms {
 		for k := range t {
 			if p := &t[k]; p.Column {
-				if c, ok := find(p.Name); ok {
+				if c, ok := columnOf(columns, p.Name); ok {
 					p.SQL = quote.Name(c)
 				} else if !strings.Contains(p.Name, ".") {
 					return fmt.Errorf("formula: no column %s; found: %.300s", p.Name, strings.Join(columns, ", "))
@@ -31,27 +40,43 @@ func (f *Formula) Bind(columns []string, dot ...string) error {
 			}
 		}
 	}
-	if !f.Dot {
-		return nil
-	}
-	f.Others = []string{} // none is not unknown
-	if len(dot) > 0 {
-		for _, name := range dot {
-			c, ok := find(name)
-			if !ok {
-				return fmt.Errorf("formula: no column %s, which . stood for when the model was fitted; found: %.300s", name, strings.Join(columns, ", "))
-			}
-			f.Others = append(f.Others, name)
-			f.Terms = append(f.Terms, Term{{Name: name, SQL: quote.Name(c), Column: true}})
+	return nil
+}
+
+// columnOf is the column of a name in any case.
+func columnOf(columns []string, name string) (string, bool) {
+	for _, c := range columns {
+		if strings.EqualFold(c, name) {
+			return c, true
 		}
+	}
+	return "", false
+}
+
+// others sets the columns that the dot stands for.
+func (f *Formula) others(columns []string, used string, dot []string) error {
+	f.Others = []string{} // none is not unknown
+	for _, name := range dot {
+		if _, ok := columnOf(columns, name); !ok {
+			return fmt.Errorf("formula: no column %s, which . stood for when the model was fitted; found: %.300s", name, strings.Join(columns, ", "))
+		}
+		f.Others = append(f.Others, name)
+	}
+	if len(dot) > 0 {
 		return nil
 	}
-	used := strings.ToLower(f.Y + " " + f.Trials + " " + strings.Join(f.Offset, " "))
+	for _, t := range f.without {
+		for _, p := range t {
+			if _, ok := columnOf(columns, p.Name); p.Column && !ok {
+				return fmt.Errorf("formula: no column %s to take away from .; found: %.300s", p.Name, strings.Join(columns, ", "))
+			}
+		}
+	}
+	used = strings.ToLower(f.Y + " " + f.Trials + " " + strings.Join(f.Offset, " ") + " " + used)
 	for _, c := range columns {
 		t := Term{{Name: c, SQL: quote.Name(c), Column: true}}
 		taken := slices.ContainsFunc(f.without, func(w Term) bool { return len(w) == 1 && strings.EqualFold(w[0].Name, c) })
 		if !taken && !mentions(used, strings.ToLower(c)) && !slices.ContainsFunc(f.Terms, func(o Term) bool { return alike(o, t) }) {
-			f.Terms = append(f.Terms, t)
 			f.Others = append(f.Others, c)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/bglm/bglm/cmd/internal/formula"
 	"github.com/bglm/bglm/cmd/internal/quote"
 	"github.com/bglm/bglm/kernels/engine"
+	"github.com/bglm/bglm/kernels/option"
 )
 
 // Model says what is fitted to the rows, as the flags of bglm fit do.
@@ -118,7 +119,14 @@ func (j *Job) formula(src *Source, m Model, cols []duck.Column, withY bool) erro
 	if err != nil {
 		return cli.Usage(err)
 	}
-	if err := f.Bind(duck.Names(cols), m.Dot...); err != nil {
+	// What an option reads of each row, or rows are grouped by, is no feature of a dot.
+	used := strings.Join(m.Group, " ")
+	for _, o := range j.Options {
+		if option.ByRow(o.Key) {
+			used += " " + o.SQL
+		}
+	}
+	if err := f.Bind(duck.Names(cols), used, m.Dot...); err != nil {
 		return err
 	}
 	if f.Dot {
