@@ -32,6 +32,11 @@ func (t *tied) Merge(of stream.Form, g *stream.Merging) (stream.Product, error) 
 		return nil, err
 	}
 	d.UseOf(g.Dict)
+	for _, id := range g.Joined {
+		if _, err := d.AddRaw(string(g.Dict.Name(id))); err != nil {
+			return nil, err
+		}
+	}
 	s, _, err := newTied(t.plan, d)
 	if err != nil {
 		return nil, err
@@ -47,7 +52,7 @@ func (t *tied) Merge(of stream.Form, g *stream.Merging) (stream.Product, error) 
 	if err := p.meet(); err != nil {
 		return nil, err
 	}
-	p.number(d)
+	p.number(d.Len() - len(g.Joined))
 	p.shape()
 	if !g.Seen && t.plan.Drifts {
 		p.follow()
@@ -83,14 +88,17 @@ func (p *tiedProduct) onePrior() error {
 }
 
 // number notes which features of the other and of the start are which own ones.
-func (p *tiedProduct) number(d *kernels.Dict) {
+func (p *tiedProduct) number(named int) {
 	n := len(p.t.place)
 	p.from, p.begun = make([]int32, n), make([]int32, n)
 	for id := range p.from {
 		p.from[id], p.begun[id] = -1, -1
-		if id < d.Len() {
+		if id < named {
 			p.begun[id] = int32(id) // the names of the model come first in every state
 		}
+	}
+	for k, id := range p.Joined {
+		p.begun[id] = int32(named + k)
 	}
 	for j := range p.o.place {
 		p.from[p.ID(j)] = int32(j)

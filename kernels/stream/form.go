@@ -140,8 +140,12 @@ type Merging struct {
 	Clock, Begun  float64 // of both together: the latest row and the first
 	Seen, Brought bool    // whether the own state has seen a row, whether the other has
 
-	// Prepare brings a form as it was before the first row, over the same features by the
-	// same numbers up to those that it has, to the units of both.
+	// Joined are own features that the fit continued does not know although its rows have them:
+	// numbers that are 0 there.
+	Joined []uint32
+
+	// Prepare brings a form as it was before the first row to the units of both: over the
+	// model's features by the same numbers, and those of Joined behind them, in order.
 	Prepare func(Form)
 }
 

@@ -226,5 +226,10 @@ func (s *State) columns() []kernels.FitColumn {
 		k.N, k.Missing, k.Center, k.Scale = c.N-c.Missing+missing, missing, c.Center, c.Scale
 		k.Variance = s.plan.Fresh(s.dict, int(c.id)).Variance
 	}
+	for k := range out { // without a number yet, and so without a weight
+		if c := &out[k]; c.Kind == kernels.NumberColumn && c.N == c.Missing && math.IsNaN(c.Scale) {
+			c.Center, c.Scale = 0, 0
+		}
+	}
 	return out
 }

@@ -207,6 +207,16 @@ func (u *units) running(c *column) Unit {
 	return Unit{c.Center, c.Scale}
 }
 
+// target is the unit that the statistics of a column come to. Where some rows have no number in
+// it at all, which is 0, while all others have the same one, that one is the unit.
+func (u *units) target(c *column, absent bool) Unit {
+	now := u.running(c)
+	if absent && now.Scale == 0 && now.Center != 0 {
+		return Unit{0, math.Abs(now.Center)}
+	}
+	return now
+}
+
 func (u *units) clone() *units {
 	if u == nil {
 		return nil
@@ -394,7 +404,7 @@ func (s *State) follow() {
 	for _, k := range u.order {
 		c := &u.cols[k]
 		first := math.IsNaN(c.unit.Center) && c.N > c.Missing && c.how != Raw
-		if now := u.running(c); first || due(n, c.unit, now) || c.how == Raw && n <= freeze && now != c.unit {
+		if now := u.target(c, c.N < n); first || due(n, c.unit, now) || c.how == Raw && n <= freeze && now != c.unit {
 			r.add(c.id, c.unit, now)
 			c.unit = now
 		}
@@ -747,7 +757,10 @@ func (s *State) meet(src *State, g *Merging) (*State, error) {
 	start := s.plan.Model.Start
 	var own, other, first, back Recast
 	bare := Recast{Bare: true, Enters: true}
-	to := func(r *Recast, c *column, id uint32, now Unit) {
+	to := func(r *Recast, c *column, id uint32, absent bool, now Unit) {
+		if absent && math.IsNaN(c.unit.Center) && !math.IsNaN(now.Center) { // it is 0 in all rows
+			c.unit = Unit{}
+		}
 		if c.unit != now {
 			r.add(id, c.unit, now)
 		}
@@ -764,21 +777,27 @@ func (s *State) meet(src *State, g *Merging) (*State, error) {
 		if s.knew(&begun) {
 			begun.unit = s.began(&begun)
 		}
+		now := c.unit
+		without, withoutToo := c.N < s.n || c.unit.Scale != 0, o.N < src.n || o.unit.Scale != 0
 		switch stats := begun.ColumnStats; {
 		case o.N == stats.N: // nothing was learnt there
-			to(&other, o, o.id, c.unit)
 		case c.N == stats.N:
-			to(&own, c, c.id, o.unit)
-			c.ColumnStats = o.ColumnStats
+			now, c.ColumnStats = o.unit, o.ColumnStats
 		default:
 			c.Merge(less(o.ColumnStats, stats))
-			now := s.units.running(c)
-			to(&own, c, c.id, now)
-			to(&other, o, o.id, now)
+			now = s.units.running(c)
 		}
+		if now.Scale == 0 && c.N > c.Missing && c.how != Raw {
+			now = s.units.target(c, without || withoutToo)
+		}
+		to(&own, c, c.id, without, now)
+		to(&other, o, o.id, withoutToo, now)
 		if begun.N > begun.Missing {
 			s.enter(&begun, &bare, &back)
 			first.add(c.id, begun.unit, c.unit)
+		} else if start != nil && start.N > begun.N && now.Center != 0 && !math.IsNaN(now.Center) {
+			first.add(uint32(s.plan.Named+len(g.Joined)), Unit{}, now)
+			g.Joined = append(g.Joined, c.id)
 		}
 	}
 	s.recast(&own)
