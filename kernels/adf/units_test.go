@@ -358,3 +358,75 @@ func TestUnitsMerge(t *testing.T) {
 		}
 	}
 }
+
+// Without an intercept the first responses may all be 0: they count with the noise that is given,
+// under the prior of the last unit, in which the posterior is that of one mean a level. A noise that
+// is 1 in the unit of the responses is that of all rows, also those that came when it was small.
+func TestUnitsBegin(t *testing.T) {
+	const n = 64
+	feed := func(st *stream.State, y func(i int) float64) *kernels.Fit {
+		t.Helper()
+		var b kernels.Batch
+		b.Reset()
+		for i := range n {
+			id, err := st.Features().Add(fmt.Sprintf("g=%d", i%2))
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.Add(id, 1)
+			b.EndRow()
+			b.Y = append(b.Y, y(i))
+		}
+		if err := st.Update(context.Background(), &b, false); err != nil {
+			t.Fatal(err)
+		}
+		return unitFit(t, st)
+	}
+	level := func(i int) float64 { return 4 + 0.1*float64(i*7919%13) }
+	for _, covariance := range []string{"arrowhead", "full", "diagonal"} {
+		for _, zeros := range []int{0, 1, 2, 5} {
+			m := unitModel(t, "gaussian", covariance)
+			m.NoIntercept, m.Options.AutoDispersion = true, false
+			m.Params.Dispersion = 0.09
+			m.Lik = lik.WithDispersion(m.Lik, m.Params, 0.09)
+			y := func(i int) float64 {
+				if i < zeros {
+					return 0
+				}
+				return level(i)
+			}
+			sum, squares := [2]float64{}, 0.0
+			for i := range n {
+				sum[i%2] += y(i)
+				squares += y(i) * y(i) / n
+			}
+			f := feed(newUnits(t, m), y)
+			for k, w := range f.Beliefs {
+				precision := n/2/0.09 + 1/squares
+				what := fmt.Sprintf("%s, %d zeros: %s", covariance, zeros, w.Feature)
+				tol := kerneltest.Tol{Rel: 1e-10}
+				kerneltest.Close(t, what+": mean", w.Mean, sum[k]/0.09/precision, tol)
+				kerneltest.Close(t, what+": variance", w.Variance, 1/precision, tol)
+			}
+		}
+		m := unitModel(t, "studentt", covariance)
+		m.NoIntercept, m.Options.AutoDispersion = true, false
+		first := feed(newUnits(t, m), func(i int) float64 {
+			if i == 0 {
+				return 0.01
+			}
+			return level(i)
+		})
+		last := feed(newUnits(t, m), func(i int) float64 {
+			if i == n-2 {
+				return 0.01
+			}
+			return level(i)
+		})
+		for k, w := range first.Beliefs { // one row of 32 a level
+			o, sd := last.Beliefs[k], math.Sqrt(w.Variance)
+			kerneltest.Close(t, covariance+", a small response first: "+w.Feature, w.Mean/sd, o.Mean/sd, kerneltest.Tol{Abs: 0.2})
+			kerneltest.Close(t, covariance+", a small response first: deviation of "+w.Feature, w.Variance/o.Variance, 1, kerneltest.Tol{Abs: 0.1})
+		}
+	}
+}

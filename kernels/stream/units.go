@@ -487,6 +487,14 @@ func (r *response) scale() float64 {
 	return r.unit.scale()
 }
 
+// given says whether the noise is a number in the unit of the responses as they come.
+func (s *State) given() bool { return !s.plan.Learns && !s.plan.unitNoise }
+
+// unitOfNoise is the deviation of a given noise: a unit before the responses have one.
+func (s *State) unitOfNoise() float64 {
+	return math.Sqrt(s.plan.Model.Lik.(lik.Dispersed).Dispersion())
+}
+
 // respond is a row as it is told, after what its response, less the known part of its
 // predictor, changes about the unit of the responses.
 func (s *State) respond(o lik.Obs, shift float64) lik.Obs {
@@ -498,8 +506,8 @@ func (s *State) respond(o lik.Obs, shift float64) lik.Obs {
 	y.Add(o.Y - shift)
 	if y.N == 1 && y.unit == (Unit{}) && s.units.centred {
 		y.unit.Center = o.Y - shift
-		if !s.plan.Learns && !s.plan.unitNoise { // a given noise is in a unit
-			y.unit.Scale = math.Sqrt(s.plan.Model.Lik.(lik.Dispersed).Dispersion())
+		if s.given() {
+			y.unit.Scale = s.unitOfNoise()
 			s.bind()
 		}
 	}
@@ -509,6 +517,10 @@ func (s *State) respond(o lik.Obs, shift float64) lik.Obs {
 	}
 	if due(s.n+1, y.unit, now) {
 		s.reply(now)
+	}
+	if y.unit.Scale == 0 && !s.units.centred && s.given() { // all were 0
+		y.unit.Scale = s.unitOfNoise()
+		s.bind()
 	}
 	if y.unit.Scale == 0 {
 		y.owed += o.Weight
@@ -530,7 +542,7 @@ func (s *State) reply(now Unit) {
 	shift := (old.Center - now.Center) / now.scale()
 	for k := range s.bank {
 		b := &s.bank[k]
-		if ratio != 1 {
+		if ratio != 1 && !s.plan.unitNoise { // which is 1 in any unit, of earlier rows too
 			s.form.Rescale(k, 1/(ratio*ratio))
 		}
 		s.form.Stretch(k, ratio)
