@@ -357,7 +357,7 @@ func (r *Rows) columns() (cols []FitColumn, means []float64, full func(id uint32
 	if at == nil {
 		return cols, nil, full
 	}
-	before := make([]float64, len(stats))
+	before, byWeight := make([]float64, len(stats)), slices.Clone(stats)
 	for k, c := range stats {
 		before[k] = c.n
 	}
@@ -372,31 +372,61 @@ func (r *Rows) columns() (cols []FitColumn, means []float64, full func(id uint32
 		k := at[id]
 		return k >= 0 && stats[k].n == before[k]+rows && special.Finite(stats[k].mean)
 	}
+	centers := stats
+	if r.weighted(at, byWeight) {
+		centers = byWeight
+	}
 	means = make([]float64, len(at))
 	for j, k := range at {
 		switch {
 		case k < 0:
 			means[j] = math.NaN()
-		case stats[k].n > 0:
-			cols[k].Center = stats[k].mean
-			means[j] = stats[k].mean
+		case centers[k].n > 0:
+			cols[k].Center = centers[k].mean
+			means[j] = centers[k].mean
 		}
 	}
 	return cols, means, full
+}
+
+// weighted goes on with the means by the weights of the rows; false where they have none.
+func (r *Rows) weighted(at []int32, stats []center) bool {
+	if !slices.ContainsFunc(r.chunks, func(c chunk) bool { return len(c.Weight) > 0 }) {
+		return false
+	}
+	for k := range r.chunks {
+		c := &r.chunks[k]
+		for i := range c.Len() {
+			w := c.rows(i)
+			if len(c.Weight) > 0 {
+				w = c.Weight[i]
+			}
+			if !(w > 0) {
+				continue
+			}
+			c.visitRow(i, at, func(k int32, x float64) { stats[k].add(x, w) })
+		}
+	}
+	return true
 }
 
 // visit calls f with the place and the value of each entry whose feature has a place in at,
 // and the number of rows that have it, but for values that are missing.
 func (c *chunk) visit(at []int32, f func(place int32, x, rows float64)) {
 	for i := range c.Len() {
-		fs, xs := c.Entries(i)
-		for e, id := range fs {
-			if c.ids != nil {
-				id = c.ids[id]
-			}
-			if k := at[id]; k >= 0 && xs[e] == xs[e] {
-				f(k, xs[e], c.rows(i))
-			}
+		rows := c.rows(i)
+		c.visitRow(i, at, func(k int32, x float64) { f(k, x, rows) })
+	}
+}
+
+func (c *chunk) visitRow(i int, at []int32, f func(place int32, x float64)) {
+	fs, xs := c.Entries(i)
+	for e, id := range fs {
+		if c.ids != nil {
+			id = c.ids[id]
+		}
+		if k := at[id]; k >= 0 && xs[e] == xs[e] {
+			f(k, xs[e])
 		}
 	}
 }

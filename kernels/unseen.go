@@ -17,7 +17,7 @@ type Totals struct {
 	Weight  float64        // of all rows
 	Columns []FitColumn    // as counted; their centers are not used
 	Numbers []NumberTotals // by feature number; those of features that are no numbers are not used
-	Squares []float64      // by feature number: sums of the squares of entries; those of numbers are not used
+	Squares []float64      // by feature number: sums of the squares of entries by weight; those of numbers are not used
 	Y       NumberTotals   // of the responses, of a family of real numbers less the offsets
 }
 
@@ -99,7 +99,9 @@ func (p *Problem) complete(d *Dict, t *Totals) (numbers []NumberTotals, fill []f
 		}
 		before := p.Model.Start.Number(p.columns[k].Name).Mean()
 		c := center{float64(before.N), before.Center}
-		c.add(numbers[id].Mean, numbers[id].Rows)
+		if numbers[id].Weight > 0 {
+			c.add(numbers[id].Center, numbers[id].Weight)
+		}
 		p.columns[k].Center, fill[id] = c.mean, c.mean
 	}
 	for k := range numbers {
@@ -187,7 +189,9 @@ func (s *Standard) squares(numbers []NumberTotals, t *Totals) []float64 {
 		case s.of.dict.NumberPlace(id) < math.MaxInt:
 			out[j] = numbers[id].square(s.Shift[j]) / s.Scale[j] / s.Scale[j]
 		case int(id) < len(t.Squares):
-			out[j] = t.Squares[id] / float64(max(t.Rows, 1))
+			if t.Weight > 0 {
+				out[j] = t.Squares[id] / t.Weight
+			}
 		case id == 0 && s.of.centres():
 			out[j] = 1
 		}
@@ -195,18 +199,29 @@ func (s *Standard) squares(numbers []NumberTotals, t *Totals) []float64 {
 	return out
 }
 
-// MeanSquares are those of the columns, over the rows of the table.
+// MeanSquares are those of the columns by the weights of the rows, of which all may be 0.
 func (p *Problem) MeanSquares() []float64 {
 	if p.unseen != nil {
 		return p.squares
 	}
-	square := make([]float64, p.P)
-	n := p.Table()
+	weight := func(i int) float64 {
+		if p.Weight == nil {
+			return p.Rows(i)
+		}
+		return p.Weight[i]
+	}
+	square, n := make([]float64, p.P), 0.0
 	for i := range p.N {
-		rows := p.Rows(i)
+		n += weight(i)
+	}
+	for i := range p.N {
+		w := weight(i)
+		if !(w > 0) {
+			continue
+		}
 		col, val := p.Entries(i)
 		for k, j := range col {
-			square[j] += val[k] * val[k] * rows / n
+			square[j] += val[k] * val[k] * w / n
 		}
 	}
 	return square

@@ -479,18 +479,29 @@ func packed(f, g uint32) int {
 // squares adds to those of features that are no numbers.
 func (s *Pass) squares(b *kernels.Batch) {
 	for j, column := range b.Columns {
-		s.totals.Squares[b.Shared[j]] += dense.Dot(column, column)
+		f := b.Shared[j]
+		if len(b.Weight) == 0 {
+			s.totals.Squares[f] += dense.Dot(column, column)
+			continue
+		}
+		for i, x := range column {
+			s.totals.Squares[f] += b.Weight[i] * x * x
+		}
 	}
 	if len(b.Columns) > 0 {
 		return
 	}
-	for i, w := range s.work.w {
-		if w != w {
+	for i, curvature := range s.work.w {
+		if curvature != curvature {
 			continue
+		}
+		weight := 1.0
+		if len(b.Weight) > 0 {
+			weight = b.Weight[i]
 		}
 		fs, xs := b.Entries(i)
 		for k, f := range fs {
-			s.totals.Squares[f] += xs[k] * xs[k]
+			s.totals.Squares[f] += weight * xs[k] * xs[k]
 		}
 	}
 }
