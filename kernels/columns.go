@@ -36,12 +36,15 @@ func (c *center) add(x, rows float64) {
 
 // Number is what f knows of the column of numbers of that name: nil where it has none, or is
 // nil.
-func (f *Fit) Number(name string) *FitColumn {
+func (f *Fit) Number(name string) *FitColumn { return f.column(name, NumberColumn) }
+
+// column is what f, nil for none, remembers of a column.
+func (f *Fit) column(name, kind string) *FitColumn {
 	if f == nil {
 		return nil
 	}
 	for k := range f.Columns {
-		if c := &f.Columns[k]; c.Name == name && c.Kind == NumberColumn {
+		if c := &f.Columns[k]; c.Name == name && c.Kind == kind {
 			return c
 		}
 	}

@@ -165,11 +165,13 @@ func (m *Model) startOf(d *Dict) (prior []Weight, named int) {
 		prior[0] = Weight{m.Prior.Mean, m.Prior.InterceptVariance}
 		named = 1
 	}
-	if len(m.PriorBy) > 0 {
-		for id := named; id < d.Len(); id++ {
-			if by := m.PriorBy.of(d, uint32(id)); by != nil && !by.Auto {
-				prior[id].Variance = by.Variance
-			}
+	// A new level of a column that the fit continued knows has the variance of that column.
+	known := m.Start != nil && len(m.Start.Classes) == 0 && len(m.Start.Columns) > 0
+	for id := named; id < d.Len() && (known || len(m.PriorBy) > 0); id++ {
+		if by := m.PriorBy.of(d, uint32(id)); by != nil && !by.Auto {
+			prior[id].Variance = by.Variance
+		} else if known && d.LevelColumn(uint32(id)) != "" {
+			prior[id].Variance = m.Start.PriorOf(d.Name(uint32(id))).Variance
 		}
 	}
 	put := func(bs []Belief) {
@@ -769,9 +771,22 @@ func (p *Problem) Fit(method string, post *gauss.Normal, logZ float64) *Fit {
 }
 
 // SetVariances notes in the columns of f the prior variances of their weights, by column of
-// p: that of the first weight of each.
+// p: that of the first weight of each without a prior of its own, which those have that are named
+// or that the fit continued knows. Where all have one it is what a new weight would have.
 func (p *Problem) SetVariances(f *Fit, variance []float64) {
-	p.eachColumn(f, func(c *FitColumn, j int) { c.Variance = variance[j] })
+	p.eachColumn(f, func(c *FitColumn, j int) {
+		switch before := p.Model.Start.column(c.Name, c.Kind); {
+		case !p.Born[j]:
+			c.Variance = variance[j]
+		case before != nil && before.Variance >= 0:
+			c.Variance = before.Variance
+		default:
+			c.Variance = p.Model.Prior.Variance
+			if by := p.Model.PriorBy.Of(c.Name); by != nil && !by.Auto {
+				c.Variance = by.Variance
+			}
+		}
+	})
 }
 
 // SetSpread notes in the columns of levels of f posterior mean and deviation of the roots of
@@ -784,16 +799,19 @@ func (p *Problem) SetSpread(f *Fit, sd, deviation []float64) {
 	})
 }
 
-// eachColumn visits the columns that f remembers with the place of the first weight of each.
+// eachColumn visits the columns that f remembers with the place of the first weight of each, of one
+// without a prior of its own where there is one.
 func (p *Problem) eachColumn(f *Fit, visit func(c *FitColumn, j int)) {
 	if len(f.Columns) == 0 {
 		return
 	}
 	of := map[string]int{}
 	for j := p.P - 1; j >= 0; j-- {
-		if id := p.cols[j]; p.dict.LevelColumn(id) != "" {
-			of[p.dict.LevelColumn(id)] = j
-		} else if name := p.dict.NumberColumn(id); name != "" {
+		name := p.dict.LevelColumn(p.cols[j])
+		if name == "" {
+			name = p.dict.NumberColumn(p.cols[j])
+		}
+		if k, ok := of[name]; name != "" && (!ok || p.Born[k] || !p.Born[j]) {
 			of[name] = j
 		}
 	}
