@@ -357,7 +357,7 @@ func (m *fitMerge) byArrowheads() (bool, error) {
 		if f.Covariance.Form == gauss.Arrowhead {
 			arrows++
 			means = means || f.Covariance.hasLevelMeans()
-			units = units || f.Covariance.Arrow().InUnits()
+			units = units || f.Covariance.Arrow().InUnits() || f.located() && !alike(f.Prior.Variance, m.fits[0].Prior.Variance)
 		}
 	}
 	all := arrows == len(m.fits)
@@ -401,13 +401,19 @@ func (m *fitMerge) normals() error {
 			id, _ := m.d.Find(b.Feature)
 			place[k] = col[id]
 		}
-		v := variance
-		if f.learnsPrior() {
+		v := variance // of what f has not
+		switch {
+		case f.learnsPrior():
 			v = make([]float64, len(variance))
 			for _, id := range order {
 				if j := col[id]; j >= 0 {
 					v[j] = f.PriorOf(m.d.Name(id)).Variance
 				}
+			}
+		case f != m.start && f.located(): // by the spread of its own responses
+			v = slices.Clone(variance)
+			for j := range v {
+				v[j] *= f.Prior.Variance / m.fits[0].Prior.Variance
 			}
 		}
 		return f.over(place, append([]float64(nil), mean...), v, m.halt)
