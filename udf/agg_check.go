@@ -65,17 +65,30 @@ var driversType = capi.ListOf(capi.StructOf(fld("column", capi.TVarchar), fld("s
 	fld("lower", capi.TDouble), fld("upper", capi.TDouble), fld("spread", capi.TDouble)))
 
 func updateDrivers(args []capi.Vec, slots capi.Slots) error {
-	level, err := levelArgument(args, 2)
-	if err != nil {
-		return err
+	var options *capi.Vec
+	var level levelOf
+	var err error
+	if len(args) > 2 && args[2].Type == capi.Struct {
+		options = &args[2]
+	} else if level, err = levelArgument(args, 2); err != nil {
+		return fmt.Errorf("%w, or a STRUCT such as {weight: n}", err)
 	}
-	src, err := scoredRows(nil, &args[1], nil)
+	src, err := scoredRows(nil, &args[1], options)
 	if err != nil {
 		return err
 	}
 	defer src.X.Release()
 	var b kernels.Batch
-	return underOne(args, slots, func(f *kernels.Fit, i int) (*answer.Drivers, error) { return answer.NewDrivers(f, level.at(i)) },
+	return underOne(args, slots, func(f *kernels.Fit, i int) (*answer.Drivers, error) {
+		if options == nil {
+			return answer.NewDrivers(f, level.at(i))
+		}
+		o, err := option.For("drivers").Decode(constants(options, i, false))
+		if err != nil {
+			return nil, err
+		}
+		return answer.NewDrivers(f, o.Answer.Level)
+	},
 		func(d *answer.Drivers, lo, hi int) error {
 			if at, err := src.Score(d.Fit, d.Features(), lo, hi, &b); err != nil || len(at) == 0 {
 				return err

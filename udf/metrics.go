@@ -18,15 +18,18 @@ func (s metricState) Merge(src capi.State) error { return s.Metric.Merge(src.(me
 
 // numberMetric is the aggregate of a metric that is a number.
 func numberMetric(name, sig, doc, example string, fresh func() metric.Number, args ...metric.Arg) entry {
-	update := updateMetric(args, func([]capi.Vec, int) (metric.Metric, error) { return fresh(), nil })
-	return aggregate(name, sig, doc, example, nil, []int{len(args)}, capi.TDouble, update, finalizeMetric(func(m metric.Metric, out *capi.Col) {
+	update := updateMetric(args, 0, func([]capi.Vec, int) (metric.Metric, error) { return fresh(), nil })
+	return aggregate(name, sig, doc+countedAs, example, nil, []int{len(args), len(args) + 1}, capi.TDouble, update, finalizeMetric(func(m metric.Metric, out *capi.Col) {
 		floatOrNull(out, m.(metric.Number).Value())
 	}))
 }
 
-// updateMetric folds rows; fresh makes the metric from the arguments behind those
-// in spec, read at the group's first row.
-func updateMetric(spec []metric.Arg, fresh func(args []capi.Vec, i int) (metric.Metric, error)) func([]capi.Vec, capi.Slots) error {
+// countedAs is what metrics say of their last argument.
+const countedAs = " A row of weight w, a number >= 0, counts as w rows."
+
+// updateMetric folds rows; fresh makes the metric from settings many arguments behind those in
+// spec, read at the group's first row. What comes behind these is the weight.
+func updateMetric(spec []metric.Arg, settings int, fresh func(args []capi.Vec, i int) (metric.Metric, error)) func([]capi.Vec, capi.Slots) error {
 	allowed := func(a metric.Arg) string {
 		if a.Allowed == metric.Outcome.Allowed {
 			return "BOOLEAN, 0 or 1"
@@ -38,6 +41,13 @@ func updateMetric(spec []metric.Arg, fresh func(args []capi.Vec, i int) (metric.
 			if v := &args[k]; !v.IsNumber() && v.Type != capi.Boolean && v.Type != capi.SQLNull {
 				return fmt.Errorf("%s is %s; allowed: %s", a.Name, v.TypeName(), allowed(a))
 			}
+		}
+		weight := weightsOf(nil)
+		if k := len(spec) + settings; len(args) > k {
+			if v := &args[k]; !v.IsNumber() && v.Type != capi.SQLNull {
+				return fmt.Errorf("%s is %s; allowed: %s", metric.Weight.Name, v.TypeName(), metric.Weight.Allowed)
+			}
+			weight = weightsOf(&args[k])
 		}
 		row := make([]float64, len(spec))
 		return slots.Runs(func(slot capi.Slot, lo, hi int) error {
@@ -55,6 +65,13 @@ func updateMetric(spec []metric.Arg, fresh func(args []capi.Vec, i int) (metric.
 				if err := metric.Check(spec, row); err != nil {
 					return err
 				}
+				w, ok, err := weight(i)
+				if err != nil {
+					return err
+				}
+				if !ok {
+					continue
+				}
 				if m == nil {
 					st, err := slot.Mutable(func() (capi.State, error) {
 						m, err := fresh(args[len(spec):], i)
@@ -65,10 +82,27 @@ func updateMetric(spec []metric.Arg, fresh func(args []capi.Vec, i int) (metric.
 					}
 					m = st.(metricState).Metric
 				}
-				m.Add(row)
+				m.Add(row, w)
 			}
 			return nil
 		})
+	}
+}
+
+// weightsOf are the weights of rows, ok false for NULL; nil stands for 1.
+func weightsOf(v *capi.Vec) func(i int) (w float64, ok bool, err error) {
+	if v == nil {
+		return func(int) (float64, bool, error) { return 1, true, nil }
+	}
+	return func(i int) (float64, bool, error) {
+		if v.Null(i) {
+			return 0, false, nil
+		}
+		w := v.Float(i)
+		if a := metric.Weight; !a.OK(w) {
+			return 0, false, fmt.Errorf("%s = %v; allowed: %s", a.Name, w, a.Allowed)
+		}
+		return w, true, nil
 	}
 }
 
@@ -108,7 +142,7 @@ func appendBins(m metric.Metric, out *capi.Col) {
 		e.Field(0).Int(int64(b.Number))
 		e.Field(1).Float(b.Lower)
 		e.Field(2).Float(b.Upper)
-		e.Field(3).Int(b.N)
+		e.Field(3).Int(int64(math.Round(b.N)))
 		e.Field(4).Float(b.Predicted)
 		e.Field(5).Float(b.Observed)
 		e.EndStruct()

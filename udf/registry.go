@@ -152,18 +152,18 @@ func mergers() []entry {
 func measures() []entry {
 	scored := "FROM (VALUES (true, 0.8), (false, 0.3), (true, 0.6), (false, 0.7)) t(y, p)"
 	return []entry{
-		numberMetric("bglm_auc", "(y, p)", "Area under the ROC curve, ties as in the trapezoid rule. NULL when only one class occurs.",
+		numberMetric("bglm_auc", "(y, p [, weight])", "Area under the ROC curve, ties as in the trapezoid rule. NULL when only one class occurs.",
 			"SELECT bglm_auc(y, p) "+scored+";", metric.AUC, metric.Outcome, metric.Score),
-		numberMetric("bglm_log_loss", "(y, p)", "Mean of -log of the probability given to what was observed; Infinity where a certain prediction was wrong.",
+		numberMetric("bglm_log_loss", "(y, p [, weight])", "Mean of -log of the probability given to what was observed; Infinity where a certain prediction was wrong.",
 			"SELECT round(bglm_log_loss(y, p), 6) "+scored+";", metric.LogLoss, metric.Outcome, metric.Probability),
-		numberMetric("bglm_brier", "(y, p)", "Mean squared difference of outcome (0 or 1) and probability.",
+		numberMetric("bglm_brier", "(y, p [, weight])", "Mean squared difference of outcome (0 or 1) and probability.",
 			"SELECT round(bglm_brier(y, p), 6) "+scored+";", metric.Brier, metric.Outcome, metric.Probability),
-		numberMetric("bglm_rmse", "(y, p)", "Root of the mean squared difference of observed and predicted.",
+		numberMetric("bglm_rmse", "(y, p [, weight])", "Root of the mean squared difference of observed and predicted.",
 			"SELECT round(bglm_rmse(y, p), 6) FROM (VALUES (1.0, 1.5), (2.0, 1.0)) t(y, p);", metric.RMSE, metric.Response, metric.Prediction),
-		aggregate("bglm_calibration", "(y, p [, bins])", "Observed share against mean prediction in equal-width bins of the probability (default 10); empty bins are left out.",
-			"SELECT unnest(bglm_calibration(y, p, 2), recursive := true) "+scored+";", nil, []int{2, 3}, calibrationType,
-			updateMetric([]metric.Arg{metric.Outcome, metric.Probability}, freshCalibration), finalizeMetric(appendBins)),
-		numberMetric("bglm_coverage", "(y, lo, hi)", "Share of observations inside their interval, ends included; lo > hi is an error.",
+		aggregate("bglm_calibration", "(y, p [, bins [, weight]])", "Observed share against mean prediction in equal-width bins of the probability (default 10); empty bins are left out."+countedAs+" n is the sum of these, to the nearest whole number.",
+			"SELECT unnest(bglm_calibration(y, p, 2), recursive := true) "+scored+";", nil, []int{2, 3, 4}, calibrationType,
+			updateMetric([]metric.Arg{metric.Outcome, metric.Probability}, 1, freshCalibration), finalizeMetric(appendBins)),
+		numberMetric("bglm_coverage", "(y, lo, hi [, weight])", "Share of observations inside their interval, ends included; lo > hi is an error.",
 			"SELECT bglm_coverage(y, lo, hi) FROM (VALUES (1.0, 0.5, 1.5), (3.0, 0.0, 1.0)) t(y, lo, hi);", metric.Coverage, metric.Response, metric.Lower, metric.Upper),
 	}
 }
@@ -172,15 +172,15 @@ func measures() []entry {
 func judges() []entry {
 	return []entry{
 		aggregate("bglm_loo", "(fit, y, x [, {weight, offset, trials}])",
-			"How well the fit predicts each of its own rows from all others, in the names of R's package loo: elpd_loo is the sum of the leave-one-out log densities (those of bglm_loo_predict, in nats), se_elpd_loo its standard error, p_loo the effective number of weights, looic -2 elpd_loo; elpd_waic, p_waic and waic are those of WAIC. n_warned counts rows that weigh so much that their density is not reliable (worst is over 0.5 for them, as Pareto's k would be: refit without them to be sure), n_failed those that have none, for which the sums are NULL; status says so. No row is learnt again.",
+			"How well the fit predicts each of its own rows from all others, in the names of R's package loo: elpd_loo is the sum of the leave-one-out log densities (those of bglm_loo_predict, in nats), se_elpd_loo its standard error, p_loo the effective number of weights, looic -2 elpd_loo; elpd_waic, p_waic and waic are those of WAIC. n_warned counts rows that weigh so much that their density is not reliable (worst is over 0.5 for them, as Pareto's k would be: refit without them to be sure), n_failed those that have none, for which the sums are NULL; status says so. No row is learnt again. A row of weight w counts as w rows, of which one is left out. n, n_warned and n_failed are rows of any weight.",
 			"SELECT round(l.elpd_loo, 3) AS elpd_loo, round(l.se_elpd_loo, 3) AS se, round(l.p_loo, 3) AS p_loo, l.status FROM (SELECT bglm_loo(fit, late, {origin: origin}) AS l "+tenRows+", (SELECT "+exampleLaplace+" AS fit "+tenRows+"));",
 			option.For("loo").Keys(), []int{3, 4}, looType, updateLOO, written(writeLOO)),
 		aggregate("bglm_loo_auc", "(fit, y, x [, {weight, offset, trials}])",
-			"The area under the ROC curve of a fit of responses 0 and 1 on its own rows, each pair of a 1 and a 0 predicted by all other rows (leave-pair-out): 0.5 where x says nothing, which rows left out one by one, ranked together, fall below. Both rows are taken out of the joint posterior; no row is learnt again. Up to 100,000 pairs are judged, fewer where covariances are large; of more, a sample of them tells how far the area by single rows is off, to about 0.002. NULL when only one response occurs.",
+			"The area under the ROC curve of a fit of responses 0 and 1 on its own rows, each pair of a 1 and a 0 predicted by all other rows (leave-pair-out): 0.5 where x says nothing, which rows left out one by one, ranked together, fall below. Both rows are taken out of the joint posterior; no row is learnt again. Up to 100,000 pairs are judged, fewer where covariances are large; of more, a sample of them tells how far the area by single rows is off, to about 0.002. NULL when only one response occurs. A row of weight w counts as w rows, of which a pair has one.",
 			"SELECT round(bglm_loo_auc(fit, late, {origin: origin}), 4) AS auc "+tenRows+", (SELECT "+exampleLaplace+" AS fit "+tenRows+");",
 			option.For("loo").Keys(), []int{3, 4}, capi.TDouble, updateLOOAUC, written(writeLOOAUC)),
 		aggregate("bglm_loo_compare", "(fits, y, x [, {weight, offset, trials}])",
-			"Several fits of the same rows beside one another, the best leave-one-out density first: fits is a STRUCT of FITs by name, or MAP(VARCHAR, FIT); x has the columns of all of them, or is a STRUCT of an x for each by name. LIST(STRUCT) of name, the fields of bglm_loo, elpd_diff (the sum of the differences from the best) with its standard error se_diff, weight (by stacking: the mixture of the fits that predicts left-out rows best) and log_evidence. A difference of less than two or three se_diff says little.",
+			"Several fits of the same rows beside one another, the best leave-one-out density first: fits is a STRUCT of FITs by name, or MAP(VARCHAR, FIT); x has the columns of all of them, or is a STRUCT of an x for each by name. LIST(STRUCT) of name, the fields of bglm_loo, elpd_diff (the sum of the differences from the best) with its standard error se_diff, weight (by stacking: the mixture of the fits that predicts left-out rows best) and log_evidence. A difference of less than two or three se_diff says little. A row of weight w counts as w rows, of which one is left out.",
 			"SELECT c.name, round(c.elpd_diff, 3) AS elpd_diff, round(c.se_diff, 3) AS se_diff, round(c.weight, 3) AS weight FROM (SELECT unnest(bglm_loo_compare({with_origin: a, without: b}, late, {origin: origin, one: 1})) AS c "+tenRows+", (SELECT "+exampleLaplace+" AS a, bglm_laplace(late, {one: 1}, {intercept: false}) AS b "+tenRows+"));",
 			option.For("loo_compare").Keys(), []int{3, 4}, compareType, updateCompare, written(writeCompare)),
 		aggregate("bglm_effects", "(fit, x, column [, options])",
@@ -195,10 +195,10 @@ func judges() []entry {
 			"A posterior predictive check: do responses that the fit makes look like those of the rows? statistic is 'mean', 'sd', 'zeros' (their share), 'min' or 'max' of the responses: observed, and mean, sd and interval of the same statistic of repeated responses, each of all rows with weights drawn anew; p is the share of repetitions above the observed (equal ones half). p near 0 or 1: the model does not make such data. A function of the rows and seed alone; the rows are kept.",
 			"SELECT c.n, c.observed, round(c.mean, 2) AS mean, round(c.p, 2) AS p FROM (SELECT bglm_ppc(fit, late, {origin: origin}, 'mean') AS c "+tenRows+", (SELECT "+exampleLaplace+" AS fit "+tenRows+"));",
 			option.For("ppc").Keys(), []int{4, 5}, checkType, updateCheck, written(writeCheck)),
-		aggregate("bglm_drivers", "(fit, x [, level])",
-			"Which columns move the predictions: for each column its share of the linear predictor's variance over the rows (with the other columns' help: Cov(part, whole) / Var(whole); shares add up to 1 and may be below 0), with sd and interval of the posterior, and spread, the standard deviation of its own part. The largest share first; NULL where the predictor does not vary.",
+		aggregate("bglm_drivers", "(fit, x [, level | {level, weight}])",
+			"Which columns move the predictions: for each column its share of the linear predictor's variance over the rows (with the other columns' help: Cov(part, whole) / Var(whole); shares add up to 1 and may be below 0), with sd and interval of the posterior, and spread, the standard deviation of its own part. The largest share first; NULL where the predictor does not vary. A row of weight w counts as w rows.",
 			"SELECT d.column, round(d.share, 3) AS share, round(d.spread, 3) AS spread FROM (SELECT unnest(bglm_drivers(fit, {origin: origin, i: i})) AS d "+tenRows+", (SELECT bglm_laplace(i < 5, {origin: origin, i: i}) AS fit "+tenRows+"));",
-			nil, []int{2, 3}, driversType, updateDrivers, written(writeDrivers)),
+			option.For("drivers").Keys(), []int{2, 3}, driversType, updateDrivers, written(writeDrivers)),
 	}
 }
 
@@ -221,12 +221,12 @@ func predictions() []entry {
 			"SELECT round(bglm_sample(fit, {origin: 'A1'}, 42, d), 6) AS p FROM (SELECT "+exampleXY+" AS fit "+tenRows+"), range(3) t(d);",
 			nil, []int{4}, capi.TDouble, false, callSample),
 		scalar("bglm_influence", "(fit, y, x [, {weight, offset, trials}])",
-			"What a row of the fit did to it: residual and curvature (first derivative of its log likelihood at the mean predictor, and minus the second), leverage (curvature times the predictor's variance), and the log density of y given all other rows, NULL where taking the row out leaves no proper posterior. Exact for gaussian; else the rows' Gaussian factors at the mean stand for them.",
+			"What a row of the fit did to it: residual and curvature (first derivative of its log likelihood at the mean predictor, and minus the second), leverage (curvature times the predictor's variance), and the log density of y given all other rows, NULL where taking the row out leaves no proper posterior. Exact for gaussian; else the rows' Gaussian factors at the mean stand for them. A row of weight w is w rows, and the first three are of all of them; the density is that of one given all others.",
 			"SELECT late, round(i.residual, 4) AS residual, round(i.leverage, 4) AS leverage, round(i.loo_log_density, 4) AS loo FROM (SELECT late, bglm_influence(fit, late, {origin: origin}) AS i "+
 				"FROM (SELECT i % 3 = 0 AS late, 'A' || i % 2 AS origin FROM range(2) t(i)), (SELECT "+exampleXY+" AS fit "+tenRows+"));",
 			option.For("influence").Keys(), []int{3, 4}, influenceType, false, callInfluence),
 		scalar("bglm_loo_predict", "(fit, y, x [, {weight, offset, trials}])",
-			"What all other rows predict for a row that the fit has learnt, whose own part is taken out: as bglm_predict_dist, with the log density of y. reach says how far it can be trusted, as Pareto's k does: over 0.5 the row weighs so much that the others would change without it. NULL where taking the row out leaves no proper posterior. The part of a row in a fit of bglm_ep or bglm_hmc is that which keeps the posterior's moments; elsewhere its Gaussian at the mean, as in bglm_influence. Source: Vehtari and others (2016), EP-LOO and LA-LOO.",
+			"What all other rows predict for a row that the fit has learnt, whose own part is taken out: as bglm_predict_dist, with the log density of y. reach says how far it can be trusted, as Pareto's k does: over 0.5 the row weighs so much that the others would change without it. NULL where taking the row out leaves no proper posterior. The part of a row in a fit of bglm_ep or bglm_hmc is that which keeps the posterior's moments; elsewhere its Gaussian at the mean, as in bglm_influence. A row of weight w is w rows, of which one is left out. Source: Vehtari and others (2016), EP-LOO and LA-LOO.",
 			"SELECT late, round(p.mean, 4) AS mean, round(p.log_density, 4) AS log_density, round(p.reach, 4) AS reach FROM (SELECT late, bglm_loo_predict(fit, late, {origin: origin}) AS p "+
 				"FROM (SELECT i % 3 = 0 AS late, 'A' || i % 2 AS origin FROM range(2) t(i)), (SELECT bglm_ep(late, {origin: origin}) AS fit "+tenRows+"));",
 			option.For("influence").Keys(), []int{3, 4}, looPredictType, false, callLOOPredict),

@@ -209,7 +209,7 @@ func statistic(name string, y []float64) float64 {
 	var s moments
 	zeros := 0.0
 	for _, x := range y {
-		s.add(x)
+		s.add(x, 1)
 		if x == 0 {
 			zeros++
 		}

@@ -142,11 +142,11 @@ func TestRepeatAndPIT(t *testing.T) {
 				if err != nil || below > upTo || below < 0 || upTo > 1 {
 					t.Fatal(l.Family(), link, y, below, upTo, err)
 				}
-				u.add(0.5 * (below + upTo))
+				u.add(0.5*(below+upTo), 1)
 				if trials > 0 {
 					y /= trials
 				}
-				s.add(y)
+				s.add(y, 1)
 			}
 			mean, variance := l.Predict(0.4, 0.2)
 			what := info.Family + " " + link
@@ -247,9 +247,9 @@ func TestDrivers(t *testing.T) {
 		for _, c := range cols {
 			var a, e, both moments
 			for i := range sum {
-				a.add(part[c][i])
-				e.add(sum[i])
-				both.add(part[c][i] * sum[i])
+				a.add(part[c][i], 1)
+				e.add(sum[i], 1)
+				both.add(part[c][i]*sum[i], 1)
 			}
 			out[c] = both.mean - a.mean*e.mean
 			total += out[c]
@@ -273,7 +273,7 @@ func TestDrivers(t *testing.T) {
 		}
 		of := shares(func(id uint32) float64 { return w[id] })
 		for j := range got {
-			spread[j].add(of[got[j].Column])
+			spread[j].add(of[got[j].Column], 1)
 		}
 	}
 	sum := 0.0

@@ -12,8 +12,8 @@ import (
 type Compared struct {
 	Name string
 	LOOSummary
-	// Diff is the sum over the rows of its Point.LOO less that of the best fit, SEDiff its
-	// standard error √(n Var): 0 and 0 of the best.
+	// Diff is the sum over the rows, one of weight w counted as w, of its Point.LOO less that of the
+	// best fit, SEDiff its standard error √(n Var): 0 and 0 of the best.
 	Diff, SEDiff float64
 	Weight       float64 // by stacking
 	LogEvidence  float64 // NaN where the fit has none
@@ -22,8 +22,9 @@ type Compared struct {
 // Compare sets fits beside one another that were added the same rows in the same order,
 // the best leave-one-out density first.
 //
-// The weights of stacking maximise Σ_i log Σ_k w_k exp(LOO_ik) over the simplex. Rows without
-// a LOO under one of the fits take no part in differences and weights.
+// The weights of stacking maximise Σ_i log Σ_k w_k exp(LOO_ik) over the simplex, a row counted as
+// often as its weight says. Rows without a LOO under one of the fits take no part in differences
+// and weights.
 //
 // Cost: O(n K²) for each of some 40 Newton steps.
 // Errors: no fits, fits that do not remember their rows, or different numbers of them.
@@ -39,37 +40,37 @@ func Compare(names []string, fits []*LOO) ([]Compared, error) {
 			return nil, fmt.Errorf("fit %q has %d rows, fit %q has %d; allowed: the same rows of all", names[k], len(l.points), names[0], n)
 		}
 	}
-	rows := make([][]float64, 0, n)
+	rows, times := make([][]float64, 0, n), make([]float64, 0, n)
 	for i := range n {
 		row := make([]float64, len(fits))
 		for k, l := range fits {
 			row[k] = l.points[i]
 		}
 		if !slices.ContainsFunc(row, math.IsNaN) {
-			rows = append(rows, row)
+			rows, times = append(rows, row), append(times, fits[0].weights[i])
 		}
 	}
 	out := make([]Compared, len(fits))
 	sum := make([]moments, len(fits))
 	best := 0
 	for k, l := range fits {
-		for _, row := range rows {
-			sum[k].add(row[k])
+		for i, row := range rows {
+			sum[k].add(row[k], times[i])
 		}
 		if sum[k].mean > sum[best].mean {
 			best = k
 		}
 		out[k] = Compared{Name: names[k], LOOSummary: l.Summary(), LogEvidence: l.Fit.LogEvidence}
 	}
-	weights := stack(rows, len(fits))
+	weights := stack(rows, times, len(fits))
 	for k := range out {
 		var d moments
-		for _, row := range rows {
-			d.add(row[k] - row[best])
+		for i, row := range rows {
+			d.add(row[k]-row[best], times[i])
 		}
 		out[k].Weight = weights[k]
-		out[k].Diff = float64(d.n) * d.mean
-		if out[k].SEDiff = math.Sqrt(float64(d.n) * d.variance()); k == best {
+		out[k].Diff = d.n * d.mean
+		if out[k].SEDiff = math.Sqrt(d.n * d.variance()); k == best {
 			out[k].SEDiff = 0
 		}
 	}
@@ -85,18 +86,26 @@ func Compare(names []string, fits []*LOO) ([]Compared, error) {
 	return out, nil
 }
 
-// stack is the weights of stacking.
+// stack is the weights of stacking over rows that count so many times.
 //
 // With p_ik = exp(row_ik - max_k row_ik) the maximum over the simplex is that of
-// (1/n) Σ_i log (Pw)_i - Σ w over w >= 0: at it Σ w = 1. A barrier μ Σ log w keeps the steps
+// (1/n) Σ_i t_i log (Pw)_i - Σ w, n = Σ t, over w >= 0: at it Σ w = 1. A barrier μ Σ log w keeps the steps
 // inside; at its maximum Σ w = 1 + K μ, and the objective is within K μ of the best.
-func stack(rows [][]float64, k int) []float64 {
+func stack(rows [][]float64, times []float64, k int) []float64 {
 	w := make([]float64, k)
 	for j := range w {
 		w[j] = 1 / float64(k)
 	}
-	if k == 1 || len(rows) == 0 {
+	n := 0.0
+	for _, t := range times {
+		n += t
+	}
+	if k == 1 || n == 0 {
 		return w
+	}
+	part := make([]float64, len(times))
+	for i, t := range times {
+		part[i] = t / n
 	}
 	p := make([][]float64, len(rows))
 	for i, row := range rows {
@@ -108,7 +117,7 @@ func stack(rows [][]float64, k int) []float64 {
 	}
 	for mu := 0.1; mu > 1e-13; mu *= 0.2 {
 		for range 50 {
-			if newtonStep(p, w, mu) < 1e-12 {
+			if newtonStep(p, part, w, mu) < 1e-12 {
 				break
 			}
 		}
@@ -126,25 +135,25 @@ func stack(rows [][]float64, k int) []float64 {
 	return w
 }
 
-// newtonStep improves w for the barrier mu and returns the largest relative change.
-func newtonStep(p [][]float64, w []float64, mu float64) float64 {
-	k, n := len(w), float64(len(p))
+// newtonStep improves w for the barrier mu and returns the largest relative change. part are the
+// shares of the rows of p.
+func newtonStep(p [][]float64, part, w []float64, mu float64) float64 {
+	k := len(w)
 	g, h := make([]float64, k), dense.New(k, k)
 	f := func(w []float64) (s float64) {
-		for _, row := range p {
-			s += math.Log(dense.Dot(row, w))
+		for i, row := range p {
+			s += part[i] * math.Log(dense.Dot(row, w))
 		}
-		s /= n
 		for _, x := range w {
 			s += mu*math.Log(x) - x
 		}
 		return s
 	}
-	for _, row := range p {
+	for i, row := range p {
 		q := 1 / dense.Dot(row, w)
 		for a := range k {
-			g[a] += row[a] * q / n
-			dense.Axpy(row[a]*q*q/n, row, h.Row(a))
+			g[a] += part[i] * row[a] * q
+			dense.Axpy(part[i]*row[a]*q*q, row, h.Row(a))
 		}
 	}
 	for a := range k {

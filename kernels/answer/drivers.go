@@ -20,8 +20,8 @@ type Driver struct {
 	Spread float64 // standard deviation of s_c over the rows
 }
 
-// Drivers adds up how the parts that columns have in the linear predictor vary over rows, at
-// the mean weights. The uncertainty is the posterior's, by the delta method:
+// Drivers adds up how the parts that columns have in the linear predictor vary over rows, one of
+// weight w counted as w rows, at the mean weights. The uncertainty is the posterior's, by the delta method:
 //
 //	share_c = a_c / V,  a_c = Cov(s_c, s),  V = Σ_c a_c
 //	∂a_c/∂w_j = [j in c] Cov(x_j, s) + Cov(s_c, x_j),   ∂V/∂w_j = 2 Cov(x_j, s)
@@ -32,7 +32,7 @@ type Driver struct {
 type Drivers struct {
 	*predict.Scorer
 	level  float64
-	n      float64
+	n      float64  // sum of the weights of rows
 	column []string // in the order they were met
 	of     []int    // by feature: its column, -1 for the intercept
 	s      []float64
@@ -77,23 +77,33 @@ func (d *Drivers) Add(ctx context.Context, b *kernels.Batch) error {
 				d.part[c] += w * xs[k]
 			}
 		}
-		d.n++
-		for c, s := range d.part {
-			d.s[c] += s
-			for e, t := range d.part[:c+1] {
-				d.ss[c][e] += s * t
-			}
-			for k, f := range fs {
-				d.xs[c] = grown(d.xs[c], int(f))
-				d.xs[c][f] += s * xs[k]
-			}
+		weight := 1.0
+		if len(b.Weight) > 0 {
+			weight = b.Weight[i]
 		}
-		for k, f := range fs {
-			d.x = grown(d.x, int(f))
-			d.x[f] += xs[k]
-		}
+		d.count(weight, fs, xs)
 	}
 	return nil
+}
+
+// count adds the row of d.part as weight rows.
+func (d *Drivers) count(weight float64, fs []uint32, xs []float64) {
+	d.n += weight
+	for c, s := range d.part {
+		s := weight * s
+		d.s[c] += s
+		for e, t := range d.part[:c+1] {
+			d.ss[c][e] += s * t
+		}
+		for k, f := range fs {
+			d.xs[c] = grown(d.xs[c], int(f))
+			d.xs[c][f] += s * xs[k]
+		}
+	}
+	for k, f := range fs {
+		d.x = grown(d.x, int(f))
+		d.x[f] += weight * xs[k]
+	}
 }
 
 func grown(x []float64, at int) []float64 {

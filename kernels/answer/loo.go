@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/lik"
@@ -25,8 +26,8 @@ type Point struct {
 }
 
 // PointOf is the Point of a row with s ~ N(m, v) under the posterior that it is part of. A
-// weight counts as so many equal rows, of which LOO leaves out all. by is the factor that
-// rows have in the fit.
+// weight counts as so many equal rows: the Point is that of one, and LOO leaves one out. by is
+// the factor that rows have in the fit.
 //
 // Cost: some 64 evaluations of the likelihood for Penalty, and that of predict.LeaveOut.
 // Errors: those of predict.LeaveOut.
@@ -72,16 +73,17 @@ func penalty(l lik.Likelihood, o lik.Obs, m, v float64) float64 {
 
 // LOO adds up the leave-one-out predictions of a fit for its own rows.
 //
-// A LOO is used by one goroutine at a time; the parts of several are merged. A row counts
-// once, whatever its weight.
+// A LOO is used by one goroutine at a time; the parts of several are merged. A row of weight w
+// counts as w rows.
 type LOO struct {
 	*predict.Scorer
+	rows              int64
 	loo, lpd, penalty moments
 	warned, failed    int64
 	worst, shares     float64
 	by                predict.Factor
 	keep              bool
-	points            []float64 // LOO of each row, if kept
+	points, weights   []float64 // of each row LOO and its weight, if kept
 }
 
 // NewLOO adds up no rows yet. by is the factor that rows have in f (engine.FactorOf), keep has it remember the rows one by one, as Compare needs.
@@ -107,18 +109,20 @@ func (l *LOO) Add(ctx context.Context, b *kernels.Batch) error {
 		if err != nil {
 			return err
 		}
-		p, err := PointOf(l.Lik, b.Obs(i), m, v, l.by)
+		o := b.Obs(i)
+		p, err := PointOf(l.Lik, o, m, v, l.by)
 		if err != nil {
 			return err
 		}
-		l.lpd.add(p.LPD)
-		l.penalty.add(p.Penalty)
+		l.rows++
+		l.lpd.add(p.LPD, o.Weight)
+		l.penalty.add(p.Penalty, o.Weight)
 		l.worst = max(l.worst, p.Reach)
 		if p.Share > 0 && !math.IsInf(p.Share, 1) {
-			l.shares += p.Share
+			l.shares += p.Share * max(o.Weight, 1) // one of less than 1 is the whole row's
 		}
 		if l.keep {
-			l.points = append(l.points, p.LOO)
+			l.points, l.weights = append(l.points, p.LOO), append(l.weights, o.Weight)
 		}
 		switch {
 		case math.IsNaN(p.LOO):
@@ -127,37 +131,38 @@ func (l *LOO) Add(ctx context.Context, b *kernels.Batch) error {
 		case p.Reach > predict.MaxReach:
 			l.warned++
 		}
-		l.loo.add(p.LOO)
+		l.loo.add(p.LOO, o.Weight)
 	}
 	return nil
 }
 
 // Merge adds the rows of o, which is of the same fit.
 func (l *LOO) Merge(o *LOO) {
+	l.rows += o.rows
 	l.loo.merge(o.loo)
 	l.lpd.merge(o.lpd)
 	l.penalty.merge(o.penalty)
 	l.warned, l.failed, l.worst = l.warned+o.warned, l.failed+o.failed, max(l.worst, o.worst)
 	l.shares += o.shares
-	l.points = append(l.points, o.points...)
+	l.points, l.weights = append(l.points, o.points...), append(l.weights, o.weights...)
 }
 
 // Clone is an independent copy.
 func (l *LOO) Clone() *LOO {
 	c := *l
-	c.Scorer, c.points = l.Scorer.Clone(), append([]float64(nil), l.points...)
+	c.Scorer, c.points, c.weights = l.Scorer.Clone(), slices.Clone(l.points), slices.Clone(l.weights)
 	return &c
 }
 
 // Size is the memory held, in bytes, roughly.
-func (l *LOO) Size() int64 { return 256 + FitSize(l.Fit) + 8*int64(cap(l.points)) }
+func (l *LOO) Size() int64 { return 256 + FitSize(l.Fit) + 8*int64(cap(l.points)+cap(l.weights)) }
 
 // LOOSummary is what the rows of a LOO come to, in the names of R's package loo; logs in
 // nats. Numbers are NaN where no row says anything.
 type LOOSummary struct {
-	N int64 // rows
-	// ELPD is the sum of Point.LOO, SE its standard error √(n Var), LooIC -2 ELPD, PLoo the
-	// effective number of weights: the sum of Point.LPD less ELPD.
+	N int64 // rows, of any weight
+	// ELPD is the sum of Point.LOO over the rows, one of weight w counted as w; SE its standard error
+	// √(n Var), LooIC -2 ELPD, PLoo the effective number of weights: the sum of Point.LPD less ELPD.
 	ELPD, SE, PLoo, LooIC float64
 	// ELPDWaic is the sum of Point.LPD less PWaic, the sum of Point.Penalty; Waic is -2 ELPDWaic.
 	ELPDWaic, PWaic, Waic float64
@@ -169,11 +174,11 @@ type LOOSummary struct {
 
 // Summary is what the rows come to.
 func (l *LOO) Summary() LOOSummary {
-	n := float64(l.lpd.n)
-	s := LOOSummary{N: l.lpd.n, Warned: l.warned, Failed: l.failed, Worst: l.worst}
+	n := l.lpd.n
+	s := LOOSummary{N: l.rows, Warned: l.warned, Failed: l.failed, Worst: l.worst}
 	nan := math.NaN()
 	s.ELPD, s.SE, s.PLoo, s.LooIC, s.ELPDWaic, s.PWaic, s.Waic = nan, nan, nan, nan, nan, nan, nan
-	if s.N > 0 {
+	if n > 0 {
 		s.PWaic = n * l.penalty.mean
 		s.ELPDWaic = n*l.lpd.mean - s.PWaic
 		s.Waic = -2 * s.ELPDWaic
@@ -209,15 +214,19 @@ func rowsHave(n int64) string {
 
 // moments are the mean and the spread of numbers.
 type moments struct {
-	n        int64
+	n        float64 // sum of their weights
 	mean, m2 float64
 }
 
-func (a *moments) add(x float64) {
-	a.n++
+// add counts x as weight numbers.
+func (a *moments) add(x, weight float64) {
+	if weight == 0 {
+		return
+	}
+	a.n += weight
 	d := x - a.mean
-	a.mean += d / float64(a.n)
-	a.m2 += d * (x - a.mean)
+	a.mean += d * weight / a.n
+	a.m2 += weight * d * (x - a.mean)
 }
 
 func (a *moments) merge(b moments) {
@@ -228,18 +237,18 @@ func (a *moments) merge(b moments) {
 		*a = b
 		return
 	}
-	n, k, d := float64(a.n+b.n), float64(b.n), b.mean-a.mean
-	a.m2 += b.m2 + d*d*float64(a.n)*k/n
-	a.mean += d * k / n
+	n, d := a.n+b.n, b.mean-a.mean
+	a.m2 += b.m2 + d*d*a.n*b.n/n
+	a.mean += d * b.n / n
 	a.n += b.n
 }
 
-// variance is that of a sample; NaN of fewer than two numbers.
+// variance is that of a sample; NaN of one number and fewer.
 func (a *moments) variance() float64 {
-	if a.n < 2 {
+	if !(a.n > 1) {
 		return math.NaN()
 	}
-	return a.m2 / float64(a.n-1)
+	return a.m2 / (a.n - 1)
 }
 
 // FitSize is what a fit and its names hold, in bytes, roughly.

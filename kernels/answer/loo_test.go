@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -304,6 +305,92 @@ func TestMergeLOO(t *testing.T) {
 	}
 }
 
+// A row of weight w is w rows: sums, their errors, differences, the weights of stacking, the area by
+// pairs and the drivers are those of a table that has all of them, under
+// one posterior.
+func TestWeightedRowsAreRows(t *testing.T) {
+	d, _, _ := facts(t)
+	for i := range d.n { // cells, of which some are alike
+		d.number["x"][i] = math.Round(d.number["x"][i])
+	}
+	rng := rand.New(rand.NewPCG(4, 4))
+	times := make([]float64, d.n)
+	long := &data{number: map[string][]float64{}, text: map[string][]string{}}
+	for i := range times {
+		times[i] = float64(rng.IntN(4))
+		for range int(times[i]) {
+			one := d.only(func(j int) bool { return j == i })
+			long.n++
+			for k, x := range one.number {
+				long.number[k] = append(long.number[k], x...)
+			}
+			for k, x := range one.text {
+				long.text[k] = append(long.text[k], x...)
+			}
+		}
+	}
+	const x = "x g"
+	o := map[string]any{"standardize": false, "prior_variance": 2.0}
+	a, b := long.fit(t, "bin", x, o, nil), long.fit(t, "bin", x, map[string]any{"standardize": false, "prior_variance": 0.01}, nil)
+	sums := func(d *data, weight []float64) []float64 {
+		var fits []*LOO
+		for _, f := range []*kernels.Fit{a, b} {
+			l, err := NewLOO(f, engine.FactorOf(f.Method), true)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rows := d.batch(t, f, l.Features(), "bin", x)
+			rows.Weight = weight
+			if err := l.Add(context.Background(), rows); err != nil {
+				t.Fatal(err)
+			}
+			fits = append(fits, l)
+		}
+		p, err := NewPairAUC(a, engine.FactorOf(a.Method))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := d.batch(t, a, p.Features(), "bin", x)
+		rows.Weight = weight
+		if err := p.Add(context.Background(), rows); err != nil {
+			t.Fatal(err)
+		}
+		area, err := p.Value(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := []float64{area}
+		got, err := Compare([]string{"a", "b"}, fits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range got {
+			out = append(out, c.ELPD, c.SE, c.PLoo, c.PWaic, c.Waic, c.Diff, c.SEDiff, c.Weight)
+		}
+		drive, err := NewDrivers(a, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows = d.batch(t, a, drive.Features(), "", x)
+		rows.Weight = weight
+		if err := drive.Add(context.Background(), rows); err != nil {
+			t.Fatal(err)
+		}
+		driven, err := drive.Drivers(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range driven {
+			out = append(out, c.Mean, c.SD, c.Spread)
+		}
+		return out
+	}
+	want := sums(long, nil)
+	for k, got := range sums(d, times) {
+		kerneltest.Close(t, fmt.Sprint(k), got, want[k], kerneltest.Tol{Rel: 1e-8, Abs: 1e-10})
+	}
+}
+
 // Differences, their errors and the weights of stacking are those of R's package loo. Its
 // optimiser ends within 1e-6 or so.
 func TestCompareAgainstR(t *testing.T) {
@@ -317,9 +404,10 @@ func TestCompareAgainstR(t *testing.T) {
 		if f["model"] == "stacking" && f["what"] == "point" {
 			k := f["key"][len(f["key"])-1] - '1'
 			x := kerneltest.Number(t, f["value"])
-			fits[k].points = append(fits[k].points, x)
-			fits[k].loo.add(x)
-			fits[k].lpd.add(x)
+			fits[k].points, fits[k].weights = append(fits[k].points, x), append(fits[k].weights, 1)
+			fits[k].rows++
+			fits[k].loo.add(x, 1)
+			fits[k].lpd.add(x, 1)
 		}
 	}
 	got, err := Compare(names, fits)
@@ -352,7 +440,7 @@ func TestStack(t *testing.T) {
 				rows[i][j] = -1 + rng.NormFloat64() - 0.2*float64(j*(j%3))
 			}
 		}
-		w := stack(rows, k)
+		w := stack(rows, slices.Repeat([]float64{1}, len(rows)), k)
 		for j := range k {
 			g := 0.0
 			for _, row := range rows {

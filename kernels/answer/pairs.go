@@ -20,6 +20,8 @@ import (
 // ties counting half. Leaving single rows out and ranking them together is biased below 1/2: each
 // row with 1 then is judged by a fit of fewer of these than any row with 0.
 //
+// A row of weight w counts as w rows, of which a pair has one.
+//
 // All pairs are judged while they are few. Of more rows, those that are judged are drawn, and tell
 // how far the pairs that single rows left out make are off; these are of all rows.
 //
@@ -31,7 +33,7 @@ type PairAUC struct {
 	*predict.Scorer
 	by     predict.Factor
 	single metric.Number // of rows that are left out one by one
-	n      [2]int64      // rows by response
+	n      [2]int64      // rows by response, without those of weight 0
 	rows   [2][]pairRow  // of these, drawn
 	most   int           // of rows that are drawn of each response; 0 before the first
 	bar    [2]uint64     // by response: rows that draw more are not drawn; 0 while all are
@@ -41,6 +43,7 @@ type PairAUC struct {
 // pairRow is a row with its predictor N(m, v), its part in that, and what all others expect of it.
 type pairRow struct {
 	draw     uint64 // the least are kept
+	weight   float64
 	features []uint32
 	values   []float64
 	shift    float64
@@ -91,11 +94,11 @@ func (a *PairAUC) Add(ctx context.Context, b *kernels.Batch) error {
 		if err != nil {
 			return err
 		}
-		if math.IsNaN(out.Mean) {
+		if math.IsNaN(out.Mean) || o.Weight == 0 {
 			continue
 		}
-		r := pairRow{shift: b.Shift(i), m: m, v: v, site: out.Site(m, v), alone: predict.Expected(a.Lik, predict.Exact, out.Mean, out.Variance)}
-		a.single.Add([]float64{o.Y, r.alone})
+		r := pairRow{weight: o.Weight, shift: b.Shift(i), m: m, v: v, site: out.Site(m, v), alone: predict.Expected(a.Lik, predict.Exact, out.Mean, out.Variance)}
+		a.single.Add([]float64{o.Y, r.alone}, o.Weight)
 		k := int(o.Y)
 		a.n[k]++
 		r.draw = mix(uint64(a.n[k])<<1 | uint64(k))
@@ -175,7 +178,7 @@ func (a *PairAUC) Size() int64 {
 	n := 256 + FitSize(a.Fit) + a.single.Size()
 	for k := range a.rows {
 		for i := range a.rows[k] {
-			n += 120 + 12*int64(len(a.rows[k][i].values))
+			n += 128 + 12*int64(len(a.rows[k][i].values))
 		}
 	}
 	return n
@@ -192,22 +195,10 @@ func (a *PairAUC) Value(ctx context.Context) (float64, error) {
 	zeros, ones := a.rows[0], a.rows[1]
 	most := a.pairs()
 	if int64(len(zeros)) == a.n[0] && int64(len(ones)) == a.n[1] && len(zeros)*len(ones) <= most {
-		sum := 0.0
-		for i := range ones {
-			if err := stop.Cause(ctx); err != nil {
-				return 0, err
-			}
-			for j := range zeros {
-				x, err := a.judge(&ones[i], &zeros[j])
-				if err != nil {
-					return 0, err
-				}
-				sum += x
-			}
-		}
-		return sum / float64(len(zeros)*len(ones)), nil
+		return a.every(ctx, ones, zeros)
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
+	one, zero := drawn(ones), drawn(zeros)
 	off := 0.0
 	for i := range most {
 		if i%64 == 0 {
@@ -215,14 +206,49 @@ func (a *PairAUC) Value(ctx context.Context) (float64, error) {
 				return 0, err
 			}
 		}
-		one, zero := &ones[rng.IntN(len(ones))], &zeros[rng.IntN(len(zeros))]
-		x, err := a.judge(one, zero)
+		p, q := one(rng), zero(rng)
+		x, err := a.judge(p, q)
 		if err != nil {
 			return 0, err
 		}
-		off += x - first(one.alone, zero.alone)
+		off += x - first(p.alone, q.alone)
 	}
 	return min(max(a.single.Value()+off/float64(most), 0), 1), nil
+}
+
+// every is the area by all pairs.
+func (a *PairAUC) every(ctx context.Context, ones, zeros []pairRow) (float64, error) {
+	sum, n := 0.0, 0.0
+	for i := range ones {
+		if err := stop.Cause(ctx); err != nil {
+			return 0, err
+		}
+		for j := range zeros {
+			x, err := a.judge(&ones[i], &zeros[j])
+			if err != nil {
+				return 0, err
+			}
+			w := ones[i].weight * zeros[j].weight
+			sum, n = sum+w*x, n+w
+		}
+	}
+	return sum / n, nil
+}
+
+// drawn draws from rows, each as often as its weight says.
+func drawn(rows []pairRow) func(*rand.Rand) *pairRow {
+	upTo, total, plain := make([]float64, len(rows)), 0.0, true
+	for i := range rows {
+		total += rows[i].weight
+		upTo[i], plain = total, plain && rows[i].weight == 1
+	}
+	return func(rng *rand.Rand) *pairRow {
+		if plain {
+			return &rows[rng.IntN(len(rows))]
+		}
+		i, _ := slices.BinarySearch(upTo, total*rng.Float64())
+		return &rows[min(i, len(rows)-1)]
+	}
 }
 
 // pairs is how many pairs are judged.

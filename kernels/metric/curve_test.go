@@ -23,7 +23,7 @@ func TestCurve(t *testing.T) {
 			row[0] = 1
 		}
 		rows = append(rows, row)
-		area.Add(row)
+		area.Add(row, 1)
 		s := steps[p]
 		steps[p] = Step{s.Positive + row[0], s.Rows + 1}
 	}

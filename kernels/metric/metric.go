@@ -14,7 +14,8 @@ import (
 // Metric is a number of rows of numbers, in the order of its Args. It is used by one
 // goroutine at a time.
 type Metric interface {
-	Add(row []float64) // values that its Args allow
+	// Add counts a row, of values that its Args allow, as weight rows; 0 as none.
+	Add(row []float64, weight float64)
 	// Merge adds the rows of src, a metric of the same kind and settings, which is not
 	// changed. Errors: other settings.
 	Merge(src Metric) error
@@ -25,8 +26,7 @@ type Metric interface {
 // Number is a Metric that is a single number.
 type Number interface {
 	Metric
-	// Value is the metric of the rows so far, at least one; NaN where they leave it
-	// undefined.
+	// Value is the metric of the rows so far; NaN where they leave it undefined, as none do.
 	Value() float64
 }
 
@@ -61,6 +61,8 @@ var (
 	Score       = Arg{Name: "p", OK: number, Allowed: "numbers"}
 	Lower       = Arg{Name: "lo", OK: number, Allowed: "numbers"}
 	Upper       = Arg{Name: "hi", OK: number, Allowed: "numbers", Ends: true}
+	// Weight is how many rows a row counts as.
+	Weight = Arg{Name: "weight", OK: func(x float64) bool { return x >= 0 && special.Finite(x) }, Allowed: "finite numbers >= 0"}
 )
 
 // sum accumulates with Neumaier's compensation, so that the order of rows and
@@ -84,29 +86,41 @@ func (a *sum) value() float64 {
 	return a.s + a.c
 }
 
+// merge adds what another has summed.
+func (a *sum) merge(o sum) {
+	a.add(o.s)
+	if !math.IsInf(o.s, 0) {
+		a.add(o.c)
+	}
+}
+
 // mean is a mean of a function of the row, then transformed.
 type mean struct {
 	total sum
-	n     int64
+	n     sum // of weights
 	of    func(row []float64) float64
 	then  func(mean float64) float64 // nil = as it is
 }
 
-func (m *mean) Clone() Metric     { c := *m; return &c }
-func (m *mean) Size() int64       { return 64 }
-func (m *mean) Add(row []float64) { m.total.add(m.of(row)); m.n++ }
+func (m *mean) Clone() Metric { c := *m; return &c }
+func (m *mean) Size() int64   { return 72 }
+func (m *mean) Add(row []float64, weight float64) {
+	if weight == 0 { // of an infinite loss too
+		return
+	}
+	m.total.add(weight * m.of(row))
+	m.n.add(weight)
+}
+
 func (m *mean) Merge(src Metric) error {
 	o := src.(*mean)
-	m.total.add(o.total.s)
-	if !math.IsInf(o.total.s, 0) {
-		m.total.add(o.total.c)
-	}
-	m.n += o.n
+	m.total.merge(o.total)
+	m.n.merge(o.n)
 	return nil
 }
 
 func (m *mean) Value() float64 {
-	v := m.total.value() / float64(m.n)
+	v := m.total.value() / m.n.value()
 	if m.then != nil {
 		return m.then(v)
 	}
@@ -149,49 +163,126 @@ func covered(row []float64) float64 {
 // Memory: it keeps the scores. Cost of Value: O(n log n).
 func AUC() Number { return &auc{} }
 
-type auc struct{ pos, neg []float64 }
+type auc struct{ pos, neg scores }
 
-func (a *auc) Clone() Metric { return &auc{slices.Clone(a.pos), slices.Clone(a.neg)} }
-func (a *auc) Size() int64   { return 8*int64(cap(a.pos)+cap(a.neg)) + 48 }
-func (a *auc) Add(row []float64) {
-	if row[0] == 1 {
-		a.pos = append(a.pos, row[1])
-	} else {
-		a.neg = append(a.neg, row[1])
+func (a *auc) Clone() Metric { return &auc{a.pos.clone(), a.neg.clone()} }
+func (a *auc) Size() int64   { return a.pos.size() + a.neg.size() + 96 }
+func (a *auc) Add(row []float64, weight float64) {
+	switch {
+	case weight == 0:
+	case row[0] == 1:
+		a.pos.add(row[1], weight)
+	default:
+		a.neg.add(row[1], weight)
 	}
 }
 
 func (a *auc) Merge(src Metric) error {
 	o := src.(*auc)
-	a.pos, a.neg = append(a.pos, o.pos...), append(a.neg, o.neg...)
+	a.pos.merge(o.pos)
+	a.neg.merge(o.neg)
 	return nil
 }
 
 func (a *auc) Value() float64 {
-	if len(a.pos) == 0 || len(a.neg) == 0 {
+	if len(a.pos.at) == 0 || len(a.neg.at) == 0 {
 		return math.NaN()
 	}
-	pos, neg := slices.Clone(a.pos), slices.Clone(a.neg)
-	sort.Float64s(pos)
-	sort.Float64s(neg)
-	below, upto, pairs := 0, 0, 0.0
-	for _, p := range pos {
-		for below < len(neg) && neg[below] < p {
+	pos, neg := a.pos.sorted(), a.neg.sorted()
+	all := neg.upTo()
+	below, upto, pairs, n := 0, 0, 0.0, 0.0
+	for i, p := range pos.at {
+		for below < len(neg.at) && neg.at[below] < p {
 			below++
 		}
 		upto = max(upto, below)
-		for upto < len(neg) && neg[upto] <= p {
+		for upto < len(neg.at) && neg.at[upto] <= p {
 			upto++
 		}
-		pairs += float64(below) + 0.5*float64(upto-below)
+		w := pos.weightOf(i)
+		pairs += w * (all(below) + 0.5*(all(upto)-all(below)))
+		n += w
 	}
-	return pairs / float64(len(pos)) / float64(len(neg))
+	return pairs / n / all(len(neg.at))
+}
+
+// scores are predictions with their weights, of which there are none while all are 1.
+type scores struct{ at, weight []float64 }
+
+func (s *scores) clone() scores { return scores{slices.Clone(s.at), slices.Clone(s.weight)} }
+func (s *scores) size() int64   { return 8 * int64(cap(s.at)+cap(s.weight)) }
+
+func (s *scores) add(x, weight float64) {
+	if weight != 1 {
+		s.weigh()
+	}
+	s.at = append(s.at, x)
+	if s.weight != nil {
+		s.weight = append(s.weight, weight)
+	}
+}
+
+// weigh writes the weights down.
+func (s *scores) weigh() {
+	if s.weight == nil {
+		s.weight = slices.Repeat([]float64{1}, len(s.at))
+	}
+}
+
+func (s *scores) merge(o scores) {
+	if o.weight != nil {
+		s.weigh()
+	}
+	if s.weight != nil {
+		o.weigh()
+		s.weight = append(s.weight, o.weight...)
+	}
+	s.at = append(s.at, o.at...)
+}
+
+func (s *scores) weightOf(i int) float64 {
+	if s.weight == nil {
+		return 1
+	}
+	return s.weight[i]
+}
+
+// sorted is a copy by rising score.
+func (s *scores) sorted() scores {
+	c := s.clone()
+	if c.weight == nil {
+		slices.Sort(c.at)
+	} else {
+		sort.Sort(byScore(c))
+	}
+	return c
+}
+
+// upTo is the sum of the first so many weights.
+func (s *scores) upTo() func(n int) float64 {
+	if s.weight == nil {
+		return func(n int) float64 { return float64(n) }
+	}
+	sums, total := make([]float64, 1, len(s.weight)+1), sum{}
+	for _, w := range s.weight {
+		total.add(w)
+		sums = append(sums, total.value())
+	}
+	return func(n int) float64 { return sums[n] }
+}
+
+type byScore scores
+
+func (s byScore) Len() int           { return len(s.at) }
+func (s byScore) Less(i, j int) bool { return s.at[i] < s.at[j] }
+func (s byScore) Swap(i, j int) {
+	s.at[i], s.at[j] = s.at[j], s.at[i]
+	s.weight[i], s.weight[j] = s.weight[j], s.weight[i]
 }
 
 // Calibration counts outcomes in equal-width bins of the predicted probability.
 type Calibration struct {
-	n        []int64
-	pred, ys []sum
+	n, pred, ys []sum
 }
 
 // MaxBins bounds the bins of a Calibration.
@@ -199,7 +290,7 @@ const MaxBins = 10000
 
 // NewCalibration returns one of some bins, from 1 to MaxBins.
 func NewCalibration(bins int) *Calibration {
-	return &Calibration{make([]int64, bins), make([]sum, bins), make([]sum, bins)}
+	return &Calibration{make([]sum, bins), make([]sum, bins), make([]sum, bins)}
 }
 
 func (c *Calibration) Clone() Metric {
@@ -207,14 +298,14 @@ func (c *Calibration) Clone() Metric {
 }
 
 // Size is the memory held, in bytes.
-func (c *Calibration) Size() int64 { return 40*int64(len(c.n)) + 72 }
+func (c *Calibration) Size() int64 { return 48*int64(len(c.n)) + 72 }
 
-// Add takes an outcome and its predicted probability.
-func (c *Calibration) Add(row []float64) {
+// Add takes an outcome and its predicted probability as weight rows.
+func (c *Calibration) Add(row []float64, weight float64) {
 	k := min(int(row[1]*float64(len(c.n))), len(c.n)-1)
-	c.n[k]++
-	c.pred[k].add(row[1])
-	c.ys[k].add(row[0])
+	c.n[k].add(weight)
+	c.pred[k].add(weight * row[1])
+	c.ys[k].add(weight * row[0])
 }
 
 // Merge adds the rows of another Calibration. Errors: another number of bins.
@@ -224,9 +315,9 @@ func (c *Calibration) Merge(src Metric) error {
 		return fmt.Errorf("bins differ between rows of one group (%d and %d)", len(c.n), len(o.n))
 	}
 	for k := range c.n {
-		c.n[k] += o.n[k]
-		c.pred[k].add(o.pred[k].value())
-		c.ys[k].add(o.ys[k].value())
+		c.n[k].merge(o.n[k])
+		c.pred[k].merge(o.pred[k])
+		c.ys[k].merge(o.ys[k])
 	}
 	return nil
 }
@@ -235,16 +326,16 @@ func (c *Calibration) Merge(src Metric) error {
 type Bin struct {
 	Number              int // from 1
 	Lower, Upper        float64
-	N                   int64
+	N                   float64 // sum of the weights of its rows
 	Predicted, Observed float64 // means
 }
 
 // Bins are the bins that have rows.
 func (c *Calibration) Bins() (out []Bin) {
 	bins := float64(len(c.n))
-	for k, n := range c.n {
-		if n > 0 {
-			out = append(out, Bin{k + 1, float64(k) / bins, float64(k+1) / bins, n, c.pred[k].value() / float64(n), c.ys[k].value() / float64(n)})
+	for k := range c.n {
+		if n := c.n[k].value(); n > 0 {
+			out = append(out, Bin{k + 1, float64(k) / bins, float64(k+1) / bins, n, c.pred[k].value() / n, c.ys[k].value() / n})
 		}
 	}
 	return out

@@ -28,7 +28,7 @@ func TestNumbers(t *testing.T) {
 		{"coverage", Coverage(), [][]float64{{1, 1, 2}, {3, 0, 1}, {2, 1, 2}, {0, -inf, inf}}, 0.75},
 	} {
 		for _, r := range c.rows {
-			c.m.Add(r)
+			c.m.Add(r, 1)
 		}
 		if got := c.m.Value(); math.IsNaN(c.want) != math.IsNaN(got) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
@@ -38,26 +38,27 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
+// valuesOf are all numbers of a metric.
+func valuesOf(m Metric) (out []float64) {
+	if n, ok := m.(Number); ok {
+		return []float64{n.Value()}
+	}
+	for _, b := range m.(*Calibration).Bins() {
+		out = append(out, float64(b.Number), b.Lower, b.Upper, b.N, b.Predicted, b.Observed)
+	}
+	return out
+}
+
 // Parts that are merged are the whole, in any cut and order, though the sums cancel.
 func TestMerge(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	fresh := []func() Metric{func() Metric { return AUC() }, func() Metric { return LogLoss() }, func() Metric { return Brier() }, func() Metric { return NewCalibration(7) }}
-	value := func(m Metric) []float64 {
-		if n, ok := m.(Number); ok {
-			return []float64{n.Value()}
-		}
-		var out []float64
-		for _, b := range m.(*Calibration).Bins() {
-			out = append(out, float64(b.Number), b.Lower, b.Upper, float64(b.N), b.Predicted, b.Observed)
-		}
-		return out
-	}
 	for k, f := range fresh {
 		whole, parts := f(), []Metric{f(), f(), f()}
 		for range 1000 {
 			row := []float64{float64(rnd.IntN(2)), rnd.Float64()}
-			whole.Add(row)
-			parts[rnd.IntN(3)].Add(row)
+			whole.Add(row, 1)
+			parts[rnd.IntN(3)].Add(row, 1)
 		}
 		all := parts[2].Clone()
 		for _, p := range parts[:2] {
@@ -65,11 +66,11 @@ func TestMerge(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		want := value(whole)
-		for i, got := range value(all) {
+		want := valuesOf(whole)
+		for i, got := range valuesOf(all) {
 			kerneltest.Close(t, "merged", got, want[i], tol)
 		}
-		if before := value(parts[2]); len(before) > 0 && k < 3 && before[0] == value(all)[0] {
+		if before := valuesOf(parts[2]); len(before) > 0 && k < 3 && before[0] == valuesOf(all)[0] {
 			t.Error("a clone is changed with its origin")
 		}
 		if whole.Size() <= 0 {
@@ -81,6 +82,45 @@ func TestMerge(t *testing.T) {
 	}
 }
 
+// A row of weight w is w rows, in parts that are merged too, of which some have no weights; one
+// of weight 0 is none, whatever its loss.
+func TestWeights(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(3, 4))
+	fresh := map[string]func() Metric{"auc": func() Metric { return AUC() }, "log loss": func() Metric { return LogLoss() }, "brier": func() Metric { return Brier() },
+		"rmse": func() Metric { return RMSE() }, "coverage": func() Metric { return Coverage() }, "calibration": func() Metric { return NewCalibration(7) }}
+	for name, f := range fresh {
+		expanded, parts := f(), []Metric{f(), f(), f()}
+		for i := range 600 {
+			row := []float64{float64(rnd.IntN(2)), float64(rnd.IntN(50)) / 50, 1}
+			if row[1] == 0 {
+				row[1] = 0.01 // no loss is infinite
+			}
+			w := 1
+			if i%3 > 0 {
+				w = rnd.IntN(5)
+			}
+			for range w {
+				expanded.Add(row, 1)
+			}
+			parts[i%3].Add(row, float64(w))
+		}
+		parts[1].Add([]float64{1, 0, 0}, 0)
+		for _, p := range parts[1:] {
+			if err := parts[0].Merge(p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := valuesOf(expanded)
+		for i, got := range valuesOf(parts[0]) {
+			kerneltest.Close(t, name, got, want[i], tol)
+		}
+	}
+	none := LogLoss()
+	if none.Add([]float64{1, 0}, 0); !math.IsNaN(none.Value()) {
+		t.Errorf("the log loss of no rows is %v", none.Value())
+	}
+}
+
 func TestArgs(t *testing.T) {
 	inf, nan := math.Inf(1), math.NaN()
 	for _, c := range []struct {
@@ -89,7 +129,7 @@ func TestArgs(t *testing.T) {
 	}{
 		{Outcome, []float64{0, 1}, []float64{0.5, 2, nan}}, {Response, []float64{-1e300}, []float64{inf, nan}},
 		{Probability, []float64{0, 1}, []float64{-1e-9, 1.1, nan}}, {Prediction, []float64{0}, []float64{-inf}},
-		{Score, []float64{inf}, []float64{nan}}, {Lower, []float64{-inf}, []float64{nan}}, {Upper, []float64{inf}, []float64{nan}},
+		{Score, []float64{inf}, []float64{nan}}, {Lower, []float64{-inf}, []float64{nan}}, {Upper, []float64{inf}, []float64{nan}}, {Weight, []float64{0, 2.5}, []float64{-1, inf, nan}},
 	} {
 		for _, x := range c.ok {
 			if !c.a.OK(x) {

@@ -35,8 +35,8 @@ type Influence struct {
 // leave-one-out density of Laplace's approximation with the other rows' factors kept
 // as they are: good where no single row decides, as with EP's own sites. Under
 // beliefs of another engine v may be so large that c v >= 1: there is no cavity then,
-// and LOO is NaN. A weight counts as so many equal rows: all are removed, and LOO
-// is the density of one.
+// and LOO is NaN. A weight counts as so many equal rows: Residual, Curvature and Leverage
+// are those of all of them, LOO is the density of one given the others (onlyOne).
 //
 // Errors: a response outside the support, a predictor so large that derivatives overflow.
 //
@@ -51,16 +51,33 @@ func InfluenceOf(l lik.Likelihood, o lik.Obs, m, v float64) (Influence, error) {
 	if sum := n.Residual + n.Curvature + n.Leverage; math.IsNaN(sum) {
 		return Influence{}, fmt.Errorf("the likelihood's derivatives at the linear predictor %v (variance %v) are beyond the largest number; scale the features down", m, v)
 	}
-	// Rounding leaves 1 - c v meaningless below a few units in the last place.
-	if rest := 1 - n.Leverage; rest > 1e-14 {
-		vc := v / rest
-		mc := m - vc*r
-		if special.Finite(mc) && special.Finite(vc) {
-			o.Weight = 1
-			n.LOO = l.Moments(o, mc, vc).LogZ
-		}
+	if mc, vc, ok := onlyOne(o, n).without(m, v); ok {
+		o.Weight = 1
+		n.LOO = l.Moments(o, mc, vc).LogZ
 	}
 	return n, nil
+}
+
+// onlyOne is the part that one has in n, which is that of as many equal rows as the weight of o says:
+// a row of weight w is w rows of an expanded table, of which the others stay. Of a weight below 1
+// it is the whole row's.
+func onlyOne(o lik.Obs, n Influence) Influence {
+	if o.Weight > 1 {
+		n.Residual, n.Curvature, n.Leverage = n.Residual/o.Weight, n.Curvature/o.Weight, n.Leverage/o.Weight
+	}
+	return n
+}
+
+// without is N(m, v) with the Gaussian factor of n taken out; ok is false where that leaves no proper
+// posterior.
+func (n Influence) without(m, v float64) (mc, vc float64, ok bool) {
+	rest := 1 - n.Leverage
+	if !(rest > 1e-14) { // a few units in the last place: rounding has left nothing else
+		return 0, 0, false
+	}
+	vc = v / rest
+	mc = m - vc*n.Residual
+	return mc, vc, special.Finite(mc) && special.Finite(vc)
 }
 
 // InformationGain is what observing a row's response is expected to tell about the

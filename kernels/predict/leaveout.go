@@ -29,8 +29,9 @@ type LeftOut struct {
 	// when the row is taken out, in units over which the curvature of log p changes. It is 0
 	// where they are exact.
 	Reach float64
-	// Share is the row's share of its predictor's precision (the leverage). Over all rows that a
-	// posterior is of they add up to fewer than it has weights.
+	// Share is the row's share of its predictor's precision (the leverage), of a row of weight w
+	// that of one of w. Over all rows that a posterior is of they add up to fewer than it has
+	// weights.
 	Share float64
 }
 
@@ -39,8 +40,8 @@ const MaxReach = 0.5
 
 // LeaveOut takes a row out of the posterior N(m, v) of its linear predictor: divides its
 // factor out, with the factors of the other rows kept as they are. Mean, Variance and
-// LogDensity are NaN where that leaves no proper posterior. A weight counts as so many equal
-// rows, of which all are left out; LogDensity is that of one.
+// LogDensity are NaN where that leaves no proper posterior. A weight above 1 counts as so many
+// equal rows, of which one is left out: as from a table that has them all.
 //
 // Cost: one evaluation of the likelihood's moments AtMode; OfMoments up to some hundreds,
 // some ten where the row has little weight.
@@ -48,6 +49,7 @@ const MaxReach = 0.5
 //
 // Source: [vehtari2016], which calls them LA-LOO and EP-LOO.
 func LeaveOut(l lik.Likelihood, o lik.Obs, m, v float64, by Factor) (LeftOut, error) {
+	o.Weight = min(o.Weight, 1)
 	f, err := InfluenceOf(l, o, m, v)
 	if err != nil {
 		return LeftOut{}, err

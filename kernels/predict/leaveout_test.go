@@ -88,6 +88,35 @@ func TestLeaveOutAtMode(t *testing.T) {
 	kerneltest.Close(t, "mean", f.Mean, 0.5-v*(1-p), kerneltest.Tol{Rel: 1e-14})
 }
 
+// A row of weight w is w rows, of which one is left out: of gaussian responses the others are the
+// posterior without it, exactly, and its share is that of one.
+func TestOneOfWeightIsLeftOut(t *testing.T) {
+	l := like(t, "gaussian", "identity")
+	noise := l.(lik.Dispersed).Dispersion()
+	const w, y, other, n = 4, 1.5, -0.5, 3 // w rows of y beside n of another response, one mean N(0, 1)
+	posterior := func(k float64) (m, v float64) {
+		v = 1 / (1 + (k+n)/noise)
+		return v * (k*y + n*other) / noise, v
+	}
+	m, v := posterior(w)
+	wantM, wantV := posterior(w - 1)
+	tol := kerneltest.Tol{Rel: 1e-13}
+	f, err := LeaveOut(l, lik.Obs{Y: y, Weight: w}, m, v, AtMode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kerneltest.Close(t, "mean", f.Mean, wantM, tol)
+	kerneltest.Close(t, "variance", f.Variance, wantV, tol)
+	kerneltest.Close(t, "share", f.Share, v/noise, tol)
+	kerneltest.Close(t, "density", f.LogDensity, l.Moments(lik.Obs{Y: y, Weight: 1}, wantM, wantV).LogZ, tol)
+	i, err := InfluenceOf(l, lik.Obs{Y: y, Weight: w}, m, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kerneltest.Close(t, "density of the influence", i.LOO, f.LogDensity, tol)
+	kerneltest.Close(t, "leverage of all", i.Leverage, w*v/noise, tol)
+}
+
 func like(t *testing.T, family, link string) lik.Likelihood {
 	t.Helper()
 	l, err := lik.New(family, link, lik.Params{Dispersion: 0.7, Shape: 1.5})
