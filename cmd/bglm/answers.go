@@ -230,7 +230,7 @@ func (c *effectsCommand) Run(e *cli.Env) error {
 		return err
 	}
 	defer s.Close()
-	sc, err := openScoring(s, &c.dataFlags, &c.scoreFlags, false)
+	sc, err := openScoring(s, &c.dataFlags, &c.scoreFlags, toAverage)
 	if err != nil {
 		return err
 	}
@@ -245,6 +245,10 @@ func (c *effectsCommand) Run(e *cli.Env) error {
 	if sc.offset != "" {
 		extra, sc.offset = []string{"(" + sc.offset + ") AS bglm_o"}, ""
 		options = append(options, `"offset": bglm_o`)
+	}
+	if sc.weight != "" {
+		extra = append(extra, "("+sc.weight+") AS bglm_w")
+		options = append(options, "weight: bglm_w")
 	}
 	var keys, as []string
 	for i, g := range sc.fits.Group {
@@ -291,7 +295,7 @@ func (c *compareCommand) Run(e *cli.Env) error {
 	var options map[string]string
 	names := map[string]bool{}
 	for k, path := range c.Beliefs {
-		sc, err := openScoring(s, &c.dataFlags, &scoreFlags{Beliefs: path}, true)
+		sc, err := openScoring(s, &c.dataFlags, &scoreFlags{Beliefs: path}, toJudge)
 		if err != nil {
 			return err
 		}

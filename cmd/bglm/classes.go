@@ -49,19 +49,20 @@ func (sc *scoring) judgeFolds(s *duck.Session, asFitted bool) (how string, err e
 			return crossValidated, nil
 		}
 	}
-	return how, sc.scoreAny(s, sc.subquery("", "("+sc.y+") AS bglm_y"))
+	return how, sc.scoreAny(s, sc.subquery("", "("+sc.y+") AS bglm_y", weightOf(sc.weight)+" AS bglm_w"))
 }
 
-// scoreAny makes the table scored from rows with bglm_y, bglm_fit and bglm_x.
+// scoreAny makes the table scored from rows with bglm_y, bglm_w, bglm_fit and bglm_x.
 func (sc *scoring) scoreAny(s *duck.Session, from string) error {
 	if sc.fits.HasClass {
-		return sc.scored(s, "bglm_y::VARCHAR AS y, bglm_predict(bglm_fit, bglm_x) AS p", from)
+		return sc.scored(s, "bglm_y::VARCHAR AS y, bglm_predict(bglm_fit, bglm_x) AS p", "bglm_w", from)
 	}
-	return sc.scored(s, "bglm_y::DOUBLE AS y, d.mean AS p, d.lower AS lower, d.upper AS upper", "(SELECT bglm_y, bglm_predict_dist(bglm_fit, bglm_x) AS d FROM "+from+")")
+	return sc.scored(s, "bglm_y::DOUBLE AS y, d.mean AS p, d.lower AS lower, d.upper AS upper", "bglm_w", "(SELECT bglm_y, bglm_w, bglm_predict_dist(bglm_fit, bglm_x) AS d FROM "+from+")")
 }
 
 // folded predicts each part of the rows by the fit of all others; false where the fits do not
-// say how they were made, or of few rows. A row's part depends on its place alone.
+// say how they were made, or of few rows. A row's part depends on its place alone; one of weight w
+// goes as a whole, whose copies in a table of all rows might go apart.
 func (sc *scoring) folded(s *duck.Session) (done bool, err error) {
 	m, ok, err := modelOf(sc.fits)
 	if err != nil || !ok {
@@ -83,7 +84,7 @@ func (sc *scoring) folded(s *duck.Session) (done bool, err error) {
 		return false, err
 	}
 	defer func() { _ = s.Exec("DROP TABLE IF EXISTS folded; DROP TABLE IF EXISTS fold_fits") }()
-	q := fmt.Sprintf("CREATE OR REPLACE TEMP TABLE folded AS SELECT *, row_number() OVER (ORDER BY hash(bglm_at), bglm_at) %% %d AS bglm_fold FROM (SELECT *, row_number() OVER () AS bglm_at FROM (%s))", folds, j.Inner(sc.rows))
+	q := fmt.Sprintf("CREATE OR REPLACE TEMP TABLE folded AS SELECT *, row_number() OVER (ORDER BY hash(bglm_at), bglm_at) %% %d AS bglm_fold FROM (SELECT *, row_number() OVER () AS bglm_at FROM (%s))", folds, j.Inner(sc.rows, weightOf(sc.weight)+" AS bglm_w"))
 	if err := s.Exec(q); err != nil {
 		return false, err
 	}
@@ -94,20 +95,20 @@ func (sc *scoring) folded(s *duck.Session) (done bool, err error) {
 	// Beside one fit at a time: DuckDB points at that for all rows, where a join copies it to each.
 	parts := make([]string, folds)
 	for k := range parts {
-		parts[k] = fmt.Sprintf("SELECT bglm_y, bglm_x, bglm_fit FROM (FROM folded WHERE bglm_fold = %d), (FROM fold_fits WHERE bglm_left = %d)", k, k)
+		parts[k] = fmt.Sprintf("SELECT bglm_y, bglm_w, bglm_x, bglm_fit FROM (FROM folded WHERE bglm_fold = %d), (FROM fold_fits WHERE bglm_left = %d)", k, k)
 	}
 	return true, sc.scoreAny(s, "("+strings.Join(parts, " UNION ALL ")+")")
 }
 
 // class is what is predicted of the rows of one class.
 type class struct {
-	Class     string           `json:"class"`
-	N         int64            `json:"n"`
-	Share     float64          `json:"share"`               // of the rows
-	Predicted float64          `json:"predicted"`           // mean probability
-	Recall    float64          `json:"recall"`              // of its rows those for which it is the likeliest
-	Precision *float64         `json:"precision,omitempty"` // of the rows for which it is the likeliest its own
-	Taken     map[string]int64 `json:"taken_for"`           // rows by likeliest class
+	Class     string             `json:"class"`
+	N         float64            `json:"n"`                   // sum of the weights of its rows
+	Share     float64            `json:"share"`               // of the rows
+	Predicted float64            `json:"predicted"`           // mean probability
+	Recall    float64            `json:"recall"`              // of its rows those for which it is the likeliest
+	Precision *float64           `json:"precision,omitempty"` // of the rows for which it is the likeliest its own
+	Taken     map[string]float64 `json:"taken_for"`           // rows by likeliest class
 }
 
 // measureClasses is the quality of the probabilities in the table scored. A row's class that
@@ -118,14 +119,15 @@ func measureClasses(s *duck.Session) (*quality, error) {
 	// Numbers are the same class however they are written.
 	if err := s.Exec(`CREATE OR REPLACE TEMP TABLE labelled AS WITH k AS (SELECT DISTINCT unnest(map_keys(p)) AS class FROM scored WHERE p IS NOT NULL),
 		t AS (SELECT y, coalesce(max(class) FILTER (class = y), max(class) FILTER (TRY_CAST(class AS DOUBLE) = TRY_CAST(y AS DOUBLE)), y) AS class FROM (SELECT DISTINCT y FROM scored WHERE y IS NOT NULL), k GROUP BY y)
-		SELECT row_number() OVER () AS k, class, p, coalesce(p[class], 0) AS own, list_reduce(map_entries(p), lambda a, b: CASE WHEN b.value > a.value THEN b ELSE a END).key AS likeliest
-		FROM scored JOIN t USING (y) WHERE p IS NOT NULL`); err != nil {
+		SELECT row_number() OVER () AS k, class, p, w, coalesce(p[class], 0) AS own, list_reduce(map_entries(p), lambda a, b: CASE WHEN b.value > a.value THEN b ELSE a END).key AS likeliest
+		FROM scored JOIN t USING (y) WHERE p IS NOT NULL AND w > 0`); err != nil {
 		return nil, err
 	}
 	defer func() { _ = s.Exec("DROP TABLE labelled") }()
-	var loss, brier sql.NullFloat64
-	err := s.Row(`SELECT count(*), (SELECT count(*) FROM scored) - count(*), CASE WHEN min(own) > 0 THEN -avg(ln(nullif(own, 0))) END,
-		avg(list_sum(list_transform(map_entries(p), lambda e: (e.value - (e.key = class)::INT)**2))) FROM labelled`, &r.N, &r.Missing, &loss, &brier)
+	var loss, brier, weight sql.NullFloat64
+	var plain bool
+	err := s.Row(`SELECT count(*), (SELECT count(*) FROM scored WHERE y IS NULL OR p IS NULL OR w IS NULL), coalesce(bool_and(w = 1), true), sum(w), count(*) FILTER (own = 0), CASE WHEN min(own) > 0 THEN -`+weighted("ln(nullif(own, 0))")+` END,
+		`+weighted("list_sum(list_transform(map_entries(p), lambda e: (e.value - (e.key = class)::INT)**2))")+` FROM labelled`, &r.N, &r.Missing, &plain, &weight, &r.RuledOut, &loss, &brier)
 	if err != nil {
 		return nil, err
 	}
@@ -133,8 +135,8 @@ func measureClasses(s *duck.Session) (*quality, error) {
 		return nil, fmt.Errorf("no row has both a class and a prediction")
 	}
 	err = s.Each(`SELECT class, coalesce(predicted, 0) FROM (SELECT DISTINCT class FROM labelled)
-		FULL JOIN (SELECT e.key AS class, avg(e.value) AS predicted FROM (SELECT unnest(map_entries(p)) AS e FROM labelled) GROUP BY ALL) USING (class) ORDER BY class`, func(scan func(...any) error) error {
-		c := class{Taken: map[string]int64{}}
+		FULL JOIN (SELECT e.key AS class, `+weighted("e.value")+` AS predicted FROM (SELECT unnest(map_entries(p)) AS e, w FROM labelled) GROUP BY ALL) USING (class) ORDER BY class`, func(scan func(...any) error) error {
+		c := class{Taken: map[string]float64{}}
 		err := scan(&c.Class, &c.Predicted)
 		r.Classes = append(r.Classes, c)
 		return err
@@ -144,11 +146,11 @@ func measureClasses(s *duck.Session) (*quality, error) {
 	}
 	of, rows := map[string]int{}, make(metric.Confusion, len(r.Classes))
 	for i, c := range r.Classes {
-		of[c.Class], rows[i] = i, make([]int64, len(r.Classes))
+		of[c.Class], rows[i] = i, make([]float64, len(r.Classes))
 	}
-	err = s.Each("SELECT class, likeliest, count(*) FROM labelled GROUP BY ALL", func(scan func(...any) error) error {
+	err = s.Each("SELECT class, likeliest, sum(w) FROM labelled GROUP BY ALL", func(scan func(...any) error) error {
 		var class, taken string
-		var n int64
+		var n float64
 		err := scan(&class, &taken, &n)
 		r.Classes[of[class]].Taken[taken], rows[of[class]][of[taken]] = n, n
 		return err
@@ -159,7 +161,7 @@ func measureClasses(s *duck.Session) (*quality, error) {
 	for k := range r.Classes {
 		c := &r.Classes[k]
 		c.N, _ = rows.Class(k)
-		c.Share, c.Recall = float64(c.N)/float64(r.N), rows.Recall(k)
+		c.Share, c.Recall = c.N/weight.Float64, rows.Recall(k)
 		if v := rows.Precision(k); !math.IsNaN(v) {
 			c.Precision = &v
 		}
@@ -167,7 +169,10 @@ func measureClasses(s *duck.Session) (*quality, error) {
 	accuracy, most := rows.Accuracy()
 	base := rows.BaseLoss()
 	r.Accuracy, r.BaseAccuracy, r.BaseLoss = &accuracy, &most, &base
-	for to, v := range map[**float64]sql.NullFloat64{&r.LogLoss: loss, &r.Brier: brier} {
+	if plain {
+		weight.Valid = false
+	}
+	for to, v := range map[**float64]sql.NullFloat64{&r.LogLoss: loss, &r.Brier: brier, &r.Weight: weight} {
 		if v.Valid {
 			*to = &v.Float64
 		}
@@ -188,7 +193,7 @@ func (r *quality) classTables() []*page.Table {
 		if c.Precision != nil {
 			precision = number("%.3f", *c.Precision)
 		}
-		t.Rows = append(t.Rows, []page.Cell{text(c.Class), page.Number(count(c.N)), number("%.4f", c.Share), number("%.4f", c.Predicted), number("%.3f", c.Recall), precision})
+		t.Rows = append(t.Rows, []page.Cell{text(c.Class), page.Number(amount(c.N)), number("%.4f", c.Share), number("%.4f", c.Predicted), number("%.3f", c.Recall), precision})
 	}
 	if len(r.Classes) > mostConfused {
 		return []*page.Table{t}
@@ -198,7 +203,7 @@ func (r *quality) classTables() []*page.Table {
 		pairs.Head = append(pairs.Head, page.Number(shell.Visible(c.Class)))
 		row := []page.Cell{text(c.Class)}
 		for _, d := range r.Classes {
-			row = append(row, page.Number(count(c.Taken[d.Class])))
+			row = append(row, page.Number(amount(c.Taken[d.Class])))
 		}
 		pairs.Rows = append(pairs.Rows, row)
 	}

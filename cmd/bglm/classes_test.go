@@ -42,7 +42,7 @@ func TestEvaluateClasses(t *testing.T) {
 		}
 	}
 	if n := q.Classes[0].Taken["1"] + q.Classes[0].Taken["2"] + q.Classes[0].Taken["3"]; n != q.Classes[0].N {
-		t.Errorf("%d rows of class 1, %v", q.Classes[0].N, q.Classes[0].Taken)
+		t.Errorf("%v rows of class 1, %v", q.Classes[0].N, q.Classes[0].Taken)
 	}
 	own := evaluated(t, data, "-b", fit, "--fitted")
 	if own.How != fitted || !(*own.LogLoss < *q.LogLoss) {

@@ -52,10 +52,12 @@ type quality struct {
 	How          string   `json:"validation,omitempty"` // how the rows are predicted
 	Unsure       int64    `json:"unsure,omitempty"`     // rows of which it says little: see scoring.leftOut
 	N            int64    `json:"n"`
-	Missing      int64    `json:"missing"` // rows without response or prediction
+	Weight       *float64 `json:"weight,omitempty"` // sum of the weights of the rows, where they are not all 1
+	Missing      int64    `json:"missing"`          // rows without response or prediction
 	Mean         *float64 `json:"mean,omitempty"`
 	Predicted    *float64 `json:"mean_prediction,omitempty"`
 	LogLoss      *float64 `json:"log_loss,omitempty"`
+	RuledOut     int64    `json:"ruled_out,omitempty"`     // rows whose response had probability 0: the log loss is infinite
 	BaseLoss     *float64 `json:"base_log_loss,omitempty"` // of classes: that of their shares
 	AUC          *float64 `json:"auc,omitempty"`
 	Brier        *float64 `json:"brier,omitempty"`
@@ -73,7 +75,7 @@ type quality struct {
 type bin struct {
 	Lower     float64 `json:"lower"`
 	Upper     float64 `json:"upper"`
-	N         int64   `json:"n"`
+	N         int64   `json:"n"` // sum of the weights of its rows
 	Predicted float64 `json:"predicted"`
 	Observed  float64 `json:"observed"`
 }
@@ -127,7 +129,7 @@ func (c *evaluateCommand) Run(e *cli.Env) error {
 // are predicted, "" where the predictions are the user's, and whether they are classes.
 func (c *evaluateCommand) scored(s *duck.Session) (src *job.Source, how string, classes bool, pairAUC *float64, err error) {
 	if c.P == "" {
-		sc, err := openScoring(s, &c.dataFlags, &scoreFlags{Beliefs: c.Beliefs, Formula: c.Formula, Y: c.Y, X: c.X, Option: c.Option}, true)
+		sc, err := openScoring(s, &c.dataFlags, &scoreFlags{Beliefs: c.Beliefs, Formula: c.Formula, Y: c.Y, X: c.X, Option: c.Option}, toJudge)
 		if err != nil {
 			return nil, "", false, nil, err
 		}
@@ -144,6 +146,10 @@ func (c *evaluateCommand) scored(s *duck.Session) (src *job.Source, how string, 
 	if c.Y == "" {
 		return nil, "", false, nil, cli.Usage(errors.New("--p needs --y, what was observed"))
 	}
+	weight, err := c.weight()
+	if err != nil {
+		return nil, "", false, nil, err
+	}
 	src, err = job.Open(s, c.data())
 	if err != nil {
 		return nil, "", false, nil, err
@@ -153,9 +159,25 @@ func (c *evaluateCommand) scored(s *duck.Session) (src *job.Source, how string, 
 		err = src.Misread(duck.Names(cols))
 	}
 	if err == nil {
-		err = s.Long("scoring", "CREATE OR REPLACE TEMP TABLE scored AS SELECT ("+c.Y+")::DOUBLE AS y, ("+c.P+")::DOUBLE AS p, NULL::DOUBLE AS lower, NULL::DOUBLE AS upper FROM "+src.Rows())
+		err = s.Long("scoring", "CREATE OR REPLACE TEMP TABLE scored AS SELECT ("+c.Y+")::DOUBLE AS y, ("+c.P+")::DOUBLE AS p, NULL::DOUBLE AS lower, NULL::DOUBLE AS upper, "+weightOf(weight)+" AS w FROM "+src.Rows())
 	}
 	return src, "", false, nil, src.Blame(textResponse(s, src.Rows(), c.Y, err))
+}
+
+// weight is the SQL of the weight of rows with predictions of the user's, "" without one.
+func (c *evaluateCommand) weight() (string, error) {
+	opts, err := job.ParseOptions(c.Option)
+	if err != nil {
+		return "", err
+	}
+	weight := ""
+	for _, o := range opts {
+		if o[0] != "weight" {
+			return "", cli.Usage(fmt.Errorf("--option %s belongs to --beliefs; allowed with --p: weight", o[0]))
+		}
+		weight = o[1]
+	}
+	return weight, nil
 }
 
 // textResponse is err, or where that is of a response y whose texts are numbers but for a few,
@@ -185,36 +207,46 @@ func measure(s *duck.Session, bins int) (*quality, error) {
 	if err != nil {
 		return nil, err
 	}
-	var mean, predicted, a, b, c sql.NullFloat64
+	var weight, mean, predicted, a, b, c sql.NullFloat64
+	var plain bool
 	set := func(to **float64, v sql.NullFloat64) {
 		if v.Valid && !math.IsNaN(v.Float64) && !math.IsInf(v.Float64, 0) {
 			*to = &v.Float64
 		}
 	}
-	err = s.Row("SELECT count(*) FILTER (y IS NOT NULL AND p IS NOT NULL), count(*) FILTER (y IS NULL OR p IS NULL), avg(y) FILTER (p IS NOT NULL), avg(p) FILTER (y IS NOT NULL) FROM scored", &r.N, &r.Missing, &mean, &predicted)
+	if err := s.Row("SELECT count(*) FROM scored WHERE y IS NULL OR p IS NULL OR w IS NULL", &r.Missing); err != nil {
+		return nil, err
+	}
+	err = s.Row("SELECT count(*), coalesce(bool_and(w = 1), true), sum(w), "+weighted("y")+", "+weighted("p")+" FROM "+usable, &r.N, &plain, &weight, &mean, &predicted)
 	if err != nil {
 		return nil, err
 	}
 	if r.N == 0 {
-		return nil, errors.New("no row has both a response and a prediction")
+		return nil, errors.New("no row has both a response and a prediction, and a weight above 0")
+	}
+	if !plain {
+		set(&r.Weight, weight)
 	}
 	set(&r.Mean, mean)
 	set(&r.Predicted, predicted)
 	if !binary {
-		err := s.Row("SELECT bglm_rmse(y, p), avg(abs(y - p)), bglm_coverage(y, lower, upper) FROM scored WHERE y IS NOT NULL AND p IS NOT NULL", &a, &b, &c)
+		err := s.Row("SELECT bglm_rmse(y, p, w), "+weighted("abs(y - p)")+", bglm_coverage(y, lower, upper, w) FROM "+usable, &a, &b, &c)
 		set(&r.RMSE, a)
 		set(&r.MAE, b)
 		set(&r.Coverage, c)
 		return r, err
 	}
-	err = s.Row("SELECT bglm_log_loss(y::INT::BOOLEAN, p), bglm_auc(y::INT::BOOLEAN, p), bglm_brier(y::INT::BOOLEAN, p) FROM scored WHERE y IS NOT NULL AND p IS NOT NULL", &a, &b, &c)
+	if err := s.Row("SELECT count(*) FROM "+usable+" AND p = 1 - y", &r.RuledOut); err != nil {
+		return nil, err
+	}
+	err = s.Row("SELECT bglm_log_loss(y = 1, p, w), bglm_auc(y = 1, p, w), bglm_brier(y = 1, p, w) FROM "+usable, &a, &b, &c)
 	if err != nil {
 		return nil, err
 	}
 	set(&r.LogLoss, a)
 	set(&r.AUC, b)
 	set(&r.Brier, c)
-	err = s.Each(fmt.Sprintf("SELECT b.lower, b.upper, b.n, b.predicted, b.observed FROM (SELECT unnest(bglm_calibration(y::INT::BOOLEAN, p, %d)) AS b FROM scored WHERE y IS NOT NULL AND p IS NOT NULL) WHERE b.n > 0", bins), func(scan func(...any) error) error {
+	err = s.Each(fmt.Sprintf("SELECT b.lower, b.upper, b.n, b.predicted, b.observed FROM (SELECT unnest(bglm_calibration(y = 1, p, %d, w)) AS b FROM %s)", bins, usable), func(scan func(...any) error) error {
 		var x bin
 		err := scan(&x.Lower, &x.Upper, &x.N, &x.Predicted, &x.Observed)
 		r.Calibration = append(r.Calibration, x)
@@ -239,7 +271,15 @@ func (r *quality) predictedBy(s *duck.Session, how string, pairAUC *float64) (er
 // isBinary says whether the responses in the table scored are 0 and 1, and their predictions
 // probabilities.
 func isBinary(s *duck.Session) (binary bool, err error) {
-	return binary, s.Row("SELECT coalesce(bool_and(y IN (0, 1) AND p BETWEEN 0 AND 1) FILTER (y IS NOT NULL AND p IS NOT NULL), false) FROM scored", &binary)
+	return binary, s.Row("SELECT coalesce(bool_and(y IN (0, 1) AND p BETWEEN 0 AND 1), false) FROM "+usable, &binary)
+}
+
+// ruledOut is the sentence about n rows whose response had probability 0.
+func ruledOut(n int64) string {
+	if n == 1 {
+		return "The log loss is infinite: the response of 1 row was given the probability 0."
+	}
+	return fmt.Sprintf("The log loss is infinite: the responses of %s rows were given the probability 0.", count(n))
 }
 
 func newTable() table.Writer {
@@ -256,6 +296,9 @@ func (r *quality) print(e *cli.Env) error {
 		t.AppendRow(table.Row{"predictions", r.How})
 	}
 	t.AppendRow(table.Row{"rows", r.N})
+	if r.Weight != nil {
+		t.AppendRow(table.Row{"rows that they count as", amount(*r.Weight)})
+	}
 	if r.Missing > 0 {
 		t.AppendRow(table.Row{"rows without y or prediction", r.Missing})
 	}
@@ -268,6 +311,9 @@ func (r *quality) print(e *cli.Env) error {
 		}
 	}
 	out := t.Render() + "\n"
+	if r.RuledOut > 0 {
+		out += ruledOut(r.RuledOut) + "\n"
+	}
 	if len(r.Calibration) > 0 {
 		t := newTable()
 		t.AppendHeader(table.Row{"from", "to", "rows", "predicted", "observed"})
@@ -288,7 +334,7 @@ func (r *quality) print(e *cli.Env) error {
 		out += t.Render() + "\n"
 	}
 	if r.How != "" {
-		out += explained[r.How] + unsure(r.Unsure, r.N+r.Missing) + "\n"
+		out += explained[r.How] + r.weighing() + unsure(r.Unsure, r.N+r.Missing) + "\n"
 	}
 	_, err := fmt.Fprint(e.Stdout, strings.TrimLeft(out, "\n"))
 	return err

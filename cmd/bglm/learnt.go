@@ -21,6 +21,7 @@ import (
 type learnt struct {
 	How      string   `json:"validation"` // "leave-one-out" or "progressive"
 	Rows     int64    `json:"validation_rows"`
+	Weight   *float64 `json:"validation_weight,omitempty"` // sum of the weights of the rows, where they have some
 	Unsure   int64    `json:"validation_unsure,omitempty"` // rows that weigh too much to be left out by a formula
 	Mean     *float64 `json:"base_rate,omitempty"`         // of the responses
 	LogLoss  *float64 `json:"log_loss,omitempty"`          // minus the mean log density of a response
@@ -49,9 +50,9 @@ func measured(s *duck.Session, f *fitstore.Fits, j *job.Job, src *job.Source) (*
 	if r.How, err = sc.without(s, j); err != nil || r.How == "" {
 		return nil, src.Blame(err)
 	}
-	rows := "scored WHERE y IS NOT NULL AND log_density IS NOT NULL"
+	rows := "scored WHERE y IS NOT NULL AND log_density IS NOT NULL AND w > 0"
 	if r.How == leaveOneOut {
-		rows = "scored WHERE y IS NOT NULL AND reach IS NOT NULL" // with those that have no density
+		rows = "scored WHERE y IS NOT NULL AND reach IS NOT NULL AND w > 0" // with those that have no density
 		var none int64
 		if r.Unsure, none, err = decisive(s); err != nil {
 			return nil, err
@@ -60,11 +61,15 @@ func measured(s *duck.Session, f *fitstore.Fits, j *job.Job, src *job.Source) (*
 	}
 	var mean, loss, base, auc sql.NullFloat64
 	var binary bool
-	if err := s.Row("SELECT count(*), avg(y), -avg(log_density), coalesce(bool_and(y IN (0, 1)), false) FROM "+rows, &r.Rows, &mean, &loss, &binary); err != nil {
+	var weight sql.NullFloat64
+	if err := s.Row("SELECT count(*), sum(w), "+weighted("y")+", -"+weighted("log_density")+", coalesce(bool_and(y IN (0, 1)), false) FROM "+rows, &r.Rows, &weight, &mean, &loss, &binary); err != nil {
 		return nil, err
 	}
+	if sc.weight != "" && weight.Valid {
+		r.Weight = &weight.Float64
+	}
 	if binary {
-		if err := s.Row("SELECT bglm_auc(y = 1, p) FROM "+rows+" AND p IS NOT NULL", &auc); err != nil {
+		if err := s.Row("SELECT bglm_auc(y = 1, p, w) FROM "+rows+" AND p IS NOT NULL", &auc); err != nil {
 			return nil, err
 		}
 	}
@@ -111,7 +116,7 @@ func baseLoss(s *duck.Session, rows string, trials []string) (base sql.NullFloat
 	}
 	if l.Traits().Homoscedastic { // its sums say all
 		var variance sql.NullFloat64
-		if err := s.Row("SELECT count(*), var_pop(y) FROM "+rows, &n, &variance); err != nil {
+		if err := s.Row("SELECT sum(w), "+weighted("(y - m)**2")+" FROM (FROM "+rows+"), (SELECT "+weighted("y")+" AS m FROM "+rows+")", &n, &variance); err != nil {
 			return base, err
 		}
 		return loss(lik.ConstantOf(l).Best(lik.Sums{Weight: n, Square: n * variance.Float64}, 0))
@@ -121,7 +126,7 @@ func baseLoss(s *duck.Session, rows string, trials []string) (base sql.NullFloat
 		of = trials[0]
 	}
 	var obs []lik.Obs
-	err = s.Each(fmt.Sprintf("SELECT y, %s AS trials, count(*) FROM %s GROUP BY ALL ORDER BY ALL LIMIT %d", of, rows, baseRows+1), func(scan func(...any) error) error {
+	err = s.Each(fmt.Sprintf("SELECT y, %s AS trials, sum(w) FROM %s GROUP BY ALL ORDER BY ALL LIMIT %d", of, rows, baseRows+1), func(scan func(...any) error) error {
 		var o lik.Obs
 		err := scan(&o.Y, &o.Trials, &o.Weight)
 		if o.Trials > 0 {

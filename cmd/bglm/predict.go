@@ -23,7 +23,7 @@ type scoreFlags struct {
 	Formula string   `short:"f" placeholder:"'Y ~ TERMS'" help:"The model, where the belief file does not know it."`
 	Y       string   `name:"y" placeholder:"SQL" help:"Response, as in bglm fit."`
 	X       string   `name:"x" placeholder:"SQL" help:"Features, as in bglm fit."`
-	Option  []string `short:"o" sep:"none" placeholder:"KEY=VALUE" help:"family, link, ... of a belief table that does not say; offset and trials of the rows."`
+	Option  []string `short:"o" sep:"none" placeholder:"KEY=VALUE" help:"family, link, ... of a belief table that does not say; offset, trials and weight of the rows."`
 }
 
 type predictCommand struct {
@@ -59,12 +59,23 @@ type scoring struct {
 	keep []string // columns of the rows that go with their predictions
 
 	offset, eta string // SQL: of the rows, and of the fit for them; see etaFit
+	weight      string // SQL: how many rows a row counts as, "" for 1
 
 	pairAUC *float64 // after leftOut: the area under the ROC curve of pairs left out, nil where there is none
 }
 
-// openScoring opens the data and the beliefs. withY says that y is needed.
-func openScoring(s *duck.Session, d *dataFlags, m *scoreFlags, withY bool) (*scoring, error) {
+// purpose is what rows are scored for.
+type purpose int
+
+const (
+	toPredict purpose = iota
+	toAverage         // over the rows, by their weights
+	toJudge           // by their responses, and by their weights
+)
+
+// openScoring opens the data and the beliefs.
+func openScoring(s *duck.Session, d *dataFlags, m *scoreFlags, what purpose) (*scoring, error) {
+	withY := what == toJudge
 	opts, err := job.ParseOptions(m.Option)
 	if err != nil {
 		return nil, err
@@ -97,14 +108,14 @@ func openScoring(s *duck.Session, d *dataFlags, m *scoreFlags, withY bool) (*sco
 		}
 		flags.Y = "NULL"
 	}
-	for _, k := range []string{"offset", "trials"} {
+	ownWeight := false
+	for _, k := range what.rowKeys() {
 		v := f.Job("option." + k)
-		for _, o := range opts {
-			if o[0] == k {
-				v = o[1]
-			}
+		i := slices.IndexFunc(opts, func(o [2]string) bool { return o[0] == k })
+		if i >= 0 {
+			v = opts[i][1]
 		}
-		if v != "" {
+		if ownWeight = ownWeight || k == "weight" && i < 0; v != "" {
 			flags.Option = append(flags.Option, k+"="+v)
 		}
 	}
@@ -132,15 +143,42 @@ func openScoring(s *duck.Session, d *dataFlags, m *scoreFlags, withY bool) (*sco
 		return nil, err
 	}
 	sc, err := newScoring(s, f, src, j)
-	if err == nil && y != "" {
+	if err != nil {
+		return nil, err
+	}
+	if y != "" {
 		sc.y = y
 	}
-	return sc, err
+	return sc, sc.checkWeight(s, m.Beliefs, ownWeight)
+}
+
+// rowKeys are the options that are read of each row.
+func (p purpose) rowKeys() []string {
+	if p == toPredict {
+		return []string{"offset", "trials"}
+	}
+	return []string{"offset", "trials", "weight"}
+}
+
+// checkWeight reports rows without the columns of their weight; own says that the fit names these.
+func (sc *scoring) checkWeight(s *duck.Session, beliefs string, own bool) error {
+	if sc.weight == "" {
+		return nil
+	}
+	_, err := s.Describe("SELECT (" + sc.weight + ")::DOUBLE FROM " + sc.rows)
+	switch {
+	case err == nil:
+		return nil
+	case own:
+		return cli.Usage(fmt.Errorf("--beliefs %s: its rows had the weight %s, which these do not have (%w); give theirs, or --option weight=1", beliefs, sc.weight, sc.src.Blame(err)))
+	}
+	return cli.Usage(fmt.Errorf("--option weight=%s: %w", sc.weight, sc.src.Blame(err)))
 }
 
 // newScoring scores the rows of j, those of src, by fits.
 func newScoring(s *duck.Session, f *fitstore.Fits, src *job.Source, j *job.Job) (*scoring, error) {
 	sc := &scoring{fits: f, src: src, job: j, x: j.X, y: j.Y, rows: src.Rows()}
+	sc.weight, _ = j.Option("weight")
 	if v, ok := j.Option("offset"); ok && v != "" {
 		sc.offset = v
 		return sc, etaFit(s, sc)
@@ -217,7 +255,7 @@ func (c *predictCommand) Run(e *cli.Env) error {
 	}
 	defer s.Close()
 	s.CSVSafe = c.CSVSafe
-	sc, err := openScoring(s, &c.dataFlags, &c.scoreFlags, false)
+	sc, err := openScoring(s, &c.dataFlags, &c.scoreFlags, toPredict)
 	if err != nil {
 		return err
 	}

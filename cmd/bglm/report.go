@@ -115,7 +115,7 @@ func (c *reportCommand) page(s *duck.Session) (*page.Page, *summary, error) {
 	var f *fitstore.Fits
 	var err error
 	if hasData {
-		if sc, err = openScoring(s, &c.dataFlags, &scoreFlags{Beliefs: c.Beliefs, Formula: c.Formula, Y: c.Y, X: c.X, Option: c.Option}, true); err == nil {
+		if sc, err = openScoring(s, &c.dataFlags, &scoreFlags{Beliefs: c.Beliefs, Formula: c.Formula, Y: c.Y, X: c.X, Option: c.Option}, toJudge); err == nil {
 			f = sc.fits
 		}
 	} else {
@@ -293,13 +293,16 @@ func parameters(s *duck.Session, p *page.Page, f *fitstore.Fits, sum *summary) (
 // fitness measures the predictions of the data.
 func (c *reportCommand) fitness(s *duck.Session, p *page.Page, j *judgement, sum *summary) error {
 	r, how, binary := j.quality, j.how, j.binary
-	sec := page.Section{ID: "fitness", Title: "Predictions of the data", Doc: "guide.md", Text: "The rows given are predicted with the weights integrated out. " + explained[how] + unsure(r.Unsure, r.N+r.Missing)}
+	sec := page.Section{ID: "fitness", Title: "Predictions of the data", Doc: "guide.md", Text: "The rows given are predicted with the weights integrated out. " + explained[how] + r.weighing() + unsure(r.Unsure, r.N+r.Missing)}
 	put := func(k string, v *float64) {
 		if v != nil {
 			sec.Facts = append(sec.Facts, page.Fact{Key: k, Value: fmt.Sprintf("%.5g", *v)})
 		}
 	}
 	sec.Facts = append(sec.Facts, page.Fact{Key: "rows", Value: count(r.N)})
+	if r.Weight != nil {
+		sec.Facts = append(sec.Facts, page.Fact{Key: "rows that they count as", Value: amount(*r.Weight)})
+	}
 	put("mean of y", r.Mean)
 	put("mean prediction", r.Predicted)
 	put("log loss", r.LogLoss)
@@ -308,7 +311,10 @@ func (c *reportCommand) fitness(s *duck.Session, p *page.Page, j *judgement, sum
 	put("RMSE", r.RMSE)
 	put("mean absolute error", r.MAE)
 	put("coverage of 95 % intervals", r.Coverage)
-	charts, err := calibrationCharts(s, binary, sum.Family)
+	if r.RuledOut > 0 {
+		sec.Text += " " + ruledOut(r.RuledOut)
+	}
+	charts, err := calibrationCharts(s, binary, r.Weight != nil, sum.Family)
 	if err != nil {
 		return err
 	}
@@ -349,8 +355,19 @@ func courseCharts(periods []period) []*chart.Chart {
 	return out
 }
 
+// binned is the SQL of rows y, p and w in bins b of equally many rows by their prediction. A row of
+// weight w may be in several, with a part of its weight in each.
+func binned(weighed bool) string {
+	if !weighed {
+		return fmt.Sprintf("(SELECT y, p, w, ntile(20) OVER (ORDER BY p, bglm_row) AS b FROM %s)", usable)
+	}
+	return fmt.Sprintf(`(SELECT y, p, least(upto, (b + 1) * total / 20) - greatest(upto - w, b * total / 20) AS w, b
+		FROM (SELECT y, p, w, sum(w) OVER (ORDER BY p, bglm_row ROWS UNBOUNDED PRECEDING) AS upto, sum(w) OVER () AS total FROM %s), range(20) r(b)
+		WHERE upto > b * total / 20 AND upto - w < (b + 1) * total / 20)`, usable)
+}
+
 // calibrationCharts bins rows by their prediction, equally many a bin.
-func calibrationCharts(s *duck.Session, binary bool, family string) ([]*chart.Chart, error) {
+func calibrationCharts(s *duck.Session, binary, weighed bool, family string) ([]*chart.Chart, error) {
 	c := &chart.Chart{ID: "calibration", Title: "Calibration: 20 bins of equally many rows", XLabel: "predicted", YLabel: "observed"}
 	pts := chart.Series{Kind: "points", Label: "mean of a bin, 95 % interval"}
 	lo, hi := math.Inf(1), math.Inf(-1)
@@ -358,20 +375,19 @@ func calibrationCharts(s *duck.Session, binary bool, family string) ([]*chart.Ch
 	if err != nil {
 		return nil, err
 	}
-	err = s.Each(`SELECT avg(p), avg(y), stddev_samp(y) / sqrt(count(*)), count(*) FROM (SELECT y, p, ntile(20) OVER (ORDER BY p, bglm_row) AS b FROM scored WHERE y IS NOT NULL AND p IS NOT NULL) GROUP BY b ORDER BY b`, func(scan func(...any) error) error {
-		var p, y float64
+	err = s.Each("SELECT any_value(mp), any_value(my), sqrt(sum(w * (y - my)**2) / nullif(greatest(sum(w) - 1, 0), 0) / sum(w)), sum(w) FROM (SELECT *, sum(w * p) OVER bin / sum(w) OVER bin AS mp, sum(w * y) OVER bin / sum(w) OVER bin AS my FROM "+binned(weighed)+" WINDOW bin AS (PARTITION BY b)) GROUP BY b ORDER BY b", func(scan func(...any) error) error {
+		var p, y, n float64
 		var se sql.NullFloat64
-		var n int64
 		if err := scan(&p, &y, &se, &n); err != nil {
 			return err
 		}
 		pts.X, pts.Y = append(pts.X, p), append(pts.Y, y)
-		low, high := metric.MeanInterval(l, y, se.Float64, float64(n))
+		low, high := metric.MeanInterval(l, y, se.Float64, n)
 		if binary {
-			low, high = metric.ShareInterval(math.Round(y*float64(n)), float64(n))
+			low, high = metric.ShareInterval(whole(y*n), n)
 		}
 		pts.Lo, pts.Hi = append(pts.Lo, low), append(pts.Hi, high)
-		pts.Tip = append(pts.Tip, fmt.Sprintf("%s: predicted %.4g, observed %.4g", some(n, "row"), p, y))
+		pts.Tip = append(pts.Tip, fmt.Sprintf("%s rows: predicted %.4g, observed %.4g", amount(n), p, y))
 		lo, hi = min(lo, p, y), max(hi, p, y)
 		return nil
 	})
@@ -382,11 +398,19 @@ func calibrationCharts(s *duck.Session, binary bool, family string) ([]*chart.Ch
 	return []*chart.Chart{c}, err
 }
 
+// whole is x without the rounding of a sum of whole numbers.
+func whole(x float64) float64 {
+	if r := math.Round(x); math.Abs(x-r) < 1e-9*math.Max(r, 1) {
+		return r
+	}
+	return x
+}
+
 // rocAndLift draws both, none where one of the responses does not occur.
 func rocAndLift(s *duck.Session) ([]*chart.Chart, error) {
 	var steps []metric.Step
 	// Rows of equal prediction stay in one step.
-	err := s.Each(`WITH d AS (SELECT p, sum(y) AS y, count(*) AS k FROM scored WHERE y IS NOT NULL AND p IS NOT NULL GROUP BY p),
+	err := s.Each(`WITH d AS (SELECT p, sum(w * y) AS y, sum(w) AS k FROM `+usable+` GROUP BY p),
 		e AS (SELECT p, y, k, sum(k) OVER (ORDER BY p DESC) AS upto FROM d)
 		SELECT sum(y), sum(k) FROM e GROUP BY ceil(200 * upto / (SELECT sum(k) FROM d)) ORDER BY min(upto)`, func(scan func(...any) error) error {
 		var step metric.Step
@@ -726,12 +750,15 @@ func (c *reportCommand) worst(s *duck.Session, p *page.Page, sc *scoring) error 
 	cols = slices.DeleteFunc(cols, func(col duck.Column) bool { return strings.EqualFold(col.Name, strings.Trim(sc.y, `"`)) }) // it is y
 	show := duck.Names(cols)
 	show = show[:min(len(show), 8)]
-	const keys = "SELECT bglm_file, bglm_row, y, p, s FROM (SELECT *, %s AS s FROM scored WHERE y IS NOT NULL AND p IS NOT NULL) ORDER BY s DESC, bglm_file, bglm_row LIMIT 20"
+	const keys = "SELECT bglm_file, bglm_row, y, p, w, s FROM (SELECT *, %s AS s FROM " + usable + ") ORDER BY s DESC, bglm_file, bglm_row LIMIT 20"
 	why, err := sc.reasons(s, fmt.Sprintf(keys, surprise))
 	if err != nil {
 		return err
 	}
 	t := &page.Table{Head: []page.Cell{page.Text("file"), page.Number("row"), page.Number("y"), page.Number("prediction"), page.Number(what)}}
+	if sc.weight != "" {
+		t.Head = append(t.Head, page.Number("weight"))
+	}
 	if len(why) > 0 {
 		t.Head = append(t.Head, page.Text("what moved the prediction"))
 	}
@@ -744,14 +771,14 @@ func (c *reportCommand) worst(s *duck.Session, p *page.Page, sc *scoring) error 
 		}
 		fields = append(fields, value)
 	}
-	q := "SELECT w.bglm_file, w.bglm_row, w.y, w.p, w.s, " + strings.Join(fields, ", ") + " FROM (" + fmt.Sprintf(keys, surprise) + ") w JOIN " +
+	q := "SELECT w.bglm_file, w.bglm_row, w.y, w.p, w.w, w.s, " + strings.Join(fields, ", ") + " FROM (" + fmt.Sprintf(keys, surprise) + ") w JOIN " +
 		sc.src.Numbered() + " r USING (bglm_file, bglm_row) ORDER BY w.s DESC, w.bglm_file, w.bglm_row"
 	err = s.Each(q, func(scan func(...any) error) error {
 		var file string
 		var row int64
-		var y, pr, sp float64
+		var y, pr, weight, sp float64
 		text := make([]sql.NullString, len(fields))
-		dst := []any{&file, &row, &y, &pr, &sp}
+		dst := []any{&file, &row, &y, &pr, &weight, &sp}
 		for i := range text {
 			dst = append(dst, &text[i])
 		}
@@ -759,6 +786,9 @@ func (c *reportCommand) worst(s *duck.Session, p *page.Page, sc *scoring) error 
 			return err
 		}
 		line := []page.Cell{page.Text(filepath.Base(sc.src.FileName(file))), page.Number(count(row)), page.Number(chart.Short(y)), page.Number(predicted(pr)), page.Number(fmt.Sprintf("%.3f", sp))}
+		if sc.weight != "" {
+			line = append(line, page.Number(amount(weight)))
+		}
 		if len(why) > 0 {
 			line = append(line, page.Text(why[fmt.Sprintf("%s %d", file, row)]))
 		}

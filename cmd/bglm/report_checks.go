@@ -3,6 +3,7 @@ package main
 import (
 	"database/sql"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -31,15 +32,15 @@ func traitsOf(family, link string) (t lik.Traits) {
 // thresholds say what deciding by the probability comes to.
 func (c *reportCommand) thresholds(s *duck.Session, p *page.Page) error {
 	t := &page.Table{Head: []page.Cell{page.Number("threshold"), page.Number("rows above"), page.Number("share"), page.Number("precision"), page.Number("recall"), page.Number("lift"), page.Number("cost of 1,000 rows")}}
-	err := s.Each(`SELECT t, above, found, n, pos FROM (SELECT t, count(*) FILTER (p >= t) AS above, coalesce(sum(y) FILTER (p >= t), 0) AS found, count(*) AS n, sum(y) AS pos
-			FROM scored, (SELECT unnest([0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]) AS t) WHERE y IS NOT NULL AND p IS NOT NULL GROUP BY t)
+	err := s.Each(`SELECT t, above, found, n, pos FROM (SELECT t, coalesce(sum(w) FILTER (p >= t), 0) AS above, coalesce(sum(w * y) FILTER (p >= t), 0) AS found, sum(w) AS n, sum(w * y) AS pos
+			FROM (FROM `+usable+`), (SELECT unnest([0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]) AS t) GROUP BY t)
 		WHERE pos > 0 AND above > 0 AND above < n ORDER BY t`, func(scan func(...any) error) error {
 		var at float64
 		var d metric.Threshold
 		if err := scan(&at, &d.Above, &d.Found, &d.Rows, &d.Positive); err != nil {
 			return err
 		}
-		t.Rows = append(t.Rows, []page.Cell{page.Number(fmt.Sprintf("%.2f", at)), page.Number(count(int64(d.Above))), page.Number(percent(d.Above / d.Rows)), page.Number(percent(d.Precision())), page.Number(percent(d.Recall())), page.Number(fmt.Sprintf("%.2f", d.Lift())), page.Number(chart.Thousands(fmt.Sprintf("%.1f", 1000*d.Cost(c.CostFalse, c.CostMissed))))})
+		t.Rows = append(t.Rows, []page.Cell{page.Number(fmt.Sprintf("%.2f", at)), page.Number(amount(d.Above)), page.Number(percent(d.Above / d.Rows)), page.Number(percent(d.Precision())), page.Number(percent(d.Recall())), page.Number(fmt.Sprintf("%.2f", d.Lift())), page.Number(chart.Thousands(fmt.Sprintf("%.1f", 1000*d.Cost(c.CostFalse, c.CostMissed))))})
 		return nil
 	})
 	if err != nil || len(t.Rows) == 0 {
@@ -52,6 +53,15 @@ func (c *reportCommand) thresholds(s *duck.Session, p *page.Page) error {
 
 func percent(v float64) string { return fmt.Sprintf("%.1f %%", 100*v) }
 func count(n int64) string     { return chart.Thousands(strconv.FormatInt(n, 10)) }
+
+// amount prints a sum of weights, of whole ones as count does.
+func amount(w float64) string {
+	if w == math.Trunc(w) && math.Abs(w) < 1e15 {
+		return count(int64(w))
+	}
+	return chart.Thousands(strconv.FormatFloat(w, 'f', 1, 64))
+}
+
 func some(n int64, unit string) string {
 	if n == 1 {
 		return "1 " + unit

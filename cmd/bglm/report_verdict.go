@@ -43,9 +43,10 @@ func strongest(ds []columnDrive) []columnDrive {
 	return out
 }
 
-// features are the rows with their features as bglm_x, without an offset.
+// features are the rows with their features as bglm_x and how many rows they count as, bglm_w,
+// without an offset.
 func (sc *scoring) features(columns ...string) string {
-	return "(SELECT " + strings.Join(append(columns, "("+sc.x+") AS bglm_x"), ", ") + " FROM " + sc.rows + ")"
+	return "(SELECT " + strings.Join(append(columns, "("+sc.x+") AS bglm_x", weightOf(sc.weight)+" AS bglm_w"), ", ") + " FROM " + sc.rows + ")"
 }
 
 // driverRows is how many rows the drivers are taken from.
@@ -57,7 +58,7 @@ func drivers(s *duck.Session, sc *scoring) (out []columnDrive, err error) {
 	if len(sc.fits.Group) > 0 || sc.fits.HasClass {
 		return nil, nil
 	}
-	err = s.Each(fmt.Sprintf(`SELECT d."column", d.share, d.lower, d.upper FROM (SELECT unnest(bglm_drivers(fit, bglm_x)) AS d FROM (FROM %s LIMIT %d), (SELECT fit FROM fits)) WHERE d.share IS NOT NULL`, sc.features(), driverRows),
+	err = s.Each(fmt.Sprintf(`SELECT d."column", d.share, d.lower, d.upper FROM (SELECT unnest(bglm_drivers(fit, bglm_x, {weight: bglm_w})) AS d FROM (FROM %s LIMIT %d), (SELECT fit FROM fits)) WHERE d.share IS NOT NULL`, sc.features(), driverRows),
 		func(scan func(...any) error) error {
 			var d columnDrive
 			err := scan(&d.column, &d.share, &d.lower, &d.upper)
@@ -82,20 +83,28 @@ const logLoss = "-ln(greatest(CASE WHEN y = 1 THEN p ELSE 1 - p END, 1e-300))"
 // judged measures the predictions against those of the mean alone.
 func judged(s *duck.Session, q *quality, how string, binary bool) (*judgement, error) {
 	j := &judgement{quality: q, how: how, binary: binary}
-	const rows = "FROM scored WHERE y IS NOT NULL AND p IS NOT NULL"
 	loss, base := logLoss, "-ln(CASE WHEN y = 1 THEN m ELSE 1 - m END)"
 	if !binary {
 		loss, base = "(y - p) * (y - p)", "(y - m) * (y - m)"
 	}
-	var mean, of, sd, gainSD, positives sql.NullFloat64
-	err := s.Row(fmt.Sprintf("SELECT count(*), avg(l), avg(b), stddev_samp(l), stddev_samp(b - l), sum(y) FROM (SELECT y, %s AS l, %s AS b FROM (SELECT * %s), (SELECT avg(y) AS m %s))", loss, base, rows, rows),
-		&j.skill.Rows, &mean, &of, &sd, &gainSD, &positives)
+	err := s.Exec(fmt.Sprintf("CREATE OR REPLACE TEMP TABLE losses AS SELECT w, y, %s AS l, %s AS b FROM (FROM %s), (SELECT %s AS m FROM %s)", loss, base, usable, weighted("y"), usable))
 	if err != nil {
 		return nil, err
 	}
-	j.skill.Loss, j.skill.Base, j.skill.LossSD, j.skill.GainSD = mean.Float64, of.Float64, sd.Float64, gainSD.Float64
+	defer func() { _ = s.Exec("DROP TABLE losses") }()
+	var n, mean, of, sd, gainSD, positives sql.NullFloat64
+	// Deviations are those of a sample of as many rows as the weights add up to.
+	spread := func(of, mean string) string {
+		return "sqrt(sum(w * (" + of + " - " + mean + ")**2) / nullif(greatest(sum(w) - 1, 0), 0))"
+	}
+	err = s.Row("SELECT sum(w), any_value(ml), any_value(mb), "+spread("l", "ml")+", "+spread("(b - l)", "(mb - ml)")+", sum(w * y) FROM losses, (SELECT "+weighted("l")+" AS ml, "+weighted("b")+" AS mb FROM losses)",
+		&n, &mean, &of, &sd, &gainSD, &positives)
+	if err != nil {
+		return nil, err
+	}
+	j.skill.Rows, j.skill.Loss, j.skill.Base, j.skill.LossSD, j.skill.GainSD = n.Float64, mean.Float64, of.Float64, sd.Float64, gainSD.Float64
 	if binary && q.AUC != nil {
-		j.auc[0], j.auc[1] = metric.AUCInterval(*q.AUC, positives.Float64, float64(q.N)-positives.Float64)
+		j.auc[0], j.auc[1] = metric.AUCInterval(*q.AUC, positives.Float64, n.Float64-positives.Float64)
 	}
 	return j, nil
 }
@@ -140,13 +149,13 @@ func (c *reportCommand) verdict(s *duck.Session, p *page.Page, f *fitstore.Fits,
 	trust := explained[j.how] + unsure(j.Unsure, j.N+j.Missing)
 	if j.binary && j.Mean != nil && j.Predicted != nil {
 		trust += fmt.Sprintf(" On average it predicts %.1f %%, and %.1f %% were observed", 100**j.Predicted, 100**j.Mean)
-		if metric.BeyondChance(math.Abs(*j.Predicted-*j.Mean), metric.ShareError(*j.Mean, float64(j.N))) {
+		if metric.BeyondChance(math.Abs(*j.Predicted-*j.Mean), metric.ShareError(*j.Mean, j.skill.Rows)) {
 			trust += ": more apart than chance explains"
 		}
 		trust += "."
 	} else if j.Coverage != nil {
 		trust += fmt.Sprintf(" %.1f %% of the responses are in their 95 %% intervals", 100**j.Coverage)
-		if metric.BeyondChance(0.95-*j.Coverage, metric.ShareError(0.95, float64(j.N))) {
+		if metric.BeyondChance(0.95-*j.Coverage, metric.ShareError(0.95, j.skill.Rows)) {
 			trust += ": too few, so that predictions are less sure than they say"
 		}
 		trust += "."
@@ -173,7 +182,7 @@ func (c *reportCommand) verdict(s *duck.Session, p *page.Page, f *fitstore.Fits,
 // predictions, whose standard error under that law is √(Σ (2 + 1/mean)) / n.
 func overdispersion(s *duck.Session) (string, error) {
 	var ratio, se sql.NullFloat64
-	if err := s.Row("SELECT avg((y - p) * (y - p) / p), sqrt(avg(2 + 1 / p) / count(*)) FROM scored WHERE y IS NOT NULL AND p > 1e-3", &ratio, &se); err != nil {
+	if err := s.Row("SELECT "+weighted("(y - p) * (y - p) / p")+", sqrt("+weighted("2 + 1 / p")+" / sum(w)) FROM "+usable+" AND p > 1e-3", &ratio, &se); err != nil {
 		return "", err
 	}
 	r := ratio.Float64
@@ -357,7 +366,7 @@ func typical(s *duck.Session, sc *scoring) (fields []string, ok bool, err error)
 		case "number":
 			set = append(set, name+" := (SELECT c.center FROM (SELECT unnest(fit.columns) AS c FROM fits) WHERE c.name = "+quote.Text(c.Name)+")")
 		case "levels":
-			set = append(set, name+" := mode(bglm_x."+name+"::VARCHAR)")
+			set = append(set, name+" := "+sc.mostFrequent(name))
 		default:
 			continue
 		}
@@ -367,6 +376,23 @@ func typical(s *duck.Session, sc *scoring) (fields []string, ok bool, err error)
 		return nil, false, nil
 	}
 	return fields, true, s.Exec(fmt.Sprintf("CREATE OR REPLACE TEMP TABLE typical AS SELECT struct_pack(%s) AS x FROM (FROM %s LIMIT %d) LIMIT 1", strings.Join(set, ", "), sc.features(), driverRows))
+}
+
+// mostFrequent is the SQL of the level that the most rows have, by their weights.
+func (sc *scoring) mostFrequent(name string) string {
+	if sc.weight == "" {
+		return "mode(bglm_x." + name + "::VARCHAR)"
+	}
+	return fmt.Sprintf("(SELECT v FROM (SELECT bglm_x.%s::VARCHAR AS v, sum(bglm_w) AS n FROM (FROM %s LIMIT %d) GROUP BY ALL) WHERE v IS NOT NULL ORDER BY n DESC, v LIMIT 1)", name, sc.features(), driverRows)
+}
+
+// middle is the SQL of lo and hi, between which a number is in all but 2 % of the rows on each side.
+func (sc *scoring) middle(name string) string {
+	rows := fmt.Sprintf("(SELECT (bglm_x.%s)::DOUBLE AS v, bglm_w AS w FROM %s LIMIT %d)", name, sc.features(), driverRows)
+	if sc.weight == "" {
+		return "(SELECT quantile_cont(v, 0.02) AS lo, quantile_cont(v, 0.98) AS hi FROM " + rows + ")"
+	}
+	return "(SELECT min(v) FILTER (upto >= 0.02 * total) AS lo, min(v) FILTER (upto >= 0.98 * total) AS hi FROM (SELECT v, sum(w) OVER (ORDER BY v) AS upto, sum(w) OVER () AS total FROM " + rows + " WHERE v IS NOT NULL AND w > 0))"
 }
 
 // expected is the expected response of the distribution d with its 95 % interval, which for
@@ -396,8 +422,8 @@ func effect(s *duck.Session, sc *scoring, column string, of lik.Traits, k int) (
 		}
 		line, band := chart.Series{Kind: "line"}, chart.Series{Kind: "band"}
 		q := fmt.Sprintf(`SELECT v, d FROM (SELECT v, bglm_predict_dist(fit, struct_update(x, %s := v)) AS d FROM fits, typical,
-			(SELECT lo + (hi - lo) * k / %d.0 AS v FROM (SELECT quantile_cont((bglm_x.%s)::DOUBLE, 0.02) AS lo, quantile_cont((bglm_x.%s)::DOUBLE, 0.98) AS hi FROM (FROM %s LIMIT %d)), range(%d) t(k) WHERE lo < hi)) ORDER BY v`,
-			name, effectPoints-1, name, name, sc.features(), driverRows, effectPoints)
+			(SELECT lo + (hi - lo) * k / %d.0 AS v FROM %s, range(%d) t(k) WHERE lo < hi)) ORDER BY v`,
+			name, effectPoints-1, sc.middle(name), effectPoints)
 		err := s.Each("SELECT v, "+expected(of)+" FROM ("+q+") ORDER BY v", func(scan func(...any) error) error {
 			var v, m, lo, hi float64
 			err := scan(&v, &m, &lo, &hi)
@@ -421,15 +447,14 @@ func effect(s *duck.Session, sc *scoring, column string, of lik.Traits, k int) (
 	}
 	is := chart.Series{Kind: "interval"}
 	q := fmt.Sprintf(`SELECT v, n, bglm_predict_dist(fit, struct_update(x, %s := v)) AS d FROM fits, typical,
-		(SELECT (bglm_x.%s)::VARCHAR AS v, count(*) AS n FROM (FROM %s LIMIT %d) WHERE bglm_x.%s IS NOT NULL GROUP BY ALL ORDER BY n DESC, v LIMIT %d)`, name, name, sc.features(), driverRows, name, effectLevels)
+		(SELECT (bglm_x.%s)::VARCHAR AS v, sum(bglm_w) AS n FROM (FROM %s LIMIT %d) WHERE bglm_x.%s IS NOT NULL GROUP BY ALL ORDER BY n DESC, v LIMIT %d)`, name, name, sc.features(), driverRows, name, effectLevels)
 	err := s.Each("SELECT v, n, "+expected(of)+" FROM ("+q+") ORDER BY d.eta_mean DESC, v", func(scan func(...any) error) error {
 		var v string
-		var n int64
-		var m, lo, hi float64
+		var n, m, lo, hi float64
 		err := scan(&v, &n, &m, &lo, &hi)
 		is.X, is.Y = append(is.X, m), append(is.Y, float64(len(ch.Names)))
 		is.Lo, is.Hi = append(is.Lo, lo), append(is.Hi, hi)
-		is.Tip = append(is.Tip, fmt.Sprintf("%s, %s rows: %.4g (%.4g to %.4g)", v, chart.Thousands(fmt.Sprint(n)), m, lo, hi))
+		is.Tip = append(is.Tip, fmt.Sprintf("%s, %s rows: %.4g (%.4g to %.4g)", v, amount(n), m, lo, hi))
 		ch.Names = append(ch.Names, v)
 		return err
 	})

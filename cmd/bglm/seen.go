@@ -35,6 +35,18 @@ var explained = map[string]string{
 	unknownRows:    "The belief file does not say which rows the model learnt from; where they are among these, the figures flatter it.",
 }
 
+// weighing is a sentence about rows with weights, "" where there are none.
+func (r *quality) weighing() string {
+	if r.Weight == nil {
+		return ""
+	}
+	return " A row of weight w counts as w rows" + map[string]string{
+		leaveOneOut:    ", of which one is left out",
+		progressive:    ", which are all predicted before one of them is learnt",
+		crossValidated: ", which are all in one fifth",
+	}[r.How] + "."
+}
+
 // rowsKey is the mark of the rows learnt, among the metadata of a job.
 const rowsKey = "rows"
 
@@ -57,8 +69,8 @@ func sameRows(a, b string) bool {
 
 // judge makes the table scored of the rows: y, of binomial ones the share; p, its expectation;
 // v, lower and upper of its distribution; log_density, NULL where it is not known; k, their
-// order in the course of a stream, else NULL; and the columns keep. It says how rows are
-// predicted: those that the fits have learnt as they are without them.
+// order in the course of a stream, else NULL; w, how many rows a row counts as; and the columns
+// keep. It says how rows are predicted: those that the fits have learnt as they are without them.
 func (sc *scoring) judge(s *duck.Session) (how string, err error) {
 	mark := sc.fits.Job(rowsKey)
 	if mark == "" {
@@ -117,9 +129,24 @@ func (sc *scoring) without(s *duck.Session, j *job.Job) (how string, err error) 
 	return progressive, nil
 }
 
-// scored makes the table scored.
-func (sc *scoring) scored(s *duck.Session, columns, from string) error {
-	return s.Long("scoring", "CREATE OR REPLACE TEMP TABLE scored AS SELECT "+sc.kept("")+columns+" FROM "+from)
+// scored makes the table scored of columns and the weight w.
+func (sc *scoring) scored(s *duck.Session, columns, w, from string) error {
+	return s.Long("scoring", "CREATE OR REPLACE TEMP TABLE scored AS SELECT "+sc.kept("")+columns+", "+w+" AS w FROM "+from)
+}
+
+// usable are the rows of the table scored that count, as many as their weight says.
+const usable = "scored WHERE y IS NOT NULL AND p IS NOT NULL AND w > 0"
+
+// weighted is the SQL of a mean over rows that count w times.
+func weighted(of string) string { return "sum(w * (" + of + ")) / sum(w)" }
+
+// weightOf is the SQL of a weight, checked: "" stands for 1.
+func weightOf(sql string) string {
+	if sql == "" {
+		return "1::DOUBLE"
+	}
+	w := "(" + sql + ")::DOUBLE"
+	return "CASE WHEN " + w + " >= 0 AND isfinite(" + w + ") THEN " + w + " WHEN " + w + " IS NOT NULL THEN error('weight = ' || " + w + " || '; allowed: finite numbers >= 0') END"
 }
 
 // kept are the columns keep, of a STRUCT or a table of that name, and a comma.
@@ -133,9 +160,9 @@ func (sc *scoring) kept(of string) string {
 
 // predicted scores the rows by the fits as they are.
 func (sc *scoring) predicted(s *duck.Session) error {
-	from := sc.subquery("", append(slices.Clone(sc.keep), shareOf(sc.job, sc.y)+" AS bglm_y")...)
-	return sc.scored(s, "bglm_y AS y, d.mean AS p, d.variance AS v, "+intervalOf(sc.job)+", NULL::DOUBLE AS log_density, NULL::BIGINT AS k",
-		"(SELECT "+sc.kept("")+"bglm_y, bglm_predict_dist(bglm_fit, bglm_x) AS d FROM "+from+")")
+	from := sc.subquery("", append(slices.Clone(sc.keep), shareOf(sc.job, sc.y)+" AS bglm_y", weightOf(sc.weight)+" AS bglm_w")...)
+	return sc.scored(s, "bglm_y AS y, d.mean AS p, d.variance AS v, "+intervalOf(sc.job)+", NULL::DOUBLE AS log_density, NULL::BIGINT AS k", "bglm_w",
+		"(SELECT "+sc.kept("")+"bglm_y, bglm_w, bglm_predict_dist(bglm_fit, bglm_x) AS d FROM "+from+")")
 }
 
 // shareOf is a response, of binomial ones the share of successes.
@@ -155,9 +182,10 @@ func intervalOf(j *job.Job) string {
 	return "d.lower AS lower, d.upper AS upper"
 }
 
-// leftOut scores each row by the posterior without it.
+// leftOut scores each row by the posterior without it; of a row of weight w, which stands for w
+// rows, one of these is left out.
 func (sc *scoring) leftOut(s *duck.Session, j *job.Job) error {
-	extra := append(slices.Clone(sc.keep), shareOf(j, j.Y)+" AS bglm_share", "("+j.Y+")::DOUBLE AS bglm_y")
+	extra := append(slices.Clone(sc.keep), shareOf(j, j.Y)+" AS bglm_share", "("+j.Y+")::DOUBLE AS bglm_y", weightOf(sc.weight)+" AS bglm_w")
 	args := "bglm_fit, bglm_y, bglm_x"
 	var fields []string
 	for _, key := range []string{"weight", "trials"} {
@@ -172,8 +200,8 @@ func (sc *scoring) leftOut(s *duck.Session, j *job.Job) error {
 		args += ", {" + strings.Join(fields, ", ") + "}"
 	}
 	rows := sc.joined("", extra...)
-	from := "(SELECT " + sc.kept("") + "bglm_share, bglm_loo_predict(" + args + ") AS d FROM " + rows + ")"
-	if err := sc.scored(s, "bglm_share AS y, d.mean AS p, d.variance AS v, "+intervalOf(j)+", d.log_density AS log_density, NULL::BIGINT AS k, d.reach AS reach", from); err != nil {
+	from := "(SELECT " + sc.kept("") + "bglm_share, bglm_w, bglm_loo_predict(" + args + ") AS d FROM " + rows + ")"
+	if err := sc.scored(s, "bglm_share AS y, d.mean AS p, d.variance AS v, "+intervalOf(j)+", d.log_density AS log_density, NULL::BIGINT AS k, d.reach AS reach", "bglm_w", from); err != nil {
 		return err
 	}
 	return sc.leftOutInPairs(s, rows, args)
@@ -200,7 +228,7 @@ func (sc *scoring) leftOutInPairs(s *duck.Session, rows, args string) error {
 // decisive counts the rows that leftOut cannot take out without the others changing, and those
 // of them that it cannot take out at all.
 func decisive(s *duck.Session) (n, none int64, err error) {
-	err = s.Row(fmt.Sprintf("SELECT count(*) FILTER (log_density IS NULL OR reach > %g), count(*) FILTER (log_density IS NULL) FROM scored WHERE y IS NOT NULL AND reach IS NOT NULL", predict.MaxReach), &n, &none)
+	err = s.Row(fmt.Sprintf("SELECT count(*) FILTER (log_density IS NULL OR reach > %g), count(*) FILTER (log_density IS NULL) FROM scored WHERE y IS NOT NULL AND reach IS NOT NULL AND w > 0", predict.MaxReach), &n, &none)
 	return n, none, err
 }
 
@@ -227,12 +255,18 @@ func (sc *scoring) progressive(s *duck.Session, j *job.Job, method string) (ok b
 	defer func() { _ = s.Exec("RESET threads") }()
 	own := option.For("fit", method).Keys()
 	options := j.OptionsOf(func(key string) bool { return slices.Contains(own, key) }, job.Setting{Key: "method", SQL: quote.Text(method)})
+	needed := []string{"bglm_y IS NOT NULL", "bglm_x IS NOT NULL"}
+	for _, key := range job.RowKeys {
+		if _, ok := j.Option(key); ok {
+			needed = append(needed, "bglm_"+key+" IS NOT NULL")
+		}
+	}
 	var fields strings.Builder
 	for _, c := range sc.keep {
 		fields.WriteString(", " + c + ": " + c)
 	}
-	q := "SELECT bglm_progressive(bglm_y, bglm_x, " + options + ") AS l, list({y: bglm_share" + fields.String() + "}) FILTER (bglm_y IS NOT NULL AND bglm_x IS NOT NULL) AS rows FROM (" +
-		j.Inner(sc.rows, append(slices.Clone(sc.keep), shareOf(j, j.Y)+" AS bglm_share")...) + ") q"
+	q := "SELECT bglm_progressive(bglm_y, bglm_x, " + options + ") AS l, list({y: bglm_share, w: bglm_w" + fields.String() + "}) FILTER (" + strings.Join(needed, " AND ") + ") AS rows FROM (" +
+		j.Inner(sc.rows, append(slices.Clone(sc.keep), shareOf(j, j.Y)+" AS bglm_share", weightOf(sc.weight)+" AS bglm_w")...) + ") q"
 	if names := quote.Names(j.GroupNames()); names != "" {
 		q += " GROUP BY " + names
 	}
@@ -247,7 +281,7 @@ func (sc *scoring) progressive(s *duck.Session, j *job.Job, method string) (ok b
 	if len(j.Group) > 0 {
 		k = "NULL::BIGINT AS k"
 	}
-	return true, sc.scored(s, "r.y AS y, l.mean AS p, ((l.upper - l.lower) / 3.92)**2 AS v, l.lower AS lower, l.upper AS upper, l.log_density AS log_density, "+k,
+	return true, sc.scored(s, "r.y AS y, l.mean AS p, ((l.upper - l.lower) / 3.92)**2 AS v, l.lower AS lower, l.upper AS upper, l.log_density AS log_density, "+k, "r.w",
 		"(SELECT "+sc.kept("r.")+"l, r, k FROM (SELECT unnest(l) AS l, unnest(rows) AS r, generate_subscripts(l, 1) AS k FROM course))")
 }
 
@@ -284,10 +318,10 @@ type period struct {
 func periods(s *duck.Session, most int, binary bool) (out []period, err error) {
 	auc := "NULL::DOUBLE"
 	if binary {
-		auc = "CASE WHEN min(y) < max(y) THEN bglm_auc(y = 1, p) END"
+		auc = "CASE WHEN min(y) < max(y) THEN bglm_auc(y = 1, p, w) END"
 	}
-	err = s.Each(fmt.Sprintf(`SELECT min(k), count(*), avg(y), avg(p), -avg(log_density), %s FROM
-		(SELECT *, (k - 1) * %d // max(k) OVER () AS part FROM scored WHERE k IS NOT NULL AND y IS NOT NULL AND p IS NOT NULL) GROUP BY part ORDER BY part`, auc, most), func(scan func(...any) error) error {
+	err = s.Each(fmt.Sprintf(`SELECT min(k), count(*), %s, %s, -%s, %s FROM
+		(SELECT *, (k - 1) * %d // max(k) OVER () AS part FROM %s AND k IS NOT NULL) GROUP BY part ORDER BY part`, weighted("y"), weighted("p"), weighted("log_density"), auc, most, usable), func(scan func(...any) error) error {
 		var p period
 		err := scan(&p.From, &p.N, &p.Observed, &p.Predicted, &p.LogLoss, &p.AUC)
 		out = append(out, p)

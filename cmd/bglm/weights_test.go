@@ -1,0 +1,181 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// weighedRows makes two files of the same rows: all of them, and equal ones once with the weight w.
+func weighedRows(t *testing.T) (all, once string) {
+	t.Helper()
+	dir := t.TempDir()
+	all, once = filepath.Join(dir, "all.parquet"), filepath.Join(dir, "once.parquet")
+	query(t, "COPY (SELECT i, (i * 37 % 11) / 4.0 AS x, 'g' || i % 3 AS g, i % 2 = 0 AS y, i % 4 AS c, (i * 7 % 5) / 2.0 + (i * 37 % 11) / 4.0 AS z, i % 3 AS k, CASE WHEN i = 8 THEN 0 ELSE 1 + (i * 31) % (1 + 3 * (i % 2)) END AS w FROM range(44) t(i)) TO '"+once+"'")
+	query(t, "COPY (SELECT * FROM '"+once+"' JOIN range(9) t(j) ON j < w) TO '"+all+"'")
+	return all, once
+}
+
+// Rows with weights are measured as a table is that has each as often as its weight says: the line
+// of a fit, what evaluate prints, also of the user's predictions, and the report.
+func TestWeightsCountRows(t *testing.T) {
+	all, once := weighedRows(t)
+	fits := []string{filepath.Join(filepath.Dir(all), "all.fit.parquet"), filepath.Join(filepath.Dir(all), "once.fit.parquet")}
+	same := func(what string, got, want *float64) {
+		t.Helper()
+		if (got == nil) != (want == nil) || got != nil && !(math.Abs(*got-*want) <= 2e-7*(1+math.Abs(*want))) {
+			t.Errorf("%s: %s of weighted rows, %s of all", what, number(got, "%.10g"), number(want, "%.10g"))
+		}
+	}
+	for _, c := range [][]string{
+		{"-f", "y ~ x + g"},
+		{"-f", "z ~ x + g", "-o", "family=gaussian", "-o", "dispersion=0.5"},
+		{"-f", "c ~ x + g", "-o", "family=poisson"},
+		{"-f", "c ~ x", "-o", "family=poisson", "-m", "ep"},
+		{"-f", "y ~ x", "--group", "g"},
+	} {
+		var sums [2]learnt
+		var q, own [2]quality
+		for k, data := range []string{all, once} {
+			args := append([]string{"fit", data, "--out", fits[k], "--json", "-o", "prior_variance=2", "-o", "standardize=false"}, c...)
+			if k == 1 {
+				args = append(args, "-o", "weight=w")
+			}
+			if err := json.Unmarshal([]byte(ok(t, args...).stdout), &sums[k]); err != nil {
+				t.Fatal(err)
+			}
+			q[k], own[k] = evaluated(t, data, "-b", fits[k]), evaluated(t, data, "-b", fits[k], "--fitted")
+		}
+		what := strings.Join(c, " ")
+		if q[1].How != leaveOneOut || own[1].How != fitted || q[1].N != 43 || q[1].Weight == nil || *q[1].Weight != float64(q[0].N) || q[0].Weight != nil {
+			t.Errorf("%s: %+v\n%+v", what, q[1], q[0])
+		}
+		if out := ok(t, "evaluate", once, "-b", fits[1]).stdout; !strings.Contains(out, "A row of weight w counts as w rows, of which one is left out.") {
+			t.Error(out)
+		}
+		if s := sums[1]; s.How != "" {
+			same(what+", weight", s.Weight, q[1].Weight)
+		}
+		for name, of := range map[string]func(learnt) *float64{"base rate": func(l learnt) *float64 { return l.Mean }, "log loss": func(l learnt) *float64 { return l.LogLoss },
+			"base loss": func(l learnt) *float64 { return l.BaseLoss }, "AUC": func(l learnt) *float64 { return l.AUC }} {
+			if name == "log loss" && strings.Contains(what, "-m ep") {
+				continue // ep's factor of a weighted row is not that of its copies
+			}
+			same(what+", "+name, of(sums[1]), of(sums[0]))
+		}
+		for how, q := range map[string][2]quality{"left out": q, "as fitted": own} {
+			if strings.Contains(what, "-m ep") {
+				continue
+			}
+			for name, of := range map[string]func(quality) *float64{"mean": func(q quality) *float64 { return q.Mean }, "mean prediction": func(q quality) *float64 { return q.Predicted },
+				"log loss": func(q quality) *float64 { return q.LogLoss }, "AUC": func(q quality) *float64 { return q.AUC }, "Brier": func(q quality) *float64 { return q.Brier },
+				"RMSE": func(q quality) *float64 { return q.RMSE }, "MAE": func(q quality) *float64 { return q.MAE }, "coverage": func(q quality) *float64 { return q.Coverage }} {
+				same(what+", "+how+", "+name, of(q[1]), of(q[0]))
+			}
+			for i, want := range q[0].Calibration {
+				if got := q[1].Calibration[i]; got.N != want.N || math.Abs(got.Predicted-want.Predicted)+math.Abs(got.Observed-want.Observed) > 1e-6 {
+					t.Errorf("%s, %s: bin %+v, want %+v", what, how, got, want)
+				}
+			}
+		}
+	}
+}
+
+// The sections of a report that count rows have the same text of weighted rows as of all.
+func TestWeightsInReports(t *testing.T) {
+	all, once := weighedRows(t)
+	dir := filepath.Dir(all)
+	var pages [2]*node
+	for k, data := range []string{all, once} {
+		fit, out := filepath.Join(dir, "f.parquet"), filepath.Join(dir, "r.html")
+		args := []string{"fit", data, "--out", fit, "-q", "-o", "prior_variance=2", "-o", "standardize=false", "-f", "y ~ x + g"}
+		if k == 1 {
+			args = append(args, "-o", "weight=w")
+		}
+		ok(t, args...)
+		ok(t, "report", "-b", fit, data, "--out", out, "-q")
+		b, err := os.ReadFile(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages[k] = parsePage(t, b)
+	}
+	for _, id := range []string{"verdict", "driving", "thresholds"} {
+		got, want := pages[1].id(id), pages[0].id(id)
+		if got == nil || want == nil || got.content() != want.content() {
+			t.Errorf("%s of weighted rows:\n%s\nof all:\n%s", id, got.content(), want.content())
+		}
+	}
+	if worst := pages[1].id("worst").content(); !strings.Contains(worst, "weight") {
+		t.Error(worst)
+	}
+}
+
+// Other rows need the weights of a fit that has some, or another that the user gives; so do
+// predictions of the user's.
+func TestWeightsOfOtherRows(t *testing.T) {
+	all, once := weighedRows(t)
+	dir := filepath.Dir(all)
+	fit, bare, scores := filepath.Join(dir, "f.parquet"), filepath.Join(dir, "bare.parquet"), filepath.Join(dir, "s.parquet")
+	query(t, "COPY (SELECT x, g, y FROM '"+all+"') TO '"+bare+"'")
+	ok(t, "fit", once, "-f", "y ~ x + g", "-o", "weight=w", "-q", "--out", fit)
+	r := bglm(t, "", "evaluate", bare, "-b", fit)
+	if r.code != 2 || !strings.Contains(r.stderr, "--option weight=1") || !strings.Contains(r.stderr, "weight w") {
+		t.Errorf("%d: %s", r.code, r.stderr)
+	}
+	plain := evaluated(t, bare, "-b", fit, "-o", "weight=1")
+	fittedOnes := evaluated(t, once, "-b", fit, "--fitted")
+	if plain.N != 72 && plain.N != int64(*fittedOnes.Weight) || math.Abs(*plain.LogLoss-*fittedOnes.LogLoss) > 1e-12 {
+		t.Errorf("%+v\n%+v", plain, fittedOnes)
+	}
+	ok(t, "predict", bare, "-b", fit, "-q", "--out", scores) // needs no weight
+	ok(t, "predict", once, "-b", fit, "-q", "--out", scores)
+	q := evaluated(t, scores, "--y", "y", "--p", "prediction", "-o", "weight=w")
+	if math.Abs(*q.LogLoss-*plain.LogLoss) > 1e-12 || *q.Weight != float64(plain.N) {
+		t.Errorf("%+v", q)
+	}
+	if r := bglm(t, "", "evaluate", scores, "--y", "y", "--p", "prediction", "-o", "trials=2"); r.code != 2 || !strings.Contains(r.stderr, "allowed with --p: weight") {
+		t.Errorf("%d: %s", r.code, r.stderr)
+	}
+	if r := bglm(t, "", "evaluate", scores, "--y", "y", "--p", "prediction", "-o", "weight=w - 3"); r.code != 1 || !strings.Contains(r.stderr, "weight = -") {
+		t.Errorf("%d: %s", r.code, r.stderr)
+	}
+}
+
+// Of classes a row of weight w is w rows for every measure.
+func TestWeightsOfClasses(t *testing.T) {
+	all, once := weighedRows(t)
+	fit := filepath.Join(filepath.Dir(all), "f.parquet")
+	ok(t, "fit", all, "-f", "k ~ x + g", "-m", "softmax", "-q", "--out", fit)
+	a, b := evaluated(t, all, "-b", fit, "--fitted"), evaluated(t, once, "-b", fit, "--fitted", "-o", "weight=w")
+	if b.Weight == nil || *b.Weight != float64(a.N) || a.Weight != nil {
+		t.Errorf("%+v\n%+v", a, b)
+	}
+	for what, v := range map[string][2]*float64{"log loss": {a.LogLoss, b.LogLoss}, "base loss": {a.BaseLoss, b.BaseLoss}, "Brier": {a.Brier, b.Brier}, "accuracy": {a.Accuracy, b.Accuracy}} {
+		if v[0] == nil || v[1] == nil || math.Abs(*v[0]-*v[1]) > 1e-12 {
+			t.Errorf("%s: %s, %s", what, number(v[0], "%v"), number(v[1], "%v"))
+		}
+	}
+	for k := range a.Classes {
+		if x, y := fmt.Sprintf("%.9v %v", a.Classes[k].Share, a.Classes[k].Taken), fmt.Sprintf("%.9v %v", b.Classes[k].Share, b.Classes[k].Taken); x != y {
+			t.Errorf("%s, want %s", y, x)
+		}
+	}
+}
+
+// A response that was ruled out makes the log loss infinite, which is said with how many there are.
+func TestRuledOut(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "p.csv")
+	query(t, "COPY (FROM (VALUES (1, 0.5), (1, 0), (0, 1.0), (0, 0.25)) t(y, p)) TO '"+data+"'")
+	args := []string{"evaluate", data, "--y", "y", "--p", "p"}
+	if q := evaluated(t, args[1:]...); q.RuledOut != 2 || q.LogLoss != nil || q.Brier == nil {
+		t.Errorf("%+v", q)
+	}
+	if out := ok(t, args...).stdout; !strings.Contains(out, "The log loss is infinite: the responses of 2 rows were given the probability 0.") {
+		t.Error(out)
+	}
+}
