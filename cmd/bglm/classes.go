@@ -41,7 +41,8 @@ func (sc *scoring) judgeFolds(s *duck.Session, asFitted bool) (how string, err e
 		}
 	}
 	if how == fitted && !asFitted && len(sc.fits.Group) == 0 && sc.offset == "" {
-		done, err := sc.folded(s)
+		done := false
+		err := sc.sparing(s, func() (err error) { done, err = sc.folded(s); return err })
 		if err != nil {
 			return "", err
 		}
@@ -49,7 +50,9 @@ func (sc *scoring) judgeFolds(s *duck.Session, asFitted bool) (how string, err e
 			return crossValidated, nil
 		}
 	}
-	return how, sc.scoreAny(s, sc.subquery("", "("+sc.y+") AS bglm_y", weightOf(sc.weight)+" AS bglm_w"))
+	return how, sc.sparing(s, func() error {
+		return sc.scoreAny(s, sc.subquery("", "("+sc.y+") AS bglm_y", weightOf(sc.weight)+" AS bglm_w"))
+	})
 }
 
 // scoreAny makes the table scored from rows with bglm_y, bglm_w, bglm_fit and bglm_x.

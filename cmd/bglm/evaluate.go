@@ -52,8 +52,9 @@ type quality struct {
 	How          string   `json:"validation,omitempty"` // how the rows are predicted
 	Unsure       int64    `json:"unsure,omitempty"`     // rows of which it says little: see scoring.leftOut
 	N            int64    `json:"n"`
-	Weight       *float64 `json:"weight,omitempty"` // sum of the weights of the rows, where they are not all 1
-	Missing      int64    `json:"missing"`          // rows without response or prediction
+	Weight       *float64 `json:"weight,omitempty"`    // sum of the weights of the rows, where they are not all 1
+	Missing      int64    `json:"missing"`             // rows without response or prediction
+	Skipped      int64    `json:"n_skipped,omitempty"` // bad rows, which the fit has skipped too
 	Mean         *float64 `json:"mean,omitempty"`
 	Predicted    *float64 `json:"mean_prediction,omitempty"`
 	LogLoss      *float64 `json:"log_loss,omitempty"`
@@ -94,20 +95,21 @@ func (c *evaluateCommand) Run(e *cli.Env) error {
 		return err
 	}
 	defer s.Close()
-	src, how, classes, pairAUC, err := c.scored(s)
+	sc, how, err := c.scored(s)
 	if err != nil {
 		return err
 	}
 	var r *quality
-	if classes {
+	if sc.fits != nil && sc.fits.HasClass {
 		r, err = measureClasses(s)
 	} else {
 		r, err = measure(s, c.Bins)
 	}
 	if err != nil {
-		return src.Blame(err)
+		return sc.src.Blame(err)
 	}
-	if err := r.predictedBy(s, how, pairAUC); err != nil {
+	r.Skipped = sc.skipped
+	if err := r.predictedBy(s, how, sc.pairAUC); err != nil {
 		return err
 	}
 	if how == progressive {
@@ -125,34 +127,39 @@ func (c *evaluateCommand) Run(e *cli.Env) error {
 	return r.print(e)
 }
 
-// scored makes the table scored of scoring.judge or judgeFolds, and says of which rows, how they
-// are predicted, "" where the predictions are the user's, and whether they are classes.
-func (c *evaluateCommand) scored(s *duck.Session) (src *job.Source, how string, classes bool, pairAUC *float64, err error) {
-	if c.P == "" {
-		sc, err := openScoring(s, &c.dataFlags, &scoreFlags{Beliefs: c.Beliefs, Formula: c.Formula, Y: c.Y, X: c.X, Option: c.Option}, toJudge)
-		if err != nil {
-			return nil, "", false, nil, err
-		}
-		switch {
-		case sc.fits.HasClass || !sc.fits.IsFit:
-			how, err = sc.judgeFolds(s, c.Fitted)
-		case c.Fitted:
-			how, err = fitted, sc.predicted(s)
-		default:
-			how, err = sc.judge(s)
-		}
-		return sc.src, how, sc.fits.HasClass, sc.pairAUC, sc.src.Blame(textResponse(s, sc.rows, sc.y, err))
+// scored makes the table scored of scoring.judge or judgeFolds, and says how its rows are predicted,
+// "" where the predictions are the user's.
+func (c *evaluateCommand) scored(s *duck.Session) (sc *scoring, how string, err error) {
+	if c.P != "" {
+		sc, err = c.given(s)
+		return sc, "", err
 	}
+	if sc, err = openScoring(s, &c.dataFlags, &scoreFlags{Beliefs: c.Beliefs, Formula: c.Formula, Y: c.Y, X: c.X, Option: c.Option}, toJudge); err != nil {
+		return nil, "", err
+	}
+	switch {
+	case sc.fits.HasClass || !sc.fits.IsFit:
+		how, err = sc.judgeFolds(s, c.Fitted)
+	case c.Fitted:
+		how, err = fitted, sc.sparing(s, func() error { return sc.predicted(s) })
+	default:
+		how, err = sc.judge(s)
+	}
+	return sc, how, sc.src.Blame(textResponse(s, sc.rows, sc.y, err))
+}
+
+// given makes the table scored of predictions that the rows have.
+func (c *evaluateCommand) given(s *duck.Session) (*scoring, error) {
 	if c.Y == "" {
-		return nil, "", false, nil, cli.Usage(errors.New("--p needs --y, what was observed"))
+		return nil, cli.Usage(errors.New("--p needs --y, what was observed"))
 	}
 	weight, err := c.weight()
 	if err != nil {
-		return nil, "", false, nil, err
+		return nil, err
 	}
-	src, err = job.Open(s, c.data())
+	src, err := job.Open(s, c.data())
 	if err != nil {
-		return nil, "", false, nil, err
+		return nil, err
 	}
 	cols, err := s.Describe("FROM " + src.Rows())
 	if err == nil {
@@ -161,7 +168,7 @@ func (c *evaluateCommand) scored(s *duck.Session) (src *job.Source, how string, 
 	if err == nil {
 		err = s.Long("scoring", "CREATE OR REPLACE TEMP TABLE scored AS SELECT ("+c.Y+")::DOUBLE AS y, ("+c.P+")::DOUBLE AS p, NULL::DOUBLE AS lower, NULL::DOUBLE AS upper, "+weightOf(weight)+" AS w FROM "+src.Rows())
 	}
-	return src, "", false, nil, src.Blame(textResponse(s, src.Rows(), c.Y, err))
+	return &scoring{src: src, weight: weight}, src.Blame(textResponse(s, src.Rows(), c.Y, err))
 }
 
 // weight is the SQL of the weight of rows with predictions of the user's, "" without one.
@@ -301,6 +308,9 @@ func (r *quality) print(e *cli.Env) error {
 	}
 	if r.Missing > 0 {
 		t.AppendRow(table.Row{"rows without y or prediction", r.Missing})
+	}
+	if r.Skipped > 0 {
+		t.AppendRow(table.Row{"bad rows skipped", r.Skipped})
 	}
 	for _, m := range []struct {
 		name string

@@ -25,6 +25,7 @@ type learnt struct {
 	Unsure   int64    `json:"validation_unsure,omitempty"` // rows that weigh too much to be left out by a formula
 	Mean     *float64 `json:"base_rate,omitempty"`         // of the responses
 	LogLoss  *float64 `json:"log_loss,omitempty"`          // minus the mean log density of a response
+	RuledOut int64    `json:"ruled_out,omitempty"`         // rows whose response had density 0: the log loss is infinite
 	BaseLoss *float64 `json:"base_log_loss,omitempty"`
 	AUC      *float64 `json:"auc,omitempty"`
 
@@ -62,7 +63,7 @@ func measured(s *duck.Session, f *fitstore.Fits, j *job.Job, src *job.Source) (*
 	var mean, loss, base, auc sql.NullFloat64
 	var binary bool
 	var weight sql.NullFloat64
-	if err := s.Row("SELECT count(*), sum(w), "+weighted("y")+", -"+weighted("log_density")+", coalesce(bool_and(y IN (0, 1)), false) FROM "+rows, &r.Rows, &weight, &mean, &loss, &binary); err != nil {
+	if err := s.Row("SELECT count(*), sum(w), "+weighted("y")+", -"+weighted("log_density")+", count(*) FILTER (log_density = '-inf'), coalesce(bool_and(y IN (0, 1)), false) FROM "+rows, &r.Rows, &weight, &mean, &loss, &r.RuledOut, &binary); err != nil {
 		return nil, err
 	}
 	if sc.weight != "" && weight.Valid {
@@ -160,8 +161,11 @@ func (r *learnt) line() string {
 		add("its log loss a row %.4f", r.BaseLoss)
 		add(r.How+" log loss a row %.4f", r.LogLoss)
 	}
-	if r.none {
+	switch {
+	case r.none:
 		parts = append(parts, "no "+r.How+" figure")
+	case r.RuledOut > 0:
+		parts = append(parts, fmt.Sprintf("%s log loss infinite (of %s)", r.How, some(r.RuledOut, "row")))
 	}
 	out := strings.Join(parts, ", ")
 	if more := unsure(r.Unsure, r.Rows); more != "" {

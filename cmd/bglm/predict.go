@@ -61,6 +61,9 @@ type scoring struct {
 	offset, eta string // SQL: of the rows, and of the fit for them; see etaFit
 	weight      string // SQL: how many rows a row counts as, "" for 1
 
+	spared  bool  // bad rows are left out, where the fit has left them out
+	skipped int64 // so many
+
 	pairAUC *float64 // after leftOut: the area under the ROC curve of pairs left out, nil where there is none
 }
 

@@ -189,7 +189,7 @@ func (c *reportCommand) judged(s *duck.Session, p *page.Page, sc *scoring, sum *
 	if err := c.effects(s, p, sc, ds, traitsOf(sum.Family, sum.Link)); err != nil {
 		return err
 	}
-	if err := c.fitness(s, p, j, sum); err != nil {
+	if err := c.fitness(s, p, sc, j, sum); err != nil {
 		return err
 	}
 	if binary {
@@ -291,7 +291,7 @@ func parameters(s *duck.Session, p *page.Page, f *fitstore.Fits, sum *summary) (
 }
 
 // fitness measures the predictions of the data.
-func (c *reportCommand) fitness(s *duck.Session, p *page.Page, j *judgement, sum *summary) error {
+func (c *reportCommand) fitness(s *duck.Session, p *page.Page, sc *scoring, j *judgement, sum *summary) error {
 	r, how, binary := j.quality, j.how, j.binary
 	sec := page.Section{ID: "fitness", Title: "Predictions of the data", Doc: "guide.md", Text: "The rows given are predicted with the weights integrated out. " + explained[how] + r.weighing() + unsure(r.Unsure, r.N+r.Missing)}
 	put := func(k string, v *float64) {
@@ -311,6 +311,9 @@ func (c *reportCommand) fitness(s *duck.Session, p *page.Page, j *judgement, sum
 	put("RMSE", r.RMSE)
 	put("mean absolute error", r.MAE)
 	put("coverage of 95 % intervals", r.Coverage)
+	if sc.skipped > 0 {
+		sec.Facts = append(sec.Facts, page.Fact{Key: "bad rows skipped", Value: count(sc.skipped)})
+	}
 	if r.RuledOut > 0 {
 		sec.Text += " " + ruledOut(r.RuledOut)
 	}

@@ -72,20 +72,21 @@ func sameRows(a, b string) bool {
 // order in the course of a stream, else NULL; w, how many rows a row counts as; and the columns
 // keep. It says how rows are predicted: those that the fits have learnt as they are without them.
 func (sc *scoring) judge(s *duck.Session) (how string, err error) {
+	predicted := func() error { return sc.sparing(s, func() error { return sc.predicted(s) }) }
 	mark := sc.fits.Job(rowsKey)
 	if mark == "" {
-		return unknownRows, sc.predicted(s)
+		return unknownRows, predicted()
 	}
 	now, err := rowsMark(s, sc.y, sc.x, sc.rows)
 	if err != nil {
 		return "", err
 	}
 	if !sameRows(mark, now) {
-		return otherRows, sc.predicted(s)
+		return otherRows, predicted()
 	}
 	m, ok, err := modelOf(sc.fits)
 	if err != nil || !ok {
-		return fitted, sc.predicted(s)
+		return fitted, predicted()
 	}
 	j, err := job.New(sc.src, m, true)
 	if err != nil {
@@ -93,7 +94,7 @@ func (sc *scoring) judge(s *duck.Session) (how string, err error) {
 	}
 	how, err = sc.without(s, j)
 	if err == nil && how == "" {
-		return fitted, sc.predicted(s)
+		return fitted, predicted()
 	}
 	return how, err
 }
@@ -121,9 +122,19 @@ func (sc *scoring) without(s *duck.Session, j *job.Job) (how string, err error) 
 		if !whole {
 			return "", nil
 		}
-		return leaveOneOut, sc.leftOut(s, j)
+		return leaveOneOut, sc.sparing(s, func() error { return sc.leftOut(s, j) })
 	}
-	if ok, err := sc.progressive(s, j, m.Name); !ok || err != nil {
+	ok := false
+	learnAgain := func() (err error) {
+		ok, err = sc.progressive(s, j, m.Name)
+		return err
+	}
+	if err = sc.sparing(s, learnAgain); err == nil && !ok { // bad rows are in none of its predictions
+		if ok, err = sc.spareBad(s); ok {
+			err = learnAgain()
+		}
+	}
+	if !ok || err != nil {
 		return "", err
 	}
 	return progressive, nil

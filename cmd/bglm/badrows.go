@@ -1,0 +1,64 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/bglm/bglm/cmd/internal/duck"
+	"github.com/bglm/bglm/cmd/internal/quote"
+	"github.com/bglm/bglm/kernels/option"
+)
+
+// sparing is judging that leaves out the rows that the fit has skipped as bad, where it was told
+// to: judging one of them is an error, after which they are found, and the others judged again.
+func (sc *scoring) sparing(s *duck.Session, judging func() error) error {
+	err := judging()
+	if err == nil || s.Interrupted() != nil {
+		return err
+	}
+	if found, e := sc.spareBad(s); e != nil || !found {
+		return err // which is of another kind
+	}
+	return judging()
+}
+
+// spareBad leaves bad rows out of those that are scored, and says whether there were any, and a
+// fit that skips them.
+func (sc *scoring) spareBad(s *duck.Session) (found bool, err error) {
+	if sc.spared || strings.Trim(sc.fits.Job("option.on_error"), "'") != string(option.Skip) {
+		return false, nil
+	}
+	sc.spared = true
+	var all, good int64
+	bad, err := sc.badSQL(s)
+	if err == nil {
+		err = s.Long("checking rows", "CREATE OR REPLACE TEMP TABLE spared AS FROM "+sc.rows+" WHERE NOT ("+bad+")")
+	}
+	if err == nil {
+		err = s.Row("SELECT (SELECT count(*) FROM "+sc.rows+"), (SELECT count(*) FROM spared)", &all, &good)
+	}
+	if err != nil || good == all {
+		return false, err
+	}
+	sc.rows, sc.skipped = "spared", all-good
+	return true, nil
+}
+
+// badSQL is the condition that a row is bad: that a fit without beliefs does not learn it.
+func (sc *scoring) badSQL(s *duck.Session) (string, error) {
+	fit, y := "bglm_from_beliefs([]::STRUCT(feature VARCHAR, mean DOUBLE, variance DOUBLE)[], {family: 'gaussian'})", "0"
+	if !sc.fits.HasClass { // of which any label is one
+		var family, link string
+		if err := s.Row("SELECT any_value(fit.family), any_value(fit.link) FROM fits", &family, &link); err != nil {
+			return "", err
+		}
+		fit, y = strings.Replace(fit, "'gaussian'", quote.Text(family)+", link: "+quote.Text(link), 1), sc.y
+	}
+	row := fmt.Sprintf("y: (%s), x: (%s)", y, sc.x)
+	for _, key := range []string{"offset", "trials", "weight"} {
+		if v, ok := sc.job.Option(key); ok {
+			row += fmt.Sprintf(", %s: (%s)", quote.Text(key), v)
+		}
+	}
+	return "bglm_update(" + fit + ", [{" + row + "}], {on_error: 'null'}) IS NULL", nil
+}
