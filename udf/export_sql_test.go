@@ -307,6 +307,32 @@ func run(t *testing.T, sqlite, script string) (out [][]float64) {
 	return out
 }
 
+// A column of lists is an error of the query, not the text of a level that the fit lacks; levels
+// of every other type are read.
+func TestSQLRefusesLists(t *testing.T) {
+	db := open(t)
+	if _, err := db.Exec(`CREATE TABLE l AS SELECT i % 3 = 0 AS y, CASE i % 3 WHEN 0 THEN ['a'] WHEN 1 THEN ['a', 'b'] ELSE [] END AS tags, ('k' || i % 2)::ENUM('k0', 'k1') AS e, DATE '2024-01-01' + (i % 2)::INTEGER AS d, i % 2 = 0 AS b FROM range(30) r(i)`); err != nil {
+		t.Fatal(err)
+	}
+	write := func(x, form string) (text string) {
+		t.Helper()
+		if err := db.QueryRow(`SELECT bglm_sql(bglm_laplace(y, `+x+`), 'duckdb', {table_: 'l', form: ?}) FROM l`, form).Scan(&text); err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	for _, form := range []string{"query", "join"} {
+		if _, err := db.Exec(write(`{tags: tags}`, form)); err == nil || !strings.Contains(err.Error(), "Cannot concatenate") {
+			t.Errorf("%s: %v", form, err)
+		}
+		var worst float64
+		x := `{e: e, d: d, b: b}`
+		if err := db.QueryRow(`SELECT max(abs(prediction - bglm_predict(f, ` + x + `))) FROM (` + write(x, form) + `), (SELECT bglm_laplace(y, ` + x + `) AS f FROM l)`).Scan(&worst); err != nil || worst > 1e-9 {
+			t.Errorf("%s: %v, %v", form, worst, err)
+		}
+	}
+}
+
 func compareRows(t *testing.T, what string, got, want [][]float64, nodes bool) {
 	t.Helper()
 	if len(got) != len(want) {

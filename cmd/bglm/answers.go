@@ -3,22 +3,17 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
 	"github.com/bglm/bglm/cmd/internal/cli"
 	"github.com/bglm/bglm/cmd/internal/duck"
-	"github.com/bglm/bglm/cmd/internal/files"
 	"github.com/bglm/bglm/cmd/internal/fitstore"
 	"github.com/bglm/bglm/cmd/internal/job"
 	"github.com/bglm/bglm/cmd/internal/quote"
 	"github.com/bglm/bglm/cmd/internal/shell"
-	"github.com/bglm/bglm/kernels/argument"
-	"github.com/bglm/bglm/kernels/export"
 	"github.com/bglm/bglm/kernels/special"
 )
 
@@ -398,71 +393,4 @@ func (sc *scoring) sameResponse(s *duck.Session, first *scoring, path, firstPath
 		return fmt.Errorf("--data are not the rows that %s has learnt (found: %s rows; learnt: %s), so that none can be left out of it; allowed: the same rows, --where included (bglm evaluate predicts others)", path, given, learnt)
 	}
 	return nil
-}
-
-type exportCommand struct {
-	beliefFlags
-	Format     string  `placeholder:"FORM" enum:"sql,json,pmml" default:"sql" help:"sql: a query that scores rows without bglm (default); pmml: PMML 4.4 with the mean weights; json: the FIT."`
-	Dialect    string  `placeholder:"NAME" default:"duckdb" help:"Database of the SQL: duckdb (default), sqlite, postgres, bigquery or snowflake."`
-	Table      string  `placeholder:"NAME" default:"rows" help:"Table that the SQL reads (default: rows)."`
-	Keep       string  `placeholder:"NAMES" help:"Columns of it that the result keeps, between commas (default: those of the fit)."`
-	Prediction string  `placeholder:"KIND" enum:",${predictions}" default:"" help:"Expected response: exact (default), mackay or plugin; of classes plugin (default) or mackay."`
-	Out        string  `placeholder:"FILE" default:"-" help:"Where it goes (default: the standard output)."`
-	Level      float64 `placeholder:"P" default:"0.95" help:"Probability of the interval (default: 0.95)."`
-	Response   string  `placeholder:"NAME" default:"y" help:"Name of the field that the PMML predicts (default: y)."`
-}
-
-// Help is the text below the usage line.
-func (*exportCommand) Help() string {
-	return `Writes a fit in a form that others can score with (bglm_sql, bglm_pmml, or the FIT as JSON).
-
-Examples:
-
-  bglm export --beliefs beliefs.parquet --dialect sqlite --table flights --keep id --out score.sql
-  bglm export --beliefs beliefs.parquet --format pmml --response late --out late.pmml`
-}
-
-// Run writes the text.
-func (c *exportCommand) Run(e *cli.Env) error {
-	for _, f := range []struct {
-		flag, format string
-		given        bool
-	}{{"dialect", "sql", c.Dialect != "duckdb"}, {"table", "sql", c.Table != "rows"}, {"keep", "sql", c.Keep != ""}, {"prediction", "sql", c.Prediction != ""}, {"level", "sql", c.Level != 0.95}, {"response", "pmml", c.Response != "y"}} {
-		if f.given && c.Format != f.format {
-			return cli.Usage(fmt.Errorf("--%s with --format %s; allowed: with --format %s", f.flag, c.Format, f.format))
-		}
-	}
-	if word := strings.ToLower(c.Dialect); c.Format == "sql" && word != "postgresql" && !slices.Contains(export.Dialects(), word) {
-		return cli.Usage(argument.Word("--dialect", c.Dialect, export.Dialects()))
-	}
-	prediction := ""
-	if c.Prediction != "" {
-		prediction = "prediction: " + quote.Text(c.Prediction) + ", "
-	}
-	q := fmt.Sprintf("SELECT bglm_sql(fit, %s, {\"table\": %s, keep: %s, %slevel: %v}) FROM fits", quote.Text(c.Dialect), quote.Text(c.Table), quote.Text(c.Keep), prediction, c.Level)
-	switch c.Format {
-	case "json":
-		q = "SELECT to_json(fit)::VARCHAR FROM fits"
-	case "pmml":
-		q = fmt.Sprintf("SELECT bglm_pmml(fit, %s) FROM fits", quote.Text(c.Response))
-	}
-	var text string
-	err := c.with(e, func(s *duck.Session, f *fitstore.Fits) error {
-		if len(f.Group) > 0 {
-			return fmt.Errorf("--beliefs %s has a fit for each group; allowed: one FIT", c.Beliefs)
-		}
-		return s.Row(q, &text)
-	})
-	if err != nil {
-		return err
-	}
-	if c.Format == "sql" {
-		text += ";"
-	}
-	text = strings.TrimSuffix(text, "\n")
-	put := func(w io.Writer) error { _, err := fmt.Fprintln(w, text); return err }
-	if c.Out == "-" {
-		return put(e.Stdout)
-	}
-	return files.Create(c.Out, e.Stderr, put)
 }

@@ -138,3 +138,53 @@ func compared(t *testing.T, dir, data string) {
 		}
 	}
 }
+
+// What a fit was made with that its columns do not tell is said in the text and beside it; what
+// cannot be exported is an error.
+func TestExportSays(t *testing.T) {
+	dir := t.TempDir()
+	data, out := filepath.Join(dir, "d.parquet"), filepath.Join(dir, "fit.parquet")
+	ok(t, "sql", "-c", "COPY (SELECT i % 3 AS y, i / 40 AS x, 1 + i % 4 AS o, 'k' || i % 2 AS g, CASE i % 3 WHEN 0 THEN ['a'] ELSE ['a', 'b'] END AS tags FROM range(60) t(i)) TO '"+data+"'")
+	fit := func(args ...string) {
+		t.Helper()
+		ok(t, append([]string{"fit", data, "-q", "-m", "laplace", "-o", "family=poisson", "--out", out}, args...)...)
+	}
+	check := func(format string, want ...string) {
+		t.Helper()
+		r := bglm(t, "", "export", "-b", out, "--format", format)
+		for _, w := range want {
+			if r.code != 0 || !strings.Contains(r.stderr, w) || format != "json" && !strings.Contains(r.stdout, w) {
+				t.Errorf("%s: %d, %s\n%.300s", format, r.code, r.stderr, r.stdout)
+			}
+		}
+		if len(want) == 0 && (r.code != 0 || r.stderr != "") {
+			t.Errorf("%s: %d, %s", format, r.code, r.stderr)
+		}
+	}
+	fit("-f", "y ~ I(x^2) + x + factor(o):g + offset(ln(o))")
+	check("sql", `"I(x^2)" is`, "x^2", "offset", "ln(o)")
+	check("pmml", `"I(x^2)" is`, "x^2", "offset", "ln(o)")
+	check("json", "offset", "ln(o)")
+	fit("-f", "y ~ o + (1 | o)")
+	check("sql", `"factor(o)" is o`)
+	fit("--y", "y", "--x", "{z: x + 1}", "-o", "offset=o / 2")
+	check("sql", "the fields of {z: x + 1}", "o / 2")
+	fit("-f", "y ~ x + g")
+	check("sql")
+	check("pmml")
+	for _, model := range [][]string{{"-f", "y ~ x + tags"}, {"--y", "y", "--x", "{tags, x}"}} {
+		fit(model...)
+		for _, format := range []string{"sql", "pmml"} {
+			if r := bglm(t, "", "export", "-b", out, "--format", format); r.code != 1 || !strings.Contains(r.stderr, `lists of levels cannot be exported; found: "tags"`) {
+				t.Errorf("%s: %d, %s", format, r.code, r.stderr)
+			}
+		}
+		check("json")
+	}
+	// The comments leave a query that runs.
+	fit("-f", "y ~ I(x^2) + offset(o)")
+	text := bglm(t, "", "export", "-b", out, "--table", "d").stdout
+	if r := bglm(t, "", "sql", "-c", "CREATE TABLE d AS SELECT *, x^2 AS \"I(x^2)\" FROM '"+data+"'; SELECT count(prediction) AS n FROM ("+strings.TrimSuffix(strings.TrimSpace(text), ";")+")"); r.code != 0 || !strings.Contains(r.stdout, "60") {
+		t.Error(r.stdout, r.stderr)
+	}
+}

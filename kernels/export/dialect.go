@@ -18,13 +18,14 @@ type dialect struct {
 	literal string // a number, as a format
 	least   string
 	most    string
+	joins   bool // text || is an error of a list, whose cast to text is none
 	values  func(name string, columns []string, rows [][]string) string
 }
 
 var dialects = []dialect{
-	{name: "duckdb", real: "DOUBLE", text: "VARCHAR", quote: `"`, literal: "%s", least: "least", most: "greatest", values: standardValues},
+	{name: "duckdb", real: "DOUBLE", text: "VARCHAR", quote: `"`, literal: "%s", least: "least", most: "greatest", joins: true, values: standardValues},
 	{name: "sqlite", real: "REAL", text: "TEXT", quote: `"`, literal: "%s", least: "min", most: "max", values: standardValues},
-	{name: "postgres", real: "DOUBLE PRECISION", text: "TEXT", quote: `"`, literal: "'%s'::float8", least: "least", most: "greatest", values: standardValues},
+	{name: "postgres", real: "DOUBLE PRECISION", text: "TEXT", quote: `"`, literal: "'%s'::float8", least: "least", most: "greatest", joins: true, values: standardValues},
 	{name: "bigquery", real: "FLOAT64", text: "STRING", quote: "`", slashes: true, literal: "%s", least: "least", most: "greatest", values: structValues},
 	{name: "snowflake", real: "DOUBLE", text: "VARCHAR", quote: `"`, slashes: true, literal: "%s::DOUBLE", least: "least", most: "greatest", values: columnValues},
 }
@@ -85,6 +86,15 @@ func checkText(what, s string) error {
 }
 
 func (d *dialect) cast(expression, to string) string { return "CAST(" + expression + " AS " + to + ")" }
+
+// levels reads a column's levels as text. A list, which has several, is an error where the
+// database would write it as the text of one level that no fit has.
+func (d *dialect) levels(column string) string {
+	if d.joins {
+		column = "(" + column + " || '')"
+	}
+	return d.cast(column, d.text)
+}
 
 // exp is e^x that neither overflows nor underflows, which some databases take for errors.
 func (d *dialect) exp(x string) string {

@@ -34,9 +34,9 @@ const narrow = 3000
 // response, lower and upper.
 //
 // The table has the columns of the fit by name: numbers, and levels as text, truth values or
-// dates; an interaction of levels or of numbers is a column of its own, 'x:y' or the product. NULL and levels never
-// seen are what they are for bglm_predict, to whose numbers these are equal up to rounding:
-// eta_*, 'plugin', 'mackay', lower and upper of every link, and 'exact' of the links
+// dates; an interaction of levels or of numbers is a column of its own, 'x:y' or the product. Lists of
+// levels cannot be scored: in DuckDB, PostgreSQL and BigQuery the query fails on them. NULL and levels
+// never seen are what they are for bglm_predict, to whose numbers these are equal up to rounding: eta_*, 'plugin', 'mackay', lower and upper of every link, and 'exact' of the links
 // identity, log and probit. 'exact' of logit and cloglog is a sum over 65 nodes: right to 1e-10
 // (cloglog 1e-9) up to a deviation of the predictor of 2, to 1e-8 (2e-5) up to 4, to 1e-5 (1e-3) up
 // to 7 (TestNodes). The normal distribution is Cody's rational approximation, right to 1e-14.
@@ -163,9 +163,9 @@ func (w *writer) cells() string {
 			t := w.cast(x, w.text)
 			x = "CASE " + t + " WHEN '1' THEN 'true' WHEN '0' THEN 'false' ELSE " + t + " END"
 		case c.truth && w.name == "postgres", c.truth && w.name == "snowflake":
-			x = "lower(" + w.cast(x, w.text) + ")"
+			x = "lower(" + w.levels(x) + ")"
 		default:
-			x = w.cast(x, w.text)
+			x = w.levels(x)
 		}
 		out = append(out, x+" AS "+cell(k))
 	}

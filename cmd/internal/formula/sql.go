@@ -83,6 +83,19 @@ func (f *Formula) others(columns []string, used string, dot []string) error {
 	return nil
 }
 
+// Made is the SQL of the column of features called name, where it is no column of the rows: an
+// expression, or levels of a number.
+func (f *Formula) Made(name string) (sql string, ok bool) {
+	for _, t := range f.Terms {
+		for _, p := range t {
+			if !p.Column && p.Name == name || p.Factor && "factor("+p.Name+")" == name {
+				return p.SQL, true
+			}
+		}
+	}
+	return "", false
+}
+
 // Kind is what the type of a part makes of it.
 type Kind int
 

@@ -111,6 +111,11 @@ func New(src *Source, m Model, withY bool) (*Job, error) {
 			return nil, src.Blame(err)
 		}
 	}
+	if withY {
+		if err := j.lists(src); err != nil {
+			return nil, src.Blame(err)
+		}
+	}
 	return j, j.groups(src, m.Group)
 }
 
@@ -190,6 +195,31 @@ func (j *Job) formula(src *Source, m Model, cols []duck.Column, withY bool) erro
 		} else if !ok {
 			j.set("intercept", "false")
 		}
+	}
+	return nil
+}
+
+// ListsKey is the metadata that names the columns of x which are lists of levels.
+const ListsKey = "lists"
+
+// lists keeps the names of such columns.
+func (j *Job) lists(src *Source) error {
+	x, err := j.s.Describe("SELECT (" + j.X + ") AS x FROM " + src.Rows())
+	if err != nil || !strings.HasPrefix(x[0].Type, "STRUCT(") || !strings.Contains(x[0].Type, "VARCHAR[") {
+		return err
+	}
+	fields, err := j.s.Describe("SELECT unnest(" + j.X + ") FROM " + src.Rows())
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, c := range fields {
+		if k, err := formula.KindOf(c.Type); err == nil && k == formula.Levels {
+			names = append(names, quote.Name(c.Name))
+		}
+	}
+	if len(names) > 0 {
+		j.Meta = append(j.Meta, ListsKey, strings.Join(names, ", "))
 	}
 	return nil
 }

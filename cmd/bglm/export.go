@@ -1,0 +1,159 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/bglm/bglm/cmd/internal/cli"
+	"github.com/bglm/bglm/cmd/internal/duck"
+	"github.com/bglm/bglm/cmd/internal/files"
+	"github.com/bglm/bglm/cmd/internal/fitstore"
+	"github.com/bglm/bglm/cmd/internal/formula"
+	"github.com/bglm/bglm/cmd/internal/job"
+	"github.com/bglm/bglm/cmd/internal/quote"
+	"github.com/bglm/bglm/cmd/internal/shell"
+	"github.com/bglm/bglm/kernels/argument"
+	"github.com/bglm/bglm/kernels/export"
+)
+
+type exportCommand struct {
+	beliefFlags
+	Format     string  `placeholder:"FORM" enum:"sql,json,pmml" default:"sql" help:"sql: a query that scores rows without bglm (default); pmml: PMML 4.4 with the mean weights; json: the FIT."`
+	Dialect    string  `placeholder:"NAME" default:"duckdb" help:"Database of the SQL: duckdb (default), sqlite, postgres, bigquery or snowflake."`
+	Table      string  `placeholder:"NAME" default:"rows" help:"Table that the SQL reads (default: rows)."`
+	Keep       string  `placeholder:"NAMES" help:"Columns of it that the result keeps, between commas (default: those of the fit)."`
+	Prediction string  `placeholder:"KIND" enum:",${predictions}" default:"" help:"Expected response: exact (default), mackay or plugin; of classes plugin (default) or mackay."`
+	Out        string  `placeholder:"FILE" default:"-" help:"Where it goes (default: the standard output)."`
+	Level      float64 `placeholder:"P" default:"0.95" help:"Probability of the interval (default: 0.95)."`
+	Response   string  `placeholder:"NAME" default:"y" help:"Name of the field that the PMML predicts (default: y)."`
+}
+
+// Help is the text below the usage line.
+func (*exportCommand) Help() string {
+	return `Writes a fit in a form that others can score with (bglm_sql, bglm_pmml, or the FIT as JSON).
+The table, or the fields of the PMML, are the columns of the fit by name. A term such as hour(ts)
+is one of them, which has to be made first, and an offset is left out, which has to be added to the
+linear predictor: where the fit has any, the first lines of the text and the standard error say it.
+A column of lists of levels cannot be exported.
+
+Examples:
+
+  bglm export --beliefs beliefs.parquet --dialect sqlite --table flights --keep id --out score.sql
+  bglm export --beliefs beliefs.parquet --format pmml --response late --out late.pmml`
+}
+
+// Run writes the text.
+func (c *exportCommand) Run(e *cli.Env) error {
+	for _, f := range []struct {
+		flag, format string
+		given        bool
+	}{{"dialect", "sql", c.Dialect != "duckdb"}, {"table", "sql", c.Table != "rows"}, {"keep", "sql", c.Keep != ""}, {"prediction", "sql", c.Prediction != ""}, {"level", "sql", c.Level != 0.95}, {"response", "pmml", c.Response != "y"}} {
+		if f.given && c.Format != f.format {
+			return cli.Usage(fmt.Errorf("--%s with --format %s; allowed: with --format %s", f.flag, c.Format, f.format))
+		}
+	}
+	if word := strings.ToLower(c.Dialect); c.Format == "sql" && word != "postgresql" && !slices.Contains(export.Dialects(), word) {
+		return cli.Usage(argument.Word("--dialect", c.Dialect, export.Dialects()))
+	}
+	prediction := ""
+	if c.Prediction != "" {
+		prediction = "prediction: " + quote.Text(c.Prediction) + ", "
+	}
+	q := fmt.Sprintf("SELECT bglm_sql(fit, %s, {\"table\": %s, keep: %s, %slevel: %v}) FROM fits", quote.Text(c.Dialect), quote.Text(c.Table), quote.Text(c.Keep), prediction, c.Level)
+	switch c.Format {
+	case "json":
+		q = "SELECT to_json(fit)::VARCHAR FROM fits"
+	case "pmml":
+		q = fmt.Sprintf("SELECT bglm_pmml(fit, %s) FROM fits", quote.Text(c.Response))
+	}
+	var text string
+	var notes []string
+	err := c.with(e, func(s *duck.Session, f *fitstore.Fits) (err error) {
+		if len(f.Group) > 0 {
+			return fmt.Errorf("--beliefs %s has a fit for each group; allowed: one FIT", c.Beliefs)
+		}
+		if lists := f.Job(job.ListsKey); lists != "" && c.Format != "json" {
+			return fmt.Errorf("--beliefs %s: lists of levels cannot be exported; found: %s; allowed: columns of one level each, such as a BOOLEAN for each level of the list (or --format json)", c.Beliefs, lists)
+		}
+		if notes, err = exportNotes(s, f, c.Format); err != nil {
+			return err
+		}
+		return s.Row(q, &text)
+	})
+	if err != nil {
+		return err
+	}
+	text = commented(strings.TrimSuffix(text, "\n"), c.Format, notes)
+	for _, n := range notes {
+		fmt.Fprintln(e.Stderr, "bglm export: "+shell.Visible(n))
+	}
+	put := func(w io.Writer) error { _, err := fmt.Fprintln(w, text); return err }
+	if c.Out == "-" {
+		return put(e.Stdout)
+	}
+	return files.Create(c.Out, e.Stderr, put)
+}
+
+// exportNotes say what a fit was made with that its columns alone do not tell: those that the
+// formula makes, and an offset.
+func exportNotes(s *duck.Session, f *fitstore.Fits, format string) ([]string, error) {
+	m, ok, err := modelOf(f)
+	if err != nil || !ok {
+		return nil, err
+	}
+	var text string
+	if err := s.Row("SELECT coalesce(to_json(list_transform(fit.columns, lambda c: c.name)), '[]')::VARCHAR FROM fits", &text); err != nil {
+		return nil, err
+	}
+	var columns []string
+	if err := json.Unmarshal([]byte(text), &columns); err != nil {
+		return nil, err
+	}
+	var notes, made, offset []string
+	if v := f.Job("option.offset"); v != "" {
+		offset = append(offset, v)
+	}
+	if m.Formula != "" {
+		p, err := formula.Parse(m.Formula)
+		if err != nil {
+			return nil, err
+		}
+		offset = append(offset, p.Offset...)
+		for _, c := range columns {
+			if sql, ok := p.Made(c); ok {
+				made = append(made, quote.Name(c)+" is "+sql)
+			}
+		}
+	} else if strings.ContainsAny(m.X, "(:") { // more than names
+		made = append(made, "the fields of "+m.X)
+	}
+	if len(made) > 0 && format != "json" {
+		notes = append(notes, "columns that the model makes of others have to be in the table, by these names: "+strings.Join(made, "; "))
+	}
+	if len(offset) > 0 {
+		notes = append(notes, "the fit has an offset, which is left out here and has to be added to the linear predictor (eta_mean): "+strings.Join(offset, " + "))
+	}
+	return notes, nil
+}
+
+// commented is a text with notes before it, as its form has comments.
+func commented(text, format string, notes []string) string {
+	switch format {
+	case "sql":
+		head := ""
+		for _, n := range notes {
+			head += "-- " + strings.Join(strings.Fields(n), " ") + "\n"
+		}
+		return head + text + ";"
+	case "pmml":
+		first, rest, _ := strings.Cut(text, "\n")
+		for _, n := range notes {
+			first += "\n<!-- " + strings.ReplaceAll(strings.Join(strings.Fields(n), " "), "--", "- -") + " -->"
+		}
+		return first + "\n" + rest
+	}
+	return text
+}
