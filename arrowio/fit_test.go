@@ -257,7 +257,7 @@ func TestRowColumnsAndBadRows(t *testing.T) {
 
 func TestJobErrors(t *testing.T) {
 	rec := recordOf(t, col{"y", f64, `[1]`}, col{"s", arrow.BinaryTypes.String, `["u"]`}, col{"x", f64, `[1]`}, col{"ts", &arrow.TimestampType{Unit: arrow.Second}, `["2024-01-01"]`},
-		col{"m", arrow.MapOf(f64, f64), `[[]]`}, col{"bin", arrow.BinaryTypes.Binary, `["YWE="]`}, col{"ls", arrow.ListOf(arrow.StructOf(arrow.Field{Name: "a", Type: f64})), `[[]]`})
+		col{"m", arrow.MapOf(f64, f64), `[[]]`}, col{"bin", arrow.BinaryTypes.Binary, `["YWE="]`}, col{"ls", arrow.ListOf(arrow.StructOf(arrow.Field{Name: "a", Type: f64})), `[[]]`}, col{"(Intercept)", f64, `[1]`})
 	ok := Job{Y: "y", Terms: []Term{{"x"}}, Model: model(t, "logit")}
 	for _, c := range []struct {
 		want   string
@@ -273,6 +273,7 @@ func TestJobErrors(t *testing.T) {
 		{"need the fields feature and value", func(j *Job) { j.Terms = []Term{{"ls"}} }},
 		{"term m:x: column m is map", func(j *Job) { j.Terms = []Term{{"m", "x"}} }},
 		{"column x is float64; allowed: a struct", func(j *Job) { j.Features = "x" }},
+		{`column "(Intercept)" has the name of the intercept`, func(j *Job) { j.Terms = []Term{{"x"}, {"(Intercept)"}} }},
 		{"no features", func(j *Job) { j.Terms = nil }},
 		{"no response", func(j *Job) { j.Y = "" }},
 		{"column of trials", func(j *Job) { j.Trials = "x" }},

@@ -228,6 +228,9 @@ func (e *Encoder) build() error {
 	if err := e.lost(); err != nil {
 		return err
 	}
+	if err := e.clash(); err != nil {
+		return err
+	}
 	e.done()
 	e.built = true
 	return nil
@@ -425,7 +428,7 @@ func (e *Encoder) field(c Column) (bool, error) {
 func (e *Encoder) add(t term) {
 	switch t.kind {
 	case levels, names, pairs:
-		e.dups = true // a key may be the intercept's name
+		e.dups = true // keys may be equal
 	}
 	if t.name == kernels.Intercept || strings.Contains(t.name, "=") {
 		e.dups, t.whole = true, strings.Contains(t.name, "=")
@@ -747,6 +750,7 @@ func (e *Encoder) readSeveral(t *term) {
 		}
 	}
 	t.id = resize(t.id, t.off[n])
+	e.refuseIntercept(t)
 	if t.kind == levels && t.whole {
 		for k := range t.t {
 			t.t[k] = kernels.NewText(t.name + "=" + t.t[k].String())

@@ -17,11 +17,12 @@ type reading struct {
 	open    bool                // no column is remembered
 	known   []kernels.FitColumn // what a fit has learnt, nil for none
 	joins   bool                // other columns are new ones; else they are ignored
+	adds    bool                // every row has the intercept beside its features
 	places  int                 // of a list, where known are these
 }
 
 func (r *reading) same(o *reading) bool {
-	if r.missing != o.missing || r.open != o.open || r.joins != o.joins || len(r.known) != len(o.known) {
+	if r.missing != o.missing || r.open != o.open || r.joins != o.joins || r.adds != o.adds || len(r.known) != len(o.known) {
 		return false
 	}
 	return len(r.known) == 0 || &r.known[0] == &o.known[0] ||
@@ -32,7 +33,7 @@ func (r *reading) same(o *reading) bool {
 // fit that it continues, which the rows must have. Cost: little where nothing changes.
 // Errors: a column that is not there, or of another kind.
 func (e *Encoder) Learn(m *kernels.Model) error {
-	r := reading{missing: m.Options.Missing, open: m.Options.AnyColumns, joins: true}
+	r := reading{missing: m.Options.Missing, open: m.Options.AnyColumns, joins: true, adds: !m.NoIntercept}
 	if m.Start != nil && !r.open {
 		r.known = m.Start.Columns
 	}
@@ -44,9 +45,9 @@ func (e *Encoder) Learn(m *kernels.Model) error {
 // remembers; others are ignored. anew says that what was read before is void.
 // Errors: those of Learn; where f remembers none, columns of types that make no feature.
 func (e *Encoder) Score(f *kernels.Fit) (anew bool, err error) {
-	r := reading{open: true, joins: true}
+	r := reading{open: true, joins: true, adds: f.Intercept}
 	if f.Columns != nil {
-		r = reading{missing: "indicator", known: f.Columns}
+		r = reading{missing: "indicator", known: f.Columns, adds: f.Intercept}
 	}
 	return e.follow(r)
 }
@@ -143,6 +144,34 @@ func (e *Encoder) lost() error {
 	}
 	return fmt.Errorf("%s has no column %q, which the fit has learnt from%s (a fit made with columns: 'any' would go without)", what, name, near)
 }
+
+// clash reports a column of numbers that has the intercept's name: of the two that are one
+// feature then, none is what it says. Fits that know it as a column go on with it.
+func (e *Encoder) clash() error {
+	for k := range e.terms {
+		if t := &e.terms[k]; t.name == kernels.Intercept && t.numeric() && !slices.ContainsFunc(e.as.known, func(c kernels.FitColumn) bool { return c.Name == t.name }) {
+			return fmt.Errorf("column %q has the name of the intercept, which a fit has by itself; leave it out where it is 1 in every row, or give it another name", t.name)
+		}
+	}
+	return nil
+}
+
+// refuseIntercept faults the rows of t, of several entries, that name the intercept where they have
+// it already.
+func (e *Encoder) refuseIntercept(t *term) {
+	if !e.as.adds || t.kind != pairs && t.kind != names {
+		return
+	}
+	for k := range t.t {
+		if t.t[k] != intercept {
+			continue
+		}
+		r, _ := slices.BinarySearch(t.off, k+1)
+		e.fault(r-1, ErrValue{Err: fmt.Errorf("feature %q is the intercept, which every row has by itself; leave it out, give it another name, or fit without the intercept", kernels.Intercept)})
+	}
+}
+
+var intercept = kernels.NewText(kernels.Intercept)
 
 // leveled says whether the term has levels.
 func (t *term) leveled() bool {

@@ -159,7 +159,7 @@ func container(rt *rapid.T, n int) drawn {
 		x.kind = rows.Struct
 		var ds []drawn
 		for k := range rapid.IntRange(1, 4).Draw(rt, "fields") {
-			d := field(rt, n, rapid.SampledFrom([]string{"u", "v", "c=d", "(Intercept)", "7"}).Draw(rt, "name")+strings.Repeat("'", k))
+			d := field(rt, n, rapid.SampledFrom([]string{"u", "v", "c=d", "(intercept)", "7"}).Draw(rt, "name")+strings.Repeat("'", k))
 			x.kids, ds = append(x.kids, d.col), append(ds, d)
 		}
 		return drawn{col: x, want: func(i int) (out []entry) {
