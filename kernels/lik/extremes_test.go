@@ -3,14 +3,16 @@ package lik
 import (
 	"math"
 	"testing"
+
+	"github.com/bglm/bglm/kernels/special"
 )
 
 // Every family's predictive law at the ends of what a linear predictor can be: no NaN, an
 // interval in order, and mean and interval that rise with the mean of the predictor;
 // what exceeds the largest number is Infinity, for all families alike.
 func TestExtremePredictions(t *testing.T) {
-	means := []float64{-1e308, -1e100, -1e4, -745, -100, -1, 0, 1, 100, 300, 690, 709.5, 800, 1e4, 1e100, 1e308}
-	variances := []float64{0, 5e-324, 1e-100, 1e-3, 2, 100, 1e4, 1e10, 1e100, 1e300, math.MaxFloat64}
+	means := []float64{-1e308, -1e200, -1e150, -1e100, -1e4, -745, -100, -1, 0, 1, 100, 300, 690, 709.5, 800, 1e4, 1e100, 1e150, 1e200, 1e308}
+	variances := []float64{0, 5e-324, 1e-100, 1e-3, 2, 100, 1e4, 1e10, 1e100, 1e200, 1e250, 1e300, math.MaxFloat64}
 	// rises says whether b is no less than a, to the quantiles' accuracy.
 	rises := func(a, b float64) bool { return b >= a || b >= a-1e-9*math.Abs(a)-1e-12 }
 	every(t, func(t *testing.T, l Likelihood) {
@@ -36,4 +38,22 @@ func TestExtremePredictions(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Far out on a wide law the logistic function is a step, whose chance is the normal tail's.
+func TestLogitFarAndWide(t *testing.T) {
+	for _, c := range [][2]float64{{-1e150, 1e200}, {-1e150, 1e250}, {-1e200, 1e300}, {-3e4, 1e5}, {-5e4, 1.2e5}, {-1e10, 1e12}} {
+		m, v := c[0], c[1]
+		got := logit{}.Moments(Obs{Y: 1, Weight: 1}, m, v)
+		want := probit{}.Moments(Obs{Y: 1, Weight: 1}, m, v)
+		// E[σ(s)] / Φ(m/√v) is x / sin x to 1/v, with x = π|m|/v.
+		a := math.Pi * -m / v
+		logZ := want.LogZ
+		if m > -1e100 {
+			logZ = special.LogPhi(m/math.Sqrt(v)) + math.Log(a/math.Sin(a))
+		}
+		if !(math.Abs(got.LogZ-logZ) <= 10/v+1e-13*math.Abs(logZ)) || math.IsNaN(got.Alpha+got.Beta+got.Ratio) || !(got.Ratio >= 0 && got.Ratio <= 1) {
+			t.Errorf("s ~ N(%v, %v): %+v, want log Z %v", m, v, got, logZ)
+		}
+	}
 }

@@ -91,6 +91,7 @@ const (
 	logitTable  = 104  // nodes up to s = 68
 	logitKappa2 = 2.9  // Phi(s/kappa) is within 0.01 of the logistic function
 	logitSmallV = 1    // below: a rule scaled by the prior
+	logitFar    = 100  // deviations from which x²/2, 1e-12 of it, is too coarse
 )
 
 // logitRest[k] = (logistic(s) - Phi(s/kappa)) e^s at s = k logitStep; the difference is
@@ -358,7 +359,11 @@ func logitSplit(m, v float64) Tilted {
 		beta := alpha*alpha - d2/z
 		return finish(Tilted{LogZ: math.Log(z), Alpha: alpha, Beta: beta, Ratio: 1 - v*beta})
 	}
-	c := logitStep * math.Exp(n0-logPhi)
+	n0 -= logPhi
+	if x < -logitFar { // of two huge numbers that difference is nothing
+		n0 = -0.5*logitKappa2*(m*iv)*(m/total) + math.Log(r) - 0.5*math.Log(v)
+	}
+	c := logitStep * math.Exp(n0)
 	mass := 1 + c*s0
 	excess := special.InverseMillsExcess(x)
 	mean0 := m*logitKappa2/total + v*excess*root // m + v r root, without cancellation
