@@ -3,6 +3,7 @@ package arrowio
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -47,6 +48,9 @@ const maxNameBytes = 1<<31 - 1 // offsets of utf8 have 32 bits
 func (g *Groups) records(mem memory.Allocator, meta []string, most int, emit func(arrow.RecordBatch) error) error {
 	if mem == nil {
 		mem = memory.DefaultAllocator
+	}
+	if slices.Contains(g.Fits, nil) {
+		return kernels.ErrNoFit
 	}
 	s := g.schema(meta)
 	for i := range s.NumFields() - 1 {

@@ -284,6 +284,18 @@ func TestWritersRefuse(t *testing.T) {
 			t.Errorf("FitRecord: error %v, want %q", err, c.want)
 		}
 	}
+	if err := WriteParquet(&bytes.Buffer{}, nil); !errors.Is(err, kernels.ErrNoFit) {
+		t.Error(err)
+	}
+	if err := WriteIPC(&bytes.Buffer{}, nil); !errors.Is(err, kernels.ErrNoFit) {
+		t.Error(err)
+	}
+	if _, err := FitRecord(nil, nil); !errors.Is(err, kernels.ErrNoFit) {
+		t.Error(err)
+	}
+	if _, err := Fit(t.Context(), nil, Job{}); err == nil || !strings.Contains(err.Error(), "reader of records is nil") {
+		t.Error(err)
+	}
 }
 
 func TestFiles(t *testing.T) {

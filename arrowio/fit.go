@@ -87,6 +87,9 @@ type Groups struct {
 
 // FitGroups is Fit for each group of rows. Cost in memory: an engine's state a group.
 func FitGroups(ctx context.Context, r array.RecordReader, job Job) (*Groups, error) {
+	if r == nil {
+		return nil, errors.New("arrowio: the reader of records is nil")
+	}
 	f, err := NewFitter(r.Schema(), job)
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/apache/arrow-go/v18/parquet"
@@ -44,6 +45,9 @@ func (g *Groups) WriteParquet(w io.Writer, meta ...string) error {
 type unclosed struct{ io.Writer }
 
 func (g *Groups) writeParquet(w io.Writer, meta []string) error {
+	if slices.Contains(g.Fits, nil) {
+		return kernels.ErrNoFit
+	}
 	// Names are unique and numbers rarely repeat: dictionaries would only cost.
 	props := parquet.NewWriterProperties(parquet.WithCompression(compress.Codecs.Zstd), parquet.WithDictionaryDefault(false), parquet.WithCreatedBy("bglm"),
 		parquet.WithMaxRowGroupLength(rowGroup))

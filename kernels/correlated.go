@@ -215,9 +215,9 @@ func (all levels) find(k int, level string) (uint32, bool) {
 
 // tied is r with a feature for every level in all columns that are correlated: a weight
 // without rows learns by the others of its level.
-// Errors: a column without levels.
+// Errors: a column without levels, where there are rows.
 func (r *Rows) tied() (*Rows, error) {
-	if len(r.Model.Correlated) == 0 || r.Dict.Len() == 0 {
+	if len(r.Model.Correlated) == 0 || r.Len() == 0 {
 		return r, nil
 	}
 	if r.Dict.HashBits > 0 {
@@ -264,6 +264,9 @@ func (r *Rows) noLevels(column string) error {
 		}
 	}
 	e := argument.Word("correlated", column, found)
+	if len(found) == 0 {
+		e.Why = "the rows have no column of levels"
+	}
 	e.Found = fmt.Sprintf("column %q", column)
 	return e
 }
@@ -304,7 +307,9 @@ func (p *Problem) Ties() ([]Tie, error) {
 			}
 			t.Levels = append(t.Levels, of)
 		}
-		out = append(out, t)
+		if len(t.Levels) > 0 { // there are rows
+			out = append(out, t)
+		}
 	}
 	return out, nil
 }

@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -200,8 +201,15 @@ func (f *Fit) Each(visit func(name []byte, w Weight)) {
 	}
 }
 
+// ErrNoFit is the error of a fit that is nil.
+var ErrNoFit = errors.New("the fit is nil; allowed: a fit that a method or FromBeliefs made")
+
 // Check reports the first belief that is not a Gaussian.
+// Errors: ErrNoFit too.
 func (f *Fit) Check() error {
+	if f == nil {
+		return ErrNoFit
+	}
 	for _, b := range f.Beliefs {
 		if err := CheckWeight(b.Weight); err != nil {
 			return fmt.Errorf("feature %q: %w", b.Feature, err)

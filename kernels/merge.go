@@ -231,6 +231,12 @@ func SetArrowheads(merge func(fits []*Fit, from, out *Fit) ([]Belief, Covariance
 // posterior under noises of their own. Its dispersion is their mean over the rows, its shape that
 // of most probability. What parts learnt of these is multiplied too (lessons).
 func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) {
+	if len(fits) == 0 {
+		return nil, errors.New("there are no fits to merge; allowed: one or more")
+	}
+	if at := slices.Index(fits, nil); at >= 0 {
+		return nil, fmt.Errorf("fit %d of %d: %w", at+1, len(fits), ErrNoFit)
+	}
 	halt := stop.Watch(ctx, 0)
 	defer halt.End(&err)
 	defer func() { err = perfect(fits, err) }()

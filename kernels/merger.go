@@ -48,6 +48,9 @@ const MaxConflict = 6
 // need, that all started from from, nil for the default prior.
 // Errors: a from of another model.
 func NewMerger(f, from *Fit) (*Merger, error) {
+	if f == nil {
+		return nil, ErrNoFit
+	}
 	m := &Merger{head: *f}
 	m.head.N, m.head.Skipped, m.head.LogEvidence, m.head.Time = 0, 0, 0, math.NaN()
 	m.head.Beliefs, m.head.Covariance, m.head.Columns, m.head.Learnt = nil, Covariance{}, nil, Parameters(f.Learnt)

@@ -28,6 +28,9 @@ import (
 //
 // Source: [dmg2019], RegressionModel, Transformations and MiningSchema.
 func PMML(f *kernels.Fit, response string) (string, error) {
+	if f == nil {
+		return "", kernels.ErrNoFit
+	}
 	models, of, err := pmmlModels(f)
 	if err != nil {
 		return "", err

@@ -54,6 +54,9 @@ const narrow = 3000
 //
 // Source: [cody1969] for the normal distribution.
 func SQL(f *kernels.Fit, name string, o Options) (string, error) {
+	if f == nil {
+		return "", kernels.ErrNoFit
+	}
 	d, err := dialectOf(name)
 	if err != nil {
 		return "", err

@@ -1,6 +1,7 @@
 package gp
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -143,8 +144,14 @@ type Predictor struct {
 
 // NewPredictor prepares predictions: the latent value integrated out, by MacKay's moderation,
 // or taken at its mean.
-// Errors: a posterior that fails Check.
+// Errors: a posterior that fails Check; a kind that is none.
 func NewPredictor(p *Posterior, k predict.Kind) (*Predictor, error) {
+	if p == nil {
+		return nil, errors.New("the posterior is nil; allowed: one that Fit made")
+	}
+	if err := k.Check(); err != nil {
+		return nil, err
+	}
 	if err := p.Check(); err != nil {
 		return nil, err
 	}

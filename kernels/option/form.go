@@ -20,7 +20,7 @@ type form struct {
 	words   []string // where it is a word of a list
 	read    func(s *Settings, v Source) error
 	outside func(s *Settings) (value any, is bool)
-	// differs has the value there if it is not the default; nil for lists.
+	// differs has the value there if it is not the default; nil where there is none.
 	differs func(s *Settings) (value any, is bool)
 }
 
@@ -226,6 +226,23 @@ func auto(at func(*Settings) *bool) form {
 // decoded is a value that is no scalar.
 func decoded(allowed string, read func(*Settings, Source) error) form {
 	return form{allowed: allowed, read: read}
+}
+
+// phrase is a value that is no scalar in the words of a message.
+type phrase string
+
+// several is a decoded value of which get counts the entries in the settings.
+func several(allowed string, read func(*Settings, Source) error, get func(*Settings) int) form {
+	f := decoded(allowed, read)
+	f.differs = func(s *Settings) (any, bool) { return phrase(fmt.Sprintf("a value of length %d", get(s))), get(s) > 0 }
+	return f
+}
+
+// fitted is a decoded value that is a fit.
+func fitted(allowed string, at func(*Settings) **kernels.Fit) form {
+	f := decoded(allowed, func(s *Settings, v Source) error { return v.Decode(at(s)) })
+	f.differs = func(s *Settings) (any, bool) { return phrase("a fit"), *at(s) != nil }
+	return f
 }
 
 // symmetric is a covariance matrix.

@@ -29,7 +29,20 @@ const (
 
 var kinds = [...]string{"exact", "mackay", "plugin"}
 
-func (k Kind) String() string { return kinds[k] }
+func (k Kind) String() string {
+	if k.Check() != nil {
+		return fmt.Sprintf("Kind(%d)", int(k))
+	}
+	return kinds[k]
+}
+
+// Check reports a kind that is none.
+func (k Kind) Check() error {
+	if k < 0 || int(k) >= len(kinds) {
+		return fmt.Errorf("prediction: found kind %d; allowed: 0 to %d, %s", int(k), len(kinds)-1, argument.Quoted(kinds[:]))
+	}
+	return nil
+}
 
 // Kinds are the names of all kinds, the default first.
 func Kinds() []string { return slices.Clone(kinds[:]) }
@@ -166,6 +179,9 @@ type Scorer struct {
 // Cost: O(p) memory for the names. Errors: a fit whose beliefs, covariance or
 // likelihood are not valid; a softmax fit, whose classes have weights of their own.
 func New(f *kernels.Fit) (*Scorer, error) {
+	if f == nil {
+		return nil, kernels.ErrNoFit
+	}
 	if len(f.Classes) > 0 {
 		return nil, fmt.Errorf("a fit of %d classes has no single linear predictor; score it with the softmax engine", len(f.Classes))
 	}
@@ -271,7 +287,11 @@ func (s *Scorer) Linear(b *kernels.Batch, i int) (m, v float64, err error) {
 }
 
 // Predict is the expected response of row i.
+// Errors: those of Linear; a kind that is none.
 func (s *Scorer) Predict(b *kernels.Batch, i int, k Kind) (float64, error) {
+	if err := k.Check(); err != nil {
+		return 0, err
+	}
 	m, v, err := s.Linear(b, i)
 	if err != nil {
 		return 0, err

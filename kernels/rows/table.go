@@ -71,7 +71,9 @@ func Lists[T float64 | string](x [][]T) *Slice {
 func Fields(columns ...*Slice) *Slice {
 	c := &Slice{kind: Struct, kids: columns}
 	for _, k := range columns {
-		c.n = max(c.n, k.n)
+		if k != nil { // Source reports the others
+			c.n = max(c.n, k.n)
+		}
 	}
 	return c
 }
@@ -102,7 +104,10 @@ func (t *Table) Source() (*Source, error) {
 		}
 		*c.to = c.from
 	}
-	for _, c := range append([]*Slice{t.X}, t.X.kids...) {
+	for k, c := range append([]*Slice{t.X}, t.X.kids...) {
+		if c == nil {
+			return nil, fmt.Errorf("x: field %d of %d is nil; allowed: Numbers, Texts, Bools and Lists", k, len(t.X.kids))
+		}
 		if c.n != t.Len() && (c == t.X || t.X.kind == Struct) {
 			return nil, fmt.Errorf("x: %s %q has %d rows; allowed: those of y, %d", c.Type(), c.name, c.n, t.Len())
 		}

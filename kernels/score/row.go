@@ -43,8 +43,11 @@ func (r *Row) value(k int) float64 {
 // Cost: O(k) for k features under a diagonal covariance, O(k p) full, O(k rank) low
 // rank; no allocation once the buffers of wide rows and joint covariances are there.
 // Errors: as many values as names are needed; columns that the fit remembers and the row does
-// not have, or in another kind; a predictor that is not finite.
+// not have, or in another kind; a predictor that is not finite; a kind of prediction that is none.
 func (s *Snapshot) Predict(r Row, kind predict.Kind) (float64, error) {
+	if err := kind.Check(); err != nil {
+		return 0, err
+	}
 	m, v, err := s.Linear(r)
 	if err != nil {
 		return 0, err

@@ -91,8 +91,8 @@ var errNew = errors.New("the zero Updater learns nothing; make one with NewUpdat
 // Publishing.Rows have come together: other calls go on learning meanwhile.
 //
 // Cost: O(non-zeros), and for a Snapshot O(p log p).
-// Errors: the first row that is not allowed, with its number from 1, and then none is
-// learnt; more features than the model's limit; a Snapshot that failed.
+// Errors: the cause of ctx where it has ended, and the first row that is not allowed, with its
+// number from 1, and then none is learnt; more features than the model's limit; a Snapshot that failed.
 func (u *Updater) Learn(ctx context.Context, rows ...Observation) error {
 	full, err := u.learn(ctx, rows)
 	if err != nil {
@@ -111,6 +111,9 @@ func (u *Updater) learn(ctx context.Context, rows []Observation) (full bool, err
 	if u.state == nil {
 		return false, errNew
 	}
+	if err := context.Cause(ctx); err != nil {
+		return false, err
+	}
 	if err := u.failed; err != nil {
 		u.failed = nil
 		return false, err
@@ -125,7 +128,8 @@ func (u *Updater) learn(ctx context.Context, rows []Observation) (full bool, err
 		return false, err
 	}
 	u.batch.Schema, u.batch.Missing = u.schema, append(u.batch.Missing[:0], missing...)
-	if err := u.state.Update(ctx, &u.batch, false); err != nil {
+	// From here on all rows or none: a state that an end of ctx cuts off is of no use.
+	if err := u.state.Update(context.WithoutCancel(ctx), &u.batch, false); err != nil {
 		return false, err
 	}
 	if u.pending == 0 && len(rows) > 0 && u.when.Interval > 0 {

@@ -2,6 +2,7 @@ package score_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -155,5 +156,25 @@ func TestUpdaterErrors(t *testing.T) {
 	}
 	if err := u.Publish(t.Context()); err != nil || u.Snapshot().Fit().N != 0 || u.Snapshot().Features() != 1 {
 		t.Errorf("%v, %d rows and %d features of bad calls were learnt", err, u.Snapshot().Fit().N, u.Snapshot().Features())
+	}
+}
+
+// A context that has ended is an error, and nothing is learnt; one that ends later harms nothing.
+func TestUpdaterCancelled(t *testing.T) {
+	u, err := score.NewUpdater(nil, score.Publishing{Rows: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	why := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(why)
+	if err := u.Learn(ctx, observation(1)); !errors.Is(err, why) {
+		t.Errorf("%v, want %v", err, why)
+	}
+	if n := u.Snapshot().Fit().N; n != 0 {
+		t.Errorf("%d rows are learnt", n)
+	}
+	if err := u.Learn(t.Context(), observation(1)); err != nil || u.Snapshot().Fit().N != 1 || u.Snapshot().Features() != 3 {
+		t.Errorf("%v: %+v", err, u.Snapshot().Fit())
 	}
 }

@@ -35,6 +35,9 @@ type Scorer struct {
 // Errors: a fit without classes, beliefs or a covariance that are not valid, classes
 // with different features.
 func NewScorer(f *kernels.Fit) (*Scorer, error) {
+	if f == nil {
+		return nil, kernels.ErrNoFit
+	}
 	c := len(f.Classes)
 	if c == 0 {
 		return nil, fmt.Errorf("a softmax fit has classes; this fit by '%s' has none", f.Method)
@@ -159,6 +162,9 @@ func (s *Scorer) Linear(b *kernels.Batch, i int) (mean, cov []float64, err error
 
 // Predict sets dst to the class probabilities of row i; see Probabilities.
 func (s *Scorer) Predict(dst []float64, b *kernels.Batch, i int, kind predict.Kind) error {
+	if err := kind.Check(); err != nil {
+		return err
+	}
 	mean, cov, err := s.Linear(b, i)
 	if err != nil {
 		return err
