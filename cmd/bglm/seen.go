@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/bglm/bglm/cmd/internal/duck"
@@ -119,7 +120,8 @@ func (sc *scoring) without(s *duck.Session, j *job.Job) (how string, err error) 
 				return "", err
 			}
 		}
-		if !whole {
+		// Nor out of weights of another time than its own: the fit has those of the last.
+		if !whole || drifts(j) {
 			return "", nil
 		}
 		return leaveOneOut, sc.sparing(s, func() error { return sc.leftOut(s, j) })
@@ -138,6 +140,18 @@ func (sc *scoring) without(s *duck.Session, j *job.Job) (how string, err error) 
 		return "", err
 	}
 	return progressive, nil
+}
+
+// drifts says whether the job's weights may change from row to row.
+func drifts(j *job.Job) bool {
+	for key, none := range map[string]float64{"process_noise": 0, "forgetting": 1} {
+		if v, ok := j.Option(key); ok {
+			if x, err := strconv.ParseFloat(v, 64); err != nil || x != none {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // scored makes the table scored of columns and the weight w.

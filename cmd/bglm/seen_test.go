@@ -118,6 +118,23 @@ func TestEvaluateProgressive(t *testing.T) {
 	}
 }
 
+// Weights that drift are those of the last row: what another row's own time says without it is not
+// in the fit, and no figure is called leave-one-out.
+func TestDriftHasNoLeaveOneOut(t *testing.T) {
+	dir := t.TempDir()
+	data, fit := filepath.Join(dir, "d.parquet"), filepath.Join(dir, "f.parquet")
+	ok(t, "sql", "-c", "COPY (SELECT i AS t, hash(i) % 2 = 0 AS y FROM range(60) r(i)) TO '"+data+"'")
+	for noise, want := range map[string]string{"0": leaveOneOut, "0.05": fitted} {
+		out := ok(t, "fit", data, "-f", "y ~ 1", "-m", "ep", "-o", "time=t", "-o", "process_noise="+noise, "--out", fit).stdout
+		if strings.Contains(out, "leave-one-out log loss") != (want == leaveOneOut) {
+			t.Errorf("process_noise %s:\n%s", noise, out)
+		}
+		if q := evaluated(t, data, "-b", fit); q.How != want {
+			t.Errorf("process_noise %s: %+v", noise, q)
+		}
+	}
+}
+
 // A newcomer's file of a few rows, where every column is of levels that one row has: what others
 // predict of a row is near the base rate, whatever the fit says of it, and rows that cannot be
 // left out are said, not dropped.
