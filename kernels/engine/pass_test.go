@@ -311,11 +311,11 @@ func TestPassMerge(t *testing.T) {
 // belong together, and bytes that are none.
 func TestPassErrors(t *testing.T) {
 	for want, set := range map[string]func(*option.Settings){
-		"correlated: found": func(s *option.Settings) { s.Correlated = [][]string{{"g", "x"}} },
-		"shape: found 'auto'":         func(s *option.Settings) { s.Family = "gamma" },
-		"dispersion: found 'auto'":    func(s *option.Settings) { s.Family, s.Params.Shape = "studentt", 4 },
-		"gaussian with link log":      func(s *option.Settings) { s.Family, s.Link, s.Params.Dispersion = "gaussian", "log", 2 },
-		"process_noise: found 0.1":    func(s *option.Settings) { s.Noise = 0.1 },
+		"correlated: found":        func(s *option.Settings) { s.Correlated = [][]string{{"g", "x"}} },
+		"shape: found 'auto'":      func(s *option.Settings) { s.Family = "gamma" },
+		"dispersion: found 'auto'": func(s *option.Settings) { s.Family, s.Params.Shape = "studentt", 4 },
+		"gaussian with link log":   func(s *option.Settings) { s.Family, s.Link, s.Params.Dispersion = "gaussian", "log", 2 },
+		"process_noise: found 0.1": func(s *option.Settings) { s.Noise = 0.1 },
 	} {
 		s := option.Defaults()
 		set(s)

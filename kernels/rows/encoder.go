@@ -34,6 +34,7 @@ type Encoder struct {
 	as    reading
 	met   []bool // by column of as.known: a term reads it
 	built bool
+	taken bool // a column of numbers has the intercept's name
 
 	null   []Column // a row is NULL where one of them is
 	terms  []term
@@ -228,9 +229,7 @@ func (e *Encoder) build() error {
 	if err := e.lost(); err != nil {
 		return err
 	}
-	if err := e.clash(); err != nil {
-		return err
-	}
+	e.taken = e.clashes()
 	e.done()
 	e.built = true
 	return nil
@@ -591,6 +590,7 @@ func (e *Encoder) read(t *term) {
 	}
 	switch t.kind {
 	case number:
+		defer e.refuseOne(t)
 		if c, ok := t.col.(Viewed); ok {
 			t.view = c.View(e.lo, e.hi)
 		}

@@ -18,11 +18,12 @@ type reading struct {
 	known   []kernels.FitColumn // what a fit has learnt, nil for none
 	joins   bool                // other columns are new ones; else they are ignored
 	adds    bool                // every row has the intercept beside its features
+	learns  bool                // a fit learns from the rows
 	places  int                 // of a list, where known are these
 }
 
 func (r *reading) same(o *reading) bool {
-	if r.missing != o.missing || r.open != o.open || r.joins != o.joins || r.adds != o.adds || len(r.known) != len(o.known) {
+	if r.missing != o.missing || r.open != o.open || r.joins != o.joins || r.adds != o.adds || r.learns != o.learns || len(r.known) != len(o.known) {
 		return false
 	}
 	return len(r.known) == 0 || &r.known[0] == &o.known[0] ||
@@ -33,16 +34,22 @@ func (r *reading) same(o *reading) bool {
 // fit that it continues, which the rows must have. Cost: little where nothing changes.
 // Errors: a column that is not there, or of another kind.
 func (e *Encoder) Learn(m *kernels.Model) error {
-	r := reading{missing: m.Options.Missing, open: m.Options.AnyColumns, joins: true, adds: !m.NoIntercept}
+	r := reading{missing: m.Options.Missing, open: m.Options.AnyColumns, joins: true, adds: !m.NoIntercept, learns: true}
 	if m.Start != nil && !r.open {
 		r.known = m.Start.Columns
 	}
-	_, err := e.follow(r)
-	return err
+	if _, err := e.follow(r); err != nil {
+		return err
+	}
+	if e.taken {
+		return fmt.Errorf("column %q has the name of the intercept, which a fit has by itself; leave it out where it is 1 in every row, or give it another name", kernels.Intercept)
+	}
+	return nil
 }
 
 // Score reads rows to be scored by f from now on. They must have the columns that it
-// remembers; others are ignored. anew says that what was read before is void.
+// remembers; others are ignored. What a row has of the intercept is added to the 1 that it has by
+// itself, unless it is that 1 again, which is an error. anew says that what was read before is void.
 // Errors: those of Learn; where f remembers none, columns of types that make no feature.
 func (e *Encoder) Score(f *kernels.Fit) (anew bool, err error) {
 	r := reading{open: true, joins: true, adds: f.Intercept}
@@ -145,16 +152,14 @@ func (e *Encoder) lost() error {
 	return fmt.Errorf("%s has no column %q, which the fit has learnt from%s (a fit made with columns: 'any' would go without)", what, name, near)
 }
 
-// clash reports a column of numbers that has the intercept's name: of the two that are one
-// feature then, none is what it says. Fits that know it as a column go on with it.
-func (e *Encoder) clash() error {
-	for k := range e.terms {
-		if t := &e.terms[k]; t.name == kernels.Intercept && t.numeric() && !slices.ContainsFunc(e.as.known, func(c kernels.FitColumn) bool { return c.Name == t.name }) {
-			return fmt.Errorf("column %q has the name of the intercept, which a fit has by itself; leave it out where it is 1 in every row, or give it another name", t.name)
-		}
-	}
-	return nil
+// clashes says whether a column of numbers has the intercept's name: of two that are one feature
+// none is what it says. Fits that know it as a column go on with it.
+func (e *Encoder) clashes() bool {
+	return slices.ContainsFunc(e.terms, func(t term) bool { return t.name == kernels.Intercept && t.numeric() }) &&
+		!slices.ContainsFunc(e.as.known, func(c kernels.FitColumn) bool { return c.Name == kernels.Intercept })
 }
+
+var errIntercept = ErrValue{Err: fmt.Errorf("feature %q is the intercept, which every row has by itself; leave it out, give it another name, or fit without the intercept", kernels.Intercept)}
 
 // refuseIntercept faults the rows of t, of several entries, that name the intercept where they have
 // it already.
@@ -163,11 +168,23 @@ func (e *Encoder) refuseIntercept(t *term) {
 		return
 	}
 	for k := range t.t {
-		if t.t[k] != intercept {
+		if t.t[k] != intercept || !e.as.learns && t.kind == pairs && t.x[k] != 1 {
 			continue
 		}
 		r, _ := slices.BinarySearch(t.off, k+1)
-		e.fault(r-1, ErrValue{Err: fmt.Errorf("feature %q is the intercept, which every row has by itself; leave it out, give it another name, or fit without the intercept", kernels.Intercept)})
+		e.fault(r-1, errIntercept)
+	}
+}
+
+// refuseOne is refuseIntercept of a column of numbers in rows to be scored.
+func (e *Encoder) refuseOne(t *term) {
+	if !e.taken || !e.as.adds || t.name != kernels.Intercept {
+		return
+	}
+	for r, x := range t.numbers() {
+		if x == 1 && (len(t.miss) == 0 || !t.miss[r]) {
+			e.fault(r, errIntercept)
+		}
 	}
 }
 
