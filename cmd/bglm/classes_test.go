@@ -118,3 +118,47 @@ func TestClassAnswers(t *testing.T) {
 		t.Error(r)
 	}
 }
+
+// The kind of prediction is that of SQL for classes and processes too; an offset cancels among
+// classes, counts for a process, and where it is NULL there is no prediction.
+func TestPredictionKinds(t *testing.T) {
+	dir := t.TempDir()
+	data := filepath.Join(dir, "d.parquet")
+	ok(t, "sql", "-c", "COPY (SELECT i, sin(i) AS x, i % 5 AS n, i % 3 = 0 AS y, 'c' || (i * i % 3 + (sin(i) > 0)::INT) AS c, CASE WHEN i % 10 <> 3 THEN i % 4 END AS o FROM range(60) t(i)) TO '"+data+"'")
+	fit := func(name string, args ...string) string {
+		path := filepath.Join(dir, name+".parquet")
+		ok(t, append([]string{"fit", data, "-q", "--out", path}, args...)...)
+		return path
+	}
+	check := func(path, f, kind string, args ...string) {
+		t.Helper()
+		out := filepath.Join(dir, "out.parquet")
+		ok(t, append([]string{"predict", "-q", "-b", path, "--data", data, "--out", out, "--prediction", kind}, args...)...)
+		same := query(t, "SELECT count(*) FILTER (p.prediction IS DISTINCT FROM bglm_predict(fit, p.x, '"+kind+"')) FROM '"+out+"' p, (SELECT "+f+" AS fit FROM '"+data+"')")
+		if same != "0" {
+			t.Errorf("%s, %s: %s rows differ", path, kind, same)
+		}
+	}
+	classes, process := fit("classes", "-m", "softmax", "-f", "c ~ x"), fit("process", "-m", "gp", "--y", "y", "--x", "[x]")
+	withOffset := fit("offset", "-m", "softmax", "-f", "c ~ x + offset(o)")
+	counts := fit("counts", "-m", "laplace", "-f", "n ~ x + offset(o)", "-o", "family=poisson")
+	for _, kind := range []string{"exact", "mackay", "plugin"} {
+		check(classes, "bglm_softmax(c, {x: x})", kind, "--columns", "{x: x} AS x")
+		check(process, "bglm_gp(y, [x])", kind, "--columns", "[x] AS x")
+		check(withOffset, "bglm_softmax(c, {x: x}, {offset_: o})", kind, "--columns", "CASE WHEN o IS NOT NULL THEN {x: x} END AS x")
+	}
+	out := filepath.Join(dir, "rates.parquet")
+	ok(t, "predict", "-q", "-b", counts, "--data", data, "--out", out, "--dist", "--prediction", "plugin")
+	if got := query(t, "SELECT count(*) FILTER (o IS NULL AND coalesce(prediction, eta_mean, mean, lower) IS NULL), count(*) FILTER (abs(prediction / exp(o + bglm_predict_dist(fit, {x: x}).eta_mean) - 1) < 1e-12) FROM '"+out+"', (SELECT bglm_laplace(n, {x: x}, {family: 'poisson', offset_: o}) AS fit FROM '"+data+"')"); got != "6,54" {
+		t.Error(got)
+	}
+	for what, args := range map[string][]string{`"n": 54`: nil, `"missing": 6`: {"--fitted"}} {
+		if r := bglm(t, "", append([]string{"evaluate", "-b", counts, "--data", data, "--json"}, args...)...); r.code != 0 || !strings.Contains(r.stdout, what) {
+			t.Error(r.stdout, r.stderr)
+		}
+	}
+	reference := fit("reference", "-m", "softmax", "-f", "c ~ x + offset(o)", "-o", "reference=c1")
+	if r := bglm(t, "", "predict", "-b", reference, "--data", data, "--out", out); r.code != 1 || !strings.Contains(r.stderr, "counts against the reference class 'c1'") {
+		t.Error(r.code, r.stderr)
+	}
+}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"database/sql"
 	"errors"
 	"fmt"
 	"math"
@@ -184,9 +185,22 @@ func newScoring(s *duck.Session, f *fitstore.Fits, src *job.Source, j *job.Job) 
 	sc.weight, _ = j.Option("weight")
 	if v, ok := j.Option("offset"); ok && v != "" {
 		sc.offset = v
+		if f.HasClass {
+			return sc, evenOffset(s)
+		}
 		return sc, etaFit(s, sc)
 	}
 	return sc, nil
+}
+
+// evenOffset checks that an offset counts for all classes of a fit alike, and so for none.
+func evenOffset(s *duck.Session) error {
+	var reference sql.NullString
+	err := s.Row("SELECT min(class) FROM (SELECT class FROM (SELECT row_number() OVER () AS k, unnest(fit.beliefs, recursive := true) FROM fits) GROUP BY k, class HAVING bool_and(mean = 0 AND variance = 0))", &reference)
+	if err == nil && reference.Valid {
+		err = fmt.Errorf("the offset counts against the reference class %s, which predictions of classes are not made with; allowed: a fit without reference, where an offset cancels", quote.Text(reference.String))
+	}
+	return err
 }
 
 // etaFit makes the fit that predicts from the row [m, sd] of a linear predictor
@@ -234,13 +248,17 @@ func (sc *scoring) joined(columns string, extra ...string) string {
 	return q + " LEFT JOIN (SELECT fit AS bglm_fit, " + strings.Join(keys, ", ") + " FROM fits) f ON " + strings.Join(on, " AND ")
 }
 
-// shifted replaces the features by the linear predictor with its offset.
+// shifted replaces the features by the linear predictor with its offset; rows whose offset is
+// NULL have none, as for the fit.
 func (sc *scoring) shifted(from string) string {
 	if sc.offset == "" {
 		return from
 	}
+	if sc.fits.HasClass { // it cancels
+		return "(SELECT * EXCLUDE (bglm_x, bglm_offset), CASE WHEN bglm_offset IS NOT NULL THEN bglm_x END AS bglm_x FROM " + from + ")"
+	}
 	return "(SELECT * EXCLUDE (bglm_fit, bglm_x, bglm_eta, bglm_offset), CASE WHEN bglm_eta IS NOT NULL THEN " + sc.eta + " END AS bglm_fit, " +
-		"[bglm_eta.eta_mean + bglm_offset, sqrt(bglm_eta.eta_variance)] AS bglm_x FROM (SELECT *, bglm_predict_dist(bglm_fit, bglm_x) AS bglm_eta FROM " + from + "))"
+		"CASE WHEN bglm_offset IS NOT NULL THEN [bglm_eta.eta_mean + bglm_offset, sqrt(bglm_eta.eta_variance)] END AS bglm_x FROM (SELECT *, bglm_predict_dist(bglm_fit, bglm_x) AS bglm_eta FROM " + from + "))"
 }
 
 // Run scores the rows.
@@ -271,9 +289,6 @@ func (c *predictCommand) Run(e *cli.Env) error {
 		cols = ""
 	}
 	q := "SELECT " + cols + "bglm_predict(bglm_fit, bglm_x, " + quote.Text(c.Prediction) + ") AS prediction"
-	if sc.fits.HasClass || !sc.fits.IsFit {
-		q = "SELECT " + cols + "bglm_predict(bglm_fit, bglm_x) AS prediction"
-	}
 	if c.Dist {
 		q += fmt.Sprintf(", unnest(bglm_predict_dist(bglm_fit, bglm_x, %v))", c.Level)
 	}
