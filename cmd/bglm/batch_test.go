@@ -185,6 +185,19 @@ func TestStandardOutput(t *testing.T) {
 	if lines := strings.Split(strings.TrimSpace(r.stdout), "\n"); len(lines) != 5 || lines[0] != "y,prediction" || r.stderr == "" {
 		t.Errorf("%q %q", r.stdout, r.stderr)
 	}
+	for _, out := range []string{"-", "-.json"} {
+		r = ok(t, "predict", "-b", fit, data, "--columns", "y", "--json", "--out="+out)
+		var sum summary
+		if err := json.Unmarshal([]byte(r.stderr), &sum); err != nil || sum.N != 4 || strings.Contains(r.stdout, "command") {
+			t.Errorf("--out %s: %v: %q %q", out, err, r.stdout, r.stderr)
+		}
+	}
+	for _, out := range []string{"-", "-.csv"} { // beliefs too
+		r = ok(t, "fit", data, "-f", "y ~ x", "--json", "--out="+out)
+		if err := json.Unmarshal([]byte(r.stderr), &quality{}); err != nil || !strings.HasPrefix(r.stdout, "feature,mean,variance\n") {
+			t.Errorf("--out %s: %v: %q %q", out, err, r.stdout, r.stderr)
+		}
+	}
 	r = ok(t, "predict", "-b", fit, data, "--columns", "y", "--out=-.arrows", "-q")
 	r = bglm(t, r.stdout, "evaluate", "--data", "-", "--y", "y = 1", "--p", "prediction", "--json")
 	var q quality

@@ -115,11 +115,11 @@ func (sum *summary) setTiming(began time.Time) {
 	sum.Seconds = math.Round(sum.Seconds*1000) / 1000
 }
 
-// print writes the summary: JSON to the standard output, else a line to w.
-func (o *outputFlags) print(e *cli.Env, w io.Writer, sum *summary) error {
+// print writes the summary to w: as JSON or a line.
+func (o *outputFlags) print(w io.Writer, sum *summary) error {
 	switch {
 	case o.JSON:
-		return writeJSON(e.Stdout, sum)
+		return writeJSON(w, sum)
 	case o.Quiet:
 		return nil
 	}
@@ -166,12 +166,12 @@ func (o *outputFlags) finish(s *duck.Session, f *fitstore.Fits, sum *summary, be
 		return err
 	}
 	sum.setTiming(began)
-	return o.print(s.Env, sum.besideBeliefs(s.Env), sum)
+	return o.print(sum.besideOutput(s.Env), sum)
 }
 
-// besideBeliefs is where a summary goes that the beliefs are not written to.
-func (sum *summary) besideBeliefs(e *cli.Env) io.Writer {
-	if sum.Out == "" {
+// besideOutput is where a summary goes that beliefs or predictions are not written to.
+func (sum *summary) besideOutput(e *cli.Env) io.Writer {
+	if sum.Out == "" || fitstore.Stdout(sum.Out) {
 		return e.Stderr
 	}
 	return e.Stdout
@@ -239,14 +239,14 @@ func (c *fitCommand) Run(e *cli.Env) error {
 		}
 	}
 	sum.setTiming(began)
-	w := sum.besideBeliefs(e)
+	w := sum.besideOutput(e)
 	if c.Quiet && !c.JSON {
 		return nil
 	}
 	if err := c.conclude(s, f, sum, w); err != nil {
 		return err
 	}
-	return c.print(e, w, sum)
+	return c.print(w, sum)
 }
 
 // conclude adds to a summary what the fit comes to: its terms, printed to w unless it goes
@@ -279,7 +279,7 @@ func (c *fitCommand) conclude(s *duck.Session, f *fitstore.Fits, sum *summary, w
 
 // deliver writes fits to path, or their beliefs as CSV to the standard output.
 func deliver(s *duck.Session, f *fitstore.Fits, path string) error {
-	if path != "" {
+	if path != "" && path != "-" {
 		return f.Save(path)
 	}
 	if !f.IsFit {

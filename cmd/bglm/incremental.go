@@ -146,5 +146,5 @@ func (c *fitCommand) tell(s *duck.Session, l *fitstore.Ledger, done, copies int,
 	if !c.JSON && !c.Quiet {
 		fmt.Fprintf(s.Env.Stdout, "%d new files. ", done)
 	}
-	return c.print(s.Env, s.Env.Stdout, sum)
+	return c.print(s.Env.Stdout, sum)
 }

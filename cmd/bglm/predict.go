@@ -305,10 +305,7 @@ func (c *predictCommand) Run(e *cli.Env) error {
 		return sc.src.Blame(err)
 	}
 	sum.setTiming(began)
-	if fitstore.Stdout(c.Out) {
-		return c.print(e, e.Stderr, sum)
-	}
-	return c.print(e, e.Stdout, sum)
+	return c.print(sum.besideOutput(e), sum)
 }
 
 // helpers are the columns that subquery adds to those of the data.

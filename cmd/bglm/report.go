@@ -106,7 +106,7 @@ func (c *reportCommand) Run(e *cli.Env) error {
 	}
 	sum.setTiming(began)
 	sum.Rate = 0
-	return c.print(e, e.Stdout, sum)
+	return c.print(e.Stdout, sum)
 }
 
 func (c *reportCommand) page(s *duck.Session) (*page.Page, *summary, error) {
