@@ -173,6 +173,42 @@ func TestGroups(t *testing.T) {
 	}
 }
 
+// Beliefs alone do not say what they are of: the fit says which options they need, with which they
+// predict as it does, and without them they are an error. As a prior they are of the job's family.
+func TestBeliefsAlone(t *testing.T) {
+	dir := t.TempDir()
+	path := func(n string) string { return filepath.Join(dir, n) }
+	query(t, "COPY (SELECT i % 7 AS x, i % 3 AS cnt, 'g' || i % 2 AS g, sin(i) AS z FROM range(80) t(i)) TO '"+path("d.parquet")+"'")
+	for needs, model := range map[string][]string{
+		"--option family=poisson": {"-f", "cnt ~ x + g", "-o", "family=poisson"},
+		"--option family=gaussian --option dispersion=0.5 --option intercept=false": {"-f", "z ~ x - 1", "-o", "family=gaussian", "-o", "dispersion=0.5"},
+		"--option family=bernoulli --option link=probit":                            {"-f", "cnt > 0 ~ x", "-o", "link=probit"},
+	} {
+		fit := append([]string{"fit", path("d.parquet"), "-m", "adf", "-o", "covariance=diagonal", "-o", "prior_variance=1"}, model...)
+		ok(t, append(fit, "-q", "--out", path("f.parquet"))...)
+		for _, alone := range []string{"b.csv", "b.json"} {
+			if out := ok(t, append(fit, "--out", path(alone))...).stdout; !strings.Contains(out, "give "+needs+"\n") {
+				t.Errorf("%s: %s", alone, out)
+			}
+			predict := append([]string{"predict", path("d.parquet"), "--columns", "none", "--dist", "-q"}, model[:2]...)
+			if r := bglm(t, "", append(predict, "-b", path(alone), "--out", path("p.csv"))...); r.code != 2 || !strings.Contains(r.stderr, "--option family=NAME") {
+				t.Errorf("%s: %+v", alone, r)
+			}
+			ok(t, append(append(predict, "-b", path(alone), "--out", path("p.csv")), strings.Fields(strings.ReplaceAll(needs, "--option ", "-o "))...)...)
+			ok(t, append(predict, "-b", path("f.parquet"), "--out", path("q.csv"))...)
+			if got := query(t, "SELECT max(abs(p.mean - q.mean) + abs(p.upper - q.upper)) < 1e-9 FROM '"+path("p.csv")+"' p POSITIONAL JOIN '"+path("q.csv")+"' q"); got != "true" {
+				t.Errorf("%s %s: %s", alone, needs, got)
+			}
+			for _, engine := range []string{"duckdb", "arrow"} {
+				if engine == "duckdb" || !strings.Contains(model[1], ">") {
+					ok(t, append(fit, "--prior", path(alone), "--engine", engine, "-q", "--out", path("more.parquet"))...)
+				}
+			}
+			ok(t, append([]string{"merge", path(alone), path(alone), "-q", "--out", path("m.parquet")}, strings.Fields(strings.ReplaceAll(needs, "--option ", "-o "))...)...)
+		}
+	}
+}
+
 // Predictions go down a pipe, the summary beside it; a failure has no output.
 func TestStandardOutput(t *testing.T) {
 	dir := t.TempDir()

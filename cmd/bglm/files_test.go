@@ -212,7 +212,7 @@ func TestKilledPredict(t *testing.T) {
 	data, beliefs, out := filepath.Join(dir, "rows.parquet"), filepath.Join(dir, "b.json"), filepath.Join(dir, "s.parquet")
 	query(t, "COPY (SELECT i % 2 AS y, 'a' || i % 50 AS ad, 'b' || i % 77 AS b FROM range(1500000) t(i)) TO '"+data+"'")
 	ok(t, "fit", data, "--where", "random() < 0.001", "-f", "y ~ ad + b", "--out", beliefs, "-q")
-	args := []string{"predict", "-b", beliefs, "-f", "y ~ ad + b", data, "--dist", "--out", out, "-q"}
+	args := []string{"predict", "-b", beliefs, "-o", "family=bernoulli", "-f", "y ~ ad + b", data, "--dist", "--out", out, "-q"}
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(os.Environ(), beMain+"=1")
 	if err := cmd.Start(); err != nil {
@@ -252,7 +252,7 @@ func TestKilledPredict(t *testing.T) {
 	if found, _ := filepath.Glob(filepath.Join(dir, "*.parquet")); len(found) != 1 {
 		t.Errorf("%v look like data", found)
 	}
-	ok(t, "predict", "-b", beliefs, "-f", "y ~ ad + b", data, "--where", "ad = 'a1'", "--out", out, "-q")
+	ok(t, "predict", "-b", beliefs, "-o", "family=bernoulli", "-f", "y ~ ad + b", data, "--where", "ad = 'a1'", "--out", out, "-q")
 	if len(hidden()) > 0 {
 		t.Errorf("not cleaned up: %v", hidden())
 	}

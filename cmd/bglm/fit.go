@@ -9,16 +9,19 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/bglm/bglm/cmd/internal/cli"
 	"github.com/bglm/bglm/cmd/internal/duck"
 	"github.com/bglm/bglm/cmd/internal/fitstore"
+	"github.com/bglm/bglm/cmd/internal/formula"
 	"github.com/bglm/bglm/cmd/internal/job"
 	"github.com/bglm/bglm/cmd/internal/shell"
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/engine"
+	"github.com/bglm/bglm/kernels/lik"
 )
 
 type fitCommand struct {
@@ -79,6 +82,7 @@ type summary struct {
 	Evidence  *float64 `json:"log_evidence,omitempty"`
 	Converged bool     `json:"converged"`
 	Status    string   `json:"status,omitempty"`
+	Untold    string   `json:"needs,omitempty"` // options that a file of beliefs alone needs to predict
 	*learnt            // of bglm fit
 	Terms     []term   `json:"terms,omitempty"` // of bglm fit, at most 1,000
 	Seconds   float64  `json:"seconds"`
@@ -100,6 +104,9 @@ func summarise(s *duck.Session, f *fitstore.Fits, sum *summary) error {
 		&sum.Method, &sum.Family, &sum.Link, &groups, &sum.N, &sum.Skipped, &sum.Weights, &evidence, &sum.Converged, &sum.Status)
 	if len(f.Group) > 0 {
 		sum.Groups = &groups
+	}
+	if err == nil && (sum.Command == "fit" || sum.Command == "merge" || sum.Command == "finish") {
+		sum.Untold, err = f.Untold(sum.Out)
 	}
 	if evidence.Valid && !math.IsInf(evidence.Float64, 0) && !math.IsNaN(evidence.Float64) {
 		sum.Evidence = &evidence.Float64
@@ -144,6 +151,9 @@ func (o *outputFlags) print(w io.Writer, sum *summary) error {
 	fmt.Fprintf(&b, ", %s; %.2f s", sum.Status, sum.Seconds)
 	if sum.Out != "" {
 		fmt.Fprintf(&b, "; wrote %s", sum.Out)
+	}
+	if sum.Untold != "" {
+		fmt.Fprintf(&b, ", which has the beliefs alone: to predict from it, give %s", sum.Untold)
 	}
 	_, err := fmt.Fprintln(w, shell.Visible(strings.TrimSpace(b.String())))
 	return err
@@ -297,6 +307,35 @@ func deliver(s *duck.Session, f *fitstore.Fits, path string) error {
 	return err
 }
 
+// priorOptions say what --prior is where it is a table of beliefs that does not: of the job's family
+// and link, with its intercept or without.
+func (c *fitCommand) priorOptions() (out [][2]string) {
+	opts, err := job.ParseOptions(c.Option)
+	if err != nil {
+		return nil // the error comes again with the job
+	}
+	given, family := false, lik.Families()[0].Family
+	if f, err := formula.Parse(c.Formula); c.Formula != "" && err == nil && !f.Intercept {
+		out = append(out, [2]string{"intercept", "false"})
+	}
+	for _, o := range opts {
+		switch o[0] {
+		case "family", "link":
+			out, given = append(out, o), true
+		case "trials":
+			family = "binomial"
+		case "intercept":
+			if !slices.ContainsFunc(out, func(k [2]string) bool { return k[0] == "intercept" }) {
+				out = append(out, o)
+			}
+		}
+	}
+	if !given {
+		out = append(out, [2]string{"family", family})
+	}
+	return out
+}
+
 func (c *fitCommand) bySQL(s *duck.Session) (*fitstore.Fits, int, error) {
 	src, err := job.Open(s, c.data())
 	if err != nil {
@@ -308,7 +347,7 @@ func (c *fitCommand) bySQL(s *duck.Session) (*fitstore.Fits, int, error) {
 	}
 	prior := ""
 	if c.Prior != "" {
-		f, err := fitstore.Load(s, "prior_fits", c.Prior, nil)
+		f, err := fitstore.Load(s, "prior_fits", c.Prior, c.priorOptions())
 		if err != nil {
 			return nil, 0, fmt.Errorf("--prior: %w", err)
 		}

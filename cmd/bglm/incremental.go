@@ -115,7 +115,7 @@ func (c *fitCommand) learn(s *duck.Session, l *fitstore.Ledger, e *fitstore.Entr
 	if err == nil && prior == nil {
 		src.Fits = c.Prior
 		if c.Prior != "" {
-			prior, err = fitstore.Load(s, "prior_fits", c.Prior, nil)
+			prior, err = fitstore.Load(s, "prior_fits", c.Prior, c.priorOptions())
 		}
 	}
 	table := ""

@@ -20,9 +20,10 @@ import (
 type mergeCommand struct {
 	outputFlags
 	csvFlags
-	Prior string   `placeholder:"FILE" help:"The fit that all parts started from; without it their default prior."`
-	Out   string   `placeholder:"FILE" help:"Where the belief table goes: .parquet, .arrow, .csv, .json or .duckdb. Without it: CSV on the standard output."`
-	Files []string `arg:"" name:"file" help:"Belief tables of parts of the rows, or files of bglm fit --partial: at least two."`
+	Prior  string   `placeholder:"FILE" help:"The fit that all parts started from; without it their default prior."`
+	Out    string   `placeholder:"FILE" help:"Where the belief table goes: .parquet, .arrow, .csv, .json or .duckdb. Without it: CSV on the standard output."`
+	Option []string `short:"o" sep:"none" placeholder:"KEY=VALUE" help:"family, link, ... of belief tables that do not say."`
+	Files  []string `arg:"" name:"file" help:"Belief tables of parts of the rows, or files of bglm fit --partial: at least two."`
 }
 
 // Help is the text below the usage line.
@@ -85,9 +86,13 @@ func (c *mergeCommand) mergeParts(s *duck.Session) error {
 }
 
 func (c *mergeCommand) merge(s *duck.Session) (*fitstore.Fits, error) {
+	opts, err := job.ParseOptions(c.Option)
+	if err != nil {
+		return nil, err
+	}
 	var parts []*fitstore.Fits
 	for i, name := range c.Files {
-		f, err := fitstore.Load(s, fmt.Sprintf("part%d", i), name, nil)
+		f, err := fitstore.Load(s, fmt.Sprintf("part%d", i), name, opts)
 		if err != nil {
 			return nil, err
 		}
@@ -108,8 +113,7 @@ func (c *mergeCommand) merge(s *duck.Session) (*fitstore.Fits, error) {
 	}
 	var prior *fitstore.Fits
 	if c.Prior != "" {
-		var err error
-		if prior, err = fitstore.Load(s, "prior_fits", c.Prior, nil); err != nil {
+		if prior, err = fitstore.Load(s, "prior_fits", c.Prior, opts); err != nil {
 			return nil, fmt.Errorf("--prior: %w", err)
 		}
 	}

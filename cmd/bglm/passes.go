@@ -73,7 +73,7 @@ func (c *fitCommand) plan(s *duck.Session, unfinished string) (j *job.Job, src *
 		}
 		return j, src, true, s.Exec(chain)
 	}
-	f, err := fitstore.Load(s, "around", from, nil)
+	f, err := fitstore.Load(s, "around", from, c.priorOptions())
 	if err == nil {
 		err = agree(f, &fitstore.Fits{Meta: j.Meta}, from, keys)
 	}

@@ -72,7 +72,7 @@ func TestEvaluateLeavesOut(t *testing.T) {
 		t.Errorf("a part: %+v", q)
 	}
 	query(t, "COPY (SELECT 'u' AS feature, 0.1 AS mean, 0.1 AS variance) TO '"+filepath.Join(dir, "p.parquet")+"'")
-	if q = evaluated(t, data, "-b", filepath.Join(dir, "p.parquet"), "-f", "b ~ u"); q.How != unknownRows {
+	if q = evaluated(t, data, "-b", filepath.Join(dir, "p.parquet"), "-o", "family=bernoulli", "-f", "b ~ u"); q.How != unknownRows {
 		t.Errorf("beliefs alone: %+v", q)
 	}
 	if out := ok(t, "evaluate", data, "-b", fit).stdout; !strings.Contains(out, "predictions") || !strings.Contains(out, explained[leaveOneOut]) {

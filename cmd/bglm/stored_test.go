@@ -77,7 +77,7 @@ func TestStoredFits(t *testing.T) {
 		for _, plain := range []string{"plain.csv", "plain.json"} {
 			out := filepath.Join(tmp, "plain.csv")
 			os.Remove(out)
-			ok(t, "predict", "-q", "--beliefs", in(plain), rows, "--x", "{a: u, s: s}", "--columns", "none", "--dist", "--out", out)
+			ok(t, "predict", "-q", "--beliefs", in(plain), "-o", "family=bernoulli", rows, "--x", "{a: u, s: s}", "--columns", "none", "--dist", "--out", out)
 			got, err := os.ReadFile(out)
 			if err != nil {
 				t.Fatal(err)

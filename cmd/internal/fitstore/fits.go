@@ -4,11 +4,15 @@
 package fitstore
 
 import (
+	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/bglm/bglm/cmd/internal/duck"
+	"github.com/bglm/bglm/cmd/internal/files"
+	"github.com/bglm/bglm/kernels/lik"
 )
 
 // Fits is a temporary table of the session: the columns of groups and fit.
@@ -31,6 +35,38 @@ func (f *Fits) Job(key string) string {
 		}
 	}
 	return ""
+}
+
+// Untold are the options that a file without room for them needs beside it to predict as the fits do,
+// such as "--option family=poisson"; "" where the file has room.
+func (f *Fits) Untold(path string) (string, error) {
+	if kind := files.KindOf(path); !f.IsFit || f.HasClass || path != "" && kind != "csv" && kind != "json" {
+		return "", nil
+	}
+	var family, link string
+	var shape, dispersion sql.NullFloat64
+	var intercept bool
+	err := f.s.Row("SELECT any_value(fit.family), any_value(fit.link), CASE WHEN count(DISTINCT fit.shape) = 1 THEN any_value(fit.shape) END, CASE WHEN count(DISTINCT fit.dispersion) = 1 THEN any_value(fit.dispersion) END, coalesce(any_value(fit.intercept), true) FROM "+f.Table,
+		&family, &link, &shape, &dispersion, &intercept)
+	if err != nil {
+		return "", err
+	}
+	out := "--option family=" + family
+	if i := slices.IndexFunc(lik.Families(), func(x lik.Info) bool { return x.Family == family }); i >= 0 && lik.Families()[i].Links[0] != link {
+		out += " --option link=" + link
+	}
+	for _, p := range []struct {
+		key string
+		v   sql.NullFloat64
+	}{{"shape", shape}, {"dispersion", dispersion}} {
+		if p.v.Valid && slices.Contains(lik.With(p.key), family) {
+			out += fmt.Sprintf(" --option %s=%.6g", p.key, p.v.Float64)
+		}
+	}
+	if !intercept {
+		out += " --option intercept=false"
+	}
+	return out, nil
 }
 
 // Open describes a table of fits; meta are the pairs of its job.

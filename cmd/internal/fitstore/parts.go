@@ -44,7 +44,7 @@ func MergeParts(s *duck.Session, names []string) (*Parts, error) {
 		}
 		p := &Parts{}
 		var err error
-		if _, p.Meta, err = parquetMeta(s, job.FileList([]string{name})); err != nil {
+		if _, _, p.Meta, err = parquetMeta(s, job.FileList([]string{name})); err != nil {
 			return nil, files.Named(name, err)
 		}
 		if err := s.Row("SELECT any_value(options) FROM read_parquet("+job.FileList([]string{name})+")", &p.Options); err != nil {

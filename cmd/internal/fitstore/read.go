@@ -10,17 +10,20 @@ import (
 	"strings"
 
 	"github.com/bglm/bglm/arrowio"
+	"github.com/bglm/bglm/cmd/internal/cli"
 	"github.com/bglm/bglm/cmd/internal/duck"
 	"github.com/bglm/bglm/cmd/internal/files"
 	"github.com/bglm/bglm/cmd/internal/job"
 	"github.com/bglm/bglm/cmd/internal/quote"
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/option"
 )
 
 // Load reads fits from a file into a temporary table: a belief table (Parquet,
 // Arrow, CSV, JSON), grouped or not, a table with a column fit, or a database that
-// bglm fit made. opts say what a table without bglm's metadata is.
+// bglm fit made. opts say what a table without bglm's metadata is: of which family, else it is
+// an error.
 func Load(s *duck.Session, table, path string, opts [][2]string) (*Fits, error) {
 	s.Env.Note(path)
 	f, err := loadAny(s, table, path, opts)
@@ -52,17 +55,21 @@ func loadAny(s *duck.Session, table, path string, opts [][2]string) (*Fits, erro
 		return loadDatabase(s, table, path)
 	case "arrow", "parquet":
 		from = "read_parquet(" + file + ", file_row_number = true)"
-		var inColumn bool
+		var inColumn, known bool
 		if kind == "arrow" {
-			inColumn, meta, err = arrowMeta(path)
+			inColumn, known, meta, err = arrowMeta(path)
 		} else {
-			inColumn, meta, err = parquetMeta(s, file)
+			inColumn, known, meta, err = parquetMeta(s, file)
 		}
 		if err != nil {
 			return nil, err
 		}
 		if !inColumn {
-			return loadPlain(s, table, path, opts)
+			f, err := loadPlain(s, table, path, opts)
+			if err == nil && !known {
+				err = checkFamily(opts)
+			}
+			return f, err
 		}
 		if kind == "arrow" {
 			spool, err := job.SpoolArrow(s, path, nil, 1<<20)
@@ -90,6 +97,21 @@ func loadAny(s *duck.Session, table, path string, opts [][2]string) (*Fits, erro
 	return loadFlat(s, table, from, cols, opts, meta)
 }
 
+// checkFamily reports beliefs that nobody says the family of: those of counts would be read as those
+// of outcomes.
+func checkFamily(opts [][2]string) error {
+	if slices.ContainsFunc(opts, func(o [2]string) bool { return o[0] == "family" || o[0] == "link" }) {
+		return nil
+	}
+	var names []string
+	for _, f := range lik.Families() {
+		if !slices.Contains(names, f.Family) {
+			names = append(names, f.Family)
+		}
+	}
+	return cli.Usage(fmt.Errorf("it has beliefs, but not what they are of: give --option family=NAME, of %s, and link, shape, dispersion, intercept where they are not the default", strings.Join(names, ", ")))
+}
+
 // loadDatabase reads the fits of a database that bglm fit made.
 func loadDatabase(s *duck.Session, table, path string) (*Fits, error) {
 	alias := table + "_db"
@@ -107,33 +129,34 @@ func loadDatabase(s *duck.Session, table, path string) (*Fits, error) {
 	return OpenUpgraded(s, table, meta)
 }
 
-// arrowMeta is the job of a file, and whether it has the rest of its fits in a column.
-func arrowMeta(path string) (inColumn bool, meta []string, err error) {
+// arrowMeta is the job of a file, whether it has the rest of its fits in a column, and whether its
+// metadata know of a fit.
+func arrowMeta(path string) (inColumn, known bool, meta []string, err error) {
 	r, err := arrowio.OpenIPC(path)
 	if err != nil {
-		return false, nil, err
+		return false, false, nil, err
 	}
 	m := r.Schema().Metadata()
 	meta, err = jobOf(m.Keys(), m.Values())
-	return r.Schema().HasField("fit"), meta, errors.Join(err, r.Close())
+	return r.Schema().HasField("fit"), m.FindKey("bglm.schema") >= 0, meta, errors.Join(err, r.Close())
 }
 
 // parquetMeta is arrowMeta of Parquet; file is a list in SQL.
-func parquetMeta(s *duck.Session, file string) (inColumn bool, meta []string, err error) {
+func parquetMeta(s *duck.Session, file string) (inColumn, known bool, meta []string, err error) {
 	cols, err := s.Describe("FROM read_parquet(" + file + ")")
 	if err != nil {
-		return false, nil, err
+		return false, false, nil, err
 	}
 	all, err := pairs(s, "SELECT decode(key), decode(value) FROM parquet_kv_metadata("+file+") WHERE starts_with(decode(key), 'bglm.')")
 	if err != nil {
-		return false, nil, err
+		return false, false, nil, err
 	}
 	var keys, values []string
 	for i := 0; i < len(all); i += 2 {
 		keys, values = append(keys, all[i]), append(values, all[i+1])
 	}
 	meta, err = jobOf(keys, values)
-	return slices.Contains(duck.Names(cols), "fit"), meta, err
+	return slices.Contains(duck.Names(cols), "fit"), slices.Contains(keys, "bglm.schema"), meta, err
 }
 
 // jobOf is what the metadata of a file tell of the job, in pairs. Errors: a version of
@@ -214,14 +237,14 @@ func loadFlat(s *duck.Session, table, from string, cols []duck.Column, opts [][2
 			"list({'feature': feature, 'mean': mean, 'variance': variance" + class + "} ORDER BY file_row_number) FILTER (NOT (feature IS NULL AND mean IS NULL AND variance IS NULL)) AS beliefs, " +
 			values + ` AS "values" FROM ` + from + by + ")"
 	} else {
-		o := "NULL"
+		if err := checkFamily(opts); err != nil {
+			return nil, err
+		}
 		var parts []string
 		for _, kv := range opts {
 			parts = append(parts, quote.Text(kv[0])+": "+job.OptionSQL(kv[0], kv[1]))
 		}
-		if len(parts) > 0 {
-			o = "{" + strings.Join(parts, ", ") + "}"
-		}
+		o := "{" + strings.Join(parts, ", ") + "}"
 		q = "SELECT " + keys + "bglm_from_beliefs(list({'feature': feature::VARCHAR, 'mean': mean::DOUBLE, 'variance': variance::DOUBLE} ORDER BY file_row_number), " + o + ") AS fit FROM " + from + by
 	}
 	if err := s.Exec("CREATE OR REPLACE TEMP TABLE " + table + " AS " + q); err != nil {
