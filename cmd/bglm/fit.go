@@ -273,7 +273,11 @@ func (c *fitCommand) conclude(s *duck.Session, f *fitstore.Fits, sum *summary, w
 	}
 	if c.job != nil && f.IsFit && !f.HasClass && c.Prior == "" && sum.N > 0 {
 		if sum.learnt, err = measured(s, f, c.job, c.src); err != nil {
-			return err
+			if s.Interrupted() != nil {
+				return err
+			}
+			// The fit is made, and written.
+			fmt.Fprintf(s.Env.Stderr, "bglm fit: how well it predicts is not known: %v\n", err)
 		}
 	}
 	if c.JSON {

@@ -129,6 +129,14 @@ func (sc *scoring) without(s *duck.Session, j *job.Job) (how string, err error) 
 	ok := false
 	learnAgain := func() (err error) {
 		ok, err = sc.progressive(s, j, m.Name)
+		if err != nil && j.Method == engine.Auto && strings.Contains(err.Error(), "'auto'") {
+			// Its stream has not learnt that.
+			plain := *j
+			plain.Options = slices.DeleteFunc(slices.Clone(j.Options), func(o job.Setting) bool {
+				return o.SQL == "'auto'" && slices.Contains([]string{"prior_variance", "shape", "dispersion"}, o.Key) || o.Key == "correlated"
+			})
+			ok, err = sc.progressive(s, &plain, m.Name)
+		}
 		return err
 	}
 	if err = sc.sparing(s, learnAgain); err == nil && !ok { // bad rows are in none of its predictions

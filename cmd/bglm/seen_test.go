@@ -80,6 +80,36 @@ func TestEvaluateLeavesOut(t *testing.T) {
 	}
 }
 
+// The stream of method auto is judged as it was learnt, without what was asked to be learnt and is
+// not by a stream.
+func TestProgressiveOfAuto(t *testing.T) {
+	data := rowsFile(t, "rows.parquet")
+	fit := filepath.Join(filepath.Dir(data), "f.parquet")
+	for _, options := range [][]string{
+		{"family=studentt", "dispersion=auto", "standardize=false", "process_noise=auto"}, {"family=studentt", "row_budget=100", "shape=auto"},
+		{"family=gaussian", "row_budget=100", "prior_variance=auto", "dispersion=auto"},
+	} {
+		args := []string{"fit", data, "-f", "x ~ hour", "--order", "i", "--json", "--out", fit}
+		for _, o := range options {
+			args = append(args, "-o", o)
+		}
+		var sum struct {
+			How      string  `json:"validation"`
+			LogLoss  float64 `json:"log_loss"`
+			Evidence float64 `json:"log_evidence"`
+		}
+		if err := json.Unmarshal([]byte(ok(t, args...).stdout), &sum); err != nil {
+			t.Fatal(err)
+		}
+		if sum.How != progressive || !(math.Abs(sum.LogLoss+sum.Evidence/6000) < 0.05) {
+			t.Errorf("%v: %+v", options, sum)
+		}
+		if q := evaluated(t, data, "-b", fit); q.How != progressive {
+			t.Errorf("%v: %+v", options, q)
+		}
+	}
+}
+
 // A stream is judged by its progressive predictions: their log loss is its evidence a row.
 func TestEvaluateProgressive(t *testing.T) {
 	data := rowsFile(t, "rows.parquet")
