@@ -173,6 +173,31 @@ func TestGroups(t *testing.T) {
 	}
 }
 
+// Groups that on_error=null leaves without a fit are counted and named, and rows of groups without
+// beliefs are not among those scored.
+func TestGroupsWithoutFits(t *testing.T) {
+	dir := t.TempDir()
+	path := func(n string) string { return filepath.Join(dir, n) }
+	query(t, "COPY (SELECT i, CASE WHEN i IN (5, 7) THEN 3 ELSE i * 7 % 5 // 3 END AS y, i * 37 % 11 AS x, 'g' || i % 4 AS g FROM range(60) t(i)) TO '"+path("d.parquet")+"'")
+	for _, out := range []string{"f.parquet", "f.duckdb"} {
+		r := ok(t, "fit", path("d.parquet"), "-f", "y ~ x", "--group", "g", "-o", "on_error=null", "--out", path(out))
+		if !strings.Contains(r.stdout, "30 rows, 2 groups and 2 groups without a fit (g1; g3), 4 weights") {
+			t.Errorf("%s: %s", out, r.stdout)
+		}
+		var sum summary
+		r = ok(t, "predict", path("d.parquet"), "-b", path(out), "--json", "--out", path("p.csv"))
+		if err := json.Unmarshal([]byte(r.stdout), &sum); err != nil || sum.N != 30 || sum.Skipped != 30 {
+			t.Errorf("%s: %+v", out, sum)
+		}
+		if r = ok(t, "predict", path("d.parquet"), "-b", path(out), "--out", path("p.csv")); !strings.Contains(r.stdout, "30 rows scored; 30 rows of groups without beliefs") {
+			t.Errorf("%s: %s", out, r.stdout)
+		}
+	}
+	if r := bglm(t, "", "fit", path("d.parquet"), "-f", "y ~ x", "-o", "on_error=null", "--out", path("f.parquet")); r.code != 1 || !strings.Contains(r.stderr, "on_error=null leaves without a fit") {
+		t.Errorf("%+v", r)
+	}
+}
+
 // Beliefs alone do not say what they are of: the fit says which options they need, with which they
 // predict as it does, and without them they are an error. As a prior they are of the job's family.
 func TestBeliefsAlone(t *testing.T) {

@@ -18,6 +18,7 @@ import (
 	"github.com/bglm/bglm/cmd/internal/fitstore"
 	"github.com/bglm/bglm/cmd/internal/formula"
 	"github.com/bglm/bglm/cmd/internal/job"
+	"github.com/bglm/bglm/cmd/internal/quote"
 	"github.com/bglm/bglm/cmd/internal/shell"
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/engine"
@@ -76,6 +77,8 @@ type summary struct {
 	Files     int      `json:"files,omitempty"`
 	Copies    int      `json:"copies,omitempty"` // files left out, since others had their bytes
 	Groups    *int64   `json:"groups,omitempty"`
+	Unfitted  int64    `json:"groups_without_fit,omitempty"` // groups that on_error left without one
+	Unnamed   []string `json:"without_fit,omitempty"`        // which, the first of them
 	N         int64    `json:"n"`
 	Skipped   int64    `json:"n_skipped"`
 	Weights   int64    `json:"weights"`
@@ -98,12 +101,15 @@ func summarise(s *duck.Session, f *fitstore.Fits, sum *summary) error {
 	}
 	var groups int64
 	var evidence sql.NullFloat64
-	err := s.Row(`SELECT any_value(fit.method), any_value(fit.family), any_value(fit.link), count(*), coalesce(sum(fit.n), 0)::BIGINT, coalesce(sum(fit.n_skipped), 0)::BIGINT,
+	err := s.Row(`SELECT any_value(fit.method), any_value(fit.family), any_value(fit.link), count(fit), coalesce(sum(fit.n), 0)::BIGINT, coalesce(sum(fit.n_skipped), 0)::BIGINT,
 		coalesce(sum(len(fit.beliefs)), 0)::BIGINT, sum(fit.log_evidence), coalesce(bool_and(fit.converged), true),
 		coalesce((SELECT string_agg(s, '; ') FROM (SELECT DISTINCT fit.status AS s FROM `+f.Table+` WHERE fit.status <> 'ok' ORDER BY 1 LIMIT 3)), 'ok') FROM `+f.Table,
 		&sum.Method, &sum.Family, &sum.Link, &groups, &sum.N, &sum.Skipped, &sum.Weights, &evidence, &sum.Converged, &sum.Status)
 	if len(f.Group) > 0 {
 		sum.Groups = &groups
+		if err == nil {
+			err = sum.unfitted(s, f)
+		}
 	}
 	if err == nil && (sum.Command == "fit" || sum.Command == "merge" || sum.Command == "finish") {
 		sum.Untold, err = f.Untold(sum.Out)
@@ -112,6 +118,32 @@ func summarise(s *duck.Session, f *fitstore.Fits, sum *summary) error {
 		sum.Evidence = &evidence.Float64
 	}
 	return err
+}
+
+// namedGroups is how many groups without a fit are named.
+const namedGroups = 10
+
+// unfitted finds the groups that have no fit.
+func (sum *summary) unfitted(s *duck.Session, f *fitstore.Fits) (err error) {
+	from := " FROM " + f.Table + " WHERE fit IS NULL"
+	if err = s.Row("SELECT count(*)"+from, &sum.Unfitted); err != nil || sum.Unfitted == 0 {
+		return err
+	}
+	var names []string
+	for _, g := range f.Group {
+		names = append(names, "coalesce("+quote.Name(g.Name)+"::VARCHAR, 'NULL')")
+	}
+	sum.Unnamed, err = s.Texts(fmt.Sprintf("SELECT concat_ws(', ', %s)%s ORDER BY 1 LIMIT %d", strings.Join(names, ", "), from, namedGroups))
+	return err
+}
+
+// without is the part of a summary about groups without a fit.
+func (sum *summary) without() string {
+	more := ""
+	if sum.Unfitted > int64(len(sum.Unnamed)) {
+		more = ", ..."
+	}
+	return fmt.Sprintf(" and %s without a fit (%s%s)", some(sum.Unfitted, "group"), strings.Join(sum.Unnamed, "; "), more)
 }
 
 func (sum *summary) setTiming(began time.Time) {
@@ -132,7 +164,11 @@ func (o *outputFlags) print(w io.Writer, sum *summary) error {
 	}
 	var b strings.Builder
 	if sum.Command == "predict" {
-		_, err := fmt.Fprintf(w, "%s scored; %.2f s; wrote %s\n", some(sum.N, "row"), sum.Seconds, shell.Visible(sum.Out))
+		unknown := ""
+		if sum.Skipped > 0 {
+			unknown = fmt.Sprintf("; %s of groups without beliefs, whose prediction is NULL", some(sum.Skipped, "row"))
+		}
+		_, err := fmt.Fprintf(w, "%s scored%s; %.2f s; wrote %s\n", some(sum.N, "row"), unknown, sum.Seconds, shell.Visible(sum.Out))
 		return err
 	}
 	fmt.Fprintf(&b, "%s %s %s: %s", sum.Method, sum.Family, sum.Link, some(sum.N, "row"))
@@ -141,6 +177,9 @@ func (o *outputFlags) print(w io.Writer, sum *summary) error {
 	}
 	if sum.Groups != nil {
 		fmt.Fprintf(&b, ", %s", some(*sum.Groups, "group"))
+		if sum.Unfitted > 0 {
+			b.WriteString(sum.without())
+		}
 	}
 	if sum.Weights > 0 {
 		fmt.Fprintf(&b, ", %s", some(sum.Weights, "weight"))
@@ -379,7 +418,11 @@ func (c *fitCommand) bySQL(s *duck.Session) (*fitstore.Fits, int, error) {
 		return nil, 0, err
 	}
 	if none {
-		return nil, 0, fmt.Errorf("%s: no rows to fit", strings.Join(src.Files, ", "))
+		why := "no rows to fit"
+		if v, _ := j.Option("on_error"); v == "'null'" {
+			why += ", or a bad one in each group, which on_error=null leaves without a fit"
+		}
+		return nil, 0, fmt.Errorf("%s: %s", strings.Join(src.Files, ", "), why)
 	}
 	return f, len(src.Files), nil
 }

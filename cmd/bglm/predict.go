@@ -300,12 +300,26 @@ func (c *predictCommand) Run(e *cli.Env) error {
 	if err := summarise(s, sc.fits, sum); err != nil {
 		return err
 	}
-	sum.Skipped = 0
-	if err := s.Row("SELECT count(*) FROM "+sc.src.Rows(), &sum.N); err != nil {
+	if sum.N, sum.Skipped, err = sc.counts(s); err != nil {
 		return sc.src.Blame(err)
 	}
 	sum.setTiming(began)
 	return c.print(sum.besideOutput(e), sum)
+}
+
+// counts are how many rows have a prediction, and how many have none since their group has no
+// beliefs.
+func (sc *scoring) counts(s *duck.Session) (n, unknown int64, err error) {
+	if len(sc.fits.Group) == 0 {
+		return n, 0, s.Row("SELECT count(*) FROM "+sc.rows, &n)
+	}
+	var keys, on []string
+	for i, g := range sc.fits.Group {
+		keys = append(keys, fmt.Sprintf("(%s) AS bglm_g%d", formula.Bare(sc.job.GroupBy[i]), i))
+		on = append(on, fmt.Sprintf("d.bglm_g%d IS NOT DISTINCT FROM f.%s", i, quote.Name(g.Name)))
+	}
+	err = s.Row("SELECT coalesce(sum(k) FILTER (f.fit IS NOT NULL), 0)::BIGINT, coalesce(sum(k) FILTER (f.fit IS NULL), 0)::BIGINT FROM (SELECT "+strings.Join(keys, ", ")+", count(*) AS k FROM "+sc.rows+" GROUP BY ALL) d LEFT JOIN fits f ON "+strings.Join(on, " AND "), &n, &unknown)
+	return n, unknown, err
 }
 
 // helpers are the columns that subquery adds to those of the data.
