@@ -173,6 +173,47 @@ func TestGroups(t *testing.T) {
 	}
 }
 
+// What cannot be measured is said in the words of the user: rows without the response, responses that
+// the family does not have, predictions that are no numbers or no probabilities. Predictions do not
+// go beside columns of their names.
+func TestMeasuredInVain(t *testing.T) {
+	dir := t.TempDir()
+	path := func(n string) string { return filepath.Join(dir, n) }
+	query(t, "COPY (SELECT i, i * 7 % 5 > 2 AS b, i * 37 % 11 AS x FROM range(60) t(i)) TO '"+path("d.parquet")+"'")
+	query(t, "COPY (SELECT i, x FROM '"+path("d.parquet")+"') TO '"+path("nob.parquet")+"'")
+	query(t, "COPY (SELECT i % 4 AS b, x FROM '"+path("d.parquet")+"') TO '"+path("four.parquet")+"'")
+	ok(t, "fit", path("d.parquet"), "-f", "b ~ x", "-q", "--out", path("f.parquet"))
+	for _, c := range []struct {
+		args []string
+		code int
+		want []string
+	}{
+		{[]string{"evaluate", path("nob.parquet"), "-b", path("f.parquet")}, 1, []string{"the response b", "nob.parquet", "Referenced column"}},
+		{[]string{"evaluate", path("d.parquet"), "--y", "nope", "--p", "x"}, 1, []string{`Referenced column "nope"`}},
+		{[]string{"evaluate", path("four.parquet"), "-b", path("f.parquet")}, 1, []string{"four.parquet, row 4: y = 3: bernoulli takes 0 or 1"}},
+		{[]string{"evaluate", path("d.parquet"), "--y", "b", "--p", "CASE WHEN i = 7 THEN 'nan'::DOUBLE ELSE 0.5 END"}, 1, []string{"d.parquet, row 8: p is nan"}},
+		{[]string{"predict", path("p.parquet"), "-b", path("f.parquet"), "--out", path("q.parquet")}, 2, []string{`the data have "prediction"`, `--columns '* EXCLUDE ("prediction")'`}},
+		{[]string{"predict", path("p.parquet"), "-b", path("f.parquet"), "--dist", "--columns", "prediction AS Mean", "--out", path("q.parquet")}, 2, []string{`the data have "Mean"`}},
+	} {
+		if c.args[0] == "predict" {
+			ok(t, "predict", path("d.parquet"), "-b", path("f.parquet"), "-q", "--out", path("p.parquet"))
+		}
+		r := bglm(t, "", c.args...)
+		for _, want := range append(c.want, "bglm "+c.args[0]) {
+			if !strings.Contains(r.stderr, want) {
+				t.Errorf("%v: no %q in %s", c.args, want, r.stderr)
+			}
+		}
+		if r.code != c.code || strings.Contains(r.stderr, "LINE ") || strings.Contains(r.stderr, "SELECT") {
+			t.Errorf("%v: %+v", c.args, r)
+		}
+	}
+	if r := ok(t, "evaluate", path("d.parquet"), "--y", "b", "--p", "x / 5"); !strings.Contains(r.stdout, "are no probabilities (they go from 0 to 2): measured as numbers") {
+		t.Error(r.stdout)
+	}
+	ok(t, "predict", path("p.parquet"), "-b", path("f.parquet"), "--columns", "* EXCLUDE (prediction)", "-q", "--out", path("q.parquet"))
+}
+
 // Groups that on_error=null leaves without a fit are counted and named, and rows of groups without
 // beliefs are not among those scored.
 func TestGroupsWithoutFits(t *testing.T) {

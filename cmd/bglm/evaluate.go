@@ -70,6 +70,7 @@ type quality struct {
 	Calibration  []bin    `json:"calibration,omitempty"`
 	Classes      []class  `json:"classes,omitempty"`
 	Course       []period `json:"course,omitempty"` // of a stream
+	Note         string   `json:"note,omitempty"`
 	Seconds      float64  `json:"seconds"`
 }
 
@@ -168,7 +169,26 @@ func (c *evaluateCommand) given(s *duck.Session) (*scoring, error) {
 	if err == nil {
 		err = s.Long("scoring", "CREATE OR REPLACE TEMP TABLE scored AS SELECT ("+c.Y+")::DOUBLE AS y, ("+c.P+")::DOUBLE AS p, NULL::DOUBLE AS lower, NULL::DOUBLE AS upper, "+weightOf(weight)+" AS w FROM "+src.Rows())
 	}
+	if err == nil {
+		err = c.checkPredictions(s, src)
+	}
 	return &scoring{src: src, weight: weight}, src.Blame(textResponse(s, src.Rows(), c.Y, err))
+}
+
+// checkPredictions reports the first row whose prediction or response is no finite number.
+func (c *evaluateCommand) checkPredictions(s *duck.Session, src *job.Source) error {
+	var bad bool
+	if err := s.Row("SELECT coalesce(bool_or(NOT isfinite(p) OR NOT isfinite(y)), false) FROM scored", &bad); err != nil || !bad {
+		return err
+	}
+	var file, what string
+	var row int64
+	p, y := "("+c.P+")::DOUBLE", "("+c.Y+")::DOUBLE"
+	err := s.Row("SELECT bglm_file, bglm_row, CASE WHEN isfinite("+p+") THEN 'y is ' || "+y+" ELSE 'p is ' || "+p+" END FROM "+src.Numbered()+" WHERE NOT isfinite("+p+") OR NOT isfinite("+y+") ORDER BY ALL LIMIT 1", &file, &row, &what)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("%s, row %d: %s; allowed: finite numbers, and NULL for rows without", src.FileName(file), row, what)
 }
 
 // weight is the SQL of the weight of rows with predictions of the user's, "" without one.
@@ -237,6 +257,9 @@ func measure(s *duck.Session, bins int) (*quality, error) {
 	set(&r.Mean, mean)
 	set(&r.Predicted, predicted)
 	if !binary {
+		if err := r.asNumbers(s); err != nil {
+			return nil, err
+		}
 		err := s.Row("SELECT bglm_rmse(y, p, w), "+weighted("abs(y - p)")+", bglm_coverage(y, lower, upper, w) FROM "+usable, &a, &b, &c)
 		set(&r.RMSE, a)
 		set(&r.MAE, b)
@@ -260,6 +283,20 @@ func measure(s *duck.Session, bins int) (*quality, error) {
 		return err
 	})
 	return r, err
+}
+
+// asNumbers notes responses 0 and 1 that are measured as numbers.
+func (r *quality) asNumbers(s *duck.Session) error {
+	var outside int64
+	var least, most float64
+	err := s.Row("SELECT CASE WHEN bool_and(y IN (0, 1)) THEN count(*) FILTER (p NOT BETWEEN 0 AND 1) ELSE 0 END, min(p), max(p) FROM "+usable, &outside, &least, &most)
+	if err == nil && outside > 0 {
+		r.Note = fmt.Sprintf("The responses are 0 and 1, but %s are no probabilities (they go from %.4g to %.4g): measured as numbers.", some(outside, "prediction"), least, most)
+		if outside == 1 {
+			r.Note = strings.Replace(r.Note, "are no probabilities (they go", "is no probability (they go", 1)
+		}
+	}
+	return err
 }
 
 // predictedBy notes how the rows of the table scored were predicted; pairAUC is the area of pairs
@@ -321,6 +358,9 @@ func (r *quality) print(e *cli.Env) error {
 		}
 	}
 	out := t.Render() + "\n"
+	if r.Note != "" {
+		out += r.Note + "\n"
+	}
 	if r.RuledOut > 0 {
 		out += ruledOut(r.RuledOut) + "\n"
 	}

@@ -153,6 +153,11 @@ func openScoring(s *duck.Session, d *dataFlags, m *scoreFlags, what purpose) (*s
 	if y != "" {
 		sc.y = y
 	}
+	if withY {
+		if _, err := s.Describe("SELECT (" + sc.y + ") FROM " + sc.rows); err != nil {
+			return nil, fmt.Errorf("the response %s: %w", sc.y, src.Blame(err))
+		}
+	}
 	return sc, sc.checkWeight(s, m.Beliefs, ownWeight)
 }
 
@@ -284,6 +289,9 @@ func (c *predictCommand) Run(e *cli.Env) error {
 	if strings.EqualFold(columns, "none") {
 		columns = ""
 	}
+	if err := sc.checkNames(s, c.Columns, columns, c.Dist); err != nil {
+		return err
+	}
 	cols := "* EXCLUDE (" + strings.Join(sc.helpers(), ", ") + "), "
 	if columns == "" {
 		cols = ""
@@ -305,6 +313,32 @@ func (c *predictCommand) Run(e *cli.Env) error {
 	}
 	sum.setTiming(began)
 	return c.print(sum.besideOutput(e), sum)
+}
+
+// checkNames reports columns of the data, kept by --columns, that are called as one of the predictions
+// is: the file would have the older one under its name.
+func (sc *scoring) checkNames(s *duck.Session, flag, columns string, dist bool) error {
+	if columns == "" {
+		return nil
+	}
+	kept, err := s.Describe("SELECT " + columns + " FROM " + sc.rows)
+	if err != nil {
+		return sc.src.Blame(err)
+	}
+	own := []string{"prediction"}
+	if dist {
+		own = append(own, "eta_mean", "eta_variance", "mean", "variance", "lower", "upper")
+	}
+	var twice []string
+	for _, c := range kept {
+		if slices.Contains(own, strings.ToLower(c.Name)) {
+			twice = append(twice, quote.Name(c.Name))
+		}
+	}
+	if twice == nil {
+		return nil
+	}
+	return cli.Usage(fmt.Errorf("--columns %s: the data have %s, which is what predictions are called; leave it out, as in --columns '* EXCLUDE (%s)', or rename it", flag, strings.Join(twice, ", "), strings.Join(twice, ", ")))
 }
 
 // counts are how many rows have a prediction, and how many have none since their group has no

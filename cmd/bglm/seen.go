@@ -13,6 +13,7 @@ import (
 	"github.com/bglm/bglm/cmd/internal/job"
 	"github.com/bglm/bglm/cmd/internal/quote"
 	"github.com/bglm/bglm/kernels/engine"
+	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/predict"
 )
@@ -194,8 +195,45 @@ func (sc *scoring) kept(of string) string {
 // predicted scores the rows by the fits as they are.
 func (sc *scoring) predicted(s *duck.Session) error {
 	from := sc.subquery("", append(slices.Clone(sc.keep), shareOf(sc.job, sc.y)+" AS bglm_y", weightOf(sc.weight)+" AS bglm_w")...)
-	return sc.scored(s, "bglm_y AS y, d.mean AS p, d.variance AS v, "+intervalOf(sc.job)+", NULL::DOUBLE AS log_density, NULL::BIGINT AS k", "bglm_w",
+	err := sc.scored(s, "bglm_y AS y, d.mean AS p, d.variance AS v, "+intervalOf(sc.job)+", NULL::DOUBLE AS log_density, NULL::BIGINT AS k", "bglm_w",
 		"(SELECT "+sc.kept("")+"bglm_y, bglm_w, bglm_predict_dist(bglm_fit, bglm_x) AS d FROM "+from+")")
+	if err != nil {
+		return err
+	}
+	return sc.checkResponses(s)
+}
+
+// checkResponses reports a response that is none of the fit's family. It is among the least, the
+// largest and one that is no whole number: of every family those are allowed that lie between.
+func (sc *scoring) checkResponses(s *duck.Session) error {
+	var family, link string
+	if err := s.Row("SELECT any_value(fit.family), any_value(fit.link) FROM fits", &family, &link); err != nil {
+		return err
+	}
+	l, err := lik.New(family, link, lik.Params{Dispersion: 1})
+	if err != nil || l.Traits().Trials {
+		return nil // of which y is a share here
+	}
+	return s.Each("SELECT DISTINCT unnest([min(y), max(y), any_value(y) FILTER (y <> trunc(y))]) FROM scored", func(scan func(...any) error) error {
+		var y sql.NullFloat64
+		if err := scan(&y); err != nil || !y.Valid {
+			return err
+		}
+		return sc.inRow(s, y.Float64, l.Check(lik.Obs{Y: y.Float64, Weight: 1}))
+	})
+}
+
+// inRow is err, which is about a response y, with the first row that has it.
+func (sc *scoring) inRow(s *duck.Session, y float64, err error) error {
+	if err == nil {
+		return nil
+	}
+	var file string
+	var row int64
+	if e := s.Row("SELECT bglm_file, bglm_row FROM "+sc.src.Numbered()+" WHERE ("+sc.y+")::DOUBLE = "+fmt.Sprintf("'%v'::DOUBLE", y)+" ORDER BY ALL LIMIT 1", &file, &row); e != nil {
+		return err
+	}
+	return fmt.Errorf("%s, row %d: %w", sc.src.FileName(file), row, err)
 }
 
 // shareOf is a response, of binomial ones the share of successes.

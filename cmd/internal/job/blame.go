@@ -18,9 +18,7 @@ func (src *Source) Blame(err error) error {
 	if strings.Contains(text, "Could not write file") {
 		return err // of the output, which it names
 	}
-	if head, shown, ok := strings.Cut(text, "\n\nLINE "); ok && (strings.Contains(shown, "bglm_") || strings.Contains(shown, "(DESCRIBE SELECT ")) {
-		text = head // the SQL shown is not the user's
-	}
+	text, _, _ = strings.Cut(text, "\n\nLINE ") // the statement shown is not the user's
 	name := ""
 	for i, read := range src.Read {
 		if strings.Contains(text, read) {
