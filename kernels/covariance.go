@@ -273,15 +273,22 @@ func (c *Covariance) hasLevelMeans() bool {
 // UnseenLevel is a belief of the column that a feature without a belief is a level of, -1
 // where there is none with a level mean. Belief k of p is called at(k).
 func (c *Covariance) UnseenLevel(name string, p int, at func(k int) string) int {
-	i := strings.IndexByte(name, '=')
-	column, missing := strings.CutSuffix(name, IsNull)
-	if c.Form != gauss.Arrowhead || i < 0 && !missing {
+	if c.Form != gauss.Arrowhead {
 		return -1
 	}
-	prefix := name[:i+1]
-	if missing {
-		prefix = column + "="
+	if column, missing := strings.CutSuffix(name, IsNull); missing {
+		return c.levelOf(column+"=", p, at)
 	}
+	for i := strings.LastIndexByte(name, '='); i >= 0; i = strings.LastIndexByte(name[:i], '=') {
+		if k := c.levelOf(name[:i+1], p, at); k >= 0 { // names of columns and levels may hold '='
+			return k
+		}
+	}
+	return -1
+}
+
+// levelOf is UnseenLevel of the features that begin with prefix.
+func (c *Covariance) levelOf(prefix string, p int, at func(k int) string) int {
 	k := sort.Search(p, func(k int) bool { return CompareNames(at(k), prefix) >= 0 })
 	for ; k < p && strings.HasPrefix(at(k), prefix); k++ {
 		if c.Arrow().LevelMean(k) >= 0 { // else it has a prior of its own

@@ -96,17 +96,7 @@ func (f *Fit) PriorOf(name []byte) Weight {
 	if len(f.Columns) == 0 {
 		return w
 	}
-	column, _, ok := bytes.Cut(name, []byte("="))
-	if !ok {
-		if column, ok = bytes.CutSuffix(name, []byte(IsNull)); !ok {
-			return w
-		}
-	}
-	for k := range f.Columns {
-		c := &f.Columns[k]
-		if c.Kind != LevelsColumn || c.Name != string(column) {
-			continue
-		}
+	if c := f.levelsOf(name); c != nil {
 		if m, sd, ok := c.Deviation(); ok {
 			w.Variance = m*m + sd*sd
 		} else if c.Variance >= 0 {
@@ -114,6 +104,34 @@ func (f *Fit) PriorOf(name []byte) Weight {
 		}
 	}
 	return w
+}
+
+// levelsOf is the column of levels that a feature belongs to, the longest where names of columns
+// hold '='; nil for none.
+func (f *Fit) levelsOf(name []byte) (of *FitColumn) {
+	for k := range f.Columns {
+		c := &f.Columns[k]
+		if c.Kind != LevelsColumn || of != nil && len(of.Name) >= len(c.Name) {
+			continue
+		}
+		if rest, ok := bytes.CutPrefix(name, view(c.Name)); ok && isLevel(rest) {
+			of = c
+		}
+	}
+	return of
+}
+
+// LevelColumn is the name of the column of levels that a feature of f belongs to: of a fit that
+// remembers no columns what stands before the first '=' or IsNull.
+func (f *Fit) LevelColumn(feature string) string {
+	if c := f.levelsOf(view(feature)); c != nil {
+		return c.Name
+	}
+	name, _, level := strings.Cut(feature, "=")
+	if !level {
+		name = strings.TrimSuffix(name, IsNull)
+	}
+	return name
 }
 
 // Fit is a posterior with all that predicting, continuing and merging need. How it is

@@ -30,11 +30,11 @@ func (all ColumnPriors) Of(column string) *ColumnPrior {
 	return nil
 }
 
-// OfFeature is that of the column that a feature is named after: what stands before '=' or
-// " IS NULL", or all of it.
+// OfFeature is that of the column that a feature is named after: what stands before a '=', the
+// last where there are several such columns, or before " IS NULL", or all of it.
 func (all ColumnPriors) OfFeature(name string) *ColumnPrior {
-	if column, _, ok := strings.Cut(name, "="); ok {
-		if c := all.Of(column); c != nil {
+	for i := strings.LastIndexByte(name, '='); i >= 0; i = strings.LastIndexByte(name[:i], '=') {
+		if c := all.Of(name[:i]); c != nil {
 			return c
 		}
 	}

@@ -133,9 +133,11 @@ func (f *Fit) Mixed() *Mixed {
 		return nil
 	}
 	for k := range f.Beliefs {
-		name, level, ok := strings.Cut(f.Beliefs[k].Feature, "=")
-		c := cols[name]
-		if !ok || c == nil {
+		feature, c, level := f.Beliefs[k].Feature, (*column)(nil), ""
+		for i := strings.LastIndexByte(feature, '='); i >= 0 && c == nil; i = strings.LastIndexByte(feature[:i], '=') {
+			c, level = cols[feature[:i]], feature[i+1:]
+		}
+		if c == nil {
 			continue
 		}
 		if len(level) == len(time.DateOnly) {

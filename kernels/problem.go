@@ -712,7 +712,9 @@ func (p *Problem) Groups() (group []int, names []string) {
 			continue
 		}
 		if k := strings.IndexByte(name, '='); k >= 0 {
-			name = name[:k]
+			if name = name[:k]; p.dict.LevelColumn(p.cols[j]) != "" {
+				name = p.dict.LevelColumn(p.cols[j])
+			}
 		}
 		g, ok := seen[name]
 		if !ok {

@@ -267,10 +267,11 @@ type Columns struct {
 	seed    []uint64 // hash of text
 	at      map[string]uint32
 	numbers map[string]int // places
+	wide    []uint32       // columns whose names hold '='
 }
 
-// NewColumns returns the columns of levels and of numbers of these names. A name that
-// holds '=' itself has no place among those of levels: its features are whole names.
+// NewColumns returns the columns of levels and of numbers of these names. The features of a
+// column of levels whose name holds '=' itself stay whole names, which are known by how they begin.
 func NewColumns(levels, numbers []string) *Columns {
 	c := &Columns{at: make(map[string]uint32, len(levels)), numbers: make(map[string]int, len(numbers))}
 	for _, n := range levels {
@@ -320,12 +321,28 @@ func (c *Columns) union(o *Columns) *Columns {
 }
 
 func (c *Columns) join(text string) {
-	if _, ok := c.at[text]; ok || strings.IndexByte(text, '=') != len(text)-1 {
+	if _, ok := c.at[text]; ok {
 		return
 	}
 	c.text = append(c.text, text)
 	c.seed = append(c.seed, hashBytes(k0, view(text)))
 	c.at[text] = uint32(len(c.text))
+	if strings.IndexByte(text, '=') != len(text)-1 { // names are split at their first '='
+		c.wide = append(c.wide, uint32(len(c.text)))
+	}
+}
+
+// wideOf is the longest of the columns whose names hold '=' that a feature can belong to, 0 for
+// none.
+func (c *Columns) wideOf(name []byte) (col uint32) {
+	for _, k := range c.wide {
+		text := c.text[k-1]
+		rest, ok := bytes.CutPrefix(name, view(text[:len(text)-1]))
+		if ok && isLevel(rest) && (col == 0 || len(text) > len(c.text[col-1])) {
+			col = k
+		}
+	}
+	return col
 }
 
 // Column is what AddTexts needs of the column that texts belong to.
@@ -338,10 +355,10 @@ type Column struct {
 // Names is the Column of texts that are whole names.
 var Names = Column{whole: true, seed: k0}
 
-// Column is the column of that name; false where c has none.
+// Column is the column of that name; false where c has none that names are split by.
 func (c *Columns) Column(name string) (Column, bool) {
 	id := c.at[name+"="]
-	if id == 0 {
+	if id == 0 || strings.Contains(name, "=") {
 		return Column{}, false
 	}
 	return Column{id: id, seed: c.seed[id-1]}, true
@@ -378,8 +395,23 @@ func (d *Dict) Uses(c *Columns) bool { return d.cols == c }
 // 0 for none.
 func (d *Dict) ColumnOf(id uint32) uint32 {
 	n := &d.names[id]
-	if n.col > 0 || d.cols == nil || len(d.cols.text) == 0 || n.lo == numberMark || n.lo == slotMark {
+	if d.cols != nil && len(d.cols.wide) > 0 {
+		var buf [64]byte
+		if c := d.cols.wideOf(d.AppendName(buf[:0], id)); c > 0 {
+			return c
+		}
+	}
+	if n.col > 0 {
 		return n.col
+	}
+	return d.nullColumn(id)
+}
+
+// nullColumn is the column of levels that feature id says has no value, 0 for none.
+func (d *Dict) nullColumn(id uint32) uint32 {
+	n := &d.names[id]
+	if d.cols == nil || len(d.cols.text) == 0 || n.col > 0 && len(d.cols.wide) == 0 || n.lo == numberMark || n.lo == slotMark {
+		return 0
 	}
 	var buf [64]byte
 	if base, ok := bytes.CutSuffix(d.AppendName(buf[:0], id), []byte(IsNull)); ok {
@@ -409,11 +441,11 @@ func (d *Dict) NumberPlace(id uint32) int {
 // IndicatorPlace is the place of the column whose missing values feature id indicates, among
 // those of its kind, numbers or levels, from 0; MaxInt where it is no such indicator.
 func (d *Dict) IndicatorPlace(id uint32) int {
+	if c := d.nullColumn(id); c > 0 {
+		return int(c - 1)
+	}
 	if d.names[id].col > 0 {
 		return math.MaxInt
-	}
-	if c := d.ColumnOf(id); c > 0 {
-		return int(c - 1)
 	}
 	if d.denseN == 0 && (d.cols == nil || len(d.cols.numbers) == 0) {
 		return math.MaxInt

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strings"
 	"sync"
 	"unsafe"
 
@@ -273,10 +272,7 @@ func (t *tied) resume(f *kernels.Fit) error {
 		col, p := int32(-1), t.prior(int(id))
 		if c := a.LevelMean(k); c >= 0 {
 			col = at[c]
-			name, _, level := strings.Cut(f.Beliefs[k].Feature, "=")
-			if !level {
-				name = strings.TrimSuffix(name, kernels.IsNull)
-			}
+			name := f.LevelColumn(f.Beliefs[k].Feature)
 			t.cols[col].text = name + "="
 			t.cols[col].variance = t.fresh(int(id)).Variance
 			if t.vars != nil { // no row has told the dictionary of the column yet

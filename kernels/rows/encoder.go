@@ -34,7 +34,8 @@ type Encoder struct {
 	as    reading
 	met   []bool // by column of as.known: a term reads it
 	built bool
-	taken bool // a column of numbers has the intercept's name
+	taken bool  // a column of numbers has the intercept's name
+	twice error // of two columns that make features of one name
 
 	null   []Column // a row is NULL where one of them is
 	terms  []term
@@ -111,6 +112,7 @@ type term struct {
 
 	place  int          // in the schema, -1 for none
 	null   kernels.Text // the feature of rows without a value
+	twin   bool         // which is the name of a column of numbers, too
 	nullID uint32       // its number
 	gaps   []uint32     // of dense: the numbers of these features, by place
 	lack   []lack       // of dense: entries that are NULL
@@ -230,6 +232,7 @@ func (e *Encoder) build() error {
 		return err
 	}
 	e.taken = e.clashes()
+	e.twice = e.findTwins()
 	e.done()
 	e.built = true
 	return nil
@@ -450,7 +453,7 @@ func (e *Encoder) done() {
 	for k := range e.terms {
 		t := &e.terms[k]
 		switch {
-		case t.split():
+		case t.split(), t.whole && t.leveled():
 			cols = append(cols, t.name)
 		case t.numeric():
 			numbers = append(numbers, t.name)

@@ -44,6 +44,44 @@ func (e *Encoder) Learn(m *kernels.Model) error {
 	if e.taken {
 		return fmt.Errorf("column %q has the name of the intercept, which a fit has by itself; leave it out where it is 1 in every row, or give it another name", kernels.Intercept)
 	}
+	return e.twice
+}
+
+// findTwins is the error of a column of numbers whose name a level of another column has, as
+// {g: 'a', 'g=a': 2} has them: the two would be one feature. It marks the columns whose indicator of
+// missing values is another column. A fit that knows both goes on with them.
+func (e *Encoder) findTwins() error {
+	known := func(name string) bool {
+		return slices.ContainsFunc(e.as.known, func(c kernels.FitColumn) bool { return c.Name == name })
+	}
+	column := func(name string) *term {
+		at := slices.IndexFunc(e.terms, func(t term) bool { return t.name == name && t.kind != pairs && t.kind != names && t.kind != dense })
+		if at < 0 {
+			return nil
+		}
+		return &e.terms[at]
+	}
+	for k := range e.terms {
+		t := &e.terms[k]
+		if !t.numeric() {
+			continue
+		}
+		if base, ok := strings.CutSuffix(t.name, kernels.IsNull); ok {
+			if of := column(base); of != nil {
+				of.twin = true
+			}
+		}
+		for i := strings.IndexByte(t.name, '='); i >= 0 && i < len(t.name); {
+			if of := column(t.name[:i]); of != nil && of.leveled() && !(known(t.name) && known(of.name)) {
+				return fmt.Errorf("the number %q has the name of a level of column %q, with which it would be one feature; give one of them another name", t.name, of.name)
+			}
+			next := strings.IndexByte(t.name[i+1:], '=')
+			if next < 0 {
+				break
+			}
+			i += 1 + next
+		}
+	}
 	return nil
 }
 
@@ -234,6 +272,13 @@ func (e *Encoder) findLacks(t *term, r, at, lo, hi int) {
 
 // refuse faults the rows of t that lack a value where that is an error.
 func (e *Encoder) refuse(t *term) {
+	if t.twin && e.indicates(t) {
+		for r, is := range t.miss {
+			if is && e.here(r) {
+				e.fault(r, ErrValue{Err: fmt.Errorf("column %q is NULL, and the feature %q that says so is a column of numbers too; give that another name, or take no feature for what is missing (missing: 'absent')", t.name, t.name+kernels.IsNull)})
+			}
+		}
+	}
 	if e.as.missing != "error" {
 		return
 	}

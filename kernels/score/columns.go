@@ -140,13 +140,10 @@ func (c *columns) exactly(name, null string) (at int32, says saying, end int) {
 			return at, nothing, len(base)
 		}
 	}
-	for end < len(name) {
-		if name[end] == '=' {
-			if at, ok := c.at[name[:end]]; ok {
-				return at, level, end
-			}
+	for end = strings.LastIndexByte(name, '='); end >= 0; end = strings.LastIndexByte(name[:end], '=') {
+		if at, ok := c.at[name[:end]]; ok {
+			return at, level, end
 		}
-		end++
 	}
 	return 0, other, 0
 }
