@@ -127,8 +127,8 @@ func responses(l lik.Likelihood, m, v, ma, va, mb, vb, level float64) Estimate {
 func (p *pair) exponentials() (mean, sd float64) {
 	share := p.cov - p.vb // cov(d, s_b)
 	mean = math.Exp(p.mb+0.5*p.vb) * math.Expm1(p.m+share+0.5*p.v)
-	if max(p.va, p.vb) > mostSpread {
-		mean = Expected(p.l, Exact, p.ma, p.va) - Expected(p.l, Exact, p.mb, p.vb)
+	if max(p.va, p.vb) > mostSpread || !special.Finite(mean) {
+		mean = finite(Expected(p.l, Exact, p.ma, p.va)) - finite(Expected(p.l, Exact, p.mb, p.vb))
 	}
 	m := p.m + 2*share
 	rise := math.Expm1(m + 0.5*p.v)
@@ -136,11 +136,17 @@ func (p *pair) exponentials() (mean, sd float64) {
 	sd = math.Exp(p.mb+p.vb) * math.Sqrt(second)
 	if r := mean / sd; math.Abs(r) < 1 {
 		sd *= math.Sqrt(1 - r*r)
-	} else if r == r {
+	} else if sd < math.Inf(1) {
 		sd = 0
 	}
-	return mean, min(sd, math.MaxFloat64)
+	if sd != sd {
+		sd = math.MaxFloat64
+	}
+	return mean, finite(sd)
 }
+
+// finite is x, at most the largest number.
+func finite(x float64) float64 { return min(max(x, -math.MaxFloat64), math.MaxFloat64) }
 
 // moments are mean and deviation of the difference, summed over a lattice: of s_b, and of s_a
 // given it. The trapezoid rule on a Gaussian converges faster than any power, once its step
@@ -207,15 +213,14 @@ func (p *pair) quantile(z float64) float64 {
 	// each keeps a part: all differences are on the line, also where one response is at its end
 	ca, cb := max((p.va-p.cov)/sd, 0.4*math.Sqrt(p.va)), max((p.vb-p.cov)/sd, 0.4*math.Sqrt(p.vb))
 	difference := func(x float64) float64 {
-		return p.l.Response(p.ma+x*ca) - p.l.Response(p.mb-x*cb)
+		return finite(p.l.Response(p.ma+x*ca)) - finite(p.l.Response(p.mb-x*cb))
 	}
 	over := func(x float64) float64 {
 		f := p.below(difference(x))
 		return special.PhiInv(min(max(f, 1e-300), 1-0x1p-53)) - z
 	}
 	x := steepRoot(over, z)
-	d := difference(x)
-	return min(max(d, -math.MaxFloat64), math.MaxFloat64)
+	return finite(difference(x))
 }
 
 // steepRoot is the root of a rising f with a slope of about 1, from x on, to about 1e-6: secants,
@@ -279,7 +284,11 @@ type curve struct {
 	inverse      func(g float64) float64
 	slopes       func(s float64) (d1, d2, d3 float64)
 	gain, sb, sr float64
+	cells        int // visited
 }
+
+// mostCells bounds the cells of one sum: predictors may be so large that x is noise.
+const mostCells = 1024
 
 // onCurve is a point of it.
 type onCurve struct{ z, x float64 }
@@ -299,8 +308,11 @@ func (c *curve) at(z float64) onCurve {
 func (c *curve) cell(lo, hi onCurve, depth int) float64 {
 	const sure = 7
 	w := special.Phi(hi.z) - special.Phi(lo.z)
-	if w < 1e-9 || depth == 0 {
-		return w * 0.5 * (special.Phi(lo.x) + special.Phi(hi.x))
+	if c.cells++; w < 1e-9 || depth == 0 || c.cells > mostCells {
+		if x := 0.5 * (special.Phi(lo.x) + special.Phi(hi.x)); x == x {
+			return w * x
+		}
+		return 0.5 * w // responses of which doubles know no difference
 	}
 	if side := math.Copysign(1, lo.x); side*lo.x > sure && side*hi.x > sure {
 		if turn, ok := c.turn(lo, hi, side, sure); ok {

@@ -112,6 +112,31 @@ func TestResponsesInterval(t *testing.T) {
 	}
 }
 
+// Predictors of which doubles know no differences have an end, and numbers.
+func TestResponsesFar(t *testing.T) {
+	for _, link := range [][2]string{{"bernoulli", "logit"}, {"bernoulli", "probit"}, {"bernoulli", "cloglog"}, {"poisson", "log"}} {
+		l, err := lik.New(link[0], link[1], lik.Params{Dispersion: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range []float64{1e18, -1e300, 700, 40} {
+			for _, v := range []float64{1e-300, 1, 1e300} {
+				for _, rho := range []float64{-1, 0.5, 1} {
+					for _, b := range []float64{m, -m, 0} {
+						e := responses(l, m-b, 1.5*v-2*rho*v*math.Sqrt(0.5), m, v, b, 0.5*v, 0.9)
+						for _, x := range []float64{e.Mean, e.SD, e.Lower, e.Upper} {
+							if math.IsNaN(x) {
+								t.Errorf("%v, N(%v, %v) and N(%v, %v), correlation %v: %+v", link, m, v, b, 0.5*v, rho, e)
+								break
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
 // The difference of exponentials keeps its digits where the predictors are nearly one.
 func TestExponentials(t *testing.T) {
 	l, err := lik.New("poisson", "log", lik.Params{Dispersion: 1})
