@@ -423,3 +423,43 @@ func TestWordsAmongNumbers(t *testing.T) {
 		t.Errorf("the interaction: %s", out)
 	}
 }
+
+// A database that is written keeps the tables of others: those of bglm's names are an error before
+// anything is fitted, and stay. It may be the one that is read; a second run replaces what the first
+// has made.
+func TestTablesOfOthers(t *testing.T) {
+	dir := t.TempDir()
+	path := func(n string) string { return filepath.Join(dir, n) }
+	rows := "SELECT i, i * 7 % 5 > 2 AS b, i * 37 % 11 AS x FROM range(60) t(i)"
+	query(t, "COPY ("+rows+") TO '"+path("d.parquet")+"'")
+	for _, made := range []string{"TABLE fits", "TABLE bglm_job", "VIEW beliefs", "TABLE beliefs", "TABLE Fits"} {
+		db := path(strings.ReplaceAll(made, " ", "-") + ".duckdb")
+		ok(t, "sql", "--db", db, "-c", "CREATE "+made+" AS SELECT 17 AS mine")
+		name := strings.ToLower(strings.Fields(made)[1])
+		if r := bglm(t, "", "fit", path("d.parquet"), "-f", "b ~ x", "-q", "--out", db); r.code != 1 || !strings.Contains(r.stderr, " "+name+" without the mark of bglm") {
+			t.Errorf("%s: %+v", made, r)
+		}
+		if r := ok(t, "sql", "--db", db, "--mode", "csv", "-c", "FROM "+name); !strings.Contains(r.stdout, "17") {
+			t.Errorf("%s: %s", made, r.stdout)
+		}
+	}
+	db := path("d.duckdb")
+	ok(t, "sql", "--db", db, "-c", "CREATE TABLE rows AS "+rows)
+	for range 2 {
+		ok(t, "fit", db, "--table", "rows", "-f", "b ~ x", "--out", db)
+		ok(t, "predict", db, "--table", "rows", "-b", db, "--out", db)
+	}
+	if r := ok(t, "sql", "--db", db, "--mode", "csv", "-c", "SELECT count(*), count(prediction), (SELECT count(*) FROM rows), (SELECT count(*) FROM beliefs) FROM predictions"); !strings.Contains(r.stdout, "60,60,60,2") {
+		t.Error(r.stdout)
+	}
+	ok(t, "sql", "--db", db, "-c", "CREATE OR REPLACE TABLE predictions AS SELECT 17 AS prediction")
+	if r := bglm(t, "", "predict", db, "--table", "rows", "-b", db, "--out", db); r.code != 1 || !strings.Contains(r.stderr, "table predictions without the mark") {
+		t.Errorf("%+v", r)
+	}
+	if r := bglm(t, "", "fit", db, "--table", "rows", "-f", "b ~ x", "--incremental", "--out", db); r.code != 2 || !strings.Contains(r.stderr, "it is read") {
+		t.Errorf("%+v", r)
+	}
+	// What versions before the mark have made is known.
+	ok(t, "sql", "--db", db, "-c", "COMMENT ON TABLE fits IS NULL; COMMENT ON TABLE bglm_job IS NULL; COMMENT ON VIEW beliefs IS NULL")
+	ok(t, "fit", db, "--table", "rows", "-f", "b ~ x", "-q", "--out", db)
+}

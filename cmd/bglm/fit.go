@@ -263,6 +263,9 @@ func (c *fitCommand) Run(e *cli.Env) error {
 	if c.Incremental {
 		return c.incremental(s)
 	}
+	if err := fitstore.CheckTables(s, c.Out, fitstore.FitTables); err != nil {
+		return err
+	}
 	sum := &summary{Command: "fit", Out: c.Out}
 	var f *fitstore.Fits
 	switch {

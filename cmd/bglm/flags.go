@@ -20,7 +20,7 @@ type dataFlags struct {
 func (d *dataFlags) data() job.Data { return job.Data(*d) }
 
 // spare refuses an output in the place of the rows, or of other files that are read. A database may
-// get a table beside them.
+// get tables beside those that are read.
 func (d *dataFlags) spare(out string, others ...string) error {
 	data := d.data()
 	names, err := data.All()

@@ -25,6 +25,8 @@ func (c *fitCommand) incremental(s *duck.Session) error {
 		return cli.Usage(errors.New("--incremental needs --engine duckdb"))
 	case slices.Contains(slices.Concat(c.Data, c.Files), "-"):
 		return cli.Usage(errors.New("--incremental reads files, not the standard input"))
+	case files.Among(c.Out, slices.Concat(c.Data, c.Files)) != "":
+		return cli.Usage(fmt.Errorf("--out %s: it is read; the ledger needs a database of its own", c.Out))
 	case c.Watch < 0:
 		return cli.Usage(fmt.Errorf("--watch is %v, allowed is a duration above 0", c.Watch))
 	}

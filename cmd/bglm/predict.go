@@ -112,17 +112,7 @@ func openScoring(s *duck.Session, d *dataFlags, m *scoreFlags, what purpose) (*s
 		}
 		flags.Y = "NULL"
 	}
-	ownWeight := false
-	for _, k := range what.rowKeys() {
-		v := f.Job("option." + k)
-		i := slices.IndexFunc(opts, func(o [2]string) bool { return o[0] == k })
-		if i >= 0 {
-			v = opts[i][1]
-		}
-		if ownWeight = ownWeight || k == "weight" && i < 0; v != "" {
-			flags.Option = append(flags.Option, k+"="+v)
-		}
-	}
+	flags.Option = what.rowFlags(f, opts)
 	for _, g := range f.Group {
 		sql := f.Job("group." + g.Name)
 		if sql == "" {
@@ -153,24 +143,35 @@ func openScoring(s *duck.Session, d *dataFlags, m *scoreFlags, what purpose) (*s
 	if y != "" {
 		sc.y = y
 	}
-	if withY {
-		if _, err := s.Describe("SELECT (" + sc.y + ") FROM " + sc.rows); err != nil {
-			return nil, fmt.Errorf("the response %s: %w", sc.y, src.Blame(err))
+	return sc, sc.checkColumns(s, m.Beliefs, withY, !slices.ContainsFunc(opts, func(o [2]string) bool { return o[0] == "weight" }))
+}
+
+// rowFlags are the options that are read of each row: those of the user, else those of the fit.
+func (p purpose) rowFlags(f *fitstore.Fits, opts [][2]string) (out []string) {
+	keys := []string{"offset", "trials", "weight"}
+	if p == toPredict {
+		keys = keys[:2]
+	}
+	for _, k := range keys {
+		v := f.Job("option." + k)
+		if i := slices.IndexFunc(opts, func(o [2]string) bool { return o[0] == k }); i >= 0 {
+			v = opts[i][1]
+		}
+		if v != "" {
+			out = append(out, k+"="+v)
 		}
 	}
-	return sc, sc.checkWeight(s, m.Beliefs, ownWeight)
+	return out
 }
 
-// rowKeys are the options that are read of each row.
-func (p purpose) rowKeys() []string {
-	if p == toPredict {
-		return []string{"offset", "trials"}
+// checkColumns reports rows without their response, or without the columns of their weight; own says
+// that the fit names these.
+func (sc *scoring) checkColumns(s *duck.Session, beliefs string, withY, own bool) error {
+	if withY {
+		if _, err := s.Describe("SELECT (" + sc.y + ") FROM " + sc.rows); err != nil {
+			return fmt.Errorf("the response %s: %w", sc.y, sc.src.Blame(err))
+		}
 	}
-	return []string{"offset", "trials", "weight"}
-}
-
-// checkWeight reports rows without the columns of their weight; own says that the fit names these.
-func (sc *scoring) checkWeight(s *duck.Session, beliefs string, own bool) error {
 	if sc.weight == "" {
 		return nil
 	}
@@ -281,6 +282,9 @@ func (c *predictCommand) Run(e *cli.Env) error {
 	}
 	defer s.Close()
 	s.CSVSafe = c.CSVSafe
+	if err := fitstore.CheckTables(s, c.Out, fitstore.PredictionTables); err != nil {
+		return err
+	}
 	sc, err := openScoring(s, &c.dataFlags, &c.scoreFlags, toPredict)
 	if err != nil {
 		return err

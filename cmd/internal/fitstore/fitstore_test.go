@@ -107,7 +107,7 @@ func TestRoundTrip(t *testing.T) {
 			if err := s.Exec("DROP TABLE IF EXISTS " + table); err != nil {
 				t.Fatal(err)
 			}
-			read, err := Load(s, table, path, nil)
+			read, err := Load(s, table, path, [][2]string{{"family", "bernoulli"}})
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 				continue

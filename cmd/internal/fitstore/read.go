@@ -124,7 +124,8 @@ func loadDatabase(s *duck.Session, table, path string) (*Fits, error) {
 		meta, err = pairs(s, "SELECT key, value FROM "+alias+".main.bglm_job ORDER BY key")
 	}
 	if err := errors.Join(err, s.Exec("DETACH "+alias)); err != nil {
-		return nil, fmt.Errorf("not a database of bglm fit --out: %w", err)
+		text, _, _ := strings.Cut(err.Error(), "\n\nLINE ") // the statement shown is not the user's
+		return nil, fmt.Errorf("not a database of bglm fit --out: %w", duck.Reword(err, text))
 	}
 	return OpenUpgraded(s, table, meta)
 }

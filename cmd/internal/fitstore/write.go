@@ -143,9 +143,7 @@ func CopyTo(s *duck.Session, path, query string, meta []string) (err error) {
 			return s.Failed(errors.Join(err, w.Flush()))
 		})
 	case "duckdb":
-		return Database(s, path, func(db string) error {
-			return s.Long("writing", "CREATE OR REPLACE TABLE "+db+".main.predictions AS "+query)
-		})
+		return savePredictions(s, path, query)
 	}
 	return outKind(path)
 }
@@ -220,41 +218,6 @@ func CheckOut(path string) error {
 	return nil
 }
 
-// outDB is the name of a database that is written, while it is attached.
-const outDB = "bglm_out"
-
-// Database lets write make tables in the DuckDB file path: in a transaction if it is
-// there, else in a file that is renamed when it is whole.
-func Database(s *duck.Session, path string, write func(db string) error) error {
-	attach := func(file string) error { return s.Exec("ATTACH " + quote.Text(file) + " AS " + outDB) }
-	inside := func() (err error) {
-		if err := s.Exec("BEGIN"); err != nil {
-			return err
-		}
-		if err := write(outDB); err != nil {
-			_, _ = s.Conn.ExecContext(s.Env.Ctx, "ROLLBACK")
-			return err
-		}
-		return s.Exec("COMMIT")
-	}
-	detach := func() error {
-		_, err := s.Conn.ExecContext(s.Env.Ctx, "DETACH "+outDB)
-		return err
-	}
-	if _, err := os.Stat(path); err == nil {
-		if err := attach(path); err != nil {
-			return files.Named(path, err)
-		}
-		return errors.Join(inside(), detach())
-	}
-	return files.Atomically(path, s.Env.Stderr, func(tmp string) error {
-		if err := attach(tmp); err != nil {
-			return err
-		}
-		return errors.Join(inside(), detach())
-	})
-}
-
 // jobMeta is the metadata of a file for the pairs of its job.
 func jobMeta(job []string) (meta []string) {
 	for i := 0; i+1 < len(job); i += 2 {
@@ -288,27 +251,4 @@ func (f *Fits) Save(path string) error {
 		return err
 	}
 	return CopyTo(s, path, q, meta)
-}
-
-// SaveTables writes fits, the view beliefs over it, and the job.
-func (f *Fits) SaveTables(db string) error {
-	s := f.s
-	steps := []string{
-		"CREATE OR REPLACE TABLE " + db + ".main.fits AS FROM " + f.Table,
-		"CREATE OR REPLACE TABLE " + db + ".main.bglm_job (key VARCHAR PRIMARY KEY, value VARCHAR)",
-	}
-	if f.IsFit {
-		view := *f
-		view.Table = "main.fits"
-		steps = append(steps, "CREATE OR REPLACE VIEW "+db+".main.beliefs AS "+view.Flat(false))
-	}
-	for i := 0; i+1 < len(f.Meta); i += 2 {
-		steps = append(steps, "INSERT INTO "+db+".main.bglm_job VALUES ("+quote.Text(f.Meta[i])+", "+quote.Text(f.Meta[i+1])+")")
-	}
-	for _, q := range steps {
-		if err := s.Exec(q); err != nil {
-			return err
-		}
-	}
-	return nil
 }
