@@ -48,6 +48,8 @@ type dressing struct {
 	numbers int
 	example string // the first, in the order of the levels
 	comma   bool   // before the decimals
+	parted  bool   // by commas
+	either  bool   // a comma before three digits, which alone says neither
 }
 
 // add takes a level in; false where it is no such number, or one that needs no undressing.
@@ -64,10 +66,13 @@ func (d *dressing) add(level string) bool {
 	if d.example == "" {
 		d.example = level
 	}
-	// 1,234 may be either: a comma is decimal where other than three digits follow, or points part the thousands.
-	if strings.HasPrefix(m[2], ",") && (len(m[2]) != 4 || strings.Contains(m[1], ".")) || strings.Count(m[1], ".") > 1 {
+	// 1,234 may be either: a comma is decimal where other than three digits follow, where before it
+	// stand a zero or more digits than thousands leave, or where points part the thousands.
+	if strings.HasPrefix(m[2], ",") && (len(m[2]) != 4 || m[1][0] == '0' || len(m[1]) > 3) || strings.Count(m[1], ".") > 1 {
 		d.comma = true
 	}
+	d.either = d.either || strings.HasPrefix(m[2], ",")
+	d.parted = d.parted || strings.Contains(m[1], ",")
 	return true
 }
 
@@ -76,7 +81,8 @@ type Mixed struct {
 	Column  string
 	Texts   []string // all others are numbers
 	Written string   // or all are numbers that are written as this one,
-	Comma   bool     // with a comma before the decimals
+	Comma   bool     // with a comma before the decimals,
+	Either  bool     // or one that may part thousands as well
 	Numbers int      // or so many numbers, nearly one for each row
 	Days    int      // or so many days
 }
@@ -161,7 +167,7 @@ func (f *Fit) Mixed() *Mixed {
 			return &Mixed{Column: name, Days: c.days}
 		}
 		if c != nil && len(c.texts) <= fewTexts && c.dressing.numbers > 0 && c.numbers+c.dressing.numbers >= enoughNumbers {
-			return &Mixed{Column: name, Written: c.example, Comma: c.comma}
+			return &Mixed{Column: name, Written: c.example, Comma: c.comma, Either: c.either && !c.comma && !c.parted}
 		}
 		if of := &f.Columns[k]; c != nil && len(c.texts) == 0 && c.numbers >= manyNumbers && float64(c.numbers) >= nearlyAll*float64(of.N-of.Missing) && of.N > of.Missing {
 			return &Mixed{Column: name, Numbers: c.numbers}

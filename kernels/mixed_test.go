@@ -86,7 +86,7 @@ func TestNumbersAsLevels(t *testing.T) {
 // Numbers with a decimal comma, parted thousands, or the sign of a currency or a share are
 // said; codes and few levels are not.
 func TestDressedNote(t *testing.T) {
-	const point, comma = "point", "comma"
+	const point, comma, either = "point", "comma", "either"
 	for _, c := range []struct {
 		levels func(k int) string
 		n      int
@@ -99,7 +99,11 @@ func TestDressedNote(t *testing.T) {
 		{func(k int) string { return fmt.Sprintf("%d.5 %%", k) }, 40, point, "0.5 %"},
 		{func(k int) string { return fmt.Sprintf("$%d,%03d.50", k+1, k) }, 40, point, "$1,000.50"},
 		{func(k int) string { return fmt.Sprintf("-$%d.50", k+1) }, 40, point, "-$1.50"},
-		{func(k int) string { return fmt.Sprintf("%d,%03d", k+1, k) }, 40, point, "1,000"},
+		{func(k int) string { return fmt.Sprintf("%d,%03d", k+1, k) }, 40, either, "1,000"},
+		{func(k int) string { return fmt.Sprintf("%d,%03d", k%3, k) }, 40, comma, "0,000"},
+		{func(k int) string { return fmt.Sprintf("-0,%03d", k) }, 40, comma, "-0,000"},
+		{func(k int) string { return fmt.Sprintf("%d,%03d", 990+k, k) }, 40, comma, "990,000"},
+		{func(k int) string { return fmt.Sprintf("%d,%03d,000", k+1, k) }, 40, point, "1,000,000"},
 		{func(k int) string { return fmt.Sprintf("%d.%03d,50 €", k+1, k) }, 40, comma, "1.000,50 €"},
 		{func(k int) string { return fmt.Sprintf("1.%03d.%03d", k, k) }, 40, comma, "1.000.000"},
 		{func(k int) string { return fmt.Sprintf("%d\u00a0%03d,5", k+1, k) }, 40, comma, "1\u00a0000,5"},
@@ -121,8 +125,8 @@ func TestDressedNote(t *testing.T) {
 		if got := said(f); got != want {
 			t.Errorf("%q: %q, want %q", c.levels(0), got, want)
 		}
-		if m := f.Mixed(); m != nil && m.Comma != (c.want == comma) {
-			t.Errorf("%q: a comma is %v", c.levels(0), m.Comma)
+		if m := f.Mixed(); m != nil && (m.Comma != (c.want == comma) || m.Either != (c.want == either)) {
+			t.Errorf("%q: a comma is %v, or either %v", c.levels(0), m.Comma, m.Either)
 		}
 		// A few texts among them change nothing, many do.
 		for i, text := range []string{"NA", "-", "x", "y"} {

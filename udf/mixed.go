@@ -24,13 +24,23 @@ func HowToRead(m *kernels.Mixed) string {
 	case m.Days > 0:
 		return fmt.Sprintf("date_diff('day', DATE '2000-01-01', %s) makes a number of it, dayname(%s) or month(%s)::VARCHAR few levels", name, name, name)
 	case m.Comma:
-		return fmt.Sprintf("TRY_CAST(replace(regexp_replace(%s, '[^-0-9,]', '', 'g'), ',', '.') AS DOUBLE) makes numbers of them", name)
+		return decimalComma(name) + " makes numbers of them"
+	case m.Either:
+		return fmt.Sprintf("%s makes numbers of them where the comma parts thousands, %s where decimals follow it", decimalPoint(name), decimalComma(name))
 	case m.Written != "":
-		return fmt.Sprintf("TRY_CAST(regexp_replace(%s, '[^-0-9.]', '', 'g') AS DOUBLE) makes numbers of them", name)
+		return decimalPoint(name) + " makes numbers of them"
 	case len(m.Texts) == 0:
 		return fmt.Sprintf("TRY_CAST(%s AS DOUBLE) makes numbers of them", name)
 	}
 	return castOrNull(m) + ", makes numbers of them"
+}
+
+func decimalPoint(name string) string {
+	return fmt.Sprintf("TRY_CAST(regexp_replace(%s, '[^-0-9.]', '', 'g') AS DOUBLE)", name)
+}
+
+func decimalComma(name string) string {
+	return fmt.Sprintf("TRY_CAST(replace(regexp_replace(%s, '[^-0-9,]', '', 'g'), ',', '.') AS DOUBLE)", name)
 }
 
 // castOrNull reads numbers with some texts among them.

@@ -39,11 +39,12 @@ func TestTold(t *testing.T) {
 // needs them.
 func TestMixedSQL(t *testing.T) {
 	for want, m := range map[string]*kernels.Mixed{
-		"column u was learnt as levels: its texts are numbers but for 'NA'; TRY_CAST(u AS DOUBLE), or nullstr = 'NA' where a CSV file is read, makes numbers of them":                                            {Column: "u", Texts: []string{"NA"}},
-		"column u was learnt as levels: its texts are numbers but for '-', 'n''a'; TRY_CAST(u AS DOUBLE), or nullstr = ['-', 'n''a'] where a CSV file is read, makes numbers of them":                            {Column: "u", Texts: []string{"-", "n'a"}},
-		"column u was learnt as levels: its texts are numbers written as '0%'; TRY_CAST(regexp_replace(u, '[^-0-9.]', '', 'g') AS DOUBLE) makes numbers of them":                                                 {Column: "u", Written: "0%"},
-		`column monthly "net" was learnt as levels: its texts are numbers written as '0,5'; TRY_CAST(replace(regexp_replace("monthly ""net""", '[^-0-9,]', '', 'g'), ',', '.') AS DOUBLE) makes numbers of them`: {Column: `monthly "net"`, Written: "0,5", Comma: true},
-		"column u was learnt as 100 days, each a level of its own: date_diff('day', DATE '2000-01-01', u) makes a number of it, dayname(u) or month(u)::VARCHAR few levels":                                      {Column: "u", Days: 100},
+		"column u was learnt as levels: its texts are numbers but for 'NA'; TRY_CAST(u AS DOUBLE), or nullstr = 'NA' where a CSV file is read, makes numbers of them":                                                                                                                                       {Column: "u", Texts: []string{"NA"}},
+		"column u was learnt as levels: its texts are numbers but for '-', 'n''a'; TRY_CAST(u AS DOUBLE), or nullstr = ['-', 'n''a'] where a CSV file is read, makes numbers of them":                                                                                                                       {Column: "u", Texts: []string{"-", "n'a"}},
+		"column u was learnt as levels: its texts are numbers written as '1,234'; TRY_CAST(regexp_replace(u, '[^-0-9.]', '', 'g') AS DOUBLE) makes numbers of them where the comma parts thousands, TRY_CAST(replace(regexp_replace(u, '[^-0-9,]', '', 'g'), ',', '.') AS DOUBLE) where decimals follow it": {Column: "u", Written: "1,234", Either: true},
+		"column u was learnt as levels: its texts are numbers written as '0%'; TRY_CAST(regexp_replace(u, '[^-0-9.]', '', 'g') AS DOUBLE) makes numbers of them":                                                                                                                                            {Column: "u", Written: "0%"},
+		`column monthly "net" was learnt as levels: its texts are numbers written as '0,5'; TRY_CAST(replace(regexp_replace("monthly ""net""", '[^-0-9,]', '', 'g'), ',', '.') AS DOUBLE) makes numbers of them`:                                                                                            {Column: `monthly "net"`, Written: "0,5", Comma: true},
+		"column u was learnt as 100 days, each a level of its own: date_diff('day', DATE '2000-01-01', u) makes a number of it, dayname(u) or month(u)::VARCHAR few levels":                                                                                                                                 {Column: "u", Days: 100},
 	} {
 		if got := mixedSQL(m); got != want {
 			t.Errorf("%s, want %s", got, want)
