@@ -291,6 +291,7 @@ func TestOutOfCoreDefault(t *testing.T) {
 		// the scales of priors are measured by quartiles of y, which passes do not have
 		"gaussian": {"--formula", "x ~ ad + site + hour", "--option", "family=gaussian", "--option", "sd_scale=1", "--option", "dispersion_scale=1"},
 		"column":   {"--formula", passFormula, "--option", "prior_variance={'ad': 'auto', 'site': 2.0}"},
+		"priors":   {"--formula", passFormula, "--option", "priors=MAP {'x': {mean: 0.0, variance: 2.0}}"}, // under which none is learnt
 	} {
 		a, b := filepath.Join(dir, name+"-a.parquet"), filepath.Join(dir, name+"-b.parquet")
 		ok(t, append([]string{"fit", "--data", data, "--out", a, "-q"}, args...)...)

@@ -15,8 +15,8 @@ import (
 // as have sampleEntries, up to three times as many.
 const sampleRows, sampleEntries = 100_000, 2_000_000
 
-// priorKeys are options that give a prior.
-var priorKeys = []string{"prior_mean", "prior_variance", "intercept_variance"}
+// priorKeys are options that give a prior, under which none is learnt unasked: option.Settings.PriorGiven.
+var priorKeys = []string{"prior_mean", "prior_variance", "intercept_variance", "priors", "prior"}
 
 // integrating are options of what is integrated over.
 var integrating = []string{"integrate", "sd_scale", "sd_freedom", "dispersion_scale", "dispersion_freedom"}
