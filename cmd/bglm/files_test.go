@@ -463,3 +463,61 @@ func TestTablesOfOthers(t *testing.T) {
 	ok(t, "sql", "--db", db, "-c", "COMMENT ON TABLE fits IS NULL; COMMENT ON TABLE bglm_job IS NULL; COMMENT ON VIEW beliefs IS NULL")
 	ok(t, "fit", db, "--table", "rows", "-f", "b ~ x", "-q", "--out", db)
 }
+
+// What the standard input holds is known by its first bytes, packed or a database too; text that is
+// no table is said without DuckDB's parameters, with the line that does not fit.
+func TestStandardInputForms(t *testing.T) {
+	dir := t.TempDir()
+	path := func(n string) string { return filepath.Join(dir, n) }
+	rows := "SELECT i, i * 7 % 5 > 2 AS b, i * 37 % 11 AS x FROM range(60) t(i)"
+	query(t, "COPY ("+rows+") TO '"+path("d.csv")+"'; COPY ("+rows+") TO '"+path("d.csv.gz")+"'; COPY ("+rows+") TO '"+path("d.csv.zst")+"'; COPY ("+rows+") TO '"+path("d.json.gz")+"' (FORMAT json); COPY ("+rows+") TO '"+path("d.parquet")+"'")
+	ok(t, "sql", "--db", path("d.duckdb"), "-c", "CREATE TABLE rows AS "+rows)
+	read := func(name string) string {
+		b, err := os.ReadFile(path(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	for _, name := range []string{"d.csv", "d.csv.gz", "d.csv.zst", "d.json.gz", "d.parquet", "d.duckdb"} {
+		if r := bglm(t, read(name), "fit", "-", "-f", "b ~ x", "--out", path("f.parquet")); r.code != 0 || !strings.Contains(r.stdout, "60 rows, 2 weights") {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+	lines := strings.SplitAfter(read("d.csv"), "\n")
+	for what, c := range map[string]struct {
+		in, want string
+		args     []string
+		code     int
+	}{
+		"uneven":                {strings.Join(lines[:20], "") + "1,2\n" + strings.Join(lines[20:], ""), "standard input: damaged, or no CSV: its first line has 3 fields (i, b, x), but not every line has as many: line 21 has 2", nil, 1},
+		"a header alone":        {"y,x,g,z,k,w,cnt,r,t,grp,b,cl\n", "standard input: a header (y, x, g, z, k, w, cnt, r, t, grp, b, cl) and no rows", nil, 1},
+		"uneven, of many forms": {"y,x,g,z,k,w,cnt,r,t,grp,b,cl\n" + strings.Repeat("1,0.5,c,8.3,4,3,0,1.1,0,,false,A\n", 19) + "1,2,3\n" + strings.Repeat("0,0.5,c,8.3,4,3,0,1.1,0,v,true,B\n", 20), "line 21", nil, 1},
+		"no rows":               {lines[0], "standard input: no rows to fit", nil, 1},
+		"half packed":           {read("d.csv.gz")[:100], "standard input: ", nil, 1},
+		"Parquet, by Arrow":     {read("d.parquet"), "Parquet cannot be read from a stream", []string{"--engine", "arrow"}, 2},
+		"CSV, by Arrow":         {read("d.csv"), "the data are csv", []string{"--engine", "arrow"}, 2},
+		"a number for Arrow":    {"", "--option weight: 3 is a number", []string{"--engine", "arrow", "-o", "weight=3"}, 2},
+	} {
+		r := bglm(t, c.in, append([]string{"fit", "-", "-f", "b ~ x", "--out", path("g.parquet")}, c.args...)...)
+		if r.code != c.code || !strings.Contains(r.stderr, c.want) || strings.Contains(r.stderr, "null_padding") {
+			t.Errorf("%s: %+v", what, r)
+		}
+	}
+	// A value that an option does not have is wrong usage under either engine, in the same words.
+	var said []string
+	for _, engine := range []string{"duckdb", "arrow"} {
+		r := bglm(t, "", "fit", path("d.parquet"), "-f", "b ~ x", "--engine", engine, "-o", "prior_variance=much", "--out", path("g.parquet"))
+		if r.code != 2 {
+			t.Errorf("%s: %+v", engine, r)
+		}
+		said = append(said, r.stderr)
+	}
+	if said[0] != said[1] {
+		t.Errorf("%q", said)
+	}
+	query(t, "COPY (SELECT 0 AS y, i AS x FROM range(30) t(i)) TO '"+path("zero.parquet")+"'")
+	if r := ok(t, "fit", path("zero.parquet"), "-f", "y ~ x", "--out", path("g.parquet")); !strings.Contains(r.stdout, "its log loss 0.0000,") {
+		t.Error(r.stdout)
+	}
+}

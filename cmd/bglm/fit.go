@@ -425,7 +425,7 @@ func (c *fitCommand) bySQL(s *duck.Session) (*fitstore.Fits, int, error) {
 		if v, _ := j.Option("on_error"); v == "'null'" {
 			why += ", or a bad one in each group, which on_error=null leaves without a fit"
 		}
-		return nil, 0, fmt.Errorf("%s: %s", strings.Join(src.Files, ", "), why)
+		return nil, 0, fmt.Errorf("%s: %s", strings.Join(src.Names(), ", "), why)
 	}
 	return f, len(src.Files), nil
 }

@@ -113,7 +113,7 @@ func baseLoss(s *duck.Session, rows string, trials []string) (base sql.NullFloat
 	}
 	var n float64
 	loss := func(logp float64, ok bool) (sql.NullFloat64, error) {
-		return sql.NullFloat64{Float64: -logp / n, Valid: ok}, nil
+		return sql.NullFloat64{Float64: 0 - logp/n, Valid: ok}, nil // of certain responses 0, not -0
 	}
 	if l.Traits().Homoscedastic { // its sums say all
 		var variance sql.NullFloat64

@@ -254,6 +254,52 @@ func CSVHeader(path string) (fields []string, raw string) {
 	return fields, string(head)
 }
 
+// Uneven is the first line of a CSV file that has another number of fields than the first one, both
+// numbers, and the line's; 0 where all have as many.
+func Uneven(path string) (line, fields, first int) {
+	head, raw := CSVHeader(path)
+	f, err := os.Open(path)
+	if err != nil || head == nil {
+		return 0, 0, 0
+	}
+	defer f.Close()
+	in, _, err := unpacked(f, path)
+	if err != nil {
+		return 0, 0, 0
+	}
+	r := csv.NewReader(in)
+	r.Comma, r.LazyQuotes, r.ReuseRecord, r.FieldsPerRecord = rune(delimiterOf([]byte(raw))), true, true, len(head)
+	for {
+		record, err := r.Read()
+		if errors.Is(err, csv.ErrFieldCount) {
+			line, _ = r.FieldPos(0)
+			return line, len(record), len(head)
+		}
+		if err != nil {
+			return 0, 0, 0
+		}
+	}
+}
+
+// OneLine says whether a text has one line only.
+func OneLine(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	in, _, err := unpacked(f, path)
+	if err != nil {
+		return false
+	}
+	r := bufio.NewReader(in)
+	_, err = r.ReadString('\n')
+	if err == nil {
+		_, err = r.Peek(1)
+	}
+	return errors.Is(err, io.EOF)
+}
+
 // Clip cuts a text that is quoted in a message.
 func Clip(s string, most int) string {
 	if len(s) <= most {

@@ -72,10 +72,28 @@ func Sniff(in *bufio.Reader) string {
 		return "parquet"
 	case bytes.HasPrefix(head, []byte("ARROW1")), bytes.HasPrefix(head, []byte{0xff, 0xff, 0xff, 0xff}):
 		return "arrow"
+	case len(head) >= 12 && string(head[8:12]) == "DUCK":
+		return "duckdb"
 	case len(text) > 0 && (text[0] == '{' || text[0] == '['):
 		return "json"
 	}
 	return "csv"
+}
+
+// Unpacked is a stream without its compression by gzip or zstd, known by its first bytes.
+func Unpacked(in *bufio.Reader) (*bufio.Reader, error) {
+	name := ""
+	switch head, _ := in.Peek(4); {
+	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
+		name = ".gz"
+	case bytes.HasPrefix(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
+		name = ".zst"
+	}
+	r, packed, err := unpacked(in, name)
+	if err != nil || !packed {
+		return in, err
+	}
+	return bufio.NewReaderSize(r, 1<<20), nil
 }
 
 // Named makes sure that an error names its file.

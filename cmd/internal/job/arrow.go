@@ -1,10 +1,12 @@
 package job
 
 import (
+	"bufio"
 	"cmp"
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -54,7 +56,8 @@ func NewArrow(s *duck.Session, d Data, m Model) (*Arrow, error) {
 		return nil, err
 	}
 	if a.kind == "" && slices.Contains(a.Files, "-") {
-		a.kind = "arrow"
+		in := bufio.NewReader(s.Env.Stdin)
+		a.kind, s.Env.Stdin = files.Sniff(in), in
 	}
 	if a.kind != "arrow" && a.kind != "parquet" {
 		return nil, cli.Usage(fmt.Errorf("--engine arrow reads Parquet and Arrow IPC; the data are %s", a.kind))
@@ -134,6 +137,9 @@ func (a *Arrow) keep(key, value string) {
 
 // plainColumn sets to the name of the column that sql is; what says where it stands.
 func plainColumn(to *string, what, sql string) error {
+	if _, err := strconv.ParseFloat(strings.TrimSpace(sql), 64); err == nil {
+		return cli.Usage(fmt.Errorf("%s: %s is a number; --engine arrow takes the name of a column, --engine duckdb numbers too", what, sql))
+	}
 	name, ok := formula.Column(sql)
 	if !ok {
 		return cli.Usage(fmt.Errorf("%s: %s is an SQL expression; --engine arrow takes columns by name", what, sql))

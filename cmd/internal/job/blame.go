@@ -2,11 +2,13 @@ package job
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/bglm/bglm/cmd/internal/cli"
 	"github.com/bglm/bglm/cmd/internal/duck"
+	"github.com/bglm/bglm/cmd/internal/files"
 )
 
 // Blame names the file that an error is about, where DuckDB's message does not.
@@ -19,6 +21,7 @@ func (src *Source) Blame(err error) error {
 		return err // of the output, which it names
 	}
 	text, _, _ = strings.Cut(text, "\n\nLINE ") // the statement shown is not the user's
+	text = src.sniffed(text)
 	name := ""
 	for i, read := range src.Read {
 		if strings.Contains(text, read) {
@@ -60,6 +63,25 @@ func (src *Source) Blame(err error) error {
 	return duck.Reword(err, text)
 }
 
+// sniffed is what DuckDB says of a CSV file whose form it does not find, without parameters of its
+// reader that nobody can give: with the first line that has another number of fields.
+func (src *Source) sniffed(text string) string {
+	head, _, ok := strings.Cut(text, "\nThe search space used was")
+	if src.Kind != "csv" || !ok {
+		return text
+	}
+	for i, read := range src.Read {
+		if !strings.Contains(head, read) {
+			continue
+		}
+		if line, fields, first := files.Uneven(read); line > 0 {
+			return fmt.Sprintf("%s, line %d: its number of fields is %d, that of the first line %d", src.name(i), line, fields, first)
+		}
+		return src.name(i) + ": no CSV whose lines have equally many fields, between commas, semicolons, tabs or bars"
+	}
+	return head
+}
+
 // unreadable reads the files one by one, all columns of them, and names the first
 // that fails.
 func (src *Source) unreadable() string {
@@ -75,9 +97,15 @@ func (src *Source) unreadable() string {
 	return ""
 }
 
+// wrongOption is what a function says of an option: its key and what is wrong with it.
+var wrongOption = regexp.MustCompile(`(?s)^Invalid Input Error: bglm_\w+: option (\w+)([: ].*)$`)
+
 // locate finds the first row that a fit refused, for its message.
 func (j *Job) locate(src *Source, err error) error {
 	msg := err.Error()
+	if wrong := wrongOption.FindStringSubmatch(msg); wrong != nil && OptionFlags[wrong[1]] == "" && !strings.Contains(msg, "the prior fit") {
+		return cli.Usage(duck.Reword(err, "--option "+wrong[1]+wrong[2]))
+	}
 	if !strings.Contains(msg, "on_error: 'skip'") {
 		return src.Blame(err)
 	}

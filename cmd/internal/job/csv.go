@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/bglm/bglm/cmd/internal/duck"
@@ -11,6 +12,20 @@ import (
 )
 
 var numberedColumn = regexp.MustCompile(`^column\d+$`)
+
+// headerOnly reports a file of one line of words: DuckDB takes the names of columns for a row.
+func (src *Source) headerOnly() error {
+	number := func(field string) bool {
+		_, err := strconv.ParseFloat(strings.TrimSpace(field), 64)
+		return err == nil
+	}
+	for i, path := range src.Read {
+		if header, _ := files.CSVHeader(path); header != nil && !slices.ContainsFunc(header, number) && files.OneLine(path) {
+			return fmt.Errorf("%s: a header (%s) and no rows", src.name(i), files.Clip(strings.Join(header, ", "), 200))
+		}
+	}
+	return nil
+}
 
 // Misread finds the CSV file in which DuckDB sees other columns than its first line
 // has: found are those of all files. It does when some line has more or fewer fields
@@ -21,6 +36,11 @@ func (src *Source) Misread(found []string) error {
 		return nil
 	}
 	numbered := func(c string) bool { return numberedColumn.MatchString(c) }
+	if slices.ContainsFunc(found, numbered) {
+		if err := src.headerOnly(); err != nil {
+			return err
+		}
+	}
 	// No file has a header, or all have.
 	mixed := slices.ContainsFunc(found, numbered) && slices.ContainsFunc(found, func(c string) bool { return !numbered(c) })
 	if !mixed && !slices.ContainsFunc(found, func(c string) bool { return strings.ContainsAny(c, ",;\t|") }) {
@@ -40,7 +60,11 @@ func (src *Source) Misread(found []string) error {
 			own = duck.Names(cols)
 		}
 		if slices.Contains(own, strings.TrimSpace(raw)) || mixed && slices.ContainsFunc(own, numbered) {
-			return fmt.Errorf("%s: damaged, or no CSV: its first line has %d fields (%s), but not every line has as many", src.Files[i], len(header), files.Clip(strings.Join(header, ", "), 200))
+			where := "not every line has as many"
+			if line, fields, _ := files.Uneven(path); line > 0 {
+				where += fmt.Sprintf(": line %d has %d", line, fields)
+			}
+			return fmt.Errorf("%s: damaged, or no CSV: its first line has %d fields (%s), but %s", src.name(i), len(header), files.Clip(strings.Join(header, ", "), 200), where)
 		}
 	}
 	return nil

@@ -208,3 +208,25 @@ func TestArrow(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// DuckDB's advice about parameters of its CSV reader is left out; the line that does not fit is found.
+func TestSniffed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "r.csv")
+	src := &Source{Kind: "csv", Files: []string{"-"}, Read: []string{path}}
+	text := "Invalid Input Error: Error when sniffing file \"" + path + "\".\nIt was not possible to automatically detect the CSV parsing dialect\nThe search space used was:\nDelimiter Candidates: ','\nPossible fixes:\n* null_padding=true"
+	for content, want := range map[string]string{
+		"a,b\n1,2\n\"3\n4\",5\n6\n7,8\n": "standard input, line 5: its number of fields is 1, that of the first line 2",
+		"a;b;c\n1;2;3\n1;2;3;4\n":        "standard input, line 3: its number of fields is 4, that of the first line 3",
+		"nothing\nof the kind\n":         "standard input: no CSV whose lines have equally many fields, between commas, semicolons, tabs or bars",
+	} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := src.sniffed(text); got != want {
+			t.Errorf("%q: %s", content, got)
+		}
+	}
+	if got := src.sniffed("Binder Error: no column"); got != "Binder Error: no column" {
+		t.Error(got)
+	}
+}

@@ -224,6 +224,17 @@ func (src *Source) Numbered() string {
 	return "(FROM " + all + " WHERE " + src.where + ")"
 }
 
+// name is how the user called file i.
+func (src *Source) name(i int) string { return src.FileName(src.Read[i]) }
+
+// Names is how the user called the files.
+func (src *Source) Names() (out []string) {
+	for i := range src.Read {
+		out = append(out, src.name(i))
+	}
+	return out
+}
+
 // FileName is how the user called a file that is read.
 func (src *Source) FileName(read string) string {
 	if i := slices.Index(src.Read, read); i >= 0 {

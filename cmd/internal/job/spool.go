@@ -25,6 +25,10 @@ func (src *Source) spool() (string, error) {
 		}
 		return "", err
 	}
+	in, err := files.Unpacked(in)
+	if err != nil {
+		return "", err
+	}
 	if src.Kind == "" {
 		src.Kind = files.Sniff(in)
 	}
