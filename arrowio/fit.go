@@ -122,6 +122,16 @@ type Fitter struct {
 	key   []byte
 	batch kernels.Batch
 	held  *budget.Grant // the states' share of the memory budget
+
+	schema *kernels.Schema // of the last record
+	kinds  map[string]kindOf
+}
+
+// kindOf is what the records so far have in a column.
+type kindOf struct {
+	levels bool
+	parts  string // of an interaction: kernels.FitColumn.Parts
+	from   string // its type, as it was first seen
 }
 
 // NewFitter checks job against the schema of its records. Errors: an unknown
@@ -251,6 +261,9 @@ func (f *Fitter) add(ctx context.Context, rec arrow.RecordBatch) error {
 		return err
 	}
 	defer x.Release()
+	if err := f.sameKinds(rec, x.Schema()); err != nil {
+		return err
+	}
 	src, err := f.columns(rec, x)
 	if err != nil {
 		return err
@@ -274,6 +287,31 @@ func (f *Fitter) add(ctx context.Context, rec arrow.RecordBatch) error {
 		}
 	}
 	f.rows += int64(n)
+	return nil
+}
+
+// sameKinds reports a column that has levels in one record and numbers in another, such as those of
+// two files: of it both would be learnt, under one name. NULLs are of either kind.
+func (f *Fitter) sameKinds(rec arrow.RecordBatch, s *kernels.Schema) error {
+	if s == nil || s == f.schema {
+		return nil
+	}
+	if f.schema = s; f.kinds == nil {
+		f.kinds = map[string]kindOf{}
+	}
+	for k, name := range s.Names {
+		parts, of := "", ""
+		if s.Parts != nil && s.Parts[k] != "" {
+			parts, of = s.Parts[k], "of "+s.Parts[k]
+		} else if v, err := findColumnIn(rec, name); err == nil {
+			of = v.arr.DataType().String()
+		}
+		if was, ok := f.kinds[name]; !ok {
+			f.kinds[name] = kindOf{s.Levels[k], parts, of}
+		} else if was.levels != s.Levels[k] || !kernels.SameParts(parts, was.parts) {
+			return fmt.Errorf("column %s is %s, and %s in the rows before; allowed: one kind throughout, numbers or levels", name, of, was.from)
+		}
+	}
 	return nil
 }
 

@@ -230,6 +230,36 @@ func TestTerms(t *testing.T) {
 	}
 }
 
+// Columns that are numbers in one record and levels in another are an error, interactions too; of
+// other types of one kind, or NULL, they are not.
+func TestKindsOfRecords(t *testing.T) {
+	y, str := col{"y", f64, `[1, 0]`}, arrow.BinaryTypes.String
+	first := recordOf(t, y, col{"x", f64, `[1, 2]`}, col{"g", str, `["u", "v"]`})
+	for _, c := range []struct {
+		term Term
+		next col
+		want string
+	}{
+		{Term{"x"}, col{"x", str, `["1", "2"]`}, "column x is utf8, and float64 in the rows before; allowed: one kind"},
+		{Term{"x", "g"}, col{"x", str, `["1", "2"]`}, "column x:g is of levels x, levels g, and of number x, levels g in the rows before"},
+		{Term{"x"}, col{"x", arrow.PrimitiveTypes.Int32, `[1, 2]`}, ""},
+		{Term{"x", "g"}, col{"x", arrow.Null, `[null, null]`}, ""},
+		{Term{"x"}, col{"x", arrow.Null, `[null, null]`}, ""},
+	} {
+		f, err := NewFitter(first.Schema(), Job{Y: "y", Terms: []Term{c.term, {"g"}}, Model: model(t, "logit")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = f.Add(t.Context(), first)
+		if err == nil {
+			err = f.Add(t.Context(), recordOf(t, y, c.next, col{"g", str, `["u", "v"]`}))
+		}
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, then %s: %v, want %s", c.term, c.next.t, err, c.want)
+		}
+	}
+}
+
 func TestRowColumnsAndBadRows(t *testing.T) {
 	rec := recordOf(t, col{"y", f64, `[1, 0, null, 1, 2, 1, 0]`}, col{"x", f64, `[1, 2, 3, 4, 5, 6, 7]`},
 		col{"w", f64, `[1, 2, 1, null, 1, -1, 1]`}, col{"o", f64, `[0, 0.5, 0, 0, 0, 0, 0]`},

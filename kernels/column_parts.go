@@ -72,10 +72,10 @@ func SplitParts(s string) (parts []ColumnPart, ok bool) {
 	return parts, len(parts) > 0
 }
 
-// sameParts says whether interactions make the same features of rows: the columns have the same
+// SameParts says whether interactions make the same features of rows: the columns have the same
 // names, without regard to case, and kinds, and those of levels stand in the same order. What is
 // not known is like any other.
-func sameParts(a, b string) bool {
+func SameParts(a, b string) bool {
 	p, ok := SplitParts(a)
 	q, also := SplitParts(b)
 	unknown := func(x ColumnPart) bool { return x.Kind == "" }

@@ -42,7 +42,7 @@ func TestSameParts(t *testing.T) {
 		{"number x, levels g", "", true},
 		{"unknown x, levels g", "number x, levels g", true},
 	} {
-		if got := sameParts(c.a, c.b); got != c.same {
+		if got := SameParts(c.a, c.b); got != c.same {
 			t.Errorf("%q and %q: %v", c.a, c.b, got)
 		}
 	}

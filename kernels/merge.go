@@ -196,7 +196,7 @@ func (f *Fit) addColumns(part, start *Fit) error {
 		switch o := &f.Columns[k]; {
 		case o.Kind != c.Kind:
 			return fmt.Errorf("column %.100q has %ss in one fit and %s in another; only fits of one model can be merged", c.Name, NumberColumn, LevelsColumn)
-		case !sameParts(o.Parts, c.Parts):
+		case !SameParts(o.Parts, c.Parts):
 			return fmt.Errorf("column %.100q is made of %s in one fit and of %s in another; only fits of one model can be merged", c.Name, c.Parts, o.Parts)
 		case o.Name != c.Name:
 			return fmt.Errorf("column %.100q is called %.100q in another fit, so that their features differ; only fits of one model can be merged", c.Name, o.Name)

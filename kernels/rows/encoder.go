@@ -514,6 +514,9 @@ func cloneAll(s []string) []string {
 // the same for encoders of the same ones.
 func (e *Encoder) Columns() *kernels.Columns { return e.cols }
 
+// Schema is the columns of the rows, nil where they are open.
+func (e *Encoder) Schema() *kernels.Schema { return e.schema }
+
 // Null says whether row i has no features at all: x is NULL.
 func (e *Encoder) Null(i int) bool {
 	for _, c := range e.null {
