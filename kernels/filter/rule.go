@@ -148,7 +148,9 @@ func (r jaakkola) Tilt(o lik.Obs, m, v float64) (t lik.Tilted, cut bool) {
 // cloglog a step that is not iterated is cut at ±5.
 //
 // Its log evidence is the innovation density Σ log N(e; 0, R + fᵀΣf), a density also
-// for responses that are counts.
+// for responses that are counts. A row of weight w is one innovation of noise R/w there, as a
+// measurement of that precision is, and not w rows, whose density has (2πR)^((1-w)/2) / √w beside
+// it: the posterior is the same, of weighted rows evidences of several R are not those of Laplace.
 //
 // Source: Niranjan (1999), section on the extended Kalman filter; Jazwinski (1970)
 // for R and the second order.

@@ -109,7 +109,7 @@ var list = specs(
 		Doc:   "share of an EP site's change that is made; lowered by itself where the sweeps oscillate",
 		forms: forms{number(share, func(s *Settings) *float64 { return &s.Options.Damping })}},
 	Spec{Key: "measurement_noise", Default: "'bernoulli'", Uses: "ekf",
-		Doc:   "the EKF's R: the variance of y at the predicted mean, a number, or inferred from the innovation",
+		Doc:   "the EKF's R: the variance of y at the predicted mean, a number, or inferred from the innovation; a row's weight divides it",
 		forms: forms{word[string](nil, "bernoulli"), number(positive, func(s *Settings) *float64 { return &s.Options.MeasurementNoise }), auto(func(s *Settings) *bool { return &s.Options.AutoMeasurementNoise })}},
 	Spec{Key: "noise_floor", Default: "1e-3", Uses: "ekf",
 		Doc:   "least R that measurement_noise 'auto' gives; by default times what measures y: 1 for shares and counts, the dispersion of gaussian and studentt, the variance of gamma",
