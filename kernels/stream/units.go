@@ -542,7 +542,8 @@ func (s *State) reply(now Unit) {
 	shift := (old.Center - now.Center) / now.scale()
 	for k := range s.bank {
 		b := &s.bank[k]
-		if ratio != 1 && !s.plan.unitNoise { // which is 1 in any unit, of earlier rows too
+		// Noise that is 1 in the unit stays as it was, unless the unit was none to go by.
+		if ratio != 1 && !(s.plan.unitNoise && math.Abs(math.Log(ratio)) > farUnit) {
 			s.form.Rescale(k, 1/(ratio*ratio))
 		}
 		s.form.Stretch(k, ratio)
@@ -560,6 +561,10 @@ func (s *State) reply(now Unit) {
 	y.owed = 0
 	s.bind()
 }
+
+// farUnit is by how much the logarithm of a unit changes where the one before was that of a few
+// responses which all but agree, or are all but 0: a factor of four.
+const farUnit = 2 * math.Ln2
 
 // lift moves the intercept of belief k by shift, and its prior back to where it was.
 func (s *State) lift(k int, shift float64) {
