@@ -82,7 +82,7 @@ func TestEvidenceMaximum(t *testing.T) {
 					if x <= h.lo[k] || x >= h.hi[k] {
 						continue
 					}
-					abs := 5e-5 // of a curvature of 1 and more, which leaves 1e-9 nats to gain: the search ends at 1e-8
+					abs := 5e-5                 // of a curvature of 1 and more, which leaves 1e-9 nats to gain: the search ends at 1e-8
 					if f.family == "studentt" { // Newton's steps with floored curvatures end less sharply
 						abs = 2e-4
 					}
