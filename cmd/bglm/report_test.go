@@ -201,7 +201,7 @@ func TestReport(t *testing.T) {
 		t.Error("bands of factorised beliefs")
 	}
 	query(t, "COPY (SELECT '<script>alert(1)</script>' AS feature, 1.0::DOUBLE AS mean, 0.1::DOUBLE AS variance) TO '"+path("x.parquet")+"'")
-	ok(t, "report", "-b", path("x.parquet"), "--out", path("x.html"), "-q")
+	ok(t, "report", "-b", path("x.parquet"), "-o", "family=bernoulli", "--out", path("x.html"), "-q")
 	if b, _ := os.ReadFile(path("x.html")); bytes.Contains(b, []byte("<script")) {
 		t.Error("a feature's name became markup")
 	}
