@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -81,5 +82,21 @@ func TestCLIDoc(t *testing.T) {
 	}
 	if commands < 15 {
 		t.Errorf("%d commands found", commands)
+	}
+}
+
+// The table of commands has all there are.
+func TestCommandTable(t *testing.T) {
+	text, err := os.ReadFile("../../docs/cli.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, _, _ := strings.Cut(string(text), "Exit codes:")
+	c := reflect.TypeFor[commands]()
+	for i := range c.NumField() {
+		name := strings.ToLower(c.Field(i).Name)
+		if !strings.Contains(table, "`bglm "+name+"`") && !strings.Contains(table, "`"+name+"`") {
+			t.Errorf("docs/cli.md has no line about bglm %s", name)
+		}
 	}
 }

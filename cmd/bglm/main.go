@@ -118,6 +118,9 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 			code = int(x)
 		}
 	}()
+	if len(args) == 1 && args[0] == "--version" { // as other programs have it
+		args = []string{"version"}
+	}
 	var c commands
 	parser, err := kong.New(&c,
 		kong.Name("bglm"),

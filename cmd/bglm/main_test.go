@@ -59,6 +59,7 @@ func TestExitCodes(t *testing.T) {
 		{"help", []string{"--help"}, 0, "sql", ""},
 		{"help of sql", []string{"sql", "--help"}, 0, "bglm sql --db flights.db", ""},
 		{"help of version", []string{"version", "--help"}, 0, "bglm version", ""},
+		{"version as a flag", []string{"--version"}, 0, "DuckDB v", ""},
 		{"statement", []string{"sql", "-c", "SELECT 7 AS seven"}, 0, "seven", ""},
 		{"comment first", []string{"sql", "-c", "-- nothing = yet\nSELECT 7 AS seven", "--command", "-- and\n;"}, 0, "seven", ""},
 		{"long nonsense", []string{"sql", "--max-rows", strings.Repeat("x", 5000)}, 2, "", "…\nbglm --help"},
