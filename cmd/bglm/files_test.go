@@ -139,9 +139,9 @@ func TestFaultsAreNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
-		{"predict", "-b", wide, data, "-f", "y ~ x", "--where", "x > 1", "--out", path("out.csv")},
-		{"evaluate", "-b", wide, data, "-f", "y ~ x"},
-		{"report", "-b", wide, data, "-f", "y ~ x", "--out", path("out.html")},
+		{"predict", "-b", wide, "-o", "family=bernoulli", data, "-f", "y ~ x", "--where", "x > 1", "--out", path("out.csv")},
+		{"evaluate", "-b", wide, "-o", "family=bernoulli", data, "-f", "y ~ x"},
+		{"report", "-b", wide, "-o", "family=bernoulli", data, "-f", "y ~ x", "--out", path("out.html")},
 		{"predict", "-b", none, data, "-f", "y ~ x", "--out", path("out.csv")},
 		{"fit", data, "-f", "y ~ x", "--prior", none},
 		{"merge", none, other},

@@ -210,8 +210,8 @@ func originals(t *testing.T, dir string) (out []original) {
 	add("d.json", every...)
 	add("d.ndjson", every...)
 	add("d.duckdb", every...)
-	beliefs := [][]string{{"predict", "-b", "FILE", good, "--out", "OUT.csv"}, {"merge", b, "FILE", "--out", "OUT.parquet"}, {"merge", "FILE", "FILE", "--out", "OUT.json"},
-		{"evaluate", "-b", "FILE", good, "-q"}, {"report", "-b", "FILE", "--out", "OUT.html", "-q"}, {"fit", good, "-f", "y ~ ad + x", "--prior", "FILE", "--out", "OUT.parquet"}}
+	beliefs := [][]string{{"predict", "-b", "FILE", good, "-o", "family=bernoulli", "--out", "OUT.csv"}, {"merge", b, "FILE", "-o", "family=bernoulli", "--out", "OUT.parquet"}, {"merge", "FILE", "FILE", "-o", "family=bernoulli", "--out", "OUT.json"},
+		{"evaluate", "-b", "FILE", good, "-o", "family=bernoulli", "-q"}, {"report", "-b", "FILE", "-o", "family=bernoulli", "--out", "OUT.html", "-q"}, {"fit", good, "-f", "y ~ ad + x", "--prior", "FILE", "--out", "OUT.parquet"}}
 	for _, f := range []string{"b.parquet", "b.arrow", "b.csv", "b.json", "b.duckdb", "full.parquet", "full.arrow", "full.duckdb", "low.parquet", "group.parquet", "group.arrow", "soft.parquet", "fit.parquet", "fit.json"} {
 		add(f, beliefs...)
 	}
