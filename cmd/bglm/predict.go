@@ -342,7 +342,8 @@ func (sc *scoring) checkNames(s *duck.Session, flag, columns string, dist bool) 
 	if twice == nil {
 		return nil
 	}
-	return cli.Usage(fmt.Errorf("--columns %s: the data have %s, which is what predictions are called; leave it out, as in --columns '* EXCLUDE (%s)', or rename it", flag, strings.Join(twice, ", "), strings.Join(twice, ", ")))
+	names := strings.Join(twice, ", ")
+	return cli.Usage(sc.src.Blame(fmt.Errorf("--columns %s: the data have %s, which is what predictions are called; leave it out, as in --columns '* EXCLUDE (%s)', or rename it", flag, names, names)))
 }
 
 // counts are how many rows have a prediction, and how many have none since their group has no

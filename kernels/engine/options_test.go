@@ -16,7 +16,7 @@ import (
 // The list of options speaks of functions that there are, and every method has the common
 // ones.
 func TestUses(t *testing.T) {
-	known := map[string]bool{Auto: true, "fit": true, "from_beliefs": true, "influence": true, "loo": true, "loo_compare": true, "robust": true, "effects": true, "ppc": true, "sql": true, "summary": true, "pit": true, "features": true}
+	known := map[string]bool{Auto: true, "fit": true, "from_beliefs": true, "influence": true, "loo": true, "loo_compare": true, "robust": true, "effects": true, "drivers": true, "ppc": true, "sql": true, "summary": true, "pit": true, "features": true}
 	for _, m := range Methods() {
 		known[m.Name] = true
 		if m.Kind == Process {
