@@ -283,6 +283,9 @@ func (p *parser) atom(minus bool) ([]Term, error) {
 			err = p.unexpected()
 		}
 		p.at++
+		if len(out) > 0 {
+			p.part = "" // (a + b - 1) is terms
+		}
 		return out, err
 	case c == '0' || c == '1':
 		if p.at+1 < len(p.text) && isWord(p.text[p.at+1]) {

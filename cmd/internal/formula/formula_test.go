@@ -19,6 +19,7 @@ func TestFormula(t *testing.T) {
 		{"y ~ a * b * c", "y | a b a:b c a:c b:c a:b:c | true"},
 		{"y ~ (a + b + c)^2", "y | a b c a:b a:c b:c | true"},
 		{"y ~ (a + b):c", "y | a:c b:c | true"},
+		{"y ~ (a + b - 1) * c", "y | a b c a:c b:c | false"},
 		{"y ~ a + a + b:a + a:b", "y | a b:a | true"},
 		{"y ~ a * b - a:b", "y | a b | true"},
 		{"y ~ hour(date)::VARCHAR : x", "y | hour(date)::VARCHAR:x | true"},
@@ -73,7 +74,7 @@ func TestFormula(t *testing.T) {
 		"y ~ poly(a, 3)": "write its powers, as in a + I(a^2)", "y ~ bs(f(a, b))": "I(greatest(f(a, b) - 10, 0))", "y ~ C(a, Treatment)": "as in C(a)",
 		"y ~ b + a^2": "write I(a^2) for the power", "y ~ scale(a)": "write a: numbers", "y ~ a + offset(log(t))": "write offset(ln(t))",
 		"y ~ a - .": "everything", "y ~ a) + b": "unexpected", "y ~ (x | g) + (z | g)": "correlates g, which another", "y ~ (1 | g + h)": "allowed: a column, a:b or a/b",
-		"y ~ a - (1 | a)": "cannot be taken away", "y ~ (. | g)": "before its bar", "y ~ offset(z):g": "offset(z) has no interactions", "y ~ g * offset(z)": "offset(z) has no interactions", "y ~ x:1": "1 has no interactions", "y ~ (1 | )": "behind its bar", "y ~ 17": "unexpected",
+		"y ~ a - (1 | a)": "cannot be taken away", "y ~ (. | g)": "before its bar", "y ~ offset(z):g": "offset(z) has no interactions", "y ~ g * offset(z)": "offset(z) has no interactions", "y ~ x:1": "1 has no interactions", "y ~ (offset(z)):g": "offset(z) has no interactions", "y ~ (1 | )": "behind its bar", "y ~ 17": "unexpected",
 	} {
 		if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", text, err, want)
