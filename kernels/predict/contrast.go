@@ -173,7 +173,7 @@ func (p *pair) moments() (mean, sd float64) {
 }
 
 // mostNodes bounds the nodes of a lattice.
-const mostNodes = 512
+const mostNodes = 1024
 
 // lattice is the trapezoid rule for N(0, 1).
 type lattice struct {
@@ -265,7 +265,7 @@ func (p *pair) below(t float64) float64 {
 	gain, sb := p.cov/p.vb, math.Sqrt(p.vb)
 	c := curve{p: p, t: t, inverse: p.l.Traits().Predictor, slopes: p.l.Traits().Slopes, gain: gain, sb: sb, sr: math.Sqrt(max(p.va-gain*p.cov, 0))}
 	// A cell is half a deviation, or some two units of the predictor.
-	cells := int(min(32+4*sb, mostNodes))
+	cells := int(min(32+4*sb, mostCells/2))
 	f := 0.0
 	lo := c.at(-reach)
 	for k := range cells {
