@@ -29,7 +29,7 @@ const (
 const (
 	KeptUnit       = "unit"       // what the responses are less, and what they are divided by, 0 where all were alike
 	KeptResponses  = "responses"  // mean and deviation of the responses
-	KeptRows       = "rows"       // rows that told of the responses' unit, and that taught dispersion or shape (by weight)
+	KeptRows       = "rows"       // rows of weight above 0, and those that taught dispersion or shape, by weight
 	KeptOwed       = "owed"       // rows, by weight, whose density lacks a unit that is not known yet; 0
 	KeptNoise      = "noise"      // dispersion in the unit of the responses; 0
 	KeptDetermined = "determined" // by what a count of the weights that rows determine is off, in units of lik.Determined; 0

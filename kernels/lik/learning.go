@@ -9,12 +9,13 @@ import (
 // rows as a filter absorbs them, in a rule that knows no unit. A row whose predictor was
 // N(m, v) before it came teaches by its standardised innovation,
 //
-//	D' = D + g (D e²/(v + D/w) - D),  e = y - m,  g = (ν' - ν)/ν',  ν = n - γ
+//	D' = D + ((1 - Δγ) D e²/(v + D/w) - (ν' - ν) D)/ν',  e = y - m,  ν = Σw - γ
 //
 // γ = Σ (1 - σ_j²/σ_0j²) is how many weights the data determine (MacKay), so that ν is
 // the degrees of freedom left for the noise: rows that determine a vague weight say
-// nothing about D and count for nothing. The first row only sets the scale, from its
-// innovation. With beliefs kept in units of D (see Learn) this is the update of the
+// nothing about D and count for nothing. A row of weight w teaches what w equal ones do: their
+// innovations, one after the other, come to the one term. The first row only sets the scale, from
+// its innovation. With beliefs kept in units of D (see Learn) this is the update of the
 // conjugate normal-inverse-gamma model.
 //
 // All of it follows from D, n and the beliefs, so that a run continues from its fit.
@@ -25,7 +26,7 @@ type Learning struct {
 	// Dear says that bringing beliefs to another D costs O(p³): that is done less often.
 	Dear bool
 
-	rows  float64 // that came, of weight above 0; those of the start too
+	rows  float64 // that came, by weight; those of the start too
 	rows0 float64 // at the start
 	d0    float64
 }
@@ -69,14 +70,14 @@ func (g *Learning) Begin(o Obs, m, v float64) {
 		return
 	}
 	e := o.Y - m
-	if d := o.Weight * math.Max(e*e-mostPrior*v, leastScale*v); d > 0 && d <= maxDispersion {
+	if d := math.Max(e*e-mostPrior*v, leastScale*v); d > 0 && d <= maxDispersion {
 		g.dispersion = d
 	}
 }
 
 // LogZ is the log predictive density of a row whose predictor is N(m, v), D integrated
-// out: Student's t of ν degrees of freedom (at least 1), the normal density as ν grows.
-// known is γ, in units of Determined.
+// out: Student's t of ν degrees of freedom (at least 1), the normal density as ν grows; for a
+// weight w that of w equal responses. known is γ, in units of Determined.
 func (g *Learning) LogZ(o Obs, m, v float64, known int64) float64 {
 	if !(o.Weight > 0) {
 		return 0
@@ -84,14 +85,14 @@ func (g *Learning) LogZ(o Obs, m, v float64, known int64) float64 {
 	noise := g.dispersion / o.Weight
 	total := v + noise
 	e := o.Y - m
-	nu := math.Max(g.freedom(known), 1)
-	top, _ := math.Lgamma(0.5 * (nu + 1))
+	w, nu := o.Weight, math.Max(g.freedom(known), 1)
+	top, _ := math.Lgamma(0.5 * (nu + w))
 	bottom, _ := math.Lgamma(0.5 * nu)
-	logZ := top - bottom - 0.5*(math.Log(nu*math.Pi)+math.Log(total)) - 0.5*(nu+1)*math.Log1p(e*(e/total)/nu)
-	if o.Weight != 1 {
-		logZ += 0.5 * (math.Log(2*math.Pi*noise) - o.Weight*math.Log(2*math.Pi*g.dispersion))
+	logDet := math.Log(total)
+	if w != 1 {
+		logDet = w*math.Log(g.dispersion) + math.Log1p(v/noise)
 	}
-	return logZ
+	return top - bottom - 0.5*(w*math.Log(nu*math.Pi)+logDet) - 0.5*(nu+w)*math.Log1p(e*(e/total)/nu)
 }
 
 func (g *Learning) freedom(known int64) float64 { return g.rows - float64(known)/determined }
@@ -121,15 +122,23 @@ func (g *Learning) Learn(o Obs, m, v float64, before, after int64) float64 {
 	}
 	nu := g.freedom(before)
 	first := g.rows == 0
-	g.rows++
+	g.rows += o.Weight
 	next := g.freedom(after)
 	gain := (next - nu) / next
-	if first || !(next > 0) || !(gain > 0) {
+	if first || !(next > 0) || !(gain > 0) && !(next >= 1) {
 		return 1
 	}
 	e := o.Y - m
 	taught := g.dispersion * (e / (v + g.dispersion/o.Weight)) * e
-	d := g.dispersion + math.Min(gain, 1)*(taught-g.dispersion)
+	d := 0.0
+	if left := next - nu; gain > 0 {
+		if o.Weight != 1 { // by degree of freedom
+			taught *= math.Max(left+1-o.Weight, 0) / left
+		}
+		d = g.dispersion + math.Min(gain, 1)*(taught-g.dispersion)
+	} else { // a small weight determines more than it brings
+		d = g.dispersion + (math.Max(left+1-o.Weight, 0)*taught-left*g.dispersion)/next
+	}
 	return g.set(math.Max(d, leastRatio*g.dispersion), after)
 }
 
@@ -176,11 +185,11 @@ func (g *Learning) Recast(ratio float64) {
 	g.d0 *= ratio * ratio
 }
 
-// Rows are those that came, of weight above 0.
+// Rows are those that came, by weight.
 func (g *Learning) Rows() float64 { return g.rows }
 
-// Resume starts at the variance d, in the unit of the responses at hand, that so many rows have
-// taught.
+// Resume starts at the variance d, in the unit of the responses at hand, that so many rows, by
+// weight, have taught.
 func (g *Learning) Resume(d, rows float64) {
 	g.dispersion, g.d0 = d, d
 	g.rows, g.rows0 = rows, rows

@@ -35,6 +35,44 @@ func TestLearningConjugate(t *testing.T) {
 	kerneltest.Close(t, "noise variance", g.Dispersion(), want, kerneltest.Tol{Rel: 1e-12})
 }
 
+// Rows of a weight w count as w rows in the normal-inverse-gamma posterior and in its log evidence,
+// whole weights or not.
+func TestLearningWeights(t *testing.T) {
+	r := rand.New(rand.NewPCG(2, 1))
+	l, _ := New("gaussian", "", Params{Dispersion: 2.5})
+	for _, weights := range []func() float64{
+		func() float64 { return 1 },
+		func() float64 { return float64(1 + r.IntN(4)) },
+		func() float64 { return 0.1 + r.Float64() },
+		func() float64 { return 50 * r.Float64() },
+	} {
+		g, err := NewLearning(l, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const k = 0.3
+		var sy, syy, n, logZ float64
+		mean, precision := 0.0, k
+		for range 200 {
+			o := Obs{Y: 1.5 + 0.7*r.NormFloat64(), Weight: weights()}
+			v := g.Dispersion() / precision
+			logZ += g.LogZ(o, mean, v, 0)
+			// what is determined stays the same here, so that the whole row is left for the noise
+			g.Learn(o, mean, v, 0, 0)
+			precision += o.Weight
+			mean += o.Weight * (o.Y - mean) / precision
+			sy, syy, n = sy+o.Weight*o.Y, syy+o.Weight*o.Y*o.Y, n+o.Weight
+		}
+		b := 2.5 + syy - sy*sy/(n+k)
+		kerneltest.Close(t, "rows", g.Rows(), 1+n, kerneltest.Tol{Rel: 1e-12})
+		kerneltest.Close(t, "noise variance", g.Dispersion(), b/(1+n), kerneltest.Tol{Rel: 1e-12})
+		top, _ := math.Lgamma(0.5 * (1 + n))
+		bottom, _ := math.Lgamma(0.5)
+		want := top - bottom + 0.5*math.Log(2.5) - 0.5*(1+n)*math.Log(b) - 0.5*n*math.Log(math.Pi) + 0.5*math.Log(k/(n+k))
+		kerneltest.Close(t, "log evidence", logZ, want, kerneltest.Tol{Rel: 1e-11})
+	}
+}
+
 func TestLearningMerge(t *testing.T) {
 	l, _ := New("gaussian", "", Params{Dispersion: 1})
 	all, _ := NewLearning(l, 5)

@@ -22,7 +22,7 @@ const (
 // filter, never the answer. It depends on the rows absorbed alone, not on where calls cut
 // them.
 func (s *State) extend() error {
-	if s.n < s.plan.begins+patience {
+	if s.told < s.plan.begins+patience {
 		return nil
 	}
 	q, b := s.plan.Rates, s.bank

@@ -24,10 +24,7 @@ func (s *State) keep(f *kernels.Fit, k int) {
 		return
 	}
 	b, n := &s.bank[k], float64(s.n)
-	rows, taught := n, n
-	if s.units != nil && s.units.y != nil {
-		rows = float64(s.units.y.N)
-	}
+	rows, taught := float64(s.told), n
 	sized := b.counts != nil && b.counts.sized != nil
 	logSize, info := 0.0, 0.0
 	switch {
@@ -97,10 +94,7 @@ func responseOf(f *kernels.Fit) (r *response, inside bool) {
 	} else {
 		return nil, false
 	}
-	r.N = f.N
-	if n, _, ok := f.Kept(kernels.KeptRows); ok {
-		r.N = int64(n)
-	}
+	r.N = told(f)
 	if mean, sd, ok := f.Kept(kernels.KeptResponses); ok {
 		r.Center, r.Scale = mean, sd
 	}
@@ -119,6 +113,14 @@ func noiseOf(f *kernels.Fit, scale float64) float64 {
 		return f.Dispersion
 	}
 	return f.Dispersion / (scale * scale)
+}
+
+// told is how many rows of a fit have weight above 0.
+func told(f *kernels.Fit) int64 {
+	if n, _, ok := f.Kept(kernels.KeptRows); ok {
+		return int64(n)
+	}
+	return f.N
 }
 
 // taught is how many rows have taught dispersion or shape of a fit, by weight.
@@ -215,7 +217,7 @@ func (s *State) enter(c *column, bare, back *Recast) {
 		}
 	default:
 		was := c.unit
-		if left := s.units.running(c); left.Scale != 0 && f.N < freeze && (f.Covariance.Form == gauss.Full || f.Covariance.Form == gauss.LowRank) {
+		if left := s.units.running(c); left.Scale != 0 && told(f) < freeze && (f.Covariance.Form == gauss.Full || f.Covariance.Form == gauss.LowRank) {
 			was = left // State.leave
 		}
 		bare.add(c.id, Unit{Scale: 1}, was)

@@ -84,6 +84,7 @@ type State struct {
 	means        *means  // of these; nil where there are none
 	counted      kernels.Counted
 	n, skipped   int64
+	told         int64 // rows of weight above 0
 	late, cut    int64
 	merged       int32
 	course       *course    // nil before Plan.begins rows
@@ -160,7 +161,7 @@ func newPlan(c *Config, m *kernels.Model, reply *response) (p *Plan, learn *lik.
 		answers: answersOf(m.Lik), begins: courseBegins}
 	n := int64(0) // rows of the fit that goes on
 	if m.Start != nil {
-		n = m.Start.N
+		n = told(m.Start)
 	}
 	p.begins += n
 	if m.Options.AutoNoise {
@@ -185,7 +186,7 @@ func newPlan(c *Config, m *kernels.Model, reply *response) (p *Plan, learn *lik.
 
 // continueFrom counts on from a fit.
 func (s *State) continueFrom(f *kernels.Fit) {
-	s.n, s.skipped = f.N, f.Skipped
+	s.n, s.skipped, s.told = f.N, f.Skipped, told(f)
 	s.counted = kernels.CountFrom(f.Columns)
 	for k := range s.bank {
 		s.bank[k].logZ = f.LogEvidence
@@ -544,11 +545,12 @@ func (s *State) row(b *kernels.Batch, i int) error {
 			return s.impossible(o, r)
 		}
 	}
-	if s.course != nil || o.Weight > 0 && s.n >= p.begins {
+	if s.course != nil || o.Weight > 0 && s.told >= p.begins {
 		s.onCourse(b.Obs(i), o, s.bank[0].room(&one))
 	}
-	s.n++
-	s.weighed = s.weighed || o.Weight > 0
+	if s.n++; o.Weight > 0 {
+		s.told, s.weighed = s.told+1, true
+	}
 	if cut {
 		s.cut++
 	}
@@ -573,8 +575,8 @@ func (s *State) row(b *kernels.Batch, i int) error {
 			s.rescale(k, c.learning.Learn(o, r.m, r.v, before, s.form.Determined(k)))
 		}
 	}
-	if p.Model.Options.AutoPrior {
-		if now, once := learnsAt(s.n); now {
+	if p.Model.Options.AutoPrior && o.Weight > 0 {
+		if now, once := learnsAt(s.told); now {
 			s.learnPriors(once)
 		}
 	}
@@ -624,7 +626,7 @@ func (s *State) impossible(o lik.Obs, r *met) error {
 // that has weight; r is what it does to the first member.
 func (s *State) onCourse(y, o lik.Obs, r *met) {
 	p := s.plan
-	if y.Weight > 0 && s.n >= p.begins {
+	if y.Weight > 0 && s.told >= p.begins {
 		if s.course == nil {
 			s.course, s.fixed = &course{}, lik.NewFixed(p.Model.Lik)
 		}
@@ -864,11 +866,12 @@ func (s *State) multiply(ctx context.Context, product Product, src *State) error
 func (s *State) join(src *State, g *Merging) {
 	both := s.seen && src.seen
 	s.clock, s.begun, s.seen = g.Clock, g.Begun, s.seen || src.seen
-	from, logZ0, skipped := int64(0), 0.0, int64(0)
+	from, before, logZ0, skipped := int64(0), int64(0), 0.0, int64(0)
 	if f := s.plan.Model.Start; f != nil { // the counts both continued from
-		from, logZ0, skipped = f.N, f.LogEvidence, f.Skipped
+		from, before, logZ0, skipped = f.N, told(f), f.LogEvidence, f.Skipped
 	}
 	s.n += src.n - from
+	s.told += src.told - before
 	s.skipped += src.skipped - skipped
 	for k := range s.bank {
 		b, o := &s.bank[k], &src.bank[k]
@@ -879,7 +882,7 @@ func (s *State) join(src *State, g *Merging) {
 			b.counts.merge(o.counts)
 		}
 	}
-	if both && s.plan.Model.Options.AutoPrior && s.n >= LearnsFrom {
+	if both && s.plan.Model.Options.AutoPrior && s.told >= LearnsFrom {
 		s.learnPriors(false)
 	}
 	s.course = merged(s.course, src.course)

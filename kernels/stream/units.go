@@ -399,7 +399,7 @@ func (u *units) learn(fs []uint32, xs []float64) {
 // follow brings the units that are due to the statistics.
 func (s *State) follow() {
 	u := s.units
-	n := s.n + 1
+	n := s.told + 1
 	r := u.recast(false)
 	for _, k := range u.order {
 		c := &u.cols[k]
@@ -515,7 +515,7 @@ func (s *State) respond(o lik.Obs, shift float64) lik.Obs {
 	if s.units.centred {
 		now = Unit{y.Center, y.Scale}
 	}
-	if due(s.n+1, y.unit, now) {
+	if due(s.told+1, y.unit, now) {
 		s.reply(now)
 	}
 	if y.unit.Scale == 0 && !s.units.centred && s.given() { // all were 0
@@ -747,7 +747,7 @@ func (s *State) leave() Form {
 	for k := range c.bank {
 		c.bank[k].learning = nil
 	}
-	if s.n < freeze {
+	if s.told < freeze {
 		var r Recast
 		for k := range c.units.cols {
 			col := &c.units.cols[k]
@@ -795,7 +795,7 @@ func (s *State) meet(src *State, g *Merging) (*State, error) {
 			begun.unit = s.began(&begun)
 		}
 		now := c.unit
-		without, withoutToo := c.N < s.n || c.unit.Scale != 0, o.N < src.n || o.unit.Scale != 0
+		without, withoutToo := c.N < s.told || c.unit.Scale != 0, o.N < src.told || o.unit.Scale != 0
 		switch stats := begun.ColumnStats; {
 		case o.N == stats.N: // nothing was learnt there
 		case c.N == stats.N:
@@ -812,7 +812,7 @@ func (s *State) meet(src *State, g *Merging) (*State, error) {
 		if begun.N > begun.Missing {
 			s.enter(&begun, &bare, &back)
 			first.add(c.id, begun.unit, c.unit)
-		} else if start != nil && start.N > begun.N && now.Center != 0 && !math.IsNaN(now.Center) {
+		} else if start != nil && told(start) > begun.N && now.Center != 0 && !math.IsNaN(now.Center) {
 			first.add(uint32(s.plan.Named+len(g.Joined)), Unit{}, now)
 			g.Joined = append(g.Joined, c.id)
 		}
