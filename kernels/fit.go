@@ -93,17 +93,26 @@ func (c *FitColumn) Deviation() (mean, sd float64, ok bool) {
 // variance it knows that variance, with what is known of its spread.
 func (f *Fit) PriorOf(name []byte) Weight {
 	w := f.Prior.Of(name)
-	if len(f.Columns) == 0 {
-		return w
-	}
-	if c := f.levelsOf(name); c != nil {
-		if m, sd, ok := c.Deviation(); ok {
-			w.Variance = m*m + sd*sd
-		} else if c.Variance >= 0 {
-			w.Variance = c.Variance
-		}
+	if v, ok := f.LevelVariance(name); ok {
+		w.Variance = v
 	}
 	return w
+}
+
+// LevelVariance is the prior variance of a new level of a column of f; false where f knows none
+// of that column.
+func (f *Fit) LevelVariance(name []byte) (variance float64, ok bool) {
+	if len(f.Columns) == 0 {
+		return 0, false
+	}
+	c := f.levelsOf(name)
+	if c == nil {
+		return 0, false
+	}
+	if m, sd, ok := c.Deviation(); ok {
+		return m*m + sd*sd, true
+	}
+	return c.Variance, c.Variance >= 0
 }
 
 // levelsOf is the column of levels that a feature belongs to, the longest where names of columns

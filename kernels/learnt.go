@@ -67,6 +67,18 @@ func (f *Fit) Kept(name string) (a, b float64, ok bool) {
 	return 0, 0, false
 }
 
+// Told is how many rows of a fit have weight above 0, and how many have taught its dispersion or
+// shape, by weight; 0 of no fit.
+func (f *Fit) Told() (rows, taught float64) {
+	if f == nil {
+		return 0, 0
+	}
+	if rows, taught, ok := f.Kept(KeptRows); ok {
+		return rows, taught
+	}
+	return float64(f.N), float64(f.N)
+}
+
 // KeepsUnits says whether f has the unit of any column of numbers.
 func (f *Fit) KeepsUnits() bool {
 	return f != nil && slices.ContainsFunc(f.Learnt, func(l Learnt) bool { return strings.HasPrefix(l.Name, "unit(") })

@@ -94,7 +94,7 @@ func newFactors(p *stream.Plan, d *kernels.Dict) (stream.Form, *stream.State, er
 	s := &small{factors: factors{start: c}}
 	f := &s.factors
 	f.w = append(s.w[:0], c.from()...)
-	if p.Drifts || p.Learns || len(p.Rates) > 1 || len(m.PriorBy) > 0 {
+	if p.Drifts || p.Learns || len(p.Rates) > 1 || !p.OnePrior() {
 		f.rest = &rest{dict: d}
 	}
 	for range p.Rates[1:] {

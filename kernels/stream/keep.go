@@ -117,21 +117,8 @@ func noiseOf(f *kernels.Fit, scale float64) float64 {
 
 // told is how many rows of a fit have weight above 0.
 func told(f *kernels.Fit) int64 {
-	if n, _, ok := f.Kept(kernels.KeptRows); ok {
-		return int64(n)
-	}
-	return f.N
-}
-
-// taught is how many rows have taught dispersion or shape of a fit, by weight.
-func taught(f *kernels.Fit) float64 {
-	if f == nil {
-		return 0
-	}
-	if _, n, ok := f.Kept(kernels.KeptRows); ok {
-		return n
-	}
-	return float64(f.N)
+	n, _ := f.Told()
+	return int64(n)
 }
 
 // resumeNoise gives l, of responses in that unit, what a fit knows of it.
@@ -146,13 +133,15 @@ func resumeNoise(l *lik.Learning, m *kernels.Model, scale float64) {
 	if kept, _, ok := f.Kept(kernels.KeptNoise); ok && own.Dispersion == f.Dispersion {
 		d = kept
 	}
-	l.Resume(d, taught(f))
+	_, taught := f.Told()
+	l.Resume(d, taught)
 }
 
 // resumeShape gives l what a fit knows of its shape.
 func resumeShape(l *lik.Sized, m *kernels.Model) {
 	if logSize, info, ok := m.Start.Kept(kernels.KeptShape); ok && m.Start.Shape == l.Shape() {
-		l.Resume(logSize, info, taught(m.Start))
+		_, taught := m.Start.Told()
+		l.Resume(logSize, info, taught)
 	}
 }
 

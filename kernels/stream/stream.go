@@ -26,6 +26,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/bglm/bglm/kernels"
@@ -54,6 +55,8 @@ type Plan struct {
 	begins    int64         // rows, those of a fit continued included, before a course
 	names     *kernels.Dict // the features that the model names
 	head      kernels.Fit   // what all fits say alike
+	levels    bool          // the fit continued knows prior variances of columns of levels
+	told      float64       // the scale of its responses' unit
 
 	fixed map[uint32]float64 // of numbers that are standardised: fixedNamed
 }
@@ -164,6 +167,8 @@ func newPlan(c *Config, m *kernels.Model, reply *response) (p *Plan, learn *lik.
 		n = told(m.Start)
 	}
 	p.begins += n
+	p.told = reply.scale()
+	p.levels = m.Start != nil && slices.ContainsFunc(m.Start.Columns, func(c kernels.FitColumn) bool { return c.Kind == kernels.LevelsColumn && c.Variance >= 0 })
 	if m.Options.AutoNoise {
 		p.Rates = m.NoiseGrid()
 		p.grid = edges(p.Rates)
@@ -249,26 +254,36 @@ func (p *Plan) learning(l *lik.Learning) *learning {
 }
 
 // Fresh is the prior of feature id of d that is not named by itself: that of its column where
-// it has one.
+// it has one, of a level as the model or the fit continued knows it.
 func (p *Plan) Fresh(d *kernels.Dict, id int) kernels.Weight {
 	prior := &p.Model.Prior
 	if id == 0 && !p.Model.NoIntercept {
 		return kernels.Weight{Mean: prior.Mean, Variance: prior.InterceptVariance}
 	}
 	w := kernels.Weight{Mean: prior.Mean, Variance: prior.Variance}
-	if len(p.Model.PriorBy) > 0 {
-		if by := p.Model.PriorBy.OfFeature(string(d.Name(uint32(id)))); by != nil {
-			w.Variance = by.Variance
+	if p.OnePrior() {
+		return w
+	}
+	name := d.Name(uint32(id))
+	if by := p.Model.PriorBy.OfFeature(string(name)); by != nil {
+		w.Variance = by.Variance
+	} else if p.levels && d.LevelColumn(uint32(id)) != "" {
+		if v, ok := p.Model.Start.LevelVariance(name); ok {
+			w.Variance = unscaled(v, p.told*p.told)
 		}
 	}
 	return w
 }
 
+// OnePrior says whether all weights that the model does not name have one prior but the
+// intercept.
+func (p *Plan) OnePrior() bool { return len(p.Model.PriorBy) == 0 && !p.levels }
+
 // fixedNamed are the means of the weights that the model names and knows, by feature.
 func (p *Plan) fixedNamed(d *kernels.Dict) map[uint32]float64 {
 	m := p.Model
 	fixed := map[uint32]float64{}
-	if m.Prior.Variance == 0 || m.Prior.InterceptVariance == 0 || len(m.PriorBy) > 0 {
+	if m.Prior.Variance == 0 || m.Prior.InterceptVariance == 0 || !p.OnePrior() {
 		for id := range p.Named {
 			if w := p.Fresh(d, id); w.Variance == 0 {
 				fixed[uint32(id)] = w.Mean
