@@ -769,26 +769,7 @@ func (p *Problem) Fit(method string, post *gauss.Normal, logZ float64) *Fit {
 	}
 	p.setPosterior(f, post)
 	p.SetVariances(f, p.PriorVar)
-	p.keepWeight(f)
 	return f
-}
-
-// keepWeight notes in f how much its rows weigh, for a stream that goes on to learn what they
-// taught.
-func (p *Problem) keepWeight(f *Fit) {
-	if o := &p.Options; p.Weight == nil || p.unseen != nil || !o.AutoDispersion && !o.AutoShape {
-		return
-	}
-	told, sum := 0.0, 0.0
-	for i, w := range p.Weight {
-		if sum += w; w > 0 {
-			told += p.Rows(i)
-		}
-	}
-	if n := p.Table(); told != n || sum != n {
-		before, taught := p.Start.Told()
-		f.Keep(KeptRows, before+told, taught+sum)
-	}
 }
 
 // SetVariances notes in the columns of f the prior variances of their weights, by column of
