@@ -164,9 +164,12 @@ func (c *Counted) Merge(o *Counted, start *Fit) error {
 }
 
 // Clone is an independent copy.
-func (c *Counted) Clone() Counted {
+func (c *Counted) Clone() Counted { return c.CloneTo(Counted{}) }
+
+// CloneTo is Clone in the memory of old, which nobody reads any more.
+func (c *Counted) CloneTo(old Counted) Counted {
 	d := *c
-	d.missing = slices.Clone(c.missing)
+	d.missing = append(old.missing[:0], c.missing...)
 	return d
 }
 

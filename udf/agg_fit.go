@@ -558,6 +558,7 @@ func checkPoints(x *capi.Vec) error { return rows.CheckPoints(columnOf(x), "x") 
 func finalizeFit(states []capi.State, out *capi.Col) error {
 	results := make([]*engine.Result, len(states))
 	fits := make([]engine.Factorised, len(states))
+	awoken := make([]awake, len(states))
 	groups := make([]solvable, len(states))
 	for i, st := range states {
 		s, _ := st.(*fitState)
@@ -569,18 +570,20 @@ func finalizeFit(states []capi.State, out *capi.Col) error {
 			fits[i] = e
 		} else {
 			g.solve = func() error {
-				f, void, err := s.fitter()
+				a := &awoken[i]
+				err := a.wake(s)
 				if err != nil {
 					return waitedError{err}
 				}
-				if void {
+				if a.failed {
 					return nil
 				}
-				if e, ok := f.(engine.Factorised); ok {
+				if e, ok := a.Fitter.(engine.Factorised); ok {
 					fits[i] = e
 					return nil
 				}
-				results[i], err = hinted(f.Fit(running()))
+				results[i], err = hinted(a.Fit(running()))
+				a.sleep()
 				return err
 			}
 		}
@@ -593,7 +596,9 @@ func finalizeFit(states []capi.State, out *capi.Col) error {
 		case results[i] != nil:
 			w.result(states[i].(*fitState).plan, results[i])
 		case fits[i] != nil:
-			return w.factorised(fits[i])
+			err := w.factorised(fits[i])
+			awoken[i].sleep()
+			return err
 		default: // a row made it void
 			w.null()
 		}

@@ -20,6 +20,24 @@ type alike struct {
 	has    [4]bool       // weight, offset, trials, time
 	layout *rows.Layout  // of those that waited, nil for others
 	ready  engine.Fitter // for such rows, of which it has none; groups begin as its clones
+	spare  sync.Pool     // of such clones that nobody needs any more
+}
+
+// fitter is a fit for such rows.
+func (a *alike) fitter() engine.Fitter {
+	r, ok := a.ready.(engine.Recycler)
+	if !ok {
+		return a.ready.Clone()
+	}
+	old, _ := a.spare.Get().(engine.Fitter)
+	return r.CloneTo(old)
+}
+
+// release gives back a fit that fitter gave.
+func (a *alike) release(f engine.Fitter) {
+	if _, ok := a.ready.(engine.Recycler); ok {
+		a.spare.Put(f)
+	}
 }
 
 // alikeOf is what the rows of b have in common, whose features names has, for groups that
@@ -136,32 +154,34 @@ func (s *fitState) wake() error {
 		s.Fitter = s.plan.empty.Clone()
 		return nil
 	}
-	return s.learn(w)
+	_, err := s.learn(w)
+	return err
 }
 
-// learn feeds rows that waited to the fit.
-func (s *fitState) learn(w waiting) error {
+// learn feeds rows that waited to the fit; that is of a where it had none before and there is such
+// an a.
+func (s *fitState) learn(w waiting) (a *alike, err error) {
 	if w.layout == nil {
-		return nil
+		return nil, nil
 	}
-	if done, err := s.learnNumbers(w); done || err != nil {
-		return err
+	if a, done, err := s.learnNumbers(w); done || err != nil {
+		return a, err
 	}
 	u, n, err := w.layout.Unpack(w.rows)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer u.Close()
 	block := blocks.Get().(*together)
 	defer blocks.Put(block)
 	block.begin(u.Source, n)
 	block.layout = w.layout
-	return block.feed(s, 0, n)
+	return nil, block.feed(s, 0, n)
 }
 
 // learnNumbers is learn for rows of numbers like some before, whose features need not be looked
-// up; false where they are not, or one is at fault.
-func (s *fitState) learnNumbers(w waiting) (done bool, err error) {
+// up; done is false where they are not, or one is at fault.
+func (s *fitState) learnNumbers(w waiting) (of *alike, done bool, err error) {
 	m := s.plan.model
 	var a *alike
 	for _, o := range s.plan.alike.all() {
@@ -170,22 +190,22 @@ func (s *fitState) learnNumbers(w waiting) (done bool, err error) {
 		}
 	}
 	if a == nil || m.Start != nil {
-		return false, nil
+		return nil, false, nil
 	}
 	b := batches.Get().(*kernels.Batch)
 	defer batches.Put(b)
 	b.Reset()
 	if !w.layout.Numbers(w.rows, !m.NoIntercept, len(a.shared), b) || !rows.Good(m.Lik, b) {
-		return false, nil
+		return nil, false, nil
 	}
 	if s.Fitter == nil {
-		s.Fitter = a.ready.Clone()
+		s.Fitter, of = a.fitter(), a
 	} else if f, ok := s.Fitter.(engine.Sharer); !ok || !f.Share(a.names) {
-		return false, nil
+		return nil, false, nil
 	}
 	b.Shared, b.Schema = a.shared, a.schema
 	defer func() { b.Shared = nil }() // which is not its own
-	return true, s.update(b)
+	return of, true, s.update(b)
 }
 
 // waitedError is what is wrong with rows that waited, of which no group is NULL instead: that
@@ -204,6 +224,34 @@ func (s *fitState) fitter() (f engine.Fitter, void bool, err error) {
 	return c.Fitter, c.failed, err
 }
 
+// awake is the group of s for its answer, whose fit is of a and to be given back afterwards.
+type awake struct {
+	fitState
+	of *alike
+}
+
+// wake makes the fit of the rows of s, which stays as it is.
+func (w *awake) wake(s *fitState) (err error) {
+	w.fitState = *s
+	switch {
+	case s.Fitter != nil:
+	case s.layout == nil:
+		err = w.fitState.wake()
+	default:
+		w.waiting = waiting{}
+		w.of, err = w.learn(s.waiting)
+	}
+	return err
+}
+
+// sleep gives back what w has no use for any more.
+func (w *awake) sleep() {
+	if w.of != nil {
+		w.of.release(w.Fitter)
+	}
+	*w = awake{}
+}
+
 // follow adds the rows that wait in o.
 func (s *fitState) follow(o *fitState) error {
 	if s.Fitter == nil && len(s.rows)+len(o.rows) <= maxWaiting && (s.layout == nil || o.layout == nil || s.layout == o.layout) {
@@ -216,7 +264,8 @@ func (s *fitState) follow(o *fitState) error {
 	if err := s.wake(); err != nil {
 		return err
 	}
-	return s.learn(o.waiting)
+	_, err := s.learn(o.waiting)
+	return err
 }
 
 // update learns from the rows of b.

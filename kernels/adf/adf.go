@@ -63,6 +63,11 @@ type rest struct {
 	scale   []float64 // by feature: the scale of its numbers, 0 for none
 }
 
+// only says whether there is one belief without drift and what is learnt.
+func (r *rest) only() bool {
+	return r.more == nil && r.touched == nil && r.drifted == nil && r.known == nil
+}
+
 // few is how many weights lie beside their state.
 const few = 4
 
@@ -485,7 +490,22 @@ func (f *factors) Covariance(int, []uint32) (kernels.Covariance, error) {
 }
 
 // Clone implements stream.Form.
-func (f *factors) Clone(d *kernels.Dict) (stream.Form, *stream.State) {
+func (f *factors) Clone(d *kernels.Dict, old stream.Form) (stream.Form, *stream.State) {
+	if c, ok := old.(*factors); ok && (f.rest == nil || f.rest.only()) && (c.rest == nil || c.rest.only()) {
+		w, r := c.w, c.rest
+		*c = *f
+		c.w, c.rest = append(w[:0], f.w...), r
+		if r != nil {
+			r.scale = r.scale[:0]
+		}
+		if f.rest != nil {
+			if r == nil {
+				c.rest = &rest{}
+			}
+			c.rest.dict, c.rest.scale = d, append(c.rest.scale, f.rest.scale...)
+		}
+		return c, nil
+	}
 	s := &small{factors: *f}
 	c := &s.factors
 	c.w = append(s.w[:0], f.w...)

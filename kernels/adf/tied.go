@@ -128,7 +128,7 @@ func (t *tied) Rest() {
 func (t *tied) Extend(p *stream.Plan, at, from int) error {
 	t.plan = p
 	t.bank = slices.Insert(t.bank, at, t.bank[from].Clone())
-	if t.known != nil {
+	if len(t.known) > 0 {
 		t.known = slices.Insert(t.known, at, t.known[from])
 	}
 	return nil
@@ -341,7 +341,7 @@ func (t *tied) addBlock(id int32, start kernels.Weight) int32 {
 	if t.plan.Drifts {
 		t.moves = append(t.moves, false)
 	}
-	if t.unit != nil {
+	if len(t.unit) > 0 {
 		t.unit = append(t.unit, stream.Unit{Scale: 1})
 	}
 	for _, b := range t.bank {
@@ -715,7 +715,7 @@ func (t *tied) Predict(k int, fs []uint32, xs []float64, shift float64) (m, v fl
 
 // Absorb implements stream.Form.
 func (t *tied) Absorb(k int, _ []uint32, _ []float64, _ float64, tilt lik.Tilted) {
-	if t.known == nil {
+	if len(t.known) == 0 {
 		t.bank[k].Absorb(t.ks, t.xs, tilt)
 		return
 	}
@@ -730,7 +730,7 @@ func (t *tied) Absorb(k int, _ []uint32, _ []float64, _ float64, tilt lik.Tilted
 
 // count adds what the data determine of leaf l to the count of belief k, or takes it.
 func (t *tied) count(k, l int, sign int64) {
-	if t.known == nil {
+	if len(t.known) == 0 {
 		return
 	}
 	if _, q, _ := t.bank[k].Leaf(l); q > 0 {
@@ -835,7 +835,7 @@ func (t *tied) Unit(id uint32) (stream.Unit, bool) {
 
 // unitOf is the unit of weight p of the block, 1 where it has none.
 func (t *tied) unitOf(p int32) stream.Unit {
-	if t.unit == nil {
+	if len(t.unit) == 0 {
 		return stream.Unit{Scale: 1}
 	}
 	return t.unit[p]
@@ -942,7 +942,7 @@ func (t *tied) Linear(k int, b *kernels.Batch, now float64, at func(int) float64
 	for i := range b.Len() {
 		fs, xs := b.Entries(i)
 		if f.plan.Drifts {
-			c, _ := t.Clone(t.dict)
+			c, _ := t.Clone(t.dict, nil)
 			f = c.(*tied)
 			if err := f.Drift(now, max(at(i), now), fs); err != nil {
 				return err
@@ -999,7 +999,7 @@ func (t *tied) Beliefs(k int, now float64, dst []kernels.Weight) []kernels.Weigh
 	h, v := memory[:d], memory[d:2*d]
 	b.Variances(v)
 	for id, p := range t.place {
-		if p >= 0 && t.unit == nil {
+		if p >= 0 && len(t.unit) == 0 {
 			dst = append(dst, kernels.Weight{Mean: b.Mean[p], Variance: v[p]})
 			continue
 		}
@@ -1109,7 +1109,11 @@ func (t *tied) Covariance(k int, order []uint32) (c kernels.Covariance, err erro
 }
 
 // Clone implements stream.Form.
-func (t *tied) Clone(d *kernels.Dict) (stream.Form, *stream.State) {
+func (t *tied) Clone(d *kernels.Dict, old stream.Form) (stream.Form, *stream.State) {
+	if c, ok := old.(*tied); ok && len(t.bank) == 1 && len(c.bank) == 1 {
+		t.cloneTo(c, d)
+		return c, nil
+	}
 	s := &smallTied{tied: *t}
 	c := &s.tied
 	c.dict, c.hand = d, nil
@@ -1125,6 +1129,20 @@ func (t *tied) Clone(d *kernels.Dict) (stream.Form, *stream.State) {
 		c.bank[k+1] = b.Clone()
 	}
 	return c, &s.state
+}
+
+// cloneTo makes c a copy, in its own memory; both have one belief.
+func (t *tied) cloneTo(c *tied, d *kernels.Dict) {
+	o := *c
+	*c = *t
+	c.dict, c.hand = d, nil
+	c.place, c.is = append(o.place[:0], t.place...), append(o.is[:0], t.is...)
+	c.owner, c.of = append(o.owner[:0], t.owner...), append(o.of[:0], t.of...)
+	c.cols, c.column = append(o.cols[:0], t.cols...), append(o.column[:0], t.column...)
+	c.unit, c.scale = append(o.unit[:0], t.unit...), maps.Clone(t.scale)
+	c.moves, c.touched, c.known = append(o.moves[:0], t.moves...), append(o.touched[:0], t.touched...), append(o.known[:0], t.known...)
+	c.bank = o.bank
+	t.bank[0].CopyTo(c.bank[0])
 }
 
 // Size implements stream.Form.

@@ -25,7 +25,7 @@ func (t *tied) Merge(of stream.Form, g *stream.Merging) (stream.Product, error) 
 	if !g.Brought {
 		return nil, nil
 	}
-	c, _ := of.Clone(g.OtherDict)
+	c, _ := of.Clone(g.OtherDict, nil)
 	p := &tiedProduct{t: t, o: c.(*tied), Merging: g}
 	d := &kernels.Dict{}
 	if err := t.plan.Model.Name(d); err != nil {

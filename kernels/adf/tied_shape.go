@@ -105,7 +105,7 @@ func (t *tied) raise(ks []int) {
 		if t.plan.Drifts {
 			t.moves = append(t.moves, !math.IsNaN(t.touched[k]))
 		}
-		if t.unit != nil {
+		if len(t.unit) > 0 {
 			t.unit = append(t.unit, stream.Unit{Scale: 1})
 		}
 	}

@@ -403,6 +403,12 @@ func (b *Belief) CloneTo(c *Belief, spare []float64) {
 	c.Mean, c.root, c.leaf = append(c.Mean, b.Mean...), append(c.root, b.root...), append(c.leaf, b.leaf...)
 }
 
+// CopyTo makes c an independent copy, in its own memory.
+func (b *Belief) CopyTo(c *Belief) {
+	b.Bring()
+	*c = Belief{Mean: append(c.Mean[:0], b.Mean...), root: append(c.root[:0], b.root...), leaf: append(c.leaf[:0], b.leaf...)}
+}
+
 // Size is the memory held, in bytes.
 func (b *Belief) Size() int64 {
 	return 8*int64(cap(b.Mean)+cap(b.root)+cap(b.leaf)) + 200

@@ -274,6 +274,12 @@ func (s streaming) Skip(n int64)  { s.state.Skip(n) }
 func (s streaming) Clone() Fitter { return streaming{s.state.Clone()} }
 func (s streaming) Size() int64   { return s.state.Size() }
 
+// CloneTo implements Recycler.
+func (s streaming) CloneTo(old Fitter) Fitter {
+	o, _ := old.(streaming)
+	return streaming{s.state.CloneTo(o.state)}
+}
+
 // Share implements Sharer.
 func (s streaming) Share(d *kernels.Dict) bool { return s.state.Share(d) }
 func (s streaming) Fit(ctx context.Context) (*Result, error) {
@@ -514,6 +520,13 @@ type Factorised interface {
 	Read(ctx context.Context, write func(f *kernels.Fit, each func(visit func(name []byte, w kernels.Weight)))) error
 }
 
+// Recycler is a fit whose clones can have the memory of one that nobody needs any more.
+type Recycler interface {
+	// CloneTo is Clone in the memory of old, which is nil, or a clone of the same fit that is of
+	// no use afterwards.
+	CloneTo(old Fitter) Fitter
+}
+
 // Sharer is a fit that can have its dictionary together with other fits of its model, as
 // stream.State.Share says.
 type Sharer interface{ Share(d *kernels.Dict) bool }
@@ -522,6 +535,14 @@ type Sharer interface{ Share(d *kernels.Dict) bool }
 type factorised struct{ streaming }
 
 func (s factorised) Clone() Fitter { return factorised{streaming{s.state.Clone()}} }
+
+// CloneTo implements Recycler.
+func (s factorised) CloneTo(old Fitter) Fitter {
+	o, _ := old.(factorised)
+	return factorised{streaming{s.state.CloneTo(o.state)}}
+}
+
+// Read implements Factorised.
 func (s factorised) Read(ctx context.Context, write func(f *kernels.Fit, each func(visit func(name []byte, w kernels.Weight)))) error {
 	return s.state.Read(ctx, func(each func(visit func(name []byte, w kernels.Weight) bool)) {
 		f := s.state.Summary()

@@ -657,7 +657,7 @@ func (s *joint) Covariance(k int, order []uint32) (kernels.Covariance, error) {
 func (s *joint) Status(k int) string { return s.bank[k].cov.status() }
 
 // Clone implements stream.Form.
-func (s *joint) Clone(d *kernels.Dict) (stream.Form, *stream.State) {
+func (s *joint) Clone(d *kernels.Dict, _ stream.Form) (stream.Form, *stream.State) {
 	return s.clone(d), new(stream.State)
 }
 

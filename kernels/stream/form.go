@@ -77,8 +77,10 @@ type Form interface {
 	Merge(o Form, g *Merging) (Product, error)
 
 	// Clone is an independent copy whose names d has, and memory for the State that has
-	// it: a small form and its state are one allocation.
-	Clone(d *kernels.Dict) (Form, *State)
+	// it: a small form and its state are one allocation. old is nil, or a form of the same plan
+	// that nobody needs any more: the copy may take its place and its memory, and there is no State
+	// then.
+	Clone(d *kernels.Dict, old Form) (Form, *State)
 	// Size is the memory held, in bytes, that of the State beside it included.
 	Size() int64
 	// Reserve claims memory for so many copies from the budget; nil where they are small.

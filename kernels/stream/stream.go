@@ -724,14 +724,29 @@ func (s *State) linear(b *kernels.Batch, mean, variance []float64) error {
 }
 
 // Clone returns an independent copy.
-func (s *State) Clone() *State {
+func (s *State) Clone() *State { return s.CloneTo(nil) }
+
+// CloneTo is Clone in the memory of old, where that is not nil, another clone of s or of what s is
+// a clone of, which nobody reads any more: groups that are made, read and left are one after the
+// other in one place.
+func (s *State) CloneTo(old *State) *State {
 	d := s.dict
 	if s.copied {
 		d = d.Copy()
 	}
-	form, c := s.form.Clone(d)
+	var was State
+	if old != nil && old.plan == s.plan && len(old.bank) == 1 {
+		was = *old
+	} else {
+		old = nil
+	}
+	form, c := s.form.Clone(d, was.form)
+	if c == nil {
+		c = old
+	}
 	*c = *s
-	c.form, c.dict, c.units, c.means, c.counted, c.fixed = form, d, s.units.clone(), s.means.clone(), s.counted.Clone(), s.fixed.Clone()
+	c.form, c.dict, c.units, c.means, c.fixed = form, d, s.units.clone(was.units), s.means.clone(), s.fixed.Clone()
+	c.counted = s.counted.CloneTo(was.counted)
 	if s.course != nil {
 		own := *s.course
 		c.course = &own
@@ -1081,23 +1096,24 @@ const maxReader = 1 << 16 // weights worth keeping the memory of
 
 // Summary is the fit without its beliefs and covariance, of a form that has none.
 func (s *State) Summary() kernels.Fit {
-	f := s.summary()
+	var f kernels.Fit
+	s.summary(&f)
 	s.keep(&f, s.Best())
 	return f
 }
 
 // summary is Summary without what is kept for a run that goes on.
-func (s *State) summary() kernels.Fit {
+func (s *State) summary(f *kernels.Fit) {
 	p, k := s.plan, s.Best()
 	b := &s.bank[k]
-	f := p.head
+	*f = p.head
 	if b.learning != nil || p.unitNoise {
 		f.SetLikelihood(s.Likelihood())
 	}
 	if b.counts != nil && b.counts.sized != nil {
 		f.SetLikelihood(b.counts.sized)
 	}
-	s.parameters(&f, k)
+	s.parameters(f, k)
 	s.units.prior(&f.Prior)
 	f.Columns = s.columns()
 	for j := range f.Columns {
@@ -1109,7 +1125,7 @@ func (s *State) summary() kernels.Fit {
 		}
 	}
 	if p.Model.Options.AutoPrior {
-		s.form.(PriorLearner).Priors(&f)
+		s.form.(PriorLearner).Priors(f)
 	}
 	f.N, f.Skipped, f.LogEvidence = s.n, s.skipped, b.logZ
 	if p.Model.HasTime {
@@ -1119,10 +1135,9 @@ func (s *State) summary() kernels.Fit {
 	if start := p.Model.Start; s.n > 0 && !s.weighed && (start == nil || start.N == 0) {
 		f.Say(kernels.WeightlessNote)
 	}
-	f.Say(s.course.says(&f, p, b.score))
-	f.Say(s.scaleNote(&f))
+	f.Say(s.course.says(f, p, b.score))
+	f.Say(s.scaleNote(f))
 	f.Say(kernels.SkippedNote(f.Skipped))
-	return f
 }
 
 // parameters notes in f what belief k learnt of dispersion and shape. That of gaussian responses
@@ -1217,7 +1232,8 @@ func (s *State) fit(ctx context.Context) (*kernels.Fit, error) {
 	if err := s.plan.Model.PriorBy.Check(s.dict); err != nil {
 		return nil, err
 	}
-	f, k := s.summary(), s.Best()
+	f, k := &kernels.Fit{}, s.Best()
+	s.summary(f)
 	r := s.reader()
 	defer r.done()
 	form := s.form
@@ -1239,13 +1255,13 @@ func (s *State) fit(ctx context.Context) (*kernels.Fit, error) {
 	if err := stop.Cause(ctx); err != nil {
 		return nil, err
 	}
-	s.units.restore(&f, r.order)
-	s.keep(&f, k)
+	s.units.restore(f, r.order)
+	s.keep(f, k)
 	if err = f.Check(); err == nil {
 		err = f.Covariance.Check(len(f.Beliefs))
 	}
 	if err != nil {
 		return nil, s.because(err)
 	}
-	return &f, nil
+	return f, nil
 }

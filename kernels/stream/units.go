@@ -217,18 +217,25 @@ func (u *units) target(c *column, absent bool) Unit {
 	return now
 }
 
-func (u *units) clone() *units {
+// clone is a copy, in the memory of old where that is not nil.
+func (u *units) clone(old *units) *units {
 	if u == nil {
 		return nil
 	}
+	if old == nil {
+		old = &units{}
+	}
 	c := *u
-	c.cols, c.at, c.order = slices.Clone(u.cols), slices.Clone(u.at), slices.Clone(u.order)
+	c.cols, c.at, c.order = append(old.cols[:0], u.cols...), append(old.at[:0], u.at...), append(old.order[:0], u.order...)
 	c.telling = nil
 	if u.y != nil {
-		y := *u.y
-		c.y = &y
+		if c.y = old.y; c.y == nil {
+			c.y = &response{}
+		}
+		*c.y = *u.y
 	}
-	return &c
+	*old = c
+	return old
 }
 
 func (u *units) size() int64 {
@@ -741,9 +748,9 @@ func (s *State) leave() Form {
 			return s.form
 		}
 	}
-	form, _ := s.form.Clone(s.dict)
+	form, _ := s.form.Clone(s.dict, nil)
 	c := *s
-	c.form, c.units, c.bank = form, s.units.clone(), slices.Clone(s.bank)
+	c.form, c.units, c.bank = form, s.units.clone(nil), slices.Clone(s.bank)
 	for k := range c.bank {
 		c.bank[k].learning = nil
 	}
