@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/bits"
 	"slices"
@@ -40,8 +41,11 @@ type Dict struct {
 	direct   []uint32
 	complete bool
 
-	// Dense columns 1..denseN have the numbers denseBase, denseBase+1, ...
-	denseBase, denseN int32
+	// Of the dense columns 1..wide, which lists of numbers have, 1..denseN have the numbers
+	// denseBase, denseBase+1, ...; apart has the places of others, by number, where names that
+	// were there before lie between.
+	denseBase, denseN, wide int32
+	apart                   map[uint32]int32
 
 	// HashBits > 0 bounds the dictionary: names fall into 2^HashBits slots
 	// called #0, #1, ... The intercept has none. It is set before any name but
@@ -129,7 +133,7 @@ func (d *Dict) Size() int64 {
 // Reset forgets all features and keeps the memory.
 func (d *Dict) Reset() {
 	d.arena, d.names, d.cols = d.arena[:0], d.names[:0], nil
-	d.denseBase, d.denseN = 0, 0
+	d.denseBase, d.denseN, d.wide, d.apart = 0, 0, 0, nil
 	if d.complete {
 		d.direct, d.complete = nil, false
 	}
@@ -145,6 +149,7 @@ func (d *Dict) Reset() {
 func (d *Dict) Clone() Dict {
 	c := *d
 	c.arena, c.names, c.table, c.direct = slices.Clone(d.arena), slices.Clone(d.names), slices.Clone(d.table), slices.Clone(d.direct)
+	c.apart = maps.Clone(d.apart)
 	return c
 }
 
@@ -361,6 +366,13 @@ func (d *Dict) split(name string) (h uint64, col uint32, t Text) {
 // Merge numbers the features of src and returns their numbers, in src's order.
 // Errors: the dictionary's limit; those before it are numbered.
 func (d *Dict) Merge(src *Dict) (ids []uint32, err error) {
+	if ids, err = d.merge(src); err == nil {
+		d.widenBy(src, ids)
+	}
+	return ids, err
+}
+
+func (d *Dict) merge(src *Dict) (ids []uint32, err error) {
 	ids = make([]uint32, src.Len())
 	if src.cols != nil {
 		d.Use(src.cols)
@@ -705,27 +717,56 @@ func (d *Dict) Dense(n int) (base int, err error) {
 	if n <= int(d.denseN) {
 		return int(d.denseBase), nil
 	}
-	if d.HashBits > 0 {
+	if d.HashBits > 0 || n <= int(d.wide) {
 		return -1, nil
 	}
 	if d.Max > 0 && n > d.Max { // before filling memory with names
 		return 0, ErrTooManyFeatures{d.Max}
 	}
-	start := int(d.denseN) + 1
-	if start == 1 {
-		d.denseBase = int32(d.Len())
-	}
-	for j := start; j <= n; j++ {
+	for j := int(d.wide) + 1; j <= n; j++ {
 		id, err := d.AddInt(j)
 		if err != nil {
 			return 0, err
 		}
-		if int(id) != int(d.denseBase)+j-1 {
-			return -1, nil // other features lie between: numbers are not in a row
-		}
-		d.denseN = int32(j)
+		d.widen(id)
+	}
+	if n > int(d.denseN) {
+		return -1, nil // other features lie between: numbers are not in a row
 	}
 	return int(d.denseBase), nil
+}
+
+// widen makes id the number of the next dense column.
+func (d *Dict) widen(id uint32) {
+	switch {
+	case d.wide == 0:
+		d.denseBase, d.denseN = int32(id), 1
+	case d.denseN == d.wide && id == uint32(d.denseBase+d.denseN):
+		d.denseN++
+	default:
+		if d.apart == nil {
+			d.apart = map[uint32]int32{}
+		}
+		d.apart[id] = d.wide
+	}
+	d.wide++
+}
+
+// widenBy has the dense columns of src, whose features have these numbers here.
+func (d *Dict) widenBy(src *Dict, ids []uint32) {
+	if src.wide <= d.wide {
+		return
+	}
+	at := make([]uint32, src.wide)
+	for j := range src.denseN {
+		at[j] = ids[src.denseBase+j]
+	}
+	for id, j := range src.apart {
+		at[j] = ids[id]
+	}
+	for _, id := range at[d.wide:] {
+		d.widen(id)
+	}
 }
 
 // DenseBase is the number of the dense column 1 where columns 1..n follow one another.

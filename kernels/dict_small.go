@@ -1,5 +1,7 @@
 package kernels
 
+import "maps"
+
 // smallNames is how many names lie beside their dictionary in a Copy.
 const smallNames = 4
 
@@ -17,5 +19,6 @@ func (d *Dict) Copy() *Dict {
 	c.Dict = *d
 	c.names = append(c.few[:0], d.names...)
 	c.arena = d.arena[:len(d.arena):len(d.arena)] // what is there is not changed
+	c.apart = maps.Clone(d.apart)
 	return &c.Dict
 }

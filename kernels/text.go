@@ -429,6 +429,9 @@ func (d *Dict) NumberPlace(id uint32) int {
 	if base := uint32(d.denseBase); d.denseN > 0 && id >= base && id < base+uint32(d.denseN) {
 		return int(id - base)
 	}
+	if at, ok := d.apart[id]; ok {
+		return int(at)
+	}
 	if d.cols != nil && d.names[id].col == 0 && len(d.cols.numbers) > 0 {
 		var buf [64]byte
 		if at, ok := d.cols.numbers[string(d.AppendName(buf[:0], id))]; ok {
@@ -447,7 +450,7 @@ func (d *Dict) IndicatorPlace(id uint32) int {
 	if d.names[id].col > 0 {
 		return math.MaxInt
 	}
-	if d.denseN == 0 && (d.cols == nil || len(d.cols.numbers) == 0) {
+	if d.wide == 0 && (d.cols == nil || len(d.cols.numbers) == 0) {
 		return math.MaxInt
 	}
 	var buf [64]byte
