@@ -73,6 +73,14 @@ func (c *FitColumn) Mean() ColumnStats {
 	return ColumnStats{N: c.N - c.Missing, Center: c.Center}
 }
 
+// Stats are those of a column of numbers that was standardised, of no number where all were missing.
+func (c *FitColumn) Stats() ColumnStats {
+	if math.IsNaN(c.Center) {
+		return ColumnStats{N: c.N, Missing: c.Missing}
+	}
+	return ColumnStats{c.N, c.Missing, c.Center, c.Scale}
+}
+
 // Merge adds the rows of o.
 func (c *ColumnStats) Merge(o ColumnStats) {
 	a, b := float64(c.N-c.Missing), float64(o.N-o.Missing)
@@ -88,6 +96,23 @@ func (c *ColumnStats) Merge(o ColumnStats) {
 	c.Center += d * (b / n)
 	within := math.Hypot(c.Scale*math.Sqrt(a/n), o.Scale*math.Sqrt(b/n))
 	c.Scale = math.Hypot(within, d*math.Sqrt(a*b)/n)
+}
+
+// Less is c without the rows of o, with which it began.
+func (c ColumnStats) Less(o ColumnStats) ColumnStats {
+	n, m := float64(c.N-c.Missing), float64(o.N-o.Missing)
+	r := ColumnStats{N: c.N - o.N, Missing: c.Missing - o.Missing}
+	k := n - m
+	if !(k > 0) {
+		return r
+	}
+	r.Center, r.Scale = c.Center, c.Scale
+	if m > 0 {
+		r.Center += (c.Center - o.Center) * (m / k)
+		d := r.Center - o.Center
+		r.Scale = math.Sqrt(math.Max(0, (n*c.Scale*c.Scale-m*o.Scale*o.Scale)/k-d*d*(m/n)))
+	}
+	return r
 }
 
 // Schema is the columns that rows come from, in their order: of a STRUCT by name, of a list

@@ -185,8 +185,11 @@ func (f *Fit) addColumns(part, start *Fit) error {
 	f.Columns = append(make([]FitColumn, 0, len(f.Columns)+len(part.Columns)), f.Columns...) // others may hold them
 	for _, c := range part.Columns {
 		same := func(d FitColumn) bool { return strings.EqualFold(d.Name, c.Name) }
+		stats, begun := c.Stats(), false
 		if k := slices.IndexFunc(start.Columns, same); k >= 0 {
-			c.N, c.Missing = max(0, c.N-start.Columns[k].N), max(0, c.Missing-start.Columns[k].Missing)
+			begun, stats = true, stats.Less(start.Columns[k].Stats())
+			stats.N, stats.Missing = max(0, stats.N), max(0, stats.Missing)
+			c.N, c.Missing = stats.N, stats.Missing
 		}
 		k := slices.IndexFunc(f.Columns, same)
 		if k < 0 {
@@ -201,11 +204,27 @@ func (f *Fit) addColumns(part, start *Fit) error {
 		case o.Name != c.Name:
 			return fmt.Errorf("column %.100q is called %.100q in another fit, so that their features differ; only fits of one model can be merged", c.Name, o.Name)
 		default:
-			o.N += c.N
-			o.Missing = min(o.Missing+c.Missing, o.N)
+			o.pool(stats, begun)
 		}
 	}
 	return nil
+}
+
+// pool adds the rows of o, of a column of the same kind; one that is begun keeps its scale, that of
+// the fit continued.
+func (c *FitColumn) pool(o ColumnStats, begun bool) {
+	if c.Kind == NumberColumn {
+		all := c.Stats()
+		all.Merge(o)
+		if all.N > all.Missing {
+			c.Center = all.Center
+			if !begun && !math.IsNaN(c.Scale) {
+				c.Scale = all.Scale
+			}
+		}
+	}
+	c.N += o.N
+	c.Missing = min(c.Missing+o.Missing, c.N)
 }
 
 // mergeArrowheads is the product of fits with an arrowhead covariance: its beliefs, its

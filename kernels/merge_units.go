@@ -48,7 +48,7 @@ func unitsOf(fits []*Fit, at []*gauss.Normal, names []string, mean, variance []f
 		u.columns = make([]ColumnStats, len(names))
 		for _, c := range f.Columns {
 			if j, ok := place[c.Name]; ok && c.Kind == NumberColumn && c.Scale > 0 {
-				u.columns[j] = ColumnStats{c.N, c.Missing, c.Center, c.Scale}
+				u.columns[j] = c.Stats()
 				sum.columns[j].Merge(u.columns[j])
 			}
 		}

@@ -808,7 +808,7 @@ func (s *State) meet(src *State, g *Merging) (*State, error) {
 		case c.N == stats.N:
 			now, c.ColumnStats = o.unit, o.ColumnStats
 		default:
-			c.Merge(less(o.ColumnStats, stats))
+			c.Merge(o.Less(stats))
 			now = s.units.running(c)
 		}
 		if now.Scale == 0 && c.N > c.Missing && c.how != Raw {
@@ -859,7 +859,7 @@ func (s *State) meetResponses(src *State) {
 		s.adopt(o.unit)
 		y.ColumnStats = o.ColumnStats
 	default:
-		y.Merge(less(o.ColumnStats, start))
+		y.Merge(o.Less(start))
 		now := Unit{0, math.Hypot(y.Center, y.Scale)}
 		if s.units.centred {
 			now = Unit{y.Center, y.Scale}
@@ -888,7 +888,7 @@ func (s *State) knew(c *column) bool {
 	if k == nil || math.IsNaN(k.Scale) {
 		return false
 	}
-	c.ColumnStats = kernels.ColumnStats{N: k.N, Missing: k.Missing, Center: k.Center, Scale: k.Scale}
+	c.ColumnStats = k.Stats()
 	u, inside := s.form.Unit(c.id)
 	if !inside {
 		u = s.units.running(c)
@@ -914,21 +914,4 @@ func (s *State) began(c *column) Unit {
 		}
 	}
 	return c.unit
-}
-
-// less is a without the rows of o, with which it began.
-func less(a, o kernels.ColumnStats) kernels.ColumnStats {
-	n, m := float64(a.N-a.Missing), float64(o.N-o.Missing)
-	r := kernels.ColumnStats{N: a.N - o.N, Missing: a.Missing - o.Missing}
-	if m == 0 {
-		return a
-	}
-	k := n - m
-	if !(k > 0) {
-		return r
-	}
-	r.Center = a.Center + (a.Center-o.Center)*(m/k)
-	d := r.Center - o.Center
-	r.Scale = math.Sqrt(math.Max(0, (n*a.Scale*a.Scale-m*o.Scale*o.Scale)/k-d*d*(m/n)))
-	return r
 }
