@@ -92,6 +92,9 @@ func (c *ColumnStats) Merge(o ColumnStats) {
 		c.Center, c.Scale = o.Center, o.Scale
 		return
 	}
+	if c.Center == o.Center && c.Scale == o.Scale {
+		return
+	}
 	d, n := o.Center-c.Center, a+b
 	c.Center += d * (b / n)
 	within := math.Hypot(c.Scale*math.Sqrt(a/n), o.Scale*math.Sqrt(b/n))

@@ -64,7 +64,7 @@ func (f *Fit) Validate() error {
 			return fmt.Errorf("feature %.40q is not valid UTF-8", name)
 		}
 	}
-	return f.Covariance.Validate(len(f.Beliefs), func(j int) float64 { return f.Beliefs[j].Variance })
+	return f.Covariance.Validate(len(f.Beliefs), func(j int) Weight { return f.Beliefs[j].Weight })
 }
 
 // validateClasses checks the names of the classes, and the blocks of all but the first
@@ -258,7 +258,7 @@ const (
 // that is predicted shows it (Variance).
 //
 // Cost: O(values), plus O(p rank²) low rank where it is tested.
-func (c *Covariance) Validate(p int, variance func(j int) float64) error {
+func (c *Covariance) Validate(p int, belief func(j int) Weight) error {
 	if err := c.checkSize(p); err != nil {
 		return err
 	}
@@ -266,10 +266,10 @@ func (c *Covariance) Validate(p int, variance func(j int) float64) error {
 	case gauss.Diagonal:
 		return nil
 	case gauss.Arrowhead:
-		return c.validateArrow(p, variance)
+		return c.validateArrow(p, belief)
 	}
 	for j := range p {
-		r, v, left := c.Row(j), variance(j), 0.0
+		r, v, left := c.Row(j), belief(j).Variance, 0.0
 		all := r[0]
 		if c.Form == gauss.LowRank {
 			left = all - dense.Dot(r[1:], r[1:])
@@ -293,7 +293,7 @@ func (c *Covariance) Validate(p int, variance func(j int) float64) error {
 const validated = 1 << 27
 
 // validateArrow is Validate for an arrowhead form, positive semi-definite by what it is.
-func (c *Covariance) validateArrow(p int, variance func(j int) float64) error {
+func (c *Covariance) validateArrow(p int, belief func(j int) Weight) error {
 	a := c.Arrow()
 	if err := a.Check(p); err != nil {
 		return fmt.Errorf("covariance: %w", err)
@@ -301,11 +301,15 @@ func (c *Covariance) validateArrow(p int, variance func(j int) float64) error {
 	var s arrowhead.Spread
 	s.Pack(a)
 	var room arrowhead.Room
-	at, one := make([]int, 1), []float64{1}
+	at, one, g := make([]int, 1), []float64{1}, make([]float64, a.D)
 	for j := 0; j < p; j += 1 + p*a.D*a.D/validated {
 		at[0] = j
-		if all, v := s.Variance(at, one, &room), variance(j); !(math.Abs(all-v) <= CovarianceTol*math.Max(all, v)+tiny) {
+		w := belief(j)
+		if all, v := s.Variance(at, one, &room), w.Variance; !(math.Abs(all-v) <= CovarianceTol*math.Max(all, v)+tiny) {
 			return fmt.Errorf("covariance: its variance of belief %d is %v, that in beliefs %v; allowed: the same, to %v", j+1, all, v, CovarianceTol)
+		}
+		if mean, size := a.MeanOf(j, g); w.Variance > 0 && !(math.Abs(mean-w.Mean) <= CovarianceTol*(math.Sqrt(w.Variance)+size)) {
+			return fmt.Errorf("covariance: its mean of belief %d is %v, that in beliefs %v; allowed: the same", j+1, mean, w.Mean)
 		}
 	}
 	return nil

@@ -565,7 +565,9 @@ func (r *fitReader) decode(i int) (*kernels.Fit, error) {
 		return nil, fmt.Errorf("the FIT: %w", err)
 	}
 	lo, hi := r.beliefs.list.Span(i)
-	if err := f.Covariance.Validate(hi-lo, func(j int) float64 { return r.beliefs.variance.Float(lo + j) }); err != nil {
+	if err := f.Covariance.Validate(hi-lo, func(j int) kernels.Weight {
+		return kernels.Weight{Mean: r.beliefs.mean.Float(lo + j), Variance: r.beliefs.variance.Float(lo + j)}
+	}); err != nil {
 		return nil, fmt.Errorf("the FIT: %w", err)
 	}
 	r.spread.Under(&f.Covariance)

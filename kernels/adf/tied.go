@@ -233,6 +233,9 @@ func (t *tied) resume(f *kernels.Fit) error {
 		if !ok {
 			return fmt.Errorf("feature %q of the fit to continue is not numbered", b.Feature)
 		}
+		if b.Feature == kernels.Intercept && t.plan.Model.NoIntercept {
+			return errors.New("the fit to continue says that it has no intercept, but has a belief about it")
+		}
 		ids[k], given[id] = id, true
 	}
 	if f.Covariance.Form != gauss.Arrowhead {

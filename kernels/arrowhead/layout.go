@@ -241,6 +241,27 @@ func (l Layout) Inputs(at []int, x []float64, g []float64) (v float64) {
 	return v
 }
 
+// MeanOf is the mean of belief k, of responses as they come, and the sum of the sizes of what it is
+// the sum of. g has d zeros, before and after. Cost: O(d).
+func (l Layout) MeanOf(k int, g []float64) (mean, size float64) {
+	at, one := [1]int{k}, [1]float64{1}
+	l.Inputs(at[:], one[:], g)
+	for j, x := range g {
+		mean += x * l.Mean(j)
+		size += math.Abs(x * l.Mean(j))
+	}
+	clear(g)
+	if r := l.Row(k); r[0] > -2 {
+		mean, size = mean+r[1], size+math.Abs(r[1])
+	}
+	unit := l.ResponseUnit()
+	mean, size = mean*unit, size*unit
+	if center, _, _, _ := l.Response(); k == 0 {
+		mean, size = mean+center, size+math.Abs(center)
+	}
+	return mean, size
+}
+
 // Quad is gᵀPg, to the last bit as Belief.Predict has it. Cost: O(d²).
 func (l Layout) Quad(g []float64) float64 {
 	room := triangles.Get().(*[]float64)
