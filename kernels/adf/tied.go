@@ -526,26 +526,43 @@ func (t *tied) widen(c, n int32) {
 	now := float64(l.levels)
 	p := t.plan.Model.Prior
 	less := (1/arrowhead.LevelShare(now) - 1/arrowhead.LevelShare(was)) / l.variance
+	add := (1/arrowhead.MeanShare(now) - 1/arrowhead.MeanShare(was)) / l.variance
+	var leaves []int
+	for _, id := range t.dict.Order() { // in which sums are the same in a run that is continued
+		if int(id) >= len(t.place) || t.place[id] >= 0 || t.place[id] == absent {
+			continue
+		}
+		if k := int(^t.place[id]); t.of[k] == c {
+			leaves = append(leaves, k)
+		}
+	}
+	// A leaf that drifted far past its prior has no precision to give.
 	for _, b := range t.bank {
 		d := b.Dim()
+		if d >= wideBlock && len(leaves) < d/4 {
+			one := make([]float64, d)
+			one[l.mean] = 1
+			_ = b.PreciseAlong(one, add, p.Mean)
+			for _, k := range leaves {
+				_ = b.LeafPreciseNow(k, less, 0)
+			}
+			continue
+		}
 		delta, nu := dense.New(d, d), make([]float64, d)
-		add := (1/arrowhead.MeanShare(now) - 1/arrowhead.MeanShare(was)) / l.variance
 		delta.Row(int(l.mean))[l.mean] = add
 		nu[l.mean] = add * p.Mean
 		b.Bring()
-		for _, id := range t.dict.Order() { // in which sums are the same in a run that is continued
-			if int(id) >= len(t.place) || t.place[id] >= 0 || t.place[id] == absent {
-				continue
-			}
-			if k := int(^t.place[id]); t.of[k] == c {
-				// A leaf that drifted far past its prior has no precision to give.
-				_ = b.LeafPrecise(k, less, 0, delta, nu)
-			}
+		for _, k := range leaves {
+			_ = b.LeafPrecise(k, less, 0, delta, nu)
 		}
 		_ = b.Precise(delta, nu)
 	}
 	t.recount()
 }
+
+// wideBlock is from how many weights of a block on changes of a few precisions are made one after
+// the other.
+const wideBlock = 64
 
 // gather reads a row: block inputs into x, leaves into ks and xs.
 func (t *tied) gather(fs []uint32, xs []float64) {

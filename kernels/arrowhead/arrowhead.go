@@ -441,15 +441,30 @@ func (b *Belief) Precise(delta *dense.Matrix, nu []float64) error {
 	return nil
 }
 
+// PreciseAlong is Precise by the factor exp(-w(gᵀb - m)²/2) alone. Cost: O(d²).
+func (b *Belief) PreciseAlong(g []float64, w, m float64) error {
+	b.Bring()
+	row := b.room()
+	dense.PackedTMul(row.f, b.root, g)
+	ratio := 1 / (1 + w*dot(row.f, row.f))
+	if !(ratio > 0) || math.IsInf(ratio, 1) {
+		return fmt.Errorf("a precision of %v along a direction: %w", w, gauss.ErrNotPD)
+	}
+	e := m - dot(g, b.Mean)
+	b.turn(ratio, w*ratio)
+	axpy(w*ratio*e, row.u, b.Mean)
+	return nil
+}
+
 // LeafPrecise adds Δ to the precision of leaf k about the mean m: the factor
 // exp(-Δ(w_k - m)²/2). It adds to delta and nu what the block is to be given by Precise
 // for it, once for all leaves.
 // Errors: gauss.ErrNotPD where the leaf has no precision left.
 func (b *Belief) LeafPrecise(k int, add, m float64, delta *dense.Matrix, nu []float64) error {
 	l := b.at(k)
-	r := 1 / (1 + add*l[1])
-	if !(r > 0) || math.IsInf(r, 1) {
-		return fmt.Errorf("leaf %d of variance %v less a precision of %v: %w", k, l[1], -add, gauss.ErrNotPD)
+	r, err := leafRatio(k, l, add)
+	if err != nil {
+		return err
 	}
 	// The integral over w_k leaves exp(-Δr (α + hᵀb - m)²/2) on the block.
 	w := add * r
@@ -460,12 +475,41 @@ func (b *Belief) LeafPrecise(k int, add, m float64, delta *dense.Matrix, nu []fl
 		nu[i] += w * (m - l[0]) * hi
 		dense.Axpy(w*hi, l[2:], delta.Row(i))
 	}
+	scaleLeaf(l, r, add, m)
+	return nil
+}
+
+// LeafPreciseNow is LeafPrecise with what the block is to be given, in O(d²).
+func (b *Belief) LeafPreciseNow(k int, add, m float64) error {
+	b.Bring()
+	l := b.at(k)
+	r, err := leafRatio(k, l, add)
+	if err != nil {
+		return err
+	}
+	if err := b.PreciseAlong(l[2:], add*r, m-l[0]); err != nil {
+		return err
+	}
+	scaleLeaf(l, r, add, m)
+	return nil
+}
+
+// leafRatio is by what precision add more multiplies the variance of leaf k, l.
+func leafRatio(k int, l []float64, add float64) (float64, error) {
+	r := 1 / (1 + add*l[1])
+	if !(r > 0) || math.IsInf(r, 1) {
+		return r, fmt.Errorf("leaf %d of variance %v less a precision of %v: %w", k, l[1], -add, gauss.ErrNotPD)
+	}
+	return r, nil
+}
+
+// scaleLeaf gives leaf l precision add about m; r is its leafRatio.
+func scaleLeaf(l []float64, r, add, m float64) {
 	l[0] = r * (l[0] + add*l[1]*m)
 	l[1] *= r
 	for i := range l[2:] {
 		l[2+i] *= r
 	}
-	return nil
 }
 
 // Rescale changes the units of the block: weight j becomes ratio_j > 0 times itself, and

@@ -1,6 +1,7 @@
 package arrowhead
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -266,6 +267,65 @@ func TestPrecise(t *testing.T) {
 		if t.Failed() {
 			return
 		}
+	}
+}
+
+// Precisions along single directions and of single leaves, one after the other, are those of all
+// together, taken away as well as added.
+func TestPreciseAlong(t *testing.T) {
+	r := rand.New(rand.NewPCG(6, 1))
+	compared := 0
+cases:
+	for n := range 60 {
+		b := random(r, 1+n%23, 1+n%6)
+		d := b.Dim()
+		whole := b.Clone()
+		delta, nu, g := dense.New(d, d), make([]float64, d), make([]float64, d)
+		for range 1 + n%3 {
+			for i := range g {
+				g[i] = r.NormFloat64()
+			}
+			v, m := b.quad(g), r.NormFloat64()
+			w := (2*r.Float64() - 0.9) / v // 1 + w v > 0 is left
+			if err := b.PreciseAlong(g, w, m); err != nil {
+				t.Fatal(err)
+			}
+			for i := range g {
+				nu[i] += w * m * g[i]
+				dense.Axpy(w*g[i], g, delta.Row(i))
+			}
+		}
+		if err := b.PreciseAlong(g, -1.5/b.quad(g), 0); !errors.Is(err, gauss.ErrNotPD) {
+			t.Errorf("case %d: more than all precision was taken away: %v", n, err)
+		}
+		for k := range b.Leaves() {
+			_, q, _ := b.Leaf(k)
+			x, m := (r.Float64()-0.2)/q, r.NormFloat64()
+			if b.LeafPreciseNow(k, x, m) != nil {
+				continue cases // that much could not be taken away
+			}
+			if err := whole.LeafPrecise(k, x, m, delta, nu); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := whole.Precise(delta, nu); err != nil {
+			t.Fatal(err)
+		}
+		compared++
+		gotMean, got := joint(b)
+		wantMean, want := joint(whole)
+		for i := range gotMean {
+			kerneltest.Close(t, fmt.Sprintf("case %d: mean %d", n, i), gotMean[i], wantMean[i], kerneltest.Tol{Rel: 1e-8, Abs: 1e-9})
+			for j := range gotMean {
+				kerneltest.Close(t, fmt.Sprintf("case %d: covariance %d %d", n, i, j), got.At(i, j), want.At(i, j), kerneltest.Tol{Rel: 1e-8, Abs: 1e-9})
+			}
+		}
+		if t.Failed() {
+			return
+		}
+	}
+	if compared < 20 {
+		t.Errorf("%d cases", compared)
 	}
 }
 
