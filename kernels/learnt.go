@@ -31,7 +31,7 @@ const (
 	KeptResponses  = "responses"  // mean and deviation of the responses
 	KeptRows       = "rows"       // rows of weight above 0, and those that taught dispersion or shape, by weight
 	KeptOwed       = "owed"       // rows, by weight, whose density lacks a unit that is not known yet; 0
-	KeptNoise      = "noise"      // dispersion in the unit of the responses; 0
+	KeptNoise      = "noise"      // dispersion in the unit of the responses, and what rows of weights that drift told of it
 	KeptDetermined = "determined" // by what a count of the weights that rows determine is off, in units of lik.Determined; 0
 	KeptShape      = "log(shape)" // the logarithm of a shape, and what its rows told of it
 )

@@ -18,6 +18,15 @@ import (
 // its innovation. With beliefs kept in units of D (see Learn) this is the update of the
 // conjugate normal-inverse-gamma model.
 //
+// A weight that drifts (Drift) has a variance that no unit of D says: v is then more than what D
+// makes it, and rows that are told by their drift would change a D that began too small by parts of
+// itself only. There rows teach by Fisher scoring of their density N(e; 0, S), S = v + D/w,
+//
+//	D' = D + s/I,  s = (1 - Δγ)(e² - S)/(w S²) - (w - 1)/D,  I = Σ (1 - Δγ)/(w S)² + (w - 1)/D²
+//
+// and what I has of earlier rows follows D as if all had had one S: S' = S + D' - D, I' = ν/S'².
+// D²I is the degrees of freedom then, ν where v is small beside D.
+//
 // All of it follows from D, n and the beliefs, so that a run continues from its fit.
 // Unlike the other likelihoods it changes with Learn: each filter has its own, and
 // Clone makes another.
@@ -25,10 +34,14 @@ type Learning struct {
 	gaussian
 	// Dear says that bringing beliefs to another D costs O(p³): that is done less often.
 	Dear bool
+	// Drift says that what is predicted has a variance that D does not scale.
+	Drift bool
 
 	rows  float64 // that came, by weight; those of the start too
 	rows0 float64 // at the start
 	d0    float64
+
+	info, info0 float64 // with Drift: I now and at the start
 }
 
 // NewLearning returns the likelihood that starts at l's noise variance, which n rows
@@ -85,7 +98,7 @@ func (g *Learning) LogZ(o Obs, m, v float64, known int64) float64 {
 	noise := g.dispersion / o.Weight
 	total := v + noise
 	e := o.Y - m
-	w, nu := o.Weight, math.Max(g.freedom(known), 1)
+	w, nu := o.Weight, math.Max(g.FreedomAt(v, o.Weight, known), 1)
 	top, _ := math.Lgamma(0.5 * (nu + w))
 	bottom, _ := math.Lgamma(0.5 * nu)
 	logDet := math.Log(total)
@@ -97,8 +110,25 @@ func (g *Learning) LogZ(o Obs, m, v float64, known int64) float64 {
 
 func (g *Learning) freedom(known int64) float64 { return g.rows - float64(known)/determined }
 
-// Freedom is ν, 0 before the first row.
-func (g *Learning) Freedom(known int64) float64 { return math.Max(g.freedom(known), 0) }
+// Freedom is the degrees of freedom that D rests on, 0 before the first row.
+func (g *Learning) Freedom(known int64) float64 {
+	nu := math.Max(g.freedom(known), 0)
+	if g.Drift {
+		return math.Min(nu, g.dispersion*g.dispersion*g.info)
+	}
+	return nu
+}
+
+// FreedomAt is the degrees of freedom of the density of a row of that weight whose predictor has
+// variance v: what is uncertain of v + D/w is only its D.
+func (g *Learning) FreedomAt(v, weight float64, known int64) float64 {
+	nu := math.Max(g.freedom(known), 0)
+	if g.Drift {
+		s := v*weight + g.dispersion
+		return math.Min(nu, s*s*g.info)
+	}
+	return nu
+}
 
 // leastRatio is the least part of D that one row leaves.
 const leastRatio = 1e-12
@@ -124,6 +154,9 @@ func (g *Learning) Learn(o Obs, m, v float64, before, after int64) float64 {
 	first := g.rows == 0
 	g.rows += o.Weight
 	next := g.freedom(after)
+	if g.Drift {
+		return g.score(o, m, v, next-nu, next, after, first)
+	}
 	gain := (next - nu) / next
 	if first || !(next > 0) || !(gain > 0) && !(next >= 1) {
 		return 1
@@ -141,6 +174,31 @@ func (g *Learning) Learn(o Obs, m, v float64, before, after int64) float64 {
 	}
 	return g.set(math.Max(d, leastRatio*g.dispersion), after)
 }
+
+// score is Learn for what drifts; left are the degrees of freedom that the row leaves of next.
+func (g *Learning) score(o Obs, m, v, left, next float64, known int64, first bool) float64 {
+	w, d := o.Weight, g.dispersion
+	share, s := math.Max(left+1-w, 0), v+d/w
+	info := share/(w*s)/(w*s) + (w-1)/d/d
+	if !(info > 0) || math.IsInf(info, 1) || !(next > 0) {
+		return 1
+	}
+	g.info += info
+	if first {
+		return 1
+	}
+	e := o.Y - m
+	now := math.Max(d+(share*(e/s*(e/s)-1/s)/w-(w-1)/d)/g.info, leastScored*d)
+	if !(now <= maxDispersion) {
+		return 1
+	}
+	typical := math.Sqrt(next/g.info) + (now - d)
+	g.info = next / math.Max(typical, now) / math.Max(typical, now)
+	return g.set(now, known)
+}
+
+// leastScored is the least part of D that one row of what drifts leaves.
+const leastScored = 0.5
 
 // set makes d the variance and returns λ.
 func (g *Learning) set(d float64, known int64) float64 {
@@ -181,17 +239,23 @@ func (g *Learning) Note(known int64) string {
 
 // Recast brings the variance to responses that are ratio times themselves.
 func (g *Learning) Recast(ratio float64) {
-	g.dispersion *= ratio * ratio
-	g.d0 *= ratio * ratio
+	q := ratio * ratio
+	g.dispersion *= q
+	g.d0 *= q
+	g.info, g.info0 = g.info/q/q, g.info0/q/q
 }
+
+// Information is I of what drifts, 0 for other.
+func (g *Learning) Information() float64 { return g.info }
 
 // Rows are those that came, by weight.
 func (g *Learning) Rows() float64 { return g.rows }
 
 // Resume starts at the variance d, in the unit of the responses at hand, that so many rows, by
-// weight, have taught.
-func (g *Learning) Resume(d, rows float64) {
+// weight, have taught, with their I where there is drift.
+func (g *Learning) Resume(d, rows, info float64) {
 	g.dispersion, g.d0 = d, d
+	g.info, g.info0 = info, info
 	g.rows, g.rows0 = rows, rows
 }
 
@@ -222,6 +286,7 @@ func (g *Learning) Merge(o *Learning, known [3]int64) (λ [3]float64) {
 	}
 	g.dispersion = d
 	g.rows += o.rows - o.rows0
+	g.info += o.info - o.info0
 	return [3]float64{da / d, db / d, g.d0 / d}
 }
 

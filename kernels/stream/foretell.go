@@ -42,7 +42,8 @@ func (s *State) Foretell(b *kernels.Batch) (f Foretold, err error) {
 	if f.Blind = y != nil && !given && y.Scale == 0; f.Blind || learn == nil || !s.plan.noise {
 		return f, nil
 	}
-	nu := learn.Freedom(s.form.Known(s.Best()))
+	unit := s.units.responses()
+	nu := learn.FreedomAt(f.Variance/unit/unit, 1, s.form.Known(s.Best()))
 	if nu > normalFrom {
 		return f, nil
 	}

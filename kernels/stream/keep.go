@@ -45,8 +45,8 @@ func (s *State) keep(f *kernels.Fit, k int) {
 	if b.learning == nil {
 		return
 	}
-	if d := b.learning.Dispersion(); noiseOf(f, s.units.responses()) != d {
-		f.Keep(kernels.KeptNoise, d, 0)
+	if d, info := b.learning.Dispersion(), b.learning.Information(); noiseOf(f, s.units.responses()) != d || info != 0 {
+		f.Keep(kernels.KeptNoise, d, info)
 	}
 	if c, ok := s.form.(Counter); ok && c.Count(k) != s.form.Known(k) {
 		f.Keep(kernels.KeptDetermined, float64(s.form.Known(k)-c.Count(k)), 0)
@@ -129,12 +129,12 @@ func resumeNoise(l *lik.Learning, m *kernels.Model, scale float64) {
 	}
 	own := *f // the dispersion may be another one, which was asked for
 	own.Dispersion = l.Dispersion()
-	d := noiseOf(&own, scale)
-	if kept, _, ok := f.Kept(kernels.KeptNoise); ok && own.Dispersion == f.Dispersion {
-		d = kept
+	d, info := noiseOf(&own, scale), 0.0
+	if kept, of, ok := f.Kept(kernels.KeptNoise); ok && own.Dispersion == f.Dispersion {
+		d, info = kept, of
 	}
 	_, taught := f.Told()
-	l.Resume(d, taught)
+	l.Resume(d, taught, info)
 }
 
 // resumeShape gives l what a fit knows of its shape.

@@ -210,6 +210,7 @@ func (s *State) ready(learn *lik.Learning, reply *response) (err error) {
 	p := s.plan
 	if learn != nil {
 		for k := range s.bank {
+			learn.Drift = p.Rates[k] > 0 || p.Model.NoiseBy != nil
 			s.bank[k].learning = p.learning(learn)
 			s.form.Determined(k)
 		}
