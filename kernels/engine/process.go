@@ -78,8 +78,31 @@ func (s process) Fit(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Status = kernels.Join(p.Status, kernels.SkippedNote(s.Skipped()))
+	p.Status = kernels.Join(kernels.Join(p.Status, farNote(m, p, b)), kernels.SkippedNote(s.Skipped()))
 	return &Result{Process: p, Fit: &kernels.Fit{Method: "gp", Family: p.Family, Link: p.Link, Shape: p.Shape, Dispersion: p.Dispersion,
 		Prior: m.Prior, Time: math.NaN(), N: int64(p.N), Skipped: s.Skipped(), LogEvidence: p.LogEvidence,
 		Iterations: p.Iterations, Converged: p.Converged, Status: p.Status}}, nil
+}
+
+// farNote says that the responses of a location family lie where the prior has next to no process:
+// all of them would be noise then.
+func farNote(m *kernels.Model, p *gp.Posterior, b *kernels.Batch) string {
+	if !m.Lik.Traits().Located || len(b.Y) == 0 || m.Options.Standardize {
+		return ""
+	}
+	sum, square, n := 0.0, 0.0, 0.0
+	for i, y := range b.Y {
+		w := b.Obs(i).Weight
+		y -= b.Shift(i)
+		sum, square, n = sum+w*y, square+w*y*y, n+w
+	}
+	if !(n > 0) {
+		return ""
+	}
+	mean := sum / n
+	far := math.Abs(mean - p.Mean)
+	if sd := math.Sqrt(math.Max(square/n-mean*mean, 0)); !(far > 3*math.Sqrt(p.SignalVariance)) || !(far > sd) {
+		return ""
+	}
+	return fmt.Sprintf("the responses average %.4g, which mean = %.4g and signal_variance = %.4g hardly allow, so that they are taken for noise: subtract it, or learn both ('auto')", mean, p.Mean, p.SignalVariance)
 }
