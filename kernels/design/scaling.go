@@ -2,6 +2,7 @@ package design
 
 import (
 	"math"
+	"slices"
 
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
@@ -14,6 +15,7 @@ import (
 type Scaling struct {
 	Scale, Shift []float64 // by column; 1 and 0 where nothing changed
 	Unit, Origin float64   // 1 and 0 where nothing changed; Origin needs an intercept, column 0
+	Crossed      []Crossed // what the columns were crossed by before (Columns.Cross), nil for nothing
 	centred      bool
 	// Note says what could not be done, "" if nothing.
 	Note string
@@ -376,8 +378,12 @@ func (c *Columns) scaled(s *Scaling, fill int) Columns {
 func (s *Scaling) To(dst, w []float64) {
 	p := len(s.Scale)
 	for at := 0; at < len(w); at += p {
-		b := 0.0
-		for j, v := range w[at : at+p] {
+		b, from := 0.0, w[at:at+p]
+		if len(s.Crossed) > 0 {
+			from = slices.Clone(from)
+			s.cross(from)
+		}
+		for j, v := range from {
 			b += s.Shift[j] * v
 			dst[at+j] = v * s.Scale[j] / s.Unit
 		}
@@ -399,12 +405,14 @@ func (s *Scaling) From(dst, w []float64) {
 		if b -= s.Origin; b != 0 {
 			dst[at] -= b
 		}
+		s.uncross(dst[at : at+p])
 	}
 }
 
 // Restore is the belief g about the standardised columns on the original scale. Where columns
 // were centred, Diagonal and LowRank become Full up to 500 weights, and beyond that LowRank
-// with a column more for each that was centred; else forms stay. An Arrowhead becomes Full.
+// with a column more for each that was centred; else forms stay. An Arrowhead becomes Full, and
+// all forms do where columns were crossed.
 //
 // Cost: O(p²) for Full: the factor's first row changes, and two sweeps of rotations
 // make it triangular again.
@@ -412,7 +420,7 @@ func (s *Scaling) Restore(g *gauss.Normal) (*gauss.Normal, error) {
 	n := g.Dim()
 	mean := make([]float64, n)
 	s.From(mean, g.Mean)
-	if g.Form == gauss.Arrowhead || s.centred && (n <= fullRestore || rankOf(g)+s.ties(n) >= n) {
+	if g.Form == gauss.Arrowhead || len(s.Crossed) > 0 || s.centred && (n <= fullRestore || rankOf(g)+s.ties(n) >= n) {
 		var err error
 		if g, err = g.ToFull(); err != nil {
 			return nil, err
@@ -468,6 +476,9 @@ func (s *Scaling) factor(l *dense.Matrix) *dense.Matrix {
 			}
 		}
 		triangle(l, at, at+p)
+	}
+	if len(s.Crossed) > 0 {
+		s.uncrossRows(l)
 	}
 	return l
 }
