@@ -35,7 +35,7 @@ func (f *Fit) Together(unseen []Related, variance float64) float64 {
 	sum := 0.0
 	for i := range unseen {
 		for j := range unseen {
-			if cov, ok := f.covariance(unseen[i].Name, unseen[j].Name); ok {
+			if cov, ok := f.TiedPrior(unseen[i].Name, unseen[j].Name); ok {
 				sum += 2 * unseen[i].X * unseen[j].X * cov
 			}
 		}
@@ -43,14 +43,14 @@ func (f *Fit) Together(unseen []Related, variance float64) float64 {
 	return max(sum, -variance)
 }
 
-// covariance is that of features a and b, never seen, of the first and the second column of a
+// TiedPrior is the covariance of features a and b, never seen, of the first and the second column of a
 // correlation; false for others.
-func (f *Fit) covariance(a, b []byte) (float64, bool) {
+func (f *Fit) TiedPrior(a, b []byte) (float64, bool) {
 	for _, c := range f.Correlations {
 		first, ok := bytes.CutPrefix(a, []byte(c.A))
 		second, too := bytes.CutPrefix(b, []byte(c.B))
 		if ok && too && isLevel(first) && isLevel(second) && sameLevel(string(first), string(second)) {
-			return c.Covariance, true
+			return f.covarianceOf(&c), true
 		}
 	}
 	return 0, false
@@ -127,10 +127,20 @@ func (f *Fit) prior(a, b, level string) float64 {
 	}
 	for _, c := range f.Correlations {
 		if c.A == a && c.B == b || c.A == b && c.B == a {
-			return c.Covariance
+			return f.covarianceOf(&c)
 		}
 	}
 	return 0
+}
+
+// covarianceOf is that of c, by what the columns say where it is that of a number's center.
+func (f *Fit) covarianceOf(c *Correlation) float64 {
+	if len(f.Learnt) > 0 {
+		if center, _, ok := f.Kept(keptCrossed(c.B)); ok {
+			return -center * f.PriorOf([]byte(c.B+"=")).Variance
+		}
+	}
+	return c.Covariance
 }
 
 // Tie is an entry of Model.Correlated over the columns of a problem.

@@ -40,13 +40,17 @@ const (
 // scale, 0 where all numbers were alike.
 func KeptUnitOf(column string) string { return "unit(" + column + ")" }
 
+// keptCrossed is the name of what was taken out of the numbers of an interaction that was learnt
+// by numbers that are centred: of a number with levels its mean and deviation, of two numbers 0.
+func keptCrossed(column string) string { return "centred(" + column + ")" }
+
 // kept says whether a name is of a Learnt that is not for people.
 func kept(name string) bool {
 	switch name {
 	case KeptUnit, KeptResponses, KeptRows, KeptOwed, KeptNoise, KeptDetermined, KeptShape:
 		return true
 	}
-	return strings.HasPrefix(name, "unit(") && strings.HasSuffix(name, ")")
+	return (strings.HasPrefix(name, "unit(") || strings.HasPrefix(name, "centred(")) && strings.HasSuffix(name, ")")
 }
 
 // Keep notes two numbers of a stream under one of the names above, without their check.

@@ -49,6 +49,7 @@ func (f *Fit) PriorNoteOf(m *Model, each func(visit func(feature []byte, w Weigh
 		cols[f.Columns[k].Name] = &f.Columns[k]
 		one = one && f.Columns[k].Kind != LevelsColumn
 	}
+	moved := f.movedColumns()
 	groups := make(map[string]*scatter)
 	var names []string // in order of the beliefs
 	prior := m.Prior.Complete()
@@ -63,6 +64,9 @@ func (f *Fit) PriorNoteOf(m *Model, each func(visit func(feature []byte, w Weigh
 		name, _, _ := bytes.Cut(feature, equals)
 		of, v, scale := "", prior.Variance, 1.0
 		if c := cols[string(bytes.TrimSuffix(name, isNull))]; c != nil {
+			if slices.Contains(moved, c.Name) {
+				return true
+			}
 			if c.Kind == LevelsColumn {
 				of = c.Name
 			} else if c.Name == string(feature) && c.Scale > 0 {

@@ -56,6 +56,8 @@ type Problem struct {
 	known   []Weight // by place in order, only where at is -1
 	skipped int64
 	columns []FitColumn // of the rows, as a fit remembers them
+	asIs    bool        // see Apart
+	crossed bool        // numbers of interactions are centred: see CrossAs
 
 	within   []float64 // of rows that were pooled: see lik.Pooling
 	stood    int64     // rows of the table, where Count is not nil

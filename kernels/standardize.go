@@ -17,6 +17,7 @@ type Standard struct {
 	*design.Scaling
 	of       *Problem
 	response float64 // y = response y', less the mean where the link is the identity
+	crossed  []crossing
 }
 
 // SolveStandardized is what solve makes of p, or of p on standardised scales where its options
@@ -56,7 +57,16 @@ func (p *Problem) Standardize(loose int) (*Problem, *Standard, error) {
 	q, m := *p, *p.Model
 	q.Model, m.Options.Standardize = &m, false
 	s := &Standard{of: p, response: 1}
-	q.Columns, s.Scaling = p.Columns.Standardize(p.Weight, number, p.centres(), loose)
+	var of []design.Crossed
+	if s.crossed = p.crossings(loose); len(s.crossed) > 0 {
+		for _, x := range s.crossed {
+			of = append(of, x.of...)
+		}
+		q.Columns = p.Columns.Cross(of)
+	}
+	q.crossed = len(of) > 0
+	q.Columns, s.Scaling = q.Columns.Standardize(p.Weight, number, p.centres(), loose)
+	s.Crossed = of
 	if j := s.Beyond; j >= 0 {
 		return nil, nil, p.beyond(j)
 	}
@@ -248,6 +258,7 @@ func (s *Standard) Restore(f *Fit) error {
 		f.Correlations[k].Covariance *= s.Unit * s.Unit
 	}
 	f.stretchLearnt(s.response)
+	s.restoreCrossed(f)
 	f.LogEvidence -= s.of.weight() * math.Log(s.response)
 	f.Say(s.Note)
 	return f.Check()
@@ -260,6 +271,9 @@ func (s *Standard) restoreArrow(f *Fit, place []int) bool {
 	l := f.Covariance.Arrow()
 	inBlock := func(k int) bool { return l.Row(k)[0] <= -2 }
 	if (s.Unit != 1 || s.centred()) && !(len(place) > 0 && inBlock(0) && f.Beliefs[0].Feature == Intercept) || l.InUnits() {
+		return false
+	}
+	if len(s.Crossed) > 0 {
 		return false
 	}
 	changed := func(j int) bool { return j >= 0 && (s.Scale[j] != 1 || s.Shift[j] != 0) }

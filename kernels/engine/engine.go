@@ -390,6 +390,7 @@ func checked(ctx context.Context, m *kernels.Model, f *kernels.Fit, err error, s
 			say()
 		}
 		f.Say(m.StrayNote(f))
+		f.Say(f.CrossNote())
 		return r.check()
 	})
 	if err != nil {
@@ -549,6 +550,7 @@ func (s factorised) Read(ctx context.Context, write func(f *kernels.Fit, each fu
 		if m := s.state.Model(); judges(m) {
 			f.Say(f.PriorNoteOf(m, each))
 		}
+		f.Say(f.CrossNote())
 		write(&f, func(visit func(name []byte, w kernels.Weight)) {
 			each(func(name []byte, w kernels.Weight) bool {
 				visit(name, w)

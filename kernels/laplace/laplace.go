@@ -127,6 +127,7 @@ func Learn(ctx context.Context, p *kernels.Problem) (*kernels.Fit, *kernels.Prob
 func knownTo(p *kernels.Problem, f *kernels.Fit, e *engine) (*kernels.Problem, error) {
 	known, m := *p, *p.Model
 	known.Model = &m
+	known.CrossAs(e.x)
 	m.Options.AutoPrior, m.Options.PriorGroups, m.Options.AutoDispersion, m.Options.AutoShape, m.Options.Integrate, m.Options.ThirdOrder = false, false, false, false, false, false
 	m.Prior, m.PriorBy = e.prior, nil
 	known.Normal, known.PriorVar = e.root.Of, e.root.Of.Var
@@ -143,6 +144,7 @@ func knownTo(p *kernels.Problem, f *kernels.Fit, e *engine) (*kernels.Problem, e
 // exact, p with an exact Hessian, learns: the evidence of one that leaves curvature out is higher the more
 // there is to leave out.
 func lowRankLearnt(ctx context.Context, p, exact *kernels.Problem, start []float64) (*kernels.Fit, *engine, error) {
+	p, exact = p.Apart(), exact.Apart()
 	learnt, e, err := learnFrom(ctx, exact, start)
 	if err != nil {
 		return nil, nil, err
@@ -202,6 +204,9 @@ func learnFrom(ctx context.Context, p *kernels.Problem, start []float64) (f *ker
 	loose := 1
 	if hessian == "full" || hessian == "arrow" {
 		loose = 0
+	}
+	if hessian == "arrow" {
+		p = p.Apart()
 	}
 	q, sc, err := p.Standardize(loose)
 	if err != nil {

@@ -99,6 +99,7 @@ func (s *Pass) Solve(ctx context.Context, m *kernels.Model) (out *Step, err erro
 	f.Say(kernels.SkippedNote(f.Skipped))
 	if f.Converged {
 		f.Say(s.scaleNote(f, m, &d))
+		f.Say(f.CrossNote())
 		f.Say(s.pearson.Note(m.Lik, 0))
 		if !m.LearnsPrior() {
 			f.Say(f.PriorNote(m))

@@ -339,6 +339,7 @@ func (s *Pass) Solve(ctx context.Context, m *kernels.Model) (f *kernels.Fit, dis
 	f.Say(kernels.SkippedNote(f.Skipped))
 	if f.Converged {
 		f.Say(s.pearson.Note(m.Lik, 0))
+		f.Say(f.CrossNote())
 	}
 	return f, distance, f.Check()
 }
