@@ -82,6 +82,7 @@ func (s *Scorer) joint(of *sums) (mean, cov []float64, err error) {
 				if !s.known[k] {
 					w := f.PriorOf(s.Features().Name(id))
 					own(x, w.Variance)
+					s.tied(cov, of, id, x, k)
 					for a := range r {
 						mean[a*c+k] += x[a] * w.Mean
 					}
@@ -125,6 +126,27 @@ func (s *Scorer) joint(of *sums) (mean, cov []float64, err error) {
 		}
 	}
 	return mean, cov, nil
+}
+
+// tied adds to cov, that of joint, what class k's weight of feature id, never seen, of values x,
+// has together with those of others never seen.
+func (s *Scorer) tied(cov []float64, of *sums, id uint32, x []float64, k int) {
+	if len(s.Fit.Correlations) == 0 {
+		return
+	}
+	c, r := len(s.Fit.Classes), len(of.shift)
+	name := s.Features().Name(id)
+	for o, other := range of.f {
+		if s.Belief(other) >= 0 {
+			continue
+		}
+		v, _ := s.Fit.TiedPrior(name, s.Features().Name(other))
+		for a := range r {
+			for b := range r {
+				cov[(a*c+k)*r*c+b*c+k] += (x[a]*of.x[o][b] + of.x[o][a]*x[b]) * v
+			}
+		}
+	}
 }
 
 // Variance is that of Σ by[e C + k] w_{k, fs[e]} over features and classes.
@@ -219,7 +241,12 @@ func (d *Draw) Linear(b *kernels.Batch, i int) ([]float64, error) {
 			}
 			name := s.Features().Name(id)
 			w := s.Fit.PriorOf(name)
-			shift += xs[e] * (w.Mean + math.Sqrt(w.Variance)*d.key.Normal([]byte(drawName(k, string(name)))))
+			z := func(name []byte) float64 { return d.key.Normal([]byte(drawName(k, string(name)))) }
+			v, tied := s.Fit.Share(name, w, z)
+			if !tied {
+				v = w.Mean + math.Sqrt(w.Variance)*z(name)
+			}
+			shift += xs[e] * v
 		}
 		d.b.EndRow()
 		x, err := d.of.Linear(&d.b, 0)

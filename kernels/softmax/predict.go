@@ -93,20 +93,16 @@ func (s *Scorer) Linear(b *kernels.Batch, i int) (mean, cov []float64, err error
 		}
 	}
 	fs, xs := s.Entries(f, b, i)
+	var unseen []kernels.Related
 	for e, id := range fs {
 		x := xs[e]
 		if at := s.Belief(id); at >= 0 {
 			s.at, s.val = append(s.at, at), append(s.val, x)
 			continue
 		}
-		w := f.PriorOf(s.Features().Name(id))
-		for k := range s.mean {
-			if !s.known[k] {
-				s.mean[k] += x * w.Mean
-				s.cov[k*c+k] += x * x * w.Variance
-			}
-		}
+		unseen = s.unseen(unseen, id, x)
 	}
+	s.together(unseen)
 	width := 0
 	switch f.Covariance.Form {
 	case gauss.Full:
@@ -715,4 +711,32 @@ func transposed(points [][]float64) *dense.Matrix {
 		}
 	}
 	return m
+}
+
+// unseen adds the prior of feature id, which has no belief, to mean and covariance of the row, and
+// the entry to those that together look at.
+func (s *Scorer) unseen(of []kernels.Related, id uint32, x float64) []kernels.Related {
+	c := len(s.Fit.Classes)
+	name := s.Features().Name(id)
+	w := s.Fit.PriorOf(name)
+	for k := range s.mean {
+		if !s.known[k] {
+			s.mean[k] += x * w.Mean
+			s.cov[k*c+k] += x * x * w.Variance
+		}
+	}
+	if len(s.Fit.Correlations) > 0 {
+		of = append(of, kernels.Related{Name: name, X: x})
+	}
+	return of
+}
+
+// together adds to the covariance of the row what the weights of unseen have together.
+func (s *Scorer) together(unseen []kernels.Related) {
+	c := len(s.Fit.Classes)
+	for k := range s.mean {
+		if v := &s.cov[k*c+k]; !s.known[k] && len(unseen) > 0 {
+			*v += s.Fit.Together(unseen, *v)
+		}
+	}
 }
