@@ -10,16 +10,22 @@ import (
 // other knows of its weight is the prior, in no unit of that column's. A fit that remembers none
 // agrees with all.
 func differByColumns(a, b []FitColumn) error {
+	if c := Lacking(a, b); c != nil {
+		return noColumn(c)
+	}
+	return nil
+}
+
+// Lacking is the first column that one of two lists has and the other does not, whose name may
+// differ in case; nil for none, and where one of them has no columns: it remembers none.
+func Lacking(a, b []FitColumn) *FitColumn {
 	if len(a) == 0 || len(b) == 0 {
 		return nil
 	}
 	if c := lacking(a, b); c != nil {
-		return noColumn(c)
+		return c
 	}
-	if c := lacking(b, a); c != nil {
-		return noColumn(c)
-	}
-	return nil
+	return lacking(b, a)
 }
 
 // lacking is the first column of a that b lacks, whose name may differ in case.

@@ -142,7 +142,7 @@ func mergers() []entry {
 			"SELECT bglm_merge(fit).n FROM (SELECT i % 2 AS part, "+exampleXY+" AS fit "+tenRows+" GROUP BY part);",
 			nil, []int{1, 2}, fitType, updateMerge, finalizeMerge),
 		aggregate("bglm_newton_merge", "(state)",
-			"What passes over parts of the rows say together (bglm_newton_state with the same options): as one pass over all of them, whatever the parts and their order, to rounding. NULL is no part.",
+			"What passes over parts of the rows say together (bglm_newton_state with the same options and columns): as one pass over all of them, whatever the parts and their order, to rounding. NULL is no part.",
 			"SELECT octet_length(bglm_newton_merge(s)) > 0 FROM (SELECT bglm_newton_state(late, {origin: origin}) AS s "+tenRows+" GROUP BY i % 2);",
 			nil, []int{1}, capi.TBlob, updatePasses, finalizePasses),
 	}

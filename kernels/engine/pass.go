@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -54,8 +55,11 @@ type Part interface {
 	Size() int64 // bytes
 	// Trials says whether the responses are successes among trials.
 	Trials() bool
+	// Columns are those of the rows, nil where none are remembered.
+	Columns() []kernels.FitColumn
 	// Join adds what o says, a part of the same pass; o is not changed. A cancelled ctx ends it with
 	// its cause, and here Step.
+	// Errors: a part of another model, around another fit, or of other columns.
 	Join(ctx context.Context, o Part) error
 	Copy() Part
 	// Step is what all parts come to, under the model that the pass was made with.
@@ -73,11 +77,27 @@ func DecodePart(b []byte) (Part, error) {
 	return newton{p}, err
 }
 
+// sameColumns reports a column of one part that the other does not have: in its rows the number
+// would be 0.
+func sameColumns(a, b Part) error {
+	if c := kernels.Lacking(a.Columns(), b.Columns()); c != nil {
+		return fmt.Errorf("column %.100q is in one pass and not in another; parts of a pass have the same columns (columns: 'any' for those that a part may go without)", c.Name)
+	}
+	return nil
+}
+
 type newton struct{ *laplace.Pass }
 
 func (p newton) Copy() Part { return newton{p.Pass.Clone()} }
 
 func (p newton) Join(ctx context.Context, o Part) error {
+	if err := sameColumns(p, o); err != nil {
+		return err
+	}
+	return p.merge(ctx, o)
+}
+
+func (p newton) merge(ctx context.Context, o Part) error {
 	src, ok := o.(newton)
 	if !ok {
 		return errMixed
@@ -94,6 +114,13 @@ type directions struct{ *lowrank.Pass }
 func (p directions) Copy() Part { return directions{p.Pass.Clone()} }
 
 func (p directions) Join(ctx context.Context, o Part) error {
+	if err := sameColumns(p, o); err != nil {
+		return err
+	}
+	return p.merge(ctx, o)
+}
+
+func (p directions) merge(ctx context.Context, o Part) error {
 	src, ok := o.(directions)
 	if !ok {
 		return errMixed
@@ -114,6 +141,8 @@ func (p directions) Step(ctx context.Context, m *kernels.Model) (*laplace.Step, 
 type learning interface {
 	Part
 	Features() *kernels.Dict
+	// merge is Join of rows that are read together: a list of numbers may be shorter in some.
+	merge(ctx context.Context, o Part) error
 	Update(ctx context.Context, b *kernels.Batch, skip bool) error
 	Skip(n int64)
 }
@@ -143,7 +172,7 @@ func (p pass) Merge(ctx context.Context, src Fitter) error {
 	if !ok {
 		return errMixed
 	}
-	return p.Join(ctx, o.learning)
+	return p.merge(ctx, o.learning)
 }
 
 // ByColumn is that of the part, for rows that have all features.

@@ -241,6 +241,9 @@ func (s *Pass) Skip(n int64) { s.totals.Skipped += n }
 // Counts are the rows, and those that were left out.
 func (s *Pass) Counts() (rows, skipped int64) { return s.totals.Rows, s.totals.Skipped }
 
+// Columns are those of the rows, nil where none are remembered.
+func (s *Pass) Columns() []kernels.FitColumn { return s.counted.Columns() }
+
 // Weights is how many features there are.
 func (s *Pass) Weights() int { return len(s.at) }
 
@@ -516,7 +519,7 @@ func (s *Pass) numbers(b *kernels.Batch, whole bool) {
 }
 
 // Merge adds the rows of src, a pass at the same point; src is not changed.
-// Errors: one at another point or of another likelihood; the cause of ctx, which leaves s half
+// Errors: one at another point, of another likelihood, or with columns of another kind; the cause of ctx, which leaves s half
 // merged.
 func (s *Pass) Merge(ctx context.Context, src *Pass) (err error) {
 	halt := stop.Watch(ctx, 0)
@@ -526,6 +529,9 @@ func (s *Pass) Merge(ctx context.Context, src *Pass) (err error) {
 	}
 	if (s.learns || s.sites) && s.around.sum != src.around.sum {
 		return fmt.Errorf("passes around different fits: the variances of their weights add up to %v and %v", s.around.sum, src.around.sum)
+	}
+	if err := s.counted.Merge(&src.counted, nil); err != nil {
+		return err
 	}
 	n := s.dict.Len()
 	ids, err := s.dict.Merge(&src.dict)
@@ -561,7 +567,6 @@ func (s *Pass) Merge(ctx context.Context, src *Pass) (err error) {
 			s.curv[packed(id, g)] += src.curv[j*(j+1)/2+k]
 		}
 	}
-	s.counted.Merge(&src.counted, nil)
 	s.logLik += src.logLik
 	s.known += src.known
 	s.rounds += src.rounds

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/argument"
@@ -42,10 +43,12 @@ type Pass struct {
 	totals  kernels.Totals // Columns are those of counted
 
 	// What the passes before found, by feature number where it is by feature.
-	before   int64         // their rows
-	dirs     *dense.Matrix // directions on standardised columns, 0 for the intercept: p x l
-	singular []float64     // their singular values, where these are known
-	next     float64       // and the one after them
+	before   int64 // their rows
+	known    []kernels.FitColumn
+	same     *kernels.Schema // of rows that have these columns
+	dirs     *dense.Matrix   // directions on standardised columns, 0 for the intercept: p x l
+	singular []float64       // their singular values, where these are known
+	next     float64         // and the one after them
 	exact    bool
 	clamped  int
 	at       []float64 // the point, by direction, the intercept first
@@ -213,7 +216,7 @@ func (s *Pass) after(halt *stop.Stop, m *kernels.Model) (*Pass, error) {
 	if err := s.whole(); err != nil {
 		return nil, fmt.Errorf("around: %w", err)
 	}
-	d := &Pass{head: s.head, stage: s.stage + 1, model: m, dict: s.dict.Clone(), before: s.totals.Rows, dirs: s.dirs, singular: s.singular, next: s.next, exact: s.exact, clamped: s.clamped}
+	d := &Pass{head: s.head, stage: s.stage + 1, model: m, dict: s.dict.Clone(), before: s.totals.Rows, known: s.counted.Columns(), dirs: s.dirs, singular: s.singular, next: s.next, exact: s.exact, clamped: s.clamped}
 	d.grow()
 	p, err := s.problem(halt, m)
 	if err != nil {
@@ -292,6 +295,9 @@ func (s *Pass) Skip(n int64) { s.totals.Skipped += n }
 // Counts are the rows, and those that were left out.
 func (s *Pass) Counts() (rows, skipped int64) { return s.totals.Rows, s.totals.Skipped }
 
+// Columns are those of the rows, nil where none are remembered.
+func (s *Pass) Columns() []kernels.FitColumn { return s.counted.Columns() }
+
 // Size is the memory held, in bytes.
 func (s *Pass) Size() int64 {
 	size := s.dict.Size() + 8*int64(7*cap(s.totals.Numbers)+4*len(s.scale.scale)) + 500
@@ -320,11 +326,14 @@ func (s *Pass) Clone() *Pass {
 
 // Update adds the rows of b. With skip, rows outside the support are counted and left out,
 // else the first one ends the update with an error that Is kernels.ErrRow.
-// Errors: features that the pass before did not meet.
+// Errors: features that the pass before did not meet, columns of it that are not there.
 func (s *Pass) Update(ctx context.Context, b *kernels.Batch, skip bool) (err error) {
 	halt := stop.Watch(ctx, 0)
 	defer halt.End(&err)
 	s.grow()
+	if err := s.checkColumns(b.Schema); err != nil {
+		return err
+	}
 	s.counted.Add(b)
 	n, w := b.Len(), &s.work
 	w.out = slices.Grow(w.out[:0], n)[:n]
@@ -370,6 +379,20 @@ func (s *Pass) Update(ctx context.Context, b *kernels.Batch, skip bool) (err err
 		}
 		s.addLikelihood(o, eta)
 	}
+	return nil
+}
+
+// checkColumns reports a column of the pass before that rows do not have.
+func (s *Pass) checkColumns(of *kernels.Schema) error {
+	if of == nil || of == s.same {
+		return nil
+	}
+	for _, c := range s.known {
+		if !slices.ContainsFunc(of.Names, func(name string) bool { return strings.EqualFold(name, c.Name) }) {
+			return fmt.Errorf("the rows have no column %.100q, which those of the pass before had; passes take the same rows", c.Name)
+		}
+	}
+	s.same = of
 	return nil
 }
 
@@ -432,7 +455,7 @@ func (s *Pass) addLikelihood(o lik.Obs, eta float64) {
 }
 
 // Merge adds the rows of src, a pass of the same stage; src is not changed.
-// Errors: one of another model, or that began with another state; the cause of ctx, which leaves s
+// Errors: one of another model, that began with another state, or with columns of another kind; the cause of ctx, which leaves s
 // half merged.
 func (s *Pass) Merge(ctx context.Context, src *Pass) (err error) {
 	halt := stop.Watch(ctx, 0)
@@ -444,6 +467,9 @@ func (s *Pass) Merge(ctx context.Context, src *Pass) (err error) {
 		return fmt.Errorf("passes of different stages: %d and %d", s.stage, src.stage)
 	case s.before != src.before || !slices.Equal(s.u, src.u) || (s.dirs == nil) != (src.dirs == nil) || s.dirs != nil && !equal(halt, s.dirs, src.dirs):
 		return fmt.Errorf("passes that began with different states of the pass before")
+	}
+	if err := s.counted.Merge(&src.counted, nil); err != nil {
+		return err
 	}
 	ids, err := s.dict.Merge(&src.dict)
 	if err != nil {
@@ -470,7 +496,6 @@ func (s *Pass) Merge(ctx context.Context, src *Pass) (err error) {
 	}
 	s.logLik += src.logLik
 	s.pearson.Add(src.pearson)
-	s.counted.Merge(&src.counted, nil)
 	tally.Join(&s.totals, &src.totals, ids)
 	return nil
 }

@@ -31,12 +31,12 @@ func (r *reading) same(o *reading) bool {
 }
 
 // Learn reads rows for fits of m from now on: its Missing and AnyColumns, and the columns of the
-// fit that it continues, which the rows must have. Cost: little where nothing changes.
+// fit that it continues or looks around, which the rows must have. Cost: little where nothing changes.
 // Errors: a column that is not there, or of another kind.
 func (e *Encoder) Learn(m *kernels.Model) error {
 	r := reading{missing: m.Options.Missing, open: m.Options.AnyColumns, joins: true, adds: !m.NoIntercept, learns: true}
-	if m.Start != nil && !r.open {
-		r.known = m.Start.Columns
+	if !r.open {
+		r.known = columnsBefore(m)
 	}
 	if _, err := e.follow(r); err != nil {
 		return err
@@ -45,6 +45,25 @@ func (e *Encoder) Learn(m *kernels.Model) error {
 		return fmt.Errorf("column %q has the name of the intercept, which a fit has by itself; leave it out where it is 1 in every row, or give it another name", kernels.Intercept)
 	}
 	return e.twice
+}
+
+// columnsBefore are those of the fit that m looks around, and of the one that it continues.
+func columnsBefore(m *kernels.Model) (known []kernels.FitColumn) {
+	if m.Around != nil {
+		known = slices.Clip(m.Around.Columns)
+	}
+	if m.Start == nil {
+		return known
+	}
+	if len(known) == 0 {
+		return m.Start.Columns
+	}
+	for _, c := range m.Start.Columns {
+		if !slices.ContainsFunc(known, func(k kernels.FitColumn) bool { return strings.EqualFold(k.Name, c.Name) }) {
+			known = append(known, c)
+		}
+	}
+	return known
 }
 
 // findTwins is the error of a column of numbers whose name a level of another column has, as

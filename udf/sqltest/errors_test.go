@@ -343,6 +343,8 @@ var wrongInputs = []struct {
 		"SELECT bglm_newton_merge(3)",
 		"SELECT bglm_newton_merge('abc'::BLOB)",
 		"SELECT bglm_newton_merge(s ORDER BY i) FROM (SELECT 1 AS i, bglm_newton_state(true, {a: 1}) AS s UNION ALL SELECT 2, bglm_newton_state(true, {a: 1}, {link: 'probit'}))",
+		"SELECT bglm_newton_merge(s) FROM (SELECT bglm_newton_state(true, {a: 1}) AS s UNION ALL SELECT bglm_newton_state(true, {a: 1, b: 2}))",
+		"SELECT bglm_newton_state(true, {a: 1}, {around: (SELECT bglm_laplace(true, {a: 1, b: 2}))})",
 		"SELECT bglm_newton_solve(3)",
 		"SELECT bglm_newton_solve('abc'::BLOB)",
 		"SELECT bglm_newton_solve(bglm_newton_state(true, {a: 1}), {family: 'poisson'})",
