@@ -38,6 +38,14 @@ const MaxRobust = 5000
 // where the model is true (M = H) and R's sandwich where the prior says nothing. With clusters
 // g, M = Σ_g u_g u_gᵀ, u_g = Σ_{i in g} r_i x_i.
 //
+// Where Σ is wider than the rows alone leave it, as of a posterior that integrates over prior
+// variances, Σ⁻¹ - H knows less than nothing in some directions. There the rows' own H⁻¹ takes the place
+// of Σ about what they say (bread), and the width beyond stays:
+//
+//	V = Σ + B (M - H) B,   B⁻¹ = H + (Σ⁻¹ - H)₊,
+//
+// with the part ₊ that is positive in the coordinates where Σ is 1: B ≤ Σ, so that V is a covariance.
+//
 // Type hc0 takes M as it is, times G/(G-1) for G clusters; hc1 times n/(n-k), with clusters
 // (n-1)/(n-k) G/(G-1), k the sum of the leverages: the number of weights where the prior says
 // nothing, and what the rows determine of them where it says something; hc2 and hc3 divide r²
@@ -233,24 +241,76 @@ func (r *Robust) Robustly(ctx context.Context) (f *kernels.Fit, err error) {
 	if p == 0 {
 		return &out, nil
 	}
-	m := r.meat(halt)
-	sigma, d := dense.NewUnder(halt, p, p), dense.NewUnder(halt, p, p)
+	d := r.meat(halt)
+	dense.Axpy(-1, r.h, d)
+	sigma := dense.NewUnder(halt, p, p)
 	post.Cov(sigma)
-	for a, i := range at {
-		halt.Row(a)
-		for b, j := range at[:a+1] {
-			k := i*(i+1)/2 + j
-			d.Set(a, b, m[k]-r.h[k])
-			d.Set(b, a, m[k]-r.h[k])
-		}
+	bread, err := r.bread(sigma, at)
+	if err != nil {
+		return nil, err
 	}
-	half, v := dense.NewUnder(halt, p, p), dense.NewUnder(halt, p, p)
-	dense.Gemm(half, 1, sigma, false, d, false, 0)
-	dense.Gemm(v, 1, half, false, sigma, false, 0)
+	v := around(bread, unpacked(halt, d, at), false)
 	for a := range p {
 		dense.Axpy(1, sigma.Row(a), v.Row(a))
 	}
 	return &out, r.factor(&out, at, v)
+}
+
+// unpacked is the part at of a packed triangle.
+func unpacked(halt *stop.Stop, of []float64, at []int) *dense.Matrix {
+	m := dense.NewUnder(halt, len(at), len(at))
+	for a, i := range at {
+		halt.Row(a)
+		for b, j := range at[:a+1] {
+			m.Set(a, b, of[i*(i+1)/2+j])
+			m.Set(b, a, of[i*(i+1)/2+j])
+		}
+	}
+	return m
+}
+
+// around is AᵀMA with t, else AMAᵀ.
+func around(a, m *dense.Matrix, t bool) *dense.Matrix {
+	half, v := dense.NewUnder(a.Stop, m.Rows, m.Rows), dense.NewUnder(a.Stop, m.Rows, m.Rows)
+	dense.Gemm(half, 1, a, t, m, false, 0)
+	dense.Gemm(v, 1, half, false, a, !t, 0)
+	return v
+}
+
+// bread is B: sigma itself where that is no wider than the rows leave it, but for rounding. With
+// Σ = LLᵀ and the eigenvalues s of LᵀHL it is L min(1, 1/s) Lᵀ in their coordinates.
+func (r *Robust) bread(sigma *dense.Matrix, at []int) (*dense.Matrix, error) {
+	l := dense.NewUnder(sigma.Stop, len(at), len(at))
+	dense.Copy(l, sigma)
+	if dense.Cholesky(l) != nil {
+		return sigma, nil
+	}
+	for a := range at {
+		clear(l.Row(a)[a+1:])
+	}
+	s := around(l, unpacked(sigma.Stop, r.h, at), true)
+	rest := dense.NewUnder(sigma.Stop, len(at), len(at))
+	for a := range at {
+		dense.Axpy(-1, s.Row(a)[:a+1], rest.Row(a)[:a+1])
+		rest.Row(a)[a] += 1 + 1e-6
+	}
+	if dense.Cholesky(rest) == nil {
+		return sigma, nil
+	}
+	e, q, err := dense.Eigen(s)
+	if err != nil {
+		return nil, err
+	}
+	for a := range at {
+		for k, by := range e {
+			rest.Set(a, k, q.At(a, k)/math.Sqrt(max(1, by)))
+		}
+	}
+	root := dense.NewUnder(sigma.Stop, len(at), len(at))
+	dense.Gemm(root, 1, l, false, rest, false, 0)
+	b := dense.NewUnder(sigma.Stop, len(at), len(at))
+	dense.Gemm(b, 1, root, false, root, true, 0)
+	return b, nil
 }
 
 // meat is M as the type has it.

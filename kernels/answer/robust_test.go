@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -166,4 +167,54 @@ func TestRobust(t *testing.T) {
 	if _, err := lone.Robustly(context.Background()); err == nil || !strings.Contains(err.Error(), "cluster") {
 		t.Error(err)
 	}
+}
+
+// A covariance wider than the rows leave it, twice that of a vague prior, has the sandwich of that
+// prior and its own width beyond.
+func TestRobustWider(t *testing.T) {
+	d, _, _ := facts(t)
+	f := d.fit(t, "num", "x g", map[string]any{"family": "gaussian", "dispersion": 1.0, "prior_variance": 1e7, "intercept_variance": 1e7, "intercept": false, "standardize": false}, nil)
+	robust := func(f *kernels.Fit) [][]float64 {
+		r, err := NewRobust(f, "", false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Add(context.Background(), d.batch(t, f, r.Features(), "num", "x g"), nil); err != nil {
+			t.Fatal(err)
+		}
+		out, err := r.Robustly(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return products(out)
+	}
+	wide := *f
+	wide.Beliefs, wide.Covariance.Values = slices.Clone(f.Beliefs), slices.Clone(f.Covariance.Values)
+	for k := range wide.Beliefs {
+		wide.Beliefs[k].Variance *= 2
+	}
+	for k := range wide.Covariance.Values {
+		wide.Covariance.Values[k] *= math.Sqrt2
+	}
+	own, vague, got := products(f), robust(f), robust(&wide)
+	for i := range own {
+		for j := range own {
+			kerneltest.Close(t, fmt.Sprint(i, j), got[i][j], own[i][j]+vague[i][j], kerneltest.Tol{Rel: 1e-5, Abs: 1e-7})
+		}
+	}
+}
+
+// products are the covariance that the factor of f stands for.
+func products(f *kernels.Fit) [][]float64 {
+	l := func(i, j int) float64 { return f.Covariance.Values[i*(i+1)/2+j] }
+	out := make([][]float64, len(f.Beliefs))
+	for i := range out {
+		out[i] = make([]float64, len(out))
+		for j := range out {
+			for k := range min(i, j) + 1 {
+				out[i][j] += l(i, k) * l(j, k)
+			}
+		}
+	}
+	return out
 }
