@@ -53,7 +53,8 @@
 --   binomial, poisson and negbinomial: one row for each response, trials and offset,
 --   weight counting them; gaussian (link identity) and gamma: two rows of half the
 --   weight with the mean and the square, or the arithmetic and the geometric mean, of
---   all. Rows with a NULL are left out; another family is an error. A fit of these rows
+--   all, responses that no fit takes being rows of their own. Rows with a NULL are left
+--   out; another family and a negative weight are errors. A fit of these rows
 --   is that of all, but for n and the counts of its columns and, for gamma with offsets,
 --   their weighted sum in log_evidence. The option compress of bglm_laplace, bglm_hmc
 --   and bglm_fit keeps still fewer, with sums over counts and exposures.
@@ -196,30 +197,34 @@ CREATE OR REPLACE MACRO bglm_fit_by_ordered(tbl, grp, y, x, ord, opts := NULL) A
   FROM query(bglm_source(tbl))
   GROUP BY ALL;
 
--- Of a family only its own branch has rows. Squares are taken about the mean of all
+-- Of a family only its own branch has rows, and that of responses of which no two rows can say
+-- what all say. Squares are taken about the mean of all
 -- responses, near which those of a group are.
 CREATE OR REPLACE MACRO bglm_compress(tbl, y, x, family := 'bernoulli', weight := 1, offset_ := 0, trials := 1) AS TABLE
   WITH bglm_rows AS (
-         SELECT x AS x_, y::DOUBLE AS y_, weight::DOUBLE AS w_, offset_::DOUBLE AS o_, trials::DOUBLE AS t_
-         FROM query(bglm_source(tbl)) WHERE y IS NOT NULL AND x IS NOT NULL AND weight IS NOT NULL AND offset_ IS NOT NULL AND trials IS NOT NULL),
+         SELECT x_, y_, o_, t_, f_,
+                CASE WHEN isfinite(w_) AND w_ >= 0 THEN w_ ELSE error('bglm_compress: weight = ' || w_ || '; allowed: finite numbers >= 0')::DOUBLE END AS w_,
+                CASE f_ WHEN 'gaussian' THEN isfinite(y_ - o_) WHEN 'gamma' THEN isfinite(y_ - o_) AND y_ > 0 ELSE false END AS two_
+         FROM (SELECT x AS x_, y::DOUBLE AS y_, weight::DOUBLE AS w_, offset_::DOUBLE AS o_, trials::DOUBLE AS t_, coalesce(lower(family), '') AS f_
+               FROM query(bglm_source(tbl)) WHERE y IS NOT NULL AND x IS NOT NULL AND weight IS NOT NULL AND offset_ IS NOT NULL AND trials IS NOT NULL)),
        bglm_center AS (
-         SELECT avg(y_ - o_) AS c_ FROM bglm_rows WHERE lower(family) = 'gaussian'),
+         SELECT avg(y_ - o_) AS c_ FROM bglm_rows WHERE f_ = 'gaussian' AND two_),
        bglm_two AS (
          SELECT x_, sum(w_) AS w_, count(*) AS n_, sum(w_ * (y_ - o_ - c_)) / sum(w_) AS m_,
                 sqrt(greatest(sum(w_ * (y_ - o_ - c_) ** 2) / sum(w_) - (sum(w_ * (y_ - o_ - c_)) / sum(w_)) ** 2, 0)) AS d_
-         FROM bglm_rows, bglm_center WHERE lower(family) = 'gaussian' AND w_ > 0 GROUP BY x_
+         FROM bglm_rows, bglm_center WHERE f_ = 'gaussian' AND two_ AND w_ > 0 GROUP BY x_
          UNION ALL
          SELECT x_, sum(w_), count(*), sum(w_ * (ln(y_) - o_)) / sum(w_),
                 2 * asinh(sqrt(greatest(exp(ln(sum(w_ * (y_ * exp(-o_))) / sum(w_)) - sum(w_ * (ln(y_) - o_)) / sum(w_)) - 1, 0) / 2))
-         FROM bglm_rows WHERE lower(family) = 'gamma' AND w_ > 0 GROUP BY x_)
+         FROM bglm_rows WHERE f_ = 'gamma' AND two_ AND w_ > 0 GROUP BY x_)
   SELECT x_ AS x, y_ AS y, sum(w_) AS weight, o_ AS offset_, t_ AS trials, count(*)::DOUBLE AS n
-  FROM bglm_rows WHERE lower(family) IN ('bernoulli', 'binomial', 'poisson', 'negbinomial') GROUP BY x_, y_, o_, t_
+  FROM bglm_rows WHERE f_ IN ('bernoulli', 'binomial', 'poisson', 'negbinomial', 'gaussian', 'gamma') AND NOT two_ GROUP BY x_, y_, o_, t_
   UNION ALL
   SELECT x_, CASE lower(family) WHEN 'gamma' THEN exp(m_ + s_ * d_) ELSE c_ + m_ + s_ * d_ END, w_ / 2, 0.0, 1, n_ / 2
   FROM bglm_two, bglm_center, (VALUES (-1), (1)) t(s_)
   UNION ALL
-  SELECT x_, error('bglm_compress: family = ''' || family || '''; allowed: bernoulli, binomial, poisson, negbinomial, gaussian, gamma: those of which few rows say what all say'), 1.0, 0.0, 1, 0
-  FROM bglm_rows WHERE lower(family) NOT IN ('bernoulli', 'binomial', 'poisson', 'negbinomial', 'gaussian', 'gamma');
+  SELECT x_, error('bglm_compress: family = ' || coalesce('''' || family || '''', 'NULL') || '; allowed: bernoulli, binomial, poisson, negbinomial, gaussian, gamma: those of which few rows say what all say'), 1.0, 0.0, 1, 0
+  FROM bglm_rows WHERE f_ NOT IN ('bernoulli', 'binomial', 'poisson', 'negbinomial', 'gaussian', 'gamma');
 
 CREATE OR REPLACE MACRO bglm_belief_rank(feature) AS
   CASE WHEN feature = '(Intercept)' THEN 0

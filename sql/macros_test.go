@@ -307,4 +307,14 @@ func TestCompress(t *testing.T) {
 	}
 	same(t, db, "SELECT sum(n) FROM bglm_compress('r', gaps, {g: g}, family := 'poisson')", "399\n")
 	fails(t, db, "FROM bglm_compress('r', gaussian, {g: g}, family := 'studentt')", "allowed: bernoulli, binomial, poisson")
+	fails(t, db, "FROM bglm_compress('r', poisson, {g: g}, family := NULL)", "bglm_compress: family = NULL; allowed: bernoulli, binomial, poisson")
+	for _, family := range []string{"poisson", "gaussian", "gamma"} {
+		fails(t, db, "FROM bglm_compress('r', "+family+", {g: g}, family := '"+family+"', weight := 1.5 - w)", "bglm_compress: weight = -0.5; allowed: finite numbers >= 0")
+	}
+	// Responses that no fit takes are rows of their own.
+	for family, bad := range map[string]string{"gaussian": "'NaN'::DOUBLE", "gamma": "0"} {
+		y := "CASE WHEN i = 7 THEN " + bad + " ELSE " + family + " END"
+		same(t, db, "SELECT count(*), sum(n) FROM bglm_compress($$SELECT *, row_number() OVER () AS i FROM r$$, "+y+", {g: g}, family := '"+family+"')", "7 | 400\n")
+		same(t, db, "SELECT f.n, f.n_skipped FROM (SELECT bglm_laplace(y, x, {weight: weight, offset_: offset_, family: '"+family+"', on_error: 'skip'}) AS f FROM bglm_compress($$SELECT *, row_number() OVER () AS i FROM r$$, "+y+", {g: g}, family := '"+family+"'))", "6 | 1\n")
+	}
 }
