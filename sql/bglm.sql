@@ -71,7 +71,8 @@
 --   The weights of all fits in the column fit of a table: its other columns, then
 --   feature, mean, variance, lower and upper (mean -+ sd standard deviations, by
 --   default the central 95 %), z = mean / standard deviation (NULL for a known
---   weight), each fit's weights in belief order.
+--   weight), each fit's weights in belief order. Of fits with classes (bglm_softmax)
+--   class follows variance.
 --
 --     SELECT feature, round(mean, 3), round(lower, 3), round(upper, 3) FROM bglm_weights('fits') WHERE grp = 'clinic 0';
 --     -- > (Intercept) | 0.754 | 0.204 | 1.304
@@ -113,7 +114,9 @@
 --   variance_a, mean_b, variance_b, difference = mean_b - mean_a, z = difference /
 --   sqrt(variance_a + variance_b), kl = KL(b || a) in nats, the surprise of going
 --   from a to b (Infinity where one side is certain and the other says something
---   else). NULL where one side lacks the feature. In belief order.
+--   else). NULL where one side lacks the feature. In belief order. Of tables with a
+--   column class weights are compared class by class. Beliefs that bglm_score refuses
+--   are errors here too.
 --
 --     CREATE OR REPLACE TEMP TABLE newer AS
 --       FROM (VALUES ('(Intercept)', -1.0, 0.1), ('age', 1.0, 0.05), ('smoker', 0.3, 0.4)) t(feature, mean, variance);
@@ -182,7 +185,11 @@ CREATE OR REPLACE MACRO bglm_needs(fit, name) AS
        ELSE fit END;
 
 CREATE OR REPLACE MACRO bglm_is_belief(feature, mean, variance, name) AS
-  CASE WHEN feature IS NOT NULL THEN true
+  CASE WHEN feature IS NOT NULL AND NOT coalesce(isfinite(mean::DOUBLE), false)
+       THEN error(name || ': feature "' || feature || '" has the mean ' || coalesce(mean::VARCHAR, 'NULL') || '; a finite number is needed')::BOOLEAN
+       WHEN feature IS NOT NULL AND NOT coalesce(isfinite(variance::DOUBLE) AND variance::DOUBLE >= 0, false)
+       THEN error(name || ': feature "' || feature || '" has the variance ' || coalesce(variance::VARCHAR, 'NULL') || '; a finite number >= 0 is needed')::BOOLEAN
+       WHEN feature IS NOT NULL THEN true
        WHEN mean IS NULL AND variance IS NULL
        THEN error(name || ' has neither feature nor mean nor variance; allowed: a table of beliefs with these columns, which bglm_weights makes of a table with FITs')::BOOLEAN
        ELSE false END;
@@ -233,7 +240,7 @@ CREATE OR REPLACE MACRO bglm_belief_rank(feature) AS
 
 CREATE OR REPLACE MACRO bglm_weights(fits, sd := 1.959963984540054) AS TABLE
   SELECT COLUMNS(lambda c: lower(c) NOT IN ('fit', 'bglm_f_', 'bglm_b_'))
-  FROM (SELECT *, bglm_b_.feature AS feature, bglm_b_.mean AS mean, bglm_b_.variance AS variance,
+  FROM (SELECT *, unnest(bglm_b_),
                bglm_b_.mean - sd * sqrt(bglm_b_.variance) AS lower, bglm_b_.mean + sd * sqrt(bglm_b_.variance) AS upper,
                CASE WHEN bglm_b_.variance > 0 THEN bglm_b_.mean / sqrt(bglm_b_.variance) END AS z
         FROM (SELECT bglm_1.*, unnest(bglm_needs(bglm_f_, 'bglm_weights').beliefs) AS bglm_b_
@@ -255,13 +262,8 @@ CREATE OR REPLACE MACRO bglm_score(rows, beliefs, link := 'logit', intercept := 
              ELSE list_append(bglm_features(features, {missing: 'absent'}), {feature: NULL::VARCHAR, value: 0.0::DOUBLE}) END) AS e
          FROM bglm_rows),
        bglm_known AS (
-         SELECT feature, CASE
-             WHEN count(*) > 1 THEN error('bglm_score: feature "' || feature || '" has more than one belief')
-             WHEN NOT coalesce(isfinite(any_value(mean::DOUBLE)), false)
-               THEN error('bglm_score: feature "' || feature || '" has the mean ' || coalesce(any_value(mean)::VARCHAR, 'NULL') || '; a finite number is needed')
-             WHEN NOT coalesce(isfinite(any_value(variance::DOUBLE)) AND any_value(variance) >= 0, false)
-               THEN error('bglm_score: feature "' || feature || '" has the variance ' || coalesce(any_value(variance)::VARCHAR, 'NULL') || '; a finite number >= 0 is needed')
-             ELSE any_value(mean::DOUBLE) END AS mean, any_value(variance::DOUBLE) AS variance
+         SELECT feature, CASE WHEN count(*) > 1 THEN error('bglm_score: beliefs: feature "' || feature || '" has more than one belief')
+                              ELSE any_value(mean::DOUBLE) END AS mean, any_value(variance::DOUBLE) AS variance
          FROM (FROM query(bglm_source(beliefs)) UNION ALL BY NAME SELECT NULL::VARCHAR AS feature, NULL::DOUBLE AS mean, NULL::DOUBLE AS variance WHERE false)
          WHERE bglm_is_belief(feature, mean, variance, 'bglm_score: beliefs') GROUP BY feature),
        bglm_eta AS (
@@ -279,7 +281,7 @@ CREATE OR REPLACE MACRO bglm_score(rows, beliefs, link := 'logit', intercept := 
   FROM bglm_eta;
 
 CREATE OR REPLACE MACRO bglm_compare(a, b) AS TABLE
-  SELECT feature, mean_a, variance_a, mean_b, variance_b, mean_b - mean_a AS difference,
+  SELECT COLUMNS(lambda c: lower(c) IN ('feature', 'class')), mean_a, variance_a, mean_b, variance_b, mean_b - mean_a AS difference,
          CASE WHEN mean_a = mean_b THEN 0.0::DOUBLE
               WHEN variance_a + variance_b > 0 THEN (mean_b - mean_a) / sqrt(variance_a + variance_b)
               WHEN variance_a + variance_b = 0 THEN sign(mean_b - mean_a) * 'Infinity'::DOUBLE END AS z,
@@ -287,13 +289,19 @@ CREATE OR REPLACE MACRO bglm_compare(a, b) AS TABLE
               WHEN variance_a > 0 AND variance_b > 0
                 THEN greatest(0.5 * (variance_b / variance_a - 1 - ln(variance_b / variance_a) + (mean_b - mean_a) * ((mean_b - mean_a) / variance_a)), 0)
               WHEN variance_a IS NOT NULL AND variance_b IS NOT NULL THEN 'Infinity'::DOUBLE END AS kl
-  FROM (SELECT coalesce(l.feature, r.feature) AS feature,
-               l.mean::DOUBLE AS mean_a, l.variance::DOUBLE AS variance_a, r.mean::DOUBLE AS mean_b, r.variance::DOUBLE AS variance_b
-        FROM (FROM (FROM query(bglm_source(a)) UNION ALL BY NAME SELECT NULL::VARCHAR AS feature, NULL::DOUBLE AS mean, NULL::DOUBLE AS variance WHERE false)
-              WHERE bglm_is_belief(feature, mean, variance, 'bglm_compare: a')) l
-             FULL JOIN (FROM (FROM query(bglm_source(b)) UNION ALL BY NAME SELECT NULL::VARCHAR AS feature, NULL::DOUBLE AS mean, NULL::DOUBLE AS variance WHERE false)
-              WHERE bglm_is_belief(feature, mean, variance, 'bglm_compare: b')) r ON l.feature = r.feature)
-  ORDER BY bglm_belief_rank(feature), feature;
+  FROM (SELECT COLUMNS(lambda c: lower(c) IN ('feature', 'class')),
+               CASE WHEN count(mean_a) > 1 THEN error('bglm_compare: a: feature "' || any_value(feature) || '" has more than one belief')
+                    WHEN count(mean_b) > 1 THEN error('bglm_compare: b: feature "' || any_value(feature) || '" has more than one belief')
+                    ELSE any_value(mean_a) END AS mean_a, any_value(variance_a) AS variance_a, any_value(mean_b) AS mean_b, any_value(variance_b) AS variance_b
+        FROM (SELECT COLUMNS(lambda c: lower(c) IN ('feature', 'class')), mean::DOUBLE AS mean_a, variance::DOUBLE AS variance_a
+              FROM (FROM query(bglm_source(a)) UNION ALL BY NAME SELECT NULL::VARCHAR AS feature, NULL::DOUBLE AS mean, NULL::DOUBLE AS variance WHERE false)
+              WHERE bglm_is_belief(feature, mean, variance, 'bglm_compare: a')
+              UNION ALL BY NAME
+              SELECT COLUMNS(lambda c: lower(c) IN ('feature', 'class')), mean::DOUBLE AS mean_b, variance::DOUBLE AS variance_b
+              FROM (FROM query(bglm_source(b)) UNION ALL BY NAME SELECT NULL::VARCHAR AS feature, NULL::DOUBLE AS mean, NULL::DOUBLE AS variance WHERE false)
+              WHERE bglm_is_belief(feature, mean, variance, 'bglm_compare: b'))
+        GROUP BY ALL)
+  ORDER BY bglm_belief_rank(feature), COLUMNS(lambda c: lower(c) IN ('feature', 'class'));
 
 CREATE OR REPLACE MACRO bglm_compare_fits(fits, rows, y, x) AS TABLE
   SELECT unnest(bglm_c_, recursive := true)

@@ -220,6 +220,22 @@ func TestCompare(t *testing.T) {
 		""}, "\n"))
 }
 
+// Weights of classes are told apart; what is no belief is an error.
+func TestWeightsOfClasses(t *testing.T) {
+	db := open(t)
+	exec(t, db, `CREATE TABLE fits AS SELECT bglm_softmax(i % 3, {x: i}) AS fit FROM range(30) t(i)`,
+		"CREATE TABLE w AS FROM bglm_weights('fits')", "CREATE TABLE moved AS SELECT * REPLACE (mean + class::DOUBLE AS mean) FROM w")
+	same(t, db, "SELECT feature, class FROM w", "(Intercept) | 0\nx | 0\n(Intercept) | 1\nx | 1\n(Intercept) | 2\nx | 2\n")
+	same(t, db, "SELECT column_name FROM (DESCRIBE w)", "feature\nmean\nvariance\nclass\nlower\nupper\nz\n")
+	same(t, db, "SELECT feature, class, round(difference, 9) FROM bglm_compare('w', 'moved')", "(Intercept) | 0 | 0\n(Intercept) | 1 | 1\n(Intercept) | 2 | 2\nx | 0 | 0\nx | 1 | 1\nx | 2 | 2\n")
+	fails(t, db, "FROM bglm_compare('SELECT * EXCLUDE (class) FROM w', 'w')", `more than one belief`)
+	for belief, want := range map[string]string{"('a', 1.0, -1.0)": "the variance -1", "('a', 'NaN'::DOUBLE, 1.0)": "the mean nan", "('a', 1.0, 1.0), ('a', 1.0, 2.0)": "more than one belief", "('a', NULL, 1.0)": "the mean NULL"} {
+		exec(t, db, "CREATE OR REPLACE TABLE bad AS FROM (VALUES "+belief+") t(feature, mean, variance)", "CREATE OR REPLACE TABLE good AS SELECT 'a' AS feature, 0.0 AS mean, 1.0 AS variance")
+		fails(t, db, "FROM bglm_compare('good', 'bad')", `bglm_compare: b: feature "a" has `+want)
+		fails(t, db, "FROM bglm_compare('bad', 'good')", `bglm_compare: a: feature "a" has `+want)
+	}
+}
+
 // A table with FITs and one of beliefs are not taken for one another; tables may be queries.
 func TestTablesOfMacros(t *testing.T) {
 	db := open(t)
