@@ -86,12 +86,12 @@ func callSample(args []capi.Vec, n int, out *capi.Col) error {
 			return fmt.Errorf("%s is %s; allowed: a whole number", name, v.TypeName())
 		}
 	}
-	whole := func(k, i int) (uint64, error) { // as the number's lower 64 bits
-		x, ok := args[k].Whole(i)
+	whole := func(k, i int) (uint64, error) {
+		x, ok := args[k].Bits(i)
 		if !ok {
 			return 0, fmt.Errorf("%s = %s; allowed: a whole number of 64 bits", [...]string{2: "seed", 3: "draw"}[k], args[k].AppendInt(nil, i))
 		}
-		return uint64(x), nil
+		return x, nil
 	}
 	s := &sampler{predictor: p}
 	s.draws.of(&args[0], s.decode)

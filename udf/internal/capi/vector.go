@@ -361,6 +361,18 @@ func (v *Vec) Whole(i int) (x int64, ok bool) {
 	return int64(v.integer(v.Type, i)), v.IsInteger()
 }
 
+// Bits are the 64 bits of an integer entry; ok is false where it has more.
+func (v *Vec) Bits(i int) (bits uint64, ok bool) {
+	switch v.Type {
+	case HugeInt, UHugeInt, UBigInt:
+		if b := v.bigInt(v.Type, i); b.IsUint64() {
+			return b.Uint64(), true
+		}
+	}
+	x, ok := v.Whole(i)
+	return uint64(x), ok
+}
+
 // AppendInt appends the decimal text of an integer entry.
 func (v *Vec) AppendInt(dst []byte, i int) []byte { return v.bigIntAppend(dst, i) }
 
