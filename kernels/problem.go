@@ -774,6 +774,14 @@ func (p *Problem) Fit(method string, post *gauss.Normal, logZ float64) *Fit {
 	return f
 }
 
+// CheckEvidence reports a log evidence of f that is not finite, where that of the fit continued is.
+func (p *Problem) CheckEvidence(f *Fit) error {
+	if s := p.Model.Start; special.Finite(f.LogEvidence) || s != nil && math.IsNaN(s.LogEvidence) && math.IsNaN(f.LogEvidence) {
+		return nil
+	}
+	return fmt.Errorf("the log evidence is %v; scale the features down", f.LogEvidence)
+}
+
 // SetVariances notes in the columns of f the prior variances of their weights, by column of
 // p: that of the first weight of each without a prior of its own, which those have that are named
 // or that the fit continued knows. Where all have one it is what a new weight would have.

@@ -29,7 +29,6 @@ import (
 	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/option"
-	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/kernels/stop"
 )
 
@@ -618,8 +617,8 @@ func (e *engine) result(ev *evidence, iterations int, status, learnt string) (*k
 	if len(notes) > 0 {
 		f.Status = strings.Join(notes, "; ")
 	}
-	if !special.Finite(f.LogEvidence) {
-		return nil, fmt.Errorf("the log evidence is %v", f.LogEvidence)
+	if err := e.x.CheckEvidence(f); err != nil {
+		return nil, err
 	}
 	return f, f.Check()
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/option"
-	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/kernels/stop"
 )
 
@@ -149,8 +148,8 @@ func solve(p *kernels.Problem) (*Result, error) {
 			f.Status += "; " + note
 		}
 	}
-	if !special.Finite(f.LogEvidence) {
-		return nil, fmt.Errorf("the log evidence is %v; scale the features down", f.LogEvidence)
+	if err := p.CheckEvidence(f); err != nil {
+		return nil, err
 	}
 	out.Fit = f
 	return out, f.Check()
