@@ -26,7 +26,7 @@ const DefaultDraws = 500
 // Checked is a statistic of the responses beside the same of responses that the fit makes.
 type Checked struct {
 	N        int64
-	Observed float64 // NaN where there are no rows
+	Observed float64 // NaN where there are no rows, and of one row's deviation: the others too then
 	predict.Estimate
 	P float64 // share of the repetitions whose statistic is larger, equal ones counted half
 }
@@ -137,6 +137,9 @@ func (c *Check) Checked(ctx context.Context) (Checked, error) {
 		y[k] = c.rows.Y[i]
 	}
 	out.Observed = statistic(c.statistic, y)
+	if math.IsNaN(out.Observed) {
+		return out, nil
+	}
 	draw, err := c.NewDraw()
 	if err != nil {
 		return out, err
