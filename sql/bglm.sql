@@ -129,8 +129,8 @@
 --   Fits, each with its name in the column name, compared by how well each predicts
 --   the rows that it learnt from, every row left out in turn: a row for each fit, the
 --   best first, with the fields of bglm_loo_compare. y and x are expressions over the
---   table rows; x has the columns of all the fits. (bglm_compare(a, b) is about two
---   tables of weights.)
+--   table rows; x has the columns of all the fits. Fits that are NULL are left out.
+--   (bglm_compare(a, b) is about two tables of weights.)
 --
 --     CREATE OR REPLACE TEMP TABLE models AS
 --       SELECT 'age' AS name, bglm_fit(cured, {age: age}) AS fit FROM visits
@@ -307,7 +307,7 @@ CREATE OR REPLACE MACRO bglm_compare_fits(fits, rows, y, x) AS TABLE
   SELECT unnest(bglm_c_, recursive := true)
   FROM (SELECT unnest(bglm_loo_compare(bglm_m_, y, x)) AS bglm_c_
         FROM query(bglm_source(rows)), 
-             (SELECT map(list(bglm_n_), list(bglm_needs(bglm_f_, 'bglm_compare_fits'))) AS bglm_m_
+             (SELECT map(list(bglm_n_::VARCHAR), list(bglm_needs(bglm_f_, 'bglm_compare_fits'))) AS bglm_m_
               FROM (SELECT NULL::STRUCT(bglm_none BOOLEAN) AS fit, '' AS name) bglm_0, LATERAL (SELECT name AS bglm_n_, fit AS bglm_f_ FROM query(bglm_source(fits))) bglm_1));
 
 CREATE OR REPLACE MACRO bglm_contrasts(fits, x, "column") AS TABLE

@@ -236,6 +236,14 @@ func TestWeightsOfClasses(t *testing.T) {
 	}
 }
 
+// Names of fits may be numbers; fits that are NULL are left out.
+func TestCompareFits(t *testing.T) {
+	db := open(t)
+	exec(t, db, `CREATE TABLE rows AS SELECT i % 5 AS x, i % 3 = 0 AS y FROM range(30) t(i)`,
+		`CREATE TABLE fits AS SELECT 7 AS name, bglm_fit(y, {x: x}) AS fit FROM rows UNION ALL SELECT 8, NULL`)
+	same(t, db, "SELECT name, n, elpd_diff FROM bglm_compare_fits('fits', 'rows', y, {x: x})", "7 | 30 | 0\n")
+}
+
 // A table with FITs and one of beliefs are not taken for one another; tables may be queries.
 func TestTablesOfMacros(t *testing.T) {
 	db := open(t)

@@ -85,21 +85,21 @@ func (k *keyed) hash(i int) (uint64, error) {
 
 // sumRows gives the rows of a call to the sums of their groups. fresh makes those of a
 // group whose first row is i, feed gives them rows [lo, hi), which have the same FITs. Rows
-// without all of these are left out; at says where FIT k of row i is, -1 for nowhere.
+// without any of these are left out; at says where FIT k of row i is, -1 for nowhere.
 func sumRows[T sums[T]](fits []*keyed, at func(k, i int) int, slots capi.Slots, fresh func(i int) (T, error), feed func(t T, lo, hi int) error) error {
 	key := func(i int) (h uint64, null bool, err error) {
+		null = true
 		for k, f := range fits {
-			j := at(k, i)
-			if j < 0 || f.null(j) {
-				return 0, true, nil
-			}
-			x, err := f.keys.at(j)
-			if err != nil {
-				return 0, false, err
+			x := uint64(0)
+			if j := at(k, i); j >= 0 && !f.null(j) {
+				null = false
+				if x, err = f.keys.at(j); err != nil {
+					return 0, false, err
+				}
 			}
 			h = h*0x100000001B3 ^ x
 		}
-		return h, false, nil
+		return h, null, nil
 	}
 	return slots.Runs(func(slot capi.Slot, lo, hi int) error {
 		for lo < hi {
@@ -280,14 +280,16 @@ func writeLOOAUC(a *answer.PairAUC, out *capi.Col) error {
 	return err
 }
 
-// rivals are fits that are added the same rows.
+// rivals are fits that are added the same rows, with their places among those given, which may be
+// NULL.
 type rivals struct {
-	names []string
-	fits  []*answer.LOO
+	names  []string
+	fits   []*answer.LOO
+	places []int
 }
 
 func (r *rivals) Clone() *rivals {
-	c := &rivals{names: r.names}
+	c := &rivals{names: r.names, places: r.places}
 	for _, l := range r.fits {
 		c.fits = append(c.fits, l.Clone())
 	}
@@ -418,9 +420,13 @@ func updateCompare(args []capi.Vec, slots capi.Slots) error {
 	}
 	var b kernels.Batch
 	return sumRows(fits, at, slots, func(i int) (*rivals, error) {
-		r := &rivals{names: names}
+		r := &rivals{}
 		for k, f := range fits {
-			fit, err := f.whole(at(k, i))
+			j := at(k, i)
+			if j < 0 || f.null(j) {
+				continue
+			}
+			fit, err := f.whole(j)
 			if err != nil {
 				return nil, err
 			}
@@ -428,12 +434,12 @@ func updateCompare(args []capi.Vec, slots capi.Slots) error {
 			if err != nil {
 				return nil, err
 			}
-			r.fits = append(r.fits, l)
+			r.names, r.fits, r.places = append(r.names, names[k]), append(r.fits, l), append(r.places, k)
 		}
 		return r, nil
 	}, func(r *rivals, lo, hi int) error {
 		for k, l := range r.fits {
-			if at, err := src[k].Score(l.Fit, l.Features(), lo, hi, &b); err != nil || len(at) == 0 {
+			if at, err := src[r.places[k]].Score(l.Fit, l.Features(), lo, hi, &b); err != nil || len(at) == 0 {
 				return err
 			}
 			if err := l.Add(running(), &b); err != nil {
