@@ -185,9 +185,10 @@ func (s *scatter) noise() (loss float64) {
 }
 
 // StrayNote says which names that priors and process noises were given for are those of a column
-// that f remembers but for their case: they are of no row.
+// that f remembers but for their case, and which names of noises no feature and no column has: they
+// are of no row.
 func (m *Model) StrayNote(f *Fit) string {
-	if len(f.Columns) == 0 || len(m.Priors)+len(m.NoiseBy) == 0 || m.HashBits > 0 {
+	if len(m.Priors)+len(m.NoiseBy) == 0 || m.HashBits > 0 {
 		return ""
 	}
 	stray := func(feature string) string {
@@ -211,6 +212,25 @@ func (m *Model) StrayNote(f *Fit) string {
 	for _, name := range slices.Sorted(maps.Keys(m.NoiseBy)) {
 		if is := stray(name); is != "" {
 			return fmt.Sprintf("the process noise of feature %q is of no row: its column is %q", name, is)
+		}
+	}
+	return m.noiseNote(f)
+}
+
+// noiseNote names the first feature with a process noise that f has no belief about; levels of its
+// columns may still come.
+func (m *Model) noiseNote(f *Fit) string {
+	if len(m.NoiseBy) == 0 || f.N == 0 {
+		return ""
+	}
+	lost := maps.Clone(m.NoiseBy)
+	for k := range f.Beliefs {
+		delete(lost, f.Beliefs[k].Feature)
+	}
+	for _, name := range slices.Sorted(maps.Keys(lost)) {
+		column := f.LevelColumn(name)
+		if !slices.ContainsFunc(f.Columns, func(c FitColumn) bool { return c.Name == column }) {
+			return fmt.Sprintf("the process noise of feature %q is of no row: no feature has that name", name)
 		}
 	}
 	return ""

@@ -67,8 +67,8 @@ func TestPriorNote(t *testing.T) {
 	}
 }
 
-// A name that is a column's but for its case is told, one that is a column's, a level of one, a slot
-// or something else is not.
+// A name that is a column's but for its case is told, and of a noise one that nothing has; one that
+// is a column's or a level of one is not.
 func TestStrayNote(t *testing.T) {
 	f := &Fit{Columns: []FitColumn{{Name: "Age"}, {Name: "city"}}}
 	for name, want := range map[string]string{"age": `"Age"`, "CITY=Bonn": `"city"`, "Age": "", "city=BONN": "", "other": "", Intercept: ""} {
@@ -79,6 +79,17 @@ func TestStrayNote(t *testing.T) {
 			if s := m.StrayNote(&Fit{}); s != "" {
 				t.Errorf("no columns: %q", s)
 			}
+		}
+	}
+	for name, want := range map[string]string{"other": `feature "other" is of no row: no feature`, "here": "", "Age" + IsNull: "", "city=new": "", Intercept: `"(Intercept)"`} {
+		m := &Model{NoiseBy: map[string]float64{name: 1, "here": 1}}
+		f := &Fit{Columns: f.Columns, N: 3, Beliefs: []Belief{{Feature: "here"}}}
+		if s := m.StrayNote(f); !strings.Contains(s, want) || (s == "") != (want == "") {
+			t.Errorf("%s: %q, want %q", name, s, want)
+		}
+		m.HashBits = 4
+		if s := m.StrayNote(f); s != "" {
+			t.Errorf("slots: %q", s)
 		}
 	}
 }
