@@ -28,9 +28,12 @@ var idleRules = []idle{
 }
 
 // checkIdle reports an option that was given and changes nothing beside the others. Those of forms
-// (rank and its like), and of priors that integrate: false sets aside, are none: queries give them for several
-// forms, methods and ways of learning at once.
+// (rank and its like) beside a form or a fit that is continued, and of priors that integrate: false sets aside,
+// are none: queries give them for several forms, methods and ways of learning at once.
 func (m *Method) checkIdle(s *option.Settings) error {
+	if m.Streams && s.Given("rank") && !s.Given("covariance") && s.Start == nil {
+		return &argument.Error{Name: "rank", Why: "would change nothing here; it needs covariance 'lowrank'"}
+	}
 	for _, r := range idleRules {
 		for _, key := range r.keys {
 			if s.Given(key) && (r.only == "" || r.only == m.Name) && !r.works(s) {

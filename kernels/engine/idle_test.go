@@ -169,6 +169,10 @@ func TestIdleOptions(t *testing.T) {
 		g              given
 		want           string
 	}{
+		{"adf", "bernoulli", given{"rank": 3}, "rank would change nothing here; it needs covariance 'lowrank'"},
+		{"ekf", "bernoulli", given{"rank": 3}, "rank would change nothing here; it needs covariance 'lowrank'"},
+		{"adf", "bernoulli", given{"rank": 3, "covariance": "lowrank"}, ""},
+		{"adf", "bernoulli", given{"rank": 3, "covariance": "full"}, ""},
 		{"laplace", "bernoulli", given{"sd_scale": 2.0}, "sd_scale would change nothing here; it needs prior variances that are learnt"},
 		{"laplace", "bernoulli", given{"sd_scale": 2.0, "prior_variance": "auto"}, ""},
 		{"laplace", "bernoulli", given{"sd_freedom": 1.0, "prior_variance": "auto", "integrate": false}, ""},
