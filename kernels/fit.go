@@ -99,6 +99,19 @@ func (f *Fit) PriorOf(name []byte) Weight {
 	return w
 }
 
+// Anew is the prior of a level that f has learnt, where it has learnt and averaged over the variance
+// of its column: at the variance where the evidence is highest. false for another feature.
+func (f *Fit) Anew(name []byte) (Weight, bool) {
+	w := f.Prior.Of(name)
+	c := f.levelsOf(name)
+	if c == nil {
+		return w, false
+	}
+	_, _, ok := c.Deviation()
+	w.Variance = c.Variance
+	return w, ok && c.Variance >= 0
+}
+
 // LevelVariance is the prior variance of a new level of a column of f; false where f knows none
 // of that column.
 func (f *Fit) LevelVariance(name []byte) (variance float64, ok bool) {

@@ -11,6 +11,7 @@ import (
 	"github.com/bglm/bglm/kernels/fitlayout"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/predict"
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
@@ -343,6 +344,8 @@ type fitReader struct {
 	last     kernels.Fit
 	lik      lik.Likelihood
 	spread   kernels.Spread // of last
+	beside   predict.Beside // of last, where told
+	told     bool
 
 	heads   decoded[*kernels.Fit]
 	lists   decoded[struct{}] // beliefs that are valid
@@ -538,7 +541,16 @@ func readList[T any](v *capi.Vec, i int, path string, entries []fitlayout.Field[
 // Errors: what kernels.Fit.Validate finds; beliefs with classes are checked by whole.
 func (r *fitReader) head(i int) (*kernels.Fit, error) { return r.heads.at(i) }
 
+// learntBeside is what the last head has learnt beside its weights.
+func (r *fitReader) learntBeside() predict.Beside {
+	if !r.told {
+		r.beside, r.told = predict.BesideOf(&r.last), true
+	}
+	return r.beside
+}
+
 func (r *fitReader) decode(i int) (*kernels.Fit, error) {
+	r.told = false
 	if err := checkFormat(r.version, i); err != nil {
 		return nil, fmt.Errorf("the FIT: %w", err)
 	}

@@ -247,6 +247,11 @@ func (p *predictor) unseen(f *kernels.Fit, id uint32, w kernels.Weight) (kernels
 // linear is the Gaussian of the linear predictor of row i; ok is false when fit
 // or x is NULL.
 func (p *predictor) linear(i int) (mean, variance float64, ok bool, err error) {
+	return p.gaussian(i, false)
+}
+
+// gaussian is linear; anew has levels as kernels.Fit.Anew has them.
+func (p *predictor) gaussian(i int, anew bool) (mean, variance float64, ok bool, err error) {
 	f, fs, xs, ok, err := p.row(i)
 	if !ok {
 		return 0, 0, false, err
@@ -256,6 +261,11 @@ func (p *predictor) linear(i int) (mean, variance float64, ok bool, err error) {
 	for k, id := range fs {
 		w, at := p.weight(f, id)
 		v := xs[k]
+		if anew && at != missing {
+			if prior, ok := f.Anew(p.dict.Name(id)); ok {
+				w, at = prior, missing
+			}
+		}
 		if at == missing && f.Covariance.Form == gauss.Arrowhead {
 			var j int
 			if w, j = p.unseen(f, id, w); j >= 0 {

@@ -125,6 +125,14 @@ func callSample(args []capi.Vec, n int, out *capi.Col) error {
 	return nil
 }
 
+// leaveOut takes row out of the fit under which it is.
+func (p *predictor) leaveOut(row observation, by predict.Factor) (predict.LeftOut, error) {
+	return predict.LeaveOut(p.fits.lik, row.Obs, row.m, row.v, by, p.fits.learntBeside(), func() (float64, error) {
+		_, v, _, err := p.gaussian(row.i, true)
+		return v, err
+	})
+}
+
 var influenceType = capi.StructOf(fld("residual", capi.TDouble), fld("curvature", capi.TDouble), fld("leverage", capi.TDouble), fld("loo_log_density", capi.TDouble))
 
 // observation is a row with its response, and the Gaussian of its predictor.
@@ -184,10 +192,14 @@ func callInfluence(args []capi.Vec, n int, out *capi.Col) error {
 		if err != nil {
 			return err
 		}
+		left, err := p.leaveOut(row, predict.AtMode)
+		if err != nil {
+			return err
+		}
 		out.Field(0).Float(f.Residual)
 		out.Field(1).Float(f.Curvature)
 		out.Field(2).Float(f.Leverage)
-		floatOrNull(out.Field(3), f.LOO)
+		floatOrNull(out.Field(3), left.LogDensity)
 		out.EndStruct()
 		return nil
 	})
@@ -197,13 +209,19 @@ var looPredictType = capi.StructOf(append(slices.Clone(distType.Fields), fld("lo
 
 func callLOOPredict(args []capi.Vec, n int, out *capi.Col) error {
 	return observed(args, n, out, "influence", func(p *predictor, row observation) error {
-		f, err := predict.LeaveOut(p.fits.lik, row.Obs, row.m, row.v, engine.FactorOf(p.fits.last.Method))
+		f, err := p.leaveOut(row, engine.FactorOf(p.fits.last.Method))
 		if err != nil {
 			return err
 		}
 		d := predict.Dist{EtaMean: nan, EtaVariance: nan, Mean: nan, Variance: nan, Lower: nan, Upper: nan}
 		if !math.IsNaN(f.LogDensity) {
-			if d, err = predict.DistOf(p.fits.lik, f.Mean, f.Variance, 0.95); err != nil {
+			l := p.fits.lik
+			if f.Dispersion > 0 {
+				if l, err = lik.New(l.Family(), l.Link(), lik.Params{Dispersion: f.Dispersion}); err != nil {
+					return err
+				}
+			}
+			if d, err = predict.DistOf(l, f.Mean, f.Variance, 0.95); err != nil {
 				return err
 			}
 		}

@@ -25,21 +25,27 @@ type Point struct {
 	Share float64 // of its predictor's precision (predict.LeftOut)
 }
 
-// PointOf is the Point of a row with s ~ N(m, v) under the posterior that it is part of. A
-// weight counts as so many equal rows: the Point is that of one, and LOO leaves one out. by is
-// the factor that rows have in the fit.
+// point is the Point of row i of b with s ~ N(m, v) under the posterior that it is part of. A
+// weight counts as so many equal rows: the Point is that of one, and LOO leaves one out. A learnt
+// dispersion of gaussian responses is averaged over.
 //
 // Cost: some 64 evaluations of the likelihood for Penalty, and that of predict.LeaveOut.
 // Errors: those of predict.LeaveOut.
 //
 // Sources: [vehtari2017] for Penalty (eq. 12) and the role of Pareto's k.
-func PointOf(l lik.Likelihood, o lik.Obs, m, v float64, by predict.Factor) (Point, error) {
-	f, err := predict.LeaveOut(l, o, m, v, by)
+func (l *LOO) point(b *kernels.Batch, i int, m, v float64) (Point, error) {
+	f, err := l.LeaveOut(b, i, m, v, l.by)
 	if err != nil {
 		return Point{}, err
 	}
+	o, beside := b.Obs(i), l.Beside()
 	o.Weight = 1
-	return Point{LOO: f.LogDensity, LPD: l.Moments(o, m, v).LogZ, Penalty: penalty(l, o, m, v), Reach: f.Reach, Share: f.Share}, nil
+	p := Point{LOO: f.LogDensity, LPD: beside.LogDensity(l.Lik, o, m, v), Reach: f.Reach, Share: f.Share}
+	var ok bool
+	if p.Penalty, ok = beside.Penalty(l.Lik, o, m, v); !ok {
+		p.Penalty = penalty(l.Lik, o, m, v)
+	}
+	return p, nil
 }
 
 // reach is over how many standard deviations a Gaussian is summed: the rest weighs 1e-16.
@@ -110,7 +116,7 @@ func (l *LOO) Add(ctx context.Context, b *kernels.Batch) error {
 			return err
 		}
 		o := b.Obs(i)
-		p, err := PointOf(l.Lik, o, m, v, l.by)
+		p, err := l.point(b, i, m, v)
 		if err != nil {
 			return err
 		}

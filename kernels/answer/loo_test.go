@@ -211,12 +211,13 @@ func TestLOOAgainstRefits(t *testing.T) {
 				t.Fatal(err)
 			}
 			b := one.batch(t, out, r.Features(), c.y, "x g")
+			mine := one.batch(t, f, l.Features(), c.y, "x g")
 			want, err := r.LogDensity(b, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
-			m, v, _ := l.Linear(one.batch(t, f, l.Features(), c.y, "x g"), 0)
-			p, err := PointOf(l.Lik, b.Obs(0), m, v, predict.AtMode)
+			m, v, _ := l.Linear(mine, 0)
+			p, err := l.point(mine, 0, m, v)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -90,7 +90,7 @@ func (a *PairAUC) Add(ctx context.Context, b *kernels.Batch) error {
 		if o.Trials > 1 || o.Y != 0 && o.Y != 1 {
 			return fmt.Errorf("y = %v of %v trials: %w; allowed: 0 and 1 of one", o.Y, max(1, o.Trials), kernels.ErrRow)
 		}
-		out, err := predict.LeaveOut(a.Lik, o, m, v, a.by)
+		out, err := a.LeaveOut(b, i, m, v, a.by)
 		if err != nil {
 			return err
 		}

@@ -31,7 +31,8 @@ type Influence struct {
 //
 //	1/v' = 1/v - c,   m' = m - v' r,   LOO = log ∫ p(y | s) N(s; m', v') ds,
 //
-// which is exact for the gaussian family with identity link. For others it is the
+// which is exact for the gaussian family with identity link and given variances (LeaveOut takes
+// the row out of a learnt dispersion too). For others it is the
 // leave-one-out density of Laplace's approximation with the other rows' factors kept
 // as they are: good where no single row decides, as with EP's own sites. Under
 // beliefs of another engine v may be so large that c v >= 1: there is no cavity then,

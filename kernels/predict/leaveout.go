@@ -27,12 +27,15 @@ type LeftOut struct {
 	// One is the row's share of its predictor's precision, which is the tail index of the
 	// ratios 1/p(y | s) while p is Gaussian in s; the other is how far the predictor moves
 	// when the row is taken out, in units over which the curvature of log p changes. It is 0
-	// where they are exact.
+	// where they are exact. Of a dispersion or variances that were learnt with the row it is at
+	// least what LeaveOut says of them.
 	Reach float64
 	// Share is the row's share of its predictor's precision (the leverage), of a row of weight w
 	// that of one of w. Over all rows that a posterior is of they add up to fewer than it has
 	// weights.
 	Share float64
+	// Dispersion is that which the other rows say, 0 where it is that of the fit.
+	Dispersion float64
 }
 
 // MaxReach is the largest Reach of what need not be warned of.
@@ -43,13 +46,46 @@ const MaxReach = 0.5
 // LogDensity are NaN where that leaves no proper posterior. A weight above 1 counts as so many
 // equal rows, of which one is left out: as from a table that has them all.
 //
+// A dispersion of gaussian responses (identity link) that was learnt is that of the other rows then,
+// and LogDensity Student's; Reach is the row's share of the sum of squares, or of its predictor's
+// precision. Of other families it says where a dispersion or shape would move. Where variances of levels
+// were learnt, v is held to what it can be under one value of them, and Reach is the share without that.
+// anew is the predictor's variance if the levels of such columns were new; it is called where that share
+// is large, and may be nil.
+//
 // Cost: one evaluation of the likelihood's moments AtMode; OfMoments up to some hundreds,
 // some ten where the row has little weight.
-// Errors: those of InfluenceOf.
+// Errors: those of InfluenceOf and of anew.
 //
 // Source: [vehtari2016], which calls them LA-LOO and EP-LOO.
-func LeaveOut(l lik.Likelihood, o lik.Obs, m, v float64, by Factor) (LeftOut, error) {
+func LeaveOut(l lik.Likelihood, o lik.Obs, m, v float64, by Factor, beside Beside, anew func() (float64, error)) (LeftOut, error) {
+	all, err := InfluenceOf(l, o, m, v)
+	if err != nil {
+		return LeftOut{}, err
+	}
+	wide := min(math.Abs(onlyOne(o, all).Leverage), 1)
+	if v, err = beside.conditional(all, v, anew); err != nil {
+		return LeftOut{}, err
+	}
 	o.Weight = min(o.Weight, 1)
+	var out LeftOut
+	if d, ok := beside.studentised(l); ok && o.Weight*v < (1-1e-14)*d.Dispersion() {
+		out, out.Reach = beside.without(d, o, m, v)
+		out.Reach = max(out.Reach, wide)
+		return out, nil
+	}
+	if out, err = leaveOut(l, o, m, v, by); err != nil {
+		return LeftOut{}, err
+	}
+	if d, ok := l.(lik.Dispersed); ok && beside.Varied {
+		out.Reach = max(out.Reach, wide, min(o.Weight*v/d.Dispersion(), 1))
+	}
+	out.Reach = max(out.Reach, beside.moved(l, o, m))
+	return out, nil
+}
+
+// leaveOut is LeaveOut of one row at most, all else kept as it is.
+func leaveOut(l lik.Likelihood, o lik.Obs, m, v float64, by Factor) (LeftOut, error) {
 	f, err := InfluenceOf(l, o, m, v)
 	if err != nil {
 		return LeftOut{}, err

@@ -167,6 +167,8 @@ type Scorer struct {
 
 	square  *root    // of a low-rank covariance, made by the first draw
 	hashes  []uint64 // of the beliefs' names, made by the first draw that needs them
+	beside  Beside   // where learnt
+	learnt  bool
 	at      []int
 	val     []float64
 	unknown []kernels.Related
@@ -253,6 +255,12 @@ func (s *Scorer) unseen(id uint32, w kernels.Weight) (kernels.Weight, int) {
 // rank; no allocation.
 // Errors: a predictor that is not finite.
 func (s *Scorer) Linear(b *kernels.Batch, i int) (m, v float64, err error) {
+	return s.linear(b, i, false)
+}
+
+// linear is Linear; anew has levels of columns whose variance was learnt and averaged over as if
+// they were new.
+func (s *Scorer) linear(b *kernels.Batch, i int, anew bool) (m, v float64, err error) {
 	joint := s.Fit.Covariance.Form != gauss.Diagonal
 	s.at, s.val, s.unknown = s.at[:0], s.val[:0], s.unknown[:0]
 	m = b.Shift(i)
@@ -260,6 +268,11 @@ func (s *Scorer) Linear(b *kernels.Batch, i int) (m, v float64, err error) {
 	for k, f := range fs {
 		w, at := s.belief(f)
 		x := xs[k]
+		if anew && at >= 0 {
+			if prior, ok := s.Fit.Anew(s.dict.Name(f)); ok {
+				w, at = prior, -1
+			}
+		}
 		if at < 0 && s.Fit.Covariance.Form == gauss.Arrowhead {
 			var j int
 			if w, j = s.unseen(f, w); j >= 0 {
@@ -337,5 +350,27 @@ func (s *Scorer) Influence(b *kernels.Batch, i int) (Influence, error) {
 	if err != nil {
 		return Influence{}, err
 	}
-	return InfluenceOf(s.Lik, b.Obs(i), m, v)
+	n, err := InfluenceOf(s.Lik, b.Obs(i), m, v)
+	if err != nil {
+		return Influence{}, err
+	}
+	out, err := s.LeaveOut(b, i, m, v, AtMode)
+	n.LOO = out.LogDensity
+	return n, err
+}
+
+// LeaveOut is LeaveOut of row i, whose predictor is N(m, v), with what the fit has learnt beside its weights.
+func (s *Scorer) LeaveOut(b *kernels.Batch, i int, m, v float64, by Factor) (LeftOut, error) {
+	return LeaveOut(s.Lik, b.Obs(i), m, v, by, s.Beside(), func() (float64, error) {
+		_, v, err := s.linear(b, i, true)
+		return v, err
+	})
+}
+
+// Beside is what the fit has learnt beside its weights.
+func (s *Scorer) Beside() Beside {
+	if !s.learnt {
+		s.beside, s.learnt = BesideOf(s.Fit), true
+	}
+	return s.beside
 }

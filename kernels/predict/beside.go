@@ -1,0 +1,168 @@
+package predict
+
+import (
+	"math"
+	"slices"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/special"
+)
+
+// Beside is what a fit has learnt beside its weights, in which a row that is left out has its part
+// too. The zero Beside is of a fit that has learnt nothing else.
+type Beside struct {
+	// Scale and Freedom are of the posterior of the dispersion, a scaled inverse chi-square law: the
+	// one whose root has the mean and deviation that the fit says. Freedom is 0 where the dispersion
+	// was given, or its posterior is not known.
+	Scale, Freedom float64
+	// Shape is the variance of the logarithm of the shape of studentt, 0 where it was given; ShapeUnbound
+	// where the rows do not bound it.
+	Shape float64
+	// Varied says that the fit learnt the variance of a column of levels and averaged over it: the
+	// variance of a predictor then is more than it is under any one of them.
+	Varied bool
+}
+
+// BesideOf is what f has learnt.
+func BesideOf(f *kernels.Fit) Beside {
+	var b Beside
+	for k := range f.Columns {
+		_, _, ok := f.Columns[k].Deviation()
+		b.Varied = b.Varied || ok
+	}
+	if mean, sd, ok := f.LearntOf(kernels.LearntDeviation); ok {
+		b.Freedom = special.InverseChiFreedom(sd / mean)
+		unit, _ := special.InverseChi(b.Freedom)
+		b.Scale = mean / unit * (mean / unit)
+	}
+	if slices.ContainsFunc(f.Learnt, func(l kernels.Learnt) bool { return l.Name == kernels.LearntShape }) {
+		b.Shape = ShapeUnbound
+		if mean, sd, ok := f.LearntOf(kernels.LearntShape); ok {
+			b.Shape = math.Log1p(sd / mean * (sd / mean))
+		}
+	}
+	return b
+}
+
+// ShapeUnbound is the variance of the logarithm of a shape from which on a fit does not say it.
+const ShapeUnbound = 4
+
+// anewFrom is from which share on a row is asked what its predictor would be without its level.
+const anewFrom = 0.3
+
+// conditional is the variance of the row's predictor under one value of what was learnt, v being
+// that over all of them: no more than where the row alone tells of its levels, whose predictor then
+// has the variance that anew says. n is the influence of the row of o.
+func (b Beside) conditional(n Influence, v float64, anew func() (float64, error)) (float64, error) {
+	if !b.Varied || anew == nil || !(n.Leverage > anewFrom) {
+		return v, nil
+	}
+	a, err := anew()
+	if err != nil {
+		return v, err
+	}
+	return min(v, a/(1+n.Curvature*a)), nil
+}
+
+// leastNoise is how much of the sum of squares is left at least where a row is taken out of it: its
+// law is known by two moments, from which no less can be told.
+const leastNoise = 0.02
+
+// without takes the row of o, of weight up to 1, out of gaussian responses with a learnt dispersion:
+// with the dispersion D of l, leverage h = v/D, e = y - m, and S ν for the sum of squares,
+//
+//	S' (ν-1) = S ν - e²/(1-h),   y ~ t(m - e h/(1-h), S' (1 + h/(1-h))) of ν-1 degrees of freedom
+//
+// which is exact where the prior of the weights says little or is in units of the dispersion. e²/(1-h)
+// in units of S ν is the tail index of the ratios 1/p(y | s, D).
+//
+// Source: the externally studentised residual, [cook1982], section 2.2.
+func (b Beside) without(l lik.Dispersed, o lik.Obs, m, v float64) (out LeftOut, tail float64) {
+	d := l.Dispersion()
+	h, e, w := v/d, o.Y-m, o.Weight
+	rest := 1 - w*h
+	squares := b.Scale * b.Freedom
+	tail = w * e * e / rest / squares
+	left := squares * max(1-tail, leastNoise)
+	nu := b.Freedom - w
+	by := squares / d // D divides the squares by that
+	out.Dispersion = left / max(by-w, 0.5*by)
+	out.Share = w * h
+	out.Mean = m - w*h/rest*e
+	out.Variance = h / rest * out.Dispersion
+	out.LogDensity = logT(o.Y-out.Mean, left/nu*(1+h/rest), nu)
+	return out, tail
+}
+
+// LogDensity is that of the response of o, of weight 1, when the predictor is N(m, v) under the
+// dispersion of l, and that dispersion is known as b says.
+func (b Beside) LogDensity(l lik.Likelihood, o lik.Obs, m, v float64) float64 {
+	if d, ok := b.studentised(l); ok {
+		return logT(o.Y-m, b.Scale*(1+v/d.Dispersion()), b.Freedom)
+	}
+	return l.Moments(o, m, v).LogZ
+}
+
+// Penalty is the variance of the log density of gaussian responses, over weights and dispersion:
+// with u = 1/D ~ Gamma(a, b), s = m + √(h/u) z and e = y - m that of ½ log u - ½ (√u e - √h z)².
+// false where the dispersion is not learnt.
+func (b Beside) Penalty(l lik.Likelihood, o lik.Obs, m, v float64) (float64, bool) {
+	d, ok := b.studentised(l)
+	if !ok {
+		return 0, false
+	}
+	shape, rate := 0.5*b.Freedom, 0.5*b.Freedom*b.Scale
+	h, e := v/d.Dispersion(), o.Y-m
+	r := e * e / rate
+	return 0.25*(trigamma(shape)+r*r*shape) - 0.5*r + r*h*shape + 0.5*h*h, true
+}
+
+// studentised says whether responses are gaussian about the predictor with a dispersion that was learnt.
+func (b Beside) studentised(l lik.Likelihood) (lik.Dispersed, bool) {
+	d, ok := l.(lik.Dispersed)
+	return d, ok && b.Freedom > 1 && l.Traits().Gaussian
+}
+
+// moved is how far the row of o moves a learnt dispersion or shape, to first order: the slope of
+// log p(y | m) in its logarithm times its variance, or that once more times the slope, by which
+// log p(y | m) goes with it, where that is more.
+func (b Beside) moved(l lik.Likelihood, o lik.Obs, m float64) float64 {
+	d, ok := l.(lik.Dispersed)
+	if !ok {
+		return 0
+	}
+	e := o.Y - l.Response(m)
+	square, far := e*e/d.Dispersion(), 0.0
+	by := func(slope, variance float64) {
+		slope = math.Abs(slope)
+		far = max(far, slope*variance, slope*slope*variance)
+	}
+	if s, ok := l.(lik.Shaped); ok {
+		const step = 0.01
+		nu := s.Shape()
+		by((logT(e, d.Dispersion(), nu*math.Exp(step))-logT(e, d.Dispersion(), nu*math.Exp(-step)))/(2*step), b.Shape)
+		square *= (nu + 1) / (nu + square)
+	}
+	if b.Freedom > 1 {
+		by(0.5*(square-1), trigamma(0.5*b.Freedom))
+	}
+	return o.Weight * far
+}
+
+// logT is the log density of Student's t at x, of squared scale and degrees of freedom nu.
+func logT(x, scale, nu float64) float64 {
+	a, _ := math.Lgamma(0.5 * (nu + 1))
+	b, _ := math.Lgamma(0.5 * nu)
+	return a - b - 0.5*math.Log(math.Pi*nu*scale) - 0.5*(nu+1)*math.Log1p(x/scale*x/nu)
+}
+
+// trigamma is the second derivative of log Γ, to 1e-12.
+func trigamma(x float64) float64 {
+	sum := 0.0
+	for ; x < 12; x++ {
+		sum += 1 / (x * x)
+	}
+	i := 1 / (x * x)
+	return sum + 1/x + 0.5*i + i/x*(1.0/6-i*(1.0/30-i*(1.0/42-i/30)))
+}
