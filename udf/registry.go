@@ -196,7 +196,7 @@ func judges() []entry {
 			"SELECT c.n, c.observed, round(c.mean, 2) AS mean, round(c.p, 2) AS p FROM (SELECT bglm_ppc(fit, late, {origin: origin}, 'mean') AS c "+tenRows+", (SELECT "+exampleLaplace+" AS fit "+tenRows+"));",
 			option.For("ppc").Keys(), []int{4, 5}, checkType, updateCheck, written(writeCheck)),
 		aggregate("bglm_drivers", "(fit, x [, level | {level, weight}])",
-			"Which columns move the predictions: for each column its share of the linear predictor's variance over the rows (with the other columns' help: Cov(part, whole) / Var(whole); shares add up to 1 and may be below 0), with sd and interval of the posterior, and spread, the standard deviation of its own part. The largest share first; NULL where the predictor does not vary. A row of weight w counts as w rows.",
+			"Which columns move the predictions: for each column its share of the linear predictor's variance over the rows (with the other columns' help: Cov(part, whole) / Var(whole); shares add up to 1 and may be below 0): its posterior mean, sd and interval, by up to 512 draws of the weights (those of bglm_sample with seed 0; 64 where there are many weights), and spread, the standard deviation of its own part at the mean weights. Weights that are not well known vary the predictor too: a share then is not that of the mean weights. The largest share first; NULL where the predictor does not vary. A row of weight w counts as w rows.",
 			"SELECT d.column, round(d.share, 3) AS share, round(d.spread, 3) AS spread FROM (SELECT unnest(bglm_drivers(fit, {origin: origin, i: i})) AS d "+tenRows+", (SELECT bglm_laplace(i < 5, {origin: origin, i: i}) AS fit "+tenRows+"));",
 			option.For("drivers").Keys(), []int{2, 3}, driversType, updateDrivers, written(writeDrivers)),
 	}

@@ -2,7 +2,6 @@ package answer
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/kerneltest"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/predict"
 )
 
 // The repetitions have the mean and the deviation of the closed form: for the mean of n
@@ -202,7 +202,7 @@ func TestMergeCheck(t *testing.T) {
 	}
 }
 
-// Shares are those of the variance over the rows, computed anew, their errors those of draws
+// Shares are those of the variance over the rows, computed anew, their posterior that of other draws
 // of the weights.
 func TestDrivers(t *testing.T) {
 	all, _, _ := facts(t)
@@ -259,9 +259,9 @@ func TestDrivers(t *testing.T) {
 		}
 		return out
 	}
-	want := shares(func(id uint32) float64 { return f.Beliefs[s.Belief(id)].Mean })
-	var spread [4]moments
-	for k := range 600 {
+	const n = 2000
+	draws := map[string][]float64{}
+	for k := range n {
 		draw.Set(9, uint64(k))
 		w := make([]float64, s.Features().Len())
 		for id := range w {
@@ -271,21 +271,34 @@ func TestDrivers(t *testing.T) {
 			one.EndRow()
 			w[id], _ = draw.Linear(&one, 0)
 		}
-		of := shares(func(id uint32) float64 { return w[id] })
-		for j := range got {
-			spread[j].add(of[got[j].Column], 1)
+		for c, x := range shares(func(id uint32) float64 { return w[id] }) {
+			draws[c] = append(draws[c], x)
 		}
 	}
 	sum := 0.0
-	for j, x := range got {
-		kerneltest.Close(t, x.Column, x.Mean, want[x.Column], exact(1e-10))
-		// a ratio of quadratic forms is far from linear: half to twice
-		if r := x.SD / math.Sqrt(spread[j].variance()); r < 0.5 || r > 2 {
-			t.Error(fmt.Sprint(x.Column, " sd ", x.SD, " of draws ", math.Sqrt(spread[j].variance())))
-		}
+	for _, x := range got {
+		want, _ := predict.OfDraws(draws[x.Column], 1, 0.95)
+		kerneltest.Close(t, x.Column, x.Mean, want.Mean, exact(0.2*want.SD))
+		kerneltest.Close(t, x.Column+" sd", x.SD, want.SD, kerneltest.Tol{Rel: 0.15})
+		kerneltest.Close(t, x.Column+" lower", x.Lower, want.Lower, exact(0.4*want.SD))
+		kerneltest.Close(t, x.Column+" upper", x.Upper, want.Upper, exact(0.4*want.SD))
 		sum += x.Mean
 	}
 	kerneltest.Close(t, "sum", sum, 1, exact(1e-12))
+	for _, x := range got {
+		part := make([]float64, all.n)
+		var spread moments
+		for i := range part {
+			fs, xs := s.Entries(f, b, i)
+			for k, id := range fs {
+				if c, _, _ := strings.Cut(string(s.Features().Name(id)), "="); c == x.Column {
+					part[i] += xs[k] * f.Beliefs[s.Belief(id)].Mean
+				}
+			}
+			spread.add(part[i], 1)
+		}
+		kerneltest.Close(t, x.Column+" spread", x.Spread, math.Sqrt(spread.m2/spread.n), exact(1e-10))
+	}
 }
 
 // PIT has a number for every shape, and comes to its limit without a step: Poisson, the

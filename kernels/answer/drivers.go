@@ -3,10 +3,13 @@ package answer
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/predict"
 	"github.com/bglm/bglm/kernels/stop"
 )
@@ -17,30 +20,37 @@ type Driver struct {
 	// Estimate is of the share Cov(s_c, s) / Var(s), s_c the column's part of the predictor s:
 	// shares add up to 1; one is below 0 where a column works against the others.
 	predict.Estimate
-	Spread float64 // standard deviation of s_c over the rows
+	Spread float64 // standard deviation of s_c over the rows, at the mean weights
 }
 
 // Drivers adds up how the parts that columns have in the linear predictor vary over rows, one of
-// weight w counted as w rows, at the mean weights. The uncertainty is the posterior's, by the delta method:
+// weight w counted as w rows. With the covariance C of the features over the rows, kept as sums of their
+// products, the share of a column under weights w is
 //
-//	share_c = a_c / V,  a_c = Cov(s_c, s),  V = Σ_c a_c
-//	∂a_c/∂w_j = [j in c] Cov(x_j, s) + Cov(s_c, x_j),   ∂V/∂w_j = 2 Cov(x_j, s)
+//	Σ_{j in c} w_j (C w)_j / wᵀCw
 //
-// Cost: O(k C) a row for k features in C columns; memory O(p C).
+// and Estimate is of its values under draws of the weights from the posterior: a share is a ratio of
+// squares, far from linear where weights are not well known.
+//
+// Cost: O(k²) a row for k features; memory of the pairs of features that meet in rows; at the end that
+// of up to 512 draws of the weights, and as many products of the pairs: 64 draws where there are many.
 //
 // Source: the decomposition of a variance into covariances, [pratt1987].
 type Drivers struct {
 	*predict.Scorer
-	level  float64
-	n      float64  // sum of the weights of rows
-	column []string // in the order they were met
-	of     []int    // by feature: its column, -1 for the intercept
-	s      []float64
-	ss     [][]float64 // Σ s_c s_d
-	x      []float64   // Σ x_j
-	xs     [][]float64 // by column: Σ s_c x_j
-	part   []float64
+	level float64
+	n     float64            // sum of the weights of rows
+	x     []float64          // Σ x_j
+	near  []float64          // Σ x_i x_j of features below nearBy, by rows of the lower triangle
+	far   map[uint64]float64 // of others, by i << 32 | j, i >= j
 }
+
+const (
+	nearBy    = 2048
+	mostDraws = 512
+	fewDraws  = 64
+	drawWork  = 1e9 // products that the draws take about
+)
 
 // NewDrivers adds up no rows yet. A level of 0 is 0.95. Errors: those of predict.New.
 func NewDrivers(f *kernels.Fit, level float64) (*Drivers, error) {
@@ -65,45 +75,38 @@ func (d *Drivers) Add(ctx context.Context, b *kernels.Batch) error {
 			return err
 		}
 		fs, xs := d.Entries(d.Fit, b, i)
-		clear(d.part)
-		for k, f := range fs {
-			if c := d.columnOf(f); c >= 0 {
-				w := 0.0
-				if at := d.Belief(f); at >= 0 {
-					w = d.Fit.Beliefs[at].Mean
-				} else {
-					w = d.Fit.PriorOf(d.Features().Name(f)).Mean
-				}
-				d.part[c] += w * xs[k]
-			}
-		}
 		weight := 1.0
 		if len(b.Weight) > 0 {
 			weight = b.Weight[i]
 		}
-		d.count(weight, fs, xs)
+		d.n += weight
+		for k, f := range fs {
+			x := weight * xs[k]
+			d.x = grown(d.x, int(f))
+			d.x[f] += x
+			for l, g := range fs[:k+1] {
+				d.pair(f, g, x*xs[l])
+			}
+		}
 	}
 	return nil
 }
 
-// count adds the row of d.part as weight rows.
-func (d *Drivers) count(weight float64, fs []uint32, xs []float64) {
-	d.n += weight
-	for c, s := range d.part {
-		s := weight * s
-		d.s[c] += s
-		for e, t := range d.part[:c+1] {
-			d.ss[c][e] += s * t
-		}
-		for k, f := range fs {
-			d.xs[c] = grown(d.xs[c], int(f))
-			d.xs[c][f] += s * xs[k]
-		}
+// pair adds x to the sum of products of two features.
+func (d *Drivers) pair(f, g uint32, x float64) {
+	if f < g {
+		f, g = g, f
 	}
-	for k, f := range fs {
-		d.x = grown(d.x, int(f))
-		d.x[f] += weight * xs[k]
+	if f < nearBy {
+		at := int(f)*(int(f)+1)/2 + int(g)
+		d.near = grown(d.near, at)
+		d.near[at] += x
+		return
 	}
+	if d.far == nil {
+		d.far = map[uint64]float64{}
+	}
+	d.far[uint64(f)<<32|uint64(g)] += x
 }
 
 func grown(x []float64, at int) []float64 {
@@ -113,144 +116,151 @@ func grown(x []float64, at int) []float64 {
 	return x
 }
 
-// columnOf is the column of a feature, -1 for the intercept.
-func (d *Drivers) columnOf(f uint32) int {
-	for int(f) >= len(d.of) {
-		id := uint32(len(d.of))
-		name := string(d.Features().Name(id))
-		if name == kernels.Intercept {
-			d.of = append(d.of, -1)
-			continue
-		}
-		d.of = append(d.of, d.named(predict.ColumnOf(d.Fit, name)))
-	}
-	return d.of[f]
-}
-
-// named is the number of a column.
-func (d *Drivers) named(column string) int {
-	c := slices.Index(d.column, column)
-	if c < 0 {
-		c = len(d.column)
-		d.column = append(d.column, column)
-		d.s, d.part = append(d.s, 0), append(d.part, 0)
-		d.ss, d.xs = append(d.ss, make([]float64, c+1)), append(d.xs, nil)
-	}
-	return c
-}
-
 // Merge adds the rows of o, which is of the same fit.
 func (d *Drivers) Merge(o *Drivers) {
-	id := make([]int, o.Features().Len())
+	id := make([]uint32, o.Features().Len())
 	for k := range id {
 		f, err := d.Features().AddRaw(string(o.Features().Name(uint32(k))))
 		if err != nil {
 			return // a dictionary as large as that of o
 		}
-		id[k] = int(f)
+		id[k] = f
 	}
 	d.n += o.n
-	at := make([]int, len(o.column))
-	for c, name := range o.column {
-		at[c] = d.named(name)
-		d.s[at[c]] += o.s[c]
-		for e, v := range o.ss[c] {
-			i, j := max(at[c], at[e]), min(at[c], at[e])
-			d.ss[i][j] += v
-		}
-		for k, v := range o.xs[c] {
-			d.xs[at[c]] = grown(d.xs[at[c]], id[k])
-			d.xs[at[c]][id[k]] += v
-		}
-	}
 	for k, v := range o.x {
-		d.x = grown(d.x, id[k])
+		d.x = grown(d.x, int(id[k]))
 		d.x[id[k]] += v
 	}
+	for _, p := range o.pairs() {
+		d.pair(id[p.f], id[p.g], p.x)
+	}
+}
+
+// product is a sum over rows of the products of two features.
+type product struct {
+	f, g uint32
+	x    float64
+}
+
+// pairs are the sums that are not 0, in order of their features.
+func (d *Drivers) pairs() []product {
+	var out []product
+	at := 0
+	for f := uint32(0); at < len(d.near); f++ {
+		for g := uint32(0); g <= f && at < len(d.near); g, at = g+1, at+1 {
+			if x := d.near[at]; x != 0 {
+				out = append(out, product{f, g, x})
+			}
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(d.far)) {
+		out = append(out, product{uint32(k >> 32), uint32(k), d.far[k]})
+	}
+	return out
 }
 
 // Clone is an independent copy.
 func (d *Drivers) Clone() *Drivers {
 	c := *d
 	c.Scorer = d.Scorer.Clone()
-	c.column, c.of, c.s, c.x, c.part = slices.Clone(d.column), slices.Clone(d.of), slices.Clone(d.s), slices.Clone(d.x), slices.Clone(d.part)
-	c.ss, c.xs = nil, nil
-	for k := range d.ss {
-		c.ss, c.xs = append(c.ss, slices.Clone(d.ss[k])), append(c.xs, slices.Clone(d.xs[k]))
-	}
+	c.x, c.near, c.far = slices.Clone(d.x), slices.Clone(d.near), maps.Clone(d.far)
 	return &c
 }
 
 // Size is the memory held, in bytes, roughly.
 func (d *Drivers) Size() int64 {
-	n := 512 + FitSize(d.Fit)
-	for k := range d.xs {
-		n += 8 * int64(cap(d.xs[k])+len(d.ss[k]))
+	return 512 + FitSize(d.Fit) + 8*int64(cap(d.x)+cap(d.near)) + 40*int64(len(d.far))
+}
+
+// columns are the columns of all features, and that of each, -1 for the intercept.
+func (d *Drivers) columns() (names []string, of []int) {
+	at := map[string]int{}
+	for f := range d.x {
+		name := string(d.Features().Name(uint32(f)))
+		if name == kernels.Intercept {
+			of = append(of, -1)
+			continue
+		}
+		column := predict.ColumnOf(d.Fit, name)
+		c, ok := at[column]
+		if !ok {
+			c = len(names)
+			at[column] = c
+			names = append(names, column)
+		}
+		of = append(of, c)
 	}
-	return n
+	return names, of
+}
+
+// under are the parts a_c = Cov(s_c, s) of the columns under weights w, and where own is not nil Var(s_c).
+// It returns Var(s), 0 where that is rounding.
+func (d *Drivers) under(w []float64, pairs []product, of []int, a, own []float64) (total float64) {
+	clear(a)
+	clear(own)
+	mean, sum := make([]float64, len(a)), 0.0
+	for f, x := range d.x {
+		if c := of[f]; c >= 0 {
+			mean[c] += w[f] * x / d.n
+			sum += w[f] * x / d.n
+		}
+	}
+	for _, p := range pairs {
+		c, e := of[p.f], of[p.g]
+		if c < 0 || e < 0 {
+			continue
+		}
+		x := w[p.f] * w[p.g] * p.x / d.n
+		if p.f != p.g {
+			a[e] += x
+		}
+		a[c] += x
+		if own != nil && c == e {
+			if own[c] += x; p.f != p.g {
+				own[c] += x
+			}
+		}
+	}
+	for c := range a {
+		a[c] -= mean[c] * sum
+		total += a[c]
+		if own != nil {
+			own[c] -= mean[c] * mean[c]
+		}
+	}
+	if total <= 1e-14*sum*sum {
+		return 0
+	}
+	return total
 }
 
 // Drivers are the columns, the largest share first; shares are NaN where the predictor does
 // not vary.
-// Errors: a gradient that is not finite; the cause of ctx when it is cancelled.
+// Errors: those of predict.Scorer.NewDraw; the cause of ctx when it is cancelled.
 func (d *Drivers) Drivers(ctx context.Context) ([]Driver, error) {
-	cov := func(c, e int) float64 {
-		if c < e {
-			c, e = e, c
-		}
-		return d.ss[c][e]/d.n - d.s[c]/d.n*d.s[e]/d.n
-	}
-	share, total := make([]float64, len(d.column)), 0.0
-	for c := range share {
-		if err := stop.Cause(ctx); err != nil {
-			return nil, err
-		}
-		for e := range share {
-			share[c] += cov(c, e)
-		}
-		total += share[c]
-	}
-	// Cov(s_c, x_j), and Cov(s, x_j)
-	with := make([][]float64, len(d.column))
-	all := make([]float64, len(d.x))
-	for c := range with {
-		if err := stop.Cause(ctx); err != nil {
-			return nil, err
-		}
-		with[c] = make([]float64, len(d.x))
-		for j, v := range d.xs[c] {
-			with[c][j] = v/d.n - d.s[c]/d.n*d.x[j]/d.n
-			all[j] += with[c][j]
+	names, of := d.columns()
+	pairs := d.pairs()
+	a, own := make([]float64, len(names)), make([]float64, len(names))
+	w := make([]float64, len(d.x))
+	for f := range w {
+		if at := d.Belief(uint32(f)); at >= 0 {
+			w[f] = d.Fit.Beliefs[at].Mean
+		} else {
+			w[f] = d.Fit.PriorOf(d.Features().Name(uint32(f))).Mean
 		}
 	}
-	out := make([]Driver, len(d.column))
-	for c, name := range d.column {
-		if err := stop.Cause(ctx); err != nil {
-			return nil, err
+	d.under(w, pairs, of, a, own)
+	shares, err := d.shares(ctx, pairs, of, len(names))
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Driver, len(names))
+	nan := math.NaN()
+	for c, name := range names {
+		out[c] = Driver{name, predict.Estimate{Mean: nan, SD: nan, Lower: nan, Upper: nan}, math.Sqrt(max(own[c], 0))}
+		if shares != nil {
+			out[c].Estimate, _ = predict.OfDraws(shares[c], 1, d.level)
 		}
-		out[c].Column, out[c].Spread = name, math.Sqrt(max(cov(c, c), 0))
-		nan := math.NaN()
-		if out[c].Estimate = (predict.Estimate{Mean: nan, SD: nan, Lower: nan, Upper: nan}); !(total > 0) {
-			continue
-		}
-		s := share[c] / total
-		var b kernels.Batch
-		b.Reset()
-		for j := range d.x {
-			g := with[c][j] - 2*s*all[j]
-			if d.columnOf(uint32(j)) == c {
-				g += all[j]
-			}
-			if g != 0 {
-				b.Add(uint32(j), g/total)
-			}
-		}
-		b.EndRow()
-		_, v, err := d.Linear(&b, 0)
-		if err != nil {
-			return nil, err
-		}
-		out[c].Estimate, _ = predict.Normal(s, v, d.level)
 	}
 	slices.SortStableFunc(out, func(a, b Driver) int {
 		switch {
@@ -258,10 +268,46 @@ func (d *Drivers) Drivers(ctx context.Context) ([]Driver, error) {
 			return -1
 		case a.Mean < b.Mean:
 			return 1
-		case a.Column < b.Column:
-			return -1
 		}
-		return 1
+		return strings.Compare(a.Column, b.Column)
 	})
 	return out, nil
+}
+
+// shares are those of each column under draws of the weights; nil where a predictor does not vary.
+func (d *Drivers) shares(ctx context.Context, pairs []product, of []int, columns int) ([][]float64, error) {
+	draw, err := d.NewDraw()
+	if err != nil {
+		return nil, err
+	}
+	work := float64(len(pairs) + len(d.x))
+	if d.Fit.Covariance.Form == gauss.Full {
+		work += float64(len(d.Fit.Beliefs)) * float64(len(d.Fit.Beliefs)) / 2
+	}
+	n := int(min(max(drawWork/work, fewDraws), mostDraws))
+	shares := make([][]float64, columns)
+	w, a := make([]float64, len(d.x)), make([]float64, columns)
+	var b kernels.Batch
+	for k := range n {
+		if err := stop.Cause(ctx); err != nil {
+			return nil, err
+		}
+		draw.Set(0, uint64(k))
+		for f := range w {
+			b.Reset()
+			b.Add(uint32(f), 1)
+			b.EndRow()
+			if w[f], err = draw.Linear(&b, 0); err != nil {
+				return nil, err
+			}
+		}
+		total := d.under(w, pairs, of, a, nil)
+		if !(total > 0) {
+			return nil, nil
+		}
+		for c, x := range a {
+			shares[c] = append(shares[c], x/total)
+		}
+	}
+	return shares, nil
 }
