@@ -216,7 +216,7 @@ func callLOOPredict(args []capi.Vec, n int, out *capi.Col) error {
 		d := predict.Dist{EtaMean: nan, EtaVariance: nan, Mean: nan, Variance: nan, Lower: nan, Upper: nan}
 		if !math.IsNaN(f.LogDensity) {
 			l := p.fits.lik
-			if f.Dispersion > 0 {
+			if f.Dispersion > 0 && !math.IsInf(f.Dispersion, 1) {
 				if l, err = lik.New(l.Family(), l.Link(), lik.Params{Dispersion: f.Dispersion}); err != nil {
 					return err
 				}

@@ -53,9 +53,9 @@ const anewFrom = 0.3
 
 // conditional is the variance of the row's predictor under one value of what was learnt, v being
 // that over all of them: no more than where the row alone tells of its levels, whose predictor then
-// has the variance that anew says. n is the influence of the row of o.
-func (b Beside) conditional(n Influence, v float64, anew func() (float64, error)) (float64, error) {
-	if !b.Varied || anew == nil || !(n.Leverage > anewFrom) {
+// has the variance that anew says. n is the influence of the row.
+func (b Beside) conditional(l lik.Likelihood, n Influence, v float64, anew func() (float64, error)) (float64, error) {
+	if _, ok := l.(lik.Dispersed); !ok || !b.Varied || anew == nil || !(n.Leverage > anewFrom) {
 		return v, nil
 	}
 	a, err := anew()

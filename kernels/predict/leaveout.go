@@ -48,10 +48,10 @@ const MaxReach = 0.5
 //
 // A dispersion of gaussian responses (identity link) that was learnt is that of the other rows then,
 // and LogDensity Student's; Reach is the row's share of the sum of squares, or of its predictor's
-// precision. Of other families it says where a dispersion or shape would move. Where variances of levels
-// were learnt, v is held to what it can be under one value of them, and Reach is the share without that.
-// anew is the predictor's variance if the levels of such columns were new; it is called where that share
-// is large, and may be nil.
+// precision. Of other families it says where a dispersion or shape would move. Of families with a
+// dispersion, where variances of levels were learnt, v is held to what it can be under one value of them,
+// and Reach is at least the share without that. anew is the predictor's variance if the levels of such
+// columns were new; it is called where that share is large, and may be nil.
 //
 // Cost: one evaluation of the likelihood's moments AtMode; OfMoments up to some hundreds,
 // some ten where the row has little weight.
@@ -64,7 +64,7 @@ func LeaveOut(l lik.Likelihood, o lik.Obs, m, v float64, by Factor, beside Besid
 		return LeftOut{}, err
 	}
 	wide := min(math.Abs(onlyOne(o, all).Leverage), 1)
-	if v, err = beside.conditional(all, v, anew); err != nil {
+	if v, err = beside.conditional(l, all, v, anew); err != nil {
 		return LeftOut{}, err
 	}
 	o.Weight = min(o.Weight, 1)
