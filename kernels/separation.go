@@ -13,8 +13,8 @@ import (
 // along them, and how large they are is the prior's word alone. f is a fit of p.
 //
 // Responses are separated where one feature does it, or where the mean weights put all ones
-// above 0 and all zeros below; both are proofs. They are not said to be where random labels
-// of as many rows in as many dimensions would be, too, with a chance above 1e-3 [cover1965].
+// above 0 and all zeros below; both are proofs. Where several features do it together that is not said where
+// random labels of as many rows in as many dimensions are apart more often than not [cover1965].
 // A feature separates a part of the rows where all that have it have one response, which by the share of the
 // others happens by chance less than once in a thousand fits.
 //
@@ -49,7 +49,7 @@ func (p *Problem) Separation(f *Fit) string {
 	alone := p.alone(cols, ones)
 	if apart || alone != nil {
 		m := 2*min(ones, n-ones) - 1 // signs: P(Binomial(m, 1/2) < columns)
-		if float64(p.P)-0.5*m < -1.6*math.Sqrt(m) {
+		if alone != nil || float64(p.P) <= 0.5*m {
 			if alone == nil {
 				alone = p.movers(cols, w)
 			}

@@ -102,6 +102,12 @@ func TestSeparation(t *testing.T) {
 		byLevel = append(byLevel, one)
 	}
 	w := map[string]float64{"u": 2, "v": 1}
+	var eight []map[string]float64 // u + v/2 of ±1/2, where neither says the side
+	sides := []float64{1, 0, 1, 0, 1, 0, 1, 0}
+	for i, side := range sides {
+		u := float64(i/2) - 1.5
+		eight = append(eight, map[string]float64{"u": u, "v": 2 * (side - 0.5 - u)})
+	}
 	for _, c := range []struct {
 		name string
 		rows []map[string]float64
@@ -112,7 +118,9 @@ func TestSeparation(t *testing.T) {
 		{"a plane", apart, y, w, "separated by u, v:"},
 		{"weights that do not tell them apart", apart, y, map[string]float64{"u": 2}, ""},
 		{"noise", mixed, noise, w, ""},
-		{"few rows, which any labels separate", apart[:4], y[:4], w, ""},
+		{"few rows, which a feature separates", apart[:4], y[:4], w, "separated by u:"},
+		{"eight rows on two sides of a plane", eight, sides, w, "separated by v, u:"},
+		{"four rows, which any labels separate in a plane", eight[:4], sides[:4], w, ""},
 		{"a level", level, byLevel, nil, "all rows with g=1 have one response"},
 		{"few rows of a level", level[:9], byLevel[:9], nil, ""},
 	} {
