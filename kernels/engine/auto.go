@@ -19,7 +19,7 @@ const Auto = "auto"
 // auto keeps the rows while they fit the budget and then is laplace, or ep (solveAuto); beyond
 // it, or where the model asks for a stream, it is adf.
 var auto = Method{Name: Auto, make: newAuto,
-	Summary: "laplace while the rows are kept: up to row_budget numbers of x and y; ep under the variances that laplace learnt where the likelihood is flat at the mode, as with separated responses; adf with an arrowhead covariance beyond the budget, and where time, process_noise or forgetting ask for a stream. The choice depends on the rows alone."}
+	Summary: "laplace while the rows are kept: up to row_budget numbers of x and y; ep where the likelihood is flat at the mode, as with separated responses; adf with an arrowhead covariance beyond the budget, and where time, process_noise or forgetting ask for a stream. The choice depends on the rows alone."}
 
 // DefaultRowBudget is how many numbers of x and y auto keeps where the model does not say:
 // 200 MB of rows, and as much again to solve them.

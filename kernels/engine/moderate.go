@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/laplace"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/memory"
@@ -14,9 +15,20 @@ import (
 // propagation with a full covariance, of which there are ten to a hundred.
 const epWork = 2e9
 
-// solveAuto is laplace, and expectation propagation under the parameters that laplace learnt
-// where the Gaussian at the mode is not the posterior's: the likelihood of separated
-// responses is flat at the mode, so that its curvature there says that the data know nothing.
+// learningWork bounds n min(n, p)² k² where ep learns k prior variances, which takes as long as hundreds of
+// fits: some seconds.
+const learningWork = 4e6
+
+// wide is what a status says first of a fit of laplace that would not do.
+const wide = "the likelihood is flat at the mode, where laplace's Gaussian is too wide: "
+
+// learnable is how many prior variances ep learns and averages over here.
+const learnable = 8
+
+// solveAuto is laplace, and expectation propagation where the Gaussian at the mode is not the
+// posterior's: the likelihood of separated responses is flat at the mode, so that its curvature
+// there says that the data know nothing. ep then learns the prior variances and averages over
+// them itself, or takes those that laplace learnt where that would take too long.
 func solveAuto(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error) {
 	return solveWithin(ctx, p, epWork)
 }
@@ -36,13 +48,18 @@ func solveWithin(ctx context.Context, p *kernels.Problem, work float64) (*kernel
 	if err != nil || !dull {
 		return f, err
 	}
-	const wide = "the likelihood is flat at the mode, where laplace's Gaussian is too wide: "
 	if len(p.Correlated) > 0 { // whose prior ep does not have
 		f.Say(wide + "predictions are drawn to the base rate")
 		return f, nil
 	}
+	n, dim := float64(p.N), float64(min(p.N, p.P))
+	if k := float64(len(mode.NewGroups(p).Names)); k > 0 && k <= learnable && n*dim*dim*k*k <= min(work, learningWork) {
+		if e, err := byLearning(ctx, p, known, f); e != nil || ctx.Err() != nil {
+			return e, err
+		}
+	}
 	known.Options.Covariance = "full"
-	if n, dim := float64(p.N), float64(min(p.N, p.P)); n*dim*dim > work {
+	if n*dim*dim > work {
 		known.Options.Covariance = "diagonal"
 	}
 	e, err := epOf(ctx, known)
@@ -53,8 +70,27 @@ func solveWithin(ctx context.Context, p *kernels.Problem, work float64) (*kernel
 		}
 		return f, err
 	}
-	e.Columns = f.Columns
+	e.Columns, e.Learnt = f.Columns, f.Learnt
 	e.Say(wide + "solved by ep under the prior variances that laplace learnt")
+	if p.LearnsPrior() {
+		e.Say("deviations and the log evidence are those under one value of each prior variance, which separated responses hardly know: ep that learns them averages over these")
+	}
+	return e, nil
+}
+
+// byLearning is ep that learns the prior variances of p, and averages over them where p asks for
+// that, with the shape of known: f, laplace's fit, has learnt that. nil where no end was found.
+func byLearning(ctx context.Context, p, known *kernels.Problem, f *kernels.Fit) (*kernels.Fit, error) {
+	q, m := *p, *p.Model
+	q.Model = &m
+	m.Lik, m.Params = known.Lik, known.Params
+	m.Options.AutoShape, m.Options.ThirdOrder, m.Options.Covariance = false, false, "full"
+	e, err := epOf(ctx, &q)
+	if err != nil || !e.Converged {
+		return nil, err
+	}
+	e.Learnt = f.Learnt
+	e.Say(wide + "solved by ep, which learnt the prior variances")
 	return e, nil
 }
 
