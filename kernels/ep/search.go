@@ -104,16 +104,28 @@ func (s *search) fit(p *kernels.Problem) (*Result, error) {
 		if l.out.converged {
 			l.parameters(r.Fit)
 		}
-		if o.AutoDispersion && p.Lik.Traits().Located {
-			variance := make([]float64, p.P)
-			if err := e.initial(make([]float64, p.P), variance); err != nil {
-				return nil, err
-			}
-			r.Fit.Say(mode.Guess(p, variance, l.p.PriorVar, false))
-		}
-		return r, err
+		return r, l.guessed(r.Fit)
 	}
 	return s.result(p, e, out, nil)
+}
+
+// guessed says in f of a dispersion or a shape that the rows hardly tell of it.
+func (l *learner) guessed(f *kernels.Fit) error {
+	o, t := &l.p.Options, l.p.Lik.Traits()
+	dispersed, shaped := o.AutoDispersion && t.Located, o.AutoShape && t.Relative
+	if !dispersed && !shaped {
+		return nil
+	}
+	variance := make([]float64, l.p.P)
+	if err := l.e.initial(make([]float64, l.p.P), variance); err != nil {
+		return err
+	}
+	if dispersed {
+		f.Say(mode.Guess(l.p, variance, l.p.PriorVar, false))
+	} else {
+		f.Say(mode.GuessedShape(l.p, variance, l.p.PriorVar, false))
+	}
+	return nil
 }
 
 // result is what e, which ended with out, comes to; post is the posterior, nil for that of e.

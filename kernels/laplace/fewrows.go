@@ -102,10 +102,16 @@ func (h *learner) off() (off, sd []float64) {
 	return off, sd
 }
 
-// guessed is what a status says of a dispersion of gaussian or studentt responses that the rows hardly tell of.
-func (h *learner) guessed() []string {
-	if h.dispersion < 0 || !h.lik.Traits().Located || h.pass != nil {
-		return nil
+// guessed is what a status says of a dispersion of gaussian or studentt responses, or of a shape of gamma's, that the
+// rows hardly tell of.
+func (h *learner) guessed(around *spread) []string {
+	t := h.lik.Traits()
+	switch {
+	case h.pass != nil:
+	case h.dispersion >= 0 && t.Located:
+		return []string{mode.Guess(h.x, h.at.vars(), h.root.Of.Var, h.x.Options.Integrate)}
+	case h.shape >= 0 && t.Relative:
+		return []string{mode.GuessedShape(h.x, h.at.vars(), h.root.Of.Var, around != nil && around.shape[2] > 0)}
 	}
-	return []string{mode.Guess(h.x, h.at.vars(), h.root.Of.Var, h.x.Options.Integrate)}
+	return nil
 }

@@ -33,6 +33,7 @@ type spread struct {
 	mean, sd []float64
 	tied     [2][]float64
 	noise    float64
+	shape    [3]float64 // mean and deviation of a shape that was summed over, and 1 over the mean of its inverse; zeros
 	weights  *belief
 }
 
@@ -54,6 +55,13 @@ func (h *learner) hypers() (of []int, prior mode.Prior, start []float64) {
 	for k, p := range h.Hypers(o, unit) {
 		add(k, p)
 	}
+	inverse := -1 // the parameter of which 1/√(e^θ) has the prior
+	if h.relative() {
+		inverse = h.shape
+		p := mode.Hyper{DF: 3, Scale: 2.5 * mode.RelativeDeviation(h.x)}
+		of, priors = append(of, inverse), append(priors, p)
+		start[inverse] = min(start[inverse], -p.Bottom())
+	}
 	if h.dispersion >= 0 {
 		add(h.dispersion, mode.Hyper{DF: kernels.Or(o.DispersionFreedom, 3), Scale: kernels.Or(o.DispersionScale, 2.5*deviation)})
 	}
@@ -66,14 +74,23 @@ func (h *learner) hypers() (of []int, prior mode.Prior, start []float64) {
 	}
 	return of, func(theta, slope []float64) (f float64) {
 		for i, k := range single {
-			v, s := priors[i].Log(theta[k])
-			f, slope[k] = f+v, slope[k]+s
+			sign := 1.0
+			if k == inverse {
+				sign = -1
+			}
+			v, s := priors[i].Log(sign * theta[k])
+			f, slope[k] = f+v, slope[k]+sign*s
 		}
 		if h.tied != nil {
 			f += h.tied.prior(theta, slope)
 		}
 		return f
 	}, start
+}
+
+// relative says that the shape is learnt of responses that vary in proportion to their means, by 1/√shape of them.
+func (h *learner) relative() bool {
+	return h.shape >= 0 && h.pass == nil && h.lik.Traits().Relative
 }
 
 // integrate is the posterior of what was learnt, and of the weights given that. It leaves the
@@ -242,6 +259,9 @@ func (h *learner) grid(peak *mode.Peak, of []int, points mode.Points, out *sprea
 		if h.tied != nil {
 			values = append(values, h.tied.spreads()...)
 		}
+		if h.relative() {
+			values = append(values, math.Exp(theta[h.shape]), math.Exp(-theta[h.shape]))
+		}
 		return values
 	}, func() (*gauss.Normal, error) { return h.at.build() })
 	if err != nil || sum == nil {
@@ -253,8 +273,12 @@ func (h *learner) grid(peak *mode.Peak, of []int, points mode.Points, out *sprea
 			out.noise = sum.Square[k]
 		}
 	}
-	n := len(of)
-	out.mean, out.sd, out.tied = sum.Mean[:n], sd[:n], [2][]float64{sum.Mean[n:], sd[n:]}
+	n, all := len(of), len(sd)
+	if h.relative() {
+		all -= 2
+		out.shape = [3]float64{sum.Mean[all], sd[all], 1 / sum.Mean[all+1]}
+	}
+	out.mean, out.sd, out.tied = sum.Mean[:n], sd[:n], [2][]float64{sum.Mean[n:all], sd[n:all]}
 	out.weights = (&belief{}).is(sum.Weights)
 	return nil
 }

@@ -131,8 +131,8 @@ func knownTo(p *kernels.Problem, f *kernels.Fit, e *engine) (*kernels.Problem, e
 	m.Prior, m.PriorBy = e.prior, nil
 	known.Normal, known.PriorVar = e.root.Of, e.root.Of.Var
 	m.Params.Dispersion = f.Dispersion
-	if s, ok := e.lik.(lik.Shaped); ok {
-		m.Params.Shape = s.Shape()
+	if _, ok := e.lik.(lik.Shaped); ok {
+		m.Params.Shape = f.Shape
 	}
 	var err error
 	m.Lik, err = lik.New(f.Family, f.Link, m.Params)
@@ -406,7 +406,7 @@ func (e *engine) fitLearning(start []float64) (*kernels.Fit, error) {
 		}
 	}
 	if status == "" {
-		for _, more := range append(h.fewRows(), h.guessed()...) {
+		for _, more := range append(h.fewRows(), h.guessed(around)...) {
 			if more != "" {
 				note = kernels.Join(note, more)
 			}
@@ -448,6 +448,9 @@ func (h *learner) note(f *kernels.Fit, around *spread) {
 	}
 	if around.noise > 0 {
 		f.Dispersion = around.noise
+	}
+	if around.shape[2] > 0 {
+		f.Shape = around.shape[2]
 	}
 	sd, deviation := make([]float64, x.P), make([]float64, x.P)
 	for j, k := range h.Of {

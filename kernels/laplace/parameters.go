@@ -22,7 +22,9 @@ func (h *learner) parameters(f *kernels.Fit, around *spread) error {
 			f.LearnDeviation(math.Exp(h.theta[k]), 2*information)
 		}
 	}
-	if k := h.shape; k >= 0 {
+	if k := h.shape; around != nil && around.shape[1] > 0 {
+		f.Learn(kernels.LearntShape, around.shape[0], around.shape[1])
+	} else if k >= 0 {
 		information, err := h.information(k)
 		if err != nil {
 			return err

@@ -37,6 +37,9 @@ func TestWhatIsKnownOfParameters(t *testing.T) {
 		d      data
 	}{{"negbinomial", counts}, {"gamma", times}, {"studentt", robust}} {
 		for _, integrate := range []bool{false, true} {
+			if integrate && c.family == "gamma" { // TestShapeIsIntegrated
+				continue
+			}
 			m := model(t, c.family, "", lik.Params{Shape: 3})
 			m.Prior = kernels.Prior{Variance: 100, InterceptVariance: 100}
 			m.Options = kernels.Options{AutoShape: true, AutoDispersion: c.family == "studentt", Integrate: integrate}

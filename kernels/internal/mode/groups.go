@@ -133,6 +133,31 @@ func Deviation(p *kernels.Problem) float64 {
 	return math.Sqrt(Variance(p))
 }
 
+// RelativeDeviation is that of the logarithms of the responses, all above 0, less their offsets: about by what
+// share of itself a response differs from another; 1 where all are equal.
+func RelativeDeviation(p *kernels.Problem) float64 {
+	b := p.Batch()
+	mean, square, n := 0.0, 0.0, 0.0
+	for i, y := range p.Y { // Welford
+		x := math.Log(y) - b.Shift(i)
+		rows := p.Rows(i)
+		if p.Weight != nil {
+			rows = p.Weight[i]
+		}
+		if !(rows > 0) {
+			continue
+		}
+		n += rows
+		d := x - mean
+		mean += d * (rows / n)
+		square += d * (x - mean) * rows
+	}
+	if square /= n; square > 1e-20 && special.Finite(square) {
+		return math.Sqrt(square)
+	}
+	return 1
+}
+
 const (
 	// slack is how far MostDispersion is above the mean square.
 	slack = 3

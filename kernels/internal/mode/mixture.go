@@ -47,6 +47,37 @@ const leastFreedom = 1.5
 // Guess is what a status says of a learnt dispersion that the rows hardly tell of, "" for nothing, the weights
 // having these variances after the rows and before. prior: the dispersion has a prior.
 func Guess(p *kernels.Problem, variance, before []float64, prior bool) string {
+	known, left := freedom(p, variance, before)
+	if left >= leastFreedom {
+		return ""
+	}
+	why := ""
+	if prior {
+		why = ", more its prior's word than that of the rows"
+	}
+	return fmt.Sprintf("the dispersion is a guess%s: the rows determine %.2g weights and leave %.2g degrees of freedom to learn it from", why, known, max(left, 0))
+}
+
+// shapeFreedom is below how many rows that the weights leave intervals under the most likely shape are too
+// narrow by a tenth and more.
+const shapeFreedom = 8
+
+// GuessedShape is Guess of the learnt shape of responses that vary in proportion to their means; averaged says that the
+// weights, and the shape that stands for it, are averages over its posterior.
+func GuessedShape(p *kernels.Problem, variance, before []float64, averaged bool) string {
+	known, left := freedom(p, variance, before)
+	least, why := float64(shapeFreedom), ", under which alone intervals are too narrow"
+	if averaged {
+		least, why = leastFreedom, ", more its prior's word than that of the rows"
+	}
+	if left >= least {
+		return ""
+	}
+	return fmt.Sprintf("the shape is a guess%s: the rows determine %.2g weights and leave %.2g degrees of freedom to learn it from", why, known, max(left, 0))
+}
+
+// freedom is how many weights the rows determine, and how many rows that leaves.
+func freedom(p *kernels.Problem, variance, before []float64) (known, left float64) {
 	rows := p.Table()
 	if p.Weight != nil {
 		rows = 0
@@ -54,18 +85,10 @@ func Guess(p *kernels.Problem, variance, before []float64, prior bool) string {
 			rows += w
 		}
 	}
-	known := 0.0
 	for j, v := range variance {
 		known += min(max(1-v/before[j], 0), 1)
 	}
-	if rows-known >= leastFreedom {
-		return ""
-	}
-	why := ""
-	if prior {
-		why = ", more its prior's word than that of the rows"
-	}
-	return fmt.Sprintf("the dispersion is a guess%s: the rows determine %.2g weights and leave %.2g degrees of freedom to learn it from", why, known, max(rows-known, 0))
+	return known, rows - known
 }
 
 // Averages are what a sum over the posterior of some parameters finds: mean and mean square of the
