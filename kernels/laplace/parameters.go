@@ -7,6 +7,10 @@ import (
 	"github.com/bglm/bglm/kernels"
 )
 
+// widestShape is the deviation of a shape in units of its mean from which neither means anything: that of one whose
+// logarithm has the deviation 2.
+const widestShape = 7.3
+
 // parameters notes in f what was learnt of dispersion and shape: where the dispersion was
 // integrated what that found, else by the curvature of the evidence in their logarithms, all
 // else held.
@@ -23,7 +27,11 @@ func (h *learner) parameters(f *kernels.Fit, around *spread) error {
 		}
 	}
 	if k := h.shape; around != nil && around.shape[1] > 0 {
-		f.Learn(kernels.LearntShape, around.shape[0], around.shape[1])
+		if mean, sd := around.shape[0], around.shape[1]; sd < widestShape*mean {
+			f.Learn(kernels.LearntShape, mean, sd)
+		} else {
+			f.Learn(kernels.LearntShape, f.Shape, math.NaN())
+		}
 	} else if k >= 0 {
 		information, err := h.information(k)
 		if err != nil {
