@@ -183,6 +183,9 @@ func (f *Fit) Standardized() bool {
 	if _, _, ok := f.Kept(KeptUnit); ok {
 		return true
 	}
+	if _, _, ok := f.Kept(KeptOrigin); ok {
+		return true
+	}
 	for _, c := range f.Columns {
 		if c.Kind == NumberColumn && !math.IsNaN(c.Scale) {
 			return true

@@ -33,6 +33,7 @@ const (
 	KeptOwed       = "owed"       // rows, by weight, whose density lacks a unit that is not known yet; 0
 	KeptNoise      = "noise"      // dispersion in the unit of the responses, and what rows of weights that drift told of it
 	KeptDetermined = "determined" // by what a count of the weights that rows determine is off, in units of lik.Determined; 0
+	KeptOrigin     = "origin"     // where the prior of the intercept of gamma lies beside its mean, in the predictor; 0
 	KeptShape      = "log(shape)" // the logarithm of a shape, and what its rows told of it
 )
 
@@ -47,7 +48,7 @@ func keptCrossed(column string) string { return "centred(" + column + ")" }
 // kept says whether a name is of a Learnt that is not for people.
 func kept(name string) bool {
 	switch name {
-	case KeptUnit, KeptResponses, KeptRows, KeptOwed, KeptNoise, KeptDetermined, KeptShape:
+	case KeptUnit, KeptResponses, KeptRows, KeptOwed, KeptNoise, KeptDetermined, KeptOrigin, KeptShape:
 		return true
 	}
 	return (strings.HasPrefix(name, "unit(") || strings.HasPrefix(name, "centred(")) && strings.HasSuffix(name, ")")

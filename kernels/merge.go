@@ -492,6 +492,9 @@ func (m *fitMerge) product(base *gauss.Normal, parts []*gauss.Normal, names []st
 	if all != nil {
 		out.Prior.Variance *= all.factor
 		out.Prior.InterceptVariance *= all.factor
+		if all.kept {
+			out.Keep(KeptOrigin, all.center, 0)
+		}
 	}
 	for k := range out.Columns {
 		if c := &out.Columns[k]; first.learnsPrior() && c.Kind == LevelsColumn {

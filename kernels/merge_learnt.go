@@ -96,7 +96,10 @@ func (l lessons) note(f *Fit, parts int64, from *Fit) {
 	if from != nil {
 		l.add(from, from.N, -float64(parts-1))
 	}
-	f.Learnt = nil
+	origin, _, moved := f.Kept(KeptOrigin)
+	if f.Learnt = nil; moved {
+		f.Keep(KeptOrigin, origin, 0)
+	}
 	all := func(l *lesson, name string) bool { // of the parts learnt it
 		if _, _, ok := from.Kept(name); ok {
 			return l.parts == 1

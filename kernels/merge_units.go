@@ -23,13 +23,14 @@ type mergeUnits struct {
 	center, factor float64   // of all responses: where the intercept's prior is, and what multiplies its variances
 	columns        []ColumnStats
 	centred, loose bool // numbers are less their mean; the parts are diagonal
+	kept           bool // the fit says where the intercept's prior is
 }
 
 // unitsOf are the units of parts over columns of these names, the fits of parts at; nil
 // where none was standardised. mean and variance are the prior of the first fit.
 //
 // The prior of an intercept lies at the mean of the responses where these were standardised,
-// which a fit does not keep: its predictor at the mean of the numbers is as good.
+// which a fit does not keep, but of gamma: its predictor at the mean of the numbers is as good.
 func unitsOf(fits []*Fit, at []*gauss.Normal, names []string, mean, variance []float64) (all *mergeUnits, parts []*mergeUnits) {
 	if !slices.ContainsFunc(fits, (*Fit).Standardized) {
 		return nil, nil
@@ -59,6 +60,9 @@ func unitsOf(fits []*Fit, at []*gauss.Normal, names []string, mean, variance []f
 				design.NewScaling(u.scales()).To(w, at[k].Mean)
 				u.center = w[0]
 			}
+		}
+		if origin, _, ok := f.Kept(KeptOrigin); ok && len(names) > 0 && names[0] == Intercept {
+			u.center, u.kept, sum.kept = origin, true, true
 		}
 		if f.learnsPrior() {
 			u.variance = make([]float64, len(names))
@@ -100,7 +104,7 @@ func (u *mergeUnits) prior() *gauss.Normal {
 	for j := range g.Var {
 		g.Var[j] *= u.factor
 	}
-	if u.centred {
+	if u.centred || u.kept {
 		g.Mean[0] += u.center
 	}
 	return g

@@ -16,7 +16,7 @@ import (
 type Standard struct {
 	*design.Scaling
 	of       *Problem
-	response float64 // y = response y', less the mean where the link is the identity
+	response float64 // y = response y', less the mean where the link is the identity, of gamma too
 	crossed  []crossing
 }
 
@@ -40,7 +40,8 @@ func SolveStandardized(p *Problem, loose int, solve func(q *Problem) (*Fit, erro
 // Standardize is p with its columns of numbers (Dict.NumberPlace) centred and scaled and,
 // where the family is one of real numbers (identity link, or gaussian with link log), the
 // responses too: less their mean and divided by their standard deviation, with link log only
-// divided by their root mean square. Rows count by their weights. p is not changed.
+// divided by their root mean square; those of gamma by the mean of what they are without their
+// offsets, which the intercept takes up. Rows count by their weights. p is not changed.
 //
 // The prior of the new problem is that of p: it now speaks of the standardised scales, which
 // on the original ones is a Gaussian prior too, in which centring correlates the intercept
@@ -106,17 +107,19 @@ func (p *Problem) centres() bool { return p.P > 0 && p.Name(0) == Intercept }
 // responses puts the responses of q on their own scale.
 func (s *Standard) responses(q *Problem) error {
 	m := q.Model
-	l, ok := m.Lik.(lik.Dispersed)
-	if !ok || m.Start != nil || q.N == 0 {
+	if m.Lik == nil { // of classes
+		return nil
+	}
+	t := m.Lik.Traits()
+	l, dispersed := m.Lik.(lik.Dispersed)
+	if !dispersed && !t.Relative || m.Start != nil || q.N == 0 {
 		return nil
 	}
 	y := make([]float64, q.N)
 	b := q.Batch()
-	located := m.Lik.Traits().Located
+	located := t.Located
 	for i, v := range q.Y {
-		if y[i] = v; located {
-			y[i] -= b.Shift(i)
-		}
+		y[i] = Less(t, v, b.Shift(i))
 	}
 	mean, spread := design.Moments(y, q.Weight)
 	mean, unit := s.unitOf(q, mean, spread)
@@ -133,11 +136,28 @@ func (s *Standard) responses(q *Problem) error {
 			q.Offset[i] = b.Shift(i) / unit
 		}
 	}
+	s.response = unit
+	if !dispersed {
+		return nil
+	}
 	return s.measure(q, l, unit)
 }
 
+// Less is response y of a likelihood with traits t without its offset, where that is in its unit or moves its mean in
+// proportion.
+func Less(t lik.Traits, y, offset float64) float64 {
+	switch {
+	case t.Located:
+		return y - offset
+	case t.Relative && offset != 0:
+		return y * math.Exp(-offset)
+	}
+	return y
+}
+
 // unitOf is what responses of q of this mean and spread are measured in, less a mean: of real
-// numbers their own and their deviation, with link log their root mean square.
+// numbers their own and their deviation, with link log their root mean square; of gamma
+// their mean.
 func (s *Standard) unitOf(q *Problem, mean, spread float64) (less, unit float64) {
 	switch {
 	case q.Lik.Traits().Located:
@@ -148,6 +168,9 @@ func (s *Standard) unitOf(q *Problem, mean, spread float64) (less, unit float64)
 		s.Unit, s.Origin = unit, mean
 		return mean, unit
 	case q.centres():
+		if q.Lik.Traits().Relative {
+			spread = 0
+		}
 		unit = design.Unit(0, math.Hypot(mean, spread), true)
 		s.Origin = math.Log(unit)
 		return 0, unit
@@ -158,7 +181,6 @@ func (s *Standard) unitOf(q *Problem, mean, spread float64) (less, unit float64)
 // measure puts the model of q, whose likelihood is l, on responses in that unit.
 func (s *Standard) measure(q *Problem, l lik.Dispersed, unit float64) error {
 	m := q.Model
-	s.response = unit
 	m.Options.DispersionScale /= unit
 	m.Params.Dispersion = l.Dispersion() / unit / unit
 	m.Options.SDScale /= unit
@@ -238,7 +260,7 @@ func (s *Standard) Restore(f *Fit) error {
 	}
 	if d, is := s.of.Lik.(lik.Dispersed); is && !s.of.Options.AutoDispersion {
 		f.Dispersion = d.Dispersion() // as it was given, to the last bit
-	} else {
+	} else if is {
 		f.Dispersion *= s.response * s.response
 	}
 	f.Prior.Mean *= s.Unit
@@ -260,6 +282,9 @@ func (s *Standard) Restore(f *Fit) error {
 	f.stretchLearnt(s.response)
 	s.restoreCrossed(f)
 	f.LogEvidence -= s.of.weight() * math.Log(s.response)
+	if s.Origin != 0 && s.of.Lik.Traits().Relative {
+		f.Keep(KeptOrigin, s.Origin, 0)
+	}
 	f.Say(s.Note)
 	return f.Check()
 }

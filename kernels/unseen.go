@@ -18,7 +18,7 @@ type Totals struct {
 	Columns []FitColumn    // as counted; their centers are not used
 	Numbers []NumberTotals // by feature number; those of features that are no numbers are not used
 	Squares []float64      // by feature number: sums of the squares of entries by weight; those of numbers are not used
-	Y       NumberTotals   // of the responses, of a family of real numbers less the offsets
+	Y       NumberTotals   // of the responses, of a family of real numbers and of gamma as Less has them
 }
 
 // NumberTotals are those of the numbers of a feature. What has no number there counts by its
@@ -122,11 +122,13 @@ func (s *Standard) unseen(numbers []NumberTotals, t *Totals, loose int) (*Proble
 	if err := s.scaleNumbers(&q, numbers, t, loose); err != nil {
 		return nil, err
 	}
-	if l, ok := own.Lik.(lik.Dispersed); ok && own.Start == nil && t.Rows > 0 {
-		mean, unit := s.unitOf(&q, t.Y.Center, math.Sqrt(of.spread))
-		if unit != 1 || mean != 0 {
-			return &q, s.measure(&q, l, unit)
-		}
+	l, dispersed := own.Lik.(lik.Dispersed)
+	if !dispersed && !own.Lik.Traits().Relative || own.Start != nil || t.Rows == 0 {
+		return &q, nil
+	}
+	mean, unit := s.unitOf(&q, t.Y.Center, math.Sqrt(of.spread))
+	if s.response = unit; dispersed && (unit != 1 || mean != 0) {
+		return &q, s.measure(&q, l, unit)
 	}
 	return &q, nil
 }

@@ -131,3 +131,45 @@ func TestMergeLearnt(t *testing.T) {
 		}
 	}
 }
+
+// Parts of gamma rows have each the prior of the intercept at their own mean, which merging counts once: of
+// levels alone, whose weights trade off against the intercept, all at once or two by two.
+func TestMergeGamma(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 1))
+	const n, parts = 1200, 12
+	var y []float64
+	var g []string
+	for i := range n {
+		g = append(g, string(rune('a'+i%3)))
+		y = append(y, 5e4*math.Exp(0.3*float64(i%3))*(rng.ExpFloat64()+rng.ExpFloat64()))
+	}
+	fit := func(lo, hi int) *kernels.Fit {
+		s := option.Defaults()
+		s.Family, s.Params.Shape = "gamma", 2
+		r, err := engine.Fit(context.Background(), "laplace", s, &rows.Table{X: rows.Fields(rows.Texts("g", g[lo:hi])), Y: rows.Numbers("y", y[lo:hi])})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Fit
+	}
+	merge := func(fits ...*kernels.Fit) *kernels.Fit {
+		f, err := kernels.MergeFits(context.Background(), fits, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	var all []*kernels.Fit
+	for k := range parts {
+		all = append(all, fit(k*n/parts, (k+1)*n/parts))
+	}
+	whole := fit(0, n)
+	for name, got := range map[string]*kernels.Fit{"at once": merge(all...), "in turn": merge(merge(all[:5]...), merge(all[5:]...))} {
+		for i, b := range whole.Beliefs {
+			m := got.Beliefs[i]
+			if sd := math.Sqrt(b.Variance); math.Abs(m.Mean-b.Mean) > 0.15*sd || math.Abs(math.Sqrt(m.Variance)-sd) > 0.02*sd {
+				t.Errorf("%s: %s %v ± %v, of all rows %v ± %v", name, b.Feature, m.Mean, math.Sqrt(m.Variance), b.Mean, sd)
+			}
+		}
+	}
+}

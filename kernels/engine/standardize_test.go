@@ -291,3 +291,64 @@ func TestKnownStandardised(t *testing.T) {
 		}
 	}
 }
+
+// The unit of gamma responses is that of their predictions, under every method that keeps the rows and
+// whatever the intercept is at: it does not meet its prior elsewhere. An exposure's unit is none of theirs.
+func TestGammaUnits(t *testing.T) {
+	x := []float64{0, 1, 2, 3, 4}
+	y := []float64{1, 3, 0.5, 2, 6}
+	fit := func(method string, unit, exposure float64) *kernels.Fit {
+		s := option.Defaults()
+		s.Family, s.Options.Samples, s.Options.Warmup, s.Options.Chains = "gamma", 100, 100, 1
+		in, off := make([]float64, len(y)), make([]float64, len(y))
+		for i, v := range y {
+			in[i], off[i] = v*unit*exposure, math.Log(exposure)
+		}
+		if method == "hmc" {
+			s.Params.Shape = 2
+		} else {
+			s.Options.Samples, s.Options.Warmup, s.Options.Chains = 0, 0, 0
+		}
+		r, err := engine.Fit(context.Background(), method, s, &rows.Table{X: rows.Fields(rows.Numbers("x", x)), Y: rows.Numbers("y", in), Offset: rows.Numbers("o", off)})
+		if err != nil {
+			t.Fatal(method, err)
+		}
+		return r.Fit
+	}
+	for _, method := range []string{engine.Auto, "laplace", "ep", "lowrank", "hmc"} {
+		want := fit(method, 1, 1)
+		for _, c := range [][2]float64{{1e-6, 1}, {1e-12, 1}, {1e9, 1}, {1, 1e7}} {
+			what := fmt.Sprintf("%s in units of %v, exposures of %v: ", method, c[0], c[1])
+			got := fit(method, c[0], c[1])
+			kerneltest.Close(t, what+"shape", got.Shape, want.Shape, kerneltest.Tol{Rel: 1e-5})
+			kerneltest.Close(t, what+"intercept", got.Beliefs[0].Mean-math.Log(c[0]), want.Beliefs[0].Mean, kerneltest.Tol{Rel: 1e-6, Abs: 1e-6})
+			kerneltest.Close(t, what+"variance", got.Beliefs[0].Variance, want.Beliefs[0].Variance, kerneltest.Tol{Rel: 1e-5})
+			kerneltest.Close(t, what+"slope", got.Beliefs[1].Mean, want.Beliefs[1].Mean, kerneltest.Tol{Rel: 1e-6, Abs: 1e-7})
+			kerneltest.Close(t, what+"evidence", got.LogEvidence+5*math.Log(c[0]*c[1]), want.LogEvidence, kerneltest.Tol{Rel: 1e-6, Abs: 1e-6})
+		}
+	}
+}
+
+// The prior of the intercept of gamma is about the mean of the responses: log evidence by quadrature.
+func TestGammaPriorAtTheMean(t *testing.T) {
+	y := []float64{2e5, 9e5, 4e5, 5e5}
+	s := option.Defaults()
+	s.Family, s.Params.Shape = "gamma", 3
+	r, err := engine.Fit(context.Background(), "laplace", s, &rows.Table{X: rows.Fields(rows.Numbers("zero", make([]float64, 4))), Y: rows.Numbers("y", y)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	total, sum, step := 0.0, 0.0, 0.001
+	lg, _ := math.Lgamma(3)
+	for d := -4.0; d < 4; d += step { // from the logarithm of the mean, 5e5
+		log := -d*d/20 - 0.5*math.Log(2*math.Pi*10)
+		for _, v := range y {
+			mean := 5e5 * math.Exp(d)
+			log += 3*math.Log(3/mean) + 2*math.Log(v) - 3*v/mean - lg
+		}
+		total += step * math.Exp(log)
+		sum += step * d * math.Exp(log)
+	}
+	kerneltest.Close(t, "log evidence", r.LogEvidence, math.Log(total), kerneltest.Tol{Abs: 0.02})
+	kerneltest.Close(t, "intercept", r.Beliefs[0].Mean, math.Log(5e5)+sum/total, kerneltest.Tol{Abs: 0.06})
+}

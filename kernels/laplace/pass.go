@@ -311,7 +311,7 @@ func (s *Pass) Update(ctx context.Context, b *kernels.Batch, skip bool) (err err
 			return err
 		}
 	}
-	tally.Responses(&s.totals, b, l.Traits().Located, s.work.w)
+	tally.Responses(&s.totals, b, l.Traits(), s.work.w)
 	if s.learns {
 		s.squares(b)
 	}

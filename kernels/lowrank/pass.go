@@ -347,7 +347,7 @@ func (s *Pass) Update(ctx context.Context, b *kernels.Batch, skip bool) (err err
 			w.out[i] = math.NaN()
 		}
 	}
-	tally.Responses(&s.totals, b, s.model.Lik.Traits().Located, w.out)
+	tally.Responses(&s.totals, b, s.model.Lik.Traits(), w.out)
 	w.tally.Numbers(&s.totals, &s.dict, b, w.out)
 	if s.stage == 0 {
 		return nil
@@ -376,6 +376,8 @@ func (s *Pass) Update(ctx context.Context, b *kernels.Batch, skip bool) (err err
 		}
 		if s.scale.located {
 			o.Y = (o.Y - s.scale.origin) / s.scale.unit
+		} else if s.scale.origin != 0 { // of link log
+			o.Y /= math.Exp(s.scale.origin)
 		}
 		s.addLikelihood(o, eta)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/lik"
 )
 
 // Block sums numbers less Origin, the first of them, near which the others are.
@@ -46,8 +47,8 @@ func (t *Block) Into(n *kernels.NumberTotals) {
 	n.Add(o)
 }
 
-// Responses adds rows and responses of b to t, without the rows where out is NaN.
-func Responses(t *kernels.Totals, b *kernels.Batch, located bool, out []float64) {
+// Responses adds rows and responses of b, of a likelihood with those traits, to t, without the rows where out is NaN.
+func Responses(t *kernels.Totals, b *kernels.Batch, of lik.Traits, out []float64) {
 	var y Block
 	for i, v := range b.Y {
 		if out[i] != out[i] {
@@ -56,10 +57,7 @@ func Responses(t *kernels.Totals, b *kernels.Batch, located bool, out []float64)
 		t.Rows++
 		weight := b.Obs(i).Weight
 		t.Weight += weight
-		if located {
-			v -= b.Shift(i)
-		}
-		y.Add(v, weight)
+		y.Add(kernels.Less(of, v, b.Shift(i)), weight)
 	}
 	y.Into(&t.Y)
 }
