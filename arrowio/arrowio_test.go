@@ -145,6 +145,7 @@ func fits() *rapid.Generator[*kernels.Fit] {
 				}
 				r[2] = math.Abs(r[2])
 				f.Beliefs[j].Variance = a.Variance([]int{j}, []float64{1}, make([]float64, a.D))
+				f.Beliefs[j].Mean, _ = a.MeanOf(j, make([]float64, a.D))
 			}
 		}
 		for j := range f.Beliefs {

@@ -189,6 +189,7 @@ func (g *Learning) score(o Obs, m, v, left, next float64, known int64, first boo
 	}
 	e := o.Y - m
 	now := math.Max(d+(share*(e/s*(e/s)-1/s)/w-(w-1)/d)/g.info, leastScored*d)
+	now = math.Max(now, math.Min(d, leastKnown*math.Sqrt(2/g.info)))
 	if !(now <= maxDispersion) {
 		return 1
 	}
@@ -197,8 +198,13 @@ func (g *Learning) score(o Obs, m, v, left, next float64, known int64, first boo
 	return g.set(now, known)
 }
 
-// leastScored is the least part of D that one row of what drifts leaves.
-const leastScored = 0.5
+// leastScored is the least part of D that one row of what drifts leaves, and leastKnown the least D
+// in its own deviations: of drift that is far larger than the noise rows say no more than that it is
+// small.
+const (
+	leastScored = 0.5
+	leastKnown  = 0.01
+)
 
 // set makes d the variance and returns λ.
 func (g *Learning) set(d float64, known int64) float64 {
@@ -269,6 +275,10 @@ func (g *Learning) Merge(o *Learning, known [3]int64) (λ [3]float64) {
 	da, db := g.dispersion, o.dispersion
 	a, b := g.freedom(known[0]), o.freedom(known[1])
 	start := g.rows0 - float64(known[2])/determined
+	if g.Drift {
+		g.pool(o)
+		return [3]float64{1, 1, 1}
+	}
 	d := da
 	switch {
 	case o.rows == o.rows0:
@@ -286,8 +296,28 @@ func (g *Learning) Merge(o *Learning, known [3]int64) (λ [3]float64) {
 	}
 	g.dispersion = d
 	g.rows += o.rows - o.rows0
-	g.info += o.info - o.info0
 	return [3]float64{da / d, db / d, g.d0 / d}
+}
+
+// pool is Merge of what drifts, whose beliefs stay as they are.
+func (g *Learning) pool(o *Learning) {
+	own, other := math.Max(g.info-g.info0, 0), math.Max(o.info-o.info0, 0)
+	if all := g.info0 + own + other; all > 0 {
+		d := (g.info0*g.d0 + own*g.learnt() + other*o.learnt()) / all
+		if d > 0 && d <= maxDispersion {
+			g.dispersion, g.info = d, all
+		}
+	}
+	g.rows += o.rows - o.rows0
+}
+
+// learnt is what the rows since the start say of D, which it began with.
+func (g *Learning) learnt() float64 {
+	own := g.info - g.info0
+	if !(own > 0) {
+		return g.dispersion
+	}
+	return math.Max((g.info*g.dispersion-g.info0*g.d0)/own, leastScored*g.dispersion)
 }
 
 // Disagree absorbs the squared distance of two merged beliefs, in units of their
@@ -296,7 +326,7 @@ func (g *Learning) Merge(o *Learning, known [3]int64) (λ [3]float64) {
 func (g *Learning) Disagree(distance float64, parts, known int64) float64 {
 	nu := g.freedom(known)
 	gain := float64(parts-known) / determined / nu
-	if !(nu > 0) || !(gain > 0) {
+	if g.Drift || !(nu > 0) || !(gain > 0) {
 		return 1
 	}
 	return g.set(g.dispersion*(1+math.Min(gain, 1-leastRatio)*(math.Max(distance, 0)*determined/float64(parts-known)-1)), known)
