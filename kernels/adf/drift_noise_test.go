@@ -82,3 +82,43 @@ func TestDriftNoise(t *testing.T) {
 		}
 	}
 }
+
+// Of an automatic drift the stream finds the rate of a level that walks, and that most levels that do
+// not walk have none: the first rows, whose noise nobody knows, do not count.
+func TestDriftFound(t *testing.T) {
+	for _, q := range []float64{0, 0.01, 0.1, 1} {
+		found := 0
+		for seed := range uint64(20) {
+			r := rand.New(rand.NewPCG(seed, 12))
+			l, err := lik.New("gaussian", "", lik.Params{Dispersion: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			m := &kernels.Model{Lik: l, Params: lik.Params{Dispersion: 1}, Prior: kernels.Prior{Variance: 1, InterceptVariance: 1000}}
+			m.Options.Covariance, m.Options.AutoDispersion, m.Options.AutoNoise = "arrowhead", true, true
+			st := newUnits(t, m)
+			var b kernels.Batch
+			b.Reset()
+			level := 5.0
+			for range 500 {
+				level += math.Sqrt(q) * r.NormFloat64()
+				b.Add(0, 1)
+				b.EndRow()
+				b.Y = append(b.Y, level+r.NormFloat64())
+			}
+			if err := st.Update(context.Background(), &b, false); err != nil {
+				t.Fatal(err)
+			}
+			rates, _ := st.Rates()
+			if rate := rates[st.Best()]; rate == q || q > 0 && math.Abs(math.Log10(rate/q)) < 1e-9 || q == 0 && rate < 1e-6 {
+				found++
+			}
+			if f := unitFit(t, st); math.Abs(f.Dispersion-1) > 0.7 {
+				t.Errorf("q %v, seed %d: dispersion %v", q, seed, f.Dispersion)
+			}
+		}
+		if found < 14 {
+			t.Errorf("q %v: found in %d of 20", q, found)
+		}
+	}
+}

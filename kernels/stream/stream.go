@@ -333,8 +333,12 @@ func (s *State) Best() int {
 }
 
 func (b *member) merit() float64 {
-	if b.counts != nil {
+	switch {
+	case b.counts != nil:
 		return b.counts.score
+	case b.learning != nil && b.score != 0:
+		// The first rows are told under a noise that nobody knows yet, which drift makes up for.
+		return b.score
 	}
 	return b.logZ
 }
