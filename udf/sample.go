@@ -127,9 +127,9 @@ func callSample(args []capi.Vec, n int, out *capi.Col) error {
 
 // leaveOut takes row out of the fit under which it is.
 func (p *predictor) leaveOut(row observation, by predict.Factor) (predict.LeftOut, error) {
-	return predict.LeaveOut(p.fits.lik, row.Obs, row.m, row.v, by, p.fits.learntBeside(), func() (float64, error) {
-		_, v, _, err := p.gaussian(row.i, true)
-		return v, err
+	return predict.LeaveOut(p.fits.lik, row.Obs, row.m, row.v, by, p.fits.learntBeside(), func() (m, v float64, err error) {
+		m, v, _, err = p.gaussian(row.i, true)
+		return m, v, err
 	})
 }
 

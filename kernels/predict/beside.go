@@ -54,15 +54,36 @@ const anewFrom = 0.3
 // conditional is the variance of the row's predictor under one value of what was learnt, v being
 // that over all of them: no more than where the row alone tells of its levels, whose predictor then
 // has the variance that anew says. n is the influence of the row.
-func (b Beside) conditional(l lik.Likelihood, n Influence, v float64, anew func() (float64, error)) (float64, error) {
+func (b Beside) conditional(l lik.Likelihood, n Influence, v float64, anew func() (m, v float64, err error)) (float64, error) {
 	if _, ok := l.(lik.Dispersed); !ok || !b.Varied || anew == nil || !(n.Leverage > anewFrom) {
 		return v, nil
 	}
-	a, err := anew()
+	_, a, err := anew()
 	if err != nil {
 		return v, err
 	}
 	return min(v, a/(1+n.Curvature*a)), nil
+}
+
+// A cavity is the row's own from wideCavity of the variance on that its predictor has with new levels,
+// where its deviation is beyond wideScale scales of the likelihood, as it is of separated responses.
+const wideCavity, wideScale = 0.5, 4.0
+
+// asNew is out, the row of o left out by its moments, where other rows tell of its levels. Where they
+// do not, what a posterior averaged over variances has of them is the row's own, however wide: they
+// are new ones then, as they are to those rows, and the row is to be warned of.
+func (b Beside) asNew(l lik.Likelihood, o lik.Obs, out LeftOut, anew func() (m, v float64, err error)) (LeftOut, error) {
+	wide := wideScale * l.Traits().Scale
+	if _, ok := l.(lik.Dispersed); ok || !b.Varied || anew == nil || !(out.Variance > wide*wide) {
+		return out, nil
+	}
+	m, v, err := anew()
+	if err != nil || !(out.Variance >= wideCavity*v) {
+		return out, err
+	}
+	o.Weight = 1
+	out.Mean, out.Variance, out.LogDensity, out.Reach = m, v, l.Moments(o, m, v).LogZ, max(out.Reach, 1)
+	return out, nil
 }
 
 // leastNoise is how much of the sum of squares is left at least where a row is taken out of it: its

@@ -50,15 +50,16 @@ const MaxReach = 0.5
 // and LogDensity Student's; Reach is the row's share of the sum of squares, or of its predictor's
 // precision. Of other families it says where a dispersion or shape would move. Of families with a
 // dispersion, where variances of levels were learnt, v is held to what it can be under one value of them,
-// and Reach is at least the share without that. anew is the predictor's variance if the levels of such
-// columns were new; it is called where that share is large, and may be nil.
+// and Reach is at least the share without that. anew is the predictor if the levels of such
+// columns were new; it is called where that share is large, and may be nil. OfMoments it stands, with a
+// Reach of 1, for what other rows say of levels of which they say next to nothing.
 //
 // Cost: one evaluation of the likelihood's moments AtMode; OfMoments up to some hundreds,
 // some ten where the row has little weight.
 // Errors: those of InfluenceOf and of anew.
 //
 // Source: [vehtari2016], which calls them LA-LOO and EP-LOO.
-func LeaveOut(l lik.Likelihood, o lik.Obs, m, v float64, by Factor, beside Beside, anew func() (float64, error)) (LeftOut, error) {
+func LeaveOut(l lik.Likelihood, o lik.Obs, m, v float64, by Factor, beside Beside, anew func() (m, v float64, err error)) (LeftOut, error) {
 	all, err := InfluenceOf(l, o, m, v)
 	if err != nil {
 		return LeftOut{}, err
@@ -76,6 +77,11 @@ func LeaveOut(l lik.Likelihood, o lik.Obs, m, v float64, by Factor, beside Besid
 	}
 	if out, err = leaveOut(l, o, m, v, by); err != nil {
 		return LeftOut{}, err
+	}
+	if by == OfMoments {
+		if out, err = beside.asNew(l, o, out, anew); err != nil {
+			return LeftOut{}, err
+		}
 	}
 	if d, ok := l.(lik.Dispersed); ok && beside.Varied {
 		out.Reach = max(out.Reach, wide, min(o.Weight*v/d.Dispersion(), 1))

@@ -361,10 +361,7 @@ func (s *Scorer) Influence(b *kernels.Batch, i int) (Influence, error) {
 
 // LeaveOut is LeaveOut of row i, whose predictor is N(m, v), with what the fit has learnt beside its weights.
 func (s *Scorer) LeaveOut(b *kernels.Batch, i int, m, v float64, by Factor) (LeftOut, error) {
-	return LeaveOut(s.Lik, b.Obs(i), m, v, by, s.Beside(), func() (float64, error) {
-		_, v, err := s.linear(b, i, true)
-		return v, err
-	})
+	return LeaveOut(s.Lik, b.Obs(i), m, v, by, s.Beside(), func() (m, v float64, err error) { return s.linear(b, i, true) })
 }
 
 // Beside is what the fit has learnt beside its weights.
