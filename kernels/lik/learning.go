@@ -111,13 +111,7 @@ func (g *Learning) LogZ(o Obs, m, v float64, known int64) float64 {
 func (g *Learning) freedom(known int64) float64 { return g.rows - float64(known)/determined }
 
 // Freedom is the degrees of freedom that D rests on, 0 before the first row.
-func (g *Learning) Freedom(known int64) float64 {
-	nu := math.Max(g.freedom(known), 0)
-	if g.Drift {
-		return math.Min(nu, g.dispersion*g.dispersion*g.info)
-	}
-	return nu
-}
+func (g *Learning) Freedom(known int64) float64 { return g.FreedomAt(0, 1, known) }
 
 // FreedomAt is the degrees of freedom of the density of a row of that weight whose predictor has
 // variance v: what is uncertain of v + D/w is only its D.
@@ -193,8 +187,8 @@ func (g *Learning) score(o Obs, m, v, left, next float64, known int64, first boo
 	if !(now <= maxDispersion) {
 		return 1
 	}
-	typical := math.Sqrt(next/g.info) + (now - d)
-	g.info = next / math.Max(typical, now) / math.Max(typical, now)
+	typical := math.Max(math.Sqrt(next/g.info)+(now-d), now)
+	g.info = next / typical / typical
 	return g.set(now, known)
 }
 
