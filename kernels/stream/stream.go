@@ -56,7 +56,7 @@ type Plan struct {
 	names     *kernels.Dict // the features that the model names
 	head      kernels.Fit   // what all fits say alike
 	levels    bool          // the fit continued knows prior variances of columns of levels
-	told      float64       // the scale of its responses' unit
+	startUnit float64       // the scale of its responses' unit
 
 	fixed map[uint32]float64 // of numbers that are standardised: fixedNamed
 }
@@ -93,7 +93,6 @@ type State struct {
 	course       *course    // nil before Plan.begins rows
 	fixed        *lik.Fixed // nil for parameters that are learnt, and before Plan.begins rows
 	seen         bool       // a row has come
-	weighed      bool       // and one of a weight above 0
 	counts       bool       // determined has been
 	copied       bool
 }
@@ -167,7 +166,7 @@ func newPlan(c *Config, m *kernels.Model, reply *response) (p *Plan, learn *lik.
 		n = told(m.Start)
 	}
 	p.begins += n
-	p.told = reply.scale()
+	p.startUnit = reply.scale()
 	p.levels = m.Start != nil && slices.ContainsFunc(m.Start.Columns, func(c kernels.FitColumn) bool { return c.Kind == kernels.LevelsColumn && c.Variance >= 0 })
 	if m.Options.AutoNoise {
 		p.Rates = m.NoiseGrid()
@@ -270,7 +269,7 @@ func (p *Plan) Fresh(d *kernels.Dict, id int) kernels.Weight {
 		w.Variance = by.Variance
 	} else if p.levels && d.LevelColumn(uint32(id)) != "" {
 		if v, ok := p.Model.Start.LevelVariance(name); ok {
-			w.Variance = unscaled(v, p.told*p.told)
+			w.Variance = unscaled(v, p.startUnit*p.startUnit)
 		}
 	}
 	return w
@@ -569,7 +568,7 @@ func (s *State) row(b *kernels.Batch, i int) error {
 		s.onCourse(b.Obs(i), o, s.bank[0].room(&one))
 	}
 	if s.n++; o.Weight > 0 {
-		s.told, s.weighed = s.told+1, true
+		s.told++
 	}
 	if cut {
 		s.cut++
@@ -926,7 +925,6 @@ func (s *State) join(src *State, g *Merging) {
 	} else if src.fixed != nil {
 		s.fixed.Merge(src.fixed)
 	}
-	s.weighed = s.weighed || src.weighed
 	s.late += src.late
 	s.cut += src.cut
 	s.merged += src.merged
@@ -1137,7 +1135,7 @@ func (s *State) summary(f *kernels.Fit) {
 		f.Time = s.clock
 	}
 	f.Status = s.status(k)
-	if start := p.Model.Start; s.n > 0 && !s.weighed && (start == nil || start.N == 0) {
+	if start := p.Model.Start; s.n > 0 && s.told == 0 && (start == nil || start.N == 0) {
 		f.Say(kernels.WeightlessNote)
 	}
 	f.Say(s.course.says(f, p, b.score))
