@@ -93,15 +93,15 @@ func (s *fitState) Merge(src capi.State) error {
 	if o.Fitter == nil && !a.model.HasTime { // what follows in order needs no product of beliefs
 		return s.follow(o)
 	}
-	f, void, err := o.fitter()
-	if err != nil {
+	var other awake
+	if err := other.wake(o); err != nil {
 		return err
 	}
 	if err := s.wake(); err != nil {
 		return err
 	}
-	s.failed = s.failed || void
-	return s.Fitter.Merge(running(), f)
+	s.failed = s.failed || other.failed
+	return s.Fitter.Merge(running(), other.Fitter) // which may keep some of it
 }
 
 var errMixedStates = errors.New("internal error: merging states of different functions")

@@ -214,17 +214,8 @@ type waitedError struct{ error }
 
 func (e waitedError) Unwrap() error { return e.error }
 
-// fitter is the fit of all rows, and whether one of them made it void; s stays as it is.
-func (s *fitState) fitter() (f engine.Fitter, void bool, err error) {
-	if s.Fitter != nil {
-		return s.Fitter, s.failed, nil
-	}
-	c := *s
-	err = c.wake()
-	return c.Fitter, c.failed, err
-}
-
-// awake is the group of s for its answer, whose fit is of a and to be given back afterwards.
+// awake is a group for its answer or for another that it joins, with a fit of all its rows: of a kind
+// of rows, or nil, to which it may be given back afterwards.
 type awake struct {
 	fitState
 	of *alike
