@@ -319,7 +319,7 @@ func (p *Plan) known(d *kernels.Dict, id int) (mean float64, is bool) {
 	return w.Mean, w.Variance == 0
 }
 
-// Best is the belief of the largest log evidence, for counts of the largest score, the
+// Best is the belief of the largest log evidence, for counts and noise that is learnt of the largest score, the
 // least drift among equals.
 func (s *State) Best() int {
 	best := 0
