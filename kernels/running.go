@@ -2,10 +2,14 @@ package kernels
 
 import (
 	"math"
+	"runtime"
 	"slices"
 
 	"github.com/bglm/bglm/kernels/dense"
 )
+
+// partWidth is of how many columns a part of running is at least.
+const partWidth = 16
 
 // running goes on with the means, of the squares where square says so, of the features that
 // have a place in stats, by number; values that are missing do not count. Each mean is that of
@@ -43,7 +47,9 @@ func (r *Rows) running(at []int32, stats []center, square bool) {
 		if r.nnz < 1<<15 {
 			part(0, len(place))
 		} else {
-			dense.Parallel(len(place), part)
+			// Few and wide: a part reads its columns of every row, as whole lines of memory.
+			parts := min(runtime.GOMAXPROCS(0), (len(place)+partWidth-1)/partWidth)
+			dense.Each(parts, func(i int) { part(i*len(place)/parts, (i+1)*len(place)/parts) })
 		}
 		k = end
 	}
