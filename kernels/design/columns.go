@@ -6,6 +6,7 @@ import (
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/stop"
+	"math"
 )
 
 const (
@@ -583,14 +584,50 @@ func (c *Columns) Spread(dst []float64, g *gauss.Normal) {
 		})
 		return
 	}
+	var cov *dense.Matrix
+	if g.Form == gauss.Full && c.Values() > 2*c.P*c.P && 4*c.Values() < c.N*c.P {
+		cov = c.Matrix(c.P, c.P)
+		g.Cov(cov)
+	}
 	c.Parallel(c.N, c.Values()*(1+c.P/8), func(lo, hi int) {
 		var scratch []float64
 		for i := lo; i < hi; i++ {
 			c.Stop.Check()
 			col, val := c.Entries(i)
+			if cov != nil {
+				if v, ok := form(cov, col, val); ok {
+					dst[i] = v
+					continue
+				}
+			}
 			_, dst[i] = g.Linear(col, val, &scratch)
 		}
 	})
+}
+
+// cancels is the share of the size of its terms below which a sum of covariances is not taken
+// for a variance: it then has four digits fewer than they have.
+const cancels = 1e-4
+
+// form is xᵀΣx of a row of a few entries, Σ at hand; false where its terms cancel, so that only
+// the square of a product with a root of Σ is sure to have the digits of a variance.
+//
+// Cost: O(k²) for k entries; by a root it is O(k p).
+func form(cov *dense.Matrix, col []uint32, x []float64) (v float64, ok bool) {
+	size := 0.0
+	for a, j := range col {
+		row := cov.Row(int(j))
+		t, u := 0.0, 0.0
+		for b, k := range col[:a] {
+			w := x[b] * row[k]
+			t += w
+			u += math.Abs(w)
+		}
+		d := x[a] * x[a] * row[j]
+		v += d + 2*x[a]*t
+		size += d + 2*math.Abs(x[a])*u
+	}
+	return v, v > cancels*size && size <= math.MaxFloat64
 }
 
 // ColumnForms sets dst_j = x_jᵀ M x_j, x_j the columns of X and M n x n and symmetric.
