@@ -229,17 +229,25 @@ func eights(up, down, x []float64, n int) {
 }
 
 func addRows(y, m []float64, stride int, k []uint32, a []float64) {
-	if used == avx512 && len(y) > 0 && len(k) > 0 {
+	switch {
+	case used == portable:
+		addRowsGo(y, m, stride, k, a)
+	case len(y) == 0 || len(k) == 0:
+	case used == avx512:
 		addRows512(&y[0], len(y), &m[0], 8*stride, &k[0], &a[0], len(k))
-		return
+	default:
+		addRows2(&y[0], len(y), &m[0], 8*stride, &k[0], &a[0], len(k))
 	}
-	addRowsGo(y, m, stride, k, a)
 }
 
 func addToRows(m []float64, stride int, k []uint32, a, x []float64) {
-	if used == avx512 && len(x) > 0 && len(k) > 0 {
+	switch {
+	case used == portable:
+		addToRowsGo(m, stride, k, a, x)
+	case len(x) == 0 || len(k) == 0:
+	case used == avx512:
 		addToRows512(&m[0], 8*stride, &k[0], &a[0], len(k), &x[0], len(x))
-		return
+	default:
+		addToRows2(&m[0], 8*stride, &k[0], &a[0], len(k), &x[0], len(x))
 	}
-	addToRowsGo(m, stride, k, a, x)
 }

@@ -343,10 +343,20 @@ func exp2(up, down, x *float64, n int)
 //go:noescape
 func addRows512(y *float64, n int, m *float64, stride int, k *uint32, a *float64, rows int)
 
+// addRows2 adds to y, n numbers, a_i times row k_i of m, each by one fused multiply-add in the order of the rows.
+//
+//go:noescape
+func addRows2(y *float64, n int, m *float64, stride int, k *uint32, a *float64, rows int)
+
 // addToRows512 adds a_i x, n numbers, to row k_i of m, each by one fused multiply-add.
 //
 //go:noescape
 func addToRows512(m *float64, stride int, k *uint32, a *float64, rows int, x *float64, n int)
+
+// addToRows2 adds a_i x, n numbers, to row k_i of m, each by one fused multiply-add.
+//
+//go:noescape
+func addToRows2(m *float64, stride int, k *uint32, a *float64, rows int, x *float64, n int)
 
 // fetchLines asks for the cache lines at size times k_i behind p.
 //

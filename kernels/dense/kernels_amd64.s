@@ -5396,6 +5396,169 @@ row:
 	VZEROUPPER
 	RET
 
+// func addRows2(y *float64, n int, m *float64, stride int, k *uint32, a *float64, rows int)
+// Requires: AVX, FMA3
+TEXT ·addRows2(SB), NOSPLIT, $0-56
+	MOVQ y+0(FP), AX
+	MOVQ n+8(FP), CX
+	MOVQ m+16(FP), DX
+	MOVQ stride+24(FP), BX
+	MOVQ k+32(FP), SI
+	MOVQ a+40(FP), DI
+	MOVQ rows+48(FP), R8
+
+by32:
+	CMPQ    CX, $0x20
+	JL      by32_end
+	VMOVUPD (AX), Y0
+	VMOVUPD 32(AX), Y1
+	VMOVUPD 64(AX), Y2
+	VMOVUPD 96(AX), Y3
+	VMOVUPD 128(AX), Y4
+	VMOVUPD 160(AX), Y5
+	VMOVUPD 192(AX), Y6
+	VMOVUPD 224(AX), Y7
+	MOVQ    R8, R9
+	MOVQ    SI, R10
+	MOVQ    DI, R11
+
+by32_row:
+	MOVL         (R10), R12
+	IMULQ        BX, R12
+	ADDQ         DX, R12
+	VBROADCASTSD (R11), Y8
+	VFMADD231PD  (R12), Y8, Y0
+	VFMADD231PD  32(R12), Y8, Y1
+	VFMADD231PD  64(R12), Y8, Y2
+	VFMADD231PD  96(R12), Y8, Y3
+	VFMADD231PD  128(R12), Y8, Y4
+	VFMADD231PD  160(R12), Y8, Y5
+	VFMADD231PD  192(R12), Y8, Y6
+	VFMADD231PD  224(R12), Y8, Y7
+	ADDQ         $0x04, R10
+	ADDQ         $0x08, R11
+	DECQ         R9
+	JNE          by32_row
+	VMOVUPD      Y0, (AX)
+	VMOVUPD      Y1, 32(AX)
+	VMOVUPD      Y2, 64(AX)
+	VMOVUPD      Y3, 96(AX)
+	VMOVUPD      Y4, 128(AX)
+	VMOVUPD      Y5, 160(AX)
+	VMOVUPD      Y6, 192(AX)
+	VMOVUPD      Y7, 224(AX)
+	ADDQ         $+256, AX
+	ADDQ         $+256, DX
+	SUBQ         $0x20, CX
+	JMP          by32
+
+by32_end:
+by8:
+	CMPQ    CX, $0x08
+	JL      by8_end
+	VMOVUPD (AX), Y0
+	VMOVUPD 32(AX), Y1
+	MOVQ    R8, R9
+	MOVQ    SI, R10
+	MOVQ    DI, R11
+
+by8_row:
+	MOVL         (R10), R12
+	IMULQ        BX, R12
+	ADDQ         DX, R12
+	VBROADCASTSD (R11), Y2
+	VFMADD231PD  (R12), Y2, Y0
+	VFMADD231PD  32(R12), Y2, Y1
+	ADDQ         $0x04, R10
+	ADDQ         $0x08, R11
+	DECQ         R9
+	JNE          by8_row
+	VMOVUPD      Y0, (AX)
+	VMOVUPD      Y1, 32(AX)
+	ADDQ         $+64, AX
+	ADDQ         $+64, DX
+	SUBQ         $0x08, CX
+	JMP          by8
+
+by8_end:
+by4:
+	CMPQ    CX, $0x04
+	JL      by4_end
+	VMOVUPD (AX), Y0
+	MOVQ    R8, R9
+	MOVQ    SI, R10
+	MOVQ    DI, R11
+
+by4_row:
+	MOVL         (R10), R12
+	IMULQ        BX, R12
+	ADDQ         DX, R12
+	VBROADCASTSD (R11), Y1
+	VFMADD231PD  (R12), Y1, Y0
+	ADDQ         $0x04, R10
+	ADDQ         $0x08, R11
+	DECQ         R9
+	JNE          by4_row
+	VMOVUPD      Y0, (AX)
+	ADDQ         $+32, AX
+	ADDQ         $+32, DX
+	SUBQ         $0x04, CX
+	JMP          by4
+
+by4_end:
+by2:
+	CMPQ    CX, $0x02
+	JL      by2_end
+	VMOVUPD (AX), X0
+	MOVQ    R8, R9
+	MOVQ    SI, R10
+	MOVQ    DI, R11
+
+by2_row:
+	MOVL        (R10), R12
+	IMULQ       BX, R12
+	ADDQ        DX, R12
+	VMOVDDUP    (R11), X1
+	VFMADD231PD (R12), X1, X0
+	ADDQ        $0x04, R10
+	ADDQ        $0x08, R11
+	DECQ        R9
+	JNE         by2_row
+	VMOVUPD     X0, (AX)
+	ADDQ        $+16, AX
+	ADDQ        $+16, DX
+	SUBQ        $0x02, CX
+	JMP         by2
+
+by2_end:
+by1:
+	CMPQ   CX, $0x01
+	JL     by1_end
+	VMOVSD (AX), X0
+	MOVQ   R8, R9
+	MOVQ   SI, R10
+	MOVQ   DI, R11
+
+by1_row:
+	MOVL        (R10), R12
+	IMULQ       BX, R12
+	ADDQ        DX, R12
+	VMOVDDUP    (R11), X1
+	VFMADD231SD (R12), X1, X0
+	ADDQ        $0x04, R10
+	ADDQ        $0x08, R11
+	DECQ        R9
+	JNE         by1_row
+	VMOVSD      X0, (AX)
+	ADDQ        $+8, AX
+	ADDQ        $+8, DX
+	SUBQ        $0x01, CX
+	JMP         by1
+
+by1_end:
+	VZEROUPPER
+	RET
+
 // func addToRows512(m *float64, stride int, k *uint32, a *float64, rows int, x *float64, n int)
 // Requires: AVX, AVX512F, BMI2
 TEXT ·addToRows512(SB), NOSPLIT, $0-56
@@ -5442,6 +5605,182 @@ row:
 	ADDQ         $+128, DX
 	SUBQ         $0x10, CX
 	JG           block
+	VZEROUPPER
+	RET
+
+// func addToRows2(m *float64, stride int, k *uint32, a *float64, rows int, x *float64, n int)
+// Requires: AVX, FMA3
+TEXT ·addToRows2(SB), NOSPLIT, $0-56
+	MOVQ x+40(FP), AX
+	MOVQ n+48(FP), CX
+	MOVQ m+0(FP), DX
+	MOVQ stride+8(FP), BX
+	MOVQ k+16(FP), SI
+	MOVQ a+24(FP), DI
+	MOVQ rows+32(FP), R8
+
+by32:
+	CMPQ    CX, $0x20
+	JL      by32_end
+	VMOVUPD (AX), Y0
+	VMOVUPD 32(AX), Y1
+	VMOVUPD 64(AX), Y2
+	VMOVUPD 96(AX), Y3
+	VMOVUPD 128(AX), Y4
+	VMOVUPD 160(AX), Y5
+	VMOVUPD 192(AX), Y6
+	VMOVUPD 224(AX), Y7
+	MOVQ    R8, R9
+	MOVQ    SI, R10
+	MOVQ    DI, R11
+
+by32_row:
+	MOVL         (R10), R12
+	IMULQ        BX, R12
+	ADDQ         DX, R12
+	VBROADCASTSD (R11), Y8
+	VMOVUPD      (R12), Y9
+	VFMADD231PD  Y0, Y8, Y9
+	VMOVUPD      Y9, (R12)
+	VMOVUPD      32(R12), Y9
+	VFMADD231PD  Y1, Y8, Y9
+	VMOVUPD      Y9, 32(R12)
+	VMOVUPD      64(R12), Y9
+	VFMADD231PD  Y2, Y8, Y9
+	VMOVUPD      Y9, 64(R12)
+	VMOVUPD      96(R12), Y9
+	VFMADD231PD  Y3, Y8, Y9
+	VMOVUPD      Y9, 96(R12)
+	VMOVUPD      128(R12), Y9
+	VFMADD231PD  Y4, Y8, Y9
+	VMOVUPD      Y9, 128(R12)
+	VMOVUPD      160(R12), Y9
+	VFMADD231PD  Y5, Y8, Y9
+	VMOVUPD      Y9, 160(R12)
+	VMOVUPD      192(R12), Y9
+	VFMADD231PD  Y6, Y8, Y9
+	VMOVUPD      Y9, 192(R12)
+	VMOVUPD      224(R12), Y9
+	VFMADD231PD  Y7, Y8, Y9
+	VMOVUPD      Y9, 224(R12)
+	ADDQ         $0x04, R10
+	ADDQ         $0x08, R11
+	DECQ         R9
+	JNE          by32_row
+	ADDQ         $+256, AX
+	ADDQ         $+256, DX
+	SUBQ         $0x20, CX
+	JMP          by32
+
+by32_end:
+by8:
+	CMPQ    CX, $0x08
+	JL      by8_end
+	VMOVUPD (AX), Y0
+	VMOVUPD 32(AX), Y1
+	MOVQ    R8, R9
+	MOVQ    SI, R10
+	MOVQ    DI, R11
+
+by8_row:
+	MOVL         (R10), R12
+	IMULQ        BX, R12
+	ADDQ         DX, R12
+	VBROADCASTSD (R11), Y2
+	VMOVUPD      (R12), Y3
+	VFMADD231PD  Y0, Y2, Y3
+	VMOVUPD      Y3, (R12)
+	VMOVUPD      32(R12), Y3
+	VFMADD231PD  Y1, Y2, Y3
+	VMOVUPD      Y3, 32(R12)
+	ADDQ         $0x04, R10
+	ADDQ         $0x08, R11
+	DECQ         R9
+	JNE          by8_row
+	ADDQ         $+64, AX
+	ADDQ         $+64, DX
+	SUBQ         $0x08, CX
+	JMP          by8
+
+by8_end:
+by4:
+	CMPQ    CX, $0x04
+	JL      by4_end
+	VMOVUPD (AX), Y0
+	MOVQ    R8, R9
+	MOVQ    SI, R10
+	MOVQ    DI, R11
+
+by4_row:
+	MOVL         (R10), R12
+	IMULQ        BX, R12
+	ADDQ         DX, R12
+	VBROADCASTSD (R11), Y1
+	VMOVUPD      (R12), Y2
+	VFMADD231PD  Y0, Y1, Y2
+	VMOVUPD      Y2, (R12)
+	ADDQ         $0x04, R10
+	ADDQ         $0x08, R11
+	DECQ         R9
+	JNE          by4_row
+	ADDQ         $+32, AX
+	ADDQ         $+32, DX
+	SUBQ         $0x04, CX
+	JMP          by4
+
+by4_end:
+by2:
+	CMPQ    CX, $0x02
+	JL      by2_end
+	VMOVUPD (AX), X0
+	MOVQ    R8, R9
+	MOVQ    SI, R10
+	MOVQ    DI, R11
+
+by2_row:
+	MOVL        (R10), R12
+	IMULQ       BX, R12
+	ADDQ        DX, R12
+	VMOVDDUP    (R11), X1
+	VMOVUPD     (R12), X2
+	VFMADD231PD X0, X1, X2
+	VMOVUPD     X2, (R12)
+	ADDQ        $0x04, R10
+	ADDQ        $0x08, R11
+	DECQ        R9
+	JNE         by2_row
+	ADDQ        $+16, AX
+	ADDQ        $+16, DX
+	SUBQ        $0x02, CX
+	JMP         by2
+
+by2_end:
+by1:
+	CMPQ   CX, $0x01
+	JL     by1_end
+	VMOVSD (AX), X0
+	MOVQ   R8, R9
+	MOVQ   SI, R10
+	MOVQ   DI, R11
+
+by1_row:
+	MOVL        (R10), R12
+	IMULQ       BX, R12
+	ADDQ        DX, R12
+	VMOVDDUP    (R11), X1
+	VMOVSD      (R12), X2
+	VFMADD231SD X0, X1, X2
+	VMOVSD      X2, (R12)
+	ADDQ        $0x04, R10
+	ADDQ        $0x08, R11
+	DECQ        R9
+	JNE         by1_row
+	ADDQ        $+8, AX
+	ADDQ        $+8, DX
+	SUBQ        $0x01, CX
+	JMP         by1
+
+by1_end:
 	VZEROUPPER
 	RET
 

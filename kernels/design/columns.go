@@ -3,10 +3,12 @@
 package design
 
 import (
+	"math"
+	"runtime"
+
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/stop"
-	"math"
 )
 
 const (
@@ -308,9 +310,7 @@ func (c *Columns) MulMat(dst, m *dense.Matrix) {
 			row := dst.Row(i)
 			clear(row)
 			col, val := c.Entries(i)
-			for k, j := range col {
-				dense.Axpy(val[k], m.Row(int(j)), row)
-			}
+			dense.AddRows(row, m.Data, m.Stride, col, val)
 		}
 	})
 }
@@ -333,20 +333,26 @@ func (c *Columns) MulTMat(dst, m *dense.Matrix) {
 		}
 		return
 	}
-	// Each part has its own columns of the result.
-	c.Parallel(m.Cols, len(c.Val)*m.Cols, func(lo, hi int) {
+	// Each part has its own columns of the result, a vector of them at least.
+	part := func(lo, hi int) {
 		for j := range dst.Rows {
 			clear(dst.Row(j)[lo:hi])
 		}
+		if lo == hi {
+			return
+		}
 		for i := range c.N {
 			c.Stop.Check()
-			from := m.Row(i)[lo:hi]
 			col, val := c.Entries(i)
-			for k, j := range col {
-				dense.Axpy(val[k], from, dst.Row(int(j))[lo:hi])
-			}
+			dense.AddToRows(dst.Data[lo:], dst.Stride, col, val, m.Row(i)[lo:hi])
 		}
-	})
+	}
+	if len(c.Val)*m.Cols < parallelFrom || dst.Rows == 0 {
+		part(0, m.Cols)
+		return
+	}
+	parts := min(runtime.GOMAXPROCS(0), (m.Cols+3)/4)
+	dense.Each(parts, func(i int) { part(i*m.Cols/parts, (i+1)*m.Cols/parts) })
 }
 
 // gramRows is how many rows of a dense X go into GramMat at once.

@@ -46,9 +46,7 @@ func (q *panel) fill(s *search, lo, hi int) {
 			for b, y := range q.y {
 				to := y.Row(i - lo)
 				clear(to)
-				for k, j := range cols {
-					dense.Axpy(vals[k], q.l[b].Row(int(j)), to)
-				}
+				dense.AddRows(to, q.l[b].Data, q.l[b].Stride, cols, vals)
 			}
 		}
 		return

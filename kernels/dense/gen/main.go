@@ -44,7 +44,9 @@ func main() {
 		exp(s, powers)
 	}
 	addRows512()
+	addRows2()
 	addToRows512()
+	addToRows2()
 	fetch()
 	packRows512()
 	packRows2(masks)
@@ -429,22 +431,26 @@ func columns(n Register, label string) [2]Register {
 
 // eachRow runs body for the rows of m whose numbers are at k, with the address of the row's
 // numbers and its factor in all lanes.
-func eachRow(m, stride, k, a, rows Register, body func(row Register, factor VecVirtual)) {
+func eachRow(m, stride, k, a, rows Register, label string, factor VecVirtual, body func(row Register)) {
 	i, kp, ap := GP64(), GP64(), GP64()
 	MOVQ(rows, i)
 	MOVQ(k, kp)
 	MOVQ(a, ap)
-	Label("row")
-	row, w := GP64(), ZMM()
+	Label(label)
+	row := GP64()
 	MOVL(Mem{Base: kp}, row.As32())
 	IMULQ(stride, row)
 	ADDQ(m, row)
-	VBROADCASTSD(Mem{Base: ap}, w)
-	body(row, w)
+	if factor.Size() == 16 {
+		VMOVDDUP(Mem{Base: ap}, factor)
+	} else {
+		VBROADCASTSD(Mem{Base: ap}, factor)
+	}
+	body(row)
 	ADDQ(Imm(4), kp)
 	ADDQ(Imm(8), ap)
 	DECQ(i)
-	JNE(LabelRef("row"))
+	JNE(LabelRef(label))
 }
 
 // addRows512 keeps 16 numbers of y in registers through all rows.
@@ -459,7 +465,8 @@ func addRows512() {
 		sum[j] = ZMM()
 		VMOVUPD_Z(Mem{Base: y, Disp: 64 * j}, masks[j], sum[j])
 	}
-	eachRow(m, stride, k, a, rows, func(row Register, factor VecVirtual) {
+	factor := ZMM()
+	eachRow(m, stride, k, a, rows, "row", factor, func(row Register) {
 		for j := range sum {
 			v := ZMM()
 			VMOVUPD_Z(Mem{Base: row, Disp: 64 * j}, masks[j], v)
@@ -470,6 +477,95 @@ func addRows512() {
 		VMOVUPD(sum[j], masks[j], Mem{Base: y, Disp: 64 * j})
 	}
 	next(n, y, m)
+}
+
+// narrowing calls body with as many vectors as fit n numbers, from 32 numbers down to one, and
+// goes on behind them in from and m: numbers that are left are few, and stores under a mask slow.
+func narrowing(from, m, n Register, body func(label string, factor VecVirtual, vecs []VecVirtual)) {
+	for _, numbers := range []int{32, 8, 4, 2, 1} {
+		vec := YMM
+		if numbers < 4 {
+			vec = XMM
+		}
+		vecs := make([]VecVirtual, max(numbers/4, 1))
+		for j := range vecs {
+			vecs[j] = vec()
+		}
+		label := fmt.Sprintf("by%d", numbers)
+		Label(label)
+		CMPQ(n, Imm(uint64(numbers)))
+		JL(LabelRef(label + "_end"))
+		body(label, vec(), vecs)
+		ADDQ(I32(8*numbers), from)
+		ADDQ(I32(8*numbers), m)
+		SUBQ(Imm(uint64(numbers)), n)
+		JMP(LabelRef(label))
+		Label(label + "_end")
+	}
+	done()
+}
+
+// addRows2 keeps up to 32 numbers of y in registers through all rows.
+func addRows2() {
+	function("addRows2", "(y *float64, n int, m *float64, stride int, k *uint32, a *float64, rows int)",
+		"addRows2 adds to y, n numbers, a_i times row k_i of m, each by one fused multiply-add in the order of the rows.")
+	y, n, m, stride, k, a, rows := load("y"), load("n"), load("m"), load("stride"), load("k"), load("a"), load("rows")
+	narrowing(y, m, n, func(label string, factor VecVirtual, sum []VecVirtual) {
+		one := label == "by1"
+		for j := range sum {
+			move(one, Mem{Base: y, Disp: 32 * j}, sum[j])
+		}
+		eachRow(m, stride, k, a, rows, label+"_row", factor, func(row Register) {
+			for j := range sum {
+				if at := (Mem{Base: row, Disp: 32 * j}); one {
+					VFMADD231SD(at, factor, sum[j])
+				} else {
+					VFMADD231PD(at, factor, sum[j])
+				}
+			}
+		})
+		for j := range sum {
+			move(one, sum[j], Mem{Base: y, Disp: 32 * j})
+		}
+	})
+}
+
+// addToRows2 keeps up to 32 numbers of x in registers through all rows.
+func addToRows2() {
+	function("addToRows2", "(m *float64, stride int, k *uint32, a *float64, rows int, x *float64, n int)",
+		"addToRows2 adds a_i x, n numbers, to row k_i of m, each by one fused multiply-add.")
+	x, n, m, stride, k, a, rows := load("x"), load("n"), load("m"), load("stride"), load("k"), load("a"), load("rows")
+	narrowing(x, m, n, func(label string, factor VecVirtual, add []VecVirtual) {
+		one := label == "by1"
+		for j := range add {
+			move(one, Mem{Base: x, Disp: 32 * j}, add[j])
+		}
+		sum := YMM()
+		if factor.Size() == 16 {
+			sum = XMM()
+		}
+		eachRow(m, stride, k, a, rows, label+"_row", factor, func(row Register) {
+			for j := range add {
+				at := Mem{Base: row, Disp: 32 * j}
+				move(one, at, sum)
+				if one {
+					VFMADD231SD(add[j], factor, sum)
+				} else {
+					VFMADD231PD(add[j], factor, sum)
+				}
+				move(one, sum, at)
+			}
+		})
+	})
+}
+
+// move is one number or a vector from memory or to it.
+func move(one bool, from, to Op) {
+	if one {
+		VMOVSD(from, to)
+	} else {
+		VMOVUPD(from, to)
+	}
 }
 
 // fetch is one instruction that every processor has, and its address.
@@ -500,7 +596,8 @@ func addToRows512() {
 		add[j] = ZMM()
 		VMOVUPD_Z(Mem{Base: x, Disp: 64 * j}, masks[j], add[j])
 	}
-	eachRow(m, stride, k, a, rows, func(row Register, factor VecVirtual) {
+	factor := ZMM()
+	eachRow(m, stride, k, a, rows, "row", factor, func(row Register) {
 		for j := range add {
 			v := ZMM()
 			VMOVUPD_Z(Mem{Base: row, Disp: 64 * j}, masks[j], v)
