@@ -253,7 +253,8 @@ func SetArrowheads(merge func(fits []*Fit, from, out *Fit) ([]Belief, Covariance
 //
 // Parts whose dispersions differ, or shapes that they learnt, are multiplied as they are: the
 // posterior under noises of their own. Its dispersion is their mean over the rows, its shape that
-// of most probability. What parts learnt of these is multiplied too (lessons).
+// of most probability. What parts learnt of these is multiplied too (lessons). It has converged
+// where all parts have, and its status tells what theirs say (remarks).
 func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) {
 	if len(fits) == 0 {
 		return nil, errors.New("there are no fits to merge; allowed: one or more")
@@ -295,7 +296,12 @@ func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) 
 			return nil, err
 		}
 	}
-	m.out.Method, m.out.Iterations, m.out.Converged, m.out.Status = "merge", 1, true, "ok"
+	m.out.Method, m.out.Iterations = "merge", 1
+	var said remarks
+	for _, f := range m.fits {
+		said.add(f)
+	}
+	said.note(&m.out, "")
 	if arrows {
 		err = m.arrowheads()
 	} else {

@@ -25,6 +25,7 @@ type Merger struct {
 	cols   []FitColumn // of a part; nil where none remembers any
 	noise  noises      // of the parts, without from
 	learnt lessons     // of the parts, without from
+	said   remarks     // of the parts
 
 	// joint are the parts with a covariance; the fields above hold the others.
 	joint []*Fit
@@ -112,6 +113,7 @@ func (m *Merger) AddJoint(f *Fit) error {
 		return err
 	}
 	m.learnt.add(f, f.N-m.start().N, 1)
+	m.said.add(f)
 	m.joint = append(m.joint, f)
 	return nil
 }
@@ -135,6 +137,7 @@ func (m *Merger) Add(f *Fit, beliefs iter.Seq2[Belief, error]) error {
 		return err
 	}
 	m.learnt.add(f, f.N-m.start().N, 1)
+	m.said.add(f)
 	m.k++
 	for b, err := range beliefs {
 		if err != nil {
@@ -185,6 +188,7 @@ func (m *Merger) Merge(src *Merger) error {
 		return err
 	}
 	m.learnt.merge(&src.learnt)
+	m.said.merge(&src.said)
 	m.k += src.k
 	m.joint = append(m.joint, src.joint...)
 	for j, o := range src.sums {
@@ -232,14 +236,14 @@ func sameFit(a, b *Fit) bool {
 // Clone returns an independent copy.
 func (m *Merger) Clone() *Merger {
 	c := *m
-	c.dict = m.dict.Clone()
+	c.dict, c.said = m.dict.Clone(), m.said.clone()
 	c.sums, c.joint = slices.Clone(m.sums), slices.Clone(m.joint)
 	return &c
 }
 
 // Size is the memory held, in bytes.
 func (m *Merger) Size() int64 {
-	n := m.dict.Size() + 48*int64(cap(m.sums)) + 300
+	n := m.dict.Size() + m.said.size() + 48*int64(cap(m.sums)) + 400
 	for _, f := range m.joint {
 		n += 8*int64(len(f.Covariance.Values)) + 60*int64(len(f.Beliefs))
 	}
@@ -294,7 +298,8 @@ func logNorm(lam, nu float64) float64 { return 0.5 * (nu*nu/lam - math.Log(lam))
 func (m *Merger) Fit(ctx context.Context) (f *Fit, each func(visit func(name []byte, w Weight)), err error) {
 	head := m.head
 	f = &head
-	f.Method, f.Iterations, f.Converged, f.Status = "merge", 1, true, "ok"
+	f.Method, f.Iterations = "merge", 1
+	m.said.note(f, "")
 	all := m.noise
 	if m.from != nil {
 		if err := all.add(m.from, m.from.N); err != nil {
@@ -336,7 +341,7 @@ func (m *Merger) Fit(ctx context.Context) (f *Fit, each func(visit func(name []b
 	}
 	if len(m.joint) == 0 {
 		if conflict > MaxConflict*MaxConflict {
-			f.Status = fmt.Sprintf("the fits disagree about a weight by %.0f standard deviations: log_evidence is not reliable", math.Sqrt(conflict))
+			m.said.note(f, fmt.Sprintf("the fits disagree about a weight by %.0f standard deviations: log_evidence is not reliable", math.Sqrt(conflict)))
 		}
 		return f, each, nil
 	}
@@ -352,5 +357,6 @@ func (m *Merger) Fit(ctx context.Context) (f *Fit, each func(visit func(name []b
 	}
 	f.Dispersion = all.pooled()
 	m.learnt.note(f, count, m.from)
+	m.said.note(f, "")
 	return f, f.Each, nil
 }

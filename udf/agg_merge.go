@@ -3,6 +3,7 @@ package udf
 import (
 	"fmt"
 	"iter"
+	"strings"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/udf/internal/capi"
@@ -83,10 +84,11 @@ func updateMerge(args []capi.Vec, slots capi.Slots) error {
 			}
 			if m.Joint(f) {
 				whole, err := fits.whole(i)
-				if err == nil {
-					err = m.AddJoint(whole)
-				}
 				if err != nil {
+					return err
+				}
+				whole.Converged, whole.Status = f.Converged, strings.Clone(f.Status)
+				if err := m.AddJoint(whole); err != nil {
 					return err
 				}
 				continue

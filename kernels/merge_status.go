@@ -1,0 +1,233 @@
+package kernels
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// remarks are what the statuses of parts say, and whether all of them converged: what the product
+// is worth depends on it. Sentences that differ in their numbers are one, of which the one with the
+// larger numbers is kept, so that the order of the parts does not matter.
+//
+// Of parts that were merged before it is known how many had a sentence, not how many there were.
+type remarks struct {
+	parts    int64
+	merged   bool // a part was a product itself
+	diverged bool // a part had not converged
+	skipped  bool // a part said that rows were skipped
+	idle     int64
+	left     int64  // sentences that a merged part had no room for
+	only     string // the status of a single part
+	by       map[string]*remark
+}
+
+// remark is a sentence, or what follows a semicolon of one.
+type remark struct {
+	text   string
+	parts  int64
+	varied bool   // parts had other numbers
+	after  string // the key of what came before it in the status, "" for nothing
+	mixed  bool   // which differed
+}
+
+const (
+	// mostRemarks bounds how long the status of a product is.
+	mostRemarks = 8
+	oneSays     = ", one of them so"
+)
+
+var (
+	remarkNumber = regexp.MustCompile(`-?\b\d+(?:[.,]\d+)*(?:e[-+]?\d+)?`)
+	remarkHead   = regexp.MustCompile(`^(\d+)(?: of \d+)? parts? says?(` + oneSays + `)?: `)
+	remarkLeft   = regexp.MustCompile(`^and (\d+) other sentences?$`)
+	remarkSkip   = regexp.MustCompile(`^\d+ rows? (?:was|were) skipped$`)
+)
+
+// add adds a part, whose status is copied.
+func (r *remarks) add(f *Fit) {
+	r.parts++
+	r.merged = r.merged || f.Method == "merge"
+	r.diverged = r.diverged || !f.Converged
+	if r.only = ""; f.Status == "" || f.Status == "ok" {
+		return
+	}
+	r.only = strings.Clone(f.Status)
+	n, varied, after := int64(1), false, ""
+	for text := range strings.SplitSeq(r.only, "; ") {
+		if head := remarkHead.FindStringSubmatch(text); head != nil {
+			n, _ = strconv.ParseInt(head[1], 10, 64)
+			text, varied, after, r.merged = text[len(head[0]):], head[2] != "", "", true
+		}
+		switch left := remarkLeft.FindStringSubmatch(text); {
+		case left != nil:
+			more, _ := strconv.ParseInt(left[1], 10, 64)
+			r.left += more
+		case remarkSkip.MatchString(text):
+			r.skipped = true
+		case text == WeightlessNote:
+			r.idle++
+		default:
+			key := remarkNumber.ReplaceAllString(text, "#")
+			r.meet(key, &remark{text: text, parts: n, varied: varied, after: after})
+			after = key
+		}
+	}
+}
+
+// meet counts a remark of parts.
+func (r *remarks) meet(key string, o *remark) {
+	if r.by == nil {
+		r.by = map[string]*remark{}
+	}
+	m, ok := r.by[key]
+	if !ok {
+		own := *o
+		r.by[key] = &own
+		return
+	}
+	m.parts += o.parts
+	m.mixed = m.mixed || o.mixed || m.after != o.after
+	m.varied = m.varied || o.varied || m.text != o.text
+	if larger(o.text, m.text) {
+		m.text = o.text
+	}
+}
+
+// larger says whether a has larger numbers than b, the first ones first.
+func larger(a, b string) bool {
+	x, y := remarkNumber.FindAllString(a, -1), remarkNumber.FindAllString(b, -1)
+	for k := range min(len(x), len(y)) {
+		u, _ := strconv.ParseFloat(strings.ReplaceAll(x[k], ",", ""), 64)
+		v, _ := strconv.ParseFloat(strings.ReplaceAll(y[k], ",", ""), 64)
+		if u != v {
+			return u > v
+		}
+	}
+	return a < b
+}
+
+// merge adds the parts of o, which is not changed.
+func (r *remarks) merge(o *remarks) {
+	if r.parts == 0 {
+		r.only = o.only
+	}
+	r.parts += o.parts
+	r.merged, r.diverged, r.skipped = r.merged || o.merged, r.diverged || o.diverged, r.skipped || o.skipped
+	r.idle += o.idle
+	r.left += o.left
+	for key, m := range o.by {
+		r.meet(key, m)
+	}
+}
+
+// clone is a copy with memory of its own.
+func (r *remarks) clone() remarks {
+	c := *r
+	c.by = maps.Clone(r.by)
+	for key, m := range c.by {
+		own := *m
+		c.by[key] = &own
+	}
+	return c
+}
+
+// size is the memory held, in bytes.
+func (r *remarks) size() (n int64) {
+	for key, m := range r.by {
+		n += 120 + int64(len(key)+len(m.text))
+	}
+	return n
+}
+
+// note notes in the product f what its parts say, after what is said of f itself. What one part
+// alone says stays as it is.
+func (r *remarks) note(f *Fit, own string) {
+	f.Converged, f.Status = !r.diverged, Join(own, "")
+	if r.parts == 1 {
+		f.Status = Join(own, r.only)
+		return
+	}
+	if r.idle == r.parts && !r.merged {
+		f.Say(WeightlessNote)
+	}
+	if r.skipped {
+		f.Say(SkippedNote(f.Skipped))
+	}
+	said, left := 0, r.left
+	for _, block := range r.blocks() {
+		if said >= mostRemarks {
+			left += int64(len(block))
+			continue
+		}
+		said += len(block)
+		f.Say(r.head(block) + r.texts(block))
+	}
+	switch left {
+	case 0:
+	case 1:
+		f.Say("and 1 other sentence")
+	default:
+		f.Say(fmt.Sprintf("and %d other sentences", left))
+	}
+}
+
+// head says how many parts have the sentences of block.
+func (r *remarks) head(block []string) string {
+	n, varied := r.by[block[0]].parts, false
+	for _, key := range block {
+		varied = varied || r.by[key].varied
+	}
+	head := strconv.FormatInt(n, 10)
+	parts, says := "parts", "say"
+	if n == 1 {
+		says = "says"
+	}
+	if !r.merged {
+		head += fmt.Sprintf(" of %d", r.parts)
+	} else if n == 1 {
+		parts = "part"
+	}
+	if head += " " + parts + " " + says; varied {
+		head += oneSays
+	}
+	return head + ": "
+}
+
+func (r *remarks) texts(block []string) string {
+	var texts []string
+	for _, key := range block {
+		texts = append(texts, r.by[key].text)
+	}
+	return strings.Join(texts, "; ")
+}
+
+// blocks are the keys of what always came together, such as the halves of a sentence about a
+// semicolon, in their order; what most parts say comes first.
+func (r *remarks) blocks() [][]string {
+	follows := map[string][]string{}
+	var blocks [][]string
+	keys := slices.Sorted(maps.Keys(r.by))
+	for _, key := range keys {
+		m := r.by[key]
+		if before := r.by[m.after]; !m.mixed && before != nil && before.parts == m.parts {
+			follows[m.after] = append(follows[m.after], key)
+		} else {
+			blocks = append(blocks, []string{key})
+		}
+	}
+	for k, block := range blocks {
+		for at := 0; at < len(block); at++ {
+			block = append(block, follows[block[at]]...)
+		}
+		blocks[k] = block
+	}
+	slices.SortStableFunc(blocks, func(a, b []string) int {
+		return cmp.Compare(r.by[b[0]].parts, r.by[a[0]].parts)
+	})
+	return blocks
+}
