@@ -41,9 +41,9 @@ func NewFixed(l Likelihood) *Fixed {
 	return nil
 }
 
-// Meet notes a row whose predictor was N(m, v) before it came; scale divides responses and
-// predictors of studentt as they are told. A row of weight 3 counts as three.
-func (f *Fixed) Meet(l Likelihood, o Obs, m, v, scale float64) {
+// Meet notes a row of l, in whatever unit that is told it, whose predictor was N(m, v) before it
+// came. A row of weight 3 counts as three.
+func (f *Fixed) Meet(l Likelihood, o Obs, m, v float64) {
 	if !(o.Weight > 0) {
 		return
 	}
@@ -60,7 +60,7 @@ func (f *Fixed) Meet(l Likelihood, o Obs, m, v, scale float64) {
 		f.sum += o.Weight * w * d
 	case studentT:
 		e := o.Y - m
-		q := e * (e / (v + l.dispersion/(scale*scale)))
+		q := e * (e / (v + l.dispersion))
 		for k := range f.at {
 			f.at[k] += o.Weight * (l.dof + 1) / (l.dof*fixedFactor(float64(k))/q + 1)
 		}

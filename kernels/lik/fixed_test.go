@@ -45,7 +45,7 @@ func TestFixed(t *testing.T) {
 					o.Y = m + math.Sqrt(v+c.truth)*distuv.StudentsT{Sigma: 1, Nu: c.dof, Src: src}.Rand()
 				}
 				if o.Y > 0 || c.family != "gamma" {
-					parts[i%2].Meet(l, o, m, v, 1)
+					parts[i%2].Meet(l, o, m, v)
 				}
 			}
 			f := parts[0].Clone()
@@ -90,10 +90,10 @@ func TestFixedWeights(t *testing.T) {
 		once, thrice := NewFixed(l), NewFixed(l)
 		for i := range 60 {
 			o := Obs{Y: 0.2 + 0.1*float64(i%17), Weight: 3}
-			once.Meet(l, o, 0.1, 0.02, 1)
+			once.Meet(l, o, 0.1, 0.02)
 			o.Weight = 1
 			for range 3 {
-				thrice.Meet(l, o, 0.1, 0.02, 1)
+				thrice.Meet(l, o, 0.1, 0.02)
 			}
 		}
 		a, ea, aok := once.Estimate(l)

@@ -652,11 +652,11 @@ func (s *State) onCourse(y, o lik.Obs, r *met) {
 		s.course.see(y, &p.answers)
 	}
 	if s.fixed != nil && s.course != nil {
-		scale := 1.0
-		if !p.unitNoise {
-			scale = s.units.responses()
+		l := p.Model.Lik
+		if s.units != nil && s.units.y != nil {
+			l = s.units.y.lik
 		}
-		s.fixed.Meet(p.Model.Lik, o, r.m, r.v, scale)
+		s.fixed.Meet(l, o, r.m, r.v)
 	}
 }
 

@@ -479,8 +479,9 @@ func (u *units) told(fs []uint32, xs []float64) ([]uint32, []float64, float64) {
 type response struct {
 	kernels.ColumnStats
 	unit Unit
-	up   Update  // the rule for responses as they are told
-	owed float64 // rows, by weight, whose density lacks a unit that is not known yet
+	up   Update         // the rule for responses as they are told
+	lik  lik.Likelihood // theirs, where their noise is a given one
+	owed float64        // rows, by weight, whose density lacks a unit that is not known yet
 
 	begun     kernels.ColumnStats // of the fit that is continued
 	begunUnit Unit
@@ -602,7 +603,7 @@ func (s *State) bind() {
 	if err != nil { // the same options bound before
 		panic(err)
 	}
-	y.up = up
+	y.up, y.lik = up, own.Lik
 }
 
 // standardised is m as its form is to have it, and the unit of its responses where they
