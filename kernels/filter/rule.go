@@ -25,15 +25,15 @@ func stepLimit(l lik.Likelihood) float64 {
 
 // linearised is the update by a score and an information h >= 0, both taken at a
 // point: the belief times exp(score (s-m) - h (s-m)²/2).
-func linearised(score, h, v, limit float64) (t lik.Tilted, cut bool) {
+func linearised(score, h, v, limit float64) (t lik.Tilted, held stream.Held) {
 	t.Ratio = 1 / (1 + h*v)
 	t.Alpha = score * t.Ratio
 	t.Beta = h * t.Ratio
 	if step := math.Abs(v * t.Alpha); step > limit {
 		t.Alpha *= limit / step
-		cut = true
+		held = stream.Cut
 	}
-	return t, cut
+	return t, held
 }
 
 // Laplace is the rule of Spiegelhalter and Lauritzen: one Newton step from the
@@ -43,7 +43,8 @@ func linearised(score, h, v, limit float64) (t lik.Tilted, cut bool) {
 //
 // for logit Σ' = Σ - p(1-p) Σx(Σx)ᵀ / (1 + p(1-p) v), μ' = μ + Σ'x (y - p). Where a
 // log-likelihood bends upwards (studentt, gaussian with link log) h is 0. Under the
-// links log and cloglog a step is cut at ±5, and the status says so. The log
+// links log and cloglog a step is cut at ±5, and the status says so, as it does of steps that end far
+// from the mode of their row: the curvature of gamma and negbinomial at m grows with y/e^m. The log
 // evidence is the sum of the exact log predictive densities under the beliefs.
 //
 // Source: Niranjan (1999), after Spiegelhalter and Lauritzen (1990).
@@ -60,11 +61,16 @@ type newton struct {
 	limit float64
 }
 
-func (r newton) Tilt(o lik.Obs, m, v float64) (lik.Tilted, bool) {
+func (r newton) Tilt(o lik.Obs, m, v float64) (lik.Tilted, stream.Held) {
 	_, d1, d2 := r.LogLik(o, m)
-	t, cut := linearised(d1, math.Max(-d2, 0), v, r.limit)
+	t, held := linearised(d1, math.Max(-d2, 0), v, r.limit)
 	t.LogZ = r.Moments(o, m, v).LogZ
-	return t, cut
+	if sd := math.Sqrt(v * t.Ratio); v*math.Abs(t.Alpha) > sd && held == stream.Free {
+		if _, left, _ := r.LogLik(o, m+v*t.Alpha); math.Abs(left-t.Alpha)*sd > stream.MaxLeft {
+			held = stream.Sure
+		}
+	}
+	return t, held
 }
 
 // Variational is the bound of Jaakkola and Jordan for the logit link (bernoulli,
@@ -104,7 +110,7 @@ func lambda(xi float64) float64 {
 	return math.Min(math.Tanh(0.5*xi)/(4*xi), 0.125)
 }
 
-func (r jaakkola) Tilt(o lik.Obs, m, v float64) (t lik.Tilted, cut bool) {
+func (r jaakkola) Tilt(o lik.Obs, m, v float64) (t lik.Tilted, held stream.Held) {
 	n := kernels.Or(o.Trials, 1)
 	base, _, _ := r.LogLik(o, 0) // w log C(N, y) - N w log 2
 	kappa := o.Weight * (o.Y - 0.5*n)
@@ -126,7 +132,7 @@ func (r jaakkola) Tilt(o lik.Obs, m, v float64) (t lik.Tilted, cut bool) {
 	// log σ(ξ) - ξ/2 + λξ² + log 2, the height of the bound at 0 above that of σ
 	top := math.Ln2 - math.Log1p(math.Exp(-xi)) - 0.5*xi + 0.5*h*xi*xi/n
 	t.LogZ = base + n*top + 0.5*(math.Log(t.Ratio)+((2*m+v*kappa)*kappa-h*m*m)*t.Ratio)
-	return t, false
+	return t, stream.Free
 }
 
 // EKF is the extended Kalman filter on the response: f = g'(m) x, e = y - g(m),
@@ -270,7 +276,7 @@ func (k *ekf) at(o lik.Obs, s, v float64) tangent {
 	return t
 }
 
-func (k *ekf) Tilt(o lik.Obs, m, v float64) (t lik.Tilted, cut bool) {
+func (k *ekf) Tilt(o lik.Obs, m, v float64) (t lik.Tilted, held stream.Held) {
 	l := k.at(o, m, v)
 	den := 1 + l.h*v
 	if k.second {
@@ -284,15 +290,15 @@ func (k *ekf) Tilt(o lik.Obs, m, v float64) (t lik.Tilted, cut bool) {
 		t.LogZ = -0.5 * (math.Log(2*math.Pi) + l.logR + math.Log(den) + math.Max(sq, 0)/den)
 		if step := math.Abs(v * t.Alpha); step > k.limit {
 			t.Alpha *= k.limit / step
-			cut = true
+			held = stream.Cut
 		}
-		return t, cut
+		return t, held
 	}
 	logZ := -0.5 * (math.Log(2*math.Pi) + l.logR + math.Log1p(l.h*v) + l.sq/den)
 	if k.maxIter == 1 {
-		t, cut = linearised(l.score, l.h, v, k.limit)
+		t, held = linearised(l.score, l.h, v, k.limit)
 		t.LogZ = logZ
-		return t, cut
+		return t, held
 	}
 	// a = score(m + va), by scoring steps, or a secant's where those gain little, halved
 	// until the residual falls; in a and not in the step va, which a variance of 0 hides.
@@ -318,5 +324,5 @@ func (k *ekf) Tilt(o lik.Obs, m, v float64) (t lik.Tilted, cut bool) {
 	}
 	t.Ratio = 1 / (1 + l.h*v)
 	t.Alpha, t.Beta, t.LogZ = a, l.h*t.Ratio, logZ
-	return t, false
+	return t, stream.Free
 }

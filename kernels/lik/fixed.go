@@ -10,7 +10,7 @@ import (
 )
 
 // Fixed asks rows, as they come, whether a parameter that a filter does not learn fits them: the
-// shape k of gamma, and the dispersion D of studentt. NewFixed makes one.
+// shape k of gamma, the size of negbinomial, and the dispersion D of studentt. NewFixed makes one.
 //
 // gamma: y e^-s is G, of a gamma law with mean 1 and shape k, for which E[G - 1 - log G] =
 // log k - ψ(k) =: f(k), which falls. A predictor s ~ N(m, v) known before the row adds nothing to the
@@ -19,11 +19,21 @@ import (
 //
 // studentt: with q = (y-m)²/(v+D) and ν degrees of freedom E[(ν+1) q/(νc+q)] is 1 at c = 1, and where
 // the dispersion is c times D at that c: the sum falls in c, and is kept at a grid of them.
+//
+// negbinomial: for a rate of mean M, variance V and square S = M² + V before the row came the square
+// of y - M is M + V + S/k on average, k the size. Its distance from that of the size taken, which
+// varies as the cumulants of the law have it, is regressed on V + S/k: where rates vary otherwise, so
+// do the weights learnt from them.
 type Fixed struct {
 	w, squares float64 // the sums of the rows' weights and of the squares of these
-	sum        float64 // gamma
+	sum        float64 // gamma, negbinomial
 	at         []float64
+	size       sizeSums
 }
+
+// sizeSums are what negbinomial needs besides: by what sum grows with the factor of 1/k, and its
+// variance and third central moment where the size is the one taken.
+type sizeSums struct{ slope, variance, third float64 }
 
 // The grid of studentt: factors of the dispersion, 2^(k/2 - 10).
 const fixedGrid = 41
@@ -33,7 +43,7 @@ func fixedFactor(k float64) float64 { return math.Exp2(0.5*k - 10) }
 // NewFixed is nil for other likelihoods.
 func NewFixed(l Likelihood) *Fixed {
 	switch l.(type) {
-	case gamma:
+	case gamma, negbinomial:
 		return &Fixed{}
 	case studentT:
 		return &Fixed{at: make([]float64, fixedGrid)}
@@ -64,9 +74,37 @@ func (f *Fixed) Meet(l Likelihood, o Obs, m, v float64) {
 		for k := range f.at {
 			f.at[k] += o.Weight * (l.dof + 1) / (l.dof*fixedFactor(float64(k))/q + 1)
 		}
+	case negbinomial:
+		if w = f.meetSize(l, o, m, v); w == 0 {
+			return
+		}
 	}
 	f.w += o.Weight * w
 	f.squares += o.Weight * w * w
+}
+
+// farSquare bounds the square of a count from its mean, in its variance: single rows that nobody
+// foresaw, as before the filter knew its weights, are not to make the size.
+const farSquare = 400
+
+// meetSize is Meet of negbinomial, and the weight of the row.
+func (f *Fixed) meetSize(l negbinomial, o Obs, m, v float64) float64 {
+	mean, spread, square := lognormal(m, v)
+	a := 1 / l.size
+	c := mean + spread + a*square
+	if !(mean > 0) || !special.Finite(c*c) {
+		return 0
+	}
+	r := (spread + a*square) / c
+	w := 1 / (1 + spread/(c-spread)) // a row of a wide predictor tells of little but that
+	w *= w
+	d := (o.Y - mean) * ((o.Y - mean) / c)
+	k3, k4, k6 := (1+4*a*c)/c, (1+6*a*c)/c, (1+30*a*c+120*a*c*(a*c))/c/c
+	f.sum += o.Weight * w * r * (math.Min(d, farSquare) - 1)
+	f.size.slope += o.Weight * w * r * r
+	f.size.variance += o.Weight * (w * r) * (w * r) * (2 + k4)
+	f.size.third += o.Weight * (w * r) * (w * r) * (w * r) * (8 + 10*k3 + 12*k4 + k6)
+	return w
 }
 
 // Clone returns an independent copy.
@@ -84,7 +122,7 @@ func (f *Fixed) Size() int64 {
 	if f == nil {
 		return 0
 	}
-	return 72 + 8*int64(cap(f.at))
+	return 96 + 8*int64(cap(f.at))
 }
 
 // Merge adds what o has met.
@@ -93,6 +131,9 @@ func (f *Fixed) Merge(o *Fixed) {
 	for k := range o.at {
 		f.at[k] += o.at[k]
 	}
+	f.size.slope += o.size.slope
+	f.size.variance += o.size.variance
+	f.size.third += o.size.third
 }
 
 // farthest bounds the factor of gamma: predictors that are wide beside a large shape hide how large.
@@ -104,6 +145,7 @@ const (
 	fixedFactorSaid = 1.25
 	fixedErrors     = 4
 	fixedRows       = 50
+	skewErrors      = (fixedErrors*fixedErrors - 1) / 6.
 )
 
 // Estimate is by what factor the parameter is off, and by how many standard errors; ok is false for
@@ -134,6 +176,13 @@ func (f *Fixed) Estimate(l Likelihood) (factor, errors float64, ok bool) {
 			}
 		}
 		return fixedFactor(fixedGrid - 1), errors, true
+	case negbinomial:
+		z := &f.size
+		errors = math.Abs(f.sum) / math.Sqrt(z.variance)
+		if f.sum > 0 { // a skew sum is large by chance more often
+			errors -= skewErrors * z.third / math.Pow(z.variance, 1.5)
+		}
+		return 1 / math.Max(1+f.sum/z.slope, 1./farthest), errors, true
 	}
 	return 0, 0, false
 }
@@ -174,6 +223,8 @@ func (f *Fixed) Note(l Likelihood) string {
 	switch l := l.(type) {
 	case gamma:
 		is = l.shape
+	case negbinomial:
+		is = l.size
 	case studentT:
 		name, is, less = "dispersion", l.dispersion, factor < 1
 	}

@@ -85,11 +85,14 @@ func TestGammaShapeLog(t *testing.T) {
 
 // A row of weight 3 says what three rows say.
 func TestFixedWeights(t *testing.T) {
-	for _, family := range []string{"gamma", "studentt"} {
+	for _, family := range []string{"gamma", "studentt", "negbinomial"} {
 		l := mustNew(t, family, "", Params{Dispersion: 1, Shape: 4})
 		once, thrice := NewFixed(l), NewFixed(l)
 		for i := range 60 {
 			o := Obs{Y: 0.2 + 0.1*float64(i%17), Weight: 3}
+			if family == "negbinomial" {
+				o.Y = float64(i % 17)
+			}
 			once.Meet(l, o, 0.1, 0.02)
 			o.Weight = 1
 			for range 3 {
@@ -100,6 +103,45 @@ func TestFixedWeights(t *testing.T) {
 		b, eb, bok := thrice.Estimate(l)
 		if !aok || !bok || math.Abs(a/b-1) > 1e-12 || math.Abs(ea/eb-1) > 1e-9 {
 			t.Errorf("%s: %v, %v errors, %v; want %v, %v, %v", family, a, ea, aok, b, eb, bok)
+		}
+	}
+}
+
+// Counts whose rates are gamma say what size they have, whatever the filter takes it for.
+func TestFixedSize(t *testing.T) {
+	src := rand.NewPCG(7, 2)
+	rng := rand.New(src)
+	for _, c := range []struct{ truth, taken, mean, off float64 }{
+		{1, 1, 5, 0.7}, {8, 8, 5, 0.7}, {0.2, 0.2, 5, 1}, {20, 1, 5, 0.7}, {0.2, 1, 5, 0.7}, {1, 30, 5, 0.7},
+		{300, 1, 8, 2.2},                                     // predictors vary more than rates do
+		{8, 8, -1, math.Inf(1)}, {0.2, 0.2, -1, math.Inf(1)}, // counts are too small to tell
+	} {
+		l := mustNew(t, "negbinomial", "", Params{Shape: c.taken})
+		sets := 20
+		if c.truth == c.taken {
+			sets = 200
+		}
+		said := 0
+		for range sets {
+			const n = 600
+			parts := []*Fixed{NewFixed(l), NewFixed(l)}
+			for i := range n {
+				m, v := c.mean+rng.NormFloat64(), math.Exp(2*rng.NormFloat64()-6)
+				rate := distuv.Gamma{Alpha: c.truth, Beta: c.truth, Src: src}.Rand() * math.Exp(m+math.Sqrt(v)*rng.NormFloat64())
+				parts[i%2].Meet(l, Obs{Y: distuv.Poisson{Lambda: rate, Src: src}.Rand(), Weight: 1}, m, v)
+			}
+			f := parts[0].Clone()
+			f.Merge(parts[1])
+			factor, errors, ok := f.Estimate(l)
+			if d := math.Abs(math.Log(factor * c.taken / c.truth)); !ok || d > c.off {
+				t.Errorf("%+v: %v, want %v (%v standard errors from what was taken)", c, factor*c.taken, c.truth, errors)
+			}
+			if f.Note(l) != "" {
+				said++
+			}
+		}
+		if c.truth == c.taken && said > 0 || c.truth != c.taken && said < sets {
+			t.Errorf("%+v: said of %d sets of %d", c, said, sets)
 		}
 	}
 }

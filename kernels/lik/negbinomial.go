@@ -96,6 +96,18 @@ func (l negbinomial) Moderated(m, v float64) float64 {
 	return mean
 }
 
+// Known is the logarithm of Gamma(y+r)/(Gamma(r) y!), by log p where p is y/(y+r).
+func (l negbinomial) Known(o Obs) float64 {
+	n := o.Y + l.size
+	return l.odds(o.Y).peak - part(o.Y, n) - part(l.size, n)
+}
+
+// Best is at the mean.
+func (l negbinomial) Best(s Sums, _ float64) (logp float64, ok bool) {
+	n := l.size * s.Weight
+	return part(s.Y, s.Y+n) + part(n, s.Y+n) + s.Known, true
+}
+
 // Draw is a count whose rate is gamma.
 func (l negbinomial) Draw(s, _ float64, src rand.Source) float64 {
 	return drawPoisson(drawGamma(l.size, l.Response(s), src), src)

@@ -189,17 +189,26 @@ func logRuns(most, ones, zeros float64) float64 {
 // variance follows the mean, do not reach.
 const farInnovation = 50
 
-// says are the sentences of a course in whose rows f's filter had the log density score.
-func (c *course) says(f *kernels.Fit, p *Plan, score float64) (status string) {
-	if c == nil {
-		return ""
+// worse says whether the rows' mean alone, whose log density is base, foretells them better than f's
+// filter did, which had the log density score.
+func (c *course) worse(f *kernels.Fit, p *Plan, score float64) (base float64, is bool) {
+	if c == nil || innovates(p.rule) {
+		return 0, false
 	}
 	dispersion := f.Dispersion
 	if p.Learns || p.unitNoise {
 		dispersion = 0
 	}
 	base, ok := c.baseline(&p.answers, dispersion)
-	if ok && !innovates(p.rule) && score < base-worse {
+	return base, ok && score < base-worse
+}
+
+// says are the sentences of a course in whose rows f's filter had the log density score.
+func (c *course) says(f *kernels.Fit, p *Plan, score float64) (status string) {
+	if c == nil {
+		return ""
+	}
+	if base, bad := c.worse(f, p, score); bad {
 		status = kernels.Join(status, fmt.Sprintf("predicted before they were learnt, the rows have a log loss of %.4g, worse than the %.4g of their mean alone", -score/c.w, -base/c.w))
 	}
 	if innovates(p.rule) && !p.Model.Lik.Traits().Gaussian && f.LogEvidence < -farInnovation*float64(f.N) {

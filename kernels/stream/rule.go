@@ -23,11 +23,23 @@ func innovates(r Rule) bool {
 	return ok
 }
 
-// Update is a bound rule. The weight of o is above 0. cut says that the step was held
-// back.
+// Update is a bound rule. The weight of o is above 0.
 type Update interface {
-	Tilt(o lik.Obs, m, v float64) (t lik.Tilted, cut bool)
+	Tilt(o lik.Obs, m, v float64) (t lik.Tilted, held Held)
 }
+
+// Held says what is wrong with a step.
+type Held uint8
+
+const (
+	Free Held = iota // nothing
+	Cut              // it was held back at MaxStep
+	Sure             // it ended far from the mode of its row, by its own measure: MaxLeft
+)
+
+// MaxLeft is how many of its own deviations a step may end from the mode of its row, as its slope and
+// curvature have it: the belief is that much too sure.
+const MaxLeft = 10
 
 // ADF is assumed density filtering with the exact moments of every family: the
 // one-step unscented Kalman filter of Zoeter (2007), section 2. Its log evidence is the
@@ -40,7 +52,7 @@ func (ADF) Bind(m *kernels.Model) (Update, error) { return exact{m.Lik}, nil }
 
 type exact struct{ lik.Likelihood }
 
-func (e exact) Tilt(o lik.Obs, m, v float64) (lik.Tilted, bool) { return e.Moments(o, m, v), false }
+func (e exact) Tilt(o lik.Obs, m, v float64) (lik.Tilted, Held) { return e.Moments(o, m, v), Free }
 
 // MaxStep is the largest move of a linear predictor in one linearised step under the
 // links log and cloglog: the tangent of an exponential knows nothing of what lies a

@@ -90,6 +90,7 @@ type State struct {
 	told         int64 // rows of weight above 0
 	late, cut    int64
 	merged       int32
+	sure         int32      // steps that are Sure, at most so many
 	course       *course    // nil before Plan.begins rows
 	fixed        *lik.Fixed // nil for parameters that are learnt, and before Plan.begins rows
 	seen         bool       // a row has come
@@ -164,6 +165,9 @@ func newPlan(c *Config, m *kernels.Model, reply *response) (p *Plan, learn *lik.
 	n := int64(0) // rows of the fit that goes on
 	if m.Start != nil {
 		n = told(m.Start)
+	}
+	if m.Options.AutoShape { // a mean of the first shape is no rival of one that learns it
+		p.answers.constant, p.answers.keeper = nil, nil
 	}
 	p.begins += n
 	p.startUnit = reply.scale()
@@ -540,7 +544,7 @@ func (s *State) row(b *kernels.Batch, i int) error {
 			o, up, shift, unit = s.inUnit(o, shift)
 		}
 	}
-	cut := false
+	cut, sure := false, false
 	for k := range s.bank {
 		c := &s.bank[k]
 		r := c.room(&one)
@@ -553,9 +557,9 @@ func (s *State) row(b *kernels.Batch, i int) error {
 			if c.learning != nil {
 				c.learning.Begin(o, r.m, r.v)
 			}
-			held := false
+			var held Held
 			r.t, held = c.rule(up).Tilt(o, r.m, r.v)
-			cut = cut || held
+			cut, sure = cut || held == Cut, sure || held == Sure
 			if c.learning != nil && p.noise {
 				r.t.LogZ = c.learning.LogZ(o, r.m, r.v, s.form.Known(k))
 			}
@@ -572,6 +576,9 @@ func (s *State) row(b *kernels.Batch, i int) error {
 	}
 	if cut {
 		s.cut++
+	}
+	if sure && s.sure < math.MaxInt32 {
+		s.sure++
 	}
 	for k := range s.bank {
 		c := &s.bank[k]
@@ -647,7 +654,9 @@ func (s *State) onCourse(y, o lik.Obs, r *met) {
 	p := s.plan
 	if y.Weight > 0 && s.told >= p.begins {
 		if s.course == nil {
-			s.course, s.fixed = &course{}, lik.NewFixed(p.Model.Lik)
+			if s.course = (&course{}); !p.Model.Options.AutoShape {
+				s.fixed = lik.NewFixed(p.Model.Lik)
+			}
 		}
 		s.course.see(y, &p.answers)
 	}
@@ -927,6 +936,7 @@ func (s *State) join(src *State, g *Merging) {
 	}
 	s.late += src.late
 	s.cut += src.cut
+	s.sure += min(src.sure, math.MaxInt32-s.sure)
 	s.merged += src.merged
 	if both { // nothing was fitted apart else
 		s.merged++
@@ -1134,7 +1144,7 @@ func (s *State) summary(f *kernels.Fit) {
 	if p.Model.HasTime {
 		f.Time = s.clock
 	}
-	f.Status = s.status(k)
+	f.Status = s.status(f, k)
 	if start := p.Model.Start; s.n > 0 && s.told == 0 && (start == nil || start.N == 0) {
 		f.Say(kernels.WeightlessNote)
 	}
@@ -1172,7 +1182,7 @@ func (s *State) constant() *response {
 	return s.units.y
 }
 
-func (s *State) status(k int) (status string) {
+func (s *State) status(f *kernels.Fit, k int) (status string) {
 	b := &s.bank[k]
 	say := func(is bool, sentence string, args ...any) {
 		if is {
@@ -1186,6 +1196,7 @@ func (s *State) status(k int) (status string) {
 		say(s.merged > 0 && s.plan.Drifts, "parts fitted apart (by several threads or over parts of a window, in no common order) were merged: with drift the answer is approximate")
 	}
 	say(s.cut > 0, "%d steps were cut at %d on the linear predictor, where one linearisation does not reach", s.cut, MaxStep)
+	say(s.sure > 0, "%d steps ended over %d of their own deviations from the mode of their row, whose response was far from what was foretold: beliefs are too sure of where they led, while adf has the exact moments of such rows", s.sure, MaxLeft)
 	if y := s.constant(); y != nil {
 		say(true, "all responses are %.6g: nothing says how far others would lie, and intervals have no width", y.Center)
 	} else if b.learning != nil {
@@ -1194,7 +1205,9 @@ func (s *State) status(k int) (status string) {
 	if b.counts != nil {
 		status = kernels.Join(status, b.counts.note(s.plan.Model.Lik))
 	}
-	status = kernels.Join(status, s.fixed.Note(s.Likelihood()))
+	if _, bad := s.course.worse(f, s.plan, b.score); !bad { // else the rows speak of the weights
+		status = kernels.Join(status, s.fixed.Note(s.Likelihood()))
+	}
 	status = kernels.Join(status, s.form.Status(k))
 	if len(s.bank) > 1 {
 		status = kernels.Join(status, kernels.NoiseStatus(s.plan.Rates[k], s.plan.Rates))
