@@ -10,7 +10,8 @@ import (
 )
 
 // Fixed asks rows, as they come, whether a parameter that a filter does not learn fits them: the
-// shape k of gamma, the size of negbinomial, and the dispersion D of studentt. NewFixed makes one.
+// shape k of gamma, the size of negbinomial, and the dispersion D of studentt and of gaussian with link
+// log. NewFixed makes one.
 //
 // gamma: y e^-s is G, of a gamma law with mean 1 and shape k, for which E[G - 1 - log G] =
 // log k - ψ(k) =: f(k), which falls. A predictor s ~ N(m, v) known before the row adds nothing to the
@@ -20,13 +21,16 @@ import (
 // studentt: with q = (y-m)²/(v+D) and ν degrees of freedom E[(ν+1) q/(νc+q)] is 1 at c = 1, and where
 // the dispersion is c times D at that c: the sum falls in c, and is kept at a grid of them.
 //
+// gaussian with link log: (y-M)²/(V+D) has the factor of D for its mean, where the mean e^s of the row
+// is of mean M and variance V before it came. Rows weigh 1/(1+V/D)².
+//
 // negbinomial: for a rate of mean M, variance V and square S = M² + V before the row came the square
 // of y - M is M + V + S/k on average, k the size. Its distance from that of the size taken, which
 // varies as the cumulants of the law have it, is regressed on V + S/k: where rates vary otherwise, so
 // do the weights learnt from them.
 type Fixed struct {
 	w, squares float64 // the sums of the rows' weights and of the squares of these
-	sum        float64 // gamma, negbinomial
+	sum        float64 // gamma, negbinomial, gaussian
 	at         []float64
 	size       sizeSums
 }
@@ -43,7 +47,7 @@ func fixedFactor(k float64) float64 { return math.Exp2(0.5*k - 10) }
 // NewFixed is nil for other likelihoods.
 func NewFixed(l Likelihood) *Fixed {
 	switch l.(type) {
-	case gamma, negbinomial:
+	case gamma, negbinomial, gaussianLog:
 		return &Fixed{}
 	case studentT:
 		return &Fixed{at: make([]float64, fixedGrid)}
@@ -74,6 +78,16 @@ func (f *Fixed) Meet(l Likelihood, o Obs, m, v float64) {
 		for k := range f.at {
 			f.at[k] += o.Weight * (l.dof + 1) / (l.dof*fixedFactor(float64(k))/q + 1)
 		}
+	case gaussianLog:
+		mean, spread, _ := lognormal(m, v)
+		w = 1 / (1 + spread/l.dispersion)
+		w *= w
+		e := o.Y - mean
+		d := w * e * (e / (spread + l.dispersion))
+		if !special.Finite(d) {
+			return
+		}
+		f.sum += o.Weight * d
 	case negbinomial:
 		if w = f.meetSize(l, o, m, v); w == 0 {
 			return
@@ -176,6 +190,12 @@ func (f *Fixed) Estimate(l Likelihood) (factor, errors float64, ok bool) {
 			}
 		}
 		return fixedFactor(fixedGrid - 1), errors, true
+	case gaussianLog: // of squares of normal deviates, whose sum is skew
+		factor = f.sum / f.w
+		if errors = math.Abs(factor-1) * math.Sqrt(0.5*n); factor > 1 {
+			errors -= skewErrors * math.Sqrt(8/n)
+		}
+		return factor, errors, true
 	case negbinomial:
 		z := &f.size
 		errors = math.Abs(f.sum) / math.Sqrt(z.variance)
@@ -226,6 +246,8 @@ func (f *Fixed) Note(l Likelihood) string {
 	case negbinomial:
 		is = l.size
 	case studentT:
+		name, is, less = "dispersion", l.dispersion, factor < 1
+	case gaussianLog:
 		name, is, less = "dispersion", l.dispersion, factor < 1
 	}
 	wide := "narrow"
