@@ -188,3 +188,31 @@ func TestOverdispersionOfLevels(t *testing.T) {
 	}
 	kerneltest.Close(t, "wide", said, sum/(600-201), kerneltest.Tol{Rel: 6e-3})
 }
+
+// Streams say of successes among trials, and of counts, that they vary more than their law allows,
+// about as much as laplace has it; of rows of the law they say nothing.
+func TestOverdispersionOfStreams(t *testing.T) {
+	for _, trials := range []int{0, 8} {
+		for _, mean := range []float64{0.3, 3, 60} {
+			for seed := range uint64(12) {
+				d := drawSpread(seed, 300, trials, mean, 0)
+				for _, method := range []string{"adf", "ekf"} {
+					if method == "ekf" && trials == 0 {
+						continue // its first steps lead it astray, which is what its rows then say
+					}
+					if f := d.fit(t, method, d.table(), nil); saidRatio(t, f.Status) > 0 {
+						t.Errorf("%s, %d trials, mean %v, seed %d: %s", method, trials, mean, seed, f.Status)
+					}
+				}
+			}
+		}
+		d := drawSpread(1, 1000, trials, 1, 1)
+		want := saidRatio(t, d.fit(t, "laplace", d.table(), nil).Status)
+		for _, method := range []string{"adf", "ekf", "sequential_laplace"} {
+			f := d.fit(t, method, d.table(), nil)
+			if got := saidRatio(t, f.Status); !(got > 1.2) || !(want > 1.2) || math.Abs(got-want) > 0.4*want {
+				t.Errorf("%s, %d trials: %v, laplace %v: %s", method, trials, got, want, f.Status)
+			}
+		}
+	}
+}

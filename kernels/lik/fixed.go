@@ -33,6 +33,7 @@ type Fixed struct {
 	sum        float64 // gamma, negbinomial, gaussian
 	at         []float64
 	size       sizeSums
+	trials     *Foretold // binomial, whose law has no such parameter
 }
 
 // sizeSums are what negbinomial needs besides: by what sum grows with the factor of 1/k, and its
@@ -49,6 +50,8 @@ func NewFixed(l Likelihood) *Fixed {
 	switch l.(type) {
 	case gamma, negbinomial, gaussianLog:
 		return &Fixed{}
+	case binomial:
+		return &Fixed{trials: &Foretold{}}
 	case studentT:
 		return &Fixed{at: make([]float64, fixedGrid)}
 	}
@@ -88,6 +91,8 @@ func (f *Fixed) Meet(l Likelihood, o Obs, m, v float64) {
 			return
 		}
 		f.sum += o.Weight * d
+	case binomial:
+		f.trials.meetTrials(l, o, m, v)
 	case negbinomial:
 		if w = f.meetSize(l, o, m, v); w == 0 {
 			return
@@ -128,6 +133,10 @@ func (f *Fixed) Clone() *Fixed {
 	}
 	c := *f
 	c.at = append([]float64(nil), f.at...)
+	if f.trials != nil {
+		own := *f.trials
+		c.trials = &own
+	}
 	return &c
 }
 
@@ -136,7 +145,11 @@ func (f *Fixed) Size() int64 {
 	if f == nil {
 		return 0
 	}
-	return 96 + 8*int64(cap(f.at))
+	n := 104 + 8*int64(cap(f.at))
+	if f.trials != nil {
+		n += 40
+	}
+	return n
 }
 
 // Merge adds what o has met.
@@ -144,6 +157,9 @@ func (f *Fixed) Merge(o *Fixed) {
 	f.w, f.squares, f.sum = f.w+o.w, f.squares+o.squares, f.sum+o.sum
 	for k := range o.at {
 		f.at[k] += o.at[k]
+	}
+	if f.trials != nil {
+		f.trials.merge(o.trials)
 	}
 	f.size.slope += o.size.slope
 	f.size.variance += o.size.variance
@@ -235,6 +251,9 @@ func gammaShapeLog(f float64) float64 {
 
 // Note is "" or a sentence.
 func (f *Fixed) Note(l Likelihood) string {
+	if f != nil && f.trials != nil {
+		return f.trials.Note(l)
+	}
 	factor, errors, ok := f.Estimate(l)
 	if !ok || errors < fixedErrors || factor < fixedFactorSaid && factor > 1/fixedFactorSaid {
 		return ""

@@ -25,6 +25,7 @@ type Overdispersion struct {
 	past          float64 // rows that came before the start, of which no more is known
 	begun, told   float64 // rows, and their info, that came before it and are known
 	ratio, square float64 // sums of (y-M)²/Var y by Poisson's law and of its square
+	far           Foretold
 }
 
 // FirstShape is the information about log r that learning starts with: a deviation of 1.5.
@@ -79,6 +80,7 @@ func (d *Overdispersion) met(o Obs, mean, spread float64) {
 	z := e * (e / (mean + spread))
 	d.ratio += o.Weight * z
 	d.square += o.Weight * z * z
+	d.far.meet(o, mean, mean, spread, 1/mean, 1/mean, 1/(mean*mean))
 }
 
 // known is the information about log r.
@@ -134,6 +136,16 @@ func (d *Overdispersion) Size() float64 { return math.Exp(d.logSize) }
 func (d *Overdispersion) Pearson() (ratio, se float64) {
 	ratio = d.ratio / d.rows
 	return ratio, math.Sqrt(math.Max(d.square/d.rows-ratio*ratio, 0) / d.rows)
+}
+
+// Note is OverdispersionNote of counts of l: of Pearson's ratio, or where its rows differ too much to
+// bound that, as by a few that nobody foresaw, of what it is at least.
+func (d *Overdispersion) Note(l Likelihood) string {
+	ratio, se := d.Pearson()
+	if note := OverdispersionNote(l, ofPredictions, ratio, (ratio-1)/se, 0); note != "" {
+		return note
+	}
+	return d.far.Note(l)
 }
 
 // Pearson sums what rows say at known predictors of how much more they vary than their law
@@ -276,6 +288,7 @@ func (d *Overdispersion) Merge(o *Overdispersion) {
 	d.info += info
 	d.ratio += o.ratio
 	d.square += o.square
+	d.far.merge(&o.far)
 }
 
 // Told is what the rows so far said of log r, as Resume needs it: r's logarithm, their

@@ -111,6 +111,5 @@ func (c *spread) note(l lik.Likelihood) string {
 	if !l.Traits().Equidispersed {
 		return ""
 	}
-	ratio, se := c.Pearson()
-	return lik.OverdispersionNote(l, " of the one-step predictions", ratio, (ratio-1)/se, 0)
+	return c.Overdispersion.Note(l)
 }

@@ -1205,7 +1205,7 @@ func (s *State) status(f *kernels.Fit, k int) (status string) {
 	if b.counts != nil {
 		status = kernels.Join(status, b.counts.note(s.plan.Model.Lik))
 	}
-	if _, bad := s.course.worse(f, s.plan, b.score); !bad { // else the rows speak of the weights
+	if _, bad := s.course.worse(f, s.plan, b.score); !bad || s.plan.answers.trials { // else the rows speak of the weights
 		status = kernels.Join(status, s.fixed.Note(s.Likelihood()))
 	}
 	status = kernels.Join(status, s.form.Status(k))

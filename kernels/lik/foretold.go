@@ -1,0 +1,76 @@
+package lik
+
+import (
+	"fmt"
+	"math"
+)
+
+// Foretold sums how far responses were from what a filter foretold of them, in variances of laws that
+// fix the variance by the mean, and says whether they vary more than that. A row whose mean was M, with
+// variance S for what the filter did not know of it, and which has the variance c about that, has
+//
+//	d = (y - M)²/(c + S),  1 on average, of variance 2 + κ, κ the excess kurtosis of the law
+//
+// and weighs min(c, 1)/(1 + S/c)²: counts that are hardly ever met, and rows of which little was known,
+// tell nothing. A weighted d counts up to mostFar: a filter that has not learnt its weights yet is far
+// off a few rows, which are not to hide what all others say, nor to say it alone.
+type Foretold struct {
+	sum, weight, variance, third float64 // of d - 1, and its moments under the law
+	bounded                      bool    // a row was farther than mostFar
+}
+
+const mostFar = 16
+
+// meet notes a row whose law has the cumulants k3, squared, k4 and k6, standardised.
+func (f *Foretold) meet(o Obs, mean, c, spread, k3, k4, k6 float64) {
+	if !(o.Weight > 0) || !(c > 0) || !(spread < maxDispersion) || !(c < maxDispersion) {
+		return
+	}
+	a := 1 / (1 + spread/c)
+	a *= a * min(c, 1)
+	d := a * (o.Y - mean) * ((o.Y - mean) / (c + spread))
+	if d > mostFar {
+		d, f.bounded = mostFar, true
+	}
+	f.sum += o.Weight * (d - a)
+	f.weight += o.Weight * a
+	f.variance += o.Weight * a * a * (2 + k4)
+	f.third += o.Weight * a * a * a * (8 + 10*k3 + 12*k4 + k6)
+}
+
+// meetTrials is meet of successes among several trials whose predictor was N(m, v), by three nodes.
+func (f *Foretold) meetTrials(l binomial, o Obs, m, v float64) {
+	if !(o.Trials > 1) {
+		return
+	}
+	step := math.Sqrt(3 * v)
+	low, mid, high := l.Response(m-step), l.Response(m), l.Response(m+step)
+	p := (low + 4*mid + high) / 6
+	s := ((low-p)*(low-p) + 4*(mid-p)*(mid-p) + (high-p)*(high-p)) / 6
+	q := p*(1-p) - s
+	c := o.Trials * q
+	f.meet(o, o.Trials*p, c, o.Trials*o.Trials*s, (1-4*q)/c, (1-6*q)/c, (1-30*q+120*q*q)/(c*c))
+}
+
+// merge adds the rows of o.
+func (f *Foretold) merge(o *Foretold) {
+	f.sum += o.sum
+	f.weight += o.weight
+	f.variance += o.variance
+	f.third += o.third
+	f.bounded = f.bounded || o.bounded
+}
+
+// Note is OverdispersionNote of the rows of l.
+func (f *Foretold) Note(l Likelihood) string {
+	if f == nil || !(f.variance > 0) {
+		return ""
+	}
+	of := ofPredictions
+	if f.bounded {
+		of += fmt.Sprintf(", each %d at most", mostFar)
+	}
+	return OverdispersionNote(l, of, 1+f.sum/f.weight, f.sum/math.Sqrt(f.variance), f.third/math.Pow(f.variance, 1.5))
+}
+
+const ofPredictions = " of the one-step predictions"
