@@ -85,8 +85,12 @@ func TestGammaShapeLog(t *testing.T) {
 
 // A row of weight 3 says what three rows say.
 func TestFixedWeights(t *testing.T) {
-	for _, family := range []string{"gamma", "studentt", "negbinomial"} {
-		l := mustNew(t, family, "", Params{Dispersion: 1, Shape: 4})
+	for _, family := range []string{"gamma", "studentt", "negbinomial", "gaussian"} {
+		link := ""
+		if family == "gaussian" {
+			link = "log"
+		}
+		l := mustNew(t, family, link, Params{Dispersion: 1, Shape: 4})
 		once, thrice := NewFixed(l), NewFixed(l)
 		for i := range 60 {
 			o := Obs{Y: 0.2 + 0.1*float64(i%17), Weight: 3}
