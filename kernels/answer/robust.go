@@ -52,6 +52,9 @@ const MaxRobust = 5000
 // by 1-h and (1-h)², h the row's leverage, and are for rows without clusters. hc0 is the
 // default, as that of R's sandwich() and of vcovCL() for a GLM; with few rows hc3 is safer.
 //
+// A row of weight w is w rows: M has w r² x xᵀ, u_g w r x, r and h being those of one of them, and
+// n is the sum of the weights. A weight below 1 is that share of a row: h is the whole row's then.
+//
 // Cost: O(k²) a row for k features, O(p³) at the end; memory O(p²), with clusters O(p) for
 // each.
 //
@@ -61,6 +64,7 @@ type Robust struct {
 	kind     string
 	grouped  bool
 	n        int64
+	weight   float64   // of all rows
 	unknown  int64     // rows with features that the fit has no belief about
 	leverage float64   // of all rows
 	h, m     []float64 // packed lower triangles
@@ -115,11 +119,13 @@ func (r *Robust) Add(ctx context.Context, b *kernels.Batch, cluster []string) er
 		if err != nil {
 			return err
 		}
-		f, err := predict.InfluenceOf(r.Lik, b.Obs(i), m, v)
+		o := b.Obs(i)
+		f, err := predict.InfluenceOf(r.Lik, o, m, v)
 		if err != nil {
 			return err
 		}
 		r.n++
+		r.weight += o.Weight
 		r.leverage += f.Leverage
 		r.entries(b, i)
 		spread(r.h, r.at, r.val, f.Curvature)
@@ -134,8 +140,12 @@ func (r *Robust) Add(ctx context.Context, b *kernels.Batch, cluster []string) er
 			}
 			continue
 		}
-		rest := math.Max(1-f.Leverage, 1e-8)
-		square := f.Residual * f.Residual
+		if o.Weight == 0 {
+			continue
+		}
+		// w rows, each with the w-th part of residual and leverage
+		rest := math.Max(1-f.Leverage/math.Max(o.Weight, 1), 1e-8)
+		square := f.Residual * f.Residual / o.Weight
 		switch r.kind {
 		case "hc2":
 			square /= rest
@@ -178,7 +188,7 @@ func spread(to []float64, at []int, x []float64, by float64) {
 
 // Merge adds the rows of o, which is of the same fit and type.
 func (r *Robust) Merge(o *Robust) {
-	r.n, r.unknown, r.leverage = r.n+o.n, r.unknown+o.unknown, r.leverage+o.leverage
+	r.n, r.weight, r.unknown, r.leverage = r.n+o.n, r.weight+o.weight, r.unknown+o.unknown, r.leverage+o.leverage
 	dense.Axpy(1, o.h, r.h)
 	dense.Axpy(1, o.m, r.m)
 	for name, u := range o.clusters {
@@ -315,7 +325,7 @@ func (r *Robust) bread(sigma *dense.Matrix, at []int) (*dense.Matrix, error) {
 
 // meat is M as the type has it.
 func (r *Robust) meat(halt *stop.Stop) []float64 {
-	n, m, by := float64(r.n), slices.Clone(r.m), 1.0
+	n, m, by := r.weight, slices.Clone(r.m), 1.0
 	if r.kind == "hc1" {
 		by = n / math.Max(n-r.leverage, 1)
 	}
