@@ -362,7 +362,7 @@ func callOptions(_ []capi.Vec, n int, out *capi.Col) error {
 			e.Field(3).Str(Told(p.Doc))
 			e.Field(4).Bool(p.Row)
 			for _, f := range Functions() {
-				if slices.Contains(f.Options, p.Key) {
+				if f.option(p.Key) == p {
 					e.Field(5).Elem().Str(f.Name)
 				}
 			}
@@ -372,6 +372,29 @@ func callOptions(_ []capi.Vec, n int, out *capi.Col) error {
 		out.EndList()
 	}
 	return nil
+}
+
+// optionsOf are functions whose options are, or begin with, those of other names than their own.
+var optionsOf = map[string][]string{
+	"fit": {"fit", "adf"}, "progressive": {"fit", "adf"}, "update": {"adf"}, "newton_solve": {"newton_state"},
+	"loo_auc": {"loo"}, "loo_predict": {"influence"},
+}
+
+// option is the option of a key as f has it, nil where it has none: functions share keys whose
+// defaults and meanings differ. That of an engine which f may name is the first one's.
+func (f *Function) option(key string) *option.Spec {
+	if !slices.Contains(f.Options, key) {
+		return nil
+	}
+	short := strings.TrimPrefix(f.Name, "bglm_")
+	uses := optionsOf[short]
+	if uses == nil {
+		uses = []string{short}
+	}
+	if p, err := option.For(uses...).Find(key); err == nil {
+		return p
+	}
+	return option.Of(key)
 }
 
 // help is what is known of a function or a macro, with or without bglm_, an option, a family
@@ -391,7 +414,7 @@ func help(topic string) (string, error) {
 		if len(f.Options) > 0 {
 			b.WriteString("\noptions:\n")
 			for _, key := range f.Options {
-				p := option.Of(key)
+				p := f.option(key)
 				fmt.Fprintf(&b, "  %-20s %s; default %s\n", p.Key, Told(p.Doc), Told(p.Default))
 			}
 		}
@@ -425,7 +448,7 @@ func help(topic string) (string, error) {
 		}
 		b.WriteString("used by:")
 		for _, f := range Functions() {
-			if slices.Contains(f.Options, p.Key) {
+			if f.option(p.Key) == p {
 				fmt.Fprintf(&b, " %s", f.Name)
 			}
 		}

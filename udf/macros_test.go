@@ -42,6 +42,31 @@ func TestMacrosFunction(t *testing.T) {
 	}
 }
 
+// A key that functions share has the default and the meaning of the function that is asked for, and says
+// of each who uses it.
+func TestHelpOfSharedKeys(t *testing.T) {
+	db := open(t)
+	for _, c := range []struct{ name, line string }{
+		{"adf", "covariance           form of the posterior covariance; arrowhead"},
+		{"ep", "default 'full' up to 1,000 weights, else 'diagonal'"},
+		{"sequential_laplace", "covariance           form of the posterior covariance; default 'full', or that of prior"},
+		{"from_beliefs", "covariance           the covariance matrix of the beliefs"},
+		{"effects", "reference            level of the column that others are compared with"},
+		{"softmax", "reference            class whose weights are pinned at 0"},
+		{"newton_state", "default 'laplace'"},
+		{"newton_solve", "default 'laplace'"},
+		{"fit", "method               the engine; auto ="},
+		{"sql", "the mean weights; default 'exact'"},
+		{"reference", "used by: bglm_softmax\n\n"},
+		{"reference", "used by: bglm_effects\n"},
+	} {
+		var got string
+		if err := db.QueryRow("SELECT bglm_help(?)", c.name).Scan(&got); err != nil || !strings.Contains(got, c.line) {
+			t.Errorf("help of %s lacks %q: %v\n%s", c.name, c.line, err, got)
+		}
+	}
+}
+
 // Everything there is has its help: every function, macro and option; what a signature says
 // has options lists them, and no others do.
 //
