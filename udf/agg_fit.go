@@ -508,7 +508,7 @@ var forms = map[engine.Kind]form{
 	},
 	engine.Paths: {
 		y: checkResponse, result: trajectoryType,
-		doc:     "LIST(STRUCT(feature, time, mean, variance)), by feature, then time, one entry for each row that touches the feature; without time rows count from 1.",
+		doc:     "LIST(STRUCT(feature, time, mean, variance)), by feature, then time, one entry for each row that touches the feature; without time rows count from 1. Beliefs have a joint covariance up to 1,000 weights where rows and their values, times the square of the weights, are up to 1e9 (100 numbers in 1,000 rows), and are factorised beyond. Columns and responses are taken as they are, not standardised: where gaussian responses lie about 1000, state intercept_variance, prior_variance, dispersion and process_noise in their units, or subtract their mean.",
 		example: "SELECT p.feature, p.time, round(p.mean, 4) AS mean, round(p.variance, 4) AS variance FROM (SELECT unnest($call) AS p " + tenRows + ") LIMIT 3;",
 		call:    "(late, {origin: origin}, {link: '$link', process_noise: 0.1, time: i})",
 		write:   appendPath,

@@ -585,6 +585,13 @@ func (s smoother) Merge(ctx context.Context, src Fitter) error {
 	return s.batch.Merge(ctx, o.batch)
 }
 
+// affordsPaths says whether the trajectories of p are of a full covariance where none is asked for:
+// what they take is the square of the weights for each value of a row and for each row.
+func affordsPaths(p *kernels.Problem) bool {
+	w := float64(p.P)
+	return p.P <= fullEP && float64(p.N+p.Values())*w*w <= fullPaths
+}
+
 func (s smoother) Fit(ctx context.Context) (*Result, error) {
 	ctx, cancel := stop.WithLimit(ctx, s.Model.Options.TimeLimit)
 	defer cancel()
@@ -594,6 +601,11 @@ func (s smoother) Fit(ctx context.Context) (*Result, error) {
 	}
 	defer g.Release()
 	out := &Result{}
+	if p.Options.Covariance == "" && affordsPaths(p) {
+		q, m := *p, *p.Model
+		m.Options.Covariance = "full"
+		q.Model, p = &m, &q
+	}
 	r, err := ep.Smooth(ctx, p, func(feature string, time, mean, variance float64) {
 		out.Path = append(out.Path, Moment{feature, time, kernels.Weight{Mean: mean, Variance: variance}})
 	})

@@ -93,6 +93,9 @@ const (
 	// fullPath up to how many rows times weights where they drift, which it keeps.
 	fullEP   = 1000
 	fullPath = 10_000_000
+	// fullPaths is up to how many rows and values, times the square of the weights, smooth has one:
+	// a second or two of a processor.
+	fullPaths = 1e9
 )
 
 // solveEP is package ep, full where no covariance is asked for and weights are few.
