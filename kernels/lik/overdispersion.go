@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"gonum.org/v1/gonum/integrate/quad"
 	"gonum.org/v1/gonum/mathext"
 )
 
@@ -14,14 +15,14 @@ import (
 //
 //	g = ∂ log Z/∂ log r = r E[ψ(y+r) - ψ(r) - log(1 + μ/r) + (μ-y)/(r+μ)],  μ = e^s
 //
-// with the expectation over s given y, and moves log r by g/Σg²: the natural gradient, with
-// the information that the rows so far have given, which is as good as maximum likelihood
-// once they are many.
+// with the expectation over s given y, and moves log r by g/Σi: the natural gradient, with
+// the information i that the rows so far were expected to give, which is as good as maximum
+// likelihood once they are many.
 //
 // Without it counts that vary more than their law allows look like rates that move.
 type Overdispersion struct {
 	logSize       float64
-	rows, info    float64 // info is Σ g²
+	rows, info    float64 // info is Σ i
 	past          float64 // rows that came before the start, of which no more is known
 	begun, told   float64 // rows, and their info, that came before it and are known
 	ratio, square float64 // sums of (y-M)²/Var y by Poisson's law and of its square
@@ -60,9 +61,14 @@ func (d *Overdispersion) Learn(o Obs, m, v float64) (logZ float64) {
 	}
 	d.met(o, mean, spread)
 	g := d.slope(o.Y, m, v, t)
-	d.info += o.Weight * g * g
+	each := d.expected(m, v)
+	d.info += o.Weight * each
 	step := o.Weight * g / d.known()
 	d.logSize = math.Min(math.Max(d.logSize+math.Min(math.Max(step, -1), 1), math.Log(MinShape)), math.Log(mostSize))
+	if each > 0 { // what rows like this one say of the size that it is now
+		by := d.expected(m, v) / each
+		d.info, d.told = d.info*by, d.told*by
+	}
 	return t.LogZ
 }
 
@@ -127,6 +133,38 @@ func (d *Overdispersion) slope(y, m, v float64, t Tilted) float64 {
 	}
 	return sum / mass
 }
+
+// expected is the information about log r that a row is expected to have whose predictor is N(m, v),
+//
+//	r² (ψ'(r) - E ψ'(y+r)) - r μ/(r+μ) = r ∫₀¹ (-log(1-pt) - pt)/t du,  t = 1 - u^(1/r),  p = μ/(r+μ),
+//
+// at μ = e^m: between 0 of a Poisson law and 1. Of a row that finds its predictor unknown there is less,
+// as about the variance of a normal law: by (1 + v i)² with the information i = rμ/(r+μ) about s.
+//
+// The square of the score has the same expectation at the truth, but far from it is thousands of times as
+// large, where a few rows would make a wrong size as good as known.
+func (d *Overdispersion) expected(m, v float64) float64 {
+	r := d.Size()
+	p := 1 / (1 + r*math.Exp(-m))
+	sum := 0.0
+	for k, x := range sizeNodes.x {
+		t := -math.Expm1(math.Log(x) / r)
+		if z := p * t; z < 1e-4 { // where the difference loses its digits
+			sum += sizeNodes.w[k] * p * z * (0.5 + z/3)
+		} else {
+			sum += sizeNodes.w[k] * (-math.Log1p(-z) - z) / t
+		}
+	}
+	known := 1 + v*r*p
+	return r * sum / (known * known)
+}
+
+// sizeNodes are those of Gauss-Legendre on (0, 1), by which expected is right to 2 %; never written after
+// start-up.
+var sizeNodes = func() (t struct{ x, w [8]float64 }) {
+	quad.Legendre{}.FixedLocations(t.x[:], t.w[:], 0, 1)
+	return t
+}()
 
 // Size is r.
 func (d *Overdispersion) Size() float64 { return math.Exp(d.logSize) }

@@ -10,6 +10,66 @@ import (
 	"github.com/bglm/bglm/kernels/kerneltest"
 )
 
+// What a row is expected to say of log r is Fisher's information, here r² Σ_j P(y > j)/(r+j)² - rμ/(r+μ), the
+// sum of r² (ψ'(r) - ψ'(y+r)) by parts.
+func TestExpectedInformation(t *testing.T) {
+	for _, r := range []float64{0.011, 0.1, 0.3, 1, 3, 20, 500} {
+		for _, mu := range []float64{0.01, 0.5, 10, 300} {
+			p := mu / (mu + r)
+			mass := math.Exp(r * math.Log1p(-p))
+			above, sum := 1-mass, 0.0
+			for j := 0.0; above > 1e-13 && j < 1e6; j++ {
+				sum += above / ((r + j) * (r + j))
+				mass *= (j + r) / (j + 1) * p
+				above -= mass
+			}
+			d := NewOverdispersion(r, 0)
+			kerneltest.Close(t, "information", d.expected(math.Log(mu), 0), r*r*sum-r*p, kerneltest.Tol{Rel: 0.02, Abs: 1e-8})
+		}
+	}
+}
+
+// From the size 1, or far beyond, the size of large counts comes to that of maximum likelihood within a
+// quarter of its deviation, which is that of the curvature there. By the squares of the scores a few rows made a
+// wrong size known for good.
+func TestOverdispersionFarFromStart(t *testing.T) {
+	for _, r := range []float64{0.05, 0.1, 0.5, 3} {
+		for _, start := range []float64{1, 10} {
+			src := rand.New(rand.NewPCG(7, uint64(1000*r)))
+			d, ys, ms := NewOverdispersion(start, 0), []float64(nil), []float64(nil)
+			for range 4000 {
+				m := math.Log(1000) + 2*src.Float64() - 1
+				y := drawPoisson(drawGamma(r, math.Exp(m), src), src)
+				d.Learn(Obs{Y: y, Weight: 1}, m, 0)
+				ys, ms = append(ys, y), append(ms, m)
+			}
+			at := func(log float64) (sum float64) {
+				l := negbinomial{size: math.Exp(log), logSize: log}
+				for i, y := range ys {
+					v, _, _ := l.LogLik(Obs{Y: y, Weight: 1}, ms[i])
+					sum += v
+				}
+				return sum
+			}
+			lo, hi := math.Log(r)-1, math.Log(r)+1
+			for hi-lo > 1e-5 {
+				a, b := lo+(hi-lo)/3, hi-(hi-lo)/3
+				if at(a) < at(b) {
+					lo = a
+				} else {
+					hi = b
+				}
+			}
+			const h = 0.01
+			sd := h / math.Sqrt(2*at(lo)-at(lo+h)-at(lo-h))
+			if off := (d.logSize - lo) / sd; math.Abs(off) > 0.25 {
+				t.Errorf("size %v from %v: %.4g, by maximum likelihood %.4g: off by %.2g deviations", r, start, d.Size(), math.Exp(lo), off)
+			}
+			kerneltest.Close(t, "deviation", 1/math.Sqrt(d.Information()), sd, kerneltest.Tol{Rel: 0.05})
+		}
+	}
+}
+
 // The score is the slope of the log predictive probability in log r.
 func TestOverdispersionSlope(t *testing.T) {
 	for _, r := range []float64{0.05, 0.7, 3, 200} {
