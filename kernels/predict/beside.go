@@ -16,9 +16,9 @@ type Beside struct {
 	// one whose root has the mean and deviation that the fit says. Freedom is 0 where the dispersion
 	// was given, or its posterior is not known.
 	Scale, Freedom float64
-	// Shape is the variance of the logarithm of the shape of studentt, 0 where it was given; ShapeUnbound
-	// where the rows do not bound it.
-	Shape float64
+	// Shape is the variance of the logarithm of the shape, 0 where it was given; ShapeUnbound where the rows do
+	// not bound it. ShapeMode is the mode of the logarithm.
+	Shape, ShapeMode float64
 	// Varied says that the fit learnt the variance of a column of levels and averaged over it: the
 	// variance of a predictor then is more than it is under any one of them.
 	Varied bool
@@ -40,6 +40,7 @@ func BesideOf(f *kernels.Fit) Beside {
 		b.Shape = ShapeUnbound
 		if mean, sd, ok := f.LearntOf(kernels.LearntShape); ok {
 			b.Shape = math.Log1p(sd / mean * (sd / mean))
+			b.ShapeMode = math.Log(mean) - 0.5*b.Shape
 		}
 	}
 	return b
@@ -117,10 +118,15 @@ func (b Beside) without(l lik.Dispersed, o lik.Obs, m, v float64) (out LeftOut, 
 }
 
 // LogDensity is that of the response of o, of weight 1, when the predictor is N(m, v) under the
-// dispersion of l, and that dispersion is known as b says.
+// dispersion or shape of l, and that is known as b says.
 func (b Beside) LogDensity(l lik.Likelihood, o lik.Obs, m, v float64) float64 {
 	if d, ok := b.studentised(l); ok {
 		return logT(o.Y-m, b.Scale*(1+v/d.Dispersion()), b.Freedom)
+	}
+	if _, ok := b.shaped(l); ok {
+		if at := b.reaveraged(l, o, m, v); !math.IsNaN(at) {
+			return at
+		}
 	}
 	return l.Moments(o, m, v).LogZ
 }

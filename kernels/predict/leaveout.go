@@ -36,6 +36,8 @@ type LeftOut struct {
 	Share float64
 	// Dispersion is that which the other rows say, 0 where it is that of the fit.
 	Dispersion float64
+	// Shape is the one that the other rows say of gamma and negbinomial, 0 where it is that of the fit.
+	Shape float64
 }
 
 // MaxReach is the largest Reach of what need not be warned of.
@@ -48,7 +50,8 @@ const MaxReach = 0.5
 //
 // A dispersion of gaussian responses (identity link) that was learnt is that of the other rows then,
 // and LogDensity Student's; Reach is the row's share of the sum of squares, or of its predictor's
-// precision. Of other families it says where a dispersion or shape would move. Of families with a
+// precision. A learnt shape of gamma and negbinomial is that of the other rows too (reshaped); of
+// other families Reach says where a dispersion or shape would move. Of families with a
 // dispersion, where variances of levels were learnt, v is held to what it can be under one value of them,
 // and Reach is at least the share without that. anew is the predictor if the levels of such
 // columns were new; it is called where that share is large, and may be nil. OfMoments it stands, with a
@@ -87,7 +90,7 @@ func LeaveOut(l lik.Likelihood, o lik.Obs, m, v float64, by Factor, beside Besid
 		out.Reach = max(out.Reach, wide, min(o.Weight*v/d.Dispersion(), 1))
 	}
 	out.Reach = max(out.Reach, beside.moved(l, o, m))
-	return out, nil
+	return beside.reshaped(l, o, out), nil
 }
 
 // leaveOut is LeaveOut of one row at most, all else kept as it is.
