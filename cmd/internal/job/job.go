@@ -141,20 +141,13 @@ func (j *Job) formula(src *Source, m Model, cols []duck.Column, withY bool) erro
 		}
 		j.Meta = append(j.Meta, "dot", string(dot))
 	}
-	kinds := map[string]formula.Kind{}
+	types := typesOf(f, src.Rows(), j.s.Describe)
 	kind := func(p formula.Part) (formula.Kind, error) {
-		if k, ok := kinds[p.SQL]; ok {
-			return k, nil
-		}
-		d, err := j.s.Describe("SELECT " + p.SQL + " AS v FROM " + src.Rows())
+		t, err := types(p.SQL)
 		if err != nil {
 			return 0, err
 		}
-		k, err := formula.KindOf(d[0].Type)
-		if err == nil {
-			kinds[p.SQL] = k
-		}
-		return k, err
+		return formula.KindOf(t)
 	}
 	if j.X, err = f.Features(kind); err != nil {
 		return err
@@ -197,6 +190,48 @@ func (j *Job) formula(src *Source, m Model, cols []duck.Column, withY bool) erro
 		}
 	}
 	return nil
+}
+
+// typesOf finds the SQL types of the parts of f over rows. All are asked at once, since each question
+// may read the beginning of a file again; where one of them fails the halves are, for its error.
+func typesOf(f *formula.Formula, rows string, describe func(string) ([]duck.Column, error)) func(sql string) (string, error) {
+	known := map[string]string{}
+	var ask func(sql []string) error
+	ask = func(sql []string) error {
+		d, err := describe("SELECT " + strings.Join(sql, " AS bglm_v, ") + " AS bglm_v FROM " + rows)
+		switch {
+		case len(sql) == 1 && err != nil:
+			return err
+		case len(sql) == 1 || err == nil && len(d) == len(sql):
+			for i, part := range sql {
+				known[part] = d[i].Type
+			}
+			return nil
+		}
+		half := len(sql) / 2
+		if err := ask(sql[:half]); err != nil {
+			return err
+		}
+		return ask(sql[half:])
+	}
+	var all []string
+	for _, t := range f.Terms {
+		for _, p := range t {
+			if !slices.Contains(all, p.SQL) {
+				all = append(all, p.SQL)
+			}
+		}
+	}
+	if len(all) > 0 {
+		_ = ask(all) // of a part that fails the error comes again
+	}
+	return func(sql string) (string, error) {
+		if t, ok := known[sql]; ok {
+			return t, nil
+		}
+		err := ask([]string{sql})
+		return known[sql], err
+	}
 }
 
 // ListsKey is the metadata that names the columns of x which are lists of levels.

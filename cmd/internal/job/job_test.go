@@ -3,6 +3,7 @@ package job
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/bglm/bglm/cmd/internal/cli"
 	"github.com/bglm/bglm/cmd/internal/duck"
+	"github.com/bglm/bglm/cmd/internal/formula"
 	"github.com/bglm/bglm/cmd/internal/quote"
 )
 
@@ -228,5 +230,38 @@ func TestSniffed(t *testing.T) {
 	}
 	if got := src.sniffed("Binder Error: no column"); got != "Binder Error: no column" {
 		t.Error(got)
+	}
+}
+
+// Types of many parts are one question, and a wrong part takes few more.
+func TestTypes(t *testing.T) {
+	s := open(t, "")
+	terms := []string{}
+	for i := range 200 {
+		terms = append(terms, fmt.Sprintf("c%d", i))
+	}
+	if err := s.Exec("CREATE TABLE t (y INTEGER, " + strings.Join(terms, " DOUBLE, ") + " DOUBLE)"); err != nil {
+		t.Fatal(err)
+	}
+	for wrong, most := range map[string]int{"": 1, "ln('a' || c0)": 20} {
+		text := "y ~ " + strings.Join(terms, " + ")
+		if wrong != "" {
+			text += " + " + wrong
+		}
+		f, err := formula.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		asked := 0
+		types := typesOf(f, "t", func(q string) ([]duck.Column, error) { asked++; return s.Describe(q) })
+		for _, term := range f.Terms {
+			typ, err := types(term[0].SQL)
+			if (err != nil) != (term.Name() == wrong) || err == nil && typ != "DOUBLE" {
+				t.Fatalf("%s is %q (%v)", term.Name(), typ, err)
+			}
+		}
+		if asked > most {
+			t.Errorf("with %q: %d statements, want at most %d", wrong, asked, most)
+		}
 	}
 }
