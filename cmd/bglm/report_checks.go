@@ -193,44 +193,133 @@ func (sc *scoring) columns(s *duck.Session) (all []*columnHealth, err error) {
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
-	fields, err := s.Describe("SELECT unnest(bglm_x) FROM " + sc.features() + " WHERE bglm_x IS NOT NULL")
+	fields, err := sc.look(s)
 	if err != nil {
-		fields = nil // not a STRUCT
+		return nil, err
 	}
 	plain := map[string]bool{}
 	for _, f := range fields {
-		plain[f.Name] = !strings.HasPrefix(f.Type, "STRUCT") && !strings.HasSuffix(f.Type, "[]")
+		plain[f.Name] = isPlain(f)
 	}
+	var numbers []*columnHealth
 	for _, x := range all {
 		x.PerUnit = !x.sd.Valid
-		if plain[x.name] {
-			if err := sc.inspect(s, x); err != nil {
+		switch {
+		case !plain[x.name]:
+		case x.Number:
+			numbers = append(numbers, x)
+		default:
+			if err := x.countLevels(s); err != nil {
 				return nil, err
 			}
 		}
+	}
+	if err := sc.inspect(s, numbers); err != nil {
+		return nil, err
+	}
+	for _, x := range all {
 		x.Known, x.Mean, x.SD = x.sd.Valid, x.mean.Float64, x.sd.Float64
 	}
 	return all, nil
 }
 
-// healthRows is how many rows moments and levels are counted in.
-const healthRows = 1_000_000
+// healthRows is how many rows moments and levels are counted in; healthCells, how many values of them.
+const healthRows, healthCells = 1_000_000, 50_000_000
 
-// inspect asks the rows about a column that is a field of its own.
-func (sc *scoring) inspect(s *duck.Session, x *columnHealth) error {
-	name, rows := "bglm_x."+quote.Name(x.name), sc.features()
-	some := fmt.Sprintf("(FROM %s LIMIT %d)", rows, healthRows)
-	if !x.Number {
-		x.counted = true
-		return s.Row(fmt.Sprintf("SELECT count(*), count(*) FILTER (n < %d), coalesce(sum(n), 0)::BIGINT FROM (SELECT count(*) AS n FROM %s WHERE %s IS NOT NULL GROUP BY %s)", metric.RareRows, some, name, name), &x.Levels, &x.Rare, &x.Counted)
+// isPlain says whether a feature is one number or level.
+func isPlain(c duck.Column) bool {
+	return !strings.HasPrefix(c.Type, "STRUCT") && !strings.HasSuffix(c.Type, "]") && !strings.HasPrefix(c.Type, "MAP")
+}
+
+// look makes the table seen, once: the plain features of the first rows by their names, and the weight
+// bglm_w. What asks about single columns reads it, for each look at a file reads all of its columns'
+// types again. It returns all features, none where x is no STRUCT.
+func (sc *scoring) look(s *duck.Session) ([]duck.Column, error) {
+	if sc.looked {
+		return sc.fields, nil
 	}
-	if x.PerUnit {
-		if err := s.Row(fmt.Sprintf("SELECT avg(v), stddev_pop(v) FROM (SELECT %s::DOUBLE AS v FROM %s)", name, some), &x.mean, &x.sd); err != nil {
-			return err
+	fields, err := s.Describe("SELECT unnest(bglm_x) FROM " + sc.features() + " WHERE bglm_x IS NOT NULL")
+	if err != nil {
+		sc.looked = true // no STRUCT
+		return nil, nil
+	}
+	var names []string
+	for _, f := range fields {
+		if isPlain(f) {
+			names = append(names, quote.Name(f.Name))
 		}
 	}
-	v := "(" + name + ")::DOUBLE"
-	return s.Row(fmt.Sprintf("SELECT coalesce(count(%[1]s) > 20 AND max(%[1]s) - min(%[1]s) + 1 = count(*) AND bool_and(%[1]s = trunc(%[1]s)) AND count(DISTINCT %[1]s) = count(*), false) FROM %[2]s", v, rows), &x.Counting)
+	sc.seen = int64(max(min(healthRows, healthCells/max(len(names), 1)), 1))
+	err = s.Long("looking at columns", fmt.Sprintf("CREATE OR REPLACE TEMP TABLE seen AS SELECT %s FROM (SELECT unnest(bglm_x), bglm_w FROM %s LIMIT %d)", strings.Join(append(names, "bglm_w"), ", "), sc.features(), sc.seen))
+	if err == nil {
+		sc.looked, sc.fields = true, fields
+	}
+	return fields, err
+}
+
+// countLevels counts those of a column.
+func (x *columnHealth) countLevels(s *duck.Session) error {
+	x.counted = true
+	name := quote.Name(x.name)
+	return s.Row(fmt.Sprintf("SELECT count(*), count(*) FILTER (n < %d), coalesce(sum(n), 0)::BIGINT FROM (SELECT count(*) AS n FROM seen WHERE %s IS NOT NULL GROUP BY %s)", metric.RareRows, name, name), &x.Levels, &x.Rare, &x.Counted)
+}
+
+// inspect finds the moments of numbers whose fit has none, and which of them count the rows.
+func (sc *scoring) inspect(s *duck.Session, numbers []*columnHealth) error {
+	const together = 100 // columns in a statement
+	var counting []*columnHealth
+	whole := make([]bool, len(numbers))
+	for part := range slices.Chunk(numbers, together) {
+		var ask []string
+		var into []any
+		for i, x := range part {
+			v := quote.Name(x.name) + "::DOUBLE"
+			if x.PerUnit {
+				ask, into = append(ask, "avg("+v+")", "stddev_pop("+v+")"), append(into, &x.mean, &x.sd)
+			}
+			ask, into = append(ask, fmt.Sprintf("coalesce(bool_and(%[1]s = trunc(%[1]s)) AND count(%[1]s) = count(*), false)", v)), append(into, &whole[i])
+		}
+		if err := s.Row("SELECT "+strings.Join(ask, ", ")+" FROM seen", into...); err != nil {
+			return err
+		}
+		for i, x := range part {
+			if whole[i] {
+				counting = append(counting, x)
+			}
+		}
+	}
+	return sc.countRows(s, counting, together)
+}
+
+// countRows finds the columns of whole numbers that count the rows, in all of these.
+func (sc *scoring) countRows(s *duck.Session, of []*columnHealth, together int) error {
+	var rows int64
+	if err := s.Row("SELECT count(*) FROM seen", &rows); err != nil {
+		return err
+	}
+	ask := func(of []*columnHealth, from, form string) error {
+		for part := range slices.Chunk(of, together) {
+			var all []string
+			var into []any
+			for _, x := range part {
+				v := "(" + quote.Name(x.name) + ")::DOUBLE"
+				all, into = append(all, "coalesce("+strings.ReplaceAll(form, "_", v)+", false)"), append(into, &x.Counting)
+			}
+			if err := s.Row("SELECT "+strings.Join(all, ", ")+" FROM "+from, into...); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	const once, gapless = "count(DISTINCT _) = count(*)", "count(_) > 20 AND max(_) - min(_) + 1 = count(*)"
+	if rows < sc.seen { // these are all
+		return ask(of, "seen", gapless+" AND "+once)
+	}
+	if err := ask(of, "seen", once); err != nil {
+		return err
+	}
+	left := slices.DeleteFunc(slices.Clone(of), func(x *columnHealth) bool { return !x.Counting })
+	return ask(left, "(SELECT unnest(bglm_x) FROM "+sc.features()+")", gapless+" AND bool_and(_ = trunc(_)) AND "+once)
 }
 
 // reasons are the features that move the predictor of each of the rows named by file and row

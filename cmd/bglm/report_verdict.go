@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/bglm/bglm/cmd/chart"
@@ -343,30 +344,39 @@ func (c *reportCommand) effects(s *duck.Session, p *page.Page, sc *scoring, ds [
 // typical makes the table typical of one row of features; false where x is no STRUCT of
 // numbers and levels, or the columns hang together as interactions.
 func typical(s *duck.Session, sc *scoring) (fields []string, ok bool, err error) {
-	cols, err := s.Describe("SELECT unnest(bglm_x) FROM " + sc.features() + " WHERE bglm_x IS NOT NULL")
-	if err != nil {
-		return nil, false, nil // no STRUCT
+	cols, err := sc.look(s)
+	if err != nil || cols == nil {
+		return nil, false, err
 	}
-	kinds := map[string]string{}
-	if err := s.Each("SELECT c.name, split_part(c.kind, ' of ', 1) FROM (SELECT unnest(fit.columns) AS c FROM fits)", func(scan func(...any) error) error {
+	kinds, centres := map[string]string{}, map[string]sql.NullFloat64{}
+	if err := s.Each("SELECT c.name, split_part(c.kind, ' of ', 1), c.center FROM (SELECT unnest(fit.columns) AS c FROM fits)", func(scan func(...any) error) error {
 		var name, kind string
-		err := scan(&name, &kind)
-		kinds[name] = kind
+		var centre sql.NullFloat64
+		err := scan(&name, &kind, &centre)
+		kinds[name], centres[name] = kind, centre
 		return err
 	}); err != nil {
 		return nil, false, err
 	}
 	var set []string
 	for _, c := range cols {
-		if strings.HasPrefix(c.Type, "STRUCT") || strings.HasSuffix(c.Type, "[]") {
+		if !isPlain(c) {
 			return nil, false, nil
 		}
 		name := quote.Name(c.Name)
 		switch kinds[c.Name] {
 		case "number":
-			set = append(set, name+" := (SELECT c.center FROM (SELECT unnest(fit.columns) AS c FROM fits) WHERE c.name = "+quote.Text(c.Name)+")")
+			centre := "NULL"
+			if v := centres[c.Name]; v.Valid {
+				centre = "'" + strconv.FormatFloat(v.Float64, 'g', -1, 64) + "'"
+			}
+			set = append(set, name+" := "+centre+"::DOUBLE")
 		case "levels":
-			set = append(set, name+" := "+sc.mostFrequent(name))
+			level, err := sc.mostFrequent(s, name)
+			if err != nil {
+				return nil, false, err
+			}
+			set = append(set, name+" := "+level)
 		default:
 			continue
 		}
@@ -375,20 +385,27 @@ func typical(s *duck.Session, sc *scoring) (fields []string, ok bool, err error)
 	if len(set) == 0 {
 		return nil, false, nil
 	}
-	return fields, true, s.Exec(fmt.Sprintf("CREATE OR REPLACE TEMP TABLE typical AS SELECT struct_pack(%s) AS x FROM (FROM %s LIMIT %d) LIMIT 1", strings.Join(set, ", "), sc.features(), driverRows))
+	return fields, true, s.Exec("CREATE OR REPLACE TEMP TABLE typical AS SELECT struct_pack(" + strings.Join(set, ", ") + ") AS x")
 }
 
 // mostFrequent is the SQL of the level that the most rows have, by their weights.
-func (sc *scoring) mostFrequent(name string) string {
-	if sc.weight == "" {
-		return "mode(bglm_x." + name + "::VARCHAR)"
-	}
-	return fmt.Sprintf("(SELECT v FROM (SELECT bglm_x.%s::VARCHAR AS v, sum(bglm_w) AS n FROM (FROM %s LIMIT %d) GROUP BY ALL) WHERE v IS NOT NULL ORDER BY n DESC, v LIMIT 1)", name, sc.features(), driverRows)
+func (sc *scoring) mostFrequent(s *duck.Session, name string) (string, error) {
+	level := "NULL::VARCHAR"
+	err := s.Each(fmt.Sprintf("SELECT %[1]s::VARCHAR FROM %[2]s WHERE %[1]s IS NOT NULL GROUP BY ALL ORDER BY sum(bglm_w) DESC, 1 LIMIT 1", name, firstRows), func(scan func(...any) error) error {
+		var v string
+		err := scan(&v)
+		level = quote.Text(v)
+		return err
+	})
+	return level, err
 }
+
+// firstRows are those of the table seen that effects are drawn for.
+var firstRows = fmt.Sprintf("(FROM seen LIMIT %d)", driverRows)
 
 // middle is the SQL of lo and hi, between which a number is in all but 2 % of the rows on each side.
 func (sc *scoring) middle(name string) string {
-	rows := fmt.Sprintf("(SELECT (bglm_x.%s)::DOUBLE AS v, bglm_w AS w FROM %s LIMIT %d)", name, sc.features(), driverRows)
+	rows := fmt.Sprintf("(SELECT (%s)::DOUBLE AS v, bglm_w AS w FROM %s)", name, firstRows)
 	if sc.weight == "" {
 		return "(SELECT quantile_cont(v, 0.02) AS lo, quantile_cont(v, 0.98) AS hi FROM " + rows + ")"
 	}
@@ -417,7 +434,7 @@ func effect(s *duck.Session, sc *scoring, column string, of lik.Traits, k int) (
 	ch := &chart.Chart{ID: fmt.Sprintf("effect-%d", k+1), Title: column}
 	if number {
 		ch.XLabel, ch.YLabel = column, "expected response"
-		if err := s.Row(fmt.Sprintf("SELECT coalesce(bool_and((bglm_x.%s)::DOUBLE = trunc((bglm_x.%s)::DOUBLE)), false) FROM (FROM %s LIMIT %d)", name, name, sc.features(), driverRows), &ch.Whole); err != nil {
+		if err := s.Row(fmt.Sprintf("SELECT coalesce(bool_and((%[1]s)::DOUBLE = trunc((%[1]s)::DOUBLE)), false) FROM %[2]s", name, firstRows), &ch.Whole); err != nil {
 			return nil, err
 		}
 		line, band := chart.Series{Kind: "line"}, chart.Series{Kind: "band"}
@@ -439,15 +456,15 @@ func effect(s *duck.Session, sc *scoring, column string, of lik.Traits, k int) (
 	}
 	ch.XLabel = "expected response"
 	var levels int64
-	if err := s.Row(fmt.Sprintf("SELECT count(DISTINCT bglm_x.%s) FROM (FROM %s LIMIT %d)", name, sc.features(), driverRows), &levels); err != nil {
+	if err := s.Row(fmt.Sprintf("SELECT count(DISTINCT %s) FROM %s", name, firstRows), &levels); err != nil {
 		return nil, err
 	}
 	if levels > effectLevels {
 		ch.Title += fmt.Sprintf(": the %d most frequent of %s levels", effectLevels, count(levels))
 	}
 	is := chart.Series{Kind: "interval"}
-	q := fmt.Sprintf(`SELECT v, n, bglm_predict_dist(fit, struct_update(x, %s := v)) AS d FROM fits, typical,
-		(SELECT (bglm_x.%s)::VARCHAR AS v, sum(bglm_w) AS n FROM (FROM %s LIMIT %d) WHERE bglm_x.%s IS NOT NULL GROUP BY ALL ORDER BY n DESC, v LIMIT %d)`, name, name, sc.features(), driverRows, name, effectLevels)
+	q := fmt.Sprintf(`SELECT v, n, bglm_predict_dist(fit, struct_update(x, %[1]s := v)) AS d FROM fits, typical,
+		(SELECT (%[1]s)::VARCHAR AS v, sum(bglm_w) AS n FROM %[2]s WHERE %[1]s IS NOT NULL GROUP BY ALL ORDER BY n DESC, v LIMIT %[3]d)`, name, firstRows, effectLevels)
 	err := s.Each("SELECT v, n, "+expected(of)+" FROM ("+q+") ORDER BY d.eta_mean DESC, v", func(scan func(...any) error) error {
 		var v string
 		var n, m, lo, hi float64
