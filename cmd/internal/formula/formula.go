@@ -179,7 +179,7 @@ func (p *parser) sum() ([]Term, error) {
 				out = append(out, t)
 			}
 			if len(out) > maxTerms {
-				return nil, fmt.Errorf("more than %d terms", maxTerms)
+				return nil, fmt.Errorf("more than %d terms; allowed without a limit: columns as they are, without a formula: --y y --x 'struct_pack(*COLUMNS(* EXCLUDE (y)))'", maxTerms)
 			}
 		}
 	}
@@ -212,7 +212,7 @@ func crossAll(a, b []Term) []Term {
 	return out
 }
 
-const maxTerms = 1000 // more terms are an error
+const maxTerms = 5000 // more terms are an error
 
 func (p *parser) interaction(minus bool) ([]Term, error) {
 	out, err := p.power(minus)

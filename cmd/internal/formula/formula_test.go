@@ -226,3 +226,20 @@ func TestDot(t *testing.T) {
 		t.Errorf("of a fitted model: %v", err)
 	}
 }
+
+// A dot may stand for thousands of columns; beyond the limit the error names the way out.
+func TestManyTerms(t *testing.T) {
+	for n, fails := range map[int]bool{2000: false, maxTerms + 1: true} {
+		columns := []string{"y"}
+		for i := range n {
+			columns = append(columns, fmt.Sprintf("c%d", i))
+		}
+		f, err := Parse("y ~ .")
+		if err == nil {
+			err = f.Bind(columns, "")
+		}
+		if fails != (err != nil) || fails && !strings.Contains(err.Error(), "struct_pack(*COLUMNS(* EXCLUDE (y)))") || !fails && len(f.Terms) != n {
+			t.Errorf("%d columns: %v", n, err)
+		}
+	}
+}
