@@ -265,3 +265,37 @@ func TestTypes(t *testing.T) {
 		}
 	}
 }
+
+// More than 200 columns of JSON stay columns, and an object of many keys inside one a MAP.
+func TestWideJSON(t *testing.T) {
+	var wide, keys strings.Builder
+	for i := range 20 {
+		fmt.Fprintf(&wide, `{"y": %d`, i%2)
+		for k := range 300 {
+			fmt.Fprintf(&wide, `, "c%d": %d`, k, i*k%7)
+		}
+		wide.WriteString("}\n")
+		fmt.Fprintf(&keys, `{"y": %d, "words": {`, i%2)
+		for k := range 20 {
+			fmt.Fprintf(&keys, `%s"w%d": 1`, ", "[:min(2, 2*k)], 20*i+k)
+		}
+		keys.WriteString("}}\n")
+	}
+	s := open(t, "")
+	for name, c := range map[string]struct {
+		text string
+		n    int
+		last string
+	}{"wide.json": {wide.String(), 301, "BIGINT"}, "keys.json": {keys.String(), 2, "MAP(VARCHAR, BIGINT)"}} {
+		src, err := Open(s, Data{Data: []string{write(t, name, c.text)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rows, more := range map[string]int{src.Rows(): 0, src.Numbered(): 2} {
+			cols, err := s.Describe("FROM " + rows)
+			if err != nil || len(cols) != c.n+more || cols[c.n-1].Type != c.last {
+				t.Errorf("%s: %d columns (%v) of %s", name, len(cols), err, rows)
+			}
+		}
+	}
+}

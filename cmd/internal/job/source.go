@@ -31,6 +31,7 @@ type Source struct {
 	Fits  string   // the file of the fits that score or continue with the rows, "" without
 
 	from  string // SQL: a relation
+	how   string // SQL: arguments of the reader besides union's
 	where string
 	s     *duck.Session
 }
@@ -159,6 +160,19 @@ func FileList(names []string) string {
 
 var readers = map[string]string{"parquet": "read_parquet", "arrow": "read_parquet", "csv": "read_csv", "json": "read_json"}
 
+// arguments of the reader, after the files.
+func (src *Source) arguments() string { return src.union() + src.how }
+
+// notOneMap keeps the columns of a JSON file apart: of more than 200 DuckDB makes one, a MAP called json.
+// Objects inside columns may be MAPs, unless the columns are so many.
+func (src *Source) notOneMap(list string) error {
+	cols, err := src.s.Describe("FROM read_json(" + list + src.union() + ")")
+	if err == nil && len(cols) == 1 && cols[0].Name == "json" && strings.HasPrefix(cols[0].Type, "MAP(") {
+		src.how = ", map_inference_threshold = -1"
+	}
+	return src.Blame(err)
+}
+
 // union makes the columns of several files agree by name, in a type that holds the
 // values of all; else the first file's types would be forced on the others.
 func (src *Source) union() string {
@@ -172,7 +186,12 @@ func (src *Source) union() string {
 func (src *Source) relation(table string) (string, error) {
 	list := FileList(src.Read)
 	if f, ok := readers[src.Kind]; ok {
-		return f + "(" + list + src.union() + ")", nil
+		if src.Kind == "json" {
+			if err := src.notOneMap(list); err != nil {
+				return "", err
+			}
+		}
+		return f + "(" + list + src.arguments() + ")", nil
 	}
 	if len(src.Read) != 1 {
 		return "", cli.Usage(errors.New("--data: one DuckDB file at a time"))
@@ -212,9 +231,9 @@ func (src *Source) Numbered() string {
 	var all string
 	switch src.Kind {
 	case "parquet", "arrow":
-		all = "(SELECT * EXCLUDE (filename, file_row_number), filename AS bglm_file, file_row_number + 1 AS bglm_row FROM read_parquet(" + list + src.union() + ", filename = true, file_row_number = true))"
+		all = "(SELECT * EXCLUDE (filename, file_row_number), filename AS bglm_file, file_row_number + 1 AS bglm_row FROM read_parquet(" + list + src.arguments() + ", filename = true, file_row_number = true))"
 	case "csv", "json":
-		all = "(SELECT * EXCLUDE (filename, bglm_k), filename AS bglm_file, bglm_k - min(bglm_k) OVER (PARTITION BY filename) + 1 AS bglm_row FROM (SELECT *, row_number() OVER () AS bglm_k FROM read_" + src.Kind + "(" + list + src.union() + ", filename = true)))"
+		all = "(SELECT * EXCLUDE (filename, bglm_k), filename AS bglm_file, bglm_k - min(bglm_k) OVER (PARTITION BY filename) + 1 AS bglm_row FROM (SELECT *, row_number() OVER () AS bglm_k FROM read_" + src.Kind + "(" + list + src.arguments() + ", filename = true)))"
 	default:
 		all = "(SELECT *, " + quote.Text(src.Files[0]) + " AS bglm_file, row_number() OVER () AS bglm_row FROM " + src.from + ")"
 	}
