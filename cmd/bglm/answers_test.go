@@ -144,7 +144,7 @@ func compared(t *testing.T, dir, data string) {
 func TestExportSays(t *testing.T) {
 	dir := t.TempDir()
 	data, out := filepath.Join(dir, "d.parquet"), filepath.Join(dir, "fit.parquet")
-	ok(t, "sql", "-c", "COPY (SELECT i % 3 AS y, i / 40 AS x, 1 + i % 4 AS o, 'k' || i % 2 AS g, CASE i % 3 WHEN 0 THEN ['a'] ELSE ['a', 'b'] END AS tags FROM range(60) t(i)) TO '"+data+"'")
+	ok(t, "sql", "-c", "COPY (SELECT i % 3 AS y, i / 40 AS x, 1 + i % 4 AS o, 'k' || i % 2 AS g, 'h' || i % 5 AS h, MAP {'a': i % 7, 'b': 1} AS m, {c: i % 5} AS st, CASE i % 3 WHEN 0 THEN ['a'] ELSE ['a', 'b'] END AS tags FROM range(60) t(i)) TO '"+data+"'")
 	fit := func(args ...string) {
 		t.Helper()
 		ok(t, append([]string{"fit", data, "-q", "-m", "laplace", "-o", "family=poisson", "--out", out}, args...)...)
@@ -169,6 +169,17 @@ func TestExportSays(t *testing.T) {
 	check("sql", `"factor(o)" is o`)
 	fit("--y", "y", "--x", "{z: x + 1}", "-o", "offset=o / 2")
 	check("sql", "the fields of {z: x + 1}", "o / 2")
+	fit("-f", "y ~ x*o + g:h")
+	check("sql", `"x:o" is x * o`, `"g:h" is g || ':' || h`)
+	check("pmml", `"g:h" is g || ':' || h`)
+	if r := bglm(t, "", "export", "-b", out, "--format", "pmml"); strings.Contains(r.stderr, "x:o") { // which it makes itself
+		t.Error(r.stderr)
+	}
+	fit("-f", "y ~ x + m + st")
+	check("sql", `"a", "b", "c" of m, st`)
+	check("pmml", `"a", "b", "c" of m, st`)
+	fit("--y", "y", "--x", "struct_pack(*COLUMNS(* EXCLUDE (y, tags, m, st)))")
+	check("sql")
 	fit("-f", "y ~ x + g")
 	check("sql")
 	check("pmml")

@@ -1,9 +1,9 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -104,14 +104,6 @@ func exportNotes(s *duck.Session, f *fitstore.Fits, format string) ([]string, er
 	if err != nil || !ok {
 		return nil, err
 	}
-	var text string
-	if err := s.Row("SELECT coalesce(to_json(list_transform(fit.columns, lambda c: c.name)), '[]')::VARCHAR FROM fits", &text); err != nil {
-		return nil, err
-	}
-	var columns []string
-	if err := json.Unmarshal([]byte(text), &columns); err != nil {
-		return nil, err
-	}
 	var notes, made, offset []string
 	if v := f.Job("option.offset"); v != "" {
 		offset = append(offset, v)
@@ -122,12 +114,10 @@ func exportNotes(s *duck.Session, f *fitstore.Fits, format string) ([]string, er
 			return nil, err
 		}
 		offset = append(offset, p.Offset...)
-		for _, c := range columns {
-			if sql, ok := p.Made(c); ok {
-				made = append(made, quote.Name(c)+" is "+sql)
-			}
+		if made, err = madeColumns(s, p, m.Dot, format); err != nil {
+			return nil, err
 		}
-	} else if strings.ContainsAny(m.X, "(:") { // more than names
+	} else if strings.ContainsAny(m.X, "(:") && !plainColumns.MatchString(strings.TrimSpace(m.X)) { // more than names
 		made = append(made, "the fields of "+m.X)
 	}
 	if len(made) > 0 && format != "json" {
@@ -137,6 +127,52 @@ func exportNotes(s *duck.Session, f *fitstore.Fits, format string) ([]string, er
 		notes = append(notes, "the fit has an offset, which is left out here and has to be added to the linear predictor (eta_mean): "+strings.Join(offset, " + "))
 	}
 	return notes, nil
+}
+
+// plainColumns is x of columns as they are.
+var plainColumns = regexp.MustCompile(`(?is)^struct_pack\(\s*\*\s*COLUMNS\(\s*(\*(\s*EXCLUDE\s*(\([^()]*\)|"?\w+"?))?|'[^']*')\s*\)\s*\)$`)
+
+// madeColumns are those that a formula makes of others, with what they are.
+func madeColumns(s *duck.Session, p *formula.Formula, dot []string, format string) (made []string, err error) {
+	features, err := s.Texts("SELECT DISTINCT b.feature FROM (SELECT unnest(fit.beliefs) AS b FROM fits) ORDER BY 1")
+	if err != nil {
+		return nil, err
+	}
+	var known bool // which features are of which columns
+	if err := s.Row("SELECT coalesce(len(fit.columns) > 0, false) FROM fits", &known); err != nil {
+		return nil, err
+	}
+	if p.Dot {
+		columns := slices.Clone(dot)
+		for _, t := range p.Terms {
+			for _, part := range t {
+				columns = append(columns, part.Name)
+			}
+		}
+		if err := p.Bind(columns, "", dot...); err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range p.Made(features) {
+		apart := func(part string) bool {
+			return slices.ContainsFunc(features, func(w string) bool { return formula.OfColumn(w, part) })
+		}
+		switch {
+		case c.In != "" && len(c.Has) > 0:
+			const most = 20
+			names := quote.Names(c.Has[:min(most, len(c.Has))])
+			if more := len(c.Has) - most; more > 0 {
+				names += fmt.Sprintf(" and %d more", more)
+			}
+			made = append(made, names+" of "+c.In)
+		case c.In != "":
+		case format == "pmml" && known && len(c.Of) > 0 && !slices.ContainsFunc(c.Of, func(part string) bool { return !apart(part) }):
+			// PMML makes it of its parts.
+		default:
+			made = append(made, quote.Name(c.Name)+" is "+c.SQL)
+		}
+	}
+	return made, nil
 }
 
 // commented is a text with notes before it, as its form has comments.

@@ -83,17 +83,68 @@ func (f *Formula) others(columns []string, used string, dot []string) error {
 	return nil
 }
 
-// Made is the SQL of the column of features called name, where it is no column of the rows: an
-// expression, or levels of a number.
-func (f *Formula) Made(name string) (sql string, ok bool) {
+// Made is a column of features that is no column of the rows.
+type Made struct {
+	Name string
+	SQL  string   // of an expression, of an interaction where it is made of the parts; "" of several features
+	Of   []string // the parts of an interaction by their names
+	In   string   // SQL: what holds several features
+	Has  []string // the names of those
+}
+
+// Made are the columns that the terms make of others, by the features of a fit.
+func (f *Formula) Made(features []string) (out []Made) {
+	var named, holders []string
 	for _, t := range f.Terms {
-		for _, p := range t {
-			if !p.Column && p.Name == name || p.Factor && "factor("+p.Name+")" == name {
-				return p.SQL, true
-			}
+		names, sql, alone := t.named(features)
+		name := strings.Join(names, ":")
+		switch {
+		case len(t) == 1 && !slices.ContainsFunc(features, func(w string) bool { return OfColumn(w, name) }):
+			holders = append(holders, sql[0])
+			continue
+		case len(t) > 1 && slices.Contains(features, name):
+			out = append(out, Made{Name: name, SQL: strings.Join(sql, " * "), Of: names})
+		case len(t) > 1:
+			out = append(out, Made{Name: name, SQL: strings.Join(sql, " || ':' || "), Of: names})
+		case !alone:
+			out = append(out, Made{Name: name, SQL: sql[0]})
+		}
+		named = append(named, name)
+	}
+	if holders == nil {
+		return out
+	}
+	in := Made{In: strings.Join(holders, ", ")}
+	for _, w := range features {
+		other := func(name string) bool { return OfColumn(w, name) }
+		if name, _, _ := strings.Cut(w, "="); w != "(Intercept)" && !slices.ContainsFunc(named, other) && !slices.Contains(in.Has, name) {
+			in.Has = append(in.Has, name)
 		}
 	}
-	return "", false
+	return append(out, in)
+}
+
+// named are the parts of a term as the features call them, levels of a number beside it factor(name),
+// and their SQL; alone says that it is a column as it is.
+func (t Term) named(features []string) (names, sql []string, alone bool) {
+	var factors []string
+	for _, p := range t {
+		names, factors, sql = append(names, p.Name), append(factors, p.Name), append(sql, p.SQL)
+		if p.Factor {
+			factors[len(factors)-1] = "factor(" + p.Name + ")"
+		}
+	}
+	alone = len(t) == 1 && t[0].Column
+	if own := strings.Join(factors, ":"); own != t.Name() && slices.ContainsFunc(features, func(w string) bool { return OfColumn(w, own) }) {
+		return factors, sql, false
+	}
+	return names, sql, alone
+}
+
+// OfColumn says whether a feature is of the column of a name.
+func OfColumn(feature, name string) bool {
+	rest, ok := strings.CutPrefix(feature, name)
+	return ok && (rest == "" || rest[0] == '=' || rest == " IS NULL")
 }
 
 // Kind is what the type of a part makes of it.
