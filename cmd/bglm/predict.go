@@ -65,9 +65,9 @@ type scoring struct {
 	spared  bool  // bad rows are left out, where the fit has left them out
 	skipped int64 // so many
 
-	looked bool          // the table seen is there
-	fields []duck.Column // of the features, after look
-	seen   int64         // how many rows the table seen has at most
+	sampled bool          // the table seen is there
+	fields  []duck.Column // of the features, after sampleColumns
+	seen    int64         // how many rows the table seen has at most
 
 	pairAUC *float64 // after leftOut: the area under the ROC curve of pairs left out, nil where there is none
 }

@@ -193,7 +193,7 @@ func (sc *scoring) columns(s *duck.Session) (all []*columnHealth, err error) {
 	if err != nil || len(all) == 0 {
 		return nil, err
 	}
-	fields, err := sc.look(s)
+	fields, err := sc.sampleColumns(s)
 	if err != nil {
 		return nil, err
 	}
@@ -231,16 +231,16 @@ func isPlain(c duck.Column) bool {
 	return !strings.HasPrefix(c.Type, "STRUCT") && !strings.HasSuffix(c.Type, "]") && !strings.HasPrefix(c.Type, "MAP")
 }
 
-// look makes the table seen, once: the plain features of the first rows by their names, and the weight
+// sampleColumns makes the table seen, once: the plain features of the first rows by their names, and the weight
 // bglm_w. What asks about single columns reads it, for each look at a file reads all of its columns'
 // types again. It returns all features, none where x is no STRUCT.
-func (sc *scoring) look(s *duck.Session) ([]duck.Column, error) {
-	if sc.looked {
+func (sc *scoring) sampleColumns(s *duck.Session) ([]duck.Column, error) {
+	if sc.sampled {
 		return sc.fields, nil
 	}
 	fields, err := s.Describe("SELECT unnest(bglm_x) FROM " + sc.features() + " WHERE bglm_x IS NOT NULL")
 	if err != nil {
-		sc.looked = true // no STRUCT
+		sc.sampled = true // no STRUCT
 		return nil, nil
 	}
 	var names []string
@@ -252,7 +252,7 @@ func (sc *scoring) look(s *duck.Session) ([]duck.Column, error) {
 	sc.seen = int64(max(min(healthRows, healthCells/max(len(names), 1)), 1))
 	err = s.Long("looking at columns", fmt.Sprintf("CREATE OR REPLACE TEMP TABLE seen AS SELECT %s FROM (SELECT unnest(bglm_x), bglm_w FROM %s LIMIT %d)", strings.Join(append(names, "bglm_w"), ", "), sc.features(), sc.seen))
 	if err == nil {
-		sc.looked, sc.fields = true, fields
+		sc.sampled, sc.fields = true, fields
 	}
 	return fields, err
 }

@@ -344,7 +344,7 @@ func (c *reportCommand) effects(s *duck.Session, p *page.Page, sc *scoring, ds [
 // typical makes the table typical of one row of features; false where x is no STRUCT of
 // numbers and levels, or the columns hang together as interactions.
 func typical(s *duck.Session, sc *scoring) (fields []string, ok bool, err error) {
-	cols, err := sc.look(s)
+	cols, err := sc.sampleColumns(s)
 	if err != nil || cols == nil {
 		return nil, false, err
 	}

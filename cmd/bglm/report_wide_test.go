@@ -16,7 +16,7 @@ import (
 
 // What a report asks about single columns it asks of a table that was made once: the file, whose
 // columns' types each look finds again, may be gone.
-func TestReportLooksOnce(t *testing.T) {
+func TestReportReadsOnce(t *testing.T) {
 	dir := t.TempDir()
 	path := func(n string) string { return filepath.Join(dir, n) }
 	ok(t, "sql", "-c", `COPY (SELECT i % 3 = 0 AS y, i AS id, hash(i) % 100 / 7 AS u, 'g' || hash(i) % 4 AS g, i // 40 AS k FROM range(400) t(i)) TO '`+path("d.csv")+"'")
@@ -30,7 +30,7 @@ func TestReportLooksOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := sc.look(s); err != nil {
+	if _, err := sc.sampleColumns(s); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Remove(path("d.csv")); err != nil {
