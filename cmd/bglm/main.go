@@ -22,6 +22,7 @@ import (
 
 	"github.com/bglm/bglm/cmd/internal/cli"
 	"github.com/bglm/bglm/cmd/internal/files"
+	"github.com/bglm/bglm/cmd/internal/job"
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/predict"
 )
@@ -109,6 +110,12 @@ func joined(args []string) (out []string) {
 // run is the whole program: it parses args, runs the command and returns the
 // exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) (code int) {
+	return runIn(&cli.Env{Ctx: ctx, Stdin: stdin, Stdout: stdout, Stderr: stderr, Names: slices.Clone(args)}, args)
+}
+
+// runIn is run, again where types of columns are found out on the way.
+func runIn(e *cli.Env, args []string) (code int) {
+	stdout, stderr := e.Stdout, e.Stderr
 	defer func() {
 		if r := recover(); r != nil {
 			x, ok := r.(exited)
@@ -137,7 +144,6 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		fmt.Fprintf(stderr, "bglm: %v\n", err)
 		return exitFailed
 	}
-	e := &cli.Env{Ctx: ctx, Stdin: stdin, Stdout: stdout, Stderr: stderr, Names: slices.Clone(args)}
 	k, err := parser.Parse(joined(args))
 	if err != nil {
 		fmt.Fprintf(stderr, "bglm: %s\n%s\n", files.Clip(e.Message(err), 500), helpFor(err))
@@ -146,6 +152,11 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	err = k.Run(e, parser)
 	if err == nil {
 		return exitDone
+	}
+	if whole := (*job.WholeTypes)(nil); errors.As(err, &whole) && e.CSVTypes == nil {
+		fmt.Fprintf(stderr, "bglm %s: %s\n", k.Selected().Name, e.Message(errors.New(whole.Note())))
+		e.CSVTypes = whole.Types
+		return runIn(e, args)
 	}
 	// Which step it was, and what that calls it, is nothing to the one who ended it. Statements
 	// of bglm sql that were done have written what they did.

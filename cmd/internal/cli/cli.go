@@ -22,6 +22,8 @@ type Env struct {
 	Stderr io.Writer
 	// Names are those of files, which messages may hold.
 	Names []string
+	// CSVTypes are the SQL types of columns of CSV files that their first rows do not tell.
+	CSVTypes map[string]string
 }
 
 // Note keeps names of files that messages may hold.

@@ -20,6 +20,9 @@ func (src *Source) Blame(err error) error {
 	if strings.Contains(text, "Could not write file") {
 		return err // of the output, which it names
 	}
+	if err := src.converted(err); err.Error() != text {
+		return err
+	}
 	text, _, _ = strings.Cut(text, "\n\nLINE ") // the statement shown is not the user's
 	text = src.sniffed(text)
 	name := ""
@@ -90,7 +93,7 @@ func (src *Source) unreadable() string {
 		return ""
 	}
 	for _, read := range src.Read {
-		if src.s.Exec("SELECT max(hash(t)) FROM "+f+"("+FileList([]string{read})+") t") != nil && src.s.Ctx.Err() == nil {
+		if src.s.Exec("SELECT max(hash(t)) FROM "+f+"("+FileList([]string{read})+src.one()+") t") != nil && src.s.Ctx.Err() == nil {
 			return src.FileName(read)
 		}
 	}

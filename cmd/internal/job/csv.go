@@ -2,6 +2,8 @@ package job
 
 import (
 	"fmt"
+	"maps"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -9,7 +11,77 @@ import (
 
 	"github.com/bglm/bglm/cmd/internal/duck"
 	"github.com/bglm/bglm/cmd/internal/files"
+	"github.com/bglm/bglm/cmd/internal/quote"
 )
+
+// WholeTypes is an error of a CSV file whose first rows do not tell the types of its columns: those that
+// all rows have, under which the job may be run again.
+type WholeTypes struct {
+	Types map[string]string
+	err   error
+}
+
+func (e *WholeTypes) Error() string { return e.err.Error() }
+func (e *WholeTypes) Unwrap() error { return e.err }
+
+// Note says what is read again, and why.
+func (e *WholeTypes) Note() string {
+	var is []string
+	for _, name := range slices.Sorted(maps.Keys(e.Types)) {
+		is = append(is, quote.Name(name)+" as "+e.Types[name])
+	}
+	return e.Error() + "; all is read again, with " + strings.Join(is, ", ")
+}
+
+// notConverted is what DuckDB says of a value that has another type than the first rows.
+var notConverted = regexp.MustCompile(`(?s)CSV Error on Line: (\d+)\n.*?Error when converting column "(.*?)"\. (Could not convert .*?)\n.*\n\s*file = (.*?)\n`)
+
+// converted is err of such a value in plain words, a *WholeTypes where all rows have types; else err.
+func (src *Source) converted(err error) error {
+	m := notConverted.FindStringSubmatch(err.Error())
+	if src.Kind != "csv" || m == nil {
+		return err
+	}
+	told := duck.Reword(err, fmt.Sprintf("%s, line %s: column %s: %s", src.FileName(m[4]), m[1], m[2], strings.Replace(m[3], "Could", "could", 1)))
+	list := FileList(src.Read) + src.union()
+	first, e := src.s.Describe("FROM read_csv(" + list + ")")
+	all, e2 := src.s.Describe("FROM read_csv(" + list + ", sample_size = -1)")
+	if e != nil || e2 != nil {
+		return told
+	}
+	types := map[string]string{}
+	for _, c := range all {
+		if !slices.Contains(first, c) && src.s.Env.CSVTypes[c.Name] != c.Type {
+			types[c.Name] = c.Type
+		}
+	}
+	if len(types) == 0 {
+		return told
+	}
+	if i := slices.Index(src.Files, "-"); i >= 0 { // which is read, but for the copy
+		f, err := os.Open(src.Read[i])
+		if err != nil {
+			return told
+		}
+		src.s.Env.Stdin = f
+	}
+	return &WholeTypes{types, told}
+}
+
+// typed gives columns the types that all rows have.
+func (src *Source) typed(list string) error {
+	cols, err := src.s.Describe("FROM read_csv(" + list + src.union() + ")")
+	var types []string
+	for _, c := range cols {
+		if t, ok := src.s.Env.CSVTypes[c.Name]; ok {
+			types = append(types, quote.Text(c.Name)+": "+quote.Text(t))
+		}
+	}
+	if len(types) > 0 {
+		src.how = ", types = {" + strings.Join(types, ", ") + "}"
+	}
+	return src.Blame(err)
+}
 
 var numberedColumn = regexp.MustCompile(`^column\d+$`)
 

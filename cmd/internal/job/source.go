@@ -163,6 +163,14 @@ var readers = map[string]string{"parquet": "read_parquet", "arrow": "read_parque
 // arguments of the reader, after the files.
 func (src *Source) arguments() string { return src.union() + src.how }
 
+// one is arguments for one of the files, which may lack columns.
+func (src *Source) one() string {
+	if src.Kind == "csv" {
+		return ""
+	}
+	return src.how
+}
+
 // notOneMap keeps the columns of a JSON file apart: of more than 200 DuckDB makes one, a MAP called json.
 // Objects inside columns may be MAPs, unless the columns are so many.
 func (src *Source) notOneMap(list string) error {
@@ -186,8 +194,13 @@ func (src *Source) union() string {
 func (src *Source) relation(table string) (string, error) {
 	list := FileList(src.Read)
 	if f, ok := readers[src.Kind]; ok {
-		if src.Kind == "json" {
+		switch {
+		case src.Kind == "json":
 			if err := src.notOneMap(list); err != nil {
+				return "", err
+			}
+		case src.Kind == "csv" && len(src.s.Env.CSVTypes) > 0:
+			if err := src.typed(list); err != nil {
 				return "", err
 			}
 		}

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Text behind the rows that DuckDB takes the types of columns from is read as it is before them.
+func TestLateText(t *testing.T) {
+	dir := t.TempDir()
+	rows := func(text int) string {
+		var b strings.Builder
+		b.WriteString("y,x\n")
+		for i := range 22_000 {
+			x := fmt.Sprintf("%d.5", i*7919%40)
+			if i == text {
+				x = "n/a"
+			}
+			fmt.Fprintf(&b, "%d,%s\n", i%2, x)
+		}
+		return b.String()
+	}
+	path := func(n string) string { return filepath.Join(dir, n) }
+	for name, text := range map[string]int{"early.csv": 100, "late.csv": 21_500} {
+		if err := os.WriteFile(path(name), []byte(rows(text)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r := ok(t, "fit", path(name), "-f", "y ~ x", "-m", "adf", "--out", path("f.parquet"))
+		if !strings.Contains(r.stdout, "column x was learnt as levels: its texts are numbers but for 'n/a'; TRY_CAST(x AS DOUBLE)") {
+			t.Errorf("%s: %s", name, r.stdout)
+		}
+		if note := "line 21502: column x"; strings.Contains(r.stderr, note) != (name == "late.csv") || strings.Contains(r.stderr, "sample_size") {
+			t.Errorf("%s: %s", name, r.stderr)
+		}
+	}
+	// The cure works, of the standard input too.
+	for _, from := range []string{path("late.csv"), "-"} {
+		r := bglm(t, rows(21_500), "fit", "--data", from, "-f", "y ~ TRY_CAST(x AS DOUBLE)", "-m", "adf", "--out", path("f.parquet"))
+		if r.code != 0 || !strings.Contains(r.stdout, "22,000 rows, 3 weights") {
+			t.Errorf("%s: %d, %s%s", from, r.code, r.stdout, r.stderr)
+		}
+	}
+	ok(t, "predict", "-b", path("f.parquet"), path("late.csv"), "--out", path("p.parquet"), "-q")
+}
