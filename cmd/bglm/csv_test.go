@@ -45,3 +45,19 @@ func TestLateText(t *testing.T) {
 	}
 	ok(t, "predict", "-b", path("f.parquet"), path("late.csv"), "--out", path("p.parquet"), "-q")
 }
+
+// DuckDB takes all quotation marks of such a file for text.
+func TestQuotationWithoutEnd(t *testing.T) {
+	half := strings.Repeat("0,\"a\"\n1,\"b\"\n", 25)
+	broken := "y,s\n" + half + "1,\"abc\n" + half
+	whole := file(t, "whole.csv", "y,s\n"+half)
+	out := filepath.Join(t.TempDir(), "f.parquet")
+	r := bglm(t, "", "fit", file(t, "q.csv", broken), "-f", "y ~ s", "--out", out)
+	if r.code != 1 || !strings.Contains(r.stderr, "q.csv: damaged, or no CSV: a quotation that begins in line 52 has no end") {
+		t.Errorf("%d: %s", r.code, r.stderr)
+	}
+	ok(t, "fit", whole, "-f", "y ~ s", "--out", out, "-q")
+	if r := bglm(t, broken, "predict", "-b", out, "--data", "-", "--format", "csv", "--out", "-"); r.code != 1 || !strings.Contains(r.stderr, "standard input: damaged") {
+		t.Errorf("%d: %s", r.code, r.stderr)
+	}
+}

@@ -99,6 +99,24 @@ func (src *Source) headerOnly() error {
 	return nil
 }
 
+// openQuotation finds a CSV file in which a quotation has no end: DuckDB then takes its quotation marks
+// for text, all of them.
+func (src *Source) openQuotation() error {
+	for i, path := range src.Read {
+		if strings.Contains(path, "://") || !files.HasQuotations(path) {
+			continue
+		}
+		var mark string
+		if err := src.s.Row("SELECT Quote FROM sniff_csv("+quote.Text(globless.Replace(path))+")", &mark); err != nil || mark == `"` {
+			continue // an error comes again with the rows
+		}
+		if line := files.OpenQuotation(path); line > 0 {
+			return fmt.Errorf("%s: damaged, or no CSV: a quotation that begins in line %d has no end", src.name(i), line)
+		}
+	}
+	return nil
+}
+
 // Misread finds the CSV file in which DuckDB sees other columns than its first line
 // has: found are those of all files. It does when some line has more or fewer fields
 // than the others, and among several files the rows would count as rows without
@@ -106,6 +124,9 @@ func (src *Source) headerOnly() error {
 func (src *Source) Misread(found []string) error {
 	if src.Kind != "csv" {
 		return nil
+	}
+	if err := src.openQuotation(); err != nil {
+		return err
 	}
 	numbered := func(c string) bool { return numberedColumn.MatchString(c) }
 	if slices.ContainsFunc(found, numbered) {
