@@ -33,6 +33,8 @@ type Formula struct {
 	Intercept bool
 	Dot       bool // . was among the terms
 	Random    bool // a term in bars was there: prior variances are to be learnt
+	// Bars are those terms as written, Paired those of correlated weights.
+	Bars, Paired []string
 	// Correlated are the names of terms whose weights for one level are correlated.
 	Correlated [][]string
 	Others     []string // the columns that . stands for, after Bind

@@ -45,6 +45,7 @@ func (p *parser) random(minus bool) ([]Term, error) {
 		return fail("behind its bar: " + err.Error())
 	}
 	p.f.Random = true
+	p.f.Bars = append(p.f.Bars, text)
 	var out []Term
 	for _, g := range groups {
 		var set []string
@@ -68,6 +69,9 @@ func (p *parser) random(minus bool) ([]Term, error) {
 			}
 		}
 		p.f.Correlated = append(p.f.Correlated, set)
+		if !slices.Contains(p.f.Paired, text) {
+			p.f.Paired = append(p.f.Paired, text)
+		}
 	}
 	return out, nil
 }

@@ -40,6 +40,29 @@ func (f *Formula) Bind(columns []string, used string, dot ...string) error {
 			}
 		}
 	}
+	return f.once()
+}
+
+// once keeps terms once that name the same columns in another case.
+// Errors: other terms whose names differ in case alone, as names of features do not.
+func (f *Formula) once() error {
+	var out []Term
+	for _, t := range f.Terms {
+		// same says whether a part of t is one of o, by what.
+		same := func(o Term, what func(p, q Part) bool) bool {
+			return len(o) == len(t) && !slices.ContainsFunc(t, func(p Part) bool {
+				return !slices.ContainsFunc(o, func(q Part) bool { return p.Factor == q.Factor && what(p, q) })
+			})
+		}
+		if slices.ContainsFunc(out, func(o Term) bool { return same(o, func(p, q Part) bool { return p.SQL == q.SQL && strings.EqualFold(p.Name, q.Name) }) }) {
+			continue
+		}
+		if k := slices.IndexFunc(out, func(o Term) bool { return same(o, func(p, q Part) bool { return strings.EqualFold(p.Name, q.Name) }) }); k >= 0 {
+			return fmt.Errorf("formula: %s and %s differ in case alone, which names of features do not", out[k].Name(), t.Name())
+		}
+		out = append(out, t)
+	}
+	f.Terms = out
 	return nil
 }
 

@@ -107,6 +107,9 @@ var wrongOption = regexp.MustCompile(`(?s)^Invalid Input Error: bglm_\w+: option
 func (j *Job) locate(src *Source, err error) error {
 	msg := err.Error()
 	if wrong := wrongOption.FindStringSubmatch(msg); wrong != nil && OptionFlags[wrong[1]] == "" && !strings.Contains(msg, "the prior fit") {
+		if err := j.ofTerm(wrong[1], wrong[2]); err != nil {
+			return err
+		}
 		return cli.Usage(duck.Reword(err, "--option "+wrong[1]+wrong[2]))
 	}
 	if !strings.Contains(msg, "on_error: 'skip'") {
@@ -121,7 +124,7 @@ func (j *Job) locate(src *Source, err error) error {
 	var file string
 	var row int64
 	q := fmt.Sprintf("SELECT bglm_file, bglm_row FROM (SELECT bglm_file, bglm_row, %s(bglm_y, bglm_x, %s) AS fit FROM (%s) GROUP BY ALL) WHERE fit IS NULL ORDER BY 1, 2 LIMIT 1",
-		fn, one.OptionsText(Setting{"on_error", "'null'"}), one.Inner(src.Numbered(), "bglm_file", "bglm_row"))
+		fn, one.OptionsText(Setting{Key: "on_error", SQL: "'null'"}), one.Inner(src.Numbered(), "bglm_file", "bglm_row"))
 	if src.s.Row(q, &file, &row) != nil {
 		return src.Blame(err)
 	}

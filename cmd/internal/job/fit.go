@@ -40,7 +40,7 @@ func (j *Job) Fit(src *Source, prior string, parallel bool) error {
 	keys := quote.Names(j.GroupNames())
 	switch {
 	case prior != "" && keys == "":
-		more = append(more, Setting{"prior", "(SELECT fit FROM " + prior + ")"})
+		more = append(more, Setting{Key: "prior", SQL: "(SELECT fit FROM " + prior + ")"})
 	case prior != "":
 		// The rows must stay on the probing side of the join, which keeps their order.
 		if err := s.Exec("SET disabled_optimizers = 'join_order,build_side_probe_side'"); err != nil {
@@ -48,7 +48,7 @@ func (j *Job) Fit(src *Source, prior string, parallel bool) error {
 		}
 		defer func() { _ = s.Exec("RESET disabled_optimizers") }()
 		from += " LEFT JOIN " + prior + " p ON " + Matching(j.GroupNames(), "q", "p")
-		more = append(more, Setting{"prior", "p.fit"})
+		more = append(more, Setting{Key: "prior", SQL: "p.fit"})
 		keys = quote.NamesOf("q", j.GroupNames())
 	}
 	q := "CREATE OR REPLACE TEMP TABLE fits AS SELECT "

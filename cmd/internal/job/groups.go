@@ -87,7 +87,7 @@ func (j *Job) FitPart(src *Source, what string, part int) error {
 	names := j.GroupNames()
 	var more []Setting
 	if p := j.passes(); p != nil && p.Covariance != "" {
-		more = append(more, Setting{"covariance", "'" + p.Covariance + "'"})
+		more = append(more, Setting{Key: "covariance", SQL: "'" + p.Covariance + "'"})
 	}
 	options := j.OptionsOf(func(key string) bool { return key != sites }, more...)
 	err := j.s.Long(what, fmt.Sprintf("CREATE OR REPLACE TEMP TABLE fits AS SELECT %s, bglm_%s(bglm_y, bglm_x, %s) AS fit FROM (%s) q SEMI JOIN (FROM sizes s ANTI JOIN done d ON %s WHERE bglm_part = %d) p ON %s GROUP BY ALL",
@@ -122,7 +122,7 @@ func (j *Job) SampleGroups(src *Source, what string, ks []int) error {
 func (j *Job) PassGroups(src *Source, what string, ks []int) error {
 	var states, solved []string
 	for _, k := range ks {
-		more := Setting{"around", fmt.Sprintf("(SELECT fit FROM around WHERE bglm_k = %d)", k)}
+		more := Setting{Key: "around", SQL: fmt.Sprintf("(SELECT fit FROM around WHERE bglm_k = %d)", k)}
 		states = append(states, fmt.Sprintf("bglm_newton_state(bglm_y, bglm_x, %s) FILTER (bglm_k = %d) AS s%d", j.OptionsText(more), k, k))
 		solved = append(solved, fmt.Sprintf("SELECT %d AS bglm_k, bglm_newton_solve(s%d, %s) AS fit FROM pass", k, k, j.Constants()))
 	}

@@ -44,7 +44,10 @@ type Job struct {
 }
 
 // Setting is an option and the SQL of its value.
-type Setting struct{ Key, SQL string }
+type Setting struct {
+	Key, SQL string
+	Term     string // of the formula, which it stands for; "" where the user has set it
+}
 
 // Option is the SQL of an option; ok is false for one that the job does not set.
 func (j *Job) Option(key string) (sql string, ok bool) {
@@ -56,7 +59,26 @@ func (j *Job) Option(key string) (sql string, ok bool) {
 	return "", false
 }
 
-func (j *Job) set(key, sql string) { j.Options = append(j.Options, Setting{key, sql}) }
+func (j *Job) set(key, sql string) { j.Options = append(j.Options, Setting{Key: key, SQL: sql}) }
+
+// setBy is set by a term of the formula.
+func (j *Job) setBy(key, sql, term string) { j.Options = append(j.Options, Setting{key, sql, term}) }
+
+// ofTerm is an error about an option, nil where that stands for no term of the formula.
+func (j *Job) ofTerm(key, what string) error {
+	for _, o := range j.Options {
+		switch {
+		case o.Key != key || o.Term == "":
+		case key == "correlated":
+			return cli.Usage(fmt.Errorf("formula: %s is not used here: its intercepts and slopes are correlated; allowed: (x || g), which takes them for independent, or another method, such as laplace with its rows kept", o.Term))
+		case key == "prior_variance":
+			return cli.Usage(fmt.Errorf("formula: %s learns its prior variance%s", o.Term, what))
+		default:
+			return cli.Usage(fmt.Errorf("formula: %s%s", o.Term, what))
+		}
+	}
+	return nil
+}
 
 // Check reports flags that contradict each other.
 func (m *Model) Check() error {
@@ -88,7 +110,7 @@ func New(src *Source, m Model, withY bool) (*Job, error) {
 	}
 	cols, err := s.Describe("FROM " + src.Rows())
 	if err != nil {
-		return nil, src.Blame(err)
+		return nil, src.blameWhere(err)
 	}
 	if err := src.Misread(duck.Names(cols)); err != nil {
 		return nil, err
@@ -111,8 +133,12 @@ func New(src *Source, m Model, withY bool) (*Job, error) {
 			return nil, src.Blame(err)
 		}
 	}
+	x, err := j.check(src, m, withY)
+	if err != nil {
+		return nil, err
+	}
 	if withY {
-		if err := j.lists(src); err != nil {
+		if err := j.lists(src, x); err != nil {
 			return nil, src.Blame(err)
 		}
 	}
@@ -153,13 +179,13 @@ func (j *Job) formula(src *Source, m Model, cols []duck.Column, withY bool) erro
 		return err
 	}
 	if _, ok := j.Option("prior_variance"); f.Random && !ok {
-		j.set("prior_variance", "'auto'")
+		j.setBy("prior_variance", "'auto'", strings.Join(f.Bars, ", "))
 	}
 	if sets := f.CorrelatedSQL(); sets != "" {
 		if _, ok := j.Option("correlated"); ok {
 			return cli.Usage(errors.New("formula: a bar between intercepts and slopes and --option correlated say the same; give one of them"))
 		}
-		j.set("correlated", sets)
+		j.setBy("correlated", sets, strings.Join(f.Paired, ", "))
 	}
 	j.Y = f.Y
 	if withY && slices.ContainsFunc(cols, func(c duck.Column) bool { return strings.EqualFold(c.Name, f.Y) }) {
@@ -169,7 +195,7 @@ func (j *Job) formula(src *Source, m Model, cols []duck.Column, withY bool) erro
 		if _, ok := j.Option("trials"); ok {
 			return cli.Usage(errors.New("formula: cbind( ) and --option trials say the same; give one of them"))
 		}
-		j.set("trials", f.Trials)
+		j.setBy("trials", f.Trials, f.Trials)
 	}
 	if len(f.Offset) > 0 {
 		sum := "(" + strings.Join(f.Offset, ") + (") + ")"
@@ -179,14 +205,14 @@ func (j *Job) formula(src *Source, m Model, cols []duck.Column, withY bool) erro
 			}
 		}
 		if sum != "" {
-			j.set("offset", sum)
+			j.setBy("offset", sum, "offset"+sum)
 		}
 	}
 	if !f.Intercept {
 		if v, ok := j.Option("intercept"); ok && v != "false" {
 			return cli.Usage(errors.New("the formula has no intercept, but --option intercept is " + v))
 		} else if !ok {
-			j.set("intercept", "false")
+			j.setBy("intercept", "false", "- 1")
 		}
 	}
 	return nil
@@ -237,11 +263,66 @@ func typesOf(f *formula.Formula, rows string, describe func(string) ([]duck.Colu
 // ListsKey is the metadata that names the columns of x which are lists of levels.
 const ListsKey = "lists"
 
-// lists keeps the names of such columns.
-func (j *Job) lists(src *Source) error {
-	x, err := j.s.Describe("SELECT (" + j.X + ") AS x FROM " + src.Rows())
-	if err != nil || !strings.HasPrefix(x[0].Type, "STRUCT(") || !strings.Contains(x[0].Type, "VARCHAR[") {
-		return err
+// check finds the argument whose SQL is wrong over the rows, and the type of x.
+func (j *Job) check(src *Source, m Model, withY bool) (x string, err error) {
+	type argument struct{ flag, sql string }
+	args := []argument{{"--x " + m.X, j.X}}
+	if m.Formula != "" {
+		args[0].flag = "formula: the terms"
+	}
+	if withY {
+		response := "--y " + m.Y
+		if m.Formula != "" {
+			response = "formula: the response " + j.Y
+		}
+		args = append(args, argument{response, j.Y})
+		for _, o := range j.Options {
+			flag := "--option " + o.Key + "=" + o.SQL
+			if o.Term != "" {
+				flag = "formula: " + o.Term
+			}
+			if slices.Contains(RowKeys, o.Key) {
+				args = append(args, argument{flag, o.SQL})
+			}
+		}
+	}
+	from, order := " FROM "+src.Rows(), ""
+	if withY && j.Order != "" {
+		order = " ORDER BY " + j.Order
+	}
+	var all []string
+	for i, a := range args {
+		all = append(all, fmt.Sprintf("(%s) AS bglm_%d", a.sql, i))
+	}
+	d, err := j.s.Describe("SELECT " + strings.Join(all, ", ") + from + order)
+	if err == nil {
+		return d[0].Type, nil
+	}
+	for _, a := range args {
+		if _, e := j.s.Describe("SELECT (" + a.sql + ") AS bglm_v" + from); e != nil {
+			return "", fmt.Errorf("%s: %w", a.flag, src.Blame(e))
+		}
+	}
+	if _, e := j.s.Describe("SELECT 1" + from + order); e != nil {
+		err = fmt.Errorf("--order %s: %w", j.Order, src.Blame(e))
+	}
+	return "", src.Blame(err)
+}
+
+// blameWhere is Blame of an error of all rows, which may be the condition's.
+func (src *Source) blameWhere(err error) error {
+	if src.where != "" {
+		if _, e := src.s.Describe("FROM " + src.from); e == nil {
+			return fmt.Errorf("--where %s: %w", src.where, src.Blame(err))
+		}
+	}
+	return src.Blame(err)
+}
+
+// lists keeps the names of such columns, x being of that type.
+func (j *Job) lists(src *Source, x string) error {
+	if !strings.HasPrefix(x, "STRUCT(") || !strings.Contains(x, "VARCHAR[") {
+		return nil
 	}
 	fields, err := j.s.Describe("SELECT unnest(" + j.X + ") FROM " + src.Rows())
 	if err != nil {

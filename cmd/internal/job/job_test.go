@@ -115,7 +115,7 @@ func TestJob(t *testing.T) {
 	if j.Y != `"Y"` || j.X != `{'x': "x", 'NAME': "name"}` || strings.Join(j.GroupNames(), " ") != "g big" || j.Method != "auto" {
 		t.Errorf("%+v", j)
 	}
-	if got, want := j.OptionsText(Setting{"seed", "1"}), "{'weight': bglm_weight, 'offset': bglm_offset, 'link': 'probit', 'intercept': false, 'seed': 1}"; got != want {
+	if got, want := j.OptionsText(Setting{Key: "seed", SQL: "1"}), "{'weight': bglm_weight, 'offset': bglm_offset, 'link': 'probit', 'intercept': false, 'seed': 1}"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	if got, want := j.Inner("r"), `SELECT g, x > 2 AS big, ("Y") AS bglm_y, ({'x': "x", 'NAME': "name"}) AS bglm_x, (x) AS bglm_weight, ((1) + (x)) AS bglm_offset FROM r ORDER BY x`; got != want {

@@ -64,6 +64,9 @@ func (j *Job) CheckPasses() error {
 	allowed := option.For("newton_state").Without("around", sites)
 	for _, o := range j.Options {
 		if _, err := allowed.Find(o.Key); err != nil {
+			if err := j.ofTerm(o.Key, " is not used here"); err != nil {
+				return err
+			}
 			return cli.Usage(err)
 		}
 	}
@@ -106,7 +109,7 @@ func (j *Job) Sample(src *Source) error {
 
 // sampling are the options of a sample's fit, Laplace's at the mode.
 func (j *Job) sampling() string {
-	return j.OptionsOf(func(key string) bool { return !slices.Contains(integrating, key) && key != sites }, Setting{"integrate", "false"})
+	return j.OptionsOf(func(key string) bool { return !slices.Contains(integrating, key) && key != sites }, Setting{Key: "integrate", SQL: "false"})
 }
 
 // passCost and solveCost are nanoseconds of a row in a pass, and of a step by cube of weights: by
@@ -131,7 +134,7 @@ func (j *Job) Nearer(steps int, solve func() error) error {
 		return nil
 	}
 	sampled := func(around string) (*laplace.Pass, error) {
-		return j.state("SELECT bglm_newton_state(bglm_y, bglm_x, " + j.OptionsText(Setting{"around", "(SELECT fit FROM " + around + ")"}) + ") AS state FROM sample")
+		return j.state("SELECT bglm_newton_state(bglm_y, bglm_x, " + j.OptionsText(Setting{Key: "around", SQL: "(SELECT fit FROM " + around + ")"}) + ") AS state FROM sample")
 	}
 	here, err := sampled("around")
 	if err != nil {
@@ -176,7 +179,7 @@ func (j *Job) Pass(src *Source, what string, around bool) error {
 		if j.Chained() {
 			from = "[state]" // which is not copied for each chunk of rows
 		}
-		more = append(more, Setting{"around", "(SELECT " + from + " FROM around)"})
+		more = append(more, Setting{Key: "around", SQL: "(SELECT " + from + " FROM around)"})
 	}
 	err := j.s.Long(what, "CREATE OR REPLACE TEMP TABLE pass AS SELECT bglm_newton_state(bglm_y, bglm_x, "+j.OptionsText(more...)+") AS state FROM ("+j.Inner(src.Rows())+") q")
 	if err != nil {
