@@ -61,3 +61,22 @@ func TestQuotationWithoutEnd(t *testing.T) {
 		t.Errorf("%d: %s", r.code, r.stderr)
 	}
 }
+
+// Columns of one name are told apart by names that nobody gave.
+func TestColumnsOfOneName(t *testing.T) {
+	rows := strings.Repeat("0,1.5,2.5,7\n1,2.5,0.5,8\n", 20)
+	data, out := file(t, "dup.csv", "y,a,a,A\n"+rows), filepath.Join(t.TempDir(), "f.parquet")
+	r := ok(t, "fit", data, "-f", "y ~ a + a_1", "--out", out, "-q")
+	for _, want := range []string{"dup.csv: more than one column is called a; column 3 is a_1 here", "called A; column 4 is A_2 here"} {
+		if strings.Count(r.stderr, want) != 1 {
+			t.Errorf("no %q in %s", want, r.stderr)
+		}
+	}
+	if r := ok(t, "fit", file(t, "plain.csv", "y,a,b,c\n"+rows), "-f", "y ~ a", "--out", out, "-q"); r.stderr != "" {
+		t.Error(r.stderr)
+	}
+	scores := filepath.Join(t.TempDir(), "p.csv")
+	if r := bglm(t, "", "predict", "-b", out, data, "--columns", "a, y, A", "--out", scores); r.code != 2 || !strings.Contains(r.stderr, `--columns a, y, A: two of them are called "a"`) {
+		t.Errorf("%d: %s", r.code, r.stderr)
+	}
+}

@@ -338,7 +338,10 @@ func (sc *scoring) checkNames(s *duck.Session, flag, columns string, dist bool) 
 		own = append(own, "eta_mean", "eta_variance", "mean", "variance", "lower", "upper")
 	}
 	var twice []string
-	for _, c := range kept {
+	for i, c := range kept {
+		if slices.ContainsFunc(kept[:i], func(o duck.Column) bool { return strings.EqualFold(o.Name, c.Name) }) {
+			return cli.Usage(fmt.Errorf("--columns %s: two of them are called %s; give one another name, as in ... AS other", flag, quote.Name(c.Name)))
+		}
 		if slices.Contains(own, strings.ToLower(c.Name)) {
 			twice = append(twice, quote.Name(c.Name))
 		}

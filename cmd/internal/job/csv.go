@@ -12,6 +12,7 @@ import (
 	"github.com/bglm/bglm/cmd/internal/duck"
 	"github.com/bglm/bglm/cmd/internal/files"
 	"github.com/bglm/bglm/cmd/internal/quote"
+	"github.com/bglm/bglm/cmd/internal/shell"
 )
 
 // WholeTypes is an error of a CSV file whose first rows do not tell the types of its columns: those that
@@ -97,6 +98,27 @@ func (src *Source) headerOnly() error {
 		}
 	}
 	return nil
+}
+
+// renamed says once of columns of a CSV file that have the same name what the later ones are called:
+// found are those of all files.
+func (src *Source) renamed(found []string) {
+	if src.Kind != "csv" || src.told {
+		return
+	}
+	src.told = true
+	for i, path := range src.Read {
+		header, _ := files.CSVHeader(path)
+		for k, name := range header {
+			name = strings.TrimSpace(name)
+			same := func(other string) bool { return strings.EqualFold(strings.TrimSpace(other), name) }
+			own := fmt.Sprintf("%s_%d", name, len(header[:k])-len(slices.DeleteFunc(slices.Clone(header[:k]), same)))
+			if !slices.ContainsFunc(header[:k], same) || !slices.Contains(found, own) || slices.Contains(header, own) {
+				continue
+			}
+			fmt.Fprintf(src.s.Env.Stderr, "bglm: %s\n", shell.Visible(fmt.Sprintf("%s: more than one column is called %s; column %d is %s here", src.name(i), name, k+1, own)))
+		}
+	}
 }
 
 // openQuotation finds a CSV file in which a quotation has no end: DuckDB then takes its quotation marks

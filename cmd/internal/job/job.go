@@ -115,6 +115,7 @@ func New(src *Source, m Model, withY bool) (*Job, error) {
 	if err := src.Misread(duck.Names(cols)); err != nil {
 		return nil, err
 	}
+	src.renamed(duck.Names(cols))
 	keep := func(key, value string) {
 		if value != "" {
 			j.Meta = append(j.Meta, key, value)

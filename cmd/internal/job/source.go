@@ -33,6 +33,7 @@ type Source struct {
 	from  string // SQL: a relation
 	how   string // SQL: arguments of the reader besides union's
 	where string
+	told  bool // renamed has been said
 	s     *duck.Session
 }
 
