@@ -18,7 +18,7 @@ func TestWrongArguments(t *testing.T) {
 		"--order zz: " + data:                                   {"--y", "y", "--x", "{z}", "--order", "zz"},
 		"--option weight=ww: " + data:                           {"--y", "y", "--x", "{z}", "-o", "weight=ww"},
 		"formula: the response yy: " + data:                     {"-f", "yy ~ z"},
-		"formula: offset(oo): " + data:                                {"-f", "y ~ z + offset(oo)"},
+		"formula: offset(oo): " + data:                          {"-f", "y ~ z + offset(oo)"},
 		"formula: ln(Z + 1) and ln(z + 1) differ in case alone": {"-f", "y ~ ln(Z + 1) + ln(z + 1)"},
 	} {
 		r := bglm(t, "", append([]string{"fit", data, "--out", out}, args...)...)

@@ -214,6 +214,23 @@ func TestMeasuredInVain(t *testing.T) {
 	ok(t, "predict", path("p.parquet"), "-b", path("f.parquet"), "--columns", "* EXCLUDE (prediction)", "-q", "--out", path("q.parquet"))
 }
 
+// The rows that groups have skipped are added up.
+func TestGroupsSkip(t *testing.T) {
+	dir := t.TempDir()
+	data, out := filepath.Join(dir, "d.parquet"), filepath.Join(dir, "f.parquet")
+	ok(t, "sql", "-c", "COPY (SELECT i % 6 AS g, CASE WHEN i < 18 AND i % 6 < 3 AND i // 6 <= i % 6 THEN NULL ELSE i % 5 = 0 END AS y, i * 37 % 100 / 100 AS x FROM range(300) t(i)) TO '"+data+"'")
+	r := ok(t, "fit", data, "-f", "y ~ x", "--group", "g", "-m", "adf", "--out", out)
+	if !strings.Contains(r.stdout, ", 6 rows were skipped;") || strings.Count(r.stdout, "skipped") != 2 { // in brackets too
+		t.Error(r.stdout)
+	}
+	page := filepath.Join(dir, "r.html")
+	ok(t, "report", "-b", out, "--out", page, "-q")
+	b, err := os.ReadFile(page)
+	if err != nil || !strings.Contains(string(b), "6 rows were skipped") || strings.Contains(string(b), "1 row was skipped") {
+		t.Errorf("the page adds up other rows (%v)", err)
+	}
+}
+
 // Groups that on_error=null leaves without a fit are counted and named, and rows of groups without
 // beliefs are not among those scored.
 func TestGroupsWithoutFits(t *testing.T) {

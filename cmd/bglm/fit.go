@@ -101,12 +101,16 @@ func summarise(s *duck.Session, f *fitstore.Fits, sum *summary) error {
 	}
 	var groups int64
 	var evidence sql.NullFloat64
+	status := "fit.status"
+	if len(f.Group) > 0 { // each says how many rows of its own it has skipped
+		status = `coalesce(nullif(ltrim(regexp_replace(fit.status, '(^|; )\d+ rows? (was|were) skipped', ''), '; '), ''), 'ok')`
+	}
 	err := s.Row(`SELECT any_value(fit.method), any_value(fit.family), any_value(fit.link), count(fit), coalesce(sum(fit.n), 0)::BIGINT, coalesce(sum(fit.n_skipped), 0)::BIGINT,
 		coalesce(sum(len(fit.beliefs)), 0)::BIGINT, sum(fit.log_evidence), coalesce(bool_and(fit.converged), true),
-		coalesce((SELECT string_agg(s, '; ') FROM (SELECT DISTINCT fit.status AS s FROM `+f.Table+` WHERE fit.status <> 'ok' ORDER BY 1 LIMIT 3)), 'ok') FROM `+f.Table,
+		coalesce((SELECT string_agg(s, '; ') FROM (FROM (SELECT DISTINCT `+status+` AS s FROM `+f.Table+`) WHERE s <> 'ok' ORDER BY 1 LIMIT 3)), 'ok') FROM `+f.Table,
 		&sum.Method, &sum.Family, &sum.Link, &groups, &sum.N, &sum.Skipped, &sum.Weights, &evidence, &sum.Converged, &sum.Status)
 	if len(f.Group) > 0 {
-		sum.Groups = &groups
+		sum.Groups, sum.Status = &groups, kernels.Join(sum.Status, kernels.SkippedNote(sum.Skipped))
 		if err == nil {
 			err = sum.unfitted(s, f)
 		}

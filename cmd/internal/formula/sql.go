@@ -54,7 +54,9 @@ func (f *Formula) once() error {
 				return !slices.ContainsFunc(o, func(q Part) bool { return p.Factor == q.Factor && what(p, q) })
 			})
 		}
-		if slices.ContainsFunc(out, func(o Term) bool { return same(o, func(p, q Part) bool { return p.SQL == q.SQL && strings.EqualFold(p.Name, q.Name) }) }) {
+		if slices.ContainsFunc(out, func(o Term) bool {
+			return same(o, func(p, q Part) bool { return p.SQL == q.SQL && strings.EqualFold(p.Name, q.Name) })
+		}) {
 			continue
 		}
 		if k := slices.IndexFunc(out, func(o Term) bool { return same(o, func(p, q Part) bool { return strings.EqualFold(p.Name, q.Name) }) }); k >= 0 {
