@@ -127,9 +127,9 @@ func (p *Problem) LevelGroups() (group []int, names []string) {
 }
 
 // VarianceGroups numbers the sets of features that have a prior variance in common where
-// variances are learnt: the levels of a column, where no columns are known the features with
-// the same name before '=', and all other features, under the name ""; a column of numbers
-// that Model.PriorBy names is a set of its own. -1 is the intercept.
+// variances are learnt: the levels of a column, of features that belong to none, such as those
+// of maps, those with the same name before '=', and all other features, under the name ""; a
+// column of numbers that Model.PriorBy names is a set of its own. -1 is the intercept.
 func (p *Problem) VarianceGroups() (group []int, names []string) {
 	return p.group(func(j int) (string, bool) {
 		id := p.cols[j]
@@ -139,15 +139,12 @@ func (p *Problem) VarianceGroups() (group []int, names []string) {
 		if name := p.dict.LevelColumn(id); name != "" {
 			return name, true
 		}
-		if p.dict.cols == nil { // maps and lists of features: what their names say
-			if name, _, ok := strings.Cut(p.Name(j), "="); ok {
-				return name, true
-			}
+		number := p.dict.NumberColumn(id)
+		if name, _, ok := strings.Cut(p.Name(j), "="); ok && number == "" {
+			return name, true
 		}
-		if len(p.PriorBy) > 0 {
-			if name := p.dict.NumberColumn(id); name != "" && p.PriorBy.Of(name) != nil {
-				return name, true
-			}
+		if number != "" && p.PriorBy.Of(number) != nil {
+			return number, true
 		}
 		return "", true
 	})
