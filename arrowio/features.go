@@ -135,7 +135,7 @@ func (c *field) open() {
 var words = rows.Words{
 	Containers: "a struct, a map of text or integers to numbers, a list of struct(feature, value), of text or of numbers",
 	Struct:     "a struct",
-	Contents:   "numbers, text, booleans, dates, lists of text, and as an interaction a struct of some of these",
+	Contents:   "numbers, text, booleans, dates, lists of text, maps and lists of features, and as an interaction a struct of some of these",
 	Key:        "text or an integer",
 	Missing:    "null",
 }

@@ -130,6 +130,7 @@ type Fitter struct {
 // kindOf is what the records so far have in a column.
 type kindOf struct {
 	levels bool
+	open   bool
 	parts  string // of an interaction: kernels.FitColumn.Parts
 	from   string // its type, as it was first seen
 }
@@ -306,9 +307,10 @@ func (f *Fitter) sameKinds(rec arrow.RecordBatch, s *kernels.Schema) error {
 		} else if v, err := findColumnIn(rec, name); err == nil {
 			of = v.arr.DataType().String()
 		}
+		open := s.Open != nil && s.Open[k]
 		if was, ok := f.kinds[name]; !ok {
-			f.kinds[name] = kindOf{s.Levels[k], parts, of}
-		} else if was.levels != s.Levels[k] || !kernels.SameParts(parts, was.parts) {
+			f.kinds[name] = kindOf{s.Levels[k], open, parts, of}
+		} else if was.levels != s.Levels[k] || was.open != open || !kernels.SameParts(parts, was.parts) {
 			return fmt.Errorf("column %s is %s, and %s in the rows before; allowed: one kind throughout, numbers or levels", name, of, was.from)
 		}
 	}

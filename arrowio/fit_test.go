@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -226,6 +227,41 @@ func TestTerms(t *testing.T) {
 			t.Errorf("%s: %v", s, err)
 		} else if err := equal(want, got); err != nil {
 			t.Errorf("%s: %v", s, err)
+		}
+	}
+}
+
+// Maps and lists beside columns: a row where one is NULL is left out, a number of a list that is NULL is
+// one that is missing.
+func TestContainersBesideColumns(t *testing.T) {
+	number := arrow.PrimitiveTypes.Float64
+	rec := recordOf(t, col{"y", arrow.PrimitiveTypes.Uint8, `[1, 0, 1, 1, 0]`}, col{"u", number, `[1, null, 3, 4, 2]`},
+		col{"m", arrow.MapOf(arrow.BinaryTypes.String, number), `[[{"key": "a", "value": 2}], [], null, [{"key": "a", "value": 1}], []]`},
+		col{"v", arrow.ListOf(number), `[[1, null], [2, 3], [4, 5], null, [0, 1]]`})
+	for _, c := range []struct {
+		terms   []Term
+		n       int64
+		columns []kernels.FitColumn
+	}{
+		{[]Term{{"m"}}, 4, nil},
+		{[]Term{{"m"}, {"u"}}, 4, []kernels.FitColumn{{Name: "m", Kind: kernels.FeaturesColumn, N: 4}, {Name: "u", Kind: kernels.NumberColumn, N: 4, Missing: 1}}},
+		{[]Term{{"v"}, {"u"}}, 4, []kernels.FitColumn{{Name: "v", Kind: kernels.FeaturesColumn, N: 4}, {Name: "u", Kind: kernels.NumberColumn, N: 4, Missing: 1},
+			{Name: "1", Kind: kernels.NumberColumn, N: 4}, {Name: "2", Kind: kernels.NumberColumn, N: 4, Missing: 1}}},
+	} {
+		for _, method := range []string{"adf", "laplace"} {
+			m := model(t, "logit")
+			m.Options.Missing = "indicator"
+			f, err := fitOf(t, Job{Y: "y", Terms: c.terms, Model: m, Method: method}, rec)
+			if err != nil {
+				t.Errorf("%s of %v: %v", method, c.terms, err)
+				continue
+			}
+			same := slices.EqualFunc(f.Columns, c.columns, func(a, b kernels.FitColumn) bool {
+				return a.Name == b.Name && a.Kind == b.Kind && a.N == b.N && a.Missing == b.Missing
+			})
+			if f.N != c.n || f.Skipped != 5-c.n || !same {
+				t.Errorf("%s of %v: n = %d, skipped %d, columns %v; want n = %d, columns %v", method, c.terms, f.N, f.Skipped, f.Columns, c.n, c.columns)
+			}
 		}
 	}
 }

@@ -55,9 +55,10 @@ func (f *Fit) column(name, kind string) *FitColumn {
 func (f *Fit) NameColumns() *Columns {
 	var levels, numbers []string
 	for _, c := range f.Columns {
-		if c.Kind == NumberColumn {
+		switch c.Kind {
+		case NumberColumn:
 			numbers = append(numbers, c.Name)
-		} else {
+		case LevelsColumn:
 			levels = append(levels, c.Name)
 		}
 	}
@@ -124,6 +125,26 @@ type Schema struct {
 	Names  []string
 	Levels []bool   // by column: it has levels, not numbers
 	Parts  []string // by column: FitColumn.Parts; nil without interactions
+	Open   []bool   // by column: it holds features of other names, which are not Levels; nil for none
+}
+
+// Len is the number of columns.
+func (s *Schema) Len() int {
+	if s == nil {
+		return 0
+	}
+	return len(s.Names)
+}
+
+// kind is that of column k.
+func (s *Schema) kind(k int) string {
+	switch {
+	case k < len(s.Open) && s.Open[k]:
+		return FeaturesColumn
+	case s.Levels[k]:
+		return LevelsColumn
+	}
+	return NumberColumn
 }
 
 // Numbers says whether one of the columns has numbers.
@@ -231,15 +252,11 @@ func (c *Counted) Columns() []FitColumn {
 		}
 		if at < 0 {
 			at = len(out)
-			kind := NumberColumn
-			if c.schema.Levels[k] {
-				kind = LevelsColumn
-			}
 			parts := ""
 			if c.schema.Parts != nil {
 				parts = c.schema.Parts[k]
 			}
-			out = append(out, FitColumn{Name: name, Kind: kind, Parts: parts, Center: nan, Scale: nan, Variance: nan})
+			out = append(out, FitColumn{Name: name, Kind: c.schema.kind(k), Parts: parts, Center: nan, Scale: nan, Variance: nan})
 		}
 		out[at].N += c.n
 		out[at].Missing = min(out[at].Missing+missing, out[at].N)

@@ -64,15 +64,16 @@ const FitFormat = 4
 
 // Kinds of a FitColumn.
 const (
-	NumberColumn = "number"
-	LevelsColumn = "levels"
+	NumberColumn   = "number"
+	LevelsColumn   = "levels"
+	FeaturesColumn = "features" // a map or list beside columns, whose features have names of their own
 )
 
 // FitColumn is what a fit remembers of a column of its rows: of a STRUCT by name, of a list
 // of numbers by place.
 type FitColumn struct {
 	Name          string
-	Kind          string  // NumberColumn or LevelsColumn
+	Kind          string  // NumberColumn, LevelsColumn or FeaturesColumn
 	Parts         string  // of an interaction: its columns (JoinParts); "" where they are not known
 	N, Missing    int64   // rows seen, and how many of them had no value there
 	Center, Scale float64 // mean and standard deviation by which a number was standardised; NaN where it was not

@@ -203,7 +203,7 @@ func (f *Fit) addColumns(part, start *Fit) error {
 		}
 		switch o := &f.Columns[k]; {
 		case o.Kind != c.Kind:
-			return fmt.Errorf("column %.100q has %ss in one fit and %s in another; only fits of one model can be merged", c.Name, NumberColumn, LevelsColumn)
+			return fmt.Errorf("column %.100q has %s in one fit and %s in another; only fits of one model can be merged", c.Name, plural[max(o.Kind, c.Kind)], plural[min(o.Kind, c.Kind)])
 		case !SameParts(o.Parts, c.Parts):
 			return fmt.Errorf("column %.100q is made of %s in one fit and of %s in another; only fits of one model can be merged", c.Name, c.Parts, o.Parts)
 		case o.Name != c.Name:
@@ -214,6 +214,8 @@ func (f *Fit) addColumns(part, start *Fit) error {
 	}
 	return nil
 }
+
+var plural = map[string]string{NumberColumn: "numbers", LevelsColumn: "levels", FeaturesColumn: "features of other names"}
 
 // pool adds the rows of o, of a column of the same kind; one that is begun keeps its scale, that of
 // the fit continued.

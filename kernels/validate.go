@@ -103,8 +103,8 @@ func ValidateColumns(columns []FitColumn) error {
 			return fmt.Errorf("columns: %.100q is there more than once", c.Name)
 		case !utf8.ValidString(c.Name):
 			return fmt.Errorf("columns: %.40q is not valid UTF-8", c.Name)
-		case c.Kind != NumberColumn && c.Kind != LevelsColumn:
-			return fmt.Errorf("columns: %.100q is of kind %.40q; allowed: '%s', '%s'", c.Name, c.Kind, NumberColumn, LevelsColumn)
+		case c.Kind != NumberColumn && c.Kind != LevelsColumn && c.Kind != FeaturesColumn:
+			return fmt.Errorf("columns: %.100q is of kind %.40q; allowed: '%s', '%s', '%s'", c.Name, c.Kind, NumberColumn, LevelsColumn, FeaturesColumn)
 		case c.Parts != "" && !validParts(c.Parts):
 			return fmt.Errorf("columns: %.100q is of kind %.100q; allowed: the kinds and names of its columns, as in 'levels of number x, levels g'", c.Name, (*ColumnKind)(&c).String())
 		case c.N < 0 || c.N > MaxCount || c.Missing < 0 || c.Missing > c.N:

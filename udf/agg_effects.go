@@ -73,8 +73,12 @@ func effectsOf(f *kernels.Fit, x rows.Column, column string, o *option.Settings)
 			return nil, nil, err
 		}
 		known := knownColumn(f, name)
-		if column == "*" && known == nil && f.Columns != nil {
-			continue // the fit has not learnt from it
+		holds := known != nil && known.Kind == kernels.FeaturesColumn
+		if column == "*" && (known == nil && f.Columns != nil || holds) {
+			continue // the fit has not learnt from it, or from what it holds
+		}
+		if holds {
+			return nil, nil, fmt.Errorf("column = '%.100s', which holds features of other names; allowed: a column of numbers or of levels", name)
 		}
 		number := part.Kind() == rows.Number
 		if column != "*" {

@@ -299,6 +299,11 @@ func pairsAt(f *kernels.Fit, x *capi.Vec, column string, i int, level float64, o
 		if _, err := e.Score(f); err != nil {
 			return err
 		}
+		if e.Null(i) {
+			e.Release()
+			out.Null()
+			return nil
+		}
 		err := e.Append(i, i+1, dict, f.Intercept, nil, &b)
 		e.Release()
 		if err != nil {

@@ -39,7 +39,8 @@ func newClassScorers(v *capi.Vec) (*classScorers, error) {
 	return c, nil
 }
 
-// rows is a batch of row i of each x under the fit of row i.
+// rows is a batch of row i of each x under the fit of row i; no scorer where one has a container
+// that is NULL.
 func (c *classScorers) rows(i int, xs ...*features) (*softmax.Scorer, error) {
 	if err := going(i); err != nil {
 		return nil, err
@@ -52,6 +53,9 @@ func (c *classScorers) rows(i int, xs ...*features) (*softmax.Scorer, error) {
 	for _, x := range xs {
 		if _, err := x.Score(s.Fit); err != nil {
 			return nil, err
+		}
+		if x.Null(i) {
+			return nil, nil
 		}
 		if s.Fit.Intercept {
 			id, err := s.Features().AddRaw(kernels.Intercept)
@@ -94,6 +98,10 @@ func callPredictClasses(args []capi.Vec, n int, out *capi.Col) error {
 		s, err := fits.rows(i, x)
 		if err != nil {
 			return err
+		}
+		if s == nil {
+			out.Null()
+			continue
 		}
 		if len(probs) != len(s.Fit.Classes) {
 			probs = make([]float64, len(s.Fit.Classes))
@@ -146,6 +154,10 @@ func callContrastClasses(args []capi.Vec, n int, out *capi.Col) error {
 		s, err := fits.rows(i, a, b)
 		if err != nil {
 			return err
+		}
+		if s == nil {
+			out.Null()
+			continue
 		}
 		all, err := s.Contrasts(&fits.b, 0, 1, level.at(i))
 		if err != nil {

@@ -66,7 +66,7 @@ func TestFunctionsDoc(t *testing.T) {
 	}
 	var b strings.Builder
 	b.WriteString("# SQL functions\n\nGenerated from the registry by `make docs`; a test keeps it true. Every example runs as it stands.\n\n")
-	b.WriteString("`y` is BOOLEAN or a number. `x` is a STRUCT, a MAP(VARCHAR or integer, number), a LIST(STRUCT(feature, value)), a LIST(VARCHAR) or a list of numbers.\n")
+	b.WriteString("`y` is BOOLEAN or a number. `x` is a STRUCT, a MAP(VARCHAR or integer, number), a LIST(STRUCT(feature, value)), a LIST(VARCHAR) or a list of numbers; fields of a STRUCT may be maps and lists of features, too.\n")
 	titles, functions := byTask(t)
 	b.WriteString("\n| to | functions |\n|---|---|\n")
 	for k, title := range titles {

@@ -27,6 +27,7 @@ var exported = []struct{ name, fit, x string }{
 	{"known weight, no intercept", `bglm_laplace(y, x, {intercept: false, prior_variance: {n: 0, g: 2}})`, `{n: n, g: g}`},
 	{"any columns", `bglm_laplace(y, x, {columns: 'any'})`, `{n: n, g: g}`},
 	{"list", `bglm_laplace(y, x)`, `[n, w]`},
+	{"map beside columns", `bglm_laplace(y, x)`, `{n: n, m: MAP {'w': w}, g: g}`},
 	{"robust", `(SELECT bglm_robust(f, y, {n: n, g: g}) FROM t, (SELECT bglm_laplace(y, {n: n, g: g}) AS f FROM t))`, ``},
 }
 

@@ -119,7 +119,7 @@ func (p *predictor) encode(i int, intercept bool) error {
 	p.in, p.keep = p.in[:0], p.keep[:0]
 	rows := 0
 	for j := i; j < n; j++ {
-		here := !p.x.x.Null(j)
+		here := !p.x.Null(j)
 		p.keep = append(p.keep, here)
 		if p.in = append(p.in, -1); here {
 			p.in[j-i] = rows
@@ -184,6 +184,9 @@ func (p *predictor) row(i int) (f *kernels.Fit, fs []uint32, xs []float64, ok bo
 		if err := p.encode(i, f.Intercept); err != nil {
 			return nil, nil, nil, false, err
 		}
+	}
+	if p.in[i-p.from] < 0 { // a container beside columns is NULL
+		return nil, nil, nil, false, nil
 	}
 	fs, xs = p.b.Entries(p.in[i-p.from])
 	for _, id := range fs {

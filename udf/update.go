@@ -332,6 +332,10 @@ func callFeatures(args []capi.Vec, n int, out *capi.Col) error {
 		if err := x.Show(kernels.Or(o.Options.Missing, "indicator")); err != nil {
 			return err
 		}
+		if x.Null(i) {
+			out.Null()
+			continue
+		}
 		b.Reset()
 		if err := x.row(i, &d, &b); err != nil {
 			return err

@@ -115,7 +115,7 @@ type features struct {
 var words = rows.Words{
 	Containers: "STRUCT such as {a: a, b: b}, MAP(VARCHAR or integer, number), LIST(STRUCT(feature, value)), LIST(VARCHAR) or a list of numbers",
 	Struct:     "a STRUCT",
-	Contents:   "numbers, VARCHAR, ENUM, BOOLEAN, DATE, lists of VARCHAR, and as an interaction a STRUCT of some of these",
+	Contents:   "numbers, VARCHAR, ENUM, BOOLEAN, DATE, lists of VARCHAR, maps and lists of features, and as an interaction a STRUCT of some of these",
 	Key:        "VARCHAR or an integer",
 	Missing:    "NULL",
 	Moments: func(name string) string {

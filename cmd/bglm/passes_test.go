@@ -109,6 +109,51 @@ func TestOutOfCore(t *testing.T) {
 	}
 }
 
+// A fit of columns beside maps and lists is the same in every way there is to make it: in SQL, of Arrow
+// records, in passes and of parts.
+func TestContainersAllWays(t *testing.T) {
+	dir := t.TempDir()
+	data := filepath.Join(dir, "rows.parquet")
+	query(t, `COPY (SELECT (hash(i * 7) % 1000 / 1000.0 < 1 / (1 + exp(1.5 - k - 2 * a - i % 4 + (i % 5) / 2)))::INT AS y, CASE WHEN i % 10 > 0 THEN 50000 + 3000 * k END AS inc,
+		CASE WHEN i % 9 > 0 THEN MAP {'a': a, 'g=' || i % 4: 1.0, 'h=' || i % 5: 1.0} END AS m, [a * k, CASE WHEN i % 7 > 0 THEN 4000 + k END] AS v, {p: a + k, q: 'q' || i % 3} AS st
+		FROM (SELECT i, sin(i * 1.3) AS k, cos(i * 2.1) AS a FROM range(500) t(i))) TO '`+data+`'`)
+	for _, c := range []struct{ formula, x string }{
+		{"y ~ inc + v", "{inc: inc, v: v}"}, {"y ~ inc + st + m", "{inc: inc, p: st.p, q: st.q, m: m}"}, {"y ~ m", "m"},
+	} {
+		file := func(name string) string { return filepath.Join(dir, name+".parquet") }
+		fit := func(name string, args ...string) {
+			ok(t, append([]string{"fit", "--data", data, "--method", "laplace", "--out", file(name), "-q"}, args...)...)
+		}
+		fit("sql", "--y", "y", "--x", c.x)
+		fit("formula", "--formula", c.formula)
+		fit("arrow", "--formula", c.formula, "--engine", "arrow")
+		fit("passes", "--formula", c.formula, "--out-of-core")
+		fit("part", "--formula", c.formula, "--partial", "--around", file("formula"))
+		ok(t, "finish", file("part"), "--out", file("finished"), "-q")
+		for _, name := range []string{"formula", "arrow", "passes", "finished"} {
+			if got := apart(t, file(name), file("sql")); !strings.HasSuffix(same, strings.TrimPrefix(got, "false")) {
+				t.Errorf("%s, %s: %s", c.formula, name, got)
+			}
+			ok(t, "predict", "--data", data, "--beliefs", file(name), "--out", file(name+"-p"), "-q")
+		}
+		for _, name := range []string{"arrow", "passes", "finished"} {
+			got := query(t, "SELECT coalesce(max(abs(a.prediction - b.prediction)) < 1e-4, false) AND count(a.prediction) = count(b.prediction) FROM '"+file(name+"-p")+"' a POSITIONAL JOIN '"+file("formula-p")+"' b")
+			if !strings.Contains(got, "true") {
+				t.Errorf("%s, %s: predictions differ: %s", c.formula, name, got)
+			}
+		}
+	}
+	// Prior variances are learnt for the same groups of features.
+	learn := func(name string, args ...string) string {
+		out := filepath.Join(dir, name+".parquet")
+		ok(t, append([]string{"fit", "--data", data, "--method", "laplace", "--option", "prior_variance=auto", "--option", "integrate=false", "--formula", "y ~ m", "--out", out, "-q"}, args...)...)
+		return out
+	}
+	if got := query(t, "SELECT max(abs(a.mean - b.mean) / sqrt(b.variance)) < 1e-3, max(abs(a.variance / b.variance - 1)) < 1e-2 FROM '"+learn("auto", "--out-of-core")+"' a JOIN '"+learn("kept")+"' b USING (feature)"); got != "true,true" {
+		t.Errorf("learnt prior variances: %s", got)
+	}
+}
+
 // A state that is damaged, or no state, is an error that names it and says what to do.
 func TestOutOfCoreLowRank(t *testing.T) {
 	data := rowsFile(t, "rows.parquet")

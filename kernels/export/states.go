@@ -2,6 +2,7 @@ package export
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/bglm/bglm/kernels"
@@ -23,6 +24,7 @@ type state struct {
 type column struct {
 	name   string
 	number bool
+	open   bool // the fit does not remember it
 	truth  bool // its levels are true and false
 	stand  float64
 	unit   state   // of a number
@@ -83,6 +85,12 @@ func layModel(f *kernels.Fit, base int, pinned bool) (*model, error) {
 	for k := range m.columns {
 		m.fill(&m.columns[k], used)
 	}
+	if slices.ContainsFunc(f.Columns, func(c kernels.FitColumn) bool { return c.Kind == kernels.FeaturesColumn }) {
+		for _, c := range namedColumns(f, used) {
+			m.fill(&c, used)
+			m.columns = append(m.columns, c)
+		}
+	}
 	for _, b := range f.Beliefs {
 		if !used[b.Feature] {
 			return nil, fmt.Errorf("the FIT has the feature %q, which belongs to none of its columns; allowed: fits of STRUCTs and of lists of numbers", b.Feature)
@@ -91,24 +99,32 @@ func layModel(f *kernels.Fit, base int, pinned bool) (*model, error) {
 	return m, nil
 }
 
-// columnsOf are the columns that a fit remembers; of others the names before '=', and the
-// features without.
+// columnsOf are the columns that a fit remembers; where it remembers none namedColumns.
 func columnsOf(f *kernels.Fit) []column {
+	if f.Columns == nil {
+		return namedColumns(f, nil)
+	}
 	var out []column
-	if f.Columns != nil {
-		for _, c := range f.Columns {
+	for _, c := range f.Columns {
+		if c.Kind != kernels.FeaturesColumn {
 			out = append(out, column{name: c.Name, number: c.Kind == kernels.NumberColumn})
 		}
-		return out
 	}
+	return out
+}
+
+// namedColumns are the columns that features have by their names, those used aside: what stands
+// before '=', and the features without.
+func namedColumns(f *kernels.Fit, used map[string]bool) []column {
+	var out []column
 	seen := map[string]bool{}
 	for _, b := range f.Beliefs {
 		name, _, levels := strings.Cut(b.Feature, "=")
-		if b.Feature == kernels.Intercept || strings.HasSuffix(b.Feature, kernels.IsNull) || seen[name] {
+		if used[b.Feature] || b.Feature == kernels.Intercept || strings.HasSuffix(b.Feature, kernels.IsNull) || seen[name] {
 			continue
 		}
 		seen[name] = true
-		out = append(out, column{name: name, number: !levels})
+		out = append(out, column{name: name, number: !levels, open: true})
 	}
 	return out
 }
@@ -118,7 +134,7 @@ func (m *model) fill(c *column, used map[string]bool) {
 	isNull := c.name + kernels.IsNull
 	_, known := m.place[isNull]
 	used[isNull] = true
-	if m.fit.Columns != nil && (known || !m.fit.Void([]byte(isNull))) {
+	if m.fit.Columns != nil && !c.open && (known || !m.fit.Void([]byte(isNull))) {
 		c.null = m.of(isNull)
 	}
 	if c.number {

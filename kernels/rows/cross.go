@@ -13,7 +13,7 @@ import (
 // A number is the feature `name` with that value; text, BOOLEAN and dates are
 // `name=value` with 1, and a list of text is one such feature an element. A
 // struct, a map, a list of struct(feature, value) or of numbers stands for the
-// features it holds, under their own names.
+// features it holds, under their own names; a row where it is NULL is left out.
 //
 // An interaction, in a struct a field that is itself a struct of the columns that interact,
 // has one feature a row, named after all of its columns, or that field: a:b for
@@ -43,14 +43,8 @@ func (e *Encoder) addTail() error {
 			}
 			continue
 		}
-		ok, err := e.container(t[0], "column "+t[0].Name(), false)
+		ok, err := e.column(t[0])
 		if err != nil {
-			return err
-		}
-		if ok {
-			continue
-		}
-		if ok, err = e.field(t[0]); err != nil {
 			return err
 		}
 		if !ok {
@@ -59,6 +53,27 @@ func (e *Encoder) addTail() error {
 		}
 	}
 	return nil
+}
+
+// column adds the features of a term of one column; it says false where that makes none.
+func (e *Encoder) column(c Column) (ok bool, err error) {
+	what := "column " + c.Name()
+	switch {
+	case c.Kind() == Struct:
+		e.null = append(e.null, c)
+		return e.container(c, what, false)
+	case e.x != nil || len(e.tail) > 1:
+		ok, err = e.nested(c, what)
+	case c.Kind() == Map || c.Kind() == List:
+		if ok, err = e.container(c, what, false); ok && err == nil {
+			e.null = append(e.null, c)
+			e.openFor(c.Kind() == Map || c.Child(0).Kind() != Number)
+		}
+	}
+	if ok || err != nil {
+		return ok, err
+	}
+	return e.field(c)
 }
 
 // interaction adds that of parts, the fields of col where it is not nil.
@@ -81,7 +96,7 @@ func (e *Encoder) interaction(name string, col Column, parts Term) error {
 		}
 	}
 	t := term{kind: cross, name: as, col: col, parts: parts}
-	if known != nil && (known.Kind == kernels.LevelsColumn) != t.leveled() {
+	if known != nil && known.Kind != t.columnKind() {
 		return fmt.Errorf("term %s has other kinds of columns than the fit has learnt: %s", name, kindWords(known.Kind))
 	}
 	e.add(t)

@@ -41,6 +41,8 @@ type Encoder struct {
 	terms  []term
 	cols   *kernels.Columns
 	schema *kernels.Schema // nil where the rows are open
+	key    string          // of schema
+	wider  *kernels.Schema // with the places of a list beside it
 	dups   bool            // a row can name a feature twice, the intercept included
 	wide   bool            // terms hold several entries a row
 
@@ -176,6 +178,9 @@ type label struct {
 
 func (t *term) several() bool { return t.kind >= levels }
 
+// holds says whether the term has features under their own names.
+func (t *term) holds() bool { return t.kind >= names }
+
 // Words are the types that are allowed, as the user knows them, for errors.
 type Words struct {
 	Containers string // what x can be
@@ -239,7 +244,8 @@ func (e *Encoder) build() error {
 }
 
 // container adds the features that x holds; it says false where x is no
-// container. Lists of text count as one only where alone is set.
+// container. Where x is all that rows have, alone, lists of text count as one, and what a map
+// does not have is absent.
 func (e *Encoder) container(x Column, what string, alone bool) (bool, error) {
 	bad := func(why string) error {
 		return fmt.Errorf("%s is %s%s; allowed: %s", what, x.Type(), why, e.words.Containers)
@@ -254,7 +260,10 @@ func (e *Encoder) container(x Column, what string, alone bool) (bool, error) {
 			if c.Name() == "" {
 				return false, bad(", a row without field names")
 			}
-			ok, err := e.field(c)
+			ok, err := e.nested(c, fmt.Sprintf("%s field %q", what, c.Name()))
+			if err == nil && !ok {
+				ok, err = e.field(c)
+			}
 			if err != nil {
 				return false, err
 			}
@@ -272,7 +281,7 @@ func (e *Encoder) container(x Column, what string, alone bool) (bool, error) {
 		if s.Kind() != Struct || s.Children() != 2 || !fits(s.Child(0), s.Child(1)) {
 			return false, bad("")
 		}
-		e.open()
+		e.openFor(alone)
 		e.add(term{kind: pairs, col: x, entry: s, key: s.Child(0), val: s.Child(1)})
 		return true, nil
 	case List:
@@ -280,11 +289,11 @@ func (e *Encoder) container(x Column, what string, alone bool) (bool, error) {
 		switch c.Kind() {
 		case Null:
 			if e.as.places > 0 { // the list has too few numbers, whatever their type
-				e.open()
+				e.claimPlaces()
 				e.add(term{kind: dense, col: x, val: noNumbers{c}})
 				return true, nil
 			}
-			e.open()
+			e.openFor(alone)
 			return true, nil
 		case Number:
 			e.claimPlaces()
@@ -292,33 +301,77 @@ func (e *Encoder) container(x Column, what string, alone bool) (bool, error) {
 			return true, nil
 		case Text:
 			if alone {
-				e.open()
+				e.openFor(alone)
 				e.add(term{kind: names, col: x, key: c})
 			}
 			return alone, nil
 		case Struct:
-			var k, v Column
-			for i := range c.Children() {
-				switch f := c.Child(i); {
-				case strings.EqualFold(f.Name(), "feature"):
-					k = f
-				case strings.EqualFold(f.Name(), "value"):
-					v = f
-				}
-			}
+			k, v := pairOf(c)
 			if k == nil || v == nil || c.Children() != 2 {
 				return false, bad("; its entries need the fields feature and value")
 			}
 			if !fits(k, v) {
 				return false, bad("; feature must be " + e.words.Key + ", value a number")
 			}
-			e.open()
+			e.openFor(alone)
 			e.add(term{kind: pairs, col: x, entry: c, key: k, val: v})
 			return true, nil
 		}
 		return false, nil
 	}
 	return false, nil
+}
+
+// pairOf is the fields of a struct(feature, value), nil for one that is not there.
+func pairOf(c Column) (feature, value Column) {
+	for i := range c.Children() {
+		switch f := c.Child(i); {
+		case strings.EqualFold(f.Name(), "feature"):
+			feature = f
+		case strings.EqualFold(f.Name(), "value"):
+			value = f
+		}
+	}
+	return feature, value
+}
+
+// nested adds the features of a map or a list that stands beside columns, c; it says false where c is
+// a column itself. A row is NULL where c is, as where it is all that rows have.
+func (e *Encoder) nested(c Column, what string) (bool, error) {
+	at := slices.IndexFunc(e.as.known, func(k kernels.FitColumn) bool { return strings.EqualFold(k.Name, c.Name()) })
+	if !holds(c, at >= 0 && e.as.known[at].Kind == kernels.FeaturesColumn) {
+		return false, nil
+	}
+	name, known, use := e.claim(c.Name())
+	if !use {
+		return true, nil
+	}
+	if known != nil && known.Kind != kernels.FeaturesColumn {
+		return false, e.otherKind(known, c)
+	}
+	e.null = append(e.null, c)
+	if c.Kind() == Null {
+		return true, nil
+	}
+	n := len(e.terms)
+	ok, err := e.container(c, what, false)
+	for k := n; k < len(e.terms); k++ {
+		e.terms[k].name = name
+	}
+	return ok, err
+}
+
+// holds says whether c has several features of one row under their own names; known that a fit has
+// learnt it so, which tells where its type does not.
+func holds(c Column, known bool) bool {
+	switch c.Kind() {
+	case Map:
+		return true
+	case List:
+		in := c.Child(0).Kind()
+		return in == Number || in == Struct || known && in == Null
+	}
+	return known && c.Kind() == Null
 }
 
 // CheckPoints reports features that cannot be points, which are lists of numbers; what
@@ -420,7 +473,7 @@ func (e *Encoder) field(c Column) (bool, error) {
 	default:
 		return false, e.otherKind(known, c)
 	}
-	if known != nil && (known.Kind == kernels.LevelsColumn) != t.leveled() {
+	if known != nil && known.Kind != t.columnKind() {
 		return false, e.otherKind(known, c)
 	}
 	e.add(t)

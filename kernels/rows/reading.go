@@ -19,7 +19,7 @@ type reading struct {
 	joins   bool                // other columns are new ones; else they are ignored
 	adds    bool                // every row has the intercept beside its features
 	learns  bool                // a fit learns from the rows
-	places  int                 // of a list, where known are these
+	places  int                 // of a list, which are among known
 }
 
 func (r *reading) same(o *reading) bool {
@@ -74,11 +74,14 @@ func (e *Encoder) findTwins() error {
 		return slices.ContainsFunc(e.as.known, func(c kernels.FitColumn) bool { return c.Name == name })
 	}
 	column := func(name string) *term {
-		at := slices.IndexFunc(e.terms, func(t term) bool { return t.name == name && t.kind != pairs && t.kind != names && t.kind != dense })
+		at := slices.IndexFunc(e.terms, func(t term) bool { return t.name == name && !t.holds() })
 		if at < 0 {
 			return nil
 		}
 		return &e.terms[at]
+	}
+	if err := e.findPlaced(); err != nil {
+		return err
 	}
 	for k := range e.terms {
 		t := &e.terms[k]
@@ -99,6 +102,21 @@ func (e *Encoder) findTwins() error {
 				break
 			}
 			i += 1 + next
+		}
+	}
+	return nil
+}
+
+// findPlaced is the error of a column that has the name of a place of a list of numbers beside it.
+func (e *Encoder) findPlaced() error {
+	list := slices.IndexFunc(e.terms, func(t term) bool { return t.kind == dense })
+	if list < 0 || len(e.terms) == 1 {
+		return nil
+	}
+	for k := range e.terms {
+		name := e.terms[k].name
+		if n, err := strconv.Atoi(name); err == nil && n > 0 && strconv.Itoa(n) == name {
+			return fmt.Errorf("the column %q has the name of a number in the list %q, with which it would be one; give it another name", name, e.terms[list].name)
 		}
 	}
 	return nil
@@ -128,11 +146,9 @@ func (e *Encoder) follow(r reading) (anew bool, err error) {
 		return false, nil
 	}
 	for k := range r.known {
-		if r.known[k].Name != strconv.Itoa(k+1) || r.known[k].Kind != kernels.NumberColumn {
-			r.places = 0
-			break
+		if isPlace(&r.known[k], r.places) {
+			r.places++
 		}
-		r.places = k + 1
 	}
 	same := e.built && e.as.known == nil && r.known == nil && e.as.open == r.open
 	if e.as = r; same { // the terms are those of any such reading
@@ -160,17 +176,26 @@ func (e *Encoder) claim(name string) (as string, known *kernels.FitColumn, use b
 	return e.as.known[at].Name, &e.as.known[at], true
 }
 
-// claimPlaces claims all columns where they are the places of a list.
+// claimPlaces claims the columns that are the places of a list.
 func (e *Encoder) claimPlaces() {
-	if e.as.places > 0 {
-		e.open()
+	for k, n := 0, 0; n < e.as.places; k++ {
+		if isPlace(&e.as.known[k], n) {
+			e.met[k] = true
+			n++
+		}
 	}
 }
 
-// open takes all columns for read: what a map does not have is absent.
-func (e *Encoder) open() {
+// isPlace says whether c is the place of a list that comes after n of them.
+func isPlace(c *kernels.FitColumn, n int) bool {
+	return c.Kind == kernels.NumberColumn && c.Name == strconv.Itoa(n+1)
+}
+
+// openFor takes all columns for read where a container is all that rows have: what a map does
+// not have is absent.
+func (e *Encoder) openFor(alone bool) {
 	for k := range e.met {
-		e.met[k] = true
+		e.met[k] = e.met[k] || alone
 	}
 }
 
@@ -252,9 +277,20 @@ func (t *term) leveled() bool {
 	return t.kind != number && (t.kind != cross || t.hasLevels())
 }
 
+// columnKind is what a fit remembers of the term, one that holds no features of other names.
+func (t *term) columnKind() string {
+	if t.leveled() {
+		return kernels.LevelsColumn
+	}
+	return kernels.NumberColumn
+}
+
 func kindWords(kind string) string {
-	if kind == kernels.LevelsColumn {
+	switch kind {
+	case kernels.LevelsColumn:
 		return "levels (text, a truth value or a date)"
+	case kernels.FeaturesColumn:
+		return "features of other names (a map or a list)"
 	}
 	return "a number"
 }
@@ -391,15 +427,14 @@ func (e *Encoder) count(lo, hi int, keep []bool, b *kernels.Batch) {
 		}
 		b.Missing[k]++
 	}
+	places := 0
 	for k := range e.terms {
 		t := &e.terms[k]
 		if t.kind == dense {
-			if len(e.terms) > 1 {
-				continue
-			}
-			b.Schema = placesOf(max(t.wide, e.as.places))
+			places = max(places, t.wide, e.as.places)
+			b.Schema = e.placed(places)
 			for _, l := range t.lack {
-				note(l.place, l.r)
+				note(e.schema.Len()+l.place, l.r)
 			}
 			continue
 		}
@@ -413,15 +448,23 @@ func (e *Encoder) count(lo, hi int, keep []bool, b *kernels.Batch) {
 
 // schemaOf is the columns of the terms, nil for none; it gives these their places.
 func (e *Encoder) schemaOf() *kernels.Schema {
+	e.wider = nil
 	s := &kernels.Schema{}
 	for k := range e.terms {
 		t := &e.terms[k]
 		t.place = -1
-		if t.kind == pairs || t.kind == names || t.kind == dense {
-			continue
+		if t.holds() && (t.name == "" || len(e.terms) == 1) {
+			continue // all that the rows have: they are open, or a list of numbers
 		}
 		t.place = len(s.Names)
 		s.Names, s.Levels = append(s.Names, t.name), append(s.Levels, t.leveled())
+		if t.holds() {
+			if s.Open == nil {
+				s.Open = make([]bool, len(e.terms))
+			}
+			s.Open[t.place] = true
+			continue
+		}
 		if t.kind == cross {
 			if s.Parts == nil {
 				s.Parts = make([]string, len(e.terms))
@@ -438,6 +481,9 @@ func (e *Encoder) schemaOf() *kernels.Schema {
 		if s.Levels[k] {
 			kind = 'l'
 		}
+		if s.Open != nil && s.Open[k] {
+			kind = 'f'
+		}
 		key.WriteByte(kind)
 		key.WriteString(name)
 		if s.Parts != nil {
@@ -445,7 +491,30 @@ func (e *Encoder) schemaOf() *kernels.Schema {
 		}
 		key.WriteByte(0)
 	}
-	return schemas.of(key.String(), func() *kernels.Schema { s.Names = cloneAll(s.Names); return s })
+	e.key = key.String()
+	return schemas.of(e.key, func() *kernels.Schema { s.Names = cloneAll(s.Names); return s })
+}
+
+// placed is the columns of the terms and the places of a list of n numbers, nil for none.
+func (e *Encoder) placed(n int) *kernels.Schema {
+	all := e.schema.Len()
+	if all == 0 {
+		return placesOf(n)
+	}
+	if e.wider != nil && e.wider.Len() == all+n {
+		return e.wider
+	}
+	e.wider = schemas.of(e.key+"\x02"+strconv.Itoa(n), func() *kernels.Schema {
+		s := &kernels.Schema{Names: slices.Clone(e.schema.Names), Levels: append(slices.Clone(e.schema.Levels), make([]bool, n)...), Open: e.schema.Open}
+		for k := range n {
+			s.Names = append(s.Names, strconv.Itoa(k+1))
+		}
+		if e.schema.Parts != nil {
+			s.Parts = append(slices.Clone(e.schema.Parts[:all]), make([]string, n)...)
+		}
+		return s
+	})
+	return e.wider
 }
 
 // placesOf is the columns of a list of n numbers; nil for none.

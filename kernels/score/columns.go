@@ -23,7 +23,12 @@ func newColumns(f *kernels.Fit) *columns {
 	if f == nil || f.Columns == nil {
 		return nil
 	}
-	c := &columns{cols: f.Columns, at: map[string]int32{}}
+	c := &columns{at: map[string]int32{}}
+	for _, col := range f.Columns {
+		if col.Kind != kernels.FeaturesColumn { // rows here name the features themselves
+			c.cols = append(c.cols, col)
+		}
+	}
 	for k := range c.cols {
 		c.nulls = append(c.nulls, c.cols[k].Name+kernels.IsNull)
 		c.at[c.cols[k].Name] = int32(k)

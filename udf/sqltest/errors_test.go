@@ -31,7 +31,7 @@ var wrongInputs = []struct {
 		"SELECT bglm_adf(true, 1.5)",
 		"SELECT bglm_adf(true, {a: TIMESTAMP '2024-01-01'})",
 		"SELECT bglm_adf(true, {a: {b: 1}})",
-		"SELECT bglm_adf(true, {a: [1.0, 2.0]})",
+		"SELECT bglm_adf(true, {a: [true, false]})",
 		"SELECT bglm_adf(true, row(1, 2))",
 		"SELECT bglm_adf(true, MAP {1.5: 1})",
 		"SELECT bglm_adf(true, MAP {'a': 'b'})",

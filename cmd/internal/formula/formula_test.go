@@ -83,20 +83,23 @@ func TestFormula(t *testing.T) {
 }
 
 func TestFormulaSQL(t *testing.T) {
-	kinds := map[string]Kind{`"n"`: Number, `"k"`: Number, `"s"`: Level, `"b"`: Level, `"tags"`: Levels, `"m"`: Container, `"v"`: Container}
+	kinds := map[string]Kind{`"n"`: Number, `"k"`: Number, `"s"`: Level, `"b"`: Level, `"tags"`: Levels, `"m"`: Container, `"v"`: Container, `"st"`: Fields}
 	kind := func(p Part) (Kind, error) {
 		if k, ok := kinds[p.SQL]; ok {
 			return k, nil
 		}
 		return Number, nil
 	}
+	fields := func(Part) ([]string, error) { return []string{"p q", "r"}, nil }
 	for _, c := range []struct{ text, want string }{
 		{"y ~ n + S + tags", `{'n': "n", 'S': "s", 'tags': "tags"}`},
 		{"y ~ factor(n) + hour(d)", `{'factor(n)': (n)::VARCHAR, 'hour(d)': hour(d)}`},
 		{"y ~ n:k", `{'n:k': {'n': "n", 'k': "k"}}`},
 		{"y ~ m", `"m"`},
 		{"y ~ 1", `[]::VARCHAR[]`},
-		{"y ~ m + v", `list_concat(bglm_features("m"), bglm_features("v"))`},
+		{"y ~ m + v", `{'m': "m", 'v': "v"}`},
+		{"y ~ st", `"st"`},
+		{"y ~ n + st", `CASE WHEN ("st") IS NOT NULL THEN {'n': "n", 'p q': struct_extract("st", 'p q'), 'r': struct_extract("st", 'r')} END`},
 		{"y ~ n + (1 | n)", `{'n': "n", 'factor(n)': ("n")::VARCHAR}`},
 		{"y ~ (1 | n) + N", `{'factor(n)': ("n")::VARCHAR, 'N': "n"}`},
 		{"y ~ n + (k | n)", `{'n': "n", 'factor(n)': ("n")::VARCHAR, 'k:factor(n)': {'k': "k", 'factor(n)': ("n")::VARCHAR}}`},
@@ -107,22 +110,29 @@ func TestFormulaSQL(t *testing.T) {
 		{"y ~ s + (1 | s)", `{'s': "s"}`},
 		{"y ~ f(n) + (1 | f(n))", `{'f(n)': f(n), 'factor(f(n))': (f(n))::VARCHAR}`},
 		{"y ~ s + n:s", `{'s': "s", 'n:s': {'n': "n", 's': "s"}}`},
-		{"y + n > 2 ~ . - K", `list_concat(bglm_features({'s': "s", 'b': "b", 'tags': "tags"}), bglm_features("m"))`},
+		{"y + n > 2 ~ . - K", `{'s': "s", 'b': "b", 'tags': "tags", 'm': "m"}`},
 	} {
 		f, err := Parse(c.text)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := f.Bind([]string{"y", "n", "k", "s", "b", "tags", "m"}, ""); err != nil {
-			if err = f.Bind([]string{"y", "n", "k", "s", "b", "tags", "m", "v", "hour"}, ""); err != nil {
+			if err = f.Bind([]string{"y", "n", "k", "s", "b", "tags", "m", "v", "st", "r", "hour"}, ""); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if got, err := f.Features(kind); err != nil || got != c.want {
+		if got, err := f.Features(kind, fields); err != nil || got != c.want {
 			t.Errorf("%s: %s (%v), want %s", c.text, got, err, c.want)
 		}
 	}
-	f, _ := Parse("y ~ nope")
+	f, _ := Parse("y ~ st + R")
+	if err := f.Bind([]string{"st", "r"}, ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Features(kind, fields); err == nil || !strings.Contains(err.Error(), "term st has a field r, the name of another term") {
+		t.Errorf("error %v", err)
+	}
+	f, _ = Parse("y ~ nope")
 	if err := f.Bind([]string{"y", "a"}, ""); err == nil || !strings.Contains(err.Error(), "no column nope; found: y, a") {
 		t.Errorf("error %v", err)
 	}
@@ -138,7 +148,7 @@ func FuzzFormula(f *testing.F) {
 		}
 		if g, err := Parse(s); err == nil {
 			if err := g.Bind([]string{"a", "b"}, ""); err == nil {
-				_, _ = g.Features(func(Part) (Kind, error) { return Level, nil })
+				_, _ = g.Features(func(Part) (Kind, error) { return Level, nil }, nil)
 			}
 		}
 	})

@@ -180,15 +180,14 @@ const (
 	Number    Kind = iota
 	Level          // text, BOOLEAN, DATE, ENUM
 	Levels         // a list of text
-	Container      // a map, a struct, a list of numbers or of struct(feature, value)
+	Container      // a map, a list of numbers or of struct(feature, value)
+	Fields         // a struct
 )
 
 // KindOf is the kind that an SQL type has.
 func KindOf(sqlType string) (Kind, error) {
 	t := strings.ToUpper(sqlType)
 	switch {
-	case strings.HasPrefix(t, "MAP("), strings.HasPrefix(t, "STRUCT("):
-		return Container, nil
 	case strings.HasSuffix(t, "]"):
 		if strings.HasPrefix(t, "VARCHAR[") {
 			return Levels, nil
@@ -197,6 +196,10 @@ func KindOf(sqlType string) (Kind, error) {
 			return 0, fmt.Errorf("its type is %s; allowed: lists of text, of numbers and of struct(feature, value); cast it, as in %s", sqlType, "tags::VARCHAR[]")
 		}
 		return Container, nil
+	case strings.HasPrefix(t, "MAP("):
+		return Container, nil
+	case strings.HasPrefix(t, "STRUCT("):
+		return Fields, nil
 	case strings.HasPrefix(t, "ENUM("):
 		return Level, nil
 	}
@@ -215,12 +218,13 @@ func KindOf(sqlType string) (Kind, error) {
 func termError(t Term, err error) error { return fmt.Errorf("formula: term %s: %w", t.Name(), err) }
 
 // Features is the SQL of the features: a STRUCT, in which an interaction is a STRUCT of its
-// parts; a list where terms are containers. kind gives the kind of a part.
-func (f *Formula) Features(kind func(Part) (Kind, error)) (string, error) {
+// parts, a map or a list of features a field of its own, and a STRUCT the fields it has; one
+// of these alone is itself. kind gives the kind of a part, fields the names in a STRUCT.
+func (f *Formula) Features(kind func(Part) (Kind, error), fields func(Part) ([]string, error)) (string, error) {
 	if err := f.Resolve(kind); err != nil {
 		return "", err
 	}
-	var fields, lists []string
+	var out, needed []string
 	for _, t := range f.Terms {
 		var parts []string
 		for _, p := range t {
@@ -231,8 +235,21 @@ func (f *Formula) Features(kind func(Part) (Kind, error)) (string, error) {
 			if k >= Levels && len(t) > 1 {
 				return "", fmt.Errorf("formula: term %s: %s holds several features; allowed in an interaction: numbers and levels", t.Name(), p.Name)
 			}
-			if k == Container {
-				lists = append(lists, p.SQL)
+			if k >= Container && len(f.Terms) == 1 {
+				return p.SQL, nil
+			}
+			if k == Fields {
+				names, err := fields(p)
+				if err != nil {
+					return "", termError(t, err)
+				}
+				if err := f.clash(t, names); err != nil {
+					return "", err
+				}
+				for _, name := range names {
+					out = append(out, quote.Text(name)+": struct_extract("+p.SQL+", "+quote.Text(name)+")")
+				}
+				needed = append(needed, "("+p.SQL+") IS NOT NULL")
 				continue
 			}
 			sql := p.SQL
@@ -243,30 +260,29 @@ func (f *Formula) Features(kind func(Part) (Kind, error)) (string, error) {
 		}
 		switch {
 		case len(t) > 1:
-			fields = append(fields, quote.Text(t.Name())+": {"+strings.Join(parts, ", ")+"}")
+			out = append(out, quote.Text(t.Name())+": {"+strings.Join(parts, ", ")+"}")
 		case len(parts) == 1:
-			fields = append(fields, parts[0])
+			out = append(out, parts[0])
 		}
 	}
-	if len(lists) == 0 && len(fields) == 0 {
+	if len(out) == 0 {
 		return "[]::VARCHAR[]", nil // the intercept alone
 	}
-	whole := "{" + strings.Join(fields, ", ") + "}"
-	switch {
-	case len(lists) == 0:
-		return whole, nil
-	case len(lists) == 1 && len(fields) == 0:
-		return lists[0], nil
+	whole := "{" + strings.Join(out, ", ") + "}"
+	if len(needed) > 0 { // a row without its STRUCT has no features
+		whole = "CASE WHEN " + strings.Join(needed, " AND ") + " THEN " + whole + " END"
 	}
-	for i := range lists {
-		lists[i] = "bglm_features(" + lists[i] + ")"
+	return whole, nil
+}
+
+// clash is the error of a STRUCT t that has a field, one of names, with the name of another term.
+func (f *Formula) clash(t Term, names []string) error {
+	for _, name := range names {
+		for _, o := range f.Terms {
+			if strings.EqualFold(o.Name(), name) && !o.same(t) {
+				return fmt.Errorf("formula: term %s has a field %s, the name of another term; allowed: one of the two", t.Name(), name)
+			}
+		}
 	}
-	if len(fields) > 0 {
-		lists = append([]string{"bglm_features(" + whole + ")"}, lists...)
-	}
-	out := lists[0]
-	for _, l := range lists[1:] {
-		out = "list_concat(" + out + ", " + l + ")"
-	}
-	return out, nil
+	return nil
 }

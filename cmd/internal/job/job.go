@@ -168,15 +168,7 @@ func (j *Job) formula(src *Source, m Model, cols []duck.Column, withY bool) erro
 		}
 		j.Meta = append(j.Meta, "dot", string(dot))
 	}
-	types := typesOf(f, src.Rows(), j.s.Describe)
-	kind := func(p formula.Part) (formula.Kind, error) {
-		t, err := types(p.SQL)
-		if err != nil {
-			return 0, err
-		}
-		return formula.KindOf(t)
-	}
-	if j.X, err = f.Features(kind); err != nil {
+	if j.X, err = j.features(src, f); err != nil {
 		return err
 	}
 	if _, ok := j.Option("prior_variance"); f.Random && !ok {
@@ -217,6 +209,22 @@ func (j *Job) formula(src *Source, m Model, cols []duck.Column, withY bool) erro
 		}
 	}
 	return nil
+}
+
+// features is the SQL of the features of f over the columns of src.
+func (j *Job) features(src *Source, f *formula.Formula) (string, error) {
+	types := typesOf(f, src.Rows(), j.s.Describe)
+	kind := func(p formula.Part) (formula.Kind, error) {
+		t, err := types(p.SQL)
+		if err != nil {
+			return 0, err
+		}
+		return formula.KindOf(t)
+	}
+	return f.Features(kind, func(p formula.Part) ([]string, error) {
+		d, err := j.s.Describe("SELECT unnest(" + p.SQL + ") FROM " + src.Rows())
+		return duck.Names(d), err
+	})
 }
 
 // typesOf finds the SQL types of the parts of f over rows. All are asked at once, since each question
