@@ -21,10 +21,11 @@ type course struct {
 	runs          float64    // of binary responses: runs of ones
 	w, wy, wd, wq float64    // sums of the rows' weights, of these times y, y - first and its square
 	trials, known float64    // weighted sums of the trials, and of what a log density holds besides the mean
+	calibration
 }
 
 // courseSize is the memory of a course, in bytes.
-const courseSize = 160
+const courseSize = 184
 
 // courseBegins is how many rows come before the course.
 const courseBegins = 8
@@ -108,6 +109,7 @@ func merged(c, o *course) *course {
 	c.n, c.pairs, c.runs, c.product = c.n+t.n, c.pairs+t.pairs, c.runs+t.runs, c.product+t.product
 	c.w, c.wy, c.wd, c.wq = c.w+t.w, c.wy+t.wy, c.wd+t.wd, c.wq+t.wq
 	c.trials, c.known, c.last = c.trials+t.trials, c.known+t.known, t.last
+	c.add(t.calibration)
 	return c
 }
 
@@ -214,8 +216,12 @@ func (c *course) says(f *kernels.Fit, p *Plan, score float64) (status string) {
 	if innovates(p.rule) && !p.Model.Lik.Traits().Gaussian && f.LogEvidence < -farInnovation*float64(f.N) {
 		status = kernels.Join(status, fmt.Sprintf("log_evidence is that of innovations far beyond their variance, %.3g nats a row: one linearisation does not reach them, and measurement noise that follows the mean vanishes where that is sure", -f.LogEvidence/float64(f.N)))
 	}
-	if !p.Drifts && c.order(&p.answers) {
+	switch {
+	case p.Drifts:
+	case c.order(&p.answers):
 		status = kernels.Join(status, "equal responses come in long runs, which ruins one pass over the rows: put them in random order, or take a method that keeps them, such as laplace")
+	case p.calibrates && !innovates(p.rule):
+		status = kernels.Join(status, c.calibration.note(p.Model.Lik))
 	}
 	return status
 }

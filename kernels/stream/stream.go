@@ -45,18 +45,19 @@ type Plan struct {
 	Learns bool      // the dispersion is learnt from the rows
 	Named  int       // how many features the model names; they come first
 
-	grid      [2]float64 // the ends of the rates that a bank starts with
-	rule      Rule
-	up        Update // bound to the model's own likelihood
-	noise     bool   // the rows' noise is what is learnt
-	unitNoise bool   // the noise is 1 in the unit of the responses
-	slow      bool
-	answers   answers
-	begins    int64         // rows, those of a fit continued included, before a course
-	names     *kernels.Dict // the features that the model names
-	head      kernels.Fit   // what all fits say alike
-	levels    bool          // the fit continued knows prior variances of columns of levels
-	startUnit float64       // the scale of its responses' unit
+	grid       [2]float64 // the ends of the rates that a bank starts with
+	rule       Rule
+	up         Update // bound to the model's own likelihood
+	noise      bool   // the rows' noise is what is learnt
+	unitNoise  bool   // the noise is 1 in the unit of the responses
+	slow       bool
+	answers    answers
+	calibrates bool          // whether a course says how many events or counts were expected
+	begins     int64         // rows, those of a fit continued included, before a course
+	names      *kernels.Dict // the features that the model names
+	head       kernels.Fit   // what all fits say alike
+	levels     bool          // the fit continued knows prior variances of columns of levels
+	startUnit  float64       // the scale of its responses' unit
 
 	fixed map[uint32]float64 // of numbers that are standardised: fixedNamed
 }
@@ -161,7 +162,7 @@ func New(c Config) (*State, error) {
 // the likelihood that rows learn, nil for none.
 func newPlan(c *Config, m *kernels.Model, reply *response) (p *Plan, learn *lik.Learning, err error) {
 	p = &Plan{Model: m, Rates: []float64{m.Noise}, Drifts: m.Drifts() || m.Options.AutoNoise, rule: c.Rule, slow: c.Slow,
-		answers: answersOf(m.Lik), begins: courseBegins}
+		answers: answersOf(m.Lik), begins: courseBegins, calibrates: calibrates(m.Lik)}
 	n := int64(0) // rows of the fit that goes on
 	if m.Start != nil {
 		n = told(m.Start)
@@ -659,6 +660,13 @@ func (s *State) onCourse(y, o lik.Obs, r *met) {
 			}
 		}
 		s.course.see(y, &p.answers)
+		if p.calibrates && !p.Drifts {
+			l := p.Model.Lik
+			if c := s.bank[0].counts; c != nil && c.sized != nil {
+				l = c.sized
+			}
+			s.course.meet(l, o, r.m, r.v)
+		}
 	}
 	if s.fixed != nil && s.course != nil {
 		l := p.Model.Lik
