@@ -69,5 +69,5 @@ func (c *calibration) note(l lik.Likelihood) string {
 	if c.score > 0 {
 		way = "more"
 	}
-	return fmt.Sprintf("%s %s came than were expected before each row, by %.2g of their deviations: one pass has not found their rate, and its intervals may miss it; a fit of all rows (bglm_fit with a larger row_budget, or bglm_laplace) has it", way, what, math.Abs(c.score)/sd)
+	return fmt.Sprintf("%s %s came than were expected before each row, by %.2g of their deviations: one pass has not found their rate, and its intervals may miss it; a method that keeps all rows, such as laplace, has it", way, what, math.Abs(c.score)/sd)
 }
