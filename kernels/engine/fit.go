@@ -10,7 +10,9 @@ import (
 )
 
 // Fit fits the rows of t by a method, by the name it has in Methods. s are the settings, nil
-// for the defaults; they are changed and serve one Fit only. Rows are read in their order.
+// for the defaults; they are changed and serve one Fit only. Rows are read in their order. A table
+// without rows gives the prior, a Fit of N = 0, as one whose rows are all left out does; SQL has
+// NULL there, and arrowio.Fit nil.
 //
 // Errors: an unknown method, settings that are not allowed, that the method does not use, or that do not fit the rows, columns
 // of different lengths; a bad row, unless s.OnError is option.Skip; the cause of ctx when it

@@ -119,3 +119,22 @@ func ExampleFit() {
 	// origin=ATL    0.444 ± 0.795
 	// origin=BOS   -0.422 ± 0.798
 }
+
+// A table without rows gives the prior.
+func TestFitOfNoRows(t *testing.T) {
+	for _, method := range []string{"adf", "laplace", engine.Auto} {
+		f, err := engine.Fit(context.Background(), method, nil, &rows.Table{X: rows.Fields(rows.Numbers("u", nil)), Y: rows.Bools("y", nil)})
+		if err != nil {
+			t.Errorf("%s: %v", method, err)
+			continue
+		}
+		for _, b := range f.Fit.Beliefs {
+			if b.Mean != 0 || math.Abs(b.Variance/f.Fit.Prior.Of([]byte(b.Feature)).Variance-1) > 1e-12 {
+				t.Errorf("%s: %v", method, b)
+			}
+		}
+		if f.Fit.N != 0 {
+			t.Errorf("%s: n = %d", method, f.Fit.N)
+		}
+	}
+}
