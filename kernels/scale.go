@@ -3,6 +3,8 @@ package kernels
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 )
 
 // farScale is by how many times a column may be off the scale of its prior before a status
@@ -27,9 +29,7 @@ func (f *Fit) ScaleNote(rms []float64, unit float64) string {
 		if c.Kind != NumberColumn || !math.IsNaN(c.Scale) || v == 0 {
 			continue
 		}
-		a := math.Log(rms[k])
-		b := a + 0.5*math.Log(v) - math.Log(unit)
-		if off := min(math.Abs(a), math.Abs(b)); a*b > 0 && off > worst && !math.IsInf(a, -1) {
+		if off := offScale(rms[k], v, unit); off > worst {
 			worst, at = off, k
 		}
 	}
@@ -39,32 +39,123 @@ func (f *Fit) ScaleNote(rms []float64, unit float64) string {
 	return fmt.Sprintf("column %s is far from unit scale (root mean square %.2g), but its prior is taken as it stands: standardize: true puts the prior on the column's own scale", f.Columns[at].Name, rms[at])
 }
 
-// ScaleNote is Fit.ScaleNote of a fit of the rows.
+// offScale is the logarithm of how far numbers of that root mean square are off the scale of a prior
+// of variance v, 0 where the prior may have been made for them.
+func offScale(rms, v, unit float64) float64 {
+	a := math.Log(rms)
+	b := a + 0.5*math.Log(v) - math.Log(unit)
+	if !(a*b > 0) || math.IsInf(a, -1) {
+		return 0
+	}
+	return min(math.Abs(a), math.Abs(b))
+}
+
+// ScaleNote is Fit.ScaleNote of a fit of the rows, which tells of the features of maps and lists, too.
+// Where one prior variance is learnt for several features, no prior is about numbers near 1: one of
+// them is told of that is as far from another.
 func (r *Rows) ScaleNote(f *Fit) string {
-	o := &r.Model.Options
-	if o.Standardize || o.AutoPrior || len(r.counted.cols) == 0 && r.counted.schema == nil {
+	if r.Dict.HashBits > 0 || r.Dict.Len() == 0 {
 		return ""
 	}
 	at := make([]int32, r.Dict.Len())
-	for j := range at {
-		at[j] = -1
-	}
-	rms, squares := make([]float64, len(f.Columns)), make([]center, len(f.Columns))
-	for k := range f.Columns {
-		rms[k] = math.NaN()
-		if id, ok := r.Dict.Find(f.Columns[k].Name); ok && r.Model.Start.Number(f.Columns[k].Name) == nil {
-			at[id], rms[k] = int32(k), 0
+	var of []uint32
+	standard := false // some numbers are put on their own scale
+	for id := range at {
+		at[id] = -1
+		measured, std := r.measured(uint32(id))
+		if standard = standard || std; measured {
+			at[id] = int32(len(of))
+			of = append(of, uint32(id))
 		}
 	}
-	r.running(at, squares, true)
-	for k := range rms {
-		rms[k] += math.Sqrt(squares[k].mean)
+	if len(of) == 0 {
+		return ""
 	}
+	squares := make([]center, len(of))
+	r.running(at, squares, true)
 	unit := 1.0
 	if r.Model.Lik != nil && r.Model.Lik.Traits().Located {
 		unit = r.responseUnit()
 	}
-	return f.ScaleNote(rms, unit)
+	if r.Model.Options.AutoPrior {
+		return r.sharedNote(of, squares, standard)
+	}
+	rms := make([]float64, len(f.Columns))
+	for k := range rms {
+		rms[k] = math.NaN()
+		if id, ok := r.Dict.Find(f.Columns[k].Name); ok && at[id] >= 0 && f.Columns[k].Kind == NumberColumn {
+			rms[k] = math.Sqrt(squares[at[id]].mean)
+		}
+	}
+	if note := f.ScaleNote(rms, unit); note != "" {
+		return note
+	}
+	worst, name, far := math.Log(farScale), "", 0.0
+	for k, id := range of {
+		if r.Dict.NumberPlace(id) < math.MaxInt {
+			continue
+		}
+		x := math.Sqrt(squares[k].mean)
+		if off := offScale(x, f.PriorOf(r.Dict.Name(id)).Variance, unit); off > worst {
+			worst, name, far = off, string(r.Dict.Name(id)), x
+		}
+	}
+	return openNote(name, far)
+}
+
+// measured says of a feature whether its values have a scale of their own that its prior may not be
+// made for, and whether they are standardised: not the intercept, levels and what a fit has learnt before.
+func (r *Rows) measured(id uint32) (is, standard bool) {
+	m := r.Model
+	if r.Dict.ColumnOf(id) > 0 {
+		return false, false
+	}
+	name := string(r.Dict.Name(id))
+	before := func(b Belief) bool { return b.Feature == name }
+	if r.Dict.NumberPlace(id) < math.MaxInt {
+		is = m.Start.Number(name) == nil && !(m.Options.AutoPrior && m.PriorBy.Of(name) != nil)
+		return is && !m.Options.Standardize, is && m.Options.Standardize
+	}
+	if name == Intercept || strings.Contains(name, "=") || strings.HasSuffix(name, IsNull) {
+		return false, false
+	}
+	return m.Start == nil && !slices.ContainsFunc(m.Priors, before), false
+}
+
+// sharedNote is ScaleNote of features of that share a learnt prior variance, with the means of their
+// squares; standard says that it is that of standardised numbers, too.
+func (r *Rows) sharedNote(of []uint32, squares []center, standard bool) string {
+	size := func(k int) float64 { return math.Sqrt(squares[k].mean) }
+	low, high, worst, at := math.Inf(1), math.Inf(-1), math.Log(farScale), -1
+	if standard {
+		low, high = 0, 0
+	}
+	for k := range of {
+		a := math.Log(size(k))
+		if math.IsInf(a, -1) || math.IsNaN(a) {
+			continue
+		}
+		low, high = min(low, a), max(high, a)
+		if math.Abs(a) > worst {
+			worst, at = math.Abs(a), k
+		}
+	}
+	if at < 0 || high-low < math.Log(farScale) {
+		return ""
+	}
+	name := string(r.Dict.Name(of[at]))
+	if r.Dict.NumberPlace(of[at]) == math.MaxInt {
+		return openNote(name, size(at))
+	}
+	return fmt.Sprintf("column %s is far from unit scale (root mean square %.2g), but shares its learnt prior variance with others: standardize: true puts the prior on the column's own scale", name, size(at))
+}
+
+// openNote is the sentence about a feature of a map or a list; "" without a name.
+func openNote(name string, rms float64) string {
+	if name == "" {
+		return ""
+	}
+	return fmt.Sprintf("feature %s is far from unit scale (root mean square %.2g), and features of maps and lists are taken as they are: divide it, or make it a column of a STRUCT, whose numbers are standardised", name, rms)
 }
 
 // responseUnit is the root mean square of the responses, 1 where all are 0.
