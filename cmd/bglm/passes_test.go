@@ -143,6 +143,12 @@ func TestContainersAllWays(t *testing.T) {
 			}
 		}
 	}
+	page := filepath.Join(dir, "page.html")
+	ok(t, "fit", "--data", data, "--formula", "y ~ inc + m", "--out", filepath.Join(dir, "page.parquet"), "-q")
+	ok(t, "report", "--data", data, "--beliefs", filepath.Join(dir, "page.parquet"), "--out", page, "-q")
+	if b, err := os.ReadFile(page); err != nil || !strings.Contains(string(b), ">features<") || strings.Contains(string(b), "an identifier?") {
+		t.Errorf("the page takes a map for levels (%v)", err)
+	}
 	// Prior variances are learnt for the same groups of features.
 	learn := func(name string, args ...string) string {
 		out := filepath.Join(dir, name+".parquet")

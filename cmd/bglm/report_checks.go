@@ -205,7 +205,7 @@ func (sc *scoring) columns(s *duck.Session) (all []*columnHealth, err error) {
 	for _, x := range all {
 		x.PerUnit = !x.sd.Valid
 		switch {
-		case !plain[x.name]:
+		case !plain[x.name] || x.kind == "features":
 		case x.Number:
 			numbers = append(numbers, x)
 		default:

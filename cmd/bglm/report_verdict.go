@@ -342,7 +342,7 @@ func (c *reportCommand) effects(s *duck.Session, p *page.Page, sc *scoring, ds [
 }
 
 // typical makes the table typical of one row of features; false where x is no STRUCT of
-// numbers and levels, or the columns hang together as interactions.
+// numbers and levels alone, or the columns hang together as interactions.
 func typical(s *duck.Session, sc *scoring) (fields []string, ok bool, err error) {
 	cols, err := sc.sampleColumns(s)
 	if err != nil || cols == nil {
@@ -377,6 +377,8 @@ func typical(s *duck.Session, sc *scoring) (fields []string, ok bool, err error)
 				return nil, false, err
 			}
 			set = append(set, name+" := "+level)
+		case "features": // no one row of them is typical
+			return nil, false, nil
 		default:
 			continue
 		}
