@@ -231,6 +231,23 @@ func TestGroupsSkip(t *testing.T) {
 	}
 }
 
+// A file of beliefs alone does not keep the expressions that rows are grouped by.
+func TestGroupsByExpression(t *testing.T) {
+	dir := t.TempDir()
+	path := func(n string) string { return filepath.Join(dir, n) }
+	ok(t, "sql", "-c", "COPY (SELECT i % 5 = 0 AS y, i % 7 AS k, i * 37 % 100 / 100 AS x FROM range(60) t(i)) TO '"+path("d.parquet")+"'")
+	for _, name := range []string{"f.csv", "f.json", "f.parquet"} {
+		ok(t, "fit", path("d.parquet"), "-f", "y ~ x", "--group", "k % 2 AS k2", "-m", "adf", "--out", path(name), "-q")
+		r := bglm(t, "", "predict", path("d.parquet"), "-b", path(name), "-o", "family=bernoulli", "--x", "{x}", "--out", path("p.csv"))
+		if name == "f.parquet" {
+			r = bglm(t, "", "predict", path("d.parquet"), "-b", path(name), "--out", path("p.csv"))
+		}
+		if told := strings.Contains(r.stderr, name+`: it does not know what its groups "k2" are`); told != (name != "f.parquet") || told != (r.code == 1) {
+			t.Errorf("%s: %d, %s", name, r.code, r.stderr)
+		}
+	}
+}
+
 // Groups that on_error=null leaves without a fit are counted and named, and rows of groups without
 // beliefs are not among those scored.
 func TestGroupsWithoutFits(t *testing.T) {

@@ -134,6 +134,11 @@ func openScoring(s *duck.Session, d *dataFlags, m *scoreFlags, what purpose) (*s
 	}
 	j, err := job.New(src, model, withY)
 	if err != nil {
+		for _, g := range f.Group {
+			if f.Job("group."+g.Name) == "" && strings.Contains(err.Error(), "--group "+quote.Name(g.Name)+":") {
+				return nil, fmt.Errorf("%s: it does not know what its groups %s are, and %s has no such column; allowed: data that have it, or beliefs in .parquet, .arrow or .duckdb, which keep the expression", m.Beliefs, quote.Name(g.Name), strings.Join(src.Names(), ", "))
+			}
+		}
 		// The model, or at least its groups, may come from the belief file.
 		if text := err.Error(); strings.Contains(text, "--group ") || m.Formula == "" && m.X == "" && (strings.Contains(text, "formula") || strings.Contains(text, "Binder Error")) {
 			err = fmt.Errorf("%s with %w", m.Beliefs, err)
