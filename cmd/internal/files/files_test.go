@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -150,5 +151,39 @@ func TestCheck(t *testing.T) {
 	}
 	if err := Check(dir, "csv"); err == nil || !strings.Contains(err.Error(), "a folder") {
 		t.Errorf("%v", err)
+	}
+}
+
+// A file is written where a symbolic link leads, which stays one.
+func TestThroughLinks(t *testing.T) {
+	dir := t.TempDir()
+	path := func(n string) string { return filepath.Join(dir, n) }
+	for _, err := range []error{
+		os.Mkdir(path("far"), 0o755), os.WriteFile(path("far/old.html"), []byte("old"), 0o640),
+		os.Symlink("far/old.html", path("a.html")), os.Symlink("a.html", path("b.html")), os.Symlink("far/new.html", path("c.html")),
+		os.Symlink("far", path("d")), os.Symlink("../up.html", path("far/up.html")), os.Symlink("round.html", path("round.html")),
+	} {
+		if err != nil {
+			t.Skip(err) // where links are not for everyone
+		}
+	}
+	for link, to := range map[string]string{"a.html": "far/old.html", "b.html": "far/old.html", "c.html": "far/new.html", "d/plain.html": "far/plain.html", "d/up.html": "up.html"} {
+		if err := Create(path(link), nil, func(w io.Writer) error { _, err := io.WriteString(w, link); return err }); err != nil {
+			t.Errorf("%s: %v", link, err)
+			continue
+		}
+		b, err := os.ReadFile(path(to))
+		st, e := os.Lstat(path(to))
+		if err != nil || e != nil || string(b) != link || !st.Mode().IsRegular() || to == "far/old.html" && st.Mode().Perm() != 0o640 {
+			t.Errorf("%s: %q (%v, %v)", to, b, err, e)
+		}
+	}
+	for _, link := range []string{"a.html", "b.html", "c.html", "d", "far/up.html"} {
+		if st, err := os.Lstat(path(link)); err != nil || st.Mode()&os.ModeSymlink == 0 {
+			t.Errorf("%s is no link any more (%v)", link, err)
+		}
+	}
+	if err := Create(path("round.html"), nil, func(io.Writer) error { return nil }); err == nil || !strings.Contains(err.Error(), "leads nowhere") {
+		t.Error(err)
 	}
 }

@@ -114,10 +114,40 @@ func TempFolder() (string, error) {
 	return os.MkdirTemp("", tempPattern("session"))
 }
 
+// target is the file that a path leads to, which may not be there yet: a symbolic link stays one.
+func target(path string) (string, error) {
+	const most = 40 // as Linux follows
+	to := path
+	for range most {
+		st, err := os.Lstat(to)
+		if err != nil || st.Mode()&os.ModeSymlink == 0 {
+			return to, nil // an error comes again with the folder
+		}
+		next, err := os.Readlink(to)
+		if err != nil {
+			return path, err
+		}
+		if filepath.IsAbs(next) {
+			to = next
+			continue
+		}
+		dir, err := filepath.EvalSymlinks(filepath.Dir(to)) // from which .. goes up
+		if err != nil {
+			return path, err
+		}
+		to = filepath.Join(dir, next)
+	}
+	return path, errors.New("a symbolic link that leads nowhere")
+}
+
 // Atomically lets write make a file beside path and renames it when it is whole. An
-// existing file keeps its permissions. What other runs left of it goes, or is named
+// existing file keeps its permissions, a symbolic link its place. What other runs left of it goes, or is named
 // on warn. Errors of the path call it --out.
 func Atomically(path string, warn io.Writer, write func(tmp string) error) (err error) {
+	path, err = target(path)
+	if err != nil {
+		return fmt.Errorf("--out %s: %w", path, err)
+	}
 	dir := filepath.Dir(path)
 	if st, err := os.Stat(dir); err != nil {
 		return fmt.Errorf("--out %s: %w", path, err)
