@@ -12,7 +12,6 @@ import (
 	"github.com/bglm/bglm/cmd/internal/duck"
 	"github.com/bglm/bglm/cmd/internal/files"
 	"github.com/bglm/bglm/cmd/internal/quote"
-	"github.com/bglm/bglm/cmd/internal/shell"
 )
 
 // WholeTypes is an error of a CSV file whose first rows do not tell the types of its columns: those that
@@ -116,7 +115,8 @@ func (src *Source) renamed(found []string) {
 			if !slices.ContainsFunc(header[:k], same) || !slices.Contains(found, own) || slices.Contains(header, own) {
 				continue
 			}
-			fmt.Fprintf(src.s.Env.Stderr, "bglm: %s\n", shell.Visible(fmt.Sprintf("%s: more than one column is called %s; column %d is %s here", src.name(i), name, k+1, own)))
+			note := fmt.Errorf("%s: more than one column is called %s; column %d is %s here", src.name(i), name, k+1, own)
+			fmt.Fprintln(src.s.Env.Stderr, "bglm: "+src.s.Env.Message(note))
 		}
 	}
 }
