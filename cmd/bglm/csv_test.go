@@ -56,6 +56,10 @@ func TestQuotationWithoutEnd(t *testing.T) {
 	if r.code != 1 || !strings.Contains(r.stderr, "q.csv: damaged, or no CSV: a quotation that begins in line 52 has no end") {
 		t.Errorf("%d: %s", r.code, r.stderr)
 	}
+	late := file(t, "late.csv", "y,s\n"+strings.Repeat(half, 450)+"1,\"abc\n"+half)
+	if r := bglm(t, "", "fit", late, "-f", "y ~ s", "--out", out); r.code != 1 || !strings.Contains(r.stderr, "late.csv: damaged, or no CSV: a quotation that begins in line 22502 has no end") {
+		t.Errorf("%d: %s", r.code, r.stderr)
+	}
 	ok(t, "fit", whole, "-f", "y ~ s", "--out", out, "-q")
 	if r := bglm(t, broken, "predict", "-b", out, "--data", "-", "--format", "csv", "--out", "-"); r.code != 1 || !strings.Contains(r.stderr, "standard input: damaged") {
 		t.Errorf("%d: %s", r.code, r.stderr)

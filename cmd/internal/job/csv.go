@@ -36,10 +36,19 @@ func (e *WholeTypes) Note() string {
 // notConverted is what DuckDB says of a value that has another type than the first rows.
 var notConverted = regexp.MustCompile(`(?s)CSV Error on Line: (\d+)\n.*?Error when converting column "(.*?)"\. (Could not convert .*?)\n.*\n\s*file = (.*?)\n`)
 
+// notEnded is what DuckDB says of a quotation without end behind the rows that it guesses the form from.
+var notEnded = regexp.MustCompile(`(?s)CSV Error on Line: (\d+)\n.*?Value with unterminated quote found\..*\n\s*file = (.*?)\n`)
+
 // converted is err of such a value in plain words, a *WholeTypes where all rows have types; else err.
 func (src *Source) converted(err error) error {
+	if src.Kind != "csv" {
+		return err
+	}
+	if m := notEnded.FindStringSubmatch(err.Error()); m != nil {
+		return duck.Reword(err, fmt.Sprintf("%s: damaged, or no CSV: a quotation that begins in line %s has no end", src.FileName(m[2]), m[1]))
+	}
 	m := notConverted.FindStringSubmatch(err.Error())
-	if src.Kind != "csv" || m == nil {
+	if m == nil {
 		return err
 	}
 	told := duck.Reword(err, fmt.Sprintf("%s, line %s: column %s: %s", src.FileName(m[4]), m[1], m[2], strings.Replace(m[3], "Could", "could", 1)))
