@@ -290,7 +290,7 @@ func (j *Job) check(src *Source, m Model, withY bool) (x string, err error) {
 			if o.Term != "" {
 				flag = "formula: " + o.Term
 			}
-			if slices.Contains(RowKeys, o.Key) {
+			if slices.Contains(RowKeys, o.Key) && (o.Key != "weight" || src.Fits == "") { // a fit's own is told apart where it scores
 				args = append(args, argument{flag, o.SQL})
 			}
 		}
