@@ -72,6 +72,8 @@ func TestStoredStreams(t *testing.T) {
 		{"full_bernoulli", "sequential_laplace", "full", "bernoulli", false, 1e-11},
 		{"lowrank", "adf", "lowrank", "studentt", false, 1e-5},
 		{"negbinomial", "adf", "arrowhead", "negbinomial", false, 0},
+		// Its first eleven rows learnt the size by the squares of their scores.
+		{"negbinomial_squares", "adf", "arrowhead", "negbinomial", false, 0.05},
 		{"studentt", "adf", "full", "studentt", false, 1e-11},
 	} {
 		whole := c.after(t, nil, 0, 60)
