@@ -68,7 +68,7 @@ func TestFewerEvidences(t *testing.T) {
 func TestKnownDeviations(t *testing.T) {
 	for _, family := range []string{"gaussian", "bernoulli", "poisson"} {
 		for _, each := range []int{4, 20} {
-			o := levels(rand.New(rand.NewPCG(3, 9)), family, 400*each, 1, 400)
+			o := levels(rand.New(rand.NewPCG(3, 9)), family, 400*each, 0, 400)
 			m := model(t, family, "", lik.Params{Dispersion: 1})
 			m.NoIntercept = false
 			m.Options = kernels.Options{AutoPrior: true, AutoDispersion: family == "gaussian", Integrate: true}
