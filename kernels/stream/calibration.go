@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/special"
 )
 
 // calibration sums what binary responses and counts were above what the filter expected of them before they
@@ -39,7 +40,20 @@ func (c *calibration) meet(l lik.Likelihood, o lik.Obs, m, v float64) {
 	if !l.Traits().Binary {
 		a *= mean / variance
 	}
-	d := a * (o.Y - mean)
+	c.count(a, a*(o.Y-mean), variance)
+}
+
+// meetBinary is meet of a binary response of weight 1, whose log probability was logZ.
+func (c *calibration) meetBinary(y, logZ float64) {
+	p := special.ExpDown(logZ)
+	d := 1 - p // as much above what was expected
+	if y == 0 {
+		d = -d
+	}
+	c.count(1, d, p*(1-p))
+}
+
+func (c *calibration) count(a, d, variance float64) {
 	c.score += d
 	c.information += a * a * variance
 	c.square += d * d

@@ -53,6 +53,7 @@ type Plan struct {
 	slow       bool
 	answers    answers
 	calibrates bool          // whether a course says how many events or counts were expected
+	foretells  bool          // log Z of a row of weight 1 is the probability of its binary response
 	begins     int64         // rows, those of a fit continued included, before a course
 	names      *kernels.Dict // the features that the model names
 	head       kernels.Fit   // what all fits say alike
@@ -190,6 +191,9 @@ func newPlan(c *Config, m *kernels.Model, reply *response) (p *Plan, learn *lik.
 		p.noise = !innovates(c.Rule) || m.Options.MeasurementNoise == 0 && !m.Options.AutoMeasurementNoise
 	}
 	p.up, err = c.Rule.Bind(m)
+	if _, ok := p.up.(exact); ok {
+		p.foretells = m.Lik.Traits().Binary
+	}
 	return p, learn, err
 }
 
@@ -660,7 +664,11 @@ func (s *State) onCourse(y, o lik.Obs, r *met) {
 			}
 		}
 		s.course.see(y, &p.answers)
-		if p.calibrates && !p.Drifts {
+		switch {
+		case p.Drifts || !p.calibrates:
+		case p.foretells && o.Weight == 1:
+			s.course.meetBinary(o.Y, r.t.LogZ)
+		default:
 			l := p.Model.Lik
 			if c := s.bank[0].counts; c != nil && c.sized != nil {
 				l = c.sized
