@@ -98,6 +98,20 @@ func checkDatabaseHead(f io.ReaderAt) error {
 	return nil
 }
 
+// opened reads a file, as unpacked does, until end.
+func opened(path string) (in io.Reader, end func() error, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	in, _, err = unpacked(f, path)
+	if err != nil {
+		f.Close()
+		return nil, nil, err
+	}
+	return in, f.Close, nil
+}
+
 // unpacked reads a file as its extension says it is compressed.
 func unpacked(f io.Reader, path string) (io.Reader, bool, error) {
 	switch strings.ToLower(filepath.Ext(path)) {
@@ -227,15 +241,11 @@ func checkCSVEnd(r io.Reader) error {
 
 // CSVHeader is the first line of a CSV file, cut into fields and as it stands.
 func CSVHeader(path string) (fields []string, raw string) {
-	f, err := os.Open(path)
+	in, end, err := opened(path)
 	if err != nil {
 		return nil, ""
 	}
-	defer f.Close()
-	in, _, err := unpacked(f, path)
-	if err != nil {
-		return nil, ""
-	}
+	defer end()
 	head, _ := bufio.NewReaderSize(in, 1<<16).Peek(1 << 16)
 	head = bytes.TrimPrefix(head, []byte("\ufeff"))
 	if i := bytes.IndexAny(head, "\r\n"); i >= 0 {
@@ -258,15 +268,14 @@ func CSVHeader(path string) (fields []string, raw string) {
 // numbers, and the line's; 0 where all have as many.
 func Uneven(path string) (line, fields, first int) {
 	head, raw := CSVHeader(path)
-	f, err := os.Open(path)
-	if err != nil || head == nil {
+	if head == nil {
 		return 0, 0, 0
 	}
-	defer f.Close()
-	in, _, err := unpacked(f, path)
+	in, end, err := opened(path)
 	if err != nil {
 		return 0, 0, 0
 	}
+	defer end()
 	r := csv.NewReader(in)
 	r.Comma, r.LazyQuotes, r.ReuseRecord, r.FieldsPerRecord = rune(delimiterOf([]byte(raw))), true, true, len(head)
 	for {
@@ -283,15 +292,11 @@ func Uneven(path string) (line, fields, first int) {
 
 // OneLine says whether a text has one line only.
 func OneLine(path string) bool {
-	f, err := os.Open(path)
+	in, end, err := opened(path)
 	if err != nil {
 		return false
 	}
-	defer f.Close()
-	in, _, err := unpacked(f, path)
-	if err != nil {
-		return false
-	}
+	defer end()
 	r := bufio.NewReader(in)
 	_, err = r.ReadString('\n')
 	if err == nil {

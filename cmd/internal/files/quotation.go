@@ -3,7 +3,6 @@ package files
 import (
 	"bufio"
 	"io"
-	"os"
 	"strings"
 )
 
@@ -13,15 +12,11 @@ const quotedWithin = 1 << 20
 // HasQuotations says whether a field of a CSV file, not too far from its beginning, begins with a
 // quotation mark.
 func HasQuotations(path string) bool {
-	f, err := os.Open(path)
+	in, end, err := opened(path)
 	if err != nil {
 		return false
 	}
-	defer f.Close()
-	in, _, err := unpacked(f, path)
-	if err != nil {
-		return false
-	}
+	defer end()
 	head, _ := io.ReadAll(io.LimitReader(in, quotedWithin))
 	text := string(head)
 	first, _, _ := strings.Cut(text, "\n")
@@ -35,15 +30,11 @@ const longQuotation = 100
 // OpenQuotation is the line of a CSV file where the first quotation begins that has no end, as others
 // have; 0 for none, or where most quotation marks are no more than text.
 func OpenQuotation(path string) (line int) {
-	f, err := os.Open(path)
+	in, end, err := opened(path)
 	if err != nil {
 		return 0
 	}
-	defer f.Close()
-	in, _, err := unpacked(f, path)
-	if err != nil {
-		return 0
-	}
+	defer end()
 	r := bufio.NewReaderSize(in, 1<<18)
 	var ahead []string
 	next := func(k int) (string, bool) {
