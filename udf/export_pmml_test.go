@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/bglm/bglm/kernels/kerneltest"
 )
 
 // crossed are fits with interactions, whose parts the fit has by themselves.
@@ -86,6 +88,7 @@ func TestPMMLScoresElsewhere(t *testing.T) {
 // 'plugin': 1e-12 relative, for each class. In all forms of covariance, two classes and more,
 // with NULLs, levels never seen, interactions and classes full of quotes.
 func TestPMMLOfClassesScoresElsewhere(t *testing.T) {
+	kerneltest.Slow(t)
 	python, db := pmmlReader(t)
 	const three, two = `['ü', 'a <b>', '"b" & ' || chr(39) || chr(10)][1 + (id * id + id // 7) % 3]`, `id % 7 < 3`
 	for _, c := range []struct{ label, options, x string }{

@@ -15,6 +15,7 @@ import (
 
 // FITs of every layout, stored in every way, answer what they did when they were made.
 func TestStoredFits(t *testing.T) {
+	kerneltest.Slow(t)
 	for _, dir := range kerneltest.FitFolders(t) {
 		want := kerneltest.FitAnswers(t, dir)
 		in := func(name string) string { return "'" + strings.ReplaceAll(filepath.Join(dir, name), "'", "''") + "'" }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bglm/bglm/kernels/kerneltest"
 	"github.com/bglm/bglm/udf"
 )
 
@@ -15,6 +16,7 @@ import (
 //
 // covers: hosts
 func TestRulesHere(t *testing.T) {
+	kerneltest.Slow(t)
 	udf.Rules(true)
 	defer udf.Rules(false)
 	db := open(t)

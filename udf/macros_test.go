@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bglm/bglm/kernels/kerneltest"
 	"github.com/bglm/bglm/kernels/option"
 	sqlfiles "github.com/bglm/bglm/sql"
 	"github.com/bglm/bglm/udf"
@@ -72,6 +73,7 @@ func TestHelpOfSharedKeys(t *testing.T) {
 //
 // covers: help options
 func TestHelpOfAll(t *testing.T) {
+	kerneltest.Slow(t)
 	db := open(t)
 	help := func(name string) (s string) {
 		t.Helper()

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bglm/bglm/kernels/kerneltest"
 	"github.com/bglm/bglm/udf"
 )
 
@@ -235,6 +236,7 @@ func TestPurgeUnderLoad(t *testing.T) {
 //
 // covers: never.crash
 func TestOutOfMemoryInResult(t *testing.T) {
+	kerneltest.Slow(t)
 	db := open(t)
 	exec(t, db, "SET memory_limit = '60MB'")
 	_, err := db.Exec("CREATE TABLE t AS SELECT g, bglm_adf(true, list_transform(range(20000), lambda i: i::DOUBLE), {covariance: 'diagonal'}) f FROM range(400) t(g) GROUP BY g")

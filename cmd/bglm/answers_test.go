@@ -8,10 +8,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/bglm/bglm/kernels/kerneltest"
 )
 
 // The tables about fits are those of the SQL functions, and the exported query scores.
 func TestAnswers(t *testing.T) {
+	kerneltest.Slow(t)
 	dir := t.TempDir()
 	var b strings.Builder
 	b.WriteString("y,a,g,w\n")
@@ -142,6 +145,7 @@ func compared(t *testing.T, dir, data string) {
 // What a fit was made with that its columns do not tell is said in the text and beside it; what
 // cannot be exported is an error.
 func TestExportSays(t *testing.T) {
+	kerneltest.Slow(t)
 	dir := t.TempDir()
 	data, out := filepath.Join(dir, "d.parquet"), filepath.Join(dir, "fit.parquet")
 	ok(t, "sql", "-c", "COPY (SELECT i % 3 AS y, i / 40 AS x, 1 + i % 4 AS o, 'k' || i % 2 AS g, 'h' || i % 5 AS h, MAP {'a': i % 7, 'b': 1} AS m, {c: i % 5} AS st, CASE i % 3 WHEN 0 THEN ['a'] ELSE ['a', 'b'] END AS tags FROM range(60) t(i)) TO '"+data+"'")

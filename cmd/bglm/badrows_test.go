@@ -5,11 +5,14 @@ import (
 	"math"
 	"path/filepath"
 	"testing"
+
+	"github.com/bglm/bglm/kernels/kerneltest"
 )
 
 // A fit that skips bad rows is checked, evaluated and reported without them, whatever the method:
 // the figures are those of the rows without the bad ones. Of other rows bad ones are skipped too.
 func TestBadRowsAreSkipped(t *testing.T) {
+	kerneltest.Slow(t)
 	dir := t.TempDir()
 	data, good, fit := filepath.Join(dir, "d.parquet"), filepath.Join(dir, "good.parquet"), filepath.Join(dir, "f.parquet")
 	query(t, "COPY (SELECT i, CASE WHEN i = 5 THEN 3 ELSE (i * 7 % 5 > 2)::INT END AS y, CASE WHEN i = 9 THEN 'nan'::DOUBLE ELSE i * 37 % 11 / 4.0 END AS x, 'g' || i % 3 AS g, CASE WHEN i = 20 THEN -1 ELSE i % 2 + 1 END AS w FROM range(60) t(i)) TO '"+data+"'")

@@ -58,6 +58,7 @@ func differ(t *testing.T, a, b string) string {
 
 // SQL, the command line and the Arrow engine give one answer, from every format.
 func TestThreeWays(t *testing.T) {
+	kerneltest.Slow(t)
 	data := rowsFile(t, "rows.parquet")
 	dir := filepath.Dir(data)
 	path := func(n string) string { return filepath.Join(dir, n) }
@@ -276,6 +277,7 @@ func TestGroupsWithoutFits(t *testing.T) {
 // Beliefs alone do not say what they are of: the fit says which options they need, with which they
 // predict as it does, and without them they are an error. As a prior they are of the job's family.
 func TestBeliefsAlone(t *testing.T) {
+	kerneltest.Slow(t)
 	dir := t.TempDir()
 	path := func(n string) string { return filepath.Join(dir, n) }
 	query(t, "COPY (SELECT i % 7 AS x, i % 3 AS cnt, 'g' || i % 2 AS g, sin(i) AS z FROM range(80) t(i)) TO '"+path("d.parquet")+"'")
@@ -354,6 +356,7 @@ func TestStandardOutput(t *testing.T) {
 // the leave-one-out densities, for a stream its evidence a row (but for what the priors of
 // level means change in it as levels appear).
 func TestFitConcludes(t *testing.T) {
+	kerneltest.Slow(t)
 	data := rowsFile(t, "rows.parquet")
 	path := func(n string) string { return filepath.Join(filepath.Dir(data), n) }
 	loo := func(options string) string {
@@ -440,6 +443,7 @@ func TestMergeOfParts(t *testing.T) {
 
 // Models with offsets and trials predict with them.
 func TestOffsetAndTrials(t *testing.T) {
+	kerneltest.Slow(t)
 	data := rowsFile(t, "rows.parquet")
 	path := func(n string) string { return filepath.Join(filepath.Dir(data), n) }
 	ok(t, "fit", data, "-f", "hour ~ ad + offset(o)", "-m", "adf", "-o", "covariance=diagonal", "-o", "family=poisson", "--out", path("b.parquet"), "-q")
@@ -460,6 +464,7 @@ func TestOffsetAndTrials(t *testing.T) {
 // Wrong flags, data and beliefs: the exit code, a message that names the file and
 // the row, and nothing written.
 func TestBatchErrors(t *testing.T) {
+	kerneltest.Slow(t)
 	data := rowsFile(t, "rows.parquet")
 	dir := filepath.Dir(data)
 	path := func(n string) string { return filepath.Join(dir, n) }
@@ -730,6 +735,7 @@ func TestOptionsOfBothEngines(t *testing.T) {
 
 // Interactions of levels and numbers are the same to both engines, where values are missing too.
 func TestInteractionsOfBothEngines(t *testing.T) {
+	kerneltest.Slow(t)
 	if kerneltest.Race {
 		t.Skip("a session, one command after another: the detector only makes it long")
 	}
@@ -774,14 +780,12 @@ func TestInteractionsOfBothEngines(t *testing.T) {
 // Every engine of the registry serves both ways of reading, goes through its files
 // and predicts.
 func TestAllMethods(t *testing.T) {
+	kerneltest.Slow(t)
 	data := rowsFile(t, "rows.parquet")
 	path := func(n string) string { return filepath.Join(filepath.Dir(data), n) }
 	small := path("small.parquet")
 	query(t, "COPY (SELECT * FROM '"+data+"' WHERE i < 400) TO '"+small+"'")
 	for _, m := range engine.Names(engine.Weights) {
-		if testing.Short() && m != "adf" && m != "laplace" {
-			continue
-		}
 		args := []string{"fit", small, "-f", "y ~ ad + x", "-m", m, "-q"}
 		if m == "hmc" {
 			args = append(args, "-o", "samples=50", "-o", "warmup=50", "-o", "chains=2", "-o", "seed=3")
@@ -853,6 +857,7 @@ func TestCompress(t *testing.T) {
 
 // (x | g) is the option correlated: one fit from both engines, and its correlation in the summary.
 func TestCorrelatedFormula(t *testing.T) {
+	kerneltest.Slow(t)
 	data := rowsFile(t, "rows.parquet")
 	path := func(n string) string { return filepath.Join(filepath.Dir(data), n) }
 	small := path("small.parquet")
@@ -875,6 +880,7 @@ func TestCorrelatedFormula(t *testing.T) {
 
 // A number and its levels are two columns, by both engines and in every command.
 func TestNumberAndItsLevels(t *testing.T) {
+	kerneltest.Slow(t)
 	dir := t.TempDir()
 	path := func(n string) string { return filepath.Join(dir, n) }
 	data := path("years.parquet")

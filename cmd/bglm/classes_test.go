@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/bglm/bglm/kernels/kerneltest"
 )
 
 // Rows that a fit of classes has learnt are judged by fits of four fifths of them, the same as
@@ -122,6 +124,7 @@ func TestClassAnswers(t *testing.T) {
 // The kind of prediction is that of SQL for classes and processes too; an offset cancels among
 // classes, counts for a process, and where it is NULL there is no prediction.
 func TestPredictionKinds(t *testing.T) {
+	kerneltest.Slow(t)
 	dir := t.TempDir()
 	data := filepath.Join(dir, "d.parquet")
 	ok(t, "sql", "-c", "COPY (SELECT i, sin(i) AS x, i % 5 AS n, i % 3 = 0 AS y, 'c' || (i * i % 3 + (sin(i) > 0)::INT) AS c, CASE WHEN i % 10 <> 3 THEN i % 4 END AS o FROM range(60) t(i)) TO '"+data+"'")

@@ -6,10 +6,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/bglm/bglm/kernels/kerneltest"
 )
 
 // Text behind the rows that DuckDB takes the types of columns from is read as it is before them.
 func TestLateText(t *testing.T) {
+	kerneltest.Slow(t)
 	dir := t.TempDir()
 	rows := func(text int) string {
 		var b strings.Builder

@@ -14,12 +14,14 @@ import (
 
 	"github.com/bglm/bglm/cmd/internal/files"
 	"github.com/bglm/bglm/cmd/internal/shell"
+	"github.com/bglm/bglm/kernels/kerneltest"
 )
 
 // Damaged, empty and unreadable files, alone and among good ones, in every command
 // that reads rows: exit code 1, a message that names the file and shows no control
 // character, no part of an output.
 func TestDamagedData(t *testing.T) {
+	kerneltest.Slow(t)
 	dir := t.TempDir()
 	path := func(n string) string { return filepath.Join(dir, n) }
 	const rows = "SELECT i, i % 3 = 0 AS y, 'a' || i % 5 AS ad, i * 0.5 AS x FROM range(3000) t(i)"
@@ -102,7 +104,7 @@ func TestDamagedData(t *testing.T) {
 		for k, args := range commands {
 			// Every command reads by the same way in: each case through one more of them
 			// tells enough, and the flipped bits through all.
-			if k > 0 && (testing.Short() || i%4 != k-1) && c.want != "" {
+			if k > 0 && i%4 != k-1 && c.want != "" {
 				continue
 			}
 			inputs := [][]string{{c.file}}
@@ -174,6 +176,7 @@ func TestFaultsAreNamed(t *testing.T) {
 
 // Odd but whole files are read as they were.
 func TestWholeCSV(t *testing.T) {
+	kerneltest.Slow(t)
 	for name, text := range map[string]string{
 		"no last line break":    "y,x\n1,2\n0,3\n1,4",
 		"notes above":           "made by hand\n\ny,x\n1,2\n0,3\n1,4\n",
@@ -428,6 +431,7 @@ func TestWordsAmongNumbers(t *testing.T) {
 // anything is fitted, and stay. It may be the one that is read; a second run replaces what the first
 // has made.
 func TestTablesOfOthers(t *testing.T) {
+	kerneltest.Slow(t)
 	dir := t.TempDir()
 	path := func(n string) string { return filepath.Join(dir, n) }
 	rows := "SELECT i, i * 7 % 5 > 2 AS b, i * 37 % 11 AS x FROM range(60) t(i)"
@@ -467,6 +471,7 @@ func TestTablesOfOthers(t *testing.T) {
 // What the standard input holds is known by its first bytes, packed or a database too; text that is
 // no table is said without DuckDB's parameters, with the line that does not fit.
 func TestStandardInputForms(t *testing.T) {
+	kerneltest.Slow(t)
 	dir := t.TempDir()
 	path := func(n string) string { return filepath.Join(dir, n) }
 	rows := "SELECT i, i * 7 % 5 > 2 AS b, i * 37 % 11 AS x FROM range(60) t(i)"

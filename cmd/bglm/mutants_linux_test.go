@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"github.com/bglm/bglm/cmd/internal/files"
+	"github.com/bglm/bglm/kernels/kerneltest"
 )
 
 var (
@@ -289,11 +290,10 @@ func mutate(rng *rand.Rand, b []byte) []byte {
 //
 //	go test ./cmd/bglm -run TestMutants -v -timeout 4h -mutants 20000
 func TestMutants(t *testing.T) {
+	kerneltest.Slow(t)
 	n := *mutants
 	if n == 0 {
-		if n = 200; testing.Short() {
-			n = 60
-		}
+		n = 200
 	}
 	dir := t.TempDir()
 	all := originals(t, dir)

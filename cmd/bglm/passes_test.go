@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/bglm/bglm/kernels/kerneltest"
 )
 
 const passFormula = "y ~ ad + site + x + hour"
@@ -112,6 +114,7 @@ func TestOutOfCore(t *testing.T) {
 // A fit of columns beside maps and lists is the same in every way there is to make it: in SQL, of Arrow
 // records, in passes and of parts.
 func TestContainersAllWays(t *testing.T) {
+	kerneltest.Slow(t)
 	dir := t.TempDir()
 	data := filepath.Join(dir, "rows.parquet")
 	query(t, `COPY (SELECT (hash(i * 7) % 1000 / 1000.0 < 1 / (1 + exp(1.5 - k - 2 * a - i % 4 + (i % 5) / 2)))::INT AS y, CASE WHEN i % 10 > 0 THEN 50000 + 3000 * k END AS inc,
@@ -162,6 +165,7 @@ func TestContainersAllWays(t *testing.T) {
 
 // A state that is damaged, or no state, is an error that names it and says what to do.
 func TestOutOfCoreLowRank(t *testing.T) {
+	kerneltest.Slow(t)
 	data := rowsFile(t, "rows.parquet")
 	dir := filepath.Dir(data)
 	file := func(name string) string { return filepath.Join(dir, name+".parquet") }
@@ -334,6 +338,7 @@ func stamp(path string) int64 {
 // Without further options it is bglm fit without further options: prior variances are learnt
 // and integrated over. The sample is all rows here, so that passes begin at the answer.
 func TestOutOfCoreDefault(t *testing.T) {
+	kerneltest.Slow(t)
 	data := rowsFile(t, "rows.parquet")
 	dir := filepath.Dir(data)
 	for name, args := range map[string][]string{

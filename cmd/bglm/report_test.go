@@ -395,7 +395,7 @@ func TestReportOfCounts(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("claims,months,g\n")
 	for i := range 400 {
-		fmt.Fprintf(&b, "%d,%d,%c\n", max(i*i%23-20, 0), 1+i%12, 'a'+i%3)
+		fmt.Fprintf(&b, "%d,%d,%c\n", max(i*i*7%29-12, 0), 1+i%12, 'a'+i%3)
 	}
 	if err := os.WriteFile(data, []byte(b.String()), 0o644); err != nil {
 		t.Fatal(err)

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/bglm/bglm/kernels/kerneltest"
 )
 
 func evaluated(t *testing.T, args ...string) (q quality) {
@@ -83,6 +85,7 @@ func TestEvaluateLeavesOut(t *testing.T) {
 // The stream of method auto is judged as it was learnt, without what was asked to be learnt and is
 // not by a stream.
 func TestProgressiveOfAuto(t *testing.T) {
+	kerneltest.Slow(t)
 	data := rowsFile(t, "rows.parquet")
 	fit := filepath.Join(filepath.Dir(data), "f.parquet")
 	for _, options := range [][]string{
@@ -169,6 +172,7 @@ func TestDriftHasNoLeaveOneOut(t *testing.T) {
 // predict of a row is near the base rate, whatever the fit says of it, and rows that cannot be
 // left out are said, not dropped.
 func TestDecisiveRows(t *testing.T) {
+	kerneltest.Slow(t)
 	dir := t.TempDir()
 	csv := filepath.Join(dir, "own.csv")
 	if err := os.WriteFile(csv, []byte("id,age,city,income,bought\n1,34,Berlin,52000,yes\n2,45,Paris,61000,no\n3,NA,Berlin,48000,yes\n4,29,Rome,-,no\n5,51,Paris,75000,yes\n6,38,Rome,50000,no\n7,27,Berlin,39000,no\n8,60,Paris,90000,yes\n"), 0o600); err != nil {

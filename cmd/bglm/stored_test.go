@@ -18,6 +18,7 @@ import (
 // Files of fits of every layout, single and grouped, predict what they did when they
 // were made, and serve as a prior and as parts of a merge.
 func TestStoredFits(t *testing.T) {
+	kerneltest.Slow(t)
 	for _, dir := range kerneltest.FitFolders(t) {
 		files, err := filepath.Glob(filepath.Join(dir, "predictions", "*.csv"))
 		if err != nil || len(files) < 20 {
@@ -38,9 +39,6 @@ func TestStoredFits(t *testing.T) {
 			}
 			if name == "softmax_groups" {
 				tol = 3e-5 // four classes: of 0.25, the error of the lattice that made them and of today's rule
-			}
-			if testing.Short() && !strings.Contains("adf_full softmax gp group groups", name) {
-				continue
 			}
 			for _, form := range []string{"kinds/" + name + ".parquet", "kinds/" + name + ".arrow", name + ".parquet", name + ".arrow", name + ".duckdb.gz"} {
 				fit := in(form)
@@ -108,6 +106,7 @@ func TestStoredFits(t *testing.T) {
 // Files of one fit and of groups have one form, which keeps fits without beliefs and what
 // fits remember of columns, and is read by SQL alone.
 func TestOneFormOfFiles(t *testing.T) {
+	kerneltest.Slow(t)
 	dir := kerneltest.FitFolders(t)[0]
 	data := filepath.Join(dir, "d.parquet")
 	tmp := t.TempDir()

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/bglm/bglm/kernels/kerneltest"
 )
 
 // weighedRows makes two files of the same rows: all of them, and equal ones once with the weight w.
@@ -23,6 +25,7 @@ func weighedRows(t *testing.T) (all, once string) {
 // Rows with weights are measured as a table is that has each as often as its weight says: the line
 // of a fit, what evaluate prints, also of the user's predictions, and the report.
 func TestWeightsCountRows(t *testing.T) {
+	kerneltest.Slow(t)
 	all, once := weighedRows(t)
 	fits := []string{filepath.Join(filepath.Dir(all), "all.fit.parquet"), filepath.Join(filepath.Dir(all), "once.fit.parquet")}
 	same := func(what string, got, want *float64) {

@@ -13,6 +13,7 @@ import (
 // A state merged into one without rows, or the other way about, is what it was: evidence,
 // beliefs, what the status says, and rows that follow.
 func TestMergeWithNothing(t *testing.T) {
+	kerneltest.Slow(t)
 	tb := newTable(500, 80, 3, 9, true)
 	forms := map[string]func(*kernels.Model) (*stream.State, error){
 		"arrowhead": NewTied,

@@ -91,6 +91,7 @@ func (g *gaps) feed(t *testing.T, s *stream.State, lo, hi int) {
 // filter beside a column of levels that the block has no room for; in one run, in one that
 // was continued, and merged.
 func TestTiedIndicators(t *testing.T) {
+	kerneltest.Slow(t)
 	const n = 4000
 	for seed := range uint64(3) {
 		g := newGaps(n, seed+3)

@@ -91,6 +91,7 @@ func regression(r *rand.Rand, n, p int) (d *data, x string) {
 // measured by the deviation of all responses, and that of the weights, in no unit of the noise: what they
 // say goes with 1/n, and what one row changes of that with 1/n².
 func TestLearntDispersionIsLeftOut(t *testing.T) {
+	kerneltest.Slow(t)
 	r := rand.New(rand.NewPCG(5, 6))
 	o := map[string]any{"family": "gaussian", "prior_variance": 100.0}
 	for _, n := range []int{10, 25, 60} {

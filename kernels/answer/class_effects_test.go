@@ -119,6 +119,7 @@ func TestClassSharesClosedForm(t *testing.T) {
 // the gradients by differences under the covariance written out; exact ones, and draws, are
 // near to these where the posterior is narrow.
 func TestClassEffectsByDifferences(t *testing.T) {
+	kerneltest.Slow(t)
 	y, x, g := classData()
 	n := len(y)
 	both := rows.Fields(rows.Numbers("x", x), rows.Texts("g", g))

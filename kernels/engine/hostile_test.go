@@ -56,6 +56,7 @@ func hostile(n int) map[string]*rows.Slice {
 // A column that says nothing does no harm, in any unit and any form of the posterior:
 // predictions stay near those without it.
 func TestHostileColumns(t *testing.T) {
+	kerneltest.Slow(t)
 	n := 400
 	rng := rand.New(rand.NewPCG(4, 4))
 	u, y, r := make([]float64, n), make([]bool, n), make([]float64, n)
@@ -145,6 +146,7 @@ func TestBeyond(t *testing.T) {
 // Ten thousand levels beside numbers: the posteriors that are not full restore what
 // centring ties to the intercept, so that units do not matter there either.
 func TestManyLevelsInUnits(t *testing.T) {
+	kerneltest.Slow(t)
 	n := 3000
 	s := draw(n, "bernoulli")
 	for i := range s.g {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/engine"
+	"github.com/bglm/bglm/kernels/kerneltest"
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/rows"
 )
@@ -118,6 +119,7 @@ func excused(method string, base given, key string) string {
 
 // An option that is given changes the fit, or is an error: none is taken and ignored.
 func TestNoIdleOption(t *testing.T) {
+	kerneltest.Slow(t)
 	refused, changed := 0, 0
 	for _, m := range engine.Methods() {
 		if m.Kind != engine.Weights && m.Kind != engine.Classes {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/engine"
+	"github.com/bglm/bglm/kernels/kerneltest"
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/rows"
 	"github.com/bglm/bglm/kernels/score"
@@ -17,6 +18,7 @@ import (
 // or given, and a mean of its levels, also beside a column whose name its own begins with, where a fit
 // goes on from another one, and for levels that a fit has not seen.
 func TestColumnsNamedWithEquals(t *testing.T) {
+	kerneltest.Slow(t)
 	const n = 120
 	var x, y []float64
 	var g, h []string

@@ -110,6 +110,7 @@ func saidRatio(t *testing.T, status string) (ratio float64) {
 // binomial, by Pearson's ratio as it follows from the beliefs. Compressed rows say the same,
 // and so do passes.
 func TestOverdispersion(t *testing.T) {
+	kerneltest.Slow(t)
 	const rounded = 6e-3 // three digits are printed
 	for _, trials := range []int{0, 8} {
 		mean := 5.0
@@ -136,6 +137,7 @@ func TestOverdispersion(t *testing.T) {
 // Counts that are poisson, and successes that are binomial, are never said to vary more: by
 // chance about one fit of 30,000 is at four standard errors, none of which has to be at 1.2.
 func TestNoOverdispersion(t *testing.T) {
+	kerneltest.Slow(t)
 	for seed := range uint64(60) {
 		for _, n := range []int{40, 400, 4000} {
 			for trials, means := range map[int][]float64{0: {0.02, 0.5, 30}, 1: {0.5}, 6: {0.05, 1}} {

@@ -9,12 +9,14 @@ import (
 	"testing"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/kerneltest"
 	"github.com/bglm/bglm/kernels/lik"
 )
 
 // A column of very many levels for its rows that has nothing to do with the responses, and
 // weights far beyond their prior: the filters and ep say so, and only then.
 func TestPriorThatDoesNotFit(t *testing.T) {
+	kerneltest.Slow(t)
 	const n = 2000
 	for _, c := range []struct {
 		name   string

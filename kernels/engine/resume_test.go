@@ -245,15 +245,19 @@ func (c resumeCase) within(cut int) float64 {
 func TestResume(t *testing.T) {
 	const n = 140
 	seeds := uint64(1)
+	cuts := []int{1, 2, 3, 5, 6, 8, 13, 24, 50, 67, 129}
 	if testing.Verbose() {
 		seeds = 4
+	}
+	if testing.Short() {
+		seeds, cuts = 1, []int{5, 67}
 	}
 	for _, c := range resumeCases() {
 		worst, at, equal, runs := 0.0, "", 0, 0
 		for seed := range seeds {
 			r := newResumeRows(c.family, n, seed)
 			whole := c.fit(t, r, nil, true, 0, n)
-			for _, cut := range []int{1, 2, 3, 5, 6, 8, 13, 24, 50, 67, 129} {
+			for _, cut := range cuts {
 				for _, again := range []bool{true, false} {
 					if !again && c.family == "negbinomial" { // its shape is as given then
 						continue

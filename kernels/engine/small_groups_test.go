@@ -133,6 +133,7 @@ func TestEPIntegrates(t *testing.T) {
 // Laplace says where its evidence is too poor for the variance of groups of few rows: by more than half of
 // a deviation always, by less than a fifth never.
 func TestFewRowsAreSaid(t *testing.T) {
+	kerneltest.Slow(t)
 	said := 0
 	for seed := range uint64(2) {
 		for _, c := range []struct {

@@ -15,6 +15,7 @@ import (
 	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/gp"
+	"github.com/bglm/bglm/kernels/kerneltest"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/memory"
 	"github.com/bglm/bglm/kernels/option"
@@ -83,6 +84,7 @@ func bits(v reflect.Value) string {
 // Zero settings with a family are, for every method, what the other systems decode from no
 // option but that.
 func TestZeroSettings(t *testing.T) {
+	kerneltest.Slow(t)
 	const n = 40
 	ctx, methods := context.Background(), engine.Methods()
 	auto, err := engine.Find(engine.Auto)

@@ -655,7 +655,7 @@ func TestTogether(t *testing.T) {
 	const n, levels = 12_000, 60
 	for name, f := range families(t) {
 		for _, vague := range []bool{false, true} {
-			if vague && name != "probit" && name != "poisson" || !f.l.Traits().Concave {
+			if vague && name != "probit" && name != "poisson" || !f.l.Traits().Concave || testing.Short() && name != "probit" {
 				continue
 			}
 			what := fmt.Sprintf("%s, vague %v", name, vague)

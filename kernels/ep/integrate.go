@@ -8,6 +8,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
+	"github.com/bglm/bglm/kernels/lik"
 )
 
 // Integration, as in package laplace: EP's evidence is a likelihood of the prior variances, which with
@@ -20,7 +21,7 @@ const (
 	// maxGrid is how many variances a grid is made for, maxWork bounds the operations of integrating
 	// as estimated: some seconds.
 	maxGrid = 8
-	maxWork = 2e10
+	maxWork = 3e10
 	// integrateTol is the tolerance of the fits that are summed: the beliefs are within a
 	// few of it, in deviations.
 	integrateTol = 1e-5
@@ -101,7 +102,7 @@ func (s *spread) measure(peak *mode.Peak, v *varied, n int, one float64) error {
 	for range n - 1 {
 		points = min(3.5*points, mode.Scattered)
 	}
-	if affordable := maxWork / one; n <= maxGrid && affordable >= mode.LeastPoints {
+	if affordable := maxWork / one; n <= maxGrid && affordable >= min(points, mode.LeastPoints) {
 		sum, err := peak.Sum(mode.PointsOf(n, points, affordable), func(theta []float64) []float64 {
 			var roots []float64
 			for _, x := range theta {
@@ -136,10 +137,15 @@ func (s *spread) measure(peak *mode.Peak, v *varied, n int, one float64) error {
 // work is about how many operations a sweep takes.
 func (f *full) work() float64 {
 	n, d := float64(f.p.N), float64(f.dim)
-	if f.together {
-		return 6 * (float64(f.p.Values())*float64(f.p.Values())/n + d*d*d)
+	t := f.p.Lik.Traits()
+	row := t.Work
+	if row == 0 || f.p.Weight != nil && !t.Gaussian {
+		row = lik.QuadratureWork
 	}
-	return 6 * n * d * d
+	if f.together {
+		return n*row + 6*(float64(f.p.Values())*float64(f.p.Values())/n+d*d*d)
+	}
+	return n * (row + 6*d*d)
 }
 
 // known is the information of many rows, where there is no time for more. nil where it is

@@ -29,6 +29,15 @@ func (t Tol) Error(got, want float64) float64 {
 	return math.Abs(got-want) / (t.Rel*math.Abs(want) + t.Abs)
 }
 
+// Slow skips, where tests are to be short, one whose seconds, minutes under the race detector, tell it nothing
+// that faster ones do not: it does one thing after the other, or starts the same goroutines.
+func Slow(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("slow, and of nothing that faster tests do not run")
+	}
+}
+
 // Close fails the test when got is not within tol of want. The message gives both
 // numbers, the absolute and relative error, and the distance in units in the last place.
 func Close(t testing.TB, what string, got, want float64, tol Tol) bool {

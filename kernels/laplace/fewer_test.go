@@ -66,6 +66,7 @@ func TestFewerEvidences(t *testing.T) {
 // What the information of many rows says of the deviation of groups is what the grid says of it,
 // also of groups that their rows determine by a part.
 func TestKnownDeviations(t *testing.T) {
+	kerneltest.Slow(t)
 	for _, family := range []string{"gaussian", "bernoulli", "poisson"} {
 		for _, each := range []int{4, 20} {
 			o := levels(rand.New(rand.NewPCG(3, 9)), family, 400*each, 0, 400)

@@ -44,7 +44,7 @@ func (normal) Family() string { return "gaussian" }
 func (gaussian) Link() string { return "identity" }
 
 func (gaussian) Traits() Traits {
-	return Traits{Gaussian: true, Concave: true, Canonical: true, Located: true, Homoscedastic: true, Scale: 1, Inverse: identityInverse}
+	return Traits{Gaussian: true, Concave: true, Canonical: true, Located: true, Homoscedastic: true, Scale: 1, Work: 100, Inverse: identityInverse}
 }
 
 // Dispersion is the noise variance.

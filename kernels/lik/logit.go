@@ -28,7 +28,7 @@ func (logit) Link() string      { return "logit" }
 func (logit) Check(o Obs) error { return checkBinary(o) }
 
 func (logit) Traits() Traits {
-	return Traits{Concave: true, Canonical: true, Binary: true, LogOdds: true, Scale: 1, Inverse: logitInverse}
+	return Traits{Concave: true, Canonical: true, Binary: true, LogOdds: true, Scale: 1, Work: 1500, Inverse: logitInverse}
 }
 
 var logitInverse = Inverse{

@@ -32,7 +32,7 @@ func (poisson) Family() string { return "poisson" }
 func (poisson) Link() string   { return "log" }
 
 func (poisson) Traits() Traits {
-	return Traits{Concave: true, Canonical: true, Counts: true, Equidispersed: true, LogMean: true, LogRate: true, Growth: 1, Scale: 1, Inverse: logInverse}
+	return Traits{Concave: true, Canonical: true, Counts: true, Equidispersed: true, LogMean: true, LogRate: true, Growth: 1, Scale: 1, Work: 6000, Inverse: logInverse}
 }
 
 func (poisson) Check(o Obs) error {
@@ -131,6 +131,9 @@ func (p *poissonMode) tilted(v float64) Tilted {
 		}
 		p.logLambda = math.Log(p.lambda)
 	}
+	if sm, ok := poissonWide(p.lambda, p.logLambda, v, p.tau); ok {
+		return sm.tilted(p.anchor, v)
+	}
 	wall := math.Max(0, -p.logLambda)
 	return tilt(poissonShape{p.lambda, p.logLambda}, p.anchor, v, h, bend{wall, wall, 1}).tilted(p.anchor, v)
 }
@@ -176,6 +179,50 @@ func poissonTrapezoid(lambda, v, h float64) (s sums, ok bool) {
 		mass: h * mass, d: h * sd, dd: h * sdd,
 		slope: -h * lambda * x1, slopeSq: h * lambda * lambda * x2, curv: h * lambda * (mass + x1),
 	}, true
+}
+
+// poissonWide is the trapezoid rule where no event was seen and the prior is far wider than the wall at
+// which w e^s = 1: in u, with x = β sinh(u/β) the distance from there, whose nodes lie evenly at the wall
+// and ever farther apart in the prior's tail, 40 and more of it. false: the mode is so far
+// from the wall that they would not resolve the prior there.
+func poissonWide(lambda, logLambda, v, tau float64) (s sums, ok bool) {
+	const beta, h = 8, 0.28 // curvatures at the wall are of a v-th
+	u0 := math.Asinh(logLambda / beta)
+	if !(h*math.Cosh(u0) < 0.6*tau) || v > 1e9 {
+		return s, false
+	}
+	half := -0.5 / v
+	start := math.Exp(u0)
+	for _, step := range [2]float64{h, -h} {
+		q, e := math.Exp(step/beta), start
+		for k := 0; k <= 4*maxSide; k++ {
+			if k > 0 {
+				e *= q
+			} else if step < 0 {
+				continue
+			}
+			x := 0.5 * beta * (e - 1/e)
+			d, rate := x-logLambda, 0.
+			if k == 0 {
+				d, rate = 0, lambda
+			} else if x > -45 { // 3e-20, of which there may be v in a variance
+				rate = math.Exp(x)
+			}
+			f := half*d*d - (rate - lambda) + lambda*d
+			if !(f > -dropTrapezoid) {
+				ok = step < 0
+				break
+			}
+			s.add(special.ExpDown(f)*0.5*(e+1/e), d, lambda-rate, rate)
+		}
+	}
+	s.mass *= h
+	s.d *= h
+	s.dd *= h
+	s.slope *= h
+	s.slopeSq *= h
+	s.curv *= h
+	return s, ok
 }
 
 // poissonShape is -w e^s about a point where w e^s = lambda.

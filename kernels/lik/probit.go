@@ -29,7 +29,7 @@ func (probit) Link() string      { return "probit" }
 func (probit) Check(o Obs) error { return checkBinary(o) }
 
 func (probit) Traits() Traits {
-	return Traits{Concave: true, Binary: true, Scale: 1, Inverse: probitInverse}
+	return Traits{Concave: true, Binary: true, Scale: 1, Work: 250, Inverse: probitInverse}
 }
 
 // probitInverse: averaged over N(m, v), Phi(s) is Phi(m/sqrt(1+v)), whose derivatives in m

@@ -22,9 +22,13 @@ type Traits struct {
 	LogRate       bool    // s is that of the rate of events, which y counts, or of which it says whether there was one
 	Growth        float64 // 1 or -1: log p, or the response in it, goes as exp(Growth s), of which a free step would overflow; 0: neither does
 	Scale         float64 // the change of s over which the curvature of log p changes
+	Work          float64 // about how many operations Moments takes of a row without a weight; 0 for those of quadrature, QuadratureWork
 
 	Inverse
 }
+
+// QuadratureWork is about how many operations Moments takes by quadrature: 5 µs.
+const QuadratureWork = 2e4
 
 // Inverse is what is known of an inverse link besides its values, which are Response's.
 type Inverse struct {

@@ -62,6 +62,7 @@ func TestResponses(t *testing.T) {
 // grid of the second predictor: to 2e-5 of the deviation of the difference, also where
 // one predictor is all but known, where both are all but one, and where a response is at its end.
 func TestResponsesInterval(t *testing.T) {
+	kerneltest.Slow(t)
 	r := rand.New(rand.NewPCG(1, 3))
 	for i := range 140 {
 		link := [][2]string{{"bernoulli", "logit"}, {"bernoulli", "probit"}, {"bernoulli", "cloglog"}, {"poisson", "log"}}[i%4]
@@ -114,6 +115,7 @@ func TestResponsesInterval(t *testing.T) {
 
 // Predictors of which doubles know no differences have an end, and numbers.
 func TestResponsesFar(t *testing.T) {
+	kerneltest.Slow(t)
 	for _, link := range [][2]string{{"bernoulli", "logit"}, {"bernoulli", "probit"}, {"bernoulli", "cloglog"}, {"poisson", "log"}} {
 		l, err := lik.New(link[0], link[1], lik.Params{Dispersion: 1})
 		if err != nil {

@@ -37,6 +37,7 @@ func rowsOf(t *testing.T, s *Scorer) *kernels.Batch {
 // Contrasts against joint draws of the weights, which come by another way: within four of
 // their errors.
 func TestContrastsAgainstDraws(t *testing.T) {
+	kerneltest.Slow(t)
 	rng := rand.New(rand.NewPCG(3, 2))
 	for _, o := range []kernels.Options{{}, {Hessian: "diagonal"}, {Hessian: "lowrank", Rank: 3}, {Reference: "class1"}} {
 		for _, c := range []int{3, 5} {

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/bglm/bglm/kernels/kerneltest"
 )
 
 var update = flag.Bool("update", false, "write docs/errors.md")
@@ -397,6 +399,7 @@ var tail = regexp.MustCompile(`(?s)\n+(\s*Candidate functions:|LINE \d+:).*`)
 //
 // covers: options.bad
 func TestErrorsDoc(t *testing.T) {
+	kerneltest.Slow(t)
 	con := connect(t, open(t))
 	var b bytes.Buffer
 	b.WriteString(errorsHead)

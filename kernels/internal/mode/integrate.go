@@ -255,14 +255,17 @@ func (q *Peak) Grid(limit int, use func(theta []float64, log float64) error) (bo
 		}
 	}
 	const weighed = 4 // where densities count times the variance that weights have there
-	queue := [][]int{make([]int, k)}
-	seen := map[string]bool{fmt.Sprint(queue[0]): true}
-	for n := 0; n < len(queue); n++ {
+	// The last point found is the next: it is beside one that was kept, from whose fit it begins.
+	stack := [][]int{make([]int, k)}
+	seen := map[string]bool{fmt.Sprint(stack[0]): true}
+	for n := 0; len(stack) > 0; n++ {
 		if n == limit || q.late() {
 			return false, nil
 		}
+		at := stack[len(stack)-1]
+		stack = stack[:len(stack)-1]
 		y, out := slices.Clone(q.x), false
-		for a, v := range queue[n] {
+		for a, v := range at {
 			dense.Axpy(steps[a]*float64(v), q.axes.Row(a), y)
 		}
 		for i := range y {
@@ -288,11 +291,11 @@ func (q *Peak) Grid(limit int, use func(theta []float64, log float64) error) (bo
 		}
 		for a := range k {
 			for _, d := range []int{-1, 1} {
-				next := slices.Clone(queue[n])
+				next := slices.Clone(at)
 				next[a] += d
 				if s := fmt.Sprint(next); !seen[s] {
 					seen[s] = true
-					queue = append(queue, next)
+					stack = append(stack, next)
 				}
 			}
 		}
