@@ -22,6 +22,9 @@ const (
 	// as estimated: some seconds.
 	maxGrid = 8
 	maxWork = 3e10
+	// pointSweeps is how many sweeps a point takes at least, as estimated: it begins at another's sites,
+	// where the last fit began at its own.
+	pointSweeps = 15
 	// integrateTol is the tolerance of the fits that are summed: the beliefs are within a
 	// few of it, in deviations.
 	integrateTol = 1e-5
@@ -67,7 +70,7 @@ func (l *learner) integrate() (*spread, error) {
 	v.tol = integrateTol
 	at, notes := l.p, len(l.notes)
 	out := &spread{groups: g}
-	one := f.work() * float64(l.out.sweeps)
+	one := f.work() * float64(max(l.out.sweeps, pointSweeps))
 	if float64(6*len(priors)+6)*one > maxWork {
 		return l.known(out)
 	}
