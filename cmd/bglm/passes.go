@@ -15,8 +15,9 @@ import (
 	"github.com/bglm/bglm/cmd/internal/job"
 )
 
-// maxPasses bounds the passes over the rows: from a sample's fit two to four do.
-const maxPasses = 30
+// maxPasses bounds the passes over the rows: from a sample's fit two to four do, and some forty where responses are
+// separated, each of which leaves two thirds of the way.
+const maxPasses = 60
 
 // passFile is where an unfinished fit by passes is kept beside its output.
 func passFile(out string) string { return out + ".pass.parquet" }

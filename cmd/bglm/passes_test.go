@@ -500,3 +500,14 @@ func TestOutOfCoreGroups(t *testing.T) {
 		}
 	}
 }
+
+// Responses that a number separates: the passes end, if slowly, with a sentence that the Gaussian at the mode is
+// not the posterior.
+func TestOutOfCoreSeparated(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "d.parquet")
+	query(t, "COPY (SELECT i > 1000 AS y, i AS x, 'g' || i % 3 AS g FROM range(2000) t(i)) TO '"+data+"'")
+	r := ok(t, "fit", data, "-f", "y ~ x + g", "--out-of-core", "--out", filepath.Join(filepath.Dir(data), "f.parquet"))
+	if s := r.stdout + r.stderr; !strings.Contains(s, "the responses are all but separated") {
+		t.Error(s)
+	}
+}

@@ -186,7 +186,10 @@ func (n *newtonStep) fit() (*kernels.Fit, error) {
 		return nil, err
 	}
 	f.Say(note)
-	if f.Converged = converged; !converged {
+	if f.Converged = converged; converged && method == "laplace" && q.Lik.Traits().Binary && -n.logLik < float64(q.P) {
+		f.Say(separated)
+	}
+	if !converged {
 		if apart != "" {
 			f.Status = apart
 			return f, nil
@@ -195,6 +198,10 @@ func (n *newtonStep) fit() (*kernels.Fit, error) {
 	}
 	return f, nil
 }
+
+// separated is what a status says where the mode foretells the responses at less than a nat a weight: all
+// that many rows can say of them lies in few. Rows that are kept are held against the Gaussian itself.
+const separated = "the responses are all but separated: the likelihood is flat at the mode, where laplace's Gaussian is too wide; ep with prior_variance 'auto' of the rows in memory has the posterior"
 
 // learn goes to the θ where the next pass is to look: that of the highest evidence, or with
 // Integrate the mode of its posterior, where around is not nil. The log evidence is the highest.

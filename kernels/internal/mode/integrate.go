@@ -226,6 +226,10 @@ func (q *Peak) Section(k int) (mean, sd float64, ok bool, err error) {
 	return mean, math.Sqrt(max(square/total-mean*mean, 0)), true, nil
 }
 
+// overPeak is how many nats above what was found to be the peak a point may be: beyond, an approximation to the
+// evidence does not hold there.
+const overPeak = 30
+
 // Grid visits the points of a lattice along the axes, from the mode outwards as far as the
 // density is worth it: use is called with the evidence at the point and its log density. The
 // points have the same volume. false: they would be too many, time is up, or there is no
@@ -275,7 +279,7 @@ func (q *Peak) Grid(limit int, use func(theta []float64, log float64) error) (bo
 			continue
 		}
 		log, ok, err := q.p.Try(y)
-		if err != nil || !ok || !special.Finite(log) {
+		if err != nil || !ok || !special.Finite(log) || log > q.log+overPeak {
 			return false, nil // of the parameters there, not of the fit
 		}
 		rise := 0.0 // of a variance, to which that of its weights is in proportion

@@ -68,7 +68,7 @@ func (q *Peak) Scatter(points int, use func(theta []float64, log float64) error)
 			continue
 		}
 		log, ok, err := q.p.Try(y)
-		if err != nil || !ok || !special.Finite(log) {
+		if err != nil || !ok || !special.Finite(log) || log > q.log+overPeak {
 			if lost++; 50*lost > points {
 				return false, nil
 			}
