@@ -15,9 +15,9 @@ import (
 // propagation with a full covariance, of which there are ten to a hundred.
 const epWork = 2e9
 
-// learningWork bounds n min(n, p)² k² where ep learns k prior variances, which takes as long as hundreds of
-// fits: some seconds.
-const learningWork = 4e6
+// learningWork bounds the operations of a sweep, as estimated, times the number of prior variances that ep
+// learns, which takes hundreds of sweeps of each: some seconds of one processor.
+const learningWork = 1.5e7
 
 // wide is what a status says first of a fit of laplace that would not do.
 const wide = "the likelihood is flat at the mode, where laplace's Gaussian is too wide: "
@@ -53,7 +53,8 @@ func solveWithin(ctx context.Context, p *kernels.Problem, work float64) (*kernel
 		return f, nil
 	}
 	n, dim := float64(p.N), float64(min(p.N, p.P))
-	if k := float64(len(mode.NewGroups(p).Names)); k > 0 && k <= learnable && n*dim*dim*k*k <= min(work, learningWork) {
+	sweep := n * (lik.MomentsWork(p.Lik, p.Weight != nil) + 1.2*dim*dim) // of which a product of matrices has the squares
+	if k := float64(len(mode.NewGroups(p).Names)); k > 0 && k <= learnable && n*dim*dim <= work && sweep*k <= learningWork {
 		if e, err := byLearning(ctx, p, known, f); e != nil || ctx.Err() != nil {
 			return e, err
 		}

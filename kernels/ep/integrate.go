@@ -140,11 +140,7 @@ func (s *spread) measure(peak *mode.Peak, v *varied, n int, one float64) error {
 // work is about how many operations a sweep takes.
 func (f *full) work() float64 {
 	n, d := float64(f.p.N), float64(f.dim)
-	t := f.p.Lik.Traits()
-	row := t.Work
-	if row == 0 || f.p.Weight != nil && !t.Gaussian {
-		row = lik.QuadratureWork
-	}
+	row := lik.MomentsWork(f.p.Lik, f.p.Weight != nil)
 	if f.together {
 		return n*row + 6*(float64(f.p.Values())*float64(f.p.Values())/n+d*d*d)
 	}

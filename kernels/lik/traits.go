@@ -22,13 +22,22 @@ type Traits struct {
 	LogRate       bool    // s is that of the rate of events, which y counts, or of which it says whether there was one
 	Growth        float64 // 1 or -1: log p, or the response in it, goes as exp(Growth s), of which a free step would overflow; 0: neither does
 	Scale         float64 // the change of s over which the curvature of log p changes
-	Work          float64 // about how many operations Moments takes of a row without a weight; 0 for those of quadrature, QuadratureWork
+	Work          float64 // about how many operations Moments takes of a row without a weight; 0 for those of quadrature
 
 	Inverse
 }
 
-// QuadratureWork is about how many operations Moments takes by quadrature: 5 µs.
-const QuadratureWork = 2e4
+// quadratureWork is about how many operations Moments takes by quadrature: 5 µs.
+const quadratureWork = 2e4
+
+// MomentsWork is about how many operations Moments takes of a row, some of 4 a nanosecond.
+func MomentsWork(l Likelihood, weighted bool) float64 {
+	t := l.Traits()
+	if t.Work == 0 || weighted && !t.Gaussian {
+		return quadratureWork
+	}
+	return t.Work
+}
 
 // Inverse is what is known of an inverse link besides its values, which are Response's.
 type Inverse struct {
