@@ -52,6 +52,9 @@ func solveWithin(ctx context.Context, p *kernels.Problem, work float64) (*kernel
 		f.Say(wide + "predictions are drawn to the base rate")
 		return f, nil
 	}
+	// Rows that are alike have one site together, not one each, of walls that all of them set: ep is near the
+	// posterior with few of them, and far too narrow with many.
+	p, known = alike(p), alike(known)
 	n, dim := float64(p.N), float64(min(p.N, p.P))
 	sweep := n * (lik.MomentsWork(p.Lik, p.Weight != nil) + 1.2*dim*dim) // of which a product of matrices has the squares
 	if k := float64(len(mode.NewGroups(p).Names)); k > 0 && k <= learnable && n*dim*dim <= work && sweep*k <= learningWork {
@@ -77,6 +80,14 @@ func solveWithin(ctx context.Context, p *kernels.Problem, work float64) (*kernel
 		e.Say("deviations and the log evidence are those under one value of each prior variance, which separated responses hardly know: ep that learns them averages over these")
 	}
 	return e, nil
+}
+
+// alike is p with rows that are alike pooled.
+func alike(p *kernels.Problem) *kernels.Problem {
+	if p.InPieces() {
+		return p
+	}
+	return p.Repeated()
 }
 
 // byLearning is ep that learns the prior variances of p, and averages over them where p asks for

@@ -33,7 +33,7 @@ const quadratureWork = 2e4
 // MomentsWork is about how many operations Moments takes of a row, some of 4 a nanosecond.
 func MomentsWork(l Likelihood, weighted bool) float64 {
 	t := l.Traits()
-	if t.Work == 0 || weighted && !t.Gaussian {
+	if t.Work == 0 || weighted && !t.Gaussian && !t.Equidispersed {
 		return quadratureWork
 	}
 	return t.Work
