@@ -186,7 +186,7 @@ func (n *newtonStep) fit() (*kernels.Fit, error) {
 		return nil, err
 	}
 	f.Say(note)
-	if f.Converged = converged; converged && method == "laplace" && q.Lik.Traits().Binary && -n.logLik < float64(q.P) {
+	if f.Converged = converged; converged && !n.sites && q.Lik.Traits().Binary && -n.logLik < float64(q.P) {
 		f.Say(separated)
 	}
 	if !converged {
