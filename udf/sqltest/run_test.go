@@ -10,8 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bglm/bglm/udf"
 	_ "github.com/duckdb/duckdb-go/v2"
+
+	"github.com/bglm/bglm/kernels/kerneltest"
+	"github.com/bglm/bglm/udf"
 )
 
 // open returns a fresh in-memory database with bglm's functions, which spills to a folder of
@@ -127,10 +129,18 @@ func caseFiles(t *testing.T) []string {
 	return files
 }
 
+// lengthy are the files that take a quarter of a minute and more under the race detector, of aggregates that
+// other files call by as many threads.
+var lengthy = []string{"constant_groups", "correlated", "drift", "front", "interactions-far", "rows-under-a-fit", "softmax", "status", "tiny-groups", "warm-start"}
+
 // TestCases runs every file of cases/ in this process.
 func TestCases(t *testing.T) {
 	for _, path := range caseFiles(t) {
-		t.Run(strings.TrimSuffix(filepath.Base(path), ".test"), func(t *testing.T) {
+		name := strings.TrimSuffix(filepath.Base(path), ".test")
+		t.Run(name, func(t *testing.T) {
+			if slices.Contains(lengthy, name) {
+				kerneltest.Slow(t)
+			}
 			t.Parallel()
 			f, err := Parse(path)
 			if err != nil {
