@@ -54,7 +54,7 @@ func solveWithin(ctx context.Context, p *kernels.Problem, work float64) (*kernel
 	}
 	// Rows that are alike have one site together, not one each, of walls that all of them set: ep is near the
 	// posterior with few of them, and far too narrow with many.
-	p, known = alike(p), alike(known)
+	p, known = p.Repeated(), known.Repeated()
 	n, dim := float64(p.N), float64(min(p.N, p.P))
 	sweep := n * (lik.MomentsWork(p.Lik, p.Weight != nil) + 1.2*dim*dim) // of which a product of matrices has the squares
 	if k := float64(len(mode.NewGroups(p).Names)); k > 0 && k <= learnable && n*dim*dim <= work && sweep*k <= learningWork {
@@ -80,14 +80,6 @@ func solveWithin(ctx context.Context, p *kernels.Problem, work float64) (*kernel
 		e.Say("deviations and the log evidence are those under one value of each prior variance, which separated responses hardly know: ep that learns them averages over these")
 	}
 	return e, nil
-}
-
-// alike is p with rows that are alike pooled.
-func alike(p *kernels.Problem) *kernels.Problem {
-	if p.InPieces() {
-		return p
-	}
-	return p.Repeated()
 }
 
 // byLearning is ep that learns the prior variances of p, and averages over them where p asks for
@@ -144,9 +136,11 @@ func tooWide(p *kernels.Problem, f *kernels.Fit) (bool, error) {
 	plugIn, moderated := 0.0, 0.0
 	for i, s := range eta {
 		p.Stop.Row(i)
-		logp, _, _ := l.LogLik(b.Obs(i), s)
-		plugIn -= logp
-		moderated -= l.Moments(b.Obs(i), s, v[i]).LogZ
+		o, rows := b.Obs(i), p.Rows(i) // of rows that were pooled each is foretold by itself
+		o.Weight /= rows
+		logp, _, _ := l.LogLik(o, s)
+		plugIn -= rows * logp
+		moderated -= rows * l.Moments(o, s, v[i]).LogZ
 	}
 	return moderated > 2*plugIn, nil
 }

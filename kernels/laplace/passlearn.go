@@ -186,7 +186,7 @@ func (n *newtonStep) fit() (*kernels.Fit, error) {
 		return nil, err
 	}
 	f.Say(note)
-	if f.Converged = converged; converged && !n.sites && q.Lik.Traits().Binary && -n.logLik < float64(q.P) {
+	if f.Converged = converged; converged && !n.sites && q.Lik.Traits().Binary && -n.logLik < min(float64(q.P), nearlyNone*w) {
 		f.Say(separated)
 	}
 	if !converged {
@@ -199,8 +199,11 @@ func (n *newtonStep) fit() (*kernels.Fit, error) {
 	return f, nil
 }
 
-// separated is what a status says where the mode foretells the responses at less than a nat a weight: all
-// that many rows can say of them lies in few. Rows that are kept are held against the Gaussian itself.
+// separated is what a status says where the mode foretells the responses at less than a nat a weight, and at
+// less than nearlyNone a row, which few rows do not: all that the rows say of the weights lies in few. Rows that
+// are kept are held against the Gaussian itself.
+const nearlyNone = 0.02
+
 const separated = "the responses are all but separated: the likelihood is flat at the mode, where laplace's Gaussian is too wide; ep with prior_variance 'auto' of the rows in memory has the posterior"
 
 // learn goes to the θ where the next pass is to look: that of the highest evidence, or with

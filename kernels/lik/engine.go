@@ -72,6 +72,16 @@ func (s *sums) add(p, d, slope, curv float64) {
 	s.curv += p * curv
 }
 
+// times multiplies by a step.
+func (s *sums) times(h float64) {
+	s.mass *= h
+	s.d *= h
+	s.dd *= h
+	s.slope *= h
+	s.slopeSq *= h
+	s.curv *= h
+}
+
 func trapezoid[S shape](sh S, resid, v, h float64) (s sums, ok bool) {
 	half := -0.5 / v
 	_, _, c0 := sh.at(0)
@@ -90,12 +100,7 @@ func trapezoid[S shape](sh S, resid, v, h float64) (s sums, ok bool) {
 			s.add(math.Exp(e), d, slope, curv)
 		}
 	}
-	s.mass *= h
-	s.d *= h
-	s.dd *= h
-	s.slope *= h
-	s.slopeSq *= h
-	s.curv *= h
+	s.times(h)
 	return s, true
 }
 

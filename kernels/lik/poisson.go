@@ -216,12 +216,7 @@ func poissonWide(lambda, logLambda, v, tau float64) (s sums, ok bool) {
 			s.add(special.ExpDown(f)*0.5*(e+1/e), d, lambda-rate, rate)
 		}
 	}
-	s.mass *= h
-	s.d *= h
-	s.dd *= h
-	s.slope *= h
-	s.slopeSq *= h
-	s.curv *= h
+	s.times(h)
 	return s, ok
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // No event under a prior far wider than the wall that it sets: nodes in a stretched variable
-// against a plain sum in steps of a hundredth, of terms that are all positive.
+// against a plain sum of midpoints with the tail in closed form, and against the panels that it stands for.
 func TestPoissonWide(t *testing.T) {
 	taken := 0
 	for _, v := range []float64{30, 100, 400, 1e3, 1e5, 1e8} {
