@@ -83,13 +83,11 @@ func TestColdProcess(t *testing.T) {
 // TestColdClients does the same in each client of the extension.
 func TestColdClients(t *testing.T) {
 	ext := extension(t)
-	for _, v := range clientVersions {
-		t.Run(v, func(t *testing.T) {
-			for i := range *coldRuns {
-				runNode(t, fmt.Sprintf("process %d", i+1), coldWant, ext, v, coldSetup, coldQuery)
-			}
-		})
-	}
+	eachClient(t, func(t *testing.T, v string) {
+		for i := range *coldRuns {
+			runNode(t, fmt.Sprintf("process %d", i+1), coldWant, ext, v, coldSetup, coldQuery)
+		}
+	})
 }
 
 // runNode runs statements in a fresh node process and compares the rows of the last.
@@ -190,11 +188,12 @@ func TestOutOfCoreClients(t *testing.T) {
 		t.Skip("a million groups")
 	}
 	ext := extension(t)
-	for _, v := range clientVersions {
-		t.Run(v, func(t *testing.T) {
-			set := spillStatements(t.TempDir())
-			runNode(t, "rmse", spillRMSEWant, append(append([]string{ext, v}, set...), spillRMSE)...)
-			runNode(t, "adf", spillADFWant, append(append([]string{ext, v}, set...), spillADF)...)
-		})
-	}
+	eachClient(t, func(t *testing.T, v string) {
+		if between(v) {
+			t.Skip("the oldest and the newest do")
+		}
+		set := spillStatements(t.TempDir())
+		runNode(t, "rmse", spillRMSEWant, append(append([]string{ext, v}, set...), spillRMSE)...)
+		runNode(t, "adf", spillADFWant, append(append([]string{ext, v}, set...), spillADF)...)
+	})
 }

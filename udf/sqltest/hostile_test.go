@@ -193,46 +193,49 @@ func resident(t *testing.T) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// TestHostileClients runs the same statements through the extension in each client.
+// TestHostileClients runs the same statements through the extension in each client: all in the
+// oldest and the newest, a quarter in those between.
 //
 // covers: never.crash
 func TestHostileClients(t *testing.T) {
 	ext := extension(t)
 	h := NewHostile(*hostileSeed)
-	statements := make([]Statement, *hostileCount)
-	for i := range statements {
-		statements[i] = h.Next()
+	all := make([]Statement, *hostileCount)
+	for i := range all {
+		all[i] = h.Next()
 	}
-	b, err := json.Marshal(map[string]any{"setup": HostileSetup(), "statements": statements, "limit": hostileLimit.Milliseconds()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := filepath.Join(t.TempDir(), "statements.json")
-	if err := os.WriteFile(file, b, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	for _, v := range clientVersions {
-		t.Run(v, func(t *testing.T) {
-			// A statement that ends the process, or does not end, is named, and the next
-			// process goes on behind it.
-			for from, deaths := 0, 0; from < len(statements) && deaths < 20; deaths++ {
-				out, err := exec.CommandContext(t.Context(), "node", "clients/hostile.mjs", ext, file, v, strconv.Itoa(from)).CombinedOutput()
-				if code := exitCode(err); code == 0 || code == 1 {
-					if t.Logf("%s", out); err != nil {
-						t.Fail()
-					}
-					return
+	eachClient(t, func(t *testing.T, v string) {
+		statements := all
+		if between(v) {
+			statements = all[:(len(all)+3)/4]
+		}
+		b, err := json.Marshal(map[string]any{"setup": HostileSetup(), "statements": statements, "limit": hostileLimit.Milliseconds()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(t.TempDir(), "statements.json")
+		if err := os.WriteFile(file, b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		// A statement that ends the process, or does not end, is named, and the next
+		// process goes on behind it.
+		for from, deaths := 0, 0; from < len(statements) && deaths < 20; deaths++ {
+			out, err := exec.CommandContext(t.Context(), "node", "clients/hostile.mjs", ext, file, v, strconv.Itoa(from)).CombinedOutput()
+			if code := exitCode(err); code == 0 || code == 1 {
+				if t.Logf("%s", out); err != nil {
+					t.Fail()
 				}
-				at, _ := os.ReadFile(file + ".at")
-				i, convErr := strconv.Atoi(string(at))
-				if convErr != nil {
-					t.Fatalf("%v before the first statement\n%s", err, out)
-				}
-				t.Errorf("DuckDB %s: %v at statement %d: %s\n%s", v, err, i, statements[i].SQL, out)
-				from = i + 1
+				return
 			}
-		})
-	}
+			at, _ := os.ReadFile(file + ".at")
+			i, convErr := strconv.Atoi(string(at))
+			if convErr != nil {
+				t.Fatalf("%v before the first statement\n%s", err, out)
+			}
+			t.Errorf("DuckDB %s: %v at statement %d: %s\n%s", v, err, i, statements[i].SQL, out)
+			from = i + 1
+		}
+	})
 }
 
 // exitCode is the code a command ended with, -1 for a signal.

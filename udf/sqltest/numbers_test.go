@@ -211,9 +211,7 @@ func TestNumbers(t *testing.T) {
 // covers: x.numbers hosts
 func TestNumbersClients(t *testing.T) {
 	ext := extension(t)
-	for _, v := range clientVersions {
-		t.Run(v, func(t *testing.T) {
-			checkNumbers(t, 3, func(q []string) []answer { return tryClient(t.Context(), t, ext, v, q) })
-		})
-	}
+	eachClient(t, func(t *testing.T, v string) {
+		checkNumbers(t, 3, func(q []string) []answer { return tryClient(t.Context(), t, ext, v, q) })
+	})
 }
