@@ -18,6 +18,7 @@ import (
 	"github.com/bglm/bglm/arrowio"
 	"github.com/bglm/bglm/arrowio/pqrows"
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/kerneltest"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/udf"
 )
@@ -32,6 +33,7 @@ const rowsSQL = `SELECT i, i % 3 = 0 AS y, (i % 7)::TINYINT AS tiny, (i * 0.25):
 
 // Each x means the same in SQL and in Arrow, read from Parquet: the fits are equal.
 func TestSameAsSQL(t *testing.T) {
+	kerneltest.Slow(t)
 	ctx := context.Background()
 	db, err := sql.Open("duckdb", "")
 	if err != nil {

@@ -42,7 +42,7 @@ func TestTermsOfOtherMethods(t *testing.T) {
 	}{
 		{"y ~ (z | g)", "formula: (z | g) is not used here: its intercepts and slopes are correlated; allowed: (x || g)", []string{"-m", "adf"}},
 		{"y ~ (z | g)", "formula: (z | g) is not used here: its intercepts and slopes are correlated; allowed: (x || g)", []string{"--out-of-core"}},
-		{"y ~ z + (1 | g)", "formula: (1 | g) learns its prior variance: found 'auto'; adf sees each row once", []string{"-m", "adf"}},
+		{"y ~ z + (1 | g)", "formula: (1 | g) learns its prior variance: found 'auto'; ekf sees each row once", []string{"-m", "ekf"}},
 		{"y ~ z", "--option correlated is not used here", []string{"-m", "adf", "-o", "correlated=[['g', 'z:g']]"}},
 	} {
 		r := bglm(t, "", append([]string{"fit", data, "--out", out, "-f", c.formula}, c.more...)...)

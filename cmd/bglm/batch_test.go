@@ -827,6 +827,7 @@ func TestAllMethods(t *testing.T) {
 
 // Compressed rows have the fit of all rows, counts and evidence included, with either engine.
 func TestCompress(t *testing.T) {
+	kerneltest.Slow(t)
 	data := rowsFile(t, "rows.parquet")
 	type result struct {
 		N, Skipped int64

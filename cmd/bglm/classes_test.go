@@ -14,6 +14,7 @@ import (
 // Rows that a fit of classes has learnt are judged by fits of four fifths of them, the same as
 // are made by hand; measures are those of their definitions.
 func TestEvaluateClasses(t *testing.T) {
+	kerneltest.Slow(t)
 	dir := t.TempDir()
 	data, fit := filepath.Join(dir, "d.parquet"), filepath.Join(dir, "f.parquet")
 	query(t, "COPY (SELECT i, (i * 37 % 100) / 25.0 - 2 AS u, 'k' || i * 13 % 5 AS s, 1 + (i * 17 % 100 + i % 13 * 5) // 55 AS k FROM range(90) t(i)) TO '"+data+"'")

@@ -15,6 +15,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/bglm/bglm/kernels/kerneltest"
 )
 
 // node is an element of a page.
@@ -97,6 +99,7 @@ func parsePage(t *testing.T, b []byte) *node {
 }
 
 func TestReport(t *testing.T) {
+	kerneltest.Slow(t)
 	data := rowsFile(t, "rows.parquet")
 	dir := filepath.Dir(data)
 	path := func(n string) string { return filepath.Join(dir, n) }
@@ -210,6 +213,7 @@ func TestReport(t *testing.T) {
 // The first answer of a report: what is better than the mean alone is said to be, in figures
 // that DuckDB and closed forms confirm; tables come along as CSV; a threshold costs what it says.
 func TestReportVerdict(t *testing.T) {
+	kerneltest.Slow(t)
 	dir := t.TempDir()
 	path := func(n string) string { return filepath.Join(dir, n) }
 	ok(t, "sql", "-c", "COPY (SELECT i, ['a','b','c'][1 + i % 3] AS g, (i * 37 % 101) / 10.0 AS u, (hash(i) % 1000) < 1000 / (1 + exp(1 - 0.3 * (i * 37 % 101) / 10.0 - (i % 3) * 0.8)) AS y FROM range(3000) t(i)) TO '"+path("d.csv")+"'")
@@ -298,6 +302,7 @@ func TestDrives(t *testing.T) {
 // table in which nothing stands are left out, and what was entered as 0.1 is not printed as
 // 0.10000000000000001.
 func TestReportDoubts(t *testing.T) {
+	kerneltest.Slow(t)
 	dir := t.TempDir()
 	path := func(n string) string { return filepath.Join(dir, n) }
 	ok(t, "sql", "-c", `COPY (SELECT 1950 + i % 40 AS year, (i % 40) / 10.0 + (hash(i) % 1000) / 3000.0 AS u, ((hash(i + 7) % 100 < 20)::INT * (4 + hash(i + 9) % 20) + exp(0.05 * (i % 40) - 0.3 * ((hash(i) % 1000) / 3000.0)))::INT AS y FROM range(2000) t(i)) TO '`+path("d.parquet")+"'")
@@ -464,6 +469,7 @@ func TestReportOfDates(t *testing.T) {
 // points; a column that runs against the others is among the drivers drawn; an identifier and
 // a probability next to 1 are told.
 func TestReportOfNumbers(t *testing.T) {
+	kerneltest.Slow(t)
 	dir := t.TempDir()
 	data, fit, page := filepath.Join(dir, "d.parquet"), filepath.Join(dir, "f.parquet"), filepath.Join(dir, "r.html")
 	var more []string

@@ -204,6 +204,7 @@ func TestDecisiveRows(t *testing.T) {
 // A low-rank likelihood has not seen the directions that it leaves out: no row can be taken out of
 // them, and what was learnt is shown as it is. Of full rank it is Laplace's.
 func TestLowRankLeftOut(t *testing.T) {
+	kerneltest.Slow(t)
 	dir := t.TempDir()
 	data, fit := filepath.Join(dir, "d.parquet"), filepath.Join(dir, "f.parquet")
 	query(t, "COPY (SELECT hash(i) % 10 < 3 + i % 40 // 10 AS y, 'l' || i % 40 AS l, sin(i) AS x FROM range(800) t(i)) TO '"+data+"'")
@@ -249,6 +250,7 @@ func TestNoSignalIsHalf(t *testing.T) {
 // Responses of every family have a law without features to be better than. A fit of the intercept
 // alone is that law, but for what leaving a row out costs: about a parameter for each row.
 func TestBaseLoss(t *testing.T) {
+	kerneltest.Slow(t)
 	dir := t.TempDir()
 	data := filepath.Join(dir, "rows.parquet")
 	query(t, "COPY (SELECT i % 10 AS c, i % 10 * (i % 7) AS d, sin(i) AS z, exp(sin(i * i)) AS g, tan(i) AS h, i % 3 AS s, 3 + i % 2 AS t, i % 4 = 0 AS b FROM range(400) t(i)) TO '"+data+"'")

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/kerneltest"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/stream"
 )
@@ -236,6 +237,7 @@ func gammaDraw(rnd *rand.Rand, shape float64) float64 {
 // Counts that vary more than poisson allows are not taken for rates that move, and the
 // status names what they are; rates that do move are found.
 func TestNoiseOfCounts(t *testing.T) {
+	kerneltest.Slow(t)
 	for i := range 10 {
 		c := []struct{ size, q float64 }{{0.7, 0}, {0.15, 0}, {0, 0}, {0, 1e-3}, {3, 2e-3}}[i%5]
 		rows := countRows(rand.New(rand.NewPCG(3, 9)), 1500, c.size, c.q)

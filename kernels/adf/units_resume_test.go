@@ -98,6 +98,7 @@ func wide(t *testing.T, st *stream.State, p, lo, hi int) {
 // more than the block of an arrowhead has room for, or came so long ago that units no longer
 // follow them.
 func TestUnitsResume(t *testing.T) {
+	kerneltest.Slow(t)
 	for _, c := range []struct {
 		family, covariance string
 		p, n               int

@@ -110,6 +110,7 @@ func poissonOf(t testing.TB) lik.Likelihood {
 // New responses have the mean and the variance that the likelihood says, and their
 // distribution function at them is uniform.
 func TestRepeatAndPIT(t *testing.T) {
+	kerneltest.Slow(t)
 	for _, info := range lik.Families() {
 		for _, link := range info.Links {
 			l, err := lik.New(info.Family, link, lik.Params{Dispersion: 0.7, Shape: 6})

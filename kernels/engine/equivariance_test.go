@@ -73,6 +73,7 @@ func (u units) fit(t *testing.T, method string, m kernels.Model, n int, family s
 
 // Whatever is learnt has the units of the data: a fit in other units is the fit.
 func TestEquivariance(t *testing.T) {
+	kerneltest.Slow(t)
 	type variant struct {
 		method, family string
 		o              kernels.Options

@@ -110,7 +110,7 @@ func excused(method string, base given, key string) string {
 	case key == "damping" || key == "tol" || key == "max_iter":
 		return map[bool]string{true: "nothing is left to iterate"}[base["max_iter"] != nil]
 	case key == "prior_variance":
-		return map[bool]string{true: "classes learn it anyway"}[method == "softmax"]
+		return map[bool]string{true: "classes learn it anyway, and so does adf"}[method == "softmax" || method == "adf"]
 	case key == "seed":
 		return "only random steps hear it"
 	}

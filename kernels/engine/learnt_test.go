@@ -88,6 +88,7 @@ func TestResidualDeviation(t *testing.T) {
 // What is given is not learnt; shapes are, of counts that a stream sees one by one too, whose
 // log has about the information of maximum likelihood.
 func TestShapeIsLearnt(t *testing.T) {
+	kerneltest.Slow(t)
 	const n, size = 1000, 3
 	rng := rand.New(rand.NewPCG(2, 9))
 	var y []float64

@@ -80,6 +80,7 @@ func exactly(x [][2]float64, y []float64, variance float64, at [][2]float64) []f
 // Where responses are separated bglm_fit's probabilities are those of exact integration, which
 // laplace's are not; where they are not it is laplace.
 func TestAutoSeparated(t *testing.T) {
+	kerneltest.Slow(t)
 	var at [][2]float64
 	r := rand.New(rand.NewPCG(8, 8))
 	for range 100 {

@@ -304,6 +304,7 @@ func wideRows(family string, n, levels int, weighted bool) *rows.Table {
 
 // Passes end at the low-rank fit of the rows kept.
 func TestPassesLowRank(t *testing.T) {
+	kerneltest.Slow(t)
 	for _, c := range []struct {
 		family, link string
 		levels       int

@@ -177,6 +177,7 @@ func TestPasses(t *testing.T) {
 // from a sample's fit, to what the search for the highest evidence leaves open; where they are
 // integrated over, to second order in the width of the posterior.
 func TestPassesLearn(t *testing.T) {
+	kerneltest.Slow(t)
 	for _, c := range []struct {
 		family, link string
 		n            int

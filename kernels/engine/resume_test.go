@@ -9,6 +9,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/engine"
+	"github.com/bglm/bglm/kernels/kerneltest"
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/rows"
 )
@@ -243,6 +244,7 @@ func (c resumeCase) within(cut int) float64 {
 // A stream that is stopped, kept as a fit and continued is the stream that was not, wherever it
 // is cut, whether the options are given again or not.
 func TestResume(t *testing.T) {
+	kerneltest.Slow(t)
 	const n = 140
 	seeds := uint64(1)
 	cuts := []int{1, 2, 3, 5, 6, 8, 13, 24, 50, 67, 129}

@@ -102,6 +102,7 @@ func fitBy(t *testing.T, method string, tab *rows.Table, options map[string]any)
 // fifth of its deviation, and so is the intercept, whose deviation has what is not known of it. The
 // summary has it, and not where it is not integrated.
 func TestEPIntegrates(t *testing.T) {
+	kerneltest.Slow(t)
 	auto := map[string]any{"prior_variance": "auto"}
 	for _, c := range []struct {
 		groups, m int

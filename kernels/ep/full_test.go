@@ -13,6 +13,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/kerneltest"
 )
 
 // wide gives n rows over p dense features.
@@ -522,6 +523,7 @@ func TestDriftIsIncrements(t *testing.T) {
 
 // Full EP against the exact posterior by quadrature on a grid, two weights.
 func TestFullAgainstQuadrature(t *testing.T) {
+	kerneltest.Slow(t)
 	for _, name := range []string{"poisson", "logit", "probit", "studentt"} {
 		f := families(t)[name]
 		r := rand.New(rand.NewPCG(29, 1))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/kerneltest"
 	"github.com/bglm/bglm/kernels/lik"
 )
 
@@ -70,6 +71,7 @@ func TestAutoPrior(t *testing.T) {
 // Dispersion and shape by maximum evidence: the conjugate model's marginal likelihood
 // on a grid for one, EP's own for the others.
 func TestAutoLikelihood(t *testing.T) {
+	kerneltest.Slow(t)
 	for _, c := range []struct{ family, option string }{
 		{"gaussian", "dispersion"}, {"studentt", "dispersion"}, {"studentt", "shape"}, {"negbinomial", "shape"}, {"gamma", "shape"}} {
 		f := families(t)[c.family]

@@ -14,6 +14,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/kerneltest"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/special"
 	"github.com/bglm/bglm/kernels/stop"
@@ -617,6 +618,7 @@ func FuzzUpdate(f *testing.F) {
 // The bank of process noises over full covariances: it finds the rate of a walk to
 // within the grid's decade, and its filter is the one of that rate.
 func TestAutoNoise(t *testing.T) {
+	kerneltest.Slow(t)
 	for _, c := range []struct {
 		q    float64
 		rule Rule

@@ -453,6 +453,7 @@ func planted(r *rand.Rand, n int) (x *dense.Matrix, f []float64) {
 // Parameters by evidence: near the planted ones (300 rows hold some eight lengthscales:
 // within a factor 1.6 of length, 4 of variance), and the evidence is a local maximum.
 func TestByEvidence(t *testing.T) {
+	kerneltest.Slow(t)
 	families := []string{"gaussian", "bernoulli", "poisson", "negbinomial"}
 	if testing.Short() {
 		families = families[:2]
@@ -517,6 +518,7 @@ func TestByEvidence(t *testing.T) {
 
 // Auto parameters where there is nothing to learn them from, and the linear kernel.
 func TestByEvidenceEdges(t *testing.T) {
+	kerneltest.Slow(t)
 	auto := Options{AutoLengthscale: true, AutoSignalVariance: true, AutoMean: true}
 	logit := likelihood(t, "bernoulli", "logit", 1, 0)
 	for name, p := range map[string]problem{

@@ -15,6 +15,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/kerneltest"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/stop"
 )
@@ -297,6 +298,7 @@ func grid(p *kernels.Problem) (mean, variance []float64, logZ float64) {
 
 // Skewed and heavy-tailed posteriors of one and two weights against quadrature.
 func TestQuadrature(t *testing.T) {
+	kerneltest.Slow(t)
 	rng := rand.New(rand.NewPCG(3, 1))
 	cases := []struct {
 		family, link string

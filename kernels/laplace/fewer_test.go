@@ -14,6 +14,7 @@ import (
 // Where an evidence takes long, fewer of them find the same variances and deviations, to a
 // part of what the data leave open.
 func TestFewerEvidences(t *testing.T) {
+	kerneltest.Slow(t)
 	for _, family := range []string{"gaussian", "bernoulli", "poisson"} {
 		o := levels(rand.New(rand.NewPCG(3, 9)), family, 4000, 1, 500, 12)
 		m := model(t, family, "", lik.Params{Dispersion: 1})

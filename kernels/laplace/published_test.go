@@ -192,6 +192,7 @@ func TestEightSchools(t *testing.T) {
 // be known. Integrated on a grid, and at the mode of its posterior where columns are too many
 // for one, they keep most of the deviation that they have under a given prior.
 func TestWeakVariances(t *testing.T) {
+	kerneltest.Slow(t)
 	rng := rand.New(rand.NewPCG(8, 1))
 	const n = 400
 	for _, columns := range []int{1, 5} {

@@ -8,12 +8,14 @@ import (
 	"testing"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/kerneltest"
 	"github.com/bglm/bglm/kernels/lik"
 )
 
 // Learnt and integrated variances are a default: whatever the rows are, there is a posterior,
 // and its evidence is not below that of the variances it began with.
 func TestLearningIsRobust(t *testing.T) {
+	kerneltest.Slow(t)
 	for _, family := range []string{"bernoulli", "gaussian", "poisson"} {
 		for _, n := range []int{0, 1, 2, 3, 10, 60} {
 			for _, shape := range []string{"levels", "one level", "a level each", "constant", "wide", "separated", "one class", "huge", "two columns alike"} {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/kerneltest"
 )
 
 func separation(t *testing.T, m *kernels.Model, d data, classes []string) string {
@@ -92,6 +93,7 @@ func TestClassSeparation(t *testing.T) {
 // features there are: of these fits less than one in three hundred. Classes are of unequal size, and
 // the features numbers, rare levels, or both.
 func TestClassSeparationByChance(t *testing.T) {
+	kerneltest.Slow(t)
 	rng := rand.New(rand.NewPCG(2, 4))
 	alarms, fits := 0, 0
 	for _, c := range []struct{ n, p, k, levels int }{{12, 3, 3, 0}, {20, 10, 3, 0}, {30, 14, 2, 0}, {40, 15, 5, 0}, {40, 30, 3, 0}, {60, 2, 4, 12}, {100, 1, 3, 40}, {60, 25, 6, 6}} {

@@ -65,7 +65,7 @@ var wrongInputs = []struct {
 		"SELECT bglm_adf(true, {a: 1}, {family: 'binomial'})",
 		"SELECT bglm_adf(true, {a: 1}, {family: 'poisson', link: 'logit'})",
 		"SELECT bglm_adf(true, {a: 1}, {prior_variance: -1})",
-		"SELECT bglm_adf(true, {a: 1}, {prior_variance: 'auto'})",
+		"SELECT bglm_ekf(true, {a: 1}, {prior_variance: 'auto'})",
 		"SELECT bglm_adf(true, {a: 1}, {prior_mean: 'nan'::DOUBLE})",
 		"SELECT bglm_adf(true, {a: 1}, {intercept: 'no'})",
 		"SELECT bglm_adf(true, {a: 1}, {intercept_variance: -1})",
