@@ -55,7 +55,12 @@ func (all ColumnPriors) of(d *Dict, id uint32) *ColumnPrior {
 
 // LearnsPrior says whether the prior variance of some weights is to be learnt.
 func (m *Model) LearnsPrior() bool {
-	return m.Options.AutoPrior || len(m.Correlated) > 0 || slices.ContainsFunc(m.PriorBy, func(c ColumnPrior) bool { return c.Auto })
+	return m.Options.AutoPrior || len(m.Correlated) > 0 || m.PriorBy.Learn()
+}
+
+// Learn says whether that of some column is to be learnt.
+func (all ColumnPriors) Learn() bool {
+	return slices.ContainsFunc(all, func(c ColumnPrior) bool { return c.Auto })
 }
 
 // Check reports a column that the rows do not have.

@@ -17,7 +17,7 @@ type variances struct {
 	levels map[string]float64 // by name of the column
 }
 
-// variancesOf are those of a fit that learns them, nil for others.
+// variancesOf are those of a fit that learns them, nil for others and for one that has not yet.
 func variancesOf(f *kernels.Fit) *variances {
 	if f.Covariance.Form != gauss.Arrowhead || !f.Covariance.Arrow().LearnsPrior() {
 		return nil
@@ -26,10 +26,18 @@ func variancesOf(f *kernels.Fit) *variances {
 		return nil
 	}
 	v := &variances{rest: f.Prior.Variance, levels: map[string]float64{}}
+	yet := v.rest != kernels.DefaultPrior.Variance
 	for _, c := range f.Columns {
-		if c.Kind == kernels.LevelsColumn && c.Variance > 0 && c.Variance != v.rest {
+		if c.Kind != kernels.LevelsColumn || !(c.Variance > 0) {
+			continue
+		}
+		yet = true
+		if c.Variance != v.rest {
 			v.levels[c.Name] = c.Variance
 		}
+	}
+	if !yet {
+		return nil
 	}
 	return v
 }
@@ -235,18 +243,28 @@ const (
 	oneWeight  = 1.0
 	leastAhead = 1.0
 	mostSteps  = 50
+	mostARow   = 2 // weights for each row so far, mostBeside besides; of more the rows tell too little
+	mostBeside = 64
+	perRow     = 4 // weights that all steps together take for each row so far, atOnce besides
+	atOnce     = 512
 	nearEnough = 1e-4 // relative change of a variance that is the last
 	noChange   = 0.05 // relative change that is not worth a step
 )
 
 // LearnPriors implements stream.PriorLearner by MacKay's steps: what the rows told of the
 // weights is a Gaussian, whose evidence under other variances is known, so that nothing of the
-// rows is needed. Cost: O(d³) and O(d²) a leaf for each step.
-func (t *tied) LearnPriors(once bool) (logZ float64) {
-	ps, groups := t.parts()
-	if len(ps) < fewest {
+// rows is needed. A step costs O(d³) and O(d²) a leaf, where a row costs O(d²): of many weights
+// beside the rows there are few steps, or none.
+func (t *tied) LearnPriors(rows int64) (logZ float64) {
+	if all := int64(t.dict.Len() + len(t.cols)); all < fewest || all > mostARow*rows+mostBeside { // nothing needs to be laid out
 		return 0
 	}
+	ps, groups := t.parts()
+	n := int64(len(ps))
+	if n < fewest || n > mostARow*rows+mostBeside {
+		return 0
+	}
+	most := min(mostSteps, max(1, int((perRow*rows+atOnce)/n)))
 	v := t.inForce(groups)
 	next := t.step(ps, v)
 	if converged(v, next, noChange) {
@@ -254,17 +272,21 @@ func (t *tied) LearnPriors(once bool) (logZ float64) {
 	}
 	before, were := t.bank[0].Clone(), t.evidence(ps, v)
 	last, err := v, error(nil)
-	for k := 0; k < mostSteps && err == nil && !converged(last, next, nearEnough) && (k == 0 || !once); k++ {
-		if err = t.exchange(ps, last, next); err == nil {
-			last, next = next, t.step(ps, next)
+	for k := 1; err == nil; k++ {
+		if err = t.exchange(ps, last, next); err != nil {
+			break
+		}
+		if last = next; k == most {
+			break
+		}
+		if next = t.step(ps, next); converged(last, next, nearEnough) {
+			break
 		}
 	}
 	now := 0.0
-	if err == nil && !once {
+	if err == nil {
 		now = t.evidence(ps, last)
 		err = t.unlessFirst(ps, &last, &now)
-	} else if err == nil {
-		now = t.evidence(ps, last)
 	}
 	if err != nil || !special.Finite(now-were) { // parts of the leaves are no knowledge of all together
 		t.bank[0] = before

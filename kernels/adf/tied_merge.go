@@ -365,8 +365,10 @@ func mergeFits(fits []*kernels.Fit, from, out *kernels.Fit) ([]kernels.Belief, k
 	}
 	var all *tied
 	var names *kernels.Dict
-	logC := 0.0
+	logC, rows, learn := 0.0, int64(0), true
 	for _, f := range fits {
+		rows += f.N
+		learn = learn && f.Covariance.Arrow().LearnsPrior()
 		s, err := NewTied(m)
 		if err != nil {
 			return nil, none, 0, err
@@ -405,12 +407,12 @@ func mergeFits(fits []*kernels.Fit, from, out *kernels.Fit) ([]kernels.Belief, k
 		p.Done()
 		logC += c
 	}
-	if all.vars != nil {
-		m.Options.AutoPrior = true // all of them say it
+	if learn || all.vars != nil {
+		m.Options.AutoPrior = true
 		own := *all.plan
 		own.Model = m
 		all.plan = &own
-		logC += all.LearnPriors(false)
+		logC += all.LearnPriors(rows)
 		all.Priors(out)
 	}
 	order := names.Order()

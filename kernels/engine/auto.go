@@ -83,7 +83,7 @@ func unlearnt(m *kernels.Model) (out []string) {
 			out = append(out, what)
 		}
 	}
-	add("prior variance", slices.ContainsFunc(m.PriorBy, func(c kernels.ColumnPrior) bool { return c.Auto }) || len(m.Correlated) > 0 || m.Options.PriorAsked && !s.Options.AutoPrior)
+	add("prior variance", m.PriorBy.Learn() || len(m.Correlated) > 0 || m.Options.PriorAsked && !s.Options.AutoPrior)
 	add("dispersion", m.Options.AutoDispersion && !s.Options.AutoDispersion)
 	add("shape", m.Options.AutoShape && !s.Options.AutoShape)
 	return out

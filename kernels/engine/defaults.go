@@ -21,8 +21,8 @@ import (
 //   - dispersion and shape: learnt by methods that keep the rows, where neither a number nor a
 //     fit to continue says what they are; filters learn the dispersion of a location family
 //     that they standardise, and the size of negbinomial where they can;
-//   - prior_variance of a filter with an arrowhead that learns it: learnt where the fit that is continued did, a
-//     stream of bglm_fit;
+//   - prior_variance of a filter with an arrowhead that learns it: learnt where neither a prior nor the scale was
+//     given, and where the fit that is continued did;
 //   - prior_variance of classes: learnt, where neither a prior nor the scale was given;
 //   - integrate: true for methods that keep the rows, and passes of laplace.
 func (m *Method) defaults(s *option.Settings, given lik.Params) {
@@ -42,7 +42,8 @@ func (m *Method) defaults(s *option.Settings, given lik.Params) {
 		}
 	}
 	if m.LearnsPrior {
-		o.AutoPrior = s.Start != nil && auto && streamLearns(&s.Model) && !s.Given("prior_mean") && !s.Given("prior_variance") && !s.Given("intercept_variance")
+		given := s.Given("prior_mean") || s.Given("prior_variance") || s.Given("intercept_variance")
+		o.AutoPrior = (o.AutoPrior || auto && !given) && streamLearns(&s.Model)
 	}
 	_, dispersed := s.Lik.(lik.Dispersed)
 	_, shaped := s.Lik.(lik.Shaped)

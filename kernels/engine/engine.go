@@ -180,28 +180,9 @@ func (m *Method) Model(s *option.Settings, times, trials bool) (*kernels.Model, 
 			return nil, err
 		}
 	}
-	if m.Streams {
-		var keepers []string
-		for _, k := range methods {
-			if !k.Streams && k.Kind == Weights {
-				keepers = append(keepers, k.Name)
-			}
-		}
-		sized := m.LearnsShape && s.Lik != nil && lik.Overdisperses(s.Lik) // whose shape the filter learns
-		for key, auto := range map[string]bool{"prior_variance": s.LearnsPrior() && len(s.Correlated) == 0, "shape": s.Options.AutoShape && !sized, "correlated": len(s.Correlated) > 0} {
-			if auto && front {
-				found := "'auto'"
-				if key == "correlated" {
-					found = fmt.Sprintf("%q", s.Correlated[0])
-				}
-				return nil, &argument.Error{Name: key, Found: found,
-					Why: "it is learnt from rows that are kept; time, process_noise and forgetting ask for a stream (adf), which takes it as it is given"}
-			}
-			if auto {
-				return nil, &argument.Error{Name: key, Found: "'auto'",
-					Why: fmt.Sprintf("%s sees each row once and takes a number here; 'auto' belongs to: %s", m.Name, strings.Join(keepers, ", "))}
-			}
-		}
+	asked := m.LearnsPrior && s.Options.AutoPrior
+	if err := m.checkSeenOnce(s, front); err != nil {
+		return nil, err
 	}
 	if o := &s.Options; o.Compress && (times || s.Drifts() || o.AutoNoise || m.Streams || m.WholeRank && o.Rank > 0) {
 		why := "rows that differ in time cannot be one"
@@ -211,6 +192,10 @@ func (m *Method) Model(s *option.Settings, times, trials bool) (*kernels.Model, 
 		return nil, &argument.Error{Name: "compress", Found: "true", Why: why}
 	}
 	m.defaults(s, given)
+	if asked && !s.Options.AutoPrior {
+		return nil, &argument.Error{Name: "prior_variance", Found: "'auto'", Why: m.whyNot(front, "learns it with covariance 'arrowhead' and an intercept where no other prior is given, weights do not drift, "+
+			"responses have no unit (of gaussian and studentt they do) and the fit that is continued, if any, has learnt it")}
+	}
 	if err := m.checkIdle(s); err != nil {
 		return nil, err
 	}
@@ -223,6 +208,47 @@ func (m *Method) Model(s *option.Settings, times, trials bool) (*kernels.Model, 
 		return nil, &argument.Error{Name: "time", Found: "none", Why: fmt.Sprintf("the prior fit is valid at time %v, and its weights drift from then on", f.Time)}
 	}
 	return p, nameSlots(p)
+}
+
+// checkSeenOnce refuses what a stream does not learn; front says that Auto came to it.
+func (m *Method) checkSeenOnce(s *option.Settings, front bool) error {
+	if !m.Streams {
+		return nil
+	}
+	sized := m.LearnsShape && s.Lik != nil && lik.Overdisperses(s.Lik) // whose shape the filter learns
+	prior := s.LearnsPrior() && !m.LearnsPrior || s.PriorBy.Learn()
+	for _, learn := range []struct {
+		key   string
+		asked bool
+	}{{"prior_variance", prior && len(s.Correlated) == 0}, {"shape", s.Options.AutoShape && !sized}, {"correlated", len(s.Correlated) > 0}} {
+		if !learn.asked {
+			continue
+		}
+		e := &argument.Error{Name: learn.key, Found: "'auto'", Why: m.whyNot(front, "sees each row once and takes a number here")}
+		if front && learn.key == "correlated" {
+			e.Found = fmt.Sprintf("%q", s.Correlated[0])
+		}
+		return e
+	}
+	return nil
+}
+
+// whyNot says why a stream, to which Auto came or which was asked for by name, does not learn.
+func (m *Method) whyNot(front bool, why string) string {
+	if front {
+		return "it is learnt from rows that are kept; time, process_noise and forgetting ask for a stream (adf), which takes it as it is given"
+	}
+	return m.Name + " " + why + "; 'auto' belongs to: " + strings.Join(keepers(), ", ")
+}
+
+// keepers are the methods that keep the rows and learn from all of them.
+func keepers() (names []string) {
+	for _, k := range methods {
+		if !k.Streams && k.Kind == Weights {
+			names = append(names, k.Name)
+		}
+	}
+	return names
 }
 
 // nameSlots calls the features that options name by what the dictionary calls them: with

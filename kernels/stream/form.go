@@ -1,8 +1,6 @@
 package stream
 
 import (
-	"math/bits"
-
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/memory"
@@ -101,8 +99,9 @@ type Far interface {
 // Model.Options.AutoPrior asks for it. It keeps one belief then.
 type PriorLearner interface {
 	// LearnPriors gives the weights the prior variances of most evidence, as of the rows so far,
-	// or with once brings them nearer, and says by what the log evidence changes.
-	LearnPriors(once bool) (logZ float64)
+	// or brings them nearer where that takes long beside so many rows, and says by what the log
+	// evidence changes.
+	LearnPriors(rows int64) (logZ float64)
 	// Priors notes the variances in a fit that has its columns.
 	Priors(f *kernels.Fit)
 }
@@ -110,26 +109,15 @@ type PriorLearner interface {
 // LearnsFrom is the number of rows from which prior variances are learnt.
 const LearnsFrom = 16
 
-// learnsAt says whether they are learnt after n rows, and whether by one step only. That is
-// often at first, for what rows tell is taken at the beliefs of their time, and at the powers
-// of two.
-func learnsAt(n int64) (now, once bool) {
-	if n < LearnsFrom {
-		return false, false
-	}
-	part := bits.Len64(uint64(n)) - 1
-	switch {
-	case n < 128:
-		part -= 3
-	case n < 1024:
-		part -= 2
-	}
-	return n&(1<<part-1) == 0, n&(n-1) != 0
+// learnsAt says whether they are learnt after n rows: at the powers of two and at one and a half
+// times these, for what rows tell is taken at the beliefs of their time.
+func learnsAt(n int64) bool {
+	return n >= LearnsFrom && (n&(n-1) == 0 || n%3 == 0 && (n/3)&(n/3-1) == 0)
 }
 
 // learnPriors has the form learn them.
-func (s *State) learnPriors(once bool) {
-	s.bank[0].logZ += s.form.(PriorLearner).LearnPriors(once)
+func (s *State) learnPriors() {
+	s.bank[0].logZ += s.form.(PriorLearner).LearnPriors(s.told)
 }
 
 // Merging is what two forms need to know of their states to be multiplied.

@@ -606,10 +606,8 @@ func (s *State) row(b *kernels.Batch, i int) error {
 			s.rescale(k, c.learning.Learn(o, r.m, r.v, before, s.form.Determined(k)))
 		}
 	}
-	if p.Model.Options.AutoPrior && o.Weight > 0 {
-		if now, once := learnsAt(s.told); now {
-			s.learnPriors(once)
-		}
+	if p.Model.Options.AutoPrior && o.Weight > 0 && learnsAt(s.told) {
+		s.learnPriors()
 	}
 	if len(s.bank) > 1 {
 		return s.extend()
@@ -942,7 +940,7 @@ func (s *State) join(src *State, g *Merging) {
 		}
 	}
 	if both && s.plan.Model.Options.AutoPrior && s.told >= LearnsFrom {
-		s.learnPriors(false)
+		s.learnPriors()
 	}
 	s.course = merged(s.course, src.course)
 	if s.fixed == nil {
