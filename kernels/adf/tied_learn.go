@@ -247,7 +247,7 @@ const (
 	mostBeside = 64
 	perRow     = 4 // weights that all steps together take for each row so far, atOnce besides
 	atOnce     = 512
-	nearEnough = 1e-4 // relative change of a variance that is the last
+	nearEnough = 1e-2 // relative change of a variance that is the last
 	noChange   = 0.05 // relative change that is not worth a step
 )
 
