@@ -119,6 +119,18 @@ func TestLearnsOnlyWhereAsked(t *testing.T) {
 	}
 }
 
+// Nor are variances learnt of many more weights than two a row; with the rows for it they are.
+func TestLearnsWithRowsEnough(t *testing.T) {
+	for n, learns := range map[int]bool{1500: false, 2100: true} {
+		l := spreadOf(n, 4000, 40, 0.02, 9)
+		s := newTiedState(t, learning(t))
+		l.feed(t, s, 0, n, 500)
+		if v := fitOf(t, s).Prior.Variance; (v != 1) != learns {
+			t.Errorf("%d rows: prior variance %v", n, v)
+		}
+	}
+}
+
 // A run that is stopped and continued is the run that was not, to the last bit.
 func TestLearnPriorsResumes(t *testing.T) {
 	m := learning(t)
