@@ -199,4 +199,35 @@ func TestLearnPriorsMerges(t *testing.T) {
 	kerneltest.Close(t, "in another order", turned.Prior.Variance, merged.Prior.Variance, kerneltest.Tol{Rel: 1e-3})
 }
 
+// Parts of too few rows to learn anything have learnt together, as states and as fits; parts
+// that were not to learn have not.
+func TestLearnPriorsMergesUnlearnt(t *testing.T) {
+	l := spreadOf(1500, 60, 6, 0.1, 9)
+	for learns, m := range map[bool]*kernels.Model{true: learning(t), false: tiedModel(t, "bernoulli", kernels.Options{})} {
+		all := newTiedState(t, m)
+		var parts []*kernels.Fit
+		for at := 0; at < 1500; at += 15 {
+			s := newTiedState(t, m)
+			l.feed(t, s, at, at+15, 1000)
+			f := fitOf(t, s)
+			if f.Prior.Variance != 1 {
+				t.Fatalf("a part of 15 rows has learnt %v", f.Prior.Variance)
+			}
+			parts = append(parts, f)
+			if err := all.Merge(context.Background(), s); err != nil {
+				t.Fatal(err)
+			}
+		}
+		merged, err := kernels.MergeFits(context.Background(), parts, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for what, v := range map[string]float64{"states": fitOf(t, all).Prior.Variance, "fits": merged.Prior.Variance} {
+			if learns != (v < 0.2) || !learns && v != 1 {
+				t.Errorf("%s: prior variance %v, to be learnt: %v", what, v, learns)
+			}
+		}
+	}
+}
+
 var _ stream.PriorLearner = (*tied)(nil)

@@ -181,6 +181,7 @@ func (m *Method) Model(s *option.Settings, times, trials bool) (*kernels.Model, 
 		}
 	}
 	asked := m.LearnsPrior && s.Options.AutoPrior
+	s.Options.PriorAsked = s.Options.PriorAsked || asked
 	if err := m.checkSeenOnce(s, front); err != nil {
 		return nil, err
 	}
@@ -315,8 +316,19 @@ func (s streaming) Fit(ctx context.Context) (*Result, error) {
 			own := learntBy(m, f)
 			f.Say(f.PriorNote(own))
 			f.Say(widened(m, own))
+			f.Say(unmoved(own, f))
 		}
 	})
+}
+
+// unmoved is what is to be said where a stream was asked to learn prior variances and did not;
+// own is the model with those that it has learnt.
+func unmoved(own *kernels.Model, f *kernels.Fit) string {
+	if o := own.Options; !o.PriorAsked || !o.AutoPrior || f.Prior.Variance != kernels.DefaultPrior.Variance || len(own.PriorBy) > 0 {
+		return ""
+	}
+	return fmt.Sprintf("prior_variance was not learnt and is %g, as before any row: %d rows and %d weights tell too little of it (it takes 32 weights, and of many more than two a row none is learnt), or nothing against it; methods that keep the rows learn it of fewer",
+		f.Prior.Variance, f.N, len(f.Beliefs))
 }
 
 // learntBy is m with the prior variances that f has learnt.
