@@ -37,6 +37,11 @@ const (
 	KeptShape      = "log(shape)" // the logarithm of a shape, and what its rows told of it
 )
 
+// KeptVarianceOf is the name of what rows told of the prior variance of a column of levels, or of
+// all other weights for "", through weights that they hardly know: slope and curvature of the log
+// evidence.
+func KeptVarianceOf(column string) string { return "variance(" + column + ")" }
+
 // KeptUnitOf is the name of the unit that a column of numbers is told in: its center and its
 // scale, 0 where all numbers were alike.
 func KeptUnitOf(column string) string { return "unit(" + column + ")" }
@@ -51,7 +56,7 @@ func kept(name string) bool {
 	case KeptUnit, KeptResponses, KeptRows, KeptOwed, KeptNoise, KeptDetermined, KeptOrigin, KeptShape:
 		return true
 	}
-	return (strings.HasPrefix(name, "unit(") || strings.HasPrefix(name, "centred(")) && strings.HasSuffix(name, ")")
+	return (strings.HasPrefix(name, "unit(") || strings.HasPrefix(name, "centred(") || strings.HasPrefix(name, "variance(")) && strings.HasSuffix(name, ")")
 }
 
 // Keep notes two numbers of a stream under one of the names above, without their check.

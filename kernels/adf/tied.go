@@ -89,6 +89,8 @@ type tied struct {
 	cols   []levelColumn
 	column []int32 // by the dictionary's number of a column: its place in cols, plus 1
 
+	hint hint // of the variance of weights that are of no column of levels
+
 	bank []*arrowhead.Belief
 
 	now     float64   // with drift: when the block was last brought forward
@@ -142,6 +144,7 @@ type levelColumn struct {
 	levels int32  // what is taken for their number: to exactLevels itself, then a power of two
 
 	variance float64 // prior variance of its weights
+	hint     hint    // of it
 }
 
 // absent is the place of a feature that no row has had: its prior depends on how many there
@@ -180,6 +183,7 @@ func newTied(p *stream.Plan, d *kernels.Dict) (stream.Form, *stream.State, error
 		if err := t.resume(f); err != nil {
 			return nil, nil, err
 		}
+		t.readHints(f)
 		t.recount()
 	}
 	return t, &stream.State{}, nil
@@ -735,6 +739,9 @@ func (t *tied) Predict(k int, fs []uint32, xs []float64, shift float64) (m, v fl
 
 // Absorb implements stream.Form.
 func (t *tied) Absorb(k int, _ []uint32, _ []float64, _ float64, tilt lik.Tilted) {
+	if t.plan.Model.Options.AutoPrior {
+		t.note(tilt)
+	}
 	if len(t.known) == 0 {
 		t.bank[k].Absorb(t.ks, t.xs, tilt)
 		return

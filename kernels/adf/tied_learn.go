@@ -82,9 +82,10 @@ func (t *tied) fresh(id int) kernels.Weight {
 
 // part is a weight, or a part of one, whose prior is N(m, share·v) of the variance v of a group.
 type part struct {
-	group int
-	at    int // weight of the block, or leaf ^at
-	share float64
+	group  int
+	at     int // weight of the block, or leaf ^at
+	share  float64
+	hardly bool // known: a leaf of which rows told less than the prior before any row
 }
 
 // parts are all of them that learn, in an order that a run which is continued has too, and the
@@ -107,9 +108,9 @@ func (t *tied) parts() (ps []part, groups []string) {
 		switch {
 		case id < 0:
 			c := &t.cols[^id]
-			ps = append(ps, part{of(strings.TrimSuffix(c.text, "=")), j, t.meanPrior(^id).Variance / c.variance})
+			ps = append(ps, part{of(strings.TrimSuffix(c.text, "=")), j, t.meanPrior(^id).Variance / c.variance, false})
 		case id > 0 || t.plan.Model.NoIntercept:
-			ps = append(ps, part{of(t.dict.LevelColumn(uint32(id))), j, 1})
+			ps = append(ps, part{of(t.dict.LevelColumn(uint32(id))), j, 1, false})
 		}
 	}
 	for _, id := range t.dict.Order() {
@@ -120,11 +121,8 @@ func (t *tied) parts() (ps []part, groups []string) {
 		if _, q, _ := t.bank[0].Leaf(k); q == 0 {
 			continue // known
 		}
-		p := part{of(t.dict.LevelColumn(id)), int(^k), 1}
-		if c := t.of[k]; c >= 0 {
-			p.share = t.levelPrior(c).Variance / t.cols[c].variance
-		}
-		ps = append(ps, p)
+		share, _, hardly := t.shareOf(k)
+		ps = append(ps, part{of(t.dict.LevelColumn(id)), int(^k), share, hardly})
 	}
 	return ps, groups
 }
@@ -145,13 +143,14 @@ func (t *tied) reprior(v *variances) (logZ float64, err error) {
 	}
 	b := t.bank[0]
 	before := b.Clone()
-	logZ = -t.evidence(ps, own)
+	were, _ := t.evidence(ps, own)
 	if err := t.exchange(ps, own, next); err != nil {
 		t.bank[0] = before
 		return 0, err
 	}
 	t.setVariances(v)
-	return logZ + t.evidence(ps, next), nil
+	now, _ := t.evidence(ps, next)
+	return now - were, nil
 }
 
 // inForce are the variances of the groups as they are.
@@ -202,10 +201,10 @@ func (t *tied) exchange(ps []part, own, next []float64) error {
 }
 
 // evidence is the log evidence of the variances v, in force, but for what does not depend on
-// them: ½ (log |Λ0| - log |Λ| + μᵀΛμ) about the priors' means.
-func (t *tied) evidence(ps []part, v []float64) float64 {
+// them: ½ (log |Λ0| - log |Λ| + μᵀΛμ) about the priors' means. Of it leaves are the leaves that
+// are hardly known, each given the block.
+func (t *tied) evidence(ps []part, v []float64) (sum, leaves float64) {
 	b, m := t.bank[0], t.plan.Model.Prior.Mean
-	sum := 0.0
 	mean := append([]float64(nil), b.Mean...)
 	for _, p := range ps {
 		sum -= math.Log(p.share * v[p.group])
@@ -229,10 +228,13 @@ func (t *tied) evidence(ps []part, v []float64) float64 {
 		for j, x := range h { // α about the priors' means of the block
 			alpha += x * (b.Mean[j] - mean[j])
 		}
-		sum += math.Log(q) + alpha*alpha/q
+		own := math.Log(q) + alpha*alpha/q
+		if sum += own; p.hardly {
+			leaves += own - math.Log(p.share*v[p.group])
+		}
 	}
 	dense.SolveLowerVec(root, mean)
-	return 0.5 * (sum + dense.Dot(mean, mean))
+	return 0.5 * (sum + dense.Dot(mean, mean)), 0.5 * leaves
 }
 
 // A learnt variance has the prior of one weight more, of the variance that weights have before
@@ -256,7 +258,7 @@ const (
 // rows is needed. A step costs O(d³) and O(d²) a leaf, where a row costs O(d²): of many weights
 // beside the rows there are few steps, or none.
 func (t *tied) LearnPriors(rows int64) (logZ float64) {
-	if all := int64(t.dict.Len() + len(t.cols)); all < fewest || all > mostARow*rows+mostBeside { // nothing needs to be laid out
+	if all := int64(len(t.owner) + len(t.is)); all < fewest || all > mostARow*rows+mostBeside { // nothing needs to be laid out
 		return 0
 	}
 	ps, groups := t.parts()
@@ -264,13 +266,15 @@ func (t *tied) LearnPriors(rows int64) (logZ float64) {
 	if n < fewest || n > mostARow*rows+mostBeside {
 		return 0
 	}
+	s := &priorSearch{tied: t, ps: ps, hints: t.hints(groups)}
 	most := min(mostSteps, max(1, int((perRow*rows+atOnce)/n)))
 	v := t.inForce(groups)
-	next := t.step(ps, v)
+	next := s.step(v)
 	if converged(v, next, noChange) {
 		return 0
 	}
-	before, were := t.bank[0].Clone(), t.evidence(ps, v)
+	before := t.bank[0].Clone()
+	were, _ := t.evidence(ps, v)
 	last, err := v, error(nil)
 	for k := 1; err == nil; k++ {
 		if err = t.exchange(ps, last, next); err != nil {
@@ -279,14 +283,13 @@ func (t *tied) LearnPriors(rows int64) (logZ float64) {
 		if last = next; k == most {
 			break
 		}
-		if next = t.step(ps, next); converged(last, next, nearEnough) {
+		if next = s.step(next); converged(last, next, nearEnough) {
 			break
 		}
 	}
 	now := 0.0
 	if err == nil {
-		now = t.evidence(ps, last)
-		err = t.unlessFirst(ps, &last, &now)
+		last, now, err = s.unlessFirst(last)
 	}
 	if err != nil || !special.Finite(now-were) { // parts of the leaves are no knowledge of all together
 		t.bank[0] = before
@@ -300,23 +303,40 @@ func (t *tied) LearnPriors(rows int64) (logZ float64) {
 	return now - were
 }
 
-// unlessFirst goes back to the variances before any row where v, of the evidence now, is not
-// clearly ahead of them.
-func (t *tied) unlessFirst(ps []part, v *[]float64, now *float64) error {
-	first := make([]float64, len(*v))
+// priorSearch looks for the variances of groups of weights.
+type priorSearch struct {
+	*tied
+	ps    []part
+	hints []hint // by group
+}
+
+// unlessFirst goes back to the variances before any row where v is not clearly ahead of them, and
+// says which are in force and their evidence.
+func (s *priorSearch) unlessFirst(v []float64) (_ []float64, evidence float64, err error) {
+	first := make([]float64, len(v))
 	for g := range first {
 		first[g] = kernels.DefaultPrior.Variance
 	}
-	learnt := t.bank[0].Clone()
-	if err := t.exchange(ps, *v, first); err != nil {
-		return err
+	learnt := s.bank[0].Clone()
+	now, leaves := s.evidence(s.ps, v)
+	ahead := now - leaves + s.hinted(v)
+	if err := s.exchange(s.ps, v, first); err != nil {
+		return nil, 0, err
 	}
-	if base := t.evidence(ps, first); !(*now-base > leastAhead) {
-		*v, *now = first, base
-		return nil
+	base, leaves := s.evidence(s.ps, first)
+	if ahead -= base - leaves + s.hinted(first); !(ahead > leastAhead) {
+		return first, base, nil
 	}
-	t.bank[0] = learnt
-	return nil
+	s.bank[0] = learnt
+	return v, now, nil
+}
+
+// hinted is the log evidence of v by what hardly known weights told.
+func (s *priorSearch) hinted(v []float64) (sum float64) {
+	for g, h := range s.hints {
+		sum += v[g] * (h.slope - 0.5*h.curvature*v[g])
+	}
+	return sum
 }
 
 func converged(a, b []float64, far float64) bool {
@@ -329,32 +349,38 @@ func converged(a, b []float64, far float64) bool {
 }
 
 // step is MacKay's: the variance of a group is the sum of its squares over how many of its
-// weights the rows determine.
-func (t *tied) step(ps []part, v []float64) []float64 {
-	b, m, first, n := t.bank[0], t.plan.Model.Prior.Mean, kernels.DefaultPrior.Variance, len(v)
+// weights the rows determine. What hardly known weights told is beside it.
+func (s *priorSearch) step(v []float64) []float64 {
+	b, m, first, n := s.bank[0], s.plan.Model.Prior.Mean, kernels.DefaultPrior.Variance, len(v)
 	b.Bring()
 	squares, known := make([]float64, n), make([]float64, n)
 	vs := make([]float64, b.Dim())
 	b.Variances(vs)
-	for _, p := range ps {
+	for _, p := range s.ps {
 		var mean, variance float64
-		if p.at >= 0 {
+		switch {
+		case p.hardly:
+			continue
+		case p.at >= 0:
 			mean, variance = b.Mean[p.at]-m, vs[p.at]
-		} else if mean, variance = b.Marginal(^p.at); p.share == 1 {
-			mean -= m
+		default:
+			if mean, variance = b.Marginal(^p.at); p.share == 1 {
+				mean -= m
+			}
 		}
 		squares[p.group] += mean * mean / p.share
 		known[p.group] += max(0, 1-variance/(p.share*v[p.group]))
 	}
 	next := make([]float64, n)
 	for g := range next {
-		next[g] = min(max((squares[g]+oneWeight*first)/(known[g]+oneWeight), 1e-8), 1e8)
+		next[g] = s.hints[g].root(squares[g]+oneWeight*first, known[g]+oneWeight)
 	}
 	return next
 }
 
 // Priors implements stream.PriorLearner.
 func (t *tied) Priors(f *kernels.Fit) {
+	t.keepHints(f)
 	if t.vars == nil {
 		return
 	}

@@ -54,6 +54,7 @@ func (t *tied) Merge(of stream.Form, g *stream.Merging) (stream.Product, error) 
 	}
 	p.number(d.Len() - len(g.Joined))
 	p.shape()
+	t.addHints(p.o, p.start)
 	if !g.Seen && t.plan.Drifts {
 		p.follow()
 	}
@@ -385,6 +386,7 @@ func mergeFits(fits []*kernels.Fit, from, out *kernels.Fit) ([]kernels.Belief, k
 		if err := t.resume(f); err != nil {
 			return nil, none, 0, err
 		}
+		t.readHints(f)
 		if all == nil {
 			all, names = t, d
 			continue

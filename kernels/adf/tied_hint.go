@@ -1,0 +1,149 @@
+package adf
+
+import (
+	"math"
+	"strings"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/arrowhead"
+	"github.com/bglm/bglm/kernels/lik"
+)
+
+// hint is what rows told of a prior variance v through weights that they hardly know: the log
+// evidence of v is about slope v - ½ curvature v².
+//
+// The Gaussian that stands for what a few rows told of a weight is right under the prior that they
+// met only: a single truth value says nothing of the variance of its level, but what is absorbed
+// of it under a variance of 1 has most evidence near 1, and some thousand of such levels hold the
+// variance there. So a row tells of it as it comes: by the slope of its log Z, through the mean
+// and the variance that it is foretold with. The curvature is the sum of the slopes' squares.
+type hint struct{ slope, curvature float64 }
+
+// enoughKnown is the precision, in units of that of the prior before any row, from which on what
+// rows told of a weight stands for itself.
+const enoughKnown = 1.0
+
+// enoughHinted is the curvature, for the variance before any row, from which on hints count: of
+// fewer the squares of slopes are no measure of what they tell.
+const enoughHinted = 4.0
+
+// shareOf is the share of leaf k in the variance of its group, that variance, and whether the leaf
+// is hardly known.
+func (t *tied) shareOf(k int) (share, v float64, hardly bool) {
+	share, v = 1, t.plan.Model.Prior.Variance
+	if c := t.of[k]; c >= 0 {
+		share, v = arrowhead.LevelShare(float64(t.cols[c].levels)), t.cols[c].variance
+	} else if t.vars != nil {
+		v = t.vars.rest
+		if len(t.is) >= maxBlock { // a level may have no room for its column's mean
+			v = t.prior(int(t.owner[k])).Variance
+		}
+	}
+	_, q, _ := t.bank[0].Leaf(k)
+	return share, v, (share/q-1/v)*kernels.DefaultPrior.Variance < enoughKnown
+}
+
+// note adds to the hints what the row last predicted, whose moments are tilt, says of the variances
+// of its leaves.
+func (t *tied) note(tilt lik.Tilted) {
+	b := t.bank[0]
+	for e, l := range t.ks {
+		k := int(l)
+		share, v, hardly := t.shareOf(k)
+		if !hardly {
+			continue
+		}
+		h := &t.hint
+		if c := t.of[k]; c >= 0 && !t.plan.Model.Options.AnyColumns {
+			h = &t.cols[c].hint
+		} else if c < 0 && len(t.is) >= maxBlock {
+			continue
+		}
+		alpha, q, row := b.Leaf(k)
+		for j, x := range row {
+			alpha += x * b.Mean[j]
+		}
+		// Given the block a leaf has the mean qν and the variance q = 1/(τ + 1/(share v)).
+		x := t.xs[e]
+		by := x * q / (share * v * v)
+		slope := tilt.Alpha*by*alpha + 0.5*(tilt.Alpha*tilt.Alpha-tilt.Beta)*by*x*q
+		h.slope += slope + slope*slope*v // which is the slope at 0
+		h.curvature += slope * slope
+	}
+}
+
+// hints are those of the groups, none where they tell little.
+func (t *tied) hints(groups []string) []hint {
+	hs := make([]hint, len(groups))
+	hs[0] = t.hint
+	for g, name := range groups[1:] {
+		for c := range t.cols {
+			if strings.TrimSuffix(t.cols[c].text, "=") == name {
+				hs[g+1] = t.cols[c].hint
+			}
+		}
+	}
+	for g, h := range hs {
+		if h.curvature*kernels.DefaultPrior.Variance*kernels.DefaultPrior.Variance < enoughHinted {
+			hs[g] = hint{}
+		}
+	}
+	return hs
+}
+
+// root is the variance at which the log evidence has no slope: of weights whose squares have that
+// sum, where the rows determine so many of them, and of the hint. Its range is 1e-8 to 1e8.
+func (h hint) root(squares, known float64) float64 {
+	lo, hi := 1e-8, 1e8
+	if h.curvature == 0 {
+		return min(max(squares/known, lo), hi)
+	}
+	for range 80 { // halves the logarithm's range
+		v := math.Sqrt(lo * hi)
+		if 0.5*(squares/v-known)+v*(h.slope-h.curvature*v) > 0 {
+			lo = v
+		} else {
+			hi = v
+		}
+	}
+	return lo
+}
+
+// keepHints notes the hints in a fit, readHints reads those of one.
+func (t *tied) keepHints(f *kernels.Fit) {
+	if t.hint != (hint{}) {
+		f.Keep(kernels.KeptVarianceOf(""), t.hint.slope, t.hint.curvature)
+	}
+	for c := range t.cols {
+		if h := t.cols[c].hint; h != (hint{}) {
+			f.Keep(kernels.KeptVarianceOf(strings.TrimSuffix(t.cols[c].text, "=")), h.slope, h.curvature)
+		}
+	}
+}
+
+func (t *tied) readHints(f *kernels.Fit) {
+	t.hint.slope, t.hint.curvature, _ = f.Kept(kernels.KeptVarianceOf(""))
+	for c := range t.cols {
+		h := &t.cols[c].hint
+		h.slope, h.curvature, _ = f.Kept(kernels.KeptVarianceOf(strings.TrimSuffix(t.cols[c].text, "=")))
+	}
+}
+
+// addHints adds the hints of o to those of t, those of the start counted once. Both have the same columns by then.
+func (t *tied) addHints(o, start *tied) {
+	t.hint = t.hint.plus(o.hint, start.hint)
+	for c := range o.cols {
+		var began hint
+		for k := range start.cols {
+			if start.cols[k].text == o.cols[c].text {
+				began = start.cols[k].hint
+			}
+		}
+		own := &t.cols[t.columnNamed(o.cols[c].text, o.cols[c].variance)].hint
+		*own = own.plus(o.cols[c].hint, began)
+	}
+}
+
+func (h hint) plus(o, start hint) hint {
+	return hint{h.slope + o.slope - start.slope, max(h.curvature+o.curvature-start.curvature, 0)}
+}

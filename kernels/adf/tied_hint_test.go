@@ -1,0 +1,148 @@
+package adf
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/kerneltest"
+	"github.com/bglm/bglm/kernels/stream"
+)
+
+// levelsOf are rows of one of p levels, in turn, whose weights have that deviation.
+func levelsOf(n, p int, sd float64, seed uint64) *lists {
+	r := rand.New(rand.NewPCG(seed, 8))
+	l, w := &lists{}, make([]float64, p)
+	for k := range w {
+		w[k] = sd * r.NormFloat64()
+	}
+	for range n {
+		k := r.IntN(p)
+		y := 0.0
+		if r.Float64() < 1/(1+math.Exp(-0.3-w[k])) {
+			y = 1
+		}
+		l.names, l.y = append(l.names, []string{fmt.Sprintf("g=%d", k)}), append(l.y, y)
+	}
+	return l
+}
+
+// levelled is a state that knows g for a column of levels.
+func levelled(t *testing.T, m *kernels.Model) *stream.State {
+	s := newTiedState(t, m)
+	s.Features().Use(kernels.NewColumns([]string{"g"}, nil))
+	return s
+}
+
+// The slope of the hints is that of the log evidence of fits under variances beside the one in
+// force, by differences. It leaves out by what older rows would have been absorbed otherwise.
+func TestHintSlope(t *testing.T) {
+	for _, sd := range []float64{0, 1, 2} {
+		for rows := 1; rows <= 3; rows++ {
+			const p = 2000
+			l := levelsOf(rows*p, p, sd, 3)
+			evidence := func(v float64) float64 {
+				m := tiedModel(t, "bernoulli", kernels.Options{})
+				m.Prior.Variance = v
+				s := levelled(t, m)
+				l.feed(t, s, 0, rows*p, 1000)
+				return fitOf(t, s).LogEvidence
+			}
+			const h = 0.1
+			want := (evidence(1+h) - evidence(1-h)) / (2 * h)
+			s := levelled(t, tiedModel(t, "bernoulli", kernels.Options{}))
+			f := s.Beliefs().(*tied)
+			plan := *f.plan
+			plan.Model = learning(t) // the form's alone: nothing is learnt
+			f.plan = &plan
+			l.feed(t, s, 0, rows*p, 1000)
+			hint := f.cols[0].hint
+			got := hint.slope - hint.curvature
+			if sigma := math.Sqrt(hint.curvature); !(math.Abs(got-want) < 0.15*sigma+0.1*math.Abs(want)) {
+				t.Errorf("deviation %v, %d rows a level: slope %v, want %v, deviation %v", sd, rows, got, want, sigma)
+			}
+		}
+	}
+}
+
+// Variances of levels that few rows each have are found, where what was absorbed of these rows has
+// most evidence near the variance that they met: 0.25, 0.28 and 3.0 without the hints.
+func TestHintedVariance(t *testing.T) {
+	for _, c := range []struct{ sd, lo, hi float64 }{{0, 0, 0.12}, {0.3, 0, 0.2}, {1, 0.7, 1.4}, {2, 2.7, 5}} {
+		l := levelsOf(20_000, 5000, c.sd, 4)
+		s := levelled(t, learning(t))
+		l.feed(t, s, 0, 20_000, 1000)
+		if v := s.Beliefs().(*tied).cols[0].variance; !(v >= c.lo && v <= c.hi) {
+			t.Errorf("levels of deviation %v: variance %v", c.sd, v)
+		}
+	}
+}
+
+// What hints told is kept in a fit to the last bit, and the hints of parts add up.
+func TestHintsKept(t *testing.T) {
+	const n = 3000
+	l := levelsOf(n, 1000, 1, 5) // as words of no column
+	for i := range l.names {
+		l.names[i] = append(l.names[i], fmt.Sprintf("w%d", i%700))
+	}
+	m := learning(t)
+	whole := newTiedState(t, m)
+	l.feed(t, whole, 0, n, 1000)
+	want := fitOf(t, whole)
+	s := newTiedState(t, m)
+	var first *kernels.Fit
+	for _, cut := range [][2]int{{0, 500}, {500, 1300}, {1300, n}} {
+		l.feed(t, s, cut[0], cut[1], 300)
+		if cut[1] == n {
+			break
+		}
+		next := *m
+		next.Start = fitOf(t, s)
+		next.Prior = next.Start.Prior
+		if first == nil {
+			first = next.Start
+		}
+		s = newTiedState(t, &next)
+	}
+	got := fitOf(t, s)
+	for _, name := range []string{""} {
+		a, b, ok := want.Kept(kernels.KeptVarianceOf(name))
+		c, d, also := got.Kept(kernels.KeptVarianceOf(name))
+		if !ok || !also || a != c || b != d || !(b > 0) {
+			t.Errorf("%q: continued %v, %v; in one run %v, %v", name, c, d, a, b)
+		}
+	}
+	got.Covariance, want.Covariance = kernels.Covariance{}, kernels.Covariance{} // leaves may lie in another order
+	closeFits(t, "continued", got, want, kerneltest.Tol{})
+
+	next := *m
+	next.Start, next.Prior = first, first.Prior
+	parts, states := []*kernels.Fit{}, []*stream.State{}
+	for _, cut := range [][2]int{{500, 1300}, {1300, n}} {
+		s := newTiedState(t, &next)
+		l.feed(t, s, cut[0], cut[1], 1000)
+		parts, states = append(parts, fitOf(t, s)), append(states, s)
+	}
+	merged, err := kernels.MergeFits(context.Background(), parts, first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := states[0].Merge(context.Background(), states[1]); err != nil {
+		t.Fatal(err)
+	}
+	for what, f := range map[string]*kernels.Fit{"fits": merged, "states": fitOf(t, states[0])} {
+		for _, name := range []string{""} {
+			hint := func(f *kernels.Fit) (h [2]float64) {
+				h[0], h[1], _ = f.Kept(kernels.KeptVarianceOf(name))
+				return h
+			}
+			a, b, begun, h := hint(parts[0]), hint(parts[1]), hint(first), hint(f)
+			for k := range h {
+				kerneltest.Close(t, what+": "+name, h[k], a[k]+b[k]-begun[k], kerneltest.Tol{Rel: 1e-12})
+			}
+		}
+	}
+}
