@@ -179,7 +179,9 @@ func newTied(p *stream.Plan, d *kernels.Dict) (stream.Form, *stream.State, error
 		t.known = make([]int64, len(p.Rates))
 	}
 	if f := p.Model.Start; f != nil {
-		t.vars = variancesOf(f)
+		if p.Model.Options.AutoPrior { // else other priors may be given, and those of f's columns are in Fresh
+			t.vars = variancesOf(f)
+		}
 		if err := t.resume(f); err != nil {
 			return nil, nil, err
 		}

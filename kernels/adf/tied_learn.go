@@ -15,9 +15,10 @@ import (
 type variances struct {
 	rest   float64
 	levels map[string]float64 // by name of the column
+	first  bool               // they are those before any row: nothing was learnt yet
 }
 
-// variancesOf are those of a fit that learns them, nil for others and for one that has not yet.
+// variancesOf are those of a fit that learns them, nil for others.
 func variancesOf(f *kernels.Fit) *variances {
 	if f.Covariance.Form != gauss.Arrowhead || !f.Covariance.Arrow().LearnsPrior() {
 		return nil
@@ -25,19 +26,15 @@ func variancesOf(f *kernels.Fit) *variances {
 	if !(f.Prior.Variance > 0) {
 		return nil
 	}
-	v := &variances{rest: f.Prior.Variance, levels: map[string]float64{}}
-	yet := v.rest != kernels.DefaultPrior.Variance
+	v := &variances{rest: f.Prior.Variance, levels: map[string]float64{}, first: f.Prior.Variance == kernels.DefaultPrior.Variance}
 	for _, c := range f.Columns {
 		if c.Kind != kernels.LevelsColumn || !(c.Variance > 0) {
 			continue
 		}
-		yet = true
+		v.first = false
 		if c.Variance != v.rest {
 			v.levels[c.Name] = c.Variance
 		}
-	}
-	if !yet {
-		return nil
 	}
 	return v
 }
@@ -51,7 +48,7 @@ func (t *tied) narrower(o *tied) *variances {
 	if b == nil {
 		b = &variances{rest: o.plan.Model.Prior.Variance}
 	}
-	v := &variances{rest: min(a.rest, b.rest), levels: map[string]float64{}}
+	v := &variances{rest: min(a.rest, b.rest), levels: map[string]float64{}, first: (t.vars == nil || a.first) && (o.vars == nil || b.first)}
 	for _, x := range []*variances{a, b} {
 		for name := range x.levels {
 			v.levels[name] = min(a.of(name), b.of(name))
@@ -381,7 +378,7 @@ func (s *priorSearch) step(v []float64) []float64 {
 // Priors implements stream.PriorLearner.
 func (t *tied) Priors(f *kernels.Fit) {
 	t.keepHints(f)
-	if t.vars == nil {
+	if t.vars == nil || t.vars.first {
 		return
 	}
 	f.Prior.Variance = t.vars.rest

@@ -230,4 +230,55 @@ func TestLearnPriorsMergesUnlearnt(t *testing.T) {
 	}
 }
 
+// A part, or the start of all, of too few rows to have learnt has the prior variance before any row
+// still, whatever those of the others are.
+func TestMergeNotYetLearnt(t *testing.T) {
+	l := spreadOf(2020, 60, 6, 0.2, 9)
+	run := func(start *kernels.Fit, lo, hi int) *kernels.Fit {
+		m := *learning(t)
+		if start != nil {
+			m.Start, m.Prior = start, start.Prior
+		}
+		s := newTiedState(t, &m)
+		l.feed(t, s, lo, hi, 1000)
+		return fitOf(t, s)
+	}
+	few := run(nil, 0, 10)
+	want := run(few, 10, 2020)
+	for what, c := range map[string]struct {
+		from  *kernels.Fit
+		parts []*kernels.Fit
+	}{
+		"part":           {nil, []*kernels.Fit{few, run(nil, 10, 2020)}},
+		"parts":          {nil, []*kernels.Fit{few, run(nil, 10, 2010), run(nil, 2010, 2020)}},
+		"start":          {few, []*kernels.Fit{run(few, 10, 2010), run(few, 2010, 2020)}},
+		"start and part": {few, []*kernels.Fit{run(few, 10, 13), run(few, 13, 2020)}},
+	} {
+		if few.Prior.Variance != 1 {
+			t.Fatal("the first rows have taught the prior variance")
+		}
+		f, err := kernels.MergeFits(context.Background(), c.parts, c.from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kerneltest.Close(t, what+": prior variance", f.Prior.Variance, want.Prior.Variance, kerneltest.Tol{Rel: 0.2})
+		kerneltest.Close(t, what+": log evidence", f.LogEvidence, want.LogEvidence, kerneltest.Tol{Abs: 2})
+		for _, b := range f.Beliefs {
+			for _, w := range want.Beliefs {
+				if sd := math.Sqrt(w.Variance); b.Feature == w.Feature && (math.Abs(b.Mean-w.Mean) > 0.3*sd || math.Abs(math.Sqrt(b.Variance)-sd) > 0.1*sd) {
+					t.Errorf("%s: %s %v, want %v", what, b.Feature, b.Weight, w.Weight)
+				}
+			}
+		}
+	}
+	// Nothing is learnt where none has rows enough.
+	f, err := kernels.MergeFits(context.Background(), []*kernels.Fit{few, run(nil, 10, 13)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Prior.Variance != 1 || !f.Covariance.Arrow().LearnsPrior() {
+		t.Errorf("of 13 rows: prior variance %v, learns on: %v", f.Prior.Variance, f.Covariance.Arrow().LearnsPrior())
+	}
+}
+
 var _ stream.PriorLearner = (*tied)(nil)

@@ -358,35 +358,16 @@ func init() { kernels.SetArrowheads(mergeFits) }
 // for the prior; out gets prior variances that parts have learnt.
 func mergeFits(fits []*kernels.Fit, from, out *kernels.Fit) ([]kernels.Belief, kernels.Covariance, float64, error) {
 	var none kernels.Covariance
-	h := fits[0]
-	m := &kernels.Model{Prior: h.Prior.Literal(), NoIntercept: !h.Intercept, HashBits: h.HashBits, Options: kernels.Options{Covariance: "arrowhead"}, Start: from}
-	var err error
-	if m.Lik, err = h.Likelihood(); err != nil {
-		return nil, none, 0, err
-	}
 	var all *tied
 	var names *kernels.Dict
 	logC, rows, learn := 0.0, int64(0), true
 	for _, f := range fits {
 		rows += f.N
-		learn = learn && f.Covariance.Arrow().LearnsPrior()
-		s, err := NewTied(m)
+		learn = learn && variancesOf(f) != nil
+		t, d, err := tiedOf(f, from)
 		if err != nil {
 			return nil, none, 0, err
 		}
-		d := s.Features()
-		d.Use(f.NameColumns())
-		for _, b := range f.Beliefs {
-			if _, err := d.AddRaw(b.Feature); err != nil {
-				return nil, none, 0, err
-			}
-		}
-		t := s.Beliefs().(*tied)
-		*t = tied{plan: t.plan, named: t.named, vars: variancesOf(f), dict: d, bank: []*arrowhead.Belief{arrowhead.New(nil, nil)}, now: math.NaN()}
-		if err := t.resume(f); err != nil {
-			return nil, none, 0, err
-		}
-		t.readHints(f)
 		if all == nil {
 			all, names = t, d
 			continue
@@ -409,14 +390,11 @@ func mergeFits(fits []*kernels.Fit, from, out *kernels.Fit) ([]kernels.Belief, k
 		p.Done()
 		logC += c
 	}
-	if learn || all.vars != nil {
-		m.Options.AutoPrior = true
-		own := *all.plan
-		own.Model = m
-		all.plan = &own
+	if learn = learn || all.vars != nil && !all.vars.first; learn {
 		logC += all.LearnPriors(rows)
 		all.Priors(out)
 	}
+	all.learn(learn)
 	order := names.Order()
 	ws := all.Beliefs(0, math.NaN(), nil)
 	bs := make([]kernels.Belief, len(order))
@@ -425,4 +403,41 @@ func mergeFits(fits []*kernels.Fit, from, out *kernels.Fit) ([]kernels.Belief, k
 	}
 	c, err := all.Covariance(0, order)
 	return bs, c, logC, err
+}
+
+// tiedOf are the beliefs of f, which started from a fit, nil for its own prior, and the names of
+// their features.
+func tiedOf(f, from *kernels.Fit) (*tied, *kernels.Dict, error) {
+	m := &kernels.Model{Prior: f.Prior.Literal(), NoIntercept: !f.Intercept, HashBits: f.HashBits, Options: kernels.Options{Covariance: "arrowhead"}, Start: from}
+	m.Options.AutoPrior = from != nil && variancesOf(from) != nil
+	var err error
+	if m.Lik, err = f.Likelihood(); err != nil {
+		return nil, nil, err
+	}
+	s, err := NewTied(m)
+	if err != nil {
+		return nil, nil, err
+	}
+	d := s.Features()
+	d.Use(f.NameColumns())
+	for _, b := range f.Beliefs {
+		if _, err := d.AddRaw(b.Feature); err != nil {
+			return nil, nil, err
+		}
+	}
+	t := s.Beliefs().(*tied)
+	*t = tied{plan: t.plan, named: t.named, vars: variancesOf(f), dict: d, bank: []*arrowhead.Belief{arrowhead.New(nil, nil)}, now: math.NaN()}
+	if err := t.resume(f); err != nil {
+		return nil, nil, err
+	}
+	t.readHints(f)
+	return t, d, nil
+}
+
+// learn says whether the prior variances of t are learnt from here on.
+func (t *tied) learn(is bool) {
+	own, m := *t.plan, *t.plan.Model
+	m.Options.AutoPrior = is
+	own.Model = &m
+	t.plan = &own
 }

@@ -276,7 +276,7 @@ func (p *Plan) Fresh(d *kernels.Dict, id int) kernels.Weight {
 	name := d.Name(uint32(id))
 	if by := p.Model.PriorBy.OfFeature(string(name)); by != nil {
 		w.Variance = by.Variance
-	} else if p.levels && d.LevelColumn(uint32(id)) != "" {
+	} else if p.levels && (id < p.Named || d.LevelColumn(uint32(id)) != "") { // of named ones the dictionary may not know yet
 		if v, ok := p.Model.Start.LevelVariance(name); ok {
 			w.Variance = unscaled(v, p.startUnit*p.startUnit)
 		}
