@@ -331,15 +331,19 @@ func unmoved(own *kernels.Model, f *kernels.Fit) string {
 		f.Prior.Variance, f.N, len(f.Beliefs))
 }
 
-// learntBy is m with the prior variances that f has learnt.
+// learntBy is m with the prior variances that f has learnt, or has of the fit that it continues.
 func learntBy(m *kernels.Model, f *kernels.Fit) *kernels.Model {
-	if !m.Options.AutoPrior {
+	learns := m.Options.AutoPrior
+	if !learns && (m.Start == nil || m.Lik.Traits().Located) { // whose variances are in a unit of the responses
 		return m
 	}
 	own := *m
-	own.Prior.Variance = f.Prior.Variance
+	own.PriorBy = slices.Clone(m.PriorBy)
+	if learns {
+		own.Prior.Variance = f.Prior.Variance
+	}
 	for _, c := range f.Columns {
-		if c.Kind == kernels.LevelsColumn && c.Variance > 0 && c.Variance != f.Prior.Variance {
+		if c.Kind == kernels.LevelsColumn && c.Variance > 0 && c.Variance != own.Prior.Variance && own.PriorBy.Of(c.Name) == nil {
 			own.PriorBy = append(own.PriorBy, kernels.ColumnPrior{Column: c.Name, Variance: c.Variance})
 		}
 	}
@@ -586,7 +590,7 @@ func (s factorised) Read(ctx context.Context, write func(f *kernels.Fit, each fu
 	return s.state.Read(ctx, func(each func(visit func(name []byte, w kernels.Weight) bool)) {
 		f := s.state.Summary()
 		if m := s.state.Model(); judges(m) {
-			f.Say(f.PriorNoteOf(m, each))
+			f.Say(f.PriorNoteOf(learntBy(m, &f), each))
 		}
 		f.Say(f.CrossNote())
 		write(&f, func(visit func(name []byte, w kernels.Weight)) {
