@@ -143,17 +143,17 @@ func (f *Fit) learnsPrior() bool {
 	return f.Covariance.Form == gauss.Arrowhead && f.Covariance.Arrow().LearnsPrior()
 }
 
-// mostFirst is fits with the one of most rows first where all learnt their prior variances:
+// mostFirst is fits with the one of most rows first of those that learnt their prior variances:
 // those of the product are its own.
 func mostFirst(fits []*Fit) []*Fit {
-	at := 0
+	at := -1
 	for k, f := range fits {
-		if !f.learnsPrior() {
-			return fits
-		}
-		if o := fits[at]; f.N > o.N || f.N == o.N && f.Prior.Variance > o.Prior.Variance {
+		if f.learnsPrior() && (at < 0 || f.N > fits[at].N || f.N == fits[at].N && f.Prior.Variance > fits[at].Prior.Variance) {
 			at = k
 		}
+	}
+	if at < 0 {
+		return fits
 	}
 	out := slices.Clone(fits)
 	out[0], out[at] = out[at], out[0]
@@ -462,8 +462,10 @@ func (m *fitMerge) normals() error {
 	}
 	if m.from != nil && m.from.learnsPrior() {
 		for _, f := range m.fits {
-			if !alike(f.Prior.Variance, m.from.Prior.Variance) {
-				return differ("prior.variance", f.Prior.Variance, m.from.Prior.Variance)
+			for _, name := range names {
+				if own, begun := f.PriorOf(view(name)), m.from.PriorOf(view(name)); !alike(own.Variance, begun.Variance) {
+					return differ("prior.variance", own.Variance, begun.Variance)
+				}
 			}
 		}
 	}
@@ -505,7 +507,7 @@ func (m *fitMerge) product(base *gauss.Normal, parts []*gauss.Normal, names []st
 		}
 	}
 	for k := range out.Columns {
-		if c := &out.Columns[k]; first.learnsPrior() && c.Kind == LevelsColumn {
+		if c := &out.Columns[k]; slices.ContainsFunc(m.fits, (*Fit).learnsPrior) && c.Kind == LevelsColumn {
 			c.Variance = first.PriorOf([]byte(c.Name + "=")).Variance
 		}
 	}

@@ -27,12 +27,13 @@ type mergeUnits struct {
 }
 
 // unitsOf are the units of parts over columns of these names, the fits of parts at; nil
-// where none was standardised. mean and variance are the prior of the first fit.
+// where none was standardised and none has learnt a prior. mean and variance are the prior of the first fit.
 //
 // The prior of an intercept lies at the mean of the responses where these were standardised,
 // which a fit does not keep, but of gamma: its predictor at the mean of the numbers is as good.
 func unitsOf(fits []*Fit, at []*gauss.Normal, names []string, mean, variance []float64) (all *mergeUnits, parts []*mergeUnits) {
-	if !slices.ContainsFunc(fits, (*Fit).Standardized) {
+	learnt := slices.ContainsFunc(fits, (*Fit).learnsPrior)
+	if !learnt && !slices.ContainsFunc(fits, (*Fit).Standardized) {
 		return nil, nil
 	}
 	loose := !slices.ContainsFunc(at, func(g *gauss.Normal) bool { return g.Form != gauss.Diagonal })
@@ -64,7 +65,7 @@ func unitsOf(fits []*Fit, at []*gauss.Normal, names []string, mean, variance []f
 		if origin, _, ok := f.Kept(KeptOrigin); ok && len(names) > 0 && names[0] == Intercept {
 			u.center, u.kept, sum.kept = origin, true, true
 		}
-		if f.learnsPrior() {
+		if learnt { // others have theirs, too
 			u.variance = make([]float64, len(names))
 			for j, name := range names {
 				u.variance[j] = f.PriorOf([]byte(name)).Variance

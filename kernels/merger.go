@@ -58,7 +58,9 @@ func NewMerger(f, from *Fit) (*Merger, error) {
 	if from == nil {
 		return m, nil
 	}
-	if err := Agree(&m.head, from); err != nil {
+	one := m.head
+	one.Covariance = f.Covariance // it says whether f has learnt its prior variances
+	if err := Agree(&one, from); err != nil {
 		return nil, fmt.Errorf("prior: %w", err)
 	}
 	m.from = from
