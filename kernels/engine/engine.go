@@ -318,6 +318,7 @@ func (s streaming) Fit(ctx context.Context) (*Result, error) {
 			f.Say(widened(m, own))
 			f.Say(unmoved(own, f))
 		}
+		f.Say(f.LeafNote())
 	})
 }
 

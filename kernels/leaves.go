@@ -1,0 +1,48 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/bglm/bglm/kernels/gauss"
+)
+
+// farLeaf is from how many deviations of a column on its mean counts.
+const farLeaf = 1
+
+// LeafNote is the sentence about numbers far from 0 whose weights are leaves of an arrowhead, "" for
+// none. Such numbers are divided by their deviation but not centred: a leaf has no part in the
+// intercept. Of one alone the arrowhead keeps how its weight hangs together with the intercept; two and
+// more hang together beside it, which leaves forget, and their deviations are too small by up to the
+// square root of 1 + mean²/variance.
+func (f *Fit) LeafNote() string {
+	if f.Covariance.Form != gauss.Arrowhead || !f.Intercept || !f.Standardized() {
+		return ""
+	}
+	far := map[string]*FitColumn{}
+	for k := range f.Columns {
+		if c := &f.Columns[k]; c.Kind == NumberColumn && c.Scale > 0 && math.Abs(c.Center) > farLeaf*c.Scale {
+			far[c.Name] = c
+		}
+	}
+	if len(far) < 2 {
+		return ""
+	}
+	a := f.Covariance.Arrow()
+	var worst *FitColumn
+	many := 0
+	for k, b := range f.Beliefs {
+		c := far[b.Feature]
+		if c == nil || b.Variance == 0 || a.Row(k)[0] != -1 {
+			continue
+		}
+		if many++; worst == nil || math.Abs(c.Center)/c.Scale > math.Abs(worst.Center)/worst.Scale {
+			worst = c
+		}
+	}
+	if many < 2 {
+		return ""
+	}
+	return fmt.Sprintf("covariance 'arrowhead' does not centre numbers beyond the first columns, and %d of these have their means far from 0 (%.100s: mean %.4g, deviation %.3g): their weights, "+
+		"with the intercept, are too sure and may be far off; numbers less their means, or covariance: 'full', mend it", many, worst.Name, worst.Center, worst.Scale)
+}
