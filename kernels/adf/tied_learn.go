@@ -286,7 +286,7 @@ func (t *tied) LearnPriors(rows int64) (logZ float64) {
 	}
 	now := 0.0
 	if err == nil {
-		last, now, err = s.unlessFirst(last)
+		last, now = s.unlessFirst(last)
 	}
 	if err != nil || !special.Finite(now-were) { // parts of the leaves are no knowledge of all together
 		t.bank[0] = before
@@ -308,8 +308,9 @@ type priorSearch struct {
 }
 
 // unlessFirst goes back to the variances before any row where v is not clearly ahead of them, and
-// says which are in force and their evidence.
-func (s *priorSearch) unlessFirst(v []float64) (_ []float64, evidence float64, err error) {
+// says which are in force and their evidence. What rows told under narrower priors may be no
+// knowledge of all weights together under those, as leaves forget a part of it; v stays then.
+func (s *priorSearch) unlessFirst(v []float64) (_ []float64, evidence float64) {
 	first := make([]float64, len(v))
 	for g := range first {
 		first[g] = kernels.DefaultPrior.Variance
@@ -317,15 +318,14 @@ func (s *priorSearch) unlessFirst(v []float64) (_ []float64, evidence float64, e
 	learnt := s.bank[0].Clone()
 	now, leaves := s.evidence(s.ps, v)
 	ahead := now - leaves + s.hinted(v)
-	if err := s.exchange(s.ps, v, first); err != nil {
-		return nil, 0, err
-	}
-	base, leaves := s.evidence(s.ps, first)
-	if ahead -= base - leaves + s.hinted(first); !(ahead > leastAhead) {
-		return first, base, nil
+	if err := s.exchange(s.ps, v, first); err == nil {
+		base, leaves := s.evidence(s.ps, first)
+		if ahead -= base - leaves + s.hinted(first); special.Finite(base) && !(ahead > leastAhead) {
+			return first, base
+		}
 	}
 	s.bank[0] = learnt
-	return v, now, nil
+	return v, now
 }
 
 // hinted is the log evidence of v by what hardly known weights told.

@@ -230,6 +230,22 @@ func TestLearnPriorsMergesUnlearnt(t *testing.T) {
 	}
 }
 
+// Of many weights, most of them leaves, learning goes on where the variances before any row cannot be
+// gone back to for comparison: it stopped after some thousand
+// rows, at 0.162 here.
+func TestLearnPriorsOfManyLeaves(t *testing.T) {
+	const n = 24576
+	l := spreadOf(n, 2500, 3, 0.2, 9)
+	s := newTiedState(t, learning(t))
+	for lo := 0; lo < n; lo += 1024 {
+		l.feed(t, s, lo, lo+1024, 1024)
+	}
+	f := fitOf(t, s)
+	if v := f.Prior.Variance; !(v > 0.02 && v < 0.08) {
+		t.Errorf("prior variance %v, weights were made with 0.04", v)
+	}
+}
+
 // A part, or the start of all, of too few rows to have learnt has the prior variance before any row
 // still, whatever those of the others are.
 func TestMergeNotYetLearnt(t *testing.T) {
