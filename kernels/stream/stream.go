@@ -1143,12 +1143,16 @@ func (s *State) summary(f *kernels.Fit) {
 	s.parameters(f, k)
 	s.units.prior(&f.Prior)
 	f.Columns = s.columns()
+	q := s.units.responses()
 	for j := range f.Columns {
-		if c := &f.Columns[j]; c.Kind == kernels.LevelsColumn {
-			if by := p.Model.PriorBy.Of(c.Name); by != nil {
-				q := s.units.responses()
-				c.Variance = by.Variance * q * q
-			}
+		c := &f.Columns[j]
+		if c.Kind != kernels.LevelsColumn {
+			continue
+		}
+		if by := p.Model.PriorBy.Of(c.Name); by != nil {
+			c.Variance = by.Variance * q * q
+		} else if q != p.startUnit && c.Variance > 0 { // that of the fit continued, in its unit
+			c.Variance = unscaled(c.Variance, p.startUnit*p.startUnit) * q * q
 		}
 	}
 	if p.Model.Options.AutoPrior {
