@@ -742,6 +742,14 @@ func (p *Problem) Rows(i int) float64 {
 	return p.Count[i]
 }
 
+// Weighs is how many rows row i counts as: its weight, which may be 0.
+func (p *Problem) Weighs(i int) float64 {
+	if p.Weight == nil {
+		return p.Rows(i)
+	}
+	return p.Weight[i]
+}
+
 // Table is how many rows the table has that p is made of.
 func (p *Problem) Table() float64 {
 	switch {

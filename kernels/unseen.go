@@ -206,18 +206,12 @@ func (p *Problem) MeanSquares() []float64 {
 	if p.unseen != nil {
 		return p.squares
 	}
-	weight := func(i int) float64 {
-		if p.Weight == nil {
-			return p.Rows(i)
-		}
-		return p.Weight[i]
-	}
 	square, n := make([]float64, p.P), 0.0
 	for i := range p.N {
-		n += weight(i)
+		n += p.Weighs(i)
 	}
 	for i := range p.N {
-		w := weight(i)
+		w := p.Weighs(i)
 		if !(w > 0) {
 			continue
 		}

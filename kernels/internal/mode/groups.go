@@ -1,8 +1,10 @@
 package mode
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -72,29 +74,23 @@ func NewGroups(p *kernels.Problem) Groups {
 // Variance is a robust variance of the responses less their offsets: (IQR/1.349)², or
 // their mean square where half of them are equal, 1 where all are 0. Of rows that stand for
 // several, or are not kept, it is their mean square about the mean: the responses of those
-// are not known.
+// are not known. A row of weight w is w rows.
 func Variance(p *kernels.Problem) float64 {
 	if square, ok := p.ResponseSpread(); ok {
 		return kernels.Or(square, 1)
 	}
-	r := make([]float64, p.N)
-	sum, mean := 0.0, 0.0
-	b := p.Batch()
-	located := p.Lik.Traits().Located
-	for i, y := range p.Y {
-		r[i] = y
-		if located {
-			r[i] -= b.Shift(i)
-		}
-		sum += r[i] * r[i] * p.Rows(i) / p.Table()
-		mean += r[i] * p.Rows(i) / p.Table()
+	sum, mean, n, some := 0.0, 0.0, total(p), 0
+	for y, rows := range responses(p) {
+		sum += y * y * rows / n
+		mean += y * rows / n
+		some++
 	}
 	if p.Count != nil && sum-mean*mean > 1e-12*sum {
 		sum -= mean * mean
 	}
-	if p.N > 3 && p.Count == nil {
-		low := smallest(r, p.N/4)
-		if q := (smallest(r, 3*p.N/4) - low) / 1.349; q > 0 && special.Finite(q*q) && q*q > 1e-20*sum {
+	if (some > 3 || n > 3) && p.Count == nil {
+		low, high := quartiles(p, some, n)
+		if q := (high - low) / 1.349; q > 0 && special.Finite(q*q) && q*q > 1e-20*sum {
 			return q * q
 		}
 	}
@@ -104,28 +100,78 @@ func Variance(p *kernels.Problem) float64 {
 	return 1
 }
 
+// responses are those of the rows that count at all, less their offsets where the likelihood is of that, and
+// how many rows each counts as.
+func responses(p *kernels.Problem) iter.Seq2[float64, float64] {
+	b, located := p.Batch(), p.Lik.Traits().Located
+	return func(yield func(y, rows float64) bool) {
+		for i, y := range p.Y {
+			rows := p.Weighs(i)
+			if !(rows > 0) {
+				continue
+			}
+			if located {
+				y -= b.Shift(i)
+			}
+			if !yield(y, rows) {
+				return
+			}
+		}
+	}
+}
+
+// total is how many rows the responses count as.
+func total(p *kernels.Problem) (n float64) {
+	for _, rows := range responses(p) {
+		n += rows
+	}
+	return n
+}
+
+// quartiles are the first of some responses up to which, those included, are more than a quarter and more than
+// three quarters of n rows.
+func quartiles(p *kernels.Problem, some int, n float64) (low, high float64) {
+	type response struct{ y, rows float64 }
+	if p.Weight == nil {
+		r := make([]float64, 0, some)
+		for y := range responses(p) {
+			r = append(r, y)
+		}
+		return smallest(r, some/4), smallest(r, 3*some/4)
+	}
+	r := make([]response, 0, some)
+	for y, rows := range responses(p) {
+		r = append(r, response{y, rows})
+	}
+	slices.SortFunc(r, func(a, b response) int { return cmp.Compare(a.y, b.y) })
+	sum, lower := 0.0, true
+	for _, x := range r {
+		high = x.y // the last one where rounding leaves the sum short
+		if sum += x.rows; lower && sum > n/4 {
+			low, lower = x.y, false
+		}
+		if sum > 3*n/4 {
+			break
+		}
+	}
+	return low, high
+}
+
 // Deviation is that of the responses, less their offsets, in which priors of deviations are
 // measured: about their mean where their own variance is what a dispersion says, robust, the root
-// of Variance, where tails may be heavy.
+// of Variance, where tails may be heavy. A row of weight w is w rows.
 func Deviation(p *kernels.Problem) float64 {
 	t := p.Lik.Traits()
 	if _, unseen := p.ResponseSpread(); unseen || !t.Homoscedastic {
 		return math.Sqrt(Variance(p))
 	}
-	b := p.Batch()
-	at := func(i int) float64 {
-		if t.Located {
-			return p.Y[i] - b.Shift(i)
-		}
-		return p.Y[i]
+	mean, square, n := 0.0, 0.0, total(p)
+	for y, rows := range responses(p) {
+		mean += y * (rows / n)
 	}
-	mean, square := 0.0, 0.0
-	for i := range p.Y {
-		mean += at(i) * (p.Rows(i) / p.Table())
-	}
-	for i := range p.Y {
-		d := at(i) - mean
-		square += d * d * (p.Rows(i) / p.Table())
+	for y, rows := range responses(p) {
+		d := y - mean
+		square += d * d * (rows / n)
 	}
 	if square > 1e-20*mean*mean && special.Finite(square) {
 		return math.Sqrt(square)
@@ -140,10 +186,7 @@ func RelativeDeviation(p *kernels.Problem) float64 {
 	mean, square, n := 0.0, 0.0, 0.0
 	for i, y := range p.Y { // Welford
 		x := math.Log(y) - b.Shift(i)
-		rows := p.Rows(i)
-		if p.Weight != nil {
-			rows = p.Weight[i]
-		}
+		rows := p.Weighs(i)
 		if !(rows > 0) {
 			continue
 		}
@@ -179,16 +222,12 @@ func MostDispersion(p *kernels.Problem) float64 {
 	if square, ok := p.ResponseSpread(); ok {
 		return math.Log(kernels.Or(square, 1)) + slack
 	}
-	b := p.Batch()
 	mean, square, n := 0.0, 0.0, 0.0
-	for i, y := range p.Y { // Welford
-		if p.Lik.Traits().Located {
-			y -= b.Shift(i)
-		}
-		n += p.Rows(i)
+	for y, rows := range responses(p) { // Welford
+		n += rows
 		d := y - mean
-		mean += d * p.Rows(i) / n
-		square += d * (y - mean) * p.Rows(i)
+		mean += d * rows / n
+		square += d * (y - mean) * rows
 	}
 	if square = square / n; !(square > 0) || !special.Finite(square) {
 		return math.Inf(-1)
