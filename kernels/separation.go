@@ -10,7 +10,8 @@ import (
 
 // Separation is the sentence about binary responses that weights tell apart without an
 // error, and about counts that are all 0, "" for none: the likelihood then grows without end
-// along them, and how large they are is the prior's word alone. f is a fit of p.
+// along them, and how large they are is the prior's word alone. Rows of weight 0 say nothing. f is
+// a fit of p.
 //
 // Responses are separated where one feature does it, or where the mean weights put all ones
 // above 0 and all zeros below; both are proofs. Where several features do it together that is not said where
@@ -25,8 +26,10 @@ func (p *Problem) Separation(f *Fit) string {
 	}
 	switch t := p.Lik.Traits(); {
 	case t.Counts:
-		if slices.ContainsFunc(p.Y, func(y float64) bool { return y != 0 }) {
-			return ""
+		for i, y := range p.Y {
+			if y != 0 && p.counts(i) {
+				return ""
+			}
 		}
 		return "all responses are 0: the prior alone bounds the intercept"
 	case !t.Binary:
@@ -35,23 +38,24 @@ func (p *Problem) Separation(f *Fit) string {
 	if p.Offset != nil {
 		return ""
 	}
-	ones := 0.0
+	ones, n := 0.0, 0.0
 	for i, y := range p.Y {
-		ones += y * p.Rows(i)
+		if p.counts(i) {
+			ones, n = ones+y*p.Rows(i), n+p.Rows(i)
+		}
 	}
-	n := p.Table()
-	if ones == 0 || ones == n {
-		return fmt.Sprintf("all responses are %.0f: the prior alone bounds the intercept", p.Y[0])
+	if n > 0 && (ones == 0 || ones == n) {
+		return fmt.Sprintf("all responses are %.0f: the prior alone bounds the intercept", ones/n)
 	}
 	w := p.meansOf(f)
 	apart := p.apart(w)
 	cols := p.sides(apart)
-	alone := p.alone(cols, ones)
+	alone := p.alone(cols, n-ones, ones)
 	if apart || alone != nil {
 		m := 2*min(ones, n-ones) - 1 // signs: P(Binomial(m, 1/2) < columns)
 		if alone != nil || float64(p.P) <= 0.5*m {
 			if alone == nil {
-				alone = p.movers(cols, w)
+				alone = p.movers(cols, w, n)
 			}
 			return "the responses are separated by " + listed(alone) + priorsWord
 		}
@@ -81,6 +85,9 @@ func (p *Problem) Separation(f *Fit) string {
 func (p *Problem) apart(w []float64) bool {
 	const some = 1024
 	for i, y := range p.Y[:min(some, p.N)] {
+		if !p.counts(i) {
+			continue
+		}
 		eta := 0.0
 		col, val := p.Entries(i)
 		for k, j := range col {
@@ -93,7 +100,7 @@ func (p *Problem) apart(w []float64) bool {
 	eta := make([]float64, p.N)
 	p.Predictor(eta, w)
 	for i, y := range p.Y {
-		if (eta[i] > 0) != (y == 1) || eta[i] == 0 {
+		if p.counts(i) && ((eta[i] > 0) != (y == 1) || eta[i] == 0) {
 			return false
 		}
 	}
@@ -125,6 +132,9 @@ func (p *Problem) sides(all bool) []side {
 	done := make([]bool, p.P)
 	from, entries := 0, 0 // since columns were left out last
 	for i, y := range p.Y {
+		if !p.counts(i) {
+			continue
+		}
 		k, rows := int(y), p.Rows(i)
 		add := func(j uint32, x float64) {
 			c := &out[j]
@@ -167,9 +177,9 @@ func (p *Problem) sides(all bool) []side {
 }
 
 // alone are the features that separate the responses by themselves.
-func (p *Problem) alone(cols []side, ones float64) (names []string) {
+func (p *Problem) alone(cols []side, zeros, ones float64) (names []string) {
 	for j, c := range cols {
-		for k, all := range [2]float64{p.Table() - ones, ones} {
+		for k, all := range [2]float64{zeros, ones} {
 			if c.rows[k] < all { // the others are 0
 				c.low[k], c.high[k] = min(c.low[k], 0), max(c.high[k], 0)
 			}
@@ -181,9 +191,8 @@ func (p *Problem) alone(cols []side, ones float64) (names []string) {
 	return names
 }
 
-// movers are up to three features that move the predictor most.
-func (p *Problem) movers(cols []side, w []float64) (names []string) {
-	n := p.Table()
+// movers are up to three features that move the predictor of n rows most.
+func (p *Problem) movers(cols []side, w []float64, n float64) (names []string) {
 	spread := func(j int) float64 {
 		m := cols[j].sum / n
 		return math.Abs(w[j]) * math.Sqrt(max(cols[j].sq/n-m*m, 0))
