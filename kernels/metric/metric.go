@@ -247,14 +247,19 @@ func (s *scores) weightOf(i int) float64 {
 	return s.weight[i]
 }
 
-// sorted is a copy by rising score.
+// sorted is a copy by rising score, the largest weight brought near 1 by a power of 2, which rounds
+// nothing: products and sums of weights as they come may be beyond what a number holds.
 func (s *scores) sorted() scores {
 	c := s.clone()
 	if c.weight == nil {
 		slices.Sort(c.at)
-	} else {
-		sort.Sort(byScore(c))
+		return c
 	}
+	_, e := math.Frexp(slices.Max(c.weight))
+	for i, w := range c.weight {
+		c.weight[i] = math.Ldexp(w, -e)
+	}
+	sort.Sort(byScore(c))
 	return c
 }
 
