@@ -192,7 +192,7 @@ func TestDearEvidence(t *testing.T) {
 		if !h.dear || e.hessian != "rows" {
 			t.Fatalf("hessian %s, dear %v", e.hessian, h.dear)
 		}
-		h.dear = dear
+		h.dear, h.slow = dear, dear
 		ev, status, _, err := h.maximise(nil)
 		if err != nil || status != "" {
 			t.Fatal(status, err)

@@ -41,6 +41,7 @@ type learner struct {
 	prior             *gauss.Normal // as it came
 	newton            int
 	dear              bool // an evidence takes long
+	slow              bool // or its factor does
 
 	at     *evidence   // the latest
 	stood  []float64   // the θ last set
@@ -78,6 +79,7 @@ func newLearner(e *engine) (*learner, error) {
 	p := e.x
 	h := &learner{engine: e, dispersion: -1, shape: -1, prior: e.root.Of}
 	h.dear = p.Values() > fewEntries || e.hessian == "rows" && p.N > fewRows
+	h.slow = h.dear || e.hessian == "full" && p.P > wide || e.hessian == "arrow" && len(e.split.block) > wide
 	o := &p.Options
 	h.Of = slices.Repeat([]int{-1}, p.P)
 	if e.learnsPrior() {
@@ -105,7 +107,7 @@ func newLearner(e *engine) (*learner, error) {
 		h.shape = h.add(math.Log(l.Shape()), 16)
 		h.lo[h.shape] = max(h.lo[h.shape], math.Log(lik.MinShape))
 	}
-	if h.dear {
+	if h.slow {
 		h.follow()
 	}
 	if e.tied != nil {
@@ -334,7 +336,7 @@ func (h *learner) maximise(start []float64) (best *evidence, status, note string
 				starts = slices.Insert(starts, 0, start)
 			}
 		}
-		if h.dear { // one maximum will do
+		if h.slow { // one maximum will do
 			starts = slices.Delete(starts, 1, len(starts)-len(h.Given[:min(1, len(h.Given))]))
 			if h.x.Options.Tol == 0 {
 				h.search.loose = 0.1 * near
@@ -376,11 +378,14 @@ const fewEntries = 1 << 20
 // fewRows is from how many rows on an evidence by the n x n form is dear.
 const fewRows = 1000
 
+// wide is from how many weights of a dense factor on an evidence is slow.
+const wide = 1000
+
 // Tolerance is how many nats below its maximum the evidence may end, where it is dear, as
 // MacKay's scale has it, which is a few times the curvature: its parameters are then within a
 // tenth of their posterior deviations.
 func (h *learner) Tolerance() float64 {
-	if h.dear {
+	if h.slow {
 		return 5e-4
 	}
 	return 0

@@ -33,7 +33,7 @@ func TestFewerEvidences(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			h.dear, h.coarse = dear, true
+			h.dear, h.slow, h.coarse = dear, dear, true
 			if dear {
 				h.follow()
 			}

@@ -129,7 +129,7 @@ func (h *learner) integrate() (*spread, error) {
 			return out, err
 		}
 	}
-	if h.dear {
+	if h.slow {
 		h.approach(start)
 	}
 	theta, at, log := slices.Clone(h.theta), h.at, h.at.log

@@ -19,9 +19,13 @@ const (
 	slopeTol = 1e-6
 	memory   = 8 // pairs of L-BFGS
 	maxOuter = 50
+	// An evidence that has gained less than rising in the last steps, as many as lately, rises no more.
+	rising = 1e-4
+	lately = 5
 	// Two steps in a row that gain less than this, in nats, end the search: for low
 	// rank the slope is that of exact eigenpairs, which those found only come close to.
 	sameEvidence = 1e-8 // of an Evidence that is no Rough
+	longest      = 64   // how much longer steps may get than the scales have them
 	// tail is the least slope in units of its curvature where an evidence flattens like e^-θ, whose
 	// two are the same; less than 1 as differences of slopes over a step of 3 see six times that.
 	tail = 0.1
@@ -246,21 +250,23 @@ type ascent struct {
 	slope, scale []float64
 	free         []bool // of parameters that are not at the end of the range they push against
 	hist         history
-	ended        []bool // of parameters that were tried at the end of their range
-	stretched    bool   // the latest step
-	away         bool   // the evidence stands elsewhere
+	ended        []bool  // of parameters that were tried at the end of their range
+	stretched    bool    // the latest step
+	longer       float64 // by what steps are longer than the scales have them
+	away         bool    // the evidence stands elsewhere
 }
 
 // climb goes from θ to the maximum of e, by L-BFGS started from slope/scale, each step
 // shortened until the evidence rises. It returns with e at the best θ; ok is that of its first
 // evaluation.
 func (s *Search) climb(e Evidence, theta []float64) (end, error) {
-	a := &ascent{Search: s, e: e, theta: slices.Clone(theta), ended: make([]bool, len(theta))}
+	a := &ascent{Search: s, e: e, theta: slices.Clone(theta), ended: make([]bool, len(theta)), longer: 1}
 	log, ok, err := e.Try(theta)
 	if a.log = log; err != nil || !ok || len(theta) == 0 {
 		return end{from: theta, to: a.theta, log: log, ok: ok}, err
 	}
 	var path [][]float64
+	var logs []float64
 	if err := a.keep(); err != nil {
 		return end{}, err
 	}
@@ -280,6 +286,8 @@ func (s *Search) climb(e Evidence, theta []float64) (end, error) {
 		switch {
 		case moved != nil:
 		case a.done() || still == 2 || a.known():
+			return at("")
+		case outer == steps && len(logs) > lately && a.log-logs[len(logs)-1-lately] < rising:
 			return at("")
 		case outer == steps:
 			return at(fmt.Sprintf("the evidence was still rising after %d steps of its maximisation", steps))
@@ -302,14 +310,18 @@ func (s *Search) climb(e Evidence, theta []float64) (end, error) {
 			still = 0
 		}
 		was, slope := a.theta, a.slope
+		logs = append(logs, a.log)
 		a.theta, a.log, path = moved, next, append(path, moved)
 		if err := a.keep(); err != nil {
 			return end{}, err
 		}
-		if a.stretched { // over ground that is no parabola
+		switch {
+		case a.stretched: // over ground that is no parabola
 			a.hist = history{}
-		} else {
-			a.hist.add(was, moved, slope, a.slope)
+		case a.hist.add(was, moved, slope, a.slope):
+			a.longer = 1
+		default: // it rises the more steeply the farther it goes, and steps by its scales would creep
+			a.longer = min(2*a.longer, longest)
 		}
 	}
 }
@@ -355,6 +367,9 @@ func (a *ascent) step() (moved []float64, log float64, err error) {
 		if !(dense.Dot(dir, a.slope) > 0) {
 			a.hist = history{}
 			dir = a.hist.direction(a.slope, a.scale, a.free)
+		}
+		for k := range dir {
+			dir[k] = min(max(a.longer*dir[k], -MaxStep), MaxStep)
 		}
 		if moved, log, err = a.line(dir); moved != nil || err != nil || a.scale != nil || len(a.hist.s) == 0 || a.Late() {
 			return moved, log, err
@@ -456,7 +471,8 @@ func (a *ascent) stretch(dir, moved []float64, log float64) ([]float64, float64,
 // history is the memory of L-BFGS for the maximum.
 type history struct{ s, y [][]float64 }
 
-func (m *history) add(from, to, g0, g1 []float64) {
+// add notes a step between two slopes; false where these have no curvature of a maximum.
+func (m *history) add(from, to, g0, g1 []float64) bool {
 	s, y := make([]float64, len(from)), make([]float64, len(from))
 	sy, ss, yy := 0.0, 0.0, 0.0
 	for k := range s {
@@ -466,12 +482,13 @@ func (m *history) add(from, to, g0, g1 []float64) {
 		yy += y[k] * y[k]
 	}
 	if !(sy > 1e-10*math.Sqrt(ss*yy)) {
-		return
+		return false
 	}
 	m.s, m.y = append(m.s, s), append(m.y, y)
 	if len(m.s) > memory {
 		m.s, m.y = m.s[1:], m.y[1:]
 	}
+	return true
 }
 
 // length is what a slope is multiplied by where no scale is known: the inverse curvature along
