@@ -52,6 +52,7 @@ const (
 
 // engine is one fit.
 type engine struct {
+	bare      bool // result has variances alone
 	x         *kernels.Problem
 	lik       lik.Likelihood
 	params    lik.Params
@@ -77,7 +78,8 @@ type engine struct {
 // most, it is that. All three give the same mean, variances and evidence. Else it is lowrank
 // with the diagonal of what that leaves out: the status says so, and no variance is learnt by
 // its evidence. So is lowrank where it is asked for, under what an exact Hessian learnt where
-// that is affordable.
+// that is affordable; where its covariance alone is too large to be kept, as of 20,000 levels beside
+// 2,000, elimination that leaves up to 2,500 weights still learns.
 //
 // ThirdOrder moves the mean from the mode to where it is by the third derivatives of the
 // likelihood too (lag); covariance and evidence stay. Without an exact Hessian it is left out, and
@@ -142,9 +144,9 @@ func knownTo(p *kernels.Problem, f *kernels.Fit, e *engine) (*kernels.Problem, e
 // lowRankLearnt is the low-rank Gaussian of p under the variances, dispersion and shape that
 // exact, p with an exact Hessian, learns: the evidence of one that leaves curvature out is higher the more
 // there is to leave out.
-func lowRankLearnt(ctx context.Context, p, exact *kernels.Problem, start []float64) (*kernels.Fit, *engine, error) {
+func lowRankLearnt(ctx context.Context, p, exact *kernels.Problem, start []float64, bare bool) (*kernels.Fit, *engine, error) {
 	p, exact = p.Apart(), exact.Apart()
-	learnt, e, err := learnFrom(ctx, exact, start)
+	learnt, e, err := learnBy(ctx, exact, start, bare)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -165,7 +167,30 @@ func lowRankLearnt(ctx context.Context, p, exact *kernels.Problem, start []float
 	return f, e, nil
 }
 
-func learnFrom(ctx context.Context, p *kernels.Problem, start []float64) (f *kernels.Fit, e *engine, err error) {
+// learnApart is the low-rank Gaussian of p under what an exact Hessian learns, nil where that is not
+// asked for or there is none.
+func learnApart(ctx context.Context, p *kernels.Problem, ties []kernels.Tie, start []float64, hessian string) (*kernels.Fit, *engine, error) {
+	if hessian != "lowrank" && hessian != "rest" || !learns(p) {
+		return nil, nil, nil
+	}
+	exact, m := *p, *p.Model
+	exact.Model, m.Options.Hessian = &m, "auto"
+	if h, _ := plan(&exact, ties, start != nil); h != "rest" {
+		return lowRankLearnt(ctx, p, &exact, start, false)
+	}
+	if eliminates(p, ties) {
+		return lowRankLearnt(ctx, p, &exact, start, true)
+	}
+	return nil, nil, nil
+}
+
+func learnFrom(ctx context.Context, p *kernels.Problem, start []float64) (*kernels.Fit, *engine, error) {
+	return learnBy(ctx, p, start, false)
+}
+
+// learnBy is learnFrom where, with bare, leaves are eliminated and their covariance with the block,
+// too large to be kept, is not made: for what is learnt.
+func learnBy(ctx context.Context, p *kernels.Problem, start []float64, bare bool) (f *kernels.Fit, e *engine, err error) {
 	s := stop.Watch(ctx, p.Options.TimeLimit)
 	defer s.End(&err)
 	if err := check(p); err != nil {
@@ -179,15 +204,13 @@ func learnFrom(ctx context.Context, p *kernels.Problem, start []float64) (f *ker
 	if err != nil {
 		return nil, nil, err
 	}
-	hessian, leaves := plan(p, ties, start != nil)
-	if hessian == "lowrank" && learns(p) {
-		exact, m := *p, *p.Model
-		exact.Model, m.Options.Hessian = &m, "auto"
-		if h, _ := plan(&exact, ties, start != nil); h != "rest" {
-			return lowRankLearnt(ctx, p, &exact, start)
-		}
+	hessian, split := plan(p, ties, start != nil)
+	if bare {
+		hessian, split = "arrow", leaves(p, ties)
+	} else if f, e, err := learnApart(ctx, p, ties, start, hessian); f != nil || err != nil {
+		return f, e, err
 	}
-	g, err := reserve(p, ties, hessian, leaves)
+	g, err := reserve(p, ties, hessian, split, bare)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -198,7 +221,7 @@ func learnFrom(ctx context.Context, p *kernels.Problem, start []float64) (f *ker
 		p = &q
 	}
 	if !p.Options.Standardize {
-		return fitFrom(p, ties, start, hessian, leaves)
+		return fitFrom(p, ties, start, hessian, split, bare)
 	}
 	loose := 1
 	if hessian == "full" || hessian == "arrow" {
@@ -216,17 +239,18 @@ func learnFrom(ctx context.Context, p *kernels.Problem, start []float64) (f *ker
 		sc.To(from, start)
 		start = from
 	}
-	if f, e, err = fitFrom(q, ties, start, hessian, leaves); err != nil {
+	if f, e, err = fitFrom(q, ties, start, hessian, split, bare); err != nil {
 		return nil, nil, err
 	}
 	return f, e, sc.Restore(f)
 }
 
-func fitFrom(p *kernels.Problem, ties []kernels.Tie, start []float64, hessian string, leaves *split) (*kernels.Fit, *engine, error) {
+func fitFrom(p *kernels.Problem, ties []kernels.Tie, start []float64, hessian string, leaves *split, bare bool) (*kernels.Fit, *engine, error) {
 	e, err := newEngine(p, ties, hessian, leaves)
 	if err != nil {
 		return nil, nil, err
 	}
+	e.bare = bare
 	if start != nil && e.search.space == rowSpace { // its unknowns do not reach every start
 		e.newSearch(krylov)
 		if p.P <= fullWeights {
@@ -261,6 +285,19 @@ func plan(p *kernels.Problem, ties []kernels.Tie, anywhere bool) (string, *split
 		return "full", nil
 	}
 	return "rest", nil
+}
+
+// mostBlock is the largest block by which variances are learnt where the covariance is not kept.
+const mostBlock = 2500
+
+// eliminates says whether variances can be learnt by elimination although p's covariance is too
+// large to be kept.
+func eliminates(p *kernels.Problem, ties []kernels.Tie) bool {
+	if p.Normal.Form != gauss.Diagonal || len(ties) > 0 {
+		return false
+	}
+	s := leaves(p, ties)
+	return s != nil && len(s.block) <= mostBlock && 2*len(s.block) <= p.P
 }
 
 // called is what a user calls a Hessian.
@@ -587,9 +624,14 @@ func (e *engine) at() (*kernels.Fit, error) {
 
 // result is the fit with posterior ev. status says why a search stopped early.
 func (e *engine) result(ev *evidence, iterations int, status, learnt string) (*kernels.Fit, error) {
-	post, err := ev.build()
-	if err != nil {
-		return nil, err
+	post := gauss.NewDiagonal(ev.mean, nil)
+	if e.bare {
+		post.Var = ev.vars()
+	} else {
+		var err error
+		if post, err = ev.build(); err != nil {
+			return nil, err
+		}
 	}
 	notes := []string{status, ev.note, learnt}
 	if o := &e.x.Options; e.low() {

@@ -16,7 +16,7 @@ func gathers(p *kernels.Problem, ties []kernels.Tie, h string) bool {
 }
 
 // reserve claims what a fit of p will hold at its most from the memory budget.
-func reserve(p *kernels.Problem, ties []kernels.Tie, h string, leaves *split) (*memory.Grant, error) {
+func reserve(p *kernels.Problem, ties []kernels.Tie, h string, leaves *split, bare bool) (*memory.Grant, error) {
 	n, w, nnz := float64(p.N), float64(p.P), float64(p.Values())
 	need := 12*n + 8*w
 	gathered := gathers(p, ties, h)
@@ -33,7 +33,9 @@ func reserve(p *kernels.Problem, ties []kernels.Tie, h string, leaves *split) (*
 		need += 3 * w * w // XᵀWX, B and a copy
 	case arrowSpace:
 		d, l := float64(len(leaves.block)), float64(len(leaves.leaf))
-		need += 8*d*d + 2*l*(d+3+mostDrift) + 2*nnz
+		if need += 8*d*d + 2*l*(3+mostDrift) + 2*nnz; !bare {
+			need += 2 * l * d
+		}
 	case rowSpace:
 		if h != "rows" {
 			need += 3 * n * n
