@@ -94,22 +94,52 @@ func (a *sum) merge(o sum) {
 	}
 }
 
-// mean is a mean of a function of the row, then transformed.
+// wide is a sum whose terms and value may be beyond what a number holds, as squares and
+// products with weights are: sum times 2^e. A power of 2 rounds nothing, so that numbers of
+// any size have the digits that ordinary ones have.
+type wide struct {
+	sum
+	e int
+}
+
+// add adds x times 2^e, which is Inf or near 1.
+func (a *wide) add(x float64, e int) {
+	switch {
+	case x == 0:
+		return
+	case a.s == 0:
+		a.e = e
+	case e > a.e:
+		a.s, a.c, a.e = math.Ldexp(a.s, a.e-e), math.Ldexp(a.c, a.e-e), e
+	}
+	a.sum.add(math.Ldexp(x, e-a.e))
+}
+
+func (a *wide) merge(o wide) {
+	a.add(o.s, o.e)
+	if !math.IsInf(o.s, 0) {
+		a.add(o.c, o.e)
+	}
+}
+
+// mean is a mean of a function of the row, a number times 2^e.
 type mean struct {
-	total sum
-	n     sum // of weights
-	of    func(row []float64) float64
-	then  func(mean float64) float64 // nil = as it is
+	total wide
+	n     wide // of weights
+	of    func(row []float64) (x float64, e int)
+	root  bool // the square root of the mean
 }
 
 func (m *mean) Clone() Metric { c := *m; return &c }
-func (m *mean) Size() int64   { return 72 }
+func (m *mean) Size() int64   { return 80 }
 func (m *mean) Add(row []float64, weight float64) {
 	if weight == 0 { // of an infinite loss too
 		return
 	}
-	m.total.add(weight * m.of(row))
-	m.n.add(weight)
+	w, k := math.Frexp(weight)
+	x, e := m.of(row)
+	m.total.add(w*x, k+e)
+	m.n.add(w, k)
 }
 
 func (m *mean) Merge(src Metric) error {
@@ -120,41 +150,48 @@ func (m *mean) Merge(src Metric) error {
 }
 
 func (m *mean) Value() float64 {
-	v := m.total.value() / m.n.value()
-	if m.then != nil {
-		return m.then(v)
+	v, e := m.total.value()/m.n.value(), m.total.e-m.n.e
+	if !m.root {
+		return math.Ldexp(v, e)
 	}
-	return v
+	return math.Ldexp(math.Sqrt(math.Ldexp(v, e&1)), e>>1)
 }
 
 // LogLoss is the mean of -log of the probability (second) given to what was observed
 // (first); +Inf where a certain prediction was wrong.
 func LogLoss() Number { return &mean{of: logLoss} }
 
-func logLoss(row []float64) float64 {
+func logLoss(row []float64) (float64, int) {
 	if row[0] == 1 {
-		return -math.Log(row[1])
+		return math.Frexp(-math.Log(row[1]))
 	}
-	return -math.Log1p(-row[1])
+	return math.Frexp(-math.Log1p(-row[1]))
 }
 
 // Brier is the mean squared difference of outcome and probability.
 func Brier() Number { return &mean{of: squaredError} }
 
 // RMSE is the root of the mean squared difference of response and prediction.
-func RMSE() Number { return &mean{of: squaredError, then: math.Sqrt} }
+func RMSE() Number { return &mean{of: squaredError, root: true} }
 
-func squaredError(row []float64) float64 { d := row[0] - row[1]; return d * d }
+func squaredError(row []float64) (float64, int) {
+	d, e := math.Frexp(row[0] - row[1])
+	if math.IsInf(d, 0) { // the difference of two numbers near the largest
+		d, e = math.Frexp(row[0]/2 - row[1]/2)
+		e++
+	}
+	return d * d, 2 * e
+}
 
 // Coverage is the share of responses between lower and upper end (second and third), ends
 // included.
 func Coverage() Number { return &mean{of: covered} }
 
-func covered(row []float64) float64 {
+func covered(row []float64) (float64, int) {
 	if row[0] >= row[1] && row[0] <= row[2] {
-		return 1
+		return 1, 0
 	}
-	return 0
+	return 0, 0
 }
 
 // AUC is the area under the trapezoid ROC curve: the share of (1, 0) pairs whose scores are

@@ -158,3 +158,33 @@ func TestCheck(t *testing.T) {
 		}
 	}
 }
+
+// Squares and products with weights may be beyond what a number holds: the mean is not.
+func TestExtremes(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		m    Number
+		rows [][]float64 // the last one of a row is its weight
+		want float64
+	}{
+		{"a large residual", RMSE(), [][]float64{{1e200, 0, 1}}, 1e200},
+		{"a small residual", RMSE(), [][]float64{{3e-200, 0, 1}, {0, 4e-200, 1}}, math.Sqrt(12.5) * 1e-200},
+		{"small and large", RMSE(), [][]float64{{1e-200, 0, 1}, {1e200, 0, 1}, {1, 0, 2}}, 5e199},
+		{"a difference above the largest number", RMSE(), [][]float64{{1e308, -1e308, 1}, {1, 1, 3}}, 1e308},
+		{"the smallest number", RMSE(), [][]float64{{5e-324, 0, 1}}, 5e-324},
+		{"large weights", RMSE(), [][]float64{{3, 1, 1e308}, {1, 3, 1e308}, {7, 7, 1}}, 2},
+		{"small weights", Brier(), [][]float64{{1, 0.5, 5e-324}, {0, 0, 5e-324}}, 0.125},
+		{"the loss under large weights", LogLoss(), [][]float64{{1, 0.5, 1e308}, {0, 0.5, 1e308}}, math.Ln2},
+		{"coverage under large weights", Coverage(), [][]float64{{1, 0, 2, 1e308}, {3, 0, 2, 1e308}}, 0.5},
+	} {
+		other := c.m.Clone()
+		for i, r := range c.rows {
+			of := []Metric{c.m, other}[i%2]
+			of.Add(r, r[len(r)-1])
+		}
+		if err := c.m.Merge(other); err != nil {
+			t.Fatal(err)
+		}
+		kerneltest.Close(t, c.name, c.m.Value(), c.want, tol)
+	}
+}
