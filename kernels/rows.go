@@ -373,7 +373,7 @@ func (r *Rows) columns() (cols []FitColumn, means []float64, full func(id uint32
 		return k >= 0 && stats[k].n == before[k]+rows && special.Finite(stats[k].mean)
 	}
 	centers := stats
-	if r.weighted(at, byWeight) {
+	if r.weighted(at, byWeight, false) {
 		centers = byWeight
 	}
 	means = make([]float64, len(at))
@@ -389,22 +389,25 @@ func (r *Rows) columns() (cols []FitColumn, means []float64, full func(id uint32
 	return cols, means, full
 }
 
-// weighted goes on with the means by the weights of the rows; false where they have none.
-func (r *Rows) weighted(at []int32, stats []center) bool {
+// weighted goes on with the means, of squares if square, by the weights of the rows; false where
+// they have none.
+func (r *Rows) weighted(at []int32, stats []center, square bool) bool {
 	if !slices.ContainsFunc(r.chunks, func(c chunk) bool { return len(c.Weight) > 0 }) {
 		return false
 	}
 	for k := range r.chunks {
 		c := &r.chunks[k]
 		for i := range c.Len() {
-			w := c.rows(i)
-			if len(c.Weight) > 0 {
-				w = c.Weight[i]
-			}
+			w := c.weight(i)
 			if !(w > 0) {
 				continue
 			}
-			c.visitRow(i, at, func(k int32, x float64) { stats[k].add(x, w) })
+			c.visitRow(i, at, func(k int32, x float64) {
+				if square {
+					x *= x
+				}
+				stats[k].add(x, w)
+			})
 		}
 	}
 	return true
@@ -437,6 +440,14 @@ func (c *chunk) rows(i int) float64 {
 		return 1
 	}
 	return c.count[i]
+}
+
+// weight is how many rows row i counts as.
+func (c *chunk) weight(i int) float64 {
+	if len(c.Weight) == 0 {
+		return c.rows(i)
+	}
+	return c.Weight[i]
 }
 
 // Responses calls f with the responses of each chunk of rows in turn.

@@ -52,7 +52,7 @@ func offScale(rms, v, unit float64) float64 {
 
 // ScaleNote is Fit.ScaleNote of a fit of the rows, which tells of the features of maps and lists, too.
 // Where one prior variance is learnt for several features, no prior is about numbers near 1: one of
-// them is told of that is as far from another.
+// them is told of that is as far from another. A row of weight w counts as w rows.
 func (r *Rows) ScaleNote(f *Fit) string {
 	if r.Dict.HashBits > 0 || r.Dict.Len() == 0 {
 		return ""
@@ -72,7 +72,9 @@ func (r *Rows) ScaleNote(f *Fit) string {
 		return ""
 	}
 	squares := make([]center, len(of))
-	r.running(at, squares, true)
+	if !r.weighted(at, squares, true) {
+		r.running(at, squares, true)
+	}
 	unit := 1.0
 	if r.Model.Lik != nil && r.Model.Lik.Traits().Located {
 		unit = r.responseUnit()
@@ -163,9 +165,10 @@ func (r *Rows) responseUnit() float64 {
 	s, n := 0.0, 0.0
 	for k := range r.chunks {
 		for i, y := range r.chunks[k].Y {
-			rows := r.chunks[k].rows(i)
-			n += rows
-			s += (y*y - s) * (rows / n)
+			if rows := r.chunks[k].weight(i); rows > 0 {
+				n += rows
+				s += (y*y - s) * (rows / n)
+			}
 		}
 	}
 	return Or(math.Sqrt(s), 1)
