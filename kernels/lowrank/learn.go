@@ -1,6 +1,7 @@
 package lowrank
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -31,8 +32,10 @@ type learner struct {
 }
 
 const (
-	// reach is how far what is learnt may go from where it starts, on a log scale: e^±30 = 10^±13.
-	reach = 30.0
+	// How far prior variances, the dispersion and the shape may go from where they start, on a log
+	// scale. A smaller dispersion than e^-23 of the responses' variance has a curvature
+	// that takes all digits of the prior's.
+	reach, dispersionReach, shapeReach = 30.0, 23.0, 16.0
 	// differences is the step of those by which the evidence is climbed, on a log scale.
 	differences = 1e-3
 	// flat is how many nats below its maximum the evidence may end, which has what is learnt to
@@ -56,12 +59,11 @@ type learned struct {
 type value struct {
 	name  string
 	start float64 // in the units of the data
-	high  float64 // how far it may go, where that is more than reach from start
+	low   float64 // how far it may go
+	high  float64
 	// where its information goes; nil for prior variances, which are not summed over here
 	information *float64
 }
-
-func (v *value) most() float64 { return max(v.start+reach, v.high) }
 
 // values are what the options leave to the data.
 func (l *learner) values(out *learned) (vs []value) {
@@ -78,19 +80,21 @@ func (l *learner) values(out *learned) (vs []value) {
 			if name != "" {
 				what += " of column " + name
 			}
-			vs = append(vs, value{name: what, start: theta[k], high: theta[k]})
+			vs = append(vs, value{name: what, start: theta[k], low: theta[k] - reach, high: theta[k] + reach})
 		}
 	}
 	if p.Options.AutoDispersion {
 		if _, ok := p.Lik.(lik.Dispersed); ok {
 			l.dispersion = len(vs)
-			vs = append(vs, value{"dispersion", math.Log(mode.Variance(p) / 2), mode.MostDispersion(p), &out.dispersion})
+			at := math.Log(mode.Variance(p) / 2)
+			vs = append(vs, value{"dispersion", at, at - dispersionReach, max(at+dispersionReach, mode.MostDispersion(p)), &out.dispersion})
 		}
 	}
 	if p.Options.AutoShape {
 		if d, ok := p.Lik.(lik.Shaped); ok {
 			l.shape = len(vs)
-			vs = append(vs, value{"shape", math.Log(d.Shape()), math.Log(d.Shape()), &out.shape})
+			at := math.Log(d.Shape())
+			vs = append(vs, value{"shape", at, max(at-shapeReach, math.Log(lik.MinShape)), at + shapeReach, &out.shape})
 		}
 	}
 	return vs
@@ -115,7 +119,7 @@ func learn(r *Reduced, s *solver) (*learned, error) {
 		}
 	}
 	for i, v := range vs {
-		if mode.AtEnd(at[i], v.start-reach, v.most()) != 0 && out.status == "" {
+		if mode.AtEnd(at[i], v.low, v.high) != 0 && out.status == "" {
 			out.status = fmt.Sprintf("%s = %.3g is at the end of its range: the data do not bound it", v.name, math.Exp(at[i]))
 			if v.name == "dispersion" { // whose unit may not be that of the responses as they came
 				out.status = "the dispersion is at the end of its range: the data do not bound it"
@@ -152,7 +156,7 @@ func (l *learner) climb(vs []value, out *learned) (at []float64, err error) {
 	var names []string
 	for _, v := range vs {
 		start, names = append(start, v.start), append(names, v.name)
-		f.Lo, f.Hi, ending = append(f.Lo, v.start-reach), append(f.Hi, v.most()), append(ending, ends)
+		f.Lo, f.Hi, ending = append(f.Lo, v.low), append(f.Hi, v.high), append(ending, ends)
 	}
 	s := mode.Search{Lo: f.Lo, Hi: f.Hi, Late: l.late, Grid: true, Climbs: 1, Ends: ending, Stretch: true}
 	at, out.status, err = s.From(f, l.Starts(start, l.dispersion))
@@ -195,6 +199,9 @@ func (l *learner) evidence(theta []float64) (float64, bool, error) {
 	}
 	if err := l.s.run(); err != nil {
 		clear(l.s.u)
+		if errors.Is(err, dense.ErrNotPD) { // beyond double precision: there is none here, there may be elsewhere
+			return 0, false, nil
+		}
 		return 0, false, err
 	}
 	z := l.s.logZ()
