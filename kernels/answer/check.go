@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"gonum.org/v1/gonum/integrate/quad"
+
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/argument"
 	"github.com/bglm/bglm/kernels/lik"
@@ -245,6 +247,7 @@ func PIT(l lik.Likelihood, o lik.Obs, m, v float64) (below, upTo float64, err er
 	if v > 0 {
 		n = nodes(sd)
 	}
+	steep, before := false, [2]float64{}
 	for k := range n {
 		z := 0.0
 		if n > 1 {
@@ -255,6 +258,70 @@ func PIT(l lik.Likelihood, o lik.Obs, m, v float64) (below, upTo float64, err er
 		total += w
 		below += w * a
 		upTo += w * b
+		steep = steep || k > 0 && fall(before, [2]float64{a, b}) > steepFall
+		before = [2]float64{a, b}
+	}
+	if steep {
+		below, upTo, total = 0, 0, 1
+		c := &cells{at: func(z float64) [2]float64 { a, b := of.CDF(o, m+sd*z); return [2]float64{a, b} }}
+		lo, at := -reach, c.at(-reach)
+		for k := range n {
+			hi := reach * (2*float64(k+1)/float64(n) - 1)
+			next := c.at(hi)
+			c.add(lo, hi, at, next, deepest)
+			lo, at = hi, next
+		}
+		below, upTo = c.sum[0], c.sum[1]
 	}
 	return min(below/total, 1), min(upTo/total, 1), nil
 }
+
+const (
+	// steepFall is over how much of a distribution function between neighbouring nodes it is too
+	// steep for them, as that of a response is which varies little beside its mean.
+	steepFall = 0.25
+	steepCell = 0.05 // the same of a cell, of which a step may have come but to an end
+	deepest   = 50   // halvings of a cell
+)
+
+// fall is how far two functions fall from one node to the next.
+func fall(a, b [2]float64) float64 {
+	return max(math.Abs(a[0]-b[0]), math.Abs(a[1]-b[1]))
+}
+
+// cells sums two functions that fall with z under a standard Gaussian, halving cells where they are
+// steep.
+type cells struct {
+	at  func(z float64) [2]float64
+	sum [2]float64
+}
+
+// add adds the cell from lo to hi, at whose ends they are a and b.
+func (c *cells) add(lo, hi float64, a, b [2]float64, halvings int) {
+	const flat = 1e-13
+	p := special.Phi(hi) - special.Phi(lo)
+	switch f := fall(a, b); {
+	case p*f < flat || halvings == 0:
+		c.sum[0] += 0.5 * p * (a[0] + b[0])
+		c.sum[1] += 0.5 * p * (a[1] + b[1])
+	case f > steepCell:
+		mid := 0.5 * (lo + hi)
+		at := c.at(mid)
+		c.add(lo, mid, a, at, halvings-1)
+		c.add(mid, hi, at, b, halvings-1)
+	default:
+		for i, x := range panel.x {
+			z := lo + (hi-lo)*x
+			w := panel.w[i] * (hi - lo) * math.Exp(-0.5*z*z) / math.Sqrt(2*math.Pi)
+			at := c.at(z)
+			c.sum[0] += w * at[0]
+			c.sum[1] += w * at[1]
+		}
+	}
+}
+
+// panel has the nodes and weights of Gauss-Legendre on (0, 1); never written after.
+var panel = func() (t struct{ x, w [16]float64 }) {
+	quad.Legendre{}.FixedLocations(t.x[:], t.w[:], 0, 1)
+	return t
+}()

@@ -12,6 +12,7 @@ import (
 	"github.com/bglm/bglm/kernels/kerneltest"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/predict"
+	"github.com/bglm/bglm/kernels/special"
 )
 
 // The repetitions have the mean and the deviation of the closed form: for the mean of n
@@ -349,6 +350,36 @@ func TestPITShapes(t *testing.T) {
 			a, b, err := PIT(l, lik.Obs{Y: c.y, Weight: 1}, c.m, 0)
 			if err != nil || math.Abs(a-lo) > 2e-9 || math.Abs(b-hi) > 2e-9 {
 				t.Errorf("%s of shape %v: %v to %v, want %v to %v, %v", c.family, shape, a, b, lo, hi, err)
+			}
+		}
+	}
+}
+
+// A response that varies little beside its mean has a distribution function that is steep in the
+// predictor: it is the predictor's own then.
+func TestPITSteep(t *testing.T) {
+	for _, v := range []float64{0.01, 1, 9} {
+		for _, z := range []float64{-2, 0.05, 0.7, 3} {
+			at := math.Sqrt(v) * z
+			for _, dispersion := range []float64{1e-12, 1e-6, 1e-3, 0.02, 1} {
+				l, err := lik.New("gaussian", "", lik.Params{Dispersion: dispersion})
+				if err != nil {
+					t.Fatal(err)
+				}
+				a, b, err := PIT(l, lik.Obs{Y: 1.5 + at, Weight: 1}, 1.5, v)
+				if want := special.Phi(at / math.Sqrt(v+dispersion)); err != nil || math.Abs(a-want) > 1e-9 || a != b {
+					t.Errorf("N(1.5, %v), dispersion %v, z = %v: %v to %v, want %v, %v", v, dispersion, z, a, b, want, err)
+				}
+			}
+			for _, c := range []struct{ family, link string }{{"gamma", ""}, {"negbinomial", ""}, {"poisson", ""}, {"gaussian", "log"}} {
+				l, err := lik.New(c.family, c.link, lik.Params{Dispersion: 1, Shape: 1e9})
+				if err != nil {
+					t.Fatal(err)
+				}
+				a, b, err := PIT(l, lik.Obs{Y: math.Round(1e8 * math.Exp(at)), Weight: 1}, math.Log(1e8), v)
+				if want := special.Phi(z); err != nil || math.Abs(a-want) > 1e-5 || math.Abs(b-want) > 1e-5 {
+					t.Errorf("%s, N(log 1e8, %v), z = %v: %v to %v, want about %v, %v", c.family, v, z, a, b, want, err)
+				}
 			}
 		}
 	}
