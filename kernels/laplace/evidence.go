@@ -50,6 +50,7 @@ type learner struct {
 	pass   *newtonStep // in place of the rows; nil
 	coarse bool        // integrate makes no grid
 	plain  bool        // integrate has not averaged over variances, and that matters
+	rising bool        // the evidence has no maximum near: only a prior of what is learnt has
 }
 
 func (e *engine) learns() bool {

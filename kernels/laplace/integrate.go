@@ -121,10 +121,11 @@ func (h *learner) integrate() (*spread, error) {
 			join = math.Pow(d+l, 3)
 		}
 	}
-	if len(of) == 0 || !h.exact() {
+	over := float64(6*len(of)+6)*one > maxWork
+	if len(of) == 0 || !h.exact() || over && h.rising { // there is no maximum that the data know
 		return nil, nil
 	}
-	if float64(6*len(of)+6)*one > maxWork {
+	if over {
 		if out, err := h.known(); out != nil || err != nil {
 			return out, err
 		}

@@ -414,9 +414,13 @@ func (e *engine) fitLearning(start []float64) (*kernels.Fit, error) {
 		return nil, err
 	}
 	var around *spread
-	if e.x.Options.Integrate && status == "" {
+	h.rising = status == mode.StillRising && !h.dear && !h.search.late()
+	if e.x.Options.Integrate && (status == "" || h.rising) {
 		if around, err = h.integrate(); err != nil {
 			return nil, err
+		}
+		if around != nil { // the prior bounds what the rows do not
+			status = ""
 		}
 		if h.plain {
 			note = kernels.Join(note, notAveraged)

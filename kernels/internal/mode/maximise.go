@@ -34,6 +34,13 @@ const (
 	stretch = 0.6
 )
 
+// StillRising is the status of a climb that has taken all its steps, of a Search that does not state how many.
+var StillRising = stillRising(maxOuter)
+
+func stillRising(steps int) string {
+	return fmt.Sprintf("the evidence was still rising after %d steps of its maximisation", steps)
+}
+
 // Evidence is a log evidence as a function of parameters θ.
 type Evidence interface {
 	// Try goes to θ; ok is false when the value is not to be trusted.
@@ -290,7 +297,7 @@ func (s *Search) climb(e Evidence, theta []float64) (end, error) {
 		case outer == steps && len(logs) > lately && a.log-logs[len(logs)-1-lately] < rising:
 			return at("")
 		case outer == steps:
-			return at(fmt.Sprintf("the evidence was still rising after %d steps of its maximisation", steps))
+			return at(stillRising(steps))
 		case s.Late():
 			return at(late(outer))
 		default:
