@@ -102,6 +102,15 @@ type wide struct {
 	e int
 }
 
+// plain adds x where that and the sum are numbers to all digits as they are, and says whether.
+func (a *wide) plain(x float64) bool {
+	if size := math.Abs(x); a.e != 0 || !(size > 1e-140 && size < 1e140) {
+		return false
+	}
+	a.sum.add(x)
+	return true
+}
+
 // add adds x times 2^e, which is Inf or near 1.
 func (a *wide) add(x float64, e int) {
 	switch {
@@ -126,8 +135,9 @@ func (a *wide) merge(o wide) {
 type mean struct {
 	total wide
 	n     wide // of weights
-	of    func(row []float64) (x float64, e int)
-	root  bool // the square root of the mean
+	of    func(row []float64) float64
+	far   func(row []float64) (x float64, e int) // of where its value is none of a number; nil = nowhere
+	root  bool                                   // the square root of the mean
 }
 
 func (m *mean) Clone() Metric { c := *m; return &c }
@@ -136,10 +146,19 @@ func (m *mean) Add(row []float64, weight float64) {
 	if weight == 0 { // of an infinite loss too
 		return
 	}
+	x := m.of(row)
+	if !m.n.plain(weight) {
+		m.n.add(math.Frexp(weight))
+	}
+	if v := weight * x; m.total.plain(v) || x == 0 && m.far == nil {
+		return
+	}
+	x, e := math.Frexp(x)
+	if m.far != nil {
+		x, e = m.far(row)
+	}
 	w, k := math.Frexp(weight)
-	x, e := m.of(row)
 	m.total.add(w*x, k+e)
-	m.n.add(w, k)
 }
 
 func (m *mean) Merge(src Metric) error {
@@ -161,20 +180,22 @@ func (m *mean) Value() float64 {
 // (first); +Inf where a certain prediction was wrong.
 func LogLoss() Number { return &mean{of: logLoss} }
 
-func logLoss(row []float64) (float64, int) {
+func logLoss(row []float64) float64 {
 	if row[0] == 1 {
-		return math.Frexp(-math.Log(row[1]))
+		return -math.Log(row[1])
 	}
-	return math.Frexp(-math.Log1p(-row[1]))
+	return -math.Log1p(-row[1])
 }
 
 // Brier is the mean squared difference of outcome and probability.
-func Brier() Number { return &mean{of: squaredError} }
+func Brier() Number { return &mean{of: squaredError, far: squaredErrorFar} }
 
 // RMSE is the root of the mean squared difference of response and prediction.
-func RMSE() Number { return &mean{of: squaredError, root: true} }
+func RMSE() Number { return &mean{of: squaredError, far: squaredErrorFar, root: true} }
 
-func squaredError(row []float64) (float64, int) {
+func squaredError(row []float64) float64 { d := row[0] - row[1]; return d * d }
+
+func squaredErrorFar(row []float64) (float64, int) {
 	d, e := math.Frexp(row[0] - row[1])
 	if math.IsInf(d, 0) { // the difference of two numbers near the largest
 		d, e = math.Frexp(row[0]/2 - row[1]/2)
@@ -187,11 +208,11 @@ func squaredError(row []float64) (float64, int) {
 // included.
 func Coverage() Number { return &mean{of: covered} }
 
-func covered(row []float64) (float64, int) {
+func covered(row []float64) float64 {
 	if row[0] >= row[1] && row[0] <= row[2] {
-		return 1, 0
+		return 1
 	}
-	return 0, 0
+	return 0
 }
 
 // AUC is the area under the trapezoid ROC curve: the share of (1, 0) pairs whose scores are
