@@ -146,3 +146,38 @@ func TestHintsKept(t *testing.T) {
 		}
 	}
 }
+
+// What rows told under narrow priors is no knowledge under much wider ones where leaves have
+// forgotten what they knew of each other: the intercept's variance rises by more than the priors'
+// do, up to none. That is noticed.
+func TestWideningHasBounds(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 8))
+	l := &lists{}
+	for range 9000 {
+		a, b := int(230*math.Pow(r.Float64(), 3)), int(230*math.Pow(r.Float64(), 3))
+		y := 0.0
+		if r.Float64() < 0.2 {
+			y = 1
+		}
+		l.names, l.y = append(l.names, []string{fmt.Sprintf("a=%d", a), fmt.Sprintf("b=%d", b)}), append(l.y, y)
+	}
+	m := tiedModel(t, "bernoulli", kernels.Options{})
+	m.Prior.Variance = 0.02
+	s := newTiedState(t, m)
+	s.Features().Use(kernels.NewColumns([]string{"a", "b"}, nil))
+	l.feed(t, s, 0, 9000, 1000)
+	for to, sound := range map[float64]bool{0.01: true, 0.02: true, 0.04: true, 0.2: false} {
+		c, _ := s.Beliefs().Clone(s.Features(), nil)
+		f := c.(*tied)
+		ps, groups := f.parts()
+		search := &priorSearch{tied: f, ps: ps, hints: f.hints(groups)}
+		check := search.bounds()
+		from, next := []float64{0.02, 0.02, 0.02}, []float64{to, to, to}
+		if err := f.exchange(ps, from, next); err != nil {
+			t.Fatal(err)
+		}
+		if check(from, next) != sound {
+			t.Errorf("variance 0.02 to %v: sound %v", to, !sound)
+		}
+	}
+}

@@ -272,6 +272,7 @@ func (t *tied) LearnPriors(rows int64) (logZ float64) {
 	}
 	before := t.bank[0].Clone()
 	were, _ := t.evidence(ps, v)
+	sound := s.bounds()
 	last, err := v, error(nil)
 	for k := 1; err == nil; k++ {
 		if err = t.exchange(ps, last, next); err != nil {
@@ -288,7 +289,7 @@ func (t *tied) LearnPriors(rows int64) (logZ float64) {
 	if err == nil {
 		last, now = s.unlessFirst(last)
 	}
-	if err != nil || !special.Finite(now-were) { // parts of the leaves are no knowledge of all together
+	if err != nil || !special.Finite(now-were) || !sound(v, last) { // parts of the leaves are no knowledge of all together
 		t.bank[0] = before
 		return 0
 	}
@@ -318,7 +319,8 @@ func (s *priorSearch) unlessFirst(v []float64) (_ []float64, evidence float64) {
 	learnt := s.bank[0].Clone()
 	now, leaves := s.evidence(s.ps, v)
 	ahead := now - leaves + s.hinted(v)
-	if err := s.exchange(s.ps, v, first); err == nil {
+	sound := s.bounds()
+	if err := s.exchange(s.ps, v, first); err == nil && sound(v, first) {
 		base, leaves := s.evidence(s.ps, first)
 		if ahead -= base - leaves + s.hinted(first); special.Finite(base) && !(ahead > leastAhead) {
 			return first, base
@@ -326,6 +328,37 @@ func (s *priorSearch) unlessFirst(v []float64) (_ []float64, evidence float64) {
 	}
 	s.bank[0] = learnt
 	return v, now
+}
+
+// bounds is a check of what comes of the belief as it is when its variances, from, become others, to:
+// priors that are wider by up to a ratio leave no weight a larger multiple of its variance, for all
+// precision that is not theirs stays. Leaves that forgot what they knew of each other may break that, and the
+// evidence is none then.
+func (s *priorSearch) bounds() func(from, to []float64) bool {
+	now := func() []float64 {
+		b := s.bank[0]
+		b.Bring()
+		vs := make([]float64, b.Dim(), b.Dim()+b.Leaves())
+		b.Variances(vs)
+		for k := range b.Leaves() {
+			_, q, _ := b.Leaf(k)
+			vs = append(vs, q)
+		}
+		return vs
+	}
+	before := now()
+	return func(from, to []float64) bool {
+		ratio := 1.0
+		for g := range from {
+			ratio = max(ratio, to[g]/from[g])
+		}
+		for k, v := range now() {
+			if v > ratio*before[k]*(1+1e-9) {
+				return false
+			}
+		}
+		return true
+	}
 }
 
 // hinted is the log evidence of v by what hardly known weights told.
