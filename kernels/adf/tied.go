@@ -1183,7 +1183,7 @@ func (t *tied) Size() int64 {
 	if cap(t.is) > few {
 		n += 4 * int64(cap(t.is))
 	}
-	n += 4*int64(cap(t.owner)+cap(t.of)+cap(t.column)) + 16*int64(cap(t.unit)) + 40*int64(cap(t.cols)) + 8*int64(cap(t.touched)+cap(t.known))
+	n += 4*int64(cap(t.owner)+cap(t.of)+cap(t.column)) + 16*int64(cap(t.unit)) + int64(unsafe.Sizeof(levelColumn{}))*int64(cap(t.cols)) + 8*int64(cap(t.touched)+cap(t.known))
 	for _, b := range t.bank {
 		n += b.Size()
 	}

@@ -67,6 +67,9 @@ func (t *tied) note(tilt lik.Tilted) {
 		x := t.xs[e]
 		by := x * q / (share * v * v)
 		slope := tilt.Alpha*by*alpha + 0.5*(tilt.Alpha*tilt.Alpha-tilt.Beta)*by*x*q
+		if slope = min(max(slope, -1/v), 1/v); math.IsNaN(slope) { // the square of a row that nobody foresaw would be the last word
+			continue
+		}
 		h.slope += slope + slope*slope*v // which is the slope at 0
 		h.curvature += slope * slope
 	}
@@ -129,7 +132,8 @@ func (t *tied) readHints(f *kernels.Fit) {
 	}
 }
 
-// addHints adds the hints of o to those of t, those of the start counted once. Both have the same columns by then.
+// addHints adds the hints of o to those of t, those of the start counted
+// once. Both have the same columns by then.
 func (t *tied) addHints(o, start *tied) {
 	t.hint = t.hint.plus(o.hint, start.hint)
 	for c := range o.cols {

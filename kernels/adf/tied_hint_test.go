@@ -81,6 +81,31 @@ func TestHintedVariance(t *testing.T) {
 	}
 }
 
+// A count far beyond what its level foretold is no more than one row: variances and hints stay
+// numbers, and later rows count.
+func TestHintOfFarRow(t *testing.T) {
+	for _, far := range []float64{1, 1e3, 1e9} {
+		s := newTiedState(t, tiedModel(t, "poisson", kernels.Options{AutoPrior: true}))
+		var b kernels.Batch
+		for i := range 3000 {
+			b.Reset()
+			b.Add(0, 1)
+			add(t, s.Features(), &b, fmt.Sprintf("w%d", i/2), 1)
+			b.EndRow()
+			b.Y = append(b.Y, float64(i%3))
+			if i == 1501 {
+				b.Y[0] = far
+			}
+			update(t, s, &b)
+		}
+		f := fitOf(t, s)
+		slope, curvature, ok := f.Kept(kernels.KeptVarianceOf(""))
+		if !ok || !(math.Abs(slope) < 3000 && curvature > 0 && curvature < 3000) || !(f.Prior.Variance > 0.01 && f.Prior.Variance < 10) {
+			t.Errorf("count %v: slope %v, curvature %v, variance %v", far, slope, curvature, f.Prior.Variance)
+		}
+	}
+}
+
 // What hints told is kept in a fit to the last bit, and the hints of parts add up.
 func TestHintsKept(t *testing.T) {
 	const n = 3000
