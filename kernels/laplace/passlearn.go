@@ -151,7 +151,7 @@ func (n *newtonStep) fit() (*kernels.Fit, error) {
 	if err != nil {
 		return nil, err
 	}
-	converged := n.near()
+	converged := n.distance <= n.tol()
 	if distance := n.distance; converged && around != nil {
 		h.coarse = false
 		if around, err = h.integrate(); err != nil {

@@ -27,17 +27,6 @@ func (n *newtonStep) tol() float64 {
 	return max(least, n.q.Options.Tol)
 }
 
-// near is whether the pass was where its step ends. Of Gaussian rows the parabola is the likelihood
-// itself, whichever point it is about: their pass needs only the centres of the numbers, so as not to
-// lose digits, and a distance of which squares have them. A fit that was integrated over is about
-// the mean of the posterior, not at its mode, and a pass around it near all the same.
-func (n *newtonStep) near() bool {
-	if !n.sites && n.around.rows > 0 && n.q.Lik.Traits().Gaussian {
-		return n.distance <= 1e4
-	}
-	return n.distance <= n.tol()
-}
-
 // off is by what share of all that they say of the weights the sites change where the posterior
 // becomes post: of tr(H Σ), which is the same in all coordinates. What is rounding is left out: a
 // sharp row's variance is what is left of much larger ones, which have as many digits fewer as the
@@ -67,8 +56,8 @@ type Step struct {
 // Solve takes Newton's step under model m, whose options are those that the pass was made
 // with. Fit has the mean where the step ends, the covariance of the curvature at the pass's
 // point, and the evidence by both; it has converged, and is Laplace's approximation, where
-// the point was within tol (1e-6) deviations of the mode, of Gaussian rows about wherever a fit
-// to some of them has it. Prior variances and a dispersion that are learnt are those of the highest evidence, or, with Integrate, integrated over, as by Fit:
+// the point was within tol (1e-6) deviations of the mode. Prior variances and a dispersion that
+// are learnt are those of the highest evidence, or, with Integrate, integrated over, as by Fit:
 // of the log likelihood's parabola at the point, and the slope of log |Λ0 + H| there, which at
 // the mode has the evidence's own slope. Its result is Full. Cost: O(p³), where something is
 // learnt some tens of times.
