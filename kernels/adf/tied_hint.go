@@ -132,8 +132,7 @@ func (t *tied) readHints(f *kernels.Fit) {
 	}
 }
 
-// addHints adds the hints of o to those of t, those of the start counted
-// once. Both have the same columns by then.
+// addHints adds the hints of o to those of t, those of the start counted once.
 func (t *tied) addHints(o, start *tied) {
 	t.hint = t.hint.plus(o.hint, start.hint)
 	for c := range o.cols {

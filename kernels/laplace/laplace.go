@@ -175,8 +175,10 @@ func learnApart(ctx context.Context, p *kernels.Problem, ties []kernels.Tie, sta
 	}
 	exact, m := *p, *p.Model
 	exact.Model, m.Options.Hessian = &m, "auto"
-	if h, _ := plan(&exact, ties, start != nil); h != "rest" {
-		return lowRankLearnt(ctx, p, &exact, start, false)
+	if hessian == "lowrank" {
+		if h, _ := plan(&exact, ties, start != nil); h != "rest" {
+			return lowRankLearnt(ctx, p, &exact, start, false)
+		}
 	}
 	if eliminates(p, ties) {
 		return lowRankLearnt(ctx, p, &exact, start, true)
