@@ -18,6 +18,7 @@ package laplace
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -143,10 +144,19 @@ func knownTo(p *kernels.Problem, f *kernels.Fit, e *engine) (*kernels.Problem, e
 
 // lowRankLearnt is the low-rank Gaussian of p under the variances, dispersion and shape that
 // exact, p with an exact Hessian, learns: the evidence of one that leaves curvature out is higher the more
-// there is to leave out.
+// there is to leave out. With bare (learnBy) a time limit leaves a third to that, and nil is none within it.
 func lowRankLearnt(ctx context.Context, p, exact *kernels.Problem, start []float64, bare bool) (*kernels.Fit, *engine, error) {
+	within := ctx
+	if bare {
+		var cancel context.CancelFunc
+		within, cancel = stop.WithLimit(ctx, p.Stop.Limit()/3)
+		defer cancel()
+	}
 	p, exact = p.Apart(), exact.Apart()
-	learnt, e, err := learnBy(ctx, exact, start, bare)
+	learnt, e, err := learnBy(within, exact, start, bare)
+	if bare && errors.Is(err, stop.ErrTimeLimit) {
+		return nil, nil, nil
+	}
 	if err != nil {
 		return nil, nil, err
 	}
