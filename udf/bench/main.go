@@ -57,7 +57,7 @@ func main() {
 	link := flag.String("link", "probit", "link of the model")
 	groups := flag.Int("groups", 1_000_000, "groups of the many-groups row; 0 leaves it out")
 	only := flag.String("shapes", "", "measure only the shapes of features whose name matches this regular expression")
-	profile := flag.String("cpuprofile", "", "write a processor profile of the shapes here")
+	profile := flag.String("cpuprofile", "", "write a processor profile of each shape, numbered from 0, and number of threads to files that begin so")
 	child := flag.Int("child", 0, "internal: run only the many-groups rows with that many threads")
 	repeated := flag.Int("kinds", 6_000_000, "rows of the table of compressed rows, written to a Parquet file for it; 0 leaves it out")
 	onlyKinds := flag.Bool("only-kinds", false, "measure only compressed rows")
@@ -154,7 +154,7 @@ func run(file, ext, link string, repeats, groups int) error {
 		}
 	}
 	t.Render()
-	if err := timeShapes(ctx, shapes(), repeats); err != nil {
+	if err := timeShapes(ctx, shapes(), "", repeats); err != nil {
 		return err
 	}
 	if groups > 0 { // in a process of its own, for its own peak memory

@@ -52,30 +52,37 @@ func shapes() []shape {
 	}
 }
 
-// shapesOnly is timeShapes of those whose name matches, with a processor profile
-// where profile names a file.
+// shapesOnly is timeShapes of those whose name matches.
 func shapesOnly(match, profile string, repeats int) error {
 	re, err := regexp.Compile(match)
 	if err != nil {
 		return err
 	}
-	if profile != "" {
-		f, err := os.Create(profile)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		if err := pprof.StartCPUProfile(f); err != nil {
-			return err
-		}
-		defer pprof.StopCPUProfile()
-	}
 	s := slices.DeleteFunc(shapes(), func(s shape) bool { return !re.MatchString(s.name) })
-	return timeShapes(context.Background(), s, repeats)
+	return timeShapes(context.Background(), s, profile, repeats)
 }
 
-// timeShapes prints rows a second of each shape on one and on all processors.
-func timeShapes(ctx context.Context, shapes []shape, repeats int) error {
+// profiled runs job under a processor profile in that file, if it has a name.
+func profiled(file string, job func() error) error {
+	if file == "" {
+		return job()
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return err
+	}
+	defer pprof.StopCPUProfile()
+	return job()
+}
+
+// timeShapes prints rows a second of each shape on one and on all processors. The
+// queries of shape i on t threads have their processor profile in profile + "i-t",
+// where profile is not empty.
+func timeShapes(ctx context.Context, shapes []shape, profile string, repeats int) error {
 	db, err := sql.Open("duckdb", "")
 	if err != nil {
 		return err
@@ -89,7 +96,7 @@ func timeShapes(ctx context.Context, shapes []shape, repeats int) error {
 	t.SetOutputMirror(os.Stdout)
 	t.SetTitle(fmt.Sprintf("Shapes of features, embedded, medians of %d", repeats))
 	t.AppendHeader(table.Row{"job", "rows", "threads", "seconds", "M rows/s", "scan, seconds", "processor seconds"})
-	for _, s := range shapes {
+	for i, s := range shapes {
 		if _, err := db.Exec(s.make); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
@@ -98,8 +105,15 @@ func timeShapes(ctx context.Context, shapes []shape, repeats int) error {
 				return err
 			}
 			before := processorTime()
-			secs, err := timeQueries(db, []query{{Name: s.name, SQL: s.fit}, {Name: s.name + ", scan", SQL: s.scan}}, repeats)
-			if err != nil {
+			var secs []float64
+			file := profile
+			if file != "" {
+				file = fmt.Sprintf("%s%d-%d", profile, i, threads)
+			}
+			if err := profiled(file, func() (err error) {
+				secs, err = timeQueries(db, []query{{Name: s.name, SQL: s.fit}, {Name: s.name + ", scan", SQL: s.scan}}, repeats)
+				return err
+			}); err != nil {
 				return err
 			}
 			spent := (processorTime() - before).Seconds() / float64(repeats)
