@@ -235,19 +235,19 @@ func (d *Dict) findSome(ids []uint32, hs []uint64, col uint32, ts []Text) (all b
 			e = table[i]
 		}
 		ids[k] = uint32(e) - 1 // Missing for 0
-		if e != 0 {
-			es[k&(ahead-1)] = names[ids[k]].lo ^ ts[k].Lo
-		}
+	}
+	for k, id := range ids { // no branch here: all misses are on their way before one is there
+		n, t := &names[min(int(id), len(names)-1)], &ts[k]
+		es[k&(ahead-1)] = n.lo ^ t.Lo | n.hi ^ t.Hi | uint64(n.col^col) | uint64(len(t.Long))
 	}
 	for k, id := range ids {
-		if id == Missing {
-			all = false
+		if es[k&(ahead-1)] == 0 && id != Missing {
 			continue
 		}
-		if n, t := &names[id], &ts[k]; es[k&(ahead-1)] == 0 && n.col == col && n.hi == t.Hi && t.Long == "" {
-			continue
+		ok := false
+		if id != Missing { // a long name, or a chance match of the hash
+			id, _, ok = d.find(hs[k], col, &ts[k])
 		}
-		id, _, ok := d.find(hs[k], col, &ts[k]) // a long name, or a chance match of the hash
 		if !ok {
 			id, all = Missing, false
 		}
@@ -418,26 +418,37 @@ func (d *Dict) merge(src *Dict) (ids []uint32, err error) {
 func (d *Dict) findOf(src *Dict, ids []uint32, lo, hi int) (all bool) {
 	var hs [ahead]uint64
 	var ts [ahead]Text
+	var found [ahead]uint32
+	var at [ahead]int
 	all = true
 	for lo < hi {
 		n, col := 0, src.names[lo].col
-		if d.complete && src.names[lo].lo == slotMark {
-			for ; lo < hi && src.names[lo].lo == slotMark && src.names[lo].hi < uint64(len(d.direct)); lo++ {
-				ids[lo] = d.direct[src.names[lo].hi] - 1 // Missing for 0
-				all = all && ids[lo] != Missing
+		for ; lo < hi && n < ahead && src.names[lo].col == col; lo++ {
+			t := &src.names[lo]
+			if id, ok := d.shortcut(t); ok {
+				ids[lo] = id
+				all = all && id != Missing
+				continue
 			}
-			if lo == hi {
-				break
-			}
-			col = src.names[lo].col
+			ts[n], hs[n], at[n] = src.text(t), src.hash(uint32(lo)), lo
+			n++
 		}
-		for ; lo+n < hi && n < ahead && src.names[lo+n].col == col && (n == 0 || !d.complete || src.names[lo+n].lo != slotMark); n++ {
-			ts[n], hs[n] = src.text(&src.names[lo+n]), src.hash(uint32(lo+n))
+		all = d.findSome(found[:n], hs[:n], col, ts[:n]) && all
+		for i, id := range found[:n] {
+			ids[at[i]] = id
 		}
-		all = d.findSome(ids[lo:lo+n], hs[:n], col, ts[:n]) && all
-		lo += n
 	}
 	return all
+}
+
+// shortcut is the feature of a number or a slot of another dictionary, Missing where there is
+// none, if direct knows it.
+func (d *Dict) shortcut(n *name) (id uint32, ok bool) {
+	if n.col > 0 || n.hi >= uint64(len(d.direct)) || d.complete && n.lo != slotMark || !d.complete && (n.lo != numberMark || d.HashBits > 0) {
+		return 0, false
+	}
+	id = d.direct[n.hi] - 1
+	return id, d.complete || id != Missing
 }
 
 // slotOf is the slot that a hash falls into, as a name and with its hash.

@@ -40,7 +40,11 @@ func Merge(a, b, p Weight) (w Weight, logC float64, ok bool) {
 	da, db := a.Mean-p.Mean, b.Mean-p.Mean
 	nu := da*la + db*lb
 	w = Weight{p.Mean + nu/l, 1 / l}
-	logC = 0.5 * (nu*nu/l - da*da*la - db*db*lb + math.Log(la) + math.Log(lb) - math.Log(lp) - math.Log(l))
+	det := math.Log((la / lp) * (lb / l)) // one logarithm: the parts of a million features are a million products
+	if !(math.Abs(det) < math.Inf(1)) {
+		det = math.Log(la) + math.Log(lb) - math.Log(lp) - math.Log(l)
+	}
+	logC = 0.5 * (nu*nu/l - da*da*la - db*db*lb + det)
 	return w, logC, true
 }
 

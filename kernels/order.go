@@ -66,7 +66,7 @@ func (d *Dict) Order() []uint32 {
 			r := uint64(className)
 			if n := &d.names[id]; n.lo == numberMark {
 				r = n.hi
-			} else if n.col == 0 && n.lo != slotMark {
+			} else if n.col == 0 && n.lo != slotMark && d.mayRank(n) {
 				buf = d.AppendName(buf[:0], id)
 				r = rank(unsafe.String(unsafe.SliceData(buf), len(buf)))
 			}
@@ -101,6 +101,15 @@ func (d *Dict) Order() []uint32 {
 	return ids
 }
 
+// mayRank says whether a name begins as one with a rank does: with a digit or a bracket.
+func (d *Dict) mayRank(n *name) bool {
+	first := byte(n.lo >> 32)
+	if n.isLong() {
+		first = d.arena[n.hi]
+	}
+	return first-'0' <= 9 || first == Intercept[0]
+}
+
 // each calls f for parts of [0, n) that it covers, side by side where they are large.
 func each(n int, f func(lo, hi int)) {
 	if n < 1<<15 {
@@ -125,9 +134,10 @@ func (d *Dict) orderNames(ps []place) []place {
 	c := codeOf(d.heads(ps))
 	each(len(ps), func(lo, hi int) {
 		var buf []byte
+		var none [headBytes]byte
 		for k := lo; k < hi; k++ {
-			buf = d.AppendName(buf[:0], ps[k].id)
-			ps[k].key = c.key(buf)
+			buf = append(d.AppendName(buf[:0], ps[k].id), none[:]...)
+			ps[k].key = c.key((*[headBytes]byte)(buf))
 		}
 	})
 	ps = sortPlaces(ps, c.width)
@@ -207,16 +217,18 @@ func codeOf(h *heads) *headCode {
 		c.width += w
 		c.shift[i] = uint8(w)
 	}
+	for c.used > 0 && c.shift[c.used-1] == 0 { // places that all names have in common, or none has
+		c.used--
+	}
 	return c
 }
 
-func (c *headCode) key(name []byte) uint64 {
+// key is that of a name whose last bytes, up to headBytes, are 0 where it ends before: that of
+// the same name with such bytes in it is equal, and no more.
+func (c *headCode) key(name *[headBytes]byte) uint64 {
 	key := uint64(0)
 	for i := range c.used {
-		key <<= c.shift[i]
-		if i < len(name) {
-			key |= uint64(c.code[i][name[i]])
-		}
+		key = key<<(c.shift[i]&63) | uint64(c.code[i][name[i]])
 	}
 	return key
 }

@@ -131,12 +131,20 @@ func (t *Text) hashKey() uint64 {
 
 func hashNumber(mark, v uint64) uint64 { return mix(mix(v^k0, k1)^mark, k2) }
 
+// appendInline appends a text in two words, or the digits of a number or a slot. It may
+// write as many bytes as those have behind dst's end.
 func appendInline(dst []byte, lo, hi uint64) []byte {
 	switch lo {
 	case numberMark:
 		return strconv.AppendUint(dst, hi, 10)
 	case slotMark:
 		return strconv.AppendUint(append(dst, '#'), hi, 10)
+	}
+	if n := len(dst); cap(dst)-n >= inlineText {
+		dst = dst[:n+inlineText]
+		binary.LittleEndian.PutUint32(dst[n:], uint32(lo>>32))
+		binary.LittleEndian.PutUint64(dst[n+4:], hi)
+		return dst[:n+int(lo&0xffffffff)]
 	}
 	var w [16]byte
 	binary.LittleEndian.PutUint64(w[:], lo)

@@ -700,7 +700,7 @@ const mergeBlock = 1 << 14
 // side by side, the evidence summed up in their order.
 func (p *product) plain(k int, logZ float64) (sum, _, conflict float64, err error) {
 	const block = mergeBlock
-	own, other := *p.f.weights(k), *p.o.weights(k)
+	other := *p.o.weights(k)
 	gain := make([]float64, min(len(other), 4*block))
 	type part struct {
 		conflict float64
@@ -712,27 +712,15 @@ func (p *product) plain(k int, logZ float64) (sum, _, conflict float64, err erro
 		dense.Each(len(parts), func(i int) {
 			from, to := i*block, min((i+1)*block, n)
 			parts[i].bad = -1
-			for j := from; j < to; j++ {
-				q, id := other[lo+j], p.ID(lo+j)
-				if gain[j] = 0; id >= p.Grown {
-					own[id] = q
-					continue
-				}
-				a := own[id]
-				if v := a.Variance + q.Variance; v > 0 {
-					parts[i].conflict = max(parts[i].conflict, math.Abs(a.Mean-q.Mean)/math.Sqrt(v))
-				}
-				w, c, ok := kernels.Merge(a, q, p.shared(k, id, 0, 1))
-				if !ok {
-					parts[i].bad = j
-					return
-				}
-				own[id], gain[j] = w, c
+			var known [256]kernels.Weight // own ones, read together, so that their misses overlap
+			for ; from < to && parts[i].bad < 0; from += len(known) {
+				some := gain[from:min(from+len(known), to)]
+				parts[i].conflict, parts[i].bad = p.someOf(k, lo+from, some, known[:len(some)], parts[i].conflict)
 			}
 		})
 		for i := range parts {
 			if j := parts[i].bad; j >= 0 {
-				return 0, 0, 0, p.improper(k, lo+j)
+				return 0, 0, 0, p.improper(k, j)
 			}
 			conflict = max(conflict, parts[i].conflict)
 		}
@@ -741,6 +729,36 @@ func (p *product) plain(k int, logZ float64) (sum, _, conflict float64, err erro
 		}
 	}
 	return logZ, 0, conflict, nil
+}
+
+// someOf is plain for the weights of the other from number lo on, as many as gain, which becomes
+// what each adds to the evidence. a is room for the own ones. bad is the first that has no
+// product, -1 for none; conflict is the largest so far.
+func (p *product) someOf(k, lo int, gain []float64, a []kernels.Weight, conflict float64) (_ float64, bad int) {
+	own, other := *p.f.weights(k), (*p.o.weights(k))[lo:lo+len(gain)]
+	a = a[:len(gain)]
+	for j := range gain {
+		if id := p.ID(lo + j); id < p.Grown {
+			a[j] = own[id]
+		}
+	}
+	for j, q := range other {
+		id := p.ID(lo + j)
+		if gain[j] = 0; id >= p.Grown {
+			own[id] = q
+			continue
+		}
+		a := a[j]
+		if v := a.Variance + q.Variance; v > 0 {
+			conflict = max(conflict, math.Abs(a.Mean-q.Mean)/math.Sqrt(v))
+		}
+		w, c, ok := kernels.Merge(a, q, p.shared(k, id, 0, 1))
+		if !ok {
+			return conflict, lo + j
+		}
+		own[id], gain[j] = w, c
+	}
+	return conflict, -1
 }
 
 // improper is the error of weight j of the other part, which has no product with the own one.
