@@ -36,9 +36,10 @@ type Dict struct {
 	cols  *Columns // the columns that names are split by; nil for none
 
 	// direct is a shortcut from a small whole number (a slot with HashBits) to its
-	// feature: id+1, 0 for ask the table. Where complete it has an entry for each slot
-	// and is all there is: the table has the other names.
+	// feature: id+1, 0 for ask the table. Of the numbers only are in no table. Where complete
+	// it has an entry for each slot and is all there is: the table has the other names.
 	direct   []uint32
+	only     int
 	complete bool
 
 	// Of the dense columns 1..wide, which lists of numbers have, 1..denseN have the numbers
@@ -134,6 +135,7 @@ func (d *Dict) Size() int64 {
 func (d *Dict) Reset() {
 	d.arena, d.names, d.cols = d.arena[:0], d.names[:0], nil
 	d.denseBase, d.denseN, d.wide, d.apart = 0, 0, 0, nil
+	d.only = 0
 	if d.complete {
 		d.direct, d.complete = nil, false
 	}
@@ -173,8 +175,7 @@ func (d *Dict) home(h uint64) uint64 { return h >> bits.LeadingZeros64(uint64(le
 
 // find returns the feature that is value t of column col, or where to insert it.
 func (d *Dict) find(h uint64, col uint32, t *Text) (id uint32, at int, ok bool) {
-	if d.isDirect(t) {
-		id = d.direct[t.Hi] - 1
+	if id, ok := d.shortcut(col, t.Lo, t.Hi); ok {
 		return id, 0, id != Missing
 	}
 	if d.table == nil {
@@ -278,6 +279,9 @@ func (d *Dict) add(h uint64, col uint32, t *Text) (uint32, error) {
 	switch {
 	case d.isDirect(t):
 		d.direct[t.Hi] = id + 1
+	case d.table != nil && d.isNumber(col, t.Lo) && d.room(t.Hi, 0):
+		d.direct[t.Hi] = id + 1
+		d.only++
 	case d.table == nil:
 		if len(d.names) > smallDict {
 			d.index(4 * smallDict)
@@ -302,10 +306,11 @@ func (d *Dict) index(size int) {
 // full says whether the table is to grow. Where a cache holds it, room costs little, and a
 // second place to look at, which no processor can foretell, more than the look.
 func (d *Dict) full() bool {
+	n := len(d.names) - d.only
 	if len(d.table) < nearTable {
-		return 4*len(d.names) > len(d.table)
+		return 4*n > len(d.table)
 	}
-	return 8*len(d.names) > 5*len(d.table)
+	return 8*n > 5*len(d.table)
 }
 
 // nearTable is the size of a table, 256 KB, that a cache holds.
@@ -425,7 +430,7 @@ func (d *Dict) findOf(src *Dict, ids []uint32, lo, hi int) (all bool) {
 		n, col := 0, src.names[lo].col
 		for ; lo < hi && n < ahead && src.names[lo].col == col; lo++ {
 			t := &src.names[lo]
-			if id, ok := d.shortcut(t); ok {
+			if id, ok := d.shortcut(t.col, t.lo, t.hi); ok {
 				ids[lo] = id
 				all = all && id != Missing
 				continue
@@ -441,14 +446,21 @@ func (d *Dict) findOf(src *Dict, ids []uint32, lo, hi int) (all bool) {
 	return all
 }
 
-// shortcut is the feature of a number or a slot of another dictionary, Missing where there is
-// none, if direct knows it.
-func (d *Dict) shortcut(n *name) (id uint32, ok bool) {
-	if n.col > 0 || n.hi >= uint64(len(d.direct)) || d.complete && n.lo != slotMark || !d.complete && (n.lo != numberMark || d.HashBits > 0) {
+// isNumber says whether a value of column col is a whole number that direct may have.
+func (d *Dict) isNumber(col uint32, lo uint64) bool {
+	return lo == numberMark && col == 0 && d.HashBits == 0
+}
+
+// shortcut is the feature of a number or a slot, Missing where there is none, if direct knows it.
+func (d *Dict) shortcut(col uint32, lo, hi uint64) (id uint32, ok bool) {
+	if lo != numberMark && lo != slotMark || hi >= uint64(len(d.direct)) {
 		return 0, false
 	}
-	id = d.direct[n.hi] - 1
-	return id, d.complete || id != Missing
+	id = d.direct[hi] - 1
+	if d.complete {
+		return id, lo == slotMark
+	}
+	return id, id != Missing && d.isNumber(col, lo)
 }
 
 // slotOf is the slot that a hash falls into, as a name and with its hash.
@@ -527,24 +539,32 @@ func (d *Dict) rememberSlot(s uint64, id uint32) {
 	}
 }
 
-// remember makes the next search for the whole number v direct: up to a few times the
-// number of features, or a few megabytes beside those of thousands of names.
+// remember makes the next search for the whole number v direct, where there is room.
 func (d *Dict) remember(v uint64, id uint32) {
-	if v >= uint64(len(d.direct)) {
-		limit := 4 * uint64(len(d.names))
-		if len(d.names) >= 1<<12 {
-			limit = max(limit, 1<<20)
-		}
-		if v >= limit {
-			return
-		}
-		n := max(16, uint64(len(d.direct)))
-		for n <= v {
-			n *= 2
-		}
-		d.direct = memory.Grow(d.direct, int(n)-len(d.direct))[:n]
+	if d.room(v, 1<<20) {
+		d.direct[v] = id + 1
 	}
-	d.direct[v] = id + 1
+}
+
+// room makes room in direct for the whole number v: up to a few times the number of features,
+// or up to few beside those of thousands of names, a few megabytes.
+func (d *Dict) room(v, few uint64) bool {
+	if v < uint64(len(d.direct)) {
+		return true
+	}
+	limit := 4 * uint64(len(d.names))
+	if len(d.names) >= 1<<12 {
+		limit = max(limit, few)
+	}
+	if v >= limit {
+		return false
+	}
+	n := max(16, uint64(len(d.direct)))
+	for n <= v {
+		n *= 2
+	}
+	d.direct = memory.Grow(d.direct, int(n)-len(d.direct))[:n]
+	return true
 }
 
 // Add numbers a name.
@@ -567,6 +587,9 @@ func (d *Dict) AddInt(v int) (uint32, error) {
 		}
 	}
 	t := intKey(int64(v))
+	if v > 0 {
+		d.room(uint64(v), 1<<20)
+	}
 	id, err := d.add(t.hashKey(), 0, &t)
 	if err == nil && v >= 0 {
 		d.remember(uint64(v), id)
@@ -687,11 +710,23 @@ func hashNames(hs []uint64, ts []Text) bool {
 func (d *Dict) findKeys(ids []uint32, ts []Text) (all bool) {
 	var hs [ahead]uint64
 	var keys [ahead]Text
+	var found [ahead]uint32
+	var at [ahead]int
+	n := 0
 	for k, t := range ts {
-		keys[k] = keyOf(t)
-		hs[k] = keys[k].hashKey()
+		key := keyOf(t)
+		if id, ok := d.shortcut(0, key.Lo, key.Hi); ok {
+			ids[k] = id
+			continue
+		}
+		keys[n], hs[n], at[n] = key, key.hashKey(), k
+		n++
 	}
-	return d.findSome(ids, hs[:len(ts)], 0, keys[:len(ts)])
+	d.findSome(found[:n], hs[:n], 0, keys[:n])
+	for i, id := range found[:n] {
+		ids[at[i]] = id
+	}
+	return !slices.Contains(ids, Missing)
 }
 
 // findWhole is FindTexts of a name that may hold the column that it belongs to.

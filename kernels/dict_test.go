@@ -459,3 +459,74 @@ func TestHashNames(t *testing.T) {
 		}
 	}
 }
+
+// Whole numbers by every door, in a table or out of it: those that are small beside the number
+// of features, and large ones, those that came while the dictionary was small, texts between
+// them, in a copy and merged.
+func TestNumbersAgainstMap(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(9, 4))
+	for _, width := range []int64{12, 300, 20_000, 1 << 20, 1 << 40} {
+		var d, other Dict
+		want := map[string]uint32{}
+		number := func(d *Dict, v int64, door int) (id uint32, err error) {
+			name := fmt.Sprint(v)
+			switch door {
+			case 0:
+				return d.AddInt(int(v))
+			case 1:
+				return d.AddRaw(name)
+			}
+			ts := []Text{NewText(name)}
+			return d.AddText(Names, &ts[0])
+		}
+		for k := range 30_000 {
+			v := rnd.Int64N(width)
+			if _, err := number(&other, rnd.Int64N(2*width), k%3); err != nil {
+				t.Fatal(err)
+			}
+			name := fmt.Sprint(v)
+			add := func() (uint32, error) { return number(&d, v, rnd.IntN(3)) }
+			if k%7 == 0 {
+				name = "n" + name
+				add = func() (uint32, error) { return d.Add(name) }
+			}
+			id, err := add()
+			if w, ok := want[name]; err != nil || ok && w != id || !ok && int(id) != len(want) {
+				t.Fatalf("%q of %d is %d, want %d (known %v): %v", name, len(want), id, w, ok, err)
+			}
+			want[name] = id
+		}
+		c := d.Clone()
+		if _, err := c.Merge(&other); err != nil {
+			t.Fatal(err)
+		}
+		for id := range uint32(other.Len()) {
+			if _, ok := c.Find(string(other.Name(id))); !ok {
+				t.Fatalf("%q is lost", other.Name(id))
+			}
+		}
+		for _, d := range []*Dict{&d, &c} {
+			ids := make([]uint32, 3)
+			for k := range 5_000 {
+				v := rnd.Int64N(2*width) - 1
+				name := fmt.Sprint(v)
+				known, has := want[name]
+				if d == &c {
+					if id, is := other.Find(name); is && !has {
+						known, has = Missing, string(other.Name(id)) == name
+					}
+				}
+				all := d.FindInts(ids[:1], []int64{v})
+				ts := []Text{NewText(name), NewText(name)}
+				texts := d.FindTexts(ids[1:], Names, ts)
+				id, ok := d.Find(name)
+				if !ok {
+					id = Missing
+				}
+				if all != has || texts != has || ok != has || ids[0] != id || ids[1] != id || ids[2] != id || known != Missing && has && id != known {
+					t.Fatalf("%d: %q: %v %v %v %v %d, want %v %d", k, name, ids, all, texts, ok, id, has, known)
+				}
+			}
+		}
+	}
+}
