@@ -114,9 +114,9 @@ type class struct {
 	Taken     map[string]float64 `json:"taken_for"`           // rows by likeliest class
 }
 
-// measureClasses is the quality of the probabilities in the table scored. A row's class that
-// the fit does not know counts as one of probability 0 does: the log loss is infinite, and
-// not shown.
+// measureClasses is the quality of the probabilities in the table scored. A class that the fit
+// of a row does not know counts as one of probability 0 does: where it is the row's, the log loss is
+// infinite, and not shown.
 func measureClasses(s *duck.Session) (*quality, error) {
 	r := &quality{}
 	// Numbers are the same class however they are written.
@@ -130,7 +130,7 @@ func measureClasses(s *duck.Session) (*quality, error) {
 	var loss, brier, weight sql.NullFloat64
 	var plain bool
 	err := s.Row(`SELECT count(*), (SELECT count(*) FROM scored WHERE y IS NULL OR p IS NULL OR w IS NULL), coalesce(bool_and(w = 1), true), sum(w), count(*) FILTER (own = 0), CASE WHEN min(own) > 0 THEN -`+weighted("ln(nullif(own, 0))")+` END,
-		`+weighted("list_sum(list_transform(map_entries(p), lambda e: (e.value - (e.key = class)::INT)**2))")+` FROM labelled`, &r.N, &r.Missing, &plain, &weight, &r.RuledOut, &loss, &brier)
+		`+weighted("list_sum(list_transform(map_entries(p), lambda e: (e.value - (e.key = class)::INT)**2)) + (p[class] IS NULL)::INT")+` FROM labelled`, &r.N, &r.Missing, &plain, &weight, &r.RuledOut, &loss, &brier)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +138,7 @@ func measureClasses(s *duck.Session) (*quality, error) {
 		return nil, fmt.Errorf("no row has both a class and a prediction")
 	}
 	err = s.Each(`SELECT class, coalesce(predicted, 0) FROM (SELECT DISTINCT class FROM labelled)
-		FULL JOIN (SELECT e.key AS class, `+weighted("e.value")+` AS predicted FROM (SELECT unnest(map_entries(p)) AS e, w FROM labelled) GROUP BY ALL) USING (class) ORDER BY class`, func(scan func(...any) error) error {
+		FULL JOIN (SELECT e.key AS class, sum(w * e.value) / (SELECT sum(w) FROM labelled) AS predicted FROM (SELECT unnest(map_entries(p)) AS e, w FROM labelled) GROUP BY ALL) USING (class) ORDER BY class`, func(scan func(...any) error) error {
 		c := class{Taken: map[string]float64{}}
 		err := scan(&c.Class, &c.Predicted)
 		r.Classes = append(r.Classes, c)

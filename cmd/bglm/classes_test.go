@@ -79,6 +79,34 @@ func TestEvaluateClasses(t *testing.T) {
 	}
 }
 
+// A class that the fit of a row does not know has the probability 0 there, in means and the Brier
+// score too: of rows of a class that occurs once, which the fit without it predicts, and of others.
+func TestEvaluateUnknownClass(t *testing.T) {
+	dir := t.TempDir()
+	data, fit, other := filepath.Join(dir, "d.parquet"), filepath.Join(dir, "f.parquet"), filepath.Join(dir, "o.parquet")
+	query(t, "COPY (SELECT CASE WHEN i = 7 THEN 'rare' WHEN i % 3 = 0 THEN 'a' ELSE 'b' END AS k, (i * 37 % 100) / 25.0 - 2 AS u FROM range(40) t(i)) TO '"+data+"'")
+	ok(t, "fit", data, "-f", "k ~ u", "-m", "softmax", "-o", "prior_variance=2", "-q", "--out", fit)
+	q := evaluated(t, data, "-b", fit)
+	byHand := `WITH r AS (SELECT *, row_number() OVER (ORDER BY hash(a), a) % 5 AS fold FROM (SELECT *, row_number() OVER () AS a FROM '` + data + `')),
+		f AS (SELECT t.f, bglm_softmax(k, {u: u}, {prior_variance: 2}) AS fit FROM r, range(5) t(f) WHERE fold <> t.f GROUP BY t.f),
+		p AS (SELECT k, bglm_predict(fit, {u: u}) AS p FROM r JOIN f ON fold = f) `
+	near := func(what string, got *float64, sql string) {
+		t.Helper()
+		if want := queried(t, sql); got == nil || math.Abs(*got-want) > 1e-9 {
+			t.Errorf("%s: %s, want %v", what, number(got, "%v"), want)
+		}
+	}
+	if q.How != crossValidated || len(q.Classes) != 3 || q.RuledOut != 1 {
+		t.Fatalf("%+v", q)
+	}
+	near("mean probability of rare", &q.Classes[2].Predicted, byHand+"SELECT avg(coalesce(p['rare'], 0)) FROM p")
+	near("Brier score", q.Brier, byHand+"SELECT avg(((k = 'a')::INT - p['a'])**2 + ((k = 'b')::INT - p['b'])**2 + ((k = 'rare')::INT - coalesce(p['rare'], 0))**2) FROM p")
+	query(t, "COPY (SELECT 'new' AS k, u FROM '"+data+"') TO '"+other+"'")
+	q = evaluated(t, other, "-b", fit)
+	near("Brier score of a new class", q.Brier, `SELECT avg(1 + list_sum(list_transform(map_values(p), lambda x: x**2))) FROM
+		(SELECT bglm_predict(fit, {u: u}) AS p FROM '`+other+`', (SELECT bglm_softmax(k, {u: u}, {prior_variance: 2}) AS fit FROM '`+data+`'))`)
+}
+
 // The tables about a fit of classes have them by name, and probabilities that add up.
 func TestClassAnswers(t *testing.T) {
 	dir := t.TempDir()
