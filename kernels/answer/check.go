@@ -204,6 +204,8 @@ func (c *Check) order() []int {
 // newNoise is the stream of a draw's responses, apart from that of its weights.
 func newNoise(seed, draw uint64) rand.Source { return rand.NewPCG(seed^0x5851F42D4C957F2D, draw) }
 
+// statistic is that of the responses y. That of whole numbers is exact up to its last rounding, so
+// that responses in another order, or others of the same sums, have the same one: P counts these.
 func statistic(name string, y []float64) float64 {
 	switch name {
 	case "min":
@@ -212,18 +214,26 @@ func statistic(name string, y []float64) float64 {
 		return slices.Max(y)
 	}
 	var s moments
-	zeros := 0.0
+	n, zeros, sum, squares, whole := float64(len(y)), 0.0, 0.0, 0.0, true
 	for _, x := range y {
 		s.add(x, 1)
 		if x == 0 {
 			zeros++
 		}
+		sum += x
+		squares += x * x
+		whole = whole && x == math.Trunc(x)
 	}
-	switch name {
-	case "zeros":
-		return zeros / float64(len(y))
-	case "sd":
+	whole = whole && n*squares < 1<<53
+	switch {
+	case name == "zeros":
+		return zeros / n
+	case name == "sd" && whole:
+		return math.Sqrt((n*squares - sum*sum) / (n * (n - 1)))
+	case name == "sd":
 		return math.Sqrt(s.variance())
+	case whole:
+		return sum / n
 	}
 	return s.mean
 }

@@ -100,6 +100,53 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// Repetitions with as many events as were observed have the mean and the deviation that was observed,
+// in whatever order these come, and count half; those with as many others have the same deviation.
+func TestCheckTies(t *testing.T) {
+	even, err := kernels.FromBeliefs([]kernels.Belief{{Feature: "(Intercept)"}}, &kernels.Model{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const draws, n, events = 10000, 30, 13
+	var b kernels.Batch
+	b.Reset()
+	for i := range n {
+		b.Add(0, 1)
+		b.EndRow()
+		b.Y = append(b.Y, map[bool]float64{true: 1}[i*7%n < events])
+	}
+	p, mean, sd := math.Pow(0.5, n), 0.0, 0.0
+	for k := range n + 1 { // p is P(k events)
+		switch {
+		case k > events:
+			mean += p
+		case k == events:
+			mean += 0.5 * p
+		}
+		switch here, at := k*(n-k), events*(n-events); {
+		case here > at:
+			sd += p
+		case here == at:
+			sd += 0.5 * p
+		}
+		p *= float64(n-k) / float64(k+1)
+	}
+	for what, want := range map[string]float64{"mean": mean, "sd": sd} {
+		c, err := NewCheck(even, what, 0, draws, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Add(&b); err != nil {
+			t.Fatal(err)
+		}
+		got, err := c.Checked(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		kerneltest.Close(t, what+" P", got.P, want, exact(4*0.5/math.Sqrt(draws)))
+	}
+}
+
 func poissonOf(t testing.TB) lik.Likelihood {
 	l, err := lik.New("poisson", "", lik.Params{})
 	if err != nil {
