@@ -107,6 +107,26 @@ func TestEvaluateUnknownClass(t *testing.T) {
 		(SELECT bglm_predict(fit, {u: u}) AS p FROM '`+other+`', (SELECT bglm_softmax(k, {u: u}, {prior_variance: 2}) AS fit FROM '`+data+`'))`)
 }
 
+// Successes among trials under a Gaussian process are judged as shares, as they are under other fits.
+func TestEvaluateProcessOfTrials(t *testing.T) {
+	dir := t.TempDir()
+	data, fit := filepath.Join(dir, "d.parquet"), filepath.Join(dir, "f.parquet")
+	query(t, "COPY (SELECT i * 7 % 5 AS y, 4 + i % 3 AS n, i / 5 AS u FROM range(40) t(i)) TO '"+data+"'")
+	ok(t, "fit", data, "--y", "y", "--x", "[u]", "-m", "gp", "-o", "trials=n", "-q", "--out", fit)
+	const errors = "SELECT sqrt(avg((y / n - p)**2)) FROM "
+	for how, c := range map[string]struct{ sql, flag string }{
+		crossValidated: {`(WITH r AS (SELECT *, row_number() OVER (ORDER BY hash(a), a) % 5 AS fold FROM (SELECT *, row_number() OVER () AS a FROM '` + data + `')),
+			f AS (SELECT t.f, bglm_gp(y, [u], {trials: n}) AS fit FROM r, range(5) t(f) WHERE fold <> t.f GROUP BY t.f)
+			SELECT y, n, bglm_predict(fit, [u]) AS p FROM r JOIN f ON fold = f)`, "--quiet"},
+		fitted: {`(SELECT y, n, bglm_predict(fit, [u]) AS p FROM '` + data + `', (SELECT bglm_gp(y, [u], {trials: n}) AS fit FROM '` + data + `'))`, "--fitted"},
+	} {
+		q := evaluated(t, data, "-b", fit, c.flag)
+		if want := queried(t, errors+c.sql); q.How != how || q.RMSE == nil || math.Abs(*q.RMSE-want) > 1e-9 || q.Coverage != nil {
+			t.Errorf("%s: %+v, RMSE %s, want %v", how, q, number(q.RMSE, "%v"), want)
+		}
+	}
+}
+
 // The tables about a fit of classes have them by name, and probabilities that add up.
 func TestClassAnswers(t *testing.T) {
 	dir := t.TempDir()
