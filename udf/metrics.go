@@ -19,8 +19,9 @@ func (s metricState) Merge(src capi.State) error { return s.Metric.Merge(src.(me
 // numberMetric is the aggregate of a metric that is a number.
 func numberMetric(name, sig, doc, example string, fresh func() metric.Number, args ...metric.Arg) entry {
 	update := updateMetric(args, 0, func([]capi.Vec, int) (metric.Metric, error) { return fresh(), nil })
-	return aggregate(name, sig, doc+countedAs, example, nil, []int{len(args), len(args) + 1}, capi.TDouble, update, finalizeMetric(func(m metric.Metric, out *capi.Col) {
+	return aggregate(name, sig, doc+countedAs, example, nil, []int{len(args), len(args) + 1}, capi.TDouble, update, finalizeMetric(func(m metric.Metric, out *capi.Col) error {
 		floatOrNull(out, m.(metric.Number).Value())
+		return nil
 	}))
 }
 
@@ -107,13 +108,13 @@ func weightsOf(v *capi.Vec) func(i int) (w float64, ok bool, err error) {
 }
 
 // finalizeMetric writes the metrics of groups with rows.
-func finalizeMetric(write func(m metric.Metric, out *capi.Col)) func([]capi.State, *capi.Col) error {
+func finalizeMetric(write func(m metric.Metric, out *capi.Col) error) func([]capi.State, *capi.Col) error {
 	return func(states []capi.State, out *capi.Col) error {
 		for _, st := range states {
 			if st == nil {
 				out.Null()
-			} else {
-				write(st.(metricState).Metric, out)
+			} else if err := write(st.(metricState).Metric, out); err != nil {
+				return err
 			}
 		}
 		return nil
@@ -136,9 +137,15 @@ func freshCalibration(args []capi.Vec, i int) (metric.Metric, error) {
 	return metric.NewCalibration(int(bins)), nil
 }
 
-func appendBins(m metric.Metric, out *capi.Col) {
+// tooMany is the least sum of weights that is no BIGINT.
+const tooMany = 1 << 63
+
+func appendBins(m metric.Metric, out *capi.Col) error {
 	e := out.Elem()
 	for _, b := range m.(*metric.Calibration).Bins() {
+		if !(b.N < tooMany) {
+			return fmt.Errorf("the weights of bin %d add up to %.4g; allowed: less than %.4g, the numbers that n can be", b.Number, b.N, float64(tooMany))
+		}
 		e.Field(0).Int(int64(b.Number))
 		e.Field(1).Float(b.Lower)
 		e.Field(2).Float(b.Upper)
@@ -148,4 +155,5 @@ func appendBins(m metric.Metric, out *capi.Col) {
 		e.EndStruct()
 	}
 	out.EndList()
+	return nil
 }
