@@ -126,3 +126,62 @@ func TestProgressive(t *testing.T) {
 		t.Errorf("a method that keeps its rows: %v", err)
 	}
 }
+
+// What is expected of a row is the same whatever its response, and its density is under that: a
+// shape and a dispersion are those that the rows before it have taught.
+func TestProgressiveBeforeTheRow(t *testing.T) {
+	const n = 40
+	for _, family := range []string{"negbinomial", "gaussian", "studentt", "poisson"} {
+		e, err := Find("adf")
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := e.Progressive()
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &kernels.Model{Params: lik.Params{Dispersion: 1, Shape: 2}}
+		if m.Lik, err = lik.New(family, "", m.Params); err != nil {
+			t.Fatal(err)
+		}
+		m.Options.AutoShape, m.Options.AutoDispersion = family == "negbinomial", family == "gaussian"
+		predicted := func(changed int) []Prediction {
+			t.Helper()
+			rnd := rand.New(rand.NewPCG(5, 8))
+			f, err := p.New(context.Background(), m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := f.Features().Add("u"); err != nil {
+				t.Fatal(err)
+			}
+			var b kernels.Batch
+			b.Reset()
+			for i := range n {
+				b.Add(0, 1)
+				b.Add(1, rnd.NormFloat64())
+				b.EndRow()
+				y := float64(rnd.IntN(4))
+				if i == changed {
+					y += 30
+				}
+				b.Y = append(b.Y, y)
+			}
+			if err := f.Update(context.Background(), &b, false); err != nil {
+				t.Fatal(err)
+			}
+			r, err := f.Fit(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r.Rows
+		}
+		plain := predicted(-1)
+		for _, k := range []int{0, 1, 7, n - 1} {
+			a, b := plain[k], predicted(k)[k]
+			if a.Y == b.Y || a.Mean != b.Mean || a.Lower != b.Lower || a.Upper != b.Upper {
+				t.Errorf("%s: row %d is expected to be %+v, with another response %+v", family, k, a, b)
+			}
+		}
+	}
+}

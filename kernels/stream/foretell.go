@@ -32,7 +32,7 @@ func (s *State) Foretell(b *kernels.Batch) (f Foretold, err error) {
 	if err := s.Linear(b, m[:], v[:]); err != nil {
 		return f, err
 	}
-	f = Foretold{Likelihood: s.Likelihood(), Mean: m[0], Variance: v[0]}
+	f = Foretold{Likelihood: s.asNow(), Mean: m[0], Variance: v[0]}
 	var y *response
 	if s.units != nil {
 		y = s.units.y
@@ -59,6 +59,18 @@ func (s *State) Foretell(b *kernels.Batch) (f Foretold, err error) {
 	}
 	f.Likelihood, f.Variance = t, 0
 	return f, nil
+}
+
+// asNow is Likelihood, which rows to come do not change.
+func (s *State) asNow() lik.Likelihood {
+	switch l := s.Likelihood().(type) {
+	case *lik.Sized:
+		return l.Clone()
+	case *lik.Learning:
+		return l.Clone()
+	default:
+		return l
+	}
 }
 
 // widened is a predictor's variance v where what the rows have added to its precision counts
