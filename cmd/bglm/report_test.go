@@ -505,3 +505,38 @@ func TestReportOfNumbers(t *testing.T) {
 		}
 	}
 }
+
+// Of shares of trials the worst row is by the deviation of a share of so many, however the model
+// learnt; the interval of a trial's probability is none of shares, of which
+// nothing is said.
+func TestWorstShares(t *testing.T) {
+	dir := t.TempDir()
+	data, fit, html := filepath.Join(dir, "d.parquet"), filepath.Join(dir, "f.parquet"), filepath.Join(dir, "r.html")
+	query(t, "COPY (SELECT i, CASE WHEN i = 30 THEN 3000 ELSE i * 7 % 5 END AS y, CASE WHEN i = 30 THEN 4000 ELSE 4 END AS n, (i * 37 % 100) / 25.0 - 2 AS u FROM range(60) t(i)) TO '"+data+"'")
+	rows := "(FROM '" + data + "' ORDER BY i)"
+	for how, c := range map[string]struct{ method, of string }{
+		leaveOneOut: {"laplace", "(SELECT i, y, n, bglm_loo_predict(fit, y, {u: u}, {trials: n}) AS d FROM " + rows + ", (SELECT bglm_laplace(y, {u: u}, {trials: n}) AS fit FROM " + rows + "))"},
+		progressive: {"adf", "(SELECT i, y, n, l[i + 1] AS d FROM " + rows + ", (SELECT bglm_progressive(y, {u: u}, {trials: n} ORDER BY i) AS l FROM " + rows + "))"},
+	} {
+		ok(t, "fit", data, "-f", "y ~ u", "-m", c.method, "-o", "trials=n", "--order", "i", "-q", "--out", fit)
+		if q := evaluated(t, data, "-b", fit); q.How != how || q.Coverage != nil || q.RMSE == nil {
+			t.Errorf("%s: %+v", how, q)
+		}
+		ok(t, "report", "-b", fit, data, "--out", html, "-q")
+		b, err := os.ReadFile(html)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := parsePage(t, b)
+		first := p.id("worst").all("tr", "")[1].all("td", "")
+		for k, want := range map[int]string{1: "i + 1", 4: "round(off, 3)"} {
+			want := query(t, "SELECT "+want+" FROM (SELECT i, abs(y / n - d.mean) / sqrt((d.mean * (1 - d.mean) - v) / n + v) AS off FROM (SELECT *, ((d.upper - d.lower) / 3.92)**2 AS v FROM "+c.of+")) ORDER BY off DESC LIMIT 1")
+			if got := first[k].content(); got != want {
+				t.Errorf("%s: the worst row has %s, want %s", how, got, want)
+			}
+		}
+		if said := p.id("verdict").content(); strings.Contains(said, "95 % intervals") {
+			t.Errorf("%s: %s", how, said)
+		}
+	}
+}

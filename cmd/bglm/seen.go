@@ -194,9 +194,9 @@ func (sc *scoring) kept(of string) string {
 
 // predicted scores the rows by the fits as they are.
 func (sc *scoring) predicted(s *duck.Session) error {
-	from := sc.subquery("", append(slices.Clone(sc.keep), shareOf(sc.job, sc.y)+" AS bglm_y", weightOf(sc.weight)+" AS bglm_w")...)
-	err := sc.scored(s, "bglm_y AS y, d.mean AS p, d.variance AS v, "+intervalOf(sc.job)+", NULL::DOUBLE AS log_density, NULL::BIGINT AS k", "bglm_w",
-		"(SELECT "+sc.kept("")+"bglm_y, bglm_w, bglm_predict_dist(bglm_fit, bglm_x) AS d FROM "+from+")")
+	from := sc.subquery("", append(slices.Clone(sc.keep), shareOf(sc.job, sc.y)+" AS bglm_y", trialsOf(sc.job)+" AS bglm_of", weightOf(sc.weight)+" AS bglm_w")...)
+	err := sc.scored(s, "bglm_y AS y, d.mean AS p, "+varianceOf(sc.job, "d", "bglm_of")+" AS v, "+intervalOf(sc.job)+", NULL::DOUBLE AS log_density, NULL::BIGINT AS k", "bglm_w",
+		"(SELECT "+sc.kept("")+"bglm_y, bglm_of, bglm_w, bglm_predict_dist(bglm_fit, bglm_x) AS d FROM "+from+")")
 	if err != nil {
 		return err
 	}
@@ -253,10 +253,29 @@ func intervalOf(j *job.Job) string {
 	return "d.lower AS lower, d.upper AS upper"
 }
 
+// trialsOf are the trials that a response is a share of.
+func trialsOf(j *job.Job) string {
+	if t, ok := j.Option("trials"); ok {
+		return "(" + t + ")::DOUBLE"
+	}
+	return "1::DOUBLE"
+}
+
+// varianceOf is that of a response of which the prediction d says mean, variance and interval. Of a
+// share of so many trials it is the variance of the probability, which the interval tells, and that of
+// the successes.
+func varianceOf(j *job.Job, d, trials string) string {
+	if _, ok := j.Option("trials"); !ok {
+		return d + ".variance"
+	}
+	of := "((" + d + ".upper - " + d + ".lower) / 3.92)**2"
+	return "greatest(" + d + ".mean * (1 - " + d + ".mean) - " + of + ", 0) / " + trials + " + " + of
+}
+
 // leftOut scores each row by the posterior without it; of a row of weight w, which stands for w
 // rows, one of these is left out.
 func (sc *scoring) leftOut(s *duck.Session, j *job.Job) error {
-	extra := append(slices.Clone(sc.keep), shareOf(j, j.Y)+" AS bglm_share", "("+j.Y+")::DOUBLE AS bglm_y", weightOf(sc.weight)+" AS bglm_w")
+	extra := append(slices.Clone(sc.keep), shareOf(j, j.Y)+" AS bglm_share", "("+j.Y+")::DOUBLE AS bglm_y", trialsOf(j)+" AS bglm_of", weightOf(sc.weight)+" AS bglm_w")
 	args := "bglm_fit, bglm_y, bglm_x"
 	var fields []string
 	for _, key := range []string{"weight", "trials"} {
@@ -271,8 +290,8 @@ func (sc *scoring) leftOut(s *duck.Session, j *job.Job) error {
 		args += ", {" + strings.Join(fields, ", ") + "}"
 	}
 	rows := sc.joined("", extra...)
-	from := "(SELECT " + sc.kept("") + "bglm_share, bglm_w, bglm_loo_predict(" + args + ") AS d FROM " + rows + ")"
-	if err := sc.scored(s, "bglm_share AS y, d.mean AS p, d.variance AS v, "+intervalOf(j)+", d.log_density AS log_density, NULL::BIGINT AS k, d.reach AS reach", "bglm_w", from); err != nil {
+	from := "(SELECT " + sc.kept("") + "bglm_share, bglm_of, bglm_w, bglm_loo_predict(" + args + ") AS d FROM " + rows + ")"
+	if err := sc.scored(s, "bglm_share AS y, d.mean AS p, "+varianceOf(j, "d", "bglm_of")+" AS v, "+intervalOf(j)+", d.log_density AS log_density, NULL::BIGINT AS k, d.reach AS reach", "bglm_w", from); err != nil {
 		return err
 	}
 	return sc.leftOutInPairs(s, rows, args)
@@ -336,8 +355,8 @@ func (sc *scoring) progressive(s *duck.Session, j *job.Job, method string) (ok b
 	for _, c := range sc.keep {
 		fields.WriteString(", " + c + ": " + c)
 	}
-	q := "SELECT bglm_progressive(bglm_y, bglm_x, " + options + ") AS l, list({y: bglm_share, w: bglm_w" + fields.String() + "}) FILTER (" + strings.Join(needed, " AND ") + ") AS rows FROM (" +
-		j.Inner(sc.rows, append(slices.Clone(sc.keep), shareOf(j, j.Y)+" AS bglm_share", weightOf(sc.weight)+" AS bglm_w")...) + ") q"
+	q := "SELECT bglm_progressive(bglm_y, bglm_x, " + options + ") AS l, list({y: bglm_share, of: bglm_of, w: bglm_w" + fields.String() + "}) FILTER (" + strings.Join(needed, " AND ") + ") AS rows FROM (" +
+		j.Inner(sc.rows, append(slices.Clone(sc.keep), shareOf(j, j.Y)+" AS bglm_share", trialsOf(j)+" AS bglm_of", weightOf(sc.weight)+" AS bglm_w")...) + ") q"
 	if names := quote.Names(j.GroupNames()); names != "" {
 		q += " GROUP BY " + names
 	}
@@ -352,8 +371,8 @@ func (sc *scoring) progressive(s *duck.Session, j *job.Job, method string) (ok b
 	if len(j.Group) > 0 {
 		k = "NULL::BIGINT AS k"
 	}
-	return true, sc.scored(s, "r.y AS y, l.mean AS p, ((l.upper - l.lower) / 3.92)**2 AS v, l.lower AS lower, l.upper AS upper, l.log_density AS log_density, "+k, "r.w",
-		"(SELECT "+sc.kept("r.")+"l, r, k FROM (SELECT unnest(l) AS l, unnest(rows) AS r, generate_subscripts(l, 1) AS k FROM course))")
+	return true, sc.scored(s, "r.y AS y, d.mean AS p, "+varianceOf(j, "d", "r.of")+" AS v, "+intervalOf(j)+", d.log_density AS log_density, "+k, "r.w",
+		"(SELECT "+sc.kept("r.")+"struct_insert(l, variance := ((l.upper - l.lower) / 3.92)**2) AS d, r, k FROM (SELECT unnest(l) AS l, unnest(rows) AS r, generate_subscripts(l, 1) AS k FROM course))")
 }
 
 // modelOf is the model of fits as their file has it; false where it does not say.
