@@ -192,7 +192,7 @@ func judges() []entry {
 			"SELECT s.term, round(s.sd, 4) AS sd FROM (SELECT unnest(bglm_summary(robust)) AS s FROM (SELECT bglm_robust(fit, late, {origin: origin}, i // 2) AS robust "+tenRows+", (SELECT "+exampleLaplace+" AS fit "+tenRows+")));",
 			option.For("robust").Keys(), []int{3, 4, 5}, fitType, updateRobust, written(writeRobust)),
 		aggregate("bglm_ppc", "(fit, y, x, statistic [, options])",
-			"A posterior predictive check: do responses that the fit makes look like those of the rows? statistic is 'mean', 'sd', 'zeros' (their share), 'min' or 'max' of the responses: observed, and mean, sd and interval of the same statistic of repeated responses, each of all rows with weights drawn anew; p is the share of repetitions above the observed (equal ones half). p near 0 or 1: the model does not make such data. A function of the rows and seed alone; the rows are kept.",
+			"A posterior predictive check: do responses that the fit makes look like those of the rows? statistic is 'mean', 'sd', 'zeros' (their share), 'min' or 'max' of the responses: observed, and mean, sd and interval of the same statistic of repeated responses, each of all rows with weights, and a learnt dispersion or shape, drawn anew; p is the share of repetitions above the observed (equal ones half). p near 0 or 1: the model does not make such data. A function of the rows and seed alone; the rows are kept.",
 			"SELECT c.n, c.observed, round(c.mean, 2) AS mean, round(c.p, 2) AS p FROM (SELECT bglm_ppc(fit, late, {origin: origin}, 'mean') AS c "+tenRows+", (SELECT "+exampleLaplace+" AS fit "+tenRows+"));",
 			option.For("ppc").Keys(), []int{4, 5}, checkType, updateCheck, written(writeCheck)),
 		aggregate("bglm_drivers", "(fit, x [, level | {level, weight}])",

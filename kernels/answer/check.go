@@ -33,8 +33,8 @@ type Checked struct {
 	P float64 // share of the repetitions whose statistic is larger, equal ones counted half
 }
 
-// Check is a posterior predictive check: joint draws of the weights, for each of them new
-// responses of all rows, and a statistic of these. Where the observed one lies in the tails
+// Check is a posterior predictive check: joint draws of the weights, and of a dispersion and a shape
+// that were learnt, for each of them new responses of all rows, and a statistic of these. Where the observed one lies in the tails
 // (P near 0 or 1) the model does not make data like these.
 //
 // The rows are kept, with their features; the answer is a function of the rows and the seed,
@@ -149,6 +149,10 @@ func (c *Check) Checked(ctx context.Context) (Checked, error) {
 	for d := range all {
 		draw.Set(c.seed, uint64(d))
 		noise := newNoise(c.seed, uint64(d))
+		of, err := c.law(uint64(d))
+		if err != nil {
+			return out, err
+		}
 		for k, i := range order {
 			if k&255 == 0 {
 				if err := stop.Cause(ctx); err != nil {
@@ -159,7 +163,7 @@ func (c *Check) Checked(ctx context.Context) (Checked, error) {
 			if err != nil {
 				return out, err
 			}
-			y[k] = c.of.Draw(s, c.rows.Trials[i], noise)
+			y[k] = of.Draw(s, c.rows.Trials[i], noise)
 		}
 		if all[d] = statistic(c.statistic, y); !special.Finite(all[d]) {
 			return out, fmt.Errorf("statistic %s of repeated responses is %v: the beliefs are so wide that responses drawn from them are no numbers", c.statistic, all[d])
@@ -199,6 +203,20 @@ func (c *Check) order() []int {
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(key[a], key[b]) })
 	return order
+}
+
+// law is that of the responses of a draw, of which a dispersion and a shape that the fit has learnt
+// are drawn as well.
+func (c *Check) law(draw uint64) (lik.Distribution, error) {
+	p, ok := c.Beside().Drawn(c.Fit, rand.NewPCG(c.seed^0x9E3779B97F4A7C15, draw))
+	if !ok {
+		return c.of, nil
+	}
+	l, err := lik.New(c.Fit.Family, c.Fit.Link, p)
+	if err != nil {
+		return nil, err
+	}
+	return lik.DistributionOf(l)
 }
 
 // newNoise is the stream of a draw's responses, apart from that of its weights.

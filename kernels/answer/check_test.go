@@ -147,6 +147,62 @@ func TestCheckTies(t *testing.T) {
 	}
 }
 
+// A dispersion and a shape that were learnt are drawn with the weights. With known weights the variance of n
+// gaussian responses is D χ²/(n-1), D the scaled inverse chi-square law that was learnt, and that of
+// the mean of n gamma ones E[1/κ]/n.
+func TestCheckDrawsWhatIsLearnt(t *testing.T) {
+	const draws, n, nu = 10000, 21, 20.0
+	unit, _ := special.InverseChi(nu)
+	for _, c := range []struct {
+		family, statistic string
+		learn             func(f *kernels.Fit)
+		mean, sd          float64
+	}{
+		{"gaussian", "sd", func(f *kernels.Fit) { f.LearnDeviation(1, nu) }, unit * chiMean(n-1), math.Sqrt(nu/(nu-2) - math.Pow(unit*chiMean(n-1), 2))},
+		{"gaussian", "sd", func(f *kernels.Fit) {}, chiMean(n - 1), math.Sqrt(1 - math.Pow(chiMean(n-1), 2))},
+		{"gamma", "mean", func(f *kernels.Fit) { f.LearnShape(4, 1) }, 1, math.Sqrt(0.25 * math.Exp(0.5) / n)},
+		{"gamma", "mean", func(f *kernels.Fit) {}, 1, math.Sqrt(0.25 / n)},
+	} {
+		p := lik.Params{Dispersion: 1, Shape: 4}
+		l, err := lik.New(c.family, "", p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := kernels.FromBeliefs([]kernels.Belief{{Feature: "(Intercept)"}}, &kernels.Model{Lik: l, Params: p})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.learn(f)
+		check, err := NewCheck(f, c.statistic, 0, draws, 5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b kernels.Batch
+		b.Reset()
+		for i := range n {
+			b.Add(0, 1)
+			b.EndRow()
+			b.Y = append(b.Y, float64(1+i%2))
+		}
+		if err := check.Add(&b); err != nil {
+			t.Fatal(err)
+		}
+		got, err := check.Checked(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		kerneltest.Close(t, c.family+" mean", got.Mean, c.mean, exact(4*c.sd/math.Sqrt(draws)))
+		kerneltest.Close(t, c.family+" sd", got.SD, c.sd, kerneltest.Tol{Rel: 0.06})
+	}
+}
+
+// chiMean is the mean of a χ of so many degrees of freedom, over their root.
+func chiMean(nu float64) float64 {
+	top, _ := math.Lgamma(0.5 * (nu + 1))
+	bottom, _ := math.Lgamma(0.5 * nu)
+	return math.Sqrt(2/nu) * math.Exp(top-bottom)
+}
+
 func poissonOf(t testing.TB) lik.Likelihood {
 	l, err := lik.New("poisson", "", lik.Params{})
 	if err != nil {

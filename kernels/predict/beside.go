@@ -2,7 +2,10 @@ package predict
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
+
+	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/lik"
@@ -48,6 +51,20 @@ func BesideOf(f *kernels.Fit) Beside {
 
 // ShapeUnbound is the variance of the logarithm of a shape from which on a fit does not say it.
 const ShapeUnbound = 4
+
+// Drawn are a dispersion and a shape from the posterior of those of f, each by itself: as they are where they
+// were given, and where their posterior is not known. ok says that one was drawn.
+func (b Beside) Drawn(f *kernels.Fit, src rand.Source) (p lik.Params, ok bool) {
+	p = lik.Params{Dispersion: f.Dispersion, Shape: or0(f.Shape)}
+	if b.Freedom > 1 {
+		p.Dispersion = b.Scale * b.Freedom / distuv.ChiSquared{K: b.Freedom, Src: src}.Rand()
+	}
+	known := b.Shape > 0 && b.Shape < ShapeUnbound
+	if known {
+		p.Shape = math.Max(math.Exp(b.ShapeMode+math.Sqrt(b.Shape)*rand.New(src).NormFloat64()), lik.MinShape)
+	}
+	return p, known || b.Freedom > 1
+}
 
 // anewFrom is from which share on a row is asked what its predictor would be without its level.
 const anewFrom = 0.3
