@@ -41,9 +41,10 @@ func (l *LOO) point(b *kernels.Batch, i int, m, v float64) (Point, error) {
 	o, beside := b.Obs(i), l.Beside()
 	o.Weight = 1
 	p := Point{LOO: f.LogDensity, LPD: beside.LogDensity(l.Lik, o, m, v), Reach: f.Reach, Share: f.Share}
+	over := func(l lik.Likelihood, v float64) (mean, variance float64) { return logMoments(l, o, m, v) }
 	var ok bool
-	if p.Penalty, ok = beside.Penalty(l.Lik, o, m, v); !ok {
-		p.Penalty = penalty(l.Lik, o, m, v)
+	if p.Penalty, ok = beside.Penalty(l.Lik, o, m, v, over); !ok {
+		_, p.Penalty = over(l.Lik, v)
 	}
 	return p, nil
 }
@@ -55,15 +56,15 @@ const reach = 8.5
 // deviation sd: the trapezoid rule converges faster than any power.
 func nodes(sd float64) int { return int(min(max(64, 24*sd), 1024)) }
 
-// penalty is Var log p(y | s), s ~ N(m, v).
-func penalty(l lik.Likelihood, o lik.Obs, m, v float64) float64 {
+// logMoments are mean and variance of log p(y | s), s ~ N(m, v).
+func logMoments(l lik.Likelihood, o lik.Obs, m, v float64) (mean, variance float64) {
+	at, _, _ := l.LogLik(o, m)
 	if v == 0 {
-		return 0
+		return at, 0
 	}
 	sd := math.Sqrt(v)
-	at, _, _ := l.LogLik(o, m)
 	n := nodes(sd)
-	var total, mean, second float64
+	var total, second float64
 	for k := range n {
 		z := reach * (2*(float64(k)+0.5)/float64(n) - 1)
 		w := math.Exp(-0.5 * z * z)
@@ -74,7 +75,7 @@ func penalty(l lik.Likelihood, o lik.Obs, m, v float64) float64 {
 		second += w * d * d
 	}
 	mean /= total
-	return max(second/total-mean*mean, 0)
+	return at + mean, max(second/total-mean*mean, 0)
 }
 
 // LOO adds up the leave-one-out predictions of a fit for its own rows.

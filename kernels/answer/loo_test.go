@@ -177,7 +177,62 @@ func TestGaussianLOO(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := (c[1]*c[1] + 2*c[1]*c[0]*c[0]) / (2 * c[2] * c[2])
-		kerneltest.Close(t, "penalty", penalty(g, lik.Obs{Y: 0, Weight: 1}, c[0], c[1]), want, kerneltest.Tol{Rel: 1e-10})
+		mean, got := logMoments(g, lik.Obs{Y: 0, Weight: 1}, c[0], c[1])
+		kerneltest.Close(t, "penalty", got, want, kerneltest.Tol{Rel: 1e-10})
+		kerneltest.Close(t, "mean", mean, -0.5*(math.Log(2*math.Pi*c[2])+(c[0]*c[0]+c[1])/c[2]), kerneltest.Tol{Rel: 1e-10})
+	}
+}
+
+// A learnt shape counts in p_waic: a row's part is the variance of its log density over predictor and shape.
+func TestWaicOfShapes(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(7, 1))
+	for family, draw := range map[string]func() float64{
+		"gamma":       func() float64 { return rnd.ExpFloat64() + rnd.ExpFloat64() },
+		"negbinomial": func() float64 { return math.Floor(3 * rnd.ExpFloat64()) },
+	} {
+		const sd = 0.2
+		p := lik.Params{Dispersion: 1, Shape: 2}
+		l, err := lik.New(family, "", p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := kernels.FromBeliefs([]kernels.Belief{{Feature: "(Intercept)", Weight: kernels.Weight{Mean: 0.7, Variance: 0.01}}}, &kernels.Model{Lik: l, Params: p})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.LearnShape(2, sd)
+		w, err := NewLOO(f, predict.AtMode, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b kernels.Batch
+		for range 20 {
+			y := draw()
+			b.Reset()
+			b.Add(0, 1)
+			b.EndRow()
+			b.Y = append(b.Y, y)
+			q, err := w.point(&b, 0, 0.7, 0.01)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// By a grid over both.
+			var total, one, two float64
+			for i := -20; i <= 20; i++ {
+				for k := -20; k <= 20; k++ {
+					z, u := float64(i)/4, float64(k)/4
+					other, err := lik.New(family, "", lik.Params{Shape: 2 * math.Exp(sd*u)})
+					if err != nil {
+						t.Fatal(err)
+					}
+					log, _, _ := other.LogLik(lik.Obs{Y: y, Weight: 1}, 0.7+0.1*z)
+					at := math.Exp(-0.5 * (z*z + u*u))
+					total, one, two = total+at, one+at*log, two+at*log*log
+				}
+			}
+			one /= total
+			kerneltest.Close(t, family+" penalty", q.Penalty, two/total-one*one, kerneltest.Tol{Rel: 0.1, Abs: 0.003})
+		}
 	}
 }
 

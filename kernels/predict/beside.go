@@ -148,10 +148,15 @@ func (b Beside) LogDensity(l lik.Likelihood, o lik.Obs, m, v float64) float64 {
 	return l.Moments(o, m, v).LogZ
 }
 
-// Penalty is the variance of the log density of gaussian responses, over weights and dispersion:
-// with u = 1/D ~ Gamma(a, b), s = m + √(h/u) z and e = y - m that of ½ log u - ½ (√u e - √h z)².
-// false where the dispersion is not learnt.
-func (b Beside) Penalty(l lik.Likelihood, o lik.Obs, m, v float64) (float64, bool) {
+// Penalty is the variance of the log density of a response over the weights and what else was learnt: of
+// gaussian ones the dispersion, with u = 1/D ~ Gamma(a, b), s = m + √(h/u) z and e = y - m that of
+// ½ log u - ½ (√u e - √h z)², of others the shape. over is mean and variance of the log density under
+// a likelihood, the predictor being N(m, v). false where nothing else is learnt.
+func (b Beside) Penalty(l lik.Likelihood, o lik.Obs, m, v float64, over func(l lik.Likelihood, v float64) (mean, variance float64)) (float64, bool) {
+	if _, ok := b.shaped(l); ok {
+		p := b.shapedPenalty(l, m, v, over)
+		return p, !math.IsNaN(p)
+	}
 	d, ok := b.studentised(l)
 	if !ok {
 		return 0, false

@@ -140,15 +140,24 @@ func sumLog(ts []float64, at func(t float64) float64) float64 {
 // density is the log density of the response of o, of weight 1, by the logarithm of the shape, the predictor being
 // N(m, v) at that of l. The variance of the weights goes with the noise, nearly.
 func (b Beside) density(l lik.Likelihood, o lik.Obs, m, v float64) func(t float64) float64 {
-	s := shapes{counts: l.Traits().Counts, mu: math.Exp(m)}
-	own := s.known(math.Log(l.(lik.Shaped).Shape()))
+	under := underShape(l, m, v)
 	o.Weight = 1
 	return func(t float64) float64 {
-		other, err := lik.New(l.Family(), l.Link(), lik.Params{Shape: math.Exp(t)})
+		other, v, err := under(t)
 		if err != nil {
 			return math.NaN()
 		}
-		return other.Moments(o, m, v*own/s.known(t)).LogZ
+		return other.Moments(o, m, v).LogZ
+	}
+}
+
+// underShape is l, and the variance of a predictor N(m, v) at its shape, by the logarithm of another one.
+func underShape(l lik.Likelihood, m, v float64) func(t float64) (lik.Likelihood, float64, error) {
+	s := shapes{counts: l.Traits().Counts, mu: math.Exp(m)}
+	own := s.known(math.Log(l.(lik.Shaped).Shape()))
+	return func(t float64) (lik.Likelihood, float64, error) {
+		other, err := lik.New(l.Family(), l.Link(), lik.Params{Shape: math.Exp(t)})
+		return other, v * own / s.known(t), err
 	}
 }
 
@@ -174,6 +183,39 @@ func (b Beside) reaveraged(l lik.Likelihood, o lik.Obs, m, v float64) float64 {
 	s := b.shapes(l, math.Exp(m), 0, 0)
 	mean, _, _ := s.averaged(math.Sqrt(b.Shape), z)
 	return mean
+}
+
+// shapedPenalty is Penalty with a learnt shape: the mean over it of the variance under one shape, and the
+// variance of the mean.
+func (b Beside) shapedPenalty(l lik.Likelihood, m, v float64, over func(l lik.Likelihood, v float64) (mean, variance float64)) float64 {
+	under := underShape(l, m, v)
+	at := func(t float64) (mean, variance float64) {
+		other, v, err := under(t)
+		if err != nil {
+			return math.NaN(), math.NaN()
+		}
+		return over(other, v)
+	}
+	slope, bend := derivatives(func(t float64) float64 { mean, _ := at(t); return mean }, b.ShapeMode)
+	if b.hardlyMoves(slope, bend) {
+		_, within := at(b.ShapeMode)
+		return within + (slope*slope+0.5*bend*bend*b.Shape)*b.Shape
+	}
+	s := b.shapes(l, math.Exp(m), 0, 0)
+	ts, _, _ := s.around(math.Sqrt(b.Shape), s.log)
+	first, _ := at(b.ShapeMode)
+	var total, within, one, two float64
+	for k, t := range ts {
+		w := math.Exp(s.log(t)) * (ts[min(k+1, len(ts)-1)] - ts[max(k-1, 0)])
+		if !(w > 0) {
+			continue
+		}
+		mean, variance := at(t)
+		mean -= first
+		total, within, one, two = total+w, within+w*variance, one+w*mean, two+w*mean*mean
+	}
+	one /= total
+	return within/total + math.Max(two/total-one*one, 0)
 }
 
 // reshaped takes the row of o, of weight up to 1, which is left out of its predictor as out, out of a learnt
