@@ -114,6 +114,9 @@ func (c *evaluateCommand) Run(e *cli.Env) error {
 		return err
 	}
 	if how == progressive {
+		if err := s.Row("SELECT (SELECT count(*) FROM "+sc.rows+") - (SELECT count(*) FROM scored)", &r.Missing); err != nil {
+			return sc.src.Blame(err)
+		}
 		if r.Course, err = periods(s, c.Bins, r.LogLoss != nil); err != nil {
 			return err
 		}

@@ -285,3 +285,16 @@ func TestBaseLoss(t *testing.T) {
 		t.Error(out)
 	}
 }
+
+// Rows without response, of which a stream makes no prediction, are counted as missing.
+func TestEvaluateStreamCountsMissing(t *testing.T) {
+	dir := t.TempDir()
+	data, fit := filepath.Join(dir, "d.parquet"), filepath.Join(dir, "f.parquet")
+	query(t, "COPY (SELECT i, CASE WHEN i % 10 <> 3 THEN i * 7 % 5 < 2 END AS y, i % 7 AS u FROM range(60) t(i)) TO '"+data+"'")
+	for _, method := range []string{"adf", "laplace"} {
+		ok(t, "fit", data, "-f", "y ~ u", "-m", method, "--order", "i", "-q", "--out", fit)
+		if q := evaluated(t, data, "-b", fit); q.N != 54 || q.Missing != 6 {
+			t.Errorf("%s: %+v", method, q)
+		}
+	}
+}
