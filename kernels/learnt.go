@@ -35,6 +35,8 @@ const (
 	KeptDetermined = "determined" // by what a count of the weights that rows determine is off, in units of lik.Determined; 0
 	KeptOrigin     = "origin"     // where the prior of the intercept of gamma lies beside its mean, in the predictor; 0
 	KeptShape      = "log(shape)" // the logarithm of a shape, and what its rows told of it
+	KeptSize       = "size"       // what rows told of the logarithm of a factor of all weights but the intercept: slope of the log evidence, and information
+	KeptBase       = "base"       // the variance that learnt ones are compared with, where weights became larger; 0
 )
 
 // KeptVarianceOf is the name of what rows told of the prior variance of a column of levels, or of
@@ -53,7 +55,7 @@ func keptCrossed(column string) string { return "centred(" + column + ")" }
 // kept says whether a name is of a Learnt that is not for people.
 func kept(name string) bool {
 	switch name {
-	case KeptUnit, KeptResponses, KeptRows, KeptOwed, KeptNoise, KeptDetermined, KeptOrigin, KeptShape:
+	case KeptUnit, KeptResponses, KeptRows, KeptOwed, KeptNoise, KeptDetermined, KeptOrigin, KeptShape, KeptSize, KeptBase:
 		return true
 	}
 	return (strings.HasPrefix(name, "unit(") || strings.HasPrefix(name, "centred(") || strings.HasPrefix(name, "variance(")) && strings.HasSuffix(name, ")")
@@ -184,8 +186,8 @@ func ValidateLearnt(all []Learnt) error {
 			return fmt.Errorf("learnt: %.100q has mean = %v, sd = %v; allowed: finite numbers, sd >= 0 or none", l.Name, l.Mean, l.SD)
 		case kept(l.Name) && math.IsNaN(l.SD):
 			return fmt.Errorf("learnt: %.100q has no sd; allowed: a number >= 0", l.Name)
-		case l.Mean < 0 && slices.Contains([]string{KeptRows, KeptOwed, KeptNoise}, l.Name), l.Mean == 0 && l.Name == KeptNoise:
-			return fmt.Errorf("learnt: %.100q has mean = %v; allowed: numbers >= 0, for noise above 0", l.Name, l.Mean)
+		case l.Mean < 0 && slices.Contains([]string{KeptRows, KeptOwed, KeptNoise, KeptBase}, l.Name), l.Mean == 0 && (l.Name == KeptNoise || l.Name == KeptBase):
+			return fmt.Errorf("learnt: %.100q has mean = %v; allowed: numbers >= 0, for noise and base above 0", l.Name, l.Mean)
 		case l.Name == KeptRows && l.Mean > MaxCount, l.Name == KeptDetermined && math.Abs(l.Mean) > 1<<62:
 			return fmt.Errorf("learnt: %.100q has mean = %v; allowed: counts of rows, or of weights", l.Name, l.Mean)
 		}

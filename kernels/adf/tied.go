@@ -89,7 +89,9 @@ type tied struct {
 	cols   []levelColumn
 	column []int32 // by the dictionary's number of a column: its place in cols, plus 1
 
-	hint hint // of the variance of weights that are of no column of levels
+	hint hint    // of the variance of weights that are of no column of levels
+	size hint    // of the logarithm of what all weights but the intercept are multiplied by
+	base float64 // the variance that learnt ones are compared with, of weights before any row
 
 	bank []*arrowhead.Belief
 
@@ -108,6 +110,8 @@ type hand struct {
 	x  []float64
 	ks []uint32
 	xs []float64
+
+	m, v float64 // of the predictor of the row, without its shift
 
 	ratio, shift []float64
 	restorer     restorer
@@ -163,7 +167,7 @@ type smallTied struct {
 }
 
 func newTied(p *stream.Plan, d *kernels.Dict) (stream.Form, *stream.State, error) {
-	t := &tied{plan: p, dict: d, now: math.NaN()}
+	t := &tied{plan: p, dict: d, now: math.NaN(), base: kernels.DefaultPrior.Variance}
 	for id := range d.Len() {
 		t.named = append(t.named, p.Fresh(d, id))
 	}
@@ -736,6 +740,7 @@ func (t *tied) Predict(k int, fs []uint32, xs []float64, shift float64) (m, v fl
 		t.gather(fs, xs)
 	}
 	m, v = t.bank[k].Predict(t.x, t.ks, t.xs)
+	t.m, t.v = m, v
 	return shift + m, v
 }
 
@@ -743,6 +748,7 @@ func (t *tied) Predict(k int, fs []uint32, xs []float64, shift float64) (m, v fl
 func (t *tied) Absorb(k int, _ []uint32, _ []float64, _ float64, tilt lik.Tilted) {
 	if t.plan.Model.Options.AutoPrior {
 		t.note(tilt)
+		t.noteSize(tilt)
 	}
 	if len(t.known) == 0 {
 		t.bank[k].Absorb(t.ks, t.xs, tilt)

@@ -40,7 +40,7 @@ func (t *tied) shareOf(k int) (share, v float64, hardly bool) {
 		}
 	}
 	_, q, _ := t.bank[0].Leaf(k)
-	return share, v, (share/q-1/v)*kernels.DefaultPrior.Variance < enoughKnown
+	return share, v, (share/q-1/v)*t.base < enoughKnown
 }
 
 // note adds to the hints what the row last predicted, whose moments are tilt, says of the variances
@@ -87,7 +87,7 @@ func (t *tied) hints(groups []string) []hint {
 		}
 	}
 	for g, h := range hs {
-		if h.curvature*kernels.DefaultPrior.Variance*kernels.DefaultPrior.Variance < enoughHinted {
+		if h.curvature*t.base*t.base < enoughHinted {
 			hs[g] = hint{}
 		}
 	}
@@ -114,6 +114,12 @@ func (h hint) root(squares, known float64) float64 {
 
 // keepHints notes the hints in a fit, readHints reads those of one.
 func (t *tied) keepHints(f *kernels.Fit) {
+	if t.size != (hint{}) {
+		f.Keep(kernels.KeptSize, t.size.slope, t.size.curvature)
+	}
+	if t.base != kernels.DefaultPrior.Variance {
+		f.Keep(kernels.KeptBase, t.base, 0)
+	}
 	if t.hint != (hint{}) {
 		f.Keep(kernels.KeptVarianceOf(""), t.hint.slope, t.hint.curvature)
 	}
@@ -125,6 +131,10 @@ func (t *tied) keepHints(f *kernels.Fit) {
 }
 
 func (t *tied) readHints(f *kernels.Fit) {
+	t.size.slope, t.size.curvature, _ = f.Kept(kernels.KeptSize)
+	if base, _, ok := f.Kept(kernels.KeptBase); ok {
+		t.base = base
+	}
 	t.hint.slope, t.hint.curvature, _ = f.Kept(kernels.KeptVarianceOf(""))
 	for c := range t.cols {
 		h := &t.cols[c].hint
@@ -134,7 +144,7 @@ func (t *tied) readHints(f *kernels.Fit) {
 
 // addHints adds the hints of o to those of t, those of the start counted once.
 func (t *tied) addHints(o, start *tied) {
-	t.hint = t.hint.plus(o.hint, start.hint)
+	t.hint, t.size = t.hint.plus(o.hint, start.hint), t.size.plus(o.size, start.size)
 	for c := range o.cols {
 		var began hint
 		for k := range start.cols {

@@ -264,8 +264,16 @@ func (t *tied) LearnPriors(rows int64) (logZ float64) {
 		return 0
 	}
 	s := &priorSearch{tied: t, ps: ps, hints: t.hints(groups)}
-	most := min(mostSteps, max(1, int((perRow*rows+atOnce)/n)))
 	v := t.inForce(groups)
+	logZ = s.learn(v, groups, min(mostSteps, max(1, int((perRow*rows+atOnce)/n))))
+	s.enlarge(v, t.inForce(groups))
+	return logZ
+}
+
+// learn takes the variances of most evidence, in at most so many steps from v, those in force, and
+// says by what the log evidence changes.
+func (s *priorSearch) learn(v []float64, groups []string, most int) (logZ float64) {
+	t, ps := s.tied, s.ps
 	next := s.step(v)
 	if converged(v, next, noChange) {
 		return 0
@@ -314,7 +322,7 @@ type priorSearch struct {
 func (s *priorSearch) unlessFirst(v []float64) (_ []float64, evidence float64) {
 	first := make([]float64, len(v))
 	for g := range first {
-		first[g] = kernels.DefaultPrior.Variance
+		first[g] = s.base
 	}
 	learnt := s.bank[0].Clone()
 	now, leaves := s.evidence(s.ps, v)
@@ -381,7 +389,7 @@ func converged(a, b []float64, far float64) bool {
 // step is MacKay's: the variance of a group is the sum of its squares over how many of its
 // weights the rows determine. What hardly known weights told is beside it.
 func (s *priorSearch) step(v []float64) []float64 {
-	b, m, first, n := s.bank[0], s.plan.Model.Prior.Mean, kernels.DefaultPrior.Variance, len(v)
+	b, m, n := s.bank[0], s.plan.Model.Prior.Mean, len(v)
 	b.Bring()
 	squares, known := make([]float64, n), make([]float64, n)
 	vs := make([]float64, b.Dim())
@@ -403,7 +411,7 @@ func (s *priorSearch) step(v []float64) []float64 {
 	}
 	next := make([]float64, n)
 	for g := range next {
-		next[g] = s.hints[g].root(squares[g]+oneWeight*first, known[g]+oneWeight)
+		next[g] = s.hints[g].root(squares[g]+oneWeight*s.base, known[g]+oneWeight)
 	}
 	return next
 }

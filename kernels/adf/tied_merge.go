@@ -69,10 +69,11 @@ func (p *tiedProduct) onePrior() error {
 		return nil
 	}
 	// The narrower of two priors adds precision, which nothing can make improper.
-	v := t.narrower(o)
+	v, base := t.narrower(o), min(t.base, o.base)
 	if !p.Seen && o.vars != nil {
-		v = o.vars
+		v, base = o.vars, o.base
 	}
+	t.base = base
 	for _, f := range []*tied{t, o, p.start} {
 		gain, err := f.reprior(v)
 		if err != nil {
@@ -426,7 +427,7 @@ func tiedOf(f, from *kernels.Fit) (*tied, *kernels.Dict, error) {
 		}
 	}
 	t := s.Beliefs().(*tied)
-	*t = tied{plan: t.plan, named: t.named, vars: variancesOf(f), dict: d, bank: []*arrowhead.Belief{arrowhead.New(nil, nil)}, now: math.NaN()}
+	*t = tied{plan: t.plan, named: t.named, vars: variancesOf(f), dict: d, bank: []*arrowhead.Belief{arrowhead.New(nil, nil)}, now: math.NaN(), base: kernels.DefaultPrior.Variance}
 	if err := t.resume(f); err != nil {
 		return nil, nil, err
 	}

@@ -1,0 +1,153 @@
+package adf
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/kerneltest"
+	"github.com/bglm/bglm/kernels/stream"
+)
+
+// sidesOf are n rows of nnz of p words, whose weights are N(0, sd²), with the response by the side
+// on which they lie, or by their log odds.
+func sidesOf(n, p, nnz int, sd float64, sides bool, seed uint64) *lists {
+	l := newLists(n, p, nnz, seed)
+	r := rand.New(rand.NewPCG(seed, 7))
+	w := map[string]float64{}
+	for i := range l.names {
+		s := 0.0
+		for _, name := range l.names[i] {
+			if _, ok := w[name]; !ok {
+				w[name] = sd * r.NormFloat64()
+			}
+			s += w[name]
+		}
+		l.y[i] = 0
+		if sides && s > 0 || !sides && r.Float64() < 1/(1+math.Exp(-s)) {
+			l.y[i] = 1
+		}
+	}
+	return l
+}
+
+// Rows that a prior is right for hardly ever enlarge the weights: the slope has the mean 0 and the
+// variance of its information, but that the intercept's prior is wider than need be. Rows that the weights separate enlarge them.
+func TestSize(t *testing.T) {
+	const runs = 60
+	larger, mean, square := 0, 0.0, 0.0
+	for k := range uint64(runs) {
+		l := sidesOf(800, 50, 5, 1, false, 100+k)
+		s := newTiedState(t, learning(t))
+		l.feed(t, s, 0, 800, 1000)
+		f := s.Beliefs().(*tied)
+		if f.base != 1 {
+			larger++
+			continue
+		}
+		z := f.size.slope / math.Sqrt(f.size.curvature)
+		mean += z / runs
+		square += z * z / runs
+	}
+	if larger > 3 || !(math.Abs(mean) < 0.8) || !(square > 0.5 && square < 1.6) {
+		t.Errorf("%d of %d runs enlarged; slopes in their deviations: mean %v, square %v", larger, runs, mean, square)
+	}
+
+	for _, p := range []int{50, 150} { // all in the block, and with leaves
+		l := sidesOf(4000, p, 5, 1, true, 7)
+		losses := map[bool]float64{}
+		for _, learns := range []bool{false, true} {
+			s := newTiedState(t, tiedModel(t, "bernoulli", kernels.Options{AutoPrior: learns}))
+			l.feed(t, s, 0, 4000, 1000)
+			f := fitOf(t, s)
+			losses[learns] = -f.LogEvidence
+			if v := f.Prior.Variance; learns && !(v > 10) {
+				t.Errorf("%d weights: prior variance %v where they separate the rows", p, v)
+			}
+		}
+		if !(losses[true] < 0.8*losses[false]) {
+			t.Errorf("%d weights: log loss of the rows %v, of one prior %v", p, losses[true], losses[false])
+		}
+	}
+}
+
+// The slope is that of log Z where the predictor is e^r times as large, by differences.
+func TestSizeSlope(t *testing.T) {
+	l := sidesOf(60, 50, 5, 1, true, 3)
+	m := learning(t)
+	s := newTiedState(t, m)
+	l.feed(t, s, 0, 50, 1000)
+	f := s.Beliefs().(*tied)
+	for i := 50; i < 60; i++ {
+		var b kernels.Batch
+		b.Add(0, 1)
+		for _, name := range l.names[i] {
+			add(t, s.Features(), &b, name, 1)
+		}
+		b.EndRow()
+		b.Y = append(b.Y, l.y[i])
+		fs, xs := b.Entries(0)
+		mean, v := f.predict(0, fs, xs, 0)
+		logZ := func(r float64) float64 {
+			c := math.Exp(r)
+			return m.Lik.Moments(b.Obs(0), c*mean, c*c*v).LogZ
+		}
+		const h = 1e-4
+		before := f.size.slope
+		update(t, s, &b)
+		kerneltest.Close(t, fmt.Sprintf("row %d", i), f.size.slope-before, (logZ(h)-logZ(-h))/(2*h), kerneltest.Tol{Rel: 1e-4, Abs: 1e-6})
+	}
+}
+
+// What rows told of the size is kept in a fit to the last bit, before and after weights became
+// larger, and that of parts adds up.
+func TestSizeKept(t *testing.T) {
+	const n = 2500
+	l := sidesOf(n, 150, 5, 1, true, 5)
+	m := learning(t)
+	whole := newTiedState(t, m)
+	l.feed(t, whole, 0, n, 1000)
+	want := fitOf(t, whole)
+	s := newTiedState(t, m)
+	var parts []*stream.State
+	for _, cut := range [][2]int{{0, 40}, {40, 500}, {500, 1300}, {1300, n}} {
+		part := newTiedState(t, m)
+		l.feed(t, part, cut[0], cut[1], 1000)
+		parts = append(parts, part)
+		l.feed(t, s, cut[0], cut[1], 300)
+		if cut[1] < n {
+			next := *m
+			next.Start = fitOf(t, s)
+			next.Prior = next.Start.Prior
+			s = newTiedState(t, &next)
+		}
+	}
+	got := fitOf(t, s)
+	base, _, ok := want.Kept(kernels.KeptBase)
+	if !ok || !(base > 1) {
+		t.Errorf("base %v", base)
+	}
+	got.Covariance, want.Covariance = kernels.Covariance{}, kernels.Covariance{} // leaves may lie in another order
+	closeFits(t, "continued", got, want, kerneltest.Tol{})
+
+	for what, s := range map[string]*stream.State{"with nothing": whole, "nothing with it": newTiedState(t, m)} {
+		if err := s.Merge(context.Background(), map[bool]*stream.State{true: newTiedState(t, m), false: whole}[s == whole]); err != nil {
+			t.Fatal(err)
+		}
+		got := fitOf(t, s)
+		if b, _, _ := got.Kept(kernels.KeptBase); b != base || got.Prior != want.Prior {
+			t.Errorf("%s: base %v, %v, want %v, %v", what, b, got.Prior, base, want.Prior)
+		}
+	}
+	a, b := parts[2].Beliefs().(*tied).size, parts[3].Beliefs().(*tied).size
+	if err := parts[2].Merge(context.Background(), parts[3]); err != nil {
+		t.Fatal(err)
+	}
+	f := parts[2].Beliefs().(*tied)
+	if sum := a.plus(b, hint{}); f.size != (hint{}) && f.size.curvature != sum.curvature {
+		t.Errorf("parts told %v, %v, together %v", a, b, f.size)
+	}
+}
