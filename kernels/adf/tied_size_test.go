@@ -74,6 +74,24 @@ func TestSize(t *testing.T) {
 	}
 }
 
+// Weights far larger than the prior before any row get the variance that they have: 2.6 and 3.9
+// where they were not enlarged.
+func TestSizeOfLargeWeights(t *testing.T) {
+	for sd, within := range map[float64][2]float64{2: {3, 5}, 4: {11, 21}} {
+		const runs = 8
+		mean := 0.0
+		for k := range uint64(runs) {
+			l := sidesOf(3000, 60, 6, sd, false, 50+k)
+			s := newTiedState(t, learning(t))
+			l.feed(t, s, 0, 3000, 1000)
+			mean += fitOf(t, s).Prior.Variance / runs
+		}
+		if !(mean > within[0] && mean < within[1]) {
+			t.Errorf("weights of deviation %v: variance %v", sd, mean)
+		}
+	}
+}
+
 // The slope is that of log Z where the predictor is e^r times as large, by differences.
 func TestSizeSlope(t *testing.T) {
 	l := sidesOf(60, 50, 5, 1, true, 3)
