@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/bglm/bglm/kernels"
@@ -207,6 +208,24 @@ func TestOutlierIsWarnedOf(t *testing.T) {
 		points, s := d.points(t, d.fit(t, "num", "x", map[string]any{"family": family}, nil), "num", "x", nil)
 		if s.Warned != 1 || points[3].Reach <= predict.MaxReach {
 			t.Errorf("%s: %+v, the row %+v", family, s, points[3])
+		}
+	}
+}
+
+// What studentt has learnt of its noise is not averaged over, which is said; where it was given there is nothing to say.
+func TestHeldNoiseIsSaid(t *testing.T) {
+	d, x := regression(rand.New(rand.NewPCG(11, 12)), 30, 1)
+	for _, c := range []struct {
+		o    map[string]any
+		said bool
+	}{
+		{map[string]any{"family": "studentt"}, true},
+		{map[string]any{"family": "studentt", "dispersion": 1.0, "shape": 4.0}, false},
+		{map[string]any{"family": "gaussian"}, false},
+	} {
+		_, s := d.points(t, d.fit(t, "num", x, c.o, nil), "num", x, nil)
+		if strings.Contains(s.Status, "not averaged over") != c.said {
+			t.Errorf("%v: status %q", c.o, s.Status)
 		}
 	}
 }

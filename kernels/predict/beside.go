@@ -173,6 +173,13 @@ func (b Beside) studentised(l lik.Likelihood) (lik.Dispersed, bool) {
 	return d, ok && b.Freedom > 1 && l.Traits().Gaussian
 }
 
+// Held says whether a dispersion or shape was learnt that densities under l are not averaged over: those
+// of studentt.
+func (b Beside) Held(l lik.Likelihood) bool {
+	_, ok := l.(lik.Dispersed)
+	return ok && !l.Traits().Gaussian && (b.Freedom > 0 || b.Shape > 0)
+}
+
 // moved is how far the row of o moves a learnt dispersion or shape, to first order: the slope of
 // log p(y | m) in its logarithm times its variance, or that once more times the slope, by which
 // log p(y | m) goes with it, where that is more.
