@@ -212,7 +212,7 @@ func TestOutlierIsWarnedOf(t *testing.T) {
 	}
 }
 
-// What studentt has learnt of its noise is not averaged over, which is said; where it was given there is nothing to say.
+// What studentt, and gaussian with link log, learn of their noise is not averaged over, which is said; where it was given there is nothing to say.
 func TestHeldNoiseIsSaid(t *testing.T) {
 	d, x := regression(rand.New(rand.NewPCG(11, 12)), 30, 1)
 	for _, c := range []struct {
@@ -222,6 +222,7 @@ func TestHeldNoiseIsSaid(t *testing.T) {
 		{map[string]any{"family": "studentt"}, true},
 		{map[string]any{"family": "studentt", "dispersion": 1.0, "shape": 4.0}, false},
 		{map[string]any{"family": "gaussian"}, false},
+		{map[string]any{"family": "gaussian", "link": "log"}, true},
 	} {
 		_, s := d.points(t, d.fit(t, "num", x, c.o, nil), "num", x, nil)
 		if strings.Contains(s.Status, "not averaged over") != c.said {

@@ -209,7 +209,7 @@ func (l *LOO) Summary() LOOSummary {
 		s.Status = kernels.Join(s.Status, fmt.Sprintf("the shares of the rows in the posterior add up to %.4g, which those of the rows it is of cannot with %d weights: it is of other rows, or of a low rank or weights that move, and no row can be taken out of it; these figures mean nothing", l.shares, p))
 	}
 	if l.rows > 0 && l.Beside().Held(l.Lik) {
-		s.Status = kernels.Join(s.Status, "the dispersion and shape that were learnt are held at their values, not averaged over: elpd_loo and elpd_waic are too high by about a nat for each of them, which counts in a comparison with another family")
+		s.Status = kernels.Join(s.Status, "the dispersion, or shape, that was learnt is held at its value, not averaged over: elpd_loo and elpd_waic are too high by about a nat for each of them, which counts in a comparison with another family")
 	}
 	s.Status = kernels.Join(s.Status, "")
 	return s

@@ -174,7 +174,7 @@ func (b Beside) studentised(l lik.Likelihood) (lik.Dispersed, bool) {
 }
 
 // Held says whether a dispersion or shape was learnt that densities under l are not averaged over: those
-// of studentt.
+// of studentt, and of gaussian responses with another link than identity.
 func (b Beside) Held(l lik.Likelihood) bool {
 	_, ok := l.(lik.Dispersed)
 	return ok && !l.Traits().Gaussian && (b.Freedom > 0 || b.Shape > 0)
