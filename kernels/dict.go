@@ -36,8 +36,8 @@ type Dict struct {
 	cols  *Columns // the columns that names are split by; nil for none
 
 	// direct is a shortcut from a small whole number (a slot with HashBits) to its
-	// feature: id+1, 0 for ask the table. Of the numbers only are in no table. Where complete
-	// it has an entry for each slot and is all there is: the table has the other names.
+	// feature: id+1, 0 for ask the table. only counts the numbers that are in no table. Where
+	// complete it has an entry for each slot and is all there is: the table has the other names.
 	direct   []uint32
 	only     int
 	complete bool
@@ -78,7 +78,7 @@ func (d *Dict) Len() int { return len(d.names) }
 // Name is the name of feature id. Cost: one allocation.
 func (d *Dict) Name(id uint32) []byte { return d.AppendName(nil, id) }
 
-// AppendName appends the name of feature id.
+// AppendName appends the name of feature id. It may write some bytes behind it, up to dst's capacity.
 func (d *Dict) AppendName(dst []byte, id uint32) []byte { return d.appendName(dst, &d.names[id]) }
 
 func (d *Dict) appendName(dst []byte, n *name) []byte {

@@ -73,8 +73,12 @@ func TestRepriorEvidence(t *testing.T) {
 
 // spreadOf are rows of p names whose weights have that deviation.
 func spreadOf(n, p, nnz int, sd float64, seed uint64) *lists {
-	l := newLists(n, p, nnz, seed)
 	r := rand.New(rand.NewPCG(seed, 6))
+	return answersOf(newLists(n, p, nnz, seed), sd, r, func(s float64) bool { return r.Float64() < 1/(1+math.Exp(-s)) })
+}
+
+// answersOf is l with the responses that answer gives predictors, under weights of that deviation.
+func answersOf(l *lists, sd float64, r *rand.Rand, answer func(s float64) bool) *lists {
 	w := map[string]float64{}
 	for i := range l.names {
 		s := 0.0
@@ -85,7 +89,7 @@ func spreadOf(n, p, nnz int, sd float64, seed uint64) *lists {
 			s += w[name]
 		}
 		l.y[i] = 0
-		if r.Float64() < 1/(1+math.Exp(-s)) {
+		if answer(s) {
 			l.y[i] = 1
 		}
 	}
