@@ -553,7 +553,7 @@ func (h *learner) likSlope(k int, q, xv []float64, floored bool) (g, scale float
 		}
 	}
 	s := h.search
-	b := h.x.Batch()
+	row := &mode.Point{Eta: s.now.Eta, D1: make([]float64, s.N), Curv: make([]float64, s.N)}
 	at := theta[k]
 	var sums [5]float64 // log p + the log determinant's part, at -2..2 steps
 	for m := -2; m <= 2; m++ {
@@ -562,26 +562,33 @@ func (h *learner) likSlope(k int, q, xv []float64, floored bool) (g, scale float
 		if err != nil {
 			return 0, 0, err
 		}
-		sums[m+2] = mode.Sum(s.Stop, h.x.N, 64, func(lo, hi int) float64 {
-			sum := 0.0
-			for i := lo; i < hi; i++ {
-				logp, d1, d2 := l.LogLik(b.Obs(i), s.now.Eta[i])
-				curv := -d2
-				if floored {
-					curv = max(curv, 0)
-				}
-				sum += logp - 0.5*q[i]*curv
-				if xv != nil {
-					sum -= 0.5 * xv[i] * d1
-				}
-			}
-			return sum
-		})
+		sums[m+2] = s.sumUnder(l, row, q, xv, floored)
 	}
 	g = (8*(sums[3]-sums[1]) - (sums[4] - sums[0])) / (12 * step)
 	curv := -(sums[4] - 2*sums[2] + sums[0]) / (4 * step * step)
 	scale = max(curv, math.Abs(g)/mode.MaxStep, 1e-3)
 	return g, scale, nil
+}
+
+// sumUnder is the sum of log p of the rows under l at the predictors of row, less half of q times their
+// curvatures and of xv, nil for none, times their slopes, which it leaves in row.
+func (s *search) sumUnder(l lik.Likelihood, row *mode.Point, q, xv []float64, floored bool) float64 {
+	data, many := mode.DataOf(s.Problem), lik.Many(l)
+	data.Lik = l
+	return mode.Sum(s.Stop, s.N, 64, func(lo, hi int) float64 {
+		sum := data.EvaluateRows(row, many, lo, hi)
+		for i := lo; i < hi; i++ {
+			curv := row.Curv[i]
+			if floored {
+				curv = max(curv, 0)
+			}
+			sum -= 0.5 * q[i] * curv
+			if xv != nil {
+				sum -= 0.5 * xv[i] * row.D1[i]
+			}
+		}
+		return sum
+	})
 }
 
 // learnt describes the prior variances by group, and θs at the end of their range.

@@ -28,6 +28,7 @@ var negbinomialFamily = family{Info{
 type negbinomial struct {
 	size, logSize float64
 	rule          *rule
+	terms         *countTerms // what many shares, nil for nothing
 }
 
 func newNegBinomial(p Params) (Likelihood, error) {
@@ -36,7 +37,7 @@ func newNegBinomial(p Params) (Likelihood, error) {
 		return nil, err
 	}
 	r, err := newRule(p.Quadrature)
-	return negbinomial{size, math.Log(size), r}, err
+	return negbinomial{size, math.Log(size), r, new(countTerms)}, err
 }
 
 func (negbinomial) Family() string   { return "negbinomial" }
