@@ -795,6 +795,10 @@ func (t *tied) Count(k int) int64 {
 // SetKnown implements stream.Counter.
 func (t *tied) SetKnown(k int, n int64) { t.known[k] += n - t.Known(k) }
 
+// Approximates implements stream.Approximate: a row ties its leaves, which stay independent given
+// the block here.
+func (t *tied) Approximates() bool { return len(t.ks) > 1 }
+
 // Known implements stream.Form: a leaf counts by its variance given the block.
 func (t *tied) Known(k int) int64 {
 	n := t.known[k]

@@ -88,6 +88,25 @@ func (g *Learning) Begin(o Obs, m, v float64) {
 	}
 }
 
+// spared is the share of the rows that must be left beside the weights that they determine, and
+// leastNoise the part of a predictor's variance that is taken for noise where it is not.
+const (
+	spared     = 0.1
+	leastNoise = 0.125
+)
+
+// Doubt raises D before a row, whose predictor has variance v, that a filter can take only
+// nearly. While nearly as many weights are determined as rows came, D is a guess, and where it is
+// far too small rows are taken for exact: what is only nearly right of them stays for ever. It
+// returns λ as Learn does.
+func (g *Learning) Doubt(o Obs, v, rows float64, known int64) float64 {
+	least := leastNoise * v * o.Weight
+	if g.Drift || rows-float64(known)/determined >= spared*rows || !(least > 2*g.dispersion) {
+		return 1
+	}
+	return g.set(least, known)
+}
+
 // LogZ is the log predictive density of a row whose predictor is N(m, v), D integrated
 // out: Student's t of ν degrees of freedom (at least 1), the normal density as ν grows; for a
 // weight w that of w equal responses. known is γ, in units of Determined.

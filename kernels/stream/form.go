@@ -89,6 +89,13 @@ type Form interface {
 	Status(k int) string
 }
 
+// Approximate is a Form that takes some gaussian rows only nearly, which is harmless where their
+// noise is not far smaller than what their weights may be.
+type Approximate interface {
+	// Approximates says whether the row last predicted is one.
+	Approximates() bool
+}
+
 // Far is a Form that may be larger than the near caches.
 type Far interface {
 	// Fetch asks for the weights fs, which are read soon; false means that they are near.

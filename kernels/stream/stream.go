@@ -561,6 +561,9 @@ func (s *State) row(b *kernels.Batch, i int) error {
 		if o.Weight > 0 {
 			if c.learning != nil {
 				c.learning.Begin(o, r.m, r.v)
+				if s.doubts(k, o, r.v) {
+					r.m, r.v = s.form.Predict(k, fs, xs, shift)
+				}
 			}
 			var held Held
 			r.t, held = c.rule(up).Tilt(o, r.m, r.v)
@@ -687,6 +690,18 @@ func (s *State) rescale(k int, lambda float64) {
 	if lambda != 1 && s.plan.noise {
 		s.form.Rescale(k, lambda)
 	}
+}
+
+// doubts raises the noise of belief k, and says so, where a row that comes would be told only
+// approximately by weights that leave it none.
+func (s *State) doubts(k int, o lik.Obs, v float64) bool {
+	f, ok := s.form.(Approximate)
+	if !ok || !f.Approximates() {
+		return false
+	}
+	lambda := s.bank[k].learning.Doubt(o, v, float64(s.told), s.form.Known(k))
+	s.rescale(k, lambda)
+	return lambda != 1
 }
 
 // tick moves the clock to row i of b, whose features are fs, and lets the weights drift
