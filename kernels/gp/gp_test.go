@@ -555,6 +555,51 @@ func TestByEvidenceEdges(t *testing.T) {
 	kerneltest.Close(t, "variance of the weights", 1/(byLength.Lengthscale*byLength.Lengthscale), bySignal.SignalVariance/9, kerneltest.Tol{Rel: 1e-2})
 }
 
+// The unit of responses does not matter to what is learnt, not where most are equal either.
+func TestByEvidenceUnit(t *testing.T) {
+	x, y := dense.New(30, 1), make([]float64, 30)
+	for i := range y {
+		x.Row(i)[0] = float64(i) / 3
+		if i%9 == 4 {
+			y[i] = 1 + 0.2*math.Sin(float64(i))
+		}
+	}
+	l := likelihood(t, "gaussian", "", 1, 0)
+	o := Options{AutoLengthscale: true, AutoSignalVariance: true, AutoMean: true, AutoDispersion: true}
+	fit := func(unit float64) (log, mean, variance float64) {
+		z := make([]float64, len(y))
+		for i, v := range y {
+			z[i] = unit * v
+		}
+		f := problem{x: x, y: z}.fit(t, l, o)
+		m, v := f.Predict([]float64{4.4}, new(Scratch))
+		return f.LogEvidence + float64(len(y))*math.Log(unit), m / unit, v / unit / unit
+	}
+	log, mean, variance := fit(1)
+	for _, unit := range []float64{1e-7, 1e7} {
+		log1, mean1, variance1 := fit(unit)
+		tol := kerneltest.Tol{Rel: 1e-3}
+		kerneltest.Close(t, "log evidence", log1, log, tol)
+		kerneltest.Close(t, "mean", mean1, mean, tol)
+		kerneltest.Close(t, "variance", variance1, variance, tol)
+	}
+}
+
+// Responses far from the mean given have a process as large as that.
+func TestByEvidenceFarMean(t *testing.T) {
+	x, y := dense.New(30, 1), make([]float64, 30)
+	for i := range y {
+		u := float64(i) / 3
+		x.Row(i)[0], y[i] = u, 1013+math.Sin(u)+0.1*math.Cos(float64(i*i))
+	}
+	p := problem{x: x, y: y}
+	at := p.fit(t, likelihood(t, "gaussian", "", 1, 0), Options{AutoLengthscale: true, AutoSignalVariance: true, AutoDispersion: true})
+	q := p.fit(t, likelihood(t, "gaussian", "", 0.01, 0), Options{Lengthscale: 6, SignalVariance: 1e6}).LogEvidence
+	if at.LogEvidence < q {
+		t.Errorf("log evidence %v (%s), but %v at the parameters of a process about 1000 large", at.LogEvidence, at.Status, q)
+	}
+}
+
 // Counts up to 1e9 from a prior mean of 1: exp does not overflow on the way.
 func TestLargeCounts(t *testing.T) {
 	for _, family := range []string{"poisson", "negbinomial", "gamma"} {

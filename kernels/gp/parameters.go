@@ -141,25 +141,44 @@ func (g *geometry) neighbour() float64 {
 	return math.Log(0.5 * nearest[len(nearest)/2])
 }
 
-// constant is the best constant predictor without the offset, the variance that f may
-// be expected to have around it (that of y, by its quantiles, where the link is the
-// identity, else 1), and the spread of y where it has a dispersion.
-func (s *search) constant() (centre, variance, spread float64) {
-	n := len(s.Y)
-	scale := func(values []float64) float64 { // half the distance of the outer sixths
-		slices.Sort(values)
-		half := 0.5 * (values[(5*n)/6] - values[n/6])
-		if v := half * half; v > 0 && special.Finite(v) {
-			return v
-		}
-		return 1
+// extent is how far numbers lie from their middle, squared: by the outer sixths, which a few far
+// ones do not move, and all of them together, which is no less.
+type extent struct{ narrow, wide float64 }
+
+// extentOf sorts values. Numbers that are nearly all the same have the extent of the others, those
+// that are all the same that of their size.
+func extentOf(values []float64) extent {
+	slices.Sort(values)
+	n := len(values)
+	middle, square := values[n/2], 0.0
+	for _, v := range values {
+		square += (v - middle) * (v - middle) / float64(n)
 	}
+	if !special.Finite(square) {
+		square = 0
+	}
+	half := 0.5 * (values[(5*n)/6] - values[n/6])
+	e := extent{1, 1}
+	for _, v := range []float64{middle * middle, square, half * half} {
+		if v > 0 && special.Finite(v) {
+			e = extent{v, max(v, square)}
+		}
+	}
+	return e
+}
+
+// constant is the best constant predictor without the offset, the variance that f may
+// be expected to have around it (that of y where the link is the identity, else 1), and the
+// extent of y where it has a dispersion.
+func (s *search) constant() (centre float64, variance, spread extent) {
+	n := len(s.Y)
+	one := extent{1, 1}
 	if s.Lik.Traits().Located {
 		shifted := make([]float64, n)
 		for i, y := range s.Y {
 			shifted[i] = y - s.shift(i)
 		}
-		variance = scale(shifted)
+		variance = extentOf(shifted)
 		return shifted[n/2], variance, variance
 	}
 	// Newton's method under N(0, 100), which keeps a constant response in bounds
@@ -185,9 +204,9 @@ func (s *search) constant() (centre, variance, spread float64) {
 		centre, p, d1, d2 = centre+step, next, n1, n2
 	}
 	if _, dispersed := s.Lik.(lik.Dispersed); dispersed {
-		return centre, 1, scale(slices.Clone(s.Y))
+		return centre, one, extentOf(slices.Clone(s.Y))
 	}
-	return centre, 1, 1
+	return centre, one, one
 }
 
 const (
@@ -195,31 +214,38 @@ const (
 	// Under a link f has units. Where its deviation is beyond these, rows that are nearly
 	// independent of each other have a Laplace evidence above that of any such model,
 	// which rises with the variance.
-	mostUnits  = 10
-	meanRange  = 20 // deviations of f
+	mostUnits = 10
+	meanRange = 20 // deviations of f
+	// farthest is how far from a given mean responses may lie, in extents of theirs, squared: beyond,
+	// rounding hides what varies.
+	farthest   = 1e9
 	leastShape = 0.05
 	mostShape  = 1e4 // negbinomial is Poisson, studentt gaussian
 )
 
 // middle is where the data have the parameters: the log of the middle distance and of the
-// variance that f may have, and the spread of y.
-type middle struct{ length, signal, spread float64 }
+// variance that f may have, how much more that may be, and the log of the spread of y.
+type middle struct{ length, signal, more, spread float64 }
 
 // bounds sets those of the parameters, and returns the parameters given.
 //
-// The signal variance moves within a factor 1e6 of constant's, under a link up to 100 or
-// what was given; the lengthscale from a tenth of the smallest distance (at least 1e-6 of
-// the largest) to 100 times the largest; the mean by 20 deviations of f; the dispersion
-// within a factor 1e6 of a third of the spread of y; the shape between 0.05 and 10,000.
+// The signal variance moves within a factor 1e6 of constant's, the wide one of which is no less
+// than the square of how far that is from a mean that is given, under a link up to 100 or what was
+// given; the lengthscale from a tenth of the smallest distance (at least 1e-6 of the largest) to
+// 100 times the largest; the mean by 20 deviations of f; the dispersion within a factor 1e6 of a
+// third of the spread of y; the shape between 0.05 and 10,000.
 func (c *climber) bounds() (given vector, m middle) {
 	centre, variance, spread := c.constant()
-	c.unit = math.Sqrt(variance)
+	c.unit = math.Sqrt(variance.narrow)
 	if !c.free[meanInUnits] {
+		if away := (centre - c.fixed.mean) * (centre - c.fixed.mean); c.Lik.Traits().Located && away < farthest*variance.narrow {
+			variance.wide = max(variance.wide, away)
+		}
 		centre = c.fixed.mean
 	}
 	at := vector{math.Log(c.fixed.lengthscale), math.Log(c.fixed.signal), centre / c.unit, math.Log(c.fixed.dispersion), math.Log(c.fixed.shape)}
 	least, typical, most := c.spread()
-	m = middle{math.Log(typical), math.Log(variance), spread}
+	m = middle{math.Log(typical), math.Log(variance.narrow), math.Log(variance.wide / variance.narrow), math.Log(spread.narrow)}
 	shortest, longest := math.Log(max(0.1*least, 1e-6*most)), math.Log(100*most)
 	if c.at == nil { // s/ℓ² times the mean square of a row is the variance of f
 		square := 0.0
@@ -228,22 +254,23 @@ func (c *climber) bounds() (given vector, m middle) {
 		}
 		typical = square
 		m.signal += 2*at[logLengthscale] - math.Log(square)
-		m.length = 0.5 * (at[logSignal] + math.Log(square) - math.Log(variance))
-		shortest, longest = m.length-0.5*signalRange, m.length+0.5*signalRange
+		m.length = 0.5 * (at[logSignal] + math.Log(square) - math.Log(variance.narrow))
+		shortest, longest = m.length-0.5*(signalRange+m.more), m.length+0.5*signalRange
 		c.free[logSignal] = c.free[logSignal] && square > 0
 	}
 	c.free[logLengthscale] = c.free[logLengthscale] && typical > 0
 
-	largest := m.signal + signalRange
+	largest := m.signal + m.more + signalRange
 	if !c.Lik.Traits().Located {
 		largest = max(m.signal+2*math.Log(mostUnits), at[logSignal])
 	}
+	reach := meanRange * math.Exp(0.5*m.more)
 	c.lo, c.hi = at, at
 	for k, ends := range [nParameters][2]float64{
 		{shortest, longest},
 		{m.signal - signalRange, largest},
-		{at[meanInUnits] - meanRange, at[meanInUnits] + meanRange},
-		{math.Log(spread) - 1 - signalRange, math.Log(spread) - 1 + signalRange},
+		{at[meanInUnits] - reach, at[meanInUnits] + reach},
+		{m.spread - 1 - signalRange, math.Log(spread.wide) - 1 + signalRange},
 		{math.Log(leastShape), math.Log(mostShape)},
 	} {
 		if c.free[k] {
@@ -275,15 +302,20 @@ func (c *climber) starts() []vector {
 		}
 	}
 	if c.free[logDispersion] {
-		at[logDispersion] = math.Log(m.spread) - 1
+		at[logDispersion] = m.spread - 1
 	}
-	grid([]float64{m.length - 2, m.length - 1, m.length, m.length + 1}, []float64{m.signal, m.signal + 2.5})
+	signals := []float64{m.signal, m.signal + 2.5}
+	if m.more > 2 {
+		signals = append(signals, m.signal+m.more)
+	}
+	grid([]float64{m.length - 2, m.length - 1, m.length, m.length + 1}, signals)
 	if len(c.Y) > fewRows {
 		return us
 	}
 	// f small or nearly constant, rows nearly independent of each other, and likelihoods
 	// of little noise
-	lengths, signals := []float64{m.length - 1, m.length + 1, m.length + 4}, []float64{m.signal - 4, m.signal - 1, m.signal + 3}
+	lengths := []float64{m.length - 1, m.length + 1, m.length + 4}
+	signals = append(signals[2:], m.signal-4, m.signal-1, m.signal+3)
 	if c.free[logLengthscale] && !c.Lik.Traits().Binary { // whose rows say nothing of a variance of their own
 		lengths = append(lengths, c.neighbour(), m.length-3)
 	}
