@@ -36,6 +36,7 @@ type search struct {
 	stop   *stop.Stop
 	kernel Kernel
 	notes  []string
+	guess  float64 // the logarithm of the dispersion that learning it begins at
 }
 
 func (s *search) late() bool { return s.stop.Late() }
@@ -58,7 +59,7 @@ func (s *search) fit(p *kernels.Problem) (*Result, error) {
 		if err != nil {
 			return nil, err
 		}
-		p = q
+		p, s.guess = q, math.Log(start)
 	}
 	if o.AutoNoise {
 		if o.Covariance == "lowrank" {
@@ -175,81 +176,6 @@ func with(p *kernels.Problem, edit func(m *kernels.Model)) *kernels.Problem {
 	q.Model = &m
 	edit(&m)
 	return &q
-}
-
-// chooseNoise is p with the process noise of the largest innovation evidence, which
-// is the first sweep's: 0, or from a grid of ten decades up to the prior variance
-// lost in a mean interval between rows, further where its edge is the best, climbed from there.
-func (s *search) chooseNoise(p *kernels.Problem) (*kernels.Problem, error) {
-	at := func(q float64) *kernels.Problem {
-		return with(p, func(m *kernels.Model) { m.Noise, m.NoiseBy = q, nil })
-	}
-	var tried []float64
-	evidence := func(q float64) (float64, error) {
-		tried = append(tried, q)
-		return s.innovations(at(q))
-	}
-	still, err := evidence(0)
-	if err != nil || p.P == 0 || p.N < 2 {
-		return at(0), err
-	}
-	scale, span := 0.0, 1.0
-	for _, v := range p.PriorVar {
-		scale += v / float64(p.P)
-	}
-	if p.Time[p.N-1] > p.Time[0] {
-		span = (p.Time[p.N-1] - p.Time[0]) / float64(p.N-1)
-	}
-	const decades = 10
-	rate := func(x float64) float64 { return scale / span * math.Pow(10, x) }
-	best, top := 0.0, math.Inf(-1)
-	grid := func(from, to int) error {
-		for k := to; k >= from && !s.late(); k-- {
-			z, err := evidence(rate(float64(k)))
-			if err != nil {
-				return err
-			}
-			if z > top {
-				best, top = float64(k), z
-			}
-		}
-		return nil
-	}
-	low, high := 1-decades, 0
-	if err := grid(low, high); err != nil {
-		return nil, err
-	}
-	for range decades { // beyond its edges while they are the best
-		next := int(best) - 1
-		if next >= low {
-			next = high + 1
-		}
-		if inside := best != float64(low) && best != float64(high); inside || !(top > still) {
-			break
-		}
-		low, high = min(low, next), max(high, next)
-		if err := grid(next, next); err != nil {
-			return nil, err
-		}
-	}
-	f := &mode.Function{Lo: []float64{best - 1}, Hi: []float64{best + 1}, Step: 0.02, Flat: 1e-3,
-		Value: func(x []float64) (float64, bool, error) {
-			z, err := evidence(rate(x[0]))
-			if err == nil {
-				top = max(top, z)
-			}
-			return z, err == nil, err
-		}}
-	x, _, err := mode.Search{Lo: f.Lo, Hi: f.Hi, Late: s.late, Stretch: true}.From(f, [][]float64{{best}})
-	if err != nil {
-		return nil, err
-	}
-	q := 0.0
-	if top > still {
-		q = rate(x[0])
-	}
-	s.notes = append(s.notes, kernels.NoiseStatus(q, tried))
-	return at(q), nil
 }
 
 // innovations is the evidence of p's first sweep, the filter: -Inf where weights drift beyond all
@@ -421,7 +347,7 @@ type hyper struct {
 }
 
 // limits are how far the parameters may go from the starts, which are moved within: a dispersion,
-// a factor of 1e10 from the first.
+// a factor of 1e10 from the guess, wherever a search for drift left it.
 func (v *hyper) limits(starts [][]float64) (lo, hi []float64) {
 	lo, hi = slices.Clone(starts[0]), slices.Clone(starts[0])
 	for k := range lo {
@@ -431,8 +357,7 @@ func (v *hyper) limits(starts [][]float64) (lo, hi []float64) {
 		lo[k], hi[k] = lo[k]-farthest, hi[k]+farthest
 	}
 	if k := v.dispersion; k >= 0 {
-		now := starts[0][k]
-		lo[k], hi[k] = now-farthest, max(now+farthest, mode.MostDispersion(v.from))
+		lo[k], hi[k] = v.guess-farthest, max(v.guess+farthest, mode.MostDispersion(v.from))
 	}
 	if k := v.shape; k >= 0 {
 		lo[k], hi[k] = math.Log(lik.MinShape), math.Log(mostShape)

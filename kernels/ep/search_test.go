@@ -146,6 +146,38 @@ func TestAutoNoise(t *testing.T) {
 	}
 }
 
+// Process noise and dispersion are learnt together: no less likely than those that made the data,
+// by the scalar Kalman filter.
+func TestAutoNoiseAndDispersion(t *testing.T) {
+	for _, c := range []struct{ noise, dispersion float64 }{{1, 0.01}, {0.01, 0.01}, {0.001, 1}, {1e4, 100}} {
+		for seed := range uint64(3) {
+			r := rand.New(rand.NewPCG(seed, 2))
+			prior := 100 * math.Max(1, c.noise)
+			w, mean, variance, log := 0.0, 0.0, prior, 0.0
+			var rows []row
+			for i := range 150 {
+				if i > 0 {
+					w += math.Sqrt(c.noise) * r.NormFloat64()
+					variance += c.noise
+				}
+				y := w + math.Sqrt(c.dispersion)*r.NormFloat64()
+				rows = append(rows, row{x: map[string]float64{"a": 1}, y: y, time: float64(i)})
+				d, s := y-mean, variance+c.dispersion
+				log -= 0.5 * (math.Log(2*math.Pi*s) + d*d/s)
+				mean, variance = mean+d*variance/s, variance*c.dispersion/s
+			}
+			for _, cov := range []string{"diagonal", "full"} {
+				m := &kernels.Model{NoIntercept: true, Lik: families(t)["gaussian"].l, HasTime: true, Options: kernels.Options{Covariance: cov, AutoNoise: true, AutoDispersion: true}}
+				m.Prior.Variance = prior
+				got := fit(t, problem(t, m, rows))
+				if got.Fit.LogEvidence < log || got.Fit.LogEvidence > log+10 {
+					t.Errorf("%+v, seed %d, %s: log evidence %v of noise %v and dispersion %v, but %v of those that made the data", c, seed, cov, got.Fit.LogEvidence, got.Noise, got.Fit.Dispersion, log)
+				}
+			}
+		}
+	}
+}
+
 // Options that EP does not have, and stops, say what they are.
 func TestErrorsAndStatus(t *testing.T) {
 	f := families(t)["logit"]
