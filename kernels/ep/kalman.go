@@ -170,7 +170,9 @@ func (k *kalman) forward(fresh bool, c *change, before func(i int)) error {
 }
 
 // backward smooths, with fresh sites if damp > 0. at, if not nil, is called with λ and
-// Λ of each row and those after it.
+// Λ of the rows after each row, to be taken with mean and covariance given it and those before:
+// given only those before, the prior may be so wide that P - P Λ P has no digits left, nor m - hᵀλ°
+// and v - hᵀΛ°h as they stand.
 func (k *kalman) backward(damp float64, c *change, at func(i int)) error {
 	clear(k.lambda)
 	for j := range k.info.Rows {
@@ -178,6 +180,9 @@ func (k *kalman) backward(damp float64, c *change, at func(i int)) error {
 	}
 	for i := k.p.N - 1; i >= 0; i-- {
 		k.p.Stop.Check()
+		if at != nil {
+			at(i)
+		}
 		h, m, v, s := k.h.Row(i), k.m[i], k.v[i], k.site[i]
 		den := 1 + v*s.Tau
 		step, pull := s.Tau/den, (s.Nu-s.Tau*m)/den
@@ -186,7 +191,7 @@ func (k *kalman) backward(damp float64, c *change, at func(i int)) error {
 		out := 1 + step*ha
 		// λ° = λ - a (step hᵀλ + pull)/out, Λ° = Λ - step/out a aᵀ, Λ°h = a/out
 		less := (step*hl + pull) / out
-		mc, vc := m-(hl-ha*less), v-ha/out
+		mc, vc := m-(hl-ha*pull)/out, (v-ha/den)/out
 		if damp > 0 {
 			var err error
 			if s, err = k.refresh(i, mc, vc, damp, c); err != nil {
@@ -209,9 +214,6 @@ func (k *kalman) backward(damp float64, c *change, at func(i int)) error {
 		}
 		dense.Axpy(-less, k.a, k.lambda)
 		dense.Axpy(-(s.Nu-s.Tau*mc)/in, k.u, k.lambda)
-		if at != nil {
-			at(i)
-		}
 	}
 	return nil
 }
@@ -287,8 +289,8 @@ func (k *kalman) touches() (mean, variance []float64, err error) {
 			for r := i / long * long; r <= i; r++ {
 				p.Stop.Check()
 				k.predict(r)
-				part = append(part, save())
 				k.absorb(k.site[r], k.h.Row(r), k.m[r], k.v[r])
+				part = append(part, save())
 			}
 		}
 		s := part[i%long]
