@@ -100,8 +100,12 @@ func farNote(m *kernels.Model, p *gp.Posterior, b *kernels.Batch) string {
 		return ""
 	}
 	mean := sum / n
+	signal := p.SignalVariance
+	if p.Kernel == "linear" { // whose process is as large as its points
+		signal *= dense.Dot(p.X.Data, p.X.Data) / float64(p.X.Rows) / p.Lengthscale / p.Lengthscale
+	}
 	far := math.Abs(mean - p.Mean)
-	if sd := math.Sqrt(math.Max(square/n-mean*mean, 0)); !(far > 3*math.Sqrt(p.SignalVariance)) || !(far > sd) {
+	if sd := math.Sqrt(math.Max(square/n-mean*mean, 0)); !(far > 3*math.Sqrt(signal)) || !(far > sd) {
 		return ""
 	}
 	return fmt.Sprintf("the responses average %.4g, which mean = %.4g and signal_variance = %.4g hardly allow, so that they are taken for noise: subtract it, or learn both ('auto')", mean, p.Mean, p.SignalVariance)
