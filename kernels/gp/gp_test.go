@@ -585,7 +585,7 @@ func TestByEvidenceUnit(t *testing.T) {
 	}
 }
 
-// Responses far from the mean given have a process as large as that.
+// Responses far from the mean given have a process as large as that, or noise.
 func TestByEvidenceFarMean(t *testing.T) {
 	x, y := dense.New(30, 1), make([]float64, 30)
 	for i := range y {
@@ -597,6 +597,11 @@ func TestByEvidenceFarMean(t *testing.T) {
 	q := p.fit(t, likelihood(t, "gaussian", "", 0.01, 0), Options{Lengthscale: 6, SignalVariance: 1e6}).LogEvidence
 	if at.LogEvidence < q {
 		t.Errorf("log evidence %v (%s), but %v at the parameters of a process about 1000 large", at.LogEvidence, at.Status, q)
+	}
+	at = p.fit(t, likelihood(t, "gaussian", "", 1, 0), Options{AutoLengthscale: true, AutoDispersion: true})
+	q = p.fit(t, likelihood(t, "gaussian", "", 1013*1013, 0), Options{Lengthscale: 100}).LogEvidence
+	if at.LogEvidence < q {
+		t.Errorf("log evidence %v (%s), but %v of noise about 1000 large", at.LogEvidence, at.Status, q)
 	}
 }
 

@@ -238,8 +238,11 @@ func (c *climber) bounds() (given vector, m middle) {
 	centre, variance, spread := c.constant()
 	c.unit = math.Sqrt(variance.narrow)
 	if !c.free[meanInUnits] {
-		if away := (centre - c.fixed.mean) * (centre - c.fixed.mean); c.Lik.Traits().Located && away < farthest*variance.narrow {
-			variance.wide = max(variance.wide, away)
+		if away := (centre - c.fixed.mean) * (centre - c.fixed.mean); c.Lik.Traits().Located && special.Finite(away) {
+			spread.wide = max(spread.wide, away) // all may be noise
+			if away < farthest*variance.narrow {
+				variance.wide = max(variance.wide, away)
+			}
 		}
 		centre = c.fixed.mean
 	}
