@@ -31,7 +31,7 @@ func (p *Problem) Separation(f *Fit) string {
 				return ""
 			}
 		}
-		return "all responses are 0: the prior alone bounds the intercept"
+		return p.oneSided(f, 0)
 	case !t.Binary:
 		return ""
 	}
@@ -45,7 +45,7 @@ func (p *Problem) Separation(f *Fit) string {
 		}
 	}
 	if n > 0 && (ones == 0 || ones == n) {
-		return fmt.Sprintf("all responses are %.0f: the prior alone bounds the intercept", ones/n)
+		return p.oneSided(f, ones/n)
 	}
 	w := p.meansOf(f)
 	apart := p.apart(w)
@@ -78,6 +78,18 @@ func (p *Problem) Separation(f *Fit) string {
 		return ""
 	}
 	return "all rows with " + listed(names) + " have one response" + priorsWord
+}
+
+// oneSided is the sentence about responses that are all that number, 0 or 1. Without an intercept weights
+// bound themselves, but where the mean ones put all rows on that side.
+func (p *Problem) oneSided(f *Fit, response float64) string {
+	switch {
+	case !p.Model.NoIntercept:
+		return fmt.Sprintf("all responses are %.0f: the prior alone bounds the intercept", response)
+	case p.apart(p.meansOf(f)):
+		return fmt.Sprintf("all responses are %.0f, and weights put all rows on that side", response) + priorsWord
+	}
+	return ""
 }
 
 // apart says whether weights w put all ones above 0 and all zeros below. Most rows are not
