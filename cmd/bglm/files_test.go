@@ -174,6 +174,23 @@ func TestFaultsAreNamed(t *testing.T) {
 	}
 }
 
+// Predictions are in the order of the rows, of which --columns none leaves nothing else to tell them
+// by: also where the fits of groups are more than these.
+func TestPredictionsInOrder(t *testing.T) {
+	kerneltest.Slow(t)
+	dir := t.TempDir()
+	data, few, fits, out := filepath.Join(dir, "rows.parquet"), filepath.Join(dir, "few.parquet"), filepath.Join(dir, "fits.parquet"), filepath.Join(dir, "out.csv")
+	query(t, "COPY (SELECT i, i * 7919 % 400 AS g, i % 3 = 0 AS y, i % 7 / 3.0 AS x FROM range(2000) t(i)) TO '"+data+"'")
+	query(t, "COPY (SELECT * FROM '"+data+"' WHERE i < 50) TO '"+few+"'")
+	for _, offset := range []string{"0", "x"} {
+		ok(t, "fit", data, "-f", "y ~ x", "--group", "g", "-m", "laplace", "-o", "prior_variance=1", "-o", "offset="+offset, "--out", fits, "-q")
+		ok(t, "predict", few, "-b", fits, "--columns", "i", "--out", out, "-q")
+		if n := queried(t, "SELECT count(*) FILTER (i <> k) FROM (SELECT i, row_number() OVER () - 1 AS k FROM '"+out+"')"); n != 0 {
+			t.Errorf("offset %s: %v of 50 rows are not where they were", offset, n)
+		}
+	}
+}
+
 // Odd but whole files are read as they were.
 func TestWholeCSV(t *testing.T) {
 	kerneltest.Slow(t)

@@ -314,6 +314,11 @@ func (c *predictCommand) Run(e *cli.Env) error {
 		q += fmt.Sprintf(", unnest(bglm_predict_dist(bglm_fit, bglm_x, %v))", c.Level)
 	}
 	q += " FROM " + sc.subquery(columns)
+	if len(sc.fits.Group) > 0 { // The rows stay on the probing side of the join, which keeps their order.
+		if err := s.Exec("SET disabled_optimizers = 'join_order,build_side_probe_side'"); err != nil {
+			return err
+		}
+	}
 	if err := fitstore.CopyTo(s, c.Out, q, nil); err != nil {
 		return sc.src.Blame(err)
 	}
