@@ -40,7 +40,7 @@ func (sc *scoring) judgeFolds(s *duck.Session, asFitted bool) (how string, err e
 			how = fitted
 		}
 	}
-	if how == fitted && !asFitted && len(sc.fits.Group) == 0 && sc.offset == "" {
+	if how == fitted && !asFitted && len(sc.fits.Group) == 0 && sc.offset == "" && sc.fits.Job(startKey) == "" {
 		done := false
 		err := sc.sparing(s, func() (err error) { done, err = sc.folded(s); return err })
 		if err != nil {

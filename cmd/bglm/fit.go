@@ -386,6 +386,14 @@ func (c *fitCommand) priorOptions() (out [][2]string) {
 	return out
 }
 
+// started is the metadata of a job, which say so where its fits start from beliefs.
+func (c *fitCommand) started(meta []string) []string {
+	if c.Prior == "" {
+		return meta
+	}
+	return append(meta, startKey, "true")
+}
+
 func (c *fitCommand) bySQL(s *duck.Session) (*fitstore.Fits, int, error) {
 	src, err := job.Open(s, c.data())
 	if err != nil {
@@ -415,7 +423,7 @@ func (c *fitCommand) bySQL(s *duck.Session) (*fitstore.Fits, int, error) {
 	if err != nil {
 		return nil, 0, src.Blame(err)
 	}
-	j.Meta = append(j.Meta, rowsKey, mark)
+	j.Meta = append(c.started(j.Meta), rowsKey, mark)
 	f, err := fitstore.Open(s, "fits", j.Meta)
 	if err != nil {
 		return nil, 0, err

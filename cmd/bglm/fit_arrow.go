@@ -31,7 +31,7 @@ func (c *fitCommand) byArrow(s *duck.Session) (*fitstore.Fits, int, error) {
 	if g.Keys != nil {
 		defer g.Keys.Release()
 	}
-	f, err := fitstore.Insert(s, "fits", g, a.Meta)
+	f, err := fitstore.Insert(s, "fits", g, c.started(a.Meta))
 	return f, len(a.Files), err
 }
 

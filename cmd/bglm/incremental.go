@@ -131,7 +131,11 @@ func (c *fitCommand) learn(s *duck.Session, l *fitstore.Ledger, e *fitstore.Entr
 	if err := j.Fit(src, table, false); err != nil {
 		return err
 	}
-	return l.Commit(e, prior, j.Meta)
+	meta := c.started(j.Meta)
+	if c.Prior == "" && prior != nil && prior.Job(startKey) != "" { // the first file's run did
+		meta = append(meta, startKey, "true")
+	}
+	return l.Commit(e, prior, meta)
 }
 
 func (c *fitCommand) tell(s *duck.Session, l *fitstore.Ledger, done, copies int, began time.Time) error {

@@ -548,7 +548,7 @@ type chartPoint struct{ x, mean, sd float64 }
 // trajectories learns the rows again, slice by slice, and shows the weights and the
 // evidence on the way.
 func (c *reportCommand) trajectories(s *duck.Session, p *page.Page, sc *scoring, factorised bool) error {
-	if f := sc.fits; len(f.Group) > 0 {
+	if f := sc.fits; len(f.Group) > 0 || f.Job(startKey) != "" {
 		return nil
 	}
 	m, drifts, err := c.again(s, sc.fits)

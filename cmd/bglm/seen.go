@@ -52,6 +52,10 @@ func (r *quality) weighing() string {
 // rowsKey is the mark of the rows learnt, among the metadata of a job.
 const rowsKey = "rows"
 
+// startKey is, there, of fits that started from beliefs (--prior), which their file does not have: the
+// job alone, run again, would be another model.
+const startKey = "prior"
+
 // rowsMark identifies rows in any order: their number and the sum of DuckDB's hashes of
 // response and features, which are those of one version of DuckDB.
 func rowsMark(s *duck.Session, y, x, rows string) (mark string, err error) {
@@ -126,6 +130,9 @@ func (sc *scoring) without(s *duck.Session, j *job.Job) (how string, err error) 
 			return "", nil
 		}
 		return leaveOneOut, sc.sparing(s, func() error { return sc.leftOut(s, j) })
+	}
+	if sc.fits.Job(startKey) != "" {
+		return "", nil
 	}
 	ok := false
 	learnAgain := func() (err error) {

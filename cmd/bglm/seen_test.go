@@ -151,6 +151,43 @@ func TestEvaluateProgressive(t *testing.T) {
 	}
 }
 
+// A fit that started from beliefs is not run again without them, as another model: a stream is not
+// judged by what one from nothing predicts, nor are classes by fits of four fifths alone.
+func TestStartsAreNotForgotten(t *testing.T) {
+	kerneltest.Slow(t)
+	dir := t.TempDir()
+	data, start, fit := filepath.Join(dir, "d.parquet"), filepath.Join(dir, "start.parquet"), filepath.Join(dir, "f.parquet")
+	query(t, "COPY (SELECT i, i % 7 / 3.0 - 1 AS x, hash(i) % 3 = 0 AS y, hash(i) % 3 AS k FROM range(60) t(i)) TO '"+data+"'")
+	query(t, "COPY (SELECT bglm_from_beliefs([{feature: '(Intercept)', mean: 0.0, variance: 1.0}, {feature: 'x', mean: -5.0, variance: 0.01}]) AS fit) TO '"+start+"'")
+	ok(t, "fit", data, "-f", "y ~ x", "-m", "adf", "--order", "i", "--prior", start, "-q", "--out", fit)
+	q := evaluated(t, data, "-b", fit)
+	want := queried(t, "SELECT bglm_log_loss(y, bglm_predict(fit, {x: x})) FROM '"+data+"', (SELECT bglm_adf(y, {x: x}, {prior: (SELECT fit FROM '"+start+"')} ORDER BY i) AS fit FROM '"+data+"')")
+	if q.How != fitted || !(math.Abs(*q.LogLoss-want) < 1e-9) {
+		t.Errorf("stream: %s, log loss %v, want %v", q.How, *q.LogLoss, want)
+	}
+	page := filepath.Join(dir, "r.html")
+	ok(t, "report", data, "-b", fit, "-q", "--out", page)
+	if text, err := os.ReadFile(page); err != nil || strings.Contains(string(text), "learnt again") {
+		t.Errorf("report: a stream from nothing is shown, %v", err)
+	}
+
+	ok(t, "fit", data, "-f", "k ~ x", "-m", "softmax", "-q", "--out", start)
+	ok(t, "fit", data, "--where", "i < 30", "-f", "k ~ x", "-m", "softmax", "--prior", start, "-q", "--out", fit)
+	if q := evaluated(t, data, "-b", fit, "--where", "i < 30"); q.How != fitted {
+		t.Errorf("classes: %s", q.How)
+	}
+
+	ledger := filepath.Join(dir, "m.duckdb")
+	query(t, "COPY (SELECT bglm_from_beliefs([{feature: 'x', mean: -5.0, variance: 0.01}]) AS fit) TO '"+start+"'")
+	ok(t, "fit", data, "-f", "y ~ x", "-m", "adf", "--incremental", "--prior", start, "-q", "--out", ledger)
+	query(t, "COPY (SELECT i, x, NOT y AS y FROM '"+data+"') TO '"+filepath.Join(dir, "d2.parquet")+"'")
+	ok(t, "fit", data, filepath.Join(dir, "d2.parquet"), "-f", "y ~ x", "-m", "adf", "--incremental", "-q", "--out", ledger)
+	ok(t, "report", data, "-b", ledger, "-q", "--out", page)
+	if text, err := os.ReadFile(page); err != nil || strings.Contains(string(text), "learnt again") {
+		t.Errorf("report of a ledger: a stream from nothing is shown, %v", err)
+	}
+}
+
 // Weights that drift are those of the last row: what another row's own time says without it is not
 // in the fit, and no figure is called leave-one-out.
 func TestDriftHasNoLeaveOneOut(t *testing.T) {

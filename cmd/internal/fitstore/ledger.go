@@ -173,7 +173,11 @@ func (l *Ledger) Prior() (*Fits, error) {
 	if err := l.s.Exec("CREATE OR REPLACE TEMP TABLE prior_fits AS FROM " + outDB + ".main.fits"); err != nil {
 		return nil, files.Named(l.path, err)
 	}
-	return OpenUpgraded(l.s, "prior_fits", nil)
+	meta, err := pairs(l.s, "SELECT key, value FROM "+outDB+".main.bglm_job ORDER BY key")
+	if err != nil {
+		return nil, files.Named(l.path, err)
+	}
+	return OpenUpgraded(l.s, "prior_fits", meta)
 }
 
 // Commit stores the table fits, which continues prior with the rows of a file, and the
