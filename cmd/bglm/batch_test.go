@@ -441,6 +441,26 @@ func TestMergeOfParts(t *testing.T) {
 	}
 }
 
+// Priors of single features are no part of a fit: they would count in every part, which is an error
+// without a fit that has them. With it the parts are one run.
+func TestMergeCountsPriorsOnce(t *testing.T) {
+	data := rowsFile(t, "rows.parquet")
+	path := func(n string) string { return filepath.Join(filepath.Dir(data), n) }
+	for out, where := range map[string]string{"one.parquet": "true", "a.parquet": "i % 2 = 0", "b.parquet": "i % 2 = 1"} {
+		ok(t, "fit", data, "-f", "x ~ ad + g", "--where", where, "-m", "adf", "-o", "family=gaussian", "-o", "dispersion=4", "-o", "prior_variance=1", "-o", "priors=MAP {'ad=a1': {mean: 2, variance: 0.01}}", "-q", "--out", path(out))
+	}
+	query(t, "COPY (SELECT bglm_from_beliefs([{feature: 'ad=a1', mean: 2.0, variance: 0.01}], {family: 'gaussian', dispersion: 4, prior_variance: 1}) AS fit) TO '"+path("start.parquet")+"'")
+	parts := []string{"merge", path("a.parquet"), path("b.parquet"), "-q", "--out", path("merged.parquet")}
+	if r := bglm(t, "", parts...); r.code != 2 || !strings.Contains(r.stderr, "a.parquet was fitted with priors of single features, MAP {'ad=a1'") || !strings.Contains(r.stderr, "give --prior") {
+		t.Errorf("%+v", r)
+	}
+	ok(t, append(parts, "--prior", path("start.parquet"))...)
+	got := query(t, "SELECT count(*) > 3, max(abs(a.mean - b.mean)) < 1e-9, max(abs(a.variance / b.variance - 1)) < 1e-9, bool_or(a.feature = 'ad=a1') FROM '"+path("one.parquet")+"' a JOIN '"+path("merged.parquet")+"' b USING (feature)")
+	if got != "true,true,true,true" {
+		t.Error(got)
+	}
+}
+
 // Models with offsets and trials predict with them.
 func TestOffsetAndTrials(t *testing.T) {
 	kerneltest.Slow(t)

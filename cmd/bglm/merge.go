@@ -99,6 +99,9 @@ func (c *mergeCommand) merge(s *duck.Session) (*fitstore.Fits, error) {
 		if !f.IsFit {
 			return nil, fmt.Errorf("%s: its fit is not one that can be merged", name)
 		}
+		if own := f.Job("option.priors"); own != "" && c.Prior == "" { // no part of a FIT, they would count in every part
+			return nil, cli.Usage(fmt.Errorf("%s was fitted with priors of single features, %s, which count once: give --prior, a fit or table of beliefs that has them", name, own))
+		}
 		if i > 0 {
 			if a, b := strings.Join(duck.Names(parts[0].Group), ", "), strings.Join(duck.Names(f.Group), ", "); !strings.EqualFold(a, b) {
 				return nil, fmt.Errorf("%s has the groups (%s), %s has (%s)", name, b, c.Files[0], a)
