@@ -106,6 +106,9 @@ func (b *beliefFlags) with(e *cli.Env, run func(*duck.Session, *fitstore.Fits) e
 	if err == nil && !f.IsFit {
 		err = errors.New("this method's fit has no weights")
 	}
+	if err == nil {
+		err = f.Denied(opts)
+	}
 	if err != nil {
 		return fmt.Errorf("--beliefs %s: %w", b.Beliefs, err)
 	}

@@ -96,6 +96,9 @@ func (c *mergeCommand) merge(s *duck.Session) (*fitstore.Fits, error) {
 		if err != nil {
 			return nil, err
 		}
+		if err := f.Denied(opts); err != nil {
+			return nil, files.Named(name, err)
+		}
 		if !f.IsFit {
 			return nil, fmt.Errorf("%s: its fit is not one that can be merged", name)
 		}

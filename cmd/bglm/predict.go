@@ -92,6 +92,9 @@ func openScoring(s *duck.Session, d *dataFlags, m *scoreFlags, what purpose) (*s
 	if err != nil {
 		return nil, fmt.Errorf("--beliefs: %w", err)
 	}
+	if err := f.Denied(opts); err != nil {
+		return nil, fmt.Errorf("--beliefs %s: %w", m.Beliefs, err)
+	}
 	src, err := job.Open(s, d.data())
 	if err != nil {
 		return nil, err

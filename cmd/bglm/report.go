@@ -123,6 +123,9 @@ func (c *reportCommand) page(s *duck.Session) (*page.Page, *summary, error) {
 		if opts, err = job.ParseOptions(c.Option); err == nil {
 			f, err = fitstore.Load(s, "fits", c.Beliefs, opts)
 		}
+		if err == nil {
+			err = f.Denied(opts)
+		}
 	}
 	if err != nil {
 		return nil, nil, err

@@ -10,8 +10,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bglm/bglm/cmd/internal/cli"
 	"github.com/bglm/bglm/cmd/internal/duck"
 	"github.com/bglm/bglm/cmd/internal/files"
+	"github.com/bglm/bglm/cmd/internal/job"
 	"github.com/bglm/bglm/kernels/lik"
 )
 
@@ -67,6 +69,33 @@ func (f *Fits) Untold(path string) (string, error) {
 		out += " --option intercept=false"
 	}
 	return out, nil
+}
+
+// Denied is the error of options of a model that are other than the fits have: they are for beliefs that
+// do not say them, and of no effect beside a fit.
+func (f *Fits) Denied(opts [][2]string) error {
+	for _, o := range opts {
+		is, said := "fit."+o[0], "("+job.OptionSQL(o[0], o[1])+")"
+		same := "lower(" + is + "::VARCHAR) = lower(" + said + "::VARCHAR)"
+		switch o[0] {
+		case "family", "link", "intercept":
+		case "dispersion", "shape": // to the digits that a summary prints
+			same = "abs(" + is + " / TRY_CAST(" + said + " AS DOUBLE) - 1) < 1e-5"
+		default:
+			continue
+		}
+		if !f.IsFit {
+			continue
+		}
+		var other sql.NullString
+		if err := f.s.Row("SELECT any_value(coalesce("+is+"::VARCHAR, 'none')) FILTER (NOT coalesce("+same+", false)) FROM "+f.Table+" WHERE fit IS NOT NULL", &other); err != nil {
+			return err
+		}
+		if other.Valid {
+			return cli.Usage(fmt.Errorf("--option %s=%s: the fit has %s; allowed: that, or none, for the option is of beliefs that do not say", o[0], o[1], other.String))
+		}
+	}
+	return nil
 }
 
 // Open describes a table of fits; meta are the pairs of its job.
