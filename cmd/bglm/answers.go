@@ -223,6 +223,9 @@ func (c *effectsCommand) Run(e *cli.Env) error {
 	if err := c.check(); err != nil {
 		return err
 	}
+	if c.Seed != 0 && c.Draws == 0 {
+		return cli.Usage(errors.New("--seed belongs to --draws"))
+	}
 	s, err := duck.Open(e, c.Quiet)
 	if err != nil {
 		return err

@@ -157,6 +157,9 @@ func (c *evaluateCommand) given(s *duck.Session) (*scoring, error) {
 	if c.Y == "" {
 		return nil, cli.Usage(errors.New("--p needs --y, what was observed"))
 	}
+	if c.X != "" || c.Formula != "" || c.Fitted {
+		return nil, cli.Usage(errors.New("--formula, --x and --fitted belong to --beliefs; --p has the predictions"))
+	}
 	weight, err := c.weight()
 	if err != nil {
 		return nil, err

@@ -288,6 +288,9 @@ func (c *predictCommand) Run(e *cli.Env) error {
 	if !(c.Level > 0 && c.Level < 1) || math.IsNaN(c.Level) {
 		return cli.Usage(fmt.Errorf("--level is %v, allowed is a number between 0 and 1", c.Level))
 	}
+	if c.Level != 0.95 && !c.Dist {
+		return cli.Usage(errors.New("--level belongs to --dist"))
+	}
 	s, err := duck.Open(e, c.Quiet)
 	if err != nil {
 		return err
