@@ -311,6 +311,24 @@ func TestBeliefsAlone(t *testing.T) {
 	}
 }
 
+// What groups have each for itself is in no option: the fit says that a file of beliefs alone loses it.
+func TestBeliefsAloneOfGroups(t *testing.T) {
+	dir := t.TempDir()
+	path := func(n string) string { return filepath.Join(dir, n) }
+	query(t, "COPY (SELECT i % 7 AS x, 'g' || i % 2 AS g, (1 + 9 * (i % 2)) * sin(i) AS z FROM range(80) t(i)) TO '"+path("d.parquet")+"'")
+	for out, want := range map[string]bool{"f.csv": true, "f.json": true, "f.parquet": false} {
+		for _, given := range []bool{false, true} {
+			args := []string{"fit", path("d.parquet"), "-f", "z ~ x", "--group", "g", "-o", "family=gaussian", "--out", path(out)}
+			if given {
+				args = append(args, "-o", "dispersion=2")
+			}
+			if got := ok(t, args...).stdout; strings.Contains(got, "each group has another dispersion") != (want && !given) {
+				t.Errorf("%s, dispersion given %v: %s", out, given, got)
+			}
+		}
+	}
+}
+
 // Predictions go down a pipe, the summary beside it; a failure has no output.
 func TestStandardOutput(t *testing.T) {
 	dir := t.TempDir()

@@ -86,6 +86,7 @@ type summary struct {
 	Converged bool     `json:"converged"`
 	Status    string   `json:"status,omitempty"`
 	Untold    string   `json:"needs,omitempty"` // options that a file of beliefs alone needs to predict
+	Lost      []string `json:"lost,omitempty"`  // parameters of groups that no option of it gives
 	*learnt            // of bglm fit
 	Terms     []term   `json:"terms,omitempty"` // of bglm fit, at most 1,000
 	Seconds   float64  `json:"seconds"`
@@ -116,7 +117,7 @@ func summarise(s *duck.Session, f *fitstore.Fits, sum *summary) error {
 		}
 	}
 	if err == nil && (sum.Command == "fit" || sum.Command == "merge" || sum.Command == "finish") {
-		sum.Untold, err = f.Untold(sum.Out)
+		sum.Untold, sum.Lost, err = f.Untold(sum.Out)
 	}
 	if evidence.Valid && !math.IsInf(evidence.Float64, 0) && !math.IsNaN(evidence.Float64) {
 		sum.Evidence = &evidence.Float64
@@ -197,6 +198,9 @@ func (o *outputFlags) print(w io.Writer, sum *summary) error {
 	}
 	if sum.Untold != "" {
 		fmt.Fprintf(&b, ", which has the beliefs alone: to predict from it, give %s", sum.Untold)
+	}
+	if len(sum.Lost) > 0 {
+		fmt.Fprintf(&b, "; each group has another %s, without which distributions of responses are wrong: .parquet, .arrow and .duckdb keep it", strings.Join(sum.Lost, " and "))
 	}
 	_, err := fmt.Fprintln(w, shell.Visible(strings.TrimSpace(b.String())))
 	return err

@@ -40,35 +40,40 @@ func (f *Fits) Job(key string) string {
 }
 
 // Untold are the options that a file without room for them needs beside it to predict as the fits do,
-// such as "--option family=poisson"; "" where the file has room.
-func (f *Fits) Untold(path string) (string, error) {
+// such as "--option family=poisson", "" where the file has room; and which parameters are lost, since
+// groups have others and an option is for all of them.
+func (f *Fits) Untold(path string) (options string, lost []string, err error) {
 	if kind := files.KindOf(path); !f.IsFit || f.HasClass || path != "" && kind != "csv" && kind != "json" {
-		return "", nil
+		return "", nil, nil
 	}
 	var family, link string
 	var shape, dispersion sql.NullFloat64
 	var intercept bool
-	err := f.s.Row("SELECT any_value(fit.family), any_value(fit.link), CASE WHEN count(DISTINCT fit.shape) = 1 THEN any_value(fit.shape) END, CASE WHEN count(DISTINCT fit.dispersion) = 1 THEN any_value(fit.dispersion) END, coalesce(any_value(fit.intercept), true) FROM "+f.Table,
+	err = f.s.Row("SELECT any_value(fit.family), any_value(fit.link), CASE WHEN count(DISTINCT fit.shape) = 1 THEN any_value(fit.shape) END, CASE WHEN count(DISTINCT fit.dispersion) = 1 THEN any_value(fit.dispersion) END, coalesce(any_value(fit.intercept), true) FROM "+f.Table,
 		&family, &link, &shape, &dispersion, &intercept)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	out := "--option family=" + family
+	options = "--option family=" + family
 	if i := slices.IndexFunc(lik.Families(), func(x lik.Info) bool { return x.Family == family }); i >= 0 && lik.Families()[i].Links[0] != link {
-		out += " --option link=" + link
+		options += " --option link=" + link
 	}
 	for _, p := range []struct {
 		key string
 		v   sql.NullFloat64
 	}{{"shape", shape}, {"dispersion", dispersion}} {
-		if p.v.Valid && slices.Contains(lik.With(p.key), family) {
-			out += fmt.Sprintf(" --option %s=%.6g", p.key, p.v.Float64)
+		switch {
+		case !slices.Contains(lik.With(p.key), family):
+		case p.v.Valid:
+			options += fmt.Sprintf(" --option %s=%.6g", p.key, p.v.Float64)
+		default:
+			lost = append(lost, p.key)
 		}
 	}
 	if !intercept {
-		out += " --option intercept=false"
+		options += " --option intercept=false"
 	}
-	return out, nil
+	return options, lost, nil
 }
 
 // Denied is the error of options of a model that are other than the fits have: they are for beliefs that
