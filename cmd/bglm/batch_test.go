@@ -594,7 +594,7 @@ func TestBatchErrors(t *testing.T) {
 		{[]string{"evaluate", data, "--p", "x"}, 2, []string{"--y"}},
 		{[]string{"merge", path("b.parquet")}, 2, []string{"two"}},
 		{[]string{"predict", "-b", path("b.parquet"), data, "--out", out, "-o", "family=poisson"}, 2, []string{"family=poisson", "the fit has bernoulli"}},
-		{[]string{"report", "-b", path("b.parquet"), "--out", path("r.html"), "-o", "link=probit"}, 2, []string{"link=probit", "the fit has logit"}},
+		{[]string{"report", "-b", path("b.parquet"), "--out", path("r.html"), "-o", "link=probit"}, 2, []string{"b.parquet", "link=probit", "the fit has logit"}},
 		{[]string{"summary", "-b", path("b.parquet"), "-o", "intercept=false"}, 2, []string{"intercept=false", "the fit has true"}},
 		{[]string{"merge", path("b.parquet"), path("b.parquet"), "-o", "dispersion=4", "--out", out}, 2, []string{"b.parquet", "dispersion=4", "the fit has 1"}},
 		{[]string{"fit", data, "--data", dir + "/rows.par*", "-f", "y ~ ad", "--out", out}, 2, []string{"rows.parquet is there twice"}},
