@@ -20,11 +20,10 @@ import (
 // the information. The sum of squares of the slopes is less, for surprises that have not come yet
 // are most of it.
 
-// clearlySmall is by how many nats larger weights must be ahead before they are taken: under a
-// belief that is right that is once in e³ runs at most. mostLarger is how much larger they become at
-// once.
+// clearlySmall is by how many nats larger weights must be ahead before they are taken: two deviations
+// of the slope. mostLarger is how much larger they become at once.
 const (
-	clearlySmall = 3.0
+	clearlySmall = 2.0
 	mostLarger   = 2.0
 	largestBase  = 1e6 // of the variance that stands for that before any row
 )
