@@ -260,9 +260,12 @@ func readBeliefs(v *capi.Vec, i int) ([]kernels.Belief, error) {
 	if v.Null(i) {
 		return nil, nil
 	}
-	out, _, err := r.beliefs(i)
+	out, classes, err := r.beliefs(i)
 	if err != nil {
 		return nil, err
+	}
+	if len(classes) > 1 {
+		return nil, fmt.Errorf("the beliefs are of %d classes; allowed: one of each feature, such as those of one class (a fit of classes goes on by option prior of bglm_softmax)", len(classes))
 	}
 	var d kernels.Dict
 	for k, b := range out {
