@@ -97,11 +97,12 @@ const (
 
 // Doubt raises D before a row, whose predictor has variance v, that a filter can take only
 // nearly. While nearly as many weights are determined as rows came, D is a guess, and where it is
-// far too small rows are taken for exact: what is only nearly right of them stays for ever. It
-// returns λ as Learn does.
+// far too small rows are taken for exact: what is only nearly right of them stays for ever. The
+// same is so of rows by weight: light ones that determine more than they bring teach no D, and a
+// heavy one after them would take all of it. It returns λ as Learn does.
 func (g *Learning) Doubt(o Obs, v, rows float64, known int64) float64 {
-	least := leastNoise * v * o.Weight
-	if g.Drift || rows-float64(known)/determined >= spared*rows || !(least > 2*g.dispersion) {
+	least, n := leastNoise*v*o.Weight, math.Min(rows, g.rows)
+	if g.Drift || n-float64(known)/determined >= spared*n || !(least > 2*g.dispersion) {
 		return 1
 	}
 	return g.set(least, known)
