@@ -43,6 +43,13 @@ type Drivers struct {
 	x     []float64          // Σ x_j
 	near  []float64          // Σ x_i x_j of features below nearBy, by rows of the lower triangle
 	far   map[uint64]float64 // of others, by i << 32 | j, i >= j
+	about []centre           // x is less these: products of numbers far from 0 have no digits of how they vary
+}
+
+// centre is the mean by which the fit standardised a column of numbers.
+type centre struct {
+	f uint32
+	x float64
 }
 
 const (
@@ -64,7 +71,37 @@ func NewDrivers(f *kernels.Fit, level float64) (*Drivers, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Drivers{Scorer: s, level: level}, nil
+	return &Drivers{Scorer: s, level: level, about: centres(s)}, nil
+}
+
+// centres are those of the columns whose mean is far from 0 by how they vary; others may be 0 in most rows.
+func centres(s *predict.Scorer) (out []centre) {
+	const far = 1000 // squares lose six digits
+	for _, c := range s.Fit.Columns {
+		if c.Kind != kernels.NumberColumn || !(math.Abs(c.Center) > far*c.Scale) {
+			continue
+		}
+		if f, ok := s.Features().Find(c.Name); ok && s.Belief(f) >= 0 {
+			out = append(out, centre{f, c.Center})
+		}
+	}
+	return out
+}
+
+// centred are the entries less the centres of all rows, one that is not there being 0.
+func (d *Drivers) centred(fs []uint32, xs []float64) ([]uint32, []float64) {
+	if len(d.about) == 0 {
+		return fs, xs
+	}
+	fs, xs = slices.Clone(fs), slices.Clone(xs)
+	for _, c := range d.about {
+		if k := slices.Index(fs, c.f); k >= 0 {
+			xs[k] -= c.x
+			continue
+		}
+		fs, xs = append(fs, c.f), append(xs, -c.x)
+	}
+	return fs, xs
 }
 
 // Add takes the rows of b, whose feature numbers are those of Features.
@@ -74,7 +111,7 @@ func (d *Drivers) Add(ctx context.Context, b *kernels.Batch) error {
 		if err := stop.Cause(ctx); err != nil {
 			return err
 		}
-		fs, xs := d.Entries(d.Fit, b, i)
+		fs, xs := d.centred(d.Entries(d.Fit, b, i))
 		weight := 1.0
 		if len(b.Weight) > 0 {
 			weight = b.Weight[i]
