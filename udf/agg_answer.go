@@ -10,6 +10,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/answer"
 	"github.com/bglm/bglm/kernels/engine"
+	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/predict"
 	"github.com/bglm/bglm/kernels/rows"
@@ -193,6 +194,19 @@ func scoredRows(y, x, options *capi.Vec) (*rows.Source, error) {
 	return source(y, f, options, "option")
 }
 
+// trialsUsed is the error of trials that none of the likelihoods of the fits has a use for.
+func trialsUsed(src *rows.Source, of ...lik.Likelihood) (err error) {
+	if src.Trials == nil {
+		return nil
+	}
+	for _, l := range of {
+		if err = option.CheckTrials(l); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
 // written is the finalize of sums: NULL for groups without rows.
 func written[T sums[T]](write func(t T, out *capi.Col) error) func([]capi.State, *capi.Col) error {
 	return func(states []capi.State, out *capi.Col) error {
@@ -239,7 +253,14 @@ func updateLeftOut[T sums[T]](args []capi.Vec, slots capi.Slots, fresh func(f *k
 	}
 	defer src.X.Release()
 	var b kernels.Batch
-	return underOne(args, slots, func(f *kernels.Fit, _ int) (T, error) { return fresh(f, engine.FactorOf(f.Method)) },
+	return underOne(args, slots, func(f *kernels.Fit, _ int) (T, error) {
+		t, err := fresh(f, engine.FactorOf(f.Method))
+		if err != nil {
+			return t, err
+		}
+		s, _ := of(t)
+		return t, trialsUsed(src, s.Lik)
+	},
 		func(t T, lo, hi int) error {
 			s, add := of(t)
 			if at, err := src.Score(s.Fit, s.Features(), lo, hi, &b); err != nil || len(at) == 0 {
@@ -436,7 +457,11 @@ func updateCompare(args []capi.Vec, slots capi.Slots) error {
 			}
 			r.names, r.fits, r.places = append(r.names, names[k]), append(r.fits, l), append(r.places, k)
 		}
-		return r, nil
+		var of []lik.Likelihood // one of trials may be compared with others of the same responses
+		for _, l := range r.fits {
+			of = append(of, l.Lik)
+		}
+		return r, trialsUsed(src[0], of...)
 	}, func(r *rivals, lo, hi int) error {
 		for k, l := range r.fits {
 			if at, err := src[r.places[k]].Score(l.Fit, l.Features(), lo, hi, &b); err != nil || len(at) == 0 {

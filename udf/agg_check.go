@@ -39,7 +39,11 @@ func updateCheck(args []capi.Vec, slots capi.Slots) error {
 		if name.Null(i) {
 			return nil, fmt.Errorf("statistic is NULL; allowed: '%s'", strings.Join(answer.Statistics, "', '"))
 		}
-		return answer.NewCheck(f, strings.ToLower(strings.Clone(name.Str(i))), o.Answer.Level, o.Answer.Draws, o.Options.Seed)
+		c, err := answer.NewCheck(f, strings.ToLower(strings.Clone(name.Str(i))), o.Answer.Level, o.Answer.Draws, o.Options.Seed)
+		if err != nil {
+			return nil, err
+		}
+		return c, trialsUsed(src, c.Lik)
 	}, func(c *answer.Check, lo, hi int) error {
 		if at, err := src.Score(c.Fit, c.Features(), lo, hi, &b); err != nil || len(at) == 0 {
 			return err

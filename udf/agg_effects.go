@@ -374,7 +374,11 @@ func updateRobust(args []capi.Vec, slots capi.Slots) error {
 			return nil, err
 		}
 		f.Iterations, f.Converged, f.Status = h.Iterations, h.Converged, h.Status
-		return answer.NewRobust(f, o.Answer.Type, cluster != nil)
+		r, err := answer.NewRobust(f, o.Answer.Type, cluster != nil)
+		if err != nil {
+			return nil, err
+		}
+		return r, trialsUsed(src, r.Lik)
 	}, func(r *answer.Robust, lo, hi int) error {
 		at, err := src.Score(r.Fit, r.Features(), lo, hi, &b)
 		if err != nil || len(at) == 0 {

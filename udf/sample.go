@@ -171,6 +171,9 @@ func observed(args []capi.Vec, n int, out *capi.Col, function string, write func
 			out.Null()
 			continue
 		}
+		if err := trialsUsed(src, p.fits.lik); err != nil {
+			return err
+		}
 		o, offset, ok, err := src.Obs(i)
 		if err != nil {
 			return err

@@ -108,11 +108,19 @@ func (s *Settings) LikelihoodOf(trials bool) error {
 	if err := s.Likelihood(); err != nil {
 		return err
 	}
-	switch is := s.Lik.Traits().Trials; {
-	case trials && !is:
-		return &argument.Error{Name: "trials", Why: fmt.Sprintf("is not used by %s; it belongs to: %s", s.Lik.Family(), lik.OfTrials())}
-	case is && !trials:
+	if trials {
+		return CheckTrials(s.Lik)
+	}
+	if s.Lik.Traits().Trials {
 		return &argument.Error{Name: "trials", Found: "none", Why: s.Lik.Family() + " needs the number of trials of each row"}
 	}
 	return nil
+}
+
+// CheckTrials is the error of rows with trials under a likelihood that has none.
+func CheckTrials(l lik.Likelihood) error {
+	if l.Traits().Trials {
+		return nil
+	}
+	return &argument.Error{Name: "trials", Why: fmt.Sprintf("is not used by %s; it belongs to: %s", l.Family(), lik.OfTrials())}
 }
