@@ -26,10 +26,14 @@ func oneByOne(l Likelihood, y, weight, s, d1, curv []float64) (sum float64) {
 // withinExp is how large a predictor may be whose exponential goes through vectors.
 const withinExp = 600
 
-// byExp is Many where few says it of up to some rows, es being e^s, or e^-s where down says so. Rows
-// that are far out go one after the other, with those beside them.
-func byExp(l Likelihood, down bool, y, weight, s, d1, curv []float64, few func(y, weight, s, es, d1, curv []float64) float64) (sum float64) {
+// byExp is Many where one says it of a row of weight 1, e being e^s, or e^-s where down says so. Rows that
+// are far out go one after the other, with those beside them.
+func byExp(l Likelihood, down bool, y, weight, s, d1, curv []float64, one func(y, s, e float64) (logp, d1, curv float64)) (sum float64) {
 	var up, dn [some]float64
+	es := up[:]
+	if down {
+		es = dn[:]
+	}
 	for len(y) > 0 {
 		n, within := min(some, len(y)), true
 		for _, v := range s[:n] {
@@ -39,13 +43,9 @@ func byExp(l Likelihood, down bool, y, weight, s, d1, curv []float64, few func(y
 		if weight != nil {
 			w, weight = weight[:n], weight[n:]
 		}
-		es := up[:n]
-		if down {
-			es = dn[:n]
-		}
 		if within {
 			dense.Exp(up[:n], dn[:n], s[:n])
-			sum += few(y[:n], w, s[:n], es, d1[:n], curv[:n])
+			sum += rowsByExp(y[:n], w, s[:n], es[:n], d1[:n], curv[:n], one)
 		} else {
 			sum += oneByOne(l, y[:n], w, s[:n], d1[:n], curv[:n])
 		}
@@ -54,21 +54,26 @@ func byExp(l Likelihood, down bool, y, weight, s, d1, curv []float64, few func(y
 	return sum
 }
 
-func (l poisson) many(y, weight, s, d1, curv []float64) (sum float64) {
-	return byExp(l, false, y, weight, s, d1, curv, func(y, weight, s, rate, d1, curv []float64) (sum float64) {
-		w := 1.0
-		for i, v := range y {
-			if weight != nil {
-				if w = weight[i]; w == 0 {
-					d1[i], curv[i] = 0, 0
-					continue
-				}
+// rowsByExp is byExp of up to some rows.
+func rowsByExp(y, weight, s, es, d1, curv []float64, one func(y, s, e float64) (logp, d1, curv float64)) (sum float64) {
+	w := 1.0
+	for i, v := range y {
+		if weight != nil {
+			if w = weight[i]; w == 0 {
+				d1[i], curv[i] = 0, 0
+				continue
 			}
-			mu := rate[i]
-			d1[i], curv[i] = w*(v-mu), w*mu
-			sum += w * poissonLogp(v, s[i], mu)
 		}
-		return sum
+		logp, first, bend := one(v, s[i], es[i])
+		d1[i], curv[i] = w*first, w*bend
+		sum += w * logp
+	}
+	return sum
+}
+
+func (l poisson) many(y, weight, s, d1, curv []float64) (sum float64) {
+	return byExp(l, false, y, weight, s, d1, curv, func(y, s, rate float64) (logp, d1, curv float64) {
+		return poissonLogp(y, s, rate), y - rate, rate
 	})
 }
 
@@ -79,20 +84,9 @@ func (l gamma) many(y, weight, s, d1, curv []float64) (sum float64) {
 	if !(l.shape <= manyShape) {
 		return oneByOne(l, y, weight, s, d1, curv)
 	}
-	return byExp(l, true, y, weight, s, d1, curv, func(y, weight, s, down, d1, curv []float64) (sum float64) {
-		w := 1.0
-		for i, v := range y {
-			if weight != nil {
-				if w = weight[i]; w == 0 {
-					d1[i], curv[i] = 0, 0
-					continue
-				}
-			}
-			logY, e := special.QuickLog(v), v*down[i]
-			d1[i], curv[i] = w*l.shape*(e-1), w*l.shape*e
-			sum += w * (l.peak - logY - l.shape*((e-1)-(logY-s[i])))
-		}
-		return sum
+	return byExp(l, true, y, weight, s, d1, curv, func(y, s, down float64) (logp, d1, curv float64) {
+		logY, e := special.QuickLog(y), y*down
+		return l.peak - logY - l.shape*((e-1)-(logY-s)), l.shape * (e - 1), l.shape * e
 	})
 }
 
@@ -110,30 +104,16 @@ func (l negbinomial) many(y, weight, s, d1, curv []float64) (sum float64) {
 	if !(l.size <= 1e10) {
 		return oneByOne(l, y, weight, s, d1, curv)
 	}
-	known := l.terms.upTo(l.size, y)
-	return byExp(l, false, y, weight, s, d1, curv, func(y, weight, s, rate, d1, curv []float64) (sum float64) {
-		o, by := Obs{Weight: 1}, 1/l.size
-		for i, v := range y {
-			if weight != nil {
-				if o.Weight = weight[i]; o.Weight == 0 {
-					d1[i], curv[i] = 0, 0
-					continue
-				}
-			}
-			k := int(v)
-			if uint(k) >= uint(len(known)) {
-				o.Y = v
-				logp, first, second := l.LogLik(o, s[i])
-				d1[i], curv[i] = first, -second
-				sum += logp
-				continue
-			}
-			x, n := rate[i]*by, v+l.size
-			q := 1 / (1 + x)
-			d1[i], curv[i] = o.Weight*q*(v-rate[i]), o.Weight*n*x*q*q
-			sum += o.Weight * (v*s[i] - n*special.QuickLog1p(x) + known[k])
+	known, by := l.terms.upTo(l.size, y), 1/l.size
+	return byExp(l, false, y, weight, s, d1, curv, func(y, s, rate float64) (logp, d1, curv float64) {
+		k := int(y)
+		if uint(k) >= uint(len(known)) {
+			logp, first, second := l.LogLik(Obs{Y: y, Weight: 1}, s)
+			return logp, first, -second
 		}
-		return sum
+		x, n := rate*by, y+l.size
+		q := 1 / (1 + x)
+		return y*s - n*special.QuickLog1p(x) + known[k], q * (y - rate), n * x * q * q
 	})
 }
 
