@@ -50,8 +50,11 @@ func (m *Method) defaults(s *option.Settings, given lik.Params) {
 	if f := s.Start; m.Streams && o.Standardize && s.Lik.Traits().Located && (!s.Given("dispersion") || o.AutoDispersion) && o.MeasurementNoise == 0 && !o.AutoMeasurementNoise {
 		o.AutoDispersion = o.AutoDispersion || f == nil && given.Dispersion == 0 || f != nil && learnsDispersion(f)
 	}
-	if m.Kind == Classes && auto && !s.PriorGiven() {
-		o.AutoPrior = true
+	if m.Kind == Classes {
+		o.AutoPrior = o.AutoPrior || auto && !s.PriorGiven()
+		if !s.Given("integrate") {
+			o.Integrate = s.Start == nil
+		}
 	}
 	if m.LearnsShape && shaped && lik.Overdisperses(s.Lik) && !s.Given("shape") {
 		o.AutoShape = o.AutoShape || s.Start == nil && given.Shape == 0 || learnsShape(s.Start)

@@ -99,6 +99,8 @@ func excused(method string, base given, key string) string {
 		return "of low-rank forms"
 	case base["integrate"] == false && (strings.HasPrefix(key, "sd_") || strings.HasPrefix(key, "dispersion_")):
 		return "learning with and without a prior is compared"
+	case strings.HasPrefix(key, "sd_") && base["max_iter"] != nil:
+		return "of a mode that is found"
 	case key == "intercept_variance" && base["intercept"] == false:
 		return "the fit keeps it"
 	case (key == "max_iter" || key == "tol") && (base["at"] != nil || method == "ekf"):

@@ -93,14 +93,15 @@ func (s *search) fit(p *kernels.Problem) (*Result, error) {
 		out.logZ = log // the highest
 		var weights *gauss.Normal
 		if around != nil {
-			weights = around.weights
+			weights = around.Weights
 		}
 		r, err := s.result(l.p, e, out, weights)
 		if err != nil {
 			return nil, err
 		}
 		if around != nil && !o.PriorGroups {
-			around.note(r.Fit, l.p)
+			g := mode.NewGroups(l.p)
+			around.Note(r.Fit, l.p, &g)
 		}
 		if l.out.converged {
 			l.parameters(r.Fit)

@@ -17,6 +17,8 @@ type learner struct {
 	newton        int
 	at            *evidence
 	w, a          []float64 // where the search starts
+	near          *nearest  // the Gaussian found last
+	beside        []float64 // and the mode beside it
 }
 
 func newLearner(e *engine) (*learner, error) {

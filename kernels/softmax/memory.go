@@ -34,6 +34,9 @@ func reserve(p *kernels.Problem, classes []string) (*memory.Grant, error) {
 	switch {
 	case h == "full" && p.LearnsPrior() && w <= nearestWeights:
 		need += 10*w*w + n*c*(c+3)
+		if p.Options.Integrate {
+			need += 3 * w * w
+		}
 	case h == "full" || h == "block":
 		need += 6 * w * w
 	case h == "lowrank" || h == "rest":

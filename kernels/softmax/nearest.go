@@ -51,7 +51,7 @@ type nearest struct {
 // refine replaces Laplace's Gaussian at ev by the nearest one, as far as that raises the
 // bound; late or stuck it keeps the best.
 func (e *engine) refine(ev *evidence) (*evidence, error) {
-	if e.search.space == rowSpace && e.sameInClasses() {
+	if e.inRows() {
 		return e.refineInRows()
 	}
 	x := e.nearest()
@@ -106,6 +106,9 @@ func (x *nearest) climb() error {
 	}
 	return nil
 }
+
+// inRows says whether the nearest Gaussian is sought over the predictors of the rows.
+func (e *engine) inRows() bool { return e.search.space == rowSpace && e.sameInClasses() }
 
 // sameInClasses says whether the prior is the same in each class.
 func (e *engine) sameInClasses() bool {
@@ -405,12 +408,21 @@ func (r *rowAverage) average(mean []float64, label int, pinned bool) float64 {
 		dense.Axpy(1, f, r.total)
 	}
 	sum := 0.0
-	for i, t := range r.top {
-		if pinned {
-			r.total[i] += special.ExpDown(-t)
+	for _, t := range r.top {
+		sum -= t
+	}
+	if pinned {
+		dense.Exp(r.top, r.down, r.top)
+		dense.Axpy(1, r.down, r.total)
+	}
+	const some = 16 // a total is from 1 to A + 1: the product of so many is finite
+	for i := 0; i < len(r.total); i += some {
+		product := 1.0
+		for j, t := range r.total[i:min(i+some, len(r.total))] {
+			product *= t
+			r.total[i+j] = 1 / t
 		}
-		sum -= t + special.QuickLog(r.total[i])
-		r.total[i] = 1 / r.total[i]
+		sum -= math.Log(product)
 	}
 	share, at := 1/float64(2*n), 0
 	for a := range mean {

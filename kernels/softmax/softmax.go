@@ -57,7 +57,8 @@ type engine struct {
 // Kullback-Leibler divergence from the posterior, and LogEvidence its lower bound; block
 // keeps the covariance within a class; where it or diagonal make variances too small the status says so), Rank, Oversample,
 // PowerIterations, Seed, MaxIter (100 Newton steps), Tol (1e-8: the distance to the
-// mode in posterior deviations), AutoPrior, PriorGroups, Standardize, TimeLimit. A
+// mode in posterior deviations), AutoPrior, PriorGroups, Integrate (with SDScale and SDFreedom;
+// hessian full, LogEvidence is the highest), Standardize, TimeLimit. A
 // Start is a softmax fit of the same classes and reference.
 //
 // Newton's equations are solved over all weights, Ap x Ap for A classes that learn and
@@ -194,23 +195,45 @@ func (e *engine) fit() (*kernels.Fit, error) {
 	if status == "" {
 		status = e.search.Status
 	}
-	if low {
-		e.hessian = "lowrank"
-		if h.at, err = e.climbTo(h.at.post.Mean); err != nil {
-			return nil, err
-		}
-	}
+	var around *mode.Spread
+	ev := h.at
 	if e.refines() {
-		if h.at, err = e.refine(h.at); err != nil {
+		if ev, err = e.refine(ev); err != nil {
 			return nil, err
 		}
 	}
-	f, err := e.result(h.at, h.newton, status, h.Learnt(&e.x.Options, theta, h.lo))
+	if status == "" || status == mode.StillRising {
+		if around, theta, err = h.integrate(theta); err != nil {
+			return nil, err
+		}
+	}
+	if around != nil {
+		status = "" // the prior bounds what the rows do not
+	}
+	switch {
+	case low:
+		e.hessian = "lowrank"
+		if ev, err = e.climbTo(h.at.post.Mean); err != nil {
+			return nil, err
+		}
+	case around != nil:
+		post := around.Weights
+		if post == nil {
+			if post, err = h.here(); err != nil {
+				return nil, err
+			}
+		}
+		ev = &evidence{&belief{post: post, note: ev.note}, ev.log}
+	}
+	f, err := e.result(ev, h.newton, status, h.Learnt(&e.x.Options, theta, h.lo))
 	if err == nil && !e.x.Options.PriorGroups {
 		if v, ok := h.Default(theta); ok {
 			f.Prior.Variance = v
 		}
 		e.x.SetVariances(f, e.root.Of.Var[:e.x.P])
+		if around != nil {
+			around.Note(f, e.x, &h.Groups)
+		}
 	}
 	return f, err
 }

@@ -154,6 +154,72 @@ func (q *Peak) Sum(n Points, values func(theta []float64) []float64, gaussian fu
 	return &Averages{sums, squares, g}, nil
 }
 
+// MaxGrid is how many variances Variances sums over.
+const MaxGrid = 8
+
+// Spread is what integrating over prior variances finds: mean and deviation of their roots by group, and
+// the posterior of the weights, nil where that stays the one at the mode.
+type Spread struct {
+	Mean, SD []float64
+	Weights  *gauss.Normal
+}
+
+// Variances finds moments of the prior variances that the parameters of q are the logarithms of, and the weights
+// averaged over them: by a sum over points and by sections where they are worth it, a point taking about
+// so many operations, all of them at most so many. gaussian is as in Sum.
+func (q *Peak) Variances(point, most float64, gaussian func() (*gauss.Normal, error)) (*Spread, error) {
+	n := len(q.x)
+	s := &Spread{}
+	s.Mean, s.SD = q.Moments()
+	points := 15.0 // of a grid
+	for range n - 1 {
+		points = min(3.5*points, Scattered)
+	}
+	if affordable := most / point; n <= MaxGrid && affordable >= min(points, LeastPoints) {
+		roots := make([]float64, n)
+		sum, err := q.Sum(PointsOf(n, points, affordable), func(theta []float64) []float64 {
+			for k, j := range q.p.of {
+				roots[k] = math.Exp(0.5 * theta[j])
+			}
+			return roots
+		}, gaussian)
+		if err != nil {
+			return nil, err
+		}
+		if sum != nil {
+			for k, m := range sum.Mean {
+				s.Mean[k], s.SD[k] = m, sum.SD(k)
+			}
+			s.Weights = sum.Weights
+		}
+	}
+	wide := q.Wide(n)
+	if s.Weights != nil && n == 1 || float64(12*len(wide))*point > most {
+		return s, nil
+	}
+	for _, k := range wide { // a grid of more than one has few points of theirs
+		mean, sd, ok, err := q.Section(k)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			s.Mean[k], s.SD[k] = mean, sd
+		}
+	}
+	return s, nil
+}
+
+// Note keeps in f what was found of the variances of groups.
+func (s *Spread) Note(f *kernels.Fit, p *kernels.Problem, groups *Groups) {
+	mean, sd := make([]float64, p.P), make([]float64, p.P)
+	for j, k := range groups.Of[:p.P] {
+		if k >= 0 {
+			mean[j], sd[j] = s.Mean[k], s.SD[k]
+		}
+	}
+	p.SetSpread(f, mean, sd)
+}
+
 // mixture gathers Gaussians of one form: full, or with the same leaves.
 type mixture struct {
 	form  *gauss.Normal // the first

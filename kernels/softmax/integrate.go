@@ -1,0 +1,109 @@
+package softmax
+
+import (
+	"slices"
+
+	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/internal/mode"
+)
+
+// Integration, as in package laplace: the evidence is a likelihood of the prior variances, which with
+// half-t priors of their roots gives their posterior, and the posterior of the weights is the mixture
+// over it, whose mean and covariance are kept. Where the rows hardly tell the classes apart the evidence
+// is highest at a variance of 0, under which all weights would be known.
+//
+// Source: [rue2009].
+
+const (
+	// maxWork bounds the operations of integrating as estimated: some seconds.
+	maxWork = 5e9
+	// pointSteps is how many Newton steps a point of the sum takes, and how many to the nearest Gaussian,
+	// as estimated.
+	pointSteps = 12
+)
+
+// integrate finds the posterior of the prior variances near theta and leaves the learner at its mode,
+// which it returns. nil where it is not found: the learner stays at theta.
+func (h *learner) integrate(theta []float64) (around *mode.Spread, at []float64, err error) {
+	s, o := h.search, &h.x.Options
+	one := h.work()
+	if !o.Integrate || h.hessian != "full" || s.n == 0 || len(theta) == 0 || float64(6*len(theta)+6)*one > maxWork {
+		return nil, theta, nil
+	}
+	priors := h.Hypers(o, 1)
+	prior := func(theta, slope []float64) (f float64) {
+		for k, p := range priors {
+			v, d := p.Log(theta[k])
+			f, slope[k] = f+v, slope[k]+d
+		}
+		return f
+	}
+	start, of := slices.Clone(theta), make([]int, len(theta))
+	for k, p := range priors {
+		of[k] = k
+		start[k] = max(start[k], p.Bottom())
+	}
+	peak, err := mode.NewPeak(h, of, prior, start, h.lo, h.hi, s.late)
+	if err != nil {
+		return nil, nil, err
+	}
+	at = theta
+	if peak != nil {
+		at = peak.Mode()
+		if around, err = peak.Variances(one, maxWork, h.here); err != nil {
+			return nil, nil, err
+		}
+	}
+	if _, _, err := h.Try(at); err != nil {
+		return nil, nil, err
+	}
+	h.Keep()
+	return around, at, nil
+}
+
+// here is the posterior of the weights where the learner stands. The nearest Gaussian is sought from the one
+// found before, moved as the mode is.
+func (h *learner) here() (*gauss.Normal, error) {
+	here := h.at.post
+	if !h.refines() {
+		return here, nil
+	}
+	if h.inRows() {
+		ev, err := h.refine(h.at)
+		if err != nil {
+			return nil, err
+		}
+		return ev.post, nil
+	}
+	if h.near == nil {
+		h.near = h.nearest()
+		h.near.evaluate(h.at.belief, here.Mean)
+	} else {
+		at := slices.Clone(here.Mean)
+		for j, m := range h.beside {
+			at[j] += h.near.at.post.Mean[j] - m
+		}
+		bl, err := h.near.belief(at)
+		if err != nil {
+			return nil, err
+		}
+		h.near.evaluate(bl, at)
+	}
+	h.beside = append(h.beside[:0], here.Mean...)
+	if err := h.near.climb(); err != nil {
+		return nil, err
+	}
+	return h.near.at.post, nil
+}
+
+// work is about how many operations a point takes.
+func (h *learner) work() float64 {
+	s := h.search
+	n, a, d := float64(s.n), float64(s.a), float64(s.a*s.p)
+	row := a * float64(len(s.Val)) / n // entries
+	one := n*(row*row+a*d) + d*d*d
+	if h.refines() {
+		one += n * a * a * (0.5*d + pairs)
+	}
+	return pointSteps * one
+}
