@@ -77,12 +77,15 @@ func (l *learner) integrate() (*mode.Spread, error) {
 		}
 		return nil, err
 	}
-	out, err := peak.Variances(one, maxWork, v.gaussian)
+	out, err := peak.Variances(one, maxWork, v.gaussian, mode.Events(l.p))
 	if err != nil {
 		return nil, err
 	}
 	copy(l.e.sites(), v.best)
 	l.notes = slices.DeleteFunc(l.notes[:notes], func(s string) bool { return strings.HasSuffix(s, endOfRange) }) // of the maximum, where this is not
+	if out.AtMode {
+		l.notes = append(l.notes, mode.Drawn)
+	}
 	return out, l.adopt(v.at(peak.Mode()))
 }
 

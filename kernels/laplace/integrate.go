@@ -177,9 +177,6 @@ func (h *learner) integrate() (*spread, error) {
 	return out, nil
 }
 
-// notAveraged is what a status says where learnt variances are not averaged over and that matters.
-const notAveraged = "the weights' posterior is that under one value of the learnt prior variances, which the rows hardly know: deviations leave that out"
-
 // matters says whether a variance among those, which are hardly known, is on average so far above
 // its value here that a weight of it would have a deviation larger by a tenth: as far as the rows
 // leave it its prior.
@@ -264,7 +261,7 @@ func (h *learner) grid(peak *mode.Peak, of []int, points mode.Points, out *sprea
 			values = append(values, math.Exp(theta[h.shape]), math.Exp(-theta[h.shape]))
 		}
 		return values
-	}, func() (*gauss.Normal, error) { return h.at.build() })
+	}, func() (*gauss.Normal, error) { return h.at.build() }, nil)
 	if err != nil || sum == nil {
 		return err
 	}

@@ -435,7 +435,7 @@ func (e *engine) fitLearning(start []float64) (*kernels.Fit, error) {
 			status = ""
 		}
 		if h.plain {
-			note = kernels.Join(note, notAveraged)
+			note = kernels.Join(note, mode.NotAveraged)
 		}
 		if err := h.exactly(); err != nil {
 			return nil, err

@@ -3,6 +3,7 @@ package softmax
 import (
 	"slices"
 
+	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
 )
@@ -50,7 +51,7 @@ func (h *learner) integrate(theta []float64) (around *mode.Spread, at []float64,
 	at = theta
 	if peak != nil {
 		at = peak.Mode()
-		if around, err = peak.Variances(one, maxWork, h.here); err != nil {
+		if around, err = peak.Variances(one, maxWork, h.here, h.foretell); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -94,6 +95,33 @@ func (h *learner) here() (*gauss.Normal, error) {
 		return nil, err
 	}
 	return h.near.at.post, nil
+}
+
+// foretell has the probabilities of the classes that learn, of every row or of some panels of them, under g.
+func (h *learner) foretell(g *gauss.Normal) (out []float64) {
+	const panels = 4
+	s := h.search
+	z := pointsOf(s.a)
+	r, y := newRowAverage(z), s.newPanel(g.L, true)
+	mean := dense.New(s.n, s.a)
+	dev := make([]float64, len(g.Mean))
+	for j, m := range h.root.Of.Mean {
+		dev[j] = g.Mean[j] - m
+	}
+	s.product(mean, dev)
+	dense.Axpy(1, s.base.Data, mean.Data)
+	all := (s.n + panelRows - 1) / panelRows
+	for k := range min(all, panels) {
+		lo := k * all / min(all, panels) * panelRows
+		hi := min(lo+panelRows, s.n)
+		y.fill(s, lo, hi)
+		for i := lo; i < hi; i++ {
+			r.covariance(y, i-lo)
+			r.average(mean.Row(i), s.label[i], s.classes.Pinned >= 0)
+			out = append(out, r.prob...)
+		}
+	}
+	return out
 }
 
 // work is about how many operations a point takes.

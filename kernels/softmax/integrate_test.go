@@ -3,9 +3,11 @@ package softmax
 import (
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/internal/mode"
 )
 
 // hyper draws n rows of two numbers and three classes whose effects have that deviation.
@@ -97,5 +99,22 @@ func TestIntegrate(t *testing.T) {
 		if peak.LogEvidence != f.LogEvidence {
 			t.Errorf("%s: log evidence %v, the highest is %v", c.what, f.LogEvidence, peak.LogEvidence)
 		}
+	}
+}
+
+// Of classes that are separated the Gaussian at the mode of the variance's posterior is kept: that of the
+// mixture's moments draws predictions to one over the number of classes.
+func TestIntegrateSeparated(t *testing.T) {
+	d := separated(rand.New(rand.NewPCG(2, 4)), 40, 8, 3, 0)
+	m := model(kernels.Options{AutoPrior: true, Integrate: true})
+	f := fit(t, m, d, names(3))
+	if !strings.Contains(f.Status, mode.NotAveraged) {
+		t.Error(f.Status)
+	}
+	e := fit(t, model(kernels.Options{AutoPrior: true}), d, names(3))
+	got, at := trainingLoss(t, f, d), trainingLoss(t, e, d)
+	t.Logf("log loss %.4f under a variance of %.3g, %.4f under %.3g", got, f.Prior.Variance, at, e.Prior.Variance)
+	if got > 2*at {
+		t.Errorf("log loss %.4f, %.4f at the highest evidence", got, at)
 	}
 }

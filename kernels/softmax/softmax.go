@@ -217,13 +217,16 @@ func (e *engine) fit() (*kernels.Fit, error) {
 			return nil, err
 		}
 	case around != nil:
-		post := around.Weights
+		post, note := around.Weights, ev.note
+		if around.AtMode {
+			post, note = nil, kernels.Join(note, mode.NotAveraged)
+		}
 		if post == nil {
 			if post, err = h.here(); err != nil {
 				return nil, err
 			}
 		}
-		ev = &evidence{&belief{post: post, note: ev.note}, ev.log}
+		ev = &evidence{&belief{post: post, note: note}, ev.log}
 	}
 	f, err := e.result(ev, h.newton, status, h.Learnt(&e.x.Options, theta, h.lo))
 	if err == nil && !e.x.Options.PriorGroups {

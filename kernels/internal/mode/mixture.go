@@ -96,6 +96,7 @@ func freedom(p *kernels.Problem, variance, before []float64) (known, left float6
 type Averages struct {
 	Mean, Square []float64
 	Weights      *gauss.Normal
+	AtMode       bool // the Gaussian at the mode foretells the rows as the mixture does, Weights do not
 }
 
 // SD is the deviation of value k.
@@ -103,10 +104,11 @@ func (s *Averages) SD(k int) float64 { return math.Sqrt(max(s.Square[k]-s.Mean[k
 
 // Sum sums over a lattice of at most n.Lattice points, or where they do not suffice over n.Draws draws;
 // values are those of the parameters, in a slice that may be used again, and gaussian is the posterior of the weights under them, full or with leaves, where the
-// evidence stands. nil where neither will do.
-func (q *Peak) Sum(n Points, values func(theta []float64) []float64, gaussian func() (*gauss.Normal, error)) (*Averages, error) {
+// evidence stands. nil where neither will do. foretell may be nil.
+func (q *Peak) Sum(n Points, values func(theta []float64) []float64, gaussian func() (*gauss.Normal, error), foretell Foretell) (*Averages, error) {
 	var m mixture
 	total := 0.0
+	own := 0 // values
 	var sums, squares []float64
 	add := func(theta []float64, log float64) error {
 		g, err := gaussian()
@@ -115,6 +117,10 @@ func (q *Peak) Sum(n Points, values func(theta []float64) []float64, gaussian fu
 		}
 		w := m.add(g, log)
 		of := values(theta)
+		own = len(of)
+		if foretell != nil {
+			of = append(of, foretell(g)...)
+		}
 		if sums == nil {
 			sums, squares = make([]float64, len(of)), make([]float64, len(of))
 		}
@@ -151,7 +157,11 @@ func (q *Peak) Sum(n Points, values func(theta []float64) []float64, gaussian fu
 	if err != nil {
 		return nil, err
 	}
-	return &Averages{sums, squares, g}, nil
+	out := &Averages{Mean: sums[:own], Square: squares[:own], Weights: g}
+	if foretell != nil {
+		out.AtMode, err = q.nearer(sums[own:], g, gaussian, foretell)
+	}
+	return out, err
 }
 
 // MaxGrid is how many variances Variances sums over.
@@ -162,12 +172,14 @@ const MaxGrid = 8
 type Spread struct {
 	Mean, SD []float64
 	Weights  *gauss.Normal
+	AtMode   bool // Averages.AtMode
 }
 
 // Variances finds moments of the prior variances that the parameters of q are the logarithms of, and the weights
 // averaged over them: by a sum over points and by sections where they are worth it, a point taking about
-// so many operations, all of them at most so many. gaussian is as in Sum.
-func (q *Peak) Variances(point, most float64, gaussian func() (*gauss.Normal, error)) (*Spread, error) {
+// so many operations, all of them at most so many. gaussian and
+// foretell are as in Sum.
+func (q *Peak) Variances(point, most float64, gaussian func() (*gauss.Normal, error), foretell Foretell) (*Spread, error) {
 	n := len(q.x)
 	s := &Spread{}
 	s.Mean, s.SD = q.Moments()
@@ -182,7 +194,7 @@ func (q *Peak) Variances(point, most float64, gaussian func() (*gauss.Normal, er
 				roots[k] = math.Exp(0.5 * theta[j])
 			}
 			return roots
-		}, gaussian)
+		}, gaussian, foretell)
 		if err != nil {
 			return nil, err
 		}
@@ -190,7 +202,7 @@ func (q *Peak) Variances(point, most float64, gaussian func() (*gauss.Normal, er
 			for k, m := range sum.Mean {
 				s.Mean[k], s.SD[k] = m, sum.SD(k)
 			}
-			s.Weights = sum.Weights
+			s.Weights, s.AtMode = sum.Weights, sum.AtMode
 		}
 	}
 	wide := q.Wide(n)

@@ -128,7 +128,7 @@ func TestSumOfDraws(t *testing.T) {
 	sum, err := peak.Sum(Points{Draws: 2000}, func(theta []float64) []float64 { return []float64{math.Exp(0.5 * theta[2])} }, func() (*gauss.Normal, error) {
 		n := gauss.NewDiagonal([]float64{0}, []float64{math.Exp(e.theta[2])})
 		return n.ToFull()
-	})
+	}, nil)
 	if err != nil || sum == nil {
 		t.Fatal(sum, err)
 	}

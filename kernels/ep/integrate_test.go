@@ -1,0 +1,96 @@
+package ep
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/internal/mode"
+)
+
+// A fit whose variance is averaged over has the moments of the mixture, a sum over the variance with the fit under
+// each, and foretells what that does. Of separated responses it does not, which the status says, and the
+// fit under the most likely variance does better.
+func TestForetellsAsTheMixture(t *testing.T) {
+	f := families(t)["logit"]
+	for _, c := range []struct {
+		what  string
+		flips float64
+		drawn bool
+	}{{"separated", 0, true}, {"clear", 0.1, false}, {"random", 0.5, false}} {
+		rng := rand.New(rand.NewPCG(5, 8))
+		var rows []row
+		for range 60 {
+			x, y := map[string]float64{}, 0.0
+			for j := range 5 {
+				x[fmt.Sprint("x", j)] = rng.NormFloat64()
+			}
+			if x["x0"]+0.5*x["x1"] > 0 != (rng.Float64() < c.flips) {
+				y = 1
+			}
+			rows = append(rows, row{x: x, y: y})
+		}
+		m := &kernels.Model{Lik: f.l, Prior: kernels.DefaultPrior, Options: kernels.Options{Covariance: "full", AutoPrior: true, Integrate: true, SDScale: 2.5, SDFreedom: 3}}
+		p := problem(t, m, rows)
+		foretell := func(f *kernels.Fit) []float64 {
+			eta, v := make([]float64, p.N), make([]float64, p.N)
+			if err := p.Predictors(f, eta, v); err != nil {
+				t.Fatal(err)
+			}
+			for i, s := range eta {
+				eta[i], _ = m.Lik.Predict(s, v[i])
+			}
+			return eta
+		}
+		got := fit(t, p).Fit
+		if said := strings.Contains(got.Status, mode.Drawn); said != c.drawn {
+			t.Errorf("%s: %s", c.what, got.Status)
+		}
+
+		mixed, total, top := make([]float64, p.N), 0.0, math.NaN()
+		mean, square := make([]float64, len(got.Beliefs)), make([]float64, len(got.Beliefs))
+		for theta := -9.0; theta < 18; theta += 0.5 {
+			given := *m
+			given.Options.AutoPrior, given.Options.Integrate = false, false
+			given.Prior.Variance = math.Exp(theta)
+			at := fit(t, problem(t, &given, rows)).Fit
+			// The deviation s has the density (1 + s²/(ν a²))^-((ν + 1)/2), and θ = 2 log s.
+			log := at.LogEvidence + 0.5*theta - 2*math.Log1p(math.Exp(theta)/(3*2.5*2.5))
+			if math.IsNaN(top) {
+				top = log
+			}
+			w := math.Exp(log - top)
+			total += w
+			for i, q := range foretell(at) {
+				mixed[i] += w * q
+			}
+			for j, b := range at.Beliefs {
+				mean[j] += w * b.Mean
+				square[j] += w * (b.Variance + b.Mean*b.Mean)
+			}
+		}
+		loss := func(prob []float64, total float64) (sum float64) {
+			for i, q := range prob {
+				sum -= math.Log(math.Abs(1-rows[i].y-q/total)) / float64(len(prob))
+			}
+			return sum
+		}
+		peak := *m
+		peak.Options.Integrate = false
+		have, want, most := loss(foretell(got), 1), loss(mixed, total), loss(foretell(fit(t, problem(t, &peak, rows)).Fit), 1)
+		t.Logf("%s: log loss %.4f, of the mixture %.4f, under the most likely variance %.4f", c.what, have, want, most)
+		if off := math.Abs(have/want - 1); !c.drawn && off > 0.01 || c.drawn && (off < 0.2 || math.Abs(most/want-1) > off) {
+			t.Errorf("%s: log loss %.4f, of the mixture %.4f, under the most likely variance %.4f", c.what, have, want, most)
+		}
+		for j, b := range got.Beliefs {
+			mu := mean[j] / total
+			sd := math.Sqrt(square[j]/total - mu*mu)
+			if off, r := math.Abs(b.Mean-mu)/sd, math.Sqrt(b.Variance)/sd; off > 0.02 || math.Abs(r-1) > 0.02 {
+				t.Errorf("%s: %s has mean %.4f and deviation %.4f, the mixture %.4f and %.4f", c.what, b.Feature, b.Mean, math.Sqrt(b.Variance), mu, sd)
+			}
+		}
+	}
+}
