@@ -7,10 +7,11 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/stream"
-	"pgregory.net/rapid"
 )
 
 func like(t testing.TB, family, link string, disp float64) lik.Likelihood {

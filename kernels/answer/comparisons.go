@@ -2,6 +2,7 @@ package answer
 
 import (
 	"context"
+
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/predict"
 	"github.com/bglm/bglm/kernels/softmax"

@@ -7,10 +7,11 @@ import (
 	"slices"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/kerneltest"
-	"pgregory.net/rapid"
 )
 
 var tight = kerneltest.Tol{Rel: 1e-11, Abs: 1e-11}
