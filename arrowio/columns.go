@@ -96,18 +96,8 @@ func newVector(name string, a arrow.Array) vector {
 		uints(&c, a.Value)
 	case *array.Uint8:
 		uints(&c, a.Value)
-	case *array.Decimal32:
-		scale := a.DataType().(*arrow.Decimal32Type).Scale
-		c.num = func(i int) float64 { return a.Value(i).ToFloat64(scale) }
-	case *array.Decimal64:
-		scale := a.DataType().(*arrow.Decimal64Type).Scale
-		c.num = func(i int) float64 { return a.Value(i).ToFloat64(scale) }
-	case *array.Decimal128:
-		scale := a.DataType().(*arrow.Decimal128Type).Scale
-		c.num = func(i int) float64 { return a.Value(i).ToFloat64(scale) }
-	case *array.Decimal256:
-		scale := a.DataType().(*arrow.Decimal256Type).Scale
-		c.num = func(i int) float64 { return a.Value(i).ToFloat64(scale) }
+	case *array.Decimal32, *array.Decimal64, *array.Decimal128, *array.Decimal256:
+		c.num = decimals(a)
 	case array.StringLike: // utf8, large_utf8, string_view
 		c.text = a.Value
 	case *array.Boolean:
