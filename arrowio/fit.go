@@ -173,10 +173,7 @@ func newFitter(s *arrow.Schema, job Job) (f *Fitter, err error) {
 	if err != nil {
 		return nil, err
 	}
-	b := array.NewRecordBuilder(memory.DefaultAllocator, part)
-	defer b.Release()
-	rec := b.NewRecordBatch()
-	defer rec.Release()
+	rec := emptyRecord(part)
 	if err := f.add(context.Background(), rec); err != nil {
 		return nil, err
 	}
@@ -188,6 +185,35 @@ func newFitter(s *arrow.Schema, job Job) (f *Fitter, err error) {
 		f.keys = array.NewRecordBuilder(memory.DefaultAllocator, arrow.NewSchema(fields, nil))
 	}
 	return f, nil
+}
+
+// emptyRecord has no rows. The library's builders do not serve: they lack types that arrays may have,
+// such as dictionaries of large_utf8.
+func emptyRecord(s *arrow.Schema) arrow.RecordBatch {
+	cols := make([]arrow.Array, s.NumFields())
+	for i := range cols {
+		cols[i] = array.MakeFromData(emptyData(s.Field(i).Type))
+	}
+	return array.NewRecordBatch(s, cols, 0)
+}
+
+// emptyData is an array without values, of Go's memory.
+func emptyData(t arrow.DataType) arrow.ArrayData {
+	stored := t
+	if e, ok := t.(arrow.ExtensionType); ok {
+		stored = e.StorageType()
+	}
+	buffers := make([]*memory.Buffer, len(stored.Layout().Buffers))
+	var inner []arrow.ArrayData
+	if n, ok := stored.(arrow.NestedType); ok {
+		for _, f := range n.Fields() {
+			inner = append(inner, emptyData(f.Type))
+		}
+	}
+	if d, ok := stored.(*arrow.DictionaryType); ok {
+		return array.NewDataWithDictionary(t, 0, buffers, 0, 0, emptyData(d.ValueType).(*array.Data))
+	}
+	return array.NewData(t, 0, buffers, inner, 0, 0)
 }
 
 // columnsOf is the part of a schema that the job names. Errors: a name that is not

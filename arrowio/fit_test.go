@@ -231,6 +231,41 @@ func TestTerms(t *testing.T) {
 	}
 }
 
+// Dictionaries of whatever values, some of them NULL, are what they stand for, also those that the
+// library has no builder for.
+func TestDictionaries(t *testing.T) {
+	indices := recordOf(t, col{"i", arrow.PrimitiveTypes.Uint8, `[0, 1, null, 2, 0]`}).Column(0)
+	y := col{"y", f64, `[1, 0, 1, 1, 0]`}
+	job := Job{Y: "y", Terms: []Term{{"x"}}, Model: model(t, "probit")}
+	for _, c := range []struct {
+		t            arrow.DataType
+		values, want string
+	}{
+		{arrow.BinaryTypes.String, `["u", null, "v"]`, `["u", null, null, "v", "u"]`},
+		{arrow.BinaryTypes.LargeString, `["u", null, "v"]`, `["u", null, null, "v", "u"]`},
+		{arrow.BinaryTypes.StringView, `["u", null, "v"]`, `["u", null, null, "v", "u"]`},
+		{arrow.FixedWidthTypes.Boolean, `[true, null, false]`, `[true, null, null, false, true]`},
+		{arrow.PrimitiveTypes.Int16, `[4, null, -1]`, `[4, null, null, -1, 4]`},
+		{arrow.FixedWidthTypes.Date32, `["2024-02-29", null, "1969-12-31"]`, `["2024-02-29", null, null, "1969-12-31", "2024-02-29"]`},
+		{arrow.Null, `[null, null, null]`, `[null, null, null, null, null]`},
+	} {
+		plain := recordOf(t, y, col{"x", c.t, c.want})
+		want, err := fitOf(t, job, plain)
+		if err != nil {
+			t.Fatal(err)
+		}
+		of := &arrow.DictionaryType{IndexType: indices.DataType(), ValueType: c.t}
+		x := array.NewDictionaryArray(of, indices, recordOf(t, col{"x", c.t, c.values}).Column(0))
+		s := arrow.NewSchema([]arrow.Field{plain.Schema().Field(0), {Name: "x", Type: of, Nullable: true}}, nil)
+		got, err := fitOf(t, job, array.NewRecordBatch(s, []arrow.Array{plain.Column(0), x}, 5))
+		if err != nil {
+			t.Errorf("%s: %v", of, err)
+		} else if err := equal(want, got); err != nil {
+			t.Errorf("%s: %v", of, err)
+		}
+	}
+}
+
 // Maps and lists beside columns: a row where one is NULL is left out, a number of a list that is NULL is
 // one that is missing.
 func TestContainersBesideColumns(t *testing.T) {
