@@ -53,9 +53,12 @@ func (g *Groups) records(mem memory.Allocator, meta []string, most int, emit fun
 		return kernels.ErrNoFit
 	}
 	s := g.schema(meta)
-	for i := range s.NumFields() - 1 {
-		if same := s.FieldIndices(s.Field(i).Name); len(same) > 1 {
-			return fmt.Errorf("the column %s of the groups has a name of the belief table; allowed: other names", s.Field(i).Name)
+	if g.Keys != nil {
+		for _, key := range columnNames(g.Keys.Schema()) {
+			// In whatever case: SQL would not tell them apart.
+			if slices.ContainsFunc([]string{Class, Feature, Mean, Variance, CovarianceRow, Rest}, func(name string) bool { return equalFold(name, key) }) {
+				return fmt.Errorf("the column %s of the groups has a name of the belief table; allowed: other names", key)
+			}
 		}
 	}
 	w := newTableWriter(array.NewRecordBuilder(mem, s))
@@ -155,9 +158,10 @@ func (g *Groups) appendKey(b *array.RecordBuilder, k int) error {
 		return nil
 	}
 	for c, key := range g.Keys.Columns() {
-		if key.IsNull(k) {
+		v := newVector(g.Keys.ColumnName(c), key)
+		if v.null(k) {
 			b.Field(c).AppendNull()
-		} else if err := b.Field(c).AppendValueFromString(key.ValueStr(k)); err != nil {
+		} else if err := parseInto(b.Field(c), v.print(k)); err != nil {
 			return fmt.Errorf("group %s: %w", g.Keys.ColumnName(c), err)
 		}
 	}

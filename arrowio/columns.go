@@ -16,6 +16,7 @@ import (
 type vector struct {
 	name string
 	arr  arrow.Array // what lies under dictionaries' indices, runs and extensions
+	rows arrow.Array // the column as it came
 	null func(i int) bool
 	// mayNull says whether any entry can be NULL.
 	mayNull bool
@@ -67,7 +68,7 @@ func uints[T unsigned](c *vector, v func(int) T) {
 // newVector reads the type of a. Types that are neither numbers nor text,
 // BOOLEAN or DATE have no accessor: the caller says what it allows.
 func newVector(name string, a arrow.Array) vector {
-	c := vector{name: name, arr: a, null: isNull(a), mayNull: a.NullN() > 0}
+	c := vector{name: name, arr: a, rows: a, null: isNull(a), mayNull: a.NullN() > 0}
 	switch a := a.(type) {
 	case *array.Null:
 		c.null, c.mayNull = always, true
@@ -117,9 +118,30 @@ func newVector(name string, a arrow.Array) vector {
 		c.null, c.mayNull = never, false
 		c.through(in, a.GetPhysicalIndex)
 	case array.ExtensionArray:
-		return newVector(name, a.Storage())
+		c = newVector(name, a.Storage())
+		c.rows = a
 	}
 	return c
+}
+
+// print is the value of row i, which is not NULL, as text.
+func (c *vector) print(i int) string {
+	if c.text != nil {
+		return c.text(i) // not the library's, whose NULL is a text too
+	}
+	if arrow.IsFloating(c.arr.DataType().ID()) && c.num(i) == 0 {
+		return "0" // -0 is no other value
+	}
+	return c.rows.ValueStr(i)
+}
+
+// parseInto appends what print gave of a value to a builder of its plainType.
+func parseInto(b array.Builder, text string) error {
+	if t, ok := b.(array.StringLikeBuilder); ok {
+		t.Append(text) // the library's would take "(null)" for NULL
+		return nil
+	}
+	return b.AppendValueFromString(text)
 }
 
 // texts are the texts of a column of them, without NULLs.

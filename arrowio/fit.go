@@ -431,13 +431,13 @@ func (f *Fitter) addByGroup(ctx context.Context, rec arrow.RecordBatch, src *row
 	}
 	n := int(rec.NumRows())
 	for lo := 0; lo < n; {
-		g, err := f.group(ctx, by, lo, rec)
+		g, err := f.group(ctx, by, lo)
 		if err != nil {
 			return err
 		}
 		hi := lo + 1
 		for key := string(f.key); hi < n && hi < lo+batchOf; hi++ {
-			if f.keyOf(by, hi, rec); string(f.key) != key {
+			if f.keyOf(by, hi); string(f.key) != key {
 				break
 			}
 		}
@@ -453,7 +453,7 @@ func (f *Fitter) addByGroup(ctx context.Context, rec arrow.RecordBatch, src *row
 	return nil
 }
 
-func (f *Fitter) keyOf(by []vector, i int, rec arrow.RecordBatch) {
+func (f *Fitter) keyOf(by []vector, i int) {
 	f.key = f.key[:0]
 	for k := range by {
 		v := &by[k]
@@ -465,23 +465,14 @@ func (f *Fitter) keyOf(by []vector, i int, rec arrow.RecordBatch) {
 		case v.int != nil:
 			f.key = append(v.int(append(f.key, 2), i), 0, 0)
 		default:
-			f.key = append(append(append(f.key, 3), f.column(rec, k).ValueStr(i)...), 0, 0)
+			f.key = append(append(append(f.key, 3), v.print(i)...), 0, 0)
 		}
 	}
-}
-
-func (f *Fitter) column(rec arrow.RecordBatch, k int) arrow.Array {
-	for i, field := range rec.Schema().Fields() {
-		if equalFold(field.Name, f.job.Group[k]) {
-			return rec.Column(i)
-		}
-	}
-	return nil
 }
 
 // group is the number of row i's group, which may be new; -1 where it is left out.
-func (f *Fitter) group(ctx context.Context, by []vector, i int, rec arrow.RecordBatch) (int, error) {
-	f.keyOf(by, i, rec)
+func (f *Fitter) group(ctx context.Context, by []vector, i int) (int, error) {
+	f.keyOf(by, i)
 	if g, ok := f.order[string(f.key)]; ok {
 		return g, nil
 	}
@@ -489,7 +480,7 @@ func (f *Fitter) group(ctx context.Context, by []vector, i int, rec arrow.Record
 	if g >= maxGroups {
 		return 0, fmt.Errorf("row %d: more than %d groups", f.rows+int64(i)+1, maxGroups)
 	}
-	m, err := f.modelOf(rec, i)
+	m, err := f.modelOf(by, i)
 	if err != nil || m == nil {
 		f.order[string(f.key)] = -1
 		return -1, err
@@ -502,7 +493,7 @@ func (f *Fitter) group(ctx context.Context, by []vector, i int, rec arrow.Record
 		b := f.keys.Field(k)
 		if by[k].null(i) {
 			b.AppendNull()
-		} else if err := b.AppendValueFromString(f.column(rec, k).ValueStr(i)); err != nil {
+		} else if err := parseInto(b, by[k].print(i)); err != nil {
 			return 0, fmt.Errorf("group %s: %w", f.job.Group[k], err)
 		}
 	}
@@ -510,13 +501,9 @@ func (f *Fitter) group(ctx context.Context, by []vector, i int, rec arrow.Record
 }
 
 // modelOf is the model of row i's group, nil where it is left out.
-func (f *Fitter) modelOf(rec arrow.RecordBatch, i int) (*kernels.Model, error) {
+func (f *Fitter) modelOf(by []vector, i int) (*kernels.Model, error) {
 	if f.job.ModelOf == nil {
 		return &f.job.Model, nil
-	}
-	by := make([]arrow.Array, len(f.job.Group))
-	for k := range by {
-		by[k] = f.column(rec, k)
 	}
 	key, err := keyText(by, i)
 	if err != nil {

@@ -18,16 +18,20 @@ func (g *Groups) Key(k int) (string, error) {
 	if g.Keys == nil {
 		return "[]", nil
 	}
-	return keyText(g.Keys.Columns(), k)
+	by := make([]vector, g.Keys.NumCols())
+	for c := range by {
+		by[c] = newVector(g.Keys.ColumnName(c), g.Keys.Column(c))
+	}
+	return keyText(by, k)
 }
 
-func keyText(by []arrow.Array, i int) (string, error) {
+func keyText(by []vector, i int) (string, error) {
 	values := make([]*string, len(by))
-	for c, a := range by {
-		if a.IsNull(i) {
+	for c := range by {
+		if by[c].null(i) {
 			continue
 		}
-		v := a.ValueStr(i)
+		v := by[c].print(i)
 		if !utf8.ValidString(v) {
 			return "", fmt.Errorf("group: %.100q is not UTF-8", v)
 		}
@@ -63,7 +67,7 @@ func groupKeys(s *arrow.Schema, by, keys []string) (arrow.RecordBatch, error) {
 		for c, v := range values {
 			if v == nil {
 				b.Field(c).AppendNull()
-			} else if err := b.Field(c).AppendValueFromString(*v); err != nil {
+			} else if err := parseInto(b.Field(c), *v); err != nil {
 				return nil, fmt.Errorf("group %s: %w", by[c], err)
 			}
 		}
@@ -181,9 +185,9 @@ func (g *groupReader) fit() error {
 	if len(g.rows) == 0 {
 		return nil
 	}
-	var first []arrow.Array
+	var first []vector
 	for _, c := range g.by {
-		first = append(first, g.rows[0].Column(c))
+		first = append(first, newVector(g.schema.Field(c).Name, g.rows[0].Column(c)))
 	}
 	key, err := keyText(first, 0)
 	if err != nil {

@@ -3,6 +3,7 @@ package arrowio
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/apache/arrow-go/v18/arrow"
@@ -42,13 +43,7 @@ func TestGroupKeys(t *testing.T) {
 	by := []string{"g", "k", "D"}
 	g := groupsOf(t, Job{Y: "y", Terms: []Term{{"x"}}, Group: by, Model: model(t, "logit")}, rec)
 	want := []string{`["a","1","2001-02-03"]`, `["a","2","2001-02-03"]`, `[null,"1","2001-02-03"]`, `["b","1",null]`, `["b\"",null,"1969-01-01"]`}
-	keys := make([]string, len(g.Fits))
-	for k := range keys {
-		var err error
-		if keys[k], err = g.Key(k); err != nil {
-			t.Fatal(err)
-		}
-	}
+	keys := keysOf(t, g)
 	if fmt.Sprint(keys) != fmt.Sprint(want) {
 		t.Fatalf("%q, want %q", keys, want)
 	}
@@ -69,18 +64,7 @@ func TestGroupKeys(t *testing.T) {
 	}
 
 	// The table, in records that cut through fits.
-	var recs []arrow.RecordBatch
-	if err := g.records(nil, nil, 3, func(rec arrow.RecordBatch) error {
-		rec.Retain()
-		recs = append(recs, rec)
-		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
-	r, err := array.NewRecordReader(recs[0].Schema(), recs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := recordsOf(t, g)
 	back, err := ReadGroups(r, by, nil)
 	if err != nil || !array.RecordEqual(back.Keys, g.Keys) {
 		t.Fatalf("%v: %v", err, back)
@@ -94,6 +78,79 @@ func TestGroupKeys(t *testing.T) {
 			t.Errorf("%v: fit %d differs", err, k)
 		}
 	}
+}
+
+// A text that the library prints for NULL is a group of its own, in files and texts too; -0 is the group
+// of 0, as in SQL, and NULL is NULL under dictionaries and runs.
+func TestGroupsOfOddValues(t *testing.T) {
+	str := arrow.BinaryTypes.String
+	texts := `["(null)", null, "a", "(null)", null, "a"]`
+	dict := array.NewDictionaryArray(&arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: str},
+		recordOf(t, col{"i", arrow.PrimitiveTypes.Int8, `[0, 1, 2, 0, 1, 2]`}).Column(0), recordOf(t, col{"g", str, `["(null)", null, "a"]`}).Column(0))
+	for _, c := range []struct {
+		g    arrow.Array
+		want string
+	}{
+		{recordOf(t, col{"g", str, texts}).Column(0), `[["(null)"] [null] ["a"]]`},
+		{recordOf(t, col{"g", arrow.BinaryTypes.StringView, texts}).Column(0), `[["(null)"] [null] ["a"]]`},
+		{recordOf(t, col{"g", arrow.RunEndEncodedOf(arrow.PrimitiveTypes.Int32, str), texts}).Column(0), `[["(null)"] [null] ["a"]]`},
+		{dict, `[["(null)"] [null] ["a"]]`},
+		{recordOf(t, col{"g", f64, "[-0.0, 0.0, null, 1, 2.5, 1]"}).Column(0), `[["0"] [null] ["1"] ["2.5"]]`},
+	} {
+		s := arrow.NewSchema([]arrow.Field{{Name: "y", Type: f64}, {Name: "x", Type: f64}, {Name: "g", Type: c.g.DataType(), Nullable: true}}, nil)
+		data := recordOf(t, col{"y", f64, "[1, 0, 1, 1, 0, 1]"}, col{"x", f64, "[0.5, -1, 2, 0.1, 1.5, -0.3]"})
+		rec := array.NewRecordBatch(s, []arrow.Array{data.Column(0), data.Column(1), c.g}, 6)
+		g := groupsOf(t, Job{Y: "y", Terms: []Term{{"x"}}, Group: []string{"g"}, Model: model(t, "logit")}, rec)
+		keys := keysOf(t, g)
+		if fmt.Sprint(keys) != c.want {
+			t.Errorf("%s: groups %v, want %s", c.g.DataType(), keys, c.want)
+		}
+		if again, err := GroupKeys(s, []string{"g"}, keys); err != nil || !array.RecordEqual(again, g.Keys) {
+			t.Errorf("%s: %v: %v, want %v", c.g.DataType(), err, again, g.Keys)
+		}
+		r := recordsOf(t, g)
+		if back, err := ReadGroups(r, []string{"g"}, nil); err != nil || !array.RecordEqual(back.Keys, g.Keys) {
+			t.Errorf("%s: %v: %v, want %v", c.g.DataType(), err, back, g.Keys)
+		}
+	}
+	for _, name := range []string{"class", "Mean", "FIT"} {
+		rec := recordOf(t, col{"y", f64, "[1, 0]"}, col{"x", f64, "[1, 2]"}, col{name, str, `["a", "b"]`})
+		g := groupsOf(t, Job{Y: "y", Terms: []Term{{"x"}}, Group: []string{name}, Model: model(t, "logit")}, rec)
+		if err := g.WriteParquet(new(bytes.Buffer)); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("groups by %s: error %v", name, err)
+		}
+	}
+}
+
+// keysOf are the texts of all groups.
+func keysOf(t *testing.T, g *Groups) []string {
+	t.Helper()
+	keys := make([]string, len(g.Fits))
+	for k := range keys {
+		var err error
+		if keys[k], err = g.Key(k); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return keys
+}
+
+// recordsOf is the table of g in records that cut through fits.
+func recordsOf(t *testing.T, g *Groups) array.RecordReader {
+	t.Helper()
+	var recs []arrow.RecordBatch
+	if err := g.records(nil, nil, 3, func(rec arrow.RecordBatch) error {
+		rec.Retain()
+		recs = append(recs, rec)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := array.NewRecordReader(recs[0].Schema(), recs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 // Groups have passes around fits of their own, which Newton's steps bring to the fit of all
