@@ -19,6 +19,8 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/bitutil"
+	"github.com/apache/arrow-go/v18/arrow/compute"
 	"github.com/apache/arrow-go/v18/arrow/ipc"
 	"github.com/apache/arrow-go/v18/arrow/memory"
 	"github.com/apache/arrow-go/v18/parquet"
@@ -421,51 +423,116 @@ func writeSlices(out *pqarrow.FileWriter, rec arrow.RecordBatch, s *arrow.Schema
 func plain(s *arrow.Schema) *arrow.Schema {
 	fields := s.Fields()
 	for i := range fields {
-		switch fields[i].Type.ID() {
-		case arrow.STRING_VIEW:
-			fields[i].Type = arrow.BinaryTypes.String
-		case arrow.RUN_END_ENCODED:
-			fields[i].Type = fields[i].Type.(*arrow.RunEndEncodedType).Encoded()
-		}
+		fields[i].Type = plainType(fields[i].Type)
 	}
 	return arrow.NewSchema(fields, nil)
+}
+
+func plainType(t arrow.DataType) arrow.DataType {
+	switch t := t.(type) {
+	case *arrow.StringViewType:
+		return arrow.BinaryTypes.String
+	case *arrow.RunEndEncodedType:
+		return plainType(t.Encoded())
+	case *arrow.DictionaryType:
+		v := plainType(t.ValueType)
+		if v.ID() == arrow.NULL || v.ID() == arrow.BOOL {
+			return v
+		}
+		return &arrow.DictionaryType{IndexType: t.IndexType, ValueType: v, Ordered: t.Ordered}
+	}
+	return t
 }
 
 func conform(rec arrow.RecordBatch, s *arrow.Schema) (arrow.RecordBatch, error) {
 	cols := make([]arrow.Array, rec.NumCols())
 	for i := range cols {
-		from := rec.Column(i)
-		if arrow.TypeEqual(from.DataType(), s.Field(i).Type) {
-			from.Retain()
-			cols[i] = from
-			continue
+		var err error
+		if cols[i], err = conformArray(rec.Column(i)); err != nil {
+			return nil, fmt.Errorf("column %.100q: %w", rec.ColumnName(i), err)
 		}
-		b := array.NewBuilder(memory.DefaultAllocator, s.Field(i).Type)
-		for k := range from.Len() {
-			switch a := from.(type) {
-			case *array.StringView:
-				if a.IsNull(k) {
-					b.AppendNull()
-				} else {
-					b.(*array.StringBuilder).Append(a.Value(k))
-				}
-			case *array.RunEndEncoded:
-				v, j := a.Values(), a.GetPhysicalIndex(k)
-				if v.IsNull(j) {
-					b.AppendNull()
-				} else if err := b.AppendValueFromString(v.ValueStr(j)); err != nil {
-					return nil, err
-				}
+		defer cols[i].Release()
+	}
+	return array.NewRecordBatch(s, cols, rec.NumRows()), nil
+}
+
+// conformArray is a as an array of its plainType, whose dictionary has no NULL, which the Parquet
+// writer does not take either.
+func conformArray(a arrow.Array) (arrow.Array, error) {
+	switch a := a.(type) {
+	case *array.StringView:
+		b := array.NewStringBuilder(memory.DefaultAllocator)
+		defer b.Release()
+		for k := range a.Len() {
+			if a.IsNull(k) {
+				b.AppendNull()
+			} else {
+				b.Append(a.Value(k))
 			}
 		}
-		cols[i] = b.NewArray()
-		b.Release()
+		return b.NewArray(), nil
+	case *array.RunEndEncoded:
+		return flatten(a)
+	case *array.Dictionary:
+		return conformDictionary(a)
 	}
-	out := array.NewRecordBatch(s, cols, rec.NumRows())
-	for _, c := range cols {
-		c.Release()
+	a.Retain()
+	return a, nil
+}
+
+// flatten is the value of each row of runs.
+func flatten(a *array.RunEndEncoded) (arrow.Array, error) {
+	values, err := conformArray(a.Values())
+	if err != nil {
+		return nil, err
 	}
-	return out, nil
+	defer values.Release()
+	b := array.NewInt64Builder(memory.DefaultAllocator)
+	defer b.Release()
+	for k := range a.Len() {
+		b.Append(int64(a.GetPhysicalIndex(k)))
+	}
+	places := b.NewArray()
+	defer places.Release()
+	return compute.TakeArray(context.Background(), values, places)
+}
+
+// conformDictionary has NULL in the rows of an entry that is NULL, and something else in the entry.
+func conformDictionary(a *array.Dictionary) (arrow.Array, error) {
+	to := plainType(a.DataType())
+	if to.ID() == arrow.NULL {
+		return array.NewNull(a.Len()), nil
+	}
+	values, err := conformArray(a.Dictionary())
+	if err != nil {
+		return nil, err
+	}
+	defer values.Release()
+	if to.ID() != arrow.DICTIONARY {
+		return compute.TakeArray(context.Background(), values, a.Indices())
+	}
+	if values.NullN() == 0 {
+		return array.NewDictionaryArray(to, a.Indices(), values), nil
+	}
+	from := a.Indices().Data()
+	there := make([]byte, bitutil.BytesForBits(int64(from.Offset()+a.Len())))
+	nulls := 0
+	for k := range a.Len() {
+		if a.IsNull(k) || values.IsNull(a.GetValueIndex(k)) {
+			nulls++
+		} else {
+			bitutil.SetBit(there, from.Offset()+k)
+		}
+	}
+	rows := array.NewData(from.DataType(), a.Len(), []*memory.Buffer{memory.NewBufferBytes(there), from.Buffers()[1]}, nil, nulls, from.Offset())
+	defer rows.Release()
+	d := values.Data()
+	entries := array.NewData(d.DataType(), d.Len(), append([]*memory.Buffer{nil}, d.Buffers()[1:]...), d.Children(), 0, d.Offset())
+	defer entries.Release()
+	indices, whole := array.MakeFromData(rows), array.MakeFromData(entries)
+	defer indices.Release()
+	defer whole.Release()
+	return array.NewDictionaryArray(to, indices, whole), nil
 }
 
 // ToIPC writes the rows of the Parquet file path to w as an Arrow IPC file, or as
