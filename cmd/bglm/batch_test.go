@@ -249,6 +249,28 @@ func TestGroupsByExpression(t *testing.T) {
 	}
 }
 
+// Columns of groups have names that no statement takes for its own, in every command and file.
+func TestNamesOfGroups(t *testing.T) {
+	dir := t.TempDir()
+	path := func(n string) string { return filepath.Join(dir, n) }
+	query(t, "COPY (SELECT i % 3 > 0 AS y, i * 7 % 5 AS x, i % 3 AS g, i % 3 AS b, i % 3 AS c, i % 3 AS k, i % 3 AS r FROM range(90) t(i)) TO '"+path("d.parquet")+"'")
+	beliefs := func(g string) string {
+		for _, covariance := range []string{"full", "arrowhead"} {
+			ok(t, "fit", path("d.parquet"), "-f", "y ~ x", "--group", g, "-m", "adf", "-o", "covariance="+covariance, "--out", path(covariance+".parquet"), "-q")
+		}
+		ok(t, "predict", path("d.parquet"), "-b", path("full.parquet"), "--out", path("p.parquet"), "-q")
+		ok(t, "report", path("d.parquet"), "-b", path("arrowhead.parquet"), "--out", path("p.html"), "-q")
+		return query(t, "SELECT (SELECT list("+g+" || feature || mean || variance || covariance::VARCHAR ORDER BY "+g+", feature) FROM '"+path("full.parquet")+"'), (SELECT list("+
+			g+" || feature || mean || variance || covariance::VARCHAR ORDER BY "+g+", feature) FROM '"+path("arrowhead.parquet")+"'), (SELECT sum(prediction) FROM '"+path("p.parquet")+"')")
+	}
+	want := beliefs("g")
+	for _, name := range []string{"b", "c", "k", "r"} {
+		if got := beliefs(name); got != want {
+			t.Errorf("groups called %s:\n%s\nwant\n%s", name, got, want)
+		}
+	}
+}
+
 // Groups that on_error=null leaves without a fit are counted and named, and rows of groups without
 // beliefs are not among those scored.
 func TestGroupsWithoutFits(t *testing.T) {

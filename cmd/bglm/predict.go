@@ -380,7 +380,7 @@ func (sc *scoring) counts(s *duck.Session) (n, unknown int64, err error) {
 		keys = append(keys, fmt.Sprintf("(%s) AS bglm_g%d", formula.Bare(sc.job.GroupBy[i]), i))
 		on = append(on, fmt.Sprintf("d.bglm_g%d IS NOT DISTINCT FROM f.%s", i, quote.Name(g.Name)))
 	}
-	err = s.Row("SELECT coalesce(sum(k) FILTER (f.fit IS NOT NULL), 0)::BIGINT, coalesce(sum(k) FILTER (f.fit IS NULL), 0)::BIGINT FROM (SELECT "+strings.Join(keys, ", ")+", count(*) AS k FROM "+sc.rows+" GROUP BY ALL) d LEFT JOIN fits f ON "+strings.Join(on, " AND "), &n, &unknown)
+	err = s.Row("SELECT coalesce(sum(bglm_n) FILTER (f.fit IS NOT NULL), 0)::BIGINT, coalesce(sum(bglm_n) FILTER (f.fit IS NULL), 0)::BIGINT FROM (SELECT "+strings.Join(keys, ", ")+", count(*) AS bglm_n FROM "+sc.rows+" GROUP BY ALL) d LEFT JOIN fits f ON "+strings.Join(on, " AND "), &n, &unknown)
 	return n, unknown, err
 }
 

@@ -449,9 +449,9 @@ func labelSQL(f *fitstore.Fits) string {
 		parts = append(parts, quote.Name(g.Name)+"::VARCHAR")
 	}
 	if f.HasClass {
-		parts = append(parts, "b.class")
+		parts = append(parts, "bglm_b.class")
 	}
-	return "concat_ws(' · ', " + strings.Join(append(parts, "b.feature"), ", ") + ")"
+	return "concat_ws(' · ', " + strings.Join(append(parts, "bglm_b.feature"), ", ") + ")"
 }
 
 // weights shows the weights furthest from 0: as odds or rate ratios where the link has them,
@@ -480,8 +480,8 @@ func (c *reportCommand) weights(s *duck.Session, p *page.Page, f *fitstore.Fits,
 		}
 		return v
 	}
-	err := s.Each(fmt.Sprintf(`SELECT %s AS label, b.mean, sqrt(b.variance), coalesce(nullif(list_filter(fit.columns, lambda c: starts_with(c.kind, 'number') AND c.name = b.feature)[1].scale, 0), 1) FROM (SELECT *, unnest(fit.beliefs) AS b FROM %s)
-		ORDER BY b.feature = '(Intercept)', CASE WHEN b.variance > 0 THEN abs(b.mean) / sqrt(b.variance) ELSE 0 END DESC, label LIMIT %d`, labelSQL(f), f.Table, c.Weights), func(scan func(...any) error) error {
+	err := s.Each(fmt.Sprintf(`SELECT %s AS label, bglm_b.mean, sqrt(bglm_b.variance), coalesce(nullif(list_filter(fit.columns, lambda bglm_c: starts_with(bglm_c.kind, 'number') AND bglm_c.name = bglm_b.feature)[1].scale, 0), 1) FROM (SELECT *, unnest(fit.beliefs) AS bglm_b FROM %s)
+		ORDER BY bglm_b.feature = '(Intercept)', CASE WHEN bglm_b.variance > 0 THEN abs(bglm_b.mean) / sqrt(bglm_b.variance) ELSE 0 END DESC, label LIMIT %d`, labelSQL(f), f.Table, c.Weights), func(scan func(...any) error) error {
 		var name string
 		var m, sd, scale float64
 		if err := scan(&name, &m, &sd, &scale); err != nil {

@@ -27,20 +27,20 @@ func (f *Fits) Flat(whole bool) string {
 		cols = quote.Names(duck.Names(f.Group)) + ", "
 	}
 	if f.HasClass {
-		cols += "b.class AS class, "
+		cols += "bglm_b.class AS class, "
 	}
-	cols += "b.feature AS feature, b.mean AS mean, b.variance AS variance"
+	cols += "bglm_b.feature AS feature, bglm_b.mean AS mean, bglm_b.variance AS variance"
 	empty := ""
 	if whole {
-		cols += `, CASE fit.covariance.kind WHEN 'full' THEN fit.covariance.values[k * (k - 1) // 2 + 1 : k * (k + 1) // 2]
-			WHEN 'lowrank' THEN fit.covariance.values[(k - 1) * (fit.covariance.rank + 1) + 1 : k * (fit.covariance.rank + 1)]
-			WHEN 'arrowhead' THEN fit.covariance.values[CASE k WHEN 1 THEN 1 ELSE r * (r + 5) // 2 + (k - 1) * (r + 3) + 1 END : r * (r + 5) // 2 + k * (r + 3)] ELSE [] END AS covariance,
-			CASE WHEN k = 1 THEN ` + restSQL("fit") + ` END AS fit`
+		cols += `, CASE fit.covariance.kind WHEN 'full' THEN fit.covariance.values[bglm_k * (bglm_k - 1) // 2 + 1 : bglm_k * (bglm_k + 1) // 2]
+			WHEN 'lowrank' THEN fit.covariance.values[(bglm_k - 1) * (fit.covariance.rank + 1) + 1 : bglm_k * (fit.covariance.rank + 1)]
+			WHEN 'arrowhead' THEN fit.covariance.values[CASE bglm_k WHEN 1 THEN 1 ELSE bglm_r * (bglm_r + 5) // 2 + (bglm_k - 1) * (bglm_r + 3) + 1 END : bglm_r * (bglm_r + 5) // 2 + bglm_k * (bglm_r + 3)] ELSE [] END AS covariance,
+			CASE WHEN bglm_k = 1 THEN ` + restSQL("fit") + ` END AS fit`
 		empty = " UNION ALL SELECT *, NULL, 1, NULL FROM " + f.Table + " WHERE len(fit.beliefs) = 0" // a row without a belief
 	}
-	q := "SELECT " + cols + " FROM (SELECT *, unnest(fit.beliefs) AS b, generate_subscripts(fit.beliefs, 1) AS k, fit.covariance.rank AS r FROM " + f.Table + empty + ")"
+	q := "SELECT " + cols + " FROM (SELECT *, unnest(fit.beliefs) AS bglm_b, generate_subscripts(fit.beliefs, 1) AS bglm_k, fit.covariance.rank AS bglm_r FROM " + f.Table + empty + ")"
 	if len(f.Group) > 0 {
-		q += " ORDER BY " + quote.Names(duck.Names(f.Group)) + ", k"
+		q += " ORDER BY " + quote.Names(duck.Names(f.Group)) + ", bglm_k"
 	}
 	return q
 }
