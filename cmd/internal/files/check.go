@@ -29,14 +29,14 @@ func Check(path, kind string) error {
 	if st.IsDir() {
 		return fmt.Errorf("%s: a folder; name its files, as in '%s'", path, filepath.Join(path, "*.parquet"))
 	}
+	if !st.Mode().IsRegular() { // before it is opened: that waits for the other end of a pipe
+		return fmt.Errorf("%s: a pipe or a device, which is read only once, and files are looked at before they are read: write a file, or pipe data into --data -", path)
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	if !st.Mode().IsRegular() { // what is read from a pipe is gone
-		return nil
-	}
 	if st.Size() == 0 {
 		return fmt.Errorf("%s: the file is empty", path)
 	}

@@ -159,6 +159,9 @@ func Atomically(path string, warn io.Writer, write func(tmp string) error) (err 
 		if old.IsDir() {
 			return fmt.Errorf("--out %s: is a folder", path)
 		}
+		if !old.Mode().IsRegular() { // the rename would put a file in its place
+			return fmt.Errorf("--out %s: a pipe or a device; allowed: a file, and for predictions the standard output, --out -", path)
+		}
 		mode = old.Mode().Perm()
 	}
 	sweep(path, warn)

@@ -323,6 +323,11 @@ type rowReader interface {
 
 // open reads the columns that the job uses.
 func (a *Arrow) open(name string) (rowReader, error) {
+	if name != "-" {
+		if err := files.Check(name, a.kind); err != nil {
+			return nil, err
+		}
+	}
 	switch {
 	case a.kind == "parquet" && name == "-":
 		return nil, cli.Usage(errors.New("--data -: Parquet cannot be read from a stream by --engine arrow"))
