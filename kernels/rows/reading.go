@@ -107,7 +107,8 @@ func (e *Encoder) findTwins() error {
 	return nil
 }
 
-// findPlaced is the error of a column that has the name of a place of a list of numbers beside it.
+// findPlaced is the error of a column that has the name of a place of a list of numbers beside it,
+// or is a list of numbers itself: the places of both have the same names.
 func (e *Encoder) findPlaced() error {
 	list := slices.IndexFunc(e.terms, func(t term) bool { return t.kind == dense })
 	if list < 0 || len(e.terms) == 1 {
@@ -115,6 +116,9 @@ func (e *Encoder) findPlaced() error {
 	}
 	for k := range e.terms {
 		name := e.terms[k].name
+		if k > list && e.terms[k].kind == dense {
+			return fmt.Errorf("the lists %q and %q are both of numbers, whose features 1, 2, ... would be the same; make one list of them with list_concat", e.terms[list].name, name)
+		}
 		if n, err := strconv.Atoi(name); err == nil && n > 0 && strconv.Itoa(n) == name {
 			return fmt.Errorf("the column %q has the name of a number in the list %q, with which it would be one; give it another name", name, e.terms[list].name)
 		}
@@ -453,8 +457,8 @@ func (e *Encoder) schemaOf() *kernels.Schema {
 	for k := range e.terms {
 		t := &e.terms[k]
 		t.place = -1
-		if t.holds() && (t.name == "" || len(e.terms) == 1) {
-			continue // all that the rows have: they are open, or a list of numbers
+		if t.holds() && (t.name == "" || len(e.terms) == 1 && t.kind != dense) {
+			continue // all that the rows have: they are open, or a list of numbers; one with a name is asked for by it
 		}
 		t.place = len(s.Names)
 		s.Names, s.Levels = append(s.Names, t.name), append(s.Levels, t.leveled())
