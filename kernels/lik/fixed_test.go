@@ -68,6 +68,47 @@ func TestFixed(t *testing.T) {
 	}
 }
 
+// Two dozen rows tell of a parameter that is far off, and of a thousand sets of them with the right
+// one hardly any is said not to fit.
+func TestFixedFewRows(t *testing.T) {
+	src := rand.NewPCG(7, 4)
+	rng := rand.New(src)
+	const n, sets = 24, 1000
+	for _, c := range []struct {
+		family, link string
+		draw         func(factor float64) float64 // of a response about the predictor 0, whose variance is as many times that taken
+	}{
+		{"gamma", "", func(factor float64) float64 {
+			return max(1e-300, distuv.Gamma{Alpha: 1 / factor, Beta: 1 / factor, Src: src}.Rand()) // 0 is none of its responses
+		}},
+		{"studentt", "", func(factor float64) float64 {
+			return math.Sqrt(factor) * distuv.StudentsT{Sigma: 1, Nu: 4, Src: src}.Rand()
+		}},
+		{"gaussian", "log", func(factor float64) float64 { return 1 + math.Sqrt(factor)*rng.NormFloat64() }},
+	} {
+		p := Params{Dispersion: 1, Shape: 1}
+		if c.family == "studentt" {
+			p.Shape = 4
+		}
+		l := mustNew(t, c.family, c.link, p)
+		for factor, want := range map[float64][2]int{1: {0, 2}, 25: {sets / 2, sets}} {
+			said := 0
+			for range sets {
+				f := NewFixed(l)
+				for range n {
+					f.Meet(l, Obs{Y: c.draw(factor), Weight: 1}, 0, 1e-6)
+				}
+				if f.Note(l) != "" {
+					said++
+				}
+			}
+			if said < want[0] || said > want[1] {
+				t.Errorf("%s, a factor of %v: said of %d sets of %d", c.family, factor, said, sets)
+			}
+		}
+	}
+}
+
 // The shape is the root of its equation over the whole range.
 func TestGammaShapeLog(t *testing.T) {
 	for x := -9.0; x < 27; x += 0.37 {
