@@ -233,8 +233,11 @@ func (r *Rows) tied() (*Rows, error) {
 	if r.Dict.HashBits > 0 {
 		return nil, &argument.Error{Name: "correlated", Why: "needs the names of levels, which hash_bits does not keep"}
 	}
-	own := r
+	own, columns := r, r.counted.Columns()
 	for _, set := range r.Model.Correlated {
+		if err := shareLevels(columns, set); err != nil {
+			return nil, err
+		}
 		all := levelsOf(&own.Dict, set)
 		for k, of := range all {
 			if len(of) == 0 {
@@ -264,6 +267,35 @@ func (r *Rows) tied() (*Rows, error) {
 		}
 	}
 	return own, nil
+}
+
+// shareLevels is the error of two columns of set that cannot have a level in common, as g and the
+// interaction f:g of two columns of levels: there are no weights for one level that could go together.
+func shareLevels(columns []FitColumn, set []string) error {
+	first, levels := "", 0
+	for _, name := range set {
+		at := slices.IndexFunc(columns, func(c FitColumn) bool { return c.Kind == LevelsColumn && strings.EqualFold(c.Name, name) })
+		if at < 0 {
+			continue
+		}
+		n := 1
+		if parts, ok := SplitParts(columns[at].Parts); ok {
+			n = 0
+			for _, p := range parts {
+				if p.Kind == LevelsColumn {
+					n++
+				}
+			}
+		}
+		if first == "" {
+			first, levels = name, n
+		}
+		if n != levels {
+			return &argument.Error{Name: "correlated", Found: fmt.Sprintf("columns %q and %q", first, name),
+				Why: fmt.Sprintf("the levels of one are of %d and those of the other of %d columns, so that none is in both; in a formula (f || g) takes levels f for independent of g", levels, n)}
+		}
+	}
+	return nil
 }
 
 func (r *Rows) noLevels(column string) error {

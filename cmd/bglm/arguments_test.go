@@ -35,7 +35,7 @@ func TestWrongArguments(t *testing.T) {
 func TestTermsOfOtherMethods(t *testing.T) {
 	dir := t.TempDir()
 	data, out := filepath.Join(dir, "d.parquet"), filepath.Join(dir, "f.parquet")
-	ok(t, "sql", "-c", "COPY (SELECT i % 3 = 0 AS y, i * 37 % 100 / 100 AS z, 'g' || i % 4 AS g FROM range(60) t(i)) TO '"+data+"'")
+	ok(t, "sql", "-c", "COPY (SELECT i % 3 = 0 AS y, i * 37 % 100 / 100 AS z, 'g' || i % 4 AS g, i % 5 = 0 AS h FROM range(60) t(i)) TO '"+data+"'")
 	for _, c := range []struct {
 		formula, want string
 		more          []string
@@ -43,6 +43,7 @@ func TestTermsOfOtherMethods(t *testing.T) {
 		{"y ~ (z | g)", "formula: (z | g) is not used here: its intercepts and slopes are correlated; allowed: (x || g)", []string{"-m", "adf"}},
 		{"y ~ (z | g)", "formula: (z | g) is not used here: its intercepts and slopes are correlated; allowed: (x || g)", []string{"--out-of-core"}},
 		{"y ~ z + (1 | g)", "formula: (1 | g) learns its prior variance: found 'auto'; ekf sees each row once", []string{"-m", "ekf"}},
+		{"y ~ (g | h)", `formula: (g | h): found columns "h" and "g:h"; the levels of one are of 1 and those of the other of 2 columns`, nil},
 		{"y ~ z", "--option correlated is not used here", []string{"-m", "adf", "-o", "correlated=[['g', 'z:g']]"}},
 	} {
 		r := bglm(t, "", append([]string{"fit", data, "--out", out, "-f", c.formula}, c.more...)...)

@@ -69,7 +69,7 @@ func (j *Job) ofTerm(key, what string) error {
 	for _, o := range j.Options {
 		switch {
 		case o.Key != key || o.Term == "":
-		case key == "correlated":
+		case key == "correlated" && !strings.HasPrefix(what, ": found "): // else it is used, but not for these columns
 			return cli.Usage(fmt.Errorf("formula: %s is not used here: its intercepts and slopes are correlated; allowed: (x || g), which takes them for independent, or another method, such as laplace with its rows kept", o.Term))
 		case key == "prior_variance":
 			return cli.Usage(fmt.Errorf("formula: %s learns its prior variance%s", o.Term, what))
