@@ -31,6 +31,9 @@ func instead(sql string) error {
 	if (name == "C" || name == "factor" || name == "as.factor") && len(args) > 1 {
 		return fmt.Errorf("%s takes the column alone, as in %s(%s): each level has a weight of its own, none is the reference", name, name, args[0])
 	}
+	if strings.ToUpper(name) == "LOG" && len(args) == 1 { // of R the natural one
+		return fmt.Errorf("log in SQL is the logarithm to base 10; write ln(%s), or log10(%[1]s)", args[0])
+	}
 	for _, o := range others {
 		for _, n := range strings.Fields(o.names) {
 			if n == name {
