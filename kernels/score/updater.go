@@ -88,7 +88,8 @@ func (u *Updater) Snapshot() *Snapshot { return u.snap.Load() }
 var errNew = errors.New("the zero Updater learns nothing; make one with NewUpdater")
 
 // Learn absorbs rows. They are in the next Snapshot, which the call makes itself when
-// Publishing.Rows have come together: other calls go on learning meanwhile.
+// Publishing.Rows have come together: other calls go on learning meanwhile. Where ctx ends
+// before that Snapshot is made, a later call or the interval makes it.
 //
 // Cost: O(non-zeros), and for a Snapshot O(p log p).
 // Errors: the cause of ctx where it has ended, and the first row that is not allowed, with its
@@ -100,7 +101,10 @@ func (u *Updater) Learn(ctx context.Context, rows ...Observation) error {
 	}
 	if full && u.building.TryLock() {
 		defer u.building.Unlock()
-		return u.publish(ctx)
+		if err := u.publish(ctx); ctx.Err() == nil {
+			return err
+		}
+		// The rows are learnt, and an error would say that they are not.
 	}
 	return nil
 }
@@ -132,7 +136,13 @@ func (u *Updater) learn(ctx context.Context, rows []Observation) (full bool, err
 	if err := u.state.Update(context.WithoutCancel(ctx), &u.batch, false); err != nil {
 		return false, err
 	}
-	if u.pending == 0 && len(rows) > 0 && u.when.Interval > 0 {
+	u.await(len(rows))
+	return u.pending >= u.when.Rows, nil
+}
+
+// await counts rows that are in no Snapshot yet; the first of them start the timer. u.mu is held.
+func (u *Updater) await(rows int) {
+	if u.pending == 0 && rows > 0 && u.when.Interval > 0 {
 		u.timer = time.AfterFunc(u.when.Interval, func() {
 			if err := u.Publish(context.Background()); err != nil {
 				u.mu.Lock()
@@ -141,8 +151,7 @@ func (u *Updater) learn(ctx context.Context, rows []Observation) (full bool, err
 			}
 		})
 	}
-	u.pending += len(rows)
-	return u.pending >= u.when.Rows, nil
+	u.pending += rows
 }
 
 // columned is rows as the columns of the fit continued have them, and by column how many lack
@@ -259,11 +268,16 @@ func (u *Updater) publish(ctx context.Context) error {
 	if u.timer != nil {
 		u.timer.Stop()
 	}
-	state := u.state.Clone()
+	state, rows := u.state.Clone(), u.pending
 	u.pending = 0
 	u.mu.Unlock()
 	f, err := state.Fit(ctx)
 	if err != nil {
+		if ctx.Err() != nil { // the rows wait for the next Snapshot
+			u.mu.Lock()
+			u.await(rows)
+			u.mu.Unlock()
+		}
 		return err
 	}
 	s, err := New(f.Fit)

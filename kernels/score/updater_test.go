@@ -159,6 +159,54 @@ func TestUpdaterErrors(t *testing.T) {
 	}
 }
 
+// endsAtOnce has ended from the second time on that it is asked.
+type endsAtOnce struct {
+	context.Context
+	n *int
+}
+
+func (c endsAtOnce) Err() error {
+	if *c.n++; *c.n > 1 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// Where a context ends while a Snapshot is made, the rows are in the next one.
+func TestUpdaterCancelledSnapshot(t *testing.T) {
+	u, err := score.NewUpdater(nil, score.Publishing{Rows: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := u.Learn(endsAtOnce{t.Context(), new(int)}, observation(1), observation(2)); err != nil {
+		t.Errorf("rows that are learnt are an error: %v", err)
+	}
+	if n := u.Snapshot().Fit().N; n != 0 {
+		t.Fatalf("the Snapshot of %d rows was made; the test needs one that is cut off", n)
+	}
+	if err := u.Learn(t.Context()); err != nil || u.Snapshot().Fit().N != 2 {
+		t.Errorf("%v, %d rows of 2", err, u.Snapshot().Fit().N)
+	}
+	if u, err = score.NewUpdater(nil, score.Publishing{Interval: time.Millisecond}); err != nil {
+		t.Fatal(err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for round := range int64(50) {
+		if err := u.Learn(t.Context(), observation(1)); err != nil {
+			t.Fatal(err)
+		}
+		if err := u.Publish(ended); !errors.Is(err, context.Canceled) {
+			t.Errorf("error %v", err)
+		}
+		for end := time.Now().Add(10 * time.Second); u.Snapshot().Fit().N != round+1; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal("nothing is published")
+			}
+		}
+	}
+}
+
 // A context that has ended is an error, and nothing is learnt; one that ends later harms nothing.
 func TestUpdaterCancelled(t *testing.T) {
 	u, err := score.NewUpdater(nil, score.Publishing{Rows: 1})
