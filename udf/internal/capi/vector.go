@@ -51,7 +51,9 @@ const (
 	UHugeInt    TypeID = 32
 	Array       TypeID = 33
 	Any         TypeID = 34
+	BigNum      TypeID = 35
 	SQLNull     TypeID = 36
+	TimeNS      TypeID = 39
 )
 
 var typeNames = map[TypeID]string{
@@ -61,7 +63,7 @@ var typeNames = map[TypeID]string{
 	Varchar: "VARCHAR", Blob: "BLOB", Decimal: "DECIMAL", TimestampS: "TIMESTAMP_S", TimestampMS: "TIMESTAMP_MS",
 	TimestampNS: "TIMESTAMP_NS", Enum: "ENUM", List: "LIST", Struct: "STRUCT", Map: "MAP", UUID: "UUID", Union: "UNION",
 	Bit: "BIT", TimeTZ: "TIME WITH TIME ZONE", TimestampTZ: "TIMESTAMP WITH TIME ZONE", UHugeInt: "UHUGEINT",
-	Array: "ARRAY", Any: "ANY", SQLNull: "NULL",
+	Array: "ARRAY", Any: "ANY", BigNum: "BIGNUM", SQLNull: "NULL", TimeNS: "TIME_NS",
 }
 
 // String is the SQL name without parameters.
@@ -69,7 +71,7 @@ func (t TypeID) String() string {
 	if s, ok := typeNames[t]; ok {
 		return s
 	}
-	return "this type"
+	return "a type that bglm does not read"
 }
 
 // Vec is one vector of a nested column, a view valid during the callback only:
