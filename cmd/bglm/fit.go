@@ -216,10 +216,11 @@ func (o *outputFlags) checkOut(out string, csv *csvFlags) error {
 
 // finish writes the fits of a command to sum.Out and prints its summary.
 func (o *outputFlags) finish(s *duck.Session, f *fitstore.Fits, sum *summary, began time.Time) error {
-	if err := deliver(s, f, sum.Out); err != nil {
+	if err := summarise(s, f, sum); err != nil {
 		return err
 	}
-	if err := summarise(s, f, sum); err != nil {
+	// The last step: a job that is stopped says that nothing was written.
+	if err := deliver(s, f, sum.Out); err != nil {
 		return err
 	}
 	sum.setTiming(began)
@@ -304,6 +305,9 @@ func (c *fitCommand) Run(e *cli.Env) error {
 		return nil
 	}
 	if err := c.conclude(s, f, sum, w); err != nil {
+		if s.Interrupted() != nil {
+			err = errors.New("interrupted; the fit is written, its summary is left out")
+		}
 		return err
 	}
 	return c.print(w, sum)

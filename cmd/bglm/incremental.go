@@ -83,6 +83,8 @@ func (c *fitCommand) catchUp(s *duck.Session, l *fitstore.Ledger) (done, copies 
 			err = c.learn(s, l, e)
 		}
 		switch {
+		case err != nil && done > 0 && s.Interrupted() != nil:
+			return done, copies, fmt.Errorf("interrupted after %s; what was learnt until then is written", some(int64(done), "new file"))
 		case err != nil:
 			return done, copies, err
 		case of == "":

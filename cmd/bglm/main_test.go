@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -180,6 +181,39 @@ func TestVersion(t *testing.T) {
 	r := bglm(t, "", "version")
 	if r.code != 0 || !regexp.MustCompile(`^bglm   \S+\nGo     go1\.\S+ \S+/\S+\nDuckDB v1\.\S+\n$`).MatchString(r.stdout) {
 		t.Errorf("got %+v", r)
+	}
+}
+
+// A job that is ended once its file is there does not say that nothing was written.
+func TestEndedAfterWriting(t *testing.T) {
+	dir := t.TempDir()
+	fit := filepath.Join(dir, "fit.parquet")
+	made := []string{"fit", "../../testdata/flights.parquet", "--formula", "delay > 15 ~ origin + destination", "--method", "laplace", "--out"}
+	if r := bglm(t, "", append(made, fit, "--quiet")...); r.code != 0 {
+		t.Fatalf("%+v", r)
+	}
+	for name, args := range map[string][]string{
+		"fit.parquet": made,
+		"p.arrow":     {"predict", "../../testdata/flights.parquet", "--beliefs", fit, "--where", "month(date) = 1", "--out"},
+		"m.parquet":   {"merge", fit, fit, "--out"},
+	} {
+		for range 3 {
+			ctx, cancel := context.WithCancel(t.Context())
+			out := filepath.Join(t.TempDir(), name)
+			go func() {
+				for ctx.Err() == nil {
+					if _, err := os.Stat(out); err == nil {
+						cancel()
+					}
+					time.Sleep(50 * time.Microsecond)
+				}
+			}()
+			r := bglmCtx(ctx, "", append(slices.Clone(args), out)...)
+			cancel()
+			if strings.Contains(r.stderr, "nothing was written") || args[0] != "fit" && r.code != exitDone {
+				t.Errorf("%s, whose file is there: exit code %d, %s", args[0], r.code, r.stderr)
+			}
+		}
 	}
 }
 

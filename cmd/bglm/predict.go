@@ -325,14 +325,15 @@ func (c *predictCommand) Run(e *cli.Env) error {
 			return err
 		}
 	}
-	if err := fitstore.CopyTo(s, c.Out, q, nil); err != nil {
-		return sc.src.Blame(err)
-	}
 	sum := &summary{Command: "predict", Out: c.Out, Files: len(sc.src.Files)}
 	if err := summarise(s, sc.fits, sum); err != nil {
 		return err
 	}
 	if sum.N, sum.Skipped, err = sc.counts(s); err != nil {
+		return sc.src.Blame(err)
+	}
+	// The last step: a job that is stopped says that nothing was written.
+	if err := fitstore.CopyTo(s, c.Out, q, nil); err != nil {
 		return sc.src.Blame(err)
 	}
 	sum.setTiming(began)
