@@ -95,6 +95,9 @@ func plainType(t arrow.DataType) arrow.DataType {
 	case *arrow.RunEndEncodedType:
 		return plainType(t.Encoded())
 	case arrow.ExtensionType:
+		if t.StorageType().ID() == arrow.FIXED_SIZE_BINARY {
+			return arrow.BinaryTypes.String // bytes that have a text, as those of a UUID
+		}
 		return plainType(t.StorageType())
 	}
 	switch t.ID() {

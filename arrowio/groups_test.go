@@ -8,6 +8,7 @@ import (
 
 	"github.com/apache/arrow-go/v18/arrow"
 	"github.com/apache/arrow-go/v18/arrow/array"
+	"github.com/apache/arrow-go/v18/arrow/extensions"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/engine"
@@ -95,6 +96,8 @@ func TestGroupsOfOddValues(t *testing.T) {
 		{recordOf(t, col{"g", arrow.BinaryTypes.StringView, texts}).Column(0), `[["(null)"] [null] ["a"]]`},
 		{recordOf(t, col{"g", arrow.RunEndEncodedOf(arrow.PrimitiveTypes.Int32, str), texts}).Column(0), `[["(null)"] [null] ["a"]]`},
 		{dict, `[["(null)"] [null] ["a"]]`},
+		{recordOf(t, col{"g", extensions.NewUUIDType(), `["00000000-0000-0000-0000-000000000001", null, "f8c3de3d-1fea-4d7c-a8b0-29f63c4c3454", "00000000-0000-0000-0000-000000000001", null, "f8c3de3d-1fea-4d7c-a8b0-29f63c4c3454"]`}).Column(0),
+			`[["00000000-0000-0000-0000-000000000001"] [null] ["f8c3de3d-1fea-4d7c-a8b0-29f63c4c3454"]]`},
 		{recordOf(t, col{"g", f64, "[-0.0, 0.0, null, 1, 2.5, 1]"}).Column(0), `[["0"] [null] ["1"] ["2.5"]]`},
 	} {
 		s := arrow.NewSchema([]arrow.Field{{Name: "y", Type: f64}, {Name: "x", Type: f64}, {Name: "g", Type: c.g.DataType(), Nullable: true}}, nil)
