@@ -144,7 +144,7 @@ func TestClassAnswers(t *testing.T) {
 		}
 		return out
 	}
-	if terms := rows("summary"); len(terms) != 21 || terms[1]["term"] != "blue: s=k0" {
+	if terms := rows("summary"); len(terms) != 22 || terms[1]["term"] != "blue: s=k0" || terms[21]["term"] != "sd(s)" {
 		t.Error(terms)
 	}
 	two := rows("contrast", "--row", "{u: 1.0, s: 'k1'}", "--against", "{u: 1.0, s: 'k2'}")
