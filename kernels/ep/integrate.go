@@ -48,13 +48,6 @@ func (l *learner) integrate() (*mode.Spread, error) {
 		unit = mode.Deviation(l.p)
 	}
 	priors := g.Hypers(o, unit)
-	prior := func(theta, slope []float64) (sum float64) {
-		for k, p := range priors {
-			v, s := p.Log(theta[k])
-			sum, slope[k] = sum+v, slope[k]+s
-		}
-		return sum
-	}
 	v := l.varied(&g)
 	v.tol = integrateTol
 	at, notes := l.p, len(l.notes)
@@ -62,14 +55,11 @@ func (l *learner) integrate() (*mode.Spread, error) {
 	if float64(6*len(priors)+6)*one > maxWork {
 		return l.known(&g)
 	}
-	start, of := logs(g.Given), make([]int, len(priors))
 	lo, hi := slices.Clone(about), slices.Clone(about)
-	for k, p := range priors {
-		of[k] = k
-		lo[k], hi[k] = about[k]-mode.Reach, about[k]+mode.Reach
-		start[k] = max(start[k], p.Bottom())
+	for k, start := range about {
+		lo[k], hi[k] = start-mode.Reach, start+mode.Reach
 	}
-	peak, err := mode.NewPeak(v, of, prior, start, lo, hi, l.late)
+	peak, err := mode.VariancePeak(v, priors, logs(g.Given), lo, hi, l.late)
 	if err != nil || peak == nil {
 		l.notes = l.notes[:notes]
 		if back := l.adopt(at); err == nil {

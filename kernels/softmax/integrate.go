@@ -31,20 +31,7 @@ func (h *learner) integrate(theta []float64) (around *mode.Spread, at []float64,
 	if !o.Integrate || h.hessian != "full" || s.n == 0 || len(theta) == 0 || float64(6*len(theta)+6)*one > maxWork {
 		return nil, theta, nil
 	}
-	priors := h.Hypers(o, 1)
-	prior := func(theta, slope []float64) (f float64) {
-		for k, p := range priors {
-			v, d := p.Log(theta[k])
-			f, slope[k] = f+v, slope[k]+d
-		}
-		return f
-	}
-	start, of := slices.Clone(theta), make([]int, len(theta))
-	for k, p := range priors {
-		of[k] = k
-		start[k] = max(start[k], p.Bottom())
-	}
-	peak, err := mode.NewPeak(h, of, prior, start, h.lo, h.hi, s.late)
+	peak, err := mode.VariancePeak(h, h.Hypers(o, 1), theta, h.lo, h.hi, s.late)
 	if err != nil {
 		return nil, nil, err
 	}

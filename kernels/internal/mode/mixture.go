@@ -175,6 +175,23 @@ type Spread struct {
 	AtMode   bool // Averages.AtMode
 }
 
+// VariancePeak is NewPeak of an evidence all of whose parameters are logarithms of prior variances, their roots
+// having those priors.
+func VariancePeak(e Evidence, priors []Hyper, theta, lo, hi []float64, late func() bool) (*Peak, error) {
+	start, of := slices.Clone(theta), make([]int, len(theta))
+	for k, p := range priors {
+		of[k] = k
+		start[k] = max(start[k], p.Bottom())
+	}
+	return NewPeak(e, of, func(theta, slope []float64) (sum float64) {
+		for k, p := range priors {
+			v, s := p.Log(theta[k])
+			sum, slope[k] = sum+v, slope[k]+s
+		}
+		return sum
+	}, start, lo, hi, late)
+}
+
 // Variances finds moments of the prior variances that the parameters of q are the logarithms of, and the weights
 // averaged over them: by a sum over points and by sections where they are worth it, a point taking about
 // so many operations, all of them at most so many. gaussian and
