@@ -114,7 +114,7 @@ func TestIntegrateSeparated(t *testing.T) {
 	e := fit(t, model(kernels.Options{AutoPrior: true}), d, names(3))
 	got, at := trainingLoss(t, f, d), trainingLoss(t, e, d)
 	t.Logf("log loss %.4f under a variance of %.3g, %.4f under %.3g", got, f.Prior.Variance, at, e.Prior.Variance)
-	if got > 2*at {
+	if got > 2*at { // by the moments it is
 		t.Errorf("log loss %.4f, %.4f at the highest evidence", got, at)
 	}
 }

@@ -17,7 +17,7 @@ import (
 const NotAveraged = "the weights' posterior is that under one value of the learnt prior variances, which the rows hardly know: deviations leave that out"
 
 // Drawn is what it says where they are, and predictions suffer.
-const Drawn = "predictions are drawn to the base rate: one Gaussian stands for weights that may be of very different size; integrate: false foretells better, its deviations being too small"
+const Drawn = "predictions are drawn to the base rate: one Gaussian stands for weights that may be of very different size"
 
 // Foretell has probabilities of events of some rows when the weights have that Gaussian: as many each time, in a
 // slice that may be used again.
