@@ -24,8 +24,8 @@ const (
 	LearntShape     = "shape"
 )
 
-// Names of a Learnt that only a stream reads which goes on from the fit. Each is there where the
-// rest of the fit does not say it, to the last bit.
+// Names of a Learnt that is not for people: but for the last one only a stream reads it which goes on from the fit.
+// Each is there where the rest of the fit does not say it, to the last bit.
 const (
 	KeptUnit       = "unit"       // what the responses are less, and what they are divided by, 0 where all were alike
 	KeptResponses  = "responses"  // mean and deviation of the responses
@@ -37,6 +37,7 @@ const (
 	KeptShape      = "log(shape)" // the logarithm of a shape, and what its rows told of it
 	KeptSize       = "size"       // what rows told of the logarithm of a factor of all weights but the intercept: slope of the log evidence, and information
 	KeptBase       = "base"       // the variance that learnt ones are compared with, where weights became larger; 0
+	KeptForetold   = "foretold"   // Foretold, of a fit that a stream does not go on from
 )
 
 // KeptVarianceOf is the name of what rows told of the prior variance of a column of levels, or of
@@ -55,7 +56,7 @@ func keptCrossed(column string) string { return "centred(" + column + ")" }
 // kept says whether a name is of a Learnt that is not for people.
 func kept(name string) bool {
 	switch name {
-	case KeptUnit, KeptResponses, KeptRows, KeptOwed, KeptNoise, KeptDetermined, KeptOrigin, KeptShape, KeptSize, KeptBase:
+	case KeptUnit, KeptResponses, KeptRows, KeptOwed, KeptNoise, KeptDetermined, KeptOrigin, KeptShape, KeptSize, KeptBase, KeptForetold:
 		return true
 	}
 	return (strings.HasPrefix(name, "unit(") || strings.HasPrefix(name, "centred(") || strings.HasPrefix(name, "variance(")) && strings.HasSuffix(name, ")")
@@ -188,6 +189,8 @@ func ValidateLearnt(all []Learnt) error {
 			return fmt.Errorf("learnt: %.100q has no sd; allowed: a number >= 0", l.Name)
 		case l.Mean < 0 && slices.Contains([]string{KeptRows, KeptOwed, KeptNoise, KeptBase}, l.Name), l.Mean == 0 && (l.Name == KeptNoise || l.Name == KeptBase):
 			return fmt.Errorf("learnt: %.100q has mean = %v; allowed: numbers >= 0, for noise and base above 0", l.Name, l.Mean)
+		case l.Name == KeptForetold && !(l.Mean > 0):
+			return fmt.Errorf("learnt: %.100q has mean = %v; allowed: a number above 0", l.Name, l.Mean)
 		case l.Name == KeptRows && l.Mean > MaxCount, l.Name == KeptDetermined && math.Abs(l.Mean) > 1<<62:
 			return fmt.Errorf("learnt: %.100q has mean = %v; allowed: counts of rows, or of weights", l.Name, l.Mean)
 		}

@@ -672,6 +672,9 @@ func (p *Problem) Under(s *stop.Stop) *Problem {
 // Name is the feature of column j.
 func (p *Problem) Name(j int) string { return string(p.dict.Name(p.cols[j])) }
 
+// Knows says whether some weights are known, and their part of the predictors with the offsets.
+func (p *Problem) Knows() bool { return len(p.order) > p.P }
+
 // IsNumber says whether column j is one of numbers, which Standardize scales.
 func (p *Problem) IsNumber(j int) bool { return p.dict.NumberPlace(p.cols[j]) < math.MaxInt }
 

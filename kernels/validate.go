@@ -163,6 +163,9 @@ func (f *Fit) ValidateHead() error {
 			return fmt.Errorf("method or status %.40q is not valid UTF-8", s)
 		}
 	}
+	if err := f.validateForetold(); err != nil {
+		return err
+	}
 	if !(f.Dispersion > 0) || math.IsInf(f.Dispersion, 1) {
 		return fmt.Errorf("dispersion = %v; allowed: a finite number > 0", f.Dispersion)
 	}

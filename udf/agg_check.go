@@ -123,7 +123,8 @@ var pitType = capi.StructOf(fld("lower", capi.TDouble), fld("upper", capi.TDoubl
 
 func callPIT(args []capi.Vec, n int, out *capi.Col) error {
 	return observed(args, n, out, "pit", func(p *predictor, row observation) error {
-		lo, hi, err := answer.PIT(p.fits.lik, row.Obs, row.m, row.v)
+		m, v := p.fits.foretold.Of(row.m, row.v, row.offset)
+		lo, hi, err := answer.PIT(p.fits.lik, row.Obs, m, v)
 		if err != nil {
 			return err
 		}

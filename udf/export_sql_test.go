@@ -28,6 +28,7 @@ var exported = []struct{ name, fit, x string }{
 	{"any columns", `bglm_laplace(y, x, {columns: 'any'})`, `{n: n, g: g}`},
 	{"list", `bglm_laplace(y, x)`, `[n, w]`},
 	{"map beside columns", `bglm_laplace(y, x)`, `{n: n, m: MAP {'w': w}, g: g}`},
+	{"foretold", `struct_update(bglm_laplace(y, x, {prior_variance: 2.0}), learnt := [{name: 'foretold', mean: 0.7::DOUBLE, sd: 0.3::DOUBLE}])`, `{n: n, g: g}`},
 	{"robust", `(SELECT bglm_robust(f, y, {n: n, g: g}) FROM t, (SELECT bglm_laplace(y, {n: n, g: g}) AS f FROM t))`, ``},
 }
 
@@ -186,15 +187,17 @@ func TestClassSQLScoresElsewhere(t *testing.T) {
 		t.Fatal(lite)
 	}
 	const label = `['ü', 'a b', '"b' || chr(39)][1 + (id * id + id // 7) % 3]`
-	for k, c := range []struct{ options, x string }{
-		{"", `{n: n, "we""ird 'name'": w, g: g, flag: flag, day: day}`},
-		{", {reference: 'a b'}", `{n: n, g: g}`},
-		{", {hessian: 'diagonal'}", `{n: n, g: g}`},
-		{", {hessian: 'lowrank', rank: 3}", `{n: n, w: w, g: g}`},
-		{", {missing: 'absent', intercept: false}", `{n: n, g: g}`},
-		{"", `[n, w]`},
+	const factors = `struct_update(f, learnt := [{name: 'foretold', mean: 0.7::DOUBLE, sd: 0.3::DOUBLE}])`
+	for k, c := range []struct{ options, x, as string }{
+		{"", `{n: n, "we""ird 'name'": w, g: g, flag: flag, day: day}`, "f"},
+		{", {reference: 'a b'}", `{n: n, g: g}`, "f"},
+		{", {hessian: 'diagonal'}", `{n: n, g: g}`, "f"},
+		{", {hessian: 'lowrank', rank: 3}", `{n: n, w: w, g: g}`, "f"},
+		{", {missing: 'absent', intercept: false}", `{n: n, g: g}`, "f"},
+		{"", `[n, w]`, "f"},
+		{"", `{n: n, g: g}`, factors},
 	} {
-		if _, err := db.Exec("CREATE OR REPLACE TABLE fit AS SELECT bglm_softmax(" + label + ", " + c.x + c.options + ") AS f FROM t"); err != nil {
+		if _, err := db.Exec("CREATE OR REPLACE TABLE fit AS SELECT " + c.as + " AS f FROM (SELECT bglm_softmax(" + label + ", " + c.x + c.options + ") AS f FROM t)"); err != nil {
 			t.Fatal(c, err)
 		}
 		for _, form := range []string{"query", "join"} {

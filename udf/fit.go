@@ -346,8 +346,9 @@ type fitReader struct {
 	classes  bool // accepts a softmax fit
 	last     kernels.Fit
 	lik      lik.Likelihood
-	spread   kernels.Spread // of last
-	beside   predict.Beside // of last, where told
+	spread   kernels.Spread   // of last
+	foretold kernels.Foretold // of last
+	beside   predict.Beside   // of last, where told
 	told     bool
 
 	heads   decoded[*kernels.Fit]
@@ -586,6 +587,7 @@ func (r *fitReader) decode(i int) (*kernels.Fit, error) {
 		return nil, fmt.Errorf("the FIT: %w", err)
 	}
 	r.spread.Under(&f.Covariance)
+	r.foretold = f.Foretold()
 	r.lik, err = f.Likelihood()
 	return f, err
 }

@@ -333,8 +333,8 @@ func (p *predictor) search(name []byte, hint int) int {
 	return missing
 }
 
-// rows calls f with the Gaussian of each row's linear predictor, null for rows without
-// fit or x.
+// rows calls f with the Gaussian of each row's linear predictor from which its response is told,
+// null for rows without fit or x.
 func (p *predictor) rows(n int, null func(), f func(i int, m, v float64) error) error {
 	near := 0 // rows up to here are encoded, for the FIT of the row before them
 	for i := range n {
@@ -355,6 +355,7 @@ func (p *predictor) rows(n int, null func(), f func(i int, m, v float64) error) 
 			null()
 			continue
 		}
+		m, v = p.fits.foretold.Of(m, v, 0)
 		if err := f(i, m, v); err != nil {
 			return err
 		}

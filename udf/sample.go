@@ -33,7 +33,7 @@ func (s *sampler) decode(i int) (d scorerDraw, err error) {
 	if err != nil {
 		return d, err
 	}
-	if d.Scorer, err = predict.NewWith(f, s.fits.lik); err == nil {
+	if d.Scorer, err = predict.NewWith(f.Foretelling(), s.fits.lik); err == nil {
 		d.draw, err = d.NewDraw()
 	}
 	if err != nil {
@@ -43,7 +43,7 @@ func (s *sampler) decode(i int) (d scorerDraw, err error) {
 }
 
 func (s *sampler) linear(i int, f *kernels.Fit, fs []uint32, xs []float64, seed, draw uint64) (float64, error) {
-	if f.Covariance.Form == gauss.Diagonal {
+	if f.Covariance.Form == gauss.Diagonal && s.fits.foretold.Plain() {
 		key := predict.NewKey(seed, draw)
 		eta := 0.0
 		for k, id := range fs {
@@ -127,8 +127,11 @@ func callSample(args []capi.Vec, n int, out *capi.Col) error {
 
 // leaveOut takes row out of the fit under which it is.
 func (p *predictor) leaveOut(row observation, by predict.Factor) (predict.LeftOut, error) {
-	return predict.LeaveOut(p.fits.lik, row.Obs, row.m, row.v, by, p.fits.learntBeside(), func() (m, v float64, err error) {
+	k := p.fits.foretold
+	m, v := k.Of(row.m, row.v, row.offset)
+	return predict.LeaveOut(p.fits.lik, row.Obs, m, v, by, p.fits.learntBeside(), func() (m, v float64, err error) {
 		m, v, _, err = p.gaussian(row.i, true)
+		m, v = k.Of(m+row.offset, v, row.offset)
 		return m, v, err
 	})
 }
@@ -139,7 +142,7 @@ var influenceType = capi.StructOf(fld("residual", capi.TDouble), fld("curvature"
 type observation struct {
 	i int
 	lik.Obs
-	m, v float64
+	m, v, offset float64
 }
 
 // observed calls write with the rows of (fit, y, x [, options]) that have all they need; others
@@ -182,7 +185,7 @@ func observed(args []capi.Vec, n int, out *capi.Col, function string, write func
 			out.Null()
 			continue
 		}
-		if err := write(p, observation{i, o, m + offset, v}); err != nil {
+		if err := write(p, observation{i, o, m + offset, v, offset}); err != nil {
 			return err
 		}
 	}

@@ -58,7 +58,7 @@ func (t *Table) miss(what, format string, args ...any) {
 	t.Missed = append(t.Missed, miss{what, fmt.Sprintf(format, args...)})
 }
 
-var parts = []Part{attempts, hostile, binary, streams, numbers, spread, variances, coverage, simulation}
+var parts = []Part{attempts, hostile, binary, separated, streams, numbers, spread, variances, coverage, simulation}
 
 func main() {
 	c := &Context{Project: ".", Log: os.Stderr}

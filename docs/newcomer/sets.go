@@ -47,6 +47,15 @@ var binarySets = []set{
 	{name: "weather_bellevue", from: plain},
 }
 
+// separatedSets are single classes of sets that have more.
+var separatedSets = []set{
+	{name: "iris (setosa)", file: "iris.parquet", from: "SELECT y = 'setosa' AS y, * EXCLUDE (id, y) FROM '%s'"},
+	{name: "iris (virginica)", file: "iris.parquet", from: "SELECT y = 'virginica' AS y, * EXCLUDE (id, y) FROM '%s'"},
+	{name: "wine (1)", file: "wine.parquet", from: "SELECT y = 1 AS y, * EXCLUDE (id, y) FROM '%s'"},
+	{name: "wine (2)", file: "wine.parquet", from: "SELECT y = 2 AS y, * EXCLUDE (id, y) FROM '%s'"},
+	{name: "wine (3)", file: "wine.parquet", from: "SELECT y = 3 AS y, * EXCLUDE (id, y) FROM '%s'"},
+}
+
 // wanted are the sets that are there and that the run asks for; the others of them are
 // named in notes.
 func (c *Context) wanted(all []set, t *Table) (out []set) {

@@ -22,6 +22,7 @@ type Comparisons struct {
 // Errors: those of NewEffects; a fit whose beliefs, covariance or likelihood are not valid.
 func NewComparisons(f *kernels.Fit, how []EffectOptions) (*Comparisons, error) {
 	c := &Comparisons{Fit: f}
+	f = f.Foretelling()
 	var err error
 	if len(f.Classes) > 0 {
 		c.many, err = softmax.NewScorer(f)

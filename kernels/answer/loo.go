@@ -96,7 +96,7 @@ type LOO struct {
 // NewLOO adds up no rows yet. by is the factor that rows have in f (engine.FactorOf), keep has it remember the rows one by one, as Compare needs.
 // Errors: those of predict.New.
 func NewLOO(f *kernels.Fit, by predict.Factor, keep bool) (*LOO, error) {
-	s, err := predict.New(f)
+	s, err := predict.New(f.Foretelling())
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/internal/mode"
@@ -93,7 +94,7 @@ func byLearning(ctx context.Context, p, known *kernels.Problem, f *kernels.Fit) 
 	if err != nil || !e.Converged {
 		return nil, err
 	}
-	e.Learnt = f.Learnt
+	e.Learnt = append(slices.Clone(f.Learnt), e.Learnt...)
 	e.Say(wide + "solved by ep, which learnt the prior variances")
 	return e, nil
 }

@@ -73,9 +73,6 @@ func (l *learner) integrate() (*mode.Spread, error) {
 	}
 	copy(l.e.sites(), v.best)
 	l.notes = slices.DeleteFunc(l.notes[:notes], func(s string) bool { return strings.HasSuffix(s, endOfRange) }) // of the maximum, where this is not
-	if out.AtMode {
-		l.notes = append(l.notes, mode.Drawn)
-	}
 	return out, l.adopt(v.at(peak.Mode()))
 }
 

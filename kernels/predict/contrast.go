@@ -34,17 +34,18 @@ func (s *Scorer) Contrast(b *kernels.Batch, i, j int, level float64) (c Contrast
 			return c, err
 		}
 	}
-	return ContrastOf(s.Lik, ms, vs, level)
+	return ContrastOf(s.Lik, s.foretold, ms, vs, level)
 }
 
 // ContrastOf is the contrast of two predictors: means and variances of the first, of the
-// second, and of the first less the second.
+// second, and of the first less the second; k are the factors of the fit, of whose offsets there
+// are none.
 //
 // The response's difference is integrated over the joint Gaussian of the two predictors,
 // to about 1e-8 of its deviation, its interval to about 1e-5. Cost: some thousands of
 // evaluations of the inverse link, a tenth of a millisecond; none for the identity.
 // Errors: a level outside (0, 1).
-func ContrastOf(l lik.Likelihood, mean, variance [3]float64, level float64) (c Contrast, err error) {
+func ContrastOf(l lik.Likelihood, k kernels.Foretold, mean, variance [3]float64, level float64) (c Contrast, err error) {
 	if err := CheckLevel(level); err != nil {
 		return c, err
 	}
@@ -55,6 +56,10 @@ func ContrastOf(l lik.Likelihood, mean, variance [3]float64, level float64) (c C
 		c.Response = c.Estimate
 	case m == 0 && v == 0: // one predictor
 	default:
+		for j := range mean {
+			mean[j], variance[j] = k.Of(mean[j], variance[j], 0)
+		}
+		m, v = mean[2], variance[2]
 		c.Response = responses(l, m, v, mean[0], variance[0], mean[1], variance[1], level)
 	}
 	return c, nil

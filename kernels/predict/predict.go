@@ -4,7 +4,8 @@
 //
 // For a row x the posterior N(μ, Σ) gives s = xᵀw + offset ~ N(m, v), m = xᵀμ +
 // offset, v = xᵀΣx. Features that the fit has not seen have their prior and are
-// independent. All else is a function of the likelihood, m and v.
+// independent. All else is a function of the likelihood, m and v; what it says of a response
+// is told from the Gaussian that kernels.Foretold makes of them.
 package predict
 
 import (
@@ -112,7 +113,7 @@ func ExpectedMany(l lik.Likelihood, m, v, y []float64) {
 	}
 }
 
-// Dist is the predictive distribution of a row: Gaussian of s, mean and variance of
+// Dist is the predictive distribution of a row: Gaussian of s that it is told from, mean and variance of
 // a new response, and its interval (see lik.Likelihood.Interval).
 type Dist struct{ EtaMean, EtaVariance, Mean, Variance, Lower, Upper float64 }
 
@@ -165,15 +166,16 @@ type Scorer struct {
 	Fit *kernels.Fit
 	Lik lik.Likelihood
 
-	square  *root    // of a low-rank covariance, made by the first draw
-	hashes  []uint64 // of the beliefs' names, made by the first draw that needs them
-	beside  Beside   // where learnt
-	learnt  bool
-	at      []int
-	val     []float64
-	unknown []kernels.Related
-	spread  kernels.Spread
-	room    kernels.Room
+	square   *root    // of a low-rank covariance, made by the first draw
+	hashes   []uint64 // of the beliefs' names, made by the first draw that needs them
+	foretold kernels.Foretold
+	beside   Beside // where learnt
+	learnt   bool
+	at       []int
+	val      []float64
+	unknown  []kernels.Related
+	spread   kernels.Spread
+	room     kernels.Room
 }
 
 // New prepares a fit of one response. The fit is kept and must not change.
@@ -224,6 +226,7 @@ func (s *Scorer) Clone() *Scorer {
 
 func newScorer(s Scorer) *Scorer {
 	s.spread.Under(&s.Fit.Covariance)
+	s.foretold = s.Fit.Foretold()
 	return &s
 }
 
@@ -299,13 +302,22 @@ func (s *Scorer) linear(b *kernels.Batch, i int, anew bool) (m, v float64, err e
 	return m, v, nil
 }
 
+// Foretell is the Gaussian of the linear predictor of row i from which its response is told: that
+// of Linear, but where the fit keeps factors for it (kernels.Foretold).
+func (s *Scorer) Foretell(b *kernels.Batch, i int) (m, v float64, err error) {
+	if m, v, err = s.Linear(b, i); err == nil {
+		m, v = s.foretold.Of(m, v, b.Shift(i))
+	}
+	return m, v, err
+}
+
 // Predict is the expected response of row i.
 // Errors: those of Linear; a kind that is none.
 func (s *Scorer) Predict(b *kernels.Batch, i int, k Kind) (float64, error) {
 	if err := k.Check(); err != nil {
 		return 0, err
 	}
-	m, v, err := s.Linear(b, i)
+	m, v, err := s.Foretell(b, i)
 	if err != nil {
 		return 0, err
 	}
@@ -314,7 +326,7 @@ func (s *Scorer) Predict(b *kernels.Batch, i int, k Kind) (float64, error) {
 
 // Dist is the predictive distribution of row i.
 func (s *Scorer) Dist(b *kernels.Batch, i int, level float64) (Dist, error) {
-	m, v, err := s.Linear(b, i)
+	m, v, err := s.Foretell(b, i)
 	if err != nil {
 		return Dist{}, err
 	}
@@ -323,7 +335,7 @@ func (s *Scorer) Dist(b *kernels.Batch, i int, level float64) (Dist, error) {
 
 // LogDensity is the log predictive density of row i's response.
 func (s *Scorer) LogDensity(b *kernels.Batch, i int) (float64, error) {
-	m, v, err := s.Linear(b, i)
+	m, v, err := s.Foretell(b, i)
 	if err != nil {
 		return 0, err
 	}
@@ -333,7 +345,7 @@ func (s *Scorer) LogDensity(b *kernels.Batch, i int) (float64, error) {
 // PMF is the predictive probability of the count k for row i, whose response is not
 // read.
 func (s *Scorer) PMF(b *kernels.Batch, i int, k float64) (float64, error) {
-	m, v, err := s.Linear(b, i)
+	m, v, err := s.Foretell(b, i)
 	if err != nil {
 		return 0, err
 	}
@@ -354,14 +366,20 @@ func (s *Scorer) Influence(b *kernels.Batch, i int) (Influence, error) {
 	if err != nil {
 		return Influence{}, err
 	}
+	m, v = s.foretold.Of(m, v, b.Shift(i))
 	out, err := s.LeaveOut(b, i, m, v, AtMode)
 	n.LOO = out.LogDensity
 	return n, err
 }
 
-// LeaveOut is LeaveOut of row i, whose predictor is N(m, v), with what the fit has learnt beside its weights.
+// LeaveOut is LeaveOut of row i, whose response is told from N(m, v) (Foretell), with what the fit has learnt beside its weights.
 func (s *Scorer) LeaveOut(b *kernels.Batch, i int, m, v float64, by Factor) (LeftOut, error) {
-	return LeaveOut(s.Lik, b.Obs(i), m, v, by, s.Beside(), func() (m, v float64, err error) { return s.linear(b, i, true) })
+	return LeaveOut(s.Lik, b.Obs(i), m, v, by, s.Beside(), func() (m, v float64, err error) {
+		if m, v, err = s.linear(b, i, true); err == nil {
+			m, v = s.foretold.Of(m, v, b.Shift(i))
+		}
+		return m, v, err
+	})
 }
 
 // Beside is what the fit has learnt beside its weights.

@@ -514,3 +514,65 @@ func TestWidePredictor(t *testing.T) {
 		}
 	}
 }
+
+// The factors that a fit keeps are those of the Gaussian that responses are told from: the same as of a fit with the
+// beliefs scaled, unseen features and offsets included, and drawn from that. The posterior stays.
+func TestForetold(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 6))
+	for _, form := range []gauss.Form{gauss.Diagonal, gauss.Full} {
+		f, _ := fitOf(rng, form)
+		plain, own := scorer(t, f), *f
+		if f.Foretelling() != f {
+			t.Error("a fit without factors is copied")
+		}
+		own.Keep(kernels.KeptForetold, 0.6, 0.2)
+		if err := own.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		s, told := scorer(t, &own), scorer(t, own.Foretelling())
+		if !told.Fit.Foretold().Plain() {
+			t.Error("the factors would be taken twice")
+		}
+		close14 := kerneltest.Tol{Abs: 1e-14, Rel: 1e-14} // sums of four terms
+		names, x := []string{"a", "b", "c", "unseen"}, []float64{0.5, -1, 2, 0.7}
+		at := func(s *Scorer) *kernels.Batch {
+			b, err := s.Row(names, x, 0.3)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return b
+		}
+		wm, wv, err := plain.Linear(at(plain), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m, v, err := s.Linear(at(s), 0); err != nil || m != wm || v != wv {
+			t.Errorf("%v: the posterior is N(%v, %v), %v; want N(%v, %v)", form, m, v, err, wm, wv)
+		}
+		m, v, err := s.Foretell(at(s), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kerneltest.Close(t, "mean", m, 0.3+0.6*(wm-0.3), close14)
+		kerneltest.Close(t, "variance", v, 0.2*wv, close14)
+		tm, tv, err := told.Linear(at(told), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kerneltest.Close(t, "mean", tm, m, close14)
+		kerneltest.Close(t, "variance", tv, v, close14)
+		got, err := s.Dist(at(s), 0, 0.9)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := DistOf(s.Lik, m, v, 0.9)
+		if err != nil || got != want {
+			t.Errorf("%v: %+v, %v; want %+v", form, got, err, want)
+		}
+		for _, kind := range []Kind{Exact, MacKay, Plugin} {
+			if p, err := s.Predict(at(s), 0, kind); err != nil || p != Expected(s.Lik, kind, m, v) {
+				t.Errorf("%v, %v: %v, %v", form, kind, p, err)
+			}
+		}
+	}
+}

@@ -25,6 +25,7 @@ import (
 // are part of it.
 type Snapshot struct {
 	fit       *kernels.Fit
+	foretold  kernels.Foretold
 	lik       lik.Likelihood
 	table     []entry
 	place     []int32  // by entry: the belief, -1 for an intercept without; nil while the covariance is diagonal
@@ -69,7 +70,7 @@ func New(f *kernels.Fit) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Snapshot{fit: f, lik: p.Lik, seed: maphash.MakeSeed(), simple: f.Covariance.Form == gauss.Diagonal && f.HashBits == 0 && f.Columns == nil, columns: newColumns(f)}
+	s := &Snapshot{fit: f, foretold: f.Foretold(), lik: p.Lik, seed: maphash.MakeSeed(), simple: f.Covariance.Form == gauss.Diagonal && f.HashBits == 0 && f.Columns == nil, columns: newColumns(f)}
 	s.unseen.Weight, s.missing.Weight = f.Prior.Of(nil), f.Prior.Of([]byte(kernels.Intercept))
 	s.spread.Under(&f.Covariance)
 	s.spread.Prepare()

@@ -91,6 +91,9 @@ func TestSameAsPredict(t *testing.T) {
 				rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
 				bits := rapid.SampledFrom([]int{0, 0, 4}).Draw(rt, "hash_bits")
 				f := fitOf(t, rng, in.Family, link, rapid.IntRange(0, 30).Draw(rt, "p"), form, rapid.Bool().Draw(rt, "intercept"), bits)
+				if form != gauss.LowRank && rapid.Bool().Draw(rt, "foretold") {
+					f.Keep(kernels.KeptForetold, 0.2+rng.Float64(), rng.Float64())
+				}
 				s, err := score.New(f)
 				if err != nil {
 					rt.Fatal(err)

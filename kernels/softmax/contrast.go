@@ -69,6 +69,7 @@ func (s *Scorer) Contrasts(b *kernels.Batch, i, j int, level float64) ([]Contras
 		out[k] = Contrast{Class: s.Fit.Classes[k], ResponsePositive: 0.5}
 		out[k].Estimate, out[k].Positive = predict.Normal(m, v, level)
 	}
+	s.foretold.Scale(mean, cov)
 	switch {
 	case still || c == 1:
 	case c == 2:
@@ -91,7 +92,7 @@ func (s *Scorer) two(out []Contrast, mean, cov []float64, level float64) error {
 		ms[k] = mean[a] - mean[b]
 		vs[k] = max(cov[a*6+a]+cov[b*6+b]-2*cov[a*6+b], 0)
 	}
-	c, err := predict.ContrastOf(l, ms, vs, level)
+	c, err := predict.ContrastOf(l, kernels.Unscaled, ms, vs, level)
 	if err != nil {
 		return err
 	}

@@ -1,8 +1,10 @@
 package softmax
 
 import (
+	"math"
 	"slices"
 
+	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
@@ -38,7 +40,7 @@ func (h *learner) integrate(theta []float64) (around *mode.Spread, at []float64,
 	at = theta
 	if peak != nil {
 		at = peak.Mode()
-		if around, err = peak.Variances(one, maxWork, h.here, h.foretell); err != nil {
+		if around, err = peak.Variances(one, maxWork, h.here, h.events()); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -84,31 +86,61 @@ func (h *learner) here() (*gauss.Normal, error) {
 	return h.near.at.post, nil
 }
 
-// foretell has the probabilities of the classes that learn, of every row or of some panels of them, under g.
-func (h *learner) foretell(g *gauss.Normal) (out []float64) {
+// events are the classes of every row, or of the rows of some panels.
+type events struct {
+	*learner
+	r          *rowAverage
+	mean, root [][]float64 // of the predictors of each row: their mean, the root of their covariance
+	out        []float64
+}
+
+// events of the rows; nil where parts of the predictors are known.
+func (h *learner) events() mode.Foretell {
+	if h.x.Offset != nil || h.x.Knows() {
+		return nil
+	}
+	return &events{learner: h, r: newRowAverage(pointsOf(h.search.a))}
+}
+
+func (e *events) Under(g *gauss.Normal) []float64 {
 	const panels = 4
-	s := h.search
-	z := pointsOf(s.a)
-	r, y := newRowAverage(z), s.newPanel(g.L, true)
+	s := e.search
+	y := s.newPanel(g.L, true)
 	mean := dense.New(s.n, s.a)
 	dev := make([]float64, len(g.Mean))
-	for j, m := range h.root.Of.Mean {
+	for j, m := range e.learner.root.Of.Mean {
 		dev[j] = g.Mean[j] - m
 	}
 	s.product(mean, dev)
 	dense.Axpy(1, s.base.Data, mean.Data)
+	e.mean, e.root = e.mean[:0], e.root[:0]
 	all := (s.n + panelRows - 1) / panelRows
 	for k := range min(all, panels) {
 		lo := k * all / min(all, panels) * panelRows
 		hi := min(lo+panelRows, s.n)
 		y.fill(s, lo, hi)
 		for i := lo; i < hi; i++ {
-			r.covariance(y, i-lo)
-			r.average(mean.Row(i), s.label[i], s.classes.Pinned >= 0)
-			out = append(out, r.prob...)
+			e.r.covariance(y, i-lo)
+			e.mean, e.root = append(e.mean, mean.Row(i)), append(e.root, slices.Clone(e.r.l))
 		}
 	}
-	return out
+	return e.By(kernels.Unscaled)
+}
+
+func (e *events) By(k kernels.Foretold) []float64 {
+	e.out = e.out[:0]
+	mean := make([]float64, e.search.a)
+	for i, m := range e.mean {
+		for j, x := range m {
+			mean[j] = k.Mean * x
+		}
+		for j, x := range e.root[i] {
+			e.r.l[j] = math.Sqrt(k.Variance) * x
+		}
+		e.r.average(mean, -1, e.classes.Pinned >= 0)
+		e.out = append(e.out, e.r.prob...)
+	}
+	return e.out
 }
 
 // work is about how many operations a point takes.

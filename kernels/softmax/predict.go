@@ -20,6 +20,8 @@ type Scorer struct {
 	*predict.Names // its beliefs are places within a class
 	Fit            *kernels.Fit
 
+	foretold kernels.Foretold
+
 	p     int // beliefs of a class
 	known []bool
 
@@ -48,7 +50,7 @@ func NewScorer(f *kernels.Fit) (*Scorer, error) {
 	if err := f.Covariance.Check(len(f.Beliefs)); err != nil {
 		return nil, err
 	}
-	s := &Scorer{Fit: f, p: len(f.Beliefs) / c, mean: make([]float64, c), cov: make([]float64, c*c), known: make([]bool, c)}
+	s := &Scorer{Fit: f, foretold: f.Foretold(), p: len(f.Beliefs) / c, mean: make([]float64, c), cov: make([]float64, c*c), known: make([]bool, c)}
 	if s.p*c != len(f.Beliefs) {
 		return nil, fmt.Errorf("%d beliefs for %d classes; allowed: as many for each", len(f.Beliefs), c)
 	}
@@ -71,7 +73,7 @@ func NewScorer(f *kernels.Fit) (*Scorer, error) {
 // Clone returns a Scorer for another goroutine.
 func (s *Scorer) Clone() *Scorer {
 	c := len(s.Fit.Classes)
-	return &Scorer{Names: s.Names.Clone(), Fit: s.Fit, p: s.p, known: s.known, mean: make([]float64, c), cov: make([]float64, c*c)}
+	return &Scorer{Names: s.Names.Clone(), Fit: s.Fit, foretold: s.foretold, p: s.p, known: s.known, mean: make([]float64, c), cov: make([]float64, c*c)}
 }
 
 // Linear is the joint Gaussian of the predictors of row i of b: means by class, and
@@ -165,6 +167,7 @@ func (s *Scorer) Predict(dst []float64, b *kernels.Batch, i int, kind predict.Ki
 	if err != nil {
 		return err
 	}
+	s.foretold.Scale(mean, cov)
 	s.mix.probabilities(dst, mean, cov, kind)
 	return nil
 }

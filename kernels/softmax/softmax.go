@@ -218,9 +218,6 @@ func (e *engine) fit() (*kernels.Fit, error) {
 		}
 	case around != nil:
 		post, note := around.Weights, ev.note
-		if around.AtMode {
-			post, note = nil, kernels.Join(note, mode.NotAveraged)
-		}
 		if post == nil {
 			if post, err = h.here(); err != nil {
 				return nil, err

@@ -7,11 +7,8 @@ import (
 	"github.com/bglm/bglm/kernels/gauss"
 )
 
-// The posterior of the weights, averaged over prior variances, is a mixture, and one Gaussian is kept. Where
-// the rows tell only that weights are large, as those of separated responses do, the mixture's upper tail
-// is long: the Gaussian of its mean and covariance reaches to weights of no effect and of the wrong sign, which
-// the rows exclude, and draws predictions to the base rate. What the one at the mode of the variances foretells is
-// nearer to what the mixture does then, and its deviations are too small.
+// The posterior of the weights, averaged over prior variances, is a mixture, and one Gaussian is kept: see
+// kernels.Foretold for what it foretells of separated responses, and for the factors that mend it.
 
 // NotAveraged is what a status says where learnt variances are not averaged over and that matters.
 const NotAveraged = "the weights' posterior is that under one value of the learnt prior variances, which the rows hardly know: deviations leave that out"
@@ -19,37 +16,90 @@ const NotAveraged = "the weights' posterior is that under one value of the learn
 // Drawn is what it says where they are, and predictions suffer.
 const Drawn = "predictions are drawn to the base rate: one Gaussian stands for weights that may be of very different size"
 
-// Foretell has probabilities of events of some rows when the weights have that Gaussian: as many each time, in a
-// slice that may be used again.
-type Foretell func(g *gauss.Normal) []float64
+// Foretell has probabilities of events of some rows, as many each time, in a slice that is used again: Under when
+// the weights have that Gaussian, By under the one that Under had last by these factors.
+type Foretell interface {
+	Under(g *gauss.Normal) []float64
+	By(k kernels.Foretold) []float64
+}
+
+// events are the responses 1 of some rows, or a success of their trials.
+type events struct {
+	p            *kernels.Problem
+	m, v, offset []float64 // of the predictors under the Gaussian that was asked for last
+	out          []float64
+	room         []float64
+}
 
 const (
 	// foretold is of how many rows, far and wide, Events has probabilities.
 	foretold = 256
+	// least is by how many nats a step must be better.
+	least = 1e-7
+	// farthest bounds the logarithms of the factors.
+	farthest = 7
 	// unlike is by how many nats a row what a Gaussian foretells may differ from what the mixture does.
 	unlike = 0.002
 )
 
-// Events are the responses 1 of rows of p, or a success of their trials; nil where it has other responses.
+// Events are the responses 1 of rows of p, or a success of their trials; nil where it has others, or some
+// weights are known.
 func Events(p *kernels.Problem) Foretell {
-	if t := p.Lik.Traits(); !t.Binary && !t.Trials || p.N == 0 {
+	if t := p.Lik.Traits(); !t.Binary && !t.Trials || p.N == 0 || p.Knows() {
 		return nil
 	}
 	n := min(p.N, foretold)
-	out, room := make([]float64, n), []float64(nil)
-	return func(g *gauss.Normal) []float64 {
-		for k := range out {
-			i := int(float64(k) / float64(n) * float64(p.N))
-			p.Stop.Row(i)
-			col, val := p.Entries(i)
-			m, v := g.Linear(col, val, &room)
-			if p.Offset != nil {
-				m += p.Offset[i]
-			}
-			out[k], _ = p.Lik.Predict(m, v)
+	return &events{p: p, m: make([]float64, n), v: make([]float64, n), offset: make([]float64, n), out: make([]float64, n)}
+}
+
+func (e *events) Under(g *gauss.Normal) []float64 {
+	n := len(e.out)
+	for k := range n {
+		i := int(float64(k) / float64(n) * float64(e.p.N))
+		e.p.Stop.Row(i)
+		col, val := e.p.Entries(i)
+		e.m[k], e.v[k] = g.Linear(col, val, &e.room)
+		if e.p.Offset != nil {
+			e.offset[k] = e.p.Offset[i]
+			e.m[k] += e.offset[k]
 		}
-		return out
 	}
+	return e.By(kernels.Unscaled)
+}
+
+func (e *events) By(k kernels.Foretold) []float64 {
+	for i := range e.out {
+		e.out[i], _ = e.p.Lik.Predict(k.Of(e.m[i], e.v[i], e.offset[i]))
+	}
+	return e.out
+}
+
+// factors are those under which g foretells events nearest to what the mixture does, averaged over it in mixed,
+// and how far off that still is. They are sought where g does it badly.
+//
+// Cost: some hundred times By. The divergence is searched by steps in the logarithms of both, ever shorter ones.
+func factors(e Foretell, mixed []float64, g *gauss.Normal) (at kernels.Foretold, off float64) {
+	at = kernels.Unscaled
+	if off = divergence(mixed, e.Under(g)); off <= unlike {
+		return at, off
+	}
+	for step := 0.7; step > 0.01; {
+		moved := false
+		for _, by := range [...][2]float64{{1, 0}, {-1, 0}, {0, 1}, {0, -1}, {1, 2}, {-1, -2}} { // the last are all weights by a factor
+			to := kernels.Foretold{Mean: at.Mean * math.Exp(step*by[0]), Variance: at.Variance * math.Exp(step*by[1])}
+			if math.Abs(math.Log(to.Mean)) > farthest || math.Abs(math.Log(to.Variance)) > farthest {
+				continue
+			}
+			if d := divergence(mixed, e.By(to)); d < off-least {
+				at, off, moved = to, d, true
+				break
+			}
+		}
+		if !moved {
+			step /= 2
+		}
+	}
+	return at, off
 }
 
 // divergence is the Kullback-Leibler divergence of events of the probabilities q from those of p, on average.
@@ -64,22 +114,4 @@ func divergence(p, q []float64) (d float64) {
 		d += part(x, q[i]) + part(1-x, 1-q[i])
 	}
 	return d / float64(len(p))
-}
-
-// nearer says whether the Gaussian at the mode foretells events nearer to what the mixture does, averaged over
-// it in mixed, than its moments in g do, where these do it badly. It leaves the evidence at the mode.
-func (q *Peak) nearer(mixed []float64, g *gauss.Normal, gaussian func() (*gauss.Normal, error), foretell Foretell) (bool, error) {
-	off := divergence(mixed, foretell(g))
-	if off <= unlike {
-		return false, nil
-	}
-	if _, ok, err := q.p.Try(q.x); err != nil || !ok {
-		return false, err
-	}
-	q.p.Keep()
-	at, err := gaussian()
-	if err != nil {
-		return false, err
-	}
-	return divergence(mixed, foretell(at)) < off, nil
 }

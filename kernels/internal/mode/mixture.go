@@ -96,7 +96,8 @@ func freedom(p *kernels.Problem, variance, before []float64) (known, left float6
 type Averages struct {
 	Mean, Square []float64
 	Weights      *gauss.Normal
-	AtMode       bool // the Gaussian at the mode foretells the rows as the mixture does, Weights do not
+	Foretold     kernels.Foretold // under which Weights foretell the rows as the mixture does
+	Off          float64          // nats a row by which they do not
 }
 
 // SD is the deviation of value k.
@@ -119,7 +120,7 @@ func (q *Peak) Sum(n Points, values func(theta []float64) []float64, gaussian fu
 		of := values(theta)
 		own = len(of)
 		if foretell != nil {
-			of = append(of, foretell(g)...)
+			of = append(of, foretell.Under(g)...)
 		}
 		if sums == nil {
 			sums, squares = make([]float64, len(of)), make([]float64, len(of))
@@ -157,11 +158,11 @@ func (q *Peak) Sum(n Points, values func(theta []float64) []float64, gaussian fu
 	if err != nil {
 		return nil, err
 	}
-	out := &Averages{Mean: sums[:own], Square: squares[:own], Weights: g}
+	out := &Averages{Foretold: kernels.Unscaled, Mean: sums[:own], Square: squares[:own], Weights: g}
 	if foretell != nil {
-		out.AtMode, err = q.nearer(sums[own:], g, gaussian, foretell)
+		out.Foretold, out.Off = factors(foretell, sums[own:], g)
 	}
-	return out, err
+	return out, nil
 }
 
 // MaxGrid is how many variances Variances sums over.
@@ -172,7 +173,8 @@ const MaxGrid = 8
 type Spread struct {
 	Mean, SD []float64
 	Weights  *gauss.Normal
-	AtMode   bool // Averages.AtMode
+	Foretold kernels.Foretold // of Weights
+	Drawn    bool             // though by these, predictions are drawn to the base rate
 }
 
 // VariancePeak is NewPeak of an evidence all of whose parameters are logarithms of prior variances, their roots
@@ -219,7 +221,7 @@ func (q *Peak) Variances(point, most float64, gaussian func() (*gauss.Normal, er
 			for k, m := range sum.Mean {
 				s.Mean[k], s.SD[k] = m, sum.SD(k)
 			}
-			s.Weights, s.AtMode = sum.Weights, sum.AtMode
+			s.Weights, s.Foretold, s.Drawn = sum.Weights, sum.Foretold, sum.Off > unlike
 		}
 	}
 	wide := q.Wide(n)
@@ -238,7 +240,7 @@ func (q *Peak) Variances(point, most float64, gaussian func() (*gauss.Normal, er
 	return s, nil
 }
 
-// Note keeps in f what was found of the variances of groups.
+// Note keeps in f what was found of the variances of groups, and how the weights foretell.
 func (s *Spread) Note(f *kernels.Fit, p *kernels.Problem, groups *Groups) {
 	mean, sd := make([]float64, p.P), make([]float64, p.P)
 	for j, k := range groups.Of[:p.P] {
@@ -247,6 +249,15 @@ func (s *Spread) Note(f *kernels.Fit, p *kernels.Problem, groups *Groups) {
 		}
 	}
 	p.SetSpread(f, mean, sd)
+	if s.Weights == nil {
+		return
+	}
+	if !s.Foretold.Plain() {
+		f.Keep(kernels.KeptForetold, s.Foretold.Mean, s.Foretold.Variance)
+	}
+	if s.Drawn {
+		f.Say(Drawn)
+	}
 }
 
 // mixture gathers Gaussians of one form: full, or with the same leaves.

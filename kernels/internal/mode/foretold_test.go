@@ -1,0 +1,110 @@
+package mode
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/dense"
+	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/lik"
+)
+
+// Of weights whose direction is known and whose size is not, the Gaussian of the mixture's moments foretells badly; by
+// the factors it does as well as by the best of a grid of them, and far better than by none.
+func TestFactors(t *testing.T) {
+	l, err := lik.New("bernoulli", "logit", lik.Params{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(3, 5))
+	m := &kernels.Model{Lik: l, Prior: kernels.DefaultPrior}
+	rows, err := kernels.NewRows(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b kernels.Batch
+	b.Reset()
+	names := []string{kernels.Intercept, "a", "b", "c"}
+	for range 60 {
+		for _, n := range names {
+			id, err := rows.Dict.AddRaw(n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			x := 1.0
+			if n != kernels.Intercept {
+				x = rng.NormFloat64()
+			}
+			b.Add(id, x)
+		}
+		b.EndRow()
+		b.Y = append(b.Y, float64(rng.IntN(2)))
+	}
+	if err := rows.Update(&b, false); err != nil {
+		t.Fatal(err)
+	}
+	p, err := rows.Problem()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		spread  float64 // of the logarithm of the size
+		factors bool
+	}{{0, false}, {0.1, false}, {1, true}, {1.5, true}} {
+		e := Events(p)
+		mixed, total := make([]float64, p.N), 0.0
+		mean, second := make([]float64, 4), dense.New(4, 4)
+		center := []float64{0.2, 2, -1, 0.5}
+		for z := -2.0; z <= 2; z += 0.5 {
+			s, w := math.Exp(c.spread*z), math.Exp(-0.5*z*z)
+			at, root := make([]float64, 4), dense.New(4, 4)
+			for j := range at {
+				at[j] = s * center[j]
+				root.Row(j)[j] = 0.3 * s
+				mean[j] += w * at[j]
+			}
+			for j := range at {
+				second.Row(j)[j] += w * 0.09 * s * s
+				for k := range at {
+					second.Row(j)[k] += w * at[j] * at[k]
+				}
+			}
+			for i, q := range e.Under(gauss.NewFull(at, root)) {
+				mixed[i] += w * q
+			}
+			total += w
+		}
+		for i := range mixed {
+			mixed[i] /= total
+		}
+		for j := range mean {
+			mean[j] /= total
+		}
+		for j := range mean {
+			for k := range mean {
+				second.Row(j)[k] = second.Row(j)[k]/total - mean[j]*mean[k]
+			}
+		}
+		if err := dense.Cholesky(second); err != nil {
+			t.Fatal(err)
+		}
+		g := gauss.NewFull(mean, second)
+		k, off := factors(e, mixed, g)
+		plain := divergence(mixed, e.Under(g))
+		if k.Plain() == c.factors {
+			t.Errorf("spread %v: factors %v, %.5f nats a row without", c.spread, k, plain)
+		}
+		best := plain
+		for a := -2.0; a <= 1; a += 0.05 {
+			for v := -5.0; v <= 1; v += 0.05 {
+				best = min(best, divergence(mixed, e.By(kernels.Foretold{Mean: math.Exp(a), Variance: math.Exp(v)})))
+			}
+		}
+		if c.factors && (off > best+1e-4 || off > plain/5) || !c.factors && off != plain {
+			t.Errorf("spread %v: %.5f nats a row by %v, %.5f by the best of a grid, %.5f without", c.spread, off, k, best, plain)
+		}
+		t.Logf("spread %v: %.5f nats a row by %v, %.5f by the best of a grid, %.5f without", c.spread, off, k, best, plain)
+	}
+}
