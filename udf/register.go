@@ -17,10 +17,12 @@ type Conner interface {
 
 // Register adds bglm's functions to the DuckDB instance behind db, a *sql.DB or
 // *sql.Conn of the driver github.com/duckdb/duckdb-go/v2. All connections of
-// the instance see them. Calling it again for the same instance changes nothing.
+// the instance see them. Calling it again for the same instance changes nothing, at the
+// same time neither.
 //
 // Errors: another type or driver, a failed connection, a driver whose
-// connection is laid out in another way (a version this package does not know).
+// connection is laid out in another way (a version this package does not know); functions
+// that another transaction of the instance is adding.
 func Register(ctx context.Context, db Conner) error {
 	switch d := db.(type) {
 	case *sql.Conn:

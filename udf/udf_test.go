@@ -98,6 +98,9 @@ func TestRegister(t *testing.T) {
 		if err := udf.Register(context.Background(), c); err != nil {
 			t.Errorf("inside a transaction: %v", err)
 		}
+		if _, err := tx.Exec("CREATE TABLE t AS SELECT 1 AS i"); err != nil {
+			t.Errorf("the transaction goes on: %v", err)
+		}
 		tx.Rollback()
 	}
 	c.Close()
@@ -138,6 +141,53 @@ func TestRegisterSideBySide(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// Goroutines that register with one database find all functions there when they are told so.
+func TestRegisterTogether(t *testing.T) {
+	for range 4 {
+		db := bare(t)
+		var all sync.WaitGroup
+		for range 6 {
+			all.Go(func() {
+				var mean float64
+				if err := udf.Register(t.Context(), db); err != nil {
+					t.Error(err)
+				} else if err := db.QueryRow("SELECT bglm_predict_dist(bglm_adf(true, [1]), [1], 0.5).mean").Scan(&mean); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+	}
+}
+
+// What a transaction registers another connection does not see, which is said, and when it is
+// rolled back registering again is no error.
+func TestRegisterRolledBack(t *testing.T) {
+	db := bare(t)
+	c, err := db.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	tx, err := c.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := udf.Register(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	if err := udf.Register(t.Context(), db); err == nil || !strings.Contains(err.Error(), "another transaction") {
+		t.Errorf("while the transaction is open: error %v", err)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if err := udf.Register(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	value[float64](t, db, "SELECT bglm_predict(bglm_adf(true, [1]), [1])")
 }
 
 // The classifier knows callers of both kinds after registration, none of them

@@ -178,7 +178,8 @@ type All struct {
 }
 
 // Register adds all to the database behind con (a duckdb_connection) and warms up.
-// Functions that the database has already are left alone.
+// Functions and settings that the database has already are left alone: settings stay when
+// a transaction that made them with the functions is rolled back.
 func Register(con unsafe.Pointer, all All) error {
 	if err := linkFor(); err != nil {
 		return err
@@ -191,17 +192,30 @@ func Register(con unsafe.Pointer, all All) error {
 		Rules(true)
 	}
 	startJanitor()
+	registering.Lock()
+	defer registering.Unlock()
+	// Asked first, since adding what is there ends the transaction that con may be in.
+	var missing error
+	if q := all.WarmUp.Queries; len(q) > 0 {
+		if missing = Exec(con, q[0]); missing == nil {
+			return nil
+		}
+	}
 	done, err := addAggregates(con, all.Aggregates)
-	if err != nil || done {
+	if err != nil {
 		return err
+	}
+	if done && missing != nil {
+		return fmt.Errorf("the database has the functions, but this connection does not see them, as while another transaction adds them: %w", missing)
+	}
+	if done {
+		return nil
 	}
 	for _, f := range all.Scalars {
 		if err := addScalar(con, f); err != nil {
 			return err
 		}
 	}
-	lessonMu.Lock()
-	defer lessonMu.Unlock()
 	if err := warmUp(con, &all.WarmUp); err != nil {
 		return err
 	}
@@ -261,7 +275,7 @@ func addScalar(con unsafe.Pointer, f *Scalar) error {
 	return nil
 }
 
-// warmUp runs the queries of w, under lessonMu.
+// warmUp runs the queries of w, under registering.
 func warmUp(con unsafe.Pointer, w *WarmUp) error {
 	C.bglm_warming(true)
 	defer C.bglm_warming(false)
@@ -289,7 +303,7 @@ func warmUp(con unsafe.Pointer, w *WarmUp) error {
 }
 
 // addSettings makes the options and shows what SET looks like from inside, and what does
-// not, under lessonMu.
+// not, under registering.
 func addSettings(con unsafe.Pointer, all []Setting) error {
 	if len(all) == 0 {
 		return nil
@@ -303,6 +317,9 @@ func addSettings(con unsafe.Pointer, all []Setting) error {
 		C.free(unsafe.Pointer(name))
 		C.free(unsafe.Pointer(about))
 		if m != nil {
+			if Exec(con, "SELECT current_setting('"+s.Name+"')") == nil {
+				return nil // they are there
+			}
 			return fmt.Errorf("adding the setting %s: %s", s.Name, C.GoString(m))
 		}
 	}
@@ -331,7 +348,9 @@ func addSettings(con unsafe.Pointer, all []Setting) error {
 	return nil
 }
 
-var lessonMu sync.Mutex // one warm-up at a time
+// registering lets one Register at a time add functions and warm up: another for the same
+// database would find some of them and leave while others are still missing.
+var registering sync.Mutex
 
 // Exec runs a statement on con and drops its result.
 func Exec(con unsafe.Pointer, sql string) error {
