@@ -94,7 +94,8 @@ func parameters(f *kernels.Fit, level float64) (out []Term) {
 		case kernels.LearntShape:
 			t.Term = "shape(" + f.Family + ")"
 			if known {
-				v := math.Log1p(l.SD / l.Mean * (l.SD / l.Mean))
+				ratio := min(l.SD/l.Mean, 1e150) // whose square is a number
+				v := math.Log1p(ratio * ratio)
 				z := mathext.NormalQuantile(0.5+0.5*level) * math.Sqrt(v)
 				t.Lower, t.Upper = l.Mean*math.Exp(-0.5*v-z), l.Mean*math.Exp(-0.5*v+z)
 			}
@@ -116,10 +117,13 @@ func correlations(f *kernels.Fit, level float64) (out []Term) {
 		}
 		nan := math.NaN()
 		up, down := 0.5*n*(1+c.Mean), 0.5*n*(1-c.Mean)
-		at := func(q float64) float64 { return 2*mathext.InvRegIncBeta(up, down, q) - 1 }
+		at, positive := func(q float64) float64 { return 2*mathext.InvRegIncBeta(up, down, q) - 1 }, 1-mathext.RegIncBeta(up, down, 0.5)
+		if min(up, down) > narrow {
+			at, positive = normal(c.Mean, c.SD), above(c.Mean, c.SD*c.SD)
+		}
 		out = append(out, Term{Term: "cor(" + c.A + ", " + c.B + ")", Column: c.A,
 			Estimate: Estimate{Mean: c.Mean, SD: c.SD, Lower: at(0.5 - 0.5*level), Upper: at(0.5 + 0.5*level)},
-			ExpMean:  nan, ExpLower: nan, ExpUpper: nan, Positive: 1 - mathext.RegIncBeta(up, down, 0.5), Rope: nan, PerSD: nan})
+			ExpMean:  nan, ExpLower: nan, ExpUpper: nan, Positive: positive, Rope: nan, PerSD: nan})
 	}
 	return out
 }
@@ -134,13 +138,27 @@ func deviations(f *kernels.Fit, level float64) (out []Term) {
 			continue
 		}
 		nan := math.NaN()
-		shape := mean * mean / (sd * sd)
-		at := func(q float64) float64 { return mathext.GammaIncRegInv(shape, q) * sd * sd / mean }
+		shape := mean / sd * (mean / sd)
+		at := func(q float64) float64 { return mathext.GammaIncRegInv(shape, q) / shape * mean }
+		switch {
+		case shape > narrow:
+			at = normal(mean, sd)
+		case shape < 1e-100: // what is not at 0 has no probability
+			at = func(float64) float64 { return 0 }
+		}
 		out = append(out, Term{Term: "sd(" + c.Name + ")", Column: c.Name,
 			Estimate: Estimate{Mean: mean, SD: sd, Lower: at(0.5 - 0.5*level), Upper: at(0.5 + 0.5*level)},
 			ExpMean:  nan, ExpLower: nan, ExpUpper: nan, Positive: 1, Rope: nan, PerSD: nan})
 	}
 	return out
+}
+
+// narrow is the parameter of a gamma or beta distribution from which on it is the normal one, for
+// its inverses are not exact there and find no end.
+const narrow = 1e8
+
+func normal(mean, sd float64) func(q float64) float64 {
+	return func(q float64) float64 { return mean + sd*mathext.NormalQuantile(q) }
 }
 
 // within is P(|x| < rope) for x ~ N(m, v), NaN without a rope.
