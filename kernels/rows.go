@@ -16,6 +16,18 @@ var ErrRow = errors.New("bad row")
 // RowError marks err as ErrRow without changing its text.
 func RowError(err error) error { return fmt.Errorf("%w%w", errQuiet, err) }
 
+// BatchError is an error at a row of a batch, the rows before which are learnt. Its text is that
+// of the error.
+type BatchError struct {
+	Row int // from 0
+	Err error
+}
+
+func (e *BatchError) Error() string { return e.Err.Error() }
+
+// Unwrap is the error of the row.
+func (e *BatchError) Unwrap() error { return e.Err }
+
 // errQuiet wraps ErrRow without showing in the text.
 var errQuiet error = quiet{}
 

@@ -93,7 +93,9 @@ var errNew = errors.New("the zero Updater learns nothing; make one with NewUpdat
 //
 // Cost: O(non-zeros), and for a Snapshot O(p log p).
 // Errors: the cause of ctx where it has ended, and the first row that is not allowed, with its
-// number from 1, and then none is learnt; more features than the model's limit; a Snapshot that failed.
+// number from 1, and then none is learnt; a row that is too far from what is believed by then, as
+// where its linear predictor overflows, and then those before it are learnt, which the error says;
+// more features than the model's limit; a Snapshot that failed.
 func (u *Updater) Learn(ctx context.Context, rows ...Observation) error {
 	full, err := u.learn(ctx, rows)
 	if err != nil {
@@ -132,8 +134,14 @@ func (u *Updater) learn(ctx context.Context, rows []Observation) (full bool, err
 		return false, err
 	}
 	u.batch.Schema, u.batch.Missing = u.schema, append(u.batch.Missing[:0], missing...)
-	// From here on all rows or none: a state that an end of ctx cuts off is of no use.
+	// A state that an end of ctx cuts off is of no use.
 	if err := u.state.Update(context.WithoutCancel(ctx), &u.batch, false); err != nil {
+		if at := (*kernels.BatchError)(nil); errors.As(err, &at) {
+			u.await(at.Row)
+			if err = fmt.Errorf("row %d: %w", at.Row+1, err); at.Row > 0 {
+				err = fmt.Errorf("%w; the rows before it are learnt", err)
+			}
+		}
 		return false, err
 	}
 	u.await(len(rows))

@@ -159,6 +159,27 @@ func TestUpdaterErrors(t *testing.T) {
 	}
 }
 
+// A row that only what is believed by then makes impossible is named, and what is learnt of the
+// call is said and published.
+func TestUpdaterErrorInTheMidst(t *testing.T) {
+	u, err := score.NewUpdater(nil, score.Publishing{Interval: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	far := score.Observation{Row: score.Row{Names: []string{"b"}, Values: []float64{1e200}}}
+	if err := u.Learn(t.Context(), far, observation(1)); err == nil || !strings.HasPrefix(err.Error(), "row 1: the linear predictor overflows") || strings.Contains(err.Error(), "learnt") {
+		t.Errorf("error %v", err)
+	}
+	if err := u.Learn(t.Context(), observation(1), observation(2), far, observation(3)); err == nil || !strings.HasPrefix(err.Error(), "row 3: the linear predictor overflows") || !strings.HasSuffix(err.Error(), "; the rows before it are learnt") {
+		t.Errorf("error %v", err)
+	}
+	for end := time.Now().Add(10 * time.Second); u.Snapshot().Fit().N != 2; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%d rows of 2 are published", u.Snapshot().Fit().N)
+		}
+	}
+}
+
 // endsAtOnce has ended from the second time on that it is asked.
 type endsAtOnce struct {
 	context.Context

@@ -476,7 +476,7 @@ func (s *State) update(ctx context.Context, halt *stop.Stop, b *kernels.Batch, s
 				s.skipped++
 				continue
 			}
-			return err
+			return &kernels.BatchError{Row: i, Err: err}
 		}
 	}
 	return nil
