@@ -43,6 +43,7 @@ type factors struct {
 	*start
 	w    []kernels.Weight // of the first belief
 	meet bool             // a row has tied weights, which the beliefs do not tell
+	ties bool             // the row last predicted does, where the dispersion is learnt
 	rest *rest            // nil where there is one belief, no drift, nothing learnt and one prior
 }
 
@@ -344,6 +345,9 @@ func (f *factors) Fetch(fs []uint32) bool {
 func (f *factors) Predict(k int, fs []uint32, xs []float64, shift float64) (m, v float64) {
 	xs = xs[:len(fs)]
 	w := *f.weights(k)
+	if f.plan.Learns {
+		f.ties = meet(w, fs, xs)
+	}
 	m = shift
 	for e, id := range fs {
 		x, wf := xs[e], &w[id]
@@ -352,6 +356,9 @@ func (f *factors) Predict(k int, fs []uint32, xs []float64, shift float64) (m, v
 	}
 	return m, v
 }
+
+// Loose implements stream.Loose: the weights of a row stay independent.
+func (f *factors) Loose() bool { return f.ties }
 
 // Absorb implements stream.Form: the weights of a row take their parts of its tilted
 // moments.

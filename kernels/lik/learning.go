@@ -20,7 +20,8 @@ import (
 //
 // A weight that drifts (Drift) has a variance that no unit of D says: v is then more than what D
 // makes it, and rows that are told by their drift would change a D that began too small by parts of
-// itself only. There rows teach by Fisher scoring of their density N(e; 0, S), S = v + D/w,
+// itself only. The same is so of factorised weights that a row ties (Loosen), whose v falls by a part
+// of itself from row to row, however small D is. There rows teach by Fisher scoring of their density N(e; 0, S), S = v + D/w,
 //
 //	D' = D + s/I,  s = (1 - Δγ)(e² - S)/(w S²) - (w - 1)/D,  I = Σ (1 - Δγ)/(w S)² + (w - 1)/D²
 //
@@ -34,8 +35,10 @@ type Learning struct {
 	gaussian
 	// Dear says that bringing beliefs to another D costs O(p³): that is done less often.
 	Dear bool
-	// Drift says that what is predicted has a variance that D does not scale.
+	// Drift says that what is predicted has a variance that D does not scale, of drift or of
+	// ties that the beliefs do not keep.
 	Drift bool
+	loose bool // of ties (Loosen)
 
 	rows  float64 // that came, by weight; those of the start too
 	rows0 float64 // at the start
@@ -77,13 +80,17 @@ const (
 )
 
 // Begin sets the scale where nothing has before. A row without innovation and variance
-// leaves D as it is.
+// leaves D as it is. A loose one attributes leastNoise of the variance, since all that an
+// innovation says of D later is where D is not far smaller.
 func (g *Learning) Begin(o Obs, m, v float64) {
 	if g.rows > 0 || !(o.Weight > 0) {
 		return
 	}
-	e := o.Y - m
-	if d := math.Max(e*e-mostPrior*v, leastScale*v); d > 0 && d <= maxDispersion {
+	e, least := o.Y-m, leastScale
+	if g.loose {
+		least = leastNoise
+	}
+	if d := math.Max(e*e-mostPrior*v, least*v); d > 0 && d <= maxDispersion {
 		g.dispersion = d
 	}
 }
@@ -106,6 +113,19 @@ func (g *Learning) Doubt(o Obs, v, rows float64, known int64) float64 {
 		return 1
 	}
 	return g.set(least, known)
+}
+
+// Loosen goes on as with Drift, from what the rows so far have taught. A row of weight w teaches as w
+// that were predicted by themselves: of a predictor that stays uncertain, equal rows would say that
+// there is no noise.
+func (g *Learning) Loosen(known int64) {
+	if g.loose {
+		return
+	}
+	if nu := g.freedom(known); !g.Drift && g.info == 0 && nu > 0 {
+		g.info = nu / g.dispersion / g.dispersion
+	}
+	g.Drift, g.loose = true, true
 }
 
 // LogZ is the log predictive density of a row whose predictor is N(m, v), D integrated
@@ -192,7 +212,11 @@ func (g *Learning) Learn(o Obs, m, v float64, before, after int64) float64 {
 // score is Learn for what drifts; left are the degrees of freedom that the row leaves of next.
 func (g *Learning) score(o Obs, m, v, left, next float64, known int64, first bool) float64 {
 	w, d := o.Weight, g.dispersion
-	share, s := math.Max(left+1-w, 0), v+d/w
+	share := math.Max(left+1-w, 0)
+	if g.loose {
+		w, share = 1, left
+	}
+	s := v + d/w
 	info := share/(w*s)/(w*s) + (w-1)/d/d
 	if !(info > 0) || math.IsInf(info, 1) || !(next > 0) {
 		return 1
@@ -289,7 +313,10 @@ func (g *Learning) Merge(o *Learning, known [3]int64) (λ [3]float64) {
 	da, db := g.dispersion, o.dispersion
 	a, b := g.freedom(known[0]), o.freedom(known[1])
 	start := g.rows0 - float64(known[2])/determined
-	if g.Drift {
+	if g.Drift || o.Drift {
+		g.Loosen(known[0])
+		o = o.Clone()
+		o.Loosen(known[1])
 		g.pool(o)
 		return [3]float64{1, 1, 1}
 	}

@@ -96,6 +96,13 @@ type Approximate interface {
 	Approximates() bool
 }
 
+// Loose is a Form that keeps no ties of the weights of a row. What it predicts has a variance, then,
+// that falls by parts of itself from row to row, however small the noise is.
+type Loose interface {
+	// Loose says whether the row last predicted ties weights.
+	Loose() bool
+}
+
 // Far is a Form that may be larger than the near caches.
 type Far interface {
 	// Fetch asks for the weights fs, which are read soon; false means that they are near.

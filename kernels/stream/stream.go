@@ -220,6 +220,9 @@ func (s *State) ready(learn *lik.Learning, reply *response) (err error) {
 		for k := range s.bank {
 			learn.Drift = p.Rates[k] > 0 || p.Model.NoiseBy != nil
 			s.bank[k].learning = p.learning(learn)
+			if _, ok := s.form.(Loose); ok && learn.Information() != 0 { // of rows that were
+				s.bank[k].learning.Loosen(0)
+			}
 			s.form.Determined(k)
 		}
 	}
@@ -560,6 +563,9 @@ func (s *State) row(b *kernels.Batch, i int) error {
 		r.t = lik.Tilted{Ratio: 1}
 		if o.Weight > 0 {
 			if c.learning != nil {
+				if f, ok := s.form.(Loose); ok && f.Loose() {
+					c.learning.Loosen(s.form.Known(k))
+				}
 				c.learning.Begin(o, r.m, r.v)
 				if s.doubts(k, o, r.v) {
 					r.m, r.v = s.form.Predict(k, fs, xs, shift)
