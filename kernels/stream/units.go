@@ -530,8 +530,10 @@ func (s *State) respond(o lik.Obs, shift float64) lik.Obs {
 		y.unit.Scale = s.unitOfNoise()
 		s.bind()
 	}
-	if y.unit.Scale == 0 {
+	if y.unit.Scale == 0 { // it is what is known of the predictor beside the center
 		y.owed += o.Weight
+		o.Y = shift
+		return o
 	}
 	o.Y = y.unit.of(o.Y)
 	return o
