@@ -194,7 +194,7 @@ const farInnovation = 50
 // worse says whether the rows' mean alone, whose log density is base, foretells them better than f's
 // filter did, which had the log density score.
 func (c *course) worse(f *kernels.Fit, p *Plan, score float64) (base float64, is bool) {
-	if c == nil || innovates(p.rule) {
+	if c == nil || innovates(p.rule) && !p.linear { // its noise is that of a measurement
 		return 0, false
 	}
 	dispersion := f.Dispersion

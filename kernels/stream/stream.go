@@ -54,6 +54,7 @@ type Plan struct {
 	answers    answers
 	calibrates bool          // whether a course says how many events or counts were expected
 	foretells  bool          // log Z of a row of weight 1 is the probability of its binary response
+	linear     bool          // log Z is that of innovations under the likelihood's own noise
 	begins     int64         // rows, those of a fit continued included, before a course
 	names      *kernels.Dict // the features that the model names
 	head       kernels.Fit   // what all fits say alike
@@ -178,6 +179,7 @@ func newPlan(c *Config, m *kernels.Model, reply *response) (p *Plan, learn *lik.
 		p.Rates = m.NoiseGrid()
 		p.grid = edges(p.Rates)
 	}
+	p.linear = innovates(c.Rule) && m.Options.MeasurementNoise == 0 && !m.Options.AutoMeasurementNoise
 	if m.Options.AutoDispersion {
 		if reply != nil && !m.Lik.Traits().Gaussian {
 			p.unitNoise = true // nobody learns it from rows
@@ -188,7 +190,7 @@ func newPlan(c *Config, m *kernels.Model, reply *response) (p *Plan, learn *lik.
 			learn.Dear = c.Dear
 			p.Learns = true
 		}
-		p.noise = !innovates(c.Rule) || m.Options.MeasurementNoise == 0 && !m.Options.AutoMeasurementNoise
+		p.noise = !innovates(c.Rule) || p.linear
 	}
 	p.up, err = c.Rule.Bind(m)
 	if _, ok := p.up.(exact); ok {
@@ -600,6 +602,9 @@ func (s *State) row(b *kernels.Batch, i int) error {
 		logZ := r.t.LogZ - o.Weight*unit
 		c.logZ += logZ
 		if s.course != nil {
+			if p.linear && c.learning == nil {
+				logZ = s.law().Moments(o, r.m, r.v).LogZ - o.Weight*unit
+			}
 			c.score += logZ
 		}
 		if c.counts != nil {
@@ -629,6 +634,14 @@ func (s *State) inUnit(o lik.Obs, shift float64) (lik.Obs, Update, float64, floa
 	y := s.units.y
 	o = s.respond(o, shift)
 	return o, y.up, shift / y.unit.scale(), math.Log(y.unit.scale())
+}
+
+// law is the likelihood that the state was told, for responses as they are told.
+func (s *State) law() lik.Likelihood {
+	if s.units != nil && s.units.y != nil {
+		return s.units.y.lik
+	}
+	return s.plan.Model.Lik
 }
 
 // room is the member's memory for a row, one where it has none.
@@ -684,11 +697,7 @@ func (s *State) onCourse(y, o lik.Obs, r *met) {
 		}
 	}
 	if s.fixed != nil && s.course != nil {
-		l := p.Model.Lik
-		if s.units != nil && s.units.y != nil {
-			l = s.units.y.lik
-		}
-		s.fixed.Meet(l, o, r.m, r.v)
+		s.fixed.Meet(s.law(), o, r.m, r.v)
 	}
 }
 
@@ -1244,7 +1253,7 @@ func (s *State) status(f *kernels.Fit, k int) (status string) {
 	if b.counts != nil {
 		status = kernels.Join(status, b.counts.note(s.plan.Model.Lik))
 	}
-	if _, bad := s.course.worse(f, s.plan, b.score); !bad || s.plan.answers.trials { // else the rows speak of the weights
+	if _, bad := s.course.worse(f, s.plan, b.score); !bad || s.plan.linear || s.plan.answers.trials { // else the rows speak of the weights
 		status = kernels.Join(status, s.fixed.Note(s.Likelihood()))
 	}
 	status = kernels.Join(status, s.form.Status(k))
