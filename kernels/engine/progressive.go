@@ -51,6 +51,7 @@ func (m *Method) Progressive() (*Method, error) {
 // progressive predicts every row before the filter learns it.
 type progressive struct {
 	state *stream.State
+	light *stream.State // while rows are blind: it has had those of another weight as of 1; nil where there is none
 	rows  []Prediction
 }
 
@@ -61,7 +62,31 @@ func (p *progressive) Size() int64             { return p.state.Size() + 40*int6
 
 // Clone shares the rows so far, which nobody changes.
 func (p *progressive) Clone() Fitter {
-	return &progressive{p.state.Clone(), p.rows[:len(p.rows):len(p.rows)]}
+	c := &progressive{state: p.state.Clone(), rows: p.rows[:len(p.rows):len(p.rows)]}
+	if p.light != nil {
+		c.light = p.light.Clone()
+	}
+	return c
+}
+
+// blind is the log density of the response of the row one, of which nobody knows the unit yet: what it
+// adds to the evidence of a state in which every row counts as one.
+func (p *progressive) blind(ctx context.Context, one *kernels.Batch, skip bool) (float64, error) {
+	s, weight := p.light, one.Weight[0]
+	if s == nil || weight == 0 {
+		if s == nil {
+			s = p.state
+		}
+		s = s.Clone()
+	}
+	if weight != 0 {
+		p.light = s
+	}
+	one.Weight[0] = 1
+	defer func() { one.Weight[0] = weight }()
+	before := s.LogEvidence()
+	err := s.Update(ctx, one, skip)
+	return s.LogEvidence() - before, err
 }
 
 // room asks the memory budget for more rows.
@@ -101,6 +126,15 @@ func (p *progressive) Update(ctx context.Context, b *kernels.Batch, skip bool) e
 		if err != nil {
 			return err
 		}
+		density, apart := 0.0, to.Blind && (p.light != nil || o.Weight != 1)
+		if !to.Blind {
+			p.light = nil
+		}
+		if apart {
+			if density, err = p.blind(ctx, &one, skip); err != nil {
+				return err
+			}
+		}
 		before, evidence := p.state.Rows(), p.state.LogEvidence()
 		if err := p.state.Update(ctx, &one, skip); err != nil {
 			return err
@@ -111,7 +145,9 @@ func (p *progressive) Update(ctx context.Context, b *kernels.Batch, skip bool) e
 		r := expected(to.Likelihood, o, to.Mean, to.Variance)
 		if to.Blind { // any response was possible; its density is that in the unit found later
 			r.Lower, r.Upper = math.Inf(-1), math.Inf(1)
-			r.LogDensity = p.state.LogEvidence() - evidence
+			if r.LogDensity = density; !apart {
+				r.LogDensity = p.state.LogEvidence() - evidence
+			}
 		}
 		p.rows = append(p.rows, r)
 	}
@@ -136,7 +172,7 @@ func (p *progressive) Merge(ctx context.Context, src Fitter) error {
 	if err := p.room(len(o.rows)); err != nil {
 		return err
 	}
-	p.rows = append(p.rows, o.rows...)
+	p.rows, p.light = append(p.rows, o.rows...), nil
 	return p.state.Merge(ctx, o.state)
 }
 

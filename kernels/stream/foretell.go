@@ -43,7 +43,11 @@ func (s *State) Foretell(b *kernels.Batch) (f Foretold, err error) {
 		return f, nil
 	}
 	unit := s.units.responses()
-	nu := learn.FreedomAt(f.Variance/unit/unit, 1, s.form.Known(s.Best()))
+	known := s.form.Known(s.Best())
+	nu := learn.FreedomAt(f.Variance/unit/unit, 1, known)
+	if few := float64(s.told) - learn.Rows() + learn.Freedom(known); few < 2 {
+		nu = math.Min(nu, math.Max(few, 0))
+	}
 	if nu > normalFrom {
 		return f, nil
 	}
