@@ -212,7 +212,7 @@ func predictions() []entry {
 			also(capi.TDouble, gpType, callPredictGP, 2, 3).
 			alsoClasses(classProbs, callPredictClasses, 2, 3).checks(2, checkHow),
 		scalar("bglm_predict_dist", "(fit, x [, level])",
-			"Mean and variance of the linear predictor and of the response, and a central interval (level 0.95): of the probability for binary responses, of a new response otherwise.",
+			"Mean and variance of the linear predictor and of the response, and a central interval (level 0.95): of the probability for binary responses, of a new response otherwise. Where learnt has 'foretold', mean and variance of the predictor have these factors.",
 			"SELECT bglm_predict_dist(fit, {origin: 'A1'}).eta_variance > 0 FROM (SELECT "+exampleXY+" AS fit "+tenRows+");",
 			nil, []int{2, 3}, distType, false, callPredictDist).
 			also(distType, gpType, callPredictDistGP, 2, 3).checks(2, checkLevel),
