@@ -23,6 +23,7 @@ type stoppedStream struct {
 	name, method, covariance, family string
 	bare                             bool
 	tol                              float64 // nothing: the bits
+	far                              float64 // by how many deviations means may be off; nothing: tol
 }
 
 // after is rows lo to hi of a fixed table, after those of start.
@@ -65,16 +66,18 @@ func (c stoppedStream) after(t *testing.T, start *kernels.Fit, lo, hi int) *kern
 func TestStoredStreams(t *testing.T) {
 	dir := filepath.Join("..", "testdata", "fits", "streams")
 	for _, c := range []stoppedStream{
-		{"arrowhead", "adf", "arrowhead", "gaussian", false, 0},
-		{"arrowhead_bare", "adf", "arrowhead", "gaussian", true, 1e-12},
-		{"diagonal", "adf", "diagonal", "gaussian", false, 1e-12},
-		{"full", "adf", "full", "gaussian", false, 1e-11},
-		{"full_bernoulli", "sequential_laplace", "full", "bernoulli", false, 1e-11},
-		{"lowrank", "adf", "lowrank", "studentt", false, 1e-5},
-		{"negbinomial", "adf", "arrowhead", "negbinomial", false, 0},
+		{"arrowhead", "adf", "arrowhead", "gaussian", false, 0, 0},
+		{"arrowhead_bare", "adf", "arrowhead", "gaussian", true, 1e-12, 0},
+		{"diagonal", "adf", "diagonal", "gaussian", false, 1e-12, 0},
+		// Its first eleven rows taught a noise a million times too small, as if ties were kept: it begins anew.
+		{"diagonal_tight", "adf", "diagonal", "gaussian", false, 0.2, 1.5},
+		{"full", "adf", "full", "gaussian", false, 1e-11, 0},
+		{"full_bernoulli", "sequential_laplace", "full", "bernoulli", false, 1e-11, 0},
+		{"lowrank", "adf", "lowrank", "studentt", false, 1e-5, 0},
+		{"negbinomial", "adf", "arrowhead", "negbinomial", false, 0, 0},
 		// Its first eleven rows learnt the size by the squares of their scores.
-		{"negbinomial_squares", "adf", "arrowhead", "negbinomial", false, 0.05},
-		{"studentt", "adf", "full", "studentt", false, 1e-11},
+		{"negbinomial_squares", "adf", "arrowhead", "negbinomial", false, 0.05, 0},
+		{"studentt", "adf", "full", "studentt", false, 1e-11, 0},
 	} {
 		whole := c.after(t, nil, 0, 60)
 		for _, ext := range []string{".parquet", ".arrow"} {
@@ -98,9 +101,13 @@ func TestStoredStreams(t *testing.T) {
 			}
 			got := c.after(t, f, 11, 60)
 			tol := max(c.tol, 1e-12) // files were written on one kind of processor
+			means := kerneltest.Tol{Rel: tol, Abs: tol}
+			if c.far > 0 {
+				means = kerneltest.Tol{Abs: c.far}
+			}
 			for k, w := range whole.Beliefs {
 				sd := math.Sqrt(w.Variance)
-				kerneltest.Close(t, path+": mean of "+w.Feature, got.Beliefs[k].Mean/sd, w.Mean/sd, kerneltest.Tol{Rel: tol, Abs: tol})
+				kerneltest.Close(t, path+": mean of "+w.Feature, got.Beliefs[k].Mean/sd, w.Mean/sd, means)
 				kerneltest.Close(t, path+": variance of "+w.Feature, got.Beliefs[k].Variance/w.Variance, 1, kerneltest.Tol{Rel: tol})
 			}
 			kerneltest.Close(t, path+": dispersion", got.Dispersion/whole.Dispersion, 1, kerneltest.Tol{Rel: tol})

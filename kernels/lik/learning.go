@@ -37,8 +37,9 @@ type Learning struct {
 	Dear bool
 	// Drift says that what is predicted has a variance that D does not scale, of drift or of
 	// ties that the beliefs do not keep.
-	Drift bool
-	loose bool // of ties (Loosen)
+	Drift   bool
+	loose   bool // of ties (Loosen)
+	doubted bool // rows that tied weights taught D as if these were kept (Question)
 
 	rows  float64 // that came, by weight; those of the start too
 	rows0 float64 // at the start
@@ -117,16 +118,24 @@ func (g *Learning) Doubt(o Obs, v, rows float64, known int64) float64 {
 
 // Loosen goes on as with Drift, from what the rows so far have taught. A row of weight w teaches as w
 // that were predicted by themselves: of a predictor that stays uncertain, equal rows would say that
-// there is no noise.
-func (g *Learning) Loosen(known int64) {
+// there is no noise. v is the variance of the predictor that is next: what is below leastNoise of it
+// begins anew where it is doubted.
+func (g *Learning) Loosen(known int64, v float64) {
 	if g.loose {
 		return
+	}
+	if g.doubted && g.dispersion < leastNoise*v {
+		g.rows, g.info = 0, 0
 	}
 	if nu := g.freedom(known); !g.Drift && g.info == 0 && nu > 0 {
 		g.info = nu / g.dispersion / g.dispersion
 	}
 	g.Drift, g.loose = true, true
 }
+
+// Question says of what is continued that rows which tied weights taught D without Loosen, as those of
+// former versions did: it may be far too small then.
+func (g *Learning) Question() { g.doubted = true }
 
 // LogZ is the log predictive density of a row whose predictor is N(m, v), D integrated
 // out: Student's t of ν degrees of freedom (at least 1), the normal density as ν grows; for a
@@ -314,9 +323,9 @@ func (g *Learning) Merge(o *Learning, known [3]int64) (λ [3]float64) {
 	a, b := g.freedom(known[0]), o.freedom(known[1])
 	start := g.rows0 - float64(known[2])/determined
 	if g.Drift || o.Drift {
-		g.Loosen(known[0])
+		g.Loosen(known[0], 0)
 		o = o.Clone()
-		o.Loosen(known[1])
+		o.Loosen(known[1], 0)
 		g.pool(o)
 		return [3]float64{1, 1, 1}
 	}

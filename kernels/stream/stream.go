@@ -223,7 +223,11 @@ func (s *State) ready(learn *lik.Learning, reply *response) (err error) {
 			learn.Drift = p.Rates[k] > 0 || p.Model.NoiseBy != nil
 			s.bank[k].learning = p.learning(learn)
 			if _, ok := s.form.(Loose); ok && learn.Information() != 0 { // of rows that were
-				s.bank[k].learning.Loosen(0)
+				s.bank[k].learning.Loosen(0, 0)
+			} else if f := p.Model.Start; ok && f != nil && f.Intercept && len(f.Beliefs) > 1 {
+				if rows, _ := f.Told(); rows > 2 { // loose ones have information by then
+					s.bank[k].learning.Question()
+				}
 			}
 			s.form.Determined(k)
 		}
@@ -566,7 +570,7 @@ func (s *State) row(b *kernels.Batch, i int) error {
 		if o.Weight > 0 {
 			if c.learning != nil {
 				if f, ok := s.form.(Loose); ok && f.Loose() {
-					c.learning.Loosen(s.form.Known(k))
+					c.learning.Loosen(s.form.Known(k), r.v*o.Weight)
 				}
 				c.learning.Begin(o, r.m, r.v)
 				if s.doubts(k, o, r.v) {
