@@ -95,7 +95,7 @@ func (s *Snapshot) Linear(r Row) (m, v float64, err error) {
 	}
 	switch {
 	case all:
-	case len(r.Names) > narrow || s.place != nil:
+	case len(r.Names) > narrow || s.place != nil || len(s.fit.Correlations) > 0:
 		m, v = s.wide(&r)
 	default:
 		m, v = s.summed(&r)
@@ -255,12 +255,13 @@ func (s *Snapshot) earlier(r *Row, ids []uint32, id uint32) int {
 
 // buffer is the memory of a row that is wide or has a joint covariance.
 type buffer struct {
-	row    kernels.Batch
-	dup    kernels.Scratch
-	unseen map[string]uint32
-	at     []int
-	val    []float64
-	room   kernels.Room
+	row     kernels.Batch
+	dup     kernels.Scratch
+	unseen  map[string]uint32
+	at      []int
+	val     []float64
+	unknown []kernels.Related
+	room    kernels.Room
 }
 
 // wide is Linear with memory from the heap, which is used again.
@@ -284,7 +285,7 @@ func (s *Snapshot) wide(r *Row) (m, v float64) {
 	}
 	b.row.SumDuplicates(&b.dup)
 	b.row.EndRow()
-	b.at, b.val = b.at[:0], b.val[:0]
+	b.at, b.val, b.unknown = b.at[:0], b.val[:0], b.unknown[:0]
 	m = r.Offset
 	ids, xs := b.row.Entries(0)
 	for k, id := range ids {
@@ -303,10 +304,15 @@ func (s *Snapshot) wide(r *Row) (m, v float64) {
 			continue
 		}
 		v += x * x * w.Variance
+		if id > s.mask && len(s.fit.Correlations) > 0 && s.fit.HashBits == 0 {
+			b.unknown = append(b.unknown, kernels.Related{Name: view(r.Names[id-s.mask-1]), X: x})
+		}
 	}
+	v += s.fit.Together(b.unknown, v)
 	if s.place != nil {
 		v += s.spread.Variance(b.at, b.val, &b.room)
 	}
 	clear(b.unseen) // it keeps no names of the caller's
+	clear(b.unknown)
 	return m, v
 }
