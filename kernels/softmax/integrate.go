@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
@@ -129,7 +131,7 @@ func (e *events) Under(g *gauss.Normal) []float64 {
 
 func (e *events) By(k kernels.Foretold) []float64 {
 	e.out = e.out[:0]
-	mean := make([]float64, e.search.a)
+	mean, pinned := make([]float64, e.search.a), e.classes.Pinned >= 0
 	for i, m := range e.mean {
 		for j, x := range m {
 			mean[j] = k.Mean * x
@@ -137,8 +139,11 @@ func (e *events) By(k kernels.Foretold) []float64 {
 		for j, x := range e.root[i] {
 			e.r.l[j] = math.Sqrt(k.Variance) * x
 		}
-		e.r.average(mean, -1, e.classes.Pinned >= 0)
+		e.r.average(mean, -1, pinned)
 		e.out = append(e.out, e.r.prob...)
+		if pinned {
+			e.out = append(e.out, max(1-floats.Sum(e.r.prob), 0))
+		}
 	}
 	return e.out
 }

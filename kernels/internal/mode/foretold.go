@@ -16,14 +16,14 @@ const NotAveraged = "the weights' posterior is that under one value of the learn
 // Drawn is what it says where they are, and predictions suffer.
 const Drawn = "predictions are drawn to the base rate: one Gaussian stands for weights that may be of very different size"
 
-// Foretell has probabilities of events of some rows, as many each time, in a slice that is used again: Under when
-// the weights have that Gaussian, By under the one that Under had last by these factors.
+// Foretell has the probabilities of all outcomes of some rows, as many each time, in a slice that is used again: Under
+// when the weights have that Gaussian, By under the one that Under had last by these factors.
 type Foretell interface {
 	Under(g *gauss.Normal) []float64
 	By(k kernels.Foretold) []float64
 }
 
-// events are the responses 1 of some rows, or a success of their trials.
+// events are the responses 1 of some rows, or a success of their trials, and behind each what it is not.
 type events struct {
 	p            *kernels.Problem
 	m, v, offset []float64 // of the predictors under the Gaussian that was asked for last
@@ -49,11 +49,11 @@ func Events(p *kernels.Problem) Foretell {
 		return nil
 	}
 	n := min(p.N, foretold)
-	return &events{p: p, m: make([]float64, n), v: make([]float64, n), offset: make([]float64, n), out: make([]float64, n)}
+	return &events{p: p, m: make([]float64, n), v: make([]float64, n), offset: make([]float64, n), out: make([]float64, 2*n)}
 }
 
 func (e *events) Under(g *gauss.Normal) []float64 {
-	n := len(e.out)
+	n := len(e.m)
 	for k := range n {
 		i := int(float64(k) / float64(n) * float64(e.p.N))
 		e.p.Stop.Row(i)
@@ -68,8 +68,9 @@ func (e *events) Under(g *gauss.Normal) []float64 {
 }
 
 func (e *events) By(k kernels.Foretold) []float64 {
-	for i := range e.out {
-		e.out[i], _ = e.p.Lik.Predict(k.Of(e.m[i], e.v[i], e.offset[i]))
+	for i := range e.m {
+		p, _ := e.p.Lik.Predict(k.Of(e.m[i], e.v[i], e.offset[i]))
+		e.out[2*i], e.out[2*i+1] = p, 1-p
 	}
 	return e.out
 }
@@ -102,16 +103,15 @@ func factors(e Foretell, mixed []float64, g *gauss.Normal) (at kernels.Foretold,
 	return at, off
 }
 
-// divergence is the Kullback-Leibler divergence of events of the probabilities q from those of p, on average.
+// divergence is the Kullback-Leibler divergence of outcomes of the probabilities q from those of p, on average over
+// the rows, as many as p sums to.
 func divergence(p, q []float64) (d float64) {
-	part := func(p, q float64) float64 {
-		if p > 0 {
-			return p * math.Log(p/max(q, 1e-300))
-		}
-		return 0
-	}
+	rows := 0.0
 	for i, x := range p {
-		d += part(x, q[i]) + part(1-x, 1-q[i])
+		rows += x
+		if x > 0 {
+			d += x * math.Log(x/max(q[i], 1e-300))
+		}
 	}
-	return d / float64(len(p))
+	return d / rows
 }

@@ -54,7 +54,7 @@ func TestFactors(t *testing.T) {
 		factors bool
 	}{{0, false}, {0.1, false}, {1, true}, {1.5, true}} {
 		e := Events(p)
-		mixed, total := make([]float64, p.N), 0.0
+		mixed, total := make([]float64, 2*p.N), 0.0
 		mean, second := make([]float64, 4), dense.New(4, 4)
 		center := []float64{0.2, 2, -1, 0.5}
 		for z := -2.0; z <= 2; z += 0.5 {
@@ -106,5 +106,41 @@ func TestFactors(t *testing.T) {
 			t.Errorf("spread %v: %.5f nats a row by %v, %.5f by the best of a grid, %.5f without", c.spread, off, k, best, plain)
 		}
 		t.Logf("spread %v: %.5f nats a row by %v, %.5f by the best of a grid, %.5f without", c.spread, off, k, best, plain)
+	}
+}
+
+// classes are rows of ten classes: the odds of each against the others are off by the factor of the mean.
+type classes struct{ log []float64 }
+
+func (c classes) Under(*gauss.Normal) []float64 { return c.By(kernels.Unscaled) }
+
+func (c classes) By(k kernels.Foretold) []float64 {
+	p, total := make([]float64, len(c.log)), 0.0
+	for j, l := range c.log {
+		p[j] = math.Exp(k.Mean * l)
+		total += p[j]
+	}
+	for j := range p {
+		p[j] /= total
+	}
+	return p
+}
+
+// However many classes there are, factors are sought where a row is foretold badly: what it says of all classes
+// together counts, not of one of them on average.
+func TestFactorsOfClasses(t *testing.T) {
+	e := classes{[]float64{2, 0.3, 0.1, -0.4, 0, 0.2, -0.3, 0.1, 0, -0.2}}
+	want := kernels.Foretold{Mean: 0.9, Variance: 1}
+	mixed := e.By(want)
+	row := 0.0
+	for j, p := range mixed {
+		row += p * math.Log(p/e.Under(nil)[j])
+	}
+	if row < 1.5*unlike || row > 4*unlike {
+		t.Fatalf("%v nats a row", row)
+	}
+	k, off := factors(e, mixed, nil)
+	if math.Abs(k.Mean-want.Mean) > 0.02 || off > unlike/10 {
+		t.Errorf("%v, %v nats off; %v nats a row without", k, off, row)
 	}
 }
