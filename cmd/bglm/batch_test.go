@@ -333,6 +333,27 @@ func TestBeliefsAlone(t *testing.T) {
 	}
 }
 
+// Beliefs alone predict otherwise than a fit with a covariance, or with factors of predictions, which is said.
+func TestBeliefsApart(t *testing.T) {
+	dir := t.TempDir()
+	path := func(n string) string { return filepath.Join(dir, n) }
+	query(t, "COPY (SELECT i % 7 AS x, 'g' || i % 3 AS g, i % 7 + i % 3 > 4 AS y FROM range(80) t(i)) TO '"+path("d.parquet")+"'")
+	for out, room := range map[string]bool{"f.csv": false, "f.json": false, "f.parquet": true, "f.arrow": true} {
+		for method, joint := range map[string]bool{"": true, "ep": true, "adf": false} {
+			args := []string{"fit", path("d.parquet"), "-f", "y ~ x + g", "--out", path(out)}
+			if method != "" {
+				args = append(args, "-m", method)
+			}
+			if !joint {
+				args = append(args, "-o", "covariance=diagonal")
+			}
+			if got := ok(t, args...).stdout; strings.Contains(got, "predictions from it differ from those of the fit") != (joint && !room) {
+				t.Errorf("%s, method %q: %s", out, method, got)
+			}
+		}
+	}
+}
+
 // What groups have each for itself is in no option: the fit says that a file of beliefs alone loses it.
 func TestBeliefsAloneOfGroups(t *testing.T) {
 	dir := t.TempDir()

@@ -85,8 +85,9 @@ type summary struct {
 	Evidence  *float64 `json:"log_evidence,omitempty"`
 	Converged bool     `json:"converged"`
 	Status    string   `json:"status,omitempty"`
-	Untold    string   `json:"needs,omitempty"` // options that a file of beliefs alone needs to predict
-	Lost      []string `json:"lost,omitempty"`  // parameters of groups that no option of it gives
+	Untold    string   `json:"needs,omitempty"`              // options that a file of beliefs alone needs to predict
+	Lost      []string `json:"lost,omitempty"`               // parameters of groups that no option of it gives
+	Apart     bool     `json:"predictions_differ,omitempty"` // from a file of beliefs alone, which keeps no covariance
 	*learnt            // of bglm fit
 	Terms     []term   `json:"terms,omitempty"` // of bglm fit, at most 1,000
 	Seconds   float64  `json:"seconds"`
@@ -117,7 +118,9 @@ func summarise(s *duck.Session, f *fitstore.Fits, sum *summary) error {
 		}
 	}
 	if err == nil && (sum.Command == "fit" || sum.Command == "merge" || sum.Command == "finish") {
-		sum.Untold, sum.Lost, err = f.Untold(sum.Out)
+		if sum.Untold, sum.Lost, err = f.Untold(sum.Out); err == nil {
+			sum.Apart, err = f.Apart(sum.Out)
+		}
 	}
 	if evidence.Valid && !math.IsInf(evidence.Float64, 0) && !math.IsNaN(evidence.Float64) {
 		sum.Evidence = &evidence.Float64
@@ -201,6 +204,9 @@ func (o *outputFlags) print(w io.Writer, sum *summary) error {
 	}
 	if len(sum.Lost) > 0 {
 		fmt.Fprintf(&b, "; each group has another %s, without which distributions of responses are wrong: .parquet, .arrow and .duckdb keep it", strings.Join(sum.Lost, " and "))
+	}
+	if sum.Apart {
+		b.WriteString("; predictions from it differ from those of the fit, whose covariance it leaves out: .parquet, .arrow and .duckdb keep it")
 	}
 	_, err := fmt.Fprintln(w, shell.Visible(strings.TrimSpace(b.String())))
 	return err

@@ -14,6 +14,7 @@ import (
 	"github.com/bglm/bglm/cmd/internal/duck"
 	"github.com/bglm/bglm/cmd/internal/files"
 	"github.com/bglm/bglm/cmd/internal/job"
+	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/lik"
 )
 
@@ -37,6 +38,16 @@ func (f *Fits) Job(key string) string {
 		}
 	}
 	return ""
+}
+
+// Apart is whether the fits have a covariance, or factors of predictions, for which a file has no room, so that what
+// predicts from it differs from them.
+func (f *Fits) Apart(path string) (apart bool, err error) {
+	if kind := files.KindOf(path); !f.IsFit || kind != "csv" && kind != "json" {
+		return false, nil
+	}
+	err = f.s.Row("SELECT coalesce(bool_or(fit.covariance.kind <> 'diagonal' OR list_contains(list_transform(fit.learnt, lambda l: l.name), '"+kernels.KeptForetold+"')), false) FROM "+f.Table, &apart)
+	return apart, err
 }
 
 // Untold are the options that a file without room for them needs beside it to predict as the fits do,
