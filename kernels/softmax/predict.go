@@ -168,6 +168,13 @@ func (s *Scorer) Predict(dst []float64, b *kernels.Batch, i int, kind predict.Ki
 		return err
 	}
 	s.foretold.Scale(mean, cov)
+	if o := b.Shift(i); o != 0 && !s.foretold.Plain() {
+		for k := range mean {
+			if !s.known[k] {
+				mean[k] += (1 - s.foretold.Mean) * o
+			}
+		}
+	}
 	s.mix.probabilities(dst, mean, cov, kind)
 	return nil
 }
