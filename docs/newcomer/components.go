@@ -72,7 +72,7 @@ func groupedSets(c *Context) ([]grouped, error) {
 	binomial := "family: 'binomial', trials: n, prior_variance: {%sg: 'auto'}, intercept_variance: 100, standardize: false, sd_scale: 1, sd_freedom: 1"
 	surgical := grouped{name: "surgical", y: num(components.Surgical[0]), n: num(components.Surgical[1]), g: index(12), prior: "half-Cauchy(1)", options: fmt.Sprintf(binomial, "")}
 	surgical.posterior = func(*Context) (map[string]weight, error) {
-		return surgical.sampledBinomial([]float64{-2.5, math.Log(0.4)}, []float64{0.1, 0.5}, 60_000), nil
+		return surgical.sampledBinomial([]float64{-2.5, math.Log(0.4)}, []float64{0.1, 0.5}, 100_000), nil
 	}
 	x1, x2 := num(components.Seeds[2]), num(components.Seeds[3])
 	both := make([]float64, len(x1))
@@ -81,7 +81,7 @@ func groupedSets(c *Context) ([]grouped, error) {
 	}
 	seeds := grouped{name: "seeds", y: num(components.Seeds[0]), n: num(components.Seeds[1]), x: [][]float64{x1, x2, both}, g: index(21), prior: "half-Cauchy(1)", options: fmt.Sprintf(binomial, "x1: 100, x2: 100, x3: 100, ")}
 	seeds.posterior = func(*Context) (map[string]weight, error) {
-		return seeds.sampledBinomial([]float64{-0.5, 0.1, 1.3, -0.8, math.Log(0.3)}, []float64{0.15, 0.2, 0.2, 0.3, 0.5}, 30_000), nil
+		return seeds.sampledBinomial([]float64{-0.5, 0.1, 1.3, -0.8, math.Log(0.3)}, []float64{0.15, 0.2, 0.2, 0.3, 0.5}, 100_000), nil
 	}
 	return []grouped{rats, radon, surgical, seeds}, nil
 }
@@ -179,8 +179,8 @@ func (d *grouped) write(s *session, dir string) error {
 	return s.exec("CREATE OR REPLACE TABLE d AS FROM read_csv('" + file + "')")
 }
 
-// fit is what bglm_laplace says of the data: coefficients and deviations.
-func (d *grouped) fit(s *session, more string) (map[string]weight, error) {
+// fit is what a function says of the data: coefficients and deviations.
+func (d *grouped) fit(s *session, function, more string) (map[string]weight, error) {
 	fields := []string{"g: g"}
 	for j := range d.x {
 		fields = append(fields, coefficient(j+1)+": "+coefficient(j+1)+"::DOUBLE")
@@ -188,7 +188,7 @@ func (d *grouped) fit(s *session, more string) (map[string]weight, error) {
 	if d.slopes {
 		fields = append(fields, "'s:g': {s: x1::DOUBLE, g: g}")
 	}
-	return s.summary(fmt.Sprintf("SELECT bglm_laplace(y, {%s}, {%s%s}) FROM d", strings.Join(fields, ", "), d.options, more))
+	return s.summary(fmt.Sprintf("SELECT %s(y, {%s}, {%s%s}) FROM d", function, strings.Join(fields, ", "), d.options, more))
 }
 
 // summary is what bglm_summary says of the FIT that a query gives.
@@ -308,7 +308,7 @@ var variances = Part{
 			t.Notes = append(t.Notes, "lme4 "+version+"; rats' references but those of the deviations of groups are the BUGS examples', eight schools' are posteriordb's.")
 		}
 		if !c.Quick {
-			t.Notes = append(t.Notes, "The means of surgical's and seeds' coefficients are those of the conditional modes, which `third_order: true` moves by what a mode lies off the mean to third order.")
+			t.Notes = append(t.Notes, "The means of surgical's and seeds' coefficients are those of the conditional modes, which `third_order: true` moves by what a mode lies off the mean to third order; those of `bglm_ep` are means. In brackets: off by, in deviations, and the deviation off by.")
 		}
 		if !c.Quick {
 			return t, manyGroups(s, t)
@@ -350,11 +350,11 @@ func (c *Context) componentLines(s *session, d *grouped, dir string, theirs map[
 	if err := d.write(s, dir); err != nil {
 		return err
 	}
-	got, err := d.fit(s, "")
+	got, err := d.fit(s, "bglm_laplace", "")
 	if err != nil {
 		return err
 	}
-	most, err := d.fit(s, ", integrate: false")
+	most, err := d.fit(s, "bglm_laplace", ", integrate: false")
 	if err != nil {
 		return err
 	}
@@ -385,16 +385,21 @@ func (c *Context) componentLines(s *session, d *grouped, dir string, theirs map[
 	if d.n == nil {
 		return nil
 	}
-	third, err := d.fit(s, ", third_order: true")
-	if err != nil {
-		return err
+	for _, other := range []struct{ what, function, more string }{{"With `third_order: true`", "bglm_laplace", ", third_order: true"}, {"With `bglm_ep`", "bglm_ep", ""}} {
+		fit, err := d.fit(s, other.function, other.more)
+		if err != nil {
+			return err
+		}
+		var means []string
+		for _, name := range append(names, "sd(g)") {
+			g, w := fit[name], want[name]
+			means = append(means, fmt.Sprintf("%s %s ± %s (%+.3f, %+.1f %%)", name, number(g.mean), number(g.sd), (g.mean-w.mean)/w.sd, 100*(g.sd/w.sd-1)))
+			if math.Abs(g.mean-w.mean) > 0.05*w.sd || math.Abs(g.sd/w.sd-1) > 0.05 {
+				t.miss(d.name+", "+name+", "+strings.ToLower(other.what[:1])+other.what[1:], "%s ± %s, exact %s ± %s", number(g.mean), number(g.sd), number(w.mean), number(w.sd))
+			}
+		}
+		t.Notes = append(t.Notes, fmt.Sprintf("%s %s has %s.", other.what, d.name, strings.Join(means, ", ")))
 	}
-	var moved []string
-	for _, name := range names {
-		g, w := third[name], want[name]
-		moved = append(moved, fmt.Sprintf("%s %s (%+.3f)", name, number(g.mean), (g.mean-w.mean)/w.sd))
-	}
-	t.Notes = append(t.Notes, fmt.Sprintf("With `third_order: true` the means of %s are %s.", d.name, strings.Join(moved, ", ")))
 	return nil
 }
 

@@ -211,7 +211,7 @@ func TestModesLagBehind(t *testing.T) {
 			off, left := (s.weights.mean[j]-mean)/sd, (s.weights.mean[j]-lag[j]-mean)/sd
 			t.Logf("%d groups of %v, %s: the mode is %+.3f deviations off, %+.3f with the term of third order", len(g), trials, h.x.Name(j), off, left)
 			worst = max(worst, math.Abs(off))
-			kerneltest.Close(t, h.x.Name(j), left, 0, kerneltest.Tol{Abs: 0.15})
+			kerneltest.Close(t, h.x.Name(j), left, 0, kerneltest.Tol{Abs: 0.08}) // the sampler has 0.02
 		}
 	}
 	if worst < 0.3 {

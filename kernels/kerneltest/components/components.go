@@ -10,30 +10,57 @@ import (
 	"strconv"
 	"strings"
 
+	"gonum.org/v1/gonum/mat"
+	"gonum.org/v1/gonum/stat"
+
 	"github.com/bglm/bglm/kernels/dense"
 )
 
-// Metropolis is draws under a log density by his algorithm, from at, with steps of 2.2 times
-// step in each number, one after the other; the first twentieth is left out.
-func Metropolis(at, step []float64, draws int, log func(x []float64) float64) (out [][]float64) {
+// Metropolis is draws under a log density by his algorithm, from at. A first tenth, which is left
+// out, has steps of 2.2 times step in each number, one after the other; the others go along the
+// columns of the root of the covariance that it has, by 2.2 times each: of numbers that are
+// correlated, as coefficients of an interaction are, some five draws are worth an independent one.
+func Metropolis(at, step []float64, draws int, log func(x []float64) float64) [][]float64 {
 	rng := rand.New(rand.NewPCG(11, 12))
-	x := append([]float64(nil), at...)
+	x, tried := append([]float64(nil), at...), make([]float64, len(at))
 	now := log(x)
-	for n := range draws {
-		for k := range x {
-			was := x[k]
-			x[k] += 2.2 * step[k] * rng.NormFloat64()
-			if next := log(x); math.Log(rng.Float64()) < next-now {
-				now = next
-			} else {
-				x[k] = was
+	var along mat.TriDense // the steps are its columns
+	sweeps := func(draws int) (out [][]float64) {
+		for range draws {
+			for k := range x {
+				z := 2.2 * rng.NormFloat64()
+				for i := range x {
+					tried[i] = x[i]
+					if i >= k {
+						tried[i] += z * along.At(i, k)
+					}
+				}
+				if next := log(tried); math.Log(rng.Float64()) < next-now {
+					now = next
+					copy(x, tried)
+				}
 			}
-		}
-		if n >= draws/20 {
 			out = append(out, append([]float64(nil), x...))
 		}
+		return out
 	}
-	return out
+	d := len(at)
+	along = *mat.NewTriDense(d, mat.Lower, nil)
+	for k, s := range step {
+		along.SetTri(k, k, s)
+	}
+	first := sweeps(draws / 10)
+	flat := make([]float64, 0, d*len(first))
+	for _, x := range first {
+		flat = append(flat, x...)
+	}
+	cov := mat.NewSymDense(d, nil)
+	stat.CovarianceMatrix(cov, mat.NewDense(len(first), d, flat), nil)
+	var root mat.Cholesky
+	if root.Factorize(cov) {
+		root.LTo(&along)
+	}
+	return sweeps(draws - len(first))
 }
 
 // Moments is mean and deviation of value over draws.
