@@ -24,7 +24,7 @@ const (
 	LearntShape     = "shape"
 )
 
-// Names of a Learnt that is not for people: but for the last one only a stream reads it which goes on from the fit.
+// Names of a Learnt that is not for people: but for the last two only a stream reads it which goes on from the fit.
 // Each is there where the rest of the fit does not say it, to the last bit.
 const (
 	KeptUnit       = "unit"       // what the responses are less, and what they are divided by, 0 where all were alike
@@ -38,6 +38,7 @@ const (
 	KeptSize       = "size"       // what rows told of the logarithm of a factor of all weights but the intercept: slope of the log evidence, and information
 	KeptBase       = "base"       // the variance that learnt ones are compared with, where weights became larger; 0
 	KeptForetold   = "foretold"   // Foretold, of a fit that a stream does not go on from
+	KeptPriors     = "priors"     // of how many single features the prior was given, which a merge has to know; 0
 )
 
 // KeptVarianceOf is the name of what rows told of the prior variance of a column of levels, or of
@@ -56,7 +57,7 @@ func keptCrossed(column string) string { return "centred(" + column + ")" }
 // kept says whether a name is of a Learnt that is not for people.
 func kept(name string) bool {
 	switch name {
-	case KeptUnit, KeptResponses, KeptRows, KeptOwed, KeptNoise, KeptDetermined, KeptOrigin, KeptShape, KeptSize, KeptBase, KeptForetold:
+	case KeptUnit, KeptResponses, KeptRows, KeptOwed, KeptNoise, KeptDetermined, KeptOrigin, KeptShape, KeptSize, KeptBase, KeptForetold, KeptPriors:
 		return true
 	}
 	return (strings.HasPrefix(name, "unit(") || strings.HasPrefix(name, "centred(") || strings.HasPrefix(name, "variance(")) && strings.HasSuffix(name, ")")
@@ -65,6 +66,20 @@ func kept(name string) bool {
 // Keep notes two numbers of a stream under one of the names above, without their check.
 func (f *Fit) Keep(name string, a, b float64) {
 	f.Learnt = append(slices.Clip(f.Learnt), Learnt{name, a, b}) // others may hold it
+}
+
+// KeepPriors notes of how many single features m, or the fit that it goes on from, was given the
+// prior: weights that are known do not count.
+func (f *Fit) KeepPriors(m *Model) {
+	n, _, _ := m.Start.Kept(KeptPriors)
+	for _, b := range m.Priors {
+		if b.Variance > 0 {
+			n++
+		}
+	}
+	if n > 0 {
+		f.Keep(KeptPriors, n, 0)
+	}
 }
 
 // Kept is what Keep has noted; false for nothing, or for no fit.

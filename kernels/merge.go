@@ -352,8 +352,7 @@ func (m *fitMerge) begin() error {
 		learnt.add(f, f.N-m.start.N, 1)
 	}
 	out.Dispersion = noise.pooled()
-	learnt.note(out, int64(len(m.fits)), m.from)
-	return nil
+	return learnt.note(out, int64(len(m.fits)), m.from)
 }
 
 // gather takes the features of f, which is of the same model, and checks known weights.

@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"errors"
 	"math"
 
 	"github.com/bglm/bglm/kernels/lik"
@@ -13,7 +14,10 @@ import (
 // The posterior of a dispersion is taken for a scaled inverse chi-square law under a prior that is
 // flat for its logarithm: degrees of freedom add, and these times the squared scales. That of the
 // logarithm of a shape is taken for a Gaussian, whose precisions add.
-type lessons struct{ deviation, shape lesson }
+type lessons struct {
+	deviation, shape lesson
+	priors           float64 // of how many single features a part was given the prior, at most
+}
 
 type lesson struct {
 	parts         float64 // that learnt it
@@ -38,6 +42,8 @@ func (l *lessons) add(f *Fit, n int64, times float64) {
 				l.deviation.weight += times * nu
 				l.deviation.sum += times * nu * scale * scale
 			}
+		case KeptPriors:
+			l.priors = max(l.priors, own.Mean)
 		case LearntShape:
 			l.shape.typicalOf(own, n, times)
 			l.shape.meet(f.Shape)
@@ -68,6 +74,7 @@ func (l *lesson) typicalOf(own *Learnt, n int64, times float64) {
 func (l *lessons) merge(o *lessons) {
 	l.deviation.merge(&o.deviation)
 	l.shape.merge(&o.shape)
+	l.priors = max(l.priors, o.priors)
 }
 
 // meet notes that a part has the value x.
@@ -91,14 +98,24 @@ func (l *lesson) merge(o *lesson) {
 	l.streams += o.streams
 }
 
+// ErrPartPriors is the error of parts with priors of single features, without a fit that has these.
+var ErrPartPriors = errors.New("parts with priors of single features, which would count in each of them; allowed: with the fit that all parts started from, which has these priors")
+
 // note notes in f what parts have learnt, so many, which began with from.
-func (l lessons) note(f *Fit, parts int64, from *Fit) {
+// Errors: ErrPartPriors.
+func (l lessons) note(f *Fit, parts int64, from *Fit) error {
+	if l.priors > 0 && from == nil && parts > 1 {
+		return ErrPartPriors
+	}
 	if from != nil {
 		l.add(from, from.N, -float64(parts-1))
 	}
 	origin, _, moved := f.Kept(KeptOrigin)
 	if f.Learnt = nil; moved {
 		f.Keep(KeptOrigin, origin, 0)
+	}
+	if l.priors > 0 {
+		f.Keep(KeptPriors, l.priors, 0)
 	}
 	all := func(l *lesson, name string) bool { // of the parts learnt it
 		if _, _, ok := from.Kept(name); ok {
@@ -126,6 +143,7 @@ func (l lessons) note(f *Fit, parts int64, from *Fit) {
 			f.LearnShape(f.Shape, math.NaN())
 		}
 	}
+	return nil
 }
 
 // of is the value of all parts where they have one, else x.

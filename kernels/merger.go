@@ -312,7 +312,9 @@ func (m *Merger) Fit(ctx context.Context) (f *Fit, each func(visit func(name []b
 		f.Dispersion = all.pooled()
 	}
 	count := m.k + int64(len(m.joint))
-	m.learnt.note(f, count, m.from)
+	if err := m.learnt.note(f, count, m.from); err != nil {
+		return nil, nil, err
+	}
 	ws := make([]Weight, len(m.sums))
 	conflict := 0.0
 	for id := range ws {
@@ -358,7 +360,6 @@ func (m *Merger) Fit(ctx context.Context) (f *Fit, each func(visit func(name []b
 		return nil, nil, err
 	}
 	f.Dispersion = all.pooled()
-	m.learnt.note(f, count, m.from)
 	m.said.note(f, "")
-	return f, f.Each, nil
+	return f, f.Each, m.learnt.note(f, count, m.from)
 }

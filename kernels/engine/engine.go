@@ -418,7 +418,10 @@ func (b batch) Fit(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	f, err := b.solve(ctx, rows)
-	return checked(ctx, b.Model, f, err, func() { f.Say(rows.ScaleNote(f)) })
+	return checked(ctx, b.Model, f, err, func() {
+		f.Say(rows.ScaleNote(f))
+		f.KeepPriors(b.Model)
+	})
 }
 
 // checked is the last check of a fit, after say has said what is to be said of it, nil for
