@@ -63,6 +63,9 @@ func (a *answerFlags) print(e *cli.Env, s *duck.Session, query string) error {
 		t.AppendRow(row)
 		return nil
 	})
+	if err == nil {
+		err = s.Interrupted()
+	}
 	if err != nil {
 		return err
 	}

@@ -122,13 +122,21 @@ func (c *evaluateCommand) Run(e *cli.Env) error {
 		}
 	}
 	r.Seconds = math.Round(time.Since(began).Seconds()*1000) / 1000
+	return c.show(s, r)
+}
+
+// show prints r, unless the user has ended the job meanwhile.
+func (c *evaluateCommand) show(s *duck.Session, r *quality) error {
+	if err := s.Interrupted(); err != nil {
+		return err
+	}
 	if c.JSON {
-		return writeJSON(e.Stdout, r)
+		return writeJSON(s.Env.Stdout, r)
 	}
 	if c.Quiet {
 		return nil
 	}
-	return r.print(e)
+	return r.print(s.Env)
 }
 
 // scored makes the table scored of scoring.judge or judgeFolds, and says how its rows are predicted,
