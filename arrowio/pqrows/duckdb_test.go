@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/apache/arrow-go/v18/arrow"
+	"github.com/apache/arrow-go/v18/arrow/array"
 	_ "github.com/duckdb/duckdb-go/v2"
 
 	"github.com/bglm/bglm/arrowio"
@@ -173,6 +175,62 @@ func TestConversions(t *testing.T) {
 	}
 	if _, err := pqrows.Open(ctx, path, []string{"y", "nope"}); err == nil || !strings.Contains(err.Error(), "no column nope; found: i, y") || !strings.Contains(err.Error(), path) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// Decimals of more digits than DuckDB has are read as the numbers that they are, wherever they stand.
+func TestWideDecimals(t *testing.T) {
+	db, err := sql.Open("duckdb", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	path := filepath.Join(t.TempDir(), "x.parquet")
+	for _, digits := range []int32{39, 45, 50, 57, 70, 76} {
+		of := &arrow.Decimal256Type{Precision: digits, Scale: 10}
+		a := fromJSON(t, of, `["1000000000.5", "-3.25", null, "0.0000000001", "12345678901234567890123456789"]`)
+		dict := array.NewDictionaryArray(&arrow.DictionaryType{IndexType: arrow.PrimitiveTypes.Int8, ValueType: of}, fromJSON(t, arrow.PrimitiveTypes.Int8, "[0, 1, 2, 3, 4]"), a)
+		rec := array.NewRecordBatch(arrow.NewSchema([]arrow.Field{
+			{Name: "a", Type: of, Nullable: true},
+			{Name: "d", Type: dict.DataType(), Nullable: true},
+			{Name: "l", Type: arrow.ListOf(of), Nullable: true},
+			{Name: "m", Type: arrow.MapOf(arrow.BinaryTypes.String, of), Nullable: true},
+			{Name: "s", Type: arrow.StructOf(arrow.Field{Name: "v", Type: arrow.FixedSizeListOf(1, of), Nullable: true}), Nullable: true},
+		}, nil), []arrow.Array{a, dict,
+			fromJSON(t, arrow.ListOf(of), `[["1000000000.5"], ["-3.25"], [null], ["0.0000000001"], ["12345678901234567890123456789"]]`),
+			fromJSON(t, arrow.MapOf(arrow.BinaryTypes.String, of), `[[{"key": "k", "value": "1000000000.5"}], [{"key": "k", "value": "-3.25"}], [{"key": "k", "value": null}], [{"key": "k", "value": "0.0000000001"}], [{"key": "k", "value": "12345678901234567890123456789"}]]`),
+			fromJSON(t, arrow.StructOf(arrow.Field{Name: "v", Type: arrow.FixedSizeListOf(1, of), Nullable: true}), `[{"v": ["1000000000.5"]}, {"v": ["-3.25"]}, {"v": [null]}, {"v": ["0.0000000001"]}, {"v": ["12345678901234567890123456789"]}]`),
+		}, 5)
+		r, err := array.NewRecordReader(rec.Schema(), []arrow.RecordBatch{rec})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := pqrows.FromArrow(out, r); err != nil {
+			t.Fatal(err)
+		}
+		out.Close()
+		rows, err := db.Query("SELECT a, d, l[1], m['k'], s.v[1] FROM '" + path + "'")
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []sql.NullFloat64{{Float64: 1000000000.5, Valid: true}, {Float64: -3.25, Valid: true}, {}, {Float64: 1e-10, Valid: true}, {Float64: 12345678901234567890123456789, Valid: true}}
+		for _, w := range want {
+			var got [5]sql.NullFloat64
+			rows.Next()
+			if err := rows.Scan(&got[0], &got[1], &got[2], &got[3], &got[4]); err != nil {
+				t.Fatal(err)
+			}
+			for k, g := range got {
+				if g.Valid != w.Valid || math.Abs(g.Float64-w.Float64) > 1e-15*math.Abs(w.Float64) {
+					t.Errorf("%d digits, column %d: %v, want %v", digits, k, g, w)
+				}
+			}
+		}
+		rows.Close()
 	}
 }
 

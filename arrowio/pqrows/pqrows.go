@@ -441,7 +441,47 @@ func plainType(t arrow.DataType) arrow.DataType {
 		}
 		return &arrow.DictionaryType{IndexType: t.IndexType, ValueType: v, Ordered: t.Ordered}
 	}
+	return wholeWords(t)
+}
+
+// wholeWords has decimals of more than 38 digits in 32 bytes, wherever they are in t: DuckDB reads
+// decimals of 17 to 31 bytes wrongly, as they are not whole words of 8 bytes.
+func wholeWords(t arrow.DataType) arrow.DataType {
+	field := func(f arrow.Field) arrow.Field { f.Type = wholeWords(f.Type); return f }
+	switch t := t.(type) {
+	case *arrow.Decimal256Type:
+		return &arrow.Decimal256Type{Precision: 76, Scale: t.Scale}
+	case *arrow.ListType:
+		return arrow.ListOfField(field(t.ElemField()))
+	case *arrow.LargeListType:
+		return arrow.LargeListOfField(field(t.ElemField()))
+	case *arrow.FixedSizeListType:
+		return arrow.FixedSizeListOfField(t.Len(), field(t.ElemField()))
+	case *arrow.MapType:
+		m := arrow.MapOfFields(field(t.KeyField()), field(t.ItemField()))
+		m.KeysSorted = t.KeysSorted
+		return m
+	case *arrow.StructType:
+		fields := t.Fields()
+		for i := range fields {
+			fields[i] = field(fields[i])
+		}
+		return arrow.StructOf(fields...)
+	}
 	return t
+}
+
+// as is the data of an array under a type of the same layout.
+func as(d arrow.ArrayData, t arrow.DataType) arrow.ArrayData {
+	var children []arrow.ArrayData
+	if nested, ok := t.(arrow.NestedType); ok {
+		for i, f := range nested.Fields() {
+			child := as(d.Children()[i], f.Type)
+			defer child.Release()
+			children = append(children, child)
+		}
+	}
+	return array.NewData(t, d.Len(), d.Buffers(), children, d.NullN(), d.Offset())
 }
 
 func conform(rec arrow.RecordBatch, s *arrow.Schema) (arrow.RecordBatch, error) {
@@ -475,6 +515,11 @@ func conformArray(a arrow.Array) (arrow.Array, error) {
 		return flatten(a)
 	case *array.Dictionary:
 		return conformDictionary(a)
+	}
+	if t := wholeWords(a.DataType()); !arrow.TypeEqual(t, a.DataType()) {
+		d := as(a.Data(), t)
+		defer d.Release()
+		return array.MakeFromData(d), nil
 	}
 	a.Retain()
 	return a, nil

@@ -132,7 +132,24 @@ func Open(s *duck.Session, d Data) (*Source, error) {
 	if src.from, err = src.relation(d.Table); err != nil {
 		return nil, err
 	}
+	if kind == "parquet" {
+		return src, src.wideDecimals()
+	}
 	return src, nil
+}
+
+// wideDecimals finds decimals of more than 38 digits that DuckDB reads wrongly, by a power of 256 too large:
+// those whose bytes are no whole words of 8.
+func (src *Source) wideDecimals() error {
+	var file, column string
+	var digits, scale int64
+	err := src.s.Each("SELECT file_name, name, precision, scale FROM parquet_schema("+FileList(src.Read)+") WHERE converted_type = 'DECIMAL' AND precision > 38 AND coalesce(type_length::INTEGER % 8, 1) <> 0 LIMIT 1", func(scan func(...any) error) error {
+		return scan(&file, &column, &digits, &scale)
+	})
+	if err != nil || file == "" {
+		return src.Blame(err)
+	}
+	return fmt.Errorf("%s: column %s is DECIMAL(%d, %d), which DuckDB reads wrongly; allowed: up to 38 digits; bglm fit --engine arrow reads more", src.FileName(file), column, digits, scale)
 }
 
 // Literal is a path in which DuckDB finds nothing to expand: a file that is called
