@@ -419,6 +419,22 @@ func TestReportOfCounts(t *testing.T) {
 
 // A stream whose time is a date has dates on its axes and on its card, and a number's path is
 // that of the effect of a standard deviation, beside those of levels.
+// Levels may hold what ends a statement or is no text of XML.
+func TestReportOfZeroBytes(t *testing.T) {
+	dir := t.TempDir()
+	data, fit, page := filepath.Join(dir, "d.parquet"), filepath.Join(dir, "f.parquet"), filepath.Join(dir, "r.html")
+	query(t, "COPY (SELECT i % 5 AS x, CASE WHEN i % 3 = 0 THEN 'l' || chr(0) || chr(27) || 'it''s' ELSE 'l' || i % 3 END AS g, (hash(i) % 10) < 3 + i % 3 AS y FROM range(300) t(i)) TO '"+data+"'")
+	ok(t, "fit", data, "-f", "y ~ x + g", "-q", "--out", fit)
+	ok(t, "report", "-b", fit, data, "--out", page, "-q")
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := parsePage(t, text).id("weights"); bytes.IndexByte(text, 0) >= 0 || n == nil || !strings.Contains(n.content(), "it's") {
+		t.Errorf("zero byte at %d, weights %v", bytes.IndexByte(text, 0), n)
+	}
+}
+
 func TestReportOfDates(t *testing.T) {
 	dir := t.TempDir()
 	data, fit, page := filepath.Join(dir, "d.parquet"), filepath.Join(dir, "f.parquet"), filepath.Join(dir, "r.html")

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // Chart is a plot as data: report draws it as SVG into the page, --plots also as a
@@ -477,7 +478,7 @@ func (c *Chart) Pair() string {
 
 func (c *Chart) svg(d *canvas, alone bool, class string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" role="img" aria-label="%s" class="%s">`, d.width, d.height, html.EscapeString(c.Title), class)
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" role="img" aria-label="%s" class="%s">`, d.width, d.height, xmlText(c.Title), class)
 	if alone {
 		fmt.Fprintf(&b, "<style>%s</style><rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>", svgStyle)
 	}
@@ -494,7 +495,7 @@ func (c *Chart) svg(d *canvas, alone bool, class string) string {
 		case "circle":
 			fmt.Fprintf(&b, `<circle class="%s" cx="%.1f" cy="%.1f" r="%d">`, s.class, s.x[0], s.y[0], dotRadius)
 			if s.tip != "" {
-				b.WriteString("<title>" + html.EscapeString(s.tip) + "</title>")
+				b.WriteString("<title>" + xmlText(s.tip) + "</title>")
 			}
 			b.WriteString("</circle>")
 		case "text":
@@ -502,7 +503,7 @@ func (c *Chart) svg(d *canvas, alone bool, class string) string {
 			if s.turned {
 				place = fmt.Sprintf(`transform="translate(%.1f %.1f) rotate(-90)"`, s.x[0], s.y[0])
 			}
-			fmt.Fprintf(&b, `<text class="%s" %s text-anchor="%s">%s</text>`, s.class, place, s.anchor, html.EscapeString(s.text))
+			fmt.Fprintf(&b, `<text class="%s" %s text-anchor="%s">%s</text>`, s.class, place, s.anchor, xmlText(s.text))
 		}
 	}
 	b.WriteString("</svg>")
@@ -545,3 +546,15 @@ var svgStyle = func() string {
 	}
 	return b.String()
 }()
+
+// xmlText is s as text of XML.
+func xmlText(s string) string { return html.EscapeString(strings.Map(Printable, s)) }
+
+// Printable is r, or for a control character, which XML and HTML have not, the sign of one that cannot be
+// shown: with it a file would not be shown at all.
+func Printable(r rune) rune {
+	if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == 0xFFFE || r == 0xFFFF {
+		return utf8.RuneError
+	}
+	return r
+}

@@ -97,6 +97,15 @@ func decoded(t *testing.T, c *Chart) image.Image {
 	return m
 }
 
+// Names with control characters, which XML does not have, leave a file that can be read.
+func TestControlCharacters(t *testing.T) {
+	c := intervals()
+	c.Title, c.Names[0], c.Series[0].Tip[0] = "a\x00", "g=\x00\x1b[31m\uffff\xff", "\x01"
+	if n := count(t, c.SVG(true)); n["circle s0 dot"] != 2 {
+		t.Errorf("%v", n)
+	}
+}
+
 func TestPNG(t *testing.T) {
 	odd := []float64{math.NaN(), math.Inf(1), 1, 1e30}
 	far := &Chart{ID: "far", X: &[2]float64{0, 1}, Y: &[2]float64{0, 1}, Series: []Series{

@@ -166,5 +166,5 @@ func (p *Page) About(key, value string) {
 func (p *Page) HTML() ([]byte, error) {
 	var b bytes.Buffer
 	err := pageTemplate.Execute(&b, p)
-	return b.Bytes(), err
+	return bytes.Map(chart.Printable, b.Bytes()), err
 }

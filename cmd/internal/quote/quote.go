@@ -6,8 +6,14 @@ import "strings"
 // Name is an identifier in double quotes, whatever it holds.
 func Name(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }
 
-// Text is a text constant in single quotes.
-func Text(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
+// Text is a text constant in single quotes; zero bytes, at which a statement would end, are put between.
+func Text(s string) string {
+	out := "'" + strings.ReplaceAll(s, "'", "''") + "'"
+	if strings.ContainsRune(s, 0) {
+		out = "(" + strings.ReplaceAll(out, "\x00", "' || chr(0) || '") + ")"
+	}
+	return out
+}
 
 // Names are identifiers, separated by commas.
 func Names(names []string) string { return join(names, Name) }
