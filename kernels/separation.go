@@ -35,9 +35,6 @@ func (p *Problem) Separation(f *Fit) string {
 	case !t.Binary:
 		return ""
 	}
-	if p.Offset != nil {
-		return ""
-	}
 	ones, n := 0.0, 0.0
 	for i, y := range p.Y {
 		if p.counts(i) {

@@ -19,7 +19,7 @@ import (
 // Cost: O(non-zeros · classes) where classes are apart, else O(non-zeros).
 func (p *Problem) ClassSeparation(f *Fit) string {
 	k := len(f.Classes)
-	if p.N == 0 || k < 2 || p.Offset != nil || len(f.Beliefs) != k*len(p.at) {
+	if p.N == 0 || k < 2 || len(f.Beliefs) != k*len(p.at) {
 		return ""
 	}
 	c := &classSides{Problem: p, k: k, of: make([]float64, k)}
