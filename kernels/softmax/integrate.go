@@ -93,12 +93,13 @@ type events struct {
 	*learner
 	r          *rowAverage
 	mean, root [][]float64 // of the predictors of each row: their mean, the root of their covariance
+	rows       []int
 	out        []float64
 }
 
-// events of the rows; nil where parts of the predictors are known.
+// events of the rows; nil where some weights are known.
 func (h *learner) events() mode.Foretell {
-	if h.x.Offset != nil || h.x.Knows() {
+	if h.x.Knows() {
 		return nil
 	}
 	return &events{learner: h, r: newRowAverage(pointsOf(h.search.a))}
@@ -115,7 +116,7 @@ func (e *events) Under(g *gauss.Normal) []float64 {
 	}
 	s.product(mean, dev)
 	dense.Axpy(1, s.base.Data, mean.Data)
-	e.mean, e.root = e.mean[:0], e.root[:0]
+	e.mean, e.root, e.rows = e.mean[:0], e.root[:0], e.rows[:0]
 	all := (s.n + panelRows - 1) / panelRows
 	for k := range min(all, panels) {
 		lo := k * all / min(all, panels) * panelRows
@@ -123,7 +124,7 @@ func (e *events) Under(g *gauss.Normal) []float64 {
 		y.fill(s, lo, hi)
 		for i := lo; i < hi; i++ {
 			e.r.covariance(y, i-lo)
-			e.mean, e.root = append(e.mean, mean.Row(i)), append(e.root, slices.Clone(e.r.l))
+			e.mean, e.root, e.rows = append(e.mean, mean.Row(i)), append(e.root, slices.Clone(e.r.l)), append(e.rows, i)
 		}
 	}
 	return e.By(kernels.Unscaled)
@@ -133,16 +134,22 @@ func (e *events) By(k kernels.Foretold) []float64 {
 	e.out = e.out[:0]
 	mean, pinned := make([]float64, e.search.a), e.classes.Pinned >= 0
 	for i, m := range e.mean {
+		offset, times := 0.0, e.search.weight(e.rows[i])
+		if e.x.Offset != nil {
+			offset = e.x.Offset[e.rows[i]]
+		}
 		for j, x := range m {
-			mean[j] = k.Mean * x
+			mean[j] = offset + k.Mean*(x-offset)
 		}
 		for j, x := range e.root[i] {
 			e.r.l[j] = math.Sqrt(k.Variance) * x
 		}
 		e.r.average(mean, -1, pinned)
-		e.out = append(e.out, e.r.prob...)
+		for _, p := range e.r.prob {
+			e.out = append(e.out, times*p)
+		}
 		if pinned {
-			e.out = append(e.out, max(1-floats.Sum(e.r.prob), 0))
+			e.out = append(e.out, times*max(1-floats.Sum(e.r.prob), 0))
 		}
 	}
 	return e.out

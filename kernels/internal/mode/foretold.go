@@ -16,8 +16,9 @@ const NotAveraged = "the weights' posterior is that under one value of the learn
 // Drawn is what it says where they are, and predictions suffer.
 const Drawn = "predictions are drawn to the base rate: one Gaussian stands for weights that may be of very different size"
 
-// Foretell has the probabilities of all outcomes of some rows, as many each time, in a slice that is used again: Under
-// when the weights have that Gaussian, By under the one that Under had last by these factors.
+// Foretell has the probabilities of all outcomes of some rows, times how many rows each counts as, as many each time, in
+// a slice that is used again: Under when the weights have that Gaussian, By under the one that Under had last by these
+// factors.
 type Foretell interface {
 	Under(g *gauss.Normal) []float64
 	By(k kernels.Foretold) []float64
@@ -26,6 +27,8 @@ type Foretell interface {
 // events are the responses 1 of some rows, or a success of their trials, and behind each what it is not.
 type events struct {
 	p            *kernels.Problem
+	rows         []int
+	times        []float64 // how many rows of one trial each counts as
 	m, v, offset []float64 // of the predictors under the Gaussian that was asked for last
 	out          []float64
 	room         []float64
@@ -45,17 +48,45 @@ const (
 // Events are the responses 1 of rows of p, or a success of their trials; nil where it has others, or some
 // weights are known.
 func Events(p *kernels.Problem) Foretell {
-	if t := p.Lik.Traits(); !t.Binary && !t.Trials || p.N == 0 || p.Knows() {
+	t := p.Lik.Traits()
+	if !t.Binary && !t.Trials || p.N == 0 || p.Knows() {
 		return nil
 	}
-	n := min(p.N, foretold)
-	return &events{p: p, m: make([]float64, n), v: make([]float64, n), offset: make([]float64, n), out: make([]float64, 2*n)}
+	var rows []int
+	times := make([]float64, p.N)
+	for i := range times {
+		if times[i] = p.Weighs(i); t.Trials && p.Trials != nil {
+			times[i] *= p.Trials[i]
+		}
+		if times[i] > 0 {
+			rows = append(rows, i)
+		}
+	}
+	rows = spread(rows, foretold)
+	n := len(rows)
+	e := &events{p: p, rows: rows, m: make([]float64, n), v: make([]float64, n), offset: make([]float64, n), out: make([]float64, 2*n)}
+	for _, i := range rows {
+		e.times = append(e.times, times[i])
+	}
+	return e
+}
+
+// spread is at most n of rows, one of each of as many parts, at different places so that rows that go in turns are met.
+func spread(rows []int, n int) []int {
+	if len(rows) <= n {
+		return rows
+	}
+	out := make([]int, n)
+	for k := range out {
+		lo, hi := k*len(rows)/n, (k+1)*len(rows)/n
+		_, at := math.Modf(float64(k) * (math.Phi - 1))
+		out[k] = rows[lo+int(at*float64(hi-lo))]
+	}
+	return out
 }
 
 func (e *events) Under(g *gauss.Normal) []float64 {
-	n := len(e.m)
-	for k := range n {
-		i := int(float64(k) / float64(n) * float64(e.p.N))
+	for k, i := range e.rows {
 		e.p.Stop.Row(i)
 		col, val := e.p.Entries(i)
 		e.m[k], e.v[k] = g.Linear(col, val, &e.room)
@@ -70,7 +101,7 @@ func (e *events) Under(g *gauss.Normal) []float64 {
 func (e *events) By(k kernels.Foretold) []float64 {
 	for i := range e.m {
 		p, _ := e.p.Lik.Predict(k.Of(e.m[i], e.v[i], e.offset[i]))
-		e.out[2*i], e.out[2*i+1] = p, 1-p
+		e.out[2*i], e.out[2*i+1] = e.times[i]*p, e.times[i]*(1-p)
 	}
 	return e.out
 }
@@ -104,7 +135,7 @@ func factors(e Foretell, mixed []float64, g *gauss.Normal) (at kernels.Foretold,
 }
 
 // divergence is the Kullback-Leibler divergence of outcomes of the probabilities q from those of p, on average over
-// the rows, as many as p sums to.
+// the rows, as many as p sums to. Each counts as often as both have it.
 func divergence(p, q []float64) (d float64) {
 	rows := 0.0
 	for i, x := range p {
