@@ -40,7 +40,8 @@ func (s *Scorer) Contrasts(b *kernels.Batch, i, j int, level float64) ([]Contras
 	if err := predict.CheckLevel(level); err != nil {
 		return nil, err
 	}
-	mean, cov, err := s.joint(s.pair(b, i, j))
+	rows := s.pair(b, i, j)
+	mean, cov, err := s.joint(rows)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +70,7 @@ func (s *Scorer) Contrasts(b *kernels.Batch, i, j int, level float64) ([]Contras
 		out[k] = Contrast{Class: s.Fit.Classes[k], ResponsePositive: 0.5}
 		out[k].Estimate, out[k].Positive = predict.Normal(m, v, level)
 	}
-	s.foretold.Scale(mean, cov)
+	s.foretell(mean, cov, rows.shift...)
 	switch {
 	case still || c == 1:
 	case c == 2:

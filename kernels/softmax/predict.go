@@ -167,16 +167,23 @@ func (s *Scorer) Predict(dst []float64, b *kernels.Batch, i int, kind predict.Ki
 	if err != nil {
 		return err
 	}
-	s.foretold.Scale(mean, cov)
-	if o := b.Shift(i); o != 0 && !s.foretold.Plain() {
-		for k := range mean {
-			if !s.known[k] {
-				mean[k] += (1 - s.foretold.Mean) * o
-			}
-		}
-	}
+	s.foretell(mean, cov, b.Shift(i))
 	s.mix.probabilities(dst, mean, cov, kind)
 	return nil
+}
+
+// foretell has the predictors of all classes of some rows, of which they have those offsets, foretell the responses.
+func (s *Scorer) foretell(mean, cov []float64, offsets ...float64) {
+	if s.foretold.Plain() {
+		return
+	}
+	s.foretold.Scale(mean, cov)
+	c := len(s.known)
+	for k := range mean {
+		if !s.known[k%c] { // it has the offset, which is no part of the weights
+			mean[k] += (1 - s.foretold.Mean) * offsets[k/c]
+		}
+	}
 }
 
 // Probabilities sets dst to the class probabilities when the predictors are
