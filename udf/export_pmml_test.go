@@ -203,7 +203,7 @@ func TestExportErrors(t *testing.T) {
 // says.
 func pmmlRows(t *testing.T, db *sql.DB, x string, want any) (rows []map[string]any) {
 	t.Helper()
-	r, err := db.Query(fmt.Sprintf(`SELECT to_json(bglm_predict(f, %s, 'plugin'))::VARCHAR, n, w, g, flag::VARCHAR, day, "1", "2" FROM score, fit ORDER BY id`, x))
+	r, err := db.Query(fmt.Sprintf(`SELECT to_json(bglm_predict(f, %s, 'plugin'))::VARCHAR, n, w, g, flag::VARCHAR, day, "1", "2", h FROM score, fit ORDER BY id`, x))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -213,8 +213,8 @@ func pmmlRows(t *testing.T, db *sql.DB, x string, want any) (rows []map[string]a
 		var p string
 		var n, one, two sql.NullFloat64
 		var w float64
-		var g, flag, day sql.NullString
-		if err := r.Scan(&p, &n, &w, &g, &flag, &day, &one, &two); err != nil {
+		var g, flag, day, h sql.NullString
+		if err := r.Scan(&p, &n, &w, &g, &flag, &day, &one, &two, &h); err != nil {
 			t.Fatal(err)
 		}
 		row := map[string]any{"w": w, `we"ird 'name'`: w, "n IS NULL ": w, "n, its mean where missing": w, "probability": w, "probability(ü)": w}
@@ -223,7 +223,7 @@ func pmmlRows(t *testing.T, db *sql.DB, x string, want any) (rows []map[string]a
 				row[name] = v.Float64
 			}
 		}
-		for name, v := range map[string]sql.NullString{"g": g, "flag": flag, "day": day} {
+		for name, v := range map[string]sql.NullString{"g": g, "flag": flag, "day": day, "h": h} {
 			if row[name] = nil; v.Valid {
 				row[name] = v.String
 			}

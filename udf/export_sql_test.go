@@ -29,6 +29,7 @@ var exported = []struct{ name, fit, x string }{
 	{"list", `bglm_laplace(y, x)`, `[n, w]`},
 	{"map beside columns", `bglm_laplace(y, x)`, `{n: n, m: MAP {'w': w}, g: g}`},
 	{"foretold", `struct_update(bglm_laplace(y, x, {prior_variance: 2.0}), learnt := [{name: 'foretold', mean: 0.7::DOUBLE, sd: 0.3::DOUBLE}])`, `{n: n, g: g}`},
+	{"correlated, gaussian", `bglm_laplace(w, x, {family: 'gaussian', correlated: [['g', 'h']]})`, `{g: g, h: h}`},
 	{"robust", `(SELECT bglm_robust(f, y, {n: n, g: g}) FROM t, (SELECT bglm_laplace(y, {n: n, g: g}) AS f FROM t))`, ``},
 }
 
@@ -39,35 +40,38 @@ func makeRows(t *testing.T, db *sql.DB) {
 			t.Fatal(err, q)
 		}
 	}
-	do(`CREATE TABLE t(id INTEGER, n DOUBLE, "we""ird 'name'" INTEGER, w INTEGER, g VARCHAR, flag BOOLEAN, day VARCHAR, y BOOLEAN, c INTEGER, "1" DOUBLE, "2" DOUBLE)`)
+	do(`CREATE TABLE t(id INTEGER, n DOUBLE, "we""ird 'name'" INTEGER, w INTEGER, g VARCHAR, flag BOOLEAN, day VARCHAR, y BOOLEAN, c INTEGER, "1" DOUBLE, "2" DOUBLE, h VARCHAR)`)
 	for i := range 90 {
-		var n, g, flag any = math.Sin(float64(7*i)) * 2, hostileLevels[i%(len(hostileLevels)-2)], i%3 == 0
+		var n, g, flag, h any = math.Sin(float64(7*i)) * 2, hostileLevels[i%(len(hostileLevels)-2)], i%3 == 0, hostileLevels[i*i%(len(hostileLevels)-2)]
 		if i%11 == 5 {
 			n = nil
 		}
 		if i%13 == 4 {
 			g = nil
 		}
+		if i%39 == 4 {
+			h = nil
+		}
 		if i%17 == 2 {
 			flag = nil
 		}
-		do(`INSERT INTO t VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, i, n, i*i%23, i*i%23, g, flag, fmt.Sprintf("2024-01-%02d", 1+i%3), (i*i%7) < 3, i*i%9, n, i*i%23)
+		do(`INSERT INTO t VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`, i, n, i*i%23, i*i%23, g, flag, fmt.Sprintf("2024-01-%02d", 1+i%3), (i*i%7) < 3, i*i%9, n, i*i%23, h)
 	}
 }
 
 // score are rows that include levels never seen, and what lacks values.
 func scoreRows(t *testing.T, db *sql.DB) (insert string) {
 	t.Helper()
-	if _, err := db.Exec(`CREATE TABLE score AS SELECT id + 1000 AS id, n, "we""ird 'name'", w, CASE WHEN id % 5 = 2 THEN 'never ' || id ELSE g END AS g, flag, day, "1", "2" FROM t WHERE id < 40`); err != nil {
+	if _, err := db.Exec(`CREATE TABLE score AS SELECT id + 1000 AS id, n, "we""ird 'name'", w, CASE WHEN id % 5 = 2 THEN 'never ' || id ELSE g END AS g, flag, day, "1", "2", CASE WHEN id % 10 = 2 THEN 'never ' || id ELSE h END AS h FROM t WHERE id < 40`); err != nil {
 		t.Fatal(err)
 	}
 	for _, l := range hostileLevels[len(hostileLevels)-2:] {
-		if _, err := db.Exec(`INSERT INTO score VALUES (?, 0.5, 3, 3, ?, true, '2024-01-01', 0.5, 3)`, 2000+len(l), l); err != nil {
+		if _, err := db.Exec(`INSERT INTO score VALUES (?, 0.5, 3, 3, ?, true, '2024-01-01', 0.5, 3, ?)`, 2000+len(l), l, l); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var lines []string
-	rows, err := db.Query(`SELECT 'INSERT INTO score VALUES (' || id || ',' || coalesce(printf('%.17e', n), 'NULL') || ',' || w || ',' || w || ',' || coalesce('''' || replace(g, '''', '''''') || '''', 'NULL') || ',' || coalesce(flag::INT::VARCHAR, 'NULL') || ',''' || day || ''',' || coalesce(printf('%.17e', "1"), 'NULL') || ',' || "2" || ');' FROM score`)
+	rows, err := db.Query(`SELECT 'INSERT INTO score VALUES (' || id || ',' || coalesce(printf('%.17e', n), 'NULL') || ',' || w || ',' || w || ',' || coalesce('''' || replace(g, '''', '''''') || '''', 'NULL') || ',' || coalesce(flag::INT::VARCHAR, 'NULL') || ',''' || day || ''',' || coalesce(printf('%.17e', "1"), 'NULL') || ',' || "2" || ',' || coalesce('''' || replace(h, '''', '''''') || '''', 'NULL') || ');' FROM score`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +83,7 @@ func scoreRows(t *testing.T, db *sql.DB) (insert string) {
 		}
 		lines = append(lines, s)
 	}
-	return `CREATE TABLE score(id INTEGER, n DOUBLE, "we""ird 'name'" INTEGER, w INTEGER, g TEXT, flag BOOLEAN, day TEXT, "1" DOUBLE, "2" DOUBLE);` + "\n" + strings.Join(lines, "\n") + "\n"
+	return `CREATE TABLE score(id INTEGER, n DOUBLE, "we""ird 'name'" INTEGER, w INTEGER, g TEXT, flag BOOLEAN, day TEXT, "1" DOUBLE, "2" DOUBLE, h TEXT);` + "\n" + strings.Join(lines, "\n") + "\n"
 }
 
 // covers: sql opt.table opt.keep opt.form

@@ -12,6 +12,7 @@ type numbered struct {
 	first  []int // by column: its first level, or the unit of a number
 	nulls  []int
 	others []int
+	ties   []int
 }
 
 func (m *model) numbered() *numbered {
@@ -34,6 +35,9 @@ func (m *model) numbered() *numbered {
 		}
 		n.nulls = append(n.nulls, add(&c.null))
 		n.others = append(n.others, add(&c.other))
+	}
+	for k := range m.ties {
+		n.ties = append(n.ties, add(&m.ties[k].state))
 	}
 	return n
 }
@@ -130,6 +134,20 @@ func (w *writer) states(n *numbered) []string {
 			out = append(out, fmt.Sprintf("SELECT bglm_k, %d AS id, %s AS x FROM bglm_rows WHERE %s IS NOT NULL", n.others[k], one, x))
 		}
 		out = append(out, fmt.Sprintf("SELECT bglm_k, %d AS id, %s AS x FROM bglm_rows WHERE %s IS NULL", n.nulls[k], one, x))
+	}
+	for k, t := range w.m.ties {
+		from, where := "bglm_rows AS r", fmt.Sprintf("r.%s = r.%s", cell(t.a), cell(t.b))
+		for j, c := range [2]int{t.a, t.b} {
+			if len(w.m.columns[c].levels) > 0 {
+				names := fmt.Sprintf("n%d", j)
+				from += fmt.Sprintf(" LEFT JOIN bglm_names AS %s ON %s.c = %d AND %s.level = r.%s", names, names, c, names, cell(c))
+				where += " AND " + names + ".id IS NULL"
+			}
+		}
+		out = append(out, fmt.Sprintf("SELECT r.bglm_k, %d AS id, %s AS x FROM %s WHERE %s", n.ties[k], one, from, where))
+		if t.null {
+			out = append(out, fmt.Sprintf("SELECT bglm_k, %d AS id, %s AS x FROM bglm_rows WHERE %s IS NULL AND %s IS NULL", n.ties[k], one, cell(t.a), cell(t.b)))
+		}
 	}
 	return out
 }

@@ -187,7 +187,31 @@ func (w *writer) sum(square bool, of func(*state) float64) string {
 			terms = append(terms, t)
 		}
 	}
+	for k := range w.m.ties {
+		if v := of(&w.m.ties[k].state); v != 0 {
+			terms = append(terms, w.tied(&w.m.ties[k], w.number(v)))
+		}
+	}
 	return strings.Join(terms, " + ")
+}
+
+// tied is v where a row has what t is of, else 0.
+func (w *writer) tied(t *tie, v string) string {
+	a, b := cell(t.a), cell(t.b)
+	when := a + " = " + b
+	for _, k := range [2]int{t.a, t.b} {
+		var levels []string
+		for j := range w.m.columns[k].levels {
+			levels = append(levels, w.string(w.m.columns[k].levels[j].level))
+		}
+		if levels != nil {
+			when += " AND " + cell(k) + " NOT IN (" + strings.Join(levels, ", ") + ")"
+		}
+	}
+	if t.null {
+		when += " OR " + a + " IS NULL AND " + b + " IS NULL"
+	}
+	return "CASE WHEN " + when + " THEN " + v + " ELSE " + w.number(0) + " END"
 }
 
 // term is what column k brings.

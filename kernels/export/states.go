@@ -43,6 +43,15 @@ type model struct {
 	rank      int
 	intercept *state
 	columns   []column
+	ties      []tie
+}
+
+// tie is what two columns bring to the variance of a row that has in both one level never seen, or in both none: twice
+// the covariance of their weights.
+type tie struct {
+	a, b  int // the columns
+	null  bool
+	state state
 }
 
 // newModel lays a fit out.
@@ -91,12 +100,36 @@ func layModel(f *kernels.Fit, base int, pinned bool) (*model, error) {
 			m.columns = append(m.columns, c)
 		}
 	}
+	m.tie()
 	for _, b := range f.Beliefs {
 		if !used[b.Feature] {
 			return nil, fmt.Errorf("the FIT has the feature %q, which belongs to none of its columns; allowed: fits of STRUCTs and of lists of numbers", b.Feature)
 		}
 	}
 	return m, nil
+}
+
+// tie finds the pairs of columns of levels whose weights of one level never seen are correlated.
+func (m *model) tie() {
+	at := func(name string) int {
+		return slices.IndexFunc(m.columns, func(c column) bool { return c.name == name && !c.number })
+	}
+	unseen := func(feature string) bool {
+		_, known := m.place[feature]
+		return !known && !m.fit.Void([]byte(feature))
+	}
+	for _, c := range m.fit.Correlations {
+		t := tie{a: at(c.A), b: at(c.B)}
+		cov, ok := m.fit.TiedPrior([]byte(c.A+"=\x01"), []byte(c.B+"=\x01"))
+		if t.a < 0 || t.b < 0 || !ok {
+			continue
+		}
+		if !m.pinned {
+			t.state.variance = 2 * cov
+		}
+		t.null = m.fit.Columns != nil && unseen(c.A+kernels.IsNull) && unseen(c.B+kernels.IsNull)
+		m.ties = append(m.ties, t)
+	}
 }
 
 // columnsOf are the columns that a fit remembers; where it remembers none namedColumns.
