@@ -41,6 +41,9 @@ const (
 	least = 1e-7
 	// farthest bounds the logarithms of the factors.
 	farthest = 7
+	// dear is how many nats a row the square of a logarithm above 0 must be worth. Where predictors are far from 0, only the
+	// ratio of their means and deviations matters, and both could grow without end.
+	dear = 1e-4
 	// unlike is by how many nats a row what a Gaussian foretells may differ from what the mixture does.
 	unlike = 0.002
 )
@@ -115,15 +118,19 @@ func factors(e Foretell, mixed []float64, g *gauss.Normal) (at kernels.Foretold,
 	if off = divergence(mixed, e.Under(g)); off <= unlike {
 		return at, off
 	}
+	best := off
 	for step := 0.7; step > 0.01; {
 		moved := false
 		for _, by := range [...][2]float64{{1, 0}, {-1, 0}, {0, 1}, {0, -1}, {1, 2}, {-1, -2}} { // the last are all weights by a factor
 			to := kernels.Foretold{Mean: at.Mean * math.Exp(step*by[0]), Variance: at.Variance * math.Exp(step*by[1])}
-			if math.Abs(math.Log(to.Mean)) > farthest || math.Abs(math.Log(to.Variance)) > farthest {
+			a, b := math.Log(to.Mean), math.Log(to.Variance)
+			if math.Abs(a) > farthest || math.Abs(b) > farthest {
 				continue
 			}
-			if d := divergence(mixed, e.By(to)); d < off-least {
-				at, off, moved = to, d, true
+			a, b = max(a, 0), max(b, 0)
+			d := divergence(mixed, e.By(to))
+			if cost := d + dear*(a*a+b*b); cost < best-least {
+				at, off, best, moved = to, d, cost, true
 				break
 			}
 		}

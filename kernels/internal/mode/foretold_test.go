@@ -144,3 +144,35 @@ func TestFactorsOfClasses(t *testing.T) {
 		t.Errorf("%v, %v nats off; %v nats a row without", k, off, row)
 	}
 }
+
+// wideRows are rows whose predictors are wide.
+type wideRows struct {
+	l   lik.Likelihood
+	out []float64
+}
+
+func (f *wideRows) Under(*gauss.Normal) []float64 { return f.By(kernels.Unscaled) }
+
+func (f *wideRows) By(k kernels.Foretold) []float64 {
+	f.out = f.out[:0]
+	for i := range 12 {
+		p, _ := f.l.Predict(k.Of(float64(i)-5, 45+float64(i), 0))
+		f.out = append(f.out, p, 1-p)
+	}
+	return f.out
+}
+
+// Of wide predictors the ratio of mean and deviation is all that matters: the factors are then not sought where both
+// are as large as you like.
+func TestFactorsStayNear(t *testing.T) {
+	l, err := lik.New("bernoulli", "logit", lik.Params{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &wideRows{l: l}
+	mixed := append([]float64(nil), e.By(kernels.Foretold{Mean: 45, Variance: 1000})...)
+	at, off := factors(e, mixed, nil)
+	if !(at.Mean < 2.5 && at.Variance < 2.5 && off < unlike) {
+		t.Errorf("factors %v, %v nats a row off", at, off)
+	}
+}
