@@ -202,9 +202,13 @@ func (e *engine) fit() (*kernels.Fit, error) {
 			return nil, err
 		}
 	}
+	learnt := ""
 	if status == "" || status == mode.StillRising {
 		if around, theta, err = h.integrate(theta); err != nil {
 			return nil, err
+		}
+		if h.single(around) {
+			learnt = mode.NotAveraged
 		}
 	}
 	if around != nil {
@@ -225,7 +229,7 @@ func (e *engine) fit() (*kernels.Fit, error) {
 		}
 		ev = &evidence{&belief{post: post, note: note}, ev.log}
 	}
-	f, err := e.result(ev, h.newton, status, h.Learnt(&e.x.Options, theta, h.lo))
+	f, err := e.result(ev, h.newton, status, kernels.Join(h.Learnt(&e.x.Options, theta, h.lo), learnt))
 	if err == nil && !e.x.Options.PriorGroups {
 		if v, ok := h.Default(theta); ok {
 			f.Prior.Variance = v
