@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Separation is the sentence about binary responses that weights tell apart without an
+// Separation is the sentence about binary responses, or trials, that weights tell apart without an
 // error, and about counts that are all 0, "" for none: the likelihood then grows without end
 // along them, and how large they are is the prior's word alone. Rows of weight 0 say nothing. f is
 // a fit of p.
@@ -32,6 +32,10 @@ func (p *Problem) Separation(f *Fit) string {
 			}
 		}
 		return p.oneSided(f, 0)
+	case t.Trials && p.Trials != nil:
+		if p = p.alike(); p == nil {
+			return ""
+		}
 	case !t.Binary:
 		return ""
 	}
@@ -75,6 +79,23 @@ func (p *Problem) Separation(f *Fit) string {
 		return ""
 	}
 	return "all rows with " + listed(names) + " have one response" + priorsWord
+}
+
+// alike is p with a response in the place of the trials of each row, which all went one way; nil where some did not.
+func (p *Problem) alike() *Problem {
+	q := *p
+	q.Y, q.Weight, q.Count = make([]float64, p.N), make([]float64, p.N), make([]float64, p.N)
+	for i, y := range p.Y {
+		n := p.Trials[i]
+		if !p.counts(i) {
+			continue
+		}
+		if y != 0 && y != n {
+			return nil
+		}
+		q.Y[i], q.Weight[i], q.Count[i] = y/n, p.Weighs(i), n*p.Rows(i)
+	}
+	return &q
 }
 
 // oneSided is the sentence about responses that are all that number, 0 or 1. Without an intercept weights
