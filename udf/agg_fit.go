@@ -15,6 +15,7 @@ import (
 	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/rows"
+	"github.com/bglm/bglm/kernels/stop"
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
@@ -430,7 +431,7 @@ type solvable struct {
 
 // solveAll solves the groups side by side, each with its own recover, and appends
 // their answers in order: what write does for one that was solved, else null. A write that fails
-// has written nothing.
+// has written nothing. Once the query is interrupted no more groups begin.
 func solveAll(groups []solvable, null func(), write func(i int) error) error {
 	errs := make([]error, len(groups))
 	work := slices.ContainsFunc(groups, func(g solvable) bool { return g.solve != nil })
@@ -451,6 +452,9 @@ func solveAll(groups []solvable, null func(), write func(i int) error) error {
 		name, ended := "", func() {}
 		defer func() { ended() }()
 		for i := next.Add(1) - 1; i < int64(len(groups)); i = next.Add(1) - 1 {
+			if errs[i] = stop.Cause(running()); errs[i] != nil {
+				return // the groups after it would each begin, only to end
+			}
 			if g := &groups[i]; g.name != name && g.solve != nil {
 				ended()
 				name, ended = g.name, solves(g.name)
@@ -468,6 +472,9 @@ func solveAll(groups []solvable, null func(), write func(i int) error) error {
 		wg.Wait()
 	}
 	for i, g := range groups {
+		if err := stop.Cause(running()); err != nil {
+			return err // nobody reads what else would be written
+		}
 		err := errs[i]
 		if g.name != "" && err == nil {
 			if err = write(i); err == nil {

@@ -78,7 +78,10 @@ func Watch(ctx context.Context, d time.Duration) *Stop {
 	s.ctx, s.cancel = WithLimit(ctx, d)
 	s.limit = limitOf(s.ctx)
 	if s.ctx.Err() != nil {
+		// AfterFunc would start a goroutine for each of the fits that are begun in vain.
 		s.state.Store(stopped)
+		s.detach = func() bool { return false }
+		return s
 	}
 	s.detach = context.AfterFunc(s.ctx, func() { s.state.CompareAndSwap(running, stopped) })
 	return s

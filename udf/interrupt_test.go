@@ -1,0 +1,61 @@
+package udf
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync/atomic"
+	"testing"
+
+	"github.com/bglm/bglm/kernels/stop"
+)
+
+// Of many groups those that have begun end, and no other begins or is written.
+func TestSolveAllInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	defer Interruptible(ctx)()
+	var begun, written atomic.Int64
+	groups := make([]solvable, 1000)
+	for i := range groups {
+		groups[i] = solvable{name: "laplace", solve: func() error {
+			n := begun.Add(1)
+			if n == 3 {
+				cancel()
+			}
+			if n >= 3 {
+				<-running().Done() // they are long
+			}
+			return nil
+		}}
+	}
+	err := solveAll(groups, func() {}, func(int) error { written.Add(1); return nil })
+	if !errors.Is(err, stop.ErrInterrupted) {
+		t.Errorf("interrupted, it gives %v", err)
+	}
+	if n, most := begun.Load(), int64(3+runtime.GOMAXPROCS(0)); n > most || written.Load() > 0 {
+		t.Errorf("%d groups were begun and %d written, want at most %d and none", n, written.Load(), most)
+	}
+}
+
+// A query that is ended while its groups are written writes no more of them.
+func TestWritesInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	defer Interruptible(ctx)()
+	groups := make([]solvable, 100)
+	for i := range groups {
+		groups[i] = solvable{name: "laplace"}
+	}
+	written := 0
+	err := solveAll(groups, func() {}, func(int) error {
+		if written++; written == 5 {
+			cancel()
+			<-running().Done()
+		}
+		return nil
+	})
+	if !errors.Is(err, stop.ErrInterrupted) || written != 5 {
+		t.Errorf("%d groups were written (%v), want 5 of those before the end", written, err)
+	}
+}
