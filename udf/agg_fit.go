@@ -500,10 +500,10 @@ func solveAll(groups []solvable, null func(), write func(i int) error) error {
 type form struct {
 	y, x    func(v *capi.Vec) error // whether their types can serve; features of any type where x is nil
 	result  *capi.Type
-	doc     string // of the result
-	example string // a statement with a $call
-	call    string // in it, after bglm_<method>, with a $link, and $order where rows have one
-	write   func(out *capi.Col, r *engine.Result)
+	doc     string                                // of the result
+	example string                                // a statement with a $call
+	call    string                                // in it, after bglm_<method>, with a $link, and $order where rows have one
+	write   func(out *capi.Col, r *engine.Result) // nil: see fitsWriter.result
 }
 
 var forms = map[engine.Kind]form{
@@ -533,7 +533,6 @@ var forms = map[engine.Kind]form{
 		doc:     "NULL without rows, which is as no part.",
 		example: "SELECT f.n, f.converged FROM (SELECT bglm_newton_solve(bglm_newton_merge(s), {link: 'probit'}) AS f FROM (SELECT $call AS s " + tenRows + " GROUP BY i % 2));",
 		call:    "(late, {origin: origin}, {link: '$link'})",
-		write:   func(out *capi.Col, r *engine.Result) { out.Bytes(r.Part.Bytes()) },
 	},
 	engine.Predictions: {y: checkResponse, result: predictionsType, write: appendPredictions},
 	engine.Process: {
@@ -601,7 +600,7 @@ func finalizeFit(states []capi.State, out *capi.Col) error {
 	return solveAll(groups, w.null, func(i int) error {
 		switch {
 		case results[i] != nil:
-			w.result(states[i].(*fitState).plan, results[i])
+			return w.result(states[i].(*fitState).plan, results[i])
 		case fits[i] != nil:
 			err := w.factorised(fits[i])
 			awoken[i].sleep()

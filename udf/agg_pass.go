@@ -5,6 +5,7 @@ import (
 
 	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/kernels/option"
+	"github.com/bglm/bglm/kernels/stop"
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
@@ -21,13 +22,43 @@ func (s *passState) Merge(src capi.State) error {
 	return s.Join(running(), o.Part)
 }
 
+// longPart is the number of bytes from which a state is read and written beside its query, which
+// an interrupt ends without it: a gigabyte takes seconds.
+const longPart = 1 << 20
+
 // readPass is the state in entry i of v.
 func readPass(v *capi.Vec, i int) (engine.Part, error) {
-	p, err := engine.DecodePart([]byte(v.Str(i)))
+	p, err := decodePart([]byte(v.Str(i)))
 	if err != nil {
 		return nil, fmt.Errorf("state: %w", err)
 	}
 	return p, nil
+}
+
+// decodePart is engine.DecodePart of bytes that are nobody else's.
+func decodePart(b []byte) (engine.Part, error) {
+	var p engine.Part
+	err := stop.Leave(running(), len(b) >= longPart, func() (err error) {
+		p, err = engine.DecodePart(b)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// partBytes is p, which stays as it is, in bytes.
+func partBytes(p engine.Part) ([]byte, error) {
+	var b []byte
+	err := stop.Leave(running(), p.Size() >= longPart, func() error {
+		b = p.Bytes()
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
 }
 
 func checkPasses(v *capi.Vec) error {
@@ -65,11 +96,16 @@ func updatePasses(args []capi.Vec, slots capi.Slots) error {
 
 func finalizePasses(states []capi.State, out *capi.Col) error {
 	for _, st := range states {
-		if s, _ := st.(*passState); s != nil {
-			out.Bytes(s.Bytes())
-		} else {
+		s, _ := st.(*passState)
+		if s == nil {
 			out.Null()
+			continue
 		}
+		b, err := partBytes(s.Part)
+		if err != nil {
+			return err
+		}
+		out.Bytes(b)
 	}
 	return nil
 }

@@ -59,14 +59,23 @@ func (w *fitsWriter) null() {
 	w.out.Null()
 }
 
-// result appends what took work.
-func (w *fitsWriter) result(p *fitPlan, r *engine.Result) {
-	if p.method.Kind == engine.Weights {
+// result appends what took work, nothing of a state that an interrupt keeps from being written.
+func (w *fitsWriter) result(p *fitPlan, r *engine.Result) error {
+	switch p.method.Kind {
+	case engine.Weights:
 		w.fit(r.Fit, r.Each)
-		return
+	case engine.Parts:
+		b, err := partBytes(r.Part)
+		if err != nil {
+			return err
+		}
+		w.flush()
+		w.out.Bytes(b)
+	default:
+		w.flush()
+		forms[p.method.Kind].write(w.out, r)
 	}
-	w.flush()
-	forms[p.method.Kind].write(w.out, r)
+	return nil
 }
 
 // factorised appends a fit that is read belief by belief, nothing of one that cannot be read.

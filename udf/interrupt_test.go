@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/kernels/stop"
 )
 
@@ -57,5 +58,38 @@ func TestWritesInterrupted(t *testing.T) {
 	})
 	if !errors.Is(err, stop.ErrInterrupted) || written != 5 {
 		t.Errorf("%d groups were written (%v), want 5 of those before the end", written, err)
+	}
+}
+
+// stuck is a state that takes until its end is closed to be written.
+type stuck struct {
+	engine.Part
+	begun, end chan struct{}
+}
+
+func (s stuck) Size() int64 { return longPart }
+
+func (s stuck) Bytes() []byte {
+	close(s.begun)
+	<-s.end
+	return nil
+}
+
+// A large state that is being written does not hold up the end of its query.
+func TestPartBytesInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	defer Interruptible(ctx)()
+	s := stuck{begun: make(chan struct{}), end: make(chan struct{})}
+	defer close(s.end)
+	go func() {
+		<-s.begun
+		cancel()
+	}()
+	if _, err := partBytes(s); !errors.Is(err, stop.ErrInterrupted) {
+		t.Errorf("interrupted, it gives %v", err)
+	}
+	if _, err := decodePart(make([]byte, longPart)); !errors.Is(err, stop.ErrInterrupted) {
+		t.Errorf("reading a state afterwards gives %v", err)
 	}
 }

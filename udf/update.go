@@ -74,7 +74,9 @@ func callUpdate(args []capi.Vec, n int, out *capi.Col) error {
 		if err != nil {
 			return err
 		}
-		w.result(s.plan, f)
+		if err := w.result(s.plan, f); err != nil {
+			return err
+		}
 	}
 	return nil
 }

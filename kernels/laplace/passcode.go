@@ -15,7 +15,7 @@ var errPass = errors.New("the bytes are no pass of bglm, or were cut or changed 
 
 // Bytes is the pass in bytes, equal on all machines, that DecodePass reads (package wire).
 func (s *Pass) Bytes() []byte {
-	w := wire.Writer(passMark)
+	w := wire.New(passMark, s.Size())
 	w.Head(s.Head)
 	w.Bool(s.learns)
 	w.Bool(s.sites)

@@ -137,7 +137,9 @@ func NewPass(ctx context.Context, m *kernels.Model) (s *Pass, err error) {
 		return nil, err
 	}
 	if m.Before != nil {
-		before, err := DecodePass(m.Before)
+		var before *Pass
+		var err error
+		halt.Beside(func() { before, err = DecodePass(m.Before) }) // some gigabytes
 		if err != nil {
 			return nil, &argument.Error{Name: "around", Err: err}
 		}

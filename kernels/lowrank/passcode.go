@@ -15,7 +15,7 @@ var errPass = errors.New("the bytes are no pass of lowrank of bglm, or were cut 
 
 // Bytes is the pass in bytes, equal on all machines, that DecodePass reads (package wire).
 func (s *Pass) Bytes() []byte {
-	w := wire.Writer(PassMark)
+	w := wire.New(PassMark, s.Size())
 	w.Head(s.Head)
 	w.Bool(s.standardize)
 	w.Whole(int64(s.rank), int64(s.oversample), int64(s.pow), int64(s.seed), int64(s.stage))

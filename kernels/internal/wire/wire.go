@@ -15,6 +15,12 @@ import (
 // Writer is what was written, from the mark on.
 type Writer []byte
 
+// New is a Writer behind the mark, of about as many bytes as room: one that grows is copied a
+// dozen times, which of a gigabyte takes seconds.
+func New(mark string, room int64) Writer {
+	return append(make(Writer, 0, max(int64(len(mark)), room)), mark...)
+}
+
 // Whole writes whole numbers.
 func (w *Writer) Whole(vs ...int64) {
 	for _, v := range vs {
