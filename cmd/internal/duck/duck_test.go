@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/bglm/bglm/cmd/internal/cli"
 )
@@ -82,5 +83,49 @@ func TestSession(t *testing.T) {
 	s.Close()
 	if _, err := os.Stat(s.Dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%s is still there: %v", s.Dir, err)
+	}
+}
+
+// A statement that does not give way is left behind, and nothing else waits for it or runs beside it.
+func TestLeftBehind(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	defer func(was time.Duration) { patience = was }(patience)
+	patience = time.Millisecond
+	s, err := Open(&cli.Env{Ctx: ctx, Stdin: strings.NewReader(""), Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	release := make(chan struct{})
+	if err := s.await(func() error {
+		cancel()
+		<-release // as DuckDB in a step that does not ask
+		return nil
+	}); !errors.Is(err, context.Canceled) {
+		t.Errorf("left behind, it gives %v", err)
+	}
+	var n int
+	for name, run := range map[string]func() error{
+		"Exec":   func() error { return s.Exec("SELECT 1") },
+		"Row":    func() error { return s.Row("SELECT 1", &n) },
+		"Commit": s.Commit,
+	} {
+		if err := run(); !errors.Is(err, cli.ErrInterrupted) {
+			t.Errorf("%s after that gives %v", name, err)
+		}
+	}
+	if err := s.Undo("ROLLBACK"); !errors.Is(err, context.Canceled) {
+		t.Errorf("ROLLBACK after that gives %v", err)
+	}
+	s.Close()
+	if _, err := os.Stat(s.Dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s is still there: %v", s.Dir, err)
+	}
+	if err := s.Conn.PingContext(t.Context()); err != nil {
+		t.Errorf("the database was closed below a statement: %v", err)
+	}
+	close(release)
+	for s.Conn.PingContext(t.Context()) == nil { // until it is closed
+		time.Sleep(time.Millisecond)
 	}
 }

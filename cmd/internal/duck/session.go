@@ -4,6 +4,7 @@
 package duck
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -43,7 +44,12 @@ type Session struct {
 	bar    bool
 	raw    mapping.Connection // for the progress of a query; its Ptr may be nil
 	closed atomic.Bool
+	left   chan error // of a statement that was left behind, nil before
 }
+
+// patience is how long a statement has to give way after Ctrl-C. DuckDB asks between its steps,
+// some of which take seconds: packing a text of a gigabyte, giving back what a query held.
+var patience = 100 * time.Millisecond
 
 // Open opens the database. Ctrl-C ends its queries; a second one the process. quiet
 // is without progress bars.
@@ -84,16 +90,56 @@ func Open(e *cli.Env, quiet bool) (_ *Session, err error) {
 	return s, s.Exec("SET temp_directory = " + quote.Text(filepath.Join(s.Dir, "spill")) + progress)
 }
 
-// Close ends the queries and removes the temporary files.
+// await runs f, which uses the database. Once the user has ended the job and f does not give way,
+// it is left behind, and the session is of no more use: the process ends without waiting for it. What f
+// writes may not be read then.
+func (s *Session) await(f func() error) error {
+	if s.left != nil {
+		return s.Ctx.Err()
+	}
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	select {
+	case err := <-done:
+		return err
+	case <-s.Ctx.Done():
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(patience):
+		s.left = done
+		return s.Ctx.Err()
+	}
+}
+
+// Close ends the queries and removes the temporary files. After Ctrl-C it does not wait for the database
+// longer than for a statement.
 func (s *Session) Close() {
 	s.closed.Store(true)
+	interrupted := s.Ctx.Err() != nil
 	s.stop()
-	s.done()
-	if s.Conn != nil {
-		s.Conn.Close()
-	}
-	if s.db != nil {
-		s.db.Close()
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		if s.left != nil {
+			<-s.left
+		}
+		if s.Conn != nil {
+			s.Conn.Close()
+		}
+		if s.db != nil {
+			s.db.Close()
+		}
+		s.done() // not before: functions of a statement that was left behind are to end
+	}()
+	if interrupted {
+		select {
+		case <-closed:
+		case <-time.After(patience):
+		}
+	} else {
+		<-closed
 	}
 	if s.Dir != "" {
 		os.RemoveAll(s.Dir)
@@ -136,8 +182,40 @@ func (s *Session) Interrupted() error {
 
 // Exec runs statements.
 func (s *Session) Exec(query string, args ...any) error {
-	_, err := s.Conn.ExecContext(s.Ctx, query, args...)
+	return s.Failed(s.await(func() error {
+		_, err := s.Conn.ExecContext(s.Ctx, query, args...)
+		return err
+	}))
+}
+
+// Commit ends a transaction. It is not left behind after Ctrl-C: nobody would know what became of it.
+func (s *Session) Commit() error {
+	if s.left != nil {
+		return s.Interrupted()
+	}
+	_, err := s.Conn.ExecContext(s.Ctx, "COMMIT")
 	return s.Failed(err)
+}
+
+// Undo runs a statement that takes back what others did, after Ctrl-C too.
+func (s *Session) Undo(query string) error {
+	return s.await(func() error {
+		_, err := s.Conn.ExecContext(s.Env.Ctx, query)
+		return err
+	})
+}
+
+// rows are those of a query; close them.
+func (s *Session) rows(query string) (*sql.Rows, error) {
+	var rows *sql.Rows
+	err := s.await(func() (err error) {
+		rows, err = s.Conn.QueryContext(s.Ctx, query)
+		return err
+	})
+	if err != nil {
+		return nil, s.Failed(err)
+	}
+	return rows, nil
 }
 
 // Long is exec with a progress bar.
@@ -173,14 +251,25 @@ func (s *Session) Long(what, query string) error {
 
 // Row scans the one row of a query.
 func (s *Session) Row(query string, dst ...any) error {
-	return s.Failed(s.Conn.QueryRowContext(s.Ctx, query).Scan(dst...))
+	rows, err := s.rows(query)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	if !rows.Next() {
+		return s.Failed(cmp.Or(rows.Err(), sql.ErrNoRows))
+	}
+	if err := rows.Scan(dst...); err != nil {
+		return s.Failed(err)
+	}
+	return s.Failed(rows.Close())
 }
 
 // Each visits the rows of a query, which scan reads.
 func (s *Session) Each(query string, visit func(scan func(...any) error) error) error {
-	rows, err := s.Conn.QueryContext(s.Ctx, query)
+	rows, err := s.rows(query)
 	if err != nil {
-		return s.Failed(err)
+		return err
 	}
 	defer rows.Close()
 	for rows.Next() {

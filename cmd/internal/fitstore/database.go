@@ -23,15 +23,12 @@ func Database(s *duck.Session, path string, write func(db string) error) error {
 			return err
 		}
 		if err := write(outDB); err != nil {
-			_, _ = s.Conn.ExecContext(s.Env.Ctx, "ROLLBACK")
+			_ = s.Undo("ROLLBACK")
 			return err
 		}
-		return s.Exec("COMMIT")
+		return s.Commit()
 	}
-	detach := func() error {
-		_, err := s.Conn.ExecContext(s.Env.Ctx, "DETACH "+outDB)
-		return err
-	}
+	detach := func() error { return s.Undo("DETACH " + outDB) }
 	if _, err := os.Stat(path); err == nil {
 		again, err := lend(s, path)
 		if err != nil {

@@ -40,7 +40,7 @@ func OpenLedger(s *duck.Session, path, identity string) (*Ledger, error) {
 }
 
 // Close detaches the database.
-func (l *Ledger) Close() { _, _ = l.s.Conn.ExecContext(l.s.Env.Ctx, "DETACH "+outDB) }
+func (l *Ledger) Close() { _ = l.s.Undo("DETACH " + outDB) }
 
 func (l *Ledger) check() error {
 	err := l.s.Exec("CREATE TABLE IF NOT EXISTS " + outDB + ".main.bglm_ledger (file VARCHAR PRIMARY KEY, bytes BIGINT, sha256 VARCHAR, n BIGINT, processed TIMESTAMP)")
@@ -217,10 +217,10 @@ func (l *Ledger) Commit(e *Entry, prior *Fits, meta []string) error {
 		err = l.add(e, n-before)
 	}
 	if err == nil {
-		err = s.Exec("COMMIT")
+		err = s.Commit()
 	}
 	if err != nil {
-		_, _ = s.Conn.ExecContext(s.Env.Ctx, "ROLLBACK")
+		_ = s.Undo("ROLLBACK")
 		return files.Named(l.path, files.Named(e.Name, err))
 	}
 	return nil
