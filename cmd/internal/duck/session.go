@@ -114,7 +114,7 @@ func (s *Session) await(f func() error) error {
 }
 
 // Close ends the queries and removes the temporary files. After Ctrl-C it does not wait for the database
-// longer than for a statement.
+// longer than for a statement, and not for what waits for one.
 func (s *Session) Close() {
 	s.closed.Store(true)
 	interrupted := s.Ctx.Err() != nil
@@ -133,13 +133,14 @@ func (s *Session) Close() {
 		}
 		s.done() // not before: functions of a statement that was left behind are to end
 	}()
-	if interrupted {
+	switch {
+	case !interrupted:
+		<-closed
+	case s.left == nil: // else it is not closed soon
 		select {
 		case <-closed:
-		case <-time.After(patience):
+		case <-time.After(patience / 2):
 		}
-	} else {
-		<-closed
 	}
 	if s.Dir != "" {
 		os.RemoveAll(s.Dir)
