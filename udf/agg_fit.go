@@ -43,6 +43,21 @@ func newFitPlan(method *engine.Method, s *option.Settings, times, trials bool) (
 	return p, err
 }
 
+// begin is the fit that a group begins as. A pass may begin with gigabytes, whose copy an interrupt
+// does not wait for.
+func (p *fitPlan) begin() (engine.Fitter, error) {
+	var f engine.Fitter
+	long := p.method.Kind == engine.Parts && p.empty.Size() >= longPart
+	err := stop.Leave(running(), long, func() error {
+		f = p.empty.Clone()
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
 // smallStart is how many beliefs a fit continued may have to be kept beside its groups.
 const smallStart = 64
 
@@ -177,7 +192,9 @@ func (t *together) feed(s *fitState, lo, hi int) error {
 		return err
 	}
 	if s.Fitter == nil {
-		s.Fitter = s.plan.empty.Clone()
+		if s.Fitter, err = s.plan.begin(); err != nil {
+			return err
+		}
 	}
 	if err := t.src.X.Learn(s.plan.model); err != nil {
 		return err

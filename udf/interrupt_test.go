@@ -93,3 +93,34 @@ func TestPartBytesInterrupted(t *testing.T) {
 		t.Errorf("reading a state afterwards gives %v", err)
 	}
 }
+
+// heavy is a fit whose copy takes until its end is closed.
+type heavy struct {
+	engine.Fitter
+	begun, end chan struct{}
+}
+
+func (h heavy) Size() int64 { return longPart }
+
+func (h heavy) Clone() engine.Fitter {
+	close(h.begun)
+	<-h.end
+	return h
+}
+
+// A group that begins as a pass of gigabytes does not hold up the end of its query.
+func TestBeginInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	defer Interruptible(ctx)()
+	h := heavy{begun: make(chan struct{}), end: make(chan struct{})}
+	defer close(h.end)
+	go func() {
+		<-h.begun
+		cancel()
+	}()
+	s := &fitState{plan: &fitPlan{method: &engine.Method{Kind: engine.Parts}, empty: h}}
+	if err := s.wake(); !errors.Is(err, stop.ErrInterrupted) || s.Fitter != nil {
+		t.Errorf("interrupted, it gives %v and %v", s.Fitter, err)
+	}
+}

@@ -144,17 +144,17 @@ func (s *fitState) wait(p *rows.Packer, l *rows.Layout, src *rows.Source, lo, hi
 const waitingFrom = 96
 
 // wake makes the fit of the rows that wait, which more will follow.
-func (s *fitState) wake() error {
+func (s *fitState) wake() (err error) {
 	if s.Fitter != nil {
 		return nil
 	}
 	w := s.waiting
 	s.waiting = waiting{}
 	if w.layout == nil {
-		s.Fitter = s.plan.empty.Clone()
-		return nil
+		s.Fitter, err = s.plan.begin()
+		return err
 	}
-	_, err := s.learn(w)
+	_, err = s.learn(w)
 	return err
 }
 
