@@ -91,6 +91,7 @@ var longFits = []long{
 	{name: "pass of lowrank, rows", method: "newton_state", n: 300000, p: 20000, small: [2]int{15000, 2000}, nnz: 40, link: "logit", o: kernels.Options{Sites: "lowrank", Rank: 200}, before: 1, update: true},
 	{name: "pass of lowrank, directions", method: "newton_state", n: 2000, p: 50000, small: [2]int{400, 5000}, nnz: 40, link: "logit", o: kernels.Options{Sites: "lowrank", Rank: 300}, before: 2, begin: true},
 	{name: "pass of lowrank, step", method: "newton_state", n: 2000, p: 50000, small: [2]int{300, 3000}, nnz: 40, link: "logit", o: kernels.Options{Sites: "lowrank", Rank: 250, PowerIterations: kernels.Given(0)}, before: 3, step: true},
+	{name: "pass of lowrank, many names merged", method: "newton_state", n: 1000, p: 4000000, small: [2]int{1000, 400000}, nnz: 20, link: "logit", o: kernels.Options{Sites: "lowrank"}, merge: true},
 	{name: "ekf, full, process noise chosen", method: "ekf", n: 20000, p: 500, small: [2]int{20000, 200}, nnz: 20, link: "logit", o: kernels.Options{AutoNoise: true}, update: true},
 }
 

@@ -475,7 +475,7 @@ func (s *Pass) Merge(ctx context.Context, src *Pass) (err error) {
 	if err := s.counted.Merge(&src.counted, nil); err != nil {
 		return err
 	}
-	ids, err := s.dict.Merge(&src.dict)
+	ids, err := s.join(halt, src)
 	if err != nil {
 		return err
 	}
@@ -502,6 +502,20 @@ func (s *Pass) Merge(ctx context.Context, src *Pass) (err error) {
 	s.pearson.Add(src.pearson)
 	tally.Join(&s.totals, &src.totals, ids)
 	return nil
+}
+
+// manyNames are joined beside who waits for it: a million takes some tenths of a second.
+const manyNames = 1 << 17
+
+// join adds the features of src and returns their numbers here.
+func (s *Pass) join(halt *stop.Stop, src *Pass) ([]uint32, error) {
+	if s.dict.Len()+src.dict.Len() < manyNames {
+		return s.dict.Merge(&src.dict)
+	}
+	var ids []uint32
+	var err error
+	halt.Beside(func() { ids, err = s.dict.Merge(&src.dict) })
+	return ids, err
 }
 
 // equal says whether a and b, which s ends, have the same entries.
