@@ -254,8 +254,8 @@ func SetArrowheads(merge func(fits []*Fit, from, out *Fit) ([]Belief, Covariance
 // prior. Exact for Gaussian likelihoods with full covariance; log_evidence gains
 // the overlap log ∫ Πqk / p^(K-1). Known weights must agree.
 //
-// Cost: that of gauss.Product. Errors: fits of different models, an improper product, ErrPerfect;
-// the cause of ctx when it is cancelled.
+// Cost: that of gauss.Product. Errors: fits of different models, an improper product, ErrPerfect,
+// ErrPartPriors; the cause of ctx when it is cancelled.
 //
 // Parts whose dispersions differ, or shapes that they learnt, are multiplied as they are: the
 // posterior under noises of their own. Its dispersion is their mean over the rows, its shape that

@@ -296,7 +296,7 @@ func logNorm(lam, nu float64) float64 { return 0.5 * (nu*nu/lam - math.Log(lam))
 // Fit is the product: the fit without beliefs, and those in belief order, which each visits.
 //
 // Cost: O(p log p), with covariances that of MergeFits. Errors: an improper product
-// (ErrImproper); the cause of ctx.
+// (ErrImproper), ErrPartPriors; the cause of ctx.
 func (m *Merger) Fit(ctx context.Context) (f *Fit, each func(visit func(name []byte, w Weight)), err error) {
 	head := m.head
 	f = &head
