@@ -106,7 +106,11 @@ func (p newton) merge(ctx context.Context, o Part) error {
 }
 
 func (p newton) Step(ctx context.Context, m *kernels.Model) (*laplace.Step, error) {
-	return p.Pass.Solve(ctx, m)
+	step, err := p.Pass.Solve(ctx, m)
+	if err == nil {
+		step.Fit.KeepPriors(m)
+	}
+	return step, err
 }
 
 type directions struct{ *lowrank.Pass }
@@ -134,6 +138,7 @@ func (p directions) Step(ctx context.Context, m *kernels.Model) (*laplace.Step, 
 	if err != nil {
 		return nil, err
 	}
+	f.KeepPriors(m)
 	return &laplace.Step{Fit: f, Distance: distance, LogPosterior: math.NaN()}, nil
 }
 
