@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
@@ -104,6 +105,23 @@ func (l *learner) known(groups *mode.Groups) (*mode.Spread, error) {
 		out.Mean, out.SD = append(out.Mean, sd), append(out.SD, sd*0.5/math.Sqrt(x))
 	}
 	return out, nil
+}
+
+// single says in f where the weights' joint posterior is that under one value of learnt variances, around being what was
+// found of them, and that matters.
+func (l *learner) single(around *mode.Spread, f *kernels.Fit) error {
+	g, count := l.groups()
+	if _, ok := l.e.(*full); !ok || !l.p.Options.Integrate || !l.p.LearnsPrior() || !l.out.converged || l.p.N == 0 || len(count) == 0 {
+		return nil
+	}
+	variance := make([]float64, l.p.P)
+	if err := l.e.initial(make([]float64, l.p.P), variance); err != nil {
+		return err
+	}
+	if g.Single(around, variance, l.p.PriorVar) {
+		f.Say(mode.NotAveraged)
+	}
+	return nil
 }
 
 // gaussian is the posterior where the fit stands.

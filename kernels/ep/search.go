@@ -106,6 +106,9 @@ func (s *search) fit(p *kernels.Problem) (*Result, error) {
 		if l.out.converged {
 			l.parameters(r.Fit)
 		}
+		if err := l.single(around, r.Fit); err != nil {
+			return nil, err
+		}
 		return r, l.guessed(r.Fit)
 	}
 	return s.result(p, e, out, nil)

@@ -177,20 +177,15 @@ func (h *learner) integrate() (*spread, error) {
 	return out, nil
 }
 
-// matters says whether a variance among those, which are hardly known, is on average so far above
-// its value here that a weight of it would have a deviation larger by a tenth: as far as the rows
-// leave it its prior.
+// matters says whether weights of those groups, whose variances are hardly known, are told too well for that (mode.Groups.Narrow),
+// average being the mean of a variance.
 func (h *learner) matters(wide []int, average func(k int) float64) bool {
-	if len(wide) == 0 {
-		return false
-	}
-	left, prior := h.at.vars(), h.root.Of.Var
-	for j, k := range h.Of {
-		if slices.Contains(wide, k) && left[j]/prior[j]*(average(k)/prior[j]-1) > 0.2 {
-			return true
+	return len(wide) > 0 && h.Narrow(h.at.vars(), h.root.Of.Var, func(k int, prior float64) float64 {
+		if !slices.Contains(wide, k) {
+			return 0
 		}
-	}
-	return false
+		return average(k)/prior - 1
+	})
 }
 
 // approach moves the start of variances of few weights, far from those of the highest evidence,

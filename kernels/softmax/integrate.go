@@ -54,32 +54,9 @@ func (h *learner) integrate(theta []float64) (around *mode.Spread, at []float64,
 }
 
 // single says whether the weights' posterior is that under one value of the variances, around being what was found of
-// them, and whether that matters: whether some weight would have a deviation larger by a tenth, as far as the rows leave
-// it its prior, if the mean of its variance were in the place of the value.
+// them, and whether that matters.
 func (h *learner) single(around *mode.Spread) bool {
-	if !h.x.Options.Integrate || around != nil && around.Weights != nil {
-		return false
-	}
-	p := h.search.p
-	left, prior := h.at.post.Var, h.root.Of.Diag()
-	information := make([]float64, len(h.theta))
-	for lo := 0; lo < len(left); lo += p {
-		h.Information(information, left[lo:lo+p], prior[lo:lo+p])
-	}
-	for j, v := range left {
-		k := h.Of[j%p]
-		if k < 0 {
-			continue
-		}
-		above := min(0.25/information[k], 1)
-		if around != nil {
-			above = (around.Mean[k]*around.Mean[k]+around.SD[k]*around.SD[k])/prior[j] - 1
-		}
-		if v/prior[j]*above > 0.2 {
-			return true
-		}
-	}
-	return false
+	return h.x.Options.Integrate && h.Single(around, h.at.post.Var, h.root.Of.Diag())
 }
 
 // here is the posterior of the weights where the learner stands. The nearest Gaussian is sought from the one

@@ -40,6 +40,37 @@ func (g *Groups) Information(to, variance, prior []float64) {
 	}
 }
 
+// Single says whether the weights' posterior is that under one value of the variances of groups, around being what
+// was found of them, nil for nothing, and whether that matters (Narrow): where nothing was found the mean of a variance is
+// above its value by what the weights say of it, by as much again at most. variance and prior are of the weights, of one
+// class after the other.
+func (g *Groups) Single(around *Spread, variance, prior []float64) bool {
+	if around != nil && around.Weights != nil {
+		return false
+	}
+	information := make([]float64, len(g.Names))
+	for lo := 0; lo < len(variance); lo += len(g.Of) {
+		g.Information(information, variance[lo:lo+len(g.Of)], prior[lo:lo+len(g.Of)])
+	}
+	return g.Narrow(variance, prior, func(k int, prior float64) float64 {
+		if around == nil {
+			return min(0.25/information[k], 1)
+		}
+		return (around.Mean[k]*around.Mean[k]+around.SD[k]*around.SD[k])/prior - 1
+	})
+}
+
+// Narrow says whether some weight would have a deviation larger by a tenth, as far as the rows leave it its prior, if the
+// mean of its prior variance were in the place of the value: above is by how much of that it is more, of group k.
+func (g *Groups) Narrow(variance, prior []float64, above func(k int, prior float64) float64) bool {
+	for j, v := range variance {
+		if k := g.Of[j%len(g.Of)]; k >= 0 && v/prior[j]*above(k, prior[j]) > 0.2 {
+			return true
+		}
+	}
+	return false
+}
+
 // leastFreedom is below how many rows that the weights leave a dispersion is called a guess: the logarithm of its
 // root is then uncertain by more than 1/√(2 · 1.5) = 0.6, as under its prior.
 const leastFreedom = 1.5
