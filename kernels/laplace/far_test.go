@@ -2,6 +2,7 @@ package laplace
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"testing"
 
@@ -57,5 +58,45 @@ func TestFarStart(t *testing.T) {
 		kerneltest.Close(t, what+" intercept", f.Beliefs[0].Mean, c.mean+c.constant*a, kerneltest.Tol{Rel: 1e-7, Abs: 1e-6})
 		kerneltest.Close(t, what+" weight", f.Beliefs[1].Mean, c.mean+c.prior*c.x*a, kerneltest.Tol{Rel: 1e-7, Abs: 1e-6})
 		kerneltest.Close(t, what+" evidence", f.LogEvidence, log-0.5*math.Log1p(k*curv), kerneltest.Tol{Rel: 1e-7})
+	}
+}
+
+// A row of 1e20 on the right side says nothing of its weight where the others have it. Newton's
+// method comes there past places where it alone bends the log posterior: a step of 1e-10
+// deviations moves its predictor by 1, and is not the last.
+func TestFarRow(t *testing.T) {
+	fit := func(link string, far, weight float64) *kernels.Fit {
+		t.Helper()
+		var d data
+		for i := range 20 {
+			d.x = append(d.x, []float64{float64(i % 3)})
+			d.y = append(d.y, float64(i%2))
+			d.weight = append(d.weight, 1)
+		}
+		d.x[3], d.weight[3] = []float64{far}, weight
+		m := model(t, "bernoulli", link, lik.Params{})
+		m.NoIntercept = false
+		f, err := Fit(context.Background(), problem(t, m, d))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	for _, link := range []string{"logit", "probit"} {
+		want := fit(link, 0, 0)
+		for _, far := range []float64{1e18, 1e19, 1e20, 1e21, 1e22, 1e30, 1e60} {
+			got := fit(link, far, 1)
+			if got.Status != "ok" {
+				if far < 1e60 { // that takes more steps than are allowed
+					t.Errorf("%s %v: %s", link, far, got.Status)
+				}
+				continue
+			}
+			for j, b := range want.Beliefs {
+				what := fmt.Sprint(link, " ", far, " ", b.Feature)
+				kerneltest.Close(t, what, got.Beliefs[j].Mean, b.Mean, kerneltest.Tol{Rel: 1e-7})
+				kerneltest.Close(t, what, got.Beliefs[j].Variance, b.Variance, kerneltest.Tol{Rel: 1e-7})
+			}
+		}
 	}
 }

@@ -630,6 +630,42 @@ func (s *search) Longest() (t float64, capped bool) {
 	return min(1, maxRise/far), true
 }
 
+// telling is from what share of what the prior says of its predictor on a row tells of it, and
+// bends the share of its curvature that may change in a step that is to be the last.
+const telling, bends = 0.01, 0.01
+
+// Curves says that rows which tell of their predictor tell another thing where Newton's step
+// ends. One row of 1e20 makes the log posterior so steep that a step of 1e-10 deviations moves
+// its predictor by 1; a little further on it says nothing, and the mode is where the others
+// have it.
+func (s *search) Curves() bool {
+	if s.sums != nil || s.data.Lik.Traits().Gaussian {
+		return false
+	}
+	if s.once != nil && s.once.due {
+		s.toEta(s.dEta, s.du)
+		s.once.due = false
+	}
+	prior := s.root.Of.Var
+	for i, d := range s.dEta {
+		w := math.Abs(s.now.Curv[i])
+		if math.Abs(d) < 1e-4 || w == 0 {
+			continue
+		}
+		sd := 0.0 // of its predictor, at most
+		for col, val := s.Entries(i); len(col) > 0; col, val = col[1:], val[1:] {
+			sd += math.Abs(val[0]) * math.Sqrt(prior[col[0]])
+		}
+		if math.Sqrt(w)*sd < math.Sqrt(telling) {
+			continue
+		}
+		if _, _, next := s.data.Lik.LogLik(s.data.Obs(i), s.now.Eta[i]+d); math.Abs(-next-s.now.Curv[i]) > bends*w {
+			return true
+		}
+	}
+	return false
+}
+
 func (s *search) Gain(t float64) float64 {
 	if s.sums != nil {
 		copy(s.tried, s.u)

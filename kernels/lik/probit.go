@@ -63,6 +63,9 @@ func probitLog(w, x float64) (logp, d1, d2 float64) {
 		return 0, 0, 0
 	}
 	logp, r, residual := special.PhiMoments(x)
+	if x > 0 {
+		return w * logp, w * r, -w * r * (x + r) // residual - 1 keeps no digits in the upper tail
+	}
 	return w * logp, w * r, w * (residual - 1)
 }
 

@@ -61,7 +61,8 @@ const (
 
 // Climb goes up h. It has converged when the top is within Tol posterior deviations, by
 // Newton's decrement, when rounding is all that is left of the decrement, or, if h can
-// tell, when it has arrived. Errors: those of h, a curvature that overflows.
+// tell, when it has arrived. A hill that Curves along the step is no parabola there, and has
+// no decrement that means anything. Errors: those of h, a curvature that overflows.
 func (n *Newton) Climb(h Hill, halt *stop.Stop) error {
 	n.Status, n.Iterations, n.Decrement, n.far = "", 0, math.Inf(1), 0
 	short := func(why string) error {
@@ -79,6 +80,9 @@ func (n *Newton) Climb(h Hill, halt *stop.Stop) error {
 		last := n.Decrement
 		n.Decrement = math.Sqrt(math.Abs(slope)) // a slope below 0 is rounding, not the top
 		there := n.Decrement <= n.Tol || n.Decrement < 1e-4 && n.Decrement > 0.5*last && (n.Decrement < n.Stall || n.atRounding(h))
+		if c, ok := h.(interface{ Curves() bool }); ok && there && n.Decrement > 0 {
+			there = !c.Curves()
+		}
 		switch {
 		case there && !n.Final:
 			return nil
