@@ -3,6 +3,7 @@ package filter
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
@@ -29,10 +30,15 @@ type walk struct {
 	v        float64
 	rows     int // since the last check
 	repaired int64
+	sharp    int64 // rows that left less than digits of their predictor's variance
 	stop     *stop.Stop
 }
 
 const checkRows = 1024
+
+// digits is the share of its predictor's variance, in which Σ has sixteen digits, that a row may
+// leave: of what is left it then has four.
+const digits = 1e-12
 
 func newWalk(g *gauss.Normal) (*walk, error) {
 	w := &walk{}
@@ -115,6 +121,9 @@ func (w *walk) absorb(mean []float64, t lik.Tilted) {
 	if t.Beta == 0 {
 		return
 	}
+	if t.Ratio < digits {
+		w.sharp++
+	}
 	for i := range w.p {
 		ci := w.c[i]
 		if ci == 0 {
@@ -154,7 +163,7 @@ func (w *walk) cholesky() (l *dense.Matrix, raised float64, err error) {
 			return l, raised, nil
 		}
 	}
-	return nil, 0, fmt.Errorf("%w: %w", gauss.ErrNotPD, err)
+	return nil, 0, fmt.Errorf("process_noise makes variances between rows of which rounding leaves no covariance (%w: %w); lower it, tell time in larger units, or use adf with covariance 'arrowhead'", gauss.ErrNotPD, err)
 }
 
 // repair raises the diagonal where rounding has made Σ indefinite.
@@ -272,8 +281,12 @@ func (w *walk) under(s *stop.Stop) { w.stop = s }
 func (w *walk) size() int64 { return 8 * int64(cap(w.s)+2*cap(w.c)) }
 
 func (w *walk) status() string {
-	if w.repaired == 0 {
-		return ""
+	var said []string
+	if w.sharp > 0 {
+		said = append(said, fmt.Sprintf("%d rows told more than 1e12 times what was known of their predictor, of which rounding leaves less than four digits: process_noise is large for the time between rows, or a prior variance is", w.sharp))
 	}
-	return fmt.Sprintf("rounding took the covariance out of the positive definite %d times; its diagonal was raised by parts in 1e15 or more", w.repaired)
+	if w.repaired > 0 {
+		said = append(said, fmt.Sprintf("rounding took the covariance out of the positive definite %d times; its diagonal was raised by parts in 1e15 or more", w.repaired))
+	}
+	return strings.Join(said, "; ")
 }
