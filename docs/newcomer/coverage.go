@@ -26,6 +26,7 @@ var coverage = Part{
 		"for each set from N(0, 1), no option but the family; the gaussian response is 1000 + 250 times the linear predictor and its noise. Predictors are those of the set's first ten rows " +
 		"(`eta_mean` and `eta_variance` of `bglm_predict_dist`), and the aim for them is 2 points; weights are those of `bglm_summary`. How a column's level and the intercept share their sum is known " +
 		"from the prior alone, so that weights are covered too often where the prior is wider than the truth: the intercept's N(0, 10) for all, for gaussian also the unit of the response. " +
+		"Of three classes the predictors are the contrasts of each class between one of the first ten rows and one of the next (`bglm_contrast`). " +
 		"In brackets the Monte-Carlo standard error.",
 	Run: func(c *Context) (*Table, error) {
 		t := &Table{Head: []string{"family", "call", "data sets", "predictors: 50 %", "80 %", "95 %", "weights: 50 %", "80 %", "95 %", "not ok"}}
@@ -43,7 +44,7 @@ var coverage = Part{
 				return nil, err
 			}
 		}
-		return t, nil
+		return t, c.classLine(s, n, t)
 	},
 }
 
@@ -78,15 +79,7 @@ func (c *Context) coverageLines(s *session, family string, n int, t *Table) erro
 			if err != nil {
 				return err
 			}
-			row = append(row, fmt.Sprintf("%.1f (%.1f)", 100*share, 100*se))
-			// The quick form allows for its own noise.
-			aim := coverageAim
-			if c.Quick {
-				aim += 3 * se
-			}
-			if !(math.Abs(share-level) <= aim) {
-				t.miss(family+", "+e.name, "%.0f %% intervals hold %.1f %% of the predictors", 100*level, 100*share)
-			}
+			row = append(row, c.held(t, family+", "+e.name, "predictors", level, share, se))
 		}
 		for _, level := range levels {
 			share, se, err := s.coverage(worlds, level, shift, unit)
@@ -95,16 +88,88 @@ func (c *Context) coverageLines(s *session, family string, n int, t *Table) erro
 			}
 			row = append(row, fmt.Sprintf("%.1f (%.1f)", 100*share, 100*se))
 		}
-		var said int
-		var status string
-		if err := s.row("SELECT count(*) FILTER (fit.status <> 'ok'), coalesce(mode(fit.status) FILTER (fit.status <> 'ok'), '') FROM fits", &said, &status); err != nil {
+		said, err := s.notOK()
+		if err != nil {
 			return err
 		}
-		row = append(row, strings.TrimSuffix(fmt.Sprintf("%d: %s", said, status), ": "))
+		row = append(row, said)
 		fmt.Fprintln(c.Log, strings.Join(row, " | "))
 		t.add(row...)
 	}
 	return nil
+}
+
+// held is the entry of a share and its standard error, which misses its aim where it is too far from the level.
+func (c *Context) held(t *Table, call, what string, level, share, se float64) string {
+	aim := coverageAim
+	if c.Quick { // it allows for its own noise
+		aim += 3 * se
+	}
+	if !(math.Abs(share-level) <= aim) {
+		t.miss(call, "%.0f %% intervals hold %.1f %% of the %s", 100*level, 100*share, what)
+	}
+	return fmt.Sprintf("%.1f (%.1f)", 100*share, 100*se)
+}
+
+// classLine is of three classes, each with weights of its own.
+func (c *Context) classLine(s *session, n int, t *Table) error {
+	r := rand.New(rand.NewPCG(3, 4))
+	if c.Quick {
+		n = 30
+	}
+	classes := make([][]*world, 3)
+	for range n {
+		first := newWorld(r, "bernoulli", 400, 8, 1, 0)
+		best := make([]float64, len(first.y))
+		for k := range classes {
+			w := *first
+			w.weights, w.eta = map[string]float64{}, nil
+			for _, name := range first.features() {
+				w.weights[name] = r.NormFloat64()
+			}
+			for i := range w.y {
+				w.eta = append(w.eta, w.predictor(w.weights, i))
+				// The class of the largest sum with a Gumbel variable is drawn by softmax.
+				if z := w.eta[i] - math.Log(r.ExpFloat64()); k == 0 || z > best[i] {
+					best[i], first.y[i] = z, float64(k)
+				}
+			}
+			classes[k] = append(classes[k], &w)
+		}
+	}
+	for k, worlds := range classes {
+		if err := s.load(fmt.Sprint("class", k), worlds); err != nil {
+			return err
+		}
+	}
+	if err := s.exec("CREATE OR REPLACE TABLE fits AS SELECT sim, bglm_softmax(y::INT, {u: u, v: v, g: g}) AS fit FROM class0 GROUP BY sim; " +
+		"CREATE OR REPLACE TABLE sims AS SELECT sim, i, {u: a.u, v: a.v, g: a.g} AS x, [a.eta, b.eta, c.eta] AS eta FROM class0 a JOIN class1 b USING (sim, i) JOIN class2 c USING (sim, i) WHERE i < 20; " +
+		"CREATE OR REPLACE TABLE pairs AS SELECT sim, list_transform(list_zip(a.eta, b.eta), lambda e: e[1] - e[2]) AS d, bglm_contrast(fit, a.x, b.x) AS q FROM sims a JOIN sims b USING (sim) JOIN fits USING (sim) WHERE a.i < 10 AND b.i = a.i + 10"); err != nil {
+		return err
+	}
+	row := []string{"three classes", "bglm_softmax", fmt.Sprint(n)}
+	for _, level := range levels {
+		held, err := s.columns(fmt.Sprintf("SELECT avg((abs(d - q.mean) <= %v * q.sd)::INT) FROM (SELECT sim, unnest(list_transform(d, lambda e: e - list_avg(d))) AS d, unnest(q) AS q FROM pairs WHERE len(q) = 3) GROUP BY sim ORDER BY sim", math.Sqrt2*math.Erfinv(level)))
+		if err != nil {
+			return err
+		}
+		share, se := paired(held[0], constant(len(held[0]), 0))
+		row = append(row, c.held(t, "three classes, bglm_softmax", "contrasts", level, share, se))
+	}
+	said, err := s.notOK()
+	if err != nil {
+		return err
+	}
+	t.add(append(row, "-", "-", "-", said)...)
+	return nil
+}
+
+// notOK is how many of the fits say more than ok, and what most of these say.
+func (s *session) notOK() (string, error) {
+	var said int
+	var status string
+	err := s.row("SELECT count(*) FILTER (fit.status <> 'ok'), coalesce(mode(fit.status) FILTER (fit.status <> 'ok'), '') FROM fits", &said, &status)
+	return strings.TrimSuffix(fmt.Sprintf("%d: %s", said, status), ": "), err
 }
 
 // predictors is the share of true predictors that the intervals of the fits hold, and its

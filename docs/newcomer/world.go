@@ -43,10 +43,15 @@ func newWorld(r *rand.Rand, family string, n, levels int, spread, tied float64) 
 	scaled(w.u)
 	scaled(w.v)
 	for i := range n {
-		eta := w.weights["(Intercept)"] + w.weights["u"]*w.u[i] + w.weights["v"]*w.v[i] + w.weights["g="+w.g[i]]
+		eta := w.predictor(w.weights, i)
 		w.eta, w.y = append(w.eta, eta), append(w.y, draw(r, family, eta))
 	}
 	return w
+}
+
+// predictor is the linear predictor of row i at some weights.
+func (w *world) predictor(weights map[string]float64, i int) float64 {
+	return weights["(Intercept)"] + weights["u"]*w.u[i] + weights["v"]*w.v[i] + weights["g="+w.g[i]]
 }
 
 // noise is the standard deviation of a simulated gaussian response.
@@ -86,7 +91,7 @@ func scaled(x []float64) {
 func (w *world) logLik(weights map[string]float64) float64 {
 	sum := 0.0
 	for i := range w.y {
-		eta := weights["(Intercept)"] + weights["u"]*w.u[i] + weights["v"]*w.v[i] + weights["g="+w.g[i]]
+		eta := w.predictor(weights, i)
 		switch w.family {
 		case "gaussian":
 			e := (w.y[i] - eta) / noise
