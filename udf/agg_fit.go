@@ -46,16 +46,7 @@ func newFitPlan(method *engine.Method, s *option.Settings, times, trials bool) (
 // begin is the fit that a group begins as. A pass may begin with gigabytes, whose copy an interrupt
 // does not wait for.
 func (p *fitPlan) begin() (engine.Fitter, error) {
-	var f engine.Fitter
-	long := p.method.Kind == engine.Parts && p.empty.Size() >= longPart
-	err := stop.Leave(running(), long, func() error {
-		f = p.empty.Clone()
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return f, nil
+	return beside(p.method.Kind == engine.Parts && p.empty.Size() >= longPart, func() (engine.Fitter, error) { return p.empty.Clone(), nil })
 }
 
 // smallStart is how many beliefs a fit continued may have to be kept beside its groups.
@@ -517,10 +508,11 @@ func solveAll(groups []solvable, null func(), write func(i int) error) error {
 type form struct {
 	y, x    func(v *capi.Vec) error // whether their types can serve; features of any type where x is nil
 	result  *capi.Type
-	doc     string                                // of the result
-	example string                                // a statement with a $call
-	call    string                                // in it, after bglm_<method>, with a $link, and $order where rows have one
-	write   func(out *capi.Col, r *engine.Result) // nil: see fitsWriter.result
+	doc     string // of the result
+	example string // a statement with a $call
+	call    string // in it, after bglm_<method>, with a $link, and $order where rows have one
+	// write appends the result; nil where fitsWriter.result does by itself.
+	write func(out *capi.Col, r *engine.Result)
 }
 
 var forms = map[engine.Kind]form{

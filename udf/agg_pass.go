@@ -5,7 +5,6 @@ import (
 
 	"github.com/bglm/bglm/kernels/engine"
 	"github.com/bglm/bglm/kernels/option"
-	"github.com/bglm/bglm/kernels/stop"
 	"github.com/bglm/bglm/udf/internal/capi"
 )
 
@@ -37,28 +36,12 @@ func readPass(v *capi.Vec, i int) (engine.Part, error) {
 
 // decodePart is engine.DecodePart of bytes that are nobody else's.
 func decodePart(b []byte) (engine.Part, error) {
-	var p engine.Part
-	err := stop.Leave(running(), len(b) >= longPart, func() (err error) {
-		p, err = engine.DecodePart(b)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return p, nil
+	return beside(len(b) >= longPart, func() (engine.Part, error) { return engine.DecodePart(b) })
 }
 
 // partBytes is p, which stays as it is, in bytes.
 func partBytes(p engine.Part) ([]byte, error) {
-	var b []byte
-	err := stop.Leave(running(), p.Size() >= longPart, func() error {
-		b = p.Bytes()
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return b, nil
+	return beside(p.Size() >= longPart, func() ([]byte, error) { return p.Bytes(), nil })
 }
 
 func checkPasses(v *capi.Vec) error {

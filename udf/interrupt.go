@@ -97,6 +97,19 @@ func going(i int) error {
 	return stop.Cause(running())
 }
 
+// beside is what f makes. Where that takes long an interrupt ends the query without it.
+func beside[T any](long bool, f func() (T, error)) (T, error) {
+	var made, none T
+	err := stop.Leave(running(), long, func() (err error) {
+		made, err = f()
+		return err
+	})
+	if err != nil {
+		return none, err // made may still be written
+	}
+	return made, nil
+}
+
 // interrupted says of an error that its query was ended from outside: no answer, not
 // even NULL, stands for that.
 func interrupted(err error) bool { return errors.Is(err, stop.ErrInterrupted) }
