@@ -475,7 +475,11 @@ func (s *Pass) Merge(ctx context.Context, src *Pass) (err error) {
 	if err := s.counted.Merge(&src.counted, nil); err != nil {
 		return err
 	}
-	ids, err := s.join(halt, src)
+	var ids []uint32
+	err = stop.Leave(ctx, s.dict.Len()+src.dict.Len() >= manyNames, func() (err error) {
+		ids, err = s.dict.Merge(&src.dict)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -506,17 +510,6 @@ func (s *Pass) Merge(ctx context.Context, src *Pass) (err error) {
 
 // manyNames are joined beside who waits for it: a million takes some tenths of a second.
 const manyNames = 1 << 17
-
-// join adds the features of src and returns their numbers here.
-func (s *Pass) join(halt *stop.Stop, src *Pass) ([]uint32, error) {
-	if s.dict.Len()+src.dict.Len() < manyNames {
-		return s.dict.Merge(&src.dict)
-	}
-	var ids []uint32
-	var err error
-	halt.Beside(func() { ids, err = s.dict.Merge(&src.dict) })
-	return ids, err
-}
 
 // equal says whether a and b, which s ends, have the same entries.
 func equal(s *stop.Stop, a, b *dense.Matrix) bool {
