@@ -28,18 +28,23 @@ const (
 	integrateTol = 1e-5
 )
 
+// averages says whether the posterior of the prior variances is sought, and of which groups.
+func (l *learner) averages() (g mode.Groups, ok bool) {
+	if _, joint := l.e.(*full); !joint || !l.p.Options.Integrate || !l.p.LearnsPrior() || !l.out.converged || l.p.N == 0 {
+		return g, false
+	}
+	g, count := l.groups()
+	return g, len(count) > 0
+}
+
 // integrate finds the posterior of the prior variances, and leaves the learner at its mode. nil where
 // it is not found, and where weights have no joint Gaussian.
 func (l *learner) integrate() (*mode.Spread, error) {
-	f, ok := l.e.(*full)
-	o := &l.p.Options
-	if !ok || !o.Integrate || !l.p.LearnsPrior() || !l.out.converged || l.p.N == 0 {
+	g, ok := l.averages()
+	if !ok {
 		return nil, nil
 	}
-	g, count := l.groups()
-	if len(count) == 0 {
-		return nil, nil
-	}
+	f, o := l.e.(*full), &l.p.Options
 	about, err := g.Start(l.p)
 	if err != nil {
 		return nil, err
@@ -110,8 +115,8 @@ func (l *learner) known(groups *mode.Groups) (*mode.Spread, error) {
 // single says in f where the weights' joint posterior is that under one value of learnt variances, around being what was
 // found of them, and that matters.
 func (l *learner) single(around *mode.Spread, f *kernels.Fit) error {
-	g, count := l.groups()
-	if _, ok := l.e.(*full); !ok || !l.p.Options.Integrate || !l.p.LearnsPrior() || !l.out.converged || l.p.N == 0 || len(count) == 0 {
+	g, ok := l.averages()
+	if !ok {
 		return nil
 	}
 	variance := make([]float64, l.p.P)
