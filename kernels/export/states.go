@@ -109,6 +109,9 @@ func layModel(f *kernels.Fit, base int, pinned bool) (*model, error) {
 	return m, nil
 }
 
+// neverSeen stands for a level that a fit has not seen: none is called so.
+const neverSeen = "\x01"
+
 // tie finds the pairs of columns of levels whose weights of one level never seen are correlated.
 func (m *model) tie() {
 	at := func(name string) int {
@@ -120,7 +123,7 @@ func (m *model) tie() {
 	}
 	for _, c := range m.fit.Correlations {
 		t := tie{a: at(c.A), b: at(c.B)}
-		cov, ok := m.fit.TiedPrior([]byte(c.A+"=\x01"), []byte(c.B+"=\x01"))
+		cov, ok := m.fit.TiedPrior([]byte(c.A+"="+neverSeen), []byte(c.B+"="+neverSeen))
 		if t.a < 0 || t.b < 0 || !ok {
 			continue
 		}
@@ -189,7 +192,7 @@ func (m *model) fill(c *column, used map[string]bool) {
 		c.truth = c.truth && (level == "true" || level == "false")
 	}
 	c.truth = c.truth && len(c.levels) > 0
-	c.other = m.of(c.name + "=\x01") // no level is called so
+	c.other = m.of(c.name + "=" + neverSeen)
 }
 
 // of is the state of a feature, with its prior where there is no belief about it.
