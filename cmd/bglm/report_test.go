@@ -417,8 +417,6 @@ func TestReportOfCounts(t *testing.T) {
 	}
 }
 
-// A stream whose time is a date has dates on its axes and on its card, and a number's path is
-// that of the effect of a standard deviation, beside those of levels.
 // Levels may hold what ends a statement or is no text of XML.
 func TestReportOfZeroBytes(t *testing.T) {
 	dir := t.TempDir()
@@ -435,6 +433,8 @@ func TestReportOfZeroBytes(t *testing.T) {
 	}
 }
 
+// A stream whose time is a date has dates on its axes and on its card, and a number's path is
+// that of the effect of a standard deviation, beside those of levels.
 func TestReportOfDates(t *testing.T) {
 	dir := t.TempDir()
 	data, fit, page := filepath.Join(dir, "d.parquet"), filepath.Join(dir, "f.parquet"), filepath.Join(dir, "r.html")
