@@ -50,6 +50,8 @@ type learner struct {
 	pass   *newtonStep // in place of the rows; nil
 	coarse bool        // integrate makes no grid
 	plain  bool        // integrate has not averaged over variances, and that matters
+	rough  bool        // the first modes need not be exact: see ease
+	risen  *rise       // the latest of Slope
 	rising bool        // the evidence has no maximum near: only a prior of what is learnt has
 }
 
@@ -308,7 +310,41 @@ func (d *drift) to(theta, w []float64, tol float64) []float64 {
 	return move
 }
 
-func (h *learner) Slope() (g, scale []float64, err error) { return h.slope(h.at) }
+// rise is the slope of an evidence, with their scales.
+type rise struct {
+	of       *evidence
+	g, scale []float64
+}
+
+func (h *learner) Slope() (g, scale []float64, err error) {
+	if h.pass != nil {
+		return h.slope(h.at)
+	}
+	if h.risen == nil || h.risen.of != h.at {
+		if g, scale, err = h.slope(h.at); err != nil {
+			return nil, nil, err
+		}
+		h.risen = &rise{h.at, g, scale}
+		h.ease()
+	}
+	return slices.Clone(h.risen.g), slices.Clone(h.risen.scale), nil
+}
+
+// ease says how near the next mode is to be sought: the evidence there is to be off by no more than a
+// 1e-5th of what the slope has left to gain, its slope by a 100th.
+func (h *learner) ease() {
+	if !h.rough {
+		return
+	}
+	gain := 0.0
+	for k, g := range h.risen.g {
+		gain += g * g / (2 * h.risen.scale[k])
+	}
+	h.search.loose = min(max(0.004*math.Sqrt(gain), 0.1*near), roughest)
+}
+
+// roughest is how far from the mode, in posterior deviations, the first evidences are.
+const roughest = 0.1
 
 // exactly goes to the mode itself where it stands only near it.
 func (h *learner) exactly() error {
@@ -340,7 +376,7 @@ func (h *learner) maximise(start []float64) (best *evidence, status, note string
 		if h.slow { // one maximum will do
 			starts = slices.Delete(starts, 1, len(starts)-len(h.Given[:min(1, len(h.Given))]))
 			if h.x.Options.Tol == 0 {
-				h.search.loose = 0.1 * near
+				h.rough, h.search.loose = true, roughest
 			}
 		}
 		for _, s := range starts {
@@ -366,6 +402,9 @@ func (h *learner) maximise(start []float64) (best *evidence, status, note string
 		}
 		h.Keep() // another mode: its own θ
 		starts = [][]float64{h.theta}
+	}
+	if h.rough {
+		h.rough, h.search.loose = false, 0.1*near
 	}
 	if status == "" {
 		status = h.search.Status
