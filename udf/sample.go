@@ -129,11 +129,15 @@ func callSample(args []capi.Vec, n int, out *capi.Col) error {
 func (p *predictor) leaveOut(row observation, by predict.Factor) (predict.LeftOut, error) {
 	k := p.fits.foretold
 	m, v := k.Of(row.m, row.v, row.offset)
-	return predict.LeaveOut(p.fits.lik, row.Obs, m, v, by, p.fits.learntBeside(), func() (m, v float64, err error) {
+	out, err := predict.LeaveOut(p.fits.lik, row.Obs, m, v, by, p.fits.learntBeside(), func() (m, v float64, err error) {
 		m, v, _, err = p.gaussian(row.i, true)
 		m, v = k.Of(m+row.offset, v, row.offset)
 		return m, v, err
 	})
+	if err != nil || k.Plain() {
+		return out, err
+	}
+	return out.Averaged(p.fits.lik, row.Obs, row.m, row.v)
 }
 
 var influenceType = capi.StructOf(fld("residual", capi.TDouble), fld("curvature", capi.TDouble), fld("leverage", capi.TDouble), fld("loo_log_density", capi.TDouble))

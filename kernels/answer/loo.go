@@ -96,7 +96,7 @@ type LOO struct {
 // NewLOO adds up no rows yet. by is the factor that rows have in f (engine.FactorOf), keep has it remember the rows one by one, as Compare needs.
 // Errors: those of predict.New.
 func NewLOO(f *kernels.Fit, by predict.Factor, keep bool) (*LOO, error) {
-	s, err := predict.New(f.Foretelling())
+	s, err := predict.New(f)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (l *LOO) Add(ctx context.Context, b *kernels.Batch) error {
 		if err := stop.Cause(ctx); err != nil {
 			return err
 		}
-		m, v, err := l.Linear(b, i)
+		m, v, err := l.Foretell(b, i)
 		if err != nil {
 			return err
 		}

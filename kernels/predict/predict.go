@@ -374,12 +374,19 @@ func (s *Scorer) Influence(b *kernels.Batch, i int) (Influence, error) {
 
 // LeaveOut is LeaveOut of row i, whose response is told from N(m, v) (Foretell), with what the fit has learnt beside its weights.
 func (s *Scorer) LeaveOut(b *kernels.Batch, i int, m, v float64, by Factor) (LeftOut, error) {
-	return LeaveOut(s.Lik, b.Obs(i), m, v, by, s.Beside(), func() (m, v float64, err error) {
+	out, err := LeaveOut(s.Lik, b.Obs(i), m, v, by, s.Beside(), func() (m, v float64, err error) {
 		if m, v, err = s.linear(b, i, true); err == nil {
 			m, v = s.foretold.Of(m, v, b.Shift(i))
 		}
 		return m, v, err
 	})
+	if err != nil || s.foretold.Plain() {
+		return out, err
+	}
+	if m, v, err = s.Linear(b, i); err != nil {
+		return LeftOut{}, err
+	}
+	return out.Averaged(s.Lik, b.Obs(i), m, v)
 }
 
 // Beside is what the fit has learnt beside its weights.
