@@ -38,7 +38,7 @@ const (
 	KeptSize       = "size"       // what rows told of the logarithm of a factor of all weights but the intercept: slope of the log evidence, and information
 	KeptBase       = "base"       // the variance that learnt ones are compared with, where weights became larger; 0
 	KeptForetold   = "foretold"   // Foretold, of a fit that a stream does not go on from
-	KeptPriors     = "priors"     // of how many single features the prior was given, which a merge has to know; 0
+	KeptPriors     = "priors"     // of how many single features, or columns of numbers, the prior was given, which a merge has to know; 0
 )
 
 // KeptVarianceOf is the name of what rows told of the prior variance of a column of levels, or of
@@ -69,11 +69,17 @@ func (f *Fit) Keep(name string, a, b float64) {
 }
 
 // KeepPriors notes of how many single features m, or the fit that it goes on from, was given the
-// prior: weights that are known do not count.
+// prior: weights that are known do not count, nor columns of levels, whose variance f tells. f has its columns.
 func (f *Fit) KeepPriors(m *Model) {
 	n, _, _ := m.Start.Kept(KeptPriors)
 	for _, b := range m.Priors {
 		if b.Variance > 0 {
+			n++
+		}
+	}
+	for _, b := range m.PriorBy {
+		levels := func(c FitColumn) bool { return c.Kind == LevelsColumn && strings.EqualFold(c.Name, b.Column) }
+		if (b.Auto || b.Variance > 0 && b.Variance != m.Prior.Variance) && !f.learnsPrior() && !slices.ContainsFunc(f.Columns, levels) {
 			n++
 		}
 	}

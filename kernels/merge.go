@@ -123,22 +123,76 @@ func Agree(a, b *Fit) error {
 	case len(a.Classes)+len(b.Classes) > 0:
 		return fmt.Errorf("fits with classes cannot be merged")
 	}
+	if a == b {
+		return nil
+	}
 	for _, f := range []*Fit{a, b} {
 		for _, c := range f.Columns {
 			if _, _, ok := f.Kept(keptCrossed(c.Name)); ok {
 				return fmt.Errorf("interaction %.100q was learnt by numbers less their mean in each fit; only fits of one prior can be merged: fit the parts with standardize: false and numbers that are centred by one constant, or %w", c.Name, ErrApart)
 			}
 		}
+	}
+	return differByVariance(a, b)
+}
+
+// agreesWith is Agree of a part with the fit that it started from: one that remembers no columns has no prior
+// variances of theirs.
+func (f *Fit) agreesWith(from *Fit) error {
+	own := *f
+	if len(from.Columns) == 0 {
+		own.Columns = nil
+	}
+	return Agree(&own, from)
+}
+
+// differByVariance reports a column of levels whose prior variance is not that of other weights, unless both fits
+// have it, and were given it: the posterior of one that was learnt is not of the rows and one prior.
+func differByVariance(a, b *Fit) error {
+	for _, f := range []*Fit{a, b} {
+		other := a
+		if f == a {
+			other = b
+		}
 		for _, c := range f.Columns {
 			if f.learnsPrior() {
 				break
 			}
-			if v := f.Prior.Variance; c.Kind == LevelsColumn && math.Abs(c.Variance-v) > 1e-9*v {
-				return fmt.Errorf("column %.100q has a prior variance of its own, %v, and others %v; only fits whose weights all have one can be merged: fit the parts with prior_variance as one number, or %w", c.Name, c.Variance, v, ErrApart)
+			if !f.differs(&c) {
+				continue
 			}
+			v := f.Prior.Variance
+			found, to := other.column(c.Name, LevelsColumn), ""
+			switch _, _, learnt := c.Deviation(); {
+			case found == nil:
+				to = "none"
+			case learnt, other.learnsPrior():
+				to = fmt.Sprintf("%.4g, which were learnt", found.Variance)
+			case math.Abs(c.Variance*other.Prior.Variance-found.Variance*v) > 1e-9*c.Variance*other.Prior.Variance:
+				to = fmt.Sprintf("%.4g", found.Variance)
+			default:
+				continue
+			}
+			return fmt.Errorf("column %.100q has a prior variance of its own, %.4g, and in another fit %s; only fits of one prior can be merged: fit the parts with prior_variance: {%s: %.4g}, or %w", c.Name, c.Variance, to, c.Name, c.Variance, ErrApart)
 		}
 	}
 	return nil
+}
+
+// GivenVariances are the prior variances of columns of levels of f that are not those of other weights.
+func (f *Fit) GivenVariances() (out ColumnPriors) {
+	for _, c := range f.Columns {
+		if f.differs(&c) {
+			out = append(out, ColumnPrior{Column: c.Name, Variance: c.Variance})
+		}
+	}
+	return out
+}
+
+// differs says whether the weights of c, a column of levels, have a prior variance that is not that of others, but for rounding.
+func (f *Fit) differs(c *FitColumn) bool {
+	v := f.Prior.Variance
+	return c.Kind == LevelsColumn && math.Abs(c.Variance-v) > 1e-9*v
 }
 
 // learnsPrior says whether f is of a stream that learnt its prior variances, which are known
@@ -255,7 +309,7 @@ func SetArrowheads(merge func(fits []*Fit, from, out *Fit) ([]Belief, Covariance
 // the overlap log ∫ Πqk / p^(K-1). Known weights must agree.
 //
 // Cost: that of gauss.Product. Errors: fits of different models, an improper product, ErrPerfect,
-// ErrPartPriors; the cause of ctx when it is cancelled.
+// ErrPartPriors, ErrPartCorrelated; the cause of ctx when it is cancelled.
 //
 // Parts whose dispersions differ, or shapes that they learnt, are multiplied as they are: the
 // posterior under noises of their own. Its dispersion is their mean over the rows, its shape that
@@ -358,7 +412,11 @@ func (m *fitMerge) begin() error {
 // gather takes the features of f, which is of the same model, and checks known weights.
 func (m *fitMerge) gather(f *Fit) error {
 	first := m.fits[0]
-	if f != m.start || m.from != nil {
+	if f == m.from {
+		if err := first.agreesWith(f); err != nil {
+			return err
+		}
+	} else if f != m.start {
 		if err := Agree(first, f); err != nil {
 			return err
 		}
@@ -370,7 +428,7 @@ func (m *fitMerge) gather(f *Fit) error {
 			return err
 		}
 		if _, ok := m.prior[id]; !ok {
-			if m.prior[id] = m.out.Prior.Of(view(b.Feature)); first.learnsPrior() {
+			if m.prior[id] = m.out.Prior.Of(view(b.Feature)); first.learnsPrior() || first.GivenVariances() != nil {
 				m.prior[id] = first.PriorOf(view(b.Feature))
 			}
 			if f == m.start {
@@ -505,6 +563,11 @@ func (m *fitMerge) product(base *gauss.Normal, parts []*gauss.Normal, names []st
 	if all != nil {
 		out.Prior.Variance *= all.factor
 		out.Prior.InterceptVariance *= all.factor
+		for k := range out.Columns {
+			if c := &out.Columns[k]; c.Kind == LevelsColumn {
+				c.Variance *= all.factor
+			}
+		}
 		if all.kept {
 			out.Keep(KeptOrigin, all.center, 0)
 		}

@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"errors"
+	"fmt"
 	"math"
 
 	"github.com/bglm/bglm/kernels/lik"
@@ -17,6 +18,7 @@ import (
 type lessons struct {
 	deviation, shape lesson
 	priors           float64 // of how many single features a part was given the prior, at most
+	correlated       bool    // a part has learnt covariances of its prior
 }
 
 type lesson struct {
@@ -32,6 +34,7 @@ type lesson struct {
 
 // add adds a part of n rows, or times as much of what all parts began with.
 func (l *lessons) add(f *Fit, n int64, times float64) {
+	l.correlated = l.correlated || len(f.Correlations) > 0
 	for k := range f.Learnt {
 		switch own := &f.Learnt[k]; own.Name {
 		case LearntDeviation:
@@ -75,6 +78,7 @@ func (l *lessons) merge(o *lessons) {
 	l.deviation.merge(&o.deviation)
 	l.shape.merge(&o.shape)
 	l.priors = max(l.priors, o.priors)
+	l.correlated = l.correlated || o.correlated
 }
 
 // meet notes that a part has the value x.
@@ -98,14 +102,22 @@ func (l *lesson) merge(o *lesson) {
 	l.streams += o.streams
 }
 
-// ErrPartPriors is the error of parts with priors of single features, without a fit that has these.
-var ErrPartPriors = errors.New("parts with priors of single features, which would count in each of them; allowed: with the fit that all parts started from, which has these priors")
+// ErrPartPriors is the error of parts with priors of single features, or of columns of numbers, without a fit that has these.
+var ErrPartPriors = errors.New("parts with priors of single features, which would count in each of them; allowed: with the fit that all parts started from, which has these priors (a prior variance of a column of numbers is one)")
+
+// ErrPartCorrelated is the error of parts that have learnt covariances of their priors, without a fit that they started from.
+var ErrPartCorrelated = fmt.Errorf("parts with correlated columns, whose covariance each has learnt by its own rows; allowed: with the fit that all parts started from; or %w", ErrApart)
 
 // note notes in f what parts have learnt, so many, which began with from.
-// Errors: ErrPartPriors.
+// Errors: ErrPartPriors, ErrPartCorrelated.
 func (l lessons) note(f *Fit, parts int64, from *Fit) error {
-	if l.priors > 0 && from == nil && parts > 1 {
-		return ErrPartPriors
+	if from == nil && parts > 1 {
+		switch {
+		case l.priors > 0:
+			return ErrPartPriors
+		case l.correlated:
+			return ErrPartCorrelated
+		}
 	}
 	if from != nil {
 		l.add(from, from.N, -float64(parts-1))

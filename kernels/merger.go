@@ -22,6 +22,7 @@ type Merger struct {
 	from   *Fit
 	sums   []mergeSum // by feature
 	k      int64
+	given  bool        // prior variances of columns of levels
 	cols   []FitColumn // of a part; nil where none remembers any
 	noise  noises      // of the parts, without from
 	learnt lessons     // of the parts, without from
@@ -59,8 +60,8 @@ func NewMerger(f, from *Fit) (*Merger, error) {
 		return m, nil
 	}
 	one := m.head
-	one.Covariance = f.Covariance // it says whether f has learnt its prior variances
-	if err := Agree(&one, from); err != nil {
+	one.Covariance, one.Columns = f.Covariance, f.Columns // they say what prior variances f was given, or has learnt
+	if err := one.agreesWith(from); err != nil {
 		return nil, fmt.Errorf("prior: %w", err)
 	}
 	m.from = from
@@ -105,8 +106,10 @@ func (m *Merger) same(cols []FitColumn) error {
 
 // AddJoint adds a whole fit. It is kept and must not change.
 func (m *Merger) AddJoint(f *Fit) error {
-	if err := Agree(m.model(), f); err != nil {
-		return err
+	if m.k > 0 || len(m.joint) > 0 {
+		if err := Agree(m.model(), f); err != nil {
+			return err
+		}
 	}
 	if err := m.same(columnsOf(f, m.start())); err != nil {
 		return err
@@ -138,6 +141,7 @@ func (m *Merger) Add(f *Fit, beliefs iter.Seq2[Belief, error]) error {
 	if err := m.head.AddPart(f, m.start()); err != nil {
 		return err
 	}
+	m.given = m.head.GivenVariances() != nil
 	m.learnt.add(f, f.N-m.start().N, 1)
 	m.said.add(f)
 	m.k++
@@ -189,6 +193,7 @@ func (m *Merger) Merge(src *Merger) error {
 	if err := m.head.AddPart(&src.head, m.start()); err != nil {
 		return err
 	}
+	m.given = m.given || src.given
 	m.learnt.merge(&src.learnt)
 	m.said.merge(&src.said)
 	m.k += src.k
@@ -266,6 +271,9 @@ func (m *Merger) priorOf(name []byte) Weight {
 	if w, ok := m.prior[string(name)]; ok {
 		return w
 	}
+	if m.given {
+		return m.head.PriorOf(name)
+	}
 	return m.head.Prior.Of(name)
 }
 
@@ -296,7 +304,7 @@ func logNorm(lam, nu float64) float64 { return 0.5 * (nu*nu/lam - math.Log(lam))
 // Fit is the product: the fit without beliefs, and those in belief order, which each visits.
 //
 // Cost: O(p log p), with covariances that of MergeFits. Errors: an improper product
-// (ErrImproper), ErrPartPriors; the cause of ctx.
+// (ErrImproper), ErrPartPriors, ErrPartCorrelated; the cause of ctx.
 func (m *Merger) Fit(ctx context.Context) (f *Fit, each func(visit func(name []byte, w Weight)), err error) {
 	head := m.head
 	f = &head

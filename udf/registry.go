@@ -138,7 +138,7 @@ func entries() []entry {
 func mergers() []entry {
 	return []entry{
 		aggregate("bglm_merge", "(fit [, prior])",
-			"Product of partial posteriors, the common prior counted once: Λ = ΣΛk - (K-1)Λ0. The prior is the fits' default prior, or the FIT given as second argument that all of them started from. Parts with priors of single features (option priors) are an error without a second argument that has these, as bglm_from_beliefs(list, options) of their list: they would count in every part.",
+			"Product of partial posteriors, the common prior counted once: Λ = ΣΛk - (K-1)Λ0. The prior is the fits' default prior, or the FIT given as second argument that all of them started from. Prior variances of columns of levels (option prior_variance) are those of all parts. Parts with priors of single features (option priors), or a prior variance of a column of numbers, are an error without a second argument that has these, as bglm_from_beliefs(list, options) of their list: they would count in every part.",
 			"SELECT bglm_merge(fit).n FROM (SELECT i % 2 AS part, "+exampleXY+" AS fit "+tenRows+" GROUP BY part);",
 			nil, []int{1, 2}, fitType, updateMerge, finalizeMerge),
 		aggregate("bglm_newton_merge", "(state)",

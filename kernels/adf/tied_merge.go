@@ -411,6 +411,9 @@ func mergeFits(fits []*kernels.Fit, from, out *kernels.Fit) ([]kernels.Belief, k
 func tiedOf(f, from *kernels.Fit) (*tied, *kernels.Dict, error) {
 	m := &kernels.Model{Prior: f.Prior.Literal(), NoIntercept: !f.Intercept, HashBits: f.HashBits, Options: kernels.Options{Covariance: "arrowhead"}, Start: from}
 	m.Options.AutoPrior = from != nil && variancesOf(from) != nil
+	if variancesOf(f) == nil {
+		m.PriorBy = f.GivenVariances()
+	}
 	var err error
 	if m.Lik, err = f.Likelihood(); err != nil {
 		return nil, nil, err
