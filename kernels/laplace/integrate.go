@@ -131,7 +131,7 @@ func (h *learner) integrate() (*spread, error) {
 		}
 	}
 	if h.slow {
-		h.approach(start)
+		h.approach(start, prior)
 	}
 	theta, at, log := slices.Clone(h.theta), h.at, h.at.log
 	peak, err := mode.NewPeak(h, of, prior, start, h.lo, h.hi, h.search.late)
@@ -191,9 +191,8 @@ func (h *learner) matters(wide []int, average func(k int) float64) bool {
 // approach moves the start of variances of few weights, far from those of the highest evidence,
 // to about the mode of their posterior: as it is where the data said of each weight what they
 // say now and of all of them independently.
-func (h *learner) approach(start []float64) {
+func (h *learner) approach(start []float64, prior mode.Prior) {
 	v, variance := h.root.Of.Var, h.at.vars()
-	_, prior, _ := h.hypers()
 	slope := make([]float64, len(h.theta))
 	for k := range h.Names {
 		var squares, noise []float64
