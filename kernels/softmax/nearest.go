@@ -204,12 +204,13 @@ func rootOf(k *dense.Matrix) (l, inv *dense.Matrix) {
 }
 
 // step goes along the natural gradient, halved until the bound rises: moved is its length
-// in deviations, 0 where there is none that raises it.
+// in deviations, 0 where there is none that raises it. From a mode under a wide prior, where the
+// likelihood is flat, the first step is some thousand deviations long.
 func (x *nearest) step(grad, step []float64, next *dense.Matrix) (moved, gain float64, err error) {
-	const least = 1.0 / 64
+	const least, last = 1.0 / 64, 0x1p-40
 	was, h, resid, curve, mix := x.at, x.h, x.resid, x.curve, x.mix
 	x.resid, x.curve, x.mix = dense.New(resid.Rows, resid.Cols), dense.New(curve.Rows, curve.Cols), dense.New(mix.Rows, mix.Cols)
-	for t := 1.0; t >= least; t /= 2 {
+	for t := 1.0; t >= least || moved >= nearTol && t >= last; t /= 2 {
 		x.h = x.search.Matrix(h.Rows, h.Cols)
 		for i := range h.Rows {
 			x.search.Stop.Row(i)

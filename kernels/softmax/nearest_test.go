@@ -352,3 +352,21 @@ func TestNearestInRows(t *testing.T) {
 		}
 	}
 }
+
+// Under a prior so wide that the mode's Gaussian reaches thousands of deviations to where the rows allow no weights
+// the bound is about that of narrower priors.
+func TestNearestFromFar(t *testing.T) {
+	d := separated(rand.New(rand.NewPCG(0, 4)), 12, 5, 3, 0)
+	for v := 1e2; v <= 1e7; v *= 10 {
+		m := model(kernels.Options{AutoPrior: true})
+		m.Prior.Variance = v
+		e, ev := forced(t, problem(t, m, d), names(3), weightSpace, "full", false)
+		at, err := e.refine(ev)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !(at.log > -30 && at.log < 0) {
+			t.Errorf("prior variance %g: bound %v", v, at.log)
+		}
+	}
+}
