@@ -72,6 +72,16 @@ func SplitParts(s string) (parts []ColumnPart, ok bool) {
 	return parts, len(parts) > 0
 }
 
+// Mixed says whether c is an interaction of levels and numbers, of which rows without a value have
+// no feature.
+func (c *FitColumn) Mixed() bool {
+	if c.Kind != LevelsColumn || c.Parts == "" {
+		return false
+	}
+	parts, _ := SplitParts(c.Parts)
+	return slices.ContainsFunc(parts, func(p ColumnPart) bool { return p.Kind == NumberColumn })
+}
+
 // SameParts says whether interactions make the same features of rows: the columns have the same
 // names, without regard to case, and kinds, and those of levels stand in the same order. What is
 // not known is like any other.

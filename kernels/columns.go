@@ -277,5 +277,7 @@ func (f *Fit) Stand(column string, has func(feature string) bool) float64 {
 // where rows that lacked one were learnt without it.
 func (f *Fit) Void(feature []byte) bool {
 	column, ok := bytes.CutSuffix(feature, []byte(IsNull))
-	return ok && slices.ContainsFunc(f.Columns, func(c FitColumn) bool { return c.Missing > 0 && c.Name == string(column) })
+	return ok && slices.ContainsFunc(f.Columns, func(c FitColumn) bool {
+		return c.Name == string(column) && (c.Missing > 0 || c.Mixed())
+	})
 }

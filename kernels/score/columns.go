@@ -14,7 +14,7 @@ import (
 // change.
 type columns struct {
 	cols  []kernels.FitColumn
-	nulls []string         // by column: the feature of rows without a value
+	nulls []string         // by column: the feature of rows without a value, "" for none
 	at    map[string]int32 // by name, and by name in lower case
 }
 
@@ -30,7 +30,11 @@ func newColumns(f *kernels.Fit) *columns {
 		}
 	}
 	for k := range c.cols {
-		c.nulls = append(c.nulls, c.cols[k].Name+kernels.IsNull)
+		null := c.cols[k].Name + kernels.IsNull
+		if c.cols[k].Mixed() {
+			null = ""
+		}
+		c.nulls = append(c.nulls, null)
 		c.at[c.cols[k].Name] = int32(k)
 	}
 	for k := range c.cols {
@@ -99,7 +103,7 @@ func (c *columns) read(r *Row, to *named) error {
 		if is && c.cols[k].Kind == kernels.NumberColumn {
 			to.names, to.values = append(to.names, c.cols[k].Name), append(to.values, math.NaN())
 		}
-		if is {
+		if is && c.nulls[k] != "" {
 			to.names, to.values = append(to.names, c.nulls[k]), append(to.values, 1)
 		}
 	}

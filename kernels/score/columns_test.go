@@ -210,3 +210,52 @@ func TestUpdaterColumns(t *testing.T) {
 		}
 	}
 }
+
+// An interaction of levels and numbers has no feature for rows without a value: a row says that it lacks one, and
+// neither a Snapshot nor an Updater takes that for a weight.
+func TestMixedColumns(t *testing.T) {
+	nan := math.NaN()
+	weight := kernels.Weight{Mean: 0.5, Variance: 0.25}
+	f := &kernels.Fit{Method: "adf", Family: "bernoulli", Link: "logit", Shape: 1, Dispersion: 1, Intercept: true, Prior: kernels.DefaultPrior, N: 10,
+		Columns: []kernels.FitColumn{
+			{Name: "u", Kind: kernels.NumberColumn, N: 10, Center: nan, Scale: nan, Variance: nan},
+			{Name: "g", Kind: kernels.LevelsColumn, N: 10, Center: nan, Scale: nan, Variance: nan},
+			{Name: "u:g", Kind: kernels.LevelsColumn, Parts: "number u, levels g", N: 10, Center: nan, Scale: nan, Variance: nan}},
+		Beliefs: []kernels.Belief{{Feature: kernels.Intercept, Weight: weight}, {Feature: "g=a", Weight: weight}, {Feature: "u", Weight: weight}, {Feature: "u:g=a", Weight: weight}}}
+	lacks := score.Row{Names: []string{"u", "g IS NULL", "u:g IS NULL"}, Values: []float64{2, 1, 1}}
+	want := 0.25 + 4*0.25 + kernels.DefaultPrior.Variance // of a level never seen
+	s, err := score.New(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, v, err := s.Linear(lacks); err != nil || m != 1.5 || v != want {
+		t.Errorf("N(%v, %v) %v, want N(1.5, %v)", m, v, err, want)
+	}
+	p, err := predict.New(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := p.Row(lacks.Names, lacks.Values, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m, v, err := p.Linear(b, 0); err != nil || m != 1.5 || v != want {
+		t.Errorf("by package predict: N(%v, %v) %v, want N(1.5, %v)", m, v, err, want)
+	}
+	u, err := score.NewUpdater(&kernels.Model{Start: f, Options: kernels.Options{Missing: "indicator"}}, score.Publishing{Rows: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := u.Learn(t.Context(), score.Observation{Row: lacks, Y: 1}); err != nil {
+		t.Fatal(err)
+	}
+	got := u.Snapshot().Fit()
+	for _, b := range got.Beliefs {
+		if b.Feature == "u:g IS NULL" {
+			t.Errorf("learnt: %+v", b)
+		}
+	}
+	if c := got.Columns[2]; len(got.Beliefs) != 5 || c.N != 11 || c.Missing != 1 {
+		t.Errorf("%d beliefs, column %+v", len(got.Beliefs), c)
+	}
+}
