@@ -174,6 +174,23 @@ func TestFaultsAreNamed(t *testing.T) {
 	}
 }
 
+// Data may have columns by the names that DuckDB's readers give the file and the number of a row: a
+// report reads them, and a fault is named by the file and row where it is.
+func TestColumnsCalledAsReadersDo(t *testing.T) {
+	dir := t.TempDir()
+	fit := filepath.Join(dir, "f.parquet")
+	rows := "SELECT (i * 7 % 5 > 2)::INT AS y, i * 37 % 11 / 4.0 AS Filename, i * 29 % 13 / 4.0 AS file_row_number, CASE WHEN i = 41 THEN -1 ELSE 1 END AS w FROM range(60) t(i)"
+	for _, name := range []string{"d.parquet", "d.csv", "d.json"} {
+		data := filepath.Join(dir, name)
+		query(t, "COPY ("+rows+") TO '"+data+"'")
+		ok(t, "fit", data, "-f", "y ~ filename + file_row_number", "-q", "--out", fit)
+		ok(t, "report", data, "-b", fit, "-q", "--out", filepath.Join(dir, "r.html"))
+		if r := bglm(t, "", "fit", data, "-f", "y ~ filename + file_row_number", "-o", "weight=w", "-q", "--out", fit); r.code != 1 || !strings.Contains(r.stderr, name+", row 42: ") {
+			t.Errorf("%s: %d %s", name, r.code, r.stderr)
+		}
+	}
+}
+
 // Predictions are in the order of the rows, of which --columns none leaves nothing else to tell them
 // by: also where the fits of groups are more than these.
 func TestPredictionsInOrder(t *testing.T) {

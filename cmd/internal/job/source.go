@@ -256,22 +256,28 @@ func (src *Source) Rows() string {
 }
 
 // Numbered is Rows with the columns bglm_file and bglm_row, which counts all rows of a
-// file from 1.
+// file from 1. Columns of the data may have the names that DuckDB gives these.
 func (src *Source) Numbered() string {
 	list := FileList(src.Read)
 	var all string
-	switch src.Kind {
-	case "parquet", "arrow":
-		all = "(SELECT * EXCLUDE (filename, file_row_number), filename AS bglm_file, file_row_number + 1 AS bglm_row FROM read_parquet(" + list + src.arguments() + ", filename = true, file_row_number = true))"
-	case "csv", "json":
-		all = "(SELECT * EXCLUDE (filename, bglm_k), filename AS bglm_file, bglm_k - min(bglm_k) OVER (PARTITION BY filename) + 1 AS bglm_row FROM (SELECT *, row_number() OVER () AS bglm_k FROM read_" + src.Kind + "(" + list + src.arguments() + ", filename = true)))"
-	default:
+	switch {
+	case readers[src.Kind] == "":
 		all = "(SELECT *, " + quote.Text(src.Files[0]) + " AS bglm_file, row_number() OVER () AS bglm_row FROM " + src.from + ")"
+	case readers[src.Kind] == "read_parquet" && !src.has("file_row_number"):
+		all = "(SELECT * EXCLUDE (bglm_name, file_row_number), bglm_name AS bglm_file, file_row_number + 1 AS bglm_row FROM read_parquet(" + list + src.arguments() + ", filename = 'bglm_name', file_row_number = true))"
+	default:
+		all = "(SELECT * EXCLUDE (bglm_name, bglm_k), bglm_name AS bglm_file, bglm_k - min(bglm_k) OVER (PARTITION BY bglm_name) + 1 AS bglm_row FROM (SELECT *, row_number() OVER () AS bglm_k FROM " + readers[src.Kind] + "(" + list + src.arguments() + ", filename = 'bglm_name')))"
 	}
 	if src.where == "" {
 		return all
 	}
 	return "(FROM " + all + " WHERE " + src.where + ")"
+}
+
+// has says whether the data have a column of that name.
+func (src *Source) has(name string) bool {
+	cols, err := src.s.Describe("FROM " + src.from)
+	return err == nil && slices.ContainsFunc(cols, func(c duck.Column) bool { return strings.EqualFold(c.Name, name) })
 }
 
 // name is how the user called file i.
