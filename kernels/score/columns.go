@@ -13,9 +13,10 @@ import (
 // columns are those that a fit remembers, which rows by names are held against. They do not
 // change.
 type columns struct {
-	cols  []kernels.FitColumn
-	nulls []string         // by column: the feature of rows without a value, "" for none
-	at    map[string]int32 // by name, and by name in lower case
+	cols     []kernels.FitColumn
+	nulls    []string         // by column: the feature of rows without a value, "" for none
+	at       map[string]int32 // by name, and by name in lower case
+	features bool             // beside them there are features with names of their own, which any name may be
 }
 
 // newColumns is nil for a fit that remembers none.
@@ -25,7 +26,9 @@ func newColumns(f *kernels.Fit) *columns {
 	}
 	c := &columns{at: map[string]int32{}}
 	for _, col := range f.Columns {
-		if col.Kind != kernels.FeaturesColumn { // rows here name the features themselves
+		if col.Kind == kernels.FeaturesColumn { // rows here name the features themselves
+			c.features = true
+		} else {
 			c.cols = append(c.cols, col)
 		}
 	}
@@ -189,7 +192,7 @@ func (s *Snapshot) read(r *Row, n *named) error {
 		case s.has(name) || s.fit.HashBits > 0:
 		default:
 			_, says, _ := s.columns.find(name)
-			if says == other || says == nothing && s.fit.Void(view(name)) {
+			if says == other && !s.columns.features || says == nothing && s.fit.Void(view(name)) {
 				continue
 			}
 		}

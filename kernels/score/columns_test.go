@@ -259,3 +259,28 @@ func TestMixedColumns(t *testing.T) {
 		t.Errorf("%d beliefs, column %+v", len(got.Beliefs), c)
 	}
 }
+
+// Where a map or list of features was beside the columns a name that the fit has not met is one of these, under its
+// prior, as in SQL; else it is of another column, and left out.
+func TestFeaturesBesideColumns(t *testing.T) {
+	nan := math.NaN()
+	weight := kernels.Weight{Mean: 0.5, Variance: 0.25}
+	f := &kernels.Fit{Method: "laplace", Family: "bernoulli", Link: "logit", Shape: 1, Dispersion: 1, Intercept: true, Prior: kernels.DefaultPrior, N: 10,
+		Columns: []kernels.FitColumn{{Name: "u", Kind: kernels.NumberColumn, N: 10, Center: nan, Scale: nan, Variance: nan}},
+		Beliefs: []kernels.Belief{{Feature: kernels.Intercept, Weight: weight}, {Feature: "k", Weight: weight}, {Feature: "u", Weight: weight}}}
+	row := score.Row{Names: []string{"u", "k", "new"}, Values: []float64{2, 1, 3}}
+	for _, beside := range []bool{false, true} {
+		want := 6 * 0.25
+		if beside {
+			f.Columns = append(f.Columns, kernels.FitColumn{Name: "m", Kind: kernels.FeaturesColumn, N: 10, Center: nan, Scale: nan, Variance: nan})
+			want += 9 * kernels.DefaultPrior.Variance
+		}
+		s, err := score.New(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m, v, err := s.Linear(row); err != nil || m != 2 || v != want {
+			t.Errorf("features beside the columns %t: N(%v, %v) %v, want N(2, %v)", beside, m, v, err, want)
+		}
+	}
+}

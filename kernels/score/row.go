@@ -16,7 +16,8 @@ import (
 //
 // A fit that remembers columns wants them all, by name without regard to case, as a STRUCT in
 // SQL: a number that is NaN, or `column IS NULL`, has no value; features of other columns are
-// left out.
+// left out, but where a map or list of features was beside the columns: any name may be one of it, and
+// has its prior where the fit has not met it.
 type Row struct {
 	Names  []string
 	Values []float64 // as many, or none: all are 1
