@@ -64,7 +64,7 @@ func (a *answerFlags) print(e *cli.Env, s *duck.Session, query string) error {
 		return nil
 	})
 	if err == nil {
-		err = s.Interrupted()
+		err = errors.Join(s.Interrupted(), s.Unchanged())
 	}
 	if err != nil {
 		return err

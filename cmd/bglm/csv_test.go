@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -85,5 +86,60 @@ func TestColumnsOfOneName(t *testing.T) {
 	scores := filepath.Join(t.TempDir(), "p.csv")
 	if r := bglm(t, "", "predict", "-b", out, data, "--columns", "a, y, A", "--out", scores); r.code != 2 || !strings.Contains(r.stderr, `--columns a, y, A: two of them are called "a"`) {
 		t.Errorf("%d: %s", r.code, r.stderr)
+	}
+}
+
+// onFirst calls back before the first text is written.
+type onFirst struct {
+	bytes.Buffer
+	then func()
+}
+
+func (w *onFirst) Write(p []byte) (int, error) {
+	if w.then != nil {
+		w.then()
+		w.then = nil
+	}
+	return w.Buffer.Write(p)
+}
+
+// A file that is cut or written to while a job reads it is an error, and nothing is written: columns
+// of one name are told before rows are read, which is when the test changes the file.
+func TestChangedWhileRead(t *testing.T) {
+	rows := "y,a,a\n" + strings.Repeat("0,1.5,2.5\n1,2.5,0.5\n1,1.5,1.5\n", 40)
+	data, dir := file(t, "dup.csv", rows), t.TempDir()
+	fit := filepath.Join(dir, "f.parquet")
+	ok(t, "fit", data, "-f", "y ~ a + a_1", "--out", fit, "-q")
+	for _, text := range []string{rows[:len(rows)/2], rows + "0,1,1\n"} {
+		text = text[:strings.LastIndexByte(text, '\n')+1]
+		for _, args := range [][]string{
+			{"fit", data, "-f", "y ~ a + a_1", "--out", filepath.Join(dir, "g.parquet")},
+			{"fit", data, "-f", "y ~ a + a_1", "--out", filepath.Join(dir, "g.duckdb")},
+			{"fit", data, "-f", "y ~ a + a_1", "--out-of-core", "--out", filepath.Join(dir, "g.csv")},
+			{"predict", data, "-b", fit, "--out", filepath.Join(dir, "p.csv")},
+			{"predict", data, "-b", fit, "--out", filepath.Join(dir, "p.arrow")},
+			{"predict", data, "-b", fit, "--out", filepath.Join(dir, "p.duckdb")},
+			{"predict", data, "-b", fit, "--out", "-"},
+			{"evaluate", data, "-b", fit},
+			{"effects", data, "-b", fit, "--column", "a"},
+			{"report", data, "-b", fit, "--out", filepath.Join(dir, "r.html")},
+		} {
+			if err := os.WriteFile(data, []byte(rows), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var out bytes.Buffer
+			stderr := &onFirst{then: func() {
+				if err := os.WriteFile(data, []byte(text), 0o600); err != nil {
+					t.Error(err)
+				}
+			}}
+			code := run(t.Context(), args, strings.NewReader(""), &out, stderr)
+			if code != 1 || out.Len() > 0 || !strings.Contains(stderr.String(), "dup.csv changed while it was read") {
+				t.Errorf("%v: exit code %d, %s%s", args, code, out.String(), stderr.String())
+			}
+			if left, err := filepath.Glob(filepath.Join(dir, "[gpr].*")); err != nil || len(left) > 0 {
+				t.Errorf("%v left %v (%v)", args, left, err)
+			}
+		}
 	}
 }

@@ -127,7 +127,7 @@ func (c *evaluateCommand) Run(e *cli.Env) error {
 
 // show prints r, unless the user has ended the job meanwhile.
 func (c *evaluateCommand) show(s *duck.Session, r *quality) error {
-	if err := s.Interrupted(); err != nil {
+	if err := errors.Join(s.Interrupted(), s.Unchanged()); err != nil {
 		return err
 	}
 	if c.JSON {

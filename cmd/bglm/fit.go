@@ -297,6 +297,9 @@ func (c *fitCommand) Run(e *cli.Env) error {
 	if err := summarise(s, f, sum); err != nil {
 		return err
 	}
+	if err := s.Unchanged(); err != nil {
+		return err
+	}
 	if err := deliver(s, f, c.Out); err != nil {
 		return err
 	}
@@ -332,7 +335,11 @@ func (c *fitCommand) conclude(s *duck.Session, f *fitstore.Fits, sum *summary, w
 		return err
 	}
 	if c.job != nil && f.IsFit && !f.HasClass && c.Prior == "" && sum.N > 0 {
-		if sum.learnt, err = measured(s, f, c.job, c.src); err != nil {
+		if sum.learnt, err = measured(s, f, c.job, c.src); err == nil {
+			err = s.Unchanged()
+		}
+		if err != nil {
+			sum.learnt = nil
 			if s.Interrupted() != nil {
 				return err
 			}

@@ -186,6 +186,9 @@ func (c *fitCommand) partial(s *duck.Session) error {
 	if err := j.Pass(src, "pass", around); err != nil {
 		return err
 	}
+	if err := s.Unchanged(); err != nil {
+		return err
+	}
 	p := &fitstore.Parts{Options: j.Constants(), Meta: j.Meta}
 	if err := p.SavePass(s, c.Out); err != nil {
 		return err

@@ -84,7 +84,7 @@ func (c *reportCommand) Run(e *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	if err := s.Interrupted(); err != nil {
+	if err := errors.Join(s.Interrupted(), s.Unchanged()); err != nil {
 		return err
 	}
 	put := func(b []byte) func(io.Writer) error {

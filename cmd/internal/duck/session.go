@@ -45,6 +45,13 @@ type Session struct {
 	raw    mapping.Connection // for the progress of a query; its Ptr may be nil
 	closed atomic.Bool
 	left   chan error // of a statement that was left behind, nil before
+	reads  []reading
+}
+
+// reading is a file of rows as it was before any of them was read.
+type reading struct {
+	name string
+	was  os.FileInfo
 }
 
 // patience is how long a statement has to give way after Ctrl-C. DuckDB asks between its steps,
@@ -179,6 +186,24 @@ func (s *Session) Interrupted() error {
 		return nil
 	}
 	return s.Failed(s.Ctx.Err())
+}
+
+// Reads notes a file before rows of it are read: Unchanged asks whether it is the same.
+func (s *Session) Reads(name string) {
+	if st, err := os.Stat(name); err == nil && st.Mode().IsRegular() {
+		s.reads = append(s.reads, reading{name, st})
+	}
+}
+
+// Unchanged is an error where a file of rows is another one than when the job began: what was made of it is of some rows
+// of one and some of the other, or of the part that was left.
+func (s *Session) Unchanged() error {
+	for _, r := range s.reads {
+		if now, err := os.Stat(r.name); err != nil || now.Size() != r.was.Size() || !now.ModTime().Equal(r.was.ModTime()) {
+			return fmt.Errorf("%s changed while it was read", r.name)
+		}
+	}
+	return nil
 }
 
 // Exec runs statements.

@@ -92,7 +92,10 @@ func savePredictions(s *duck.Session, path, query string) error {
 		if own, err := users(s, db, "predictions"); err != nil || own != "" {
 			return errors.Join(err, theirs(own, "predictions"))
 		}
-		return remake(s, db, "TABLE", "predictions", " AS "+query)
+		if err := remake(s, db, "TABLE", "predictions", " AS "+query); err != nil {
+			return err
+		}
+		return s.Unchanged()
 	})
 }
 

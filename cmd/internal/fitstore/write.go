@@ -130,11 +130,17 @@ func CopyTo(s *duck.Session, path, query string, meta []string) (err error) {
 			}
 		}
 		return files.Atomically(path, s.Env.Stderr, func(tmp string) error {
-			return s.Long("writing", "COPY ("+query+") TO "+quote.Text(tmp)+" "+copyOptions(path, kind, meta))
+			if err := s.Long("writing", "COPY ("+query+") TO "+quote.Text(tmp)+" "+copyOptions(path, kind, meta)); err != nil {
+				return err
+			}
+			return s.Unchanged()
 		})
 	case "arrow":
 		spool := filepath.Join(s.Dir, "out.parquet")
 		if err := s.Long("writing", "COPY ("+query+") TO "+quote.Text(spool)+" (FORMAT parquet, COMPRESSION uncompressed)"); err != nil {
+			return err
+		}
+		if err := s.Unchanged(); err != nil {
 			return err
 		}
 		return files.Create(path, s.Env.Stderr, func(f io.Writer) error {

@@ -324,6 +324,7 @@ type rowReader interface {
 // open reads the columns that the job uses.
 func (a *Arrow) open(name string) (rowReader, error) {
 	if name != "-" {
+		a.s.Reads(name)
 		if err := files.Check(name, a.kind); err != nil {
 			return nil, err
 		}

@@ -115,6 +115,9 @@ func Open(s *duck.Session, d Data) (*Source, error) {
 			}
 		case strings.Contains(f, "://"):
 		default:
+			if kind != "duckdb" { // which a job may write to
+				s.Reads(f)
+			}
 			if err := files.Check(f, kind); err != nil {
 				return nil, fmt.Errorf("--data: %w", err)
 			}
