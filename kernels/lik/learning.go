@@ -21,12 +21,14 @@ import (
 // A weight that drifts (Drift) has a variance that no unit of D says: v is then more than what D
 // makes it, and rows that are told by their drift would change a D that began too small by parts of
 // itself only. The same is so of factorised weights that a row ties (Loosen), whose v falls by a part
-// of itself from row to row, however small D is. There rows teach by Fisher scoring of their density N(e; 0, S), S = v + D/w,
+// of itself from row to row, however small D is. There rows teach by Fisher scoring of their density N(e; 0, S), S = v + D,
 //
-//	D' = D + s/I,  s = (1 - Δγ)(e² - S)/(w S²) - (w - 1)/D,  I = Σ (1 - Δγ)/(w S)² + (w - 1)/D²
+//	D' = D + s/I,  s = (w - Δγ)(e² - S)/S²,  I = Σ (w - Δγ)/S²
 //
 // and what I has of earlier rows follows D as if all had had one S: S' = S + D' - D, I' = ν/S'².
-// D²I is the degrees of freedom then, ν where v is small beside D.
+// D²I is the degrees of freedom then, ν where v is small beside D. A row of weight w teaches as w that
+// were predicted by themselves: of a predictor that stays uncertain, equal rows would say that there is
+// no noise.
 //
 // All of it follows from D, n and the beliefs, so that a run continues from its fit.
 // Unlike the other likelihoods it changes with Learn: each filter has its own, and
@@ -116,10 +118,8 @@ func (g *Learning) Doubt(o Obs, v, rows float64, known int64) float64 {
 	return g.set(least, known)
 }
 
-// Loosen goes on as with Drift, from what the rows so far have taught. A row of weight w teaches as w
-// that were predicted by themselves: of a predictor that stays uncertain, equal rows would say that
-// there is no noise. v is the variance of the predictor that is next: what is below leastNoise of it
-// begins anew where it is doubted.
+// Loosen goes on as with Drift, from what the rows so far have taught. v is the variance of the
+// predictor that is next: what is below leastNoise of it begins anew where it is doubted.
 func (g *Learning) Loosen(known int64, v float64) {
 	if g.loose {
 		return
@@ -220,13 +220,9 @@ func (g *Learning) Learn(o Obs, m, v float64, before, after int64) float64 {
 
 // score is Learn for what drifts; left are the degrees of freedom that the row leaves of next.
 func (g *Learning) score(o Obs, m, v, left, next float64, known int64, first bool) float64 {
-	w, d := o.Weight, g.dispersion
-	share := math.Max(left+1-w, 0)
-	if g.loose {
-		w, share = 1, left
-	}
-	s := v + d/w
-	info := share/(w*s)/(w*s) + (w-1)/d/d
+	d := g.dispersion
+	s := v + d
+	info := left / s / s
 	if !(info > 0) || math.IsInf(info, 1) || !(next > 0) {
 		return 1
 	}
@@ -235,7 +231,7 @@ func (g *Learning) score(o Obs, m, v, left, next float64, known int64, first boo
 		return 1
 	}
 	e := o.Y - m
-	now := math.Max(d+(share*(e/s*(e/s)-1/s)/w-(w-1)/d)/g.info, leastScored*d)
+	now := math.Max(d+left*(e/s*(e/s)-1/s)/g.info, leastScored*d)
 	now = math.Max(now, math.Min(d, leastKnown*math.Sqrt(2/g.info)))
 	if !(now <= maxDispersion) {
 		return 1
