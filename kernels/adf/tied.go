@@ -83,6 +83,7 @@ type tied struct {
 	place  []int32            // by feature: j >= 0 is weight j of the block, absent that no row has had it, else leaf ^place
 	owner  []uint32           // by leaf: its feature
 	of     []int32            // by leaf: its column in cols, -1 for none
+	fixed  int                // leaves that are known: they are no crowd
 	is     []int32            // by weight of the block: its feature, or ^c for the level mean of column c
 	unit   []stream.Unit      // by weight of the block: of its numbers; Scale 1 and no Center where there is none; nil for no numbers
 	scale  map[uint32]float64 // by feature, leaves of columns of numbers: their scale
@@ -370,6 +371,9 @@ func (t *tied) addBlock(id int32, start kernels.Weight) int32 {
 func (t *tied) addLeaf(id uint32, col int32, start kernels.Weight) int {
 	k := len(t.owner)
 	t.owner, t.of = append(t.owner, id), append(t.of, col)
+	if t.prior(int(id)).Variance == 0 {
+		t.fixed++
+	}
 	for _, b := range t.bank {
 		b.Add(start.Mean, start.Variance)
 	}
@@ -419,7 +423,7 @@ func (t *tied) guests() (js []int, size int) {
 }
 
 // parted says whether weights that had joined have left the block.
-func (t *tied) parted() bool { return len(t.owner) > t.mostLeaves() }
+func (t *tied) parted() bool { return len(t.owner)-t.fixed > t.mostLeaves() }
 
 // mostJoined is how large a block other weights may join up to.
 func (t *tied) mostJoined() int {

@@ -12,7 +12,7 @@ import (
 
 // part takes out of the block what had joined it, once there is one leaf too many.
 func (t *tied) part() {
-	if len(t.owner) == t.mostLeaves()+1 {
+	if len(t.owner)-t.fixed == t.mostLeaves()+1 {
 		js, _ := t.guests()
 		t.shed(js)
 	}
