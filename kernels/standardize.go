@@ -168,10 +168,13 @@ func (s *Standard) unitOf(q *Problem, mean, spread float64) (less, unit float64)
 		s.Unit, s.Origin = unit, mean
 		return mean, unit
 	case q.centres():
-		if q.Lik.Traits().Relative {
-			spread = 0
-		}
 		unit = design.Unit(0, math.Hypot(mean, spread), true)
+		if q.Lik.Traits().Relative { // whose squares nobody takes
+			unit = 1
+			if mean > 0 && !math.IsInf(mean, 1) {
+				unit = mean
+			}
+		}
 		s.Origin = math.Log(unit)
 		return 0, unit
 	}
