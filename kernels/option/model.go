@@ -26,7 +26,7 @@ func (s *Settings) Continue(f *kernels.Fit) error {
 		return &argument.Error{Name: key, Found: fmt.Sprintf("%v, but the prior fit has %v", found, want)}
 	}
 	if len(f.Classes) == 0 {
-		if s.Family == "" && s.Link == "" {
+		if s.Family == "" && (s.Link == "" || s.Link == f.Link) {
 			s.Family, s.Link = f.Family, f.Link
 		}
 		if err := s.Likelihood(); err != nil {
