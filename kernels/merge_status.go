@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -23,6 +24,8 @@ type remarks struct {
 	idle     int64
 	left     int64  // sentences that a merged part had no room for
 	only     string // the status of a single part
+	timed    bool   // a part has a time
+	from, to float64
 	by       map[string]*remark
 }
 
@@ -53,6 +56,9 @@ func (r *remarks) add(f *Fit) {
 	r.parts++
 	r.merged = r.merged || f.Method == "merge"
 	r.diverged = r.diverged || !f.Converged
+	if !math.IsNaN(f.Time) {
+		r.at(f.Time, f.Time)
+	}
 	if r.only = ""; f.Status == "" || f.Status == "ok" {
 		return
 	}
@@ -77,6 +83,14 @@ func (r *remarks) add(f *Fit) {
 			after = key
 		}
 	}
+}
+
+// at notes that parts hold at times from from to to.
+func (r *remarks) at(from, to float64) {
+	if !r.timed {
+		r.timed, r.from, r.to = true, from, to
+	}
+	r.from, r.to = min(r.from, from), max(r.to, to)
 }
 
 // meet counts a remark of parts.
@@ -120,6 +134,9 @@ func (r *remarks) merge(o *remarks) {
 	r.merged, r.diverged, r.skipped = r.merged || o.merged, r.diverged || o.diverged, r.skipped || o.skipped
 	r.idle += o.idle
 	r.left += o.left
+	if o.timed {
+		r.at(o.from, o.to)
+	}
 	for key, m := range o.by {
 		r.meet(key, m)
 	}
@@ -157,6 +174,9 @@ func (r *remarks) note(f *Fit, own string) {
 	}
 	if r.skipped {
 		f.Say(SkippedNote(f.Skipped))
+	}
+	if r.from < r.to {
+		f.Say(fmt.Sprintf("the fits hold at times from %v to %v, and are multiplied as if nothing moved between them: weights that drift are told too surely", r.from, r.to))
 	}
 	said, left := 0, r.left
 	for _, block := range r.blocks() {
