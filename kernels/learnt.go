@@ -24,7 +24,7 @@ const (
 	LearntShape     = "shape"
 )
 
-// Names of a Learnt that is not for people: but for the last two only a stream reads it which goes on from the fit.
+// Names of a Learnt that is not for people: but for the last three only a stream reads it which goes on from the fit.
 // Each is there where the rest of the fit does not say it, to the last bit.
 const (
 	KeptUnit       = "unit"       // what the responses are less, and what they are divided by, 0 where all were alike
@@ -38,6 +38,7 @@ const (
 	KeptSize       = "size"       // what rows told of the logarithm of a factor of all weights but the intercept: slope of the log evidence, and information
 	KeptBase       = "base"       // the variance that learnt ones are compared with, where weights became larger; 0
 	KeptForetold   = "foretold"   // Foretold, of a fit that a stream does not go on from
+	KeptDrift      = "drift"      // 1 where weights move with time, which a merge has to know; 0
 	KeptPriors     = "priors"     // of how many single features, or columns of numbers, the prior was given, which a merge has to know; 0
 )
 
@@ -57,7 +58,7 @@ func keptCrossed(column string) string { return "centred(" + column + ")" }
 // kept says whether a name is of a Learnt that is not for people.
 func kept(name string) bool {
 	switch name {
-	case KeptUnit, KeptResponses, KeptRows, KeptOwed, KeptNoise, KeptDetermined, KeptOrigin, KeptShape, KeptSize, KeptBase, KeptForetold, KeptPriors:
+	case KeptUnit, KeptResponses, KeptRows, KeptOwed, KeptNoise, KeptDetermined, KeptOrigin, KeptShape, KeptSize, KeptBase, KeptForetold, KeptPriors, KeptDrift:
 		return true
 	}
 	return (strings.HasPrefix(name, "unit(") || strings.HasPrefix(name, "centred(") || strings.HasPrefix(name, "variance(")) && strings.HasSuffix(name, ")")
@@ -68,9 +69,13 @@ func (f *Fit) Keep(name string, a, b float64) {
 	f.Learnt = append(slices.Clip(f.Learnt), Learnt{name, a, b}) // others may hold it
 }
 
-// KeepPriors notes of how many single features m, or the fit that it goes on from, was given the
-// prior: weights that are known do not count, nor columns of levels, whose variance f tells. f has its columns.
-func (f *Fit) KeepPriors(m *Model) {
+// KeepModel notes what a merge has to know of m, and of the fit that it goes on from. Of how many single features
+// it was given the prior: weights that are known do not count, nor columns of levels, whose variance f tells. And that weights move with
+// the time of the rows. f has its columns.
+func (f *Fit) KeepModel(m *Model) {
+	if _, _, before := m.Start.Kept(KeptDrift); before || m.HasTime && (m.Drifts() || m.Options.AutoNoise) {
+		f.Keep(KeptDrift, 1, 0)
+	}
 	n, _, _ := m.Start.Kept(KeptPriors)
 	for _, b := range m.Priors {
 		if b.Variance > 0 {

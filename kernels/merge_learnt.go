@@ -19,6 +19,7 @@ type lessons struct {
 	deviation, shape lesson
 	priors           float64 // of how many single features a part was given the prior, at most
 	correlated       bool    // a part has learnt covariances of its prior
+	drifts           bool    // weights of a part move with time
 }
 
 type lesson struct {
@@ -47,6 +48,8 @@ func (l *lessons) add(f *Fit, n int64, times float64) {
 			}
 		case KeptPriors:
 			l.priors = max(l.priors, own.Mean)
+		case KeptDrift:
+			l.drifts = true
 		case LearntShape:
 			l.shape.typicalOf(own, n, times)
 			l.shape.meet(f.Shape)
@@ -78,7 +81,7 @@ func (l *lessons) merge(o *lessons) {
 	l.deviation.merge(&o.deviation)
 	l.shape.merge(&o.shape)
 	l.priors = max(l.priors, o.priors)
-	l.correlated = l.correlated || o.correlated
+	l.correlated, l.drifts = l.correlated || o.correlated, l.drifts || o.drifts
 }
 
 // meet notes that a part has the value x.
@@ -125,6 +128,9 @@ func (l lessons) note(f *Fit, parts int64, from *Fit) error {
 	origin, _, moved := f.Kept(KeptOrigin)
 	if f.Learnt = nil; moved {
 		f.Keep(KeptOrigin, origin, 0)
+	}
+	if l.drifts {
+		f.Keep(KeptDrift, 1, 0)
 	}
 	if l.priors > 0 {
 		f.Keep(KeptPriors, l.priors, 0)

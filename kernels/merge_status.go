@@ -24,7 +24,7 @@ type remarks struct {
 	idle     int64
 	left     int64  // sentences that a merged part had no room for
 	only     string // the status of a single part
-	timed    bool   // a part has a time
+	timed    bool   // a part has a time, and weights that move with it
 	from, to float64
 	by       map[string]*remark
 }
@@ -56,7 +56,7 @@ func (r *remarks) add(f *Fit) {
 	r.parts++
 	r.merged = r.merged || f.Method == "merge"
 	r.diverged = r.diverged || !f.Converged
-	if !math.IsNaN(f.Time) {
+	if _, _, drifts := f.Kept(KeptDrift); drifts && !math.IsNaN(f.Time) {
 		r.at(f.Time, f.Time)
 	}
 	if r.only = ""; f.Status == "" || f.Status == "ok" {
@@ -176,7 +176,7 @@ func (r *remarks) note(f *Fit, own string) {
 		f.Say(SkippedNote(f.Skipped))
 	}
 	if r.from < r.to {
-		f.Say(fmt.Sprintf("the fits hold at times from %v to %v, and are multiplied as if nothing moved between them: weights that drift are told too surely", r.from, r.to))
+		f.Say(fmt.Sprintf("the fits hold at times from %v to %v, and are multiplied as if nothing moved between them: what drifts is told too surely", r.from, r.to))
 	}
 	said, left := 0, r.left
 	for _, block := range r.blocks() {

@@ -420,7 +420,7 @@ func (b batch) Fit(ctx context.Context) (*Result, error) {
 	f, err := b.solve(ctx, rows)
 	return checked(ctx, b.Model, f, err, func() {
 		f.Say(rows.ScaleNote(f))
-		f.KeepPriors(b.Model)
+		f.KeepModel(b.Model)
 	})
 }
 

@@ -108,7 +108,7 @@ func (p newton) merge(ctx context.Context, o Part) error {
 func (p newton) Step(ctx context.Context, m *kernels.Model) (*laplace.Step, error) {
 	step, err := p.Pass.Solve(ctx, m)
 	if err == nil {
-		step.Fit.KeepPriors(m)
+		step.Fit.KeepModel(m)
 	}
 	return step, err
 }
@@ -138,7 +138,7 @@ func (p directions) Step(ctx context.Context, m *kernels.Model) (*laplace.Step, 
 	if err != nil {
 		return nil, err
 	}
-	f.KeepPriors(m)
+	f.KeepModel(m)
 	return &laplace.Step{Fit: f, Distance: distance, LogPosterior: math.NaN()}, nil
 }
 

@@ -20,7 +20,7 @@ type Counter interface {
 // keep notes in f, the fit of belief k, what a stream that goes on from it cannot tell from the
 // rest of f.
 func (s *State) keep(f *kernels.Fit, k int) {
-	f.KeepPriors(s.plan.Model)
+	f.KeepModel(s.plan.Model)
 	if s.n == 0 {
 		return
 	}
