@@ -29,7 +29,7 @@ type Driver struct {
 //
 //	Σ_{j in c} w_j (C w)_j / wᵀCw
 //
-// and Estimate is of its values under draws of the weights from the posterior: a share is a ratio of
+// and Estimate is of its values under draws of the weights from the Gaussian that foretells (kernels.Foretold), in most fits the posterior: a share is a ratio of
 // squares, far from linear where weights are not well known.
 //
 // Cost: O(k²) a row for k features; memory of the pairs of features that meet in rows; at the end that
@@ -38,6 +38,7 @@ type Driver struct {
 // Source: the decomposition of a variance into covariances, [pratt1987].
 type Drivers struct {
 	*predict.Scorer
+	fit   *kernels.Fit // as it came: the mean weights; the Scorer's foretells
 	level float64
 	n     float64            // sum of the weights of rows
 	x     []float64          // Σ x_j
@@ -67,11 +68,11 @@ func NewDrivers(f *kernels.Fit, level float64) (*Drivers, error) {
 	if !(level > 0 && level < 1) {
 		return nil, fmt.Errorf("level = %v; allowed: a number between 0 and 1", level)
 	}
-	s, err := predict.New(f)
+	s, err := predict.New(f.Foretelling())
 	if err != nil {
 		return nil, err
 	}
-	return &Drivers{Scorer: s, level: level, about: centres(s)}, nil
+	return &Drivers{Scorer: s, fit: f, level: level, about: centres(s)}, nil
 }
 
 // centres are those of the columns whose mean is far from 0 by how they vary; others may be 0 in most rows.
@@ -281,9 +282,9 @@ func (d *Drivers) Drivers(ctx context.Context) ([]Driver, error) {
 	w := make([]float64, len(d.x))
 	for f := range w {
 		if at := d.Belief(uint32(f)); at >= 0 {
-			w[f] = d.Fit.Beliefs[at].Mean
+			w[f] = d.fit.Beliefs[at].Mean
 		} else {
-			w[f] = d.Fit.PriorOf(d.Features().Name(uint32(f))).Mean
+			w[f] = d.fit.PriorOf(d.Features().Name(uint32(f))).Mean
 		}
 	}
 	d.under(w, pairs, of, a, own)
