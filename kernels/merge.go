@@ -380,6 +380,8 @@ type fitMerge struct {
 	from, start *Fit // start is from, or the default prior
 	out         Fit
 
+	byColumn bool // prior variances are by column of levels
+
 	d     Dict               // all features
 	prior map[uint32]Weight  // of each
 	known map[uint32]float64 // the values of those of variance 0
@@ -389,6 +391,7 @@ type fitMerge struct {
 func (m *fitMerge) begin() error {
 	out := &m.out
 	*out = *m.fits[0]
+	m.byColumn = out.learnsPrior() || out.GivenVariances() != nil
 	out.N, out.Skipped, out.LogEvidence, out.Time, out.Columns, out.Learnt = 0, 0, 0, math.NaN(), nil, nil
 	m.start = &Fit{Prior: out.Prior, Time: math.NaN()}
 	var noise noises
@@ -428,7 +431,7 @@ func (m *fitMerge) gather(f *Fit) error {
 			return err
 		}
 		if _, ok := m.prior[id]; !ok {
-			if m.prior[id] = m.out.Prior.Of(view(b.Feature)); first.learnsPrior() || first.GivenVariances() != nil {
+			if m.prior[id] = m.out.Prior.Of(view(b.Feature)); m.byColumn {
 				m.prior[id] = first.PriorOf(view(b.Feature))
 			}
 			if f == m.start {
