@@ -54,6 +54,7 @@ type Problem struct {
 	at      []int32  // column of order's entries, -1 for known weights
 	cols    []uint32 // dictionary number of each column
 	known   []Weight // by place in order, only where at is -1
+	rows    []chunk  // that were laid out, where weights are known: see Features
 	skipped int64
 	columns []FitColumn // of the rows, as a fit remembers them
 	asIs    bool        // see Apart
@@ -142,6 +143,9 @@ func (r *Rows) problem(s *stop.Stop, to home) (*Problem, error) {
 		p.PriorMean = append(p.PriorMean, w.Mean)
 		p.PriorVar = append(p.PriorVar, w.Variance)
 		p.Born = append(p.Born, int(id) < begun)
+	}
+	if p.Knows() {
+		p.rows = slices.Clone(r.chunks)
 	}
 	var center []float64
 	var full func(id uint32) bool
@@ -671,6 +675,58 @@ func (p *Problem) Under(s *stop.Stop) *Problem {
 
 // Name is the feature of column j.
 func (p *Problem) Name(j int) string { return string(p.dict.Name(p.cols[j])) }
+
+// Features visits the features in belief order: the column of each or, for known weights, -1, the
+// weight and the times of the rows that have it, ascending; a value of 0 is had.
+func (p *Problem) Features(visit func(name string, column int, w Weight, times []float64)) {
+	times := p.knownTimes()
+	for k, id := range p.order {
+		visit(string(p.dict.Name(id)), int(p.at[k]), p.known[k], times[id])
+	}
+}
+
+// knownTimes are the times of the rows that have a known weight, by its number.
+func (p *Problem) knownTimes() map[uint32][]float64 {
+	if !p.Knows() {
+		return nil
+	}
+	times := make(map[uint32][]float64, len(p.order)-p.P)
+	for k, id := range p.order {
+		if p.at[k] < 0 {
+			times[id] = nil
+		}
+	}
+	row := 0
+	for k := range p.rows {
+		c := &p.rows[k]
+		for i := range c.Len() {
+			p.Stop.Row(row)
+			t := float64(row + 1)
+			if p.HasTime {
+				t = 0
+				if len(c.Time) > 0 {
+					t = c.Time[i]
+				}
+			}
+			row++
+			fs, _ := c.Entries(i)
+			for _, id := range fs {
+				if c.ids != nil {
+					id = c.ids[id]
+				}
+				if had, ok := times[id]; ok {
+					times[id] = append(had, t)
+				}
+			}
+		}
+	}
+	if p.HasTime {
+		for _, t := range times {
+			slices.Sort(t)
+		}
+	}
+	return times
+}
 
 // Knows says whether some weights are known, and their part of the predictors with the offsets.
 func (p *Problem) Knows() bool { return len(p.order) > p.P }

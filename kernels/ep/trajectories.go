@@ -3,12 +3,13 @@ package ep
 import (
 	"context"
 
+	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/stop"
 )
 
-// Trajectories visits the smoothed beliefs: by column, one for each row that touches
-// it in the order of time, as of that row. A zero value touches; known weights have no
-// trajectory. Without process noise a weight's entries are all its posterior. Times
+// Trajectories visits the smoothed beliefs: by feature, one for each row that touches
+// it in the order of time, as of that row. A zero value touches; known weights stay what
+// they are, with variance 0. Without process noise a weight's entries are all its posterior. Times
 // are those of the rows, without times 1, 2, ...
 //
 // Cost: diagonal O(nnz); full with process noise O(p²) a non-zero time and √n p²
@@ -45,8 +46,13 @@ func (r *Result) trajectories(visit func(feature string, time, mean, variance fl
 		}
 	}
 	from := 0
-	for j := range p.P {
-		name := p.Name(j)
+	p.Features(func(name string, j int, known kernels.Weight, times []float64) {
+		if j < 0 {
+			for _, t := range times {
+				visit(name, t, known.Mean, known.Variance)
+			}
+			return
+		}
 		for k := from; k < next[j]; k++ {
 			m, v := r.mean[j], r.variance[j]
 			if e := entry[k]; mean != nil {
@@ -55,6 +61,6 @@ func (r *Result) trajectories(visit func(feature string, time, mean, variance fl
 			visit(name, p.Time[row[k]], m, v)
 		}
 		from = next[j]
-	}
+	})
 	return nil
 }
