@@ -1,6 +1,7 @@
 package softmax
 
 import (
+	"math"
 	"slices"
 
 	"github.com/bglm/bglm/kernels/dense"
@@ -17,6 +18,7 @@ type learner struct {
 	newton        int
 	at            *evidence
 	w, a          []float64 // where the search starts
+	tried, kept   []float64 // the latest θ, and that whose mode that is
 	near          *nearest  // the Gaussian found last
 	beside        []float64 // and the mode beside it
 }
@@ -59,13 +61,18 @@ func (h *learner) Try(theta []float64) (float64, bool, error) {
 	e.search.root = e.root
 	if e.search.space == rowSpace {
 		copy(e.search.z, h.a)
+		if grown := h.grown(theta); grown > farther {
+			for i := range e.search.z {
+				e.search.z[i] *= math.Exp(-grown)
+			}
+		}
 	}
 	ev, err := e.climbTo(h.w)
 	h.newton += e.search.Iterations
 	if err != nil {
 		return 0, false, err
 	}
-	h.at = ev
+	h.at, h.tried = ev, append(h.tried[:0], theta...)
 	return ev.log, e.search.Status == "", nil
 }
 
@@ -74,7 +81,22 @@ func (h *learner) Keep() {
 	h.w = append(h.w[:0], h.at.post.Mean...)
 	if h.search.space == rowSpace {
 		h.a = append(h.a[:0], h.search.z...)
+		h.kept = append(h.kept[:0], h.tried...)
 	}
+}
+
+// farther is from how much larger logarithms of variances on the search over the rows starts with the
+// predictors of the mode that was kept. From its a they are larger as the variances are: of separated
+// rows so large that all curvature is 0, and with that every evidence near 0.
+const farther = 8
+
+// grown is how much larger a logarithm of a variance is than where Keep was last called, at most.
+func (h *learner) grown(theta []float64) float64 {
+	most := 0.0
+	for k, t := range h.kept {
+		most = max(most, theta[k]-t)
+	}
+	return most
 }
 
 // Slope is the derivative of the evidence and the scale that makes MacKay's step of it.
