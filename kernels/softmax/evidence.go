@@ -73,7 +73,7 @@ func (h *learner) Try(theta []float64) (float64, bool, error) {
 		return 0, false, err
 	}
 	h.at, h.tried = ev, append(h.tried[:0], theta...)
-	return ev.log, e.search.Status == "", nil
+	return ev.log, e.search.Status == "" && h.stands(), nil
 }
 
 // Keep makes the mode that Try found the one to start from.
@@ -83,6 +83,23 @@ func (h *learner) Keep() {
 		h.a = append(h.a[:0], h.search.z...)
 		h.kept = append(h.kept[:0], h.tried...)
 	}
+}
+
+// stands says whether the search over the rows ended where a is the residuals, as it is at the mode. Under
+// the widest priors a point that is as high to rounding need not have the curvature of the mode.
+func (h *learner) stands() bool {
+	s := h.search
+	if s.space != rowSpace {
+		return true
+	}
+	off, most := 0.0, 0.0
+	for i := range s.n {
+		for k, r := range s.now.resid.Row(i) {
+			a := s.z[i*s.a+k]
+			off, most = max(off, math.Abs(r-a)), max(most, math.Abs(a))
+		}
+	}
+	return off <= 0.1*most
 }
 
 // farther is from how much larger logarithms of variances on the search over the rows starts with the
