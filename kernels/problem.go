@@ -144,9 +144,6 @@ func (r *Rows) problem(s *stop.Stop, to home) (*Problem, error) {
 		p.PriorVar = append(p.PriorVar, w.Variance)
 		p.Born = append(p.Born, int(id) < begun)
 	}
-	if p.Knows() {
-		p.rows = slices.Clone(r.chunks)
-	}
 	var center []float64
 	var full func(id uint32) bool
 	p.columns, center, full = r.columns()
@@ -156,6 +153,9 @@ func (r *Rows) problem(s *stop.Stop, to home) (*Problem, error) {
 	}
 	if err := lies(r, &laying{col, prior, center, full, to == moved}); err != nil {
 		return nil, err
+	}
+	if p.Knows() {
+		p.rows = slices.Clone(r.chunks) // where they lie now
 	}
 	return p, p.start()
 }
