@@ -567,7 +567,7 @@ func (m *fitMerge) product(base *gauss.Normal, parts []*gauss.Normal, names []st
 		out.Prior.Variance *= all.factor
 		out.Prior.InterceptVariance *= all.factor
 		for k := range out.Columns {
-			if c := &out.Columns[k]; c.Kind == LevelsColumn {
+			if c := &out.Columns[k]; c.Kind == LevelsColumn || alike(c.Variance, first.Prior.Variance) {
 				c.Variance *= all.factor
 			}
 		}
