@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -63,28 +64,47 @@ func (all ColumnPriors) Learn() bool {
 	return slices.ContainsFunc(all, func(c ColumnPrior) bool { return c.Auto })
 }
 
-// Check reports a column that the rows do not have.
-func (all ColumnPriors) Check(d *Dict) error {
-	for _, c := range all {
+// CheckPriorBy reports a column of PriorBy that rows do not have, n of them; d has their names.
+func (m *Model) CheckPriorBy(d *Dict, n int64) error {
+	if n == 0 || d.Len() == 0 {
+		return nil
+	}
+	for _, c := range m.PriorBy {
 		var found []string
 		known := false
-		for id := range d.Len() {
+		is := func(name string) {
+			known = known || strings.EqualFold(name, c.Column)
+			if !known && name != "" && len(found) < 50 && !slices.Contains(found, name) {
+				found = append(found, name)
+			}
+		}
+		if d.cols != nil && m.HashBits == 0 { // also those without a value in any row
+			for _, text := range d.cols.text {
+				is(strings.TrimSuffix(text, "="))
+			}
+			for _, name := range slices.Sorted(maps.Keys(d.cols.numbers)) {
+				is(name)
+			}
+		}
+		for id := 0; id < d.Len() && !known; id++ {
 			name := d.LevelColumn(uint32(id))
 			if name == "" {
 				name = d.NumberColumn(uint32(id))
 			}
-			if known = known || strings.EqualFold(name, c.Column); known {
-				break
-			}
-			if name != "" && !slices.Contains(found, name) && len(found) < 50 {
-				found = append(found, name)
-			}
+			is(name)
 		}
-		if known || d.Len() == 0 {
+		if known {
 			continue
 		}
 		e := argument.Word("prior_variance", c.Column, found)
 		e.Found = fmt.Sprintf("column %q", c.Column)
+		switch {
+		case found != nil:
+		case m.HashBits > 0:
+			e.Allowed = "a number with hash_bits, which leaves no columns"
+		default:
+			e.Allowed = "columns of a STRUCT or of a list of numbers, which these rows have none of; the variance of a single feature is in priors"
+		}
 		return e
 	}
 	return nil

@@ -120,7 +120,7 @@ func (r *Rows) problem(s *stop.Stop, to home) (*Problem, error) {
 		return nil, err
 	}
 	p := &Problem{Columns: design.Columns{N: r.Len(), Stop: s}, Model: m, dict: &r.Dict, order: r.Dict.Order(), skipped: r.skipped, stood: r.stood, constant: r.constant}
-	if err := m.PriorBy.Check(&r.Dict); err != nil {
+	if err := m.CheckPriorBy(&r.Dict, int64(r.Len())); err != nil {
 		return nil, err
 	}
 	prior, begun := m.startOf(&r.Dict)
@@ -866,6 +866,17 @@ func (p *Problem) SetVariances(f *Fit, variance []float64) {
 			}
 		}
 	})
+	for k := range f.Columns { // one without a weight yet has that of levels to come
+		c := &f.Columns[k]
+		if c.Kind != LevelsColumn || c.Variance >= 0 {
+			continue
+		}
+		if before := p.Model.Start.column(c.Name, c.Kind); before != nil {
+			c.Variance = before.Variance
+		} else if by := p.Model.PriorBy.Of(c.Name); by != nil && !by.Auto {
+			c.Variance = by.Variance
+		}
+	}
 }
 
 // SetSpread notes in the columns of levels of f posterior mean and deviation of the roots of

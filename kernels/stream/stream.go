@@ -1054,6 +1054,9 @@ func (s *State) sorted(ctx context.Context) (*reader, error) {
 	if err := s.Grow(); err != nil {
 		return nil, err
 	}
+	if err := s.plan.Model.CheckPriorBy(s.dict, s.n); err != nil {
+		return nil, err
+	}
 	r := s.reader()
 	if err := stop.Cause(ctx); err != nil {
 		return nil, err
@@ -1297,7 +1300,7 @@ func (s *State) fit(ctx context.Context) (*kernels.Fit, error) {
 	if err := s.Grow(); err != nil {
 		return nil, err
 	}
-	if err := s.plan.Model.PriorBy.Check(s.dict); err != nil {
+	if err := s.plan.Model.CheckPriorBy(s.dict, s.n); err != nil {
 		return nil, err
 	}
 	f, k := &kernels.Fit{}, s.Best()
