@@ -83,6 +83,9 @@ func (f *Fit) KeepModel(m *Model) {
 		}
 	}
 	for _, b := range m.PriorBy {
+		if f.N == 0 { // no row has the column yet
+			break
+		}
 		levels := func(c FitColumn) bool { return c.Kind == LevelsColumn && strings.EqualFold(c.Name, b.Column) }
 		if (b.Auto || b.Variance > 0 && b.Variance != m.Prior.Variance) && !f.learnsPrior() && !slices.ContainsFunc(f.Columns, levels) {
 			n++

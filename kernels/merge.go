@@ -164,6 +164,8 @@ func differByVariance(a, b *Fit) error {
 			v := f.Prior.Variance
 			found, to := other.column(c.Name, LevelsColumn), ""
 			switch _, _, learnt := c.Deviation(); {
+			case other.N == 0 && len(other.Columns) == 0: // it saw no row that could tell it
+				continue
 			case found == nil:
 				to = "none"
 			case learnt, other.learnsPrior():
@@ -202,13 +204,17 @@ func (f *Fit) learnsPrior() bool {
 }
 
 // mostFirst is fits with the one of most rows first of those that learnt their prior variances:
-// those of the product are its own.
+// those of the product are its own. Of others one whose columns of levels have variances comes first,
+// which a part without rows does not tell.
 func mostFirst(fits []*Fit) []*Fit {
 	at := -1
 	for k, f := range fits {
 		if f.learnsPrior() && (at < 0 || f.N > fits[at].N || f.N == fits[at].N && f.Prior.Variance > fits[at].Prior.Variance) {
 			at = k
 		}
+	}
+	if at < 0 && fits[0].GivenVariances() == nil {
+		at = slices.IndexFunc(fits, func(f *Fit) bool { return f.GivenVariances() != nil })
 	}
 	if at < 0 {
 		return fits
