@@ -310,7 +310,7 @@ func (d *drift) to(theta, w []float64, tol float64) []float64 {
 	return move
 }
 
-// rise is the slope of an evidence, with their scales.
+// rise is the slope of an evidence, with the scales that make steps of it.
 type rise struct {
 	of       *evidence
 	g, scale []float64
