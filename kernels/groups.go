@@ -103,7 +103,7 @@ func (m *Model) CheckPriorBy(d *Dict, n int64) error {
 		case m.HashBits > 0:
 			e.Allowed = "a number with hash_bits, which leaves no columns"
 		default:
-			e.Allowed = "columns of a STRUCT or of a list of numbers, which these rows have none of; the variance of a single feature is in priors"
+			e.Allowed = "columns by name or a list of numbers, which these rows have none of; the variance of a single feature is in priors"
 		}
 		return e
 	}

@@ -70,7 +70,7 @@ func (f *Fit) Keep(name string, a, b float64) {
 }
 
 // KeepModel notes what a merge has to know of m, and of the fit that it goes on from. Of how many single features
-// it was given the prior: weights that are known do not count, nor columns of levels, whose variance f tells. And that weights move with
+// it was given the prior: weights that are known do not count, nor columns of levels, whose variance f tells, nor those that no row has yet. And that weights move with
 // the time of the rows. f has its columns.
 func (f *Fit) KeepModel(m *Model) {
 	if _, _, before := m.Start.Kept(KeptDrift); before || m.HasTime && (m.Drifts() || m.Options.AutoNoise) {
@@ -83,11 +83,8 @@ func (f *Fit) KeepModel(m *Model) {
 		}
 	}
 	for _, b := range m.PriorBy {
-		if f.N == 0 { // no row has the column yet
-			break
-		}
 		levels := func(c FitColumn) bool { return c.Kind == LevelsColumn && strings.EqualFold(c.Name, b.Column) }
-		if (b.Auto || b.Variance > 0 && b.Variance != m.Prior.Variance) && !f.learnsPrior() && !slices.ContainsFunc(f.Columns, levels) {
+		if f.N > 0 && (b.Auto || b.Variance > 0 && b.Variance != m.Prior.Variance) && !f.learnsPrior() && !slices.ContainsFunc(f.Columns, levels) {
 			n++
 		}
 	}
