@@ -55,8 +55,9 @@ data: ## get all 3,000,000 flights through npm into data/flights-3m.parquet
 test: ## all Go tests
 	$(GO) test -timeout 30m ./...
 
-test-nocgo: ## the numerics without a C compiler
-	CGO_ENABLED=0 $(GO) test ./kernels/... ./arrowio/... ./sql/...
+# Short, for the kernels are the same code, of which `make test` runs the slow tests too.
+test-nocgo: ## the numerics without a C compiler, the slow tests short
+	CGO_ENABLED=0 $(GO) test -short ./kernels/... ./arrowio/... ./sql/...
 
 test-arrow: ## Arrow to and from the Go driver, over the C data interface
 	$(GO) vet -tags duckdb_arrow ./arrowio/duckdb

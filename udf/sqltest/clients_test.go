@@ -57,7 +57,7 @@ func TestClients(t *testing.T) {
 	eachClient(t, func(t *testing.T, v string) {
 		args := []string{"clients/run.mjs", ext, "cases", v}
 		if between(v) {
-			args = append(append(args, lengthy...), "order")
+			args = append(args, lengthy...)
 		}
 		out, err := exec.CommandContext(t.Context(), "node", args...).CombinedOutput()
 		if err != nil {
