@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/internal/mode"
@@ -94,7 +93,7 @@ func byLearning(ctx context.Context, p, known *kernels.Problem, f *kernels.Fit) 
 	if err != nil || !e.Converged {
 		return nil, err
 	}
-	e.Learnt = append(slices.Clone(f.Learnt), e.Learnt...)
+	e.Learnt = append(kernels.Parameters(f.Learnt), e.Learnt...) // what else there is of f is of its scales, and e has its own
 	e.Say(wide + "solved by ep, which learnt the prior variances")
 	return e, nil
 }
