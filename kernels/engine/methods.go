@@ -38,7 +38,7 @@ var methods = []Method{
 		Summary: "Extended Kalman filter with process and measurement noise, iterated with max_iter > 1; full or low-rank covariance. log_evidence is the innovation density.",
 		make:    filtering(filter.EKF{})},
 	{Name: "hmc", Source: "Hoffman and Gelman (2014); Trippe et al. (2019) for rank",
-		Summary: "No-U-turn Hamiltonian Monte Carlo, the referee: means, variances and covariance of the draws, log evidence by bridge sampling, R-hat and effective sample sizes in status. With rank it samples the low-rank likelihood; parameters asked for as auto are those of laplace.",
+		Summary: "No-U-turn Hamiltonian Monte Carlo, the referee: means, variances and covariance of the draws, log evidence by bridge sampling, R-hat and effective sample sizes in status. With rank it samples the low-rank likelihood; parameters asked for as auto are those of laplace's highest evidence, one value of each (status says where the rows hardly know them).",
 		make:    keeping(layOut, solveHMC), Moments: true, WholeRank: true},
 	{Name: "smooth", Kind: Paths, Source: "Zoeter (2007), section 3",
 		Summary: "The smoothed trajectories of weights that drift: expectation propagation forward and backward, each belief given all rows.",
@@ -155,9 +155,8 @@ func solveHMC(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error) {
 	}
 	q, m := *p, *p.Model
 	q.Model = &m
-	m.Options.Integrate = false
 	m.Options.Rank = 0 // it is the likelihood's here, not the Hessian's
-	around, known, err := laplace.Learn(ctx, &q)
+	around, known, note, err := laplace.LearnAlone(ctx, &q)
 	if err != nil {
 		return nil, err
 	}
@@ -165,6 +164,7 @@ func solveHMC(ctx context.Context, p *kernels.Problem) (*kernels.Fit, error) {
 	f, err := hmc.Fit(ctx, known)
 	if err == nil {
 		f.Learnt = around.Learnt
+		f.Say(note)
 	}
 	return f, err
 }

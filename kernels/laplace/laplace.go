@@ -64,6 +64,7 @@ type engine struct {
 	split     *split // of "arrow"
 	tied      *tied  // nil where no weights are correlated
 	assembled bool   // search.b is the factor at search.now
+	said      string // what a status says of numbers that were learnt, under one value of each
 }
 
 // Fit is the Laplace approximation of p's posterior.
@@ -123,6 +124,24 @@ func Learn(ctx context.Context, p *kernels.Problem) (*kernels.Fit, *kernels.Prob
 	}
 	known, err := knownTo(p, f, e)
 	return f, known, err
+}
+
+// LearnAlone is Learn with nothing averaged over: the fit and the problem have the values of the highest
+// evidence. note is what a status has to say of them, "" for nothing: that the rows hardly tell them, for one.
+func LearnAlone(ctx context.Context, p *kernels.Problem) (f *kernels.Fit, known *kernels.Problem, note string, err error) {
+	q, m := *p, *p.Model
+	q.Model = &m
+	m.Options.Integrate = false
+	f, e, err := learnFrom(ctx, &q, nil)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	note = e.said
+	for _, more := range e.lowNotes() {
+		note = kernels.Join(note, more)
+	}
+	known, err = knownTo(&q, f, e)
+	return f, known, note, err
 }
 
 // knownTo is p with what f, its fit by e, has learnt.
@@ -458,10 +477,11 @@ func (e *engine) fitLearning(start []float64) (*kernels.Fit, error) {
 			note = kernels.Join(note, more)
 		}
 	}
+	e.said = kernels.Join(status, h.learnt())
 	if status == "" {
 		for _, more := range append(h.fewRows(), h.guessed(around)...) {
 			if more != "" {
-				note = kernels.Join(note, more)
+				note, e.said = kernels.Join(note, more), kernels.Join(e.said, more)
 			}
 		}
 	}
@@ -478,7 +498,13 @@ func (e *engine) fitLearning(start []float64) (*kernels.Fit, error) {
 		h.note(f, around)
 	}
 	if status == "" {
-		err = h.parameters(f, around)
+		before := f.Status
+		if err = h.parameters(f, around); f.Status != before {
+			e.said = kernels.Join(e.said, strings.TrimPrefix(f.Status, before+"; "))
+		}
+		if !e.x.Options.Integrate && h.pass == nil && len(h.Names) > 0 && h.exact() && h.Single(nil, h.at.vars(), h.root.Of.Var) {
+			e.said = kernels.Join(e.said, mode.NotAveraged) // where it was asked for this fit does not say so itself
+		}
 	}
 	return f, err
 }
@@ -650,14 +676,7 @@ func (e *engine) result(ev *evidence, iterations int, status, learnt string) (*k
 		}
 	}
 	notes := []string{status, ev.note, learnt}
-	if o := &e.x.Options; e.low() {
-		if e.x.LearnsPrior() {
-			notes = append(notes, mode.Kept(e.x.Prior.Variance))
-		}
-		if o.AutoDispersion || o.AutoShape {
-			notes = append(notes, mode.LearntNote)
-		}
-	}
+	notes = append(notes, e.lowNotes()...)
 	if ev.floored {
 		notes = append(notes, flooredNote)
 	}
@@ -682,4 +701,18 @@ func (e *engine) result(ev *evidence, iterations int, status, learnt string) (*k
 		return nil, err
 	}
 	return f, f.Check()
+}
+
+// lowNotes say what a Hessian that leaves curvature out does not learn, or learns all the same.
+func (e *engine) lowNotes() (notes []string) {
+	if !e.low() {
+		return nil
+	}
+	if e.x.LearnsPrior() {
+		notes = append(notes, mode.Kept(e.x.Prior.Variance))
+	}
+	if e.x.Options.AutoDispersion || e.x.Options.AutoShape {
+		notes = append(notes, mode.LearntNote)
+	}
+	return notes
 }
