@@ -2,6 +2,7 @@ package predict
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/bglm/bglm/kernels"
 )
@@ -63,7 +64,8 @@ func (n *Names) Belief(id uint32) int {
 }
 
 // Row is a batch of one row of named features, the intercept added where the fit has
-// one; names may repeat, their values add up. It is valid until the next Row.
+// one; names may repeat, their values add up. NaN is a number that is missing (Entries), and of
+// hashed features none. It is valid until the next Row.
 // Errors: lengths that differ, more features than the dictionary holds.
 func (n *Names) Row(names []string, values []float64, offset float64) (*kernels.Batch, error) {
 	if len(names) != len(values) {
@@ -75,6 +77,9 @@ func (n *Names) Row(names []string, values []float64, offset float64) (*kernels.
 		b.Add(0, 1)
 	}
 	for k, name := range names {
+		if n.dict.HashBits > 0 && math.IsNaN(values[k]) {
+			continue // in a slot that names share it would take the others along
+		}
 		if err := b.AddNamed(&n.dict, name, values[k]); err != nil {
 			return nil, err
 		}

@@ -137,6 +137,11 @@ func TestNames(t *testing.T) {
 	if m, _, _ := s.Linear(row(t, s, []string{"x"}, []float64{1}), 0); m != f.Beliefs[0].Mean+f.Prior.Mean {
 		t.Errorf("mean of a hashed feature %v", m)
 	}
+	f.Columns = []kernels.FitColumn{{Name: "n", Kind: kernels.NumberColumn, N: 1}}
+	s = scorer(t, f)
+	if m, _, _ := s.Linear(row(t, s, []string{"x", "x"}, []float64{1, math.NaN()}), 0); m != f.Beliefs[0].Mean+f.Prior.Mean {
+		t.Errorf("mean of a hashed feature beside a number that is missing %v", m)
+	}
 	f.Beliefs[1].Feature = f.Beliefs[0].Feature
 	if _, err := New(f); err == nil || !strings.Contains(err.Error(), "two beliefs") {
 		t.Errorf("two beliefs of a feature: %v", err)
