@@ -264,11 +264,23 @@ func (c *Counted) Columns() []FitColumn {
 	return out
 }
 
-// Stand is what stands for a number of a column that is missing: its mean, but 0 where rows
-// that lacked one were learnt without it. has says whether there is a belief about a feature.
-func (f *Fit) Stand(column string, has func(feature string) bool) float64 {
-	if c := f.Number(column); c != nil && !math.IsNaN(c.Center) && (c.Missing == 0 || has(column+IsNull)) {
-		return c.Center
+// Stand is what stands for a number of a feature that is missing: the mean of its column, of an
+// interaction with levels the one that was taken out of its numbers; but 0 where rows that lacked
+// one were learnt without it. has says whether there is a belief about a feature.
+func (f *Fit) Stand(feature string, has func(feature string) bool) float64 {
+	if c := f.Number(feature); c != nil {
+		if !math.IsNaN(c.Center) && (c.Missing == 0 || has(feature+IsNull)) {
+			return c.Center
+		}
+		return 0
+	}
+	for k := range f.Columns {
+		c := &f.Columns[k]
+		if level, ok := strings.CutPrefix(feature, c.Name); ok && isLevel([]byte(level)) {
+			if mean, ok := f.crossedMean(c); ok {
+				return mean
+			}
+		}
 	}
 	return 0
 }
@@ -278,6 +290,10 @@ func (f *Fit) Stand(column string, has func(feature string) bool) float64 {
 func (f *Fit) Void(feature []byte) bool {
 	column, ok := bytes.CutSuffix(feature, []byte(IsNull))
 	return ok && slices.ContainsFunc(f.Columns, func(c FitColumn) bool {
-		return c.Name == string(column) && (c.Missing > 0 || c.Mixed())
+		if c.Name != string(column) {
+			return false
+		}
+		_, centred := f.crossedMean(&c)
+		return c.Missing > 0 || c.Mixed() && !centred
 	})
 }

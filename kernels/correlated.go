@@ -136,7 +136,7 @@ func (f *Fit) prior(a, b, level string) float64 {
 // covarianceOf is that of c, by what the columns say where it is that of a number's center.
 func (f *Fit) covarianceOf(c *Correlation) float64 {
 	if len(f.Learnt) > 0 {
-		if center, _, ok := f.Kept(keptCrossed(c.B)); ok {
+		if center, _, ok := f.Kept(KeptCrossedOf(c.B)); ok {
 			return -center * f.PriorOf([]byte(c.B+"=")).Variance
 		}
 	}

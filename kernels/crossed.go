@@ -29,7 +29,7 @@ func (f *Fit) CrossNote() string {
 	for k := range f.Columns {
 		c := &f.Columns[k]
 		parts, ok := SplitParts(c.Parts)
-		if _, _, centred := f.Kept(keptCrossed(c.Name)); !ok || centred {
+		if _, _, centred := f.Kept(KeptCrossedOf(c.Name)); !ok || centred {
 			continue
 		}
 		for _, p := range parts {
@@ -265,7 +265,7 @@ func (p *Problem) crossedNumbers(pair, owner []int) (u, weight []float64, ok boo
 func (f *Fit) movedColumns() (names []string) {
 	for k := range f.Columns {
 		c := &f.Columns[k]
-		if _, _, ok := f.Kept(keptCrossed(c.Name)); !ok {
+		if _, _, ok := f.Kept(KeptCrossedOf(c.Name)); !ok {
 			continue
 		}
 		names = append(names, c.Name)
@@ -287,7 +287,7 @@ func (f *Fit) movedColumns() (names []string) {
 // centred: a level's weight at 0 and its slope hang together.
 func (s *Standard) restoreCrossed(f *Fit) {
 	for _, x := range s.crossed {
-		f.Keep(keptCrossed(x.column), x.center, x.scale)
+		f.Keep(KeptCrossedOf(x.column), x.center, x.scale)
 		if !x.levels {
 			continue
 		}
@@ -308,6 +308,27 @@ func (s *Standard) restoreCrossed(f *Fit) {
 			cor = min(cor, 1)
 		}
 		f.Correlations = append(f.Correlations, Correlation{A: x.base, B: x.column, Mean: cor, SD: math.NaN(), Covariance: -x.center * v})
+	}
+}
+
+// goOnCrossed notes in f, which goes on from start, what was taken out of the numbers of its
+// interactions: its weights are still those of new levels at 0.
+func (f *Fit) goOnCrossed(start *Fit) {
+	if start == nil {
+		return
+	}
+	for k := range start.Columns {
+		name := start.Columns[k].Name
+		center, scale, ok := start.Kept(KeptCrossedOf(name))
+		if _, _, has := f.Kept(KeptCrossedOf(name)); !ok || has {
+			continue
+		}
+		f.Keep(KeptCrossedOf(name), center, scale)
+		for _, c := range start.Correlations {
+			if c.B == name && f.column(c.A, LevelsColumn) != nil && f.column(c.B, LevelsColumn) != nil {
+				f.Correlations = append(slices.Clip(f.Correlations), c)
+			}
+		}
 	}
 }
 

@@ -51,9 +51,63 @@ func KeptVarianceOf(column string) string { return "variance(" + column + ")" }
 // scale, 0 where all numbers were alike.
 func KeptUnitOf(column string) string { return "unit(" + column + ")" }
 
-// keptCrossed is the name of what was taken out of the numbers of an interaction that was learnt
+// KeptCrossedOf is the name of what was taken out of the numbers of an interaction that was learnt
 // by numbers that are centred: of a number with levels its mean and deviation, of two numbers 0.
-func keptCrossed(column string) string { return "centred(" + column + ")" }
+func KeptCrossedOf(column string) string { return "centred(" + column + ")" }
+
+// crossedMean is what was taken out of the number of an interaction with levels that was learnt by
+// a number that is centred; false for none.
+func (f *Fit) crossedMean(c *FitColumn) (mean float64, ok bool) {
+	if !c.Mixed() {
+		return 0, false
+	}
+	mean, _, ok = f.Kept(KeptCrossedOf(c.Name))
+	return mean, ok
+}
+
+// CrossedMeans are what stands for numbers that are missing in interactions with levels, by
+// column: the means that were taken out of those that f was learnt from, nil for none.
+func (f *Fit) CrossedMeans() (means map[string]float64) {
+	if f == nil {
+		return nil
+	}
+	for k := range f.Columns {
+		if mean, ok := f.crossedMean(&f.Columns[k]); ok {
+			if means == nil {
+				means = map[string]float64{}
+			}
+			means[f.Columns[k].Name] = mean
+		}
+	}
+	return means
+}
+
+// CrossedCenters are the means of the columns of numbers, by name in lower case, whose products f has
+// learnt by numbers that are centred: they stand for one that is missing in a product; nil for none.
+func (f *Fit) CrossedCenters() (centers map[string]float64) {
+	if f == nil {
+		return nil
+	}
+	for k := range f.Columns {
+		c := &f.Columns[k]
+		if c.Parts == "" || c.Kind != NumberColumn {
+			continue
+		}
+		if _, _, ok := f.Kept(KeptCrossedOf(c.Name)); !ok {
+			continue
+		}
+		parts, _ := SplitParts(c.Parts)
+		for _, p := range parts {
+			if u := plainColumn(f.Columns, p.Name); u != nil && u.Kind == NumberColumn && !math.IsNaN(u.Center) {
+				if centers == nil {
+					centers = map[string]float64{}
+				}
+				centers[strings.ToLower(u.Name)] = u.Center
+			}
+		}
+	}
+	return centers
+}
 
 // kept says whether a name is of a Learnt that is not for people.
 func kept(name string) bool {
@@ -71,8 +125,9 @@ func (f *Fit) Keep(name string, a, b float64) {
 
 // KeepModel notes what a merge has to know of m, and of the fit that it goes on from. Of how many single features
 // it was given the prior: weights that are known do not count, nor columns of levels, whose variance f tells, nor those that no row has yet. And that weights move with
-// the time of the rows. f has its columns.
+// the time of the rows. And of the former fit's interactions what was taken out of their numbers. f has its columns.
 func (f *Fit) KeepModel(m *Model) {
+	f.goOnCrossed(m.Start)
 	if _, _, before := m.Start.Kept(KeptDrift); before || m.HasTime && (m.Drifts() || m.Options.AutoNoise) {
 		f.Keep(KeptDrift, 1, 0)
 	}

@@ -128,7 +128,7 @@ func Agree(a, b *Fit) error {
 	}
 	for _, f := range []*Fit{a, b} {
 		for _, c := range f.Columns {
-			if _, _, ok := f.Kept(keptCrossed(c.Name)); ok {
+			if _, _, ok := f.Kept(KeptCrossedOf(c.Name)); ok {
 				return fmt.Errorf("interaction %.100q was learnt by numbers less their mean in each fit; only fits of one prior can be merged: fit the parts with standardize: false and numbers that are centred by one constant, or %w", c.Name, ErrApart)
 			}
 		}

@@ -21,6 +21,7 @@ var crossed = []struct{ name, fit, x string }{
 	{"interactions, arrowhead", `bglm_adf(y, x, {link: 'probit'} ORDER BY id)`, `{n: n, w: w, g: g, flag: flag, "n:g": {n: n, g: g}, "g:flag": {g: g, flag: flag}, "n:w": {n: n, w: w}}`},
 	{"interactions, prior mean", `bglm_laplace(c, x, {family: 'poisson', prior_mean: 0.25, prior_variance: 1.0})`, `{n: n, g: g, day: day, "n:g": {n: n, g: g}, "g:day": {g: g, day: day}}`},
 	{"an interaction of its own", `bglm_laplace(y, x)`, `{g: g, "both": {g: g, day: day}}`},
+	{"interactions of numbers that were centred", `bglm_laplace(y, x, {standardize: true}) FILTER (n IS NOT NULL AND g IS NOT NULL)`, `{n: n, w: w, g: g, "n:g": {n: n, g: g}, "n:w": {n: n, w: w}}`},
 	{"names of derived fields", `bglm_laplace(y, x)`, `{n: n, "n IS NULL ": w, "n, its mean where missing": w, y: n, probability: w}`},
 }
 

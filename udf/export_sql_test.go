@@ -359,3 +359,36 @@ func compareRows(t *testing.T, what string, got, want [][]float64, nodes bool) {
 		}
 	}
 }
+
+// covers: sql
+//
+// Where a number is missing in a product that was learnt by numbers that are centred, the query takes its
+// mean there, as bglm_predict does: in a table the product is a column of its own.
+func TestSQLOfCentredProducts(t *testing.T) {
+	db := open(t)
+	db.SetMaxOpenConns(1)
+	for _, text := range []string{
+		`CREATE TABLE d AS SELECT 2000 + i * 7919 % 101 / 25.0 AS u, sin(i * 1.7) + 0.5 AS z, sin(i * 12.3) AS e FROM range(90) t(i)`,
+		`CREATE TABLE fit AS SELECT bglm_laplace(0.8 * (u - 2001) * z + 0.3 * e, {u: u, z: z, "u:z": {u: u, z: z}}, {family: 'gaussian', standardize: true}) AS f FROM d`,
+		`CREATE TABLE score AS SELECT row_number() OVER () AS id, u, z, u * z AS "u:z" FROM (VALUES (2001.5, 1.0), (NULL, 1.0), (NULL, -0.5), (2003, NULL), (NULL, NULL)) v(u, z)`,
+	} {
+		if _, err := db.Exec(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := fetch(t, db, `SELECT id, d.eta_mean, d.eta_variance, 0, 0, 0 FROM (SELECT id, bglm_predict_dist(f, {u: u, z: z, "u:z": {u: u, z: z}}) AS d FROM score, fit) ORDER BY id`)
+	for _, form := range []string{"query", "join"} {
+		var query string
+		if err := db.QueryRow(`SELECT bglm_sql(f, 'duckdb', {table_: 'score', keep: 'id', form: ?}) FROM fit`, form).Scan(&query); err != nil {
+			t.Fatal(err)
+		}
+		got := fetch(t, db, "SELECT id, eta_mean, eta_variance, 0, 0, 0 FROM ("+query+") ORDER BY id")
+		for i, w := range want {
+			for k := 1; k < 3; k++ {
+				if !(math.Abs(got[i][k]-w[k]) <= 1e-9*(1+math.Abs(w[k]))) || math.Abs(w[k]) > 100 {
+					t.Errorf("%s: row %v is %v, want %v", form, w[0], got[i], w)
+				}
+			}
+		}
+	}
+}

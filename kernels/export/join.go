@@ -127,7 +127,7 @@ func (w *writer) states(n *numbered) []string {
 	for k, c := range w.m.columns {
 		x := cell(k)
 		if c.number {
-			out = append(out, fmt.Sprintf("SELECT bglm_k, %d AS id, coalesce(%s, %s) AS x FROM bglm_rows", n.first[k], x, w.number(c.stand)))
+			out = append(out, fmt.Sprintf("SELECT bglm_k, %d AS id, %s AS x FROM bglm_rows", n.first[k], w.stands(&c, x)))
 		} else if len(c.levels) > 0 {
 			out = append(out, fmt.Sprintf("SELECT r.bglm_k, coalesce(n.id, %d) AS id, %s AS x FROM bglm_rows AS r LEFT JOIN bglm_names AS n ON n.c = %d AND n.level = r.%s WHERE r.%s IS NOT NULL", n.others[k], one, k, x, x))
 		} else {

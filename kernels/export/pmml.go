@@ -181,15 +181,27 @@ func (p *pmml) interaction(c *column, parts []*column) error {
 	none, there := constant(0), constant(1)
 	for k := len(parts) - 1; k >= 0; k-- {
 		q := parts[k]
-		none, there = isMissing(q.name, constant(1), none), isMissing(q.name, constant(0), there)
+		if c.number || !q.number {
+			none, there = isMissing(q.name, constant(1), none), isMissing(q.name, constant(0), there)
+		}
 		if q.number {
-			numbers = append(numbers, derived{q.name + ", 0 where missing", isMissing(q.name, constant(0), fieldRef(q.name))})
+			stand := 0.0
+			if !c.number {
+				stand = c.stand
+			} else if c.parts != nil {
+				stand = q.stand
+			}
+			numbers = append(numbers, derived{q.name + ", " + double(stand) + " where missing", isMissing(q.name, constant(stand), fieldRef(q.name))})
 		}
 	}
 	null := derived{c.name + kernels.IsNull, none}
 	if c.number {
 		p.product(c.unit.mean, numbers...)
-		p.numeric(null, c.stand*c.unit.mean+c.null.mean)
+		weight := c.null.mean
+		if c.parts == nil {
+			weight += c.stand * c.unit.mean
+		}
+		p.numeric(null, weight)
 		return nil
 	}
 	for j := range c.levels {
@@ -207,8 +219,10 @@ func (p *pmml) interaction(c *column, parts []*column) error {
 		p.product(s.mean-c.other.mean, fields...)
 	}
 	p.product(c.other.mean, append(numbers, derived{c.name + " is there", there})...)
-	if len(numbers) == 0 { // of levels beside numbers a missing value is nothing
+	if len(numbers) == 0 {
 		p.numeric(null, c.null.mean)
+	} else { // a missing level is nothing, or where the numbers were centred a level never seen
+		p.product(c.null.mean, append(numbers, null)...)
 	}
 	return nil
 }

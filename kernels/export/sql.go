@@ -219,6 +219,9 @@ func (w *writer) term(k int, square bool, of func(*state) float64) string {
 	c, x := &w.m.columns[k], cell(k)
 	if c.number {
 		unit, stand := of(&c.unit), c.stand
+		if c.parts != nil {
+			return w.productTerm(c, x, unit, square, of(&c.null))
+		}
 		value := x + " * " + w.number(unit)
 		if square {
 			stand *= stand
@@ -255,6 +258,32 @@ func (w *writer) term(k int, square bool, of func(*state) float64) string {
 		return all
 	}
 	return "CASE WHEN " + x + " IS NULL THEN " + w.number(null) + " ELSE " + all + " END"
+}
+
+// productTerm is term of a product of numbers that were centred.
+func (w *writer) productTerm(c *column, x string, unit float64, square bool, null float64) string {
+	value := w.stands(c, x)
+	if square {
+		value += " * " + value
+	}
+	value += " * " + w.number(unit)
+	if null != 0 {
+		value += " + CASE WHEN " + x + " IS NULL THEN " + w.number(null) + " ELSE " + w.number(0) + " END"
+	}
+	return value
+}
+
+// stands is a number x of a column with what stands for it where it is missing.
+func (w *writer) stands(c *column, x string) string {
+	stand := w.number(c.stand)
+	for k, q := range c.parts {
+		at := slices.IndexFunc(w.m.columns, func(o column) bool { return o.name == q.name })
+		factor := "coalesce(" + cell(at) + ", " + w.number(q.stand) + ")"
+		if stand += " * " + factor; k == 0 {
+			stand = factor
+		}
+	}
+	return "coalesce(" + x + ", " + stand + ")"
 }
 
 // moments are mean and variance of the predictor as expressions.

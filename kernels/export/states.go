@@ -27,10 +27,11 @@ type column struct {
 	open   bool // the fit does not remember it
 	truth  bool // its levels are true and false
 	stand  float64
-	unit   state   // of a number
-	levels []state // of levels
-	null   state   // the row has no value
-	other  state   // a level never seen
+	parts  []*column // of a product of numbers that were centred: where one is missing its mean is taken
+	unit   state     // of a number
+	levels []state   // of levels
+	null   state     // the row has no value
+	other  state     // a level never seen
 }
 
 // model is a fit laid out by columns.
@@ -100,6 +101,7 @@ func layModel(f *kernels.Fit, base int, pinned bool) (*model, error) {
 			m.columns = append(m.columns, c)
 		}
 	}
+	m.findProducts()
 	m.tie()
 	for _, b := range f.Beliefs {
 		if !used[b.Feature] {
@@ -107,6 +109,26 @@ func layModel(f *kernels.Fit, base int, pinned bool) (*model, error) {
 		}
 	}
 	return m, nil
+}
+
+// findProducts finds the columns that are products of numbers that were centred, with theirs.
+func (m *model) findProducts() {
+	for _, c := range m.fit.Columns {
+		_, _, centred := m.fit.Kept(kernels.KeptCrossedOf(c.Name))
+		parts, _ := kernels.SplitParts(c.Parts)
+		if c.Kind != kernels.NumberColumn || !centred {
+			continue
+		}
+		var of []*column
+		for _, p := range parts {
+			if at := slices.IndexFunc(m.columns, func(q column) bool { return q.number && strings.EqualFold(q.name, p.Name) }); at >= 0 {
+				of = append(of, &m.columns[at])
+			}
+		}
+		if k := slices.IndexFunc(m.columns, func(q column) bool { return q.name == c.Name }); len(of) == len(parts) {
+			m.columns[k].parts = of
+		}
+	}
 }
 
 // neverSeen stands for a level that a fit has not seen: none is called so.
@@ -193,6 +215,7 @@ func (m *model) fill(c *column, used map[string]bool) {
 	}
 	c.truth = c.truth && len(c.levels) > 0
 	c.other = m.of(c.name + "=" + neverSeen)
+	c.stand = m.fit.Stand(c.name+"="+neverSeen, nil) // of an interaction with numbers
 }
 
 // of is the state of a feature, with its prior where there is no belief about it.

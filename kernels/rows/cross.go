@@ -2,6 +2,7 @@ package rows
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/bglm/bglm/kernels"
@@ -19,7 +20,8 @@ import (
 // has one feature a row, named after all of its columns, or that field: a:b for
 // numbers, a:b=x:y where some are not (their values joined; a colon or backslash
 // inside a value is escaped by a backslash), its value the product of the
-// numbers. Where one of its columns is NULL it is NULL, of levels beside numbers absent.
+// numbers. Where one of its columns is NULL it is NULL, of levels beside numbers absent. For a fit
+// that has learnt an interaction by numbers that are centred a number that is NULL is its mean.
 type Term []Column
 
 // NewTerms returns the encoder of rows whose features are terms, beside those of x
@@ -108,19 +110,40 @@ func (e *Encoder) readCross(t *term) {
 	n := e.hi - e.lo
 	t.miss, t.x, t.t = resize(t.miss, n), resize(t.x, n), resize(t.t, n)
 	hasLevels := t.hasLevels()
+	stand, stands := e.standIn(t)
+	centers := e.as.centers
+	if hasLevels {
+		centers = nil
+	} else {
+		stand = math.NaN()
+	}
 	for r := range n {
 		t.miss[r] = !e.here(r) || t.col != nil && t.col.Null(e.lo+r)
 		if t.miss[r] {
+			t.x[r] = stand
 			continue
 		}
 		v, text := 1.0, e.buf[:0]
-		first := true
+		first, lacks := true, false
 		for _, c := range t.parts {
-			if t.miss[r] = c.Null(e.lo + r); t.miss[r] {
-				break
+			number := c.Kind() == Number
+			switch {
+			case c.Null(e.lo+r) && number && stands:
+				lacks = true
+				continue
+			case c.Null(e.lo + r):
+				t.miss[r] = true
+				if center, ok := centers[strings.ToLower(c.Name())]; ok {
+					v *= center
+				} else {
+					lacks = lacks || !hasLevels
+				}
+				continue
+			case t.miss[r] && !number:
+				continue
 			}
 			var x [1]float64
-			if c.Kind() == Number {
+			if number {
 				if c.Floats(x[:], e.lo+r); !special.Finite(x[0]) {
 					e.fault(r, notFinite(c.Name(), x[0]))
 				}
@@ -134,14 +157,13 @@ func (e *Encoder) readCross(t *term) {
 			text = e.appendPart(text, c, r)
 		}
 		e.buf = text[:0]
-		if t.miss[r] {
-			continue
-		}
-		if !special.Finite(v) {
+		if lacks {
+			v = stand
+		} else if !special.Finite(v) {
 			e.fault(r, notFinite(t.name, v))
 		}
 		t.x[r] = v
-		if hasLevels {
+		if hasLevels && !t.miss[r] {
 			t.t[r] = t.value(text)
 		}
 	}

@@ -408,13 +408,19 @@ func (e *Encoder) emit(lo, hi int, d *kernels.Dict, intercept bool, keep []bool,
 				}
 			case len(t.miss) > 0 && t.miss[r]:
 				if e.indicates(t) {
-					if t.numeric() {
+					x := 1.0
+					switch {
+					case t.kind == cross && t.numeric():
+						b.Add(t.id[r], given(t.x[r], d))
+					case t.numeric():
 						b.Add(t.id[r], absent(d))
+					case t.kind == cross && t.mixed():
+						x = given(t.x[r], d)
 					}
-					b.Add(t.nullID, 1)
+					b.Add(t.nullID, x)
 				}
 			case t.kind == number || t.kind == cross:
-				b.Add(t.id[r], t.numbers()[r])
+				b.Add(t.id[r], given(t.numbers()[r], d))
 			default:
 				b.Add(t.id[r], 1)
 			}

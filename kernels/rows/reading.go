@@ -2,6 +2,7 @@ package rows
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -20,10 +21,12 @@ type reading struct {
 	adds    bool                // every row has the intercept beside its features
 	learns  bool                // a fit learns from the rows
 	places  int                 // of a list, which are among known
+	means   map[string]float64  // of interactions of levels and numbers, what stands for a number that is missing where rows are learnt from
+	centers map[string]float64  // of numbers by name in lower case, what stands for one that is missing in a product
 }
 
 func (r *reading) same(o *reading) bool {
-	if r.missing != o.missing || r.open != o.open || r.joins != o.joins || r.adds != o.adds || r.learns != o.learns || len(r.known) != len(o.known) {
+	if r.missing != o.missing || r.open != o.open || r.joins != o.joins || r.adds != o.adds || r.learns != o.learns || len(r.known) != len(o.known) || !maps.Equal(r.means, o.means) || !maps.Equal(r.centers, o.centers) {
 		return false
 	}
 	return len(r.known) == 0 || &r.known[0] == &o.known[0] ||
@@ -37,6 +40,9 @@ func (e *Encoder) Learn(m *kernels.Model) error {
 	r := reading{missing: m.Options.Missing, open: m.Options.AnyColumns, joins: true, adds: !m.NoIntercept, learns: true}
 	if !r.open {
 		r.known = columnsBefore(m)
+		if r.missing == "indicator" {
+			r.means, r.centers = m.Start.CrossedMeans(), m.Start.CrossedCenters()
+		}
 	}
 	if _, err := e.follow(r); err != nil {
 		return err
@@ -133,7 +139,7 @@ func (e *Encoder) findPlaced() error {
 func (e *Encoder) Score(f *kernels.Fit) (anew bool, err error) {
 	r := reading{open: true, joins: true, adds: f.Intercept}
 	if f.Columns != nil {
-		r = reading{missing: "indicator", known: f.Columns, adds: f.Intercept}
+		r = reading{missing: "indicator", known: f.Columns, adds: f.Intercept, centers: f.CrossedCenters()}
 	}
 	return e.follow(r)
 }
@@ -354,9 +360,26 @@ func (e *Encoder) refuse(t *term) {
 	}
 }
 
-// indicates says whether rows of t without a value have a feature that says so.
+// indicates says whether rows of t without a value have a feature that says so. Of an interaction of
+// levels and numbers no fit learns one; where its numbers were centred it counts as a level all the same.
 func (e *Encoder) indicates(t *term) bool {
-	return e.as.missing == "indicator" && len(t.miss) > 0 && !t.mixed()
+	return e.as.missing == "indicator" && len(t.miss) > 0 && (e.scores() || !t.mixed())
+}
+
+// scores says whether rows are read for a fit that remembers columns, and does not learn from them.
+func (e *Encoder) scores() bool { return e.as.known != nil && !e.as.learns }
+
+// standIn is what stands for a number that is missing in t, an interaction of levels and numbers:
+// NaN where the fit that scores the row tells it; false for none.
+func (e *Encoder) standIn(t *term) (x float64, ok bool) {
+	switch {
+	case e.as.missing != "indicator" || !t.mixed():
+		return 0, false
+	case e.scores():
+		return math.NaN(), true
+	}
+	x, ok = e.as.means[t.name]
+	return x, ok
 }
 
 // nullAt says whether row r of t has the feature of rows without a value.
@@ -414,6 +437,14 @@ func absent(d *kernels.Dict) float64 {
 		return 0
 	}
 	return math.NaN()
+}
+
+// given is x, or absent where it is missing.
+func given(x float64, d *kernels.Dict) float64 {
+	if x != x {
+		return absent(d)
+	}
+	return x
 }
 
 // count notes in b the columns of rows [lo, hi), and those that lack a value.

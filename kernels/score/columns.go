@@ -14,17 +14,25 @@ import (
 // change.
 type columns struct {
 	cols     []kernels.FitColumn
-	nulls    []string         // by column: the feature of rows without a value, "" for none
-	at       map[string]int32 // by name, and by name in lower case
-	features bool             // beside them there are features with names of their own, which any name may be
+	nulls    []string           // by column: the feature of rows without a value, "" for none
+	mixed    []bool             // by column: an interaction of levels and numbers
+	means    map[string]float64 // of these, what stands for a number that is missing
+	factors  [][]int            // by column: those whose product it is, of numbers that were centred; nil for none
+	centers  []float64          // of these, by column
+	scores   bool               // nothing is learnt from the rows
+	at       map[string]int32   // by name, and by name in lower case
+	features bool               // beside them there are features with names of their own, which any name may be
 }
 
-// newColumns is nil for a fit that remembers none.
-func newColumns(f *kernels.Fit) *columns {
+// newColumns is nil for a fit that remembers none. A model, nil to score, learns from the rows.
+func newColumns(f *kernels.Fit, m *kernels.Model) *columns {
 	if f == nil || f.Columns == nil {
 		return nil
 	}
-	c := &columns{at: map[string]int32{}}
+	c := &columns{at: map[string]int32{}, scores: m == nil}
+	if c.scores || m.Options.Missing == "indicator" {
+		c.means = f.CrossedMeans()
+	}
 	for _, col := range f.Columns {
 		if col.Kind == kernels.FeaturesColumn { // rows here name the features themselves
 			c.features = true
@@ -34,10 +42,11 @@ func newColumns(f *kernels.Fit) *columns {
 	}
 	for k := range c.cols {
 		null := c.cols[k].Name + kernels.IsNull
-		if c.cols[k].Mixed() {
+		mixed := c.cols[k].Mixed()
+		if mixed {
 			null = ""
 		}
-		c.nulls = append(c.nulls, null)
+		c.nulls, c.mixed = append(c.nulls, null), append(c.mixed, mixed)
 		c.at[c.cols[k].Name] = int32(k)
 	}
 	for k := range c.cols {
@@ -46,7 +55,50 @@ func newColumns(f *kernels.Fit) *columns {
 			c.at[low] = int32(k)
 		}
 	}
+	if c.scores || m.Options.Missing == "indicator" {
+		c.findFactors(f)
+	}
 	return c
+}
+
+// findFactors finds the products of numbers that were centred, in which the mean of one stands for
+// it where it is missing.
+func (c *columns) findFactors(f *kernels.Fit) {
+	centers := f.CrossedCenters()
+	if centers == nil {
+		return
+	}
+	c.factors, c.centers = make([][]int, len(c.cols)), make([]float64, len(c.cols))
+	for k := range c.cols {
+		c.centers[k] = centers[strings.ToLower(c.cols[k].Name)]
+		parts, ok := kernels.SplitParts(c.cols[k].Parts)
+		if _, _, centred := f.Kept(kernels.KeptCrossedOf(c.cols[k].Name)); !ok || !centred || c.cols[k].Kind != kernels.NumberColumn {
+			continue
+		}
+		for _, p := range parts {
+			at := slices.IndexFunc(c.cols, func(u kernels.FitColumn) bool { return u.Parts == "" && strings.EqualFold(u.Name, p.Name) })
+			c.factors[k] = append(c.factors[k], at)
+		}
+	}
+}
+
+// absent is what stands for the number of column k that is missing: NaN for its mean.
+func (c *columns) absent(k int, to *named) float64 {
+	if c.factors == nil || c.factors[k] == nil {
+		return math.NaN()
+	}
+	x := 1.0
+	for _, at := range c.factors[k] {
+		switch i := slices.Index(to.names, c.cols[at].Name); {
+		case to.null[at]:
+			x *= c.centers[at]
+		case i >= 0:
+			x *= to.values[i]
+		default:
+			return math.NaN()
+		}
+	}
+	return x
 }
 
 // named is a row as its columns have it: features by the names that the fit gives them, with
@@ -91,20 +143,26 @@ func (c *columns) read(r *Row, to *named) error {
 			continue
 		}
 		to.met[at] = true
-		if says == nothing || says == number && math.IsNaN(x) {
-			to.null[at] = true
-			continue
-		}
-		if says == number {
+		mean, centred := c.means[of.Name]
+		switch {
+		case says == nothing || math.IsNaN(x) && (says == number || c.mixed[at] && !centred):
+			if to.null[at] = true; !centred || !c.scores {
+				continue
+			}
+			name = of.Name + kernels.IsNull // of which Snapshot.read knows whether it is a level
+		case says == number:
 			name = of.Name
-		} else if name[:end] != of.Name {
+		case math.IsNaN(x) && centred:
+			x = mean
+			fallthrough
+		case name[:end] != of.Name:
 			name = of.Name + name[end:]
 		}
 		to.names, to.values = append(to.names, name), append(to.values, x)
 	}
 	for k, is := range to.null {
 		if is && c.cols[k].Kind == kernels.NumberColumn {
-			to.names, to.values = append(to.names, c.cols[k].Name), append(to.values, math.NaN())
+			to.names, to.values = append(to.names, c.cols[k].Name), append(to.values, c.absent(k, to))
 		}
 		if is && c.nulls[k] != "" {
 			to.names, to.values = append(to.names, c.nulls[k]), append(to.values, 1)

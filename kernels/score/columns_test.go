@@ -284,3 +284,47 @@ func TestFeaturesBesideColumns(t *testing.T) {
 		}
 	}
 }
+
+// Where the numbers of interactions were centred one that is missing is its mean, and a level that is missing one
+// never seen: by rows of names as by the columns of SQL.
+func TestMixedCentred(t *testing.T) {
+	nan := math.NaN()
+	w := func(mean float64) kernels.Weight { return kernels.Weight{Mean: mean, Variance: 0.25} }
+	f := &kernels.Fit{Method: "laplace", Family: "gaussian", Link: "identity", Shape: nan, Dispersion: 1, Intercept: true, Prior: kernels.DefaultPrior, N: 10,
+		Columns: []kernels.FitColumn{
+			{Name: "u", Kind: kernels.NumberColumn, N: 10, Center: 2000, Scale: 2, Variance: 1},
+			{Name: "z", Kind: kernels.NumberColumn, N: 10, Center: 3, Scale: 1, Variance: 1},
+			{Name: "g", Kind: kernels.LevelsColumn, N: 10, Center: nan, Scale: nan, Variance: 4e6},
+			{Name: "u:g", Kind: kernels.LevelsColumn, Parts: "number u, levels g", N: 10, Center: nan, Scale: nan, Variance: 1},
+			{Name: "u:z", Kind: kernels.NumberColumn, Parts: "number u, number z", N: 10, Center: 6001, Scale: 1, Variance: 1}},
+		Beliefs: []kernels.Belief{{Feature: kernels.Intercept, Weight: w(1)}, {Feature: "g=a", Weight: w(-4000)}, {Feature: "u", Weight: w(1)}, {Feature: "u:g=a", Weight: w(1)}, {Feature: "u:z", Weight: w(0.5)}, {Feature: "z", Weight: w(-1000)}}}
+	f.Keep(kernels.KeptCrossedOf("u:g"), 1999, 2)
+	f.Keep(kernels.KeptCrossedOf("u:z"), 0, 0)
+	s, err := score.New(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		row  score.Row
+		want float64
+	}{
+		"the number": {score.Row{Names: []string{"u", "z", "g=a", "u:g=a", "u:z"}, Values: []float64{nan, 2, 1, nan, nan}}, 1 + 2000 - 2000 - 4000 + 1999 + 0.5*2000*2},
+		"the other":  {score.Row{Names: []string{"u", "z", "g=a", "u:g=a", "u:z"}, Values: []float64{2001, nan, 1, 2001, nan}}, 1 + 2001 - 3000 - 4000 + 2001 + 0.5*2001*3},
+		"the level":  {score.Row{Names: []string{"u", "z", "g IS NULL", "u:g IS NULL", "u:z"}, Values: []float64{2001, 2, 1, 2001, 4002}}, 1 + 2001 - 2000 + 0.5*4002},
+	} {
+		m, _, err := s.Linear(c.row)
+		if err != nil || math.Abs(m-c.want) > 1e-9 {
+			t.Errorf("without %s: %v %v, want %v", name, m, err, c.want)
+		}
+	}
+	u, err := score.NewUpdater(&kernels.Model{Start: f, Options: kernels.Options{Missing: "indicator"}}, score.Publishing{Rows: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := u.Learn(t.Context(), score.Observation{Row: score.Row{Names: []string{"u", "z", "g=a", "u:g=a", "u:z"}, Values: []float64{nan, 2, 1, nan, nan}}, Y: 0}); err != nil {
+		t.Fatal(err)
+	}
+	if mean, _, ok := u.Snapshot().Fit().Kept(kernels.KeptCrossedOf("u:g")); !ok || mean != 1999 {
+		t.Errorf("the fit that went on has %v of what was centred", mean)
+	}
+}

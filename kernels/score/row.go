@@ -15,7 +15,8 @@ import (
 // may repeat, their values add up.
 //
 // A fit that remembers columns wants them all, by name without regard to case, as a STRUCT in
-// SQL: a number that is NaN, or `column IS NULL`, has no value; features of other columns are
+// SQL: a number that is NaN, or `column IS NULL`, has no value (of an interaction of levels and numbers NaN is a
+// number that is missing, and `u:g IS NULL` with the number a level that is); features of other columns are
 // left out, but where a map or list of features was beside the columns: any name may be one of it, and
 // has its prior where the fit has not met it.
 type Row struct {

@@ -70,7 +70,7 @@ func New(f *kernels.Fit) (*Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Snapshot{fit: f, foretold: f.Foretold(), lik: p.Lik, seed: maphash.MakeSeed(), simple: f.Covariance.Form == gauss.Diagonal && f.HashBits == 0 && f.Columns == nil, columns: newColumns(f)}
+	s := &Snapshot{fit: f, foretold: f.Foretold(), lik: p.Lik, seed: maphash.MakeSeed(), simple: f.Covariance.Form == gauss.Diagonal && f.HashBits == 0 && f.Columns == nil, columns: newColumns(f, nil)}
 	s.unseen.Weight, s.missing.Weight = f.Prior.Of(nil), f.Prior.Of([]byte(kernels.Intercept))
 	s.spread.Under(&f.Covariance)
 	s.spread.Prepare()

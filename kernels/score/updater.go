@@ -73,7 +73,7 @@ func NewUpdater(m *kernels.Model, when Publishing) (*Updater, error) {
 		return nil, err
 	}
 	if f := u.model.Start; !u.model.Options.AnyColumns && f != nil && f.Columns != nil {
-		u.columns, u.schema = newColumns(f), &kernels.Schema{}
+		u.columns, u.schema = newColumns(f, u.model), &kernels.Schema{}
 		for _, c := range u.columns.cols {
 			u.schema.Names, u.schema.Levels = append(u.schema.Names, c.Name), append(u.schema.Levels, c.Kind == kernels.LevelsColumn)
 		}
