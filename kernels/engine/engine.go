@@ -517,6 +517,7 @@ func laidOut(lay layer, solve solver) func(context.Context, *kernels.Rows) (*ker
 		if err == nil && none == "" {
 			f.Say(p.Separation(f))
 			f.Say(p.Overdispersion(f))
+			f.Say(p.Averages(f))
 		}
 		if err == nil {
 			f.Say(none)

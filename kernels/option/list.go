@@ -220,7 +220,7 @@ var list = specs(
 		Doc:   "what a bad row does: fail, be skipped and counted, or leave its group without a fit; 'null' also leaves a group that cannot be fitted without one",
 		forms: forms{word(func(s *Settings) *OnError { return &s.OnError }, string(Fail), string(Skip), string(Null))}},
 	Spec{Key: "weight", Default: "1", Uses: fits + "softmax gp influence drivers effects" + over, Row: true,
-		Doc:   "exponent of the row's likelihood",
+		Doc:   "exponent of the row's likelihood: it counts as so many rows. Where responses are means of several rows and their noise is learnt (gaussian, gamma), the number of these over its mean",
 		forms: forms{column(Number, " >= 0")}},
 	Spec{Key: "offset", Default: "0", Uses: fits + "softmax gp influence effects ppc pit" + over, Row: true, Reserved: true,
 		Doc:   "added to the linear predictor",

@@ -1,0 +1,110 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/bglm/bglm/kernels/lik"
+)
+
+const (
+	leastRows = 30  // fewer do not tell how responses vary with the weights of rows
+	misjudged = 1.2 // of variances, beyond which intervals are a tenth too narrow or too wide
+	farBelow  = 5   // logarithm of squares, below which one says no more than a square there
+)
+
+// Averages is the sentence about rows of f, a fit of p whose noise was learnt, that vary the less the
+// larger their weights are; "" where they do not. Responses that are means of several rows do that, and
+// known variances by which weights were made. The likelihood has it that a row of weight w is w rows of
+// the same response, so that noise and deviations are those of as many rows as weights add up to.
+//
+// It is asked of the logarithms of squares, each that of a row's distance from its prediction over what the fit
+// left of it: over the logarithm of the weight their slope is -1 for means. For rows that occur several times it is
+// 0, or down to -0.4 where a row has up to half of the say in its own prediction.
+//
+// Cost: O(non-zeros); that of Predictors where weights are not few beside the rows.
+func (p *Problem) Averages(f *Fit) string {
+	if p.Lik == nil || p.Weight == nil || p.Count != nil || p.within != nil || p.N < leastRows || p.Drifts() || !p.learnsNoise() {
+		return ""
+	}
+	eta, v := make([]float64, p.N), make([]float64, p.N)
+	if float64(p.P) <= fewWeights*float64(p.N) {
+		p.Predictor(eta, p.meansOf(f))
+	} else if err := p.Predictors(f, eta, v); err != nil {
+		return ""
+	}
+	relative := p.Lik.Traits().Relative
+	square, slope := make([]float64, p.N), make([]float64, p.N)
+	weight, noise, rows := 0.0, 0.0, 0.0
+	for i, w := range p.Weight {
+		if !(w > 0) {
+			continue
+		}
+		g := p.Lik.Response(eta[i])
+		d := p.Y[i] - g
+		square[i] = d * d
+		if slope[i] = 1; relative {
+			e := d / g
+			square[i] = 2 * (e - math.Log1p(e))
+		} else if s := p.Lik.Traits().Slope; s != nil {
+			slope[i] = s(g)
+		}
+		weight, noise, rows = weight+w, noise+w*square[i], rows+1
+	}
+	mean := weight / rows
+	if !(noise > 0) || math.IsInf(noise, 1) || mean < misjudged && mean > 1/misjudged {
+		return ""
+	}
+	noise /= weight
+	var x, y []float64
+	for i, w := range p.Weight {
+		leverage := w * v[i] * slope[i] * slope[i] / noise
+		if !(w > 0) || !(leverage < 0.5) {
+			continue
+		}
+		x = append(x, math.Log(w))
+		y = append(y, math.Log(square[i])-math.Log1p(-leverage))
+	}
+	if b, se := fall(x, y); len(x) < leastRows || b > -0.6 || !(b < -4*se) {
+		return ""
+	}
+	factor, what := math.Sqrt(mean), "small"
+	if factor < 1 {
+		factor, what = 1/factor, "large"
+	}
+	return fmt.Sprintf("rows of larger weight vary less, as means of several rows do, but count as so many rows each: deviations of weights are too %s by a factor of %.3g; "+
+		"the weight divided by its mean, %.4g, takes rows for means", what, factor, mean)
+}
+
+// learnsNoise says whether the variance of responses about their means is learnt.
+func (p *Problem) learnsNoise() bool {
+	if _, ok := p.Lik.(lik.Dispersed); ok && p.Options.AutoDispersion {
+		return true
+	}
+	_, ok := p.Lik.(lik.Shaped)
+	return ok && p.Options.AutoShape && p.Lik.Traits().Relative
+}
+
+// fall is the slope of y over x by least squares, and its standard error. A y far below the mean of all
+// counts as one that is less so: rows that are met by chance are no measure of those beside them.
+func fall(x, y []float64) (slope, se float64) {
+	n, middle, finite := float64(len(x)), 0.0, 0.0
+	for _, v := range y {
+		if !math.IsInf(v, 0) {
+			middle, finite = middle+v, finite+1
+		}
+	}
+	middle /= finite
+	mx, my := 0.0, 0.0
+	for i := range y {
+		y[i] = max(y[i], middle-farBelow)
+		mx, my = mx+x[i]/n, my+y[i]/n
+	}
+	xx, xy, yy := 0.0, 0.0, 0.0
+	for i := range y {
+		dx, dy := x[i]-mx, y[i]-my
+		xx, xy, yy = xx+dx*dx, xy+dx*dy, yy+dy*dy
+	}
+	slope = xy / xx
+	return slope, math.Sqrt(max(yy-slope*xy, 0) / ((n - 2) * xx))
+}
