@@ -166,6 +166,9 @@ func (p purpose) rowFlags(f *fitstore.Fits, opts [][2]string) (out []string) {
 	}
 	for _, k := range keys {
 		v := f.Job("option." + k)
+		if e, ok := formula.DecimalLog(v); ok { // which an older version took as it stands
+			v = "log10(" + e + ")"
+		}
 		if i := slices.IndexFunc(opts, func(o [2]string) bool { return o[0] == k }); i >= 0 {
 			v = opts[i][1]
 		}

@@ -373,7 +373,7 @@ func (p *parser) expression(minus bool) ([]Term, error) {
 		if minus {
 			return nil, fmt.Errorf("an offset cannot be taken away")
 		}
-		if e, ok := call(inner, "log"); ok {
+		if e, ok := DecimalLog(inner); ok {
 			return nil, fmt.Errorf("log in SQL is the logarithm to base 10; write offset(ln(%s))", e)
 		}
 		p.f.Offset = append(p.f.Offset, inner)

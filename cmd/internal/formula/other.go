@@ -43,3 +43,15 @@ func instead(sql string) error {
 	}
 	return nil
 }
+
+// DecimalLog is what stands in log( ) where that is all of sql: R's log is the natural one, that of SQL
+// is not, which as the logarithm of an exposure would be a wrong offset and no error.
+func DecimalLog(sql string) (inner string, ok bool) {
+	sql = strings.TrimSpace(sql)
+	name, _, _ := strings.Cut(sql, "(")
+	if inner, ok = call(sql, name); !ok || strings.ToUpper(name) != "LOG" {
+		return "", false
+	}
+	args, err := SplitArgs(inner)
+	return inner, err == nil && len(args) == 1
+}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bglm/bglm/cmd/internal/cli"
 	"github.com/bglm/bglm/cmd/internal/duck"
+	"github.com/bglm/bglm/cmd/internal/formula"
 	"github.com/bglm/bglm/cmd/internal/quote"
 	"github.com/bglm/bglm/kernels/argument"
 	"github.com/bglm/bglm/kernels/engine"
@@ -57,6 +58,9 @@ func ParseOptions(flags []string) ([][2]string, error) {
 		if option.Of(key) == nil {
 			_, err := FitOptions().Find(key)
 			return nil, cli.Usage(err)
+		}
+		if e, ok := formula.DecimalLog(value); ok && key == "offset" {
+			return nil, cli.Usage(fmt.Errorf("--option offset=%s: log in SQL is the logarithm to base 10; write offset=ln(%s), or offset=log10(%[2]s)", value, e))
 		}
 		if slices.ContainsFunc(out, func(o [2]string) bool { return o[0] == key }) {
 			return nil, cli.Usage(fmt.Errorf("--option %s is there twice", key))
