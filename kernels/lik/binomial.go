@@ -108,7 +108,11 @@ func (binomial) Check(o Obs) error {
 		return fmt.Errorf("trials = %v: binomial takes whole numbers >= 1", o.Trials)
 	}
 	if !(o.Y >= 0 && o.Y <= o.Trials) || o.Y != math.Floor(o.Y) {
-		return fmt.Errorf("y = %v: binomial takes a whole number of successes from 0 to trials (%v)", o.Y, o.Trials)
+		share := ""
+		if o.Y > 0 && o.Y < 1 {
+			share = "; a share of the trials is given as their number of successes"
+		}
+		return fmt.Errorf("y = %v: binomial takes a whole number of successes from 0 to trials (%v)%s", o.Y, o.Trials, share)
 	}
 	return checkWeight(o)
 }

@@ -15,7 +15,7 @@ func TestBinomialCheck(t *testing.T) {
 		{Obs{Y: 1, Weight: 1}, "trials = 0: binomial takes whole numbers >= 1"},
 		{Obs{Y: 1, Weight: 1, Trials: 2.5}, "trials = 2.5: binomial takes whole numbers >= 1"},
 		{Obs{Y: 4, Weight: 1, Trials: 3}, "y = 4: binomial takes a whole number of successes from 0 to trials (3)"},
-		{Obs{Y: 0.5, Weight: 1, Trials: 3}, "y = 0.5: binomial takes a whole number of successes from 0 to trials (3)"},
+		{Obs{Y: 0.5, Weight: 1, Trials: 3}, "y = 0.5: binomial takes a whole number of successes from 0 to trials (3); a share of the trials is given as their number of successes"},
 		{Obs{Y: 1, Weight: -1, Trials: 3}, "weight = -1: weights are finite numbers >= 0"},
 	} {
 		if err := l.Check(c.o); err == nil || err.Error() != c.want {

@@ -50,7 +50,7 @@ func (negbinomial) Traits() Traits {
 
 func (negbinomial) Check(o Obs) error {
 	if !(o.Y >= 0) || math.IsInf(o.Y, 1) || o.Y != math.Floor(o.Y) {
-		return fmt.Errorf("y = %v: negbinomial takes whole numbers >= 0", o.Y)
+		return fmt.Errorf("y = %v: negbinomial takes whole numbers >= 0%s", o.Y, aRate(o.Y))
 	}
 	return checkWeight(o)
 }

@@ -37,7 +37,7 @@ func TestNegBinomialLimit(t *testing.T) {
 func TestNegBinomialShape(t *testing.T) {
 	testShape(t, "negbinomial", 1, "shape = -1: negbinomial takes a size > 0, finite (default 1)")
 	err := mustNew(t, "negbinomial", "", Params{}).Check(Obs{Y: 0.5, Weight: 1})
-	if err == nil || err.Error() != "y = 0.5: negbinomial takes whole numbers >= 0" {
+	if err == nil || err.Error() != "y = 0.5: negbinomial takes whole numbers >= 0; a rate is given as its count, with the offset ln(exposure)" {
 		t.Error(err)
 	}
 }

@@ -37,9 +37,17 @@ func (poisson) Traits() Traits {
 
 func (poisson) Check(o Obs) error {
 	if !(o.Y >= 0) || math.IsInf(o.Y, 1) || o.Y != math.Floor(o.Y) {
-		return fmt.Errorf("y = %v: poisson takes whole numbers >= 0", o.Y)
+		return fmt.Errorf("y = %v: poisson takes whole numbers >= 0%s", o.Y, aRate(o.Y))
 	}
 	return checkWeight(o)
+}
+
+// aRate is what to do with a response that may be a count over its exposure.
+func aRate(y float64) string {
+	if !(y > 0) || math.IsInf(y, 1) {
+		return ""
+	}
+	return "; a rate is given as its count, with the offset ln(exposure)"
 }
 
 func (poisson) LogLik(o Obs, s float64) (logp, d1, d2 float64) {

@@ -502,7 +502,7 @@ func TestCheck(t *testing.T) {
 	}{
 		{"bernoulli", Obs{Y: 3, Weight: 1}, "y = 3: bernoulli takes 0 or 1; for other numbers there is family 'gaussian', for counts 'poisson'"},
 		{"poisson", Obs{Y: -1, Weight: 1}, "y = -1: poisson takes whole numbers >= 0"},
-		{"poisson", Obs{Y: 1.5, Weight: 1}, "y = 1.5: poisson takes whole numbers >= 0"},
+		{"poisson", Obs{Y: 1.5, Weight: 1}, "y = 1.5: poisson takes whole numbers >= 0; a rate is given as its count, with the offset ln(exposure)"},
 		{"gaussian", Obs{Y: math.NaN(), Weight: 1}, "y = NaN: gaussian takes finite numbers"},
 		{"gaussian", Obs{Y: 1, Weight: -2}, "weight = -2: weights are finite numbers >= 0"},
 	} {

@@ -112,7 +112,7 @@ func (s *Settings) LikelihoodOf(trials bool) error {
 		return CheckTrials(s.Lik)
 	}
 	if s.Lik.Traits().Trials {
-		return &argument.Error{Name: "trials", Found: "none", Why: s.Lik.Family() + " needs the number of trials of each row"}
+		return &argument.Error{Name: "trials", Found: "none", Why: s.Lik.Family() + " needs the number of trials of each row, a column or a number, and y is how many of them succeeded"}
 	}
 	return nil
 }
