@@ -87,7 +87,11 @@ func LeaveOut(l lik.Likelihood, o lik.Obs, m, v float64, by Factor, beside Besid
 		}
 	}
 	if d, ok := l.(lik.Dispersed); ok && beside.Varied {
-		out.Reach = max(out.Reach, wide, min(o.Weight*v/d.Dispersion(), 1))
+		slope := 1.0 // of the response, in whose unit the dispersion is
+		if by := l.Traits().Slope; by != nil {
+			slope = by(l.Response(m))
+		}
+		out.Reach = max(out.Reach, wide, min(o.Weight*v*slope*slope/d.Dispersion(), 1))
 	}
 	out.Reach = max(out.Reach, beside.moved(l, o, m))
 	return beside.reshaped(l, o, out), nil

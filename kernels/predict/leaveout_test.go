@@ -1,6 +1,7 @@
 package predict
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -179,5 +180,26 @@ func TestPairIsLeftOut(t *testing.T) {
 	}
 	if _, _, ok := LeavePairOut([2]float64{}, [2]float64{1, 1}, 0.9, [2]Site{{0, 0.6}, {0, 0.6}}); ok {
 		t.Error("two rows that say more than there is were taken out")
+	}
+}
+
+// How far a row's density can be trusted does not depend on the unit of its response, where the link is the
+// logarithm either.
+func TestReachUnits(t *testing.T) {
+	reach := func(unit float64) float64 {
+		l, err := lik.New("gaussian", "log", lik.Params{Dispersion: 0.04 * unit * unit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := LeaveOut(l, lik.Obs{Y: 2.1 * unit, Weight: 1}, math.Log(2*unit), 0.001, AtMode, Beside{Varied: true}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f.Reach
+	}
+	want := reach(1) // the share v (dμ/ds)²/σ², or what curvature makes of it
+	kerneltest.Close(t, "share", want, 0.001*4/0.04, kerneltest.Tol{Rel: 0.1})
+	for _, unit := range []float64{1e-6, 1e-3, 1e6} {
+		kerneltest.Close(t, fmt.Sprint(unit), reach(unit), want, kerneltest.Tol{Rel: 1e-9})
 	}
 }
