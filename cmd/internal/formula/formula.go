@@ -103,6 +103,9 @@ func parse(written string, dot []Term) (f *Formula, err error) {
 	if f.Y == "" {
 		return fail(fmt.Errorf("nothing stands before the ~"))
 	}
+	if inner, ok := call(f.Y, "I"); ok {
+		f.Y = "(" + inner + ")"
+	}
 	if err := instead(f.Y); err != nil {
 		return fail(err)
 	}

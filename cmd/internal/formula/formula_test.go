@@ -27,6 +27,7 @@ func TestFormula(t *testing.T) {
 		{`y ~ "my col" + ` + "`other one`", "y | my col other one | true"},
 		{`y ~ "a ""q"" name" + b`, `y | a "q" name b | true`},
 		{"ln(`y,1`) ~ ln(`x, 1`) + f('`', `a\"b`)", `ln("y,1") | ln("x, 1") f('` + "`" + `', "a""b") | true`},
+		{"I(y / 1000) ~ x", "(y / 1000) | x | true"},
 		{"cbind(s, n - s) ~ x", "s / (s) + (n - s) | x | true"},
 		{"y ~ x + offset(ln(t)) + offset(z)", "y | x | true offset ln(t) z"},
 		{"y ~ . - a", "y |  | true dot"},
