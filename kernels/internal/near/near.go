@@ -29,6 +29,14 @@ var synonyms = map[string][]string{
 	"kalman":            {"ekf"},
 	"nuts":              {"hmc"},
 	"mcmc":              {"hmc"},
+	"quasipoisson":      {"negbinomial"},
+	"sample_weight":     {"weight"},
+	"theta":             {"shape"},
+	"df":                {"shape"},
+	"nu":                {"shape"},
+	"sigma":             {"dispersion"},
+	"lambda":            {"prior_variance"},
+	"l2":                {"prior_variance"},
 }
 
 // Word is the one of allowed that found stands for, "" where none is near: without the
