@@ -223,7 +223,7 @@ var list = specs(
 		Doc:   "exponent of the row's likelihood: it counts as so many rows. Where responses are means of several rows and their noise is learnt (gaussian, gamma), the number of these over its mean",
 		forms: forms{column(Number, " >= 0")}},
 	Spec{Key: "offset", Default: "0", Uses: fits + "softmax gp influence effects ppc pit" + over, Row: true, Reserved: true,
-		Doc:   "added to the linear predictor",
+		Doc:   "added to the linear predictor; of counts the logarithm of their exposure, ln(exposure)",
 		forms: forms{column(Number, "")}},
 	Spec{Key: "trials", Default: "none", Uses: fits + "gp influence ppc pit" + over, Row: true,
 		Doc:   "binomial trials: y counts the successes among them; the family is then binomial",
