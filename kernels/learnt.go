@@ -34,6 +34,7 @@ const (
 	KeptNoise      = "noise"      // dispersion in the unit of the responses, and what rows of weights that drift told of it
 	KeptDetermined = "determined" // by what a count of the weights that rows determine is off, in units of lik.Determined; 0
 	KeptOrigin     = "origin"     // where the prior of the intercept of gamma lies beside its mean, in the predictor; 0
+	KeptLevel      = "level"      // where the prior of the intercept lies of responses that were standardised, where no column of numbers says that they were; 0
 	KeptShape      = "log(shape)" // the logarithm of a shape, and what its rows told of it
 	KeptSize       = "size"       // what rows told of the logarithm of a factor of all weights but the intercept: slope of the log evidence, and information
 	KeptBase       = "base"       // the variance that learnt ones are compared with, where weights became larger; 0
@@ -112,7 +113,7 @@ func (f *Fit) CrossedCenters() (centers map[string]float64) {
 // kept says whether a name is of a Learnt that is not for people.
 func kept(name string) bool {
 	switch name {
-	case KeptUnit, KeptResponses, KeptRows, KeptOwed, KeptNoise, KeptDetermined, KeptOrigin, KeptShape, KeptSize, KeptBase, KeptForetold, KeptPriors, KeptDrift:
+	case KeptUnit, KeptResponses, KeptRows, KeptOwed, KeptNoise, KeptDetermined, KeptOrigin, KeptLevel, KeptShape, KeptSize, KeptBase, KeptForetold, KeptPriors, KeptDrift:
 		return true
 	}
 	return (strings.HasPrefix(name, "unit(") || strings.HasPrefix(name, "centred(") || strings.HasPrefix(name, "variance(")) && strings.HasSuffix(name, ")")
@@ -130,6 +131,11 @@ func (f *Fit) KeepModel(m *Model) {
 	f.goOnCrossed(m.Start)
 	if _, _, before := m.Start.Kept(KeptDrift); before || m.HasTime && (m.Drifts() || m.Options.AutoNoise) {
 		f.Keep(KeptDrift, 1, 0)
+	}
+	for _, name := range []string{KeptOrigin, KeptLevel} { // the prior is that of the start
+		if at, _, ok := m.Start.Kept(name); ok {
+			f.Keep(name, at, 0)
+		}
 	}
 	n, _, _ := m.Start.Kept(KeptPriors)
 	for _, b := range m.Priors {

@@ -578,7 +578,11 @@ func (m *fitMerge) product(base *gauss.Normal, parts []*gauss.Normal, names []st
 			}
 		}
 		if all.kept {
-			out.Keep(KeptOrigin, all.center, 0)
+			name := KeptOrigin
+			if first.located() {
+				name = KeptLevel
+			}
+			out.Keep(name, all.center, 0)
 		}
 	}
 	for k := range out.Columns {

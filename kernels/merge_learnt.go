@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/special"
@@ -125,10 +126,7 @@ func (l lessons) note(f *Fit, parts int64, from *Fit) error {
 	if from != nil {
 		l.add(from, from.N, -float64(parts-1))
 	}
-	origin, _, moved := f.Kept(KeptOrigin)
-	if f.Learnt = nil; moved {
-		f.Keep(KeptOrigin, origin, 0)
-	}
+	f.Learnt = slices.DeleteFunc(slices.Clone(f.Learnt), func(l Learnt) bool { return l.Name != KeptOrigin && l.Name != KeptLevel })
 	if l.drifts {
 		f.Keep(KeptDrift, 1, 0)
 	}

@@ -12,7 +12,32 @@ import (
 // units of their own.
 func (f *Fit) located() bool {
 	l, err := f.Likelihood()
-	return err == nil && l.Traits().Located && f.Standardized()
+	return err == nil && l.Traits().Located && f.inUnits()
+}
+
+// inUnits says whether the prior of f is in units of its own.
+func (f *Fit) inUnits() bool {
+	_, ok := f.origin()
+	return ok || f.Standardized()
+}
+
+// origin is where the prior of the intercept of f lies, which a fit says whose columns of numbers do not
+// tell that it was standardised.
+func (f *Fit) origin() (at float64, ok bool) {
+	for _, name := range []string{KeptOrigin, KeptLevel} {
+		if at, _, ok = f.Kept(name); ok {
+			return at, true
+		}
+	}
+	if slices.ContainsFunc(f.Columns, func(c FitColumn) bool { return c.Kind == NumberColumn && c.Scale > 0 }) {
+		return 0, false
+	}
+	if f.Covariance.Form == gauss.Arrowhead && f.Covariance.Arrow().HasResponse() {
+		at, _, _, _ = f.Covariance.Arrow().Response()
+		return at, true
+	}
+	at, _, ok = f.Kept(KeptUnit)
+	return at, ok
 }
 
 // mergeUnits are what fits have instead of a common prior that standardised numbers, and
@@ -33,7 +58,7 @@ type mergeUnits struct {
 // which a fit does not keep, but of gamma: its predictor at the mean of the numbers is as good.
 func unitsOf(fits []*Fit, at []*gauss.Normal, names []string, mean, variance []float64) (all *mergeUnits, parts []*mergeUnits) {
 	learnt := slices.ContainsFunc(fits, (*Fit).learnsPrior)
-	if !learnt && !slices.ContainsFunc(fits, (*Fit).Standardized) {
+	if !learnt && !slices.ContainsFunc(fits, (*Fit).inUnits) {
 		return nil, nil
 	}
 	loose := !slices.ContainsFunc(at, func(g *gauss.Normal) bool { return g.Form != gauss.Diagonal })
@@ -62,8 +87,11 @@ func unitsOf(fits []*Fit, at []*gauss.Normal, names []string, mean, variance []f
 				u.center = w[0]
 			}
 		}
-		if origin, _, ok := f.Kept(KeptOrigin); ok && len(names) > 0 && names[0] == Intercept {
-			u.center, u.kept, sum.kept = origin, true, true
+		if origin, ok := f.origin(); ok {
+			u.kept, sum.kept = true, true
+			if len(names) > 0 && names[0] == Intercept {
+				u.center = origin
+			}
 		}
 		if learnt { // others have theirs, too
 			u.variance = make([]float64, len(names))
@@ -105,7 +133,7 @@ func (u *mergeUnits) prior() *gauss.Normal {
 	for j := range g.Var {
 		g.Var[j] *= u.factor
 	}
-	if u.centred || u.kept {
+	if u.center != 0 {
 		g.Mean[0] += u.center
 	}
 	return g

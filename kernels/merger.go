@@ -82,7 +82,7 @@ var ErrPriors = errors.New("the prior differs between rows of one group; allowed
 // Joint says whether a part with the head f is to be added with AddJoint: it or the prior
 // has a covariance, or its numbers have units of their own.
 func (m *Merger) Joint(f *Fit) bool {
-	return f.Covariance.Form != gauss.Diagonal || f.Standardized() || m.from != nil && m.from.Covariance.Form != gauss.Diagonal
+	return f.Covariance.Form != gauss.Diagonal || f.inUnits() || m.from != nil && m.from.Covariance.Form != gauss.Diagonal
 }
 
 // model is a fit that others must agree with: a joint one says whether it is in units of its own.

@@ -288,6 +288,9 @@ func (s *Standard) Restore(f *Fit) error {
 	if s.Origin != 0 && s.of.Lik.Traits().Relative {
 		f.Keep(KeptOrigin, s.Origin, 0)
 	}
+	if (s.Unit != 1 || s.Origin != 0) && s.of.Lik != nil && s.of.Lik.Traits().Located && !f.Standardized() {
+		f.Keep(KeptLevel, s.Origin, 0)
+	}
 	f.Say(s.Note)
 	return f.Check()
 }
