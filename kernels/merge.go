@@ -518,13 +518,16 @@ func (m *fitMerge) normals() error {
 					v[j] = f.PriorOf(m.d.Name(id)).Variance
 				}
 			}
-		case f != m.start && f.located(): // by the spread of its own responses
+		case (f != m.start || f == m.from) && f.located(): // by the spread of its own responses
 			v = slices.Clone(variance)
 			for j := range v {
 				v[j] *= f.Prior.Variance / m.fits[0].Prior.Variance
 			}
 		}
 		return f.over(place, append([]float64(nil), mean...), v, m.halt)
+	}
+	if err := m.beyond(); err != nil {
+		return err
 	}
 	base, err := over(m.start)
 	if err != nil {
@@ -565,7 +568,7 @@ func (m *fitMerge) normals() error {
 // common ones.
 func (m *fitMerge) product(base *gauss.Normal, parts []*gauss.Normal, names []string, mean, variance []float64) (*gauss.Normal, float64, error) {
 	if m.from != nil {
-		return gauss.Product(base, parts)
+		return m.overStart(base, parts, names)
 	}
 	out, first := &m.out, m.fits[0]
 	all, own := unitsOf(m.fits, parts, names, mean, variance)

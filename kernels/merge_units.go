@@ -142,32 +142,40 @@ func (u *mergeUnits) prior() *gauss.Normal {
 // product is that of the posteriors at of parts, each first given the common prior, Λk - Λ0k +
 // Λ0, and the evidence that goes with it; logC is as in gauss.Product.
 func (u *mergeUnits) product(parts []*mergeUnits, at []*gauss.Normal) (post *gauss.Normal, logC float64, err error) {
-	scale, shift := u.scales()
-	to := design.NewScaling(scale, shift)
-	from, common := to.Inverse(), u.prior()
+	to := u.scaling()
 	ready := make([]*gauss.Normal, len(at))
 	for k, g := range at {
-		s, c := parts[k].scales()
-		for j := range s {
-			s[j], c[j] = s[j]/scale[j], (c[j]-shift[j])/scale[j]
-		}
-		own, err := design.NewScaling(s, c).Restore(parts[k].prior())
-		if err != nil {
-			return nil, 0, err
-		}
-		if g, err = from.Restore(g); err != nil {
-			return nil, 0, err
-		}
 		var lacks float64
-		if ready[k], lacks, err = gauss.Product(own, []*gauss.Normal{g, common}); err != nil {
+		if ready[k], lacks, err = u.bring(to, parts[k], g); err != nil {
 			return nil, 0, err
 		}
 		logC += lacks
 	}
-	g, lacks, err := gauss.Product(common, ready)
+	g, lacks, err := gauss.Product(u.prior(), ready)
 	if err != nil {
 		return nil, 0, err
 	}
 	post, err = to.Restore(g)
 	return post, logC + lacks, err
+}
+
+// scaling takes numbers to the units.
+func (u *mergeUnits) scaling() *design.Scaling { return design.NewScaling(u.scales()) }
+
+// bring gives g, a posterior under the prior in the units own, that in those of u, whose scaling is to, and tells it
+// in these. lacks is by what its log evidence changes.
+func (u *mergeUnits) bring(to *design.Scaling, own *mergeUnits, g *gauss.Normal) (_ *gauss.Normal, lacks float64, err error) {
+	scale, shift := u.scales()
+	s, c := own.scales()
+	for j := range s {
+		s[j], c[j] = s[j]/scale[j], (c[j]-shift[j])/scale[j]
+	}
+	prior, err := design.NewScaling(s, c).Restore(own.prior())
+	if err != nil {
+		return nil, 0, err
+	}
+	if g, err = to.Inverse().Restore(g); err != nil {
+		return nil, 0, err
+	}
+	return gauss.Product(prior, []*gauss.Normal{g, u.prior()})
 }

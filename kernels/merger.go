@@ -60,7 +60,7 @@ func NewMerger(f, from *Fit) (*Merger, error) {
 		return m, nil
 	}
 	one := m.head
-	one.Covariance, one.Columns = f.Covariance, f.Columns // they say what prior variances f was given, or has learnt
+	one.Covariance, one.Columns, one.Learnt = f.Covariance, f.Columns, f.Learnt // they say what prior variances f was given, or has learnt
 	if err := one.agreesWith(from); err != nil {
 		return nil, fmt.Errorf("prior: %w", err)
 	}

@@ -136,9 +136,7 @@ func (r *Recast) gains(b Restorer, k int) (delta, a float64) {
 	return (1 - 1/(q*q)) / w.Variance, w.Mean * q / (1 + q)
 }
 
-// freeze is the number of rows from which units stay, but for columns that begin to vary
-// or change their scale by a factor of two.
-const freeze = 1 << 16
+const freeze = kernels.Freeze
 
 // units are the units of a state's numbers, and of its responses.
 type units struct {
