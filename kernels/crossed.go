@@ -29,7 +29,7 @@ func (f *Fit) CrossNote() string {
 	for k := range f.Columns {
 		c := &f.Columns[k]
 		parts, ok := SplitParts(c.Parts)
-		if _, _, centred := f.Kept(KeptCrossedOf(c.Name)); !ok || centred {
+		if _, _, centred := f.Kept(KeptCrossedOf(c.Name)); !ok || centred || c.Missing == 0 && f.correlates(c.Name) {
 			continue
 		}
 		for _, p := range parts {

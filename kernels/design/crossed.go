@@ -129,12 +129,13 @@ func (s *Scaling) uncrossRows(l *dense.Matrix) {
 			}
 		}
 	}
-	lower(l, last)
+	Lower(l, last)
 }
 
-// lower makes m, whose row i has numbers up to column last[i], lower triangular without changing
-// m mᵀ, by reflections of its columns.
-func lower(m *dense.Matrix, last []int) {
+// Lower makes m, whose row i has numbers up to column last[i] >= i, lower triangular without changing
+// m mᵀ, by reflections of its columns: a Cholesky factor, which squares lose where the product is all
+// but singular.
+func Lower(m *dense.Matrix, last []int) {
 	for i := range m.Rows {
 		m.Stop.Row(i)
 		row := m.Row(i)[i : last[i]+1]

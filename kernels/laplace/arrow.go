@@ -759,7 +759,7 @@ func (e *engine) arrowNormal(w []float64, root, p *dense.Matrix) (*gauss.Normal,
 		if err != nil {
 			return nil, err
 		}
-		return e.tied.weights(g)
+		return e.tied.weights(g), nil
 	}
 	if q > 1 {
 		w = e.tied.of[slices.IndexFunc(e.tied.of, func(s *tie) bool { return s.Levels[0][0] == leaf[0] })].leaves(w, h, own)
@@ -772,7 +772,7 @@ func (e *engine) arrowNormal(w []float64, root, p *dense.Matrix) (*gauss.Normal,
 	if e.tied == nil {
 		return g, nil
 	}
-	return e.tied.weights(g)
+	return e.tied.weights(g), nil
 }
 
 // full is the posterior with mean w and all covariances: p that of the block, h the regression

@@ -87,7 +87,7 @@ func (e *engine) fullAt(w, curv []float64) (*belief, error) {
 			m := min(i, j) + 1
 			return dense.Dot(post.L.Row(i)[:m], post.L.Row(j)[:m])
 		}
-		bl.build = func() (*gauss.Normal, error) { return e.tied.weights(post) }
+		bl.build = func() (*gauss.Normal, error) { return e.tied.weights(post), nil }
 	}
 	return bl, nil
 }

@@ -417,13 +417,17 @@ func (s *tie) turn(a []float64, cols []int, row func(j int) []float64) {
 }
 
 // weights is the posterior g of v as one of w: a full one, or the block of an arrowhead.
-func (t *tied) weights(g *gauss.Normal) (*gauss.Normal, error) {
+func (t *tied) weights(g *gauss.Normal) *gauss.Normal {
 	mean := slices.Clone(g.Mean)
 	l, at := g.L, func(j int) int { return j }
 	if g.Form == gauss.Arrowhead {
 		l, at = g.Arrow.L, g.Arrow.At
 	}
 	l = l.Clone()
+	last := make([]int, l.Rows) // by row: its last number that is not 0
+	for i := range last {
+		last[i] = i
+	}
 	var h *dense.Matrix
 	if g.Form == gauss.Arrowhead { // regressions on v are hᵀ(T U)⁻¹ on w
 		h = g.Arrow.H.Clone()
@@ -436,20 +440,23 @@ func (t *tied) weights(g *gauss.Normal) (*gauss.Normal, error) {
 		for _, cols := range s.Levels {
 			s.turn(a, cols, func(j int) []float64 { return mean[j : j+1] })
 			s.turn(a, cols, func(j int) []float64 { return l.Row(at(j)) })
+			most := 0
+			for _, j := range cols {
+				most = max(most, at(j))
+			}
+			for _, j := range cols {
+				last[at(j)] = most
+			}
 			if h != nil {
 				s.regress(cols, at, h)
 			}
 		}
 	}
-	cov := dense.NewUnder(l.Stop, l.Rows, l.Rows)
-	dense.MulTB(cov, l, l)
-	if err := dense.Cholesky(cov); err != nil {
-		return nil, err
-	}
+	design.Lower(l, last)
 	if h == nil {
-		return gauss.NewFull(mean, cov), nil
+		return gauss.NewFull(mean, l)
 	}
-	return gauss.NewArrowhead(mean, &gauss.Arrow{Block: g.Arrow.Block, Leaf: g.Arrow.Leaf, L: cov, H: h, Q: g.Arrow.Q}), nil
+	return gauss.NewArrowhead(mean, &gauss.Arrow{Block: g.Arrow.Block, Leaf: g.Arrow.Leaf, L: l, H: h, Q: g.Arrow.Q})
 }
 
 // regress makes the regressions h on the v of a level those on its w: h U⁻¹ T⁻¹.
