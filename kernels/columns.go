@@ -265,8 +265,7 @@ func (c *Counted) Columns() []FitColumn {
 }
 
 // Stand is what stands for a number of a feature that is missing: the mean of its column, of an
-// interaction with levels the one that was taken out of its numbers; but 0 where rows that lacked
-// one were learnt without it. has says whether there is a belief about a feature.
+// interaction with levels that of the number; but 0 where rows that lacked one were learnt without it. has says whether there is a belief about a feature.
 func (f *Fit) Stand(feature string, has func(feature string) bool) float64 {
 	if c := f.Number(feature); c != nil {
 		if !math.IsNaN(c.Center) && (c.Missing == 0 || has(feature+IsNull)) {
@@ -293,7 +292,10 @@ func (f *Fit) Void(feature []byte) bool {
 		if c.Name != string(column) {
 			return false
 		}
-		_, centred := f.crossedMean(&c)
-		return c.Missing > 0 || c.Mixed() && !centred
+		if c.Missing > 0 || !c.Mixed() {
+			return c.Missing > 0
+		}
+		_, _, centred := f.Kept(KeptCrossedOf(c.Name))
+		return !centred && !f.correlates(c.Name)
 	})
 }

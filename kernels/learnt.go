@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -56,18 +57,36 @@ func KeptUnitOf(column string) string { return "unit(" + column + ")" }
 // by numbers that are centred: of a number with levels its mean and deviation, of two numbers 0.
 func KeptCrossedOf(column string) string { return "centred(" + column + ")" }
 
-// crossedMean is what was taken out of the number of an interaction with levels that was learnt by
-// a number that is centred; false for none.
+// crossedMean is what stands for a number that is missing in c, an interaction with levels: what was taken
+// out of its numbers, or the mean of the number's own column where no row was without it; false for none.
 func (f *Fit) crossedMean(c *FitColumn) (mean float64, ok bool) {
 	if !c.Mixed() {
 		return 0, false
 	}
-	mean, _, ok = f.Kept(KeptCrossedOf(c.Name))
+	if mean, _, ok = f.Kept(KeptCrossedOf(c.Name)); ok {
+		return mean, true
+	}
+	parts, _ := SplitParts(c.Parts)
+	for _, p := range parts {
+		if p.Kind != NumberColumn {
+			continue
+		}
+		u := plainColumn(f.Columns, p.Name)
+		if ok || !f.tells(c, u) {
+			return 0, false
+		}
+		mean, ok = u.Center, true
+	}
 	return mean, ok
 }
 
+// tells says whether u, the column of a number by itself, has the mean that stands for it in c.
+func (f *Fit) tells(c, u *FitColumn) bool {
+	return c.Missing == 0 && f.HashBits == 0 && u != nil && u.Kind == NumberColumn && !math.IsNaN(u.Center)
+}
+
 // CrossedMeans are what stands for numbers that are missing in interactions with levels, by
-// column: the means that were taken out of those that f was learnt from, nil for none.
+// column; nil for none.
 func (f *Fit) CrossedMeans() (means map[string]float64) {
 	if f == nil {
 		return nil
@@ -83,9 +102,17 @@ func (f *Fit) CrossedMeans() (means map[string]float64) {
 	return means
 }
 
-// CrossedCenters are the means of the columns of numbers, by name in lower case, whose products f has
-// learnt by numbers that are centred: they stand for one that is missing in a product; nil for none.
-func (f *Fit) CrossedCenters() (centers map[string]float64) {
+// Factor is a number in a product of columns of numbers, both by their names in lower case.
+type Factor struct{ Product, Number string }
+
+// FactorOf is that of a number in a product, in any case.
+func FactorOf(product, number string) Factor {
+	return Factor{strings.ToLower(product), strings.ToLower(number)}
+}
+
+// Factors are the means that stand for a number that is missing in products whose numbers are
+// columns by themselves, which were learnt by numbers that are centred or from rows without a gap; nil for none.
+func (f *Fit) Factors() (means map[Factor]float64) {
 	if f == nil {
 		return nil
 	}
@@ -94,20 +121,24 @@ func (f *Fit) CrossedCenters() (centers map[string]float64) {
 		if c.Parts == "" || c.Kind != NumberColumn {
 			continue
 		}
-		if _, _, ok := f.Kept(KeptCrossedOf(c.Name)); !ok {
-			continue
-		}
-		parts, _ := SplitParts(c.Parts)
+		_, _, centred := f.Kept(KeptCrossedOf(c.Name))
+		parts, ok := SplitParts(c.Parts)
+		whole := map[Factor]float64{}
 		for _, p := range parts {
-			if u := plainColumn(f.Columns, p.Name); u != nil && u.Kind == NumberColumn && !math.IsNaN(u.Center) {
-				if centers == nil {
-					centers = map[string]float64{}
-				}
-				centers[strings.ToLower(u.Name)] = u.Center
+			u := plainColumn(f.Columns, p.Name)
+			if ok = ok && (f.tells(c, u) || centred && u != nil && u.Kind == NumberColumn && !math.IsNaN(u.Center)); ok {
+				whole[FactorOf(c.Name, p.Name)] = u.Center
 			}
 		}
+		if !ok {
+			continue
+		}
+		if means == nil {
+			means = map[Factor]float64{}
+		}
+		maps.Copy(means, whole)
 	}
-	return centers
+	return means
 }
 
 // kept says whether a name is of a Learnt that is not for people.

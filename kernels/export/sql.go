@@ -260,7 +260,7 @@ func (w *writer) term(k int, square bool, of func(*state) float64) string {
 	return "CASE WHEN " + x + " IS NULL THEN " + w.number(null) + " ELSE " + all + " END"
 }
 
-// productTerm is term of a product of numbers that were centred.
+// productTerm is term of a product of numbers with parts.
 func (w *writer) productTerm(c *column, x string, unit float64, square bool, null float64) string {
 	value := w.stands(c, x)
 	if square {

@@ -27,7 +27,7 @@ type column struct {
 	open   bool // the fit does not remember it
 	truth  bool // its levels are true and false
 	stand  float64
-	parts  []*column // of a product of numbers that were centred: where one is missing its mean is taken
+	parts  []*column // of a product of numbers: where one is missing its mean is taken; nil where that is not known
 	unit   state     // of a number
 	levels []state   // of levels
 	null   state     // the row has no value
@@ -111,22 +111,20 @@ func layModel(f *kernels.Fit, base int, pinned bool) (*model, error) {
 	return m, nil
 }
 
-// findProducts finds the columns that are products of numbers that were centred, with theirs.
+// findProducts finds the columns that are products of numbers, with those, where the fit has what stands for them.
 func (m *model) findProducts() {
-	for _, c := range m.fit.Columns {
-		_, _, centred := m.fit.Kept(kernels.KeptCrossedOf(c.Name))
-		parts, _ := kernels.SplitParts(c.Parts)
-		if c.Kind != kernels.NumberColumn || !centred {
+	means := m.fit.Factors()
+	for k := range m.columns {
+		at := slices.IndexFunc(m.fit.Columns, func(c kernels.FitColumn) bool { return c.Name == m.columns[k].name && c.Kind == kernels.NumberColumn })
+		if means == nil || at < 0 {
 			continue
 		}
-		var of []*column
+		parts, _ := kernels.SplitParts(m.fit.Columns[at].Parts)
 		for _, p := range parts {
-			if at := slices.IndexFunc(m.columns, func(q column) bool { return q.number && strings.EqualFold(q.name, p.Name) }); at >= 0 {
-				of = append(of, &m.columns[at])
+			if _, ok := means[kernels.FactorOf(m.columns[k].name, p.Name)]; ok {
+				of := slices.IndexFunc(m.columns, func(q column) bool { return q.number && strings.EqualFold(q.name, p.Name) })
+				m.columns[k].parts = append(m.columns[k].parts, &m.columns[of])
 			}
-		}
-		if k := slices.IndexFunc(m.columns, func(q column) bool { return q.name == c.Name }); len(of) == len(parts) {
-			m.columns[k].parts = of
 		}
 	}
 }

@@ -21,7 +21,7 @@ import (
 // numbers, a:b=x:y where some are not (their values joined; a colon or backslash
 // inside a value is escaped by a backslash), its value the product of the
 // numbers. Where one of its columns is NULL it is NULL, of levels beside numbers absent. For a fit
-// that has learnt an interaction by numbers that are centred a number that is NULL is its mean.
+// that knows the mean of a number that is NULL it is that.
 type Term []Column
 
 // NewTerms returns the encoder of rows whose features are terms, beside those of x
@@ -111,10 +111,7 @@ func (e *Encoder) readCross(t *term) {
 	t.miss, t.x, t.t = resize(t.miss, n), resize(t.x, n), resize(t.t, n)
 	hasLevels := t.hasLevels()
 	stand, stands := e.standIn(t)
-	centers := e.as.centers
-	if hasLevels {
-		centers = nil
-	} else {
+	if !hasLevels {
 		stand = math.NaN()
 	}
 	for r := range n {
@@ -133,10 +130,13 @@ func (e *Encoder) readCross(t *term) {
 				continue
 			case c.Null(e.lo + r):
 				t.miss[r] = true
-				if center, ok := centers[strings.ToLower(c.Name())]; ok {
+				if hasLevels {
+					continue
+				}
+				if center, ok := e.as.factors[kernels.FactorOf(t.name, c.Name())]; ok {
 					v *= center
 				} else {
-					lacks = lacks || !hasLevels
+					lacks = true
 				}
 				continue
 			case t.miss[r] && !number:

@@ -14,19 +14,19 @@ import (
 
 // reading is how rows become features.
 type reading struct {
-	missing string              // "indicator", "absent" (the default) or "error"
-	open    bool                // no column is remembered
-	known   []kernels.FitColumn // what a fit has learnt, nil for none
-	joins   bool                // other columns are new ones; else they are ignored
-	adds    bool                // every row has the intercept beside its features
-	learns  bool                // a fit learns from the rows
-	places  int                 // of a list, which are among known
-	means   map[string]float64  // of interactions of levels and numbers, what stands for a number that is missing where rows are learnt from
-	centers map[string]float64  // of numbers by name in lower case, what stands for one that is missing in a product
+	missing string                     // "indicator", "absent" (the default) or "error"
+	open    bool                       // no column is remembered
+	known   []kernels.FitColumn        // what a fit has learnt, nil for none
+	joins   bool                       // other columns are new ones; else they are ignored
+	adds    bool                       // every row has the intercept beside its features
+	learns  bool                       // a fit learns from the rows
+	places  int                        // of a list, which are among known
+	means   map[string]float64         // of interactions of levels and numbers, what stands for a number that is missing where rows are learnt from
+	factors map[kernels.Factor]float64 // what stands for a number that is missing in a product
 }
 
 func (r *reading) same(o *reading) bool {
-	if r.missing != o.missing || r.open != o.open || r.joins != o.joins || r.adds != o.adds || r.learns != o.learns || len(r.known) != len(o.known) || !maps.Equal(r.means, o.means) || !maps.Equal(r.centers, o.centers) {
+	if r.missing != o.missing || r.open != o.open || r.joins != o.joins || r.adds != o.adds || r.learns != o.learns || len(r.known) != len(o.known) || !maps.Equal(r.means, o.means) || !maps.Equal(r.factors, o.factors) {
 		return false
 	}
 	return len(r.known) == 0 || &r.known[0] == &o.known[0] ||
@@ -41,7 +41,7 @@ func (e *Encoder) Learn(m *kernels.Model) error {
 	if !r.open {
 		r.known = columnsBefore(m)
 		if r.missing == "indicator" {
-			r.means, r.centers = m.Start.CrossedMeans(), m.Start.CrossedCenters()
+			r.means, r.factors = m.Start.CrossedMeans(), m.Start.Factors()
 		}
 	}
 	if _, err := e.follow(r); err != nil {
@@ -139,7 +139,7 @@ func (e *Encoder) findPlaced() error {
 func (e *Encoder) Score(f *kernels.Fit) (anew bool, err error) {
 	r := reading{open: true, joins: true, adds: f.Intercept}
 	if f.Columns != nil {
-		r = reading{missing: "indicator", known: f.Columns, adds: f.Intercept, centers: f.CrossedCenters()}
+		r = reading{missing: "indicator", known: f.Columns, adds: f.Intercept, factors: f.Factors()}
 	}
 	return e.follow(r)
 }

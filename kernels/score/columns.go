@@ -17,8 +17,7 @@ type columns struct {
 	nulls    []string           // by column: the feature of rows without a value, "" for none
 	mixed    []bool             // by column: an interaction of levels and numbers
 	means    map[string]float64 // of these, what stands for a number that is missing
-	factors  [][]int            // by column: those whose product it is, of numbers that were centred; nil for none
-	centers  []float64          // of these, by column
+	factors  [][]factor         // by column: those whose product it is, where the fit has what stands for them; nil for none
 	scores   bool               // nothing is learnt from the rows
 	at       map[string]int32   // by name, and by name in lower case
 	features bool               // beside them there are features with names of their own, which any name may be
@@ -61,23 +60,26 @@ func newColumns(f *kernels.Fit, m *kernels.Model) *columns {
 	return c
 }
 
-// findFactors finds the products of numbers that were centred, in which the mean of one stands for
-// it where it is missing.
+// factor is a number in a product: its column, and what stands for it where it is missing.
+type factor struct {
+	column int
+	mean   float64
+}
+
+// findFactors finds the products of numbers of which the fit has what stands for them.
 func (c *columns) findFactors(f *kernels.Fit) {
-	centers := f.CrossedCenters()
-	if centers == nil {
+	means := f.Factors()
+	if means == nil {
 		return
 	}
-	c.factors, c.centers = make([][]int, len(c.cols)), make([]float64, len(c.cols))
+	c.factors = make([][]factor, len(c.cols))
 	for k := range c.cols {
-		c.centers[k] = centers[strings.ToLower(c.cols[k].Name)]
-		parts, ok := kernels.SplitParts(c.cols[k].Parts)
-		if _, _, centred := f.Kept(kernels.KeptCrossedOf(c.cols[k].Name)); !ok || !centred || c.cols[k].Kind != kernels.NumberColumn {
-			continue
-		}
+		parts, _ := kernels.SplitParts(c.cols[k].Parts)
 		for _, p := range parts {
-			at := slices.IndexFunc(c.cols, func(u kernels.FitColumn) bool { return u.Parts == "" && strings.EqualFold(u.Name, p.Name) })
-			c.factors[k] = append(c.factors[k], at)
+			if mean, ok := means[kernels.FactorOf(c.cols[k].Name, p.Name)]; ok && c.cols[k].Kind == kernels.NumberColumn {
+				at := slices.IndexFunc(c.cols, func(u kernels.FitColumn) bool { return u.Parts == "" && strings.EqualFold(u.Name, p.Name) })
+				c.factors[k] = append(c.factors[k], factor{at, mean})
+			}
 		}
 	}
 }
@@ -88,10 +90,10 @@ func (c *columns) absent(k int, to *named) float64 {
 		return math.NaN()
 	}
 	x := 1.0
-	for _, at := range c.factors[k] {
-		switch i := slices.Index(to.names, c.cols[at].Name); {
-		case to.null[at]:
-			x *= c.centers[at]
+	for _, of := range c.factors[k] {
+		switch i := slices.Index(to.names, c.cols[of.column].Name); {
+		case to.null[of.column]:
+			x *= of.mean
 		case i >= 0:
 			x *= to.values[i]
 		default:
