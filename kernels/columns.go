@@ -265,7 +265,8 @@ func (c *Counted) Columns() []FitColumn {
 }
 
 // Stand is what stands for a number of a feature that is missing: the mean of its column, of an
-// interaction with levels that of the number; but 0 where rows that lacked one were learnt without it. has says whether there is a belief about a feature.
+// interaction with levels that of the number; but 0 where rows that lacked one were learnt without
+// it. has says whether there is a belief about a feature.
 func (f *Fit) Stand(feature string, has func(feature string) bool) float64 {
 	if c := f.Number(feature); c != nil {
 		if !math.IsNaN(c.Center) && (c.Missing == 0 || has(feature+IsNull)) {
@@ -289,13 +290,6 @@ func (f *Fit) Stand(feature string, has func(feature string) bool) float64 {
 func (f *Fit) Void(feature []byte) bool {
 	column, ok := bytes.CutSuffix(feature, []byte(IsNull))
 	return ok && slices.ContainsFunc(f.Columns, func(c FitColumn) bool {
-		if c.Name != string(column) {
-			return false
-		}
-		if c.Missing > 0 || !c.Mixed() {
-			return c.Missing > 0
-		}
-		_, _, centred := f.Kept(KeptCrossedOf(c.Name))
-		return !centred && !f.correlates(c.Name)
+		return c.Name == string(column) && (c.Missing > 0 || c.Mixed() && !f.aboutMean(&c))
 	})
 }

@@ -133,12 +133,6 @@ func (f *Fit) prior(a, b, level string) float64 {
 	return 0
 }
 
-// correlates says whether f has learnt covariances of the weights of column with others of a level: about the
-// mean of its numbers.
-func (f *Fit) correlates(column string) bool {
-	return slices.ContainsFunc(f.Correlations, func(c Correlation) bool { return c.A == column || c.B == column })
-}
-
 // covarianceOf is that of c, by what the columns say where it is that of a number's center.
 func (f *Fit) covarianceOf(c *Correlation) float64 {
 	if len(f.Learnt) > 0 {

@@ -29,7 +29,7 @@ func (f *Fit) CrossNote() string {
 	for k := range f.Columns {
 		c := &f.Columns[k]
 		parts, ok := SplitParts(c.Parts)
-		if _, _, centred := f.Kept(KeptCrossedOf(c.Name)); !ok || centred || c.Missing == 0 && f.correlates(c.Name) {
+		if !ok || f.aboutMean(c) {
 			continue
 		}
 		for _, p := range parts {
@@ -43,6 +43,13 @@ func (f *Fit) CrossNote() string {
 		}
 	}
 	return ""
+}
+
+// aboutMean says whether f has learnt c, an interaction, about the means of its numbers, as columns that are
+// correlated are where no row is without them: what weights of a level at 0 and slopes have in common stands in Correlations.
+func (f *Fit) aboutMean(c *FitColumn) bool {
+	_, _, centred := f.Kept(KeptCrossedOf(c.Name))
+	return centred || c.Missing == 0 && slices.ContainsFunc(f.Correlations, func(r Correlation) bool { return r.A == c.Name || r.B == c.Name })
 }
 
 // spread is the standard deviation of a column of numbers that was standardised: without an
@@ -312,22 +319,22 @@ func (s *Standard) restoreCrossed(f *Fit) {
 }
 
 // goOnCrossed notes in f, which goes on from start, what was taken out of the numbers of its
-// interactions: its weights are still those of new levels at 0.
+// interactions, and the covariances of weights of new levels: these are still those at 0.
 func (f *Fit) goOnCrossed(start *Fit) {
 	if start == nil {
 		return
 	}
 	for k := range start.Columns {
-		name := start.Columns[k].Name
-		center, scale, ok := start.Kept(KeptCrossedOf(name))
-		if _, _, has := f.Kept(KeptCrossedOf(name)); !ok || has {
-			continue
+		name := KeptCrossedOf(start.Columns[k].Name)
+		center, scale, ok := start.Kept(name)
+		if _, _, has := f.Kept(name); ok && !has {
+			f.Keep(name, center, scale)
 		}
-		f.Keep(KeptCrossedOf(name), center, scale)
-		for _, c := range start.Correlations {
-			if c.B == name && f.column(c.A, LevelsColumn) != nil && f.column(c.B, LevelsColumn) != nil {
-				f.Correlations = append(slices.Clip(f.Correlations), c)
-			}
+	}
+	for _, c := range start.Correlations {
+		has := slices.ContainsFunc(f.Correlations, func(o Correlation) bool { return o.A == c.A && o.B == c.B })
+		if !has && f.column(c.A, LevelsColumn) != nil && f.column(c.B, LevelsColumn) != nil {
+			f.Correlations = append(slices.Clip(f.Correlations), c)
 		}
 	}
 }

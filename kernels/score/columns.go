@@ -29,9 +29,6 @@ func newColumns(f *kernels.Fit, m *kernels.Model) *columns {
 		return nil
 	}
 	c := &columns{at: map[string]int32{}, scores: m == nil}
-	if c.scores || m.Options.Missing == "indicator" {
-		c.means = f.CrossedMeans()
-	}
 	for _, col := range f.Columns {
 		if col.Kind == kernels.FeaturesColumn { // rows here name the features themselves
 			c.features = true
@@ -55,6 +52,7 @@ func newColumns(f *kernels.Fit, m *kernels.Model) *columns {
 		}
 	}
 	if c.scores || m.Options.Missing == "indicator" {
+		c.means = f.CrossedMeans()
 		c.findFactors(f)
 	}
 	return c
@@ -145,16 +143,16 @@ func (c *columns) read(r *Row, to *named) error {
 			continue
 		}
 		to.met[at] = true
-		mean, centred := c.means[of.Name]
+		mean, stands := c.means[of.Name]
 		switch {
-		case says == nothing || math.IsNaN(x) && (says == number || c.mixed[at] && !centred):
-			if to.null[at] = true; !centred || !c.scores {
+		case says == nothing || math.IsNaN(x) && (says == number || c.mixed[at] && !stands):
+			if to.null[at] = true; !stands || !c.scores {
 				continue
 			}
 			name = of.Name + kernels.IsNull // of which Snapshot.read knows whether it is a level
 		case says == number:
 			name = of.Name
-		case math.IsNaN(x) && centred:
+		case math.IsNaN(x) && stands:
 			x = mean
 			fallthrough
 		case name[:end] != of.Name:
