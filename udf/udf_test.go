@@ -355,3 +355,18 @@ func TestLoadMacros(t *testing.T) {
 		t.Errorf("n = %d", n)
 	}
 }
+
+// A database opened, with the functions: what every program begins with. Only the first of
+// a process is shown every kind of caller.
+func BenchmarkRegister(b *testing.B) {
+	for b.Loop() {
+		db, err := sql.Open("duckdb", "")
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := udf.Register(b.Context(), db); err != nil {
+			b.Fatal(err)
+		}
+		db.Close()
+	}
+}
