@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -158,7 +159,7 @@ func (c *summaryCommand) Run(e *cli.Env) error {
 
 type contrastCommand struct {
 	beliefFlags
-	A      string `name:"row" placeholder:"STRUCT" help:"A row of features, as SQL."`
+	A      string `name:"row" placeholder:"STRUCT" help:"A row of the data, or of features, as SQL."`
 	B      string `name:"against" placeholder:"STRUCT" help:"The row that it is compared with."`
 	X      string `name:"x" placeholder:"STRUCT" help:"With --column: the row, whatever its level there."`
 	Column string `placeholder:"NAME" help:"Compare all pairs of this column's levels."`
@@ -168,7 +169,8 @@ type contrastCommand struct {
 // Help is the text below the usage line.
 func (*contrastCommand) Help() string {
 	return `Prints the difference between two rows, or between all pairs of a column's levels, under the joint
-posterior: of the linear predictor and of the response (bglm_contrast, bglm_pairs).
+posterior: of the linear predictor and of the response (bglm_contrast, bglm_pairs). Rows have the
+columns of the data, of which the model in the belief file makes features, or features as in bglm fit --x.
 
 Examples:
 
@@ -190,13 +192,54 @@ func (c *contrastCommand) Run(e *cli.Env) error {
 		if f.HasClass {
 			one, levels = "bglm_contrast(fit, %s, %s, %v)", "c.class, "
 		}
-		of := fmt.Sprintf("SELECT %sunnest("+one+") AS c FROM %s", groups(f), c.A, c.B, c.Level, f.Table)
+		given := slices.DeleteFunc([]string{c.A, c.B, c.X}, func(row string) bool { return row == "" })
+		rows, asData := featuresOf(s, f, given)
+		of := ""
 		if pairs {
-			of = fmt.Sprintf("SELECT %sunnest(bglm_pairs(fit, %s, %s, %v)) AS c FROM %s", groups(f), c.X, quote.Text(c.Column), c.Level, f.Table)
+			of = fmt.Sprintf("SELECT %sunnest(bglm_pairs(fit, %s, %s, %v)) AS c FROM %s", groups(f), rows[0], quote.Text(c.Column), c.Level, f.Table)
 			levels = "c.a, c.b, " + levels
+		} else {
+			of = fmt.Sprintf("SELECT %sunnest("+one+") AS c FROM %s", groups(f), rows[0], rows[1], c.Level, f.Table)
 		}
-		return c.print(e, s, fmt.Sprintf("SELECT %s%sc.mean, c.sd, c.lower, c.upper, c.p_positive, c.response.mean AS response, c.response.lower AS response_lower, c.response.upper AS response_upper FROM (%s)", groups(f), levels, of))
+		err := c.print(e, s, fmt.Sprintf("SELECT %s%sc.mean, c.sd, c.lower, c.upper, c.p_positive, c.response.mean AS response, c.response.lower AS response_lower, c.response.upper AS response_upper FROM (%s)", groups(f), levels, of))
+		if err != nil && asData != nil && s.Interrupted() == nil {
+			err = fmt.Errorf("%w\nand as a row of the data: %w", err, asData)
+		}
+		return err
 	})
+}
+
+// featuresOf are the SQL of the features that the model of fits makes of rows, each a STRUCT of
+// the columns of its data. Where one of them is not that, they are rows, with the reason if the
+// model has one.
+func featuresOf(s *duck.Session, f *fitstore.Fits, rows []string) ([]string, error) {
+	m, ok, err := modelOf(f)
+	if err != nil || !ok {
+		return rows, err
+	}
+	m.Group, m.Order, m.Option = nil, "", nil
+	if m.Formula != "" {
+		m.Y, m.X = "", ""
+	} else {
+		m.Y = "NULL"
+	}
+	var out []string
+	for k, row := range rows {
+		file := filepath.Join(s.Dir, fmt.Sprintf("row-%d.parquet", k))
+		if s.Exec("COPY (SELECT unnest("+row+")) TO "+quote.Text(file)+" (FORMAT parquet)") != nil {
+			return rows, nil // a MAP or LIST of features, or no SQL at all, which its use will say
+		}
+		src, err := job.Open(s, job.Data{Files: []string{file}})
+		if err != nil {
+			return rows, err
+		}
+		j, err := job.New(src, m, false)
+		if err != nil {
+			return rows, errors.New(strings.ReplaceAll(err.Error(), file+": ", ""))
+		}
+		out = append(out, "(SELECT "+j.X+" FROM "+src.Rows()+")")
+	}
+	return out, nil
 }
 
 type effectsCommand struct {

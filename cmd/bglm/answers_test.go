@@ -47,6 +47,7 @@ func TestAnswers(t *testing.T) {
 	if len(pairs) != 3 || pairs[0]["a"] != "p" || math.Abs(pairs[0]["mean"].(float64)-two[0]["mean"].(float64)) > 1e-12 {
 		t.Error(pairs, two)
 	}
+	contrasted(t, dir, data, rows)
 	effects := rows("effects", "--beliefs", large, "--data", data)
 	if len(effects) != 3 || effects[0]["contrast"] != "dY/dX" || effects[1]["contrast"] != "mean(q) - mean(p)" || effects[0]["n"] != 60.0 {
 		t.Error(effects)
@@ -91,6 +92,51 @@ func TestAnswers(t *testing.T) {
 		"which x does not have":                                     {"effects", "--beliefs", large, "--data", data, "--column", "zz"},
 	} {
 		if r := bglm(t, "", args...); r.code == 0 || !strings.Contains(r.stderr, want) {
+			t.Error(args, r.code, r.stderr)
+		}
+	}
+}
+
+// contrasted checks that rows are those of the data, of which the model makes features, or
+// features; and that columns of many levels leave the others their place in what fit prints.
+func contrasted(t *testing.T, dir, data string, rows func(...string) []map[string]any) {
+	t.Helper()
+	many, made, listed := filepath.Join(dir, "many.csv"), filepath.Join(dir, "made.parquet"), filepath.Join(dir, "listed.parquet")
+	ok(t, "sql", "-c", "COPY (SELECT *, row_number() OVER () % 29 + 1 AS s, CASE WHEN s % 2 = 0 THEN y ELSE s > 9 END AS e FROM '"+data+"') TO '"+many+"'")
+	out := ok(t, "fit", "--method", "laplace", "--formula", "e ~ exp(a) * g + (1 | s)", "--option", "prior_variance=1", "--option", "standardize=false", "--data", many, "--out", made).stdout
+	for _, w := range []string{"│ exp(a):g=p ", "│ exp(a):g=q ", "│ exp(a):g=r ", "│ g=p ", "│ g=q ", "│ g=r ", "│ s=9 ", "of columns of many terms", "bglm effects --column g"} {
+		if !strings.Contains(out, w) {
+			t.Errorf("no %q in %s", w, out)
+		}
+	}
+	row := func(a, g string) string { return fmt.Sprintf("{a: %s, g: '%s', s: 7}", a, g) }
+	features := func(a, g string) string {
+		return fmt.Sprintf("{'exp(a)': exp(%s), g: '%s', 'exp(a):g': {'exp(a)': exp(%[1]s), g: '%[2]s'}, s: '7'}", a, g)
+	}
+	mean := func(got []map[string]any) float64 {
+		if len(got) == 0 {
+			t.Fatal("no row")
+		}
+		return got[0]["mean"].(float64)
+	}
+	want := mean(rows("contrast", "--beliefs", made, "--row", features("0.5", "q"), "--against", features("-1", "p")))
+	if got := mean(rows("contrast", "--beliefs", made, "--row", row("0.5", "q"), "--against", row("-1", "p"))); math.Abs(got-want) > 1e-12 || want == 0 {
+		t.Errorf("rows of the data differ by %v, their features by %v", got, want)
+	}
+	pairs := rows("contrast", "--beliefs", made, "--x", row("0.5", "p"), "--column", "g")
+	if got := mean(rows("contrast", "--beliefs", made, "--row", features("0.5", "p"), "--against", features("0.5", "q"))); len(pairs) != 3 || math.Abs(mean(pairs)-got) > 1e-12 || got == 0 {
+		t.Errorf("pairs of a row %v, its features differ by %v", pairs, got)
+	}
+	ok(t, "fit", "-q", "--method", "laplace", "--y", "y", "--x", "[a, w]", "--data", data, "--out", listed)
+	want = mean(rows("contrast", "--beliefs", listed, "--row", "[0.5, 1.0]", "--against", "[0.0, 2.0]"))
+	if got := mean(rows("contrast", "--beliefs", listed, "--row", "{a: 0.5, w: 1}", "--against", "{w: 2, a: 0}")); math.Abs(got-want) > 1e-12 || want == 0 {
+		t.Errorf("rows of the data differ by %v, their lists by %v", got, want)
+	}
+	for want, args := range map[string][]string{
+		"and as a row of the data: formula: no column g; found: a": {"--row", "{a: 1}", "--against", "{a: 2}"},
+		`column "s" is INTEGER`: {"--row", "map{'a': 1}", "--against", row("1", "p")}, // not one of each
+	} {
+		if r := bglm(t, "", append([]string{"contrast", "--beliefs", made}, args...)...); r.code == 0 || !strings.Contains(r.stderr, want) || strings.Contains(r.stderr, "row-") {
 			t.Error(args, r.code, r.stderr)
 		}
 	}

@@ -350,7 +350,11 @@ func (c *fitCommand) conclude(s *duck.Session, f *fitstore.Fits, sum *summary, w
 	if c.JSON {
 		return nil
 	}
-	text := termTable(sum.Terms, all, strings.Contains(sum.Status, kernels.FactorisedNote))
+	factorised := strings.Contains(sum.Status, kernels.FactorisedNote)
+	text := termTable(sum.Terms, all, factorised)
+	if !factorised {
+		text += besides(sum.Terms)
+	}
 	if sum.learnt != nil {
 		text += sum.learnt.line() + "\n"
 	}

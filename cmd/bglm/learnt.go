@@ -186,14 +186,17 @@ type term struct {
 	Positive *float64 `json:"p_positive,omitempty"`
 }
 
-// Terms shown: of more, those of the largest mean in standard deviations.
+// Terms shown: of more, those of columns of up to fewTerms terms first, and those of the
+// largest mean in standard deviations.
 const (
 	shownTerms  = 30
 	storedTerms = 1000
+	fewTerms    = 12
 )
 
 // terms are up to most rows of the summary of the one fit, in its order, and how many there
-// are: the intercept, what was learnt of variances, and the weights furthest from 0.
+// are: the intercept, what was learnt of variances, and the weights furthest from 0, of
+// columns of few terms before those of many, such as the subjects of a study.
 func terms(s *duck.Session, f *fitstore.Fits, most int) (out []term, all int64, err error) {
 	if !f.IsFit || f.HasClass || len(f.Group) > 0 {
 		return nil, 0, nil
@@ -204,7 +207,9 @@ func terms(s *duck.Session, f *fitstore.Fits, most int) (out []term, all int64, 
 	if err := s.Row("SELECT count(*) FROM terms", &all); err != nil {
 		return nil, 0, err
 	}
-	q := fmt.Sprintf(`SELECT term, "column", mean, sd, lower, upper, exp_mean, p_positive FROM (FROM terms ORDER BY k > 1 AND k <= weights, abs(mean) / sd DESC NULLS LAST, k LIMIT %d) ORDER BY k`, most)
+	q := fmt.Sprintf(`SELECT term, "column", mean, sd, lower, upper, exp_mean, p_positive FROM
+		(SELECT *, k > 1 AND k <= weights AS weight, count(*) OVER (PARTITION BY "column", weight) > %d AS many FROM terms
+		ORDER BY weight, weight AND many, abs(mean) / sd DESC NULLS LAST, k LIMIT %d) ORDER BY k`, fewTerms, most)
 	err = s.Each(q, func(scan func(...any) error) error {
 		var x term
 		err := scan(&x.Term, &x.Column, &x.Mean, &x.SD, &x.Lower, &x.Upper, &x.ExpMean, &x.Positive)
@@ -239,9 +244,24 @@ func termTable(all []term, of int64, factorised bool) string {
 	}
 	out := t.Render() + "\n"
 	if n := of - int64(len(all)); n > 0 {
-		out += fmt.Sprintf("and %d terms more, whose means are fewer standard deviations from 0\n", n)
+		out += fmt.Sprintf("and %d terms more, of columns of many terms or with means fewer standard deviations from 0\n", n)
 	}
 	return out
+}
+
+// besides names a column of levels whose weights are shown: each is as uncertain as the
+// intercept that it stands beside, which is easily taken for the column's effect.
+func besides(all []term) string {
+	levels := make(map[string]int)
+	for _, x := range all {
+		if x.Column == nil || !strings.HasPrefix(x.Term, *x.Column+"=") || strings.Contains(*x.Column, ":") { // an interaction has no effect of its own
+			continue
+		}
+		if levels[*x.Column]++; levels[*x.Column] == 2 {
+			return "levels stand beside the intercept, and differences between them are known better: bglm effects --column " + shell.Visible(*x.Column) + "\n"
+		}
+	}
+	return ""
 }
 
 // number is v as text, "" for none.
