@@ -32,8 +32,9 @@ func (m *Method) defaults(s *option.Settings, given lik.Params) {
 		o.Missing = "indicator"
 	}
 	if auto && m.Kind != Process && slices.Contains(option.For(m.Name).Keys(), "standardize") {
-		o.Standardize = o.Standardize || !s.PriorGiven() || s.Start != nil && s.Start.Standardized()
-		o.Standardize = o.Standardize && !(m.Streams && o.AnyColumns) // filters remember the scale of columns
+		begun := s.Start != nil && s.Start.Standardized() // of maps and lists its responses alone: it has no columns then
+		o.Standardize = o.Standardize || begun || !s.PriorGiven()
+		o.Standardize = o.Standardize && (begun || !m.Streams || !o.AnyColumns) // filters remember the scale of columns
 	}
 	if m.Covariance != "" && o.Covariance == "" {
 		o.Covariance = m.Covariance
