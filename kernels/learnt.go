@@ -141,6 +141,23 @@ func (f *Fit) Factors() (means map[Factor]float64) {
 	return means
 }
 
+// Centred are the CrossedMeans and Factors of interactions that were learnt by numbers that are centred. Others go on
+// with rows that lack a number as they were begun, so that a stream that was stopped is the one that was not.
+func (f *Fit) Centred() (means map[string]float64, factors map[Factor]float64) {
+	if f == nil {
+		return nil, nil
+	}
+	plain := map[string]bool{} // by their names in lower case
+	for k := range f.Columns {
+		c := &f.Columns[k]
+		plain[strings.ToLower(c.Name)] = !f.aboutMean(c)
+	}
+	means, factors = f.CrossedMeans(), f.Factors()
+	maps.DeleteFunc(means, func(name string, _ float64) bool { return plain[strings.ToLower(name)] })
+	maps.DeleteFunc(factors, func(of Factor, _ float64) bool { return plain[of.Product] })
+	return means, factors
+}
+
 // kept says whether a name is of a Learnt that is not for people.
 func kept(name string) bool {
 	switch name {

@@ -41,7 +41,7 @@ func (e *Encoder) Learn(m *kernels.Model) error {
 	if !r.open {
 		r.known = columnsBefore(m)
 		if r.missing == "indicator" {
-			r.means, r.factors = m.Start.CrossedMeans(), m.Start.Factors()
+			r.means, r.factors = m.Start.Centred()
 		}
 	}
 	if _, err := e.follow(r); err != nil {
