@@ -213,8 +213,13 @@ func (f *factors) prior0(id int) kernels.Weight {
 
 // Stretch implements stream.Form.
 func (f *factors) Stretch(k int, ratio float64) {
-	for id := range *f.weights(k) {
-		(*f.weights(k))[id].Mean *= ratio
+	ws := *f.weights(k)
+	for id := range ws {
+		w := &ws[id]
+		w.Mean *= ratio
+		if p := f.target(id); p.Mean != 0 {
+			w.Mean += w.Variance * stream.Back(p, w.Variance, ratio).Alpha
+		}
 	}
 }
 

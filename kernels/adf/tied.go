@@ -973,7 +973,32 @@ func (p *restorer) Pin(js []int, xs []float64, delta, about float64) float64 {
 }
 
 // Stretch implements stream.Form.
-func (t *tied) Stretch(k int, ratio float64) { t.bank[k].StretchMeans(ratio) }
+func (t *tied) Stretch(k int, ratio float64) {
+	b, h := t.bank[k], t.grip()
+	b.StretchMeans(ratio)
+	h.x = resize(h.x, b.Dim())
+	clear(h.x)
+	h.ks, h.xs = h.ks[:0], h.xs[:0]
+	back := func(p kernels.Weight) {
+		if _, v := b.Predict(h.x, h.ks, h.xs); v > 0 {
+			b.Absorb(h.ks, h.xs, stream.Back(p, v, ratio))
+		}
+	}
+	for j := range h.x {
+		if p := t.blockPrior(j); p.Mean != 0 {
+			h.x[j] = 1
+			back(p)
+			h.x[j] = 0
+		}
+	}
+	h.xs = append(h.xs, 1)
+	for leaf := range b.Leaves() {
+		if p := t.leafPrior(leaf); p.Mean != 0 {
+			h.ks = append(h.ks[:0], uint32(leaf))
+			back(p)
+		}
+	}
+}
 
 // Lift implements stream.Form.
 func (t *tied) Lift(k int, shift float64) { t.bank[k].Shift(int(t.place[0]), shift) }

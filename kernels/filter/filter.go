@@ -589,8 +589,17 @@ func (p *restorer) Pin(js []int, xs []float64, delta, about float64) float64 {
 
 // Stretch implements stream.Form.
 func (s *joint) Stretch(k int, ratio float64) {
-	for j := range s.bank[k].mean {
-		s.bank[k].mean[j] *= ratio
+	b := s.bank[k]
+	for j := range b.mean {
+		b.mean[j] *= ratio
+	}
+	for j, m := range s.restMu {
+		if m == 0 {
+			continue
+		}
+		if v := b.cov.predict([]int32{int32(j)}, []float64{1}); v > 0 {
+			b.cov.absorb(b.mean, stream.Back(kernels.Weight{Mean: m, Variance: s.restV[j]}, v, ratio))
+		}
 	}
 }
 

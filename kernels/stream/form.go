@@ -57,8 +57,9 @@ type Form interface {
 	// Unit is the unit of feature id in the fit that the form continues, and true where its
 	// Covariance has the weights in their units; else they are per number as it is.
 	Unit(id uint32) (u Unit, kept bool)
-	// Stretch makes the means of belief k ratio times themselves, and Lift adds shift to
-	// that of the intercept, which is feature 0.
+	// Stretch makes the means of belief k ratio times themselves, but for what they have of
+	// those of their priors (Back), and Lift adds shift to that of the intercept, which is
+	// feature 0.
 	Stretch(k int, ratio float64)
 	Lift(k int, shift float64)
 

@@ -88,6 +88,17 @@ func Pin(m, v, delta, a float64) (t lik.Tilted, ok bool) {
 	return lik.Tilted{LogZ: -0.5 * (math.Log(r) + delta*e*(e/r)), Alpha: delta * e / r, Beta: delta / r, Ratio: 1 / r}, true
 }
 
+// Back is the tilt of a weight of variance v, whose mean was made ratio times itself, that makes its
+// prior p what it was: that is about weights in the unit of the responses, whichever this is. Of a weight that has
+// drifted beyond its prior it is that of the prior alone.
+func Back(p kernels.Weight, v, ratio float64) lik.Tilted {
+	t := lik.Tilted{Ratio: 1}
+	if u := max(p.Variance, v); u > 0 {
+		t.Alpha = (1 - ratio) * p.Mean / u
+	}
+	return t
+}
+
 // Restorer is a belief whose priors Recast.Restore changes. Weights are those of a Recast by
 // their place, -1 is the intercept.
 type Restorer interface {
@@ -630,6 +641,7 @@ func standardised(m *kernels.Model) (*kernels.Model, *response) {
 	r.begun, r.begunUnit = r.ColumnStats, r.unit
 	c := *m
 	q := r.unit.scale()
+	c.Prior.Mean = unscaled(c.Prior.Mean, q)
 	c.Prior.Variance = unscaled(c.Prior.Variance, q*q)
 	c.Prior.InterceptVariance = unscaled(c.Prior.InterceptVariance, q*q)
 	if !inside {
@@ -641,6 +653,7 @@ func standardised(m *kernels.Model) (*kernels.Model, *response) {
 // prior is a prior in the unit of the responses as they come.
 func (u *units) prior(p *kernels.Prior) {
 	q := u.responses()
+	p.Mean *= q
 	p.Variance = numbers(p.Variance, p.Variance*(q*q))
 	p.InterceptVariance = numbers(p.InterceptVariance, p.InterceptVariance*(q*q))
 }
