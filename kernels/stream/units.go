@@ -324,9 +324,13 @@ func (r *Recast) add(id uint32, old, now Unit) {
 }
 
 // resume gives a column what the fit continued knows of it; false where that has the
-// weight and has not standardised it.
+// weight and has not standardised it. Of columns that are open its covariance alone has the unit.
 func (s *State) resume(c *column) bool {
 	if !s.knew(c) {
+		if u, inside := s.form.Unit(c.id); inside && u.Scale > 0 && u != (Unit{Scale: 1}) { // of a column that is not remembered
+			c.unit = u
+			return true
+		}
 		name := string(s.dict.Name(c.id))
 		return !slices.ContainsFunc(s.plan.Model.Start.Beliefs, func(b kernels.Belief) bool { return b.Feature == name })
 	}
