@@ -34,8 +34,9 @@ type Encoder struct {
 	as    reading
 	met   []bool // by column of as.known: a term reads it
 	built bool
-	taken bool  // a column of numbers has the intercept's name
-	twice error // of two columns that make features of one name
+	taken bool   // a column of numbers has the intercept's name
+	twice error  // of two columns that make features of one name
+	owned *owned // names that keys may not have, nil for none
 
 	null   []Column // a row is NULL where one of them is
 	terms  []term
@@ -238,6 +239,7 @@ func (e *Encoder) build() error {
 	}
 	e.taken = e.clashes()
 	e.twice = e.findTwins()
+	e.owned = e.findOwned()
 	e.done()
 	e.built = true
 	return nil
@@ -606,6 +608,7 @@ func (e *Encoder) load(lo, hi int) {
 	for k := range e.terms {
 		e.read(&e.terms[k])
 	}
+	e.refuseOwned()
 }
 
 // Forget drops what was loaded: the columns or the dictionary are others now.

@@ -1,0 +1,125 @@
+package rows
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/bglm/bglm/kernels"
+)
+
+// owned are the names of the features of columns, which the keys of a map or a list beside
+// them may not have: the two would be one feature.
+type owned struct {
+	of     map[kernels.Text]string // the column, by the name of its number or of its missing values
+	ints   map[int64]string        // those of them that are whole numbers
+	levels []string                // of columns: what the names of their levels begin with
+	dense  *term                   // the list of numbers, whose places are names; nil for none
+	maybe  [64]uint64              // by a hash of length and beginning: whether of may have it
+	first  [256]bool               // first bytes of levels, and of places
+}
+
+// findOwned is what the columns beside keys own, nil where there are none of both.
+func (e *Encoder) findOwned() *owned {
+	keys := func(t term) bool { return t.kind == pairs }
+	if !slices.ContainsFunc(e.terms, keys) || !slices.ContainsFunc(e.terms, func(t term) bool { return !keys(t) }) {
+		return nil
+	}
+	o := &owned{of: map[kernels.Text]string{}, ints: map[int64]string{}}
+	for k := range e.terms {
+		t := &e.terms[k]
+		switch {
+		case t.kind == dense:
+			o.dense = t
+			for c := '1'; c <= '9'; c++ {
+				o.first[c] = true
+			}
+			continue
+		case t.holds():
+			continue
+		case t.leveled():
+			o.levels = append(o.levels, t.name)
+			o.first[(t.name + "=")[0]] = true
+		default:
+			o.add(t.name, t.name)
+			if n, err := strconv.ParseInt(t.name, 10, 64); err == nil && strconv.FormatInt(n, 10) == t.name {
+				o.ints[n] = t.name
+			}
+		}
+		o.add(t.name+kernels.IsNull, t.name)
+	}
+	return o
+}
+
+func (o *owned) add(name, column string) {
+	t := kernels.NewText(name)
+	o.of[t] = column
+	h := t.Lo * 0x9e3779b97f4a7c15 >> 52
+	o.maybe[h>>6] |= 1 << (h & 63)
+}
+
+// text says what has the name t already, "" for nothing.
+func (o *owned) text(t *kernels.Text) string {
+	h := t.Lo * 0x9e3779b97f4a7c15 >> 52
+	if o.maybe[h>>6]&(1<<(h&63)) != 0 {
+		if c, ok := o.of[*t]; ok {
+			return fmt.Sprintf("column %q", c)
+		}
+	}
+	if !o.first[byte(t.Lo>>32)] {
+		return ""
+	}
+	s := t.String()
+	for _, c := range o.levels {
+		if len(s) > len(c) && s[len(c)] == '=' && strings.HasPrefix(s, c) {
+			return fmt.Sprintf("levels of column %q", c)
+		}
+	}
+	s, _ = strings.CutSuffix(s, kernels.IsNull)
+	if n, err := strconv.ParseInt(s, 10, 64); err == nil && strconv.FormatInt(n, 10) == s {
+		return o.int(n)
+	}
+	return ""
+}
+
+func (o *owned) int(n int64) string {
+	if o.dense != nil && 0 < n && n <= int64(o.dense.wide) {
+		return fmt.Sprintf("the list %q of numbers", o.dense.name)
+	}
+	if len(o.ints) > 0 {
+		if c, ok := o.ints[n]; ok {
+			return fmt.Sprintf("column %q", c)
+		}
+	}
+	return ""
+}
+
+// refuseOwned faults the rows with a key that is the name of a feature of a column beside it,
+// where the columns are those of a fit.
+func (e *Encoder) refuseOwned() {
+	if e.owned == nil || !e.as.learns && e.as.known == nil {
+		return
+	}
+	for k := range e.terms {
+		t := &e.terms[k]
+		if t.kind != pairs {
+			continue
+		}
+		row := 0
+		for j := range t.id {
+			for j >= t.off[row+1] {
+				row++
+			}
+			var of string
+			if t.exact {
+				of = e.owned.int(t.i[j])
+			} else {
+				of = e.owned.text(&t.t[j])
+			}
+			if of != "" {
+				e.fault(row, ErrValue{Err: fmt.Errorf("the key %q of column %q has a name of %s, with which it would be one feature; give one of them another name", e.keyOf(t, j), t.name, of)})
+			}
+		}
+	}
+}
