@@ -52,7 +52,7 @@ func SolveStandardized(p *Problem, loose int, solve func(q *Problem) (*Fit, erro
 //
 // Means are taken out where column 0 is an intercept that is to be learnt. loose is as in
 // design.Columns.Standardize.
-// Errors: an At that p does not have, numbers whose squares are none.
+// Errors: an At that p does not have, numbers or responses whose squares are none.
 func (p *Problem) Standardize(loose int) (*Problem, *Standard, error) {
 	number := p.standardised()
 	q, m := *p, *p.Model
@@ -122,6 +122,9 @@ func (s *Standard) responses(q *Problem) error {
 		y[i] = Less(t, v, b.Shift(i))
 	}
 	mean, spread := design.Moments(y, q.Weight)
+	if !t.Relative && !design.Squares(mean, spread) {
+		return ErrResponseSpread
+	}
 	mean, unit := s.unitOf(q, mean, spread)
 	if unit == 1 && mean == 0 {
 		return nil

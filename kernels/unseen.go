@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -234,6 +235,9 @@ func (p *Problem) beyond(j int) error { return SpreadError(p.Name(j)) }
 func SpreadError(name string) error {
 	return fmt.Errorf("feature %q: the spread of its numbers is beyond 1e-140 to 1e140; scale them", name)
 }
+
+// ErrResponseSpread reports responses that cannot be squared: design.Squares.
+var ErrResponseSpread = errors.New("y: the spread of its numbers is beyond 1e-140 to 1e140; scale them")
 
 // Feature is the number of column j in the dictionary.
 func (p *Problem) Feature(j int) uint32 { return p.cols[j] }

@@ -32,6 +32,8 @@ func TestUnitsBeyond(t *testing.T) {
 		{"poisson", [][3]float64{{1, 1e-300, 2}, {2, 3e-300, 1}, {3, 2e-300, 1}}, `feature "v": the spread`},
 		{"poisson", [][3]float64{{1, 1e-300, 2}, {2, 3e-300, 1}, {3e-310, 2e-300, 1e300}}, `feature "v": the spread`},
 		{"gaussian", [][3]float64{{1, 2, 1e300}, {2, 1, 3e299}, {4, 3, 1e298}, {5, 3, -1e300}}, "y: the spread"},
+		{"poisson", [][3]float64{{1e200, 1, 2}, {3e200, 2, 1}, {2e200, 1, 0}}, `feature "u": the spread`},
+		{"gaussian", [][3]float64{{1, 2, 1e-165}, {2, 1, 3e-165}, {4, 3, 7e-165}, {5, 3, 2e-165}}, "y: the spread"},
 		{"poisson", [][3]float64{{1, 2, 3}, {2, 1, 0}, {1, 1, 1}}, ""},
 	} {
 		for form, open := range forms {

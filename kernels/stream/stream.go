@@ -1064,7 +1064,12 @@ func (s *State) sorted(ctx context.Context) (*reader, error) {
 	r.w = s.form.Beliefs(s.Best(), s.clock, r.w[:0])
 	if s.units != nil {
 		for id, w := range r.w {
-			if err := kernels.CheckWeight(s.units.original(uint32(id), w)); err != nil {
+			now := s.units.original(uint32(id), w)
+			err := kernels.CheckWeight(now)
+			if err == nil && s.vanishes(uint32(id), now, w) {
+				err = errVanished
+			}
+			if err != nil {
 				r.done()
 				return nil, s.because(fmt.Errorf("feature %q: %w", s.dict.Name(uint32(id)), err))
 			}
@@ -1331,8 +1336,39 @@ func (s *State) fit(ctx context.Context) (*kernels.Fit, error) {
 	if err = f.Check(); err == nil {
 		err = f.Covariance.Check(len(f.Beliefs))
 	}
+	if err == nil {
+		err = s.vanished(f, k, r.order)
+	}
 	if err != nil {
 		return nil, s.because(err)
 	}
 	return f, nil
+}
+
+// vanishes says whether weight now, w in the units of the stream, would count as known and is not.
+func (s *State) vanishes(id uint32, now, w kernels.Weight) bool {
+	return now.Variance == 0 && (w.Variance > 0 || s.units.squareless(id))
+}
+
+var errVanished = errors.New("its variance is too small for a number; scale the features and y")
+
+// vanished is the error of a dispersion or a variance that is 0 in the units of the rows, under which a
+// weight would count as known, and is not in those of the stream.
+func (s *State) vanished(f *kernels.Fit, k int, order []uint32) error {
+	if s.units == nil {
+		return nil
+	}
+	if f.Dispersion == 0 { // 1 where a family has none
+		return errors.New("the dispersion is too small for a number; scale y")
+	}
+	if !slices.ContainsFunc(f.Beliefs, func(b kernels.Belief) bool { return b.Variance == 0 }) {
+		return nil
+	}
+	w := s.form.Beliefs(k, s.clock, nil)
+	for i, id := range order {
+		if s.vanishes(id, f.Beliefs[i].Weight, w[id]) {
+			return fmt.Errorf("feature %q: %w", f.Beliefs[i].Feature, errVanished)
+		}
+	}
+	return nil
 }

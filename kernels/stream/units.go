@@ -1,7 +1,6 @@
 package stream
 
 import (
-	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -384,14 +383,11 @@ func (s *State) tell(fs []uint32, xs []float64, counts bool) ([]uint32, []float6
 	return u.told(fs, xs)
 }
 
-// because is err, of a belief or a predictor that is not finite, or what it comes from: the
+// because is err, of a belief or a predictor that is no number, or what it comes from: the
 // first numbers in the order of the columns, or the responses, whose unit has no square.
 func (s *State) because(err error) error {
 	if s.units == nil {
 		return err
-	}
-	far := func(c *kernels.ColumnStats, u Unit) bool {
-		return !design.Squares(c.Center, c.Scale) || !math.IsNaN(u.Center) && !design.Squares(u.Center, u.Scale)
 	}
 	for _, k := range s.units.order {
 		if c := &s.units.cols[k]; far(&c.ColumnStats, c.unit) {
@@ -399,9 +395,23 @@ func (s *State) because(err error) error {
 		}
 	}
 	if y := s.units.y; y != nil && far(&y.ColumnStats, y.unit) {
-		return fmt.Errorf("y: the spread of its numbers is beyond 1e-140 to 1e140; scale them")
+		return kernels.ErrResponseSpread
 	}
 	return err
+}
+
+// far says whether numbers, or the unit that they are in, have no square.
+func far(c *kernels.ColumnStats, u Unit) bool {
+	return !design.Squares(c.Center, c.Scale) || !math.IsNaN(u.Center) && !design.Squares(u.Center, u.Scale)
+}
+
+// squareless says whether feature id is a column of numbers in a unit, which have no square.
+func (u *units) squareless(id uint32) bool {
+	if int(id) >= len(u.at) || u.at[id] < 0 {
+		return false
+	}
+	c := &u.cols[u.at[id]]
+	return c.how != Raw && far(&c.ColumnStats, c.unit)
 }
 
 // learn adds a row to the statistics.
