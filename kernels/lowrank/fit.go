@@ -143,7 +143,7 @@ func solve(p *kernels.Problem) (*Result, error) {
 	f.Iterations = max(s.total, 1)
 	f.Converged = stopped == ""
 	f.Status = status(r, out, s, held, stopped)
-	for _, note := range []string{rivals, learnt.status, learnt.point} {
+	for _, note := range []string{rivals, lost(r, s, post.Mean), learnt.status, learnt.point} {
 		if note != "" {
 			f.Status += "; " + note
 		}
@@ -153,6 +153,27 @@ func solve(p *kernels.Problem) (*Result, error) {
 	}
 	out.Fit = f
 	return out, f.Check()
+}
+
+// Rows worse by as many nats each, and in all, are said.
+const lostEach, lostInAll = 0.02, 2
+
+// lost says where the mean weights tell the rows worse than the low-rank likelihood, which saw
+// UUᵀx of a row x. Under one prior variance the weights learnt lie in U, and both are the same. Under
+// several they do not: what a direction tells goes to its columns of the largest variance.
+// It leaves s with the likelihood of another point.
+func lost(r *Reduced, s *solver, mean []float64) string {
+	p, at, n := r.of, &s.next, 0.0
+	for i := range p.N {
+		n += p.Rows(i)
+	}
+	p.Predictor(at.Eta, mean)
+	s.data.Evaluate(at)
+	worse := s.now.LogLik - at.LogLik
+	if !(worse > max(lostEach*n, lostInAll)) {
+		return ""
+	}
+	return fmt.Sprintf("the mean weights tell the rows by %.2g nats each worse than the low rank does, which gives what it saw to the columns of the largest prior variance: a higher rank would not, nor one prior variance for all", worse/n)
 }
 
 // note keeps in f what was learnt of dispersion and shape.
