@@ -88,6 +88,15 @@ func TestTemporaryNames(t *testing.T) {
 	}
 }
 
+// A session's folder that cannot be says which variable names its place.
+func TestTempFolder(t *testing.T) {
+	nowhere := filepath.Join(t.TempDir(), "nowhere")
+	t.Setenv("TMPDIR", nowhere)
+	if dir, err := TempFolder(); err == nil || !strings.Contains(err.Error(), nowhere) || !strings.Contains(err.Error(), "TMPDIR") {
+		t.Errorf("%s, %v", dir, err)
+	}
+}
+
 func TestKindOf(t *testing.T) {
 	for name, want := range map[string]string{"a.parquet": "parquet", "A.CSV": "csv", "a.csv.gz": "csv", "a.json.zst": "json", "a.parquet.gz": "", "a.arrows": "arrow", "a": "", "a.b/c": ""} {
 		if got := KindOf(name); got != want {

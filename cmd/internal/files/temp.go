@@ -111,7 +111,11 @@ func alive(pid int) bool {
 // TempFolder makes a session's folder for what need not stay.
 func TempFolder() (string, error) {
 	sweep(filepath.Join(os.TempDir(), "session"), nil)
-	return os.MkdirTemp("", tempPattern("session"))
+	dir, err := os.MkdirTemp("", tempPattern("session"))
+	if err != nil {
+		err = fmt.Errorf("no directory for files of the session, in %s (TMPDIR says where): %w", os.TempDir(), err)
+	}
+	return dir, err
 }
 
 // target is the file that a path leads to, which may not be there yet: a symbolic link stays one.
