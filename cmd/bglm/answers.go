@@ -171,6 +171,7 @@ func (*contrastCommand) Help() string {
 	return `Prints the difference between two rows, or between all pairs of a column's levels, under the joint
 posterior: of the linear predictor and of the response (bglm_contrast, bglm_pairs). Rows have the
 columns of the data, of which the model in the belief file makes features, or features as in bglm fit --x.
+Offsets are left out.
 
 Examples:
 
