@@ -352,6 +352,16 @@ func TestReportDoubts(t *testing.T) {
 			t.Errorf("%s: %s", y, verdict)
 		}
 	}
+	// Nor are those of many groups of two: half a group knows little of the other.
+	ok(t, "sql", "-c", `COPY (SELECT 'g' || g AS g, (SELECT count(*) FROM range(300) k(k) WHERE hash(g * 1000 + i * 500 + k) % 1000000 / 1e6 < exp(1.2 + 1.5 * sin(g * 1.7)) / 300) AS y FROM range(200) a(g), range(2) b(i)) TO '`+path("p.parquet")+"'")
+	ok(t, "fit", path("p.parquet"), "-f", "y ~ (1 | g)", "-o", "family=poisson", "--out", path("pf.parquet"), "-q")
+	ok(t, "report", "-b", path("pf.parquet"), path("p.parquet"), "--out", path("p.html"), "-q")
+	if b, err = os.ReadFile(path("p.html")); err != nil {
+		t.Fatal(err)
+	}
+	if verdict := parsePage(t, b).id("verdict").content(); strings.Contains(verdict, "times as much") {
+		t.Error(verdict)
+	}
 	// Rows of one response have nothing to be better at.
 	ok(t, "fit", path("d.parquet"), "-f", "y > 3 ~ u", "--out", path("g.parquet"), "-q")
 	ok(t, "report", "-b", path("g.parquet"), path("d.parquet"), "--where", "y > 3", "--out", path("g.html"), "-q")

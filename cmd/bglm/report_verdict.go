@@ -180,10 +180,12 @@ func (c *reportCommand) verdict(s *duck.Session, p *page.Page, f *fitstore.Fits,
 
 // overdispersion is a sentence about counts that vary more than Poisson's law allows, which the
 // intervals of small counts, whole numbers that they are, do not show: Pearson's ratio of the
-// predictions, whose standard error under that law is √(Σ (2 + 1/mean)) / n.
+// predictions, over their variances, which have the uncertainty of the weights beside the mean: it
+// grows with the spread as the mean's part does. Its standard error under that law is
+// √(Σ (2 + 1/mean)) / n.
 func overdispersion(s *duck.Session) (string, error) {
 	var ratio, se sql.NullFloat64
-	if err := s.Row("SELECT "+weighted("(y - p) * (y - p) / p")+", sqrt("+weighted("2 + 1 / p")+" / sum(w)) FROM "+usable+" AND p > 1e-3", &ratio, &se); err != nil {
+	if err := s.Row("SELECT "+weighted("(y - p) * (y - p) / greatest(v, p)")+", sqrt("+weighted("2 + 1 / p")+" / sum(w)) FROM "+usable+" AND p > 1e-3", &ratio, &se); err != nil {
 		return "", err
 	}
 	r := ratio.Float64
