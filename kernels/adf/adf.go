@@ -59,6 +59,7 @@ type rest struct {
 	more    [][]kernels.Weight // of the other beliefs of the bank
 	touched []float64          // with drift: when each weight was last brought forward, NaN = not yet
 	drifted [][]float64        // with drift, by belief: how much variance it has added to each weight in all
+	now     float64            // with drift: the time of the last row
 	known   []int64            // by belief, where the dispersion is learnt
 	dict    *kernels.Dict
 	scale   []float64 // by feature: the scale of its numbers, 0 for none
@@ -178,6 +179,7 @@ func (f *factors) Recast(k int, r *stream.Recast) (logZ float64) {
 	for len(f.rest.scale) < len(w) {
 		f.rest.scale = append(f.rest.scale, 0)
 	}
+	f.bring(r.IDs)
 	for i, id := range r.IDs {
 		p, a := f.prior0(int(id)), &w[id]
 		old, now := r.Old[i].Scale, r.New[i].Scale
@@ -213,6 +215,7 @@ func (f *factors) prior0(id int) kernels.Weight {
 
 // Stretch implements stream.Form.
 func (f *factors) Stretch(k int, ratio float64) {
+	f.bringAll()
 	ws := *f.weights(k)
 	for id := range ws {
 		w := &ws[id]
@@ -269,6 +272,7 @@ func (f *factors) unborn(n int) {
 
 // Begin implements stream.Form.
 func (f *factors) Begin(t float64) {
+	f.rest.now = t
 	for id := range f.plan.Named {
 		f.rest.touched[id] = t
 	}
@@ -276,10 +280,39 @@ func (f *factors) Begin(t float64) {
 
 // Drift implements stream.Form.
 func (f *factors) Drift(_, to float64, fs []uint32) error {
+	f.rest.now = to
 	for _, id := range fs {
 		f.advance(int(id), to)
 	}
 	return nil
+}
+
+// bring has the drift that these features have not met yet, in the units that it was in, before
+// something else happens to them than a row: a run that goes on from a fit has it by then too.
+func (f *factors) bring(ids []uint32) {
+	if !f.plan.Drifts {
+		return
+	}
+	for _, id := range ids {
+		f.met(int(id))
+	}
+}
+
+// bringAll is bring of all features.
+func (f *factors) bringAll() {
+	if !f.plan.Drifts {
+		return
+	}
+	for id := range f.rest.touched {
+		f.met(id)
+	}
+}
+
+// met brings feature id to the time of the last row, if a row had it.
+func (f *factors) met(id int) {
+	if id < len(f.rest.touched) && f.rest.touched[id] < f.rest.now {
+		f.advance(id, f.rest.now)
+	}
 }
 
 // advance brings feature id to time t.
@@ -447,6 +480,7 @@ func (f *factors) SetKnown(k int, n int64) { f.rest.known[k] = n }
 
 // Rescale implements stream.Form.
 func (f *factors) Rescale(k int, lambda float64) {
+	f.bringAll()
 	w := *f.weights(k)
 	for id := range w {
 		w[id] = rescaled(w[id], f.target(id), lambda)
