@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/argument"
@@ -48,10 +49,10 @@ func (k Kind) Check() error {
 // Kinds are the names of all kinds, the default first.
 func Kinds() []string { return slices.Clone(kinds[:]) }
 
-// ParseKind is the kind of a name. Errors: a name that is none.
+// ParseKind is the kind of a name, in capitals or not, as the words of options are. Errors: a name that is none.
 func ParseKind(name string) (Kind, error) {
 	for k, n := range kinds {
-		if n == name {
+		if strings.EqualFold(n, name) {
 			return Kind(k), nil
 		}
 	}
