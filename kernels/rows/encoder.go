@@ -38,6 +38,8 @@ type Encoder struct {
 	twice error  // of two columns that make features of one name
 	owned *owned // names that keys may not have, nil for none
 
+	meetings []meeting // columns of levels whose features can meet
+
 	null   []Column // a row is NULL where one of them is
 	terms  []term
 	cols   *kernels.Columns
@@ -240,6 +242,7 @@ func (e *Encoder) build() error {
 	e.taken = e.clashes()
 	e.twice = e.findTwins()
 	e.owned = e.findOwned()
+	e.meetings = e.findMeetings()
 	e.done()
 	e.built = true
 	return nil
@@ -609,6 +612,7 @@ func (e *Encoder) load(lo, hi int) {
 		e.read(&e.terms[k])
 	}
 	e.refuseOwned()
+	e.refuseMeetings()
 }
 
 // Forget drops what was loaded: the columns or the dictionary are others now.

@@ -123,3 +123,57 @@ func (e *Encoder) refuseOwned() {
 		}
 	}
 }
+
+// meeting is a column of levels and another one, whose name begins with the first one's and
+// '=': a level of the first that begins with rest can be a feature of the other.
+type meeting struct {
+	of, with *term
+	rest     string // of the texts of of, before the '=' of with
+}
+
+// findMeetings are the columns of levels whose features can meet, none unless one of them has a
+// name with '='.
+func (e *Encoder) findMeetings() []meeting {
+	var all []meeting
+	for k := range e.terms {
+		with := &e.terms[k]
+		if with.holds() || !with.leveled() || !strings.Contains(with.name, "=") {
+			continue
+		}
+		for j := range e.terms {
+			of := &e.terms[j]
+			rest, ok := strings.CutPrefix(with.name, of.name+"=")
+			if !ok || of.holds() || !of.leveled() {
+				continue
+			}
+			if of.whole {
+				rest = with.name
+			}
+			all = append(all, meeting{of, with, rest})
+		}
+	}
+	return all
+}
+
+// refuseMeetings faults the rows with a level that can be a feature of another column, too.
+func (e *Encoder) refuseMeetings() {
+	for _, m := range e.meetings {
+		row := 0
+		for j := range m.of.t {
+			if m.of.several() {
+				if j >= m.of.off[e.hi-e.lo] {
+					break
+				}
+				for j >= m.of.off[row+1] {
+					row++
+				}
+			} else if row = j; len(m.of.miss) > 0 && m.of.miss[j] {
+				continue
+			}
+			s := m.of.t[j].String()
+			if tail, ok := strings.CutPrefix(s, m.rest); ok && (strings.HasPrefix(tail, "=") || tail == kernels.IsNull) {
+				e.fault(row, ErrValue{Err: fmt.Errorf("the level %q of column %q has a name of column %q, with which it would be one feature; give one of them another name", s, m.of.name, m.with.name)})
+			}
+		}
+	}
+}
