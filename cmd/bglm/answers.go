@@ -171,7 +171,7 @@ func (*contrastCommand) Help() string {
 	return `Prints the difference between two rows, or between all pairs of a column's levels, under the joint
 posterior: of the linear predictor and of the response (bglm_contrast, bglm_pairs). Rows have the
 columns of the data, of which the model in the belief file makes features, or features as in bglm fit --x.
-Offsets are left out.
+An offset of the model is left out, in both rows, which the standard error says.
 
 Examples:
 
@@ -205,6 +205,11 @@ func (c *contrastCommand) Run(e *cli.Env) error {
 		err := c.print(e, s, fmt.Sprintf("SELECT %s%sc.mean, c.sd, c.lower, c.upper, c.p_positive, c.response.mean AS response, c.response.lower AS response_lower, c.response.upper AS response_upper FROM (%s)", groups(f), levels, of))
 		if err != nil && asData != nil && s.Interrupted() == nil {
 			err = fmt.Errorf("%w\nand as a row of the data: %w", err, asData)
+		}
+		if m, ok, merr := modelOf(f); err == nil && ok && merr == nil {
+			if offset, _ := offsetsOf(f, m); len(offset) > 0 {
+				fmt.Fprintln(e.Stderr, "bglm contrast: "+shell.Visible("the fit has an offset, which is left out here: rows are compared as if it was 0 in both: "+strings.Join(offset, " + ")))
+			}
 		}
 		return err
 	})

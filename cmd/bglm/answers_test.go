@@ -132,6 +132,13 @@ func contrasted(t *testing.T, dir, data string, rows func(...string) []map[strin
 	if got := mean(rows("contrast", "--beliefs", listed, "--row", "{a: 0.5, w: 1}", "--against", "{w: 2, a: 0}")); math.Abs(got-want) > 1e-12 || want == 0 {
 		t.Errorf("rows of the data differ by %v, their lists by %v", got, want)
 	}
+	shifted := filepath.Join(dir, "shifted.parquet")
+	for _, args := range [][]string{{"--formula", "y ~ a + offset(2 * w)"}, {"--formula", "y ~ a", "--option", "offset=2 * w"}} {
+		ok(t, append([]string{"fit", "-q", "--method", "laplace", "--data", data, "--out", shifted}, args...)...)
+		if r := ok(t, "contrast", "--beliefs", shifted, "--row", "{a: 1, w: 1}", "--against", "{a: 0, w: 2}"); !strings.Contains(r.stderr, "as if it was 0 in both: 2 * w") {
+			t.Errorf("%v: offsets that are left out are not said: %q", args, r.stderr)
+		}
+	}
 	for want, args := range map[string][]string{
 		"and as a row of the data: formula: no column g; found: a": {"--row", "{a: 1}", "--against", "{a: 2}"},
 		`column "s" is INTEGER`: {"--row", "map{'a': 1}", "--against", row("1", "p")}, // not one of each

@@ -97,6 +97,21 @@ func (c *exportCommand) Run(e *cli.Env) error {
 	return files.Create(c.Out, e.Stderr, put)
 }
 
+// offsetsOf are the offsets of the model of fits, as they were written.
+func offsetsOf(f *fitstore.Fits, m job.Model) (offset []string, err error) {
+	if v := f.Job("option.offset"); v != "" {
+		offset = append(offset, v)
+	}
+	if m.Formula == "" {
+		return offset, nil
+	}
+	p, err := formula.Parse(m.Formula)
+	if err != nil {
+		return nil, err
+	}
+	return append(offset, p.Offset...), nil
+}
+
 // exportNotes say what a fit was made with that its columns alone do not tell: those that the
 // formula makes, and an offset.
 func exportNotes(s *duck.Session, f *fitstore.Fits, format string) ([]string, error) {
@@ -104,16 +119,16 @@ func exportNotes(s *duck.Session, f *fitstore.Fits, format string) ([]string, er
 	if err != nil || !ok {
 		return nil, err
 	}
-	var notes, made, offset []string
-	if v := f.Job("option.offset"); v != "" {
-		offset = append(offset, v)
+	var notes, made []string
+	offset, err := offsetsOf(f, m)
+	if err != nil {
+		return nil, err
 	}
 	if m.Formula != "" {
 		p, err := formula.Parse(m.Formula)
 		if err != nil {
 			return nil, err
 		}
-		offset = append(offset, p.Offset...)
 		if made, err = madeColumns(s, p, m.Dot, format); err != nil {
 			return nil, err
 		}
