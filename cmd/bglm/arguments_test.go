@@ -52,3 +52,19 @@ func TestTermsOfOtherMethods(t *testing.T) {
 		}
 	}
 }
+
+// A fit that is begun takes no log( ) of R for that of SQL, wherever it stands: under 'ok' log(u, 2) was the logarithm
+// of 2 to base u. One that goes on from an older fit has its formula.
+func TestFitChecksLogs(t *testing.T) {
+	dir := t.TempDir()
+	data, fit, next := filepath.Join(dir, "d.csv"), filepath.Join(dir, "f.parquet"), filepath.Join(dir, "n.parquet")
+	query(t, "COPY (SELECT i % 3 = 0 AS y, i AS u FROM range(2, 60) t(i)) TO '"+data+"'")
+	for text, want := range map[string]string{"y ~ log(u, 2)": "I(ln(u) / ln(2))", "y ~ u + offset(2*log(u))": "write ln(u)", "y ~ I(u * log(u))": "write ln(u)"} {
+		if r := bglm(t, "", "fit", data, "-f", text, "--out", fit); r.code != 2 || !strings.Contains(r.stderr, want) {
+			t.Errorf("%s: %d, %s", text, r.code, r.stderr)
+		}
+	}
+	ok(t, "fit", data, "-f", "y ~ u", "-q", "--out", fit)
+	ok(t, "fit", data, "-f", "y ~ u + I(u * log(u))", "--prior", fit, "-q", "-o", "columns=any", "--out", next)
+	ok(t, "predict", data, "-b", next, "-q", "--out", filepath.Join(dir, "p.csv"))
+}

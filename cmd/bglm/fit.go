@@ -257,7 +257,7 @@ func (c *fitCommand) Run(e *cli.Env) error {
 		c.Option = append(c.Option, "compress=true")
 	}
 	model := c.model()
-	if err := errors.Join(model.Check(), c.checkOut(c.Out, &c.csvFlags), c.spare(c.Out)); err != nil {
+	if err := errors.Join(model.Check(), c.checkOut(c.Out, &c.csvFlags), c.spare(c.Out), c.checkLogs()); err != nil {
 		return err
 	}
 	if c.Watch != 0 && !c.Incremental {
@@ -380,6 +380,24 @@ func deliver(s *duck.Session, f *fitstore.Fits, path string) error {
 	}
 	_, err = shell.ForTerminal(s.Env.Stdout, cli.IsTerminal(s.Env.Stdout)).Write(b)
 	return err
+}
+
+// checkLogs is formula.CheckLogs of a fit that is begun. One that goes on has the formula of what it goes on from.
+func (c *fitCommand) checkLogs() error {
+	if c.Formula == "" || c.Prior != "" || c.Around != "" {
+		return nil
+	}
+	if _, err := os.Stat(c.Out); c.Incremental && err == nil {
+		return nil
+	}
+	f, err := formula.Parse(c.Formula)
+	if err != nil {
+		return cli.Usage(err)
+	}
+	if err := f.CheckLogs(); err != nil {
+		return cli.Usage(err)
+	}
+	return nil
 }
 
 // priorOptions say what --prior is where it is a table of beliefs that does not: of the job's family

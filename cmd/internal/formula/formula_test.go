@@ -83,6 +83,31 @@ func TestFormula(t *testing.T) {
 	}
 }
 
+// R's log( ) is another one than SQL's also where it is a part of an expression.
+func TestCheckLogs(t *testing.T) {
+	for text, want := range map[string]string{
+		"y ~ x + I(log(x))":         "write ln(x), or log10(x)",
+		"y ~ I(u * LOG (x + f(1)))": "write ln(x + f(1)), or log10(x + f(1))",
+		"I(log(y)) ~ x":             "write ln(y)",
+		"2 * log(y) ~ x":            "write ln(y)",
+		"y ~ x + offset(2*log(t))":  "write ln(t)",
+		"y ~ log(x, 2)":             "log(x, 2) in SQL is the logarithm of 2 to base x; write I(ln(x) / ln(2))",
+		"y ~ (I(log(x)) | g)":       "write ln(x)",
+		"y ~ factor(floor(log(x)))": "write ln(x)",
+		"y ~ . - I(log(x))":         "write ln(x)",
+		"y ~ ln(x) + log10(x) + I(log2(x)) + catalog(x) + log + s_log(x)":  "",
+		`y ~ f('log(x)') + I("log(x)" + 1) + offset(ln(t)) + (ln(x) || g)`: "",
+	} {
+		f, err := Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.CheckLogs(); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: error %v, want %q", text, err, want)
+		}
+	}
+}
+
 func TestFormulaSQL(t *testing.T) {
 	kinds := map[string]Kind{`"n"`: Number, `"k"`: Number, `"s"`: Level, `"b"`: Level, `"tags"`: Levels, `"m"`: Container, `"v"`: Container, `"st"`: Fields}
 	kind := func(p Part) (Kind, error) {

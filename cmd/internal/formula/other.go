@@ -55,3 +55,59 @@ func DecimalLog(sql string) (inner string, ok bool) {
 	args, err := SplitArgs(inner)
 	return inner, err == nil && len(args) == 1
 }
+
+// CheckLogs is an error where log( ) stands within an expression of f: R's is the natural logarithm and takes the base
+// behind the number, SQL's is the decimal one and takes it before.
+func (f *Formula) CheckLogs() error {
+	all := append([]string{f.Y, f.Trials}, f.Offset...)
+	for _, t := range f.Terms {
+		for _, p := range t {
+			all = append(all, p.SQL)
+		}
+	}
+	for _, t := range f.without {
+		for _, p := range t {
+			all = append(all, p.SQL)
+		}
+	}
+	for _, sql := range all {
+		switch args := logOf(sql); len(args) {
+		case 1:
+			return fmt.Errorf("formula %q: log in SQL is the logarithm to base 10; write ln(%s), or log10(%[2]s)", f.text, args[0])
+		case 2:
+			return fmt.Errorf("formula %q: log(%s, %s) in SQL is the logarithm of %[3]s to base %[2]s; write I(ln(%[2]s) / ln(%[3]s)), or I(ln(%[3]s) / ln(%[2]s))", f.text, args[0], args[1])
+		}
+	}
+	return nil
+}
+
+const logarithm = "log" // a function of R and of SQL
+
+// logOf are the arguments of the first call of log in sql, nil without one.
+func logOf(sql string) []string {
+	for i := 0; i < len(sql); i++ {
+		if c := sql[i]; c == '\'' || c == '"' {
+			end := strings.IndexByte(sql[i+1:], c)
+			if end < 0 {
+				return nil
+			}
+			i += end + 1
+			continue
+		}
+		if i > 0 && isWord(sql[i-1]) || len(sql) < i+4 || !strings.EqualFold(sql[i:i+len(logarithm)], logarithm) {
+			continue
+		}
+		rest := strings.TrimLeft(sql[i+len(logarithm):], " \t\r\n")
+		if !strings.HasPrefix(rest, "(") {
+			continue
+		}
+		n, err := balanced(rest)
+		if err != nil {
+			return nil
+		}
+		if args, err := SplitArgs(rest[1 : n-1]); err == nil {
+			return args
+		}
+	}
+	return nil
+}
