@@ -154,7 +154,14 @@ func (p *parser) unexpected() error {
 	if rest == "" {
 		return fmt.Errorf("it ends where a term is expected")
 	}
-	return fmt.Errorf("unexpected %.20q; an SQL expression with operators goes into I( ), as in I(distance / 1000)", rest)
+	why := ""
+	switch {
+	case rest[0] == '/':
+		why = "; slopes or levels of b within a, in R a/b, are a + a:b"
+	case strings.HasPrefix(rest, "%in%"):
+		why = "; b within a, in R b %in% a, is a:b"
+	}
+	return fmt.Errorf("unexpected %.20q; an SQL expression with operators goes into I( ), as in I(distance / 1000)%s", rest, why)
 }
 
 // sum reads terms joined by + and -.

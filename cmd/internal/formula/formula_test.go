@@ -70,7 +70,7 @@ func TestFormula(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"y": "no ~", "~ a": "before the ~", "y ~": "it ends", "y ~ a +": "it ends", "y ~ a / b": "I(distance / 1000)", "y ~ f(a": "does not close",
+		"y": "no ~", "~ a": "before the ~", "y ~": "it ends", "y ~ a +": "it ends", "y ~ a / b": "I(distance / 1000)", "y ~ g/x - 1": "are a + a:b", "y ~ x %in% g": "is a:b", "y ~ f(a": "does not close",
 		"y ~ a::": "needs a type", "y ~ (a + b": "it ends", "y ~ 'a": "does not end", "y ~ `a": "does not end", `y ~ "a`: "does not end", "y ~ a^x": "the power", "y ~ 0": "no terms", "cbind(a) ~ b": "cbind takes",
 		"y ~ poly(a, 3)": "write its powers, as in a + I(a^2)", "y ~ bs(f(a, b))": "I(greatest(f(a, b) - 10, 0))", "y ~ C(a, Treatment)": "as in C(a)",
 		"y ~ b + a^2": "write I(a^2) for the power", "y ~ scale(a)": "write a: numbers", "y ~ a + offset(log(t))": "write offset(ln(t))", "log(y) ~ a": "write ln(y), or log10(y)", "y ~ b + LOG(a + 1)": "write ln(a + 1), or log10(a + 1)",
