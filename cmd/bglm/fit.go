@@ -353,7 +353,11 @@ func (c *fitCommand) conclude(s *duck.Session, f *fitstore.Fits, sum *summary, w
 	factorised := strings.Contains(sum.Status, kernels.FactorisedNote)
 	text := termTable(sum.Terms, all, factorised)
 	if !factorised {
-		text += besides(sum.Terms)
+		more, err := origins(s, f, sum.Terms)
+		if err != nil {
+			return err
+		}
+		text += besides(sum.Terms) + more
 	}
 	if sum.learnt != nil {
 		text += sum.learnt.line() + "\n"

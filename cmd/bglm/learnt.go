@@ -3,6 +3,7 @@ package main
 import (
 	"database/sql"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/bglm/bglm/cmd/internal/fitstore"
 	"github.com/bglm/bglm/cmd/internal/job"
 	"github.com/bglm/bglm/cmd/internal/shell"
+	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/lik"
 )
 
@@ -262,6 +264,54 @@ func besides(all []term) string {
 		}
 	}
 	return ""
+}
+
+// origins names columns of levels beside slopes of a number that was centred: their weights, and with these the
+// deviation that is shown, are those where the number is 0, but what is independent of the slopes are those at its
+// mean. In lme4 (x || g) is about 0.
+func origins(s *duck.Session, f *fitstore.Fits, all []term) (text string, err error) {
+	if !f.IsFit || f.HasClass {
+		return "", nil
+	}
+	shown := func(column string) bool {
+		return slices.ContainsFunc(all, func(x term) bool { return x.Term == "sd("+column+")" })
+	}
+	type column struct {
+		kind               string
+		variance, centered sql.NullFloat64
+	}
+	columns := make(map[string]column)
+	err = s.Each("SELECT c.name, c.kind, c.variance, list_filter(fit.learnt, lambda l: l.name = 'centred(' || c.name || ')')[1].mean FROM (SELECT fit, unnest(fit.columns) AS c FROM (FROM "+f.Table+" LIMIT 1))", func(scan func(...any) error) error {
+		var name string
+		var c column
+		if err := scan(&name, &c.kind, &c.variance, &c.centered); err != nil {
+			return err
+		}
+		columns[name] = c
+		return nil
+	})
+	for _, name := range slices.Sorted(maps.Keys(columns)) {
+		c := columns[name]
+		parts, ok := kernels.SplitParts(strings.TrimPrefix(c.kind, kernels.LevelsColumn+" of "))
+		if !ok || c.centered.Float64 == 0 {
+			continue
+		}
+		var number string
+		var levels []string
+		for _, p := range parts {
+			if p.Kind == kernels.NumberColumn {
+				number = p.Name
+			} else {
+				levels = append(levels, p.Name)
+			}
+		}
+		base := strings.Join(levels, ":")
+		there := columns[base].variance.Float64 - c.centered.Float64*c.centered.Float64*c.variance.Float64
+		if shown(base) && shown(name) && there >= 0 {
+			text += shell.Visible(fmt.Sprintf("sd(%s) is that where %s is 0; at its mean, %.4g, where the weights of %[1]s and of %[4]s are independent, it is %.4g: (%[2]s | %[1]s) in a formula learns their correlation", base, number, c.centered.Float64, name, math.Sqrt(there))) + "\n"
+		}
+	}
+	return text, err
 }
 
 // number is v as text, "" for none.

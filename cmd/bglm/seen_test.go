@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -332,6 +333,26 @@ func TestEvaluateStreamCountsMissing(t *testing.T) {
 		ok(t, "fit", data, "-f", "y ~ u", "-m", method, "--order", "i", "-q", "--out", fit)
 		if q := evaluated(t, data, "-b", fit); q.N != 54 || q.Missing != 6 {
 			t.Errorf("%s: %+v", method, q)
+		}
+	}
+}
+
+// The deviation of a column of levels beside slopes is that where their number is 0, and the one about which they
+// are independent is said: of rows about u = 4 it is 3.
+func TestFitTellsOrigin(t *testing.T) {
+	dir := t.TempDir()
+	data, fit := filepath.Join(dir, "d.csv"), filepath.Join(dir, "f.parquet")
+	query(t, "COPY (SELECT 'g' || g AS g, u, 3 * sqrt(2) * sin(g * pi() / 20) + 2 * (u - 4) * sqrt(2) * cos(g * pi() / 20) + sin(137.0 * g * u) AS y FROM range(40) a(g), range(9) b(u)) TO '"+data+"'")
+	out := ok(t, "fit", data, "-f", "y ~ u + (u || g)", "-o", "family=gaussian", "--out", fit).stdout
+	const says = "sd(g) is that where u is 0; at its mean, 4, where the weights of g and of u:g are independent, it is "
+	_, rest, found := strings.Cut(out, says)
+	var there float64
+	if _, err := fmt.Sscanf(rest, "%g:", &there); !found || err != nil || math.Abs(there-3) > 0.2 {
+		t.Errorf("%v, %v in\n%s", there, err, out)
+	}
+	for _, text := range []string{"y ~ u + (u | g)", "y ~ I(u - 4) + (I(u - 4) || g)", "y ~ u + (1 | g)"} {
+		if out := ok(t, "fit", data, "-f", text, "-o", "family=gaussian", "--out", fit).stdout; strings.Contains(out, "is that where") {
+			t.Errorf("%s:\n%s", text, out)
 		}
 	}
 }
