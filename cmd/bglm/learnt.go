@@ -81,7 +81,7 @@ func measured(s *duck.Session, f *fitstore.Fits, j *job.Job, src *job.Source) (*
 		auc = sql.NullFloat64{Float64: *sc.pairAUC, Valid: true}
 	}
 	if _, offset := j.Option("offset"); binary || !offset {
-		if base, err = baseLoss(s, rows, sc.keep); err != nil {
+		if base, err = baseLoss(s, rows, sc.keep, offset); err != nil {
 			return nil, err
 		}
 	}
@@ -102,8 +102,8 @@ const baseRows = 1 << 20
 
 // baseLoss is minus the mean log density of the responses of the table scored under the law of the
 // fit's family that they have together, whatever their features: lik.NullLogLik. trials names the
-// column of these, where there is one. It is not valid where there is none.
-func baseLoss(s *duck.Session, rows string, trials []string) (base sql.NullFloat64, err error) {
+// column of these, where there is one, offset says that rows have one. It is not valid where there is none.
+func baseLoss(s *duck.Session, rows string, trials []string, offset bool) (base sql.NullFloat64, err error) {
 	var family, link string
 	var shape sql.NullFloat64
 	if err := s.Row("SELECT fit.family, fit.link, fit.shape FROM fits", &family, &link, &shape); err != nil {
@@ -112,6 +112,9 @@ func baseLoss(s *duck.Session, rows string, trials []string) (base sql.NullFloat
 	l, err := lik.New(family, link, lik.Params{Shape: shape.Float64, Dispersion: 1})
 	if err != nil {
 		return base, nil // a law of several predictors
+	}
+	if offset && l.Traits().Counts { // of 0 and 1 too, with an exposure: one rate knows nothing of it
+		return base, nil
 	}
 	var n float64
 	loss := func(logp float64, ok bool) (sql.NullFloat64, error) {

@@ -356,3 +356,17 @@ func TestFitTellsOrigin(t *testing.T) {
 		}
 	}
 }
+
+// Of counts with an exposure no base loss is told, also where all are 0 or 1: one rate for all rows knows nothing of
+// the exposure, and its loss was below that of the law that the rows were drawn from.
+func TestBaseLossOfExposures(t *testing.T) {
+	dir := t.TempDir()
+	data, fit := filepath.Join(dir, "d.csv"), filepath.Join(dir, "f.parquet")
+	query(t, "COPY (SELECT i % 7 * 0.1 AS x, 1 + i % 50 AS t, (i * 37 % 50 < 25)::INT AS d FROM range(200) r(i)) TO '"+data+"'")
+	for family, want := range map[string]bool{"poisson": false, "bernoulli": true} {
+		out := ok(t, "fit", data, "-f", "d ~ x + offset(ln(t))", "-o", "family="+family, "--out", fit).stdout
+		if strings.Contains(out, "its log loss") != want || !strings.Contains(out, "leave-one-out log loss") {
+			t.Errorf("%s:\n%s", family, out)
+		}
+	}
+}
