@@ -275,29 +275,25 @@ func addScalar(con unsafe.Pointer, f *Scalar) error {
 	return nil
 }
 
-// taught is 1 + whether the rules held when a warmUp came to its end, under registering.
-var taught int
+// taught is whether a warmUp came to its end without the rules and with them, under registering.
+var taught [2]bool
 
 // warmUp runs the queries of w, under registering. What they show is the code that calls,
-// one for all databases of a process: only the first of them needs every query.
+// one for all databases of a process: only the first of them needs it.
 func warmUp(con unsafe.Pointer, w *WarmUp) error {
+	done := &taught[0]
+	if C.bglm_ruled() {
+		done = &taught[1]
+	}
+	if *done {
+		return nil
+	}
 	C.bglm_warming(true)
 	defer C.bglm_warming(false)
-	lesson := 1
-	if C.bglm_ruled() {
-		lesson = 2
-	}
-	queries := w.Queries
-	if taught == lesson {
-		queries = queries[:min(1, len(queries))]
-	}
-	for _, q := range queries {
+	for _, q := range w.Queries {
 		if err := Exec(con, q); err != nil {
 			return fmt.Errorf("warming up: %w", err)
 		}
-	}
-	if taught == lesson {
-		return nil
 	}
 	defer C.bglm_lesson(0, 0)
 	lessons := map[C.int][]string{C.BGLM_LESSON_WINDOW: w.Window, C.BGLM_LESSON_SORTED: w.Sorted,
@@ -314,7 +310,7 @@ func warmUp(con unsafe.Pointer, w *WarmUp) error {
 			}
 		}
 	}
-	taught = lesson
+	*done = true
 	return nil
 }
 
