@@ -81,10 +81,9 @@ func (f *Formula) CheckLogs() error {
 	return nil
 }
 
-const logarithm = "log" // a function of R and of SQL
-
-// logOf are the arguments of the first call of log in sql, nil without one.
+// logOf are the arguments of the first call of log in sql, outside its literals and names in quotes; nil without one.
 func logOf(sql string) []string {
+	const name = "log"
 	for i := 0; i < len(sql); i++ {
 		if c := sql[i]; c == '\'' || c == '"' {
 			end := strings.IndexByte(sql[i+1:], c)
@@ -94,10 +93,10 @@ func logOf(sql string) []string {
 			i += end + 1
 			continue
 		}
-		if i > 0 && isWord(sql[i-1]) || len(sql) < i+4 || !strings.EqualFold(sql[i:i+len(logarithm)], logarithm) {
+		if i > 0 && isWord(sql[i-1]) || len(sql) < i+len(name) || !strings.EqualFold(sql[i:i+len(name)], name) {
 			continue
 		}
-		rest := strings.TrimLeft(sql[i+len(logarithm):], " \t\r\n")
+		rest := strings.TrimLeft(sql[i+len(name):], " \t\r\n")
 		if !strings.HasPrefix(rest, "(") {
 			continue
 		}
