@@ -170,7 +170,8 @@ type contrastCommand struct {
 func (*contrastCommand) Help() string {
 	return `Prints the difference between two rows, or between all pairs of a column's levels, under the joint
 posterior: of the linear predictor and of the response (bglm_contrast, bglm_pairs). Rows have the
-columns of the data, of which the model in the belief file makes features, or features as in bglm fit --x.
+columns of the data, of which the model in the belief file makes features, or else they are features as
+in bglm fit --x.
 An offset of the model is left out, in both rows, which the standard error says.
 
 Examples:

@@ -97,21 +97,6 @@ func (c *exportCommand) Run(e *cli.Env) error {
 	return files.Create(c.Out, e.Stderr, put)
 }
 
-// offsetsOf are the offsets of the model of fits, as they were written.
-func offsetsOf(f *fitstore.Fits, m job.Model) (offset []string, err error) {
-	if v := f.Job("option.offset"); v != "" {
-		offset = append(offset, v)
-	}
-	if m.Formula == "" {
-		return offset, nil
-	}
-	p, err := formula.Parse(m.Formula)
-	if err != nil {
-		return nil, err
-	}
-	return append(offset, p.Offset...), nil
-}
-
 // exportNotes say what a fit was made with that its columns alone do not tell: those that the
 // formula makes, and an offset.
 func exportNotes(s *duck.Session, f *fitstore.Fits, format string) ([]string, error) {

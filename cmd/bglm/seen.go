@@ -10,6 +10,7 @@ import (
 
 	"github.com/bglm/bglm/cmd/internal/duck"
 	"github.com/bglm/bglm/cmd/internal/fitstore"
+	"github.com/bglm/bglm/cmd/internal/formula"
 	"github.com/bglm/bglm/cmd/internal/job"
 	"github.com/bglm/bglm/cmd/internal/quote"
 	"github.com/bglm/bglm/kernels/engine"
@@ -399,6 +400,21 @@ func modelOf(f *fitstore.Fits) (m job.Model, ok bool, err error) {
 		}
 	}
 	return m, m.Formula != "" || m.X != "", nil
+}
+
+// offsetsOf are the offsets of the model of fits, as they were written.
+func offsetsOf(f *fitstore.Fits, m job.Model) (offset []string, err error) {
+	if v := f.Job("option.offset"); v != "" {
+		offset = append(offset, v)
+	}
+	if m.Formula == "" {
+		return offset, nil
+	}
+	p, err := formula.Parse(m.Formula)
+	if err != nil {
+		return nil, err
+	}
+	return append(offset, p.Offset...), nil
 }
 
 // period is a part of the rows in the order in which a stream learnt them.
