@@ -159,6 +159,9 @@ type Counted struct {
 	missing []int64 // of these, by column; shorter where there are none
 }
 
+// Schema is the columns of the latest rows, nil where none came with any.
+func (c *Counted) Schema() *Schema { return c.schema }
+
 // CountFrom goes on with the columns of a fit, which must not change.
 func CountFrom(cols []FitColumn) Counted { return Counted{cols: cols} }
 
@@ -290,6 +293,18 @@ func (f *Fit) Stand(feature string, has func(feature string) bool) float64 {
 func (f *Fit) Void(feature []byte) bool {
 	column, ok := bytes.CutSuffix(feature, []byte(IsNull))
 	return ok && slices.ContainsFunc(f.Columns, func(c FitColumn) bool {
-		return c.Name == string(column) && (c.Missing > 0 || c.Mixed() && !f.aboutMean(&c))
+		return c.Name == string(column) && f.lacked(&c)
+	})
+}
+
+// lacked says whether rows without a value of c were learnt without it; of an interaction with levels, without the level.
+func (f *Fit) lacked(c *FitColumn) bool {
+	if !c.Mixed() || !f.filled(c) {
+		return c.Missing > 0 || c.Mixed() && !f.aboutMean(c)
+	}
+	parts, _ := SplitParts(c.Parts)
+	return !f.aboutMean(c) || slices.ContainsFunc(parts, func(p ColumnPart) bool {
+		u := plainColumn(f.Columns, p.Name)
+		return p.Kind != NumberColumn && (u == nil || u.Missing > 0)
 	})
 }

@@ -49,7 +49,7 @@ func (f *Fit) CrossNote() string {
 // correlated are where no row is without them: what weights of a level at 0 and slopes have in common stands in Correlations.
 func (f *Fit) aboutMean(c *FitColumn) bool {
 	_, _, centred := f.Kept(KeptCrossedOf(c.Name))
-	return centred || c.Missing == 0 && slices.ContainsFunc(f.Correlations, func(r Correlation) bool { return r.A == c.Name || r.B == c.Name })
+	return centred || (c.Missing == 0 || f.filled(c)) && slices.ContainsFunc(f.Correlations, func(r Correlation) bool { return r.A == c.Name || r.B == c.Name })
 }
 
 // spread is the standard deviation of a column of numbers that was standardised: without an
@@ -148,7 +148,7 @@ func (p *Problem) crossNumbers(c *FitColumn, numbers []ColumnPart, at map[uint32
 	var mean [2]float64
 	for k, n := range numbers {
 		u := plainColumn(p.columns, n.Name)
-		if u == nil || u.Kind != NumberColumn || u.Missing > 0 {
+		if u == nil || u.Kind != NumberColumn || u.Missing > 0 && p.Options.Missing != "indicator" {
 			return nil
 		}
 		j := column(u.Name)
@@ -158,7 +158,7 @@ func (p *Problem) crossNumbers(c *FitColumn, numbers []ColumnPart, at map[uint32
 		mean[k] = p.numberMean(j)
 		x.Base = append(x.Base, j)
 	}
-	if x.Column < 0 || c.Missing > 0 {
+	if x.Column < 0 || c.Missing > 0 && p.Options.Missing != "indicator" {
 		return nil
 	}
 	x.Base = append(x.Base, 0)

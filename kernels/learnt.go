@@ -57,6 +57,10 @@ func KeptUnitOf(column string) string { return "unit(" + column + ")" }
 // by numbers that are centred: of a number with levels its mean and deviation, of two numbers 0.
 func KeptCrossedOf(column string) string { return "centred(" + column + ")" }
 
+// KeptFilledOf is the name of the note that rows which lacked a number of an interaction were learnt by what the
+// number's own column has there: 1, 0.
+func KeptFilledOf(column string) string { return "filled(" + column + ")" }
+
 // crossedMean is what stands for a number that is missing in c, an interaction with levels: what was taken
 // out of its numbers, or the mean of the number's own column where no row was without it; false for none.
 func (f *Fit) crossedMean(c *FitColumn) (mean float64, ok bool) {
@@ -82,7 +86,7 @@ func (f *Fit) crossedMean(c *FitColumn) (mean float64, ok bool) {
 
 // tells says whether u, the column of a number by itself, has the mean that stands for it in c.
 func (f *Fit) tells(c, u *FitColumn) bool {
-	return c.Missing == 0 && f.HashBits == 0 && u != nil && u.Kind == NumberColumn && !math.IsNaN(u.Center)
+	return (c.Missing == 0 || f.filled(c)) && f.HashBits == 0 && u != nil && u.Kind == NumberColumn && !math.IsNaN(u.Center)
 }
 
 // CrossedMeans are what stands for numbers that are missing in interactions with levels, by
@@ -164,7 +168,7 @@ func kept(name string) bool {
 	case KeptUnit, KeptResponses, KeptRows, KeptOwed, KeptNoise, KeptDetermined, KeptOrigin, KeptLevel, KeptShape, KeptSize, KeptBase, KeptForetold, KeptPriors, KeptDrift:
 		return true
 	}
-	return (strings.HasPrefix(name, "unit(") || strings.HasPrefix(name, "centred(") || strings.HasPrefix(name, "variance(")) && strings.HasSuffix(name, ")")
+	return (strings.HasPrefix(name, "unit(") || strings.HasPrefix(name, "centred(") || strings.HasPrefix(name, "filled(") || strings.HasPrefix(name, "variance(")) && strings.HasSuffix(name, ")")
 }
 
 // Keep notes two numbers of a stream under one of the names above, without their check.

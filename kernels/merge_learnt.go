@@ -3,8 +3,10 @@ package kernels
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/special"
@@ -18,9 +20,10 @@ import (
 // logarithm of a shape is taken for a Gaussian, whose precisions add.
 type lessons struct {
 	deviation, shape lesson
-	priors           float64 // of how many single features a part was given the prior, at most
-	correlated       bool    // a part has learnt covariances of its prior
-	drifts           bool    // weights of a part move with time
+	priors           float64         // of how many single features a part was given the prior, at most
+	correlated       bool            // a part has learnt covariances of its prior
+	drifts           bool            // weights of a part move with time
+	filled, void     map[string]bool // interactions of whose rows in a part some lacked a number: by what stood for it, and without it
 }
 
 type lesson struct {
@@ -37,6 +40,7 @@ type lesson struct {
 // add adds a part of n rows, or times as much of what all parts began with.
 func (l *lessons) add(f *Fit, n int64, times float64) {
 	l.correlated = l.correlated || len(f.Correlations) > 0
+	l.gaps(f)
 	for k := range f.Learnt {
 		switch own := &f.Learnt[k]; own.Name {
 		case LearntDeviation:
@@ -67,6 +71,23 @@ func (l *lessons) add(f *Fit, n int64, times float64) {
 	}
 }
 
+// gaps notes how f has learnt from rows that lack a number of an interaction.
+func (l *lessons) gaps(f *Fit) {
+	for k := range f.Columns {
+		c := &f.Columns[k]
+		if c.Parts == "" || c.Missing == 0 {
+			continue
+		}
+		to := &l.void
+		if f.filled(c) {
+			to = &l.filled
+		}
+		if name := strings.ToLower(c.Name); !(*to)[name] { // copies have the former map
+			*to = union(map[string]bool{name: true}, *to)
+		}
+	}
+}
+
 func (l *lesson) typicalOf(own *Learnt, n int64, times float64) {
 	l.parts += times
 	if !(own.SD > 0) {
@@ -83,6 +104,17 @@ func (l *lessons) merge(o *lessons) {
 	l.shape.merge(&o.shape)
 	l.priors = max(l.priors, o.priors)
 	l.correlated, l.drifts = l.correlated || o.correlated, l.drifts || o.drifts
+	l.filled, l.void = union(l.filled, o.filled), union(l.void, o.void)
+}
+
+// union is what a or b has; they are not changed.
+func union(a, b map[string]bool) map[string]bool {
+	if len(b) == 0 {
+		return a
+	}
+	all := maps.Clone(b)
+	maps.Copy(all, a)
+	return all
 }
 
 // meet notes that a part has the value x.
@@ -132,6 +164,11 @@ func (l lessons) note(f *Fit, parts int64, from *Fit) error {
 	}
 	if l.priors > 0 {
 		f.Keep(KeptPriors, l.priors, 0)
+	}
+	for k := range f.Columns {
+		if name := strings.ToLower(f.Columns[k].Name); l.filled[name] && !l.void[name] {
+			f.Keep(KeptFilledOf(f.Columns[k].Name), 1, 0)
+		}
 	}
 	all := func(l *lesson, name string) bool { // of the parts learnt it
 		if _, _, ok := from.Kept(name); ok {

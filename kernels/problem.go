@@ -151,7 +151,7 @@ func (r *Rows) problem(s *stop.Stop, to home) (*Problem, error) {
 	if to == inPlace {
 		lies = p.leave
 	}
-	if err := lies(r, &laying{col, prior, center, full, to == moved}); err != nil {
+	if err := lies(r, &laying{col, prior, center, GapsOf(p.columns, &r.Dict), &r.Dict, full, to == moved}); err != nil {
 		return nil, err
 	}
 	if p.Knows() {
@@ -203,6 +203,8 @@ type laying struct {
 	col    []int32
 	prior  []Weight
 	center []float64
+	gaps   Gaps
+	dict   *Dict
 	full   func(id uint32) bool
 	move   bool
 }
@@ -235,7 +237,7 @@ func (p *Problem) leave(r *Rows, by *laying) error {
 	var entry []int
 	for k := range r.chunks {
 		c := &r.chunks[k]
-		l := newLayout(c, by.col, by.prior, nil)
+		l := newLayout(c, by, false)
 		if l.known || len(l.entry) != p.P || len(c.Shared) != p.P || k > 0 && !slices.Equal(l.entry, entry) {
 			return errElsewhere
 		}
@@ -306,7 +308,7 @@ func (p *Problem) layOut(r *Rows, by *laying) error {
 	lays := make([]layout, len(r.chunks))
 	shifted, whole := false, true
 	for k := range r.chunks {
-		lays[k] = newLayout(&r.chunks[k], by.col, by.prior, by.center)
+		lays[k] = newLayout(&r.chunks[k], by, true)
 		shifted = shifted || lays[k].known
 		whole = whole && lays[k].whole && len(lays[k].cols) == p.P
 	}
@@ -464,10 +466,11 @@ func (p *Problem) byTime(b *Batch) (place []int, err error) {
 // layout says where the entries of a chunk's rows go.
 type layout struct {
 	c     *chunk
-	col   []int32   // by number in the chunk: the column, -1 for a known weight
-	prior []Weight  // by number in the chunk, of known weights
-	known bool      // some are known
-	mean  []float64 // by number in the chunk, for what is missing; nil for none
+	col   []int32  // by number in the chunk: the column, -1 for a known weight
+	prior []Weight // by number in the chunk, of known weights
+	known bool     // some are known
+	by    *laying
+	fills bool // means stand for what is missing
 
 	// Of shared features: the columns in order and the entry of each.
 	cols  []uint32
@@ -485,14 +488,10 @@ type badEntry struct {
 
 func (e badEntry) Error() string { return "not finite" }
 
-func newLayout(c *chunk, col []int32, prior []Weight, center []float64) layout {
-	l := layout{c: c, col: col, prior: prior, mean: center}
-	if c.ids != nil && center != nil {
-		l.mean = make([]float64, len(c.ids))
-		for k, id := range c.ids {
-			l.mean[k] = center[id]
-		}
-	}
+// newLayout is that of the rows of c; fills says that means stand for what is missing.
+func newLayout(c *chunk, by *laying, fills bool) layout {
+	col, prior := by.col, by.prior
+	l := layout{c: c, by: by, col: col, prior: prior, fills: fills && by.center != nil}
 	if c.ids != nil {
 		l.col, l.prior = make([]int32, len(c.ids)), make([]Weight, len(c.ids))
 		for k, id := range c.ids {
@@ -541,9 +540,9 @@ func (l *layout) row(i int, cols []uint32, vals []float64) (shift float64, err e
 		copy(vals, xs)
 		return 0, nil
 	}
-	if l.mean != nil {
+	if l.fills {
 		atomic.StoreInt32(&l.filled, 1)
-		xs = fillMeans(fs, xs, l.mean)
+		xs = l.fill(fs, xs)
 	}
 	for k, x := range xs {
 		if !(math.Abs(x) <= math.MaxFloat64) {
@@ -587,19 +586,28 @@ func (l *layout) row(i int, cols []uint32, vals []float64) (shift float64, err e
 	return shift, nil
 }
 
-// fillMeans is xs with means for what is missing; they are not changed.
-func fillMeans(fs []uint32, xs, mean []float64) []float64 {
-	own := false
+// fill is xs with means for what is missing; they are not changed.
+func (l *layout) fill(fs []uint32, xs []float64) []float64 {
+	if !slices.ContainsFunc(xs, math.IsNaN) {
+		return xs
+	}
+	out := slices.Clone(xs)
+	mean := func(id uint32) float64 { return l.by.center[id] }
 	for k, x := range xs {
 		if x == x {
 			continue
 		}
-		if !own {
-			xs, own = slices.Clone(xs), true
+		id := fs[k]
+		if l.c.ids != nil {
+			id = l.c.ids[id]
 		}
-		xs[k] = mean[fs[k]]
+		if of := l.by.gaps.Of(l.by.dict, id); len(of) > 0 {
+			out[k] = l.by.gaps.Value(of, fs, xs, l.c.ids, mean)
+		} else {
+			out[k] = mean(id)
+		}
 	}
-	return xs
+	return out
 }
 
 // sortEntries orders a row's columns; no column is there twice.

@@ -421,6 +421,7 @@ func (b batch) Fit(ctx context.Context) (*Result, error) {
 	return checked(ctx, b.Model, f, err, func() {
 		f.Say(rows.ScaleNote(f))
 		f.KeepModel(b.Model)
+		f.KeepFilled(b.Model)
 	})
 }
 
@@ -437,6 +438,7 @@ func checked(ctx context.Context, m *kernels.Model, f *kernels.Fit, err error, s
 		}
 		f.Say(m.StrayNote(f))
 		f.Say(f.CrossNote())
+		f.Say(f.GapNote(m))
 		return r.check()
 	})
 	if err != nil {
@@ -598,6 +600,7 @@ func (s factorised) Read(ctx context.Context, write func(f *kernels.Fit, each fu
 			f.Say(f.PriorNoteOf(learntBy(m, &f), each))
 		}
 		f.Say(f.CrossNote())
+		f.Say(f.GapNote(s.state.Model()))
 		write(&f, func(visit func(name []byte, w kernels.Weight)) {
 			each(func(name []byte, w kernels.Weight) bool {
 				visit(name, w)

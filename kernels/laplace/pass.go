@@ -283,6 +283,7 @@ func (s *Pass) Update(ctx context.Context, b *kernels.Batch, skip bool) (err err
 	}
 	l, n := s.model.Lik, b.Len()
 	s.counted.Add(b)
+	b = b.WithoutGaps(&s.dict)
 	w := &s.work
 	w.w, w.third = slices.Grow(w.w[:0], n)[:n], slices.Grow(w.third[:0], n)[:n]
 	clear(w.w)

@@ -100,6 +100,7 @@ func (s *Pass) Solve(ctx context.Context, m *kernels.Model) (out *Step, err erro
 	if f.Converged {
 		f.Say(s.scaleNote(f, m, &d))
 		f.Say(f.CrossNote())
+		f.Say(f.GapNote(m))
 		f.Say(s.pearson.Note(m.Lik, 0))
 		if !m.LearnsPrior() {
 			f.Say(f.PriorNote(m))

@@ -337,6 +337,7 @@ func (s *Pass) Update(ctx context.Context, b *kernels.Batch, skip bool) (err err
 		return err
 	}
 	s.counted.Add(b)
+	b = b.WithoutGaps(&s.dict)
 	n, w := b.Len(), &s.work
 	w.out = slices.Grow(w.out[:0], n)[:n]
 	clear(w.out)

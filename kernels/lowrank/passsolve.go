@@ -340,6 +340,7 @@ func (s *Pass) Solve(ctx context.Context, m *kernels.Model) (f *kernels.Fit, dis
 	if f.Converged {
 		f.Say(s.pearson.Note(m.Lik, 0))
 		f.Say(f.CrossNote())
+		f.Say(f.GapNote(m))
 	}
 	return f, distance, f.Check()
 }

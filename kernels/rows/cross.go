@@ -3,6 +3,7 @@ package rows
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/bglm/bglm/kernels"
@@ -21,7 +22,8 @@ import (
 // numbers, a:b=x:y where some are not (their values joined; a colon or backslash
 // inside a value is escaped by a backslash), its value the product of the
 // numbers. Where one of its columns is NULL it is NULL, of levels beside numbers absent. For a fit
-// that knows the mean of a number that is NULL it is that.
+// that knows the mean of a number that is NULL it is that; for one that learns it is NaN, for which the number's own
+// column stands (kernels.Gaps), where it is one of levels and one number that has a column.
 type Term []Column
 
 // NewTerms returns the encoder of rows whose features are terms, beside those of x
@@ -114,6 +116,8 @@ func (e *Encoder) readCross(t *term) {
 	if !hasLevels {
 		stand = math.NaN()
 	}
+	fills := hasLevels && !stands && e.fills(t)
+	t.lack = t.lack[:0]
 	for r := range n {
 		t.miss[r] = !e.here(r) || t.col != nil && t.col.Null(e.lo+r)
 		if t.miss[r] {
@@ -121,12 +125,15 @@ func (e *Encoder) readCross(t *term) {
 			continue
 		}
 		v, text := 1.0, e.buf[:0]
-		first, lacks := true, false
+		first, lacks, gap := true, false, false
 		for _, c := range t.parts {
 			number := c.Kind() == Number
 			switch {
 			case c.Null(e.lo+r) && number && stands:
 				lacks = true
+				continue
+			case c.Null(e.lo+r) && number && fills:
+				gap = true
 				continue
 			case c.Null(e.lo + r):
 				t.miss[r] = true
@@ -159,6 +166,11 @@ func (e *Encoder) readCross(t *term) {
 		e.buf = text[:0]
 		if lacks {
 			v = stand
+		} else if gap {
+			v = math.NaN()
+			if !t.miss[r] {
+				t.lack = append(t.lack, lack{r: r})
+			}
 		} else if !special.Finite(v) {
 			e.fault(r, notFinite(t.name, v))
 		}
@@ -167,6 +179,22 @@ func (e *Encoder) readCross(t *term) {
 			t.t[r] = t.value(text)
 		}
 	}
+}
+
+// fills says whether what stands for a number that is missing in t, an interaction of levels and one number, is that
+// of its own column.
+func (e *Encoder) fills(t *term) bool {
+	numbers, own := 0, 0
+	for _, c := range t.parts {
+		if c.Kind() != Number {
+			continue
+		}
+		numbers++
+		if slices.ContainsFunc(e.terms, func(o term) bool { return o.kind == number && strings.EqualFold(o.name, c.Name()) }) {
+			own++
+		}
+	}
+	return e.as.fills && numbers == 1 && own == 1
 }
 
 // appendPart appends the level of column c at row r of the block.

@@ -120,7 +120,7 @@ type term struct {
 	twin   bool         // which is the name of a column of numbers, too
 	nullID uint32       // its number
 	gaps   []uint32     // of dense: the numbers of these features, by place
-	lack   []lack       // of dense: entries that are NULL
+	lack   []lack       // of dense: entries that are NULL; of cross: rows where a number is, for which its own column stands
 }
 
 // lack is a number of a list that is NULL: entry at of row r, and its place from 0.

@@ -20,13 +20,14 @@ type reading struct {
 	joins   bool                       // other columns are new ones; else they are ignored
 	adds    bool                       // every row has the intercept beside its features
 	learns  bool                       // a fit learns from the rows
+	fills   bool                       // and knows what stands for numbers that are missing in interactions
 	places  int                        // of a list, which are among known
 	means   map[string]float64         // of interactions of levels and numbers, what stands for a number that is missing where rows are learnt from
 	factors map[kernels.Factor]float64 // what stands for a number that is missing in a product
 }
 
 func (r *reading) same(o *reading) bool {
-	if r.missing != o.missing || r.open != o.open || r.joins != o.joins || r.adds != o.adds || r.learns != o.learns || len(r.known) != len(o.known) || !maps.Equal(r.means, o.means) || !maps.Equal(r.factors, o.factors) {
+	if r.missing != o.missing || r.open != o.open || r.joins != o.joins || r.adds != o.adds || r.learns != o.learns || r.fills != o.fills || len(r.known) != len(o.known) || !maps.Equal(r.means, o.means) || !maps.Equal(r.factors, o.factors) {
 		return false
 	}
 	return len(r.known) == 0 || &r.known[0] == &o.known[0] ||
@@ -42,6 +43,7 @@ func (e *Encoder) Learn(m *kernels.Model) error {
 		r.known = columnsBefore(m)
 		if r.missing == "indicator" {
 			r.means, r.factors = m.Start.Centred()
+			r.fills = m.HashBits == 0
 		}
 	}
 	if _, err := e.follow(r); err != nil {
@@ -476,6 +478,11 @@ func (e *Encoder) count(lo, hi int, keep []bool, b *kernels.Batch) {
 		for r, is := range t.miss {
 			if is && e.here(r) {
 				note(t.place, r)
+			}
+		}
+		if t.kind == cross {
+			for _, l := range t.lack {
+				note(t.place, l.r)
 			}
 		}
 	}

@@ -16,6 +16,7 @@ type columns struct {
 	cols     []kernels.FitColumn
 	nulls    []string           // by column: the feature of rows without a value, "" for none
 	mixed    []bool             // by column: an interaction of levels and numbers
+	fills    []bool             // by column: one of these for whose missing number a stream has its own column's; nil for none
 	means    map[string]float64 // of these, what stands for a number that is missing
 	factors  [][]factor         // by column: those whose product it is, where the fit has what stands for them; nil for none
 	scores   bool               // nothing is learnt from the rows
@@ -51,9 +52,18 @@ func newColumns(f *kernels.Fit, m *kernels.Model) *columns {
 			c.at[low] = int32(k)
 		}
 	}
-	if c.scores || m.Options.Missing == "indicator" {
+	switch {
+	case c.scores:
 		c.means = f.CrossedMeans()
-		c.findFactors(f)
+		c.findFactors(f.Factors())
+	case m.Options.Missing == "indicator":
+		means, factors := f.Centred()
+		c.means = means
+		c.findFactors(factors)
+		c.fills = make([]bool, len(c.cols))
+		for k := range c.cols {
+			c.fills[k] = c.mixed[k] && f.Fills(&c.cols[k])
+		}
 	}
 	return c
 }
@@ -64,9 +74,8 @@ type factor struct {
 	mean   float64
 }
 
-// findFactors finds the products of numbers of which the fit has what stands for them.
-func (c *columns) findFactors(f *kernels.Fit) {
-	means := f.Factors()
+// findFactors finds the products of numbers of which means say what stands for them.
+func (c *columns) findFactors(means map[kernels.Factor]float64) {
 	if means == nil {
 		return
 	}
@@ -145,6 +154,9 @@ func (c *columns) read(r *Row, to *named) error {
 		to.met[at] = true
 		mean, stands := c.means[of.Name]
 		switch {
+		case says == level && math.IsNaN(x) && !stands && c.fills != nil && c.fills[at]: // the stream knows what stands
+			to.null[at] = true
+			name = of.Name + name[end:]
 		case says == nothing || math.IsNaN(x) && (says == number || c.mixed[at] && !stands):
 			if to.null[at] = true; !stands || !c.scores {
 				continue
@@ -197,6 +209,12 @@ func (c *columns) find(name string) (at int32, says saying, end int) {
 		return c.exactly(low, lowNull)
 	}
 	return 0, other, 0
+}
+
+// lacks says whether a feature, by the name that columns give it, can be missing where rows are learnt from.
+func (c *columns) lacks(name string) bool {
+	at, says, _ := c.exactly(name, kernels.IsNull)
+	return says == number && c.cols[at].Kind == kernels.NumberColumn || says == level && c.fills != nil && c.fills[at]
 }
 
 var lowNull = strings.ToLower(kernels.IsNull)

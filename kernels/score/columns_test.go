@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -326,5 +327,53 @@ func TestMixedCentred(t *testing.T) {
 	}
 	if mean, _, ok := u.Snapshot().Fit().Kept(kernels.KeptCrossedOf("u:g")); !ok || mean != 1999 {
 		t.Errorf("the fit that went on has %v of what was centred", mean)
+	}
+}
+
+// A number that a row to learn from lacks is in interactions what stands for it in its own column, the mean so far: the
+// update is that of names alone with these values and the features that say what is missing.
+func TestGapsLearnt(t *testing.T) {
+	nan := math.NaN()
+	w := func(mean float64) kernels.Weight { return kernels.Weight{Mean: mean, Variance: 0.25} }
+	learn := func(columns []kernels.FitColumn, rows ...score.Row) *kernels.Fit {
+		f := &kernels.Fit{Method: "adf", Family: "gaussian", Link: "identity", Shape: nan, Dispersion: 1, Intercept: true, Prior: kernels.DefaultPrior, N: 10, Columns: columns,
+			Beliefs: []kernels.Belief{{Feature: kernels.Intercept, Weight: w(1)}, {Feature: "g=a", Weight: w(-4)}, {Feature: "u", Weight: w(1)}, {Feature: "u:g=a", Weight: w(1)}, {Feature: "u:z", Weight: w(0.5)}, {Feature: "z", Weight: w(-1)}}}
+		u, err := score.NewUpdater(&kernels.Model{Start: f, Options: kernels.Options{Missing: "indicator"}}, score.Publishing{Rows: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range rows {
+			if err := u.Learn(t.Context(), score.Observation{Row: r, Y: 3}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return u.Snapshot().Fit()
+	}
+	names := []string{"u", "z", "g=a", "u:g=a", "u:z"}
+	got := learn([]kernels.FitColumn{
+		{Name: "u", Kind: kernels.NumberColumn, N: 10, Center: 2, Scale: nan, Variance: nan},
+		{Name: "z", Kind: kernels.NumberColumn, N: 10, Center: 5, Scale: nan, Variance: nan},
+		{Name: "g", Kind: kernels.LevelsColumn, N: 10, Center: nan, Scale: nan, Variance: nan},
+		{Name: "u:g", Kind: kernels.LevelsColumn, Parts: "number u, levels g", N: 10, Center: nan, Scale: nan, Variance: nan},
+		{Name: "u:z", Kind: kernels.NumberColumn, Parts: "number u, number z", N: 10, Center: 11, Scale: nan, Variance: nan},
+	}, score.Row{Names: names, Values: []float64{13, 4, 1, 13, 52}}, score.Row{Names: names, Values: []float64{nan, 3, 1, nan, nan}})
+	want := learn(nil, score.Row{Names: names, Values: []float64{13, 4, 1, 13, 52}},
+		score.Row{Names: append(names, "u IS NULL", "u:z IS NULL"), Values: []float64{3, 3, 1, 3, 9, 1, 1}})
+	if len(got.Beliefs) != 8 || len(want.Beliefs) != 8 {
+		t.Fatalf("%d and %d beliefs", len(got.Beliefs), len(want.Beliefs))
+	}
+	for _, b := range want.Beliefs {
+		k := slices.IndexFunc(got.Beliefs, func(g kernels.Belief) bool { return g.Feature == b.Feature })
+		if k < 0 || math.Abs(got.Beliefs[k].Mean-b.Mean) > 1e-12 || math.Abs(got.Beliefs[k].Variance-b.Variance) > 1e-12 {
+			t.Errorf("%+v is not among %+v", b, got.Beliefs)
+		}
+	}
+	if c := got.Columns[3]; c.N != 12 || c.Missing != 1 {
+		t.Errorf("column %+v", c)
+	}
+	for _, name := range []string{"u:g", "u:z"} {
+		if _, _, ok := got.Kept(kernels.KeptFilledOf(name)); !ok {
+			t.Errorf("nothing says that %s was filled: %+v", name, got.Learnt)
+		}
 	}
 }

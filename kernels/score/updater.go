@@ -203,7 +203,7 @@ func (u *Updater) encode(rows []Observation) error {
 		}
 		sum := r.Offset + r.Time
 		for k, x := range r.Values {
-			if u.columns == nil || x == x || u.model.Start.Number(r.Names[k]) == nil {
+			if u.columns == nil || x == x || !u.columns.lacks(r.Names[k]) {
 				sum += x
 			}
 		}

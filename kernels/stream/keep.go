@@ -21,6 +21,7 @@ type Counter interface {
 // rest of f.
 func (s *State) keep(f *kernels.Fit, k int) {
 	f.KeepModel(s.plan.Model)
+	f.KeepFilled(s.plan.Model)
 	if s.n == 0 {
 		return
 	}

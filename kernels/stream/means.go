@@ -90,43 +90,85 @@ func (s *State) columnBefore(id uint32) *kernels.FitColumn {
 }
 
 // fill is a row's values with means for what is missing, after they were learnt.
-func (m *means) fill(fs []uint32, xs []float64, counts bool) []float64 {
+func (s *State) fill(fs []uint32, xs []float64, counts bool) []float64 {
+	m := s.means
 	if len(m.cols) == 0 {
 		return xs
 	}
-	own := false
+	lacks := false
 	for e, id := range fs {
-		k := m.at[id]
-		if k < 0 {
+		x := xs[e]
+		if x != x {
+			lacks = true
 			continue
 		}
-		c := &m.cols[k]
-		switch x := xs[e]; {
-		case x != x:
-			if !own {
-				m.xs, own = append(m.xs[:0], xs...), true
-				xs = m.xs
-			}
-			xs[e] = c.center
-		case counts:
+		if k := m.at[id]; k >= 0 && counts {
+			c := &m.cols[k]
 			c.n++
 			c.center += (x - c.center) / float64(c.n)
 			c.square += (x*x - c.square) / float64(c.n-c.before)
 		}
 	}
-	return xs
+	if !lacks {
+		return xs
+	}
+	m.xs = append(m.xs[:0], xs...)
+	for e, id := range fs {
+		if xs[e] == xs[e] {
+			continue
+		}
+		if x, ok := s.gap(id, fs, xs); ok {
+			m.xs[e] = x
+		} else if k := m.at[id]; k >= 0 {
+			m.xs[e] = m.cols[k].center
+		}
+	}
+	return m.xs
+}
+
+// gap is what stands for an interaction, feature id, which lacks a number in a row; false for another feature.
+func (s *State) gap(id uint32, fs []uint32, xs []float64) (x float64, ok bool) {
+	g := s.plan.gaps.Load()
+	if g == nil || g.dict != s.dict || g.features != s.dict.Len() || g.schema != s.counted.Schema() {
+		g = &gaps{s.dict, s.dict.Len(), s.counted.Schema(), kernels.GapsOf(s.counted.Columns(), s.dict)}
+		s.plan.gaps.Store(g)
+	}
+	of := g.of.Of(s.dict, id)
+	if len(of) == 0 {
+		return 0, false
+	}
+	return g.of.Value(of, fs, xs, nil, s.center), true
+}
+
+// gaps are those of the rows of a state.
+type gaps struct {
+	dict     *kernels.Dict
+	features int
+	schema   *kernels.Schema
+	of       kernels.Gaps
+}
+
+// center is the running mean of feature id, a number.
+func (s *State) center(id uint32) float64 {
+	if s.units != nil && s.units.at[id] >= 0 {
+		return s.units.cols[s.units.at[id]].Center
+	}
+	if s.means != nil && s.means.at[id] >= 0 {
+		return s.means.cols[s.means.at[id]].center
+	}
+	return 0
 }
 
 // filled is b with means for what is missing.
-func (m *means) filled(b *kernels.Batch) *kernels.Batch {
-	if len(m.cols) == 0 || !slices.ContainsFunc(b.Value, func(x float64) bool { return x != x }) {
+func (s *State) filled(b *kernels.Batch) *kernels.Batch {
+	if len(s.averages().cols) == 0 || !slices.ContainsFunc(b.Value, func(x float64) bool { return x != x }) {
 		return b
 	}
 	c := *b
 	c.Value = slices.Clone(b.Value)
 	for i := range c.Len() {
 		fs, xs := c.Entries(i)
-		copy(xs, m.fill(fs, xs, false))
+		copy(xs, s.fill(fs, xs, false))
 	}
 	return &c
 }

@@ -28,6 +28,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
@@ -61,7 +62,8 @@ type Plan struct {
 	levels     bool          // the fit continued knows prior variances of columns of levels
 	startUnit  float64       // the scale of its responses' unit
 
-	fixed map[uint32]float64 // of numbers that are standardised: fixedNamed
+	fixed map[uint32]float64    // of numbers that are standardised: fixedNamed
+	gaps  *atomic.Pointer[gaps] // of the rows that were read last
 }
 
 // Config says what a State is made of.
@@ -133,6 +135,7 @@ func New(c Config) (*State, error) {
 		return nil, err
 	}
 	p.Named, p.names, p.head = d.Len(), d, *m.NewFit(c.Rule.Name())
+	p.gaps = new(atomic.Pointer[gaps])
 	form, s, err := c.Form(p, d)
 	if err != nil {
 		return nil, err
@@ -549,7 +552,7 @@ func (s *State) row(b *kernels.Batch, i int) error {
 	var one met
 	shift, up, unit := b.Shift(i), p.up, 0.0
 	if s.means != nil {
-		xs = s.means.fill(fs, xs, o.Weight > 0)
+		xs = s.fill(fs, xs, o.Weight > 0)
 	}
 	if s.units != nil {
 		known := 0.0
@@ -763,7 +766,7 @@ func (s *State) Linear(b *kernels.Batch, mean, variance []float64) error {
 	}
 	defer s.rest()
 	if b.Schema.Numbers() && s.bare() {
-		b = s.averages().filled(b)
+		b = s.filled(b)
 	}
 	if s.units != nil {
 		return s.linearIn(b, mean, variance)

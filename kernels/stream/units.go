@@ -380,7 +380,7 @@ func (s *State) tell(fs []uint32, xs []float64, counts bool) ([]uint32, []float6
 		u.learn(fs, xs)
 		s.follow()
 	}
-	return u.told(fs, xs)
+	return s.inUnits(fs, xs)
 }
 
 // because is err, of a belief or a predictor that is no number, or what it comes from: the
@@ -455,9 +455,10 @@ func (s *State) recast(r *Recast) {
 	}
 }
 
-// told is a row in the units in force. A number that is missing is the mean of its
-// column; one that a row does not have at all is 0.
-func (u *units) told(fs []uint32, xs []float64) ([]uint32, []float64, float64) {
+// inUnits is a row in the units in force. A number that is missing is the mean of its
+// column, or in an interaction what Gaps say; one that a row does not have at all is 0.
+func (s *State) inUnits(fs []uint32, xs []float64) ([]uint32, []float64, float64) {
+	u := s.units
 	u.recast(true)
 	u.fs, u.xs = u.fs[:0], u.xs[:0]
 	if len(u.here) < len(u.cols) {
@@ -467,6 +468,11 @@ func (u *units) told(fs []uint32, xs []float64) ([]uint32, []float64, float64) {
 	n, shift := 0, 0.0
 	for e, id := range fs {
 		x := xs[e]
+		if x != x {
+			if stands, ok := s.gap(id, fs, xs); ok {
+				x = stands
+			}
+		}
 		if u.fixed != nil {
 			if w, is := u.fixed[id]; is {
 				shift += w * x
