@@ -352,3 +352,32 @@ func TestGammaPriorAtTheMean(t *testing.T) {
 	kerneltest.Close(t, "log evidence", r.LogEvidence, math.Log(total), kerneltest.Tol{Abs: 0.02})
 	kerneltest.Close(t, "intercept", r.Beliefs[0].Mean, math.Log(5e5)+sum/total, kerneltest.Tol{Abs: 0.06})
 }
+
+// TestEvidenceOfFirstRows holds the evidence of streams that learn their noise and units near that
+// of laplace: after two responses that all but agree the noise is next to nothing, and what other
+// units of the numbers would say of such rows are thousands of nats.
+func TestEvidenceOfFirstRows(t *testing.T) {
+	for seed := range uint64(60) {
+		rng := rand.New(rand.NewPCG(11, seed))
+		s := &sample{}
+		for range 20 {
+			u, v := rng.NormFloat64(), rng.NormFloat64()
+			s.u, s.v, s.y = append(s.u, u), append(s.v, v), append(s.y, 0.7*u-0.4*v+0.8*rng.NormFloat64())
+		}
+		for _, family := range []string{"gaussian", "studentt"} {
+			var evidence [2]float64
+			for i, method := range []string{"laplace", "adf"} {
+				o := option.Defaults()
+				o.Family = family
+				r, err := engine.Fit(context.Background(), method, o, &rows.Table{X: rows.Fields(rows.Numbers("u", s.u), rows.Numbers("v", s.v)), Y: rows.Numbers("y", s.y)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				evidence[i] = r.LogEvidence
+			}
+			if d := evidence[1] - evidence[0]; !(math.Abs(d) < 25) {
+				t.Errorf("%s, set %d: log evidence of adf %v, of laplace %v", family, seed, evidence[1], evidence[0])
+			}
+		}
+	}
+}

@@ -442,13 +442,17 @@ func (s *State) follow() {
 	s.recast(r)
 }
 
-// recast brings the form to other units.
+// recast brings the form to other units. What rows say under another prior is told by the noise
+// that is believed now: it belongs to the evidence where that noise was theirs throughout.
 func (s *State) recast(r *Recast) {
 	if len(r.IDs) == 0 {
 		return
 	}
 	for k := range s.bank {
-		s.bank[k].logZ += s.form.Recast(k, r)
+		gain := s.form.Recast(k, r)
+		if s.given() {
+			s.bank[k].logZ += gain
+		}
 		if s.bank[k].learning != nil {
 			s.form.Determined(k)
 		}
