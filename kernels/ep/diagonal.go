@@ -99,6 +99,16 @@ func clock(p *kernels.Problem) []float64 {
 	return t
 }
 
+// early is how many rows of weights that drift come before the prior's time.
+func early(p *kernels.Problem) (n int) {
+	if noises(p) != nil {
+		for n < p.N && p.Time[n] < p.Begin {
+			n++
+		}
+	}
+	return n
+}
+
 func (d *diagonal) sites() []Site  { return d.site }
 func (d *diagonal) loo() []float64 { return d.logp }
 

@@ -162,6 +162,9 @@ func (s *search) result(p *kernels.Problem, e engine, out outcome, post *gauss.N
 	if _, ok := e.(*diagonal); ok && p.Normal.Form != gauss.Diagonal {
 		s.note("covariance = 'diagonal' leaves the prior's covariances out")
 	}
+	if n := early(p); n > 0 {
+		s.note("%d rows came before the time of the fit that is continued: no drift was applied for them", n)
+	}
 	if t := out.status(&p.Options); t != "" {
 		s.notes = append([]string{t}, s.notes...)
 	}
