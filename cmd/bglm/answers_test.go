@@ -77,6 +77,13 @@ func TestAnswers(t *testing.T) {
 	if r.code != 0 || !strings.Contains(r.stdout, "true") {
 		t.Error(r.stdout, r.stderr)
 	}
+	for name, head := range map[string]string{"score.pmml": "<?xml", "score.JSON": "{", "score.txt": "SELECT"} { // what the extension says
+		out := filepath.Join(dir, name)
+		ok(t, "export", "--beliefs", large, "--out", out)
+		if text, err := os.ReadFile(out); err != nil || !strings.HasPrefix(string(text), head) {
+			t.Errorf("%s: %.60s (%v)", name, text, err)
+		}
+	}
 	if r := bglm(t, "", "export", "--beliefs", large, "--format", "json"); !strings.Contains(r.stdout, `"beliefs"`) {
 		t.Error(r.stdout)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,7 +22,7 @@ import (
 
 type exportCommand struct {
 	beliefFlags
-	Format     string  `placeholder:"FORM" enum:"sql,json,pmml" default:"sql" help:"sql: a query that scores rows without bglm (default); pmml: PMML 4.4 with the mean weights; json: the FIT."`
+	Format     string  `placeholder:"FORM" enum:",sql,json,pmml" default:"" help:"sql: a query that scores rows without bglm; pmml: PMML 4.4 with the mean weights; json: the FIT (default: what the extension of --out says, else sql)."`
 	Dialect    string  `placeholder:"NAME" default:"duckdb" help:"Database of the SQL: duckdb (default), sqlite, postgres, bigquery or snowflake."`
 	Table      string  `placeholder:"NAME" default:"rows" help:"Table that the SQL reads (default: rows)."`
 	Keep       string  `placeholder:"NAMES" help:"Columns of it that the result keeps, between commas (default: those of the fit)."`
@@ -47,6 +48,12 @@ Examples:
 
 // Run writes the text.
 func (c *exportCommand) Run(e *cli.Env) error {
+	if c.Format == "" {
+		c.Format = "sql"
+		if ext := strings.ToLower(strings.TrimPrefix(filepath.Ext(c.Out), ".")); ext == "json" || ext == "pmml" {
+			c.Format = ext
+		}
+	}
 	for _, f := range []struct {
 		flag, format string
 		given        bool
