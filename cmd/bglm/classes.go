@@ -248,6 +248,7 @@ func (c *reportCommand) judgedClasses(s *duck.Session, p *page.Page, sc *scoring
 	if err != nil {
 		return err
 	}
+	r.How = how
 	better, loss := "Better than the shares of the classes alone.", "infinite: a row has a class to which the fit gives no probability"
 	switch {
 	case r.LogLoss == nil:
@@ -261,9 +262,9 @@ func (c *reportCommand) judgedClasses(s *duck.Session, p *page.Page, sc *scoring
 	good := fmt.Sprintf("%s Log loss %s against %s. The likeliest class is right in %s of the rows; the most frequent one is in %s.", better, loss, digits(*r.BaseLoss), percent(*r.Accuracy), percent(*r.BaseAccuracy))
 	p.Add(page.Section{ID: "verdict", Title: "In short", Doc: "coefficients.md", Points: []page.Point{{Question: "Is it good?", Answer: good}, {Question: "Can it be trusted?", Answer: explained[how] + checks(sum.Status)}}})
 	for i, t := range r.classTables() {
-		sec := page.Section{ID: "classes", Title: "Classes", Doc: "cli.md", Text: "Recall is the share of a class's rows for which it is the likeliest; precision, of the rows for which it is the likeliest, the share that is of the class.", Table: t}
+		sec := page.Section{ID: "classes", Title: "Classes", Doc: "cli.md", Text: "Recall is the share of a class's rows for which it is the likeliest; precision, of the rows for which it is the likeliest, the share that is of the class." + r.weighing(), Table: t, Facts: r.rowFacts(sc.skipped)}
 		if i == 1 {
-			sec.ID, sec.Title, sec.Text = "taken", "What is taken for what", "Rows of the observed class by the class that is the likeliest for them."
+			sec.ID, sec.Title, sec.Facts, sec.Text = "taken", "What is taken for what", nil, "Rows of the observed class by the class that is the likeliest for them."
 		}
 		p.Add(sec)
 	}

@@ -302,10 +302,7 @@ func (c *reportCommand) fitness(s *duck.Session, p *page.Page, sc *scoring, j *j
 			sec.Facts = append(sec.Facts, page.Fact{Key: k, Value: fmt.Sprintf("%.5g", *v)})
 		}
 	}
-	sec.Facts = append(sec.Facts, page.Fact{Key: "rows", Value: count(r.N)})
-	if r.Weight != nil {
-		sec.Facts = append(sec.Facts, page.Fact{Key: "rows that they count as", Value: amount(*r.Weight)})
-	}
+	sec.Facts = r.rowFacts(sc.skipped)
 	put("mean of y", r.Mean)
 	put("mean prediction", r.Predicted)
 	put("log loss", r.LogLoss)
@@ -314,9 +311,6 @@ func (c *reportCommand) fitness(s *duck.Session, p *page.Page, sc *scoring, j *j
 	put("RMSE", r.RMSE)
 	put("mean absolute error", r.MAE)
 	put("coverage of 95 % intervals", r.Coverage)
-	if sc.skipped > 0 {
-		sec.Facts = append(sec.Facts, page.Fact{Key: "bad rows skipped", Value: count(sc.skipped)})
-	}
 	if r.RuledOut > 0 {
 		sec.Text += " " + ruledOut(r.RuledOut)
 	}
@@ -340,6 +334,21 @@ func (c *reportCommand) fitness(s *duck.Session, p *page.Page, sc *scoring, j *j
 	}
 	p.Add(sec, charts...)
 	return nil
+}
+
+// rowFacts say how many rows were judged, and how many were not.
+func (r *quality) rowFacts(skipped int64) []page.Fact {
+	facts := []page.Fact{{Key: "rows", Value: count(r.N)}}
+	if r.Weight != nil {
+		facts = append(facts, page.Fact{Key: "rows that they count as", Value: amount(*r.Weight)})
+	}
+	if r.Missing > 0 {
+		facts = append(facts, page.Fact{Key: "rows without y or prediction", Value: count(r.Missing)})
+	}
+	if skipped > 0 {
+		facts = append(facts, page.Fact{Key: "bad rows skipped", Value: count(skipped)})
+	}
+	return facts
 }
 
 // courseCharts show how a stream predicted its rows before it learnt them.
