@@ -496,7 +496,7 @@ func (c *reportCommand) weights(s *duck.Session, p *page.Page, f *fitstore.Fits,
 		if err := scan(&name, &m, &sd, &scale); err != nil {
 			return err
 		}
-		half := 1.96 * sd
+		half := metric.Z95 * sd
 		tip := fmt.Sprintf("%s: %.4g ± %.3g", name, m, sd)
 		if factorised {
 			half, tip = 0, fmt.Sprintf("%s: %.4g", name, m)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/csv"
+	"encoding/json"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -16,6 +17,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bglm/bglm/cmd/chart"
+	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/kerneltest"
 )
 
@@ -563,6 +566,51 @@ func TestWorstShares(t *testing.T) {
 		}
 		if said := p.id("verdict").content(); strings.Contains(said, "95 % intervals") {
 			t.Errorf("%s: %s", how, said)
+		}
+	}
+}
+
+// The page says how many rows it could not judge, of classes too, and its intervals of weights end
+// where those of bglm summary do.
+func TestReportCountsRows(t *testing.T) {
+	dir := t.TempDir()
+	data, page := filepath.Join(dir, "d.parquet"), filepath.Join(dir, "r.html")
+	query(t, "COPY (SELECT i, hash(i) % 100 / 10.0 AS x, CASE WHEN i % 10 > 0 THEN hash(i + 1) % 2 END AS b, CASE WHEN i % 10 > 0 THEN ['u<v', 'w', 'z'][1 + (hash(i + 2) % 3)::INT] END AS c, 2e7 * x + 1e6 * (hash(i + 3) % 100) AS v FROM range(200) t(i)) TO '"+data+"'")
+	for _, args := range [][]string{{"-f", "b ~ x"}, {"-f", "c ~ x", "-m", "softmax"}} {
+		fit := filepath.Join(dir, "f.parquet")
+		ok(t, append([]string{"fit", data, "-q", "--where", "i >= 100", "--out", fit}, args...)...)
+		ok(t, "report", "-b", fit, data, "--where", "i < 100", "--out", page, "-q")
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := parsePage(t, text).content(); !regexp.MustCompile(`rows\s*90\s*rows without y or prediction\s*10\b`).MatchString(got) {
+			t.Errorf("%v: %s", args, got)
+		}
+	}
+	fit := filepath.Join(dir, "g.parquet")
+	ok(t, "fit", data, "-q", "-f", "v ~ x", "-o", "family=gaussian", "--out", fit)
+	ok(t, "report", "-b", fit, "--out", page, "-q")
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	weights := parsePage(t, text).content()
+	var terms []struct {
+		Term         string
+		Lower, Upper float64
+	}
+	if err := json.Unmarshal([]byte(ok(t, "summary", "-b", fit, "--json").stdout), &terms); err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range terms {
+		if w.Term != "x" && w.Term != kernels.Intercept {
+			continue
+		}
+		for _, end := range []float64{w.Lower, w.Upper} {
+			if !strings.Contains(weights, chart.Digits(end, 4)) {
+				t.Errorf("%s: no %s in %s", w.Term, chart.Digits(end, 4), weights)
+			}
 		}
 	}
 }

@@ -421,9 +421,9 @@ func (sc *scoring) middle(name string) string {
 func expected(of lik.Traits) string {
 	switch {
 	case of.Located:
-		return "d.eta_mean, d.eta_mean - 1.96 * sqrt(d.eta_variance), d.eta_mean + 1.96 * sqrt(d.eta_variance)"
+		return fmt.Sprintf("d.eta_mean, d.eta_mean - %[1]v * sqrt(d.eta_variance), d.eta_mean + %[1]v * sqrt(d.eta_variance)", metric.Z95)
 	case of.LogMean:
-		return "d.mean, exp(d.eta_mean - 1.96 * sqrt(d.eta_variance)), exp(d.eta_mean + 1.96 * sqrt(d.eta_variance))"
+		return fmt.Sprintf("d.mean, exp(d.eta_mean - %[1]v * sqrt(d.eta_variance)), exp(d.eta_mean + %[1]v * sqrt(d.eta_variance))", metric.Z95)
 	}
 	return "d.mean, d.lower, d.upper"
 }
