@@ -74,3 +74,35 @@ func TestNothingToLearnFrom(t *testing.T) {
 		}
 	}
 }
+
+// Normal intervals under one value of a dispersion are too narrow where few rows are left to learn it from (at two, the
+// quantile is 1.96 for Student's 4.30); what is averaged over the dispersion is not, and a given one needs no learning.
+func TestFewRowsOfOneDispersion(t *testing.T) {
+	x, y := make([]float64, 30), make([]float64, 30)
+	for i := range x {
+		x[i], y[i] = math.Cos(float64(i*i)), 2+math.Sin(float64(3*i*i))
+	}
+	for _, family := range []string{"gaussian", "studentt"} {
+		for _, n := range []int{4, 6, 8, 15, 30} {
+			tab := &rows.Table{X: rows.Fields(rows.Numbers("a", x[:n])), Y: rows.Numbers("y", y[:n])}
+			for _, c := range []struct {
+				method string
+				o      map[string]any
+				narrow bool
+			}{
+				{"ep", map[string]any{}, true},
+				{"laplace", map[string]any{"integrate": false}, true},
+				{"hmc", map[string]any{"samples": 100, "warmup": 100, "chains": 2}, true},
+				{"laplace", map[string]any{}, false},
+				{"auto", map[string]any{}, false},
+				{"ep", map[string]any{"dispersion": 1.0}, false},
+			} {
+				c.o["family"] = family
+				r, _ := fitBy(t, c.method, tab, c.o)
+				if said := strings.Contains(r.Status, "degrees of freedom, which is what the rows leave"); said != (c.narrow && n <= 8) {
+					t.Errorf("%s of %d %s rows, %v: %s", c.method, n, family, c.o, r.Status)
+				}
+			}
+		}
+	}
+}

@@ -126,7 +126,7 @@ func (l *learner) guessed(f *kernels.Fit) error {
 		return err
 	}
 	if dispersed {
-		f.Say(mode.Guess(l.p, variance, l.p.PriorVar, false))
+		f.Say(mode.Guess(l.p, variance, l.p.PriorVar, false, false))
 	} else {
 		f.Say(mode.GuessedShape(l.p, variance, l.p.PriorVar, false))
 	}

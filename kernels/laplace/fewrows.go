@@ -109,7 +109,7 @@ func (h *learner) guessed(around *spread) []string {
 	switch {
 	case h.pass != nil:
 	case h.dispersion >= 0 && t.Located:
-		return []string{mode.Guess(h.x, h.at.vars(), h.root.Of.Var, h.x.Options.Integrate)}
+		return []string{mode.Guess(h.x, h.at.vars(), h.root.Of.Var, h.x.Options.Integrate, around != nil && around.noise > 0)}
 	case h.shape >= 0 && t.Relative:
 		return []string{mode.GuessedShape(h.x, h.at.vars(), h.root.Of.Var, around != nil && around.shape[2] > 0)}
 	}

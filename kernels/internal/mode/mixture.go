@@ -75,29 +75,32 @@ func (g *Groups) Narrow(variance, prior []float64, above func(k int, prior float
 // root is then uncertain by more than 1/√(2 · 1.5) = 0.6, as under its prior.
 const leastFreedom = 1.5
 
+// narrowFreedom is below how many rows that the weights leave intervals under one value of a dispersion, or the most
+// likely shape, are too narrow by a tenth and more.
+const narrowFreedom = 8
+
 // Guess is what a status says of a learnt dispersion that the rows hardly tell of, "" for nothing, the weights
-// having these variances after the rows and before. prior: the dispersion has a prior.
-func Guess(p *kernels.Problem, variance, before []float64, prior bool) string {
+// having these variances after the rows and before. prior: the dispersion has a prior; averaged: the weights, and the
+// dispersion that stands for it, are averages over its posterior.
+func Guess(p *kernels.Problem, variance, before []float64, prior, averaged bool) string {
 	known, left := freedom(p, variance, before)
-	if left >= leastFreedom {
-		return ""
-	}
 	why := ""
-	if prior {
+	switch {
+	case left >= leastFreedom && (averaged || left >= narrowFreedom):
+		return ""
+	case left >= leastFreedom:
+		return fmt.Sprintf("the dispersion rests on %.2g degrees of freedom, which is what the rows leave beside %.2g weights: intervals under it alone are too narrow", left, known)
+	case prior:
 		why = ", more its prior's word than that of the rows"
 	}
 	return fmt.Sprintf("the dispersion is a guess%s: the rows determine %.2g weights and leave %.2g degrees of freedom to learn it from", why, known, max(left, 0))
 }
 
-// shapeFreedom is below how many rows that the weights leave intervals under the most likely shape are too
-// narrow by a tenth and more.
-const shapeFreedom = 8
-
 // GuessedShape is Guess of the learnt shape of responses that vary in proportion to their means; averaged says that the
 // weights, and the shape that stands for it, are averages over its posterior.
 func GuessedShape(p *kernels.Problem, variance, before []float64, averaged bool) string {
 	known, left := freedom(p, variance, before)
-	least, why := float64(shapeFreedom), ", under which alone intervals are too narrow"
+	least, why := float64(narrowFreedom), ", under which alone intervals are too narrow"
 	if averaged {
 		least, why = leastFreedom, ", more its prior's word than that of the rows"
 	}
