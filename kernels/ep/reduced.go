@@ -41,7 +41,7 @@ func (r *reduced) reset(p *kernels.Problem) error {
 	}
 	r.of = p
 	q := r.red.Problem()
-	q.Model = p.Model
+	q.Model, q.Weight = p.Model, p.Weight // rows may count less than in the problem that was reduced
 	return r.full.reset(q)
 }
 
