@@ -801,7 +801,12 @@ func (t *tied) SetKnown(k int, n int64) { t.known[k] += n - t.Known(k) }
 
 // Approximates implements stream.Approximate: a row ties its leaves, which stay independent given
 // the block here.
-func (t *tied) Approximates() bool { return len(t.ks) > 1 }
+func (t *tied) Approximates() float64 {
+	if len(t.ks) > 1 {
+		return lik.LeastNoise
+	}
+	return 0
+}
 
 // Known implements stream.Form: a leaf counts by its variance given the block.
 func (t *tied) Known(k int) int64 {

@@ -485,6 +485,15 @@ func (s *joint) Determined(k int) int64 {
 	return b.known
 }
 
+// Approximates implements stream.Approximate: a precision of low rank that rows without noise have a
+// part in has no digits left of what other rows and the prior say.
+func (s *joint) Approximates() float64 {
+	if _, low := s.bank[0].cov.(*lowRank); low {
+		return lik.LeastScale
+	}
+	return 0
+}
+
 // Rescale implements stream.Form, where what comes out is still a precision: a weight
 // may have drifted past its prior.
 func (s *joint) Rescale(k int, lambda float64) {

@@ -608,7 +608,8 @@ func (l *lowRank) forget(lambda float64, mean, restMu, restV []float64) error {
 	root := math.Sqrt(lambda)
 	for i := range l.p {
 		rest := (1 - lambda) / restV[i]
-		if s := lambda*l.s[i] + rest; s > 0 {
+		own := 1 / restV[i] // what the diagonal has of the prior stays, however large λ is
+		if s := own + lambda*(l.s[i]-own); s > 0 {
 			l.s[i] = s
 		} else { // the weight has drifted past its prior
 			rest = (1 - lambda) * l.s[i]

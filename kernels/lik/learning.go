@@ -74,24 +74,24 @@ func Determined(v, v0 float64) int64 {
 	return 0
 }
 
-// A first row attributes leastScale of the predictor's variance to the noise, as it could
+// A first row attributes LeastScale of the predictor's variance to the noise, as it could
 // not tell more from less, but what the innovation has beyond mostPrior variances of the
 // predictor is noise for certain.
 const (
-	leastScale = 1e-8
+	LeastScale = 1e-8
 	mostPrior  = 100
 )
 
 // Begin sets the scale where nothing has before. A row without innovation and variance
-// leaves D as it is. A loose one attributes leastNoise of the variance, since all that an
+// leaves D as it is. A loose one attributes LeastNoise of the variance, since all that an
 // innovation says of D later is where D is not far smaller.
 func (g *Learning) Begin(o Obs, m, v float64) {
 	if g.rows > 0 || !(o.Weight > 0) {
 		return
 	}
-	e, least := o.Y-m, leastScale
+	e, least := o.Y-m, LeastScale
 	if g.loose {
-		least = leastNoise
+		least = LeastNoise
 	}
 	if d := math.Max(e*e-mostPrior*v, least*v); d > 0 && d <= maxDispersion {
 		g.dispersion = d
@@ -99,19 +99,19 @@ func (g *Learning) Begin(o Obs, m, v float64) {
 }
 
 // spared is the share of the rows that must be left beside the weights that they determine, and
-// leastNoise the part of a predictor's variance that is taken for noise where it is not.
+// LeastNoise the part of a predictor's variance that is taken for noise where it is not.
 const (
 	spared     = 0.1
-	leastNoise = 0.125
+	LeastNoise = 0.125
 )
 
-// Doubt raises D before a row, whose predictor has variance v, that a filter can take only
-// nearly. While nearly as many weights are determined as rows came, D is a guess, and where it is
+// Doubt raises D to share of v before a row, whose predictor has variance v, that a filter can take
+// only nearly. While nearly as many weights are determined as rows came, D is a guess, and where it is
 // far too small rows are taken for exact: what is only nearly right of them stays for ever. The
 // same is so of rows by weight: light ones that determine more than they bring teach no D, and a
 // heavy one after them would take all of it. It returns λ as Learn does.
-func (g *Learning) Doubt(o Obs, v, rows float64, known int64) float64 {
-	least, n := leastNoise*v*o.Weight, math.Min(rows, g.rows)
+func (g *Learning) Doubt(o Obs, v, share, rows float64, known int64) float64 {
+	least, n := share*v*o.Weight, math.Min(rows, g.rows)
 	if g.Drift || n-float64(known)/determined >= spared*n || !(least > 2*g.dispersion) {
 		return 1
 	}
@@ -119,12 +119,12 @@ func (g *Learning) Doubt(o Obs, v, rows float64, known int64) float64 {
 }
 
 // Loosen goes on as with Drift, from what the rows so far have taught. v is the variance of the
-// predictor that is next: what is below leastNoise of it begins anew where it is doubted.
+// predictor that is next: what is below LeastNoise of it begins anew where it is doubted.
 func (g *Learning) Loosen(known int64, v float64) {
 	if g.loose {
 		return
 	}
-	if g.doubted && g.dispersion < leastNoise*v {
+	if g.doubted && g.dispersion < LeastNoise*v {
 		g.rows, g.info = 0, 0
 	}
 	if nu := g.freedom(known); !g.Drift && g.info == 0 && nu > 0 {

@@ -93,8 +93,9 @@ type Form interface {
 // Approximate is a Form that takes some gaussian rows only nearly, which is harmless where their
 // noise is not far smaller than what their weights may be.
 type Approximate interface {
-	// Approximates says whether the row last predicted is one.
-	Approximates() bool
+	// Approximates is 0 where the row last predicted is none, else the least share of its predictor's
+	// variance that its noise should be.
+	Approximates() float64
 }
 
 // Loose is a Form that keeps no ties of the weights of a row. What it predicts has a variance, then,

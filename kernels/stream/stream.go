@@ -718,10 +718,14 @@ func (s *State) rescale(k int, lambda float64) {
 // approximately by weights that leave it none.
 func (s *State) doubts(k int, o lik.Obs, v float64) bool {
 	f, ok := s.form.(Approximate)
-	if !ok || !f.Approximates() {
+	if !ok {
 		return false
 	}
-	lambda := s.bank[k].learning.Doubt(o, v, float64(s.told), s.form.Known(k))
+	share := f.Approximates()
+	if share == 0 {
+		return false
+	}
+	lambda := s.bank[k].learning.Doubt(o, v, share, float64(s.told), s.form.Known(k))
 	s.rescale(k, lambda)
 	return lambda != 1
 }
