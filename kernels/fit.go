@@ -237,6 +237,11 @@ func SkippedNote(n int64) string {
 // FactorisedNote is the sentence about factorised beliefs of weights that rows share.
 const FactorisedNote = "the posterior is factorised, but weights meet in rows: its variances are too small where weights are tied, most of all the intercept's"
 
+// Factorised says whether a status has FactorisedNote, or that there were too many weights for another form.
+func Factorised(status string) bool {
+	return strings.Contains(status, FactorisedNote) || strings.Contains(status, "weights is factorised")
+}
+
 // Each visits the beliefs in their order.
 func (f *Fit) Each(visit func(name []byte, w Weight)) {
 	for i := range f.Beliefs {

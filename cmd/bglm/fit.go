@@ -350,7 +350,7 @@ func (c *fitCommand) conclude(s *duck.Session, f *fitstore.Fits, sum *summary, w
 	if c.JSON {
 		return nil
 	}
-	factorised := strings.Contains(sum.Status, kernels.FactorisedNote)
+	factorised := kernels.Factorised(sum.Status)
 	text := termTable(sum.Terms, all, factorised)
 	if !factorised {
 		more, err := origins(s, f, sum.Terms)

@@ -263,7 +263,7 @@ func (c *reportCommand) card(s *duck.Session, p *page.Page, f *fitstore.Fits, su
 }
 
 // factorised says that deviations of single weights are not the posterior's.
-func (s *summary) factorised() bool { return strings.Contains(s.Status, kernels.FactorisedNote) }
+func (s *summary) factorised() bool { return kernels.Factorised(s.Status) }
 
 // validAt is what the card calls the time of a fit.
 const validAt = "valid at time"
