@@ -149,28 +149,34 @@ func (f *Fit) GapNote(m *Model) string {
 	}
 	for k := range f.Columns {
 		c := &f.Columns[k]
-		if !c.Mixed() || c.Missing == 0 || f.filled(c) || f.aboutMean(c) {
+		if c.Parts == "" || c.Missing == 0 || f.filled(c) || f.aboutMean(c) {
 			continue
 		}
 		parts, _ := SplitParts(c.Parts)
-		lacks := func(kind string) (names []string, n int64) {
-			for _, p := range parts {
-				u := plainColumn(f.Columns, p.Name)
-				if (p.Kind == NumberColumn) != (kind == NumberColumn) {
-					continue
+		var numbers, gone []string // of the parts, and those of which rows lack some
+		levels := int64(0)         // rows that lack a level, which has a weight of its own there
+		for _, p := range parts {
+			u := plainColumn(f.Columns, p.Name)
+			switch {
+			case p.Kind == NumberColumn:
+				if numbers = append(numbers, p.Name); u != nil && u.Missing > 0 {
+					gone = append(gone, p.Name)
 				}
-				names = append(names, p.Name)
-				if u != nil {
-					n += u.Missing
-				}
+			case u != nil:
+				levels += u.Missing
 			}
-			return names, n
 		}
-		numbers, _ := lacks(NumberColumn)
-		if _, n := lacks(LevelsColumn); n >= c.Missing {
-			continue // these have a level of their own
+		if len(gone) == 0 {
+			gone = numbers
 		}
-		return fmt.Sprintf("rows without %s were learnt as if %s had no weight there", strings.Join(numbers, " or "), c.Name)
+		rows := "rows without " + strings.Join(gone, " or ") + " were learnt "
+		switch {
+		case c.Kind == NumberColumn && len(plainNumbers(f.Columns, c)) == 0: // which is a number like another
+		case c.Kind == NumberColumn && f.HashBits == 0:
+			return rows + fmt.Sprintf("with %s at its mean, whatever is known of it there; methods that keep the rows take what is", c.Name)
+		case c.Kind == NumberColumn || c.Mixed() && levels < c.Missing:
+			return rows + fmt.Sprintf("as if %s had no weight there", c.Name)
+		}
 	}
 	return ""
 }
