@@ -439,6 +439,7 @@ func checked(ctx context.Context, m *kernels.Model, f *kernels.Fit, err error, s
 		f.Say(m.StrayNote(f))
 		f.Say(f.CrossNote())
 		f.Say(f.GapNote(m))
+		f.Say(f.ExactNote(m))
 		return r.check()
 	})
 	if err != nil {

@@ -13,6 +13,7 @@ type means struct {
 	at   []int32 // by feature: its place in cols, -1 for none
 	cols []mean
 	xs   []float64 // memory
+	gaps *gaps     // nil before a row lacks a number; units have them where there are any
 }
 
 // mean is that of n values of feature id; standardised ones are kept by units.
@@ -128,10 +129,16 @@ func (s *State) fill(fs []uint32, xs []float64, counts bool) []float64 {
 
 // gap is what stands for an interaction, feature id, which lacks a number in a row; false for another feature.
 func (s *State) gap(id uint32, fs []uint32, xs []float64) (x float64, ok bool) {
-	g := s.plan.gaps.Load()
-	if g == nil || g.dict != s.dict || g.features != s.dict.Len() || g.schema != s.counted.Schema() {
-		g = &gaps{s.dict, s.dict.Len(), s.counted.Schema(), kernels.GapsOf(s.counted.Columns(), s.dict)}
-		s.plan.gaps.Store(g)
+	var kept **gaps
+	if s.units != nil {
+		kept = &s.units.gaps
+	} else {
+		kept = &s.means.gaps
+	}
+	g := *kept
+	if g == nil || g.features != s.dict.Len() || g.schema != s.counted.Schema() {
+		g = &gaps{s.dict.Len(), s.counted.Schema(), kernels.GapsOf(s.counted.Columns(), s.dict)}
+		*kept = g
 	}
 	of := g.of.Of(s.dict, id)
 	if len(of) == 0 {
@@ -140,9 +147,8 @@ func (s *State) gap(id uint32, fs []uint32, xs []float64) (x float64, ok bool) {
 	return g.of.Value(of, fs, xs, nil, s.center), true
 }
 
-// gaps are those of the rows of a state.
+// gaps are those of the columns of a state with so many features. They do not change.
 type gaps struct {
-	dict     *kernels.Dict
 	features int
 	schema   *kernels.Schema
 	of       kernels.Gaps

@@ -28,7 +28,6 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
@@ -62,8 +61,7 @@ type Plan struct {
 	levels     bool          // the fit continued knows prior variances of columns of levels
 	startUnit  float64       // the scale of its responses' unit
 
-	fixed map[uint32]float64    // of numbers that are standardised: fixedNamed
-	gaps  *atomic.Pointer[gaps] // of the rows that were read last
+	fixed map[uint32]float64 // of numbers that are standardised: fixedNamed
 }
 
 // Config says what a State is made of.
@@ -135,7 +133,6 @@ func New(c Config) (*State, error) {
 		return nil, err
 	}
 	p.Named, p.names, p.head = d.Len(), d, *m.NewFit(c.Rule.Name())
-	p.gaps = new(atomic.Pointer[gaps])
 	form, s, err := c.Form(p, d)
 	if err != nil {
 		return nil, err

@@ -159,6 +159,7 @@ type units struct {
 	// fixed are the means of known weights, by feature, nil for none: these speak of numbers
 	// and responses as they come, so that a form is told their part as a shift.
 	fixed map[uint32]float64
+	gaps  *gaps // nil before a row lacks a number
 
 	*telling // nil at rest
 }

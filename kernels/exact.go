@@ -1,0 +1,47 @@
+package kernels
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/bglm/bglm/kernels/lik"
+)
+
+// exactly is below which part of what a column does to the responses a noise is that measurements do not have.
+const exactly = 1e-9
+
+// ExactNote is the sentence about columns of numbers that tell real responses all but exactly, as one does which is
+// made of them; "" for none. The noise is one that m has learnt from more rows than there are weights.
+//
+// Cost: O(columns + beliefs).
+func (f *Fit) ExactNote(m *Model) string {
+	if m.Lik == nil || !m.Lik.Traits().Located || !(f.Dispersion > 0) || f.N < 2*int64(len(f.Beliefs)) {
+		return ""
+	}
+	if _, is := m.Lik.(lik.Dispersed); !is || !m.Options.AutoDispersion {
+		return ""
+	}
+	var names []string
+	for i := range f.Beliefs {
+		c := f.Number(f.Beliefs[i].Feature)
+		if c == nil || c.Parts != "" {
+			continue
+		}
+		if does := f.Beliefs[i].Mean * c.spread(f); f.Dispersion < exactly*does*does && !math.IsInf(does, 0) {
+			names = append(names, c.Name)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	column, gives := "column", "gives"
+	if len(names) > 1 {
+		column, gives = "columns", "give"
+	}
+	more := ""
+	if len(names) > 3 {
+		names, more = names[:3], " and more"
+	}
+	return fmt.Sprintf("%s %s%s %s the responses all but exactly: leave out what is made of them", column, strings.Join(names, ", "), more, gives)
+}
