@@ -74,7 +74,12 @@ func (g Gaps) Of(d *Dict, id uint32) []uint32 {
 	if column := d.LevelColumn(id); column != "" {
 		return g[column]
 	}
-	return g[string(d.Name(id))]
+	name := string(d.Name(id))
+	of := g[name]
+	for end := strings.LastIndexByte(name, '='); of == nil && end >= 0; end = strings.LastIndexByte(name[:end], '=') {
+		of = g[name[:end]]
+	}
+	return of
 }
 
 // Value is what stands in a row of features fs, numbered by ids where that is not nil, and values xs for what is the
