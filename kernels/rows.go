@@ -140,6 +140,9 @@ func (m *Model) Name(d *Dict) error {
 	return nil
 }
 
+// CountIn adds the columns of r, those that were left out included, to c, which began with the same fit.
+func (r *Rows) CountIn(c *Counted) error { return c.Merge(&r.counted, r.Model.Start) }
+
 // Skipped is how many rows were left out.
 func (r *Rows) Skipped() int64 { return r.skipped }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/stop"
+	"github.com/bglm/bglm/kernels/stream"
 )
 
 // Auto is the name under which the rows choose between laplace and adf.
@@ -153,6 +154,9 @@ func (f *front) turn(ctx context.Context) error {
 // replay gives rows to a stream whose features have the numbers ids, nil for those of r.
 func (f *front) replay(ctx context.Context, r *kernels.Rows, to Fitter, ids []uint32) error {
 	to.Skip(r.Skipped())
+	if err := to.(interface{ filter() *stream.State }).filter().Count(r); err != nil {
+		return err
+	}
 	return r.Each(ids, func(b *kernels.Batch) error {
 		if err := stop.Cause(ctx); err != nil {
 			return err
