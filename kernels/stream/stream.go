@@ -769,6 +769,10 @@ func (s *State) Linear(b *kernels.Batch, mean, variance []float64) error {
 		return err
 	}
 	defer s.rest()
+	if before := s.counted; b.Schema != nil && b.Schema != before.Schema() { // gaps ask for the columns before the first row
+		s.counted.Add(&kernels.Batch{Schema: b.Schema})
+		defer func() { s.counted = before }()
+	}
 	if b.Schema.Numbers() && s.bare() {
 		b = s.filled(b)
 	}
