@@ -117,7 +117,9 @@ func (s *search) fit(p *kernels.Problem) (*Result, error) {
 // guessed says in f of a dispersion or a shape that the rows hardly tell of it.
 func (l *learner) guessed(f *kernels.Fit) error {
 	o, t := &l.p.Options, l.p.Lik.Traits()
-	dispersed, shaped := o.AutoDispersion && t.Located, o.AutoShape && t.Relative
+	_, dispersed := l.p.Lik.(lik.Dispersed)
+	dispersed = dispersed && o.AutoDispersion
+	shaped := o.AutoShape && t.Relative
 	if !dispersed && !shaped {
 		return nil
 	}

@@ -105,12 +105,11 @@ func (h *learner) off() (off, sd []float64) {
 // guessed is what a status says of a dispersion of gaussian or studentt responses, or of a shape of gamma's, that the
 // rows hardly tell of.
 func (h *learner) guessed(around *spread) []string {
-	t := h.lik.Traits()
 	switch {
 	case h.pass != nil:
-	case h.dispersion >= 0 && t.Located:
+	case h.dispersion >= 0:
 		return []string{mode.Guess(h.x, h.at.vars(), h.root.Of.Var, h.x.Options.Integrate, around != nil && around.noise > 0)}
-	case h.shape >= 0 && t.Relative:
+	case h.shape >= 0 && h.lik.Traits().Relative:
 		return []string{mode.GuessedShape(h.x, h.at.vars(), h.root.Of.Var, around != nil && around.shape[2] > 0)}
 	}
 	return nil

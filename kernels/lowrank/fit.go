@@ -9,6 +9,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/gauss"
+	"github.com/bglm/bglm/kernels/internal/mode"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/stop"
@@ -143,7 +144,11 @@ func solve(p *kernels.Problem) (*Result, error) {
 	f.Iterations = max(s.total, 1)
 	f.Converged = stopped == ""
 	f.Status = status(r, out, s, held, stopped)
-	for _, note := range []string{rivals, lost(r, s, post.Mean), learnt.status, learnt.point} {
+	few := ""
+	if _, ok := s.data.Lik.(lik.Dispersed); ok && p.Options.AutoDispersion {
+		few = mode.Guess(p, post.Var, learnt.prior.Var, false, false)
+	}
+	for _, note := range []string{rivals, lost(r, s, post.Mean), learnt.status, learnt.point, few} {
 		if note != "" {
 			f.Status += "; " + note
 		}
