@@ -128,16 +128,24 @@ func (b *Batch) WithoutGaps(d *Dict) *Batch {
 	return &out
 }
 
-// KeepFilled notes in f, which m has learnt, the interactions of whose rows some lacked a number that Gaps stood for.
+// KeepFilled notes in f, which m has learnt, the interactions of whose rows some lacked a number that Gaps stood for; not
+// those of which the fit that m continues learnt such rows otherwise.
 func (f *Fit) KeepFilled(m *Model) {
 	if m.Options.Missing != "indicator" {
 		return
 	}
 	for k := range f.Columns {
-		if c := &f.Columns[k]; c.Missing > 0 && f.Fills(c) && !f.filled(c) {
+		if c := &f.Columns[k]; c.Missing > 0 && f.Fills(c) && !f.filled(c) && !m.Start.emptied(c.Name) {
 			f.Keep(KeptFilledOf(c.Name), 1, 0)
 		}
 	}
+}
+
+// emptied says whether f, nil for none, has rows that lacked a number of an interaction and were learnt without it.
+func (f *Fit) emptied(name string) bool {
+	return f != nil && slices.ContainsFunc(f.Columns, func(c FitColumn) bool {
+		return c.Missing > 0 && strings.EqualFold(c.Name, name) && !f.filled(&c) && !f.aboutMean(&c)
+	})
 }
 
 // filled says whether rows that lacked a number of c, an interaction, were learnt by what stood for it.
