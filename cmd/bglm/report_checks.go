@@ -250,11 +250,18 @@ func (sc *scoring) sampleColumns(s *duck.Session) ([]duck.Column, error) {
 		}
 	}
 	sc.seen = int64(max(min(healthRows, healthCells/max(len(names), 1)), 1))
-	err = s.Long("looking at columns", fmt.Sprintf("CREATE OR REPLACE TEMP TABLE seen AS SELECT %s FROM (SELECT unnest(bglm_x), bglm_w FROM %s LIMIT %d)", strings.Join(append(names, "bglm_w"), ", "), sc.features(), sc.seen))
+	err = s.Long("looking at columns", "CREATE OR REPLACE TEMP TABLE seen AS "+sc.sample(names))
 	if err == nil {
 		sc.sampled, sc.fields = true, fields
 	}
 	return fields, err
+}
+
+// sample is the SQL of the features called names, and of bglm_w, of the first rows. The list of one that each row's
+// features go through keeps the planner from writing the whole expression of x into every single column, which of
+// thousands takes minutes.
+func (sc *scoring) sample(names []string) string {
+	return fmt.Sprintf("SELECT %s FROM (SELECT unnest(bglm_x), bglm_w FROM (SELECT unnest([bglm_x]) AS bglm_x, bglm_w FROM %s LIMIT %d))", strings.Join(append(names, "bglm_w"), ", "), sc.features(), sc.seen)
 }
 
 // countLevels counts those of a column.

@@ -85,3 +85,26 @@ func TestTypicalOfManyColumns(t *testing.T) {
 		t.Errorf("%d columns (%v)", len(all), err)
 	}
 }
+
+// The first rows' columns are those that a plain unnest gives, and an operator of their own stands between
+// them and the expression of x.
+func TestSampleOfColumns(t *testing.T) {
+	s, err := duck.Open(&cli.Env{Ctx: t.Context(), Stdin: strings.NewReader(""), Stdout: &bytes.Buffer{}, Stderr: &bytes.Buffer{}}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	sc := &scoring{fits: &fitstore.Fits{}, x: "CASE WHEN i % 7 > 0 THEN {k: [i], t: CASE WHEN i % 3 = 0 THEN 'a b' END, d: DATE '2020-01-01' + i::INTEGER, v: i / 4} END", rows: "range(100) r(i)", weight: "i / 2", seen: 90}
+	sample := sc.sample([]string{`"t"`, `"d"`, `"v"`})
+	plain := "SELECT t, d, v, bglm_w FROM (SELECT unnest(bglm_x), bglm_w FROM " + sc.features() + " LIMIT 90)"
+	for _, q := range [][2]string{{sample, plain}, {plain, sample}} {
+		var other int64
+		if err := s.Row("SELECT count(*) FROM (("+q[0]+") EXCEPT ALL ("+q[1]+"))", &other); err != nil || other > 0 {
+			t.Errorf("%d rows differ (%v)", other, err)
+		}
+	}
+	var kind, plan string
+	if err := s.Row("EXPLAIN (FORMAT json) "+sample, &kind, &plan); err != nil || !strings.Contains(plan, `"UNNEST"`) {
+		t.Errorf("%s (%v)", plan, err)
+	}
+}
