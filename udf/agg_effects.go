@@ -209,6 +209,10 @@ type versions struct {
 	known   map[string]*rows.Source
 }
 
+// keptVersions is how many versions are kept for the next group: each holds a reader of all columns,
+// which of all versions of thousands of columns take gigabytes.
+const keptVersions = 64
+
 func (v *versions) release() {
 	for _, s := range v.known {
 		s.X.Release()
@@ -220,6 +224,10 @@ func (v *versions) source(column string, as version) (*rows.Source, error) {
 	key := fmt.Sprintf("%s\x00%v", column, as)
 	if s := v.known[key]; s != nil {
 		return s, nil
+	}
+	if len(v.known) >= keptVersions {
+		v.release()
+		clear(v.known)
 	}
 	col := columnOf(v.x)
 	with, _, _ := rows.Change(col, column, as.of)

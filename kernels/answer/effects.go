@@ -200,14 +200,19 @@ func (e *Effects) spread(lo, hi *kernels.Batch, i int) (float64, error) {
 func apart(n *predict.Names, f *kernels.Fit, lo, hi *kernels.Batch, i int) *kernels.Batch {
 	var b kernels.Batch
 	b.Reset()
-	signed := func(from *kernels.Batch, sign float64) {
-		fs, xs := n.Entries(f, from, i)
+	fl, xl := n.Entries(f, lo, i)
+	xl = slices.Clone(xl) // the next call takes its place
+	fh, xh := n.Entries(f, hi, i)
+	same := func(k int) bool { return k < len(fl) && k < len(fh) && fl[k] == fh[k] && xl[k] == xh[k] }
+	signed := func(fs []uint32, xs []float64, sign float64) {
 		for k, f := range fs {
-			b.Add(f, sign*xs[k])
+			if !same(k) { // most entries are: a version changes one column
+				b.Add(f, sign*xs[k])
+			}
 		}
 	}
-	signed(lo, -1)
-	signed(hi, 1)
+	signed(fl, xl, -1)
+	signed(fh, xh, 1)
 	var s kernels.Scratch
 	b.SumDuplicates(&s)
 	b.EndRow()

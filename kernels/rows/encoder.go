@@ -33,6 +33,7 @@ type Encoder struct {
 	words Words
 	as    reading
 	met   []bool // by column of as.known: a term reads it
+	index index  // of as.known
 	built bool
 	taken bool   // a column of numbers has the intercept's name
 	twice error  // of two columns that make features of one name
@@ -216,7 +217,7 @@ func (e *Encoder) build() error {
 	if free, ok := spareTerms.Get().(*[]term); ok {
 		e.terms = *free
 	}
-	e.met = make([]bool, len(e.as.known))
+	e.met, e.index = make([]bool, len(e.as.known)), indexOf(e.as.known)
 	if x := e.x; x != nil {
 		what := e.what
 		if what == "" {
@@ -343,7 +344,7 @@ func pairOf(c Column) (feature, value Column) {
 // nested adds the features of a map or a list that stands beside columns, c; it says false where c is
 // a column itself. A row is NULL where c is, as where it is all that rows have.
 func (e *Encoder) nested(c Column, what string) (bool, error) {
-	at := slices.IndexFunc(e.as.known, func(k kernels.FitColumn) bool { return strings.EqualFold(k.Name, c.Name()) })
+	at := e.index.fold(c.Name())
 	if !holds(c, at >= 0 && e.as.known[at].Kind == kernels.FeaturesColumn) {
 		return false, nil
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/option"
@@ -171,12 +172,43 @@ func (e *Encoder) follow(r reading) (anew bool, err error) {
 	return true, e.build()
 }
 
+// index finds columns by their names, the first one where several have it: each column of a row is
+// looked for among all that a fit knows.
+type index struct{ exact, folded map[string]int }
+
+func indexOf(cols []kernels.FitColumn) index {
+	x := index{make(map[string]int, len(cols)), make(map[string]int, len(cols))}
+	for k := range slices.Backward(cols) {
+		x.exact[cols[k].Name], x.folded[folded(cols[k].Name)] = k, k
+	}
+	return x
+}
+
+// fold is the column of that name but for case, -1 for none.
+func (x index) fold(name string) int {
+	if at, ok := x.folded[folded(name)]; ok {
+		return at
+	}
+	return -1
+}
+
+// folded is one name of all those that strings.EqualFold holds equal.
+func folded(name string) string {
+	return strings.Map(func(r rune) rune {
+		least := r
+		for o := unicode.SimpleFold(r); o != r; o = unicode.SimpleFold(o) {
+			least = min(least, o)
+		}
+		return least
+	}, name)
+}
+
 // claim is what the column of that name is called in the fit, what that knows of it, and
 // whether it is to be read.
 func (e *Encoder) claim(name string) (as string, known *kernels.FitColumn, use bool) {
-	at := slices.IndexFunc(e.as.known, func(c kernels.FitColumn) bool { return c.Name == name })
-	if at < 0 {
-		at = slices.IndexFunc(e.as.known, func(c kernels.FitColumn) bool { return strings.EqualFold(c.Name, name) })
+	at, ok := e.index.exact[name]
+	if !ok {
+		at = e.index.fold(name)
 	}
 	if at < 0 {
 		return name, nil, e.as.known == nil || e.as.joins
