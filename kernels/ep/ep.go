@@ -32,8 +32,10 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strconv"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/argument"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/special"
@@ -144,6 +146,12 @@ func Smooth(ctx context.Context, p *kernels.Problem, visit func(feature string, 
 	one := with(p, func(m *kernels.Model) { m.Options.Integrate = false }) // trajectories are of one set of variances
 	if r, err = fitWith(one.Under(s), Kernel{}); err != nil {
 		return nil, err
+	}
+	if q := r.p; early(q) > 0 {
+		return nil, &argument.Error{
+			Name: "time", Found: strconv.FormatFloat(q.Time[0], 'g', -1, 64), Allowed: "times from " + strconv.FormatFloat(q.Begin, 'g', -1, 64) + " on",
+			Why: "is before the time of the fit that is continued, and of how weights drifted up to that nothing is known",
+		}
 	}
 	return r, r.trajectories(visit)
 }
