@@ -209,6 +209,20 @@ func (f form) again() form {
 	return f
 }
 
+// orAuto is a form of words that takes 'auto' for the default too.
+func (f form) orAuto() form {
+	read := f.read
+	f.words = append([]string{"auto"}, f.words...)
+	f.allowed = argument.Quoted(f.words)
+	f.read = func(s *Settings, v Source) error {
+		if w, ok := v.Scalar().(string); ok && strings.EqualFold(w, "auto") {
+			return nil
+		}
+		return read(s, v)
+	}
+	return f
+}
+
 // auto is the word 'auto'; at is nil where it stands for the default.
 func auto(at func(*Settings) *bool) form {
 	differs := func(s *Settings) (any, bool) { return "auto", at != nil && *at(s) }
