@@ -207,9 +207,6 @@ func (c *course) worse(f *kernels.Fit, p *Plan, score float64) (base float64, is
 
 // says are the sentences of a course in whose rows f's filter had the log density score.
 func (c *course) says(f *kernels.Fit, p *Plan, score float64) (status string) {
-	if c == nil {
-		return ""
-	}
 	if base, bad := c.worse(f, p, score); bad {
 		status = kernels.Join(status, fmt.Sprintf("predicted before they were learnt, the rows have a log loss of %.4g, worse than the %.4g of their mean alone", -score/c.w, -base/c.w))
 	}
@@ -217,7 +214,7 @@ func (c *course) says(f *kernels.Fit, p *Plan, score float64) (status string) {
 		status = kernels.Join(status, fmt.Sprintf("log_evidence is that of innovations far beyond their variance, %.3g nats a row: one linearisation does not reach them, and measurement noise that follows the mean vanishes where that is sure", -f.LogEvidence/float64(f.N)))
 	}
 	switch {
-	case p.Drifts:
+	case c == nil || p.Drifts: // of few rows there is none
 	case c.order(&p.answers):
 		status = kernels.Join(status, "equal responses come in long runs, which ruins one pass over the rows: put them in random order, or take a method that keeps them, such as laplace")
 	case p.calibrates && !innovates(p.rule):
