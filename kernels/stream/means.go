@@ -159,7 +159,7 @@ func (s *State) center(id uint32) float64 {
 	if s.units != nil && s.units.at[id] >= 0 {
 		return s.units.cols[s.units.at[id]].Center
 	}
-	if s.means != nil && s.means.at[id] >= 0 {
+	if s.means != nil && int(id) < len(s.means.at) && s.means.at[id] >= 0 {
 		return s.means.cols[s.means.at[id]].center
 	}
 	return 0

@@ -468,7 +468,7 @@ func (s *State) update(ctx context.Context, halt *stop.Stop, b *kernels.Batch, s
 		s.number()
 	}
 	s.counted.Add(b)
-	if (b.Schema.Numbers() || b.Schema == nil && s.counted.Numbers()) && s.bare() {
+	if (b.Schema.Numbers() || s.means != nil) && s.bare() {
 		s.averages()
 	}
 	defer s.rest()
@@ -492,7 +492,12 @@ func (s *State) update(ctx context.Context, halt *stop.Stop, b *kernels.Batch, s
 }
 
 // Count counts the columns of r, whose rows Update has next: those that r keeps are told of none.
-func (s *State) Count(r *kernels.Rows) error { return r.CountIn(&s.counted) }
+func (s *State) Count(r *kernels.Rows) error {
+	if s.means == nil {
+		s.means = &means{}
+	}
+	return r.CountIn(&s.counted)
+}
 
 // fetchAhead is how many entries behind a row are asked for: a row of many, several of few.
 const fetchAhead = 64
