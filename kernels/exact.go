@@ -22,10 +22,16 @@ func (f *Fit) ExactNote(m *Model) string {
 	if _, is := m.Lik.(lik.Dispersed); !is || !m.Options.AutoDispersion {
 		return ""
 	}
+	numbers := map[string]*FitColumn{}
+	for k := range f.Columns {
+		if c := &f.Columns[k]; c.Kind == NumberColumn && c.Parts == "" {
+			numbers[c.Name] = c
+		}
+	}
 	var names []string
-	for i := range f.Beliefs {
-		c := f.Number(f.Beliefs[i].Feature)
-		if c == nil || c.Parts != "" {
+	for i := 0; len(numbers) > 0 && i < len(f.Beliefs); i++ {
+		c := numbers[f.Beliefs[i].Feature]
+		if c == nil {
 			continue
 		}
 		if does := f.Beliefs[i].Mean * c.spread(f); f.Dispersion < exactly*does*does && !math.IsInf(does, 0) {
