@@ -237,9 +237,16 @@ func SkippedNote(n int64) string {
 // FactorisedNote is the sentence about factorised beliefs of weights that rows share.
 const FactorisedNote = "the posterior is factorised, but weights meet in rows: its variances are too small where weights are tied, most of all the intercept's"
 
-// Factorised says whether a status has FactorisedNote, or that there were too many weights for another form.
+const manyFactorised = "weights is factorised (covariance 'full' was not asked for): deviations are too small where columns are correlated"
+
+// ManyFactorised is the sentence about so many weights, for which no other form was asked.
+func ManyFactorised(weights int) string {
+	return fmt.Sprintf("the posterior of %d %s", weights, manyFactorised)
+}
+
+// Factorised says whether a status has FactorisedNote or ManyFactorised.
 func Factorised(status string) bool {
-	return strings.Contains(status, FactorisedNote) || strings.Contains(status, "weights is factorised")
+	return strings.Contains(status, FactorisedNote) || strings.Contains(status, manyFactorised)
 }
 
 // Each visits the beliefs in their order.

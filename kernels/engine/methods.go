@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/adf"
@@ -132,7 +131,7 @@ func solveEP(ctx context.Context, p *kernels.Problem) (f *kernels.Fit, err error
 			m.Options.Covariance = "diagonal"
 			defer func() {
 				if err == nil {
-					f.Say(fmt.Sprintf("the posterior of %d weights is factorised (covariance 'full' was not asked for): deviations are too small where columns are correlated", p.P))
+					f.Say(kernels.ManyFactorised(p.P))
 				}
 			}()
 		}
