@@ -33,6 +33,8 @@ const (
 	KeptRows       = "rows"       // rows of weight above 0, and those that taught dispersion or shape, by weight
 	KeptOwed       = "owed"       // rows, by weight, whose density lacks a unit that is not known yet; 0
 	KeptNoise      = "noise"      // dispersion in the unit of the responses, and what rows of weights that drift told of it
+	KeptBelieved   = "believed"   // dispersion that the beliefs followed last, in the unit of the responses; 0
+	KeptSquares    = "squares"    // sum of the rows' squares about the means, in the unit of the responses, but for what the second has changed by: the means' squares in deviations of their priors
 	KeptDetermined = "determined" // by what a count of the weights that rows determine is off, in units of lik.Determined; 0
 	KeptOrigin     = "origin"     // where the prior of the intercept of gamma lies beside its mean, in the predictor; 0
 	KeptLevel      = "level"      // where the prior of the intercept lies of responses that were standardised, where no column of numbers says that they were; 0
@@ -165,7 +167,7 @@ func (f *Fit) Centred() (means map[string]float64, factors map[Factor]float64) {
 // kept says whether a name is of a Learnt that is not for people.
 func kept(name string) bool {
 	switch name {
-	case KeptUnit, KeptResponses, KeptRows, KeptOwed, KeptNoise, KeptDetermined, KeptOrigin, KeptLevel, KeptShape, KeptSize, KeptBase, KeptForetold, KeptPriors, KeptDrift:
+	case KeptUnit, KeptResponses, KeptRows, KeptOwed, KeptNoise, KeptBelieved, KeptSquares, KeptDetermined, KeptOrigin, KeptLevel, KeptShape, KeptSize, KeptBase, KeptForetold, KeptPriors, KeptDrift:
 		return true
 	}
 	return (strings.HasPrefix(name, "unit(") || strings.HasPrefix(name, "centred(") || strings.HasPrefix(name, "filled(") || strings.HasPrefix(name, "variance(")) && strings.HasSuffix(name, ")")
@@ -326,8 +328,8 @@ func ValidateLearnt(all []Learnt) error {
 			return fmt.Errorf("learnt: %.100q has mean = %v, sd = %v; allowed: finite numbers, sd >= 0 or none", l.Name, l.Mean, l.SD)
 		case kept(l.Name) && math.IsNaN(l.SD):
 			return fmt.Errorf("learnt: %.100q has no sd; allowed: a number >= 0", l.Name)
-		case l.Mean < 0 && slices.Contains([]string{KeptRows, KeptOwed, KeptNoise, KeptBase}, l.Name), l.Mean == 0 && (l.Name == KeptNoise || l.Name == KeptBase):
-			return fmt.Errorf("learnt: %.100q has mean = %v; allowed: numbers >= 0, for noise and base above 0", l.Name, l.Mean)
+		case l.Mean < 0 && slices.Contains([]string{KeptRows, KeptOwed}, l.Name), l.Mean <= 0 && slices.Contains([]string{KeptNoise, KeptBelieved, KeptBase}, l.Name):
+			return fmt.Errorf("learnt: %.100q has mean = %v; allowed: numbers >= 0, for noise, believed and base above 0", l.Name, l.Mean)
 		case l.Name == KeptForetold && !(l.Mean > 0):
 			return fmt.Errorf("learnt: %.100q has mean = %v; allowed: a number above 0", l.Name, l.Mean)
 		case l.Name == KeptRows && l.Mean > MaxCount, l.Name == KeptDetermined && math.Abs(l.Mean) > 1<<62:

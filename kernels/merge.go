@@ -376,6 +376,7 @@ func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) 
 	if err != nil {
 		return nil, err
 	}
+	m.out.LogEvidence -= m.apart
 	return &m.out, nil
 }
 
@@ -391,6 +392,8 @@ type fitMerge struct {
 	d     Dict               // all features
 	prior map[uint32]Weight  // of each
 	known map[uint32]float64 // the values of those of variance 0
+
+	apart float64 // what the parts' evidences have of dispersions of their own
 }
 
 // begin starts the fit that comes out: dispersion, shape, what was learnt of them.
@@ -415,7 +418,9 @@ func (m *fitMerge) begin() error {
 		learnt.add(f, f.N-m.start.N, 1)
 	}
 	out.Dispersion = noise.pooled()
-	return learnt.note(out, int64(len(m.fits)), m.from)
+	err := learnt.note(out, int64(len(m.fits)), m.from)
+	m.apart = learnt.deviation.apart()
+	return err
 }
 
 // gather takes the features of f, which is of the same model, and checks known weights.

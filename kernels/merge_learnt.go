@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
 	"github.com/bglm/bglm/kernels/special"
 )
@@ -31,6 +32,7 @@ type lesson struct {
 	vague         float64 // of these, whose deviation is not known
 	rows, typical float64 // sums: rows, and rows times the logarithm
 	weight, sum   float64 // sums: what is known, and that times the square or the logarithm
+	logs          float64 // sum: what is known times the logarithm of the square, NaN where an evidence is not that at the square
 	streams       float64 // parts that began with lik.FirstShape
 
 	met, mixed bool    // parts, with values that differ
@@ -50,6 +52,10 @@ func (l *lessons) add(f *Fit, n int64, times float64) {
 				scale := own.Mean / mean
 				l.deviation.weight += times * nu
 				l.deviation.sum += times * nu * scale * scale
+				if f.Covariance.Form == gauss.Diagonal {
+					l.deviation.logs = math.NaN()
+				}
+				l.deviation.logs += times * nu * math.Log(scale*scale)
 			}
 		case KeptPriors:
 			l.priors = max(l.priors, own.Mean)
@@ -135,6 +141,7 @@ func (l *lesson) merge(o *lesson) {
 	l.typical += o.typical
 	l.weight += o.weight
 	l.sum += o.sum
+	l.logs += o.logs
 	l.streams += o.streams
 }
 
@@ -197,6 +204,15 @@ func (l lessons) note(f *Fit, parts int64, from *Fit) error {
 		}
 	}
 	return nil
+}
+
+// apart is by what the evidences of the parts are higher, each at its own dispersion D, than at the
+// common one: ½ (Σν log ΣνD/Σν - Σν log D).
+func (l *lesson) apart() float64 {
+	if d := 0.5 * (l.weight*math.Log(l.sum/l.weight) - l.logs); l.vague == 0 && d > 0 && special.Finite(d) {
+		return d
+	}
+	return 0
 }
 
 // of is the value of all parts where they have one, else x.

@@ -819,6 +819,46 @@ func (t *tied) Known(k int) int64 {
 	return n
 }
 
+// Gain implements stream.Whole.
+func (t *tied) Gain(k int) float64 {
+	b := t.bank[k]
+	b.Bring()
+	sum := -b.LogDet()
+	for j := range b.Mean {
+		sum += math.Log(t.blockPrior(j).Variance)
+	}
+	for l := range t.owner {
+		if _, q, _ := b.Leaf(l); q > 0 { // else it is known
+			sum += math.Log(t.leafPrior(l).Variance / q)
+		}
+	}
+	return sum
+}
+
+// Apart implements stream.Whole.
+func (t *tied) Apart(k int, dst []float64) []float64 {
+	b := t.bank[k]
+	b.Bring()
+	add := func(mean float64, prior kernels.Weight) {
+		dst = append(dst, (mean-prior.Mean)/math.Sqrt(prior.Variance))
+	}
+	for j, m := range b.Mean {
+		add(m, t.blockPrior(j))
+	}
+	for l := range t.owner {
+		mean, q, h := b.Leaf(l)
+		if q == 0 {
+			continue
+		}
+		mean += dense.Dot(h, b.Mean)
+		if c := t.of[l]; c >= 0 {
+			mean -= b.Mean[t.cols[c].mean]
+		}
+		add(mean, t.leafPrior(l))
+	}
+	return dst
+}
+
 // Determined implements stream.Form: the count is kept with every change.
 func (t *tied) Determined(k int) int64 { return t.Known(k) }
 

@@ -327,6 +327,14 @@ func (b *Belief) Variances(dst []float64) {
 	}
 }
 
+// LogDet is log |P|.
+func (b *Belief) LogDet() (sum float64) {
+	for j := range b.Mean {
+		sum += math.Log(*b.entry(j, j))
+	}
+	return 2 * sum
+}
+
 // Cov sets dst to P.
 func (b *Belief) Cov(dst *dense.Matrix) {
 	l := b.Root()

@@ -485,6 +485,27 @@ func (s *joint) Determined(k int) int64 {
 	return b.known
 }
 
+// Gain implements stream.Whole.
+func (s *joint) Gain(k int) float64 {
+	c, ok := s.bank[k].cov.(interface{ logDetPrec() float64 })
+	if !ok { // of drift
+		return math.NaN()
+	}
+	sum := c.logDetPrec()
+	for _, v := range s.restV {
+		sum += math.Log(v)
+	}
+	return sum
+}
+
+// Apart implements stream.Whole.
+func (s *joint) Apart(k int, dst []float64) []float64 {
+	for j, m := range s.bank[k].mean {
+		dst = append(dst, (m-s.restMu[j])/math.Sqrt(s.restV[j]))
+	}
+	return dst
+}
+
 // Approximates implements stream.Approximate: a precision of low rank that rows without noise have a
 // part in has no digits left of what other rows and the prior say.
 func (s *joint) Approximates() float64 {

@@ -56,6 +56,13 @@ func (r *root) size0(p int) {
 	*r = root{p: p, l: stop.Make[float64](r.stop, p*(p+1)/2), f: make([]float64, p), b: make([]float64, p), x: make([]float64, p), stop: r.stop}
 }
 
+func (r *root) logDetPrec() (sum float64) {
+	for j := range r.p {
+		sum -= 2 * math.Log(r.col(j)[0])
+	}
+	return sum
+}
+
 // col is column j from the diagonal down.
 func (r *root) col(j int) []float64 {
 	lo := j*r.p - j*(j-1)/2

@@ -3,6 +3,8 @@ package lik
 import (
 	"fmt"
 	"math"
+
+	"github.com/bglm/bglm/kernels/special"
 )
 
 // Learning is the gaussian likelihood with a noise variance D that is learnt from the
@@ -47,6 +49,10 @@ type Learning struct {
 	rows0 float64 // at the start
 	d0    float64
 
+	believed float64 // D when it last changed so much that the beliefs followed
+
+	squares float64 // Q, see Squares
+
 	info, info0 float64 // with Drift: I now and at the start
 }
 
@@ -58,7 +64,7 @@ func NewLearning(l Likelihood, n int64) (*Learning, error) {
 	if !ok {
 		return nil, fmt.Errorf("dispersion = 'auto' is learnt row by row for gaussian with link identity; for %s with link %s take a method that keeps its rows", l.Family(), l.Link())
 	}
-	return &Learning{gaussian: g, rows: float64(n), rows0: float64(n), d0: g.dispersion}, nil
+	return &Learning{gaussian: g, rows: float64(n), rows0: float64(n), d0: g.dispersion, believed: g.dispersion}, nil
 }
 
 // determined is the unit of Determined: sums of such integers do not depend on their
@@ -94,7 +100,7 @@ func (g *Learning) Begin(o Obs, m, v float64) {
 		least = LeastNoise
 	}
 	if d := math.Max(e*e-mostPrior*v, least*v); d > 0 && d <= maxDispersion {
-		g.dispersion = d
+		g.dispersion, g.believed = d, d
 	}
 }
 
@@ -193,6 +199,11 @@ func (g *Learning) Learn(o Obs, m, v float64, before, after int64) float64 {
 	if !(o.Weight > 0) {
 		return 1
 	}
+	e := o.Y - m
+	taught := g.dispersion * (e / (v + g.dispersion/o.Weight)) * e
+	if !g.Drift && special.Finite(taught) {
+		g.squares += taught
+	}
 	nu := g.freedom(before)
 	first := g.rows == 0
 	g.rows += o.Weight
@@ -204,8 +215,6 @@ func (g *Learning) Learn(o Obs, m, v float64, before, after int64) float64 {
 	if first || !(next > 0) || !(gain > 0) && !(next >= 1) {
 		return 1
 	}
-	e := o.Y - m
-	taught := g.dispersion * (e / (v + g.dispersion/o.Weight)) * e
 	d := 0.0
 	if left := next - nu; gain > 0 {
 		if o.Weight != 1 { // by degree of freedom
@@ -263,6 +272,7 @@ func (g *Learning) set(d float64, known int64) float64 {
 	if ratio < least && ratio > 1/least {
 		return 1
 	}
+	g.believed = d
 	return ratio
 }
 
@@ -291,8 +301,18 @@ func (g *Learning) Recast(ratio float64) {
 	q := ratio * ratio
 	g.dispersion *= q
 	g.d0 *= q
+	g.believed *= q
+	g.squares *= q
 	g.info, g.info0 = g.info/q/q, g.info0/q/q
 }
+
+// Squares is the weighted sum of the rows' squares about the mean of the weights, Q: with exact
+// beliefs Q/D + (μ - μ0)ᵀ Λ0 (μ - μ0) gains e²/(v + D/w) with a row. Learn adds D times that;
+// whoever knows the weights takes off D times what their distance gains (AddSquares).
+func (g *Learning) Squares() float64 { return g.squares }
+
+// AddSquares adds to Squares.
+func (g *Learning) AddSquares(more float64) { g.squares += more }
 
 // Information is I of what drifts, 0 for other.
 func (g *Learning) Information() float64 { return g.info }
@@ -300,10 +320,14 @@ func (g *Learning) Information() float64 { return g.info }
 // Rows are those that came, by weight.
 func (g *Learning) Rows() float64 { return g.rows }
 
+// Believed is D when it last changed so much that the beliefs followed.
+func (g *Learning) Believed() float64 { return g.believed }
+
 // Resume starts at the variance d, in the unit of the responses at hand, that so many rows, by
 // weight, have taught, with their I where there is drift.
-func (g *Learning) Resume(d, rows, info float64) {
+func (g *Learning) Resume(d, believed, rows, info float64) {
 	g.dispersion, g.d0 = d, d
+	g.believed = believed
 	g.info, g.info0 = info, info
 	g.rows, g.rows0 = rows, rows
 }
@@ -340,7 +364,7 @@ func (g *Learning) Merge(o *Learning, known [3]int64) (λ [3]float64) {
 			}
 		}
 	}
-	g.dispersion = d
+	g.dispersion, g.believed = d, d
 	g.rows += o.rows - o.rows0
 	return [3]float64{da / d, db / d, g.d0 / d}
 }

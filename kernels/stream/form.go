@@ -122,6 +122,15 @@ type PriorLearner interface {
 	Priors(f *kernels.Fit)
 }
 
+// Whole is a Form that can say what the rows did to all weights together.
+type Whole interface {
+	// Gain is log |Λ|/|Λ0|, what the data have added to the precision of belief k.
+	Gain(k int) float64
+	// Apart appends the means of belief k, each in deviations from that of its prior, which is given
+	// that of their level mean for leaves.
+	Apart(k int, dst []float64) []float64
+}
+
 // LearnsFrom is the number of rows from which prior variances are learnt.
 const LearnsFrom = 16
 

@@ -50,6 +50,12 @@ func (s *State) keep(f *kernels.Fit, k int) {
 	if d, info := b.learning.Dispersion(), b.learning.Information(); noiseOf(f, s.units.responses()) != d || info != 0 {
 		f.Keep(kernels.KeptNoise, d, info)
 	}
+	if s.wholly(k) != nil {
+		f.Keep(kernels.KeptSquares, b.learning.Squares(), b.learning.squares.far)
+		if d := b.learning.Believed(); d != b.learning.Dispersion() {
+			f.Keep(kernels.KeptBelieved, d, 0)
+		}
+	}
 	if c, ok := s.form.(Counter); ok && c.Count(k) != s.form.Known(k) {
 		f.Keep(kernels.KeptDetermined, float64(s.form.Known(k)-c.Count(k)), 0)
 	}
@@ -132,11 +138,19 @@ func resumeNoise(l *lik.Learning, m *kernels.Model, scale float64) {
 	own := *f // the dispersion may be another one, which was asked for
 	own.Dispersion = l.Dispersion()
 	d, info := noiseOf(&own, scale), 0.0
-	if kept, of, ok := f.Kept(kernels.KeptNoise); ok && own.Dispersion == f.Dispersion {
-		d, info = kept, of
+	believed := d
+	if own.Dispersion == f.Dispersion {
+		if kept, of, ok := f.Kept(kernels.KeptNoise); ok {
+			d, info = kept, of
+		}
+		if believed = d; info == 0 {
+			if kept, _, ok := f.Kept(kernels.KeptBelieved); ok {
+				believed = kept
+			}
+		}
 	}
 	_, taught := f.Told()
-	l.Resume(d, taught, info)
+	l.Resume(d, believed, taught, info)
 }
 
 // resumeShape gives l what a fit knows of its shape.

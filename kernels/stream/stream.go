@@ -114,7 +114,8 @@ type member struct {
 // learning is a member's own likelihood, and the rule bound to it.
 type learning struct {
 	*lik.Learning
-	up Update
+	up      Update
+	squares squares
 }
 
 // New returns the state before the first row.
@@ -268,7 +269,7 @@ func (p *Plan) learning(l *lik.Learning) *learning {
 	if err != nil { // the same options bound before
 		panic(err)
 	}
-	return &learning{l, up}
+	return &learning{Learning: l, up: up}
 }
 
 // Fresh is the prior of feature id of d that is not named by itself: that of its column where
@@ -714,9 +715,14 @@ func (s *State) onCourse(y, o lik.Obs, r *met) {
 }
 
 func (s *State) rescale(k int, lambda float64) {
-	if lambda != 1 && s.plan.noise {
-		s.form.Rescale(k, lambda)
+	if lambda == 1 || !s.plan.noise {
+		return
 	}
+	d := s.believed(k)
+	s.change(k, lambda*d, d, func() float64 {
+		s.form.Rescale(k, lambda)
+		return math.NaN()
+	})
 }
 
 // doubts raises the noise of belief k, and says so, where a row that comes would be told only
@@ -831,7 +837,9 @@ func (s *State) CloneTo(old *State) *State {
 	c.bank = append(c.one[:0], s.bank...)
 	for k := range c.bank {
 		if b := &c.bank[k]; b.learning != nil {
+			squares := b.learning.squares
 			b.learning = s.plan.learning(b.learning.Learning)
+			b.learning.squares = squares
 		}
 		c.bank[k].counts = s.plan.cloneSpread(c.bank[k].counts)
 	}
@@ -953,14 +961,21 @@ func (s *State) multiply(ctx context.Context, product Product, src *State) error
 				scale = [3]float64{1, 1, 1}
 			}
 		}
-		sum, apart, conflict, err := product.Multiply(k, scale, b.logZ)
-		if err != nil {
-			return fmt.Errorf("merging partial states: %w", err)
+		apart := 0.0
+		if err := s.united(k, src, func() (float64, error) {
+			sum, squared, conflict, err := product.Multiply(k, scale, b.logZ)
+			if err != nil {
+				return 0, fmt.Errorf("merging partial states: %w", err)
+			}
+			if b.counts != nil {
+				b.counts.score += sum - b.logZ
+			}
+			b.logZ, b.conflict = sum, max(b.conflict, conflict)
+			apart = squared
+			return apart, nil
+		}); err != nil {
+			return err
 		}
-		if b.counts != nil {
-			b.counts.score += sum - b.logZ
-		}
-		b.logZ, b.conflict = sum, max(b.conflict, conflict)
 		if parts != 0 {
 			s.rescale(k, b.learning.Disagree(apart, parts, s.form.Determined(k)))
 		}
@@ -1216,7 +1231,7 @@ func (s *State) summary(f *kernels.Fit) {
 	if p.Model.Options.AutoPrior {
 		s.form.(PriorLearner).Priors(f)
 	}
-	f.N, f.Skipped, f.LogEvidence = s.n, s.skipped, b.logZ
+	f.N, f.Skipped, f.LogEvidence = s.n, s.skipped, s.evidence(k)
 	if p.Model.HasTime {
 		f.Time = s.clock
 	}

@@ -305,6 +305,11 @@ func (s *State) determined() {
 			}
 		}
 	}
+	for k := range s.bank {
+		if !s.counts {
+			s.begin(k)
+		}
+	}
 	s.counts = true
 }
 
@@ -450,7 +455,12 @@ func (s *State) recast(r *Recast) {
 		return
 	}
 	for k := range s.bank {
-		gain := s.form.Recast(k, r)
+		gain := 0.0
+		d := s.believed(k)
+		s.change(k, d, d, func() float64 {
+			gain = s.form.Recast(k, r)
+			return gain
+		})
 		if s.given() {
 			s.bank[k].logZ += gain
 		}
@@ -586,18 +596,26 @@ func (s *State) reply(now Unit) {
 	shift := (old.Center - now.Center) / now.scale()
 	for k := range s.bank {
 		b := &s.bank[k]
+		d := s.believed(k)
 		// Noise that is 1 in the unit stays as it was, unless the unit was none to go by.
 		if ratio != 1 && !(s.plan.unitNoise && math.Abs(math.Log(ratio)) > farUnit) {
-			s.form.Rescale(k, 1/(ratio*ratio))
+			s.change(k, d, d*ratio*ratio, func() float64 { // the prior is another, as if the noise were
+				s.form.Rescale(k, 1/(ratio*ratio))
+				return math.NaN()
+			})
 		}
-		s.form.Stretch(k, ratio)
-		if s.units.centred && shift != 0 {
-			s.lift(k, shift)
-		}
-		if b.learning != nil {
-			b.learning.Recast(ratio)
-			s.form.Determined(k)
-		}
+		s.change(k, d, d, func() float64 {
+			s.form.Stretch(k, ratio)
+			if s.units.centred && shift != 0 {
+				s.lift(k, shift)
+			}
+			if b.learning != nil {
+				b.learning.Recast(ratio)
+				b.learning.squares.q0 *= ratio * ratio
+				s.form.Determined(k)
+			}
+			return math.NaN()
+		})
 		if old.Scale == 0 {
 			b.logZ -= y.owed * math.Log(now.Scale)
 		}
