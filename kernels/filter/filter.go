@@ -599,7 +599,9 @@ func (p *restorer) Prior(i int) kernels.Weight {
 // Pin implements stream.Restorer.
 func (p *restorer) Pin(js []int, xs []float64, delta, about float64) float64 {
 	s, b := p.s, p.b
-	fs := make([]uint32, len(js)) // the intercept is feature 0
+	s.stop.Check() // there is a pin for each number, and each takes as long as a row
+	// The intercept is feature 0.
+	fs := make([]uint32, len(js))
 	for e, i := range js {
 		if i >= 0 {
 			fs[e] = p.r.IDs[i]
@@ -627,6 +629,7 @@ func (s *joint) Stretch(k int, ratio float64) {
 		if m == 0 {
 			continue
 		}
+		s.stop.Check()
 		if v := b.cov.predict([]int32{int32(j)}, []float64{1}); v > 0 {
 			b.cov.absorb(b.mean, stream.Back(kernels.Weight{Mean: m, Variance: s.restV[j]}, v, ratio))
 		}

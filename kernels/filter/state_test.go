@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -895,6 +896,43 @@ func TestInterruptedMerge(t *testing.T) {
 		if _, err := b.Fit(ctx); !errors.Is(err, stop.ErrInterrupted) {
 			t.Errorf("%s: fit: %v", c.name, err)
 		}
+	}
+}
+
+// A change of units, which takes as long as so many rows as there are numbers, ends when the context does.
+func TestInterruptedUnits(t *testing.T) {
+	m := (&kernels.Model{Lik: like(t, "", "logit"), Prior: kernels.DefaultPrior, Options: kernels.Options{Standardize: true}}).Complete()
+	for j := range 3 {
+		m.Priors = append(m.Priors, kernels.Belief{Feature: fmt.Sprint("x", j), Weight: kernels.Weight{Mean: 0.5, Variance: 1}})
+	}
+	var d kernels.Dict
+	if err := m.Name(&d); err != nil {
+		t.Fatal(err)
+	}
+	s, err := newJoint(&stream.Plan{Model: m, Rates: []float64{0}}, &d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, f := range map[string]func(){
+		"units of numbers": func() {
+			r := &stream.Recast{IDs: []uint32{1, 2, 3}, Old: slices.Repeat([]stream.Unit{{Scale: 1}}, 3), New: slices.Repeat([]stream.Unit{{Center: 1, Scale: 2}}, 3)}
+			r.Restore(&restorer{s, s.bank[0], r, int(s.at[0])})
+		},
+		"units of responses": func() { s.Stretch(0, 2) },
+	} {
+		f() // under no context
+		if err := func() (err error) {
+			halt := stop.Watch(cancelled, 0)
+			defer halt.End(&err)
+			s.Under(halt)
+			f()
+			return nil
+		}(); !errors.Is(err, stop.ErrInterrupted) {
+			t.Errorf("%s: %v", name, err)
+		}
+		s.Under(nil)
 	}
 }
 
