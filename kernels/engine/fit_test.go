@@ -74,6 +74,9 @@ func TestFitErrors(t *testing.T) {
 		{"laplace", rows.Table{X: rows.Fields(x), Y: rows.Numbers("y", []float64{1, 7})}, "", "row 2: y = 7"},
 		{"laplace", rows.Table{X: x, Y: x}, "gaussian", "x is Numbers; allowed: Fields"},
 		{"laplace", rows.Table{X: rows.Fields(x), Y: rows.Numbers("y", []float64{1, 0}), Weight: rows.Texts("w", []string{"a", "b"})}, "", "weight is Texts; allowed: Numbers"},
+		{"laplace", rows.Table{X: rows.Fields(x), Y: rows.Texts("y", []string{"no", "yes"})}, "", "y is Texts; allowed: numbers or truth values; labels are for softmax"},
+		{"adf", rows.Table{X: rows.Fields(x), Y: rows.Lists([][]float64{{1}, {0}})}, "gaussian", "y is Lists; allowed: numbers"},
+		{"gp", rows.Table{X: rows.Lists([][]float64{{1}, {2}}), Y: rows.Fields(x)}, "", "y is Fields; allowed: numbers"},
 		{"gp", rows.Table{X: rows.Fields(x), Y: rows.Numbers("y", []float64{1, 0})}, "", "takes a list of numbers"},
 		{"gp", rows.Table{X: rows.Lists([][]float64{{1}, {1, 2}}), Y: rows.Numbers("y", []float64{1, 0})}, "", "row 2: x has 2 values, the rows before have 1"},
 	} {

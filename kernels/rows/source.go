@@ -213,13 +213,18 @@ func (s *Source) nulls(lo, hi int) (dropped int) {
 }
 
 // read reads the scalars of rows [lo, hi) and notes the first fault of each row:
-// the response, its features, then weight, offset and time.
+// the response, its features, then weight, offset and time. Errors: responses that are no
+// numbers, where these are not classes.
 func (s *Source) read(lo, hi int, dst Sink, m *kernels.Model, check bool) error {
 	n := hi - lo
 	s.fault = s.fault[:0]
 	s.y = resize(s.y, n)
 	classes, labelled := dst.(Labelled)
 	if !labelled {
+		switch s.Y.Kind() {
+		case Text, Coded, List, Map, Struct, Other: // they have no Floats, which would be left at 0
+			return fmt.Errorf("y is %s; allowed: numbers or truth values; labels are for softmax", s.Y.Type())
+		}
 		s.Y.Floats(s.y, lo)
 	}
 	for k := range s.scalar {
