@@ -85,7 +85,7 @@ var foreign = []struct{ pattern, may string }{
 	{"cmd/chart", "golang.org/x/image/..."},
 	{"sql", ""},
 	{"arrowio/duckdb", "github.com/duckdb/... github.com/apache/arrow-go/v18/..."},
-	{"arrowio", "github.com/apache/arrow-go/v18/..."},
+	{"arrowio", "github.com/apache/arrow-go/v18/... github.com/klauspost/compress/zstd"}, // whose codec Parquet has with a bound
 	{"arrowio/...", "github.com/apache/arrow-go/v18/... github.com/google/flatbuffers/..."},
 	{"udf/internal/capi", "C github.com/duckdb/duckdb-go-bindings github.com/duckdb/duckdb-go-bindings/..."},
 	{"udf", ""},
