@@ -16,6 +16,9 @@ import (
 // Intercept is the feature that every row has with value 1.
 const Intercept = "(Intercept)"
 
+// ErrIntercept is the error of rows that name the intercept where they have it already.
+var ErrIntercept = fmt.Errorf("feature %q is the intercept, which every row has by itself; leave it out, give it another name, or fit without the intercept", Intercept)
+
 // Dict numbers feature names 0, 1, 2, ... in order of first appearance.
 //
 // A name lies in two words, its length and up to 12 bytes of text, longer ones in

@@ -66,7 +66,7 @@ func (n *Names) Belief(id uint32) int {
 // Row is a batch of one row of named features, the intercept added where the fit has
 // one; names may repeat, their values add up. NaN is a number that is missing (Entries), and of
 // hashed features none. It is valid until the next Row.
-// Errors: lengths that differ, more features than the dictionary holds.
+// Errors: lengths that differ, an intercept of 1 beside the row's own (kernels.ErrIntercept), more features than the dictionary holds.
 func (n *Names) Row(names []string, values []float64, offset float64) (*kernels.Batch, error) {
 	if len(names) != len(values) {
 		return nil, fmt.Errorf("%d names and %d values; allowed: as many of both", len(names), len(values))
@@ -79,6 +79,9 @@ func (n *Names) Row(names []string, values []float64, offset float64) (*kernels.
 	for k, name := range names {
 		if n.dict.HashBits > 0 && math.IsNaN(values[k]) {
 			continue // in a slot that names share it would take the others along
+		}
+		if n.intercept && name == kernels.Intercept && values[k] == 1 {
+			return nil, kernels.ErrIntercept
 		}
 		if err := b.AddNamed(&n.dict, name, values[k]); err != nil {
 			return nil, err

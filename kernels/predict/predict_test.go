@@ -1,6 +1,7 @@
 package predict
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -127,6 +128,9 @@ func TestNames(t *testing.T) {
 	s := scorer(t, f)
 	if _, v, _ := s.Linear(row(t, s, nil, nil), 0); v != 7 {
 		t.Errorf("variance of the intercept alone %v, want its prior's 7", v)
+	}
+	if _, err := s.Row([]string{"a", kernels.Intercept}, []float64{2, 1}, 0); !errors.Is(err, kernels.ErrIntercept) {
+		t.Errorf("the intercept twice: %v", err)
 	}
 	f.HashBits = 3
 	var d kernels.Dict

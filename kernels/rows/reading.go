@@ -285,7 +285,7 @@ func (e *Encoder) clashes() bool {
 		!slices.ContainsFunc(e.as.known, func(c kernels.FitColumn) bool { return c.Name == kernels.Intercept })
 }
 
-var errIntercept = ErrValue{Err: fmt.Errorf("feature %q is the intercept, which every row has by itself; leave it out, give it another name, or fit without the intercept", kernels.Intercept)}
+var errIntercept = ErrValue{Err: kernels.ErrIntercept}
 
 // refuseIntercept faults the rows of t, of several entries, that name the intercept where they have
 // it already.

@@ -12,7 +12,8 @@ import (
 )
 
 // Row is named features to be scored: the name of a number, `column=level` of a level. Names
-// may repeat, their values add up.
+// may repeat, their values add up. What a row has of the intercept is added to the 1 that it has by itself,
+// unless it is that 1 again, which is an error, as is any intercept of rows to learn from.
 //
 // A fit that remembers columns wants them all, by name without regard to case, as a STRUCT in
 // SQL: a number that is NaN, or `column IS NULL`, has no value (of an interaction of levels and numbers NaN is a
@@ -44,7 +45,7 @@ func (r *Row) value(k int) float64 {
 //
 // Cost: O(k) for k features under a diagonal covariance, O(k p) full, O(k rank) low
 // rank; no allocation once the buffers of wide rows and joint covariances are there.
-// Errors: as many values as names are needed; columns that the fit remembers and the row does
+// Errors: as many values as names are needed; an intercept of 1; columns that the fit remembers and the row does
 // not have, or in another kind; a predictor that is not finite; a kind of prediction that is none.
 func (s *Snapshot) Predict(r Row, kind predict.Kind) (float64, error) {
 	if err := kind.Check(); err != nil {
@@ -94,6 +95,13 @@ func (s *Snapshot) Linear(r Row) (m, v float64, err error) {
 	all := false
 	if s.simple {
 		m, v, all = s.distinct(&r)
+	}
+	if !all && s.fit.Intercept && (s.columns == nil || r.Open) {
+		for k, name := range r.Names {
+			if name == kernels.Intercept && r.value(k) == 1 {
+				return 0, 0, kernels.ErrIntercept
+			}
+		}
 	}
 	switch {
 	case all:

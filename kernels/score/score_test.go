@@ -154,10 +154,16 @@ func TestErrors(t *testing.T) {
 		{score.Row{Names: []string{"a"}, Values: []float64{1, 2}}, "1 names and 2 values"},
 		{score.Row{Names: []string{"a"}, Values: []float64{math.NaN()}}, "linear predictor"},
 		{score.Row{Names: []string{"a"}, Values: []float64{1e200}}, "scale the features down"},
+		{score.Row{Names: []string{"a", kernels.Intercept}, Values: []float64{2, 1}}, "is the intercept, which every row has by itself"},
+		{score.Row{Names: append(make([]string, 40), kernels.Intercept)}, "is the intercept, which every row has by itself"},
 	} {
 		if _, err := s.Predict(c.row, predict.Exact); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v, want %q", err, c.want)
 		}
+	}
+	one, _, _ := s.Linear(score.Row{})
+	if m, _, err := s.Linear(score.Row{Names: []string{kernels.Intercept}, Values: []float64{-1}}); err != nil || one == 0 || m != 0 {
+		t.Errorf("a row without the intercept: %v, %v", m, err)
 	}
 	if _, err := s.Dist(score.Row{}, 1); err == nil {
 		t.Error("a level of 1")

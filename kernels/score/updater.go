@@ -201,6 +201,9 @@ func (u *Updater) encode(rows []Observation) error {
 		if err := u.model.Lik.Check(lik.Obs{Y: r.Y, Weight: kernels.Or(r.Weight, 1), Trials: r.Trials}); err != nil {
 			return fmt.Errorf("row %d: %w", i+1, err)
 		}
+		if !u.model.NoIntercept && slices.Contains(r.Names, kernels.Intercept) {
+			return fmt.Errorf("row %d: %w", i+1, kernels.ErrIntercept)
+		}
 		sum := r.Offset + r.Time
 		for k, x := range r.Values {
 			if u.columns == nil || x == x || !u.columns.lacks(r.Names[k]) {

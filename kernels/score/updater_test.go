@@ -144,11 +144,12 @@ func TestUpdaterErrors(t *testing.T) {
 	}
 	good := observation(0)
 	for want, bad := range map[string]score.Observation{
-		"row 2: y = 2":                   {Y: 2},
-		"row 2: 1 names and 0 values":    {Row: score.Row{Names: []string{"a"}, Values: []float64{}}},
-		"row 2: its values":              {Row: score.Row{Names: []string{"a"}, Values: []float64{math.Inf(1)}}},
-		"row 2: weight = -1":             {Weight: -1},
-		"more than max_features = 3 fea": {Row: score.Row{Names: []string{"a", "b", "c"}}},
+		"row 2: y = 2":                    {Y: 2},
+		"row 2: 1 names and 0 values":     {Row: score.Row{Names: []string{"a"}, Values: []float64{}}},
+		"row 2: its values":               {Row: score.Row{Names: []string{"a"}, Values: []float64{math.Inf(1)}}},
+		"row 2: weight = -1":              {Weight: -1},
+		`row 2: feature "(Intercept)" is`: {Row: score.Row{Names: []string{"a", "(Intercept)"}, Values: []float64{1, 2}}},
+		"more than max_features = 3 fea":  {Row: score.Row{Names: []string{"a", "b", "c"}}},
 	} {
 		if err := u.Learn(t.Context(), good, bad); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)
