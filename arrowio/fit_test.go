@@ -394,6 +394,14 @@ func TestJobErrors(t *testing.T) {
 	if _, err := Fit(t.Context(), r, ok); err == nil || !strings.Contains(err.Error(), `column "(Intercept)" has the name of the intercept`) {
 		t.Error(err)
 	}
+	twice := recordOf(t, col{"y", f64, `[1]`}, col{"x", arrow.StructOf(arrow.Field{Name: "a", Type: f64}, arrow.Field{Name: "a", Type: f64}), `[{"a": 1}]`})
+	if r, err = array.NewRecordReader(twice.Schema(), []arrow.RecordBatch{twice}); err != nil {
+		t.Fatal(err)
+	}
+	ok.Features, ok.Terms = "x", nil
+	if _, err := Fit(t.Context(), r, ok); err == nil || !strings.Contains(err.Error(), `two columns are called "a"`) {
+		t.Error(err)
+	}
 }
 
 func TestGroups(t *testing.T) {

@@ -77,6 +77,8 @@ func TestFitErrors(t *testing.T) {
 		{"laplace", rows.Table{X: rows.Fields(x), Y: rows.Texts("y", []string{"no", "yes"})}, "", "y is Texts; allowed: numbers or truth values; labels are for softmax"},
 		{"adf", rows.Table{X: rows.Fields(x), Y: rows.Lists([][]float64{{1}, {0}})}, "gaussian", "y is Lists; allowed: numbers"},
 		{"gp", rows.Table{X: rows.Lists([][]float64{{1}, {2}}), Y: rows.Fields(x)}, "", "y is Fields; allowed: numbers"},
+		{"laplace", rows.Table{X: rows.Fields(x, rows.Numbers("x", []float64{3, 1})), Y: rows.Numbers("y", []float64{1, 0})}, "", `two columns are called "x"`},
+		{"adf", rows.Table{X: rows.Fields(x, rows.Texts("x", []string{"a", "b"})), Y: rows.Numbers("y", []float64{1, 0})}, "", `two columns are called "x"`},
 		{"gp", rows.Table{X: rows.Fields(x), Y: rows.Numbers("y", []float64{1, 0})}, "", "takes a list of numbers"},
 		{"gp", rows.Table{X: rows.Lists([][]float64{{1}, {1, 2}}), Y: rows.Numbers("y", []float64{1, 0})}, "", "row 2: x has 2 values, the rows before have 1"},
 	} {

@@ -77,7 +77,8 @@ func columnsBefore(m *kernels.Model) (known []kernels.FitColumn) {
 
 // findTwins is the error of a column of numbers whose name a level of another column has, as
 // {g: 'a', 'g=a': 2} has them: the two would be one feature. It marks the columns whose indicator of
-// missing values is another column. A fit that knows both goes on with them.
+// missing values is another column. A fit that knows both goes on with them. Two columns of one name,
+// which only SQL refuses by itself, are an error too.
 func (e *Encoder) findTwins() error {
 	known := func(name string) bool {
 		return slices.ContainsFunc(e.as.known, func(c kernels.FitColumn) bool { return c.Name == name })
@@ -92,8 +93,13 @@ func (e *Encoder) findTwins() error {
 	if err := e.findPlaced(); err != nil {
 		return err
 	}
+	had := make(map[string]bool, len(e.terms))
 	for k := range e.terms {
 		t := &e.terms[k]
+		if had[t.name] && !t.holds() {
+			return fmt.Errorf("two columns are called %q, and would be one; give one of them another name", t.name)
+		}
+		had[t.name] = !t.holds()
 		if !t.numeric() {
 			continue
 		}
