@@ -43,6 +43,11 @@ func (in interval) contains(x float64) bool {
 	return !math.IsNaN(x) && !math.IsInf(x, 0) && in.has(x)
 }
 
+// outside is the error of a value of what has that name.
+func (in interval) outside(what, name string, x float64) error {
+	return fmt.Errorf("%s %q has %v; allowed: %s", what, name, x, in.allowed)
+}
+
 var (
 	anyNumber   = interval{"a finite number", func(float64) bool { return true }}
 	nonNegative = interval{"a finite number >= 0", func(x float64) bool { return x >= 0 }}
@@ -295,9 +300,6 @@ func priorBy(s *Settings, v Source) error {
 		case nil:
 			continue
 		case float64:
-			if !nonNegative.contains(x) {
-				return fmt.Errorf("column %q has %v; allowed: %s or 'auto'", e.Name, x, nonNegative.allowed)
-			}
 			c.Variance = x
 		case string:
 			if !strings.EqualFold(x, "auto") {
@@ -307,10 +309,20 @@ func priorBy(s *Settings, v Source) error {
 		default:
 			return fmt.Errorf("column %q has %v; allowed: %s or 'auto'", e.Name, x, nonNegative.allowed)
 		}
-		if s.PriorBy.Of(e.Name) != nil {
-			return fmt.Errorf("column %q is there twice", e.Name)
-		}
 		s.PriorBy = append(s.PriorBy, c)
+	}
+	return checkPriorBy(s.PriorBy)
+}
+
+// checkPriorBy reports a column that is there twice, and a variance that is none.
+func checkPriorBy(all kernels.ColumnPriors) error {
+	for k, c := range all {
+		if !c.Auto && !nonNegative.contains(c.Variance) {
+			return fmt.Errorf("%w or 'auto'", nonNegative.outside("column", c.Column, c.Variance))
+		}
+		if all[:k].Of(c.Column) != nil {
+			return fmt.Errorf("column %q is there twice", c.Column)
+		}
 	}
 	return nil
 }
@@ -320,6 +332,12 @@ func correlated(s *Settings, v Source) error {
 	if err := v.Decode(&s.Correlated); err != nil {
 		return err
 	}
+	return checkCorrelated(s)
+}
+
+// checkCorrelated reports sets that share a column or have one alone, and a column whose prior variance
+// is given.
+func checkCorrelated(s *Settings) error {
 	seen := map[string]bool{}
 	for _, set := range s.Correlated {
 		if len(set) < 2 {
@@ -360,7 +378,7 @@ func entries(v Source, in interval) (all []Entry, err error) {
 	}
 	for _, e := range all {
 		if !e.Null && !in.contains(e.Value) {
-			return nil, fmt.Errorf("feature %q has %v; allowed: %s", e.Name, e.Value, in.allowed)
+			return nil, in.outside("feature", e.Name, e.Value)
 		}
 	}
 	return all, nil

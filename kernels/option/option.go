@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -306,8 +307,8 @@ func (all Specs) Decode(options iter.Seq2[string, Source]) (*Settings, error) {
 		}
 	}
 	s.Prior = s.Prior.Literal()
-	if s.Forgets() && (s.Noise > 0 || s.NoiseBy != nil || s.Options.AutoNoise) {
-		return nil, &argument.Error{Name: "process_noise", Why: "and forgetting are two models of drift; give one of them"}
+	if err := s.checkDrift(); err != nil {
+		return nil, err
 	}
 	if s.Start != nil {
 		return s, s.Continue(s.Start)
@@ -337,8 +338,8 @@ func (p *Spec) read(s *Settings, v Source) error {
 	return &argument.Error{Name: p.Key, Found: found, Allowed: p.Allowed(nil)}
 }
 
-// Validate reports a number or word that is out of its option's range: what Decode would
-// not have set.
+// Validate reports a number or word that is out of its option's range, and beliefs and numbers by name
+// that are none: what Decode would not have set.
 func (s *Settings) Validate() error {
 	for _, p := range list {
 		for _, f := range p.forms {
@@ -349,6 +350,33 @@ func (s *Settings) Validate() error {
 				return &argument.Error{Name: p.Key, Found: Show(x), Allowed: p.Allowed(nil)}
 			}
 		}
+	}
+	return s.checkNamed()
+}
+
+// checkNamed is Validate of options that are values by name, and of those that exclude each other.
+func (s *Settings) checkNamed() error {
+	var noise error
+	for _, name := range slices.Sorted(maps.Keys(s.NoiseBy)) {
+		if x := s.NoiseBy[name]; noise == nil && !nonNegative.contains(x) {
+			noise = nonNegative.outside("feature", name, x)
+		}
+	}
+	for _, c := range []struct {
+		key string
+		err error
+	}{{"process_noise", noise}, {"priors", checkBeliefs(s.Priors)}, {"prior_variance", checkPriorBy(s.PriorBy)}, {"correlated", checkCorrelated(s)}, {"at", checkBeliefs(s.At)}} {
+		if c.err != nil {
+			return &argument.Error{Name: c.key, Err: c.err}
+		}
+	}
+	return s.checkDrift()
+}
+
+// checkDrift reports two models of drift.
+func (s *Settings) checkDrift() error {
+	if s.Forgets() && (s.Noise > 0 || s.NoiseBy != nil || s.Options.AutoNoise) {
+		return &argument.Error{Name: "process_noise", Why: "and forgetting are two models of drift; give one of them"}
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -109,6 +110,18 @@ func TestValidate(t *testing.T) {
 		{func(s *Settings) { s.Options.TimeLimit = -time.Second }, "time_limit: found -1"},
 		{func(s *Settings) { s.Options.Process.Kernel = "rbff" }, "kernel: found 'rbff'"},
 		{func(s *Settings) { s.Prior.Variance = -2 }, "prior_variance: found -2"},
+		{func(s *Settings) { s.NoiseBy = map[string]float64{"a": 1, "u": -1} }, `process_noise: feature "u" has -1; allowed: a finite number >= 0`},
+		{func(s *Settings) { s.Noise, s.Forgetting = 0.1, 0.9 }, "process_noise and forgetting are two models of drift"},
+		{func(s *Settings) { s.Priors = []kernels.Belief{{Feature: "a"}, {Feature: "a"}} }, `priors: feature "a" has more than one belief`},
+		{func(s *Settings) {
+			s.Priors = []kernels.Belief{{Feature: "a", Weight: kernels.Weight{Variance: math.NaN()}}}
+		}, `priors: feature "a": variance = NaN`},
+		{func(s *Settings) { s.At = []kernels.Belief{{Feature: "a"}, {Feature: "a"}} }, `at: feature "a" has more than one belief`},
+		{func(s *Settings) { s.PriorBy = kernels.ColumnPriors{{Column: "a", Variance: -1}} }, `prior_variance: column "a" has -1; allowed: a finite number >= 0 or 'auto'`},
+		{func(s *Settings) {
+			s.PriorBy = kernels.ColumnPriors{{Column: "a", Auto: true}, {Column: "A", Auto: true}}
+		}, `prior_variance: column "A" is there twice`},
+		{func(s *Settings) { s.Correlated = [][]string{{"a"}} }, "correlated: a set of 1; allowed: two columns or more"},
 	} {
 		s := Defaults()
 		c.set(s)

@@ -142,12 +142,19 @@ func (x value) beliefs(to *[]kernels.Belief) error {
 			all = append(all, entry{&name, e.Mean, e.Variance})
 		}
 	}
-	seen := map[string]bool{}
 	for _, e := range all {
 		if e.Feature == nil || e.Mean == nil || e.Variance == nil {
 			return ErrType
 		}
-		b := kernels.Belief{Feature: *e.Feature, Weight: kernels.Weight{Mean: *e.Mean, Variance: *e.Variance}}
+		*to = append(*to, kernels.Belief{Feature: *e.Feature, Weight: kernels.Weight{Mean: *e.Mean, Variance: *e.Variance}})
+	}
+	return checkBeliefs(*to)
+}
+
+// checkBeliefs reports a feature that is there twice, and a belief that is none.
+func checkBeliefs(all []kernels.Belief) error {
+	seen := make(map[string]bool, len(all))
+	for _, b := range all {
 		if seen[b.Feature] {
 			return fmt.Errorf("feature %q has more than one belief", b.Feature)
 		}
@@ -155,7 +162,6 @@ func (x value) beliefs(to *[]kernels.Belief) error {
 			return fmt.Errorf("feature %q: %w", b.Feature, err)
 		}
 		seen[b.Feature] = true
-		*to = append(*to, b)
 	}
 	return nil
 }
