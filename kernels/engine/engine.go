@@ -171,6 +171,11 @@ func (m *Method) Model(s *option.Settings, times, trials bool) (*kernels.Model, 
 		return nil, err
 	}
 	s.Complete()
+	if s.Lik == nil { // Go may have set Start, and not called Continue
+		if err := s.Resume(); err != nil {
+			return nil, err
+		}
+	}
 	s.Options.Standardize = s.Standardize.Or(s.Options.Standardize)
 	given := s.Params
 	front := m.Name == Auto

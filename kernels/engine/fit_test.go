@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -123,6 +124,50 @@ func ExampleFit() {
 	// (Intercept)   0.223 ± 0.823
 	// origin=ATL    0.444 ± 0.795
 	// origin=BOS   -0.422 ± 0.798
+}
+
+// Settings whose Start is set go on as those of Continue do: what stands at its default is that of the
+// fit, and what does not must agree with it.
+func TestFitOnFromStart(t *testing.T) {
+	counts := func() *rows.Table {
+		return &rows.Table{X: rows.Lists([][]string{{"a"}, {"b"}, {"a", "b"}, {"c"}}), Y: rows.Numbers("y", []float64{3, 0, 2, 5})}
+	}
+	first := func() *option.Settings {
+		s := option.Defaults()
+		s.Family, s.NoIntercept, s.HashBits, s.Prior.Variance = "poisson", true, 4, 2
+		return s
+	}
+	for _, method := range []string{"adf", "laplace", "ep"} {
+		start, err := engine.Fit(t.Context(), method, first(), counts())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := option.Defaults()
+		if err := want.Continue(start.Fit); err != nil {
+			t.Fatal(err)
+		}
+		a, err := engine.Fit(t.Context(), method, want, counts())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := option.Defaults()
+		s.Start = start.Fit
+		b, err := engine.Fit(t.Context(), method, s, counts())
+		if err != nil || b.Family != "poisson" || b.Intercept || b.HashBits != 4 || b.N != 8 || !slices.Equal(a.Beliefs, b.Beliefs) {
+			t.Errorf("%s: %v; %+v, want %+v", method, err, b, a)
+		}
+		for key, set := range map[string]func(s *option.Settings){
+			"family":    func(s *option.Settings) { s.Family = "gaussian" },
+			"hash_bits": func(s *option.Settings) { s.HashBits = 5 },
+		} {
+			s := option.Defaults()
+			s.Start = start.Fit
+			set(s)
+			if _, err := engine.Fit(t.Context(), method, s, counts()); err == nil || !strings.Contains(err.Error(), key+": found ") || !strings.Contains(err.Error(), "the prior fit has") {
+				t.Errorf("%s, %s: %v", method, key, err)
+			}
+		}
+	}
 }
 
 // A table without rows gives the prior.

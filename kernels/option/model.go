@@ -2,6 +2,7 @@ package option
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -75,6 +76,30 @@ func (s *Settings) Continue(f *kernels.Fit) error {
 	}
 	s.Prior = s.Prior.Literal()
 	return nil
+}
+
+// Resume is Continue from Start where Go has set that field: what stands at its default is that of
+// the fit. Without a Start it does nothing.
+func (s *Settings) Resume() error {
+	if s.Start == nil {
+		return nil
+	}
+	given := maps.Clone(s.given)
+	if given == nil {
+		given = map[string]bool{}
+	}
+	prior := s.Prior.Complete()
+	for key, is := range map[string]bool{
+		"intercept": s.NoIntercept, "hash_bits": s.HashBits != 0, "dispersion": s.Params.Dispersion != 0, "shape": s.Params.Shape != 0,
+		"prior_mean": prior.Mean != 0, "prior_variance": prior.Variance != kernels.DefaultPrior.Variance, "intercept_variance": prior.InterceptVariance != kernels.DefaultPrior.InterceptVariance,
+	} {
+		given[key] = given[key] || is
+	}
+	own := s.given
+	s.given = given
+	err := s.Continue(s.Start)
+	s.given = own
+	return err
 }
 
 // Likelihood makes the likelihood of the family, the link and their parameters. Errors: names
