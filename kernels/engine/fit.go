@@ -5,12 +5,13 @@ import (
 	"fmt"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/argument"
 	"github.com/bglm/bglm/kernels/option"
 	"github.com/bglm/bglm/kernels/rows"
 )
 
-// Fit fits the rows of t by a method, by the name it has in Methods. s are the settings, nil
-// for the defaults; they are changed and serve one Fit only. Rows are read in their order. A table
+// Fit fits the rows of t by a method, by the name it has in Methods; Auto is that of s.Method where it is
+// set. s are the settings, nil for the defaults; they are changed and serve one Fit only. Rows are read in their order. A table
 // without rows gives the prior, a Fit of N = 0, as one whose rows are all left out does; SQL has
 // NULL there, and arrowio.Fit nil.
 //
@@ -18,6 +19,12 @@ import (
 // of different lengths; a bad row, unless s.OnError is option.Skip; the cause of ctx when it
 // is cancelled, and those of the method.
 func Fit(ctx context.Context, method string, s *option.Settings, t *rows.Table) (*Result, error) {
+	if s != nil && s.Method != "" && s.Method != method {
+		if method != Auto {
+			return nil, &argument.Error{Name: "method", Found: option.Show(s.Method), Why: "and the fit is to be one of " + method}
+		}
+		method = s.Method // as of bglm_fit
+	}
 	m, err := Find(method)
 	if err != nil {
 		return nil, err

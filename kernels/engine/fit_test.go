@@ -90,6 +90,16 @@ func TestFitErrors(t *testing.T) {
 		}
 	}
 	s := option.Defaults()
+	s.Method = "ep"
+	if f, err := engine.Fit(context.Background(), engine.Auto, s, table(30)); err != nil || f.Method != "ep" {
+		t.Error("the method of the settings:", err)
+	}
+	s = option.Defaults()
+	s.Method = "ep"
+	if _, err := engine.Fit(context.Background(), "laplace", s, table(30)); err == nil || !strings.Contains(err.Error(), "method: found 'ep'") {
+		t.Error(err)
+	}
+	s = option.Defaults()
 	s.Options.Samples = 500
 	if _, err := engine.Fit(context.Background(), "adf", s, table(30)); err == nil || !strings.Contains(err.Error(), "samples: found 500; is not used here; allowed: family, link") {
 		t.Error(err)
