@@ -46,7 +46,7 @@ func (f *Fits) Apart(path string) (apart bool, err error) {
 	if kind := files.KindOf(path); !f.IsFit || kind != "csv" && kind != "json" {
 		return false, nil
 	}
-	err = f.s.Row("SELECT coalesce(bool_or(fit.covariance.kind <> 'diagonal' OR list_contains(list_transform(fit.learnt, lambda l: l.name), '"+kernels.KeptForetold+"')), false) FROM "+f.Table, &apart)
+	err = f.s.Row("SELECT coalesce(bool_or(fit.covariance.kind <> 'diagonal' OR list_contains(list_transform(fit.learnt, lambda bglm_l: bglm_l.name), '"+kernels.KeptForetold+"')), false) FROM "+f.Table, &apart)
 	return apart, err
 }
 

@@ -237,3 +237,43 @@ func TestCSVSafe(t *testing.T) {
 		t.Errorf("%q (%v)", b, err)
 	}
 }
+
+// Names of groups and features in files of text are those that the fits had, whatever they look like.
+func TestNamesAsWritten(t *testing.T) {
+	s := open(t)
+	dir := t.TempDir()
+	for _, names := range []string{
+		"'', 'a'", "'', NULL", "'1e3', '1000'", "'true', 'TRUE'", "'2024-01-02', '2024-1-2'", "'1.50', '2.50'", "'0x10', '16'", "'10:00', '10:00:00'", "'007', '7'",
+		"1, NULL", "0.1, 1", "0.1::DOUBLE, 1", "DATE '2024-01-02', NULL", "true, NULL", "[1], [2]",
+	} {
+		// l is what a variable may be called, too
+		made := "SELECT [" + names + "][1 + i % 2] AS l, bglm_adf(i % 3 = 0, MAP {coalesce(nullif([" + names + "][1 + i % 2]::VARCHAR, ''), 'none'): 1}, {intercept: false, covariance: 'diagonal'}) AS fit FROM range(40) t(i) GROUP BY ALL"
+		if err := s.Exec("CREATE OR REPLACE TEMP TABLE made AS " + made); err != nil {
+			t.Fatal(err)
+		}
+		f, err := Open(s, "made", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, ext := range []string{".csv", ".json", ".ndjson"} {
+			if ext == ".csv" && strings.HasPrefix(names, "[") {
+				continue // a list is text there
+			}
+			path := filepath.Join(dir, "fits"+ext)
+			if _, err := f.Apart(path); err != nil {
+				t.Errorf("%s: %v", names, err)
+			}
+			if err := f.Save(path); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Load(s, "read", path, [][2]string{{"family", "bernoulli"}, {"intercept", "false"}}); err != nil {
+				t.Errorf("%s of %s: %v", ext, names, err)
+				continue
+			}
+			var same int64
+			if err := s.Row("SELECT count(*) FROM made m JOIN read r ON m.l IS NOT DISTINCT FROM r.l AND m.fit.beliefs[1].feature = r.fit.beliefs[1].feature AND len(r.fit.beliefs) = 1", &same); err != nil || same != 2 {
+				t.Errorf("%s of %s: %d of 2 fits are found again, %v", ext, names, same, err)
+			}
+		}
+	}
+}

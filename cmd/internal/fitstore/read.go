@@ -94,7 +94,51 @@ func loadAny(s *duck.Session, table, path string, opts [][2]string) (*Fits, erro
 		}
 		return OpenUpgraded(s, table, meta)
 	}
+	named := slices.ContainsFunc(have, func(name string) bool { return strings.EqualFold(name, "feature") })
+	if named && (kind == "csv" || kind == "json") {
+		if from, cols, err = asWritten(s, kind, file, cols); err != nil {
+			return nil, err
+		}
+	}
 	return loadFlat(s, table, from, cols, opts, meta)
+}
+
+// asWritten reads names of features and groups of a CSV or JSON file as they stand there: DuckDB would take
+// '1.50' for 1.5, '2024-1-2' for a date and the empty text for NULL. Groups that the type it finds has in the
+// same form, as it has whole numbers, keep that type.
+func asWritten(s *duck.Session, kind, file string, cols []duck.Column) (from string, out []duck.Column, err error) {
+	var types, groups, same []string
+	for _, c := range cols {
+		switch low := strings.ToLower(c.Name); {
+		case low == "file_row_number":
+			continue
+		case low == "feature":
+			c.Type = "VARCHAR"
+		case !slices.Contains(job.Reserved, low) && c.Type != "VARCHAR" && !strings.ContainsAny(c.Type, "(["):
+			text := "nullif(" + quote.Name(c.Name) + ", '')"
+			groups = append(groups, c.Name)
+			same = append(same, fmt.Sprintf("CASE WHEN coalesce(bool_and(TRY_CAST(%[1]s AS %[2]s)::VARCHAR IS NOT DISTINCT FROM %[1]s), true) THEN %[3]s ELSE 'VARCHAR' END", text, c.Type, quote.Text(c.Type)))
+			c.Type = "VARCHAR"
+		}
+		types = append(types, quote.Text(c.Name)+": "+quote.Text(c.Type))
+	}
+	how := "columns = {"
+	if kind == "csv" {
+		how = "header = true, allow_quoted_nulls = false, types = {"
+	}
+	from = "read_" + kind + "(" + file + ", " + how + strings.Join(types, ", ") + "})"
+	if len(groups) > 0 {
+		if same, err = s.Texts("SELECT unnest([" + strings.Join(same, ", ") + "]) FROM " + from); err != nil {
+			return "", nil, err
+		}
+		for i, name := range groups {
+			groups[i] = "nullif(" + quote.Name(name) + ", '')::" + same[i] + " AS " + quote.Name(name)
+		}
+		from = "(SELECT * REPLACE (" + strings.Join(groups, ", ") + ") FROM " + from + ")"
+	}
+	from = "(SELECT *, row_number() OVER () AS file_row_number FROM " + from + ")"
+	out, err = s.Describe("FROM " + from)
+	return from, out, err
 }
 
 // checkFamily reports beliefs that nobody says the family of: those of counts would be read as those
