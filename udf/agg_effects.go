@@ -156,7 +156,8 @@ func levelsOf(f *kernels.Fit, name string, known *kernels.FitColumn) (levels []s
 		beliefs = beliefs[:len(beliefs)/n]
 	}
 	for _, b := range beliefs {
-		if level, ok := strings.CutPrefix(b.Feature, name+"="); ok {
+		// Another column's name may begin with this one's and '='.
+		if level, ok := strings.CutPrefix(b.Feature, name+"="); ok && len(f.LevelColumn(b.Feature)) <= len(name) {
 			levels = append(levels, level)
 		}
 	}

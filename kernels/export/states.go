@@ -202,8 +202,8 @@ func (m *model) fill(c *column, used map[string]bool) {
 	c.truth = true
 	for _, b := range m.fit.Beliefs {
 		level, ok := strings.CutPrefix(b.Feature, c.name+"=")
-		if !ok {
-			continue
+		if !ok || len(m.fit.LevelColumn(b.Feature)) > len(c.name) {
+			continue // of a column whose name begins with this one's and '='
 		}
 		used[b.Feature] = true
 		s := m.of(b.Feature)
