@@ -268,6 +268,9 @@ func pairs(args []capi.Vec, n int, out *capi.Col, classes bool) error {
 func pairsAt(f *kernels.Fit, x *capi.Vec, column string, i int, level float64, out *capi.Col) error {
 	col := columnOf(x)
 	part := rows.Part(col, column)
+	if known := knownColumn(f, column); part == nil && known != nil && known.Kind == kernels.LevelsColumn {
+		return fmt.Errorf("column = '%.100s', which x does not have; allowed: x with that column, whatever its level there, as in NULL::VARCHAR", column)
+	}
 	if part == nil || part.Kind() == rows.Number {
 		return fmt.Errorf("column = '%.100s', which is no column of levels of x", column)
 	}

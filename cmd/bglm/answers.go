@@ -194,6 +194,9 @@ func (c *contrastCommand) Run(e *cli.Env) error {
 		if f.HasClass {
 			one, levels = "bglm_contrast(fit, %s, %s, %v)", "c.class, "
 		}
+		if pairs {
+			c.X = withColumn(s, c.X, c.Column)
+		}
 		given := slices.DeleteFunc([]string{c.A, c.B, c.X}, func(row string) bool { return row == "" })
 		rows, asData := featuresOf(s, f, given)
 		of := ""
@@ -233,7 +236,8 @@ func featuresOf(s *duck.Session, f *fitstore.Fits, rows []string) ([]string, err
 	var out []string
 	for k, row := range rows {
 		file := filepath.Join(s.Dir, fmt.Sprintf("row-%d.parquet", k))
-		if s.Exec("COPY (SELECT unnest("+row+")) TO "+quote.Text(file)+" (FORMAT parquet)") != nil {
+		one, err := typedRow(s, f, row)
+		if err != nil || s.Exec("COPY ("+one+") TO "+quote.Text(file)+" (FORMAT parquet)") != nil {
 			return rows, nil // a MAP or LIST of features, or no SQL at all, which its use will say
 		}
 		src, err := job.Open(s, job.Data{Files: []string{file}})
@@ -247,6 +251,39 @@ func featuresOf(s *duck.Session, f *fitstore.Fits, rows []string) ([]string, err
 		out = append(out, "(SELECT "+j.X+" FROM "+src.Rows()+")")
 	}
 	return out, nil
+}
+
+// withColumn is row, SQL, with the column whose levels are compared, whatever its level: a row may lack it.
+func withColumn(s *duck.Session, row, column string) string {
+	cols, err := s.Describe("SELECT unnest(" + row + ")")
+	if err != nil || slices.ContainsFunc(cols, func(c duck.Column) bool { return strings.EqualFold(c.Name, column) }) {
+		return row
+	}
+	return "struct_insert(" + row + ", " + quote.Name(column) + " := NULL::VARCHAR)"
+}
+
+// typedRow is the columns of row, SQL: a NULL in it has the type that the fit has learnt, which a file would not keep.
+func typedRow(s *duck.Session, f *fitstore.Fits, row string) (string, error) {
+	cols, err := s.Describe("SELECT unnest(" + row + ")")
+	if err != nil {
+		return "", err
+	}
+	types := map[string]string{}
+	err = s.Each("SELECT DISTINCT lower(c.name), CASE WHEN starts_with(c.kind, 'number') THEN 'DOUBLE' ELSE 'VARCHAR' END FROM (SELECT unnest(fit.columns) AS c FROM "+f.Table+")", func(scan func(...any) error) error {
+		var name, sqlType string
+		err := scan(&name, &sqlType)
+		types[name] = sqlType
+		return err
+	})
+	var out []string
+	for _, c := range cols {
+		name := quote.Name(c.Name)
+		if t := types[strings.ToLower(c.Name)]; c.Type == `"NULL"` && t != "" {
+			name += "::" + t + " AS " + name
+		}
+		out = append(out, name)
+	}
+	return "SELECT " + strings.Join(out, ", ") + " FROM (SELECT unnest(" + row + "))", err
 }
 
 type effectsCommand struct {

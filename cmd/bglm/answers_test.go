@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -133,6 +134,13 @@ func contrasted(t *testing.T, dir, data string, rows func(...string) []map[strin
 	pairs := rows("contrast", "--beliefs", made, "--x", row("0.5", "p"), "--column", "g")
 	if got := mean(rows("contrast", "--beliefs", made, "--row", features("0.5", "p"), "--against", features("0.5", "q"))); len(pairs) != 3 || math.Abs(mean(pairs)-got) > 1e-12 || got == 0 {
 		t.Errorf("pairs of a row %v, its features differ by %v", pairs, got)
+	}
+	if got := rows("contrast", "--beliefs", made, "--x", "{a: 0.5, s: 7}", "--column", "g"); !reflect.DeepEqual(got, pairs) {
+		t.Errorf("pairs of a row without the column compared are %v, with it %v", got, pairs)
+	}
+	want = mean(rows("contrast", "--beliefs", made, "--row", "{a: NULL::DOUBLE, g: NULL::VARCHAR, s: 7}", "--against", row("0.5", "q")))
+	if got := mean(rows("contrast", "--beliefs", made, "--row", "{a: NULL, g: NULL, s: 7}", "--against", row("0.5", "q"))); got != want {
+		t.Errorf("a row of NULL differs by %v, of NULL with types by %v", got, want)
 	}
 	ok(t, "fit", "-q", "--method", "laplace", "--y", "y", "--x", "[a, w]", "--data", data, "--out", listed)
 	want = mean(rows("contrast", "--beliefs", listed, "--row", "[0.5, 1.0]", "--against", "[0.0, 2.0]"))
