@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/bglm/bglm/kernels/kerneltest"
@@ -46,5 +47,30 @@ func TestBadRowsAreSkipped(t *testing.T) {
 	ok(t, "fit", good, "-f", "y ~ x + g", "-o", "weight=w", "-q", "--out", fit)
 	if r := bglm(t, "", "evaluate", data, "-b", fit); r.code != 1 {
 		t.Errorf("%d: %s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
+// An expression that has no value in a row is named, with the row.
+func TestBadValues(t *testing.T) {
+	data, out := filepath.Join(t.TempDir(), "d.parquet"), filepath.Join(t.TempDir(), "f.parquet")
+	ok(t, "sql", "-c", "COPY (SELECT i AS y, CASE WHEN i > 1 THEN i END AS e, i / 9 AS u, 'g' || i AS g FROM range(9) t(i)) TO '"+data+"'")
+	fit := []string{"fit", "-q", data, "--option", "family=poisson", "--out", out}
+	for want, args := range map[string][]string{
+		"d.parquet, row 1: formula: offset(ln(0)): Out of Range Error: ":                  {"--formula", "y ~ u + offset(u) + offset(ln(0))"},
+		"d.parquet, row 5: formula: ln(4 - y): Out of Range Error: ":                      {"--formula", "y ~ u*ln(4 - y)"},
+		"d.parquet: formula: ln(e - 5): Out of Range Error: ":                             {"--formula", "y ~ u + ln(e - 5)"}, // NULL in row 1
+		"d.parquet, row 1: formula: the response sqrt(y - 1): Out of Range Error: ":       {"--formula", "sqrt(y - 1) ~ u"},
+		"d.parquet, row 1: --option weight=ln(y): Out of Range Error: ":                   {"--formula", "y ~ u", "--option", "weight=ln(y)"},
+		"d.parquet, row 1: --x {g: g::INT}: Conversion Error: ":                           {"--y", "y", "--x", "{g: g::INT}"},
+		"d.parquet, row 1: --group g::INT: Conversion Error: ":                            {"--formula", "y ~ u", "--group", "g::INT"},
+		"d.parquet: --where ln(y) > 0: Out of Range Error: cannot take logarithm of zero": {"--formula", "y ~ u + ln(y)", "--where", "ln(y) > 0"},
+	} {
+		if r := bglm(t, "", append(fit, args...)...); r.code != 1 || !strings.Contains(r.stderr, want) {
+			t.Errorf("%q: %d, %s", args, r.code, r.stderr)
+		}
+	}
+	ok(t, append(fit, "--formula", "y ~ u + offset(ln(y))", "--where", "y > 0")...)
+	if r := bglm(t, "", "predict", "-b", out, data, "--out", filepath.Join(t.TempDir(), "p.csv")); r.code != 1 || !strings.Contains(r.stderr, "d.parquet, row 1: formula: offset(ln(y)): Out of Range Error") {
+		t.Errorf("predict: %d, %s", r.code, r.stderr)
 	}
 }

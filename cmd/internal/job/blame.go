@@ -9,6 +9,7 @@ import (
 	"github.com/bglm/bglm/cmd/internal/cli"
 	"github.com/bglm/bglm/cmd/internal/duck"
 	"github.com/bglm/bglm/cmd/internal/files"
+	"github.com/bglm/bglm/cmd/internal/quote"
 )
 
 // Blame names the file that an error is about, where DuckDB's message does not.
@@ -24,7 +25,7 @@ func (src *Source) Blame(err error) error {
 		return err
 	}
 	text, _, _ = strings.Cut(text, "\n\nLINE ") // the statement shown is not the user's
-	text = src.sniffed(text)
+	text = src.sniffed(src.ofPart(text))
 	name := ""
 	for i, read := range src.Read {
 		if strings.Contains(text, read) {
@@ -64,6 +65,48 @@ func (src *Source) Blame(err error) error {
 		return err
 	}
 	return duck.Reword(err, text)
+}
+
+// part is SQL of a job over the rows, and how the user named it.
+type part struct{ flag, sql string }
+
+// ofPart is text, of an error of a value, such as a logarithm of zero, with the part of the job that it is in, and the row
+// where that can be told; else text.
+func (src *Source) ofPart(text string) string {
+	if !strings.HasPrefix(text, "Out of Range Error") && !strings.HasPrefix(text, "Conversion Error") {
+		return text
+	}
+	fails := func(parts []part) bool {
+		var all []string
+		for _, p := range parts {
+			all = append(all, "count(hash(("+p.sql+")))")
+		}
+		return src.s.Exec("SELECT "+strings.Join(all, ", ")+" FROM "+src.Rows()) != nil && src.s.Ctx.Err() == nil
+	}
+	if src.where != "" && fails([]part{{sql: "1"}}) {
+		return "--where " + src.where + ": " + text
+	}
+	parts := src.parts
+	if len(parts) == 0 || !fails(parts) {
+		return text
+	}
+	for len(parts) > 1 {
+		half := len(parts) / 2
+		if fails(parts[:half]) {
+			parts = parts[:half]
+		} else {
+			parts = parts[half:]
+		}
+	}
+	p := parts[0]
+	var file string
+	var row int64
+	err := src.s.Row("SELECT bglm_file, bglm_row FROM "+src.Numbered()+" WHERE TRY("+p.sql+") IS NULL ORDER BY ALL LIMIT 1", &file, &row)
+	at := fmt.Sprintf(" WHERE bglm_file = %s AND bglm_row = %d", quote.Text(file), row)
+	if err != nil || src.s.Exec("SELECT hash(("+p.sql+")) FROM "+src.Numbered()+at) == nil { // NULL there is no error
+		return p.flag + ": " + text
+	}
+	return fmt.Sprintf("%s, row %d: %s: %s", src.FileName(file), row, p.flag, text)
 }
 
 // sniffed is what DuckDB says of a CSV file whose form it does not find, without parameters of its

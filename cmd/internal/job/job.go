@@ -171,6 +171,14 @@ func (j *Job) formula(src *Source, m Model, cols []duck.Column, withY bool) erro
 	if j.X, err = j.features(src, f); err != nil {
 		return err
 	}
+	for _, t := range f.Terms {
+		for _, p := range t {
+			src.parts = append(src.parts, part{"formula: " + p.Name, p.SQL})
+		}
+	}
+	for _, e := range f.Offset {
+		src.parts = append(src.parts, part{"formula: offset(" + e + ")", e})
+	}
 	if _, ok := j.Option("prior_variance"); f.Random && !ok {
 		j.setBy("prior_variance", "'auto'", strings.Join(f.Bars, ", "))
 	}
@@ -274,8 +282,7 @@ const ListsKey = "lists"
 
 // check finds the argument whose SQL is wrong over the rows, and the type of x.
 func (j *Job) check(src *Source, m Model, withY bool) (x string, err error) {
-	type argument struct{ flag, sql string }
-	args := []argument{{"--x " + m.X, j.X}}
+	args := []part{{"--x " + m.X, j.X}}
 	if m.Formula != "" {
 		args[0].flag = "formula: the terms"
 	}
@@ -284,17 +291,18 @@ func (j *Job) check(src *Source, m Model, withY bool) (x string, err error) {
 		if m.Formula != "" {
 			response = "formula: the response " + j.Y
 		}
-		args = append(args, argument{response, j.Y})
+		args = append(args, part{response, j.Y})
 		for _, o := range j.Options {
 			flag := "--option " + o.Key + "=" + o.SQL
 			if o.Term != "" {
 				flag = "formula: " + o.Term
 			}
 			if slices.Contains(RowKeys, o.Key) && (o.Key != "weight" || src.Fits == "") { // a fit's own is told apart where it scores
-				args = append(args, argument{flag, o.SQL})
+				args = append(args, part{flag, o.SQL})
 			}
 		}
 	}
+	src.parts = append(src.parts, args...)
 	from, order := " FROM "+src.Rows(), ""
 	if withY && j.Order != "" {
 		order = " ORDER BY " + j.Order
@@ -367,6 +375,7 @@ func (j *Job) groups(src *Source, groups []string) error {
 				return cli.Usage(fmt.Errorf("--group %s: allowed: one column each, none of them called %s or as another", p, strings.Join(Reserved, ", ")))
 			}
 			j.Group, j.GroupBy = append(j.Group, d[0]), append(j.GroupBy, p)
+			src.parts = append(src.parts, part{"--group " + p, formula.Bare(p)})
 			j.Meta = append(j.Meta, "group."+d[0].Name, p)
 		}
 	}

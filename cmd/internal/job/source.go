@@ -34,6 +34,7 @@ type Source struct {
 	how   string // SQL: arguments of the reader besides union's
 	where string
 	told  bool // renamed has been said
+	parts []part
 	s     *duck.Session
 }
 
