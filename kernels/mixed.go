@@ -39,9 +39,14 @@ func noValue(s string) bool {
 // meant to be.
 const manyDays = 100
 
-// dressed matches numbers as people write them: with a sign of a currency or its three letters,
-// a percent sign, thousands that are parted, a comma before the decimals.
-var dressed = regexp.MustCompile(`^[-+]?(?:\p{Sc}|[A-Z]{3})?\s?[-+]?(\d+|\d{1,3}(?:[.,'\s\x{a0}\x{202f}]\d{3})+)([.,]\d+)?\s?(?:%|\p{Sc}|[A-Z]{3})?$`)
+// dressed matches numbers as people write them: with a sign of a currency or its letters,
+// a percent sign, thousands that are parted, a comma before the decimals, a minus behind.
+var dressed = regexp.MustCompile(`^'?([-+−]?)` + currency + blank + `?([-+−]?)(\d+|\d{1,3}(?:(?:[.,'’]|` + blank + `)\d{3})+|\d{1,2}(?:,\d{2})+,\d{3})([.,]\d+)?` + blank + `?(?:%|` + currency + `)(-?)$`)
+
+const (
+	currency = `(?:[A-Z]{0,2}\p{Sc}|[A-Z]{3}|kr|Kč|zł|Rs)?`
+	blank    = `[\s\x{a0}\x{2009}\x{202f}]`
+)
 
 // dressing is what the numbers of a column wear.
 type dressing struct {
@@ -50,6 +55,8 @@ type dressing struct {
 	comma   bool   // before the decimals
 	parted  bool   // by commas
 	either  bool   // a comma before three digits, which alone says neither
+	point   bool   // before the decimals of a number that has no other sign
+	sign    bool   // of negative numbers: one that a cast does not know, or brackets
 }
 
 // add takes a level in; false where it is no such number, or one that needs no undressing.
@@ -58,22 +65,44 @@ func (d *dressing) add(level string) bool {
 	if bare == "" || 'a' <= bare[0] && bare[0] <= 'z' || !strings.ContainsAny(bare, "0123456789") {
 		return false // as most levels are, which matching would take long to say
 	}
+	inner, open := strings.CutPrefix(bare, "(")
+	if inner, closed := strings.CutSuffix(inner, ")"); open && closed {
+		bare = inner
+	}
 	m := dressed.FindStringSubmatch(bare)
-	if m == nil {
+	if m == nil || m[1] != "" && m[2] != "" {
 		return false
 	}
 	d.numbers++
 	if d.example == "" {
 		d.example = level
 	}
+	whole, decimals := m[3], m[4]
+	d.sign = d.sign || open || m[1] == "−" || m[2] == "−" || m[5] != ""
 	// 1,234 may be either: a comma is decimal where other than three digits follow, where before it
 	// stand a zero or more digits than thousands leave, or where points part the thousands.
-	if strings.HasPrefix(m[2], ",") && (len(m[2]) != 4 || m[1][0] == '0' || len(m[1]) > 3) || strings.Count(m[1], ".") > 1 {
+	if strings.HasPrefix(decimals, ",") && (len(decimals) != 4 || whole[0] == '0' || len(whole) > 3) || strings.Count(whole, ".") > 1 {
 		d.comma = true
 	}
-	d.either = d.either || strings.HasPrefix(m[2], ",")
-	d.parted = d.parted || strings.Contains(m[1], ",")
+	d.either = d.either || strings.HasPrefix(decimals, ",")
+	d.parted = d.parted || strings.Contains(whole, ",")
+	d.decimals(whole + decimals)
+	d.point = d.point || strings.HasPrefix(decimals, ".") && strings.Contains(whole, ",")
 	return true
+}
+
+// decimals notes a point that parts no thousands.
+func (d *dressing) decimals(number string) {
+	before, after, _ := strings.Cut(strings.TrimLeft(number, "+-"), ".")
+	parts := len(after) == 3 && len(before) <= 3 && !strings.HasPrefix(before, "0")
+	d.point = d.point || strings.Count(number, ".") == 1 && !parts && !strings.ContainsAny(number, ",eE")
+}
+
+// isBare says whether a level that is a number needs no undressing: a plus, and decimals among blanks, do.
+func isBare(level string) bool {
+	const ofCodes = 8 // as telephones have
+	number := strings.TrimSpace(level)
+	return (number[0] != '+' || len(number) >= ofCodes) && (number == level || !strings.Contains(number, "."))
 }
 
 // Mixed is a column of texts that may have been meant as numbers.
@@ -82,7 +111,9 @@ type Mixed struct {
 	Texts   []string // all others are numbers
 	Written string   // or all are numbers that are written as this one,
 	Comma   bool     // with a comma before the decimals,
-	Either  bool     // or one that may part thousands as well
+	Either  bool     // or one that may part thousands as well,
+	Point   bool     // besides some with a point before the decimals;
+	Sign    bool     // negative ones with a sign that a cast does not know, or in brackets
 	Numbers int      // or so many numbers, nearly one for each row
 	Days    int      // or so many days
 }
@@ -154,9 +185,16 @@ func (f *Fit) Mixed() *Mixed {
 		if len(c.texts) > fewTexts {
 			continue
 		}
-		if _, err := strconv.ParseFloat(strings.TrimSpace(level), 64); err == nil && !isWord(level) {
+		_, err := strconv.ParseFloat(strings.TrimSpace(level), 64)
+		number := err == nil && !isWord(level)
+		switch {
+		case number && isBare(level):
 			c.numbers++
-		} else if !c.add(level) {
+			c.decimals(level)
+		case c.add(level):
+		case number:
+			c.numbers++
+		default:
 			c.texts = append(c.texts, level)
 		}
 	}
@@ -167,7 +205,7 @@ func (f *Fit) Mixed() *Mixed {
 			return &Mixed{Column: name, Days: c.days}
 		}
 		if c != nil && len(c.texts) <= fewTexts && c.dressing.numbers > 0 && c.numbers+c.dressing.numbers >= enoughNumbers {
-			return &Mixed{Column: name, Written: c.example, Comma: c.comma, Either: c.either && !c.comma && !c.parted}
+			return &Mixed{Column: name, Written: c.example, Comma: c.comma, Either: c.either && !c.comma && !c.parted, Point: c.comma && c.point, Sign: c.sign}
 		}
 		if of := &f.Columns[k]; c != nil && len(c.texts) == 0 && c.numbers >= manyNumbers && float64(c.numbers) >= nearlyAll*float64(of.N-of.Missing) && of.N > of.Missing {
 			return &Mixed{Column: name, Numbers: c.numbers}

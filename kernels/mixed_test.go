@@ -108,6 +108,16 @@ func TestDressedNote(t *testing.T) {
 		{func(k int) string { return fmt.Sprintf("1.%03d.%03d", k, k) }, 40, comma, "1.000.000"},
 		{func(k int) string { return fmt.Sprintf("%d\u00a0%03d,5", k+1, k) }, 40, comma, "1\u00a0000,5"},
 		{func(k int) string { return fmt.Sprintf("%d'%03d CHF", k+1, k) }, 40, point, "1''000 CHF"},
+		{func(k int) string { return fmt.Sprintf("%d,%02d,%03d", k+1, k, k) }, 40, point, "1,00,000"},
+		{func(k int) string { return fmt.Sprintf("%d’%03d.50", k+1, k) }, 40, point, "1’000.50"},
+		{func(k int) string { return fmt.Sprintf("%d,50\u00a0€", k) }, 40, comma, "0,50\u00a0€"},
+		{func(k int) string { return fmt.Sprintf("%d,50 kr", k) }, 40, comma, "0,50 kr"},
+		{func(k int) string { return fmt.Sprintf("R$ %d.%03d,50", k+1, k) }, 40, comma, "R$ 1.000,50"},
+		{func(k int) string { return fmt.Sprintf("+%d.5", k) }, 40, point, "+0.5"},
+		{func(k int) string { return fmt.Sprintf("+4930%08d", k) }, 40, "", ""},
+		{func(k int) string { return fmt.Sprintf(" %d.5", k) }, 40, point, " 0.5"},
+		{func(k int) string { return fmt.Sprintf("%d   ", k) }, 40, "", ""}, // codes of a column of fixed width
+		{func(k int) string { return fmt.Sprintf("-$-%d.5", k) }, 40, "", ""},
 		{func(k int) string { return []string{"n.a.", "?"}[k%2] }, 2, "", ""},
 		{func(k int) string { return fmt.Sprintf("%d-%d", k, k) }, 40, "", ""},
 		{func(k int) string { return fmt.Sprintf("A%d", k) }, 40, "", ""},
@@ -134,6 +144,36 @@ func TestDressedNote(t *testing.T) {
 			if got := said(f); want != "" && (got == want) != (i < 3) {
 				t.Errorf("%q and %d texts: %q", c.levels(0), i+1, got)
 			}
+		}
+	}
+}
+
+// Signs of negative numbers that a cast does not know are told, and decimals behind commas and points in one column.
+func TestDressedSigns(t *testing.T) {
+	for _, c := range []struct {
+		levels      []string
+		sign, point bool
+	}{
+		{[]string{"%d,5", "-%d,25"}, false, false},
+		{[]string{"%d,5", "%d.250"}, false, false}, // which may be parted
+		{[]string{"%d,5", "%d.5"}, false, true},
+		{[]string{"%d,5", "0.%d50"}, false, true},
+		{[]string{"%d,5", "1,000.%d"}, false, true},
+		{[]string{"%d,5", "1.%02[1]d0.%02[1]d0"}, false, false},
+		{[]string{"%d,5", "$%d.5"}, false, true},
+		{[]string{"%d.5", "$%d.5"}, false, false},
+		{[]string{"%d,5", "(%d,25)"}, true, false},
+		{[]string{"%d.5", "($%d.25)"}, true, false},
+		{[]string{"%d.5", "%d.25-"}, true, false},
+		{[]string{"%d.5", "−%d.25"}, true, false},
+		{[]string{"%d.5", "€ −%d.25"}, true, false},
+	} {
+		f := &Fit{Columns: []FitColumn{{Name: "u", Kind: LevelsColumn}}}
+		for k := range 40 {
+			f.Beliefs = append(f.Beliefs, Belief{Feature: "u=" + fmt.Sprintf(c.levels[k%2], k)})
+		}
+		if m := f.Mixed(); m == nil || m.Sign != c.sign || m.Point != c.point {
+			t.Errorf("%q: %+v", c.levels, m)
 		}
 	}
 }

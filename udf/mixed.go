@@ -23,24 +23,35 @@ func HowToRead(m *kernels.Mixed) string {
 	switch {
 	case m.Days > 0:
 		return fmt.Sprintf("date_diff('day', DATE '2000-01-01', %s) makes a number of it, dayname(%s) or month(%s)::VARCHAR few levels", name, name, name)
+	case m.Comma && m.Point:
+		return undressed(name, ".,", m.Sign) + " makes numbers of them, comma and point being before decimals"
 	case m.Comma:
-		return decimalComma(name) + " makes numbers of them"
+		return undressed(name, ",", m.Sign) + " makes numbers of them"
 	case m.Either:
-		return fmt.Sprintf("%s makes numbers of them where the comma parts thousands, %s where decimals follow it", decimalPoint(name), decimalComma(name))
+		return fmt.Sprintf("%s makes numbers of them where the comma parts thousands, %s where decimals follow it", undressed(name, ".", m.Sign), undressed(name, ",", m.Sign))
 	case m.Written != "":
-		return decimalPoint(name) + " makes numbers of them"
+		return undressed(name, ".", m.Sign) + " makes numbers of them"
 	case len(m.Texts) == 0:
 		return fmt.Sprintf("TRY_CAST(%s AS DOUBLE) makes numbers of them", name)
 	}
 	return castOrNull(m) + ", makes numbers of them"
 }
 
-func decimalPoint(name string) string {
-	return fmt.Sprintf("TRY_CAST(regexp_replace(%s, '[^-0-9.]', '', 'g') AS DOUBLE)", name)
-}
-
-func decimalComma(name string) string {
-	return fmt.Sprintf("TRY_CAST(replace(regexp_replace(%s, '[^-0-9,]', '', 'g'), ',', '.') AS DOUBLE)", name)
+// undressed is the digits of a column as a number, those behind one of marks being decimals. sign says that the sign
+// is another than a minus in front.
+func undressed(name, marks string, sign bool) string {
+	kept := "-0-9"
+	if sign {
+		kept = "0-9"
+	}
+	digits := fmt.Sprintf("regexp_replace(%s, '[^%s%s]', '', 'g')", name, kept, marks)
+	if strings.Contains(marks, ",") {
+		digits = "replace(" + digits + ", ',', '.')"
+	}
+	if sign {
+		digits = fmt.Sprintf("concat(CASE WHEN regexp_matches(%s, '[-−(]') THEN '-' END, %s)", name, digits)
+	}
+	return "TRY_CAST(" + digits + " AS DOUBLE)"
 }
 
 // castOrNull reads numbers with some texts among them.
