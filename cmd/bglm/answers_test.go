@@ -96,6 +96,7 @@ func TestAnswers(t *testing.T) {
 		"--level is 2":             {"summary", "--beliefs", large, "--level", "2"},
 		"--keep with --format pmml; allowed: with --format sql":     {"export", "--beliefs", large, "--format", "pmml", "--keep", "a"},
 		"--response with --format sql; allowed: with --format pmml": {"export", "--beliefs", large, "--response", "late"},
+		"e.parquet: the file would hold sql":                        {"export", "--beliefs", large, "--out", filepath.Join(dir, "e.parquet")},
 		"dialect: found 'oracle'":                                   {"export", "--beliefs", large, "--dialect", "oracle"},
 		"which x does not have":                                     {"effects", "--beliefs", large, "--data", data, "--column", "zz"},
 	} {

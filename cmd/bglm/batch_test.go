@@ -1009,8 +1009,14 @@ func TestOutIsData(t *testing.T) {
 		t.Skip(err)
 	}
 	ok(t, "fit", "--data", data, "--formula", "y ~ x", "--out", fit, "-q")
+	part, asJSON := filepath.Join(dir, "part.parquet"), filepath.Join(dir, "f.json")
+	ok(t, "fit", "--partial", "--data", data, "--formula", "y ~ x", "--out", part, "-q")
+	ok(t, "fit", "--data", data, "--formula", "y ~ x", "--method", "adf", "--option", "covariance=diagonal", "--out", asJSON, "-q")
+	if r := ok(t, "finish", "-q", part, part, "--out", filepath.Join(dir, "twice.parquet")); !strings.Contains(r.stderr, "part.parquet is there twice: its rows count twice") {
+		t.Errorf("a part that is there twice: %q", r.stderr)
+	}
 	was := map[string][]byte{}
-	for _, name := range []string{data, fit} {
+	for _, name := range []string{data, fit, part, asJSON} {
 		b, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
@@ -1024,6 +1030,9 @@ func TestOutIsData(t *testing.T) {
 		{"fit", "--engine", "arrow", "--data", data, "--formula", "y ~ x", "--out", data},
 		{"predict", "--beliefs", fit, "--data", data, "--out", data},
 		{"predict", "--beliefs", fit, "--data", data, "--out", fit},
+		{"fit", "--partial", "--data", data, "--formula", "y ~ x", "--around", fit, "--out", fit},
+		{"finish", part, "--out", part},
+		{"export", "--beliefs", asJSON, "--option", "family=bernoulli", "--out", asJSON},
 	} {
 		if r := bglm(t, "", args...); r.code != 2 || !strings.Contains(r.stderr, "it would replace") {
 			t.Errorf("%v: %d: %s", args, r.code, r.stderr)

@@ -65,6 +65,12 @@ func (c *exportCommand) Run(e *cli.Env) error {
 	if word := strings.ToLower(c.Dialect); c.Format == "sql" && word != "postgresql" && !slices.Contains(export.Dialects(), word) {
 		return cli.Usage(argument.Word("--dialect", c.Dialect, export.Dialects()))
 	}
+	if kind := files.KindOf(c.Out); slices.Contains([]string{"parquet", "arrow", "duckdb"}, kind) {
+		return cli.Usage(fmt.Errorf("--out %s: the file would hold %s; allowed: .sql, .pmml, .json", c.Out, c.Format))
+	}
+	if err := spared(c.Out, c.Beliefs); err != nil {
+		return err
+	}
 	prediction := ""
 	if c.Prediction != "" {
 		prediction = "prediction: " + quote.Text(c.Prediction) + ", "

@@ -260,6 +260,11 @@ func (c *fitCommand) Run(e *cli.Env) error {
 	if err := errors.Join(model.Check(), c.checkOut(c.Out, &c.csvFlags), c.spare(c.Out), c.checkLogs()); err != nil {
 		return err
 	}
+	if c.Partial {
+		if err := spared(c.Out, c.Around); err != nil {
+			return err
+		}
+	}
 	if c.Watch != 0 && !c.Incremental {
 		return cli.Usage(errors.New("--watch belongs to --incremental"))
 	}

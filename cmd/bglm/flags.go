@@ -27,7 +27,12 @@ func (d *dataFlags) spare(out string, others ...string) error {
 	if err != nil || files.KindOf(out) == "duckdb" {
 		return nil // the error comes again where rows are read
 	}
-	if name := files.Among(out, append(names, others...)); name != "" {
+	return spared(out, append(names, others...)...)
+}
+
+// spared refuses an output in the place of a file that is read.
+func spared(out string, read ...string) error {
+	if name := files.Among(out, read); name != "" {
 		return cli.Usage(fmt.Errorf("--out %s: it would replace %s, which is read; give another name", out, name))
 	}
 	return nil

@@ -222,8 +222,11 @@ Example:
 // Run merges, solves and writes.
 func (c *finishCommand) Run(e *cli.Env) error {
 	began := time.Now()
-	if err := c.checkOut(c.Out, &c.csvFlags); err != nil {
+	if err := errors.Join(c.checkOut(c.Out, &c.csvFlags), spared(c.Out, c.Files...)); err != nil {
 		return err
+	}
+	if twice := files.Twice(c.Files); twice != "" {
+		fmt.Fprintf(e.Stderr, "bglm finish: %s is there twice: its rows count twice\n", twice)
 	}
 	s, err := duck.Open(e, c.Quiet)
 	if err != nil {
