@@ -265,9 +265,21 @@ func TestExportSays(t *testing.T) {
 		}
 		check("json")
 	}
+	// Colons and backslashes of levels are as the features have them.
+	colons := filepath.Join(dir, "colons.parquet")
+	ok(t, "sql", "-c", `COPY (SELECT y, x, g, CASE h WHEN 'h1' THEN 'a:b' WHEN 'h2' THEN '\' ELSE h END AS h FROM '`+data+`') TO '`+colons+`'`)
+	ok(t, "fit", colons, "-q", "-m", "laplace", "-o", "family=poisson", "--out", out, "-f", "y ~ x + g:h")
+	made := `replace(replace(h, '\', '\\'), ':', '\:')`
+	check("sql", `"g:h" is g || ':' || `+made)
+	text := bglm(t, "", "export", "-b", out, "--table", "d", "--keep", "i").stdout
+	scores := filepath.Join(dir, "scores.parquet")
+	ok(t, "predict", "-q", "-b", out, colons, "--out", scores)
+	if r := bglm(t, "", "sql", "--mode", "csv", "-c", "CREATE TABLE d AS SELECT row_number() OVER () AS i, x, prediction AS p, g || ':' || "+made+` AS "g:h" FROM '`+scores+"'; SELECT max(abs(s.prediction - d.p)) < 1e-9 AS same, count(*) AS n FROM ("+strings.TrimSuffix(strings.TrimSpace(text), ";")+") s JOIN d USING (i)"); r.code != 0 || !strings.Contains(r.stdout, "true,60") {
+		t.Error(r.stdout, r.stderr)
+	}
 	// The comments leave a query that runs.
 	fit("-f", "y ~ I(x^2) + offset(o)")
-	text := bglm(t, "", "export", "-b", out, "--table", "d").stdout
+	text = bglm(t, "", "export", "-b", out, "--table", "d").stdout
 	if r := bglm(t, "", "sql", "-c", "CREATE TABLE d AS SELECT *, x^2 AS \"I(x^2)\" FROM '"+data+"'; SELECT count(prediction) AS n FROM ("+strings.TrimSuffix(strings.TrimSpace(text), ";")+")"); r.code != 0 || !strings.Contains(r.stdout, "60") {
 		t.Error(r.stdout, r.stderr)
 	}

@@ -130,7 +130,7 @@ func (f *Formula) Made(features []string) (out []Made) {
 		case len(t) > 1 && slices.Contains(features, name):
 			out = append(out, Made{Name: name, SQL: strings.Join(sql, " * "), Of: names})
 		case len(t) > 1:
-			out = append(out, Made{Name: name, SQL: strings.Join(sql, " || ':' || "), Of: names})
+			out = append(out, Made{Name: name, SQL: strings.Join(escaped(sql, name, features), " || ':' || "), Of: names})
 		case !alone:
 			out = append(out, Made{Name: name, SQL: sql[0]})
 		}
@@ -147,6 +147,29 @@ func (f *Formula) Made(features []string) (out []Made) {
 		}
 	}
 	return append(out, in)
+}
+
+// escaped is the SQL of the parts of an interaction of levels, with colons and backslashes as its features have them
+// in parts where any has one.
+func escaped(sql []string, name string, features []string) []string {
+	out := slices.Clone(sql)
+	for _, w := range features {
+		level, ok := strings.CutPrefix(w, name+"=")
+		if !ok || !strings.Contains(level, `\`) {
+			continue
+		}
+		part := 0
+		for i := 0; i < len(level) && part < len(out); i++ {
+			switch level[i] {
+			case ':':
+				part++
+			case '\\':
+				i++
+				out[part] = `replace(replace(` + sql[part] + `, '\', '\\'), ':', '\:')`
+			}
+		}
+	}
+	return out
 }
 
 // named are the parts of a term as the features call them, levels of a number beside it factor(name),
