@@ -354,6 +354,35 @@ func TestBeliefsApart(t *testing.T) {
 	}
 }
 
+// Of a file of beliefs alone the fit says which slots its features are hashed into, and that rows without a value are
+// predicted otherwise.
+func TestBeliefsAloneOfGaps(t *testing.T) {
+	dir := t.TempDir()
+	path := func(n string) string { return filepath.Join(dir, n) }
+	query(t, "COPY (SELECT i % 7 AS x, CASE WHEN i % 5 > 0 THEN i % 4 END AS u, 'g' || i % 3 AS g, i % 7 + i % 3 > 4 AS y FROM range(80) t(i)) TO '"+path("d.parquet")+"'")
+	for _, c := range []struct {
+		formula, missing, hashed string
+		gaps                     bool
+	}{{"y ~ x + g", "indicator", "", false}, {"y ~ x + u", "indicator", "", true}, {"y ~ x + u", "absent", "", false}, {"y ~ x + g", "indicator", "hash_bits=10", false}} {
+		fit := []string{"fit", path("d.parquet"), "-f", c.formula, "-m", "adf", "-o", "covariance=diagonal", "-o", "standardize=false", "-o", "missing=" + c.missing}
+		predict := []string{"predict", "-q", path("d.parquet"), "-f", c.formula, "-o", "family=bernoulli", "--columns", "none"}
+		if c.hashed != "" {
+			fit, predict = append(fit, "-o", c.hashed), append(predict, "-o", c.hashed)
+		}
+		got := ok(t, append(fit, "--out", path("f.csv"))...).stdout
+		if strings.Contains(got, "differ from those of the fit for rows without a value") != c.gaps || strings.Contains(got, c.hashed) != true {
+			t.Errorf("%v: %s", c, got)
+		}
+		ok(t, append(fit, "-q", "--out", path("f.parquet"))...)
+		ok(t, append(predict, "-b", path("f.csv"), "--out", path("a.csv"))...)
+		ok(t, "predict", "-q", path("d.parquet"), "-b", path("f.parquet"), "--columns", "none", "--out", path("b.csv"))
+		same := query(t, "SELECT max(abs(a.prediction - b.prediction)) < 1e-12 FROM read_csv('"+path("a.csv")+"') a POSITIONAL JOIN read_csv('"+path("b.csv")+"') b")
+		if same != fmt.Sprint(!c.gaps) {
+			t.Errorf("%v: predictions from the file of beliefs alone are those of the fit: %s", c, same)
+		}
+	}
+}
+
 // What groups have each for itself is in no option: the fit says that a file of beliefs alone loses it.
 func TestBeliefsAloneOfGroups(t *testing.T) {
 	dir := t.TempDir()

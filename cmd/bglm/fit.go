@@ -87,12 +87,14 @@ type summary struct {
 	Status    string   `json:"status,omitempty"`
 	Untold    string   `json:"needs,omitempty"`              // options that a file of beliefs alone needs to predict
 	Lost      []string `json:"lost,omitempty"`               // parameters of groups that no option of it gives
-	Apart     bool     `json:"predictions_differ,omitempty"` // from a file of beliefs alone, which keeps no covariance
+	Apart     bool     `json:"predictions_differ,omitempty"` // from a file of beliefs alone: joint, since it keeps no covariance; gaps, where a value is NULL
 	*learnt            // of bglm fit
 	Terms     []term   `json:"terms,omitempty"` // of bglm fit, at most 1,000
 	Seconds   float64  `json:"seconds"`
 	Rate      float64  `json:"rows_per_second,omitempty"`
 	Out       string   `json:"out,omitempty"`
+
+	joint, gaps bool
 }
 
 // summarise fills in a summary from the table.
@@ -119,7 +121,8 @@ func summarise(s *duck.Session, f *fitstore.Fits, sum *summary) error {
 	}
 	if err == nil && (sum.Command == "fit" || sum.Command == "merge" || sum.Command == "finish") {
 		if sum.Untold, sum.Lost, err = f.Untold(sum.Out); err == nil {
-			sum.Apart, err = f.Apart(sum.Out)
+			sum.joint, sum.gaps, err = f.Apart(sum.Out)
+			sum.Apart = sum.joint || sum.gaps
 		}
 	}
 	if evidence.Valid && !math.IsInf(evidence.Float64, 0) && !math.IsNaN(evidence.Float64) {
@@ -205,8 +208,11 @@ func (o *outputFlags) print(w io.Writer, sum *summary) error {
 	if len(sum.Lost) > 0 {
 		fmt.Fprintf(&b, "; each group has another %s, without which distributions of responses are wrong: .parquet, .arrow and .duckdb keep it", strings.Join(sum.Lost, " and "))
 	}
-	if sum.Apart {
+	switch {
+	case sum.joint:
 		b.WriteString("; predictions from it differ from those of the fit, whose covariance it leaves out: .parquet, .arrow and .duckdb keep it")
+	case sum.gaps:
+		b.WriteString("; predictions from it differ from those of the fit for rows without a value, for which it has no mean or level: .parquet, .arrow and .duckdb keep them")
 	}
 	_, err := fmt.Fprintln(w, shell.Visible(strings.TrimSpace(b.String())))
 	return err

@@ -14,6 +14,7 @@ import (
 	"github.com/bglm/bglm/cmd/internal/duck"
 	"github.com/bglm/bglm/cmd/internal/files"
 	"github.com/bglm/bglm/cmd/internal/job"
+	"github.com/bglm/bglm/cmd/internal/quote"
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/lik"
 )
@@ -41,13 +42,14 @@ func (f *Fits) Job(key string) string {
 }
 
 // Apart is whether the fits have a covariance, or factors of predictions, for which a file has no room, so that what
-// predicts from it differs from them.
-func (f *Fits) Apart(path string) (apart bool, err error) {
+// predicts from it differs from them; gaps, whether rows without a value do: what stands for it has no room either.
+func (f *Fits) Apart(path string) (apart, gaps bool, err error) {
 	if kind := files.KindOf(path); !f.IsFit || kind != "csv" && kind != "json" {
-		return false, nil
+		return false, false, nil
 	}
-	err = f.s.Row("SELECT coalesce(bool_or(fit.covariance.kind <> 'diagonal' OR list_contains(list_transform(fit.learnt, lambda bglm_l: bglm_l.name), '"+kernels.KeptForetold+"')), false) FROM "+f.Table, &apart)
-	return apart, err
+	err = f.s.Row("SELECT coalesce(bool_or(fit.covariance.kind <> 'diagonal' OR list_contains(list_transform(fit.learnt, lambda bglm_l: bglm_l.name), '"+kernels.KeptForetold+"')), false), "+
+		"coalesce(bool_or(list_sum(list_transform(fit.columns, lambda bglm_c: bglm_c.missing)) > 0 AND len(list_filter(fit.beliefs, lambda bglm_b: suffix(bglm_b.feature, "+quote.Text(kernels.IsNull)+"))) > 0), false) FROM "+f.Table, &apart, &gaps)
+	return apart, gaps, err
 }
 
 // Untold are the options that a file without room for them needs beside it to predict as the fits do,
@@ -60,8 +62,9 @@ func (f *Fits) Untold(path string) (options string, lost []string, err error) {
 	var family, link string
 	var shape, dispersion sql.NullFloat64
 	var intercept bool
-	err = f.s.Row("SELECT any_value(fit.family), any_value(fit.link), CASE WHEN count(DISTINCT fit.shape) = 1 THEN any_value(fit.shape) END, CASE WHEN count(DISTINCT fit.dispersion) = 1 THEN any_value(fit.dispersion) END, coalesce(any_value(fit.intercept), true) FROM "+f.Table,
-		&family, &link, &shape, &dispersion, &intercept)
+	var hashBits sql.NullInt64
+	err = f.s.Row("SELECT any_value(fit.family), any_value(fit.link), CASE WHEN count(DISTINCT fit.shape) = 1 THEN any_value(fit.shape) END, CASE WHEN count(DISTINCT fit.dispersion) = 1 THEN any_value(fit.dispersion) END, coalesce(any_value(fit.intercept), true), any_value(fit.hash_bits) FROM "+f.Table,
+		&family, &link, &shape, &dispersion, &intercept, &hashBits)
 	if err != nil {
 		return "", nil, err
 	}
@@ -83,6 +86,9 @@ func (f *Fits) Untold(path string) (options string, lost []string, err error) {
 	}
 	if !intercept {
 		options += " --option intercept=false"
+	}
+	if hashBits.Int64 > 0 {
+		options += fmt.Sprintf(" --option hash_bits=%d", hashBits.Int64)
 	}
 	return options, lost, nil
 }
