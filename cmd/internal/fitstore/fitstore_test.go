@@ -244,7 +244,7 @@ func TestNamesAsWritten(t *testing.T) {
 	dir := t.TempDir()
 	for _, names := range []string{
 		"'', 'a'", "'', NULL", "'1e3', '1000'", "'true', 'TRUE'", "'2024-01-02', '2024-1-2'", "'1.50', '2.50'", "'0x10', '16'", "'10:00', '10:00:00'", "'007', '7'",
-		"1, NULL", "0.1, 1", "0.1::DOUBLE, 1", "DATE '2024-01-02', NULL", "true, NULL", "[1], [2]",
+		"1, NULL", "0.1, 1", "0.1::DOUBLE, 1", "0.1::FLOAT, 1", "1.50::DECIMAL(5, 2), 2", "DATE '2024-01-02', NULL", "true, NULL", "[1], [2]",
 	} {
 		// l is what a variable may be called, too
 		made := "SELECT [" + names + "][1 + i % 2] AS l, bglm_adf(i % 3 = 0, MAP {coalesce(nullif([" + names + "][1 + i % 2]::VARCHAR, ''), 'none'): 1}, {intercept: false, covariance: 'diagonal'}) AS fit FROM range(40) t(i) GROUP BY ALL"

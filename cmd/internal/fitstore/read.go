@@ -118,6 +118,9 @@ func asWritten(s *duck.Session, kind, file string, cols []duck.Column) (from str
 			text := "nullif(" + quote.Name(c.Name) + ", '')"
 			groups = append(groups, c.Name)
 			same = append(same, fmt.Sprintf("CASE WHEN coalesce(bool_and(TRY_CAST(%[1]s AS %[2]s)::VARCHAR IS NOT DISTINCT FROM %[1]s), true) THEN %[3]s ELSE 'VARCHAR' END", text, c.Type, quote.Text(c.Type)))
+			if kind == "csv" && c.Type == "DOUBLE" {
+				same[len(same)-1] = "'VARCHAR'" // 0.1 may have been a FLOAT
+			}
 			c.Type = "VARCHAR"
 		}
 		types = append(types, quote.Text(c.Name)+": "+quote.Text(c.Type))
