@@ -371,7 +371,7 @@ func (t *tied) addBlock(id int32, start kernels.Weight) int32 {
 func (t *tied) addLeaf(id uint32, col int32, start kernels.Weight) int {
 	k := len(t.owner)
 	t.owner, t.of = append(t.owner, id), append(t.of, col)
-	if t.prior(int(id)).Variance == 0 {
+	if start.Variance == 0 { // of a fit to continue, whose priors need not be given again, too
 		t.fixed++
 	}
 	for _, b := range t.bank {
