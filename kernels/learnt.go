@@ -43,7 +43,7 @@ const (
 	KeptBase       = "base"       // the variance that learnt ones are compared with, where weights became larger; 0
 	KeptForetold   = "foretold"   // Foretold, of a fit that a stream does not go on from
 	KeptDrift      = "drift"      // 1 where weights move with time, which a merge has to know; 0
-	KeptPriors     = "priors"     // of how many single features, or columns of numbers, the prior was given, which a merge has to know; 0
+	KeptPriors     = "priors"     // of how many single features, or columns of numbers, the prior was given, and of how many in units that move
 )
 
 // KeptVarianceOf is the name of what rows told of the prior variance of a column of levels, or of
@@ -191,20 +191,26 @@ func (f *Fit) KeepModel(m *Model) {
 			f.Keep(name, at, 0)
 		}
 	}
-	n, _, _ := m.Start.Kept(KeptPriors)
+	n, moving, _ := m.Start.Kept(KeptPriors)
 	for _, b := range m.Priors {
 		if b.Variance > 0 {
 			n++
+			if m.Options.Standardize && (f.located() || f.Number(b.Feature) != nil) {
+				moving++
+			}
 		}
 	}
 	for _, b := range m.PriorBy {
 		levels := func(c FitColumn) bool { return c.Kind == LevelsColumn && strings.EqualFold(c.Name, b.Column) }
 		if f.N > 0 && (b.Auto || b.Variance > 0 && b.Variance != m.Prior.Variance) && !f.learnsPrior() && !slices.ContainsFunc(f.Columns, levels) {
 			n++
+			if m.Options.Standardize {
+				moving++
+			}
 		}
 	}
 	if n > 0 {
-		f.Keep(KeptPriors, n, 0)
+		f.Keep(KeptPriors, n, moving)
 	}
 }
 

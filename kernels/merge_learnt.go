@@ -21,7 +21,7 @@ import (
 // logarithm of a shape is taken for a Gaussian, whose precisions add.
 type lessons struct {
 	deviation, shape lesson
-	priors           float64         // of how many single features a part was given the prior, at most
+	priors, moving   float64         // of how many single features a part was given the prior, and of how many in units that move, at most
 	correlated       bool            // a part has learnt covariances of its prior
 	drifts           bool            // weights of a part move with time
 	filled, void     map[string]bool // interactions of whose rows in a part some lacked a number: by what stood for it, and without it
@@ -58,7 +58,7 @@ func (l *lessons) add(f *Fit, n int64, times float64) {
 				l.deviation.logs += times * nu * math.Log(scale*scale)
 			}
 		case KeptPriors:
-			l.priors = max(l.priors, own.Mean)
+			l.priors, l.moving = max(l.priors, own.Mean), max(l.moving, own.SD)
 		case KeptDrift:
 			l.drifts = true
 		case LearntShape:
@@ -108,7 +108,7 @@ func (l *lesson) typicalOf(own *Learnt, n int64, times float64) {
 func (l *lessons) merge(o *lessons) {
 	l.deviation.merge(&o.deviation)
 	l.shape.merge(&o.shape)
-	l.priors = max(l.priors, o.priors)
+	l.priors, l.moving = max(l.priors, o.priors), max(l.moving, o.moving)
 	l.correlated, l.drifts = l.correlated || o.correlated, l.drifts || o.drifts
 	l.filled, l.void = union(l.filled, o.filled), union(l.void, o.void)
 }
@@ -170,7 +170,7 @@ func (l lessons) note(f *Fit, parts int64, from *Fit) error {
 		f.Keep(KeptDrift, 1, 0)
 	}
 	if l.priors > 0 {
-		f.Keep(KeptPriors, l.priors, 0)
+		f.Keep(KeptPriors, l.priors, l.moving)
 	}
 	for k := range f.Columns {
 		if name := strings.ToLower(f.Columns[k].Name); l.filled[name] && !l.void[name] {

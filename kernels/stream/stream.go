@@ -99,6 +99,7 @@ type State struct {
 	seen         bool       // a row has come
 	counts       bool       // determined has been
 	copied       bool
+	moved        bool // units have
 }
 
 // member is what belongs to one belief of the bank.
@@ -1014,6 +1015,7 @@ func (s *State) join(src *State, g *Merging) {
 		s.fixed.Merge(src.fixed)
 	}
 	s.late += src.late
+	s.moved = s.moved || src.moved
 	s.cut += src.cut
 	s.sure += min(src.sure, math.MaxInt32-s.sure)
 	s.merged += src.merged
@@ -1241,7 +1243,20 @@ func (s *State) summary(f *kernels.Fit) {
 	}
 	f.Say(s.course.says(f, p, b.score))
 	f.Say(s.scaleNote(f))
+	f.Say(s.priorsNote())
 	f.Say(kernels.SkippedNote(f.Skipped))
+}
+
+// priorsNote is the sentence about priors of single features that the fit which is continued was given and
+// does not keep, where they are asked for again: rows that are forgotten leave weights to their priors, and the
+// prior of a weight whose unit changes is taken back and given anew.
+func (s *State) priorsNote() string {
+	m := s.plan.Model
+	_, moving, given := m.Start.Kept(kernels.KeptPriors)
+	if !given || len(m.Priors)+len(m.PriorBy) > 0 || s.n == 0 || !m.Forgets() && !(moving > 0 && s.moved) {
+		return ""
+	}
+	return "the fit that this one goes on from was given priors of single features or columns, which are not part of it: its weights went back to the default prior in their place; give the option again"
 }
 
 // parameters notes in f what belief k learnt of dispersion and shape. That of gaussian responses

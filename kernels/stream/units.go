@@ -454,6 +454,7 @@ func (s *State) recast(r *Recast) {
 	if len(r.IDs) == 0 {
 		return
 	}
+	s.moved = true
 	for k := range s.bank {
 		gain := 0.0
 		d := s.believed(k)
@@ -588,7 +589,7 @@ func (s *State) respond(o lik.Obs, shift float64) lik.Obs {
 func (s *State) reply(now Unit) {
 	y := s.units.y
 	old := y.unit
-	y.unit = now
+	y.unit, s.moved = now, true
 	ratio := 1.0
 	if old.Scale != 0 {
 		ratio = old.Scale / now.Scale
