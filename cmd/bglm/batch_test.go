@@ -996,6 +996,31 @@ func TestCorrelatedFormula(t *testing.T) {
 	}
 }
 
+// Prior variances that are given by column leave those of terms in bars to be learnt, in both engines: they were 1,
+// and under these the residual of machines that differ was that of the workers too.
+func TestBarsBesideGivenVariances(t *testing.T) {
+	kerneltest.Slow(t)
+	dir := t.TempDir()
+	path := func(n string) string { return filepath.Join(dir, n) }
+	data := path("rows.parquet")
+	query(t, "COPY (SELECT 'm' || i % 3 AS m, 'w' || i // 3 % 6 AS w, 50 + 8 * (i % 3) + 7 * sin(i // 3 % 6 * 2.3) + 4 * sin(i % 18 * 1.9) + sin(i * i) AS z FROM range(54) t(i)) TO '"+data+"'")
+	want := query(t, "SELECT round(f.log_evidence, 6), round(sqrt(f.dispersion), 6) FROM (SELECT bglm_fit(z, {m: m, w: w, 'w:m': {w: w, m: m}}, {family: 'gaussian', prior_variance: {m: 1e6, w: 'auto', 'w:m': 'auto'}}) AS f FROM '"+data+"')")
+	for _, engine := range []string{"duckdb", "arrow"} {
+		ok(t, "fit", data, "-f", "z ~ m + (1 | w/m)", "-o", "family=gaussian", "-o", "prior_variance={m: 1e6}", "--engine", engine, "--out", path(engine+".duckdb"), "-q")
+		got := query(t, "ATTACH '"+path(engine+".duckdb")+"' AS "+engine+"; SELECT round(fit.log_evidence, 6), round(sqrt(fit.dispersion), 6) FROM "+engine+".fits")
+		if got != want {
+			t.Errorf("%s: %s, want %s", engine, got, want)
+		}
+	}
+	ok(t, "fit", data, "-f", "z ~ m + (1 | w)", "-o", "family=gaussian", "-o", "prior_variance={m: 1e6, w: 4}", "--out", path("given.duckdb"), "-q")
+	if got := query(t, "ATTACH '"+path("given.duckdb")+"' AS given; SELECT c.variance FROM (SELECT unnest(fit.columns) AS c FROM given.fits) WHERE c.name = 'w'"); got != "4.0" {
+		t.Errorf("a variance that is given is %s", got)
+	}
+	if r := bglm(t, "", "fit", data, "-f", "z ~ m + (1 | w)", "-m", "adf", "-o", "family=gaussian", "-o", "prior_variance={m: 1e6}", "--out", path("s.parquet")); r.code == 0 || !strings.Contains(r.stderr, "(1 | w) learns its prior variance") {
+		t.Errorf("%+v", r)
+	}
+}
+
 // A number and its levels are two columns, by both engines and in every command.
 func TestNumberAndItsLevels(t *testing.T) {
 	kerneltest.Slow(t)

@@ -35,8 +35,10 @@ type Formula struct {
 	Random    bool // a term in bars was there: prior variances are to be learnt
 	// Bars are those terms as written, Paired those of correlated weights.
 	Bars, Paired []string
-	// Correlated are the names of terms whose weights for one level are correlated.
+	// Correlated are the names of terms whose weights for one level are correlated, Learnt those of
+	// all terms of bars, whose prior variances are learnt.
 	Correlated [][]string
+	Learnt     []string
 	Others     []string // the columns that . stands for, after Bind
 	without    []Term
 	text       string // as written

@@ -52,15 +52,19 @@ func (f *Formula) Resolve(kind func(Part) (Kind, error)) error {
 		}
 	}
 	f.Terms = out
-	for k, set := range f.Correlated {
+	renamed := func(set []string) []string {
 		set = slices.Clone(set)
 		for j, name := range set {
 			if to, ok := called[name]; ok {
 				set[j] = to
 			}
 		}
-		f.Correlated[k] = set
+		return set
 	}
+	for k, set := range f.Correlated {
+		f.Correlated[k] = renamed(set)
+	}
+	f.Learnt = renamed(f.Learnt)
 	return nil
 }
 

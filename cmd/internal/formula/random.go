@@ -51,6 +51,9 @@ func (p *parser) random(minus bool) ([]Term, error) {
 		var set []string
 		add := func(t Term) {
 			out, set = append(out, t), append(set, t.Name())
+			if !slices.Contains(p.f.Learnt, t.Name()) {
+				p.f.Learnt = append(p.f.Learnt, t.Name())
+			}
 		}
 		if intercept {
 			add(g)

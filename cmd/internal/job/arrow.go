@@ -158,6 +158,12 @@ func (a *Arrow) formula(text string, opts [][2]string) ([][2]string, error) {
 	if f.Random && !slices.ContainsFunc(opts, func(o [2]string) bool { return o[0] == "prior_variance" }) {
 		opts = append(opts, [2]string{"prior_variance", "auto"})
 	}
+	opts = slices.Clone(opts)
+	for k, o := range opts {
+		if o[0] == "prior_variance" {
+			opts[k][1] = learnBars(a.s, f, o[1])
+		}
+	}
 	if sets := f.CorrelatedSQL(); sets != "" {
 		opts = append(opts, [2]string{"correlated", sets})
 	}

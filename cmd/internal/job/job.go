@@ -182,6 +182,13 @@ func (j *Job) formula(src *Source, m Model, cols []duck.Column, withY bool) erro
 	if _, ok := j.Option("prior_variance"); f.Random && !ok {
 		j.setBy("prior_variance", "'auto'", strings.Join(f.Bars, ", "))
 	}
+	for k := range j.Options {
+		if o := &j.Options[k]; o.Key == "prior_variance" {
+			if by := learnBars(j.s, f, o.SQL); by != strings.TrimSpace(o.SQL) {
+				o.SQL, o.Term = by, strings.Join(f.Bars, ", ")
+			}
+		}
+	}
 	if sets := f.CorrelatedSQL(); sets != "" {
 		if _, ok := j.Option("correlated"); ok {
 			return cli.Usage(errors.New("formula: a bar between intercepts and slopes and --option correlated say the same; give one of them"))
@@ -217,6 +224,29 @@ func (j *Job) formula(src *Source, m Model, cols []duck.Column, withY bool) erro
 		}
 	}
 	return nil
+}
+
+// learnBars is the SQL of prior variances by column which leave those of terms in bars that they do not
+// name to be learnt; of others it is what is given.
+func learnBars(s *duck.Session, f *formula.Formula, given string) string {
+	by := strings.TrimSpace(given)
+	if !strings.HasPrefix(by, "{") || !strings.HasSuffix(by, "}") {
+		return given
+	}
+	cols, err := s.Describe("SELECT unnest(" + by + ")")
+	if err != nil {
+		return given // of which the option says what is wrong
+	}
+	for _, name := range f.Learnt {
+		named := func(c duck.Column) bool { return strings.EqualFold(c.Name, name) }
+		twin := func(t formula.Term) bool {
+			return strings.EqualFold(t.Name(), name) && !slices.Contains(f.Learnt, t.Name())
+		}
+		if !slices.ContainsFunc(cols, named) && !slices.ContainsFunc(f.Terms, twin) {
+			by = strings.TrimSuffix(by, "}") + ", " + quote.Text(name) + ": 'auto'}"
+		}
+	}
+	return by
 }
 
 // features is the SQL of the features of f over the columns of src.
