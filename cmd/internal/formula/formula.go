@@ -41,7 +41,15 @@ type Formula struct {
 	Learnt     []string
 	Others     []string // the columns that . stands for, after Bind
 	without    []Term
+	single     []single
 	text       string // as written
+}
+
+// single is a slope that stands alone before one bar: the term in bars as written, the name of the
+// interaction with its group and how many of the parts of that are the slope's.
+type single struct {
+	text, name string
+	parts      int
 }
 
 // Term is a part, or the interaction of several.

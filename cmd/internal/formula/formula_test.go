@@ -158,6 +158,21 @@ func TestFormulaSQL(t *testing.T) {
 	if _, err := f.Features(kind, fields); err == nil || !strings.Contains(err.Error(), "term st has a field r, the name of another term") {
 		t.Errorf("error %v", err)
 	}
+	for text, want := range map[string]string{
+		"y ~ n + (0 + s | b)": "(0 + s | b): s has levels", "y ~ (0 + factor(n) | s)": "factor(n) has levels", "y ~ (0 + n:s | b)": "s has levels",
+		"y ~ (0 + s || b)": "", "y ~ (0 + n | b)": "", "y ~ (0 + n + k | s)": "",
+	} {
+		f, err := Parse(text)
+		if err == nil {
+			err = f.Bind([]string{"y", "n", "k", "s", "b"}, "")
+		}
+		if err == nil {
+			_, err = f.Features(kind, fields)
+		}
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
 	f, _ = Parse("y ~ nope")
 	if err := f.Bind([]string{"y", "a"}, ""); err == nil || !strings.Contains(err.Error(), "no column nope; found: y, a") {
 		t.Errorf("error %v", err)

@@ -1,6 +1,7 @@
 package formula
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -9,6 +10,21 @@ import (
 // number and its levels are two columns, called year and factor(year), where the values are
 // numbers; where they are levels it is one. kind gives the kind of a part.
 func (f *Formula) Resolve(kind func(Part) (Kind, error)) error {
+	for _, t := range f.Terms {
+		k := slices.IndexFunc(f.single, func(s single) bool { return s.name == t.Name() && s.parts < len(t) })
+		if k < 0 {
+			continue
+		}
+		for _, p := range t[:f.single[k].parts] {
+			is, err := kind(p)
+			if err != nil {
+				return termError(t, err)
+			}
+			if p.Factor || is == Level {
+				return fmt.Errorf("formula: %s: %s has levels, each of which R gives a variance of its own here, and correlations; allowed: two bars, which take them for independent with one variance", f.single[k].text, p.Name)
+			}
+		}
+	}
 	both := map[string]bool{} // parts, by lower-case name, that are there as a number and as its levels
 	for i, t := range f.Terms {
 		for j, p := range t {

@@ -61,6 +61,9 @@ func (p *parser) random(minus bool) ([]Term, error) {
 		for _, s := range slopes {
 			add(s.cross(g))
 		}
+		if len(set) == 1 && !intercept && !apart {
+			p.f.single = append(p.f.single, single{text, set[0], len(slopes[0])})
+		}
 		if len(set) < 2 || apart {
 			continue
 		}
