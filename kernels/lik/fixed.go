@@ -10,8 +10,8 @@ import (
 )
 
 // Fixed asks rows, as they come, whether a parameter that a filter does not learn fits them: the
-// shape k of gamma, the size of negbinomial, and the dispersion D of studentt and of gaussian with link
-// log. NewFixed makes one.
+// shape k of gamma, the size of negbinomial, and the dispersion D of studentt and gaussian. NewFixed makes
+// one.
 //
 // gamma: y e^-s is G, of a gamma law with mean 1 and shape k, for which E[G - 1 - log G] =
 // log k - ψ(k) =: f(k), which falls. A predictor s ~ N(m, v) known before the row adds nothing to the
@@ -21,8 +21,8 @@ import (
 // studentt: with q = (y-m)²/(v+D) and ν degrees of freedom E[(ν+1) q/(νc+q)] is 1 at c = 1, and where
 // the dispersion is c times D at that c: the sum falls in c, and is kept at a grid of them.
 //
-// gaussian with link log: (y-M)²/(V+D) has the factor of D for its mean, where the mean e^s of the row
-// is of mean M and variance V before it came. Rows weigh 1/(1+V/D)².
+// gaussian: (y-M)²/(V+D) has the factor of D for its mean, where the mean s of the row, or e^s with link
+// log, is of mean M and variance V before it came. Rows weigh 1/(1+V/D)².
 //
 // negbinomial: for a rate of mean M, variance V and square S = M² + V before the row came the square
 // of y - M is M + V + S/k on average, k the size. Its distance from that of the size taken, which
@@ -48,7 +48,7 @@ func fixedFactor(k float64) float64 { return math.Exp2(0.5*k - 10) }
 // NewFixed is nil for other likelihoods.
 func NewFixed(l Likelihood) *Fixed {
 	switch l.(type) {
-	case gamma, negbinomial, gaussianLog:
+	case gamma, negbinomial, gaussian, gaussianLog:
 		return &Fixed{}
 	case binomial:
 		return &Fixed{trials: &Foretold{}}
@@ -81,16 +81,15 @@ func (f *Fixed) Meet(l Likelihood, o Obs, m, v float64) {
 		for k := range f.at {
 			f.at[k] += o.Weight * (l.dof + 1) / (l.dof*fixedFactor(float64(k))/q + 1)
 		}
-	case gaussianLog:
-		mean, spread, _ := lognormal(m, v)
-		w = 1 / (1 + spread/l.dispersion)
-		w *= w
-		e := o.Y - mean
-		d := w * e * (e / (spread + l.dispersion))
-		if !special.Finite(d) {
+	case gaussian:
+		if w = f.meetNormal(o, m, v, l.dispersion); w == 0 {
 			return
 		}
-		f.sum += o.Weight * d
+	case gaussianLog:
+		mean, spread, _ := lognormal(m, v)
+		if w = f.meetNormal(o, mean, spread, l.dispersion); w == 0 {
+			return
+		}
 	case binomial:
 		f.trials.meetTrials(l, o, m, v)
 	case negbinomial:
@@ -100,6 +99,19 @@ func (f *Fixed) Meet(l Likelihood, o Obs, m, v float64) {
 	}
 	f.w += o.Weight * w
 	f.squares += o.Weight * w * w
+}
+
+// meetNormal is Meet of a response about a mean of that mean and variance, and the weight of the row.
+func (f *Fixed) meetNormal(o Obs, mean, spread, dispersion float64) float64 {
+	w := 1 / (1 + spread/dispersion)
+	w *= w
+	e := o.Y - mean
+	d := w * e * (e / (spread + dispersion))
+	if !special.Finite(d) {
+		return 0
+	}
+	f.sum += o.Weight * d
+	return w
 }
 
 // farSquare bounds the square of a count from its mean, in its variance: single rows that nobody
@@ -210,7 +222,7 @@ func (f *Fixed) Estimate(l Likelihood) (factor, errors float64, ok bool) {
 			}
 		}
 		return fixedFactor(fixedGrid - 1), errors, true
-	case gaussianLog: // of squares of normal deviates, whose sum is skew
+	case gaussian, gaussianLog: // of squares of normal deviates, whose sum is skew
 		factor = f.sum / f.w
 		if errors = math.Abs(factor-1) * math.Sqrt(0.5*n); factor > 1 {
 			errors -= skewErrors * math.Sqrt(8/n)
@@ -270,7 +282,7 @@ func (f *Fixed) Note(l Likelihood) string {
 	if !ok || errors < fixedErrors || factor < fixedFactorSaid && factor > 1/fixedFactorSaid {
 		return ""
 	}
-	name, is, less := "shape", 0.0, factor > 1
+	name, is, less, learns := "shape", 0.0, factor > 1, "take a method that keeps the rows and learns it"
 	switch l := l.(type) {
 	case gamma:
 		is = l.shape
@@ -280,10 +292,12 @@ func (f *Fixed) Note(l Likelihood) string {
 		name, is, less = "dispersion", l.dispersion, factor < 1
 	case gaussianLog:
 		name, is, less = "dispersion", l.dispersion, factor < 1
+	case gaussian:
+		name, is, less, learns = "dispersion", l.dispersion, factor < 1, "'auto', which learns it"
 	}
 	wide := "narrow"
 	if less {
 		wide = "wide"
 	}
-	return fmt.Sprintf("%s %.3g is not what the rows say, which is about %.3g: deviations and intervals are too %s; give that, or take a method that keeps the rows and learns it", name, is, is*factor, wide)
+	return fmt.Sprintf("%s %.3g is not what the rows say, which is about %.3g: deviations and intervals are too %s; give that, or %s", name, is, is*factor, wide, learns)
 }

@@ -220,3 +220,32 @@ func TestFixedGaussianLog(t *testing.T) {
 		}
 	}
 }
+
+// Rows about s itself do, too.
+func TestFixedGaussian(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 4))
+	for _, c := range []struct{ truth, taken float64 }{{1, 1}, {50, 50}, {361, 1}, {1e6, 1}, {0.01, 1}, {2, 1}} {
+		l := mustNew(t, "gaussian", "identity", Params{Dispersion: c.taken})
+		said := 0
+		const sets = 200
+		for range sets {
+			const n = 300
+			parts := []*Fixed{NewFixed(l), NewFixed(l)}
+			for i := range n {
+				m, v := 3*rng.NormFloat64(), c.taken*math.Exp(3*rng.NormFloat64()-9)
+				parts[i%2].Meet(l, Obs{Y: m + math.Sqrt(v+c.truth)*rng.NormFloat64(), Weight: 1}, m, v)
+			}
+			f := parts[0].Clone()
+			f.Merge(parts[1])
+			if factor, _, ok := f.Estimate(l); !ok || math.Abs(math.Log(factor*c.taken/c.truth)) > 1 {
+				t.Errorf("%+v: %v", c, factor*c.taken)
+			}
+			if f.Note(l) != "" {
+				said++
+			}
+		}
+		if c.truth == c.taken && said > 0 || c.truth != c.taken && said < sets {
+			t.Errorf("%+v: said of %d sets of %d", c, said, sets)
+		}
+	}
+}

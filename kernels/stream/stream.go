@@ -687,13 +687,21 @@ func (s *State) impossible(o lik.Obs, r *met) error {
 	return kernels.RowError(s.because(fmt.Errorf("y = %v with weight %v is impossible under a linear predictor of mean %v, variance %v: log Z = %v", o.Y, o.Weight, r.m, r.v, r.t.LogZ)))
 }
 
+// fixes says whether rows are asked if a parameter fits them that is not learnt.
+func (p *Plan) fixes() bool {
+	if t := p.Model.Lik.Traits(); t.Gaussian && !t.LogMean {
+		return !p.Learns && !p.unitNoise && (p.linear || !innovates(p.rule))
+	}
+	return !p.Model.Options.AutoShape
+}
+
 // onCourse shows a response, which the state has as o, to the course, which begins with the first
 // that has weight; r is what it does to the first member.
 func (s *State) onCourse(y, o lik.Obs, r *met) {
 	p := s.plan
 	if y.Weight > 0 && s.told >= p.begins {
 		if s.course == nil {
-			if s.course = (&course{}); !p.Model.Options.AutoShape {
+			if s.course = (&course{}); p.fixes() {
 				s.fixed = lik.NewFixed(p.Model.Lik)
 			}
 		}
@@ -1311,7 +1319,7 @@ func (s *State) status(f *kernels.Fit, k int) (status string) {
 	if b.counts != nil {
 		status = kernels.Join(status, b.counts.note(s.plan.Model.Lik))
 	}
-	if _, bad := s.course.worse(f, s.plan, b.score); !bad || s.plan.linear || s.plan.answers.trials { // else the rows speak of the weights
+	if _, bad := s.course.worse(f, s.plan, b.score); !bad || s.plan.linear || s.plan.answers.trials || s.plan.Model.Lik.Traits().Gaussian { // else the rows speak of the weights
 		status = kernels.Join(status, s.fixed.Note(s.Likelihood()))
 	}
 	status = kernels.Join(status, s.form.Status(k))
