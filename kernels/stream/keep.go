@@ -7,6 +7,7 @@ import (
 	"github.com/bglm/bglm/kernels"
 	"github.com/bglm/bglm/kernels/gauss"
 	"github.com/bglm/bglm/kernels/lik"
+	"github.com/bglm/bglm/kernels/special"
 )
 
 // Counter is a Form that counts what the rows determine with every change, so that the count may
@@ -50,8 +51,8 @@ func (s *State) keep(f *kernels.Fit, k int) {
 	if d, info := b.learning.Dispersion(), b.learning.Information(); noiseOf(f, s.units.responses()) != d || info != 0 {
 		f.Keep(kernels.KeptNoise, d, info)
 	}
-	if s.wholly(k) != nil {
-		f.Keep(kernels.KeptSquares, b.learning.Squares(), b.learning.squares.far)
+	if q, far := b.learning.Squares(), b.learning.squares.far; s.wholly(k) != nil && special.Finite(q) && special.Finite(far) {
+		f.Keep(kernels.KeptSquares, q, far)
 		if d := b.learning.Believed(); d != b.learning.Dispersion() {
 			f.Keep(kernels.KeptBelieved, d, 0)
 		}
