@@ -367,7 +367,7 @@ func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) 
 	for _, f := range m.fits {
 		said.add(f)
 	}
-	said.note(&m.out, "")
+	said.note(&m.out, m.unequal)
 	if arrows {
 		err = m.arrowheads()
 	} else {
@@ -376,7 +376,7 @@ func MergeFits(ctx context.Context, fits []*Fit, from *Fit) (_ *Fit, err error) 
 	if err != nil {
 		return nil, err
 	}
-	m.out.LogEvidence -= m.apart
+	m.out.LogEvidence -= m.excess
 	return &m.out, nil
 }
 
@@ -393,7 +393,8 @@ type fitMerge struct {
 	prior map[uint32]Weight  // of each
 	known map[uint32]float64 // the values of those of variance 0
 
-	apart float64 // what the parts' evidences have of dispersions of their own
+	excess  float64 // what the parts' evidences have of dispersions of their own
+	unequal string  // about dispersions or shapes of the parts
 }
 
 // begin starts the fit that comes out: dispersion, shape, what was learnt of them.
@@ -419,7 +420,8 @@ func (m *fitMerge) begin() error {
 	}
 	out.Dispersion = noise.pooled()
 	err := learnt.note(out, int64(len(m.fits)), m.from)
-	m.apart = learnt.deviation.apart()
+	m.excess = learnt.deviation.excess()
+	m.unequal = learnt.unequal(out)
 	return err
 }
 

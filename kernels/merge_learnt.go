@@ -37,6 +37,7 @@ type lesson struct {
 
 	met, mixed bool    // parts, with values that differ
 	value      float64 // the first
+	apart      unequal
 }
 
 // add adds a part of n rows, or times as much of what all parts began with.
@@ -56,6 +57,9 @@ func (l *lessons) add(f *Fit, n int64, times float64) {
 					l.deviation.logs = math.NaN()
 				}
 				l.deviation.logs += times * nu * math.Log(scale*scale)
+				if times > 0 {
+					l.deviation.apart.noise(scale*scale, nu)
+				}
 			}
 		case KeptPriors:
 			l.priors, l.moving = max(l.priors, own.Mean), max(l.moving, own.SD)
@@ -68,10 +72,16 @@ func (l *lessons) add(f *Fit, n int64, times float64) {
 				l.shape.streams += times
 				l.shape.weight += times * info
 				l.shape.sum += times * info * log
+				if times > 0 && info > 0 {
+					l.shape.apart.shape(log, info)
+				}
 			} else if own.SD > 0 && own.Mean > 0 {
 				v := math.Log1p(own.SD / own.Mean * (own.SD / own.Mean))
 				l.shape.weight += times / v
 				l.shape.sum += times / v * (math.Log(own.Mean) - 0.5*v)
+				if times > 0 {
+					l.shape.apart.shape(math.Log(own.Mean)-0.5*v, 1/v)
+				}
 			}
 		}
 	}
@@ -143,6 +153,7 @@ func (l *lesson) merge(o *lesson) {
 	l.sum += o.sum
 	l.logs += o.logs
 	l.streams += o.streams
+	l.apart.merge(&o.apart)
 }
 
 // ErrPartPriors is the error of parts with priors of single features, or of columns of numbers, without a fit that has these.
@@ -206,13 +217,18 @@ func (l lessons) note(f *Fit, parts int64, from *Fit) error {
 	return nil
 }
 
-// apart is by what the evidences of the parts are higher, each at its own dispersion D, than at the
+// excess is by what the evidences of the parts are higher, each at its own dispersion D, than at the
 // common one: ½ (Σν log ΣνD/Σν - Σν log D).
-func (l *lesson) apart() float64 {
+func (l *lesson) excess() float64 {
 	if d := 0.5 * (l.weight*math.Log(l.sum/l.weight) - l.logs); l.vague == 0 && d > 0 && special.Finite(d) {
 		return d
 	}
 	return 0
+}
+
+// unequal is the sentence about parts whose dispersions, or shapes, are not one, f being their product with its own.
+func (l *lessons) unequal(f *Fit) string {
+	return Join(l.deviation.apart.noises(f.Dispersion), l.shape.apart.shapes(f.Shape))
 }
 
 // of is the value of all parts where they have one, else x.

@@ -2,6 +2,7 @@ package kernels_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -124,6 +125,61 @@ func TestMergedStatusOrder(t *testing.T) {
 		}
 		if f, _, err = ms[0].Fit(t.Context()); err != nil || f.Status == want.Status {
 			t.Fatalf("a clone has changed what it is of: %q, %v", f.Status, err)
+		}
+	}
+}
+
+// Parts whose noises, or shapes, differ by more than chance and enough to matter are said to, in any order and
+// also where parts were merged before.
+func TestUnequal(t *testing.T) {
+	part := func(name string, value, sd float64, n int64) *kernels.Fit {
+		f := &kernels.Fit{Method: "laplace", Family: "gaussian", Link: "identity", Dispersion: 1, Shape: math.NaN(), Prior: kernels.DefaultPrior, Time: math.NaN(), N: n, Converged: true, Status: "ok",
+			Beliefs: []kernels.Belief{{Feature: "x", Weight: kernels.Weight{Mean: 0.5, Variance: 0.01}}}}
+		if name == kernels.LearntShape {
+			f.Family, f.Link, f.Shape = "gamma", "log", value
+		} else {
+			f.Dispersion = value * value
+		}
+		f.Learn(name, value, sd)
+		return f
+	}
+	noise := func(d float64, n int64) *kernels.Fit {
+		return part(kernels.LearntDeviation, math.Sqrt(d), math.Sqrt(d/2/float64(n)), n)
+	}
+	shape := func(k float64, n int64) *kernels.Fit {
+		return part(kernels.LearntShape, k, k*math.Sqrt(2/float64(n)), n)
+	}
+	for _, c := range []struct {
+		fits []*kernels.Fit
+		want string
+	}{
+		{[]*kernels.Fit{noise(1, 200), noise(10, 200)}, "dispersions from 0.99"},
+		{[]*kernels.Fit{noise(1, 200), noise(2, 200)}, "noise of the parts is not one"},
+		{[]*kernels.Fit{noise(1, 200), noise(1.3, 200)}, "ok"},
+		{[]*kernels.Fit{noise(1, 1e6), noise(1.1, 1e6)}, "ok"},
+		{[]*kernels.Fit{noise(1, 4), noise(5, 4)}, "ok"},
+		{[]*kernels.Fit{shape(1, 200), shape(8, 300)}, "shape of the parts is not one: those from 0.99"},
+		{[]*kernels.Fit{shape(1, 200), shape(1.2, 200)}, "ok"},
+		{[]*kernels.Fit{shape(1, 6), shape(3, 6)}, "ok"},
+	} {
+		for _, fits := range [][]*kernels.Fit{c.fits, {c.fits[1], c.fits[0]}} {
+			f, err := kernels.MergeFits(t.Context(), fits, nil)
+			if err != nil || !strings.Contains(f.Status, c.want) || (c.want == "ok") != (f.Status == "ok") {
+				t.Errorf("%v and %v: %v (%v), want %q", fits[0].Learnt, fits[1].Learnt, f, err, c.want)
+			}
+			m, err := kernels.NewMerger(fits[0], nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range fits {
+				if err := m.Add(f, beliefsOf(f)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			g, _, err := m.Fit(t.Context())
+			if err != nil || g.Status != f.Status {
+				t.Errorf("%v and %v: a merger says %v (%v), want %q", fits[0].Learnt, fits[1].Learnt, g, err, f.Status)
+			}
 		}
 	}
 }

@@ -309,7 +309,6 @@ func (m *Merger) Fit(ctx context.Context) (f *Fit, each func(visit func(name []b
 	head := m.head
 	f = &head
 	f.Method, f.Iterations = "merge", 1
-	m.said.note(f, "")
 	all := m.noise
 	if m.from != nil {
 		if err := all.add(m.from, m.from.N); err != nil {
@@ -323,6 +322,8 @@ func (m *Merger) Fit(ctx context.Context) (f *Fit, each func(visit func(name []b
 	if err := m.learnt.note(f, count, m.from); err != nil {
 		return nil, nil, err
 	}
+	unequal := m.learnt.unequal(f)
+	m.said.note(f, unequal)
 	ws := make([]Weight, len(m.sums))
 	conflict := 0.0
 	for id := range ws {
@@ -353,7 +354,7 @@ func (m *Merger) Fit(ctx context.Context) (f *Fit, each func(visit func(name []b
 	}
 	if len(m.joint) == 0 {
 		if conflict > MaxConflict*MaxConflict {
-			m.said.note(f, fmt.Sprintf("the fits disagree about a weight by %.0f standard deviations: log_evidence is not reliable", math.Sqrt(conflict)))
+			m.said.note(f, Join(unequal, fmt.Sprintf("the fits disagree about a weight by %.0f standard deviations: log_evidence is not reliable", math.Sqrt(conflict))))
 		}
 		return f, each, nil
 	}
@@ -368,6 +369,6 @@ func (m *Merger) Fit(ctx context.Context) (f *Fit, each func(visit func(name []b
 		return nil, nil, err
 	}
 	f.Dispersion = all.pooled()
-	m.said.note(f, "")
+	m.said.note(f, unequal)
 	return f, f.Each, m.learnt.note(f, count, m.from)
 }
