@@ -106,23 +106,11 @@ func (s *State) begin(k int) {
 		return
 	}
 	q, far, kept := f.Kept(kernels.KeptSquares)
-	if _, ok := s.form.(Whole); !ok || f != nil && told(f) == 0 && !kept { // its beliefs are not the prior's
+	if _, ok := s.form.(Whole); !ok || f != nil && !kept { // its evidence may be another
 		return
 	}
-	g.squares.whole = true
-	g.squares.far = s.far(k)
-	if f != nil {
-		switch {
-		case kept:
-			g.squares.far = far
-		case s.knowsNoise(k): // its evidence says them
-			q = 2 * g.Dispersion() * (s.whole(k) - f.LogEvidence)
-		default:
-			q = g.Dispersion() * g.Freedom(s.form.Known(k))
-		}
-		g.AddSquares(q)
-	}
-	g.squares.q0, g.squares.far0 = g.Squares(), g.squares.far
+	g.squares = squares{true, far, q, far}
+	g.AddSquares(q)
 }
 
 // knowsNoise says that the noise of belief k is no guess: that is some evidence of its own else.
