@@ -526,6 +526,7 @@ func laidOut(lay layer, solve solver) func(context.Context, *kernels.Rows) (*ker
 			f.Say(p.Separation(f))
 			f.Say(p.Overdispersion(f))
 			f.Say(p.Averages(f))
+			f.Say(p.BaseNote(f))
 		}
 		if err == nil {
 			f.Say(none)

@@ -78,7 +78,7 @@ func (s process) Fit(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Status = kernels.Join(kernels.Join(p.Status, farNote(m, p, b)), kernels.SkippedNote(s.Skipped()))
+	p.Status = kernels.Join(kernels.Join(kernels.Join(p.Status, farNote(m, p, b)), p.Beside), kernels.SkippedNote(s.Skipped()))
 	return &Result{Process: p, Fit: &kernels.Fit{Method: "gp", Family: p.Family, Link: p.Link, Shape: p.Shape, Dispersion: p.Dispersion,
 		Prior: m.Prior, Time: math.NaN(), N: int64(p.N), Skipped: s.Skipped(), LogEvidence: p.LogEvidence,
 		Iterations: p.Iterations, Converged: p.Converged, Status: p.Status}}, nil

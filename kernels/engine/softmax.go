@@ -153,6 +153,9 @@ func (c *Classifier) Fit(ctx context.Context) (*Result, error) {
 	return checked(ctx, p.Model, f, err, func() {
 		f.Say(none)
 		f.Say(p.ClassSeparation(f))
+		if none == "" {
+			f.Say(p.ClassBaseNote(f))
+		}
 		f.Say(c.ScaleNote(f))
 	})
 }

@@ -79,6 +79,7 @@ type Posterior struct {
 	Iterations  int     // Newton steps, of all mode searches together
 	Converged   bool
 	Status      string // "ok" or one sentence
+	Beside      string // lik.BesideMean of the rows; it is not in Status
 }
 
 // Fit finds the posterior of a Gaussian process, and with auto options its parameters.
@@ -140,6 +141,9 @@ func fit(l lik.Likelihood, x *dense.Matrix, y, weight, offset, trials []float64,
 	}
 	p := s.posterior()
 	p.Center, p.Scale = center, scale
+	if p.Converged {
+		p.Beside = s.beside()
+	}
 	return p, nil
 }
 

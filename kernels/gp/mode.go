@@ -441,3 +441,8 @@ func (s *search) sentence() string {
 	}
 	return kernels.Or(s.note, "ok")
 }
+
+// beside is the sentence about rows that the mode says less well than their mean alone does.
+func (s *search) beside() string {
+	return lik.BesideMean(s.Lik, len(s.Y), 0, func(i int) (lik.Obs, float64) { return s.Obs(i), s.now.Eta[i] })
+}
