@@ -156,6 +156,9 @@ func (c *Classifier) Fit(ctx context.Context) (*Result, error) {
 		if none == "" {
 			f.Say(p.ClassBaseNote(f))
 		}
+		if p.Options.Reference == "" && slices.ContainsFunc(p.Offset, func(x float64) bool { return x != 0 }) {
+			f.Say("the offset is the same for all classes, which does not change their probabilities: with reference it is that of all classes but one")
+		}
 		f.Say(c.ScaleNote(f))
 	})
 }
