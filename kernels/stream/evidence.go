@@ -45,15 +45,11 @@ func (s *State) wholly(k int) Whole {
 	return s.form.(Whole)
 }
 
-// far is F of belief k.
+// far is F of belief k, whose form says the evidence.
 func (s *State) far(k int) float64 {
-	form := s.wholly(k)
-	if form == nil {
-		return 0
-	}
 	d := apart.Get().(*distances)
 	defer apart.Put(d)
-	d.a = form.Apart(k, d.a[:0])
+	d.a = s.wholly(k).Apart(k, d.a[:0])
 	return dense.Dot(d.a, d.a)
 }
 
@@ -125,22 +121,20 @@ func (s *State) squares(k int) (q, far float64) {
 
 // united does what makes belief k its product with that of o, and brings Q along: at the common mean
 // Q/D + F has the squared distances from both besides, which come back.
-func (s *State) united(k int, o *State, product func() (apart float64, err error)) error {
+func (s *State) united(k int, o *State, product func() (apart float64, err error)) (apart float64, err error) {
 	if s.wholly(k) == nil || o.wholly(k) == nil {
-		_, err := product()
-		return err
+		return product()
 	}
 	own, far := s.squares(k)
 	other, farther := o.squares(k)
-	apart, err := product()
-	if err != nil {
-		return err
+	if apart, err = product(); err != nil {
+		return 0, err
 	}
 	g := s.bank[k].learning
 	now := s.far(k)
 	g.AddSquares(own + other - g.squares.q0 + g.Believed()*(apart+far+farther-g.squares.far0-now) - g.Squares())
 	g.squares.far = now
-	return nil
+	return apart, nil
 }
 
 // whole is the log evidence of belief k by what the form keeps.

@@ -970,9 +970,8 @@ func (s *State) multiply(ctx context.Context, product Product, src *State) error
 				scale = [3]float64{1, 1, 1}
 			}
 		}
-		apart := 0.0
-		if err := s.united(k, src, func() (float64, error) {
-			sum, squared, conflict, err := product.Multiply(k, scale, b.logZ)
+		apart, err := s.united(k, src, func() (float64, error) {
+			sum, apart, conflict, err := product.Multiply(k, scale, b.logZ)
 			if err != nil {
 				return 0, fmt.Errorf("merging partial states: %w", err)
 			}
@@ -980,9 +979,9 @@ func (s *State) multiply(ctx context.Context, product Product, src *State) error
 				b.counts.score += sum - b.logZ
 			}
 			b.logZ, b.conflict = sum, max(b.conflict, conflict)
-			apart = squared
 			return apart, nil
-		}); err != nil {
+		})
+		if err != nil {
 			return err
 		}
 		if parts != 0 {
