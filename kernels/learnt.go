@@ -33,7 +33,7 @@ const (
 	KeptRows       = "rows"       // rows of weight above 0, and those that taught dispersion or shape, by weight
 	KeptOwed       = "owed"       // rows, by weight, whose density lacks a unit that is not known yet; 0
 	KeptNoise      = "noise"      // dispersion in the unit of the responses, and what rows of weights that drift told of it
-	KeptBelieved   = "believed"   // dispersion that the beliefs followed last, in the unit of the responses; 0
+	KeptBelieved   = "believed"   // dispersion by which the beliefs count earlier rows, in the unit of the responses; 1 where they follow only single steps of it (lik.Learning), else 0
 	KeptSquares    = "squares"    // sum of the rows' squares about the means, in the unit of the responses, but for what the second has changed by: the means' squares in deviations of their priors
 	KeptDetermined = "determined" // by what a count of the weights that rows determine is off, in units of lik.Determined; 0
 	KeptOrigin     = "origin"     // where the prior of the intercept of gamma lies beside its mean, in the predictor; 0

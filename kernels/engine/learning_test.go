@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/bglm/bglm/kernels"
+	"github.com/bglm/bglm/kernels/dense"
 	"github.com/bglm/bglm/kernels/kerneltest"
 	"github.com/bglm/bglm/kernels/lik"
 )
@@ -272,6 +273,81 @@ func TestDispersionContinues(t *testing.T) {
 				if cont.Beliefs[i] != w {
 					t.Errorf("%s %s, cut at %d: %v, want %v", c.method, c.form, cut, cont.Beliefs[i], w)
 				}
+			}
+		}
+	}
+}
+
+// The evidence of states that are merged, from the prior or from one fit, is log N(y; 0, D I + X Λ0⁻¹ Xᵀ) at their D.
+func TestEvidenceOfMergedStates(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 9))
+	const n = 160
+	var b kernels.Batch
+	b.Reset()
+	for range n {
+		x, z := r.NormFloat64(), r.NormFloat64()
+		b.Add(0, 1)
+		b.Add(1, x)
+		b.Add(2, z)
+		b.EndRow()
+		b.Y = append(b.Y, 1+3*x-2*z+0.7*r.NormFloat64())
+	}
+	prior := kernels.Prior{Variance: 0.5, InterceptVariance: 4}
+	variance := []float64{prior.InterceptVariance, prior.Variance, prior.Variance}
+	exact := func(d float64) float64 {
+		s := dense.New(n, n)
+		for i := range n {
+			s.Set(i, i, d)
+			for j := range n {
+				for e := range 3 {
+					s.Set(i, j, s.At(i, j)+b.Value[3*i+e]*variance[e]*b.Value[3*j+e])
+				}
+			}
+		}
+		if err := dense.Cholesky(s); err != nil {
+			t.Fatal(err)
+		}
+		sum, e := -0.5*(n*math.Log(2*math.Pi)+dense.LogDet(s)), make([]float64, n)
+		for i := range n {
+			e[i] = (b.Y[i] - dense.Dot(s.Row(i)[:i], e[:i])) / s.At(i, i)
+			sum -= 0.5 * e[i] * e[i]
+		}
+		return sum
+	}
+	for _, form := range []string{"full", "arrowhead", "lowrank"} {
+		for _, start := range []int{0, 20} {
+			for _, k := range []int{1, 2, 4} {
+				m := automatic(t, kernels.Options{Covariance: form}, prior)
+				if start > 0 {
+					_, m.Start = fit(t, "adf", m, slice(b, 0, start))
+					m.Params.Dispersion = m.Start.Dispersion
+					l, err := lik.New("gaussian", "", m.Params)
+					if err != nil {
+						t.Fatal(err)
+					}
+					m.Lik = l
+				}
+				var whole Fitter
+				for j := range k {
+					at := func(j int) int { return start + j*(n-start)/k }
+					part, _ := fit(t, "adf", m, slice(b, at(j), at(j+1)))
+					if whole == nil {
+						whole = part
+					} else if err := whole.Merge(context.Background(), part); err != nil {
+						t.Fatal(err)
+					}
+				}
+				merged, err := whole.Fit(context.Background())
+				if err != nil {
+					t.Fatal(err)
+				}
+				f := merged.Fit
+				what := fmt.Sprintf("%s, from %d rows on, %d parts", form, start, k)
+				within := 0.1
+				if k > 1 { // parts have the squares under their own noise
+					within = 1
+				}
+				kerneltest.Close(t, what+": log evidence", f.LogEvidence, exact(f.Dispersion), kerneltest.Tol{Abs: within})
 			}
 		}
 	}

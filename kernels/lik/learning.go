@@ -41,7 +41,11 @@ type Learning struct {
 	Dear bool
 	// Drift says that what is predicted has a variance that D does not scale, of drift or of
 	// ties that the beliefs do not keep.
-	Drift   bool
+	Drift bool
+	// Steps says that beliefs follow only single steps of D, not what smaller ones add up to: of weights
+	// that drift, rows count by the noise of their time, and where rows are taken only nearly (see Doubt)
+	// what their approximation does to D would come back to them.
+	Steps   bool
 	loose   bool // of ties (Loosen)
 	doubted bool // rows that tied weights taught D as if these were kept (Question)
 
@@ -49,7 +53,9 @@ type Learning struct {
 	rows0 float64 // at the start
 	d0    float64
 
-	believed float64 // D when it last changed so much that the beliefs followed
+	// The D by which earlier rows count in the beliefs, which small changes of D leave as it is
+	// until they add up.
+	believed, believed0 float64
 
 	squares float64 // Q, see Squares
 
@@ -64,7 +70,7 @@ func NewLearning(l Likelihood, n int64) (*Learning, error) {
 	if !ok {
 		return nil, fmt.Errorf("dispersion = 'auto' is learnt row by row for gaussian with link identity; for %s with link %s take a method that keeps its rows", l.Family(), l.Link())
 	}
-	return &Learning{gaussian: g, rows: float64(n), rows0: float64(n), d0: g.dispersion, believed: g.dispersion}, nil
+	return &Learning{gaussian: g, rows: float64(n), rows0: float64(n), d0: g.dispersion, believed: g.dispersion, believed0: g.dispersion}, nil
 }
 
 // determined is the unit of Determined: sums of such integers do not depend on their
@@ -191,7 +197,7 @@ const (
 )
 
 // Learn absorbs a row whose predictor was N(m, v) before it came; before and after are γ
-// without and with it, in units of Determined. It returns λ = D/D', 1 where that is
+// without and with it, in units of Determined. It returns λ, the D of the beliefs over D', 1 where that is
 // near enough: by it the filter multiplies what the data have added to its
 // precision, Λ' = Λ0 + λ(Λ - Λ0), so that early rows weigh what later ones do. A row
 // that would leave the variance not positive or not finite teaches nothing.
@@ -263,7 +269,10 @@ func (g *Learning) set(d float64, known int64) float64 {
 	if !(d > 0 && d <= maxDispersion) {
 		return 1
 	}
-	ratio := g.dispersion / d
+	ratio := g.believed / d
+	if g.Steps || g.Drift {
+		ratio = g.dispersion / d
+	}
 	g.dispersion = d
 	least := leastChange
 	if g.Dear {
@@ -301,7 +310,7 @@ func (g *Learning) Recast(ratio float64) {
 	q := ratio * ratio
 	g.dispersion *= q
 	g.d0 *= q
-	g.believed *= q
+	g.believed, g.believed0 = g.believed*q, g.believed0*q
 	g.squares *= q
 	g.info, g.info0 = g.info/q/q, g.info0/q/q
 }
@@ -314,20 +323,35 @@ func (g *Learning) Squares() float64 { return g.squares }
 // AddSquares adds to Squares.
 func (g *Learning) AddSquares(more float64) { g.squares += more }
 
+// Relearn follows when the beliefs came to another D, whereby they determine known for before: D then
+// is Q/ν, or while Squares are far from what D was learnt from (within a factor of two, of three
+// degrees of freedom) that over the new ν. It returns λ as Learn does.
+func (g *Learning) Relearn(before, known int64) float64 {
+	nu, was := g.freedom(known), g.freedom(before)
+	if !(nu >= 1 && was >= 1) {
+		return 1
+	}
+	q := g.dispersion * was
+	if nu >= 3 && g.squares > q/2 && g.squares < 2*q {
+		q = g.squares
+	}
+	return g.set(q/nu, known)
+}
+
 // Information is I of what drifts, 0 for other.
 func (g *Learning) Information() float64 { return g.info }
 
 // Rows are those that came, by weight.
 func (g *Learning) Rows() float64 { return g.rows }
 
-// Believed is D when it last changed so much that the beliefs followed.
+// Believed is the D by which earlier rows count in the beliefs; with Steps, that of the last step.
 func (g *Learning) Believed() float64 { return g.believed }
 
 // Resume starts at the variance d, in the unit of the responses at hand, that so many rows, by
-// weight, have taught, with their I where there is drift.
+// weight, have taught, with their I where there is drift; by believed they count in the beliefs.
 func (g *Learning) Resume(d, believed, rows, info float64) {
 	g.dispersion, g.d0 = d, d
-	g.believed = believed
+	g.believed, g.believed0 = believed, believed
 	g.info, g.info0 = info, info
 	g.rows, g.rows0 = rows, rows
 }
@@ -349,11 +373,15 @@ func (g *Learning) Merge(o *Learning, known [3]int64) (λ [3]float64) {
 		g.pool(o)
 		return [3]float64{1, 1, 1}
 	}
-	d := da
+	own, other, from := g.believed, o.believed, g.believed0
+	if g.Steps = g.Steps || o.Steps; g.Steps {
+		own, other, from = da, db, g.d0
+	}
+	d, believed := da, own
 	switch {
 	case o.rows == o.rows0:
 	case g.rows == g.rows0:
-		d = db
+		d, believed = db, other
 	default:
 		a, b = math.Max(a, 1e-9), math.Max(b, 1e-9)
 		d = (a*da + b*db) / (a + b)
@@ -363,10 +391,11 @@ func (g *Learning) Merge(o *Learning, known [3]int64) (λ [3]float64) {
 				d = exact
 			}
 		}
+		believed = d
 	}
-	g.dispersion, g.believed = d, d
+	g.dispersion, g.believed = d, believed
 	g.rows += o.rows - o.rows0
-	return [3]float64{da / d, db / d, g.d0 / d}
+	return [3]float64{own / believed, other / believed, from / believed}
 }
 
 // pool is Merge of what drifts, whose beliefs stay as they are.

@@ -27,9 +27,9 @@ import (
 
 // squares is what a member keeps of Q and F beside lik.Learning.
 type squares struct {
-	whole    bool    // its evidence is told by them
-	far      float64 // F as of when Q was brought up to date
-	q0, far0 float64 // Q and F at the start
+	whole bool    // its evidence is told by them
+	far   float64 // F as of when Q was brought up to date
+	q0    float64 // Q at the start
 }
 
 // distances are two sets of means in deviations of their priors.
@@ -105,7 +105,7 @@ func (s *State) begin(k int) {
 	if _, ok := s.form.(Whole); !ok || f != nil && !kept { // its evidence may be another
 		return
 	}
-	g.squares = squares{true, far, q, far}
+	g.squares = squares{true, far, q}
 	g.AddSquares(q)
 }
 
@@ -120,20 +120,19 @@ func (s *State) squares(k int) (q, far float64) {
 }
 
 // united does what makes belief k its product with that of o, and brings Q along: at the common mean
-// Q/D + F has the squared distances from both besides, which come back.
+// Q/D is more by the squared distances from both, less what they say of F, which come back.
 func (s *State) united(k int, o *State, product func() (apart float64, err error)) (apart float64, err error) {
 	if s.wholly(k) == nil || o.wholly(k) == nil {
 		return product()
 	}
-	own, far := s.squares(k)
-	other, farther := o.squares(k)
+	own, _ := s.squares(k)
+	other, _ := o.squares(k)
 	if apart, err = product(); err != nil {
 		return 0, err
 	}
 	g := s.bank[k].learning
-	now := s.far(k)
-	g.AddSquares(own + other - g.squares.q0 + g.Believed()*(apart+far+farther-g.squares.far0-now) - g.Squares())
-	g.squares.far = now
+	g.AddSquares(own + other - g.squares.q0 + g.Believed()*apart - g.Squares())
+	g.squares.far = s.far(k)
 	return apart, nil
 }
 

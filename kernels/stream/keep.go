@@ -53,12 +53,24 @@ func (s *State) keep(f *kernels.Fit, k int) {
 	}
 	if q, far := b.learning.Squares(), b.learning.squares.far; s.wholly(k) != nil && special.Finite(q) && special.Finite(far) {
 		f.Keep(kernels.KeptSquares, q, far)
-		if d := b.learning.Believed(); d != b.learning.Dispersion() {
-			f.Keep(kernels.KeptBelieved, d, 0)
-		}
 	}
+	s.keepBelieved(f, b.learning.Learning)
 	if c, ok := s.form.(Counter); ok && c.Count(k) != s.form.Known(k) {
 		f.Keep(kernels.KeptDetermined, float64(s.form.Known(k)-c.Count(k)), 0)
+	}
+}
+
+// keepBelieved is keep of the noise by which the beliefs count earlier rows.
+func (s *State) keepBelieved(f *kernels.Fit, g *lik.Learning) {
+	if !s.plan.noise || g.Drift || s.plan.Drifts {
+		return
+	}
+	steps := 0.0
+	if g.Steps {
+		steps = 1
+	}
+	if d := g.Believed(); d != g.Dispersion() || g.Steps {
+		f.Keep(kernels.KeptBelieved, d, steps)
 	}
 }
 
@@ -145,8 +157,8 @@ func resumeNoise(l *lik.Learning, m *kernels.Model, scale float64) {
 			d, info = kept, of
 		}
 		if believed = d; info == 0 {
-			if kept, _, ok := f.Kept(kernels.KeptBelieved); ok {
-				believed = kept
+			if kept, steps, ok := f.Kept(kernels.KeptBelieved); ok {
+				believed, l.Steps = kept, steps != 0
 			}
 		}
 	}

@@ -223,6 +223,7 @@ func (s *State) ready(learn *lik.Learning, reply *response) (err error) {
 	if learn != nil {
 		for k := range s.bank {
 			learn.Drift = p.Rates[k] > 0 || p.Model.NoiseBy != nil
+			learn.Steps = learn.Steps || p.Drifts
 			s.bank[k].learning = p.learning(learn)
 			if _, ok := s.form.(Loose); ok && learn.Information() != 0 { // of rows that were
 				s.bank[k].learning.Loosen(0, 0)
@@ -723,15 +724,30 @@ func (s *State) onCourse(y, o lik.Obs, r *met) {
 	}
 }
 
+// mostRescales is how often D follows what beliefs under it determine: each is nearer by far.
+const mostRescales = 8
+
+// rescale brings belief k to its noise, by lambda, and the noise to what the belief then determines.
 func (s *State) rescale(k int, lambda float64) {
-	if lambda == 1 || !s.plan.noise {
+	if !s.plan.noise {
 		return
 	}
-	d := s.believed(k)
-	s.change(k, lambda*d, d, func() float64 {
-		s.form.Rescale(k, lambda)
-		return math.NaN()
-	})
+	for i := 0; lambda != 1; i++ {
+		form := s.wholly(k)
+		before := int64(0)
+		if form != nil {
+			before = s.form.Known(k)
+		}
+		d := s.believed(k)
+		s.change(k, lambda*d, d, func() float64 {
+			s.form.Rescale(k, lambda)
+			return math.NaN()
+		})
+		if form == nil || i == mostRescales || s.bank[k].learning.Steps {
+			return
+		}
+		lambda = s.bank[k].learning.Relearn(before, s.form.Determined(k))
+	}
 }
 
 // doubts raises the noise of belief k, and says so, where a row that comes would be told only
@@ -741,11 +757,12 @@ func (s *State) doubts(k int, o lik.Obs, v float64) bool {
 	if !ok {
 		return false
 	}
-	share := f.Approximates()
+	share, g := f.Approximates(), s.bank[k].learning
 	if share == 0 {
 		return false
 	}
-	lambda := s.bank[k].learning.Doubt(o, v, share, float64(s.told), s.form.Known(k))
+	g.Steps = g.Steps || share >= lik.LeastNoise
+	lambda := g.Doubt(o, v, share, float64(s.told), s.form.Known(k))
 	s.rescale(k, lambda)
 	return lambda != 1
 }
@@ -961,16 +978,16 @@ func (s *State) multiply(ctx context.Context, product Product, src *State) error
 			return err
 		}
 		b, o := &s.bank[k], &src.bank[k]
-		scale, parts := [3]float64{1, 1, 1}, int64(0) // λ of b, of o and of where they started
-		if b.learning != nil {
-			known := product.Known(k)
-			parts = known[0] + known[1] - known[2]
-			scale = b.learning.Merge(o.learning.Learning, known)
-			if !s.plan.noise {
-				scale = [3]float64{1, 1, 1}
-			}
-		}
+		parts := int64(0)
 		apart, err := s.united(k, src, func() (float64, error) {
+			scale := [3]float64{1, 1, 1} // λ of b, of o and of where they started
+			if b.learning != nil {
+				known := product.Known(k)
+				parts = known[0] + known[1] - known[2]
+				if λ := b.learning.Merge(o.learning.Learning, known); s.plan.noise {
+					scale = λ
+				}
+			}
 			sum, apart, conflict, err := product.Multiply(k, scale, b.logZ)
 			if err != nil {
 				return 0, fmt.Errorf("merging partial states: %w", err)
