@@ -196,17 +196,18 @@ const (
 	dear        = 1.0 / 2000
 )
 
-// Learn absorbs a row whose predictor was N(m, v) before it came; before and after are γ
-// without and with it, in units of Determined. It returns λ, the D of the beliefs over D', 1 where that is
-// near enough: by it the filter multiplies what the data have added to its
-// precision, Λ' = Λ0 + λ(Λ - Λ0), so that early rows weigh what later ones do. A row
-// that would leave the variance not positive or not finite teaches nothing.
+// Learn absorbs a row whose predictor was N(m, v) before it came, under Believed, by which the row
+// counts too (Count); before and after are γ without and with it, in units of Determined. It returns
+// λ, Believed before over D', 1 where that is near enough: by it the filter multiplies what the data
+// have added to its precision, Λ' = Λ0 + λ(Λ - Λ0), so that early rows weigh what later ones do. A
+// row that would leave the variance not positive or not finite teaches nothing.
 func (g *Learning) Learn(o Obs, m, v float64, before, after int64) float64 {
 	if !(o.Weight > 0) {
 		return 1
 	}
 	e := o.Y - m
-	taught := g.dispersion * (e / (v + g.dispersion/o.Weight)) * e
+	believed := g.dispersion / g.Count()
+	taught := believed * (e / (v + believed/o.Weight)) * e
 	if !g.Drift && special.Finite(taught) {
 		g.squares += taught
 	}
@@ -346,6 +347,14 @@ func (g *Learning) Rows() float64 { return g.rows }
 
 // Believed is the D by which earlier rows count in the beliefs; with Steps, that of the last step.
 func (g *Learning) Believed() float64 { return g.believed }
+
+// Count is the weight by which a row of weight 1 counts under D where it counts by Believed.
+func (g *Learning) Count() float64 {
+	if g.Steps || g.Drift {
+		return 1
+	}
+	return g.dispersion / g.believed
+}
 
 // Resume starts at the variance d, in the unit of the responses at hand, that so many rows, by
 // weight, have taught, with their I where there is drift; by believed they count in the beliefs.

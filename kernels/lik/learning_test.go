@@ -25,7 +25,7 @@ func TestLearningConjugate(t *testing.T) {
 	mean, precision := 0.0, k // in units of the noise
 	for range 200 {
 		y := 1.5 + 0.7*r.NormFloat64()
-		g.Learn(Obs{Y: y, Weight: 1}, mean, g.Dispersion()/precision, 0, 0)
+		g.Learn(Obs{Y: y, Weight: 1}, mean, g.Believed()/precision, 0, 0)
 		precision++
 		mean += (y - mean) / precision
 		sy, syy, n = sy+y, syy+y*y, n+1
@@ -55,10 +55,9 @@ func TestLearningWeights(t *testing.T) {
 		mean, precision := 0.0, k
 		for range 200 {
 			o := Obs{Y: 1.5 + 0.7*r.NormFloat64(), Weight: weights()}
-			v := g.Dispersion() / precision
-			logZ += g.LogZ(o, mean, v, 0)
+			logZ += g.LogZ(o, mean, g.Dispersion()/precision, 0)
 			// what is determined stays the same here, so that the whole row is left for the noise
-			g.Learn(o, mean, v, 0, 0)
+			g.Learn(o, mean, g.Believed()/precision, 0, 0)
 			precision += o.Weight
 			mean += o.Weight * (o.Y - mean) / precision
 			sy, syy, n = sy+o.Weight*o.Y, syy+o.Weight*o.Y*o.Y, n+o.Weight

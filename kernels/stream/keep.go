@@ -156,10 +156,12 @@ func resumeNoise(l *lik.Learning, m *kernels.Model, scale float64) {
 		if kept, of, ok := f.Kept(kernels.KeptNoise); ok {
 			d, info = kept, of
 		}
-		if believed = d; info == 0 {
-			if kept, steps, ok := f.Kept(kernels.KeptBelieved); ok {
-				believed, l.Steps = kept, steps != 0
-			}
+		// Rows of a stream without squares drifted, or it followed single steps as former ones did.
+		_, _, whole := f.Kept(kernels.KeptSquares)
+		l.Steps = info != 0 || !whole && f.Iterations <= 1
+		believed = d
+		if kept, steps, ok := f.Kept(kernels.KeptBelieved); ok && info == 0 {
+			believed, l.Steps = kept, steps != 0
 		}
 	}
 	_, taught := f.Told()

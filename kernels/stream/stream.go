@@ -589,7 +589,7 @@ func (s *State) row(b *kernels.Batch, i int) error {
 				}
 			}
 			var held Held
-			r.t, held = c.rule(up).Tilt(o, r.m, r.v)
+			r.t, held = c.rule(up).Tilt(c.counted(o), r.m, r.v)
 			cut, sure = cut || held == Cut, sure || held == Sure
 			if c.learning != nil && p.noise {
 				r.t.LogZ = c.learning.LogZ(o, r.m, r.v, s.form.Known(k))
@@ -665,6 +665,14 @@ func (b *member) room(one *met) *met {
 		return b.row
 	}
 	return one
+}
+
+// counted is o with the weight by which it counts beside the rows that the member's noise is believed of.
+func (b *member) counted(o lik.Obs) lik.Obs {
+	if b.learning != nil {
+		o.Weight *= b.learning.Count()
+	}
+	return o
 }
 
 // rule is up, or that of the likelihood which the member learns.
