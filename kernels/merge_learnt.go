@@ -16,9 +16,11 @@ import (
 // lessons are what parts learnt of their dispersion and of their shape: the product of their
 // posteriors over the prior that they share, which counts once.
 //
-// The posterior of a dispersion is taken for a scaled inverse chi-square law under a prior that is
-// flat for its logarithm: degrees of freedom add, and these times the squared scales. That of the
-// logarithm of a shape is taken for a Gaussian, whose precisions add.
+// The posterior of a dispersion is taken for a scaled inverse chi-square law, of which degrees of
+// freedom add, and these times the squared scales. Parts whose dispersion is the scale have a prior that
+// is flat for its logarithm; where it is the mean, ν/(ν - 2) times that, the prior is flat for the deviation,
+// which is one degree of freedom less, of all parts together too. The posterior of the logarithm of a
+// shape is taken for a Gaussian, whose precisions add.
 type lessons struct {
 	deviation, shape lesson
 	priors, moving   float64         // of how many single features a part was given the prior, and of how many in units that move, at most
@@ -33,6 +35,8 @@ type lesson struct {
 	rows, typical float64 // sums: rows, and rows times the logarithm
 	weight, sum   float64 // sums: what is known, and that times the square or the logarithm
 	logs          float64 // sum: what is known times the logarithm of the square, NaN where an evidence is not that at the square
+	fewer         float64 // sum: what is known times by how many degrees of freedom less the dispersion is taken: 2 where it is the law's mean, 0 where it is the scale
+	had, scales   float64 // sums: rows times the dispersion, and times the square
 	streams       float64 // parts that began with lik.FirstShape
 
 	met, mixed bool    // parts, with values that differ
@@ -53,6 +57,11 @@ func (l *lessons) add(f *Fit, n int64, times float64) {
 				scale := own.Mean / mean
 				l.deviation.weight += times * nu
 				l.deviation.sum += times * nu * scale * scale
+				l.deviation.fewer += times * nu * nu * (1 - scale*scale/f.Dispersion)
+				if w := math.Max(float64(n), 1); times > 0 {
+					l.deviation.had += w * f.Dispersion
+					l.deviation.scales += w * scale * scale
+				}
 				if f.Covariance.Form == gauss.Diagonal {
 					l.deviation.logs = math.NaN()
 				}
@@ -152,6 +161,9 @@ func (l *lesson) merge(o *lesson) {
 	l.weight += o.weight
 	l.sum += o.sum
 	l.logs += o.logs
+	l.fewer += o.fewer
+	l.had += o.had
+	l.scales += o.scales
 	l.streams += o.streams
 	l.apart.merge(&o.apart)
 }
@@ -196,7 +208,17 @@ func (l lessons) note(f *Fit, parts int64, from *Fit) error {
 	}
 	if d := &l.deviation; all(d, LearntDeviation) {
 		if d.vague == 0 && d.weight > 0 && d.sum > 0 {
-			f.LearnDeviation(d.sum/d.weight, d.weight)
+			nu, fewer := d.weight, d.fewer/d.weight
+			if parts > 1 && d.parts > 1 { // counted once
+				nu += (d.parts - 1) * fewer / 2
+			}
+			if !(nu > 0) {
+				nu = d.weight
+			}
+			f.LearnDeviation(d.sum/nu, nu)
+			if k := d.scales / d.had * d.weight / (nu - fewer); parts > 1 && k > 0 {
+				f.Dispersion *= k
+			}
 		} else {
 			f.Learn(LearntDeviation, math.Sqrt(f.Dispersion), math.NaN())
 		}
