@@ -325,15 +325,15 @@ func (g *Learning) Squares() float64 { return g.squares }
 func (g *Learning) AddSquares(more float64) { g.squares += more }
 
 // Relearn follows when the beliefs came to another D, whereby they determine known for before: D then
-// is Q/ν, or while Squares are far from what D was learnt from (within a factor of two, of three
-// degrees of freedom) that over the new ν. It returns λ as Learn does.
+// is Q/ν, of fewer than three degrees of freedom what it was learnt from over the new ν. It returns λ
+// as Learn does.
 func (g *Learning) Relearn(before, known int64) float64 {
 	nu, was := g.freedom(known), g.freedom(before)
 	if !(nu >= 1 && was >= 1) {
 		return 1
 	}
 	q := g.dispersion * was
-	if nu >= 3 && g.squares > q/2 && g.squares < 2*q {
+	if nu >= 3 && g.squares > 0 {
 		q = g.squares
 	}
 	return g.set(q/nu, known)

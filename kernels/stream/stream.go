@@ -223,7 +223,7 @@ func (s *State) ready(learn *lik.Learning, reply *response) (err error) {
 	if learn != nil {
 		for k := range s.bank {
 			learn.Drift = p.Rates[k] > 0 || p.Model.NoiseBy != nil
-			learn.Steps = learn.Steps || p.Drifts
+			learn.Steps = learn.Steps || p.Drifts || !p.noise
 			s.bank[k].learning = p.learning(learn)
 			if _, ok := s.form.(Loose); ok && learn.Information() != 0 { // of rows that were
 				s.bank[k].learning.Loosen(0, 0)
