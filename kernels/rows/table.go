@@ -67,7 +67,15 @@ func Lists[T float64 | string](x [][]T) *Slice {
 	return c
 }
 
-// Fields is columns side by side, each with its name.
+// Named is c under another name: lists and fields have none of their own, which they need among
+// Fields. c is not changed.
+func (c *Slice) Named(name string) *Slice {
+	own := *c
+	own.name = name
+	return &own
+}
+
+// Fields is columns side by side, each with its name. Lists and Fields among them are Named.
 func Fields(columns ...*Slice) *Slice {
 	c := &Slice{kind: Struct, kids: columns}
 	for _, k := range columns {
@@ -82,7 +90,7 @@ func Fields(columns ...*Slice) *Slice {
 func (c *Slice) Len() int { return c.n }
 
 // Source is the table as a Source of Len rows.
-// Errors: no X or Y, columns of other lengths or kinds than their use allows.
+// Errors: no X or Y, columns of other lengths or kinds than their use allows, fields without a name.
 func (t *Table) Source() (*Source, error) {
 	if t == nil || t.X == nil || t.Y == nil {
 		return nil, fmt.Errorf("the table has no X or no Y")
@@ -107,6 +115,9 @@ func (t *Table) Source() (*Source, error) {
 	for k, c := range append([]*Slice{t.X}, t.X.kids...) {
 		if c == nil {
 			return nil, fmt.Errorf("x: field %d of %d is nil; allowed: Numbers, Texts, Bools and Lists", k, len(t.X.kids))
+		}
+		if c != t.X && t.X.kind == Struct && c.name == "" {
+			return nil, fmt.Errorf("x: field %d of %d is %s without a name; allowed: a name, by Named", k, len(t.X.kids), c.Type())
 		}
 		if c.n != t.Len() && (c == t.X || t.X.kind == Struct) {
 			return nil, fmt.Errorf("x: %s %q has %d rows; allowed: those of y, %d", c.Type(), c.name, c.n, t.Len())
